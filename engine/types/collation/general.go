@@ -1,0 +1,132 @@
+package collation
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/binary"
+	"unicode/utf8"
+)
+
+//go:embed general_ci.bin
+var generalFile string
+
+// generalPages holds the weights of the pages of 256 code points in which some weight is not the code point itself.
+var generalPages = loadGeneral([]byte(generalFile))
+
+func loadGeneral(b []byte) *[256]*[256]uint16 {
+	pages := new([256]*[256]uint16)
+	const record = 1 + 2*256
+	for ; len(b) >= record; b = b[record:] {
+		page := new([256]uint16)
+		for i := range page {
+			page[i] = binary.LittleEndian.Uint16(b[1+2*i:])
+		}
+		pages[b[0]] = page
+	}
+	return pages
+}
+
+// general is utf8mb4_general_ci: one weight of two bytes per character, PAD SPACE. All characters beyond the basic plane
+// weigh the same. The space, and it alone, weighs 0x20.
+type general struct{ meta }
+
+func (c general) Lossless() bool { return false }
+func (c general) PadSpace() bool { return true }
+
+// MaxKeyLen: a byte that is no character counts as two weights, a space as a weight and a mark.
+func (c general) MaxKeyLen(n int) int { return 4*n + 8 }
+
+const (
+	weightSupplementary = 0xFFFD
+	weightInvalid       = 0xFFFF // ours: followed by the byte as a second weight
+)
+
+// generalWeight returns the weight of the character at the start of s and its length. Of a byte that is no character the
+// weight is weightInvalid and the length 0: the second weight is the byte.
+func generalWeight(s []byte) (weight uint16, size int) {
+	if s[0] < utf8.RuneSelf {
+		return generalPages[0][s[0]], 1
+	}
+	r, size := utf8.DecodeRune(s)
+	switch {
+	case r == utf8.RuneError && size == 1:
+		return weightInvalid, 0
+	case r > 0xFFFF:
+		return weightSupplementary, size
+	}
+	if page := generalPages[r>>8]; page != nil {
+		return page[r&0xFF], size
+	}
+	return uint16(r), size
+}
+
+// A generalScanner yields the weights of a string, spaces included.
+type generalScanner struct {
+	s    []byte
+	at   int
+	half bool // the second weight of an invalid byte comes next
+}
+
+func (sc *generalScanner) next() (weight uint16, ok bool) {
+	if sc.at >= len(sc.s) {
+		return 0, false
+	}
+	if sc.half {
+		sc.half = false
+		sc.at++
+		return uint16(sc.s[sc.at-1]), true
+	}
+	weight, size := generalWeight(sc.s[sc.at:])
+	sc.at += size
+	sc.half = size == 0
+	return weight, true
+}
+
+func (c general) Compare(a, b []byte) int {
+	at := commonRunes(a, b)
+	x, y := generalScanner{s: a, at: at}, generalScanner{s: b, at: at}
+	for {
+		p, more := x.next()
+		q, moreB := y.next()
+		if !more && !moreB {
+			return 0
+		}
+		if !more {
+			p = ' '
+		}
+		if !moreB {
+			q = ' '
+		}
+		if p != q {
+			return cmp.Compare(p, q)
+		}
+	}
+}
+
+func (c general) AppendSortKey(dst, s []byte) []byte {
+	sc := generalScanner{s: trimSpaces(s)}
+	run := 0
+	for w, ok := sc.next(); ok; w, ok = sc.next() {
+		if w == ' ' {
+			if run++; run == 1 {
+				dst = append(dst, 0, ' ')
+			}
+			continue
+		}
+		if run > 0 {
+			dst = appendSpaces(dst, run, w < ' ')
+			run = 0
+		}
+		dst = binary.BigEndian.AppendUint16(dst, w)
+	}
+	return append(dst, 0, ' ', markEnd)
+}
+
+func (c general) Hash(seed uint64, s []byte) uint64 {
+	h := hasher{h: seed}
+	sc := generalScanner{s: trimSpaces(s)}
+	for w, ok := sc.next(); ok; w, ok = sc.next() {
+		h.add(w)
+	}
+	return h.sum()
+}

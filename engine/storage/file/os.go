@@ -95,6 +95,9 @@ func (d *Disk) Remove(name string) error {
 	if err != nil {
 		return err
 	}
+	if name == "." {
+		return pathError("remove", name, fs.ErrInvalid)
+	}
 	return pathError("remove", name, os.Remove(path))
 }
 
@@ -108,10 +111,23 @@ func (d *Disk) Rename(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(oldPath, newPath); err != nil {
+	err = refuseDirectory(oldPath)
+	if err == nil {
+		err = os.Rename(oldPath, newPath)
+	}
+	if err != nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: cause(err)}
 	}
 	return nil
+}
+
+// refuseDirectory keeps Rename to files, whose replacement is atomic.
+func refuseDirectory(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && info.IsDir() {
+		err = unix.EISDIR
+	}
+	return err
 }
 
 // List implements [FS].

@@ -169,7 +169,7 @@ func control(f *os.File, fn func(fd int) error) error {
 		}
 	})
 	if err != nil {
-		return err
+		return fs.ErrClosed // its only reason, by an internal name
 	}
 	return result
 }

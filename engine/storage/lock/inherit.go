@@ -1,0 +1,204 @@
+package lock
+
+// InheritOnInsert is called after newKey was inserted before successor, under
+// the same latch: who has locked the gap before successor gets both halves of
+// it. Waiting requests count too, since they have claimed the whole gap. It
+// never parks and cannot fail; the locks it adds may exceed the memory limit.
+func (t *Table) InheritOnInsert(index uint64, newKey, successor []byte) {
+	from := t.hash(index, successor, false)
+	s := t.shardOf(from)
+	s.mu.Lock()
+	q := s.find(from, index, successor, false)
+	if q == nil || !q.hasGaps() {
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+
+	to := t.hash(index, newKey, false)
+	d := t.shardOf(to)
+	lockPair(s, d)
+	defer unlockPair(s, d)
+	if q = s.find(from, index, successor, false); q == nil {
+		return
+	}
+	heir := place{t: t, s: d, hash: to, index: index, key: newKey}
+	for _, list := range [...]lockList{q.granted, q.waiting} {
+		for l := list.head; l != nil; l = l.next {
+			if gapModes.has(l.mode) {
+				heir.add(l.owner, l.mode.gap())
+			}
+		}
+	}
+}
+
+// InheritOnRemove is called when removed leaves the index for good (purge, or
+// the rollback of an insert), under the latch of its leaf: its locks, waiting
+// ones too, become locks on the gap before successor, which now reaches over
+// where it was; its waiters are woken with [ErrRetry]. The X locks of
+// READ COMMITTED owners are not inherited. It never parks and cannot fail.
+//
+// REQUIRES: no change of the entries from removed to successor by others.
+func (t *Table) InheritOnRemove(index uint64, removed, successor []byte) {
+	from := t.hash(index, removed, false)
+	s := t.shardOf(from)
+	s.mu.Lock()
+	q := s.find(from, index, removed, false)
+	s.mu.Unlock()
+	if q == nil {
+		return
+	}
+	to := t.hash(index, successor, false)
+	d := t.shardOf(to)
+	var w wakes
+	lockPair(s, d)
+	if q = s.find(from, index, removed, false); q != nil {
+		heir := place{t: t, s: d, hash: to, index: index, key: successor}
+		for _, list := range [...]lockList{q.granted, q.waiting} {
+			for l := list.head; l != nil; l = l.next {
+				heir.addRemoved(l)
+			}
+		}
+		heir.recheck(&w)
+		t.evict(s, q, &w)
+	}
+	unlockPair(s, d)
+	w.fire()
+}
+
+// evict takes all locks out of the queue of a removed key and drops it.
+func (t *Table) evict(s *shard, q *queue, w *wakes) {
+	for l := q.granted.head; l != nil; l = q.granted.head {
+		q.removeGranted(l)
+		o := l.owner
+		o.mu.Lock()
+		if o.state == ownerActive {
+			o.unlink(l, q.bytes())
+		} // else ReleaseAll is on its way through the list
+		o.mu.Unlock()
+	}
+	for l := q.waiting.head; l != nil; l = q.waiting.head {
+		o := l.owner
+		o.mu.Lock()
+		t.removeWait(o, waitRetry, w)
+		o.mu.Unlock()
+	}
+	s.drop(q)
+}
+
+// place is a key that others' locks are added to, under its shard's mutex.
+type place struct {
+	t     *Table
+	s     *shard
+	hash  uint64
+	index uint64
+	key   []byte
+	q     *queue
+	grew  bool
+}
+
+func (p *place) find() *queue {
+	if p.q == nil {
+		p.q = p.s.find(p.hash, p.index, p.key, false)
+	}
+	return p.q
+}
+
+// addRemoved adds what a lock on a removed key becomes.
+func (p *place) addRemoved(l *lock) {
+	if l.mode == InsertIntention {
+		return
+	}
+	o := l.owner
+	o.mu.Lock()
+	skip := o.opts.ReadCommitted && l.mode.gap() == GapX
+	o.mu.Unlock()
+	if !skip {
+		p.add(o, l.mode.gap())
+	}
+}
+
+// add grants o a lock, unless it has what covers it or is releasing.
+func (p *place) add(o *Owner, mode Mode) {
+	q := p.find()
+	if q != nil && q.holds(o, mode) {
+		return
+	}
+	o.mu.Lock()
+	if o.state != ownerActive {
+		o.mu.Unlock()
+		return
+	}
+	n := lockBytes + queueBytes + int64(len(p.key))
+	l, _ := o.newLock(p.index, p.s.number, mode, n, true)
+	o.mu.Unlock()
+	if q == nil {
+		p.q = p.s.make(p.hash, p.index, p.key, false)
+	}
+	p.q.add(l, false)
+	p.grew = true
+}
+
+// recheck wakes the insert intentions that wait at the place, if locks were
+// added: they may have closed a cycle that no request of its members would find.
+func (p *place) recheck(w *wakes) {
+	if !p.grew || !p.t.detect.Load() {
+		return
+	}
+	for l := p.q.waiting.head; l != nil; l = l.next {
+		if l.mode != InsertIntention {
+			continue
+		}
+		o := l.owner
+		o.mu.Lock()
+		o.wait.recheck = true
+		w.add(o.parker)
+		o.mu.Unlock()
+	}
+}
+
+// Implicit is the answer of [Table.ConvertImplicit].
+type Implicit uint8
+
+// Answers: the holder now has an explicit lock; it has released its locks, and
+// the requester depends on it where it did so early; it is another transaction
+// by now.
+const (
+	ImplicitHeld Implicit = iota
+	ImplicitReleased
+	ImplicitUnknown
+)
+
+// ConvertImplicit gives holder, if it still is the active transaction id, the X
+// lock on the entry that it holds implicitly as its last writer. requester is
+// who found that out and will ask for its own lock next. It never parks and
+// cannot fail. Called under the latch of the entry's leaf.
+//
+// On [ImplicitUnknown] the caller looks the transaction up again: it has ended.
+func (t *Table) ConvertImplicit(holder *Owner, id uint64, requester *Owner, index uint64, key []byte) Implicit {
+	h := t.hash(index, key, false)
+	s := t.shardOf(h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	holder.mu.Lock()
+	defer holder.mu.Unlock()
+	switch {
+	case holder.id != id || holder.state == ownerIdle:
+		return ImplicitUnknown
+	case holder.state == ownerReleased:
+		if holder.released > t.finished.Load() {
+			requester.AddDependence(holder.released)
+		}
+		return ImplicitReleased
+	}
+	q := s.find(h, index, key, false)
+	if q != nil && q.holds(holder, RecordX) {
+		return ImplicitHeld
+	}
+	l, _ := holder.newLock(index, s.number, RecordX, lockBytes+queueBytes+int64(len(key)), true)
+	if q == nil {
+		q = s.make(h, index, key, false)
+	}
+	q.add(l, false)
+	return ImplicitHeld
+}

@@ -1,0 +1,222 @@
+package lock
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+)
+
+// Owner is the lock state of one transaction, embedded in it and reused by the
+// next one. The zero value is ready for [Table.Begin]. It must not be copied.
+//
+// One task at a time acts for an owner (Acquire, Wait, Release...). Others only
+// add locks that it holds implicitly or inherits, take those of removed keys,
+// grant or end its wait.
+type Owner struct {
+	table *Table
+
+	mu    sync.Mutex // guards the following, up to the next comment
+	id    uint64
+	state ownerState
+	opts  TxnOptions
+	// tables and records are the owner's locks in the order they were asked
+	// for, the one waited for included. While the owner releases, the lists are its own.
+	tables, records lockList
+	count           int
+	arena           lockArena
+	used, charged   int64 // bytes of locks held; bytes of them reported to the table
+	released        uint64
+
+	wait        waitState
+	interrupted bool
+	parker      env.Parker
+
+	// Written under the mutex of the shard of the lock waited for.
+	blockedBy   atomic.Pointer[Owner]
+	reservation atomic.Uint64
+	scheduling  atomic.Uint64
+
+	depends atomic.Uint64
+	undo    atomic.Uint64
+
+	// Guarded by the detector's mutex.
+	slot  int
+	visit uint64
+}
+
+type ownerState uint8
+
+const (
+	ownerIdle ownerState = iota
+	ownerActive
+	ownerReleased
+)
+
+// TxnOptions are the properties of a transaction that matter to its locks.
+type TxnOptions struct {
+	// ReadCommitted says that X locks on removed entries do not become gap locks.
+	ReadCommitted bool
+	// HighPriority transactions are a deadlock's victim only if all members of
+	// the cycle are.
+	HighPriority bool
+}
+
+type outcome uint8
+
+const (
+	waitNone outcome = iota
+	waitPending
+	waitGranted
+	waitRetry
+	waitDeadlock
+	waitTimeout
+	waitInterrupted
+)
+
+type waitState struct {
+	lock     *lock // not nil exactly while outcome is waitPending
+	seq      uint64
+	outcome  outcome
+	recheck  bool // someone new may be in the way: look for a deadlock again
+	deadlock *Deadlock
+	started  time.Duration
+	deadline time.Duration // negative: none
+}
+
+// Begin makes o the lock state of transaction id.
+//
+// REQUIRES: o is new or was released, and if it was released with a sequence,
+// that sequence is finished.
+func (t *Table) Begin(o *Owner, id uint64, opts TxnOptions) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state == ownerActive {
+		panic("lock: Begin of an active owner")
+	}
+	o.table, o.id, o.opts, o.state = t, id, opts, ownerActive
+	o.released = 0
+	o.depends.Store(0)
+	o.undo.Store(0)
+}
+
+// SetID changes the id, for a transaction that gets one with its first write.
+func (o *Owner) SetID(id uint64) {
+	o.mu.Lock()
+	o.id = id
+	o.mu.Unlock()
+}
+
+// ID is the transaction's id.
+func (o *Owner) ID() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.id
+}
+
+// SetWeight tells how much a rollback would undo, in undo records. With the
+// number of locks it decides who is a deadlock's victim.
+func (o *Owner) SetWeight(undoRecords uint64) { o.undo.Store(undoRecords) }
+
+// Locks is the number of locks, the one waited for included.
+func (o *Owner) Locks() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count
+}
+
+// DependsOn is the highest unfinished sequence whose early released locks this
+// owner was granted since Begin, or 0: answers of the transaction wait for it.
+func (o *Owner) DependsOn() uint64 {
+	d := o.depends.Load()
+	if d == 0 || d <= o.table.finished.Load() {
+		return 0
+	}
+	return d
+}
+
+// AddDependence makes the owner depend on seq, if it found out otherwise than
+// by a lock that it read what seq wrote.
+func (o *Owner) AddDependence(seq uint64) {
+	for {
+		d := o.depends.Load()
+		if seq <= d || o.depends.CompareAndSwap(d, seq) {
+			return
+		}
+	}
+}
+
+// ResetInterrupt forgets an earlier [Table.Interrupt]; called at the start of a
+// statement.
+func (o *Owner) ResetInterrupt() {
+	o.mu.Lock()
+	o.interrupted = false
+	o.mu.Unlock()
+}
+
+// ownerFreeBytes is how much each owner may use without counting it against the
+// table's limit, so that a small transaction does not touch a shared counter.
+const ownerFreeBytes = 4 << 10
+
+// charge accounts for n more bytes. It reports false, changing nothing, if the
+// table's limit forbids it and force is not set. REQUIRES: o.mu.
+func (o *Owner) charge(n int64, force bool) bool {
+	o.used += n
+	over := o.used - ownerFreeBytes - o.charged
+	if over <= 0 {
+		return true
+	}
+	chunk := max(over, min(o.used/8, 1<<20), ownerFreeBytes)
+	t := o.table
+	if total := t.memory.Add(chunk); !force && total > t.memoryMax.Load() {
+		t.memory.Add(-chunk)
+		o.used -= n
+		return false
+	}
+	o.charged += chunk
+	return true
+}
+
+// discharge gives n bytes back. REQUIRES: o.mu.
+func (o *Owner) discharge(n int64) { o.used -= n }
+
+// dischargeAll gives back everything. REQUIRES: o.mu.
+func (o *Owner) dischargeAll() {
+	if o.charged != 0 {
+		o.table.memory.Add(-o.charged)
+	}
+	o.used, o.charged = 0, 0
+}
+
+// link adds l to the owner's locks. REQUIRES: o.mu.
+func (o *Owner) link(l *lock) {
+	o.listOf(l).pushOwn(l)
+	o.count++
+}
+
+// unlink takes l out and makes its memory free. REQUIRES: o.mu.
+func (o *Owner) unlink(l *lock, bytes int64) {
+	o.listOf(l).removeOwn(l)
+	o.count--
+	o.discharge(bytes)
+	o.arena.put(l)
+}
+
+func (o *Owner) listOf(l *lock) *lockList {
+	if l.mode.IsTable() {
+		return &o.tables
+	}
+	return &o.records
+}
+
+// holdsTable reports whether the owner's table locks cover mode. Only the
+// owner's task changes the list while it runs, so that task needs no mutex.
+func (o *Owner) holdsTable(table uint64, mode Mode) bool {
+	for l := o.tables.head; l != nil; l = l.ownNext {
+		if l.index == table && l.mode.Covers(mode) {
+			return true
+		}
+	}
+	return false
+}

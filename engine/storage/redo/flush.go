@@ -269,7 +269,8 @@ func (l *Log) Checkpoint(lsn page.LSN) error {
 	}
 	l.roomForAdmits()
 	l.pressed.Store(false)
-	if l.Age() > l.asyncAge() && l.pressed.CompareAndSwap(false, true) {
+	old := l.Age() > l.asyncAge() && l.pressed.CompareAndSwap(false, true)
+	if old || l.admitQueue.Load() != 0 {
 		l.options.OnPressure()
 	}
 	return nil

@@ -88,7 +88,7 @@ func (o Options) withDefaults() Options {
 	if o.Capacity == 0 {
 		o.Capacity = DefaultCapacity
 	}
-	o.Capacity = max(o.Capacity, MinCapacity)
+	o.Capacity = min(max(o.Capacity, MinCapacity), maxCapacity)
 	if o.BufferSize == 0 {
 		o.BufferSize = DefaultBufferSize
 	}
@@ -122,7 +122,7 @@ type Log struct {
 	_         [56]byte
 	published atomic.Uint64 // everything below was published
 	_         [56]byte
-	admitted  atomic.Int64  // sum of the admitted bytes
+	admitted  atomic.Int64 // sum of the admitted bytes
 	_         [56]byte
 	written   atomic.Uint64 // everything below is in the file; moves under writeTurn
 	flushed   atomic.Uint64 // everything below is durable
@@ -142,7 +142,7 @@ type Log struct {
 	writeTurn *env.Mutex // writes of log bytes
 	file      file.File
 	shape     shape
-	slot      slot // the newest durable one
+	slot      slot         // the newest durable one
 	epochs    []epochStart // ascending; the first one holds at the checkpoint
 
 	parkers *env.Parkers
@@ -232,7 +232,7 @@ func (l *Log) hasRoom(end uint64) bool { return end <= l.written.Load()+uint64(l
 //
 // REQUIRES: 1 <= n <= MaxPayload; the caller's Admits cover n + GroupHeaderSize.
 func (l *Log) Reserve(n int) (start, end page.LSN) {
-	if n < 1 || n > MaxPayload {
+	if n < 1 || n > MaxPayload || n+GroupHeaderSize > len(l.ring) {
 		panic(fmt.Sprintf("redo: Reserve of %d bytes: a group has 1 to %d", n, MaxPayload))
 	}
 	size := uint64(n + GroupHeaderSize)

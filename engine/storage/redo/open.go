@@ -21,8 +21,9 @@ const (
 
 // Create makes an empty log and opens it. It fails with fs.ErrExist if there is
 // one. After a crash in it either there is no log or an empty one.
-func Create(opt Options) (*Log, error) {
-	opt = opt.withDefaults()
+func Create(opt Options) (*Log, error) { return create(opt.withDefaults()) }
+
+func create(opt Options) (*Log, error) {
 	if err := opt.FS.MkdirAll(opt.Dir); err != nil {
 		return nil, err
 	}
@@ -109,7 +110,10 @@ func removeIfThere(fsys file.FS, name string) error {
 // If Options.Capacity differs from the file's, the log is resized, unless its
 // live part does not fit; see [Log.Resize].
 func Open(opt Options, scan func(start, end page.LSN, payload []byte) error) (*Log, error) {
-	opt = opt.withDefaults()
+	return open(opt.withDefaults(), scan)
+}
+
+func open(opt Options, scan func(start, end page.LSN, payload []byte) error) (*Log, error) {
 	name := path.Join(opt.Dir, fileName)
 	f, err := opt.FS.Open(name, file.OpenOptions{})
 	if err != nil {
@@ -123,7 +127,7 @@ func Open(opt Options, scan func(start, end page.LSN, payload []byte) error) (*L
 		}
 		return nil, errors.Join(err, f.Close())
 	}
-	if err := l.Resize(opt.Capacity); err != nil && !errors.Is(err, ErrTooSmall) && !errors.Is(err, file.ErrNoSpace) {
+	if err := l.resize(opt.Capacity); err != nil && !errors.Is(err, ErrTooSmall) && !errors.Is(err, file.ErrNoSpace) {
 		return nil, errors.Join(err, l.file.Close())
 	}
 	if err := removeIfThere(opt.FS, path.Join(opt.Dir, newName)); err != nil {

@@ -15,7 +15,10 @@ import (
 // nothing has changed, and after a checkpoint they may. file.ErrNoSpace: nothing
 // has changed either.
 func (l *Log) Resize(capacity int64) error {
-	capacity = max(capacity, MinCapacity)
+	return l.resize(min(max(capacity, MinCapacity), maxCapacity))
+}
+
+func (l *Log) resize(capacity int64) error {
 	if capacity == l.Capacity() {
 		return l.Err()
 	}
@@ -25,7 +28,7 @@ func (l *Log) Resize(capacity int64) error {
 	}
 	l.slotTurn.Lock()
 	l.writeTurn.Lock()
-	err := l.resize(capacity)
+	err := l.replaceFile(capacity)
 	l.writeTurn.Unlock()
 	l.slotTurn.Unlock()
 	l.releaseFlushing()
@@ -33,10 +36,10 @@ func (l *Log) Resize(capacity int64) error {
 	return err
 }
 
-// resize does the work of Resize.
+// replaceFile does the work of Resize.
 //
 // REQUIRES: the caller holds all three turns.
-func (l *Log) resize(capacity int64) error {
+func (l *Log) replaceFile(capacity int64) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
@@ -51,8 +54,8 @@ func (l *Log) resize(capacity int64) error {
 	}
 	s := l.slot
 	s.capacity = capacity
-	s.flushed = l.Flushed()
 	written := l.written.Load()
+	s.flushed = page.LSN(written) // the new file is durable before it gets its name
 	f, err := makeFile(l.options, &s, func(f file.File) error {
 		return copyLog(l.file, l.shape, f, s.shape, s.checkpoint, page.LSN(written))
 	})

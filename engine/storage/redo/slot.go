@@ -30,6 +30,8 @@ const (
 	blockSize  = 4096
 	copyOffset = blockSize / 2
 	headerSize = 2 * blockSize
+
+	maxCapacity = 1 << 46
 )
 
 // shape maps LSNs to places in the file.
@@ -87,7 +89,7 @@ func decodeSlot(b []byte) (s slot, problem string) {
 	s.capacity = int64(le.Uint64(b[48:]))
 	s.checkpoint = page.LSN(le.Uint64(b[56:]))
 	s.flushed = page.LSN(le.Uint64(b[64:]))
-	if s.capacity < MinCapacity || s.checkpoint < s.start || s.flushed < s.checkpoint ||
+	if s.capacity <= margin || s.capacity > maxCapacity || s.checkpoint < s.start || s.flushed < s.checkpoint ||
 		uint64(s.flushed-s.checkpoint) > uint64(s.capacity) {
 		return s, "inconsistent header"
 	}

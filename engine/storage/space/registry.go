@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -83,6 +84,9 @@ func New(opt Options) (*Registry, error) {
 		opt.ReserveExtents = 4
 	}
 	if err := opt.FS.MkdirAll(opt.Dir); err != nil {
+		return nil, fmt.Errorf("space: making the directory of tablespaces: %w", err)
+	}
+	if err := opt.FS.SyncDir(path.Dir(opt.Dir)); err != nil {
 		return nil, fmt.Errorf("space: making the directory of tablespaces: %w", err)
 	}
 	r := &Registry{opt: opt, handles: map[uint32]*handle{}, spaces: map[uint32]*Space{}}

@@ -1,0 +1,225 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// ErrKeyTooLong says that an index entry's key is longer than the engine stores
+// (MySQL's error 1071).
+var ErrKeyTooLong = fmt.Errorf("record: key too long; the longest key is %d bytes", MaxKeyBytes)
+
+// AppendKey appends the key form of values, which belong to the index's parts in
+// order; fewer values than parts give the prefix of a key, for ranges.
+func (k *KeySchema) AppendKey(dst []byte, values ...types.Value) []byte {
+	for i, v := range values {
+		p := &k.Parts[i]
+		dst = types.AppendKey(dst, v, p.Type, p.Desc, p.Prefix)
+	}
+	return dst
+}
+
+// AppendRowKey appends the clustered key of a row given by column position.
+func (s *Schema) AppendRowKey(dst []byte, values []types.Value) ([]byte, error) {
+	start := len(dst)
+	for i := range s.Keys[0].Parts {
+		p := &s.Keys[0].Parts[i]
+		if values[p.Column].IsNull() {
+			return dst, fmt.Errorf("record: NULL for primary key column %s", s.Columns[p.Column].Name)
+		}
+		dst = types.AppendKey(dst, values[p.Column], p.Type, p.Desc, p.Prefix)
+	}
+	if len(dst)-start > MaxKeyBytes {
+		return dst[:start], ErrKeyTooLong
+	}
+	return dst, nil
+}
+
+// partOf returns part i of a key that belongs to the index.
+func (k *KeySchema) partOf(key []byte, i int) ([]byte, error) {
+	p := &k.Parts[i]
+	if at := k.offsets[i]; at >= 0 && p.size > 0 {
+		if at+p.size > len(key) {
+			return nil, fmt.Errorf("%w: key of %d bytes is too short", ErrCorrupt, len(key))
+		}
+		return key[at : at+p.size : at+p.size], nil
+	}
+	for j := 0; ; j++ {
+		q := &k.Parts[j]
+		n, err := types.SkipKey(key, q.Type, q.Desc, q.Prefix)
+		if err != nil {
+			return nil, fmt.Errorf("%w: part %d: %w", ErrCorrupt, j+1, err)
+		}
+		if j == i {
+			return key[:n:n], nil
+		}
+		key = key[n:]
+	}
+}
+
+// PartLen returns the length of the first parts of a key.
+func (k *KeySchema) PartLen(key []byte, parts int) (int, error) {
+	at := 0
+	for j := range parts {
+		q := &k.Parts[j]
+		n, err := types.SkipKey(key[at:], q.Type, q.Desc, q.Prefix)
+		if err != nil {
+			return 0, fmt.Errorf("%w: part %d: %w", ErrCorrupt, j+1, err)
+		}
+		at += n
+	}
+	return at, nil
+}
+
+// AppendSecondary appends the key of the row's entry in a secondary index: the
+// index's parts, of partLen bytes, and the clustered key. nullable tells that a
+// part is NULL, so that the entry is not subject to uniqueness. arena is working
+// memory, returned for reuse.
+func (s *Schema) AppendSecondary(dst []byte, k *KeySchema, row Row, arena []byte) (key []byte, partLen int, hasNull bool, arenaOut []byte, err error) {
+	start := len(dst)
+	for i := range k.Parts {
+		p := &k.Parts[i]
+		f, err := row.Field(p.Column)
+		if err != nil {
+			return dst, 0, false, arena, err
+		}
+		hasNull = hasNull || f.Null
+		if p.Plain && !f.keyPart && !f.Null {
+			if !p.Type.NotNull {
+				dst = append(dst, 1)
+			}
+			dst = append(dst, f.Bytes...)
+			continue
+		}
+		v := types.Null
+		switch {
+		case f.Null:
+		case f.External:
+			v = localPrefix(f.Bytes, p.Type)
+		default:
+			if v, arena, err = row.Value(p.Column, arena); err != nil {
+				return dst, 0, false, arena, err
+			}
+		}
+		dst = types.AppendKey(dst, v, p.Type, p.Desc, p.Prefix)
+	}
+	partLen = len(dst) - start
+	if partLen > MaxKeyBytes {
+		return dst[:start], 0, false, arena, ErrKeyTooLong
+	}
+	return append(dst, row.Key...), partLen, hasNull, arena, nil
+}
+
+// localPrefix is the part of an off-page value that the row keeps.
+func localPrefix(field []byte, t *types.Type) types.Value {
+	b := field[LOBRefSize:]
+	if t.Kind == types.KindJSON {
+		return types.NewJSON(b)
+	}
+	return types.NewBytes(b)
+}
+
+// keptNull stands for NULL among the kept columns of a secondary record.
+const keptNull = 0xFFFF
+
+// AppendSecondaryValue appends the value of the row's secondary record.
+func (s *Schema) AppendSecondaryValue(dst []byte, k *KeySchema, row Row, partLen int) ([]byte, error) {
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(partLen))
+	for _, c := range k.Kept {
+		f, err := row.Field(c)
+		switch {
+		case err != nil:
+			return dst, err
+		case f.Null:
+			dst = binary.LittleEndian.AppendUint16(dst, keptNull)
+		case f.External || f.keyPart:
+			return dst, fmt.Errorf("record: column %s cannot be kept in index %s", s.Columns[c].Name, k.Name)
+		default:
+			dst = binary.LittleEndian.AppendUint16(dst, uint16(len(f.Bytes)))
+			dst = append(dst, f.Bytes...)
+		}
+	}
+	return dst, nil
+}
+
+// ClusteredKey returns the clustered key within a secondary record.
+func ClusteredKey(key, value []byte) ([]byte, error) {
+	if len(value) < 2 {
+		return nil, fmt.Errorf("%w: secondary record's value has %d bytes", ErrCorrupt, len(value))
+	}
+	n := int(binary.LittleEndian.Uint16(value))
+	if n > len(key) {
+		return nil, fmt.Errorf("%w: secondary key has %d bytes, its first part %d", ErrCorrupt, len(key), n)
+	}
+	return key[n:], nil
+}
+
+// AppendCovered decodes a column of a secondary record into a vector.
+//
+// REQUIRES: k.Covers[column].
+func (s *Schema) AppendCovered(vec *types.Vector, k *KeySchema, key, value []byte, column int) error {
+	for n, c := range k.Kept {
+		if c == column {
+			return appendKept(vec, value, n)
+		}
+	}
+	for i := range k.Parts {
+		if p := &k.Parts[i]; p.Column == column && p.Lossless {
+			return appendPart(vec, k, key, i)
+		}
+	}
+	clustered, err := ClusteredKey(key, value)
+	if err != nil {
+		return err
+	}
+	pk := s.Keys[0]
+	for i := range pk.Parts {
+		if p := &pk.Parts[i]; p.Column == column && p.Lossless {
+			return appendPart(vec, pk, clustered, i)
+		}
+	}
+	return fmt.Errorf("record: index %s does not cover column %s", k.Name, s.Columns[column].Name)
+}
+
+func appendPart(vec *types.Vector, k *KeySchema, key []byte, i int) error {
+	p := &k.Parts[i]
+	b, err := k.partOf(key, i)
+	if err != nil {
+		return err
+	}
+	if p.Plain && p.Type.NotNull {
+		return vec.AppendStored(b)
+	}
+	_, err = vec.AppendKey(b, p.Desc, p.Prefix)
+	return err
+}
+
+func appendKept(vec *types.Vector, value []byte, n int) error {
+	b := value
+	if len(b) < 2 {
+		return fmt.Errorf("%w: secondary record's value has %d bytes", ErrCorrupt, len(value))
+	}
+	for b = b[2:]; ; n-- {
+		if len(b) < 2 {
+			return fmt.Errorf("%w: secondary record's value is cut short", ErrCorrupt)
+		}
+		size := int(binary.LittleEndian.Uint16(b))
+		b = b[2:]
+		if size == keptNull {
+			if n == 0 {
+				vec.AppendNull()
+				return nil
+			}
+			continue
+		}
+		if size > len(b) {
+			return fmt.Errorf("%w: secondary record's value is cut short", ErrCorrupt)
+		}
+		if n == 0 {
+			return vec.AppendStored(b[:size])
+		}
+		b = b[size:]
+	}
+}

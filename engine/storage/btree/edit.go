@@ -1,6 +1,9 @@
 package btree
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"sync"
+)
 
 // changer changes the bytes of one page. In production it also logs the change;
 // nothing else in this package writes to a page.
@@ -12,16 +15,36 @@ type changer interface {
 // editor changes a node in place. It may be pointed at one node after another.
 type editor struct {
 	node
-	c    changer
-	buf  *builder // for records and compaction; made on first use
-	tiny [16]byte
+	c     changer
+	buf   *builder // working memory while one change lasts, if it needs any
+	tiny  [16]byte
+	small [512]byte
 }
+
+// builders keeps working memory. What is in it before does not matter.
+var builders = sync.Pool{New: func() any { return new(builder) }}
 
 func (e *editor) builder() *builder {
 	if e.buf == nil {
-		e.buf = new(builder)
+		e.buf = builders.Get().(*builder)
 	}
 	return e.buf
+}
+
+// done gives the working memory back. Every change of the node ends with it.
+func (e *editor) done() {
+	if e.buf != nil {
+		builders.Put(e.buf)
+		e.buf = nil
+	}
+}
+
+// room is n bytes of working memory; the next call may return the same.
+func (e *editor) room(n int) []byte {
+	if n <= len(e.small) {
+		return e.small[:n]
+	}
+	return e.builder().rec[:n]
 }
 
 // vitals are the header fields that inserts and removals change.
@@ -95,14 +118,15 @@ func (e *editor) insert(i int, key []byte, flags byte, value []byte) {
 	v.count++
 	v.noteInsert(i)
 	e.setVitals(&v)
+	e.done()
 }
 
-// noteInsert keeps track of runs of inserts.
+// noteInsert keeps track of runs of inserts. A new page may start with the run of
+// the page that it was split off.
 func (v *vitals) noteInsert(i int) {
 	const longest = 1 << 14
 	switch {
 	case v.last == noLast:
-		v.dir = 0
 	case i == v.last+1:
 		v.dir = min(max(v.dir, 0)+1, longest)
 	case i == v.last:
@@ -119,10 +143,9 @@ func (e *editor) writeSlot(i int, s slot) {
 }
 
 func (e *editor) writeRecord(off int, suffix []byte, flags byte, value []byte) {
-	b := e.builder().rec[:0]
-	b = append(b, flags, byte(len(value)), byte(len(value)>>8))
-	b = append(b, suffix...)
-	b = append(b, value...)
+	b := e.room(recHeader + len(suffix) + len(value))
+	b[0], b[1], b[2] = flags, byte(len(value)), byte(len(value)>>8)
+	copy(b[recHeader+copy(b[recHeader:], suffix):], value)
 	e.c.Write(off, b)
 }
 
@@ -240,6 +263,7 @@ func (e *editor) relocate(i int, flags byte, value []byte) {
 	// The hint comes from the page: compaction may have changed it.
 	e.writeSlot(i, makeSlot(e.slot(i).hint(), off, len(suffix)))
 	e.setVitals(&v)
+	e.done()
 }
 
 // patch overwrites bytes of a value.
@@ -277,7 +301,7 @@ func (e *editor) adjustSkip(i int, suffix []byte) {
 		return
 	}
 	e.setSkip(now, suffix)
-	b := e.builder().rec[:(n-first)*slotSize]
+	b := e.room((n - first) * slotSize)
 	for j := first; j < n; j++ {
 		s := e.slot(j)
 		hint := hintOf(e.suffix(j)[now:])
@@ -316,4 +340,9 @@ func (e *editor) compact(v *vitals, except int) {
 	b.copyHeader(e.node)
 	b.store(e.c)
 	v.top, v.garbage, v.hole, v.holeLen = b.top, 0, 0, 0
+}
+
+func (e *editor) setMaxTrx(id uint64) {
+	binary.LittleEndian.PutUint64(e.tiny[:8], id)
+	e.writeDiff(offMaxTrx, e.tiny[:8])
 }

@@ -95,3 +95,7 @@ func (d Decimal) Fit(precision, scale int) (r Decimal, lost, ok bool) {
 	}
 	return r, lost, true
 }
+
+// Huge returns 10^65, the smallest integer that no DECIMAL type holds: what
+// stands for numbers too large to be represented.
+func Huge() Decimal { return Decimal{w: pow10[MaxPrecision]} }

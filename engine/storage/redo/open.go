@@ -45,8 +45,8 @@ func create(opt Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := installFile(opt); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if f, err = installFile(opt, f); err != nil {
+		return nil, err
 	}
 	if err := opt.FS.SyncDir(path.Dir(opt.Dir)); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -84,12 +84,21 @@ func makeFile(opt Options, s *slot, fill func(file.File) error) (file.File, erro
 	return f, nil
 }
 
-// installFile gives the new file its name, durably.
-func installFile(opt Options) error {
-	if err := opt.FS.Rename(path.Join(opt.Dir, newName), path.Join(opt.Dir, fileName)); err != nil {
-		return err
+// installFile gives the new file its name, durably, and opens it by that name,
+// so that errors name it right. It closes f.
+func installFile(opt Options, f file.File) (file.File, error) {
+	name := path.Join(opt.Dir, fileName)
+	err := f.Close()
+	if err == nil {
+		err = opt.FS.Rename(path.Join(opt.Dir, newName), name)
 	}
-	return opt.FS.SyncDir(opt.Dir)
+	if err == nil {
+		err = opt.FS.SyncDir(opt.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return opt.FS.Open(name, file.OpenOptions{})
 }
 
 func removeIfThere(fsys file.FS, name string) error {

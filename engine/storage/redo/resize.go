@@ -75,8 +75,8 @@ func (l *Log) replaceFile(capacity int64) error {
 // switchFile makes f the log's file. Once the rename was tried nobody knows which
 // file a crash would leave, so an error halts the log.
 func (l *Log) switchFile(f file.File, s slot) error {
-	if err := installFile(l.options); err != nil {
-		_ = f.Close()
+	f, err := installFile(l.options, f)
+	if err != nil {
 		return l.ioFailed("replacement of "+path.Join(l.dir, fileName), l.written.Load(), err)
 	}
 	old := l.file

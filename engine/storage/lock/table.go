@@ -19,8 +19,8 @@ type Options struct {
 	// WaitTimeout applies to requests that name none; 50 s by default
 	// (innodb_lock_wait_timeout).
 	WaitTimeout time.Duration
-	// RecheckEvery is how often a waiter repeats the search for a deadlock, with a
-	// larger bound on its length; 1 s by default.
+	// RecheckEvery is after what time a waiter first repeats the search for a
+	// deadlock, with a larger bound on its length; 1 s by default.
 	RecheckEvery time.Duration
 	// MemoryMax bounds the bytes of all locks (lock_memory_max); 1 GiB by default.
 	MemoryMax int64
@@ -86,7 +86,7 @@ func orDefault[T int | int64 | time.Duration](v, def T) T {
 func (t *Table) SetMemoryMax(bytes int64) { t.memoryMax.Store(bytes) }
 
 // SetDeadlockDetect turns the search for deadlocks on or off. Waiters that are
-// parked already follow within Options.RecheckEvery.
+// parked already follow when they next look up, 16 Options.RecheckEvery at most.
 func (t *Table) SetDeadlockDetect(on bool) { t.detect.Store(on) }
 
 // SetFIFO changes Options.FIFO.

@@ -2,6 +2,10 @@ package lock
 
 import "time"
 
+// recheckMax bounds, in units of Options.RecheckEvery, the time between two
+// searches of a waiter, which doubles from one to the next.
+const recheckMax = 16
+
 // Wait parks until the request that Acquire queued is decided. It returns nil
 // if the lock was granted, [ErrRetry] if the key left the index, a
 // *[DeadlockError], [ErrTimeout] or [ErrInterrupted]. After an error nothing of
@@ -15,7 +19,7 @@ import "time"
 func (t *Table) Wait(o *Owner) error {
 	t.env.Yield()
 	detect := t.enterWait(o)
-	limit := stepsAtOnce
+	limit, patience := stepsAtOnce, t.recheckEvery
 	for {
 		o.mu.Lock()
 		w := &o.wait
@@ -34,7 +38,7 @@ func (t *Table) Wait(o *Owner) error {
 			detect = false
 			continue
 		}
-		pause := t.recheckEvery
+		pause := patience
 		if deadline >= 0 {
 			left := deadline - t.env.Monotonic()
 			if left <= 0 {
@@ -43,8 +47,9 @@ func (t *Table) Wait(o *Owner) error {
 			}
 			pause = min(pause, left)
 		}
-		if !parker.ParkFor(pause) && pause == t.recheckEvery {
+		if !parker.ParkFor(pause) && pause == patience {
 			detect, limit = true, stepsAtLeisure
+			patience = min(2*patience, recheckMax*t.recheckEvery)
 		}
 	}
 }

@@ -71,6 +71,15 @@ func (b *builder) addFrom(src node, i int) {
 	b.add(head, tail, flags, value)
 }
 
+// addChildFrom is addFrom that keeps slot 0 of an inner node without a key.
+func (b *builder) addChildFrom(src node, i int) {
+	if i < src.first() {
+		b.add(nil, nil, 0, src.value(i))
+		return
+	}
+	b.addFrom(src, i)
+}
+
 // cutKey drops the first n bytes of head+tail.
 func cutKey(head, tail []byte, n int) (h, t []byte) {
 	if n <= len(head) {
@@ -122,6 +131,12 @@ func (b *builder) copyHeader(from node) {
 }
 
 func (b *builder) setMaxTrx(id uint64) { binary.LittleEndian.PutUint64(b.img[offMaxTrx:], id) }
+
+// setRun sets the slot of the last insert and the length of its run.
+func (b *builder) setRun(last, run int) {
+	binary.LittleEndian.PutUint16(b.img[offLast:], uint16(last))
+	binary.LittleEndian.PutUint16(b.img[offDir:], uint16(run))
+}
 
 func (b *builder) setSegments(leaf, inner uint32) {
 	binary.LittleEndian.PutUint32(b.img[offLeafSeg:], leaf)

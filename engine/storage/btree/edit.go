@@ -115,21 +115,20 @@ func (e *editor) insert(i int, key []byte, flags byte, value []byte) {
 		hint = hintOf(suffix[skip:])
 	}
 	e.writeSlot(i, makeSlot(hint, off, len(suffix)))
-	v.count++
 	v.noteInsert(i)
+	v.count++
 	e.setVitals(&v)
 	e.done()
 }
 
-// noteInsert keeps track of runs of inserts. A new page may start with the run of
-// the page that it was split off.
+// noteInsert keeps track of runs of inserts; it is called before the entry counts.
+// A new page may start with the run of the page that it was split off.
 func (v *vitals) noteInsert(i int) {
 	const longest = 1 << 14
 	switch {
-	case v.last == noLast:
-	case i == v.last+1:
+	case v.last == noLast && i == v.count && v.dir >= 0, v.last != noLast && i == v.last+1:
 		v.dir = min(max(v.dir, 0)+1, longest)
-	case i == v.last:
+	case v.last == noLast && i == 0, i == v.last:
 		v.dir = max(min(v.dir, 0)-1, -longest)
 	default:
 		v.dir = 0

@@ -15,6 +15,7 @@ import (
 	"container/heap"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"sort"
@@ -54,8 +55,7 @@ type task struct {
 	id     uint64
 	name   string
 	resume chan struct{}
-	dead   bool
-	where  string
+	where  [24]uintptr // the stack of its last wait, for describe
 }
 
 var _ env.Env = (*Sim)(nil)
@@ -72,8 +72,9 @@ func New(seed uint64) *Sim {
 }
 
 // Run executes main as the first task and drives the simulation until main
-// returns. Tasks that still wait then are ended at their next wait. A panic in
-// any task is raised again from Run.
+// returns. Tasks that still wait then are ended at their next wait: their deferred
+// calls run. A panic in any task is raised again from Run, as is a deadlock. Run
+// may be called again; clock and trace go on.
 func (s *Sim) Run(main func()) {
 	mainDone := false
 	s.Go("main", func() {
@@ -84,8 +85,9 @@ func (s *Sim) Run(main func()) {
 		s.step()
 	}
 	s.endTasks()
-	if s.failure != nil {
-		panic(s.failure)
+	if failure := s.failure; failure != nil {
+		s.failure = nil
+		panic(failure)
 	}
 }
 
@@ -93,12 +95,14 @@ func (s *Sim) Run(main func()) {
 func (s *Sim) step() {
 	for len(s.runnable) == 0 {
 		if !s.advance() {
-			panic("simenv: every task waits and no timer is set\n" + s.describe())
+			s.failure = "simenv: every task waits and no timer is set\n" + s.describe()
+			return
 		}
 	}
 	s.steps++
 	if s.StepLimit != 0 && s.steps > s.StepLimit {
-		panic(fmt.Sprintf("simenv: more than %d steps\n%s", s.StepLimit, s.describe()))
+		s.failure = fmt.Sprintf("simenv: more than %d steps\n%s", s.StepLimit, s.describe())
+		return
 	}
 	i := s.rng.IntN(len(s.runnable))
 	t := s.runnable[i]
@@ -119,9 +123,7 @@ func (s *Sim) advance() bool {
 		return false
 	}
 	e := heap.Pop(&s.timers).(*timer)
-	if e.at > s.now {
-		s.now = e.at
-	}
+	s.now = max(s.now, e.due)
 	e.fire()
 	return true
 }
@@ -142,16 +144,29 @@ func (s *Sim) endTasks() {
 		<-s.baton
 		s.current = nil
 	}
-	s.runnable = nil
+	s.runnable, s.timers, s.stopping = nil, nil, false
 }
 
+// describe lists the tasks and where each waits.
 func (s *Sim) describe() string {
-	lines := make([]string, 0, len(s.tasks))
-	for _, t := range s.tasks {
-		lines = append(lines, fmt.Sprintf("  task %d %q at\n%s", t.id, t.name, t.where))
+	var b strings.Builder
+	for id := uint64(1); id <= s.nextTask; id++ {
+		t := s.tasks[id]
+		if t == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "  task %d %q", t.id, t.name)
+		frames := runtime.CallersFrames(t.where[:])
+		for more := t.where[0] != 0; more; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			if f.PC != 0 {
+				fmt.Fprintf(&b, "\n\t%s %s:%d", f.Function, f.File, f.Line)
+			}
+		}
+		b.WriteByte('\n')
 	}
-	sort.Strings(lines)
-	return strings.Join(lines, "\n")
+	return b.String()
 }
 
 // Trace mixes an event into the trace hash.
@@ -196,7 +211,6 @@ func (s *Sim) Go(name string, fn func()) {
 				buf = buf[:runtime.Stack(buf, false)]
 				s.failure = fmt.Sprintf("task %q: %v\n%s", t.name, r, buf)
 			}
-			t.dead = true
 			delete(s.tasks, t.id)
 			s.baton <- struct{}{}
 		}()
@@ -238,19 +252,19 @@ type parker struct {
 	timeout bool
 }
 
-func (p *parker) Park() { p.park(-1) }
+func (p *parker) Park() { p.park(0, false) }
 
-func (p *parker) ParkFor(d time.Duration) bool { return p.park(d) }
+func (p *parker) ParkFor(d time.Duration) bool { return p.park(d, true) }
 
-// park waits for the token; a negative d means without limit.
-func (p *parker) park(d time.Duration) bool {
+// park waits for the token, at most d if limited.
+func (p *parker) park(d time.Duration, limited bool) bool {
 	s := p.sim
 	if p.token {
 		p.token = false
 		s.Yield()
 		return true
 	}
-	if d == 0 {
+	if limited && d <= 0 {
 		return false
 	}
 	if p.waiting != nil {
@@ -261,16 +275,14 @@ func (p *parker) park(d time.Duration) bool {
 		panic("simenv: Park outside a task")
 	}
 	p.waiting, p.timeout = t, false
-	if d > 0 {
+	if limited {
 		p.timer = s.after(d, func() {
 			p.timer, p.timeout, p.waiting = nil, true, nil
 			s.runnable = append(s.runnable, t)
 		})
 	}
-	if s.StepLimit != 0 {
-		buf := make([]byte, 4<<10)
-		t.where = string(buf[:runtime.Stack(buf, false)])
-	}
+	clear(t.where[:])
+	runtime.Callers(3, t.where[:])
 	s.switchOut(t)
 	return !p.timeout
 }
@@ -282,7 +294,7 @@ func (p *parker) Unpark() {
 		return
 	}
 	if p.timer != nil {
-		p.timer.cancelled = true
+		heap.Remove(&p.sim.timers, p.timer.at)
 		p.timer = nil
 	}
 	p.waiting = nil
@@ -292,21 +304,19 @@ func (p *parker) Unpark() {
 func (p *parker) Drain() { p.token = false }
 
 type timer struct {
-	at        time.Duration
-	seq       uint64
-	cancelled bool
-	fn        func()
-}
-
-func (t *timer) fire() {
-	if !t.cancelled {
-		t.fn()
-	}
+	due  time.Duration
+	seq  uint64 // timers due at once fire in the order in which they were set
+	at   int    // index in the heap
+	fire func()
 }
 
 func (s *Sim) after(d time.Duration, fn func()) *timer {
 	s.timerSeq++
-	t := &timer{at: s.now + d, seq: s.timerSeq, fn: fn}
+	due := s.now + d
+	if due < s.now {
+		due = math.MaxInt64
+	}
+	t := &timer{due: due, seq: s.timerSeq, fire: fn}
 	heap.Push(&s.timers, t)
 	return t
 }
@@ -315,10 +325,17 @@ type timerHeap []*timer
 
 func (h timerHeap) Len() int { return len(h) }
 func (h timerHeap) Less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+	return h[i].due < h[j].due || h[i].due == h[j].due && h[i].seq < h[j].seq
 }
-func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *timerHeap) Push(x any)   { *h = append(*h, x.(*timer)) }
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+func (h *timerHeap) Push(x any) {
+	t := x.(*timer)
+	t.at = len(*h)
+	*h = append(*h, t)
+}
 func (h *timerHeap) Pop() any {
 	old := *h
 	n := len(old) - 1

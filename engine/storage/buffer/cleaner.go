@@ -226,17 +226,31 @@ func (p *Pool) relievePressure() error {
 }
 
 // flushOldest writes up to limit of the pages whose oldest change began before
-// upTo, oldest first.
+// upTo, oldest first. With no error it returns 0 only if there are none; it waits
+// while all of them are being changed.
 //
 // REQUIRES: the cleaner's turn.
 func (p *Pool) flushOldest(limit int, upTo page.LSN) (int, error) {
 	b := p.clean.batch
-	b.frames = p.flush.collect(b.frames[:0], min(limit, batchPages), upTo)
-	if len(b.frames) == 0 {
-		return 0, nil
+	for {
+		b.frames = p.flush.collect(b.frames[:0], min(limit, batchPages), upTo)
+		if len(b.frames) == 0 {
+			return 0, nil
+		}
+		if n, err := p.write(b); n > 0 || err != nil {
+			return n, err
+		}
+		if p.clean.wantFrames.Load() { // a latch holder may be waiting for a frame
+			if err := p.flushLRU(); err != nil {
+				return 0, err
+			}
+		}
+		p.pause(latchPause)
 	}
-	return p.write(b)
 }
+
+// latchPause is the pause before pages that are being changed are tried again.
+const latchPause = 100 * time.Microsecond
 
 // flushLRU writes dirty pages near the LRU list's tail, so that readers find
 // clean frames there.
@@ -322,25 +336,36 @@ func (p *Pool) FlushSpace(space uint32) error {
 	})
 	for len(frames) > 0 {
 		n := min(len(frames), batchPages)
-		p.clean.turn.Lock()
-		b := p.clean.batch
-		b.frames = b.frames[:0]
-		for _, i := range frames[:n] {
-			f := &p.frames[i]
-			if f.fix.Add(1) <= 0 || page.FromUint64(f.id.Load()).Space != space {
-				f.fix.Add(-1)
-				continue
-			}
-			b.frames = append(b.frames, i)
-		}
-		_, err := p.write(b)
-		p.clean.turn.Unlock()
-		if err != nil {
+		if err := p.flushFrames(space, frames[:n]); err != nil {
 			return err
 		}
 		frames = frames[n:]
 	}
 	return p.store.SyncSpace(space)
+}
+
+// flushFrames writes those of the frames that hold dirty pages of the tablespace.
+func (p *Pool) flushFrames(space uint32, frames []uint32) error {
+	for {
+		p.clean.turn.Lock()
+		b := p.clean.batch
+		b.frames = b.frames[:0]
+		for _, i := range frames {
+			f := &p.frames[i]
+			if f.fix.Add(1) <= 0 || f.oldest.Load() == 0 || page.FromUint64(f.id.Load()).Space != space {
+				f.fix.Add(-1)
+				continue
+			}
+			b.frames = append(b.frames, i)
+		}
+		rest := len(b.frames)
+		written, err := p.write(b)
+		p.clean.turn.Unlock()
+		if err != nil || written == rest {
+			return err
+		}
+		p.pause(latchPause)
+	}
 }
 
 // Close ends the pool's tasks, writes what is dirty unless the engine has failed,

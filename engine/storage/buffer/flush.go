@@ -147,7 +147,7 @@ func newBatch() *batch {
 
 // write copies the fixed frames of b, makes the redo before them durable, and
 // writes the copies: doublewrite file, sync, in place, sync. It drops the fixes.
-// Any error stops the engine, since a page on disk may be torn now.
+// Pages that are being changed at the moment are left for a later batch. Any error stops the engine, since a page on disk may be torn now.
 //
 // REQUIRES: one caller at a time (the cleaner's turn).
 func (p *Pool) write(b *batch) (written int, err error) {
@@ -203,10 +203,15 @@ func ignoreDropped(err error) error {
 	return err
 }
 
-// copyOut takes a dirty frame off the flush list and appends its sealed copy.
+// copyOut takes a dirty frame off the flush list and appends its sealed copy. It
+// passes over a frame that is latched in X.
 func (p *Pool) copyOut(b *batch, i uint32) (page.LSN, bool) {
 	f := &p.frames[i]
-	p.lock(i, false)
+	if !f.latch.tryShared() {
+		// Never wait: the holder may itself wait for a frame that only this batch
+		// can make clean. The page stays in the list.
+		return 0, false
+	}
 	defer p.unlockShared(i)
 	p.flush.mu.Lock()
 	oldest := f.oldest.Load()

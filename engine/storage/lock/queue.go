@@ -239,9 +239,9 @@ type lockArena struct {
 }
 
 const (
-	slabMin   = 32
-	slabMax   = 512
-	slabsKept = 3
+	slabMin       = 32
+	slabDoublings = 4
+	slabsKept     = 3
 )
 
 func (a *lockArena) get() *lock {
@@ -266,7 +266,7 @@ func (a *lockArena) grow() {
 		return
 	}
 	if a.slab == len(a.slabs) {
-		a.slabs = append(a.slabs, make([]lock, min(slabMin<<a.slab, slabMax)))
+		a.slabs = append(a.slabs, make([]lock, slabMin<<min(a.slab, slabDoublings)))
 	}
 	a.bump = a.slabs[a.slab]
 	a.slab++

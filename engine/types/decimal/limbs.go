@@ -57,6 +57,11 @@ func addSmall(x []uint64, v uint64) (carry uint64) {
 
 // divSmall divides x by d in place and returns the remainder.
 func divSmall(x []uint64, d uint64) (rem uint64) {
+	if len(x) == 1 {
+		rem = x[0] % d
+		x[0] /= d
+		return rem
+	}
 	for i := len(x) - 1; i >= 0; i-- {
 		if x[i]|rem != 0 {
 			x[i], rem = bits.Div64(rem, x[i], d)

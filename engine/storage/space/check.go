@@ -67,6 +67,17 @@ func (c *Check) scan() error {
 	if err != nil {
 		return err
 	}
+	f, err := c.s.reg.acquire(c.s.no)
+	if err != nil {
+		return err
+	}
+	pages := f.pages.Load()
+	c.s.reg.release(f)
+	if pages < c.h.size {
+		c.finding(0, 0, "the file has %d pages; its header says %d", pages, c.h.size)
+		c.h = header{}
+		return nil
+	}
 	n := c.h.extents()
 	c.exts = make([]desc, n)
 	c.listed = make([]uint64, n/64+1)

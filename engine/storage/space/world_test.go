@@ -55,7 +55,7 @@ func boot(e env.Env, fs file.FS, opt Options) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.pool, err = buffer.New(buffer.Options{Env: e, Store: w.reg, Log: w.log, FS: fs, Size: 256 * page.Size})
+	w.pool, err = buffer.New(buffer.Options{Env: e, Store: w.reg, Log: w.log, FS: fs, Size: 96 * page.Size})
 	if err != nil {
 		return nil, err
 	}

@@ -248,7 +248,7 @@ func newScanner(f file.File, s slot) *scanner {
 	return &scanner{
 		f: f, slot: s, epochs: []epochStart{{s.checkpoint, s.epoch}},
 		limit: s.checkpoint + page.LSN(s.capacity),
-		buf:   make([]byte, 0, 4*MinBufferSize), at: s.checkpoint,
+		buf:   make([]byte, 0, min(4*MinBufferSize, s.capacity)), at: s.checkpoint,
 	}
 }
 

@@ -32,15 +32,13 @@ type Summary struct {
 
 // Check walks the whole tree and reports what is wrong: pages that are not nodes
 // of this tree or of the wrong level, broken accounts, keys out of order or out of
-// bounds, wrong prefixes and hints. visit, if not nil, is told every page reached.
+// bounds, wrong prefixes and hints. reach, if not nil, is told every page reached and
+// the segment that must own it; space.Check compares that with its books.
 // The tree may be in use: readers and changes of leaves go on, structure changes
 // wait while the leaves of one parent are looked at. The error is one of reading
 // that says nothing about the tree.
-func (t *Tree) Check(report func(Finding), visit func(no uint32, level int)) (Summary, error) {
-	k := &checker{t: t, report: report, visit: visit}
-	if visit == nil {
-		k.visit = func(uint32, int) {}
-	}
+func (t *Tree) Check(report func(Finding), reach func(seg, no uint32)) (Summary, error) {
+	k := &checker{t: t, report: report, reach: reach}
 	for !k.done {
 		w := t.begin()
 		k.w = w
@@ -60,7 +58,8 @@ type checker struct {
 	t      *Tree
 	w      *work
 	report func(Finding)
-	visit  func(no uint32, level int)
+	reach  func(seg, no uint32)
+	segs   [2]uint32 // of the leaves, of the others
 	sum    Summary
 	from   []byte // everything below has been checked
 	begun  bool
@@ -121,15 +120,15 @@ func (k *checker) node(no uint32, level, depth int, b *step, fresh bool) (n node
 	complain := func(problem string) {
 		k.report(Finding{Index: k.t.index, Page: no, Level: level, Problem: problem})
 	}
-	if fresh {
-		k.visit(no, level)
-	}
 	if no == page.None {
 		complain("pointer to no page")
 		return node{}, false, nil
 	}
 	p, err := k.w.m.Get(k.t.id(no), mtr.S)
 	if err != nil {
+		if fresh && depth > 0 {
+			k.tell(no, level)
+		}
 		var bad *page.CorruptError
 		if errors.As(err, &bad) {
 			complain(err.Error())
@@ -150,11 +149,26 @@ func (k *checker) node(no uint32, level, depth int, b *step, fresh bool) (n node
 		return node{}, false, nil
 	}
 	level = n.level()
+	if depth == 0 {
+		k.segs = [2]uint32{n.leafSeg(), n.innerSeg()}
+	}
 	if fresh {
+		k.tell(no, level)
 		n.checkKeys(b.lo, b.hi, b.hiOpen, complain)
 		k.count(n, depth)
 	}
 	return n, true, nil
+}
+
+// tell passes on that a page was reached.
+func (k *checker) tell(no uint32, level int) {
+	switch {
+	case k.reach == nil:
+	case level == 0 && no != k.t.root.No:
+		k.reach(k.segs[0], no)
+	default:
+		k.reach(k.segs[1], no)
+	}
 }
 
 func (k *checker) copyAt(depth int) []byte {

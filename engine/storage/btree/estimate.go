@@ -21,12 +21,11 @@ func (t *Tree) Estimate(lo, hi []byte) (rows int64, exact bool, err error) {
 		w.m = mtr.New(t.pool)
 	}
 	w.m.BeginRead()
-	rows, leaves, exact, err := t.countLeaves(w.m, lo, hi)
+	rows, average, exact, err := t.countLeaves(w.m, lo, hi)
 	w.m.Commit()
 	if exact || err != nil {
 		return rows, exact, err
 	}
-	average := float64(rows) / float64(leaves)
 	left, err := w.border(atKey, lo)
 	if err != nil {
 		return 0, false, err
@@ -40,36 +39,37 @@ func (t *Tree) Estimate(lo, hi []byte) (rows int64, exact bool, err error) {
 		return 0, false, err
 	}
 	if len(left) == len(right) {
-		rows = max(rows, int64(float64(leavesBetween(left, right))*average))
+		rows = max(rows, int64(float64(leavesBetween(left, right)-1)*average))
 	}
 	return rows, false, nil
 }
 
 // countLeaves counts the entries of the range on its first leaves; exact if that
-// was all. rows is what the leaves counted would hold on average if the first one
-// belonged to the range as a whole.
-func (t *Tree) countLeaves(m *mtr.Mtr, lo, hi []byte) (rows int64, leaves int, exact bool, err error) {
+// was all. average is the number of entries that these leaves have.
+func (t *Tree) countLeaves(m *mtr.Mtr, lo, hi []byte) (rows int64, average float64, exact bool, err error) {
 	var c Cursor
 	c.Init(t, m)
 	defer c.Reset()
 	if _, err := c.SeekLeaf(lo, mtr.S); err != nil {
 		return 0, 0, false, err
 	}
-	for from := c.Pos(); leaves < estimateLeaves; from = 0 {
-		leaves++
+	from := c.Pos()
+	before := from
+	for range estimateLeaves {
 		if hi != nil && (c.hiOpen || string(hi) <= string(c.hi)) {
 			to, _ := c.n.search(hi)
-			return rows + int64(max(to-from, 0)), leaves, true, nil
+			return rows + int64(max(to-from, 0)), 0, true, nil
 		}
 		rows += int64(c.LeafLen() - from)
 		if c.hiOpen {
-			return rows, leaves, true, nil
+			return rows, 0, true, nil
 		}
 		if err := c.stepRight(); err != nil {
 			return 0, 0, false, err
 		}
+		from = 0
 	}
-	return rows, leaves, false, nil
+	return rows, float64(rows+int64(before)) / estimateLeaves, false, nil
 }
 
 // spot is where a border passes through an inner node.

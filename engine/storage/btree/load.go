@@ -3,6 +3,7 @@ package btree
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/page"
@@ -49,8 +50,6 @@ type loadLevel struct {
 	cut     int    // the node may end after that many entries
 	cutHi   []byte // its upper bound then
 	near    uint32 // page written last
-	spare   []loadEntry
-	spareB  []byte
 }
 
 type loadEntry struct {
@@ -168,16 +167,15 @@ func (l *Loader) end(v *loadLevel) error {
 	if err := l.write(v, v.cut, v.cutHi, false); err != nil {
 		return err
 	}
-	entries, buf, cut := v.entries, v.buf, v.cut
-	v.entries, v.buf = v.spare[:0], v.spareB[:0]
-	v.spare, v.spareB = entries, buf
+	// What is left comes in again as if new, which may end further nodes.
+	rest := slices.Clone(v.entries[v.cut:])
+	base := rest[0].off
+	buf := slices.Clone(v.buf[base:])
 	v.lo, v.cutHi = v.cutHi, v.lo
-	v.costs, v.cut = 0, 0
-	rest := append([]loadEntry(nil), entries[cut:]...)
+	v.entries, v.buf, v.costs, v.cut = v.entries[:0], v.buf[:0], 0, 0
 	for _, e := range rest {
-		// The spare buffers may change hands again while this goes on.
-		key := append([]byte(nil), buf[e.off:e.off+e.keyLen]...)
-		value := append([]byte(nil), buf[e.off+e.keyLen:e.off+e.keyLen+e.valueLen]...)
+		key := buf[e.off-base:][:e.keyLen]
+		value := buf[e.off-base+e.keyLen:][:e.valueLen]
 		if err := l.add(v.level, key, e.flags, value); err != nil {
 			return err
 		}

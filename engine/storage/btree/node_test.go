@@ -201,9 +201,9 @@ func TestInsertRuns(t *testing.T) {
 		at        func(i int) int
 		low, high int
 	}{
-		{"ascending", func(i int) int { return i }, 9, 9},
-		{"descending", func(int) int { return 0 }, -9, -9},
-		{"middle", func(i int) int { return i / 2 }, -1, 1},
+		{"ascending", func(i int) int { return i }, 10, 10},
+		{"descending", func(int) int { return 0 }, -10, -8},
+		{"middle", func(i int) int { return i / 2 }, -2, 2},
 	} {
 		e, _ := newNode(0, "")
 		keys := []string{}

@@ -57,7 +57,7 @@ func (s *Space) NewCheck(report func(Finding)) (*Check, error) {
 func (c *Check) scan() error {
 	p0, err := c.m.Get(c.s.ID(0), mtr.S)
 	if err == nil {
-		c.h, err = readHeader(p0.Data, c.s.no, c.s.reg.opt.Database)
+		c.h, err = c.s.header(p0.Data)
 	}
 	if damage := (*page.CorruptError)(nil); errors.As(err, &damage) {
 		c.finding(0, 0, "%v", damage)
@@ -66,17 +66,6 @@ func (c *Check) scan() error {
 	}
 	if err != nil {
 		return err
-	}
-	f, err := c.s.reg.acquire(c.s.no)
-	if err != nil {
-		return err
-	}
-	pages := f.pages.Load()
-	c.s.reg.release(f)
-	if pages < c.h.size {
-		c.finding(0, 0, "the file has %d pages; its header says %d", pages, c.h.size)
-		c.h = header{}
-		return nil
 	}
 	n := c.h.extents()
 	c.exts = make([]desc, n)

@@ -56,7 +56,7 @@ func (p *plan) begin(s *Space, m pages) error {
 	if err != nil {
 		return err
 	}
-	h, err := readHeader(p0.Data, s.no, s.reg.opt.Database)
+	h, err := s.header(p0.Data)
 	if err != nil {
 		m.ReleaseTo(mark)
 		return err

@@ -108,7 +108,7 @@ func (s *Space) ShrinkFinish(c Cut) error {
 	if err != nil {
 		return err
 	}
-	h, err := readHeader(p0.Data, s.no, s.reg.opt.Database)
+	h, err := s.header(p0.Data)
 	if err != nil {
 		return err
 	}

@@ -222,7 +222,25 @@ func (s *Space) readHeader() (h header, err error) {
 	if err != nil {
 		return h, err
 	}
-	return readHeader(p0.Data, s.no, s.reg.opt.Database)
+	return s.header(p0.Data)
+}
+
+// header checks a latched page 0, and its size against the file's: a rotten size
+// must not become a huge file.
+func (s *Space) header(p0 []byte) (header, error) {
+	h, err := readHeader(p0, s.no, s.reg.opt.Database)
+	if err != nil {
+		return h, err
+	}
+	f, err := s.reg.acquire(s.no)
+	if err != nil {
+		return h, err
+	}
+	defer s.reg.release(f)
+	if n := f.pages.Load(); n < h.size {
+		return h, corrupt(s.no, 0, "file is shorter than its header says (pages)", uint64(h.size), uint64(n))
+	}
+	return h, nil
 }
 
 // Stats describes a space, in pages.
@@ -275,7 +293,7 @@ func (s *Space) readInode(m *mtr.Mtr, seg uint32) (inode, error) {
 	if err != nil {
 		return inode{}, err
 	}
-	h, err := readHeader(p0.Data, s.no, s.reg.opt.Database)
+	h, err := s.header(p0.Data)
 	if err != nil {
 		return inode{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ import (
 //   - every wait ends, by a grant or a named deadlock, without a time limit.
 type workload struct {
 	env     env.Env
+	pause   func(n int) // lets others run
 	table   *Table
 	indexes [2]testIndex
 	nextID  atomic.Uint64
@@ -78,6 +80,7 @@ func (w *workload) failed() bool {
 func newWorkload(e env.Env, o Options) *workload {
 	o.Env = e
 	w := &workload{env: e, table: New(o)}
+	w.pause = func(n int) { env.Sleep(e, time.Duration(n)*time.Microsecond) }
 	for i := range w.indexes {
 		x := &w.indexes[i]
 		x.id = uint64(i + 1)
@@ -157,6 +160,9 @@ func (w *workload) claim(t *testTrx, x *testIndex, after, key []byte, m Mode) {
 		if c.record && o.record && o.trx != t && bytes.Equal(o.upTo, key) && (c.exclusive || o.exclusive) {
 			w.fail("%d and %d have both locked %v", t.id, o.trx.id, key)
 		}
+	}
+	if h := x.writer[string(key)]; c.record && h != nil && h != t {
+		w.fail("%d has locked %v, which %d has just written", t.id, key, h.id)
 	}
 	x.claims = append(x.claims, c)
 }
@@ -292,7 +298,7 @@ func (w *workload) purge(seed uint64, n int) {
 			}
 		}
 		x.latch.Unlock()
-		env.Sleep(w.env, time.Duration(rng.IntN(50))*time.Microsecond)
+		w.pause(rng.IntN(50))
 	}
 }
 
@@ -301,7 +307,7 @@ func (w *workload) run(seed uint64, sessions, transactions int) {
 	for i := range sessions {
 		g.Go("session", func() { w.session(seed*100+uint64(i), transactions) })
 	}
-	g.Go("purge", func() { w.purge(seed, transactions) })
+	g.Go("purge", func() { w.purge(seed, 4*transactions) })
 	g.Wait()
 }
 
@@ -327,11 +333,17 @@ func (w *workload) verify(t *testing.T, total int, repeat string) {
 func simulate(t *testing.T, seed uint64, fifo bool) (trace uint64, st Stats) {
 	sim := simenv.New(seed)
 	sim.YieldOdds = 2
+	sim.StepLimit = 200_000
 	var w *workload
 	sim.Run(func() {
 		// No repeated searches: the first one of each waiter, and those asked
 		// for by a removal, have to find every deadlock.
 		w = newWorkload(sim, Options{Shards: 4, FIFO: fifo, RecheckEvery: 1000 * time.Hour})
+		w.pause = func(n int) { // without moving the clock
+			for range n / 2 {
+				sim.Yield()
+			}
+		}
 		w.run(seed, 6, 8)
 	})
 	w.verify(t, 6*8, fmt.Sprintf("go test ./engine/storage/lock -run TestSimulated -seed %d", seed))
@@ -435,6 +447,9 @@ func TestConcurrentInterrupts(t *testing.T) {
 				if err == nil && table.Holds(o, 1, r.Key, RecordX) {
 					if inside[k].Add(1) != 1 {
 						t.Error("two hold one key")
+					}
+					for range rng.IntN(5) {
+						runtime.Gosched()
 					}
 					inside[k].Add(-1)
 				} else if err == nil {

@@ -211,7 +211,8 @@ func corrupt(t *Type, reason string) error {
 	return &CorruptError{What: t.Kind.String() + " value", Reason: reason}
 }
 
-// decodeFixed is the inverse of appendFixed. REQUIRES: len(b) is t's FixedSize.
+// decodeFixed is the inverse of appendFixed but for BINARY, which is its own
+// bytes: results never alias b. REQUIRES: len(b) is t's FixedSize.
 func decodeFixed(b []byte, t *Type) (Value, error) {
 	switch t.Kind {
 	case KindTinyInt, KindSmallInt, KindMediumInt, KindInt, KindBigInt:
@@ -241,8 +242,6 @@ func decodeFixed(b []byte, t *Type) (Value, error) {
 		return NewUint(uint64(b[0]) + 1900), nil
 	case KindDate, KindDateTime, KindTime, KindTimestamp:
 		return decodeTemporal(b, t)
-	case KindBinary:
-		return NewBytes(b), nil
 	}
 	return decodeMask(b, t)
 }

@@ -250,15 +250,17 @@ func DecodeKey(key []byte, t *Type, desc bool, prefixLen int, arena []byte) (v V
 		v, arena, err = unescape(body[:len(body)-1], desc, arena)
 		return v, rest, arena, err
 	}
-	if !desc {
-		v, err = decodeFixed(body, t)
-		return v, rest, arena, err
-	}
-	if t.Kind == KindBinary {
+	switch {
+	case t.Kind == KindBinary && !desc:
+		return NewBytes(body), rest, arena, nil
+	case t.Kind == KindBinary:
 		start := len(arena)
 		arena = append(arena, body...)
 		invert(arena[start:])
 		return NewBytes(arena[start:]), rest, arena, nil
+	case !desc:
+		v, err = decodeFixed(body, t)
+		return v, rest, arena, err
 	}
 	var buf [maxFixed]byte
 	b := buf[:copy(buf[:], body)]

@@ -23,6 +23,8 @@ func DecodeStored(b []byte, t *Type) (Value, error) {
 		return NewBytes(b), nil
 	case len(b) != size:
 		return Null, corrupt(t, "wrong length")
+	case t.Kind == KindBinary:
+		return NewBytes(b), nil
 	}
 	return decodeFixed(b, t)
 }

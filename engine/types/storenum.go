@@ -159,7 +159,7 @@ func (c *Context) storeDecimal(v Value, from, to *Type) (Value, error) {
 	}
 	r, lost, ok := d.Fit(int(to.Precision), int(to.Scale))
 	if to.Unsigned && d.Negative() {
-		r, ok = decimal.Decimal{}, r.IsZero() && ok
+		r, ok = decimal.FromUnscaled(0, int(to.Scale)), r.IsZero() && ok
 	}
 	switch {
 	case !ok:

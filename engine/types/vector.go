@@ -327,13 +327,13 @@ func (v *Vector) Value(i int) Value {
 // AppendStored decodes a stored value, see [DecodeStored], into the vector
 // without allocating. The error is a [CorruptError]; nothing is appended then.
 func (v *Vector) AppendStored(b []byte) error {
-	if v.layout == layoutBytes && v.typ.Kind != KindBinary {
+	size, fixed := FixedSize(v.typ)
+	if fixed && len(b) != size {
+		return corrupt(v.typ, "wrong length")
+	}
+	if v.layout == layoutBytes {
 		v.AppendBytes(b)
 		return nil
-	}
-	size, _ := FixedSize(v.typ)
-	if len(b) != size {
-		return corrupt(v.typ, "wrong length")
 	}
 	return v.appendFixed(b)
 }

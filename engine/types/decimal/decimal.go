@@ -45,12 +45,12 @@ func FromUint128(hi, lo uint64, scale int, neg bool) Decimal {
 }
 
 // Uint128 returns the magnitude if it fits 128 bits.
-func (d *Decimal) Uint128() (hi, lo uint64, ok bool) {
+func (d Decimal) Uint128() (hi, lo uint64, ok bool) {
 	return d.w[1], d.w[0], d.w[2]|d.w[3] == 0
 }
 
 // Unscaled returns the signed magnitude if it fits an int64.
-func (d *Decimal) Unscaled() (v int64, ok bool) {
+func (d Decimal) Unscaled() (v int64, ok bool) {
 	if !d.short() || d.w[0] > 1<<63-1 {
 		return 0, false
 	}
@@ -62,16 +62,16 @@ func (d *Decimal) Unscaled() (v int64, ok bool) {
 }
 
 // Scale returns the number of digits after the point.
-func (d *Decimal) Scale() int { return int(d.scale) }
+func (d Decimal) Scale() int { return int(d.scale) }
 
 // Negative reports whether d is below zero.
-func (d *Decimal) Negative() bool { return d.neg }
+func (d Decimal) Negative() bool { return d.neg }
 
 // IsZero reports whether d is zero.
-func (d *Decimal) IsZero() bool { return d.w == [4]uint64{} }
+func (d Decimal) IsZero() bool { return d.w == [4]uint64{} }
 
 // Sign returns -1, 0 or +1.
-func (d *Decimal) Sign() int {
+func (d Decimal) Sign() int {
 	switch {
 	case d.neg:
 		return -1
@@ -83,10 +83,10 @@ func (d *Decimal) Sign() int {
 
 // Digits returns the number of significant digits, leading zeros not counted;
 // zero has none.
-func (d *Decimal) Digits() int { return digits(d.w[:]) }
+func (d Decimal) Digits() int { return digits(d.w[:]) }
 
 // IntegerDigits returns the number of digits before the point.
-func (d *Decimal) IntegerDigits() int { return max(0, d.Digits()-int(d.scale)) }
+func (d Decimal) IntegerDigits() int { return max(0, d.Digits()-int(d.scale)) }
 
 // Neg returns -d.
 func (d Decimal) Neg() Decimal {

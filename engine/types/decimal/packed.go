@@ -27,8 +27,8 @@ func PackedSize(precision, scale int) int {
 
 // AppendPacked appends the packed form of d as DECIMAL(precision, scale).
 // REQUIRES: d fits the type, as after [Decimal.Fit]; it may have another scale.
-func (d *Decimal) AppendPacked(dst []byte, precision, scale int) []byte {
-	v := *d
+func (d Decimal) AppendPacked(dst []byte, precision, scale int) []byte {
+	v := d
 	if int(v.scale) != scale {
 		v, _, _ = v.Fit(precision, scale)
 	}

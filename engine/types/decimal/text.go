@@ -126,7 +126,7 @@ func (p *parser) finish(neg bool, exp int) (Decimal, error) {
 }
 
 // AppendText appends d with all digits of its scale, e.g. -0.50.
-func (d *Decimal) AppendText(dst []byte) []byte {
+func (d Decimal) AppendText(dst []byte) []byte {
 	if d.neg {
 		dst = append(dst, '-')
 	}

@@ -32,6 +32,14 @@ type worker struct {
 	history []moment
 	nextNo  uint32
 	stamp   uint64
+	cuts    []pendingCut
+}
+
+// pendingCut is a shrink that was prepared and not finished.
+type pendingCut struct {
+	no  uint32
+	cut Cut
+	lsn page.LSN
 }
 
 func (k *worker) remember(lsn page.LSN) {
@@ -68,6 +76,8 @@ func (k *worker) step() error {
 		return k.w.pool.FlushAll()
 	case c < 6:
 		return k.shrink(s)
+	case c < 8:
+		return k.finishCut()
 	}
 	segs := slices.Sorted(maps.Keys(k.now[no]))
 	if len(segs) < 2 || len(segs) < 12 && k.rng.IntN(8) == 0 {
@@ -111,8 +121,33 @@ func (k *worker) drop(no uint32) error {
 }
 
 func (k *worker) shrink(s *Space) error {
-	_, err := s.Shrink()
+	if k.rng.IntN(2) == 0 {
+		_, err := s.Shrink()
+		return err
+	}
+	var c Cut
+	lsn, err := k.w.do(func(m *mtr.Mtr) (err error) { c, err = s.ShrinkPrepare(m); return err })
+	if err == nil {
+		k.cuts = append(k.cuts, pendingCut{s.no, c, lsn})
+	}
 	return err
+}
+
+// finishCut finishes the oldest prepared shrink.
+func (k *worker) finishCut() error {
+	if len(k.cuts) == 0 {
+		return nil
+	}
+	c := k.cuts[0]
+	k.cuts = k.cuts[1:]
+	s := k.w.reg.Get(c.no)
+	if s == nil {
+		return nil
+	}
+	if err := k.w.log.FlushTo(c.lsn); err != nil {
+		return err
+	}
+	return s.ShrinkFinish(c.cut)
 }
 
 func (k *worker) createSegment(s *Space) error {

@@ -84,6 +84,11 @@ func (sc *generalScanner) next() (weight uint16, ok bool) {
 
 func (c general) Compare(a, b []byte) int {
 	at := commonRunes(a, b)
+	for ascii := generalPages[0]; at < len(a) && at < len(b) && a[at]|b[at] < utf8.RuneSelf; at++ {
+		if p, q := ascii[a[at]], ascii[b[at]]; p != q {
+			return cmp.Compare(p, q)
+		}
+	}
 	x, y := generalScanner{s: a, at: at}, generalScanner{s: b, at: at}
 	for {
 		p, more := x.next()

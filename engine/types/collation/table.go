@@ -12,7 +12,6 @@ type ce uint32
 
 func (c ce) primary() uint16  { return uint16(c >> 16) }
 func (c ce) secondary() uint8 { return uint8(c >> 8) }
-func (c ce) tertiary() uint8  { return uint8(c) }
 
 const (
 	entryUnassigned = 0xFFFFFFFF // no weights listed: they are computed

@@ -142,17 +142,25 @@ func (c ucaCS) Compare(a, b []byte) int {
 	if r := comparePrimary(a, b); r != 0 || len(a) == 0 && len(b) == 0 {
 		return r
 	}
-	if r := compareLower(a, b, ce.secondary); r != 0 {
+	if r := compareLower(a, b, levelSecondary); r != 0 {
 		return r
 	}
-	return compareLower(a, b, ce.tertiary)
+	return compareLower(a, b, levelTertiary)
 }
 
+// A lowerLevel is the second or third level, as the position of its weight in an element.
+type lowerLevel uint8
+
+const (
+	levelSecondary lowerLevel = 8
+	levelTertiary  lowerLevel = 0
+)
+
 // compareLower compares the weights of one of the lower levels.
-func compareLower(a, b []byte, weight func(ce) uint8) int {
+func compareLower(a, b []byte, level lowerLevel) int {
 	x, y := scanner{s: a}, scanner{s: b}
 	for {
-		p, q := x.nextLower(weight), y.nextLower(weight)
+		p, q := x.nextLower(level), y.nextLower(level)
 		if p != q {
 			return cmp.Compare(p, q)
 		}
@@ -162,10 +170,11 @@ func compareLower(a, b []byte, weight func(ce) uint8) int {
 	}
 }
 
-func (sc *scanner) nextLower(weight func(ce) uint8) uint8 {
+// nextLower returns the next weight of the level, or 0 at the end.
+func (sc *scanner) nextLower(level lowerLevel) uint8 {
 	for {
 		c, ok := sc.next()
-		if w := weight(c); w != 0 || !ok {
+		if w := uint8(c >> level); w != 0 || !ok {
 			return w
 		}
 	}
@@ -175,10 +184,10 @@ func (c ucaCS) AppendSortKey(dst, s []byte) []byte {
 	dst = appendPrimary(dst, s)
 	end := len(dst)
 	dst = append(dst, 0, 0)
-	dst, accents := appendLower(dst, s, uca.commonSecondary, ce.secondary)
+	dst, accents := appendLower(dst, s, uca.commonSecondary, levelSecondary)
 	dst = append(dst, 0)
 	last := len(dst)
-	dst, cases := appendLower(dst, s, commonTertiary, ce.tertiary)
+	dst, cases := appendLower(dst, s, commonTertiary, levelTertiary)
 	switch {
 	case cases:
 		return dst
@@ -189,10 +198,10 @@ func (c ucaCS) AppendSortKey(dst, s []byte) []byte {
 }
 
 // appendLower appends the weights of a lower level up to the last that is not common; some reports whether there are any.
-func appendLower(dst, s []byte, common uint8, weight func(ce) uint8) (out []byte, some bool) {
+func appendLower(dst, s []byte, common uint8, level lowerLevel) (out []byte, some bool) {
 	sc := scanner{s: s}
 	keep := len(dst)
-	for w := sc.nextLower(weight); w != 0; w = sc.nextLower(weight) {
+	for w := sc.nextLower(level); w != 0; w = sc.nextLower(level) {
 		dst = append(dst, w)
 		if w != common {
 			keep, some = len(dst), true

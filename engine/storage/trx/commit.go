@@ -1,0 +1,163 @@
+package trx
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/page"
+	"github.com/triremedb/trireme/engine/storage/undo"
+)
+
+// ErrOutOfOrder: a commit's number does not follow the last one, or a position
+// does not follow the applied one. Nothing was changed.
+var ErrOutOfOrder = errors.New("trx: commit out of order")
+
+// commitChunk is how many transactions one mini-transaction commits: each keeps
+// an undo page latched.
+const commitChunk = 64
+
+// Commit is a transaction to commit and its number in the group's log. CSN 0 is
+// for a transaction of this node's own, which has no number (membership state,
+// statistics): its changes take the CSN of the one before it, that is to say they
+// are visible at once, even to open snapshots of that CSN.
+type Commit struct {
+	Trx *Trx
+	CSN uint64
+}
+
+// CommitGroup commits the transactions of an entry of the group's log, which is
+// at pos, in the given order. What is durable of it is a prefix of the
+// transactions, and the position once all of them are there: the marks in the undo logs, the
+// applied CSN and the position change in one mini-transaction per [commitChunk]
+// transactions, of which only the last one moves the position.
+//
+// Then it publishes them: all of the group become visible in one step. Locks are
+// released, and undo is handed to history. The transactions are committed; who
+// owns them calls End.
+//
+// Error: [ErrOutOfOrder]; else the engine has halted, and its log will be applied
+// again after the next start.
+//
+// REQUIRES: the transactions are active or committing, each only once; the task
+// holds no latch and no writing mini-transaction.
+func (s *System) CommitGroup(items []Commit, pos Position) error {
+	s.commitTurn.Lock()
+	defer s.commitTurn.Unlock()
+	last, err := s.checkGroup(items, pos)
+	if err != nil {
+		return err
+	}
+	for from := 0; ; from += s.chunk {
+		to := min(from+s.chunk, len(items))
+		at := pos
+		if to < len(items) {
+			at = s.applied
+		}
+		if err := s.commitChunk(items[from:to], at); err != nil {
+			s.pool.Log().Fail(err)
+			return err
+		}
+		if to == len(items) {
+			break
+		}
+	}
+	s.applied = pos
+	s.publish(items, last)
+	return nil
+}
+
+// checkGroup checks order and states and fills in nothing; it returns the CSN of
+// the last transaction.
+func (s *System) checkGroup(items []Commit, pos Position) (uint64, error) {
+	applied := s.applied
+	if pos.Index < applied.Index || pos.Term < applied.Term {
+		return 0, fmt.Errorf("%w: position %+v after %+v", ErrOutOfOrder, pos, applied)
+	}
+	last := s.lastCommitted.Load()
+	for _, c := range items {
+		if st := c.Trx.State(); st != Active && st != Committing {
+			panic("trx: commit of a transaction that is " + st.String())
+		}
+		if c.CSN == 0 {
+			continue
+		}
+		if c.CSN != last+1 {
+			return 0, fmt.Errorf("%w: number %d after %d", ErrOutOfOrder, c.CSN, last)
+		}
+		last = c.CSN
+	}
+	return last, nil
+}
+
+// commitChunk makes some transactions of a group durable with a position.
+func (s *System) commitChunk(items []Commit, pos Position) error {
+	m := s.commitMtr
+	if err := m.Begin(); err != nil {
+		return err
+	}
+	defer func() { s.commitLSN.Store(max(uint64(m.Commit()), s.commitLSN.Load())) }()
+	for _, c := range items {
+		if l := c.Trx.log; l != nil {
+			if err := l.FixCommit(m); err != nil {
+				return err
+			}
+		}
+	}
+	p, err := m.Get(systemPageID(), mtr.X)
+	if err != nil {
+		return err
+	}
+	csn := le.Uint64(p.Data[offApplied:])
+	for _, c := range items {
+		flags := undo.Unnumbered
+		if c.CSN != 0 {
+			csn, flags = c.CSN, 0
+		}
+		if l := c.Trx.log; l != nil {
+			l.MarkCommitted(m, csn, flags)
+		}
+	}
+	var b [24]byte
+	le.PutUint64(b[:], csn)
+	le.PutUint64(b[8:], pos.Index)
+	le.PutUint64(b[16:], pos.Term)
+	m.Write(p, offApplied, b[:])
+	return nil
+}
+
+// publish makes committed transactions visible and ends what they hold.
+func (s *System) publish(items []Commit, last uint64) {
+	csn := s.lastCommitted.Load()
+	s.ids.mu.Lock()
+	for _, c := range items {
+		if c.CSN != 0 {
+			csn = c.CSN
+		}
+		if id := c.Trx.id.Load(); id != 0 {
+			s.ids.finish(id, csn)
+		}
+	}
+	s.ids.mu.Unlock()
+	s.lastCommitted.Store(last)
+	s.locks.Finished(last)
+	for _, c := range items {
+		t := c.Trx
+		if t.log != nil {
+			s.undo.Release(t.log)
+			t.log = nil
+		}
+		s.CloseSnapshot(&t.view)
+		s.locks.ReleaseAll(&t.Locks, 0)
+		t.move(Committed, Active, Committing)
+	}
+	s.advanceHorizon()
+}
+
+// AdvancePosition records that an entry of the group's log without transactions
+// has been applied. Error: [ErrOutOfOrder], or what halted the engine.
+func (s *System) AdvancePosition(pos Position) error { return s.CommitGroup(nil, pos) }
+
+// CommitLSN is the LSN up to which the redo log must be flushed to make every
+// commit so far durable.
+func (s *System) CommitLSN() page.LSN { return page.LSN(s.commitLSN.Load()) }

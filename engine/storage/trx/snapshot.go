@@ -1,0 +1,169 @@
+package trx
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/triremedb/trireme/engine/storage/mtr"
+)
+
+// ErrSnapshotTooOld: versions of that time may have been purged.
+var ErrSnapshotTooOld = errors.New("snapshot is too old: undo of that time has been purged")
+
+// ErrSnapshotInFuture: that number is not committed here yet.
+var ErrSnapshotInFuture = errors.New("snapshot is in the future: that number is not committed here")
+
+// Snapshot says which row versions a reader sees.
+type Snapshot struct {
+	CSN uint64 // versions with at most this CSN
+	Own uint64 // and those of this transaction, if not 0
+}
+
+// newest is the snapshot that sees everything, as READ UNCOMMITTED does. It
+// protects no undo: who holds it must not follow roll pointers.
+const newest = activeMark
+
+// Visible reports whether a row version written by the transaction is visible.
+//
+// REQUIRES: sn is open, or the answer is only used as a hint.
+func (s *System) Visible(sn *Snapshot, trxID uint64) bool {
+	return trxID < s.visibleBelow.Load() || s.visible(sn, trxID)
+}
+
+func (s *System) visible(sn *Snapshot, trxID uint64) bool {
+	return s.ids.lookup(trxID) <= sn.CSN || trxID == sn.Own
+}
+
+// View is an open snapshot: it keeps the versions that it needs from purge. The
+// zero value is closed. It must not be copied while it is open.
+type View struct {
+	Snapshot
+	open       bool
+	prev, next *View
+}
+
+// IsOpen reports whether the view is open.
+func (v *View) IsOpen() bool { return v.open }
+
+// OpenSnapshot opens v at the last committed CSN. An open one moves there.
+func (s *System) OpenSnapshot(v *View) {
+	s.snapMu.Lock()
+	csn := s.lastCommitted.Load()
+	if !v.open || v.CSN != csn {
+		if v.open {
+			s.unlinkView(v)
+		}
+		v.CSN = csn
+		s.linkView(v, s.views.prev)
+	}
+	s.snapMu.Unlock()
+}
+
+// OpenSnapshotAt opens v at a CSN of the past (AS OF). Errors: [ErrSnapshotTooOld],
+// [ErrSnapshotInFuture].
+func (s *System) OpenSnapshotAt(v *View, csn uint64) error {
+	s.snapMu.Lock()
+	defer s.snapMu.Unlock()
+	if v.open {
+		panic("trx: the view is open")
+	}
+	if last := s.lastCommitted.Load(); csn > last {
+		return fmt.Errorf("%w (%d; the last one is %d)", ErrSnapshotInFuture, csn, last)
+	}
+	if csn < s.horizon {
+		return fmt.Errorf("%w (%d; the oldest is %d)", ErrSnapshotTooOld, csn, s.horizon)
+	}
+	after := s.views.prev
+	for after != &s.views && after.CSN > csn {
+		after = after.prev
+	}
+	v.CSN = csn
+	s.linkView(v, after)
+	return nil
+}
+
+// CloseSnapshot closes v; closing a closed one does nothing.
+func (s *System) CloseSnapshot(v *View) {
+	if !v.open {
+		return
+	}
+	s.snapMu.Lock()
+	s.unlinkView(v)
+	s.snapMu.Unlock()
+}
+
+// linkView puts v behind after. The ring of views ascends by CSN.
+func (s *System) linkView(v, after *View) {
+	v.open = true
+	v.prev, v.next = after, after.next
+	v.prev.next, v.next.prev = v, v
+	s.openViews++
+}
+
+func (s *System) unlinkView(v *View) {
+	v.open = false
+	v.prev.next, v.next.prev = v.next, v.prev
+	v.prev, v.next = nil, nil
+	s.openViews--
+}
+
+// OldestSnapshot is the CSN of the oldest open snapshot, or the last committed
+// CSN if none is open.
+func (s *System) OldestSnapshot() uint64 {
+	s.snapMu.Lock()
+	defer s.snapMu.Unlock()
+	return s.oldestLocked()
+}
+
+func (s *System) oldestLocked() uint64 {
+	if s.views.next != &s.views {
+		return s.views.next.CSN
+	}
+	return s.lastCommitted.Load()
+}
+
+// OpenSnapshots is the number of open snapshots.
+func (s *System) OpenSnapshots() int {
+	s.snapMu.Lock()
+	defer s.snapMu.Unlock()
+	return s.openViews
+}
+
+// SetRetain keeps versions so that snapshots from csn on can be opened, for AS OF
+// reads; ^uint64(0), as at the start, keeps nothing for them.
+func (s *System) SetRetain(csn uint64) {
+	s.snapMu.Lock()
+	s.retain = csn
+	s.snapMu.Unlock()
+}
+
+// advanceHorizon moves the horizon as far as the open snapshots allow.
+func (s *System) advanceHorizon() uint64 {
+	s.snapMu.Lock()
+	h := max(s.horizon, min(s.oldestLocked(), s.retain))
+	moved := h != s.horizon
+	s.horizon = h
+	s.snapMu.Unlock()
+	if moved {
+		s.ids.advance(h)
+	}
+	return h
+}
+
+// PurgeLimit returns the CSN up to which logs may be purged now. It is durable,
+// in the order of the redo log, before whatever the caller purges by it.
+//
+// REQUIRES: the task holds no latch and no writing mini-transaction.
+func (s *System) PurgeLimit() (uint64, error) {
+	h := s.advanceHorizon()
+	if h <= s.floor.Load() {
+		return h, nil
+	}
+	err := s.changePage(func(m *mtr.Mtr, p mtr.Page) {
+		if h > s.floor.Load() {
+			m.WriteU64(p, offFloor, h)
+			s.floor.Store(h)
+		}
+	})
+	return h, err
+}

@@ -1,0 +1,337 @@
+package trx
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/undo"
+)
+
+// Isolation is a transaction's isolation level.
+type Isolation uint8
+
+const (
+	// RepeatableRead takes its snapshot at the first consistent read.
+	RepeatableRead Isolation = iota
+	// ReadCommitted takes one for each statement.
+	ReadCommitted
+	// ReadUncommitted reads the newest versions.
+	ReadUncommitted
+	// Serializable is RepeatableRead whose plain reads lock; see [Trx.LockingReads].
+	Serializable
+)
+
+var isolationNames = [...]string{"REPEATABLE READ", "READ COMMITTED", "READ UNCOMMITTED", "SERIALIZABLE"}
+
+func (i Isolation) String() string {
+	if int(i) < len(isolationNames) {
+		return isolationNames[i]
+	}
+	return fmt.Sprintf("isolation %d", uint8(i))
+}
+
+// Options say what transaction to begin.
+type Options struct {
+	Isolation Isolation
+	// ReadOnly transactions may not change anything (temporary tables aside).
+	ReadOnly bool
+	// HighPriority transactions win deadlocks: the applier's.
+	HighPriority bool
+}
+
+// State is where a transaction stands; see the package comment.
+type State uint32
+
+const (
+	Ended State = iota
+	Active
+	Committing
+	Committed
+	RollingBack
+	RolledBack
+)
+
+var stateNames = [...]string{"ended", "active", "committing", "committed", "rolling back", "rolled back"}
+
+func (st State) String() string {
+	if int(st) < len(stateNames) {
+		return stateNames[st]
+	}
+	return fmt.Sprintf("state %d", uint32(st))
+}
+
+// Trx is one transaction. It belongs to one task at a time; ID, State, Started
+// and Locks are safe for others. The object is reused after End.
+type Trx struct {
+	// Locks are the transaction's locks.
+	Locks lock.Owner
+
+	sys     *System
+	id      atomic.Uint64
+	state   atomic.Uint32
+	started atomic.Int64
+	opt     Options
+
+	view      View
+	stale     bool // the next Snapshot takes a new one
+	log       *undo.Log
+	statement uint64
+	saves     []Savepoint
+	tables    []TableUse
+
+	prev, next *Trx // in System.trxs or System.free; guarded by System.listMu
+}
+
+// TableUse is what a transaction did to a table, for statistics and counters.
+type TableUse struct {
+	Table   uint64
+	Changed uint64 // rows inserted, updated or deleted
+	Rows    int64  // inserted less deleted
+}
+
+// Begin starts a transaction. It has neither id nor snapshot yet.
+func (s *System) Begin(opt Options) *Trx {
+	s.listMu.Lock()
+	t := s.free
+	if t != nil {
+		s.free = t.next
+	} else {
+		t = &Trx{sys: s}
+	}
+	t.prev, t.next = &s.trxs, s.trxs.next
+	t.prev.next, t.next.prev = t, t
+	s.count++
+	s.listMu.Unlock()
+	t.opt = opt
+	t.stale = true
+	t.started.Store(int64(s.env.Monotonic()))
+	t.move(Active, Ended)
+	s.locks.Begin(&t.Locks, 0, lock.TxnOptions{
+		ReadCommitted: opt.Isolation == ReadCommitted || opt.Isolation == ReadUncommitted,
+		HighPriority:  opt.HighPriority,
+	})
+	return t
+}
+
+// End gives the object back for reuse. A transaction that is still active must
+// have changed nothing; its locks are released.
+func (s *System) End(t *Trx) {
+	if st := t.State(); st == Active {
+		t.endUnchanged()
+	} else if st != Committed && st != RolledBack {
+		panic("trx: End of a transaction that is " + st.String())
+	}
+	s.CloseSnapshot(&t.view)
+	s.locks.ReleaseAll(&t.Locks, 0)
+	t.state.Store(uint32(Ended))
+	t.id.Store(0)
+	t.view.Snapshot = Snapshot{}
+	t.statement = 0
+	clear(t.saves)
+	t.saves, t.tables = t.saves[:0], t.tables[:0]
+	s.listMu.Lock()
+	t.prev.next, t.next.prev = t.next, t.prev
+	t.prev, t.next = nil, s.free
+	s.free = t
+	s.count--
+	s.listMu.Unlock()
+}
+
+// endUnchanged ends a transaction that has no undo records.
+func (t *Trx) endUnchanged() {
+	if t.HasChanges() {
+		panic("trx: End of an active transaction that has changed something")
+	}
+	t.move(RollingBack, Active)
+	t.FinishRollback()
+}
+
+// move changes the state; it panics if it is not one of from.
+func (t *Trx) move(to State, from ...State) {
+	st := t.State()
+	for _, f := range from {
+		if st == f {
+			t.state.Store(uint32(to))
+			return
+		}
+	}
+	panic(fmt.Sprintf("trx: transaction %d cannot become %v: it is %v", t.ID(), to, st))
+}
+
+// ID is the transaction's id, 0 before its first change.
+func (t *Trx) ID() uint64 { return t.id.Load() }
+
+// State is where the transaction stands.
+func (t *Trx) State() State { return State(t.state.Load()) }
+
+// Started is when the transaction began, on the environment's monotonic clock.
+func (t *Trx) Started() time.Duration { return time.Duration(t.started.Load()) }
+
+// Isolation is the transaction's isolation level.
+func (t *Trx) Isolation() Isolation { return t.opt.Isolation }
+
+// ReadOnly reports whether the transaction may not change anything.
+func (t *Trx) ReadOnly() bool { return t.opt.ReadOnly }
+
+// LockingReads reports whether plain reads take shared locks.
+func (t *Trx) LockingReads() bool { return t.opt.Isolation == Serializable }
+
+// System is the transaction's system.
+func (t *Trx) System() *System { return t.sys }
+
+// Snapshot is what a consistent read sees. It is taken at the first call of the
+// transaction, or of the statement for READ COMMITTED, and stays at its address.
+func (t *Trx) Snapshot() *Snapshot {
+	switch {
+	case !t.stale:
+	case t.opt.Isolation == ReadUncommitted:
+		t.view.CSN = newest
+		t.stale = false
+	default:
+		t.sys.OpenSnapshot(&t.view)
+		t.stale = false
+	}
+	return &t.view.Snapshot
+}
+
+// SnapshotAt makes the transaction read as of a CSN of the past, for good. See
+// [System.OpenSnapshotAt] for errors.
+//
+// REQUIRES: the transaction has no snapshot yet, and is not READ UNCOMMITTED.
+func (t *Trx) SnapshotAt(csn uint64) error {
+	if err := t.sys.OpenSnapshotAt(&t.view, csn); err != nil {
+		return err
+	}
+	t.opt.Isolation = RepeatableRead
+	t.stale = false
+	return nil
+}
+
+// CloseSnapshot gives up the snapshot before the end, for READ COMMITTED between
+// statements: purge need not wait for an idle session.
+func (t *Trx) CloseSnapshot() {
+	t.sys.CloseSnapshot(&t.view)
+	t.stale = true
+}
+
+// EnsureID gives the transaction its id.
+//
+// REQUIRES: it is active; the task holds no latch and no writing mini-transaction.
+func (t *Trx) EnsureID() (uint64, error) {
+	if id := t.id.Load(); id != 0 {
+		return id, nil
+	}
+	t.mustBe(Active)
+	id, err := t.sys.newID(t)
+	if err != nil {
+		return 0, err
+	}
+	t.setID(id)
+	return id, nil
+}
+
+func (t *Trx) setID(id uint64) {
+	t.id.Store(id)
+	t.view.Own = id
+	t.Locks.SetID(id)
+}
+
+func (t *Trx) mustBe(want State) {
+	if st := t.State(); st != want {
+		panic(fmt.Sprintf("trx: transaction %d is %v, not %v", t.ID(), st, want))
+	}
+}
+
+// PrepareUndo gives the transaction its id and undo log if it has none, makes room
+// for a record of that many bytes, and returns the log. Errors: those of
+// undo.Manager.Acquire and undo.Log.Prepare.
+//
+// REQUIRES: it is active; the task holds no latch and no writing mini-transaction.
+func (t *Trx) PrepareUndo(size int) (*undo.Log, error) {
+	id, err := t.EnsureID()
+	if err != nil {
+		return nil, err
+	}
+	if t.log == nil {
+		if t.log, err = t.sys.undo.Acquire(id); err != nil {
+			return nil, err
+		}
+	}
+	t.Locks.SetWeight(t.log.Top())
+	return t.log, t.log.Prepare(size)
+}
+
+// Log is the transaction's undo log, or nil if it never had a change.
+func (t *Trx) Log() *undo.Log { return t.log }
+
+// UndoTop is the number of the transaction's undo records: a savepoint.
+func (t *Trx) UndoTop() uint64 {
+	if t.log == nil {
+		return 0
+	}
+	return t.log.Top()
+}
+
+// HasChanges reports whether the transaction has undo records.
+func (t *Trx) HasChanges() bool { return t.UndoTop() > 0 }
+
+// Use returns the entry of a table in the transaction's list; valid until the next
+// call.
+func (t *Trx) Use(table uint64) *TableUse {
+	for i := len(t.tables) - 1; i >= 0; i-- {
+		if t.tables[i].Table == table {
+			return &t.tables[i]
+		}
+	}
+	t.tables = append(t.tables, TableUse{Table: table})
+	return &t.tables[len(t.tables)-1]
+}
+
+// Tables is what the transaction did, by table in the order of first use.
+func (t *Trx) Tables() []TableUse { return t.tables }
+
+// StartCommit says that the transaction's commit is on its way: it changes
+// nothing any more. Its snapshot is closed.
+func (t *Trx) StartCommit() {
+	t.move(Committing, Active)
+	t.sys.CloseSnapshot(&t.view)
+}
+
+// ReleaseLocks releases the locks before the commit is finished. csn is the
+// number that the transaction was given: what others then find out depends on it
+// until the commit of that number.
+func (t *Trx) ReleaseLocks(csn uint64) {
+	t.mustBe(Committing)
+	t.sys.locks.ReleaseAll(&t.Locks, csn)
+}
+
+// StartRollback says that all changes will be undone: the caller takes the
+// records away one by one (undo.Log.Last and DropLast) and calls FinishRollback.
+func (t *Trx) StartRollback() {
+	t.move(RollingBack, Active, Committing)
+	t.sys.CloseSnapshot(&t.view)
+}
+
+// FinishRollback ends a rollback: the undo stream and the locks are given back.
+//
+// REQUIRES: the undo log is empty; the task holds no latch.
+func (t *Trx) FinishRollback() {
+	t.mustBe(RollingBack)
+	s := t.sys
+	if t.log != nil {
+		if t.log.Top() != 0 {
+			panic("trx: FinishRollback with undo records left")
+		}
+		s.undo.Release(t.log)
+		t.log = nil
+	}
+	if id := t.id.Load(); id != 0 {
+		s.ids.mu.Lock()
+		s.ids.finish(id, forgotten)
+		s.ids.mu.Unlock()
+	}
+	s.locks.ReleaseAll(&t.Locks, 0)
+	t.move(RolledBack, RollingBack)
+}

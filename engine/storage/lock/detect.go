@@ -13,7 +13,7 @@ import (
 // and when its owner has waited for Options.RecheckEvery.
 const (
 	stepsAtOnce    = 2_000
-	stepsAtLeisure = 1_000_000
+	stepsAtLeisure = 100_000
 )
 
 // detector finds the cycles among the waiting owners. A search starts at one

@@ -81,13 +81,13 @@ type queue struct {
 	hash    uint64
 	index   uint64
 	key     []byte
-	table   bool
 	granted lockList
 	waiting lockList
 	// present counts granted and waiting locks of a table by mode, so that the
 	// many intention locks need not be walked.
 	present [tableModes]uint32
-	inline  [32]byte
+	table   bool
+	inline  [27]byte // holds short keys, and makes the queue 128 bytes
 }
 
 func (q *queue) supremum() bool { return !q.table && len(q.key) == 0 }

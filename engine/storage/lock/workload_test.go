@@ -466,3 +466,42 @@ func TestConcurrentInterrupts(t *testing.T) {
 		t.Fatal(err, table.Snapshot(0))
 	}
 }
+
+// TestLongCycle: a ring too long for the search at once is found by the next one.
+func TestLongCycle(t *testing.T) {
+	for _, n := range []int{100, stepsAtOnce + 500} {
+		sim := simenv.New(1)
+		sim.Run(func() {
+			table := New(Options{Env: sim})
+			owners := make([]Owner, n)
+			for i := range owners {
+				table.Begin(&owners[i], uint64(i+1), TxnOptions{})
+				must(table.Acquire(&owners[i], Request{Index: 1, Key: keyOf(i), Mode: RecordX}))
+			}
+			g := env.NewGroup(sim)
+			victims := 0
+			for i := range owners {
+				g.Go("waiter", func() {
+					_, err := table.Acquire(&owners[i], Request{Index: 1, Key: keyOf((i + 1) % n), Mode: RecordX, Timeout: time.Hour})
+					if err == nil {
+						err = table.Wait(&owners[i])
+					}
+					if errors.Is(err, ErrDeadlock) {
+						victims++
+					} else if err != nil {
+						t.Error(err)
+					}
+					table.ReleaseAll(&owners[i], 0)
+				})
+			}
+			g.Wait()
+			d := table.LastDeadlock()
+			if victims != 1 || d == nil || len(d.Waits) != n {
+				t.Errorf("%d victims", victims)
+			}
+			if at := sim.Monotonic(); n > stepsAtOnce && at > 2*time.Second || n < stepsAtOnce && at != 0 {
+				t.Errorf("a ring of %d was found after %v", n, at)
+			}
+		})
+	}
+}

@@ -148,7 +148,7 @@ func (s *System) publish(items []Commit, last uint64) {
 			t.log = nil
 		}
 		s.CloseSnapshot(&t.view)
-		s.locks.ReleaseAll(&t.Locks, 0)
+		s.locks.ReleaseAll(&t.locks, 0)
 		t.move(Committed, Active, Committing)
 	}
 	s.advanceHorizon()

@@ -28,7 +28,8 @@
 //
 //	t := s.Begin(Options{...})
 //	sn := t.Snapshot()                    // consistent read
-//	log, err := t.PrepareUndo(size)       // before each change, no latch held
+//	log, err := t.Log()                   // before each change, no latch held
+//	err = log.Prepare(size)
 //	m.Begin() ... log.Append ... change ... m.Commit()
 //	t.StartCommit(); the group agrees;  s.CommitGroup(items, position)
 //	s.End(t)

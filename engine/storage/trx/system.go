@@ -46,7 +46,7 @@ type System struct {
 
 	commitTurn *env.Mutex // held by whoever commits a group
 	commitMtr  *mtr.Mtr
-	applied    Position   // guarded by commitTurn
+	applied    Position // guarded by commitTurn
 	commitLSN  atomic.Uint64
 	chunk      int
 
@@ -178,15 +178,15 @@ func (s *System) Status(id uint64) (csn uint64, active bool) {
 	return v, false
 }
 
-// Owner returns the lock owner of a running transaction, for
+// Holder returns the lock owner of a running transaction, for
 // lock.Table.ConvertImplicit, or nil if the transaction is not running. It may
 // end at any time; ConvertImplicit checks the id.
-func (s *System) Owner(id uint64) *lock.Owner {
+func (s *System) Holder(id uint64) *lock.Owner {
 	if id < s.visibleBelow.Load() {
 		return nil
 	}
 	if t := s.ids.owner(id); t != nil {
-		return &t.Locks
+		return &t.locks
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ type Options struct {
 	ReadOnly bool
 	// HighPriority transactions win deadlocks: the applier's.
 	HighPriority bool
+	// LockWait limits each wait for a lock (innodb_lock_wait_timeout); 0 takes the
+	// lock table's default.
+	LockWait time.Duration
 }
 
 // State is where a transaction stands; see the package comment.
@@ -65,10 +68,8 @@ func (st State) String() string {
 // Trx is one transaction. It belongs to one task at a time; ID, State, Started
 // and Locks are safe for others. The object is reused after End.
 type Trx struct {
-	// Locks are the transaction's locks.
-	Locks lock.Owner
-
 	sys     *System
+	locks   lock.Owner
 	id      atomic.Uint64
 	state   atomic.Uint32
 	started atomic.Int64
@@ -108,7 +109,7 @@ func (s *System) Begin(opt Options) *Trx {
 	t.stale = true
 	t.started.Store(int64(s.env.Monotonic()))
 	t.move(Active, Ended)
-	s.locks.Begin(&t.Locks, 0, lock.TxnOptions{
+	s.locks.Begin(&t.locks, 0, lock.TxnOptions{
 		ReadCommitted: opt.Isolation == ReadCommitted || opt.Isolation == ReadUncommitted,
 		HighPriority:  opt.HighPriority,
 	})
@@ -124,7 +125,7 @@ func (s *System) End(t *Trx) {
 		panic("trx: End of a transaction that is " + st.String())
 	}
 	s.CloseSnapshot(&t.view)
-	s.locks.ReleaseAll(&t.Locks, 0)
+	s.locks.ReleaseAll(&t.locks, 0)
 	t.state.Store(uint32(Ended))
 	t.id.Store(0)
 	t.view.Snapshot = Snapshot{}
@@ -174,6 +175,12 @@ func (t *Trx) Isolation() Isolation { return t.opt.Isolation }
 
 // ReadOnly reports whether the transaction may not change anything.
 func (t *Trx) ReadOnly() bool { return t.opt.ReadOnly }
+
+// Locks are the transaction's locks.
+func (t *Trx) Locks() *lock.Owner { return &t.locks }
+
+// LockWait limits each wait for a lock; 0 means the lock table's default.
+func (t *Trx) LockWait() time.Duration { return t.opt.LockWait }
 
 // LockingReads reports whether plain reads take shared locks.
 func (t *Trx) LockingReads() bool { return t.opt.Isolation == Serializable }
@@ -235,7 +242,7 @@ func (t *Trx) EnsureID() (uint64, error) {
 func (t *Trx) setID(id uint64) {
 	t.id.Store(id)
 	t.view.Own = id
-	t.Locks.SetID(id)
+	t.locks.SetID(id)
 }
 
 func (t *Trx) mustBe(want State) {
@@ -244,27 +251,23 @@ func (t *Trx) mustBe(want State) {
 	}
 }
 
-// PrepareUndo gives the transaction its id and undo log if it has none, makes room
-// for a record of that many bytes, and returns the log. Errors: those of
-// undo.Manager.Acquire and undo.Log.Prepare.
+// Log returns the transaction's undo log. The first call gives the transaction
+// its id, if it has none, and a stream. Error: that of undo.Manager.Acquire.
 //
-// REQUIRES: it is active; the task holds no latch and no writing mini-transaction.
-func (t *Trx) PrepareUndo(size int) (*undo.Log, error) {
+// REQUIRES: it is active or rolling back; the task holds no latch and no writing
+// mini-transaction.
+func (t *Trx) Log() (*undo.Log, error) {
+	if t.log != nil {
+		t.locks.SetWeight(t.log.Top())
+		return t.log, nil
+	}
 	id, err := t.EnsureID()
 	if err != nil {
 		return nil, err
 	}
-	if t.log == nil {
-		if t.log, err = t.sys.undo.Acquire(id); err != nil {
-			return nil, err
-		}
-	}
-	t.Locks.SetWeight(t.log.Top())
-	return t.log, t.log.Prepare(size)
+	t.log, err = t.sys.undo.Acquire(id)
+	return t.log, err
 }
-
-// Log is the transaction's undo log, or nil if it never had a change.
-func (t *Trx) Log() *undo.Log { return t.log }
 
 // UndoTop is the number of the transaction's undo records: a savepoint.
 func (t *Trx) UndoTop() uint64 {
@@ -304,7 +307,7 @@ func (t *Trx) StartCommit() {
 // until the commit of that number.
 func (t *Trx) ReleaseLocks(csn uint64) {
 	t.mustBe(Committing)
-	t.sys.locks.ReleaseAll(&t.Locks, csn)
+	t.sys.locks.ReleaseAll(&t.locks, csn)
 }
 
 // StartRollback says that all changes will be undone: the caller takes the
@@ -332,6 +335,6 @@ func (t *Trx) FinishRollback() {
 		s.ids.finish(id, forgotten)
 		s.ids.mu.Unlock()
 	}
-	s.locks.ReleaseAll(&t.Locks, 0)
+	s.locks.ReleaseAll(&t.locks, 0)
 	t.move(RolledBack, RollingBack)
 }

@@ -143,12 +143,12 @@ func TestLongSpaces(t *testing.T) {
 	}
 }
 
-func TestEveryCodePoint(t *testing.T) {
+func TestCodePoints(t *testing.T) {
 	for _, name := range []string{"utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_general_ci"} {
 		c := byName(t, name)
 		var previous []byte
 		for r := rune(0); r <= utf8.MaxRune; r++ {
-			if r > 0x30000 && r < 0x10FF00 {
+			if r > 0x3000 && r%7 != 0 || r > 0x30000 && r < 0x10FF00 {
 				continue
 			}
 			s := utf8.AppendRune(nil, r)

@@ -281,8 +281,10 @@ func decodeTemporal(b []byte, t *Type) (Value, error) {
 	whole := int64(readUint(b[:len(b)-size]))
 	switch t.Kind {
 	case KindDate:
-		d := MakeDateTime(int(whole>>9), int(whole>>5)&15, int(whole)&31, 0, 0, 0, 0)
-		if !d.inRange() {
+		year, month := int(whole>>9), int(whole>>5)&15
+		d := MakeDateTime(year, month, int(whole)&31, 0, 0, 0, 0)
+		if year > 9999 || month > 12 { // they would carry into each other
+
 			return Null, corrupt(t, "field out of range")
 		}
 		return NewDate(d), nil

@@ -1,6 +1,7 @@
 package types
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/triremedb/trireme/engine/types/decimal"
@@ -327,6 +328,14 @@ func (v *Vector) Value(i int) Value {
 // AppendStored decodes a stored value, see [DecodeStored], into the vector
 // without allocating. The error is a [CorruptError]; nothing is appended then.
 func (v *Vector) AppendStored(b []byte) error {
+	if v.typ.Kind == KindBigInt && len(b) == 8 { // most keys
+		if v.layout == layoutUint {
+			v.AppendUint64(binary.BigEndian.Uint64(b))
+		} else {
+			v.AppendInt64(int64(binary.BigEndian.Uint64(b) ^ 1<<63))
+		}
+		return nil
+	}
 	size, fixed := FixedSize(v.typ)
 	if fixed && len(b) != size {
 		return corrupt(v.typ, "wrong length")

@@ -36,6 +36,18 @@ func (b *Batch) Reset() {
 // Len returns the number of rows.
 func (b *Batch) Len() int { return b.n }
 
+// Column returns column i.
+func (b *Batch) Column(i int) *Vector { return &b.Vecs[i] }
+
+// Truncate removes the rows from n on, and with n = Len the values of a row that
+// was begun and not ended.
+func (b *Batch) Truncate(n int) {
+	for i := range b.Vecs {
+		b.Vecs[i].Truncate(n)
+	}
+	b.n = min(b.n, n)
+}
+
 // EndRow counts one more row, after a value was appended to every column.
 func (b *Batch) EndRow() { b.n++ }
 

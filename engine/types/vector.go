@@ -193,6 +193,36 @@ func (v *Vector) Resize(n int) {
 	}
 }
 
+// Truncate removes all values from n on, if there are so many.
+func (v *Vector) Truncate(n int) {
+	if n >= v.n {
+		return
+	}
+	for i := n; i < v.n && v.nNull > 0; i++ {
+		if v.IsNull(i) {
+			v.nNull--
+		}
+	}
+	v.n = n
+	v.nulls = v.nulls[:(n+63)/64]
+	if n&63 != 0 {
+		v.nulls[n>>6] &= 1<<(n&63) - 1
+	}
+	switch v.layout {
+	case layoutInt:
+		v.i64 = v.i64[:n]
+	case layoutUint:
+		v.u64 = v.u64[:n]
+	case layoutFloat:
+		v.f64 = v.f64[:n]
+	case layoutDecimal:
+		v.dec = v.dec[:n]
+	case layoutBytes:
+		v.data = v.data[:v.off[n]]
+		v.off = v.off[:n+1]
+	}
+}
+
 // step counts one more value that is not NULL.
 func (v *Vector) step() {
 	if v.n&63 == 0 {

@@ -61,6 +61,22 @@ func TestVector(t *testing.T) {
 				t.Fatalf("hash of value %d differs", i)
 			}
 		}
+		cut := rapid.IntRange(0, len(want)).Draw(t, "cut")
+		vec.Truncate(cut)
+		vec.AppendNull()
+		vec.Append(want[0])
+		nulls = 1
+		for i, v := range append(append([]Value{}, want[:cut]...), Null, want[0]) {
+			if !same(vec.Value(i), v) {
+				t.Fatalf("value %d is %+v after Truncate(%d)", i, vec.Value(i), cut)
+			}
+			if v.IsNull() && i != cut {
+				nulls++
+			}
+		}
+		if vec.Len() != cut+2 || vec.NullCount() != nulls {
+			t.Fatalf("%d values, %d NULLs after Truncate(%d)", vec.Len(), vec.NullCount(), cut)
+		}
 		vec.Reset()
 		if vec.Len() != 0 || vec.HasNulls() {
 			t.Fatal("Reset left values")
@@ -99,6 +115,11 @@ func TestBatch(t *testing.T) {
 	}
 	if c.Len() != 3 || b.MemoryBytes() < BatchRows*40 {
 		t.Error(c.Len(), b.MemoryBytes())
+	}
+	b.Column(0).AppendInt64(1) // a row begun
+	b.Truncate(b.Len())
+	if b.Column(0).Len() != BatchRows || b.Len() != BatchRows {
+		t.Error("Truncate left a row begun")
 	}
 	b.Reset()
 	b.Vecs[4].AppendBytes(make([]byte, BatchBytes))

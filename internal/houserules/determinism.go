@@ -6,15 +6,6 @@ import (
 	"strings"
 )
 
-// outside are the packages of the engine that are the border to the runtime, or
-// exist for tests only. All others take time, randomness and tasks from engine/env.
-var outside = []string{
-	"engine/env",
-	"engine/storage/file/filetest",
-	"engine/storage/file/simfile",
-	"engine/storage/crashtest",
-}
-
 // clockCalls are the functions of package time that read the clock or wait.
 var clockCalls = map[string]bool{
 	"Now": true, "Since": true, "Until": true, "Sleep": true, "After": true,
@@ -22,15 +13,12 @@ var clockCalls = map[string]bool{
 }
 
 // determinism: the engine starts no goroutine, reads no clock, draws no random
-// number and waits on nothing but by way of its env.Env.
+// number and waits on nothing but by way of its env.Env. Package env is the border
+// to the runtime; packages for tests are free.
 func determinism(s *source) []string {
-	if s.test || s.program() || !within(s.dir(), "engine") {
+	dir := s.dir()
+	if s.test || s.program() || !within(dir, "engine") || within(dir, "engine/env") || isTestOnly(dir) {
 		return nil
-	}
-	for _, dir := range outside {
-		if within(s.dir(), dir) {
-			return nil
-		}
 	}
 	var findings []string
 	for name, spec := range s.imports() {

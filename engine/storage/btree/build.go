@@ -17,6 +17,7 @@ type builder struct {
 	plen int
 
 	hollowKey []byte
+	live      [maxSlots]uint64 // working memory of compact
 }
 
 // start begins a node with the given prefix.

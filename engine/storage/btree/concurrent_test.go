@@ -33,18 +33,23 @@ type churn struct {
 	me    int
 	tasks int
 	keys  int
+	size  int // of values, at most
 	mine  map[string]string
 	fail  func(format string, args ...any)
 }
 
 func (c *churn) run(rounds int) {
-	for range rounds {
+	for round := range rounds {
 		n := c.rng.IntN(c.keys/c.tasks)*c.tasks + c.me
 		k := concKey(n)
+		puts := 6 // by turns the tree grows and shrinks
+		if round*4/rounds%2 == 1 {
+			puts = 1
+		}
 		var err error
 		switch op := c.rng.IntN(10); {
-		case op < 5:
-			v := strings.Repeat(string(rune('a'+c.rng.IntN(26))), c.rng.IntN(3000))
+		case op < puts:
+			v := strings.Repeat(string(rune('a'+c.rng.IntN(26))), c.rng.IntN(c.size))
 			err = c.a.put(k, 0, v)
 			c.mine[k] = v
 		case op < 8 && !stable(n):
@@ -148,10 +153,10 @@ func scan(a *actor, keys int, forward bool, there func(k string) bool, fail func
 }
 
 // storm runs writers and scanners over a tree that holds the stable keys.
-func storm(w *world, tasks, keys, rounds, scans int, seed uint64, start func(name string, fn func()), wait func(), fail func(string, ...any)) {
+func storm(w *world, tasks, keys, size, rounds, scans int, seed uint64, start func(name string, fn func()), wait func(), fail func(string, ...any)) {
 	writers := make([]*churn, tasks)
 	for i := range tasks {
-		writers[i] = &churn{a: w.actor(), rng: rand.New(rand.NewPCG(seed, uint64(i))), me: i, tasks: tasks, keys: keys,
+		writers[i] = &churn{a: w.actor(), rng: rand.New(rand.NewPCG(seed, uint64(i))), me: i, tasks: tasks, keys: keys, size: size,
 			mine: map[string]string{}, fail: fail}
 	}
 	for n := 0; n < keys; n++ {
@@ -195,7 +200,7 @@ func TestStormSimulated(t *testing.T) {
 		s.Run(func() {
 			w := newWorld(t, s, 64, 8<<20)
 			g := env.NewGroup(s)
-			storm(w, 3, 300, 60, 3, seed, g.Go, g.Wait, func(f string, args ...any) {
+			storm(w, 3, 300, 7000, 150, 3, seed, g.Go, g.Wait, func(f string, args ...any) {
 				t.Errorf("seed %d: %s", seed, fmt.Sprintf(f, args...))
 			})
 			w.close()
@@ -212,7 +217,7 @@ func TestStorm(t *testing.T) {
 	w := newWorld(t, env.Real(), 80, 8<<20)
 	defer w.close()
 	var wg sync.WaitGroup
-	storm(w, 4, 1600, 800, 10, 1, func(_ string, fn func()) { wg.Go(fn) }, wg.Wait, t.Errorf)
+	storm(w, 4, 1600, 3000, 800, 10, 1, func(_ string, fn func()) { wg.Go(fn) }, wg.Wait, t.Errorf)
 	if s := w.pool.Stats(); s.Evicted == 0 {
 		t.Errorf("the tree should not fit the pool: %+v", s)
 	}

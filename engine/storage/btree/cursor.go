@@ -1,6 +1,8 @@
 package btree
 
 import (
+	"bytes"
+
 	"github.com/triremedb/trireme/engine/storage/buffer"
 	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/page"
@@ -255,8 +257,7 @@ func (c *Cursor) NextLeaf() error {
 		if err := c.stepRight(); err != nil {
 			return err
 		}
-		c.i = 0
-		if c.n.count() > 0 {
+		if c.i < c.n.count() {
 			return nil
 		}
 	}
@@ -274,7 +275,6 @@ func (c *Cursor) PrevLeaf() error {
 		if err := c.stepLeft(); err != nil {
 			return err
 		}
-		c.i = c.n.count() - 1
 		if c.i >= 0 {
 			return nil
 		}
@@ -287,38 +287,62 @@ func (c *Cursor) mustBeLatched() {
 	}
 }
 
-// stepRight goes to the leaf right of this one.
+// stepRight goes to the leaf right of this one, or to wherever what was right of
+// it has got to meanwhile: to the first entry not below the old leaf's upper bound.
 func (c *Cursor) stepRight() error {
+	c.letGo()
+	if ok, err := c.sibling(1); err != nil {
+		return err
+	} else if ok {
+		c.state, c.i = latched, 0
+		return c.checkProgress(c.lo, c.hi, c.hiOpen)
+	}
+	c.posBuf = append(c.posBuf[:0], c.hi...)
+	if err := c.descend(atKey, c.posBuf, c.mode); err != nil {
+		return err
+	}
+	c.state = latched
+	c.i, _ = c.n.search(c.posBuf)
+	return c.checkProgress(c.posBuf, c.hi, c.hiOpen)
+}
+
+// stepLeft goes to the last entry below the leaf's lower bound, like stepRight.
+func (c *Cursor) stepLeft() error {
+	c.letGo()
+	c.steps = 0
+	if ok, err := c.sibling(-1); err != nil {
+		return err
+	} else if ok {
+		c.state, c.i = latched, c.n.count()-1
+		return c.checkProgress(c.lo, c.hi, false)
+	}
+	c.posBuf = append(c.posBuf[:0], c.lo...)
+	if err := c.descend(beforeKey, c.posBuf, c.mode); err != nil {
+		return err
+	}
+	c.state = latched
+	i, _ := c.n.search(c.posBuf)
+	c.i = i - 1
+	return c.checkProgress(c.lo, c.posBuf, false)
+}
+
+// letGo drops the leaf for the sake of a neighbour.
+func (c *Cursor) letGo() {
 	if c.kept {
 		panic("btree: cursor leaves a changed leaf before the commit")
 	}
 	c.m.Release(c.page)
 	c.state = unset
-	if ok, err := c.sibling(1); ok || err != nil {
-		return c.arrive(err)
-	}
-	c.posBuf = append(c.posBuf[:0], c.hi...)
-	return c.arrive(c.descend(atKey, c.posBuf, c.mode))
 }
 
-// stepLeft goes to the leaf left of this one.
-func (c *Cursor) stepLeft() error {
-	if c.kept {
-		panic("btree: cursor leaves a changed leaf before the commit")
+// checkProgress makes sure that a scan does not go round in circles on separators
+// out of order: below must be below above.
+func (c *Cursor) checkProgress(below, above []byte, open bool) error {
+	if open || bytes.Compare(below, above) < 0 {
+		return nil
 	}
-	c.m.Release(c.page)
-	c.state, c.steps = unset, 0
-	if ok, err := c.sibling(-1); ok || err != nil {
-		return c.arrive(err)
-	}
-	c.posBuf = append(c.posBuf[:0], c.lo...)
-	return c.arrive(c.descend(beforeKey, c.posBuf, c.mode))
-}
-
-func (c *Cursor) arrive(err error) error {
-	if err == nil {
-		c.state = latched
-	}
+	err := corrupt(c.page.Data, "separators out of order above index page", 0, 0)
+	c.drop()
 	return err
 }
 
@@ -360,6 +384,9 @@ func (c *Cursor) sibling(step int) (ok bool, err error) {
 	c.prefetch(n, s, step)
 	if !pool.Validate(p.frame, p.version) {
 		return false, nil
+	}
+	if buffer.OptimisticReads {
+		c.t.env.Yield()
 	}
 	pg, err := c.m.Get(id, c.mode)
 	if !pool.Validate(p.frame, p.version) {

@@ -71,7 +71,7 @@ func (c *Cursor) descend(a aim, key []byte, mode mtr.Mode) error {
 		if err != nil || ok {
 			return err
 		}
-		c.t.pool.Env().Yield()
+		c.t.env.Yield()
 	}
 }
 
@@ -96,6 +96,9 @@ func (c *Cursor) attempt(a aim, key []byte, mode mtr.Mode, optimistic bool) (ok 
 		want := mtr.S
 		if level == 0 || level < 0 && t.flat.Load() {
 			want = mode
+		}
+		if up.is && !up.latched {
+			t.env.Yield() // for simulations: here others may change the structure
 		}
 		mark := c.m.Mark()
 		p, err := c.m.Get(id, want)

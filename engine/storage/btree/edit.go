@@ -17,6 +17,7 @@ type editor struct {
 	node
 	c     changer
 	buf   *builder // working memory while one change lasts, if it needs any
+	soon  []byte   // suffix of the key that is about to be inserted
 	tiny  [16]byte
 	small [512]byte
 }
@@ -105,7 +106,9 @@ func (e *editor) insert(i int, key []byte, flags byte, value []byte) {
 	suffix := key[e.prefixLen():]
 	e.adjustSkip(i, suffix)
 	v := e.vitals()
+	e.soon = suffix
 	off := e.place(&v, recHeader+len(suffix)+len(value), 1, -1)
+	e.soon = nil
 	e.writeRecord(off, suffix, flags, value)
 	if n := v.count - i; n > 0 {
 		e.c.Move(slotPos(v.count), slotPos(v.count-1), n*slotSize)
@@ -210,6 +213,26 @@ func (e *editor) remove(i int) {
 	case i < v.last:
 		v.last--
 	case i == v.last:
+		v.last, v.dir = noLast, 0
+	}
+	e.setVitals(&v)
+}
+
+// truncate drops the entries from slot i on, which have been copied elsewhere.
+// Their records become garbage; the next insert that needs it compacts the page.
+//
+// REQUIRES: i > 0, i <= count.
+func (e *editor) truncate(i int) {
+	v := e.vitals()
+	if i == v.count {
+		return
+	}
+	for j := i; j < v.count; j++ {
+		s, _, val := e.entry(j)
+		v.garbage += recHeader + len(s) + len(val)
+	}
+	v.count = i
+	if v.last != i-1 || v.dir < 0 {
 		v.last, v.dir = noLast, 0
 	}
 	e.setVitals(&v)
@@ -320,25 +343,6 @@ func (e *editor) setSkip(n int, suffix []byte) {
 	if n > 0 {
 		e.writeDiff(offSkipBytes, append(e.tiny[:0], suffix[:n]...))
 	}
-}
-
-// compact rewrites the page without garbage, and without the record of slot
-// except (-1: none).
-func (e *editor) compact(v *vitals, except int) {
-	b := e.builder()
-	b.start(e.level(), e.prefix())
-	for i := 0; i < v.count; i++ {
-		if i == except {
-			b.addHollow(e.builder().key[:e.slot(i).suffixLen()])
-			continue
-		}
-		s, f, val := e.entry(i)
-		b.add(nil, s, f, val)
-	}
-	b.finish(e.skip()) // no more: the entry about to come has been told of these
-	b.copyHeader(e.node)
-	b.store(e.c)
-	v.top, v.garbage, v.hole, v.holeLen = b.top, 0, 0, 0
 }
 
 func (e *editor) setMaxTrx(id uint64) {

@@ -67,7 +67,7 @@ func (t *Tree) countLeaves(m *mtr.Mtr, lo, hi []byte) (rows int64, average float
 		if err := c.stepRight(); err != nil {
 			return 0, 0, false, err
 		}
-		from = 0
+		from = c.Pos()
 	}
 	return rows, float64(rows+int64(before)) / estimateLeaves, false, nil
 }

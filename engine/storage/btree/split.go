@@ -175,12 +175,11 @@ func (w *work) divide(n node, s *step, slot int, c cut) {
 	w.right.setMaxTrx(n.maxTrx())
 	w.right.store(&w.other.pc)
 
-	switch moved := n.count() - c.at; {
-	case moved == 0:
-	case moved == 1:
-		w.node.ed.remove(c.at)
-	default:
-		w.left.start(s.level, bestPrefix(s.lo, c.sep, false))
+	prefix := bestPrefix(s.lo, c.sep, false)
+	if (len(prefix)-n.prefixLen())*(c.at-1) < capacity/16 {
+		w.node.ed.truncate(c.at)
+	} else {
+		w.left.start(s.level, prefix)
 		for i := range c.at {
 			w.left.addChildFrom(n, i)
 		}

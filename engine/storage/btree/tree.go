@@ -29,6 +29,7 @@ type Space interface {
 // otherwise.
 type Tree struct {
 	pool  *buffer.Pool
+	env   env.Env
 	space Space
 	index uint64
 	root  page.ID
@@ -76,7 +77,7 @@ func dropSegment(m *mtr.Mtr, sp Space, seg uint32) error {
 // Open returns the tree with the given root. It reads nothing.
 func Open(pool *buffer.Pool, sp Space, index uint64, root uint32) *Tree {
 	return &Tree{
-		pool: pool, space: sp, index: index,
+		pool: pool, env: pool.Env(), space: sp, index: index,
 		root: page.ID{Space: sp.No(), No: root},
 		smo:  env.NewMutex(pool.Env()),
 	}

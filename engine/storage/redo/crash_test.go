@@ -55,16 +55,23 @@ func (h *history) recovered(l *Log, found collector) {
 // work runs writers and a checkpointer until the log fails or they are done.
 func (h *history) work(s *simenv.Sim, l *Log, rng *rand.Rand, groups int) {
 	g := env.NewGroup(s)
-	for range 3 {
+	working := 3
+	for range working {
 		seed := rng.Uint64()
-		g.Go("worker", func() { h.logGroups(s, l, rand.New(rand.NewPCG(seed, 0)), groups/3) })
+		g.Go("worker", func() {
+			h.logGroups(s, l, rand.New(rand.NewPCG(seed, 0)), groups/3)
+			working--
+		})
 	}
 	seed := rng.Uint64()
-	done := false
 	g.Go("checkpointer", func() {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		for !done && l.Err() == nil {
-			env.Sleep(s, time.Duration(rng.IntN(20))*time.Millisecond)
+		pace := 1 + rng.IntN(200)
+		for working > 0 && l.Err() == nil {
+			env.Sleep(s, time.Duration(1+rng.IntN(pace))*time.Millisecond)
+			if rng.IntN(8) == 0 {
+				_ = l.resize(margin + 24<<10 + int64(rng.IntN(3))*5000)
+			}
 			lsn := l.Published()
 			h.tried = max(h.tried, lsn)
 			if l.Checkpoint(lsn) == nil {
@@ -73,7 +80,6 @@ func (h *history) work(s *simenv.Sim, l *Log, rng *rand.Rand, groups int) {
 			}
 		}
 	})
-	g.Go("end", func() { env.Sleep(s, 2*time.Second); done = true })
 	g.Wait()
 }
 
@@ -113,6 +119,8 @@ func (h *history) life(s *simenv.Sim, fsys *simfile.FS, rng *rand.Rand, k int64,
 	l, found, err := reopen(opt)
 	if err == nil {
 		h.recovered(l, found)
+		// Almost no margin, so that live log is soon overwritten if it can be.
+		l.limit.Store(l.Capacity() - 1000)
 		h.work(s, l, rng, groups)
 		err = l.Close()
 		if err == nil {

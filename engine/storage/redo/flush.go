@@ -177,12 +177,16 @@ func (l *Log) flushPublished() error {
 	if err := l.writeTo(l.published.Load()); err != nil {
 		return err
 	}
-	if l.flushed.Load() < l.bound.Load()+boundLag || !l.slotTurn.TryLock() {
+	if l.flushed.Load() < l.bound.Load()+l.boundLag() || !l.slotTurn.TryLock() {
 		return l.sync()
 	}
 	defer l.slotTurn.Unlock()
 	return l.saveSlot(page.LSN(l.ckpt.Load()))
 }
+
+// boundLag is how far the bound may fall behind what is flushed before a flush
+// takes a slot along.
+func (l *Log) boundLag() uint64 { return min(boundLagMax, uint64(l.capacity.Load())/8) }
 
 // sync makes durable what was written before the call.
 func (l *Log) sync() error {

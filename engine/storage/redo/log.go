@@ -33,9 +33,9 @@ const (
 	margin = 64 << 10
 	// writeMax is how much one write to the file takes at most.
 	writeMax = 1 << 20
-	// boundLag is how far the bound in the slots may fall behind what is flushed
-	// before a flush takes a slot along.
-	boundLag = 1 << 20
+	// boundLagMax is the most by which the bound in the slots trails while the log
+	// is busy.
+	boundLagMax = 1 << 20
 )
 
 // The errors that callers tell apart.

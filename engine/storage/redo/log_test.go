@@ -237,6 +237,85 @@ func TestAdmit(t *testing.T) {
 	})
 }
 
+// The room below a checkpoint becomes free when the checkpoint is durable, not
+// before; a flush may run meanwhile. Slots go to the two blocks in turn.
+func TestCheckpointIsDurableFirst(t *testing.T) {
+	simulate(t, 7, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 1)
+		l := must(create(tiny(fsys, s)))
+		limit := int(l.Capacity() - margin)
+		_, end := add(l, payloadOf(1, 4000))
+		ok(l.FlushTo(end))
+		old := l.slot.sequence
+		fsys.Inject(simfile.Fault{Ops: simfile.OpSync, Delay: time.Second})
+		g := env.NewGroup(s)
+		admitted := false
+		g.Go("checkpoint", func() { ok(l.Checkpoint(end)) })
+		g.Go("admit", func() { ok(l.Admit(limit)); admitted = true })
+		env.Sleep(s, 900*time.Millisecond)
+		assert(l.CheckpointLSN() == StartLSN && !admitted, "checkpoint %d, admitted %v", l.CheckpointLSN(), admitted)
+		g.Wait()
+		assert(l.CheckpointLSN() == end && admitted, "checkpoint %d, admitted %v", l.CheckpointLSN(), admitted)
+
+		b := make([]byte, headerSize)
+		must(l.file.ReadAt(b, 0))
+		for i := range uint64(2) {
+			block := (old + i) % 2
+			found, problem := decodeSlot(b[block*blockSize:])
+			assert(problem == "" && found.sequence == old+i, "block %d: %q, sequence %d", block, problem, found.sequence)
+		}
+		ok(l.Close())
+	})
+}
+
+// A busy log brings its bound up to date with the syncs that it makes anyway.
+func TestBoundFollows(t *testing.T) {
+	simulate(t, 8, func(s *simenv.Sim) {
+		l := must(create(tiny(simfile.New(s, 1), s)))
+		for l.Age() < l.Capacity()/2 {
+			_, end := add(l, payloadOf(1, 1000))
+			ok(l.FlushTo(end))
+			lag := uint64(end) - l.bound.Load()
+			assert(lag <= l.boundLag()+2100, "the bound trails by %d", lag)
+		}
+		assert(l.CheckpointLSN() == StartLSN, "checkpoint %d", l.CheckpointLSN())
+		ok(l.Close())
+	})
+}
+
+// A resize while others log loses nothing and lets in who waits.
+func TestResizeWhileLogging(t *testing.T) {
+	for seed := range uint64(10) {
+		simulate(t, seed, func(s *simenv.Sim) {
+			opt := tiny(simfile.New(s, seed), s)
+			l := must(create(opt))
+			g := env.NewGroup(s)
+			for i := range 4 {
+				g.Go("log", func() {
+					for range 20 {
+						ok(l.Admit(2000))
+						_, end := add(l, payloadOf(uint64(i), 1500))
+						l.Unadmit(2000)
+						ok(l.FlushTo(end))
+					}
+				})
+			}
+			for l.Capacity() < 4*opt.Capacity {
+				env.Sleep(s, time.Millisecond)
+				ok(l.resize(l.Capacity() + 20_000)) // there is no checkpoint
+			}
+			g.Wait()
+			end := l.Current()
+			ok(l.Close())
+			opt.Capacity *= 4
+			l, groups, err := reopen(opt)
+			ok(err)
+			assert(len(groups) == 80 && groups[79].end == end, "%d groups", len(groups))
+			ok(l.Close())
+		})
+	}
+}
+
 // OnPressure comes when the age crosses three quarters, once per crossing.
 func TestPressureByAge(t *testing.T) {
 	simulate(t, 4, func(s *simenv.Sim) {

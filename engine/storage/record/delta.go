@@ -27,10 +27,13 @@ const maxValue = 1 << 16
 // AppendDelta appends what turns the newer version into the older one.
 func AppendDelta(dst, older, newer []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(older)))
+	// The header is always replaced: the newer one's roll pointer is not known yet.
+	from := min(HeaderSize, len(older), len(newer))
+	dst = appendRange(dst, 0, from, older[:from])
 	if len(older) != len(newer) {
-		return appendResized(dst, older, newer)
+		return appendResized(dst, older, newer, from)
 	}
-	for i, from := 0, 0; i < len(older); {
+	for i := from; i < len(older); {
 		if older[i] == newer[i] {
 			i++
 			continue
@@ -50,14 +53,9 @@ func AppendDelta(dst, older, newer []byte) []byte {
 }
 
 // appendResized handles versions of different lengths: variable columns shift, so
-// the row header and the common ends are taken apart and the middle is replaced.
-func appendResized(dst, older, newer []byte) []byte {
+// what lies between the common ends is replaced.
+func appendResized(dst, older, newer []byte, taken int) []byte {
 	n := min(len(older), len(newer))
-	taken := 0
-	if n > HeaderSize { // the header nearly always differs in a few bytes
-		dst = appendRange(dst, 0, HeaderSize, older[:HeaderSize])
-		taken = HeaderSize
-	}
 	head := taken
 	for head < n && older[head] == newer[head] {
 		head++

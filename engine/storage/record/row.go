@@ -363,6 +363,12 @@ func (r *Row) AppendTo(vec *types.Vector, i int) error {
 	return vec.AppendStored(f.Bytes)
 }
 
+// IsExternal reports whether a column lies off-page.
+func (r *Row) IsExternal(i int) bool {
+	loc := &r.layout.columns[i]
+	return loc.kind == locVariable && binary.LittleEndian.Uint16(r.Val[r.layout.ends+2*loc.off:])&extFlag != 0
+}
+
 // EachExternal calls fn with the reference of every off-page value of the row.
 func (r *Row) EachExternal(fn func(column int, ref []byte) error) error {
 	for i := range r.layout.columns {

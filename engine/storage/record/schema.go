@@ -18,6 +18,9 @@ const (
 	offVersion = 13
 )
 
+// MinExternal is the length that a value must exceed to be put off-page, in bytes.
+const MinExternal = 255
+
 // extFlag in a variable column's end offset says that the column is off-page.
 const extFlag = 0x8000
 
@@ -29,6 +32,9 @@ type Schema struct {
 	// LocalPrefix gives for each column position how many bytes of an off-page
 	// value stay in the row because an index is made from them.
 	LocalPrefix []int
+
+	// MayBeExternal tells by column position whether values can lie off-page.
+	MayBeExternal []bool
 
 	layouts  []*Layout // by row version
 	current  *Layout
@@ -103,6 +109,11 @@ func Prepare(t *Table) (*Schema, error) {
 		s.order = append(s.order, i)
 	}
 	slices.SortFunc(s.order, func(a, b int) int { return cmp.Compare(t.Columns[a].ID, t.Columns[b].ID) })
+	s.MayBeExternal = make([]bool, len(t.Columns))
+	for i := range t.Columns {
+		_, fixed := types.FixedSize(&t.Columns[i].Type)
+		s.MayBeExternal[i] = !fixed && t.Columns[i].Type.MaxBytes() > MinExternal
+	}
 	for i := range t.Indexes {
 		s.Keys = append(s.Keys, s.prepareKey(i))
 	}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package undo_test
+
+const raceEnabled = false

@@ -168,11 +168,11 @@ func storm(w *world, tasks, keys, size, rounds, scans int, seed uint64, start fu
 	for i, c := range writers {
 		start(fmt.Sprintf("writer %d", i), func() { c.run(rounds) })
 	}
-	for i := range 2 {
+	for i := range 4 {
 		a := w.actor()
 		start(fmt.Sprintf("scanner %d", i), func() {
 			for range scans {
-				scan(a, keys, i == 0, func(string) bool { return true }, fail)
+				scan(a, keys, i%2 == 0, func(string) bool { return true }, fail)
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func storm(w *world, tasks, keys, size, rounds, scans int, seed uint64, start fu
 // TestStormSimulated interleaves tasks at every point where they can park, with a
 // pool too small for the tree, for many seeds.
 func TestStormSimulated(t *testing.T) {
-	seeds := 40
+	seeds := 100
 	if testing.Short() {
 		seeds = 5
 	}

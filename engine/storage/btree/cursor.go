@@ -511,6 +511,7 @@ func (c *Cursor) Return(mode mtr.Mode) (same bool, err error) {
 
 // returnToLeaf is Return where the leaf is still the one for the position.
 func (c *Cursor) returnToLeaf(mode mtr.Mode) (ok, same bool) {
+	c.t.env.Yield()
 	mark := c.m.Mark()
 	p, err := c.m.Get(c.leafID, mode)
 	if err != nil {

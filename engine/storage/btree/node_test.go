@@ -225,6 +225,39 @@ func TestInsertRuns(t *testing.T) {
 	}
 }
 
+// TestCompaction fragments a node and inserts a key that lacks what all others
+// share, for records that are worth moving one by one and for tiny ones.
+func TestCompaction(t *testing.T) {
+	for _, size := range []int{200, 4} {
+		e, r := newNode(0, "")
+		for n := 0; ; n++ {
+			k := fmt.Appendf(nil, "key%06d", n)
+			if !e.fits(len(k), size) {
+				break
+			}
+			at, _ := e.search(k)
+			e.insert(at, k, 0, make([]byte, size))
+		}
+		before := e.count()
+		for i := 0; i < e.count(); i++ {
+			e.remove(i)
+		}
+		from := len(r.log)
+		for _, k := range []string{"kez", "k", "zzz"} {
+			at, _ := e.search([]byte(k))
+			e.insert(at, []byte(k), 0, make([]byte, 2000))
+			checkNode(e.node, "", "", func(s string) { t.Error(s) })
+		}
+		if want := before - before/2 - before%2 + 3; e.count() != want {
+			t.Errorf("%d entries, want %d", e.count(), want)
+		}
+		t.Logf("records of %d bytes: %d bytes of redo", size, len(r.log)-from)
+		if !bytes.Equal(replay(t, r.log), r.p) {
+			t.Errorf("the log does not rebuild the page")
+		}
+	}
+}
+
 // TestRedoPerInsert bounds the redo of an ordinary insert.
 func TestRedoPerInsert(t *testing.T) {
 	for _, c := range []struct {

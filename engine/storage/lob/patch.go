@@ -90,7 +90,7 @@ func PatchIn(m *mtr.Mtr, ref Ref, off int64, b []byte) (Ref, error) {
 
 // getData latches data page i for a change.
 func (r Ref) getData(m *mtr.Mtr, i uint32) (mtr.Page, error) {
-	list, off, err := r.getEntries(m, i, mtr.S)
+	list, off, err := r.getEntries(m, i, mtr.X)
 	if err != nil {
 		return list, err
 	}

@@ -116,11 +116,9 @@ func (r *Reader) locate(i uint32, ahead bool) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	end := page.Size
+	end := page.HeaderSize + 4*indexPages
 	if page.GetType(list.Data) == page.TypeLOBFirst {
 		end = offDirect + 4*directPages
-	} else {
-		end = page.HeaderSize + 4*indexPages
 	}
 	r.from, r.known = i, 0
 	pages := dataPages(uint64(r.ref.Length))

@@ -1,0 +1,5 @@
+//go:build !race
+
+package trx_test
+
+const raceEnabled = false

@@ -96,8 +96,15 @@ func (c *Cursor) Remove() {
 	c.edit().remove(c.i)
 }
 
-// Used is what the leaf's entries take of [LeafCapacity]. The purge of a row calls
-// [Tree.Shrink] when little is left.
+// Thin reports, after a Remove, whether it is worth calling [Tree.Shrink] for the
+// leaf once it is released: it is empty, or less than thin percent are left. For
+// one that stays thin since its neighbours are full, it says so only now and then.
+func (c *Cursor) Thin() bool {
+	n := c.n.count()
+	return n == 0 || n%8 == 0 && c.n.used()*100 < capacity*thin
+}
+
+// Used is what the leaf's entries take of [LeafCapacity].
 func (c *Cursor) Used() int { return c.n.used() }
 
 // LeafCapacity is what the entries of a leaf can take, in bytes.

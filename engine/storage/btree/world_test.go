@@ -160,7 +160,7 @@ func (a *actor) del(key string) (found bool, err error) {
 		if found {
 			a.c.Remove()
 		}
-		low = a.c.Used() < LeafCapacity/3
+		low = found && a.c.Thin()
 		a.c.Leave()
 	}
 	a.m.Commit()

@@ -74,10 +74,10 @@ func history(w *world, lives *[]life, rng *rand.Rand) error {
 
 // afterlife checks what a recovered world holds, and that everything can be freed.
 func afterlife(w *world, lives []life) error {
-	sp, err := w.reg.Open(5)
-	if errors.Is(err, space.ErrNotFound) {
-		return nil
+	if len(lives) == 0 {
+		return nil // the crash may have left an unfinished file: space.Orphans
 	}
+	sp, err := w.reg.Open(5)
 	if err != nil {
 		return err
 	}

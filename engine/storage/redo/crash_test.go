@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 // history is what was done to a log over all its lives.
 type history struct {
 	groups  map[page.LSN][]byte // by start LSN, of the line of history that holds
+	starts  []page.LSN          // of groups, ascending
 	durable page.LSN            // highest LSN for which a FlushTo has returned
 	ckpt    page.LSN            // highest checkpoint that has returned
 	tried   page.LSN            // highest checkpoint that was asked for
@@ -49,10 +51,13 @@ func (h *history) recovered(l *Log, found collector) {
 			delete(h.groups, start) // the crash took it
 		}
 	}
+	for n := len(h.starts); n > 0 && h.starts[n-1] >= at; n-- {
+		h.starts = h.starts[:n-1]
+	}
 	h.durable, h.ckpt, h.tried = l.Flushed(), l.CheckpointLSN(), l.CheckpointLSN()
 }
 
-// work runs writers and a checkpointer until the log fails or they are done.
+// work runs writers, a checkpointer and a resizer until the log fails or they are done.
 func (h *history) work(s *simenv.Sim, l *Log, rng *rand.Rand, groups int) {
 	g := env.NewGroup(s)
 	working := 3
@@ -69,10 +74,7 @@ func (h *history) work(s *simenv.Sim, l *Log, rng *rand.Rand, groups int) {
 		pace := 1 + rng.IntN(200)
 		for working > 0 && l.Err() == nil {
 			env.Sleep(s, time.Duration(1+rng.IntN(pace))*time.Millisecond)
-			if rng.IntN(8) == 0 {
-				_ = l.resize(margin + 24<<10 + int64(rng.IntN(3))*5000)
-			}
-			lsn := l.Published()
+			lsn := h.somewhere(l, rng)
 			h.tried = max(h.tried, lsn)
 			if l.Checkpoint(lsn) == nil {
 				h.ckpt = max(h.ckpt, lsn)
@@ -80,7 +82,26 @@ func (h *history) work(s *simenv.Sim, l *Log, rng *rand.Rand, groups int) {
 			}
 		}
 	})
+	g.Go("resizer", func() {
+		for n := int64(0); working > 0 && l.Err() == nil; n++ {
+			env.Sleep(s, 40*time.Millisecond)
+			_ = l.resize(margin + 24<<10 + n%3*5000)
+		}
+	})
 	g.Wait()
+}
+
+// somewhere draws a place for the next checkpoint: the published LSN, or the start
+// of a group between the last checkpoint and there.
+func (h *history) somewhere(l *Log, rng *rand.Rand) page.LSN {
+	lsn := l.Published()
+	if len(h.starts) > 0 && rng.IntN(2) == 0 {
+		from, _ := slices.BinarySearch(h.starts, l.CheckpointLSN())
+		if from < len(h.starts) {
+			lsn = min(lsn, h.starts[from+rng.IntN(len(h.starts)-from)])
+		}
+	}
+	return lsn
 }
 
 func (h *history) logGroups(s *simenv.Sim, l *Log, rng *rand.Rand, groups int) {
@@ -99,6 +120,7 @@ func (h *history) logGroups(s *simenv.Sim, l *Log, rng *rand.Rand, groups int) {
 		}
 		start, end := l.Reserve(size)
 		h.groups[start] = payload
+		h.starts = append(h.starts, start)
 		s.Yield()
 		l.Fill(start, payload)
 		s.Yield()
@@ -114,6 +136,9 @@ func (h *history) logGroups(s *simenv.Sim, l *Log, rng *rand.Rand, groups int) {
 // It returns the disk that is left and how many changes there were.
 func (h *history) life(s *simenv.Sim, fsys *simfile.FS, rng *rand.Rand, k int64, groups int) (*simfile.FS, int64) {
 	fsys.CrashAt(k)
+	if rng.IntN(2) == 0 {
+		fsys.Inject(simfile.Fault{Ops: simfile.OpWrite | simfile.OpSync, Jitter: 8 * time.Millisecond})
+	}
 	opt := tiny(fsys, s)
 	opt.Capacity += int64(rng.IntN(3)) * 5000 // resized at most openings
 	l, found, err := reopen(opt)

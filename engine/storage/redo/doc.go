@@ -10,8 +10,8 @@
 //	4096   slot block 1   the same
 //	8192   log bytes      LSN x lies at 8192 + (x - start LSN) mod capacity
 //
-// A slot holds the checkpoint LSN and a bound: an LSN below which all was durable
-// when the slot was written. The two blocks are written in turn, each only while
+// A slot holds the checkpoint LSN and a bound: the end of a group below which all
+// was durable when the slot was written. The two blocks are written in turn, each only while
 // the other is known to be durable.
 //
 // Log bytes are groups without gaps or padding:

@@ -21,7 +21,7 @@ func (l *Log) runWriter() {
 		l.writer.Park()
 		l.kicked.Store(false)
 		for l.shouldWrite() {
-			if l.writeTo(l.written.Load()+1) != nil {
+			if l.writeTo(l.published.Load()) != nil {
 				break
 			}
 		}
@@ -51,9 +51,10 @@ func (l *Log) runFlusher() {
 }
 
 // writeTo writes published bytes to the file until written reaches lsn, in as
-// large pieces as there are.
+// large pieces as there are. A piece may end within a group; that lsn is the end
+// of one is what lets wholeWritten follow.
 //
-// REQUIRES: lsn is at most the published LSN, or the log has failed.
+// REQUIRES: lsn was the published LSN at some time.
 func (l *Log) writeTo(lsn uint64) error {
 	for l.written.Load() < lsn {
 		l.writeTurn.Lock()
@@ -66,6 +67,7 @@ func (l *Log) writeTo(lsn uint64) error {
 			return err
 		}
 	}
+	raise(&l.wholeWritten, lsn)
 	return nil
 }
 
@@ -188,17 +190,19 @@ func (l *Log) flushPublished() error {
 // takes a slot along.
 func (l *Log) boundLag() uint64 { return min(boundLagMax, uint64(l.capacity.Load())/8) }
 
-// sync makes durable what was written before the call.
+// sync makes durable what was written before the call. The flushed LSN, and with
+// it the bound, moves to the end of a whole group: of a group that reaches across
+// the bound recovery could not tell whether it is torn or damaged.
 func (l *Log) sync() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	written := l.written.Load()
+	whole := l.wholeWritten.Load()
 	if err := l.file.Sync(); err != nil {
-		return l.ioFailed("sync", written, err)
+		return l.ioFailed("sync", whole, err)
 	}
 	l.stats.syncs.Add(1)
-	raise(&l.flushed, written)
+	raise(&l.flushed, whole)
 	if l.flushWait.n.Load() != 0 {
 		l.mu.Lock()
 		l.flushWait.wake(l.flushed.Load())

@@ -125,16 +125,20 @@ type Log struct {
 	admitted  atomic.Int64 // sum of the admitted bytes
 	_         [56]byte
 	written   atomic.Uint64 // everything below is in the file; moves under writeTurn
-	flushed   atomic.Uint64 // everything below is durable
-	ckpt      atomic.Uint64 // the durable checkpoint
-	bound     atomic.Uint64 // the flushed LSN that the newest durable slot names
-	limit     atomic.Int64  // capacity - margin: what may be admitted
-	capacity  atomic.Int64
-	failure   atomic.Pointer[failure]
-	stopping  atomic.Bool
-	closed    atomic.Bool
-	kicked    atomic.Bool // the writer task has a token or is about to look
-	pressed   atomic.Bool // OnPressure was called for this crossing
+	flushed   atomic.Uint64 // everything below is durable; the end of a group
+	// wholeWritten is the end of a group, at most written, after which flushed
+	// can be set by a sync.
+	wholeWritten atomic.Uint64
+
+	ckpt     atomic.Uint64 // the durable checkpoint
+	bound    atomic.Uint64 // the flushed LSN that the newest durable slot names
+	limit    atomic.Int64  // capacity - margin: what may be admitted
+	capacity atomic.Int64
+	failure  atomic.Pointer[failure]
+	stopping atomic.Bool
+	closed   atomic.Bool
+	kicked   atomic.Bool // the writer task has a token or is about to look
+	pressed  atomic.Bool // OnPressure was called for this crossing
 
 	// Turns are taken in this order: flushing, slotTurn, writeTurn. The file
 	// changes hands only while all three are held.
@@ -182,7 +186,7 @@ func newLog(opt Options, f file.File, s slot, epochs []epochStart, end page.LSN)
 		parkers: env.NewParkers(opt.Env), tasks: env.NewGroup(opt.Env),
 		writer: opt.Env.NewParker(), flusher: opt.Env.NewParker(),
 	}
-	for _, v := range []*atomic.Uint64{&l.current, &l.published, &l.written, &l.flushed} {
+	for _, v := range []*atomic.Uint64{&l.current, &l.published, &l.written, &l.wholeWritten, &l.flushed} {
 		v.Store(uint64(end))
 	}
 	l.ckpt.Store(uint64(s.checkpoint))

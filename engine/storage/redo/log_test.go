@@ -171,6 +171,52 @@ func TestFullRing(t *testing.T) {
 	}
 }
 
+// A group that takes nearly the whole ring waits for the little before it, which
+// is published while the writer is idle.
+func TestLargeGroupBehindASmallOne(t *testing.T) {
+	simulate(t, 9, func(s *simenv.Sim) {
+		opt := tiny(simfile.New(s, 9), s)
+		opt.FlushInterval = time.Hour
+		l := must(create(opt))
+		s1, e1 := l.Reserve(500)
+		g := env.NewGroup(s)
+		g.Go("large", func() { add(l, payloadOf(1, 4000)) })
+		env.Sleep(s, time.Second)
+		l.Fill(s1, payloadOf(2, 500))
+		l.Publish(s1, e1)
+		g.Wait()
+		assert(s.Monotonic() < time.Minute, "took %v", s.Monotonic())
+		ok(l.Close())
+	})
+}
+
+// While one flushes, those who come too late for it wait; then one of them
+// flushes for all of them.
+func TestGroupFlush(t *testing.T) {
+	simulate(t, 10, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 10)
+		opt := tiny(fsys, s)
+		opt.FlushInterval = time.Hour
+		l := must(create(opt))
+		fsys.Inject(simfile.Fault{Ops: simfile.OpSync, Delay: time.Second})
+		before := l.Stats().Syncs
+		g := env.NewGroup(s)
+		flush := func() {
+			_, end := add(l, payloadOf(1, 100))
+			ok(l.FlushTo(end))
+		}
+		g.Go("first", flush)
+		env.Sleep(s, 500*time.Millisecond)
+		for range 10 {
+			g.Go("late", flush)
+		}
+		g.Wait()
+		syncs := l.Stats().Syncs - before
+		assert(syncs == 2 && s.Monotonic() < time.Minute, "%d syncs, %v", syncs, s.Monotonic())
+		ok(l.Close())
+	})
+}
+
 func TestReserveRefusesWhatCannotFit(t *testing.T) {
 	l := must(create(tiny(simfile.New(env.Real(), 1), env.Real())))
 	for _, n := range []int{0, -1, 4<<10 - GroupHeaderSize + 1, MaxPayload + 1} {
@@ -195,6 +241,8 @@ func TestAdmit(t *testing.T) {
 		opt.OnPressure = func() { pressure++ }
 		l := must(create(opt))
 		limit := int(opt.Capacity - margin)
+		ok(l.admitSlowly(100)) // nobody to wait for
+		l.Unadmit(100)
 		ok(l.Admit(limit))
 		var order []int
 		g := env.NewGroup(s)

@@ -55,7 +55,8 @@ func (l *Log) replaceFile(capacity int64) error {
 	s := l.slot
 	s.capacity = capacity
 	written := l.written.Load()
-	s.flushed = page.LSN(written) // the new file is durable before it gets its name
+	whole := l.wholeWritten.Load()
+	s.flushed = page.LSN(whole) // the new file is durable before it gets its name
 	f, err := makeFile(l.options, &s, func(f file.File) error {
 		return copyLog(l.file, l.shape, f, s.shape, s.checkpoint, page.LSN(written))
 	})
@@ -66,7 +67,7 @@ func (l *Log) replaceFile(capacity int64) error {
 	if err := l.switchFile(f, s); err != nil {
 		return err
 	}
-	raise(&l.flushed, written)
+	raise(&l.flushed, whole)
 	l.bound.Store(uint64(s.flushed))
 	l.setCapacity(capacity)
 	return nil

@@ -5,23 +5,13 @@ import (
 	"github.com/triremedb/trireme/engine/storage/page"
 )
 
-// pages is what a plan needs of a mini-transaction.
-type pages interface {
-	Get(id page.ID, mode mtr.Mode) (mtr.Page, error)
-	GetNew(id page.ID, t page.Type) (mtr.Page, error)
-	Write(p mtr.Page, off int, b []byte)
-	LogSpaceResize(space, pages uint32)
-	Mark() int
-	ReleaseTo(mark int)
-}
-
 // plan is one change of a space's book-keeping in the making. It holds copies of
 // the structures that the change touches, whose pages stay latched; commit writes
 // what differs, abandon forgets it. So a change that fails half-way has changed
 // nothing, and one of several allocations is all or nothing.
 type plan struct {
 	s    *Space
-	m    pages
+	m    *mtr.Mtr
 	mark int
 
 	p0  mtr.Page
@@ -50,7 +40,7 @@ type extent struct {
 }
 
 // begin latches page 0 and starts a plan.
-func (p *plan) begin(s *Space, m pages) error {
+func (p *plan) begin(s *Space, m *mtr.Mtr) error {
 	mark := m.Mark()
 	p0, err := m.Get(page.ID{Space: s.no}, mtr.X)
 	if err != nil {

@@ -21,9 +21,7 @@ type Cut struct {
 // size. It moves nothing. Once the redo of m is durable, [Space.ShrinkFinish] cuts
 // the file; it must be called even if Pages is 0. Until then another
 // ShrinkPrepare cuts nothing.
-func (s *Space) ShrinkPrepare(m *mtr.Mtr) (Cut, error) { return s.shrinkPrepare(m) }
-
-func (s *Space) shrinkPrepare(m pages) (Cut, error) {
+func (s *Space) ShrinkPrepare(m *mtr.Mtr) (Cut, error) {
 	if !s.cutting.CompareAndSwap(false, true) {
 		return Cut{}, nil
 	}

@@ -57,50 +57,7 @@ func (s *Space) ID(no uint32) page.ID { return page.ID{Space: s.no, No: no} }
 func (s *Space) SizePages() uint32 { return s.size.Load() }
 
 // CreateSegment makes an empty segment. Errors: [ErrTooManySegments], [ErrNoSpace].
-func (s *Space) CreateSegment(m *mtr.Mtr) (seg uint32, err error) { return s.createSegment(m) }
-
-// AllocPage gives the segment a page. Its content is stale: the caller fills it
-// through GetNew. near is a page to be close to (the one read before it), or
-// page.None. Error: [ErrNoSpace].
-func (s *Space) AllocPage(m *mtr.Mtr, seg, near uint32) (no uint32, err error) {
-	var nos [1]uint32
-	err = s.allocPages(m, seg, near, Ordinary, nos[:])
-	return nos[0], err
-}
-
-// AllocPageReserved is AllocPage for rollback and purge: it may take the reserve.
-func (s *Space) AllocPageReserved(m *mtr.Mtr, seg, near uint32) (no uint32, err error) {
-	var nos [1]uint32
-	err = s.allocPages(m, seg, near, Rollback, nos[:])
-	return nos[0], err
-}
-
-// AllocPages fills nos with pages for the segment: all of them, or none and an
-// error. Each page but the first is placed near the one before it.
-//
-// REQUIRES: at most MaxAlloc pages.
-func (s *Space) AllocPages(m *mtr.Mtr, seg, near uint32, use Use, nos []uint32) error {
-	return s.allocPages(m, seg, near, use, nos)
-}
-
-// MaxAlloc bounds the pages of one AllocPages, and with it its redo.
-const MaxAlloc = 256
-
-// FreePage takes a page from the segment. The page must not be used any more; the
-// call does not touch its content. Freeing a page that the same mini-transaction
-// allocated cannot fail.
-func (s *Space) FreePage(m *mtr.Mtr, seg, no uint32) error { return s.freePage(m, seg, no) }
-
-// FreeSegmentStep frees some of the segment's pages, at most 32 extents of them,
-// and the segment itself with the last: then done is true and its number may be
-// given to another segment.
-func (s *Space) FreeSegmentStep(m *mtr.Mtr, seg uint32) (done bool, err error) {
-	return s.freeSegmentStep(m, seg)
-}
-
-// The unexported forms work on the interface that tests replace.
-
-func (s *Space) createSegment(m pages) (uint32, error) {
+func (s *Space) CreateSegment(m *mtr.Mtr) (seg uint32, err error) {
 	p := &s.plan
 	if err := p.begin(s, m); err != nil {
 		return 0, err
@@ -114,7 +71,27 @@ func (s *Space) createSegment(m pages) (uint32, error) {
 	return p.seg, p.commit()
 }
 
-func (s *Space) allocPages(m pages, seg, near uint32, use Use, nos []uint32) error {
+// AllocPage gives the segment a page. Its content is stale: the caller fills it
+// through GetNew. near is a page to be close to (the one read before it), or
+// page.None. Error: [ErrNoSpace].
+func (s *Space) AllocPage(m *mtr.Mtr, seg, near uint32) (no uint32, err error) {
+	var nos [1]uint32
+	err = s.AllocPages(m, seg, near, Ordinary, nos[:])
+	return nos[0], err
+}
+
+// AllocPageReserved is AllocPage for rollback and purge: it may take the reserve.
+func (s *Space) AllocPageReserved(m *mtr.Mtr, seg, near uint32) (no uint32, err error) {
+	var nos [1]uint32
+	err = s.AllocPages(m, seg, near, Rollback, nos[:])
+	return nos[0], err
+}
+
+// AllocPages fills nos with pages for the segment: all of them, or none and an
+// error. Each page but the first is placed near the one before it.
+//
+// REQUIRES: at most MaxAlloc pages.
+func (s *Space) AllocPages(m *mtr.Mtr, seg, near uint32, use Use, nos []uint32) error {
 	if len(nos) > MaxAlloc {
 		panic(fmt.Sprintf("space: AllocPages of %d pages; the limit is %d", len(nos), MaxAlloc))
 	}
@@ -137,7 +114,13 @@ func (s *Space) allocPages(m pages, seg, near uint32, use Use, nos []uint32) err
 	return p.commit()
 }
 
-func (s *Space) freePage(m pages, seg, no uint32) error {
+// MaxAlloc bounds the pages of one AllocPages, and with it its redo.
+const MaxAlloc = 256
+
+// FreePage takes a page from the segment. The page must not be used any more; the
+// call does not touch its content. Freeing a page that the same mini-transaction
+// allocated fails only if a page of book-keeping cannot be read.
+func (s *Space) FreePage(m *mtr.Mtr, seg, no uint32) error {
 	p := &s.plan
 	if err := p.begin(s, m); err != nil {
 		return err
@@ -148,12 +131,15 @@ func (s *Space) freePage(m pages, seg, no uint32) error {
 	return p.commit()
 }
 
-func (s *Space) freeSegmentStep(m pages, seg uint32) (bool, error) {
+// FreeSegmentStep frees some of the segment's pages, at most 32 extents of them,
+// and the segment itself with the last: then done is true and its number may be
+// given to another segment.
+func (s *Space) FreeSegmentStep(m *mtr.Mtr, seg uint32) (done bool, err error) {
 	p := &s.plan
 	if err := p.begin(s, m); err != nil {
 		return false, err
 	}
-	done, err := p.freeSegment(seg)
+	done, err = p.freeSegment(seg)
 	if err != nil {
 		return false, p.abandon(err)
 	}

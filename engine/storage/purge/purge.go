@@ -1,0 +1,209 @@
+// Package purge removes what no snapshot can need any more: entries with delete
+// marks, rows that were deleted, off-page values of old versions, and the undo of
+// committed transactions itself.
+//
+// A coordinator wakes up now and then, or is told to by a long history, finds the
+// limit up to which every snapshot has seen everything, and hands out committed
+// undo logs at or below it, oldest first, to its workers and to itself. With no
+// tasks, [Purger.Run] does the same in the caller's task.
+//
+// Invariant: nothing is purged that a snapshot at or above the limit needs. While a
+// round runs, a view at the limit is open, so that versions younger than that can
+// be built when a worker checks whether an entry is still needed.
+//
+// A long snapshot holds back what committed after it, and only that.
+package purge
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/storage/undo"
+)
+
+// Options configure a purger.
+type Options struct {
+	Tables *table.Engine
+	// Tasks is innodb_purge_threads: how many logs are purged at a time; negative:
+	// no task at all.
+	Tasks    int
+	Interval time.Duration
+}
+
+// Purger purges an engine. Start, Stop and Run are for its owner; the others are
+// safe for concurrent use.
+type Purger struct {
+	e      *table.Engine
+	opt    Options
+	group  *env.Group
+	parker env.Parker
+
+	stopping atomic.Bool
+	paused   atomic.Bool
+	logs     atomic.Uint64
+	records  atomic.Uint64
+	lastErr  atomic.Pointer[error]
+}
+
+// New returns a purger at rest.
+func New(opt Options) *Purger {
+	e := opt.Tables.Env
+	return &Purger{e: opt.Tables, opt: opt, group: env.NewGroup(e), parker: e.NewParker()}
+}
+
+// Start runs the coordinator, if there are to be tasks.
+func (p *Purger) Start() {
+	if p.opt.Tasks > 0 {
+		p.group.Go("purge", p.coordinate)
+	}
+}
+
+// Stop ends the tasks and waits for them.
+func (p *Purger) Stop() {
+	p.stopping.Store(true)
+	p.parker.Unpark()
+	p.group.Wait()
+}
+
+// Wake makes the coordinator look for work now.
+func (p *Purger) Wake() { p.parker.Unpark() }
+
+// SetPaused stops purging for a while (innodb_stop_purge in tests and imports).
+func (p *Purger) SetPaused(paused bool) { p.paused.Store(paused) }
+
+// HistoryLength is the number of committed undo logs that are not purged
+// (trx_rseg_history_len).
+func (p *Purger) HistoryLength() uint64 { return p.e.Undo.HistoryLen() }
+
+// Stats are the purger's counters.
+type Stats struct {
+	Logs    uint64 // transactions purged
+	Records uint64 // undo records looked at
+	Err     error  // why the last round ended early
+}
+
+// Stats returns the counters.
+func (p *Purger) Stats() Stats {
+	s := Stats{Logs: p.logs.Load(), Records: p.records.Load()}
+	if err := p.lastErr.Load(); err != nil {
+		s.Err = *err
+	}
+	return s
+}
+
+func (p *Purger) coordinate() {
+	for !p.stopping.Load() {
+		if !p.paused.Load() {
+			n, err := p.Run()
+			p.note(err)
+			if n > 0 && err == nil {
+				continue
+			}
+		}
+		p.parker.ParkFor(p.opt.Interval)
+	}
+}
+
+func (p *Purger) note(err error) {
+	if err == nil {
+		p.lastErr.Store(nil)
+	} else {
+		p.lastErr.Store(&err)
+	}
+}
+
+// round is one pass over the history.
+type round struct {
+	p     *Purger
+	limit uint64
+	view  trx.View
+
+	mu  sync.Mutex
+	err error
+	n   int
+}
+
+// Run purges everything that can be purged now and returns how many transactions
+// that was. An error (of reading, or what halted the engine) leaves the rest for
+// the next round.
+func (p *Purger) Run() (int, error) {
+	limit, err := p.e.Trx.PurgeLimit()
+	if err != nil {
+		return 0, err
+	}
+	r := &round{p: p}
+	p.e.Trx.OpenOldest(&r.view)
+	defer p.e.Trx.CloseSnapshot(&r.view)
+	r.limit = limit
+	helpers := env.NewGroup(p.e.Env)
+	if p.opt.Tasks > 1 && p.e.Undo.HistoryLen() > 1 {
+		for range p.opt.Tasks - 1 {
+			helpers.Go("purge-worker", r.work)
+		}
+	}
+	r.work()
+	helpers.Wait()
+	return r.n, r.err
+}
+
+// work purges logs until there are no more.
+func (r *round) work() {
+	w := r.p.e.NewWorker()
+	for !r.p.stopping.Load() && !r.failed(nil) {
+		head, ok := r.p.e.Undo.NextCommitted(r.limit)
+		if !ok {
+			return
+		}
+		err := r.purgeLog(w, head)
+		if err == nil {
+			err = r.p.e.Undo.Purged(head)
+		} else {
+			r.p.e.Undo.GiveBack(head)
+		}
+		if !r.failed(err) {
+			r.p.logs.Add(1)
+		}
+	}
+}
+
+// failed notes an error and reports whether there is one.
+func (r *round) failed(err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil && r.err == nil {
+		r.err = err
+	} else if err == nil && r.err == nil {
+		r.n++
+	}
+	return r.err != nil
+}
+
+func (r *round) purgeLog(w *table.Worker, head *undo.Head) error {
+	if head.InsertOnly() {
+		return nil
+	}
+	return head.Each(func(rec undo.Record) error {
+		r.p.records.Add(1)
+		if rec.Ptr.Insert() {
+			return nil
+		}
+		u, err := record.DecodeUndo(rec.Payload)
+		if err != nil {
+			return err
+		}
+		t, err := r.p.e.Lookup(u.Table)
+		if errors.Is(err, table.ErrNoTable) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return w.Purge(t, u, rec.Ptr, &r.view.Snapshot)
+	})
+}

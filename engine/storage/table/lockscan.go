@@ -1,0 +1,277 @@
+package table
+
+import (
+	"bytes"
+
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// A locking scan looks at one entry after the other: it locks the entry (and the
+// gap before it, where the isolation level asks for that), then the row, and reads
+// the newest version, which can no longer change.
+
+// nextLocked adds the next row of a locking scan to the batch, or ends the scan.
+func (s *Scanner) nextLocked(batch *types.Batch) error {
+	for {
+		done, err := s.lockEntry(batch)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// gaps reports whether the scan locks gaps.
+func (s *Scanner) gaps() bool {
+	iso := s.w.trx.Isolation()
+	return iso == trx.RepeatableRead || iso == trx.Serializable
+}
+
+// point reports whether the range is one key of a unique index, all parts given,
+// none of them NULL: the gap before a row that is found need not be locked.
+func (s *Scanner) point(key []byte) bool {
+	if !s.key.Unique || s.r.Low == nil || !bytes.Equal(s.r.Low, s.r.High) || s.r.LowOpen || s.r.HighOpen {
+		return false
+	}
+	n, err := s.key.PartLen(s.r.Low, len(s.key.Parts))
+	return err == nil && n == len(s.r.Low) && bytes.HasPrefix(key, s.r.Low)
+}
+
+// entryMode is the lock to take on an entry that the scan meets; beyond says that
+// the entry is past the range, so that only the gap before it matters.
+func (s *Scanner) entryMode(key []byte, beyond bool) (mode lock.Mode, wanted bool) {
+	exclusive := s.r.Lock == lock.RecordX
+	switch {
+	case !s.gaps():
+		return s.r.Lock, !beyond
+	case beyond && s.r.Backward:
+		// Backward, the entry past the range is below it: the gap between is before
+		// the entry that came before, and was locked with that.
+		return 0, false
+	case beyond && exclusive:
+		return lock.GapX, true
+	case beyond:
+		return lock.GapS, true
+	case s.point(key):
+		return s.r.Lock, true
+	case exclusive:
+		return lock.NextKeyX, true
+	}
+	return lock.NextKeyS, true
+}
+
+// lockEntry locks the next entry and adds its row to the batch. done is false if
+// it must be called again: a lock had to be waited for, or the entry has no row.
+func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
+	w := s.w
+	w.rm.BeginRead()
+	if s.state == scanStart && s.r.Backward && s.gaps() {
+		if again, err := s.lockAbove(); again || err != nil {
+			return false, err
+		}
+	}
+	if err := s.position(); err != nil {
+		w.release()
+		return false, err
+	}
+	c := &w.look
+	if !c.Valid() {
+		return s.lockEnd()
+	}
+	key := append(s.w.key[:0], c.Key()...)
+	s.w.key = key
+	beyond := s.beyond(key)
+	mode, wanted := s.entryMode(key, beyond)
+	fresh := false
+	if wanted {
+		writer := uint64(0)
+		if s.r.Index == 0 {
+			if writer, err = writerOf(c.Value()); err != nil {
+				w.release()
+				return false, err
+			}
+		}
+		res, err := w.lockRecord(s.key.ID, key, mode, s.r.Policy, writer)
+		if err != nil || res == lock.MustWait {
+			w.release()
+			if err == nil {
+				err = w.wait()
+			}
+			return false, err
+		}
+		if res == lock.Skip {
+			w.release()
+			s.advance(key)
+			return false, nil
+		}
+		fresh = res == lock.Granted
+	}
+	if fresh && s.gaps() && c.Pos() == 0 && !s.r.Backward {
+		// The entry is its leaf's first: something may have been inserted into the
+		// leaf before, after the scan has passed it and before the lock.
+		w.release()
+		return false, nil
+	}
+	if beyond {
+		w.release()
+		s.state = scanEnd
+		return true, nil
+	}
+	return s.lockRow(batch, key)
+}
+
+func writerOf(value []byte) (uint64, error) {
+	if len(value) < record.HeaderSize {
+		return 0, record.ErrCorrupt
+	}
+	return record.TrxID(value), nil
+}
+
+// advance makes the scan go on after the key.
+func (s *Scanner) advance(key []byte) {
+	s.last = append(s.last[:0], key...)
+	s.state = scanOn
+}
+
+// lockEnd is reached when the index has no further entry: forwards, the gap after
+// its last entry is locked.
+//
+// REQUIRES: w.rm is open; it is closed.
+func (s *Scanner) lockEnd() (done bool, err error) {
+	w := s.w
+	defer w.release()
+	if s.gaps() && !s.r.Backward {
+		mode := lock.GapS
+		if s.r.Lock == lock.RecordX {
+			mode = lock.GapX
+		}
+		if _, err := w.lockRecord(s.key.ID, lock.Supremum, mode, s.r.Policy, 0); err != nil {
+			return false, err
+		}
+	}
+	s.state = scanEnd
+	return true, nil
+}
+
+// lockAbove locks, before a backward scan, the gap after its first entry: that
+// before the first entry above the range. again says that the entry may not be the
+// right one any more.
+//
+// REQUIRES: w.rm is open; it is closed if again or an error is returned.
+func (s *Scanner) lockAbove() (again bool, err error) {
+	w := s.w
+	c := &w.look
+	c.Init(s.t.trees[s.r.Index], w.rm)
+	for {
+		key, err := s.firstAbove()
+		if err != nil {
+			w.release()
+			return false, err
+		}
+		mode := lock.GapS
+		if s.r.Lock == lock.RecordX {
+			mode = lock.GapX
+		}
+		res, err := w.lockRecord(s.key.ID, key, mode, s.r.Policy, 0)
+		if err != nil {
+			w.release()
+			return false, err
+		}
+		if res == lock.Held {
+			c.Reset()
+			return false, nil
+		}
+	}
+}
+
+// firstAbove goes to the first entry above the range and returns its key.
+func (s *Scanner) firstAbove() ([]byte, error) {
+	c := &s.w.look
+	var err error
+	switch {
+	case s.r.High == nil:
+		return lock.Supremum, c.Last(mtr.S)
+	case s.r.HighOpen:
+		_, err = c.Seek(s.r.High, mtr.S)
+	default:
+		s.row = successor(s.row[:0], s.r.High)
+		_, err = c.Seek(s.row, mtr.S)
+	}
+	if err != nil || !c.Valid() {
+		return lock.Supremum, err
+	}
+	return c.Key(), nil
+}
+
+// lockRow locks the row of the entry under the cursor and adds its newest version
+// to the batch, if it is not deleted.
+//
+// REQUIRES: w.rm is open with the cursor on the entry; it is closed.
+func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error) {
+	w := s.w
+	defer w.release()
+	c := &w.look
+	if s.r.Index == 0 {
+		s.advance(key)
+		if c.Flags()&record.FlagDeleted != 0 {
+			return false, nil
+		}
+		return true, s.decode(batch, key, c.Value())
+	}
+	row, err := record.ClusteredKey(key, c.Value())
+	if err != nil {
+		return false, err
+	}
+	s.row = append(s.row[:0], row...)
+	w.inner.Init(s.t.trees[0], w.rm)
+	exact, err := w.inner.SeekLeaf(s.row, mtr.S)
+	if err != nil {
+		return false, err
+	}
+	if !exact {
+		s.advance(key)
+		return false, nil
+	}
+	writer, err := writerOf(w.inner.Value())
+	if err != nil {
+		return false, err
+	}
+	res, err := w.lockRecord(s.t.Schema.Keys[0].ID, s.row, s.r.Lock, s.r.Policy, writer)
+	switch {
+	case err != nil:
+		return false, err
+	case res == lock.MustWait:
+		w.release()
+		w.rm.BeginRead() // for the deferred release
+		return false, w.wait()
+	case res == lock.Skip:
+		s.advance(key)
+		return false, nil
+	}
+	s.advance(key)
+	if w.inner.Flags()&record.FlagDeleted != 0 {
+		return false, nil
+	}
+	r, err := s.t.Schema.Row(s.row, w.inner.Value())
+	if err != nil {
+		return false, err
+	}
+	if w.sec2, _, _, w.arena, err = s.t.Schema.AppendSecondary(w.sec2[:0], s.key, r, w.arena[:0]); err != nil {
+		return false, err
+	}
+	if !bytes.Equal(w.sec2, key) {
+		return false, nil
+	}
+	return true, s.decode(batch, s.row, w.inner.Value())
+}
+
+// Unlock gives up the locks on a row that a locking scan has returned and that the
+// statement does not want after all, as READ COMMITTED does.
+func (w *Worker) Unlock(t *Table, key []byte, mode lock.Mode) {
+	if iso := w.trx.Isolation(); iso == trx.ReadCommitted || iso == trx.ReadUncommitted {
+		w.e.Locks.Unlock(w.trx.Locks(), t.Schema.Keys[0].ID, key, mode)
+	}
+}

@@ -1,0 +1,288 @@
+package table
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/record"
+)
+
+// secondaryKey builds the key of the row's entry in w.sec.
+func (w *Worker) secondaryKey(t *Table, k *record.KeySchema, r record.Row) (partLen int, hasNull bool, err error) {
+	w.sec, partLen, hasNull, w.arena, err = t.Schema.AppendSecondary(w.sec[:0], k, r, w.arena[:0])
+	return partLen, hasNull, err
+}
+
+// insertSecondaryOf inserts the row's entry into a secondary index.
+func (w *Worker) insertSecondaryOf(t *Table, k *record.KeySchema, r record.Row) error {
+	partLen, hasNull, err := w.secondaryKey(t, k, r)
+	if err != nil {
+		return err
+	}
+	if w.secVal, err = t.Schema.AppendSecondaryValue(w.secVal[:0], k, r, partLen); err != nil {
+		return err
+	}
+	unique := k.Unique && !hasNull && !w.Applying
+	return w.insertSecondary(t, k, w.sec, w.secVal, partLen, unique)
+}
+
+// insertSecondary inserts an entry, or revives it if it is there as deleted.
+func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byte, partLen int, unique bool) error {
+	tree := t.trees[k.Position]
+	id, err := w.trx.EnsureID()
+	if err != nil {
+		return err
+	}
+	w.held = w.held[:0]
+	for {
+		if err := w.begin(); err != nil {
+			return err
+		}
+		w.cur.Init(tree, w.m)
+		exact, err := w.cur.SeekLeaf(key, mtr.X)
+		if err != nil {
+			w.commit()
+			return err
+		}
+		if unique {
+			free, err := w.checkUnique(t, k, key, partLen)
+			if err != nil {
+				return err
+			}
+			if !free {
+				continue
+			}
+		}
+		if exact {
+			if !w.cur.FitsUpdate(len(value)) {
+				w.commit()
+				if err := tree.MakeRoom(key, len(value)); err != nil {
+					return err
+				}
+				continue
+			}
+			w.cur.Update(w.cur.Flags()&^record.FlagDeleted, value)
+			w.cur.RaiseMaxTrx(id)
+			w.commit()
+			return nil
+		}
+		again, must, err := w.mayInsert(k.ID)
+		if again || err != nil {
+			if err = w.letGo(must, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if !w.cur.Fits(len(key), len(value)) {
+			w.commit()
+			if err := tree.MakeRoom(key, len(value)); err != nil {
+				return err
+			}
+			continue
+		}
+		w.cur.Insert(key, 0, value)
+		w.cur.RaiseMaxTrx(id)
+		w.inherit(k.ID, key)
+		w.commit()
+		return nil
+	}
+}
+
+// checkUnique looks, under the X latch of the leaf to which key belongs, for
+// other entries with the same first part. free says that there are none which
+// count, and the latch is still held; otherwise everything is let go, and the
+// caller starts over or gets an error.
+//
+// Entries with the same part may reach over the leaf's bounds. Then a lock on the
+// part itself, which is no entry's key, makes such inserts come one after the
+// other; an insert that sees all of them within its leaf only asks whether
+// someone holds that lock.
+func (w *Worker) checkUnique(t *Table, k *record.KeySchema, key []byte, partLen int) (free bool, err error) {
+	part := key[:partLen]
+	lo, hi := w.cur.Bounds()
+	inside := bytes.Compare(lo, part) <= 0 && (hi == nil || bytes.Compare(hi, part) > 0 && !bytes.HasPrefix(hi, part))
+	mode := lock.InsertIntention
+	if !inside {
+		mode = lock.NextKeyX
+	}
+	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: k.ID, Key: part, Mode: mode, Timeout: w.trx.LockWait()})
+	if err != nil || res == lock.MustWait {
+		return false, w.letGo(err == nil, err)
+	}
+	if inside {
+		pos, _ := w.cur.Search(part)
+		at := w.cur.Pos()
+		for ; pos < w.cur.LeafLen(); pos++ {
+			w.sec2 = w.cur.AppendKey(w.sec2[:0], pos)
+			if !bytes.HasPrefix(w.sec2, part) {
+				break
+			}
+			if bytes.Equal(w.sec2, key) {
+				continue
+			}
+			_, _, value := w.cur.At(pos)
+			row, err := record.ClusteredKey(w.sec2, value)
+			if err != nil {
+				w.commit()
+				return false, err
+			}
+			if !w.isHeld(row) {
+				w.commit()
+				return false, w.resolve(t, k, w.sec2, row, part)
+			}
+		}
+		w.cur.SetPos(at)
+		return true, nil
+	}
+	w.commit()
+	if err := w.checkAcross(t, k, key, part); err != nil {
+		return false, err
+	}
+	if err := w.begin(); err != nil {
+		return false, err
+	}
+	w.cur.Init(t.trees[k.Position], w.m)
+	if _, err := w.cur.SeekLeaf(key, mtr.X); err != nil {
+		w.commit()
+		return false, err
+	}
+	return true, nil
+}
+
+func (w *Worker) isHeld(row []byte) bool {
+	for _, h := range w.held {
+		if bytes.Equal(h, row) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkAcross looks for entries with the part in all leaves, one after the other.
+//
+// REQUIRES: the lock on the part is held.
+func (w *Worker) checkAcross(t *Table, k *record.KeySchema, key, part []byte) error {
+	for {
+		row, found, err := w.findOther(t, k, key, part)
+		if err != nil || !found {
+			return err
+		}
+		if err := w.resolve(t, k, w.sec2, row, part); err != nil {
+			return err
+		}
+	}
+}
+
+// findOther finds an entry with the part that is not key and whose row is not
+// held; its key is in w.sec2.
+func (w *Worker) findOther(t *Table, k *record.KeySchema, key, part []byte) (row []byte, found bool, err error) {
+	w.rm.BeginRead()
+	defer w.release()
+	w.look.Init(t.trees[k.Position], w.rm)
+	if _, err := w.look.Seek(part, mtr.S); err != nil {
+		return nil, false, err
+	}
+	for w.look.Valid() {
+		w.sec2 = append(w.sec2[:0], w.look.Key()...)
+		if !bytes.HasPrefix(w.sec2, part) {
+			return nil, false, nil
+		}
+		if !bytes.Equal(w.sec2, key) {
+			row, err := record.ClusteredKey(w.sec2, w.look.Value())
+			if err != nil {
+				return nil, false, err
+			}
+			if !w.isHeld(row) {
+				return row, true, nil
+			}
+		}
+		if err := w.look.Next(); err != nil {
+			return nil, false, err
+		}
+	}
+	return nil, false, nil
+}
+
+// resolve finds out whether the row that a secondary entry points to really has
+// the entry's key: it locks the row in S, waiting for a transaction that is
+// changing it, and compares. If it has, the key is taken. If not the row is noted
+// as held: its entry cannot come to count any more.
+func (w *Worker) resolve(t *Table, k *record.KeySchema, entry, row, part []byte) error {
+	row = append([]byte(nil), row...)
+	entry = append([]byte(nil), entry...)
+	clustered := t.Schema.Keys[0].ID
+	for {
+		w.rm.BeginRead()
+		w.look.Init(t.trees[0], w.rm)
+		exact, err := w.look.SeekLeaf(row, mtr.S)
+		if err != nil || !exact {
+			w.release()
+			if err == nil {
+				w.held = append(w.held, row)
+			}
+			return err
+		}
+		value := w.look.Value()
+		r, err := t.Schema.Row(row, value)
+		if err != nil {
+			w.release()
+			return err
+		}
+		res, err := w.lockRecord(clustered, row, lock.RecordS, lock.Block, r.TrxID())
+		if err != nil || res == lock.MustWait {
+			w.release()
+			if err == nil {
+				err = w.wait()
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		same := false
+		if w.look.Flags()&record.FlagDeleted == 0 {
+			var now []byte
+			now, _, _, w.arena, err = t.Schema.AppendSecondary(w.next[:0], k, r, w.arena[:0])
+			w.next = now
+			same = err == nil && bytes.Equal(now, entry)
+		}
+		w.release()
+		if err != nil {
+			return err
+		}
+		if same {
+			return t.duplicate(k.Position, part, row)
+		}
+		w.held = append(w.held, row)
+		return nil
+	}
+}
+
+// markSecondary sets or clears the delete mark of an entry that must exist.
+func (w *Worker) markSecondary(t *Table, k *record.KeySchema, key []byte, deleted bool) error {
+	id, err := w.trx.EnsureID()
+	if err != nil {
+		return err
+	}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	defer w.commit()
+	w.cur.Init(t.trees[k.Position], w.m)
+	exact, err := w.cur.SeekLeaf(key, mtr.X)
+	if err != nil {
+		return err
+	}
+	if !exact {
+		return fmt.Errorf("%w: index %s of table %s.%s has no entry for a row", record.ErrCorrupt, k.Name, t.Schema.Table.Schema, t.Schema.Name)
+	}
+	flags := w.cur.Flags() &^ record.FlagDeleted
+	if deleted {
+		flags |= record.FlagDeleted
+	}
+	w.cur.SetFlags(flags)
+	w.cur.RaiseMaxTrx(id)
+	return nil
+}

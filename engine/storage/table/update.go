@@ -1,0 +1,288 @@
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Update changes columns of the row with the clustered key. The caller has found
+// the row, normally by a locking read. If a primary key column changes the row is
+// deleted and inserted anew. Errors: [ErrNotFound], and those of Insert; the row
+// is as it was then.
+func (w *Worker) Update(t *Table, key []byte, changes []record.Change) error {
+	if err := w.lockTable(t, lock.TableIX); err != nil {
+		return err
+	}
+	for i := range changes {
+		if t.touches[0][changes[i].Column] {
+			return w.atomically(func() error { return w.move(t, key, changes) })
+		}
+	}
+	return w.atomically(func() error { return w.update(t, key, changes) })
+}
+
+// Delete deletes the row with the clustered key. Error: [ErrNotFound].
+func (w *Worker) Delete(t *Table, key []byte) error {
+	if err := w.lockTable(t, lock.TableIX); err != nil {
+		return err
+	}
+	return w.atomically(func() error { return w.delete(t, key) })
+}
+
+// usualUndo is the room for undo that an update makes before it knows the size of
+// its record, in bytes.
+const usualUndo = 256
+
+// own goes to the row with the key, locks it and returns it. The cursor holds the
+// leaf in X.
+func (w *Worker) own(t *Table, key []byte) (record.Row, error) {
+	index := t.Schema.Keys[0].ID
+	for {
+		if err := w.begin(); err != nil {
+			return record.Row{}, err
+		}
+		w.cur.Init(t.trees[0], w.m)
+		exact, err := w.cur.SeekLeaf(key, mtr.X)
+		if err == nil && (!exact || w.cur.Flags()&record.FlagDeleted != 0) {
+			err = ErrNotFound
+			if w.Applying {
+				err = fmt.Errorf("%w: changed row is missing in table %d", ErrApply, t.ID())
+			}
+		}
+		var r record.Row
+		if err == nil {
+			r, err = t.Schema.Row(key, w.cur.Value())
+		}
+		if err != nil {
+			w.commit()
+			return r, err
+		}
+		if w.Applying {
+			return r, nil
+		}
+		res, err := w.lockRecord(index, key, lock.RecordX, lock.Block, r.TrxID())
+		if err == nil && res != lock.MustWait {
+			return r, nil
+		}
+		if err = w.letGo(res == lock.MustWait && err == nil, err); err != nil {
+			return r, err
+		}
+	}
+}
+
+func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
+	changes, err := w.externalizeChanges(t, key, changes)
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err := w.prepareUndo(usualUndo); err != nil {
+			return err
+		}
+		old, err := w.own(t, key)
+		if err != nil {
+			return err
+		}
+		flags := w.cur.Flags()
+		w.old = append(w.old[:0], old.Val...)
+		old.Val = w.old
+		if w.row, err = t.Schema.AppendUpdated(w.row[:0], old, changes); err != nil {
+			w.commit()
+			return err
+		}
+		w.undo = record.AppendUndoUpdate(w.undo[:0], t.ID(), key, flags, old.Val, w.row)
+		if err = w.listOldSecondary(t, key, old, changes); err == nil {
+			w.undo = record.FinishSecondary(w.undo)
+			err = w.listOldLOBs(t, key, old)
+		}
+		if err != nil {
+			w.commit()
+			return err
+		}
+		done, err := w.replaceHere(t, key, flags)
+		if err != nil {
+			return err
+		}
+		if done {
+			return w.updateSecondaries(t, key, changes)
+		}
+	}
+}
+
+// listOldSecondary adds to the undo record the secondary keys that the old row
+// (w.old) has and the new one (w.row) has not.
+func (w *Worker) listOldSecondary(t *Table, key []byte, old record.Row, changes []record.Change) error {
+	for _, k := range t.Schema.Keys[1:] {
+		if affects, _ := t.columnAffects(k.Position, changes); !affects {
+			continue
+		}
+		changed, err := w.secondaryPair(t, k, key, old.Val, w.row)
+		if err != nil {
+			return err
+		}
+		if changed {
+			w.undo = record.AppendOldSecondary(w.undo, k.ID, w.sec2)
+		}
+	}
+	return nil
+}
+
+// secondaryPair builds the secondary keys of two versions of a row, in w.sec2 the
+// old and in w.sec the new one, and reports whether they differ.
+func (w *Worker) secondaryPair(t *Table, k *record.KeySchema, key, older, newer []byte) (changed bool, err error) {
+	o, err := t.Schema.Row(key, older)
+	if err != nil {
+		return false, err
+	}
+	n, err := t.Schema.Row(key, newer)
+	if err != nil {
+		return false, err
+	}
+	if w.sec2, _, _, w.arena, err = t.Schema.AppendSecondary(w.sec2[:0], k, o, w.arena[:0]); err != nil {
+		return false, err
+	}
+	if _, _, err = w.secondaryKey(t, k, n); err != nil {
+		return false, err
+	}
+	return !bytes.Equal(w.sec, w.sec2), nil
+}
+
+// updateSecondaries brings the secondary indexes from w.old to w.row.
+func (w *Worker) updateSecondaries(t *Table, key []byte, changes []record.Change) error {
+	for _, k := range t.Schema.Keys[1:] {
+		affects, kept := t.columnAffects(k.Position, changes)
+		if !affects && !kept {
+			continue
+		}
+		changed, err := w.secondaryPair(t, k, key, w.old, w.row)
+		if err != nil {
+			return err
+		}
+		if !changed && !kept {
+			continue
+		}
+		if changed {
+			gone := append([]byte(nil), w.sec2...)
+			if err := w.markSecondary(t, k, gone, true); err != nil {
+				return err
+			}
+		}
+		r, err := t.Schema.Row(key, w.row)
+		if err != nil {
+			return err
+		}
+		if err := w.insertSecondaryOf(t, k, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Worker) delete(t *Table, key []byte) error {
+	for {
+		if _, err := w.prepareUndo(usualUndo); err != nil {
+			return err
+		}
+		old, err := w.own(t, key)
+		if err != nil {
+			return err
+		}
+		w.old = append(w.old[:0], old.Val...)
+		old.Val = w.old
+		w.row = append(w.row[:0], w.old...)
+		w.undo = record.AppendUndoUpdate(w.undo[:0], t.ID(), key, w.cur.Flags(), w.old, w.row)
+		for _, k := range t.Schema.Keys[1:] {
+			if _, _, err = w.secondaryKey(t, k, old); err != nil {
+				w.commit()
+				return err
+			}
+			w.undo = record.AppendOldSecondary(w.undo, k.ID, w.sec)
+		}
+		w.undo = record.FinishSecondary(w.undo)
+		err = old.EachExternal(func(_ int, ref []byte) error {
+			w.undo = record.AppendOldLOB(w.undo, ref)
+			return nil
+		})
+		if err != nil {
+			w.commit()
+			return err
+		}
+		done, err := w.replaceHere(t, key, w.cur.Flags()|record.FlagDeleted)
+		if err != nil {
+			return err
+		}
+		if done {
+			break
+		}
+	}
+	old, err := t.Schema.Row(key, w.old)
+	if err != nil {
+		return err
+	}
+	for _, k := range t.Schema.Keys[1:] {
+		if _, _, err := w.secondaryKey(t, k, old); err != nil {
+			return err
+		}
+		if err := w.markSecondary(t, k, w.sec, true); err != nil {
+			return err
+		}
+	}
+	t.rows.Add(-1)
+	return nil
+}
+
+// move gives a row another primary key: the old row is deleted, the new one
+// inserted.
+func (w *Worker) move(t *Table, key []byte, changes []record.Change) error {
+	key = append([]byte(nil), key...)
+	old, err := w.own(t, key)
+	if err != nil {
+		return err
+	}
+	value := slices.Clone(old.Val)
+	w.commit()
+	row, err := w.loadRow(t, key, value)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if c.External != nil {
+			return fmt.Errorf("table: off-page value given for column %s", t.Schema.Columns[c.Column].Name)
+		}
+		row[c.Column] = c.Value
+	}
+	if err := w.delete(t, key); err != nil {
+		return err
+	}
+	return w.insert(t, row)
+}
+
+// loadRow decodes all columns of a record, off-page values included, with memory
+// of their own.
+func (w *Worker) loadRow(t *Table, key, value []byte) ([]types.Value, error) {
+	r, err := t.Schema.Row(key, value)
+	if err != nil {
+		return nil, err
+	}
+	row := make([]types.Value, len(t.Schema.Columns))
+	for i := range row {
+		if t.Schema.Columns[i].DroppedIn != 0 {
+			continue
+		}
+		v, _, err := r.Value(i, nil)
+		if err == record.ErrExternal {
+			v, err = w.loadExternal(t, r, i)
+		}
+		if err != nil {
+			return nil, err
+		}
+		row[i] = v.Clone()
+	}
+	return row, nil
+}

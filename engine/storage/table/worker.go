@@ -1,0 +1,199 @@
+package table
+
+import (
+	"errors"
+
+	"github.com/triremedb/trireme/engine/storage/btree"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/storage/undo"
+)
+
+// Worker is one task's means to work on tables. It belongs to one task, and works
+// for one transaction at a time; see Use.
+type Worker struct {
+	e   *Engine
+	trx *trx.Trx
+	// Applying says that the changes come from the log: they are known to fit, so
+	// no locks are taken and no constraint is checked.
+	Applying bool
+
+	m      *mtr.Mtr     // the writing mini-transaction
+	rm     *mtr.Mtr     // reads beside it
+	cur    btree.Cursor // of m
+	look   btree.Cursor // of rm
+	inner  btree.Cursor // of rm: clustered lookups from a secondary index
+	arena  []byte
+	key    []byte // clustered key
+	row    []byte // new value
+	old    []byte // old value
+	sec    []byte // secondary key
+	sec2   []byte
+	secVal []byte
+	next   []byte // key after the one being inserted
+	undo   []byte // undo payload
+	undoIn []byte // undo record being read
+	ver    [2][]byte
+	held   [][]byte // clustered keys locked by a uniqueness check
+}
+
+// NewWorker returns a worker without a transaction.
+func (e *Engine) NewWorker() *Worker {
+	return &Worker{e: e, m: mtr.New(e.Pool), rm: mtr.New(e.Pool)}
+}
+
+// Use makes the worker work for the transaction from now on.
+func (w *Worker) Use(t *trx.Trx) { w.trx = t }
+
+// Trx is the transaction that the worker works for.
+func (w *Worker) Trx() *trx.Trx { return w.trx }
+
+// begin starts the writing mini-transaction.
+func (w *Worker) begin() error { return w.m.Begin() }
+
+// commit ends the writing mini-transaction; the cursor lets go first.
+func (w *Worker) commit() {
+	w.cur.Reset()
+	w.m.Commit()
+}
+
+// release ends the reading mini-transaction.
+func (w *Worker) release() {
+	w.look.Reset()
+	w.inner.Reset()
+	w.rm.Commit()
+}
+
+// lockTable takes a lock on the table for the rest of the transaction.
+func (w *Worker) lockTable(t *Table, mode lock.Mode) error {
+	if w.Applying {
+		return nil
+	}
+	for {
+		res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: t.ID(), Mode: mode, Timeout: w.trx.LockWait()})
+		if err != nil {
+			return err
+		}
+		if res != lock.MustWait {
+			return nil
+		}
+		if err := w.wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// LockTable locks a whole table: S or X for LOCK TABLES, AUTO-INC for a statement.
+func (w *Worker) LockTable(t *Table, mode lock.Mode) error { return w.lockTable(t, mode) }
+
+// wait waits for the lock that was asked for last. nil says that the caller must
+// look at the record again.
+//
+// REQUIRES: no latch is held.
+func (w *Worker) wait() error {
+	err := w.e.Locks.Wait(w.trx.Locks())
+	if errors.Is(err, lock.ErrRetry) {
+		return nil
+	}
+	return err
+}
+
+// lockRecord asks for a lock on an entry whose leaf is latched. writer is the
+// transaction that wrote the entry's clustered record last, or 0 for a secondary
+// entry.
+func (w *Worker) lockRecord(index uint64, key []byte, mode lock.Mode, policy lock.Policy, writer uint64) (lock.Result, error) {
+	if writer != 0 {
+		if writer == w.trx.ID() {
+			switch mode { // the record itself is ours already
+			case lock.RecordS, lock.RecordX:
+				return lock.Held, nil
+			case lock.NextKeyS:
+				mode = lock.GapS
+			case lock.NextKeyX:
+				mode = lock.GapX
+			}
+		} else if holder := w.e.Trx.Holder(writer); holder != nil {
+			w.e.Locks.ConvertImplicit(holder, writer, w.trx.Locks(), index, key)
+		}
+	}
+	return w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: index, Key: key, Mode: mode, Policy: policy, Timeout: w.trx.LockWait()})
+}
+
+// mayInsert checks, under the X latch of the cursor's leaf, that no lock protects
+// the gap into which key goes, and leaves the key of the entry after it in w.next
+// (nil at the index's end). again says that the caller must let go of everything,
+// call wait if must, and start over.
+func (w *Worker) mayInsert(index uint64) (again, must bool, err error) {
+	if w.Applying {
+		return false, false, nil
+	}
+	if w.cur.Valid() {
+		w.next = append(w.next[:0], w.cur.Key()...)
+	} else {
+		next, ok, err := w.cur.PeekNext(w.next[:0])
+		if err != nil || !ok {
+			return true, false, err
+		}
+		w.next = next
+	}
+	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: index, Key: w.next, Mode: lock.InsertIntention, Timeout: w.trx.LockWait()})
+	return res == lock.MustWait, res == lock.MustWait, err
+}
+
+// inherit passes gap locks on to an entry that was just inserted before w.next.
+func (w *Worker) inherit(index uint64, key []byte) {
+	if !w.Applying {
+		w.e.Locks.InheritOnInsert(index, key, w.next)
+	}
+}
+
+// prepareUndo returns the transaction's undo log with room for a record of that
+// many bytes.
+//
+// REQUIRES: no latch is held.
+func (w *Worker) prepareUndo(size int) (*undo.Log, error) {
+	l, err := w.trx.Log()
+	if err != nil {
+		return nil, err
+	}
+	return l, l.Prepare(size)
+}
+
+// undoLog is the log that prepareUndo has returned before.
+func (w *Worker) undoLog() *undo.Log {
+	l, err := w.trx.Log()
+	if err != nil {
+		panic("table: no undo log was prepared: " + err.Error())
+	}
+	return l
+}
+
+// Savepoint is the number of undo records so far: a state to roll back to.
+func (w *Worker) Savepoint() uint64 { return w.trx.UndoTop() }
+
+// atomically runs a change of a row and undoes what it did if it fails.
+func (w *Worker) atomically(change func() error) error {
+	top := w.Savepoint()
+	err := change()
+	if err != nil && w.Savepoint() > top {
+		if uerr := w.RollbackTo(top); uerr != nil {
+			return errors.Join(err, uerr)
+		}
+	}
+	return err
+}
+
+// columnAffects reports whether any of the changes is of a column that the index
+// is made from or keeps.
+func (t *Table) columnAffects(position int, changes []record.Change) (key, kept bool) {
+	for i := range changes {
+		c := changes[i].Column
+		key = key || t.touches[position][c]
+		for _, k := range t.Schema.Keys[position].Kept {
+			kept = kept || k == c
+		}
+	}
+	return key, kept
+}

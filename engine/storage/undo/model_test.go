@@ -213,10 +213,11 @@ func (w *world) purge() error {
 		}
 		id := h.TrxID()
 		w.note("purge %d", id)
+		before := w.rig.Log.Published()
 		if err := w.undo.Purged(h); err != nil {
 			return err
 		}
-		w.did(0, func(m map[uint64]*modelTrx) { m[id].purged = true })
+		w.did(before+1, func(m map[uint64]*modelTrx) { m[id].purged = true })
 	}
 	return nil
 }
@@ -299,8 +300,8 @@ func (w *world) step() error {
 
 // recover takes the model back to what the log kept and compares the manager with
 // it.
-func (w *world) recover(fs *simfile.FS) error {
-	rig, err := undotest.Open(fs, w.rig.Env, undoSpaces)
+func (w *world) recover(fs *simfile.FS, upTo page.LSN) error {
+	rig, err := undotest.OpenUpTo(fs, w.rig.Env, undoSpaces, upTo)
 	if err != nil {
 		return err
 	}
@@ -471,7 +472,7 @@ func runModel(seed uint64) (w *world, err error) {
 			image := fs.CrashImage()
 			w.rig.Abandon()
 			fs = image
-			err = w.recover(fs)
+			err = w.recover(fs, ^page.LSN(0))
 		}
 		if err == nil {
 			err = w.drain()
@@ -496,6 +497,88 @@ func TestModel(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
+}
+
+// TestEveryGroup cuts the redo log behind each of its groups in turn and recovers.
+func TestEveryGroup(t *testing.T) {
+	for seed := range uint64(seeds(3)) {
+		if err := runEveryGroup(seed); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func runEveryGroup(seed uint64) (err error) {
+	sim := simenv.New(seed)
+	sim.Run(func() {
+		fs := simfile.New(sim, seed)
+		var rig *undotest.Rig
+		if rig, err = undotest.NewLazy(fs, sim, undoSpaces, nil); err != nil {
+			return
+		}
+		var w *world
+		if w, err = newWorld(rand.New(rand.NewPCG(seed, 9)), rig); err != nil {
+			return
+		}
+		for range 220 {
+			if err = w.stepInMemory(); err != nil {
+				return
+			}
+		}
+		if err = rig.Log.FlushTo(rig.Log.Published()); err != nil {
+			return
+		}
+		rig.Abandon()
+		var ends []page.LSN
+		if ends, err = undotest.Groups(fs.KillImage(), sim); err != nil {
+			return
+		}
+		for i, upTo := range ends {
+			cut := w.fork(rand.New(rand.NewPCG(seed, uint64(i))))
+			if err = cut.recover(fs.KillImage(), upTo); err == nil {
+				err = cut.drain()
+			}
+			if err != nil {
+				err = fmt.Errorf("log cut at group %d of %d: %w", i, len(ends), err)
+				return
+			}
+			cut.rig.Abandon()
+		}
+	})
+	return err
+}
+
+// stepInMemory is a step without what writes pages.
+func (w *world) stepInMemory() error {
+	switch n := w.rng.IntN(100); {
+	case len(w.open) == 0 || n < 10:
+		return w.begin()
+	case n < 50:
+		return w.append(w.open[w.rng.IntN(len(w.open))])
+	case n < 58:
+		l := w.open[w.rng.IntN(len(w.open))]
+		return w.rollback(l, uint64(w.rng.Int64N(int64(l.Top())+1)))
+	case n < 64:
+		l := w.close(w.rng.IntN(len(w.open)))
+		if err := w.rollback(l, 0); err != nil {
+			return err
+		}
+		w.undo.Release(l)
+		return nil
+	case n < 84:
+		return w.commit(w.close(w.rng.IntN(len(w.open))))
+	default:
+		return w.purge()
+	}
+}
+
+// fork returns a world with the same past.
+func (w *world) fork(rng *rand.Rand) *world {
+	f := &world{rng: rng, rig: w.rig, base: map[uint64]*modelTrx{}, events: w.events, nextID: w.nextID}
+	for id, t := range w.base {
+		f.base[id] = t.clone()
+	}
+	return f
 }
 
 // seeds is how many seeds a test tries: fewer under the race detector, where the

@@ -29,6 +29,8 @@ type Rig struct {
 	Pool   *buffer.Pool
 	System *space.Space
 	Undo   []*space.Space
+	// Lazy keeps the page cleaner from writing pages before it must.
+	Lazy bool
 	// Recovered is the LSN up to which Open found redo: what was logged before is
 	// there, nothing after.
 	Recovered page.LSN
@@ -40,7 +42,17 @@ const Frames = 128
 // New makes a database with the given number of undo tablespaces, everything in
 // it durable. more, if set, adds to the system tablespace.
 func New(fs *simfile.FS, e env.Env, undoSpaces int, more func(m *mtr.Mtr, system *space.Space) error) (*Rig, error) {
-	r := &Rig{Env: e, FS: fs}
+	return create(&Rig{Env: e, FS: fs}, undoSpaces, more)
+}
+
+// NewLazy is New with a Lazy rig: its tablespaces stay as they are at the start
+// while the work fits the pool and the log, and the log holds the rest.
+func NewLazy(fs *simfile.FS, e env.Env, undoSpaces int, more func(m *mtr.Mtr, system *space.Space) error) (*Rig, error) {
+	return create(&Rig{Env: e, FS: fs, Lazy: true}, undoSpaces, more)
+}
+
+func create(r *Rig, undoSpaces int, more func(m *mtr.Mtr, system *space.Space) error) (*Rig, error) {
+	fs, e := r.FS, r.Env
 	var err error
 	if r.Reg, err = space.New(space.Options{FS: fs, Env: e, Database: Database}); err != nil {
 		return nil, err
@@ -78,6 +90,12 @@ func New(fs *simfile.FS, e env.Env, undoSpaces int, more func(m *mtr.Mtr, system
 
 // Open recovers what the file system holds.
 func Open(fs *simfile.FS, e env.Env, undoSpaces int) (*Rig, error) {
+	return OpenUpTo(fs, e, undoSpaces, ^page.LSN(0))
+}
+
+// OpenUpTo recovers as if the redo log ended at the LSN. What it leaves cannot be
+// recovered again.
+func OpenUpTo(fs *simfile.FS, e env.Env, undoSpaces int, upTo page.LSN) (*Rig, error) {
 	r := &Rig{Env: e, FS: fs}
 	var err error
 	if r.Reg, err = space.New(space.Options{FS: fs, Env: e, Database: Database}); err != nil {
@@ -89,6 +107,9 @@ func Open(fs *simfile.FS, e env.Env, undoSpaces int) (*Rig, error) {
 	}
 	batch := redo.NewBatch(256 << 20)
 	r.Log, err = redo.Open(r.redoOptions(), func(_, end page.LSN, payload []byte) error {
+		if end > upTo {
+			return nil
+		}
 		r.Recovered = end
 		return batch.Add(end, payload)
 	})
@@ -126,7 +147,7 @@ func (r *Rig) redoOptions() redo.Options {
 
 func (r *Rig) start() (err error) {
 	r.Pool, err = buffer.New(buffer.Options{Env: r.Env, Store: r.Reg, Log: r.Log, FS: r.FS,
-		Size: Frames * page.Size, ReadAheadTasks: -1})
+		Size: Frames * page.Size, ReadAheadTasks: -1, Cleaner: buffer.CleanerOptions{Off: r.Lazy}})
 	if err != nil {
 		return err
 	}
@@ -193,6 +214,20 @@ func (r *Rig) undoFiles() []uint32 {
 		}
 	}
 	return nos
+}
+
+// Groups returns the ends of the groups in the redo log of fs from the checkpoint on.
+func Groups(fs *simfile.FS, e env.Env) ([]page.LSN, error) {
+	r := &Rig{Env: e, FS: fs}
+	var ends []page.LSN
+	l, err := redo.Open(r.redoOptions(), func(_, end page.LSN, _ []byte) error {
+		ends = append(ends, end)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ends, l.Close()
 }
 
 // Close ends the rig in order.

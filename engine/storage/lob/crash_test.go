@@ -148,7 +148,7 @@ func TestCrash(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		rng := rand.New(rand.NewPCG(seed, 2))
-		for range 6 {
+		for range 4 {
 			at := 1 + rng.Int64N(n)
 			if _, err := lifetime(seed, at); err != nil {
 				t.Fatalf("lifetime(%d, %d) of %d: %v", seed, at, n, err)

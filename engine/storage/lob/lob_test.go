@@ -392,7 +392,6 @@ func churn(w *world, sp *space.Space, seg uint32, steps int, rng *rand.Rand) err
 // welcome, panics and endless loops are not.
 func FuzzDamage(f *testing.F) {
 	for _, off := range []uint16{page.OffType, offSerial, offLength, offVersion, offDataPages, offSegment, offState, offIndexes, offDirect} {
-		f.Add(uint8(0), off, []byte{1})
 		f.Add(uint8(0), off, []byte{255, 255, 255, 255, 255, 255, 255, 255})
 	}
 	f.Add(uint8(1), uint16(page.HeaderSize), []byte{2})

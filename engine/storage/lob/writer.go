@@ -27,6 +27,9 @@ var errClosed = errors.New("lob: the writer is closed")
 // The value becomes readable with Close. If the process dies before the row's
 // undo knows of it, its pages stay allocated to the segment; a caller that logs
 // undo in the mini-transaction of [Writer.Start] has no such gap.
+//
+// REQUIRES, for Write, Close and Abort: the task holds no latch and has no other
+// writing mini-transaction.
 type Writer struct {
 	pool *buffer.Pool
 	sp   *space.Space

@@ -8,14 +8,16 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/storage/undo/undotest"
 )
 
 // work runs sessions, purge and readers of the past until each has done its share
 // or the disk is gone. It returns the first error that is not the crash's.
 func (d *db) work(fs *simfile.FS, seed uint64, tasks, rounds int) error {
 	g := env.NewGroup(d.e)
-	errs := make([]error, tasks+2)
+	errs := make([]error, tasks+3)
 	run := func(n int, name string, round func(s *session) error) {
 		s := d.session(rand.New(rand.NewPCG(seed, uint64(n))))
 		g.Go(name, func() {
@@ -37,6 +39,13 @@ func (d *db) work(fs *simfile.FS, seed uint64, tasks, rounds int) error {
 	}
 	run(tasks, "purge", func(s *session) error { s.e.Yield(); return s.purge(4) })
 	run(tasks+1, "as of", func(s *session) error { return s.asOf() })
+	run(tasks+2, "disk", func(s *session) error {
+		s.e.Yield()
+		if s.rng.IntN(8) == 0 && !d.rig.Lazy {
+			return d.rig.Pool.FlushAll()
+		}
+		return d.rig.Log.FlushTo(d.rig.Log.Published())
+	})
 	g.Wait()
 	for _, err := range errs {
 		if err != nil && !fs.Crashed() {
@@ -53,7 +62,7 @@ func runCrashes(seed uint64) (trace uint64, err error) {
 	sim.Run(func() {
 		fs := simfile.New(sim, seed)
 		var d *db
-		if d, err = newDB(sim, fs); err != nil {
+		if d, err = newDB(sim, fs, false); err != nil {
 			return
 		}
 		for generation := uint64(0); generation < 4; generation++ {
@@ -72,7 +81,7 @@ func runCrashes(seed uint64) (trace uint64, err error) {
 			image := fs.CrashImage()
 			d.rig.Abandon()
 			fs = image
-			if err = d.recover(fs, rng); err != nil {
+			if err = d.recover(fs, rng, ^page.LSN(0)); err != nil {
 				return
 			}
 			if err = d.check(); err != nil {
@@ -94,6 +103,55 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
+// TestEveryGroup cuts the redo log behind each of its groups in turn and recovers.
+func TestEveryGroup(t *testing.T) {
+	for seed := range uint64(seeds(3)) {
+		csns, err := runEveryGroup(seed)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if csns < 20 {
+			t.Errorf("seed %d: only %d different CSNs were recovered", seed, csns)
+		}
+	}
+}
+
+func runEveryGroup(seed uint64) (csns int, err error) {
+	sim := simenv.New(seed)
+	seen := map[uint64]bool{}
+	sim.Run(func() {
+		fs := simfile.New(sim, seed)
+		var d *db
+		if d, err = newDB(sim, fs, true); err != nil {
+			return
+		}
+		if err = d.work(fs, seed, 5, 14); err != nil {
+			return
+		}
+		if err = d.rig.Log.FlushTo(d.rig.Log.Published()); err != nil {
+			return
+		}
+		d.rig.Abandon()
+		var ends []page.LSN
+		if ends, err = undotest.Groups(fs.KillImage(), sim); err != nil {
+			return
+		}
+		for i, upTo := range ends {
+			cut := d.fork()
+			if err = cut.recover(fs.KillImage(), rand.New(rand.NewPCG(seed, uint64(i))), upTo); err == nil {
+				err = cut.check()
+			}
+			if err != nil {
+				err = fmt.Errorf("log cut at group %d of %d: %w", i, len(ends), err)
+				return
+			}
+			seen[cut.sys.LastCommitted()] = true
+			cut.rig.Abandon()
+		}
+	})
+	return len(seen), err
+}
+
 // TestDeterminism: the same seed makes the same run.
 func TestDeterminism(t *testing.T) {
 	a, err := runCrashes(4711)
@@ -110,7 +168,7 @@ func TestDeterminism(t *testing.T) {
 func TestParallel(t *testing.T) {
 	e := env.Real()
 	fs := simfile.New(e, 1)
-	d, err := newDB(e, fs)
+	d, err := newDB(e, fs, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,8 +57,12 @@ type pendingCommit struct {
 	err    error
 }
 
-func newDB(e env.Env, fs *simfile.FS) (*db, error) {
-	rig, err := undotest.New(fs, e, undoSpaces, func(m *mtr.Mtr, sp *space.Space) error {
+func newDB(e env.Env, fs *simfile.FS, lazy bool) (*db, error) {
+	create := undotest.New
+	if lazy {
+		create = undotest.NewLazy
+	}
+	rig, err := create(fs, e, undoSpaces, func(m *mtr.Mtr, sp *space.Space) error {
 		if err := trx.Create(m, sp, undotest.Database); err != nil {
 			return err
 		}
@@ -458,8 +462,8 @@ func (s *session) purge(n int) error {
 }
 
 // recover opens what a crash left, and compares it with the model.
-func (d *db) recover(fs *simfile.FS, rng *rand.Rand) error {
-	rig, err := undotest.Open(fs, d.e, undoSpaces)
+func (d *db) recover(fs *simfile.FS, rng *rand.Rand, upTo page.LSN) error {
+	rig, err := undotest.OpenUpTo(fs, d.e, undoSpaces, upTo)
 	if err != nil {
 		return err
 	}
@@ -525,6 +529,15 @@ func (s *session) finishResurrected(t *trx.Trx) error {
 	t.FinishRollback()
 	s.sys.End(t)
 	return nil
+}
+
+// fork returns a database with the same past, closed.
+func (d *db) fork() *db {
+	f := &db{e: d.e, states: slices.Clone(d.states), ends: map[uint64]uint64{}, value: d.value}
+	for index, end := range d.ends {
+		f.ends[index] = end
+	}
+	return f
 }
 
 // check runs the checkers.

@@ -101,7 +101,7 @@ func (c *Cursor) Remove() {
 // one that stays thin since its neighbours are full, it says so only now and then.
 func (c *Cursor) Thin() bool {
 	n := c.n.count()
-	return n == 0 || n%8 == 0 && c.n.used()*100 < capacity*thin
+	return n == 0 || (n < 8 || n%8 == 0) && c.n.used()*100 < capacity*thin
 }
 
 // Used is what the leaf's entries take of [LeafCapacity].

@@ -25,7 +25,7 @@ func (t *Tree) makeRoom(key []byte, valueLen int, reserved bool) error {
 	}
 	w := t.begin()
 	defer w.end()
-	for {
+	for range splitLimit {
 		fits := false
 		err := w.findPath(key, func(leaf node) { fits = leaf.hasRoom(key, valueLen) })
 		if err != nil || fits {
@@ -35,7 +35,12 @@ func (t *Tree) makeRoom(key []byte, valueLen int, reserved bool) error {
 			return err
 		}
 	}
+	return &page.CorruptError{ID: t.root, Problem: "index gets no room by splitting", Expected: 1, Found: splitLimit}
 }
+
+// splitLimit bounds the splits of one MakeRoom. A sound tree needs one a level,
+// and another one each time that others use up the room first.
+const splitLimit = 4 * MaxLevel
 
 // hasRoom reports whether the leaf has room for the entry or the entry's new value.
 func (n node) hasRoom(key []byte, valueLen int) bool {

@@ -16,7 +16,7 @@ import (
 
 // TestOrders fills and empties a tree in several orders.
 func TestOrders(t *testing.T) {
-	const n = 3000
+	const n = 1800
 	orders := map[string]func(i int) int{
 		"ascending":  func(i int) int { return i },
 		"descending": func(i int) int { return n - 1 - i },
@@ -295,7 +295,7 @@ func TestLoad(t *testing.T) {
 		{"one page", 10, 90, func(i int) string { return fmt.Sprint(i) }, 10, false},
 		{"rows", 5000, 90, func(i int) string { return fmt.Sprintf("%08d", i) }, 200, false},
 		{"full", 5000, 100, func(i int) string { return fmt.Sprintf("tenant/%04d/%08d", i/700, i) }, 50, true},
-		{"long common prefix", 3000, 80, func(i int) string { return long + fmt.Sprintf("%08d", i) }, 2, false},
+		{"long common prefix", 1200, 80, func(i int) string { return long + fmt.Sprintf("%08d", i) }, 2, false},
 		{"prefixes that come and go", 800, 95, func(i int) string { return fmt.Sprintf("%03d%s%05d", i/20, long[:i/20*70], i) }, 3, false},
 		{"largest", 60, 100, func(i int) string { return fmt.Sprintf("%04d", i) + long }, MaxEntry - 3004, false},
 	} {

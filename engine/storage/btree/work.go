@@ -77,6 +77,10 @@ func (w *work) get(c *change, no uint32, level int) error {
 	if err := w.t.checkPage(nodeOf(p.Data), level); err != nil {
 		return err
 	}
+	// The node is about to be taken apart: it had better be what it seems.
+	if err := ValidateNode(p.Data); err != nil {
+		return corrupt(p.Data, err.Error(), 0, 0)
+	}
 	w.bind(c, p)
 	return nil
 }

@@ -399,6 +399,14 @@ func (s *session) commit(c *pendingCommit) error {
 
 // internal writes the row of transactions without a number.
 func (s *session) internal() error {
+	s.mu.Lock()
+	busy := s.taken[ownRow]
+	s.taken[ownRow] = true
+	s.mu.Unlock()
+	if busy {
+		return nil
+	}
+	defer s.untake(map[int]uint64{ownRow: 0})
 	s.t = s.sys.Begin(trx.Options{})
 	s.mine = map[int]uint64{ownRow: s.nextValue()}
 	if err := s.write(ownRow, s.mine[ownRow]); errors.Is(err, undo.ErrTooManyTransactions) {

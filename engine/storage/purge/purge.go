@@ -155,7 +155,7 @@ func (p *Purger) Run() (int, error) {
 // work purges logs until there are no more.
 func (r *round) work() {
 	w := r.p.e.NewWorker()
-	for !r.p.stopping.Load() && !r.failed(nil) {
+	for !r.p.stopping.Load() && !r.failed() {
 		head, ok := r.p.e.Undo.NextCommitted(r.limit)
 		if !ok {
 			return
@@ -166,21 +166,25 @@ func (r *round) work() {
 		} else {
 			r.p.e.Undo.GiveBack(head)
 		}
-		if !r.failed(err) {
-			r.p.logs.Add(1)
-		}
+		r.done(err)
 	}
 }
 
-// failed notes an error and reports whether there is one.
-func (r *round) failed(err error) bool {
+// done counts a log, or notes why it could not be purged.
+func (r *round) done(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil && r.err == nil {
-		r.err = err
-	} else if err == nil && r.err == nil {
+	if err == nil {
 		r.n++
+		r.p.logs.Add(1)
+	} else if r.err == nil {
+		r.err = err
 	}
+}
+
+func (r *round) failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.err != nil
 }
 

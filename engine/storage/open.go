@@ -1,0 +1,376 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/buffer"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/purge"
+	"github.com/triremedb/trireme/engine/storage/redo"
+	"github.com/triremedb/trireme/engine/storage/space"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/storage/undo"
+)
+
+// Names in the engine's directory.
+const (
+	lockName     = "trireme.lock"
+	creatingName = "creating" // there while a new database is incomplete
+	redoDir      = "redo"
+	spacesDir    = "spaces"
+)
+
+// Engine is an open storage engine. Its parts are for the layers above.
+type Engine struct {
+	Tables  *table.Engine
+	Catalog *dict.Catalog
+	Trx     *trx.System
+	Locks   *lock.Table
+	Pool    *buffer.Pool
+	Log     *redo.Log
+	Spaces  *space.Registry
+	Purge   *purge.Purger
+
+	opt     Options
+	lock    io.Closer
+	commits *env.Mutex // one session commits at a time
+}
+
+// Open opens the database in the directory, or makes one if there is none, and
+// recovers it. Errors name what is wrong: file.ErrLocked for a directory in use,
+// space.ErrForeign and ErrNewerFormat, *redo.CorruptError, *page.CorruptError.
+func Open(opt Options) (*Engine, error) {
+	opt.setDefaults()
+	e := &Engine{opt: opt, commits: env.NewMutex(opt.Env)}
+	var err error
+	if e.lock, err = opt.FS.Lock(lockName); err != nil {
+		return nil, fmt.Errorf("storage: locking the directory: %w", err)
+	}
+	if err := e.open(); err != nil {
+		e.abandon(err)
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Engine) open() error {
+	fresh, err := e.isFresh()
+	if err != nil {
+		return err
+	}
+	database := space.DatabaseID{}
+	if !fresh {
+		if database, err = e.identity(); err != nil {
+			return err
+		}
+	} else {
+		for i := range database {
+			database[i] = byte(e.opt.Env.Uint64())
+		}
+	}
+	e.Spaces, err = space.New(space.Options{FS: e.opt.FS, Env: e.opt.Env, Dir: spacesDir, Database: database,
+		OpenFiles: e.opt.OpenFiles, ReserveExtents: e.opt.ReserveExtents, Direct: e.opt.DirectIO})
+	if err != nil {
+		return err
+	}
+	logOpt := redo.Options{FS: e.opt.FS, Env: e.opt.Env, Dir: redoDir, ID: database, Capacity: e.opt.RedoCapacity,
+		BufferSize: e.opt.LogBufferSize, FlushInterval: e.opt.FlushInterval, OnPressure: e.onPressure}
+	if fresh {
+		e.Log, err = redo.Create(logOpt)
+	} else {
+		e.Log, err = recoverRedo(&e.opt, e.Spaces, logOpt)
+	}
+	if err != nil {
+		return err
+	}
+	if err := e.openPool(); err != nil {
+		return err
+	}
+	if fresh {
+		if err := e.createSystem(database); err != nil {
+			return fmt.Errorf("storage: creating a database: %w", err)
+		}
+	}
+	if err := e.openSystem(fresh); err != nil {
+		return err
+	}
+	if fresh {
+		return e.endCreation()
+	}
+	return nil
+}
+
+func (e *Engine) onPressure() {
+	if e.Pool != nil {
+		e.Pool.Kick()
+	}
+}
+
+// isFresh reports whether there is no database yet. What is left of one whose
+// creation was cut short is removed: nothing was ever stored in it.
+func (e *Engine) isFresh() (bool, error) {
+	fsys := e.opt.FS
+	creating, err := fsys.Exists(creatingName)
+	if err != nil {
+		return false, err
+	}
+	there, err := fsys.Exists(systemFile())
+	if err != nil {
+		return false, err
+	}
+	if there && !creating {
+		return false, nil
+	}
+	if !creating {
+		if names, err := fsys.List(redoDir); err == nil && len(names) > 0 {
+			return false, fmt.Errorf("storage: there is a redo log, but no system tablespace (%s)", systemFile())
+		}
+		f, err := fsys.Open(creatingName, file.OpenOptions{Create: true})
+		if err == nil {
+			err = f.Close()
+		}
+		if err == nil {
+			err = fsys.SyncDir(".")
+		}
+		return true, err
+	}
+	for _, dir := range []string{redoDir, spacesDir} {
+		if err := removeAll(fsys, dir); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func systemFile() string { return fmt.Sprintf("%s/%08x.trd", spacesDir, space.System) }
+
+// removeAll removes the files of a directory.
+func removeAll(fsys file.FS, dir string) error {
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := fsys.Remove(dir + "/" + name); err != nil {
+			return err
+		}
+	}
+	return fsys.SyncDir(dir)
+}
+
+// identity reads the database's id from the system tablespace.
+func (e *Engine) identity() (space.DatabaseID, error) {
+	id, err := space.Probe(e.opt.FS, systemFile())
+	if err != nil {
+		return space.DatabaseID{}, fmt.Errorf("storage: system tablespace: %w", err)
+	}
+	return id.Database, nil
+}
+
+func (e *Engine) openPool() error {
+	var err error
+	e.Pool, err = buffer.New(buffer.Options{Env: e.opt.Env, Store: e.Spaces, Log: e.Log, FS: e.opt.FS,
+		Size: e.opt.BufferPoolSize, SizeMax: e.opt.BufferPoolSizeMax, Cleaner: e.opt.Cleaner,
+		OldBlocksPct: e.opt.OldBlocksPct, OldBlocksTime: e.opt.OldBlocksTime, ReadAheadTasks: e.opt.ReadAheadTasks})
+	if err != nil {
+		return err
+	}
+	e.Spaces.Bind(e.Pool)
+	e.Pool.Start()
+	return nil
+}
+
+// createSystem makes the system and undo tablespaces.
+func (e *Engine) createSystem(database space.DatabaseID) error {
+	m := mtr.New(e.Pool)
+	if err := m.Begin(); err != nil {
+		return err
+	}
+	sp, err := e.Spaces.Create(m, space.System)
+	if err == nil {
+		err = trx.Create(m, sp, database)
+	}
+	m.Commit()
+	for i := 0; i < e.opt.UndoTablespaces && err == nil; i++ {
+		if err = m.Begin(); err != nil {
+			break
+		}
+		if sp, err = e.Spaces.Create(m, space.FirstUndo+uint32(i)); err == nil {
+			err = undo.CreateSpace(m, sp)
+		}
+		m.Commit()
+	}
+	return err
+}
+
+func (e *Engine) openSystem(fresh bool) error {
+	if _, err := e.Spaces.Open(space.System); err != nil {
+		return err
+	}
+	undoSpaces, err := e.undoSpaces()
+	if err != nil {
+		return err
+	}
+	e.Locks = lock.New(lock.Options{Env: e.opt.Env, WaitTimeout: e.opt.LockWait, MemoryMax: e.opt.LockMemory,
+		NoDeadlockDetect: e.opt.NoDeadlockDetect, FIFO: e.opt.LockFIFO})
+	e.Trx, err = trx.Open(trx.SystemOptions{Pool: e.Pool, Locks: e.Locks,
+		Undo: undo.Options{Spaces: undoSpaces, MaxStreams: e.opt.MaxStreams}})
+	if err != nil {
+		return err
+	}
+	e.Tables = &table.Engine{Env: e.opt.Env, Pool: e.Pool, Spaces: e.Spaces, Locks: e.Locks, Trx: e.Trx, Undo: e.Trx.Undo()}
+	if fresh {
+		if err := dict.Bootstrap(e.Tables); err != nil {
+			return err
+		}
+	}
+	if e.Catalog, err = dict.Open(e.Tables, dict.Options{CacheSize: e.opt.TableCache}); err != nil {
+		return err
+	}
+	e.Tables.Lookup = e.Catalog.Lookup
+	if err := e.rollbackResurrected(); err != nil {
+		return fmt.Errorf("storage: rolling back what was not committed: %w", err)
+	}
+	if err := e.removeOrphans(); err != nil {
+		return err
+	}
+	e.Purge = purge.New(purge.Options{Tables: e.Tables, Tasks: e.opt.PurgeTasks, Interval: e.opt.PurgeInterval})
+	e.Purge.Start()
+	return nil
+}
+
+// undoSpaces opens the undo tablespaces, in the order of their numbers.
+func (e *Engine) undoSpaces() ([]*space.Space, error) {
+	nos, err := e.Spaces.Files()
+	if err != nil {
+		return nil, err
+	}
+	var spaces []*space.Space
+	for _, no := range nos {
+		if no < space.FirstUndo {
+			continue
+		}
+		if want := space.FirstUndo + uint32(len(spaces)); no != want {
+			return nil, fmt.Errorf("storage: undo tablespace %d (%s) is missing", want, e.Spaces.Name(want))
+		}
+		sp, err := e.Spaces.Open(no)
+		if err != nil {
+			return nil, err
+		}
+		spaces = append(spaces, sp)
+	}
+	return spaces, nil
+}
+
+// rollbackResurrected undoes the transactions that were running when the engine
+// ended. Those that changed the catalogue come first only by their nature: each
+// undo record finds its table by the catalogue as it is then.
+func (e *Engine) rollbackResurrected() error {
+	w := e.Tables.NewWorker()
+	for _, t := range e.Trx.Resurrected() {
+		w.Use(t)
+		if err := w.Rollback(); err != nil {
+			return err
+		}
+		e.Trx.End(t)
+	}
+	return nil
+}
+
+// removeOrphans deletes tablespaces that no table claims: of tables whose creation
+// did not commit, and of tables dropped just before a crash.
+func (e *Engine) removeOrphans() error {
+	known, err := e.Catalog.KnownSpaces()
+	if err != nil {
+		return err
+	}
+	orphans, err := e.Spaces.Orphans(func(no uint32) bool {
+		return no == space.System || no >= space.FirstUndo || known[no]
+	})
+	if err != nil {
+		return err
+	}
+	for _, no := range orphans {
+		if err := e.dropSpace(no); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropSpace deletes a tablespace; the log says so first.
+func (e *Engine) dropSpace(no uint32) error {
+	m := mtr.New(e.Pool)
+	if err := m.Begin(); err != nil {
+		return err
+	}
+	m.LogSpaceDrop(no)
+	if err := e.Log.FlushTo(m.Commit()); err != nil {
+		return err
+	}
+	return e.Spaces.RemoveOrphan(no)
+}
+
+// endCreation makes a new database durable and says that it is complete.
+func (e *Engine) endCreation() error {
+	if err := e.Pool.FlushAll(); err != nil {
+		return err
+	}
+	if err := e.opt.FS.Remove(creatingName); err != nil {
+		return err
+	}
+	return e.opt.FS.SyncDir(".")
+}
+
+// Err is what halted the engine, or nil.
+func (e *Engine) Err() error { return e.Log.Err() }
+
+// Applied is the position of the layer above's log up to which the data contains
+// it, and the CSN of the last transaction there.
+func (e *Engine) Applied() (csn uint64, pos trx.Position) { return e.Trx.Applied() }
+
+// Close ends the engine's tasks and makes everything durable, so that the next
+// Open has nothing to redo. No session may be at work.
+func (e *Engine) Close() error {
+	e.Purge.Stop()
+	err := e.Pool.Close()
+	return errors.Join(err, e.closeFiles(e.Log.Err()))
+}
+
+// abandon closes what was opened before an error.
+func (e *Engine) abandon(reason error) {
+	if e.Purge != nil {
+		e.Purge.Stop()
+	}
+	if e.Log != nil {
+		e.Log.Fail(reason)
+	}
+	if e.Pool != nil {
+		_ = e.Pool.Close()
+	}
+	_ = e.closeFiles(reason)
+}
+
+func (e *Engine) closeFiles(halt error) error {
+	var err error
+	if e.Log != nil {
+		if err = e.Log.Close(); halt != nil {
+			err = nil // it repeats why the engine was halted
+		}
+	}
+	if e.Spaces != nil {
+		err = errors.Join(err, e.Spaces.Close())
+	}
+	return errors.Join(err, e.lock.Close())
+}

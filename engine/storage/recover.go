@@ -1,0 +1,212 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/buffer"
+	"github.com/triremedb/trireme/engine/storage/page"
+	"github.com/triremedb/trireme/engine/storage/redo"
+	"github.com/triremedb/trireme/engine/storage/space"
+)
+
+// recovery applies the redo log to the files. It works without a buffer pool:
+// pages are read, brought up to date and written back through the doublewrite
+// file, a bounded batch of redo at a time, so that a crash in the middle only
+// means that recovery starts again.
+type recovery struct {
+	opt    *Options
+	spaces *space.Registry
+	batch  *redo.Batch
+	writer *buffer.PageWriter
+	// missing are tablespaces without a file for which redo was found: they must
+	// be dropped further on in the log.
+	missing map[uint32]bool
+
+	groups, pages int
+	end           page.LSN
+}
+
+// recoverRedo repairs torn pages, opens the log and applies what it holds.
+func recoverRedo(opt *Options, spaces *space.Registry, logOpt redo.Options) (*redo.Log, error) {
+	exists := func(no uint32) bool {
+		ok, err := spaces.Exists(no)
+		return ok && err == nil
+	}
+	if _, err := buffer.RestoreTorn(opt.FS, spaces, exists); err != nil {
+		return nil, fmt.Errorf("storage: repairing torn pages: %w", err)
+	}
+	r := &recovery{opt: opt, spaces: spaces, batch: redo.NewBatch(opt.RecoveryMemory), missing: map[uint32]bool{}}
+	var err error
+	if r.writer, err = buffer.NewPageWriter(opt.FS, spaces); err != nil {
+		return nil, err
+	}
+	log, err := redo.Open(logOpt, r.add)
+	if err == nil {
+		err = r.finish()
+	}
+	if cerr := r.writer.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil && log.CheckpointLSN() < log.Published() {
+		if err = log.FlushTo(log.Published()); err == nil {
+			err = log.Checkpoint(log.Published())
+		}
+	}
+	if err != nil {
+		if log != nil {
+			log.Fail(err)
+			err = errors.Join(err, ignoreHalt(log.Close(), err))
+		}
+		return nil, fmt.Errorf("storage: recovery: %w", err)
+	}
+	return log, nil
+}
+
+// ignoreHalt drops the error with which a halted log closes: the reason is known.
+func ignoreHalt(err, reason error) error {
+	if errors.Is(err, reason) {
+		return nil
+	}
+	return err
+}
+
+func (r *recovery) add(_, end page.LSN, payload []byte) error {
+	if r.batch.Full() {
+		if err := r.apply(); err != nil {
+			return err
+		}
+	}
+	r.groups++
+	r.end = end
+	return r.batch.Add(end, payload)
+}
+
+func (r *recovery) finish() error {
+	if err := r.apply(); err != nil {
+		return err
+	}
+	for no := range r.missing {
+		return fmt.Errorf("the file of tablespace %d (%s) is missing, and the redo log has changes of it", no, r.spaces.Name(no))
+	}
+	return nil
+}
+
+// apply brings the pages of the batch up to date on disk.
+func (r *recovery) apply() error {
+	if r.batch.Empty() {
+		return nil
+	}
+	for _, op := range r.batch.SpaceOps() {
+		if err := r.applySpaceOp(op.Op); err != nil {
+			return err
+		}
+	}
+	work := &pageWork{r: r, ids: r.batch.Pages()}
+	tasks := env.NewGroup(r.opt.Env)
+	for range max(1, min(r.opt.RecoveryTasks, len(work.ids))) {
+		tasks.Go("recovery", work.run)
+	}
+	tasks.Wait()
+	if work.err != nil {
+		return work.err
+	}
+	if err := r.writer.Flush(); err != nil {
+		return err
+	}
+	r.batch.Reset()
+	return nil
+}
+
+func (r *recovery) applySpaceOp(op redo.Op) error {
+	no := op.ID.Space
+	var err error
+	switch op.Kind {
+	case redo.KindSpaceCreate:
+		err = r.spaces.RecoverCreate(no)
+	case redo.KindSpaceDrop:
+		delete(r.missing, no)
+		err = r.spaces.RecoverDrop(no)
+	case redo.KindSpaceResize:
+		err = r.spaces.RecoverResize(no, op.Pages)
+	}
+	if errors.Is(err, space.ErrNotFound) {
+		if op.Kind != redo.KindSpaceDrop {
+			r.missing[no] = true
+		}
+		return nil
+	}
+	return err
+}
+
+// pageWork is the pages of a batch, shared by tasks.
+type pageWork struct {
+	r    *recovery
+	ids  []page.ID
+	mu   sync.Mutex // guards what follows
+	next int
+	err  error
+	turn *env.Mutex
+}
+
+func (w *pageWork) take() (page.ID, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.turn == nil {
+		w.turn = env.NewMutex(w.r.opt.Env)
+	}
+	if w.err != nil || w.next == len(w.ids) {
+		return page.ID{}, false
+	}
+	w.next++
+	return w.ids[w.next-1], true
+}
+
+func (w *pageWork) run() {
+	p := make([]byte, page.Size)
+	for {
+		id, ok := w.take()
+		if !ok {
+			return
+		}
+		if err := w.one(id, p); err != nil {
+			w.mu.Lock()
+			if w.err == nil {
+				w.err = err
+			}
+			w.mu.Unlock()
+		}
+	}
+}
+
+// one brings a page up to date.
+func (w *pageWork) one(id page.ID, p []byte) error {
+	r := w.r
+	err := r.spaces.ReadPage(id, p)
+	switch {
+	case errors.Is(err, space.ErrBeyondEnd):
+		return nil // the file was cut after these changes, as the log tells further on
+	case errors.Is(err, space.ErrNotFound):
+		w.mu.Lock()
+		r.missing[id.Space] = true
+		w.mu.Unlock()
+		return nil
+	case err == nil && !r.batch.BeginsWithInit(id):
+		err = page.Verify(p, id)
+	case err == nil && page.Verify(p, id) != nil:
+		clear(p) // a torn write of a page that the log makes anew
+	}
+	if err != nil {
+		return err
+	}
+	ops, _, _, err := r.batch.Apply(id, p)
+	if err != nil || ops == 0 {
+		return err
+	}
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	r.pages++
+	return r.writer.Add(id, p)
+}

@@ -4,6 +4,7 @@ package buffer
 
 import (
 	"fmt"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,3 +23,13 @@ func freeArena(b []byte) error { return unix.Munmap(b) }
 
 // releaseMemory gives the memory of b back to the system; b reads as zeros after.
 func releaseMemory(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
+
+// newFrames maps the array of frames: 4 GiB of pages have 18 MiB of frames, which
+// the garbage collector need not count.
+func newFrames(n int) (frames []frame, unmap func() error, err error) {
+	b, err := newArena(n * int(unsafe.Sizeof(frame{})))
+	if err != nil {
+		return nil, nil, err
+	}
+	return unsafe.Slice((*frame)(unsafe.Pointer(unsafe.SliceData(b))), n), func() error { return freeArena(b) }, nil
+}

@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -381,7 +382,7 @@ func (p *Pool) Close() error {
 			err = cerr
 		}
 	}
-	if ferr := freeArena(p.arena); err == nil {
+	if ferr := errors.Join(freeArena(p.arena), p.unmap()); err == nil {
 		err = ferr
 	}
 	return err

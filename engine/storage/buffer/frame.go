@@ -35,7 +35,6 @@ type frame struct {
 	// Guarded by the flush list's mutex; oldest is also read without it.
 	flushPrev, flushNext uint32
 	oldest               atomic.Uint64 // LSN where the first change began that is not on disk; 0: clean
-	flushing             atomic.Bool   // a copy is being written
 }
 
 // Handle is a fixed frame: the page's bytes stay in place until [Pool.Unfix].

@@ -3,7 +3,6 @@ package buffer
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -71,7 +70,8 @@ type Pool struct {
 	opt   Options
 
 	arena  []byte
-	frames []frame // index 0 stands for "no frame"
+	frames []frame // index 0 stands for "no frame"; outside the Go heap like the arena
+	unmap  func() error
 	hash   *pageHash
 	lot    parkingLot
 	lru    lruList
@@ -80,7 +80,6 @@ type Pool struct {
 	clean  cleaner
 	dblwr  *doublewrite
 	stats  counters
-	resize sync.Mutex
 	tasks  *env.Group
 
 	closing closeFlag
@@ -100,10 +99,15 @@ func New(opt Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	frames, unmap, err := newFrames(count + 1)
+	if err != nil {
+		return nil, errors.Join(err, freeArena(arena))
+	}
 	p := &Pool{
 		env: opt.Env, store: opt.Store, log: opt.Log, opt: opt,
 		arena:  arena,
-		frames: make([]frame, count+1),
+		frames: frames,
+		unmap:  unmap,
 		hash:   newPageHash(count),
 		tasks:  env.NewGroup(opt.Env),
 	}
@@ -114,7 +118,7 @@ func New(opt Options) (*Pool, error) {
 	p.clean.init(p)
 	if opt.FS != nil {
 		if p.dblwr, err = openDoublewrite(opt.FS); err != nil {
-			return nil, errors.Join(err, freeArena(arena))
+			return nil, errors.Join(err, freeArena(arena), unmap())
 		}
 	}
 	return p, nil
@@ -291,7 +295,7 @@ func (p *Pool) read(id page.ID) (uint32, error) {
 		data := p.bytesOf(i)
 		err = p.store.ReadPage(id, data)
 		if err == nil {
-			err = page.Verify(data, id)
+			err = p.verify(data, id)
 		}
 		if err != nil {
 			p.discard(i)
@@ -300,6 +304,18 @@ func (p *Pool) read(id page.ID) (uint32, error) {
 		p.unlockExclusive(i)
 		return i, nil
 	}
+}
+
+// verify checks a page that was read. One that is newer than the redo log's end
+// was written under a log that is lost: its changes may be half there.
+func (p *Pool) verify(data []byte, id page.ID) error {
+	if err := page.Verify(data, id); err != nil {
+		return err
+	}
+	if lsn, end := page.GetLSN(data), p.log.Current(); lsn > end {
+		return &page.CorruptError{ID: id, Problem: "LSN is beyond the end of the redo log", Expected: uint64(end), Found: uint64(lsn)}
+	}
+	return nil
 }
 
 // discard gives up a frame whose page could not be read. Tasks that wait for its

@@ -68,6 +68,31 @@ func BenchmarkPointRead(b *testing.B) {
 	}
 }
 
+// BenchmarkPointReadCached has all of the tree in the processor's caches: what is
+// left is the work of the code.
+func BenchmarkPointReadCached(b *testing.B) {
+	w := newWorld(b, env.Real(), 256, 64<<20)
+	defer w.close()
+	l := w.tree.NewLoader(93)
+	var key [8]byte
+	for i := range uint64(2000) {
+		w.must(l.Add(benchKey(&key, i), 0, make([]byte, 192)))
+	}
+	w.must(l.Finish())
+	rng := rand.New(rand.NewPCG(1, 1))
+	b.ReportAllocs()
+	defer withCPU(b)()
+	for b.Loop() {
+		w.m.BeginRead()
+		exact, err := w.c.SeekLeaf(benchKey(&key, rng.Uint64N(2000)), mtr.S)
+		if err != nil || !exact {
+			b.Fatal(err, exact)
+		}
+		w.c.Reset()
+		w.m.Commit()
+	}
+}
+
 func BenchmarkPointReadParallel(b *testing.B) {
 	w := loaded(b)
 	defer w.close()

@@ -190,7 +190,7 @@ func storm(w *world, tasks, keys, size, rounds, scans int, seed uint64, start fu
 // TestStormSimulated interleaves tasks at every point where they can park, with a
 // pool too small for the tree, for many seeds.
 func TestStormSimulated(t *testing.T) {
-	seeds := 60
+	seeds := 40
 	if testing.Short() {
 		seeds = 5
 	}

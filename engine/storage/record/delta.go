@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 )
 
 // Two versions of a row differ in a few ranges of bytes. A delta is what turns
@@ -25,46 +26,70 @@ const minRun = 6
 const maxValue = 1 << 16
 
 // AppendDelta appends what turns the newer version into the older one.
+//
+// Versions of one length are compared byte by byte. If a variable column changed
+// its length, what follows it has moved by that much: it is taken from the common
+// end, and what lies before is still compared in place, so that an update costs
+// the columns that it changes and their end offsets, wherever they lie.
 func AppendDelta(dst, older, newer []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(older)))
 	// The header is always replaced: the newer one's roll pointer is not known yet.
-	from := min(HeaderSize, len(older), len(newer))
-	dst = appendRange(dst, 0, from, older[:from])
+	at := min(HeaderSize, len(older), len(newer))
+	dst = appendRange(dst, 0, at, older[:at])
+	old, now := older, newer
 	if len(older) != len(newer) {
-		return appendResized(dst, older, newer, from)
+		tail := commonTail(older[at:], newer[at:])
+		old, now = older[:len(older)-tail], newer[:len(newer)-tail]
 	}
-	for i := from; i < len(older); {
-		if older[i] == newer[i] {
-			i++
-			continue
-		}
+	n, moved := min(len(old), len(now)), len(old) != len(now)
+	for i := nextDifference(old, now, at, n); i < n; {
 		end, same := i+1, 0
-		for j := i + 1; j < len(older) && same < minRun; j++ {
-			if older[j] == newer[j] {
+		for j := i + 1; j < n && same < minRun; j++ {
+			if old[j] == now[j] {
 				same++
 			} else {
 				end, same = j+1, 0
 			}
 		}
-		dst = appendRange(dst, i-from, end-i, older[i:end])
-		i, from = end, end
+		if moved && end+minRun > n {
+			return appendRange(dst, i-at, len(now)-i, old[i:])
+		}
+		dst = appendRange(dst, i-at, end-i, old[i:end])
+		i, at = nextDifference(old, now, end, n), end
+	}
+	if moved {
+		dst = appendRange(dst, n-at, len(now)-n, old[n:])
 	}
 	return dst
 }
 
-// appendResized handles versions of different lengths: variable columns shift, so
-// what lies between the common ends is replaced.
-func appendResized(dst, older, newer []byte, taken int) []byte {
-	n := min(len(older), len(newer))
-	head := taken
-	for head < n && older[head] == newer[head] {
-		head++
+// nextDifference is the first position from i on, below n, where a and b differ,
+// or n.
+func nextDifference(a, b []byte, i, n int) int {
+	for ; i+8 <= n; i += 8 {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)/8
+		}
 	}
-	tail := 0
-	for tail < n-head && older[len(older)-1-tail] == newer[len(newer)-1-tail] {
-		tail++
+	for i < n && a[i] == b[i] {
+		i++
 	}
-	return appendRange(dst, head-taken, len(newer)-tail-head, older[head:len(older)-tail])
+	return i
+}
+
+// commonTail is the number of bytes in which a and b end alike.
+func commonTail(a, b []byte) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
+	}
+	return n
+}
+
+// headerOnly reports whether a delta replaces the header and nothing else.
+func headerOnly(delta []byte) bool {
+	_, n := binary.Uvarint(delta)
+	return n > 0 && len(delta) == n+3+HeaderSize && delta[n] == 0 && delta[n+1] == HeaderSize && delta[n+2] == HeaderSize
 }
 
 func appendRange(dst []byte, keep, skip int, replace []byte) []byte {

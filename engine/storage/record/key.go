@@ -7,10 +7,6 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 )
 
-// ErrKeyTooLong says that an index entry's key is longer than the engine stores
-// (MySQL's error 1071).
-var ErrKeyTooLong = fmt.Errorf("record: key too long; the longest key is %d bytes", MaxKeyBytes)
-
 // AppendKey appends the key form of values, which belong to the index's parts in
 // order; fewer values than parts give the prefix of a key, for ranges.
 func (k *KeySchema) AppendKey(dst []byte, values ...types.Value) []byte {
@@ -27,12 +23,12 @@ func (s *Schema) AppendRowKey(dst []byte, values []types.Value) ([]byte, error) 
 	for i := range s.Keys[0].Parts {
 		p := &s.Keys[0].Parts[i]
 		if values[p.Column].IsNull() {
-			return dst, fmt.Errorf("record: NULL for primary key column %s", s.Columns[p.Column].Name)
+			return dst[:start], fmt.Errorf("record: NULL for primary key column %s", s.Columns[p.Column].Name)
 		}
 		dst = types.AppendKey(dst, values[p.Column], p.Type, p.Desc, p.Prefix)
 	}
-	if len(dst)-start > MaxKeyBytes {
-		return dst[:start], ErrKeyTooLong
+	if n := len(dst) - start; n > MaxEntryKey {
+		return dst[:start], fmt.Errorf("%w: primary key of %d bytes, at most %d are possible", ErrKeyTooLong, n, MaxEntryKey)
 	}
 	return dst, nil
 }
@@ -42,7 +38,7 @@ func (k *KeySchema) partOf(key []byte, i int) ([]byte, error) {
 	p := &k.Parts[i]
 	if at := k.offsets[i]; at >= 0 && p.size > 0 {
 		if at+p.size > len(key) {
-			return nil, fmt.Errorf("%w: key of %d bytes is too short", ErrCorrupt, len(key))
+			return nil, shortKey(key)
 		}
 		return key[at : at+p.size : at+p.size], nil
 	}
@@ -57,6 +53,10 @@ func (k *KeySchema) partOf(key []byte, i int) ([]byte, error) {
 		}
 		key = key[n:]
 	}
+}
+
+func shortKey(key []byte) error {
+	return fmt.Errorf("%w: key of %d bytes is too short", ErrCorrupt, len(key))
 }
 
 // PartLen returns the length of the first parts of a key.
@@ -74,16 +74,20 @@ func (k *KeySchema) PartLen(key []byte, parts int) (int, error) {
 }
 
 // AppendSecondary appends the key of the row's entry in a secondary index: the
-// index's parts, of partLen bytes, and the clustered key. nullable tells that a
-// part is NULL, so that the entry is not subject to uniqueness. arena is working
-// memory, returned for reuse.
+// index's parts, of partLen bytes, and the clustered key. hasNull tells that a part
+// is NULL, so that the entry is not subject to uniqueness. arena is working memory,
+// returned for reuse.
+//
+// Errors: [ErrKeyTooLong] and [ErrExternal], the latter if a value lies off-page
+// and the row keeps less of it than the index needs. Neither comes for rows that
+// were made for a table with the index.
 func (s *Schema) AppendSecondary(dst []byte, k *KeySchema, row Row, arena []byte) (key []byte, partLen int, hasNull bool, arenaOut []byte, err error) {
 	start := len(dst)
 	for i := range k.Parts {
 		p := &k.Parts[i]
 		f, err := row.Field(p.Column)
 		if err != nil {
-			return dst, 0, false, arena, err
+			return dst[:start], 0, false, arena, err
 		}
 		hasNull = hasNull || f.Null
 		if p.Plain && !f.keyPart && !f.Null {
@@ -97,29 +101,41 @@ func (s *Schema) AppendSecondary(dst []byte, k *KeySchema, row Row, arena []byte
 		switch {
 		case f.Null:
 		case f.External:
-			v = localPrefix(f.Bytes, p.Type)
+			local, ok := p.localPart(f.Bytes)
+			if !ok {
+				return dst[:start], 0, false, arena, ErrExternal
+			}
+			v = types.NewBytes(local)
 		default:
 			if v, arena, err = row.Value(p.Column, arena); err != nil {
-				return dst, 0, false, arena, err
+				return dst[:start], 0, false, arena, err
 			}
 		}
 		dst = types.AppendKey(dst, v, p.Type, p.Desc, p.Prefix)
 	}
 	partLen = len(dst) - start
-	if partLen > MaxKeyBytes {
-		return dst[:start], 0, false, arena, ErrKeyTooLong
+	if k.checkSize || partLen+len(row.Key) > MaxEntryKey {
+		if err := s.checkEntry(k, row, partLen+len(row.Key)); err != nil {
+			return dst[:start], 0, false, arena, err
+		}
 	}
 	return append(dst, row.Key...), partLen, hasNull, arena, nil
 }
 
-// localPrefix is the part of an off-page value that the row keeps.
-func localPrefix(field []byte, t *types.Type) types.Value {
-	b := field[LOBRefSize:]
-	if t.Kind == types.KindJSON {
-		return types.NewJSON(b)
+// localPart is the part of an off-page value that the row keeps, if that is all
+// that the index needs.
+func (p *KeyPart) localPart(field []byte) (local []byte, ok bool) {
+	local = field[LOBRefSize:]
+	need := externalLen(field)
+	if p.Prefix > 0 {
+		need = min(need, p.Prefix*width(p.Type))
 	}
-	return types.NewBytes(b)
+	return local, len(local) >= need
 }
+
+// externalLen is the length of the value that a reference names. The rest of a
+// reference is package lob's.
+func externalLen(field []byte) int { return int(binary.LittleEndian.Uint32(field[8:])) }
 
 // keptNull stands for NULL among the kept columns of a secondary record.
 const keptNull = 0xFFFF
@@ -134,11 +150,15 @@ func (s *Schema) AppendSecondaryValue(dst []byte, k *KeySchema, row Row, partLen
 			return dst, err
 		case f.Null:
 			dst = binary.LittleEndian.AppendUint16(dst, keptNull)
-		case f.External || f.keyPart:
-			return dst, fmt.Errorf("record: column %s cannot be kept in index %s", s.Columns[c].Name, k.Name)
 		default:
-			dst = binary.LittleEndian.AppendUint16(dst, uint16(len(f.Bytes)))
-			dst = append(dst, f.Bytes...)
+			b := f.Bytes
+			if f.External {
+				if b = b[LOBRefSize:]; len(b) < externalLen(f.Bytes) {
+					return dst, ErrExternal
+				}
+			}
+			dst = binary.LittleEndian.AppendUint16(dst, uint16(len(b)))
+			dst = append(dst, b...)
 		}
 	}
 	return dst, nil

@@ -2,22 +2,10 @@ package record
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/types"
 )
-
-// maxInlineRow bounds the value of a clustered record, so that two records fit a
-// page; longer rows put values off-page.
-const maxInlineRow = 7800
-
-// MaxInlineRow is the largest value of a clustered record in bytes.
-const MaxInlineRow = maxInlineRow
-
-// ErrRowTooLarge says that a row does not fit a page even with its long values
-// off-page (MySQL's error 1118).
-var ErrRowTooLarge = errors.New("record: row size too large")
 
 // TrxID returns the transaction that wrote the version.
 //
@@ -56,6 +44,9 @@ type Change struct {
 // the header's transaction and roll pointer are zero. values has one element for
 // each column position, of which those of dropped columns are ignored; external
 // is nil or has the off-page form of the columns that have one.
+//
+// The row fits: its clustered record and its secondary records are within the
+// limits of an entry. Errors: [ErrRowTooLarge], [ErrKeyTooLong].
 func (s *Schema) AppendRow(dst []byte, values []types.Value, external []External) ([]byte, error) {
 	l := s.current
 	start := len(dst)
@@ -75,7 +66,7 @@ func (s *Schema) AppendRow(dst []byte, values []types.Value, external []External
 			return dst[:start], err
 		}
 	}
-	return dst, nil
+	return s.checkNewRow(dst, start, values, external)
 }
 
 // putColumn stores a column of a row under construction, whose variable columns
@@ -85,16 +76,16 @@ func (s *Schema) putColumn(dst []byte, start, i int, v types.Value, ext External
 	loc := &l.columns[i]
 	null := v.IsNull() && ext == nil
 	if null {
-		if loc.nullBit < 0 {
+		if loc.nullMask == 0 {
 			return dst, fmt.Errorf("record: NULL for column %s, which is NOT NULL", s.Columns[i].Name)
 		}
-		dst[start+HeaderSize+loc.nullBit/8] |= 1 << (loc.nullBit % 8)
+		dst[start+int(loc.nullAt)] |= loc.nullMask
 	}
 	if loc.kind == locFixed {
 		if !null {
-			at := start + loc.off
-			if n := len(types.AppendStored(dst[at:at:at+loc.size], v, t)); n != loc.size {
-				return dst, fmt.Errorf("record: column %s has %d bytes, not %d", s.Columns[i].Name, n, loc.size)
+			at, size := start+int(loc.off), int(loc.size)
+			if n := len(types.AppendStored(dst[at:at:at+size], v, t)); n != size {
+				return dst, fmt.Errorf("record: column %s has %d bytes, not %d", s.Columns[i].Name, n, size)
 			}
 		}
 		return dst, nil
@@ -102,6 +93,9 @@ func (s *Schema) putColumn(dst []byte, start, i int, v types.Value, ext External
 	flag := 0
 	switch {
 	case ext != nil:
+		if len(ext) < LOBRefSize {
+			return dst, fmt.Errorf("record: off-page reference of %d bytes for column %s", len(ext), s.Columns[i].Name)
+		}
 		dst = append(dst, ext...)
 		flag = extFlag
 	case !null:
@@ -112,10 +106,10 @@ func (s *Schema) putColumn(dst []byte, start, i int, v types.Value, ext External
 
 func endVariable(dst []byte, start int, l *Layout, loc *location, flag int) ([]byte, error) {
 	end := len(dst) - start
-	if end > maxInlineRow {
+	if end > MaxInlineRow {
 		return dst, ErrRowTooLarge
 	}
-	binary.LittleEndian.PutUint16(dst[start+l.ends+2*loc.off:], uint16(end|flag))
+	binary.LittleEndian.PutUint16(dst[start+l.ends+2*int(loc.off):], uint16(end|flag))
 	return dst, nil
 }
 
@@ -129,11 +123,41 @@ func appendZeros(dst []byte, n int) []byte {
 var zeros [64]byte
 
 // AppendUpdated appends the row with some columns changed, in the current row
-// version, header included as it is in the old one.
+// version, header included as it is in the old one. The row fits, as AppendRow's
+// does.
+//
+// REQUIRES: each column is changed once; none of them is part of the clustered
+// key, or its key form stays the same.
 func (s *Schema) AppendUpdated(dst []byte, old Row, changes []Change) ([]byte, error) {
+	start := len(dst)
+	var err error
 	if old.layout == s.current && s.patchable(old, changes) {
-		return s.appendPatched(dst, old, changes)
+		dst, err = s.appendPatched(dst, old, changes)
+	} else {
+		dst, err = s.appendChanged(dst, old, changes)
 	}
+	if err != nil || len(old.Key) <= freeKey && len(s.unbounded) == 0 || !s.entriesAffected(changes, old) {
+		return dst, err
+	}
+	return s.checkEntries(dst, start, len(dst), old.Key)
+}
+
+// entriesAffected reports whether the changes can make an entry longer than it is.
+func (s *Schema) entriesAffected(changes []Change, old Row) bool {
+	if old.layout != s.current {
+		return true
+	}
+	for i := range changes {
+		c := &changes[i]
+		if s.current.columns[c.Column].kind == locVariable || !s.Columns[c.Column].Type.NotNull {
+			return true
+		}
+	}
+	return false
+}
+
+// appendChanged builds the row anew, column by column.
+func (s *Schema) appendChanged(dst []byte, old Row, changes []Change) ([]byte, error) {
 	l := s.current
 	start := len(dst)
 	dst = appendZeros(dst, l.data)
@@ -193,10 +217,9 @@ func (s *Schema) appendPatched(dst []byte, old Row, changes []Change) ([]byte, e
 		loc := &s.current.columns[c.Column]
 		switch loc.kind {
 		case locFixed:
-			if loc.nullBit >= 0 {
-				dst[start+HeaderSize+loc.nullBit/8] &^= 1 << (loc.nullBit % 8)
-			}
-			clear(dst[start+loc.off : start+loc.off+loc.size])
+			dst[start+int(loc.nullAt)] &^= loc.nullMask // of a NOT NULL column it is 0
+			at := start + int(loc.off)
+			clear(dst[at : at+int(loc.size)])
 			var err error
 			if dst, err = s.putColumn(dst, start, c.Column, c.Value, nil); err != nil {
 				return dst[:start], err
@@ -206,7 +229,7 @@ func (s *Schema) appendPatched(dst []byte, old Row, changes []Change) ([]byte, e
 			if err != nil {
 				return dst[:start], err
 			}
-			end := int(binary.LittleEndian.Uint16(old.Val[s.current.ends+2*loc.off:]))
+			end := int(binary.LittleEndian.Uint16(old.Val[s.current.ends+2*int(loc.off):]))
 			copy(dst[start+end-len(f.Bytes):], c.Value.Bytes())
 		}
 	}
@@ -222,13 +245,14 @@ func (s *Schema) copyColumn(dst []byte, start, i int, old Row) ([]byte, error) {
 	l := s.current
 	loc := &l.columns[i]
 	if f.Null {
-		if loc.nullBit < 0 {
+		if loc.nullMask == 0 {
 			return dst, fmt.Errorf("%w: NULL in column %s", ErrCorrupt, s.Columns[i].Name)
 		}
-		dst[start+HeaderSize+loc.nullBit/8] |= 1 << (loc.nullBit % 8)
+		dst[start+int(loc.nullAt)] |= loc.nullMask
 	}
 	if loc.kind == locFixed {
-		if !f.Null && copy(dst[start+loc.off:start+loc.off+loc.size], f.Bytes) != loc.size {
+		at, size := start+int(loc.off), int(loc.size)
+		if !f.Null && (len(f.Bytes) != size || copy(dst[at:at+size], f.Bytes) != size) {
 			return dst, fmt.Errorf("%w: column %s has %d bytes", ErrCorrupt, s.Columns[i].Name, len(f.Bytes))
 		}
 		return dst, nil
@@ -239,151 +263,4 @@ func (s *Schema) copyColumn(dst []byte, start, i int, old Row) ([]byte, error) {
 		flag = extFlag
 	}
 	return endVariable(dst, start, l, loc, flag)
-}
-
-// Row is a clustered record being read. It aliases the record's bytes.
-type Row struct {
-	Key, Val []byte
-	schema   *Schema
-	layout   *Layout
-}
-
-// Field is a column of a record in stored form.
-type Field struct {
-	Bytes    []byte // of an off-page value: the reference and the local prefix
-	Null     bool
-	External bool
-	keyPart  bool // Bytes is a key form that is not the stored form
-}
-
-// Row checks a clustered record's outline and returns it for reading.
-func (s *Schema) Row(key, value []byte) (Row, error) {
-	if len(value) < HeaderSize {
-		return Row{}, fmt.Errorf("%w: row of %d bytes", ErrCorrupt, len(value))
-	}
-	l := s.current
-	if value[offVersion] != s.RowVersion {
-		var err error
-		if l, err = s.layout(value[offVersion]); err != nil {
-			return Row{}, err
-		}
-	}
-	if len(value) < l.data {
-		return Row{}, fmt.Errorf("%w: row of %d bytes; its version has at least %d", ErrCorrupt, len(value), l.data)
-	}
-	return Row{Key: key, Val: value, schema: s, layout: l}, nil
-}
-
-// TrxID is the transaction that wrote the row.
-func (r *Row) TrxID() uint64 { return TrxID(r.Val) }
-
-// Field returns a column in stored form. A column that lies in the key and whose
-// key form differs is decoded by Value and AppendTo only; its Bytes are the key
-// form then.
-func (r *Row) Field(i int) (Field, error) {
-	loc := &r.layout.columns[i]
-	if loc.nullBit >= 0 && r.Val[HeaderSize+loc.nullBit/8]>>(loc.nullBit%8)&1 != 0 {
-		return Field{Null: true}, nil
-	}
-	switch loc.kind {
-	case locFixed:
-		return Field{Bytes: r.Val[loc.off : loc.off+loc.size]}, nil
-	case locVariable:
-		return r.variable(loc)
-	case locKey:
-		k := r.schema.Keys[0]
-		b, err := k.partOf(r.Key, loc.off)
-		if err != nil {
-			return Field{}, err
-		}
-		p := &k.Parts[loc.off]
-		return Field{Bytes: b, keyPart: !p.Plain || !p.Type.NotNull}, nil
-	}
-	c := &r.schema.Columns[i]
-	return Field{Bytes: c.Initial, Null: c.Initial == nil}, nil
-}
-
-func (r *Row) variable(loc *location) (Field, error) {
-	l := r.layout
-	at := l.ends + 2*loc.off
-	end := int(binary.LittleEndian.Uint16(r.Val[at:]))
-	from := l.data
-	if loc.off > 0 {
-		from = int(binary.LittleEndian.Uint16(r.Val[at-2:])) &^ extFlag
-	}
-	ext := end&extFlag != 0
-	end &^= extFlag
-	if from < l.data || from > end || end > len(r.Val) || ext && end-from < LOBRefSize {
-		return Field{}, fmt.Errorf("%w: column from %d to %d in a row of %d bytes", ErrCorrupt, from, end, len(r.Val))
-	}
-	return Field{Bytes: r.Val[from:end:end], External: ext}, nil
-}
-
-// ErrExternal says that a column lies off-page and must be read through its
-// reference.
-var ErrExternal = errors.New("record: the value lies off-page")
-
-// Value decodes a column. Strings alias the record or arena, to which it appends.
-// The error is [ErrExternal] for an off-page value.
-func (r *Row) Value(i int, arena []byte) (types.Value, []byte, error) {
-	f, err := r.Field(i)
-	switch {
-	case err != nil:
-		return types.Null, arena, err
-	case f.Null:
-		return types.Null, arena, nil
-	case f.External:
-		return types.Null, arena, ErrExternal
-	case f.keyPart:
-		p := &r.schema.Keys[0].Parts[r.layout.columns[i].off]
-		v, _, arena, err := types.DecodeKey(f.Bytes, p.Type, p.Desc, p.Prefix, arena)
-		return v, arena, err
-	}
-	v, err := types.DecodeStored(f.Bytes, &r.schema.Columns[i].Type)
-	return v, arena, err
-}
-
-// AppendTo decodes a column into a vector of its type, without allocating. The
-// error is [ErrExternal] for an off-page value; nothing is appended then.
-func (r *Row) AppendTo(vec *types.Vector, i int) error {
-	f, err := r.Field(i)
-	switch {
-	case err != nil:
-		return err
-	case f.Null:
-		vec.AppendNull()
-		return nil
-	case f.External:
-		return ErrExternal
-	case f.keyPart:
-		p := &r.schema.Keys[0].Parts[r.layout.columns[i].off]
-		_, err := vec.AppendKey(f.Bytes, p.Desc, p.Prefix)
-		return err
-	}
-	return vec.AppendStored(f.Bytes)
-}
-
-// IsExternal reports whether a column lies off-page.
-func (r *Row) IsExternal(i int) bool {
-	loc := &r.layout.columns[i]
-	return loc.kind == locVariable && binary.LittleEndian.Uint16(r.Val[r.layout.ends+2*loc.off:])&extFlag != 0
-}
-
-// EachExternal calls fn with the reference of every off-page value of the row.
-func (r *Row) EachExternal(fn func(column int, ref []byte) error) error {
-	for i := range r.layout.columns {
-		if r.layout.columns[i].kind != locVariable {
-			continue
-		}
-		f, err := r.Field(i)
-		if err != nil {
-			return err
-		}
-		if f.External {
-			if err := fn(i, f.Bytes[:LOBRefSize]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

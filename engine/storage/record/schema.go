@@ -30,11 +30,16 @@ type Schema struct {
 	*Table
 	Keys []*KeySchema // one for each index; Keys[0] is the clustered one
 	// LocalPrefix gives for each column position how many bytes of an off-page
-	// value stay in the row because an index is made from them.
+	// value stay in the row because an index is made from them. It is the type's
+	// MaxBytes for a column that an index takes whole: its values stay in the row,
+	// since to put one off-page would only make the row longer.
 	LocalPrefix []int
 
 	// MayBeExternal tells by column position whether values can lie off-page.
 	MayBeExternal []bool
+
+	pkMax     int          // longest clustered key
+	unbounded []*KeySchema // secondary indexes whose entries may exceed the limits
 
 	layouts  []*Layout // by row version
 	current  *Layout
@@ -53,18 +58,20 @@ const (
 	locKey                          // in the clustered key
 )
 
-// location says where a column lies in a record of one row version.
+// location says where a column lies in a record of one row version. It is small
+// because a table has one for each column and row version.
 type location struct {
-	kind    locationKind
-	nullBit int // -1: never NULL
-	off     int // fixed: offset in the value; variable: ordinal; key: part
-	size    int // fixed: bytes
+	kind     locationKind
+	decode   decoder // fixed: how to read it without asking its type
+	nullMask uint8   // bit of the column in the byte at nullAt; 0: never NULL
+	nullAt   uint16
+	off      uint16 // fixed: offset in the value; variable: ordinal; key: part
+	size     uint16 // fixed: bytes
 }
 
 // Layout is the format of the rows of one version.
 type Layout struct {
 	columns  []location // by column position
-	nullSize int        // bytes of the null bitmap
 	ends     int        // offset of the end offsets
 	variable int        // number of variable columns
 	data     int        // offset of the variable data
@@ -79,8 +86,10 @@ type KeyPart struct {
 	Lossless bool // the key form gives the column back
 	// Plain says that the key form is the stored form, with a marker before it if
 	// the column may be NULL.
-	Plain bool
-	size  int // length of the key form if it is always the same, else 0
+	Plain  bool
+	size   int     // length of the key form if it is always the same, else 0
+	max    int     // longest key form
+	decode decoder // of a Plain part that is never NULL
 }
 
 // KeySchema is a prepared index.
@@ -95,7 +104,12 @@ type KeySchema struct {
 	// back without the row.
 	Covers []bool
 
-	offsets []int // offset of each part in the key while all before have a fixed size, else -1
+	offsets  []int // offset of each part in the key while all before have a fixed size, else -1
+	maxParts int   // longest key form of all parts
+	maxValue int   // longest value of a secondary record
+	// checkSize says that maxParts and maxValue alone do not keep an entry within
+	// the limits.
+	checkSize bool
 }
 
 // Prepare validates the definition and works out the formats.
@@ -117,14 +131,18 @@ func Prepare(t *Table) (*Schema, error) {
 	for i := range t.Indexes {
 		s.Keys = append(s.Keys, s.prepareKey(i))
 	}
+	if err := s.prepareLimits(); err != nil {
+		return nil, fmt.Errorf("table %s.%s: %w", t.Schema, t.Name, err)
+	}
 	s.layouts = make([]*Layout, int(t.RowVersion)+1)
 	for v := FirstRowVersion; v <= int(t.RowVersion); v++ {
-		s.layouts[v] = s.prepareLayout(uint8(v))
+		l, err := s.prepareLayout(uint8(v))
+		if err != nil {
+			return nil, fmt.Errorf("table %s.%s: row version %d: %w", t.Schema, t.Name, v, err)
+		}
+		s.layouts[v] = l
 	}
 	s.current = s.layouts[t.RowVersion]
-	if s.current.data > maxInlineRow {
-		return nil, fmt.Errorf("table %s.%s: %w: the fixed part has %d bytes", t.Schema, t.Name, ErrRowTooLarge, s.current.data)
-	}
 	return s, nil
 }
 
@@ -150,6 +168,10 @@ func (s *Schema) prepareKey(i int) *KeySchema {
 		if fixed && t.NotNull && part.Prefix == 0 {
 			part.size = size
 		}
+		part.max = types.MaxKeyLen(t, part.Prefix)
+		if part.Plain && t.NotNull {
+			part.decode = decoderOf(t)
+		}
 		k.offsets = append(k.offsets, at)
 		if part.size == 0 || at < 0 {
 			at = -1
@@ -157,16 +179,33 @@ func (s *Schema) prepareKey(i int) *KeySchema {
 			at += part.size
 		}
 		k.Parts = append(k.Parts, part)
-		if t.IsLong() {
-			width := 1
-			if t.IsText() {
-				width = t.Charset().MaxLen()
-			}
-			s.LocalPrefix[pos] = max(s.LocalPrefix[pos], part.Prefix*width)
+		if !fixed {
+			s.LocalPrefix[pos] = max(s.LocalPrefix[pos], part.local(i))
 		}
 	}
 	k.prepareCovering(s)
 	return k
+}
+
+// local is how many bytes of an off-page value index i needs. The clustered index
+// needs none, as its key is made when the row comes, but a column that it takes
+// whole is kept by secondary records if its key form is lossy.
+func (p *KeyPart) local(i int) int {
+	switch {
+	case p.Prefix == 0:
+		return int(p.Type.MaxBytes())
+	case i == 0:
+		return 0
+	}
+	return p.Prefix * width(p.Type)
+}
+
+// width is the largest number of bytes that one unit of a key length stands for.
+func width(t *types.Type) int {
+	if t.IsText() {
+		return t.Charset().MaxLen()
+	}
+	return 1
 }
 
 // prepareCovering works out which columns the index's records give back.
@@ -203,41 +242,51 @@ func (s *Schema) keptInKey(pos int) (part int, ok bool) {
 	return 0, false
 }
 
-func (s *Schema) prepareLayout(version uint8) *Layout {
+func (s *Schema) prepareLayout(version uint8) (*Layout, error) {
 	l := &Layout{columns: make([]location, len(s.Columns))}
-	nullable := 0
+	nullable, data := 0, HeaderSize
 	for i := range s.Columns {
-		if c := &s.Columns[i]; c.storedIn(version) && !c.Type.NotNull {
+		c := &s.Columns[i]
+		if _, ok := s.keptInKey(i); ok || !c.storedIn(version) {
+			continue
+		}
+		if !c.Type.NotNull {
 			nullable++
 		}
+		if size, ok := types.FixedSize(&c.Type); ok {
+			data += size
+		} else {
+			data += 2
+		}
 	}
-	l.nullSize = (nullable + 7) / 8
-	at, bit := HeaderSize+l.nullSize, 0
+	l.data = data + (nullable+7)/8
+	if l.data > MaxInlineRow {
+		return nil, fmt.Errorf("%w: the fixed part has %d bytes", ErrRowTooLarge, l.data)
+	}
+	at, bit := HeaderSize+(nullable+7)/8, 0
 	for _, i := range s.order {
 		c, loc := &s.Columns[i], &l.columns[i]
-		loc.nullBit = -1
 		if !c.storedIn(version) {
 			continue // locInitial
 		}
 		if part, ok := s.keptInKey(i); ok {
-			loc.kind, loc.off = locKey, part
+			loc.kind, loc.off = locKey, uint16(part)
 			continue
 		}
 		if !c.Type.NotNull {
-			loc.nullBit = bit
+			loc.nullAt, loc.nullMask = uint16(HeaderSize+bit/8), 1<<(bit%8)
 			bit++
 		}
 		if size, ok := types.FixedSize(&c.Type); ok {
-			loc.kind, loc.off, loc.size = locFixed, at, size
+			loc.kind, loc.off, loc.size, loc.decode = locFixed, uint16(at), uint16(size), decoderOf(&c.Type)
 			at += size
 		} else {
-			loc.kind, loc.off = locVariable, l.variable
+			loc.kind, loc.off = locVariable, uint16(l.variable)
 			l.variable++
 		}
 	}
 	l.ends = at
-	l.data = at + 2*l.variable
-	return l
+	return l, nil
 }
 
 // storedIn reports whether rows of the version hold the column.
@@ -245,7 +294,7 @@ func (c *Column) storedIn(version uint8) bool {
 	return c.AddedIn <= version && (c.DroppedIn == 0 || version < c.DroppedIn)
 }
 
-// Layout returns the format of rows of the version.
+// layout returns the format of rows of the version.
 func (s *Schema) layout(version uint8) (*Layout, error) {
 	if int(version) >= len(s.layouts) || s.layouts[version] == nil {
 		return nil, fmt.Errorf("%w: table %s.%s has no row version %d", ErrCorrupt, s.Table.Schema, s.Name, version)

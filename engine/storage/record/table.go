@@ -12,9 +12,9 @@ const (
 	MaxColumns      = 1017
 	MaxIndexes      = 65 // the clustered one included
 	MaxIndexParts   = 16
-	MaxRowVersion   = 255 // instant column changes before a rebuild is needed
-	MaxKeyBytes     = 3072
-	MaxIdentifier   = 64 // characters
+	MaxRowVersion   = 255  // instant column changes before a rebuild is needed
+	MaxKeyBytes     = 3072 // declared bytes of an index's parts, see MaxEntryKey for those of a value
+	MaxIdentifier   = 64   // characters
 	NoRowVersion    = 0
 	FirstRowVersion = 1
 )
@@ -115,7 +115,7 @@ func (t *Table) ColumnNamed(name string) *Column {
 // Validate says what is wrong with the definition.
 func (t *Table) Validate() error {
 	bad := func(format string, args ...any) error {
-		return fmt.Errorf("table %s.%s: %s", t.Schema, t.Name, fmt.Sprintf(format, args...))
+		return fmt.Errorf("table %s.%s: %w", t.Schema, t.Name, fmt.Errorf(format, args...))
 	}
 	if len(t.Columns) == 0 || len(t.Columns) > MaxColumns {
 		return bad("%d columns; 1 to %d are possible", len(t.Columns), MaxColumns)
@@ -128,7 +128,7 @@ func (t *Table) Validate() error {
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		if err := c.Type.Validate(); err != nil {
-			return bad("column %s: %v", c.Name, err)
+			return bad("column %s: %w", c.Name, err)
 		}
 		if ids[c.ID] || c.ID >= t.NextColumn {
 			return bad("column %s: number %d is taken or not below %d", c.Name, c.ID, t.NextColumn)
@@ -138,14 +138,36 @@ func (t *Table) Validate() error {
 			return bad("column %s is defined twice", c.Name)
 		}
 		names[c.Name] = names[c.Name] || c.DroppedIn == 0
-		if c.AddedIn < FirstRowVersion || c.AddedIn > t.RowVersion || c.DroppedIn > t.RowVersion {
-			return bad("column %s: row versions %d to %d are not within %d", c.Name, c.AddedIn, c.DroppedIn, t.RowVersion)
+		if err := t.validateVersions(c); err != nil {
+			return bad("column %s: %w", c.Name, err)
 		}
 	}
+	indexes := map[uint64]bool{}
 	for i := range t.Indexes {
-		if err := t.validateIndex(i); err != nil {
-			return bad("index %s: %v", t.Indexes[i].Name, err)
+		if indexes[t.Indexes[i].ID] {
+			return bad("index %s: number %d is taken", t.Indexes[i].Name, t.Indexes[i].ID)
 		}
+		indexes[t.Indexes[i].ID] = true
+		if err := t.validateIndex(i); err != nil {
+			return bad("index %s: %w", t.Indexes[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// validateVersions checks what rows of older versions have in place of the column.
+func (t *Table) validateVersions(c *Column) error {
+	if c.AddedIn < FirstRowVersion || c.AddedIn > t.RowVersion || c.DroppedIn > t.RowVersion ||
+		c.DroppedIn != 0 && c.DroppedIn <= c.AddedIn {
+		return fmt.Errorf("row versions %d to %d are not within %d", c.AddedIn, c.DroppedIn, t.RowVersion)
+	}
+	switch {
+	case c.Initial != nil:
+		if _, err := types.DecodeStored(c.Initial, &c.Type); err != nil {
+			return fmt.Errorf("initial value: %w", err)
+		}
+	case c.AddedIn > FirstRowVersion && c.Type.NotNull:
+		return errors.New("older rows would have NULL, which it does not allow")
 	}
 	return nil
 }
@@ -158,6 +180,7 @@ func (t *Table) validateIndex(i int) error {
 	if i == 0 && !ix.Unique {
 		return errors.New("the clustered index is not unique")
 	}
+	declared := int64(0)
 	for _, p := range ix.Parts {
 		c := t.Column(p.Column)
 		switch {
@@ -165,11 +188,33 @@ func (t *Table) validateIndex(i int) error {
 			return fmt.Errorf("no column with number %d", p.Column)
 		case i == 0 && !c.Type.NotNull:
 			return fmt.Errorf("primary key column %s may be NULL", c.Name)
+		case i == 0 && c.AddedIn != FirstRowVersion:
+			return fmt.Errorf("primary key column %s was added without a rebuild", c.Name)
 		case c.Type.IsLong() && p.Prefix == 0:
 			return fmt.Errorf("column %s needs a key length", c.Name)
 		case p.Prefix != 0 && !c.Type.IsText() && !c.Type.IsBlob():
 			return fmt.Errorf("column %s cannot have a key length", c.Name)
 		}
+		declared += declaredBytes(&c.Type, p.Prefix)
+	}
+	if declared > MaxKeyBytes {
+		return fmt.Errorf("%w: its parts are declared with %d bytes, at most %d are possible", ErrKeyTooLong, declared, MaxKeyBytes)
 	}
 	return nil
+}
+
+// declaredBytes is the length that a part counts for towards MaxKeyBytes, as in
+// MySQL: that of the longest value, not of its key form.
+func declaredBytes(t *types.Type, prefix uint32) int64 {
+	if prefix != 0 {
+		n := int64(prefix) * int64(width(t))
+		if !t.IsLong() {
+			n = min(n, t.MaxBytes())
+		}
+		return n
+	}
+	if size, ok := types.FixedSize(t); ok {
+		return int64(size)
+	}
+	return t.MaxBytes()
 }

@@ -31,7 +31,7 @@ type UndoRecord struct {
 }
 
 // LOBRefSize is the size of a reference to an off-page value in a row.
-const LOBRefSize = 20
+const LOBRefSize = 24
 
 // AppendUndoInsert appends the undo record of an insert.
 func AppendUndoInsert(dst []byte, table uint64, key []byte) []byte {
@@ -69,7 +69,7 @@ func AppendUndoUpdate(dst []byte, table uint64, key []byte, oldFlags byte, older
 // AppendOldSecondary adds a secondary entry that purge is to remove. Index is the
 // index's ID.
 func AppendOldSecondary(dst []byte, index uint64, key []byte) []byte {
-	dst = binary.AppendUvarint(dst, index)
+	dst = binary.AppendUvarint(dst, index+1) // 0 ends the list
 	dst = binary.AppendUvarint(dst, uint64(len(key)))
 	return append(dst, key...)
 }
@@ -98,7 +98,10 @@ func DecodeUndo(b []byte) (r UndoRecord, err error) {
 	switch r.Kind {
 	case UndoInsert, UndoLOB:
 		if len(b) != 0 {
-			return r, fmt.Errorf("%w: %d bytes behind the undo record of an insert", ErrCorrupt, len(b))
+			return r, fmt.Errorf("%w: %d bytes behind an undo record of kind %d", ErrCorrupt, len(b), r.Kind)
+		}
+		if r.Kind == UndoLOB && len(r.Key) != LOBRefSize {
+			return r, fmt.Errorf("%w: undo record with an off-page reference of %d bytes", ErrCorrupt, len(r.Key))
 		}
 		return r, nil
 	case UndoUpdate:
@@ -144,9 +147,17 @@ func skipSecondary(b []byte) ([]byte, error) {
 	}
 }
 
-// HasPurgeWork reports whether the version before the change leaves anything
-// behind that purge has to remove.
-func (r *UndoRecord) HasPurgeWork() bool { return len(r.secondary) > 1 || len(r.lobs) > 0 }
+// HasPurgeWork reports whether purge has anything to remove after the change: what
+// the version before it leaves behind, or the record itself.
+func (r *UndoRecord) HasPurgeWork() bool {
+	return len(r.secondary) > 1 || len(r.lobs) > 0 || r.MayDelete()
+}
+
+// MayDelete reports whether the change can have been that the row was deleted: the
+// row was there, and its columns stayed as they were.
+func (r *UndoRecord) MayDelete() bool {
+	return r.Kind == UndoUpdate && r.OldFlags&FlagDeleted == 0 && headerOnly(r.Delta)
+}
 
 // EachSecondary calls fn for each secondary entry that the old version leaves
 // behind, until fn returns an error.
@@ -160,7 +171,7 @@ func (r *UndoRecord) EachSecondary(fn func(index uint64, key []byte) error) erro
 		if err != nil {
 			return err
 		}
-		if err := fn(index, key); err != nil {
+		if err := fn(index-1, key); err != nil {
 			return err
 		}
 		b = rest

@@ -7,11 +7,13 @@ import (
 	"io/fs"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/btree"
 	"github.com/triremedb/trireme/engine/storage/buffer"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/purge"
 	"github.com/triremedb/trireme/engine/storage/redo"
 	"github.com/triremedb/trireme/engine/storage/space"
@@ -182,12 +184,20 @@ func (e *Engine) openPool() error {
 	var err error
 	e.Pool, err = buffer.New(buffer.Options{Env: e.opt.Env, Store: e.Spaces, Log: e.Log, FS: e.opt.FS,
 		Size: e.opt.BufferPoolSize, SizeMax: e.opt.BufferPoolSizeMax, Cleaner: e.opt.Cleaner,
-		OldBlocksPct: e.opt.OldBlocksPct, OldBlocksTime: e.opt.OldBlocksTime, ReadAheadTasks: e.opt.ReadAheadTasks})
+		OldBlocksPct: e.opt.OldBlocksPct, OldBlocksTime: e.opt.OldBlocksTime, ReadAheadTasks: e.opt.ReadAheadTasks, Validate: validatePage})
 	if err != nil {
 		return err
 	}
 	e.Spaces.Bind(e.Pool)
 	e.Pool.Start()
+	return nil
+}
+
+// validatePage checks what cursors rely on in pages that were read.
+func validatePage(p []byte) error {
+	if page.GetType(p) == page.TypeIndex {
+		return btree.ValidateNode(p)
+	}
 	return nil
 }
 

@@ -54,6 +54,9 @@ type Options struct {
 	// OldBlocksTime is innodb_old_blocks_time: how long after its first access a
 	// page must be touched again to become young; 0 means 1 s, negative none.
 	OldBlocksTime time.Duration
+	// Validate, if set, checks the body of a page that was read and whose checksum is
+	// right: a page can be rotten from before it was sealed.
+	Validate func(p []byte) error
 	// ReadAheadTasks is the number of tasks that serve Prefetch; 0 means 2,
 	// negative none.
 	ReadAheadTasks int
@@ -314,6 +317,9 @@ func (p *Pool) verify(data []byte, id page.ID) error {
 	}
 	if lsn, end := page.GetLSN(data), p.log.Current(); lsn > end {
 		return &page.CorruptError{ID: id, Problem: "LSN is beyond the end of the redo log", Expected: uint64(end), Found: uint64(lsn)}
+	}
+	if p.opt.Validate != nil {
+		return p.opt.Validate(data)
 	}
 	return nil
 }

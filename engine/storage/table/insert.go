@@ -103,7 +103,7 @@ func (w *Worker) insertClustered(t *Table, key []byte) error {
 		}
 		if !w.cur.Fits(len(key), len(w.row)) {
 			w.commit()
-			if err := tree.MakeRoom(key, len(w.row)); err != nil {
+			if err := w.makeRoom(tree, key, len(w.row)); err != nil {
 				return err
 			}
 			continue
@@ -198,7 +198,7 @@ func (w *Worker) replaceHere(t *Table, key []byte, flags byte) (done bool, err e
 	}
 	if !w.cur.FitsUpdate(len(w.row)) {
 		w.commit()
-		if err := t.trees[0].MakeRoom(key, len(w.row)); err != nil {
+		if err := w.makeRoom(t.trees[0], key, len(w.row)); err != nil {
 			return true, err
 		}
 		return false, nil

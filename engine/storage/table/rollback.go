@@ -15,6 +15,8 @@ import (
 // RollbackTo takes back the transaction's changes since it had mark undo records.
 // It can be called again after an error.
 func (w *Worker) RollbackTo(mark uint64) error {
+	w.undoing = true
+	defer func() { w.undoing = false }()
 	for w.trx.UndoTop() > mark {
 		if err := w.undoLast(); err != nil {
 			return err
@@ -254,7 +256,7 @@ func (w *Worker) restoreRow(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 		}
 		if !w.cur.FitsUpdate(len(w.row)) {
 			w.commit()
-			if err := t.trees[0].MakeRoomReserved(u.Key, len(w.row)); err != nil {
+			if err := w.makeRoom(t.trees[0], u.Key, len(w.row)); err != nil {
 				return err
 			}
 			continue

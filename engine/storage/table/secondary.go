@@ -58,7 +58,7 @@ func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byt
 		if exact {
 			if !w.cur.FitsUpdate(len(value)) {
 				w.commit()
-				if err := tree.MakeRoom(key, len(value)); err != nil {
+				if err := w.makeRoom(tree, key, len(value)); err != nil {
 					return err
 				}
 				continue
@@ -77,7 +77,7 @@ func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byt
 		}
 		if !w.cur.Fits(len(key), len(value)) {
 			w.commit()
-			if err := tree.MakeRoom(key, len(value)); err != nil {
+			if err := w.makeRoom(tree, key, len(value)); err != nil {
 				return err
 			}
 			continue

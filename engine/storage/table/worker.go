@@ -20,6 +20,8 @@ type Worker struct {
 	// no locks are taken and no constraint is checked.
 	Applying bool
 
+	undoing bool // rolling back
+
 	m      *mtr.Mtr     // the writing mini-transaction
 	rm     *mtr.Mtr     // reads beside it
 	cur    btree.Cursor // of m
@@ -168,6 +170,15 @@ func (w *Worker) undoLog() *undo.Log {
 		panic("table: no undo log was prepared: " + err.Error())
 	}
 	return l
+}
+
+// makeRoom makes room for an entry in its leaf. Rollback may use the space that is
+// kept back for it: a full disk must not stop it.
+func (w *Worker) makeRoom(tree *btree.Tree, key []byte, valueLen int) error {
+	if w.undoing {
+		return tree.MakeRoomReserved(key, valueLen)
+	}
+	return tree.MakeRoom(key, valueLen)
 }
 
 // Savepoint is the number of undo records so far: a state to roll back to.

@@ -139,7 +139,9 @@ func (s *System) publish(items []Commit, last uint64) {
 		}
 	}
 	s.ids.mu.Unlock()
+	s.env.Yield()
 	s.lastCommitted.Store(last)
+	s.env.Yield()
 	s.locks.Finished(last)
 	for _, c := range items {
 		t := c.Trx

@@ -254,8 +254,8 @@ func (t *Trx) mustBe(want State) {
 // Log returns the transaction's undo log. The first call gives the transaction
 // its id, if it has none, and a stream. Error: that of undo.Manager.Acquire.
 //
-// REQUIRES: it is active or rolling back; the task holds no latch and no writing
-// mini-transaction.
+// REQUIRES: it is active, or has a log already; the task holds no latch and no
+// writing mini-transaction.
 func (t *Trx) Log() (*undo.Log, error) {
 	if t.log != nil {
 		t.locks.SetWeight(t.log.Top())

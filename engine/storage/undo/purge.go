@@ -141,6 +141,7 @@ func (u *Manager) Purged(h *Head) error {
 			return err
 		}
 	}
+	u.pool.Env().Yield()
 	return u.finishPurge(m, h, next, more)
 }
 

@@ -17,7 +17,7 @@ import (
 // or the disk is gone. It returns the first error that is not the crash's.
 func (d *db) work(fs *simfile.FS, seed uint64, tasks, rounds int) error {
 	g := env.NewGroup(d.e)
-	errs := make([]error, tasks+3)
+	errs := make([]error, tasks+4)
 	run := func(n int, name string, round func(s *session) error) {
 		s := d.session(rand.New(rand.NewPCG(seed, uint64(n))))
 		g.Go(name, func() {
@@ -38,6 +38,7 @@ func (d *db) work(fs *simfile.FS, seed uint64, tasks, rounds int) error {
 		})
 	}
 	run(tasks, "purge", func(s *session) error { s.e.Yield(); return s.purge(4) })
+	run(tasks+3, "second purge", func(s *session) error { s.e.Yield(); return s.purge(2) })
 	run(tasks+1, "as of", func(s *session) error { return s.asOf() })
 	run(tasks+2, "disk", func(s *session) error {
 		s.e.Yield()
@@ -172,7 +173,7 @@ func TestParallel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.work(fs, 1, 6, seeds(800)); err != nil {
+	if err := d.work(fs, 1, 6, seeds(3200)); err != nil {
 		t.Fatal(err)
 	}
 	s := d.session(rand.New(rand.NewPCG(1, 1)))

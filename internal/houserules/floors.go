@@ -13,6 +13,7 @@ var plan = [][]string{
 	{"engine/env"},
 	{"engine/types"},
 	{"engine/storage/file"},
+	{"engine/storage/extsort"},
 	{"engine/storage/page"},
 	{"engine/storage/redo"},
 	{"engine/storage/buffer"},

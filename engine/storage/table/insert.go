@@ -51,20 +51,23 @@ func (w *Worker) insert(t *Table, row []types.Value) error {
 	return nil
 }
 
-// noteCounters keeps AUTO_INCREMENT and the hidden row id ahead of what rows hold.
+// noteCounters keeps AUTO_INCREMENT and the hidden row id ahead of what rows hold,
+// now in memory, and on disk with the commit.
 func (w *Worker) noteCounters(t *Table, row []types.Value) {
-	for i := range t.Schema.Columns {
+	for _, i := range t.counted {
 		c := &t.Schema.Columns[i]
-		if !c.AutoIncrement && !c.Hidden || !c.Type.IsInteger() || row[i].IsNull() {
+		if row[i].IsNull() || !c.Type.Unsigned && row[i].Int() < 0 {
 			continue
 		}
-		if !c.Type.Unsigned && row[i].Int() < 0 {
-			continue
-		}
+		use := w.trx.Use(t.ID())
+		use.Space = t.space
+		v := row[i].Uint()
 		if c.AutoIncrement {
-			t.RaiseAuto(row[i].Uint())
+			t.RaiseAuto(v)
+			use.Counters[wordAuto] = max(use.Counters[wordAuto], t.above(v))
 		} else {
-			t.RaiseRowID(row[i].Uint())
+			t.RaiseRowID(v)
+			use.Counters[wordRow] = max(use.Counters[wordRow], t.above(v))
 		}
 	}
 }

@@ -44,6 +44,8 @@ type Table struct {
 	trees  []*btree.Tree // by index position
 	// touches tells by index position which columns the index is made from.
 	touches [][]bool
+	// counted are the positions of the columns that raise a counter.
+	counted []int
 
 	nextAuto atomic.Uint64 // next AUTO_INCREMENT value
 	nextRow  atomic.Uint64 // next hidden row id
@@ -69,9 +71,50 @@ func (e *Engine) Open(s *record.Schema, at Physical) (*Table, error) {
 		}
 		t.touches = append(t.touches, uses)
 	}
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if (c.AutoIncrement || c.Hidden) && c.DroppedIn == 0 && c.Type.IsInteger() {
+			t.counted = append(t.counted, i)
+		}
+	}
 	t.nextAuto.Store(1)
 	t.nextRow.Store(1)
+	if len(t.counted) > 0 {
+		if err := t.loadCounters(); err != nil {
+			return nil, err
+		}
+	}
 	return t, nil
+}
+
+// The tablespace's words that keep the counters.
+const (
+	wordAuto = 0
+	wordRow  = 1
+)
+
+// loadCounters takes over the counters as of the last commit that raised them. A
+// table shares a tablespace with others only in the catalogue, which has none.
+func (t *Table) loadCounters() error {
+	auto, err := t.space.Word(wordAuto)
+	if err != nil {
+		return err
+	}
+	row, err := t.space.Word(wordRow)
+	if err != nil {
+		return err
+	}
+	t.nextAuto.Store(max(auto, 1))
+	t.nextRow.Store(max(row, 1))
+	return nil
+}
+
+// above is the counter after the value.
+func (t *Table) above(v uint64) uint64 {
+	if v == ^uint64(0) {
+		return v
+	}
+	return v + 1
 }
 
 // Create makes the tablespace and the empty trees of a table. Nothing refers to

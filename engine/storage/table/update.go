@@ -110,7 +110,21 @@ func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
 			return err
 		}
 		if done {
+			w.noteChanged(t, changes)
 			return w.updateSecondaries(t, key, changes)
+		}
+	}
+}
+
+// noteChanged is noteCounters for an update.
+func (w *Worker) noteChanged(t *Table, changes []record.Change) {
+	for _, i := range t.counted {
+		for _, c := range changes {
+			if c.Column == i {
+				row := make([]types.Value, len(t.Schema.Columns))
+				row[i] = c.Value
+				w.noteCounters(t, row)
+			}
 		}
 	}
 }

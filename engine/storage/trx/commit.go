@@ -6,6 +6,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/page"
+	"github.com/triremedb/trireme/engine/storage/space"
 	"github.com/triremedb/trireme/engine/storage/undo"
 )
 
@@ -108,6 +109,9 @@ func (s *System) commitChunk(items []Commit, pos Position) error {
 	if err != nil {
 		return err
 	}
+	if err := raiseCounters(m, items, nil); err != nil {
+		return err
+	}
 	csn := le.Uint64(p.Data[offApplied:])
 	for _, c := range items {
 		flags := undo.Unnumbered
@@ -123,6 +127,28 @@ func (s *System) commitChunk(items []Commit, pos Position) error {
 	le.PutUint64(b[8:], pos.Index)
 	le.PutUint64(b[16:], pos.Term)
 	m.Write(p, offApplied, b[:])
+	return raiseCounters(m, items, func(u *TableUse) []uint64 { return u.Counters[:] })
+}
+
+// raiseCounters makes the counters durable that the transactions' rows have raised.
+// With nil it only latches what the second call changes. A tablespace that is gone
+// has no counters.
+func raiseCounters(m *mtr.Mtr, items []Commit, values func(*TableUse) []uint64) error {
+	for _, c := range items {
+		for i := range c.Trx.tables {
+			u := &c.Trx.tables[i]
+			if u.Space == nil {
+				continue
+			}
+			var words []uint64
+			if values != nil {
+				words = values(u)
+			}
+			if err := u.Space.RaiseWords(m, words); err != nil && !errors.Is(err, space.ErrNotFound) {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

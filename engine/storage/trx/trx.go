@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/space"
 	"github.com/triremedb/trireme/engine/storage/undo"
 )
 
@@ -90,6 +91,10 @@ type TableUse struct {
 	Table   uint64
 	Changed uint64 // rows inserted, updated or deleted
 	Rows    int64  // inserted less deleted
+	// Counters that the rows have raised, and the tablespace whose words keep them:
+	// they become durable with the commit (AUTO_INCREMENT, hidden row id).
+	Space    *space.Space
+	Counters [2]uint64
 }
 
 // Begin starts a transaction. It has neither id nor snapshot yet.

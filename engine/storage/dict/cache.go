@@ -1,0 +1,414 @@
+package dict
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Handle is a table opened in one definition. It is shared: each caller of
+// OpenTable or OpenTableByID releases it once.
+//
+// The table's files stay until the last handle is released, whatever becomes of
+// the table.
+type Handle struct {
+	c     *Catalog
+	id    uint64
+	table *table.Table
+	refs  atomic.Int32
+	stale atomic.Bool
+
+	// Guarded by Catalog.mu.
+	seen       uint64 // a CSN as of which the table existed; 0: its creation is pending
+	cached     bool   // by name and number, and in the LRU list
+	prev, next *Handle
+}
+
+// Table is the open table.
+func (h *Handle) Table() *table.Table { return h.table }
+
+// Current reports whether the table still has this definition, as far as others
+// than a transaction that is changing it can see. It costs a load: plan caches ask
+// it before each use.
+func (h *Handle) Current() bool { return !h.stale.Load() }
+
+// Release gives the handle back.
+func (h *Handle) Release() {
+	n := h.refs.Add(-1)
+	if n < 0 {
+		panic("dict: handle released too often")
+	}
+	if n == 0 && h.stale.Load() {
+		h.c.mu.Lock()
+		h.c.forgetUnused(h)
+		h.c.kick()
+		h.c.mu.Unlock()
+	}
+}
+
+// CacheStats are counts of the table cache.
+type CacheStats struct {
+	Cached int // tables in the cache
+	Live   int // definitions in the cache or in use
+}
+
+// Stats returns the state of the table cache.
+func (c *Catalog) Stats() CacheStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := CacheStats{Cached: len(c.byID)}
+	for _, hs := range c.live {
+		s.Live += len(hs)
+	}
+	return s
+}
+
+// OpenTable opens a table in its definition as committed, or as t has changed it; t
+// may be nil. Errors: 1049, 1146, *[CorruptError], those of reading pages.
+func (c *Catalog) OpenTable(t *trx.Trx, schema, tbl string) (*Handle, error) {
+	p := c.pendingOf(t)
+	if p == nil {
+		c.mu.Lock()
+		if h := c.byName[name{schema, tbl}]; h != nil {
+			c.use(h)
+			c.mu.Unlock()
+			return h, nil
+		}
+		c.mu.Unlock()
+	}
+	for {
+		r := c.reader()
+		id, err := r.tableNamed(r.latest(ownID(t)), schema, tbl)
+		c.done(r)
+		if err != nil {
+			return nil, err
+		}
+		h, err := c.openID(p, id)
+		if !errors.Is(err, table.ErrNoTable) {
+			return h, err
+		}
+		// Dropped since it was found by name.
+	}
+}
+
+// OpenTableByID opens the table with the number, like OpenTable. Error:
+// table.ErrNoTable.
+func (c *Catalog) OpenTableByID(t *trx.Trx, id uint64) (*Handle, error) {
+	return c.openID(c.pendingOf(t), id)
+}
+
+func (c *Catalog) openID(p *pending, id uint64) (*Handle, error) {
+	if p != nil {
+		if h, changed := p.latest(id); h != nil {
+			c.mu.Lock()
+			h.refs.Add(1)
+			c.mu.Unlock()
+			return h, nil
+		} else if changed {
+			return nil, table.ErrNoTable
+		}
+	}
+	c.mu.Lock()
+	if h := c.byID[id]; h != nil {
+		c.use(h)
+		c.mu.Unlock()
+		return h, nil
+	}
+	c.mu.Unlock()
+	return c.load(id)
+}
+
+// Lookup finds the table of an undo record, for rollback and purge: in its
+// definition as committed; as created by a transaction that has not ended, if it
+// is not; or as one of the catalogue's own. Error: table.ErrNoTable.
+//
+// REQUIRES: something keeps the table from being dropped while it is used: the
+// transaction that rolls back, or an open snapshot.
+func (c *Catalog) Lookup(id uint64) (*table.Table, error) {
+	if id < uint64(idEnd) {
+		if c.own[id] == nil {
+			return nil, table.ErrNoTable
+		}
+		return c.own[id], nil
+	}
+	c.mu.Lock()
+	t := c.knownTable(id)
+	c.mu.Unlock()
+	if t != nil {
+		return t, nil
+	}
+	h, err := c.load(id)
+	if err == nil {
+		t = h.table
+		h.Release()
+		return t, nil
+	}
+	if !errors.Is(err, table.ErrNoTable) {
+		return nil, err
+	}
+	return c.loadUncommitted(id)
+}
+
+func (c *Catalog) knownTable(id uint64) *table.Table {
+	if h := c.byID[id]; h != nil {
+		return h.table
+	}
+	if t := c.recovered[id]; t != nil {
+		return t
+	}
+	if len(c.pending) > 0 {
+		// Only the transaction that created a table knows one that is not committed.
+		for _, h := range c.live[id] {
+			if !h.stale.Load() && h.table != nil && !h.cached && h.seen == 0 {
+				return h.table
+			}
+		}
+	}
+	return nil
+}
+
+// loadUncommitted opens a table from the newest versions of its rows: that of a
+// transaction found again after a crash.
+func (c *Catalog) loadUncommitted(id uint64) (*table.Table, error) {
+	def, at, err := c.readNewest(id)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.build(def, at)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.recovered[id] = t
+	c.mu.Unlock()
+	return t, nil
+}
+
+func (c *Catalog) readNewest(id uint64) (*record.Table, table.Physical, error) {
+	t := c.sys.Begin(trx.Options{Isolation: trx.ReadUncommitted})
+	defer c.sys.End(t)
+	r := c.reader()
+	defer c.done(r)
+	def, err := r.definition(t.Snapshot(), id)
+	if err != nil {
+		return nil, table.Physical{}, err
+	}
+	at, err := r.physical(r.latest(0), id)
+	return def, at, err
+}
+
+// use takes a reference and moves the handle to the front.
+//
+// REQUIRES: c.mu; h is cached.
+func (c *Catalog) use(h *Handle) {
+	h.refs.Add(1)
+	if c.lru.next != h {
+		h.prev.next, h.next.prev = h.next, h.prev
+		c.linkFront(h)
+	}
+}
+
+func (c *Catalog) linkFront(h *Handle) {
+	h.prev, h.next = &c.lru, c.lru.next
+	h.prev.next, h.next.prev = h, h
+}
+
+// load opens a table in its committed definition and puts it into the cache.
+func (c *Catalog) load(id uint64) (*Handle, error) {
+	turn := c.turns[id%uint64(len(c.turns))]
+	turn.Lock()
+	defer turn.Unlock()
+	for {
+		c.mu.Lock()
+		if h := c.byID[id]; h != nil {
+			c.use(h)
+			c.mu.Unlock()
+			return h, nil
+		}
+		generation := c.generation
+		c.mu.Unlock()
+		h, err := c.loadOnce(id, generation)
+		if h != nil || err != nil {
+			return h, err
+		}
+		// Definitions changed meanwhile.
+	}
+}
+
+// loadOnce returns nil without an error if it was overtaken by a change.
+func (c *Catalog) loadOnce(id, generation uint64) (*Handle, error) {
+	r := c.reader()
+	snap := r.latest(0)
+	h := &Handle{c: c, id: id, seen: max(snap.CSN, 1)}
+	def, err := r.definition(snap, id)
+	var at table.Physical
+	if err == nil {
+		at, err = r.physical(snap, id)
+	}
+	c.done(r)
+	if err != nil {
+		return nil, err
+	}
+	// From here on the table's files are in use, which c.live says.
+	h.refs.Store(1)
+	c.mu.Lock()
+	if c.generation != generation {
+		c.mu.Unlock()
+		return nil, nil
+	}
+	c.live[id] = append(c.live[id], h)
+	c.mu.Unlock()
+	t, err := c.build(def, at)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && c.generation == generation {
+		h.table = t
+		c.install(h)
+		return h, nil
+	}
+	h.stale.Store(true)
+	h.refs.Store(0)
+	c.forgetUnused(h)
+	c.kick()
+	return nil, err
+}
+
+// build opens the trees of a table and finds where its counters stand.
+func (c *Catalog) build(def *record.Table, at table.Physical) (*table.Table, error) {
+	s, err := prepare(def)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.e.Open(s, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.initCounters(t); err != nil {
+		return nil, err
+	}
+	rows, _, err := t.Tree(0).Estimate(nil, nil)
+	t.SetRows(rows)
+	return t, err
+}
+
+// initCounters sets the next AUTO_INCREMENT value and the next row id behind the
+// greatest ones in the table, deleted rows included.
+func (c *Catalog) initCounters(t *table.Table) error {
+	for i, k := range t.Schema.Keys {
+		col := &t.Schema.Columns[k.Parts[0].Column]
+		rowID := i == 0 && col.Hidden
+		if k.Building || !col.AutoIncrement && !rowID || !col.Type.IsInteger() {
+			continue
+		}
+		v, ok, err := c.greatest(t, i)
+		if err != nil {
+			return err
+		}
+		if !ok || v.IsNull() || !col.Type.Unsigned && v.Int() < 0 {
+			continue
+		}
+		if rowID {
+			t.RaiseRowID(v.Uint())
+		} else {
+			t.RaiseAuto(v.Uint())
+		}
+	}
+	return nil
+}
+
+// greatest returns the greatest value of an index's first part.
+func (c *Catalog) greatest(t *table.Table, position int) (v types.Value, ok bool, err error) {
+	m := mtr.New(c.e.Pool)
+	m.BeginRead()
+	cur := t.Tree(position).NewCursor(m)
+	defer m.Commit()
+	defer cur.Reset()
+	p := &t.Schema.Keys[position].Parts[0]
+	if p.Desc {
+		err = cur.First(mtr.S)
+	} else {
+		err = cur.Last(mtr.S)
+	}
+	if err != nil || !cur.Valid() {
+		return v, false, err
+	}
+	v, _, _, err = types.DecodeKey(cur.Key(), p.Type, p.Desc, p.Prefix, nil)
+	if err != nil {
+		err = corrupt(t.Schema.Name, err, t.Schema.Keys[position].ID)
+	}
+	return v, err == nil, err
+}
+
+// install puts a handle that is in use into the cache, in the place of another
+// definition of the table.
+//
+// REQUIRES: c.mu; h is in c.live.
+func (c *Catalog) install(h *Handle) {
+	s := h.table.Schema
+	if old := c.byID[h.table.ID()]; old != nil {
+		c.retire(old)
+	}
+	if old := c.byName[name{s.Table.Schema, s.Name}]; old != nil {
+		c.retire(old)
+	}
+	h.cached = true
+	c.byID[h.table.ID()] = h
+	c.byName[name{s.Table.Schema, s.Name}] = h
+	c.linkFront(h)
+	c.evict()
+}
+
+// evictionTries bounds how many handles one installation looks at.
+const evictionTries = 32
+
+// evict drops the handles used least recently while there are too many. Those in
+// use are passed over, and not looked at again soon.
+func (c *Catalog) evict() {
+	for tries := 0; len(c.byID) > c.opt.CacheSize && tries < evictionTries; tries++ {
+		h := c.lru.prev
+		if h.refs.Load() == 0 {
+			c.retire(h)
+			continue
+		}
+		h.prev.next, h.next.prev = h.next, h.prev
+		c.linkFront(h)
+	}
+}
+
+// retire takes a handle out of the cache: nobody can open it any more.
+//
+// REQUIRES: c.mu.
+func (c *Catalog) retire(h *Handle) {
+	if h.cached {
+		s := h.table.Schema
+		h.cached = false
+		delete(c.byID, h.table.ID())
+		delete(c.byName, name{s.Table.Schema, s.Name})
+		h.prev.next, h.next.prev = h.next, h.prev
+		h.prev, h.next = nil, nil
+	}
+	h.stale.Store(true)
+	c.forgetUnused(h)
+}
+
+// forgetUnused removes a retired handle that nobody uses from c.live.
+//
+// REQUIRES: c.mu.
+func (c *Catalog) forgetUnused(h *Handle) {
+	if h.refs.Load() != 0 || h.cached {
+		return
+	}
+	hs := slices.DeleteFunc(c.live[h.id], func(o *Handle) bool { return o == h })
+	if len(hs) == 0 {
+		delete(c.live, h.id)
+	} else {
+		c.live[h.id] = hs
+	}
+}

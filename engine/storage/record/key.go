@@ -210,7 +210,7 @@ func appendPart(vec *types.Vector, k *KeySchema, key []byte, i int) error {
 		return err
 	}
 	if p.Plain && p.Type.NotNull {
-		return vec.AppendStored(b)
+		return appendFixed(vec, p.decode, b)
 	}
 	_, err = vec.AppendKey(b, p.Desc, p.Prefix)
 	return err

@@ -114,12 +114,15 @@ func (r *Row) Value(i int, arena []byte) (types.Value, []byte, error) {
 // error is [ErrExternal] for an off-page value; nothing is appended then.
 func (r *Row) AppendTo(vec *types.Vector, i int) error {
 	loc := &r.layout.columns[i]
-	if loc.kind == locFixed {
+	switch loc.kind {
+	case locFixed:
 		if r.Val[loc.nullAt]&loc.nullMask != 0 {
 			vec.AppendNull()
 			return nil
 		}
 		return appendFixed(vec, loc.decode, r.Val[loc.off:loc.off+loc.size])
+	case locKey:
+		return appendPart(vec, r.schema.Keys[0], r.Key, int(loc.off))
 	}
 	f, err := r.Field(i)
 	switch {
@@ -130,10 +133,6 @@ func (r *Row) AppendTo(vec *types.Vector, i int) error {
 		return nil
 	case f.External:
 		return ErrExternal
-	case f.keyPart:
-		p := &r.schema.Keys[0].Parts[loc.off]
-		_, err := vec.AppendKey(f.Bytes, p.Desc, p.Prefix)
-		return err
 	}
 	return vec.AppendStored(f.Bytes)
 }

@@ -144,7 +144,7 @@ func (t *Table) Validate() error {
 	}
 	indexes := map[uint64]bool{}
 	for i := range t.Indexes {
-		if indexes[t.Indexes[i].ID] {
+		if id := t.Indexes[i].ID; id != 0 && indexes[id] { // 0: not numbered yet
 			return bad("index %s: number %d is taken", t.Indexes[i].Name, t.Indexes[i].ID)
 		}
 		indexes[t.Indexes[i].ID] = true

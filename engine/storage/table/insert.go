@@ -35,6 +35,7 @@ func (w *Worker) insert(t *Table, row []types.Value) error {
 	if err := w.insertClustered(t, w.key); err != nil {
 		return err
 	}
+	t.rows.Add(1) // a rollback takes it back with the record
 	if len(s.Keys) > 1 {
 		r, err := s.Row(w.key, w.row)
 		if err != nil {
@@ -46,7 +47,6 @@ func (w *Worker) insert(t *Table, row []types.Value) error {
 			}
 		}
 	}
-	t.rows.Add(1)
 	w.noteCounters(t, row)
 	return nil
 }

@@ -128,16 +128,22 @@ func (w *Worker) undoInsert(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 			return err
 		}
 	}
-	err = w.removeEntry(t, 0, u.Key, func() (bool, error) {
+	if err := w.dropRow(t, log, u.Key, ptr); err != nil {
+		return err
+	}
+	t.rows.Add(-1)
+	return nil
+}
+
+// dropRow removes the clustered record whose last change ptr describes, together
+// with the undo record.
+func (w *Worker) dropRow(t *Table, log *undo.Log, key []byte, ptr undo.RollPtr) error {
+	return w.removeEntry(t, 0, key, func() (bool, error) {
 		if undo.RollPtr(record.RollPtr(w.cur.Value())) != ptr {
 			return false, record.ErrCorrupt
 		}
 		return true, log.DropLast(w.m)
 	})
-	if err == nil {
-		t.rows.Add(-1)
-	}
-	return err
 }
 
 // removeEntry takes an entry out of an index for good, and passes its locks on to
@@ -220,7 +226,22 @@ func (w *Worker) undoUpdate(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 			}
 		}
 	}
-	return w.restoreRow(t, log, u, ptr)
+	if wasDeleted && w.e.Trx.Visible(&view.Snapshot, record.TrxID(w.row)) {
+		// Purge may have come by already, and left the record to this transaction.
+		err = w.dropRow(t, log, u.Key, ptr)
+	} else {
+		err = w.restoreRow(t, log, u, ptr)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case isDeleted && !wasDeleted:
+		t.rows.Add(1)
+	case !isDeleted && wasDeleted:
+		t.rows.Add(-1)
+	}
+	return nil
 }
 
 // restoreEntry makes the entry of the older version (w.row) count again.

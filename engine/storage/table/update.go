@@ -235,6 +235,7 @@ func (w *Worker) delete(t *Table, key []byte) error {
 			break
 		}
 	}
+	t.rows.Add(-1)
 	old, err := t.Schema.Row(key, w.old)
 	if err != nil {
 		return err
@@ -247,7 +248,6 @@ func (w *Worker) delete(t *Table, key []byte) error {
 			return err
 		}
 	}
-	t.rows.Add(-1)
 	return nil
 }
 

@@ -12,24 +12,30 @@ import (
 //
 // REQUIRES: the cursor holds a leaf.
 func (c *Cursor) PeekNext(dst []byte) (key []byte, ok bool, err error) {
+	mark := c.m.Mark()
+	key, ok, err = c.HoldNext(dst)
+	c.m.ReleaseTo(mark)
+	return key, ok, err
+}
+
+// HoldNext is PeekNext, but what it has looked at stays latched in S until the
+// mini-transaction ends: the entry stays the next one.
+//
+// REQUIRES: the cursor holds a leaf, and does not move before the commit.
+func (c *Cursor) HoldNext(dst []byte) (key []byte, ok bool, err error) {
 	c.mustBeLatched()
 	if c.hiOpen {
 		return nil, true, nil
 	}
 	c.posBuf = append(c.posBuf[:0], c.hi...)
 	for {
-		mark := c.m.Mark()
 		n, hi, ok, err := c.t.peekLeaf(c.m, c.posBuf)
 		if err != nil || !ok {
-			c.m.ReleaseTo(mark)
 			return nil, false, err
 		}
 		if n.count() > 0 {
-			key = n.appendKey(dst, 0)
-			c.m.ReleaseTo(mark)
-			return key, true, nil
+			return n.appendKey(dst, 0), true, nil
 		}
-		c.m.ReleaseTo(mark)
 		if hi == nil {
 			return nil, true, nil
 		}
@@ -38,10 +44,11 @@ func (c *Cursor) PeekNext(dst []byte) (key []byte, ok bool, err error) {
 }
 
 // peekLeaf latches the leaf of key in S, inner nodes only if they are free, and
-// returns it with its upper bound, nil if it has none. The path stays latched: it
-// is short, and nobody was waited for. The caller releases what m holds then.
+// returns it with its upper bound, nil if it has none. The caller releases what m
+// holds if it fails.
 func (t *Tree) peekLeaf(m *mtr.Mtr, key []byte) (leaf node, hi []byte, ok bool, err error) {
 	id, level := t.root, -1
+	var up mtr.Page
 	for {
 		var p mtr.Page
 		if level == 0 {
@@ -55,6 +62,10 @@ func (t *Tree) peekLeaf(m *mtr.Mtr, key []byte) (leaf node, hi []byte, ok bool, 
 		if err != nil {
 			return node{}, nil, false, err
 		}
+		if up.Data != nil {
+			m.Release(up)
+		}
+		up = p
 		n := nodeOf(p.Data)
 		if err := t.checkPage(n, level); err != nil {
 			return node{}, nil, false, err

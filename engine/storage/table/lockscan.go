@@ -148,8 +148,14 @@ func (s *Scanner) lockEnd() (done bool, err error) {
 		if s.r.Lock == lock.RecordX {
 			mode = lock.GapX
 		}
-		if _, err := w.lockRecord(s.key.ID, lock.Supremum, mode, s.r.Policy, 0); err != nil {
+		res, err := w.lockRecord(s.key.ID, lock.Supremum, mode, s.r.Policy, 0)
+		if err != nil {
 			return false, err
+		}
+		if res == lock.Granted && w.look.LeafLen() == 0 {
+			// The last leaf is empty: something may have been inserted into the one
+			// before, after the scan has passed it and before the lock.
+			return false, nil
 		}
 	}
 	s.state = scanEnd
@@ -232,6 +238,9 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 		return false, err
 	}
 	if !exact {
+		if again, err := s.lockMissing(); again || err != nil {
+			return false, err
+		}
 		s.advance(key)
 		return false, nil
 	}
@@ -266,6 +275,33 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 		return false, nil
 	}
 	return true, s.decode(batch, s.row, w.inner.Value())
+}
+
+// lockMissing locks the gap where the row of an entry is not: purge has removed the
+// row and not yet the entry, which would come to count with a row inserted there.
+// again says that the gap may not be the right one any more.
+//
+// REQUIRES: w.inner holds the leaf and stands where the row would be.
+func (s *Scanner) lockMissing() (again bool, err error) {
+	if !s.gaps() {
+		return false, nil
+	}
+	w := s.w
+	next := lock.Supremum
+	if w.inner.Valid() {
+		next = w.inner.Key()
+	} else {
+		var ok bool
+		if next, ok, err = w.inner.PeekNext(w.next[:0]); err != nil || !ok {
+			return true, err
+		}
+	}
+	mode := lock.GapS
+	if s.r.Lock == lock.RecordX {
+		mode = lock.GapX
+	}
+	res, err := w.lockRecord(s.t.Schema.Keys[0].ID, next, mode, s.r.Policy, 0)
+	return res == lock.Granted, err
 }
 
 // Unlock gives up the locks on a row that a locking scan has returned and that the

@@ -186,13 +186,14 @@ func (w *Worker) removeEntry(t *Table, position int, key []byte, before func() (
 }
 
 // nextKey is the key of the entry after the cursor's, lock.Supremum if there is
-// none. ok is false if the caller must let go of the leaf and start over.
+// none. Nothing comes between the two before the commit: the locks that are passed
+// on would miss it. ok is false if the caller must let go of the leaf and start over.
 func (w *Worker) nextKey() (next []byte, ok bool, err error) {
 	if at := w.cur.Pos() + 1; at < w.cur.LeafLen() {
 		w.next = w.cur.AppendKey(w.next[:0], at)
 		return w.next, true, nil
 	}
-	next, ok, err = w.cur.PeekNext(w.next[:0])
+	next, ok, err = w.cur.HoldNext(w.next[:0])
 	if next == nil {
 		return lock.Supremum, ok, err
 	}

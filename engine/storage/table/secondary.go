@@ -47,8 +47,8 @@ func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byt
 			return err
 		}
 		if unique {
-			free, err := w.checkUnique(t, k, key, partLen)
-			if err != nil {
+			var free bool
+			if free, exact, err = w.checkUnique(t, k, key, partLen); err != nil {
 				return err
 			}
 			if !free {
@@ -92,14 +92,15 @@ func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byt
 
 // checkUnique looks, under the X latch of the leaf to which key belongs, for
 // other entries with the same first part. free says that there are none which
-// count, and the latch is still held; otherwise everything is let go, and the
-// caller starts over or gets an error.
+// count, and the latch is held, again or still; exact then says whether the cursor
+// stands on key. Otherwise everything is let go, and the caller starts over or gets
+// an error.
 //
 // Entries with the same part may reach over the leaf's bounds. Then a lock on the
 // part itself, which is no entry's key, makes such inserts come one after the
 // other; an insert that sees all of them within its leaf only asks whether
 // someone holds that lock.
-func (w *Worker) checkUnique(t *Table, k *record.KeySchema, key []byte, partLen int) (free bool, err error) {
+func (w *Worker) checkUnique(t *Table, k *record.KeySchema, key []byte, partLen int) (free, exact bool, err error) {
 	part := key[:partLen]
 	lo, hi := w.cur.Bounds()
 	inside := bytes.Compare(lo, part) <= 0 && (hi == nil || bytes.Compare(hi, part) > 0 && !bytes.HasPrefix(hi, part))
@@ -109,46 +110,52 @@ func (w *Worker) checkUnique(t *Table, k *record.KeySchema, key []byte, partLen 
 	}
 	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: k.ID, Key: part, Mode: mode, Timeout: w.trx.LockWait()})
 	if err != nil || res == lock.MustWait {
-		return false, w.letGo(err == nil, err)
+		return false, false, w.letGo(err == nil, err)
 	}
 	if inside {
-		pos, _ := w.cur.Search(part)
-		at := w.cur.Pos()
-		for ; pos < w.cur.LeafLen(); pos++ {
-			w.sec2 = w.cur.AppendKey(w.sec2[:0], pos)
-			if !bytes.HasPrefix(w.sec2, part) {
-				break
-			}
-			if bytes.Equal(w.sec2, key) {
-				continue
-			}
-			_, _, value := w.cur.At(pos)
-			row, err := record.ClusteredKey(w.sec2, value)
-			if err != nil {
-				w.commit()
-				return false, err
-			}
-			if !w.isHeld(row) {
-				w.commit()
-				return false, w.resolve(t, k, w.sec2, row, part)
-			}
-		}
-		w.cur.SetPos(at)
-		return true, nil
+		return w.checkHere(t, k, key, part)
 	}
 	w.commit()
 	if err := w.checkAcross(t, k, key, part); err != nil {
-		return false, err
+		return false, false, err
 	}
 	if err := w.begin(); err != nil {
-		return false, err
+		return false, false, err
 	}
 	w.cur.Init(t.trees[k.Position], w.m)
-	if _, err := w.cur.SeekLeaf(key, mtr.X); err != nil {
+	if exact, err = w.cur.SeekLeaf(key, mtr.X); err != nil {
 		w.commit()
-		return false, err
 	}
-	return true, nil
+	return err == nil, exact, err
+}
+
+// checkHere is checkUnique where all entries with the part are in the leaf at hand.
+// It stays latched while their rows are looked up: whoever would give one of them
+// such an entry has to come here first.
+func (w *Worker) checkHere(t *Table, k *record.KeySchema, key, part []byte) (free, exact bool, err error) {
+	at, exact := w.cur.Search(key)
+	pos, _ := w.cur.Search(part)
+	for ; pos < w.cur.LeafLen(); pos++ {
+		w.sec2 = w.cur.AppendKey(w.sec2[:0], pos)
+		if !bytes.HasPrefix(w.sec2, part) {
+			break
+		}
+		if bytes.Equal(w.sec2, key) {
+			continue
+		}
+		_, _, value := w.cur.At(pos)
+		row, err := record.ClusteredKey(w.sec2, value)
+		if err != nil {
+			w.commit()
+			return false, false, err
+		}
+		must, err := w.probe(t, k, w.sec2, row, part)
+		if must || err != nil {
+			return false, false, w.letGo(must, err)
+		}
+	}
+	w.cur.SetPos(at)
+	return true, exact, nil
 }
 
 func (w *Worker) isHeld(row []byte) bool {
@@ -205,59 +212,57 @@ func (w *Worker) findOther(t *Table, k *record.KeySchema, key, part []byte) (row
 	return nil, false, nil
 }
 
-// resolve finds out whether the row that a secondary entry points to really has
-// the entry's key: it locks the row in S, waiting for a transaction that is
-// changing it, and compares. If it has, the key is taken. If not the row is noted
-// as held: its entry cannot come to count any more.
+// resolve is probe, with waiting for the transaction that is changing the row. A
+// row that does not count is noted as held: its entry cannot come to count any more.
+//
+// REQUIRES: no latch is held; the lock on the part is.
 func (w *Worker) resolve(t *Table, k *record.KeySchema, entry, row, part []byte) error {
 	row = append([]byte(nil), row...)
 	entry = append([]byte(nil), entry...)
-	clustered := t.Schema.Keys[0].ID
 	for {
-		w.rm.BeginRead()
-		w.look.Init(t.trees[0], w.rm)
-		exact, err := w.look.SeekLeaf(row, mtr.S)
-		if err != nil || !exact {
-			w.release()
-			if err == nil {
-				w.held = append(w.held, row)
-			}
-			return err
+		must, err := w.probe(t, k, entry, row, part)
+		if err == nil && must {
+			err = w.wait()
 		}
-		value := w.look.Value()
-		r, err := t.Schema.Row(row, value)
-		if err != nil {
-			w.release()
-			return err
-		}
-		res, err := w.lockRecord(clustered, row, lock.RecordS, lock.Block, r.TrxID())
-		if err != nil || res == lock.MustWait {
-			w.release()
-			if err == nil {
-				err = w.wait()
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		same := false
-		if w.look.Flags()&record.FlagDeleted == 0 {
-			var now []byte
-			now, _, _, w.arena, err = t.Schema.AppendSecondary(w.next[:0], k, r, w.arena[:0])
-			w.next = now
-			same = err == nil && bytes.Equal(now, entry)
-		}
-		w.release()
 		if err != nil {
 			return err
 		}
-		if same {
-			return t.duplicate(k.Position, part, row)
+		if !must {
+			w.held = append(w.held, row)
+			return nil
 		}
-		w.held = append(w.held, row)
-		return nil
 	}
+}
+
+// probe finds out whether the row that a secondary entry points to really has the
+// entry's key: it locks the row in S and compares. If it has, the key is taken,
+// which is an error. must says that the lock has to be waited for.
+func (w *Worker) probe(t *Table, k *record.KeySchema, entry, row, part []byte) (must bool, err error) {
+	w.rm.BeginRead()
+	defer w.release()
+	w.look.Init(t.trees[0], w.rm)
+	exact, err := w.look.SeekLeaf(row, mtr.S)
+	if err != nil || !exact {
+		return false, err
+	}
+	r, err := t.Schema.Row(row, w.look.Value())
+	if err != nil {
+		return false, err
+	}
+	res, err := w.lockRecord(t.Schema.Keys[0].ID, row, lock.RecordS, lock.Block, r.TrxID())
+	if err != nil || res == lock.MustWait {
+		return err == nil, err
+	}
+	if w.look.Flags()&record.FlagDeleted != 0 {
+		return false, nil
+	}
+	if w.next, _, _, w.arena, err = t.Schema.AppendSecondary(w.next[:0], k, r, w.arena[:0]); err != nil {
+		return false, err
+	}
+	if bytes.Equal(w.next, entry) {
+		return false, t.duplicate(k.Position, part, row)
+	}
+	return false, nil
 }
 
 // markSecondary sets or clears the delete mark of an entry that must exist.

@@ -196,7 +196,7 @@ func drawParts(t *rapid.T, tab *Table, primary bool) []Part {
 		}
 		p := Part{Column: c.ID, Desc: rapid.Bool().Draw(t, "desc")}
 		if c.Type.IsText() || c.Type.IsBlob() {
-			p.Prefix = uint32(rapid.SampledFrom([]int{0, 1, 3, 50, 200}).Draw(t, "prefix"))
+			p.Prefix = uint32(rapid.SampledFrom([]int{0, 1, 3, 50, 100}).Draw(t, "prefix"))
 		}
 		if c.Type.IsLong() && p.Prefix == 0 {
 			p.Prefix = 10

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sort"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/storage/btree"
 	"github.com/triremedb/trireme/engine/storage/lob"
@@ -98,8 +100,14 @@ func TestAcceptedRowsFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) (types.Type, []byte) {
 			c := rapid.SampledFrom(collations).Draw(t, name)
-			piece := rapid.SampledFrom([]string{"a", "\x00", "~", "aÄ"}).Draw(t, "piece")
-			return varchar(768, c, true), []byte(strings.Repeat(piece, rapid.IntRange(0, 768/len(piece)).Draw(t, "length")))
+			piece := rapid.SampledFrom([]string{"a", "\x00", "~", "aÄ", "\U0001F600"}).Draw(t, "piece")
+			characters := utf8.RuneCountInString(piece)
+			if c == types.CollationLatin1Bin {
+				characters = len(piece)
+			}
+			most := 768 / characters
+			n := rapid.OneOf(rapid.IntRange(0, most), rapid.Just(most)).Draw(t, "pieces")
+			return varchar(768, c, true), []byte(strings.Repeat(piece, n))
 		}
 		pk, key := draw("pk")
 		sec, val := draw("sec")
@@ -181,6 +189,32 @@ func checkFits(t *rapid.T, s *record.Schema, row []types.Value, val []byte) {
 	}
 }
 
+// TestLongestRow looks for the longest row that is taken: it fills an entry to the
+// last byte.
+func TestLongestRow(t *testing.T) {
+	for _, keyLen := range []int{1, 100, 198, 199, 200, 1000, 3000} {
+		binary := types.Type{Kind: types.KindVarBinary, Length: 3072, Collation: types.CollationBinary, NotNull: true}
+		s, err := record.Prepare(wide(binary, blob(), 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := []types.Value{types.NewString(strings.Repeat("k", keyLen)), types.Null}
+		n := sort.Search(8000, func(n int) bool {
+			row[1] = types.NewBytes(make([]byte, n))
+			_, err := s.AppendRow(nil, row, nil)
+			if fits := s.RowSize(row) <= record.MaxInlineRow; fits != (err == nil) {
+				t.Fatalf("key of %d bytes, value of %d: RowSize says %v, AppendRow %v", keyLen, n, fits, err)
+			}
+			return err != nil
+		})
+		row[1] = types.NewBytes(make([]byte, n-1))
+		val, err := s.AppendRow(nil, row, nil)
+		if want := min(record.MaxInlineRow, record.MaxEntry-(keyLen+1)); err != nil || len(val) != want {
+			t.Errorf("key of %d bytes: the longest row has %d, want %d, %v", keyLen, len(val), want, err)
+		}
+	}
+}
+
 // TestUpdateBeyondLimits checks that an update cannot make entries too long.
 func TestUpdateBeyondLimits(t *testing.T) {
 	s, err := record.Prepare(wide(varchar(768, types.CollationLatin1Bin, true), varchar(768, types.CollationUTF8MB40900AS, false), 1))
@@ -203,6 +237,27 @@ func TestUpdateBeyondLimits(t *testing.T) {
 	long := []record.Change{{Column: 2, Value: types.NewString(strings.Repeat("aÄ", 350))}}
 	if got, err := s.AppendUpdated([]byte("x"), r, long); !errors.Is(err, record.ErrKeyTooLong) || string(got) != "x" {
 		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// TestKeptTooLong has short keys, but originals of them that make a secondary
+// record too long.
+func TestKeptTooLong(t *testing.T) {
+	text := varchar(768, types.CollationUTF8MB40900AI, true)
+	s, err := record.Prepare(wide(text, text, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := func(characters int) error {
+		v := types.NewString(strings.Repeat("\U0001F600", characters))
+		_, err := s.AppendRow(nil, []types.Value{v, types.Null, v}, nil)
+		return err
+	}
+	if err := build(600); err != nil {
+		t.Error(err)
+	}
+	if err := build(768); !errors.Is(err, record.ErrKeyTooLong) {
+		t.Errorf("originals of 6144 bytes: %v", err)
 	}
 }
 

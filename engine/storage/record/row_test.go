@@ -3,8 +3,10 @@ package record
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/types"
@@ -66,7 +68,7 @@ func TestUpdated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSchema(t)
 		key, val, row := drawOldRow(t, s)
-		SetHeader(val, 77, 99)
+		SetHeader(val, 77<<40, 99<<48)
 		for range 3 {
 			old := open(t, s, key, val)
 			changes, next := drawChanges(t, s, row)
@@ -114,6 +116,68 @@ func TestUpdatedErrors(t *testing.T) {
 	}
 	if got, err := s.AppendUpdated(nil, old, []Change{{Column: 2, Value: long}}); err != nil || len(got) < 2000 {
 		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// TestUpdatedOffPage replaces an off-page value by one that is as long as its
+// reference: only the bytes that say so differ.
+func TestUpdatedOffPage(t *testing.T) {
+	s := smallSchema(t)
+	row := smallRow(1, strings.Repeat("x", 300))
+	ext := external(s, 2, row[2].Bytes())
+	key, _ := encode(t, s, row)
+	val, err := s.AppendRow(nil, row, []External{nil, nil, ext, nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row[2] = types.NewBytes(bytes.Repeat([]byte("y"), len(ext)))
+	_, want := encode(t, s, row)
+	got, err := s.AppendUpdated(nil, open(t, s, key, val), []Change{{Column: 2, Value: row[2]}})
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%x, want %x, %v", got, want, err)
+	}
+}
+
+// TestCorruptRows damages the parts of a row that its reading relies on.
+func TestCorruptRows(t *testing.T) {
+	s := smallSchema(t)
+	key, val := encode(t, s, smallRow(1, "abc"))
+	l := s.current
+	setEnd := func(end int) []byte {
+		b := bytes.Clone(val)
+		binary.LittleEndian.PutUint16(b[l.ends:], uint16(end))
+		return b
+	}
+	for _, c := range []struct {
+		name string
+		val  []byte
+	}{
+		{"end before the data", setEnd(l.data - 1)}, {"end behind the row", setEnd(len(val) + 1)}, {"short reference", setEnd(len(val) | extFlag)},
+		{"no header", val[:HeaderSize-1]}, {"no ends", val[:l.data-1]}, {"version 0", append(make([]byte, HeaderSize), val[HeaderSize:]...)},
+		{"version 2", append(append(make([]byte, HeaderSize-1), 2), val[HeaderSize:]...)},
+	} {
+		r, err := s.Row(key, c.val)
+		if err == nil {
+			_, err = r.Field(2)
+		}
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	two := benchSchema(t)
+	key2, val2 := encode(t, two, benchRow(1))
+	binary.LittleEndian.PutUint16(val2[two.current.ends:], uint16(two.current.data-1))
+	r := open(t, two, key2, val2)
+	if _, err := r.Field(3); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("column that begins before the data: %v", err)
+	}
+	for _, n := range []int{0, 3} {
+		r := open(t, s, key[:n], val)
+		vec := types.NewVector(&s.Columns[0].Type, 1)
+		_, colErr := AppendColumn(vec, []Row{r}, 0)
+		if err := r.AppendTo(vec, 0); !errors.Is(err, ErrCorrupt) || !errors.Is(colErr, ErrCorrupt) {
+			t.Errorf("key of %d bytes: %v, %v", n, err, colErr)
+		}
 	}
 }
 

@@ -85,6 +85,7 @@ func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
 	s.w.key = key
 	beyond := s.beyond(key)
 	mode, wanted := s.entryMode(key, beyond)
+	s.took.at(key)
 	fresh := false
 	if wanted {
 		writer := uint64(0)
@@ -98,6 +99,7 @@ func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
 		if err != nil || res == lock.MustWait {
 			w.release()
 			if err == nil {
+				s.took.entry = true
 				err = w.wait()
 			}
 			return false, err
@@ -108,6 +110,7 @@ func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
 			return false, nil
 		}
 		fresh = res == lock.Granted
+		s.took.entry = s.took.entry || fresh
 	}
 	if fresh && s.gaps() && c.Pos() == 0 && !s.r.Backward {
 		// The entry is its leaf's first: something may have been inserted into the
@@ -223,6 +226,7 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 	if s.r.Index == 0 {
 		s.advance(key)
 		if c.Flags()&record.FlagDeleted != 0 {
+			s.refuse()
 			return false, nil
 		}
 		return true, s.decode(batch, key, c.Value())
@@ -242,6 +246,7 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 			return false, err
 		}
 		s.advance(key)
+		s.refuse()
 		return false, nil
 	}
 	writer, err := writerOf(w.inner.Value())
@@ -253,15 +258,19 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 	case err != nil:
 		return false, err
 	case res == lock.MustWait:
+		s.took.row = true
 		w.release()
 		w.rm.BeginRead() // for the deferred release
 		return false, w.wait()
 	case res == lock.Skip:
 		s.advance(key)
+		s.refuse()
 		return false, nil
 	}
+	s.took.row = s.took.row || res == lock.Granted
 	s.advance(key)
 	if w.inner.Flags()&record.FlagDeleted != 0 {
+		s.refuse()
 		return false, nil
 	}
 	r, err := s.t.Schema.Row(s.row, w.inner.Value())
@@ -272,6 +281,7 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 		return false, err
 	}
 	if !bytes.Equal(w.sec2, key) {
+		s.refuse()
 		return false, nil
 	}
 	return true, s.decode(batch, s.row, w.inner.Value())
@@ -302,12 +312,4 @@ func (s *Scanner) lockMissing() (again bool, err error) {
 	}
 	res, err := w.lockRecord(s.t.Schema.Keys[0].ID, next, mode, s.r.Policy, 0)
 	return res == lock.Granted, err
-}
-
-// Unlock gives up the locks on a row that a locking scan has returned and that the
-// statement does not want after all, as READ COMMITTED does.
-func (w *Worker) Unlock(t *Table, key []byte, mode lock.Mode) {
-	if iso := w.trx.Isolation(); iso == trx.ReadCommitted || iso == trx.ReadUncommitted {
-		w.e.Locks.Unlock(w.trx.Locks(), t.Schema.Keys[0].ID, key, mode)
-	}
 }

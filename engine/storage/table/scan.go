@@ -50,6 +50,7 @@ type Scanner struct {
 	row      []byte // clustered key of the row being decoded
 	pending  pendingRow
 	refs     []rowRef
+	took     tookLocks
 }
 
 type scanState uint8
@@ -77,6 +78,7 @@ func (s *Scanner) Start(w *Worker, t *Table, snap *trx.Snapshot, r Range) error 
 	s.key, s.state = t.Schema.Keys[r.Index], scanStart
 	s.last = s.last[:0]
 	s.pending.is = false
+	s.took.start()
 	s.covering = true
 	for _, c := range r.Columns {
 		s.covering = s.covering && s.key.Covers[c]
@@ -107,6 +109,7 @@ func (s *Scanner) Key(i int) []byte {
 func (s *Scanner) Next(batch *types.Batch) (more bool, err error) {
 	batch.Reset()
 	s.keys, s.ends = s.keys[:0], s.ends[:0]
+	s.took.reset()
 	for s.state != scanEnd && !batch.Full() {
 		if s.r.Locking {
 			err = s.nextLocked(batch)
@@ -123,6 +126,9 @@ func (s *Scanner) Next(batch *types.Batch) (more bool, err error) {
 				return false, err
 			}
 			s.noteKey(s.pending.key)
+		}
+		if s.r.Locking && !s.gaps() {
+			s.noteTook(batch.Len())
 		}
 	}
 	return s.state != scanEnd, nil

@@ -20,13 +20,19 @@
 //	            variable columns
 //
 // Columns of the primary key are not stored again where the key form gives them
-// back exactly.
+// back exactly. An off-page column has the reference, LOBRefSize bytes, and then as
+// much of the value as the table's indexes need.
 //
 // # Secondary record
 //
 // The entry's key is the index's columns followed by the clustered key. Its value
 // is the length of the first part, 2 bytes, and then the original bytes of those
 // columns whose key form is lossy, each with a length of 2 bytes (0xFFFF: NULL).
+//
+// # Limits
+//
+// A row that [Schema.AppendRow] or [Schema.AppendUpdated] returns fits its trees,
+// and the undo record of its deletion fits undo; otherwise they say so.
 //
 // # Versions
 //

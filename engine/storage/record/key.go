@@ -178,7 +178,7 @@ func ClusteredKey(key, value []byte) ([]byte, error) {
 
 // AppendCovered decodes a column of a secondary record into a vector.
 //
-// REQUIRES: k.Covers[column].
+// REQUIRES: k is a secondary index and k.Covers[column].
 func (s *Schema) AppendCovered(vec *types.Vector, k *KeySchema, key, value []byte, column int) error {
 	for n, c := range k.Kept {
 		if c == column {

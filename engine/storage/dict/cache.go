@@ -44,10 +44,16 @@ func (h *Handle) Release() {
 	if n < 0 {
 		panic("dict: handle released too often")
 	}
-	if n == 0 && h.stale.Load() {
+	if n > 0 {
+		return
+	}
+	if stale := h.stale.Load(); stale || h.c.overfull.Load() {
 		h.c.mu.Lock()
-		h.c.forgetUnused(h)
-		h.c.kick()
+		if stale {
+			h.c.forgetUnused(h)
+			h.c.kick()
+		}
+		h.c.evict()
 		h.c.mu.Unlock()
 	}
 }
@@ -163,9 +169,9 @@ func (c *Catalog) knownTable(id uint64) *table.Table {
 		return t
 	}
 	if len(c.pending) > 0 {
-		// Only the transaction that created a table knows one that is not committed.
-		for _, h := range c.live[id] {
-			if !h.stale.Load() && h.table != nil && !h.cached && h.seen == 0 {
+		// A table that is not committed is known to the transaction that created it.
+		for _, h := range slices.Backward(c.live[id]) {
+			if h.seen == 0 && !h.stale.Load() {
 				return h.table
 			}
 		}
@@ -369,7 +375,10 @@ func (c *Catalog) install(h *Handle) {
 const evictionTries = 32
 
 // evict drops the handles used least recently while there are too many. Those in
-// use are passed over, and not looked at again soon.
+// use are passed over, and not looked at again soon; the cache then shrinks when one
+// of them is released.
+//
+// REQUIRES: c.mu.
 func (c *Catalog) evict() {
 	for tries := 0; len(c.byID) > c.opt.CacheSize && tries < evictionTries; tries++ {
 		h := c.lru.prev
@@ -380,6 +389,7 @@ func (c *Catalog) evict() {
 		h.prev.next, h.next.prev = h.next, h.prev
 		c.linkFront(h)
 	}
+	c.overfull.Store(len(c.byID) > c.opt.CacheSize)
 }
 
 // retire takes a handle out of the cache: nobody can open it any more.

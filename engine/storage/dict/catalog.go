@@ -32,6 +32,7 @@ type Catalog struct {
 	reclaimTurn *env.Mutex
 	tasks       *env.Group
 	pendings    atomic.Int64 // len(pending)
+	overfull    atomic.Bool  // the cache holds too many tables, all in use when it was looked at
 
 	mu         sync.Mutex // guards what follows; nothing parks under it
 	readers    []*reader

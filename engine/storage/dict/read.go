@@ -2,7 +2,6 @@ package dict
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -236,6 +235,9 @@ func (r *reader) details(snap *trx.Snapshot, def *record.Table) error {
 
 // inOrder puts list[i] at the place order[i], which must be a permutation.
 func inOrder[T any](t *table.Table, id uint64, list []T, order []uint64) ([]T, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
 	sorted := make([]T, len(list))
 	seen := make([]bool, len(list))
 	for i, at := range order {
@@ -245,7 +247,7 @@ func inOrder[T any](t *table.Table, id uint64, list []T, order []uint64) ([]T, e
 		seen[at] = true
 		sorted[at] = list[i]
 	}
-	return slices.Clip(sorted), nil
+	return sorted, nil
 }
 
 // physical reads where a table's data lies. Error: table.ErrNoTable if it is

@@ -215,8 +215,9 @@ func (c *Catalog) deleteIndex(g garbage) error {
 }
 
 // dropTree frees a tree. That it is gone already, since a crash came between the
-// last step and the end of its physical row, is no error: its root page is then
-// free, another's or cut off.
+// last step and the end of its physical row, is no error: the root page says that
+// it is free, is another's or is cut off. Without the mark the segment, which may
+// be another tree's by then, would be freed again.
 func (c *Catalog) dropTree(no uint32, index uint64, root uint32) error {
 	sp, err := c.e.Spaces.Open(no)
 	if err != nil {
@@ -228,6 +229,9 @@ func (c *Catalog) dropTree(no uint32, index uint64, root uint32) error {
 			return err
 		}
 		done, err := btree.DropStep(m, sp, index, root)
+		if err == nil && done {
+			_, err = m.GetNew(sp.ID(root), page.TypeFree)
+		}
 		m.Commit()
 		var foreign *page.CorruptError
 		if errors.As(err, &foreign) && foreign.ID.No == root || errors.Is(err, space.ErrBeyondEnd) {

@@ -255,6 +255,9 @@ func (e *Engine) openSystem(fresh bool) error {
 	if err := e.removeOrphans(); err != nil {
 		return err
 	}
+	if err := e.Catalog.Sweep(); err != nil {
+		return err
+	}
 	e.Purge = purge.New(purge.Options{Tables: e.Tables, Tasks: e.opt.PurgeTasks, Interval: e.opt.PurgeInterval})
 	e.Purge.Start()
 	return nil
@@ -354,6 +357,7 @@ func (e *Engine) Applied() (csn uint64, pos trx.Position) { return e.Trx.Applied
 // Open has nothing to redo. No session may be at work.
 func (e *Engine) Close() error {
 	e.Purge.Stop()
+	e.Catalog.Close()
 	err := e.Pool.Close()
 	return errors.Join(err, e.closeFiles(e.Log.Err()))
 }
@@ -365,6 +369,9 @@ func (e *Engine) abandon(reason error) {
 	}
 	if e.Log != nil {
 		e.Log.Fail(reason)
+	}
+	if e.Catalog != nil {
+		e.Catalog.Close()
 	}
 	if e.Pool != nil {
 		_ = e.Pool.Close()

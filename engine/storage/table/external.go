@@ -110,7 +110,7 @@ func (w *Worker) externalizeChanges(t *Table, key []byte, changes []record.Chang
 		longest, n := -1, record.MinExternal
 		for i := range changes {
 			c := &changes[i]
-			if t.Schema.MayBeExternal[c.Column] && c.External == nil && len(c.Value.Bytes()) > n {
+			if t.Schema.MayBeExternal[c.Column] && c.External == nil && len(c.Value.Bytes()) > max(n, record.LOBRefSize+t.Schema.LocalPrefix[c.Column]) {
 				longest, n = i, len(c.Value.Bytes())
 			}
 		}

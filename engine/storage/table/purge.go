@@ -36,7 +36,7 @@ func (w *Worker) Purge(t *Table, u record.UndoRecord, ptr undo.RollPtr, oldest *
 		}
 		return lob.Free(w.e.Pool, t.space, ref)
 	})
-	if err != nil || u.OldFlags&record.FlagDeleted != 0 {
+	if err != nil || !u.MayDelete() {
 		return err
 	}
 	return w.purgeRow(t, u.Key, ptr)

@@ -336,10 +336,13 @@ func (w *Worker) neededBy(t *Table, k *record.KeySchema, entry, row, version []b
 			return false, err
 		}
 		if flags&record.FlagDeleted == 0 {
-			if w.key, _, _, w.arena, err = t.Schema.AppendSecondary(w.key[:0], k, r, w.arena[:0]); err != nil {
+			w.key, _, _, w.arena, err = t.Schema.AppendSecondary(w.key[:0], k, r, w.arena[:0])
+			switch {
+			case errors.Is(err, record.ErrExternal) || errors.Is(err, record.ErrKeyTooLong):
+				// Older than the index, which could not have taken it.
+			case err != nil:
 				return false, err
-			}
-			if bytes.Equal(w.key, entry) {
+			case bytes.Equal(w.key, entry):
 				return true, nil
 			}
 		}

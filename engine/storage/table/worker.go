@@ -2,6 +2,7 @@ package table
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/triremedb/trireme/engine/storage/btree"
 	"github.com/triremedb/trireme/engine/storage/lock"
@@ -190,7 +191,8 @@ func (w *Worker) atomically(change func() error) error {
 	err := change()
 	if err != nil && w.Savepoint() > top {
 		if uerr := w.RollbackTo(top); uerr != nil {
-			return errors.Join(err, uerr)
+			// Not joined: who sees the first error alone would go on with half a row.
+			return fmt.Errorf("table: undoing a change that failed (%v): %w", err, uerr)
 		}
 	}
 	return err

@@ -1,0 +1,185 @@
+package crashtest
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/buffer"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/engine/storage/page"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
+)
+
+var (
+	runs      = flag.Int("crash.n", 12, "number of seeds to run")
+	firstSeed = flag.Uint64("crash.seed", 1, "first seed")
+	verbose   = flag.Bool("crash.v", false, "print the trace hash of each seed")
+)
+
+// lives is how often the engine of one seed is crashed and recovered.
+const lives = 3
+
+func TestCrash(t *testing.T) {
+	for seed := *firstSeed; seed < *firstSeed+uint64(*runs); seed++ {
+		if problem := crashRun(seed); problem != "" {
+			t.Fatalf("seed %d: %s\nrepeat: go test ./engine/storage/crashtest -run TestCrash -args -crash.n=1 -crash.seed=%d",
+				seed, problem, seed)
+		}
+	}
+}
+
+func options(e env.Env, fs file.FS, rng *rand.Rand) storage.Options {
+	return storage.Options{
+		FS: fs, Env: e,
+		BufferPoolSize: (64 + int64(rng.IntN(200))) * page.Size,
+		RedoCapacity:   4<<20 + int64(rng.IntN(4))<<20,
+		LogBufferSize:  1 << 20,
+		FlushInterval:  time.Duration(10+rng.IntN(1000)) * time.Millisecond,
+		RecoveryMemory: 1<<16 + rng.IntN(4<<20),
+		RecoveryTasks:  1 + rng.IntN(3),
+		PurgeTasks:     rng.IntN(4) - 1,
+		PurgeInterval:  time.Duration(1+rng.IntN(50)) * time.Millisecond,
+		Cleaner:        buffer.CleanerOptions{Interval: time.Duration(1+rng.IntN(100)) * time.Millisecond, Off: rng.IntN(4) == 0},
+		LockWait:       time.Second,
+	}
+}
+
+// crashRun runs a seed and describes what went wrong, if anything did.
+func crashRun(seed uint64) (problem string) {
+	defer func() {
+		if r := recover(); r != nil {
+			problem = fmt.Sprintf("panic: %v", r)
+		}
+	}()
+	s := simenv.New(seed)
+	s.Run(func() {
+		rng := rand.New(rand.NewPCG(seed, 77))
+		w := &world{env: s, model: newModel(tables), commits: env.NewMutex(s)}
+		fs := simfile.New(s, seed)
+		problem = w.live(fs, rng)
+	})
+	if *verbose {
+		fmt.Printf("seed %d: trace %x, %d steps\n", seed, s.TraceHash(), s.Steps())
+	}
+	return problem
+}
+
+// live opens the engine and crashes it several times.
+func (w *world) live(fs *simfile.FS, rng *rand.Rand) string {
+	if err := w.open(fs, rng, true); err != nil {
+		return fmt.Sprintf("creating the database: %v", err)
+	}
+	for life := range lives {
+		fs.CrashAt(fs.Mutations() + 1 + int64(rng.IntN(400)))
+		w.load(rng)
+		if len(w.fails) > 0 {
+			return fmt.Sprintf("life %d, before the crash: %s", life, w.fails[0])
+		}
+		fs.Crash()
+		_ = w.eng.Close()
+		fs = fs.CrashImage()
+		if rng.IntN(3) == 0 { // crash again while recovering
+			fs.CrashAt(fs.Mutations() + 1 + int64(rng.IntN(60)))
+			if err := w.open(fs, rng, false); err == nil {
+				fs.Crash()
+				_ = w.eng.Close()
+			} else if !fs.Crashed() {
+				return fmt.Sprintf("life %d, recovery: %v", life, err)
+			}
+			fs.Crash()
+			fs = fs.CrashImage()
+		}
+		if err := w.open(fs, rng, false); err != nil {
+			return fmt.Sprintf("life %d, recovery: %v", life, err)
+		}
+		if problem := w.compare(); problem != "" {
+			return fmt.Sprintf("life %d, after recovery: %s", life, problem)
+		}
+	}
+	if err := w.eng.Close(); err != nil {
+		return fmt.Sprintf("closing: %v", err)
+	}
+	if err := w.open(fs, rng, false); err != nil {
+		return fmt.Sprintf("opening after a clean end: %v", err)
+	}
+	if problem := w.compare(); problem != "" {
+		return "after a clean end: " + problem
+	}
+	if err := w.eng.Close(); err != nil {
+		return fmt.Sprintf("closing: %v", err)
+	}
+	return ""
+}
+
+// load runs clients until the crash.
+func (w *world) load(rng *rand.Rand) {
+	clients := env.NewGroup(w.env)
+	for i := range 1 + rng.IntN(4) {
+		c := &client{w: w, rng: rand.New(rand.NewPCG(rng.Uint64(), 5)), worker: w.eng.Tables.NewWorker()}
+		clients.Go(fmt.Sprint("client", i), func() { c.run(400) })
+	}
+	clients.Wait()
+}
+
+// compare holds the engine against the model at the applied CSN.
+func (w *world) compare() string {
+	csn, _ := w.eng.Applied()
+	if csn < w.model.durable || csn > w.model.last() {
+		return fmt.Sprintf("applied CSN is %d; durable was %d, the last one %d", csn, w.model.durable, w.model.last())
+	}
+	want := w.model.at(csn)
+	for pass := range 2 {
+		for n, tbl := range w.tables {
+			for index := range tbl.Schema.Keys {
+				got, err := w.content(tbl, index)
+				if err != nil {
+					return fmt.Sprintf("table %d, index %d: %v", n, index, err)
+				}
+				if d := diff(got, want[n]); d != "" {
+					return fmt.Sprintf("table %d by index %d at CSN %d (of %d), pass %d:\n%s", n, index, csn, w.model.last(), pass, d)
+				}
+			}
+		}
+		if pass == 0 {
+			if problem := w.purgeAll(); problem != "" {
+				return problem
+			}
+		}
+	}
+	if problem := w.check(); problem != "" {
+		return problem
+	}
+	w.model.restart(csn)
+	return ""
+}
+
+func (w *world) content(tbl *table.Table, index int) (map[int64]row, error) {
+	worker := w.eng.Tables.NewWorker()
+	t := w.eng.Trx.Begin(trx.Options{})
+	defer w.eng.Trx.End(t)
+	worker.Use(t)
+	var sc table.Scanner
+	return scanRows(worker, &sc, tbl, t.Snapshot(), table.Range{Index: index})
+}
+
+// purgeAll runs purge until nothing is left.
+func (w *world) purgeAll() string {
+	for range 1000 {
+		if _, err := w.eng.Purge.Run(); err != nil {
+			return fmt.Sprintf("purge: %v", err)
+		}
+		if w.eng.Purge.HistoryLength() == 0 {
+			return ""
+		}
+		env.Sleep(w.env, time.Millisecond)
+	}
+	return fmt.Sprintf("purge leaves %d transactions", w.eng.Purge.HistoryLength())
+}

@@ -8,7 +8,8 @@ PKG      ?= ./...
 TIMEOUT  ?= 15m
 FUZZTIME ?= 10s
 N        ?= 100
-BENCH    ?= .
+BENCH    ?=
+FLAGS    ?=
 
 .PHONY: build run test lint bench fuzz crash clean
 
@@ -28,8 +29,12 @@ lint: bin/staticcheck ## formatting, vet, staticcheck
 	go vet ./...
 	bin/staticcheck ./...
 
-bench: ## Go benchmarks that match BENCH
+bench: ## the storage engine beside others (FLAGS=-quick: a minute); with BENCH, Go benchmarks that match
+ifeq ($(BENCH),)
+	go -C bench run ./storage $(FLAGS)
+else
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+endif
 
 fuzz: ## every fuzz target for FUZZTIME
 	@grep -rHoE '^func Fuzz[A-Za-z0-9_]*' --include='*_test.go' . | sort | \

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// contender is one side of a comparison. turn works for about d and returns how
+// many units it did in which time.
+type contender struct {
+	name string
+	turn func(d time.Duration) (units int, took time.Duration, err error)
+}
+
+// result is what the contenders did, by contender and round: units a second, and
+// units a second of the process's CPU time.
+type result struct {
+	wall, cpu [][]float64
+}
+
+// compete lets the contenders take turns. A first round warms up and does not count.
+func compete(c *config, what string, list ...contender) (*result, error) {
+	r := &result{wall: make([][]float64, len(list)), cpu: make([][]float64, len(list))}
+	for round := -1; round < c.rounds; round++ {
+		for i, one := range list {
+			d := c.slice
+			if round < 0 {
+				d /= 2
+			}
+			before := cpuTime()
+			units, took, err := one.turn(d)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", what, one.name, err)
+			}
+			if used := cpuTime() - before; round >= 0 {
+				r.wall[i] = append(r.wall[i], float64(units)/took.Seconds())
+				r.cpu[i] = append(r.cpu[i], float64(units)/max(used, time.Microsecond).Seconds())
+			}
+		}
+	}
+	for i, one := range list {
+		fmt.Fprintf(os.Stderr, "  %-20s %-12s %10.0f/s %s; %.0f a CPU second\n",
+			what, one.name, median(r.wall[i]), spread(r.wall[i]), median(r.cpu[i]))
+	}
+	return r, nil
+}
+
+// over is the median over the rounds of one contender's rate to another's, by the
+// wall clock and by CPU time: what disturbs a round disturbs both of its turns.
+func (r *result) over(a, b int) (wall, cpu float64) {
+	return overRounds(r.wall[a], r.wall[b]), overRounds(r.cpu[a], r.cpu[b])
+}
+
+func overRounds(a, b []float64) float64 {
+	ratios := make([]float64, len(a))
+	for i := range a {
+		ratios[i] = a[i] / b[i]
+	}
+	return median(ratios)
+}
+
+// cpuTime is the CPU time of the process so far, all threads, user and system.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// spread tells how far values lie apart.
+func spread(values []float64) string {
+	return fmt.Sprintf("(%.0f to %.0f)", slices.Min(values), slices.Max(values))
+}
+
+// timed runs step until d is over and returns the number of units that it did.
+func timed(d time.Duration, step func() (units int, err error)) (int, time.Duration, error) {
+	start := time.Now()
+	total := 0
+	for {
+		n, err := step()
+		if err != nil {
+			return total, 0, err
+		}
+		total += n
+		if took := time.Since(start); took >= d {
+			return total, took, nil
+		}
+	}
+}
+
+// pointReads is a turn of random reads, by one goroutine for each reader.
+func pointReads(rows int, readers []reader) func(time.Duration) (int, time.Duration, error) {
+	seed := rng(len(readers))
+	return func(d time.Duration) (int, time.Duration, error) {
+		var wg sync.WaitGroup
+		units := make([]int, len(readers))
+		errs := make([]error, len(readers))
+		start := time.Now()
+		for i, r := range readers {
+			random := rng(seed.below(1 << 40))
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				units[i], _, errs[i] = timed(d, func() (int, error) {
+					for range 256 {
+						if err := r.get(int64(random.below(rows)) * idStep); err != nil {
+							return 0, err
+						}
+					}
+					return 256, nil
+				})
+			}()
+		}
+		wg.Wait()
+		took := time.Since(start)
+		total := 0
+		for i := range units {
+			if errs[i] != nil {
+				return 0, 0, errs[i]
+			}
+			total += units[i]
+		}
+		return total, took, nil
+	}
+}
+
+// scans is a turn of whole scans, at least one.
+func scans(rows int, s scanner) func(time.Duration) (int, time.Duration, error) {
+	want := int64(0)
+	for i := range int64(rows) {
+		want += amountOf(i * idStep)
+	}
+	return func(d time.Duration) (int, time.Duration, error) {
+		return timed(d, func() (int, error) {
+			n, sum, err := s.scan()
+			if err == nil && (n != rows || sum != want) {
+				err = fmt.Errorf("the scan gave %d rows with sum %d, not %d with %d", n, sum, rows, want)
+			}
+			return n, err
+		})
+	}
+}
+
+// inserts is a turn of batches of fresh rows.
+func inserts(w writer, ids *freshIDs, batchRows int) func(time.Duration) (int, time.Duration, error) {
+	return func(d time.Duration) (int, time.Duration, error) {
+		return timed(d, func() (int, error) {
+			if ids.left() < batchRows {
+				return 0, fmt.Errorf("no ids are left after %d inserts", ids.used)
+			}
+			return batchRows, w.batch(batchRows, func(int) int64 { return ids.next() })
+		})
+	}
+}

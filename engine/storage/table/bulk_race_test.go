@@ -3,4 +3,4 @@
 package table_test
 
 // bulkRows is how many rows the larger tests load.
-const bulkRows = 3000
+const bulkRows = 2000

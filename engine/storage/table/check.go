@@ -2,8 +2,6 @@ package table
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -116,23 +114,18 @@ type checker struct {
 	pending []Finding
 	values  []types.Value
 	refs    [][]byte // of older versions of the row at hand
-	buf     []byte
 
 	want, have []entrySum // by index: from the rows, from the entries
 	broken     bool       // the clustered index cannot be relied upon
 }
 
-// entrySum stands for a set of entries: sums of digests, and their number.
+// entrySum stands for a set of entries: two sums of hashes, and their number.
 type entrySum struct{ a, b, n uint64 }
 
-func (s *entrySum) add(key, value []byte, buf []byte) []byte {
-	buf = binary.LittleEndian.AppendUint32(buf[:0], uint32(len(key)))
-	buf = append(append(buf, key...), value...)
-	d := sha256.Sum256(buf)
-	s.a += binary.LittleEndian.Uint64(d[:])
-	s.b += binary.LittleEndian.Uint64(d[8:])
+func (s *entrySum) add(key, value []byte) {
+	s.a += types.HashBytes(types.HashBytes(1, key), value)
+	s.b += types.HashBytes(types.HashBytes(2, key), value)
 	s.n++
-	return buf
 }
 
 // find reports a problem with an index, or with none of them if position < 0.
@@ -367,7 +360,7 @@ func (c *checker) row(key, value []byte, flags byte) error {
 		if err := c.expected(k, r); err != nil {
 			return c.damaged(k.Position, key, err)
 		}
-		c.buf = c.want[k.Position].add(c.w.sec, c.w.secVal, c.buf)
+		c.want[k.Position].add(c.w.sec, c.w.secVal)
 	}
 	return nil
 }

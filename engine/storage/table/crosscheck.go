@@ -113,7 +113,7 @@ func (x *entryScan) add(key, value []byte, flags byte) error {
 		}
 		return nil
 	}
-	c.buf = c.have[position].add(key, value, c.buf)
+	c.have[position].add(key, value)
 	if !counts {
 		return nil
 	}

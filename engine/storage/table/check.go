@@ -113,10 +113,16 @@ type checker struct {
 	// pending are problems seen under a latch.
 	pending []Finding
 	values  []types.Value
-	refs    [][]byte // of older versions of the row at hand
+	refs    []oldRef // of older versions of the rows at hand
 
 	want, have []entrySum // by index: from the rows, from the entries
 	broken     bool       // the clustered index cannot be relied upon
+}
+
+// oldRef is a reference to an off-page value in an older version of a row.
+type oldRef struct {
+	ref     []byte
+	deleted bool // in a version with a delete mark
 }
 
 // entrySum stands for a set of entries: two sums of hashes, and their number.
@@ -182,6 +188,9 @@ func isDamage(err error) bool {
 		errors.Is(err, lob.ErrGone) || errors.Is(err, undo.ErrBadPointer) || errors.Is(err, space.ErrBeyondEnd) ||
 		errors.Is(err, record.ErrExternal) || errors.Is(err, record.ErrKeyTooLong)
 }
+
+// isGone reports whether an off-page value was freed, its page perhaps cut off.
+func isGone(err error) bool { return errors.Is(err, lob.ErrGone) || errors.Is(err, space.ErrBeyondEnd) }
 
 func (c *checker) run() (err error) {
 	own := c.opt.State != CheckOnline && c.opt.Space == nil
@@ -277,7 +286,7 @@ func (c *checker) rows() (complete bool, err error) {
 			}
 		}
 		for _, ref := range c.refs {
-			if err := c.offPage(nil, ref); err != nil {
+			if err := c.offPage(nil, ref.ref, ref.deleted); err != nil {
 				return false, err
 			}
 		}
@@ -293,17 +302,17 @@ func (c *checker) rows() (complete bool, err error) {
 // can need. It notes off-page values that only older ones have.
 func (c *checker) versions(key, value []byte, flags byte) ([]byte, byte, bool, error) {
 	w, t := c.w, c.t
-	version, first := value, len(c.refs)
+	version, mark, first := value, flags, len(c.refs)
 	for n := 0; ; n++ {
 		r, err := t.Schema.Row(key, version)
 		if err == nil && n > 0 {
 			err = r.EachExternal(func(_ int, ref []byte) error {
 				known := bytes.Contains(value, ref)
 				for _, other := range c.refs[first:] {
-					known = known || bytes.Equal(other, ref)
+					known = known || bytes.Equal(other.ref, ref)
 				}
 				if !known {
-					c.refs = append(c.refs, bytes.Clone(ref))
+					c.refs = append(c.refs, oldRef{bytes.Clone(ref), mark&record.FlagDeleted != 0})
 				}
 				return nil
 			})
@@ -313,7 +322,7 @@ func (c *checker) versions(key, value []byte, flags byte) ([]byte, byte, bool, e
 			if w.e.Trx.Visible(&c.view.Snapshot, r.TrxID()) {
 				break
 			}
-			version, _, exists, err = w.older(version, n&1)
+			version, mark, exists, err = w.older(version, n&1)
 		}
 		if err != nil {
 			if !isDamage(err) {
@@ -348,7 +357,7 @@ func (c *checker) row(key, value []byte, flags byte) error {
 	}
 	r, err := s.Row(key, value)
 	if err == nil {
-		err = c.columns(&r)
+		err = c.columns(&r, deleted)
 	}
 	if err != nil || deleted {
 		return c.damaged(0, key, err)
@@ -375,8 +384,8 @@ func (c *checker) expected(k *record.KeySchema, r record.Row) error {
 }
 
 // columns checks that every column has a valid value, and that the key is made of
-// them.
-func (c *checker) columns(r *record.Row) error {
+// them. Purge takes the off-page values of a deleted row before the row.
+func (c *checker) columns(r *record.Row, deleted bool) error {
 	s := c.t.Schema
 	c.values = c.values[:0]
 	arena := c.w.arena[:0]
@@ -389,7 +398,8 @@ func (c *checker) columns(r *record.Row) error {
 		v, a, err := r.Value(i, arena)
 		arena = a
 		if err == record.ErrExternal {
-			if v, err = c.external(r, i); errors.Is(err, lob.ErrGone) && c.opt.State == CheckOnline && !c.stands(r) {
+			v, err = c.external(r, i)
+			if isGone(err) && (deleted || c.opt.State == CheckOnline && !c.stands(r)) {
 				return nil
 			}
 		}
@@ -409,7 +419,7 @@ func (c *checker) columns(r *record.Row) error {
 	}
 	c.w.arena = arena
 	// Off-page values of columns that are dropped are there all the same.
-	err := r.EachExternal(func(i int, ref []byte) error { return c.offPage(r.Key, ref) })
+	err := r.EachExternal(func(_ int, ref []byte) error { return c.offPage(r.Key, ref, deleted) })
 	if err != nil {
 		return err
 	}
@@ -437,15 +447,17 @@ func (c *checker) external(r *record.Row, column int) (types.Value, error) {
 	return v, err
 }
 
-// stands reports whether a row still is as it was, and nobody is changing it.
+// stands reports whether a row still is as it was, and nobody is changing it. Its
+// header does not tell: a transaction that has taken back a change may use the
+// same undo record again.
 func (c *checker) stands(r *record.Row) bool {
 	there, _, value, err := c.lookup(0, r.Key)
-	return err == nil && there && len(value) >= record.HeaderSize &&
-		bytes.Equal(value[:record.HeaderSize], r.Val[:record.HeaderSize]) && c.w.e.Trx.Holder(r.TrxID()) == nil
+	return err == nil && there && bytes.Equal(value, r.Val) && c.w.e.Trx.Holder(r.TrxID()) == nil
 }
 
-// offPage checks the pages of an off-page value.
-func (c *checker) offPage(key, field []byte) error {
+// offPage checks the pages of an off-page value, which may be gone if only a
+// deleted version has it.
+func (c *checker) offPage(key, field []byte, deleted bool) error {
 	ref, err := lob.Decode(field)
 	if err != nil {
 		return c.damaged(0, key, fmt.Errorf("%w: %w", record.ErrCorrupt, err))
@@ -454,6 +466,11 @@ func (c *checker) offPage(key, field []byte) error {
 	if ref.Space != c.t.space.No() {
 		c.find(0, key, "off-page value in tablespace %d", ref.Space)
 		return nil
+	}
+	if deleted {
+		if info, err := lob.Stat(c.w.e.Pool, ref); isGone(err) || err == nil && !info.Complete {
+			return nil
+		}
 	}
 	online := c.opt.State == CheckOnline // the value may be gone by now
 	return lob.Check(c.w.e.Pool, ref, func(f space.Finding) {

@@ -250,20 +250,20 @@ type newestRow struct {
 	row     []byte // clustered key
 	exists  bool
 	settled bool // no running transaction is changing it
-	header  [record.HeaderSize]byte
+	version []byte
 	flags   byte
 	entry   []byte // nil: none
-	value   []byte
+	value   []byte // of the entry
 }
 
 func (r *newestRow) same(o *newestRow) bool {
-	return r.exists == o.exists && r.settled == o.settled && r.header == o.header && r.flags == o.flags
+	return r.exists == o.exists && r.settled == o.settled && r.flags == o.flags && bytes.Equal(r.version, o.version)
 }
 
 // newest reads a row and builds the entry that it should have in the index.
 func (c *checker) newest(k *record.KeySchema, row []byte) (r newestRow, err error) {
 	there, flags, value, err := c.lookup(0, row)
-	r.row, r.exists, r.flags = row, there, flags
+	r.row, r.exists, r.flags, r.version = row, there, flags, value
 	if err != nil || !there {
 		r.settled = true
 		return r, err
@@ -272,7 +272,6 @@ func (c *checker) newest(k *record.KeySchema, row []byte) (r newestRow, err erro
 	if err != nil {
 		return r, err
 	}
-	copy(r.header[:], value)
 	if r.settled = c.opt.State != CheckOnline || c.w.e.Trx.Holder(rec.TrxID()) == nil; !r.settled || flags&record.FlagDeleted != 0 {
 		return r, nil
 	}

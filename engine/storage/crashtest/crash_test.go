@@ -62,7 +62,7 @@ func crashRun(seed uint64) (problem string) {
 	s := simenv.New(seed)
 	s.Run(func() {
 		rng := rand.New(rand.NewPCG(seed, 77))
-		w := &world{env: s, model: newModel(tables), commits: env.NewMutex(s)}
+		w := &world{env: s, model: newModel(), commits: env.NewMutex(s)}
 		fs := simfile.New(s, seed)
 		problem = w.live(fs, rng)
 	})
@@ -122,11 +122,25 @@ func (w *world) live(fs *simfile.FS, rng *rand.Rand) string {
 // load runs clients until the crash.
 func (w *world) load(rng *rand.Rand) {
 	clients := env.NewGroup(w.env)
+	newClient := func() *client {
+		return &client{w: w, rng: rand.New(rand.NewPCG(rng.Uint64(), 5)), worker: w.eng.Tables.NewWorker()}
+	}
 	for i := range 1 + rng.IntN(4) {
-		c := &client{w: w, rng: rand.New(rand.NewPCG(rng.Uint64(), 5)), worker: w.eng.Tables.NewWorker()}
+		c := newClient()
 		clients.Go(fmt.Sprint("client", i), func() { c.run(400) })
 	}
+	if rng.IntN(2) == 0 {
+		c := newClient()
+		clients.Go("ddl", func() { c.runDDL(60) })
+	}
+	stop := false
+	if disk := env.NewGroup(w.env); rng.IntN(4) == 0 {
+		r := rand.New(rand.NewPCG(rng.Uint64(), 6))
+		disk.Go("disk", func() { w.fillDisk(&stop, r.IntN) })
+		defer disk.Wait()
+	}
 	clients.Wait()
+	stop = true
 }
 
 // compare holds the engine against the model at the applied CSN.
@@ -146,6 +160,15 @@ func (w *world) compare() string {
 				if d := diff(got, want[n]); d != "" {
 					return fmt.Sprintf("table %d by index %d at CSN %d (of %d), pass %d:\n%s", n, index, csn, w.model.last(), pass, d)
 				}
+			}
+		}
+		for k := range ddlTables {
+			got, err := w.ddlContent(k)
+			if err != nil {
+				return fmt.Sprintf("table %s: %v", ddlName(k), err)
+			}
+			if d := diff(got, want[tables+k]); d != "" {
+				return fmt.Sprintf("table %s at CSN %d (of %d), pass %d:\n%s", ddlName(k), csn, w.model.last(), pass, d)
 			}
 		}
 		if pass == 0 {

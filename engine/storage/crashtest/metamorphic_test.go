@@ -68,7 +68,7 @@ func TestDeterminism(t *testing.T) {
 			s := simenv.New(seed)
 			s.Run(func() {
 				rng := rand.New(rand.NewPCG(seed, 9))
-				w := &world{env: s, model: newModel(tables), commits: env.NewMutex(s)}
+				w := &world{env: s, model: newModel(), commits: env.NewMutex(s)}
 				fs := simfile.New(s, seed)
 				if problem := w.live(fs, rng); problem != "" {
 					t.Errorf("seed %d: %s", seed, problem)
@@ -88,7 +88,7 @@ func metamorphicRun(seed uint64, v variant) (digest string, err error) {
 	s := simenv.New(seed)
 	s.Run(func() {
 		m := &metamorphic{v: v, sum: sha256.New(), rng: rand.New(rand.NewPCG(seed, 3))}
-		m.w = &world{env: s, model: newModel(tables), commits: env.NewMutex(s)}
+		m.w = &world{env: s, model: newModel(), commits: env.NewMutex(s)}
 		m.fs = simfile.New(s, seed)
 		if err = m.run(); err == nil {
 			digest = fmt.Sprintf("%x", m.sum.Sum(nil))

@@ -70,8 +70,8 @@ type model struct {
 	durable uint64 // a CSN that must survive
 }
 
-func newModel(tables int) *model {
-	return &model{base: newRows(tables), now: newRows(tables)}
+func newModel() *model {
+	return &model{base: newRows(tables + ddlTables), now: newRows(tables + ddlTables)}
 }
 
 // commit notes the changes of the next CSN.

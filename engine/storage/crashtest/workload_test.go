@@ -140,6 +140,7 @@ func (c *client) rollback() error {
 	if err := c.worker.Rollback(); err != nil {
 		return c.abandon(err)
 	}
+	c.w.eng.Catalog.RolledBack(c.t)
 	c.w.eng.Trx.End(c.t)
 	return nil
 }
@@ -163,6 +164,7 @@ func (c *client) commit() error {
 	if err != nil {
 		return c.abandon(err)
 	}
+	c.w.eng.Catalog.Committed(c.t)
 	c.w.eng.Trx.End(c.t)
 	if c.rng.IntN(8) == 0 {
 		if err := c.w.eng.Log.FlushTo(c.w.eng.Trx.CommitLSN()); err != nil {
@@ -219,7 +221,7 @@ func (c *client) change(n int, tbl *table.Table, id int64, remove bool) error {
 	if err != nil {
 		return err
 	}
-	want := newRows(tables)
+	want := newRows(tables + ddlTables)
 	if r, ok := c.w.model.now[n][id]; ok {
 		want[n][id] = r
 	}

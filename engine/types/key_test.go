@@ -3,6 +3,7 @@ package types
 import (
 	"bytes"
 	"errors"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -119,7 +120,7 @@ func TestKeyBytes(t *testing.T) {
 		{NewInt(-1), &Type{Kind: KindInt, NotNull: true}, false, 0, "\x7f\xff\xff\xff"},
 		{NewInt(1), &Type{Kind: KindMediumInt, NotNull: true}, false, 0, "\x80\x00\x01"},
 		{NewUint(2024), &Type{Kind: KindYear}, false, 0, "\x01\x7c"},
-		{NewDouble(-0.0), &Type{Kind: KindDouble, NotNull: true}, false, 0, "\x80\x00\x00\x00\x00\x00\x00\x00"},
+		{NewDouble(math.Copysign(0, -1)), &Type{Kind: KindDouble, NotNull: true}, false, 0, "\x80\x00\x00\x00\x00\x00\x00\x00"},
 		{NewString("ab\x00"), &Type{Kind: KindBinary, Length: 3}, false, 2, "\x01ab"},
 	} {
 		if got := string(AppendKey(nil, c.v, c.t, c.desc, c.prefix)); got != c.key {

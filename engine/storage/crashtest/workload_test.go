@@ -77,7 +77,6 @@ type client struct {
 	rng     *rand.Rand
 	worker  *table.Worker
 	t       *trx.Trx
-	snapAt  uint64
 	overlay []change
 	scanner table.Scanner
 }

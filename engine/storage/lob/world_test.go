@@ -185,14 +185,6 @@ type fataler interface {
 	Fatal(args ...any)
 }
 
-// must is do for what cannot fail.
-func (w *world) must(t fataler, fn func(m *mtr.Mtr) error) {
-	t.Helper()
-	if _, err := w.do(fn); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // setUp makes a space with a segment for values.
 func (w *world) setUp() (*space.Space, uint32, error) {
 	var sp *space.Space

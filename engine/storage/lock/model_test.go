@@ -89,10 +89,6 @@ func (m *model) holds(l modelLock) bool {
 	})
 }
 
-func (m *model) waits(owner int) bool {
-	return slices.ContainsFunc(m.locks, func(k modelLock) bool { return k.owner == owner && !k.granted })
-}
-
 func (m *model) acquire(l modelLock) Result {
 	l.granted = false
 	if m.holds(l) {

@@ -130,14 +130,12 @@ func (s *session) commit() error {
 		return nil
 	}
 	t.StartCommit()
-	for {
-		last, pos := s.r.e.Trx.Applied()
-		err := s.r.e.Trx.CommitGroup([]trx.Commit{{Trx: t, CSN: last + 1}}, trx.Position{Index: pos.Index + 1, Term: 1})
-		if err == nil {
-			s.r.e.Trx.End(t)
-		}
-		return err
+	last, pos := s.r.e.Trx.Applied()
+	err := s.r.e.Trx.CommitGroup([]trx.Commit{{Trx: t, CSN: last + 1}}, trx.Position{Index: pos.Index + 1, Term: 1})
+	if err == nil {
+		s.r.e.Trx.End(t)
 	}
+	return err
 }
 
 func (s *session) rollback() {

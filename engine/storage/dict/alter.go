@@ -219,10 +219,8 @@ func (c *Catalog) reopen(def *record.Table, added []uint64) (*table.Table, error
 
 // makeIndex makes the tree of an index.
 func (c *Catalog) makeIndex(id, index uint64, at *table.Physical) error {
-	if at.Roots[index] != 0 { // of an attempt that was rolled back
-		if err := c.deleteIndex(garbage{id, index}); err != nil {
-			return err
-		}
+	if err := c.settleOld(garbage{id, index}); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	c.creating[garbage{id, index}] = at.Space

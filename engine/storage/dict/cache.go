@@ -263,6 +263,7 @@ func (c *Catalog) loadOnce(id, generation uint64) (*Handle, error) {
 	}
 	// From here on the table's files are in use, which c.live says.
 	h.refs.Store(1)
+	c.e.Env.Yield()
 	c.mu.Lock()
 	if c.generation != generation {
 		c.mu.Unlock()
@@ -271,6 +272,7 @@ func (c *Catalog) loadOnce(id, generation uint64) (*Handle, error) {
 	c.live[id] = append(c.live[id], h)
 	c.mu.Unlock()
 	t, err := c.build(def, at)
+	c.e.Env.Yield()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -292,6 +294,13 @@ func (c *Catalog) build(def *record.Table, at table.Physical) (*table.Table, err
 	if err != nil {
 		return nil, err
 	}
+	roots := map[uint64]uint32{} // of this definition's indexes alone: it uses no others
+	for i := range def.Indexes {
+		if root, ok := at.Roots[def.Indexes[i].ID]; ok {
+			roots[def.Indexes[i].ID] = root
+		}
+	}
+	at.Roots = roots
 	t, err := c.e.Open(s, at)
 	if err != nil {
 		return nil, err

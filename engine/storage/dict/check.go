@@ -167,13 +167,6 @@ func checkDefinition(def *record.Table) error {
 	if err := checkForeignKeys(def); err != nil {
 		return err
 	}
-	// What has no number yet is numbered only for a definition that is right.
-	def = clone(def)
-	for i := range def.Indexes {
-		if def.Indexes[i].ID == 0 {
-			def.Indexes[i].ID = ^uint64(i)
-		}
-	}
 	_, err := prepare(def)
 	return err
 }

@@ -50,7 +50,7 @@ func (c *Catalog) create(w *table.Worker, def *record.Table, given bool) (o op, 
 		return o, err
 	}
 	if given {
-		if err := c.settleOld(def.ID); err != nil {
+		if err := c.settleOld(garbage{table: def.ID}); err != nil {
 			return o, err
 		}
 	}
@@ -100,28 +100,35 @@ func (c *Catalog) numberParts(def *record.Table) error {
 	return c.sys.RaiseNumber(trx.IndexID, greatest+1)
 }
 
-// settleOld deletes what an earlier attempt to create the table with this number,
-// which was rolled back, has left.
-func (c *Catalog) settleOld(id uint64) error {
-	_, err := c.whereIs(id)
-	if errors.Is(err, table.ErrNoTable) {
-		return nil
-	}
-	if err == nil {
-		if err = c.Sweep(); err == nil {
-			_, err = c.Reclaim()
-		}
-	}
-	if err != nil {
+// settleOld deletes what an earlier attempt to make the table or index of this
+// number has left, so that the new one is not taken for it. Only a number that
+// comes from the log can have been tried before.
+func (c *Catalog) settleOld(g garbage) error {
+	c.reclaimTurn.Lock()
+	defer c.reclaimTurn.Unlock()
+	at, err := c.whereIs(g.table)
+	if err != nil && !errors.Is(err, table.ErrNoTable) {
 		return err
 	}
-	if _, err = c.whereIs(id); err == nil {
-		return fmt.Errorf("dict: table %d exists, or is still in use after it was dropped", id)
+	there := err == nil && (g.index == 0 || at.Roots[g.index] != 0)
+	c.mu.Lock()
+	left := c.garbage[g]
+	busy := c.inUse(g) || left != nil && left.csn > 0
+	c.mu.Unlock()
+	if left == nil && there && g.index == 0 {
+		if _, err := c.newestDefinition(g.table); !errors.Is(err, table.ErrNoTable) {
+			return cmpErr(err, fmt.Errorf("dict: there is a table with the number %d", g.table))
+		}
 	}
-	if errors.Is(err, table.ErrNoTable) {
-		err = nil
+	switch {
+	case left == nil && !there:
+		return nil
+	case busy:
+		return fmt.Errorf("dict: what had the number of table %d, index %d is still in use", g.table, g.index)
+	case g.index == 0:
+		return c.deleteTables([]garbage{g})
 	}
-	return err
+	return c.deleteIndex(g)
 }
 
 // makeFiles makes the tablespace and the trees of a table, and its handle.

@@ -69,7 +69,7 @@ type world struct {
 }
 
 func TestModel(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(16) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			sim := simenv.New(seed)
 			sim.Run(func() {
@@ -97,7 +97,7 @@ func TestModel(t *testing.T) {
 func (w *world) start() {
 	w.t.Helper()
 	eng, err := open(w.opt)
-	must(w.t, err)
+	w.must(err)
 	w.s = newSession(eng)
 	csn, _ := eng.Applied()
 	if int(csn) >= len(w.commits) {
@@ -107,8 +107,52 @@ func (w *world) start() {
 	w.now = w.commits[csn].clone()
 	w.verify()
 	_, err = eng.Catalog.Reclaim()
-	must(w.t, err)
+	w.must(err)
 	w.verifyFiles()
+}
+
+// powerLost is the panic that ends work on a disk without power.
+type powerLost struct{}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil && w.fs.Crashed() {
+		panic(powerLost{})
+	}
+	must(w.t, err)
+}
+
+func (w *world) want(err error, number uint16) {
+	w.t.Helper()
+	if w.fs.Crashed() {
+		panic(powerLost{})
+	}
+	wantErrno(w.t, err, number)
+}
+
+// workUntilCrash loses power at some write or sync from now on, wherever that is.
+func (w *world) workUntilCrash() {
+	w.t.Helper()
+	w.fs.CrashAt(w.fs.Mutations() + w.rng.Int64N(60))
+	func() {
+		defer func() {
+			if r := recover(); r != nil && r != any(powerLost{}) {
+				panic(r)
+			}
+		}()
+		for !w.fs.Crashed() {
+			w.transaction()
+			if w.rng.IntN(3) == 0 {
+				log := w.s.eng.Log
+				w.must(log.FlushTo(log.Published()))
+			}
+			if w.rng.IntN(2) == 0 {
+				_, err := w.s.c.Reclaim()
+				w.must(err)
+			}
+		}
+	}()
+	w.recover()
 }
 
 // crash loses power, in the middle of a transaction if one is open.
@@ -121,10 +165,16 @@ func (w *world) crash() {
 		}
 		if w.rng.IntN(2) == 0 {
 			log := w.s.eng.Log
-			must(w.t, log.FlushTo(log.Published()))
+			w.must(log.FlushTo(log.Published()))
 		}
 	}
 	w.fs.CrashAt(w.fs.Mutations() + w.rng.Int64N(20))
+	w.recover()
+}
+
+// recover opens what the crash left.
+func (w *world) recover() {
+	w.t.Helper()
 	w.s.eng.Log.Fail(errors.New("power lost"))
 	w.s.eng.Catalog.Close()
 	_ = w.s.eng.Close()
@@ -149,7 +199,7 @@ func (w *world) transaction() {
 			marks = append(marks, mark{w.s.Savepoint(), w.now.clone(), maps.Clone(w.altered)})
 		case w.rng.IntN(6) == 0 && len(marks) > 0:
 			m := marks[w.rng.IntN(len(marks))]
-			must(w.t, w.s.RollbackTo(m.undo))
+			w.must(w.s.RollbackTo(m.undo))
 			w.s.c.RolledBack(w.s.Trx())
 			w.now, w.altered = m.m.clone(), maps.Clone(m.altered)
 			marks = slices.DeleteFunc(marks, func(o mark) bool { return o.undo > m.undo })
@@ -159,14 +209,13 @@ func (w *world) transaction() {
 	}
 	w.verify()
 	if w.rng.IntN(3) == 0 {
-		must(w.t, w.s.rollback())
+		w.must(w.s.rollback())
 		w.now = w.commits[len(w.commits)-1].clone()
 	} else {
-		changed := w.s.Trx().HasChanges()
-		must(w.t, w.s.commit())
-		if changed {
+		if w.s.Trx().HasChanges() {
 			w.commits = append(w.commits, w.now.clone())
 		}
+		w.must(w.s.commit())
 	}
 	w.verify()
 }
@@ -176,7 +225,7 @@ func (w *world) step() {
 	w.t.Helper()
 	steps := []func() error{w.createSchema, w.createTable, w.createTable, w.dropSchema, w.dropTable, w.rename, w.truncate,
 		w.addColumn, w.dropColumn, w.addIndex, w.dropIndex, w.insert, w.insert, w.insert, w.putState, w.decorate}
-	must(w.t, steps[w.rng.IntN(len(steps))]())
+	w.must(steps[w.rng.IntN(len(steps))]())
 }
 
 func (w *world) createSchema() error {
@@ -186,7 +235,7 @@ func (w *world) createSchema() error {
 	}
 	made, err := w.s.c.CreateSchema(w.s.Worker, s)
 	if _, ok := w.now.schemas[s.Name]; ok {
-		wantErrno(w.t, err, dict.ErrnoSchemaExists)
+		w.want(err, dict.ErrnoSchemaExists)
 		return nil
 	}
 	w.now.schemas[s.Name] = made
@@ -197,12 +246,12 @@ func (w *world) dropSchema() error {
 	name := fmt.Sprintf("db%d", w.rng.IntN(3))
 	err := w.s.c.DropSchema(w.s.Worker, name)
 	if _, ok := w.now.schemas[name]; !ok {
-		wantErrno(w.t, err, dict.ErrnoDropNoSchema)
+		w.want(err, dict.ErrnoDropNoSchema)
 		return nil
 	}
 	for full := range w.now.tables {
 		if strings.HasPrefix(full, name+".") {
-			wantErrno(w.t, err, dict.ErrnoSchemaNotEmpty)
+			w.want(err, dict.ErrnoSchemaNotEmpty)
 			return nil
 		}
 	}
@@ -217,11 +266,11 @@ func (w *world) createTable() error {
 	}
 	made, err := w.s.c.CreateTable(w.s.Worker, def)
 	if _, ok := w.now.schemas[def.Schema]; !ok {
-		wantErrno(w.t, err, dict.ErrnoNoSchema)
+		w.want(err, dict.ErrnoNoSchema)
 		return nil
 	}
 	if w.now.tables[fullName(def)] != nil {
-		wantErrno(w.t, err, dict.ErrnoTableExists)
+		w.want(err, dict.ErrnoTableExists)
 		return nil
 	}
 	w.now.tables[fullName(def)] = &modelTable{def: made}
@@ -232,7 +281,7 @@ func (w *world) dropTable() error {
 	full := w.now.pick(w.rng)
 	if full == "" {
 		_, err := w.s.c.DropTable(w.s.Worker, "nodb", "t")
-		wantErrno(w.t, err, dict.ErrnoNoSchema)
+		w.want(err, dict.ErrnoNoSchema)
 		return nil
 	}
 	def, err := w.s.c.DropTable(w.s.Worker, w.now.tables[full].def.Schema, w.now.tables[full].def.Name)
@@ -270,10 +319,10 @@ func (w *world) rename() error {
 		other := w.now.tables[schema+"."+name]
 		switch {
 		case w.now.schemas[schema].ID == 0:
-			wantErrno(w.t, err, dict.ErrnoNoSchema)
+			w.want(err, dict.ErrnoNoSchema)
 			return nil, nil
 		case other != nil && other != mt:
-			wantErrno(w.t, err, dict.ErrnoTableExists)
+			w.want(err, dict.ErrnoTableExists)
 			return nil, nil
 		}
 		return def, err
@@ -358,7 +407,7 @@ func (w *world) dropIndex() error {
 			}
 		}
 		_, err := w.s.c.DropIndex(w.s.Worker, mt.def.ID, "nope")
-		wantErrno(w.t, err, dict.ErrnoCantDrop)
+		w.want(err, dict.ErrnoCantDrop)
 		return nil, nil
 	})
 }
@@ -425,12 +474,12 @@ func (w *world) verify() {
 	c, own := w.s.c, w.s.Trx()
 	for name, want := range w.now.schemas {
 		got, err := c.FindSchema(own, name)
-		must(w.t, err)
+		w.must(err)
 		if !reflect.DeepEqual(got, want) {
 			w.t.Fatalf("schema %+v, want %+v", got, want)
 		}
 		tables, err := c.TableNames(own, name)
-		must(w.t, err)
+		w.must(err)
 		for _, tn := range tables {
 			if w.now.tables[name+"."+tn.Name] == nil {
 				w.t.Fatalf("table %s.%s should not be there", name, tn.Name)
@@ -439,9 +488,10 @@ func (w *world) verify() {
 	}
 	for full, mt := range w.now.tables {
 		h, err := c.OpenTable(own, mt.def.Schema, mt.def.Name)
-		if err != nil {
+		if err != nil && !w.fs.Crashed() {
 			w.t.Fatalf("table %s: %v", full, err)
 		}
+		w.must(err)
 		if !reflect.DeepEqual(h.Table().Schema.Table, mt.def) {
 			w.t.Fatalf("definition of %s\n%+v, want\n%+v", full, h.Table().Schema.Table, mt.def)
 		}
@@ -461,7 +511,7 @@ func (w *world) verify() {
 				continue
 			}
 			got, err := w.s.rows(h, i)
-			must(w.t, err)
+			w.must(err)
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
 				w.t.Fatalf("rows of %s by %s: %q, want %q", full, mt.def.Indexes[i].Name, got, want)
@@ -471,7 +521,7 @@ func (w *world) verify() {
 	}
 	for key, want := range w.now.state {
 		got, ok, err := c.GetState(own, dict.Replicated, []byte(key))
-		must(w.t, err)
+		w.must(err)
 		if !ok || string(got) != want {
 			w.t.Fatalf("state %s is %q, want %q", key, got, want)
 		}
@@ -483,7 +533,7 @@ func (w *world) verify() {
 func (w *world) verifyFiles() {
 	w.t.Helper()
 	files, err := w.s.eng.Spaces.Files()
-	must(w.t, err)
+	w.must(err)
 	n := 0
 	for _, no := range files {
 		if no != 0 && no < 0xFFFF0000 {

@@ -140,6 +140,8 @@ func (c *Catalog) forget(all ...garbage) {
 
 // deleteTables deletes the tablespaces of tables: the log says so first, and is
 // flushed past that and so past the commit that dropped them.
+//
+// REQUIRES: c.reclaimTurn is held, here and in deleteIndex.
 func (c *Catalog) deleteTables(tables []garbage) error {
 	if len(tables) == 0 {
 		return nil
@@ -151,7 +153,10 @@ func (c *Catalog) deleteTables(tables []garbage) error {
 		at, err := c.whereIs(g.table)
 		if errors.Is(err, table.ErrNoTable) {
 			c.mu.Lock()
-			at.Space, err = c.garbage[g].space, nil
+			if left := c.garbage[g]; left != nil {
+				at.Space = left.space
+			}
+			err = nil
 			c.mu.Unlock()
 		}
 		if err == nil && at.Space != 0 {

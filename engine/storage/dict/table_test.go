@@ -417,3 +417,90 @@ func TestOrphans(t *testing.T) {
 	}
 	must(t, s.rollback())
 }
+
+// Rows that make no sense give an error with their name.
+func TestCorruptRows(t *testing.T) {
+	s := newDB(t, func(o *storage.Options) { o.TableCache = 1 })
+	made := s.create(t, simpleTable("db", "t"))
+	s.create(t, simpleTable("db", "other"))
+	system := map[string]*table.Table{}
+	for _, tbl := range s.c.SystemTables() {
+		system[tbl.Schema.Name] = tbl
+	}
+	for _, c := range []struct {
+		table  string
+		key    []uint64
+		column string
+		value  types.Value
+	}{
+		{"sys_columns", []uint64{made.ID, 2}, "type", types.NewBytes([]byte{9, 9})},
+		{"sys_columns", []uint64{made.ID, 2}, "ordinal", types.NewUint(0)},
+		{"sys_columns", []uint64{made.ID, 2}, "flags", types.NewUint(1 << 20)},
+		{"sys_indexes", []uint64{made.ID, made.Indexes[1].ID}, "parts", types.NewBytes([]byte{1, 1, 77, 0, 0})},
+		{"sys_indexes", []uint64{made.ID, made.Indexes[1].ID}, "parts", types.NewBytes(nil)},
+		{"sys_tables", []uint64{made.ID}, "options", types.NewBytes([]byte{1, 200})},
+		{"sys_tables", []uint64{made.ID}, "collation", types.NewUint(60000)},
+		{"sys_tables", []uint64{made.ID}, "next_column", types.NewUint(1)},
+		{"sys_physical", []uint64{made.ID, made.Indexes[1].ID}, "space", types.NewUint(77)},
+	} {
+		tbl := system[c.table]
+		s.open(t, "other").Release() // evicts t
+		key := []types.Value{}
+		for _, n := range c.key {
+			key = append(key, types.NewUint(n))
+		}
+		bytes := tbl.Schema.Keys[0].AppendKey(nil, key...)
+		position := tbl.Schema.Position(tbl.Schema.ColumnNamed(c.column).ID)
+		var old []types.Value
+		must(t, s.do(func() (err error) {
+			if old, err = s.GetRow(tbl, bytes, s.Trx().Snapshot()); err != nil {
+				return err
+			}
+			return s.Update(tbl, bytes, []record.Change{{Column: position, Value: c.value}})
+		}))
+		_, err := s.c.OpenTable(nil, "db", "t")
+		var corrupt *dict.CorruptError
+		if !errors.As(err, &corrupt) || corrupt.Table != c.table && corrupt.Table != "sys_tables" {
+			t.Errorf("%s.%s: %v", c.table, c.column, err)
+		}
+		must(t, s.do(func() error {
+			return s.Update(tbl, bytes, []record.Change{{Column: position, Value: old[position]}})
+		}))
+	}
+	s.open(t, "t").Release()
+}
+
+func TestSchemasAndState(t *testing.T) {
+	s := newDB(t, nil)
+	must(t, s.do(func() error {
+		if err := s.c.AlterSchema(s.Worker, dict.Schema{Name: "db", Options: map[string]string{"read_only": "1"}}); err != nil {
+			return err
+		}
+		return s.c.PutState(s.Worker, dict.Local, []byte("members"), []byte("1,2,3"))
+	}))
+	all, err := s.c.Schemas(nil)
+	must(t, err)
+	if len(all) != 1 || all[0].Options["read_only"] != "1" {
+		t.Fatalf("%+v", all)
+	}
+	got := ""
+	must(t, s.c.EachState(nil, dict.Local, func(key, value []byte) error {
+		got += string(key) + "=" + string(value)
+		return nil
+	}))
+	if got != "members=1,2,3" {
+		t.Fatal(got)
+	}
+	made := s.create(t, simpleTable("db", "t"))
+	def, err := s.c.Definition(nil, made.ID)
+	must(t, err)
+	if !reflect.DeepEqual(def, made) || dict.FindColumn(def, "ID") != &def.Columns[0] || dict.FindColumn(def, "x") != nil {
+		t.Fatalf("%+v", def)
+	}
+	s.begin()
+	wantErrno(t, s.c.AlterSchema(s.Worker, dict.Schema{Name: "nodb"}), 1049)
+	if err := s.c.PutState(s.Worker, dict.Local, make([]byte, 256), nil); err == nil {
+		t.Fatal("a key of 256 bytes is accepted")
+	}
+	must(t, s.rollback())
+}

@@ -49,7 +49,7 @@ type Scanner struct {
 	ends     []int
 	row      []byte // clustered key of the row being decoded
 	pending  pendingRow
-	refs     []rowRef
+	gather   rowGatherer
 	took     tookLocks
 }
 
@@ -68,9 +68,6 @@ type pendingRow struct {
 	key, value []byte
 }
 
-// rowRef is a row version found in the leaf at hand.
-type rowRef struct{ key, value []byte }
-
 // Start makes s a scan of the range as the snapshot sees it; a locking scan needs
 // no snapshot. The bounds must stay as they are until the scan is over.
 func (s *Scanner) Start(w *Worker, t *Table, snap *trx.Snapshot, r Range) error {
@@ -79,6 +76,7 @@ func (s *Scanner) Start(w *Worker, t *Table, snap *trx.Snapshot, r Range) error 
 	s.last = s.last[:0]
 	s.pending.is = false
 	s.took.start()
+	s.gather.start(t, &r)
 	s.covering = true
 	for _, c := range r.Columns {
 		s.covering = s.covering && s.key.Covers[c]
@@ -243,12 +241,15 @@ func (s *Scanner) nextLeaf(batch *types.Batch) error {
 // readLeaf reads the entries of the cursor's leaf. stop says that the batch is
 // full or the scan is over or a row is pending.
 func (s *Scanner) readLeaf(batch *types.Batch) (stop bool, err error) {
+	if s.r.Index == 0 {
+		return s.readRows(batch)
+	}
 	c := &s.w.look
 	step, end := 1, c.LeafLen()
 	if s.r.Backward {
 		step, end = -1, -1
 	}
-	plain := s.r.Index > 0 && c.PageMaxTrx() < s.w.e.Trx.VisibleBelow()
+	plain := c.PageMaxTrx() < s.w.e.Trx.VisibleBelow()
 	inside := s.leafInside(c.Pos(), end-step)
 	last := c.Pos()
 	for i := c.Pos(); i != end; i += step {
@@ -261,8 +262,6 @@ func (s *Scanner) readLeaf(batch *types.Batch) (stop bool, err error) {
 		s.state = scanOn
 		last = i
 		switch {
-		case s.r.Index == 0:
-			err = s.readClustered(batch, s.last, flags, value)
 		case plain && flags&record.FlagDeleted != 0:
 		case plain && s.covering:
 			err = s.readCovered(batch, s.last, value)
@@ -288,14 +287,6 @@ func (s *Scanner) leafInside(first, last int) bool {
 	}
 	s.row = s.w.look.AppendKey(s.row[:0], last)
 	return !s.beyond(s.row)
-}
-
-func (s *Scanner) readClustered(batch *types.Batch, key []byte, flags byte, value []byte) error {
-	value, deleted, err := s.w.visible(s.t, s.snap, value, flags)
-	if err != nil || deleted {
-		return err
-	}
-	return s.decode(batch, key, value)
 }
 
 func (s *Scanner) decode(batch *types.Batch, key, value []byte) error {

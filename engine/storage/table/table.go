@@ -73,7 +73,8 @@ func (e *Engine) Open(s *record.Schema, at Physical) (*Table, error) {
 	}
 	for i := range s.Columns {
 		c := &s.Columns[i]
-		if (c.AutoIncrement || c.Hidden) && c.DroppedIn == 0 && c.Type.IsInteger() {
+		isRowID := c.Hidden && s.Keys[0].Parts[0].Column == i
+		if (c.AutoIncrement || isRowID) && c.DroppedIn == 0 && c.Type.IsInteger() {
 			t.counted = append(t.counted, i)
 		}
 	}
@@ -191,11 +192,14 @@ func (t *Table) NextAuto() uint64 { return t.nextAuto.Load() }
 // NextRowID gives the value of the hidden key of a table without a primary key.
 func (t *Table) NextRowID() uint64 { return t.nextRow.Add(1) - 1 }
 
+// RowID is the value that NextRowID will give next.
+func (t *Table) RowID() uint64 { return t.nextRow.Load() }
+
 // RaiseRowID makes the next hidden key greater than used.
 func (t *Table) RaiseRowID(used uint64) {
 	for {
 		next := t.nextRow.Load()
-		if used < next || t.nextRow.CompareAndSwap(next, used+1) {
+		if used < next || used == ^uint64(0) || t.nextRow.CompareAndSwap(next, used+1) {
 			return
 		}
 	}

@@ -14,7 +14,7 @@ import (
 type CleanerOptions struct {
 	// IOCapacity is innodb_io_capacity: pages a second for idle flushing and the
 	// base of the adaptive rate; 0 means 2,000. IOCapacityMax bounds the adaptive
-	// rate; 0 means 20,000.
+	// rate; 0 means 20,000, or twice IOCapacity if that is more.
 	IOCapacity, IOCapacityMax int
 	// MaxDirtyPct is innodb_max_dirty_pages_pct: above it pages are written at
 	// IOCapacityMax; 0 means 90.
@@ -28,9 +28,20 @@ type CleanerOptions struct {
 	Off bool
 }
 
+// SetCleaner changes the cleaner's settings; zero means the default. They hold
+// from its next round on.
+func (p *Pool) SetCleaner(o CleanerOptions) {
+	o.setDefaults()
+	p.clean.opt.Store(&o)
+	p.clean.parker.Unpark()
+}
+
+// CleanerOptions returns the settings in force.
+func (p *Pool) CleanerOptions() CleanerOptions { return *p.clean.opt.Load() }
+
 func (o *CleanerOptions) setDefaults() {
 	setDefault(&o.IOCapacity, 2000)
-	setDefault(&o.IOCapacityMax, 20_000)
+	setDefault(&o.IOCapacityMax, max(20_000, 2*o.IOCapacity))
 	setDefault(&o.MaxDirtyPct, 90)
 	setDefault(&o.LRUScanDepth, 256)
 	setDefault(&o.Interval, 250*time.Millisecond)
@@ -56,6 +67,7 @@ type cleaner struct {
 	turn   *env.Mutex // held by whoever writes a batch
 	batch  *batch
 	parker env.Parker
+	opt    atomic.Pointer[CleanerOptions]
 
 	wantFrames atomic.Bool // someone waits for a free frame
 	urged      atomic.Bool // the log is short of room
@@ -72,6 +84,8 @@ func (c *cleaner) init(p *Pool) {
 	c.turn = env.NewMutex(p.env)
 	c.batch = newBatch()
 	c.parker = p.env.NewParker()
+	opt := p.opt.Cleaner
+	c.opt.Store(&opt)
 }
 
 // closeFlag tells tasks to end.
@@ -105,7 +119,7 @@ func (p *Pool) runCleaner() {
 	c := &p.clean
 	checkpointAt := p.env.Monotonic()
 	for !p.closing.isSet() {
-		c.parker.ParkFor(p.opt.Cleaner.Interval)
+		c.parker.ParkFor(c.opt.Load().Interval)
 		if p.closing.isSet() || p.log.Err() != nil {
 			return
 		}
@@ -129,12 +143,13 @@ func (p *Pool) cleanRound() error {
 	if err := p.relievePressure(); err != nil {
 		return err
 	}
-	if c.wantFrames.Swap(false) || !p.opt.Cleaner.Off {
+	off := c.opt.Load().Off
+	if c.wantFrames.Swap(false) || !off {
 		if err := p.flushLRU(); err != nil {
 			return err
 		}
 	}
-	if p.opt.Cleaner.Off {
+	if off {
 		return nil
 	}
 	pages, adaptive := p.due()
@@ -161,7 +176,7 @@ func (p *Pool) cleanRound() error {
 // over once: r x dirty pages / capacity a second. Pages written for the LRU list
 // count towards it.
 func (p *Pool) due() (pages int, adaptive bool) {
-	c, o := &p.clean, &p.opt.Cleaner
+	c, o := &p.clean, p.clean.opt.Load()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, lsn := p.env.Monotonic(), p.log.Current()
@@ -257,7 +272,7 @@ const latchPause = 100 * time.Microsecond
 // clean frames there.
 func (p *Pool) flushLRU() error {
 	b := p.clean.batch
-	b.frames = p.lru.collectDirty(b.frames[:0], min(p.opt.Cleaner.LRUScanDepth, len(p.frames)/4), batchPages)
+	b.frames = p.lru.collectDirty(b.frames[:0], min(p.clean.opt.Load().LRUScanDepth, p.lru.size()/4), batchPages)
 	if len(b.frames) == 0 {
 		return nil
 	}

@@ -13,6 +13,7 @@ const (
 	lruNone uint32 = iota
 	lruYoung
 	lruOld
+	lruWithdrawn // not in use: above the pool's present size, empty
 )
 
 // lruList orders the resident pages by use, newest first. Its tail, the old
@@ -29,20 +30,33 @@ type lruList struct {
 
 	free   []uint32
 	target int // frames in use by configuration: indexes 1..target
+	oldPct int // Options.OldBlocksPct
 
-	clock atomic.Uint32 // counts evictions
+	clock   atomic.Uint32 // counts evictions
+	youngIn atomic.Uint32 // evictions for which a young page keeps its place: an eighth of target
+	oldTime atomic.Int64  // Options.OldBlocksTime
 }
 
 func (l *lruList) init(p *Pool, frames int) {
 	l.pool = p
-	l.target = frames
+	l.oldPct = p.opt.OldBlocksPct
+	l.oldTime.Store(int64(p.opt.OldBlocksTime))
+	l.setTarget(frames)
 	l.free = make([]uint32, 0, len(p.frames))
 	for i := len(p.frames) - 1; i >= 1; i-- {
-		p.frames[i].fix.Store(tombstone)
+		f := &p.frames[i]
+		f.fix.Store(tombstone)
 		if i <= frames {
 			l.free = append(l.free, uint32(i))
+		} else {
+			f.lru.Store(lruWithdrawn)
 		}
 	}
+}
+
+func (l *lruList) setTarget(frames int) {
+	l.target = frames
+	l.youngIn.Store(uint32(frames / 8))
 }
 
 // touch notes a use of frame i; it moves the page only where that matters, so
@@ -55,15 +69,15 @@ func (p *Pool) touch(i uint32) {
 		first := f.firstAccess.Load()
 		if first == 0 {
 			f.firstAccess.Store(now)
-			if p.opt.OldBlocksTime > 0 {
+			if p.lru.oldTime.Load() > 0 {
 				return
 			}
-		} else if time.Duration(now-first)*time.Millisecond < p.opt.OldBlocksTime {
+		} else if int64(now-first)*int64(time.Millisecond) < p.lru.oldTime.Load() {
 			return
 		}
 	case lruYoung:
 		clock := p.lru.clock.Load()
-		if clock == 0 || clock-f.stamp.Load() <= uint32(len(p.frames)/8) {
+		if clock == 0 || clock-f.stamp.Load() <= p.lru.youngIn.Load() {
 			return
 		}
 	default:
@@ -163,7 +177,7 @@ func (l *lruList) unlink(i uint32) {
 
 // balance moves the midpoint until the old sublist has its share.
 func (l *lruList) balance() {
-	want := (l.young + l.old) * l.pool.opt.OldBlocksPct / 100
+	want := (l.young + l.old) * l.oldPct / 100
 	for l.old < want {
 		at := l.tail
 		if l.midpoint != noFrame {
@@ -227,27 +241,43 @@ func (l *lruList) takeFree() (uint32, error) {
 // evictLocked takes the least recently used clean page that nobody fixes out of
 // the pool and returns its frame.
 func (l *lruList) evictLocked(depth int) uint32 {
-	p := l.pool
 	for i := l.tail; i != noFrame && depth > 0; depth-- {
-		f := &p.frames[i]
-		prev := f.lruPrev
-		if f.oldest.Load() == 0 && f.fix.CompareAndSwap(0, tombstone) {
-			if f.oldest.Load() == 0 && p.emptyFrame(i) {
-				l.unlink(i)
-				l.balance()
-				l.clock.Add(1)
-				p.stats.evicted.Add(1)
-				if int(i) <= l.target {
-					return i
-				}
-				releaseMemory(p.bytesOf(i))
-			} else {
-				f.fix.Add(-tombstone)
+		prev := l.pool.frames[i].lruPrev
+		if l.evictFrame(i) {
+			if int(i) <= l.target {
+				return i
 			}
+			l.retire(i)
 		}
 		i = prev
 	}
 	return noFrame
+}
+
+// evictFrame takes the page of a frame of the list out of the pool, if it is clean
+// and nobody fixes it. The frame is then in no list, with the tombstone.
+func (l *lruList) evictFrame(i uint32) bool {
+	p := l.pool
+	f := &p.frames[i]
+	if f.oldest.Load() != 0 || !f.fix.CompareAndSwap(0, tombstone) {
+		return false
+	}
+	if f.oldest.Load() != 0 || !p.emptyFrame(i) {
+		f.fix.Add(-tombstone)
+		return false
+	}
+	l.unlink(i)
+	l.balance()
+	l.clock.Add(1)
+	p.stats.evicted.Add(1)
+	return true
+}
+
+// retire takes an empty frame above the target out of use and gives its memory
+// back to the system.
+func (l *lruList) retire(i uint32) {
+	l.pool.frames[i].lru.Store(lruWithdrawn)
+	releaseMemory(l.pool.bytesOf(i))
 }
 
 // emptyFrame takes the page out of the hash under the latch, so that optimistic
@@ -269,6 +299,8 @@ func (l *lruList) giveFree(i uint32) {
 	l.mu.Lock()
 	if int(i) <= l.target {
 		l.free = append(l.free, i)
+	} else {
+		l.retire(i)
 	}
 	l.mu.Unlock()
 }

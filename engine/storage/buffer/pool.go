@@ -85,7 +85,8 @@ type Pool struct {
 	stats  counters
 	tasks  *env.Group
 
-	closing closeFlag
+	closing  closeFlag
+	resizing *env.Mutex // held by Resize
 }
 
 // New maps the pool's memory. It starts no task; see [Pool.Start].
@@ -113,6 +114,8 @@ func New(opt Options) (*Pool, error) {
 		unmap:  unmap,
 		hash:   newPageHash(count),
 		tasks:  env.NewGroup(opt.Env),
+
+		resizing: env.NewMutex(opt.Env),
 	}
 	p.lot.parkers = env.NewParkers(opt.Env)
 	p.lru.init(p, int(opt.Size/page.Size))

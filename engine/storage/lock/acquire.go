@@ -153,7 +153,7 @@ func (t *Table) newWait(o *Owner, r Request, shard uint32, mode Mode, bytes int6
 	}
 	timeout := r.Timeout
 	if timeout == 0 {
-		timeout = t.waitTimeout
+		timeout = time.Duration(t.waitTimeout.Load())
 	}
 	w := &o.wait
 	w.lock, w.outcome, w.recheck, w.deadlock = l, waitPending, false, nil

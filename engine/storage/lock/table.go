@@ -38,7 +38,7 @@ type Table struct {
 	shardShift uint
 	seed       uint64
 
-	waitTimeout  time.Duration
+	waitTimeout  atomic.Int64 // time.Duration
 	recheckEvery time.Duration
 	memory       atomic.Int64
 	memoryMax    atomic.Int64
@@ -62,13 +62,13 @@ func New(o Options) *Table {
 		shards:       make([]shard, n),
 		shardShift:   uint(64 - bits.TrailingZeros(uint(n))),
 		seed:         o.Env.Uint64(),
-		waitTimeout:  orDefault(o.WaitTimeout, 50*time.Second),
 		recheckEvery: orDefault(o.RecheckEvery, time.Second),
 	}
 	for i := range t.shards {
 		t.shards[i].number = uint32(i)
 		t.shards[i].buckets = make([]*queue, bucketsMin)
 	}
+	t.SetWaitTimeout(o.WaitTimeout)
 	t.memoryMax.Store(orDefault(o.MemoryMax, 1<<30))
 	t.detect.Store(!o.NoDeadlockDetect)
 	t.fifo.Store(o.FIFO)
@@ -80,6 +80,12 @@ func orDefault[T int | int64 | time.Duration](v, def T) T {
 		return def
 	}
 	return v
+}
+
+// SetWaitTimeout changes Options.WaitTimeout for the waits that begin from now on;
+// zero means the default.
+func (t *Table) SetWaitTimeout(d time.Duration) {
+	t.waitTimeout.Store(int64(orDefault(d, 50*time.Second)))
 }
 
 // SetMemoryMax changes Options.MemoryMax; locks held beyond it stay.

@@ -44,6 +44,7 @@ type Purger struct {
 	group  *env.Group
 	parker env.Parker
 
+	tasks    atomic.Int32
 	stopping atomic.Bool
 	paused   atomic.Bool
 	logs     atomic.Uint64
@@ -54,12 +55,14 @@ type Purger struct {
 // New returns a purger at rest.
 func New(opt Options) *Purger {
 	e := opt.Tables.Env
-	return &Purger{e: opt.Tables, opt: opt, group: env.NewGroup(e), parker: e.NewParker()}
+	p := &Purger{e: opt.Tables, opt: opt, group: env.NewGroup(e), parker: e.NewParker()}
+	p.tasks.Store(int32(opt.Tasks))
+	return p
 }
 
 // Start runs the coordinator, if there are to be tasks.
 func (p *Purger) Start() {
-	if p.opt.Tasks > 0 {
+	if p.tasks.Load() > 0 {
 		p.group.Go("purge", p.coordinate)
 	}
 }
@@ -70,6 +73,11 @@ func (p *Purger) Stop() {
 	p.parker.Unpark()
 	p.group.Wait()
 }
+
+// SetTasks changes Options.Tasks from the next round on.
+//
+// REQUIRES: there were tasks from the beginning; n is at least 1.
+func (p *Purger) SetTasks(n int) { p.tasks.Store(int32(n)) }
 
 // Wake makes the coordinator look for work now.
 func (p *Purger) Wake() { p.parker.Unpark() }
@@ -142,8 +150,8 @@ func (p *Purger) Run() (int, error) {
 	defer p.e.Trx.CloseSnapshot(&r.view)
 	r.limit = limit
 	helpers := env.NewGroup(p.e.Env)
-	if p.opt.Tasks > 1 && p.e.Undo.HistoryLen() > 1 {
-		for range p.opt.Tasks - 1 {
+	if tasks := p.tasks.Load(); tasks > 1 && p.e.Undo.HistoryLen() > 1 {
+		for range tasks - 1 {
 			helpers.Go("purge-worker", r.work)
 		}
 	}

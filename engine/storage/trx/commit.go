@@ -49,8 +49,9 @@ func (s *System) CommitGroup(items []Commit, pos Position) error {
 	if err != nil {
 		return err
 	}
-	for from := 0; ; from += s.chunk {
-		to := min(from+s.chunk, len(items))
+	chunk := s.chunkNow()
+	for from := 0; ; from += chunk {
+		to := min(from+chunk, len(items))
 		at := pos
 		if to < len(items) {
 			at = s.applied
@@ -66,6 +67,12 @@ func (s *System) CommitGroup(items []Commit, pos Position) error {
 	s.applied = pos
 	s.publish(items, last)
 	return nil
+}
+
+// chunkNow is how many transactions one mini-transaction commits in a pool of the
+// present size: it must not latch a large part of it.
+func (s *System) chunkNow() int {
+	return int(min(int64(s.chunk), max(1, s.pool.Size()/page.Size/8)))
 }
 
 // checkGroup checks order and states and fills in nothing; it returns the CSN of

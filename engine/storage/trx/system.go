@@ -9,7 +9,6 @@ import (
 	"github.com/triremedb/trireme/engine/storage/buffer"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/mtr"
-	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/space"
 	"github.com/triremedb/trireme/engine/storage/undo"
 )
@@ -72,7 +71,7 @@ func Open(opt SystemOptions) (*System, error) {
 		env: e, pool: opt.Pool, locks: opt.Locks, retain: ^uint64(0),
 		commitTurn: env.NewMutex(e), pageTurn: env.NewMutex(e),
 		commitMtr: mtr.New(opt.Pool), pageMtr: mtr.New(opt.Pool),
-		chunk: int(min(commitChunk, max(1, opt.Pool.Size()/page.Size/8))),
+		chunk: commitChunk,
 	}
 	s.views.prev, s.views.next = &s.views, &s.views
 	s.trxs.prev, s.trxs.next = &s.trxs, &s.trxs

@@ -258,7 +258,8 @@ func (e *Engine) openSystem(fresh bool) error {
 	if err := e.Catalog.Sweep(); err != nil {
 		return err
 	}
-	e.Purge = purge.New(purge.Options{Tables: e.Tables, Tasks: e.opt.PurgeTasks, Interval: e.opt.PurgeInterval})
+	e.Purge = purge.New(purge.Options{Tables: e.Tables, Tasks: e.opt.PurgeTasks, Interval: e.opt.PurgeInterval,
+		UndoSpaces: undoSpaces, UndoSizeMax: e.opt.UndoSizeMax})
 	e.Purge.Start()
 	return nil
 }

@@ -28,11 +28,12 @@ type Options struct {
 	RecoveryMemory int // redo held in memory at a time while recovering: 64 MiB
 	RecoveryTasks  int // tasks that apply redo: one per processor
 
-	OpenFiles       int  // innodb_open_files
-	DirectIO        bool // innodb_flush_method=O_DIRECT
-	ReserveExtents  int  // kept back in each tablespace for rollback
-	UndoTablespaces int  // innodb_undo_tablespaces: 2
-	MaxStreams      int  // transactions that can change rows at a time: 256
+	OpenFiles       int   // innodb_open_files
+	DirectIO        bool  // innodb_flush_method=O_DIRECT
+	ReserveExtents  int   // kept back in each tablespace for rollback
+	UndoTablespaces int   // innodb_undo_tablespaces: 2
+	UndoSizeMax     int64 // innodb_max_undo_log_size: above it undo tablespaces are cut; 64 MiB
+	MaxStreams      int   // transactions that can change rows at a time: 256
 
 	LockWait         time.Duration // innodb_lock_wait_timeout: 50 s
 	LockMemory       int64

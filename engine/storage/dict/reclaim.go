@@ -216,6 +216,22 @@ func (c *Catalog) deleteIndex(g garbage) error {
 		return err
 	}
 	c.forget(g)
+	return c.shrink(at.Space)
+}
+
+// shrink gives the pages that are free at the end of a table's file back to the
+// file system.
+func (c *Catalog) shrink(no uint32) error {
+	if no == space.System {
+		return nil
+	}
+	sp, err := c.e.Spaces.Open(no)
+	if err == nil {
+		_, err = sp.Shrink()
+	}
+	if err != nil && !errors.Is(err, space.ErrNotFound) {
+		return fmt.Errorf("dict: shrinking tablespace %d: %w", no, err)
+	}
 	return nil
 }
 

@@ -21,7 +21,9 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/space"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/storage/undo"
@@ -34,7 +36,15 @@ type Options struct {
 	// no task at all.
 	Tasks    int
 	Interval time.Duration
+	// UndoSpaces are the undo tablespaces. One that has grown above UndoSizeMax
+	// (innodb_max_undo_log_size) bytes gives what is free at its end back to the file
+	// system once the history is short; 0 means 64 MiB.
+	UndoSpaces  []*space.Space
+	UndoSizeMax int64
 }
+
+// shrinkEvery is the time between looks at the undo tablespaces' sizes.
+const shrinkEvery = 10 * time.Second
 
 // Purger purges an engine. Start, Stop and Run are for its owner; the others are
 // safe for concurrent use.
@@ -106,9 +116,14 @@ func (p *Purger) Stats() Stats {
 }
 
 func (p *Purger) coordinate() {
+	shrunk := p.e.Env.Monotonic()
 	for !p.stopping.Load() {
 		if !p.paused.Load() {
 			n, err := p.Run()
+			if now := p.e.Env.Monotonic(); err == nil && now-shrunk >= shrinkEvery {
+				shrunk = now
+				_, err = p.ShrinkUndo()
+			}
 			p.note(err)
 			if n > 0 && err == nil {
 				continue
@@ -116,6 +131,22 @@ func (p *Purger) coordinate() {
 		}
 		p.parker.ParkFor(p.opt.Interval)
 	}
+}
+
+// ShrinkUndo cuts the free ends off undo tablespaces that have grown above their
+// limit, and returns how many pages that gave back.
+func (p *Purger) ShrinkUndo() (pages int, err error) {
+	for _, sp := range p.opt.UndoSpaces {
+		if int64(sp.SizePages())*page.Size <= p.opt.UndoSizeMax {
+			continue
+		}
+		n, err := sp.Shrink()
+		pages += n
+		if err != nil {
+			return pages, err
+		}
+	}
+	return pages, nil
 }
 
 func (p *Purger) note(err error) {

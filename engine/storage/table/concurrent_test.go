@@ -179,6 +179,9 @@ func (a *actor) again() error {
 
 func (a *actor) span() span {
 	p := span{index: a.rng.IntN(3), lo: a.rng.Int64N(a.w.keys), backward: a.rng.IntN(3) == 0}
+	if p.index == byCode && a.rng.IntN(8) == 0 {
+		p.lo = null
+	}
 	p.hi = p.lo + a.rng.Int64N(a.w.keys/4+1)
 	switch a.rng.IntN(6) {
 	case 0:

@@ -30,19 +30,32 @@ func (s *Scanner) gaps() bool {
 	return iso == trx.RepeatableRead || iso == trx.Serializable
 }
 
-// point reports whether the range is one key of a unique index, all parts given,
-// none of them NULL: the gap before a row that is found need not be locked.
-func (s *Scanner) point(key []byte) bool {
-	if !s.key.Unique || s.r.Low == nil || !bytes.Equal(s.r.Low, s.r.High) || s.r.LowOpen || s.r.HighOpen {
+// isPoint reports whether the range is one key of a unique index, all parts given,
+// none of them NULL.
+func (s *Scanner) isPoint() bool {
+	k, low := s.key, s.r.Low
+	if !k.Unique || low == nil || !bytes.Equal(low, s.r.High) || s.r.LowOpen || s.r.HighOpen {
 		return false
 	}
-	n, err := s.key.PartLen(s.r.Low, len(s.key.Parts))
-	return err == nil && n == len(s.r.Low) && bytes.HasPrefix(key, s.r.Low)
+	for i := range k.Parts {
+		at, err := k.PartLen(low, i)
+		if err != nil || at >= len(low) {
+			return false
+		}
+		p, null := &k.Parts[i], [1]byte{}
+		if !p.Type.NotNull && low[at] == types.AppendKey(null[:0], types.Null, p.Type, p.Desc, 0)[0] {
+			return false
+		}
+	}
+	n, err := k.PartLen(low, len(k.Parts))
+	return err == nil && n == len(low)
 }
 
 // entryMode is the lock to take on an entry that the scan meets; beyond says that
-// the entry is past the range, so that only the gap before it matters.
-func (s *Scanner) entryMode(key []byte, beyond bool) (mode lock.Mode, wanted bool) {
+// the entry is past the range, so that only the gap before it matters. An entry that
+// counts is all that a point can have: no gap needs to be locked around it. One with
+// a delete mark leaves room for others.
+func (s *Scanner) entryMode(key []byte, deleted, beyond bool) (mode lock.Mode, wanted bool) {
 	exclusive := s.r.Lock == lock.RecordX
 	switch {
 	case !s.gaps():
@@ -55,8 +68,10 @@ func (s *Scanner) entryMode(key []byte, beyond bool) (mode lock.Mode, wanted boo
 		return lock.GapX, true
 	case beyond:
 		return lock.GapS, true
-	case s.point(key):
+	case s.point && !deleted:
 		return s.r.Lock, true
+	case s.r.Index == 0 && !s.r.LowOpen && bytes.Equal(key, s.r.Low):
+		return s.r.Lock, true // the gap before it is not in the range
 	case exclusive:
 		return lock.NextKeyX, true
 	}
@@ -84,7 +99,7 @@ func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
 	key := append(s.w.key[:0], c.Key()...)
 	s.w.key = key
 	beyond := s.beyond(key)
-	mode, wanted := s.entryMode(key, beyond)
+	mode, wanted := s.entryMode(key, c.Flags()&record.FlagDeleted != 0, beyond)
 	s.took.at(key)
 	fresh := false
 	if wanted {
@@ -107,7 +122,10 @@ func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
 		if res == lock.Skip {
 			w.release()
 			s.advance(key)
-			return false, nil
+			if s.point {
+				s.state = scanEnd
+			}
+			return s.point, nil
 		}
 		fresh = res == lock.Granted
 		s.took.entry = s.took.entry || fresh
@@ -229,7 +247,7 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 			s.refuse()
 			return false, nil
 		}
-		return true, s.decode(batch, key, c.Value())
+		return true, s.found(batch, key, c.Value())
 	}
 	row, err := record.ClusteredKey(key, c.Value())
 	if err != nil {
@@ -284,7 +302,15 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 		s.refuse()
 		return false, nil
 	}
-	return true, s.decode(batch, s.row, w.inner.Value())
+	return true, s.found(batch, s.row, w.inner.Value())
+}
+
+// found adds a row to the batch; there are no others with the key of a point.
+func (s *Scanner) found(batch *types.Batch, key, value []byte) error {
+	if s.point {
+		s.state = scanEnd
+	}
+	return s.decode(batch, key, value)
 }
 
 // lockMissing locks the gap where the row of an entry is not: purge has removed the

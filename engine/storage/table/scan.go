@@ -43,7 +43,7 @@ type Scanner struct {
 	state scanState
 
 	covering bool
-	high     []byte // where the scan ends, in its direction
+	point    bool   // a locking read of one key of a unique index
 	last     []byte // key of the last entry looked at
 	keys     []byte // clustered keys of the batch, one after the other
 	ends     []int
@@ -80,6 +80,9 @@ func (s *Scanner) Start(w *Worker, t *Table, snap *trx.Snapshot, r Range) error 
 	s.covering = true
 	for _, c := range r.Columns {
 		s.covering = s.covering && s.key.Covers[c]
+	}
+	if s.point = r.Locking && s.isPoint(); s.point {
+		s.r.Backward = false
 	}
 	if r.Locking {
 		mode := lock.TableIX

@@ -270,8 +270,10 @@ func (s *script) keyText(index int, key []byte) string {
 // value finds the number whose key form the key begins with.
 func (s *script) value(index int, key []byte) (string, []byte) {
 	k := s.tbl.Schema.Keys[index]
-	if rest, ok := bytes.CutPrefix(key, k.AppendKey(nil, types.Null)); index > 0 && ok {
-		return "NULL", rest
+	if index > 0 {
+		if rest, ok := bytes.CutPrefix(key, k.AppendKey(nil, types.Null)); ok {
+			return "NULL", rest
+		}
 	}
 	for n := range int64(1000) {
 		if rest, ok := bytes.CutPrefix(key, k.AppendKey(nil, types.NewInt(n))); ok {
@@ -304,7 +306,12 @@ func (s *script) entries(index int) string {
 
 // exec runs a statement of the session.
 func (ss *scripted) exec(f []string) string {
-	if f[0] != "begin" && (ss.Trx() == nil || ss.Trx().State() != trx.Active) {
+	defer func() {
+		if t := ss.Trx(); t != nil && t.State() != trx.Active {
+			ss.Use(nil) // it may be someone else's next
+		}
+	}()
+	if f[0] != "begin" && ss.Trx() == nil {
 		return "no transaction"
 	}
 	switch f[0] {

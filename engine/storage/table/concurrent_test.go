@@ -25,7 +25,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("table.seed", 0, "run the workload with this seed only")
-	seedsFlag = flag.Uint64("table.seeds", 24, "how many seeds the simulated workload runs with")
+	seedsFlag = flag.Uint64("table.seeds", 10, "how many seeds the simulated workload runs with")
 )
 
 // The properties, for transactions at REPEATABLE READ and SERIALIZABLE that run

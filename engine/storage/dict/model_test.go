@@ -130,31 +130,6 @@ func (w *world) want(err error, number uint16) {
 	wantErrno(w.t, err, number)
 }
 
-// workUntilCrash loses power at some write or sync from now on, wherever that is.
-func (w *world) workUntilCrash() {
-	w.t.Helper()
-	w.fs.CrashAt(w.fs.Mutations() + w.rng.Int64N(60))
-	func() {
-		defer func() {
-			if r := recover(); r != nil && r != any(powerLost{}) {
-				panic(r)
-			}
-		}()
-		for !w.fs.Crashed() {
-			w.transaction()
-			if w.rng.IntN(3) == 0 {
-				log := w.s.eng.Log
-				w.must(log.FlushTo(log.Published()))
-			}
-			if w.rng.IntN(2) == 0 {
-				_, err := w.s.c.Reclaim()
-				w.must(err)
-			}
-		}
-	}()
-	w.recover()
-}
-
 // crash loses power, in the middle of a transaction if one is open.
 func (w *world) crash() {
 	if w.rng.IntN(2) == 0 {

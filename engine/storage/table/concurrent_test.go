@@ -61,10 +61,9 @@ func (w *workload) fail(err error) {
 // actor is a session of the workload.
 type actor struct {
 	*session
-	w      *workload
-	rng    *rand.Rand
-	own    writes
-	opaque bool // the transaction's snapshot is not checked (READ COMMITTED)
+	w   *workload
+	rng *rand.Rand
+	own writes
 	// seen are the ranges that the transaction has read and locked.
 	seen []span
 	log  []string

@@ -323,7 +323,7 @@ func (s *Scanner) lockMissing() (again bool, err error) {
 		return false, nil
 	}
 	w := s.w
-	next := lock.Supremum
+	var next []byte // lock.Supremum
 	if w.inner.Valid() {
 		next = w.inner.Key()
 	} else {

@@ -254,7 +254,6 @@ func (s *Scanner) readLeaf(batch *types.Batch) (stop bool, err error) {
 	}
 	plain := c.PageMaxTrx() < s.w.e.Trx.VisibleBelow()
 	inside := s.leafInside(c.Pos(), end-step)
-	last := c.Pos()
 	for i := c.Pos(); i != end; i += step {
 		suffix, flags, value := c.At(i)
 		s.last = append(append(s.last[:0], c.Prefix()...), suffix...)
@@ -263,7 +262,6 @@ func (s *Scanner) readLeaf(batch *types.Batch) (stop bool, err error) {
 			return true, nil
 		}
 		s.state = scanOn
-		last = i
 		switch {
 		case plain && flags&record.FlagDeleted != 0:
 		case plain && s.covering:
@@ -272,7 +270,7 @@ func (s *Scanner) readLeaf(batch *types.Batch) (stop bool, err error) {
 			err = s.readThrough(batch, s.last, value, plain)
 		}
 		if err != nil || s.pending.is || batch.Full() {
-			c.SetPos(last)
+			c.SetPos(i)
 			return true, err
 		}
 	}

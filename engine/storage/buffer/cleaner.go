@@ -357,6 +357,12 @@ func (p *Pool) FlushSpace(space uint32) error {
 		}
 		frames = frames[n:]
 	}
+	// Pages that a batch is just writing are not dirty any more, nor on disk yet.
+	p.clean.turn.Lock()
+	p.clean.turn.Unlock()
+	if err := p.log.Err(); err != nil {
+		return err
+	}
 	return p.store.SyncSpace(space)
 }
 

@@ -1,12 +1,14 @@
 package buffer
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/page"
@@ -88,6 +90,11 @@ func (d *doublewrite) close() error { return d.f.Close() }
 // doublewrite file's batch, it reads the page in place, and where that does not
 // verify, writes the copy. It runs before the redo log is applied. exists tells
 // whether a tablespace's file is there. It returns the repaired pages.
+//
+// A page that is right is written all the same: it may be so in the system's cache
+// only, left there by a process that ended before its sync, or whose sync failed.
+// Everything is durable in place when RestoreTorn returns, so that the file can be
+// used again.
 func RestoreTorn(fsys file.FS, store Store, exists func(space uint32) bool) ([]page.ID, error) {
 	f, err := fsys.Open(doublewriteName, file.OpenOptions{})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,6 +109,7 @@ func RestoreTorn(fsys file.FS, store Store, exists func(space uint32) bool) ([]p
 		return nil, err
 	}
 	var repaired []page.ID
+	var written []uint32 // tablespaces
 	inPlace := make([]byte, page.Size)
 	for i := range count {
 		good := pages[i*page.Size : (i+1)*page.Size]
@@ -110,22 +118,30 @@ func RestoreTorn(fsys file.FS, store Store, exists func(space uint32) bool) ([]p
 			continue
 		}
 		err := store.ReadPage(id, inPlace)
-		if err == nil && page.Verify(inPlace, id) == nil && !page.IsZero(inPlace) {
-			continue
-		}
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return repaired, err
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			continue // the file ends before the page: its growth is redone by the log
 		}
 		if err != nil {
-			continue // the file ends before the page: its growth is redone by the log
+			return repaired, err
+		}
+		torn := page.Verify(inPlace, id) != nil || page.IsZero(inPlace)
+		if !torn && !bytes.Equal(inPlace, good) {
+			continue // not written yet: the log brings it up to date
 		}
 		if err := store.WritePage(id, good); err != nil {
 			return repaired, err
 		}
-		if err := store.SyncSpace(id.Space); err != nil {
+		if !slices.Contains(written, id.Space) {
+			written = append(written, id.Space)
+		}
+		if torn {
+			repaired = append(repaired, id)
+		}
+	}
+	for _, space := range written {
+		if err := store.SyncSpace(space); err != nil {
 			return repaired, err
 		}
-		repaired = append(repaired, id)
 	}
 	return repaired, nil
 }

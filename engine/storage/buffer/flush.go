@@ -153,14 +153,16 @@ func newBatch() *batch {
 func (p *Pool) write(b *batch) (written int, err error) {
 	b.copies, b.ids, b.spaces = b.copies[:0], b.ids[:0], b.spaces[:0]
 	defer func() {
+		if err != nil {
+			// First of all: the pages are in no list any more, and no checkpoint may
+			// pass their changes.
+			p.log.Fail(err)
+		}
 		for _, i := range b.frames {
 			p.frames[i].fix.Add(-1)
 		}
 		b.frames = b.frames[:0]
 		p.flush.writing.Store(0)
-		if err != nil {
-			p.log.Fail(err)
-		}
 	}()
 	var newest page.LSN
 	for _, i := range b.frames {

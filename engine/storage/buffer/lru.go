@@ -332,6 +332,10 @@ func (p *Pool) DropSpace(space uint32) {
 		f := &p.frames[i]
 		for f.resident.Load() && f.id.Load() == id.Uint64() {
 			if f.fix.CompareAndSwap(0, tombstone) {
+				if !f.resident.Load() || f.id.Load() != id.Uint64() {
+					f.fix.Add(-tombstone) // another page has come into the frame
+					return
+				}
 				p.flush.remove(i)
 				for !p.emptyFrame(i) {
 					p.pause(10 * time.Microsecond)

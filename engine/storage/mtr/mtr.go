@@ -348,8 +348,9 @@ func (m *Mtr) Commit() page.LSN {
 		m.markDirty(start, end)
 		m.log.Publish(start, end)
 	case m.phase == unlogged:
-		// The pages are dirty since now; their old content is nothing to redo.
-		end = m.log.Published()
+		// The pages are dirty since now; their old content is nothing to redo. What
+		// was ever logged for them is below Current, but not always below Published.
+		end = m.log.Current()
 		m.markDirty(end, end)
 	}
 	m.ReleaseAll()

@@ -2,6 +2,7 @@ package buffer_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -129,7 +130,7 @@ func TestResizeEndsWhenTheEngineHalts(t *testing.T) {
 		}
 	}
 	f.log.Fail(io.ErrShortWrite)
-	if err := f.pool.Resize(64 * page.Size); err != io.ErrShortWrite {
+	if err := f.pool.Resize(64 * page.Size); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("Resize: %v", err)
 	}
 	_ = f.pool.Close()

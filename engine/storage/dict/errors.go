@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/types"
@@ -14,7 +15,7 @@ import (
 var ErrRebuild = errors.New("dict: the change needs a rebuild of the table")
 
 // ErrFormat says that the catalogue was written by a newer version.
-var ErrFormat = errors.New("dict: the catalogue has a newer format than this program reads")
+var ErrFormat = fmt.Errorf("dict: the catalogue: %w", page.ErrNewerFormat)
 
 // CorruptError says that a row of the catalogue makes no sense.
 type CorruptError struct {

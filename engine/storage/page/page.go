@@ -19,6 +19,7 @@ package page
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 )
@@ -149,15 +150,28 @@ func IsZero(p []byte) bool {
 	return true
 }
 
-// CorruptError says that a page read from disk is not what was written there.
+// ErrNewerFormat: a newer version of the program wrote this. All errors about
+// formats that are too new wrap it, those of other packages too.
+var ErrNewerFormat = errors.New("the format is newer than this program reads")
+
+// CorruptError says that a page read from disk is not what was written there, or
+// that this program does not know its format yet.
 type CorruptError struct {
 	ID       ID
 	Problem  string // what is wrong, in a few words
 	Expected uint64
 	Found    uint64
+	Newer    bool // not damaged: errors.Is finds ErrNewerFormat
 }
 
+// Is reports whether target is ErrNewerFormat and the page is too new.
+func (e *CorruptError) Is(target error) bool { return e.Newer && target == ErrNewerFormat }
+
 func (e *CorruptError) Error() string {
+	if e.Newer {
+		return fmt.Sprintf("tablespace %d, page %d: %s: %v: known are 1 to %d, found %d",
+			e.ID.Space, e.ID.No, e.Problem, ErrNewerFormat, e.Expected, e.Found)
+	}
 	return fmt.Sprintf("corrupt page: tablespace %d, page %d: %s: expected %#x, found %#x",
 		e.ID.Space, e.ID.No, e.Problem, e.Expected, e.Found)
 }
@@ -178,7 +192,7 @@ func Verify(p []byte, id ID) error {
 		return &CorruptError{ID: id, Problem: "page belongs elsewhere (tablespace<<32|number)", Expected: id.Uint64(), Found: found.Uint64()}
 	}
 	if p[OffVersion] > Version {
-		return &CorruptError{ID: id, Problem: "page format is newer than this program", Expected: Version, Found: uint64(p[OffVersion])}
+		return &CorruptError{ID: id, Problem: "page version", Expected: Version, Found: uint64(p[OffVersion]), Newer: true}
 	}
 	if !GetType(p).Valid() {
 		return &CorruptError{ID: id, Problem: "page type", Expected: uint64(typeEnd - 1), Found: uint64(p[OffType])}

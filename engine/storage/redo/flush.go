@@ -106,7 +106,7 @@ func (l *Log) writePiece() error {
 
 // ioFailed halts the log after a failed call and returns the error.
 func (l *Log) ioFailed(what string, lsn uint64, err error) error {
-	err = fmt.Errorf("redo: %s at LSN %d failed, the log is halted: %w", what, lsn, err)
+	err = fmt.Errorf("redo: %s at LSN %d failed: %w", what, lsn, err)
 	l.Fail(err)
 	return err
 }

@@ -50,7 +50,19 @@ var (
 	// ErrTooSmall: the log's live part does not fit the capacity asked for. A
 	// later checkpoint may make it fit.
 	ErrTooSmall = errors.New("redo: live log does not fit the new capacity")
+	// ErrNewerFormat: a newer version of the program wrote the log.
+	ErrNewerFormat = fmt.Errorf("redo: log: %w", page.ErrNewerFormat)
 )
+
+// HaltError is what a halted log answers with: Cause is the error that halted it.
+type HaltError struct{ Cause error }
+
+func (e *HaltError) Error() string {
+	return fmt.Sprintf("the engine has halted and takes no changes until it is restarted: %v", e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *HaltError) Unwrap() error { return e.Cause }
 
 // Options says where the log lies and how large it is. FS, Env and Dir are
 // required; elsewhere the zero value means the default.
@@ -322,7 +334,7 @@ func (l *Log) Age() int64 {
 // ID is the database that the log belongs to.
 func (l *Log) ID() [16]byte { return l.options.ID }
 
-// Err is the error that halted the log, or nil.
+// Err is the error that halted the log, a *[HaltError], or nil.
 func (l *Log) Err() error {
 	if f := l.failure.Load(); f != nil {
 		return f.err
@@ -331,12 +343,16 @@ func (l *Log) Err() error {
 }
 
 // Fail halts the log for good: no byte is written after what is being written
-// now, and every waiter gets err. The first error stays.
+// now, and every waiter gets err, within a *[HaltError] unless it is [ErrClosed]. The
+// first error stays.
 //
 // REQUIRES: err is not nil.
 func (l *Log) Fail(err error) {
 	if err == nil {
 		panic("redo: Fail without an error")
+	}
+	if err != ErrClosed {
+		err = &HaltError{err}
 	}
 	if !l.failure.CompareAndSwap(nil, &failure{err}) {
 		return

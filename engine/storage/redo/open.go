@@ -108,6 +108,38 @@ func removeIfThere(fsys file.FS, name string) error {
 	return nil
 }
 
+// Probe reads the log's header without changing anything, and returns the ID of its
+// database. Errors: those of [Open] that come of the header and the file's size.
+func Probe(fsys file.FS, dir string) (id [16]byte, err error) {
+	name := path.Join(dir, fileName)
+	f, err := fsys.Open(name, file.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return id, err
+	}
+	s, err := readSlots(f)
+	if err == nil {
+		err = checkSize(f, s)
+	}
+	return s.id, errors.Join(named(err, name), f.Close())
+}
+
+// named completes a *CorruptError.
+func named(err error, name string) error {
+	var corrupt *CorruptError
+	if errors.As(err, &corrupt) {
+		corrupt.File = name
+	}
+	return err
+}
+
+func checkSize(f file.File, s slot) error {
+	size, err := f.Size()
+	if err == nil && size < headerSize+s.capacity {
+		err = &CorruptError{Offset: size, Problem: fmt.Sprintf("file is shorter than its %d bytes", headerSize+s.capacity)}
+	}
+	return err
+}
+
 // Open opens the log and calls scan for each group from the checkpoint on, in LSN
 // order: [start, end) is the group, payload its ops, valid during the call. An
 // error of scan ends Open with it; scan may be nil.
@@ -130,11 +162,7 @@ func open(opt Options, scan func(start, end page.LSN, payload []byte) error) (*L
 	}
 	l, err := recoverLog(opt, f, scan)
 	if err != nil {
-		var corrupt *CorruptError
-		if errors.As(err, &corrupt) {
-			corrupt.File = name
-		}
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(named(err, name), f.Close())
 	}
 	if err := l.resize(opt.Capacity); err != nil && !errors.Is(err, ErrTooSmall) && !errors.Is(err, file.ErrNoSpace) {
 		return nil, errors.Join(err, l.file.Close())
@@ -154,10 +182,8 @@ func recoverLog(opt Options, f file.File, scan func(start, end page.LSN, payload
 	if opt.ID != ([16]byte{}) && opt.ID != s.id {
 		return nil, fmt.Errorf("%w: %x, not %x", ErrWrongID, s.id, opt.ID)
 	}
-	if size, err := f.Size(); err != nil {
+	if err := checkSize(f, s); err != nil {
 		return nil, err
-	} else if size < headerSize+s.capacity {
-		return nil, &CorruptError{Offset: size, Problem: fmt.Sprintf("file is shorter than its %d bytes", headerSize+s.capacity)}
 	}
 	sc := newScanner(f, s)
 	end, err := sc.run(scan)

@@ -2,8 +2,10 @@ package redo
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/page"
@@ -54,6 +56,7 @@ type slot struct {
 	epoch      uint32
 	checkpoint page.LSN
 	flushed    page.LSN // the bound
+	version    uint32   // if it is not slotVersion
 }
 
 func (s *slot) encode(b []byte) {
@@ -70,7 +73,8 @@ func (s *slot) encode(b []byte) {
 	le.PutUint32(b[72:], crc32.Checksum(b[:72], castagnoli))
 }
 
-// decodeSlot returns what is wrong with the bytes, or "".
+// decodeSlot returns what is wrong with the bytes, or "". Of a newer format only the
+// version counts; it keeps magic number, version and checksum where they are.
 func decodeSlot(b []byte) (s slot, problem string) {
 	le := binary.LittleEndian
 	if string(b[:8]) != slotMagic {
@@ -80,7 +84,8 @@ func decodeSlot(b []byte) (s slot, problem string) {
 		return s, "checksum of the header"
 	}
 	if v := le.Uint32(b[8:]); v != slotVersion {
-		return s, fmt.Sprintf("format version %d (this program knows %d)", v, slotVersion)
+		s.version = v
+		return s, "format version"
 	}
 	s.epoch = le.Uint32(b[12:])
 	copy(s.id[:], b[16:])
@@ -113,7 +118,9 @@ func (s *slot) write(f file.File, block uint64) error {
 // be the older one, whose checkpoint the log has long overwritten.
 func readSlots(f file.File) (slot, error) {
 	b := make([]byte, headerSize)
-	if _, err := f.ReadAt(b, 0); err != nil {
+	if n, err := f.ReadAt(b, 0); errors.Is(err, io.EOF) {
+		return slot{}, &CorruptError{Offset: int64(n), Problem: "file ends within its header"}
+	} else if err != nil {
 		return slot{}, fmt.Errorf("redo: read of the header: %w", err)
 	}
 	var newest slot
@@ -121,6 +128,9 @@ func readSlots(f file.File) (slot, error) {
 		good, problem := false, ""
 		for off := block; off < block+blockSize; off += copyOffset {
 			s, p := decodeSlot(b[off : off+slotSize])
+			if s.version > slotVersion {
+				return slot{}, fmt.Errorf("%s: %w: format %d, known is %d", f.Name(), ErrNewerFormat, s.version, slotVersion)
+			}
 			if p != "" {
 				problem = p
 				continue

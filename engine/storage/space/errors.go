@@ -32,7 +32,7 @@ var (
 	// number.
 	ErrForeign = errors.New("not a tablespace file of this database")
 	// ErrNewerFormat: a newer version of the program wrote the file.
-	ErrNewerFormat = errors.New("tablespace file has a newer format than this program reads")
+	ErrNewerFormat = fmt.Errorf("tablespace file: %w", page.ErrNewerFormat)
 	// ErrExists: the file to be created is there already. It wraps fs.ErrExist.
 	ErrExists = fmt.Errorf("tablespace file exists already: %w", fs.ErrExist)
 )

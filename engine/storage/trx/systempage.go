@@ -2,8 +2,10 @@ package trx
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
+	"github.com/triremedb/trireme/engine/storage/buffer"
 	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/space"
@@ -29,6 +31,7 @@ const FormatVersion = 1
 //	88     8    purge floor: no older snapshot can be opened
 //	96     8    limit of transaction ids
 //	104    24   counters: next table, index and tablespace number
+//	128    4    number of undo tablespaces; 0 if unknown
 //	256    256  slots of 8 bytes for the catalogue's own roots
 const (
 	sysMagic    = "TRSYSTEM"
@@ -40,6 +43,7 @@ const (
 	offFloor    = 88
 	offIDLimit  = 96
 	offCounters = 104
+	offUndo     = 128
 	offSlots    = 256
 )
 
@@ -104,6 +108,45 @@ func Create(m *mtr.Mtr, sp *space.Space, database space.DatabaseID) error {
 	return nil
 }
 
+// SetUndoSpaces records how many undo tablespaces a new database has, so that a
+// missing one is noticed.
+//
+// REQUIRES: m is the mini-transaction of [Create].
+func SetUndoSpaces(m *mtr.Mtr, n int) error {
+	p, err := m.Get(systemPageID(), mtr.X)
+	if err == nil {
+		m.WriteU32(p, offUndo, uint32(n))
+	}
+	return err
+}
+
+// UndoSpaces reads how many undo tablespaces the database has; 0 if unknown.
+func UndoSpaces(pool *buffer.Pool) (int, error) {
+	m := mtr.New(pool)
+	m.BeginRead()
+	defer m.Commit()
+	p, err := m.Get(systemPageID(), mtr.S)
+	if err != nil {
+		return 0, err
+	}
+	return int(le.Uint32(p.Data[offUndo:])), nil
+}
+
+// CheckFormat looks at a system page as it is on disk. The error satisfies
+// errors.Is(err, page.ErrNewerFormat) or is nil.
+//
+// REQUIRES: len(p) == page.Size.
+func CheckFormat(p []byte) error {
+	_, err := decodeSystemPage(p)
+	if errors.Is(err, page.ErrNewerFormat) {
+		return err
+	}
+	return nil
+}
+
+// SlotOf reads a slot from the bytes of a system page.
+func SlotOf(p []byte, i int) uint64 { return le.Uint64(p[offSlots+8*i : offSlots+8*Slots]) }
+
 // decodeSystemPage reads the system page. The error is a *page.CorruptError, or
 // says that the format is too new.
 func decodeSystemPage(p []byte) (systemPage, error) {
@@ -112,7 +155,9 @@ func decodeSystemPage(p []byte) (systemPage, error) {
 		return sp, corruptSystem("type or magic of the system page", uint64(page.TypeSystem), uint64(t))
 	}
 	if f := le.Uint32(p[offFormat:]); f == 0 || f > FormatVersion {
-		return sp, corruptSystem("format of the system page", FormatVersion, uint64(f))
+		err := corruptSystem("format of the system page", FormatVersion, uint64(f))
+		err.Newer = f != 0
+		return sp, err
 	}
 	copy(sp.database[:], p[offDatabase:])
 	sp.csn = le.Uint64(p[offApplied:])
@@ -131,7 +176,7 @@ func decodeSystemPage(p []byte) (systemPage, error) {
 	return sp, nil
 }
 
-func corruptSystem(problem string, expected, found uint64) error {
+func corruptSystem(problem string, expected, found uint64) *page.CorruptError {
 	return &page.CorruptError{ID: systemPageID(), Problem: problem, Expected: expected, Found: found}
 }
 

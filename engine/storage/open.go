@@ -44,21 +44,32 @@ type Engine struct {
 	opt     Options
 	lock    io.Closer
 	commits *env.Mutex // one session commits at a time
+
+	settingsTurn *env.Mutex // held while settings are read or changed
+	set          Settings   // those that no part keeps
 }
 
 // Open opens the database in the directory, or makes one if there is none, and
-// recovers it. Errors name what is wrong: file.ErrLocked for a directory in use,
-// space.ErrForeign and ErrNewerFormat, *redo.CorruptError, *page.CorruptError.
+// recovers it. Errors name what is wrong, where, and what can be done: options out
+// of their limits, file.ErrLocked for a directory in use, space.ErrForeign,
+// page.ErrNewerFormat (nothing was changed then), *redo.CorruptError,
+// *page.CorruptError, file.ErrNoSpace.
 func Open(opt Options) (*Engine, error) {
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
 	opt.setDefaults()
-	e := &Engine{opt: opt, commits: env.NewMutex(opt.Env)}
-	var err error
-	if e.lock, err = opt.FS.Lock(lockName); err != nil {
-		return nil, fmt.Errorf("storage: locking the directory: %w", err)
+	e := &Engine{opt: opt, commits: env.NewMutex(opt.Env), settingsTurn: env.NewMutex(opt.Env), set: opt.initialSettings()}
+	err := opt.FS.MkdirAll(".")
+	if err == nil {
+		e.lock, err = opt.FS.Lock(lockName)
+	}
+	if err != nil {
+		return nil, advise(fmt.Errorf("storage: locking the directory: %w", err))
 	}
 	if err := e.open(); err != nil {
 		e.abandon(err)
-		return nil, err
+		return nil, advise(err)
 	}
 	return e, nil
 }
@@ -70,7 +81,10 @@ func (e *Engine) open() error {
 	}
 	database := space.DatabaseID{}
 	if !fresh {
-		if database, err = e.identity(); err != nil {
+		if database, err = e.identity(); err == nil {
+			err = e.preflight(database)
+		}
+		if err != nil {
 			return err
 		}
 	} else {
@@ -133,7 +147,7 @@ func (e *Engine) isFresh() (bool, error) {
 	}
 	if !creating {
 		if names, err := fsys.List(redoDir); err == nil && len(names) > 0 {
-			return false, fmt.Errorf("storage: there is a redo log, but no system tablespace (%s)", systemFile())
+			return false, fmt.Errorf("storage: %w: there is a redo log, but no system tablespace (%s)", errMissing, systemFile())
 		}
 		f, err := fsys.Open(creatingName, file.OpenOptions{Create: true})
 		if err == nil {
@@ -152,7 +166,11 @@ func (e *Engine) isFresh() (bool, error) {
 	return true, nil
 }
 
-func systemFile() string { return fmt.Sprintf("%s/%08x.trd", spacesDir, space.System) }
+func systemFile() string { return spaceFile(space.System) }
+
+func spaceFile(no uint32) string { return fmt.Sprintf("%s/%08x.trd", spacesDir, no) }
+
+func isUndo(no uint32) bool { return no >= space.FirstUndo }
 
 // removeAll removes the files of a directory.
 func removeAll(fsys file.FS, dir string) error {
@@ -210,6 +228,9 @@ func (e *Engine) createSystem(database space.DatabaseID) error {
 	sp, err := e.Spaces.Create(m, space.System)
 	if err == nil {
 		err = trx.Create(m, sp, database)
+	}
+	if err == nil {
+		err = trx.SetUndoSpaces(m, e.opt.UndoTablespaces)
 	}
 	m.Commit()
 	for i := 0; i < e.opt.UndoTablespaces && err == nil; i++ {
@@ -272,11 +293,11 @@ func (e *Engine) undoSpaces() ([]*space.Space, error) {
 	}
 	var spaces []*space.Space
 	for _, no := range nos {
-		if no < space.FirstUndo {
+		if !isUndo(no) {
 			continue
 		}
 		if want := space.FirstUndo + uint32(len(spaces)); no != want {
-			return nil, fmt.Errorf("storage: undo tablespace %d (%s) is missing", want, e.Spaces.Name(want))
+			return nil, missingUndo(want)
 		}
 		sp, err := e.Spaces.Open(no)
 		if err != nil {
@@ -284,7 +305,16 @@ func (e *Engine) undoSpaces() ([]*space.Space, error) {
 		}
 		spaces = append(spaces, sp)
 	}
+	if n, err := trx.UndoSpaces(e.Pool); err != nil {
+		return nil, err
+	} else if len(spaces) < n {
+		return nil, missingUndo(space.FirstUndo + uint32(len(spaces)))
+	}
 	return spaces, nil
+}
+
+func missingUndo(no uint32) error {
+	return fmt.Errorf("storage: %w: undo tablespace %d (%s)", errMissing, no-space.FirstUndo, spaceFile(no))
 }
 
 // rollbackResurrected undoes the transactions that were running when the engine
@@ -347,20 +377,30 @@ func (e *Engine) endCreation() error {
 	return e.opt.FS.SyncDir(".")
 }
 
-// Err is what halted the engine, or nil.
+// Err is what halted the engine, a *redo.HaltError, or nil.
 func (e *Engine) Err() error { return e.Log.Err() }
 
 // Applied is the position of the layer above's log up to which the data contains
 // it, and the CSN of the last transaction there.
 func (e *Engine) Applied() (csn uint64, pos trx.Position) { return e.Trx.Applied() }
 
+// Sync makes every commit so far durable. A commit alone does not wait for the
+// disk: without a group's log to apply again, what was committed within
+// Options.FlushInterval before a crash may be lost, the last first.
+func (e *Engine) Sync() error { return e.Log.FlushTo(e.Trx.CommitLSN()) }
+
 // Close ends the engine's tasks and makes everything durable, so that the next
-// Open has nothing to redo. No session may be at work.
+// Open has nothing to redo. No session may be at work. If the engine has halted, or
+// halts in Close, the error says so; all is closed even then.
 func (e *Engine) Close() error {
 	e.Purge.Stop()
 	e.Catalog.Close()
 	err := e.Pool.Close()
-	return errors.Join(err, e.closeFiles(e.Log.Err()))
+	halt := e.Log.Err()
+	if halt != nil {
+		err = halt
+	}
+	return errors.Join(err, e.closeFiles(halt))
 }
 
 // abandon closes what was opened before an error.

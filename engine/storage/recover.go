@@ -3,6 +3,8 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -88,8 +90,8 @@ func (r *recovery) finish() error {
 	if err := r.apply(); err != nil {
 		return err
 	}
-	for no := range r.missing {
-		return fmt.Errorf("the file of tablespace %d (%s) is missing, and the redo log has changes of it", no, r.spaces.Name(no))
+	for _, no := range slices.Sorted(maps.Keys(r.missing)) {
+		return fmt.Errorf("%w: tablespace %d (%s); the redo log has changes of it", errMissing, no, r.spaces.Name(no))
 	}
 	return nil
 }

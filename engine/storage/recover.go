@@ -203,10 +203,12 @@ func (w *pageWork) one(id page.ID, p []byte) error {
 	if err != nil {
 		return err
 	}
-	ops, _, _, err := r.batch.Apply(id, p)
-	if err != nil || ops == 0 {
+	if _, _, _, err := r.batch.Apply(id, p); err != nil {
 		return err
 	}
+	// A page that lacks nothing is written too: it may be so in the system's cache
+	// only, where a process left it that was killed before its sync, or whose sync
+	// failed. The log is given up in the end.
 	w.turn.Lock()
 	defer w.turn.Unlock()
 	r.pages++

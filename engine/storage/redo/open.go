@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/page"
@@ -186,11 +187,8 @@ func recoverLog(opt Options, f file.File, scan func(start, end page.LSN, payload
 		return nil, err
 	}
 	sc := newScanner(f, s)
-	end, err := sc.run(scan)
+	end, err := sc.run(s.checkpoint, scan)
 	if err != nil {
-		return nil, err
-	}
-	if err := rewrite(f, s.shape, s.flushed, end); err != nil {
 		return nil, err
 	}
 	epochs, end, err := beginEpoch(f, s, sc.epochs, end)
@@ -266,8 +264,10 @@ type scanner struct {
 	slot   slot
 	epochs []epochStart
 	limit  page.LSN // no group reaches beyond
-	buf    []byte
-	at     page.LSN // of buf[0]
+	// settled: what lies behind the bound is durable, or nobody uses it.
+	settled bool
+	buf     []byte
+	at      page.LSN // of buf[0]
 }
 
 func newScanner(f file.File, s slot) *scanner {
@@ -278,10 +278,16 @@ func newScanner(f file.File, s slot) *scanner {
 	}
 }
 
-// run passes the groups to scan and returns the end of the log.
-func (sc *scanner) run(scan func(start, end page.LSN, payload []byte) error) (page.LSN, error) {
-	at := sc.slot.checkpoint
+// run passes the groups from the LSN at on to scan and returns the end of the log.
+// Groups behind the bound are made durable before scan sees the first of them: its
+// user writes pages by them.
+func (sc *scanner) run(at page.LSN, scan func(start, end page.LSN, payload []byte) error) (page.LSN, error) {
 	for {
+		if at >= sc.slot.flushed && !sc.settled {
+			if err := sc.settle(at); err != nil {
+				return 0, err
+			}
+		}
 		payload, bad, err := sc.group(at)
 		if err != nil {
 			return 0, err
@@ -304,6 +310,21 @@ func (sc *scanner) run(scan func(start, end page.LSN, payload []byte) error) (pa
 		}
 		at = end
 	}
+}
+
+// settle makes the log durable from at, a place at or behind the bound, to its end.
+func (sc *scanner) settle(at page.LSN) error {
+	sc.settled = true
+	ahead := newScanner(sc.f, sc.slot)
+	ahead.settled, ahead.at, ahead.epochs = true, at, slices.Clone(sc.epochs)
+	end, err := ahead.run(at, nil)
+	if err == nil {
+		err = rewrite(sc.f, sc.slot.shape, sc.slot.flushed, end)
+	}
+	if err == nil {
+		err = sc.f.Sync()
+	}
+	return err
 }
 
 // group returns the payload of the group at lsn, or what is wrong with it.

@@ -40,6 +40,12 @@ var (
 //   - In the end every index holds the rows of the last state and nothing else, no
 //     record with a delete mark, and no lock is left.
 
+// locked is a range that a transaction has locked.
+type locked struct {
+	span
+	state rows
+}
+
 // workload is a run of the random transactions.
 type workload struct {
 	r        *rig
@@ -64,8 +70,9 @@ type actor struct {
 	w   *workload
 	rng *rand.Rand
 	own writes
-	// seen are the ranges that the transaction has read and locked.
-	seen []span
+	// seen are the ranges that the transaction has read and locked, and the committed
+	// state then, which is that of the range to the transaction's end.
+	seen []locked
 	log  []string
 }
 
@@ -123,6 +130,7 @@ func (a *actor) steps() error {
 	var saves []savepoint
 	for range 1 + a.rng.IntN(8) {
 		var err error
+		a.w.pause(a.rng)
 		switch n := a.rng.IntN(20); {
 		case n < 4:
 			err = a.insert()
@@ -135,7 +143,7 @@ func (a *actor) steps() error {
 		case n < 15:
 			err = a.read(a.span())
 		case n < 17:
-			err = a.readLocked(a.span(), a.rng.IntN(2) == 0)
+			err = a.readLocked(a.span())
 		case n < 18:
 			saves = append(saves, savepoint{a.Savepoint(), copyOf(a.own)})
 			a.note("savepoint")
@@ -166,8 +174,16 @@ func copyOf(w writes) writes {
 // again repeats what the transaction has read.
 func (a *actor) again() error {
 	for _, p := range a.seen {
-		if err := a.readLocked(p, false); err != nil {
+		mode := lock.RecordS
+		if a.rng.IntN(2) == 0 {
+			mode = lock.RecordX
+		}
+		got, err := a.lockSpan(p.span, mode, lock.Block)
+		if err != nil {
 			return err
+		}
+		if diff := difference(got, p.of(a.own.over(p.state))); diff != "" {
+			return a.wrong("phantoms when %v is read again:\n%s", p.span, diff)
 		}
 	}
 	if a.rng.IntN(4) == 0 {
@@ -245,6 +261,7 @@ func (a *actor) expectUnique(r thing, old int64) error {
 
 func (a *actor) insert() error {
 	r := thing{id: a.rng.Int64N(a.w.keys), code: a.code(), name: a.rng.Int64N(a.w.keys / 3), age: a.age(), bio: a.bio()}
+	a.aim(&r)
 	a.note("insert %+v", r)
 	err := a.Insert(a.w.tbl, r.values())
 	var dup *table.DuplicateError
@@ -259,6 +276,23 @@ func (a *actor) insert() error {
 	}
 	a.own[r.id] = &r
 	return nil
+}
+
+// aim puts a new row, now and then, into a range that the transaction has locked.
+func (a *actor) aim(r *thing) {
+	if len(a.seen) == 0 || a.rng.IntN(2) == 0 {
+		return
+	}
+	p := a.seen[a.rng.IntN(len(a.seen))]
+	v := min(max(p.lo, 0)+a.rng.Int64N(p.hi-p.lo+1), a.w.keys-1)
+	switch p.index {
+	case byID:
+		r.id = v
+	case byCode:
+		r.code = v
+	case byName:
+		r.name = v
+	}
 }
 
 // failure passes on the errors that a transaction must expect.
@@ -416,17 +450,17 @@ func (a *actor) lockSpan(p span, mode lock.Mode, policy lock.Policy) ([]thing, e
 	return got, nil
 }
 
-func (a *actor) readLocked(p span, first bool) error {
+func (a *actor) readLocked(p span) error {
 	mode, policy := lock.RecordS, lock.Block
 	if a.rng.IntN(2) == 0 {
 		mode = lock.RecordX
 	}
-	if first {
+	if a.rng.IntN(3) == 0 {
 		policy = lock.Policy(a.rng.IntN(3))
 	}
-	got, err := a.lockSpan(p, mode, policy)
-	if err == nil && policy == lock.Block && got != nil && len(a.seen) < 4 {
-		a.seen = append(a.seen, p)
+	_, err := a.lockSpan(p, mode, policy)
+	if err == nil && policy == lock.Block && len(a.seen) < 4 {
+		a.seen = append(a.seen, locked{p, a.w.h.latest()})
 	}
 	return err
 }
@@ -443,15 +477,16 @@ func (w *workload) watch(rng *rand.Rand, done func() bool) {
 				w.fail(err)
 				break
 			}
-			w.pause()
+			w.pause(rng)
 		}
 		w.r.e.Trx.End(a.Trx())
 	}
 }
 
-func (w *workload) pause() {
-	for range 20 {
-		w.env.Yield()
+// pause lets others go on. In a simulation the clock moves when everybody waits.
+func (w *workload) pause(rng *rand.Rand) {
+	if w.env != env.Real() || rng.IntN(8) == 0 {
+		env.Sleep(w.env, time.Duration(rng.IntN(200))*time.Microsecond)
 	}
 }
 
@@ -474,15 +509,13 @@ func (w *workload) execute(seed uint64) error {
 	g.Go("watch", func() { w.watch(rand.New(rand.NewPCG(seed, 1000)), over) })
 	r.purger = purge.New(purge.Options{Tables: r.e, Tasks: 2, Interval: time.Millisecond})
 	g.Go("purge", func() {
+		rng := rand.New(rand.NewPCG(seed, 2000))
 		for !over() {
 			if _, err := r.purger.Run(); err != nil {
 				w.fail(fmt.Errorf("purge: %w", err))
 				return
 			}
-			w.pause()
-			if w.env == env.Real() {
-				env.Sleep(w.env, time.Millisecond)
-			}
+			w.pause(rng)
 		}
 	})
 	g.Wait()

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	runs      = flag.Int("crash.n", 12, "number of seeds to run")
+	runs      = flag.Int("crash.n", 6, "number of seeds to run")
 	firstSeed = flag.Uint64("crash.seed", 1, "first seed")
 	verbose   = flag.Bool("crash.v", false, "print the trace hash of each seed")
 )

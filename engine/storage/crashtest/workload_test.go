@@ -266,6 +266,9 @@ func (c *client) savepoint(n int, tbl *table.Table) error {
 		err := c.worker.Insert(tbl, c.randomRow().values(c.rng.Int64N(keySpace)))
 		var dup *table.DuplicateError
 		if err != nil && !errors.As(err, &dup) {
+			if uerr := c.worker.RollbackTo(mark); uerr != nil {
+				return uerr
+			}
 			return err
 		}
 	}

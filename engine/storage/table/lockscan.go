@@ -224,7 +224,9 @@ func (s *Scanner) firstAbove() ([]byte, error) {
 	case s.r.HighOpen:
 		_, err = c.Seek(s.r.High, mtr.S)
 	default:
-		s.row = successor(s.row[:0], s.r.High)
+		if s.row = successor(s.row[:0], s.r.High); s.row == nil {
+			return lock.Supremum, c.Last(mtr.S)
+		}
 		_, err = c.Seek(s.row, mtr.S)
 	}
 	if err != nil || !c.Valid() {

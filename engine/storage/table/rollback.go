@@ -309,7 +309,10 @@ func (w *Worker) withdraw(t *Table, k *record.KeySchema, entry, version []byte, 
 		return err
 	}
 	if needed {
-		return w.markSecondary(t, k, entry, true)
+		// Not there if the index is younger than that version, and the change that is
+		// taken back had not come to the index.
+		_, err = w.mark(t, k, entry)
+		return err
 	}
 	return w.removeEntry(t, k.Position, entry, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/triremedb/trireme/engine/storage/btree"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -161,7 +162,7 @@ func (s *Scanner) position() error {
 		case s.r.LowOpen:
 			s.row = successor(s.row[:0], s.r.Low)
 			if s.row == nil {
-				return c.First(mtr.S) // never: no key is all ones
+				return pastLast(c)
 			}
 			_, err := c.Seek(s.row, mtr.S)
 			return err
@@ -177,11 +178,23 @@ func (s *Scanner) position() error {
 	case s.r.HighOpen:
 		return c.SeekBefore(s.r.High, mtr.S, false)
 	}
-	s.row = successor(s.row[:0], s.r.High)
+	if s.row = successor(s.row[:0], s.r.High); s.row == nil {
+		return c.Last(mtr.S)
+	}
 	return c.SeekBefore(s.row, mtr.S, false)
 }
 
-// successor appends the least key above all keys that begin with prefix.
+// pastLast puts the cursor behind the last entry.
+func pastLast(c *btree.Cursor) error {
+	err := c.Last(mtr.S)
+	if err == nil && c.Valid() {
+		err = c.Next()
+	}
+	return err
+}
+
+// successor appends the least key above all keys that begin with prefix. It returns
+// nil if there is none: prefix is all ones.
 func successor(dst, prefix []byte) []byte {
 	dst = append(dst, prefix...)
 	for n := len(dst); n > 0; n-- {
@@ -190,7 +203,7 @@ func successor(dst, prefix []byte) []byte {
 			return dst[:n]
 		}
 	}
-	return append(append(dst[:0], prefix...), 0xff)
+	return nil
 }
 
 // beyond reports whether an entry is past the scan's end.

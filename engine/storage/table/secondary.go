@@ -265,29 +265,31 @@ func (w *Worker) probe(t *Table, k *record.KeySchema, entry, row, part []byte) (
 	return false, nil
 }
 
-// markSecondary sets or clears the delete mark of an entry that must exist.
-func (w *Worker) markSecondary(t *Table, k *record.KeySchema, key []byte, deleted bool) error {
+// markSecondary sets the delete mark of an entry that must exist.
+func (w *Worker) markSecondary(t *Table, k *record.KeySchema, key []byte) error {
+	found, err := w.mark(t, k, key)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: index %s of table %s.%s has no entry for a row", record.ErrCorrupt, k.Name, t.Schema.Table.Schema, t.Schema.Name)
+	}
+	return err
+}
+
+// mark sets the delete mark of an entry, if it is there.
+func (w *Worker) mark(t *Table, k *record.KeySchema, key []byte) (found bool, err error) {
 	id, err := w.trx.EnsureID()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := w.begin(); err != nil {
-		return err
+		return false, err
 	}
 	defer w.commit()
 	w.cur.Init(t.trees[k.Position], w.m)
 	exact, err := w.cur.SeekLeaf(key, mtr.X)
-	if err != nil {
-		return err
+	if err != nil || !exact {
+		return false, err
 	}
-	if !exact {
-		return fmt.Errorf("%w: index %s of table %s.%s has no entry for a row", record.ErrCorrupt, k.Name, t.Schema.Table.Schema, t.Schema.Name)
-	}
-	flags := w.cur.Flags() &^ record.FlagDeleted
-	if deleted {
-		flags |= record.FlagDeleted
-	}
-	w.cur.SetFlags(flags)
+	w.cur.SetFlags(w.cur.Flags() | record.FlagDeleted)
 	w.cur.RaiseMaxTrx(id)
-	return nil
+	return true, nil
 }

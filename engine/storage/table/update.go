@@ -77,6 +77,7 @@ func (w *Worker) own(t *Table, key []byte) (record.Row, error) {
 }
 
 func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
+	given, top := changes, w.Savepoint()
 	changes, err := w.externalizeChanges(t, key, changes)
 	if err != nil {
 		return err
@@ -105,6 +106,10 @@ func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
 			w.commit()
 			return err
 		}
+		if len(w.undo) > record.MaxUndo {
+			w.commit()
+			return w.updateInSteps(t, key, given, top)
+		}
 		done, err := w.replaceHere(t, key, flags)
 		if err != nil {
 			return err
@@ -114,6 +119,19 @@ func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
 			return w.updateSecondaries(t, key, changes)
 		}
 	}
+}
+
+// updateInSteps handles an update for which one undo record is too small: it would
+// have to keep the old values and the old index entries. A deletion keeps only
+// these, and the insertion over it only those. What the update has stored off-page
+// is taken back first.
+func (w *Worker) updateInSteps(t *Table, key []byte, changes []record.Change, top uint64) error {
+	if w.Savepoint() > top {
+		if err := w.RollbackTo(top); err != nil {
+			return err
+		}
+	}
+	return w.move(t, key, changes)
 }
 
 // noteChanged is noteCounters for an update.
@@ -183,7 +201,7 @@ func (w *Worker) updateSecondaries(t *Table, key []byte, changes []record.Change
 		}
 		if changed {
 			gone := append([]byte(nil), w.sec2...)
-			if err := w.markSecondary(t, k, gone, true); err != nil {
+			if err := w.markSecondary(t, k, gone); err != nil {
 				return err
 			}
 		}
@@ -244,7 +262,7 @@ func (w *Worker) delete(t *Table, key []byte) error {
 		if _, _, err := w.secondaryKey(t, k, old); err != nil {
 			return err
 		}
-		if err := w.markSecondary(t, k, w.sec, true); err != nil {
+		if err := w.markSecondary(t, k, w.sec); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,10 @@
 package trx
 
-// OpenOldest opens v at the oldest CSN that any open snapshot has: undo of
-// everything younger stays while v is open.
+// OpenOldest opens v at the horizon: no snapshot is open below it or can be opened
+// there, as of the past either, and undo of everything younger stays while v is open.
 func (s *System) OpenOldest(v *View) {
 	s.snapMu.Lock()
-	v.CSN = s.oldestLocked()
+	v.CSN = s.horizon
 	s.linkView(v, &s.views)
 	s.snapMu.Unlock()
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
@@ -309,8 +310,12 @@ func (c *Catalog) build(def *record.Table, at table.Physical) (*table.Table, err
 		return nil, err
 	}
 	rows, _, err := t.Tree(0).Estimate(nil, nil)
+	var damaged *page.CorruptError
+	if err != nil && !errors.As(err, &damaged) {
+		return nil, err // a damaged page keeps nobody from the rest of the table
+	}
 	t.SetRows(rows)
-	return t, err
+	return t, nil
 }
 
 // initCounters sets the next AUTO_INCREMENT value and the next row id behind the

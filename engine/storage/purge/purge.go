@@ -241,7 +241,7 @@ func (r *round) purgeLog(w *table.Worker, head *undo.Head) error {
 			return err
 		}
 		t, err := r.p.e.Lookup(u.Table)
-		if errors.Is(err, table.ErrNoTable) {
+		if errors.Is(err, table.ErrNoTable) || table.Lost(err) {
 			return nil
 		}
 		if err != nil {

@@ -24,7 +24,7 @@ func (w *Worker) Purge(t *Table, u record.UndoRecord, ptr undo.RollPtr, oldest *
 		if position <= 0 {
 			return nil // the index was dropped
 		}
-		return w.purgeEntry(t, t.Schema.Keys[position], entry, oldest)
+		return w.passOver(t, position, entry, w.purgeEntry(t, t.Schema.Keys[position], entry, oldest))
 	})
 	if err != nil {
 		return err
@@ -34,12 +34,16 @@ func (w *Worker) Purge(t *Table, u record.UndoRecord, ptr undo.RollPtr, oldest *
 		if err != nil {
 			return err
 		}
-		return lob.Free(w.e.Pool, t.space, ref)
+		err = lob.Free(w.e.Pool, t.space, ref)
+		if _, ok := damagedPage(err); ok {
+			return nil // what cannot be reached stays allocated
+		}
+		return err
 	})
 	if err != nil || !u.MayDelete() {
 		return err
 	}
-	return w.purgeRow(t, u.Key, ptr)
+	return w.passOver(t, 0, u.Key, w.purgeRow(t, u.Key, ptr))
 }
 
 // purgeRow removes the clustered record if the change that ptr describes deleted
@@ -69,7 +73,7 @@ func (w *Worker) purgeEntry(t *Table, k *record.KeySchema, entry []byte, oldest 
 	if err != nil {
 		return err
 	}
-	return w.removeEntry(t, k.Position, entry, func() (bool, error) {
+	err = w.removeEntry(t, k.Position, entry, func() (bool, error) {
 		if w.cur.Flags()&record.FlagDeleted == 0 {
 			return false, nil
 		}
@@ -85,4 +89,5 @@ func (w *Worker) purgeEntry(t *Table, k *record.KeySchema, entry []byte, oldest 
 		needed, err := w.neededBy(t, k, entry, row, w.look.Value(), w.look.Flags(), oldest)
 		return !needed, err
 	})
+	return w.passOver(t, 0, row, err)
 }

@@ -54,7 +54,7 @@ func (w *Worker) undoLast() error {
 	}
 	t, err := w.e.Lookup(u.Table)
 	switch {
-	case errors.Is(err, ErrNoTable):
+	case errors.Is(err, ErrNoTable) || Lost(err):
 		return w.dropUndo(log)
 	case err != nil:
 		return err
@@ -63,9 +63,9 @@ func (w *Worker) undoLast() error {
 	}
 	value, flags, ok, err := w.recordOf(t, u.Key, rec.Ptr)
 	switch {
-	case err != nil:
+	case w.passOver(t, 0, u.Key, err) != nil:
 		return err
-	case !ok:
+	case err != nil || !ok:
 		return w.dropUndo(log) // the change did not come to pass
 	case u.Kind == record.UndoInsert:
 		return w.undoInsert(t, log, u, rec.Ptr, value)
@@ -88,7 +88,9 @@ func (w *Worker) undoLOB(t *Table, log *undo.Log, u record.UndoRecord) error {
 		return err
 	}
 	if err := lob.Free(w.e.Pool, t.space, ref); err != nil {
-		return err
+		if _, ok := damagedPage(err); !ok {
+			return err
+		}
 	}
 	return w.dropUndo(log)
 }
@@ -124,7 +126,8 @@ func (w *Worker) undoInsert(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 		if _, _, err := w.secondaryKey(t, k, r); err != nil {
 			return err
 		}
-		if err := w.removeEntry(t, k.Position, w.sec, nil); err != nil {
+		err := w.removeEntry(t, k.Position, w.sec, nil)
+		if err := w.passOver(t, k.Position, w.sec, err); err != nil {
 			return err
 		}
 	}
@@ -179,7 +182,11 @@ func (w *Worker) removeEntry(t *Table, position int, key []byte, before func() (
 		thin := w.cur.Thin()
 		w.commit()
 		if thin {
-			return tree.Shrink(key)
+			if err := tree.Shrink(key); err != nil {
+				if _, ok := damagedPage(err); !ok { // else the leaf stays thin
+					return err
+				}
+			}
 		}
 		return nil
 	}
@@ -194,6 +201,9 @@ func (w *Worker) nextKey() (next []byte, ok bool, err error) {
 		return w.next, true, nil
 	}
 	next, ok, err = w.cur.HoldNext(w.next[:0])
+	if _, damaged := damagedPage(err); damaged {
+		return lock.Supremum, true, nil // nobody can go on to the next entry
+	}
 	if next == nil {
 		return lock.Supremum, ok, err
 	}
@@ -217,12 +227,14 @@ func (w *Worker) undoUpdate(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 			return err
 		}
 		if !isDeleted && (changed || wasDeleted) {
-			if err := w.withdraw(t, k, w.sec, w.row, u.OldFlags, &view.Snapshot); err != nil {
+			err := w.withdraw(t, k, w.sec, w.row, u.OldFlags, &view.Snapshot)
+			if err := w.passOver(t, k.Position, w.sec, err); err != nil {
 				return err
 			}
 		}
 		if !wasDeleted && (changed || isDeleted || len(k.Kept) > 0) {
-			if err := w.restoreEntry(t, k, u.Key); err != nil {
+			err := w.restoreEntry(t, k, u.Key)
+			if err := w.passOver(t, k.Position, w.sec, err); err != nil {
 				return err
 			}
 		}

@@ -20,7 +20,7 @@ import (
 func (e *Engine) preflight(database space.DatabaseID) error {
 	id, err := redo.Probe(e.opt.FS, redoDir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("storage: the redo log is missing: %w", err)
+		return fmt.Errorf("storage: %w: the redo log: %w", errMissing, err)
 	}
 	if err == nil && id != database {
 		err = fmt.Errorf("%s/redo.log: %w: it has %x, the system tablespace %x", redoDir, redo.ErrWrongID, id, database)
@@ -41,7 +41,7 @@ func (e *Engine) checkUndoFiles() error {
 		if err != nil || !there {
 			return err
 		}
-		if _, err := space.Probe(e.opt.FS, spaceFile(no)); err != nil && !errors.Is(err, space.ErrForeign) {
+		if _, err := space.Probe(e.opt.FS, spaceFile(no)); err != nil {
 			return fmt.Errorf("storage: undo tablespace %d: %w", no-space.FirstUndo, err)
 		}
 	}
@@ -88,8 +88,11 @@ func Advice(err error) string {
 	case errors.As(err, &badLog):
 		return "restore the directory from a backup, or rebuild this node from another member of the group"
 	case errors.As(err, &badPage):
-		return fmt.Sprintf("restore %s from a backup, or rebuild this node from another member of the group; other tables are not affected",
-			spaceFile(badPage.ID.Space))
+		a := fmt.Sprintf("restore %s from a backup, or rebuild this node from another member of the group", spaceFile(badPage.ID.Space))
+		if no := badPage.ID.Space; no != space.System && !isUndo(no) {
+			a += "; other tables are not affected"
+		}
+		return a
 	case errors.Is(err, space.ErrForeign), errors.Is(err, redo.ErrWrongID), errors.Is(err, space.ErrNotFound), errors.Is(err, errMissing):
 		return "put back the file that belongs there, or restore the directory from a backup"
 	case errors.Is(err, file.ErrNoSpace):

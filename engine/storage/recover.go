@@ -33,11 +33,13 @@ type recovery struct {
 
 // recoverRedo repairs torn pages, opens the log and applies what it holds.
 func recoverRedo(opt *Options, spaces *space.Registry, logOpt redo.Options) (*redo.Log, error) {
-	exists := func(no uint32) bool {
-		ok, err := spaces.Exists(no)
-		return ok && err == nil
+	// A file that is missing, or not what it should be, is none to repair: whoever
+	// needs it hears of it.
+	ours := func(no uint32) bool {
+		_, err := spaces.Probe(no)
+		return !errors.Is(err, space.ErrNotFound) && !errors.Is(err, space.ErrForeign) && !errors.Is(err, space.ErrNewerFormat)
 	}
-	if _, err := buffer.RestoreTorn(opt.FS, spaces, exists); err != nil {
+	if _, err := buffer.RestoreTorn(opt.FS, spaces, ours); err != nil {
 		return nil, fmt.Errorf("storage: repairing torn pages: %w", err)
 	}
 	r := &recovery{opt: opt, spaces: spaces, batch: redo.NewBatch(opt.RecoveryMemory), missing: map[uint32]bool{}}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/types"
 )
 
 // Session is a task's way to run transactions on an engine that commits by itself,
@@ -14,6 +15,8 @@ type Session struct {
 	e *Engine
 	w *table.Worker
 	t *trx.Trx
+
+	scan table.Scanner
 }
 
 // ErrNoTransaction says that a session has no transaction.
@@ -79,5 +82,57 @@ func (s *Session) Rollback() error {
 	s.e.Catalog.RolledBack(t)
 	s.e.Trx.End(t)
 	s.t = nil
+	return nil
+}
+
+// Do runs fn in a transaction of its own: what fn changed is committed if it
+// returns nil, and taken back if it returns an error, which Do returns.
+//
+// REQUIRES: the session has no transaction.
+func (s *Session) Do(opt trx.Options, fn func(w *table.Worker) error) (csn uint64, err error) {
+	s.Begin(opt)
+	if err := fn(s.w); err != nil {
+		return 0, errors.Join(err, s.Rollback())
+	}
+	return s.Commit()
+}
+
+// Scan calls fn with the rows of a range, in the index's order, as the
+// transaction's snapshot sees them, or as they are now if the range is locking.
+// The wanted columns are all if the range names none. row is valid during the call;
+// an error of fn ends the scan.
+//
+// REQUIRES: the session has a transaction; fn does not scan with the session.
+func (s *Session) Scan(tbl *table.Table, r table.Range, fn func(row []types.Value) error) error {
+	if r.Columns == nil {
+		for i := range tbl.Schema.Columns {
+			r.Columns = append(r.Columns, i)
+		}
+	}
+	var kinds []*types.Type
+	for _, c := range r.Columns {
+		kinds = append(kinds, &tbl.Schema.Columns[c].Type)
+	}
+	var snap *trx.Snapshot
+	if !r.Locking {
+		snap = s.t.Snapshot()
+	}
+	if err := s.scan.Start(s.w, tbl, snap, r); err != nil {
+		return err
+	}
+	batch := types.NewBatch(kinds)
+	var row []types.Value
+	for more := true; more; {
+		var err error
+		if more, err = s.scan.Next(batch); err != nil {
+			return err
+		}
+		for i := range batch.Len() {
+			row = batch.Row(row[:0], i)
+			if err := fn(row); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }

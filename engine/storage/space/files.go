@@ -40,6 +40,16 @@ func Probe(fsys file.FS, name string) (Identity, error) {
 	return id, errors.Join(err, f.Close())
 }
 
+// Probe reads the identity of the tablespace's file and checks that it is what the
+// name says, without opening the space.
+func (r *Registry) Probe(no uint32) (Identity, error) {
+	id, err := Probe(r.opt.FS, r.Name(no))
+	if err == nil {
+		err = id.check(no, r.opt.Database)
+	}
+	return id, err
+}
+
 func notFound(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrNotFound, err)

@@ -10,6 +10,9 @@ type Head struct {
 	logHeader
 	s     *stream
 	start pos
+	// passed: the records are purged, and pages of them may be gone; what Purged does
+	// besides has failed.
+	passed bool
 }
 
 // TrxID is the transaction that wrote the log.
@@ -51,6 +54,9 @@ func (u *Manager) GiveBack(h *Head) {
 // Each calls fn for the log's records, oldest first. The payload is a copy that is
 // valid during the call; no latch is held. It ends with fn's first error.
 func (h *Head) Each(fn func(Record) error) error {
+	if h.passed {
+		return nil
+	}
 	u := h.s.u
 	buf := u.getBuffer()
 	defer u.putBuffer(buf)
@@ -113,13 +119,23 @@ const storeEvery = 32
 
 // Purged says that everything in the log has been purged: no snapshot needs it.
 // The stream's next log can be taken after it, and pages that were passed are
-// freed, each in a mini-transaction. On an error the log counts as not purged.
+// freed, each in a mini-transaction. After an error NextCommitted gives the log out
+// again, without records, for another try.
 //
 // Purge may see a log again after a crash, so it must be able to do so; see
 // [Manager.Patch] for what is not repeatable by nature.
 //
 // REQUIRES: the task holds no latch.
 func (u *Manager) Purged(h *Head) error {
+	err := u.purged(h)
+	if err != nil {
+		h.passed = true
+		u.GiveBack(h)
+	}
+	return err
+}
+
+func (u *Manager) purged(h *Head) error {
 	s := h.s
 	m := u.getMtr()
 	defer u.putMtr(m)
@@ -175,12 +191,13 @@ func (u *Manager) finishPurge(m *mtr.Mtr, h *Head, next Head, more bool) error {
 	u.removeFree(s)
 	s.owned = true
 	u.mu.Unlock()
-	err := u.reset(s)
+	// A failure leaves the stream as it was; what halted the engine shows elsewhere.
+	_ = u.reset(s)
 	u.mu.Lock()
 	s.purging = false
 	u.giveFree(s)
 	u.mu.Unlock()
-	return err
+	return nil
 }
 
 func (u *Manager) removeFree(s *stream) {

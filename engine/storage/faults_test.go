@@ -56,6 +56,17 @@ func TestDamagedTable(t *testing.T) {
 			}
 			d.open()
 			d.works("b")
+			if _, err := d.eng.NewSession().Do(trx.Options{}, func(w *table.Worker) error {
+				_, err := d.eng.Catalog.DropTable(w, "a", "a")
+				return err
+			}); err != nil {
+				t.Errorf("dropping the table: %v", err)
+			}
+			d.close()
+			d.open()
+			d.works("b")
+			_, _, err := d.count("a", 0, 0)
+			want(t, err, table.ErrNoTable, "a.a")
 			d.close()
 		})
 	}
@@ -227,7 +238,12 @@ func TestFullDisk(t *testing.T) {
 		t.Fatalf("a full disk has halted the engine: %v", err)
 	}
 	d.close()
-	d.open()
+	d.open() // on the full disk
+	d.fs.SetCapacity(d.fs.Used())
+	for err = nil; err == nil; next++ {
+		err = d.insert("b", next, next+1)
+	}
+	want(t, err, space.ErrNoSpace)
 	d.fs.SetCapacity(0)
 	d.works("a")
 	d.works("b")

@@ -86,7 +86,7 @@ func TestOpenRefuses(t *testing.T) {
 			space.ErrForeign, []string{systemName, "not a tablespace file", "put back the file"}, false},
 		{"foreign redo", func(d *disk) { d.replace(redoName, garbage) },
 			nil, []string{redoName, "offset 0", "magic number", restore}, false},
-		{"redo of another database", func(d *disk) { d.replace(redoName, newDisk(d.t).read(redoName, 0, 4<<20+8192)) },
+		{"redo of another database", func(d *disk) { d.replace(redoName, makeDisk(d.t).read(redoName, 0, 4<<20+8192)) },
 			redo.ErrWrongID, []string{redoName, "belongs to another database", "put back the file"}, false},
 		{"foreign undo tablespace", func(d *disk) { d.replace(undoName, garbage) },
 			space.ErrForeign, []string{undoName, "put back the file"}, false},

@@ -46,10 +46,24 @@ type disk struct {
 
 const diskRows = 400
 
-// newDisk makes the database; it is closed then.
+// made is the database that newDisk copies.
+var made *disk
+
+// newDisk returns a copy of the database, closed.
 func newDisk(t *testing.T) *disk {
 	t.Helper()
 	t.Cleanup(func() { goleak.VerifyNone(t) })
+	if made == nil {
+		made = makeDisk(t)
+	}
+	d := *made
+	d.t, d.fs = t, made.fs.KillImage()
+	d.opt.FS = d.fs
+	return &d
+}
+
+func makeDisk(t *testing.T) *disk {
+	t.Helper()
 	d := &disk{t: t, fs: simfile.New(env.Real(), 1), file: map[string]string{}, ids: map[string][2]uint64{}}
 	d.opt = storage.Options{FS: d.fs, Env: env.Real(), BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20,
 		LogBufferSize: 1 << 20, PurgeTasks: -1}
@@ -59,6 +73,9 @@ func newDisk(t *testing.T) *disk {
 		d.fill(name, 0, diskRows)
 	}
 	d.close()
+	if t.Failed() {
+		t.FailNow()
+	}
 	return d
 }
 

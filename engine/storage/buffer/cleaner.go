@@ -359,8 +359,9 @@ func (p *Pool) FlushSpace(space uint32) error {
 	}
 	// Pages that a batch is just writing are not dirty any more, nor on disk yet.
 	p.clean.turn.Lock()
+	err := p.log.Err()
 	p.clean.turn.Unlock()
-	if err := p.log.Err(); err != nil {
+	if err != nil {
 		return err
 	}
 	return p.store.SyncSpace(space)

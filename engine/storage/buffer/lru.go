@@ -62,6 +62,10 @@ func (l *lruList) setTarget(frames int) {
 // touch notes a use of frame i; it moves the page only where that matters, so
 // that a pool that evicts nothing takes no lock here.
 func (p *Pool) touch(i uint32) {
+	clock := p.lru.clock.Load()
+	if clock == 0 {
+		return
+	}
 	f := &p.frames[i]
 	switch f.lru.Load() {
 	case lruOld:
@@ -76,8 +80,7 @@ func (p *Pool) touch(i uint32) {
 			return
 		}
 	case lruYoung:
-		clock := p.lru.clock.Load()
-		if clock == 0 || clock-f.stamp.Load() <= p.lru.youngIn.Load() {
+		if clock-f.stamp.Load() <= p.lru.youngIn.Load() {
 			return
 		}
 	default:

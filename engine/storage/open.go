@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync/atomic"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/btree"
@@ -44,6 +45,8 @@ type Engine struct {
 	opt     Options
 	lock    io.Closer
 	commits *env.Mutex // one session commits at a time
+	// sessions counts those that were made.
+	sessions atomic.Uint32
 
 	settingsTurn *env.Mutex // held while settings are read or changed
 	set          Settings   // those that no part keeps

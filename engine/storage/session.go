@@ -16,6 +16,8 @@ type Session struct {
 	w *table.Worker
 	t *trx.Trx
 
+	part uint32 // of the transaction system
+
 	scan table.Scanner
 }
 
@@ -23,7 +25,9 @@ type Session struct {
 var ErrNoTransaction = errors.New("storage: the session has no transaction")
 
 // NewSession returns a session without a transaction.
-func (e *Engine) NewSession() *Session { return &Session{e: e, w: e.Tables.NewWorker()} }
+func (e *Engine) NewSession() *Session {
+	return &Session{e: e, w: e.Tables.NewWorker(), part: e.sessions.Add(1)}
+}
 
 // Begin starts a transaction.
 //
@@ -32,6 +36,7 @@ func (s *Session) Begin(opt trx.Options) {
 	if s.t != nil {
 		panic("storage: Begin within a transaction")
 	}
+	opt.Part = s.part
 	s.t = s.e.Trx.Begin(opt)
 	s.w.Use(s.t)
 }

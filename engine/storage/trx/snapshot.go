@@ -39,31 +39,43 @@ func (s *System) visible(sn *Snapshot, trxID uint64) bool {
 type View struct {
 	Snapshot
 	open       bool
+	part       *part // where it is or was open; nil: nowhere yet
 	prev, next *View
 }
 
 // IsOpen reports whether the view is open.
 func (v *View) IsOpen() bool { return v.open }
 
+// partOf is the part in which v opens: the transaction's own, or the first.
+func (s *System) partOf(v *View) *part {
+	if v.part == nil {
+		v.part = &s.parts[0]
+	}
+	return v.part
+}
+
 // OpenSnapshot opens v at the last committed CSN. An open one moves there.
 func (s *System) OpenSnapshot(v *View) {
-	s.snapMu.Lock()
+	p := s.partOf(v)
+	p.mu.Lock()
+	// Read under the mutex: the ring ascends, and whoever has looked for the oldest
+	// snapshot here before had read a number that was not above this one.
 	csn := s.lastCommitted.Load()
 	if !v.open || v.CSN != csn {
 		if v.open {
-			s.unlinkView(v)
+			p.close(v)
 		}
 		v.CSN = csn
-		s.linkView(v, s.views.prev)
+		p.open(v, p.views.prev)
 	}
-	s.snapMu.Unlock()
+	p.mu.Unlock()
 }
 
 // OpenSnapshotAt opens v at a CSN of the past (AS OF). Errors: [ErrSnapshotTooOld],
 // [ErrSnapshotInFuture].
 func (s *System) OpenSnapshotAt(v *View, csn uint64) error {
-	s.snapMu.Lock()
-	defer s.snapMu.Unlock()
+	s.horizonMu.Lock()
+	defer s.horizonMu.Unlock()
 	if v.open {
 		panic("trx: the view is open")
 	}
@@ -73,12 +85,15 @@ func (s *System) OpenSnapshotAt(v *View, csn uint64) error {
 	if csn < s.horizon {
 		return fmt.Errorf("%w (%d; the oldest is %d)", ErrSnapshotTooOld, csn, s.horizon)
 	}
-	after := s.views.prev
-	for after != &s.views && after.CSN > csn {
+	p := s.partOf(v)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	after := p.views.prev
+	for after != &p.views && after.CSN > csn {
 		after = after.prev
 	}
 	v.CSN = csn
-	s.linkView(v, after)
+	p.open(v, after)
 	return nil
 }
 
@@ -87,63 +102,53 @@ func (s *System) CloseSnapshot(v *View) {
 	if !v.open {
 		return
 	}
-	s.snapMu.Lock()
-	s.unlinkView(v)
-	s.snapMu.Unlock()
+	v.part.mu.Lock()
+	v.part.close(v)
+	v.part.mu.Unlock()
 }
 
-// linkView puts v behind after. The ring of views ascends by CSN.
-func (s *System) linkView(v, after *View) {
-	v.open = true
-	v.prev, v.next = after, after.next
-	v.prev.next, v.next.prev = v, v
-	s.openViews++
-}
-
-func (s *System) unlinkView(v *View) {
-	v.open = false
-	v.prev.next, v.next.prev = v.next, v.prev
-	v.prev, v.next = nil, nil
-	s.openViews--
-}
-
-// OldestSnapshot is the CSN of the oldest open snapshot, or the last committed
-// CSN if none is open.
+// OldestSnapshot is a CSN that no open snapshot is below, nor any that
+// OpenSnapshot opens from now on: that of the oldest open one, or the last committed.
 func (s *System) OldestSnapshot() uint64 {
-	s.snapMu.Lock()
-	defer s.snapMu.Unlock()
-	return s.oldestLocked()
-}
-
-func (s *System) oldestLocked() uint64 {
-	if s.views.next != &s.views {
-		return s.views.next.CSN
+	// The last committed CSN first: a snapshot that opens in a part after it was
+	// looked at is at least there.
+	csn := s.lastCommitted.Load()
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.mu.Lock()
+		csn = p.oldest(csn)
+		p.mu.Unlock()
 	}
-	return s.lastCommitted.Load()
+	return csn
 }
 
 // OpenSnapshots is the number of open snapshots.
 func (s *System) OpenSnapshots() int {
-	s.snapMu.Lock()
-	defer s.snapMu.Unlock()
-	return s.openViews
+	n := 0
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.mu.Lock()
+		n += p.openViews
+		p.mu.Unlock()
+	}
+	return n
 }
 
 // SetRetain keeps versions so that snapshots from csn on can be opened, for AS OF
 // reads; ^uint64(0), as at the start, keeps nothing for them.
 func (s *System) SetRetain(csn uint64) {
-	s.snapMu.Lock()
+	s.horizonMu.Lock()
 	s.retain = csn
-	s.snapMu.Unlock()
+	s.horizonMu.Unlock()
 }
 
 // advanceHorizon moves the horizon as far as the open snapshots allow.
 func (s *System) advanceHorizon() uint64 {
-	s.snapMu.Lock()
-	h := max(s.horizon, min(s.oldestLocked(), s.retain))
+	s.horizonMu.Lock()
+	h := max(s.horizon, min(s.OldestSnapshot(), s.retain))
 	moved := h != s.horizon
 	s.horizon = h
-	s.snapMu.Unlock()
+	s.horizonMu.Unlock()
 	if moved {
 		s.ids.advance(h)
 	}

@@ -35,9 +35,9 @@ type System struct {
 	undo  *undo.Manager
 	ids   idTable
 
-	snapMu    sync.Mutex // guards the following
-	views     View       // ring of the open views
-	openViews int
+	parts [partCount]part
+
+	horizonMu sync.Mutex // guards the following; taken before a part's mutex
 	horizon   uint64
 	retain    uint64
 
@@ -54,11 +54,6 @@ type System struct {
 
 	database    space.DatabaseID
 	resurrected []*Trx
-
-	listMu sync.Mutex // guards the following
-	trxs   Trx        // ring of the transactions that have not ended
-	count  int
-	free   *Trx // linked by next
 }
 
 // Open reads the system page and the undo tablespaces. What was not committed is
@@ -73,8 +68,9 @@ func Open(opt SystemOptions) (*System, error) {
 		commitMtr: mtr.New(opt.Pool), pageMtr: mtr.New(opt.Pool),
 		chunk: commitChunk,
 	}
-	s.views.prev, s.views.next = &s.views, &s.views
-	s.trxs.prev, s.trxs.next = &s.trxs, &s.trxs
+	for i := range s.parts {
+		s.parts[i].init()
+	}
 	sp, err := s.readSystemPage()
 	if err != nil {
 		return nil, err
@@ -223,19 +219,31 @@ func (s *System) newID(t *Trx) (uint64, error) {
 	}
 }
 
-// Running calls fn for the transactions that have not ended, newest first. fn
-// must not park and may use only what [Trx] says is safe for others.
+// Running calls fn for the transactions that have not ended, part by part, and
+// newest first within a part. fn must not park and may use only what [Trx] says is
+// safe for others.
 func (s *System) Running(fn func(*Trx)) {
-	s.listMu.Lock()
-	defer s.listMu.Unlock()
-	for t := s.trxs.next; t != &s.trxs; t = t.next {
-		fn(t)
+	for i := range s.parts {
+		s.parts[i].running(fn)
+	}
+}
+
+func (p *part) running(fn func(*Trx)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := p.trxs.next; l != &p.trxs; l = l.next {
+		fn(l.t)
 	}
 }
 
 // Count is the number of transactions that have not ended.
 func (s *System) Count() int {
-	s.listMu.Lock()
-	defer s.listMu.Unlock()
-	return s.count
+	n := 0
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.mu.Lock()
+		n += p.count
+		p.mu.Unlock()
+	}
+	return n
 }

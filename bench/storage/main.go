@@ -14,8 +14,9 @@
 // # How
 //
 // Contenders take turns (A B A B), and what counts is the median of the rounds'
-// ratios: machines are shared and noisy. Ratios by CPU time are given beside them;
-// they count the background work of both sides, and other processes hardly at all.
+// ratios: machines are shared and noisy. A round in which other processes took the
+// processors away is repeated, within limits. Ratios by CPU time are given beside
+// them; they count the background work of both sides.
 // Values in bbolt and pebble are our own clustered records, made and decoded by the
 // same code as ours, so that what differs is the way to the bytes.
 package main
@@ -69,8 +70,8 @@ func parseFlags() *config {
 	c := &config{}
 	quick := flag.Bool("quick", false, "a small run: 100,000 rows, short turns")
 	flag.IntVar(&c.rows, "rows", 1_000_000, "rows of the table")
-	flag.IntVar(&c.rounds, "rounds", 11, "rounds of which the median counts")
-	flag.DurationVar(&c.slice, "slice", 600*time.Millisecond, "length of one contender's turn")
+	flag.IntVar(&c.rounds, "rounds", 15, "calm rounds of which the median counts")
+	flag.DurationVar(&c.slice, "slice", 300*time.Millisecond, "length of one contender's turn")
 	flag.DurationVar(&c.mixed, "mixed", 60*time.Second, "length of the mixed load after its warm-up")
 	flag.Int64Var(&c.poolHeap, "heappool", 4<<30, "buffer pool of the heap measurement, bytes")
 	flag.StringVar(&c.dir, "dir", "", "directory for data, about 4 GiB, removed afterwards (default: the temporary one)")

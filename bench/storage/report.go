@@ -32,6 +32,9 @@ func (r *report) faster(what string, res *result, a, b int, target float64) {
 	wall, cpu := res.over(a, b)
 	r.lines = append(r.lines, line{what, fmt.Sprintf("%.2fx", wall), fmt.Sprintf("%.2fx", cpu),
 		fmt.Sprintf("at least %.2fx", target), wall >= target})
+	if res.busy {
+		r.note("The machine was busy with other work: %s.", what)
+	}
 }
 
 // atMost adds a value that should not be greater than target.
@@ -66,9 +69,7 @@ func (r *report) finish() error {
 		fmt.Fprintf(&b, row, l.what, l.value, l.cpu, l.target, verdict)
 	}
 	fmt.Print(b.String())
-	for _, n := range r.notes {
-		fmt.Println(n)
-	}
+	fmt.Println(strings.Join(r.notes, "\n"))
 	if r.c.report == "" || r.c.only != "" {
 		return nil
 	}

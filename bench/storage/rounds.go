@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -20,33 +21,64 @@ type contender struct {
 // units a second of the process's CPU time.
 type result struct {
 	wall, cpu [][]float64
+	// busy says that other processes took processors away in nearly every round.
+	busy bool
 }
 
-// compete lets the contenders take turns. A first round warms up and does not count.
+// Rounds in which some turn had to wait for a processor for longer than a part of
+// its length are repeated, up to a number of times the rounds wanted.
+const (
+	calmShare = 0.05
+	roundsMax = 3
+)
+
+// compete lets the contenders take turns. A first round warms up and does not
+// count. If the machine is too busy for enough calm rounds, all rounds count.
 func compete(c *config, what string, list ...contender) (*result, error) {
-	r := &result{wall: make([][]float64, len(list)), cpu: make([][]float64, len(list))}
-	for round := -1; round < c.rounds; round++ {
+	calm, all := newResult(len(list)), newResult(len(list))
+	for round := -1; round < c.rounds*roundsMax && len(calm.wall[0]) < c.rounds; round++ {
+		wall, cpu := make([]float64, len(list)), make([]float64, len(list))
+		isCalm := true
 		for i, one := range list {
-			d := c.slice
-			if round < 0 {
-				d /= 2
-			}
-			before := cpuTime()
-			units, took, err := one.turn(d)
+			cpuBefore, delayBefore := cpuTime(), runDelay()
+			units, took, err := one.turn(c.slice)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", what, one.name, err)
 			}
-			if used := cpuTime() - before; round >= 0 {
-				r.wall[i] = append(r.wall[i], float64(units)/took.Seconds())
-				r.cpu[i] = append(r.cpu[i], float64(units)/max(used, time.Microsecond).Seconds())
-			}
+			used := max(cpuTime()-cpuBefore, time.Microsecond)
+			isCalm = isCalm && (runDelay()-delayBefore).Seconds() < calmShare*took.Seconds()
+			wall[i], cpu[i] = float64(units)/took.Seconds(), float64(units)/used.Seconds()
 		}
+		if round < 0 {
+			continue
+		}
+		all.add(wall, cpu)
+		if isCalm {
+			calm.add(wall, cpu)
+		}
+	}
+	r := calm
+	if len(calm.wall[0]) < min(3, c.rounds) {
+		r = all
+		r.busy = true
 	}
 	for i, one := range list {
 		fmt.Fprintf(os.Stderr, "  %-20s %-12s %10.0f/s %s; %.0f a CPU second\n",
 			what, one.name, median(r.wall[i]), spread(r.wall[i]), median(r.cpu[i]))
 	}
+	fmt.Fprintf(os.Stderr, "  %-20s %d calm rounds of %d\n", what, len(calm.wall[0]), len(all.wall[0]))
 	return r, nil
+}
+
+func newResult(contenders int) *result {
+	return &result{wall: make([][]float64, contenders), cpu: make([][]float64, contenders)}
+}
+
+func (r *result) add(wall, cpu []float64) {
+	for i := range wall {
+		r.wall[i] = append(r.wall[i], wall[i])
+		r.cpu[i] = append(r.cpu[i], cpu[i])
+	}
 }
 
 // over is the median over the rounds of one contender's rate to another's, by the
@@ -70,6 +102,27 @@ func cpuTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// runDelay is the time that the process's threads have waited for a processor
+// while they could have run; 0 where the system does not tell.
+func runDelay() time.Duration {
+	files, err := filepath.Glob("/proc/self/task/*/schedstat")
+	if err != nil {
+		return 0
+	}
+	var total time.Duration
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // the thread has ended
+		}
+		var onCPU, waiting int64
+		if _, err := fmt.Sscan(string(text), &onCPU, &waiting); err == nil {
+			total += time.Duration(waiting)
+		}
+	}
+	return total
 }
 
 func median(values []float64) float64 {

@@ -81,7 +81,7 @@ func measureReads(c *config, r *report) (err error) {
 		return err
 	}
 	room, _ := res.over(4, 3)
-	r.note("Two goroutines that only compute did %.2f times as much as one meanwhile: more than that the machine had no room for.", room)
+	r.note("Two goroutines that only compute did %.2f times as much as one meanwhile: that is what the machine had room for.", room)
 	r.faster("point reads, one goroutine, beside bbolt", res, 0, 1, 0.8)
 	r.faster("point reads, two goroutines, beside one", res, 2, 0, 1.6)
 	for _, s := range []struct {

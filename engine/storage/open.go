@@ -29,6 +29,7 @@ const (
 	creatingName = "creating" // there while a new database is incomplete
 	redoDir      = "redo"
 	spacesDir    = "spaces"
+	tempDir      = "tmp" // of sorts; what a crash has left there is waste
 )
 
 // Engine is an open storage engine. Its parts are for the layers above.
@@ -81,6 +82,9 @@ func (e *Engine) open() error {
 	fresh, err := e.isFresh()
 	if err != nil {
 		return err
+	}
+	if err := removeAll(e.opt.FS, tempDir); err != nil {
+		return fmt.Errorf("storage: removing temporary files: %w", err)
 	}
 	database := space.DatabaseID{}
 	if !fresh {

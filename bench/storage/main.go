@@ -47,6 +47,9 @@ type config struct {
 	strict   bool
 }
 
+// reportName is where the report goes, in the module's directory.
+const reportName = "report/storage.md"
+
 // parts are the measurements by the names that -only takes, in order.
 var parts = []struct {
 	name string
@@ -75,13 +78,16 @@ func parseFlags() *config {
 	flag.DurationVar(&c.mixed, "mixed", 60*time.Second, "length of the mixed load after its warm-up")
 	flag.Int64Var(&c.poolHeap, "heappool", 4<<30, "buffer pool of the heap measurement, bytes")
 	flag.StringVar(&c.dir, "dir", "", "directory for data, about 4 GiB, removed afterwards (default: the temporary one)")
-	flag.StringVar(&c.report, "report", "report/storage.md", "report to write; empty: none")
+	flag.StringVar(&c.report, "report", reportName, "report to write; empty: none; a quick run writes none unless named")
 	flag.StringVar(&c.only, "only", "", "one part: read, insert, allocs, heap or larger")
 	flag.StringVar(&c.profile, "profile", "", "prefix of CPU profiles of our own turns")
 	flag.StringVar(&c.part, "part", "", "internal: run a part in this process and print its figures")
 	flag.BoolVar(&c.strict, "strict", false, "exit with an error if a target is missed")
 	flag.Parse()
 	if *quick {
+		if c.report == reportName { // the report is of a full run
+			c.report = ""
+		}
 		c.rows, c.rounds = 100_000, 5
 		c.slice, c.mixed = 200*time.Millisecond, 8*time.Second
 	}

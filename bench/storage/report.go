@@ -19,6 +19,7 @@ type report struct {
 	c     *config
 	lines []line
 	notes []string
+	busy  []string // what was measured on a busy machine
 }
 
 func newReport(c *config) *report { return &report{c: c} }
@@ -33,7 +34,7 @@ func (r *report) faster(what string, res *result, a, b int, target float64) {
 	r.lines = append(r.lines, line{what, fmt.Sprintf("%.2fx", wall), fmt.Sprintf("%.2fx", cpu),
 		fmt.Sprintf("at least %.2fx", target), wall >= target})
 	if res.busy {
-		r.note("The machine was busy with other work: %s.", what)
+		r.busy = append(r.busy, what)
 	}
 }
 
@@ -57,6 +58,9 @@ func (r *report) missed() (n int) {
 
 // finish prints the table and writes the report.
 func (r *report) finish() error {
+	if len(r.busy) > 0 {
+		r.note("The machine was busy with other work in: %s.", strings.Join(r.busy, "; "))
+	}
 	var b strings.Builder
 	const row = "| %-53s | %-10s | %-11s | %-16s | %-6s |\n"
 	fmt.Fprintf(&b, row, "Measured", "Value", "By CPU time", "Target", "")

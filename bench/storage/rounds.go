@@ -34,6 +34,9 @@ const (
 
 // compete lets the contenders take turns. A first round warms up and does not
 // count. If the machine is too busy for enough calm rounds, all rounds count.
+//
+// Background work of one goes on in the next one's turn. Pebble, which has the most
+// of it, comes before us: what it costs is counted against us.
 func compete(c *config, what string, list ...contender) (*result, error) {
 	calm, all := newResult(len(list)), newResult(len(list))
 	for round := -1; round < c.rounds*roundsMax && len(calm.wall[0]) < c.rounds; round++ {

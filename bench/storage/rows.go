@@ -25,7 +25,7 @@ const (
 )
 
 // idStep is the distance of the loaded ids: between them is room for inserts.
-const idStep = 8
+const idStep = 64
 
 func definition() *record.Table {
 	integer := types.Type{Kind: types.KindInt, NotNull: true}

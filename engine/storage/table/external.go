@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/storage/lob"
+	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/space"
+	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -210,27 +212,85 @@ func (w *Worker) loadExternal(t *Table, r record.Row, column int) (types.Value, 
 	return types.DecodeStored(b, &t.Schema.Columns[column].Type)
 }
 
-// appendExternal adds a row with off-page columns to a batch. The caller has
-// copied it; a snapshot or a lock keeps its off-page values.
+// appendExternal adds a row with off-page columns to a batch. The caller has copied
+// the version that it has found. A snapshot or a lock keeps its off-page values, but for
+// READ UNCOMMITTED: if they are gone, the row is read again. found is false if there is
+// none any more, or still, if given, does not want the new version.
 //
 // REQUIRES: no latch is held.
-func (w *Worker) appendExternal(t *Table, key, value []byte, columns []int, batch *types.Batch) error {
-	r, err := t.Schema.Row(key, value)
-	if err != nil {
-		return err
+func (w *Worker) appendExternal(t *Table, snap *trx.Snapshot, key, value []byte, columns []int, batch *types.Batch,
+	still func(version []byte) (bool, error)) (found bool, err error) {
+	for {
+		r, err := t.Schema.Row(key, value)
+		if err != nil {
+			return false, err
+		}
+		if err = w.loadLong(t, r, columns); err == nil {
+			return true, w.appendLoaded(r, columns, batch)
+		}
+		if value, err = w.reread(t, snap, key, value, err); err != nil || value == nil {
+			return false, err
+		}
+		if still != nil {
+			if ok, err := still(value); err != nil || !ok {
+				return false, err
+			}
+		}
 	}
+}
+
+// loadLong reads those of the columns that lie off-page into w.long.
+func (w *Worker) loadLong(t *Table, r record.Row, columns []int) error {
+	w.long = w.long[:0]
+	for _, c := range columns {
+		if !t.Schema.MayBeExternal[c] || !r.IsExternal(c) {
+			continue
+		}
+		v, err := w.loadExternal(t, r, c)
+		if err != nil {
+			return err
+		}
+		w.long = append(w.long, v)
+	}
+	return nil
+}
+
+// appendLoaded adds a row to the batch whose off-page columns are in w.long.
+func (w *Worker) appendLoaded(r record.Row, columns []int, batch *types.Batch) error {
+	at := 0
 	for n, c := range columns {
 		err := r.AppendTo(&batch.Vecs[n], c)
 		if err == record.ErrExternal {
-			var v types.Value
-			if v, err = w.loadExternal(t, r, c); err == nil {
-				batch.Vecs[n].Append(v)
-			}
+			batch.Vecs[n].Append(w.long[at])
+			at, err = at+1, nil
 		}
 		if err != nil {
 			return err
 		}
 	}
+	clear(w.long)
 	batch.EndRow()
 	return nil
+}
+
+// reread is called where reading the off-page values of a version has failed. If
+// nothing has kept them and the row has changed since, that is no error: it returns a
+// copy of the newest version, nil if there is none.
+func (w *Worker) reread(t *Table, snap *trx.Snapshot, key, value []byte, cause error) ([]byte, error) {
+	if snap == nil || snap.Protects() {
+		return nil, cause
+	}
+	w.rm.BeginRead()
+	defer w.release()
+	w.look.Init(t.trees[0], w.rm)
+	exact, err := w.look.SeekLeaf(key, mtr.S)
+	switch {
+	case err != nil:
+		return nil, err
+	case !exact || w.look.Flags()&record.FlagDeleted != 0:
+		return nil, nil
+	case bytes.Equal(w.look.Value(), value):
+		return nil, cause
+	}
+	return bytes.Clone(w.look.Value()), nil
 }

@@ -34,7 +34,7 @@ func (w *Worker) Get(t *Table, key []byte, snap *trx.Snapshot, columns []int, ba
 	if external {
 		w.old = append(w.old[:0], value...)
 		w.release()
-		return true, w.appendExternal(t, key, w.old, columns, batch)
+		return w.appendExternal(t, snap, key, w.old, columns, batch, nil)
 	}
 	w.release()
 	return err == nil, err
@@ -127,5 +127,13 @@ func (w *Worker) GetRow(t *Table, key []byte, snap *trx.Snapshot) ([]types.Value
 	}
 	value = append([]byte(nil), value...)
 	w.release()
-	return w.loadRow(t, key, value)
+	for {
+		row, err := w.loadRow(t, key, value)
+		if err == nil {
+			return row, nil
+		}
+		if value, err = w.reread(t, snap, key, value, err); err != nil || value == nil {
+			return nil, err
+		}
+	}
 }

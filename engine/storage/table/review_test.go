@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
@@ -253,4 +256,70 @@ func TestRollbackBesideYoungIndex(t *testing.T) {
 	}
 	s.rollback()
 	r.clean(wide)
+}
+
+// TestReadUncommittedLong reads rows with off-page values at READ UNCOMMITTED while
+// they are replaced, rolled back and purged: nothing keeps the values from being freed.
+// The reader sees some version, and no error.
+func TestReadUncommittedLong(t *testing.T) {
+	for seed := uint64(1); seed <= 4; seed++ {
+		sim := simenv.New(seed)
+		check := func(err error) {
+			if err != nil {
+				panic(fmt.Sprintf("seed %d: %v", seed, err)) // the end of a task would be waited for
+			}
+		}
+		sim.Run(func() {
+			fs := simfile.New(sim, seed)
+			r := newRig(t, sim, fs, 64) // reading waits for the disk
+			fs.Inject(simfile.Fault{Ops: simfile.OpRead, Delay: time.Millisecond, Jitter: time.Millisecond})
+			defer r.close()
+			tbl := r.create(people(104))
+			const size = 600_000
+			bio := func(n int) string { return strings.Repeat(fmt.Sprint(n%10), size) }
+			w := r.session()
+			w.begin(trx.RepeatableRead)
+			check(w.Insert(tbl, person(1, "a", 1, 1, bio(0))))
+			check(w.commit())
+			done := false
+			tasks := env.NewGroup(sim)
+			tasks.Go("writer", func() {
+				for n := range 12 {
+					w.begin(trx.RepeatableRead)
+					check(w.Update(tbl, pk(tbl, 1), []record.Change{{Column: 4, Value: types.NewString(bio(n))}}))
+					if n%3 == 0 {
+						w.rollback()
+						continue
+					}
+					check(w.commit())
+					_, err := r.purger.Run()
+					check(err)
+				}
+				done = true
+			})
+			tasks.Go("reader", func() {
+				s := r.session()
+				for !done {
+					env.Sleep(sim, 100*time.Microsecond) // time passes only while all wait
+					s.begin(trx.ReadUncommitted)
+					for index := range 3 {
+						rows, err := s.scan(tbl, s.Trx().Snapshot(), table.Range{Index: index})
+						if err != nil {
+							t.Errorf("seed %d: scan: %v", seed, err)
+						} else if len(rows) != 1 || len(rows[0][4].Bytes()) != size {
+							t.Errorf("seed %d: %s", seed, text(rows, tbl))
+						}
+					}
+					if row, err := s.GetRow(tbl, pk(tbl, 1), s.Trx().Snapshot()); err != nil || row == nil {
+						t.Errorf("seed %d: get: %v, %v", seed, row, err)
+					}
+					check(s.commit())
+				}
+			})
+			tasks.Wait()
+		})
+		if t.Failed() {
+			return
+		}
+	}
 }

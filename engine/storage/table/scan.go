@@ -123,17 +123,43 @@ func (s *Scanner) Next(batch *types.Batch) (more bool, err error) {
 		}
 		if s.pending.is {
 			s.pending.is = false
-			err := s.w.appendExternal(s.t, s.pending.key, s.pending.value, s.r.Columns, batch)
-			if err != nil {
+			if err := s.complete(batch); err != nil {
 				return false, err
 			}
-			s.noteKey(s.pending.key)
 		}
 		if s.r.Locking && !s.gaps() {
 			s.noteTook(batch.Len())
 		}
 	}
 	return s.state != scanEnd, nil
+}
+
+// complete adds the pending row to the batch.
+func (s *Scanner) complete(batch *types.Batch) error {
+	snap, p := s.snap, &s.pending
+	if s.r.Locking {
+		snap = nil
+	}
+	found, err := s.w.appendExternal(s.t, snap, p.key, p.value, s.r.Columns, batch, s.hasEntry)
+	if found {
+		s.noteKey(p.key)
+	}
+	return err
+}
+
+// hasEntry reports whether a version of the pending row has the entry that the scan
+// is at.
+func (s *Scanner) hasEntry(version []byte) (bool, error) {
+	if s.r.Index == 0 {
+		return true, nil
+	}
+	r, err := s.t.Schema.Row(s.pending.key, version)
+	if err != nil {
+		return false, err
+	}
+	w := s.w
+	w.sec2, _, _, w.arena, err = s.t.Schema.AppendSecondary(w.sec2[:0], s.key, r, w.arena[:0])
+	return bytes.Equal(w.sec2, s.last), err
 }
 
 func (s *Scanner) noteKey(key []byte) {

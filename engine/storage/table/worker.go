@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/storage/undo"
+	"github.com/triremedb/trireme/engine/types"
 )
 
 // Worker is one task's means to work on tables. It belongs to one task, and works
@@ -39,7 +40,8 @@ type Worker struct {
 	undo   []byte // undo payload
 	undoIn []byte // undo record being read
 	ver    [2][]byte
-	held   [][]byte // clustered keys locked by a uniqueness check
+	held   [][]byte      // clustered keys locked by a uniqueness check
+	long   []types.Value // off-page values of the row being read
 }
 
 // NewWorker returns a worker without a transaction.

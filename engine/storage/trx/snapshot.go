@@ -23,6 +23,10 @@ type Snapshot struct {
 // protects no undo: who holds it must not follow roll pointers.
 const newest = activeMark
 
+// Protects reports whether what the snapshot sees is kept from purge while it is
+// open. READ UNCOMMITTED has one that does not.
+func (sn *Snapshot) Protects() bool { return sn.CSN != newest }
+
 // Visible reports whether a row version written by the transaction is visible.
 //
 // REQUIRES: sn is open, or the answer is only used as a hint.

@@ -3,11 +3,11 @@ module github.com/triremedb/trireme
 go 1.26.0
 
 require (
-	github.com/cockroachdb/apd/v3 v3.2.3 // indirect
-	github.com/cockroachdb/datadriven v1.0.3 // indirect
-	github.com/klauspost/compress v1.20.3 // indirect
-	github.com/pmezard/go-difflib v1.0.0 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
-	pgregory.net/rapid v1.3.0 // indirect
+	github.com/cockroachdb/apd/v3 v3.2.3
+	github.com/cockroachdb/datadriven v1.0.3
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.49.0
+	pgregory.net/rapid v1.3.0
 )
+
+require github.com/pmezard/go-difflib v1.0.0 // indirect

@@ -29,9 +29,11 @@ var plan = [][]string{
 	{"engine/storage/table"},
 	{"engine/storage/dict", "engine/storage/purge"},
 	{"engine/storage"},
+	{"engine/binlog/entry"},
 	{"engine/binlog/event"},
 	{"engine/binlog/cache"},
 	{"engine/binlog/log"},
+	{"engine/txn"},
 	{"engine/sql/ast"},
 	{"engine/sql/catalog"},
 	{"engine/sql/expr"},
@@ -46,6 +48,7 @@ var plan = [][]string{
 	{"replication/commit", "replication/apply"},
 	{"replication/provision"},
 	{"replication/group"},
+	{"replication/simgroup"},
 	{"server/config", "server/auth"},
 	{"server/sqlapi", "server/adminapi", "server/mysqlwire", "server/memcached", "server/console"},
 	{"server/node"},
@@ -60,6 +63,7 @@ var plan = [][]string{
 var simulations = []string{
 	"engine/env/simenv",
 	"engine/storage/file/simfile",
+	"replication/simgroup",
 }
 
 // place returns the floor of a package and the plan's entry for it, or -1.

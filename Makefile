@@ -11,7 +11,7 @@ N        ?= 100
 BENCH    ?=
 FLAGS    ?=
 
-.PHONY: build run test lint bench fuzz crash clean
+.PHONY: build run test lint proto bench fuzz crash clean
 
 build: ## compile everything
 	go build ./...
@@ -23,11 +23,17 @@ run: ## start a local server
 test: bin/testsum ## all tests with the race detector, and the house rules
 	go test -race -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
 
-lint: bin/staticcheck ## formatting, vet, staticcheck
+lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## formatting, vet, staticcheck, contracts
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
 	if [ -n "$$files" ]; then echo "not formatted:"; echo "$$files"; exit 1; fi
 	go vet ./...
 	bin/staticcheck ./...
+	cd proto && ../bin/buf lint
+	@rm -rf bin/generated && cd proto && ../bin/buf generate -o ../bin/generated && cd trireme/v1 && \
+	for f in *.pb.go; do cmp $$f ../../../bin/generated/trireme/v1/$$f || { echo "run 'make proto'"; exit 1; }; done
+
+proto: bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## generate Go from the contracts
+	cd proto && ../bin/buf generate
 
 bench: ## the storage engine beside others (FLAGS=-quick: a minute); with BENCH, Go benchmarks that match
 ifeq ($(BENCH),)
@@ -54,3 +60,13 @@ bin/testsum: $(wildcard tools/testsum/*.go) tools/go.mod
 
 bin/staticcheck: tools/go.mod tools/go.sum
 	go -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+
+bin/protoc-gen-go: tools/go.mod tools/go.sum
+	go -C tools build -o ../bin/protoc-gen-go google.golang.org/protobuf/cmd/protoc-gen-go
+
+bin/protoc-gen-go-grpc: tools/go.mod tools/go.sum
+	go -C tools build -o ../bin/protoc-gen-go-grpc google.golang.org/grpc/cmd/protoc-gen-go-grpc
+
+# A module of its own: it takes minutes to build, and its dependencies are many.
+bin/buf: tools/buf/go.mod tools/buf/go.sum
+	go -C tools/buf build -o ../../bin/buf github.com/bufbuild/buf/cmd/buf

@@ -1,0 +1,386 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sort"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+)
+
+// Create makes a log without entries. Error: ErrExists.
+func Create(opt Options, start Start) (*Log, error) {
+	opt = opt.withDefaults()
+	if err := opt.FS.MkdirAll(opt.Dir); err != nil {
+		return nil, err
+	}
+	numbers, err := list(&opt)
+	if err != nil {
+		return nil, err
+	}
+	if len(numbers) > 0 {
+		return nil, fmt.Errorf("%w: %s", ErrExists, opt.Dir)
+	}
+	if err := opt.FS.SyncDir("."); err != nil {
+		return nil, err
+	}
+	return create(opt, start)
+}
+
+func create(opt Options, start Start) (*Log, error) {
+	h := start.header(opt.Group)
+	f, err := createFile(&opt, &h)
+	if err != nil {
+		return nil, err
+	}
+	l := newLog(opt)
+	l.begin(f, &h)
+	return l, nil
+}
+
+// header is that of the first file of a log.
+func (s Start) header(group [16]byte) header {
+	return header{group: group, number: max(s.File, 1), first: s.Index + 1, termBefore: s.Term,
+		numberBefore: s.Number, chainBefore: s.Checksum}
+}
+
+func newLog(opt Options) *Log {
+	return &Log{env: opt.Env, fs: opt.FS, opt: opt, turn: env.NewMutex(opt.Env), purging: env.NewMutex(opt.Env),
+		cache: cache{limit: opt.Cache}}
+}
+
+// begin makes f, a file with its header only, all of the log.
+func (l *Log) begin(f file.File, h *header) {
+	l.f, l.allocated, l.marked, l.dirty, l.scrap = f, headerSize, mark{}, false, false
+	s := &segment{header: *h, end: headerSize, next: h.first}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files = []*segment{s}
+	l.tail, l.synced = s.start(), s.start()
+	l.committed, l.syncedTo = h.first-1, h.first-1
+	l.cursors = [cursorsMax]place{}
+	l.cache.reset(h.first)
+}
+
+// Reset throws everything away and begins anew behind start. A crash may leave some
+// of the old log, from its beginning on, or nothing: the caller knows by itself what
+// it was about to do.
+func (l *Log) Reset(start Start) error {
+	l.purging.Lock()
+	defer l.purging.Unlock()
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	if err := l.usable(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	gone := append(append([]*segment(nil), l.doomed...), l.files...)
+	l.doomed = nil
+	l.taken++
+	l.mu.Unlock()
+	for i := len(gone) - 1; i >= 0; i-- {
+		if err := l.unlink(gone[i]); err != nil {
+			return l.halt(fmt.Errorf("reset: %w", err))
+		}
+	}
+	h := start.header(l.opt.Group)
+	f, err := createFile(&l.opt, &h)
+	if err != nil {
+		return l.halt(fmt.Errorf("reset: %w", err))
+	}
+	l.f.Close()
+	l.begin(f, &h)
+	return nil
+}
+
+// list returns the numbers of the files in the directory, ascending, and removes what
+// a crash left of files that were being made.
+func list(opt *Options) ([]uint64, error) {
+	names, err := opt.FS.List(opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []uint64
+	for _, name := range names {
+		if base, ok := strings.CutSuffix(name, tempSuffix); ok {
+			if _, ok := FileNumber(base); ok {
+				if err := opt.FS.Remove(opt.path(name)); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		if n, ok := FileNumber(name); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	sort.Slice(numbers, func(i, j int) bool { return numbers[i] < numbers[j] })
+	for i := 1; i < len(numbers); i++ {
+		if numbers[i] != numbers[i-1]+1 {
+			return nil, fmt.Errorf("%w: %s, between %s and %s in %s", ErrMissingFile, FileName(numbers[i-1]+1),
+				FileName(numbers[i-1]), FileName(numbers[i]), opt.Dir)
+		}
+	}
+	return numbers, nil
+}
+
+// Open opens the log and repairs what a crash has left: it finishes a rotation, cuts
+// a torn end, and makes what is left durable. Errors: ErrNoLog, ErrWrongGroup,
+// ErrNewerFormat, ErrMissingFile, *CorruptError.
+func Open(opt Options) (*Log, error) {
+	opt = opt.withDefaults()
+	numbers, err := list(&opt)
+	if err == nil && len(numbers) == 0 || errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", ErrNoLog, opt.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := newLog(opt)
+	o := opening{l: l}
+	err = o.load(numbers)
+	if err == nil {
+		err = o.repair()
+	}
+	if err != nil {
+		if l.f != nil {
+			l.f.Close()
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+// opening is the state of an Open.
+type opening struct {
+	l     *Log
+	marks []openMark
+}
+
+// openMark is what the mark sectors of a file say.
+type openMark struct {
+	mark
+	blank bool
+	size  int64
+}
+
+// load reads the headers of all files and checks that they follow each other.
+func (o *opening) load(numbers []uint64) error {
+	for i, n := range numbers {
+		s, m, err := o.readHeader(n)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			if err := o.l.files[i-1].join(s); err != nil {
+				return err
+			}
+		}
+		o.l.files = append(o.l.files, s)
+		o.marks = append(o.marks, m)
+	}
+	for i, s := range o.l.files[:len(numbers)-1] {
+		m := &o.marks[i]
+		switch last := i == len(numbers)-2; {
+		case m.size < s.end:
+			return &CorruptError{File: s.name(), Offset: m.size, What: fmt.Sprintf("the file has %d bytes, it should have %d", m.size, s.end)}
+		case !last && m.size > s.end:
+			return &CorruptError{File: s.name(), Offset: s.end, What: fmt.Sprintf("the file has %d bytes, it should have %d", m.size, s.end)}
+		case !last && !m.blank:
+			return &CorruptError{File: s.name(), Offset: markOffset, What: "a closed file has a sync mark"}
+		}
+	}
+	return nil
+}
+
+// readHeader reads the header block of a file, and the clock in its first entry.
+func (o *opening) readHeader(number uint64) (*segment, openMark, error) {
+	name := FileName(number)
+	f, err := o.l.fs.Open(o.l.path(name), file.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return nil, openMark{}, err
+	}
+	defer f.Close()
+	b := make([]byte, headerSize+recordHeader+entry.EnvelopeSize)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && err != io.EOF {
+		return nil, openMark{}, err
+	}
+	size, err := f.Size()
+	if err != nil {
+		return nil, openMark{}, err
+	}
+	h, err := decodeHeader(b[:n])
+	switch {
+	case errors.Is(err, ErrNewerFormat):
+		return nil, openMark{}, fmt.Errorf("%s: %w", name, err)
+	case err != nil:
+		return nil, openMark{}, &CorruptError{File: name, What: err.Error()}
+	case h.number != number:
+		return nil, openMark{}, &CorruptError{File: name, What: fmt.Sprintf("the header is that of %s", FileName(h.number))}
+	case h.group != o.l.opt.Group:
+		return nil, openMark{}, fmt.Errorf("%w: %s is of group %x, this is group %x", ErrWrongGroup, name, h.group, o.l.opt.Group)
+	case !allZero(b[headerCRC+4:markOffset]) || !allZero(b[markOffset+2*sectorSize:termsOffset]):
+		return nil, openMark{}, &CorruptError{File: name, What: "the header has bytes where zeros belong"}
+	}
+	m, blank, damaged := decodeMarks(b, number)
+	if damaged {
+		return nil, openMark{}, &CorruptError{File: name, Offset: markOffset, What: "both sync marks are unreadable"}
+	}
+	s := &segment{header: h, end: size, next: h.first}
+	if n == len(b) {
+		r := decodeRecord(b[headerSize:])
+		if c, problem := inspect(r.typ, r.term, max(r.length, 0), b[headerSize+recordHeader:]); problem == "" && r.index == h.first {
+			s.firstTime = c.time
+		}
+	}
+	return s, openMark{mark: m, blank: blank, size: size}, nil
+}
+
+// join checks that next can follow s, and takes from it how s ends.
+func (s *segment) join(next *segment) error {
+	h := &next.header
+	if h.first < s.first || h.termBefore < s.termBefore || h.numberBefore < s.numberBefore || h.sizeBefore < headerSize {
+		return &CorruptError{File: next.name(), What: fmt.Sprintf("the file does not follow %s", s.name())}
+	}
+	s.end, s.next = h.sizeBefore, h.first
+	s.began, s.cut = h.terms, h.termCount > uint32(len(h.terms))
+	if len(s.began) > 0 && s.began[0].index < s.first {
+		return &CorruptError{File: next.name(), What: "the header's terms do not belong to the file before"}
+	}
+	return nil
+}
+
+// repair brings the last files into the state in which appending goes on.
+func (o *opening) repair() error {
+	l := o.l
+	// The names that were found may not be durable yet.
+	if err := l.fs.SyncDir(l.opt.Dir); err != nil {
+		return err
+	}
+	if n := len(l.files); n > 1 {
+		if err := o.finishRotation(n - 2); err != nil {
+			return err
+		}
+	}
+	if err := o.openLast(); err != nil {
+		return err
+	}
+	if s := l.files[len(l.files)-1]; len(l.files) > 1 && s.next == s.first {
+		// The entry that opened it did not make it to the disk; another one may
+		// come in its place, and not open a file.
+		l.marked = o.marks[len(l.files)-1].mark
+		if err := l.takeBack(l.files[len(l.files)-2].endPlace(s)); err != nil {
+			return err
+		}
+	}
+	l.committed = l.files[0].first - 1
+	return l.settle()
+}
+
+// endPlace is the end of a file as the header of the next one knows it.
+func (s *segment) endPlace(next *segment) place {
+	p := next.start()
+	p.file, p.offset = s.number, s.end
+	return p
+}
+
+// finishRotation makes sure that the last but one file is closed, durably.
+func (o *opening) finishRotation(i int) error {
+	l, s, m := o.l, o.l.files[i], &o.marks[i]
+	f, err := l.fs.Open(l.path(s.name()), file.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !m.blank || m.size > s.end {
+		// It was durable whole before the next file came to be.
+		sc := scanner{f: f, name: s.name(), at: s.start(), end: s.end}
+		for sc.at.offset < s.end {
+			if _, _, err := sc.next(true); err != nil {
+				return sc.known(err)
+			}
+		}
+		if want := s.endPlace(l.files[i+1]); sc.at != want {
+			return &CorruptError{File: s.name(), Offset: s.end, Index: s.next, What: "the file does not end where the next one begins"}
+		}
+	}
+	return seal(f, s.end)
+}
+
+// openLast reads the last file whole. A bad record at or behind the sync mark is the
+// torn end.
+func (o *opening) openLast() error {
+	l := o.l
+	i := len(l.files) - 1
+	s, m := l.files[i], &o.marks[i]
+	f, err := l.fs.Open(l.path(s.name()), file.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	l.f, l.allocated, l.marked = f, m.size, m.mark
+	sc := scanner{f: f, name: s.name(), at: s.start(), end: m.size}
+	whole := max(m.offset, headerSize)
+	s.began = nil
+	for {
+		before := sc.at
+		r, c, err := sc.next(true)
+		var bad *badRecord
+		if errors.As(err, &bad) {
+			if before.offset < whole {
+				return sc.known(err)
+			}
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if before.offset < whole && sc.at.offset > whole || sc.at.offset == whole && sc.at.index != m.index && m.offset != 0 {
+			return &CorruptError{File: s.name(), Offset: whole, Index: before.index, What: "the sync mark is not the end of an entry"}
+		}
+		if before.index == s.first {
+			s.firstTime = c.time
+		}
+		s.note(before, r.term)
+	}
+	s.end, s.next = sc.at.offset, sc.at.index
+	l.tail = sc.at
+	l.cache.reset(l.tail.index)
+	if m.size == s.end && whole == s.end {
+		l.setSynced()
+		return nil
+	}
+	return o.makeDurable(whole)
+}
+
+// makeDurable writes what lies between the mark and the end once more, unchanged, and
+// cuts off what lies behind it. After a sync that failed, the operating system may show
+// bytes that are not on disk and take them for clean.
+func (o *opening) makeDurable(from int64) error {
+	l := o.l
+	b := make([]byte, bufferSize)
+	for off := from; off < l.tail.offset; {
+		n := min(int64(len(b)), l.tail.offset-off)
+		if _, err := l.f.ReadAt(b[:n], off); err != nil {
+			return err
+		}
+		if _, err := l.f.WriteAt(b[:n], off); err != nil {
+			return err
+		}
+		off += n
+	}
+	if err := l.f.Truncate(l.tail.offset); err != nil {
+		return err
+	}
+	l.allocated = l.tail.offset
+	if err := l.f.Sync(); err != nil {
+		return err
+	}
+	l.setSynced()
+	return nil
+}

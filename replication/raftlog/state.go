@@ -1,0 +1,271 @@
+package raftlog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"path"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+)
+
+// State is what a member must never forget.
+type State struct {
+	Term, Vote uint64
+	// QuietBelow: the member's log was cut where it may have held acknowledged
+	// entries. It neither votes nor stands for election before its log reaches this
+	// index. 0: it may.
+	QuietBelow uint64
+}
+
+// The state file is two slots, written in turn, each in a sector of its own. Integers
+// are little-endian.
+//
+//	 0  8  magic
+//	 8  4  format version
+//	12  4  0
+//	16 16  group id
+//	32  8  member id
+//	40  8  sequence; its lowest bit names the slot
+//	48  8  term
+//	56  8  vote
+//	64  8  QuietBelow
+//	72  4  CRC-32C of bytes 0 to 71
+//
+// Both slots are good from the beginning on, and a sector is written whole or not: a bad
+// one is damage. The other one may lack a vote that was given, so that it cannot stand in.
+const (
+	stateMagic   = "TRIRAFT\x00"
+	stateVersion = 1
+	stateSize    = 76
+	slotSpacing  = 4096
+
+	// StateFileName is the name of the state file.
+	StateFileName = "raft.state"
+	tempSuffix    = ".tmp"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// The errors that callers tell apart.
+var (
+	// ErrNoState: there is no state file.
+	ErrNoState = errors.New("raftlog: no state file here")
+	// ErrExists: CreateState found one.
+	ErrExists = errors.New("raftlog: there is a state file already")
+	// ErrDamaged: the state file is not what was written.
+	ErrDamaged = errors.New("raftlog: the state file is damaged. The member cannot know whom it voted for: " +
+		"empty its data directory and let it be provisioned from another member")
+	// ErrWrongMember: the state file belongs to another member or group.
+	ErrWrongMember = errors.New("raftlog: the state file is that of another member")
+	// ErrNewerFormat: a newer version of the program wrote the state file.
+	ErrNewerFormat = errors.New("raftlog: the state file's format is newer than this program")
+)
+
+// StateOptions says where the state file lies and whose it is. FS and Env are required.
+type StateOptions struct {
+	FS  file.FS
+	Env env.Env
+	// Dir is an existing directory; "." by default.
+	Dir string
+	// Group and Member are the ids of the group and of the member in it.
+	Group  [16]byte
+	Member uint64
+}
+
+func (o *StateOptions) path() string { return path.Join(o.Dir, StateFileName) }
+
+func (o *StateOptions) dir() string { return path.Clean(o.Dir) }
+
+// StateFile is an open state file. One task writes; Get may be called by any.
+type StateFile struct {
+	opt      StateOptions
+	turn     *env.Mutex // held while the file is written
+	f        file.File
+	sequence uint64
+	state    guarded
+}
+
+// CreateState makes a state file with the given contents, durably. Error: ErrExists.
+func CreateState(opt StateOptions, s State) (*StateFile, error) {
+	name := opt.path()
+	if there, err := opt.FS.Exists(name); err != nil || there {
+		if err == nil {
+			err = fmt.Errorf("%w: %s", ErrExists, name)
+		}
+		return nil, err
+	}
+	f, err := opt.FS.Open(name+tempSuffix, file.OpenOptions{Create: true})
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 2*slotSpacing)
+	encodeState(b, &opt, 0, s)
+	encodeState(b[slotSpacing:], &opt, 1, s)
+	if err = f.Truncate(0); err == nil {
+		_, err = f.WriteAt(b, 0)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = opt.FS.Rename(name+tempSuffix, name)
+	}
+	if err == nil {
+		err = opt.FS.SyncDir(opt.dir())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return OpenState(opt)
+}
+
+// OpenState opens the state file and makes durable what it says. Errors: ErrNoState,
+// ErrDamaged, ErrWrongMember, ErrNewerFormat.
+func OpenState(opt StateOptions) (*StateFile, error) {
+	name := opt.path()
+	f, err := opt.FS.Open(name, file.OpenOptions{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", ErrNoState, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sf := &StateFile{opt: opt, turn: env.NewMutex(opt.Env), f: f}
+	err = sf.load()
+	if err == nil {
+		// The process before may have ended between a write and its sync, with
+		// the name not durable or the slot not.
+		err = opt.FS.SyncDir(opt.dir())
+	}
+	if err == nil {
+		err = sf.write(sf.Get())
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return sf, nil
+}
+
+func (sf *StateFile) load() error {
+	b := make([]byte, 2*slotSpacing)
+	n, err := sf.f.ReadAt(b, 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	for i := range 2 {
+		seq, s, err := decodeState(b[min(n, i*slotSpacing):min(n, (i+1)*slotSpacing)], &sf.opt)
+		if err == nil && seq%2 != uint64(i) {
+			err = fmt.Errorf("%w (a slot lies in the place of the other)", ErrDamaged)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", sf.opt.path(), err)
+		}
+		if i == 0 || seq > sf.sequence {
+			sf.sequence = seq
+			sf.state.set(s)
+		}
+	}
+	return nil
+}
+
+func encodeState(b []byte, opt *StateOptions, sequence uint64, s State) {
+	le := binary.LittleEndian
+	copy(b, stateMagic)
+	le.PutUint32(b[8:], stateVersion)
+	le.PutUint32(b[12:], 0)
+	copy(b[16:], opt.Group[:])
+	le.PutUint64(b[32:], opt.Member)
+	le.PutUint64(b[40:], sequence)
+	le.PutUint64(b[48:], s.Term)
+	le.PutUint64(b[56:], s.Vote)
+	le.PutUint64(b[64:], s.QuietBelow)
+	le.PutUint32(b[72:], crc32.Checksum(b[:72], castagnoli))
+}
+
+func decodeState(b []byte, opt *StateOptions) (sequence uint64, s State, err error) {
+	le := binary.LittleEndian
+	switch {
+	case len(b) < stateSize || string(b[:8]) != stateMagic:
+		return 0, s, fmt.Errorf("%w (a slot is missing)", ErrDamaged)
+	case le.Uint32(b[8:]) > stateVersion:
+		return 0, s, fmt.Errorf("%w: version %d, known are versions up to %d", ErrNewerFormat, le.Uint32(b[8:]), stateVersion)
+	case le.Uint32(b[72:]) != crc32.Checksum(b[:72], castagnoli):
+		return 0, s, fmt.Errorf("%w (a slot's checksum is wrong)", ErrDamaged)
+	case string(b[16:32]) != string(opt.Group[:]) || le.Uint64(b[32:]) != opt.Member:
+		return 0, s, fmt.Errorf("%w: member %x of group %x, this is member %x of group %x",
+			ErrWrongMember, le.Uint64(b[32:]), b[16:32], opt.Member, opt.Group)
+	}
+	s = State{Term: le.Uint64(b[48:]), Vote: le.Uint64(b[56:]), QuietBelow: le.Uint64(b[64:])}
+	return le.Uint64(b[40:]), s, nil
+}
+
+// Get returns the state that is durable.
+func (sf *StateFile) Get() State { return sf.state.get() }
+
+// Set makes s the state, durably; a state that is there already costs nothing. After an
+// error the file is not used again.
+func (sf *StateFile) Set(s State) error {
+	sf.turn.Lock()
+	defer sf.turn.Unlock()
+	return sf.set(s)
+}
+
+func (sf *StateFile) set(s State) error {
+	if err := sf.state.err(); err != nil {
+		return err
+	}
+	if s == sf.Get() {
+		return nil
+	}
+	return sf.write(s)
+}
+
+// SetVote makes term and vote durable and leaves the rest.
+func (sf *StateFile) SetVote(term, vote uint64) error {
+	sf.turn.Lock()
+	defer sf.turn.Unlock()
+	s := sf.Get()
+	s.Term, s.Vote = term, vote
+	return sf.set(s)
+}
+
+// SetQuietBelow makes QuietBelow durable and leaves the rest.
+func (sf *StateFile) SetQuietBelow(index uint64) error {
+	sf.turn.Lock()
+	defer sf.turn.Unlock()
+	s := sf.Get()
+	s.QuietBelow = index
+	return sf.set(s)
+}
+
+func (sf *StateFile) write(s State) error {
+	var b [stateSize]byte
+	encodeState(b[:], &sf.opt, sf.sequence+1, s)
+	_, err := sf.f.WriteAt(b[:], int64((sf.sequence+1)%2)*slotSpacing)
+	if err == nil {
+		err = sf.f.Sync()
+	}
+	if err != nil {
+		return sf.state.fail(fmt.Errorf("raftlog: state file: %w", err))
+	}
+	sf.sequence++
+	sf.state.set(s)
+	return nil
+}
+
+// Close releases the file. Everything in it is durable.
+func (sf *StateFile) Close() error {
+	sf.turn.Lock()
+	defer sf.turn.Unlock()
+	sf.state.fail(fs.ErrClosed)
+	return sf.f.Close()
+}

@@ -1,11 +1,17 @@
 package txn
 
 import (
+	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/triremedb/trireme/engine/binlog/cache"
+	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
 )
 
@@ -17,34 +23,99 @@ type Options struct {
 	Log    CommitLog
 	FS     file.FS // its directory #binlog_cache_files is the manager's
 
-	CacheSize    int64         // binlog_cache_size: bytes of a transaction's events in memory, 32 KiB
+	CacheSize    int           // binlog_cache_size: bytes of a transaction's events in memory, 32 KiB
 	CacheMax     int64         // max_binlog_cache_size: above it error 1197; at most 64 MiB, the default
-	Image        Image         // binlog_row_image: minimal
+	Events       event.Options // binlog_row_image, binlog_row_metadata
 	WriteSetMax  int           // hashes in a write set: 100,000
 	MetadataWait time.Duration // lock_wait_timeout, of metadata locks: one year
 }
 
-// Image is binlog_row_image: which columns a row event has.
-type Image uint8
-
-const (
-	Minimal Image = iota
-	NoBlob
-	Full
-)
-
-// Manager is what the sessions of an engine share.
-type Manager struct {
-	opt Options
-
-	mu       sync.Mutex
-	sessions map[*Session]struct{}
+func (o *Options) setDefaults() {
+	if o.CacheSize == 0 {
+		o.CacheSize = cache.DefaultSize
+	}
+	if o.CacheMax == 0 {
+		o.CacheMax = event.MaxTransaction
+	}
+	if o.WriteSetMax == 0 {
+		o.WriteSetMax = DefaultWriteSetMax
+	}
+	if o.MetadataWait == 0 {
+		o.MetadataWait = 365 * 24 * time.Hour
+	}
 }
 
-// NewManager returns a manager without sessions. It removes what transactions of
-// an earlier process have left in the directory of cache files.
+// Limits of options.
+const (
+	writeSetLimit  = 1 << 24
+	metadataWaitLo = time.Millisecond
+)
+
+// Validate reports an option that is out of its limits.
+func (o Options) Validate() error {
+	o.setDefaults()
+	switch {
+	case o.Env == nil || o.Engine == nil || o.FS == nil || o.Log == nil:
+		return fmt.Errorf("txn: Env, Engine, FS and Log are required")
+	case o.CacheSize < cache.MinSize || int64(o.CacheSize) > event.MaxTransaction:
+		return fmt.Errorf("txn: binlog_cache_size is %d; it must be %d to %d", o.CacheSize, cache.MinSize, event.MaxTransaction)
+	case o.CacheMax < cache.MinSize || o.CacheMax > event.MaxTransaction:
+		return fmt.Errorf("txn: max_binlog_cache_size is %d; it must be %d to %d", o.CacheMax, cache.MinSize, event.MaxTransaction)
+	case o.WriteSetMax < 1 || o.WriteSetMax > writeSetLimit:
+		return fmt.Errorf("txn: the limit of a write set is %d; it must be 1 to %d", o.WriteSetMax, writeSetLimit)
+	case o.MetadataWait < metadataWaitLo:
+		return fmt.Errorf("txn: lock_wait_timeout is %v; the least is %v", o.MetadataWait, metadataWaitLo)
+	}
+	return nil
+}
+
+// Manager is what the sessions of an engine share. All methods are safe for
+// concurrent use.
+type Manager struct {
+	// CacheStats are counts of the transactions' caches.
+	CacheStats cache.Stats
+
+	opt     Options
+	cache   cache.Options
+	catalog *dict.Catalog
+	locks   *metadataLocks
+	// suspended is why nobody may write, or nil.
+	suspended atomic.Pointer[error]
+
+	suspendTurn *env.Mutex
+	cacheErrors atomic.Int64
+
+	mu       sync.Mutex // guards what follows; nothing parks under it
+	sessions []*Session // in the order in which they were made
+	made     uint64
+	waiter   env.Parker // of Suspend, while it waits for the commit log
+	metas    map[uint64]*meta
+}
+
+// NewManager returns a manager without sessions. It removes what transactions of an
+// earlier process have left in the directory of cache files.
 func NewManager(opt Options) (*Manager, error) {
-	return &Manager{opt: opt, sessions: map[*Session]struct{}{}}, nil
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
+	opt.setDefaults()
+	m := &Manager{opt: opt, catalog: opt.Engine.Catalog, locks: newMetadataLocks(opt.Env),
+		suspendTurn: env.NewMutex(opt.Env), metas: map[uint64]*meta{}}
+	if _, err := cache.Clean(opt.FS, ""); err != nil {
+		return nil, err
+	}
+	m.cache = cache.Options{FS: opt.FS, Env: opt.Env, Size: opt.CacheSize, MaxSize: opt.CacheMax, Stats: &m.CacheStats}
+	return m, nil
+}
+
+func (m *Manager) newCache() *cache.Cache { return cache.New(m.cache) }
+
+// discard ends a cache. Its file is garbage, which a later start removes if this
+// cannot.
+func (m *Manager) discard(c *cache.Cache) {
+	if err := c.Close(); err != nil {
+		m.cacheErrors.Add(1)
+	}
 }
 
 // Suspend makes the engine read-only for sessions, since this node may not or not yet
@@ -53,10 +124,69 @@ func NewManager(opt Options) (*Manager, error) {
 // but for those in doubt ([Txn.Appended]), which are the commit log's; it has to let
 // go of those that it has not appended. Suspend returns when all that is done. Plain
 // reads go on.
-func (m *Manager) Suspend(reason error) error { return nil }
+//
+// An error is that of a rollback; Suspend may be called again then.
+func (m *Manager) Suspend(reason error) error {
+	m.suspendTurn.Lock()
+	defer m.suspendTurn.Unlock()
+	m.suspended.Store(&reason)
+	m.mu.Lock()
+	sessions := slices.Clone(m.sessions)
+	m.mu.Unlock()
+	for _, s := range sessions {
+		s.Interrupt()
+	}
+	for _, s := range slices.Backward(sessions) {
+		if err := s.giveWay(reason); err != nil {
+			return fmt.Errorf("txn: rolling back before this node stops writing: %w", err)
+		}
+	}
+	return nil
+}
 
 // Resume ends what Suspend began.
-func (m *Manager) Resume() {}
+func (m *Manager) Resume() { m.suspended.Store(nil) }
+
+// Suspended is the reason of Suspend, or nil.
+func (m *Manager) Suspended() error {
+	if p := m.suspended.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// await parks until done, which is asked again after each wake.
+func (m *Manager) await(done func() bool) {
+	p := m.opt.Env.NewParker()
+	m.mu.Lock()
+	m.waiter = p
+	m.mu.Unlock()
+	for !done() {
+		p.Park()
+	}
+	m.mu.Lock()
+	m.waiter = nil
+	m.mu.Unlock()
+}
+
+// wake wakes Suspend if it waits.
+func (m *Manager) wake() {
+	if m.suspended.Load() == nil {
+		return
+	}
+	m.mu.Lock()
+	if m.waiter != nil {
+		m.waiter.Unpark()
+	}
+	m.mu.Unlock()
+}
+
+// Sessions is the number of open sessions.
+func (m *Manager) Sessions() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.sessions)
+}
 
 // Close ends the manager.
 //

@@ -2,12 +2,17 @@ package txn
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/types"
 )
 
-// BeginOptions say what transaction to begin.
+// BeginOptions say what transaction to begin. Part is the session's own.
 type BeginOptions struct {
 	trx.Options
 	Token    entry.Token // of the commit, with HasToken
@@ -16,23 +21,347 @@ type BeginOptions struct {
 
 // Session is a client's way to run transactions, one at a time. It belongs to one
 // task, but for Interrupt.
+//
+// Errors that end the transaction: a deadlock (1213), the reason of
+// [Manager.Suspend], an error of Settle or Commit. The transaction is rolled back
+// then, and every call up to the next Begin returns the error again, but Rollback,
+// which has nothing left to do.
 type Session struct {
-	m *Manager
-	t *Txn
+	m    *Manager
+	id   uint64
+	turn *env.Mutex // held during each call, so that Suspend comes between two of them
+	t    *Txn       // nil: there is no transaction
+	idle *Txn       // for the next one
+	lost error      // what has ended the transaction
+
+	mu  sync.Mutex // guards cur against Interrupt
+	cur *Txn
 }
 
+// Errors of calls at the wrong time.
+var (
+	ErrReadOnly error = &types.Error{Number: errnoReadOnly, State: "25006",
+		Message: "Cannot execute statement in a READ ONLY transaction."}
+	ErrNoTransaction = errors.New("txn: the session has no transaction")
+	ErrTransaction   = errors.New("txn: the session has a transaction already")
+)
+
+// MySQL's error numbers that are raised here.
+const (
+	errnoNoSavepoint = 1305 // ER_SP_DOES_NOT_EXIST
+	errnoAutoInc     = 1467 // ER_AUTOINC_READ_FAILED
+	errnoReadOnly    = 1792 // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
+)
+
 // NewSession returns a session without a transaction.
-func (m *Manager) NewSession() *Session { return &Session{m: m} }
+func (m *Manager) NewSession() *Session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.made++
+	s := &Session{m: m, id: m.made, turn: env.NewMutex(m.opt.Env)}
+	m.sessions = append(m.sessions, s)
+	return s
+}
+
+// ID is the session's number.
+func (s *Session) ID() uint64 { return s.id }
+
+// Close rolls back the transaction if there is one, and ends the session. After an
+// error it may be called again.
+func (s *Session) Close() error {
+	if err := s.Rollback(); err != nil && !errors.Is(err, ErrNoTransaction) {
+		return err
+	}
+	s.m.mu.Lock()
+	for i := range s.m.sessions {
+		if s.m.sessions[i] == s {
+			s.m.sessions = append(s.m.sessions[:i], s.m.sessions[i+1:]...)
+			break
+		}
+	}
+	s.m.mu.Unlock()
+	if s.idle != nil {
+		s.m.discard(s.idle.events)
+		s.idle = nil
+	}
+	return nil
+}
+
+// Begin starts a transaction and its first statement.
+func (s *Session) Begin(opt BeginOptions) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.t != nil {
+		return ErrTransaction
+	}
+	t := s.idle
+	if s.idle = nil; t == nil {
+		t = s.newTxn()
+	}
+	opt.Part = uint32(s.id)
+	t.begin(opt)
+	s.lost = nil
+	s.set(t)
+	return nil
+}
+
+// set makes t the session's transaction.
+func (s *Session) set(t *Txn) {
+	s.mu.Lock()
+	s.t, s.cur = t, t
+	s.mu.Unlock()
+}
+
+// InTransaction reports whether the session has a transaction.
+func (s *Session) InTransaction() bool {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.t != nil
+}
+
+// Trx is the engine's transaction, for looking at, or nil. It is valid until the
+// next call.
+func (s *Session) Trx() *trx.Trx {
+	if s.t == nil {
+		return nil
+	}
+	return s.t.Trx
+}
+
+// Interrupt (KILL) ends a wait for a lock, now or later up to the next
+// BeginStatement, with error 1317. Any task may call it.
+func (s *Session) Interrupt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cur != nil {
+		s.m.opt.Engine.Locks.Interrupt(s.cur.Trx.Locks())
+		s.m.locks.interrupt(&s.cur.locks)
+	}
+}
+
+// enter begins a call within a transaction; leave follows unless it returns an error.
+func (s *Session) enter() (*Txn, error) {
+	s.turn.Lock()
+	t := s.t
+	switch {
+	case t == nil && s.lost != nil:
+		defer s.turn.Unlock()
+		return nil, s.lost
+	case t == nil:
+		s.turn.Unlock()
+		return nil, ErrNoTransaction
+	case t.broken != nil:
+		defer s.turn.Unlock()
+		return nil, t.broken
+	}
+	return t, nil
+}
+
+// enterToWrite is enter for what changes or locks rows.
+func (s *Session) enterToWrite(change bool) (*Txn, error) {
+	t, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	if change && t.Trx.ReadOnly() {
+		err = ErrReadOnly
+	} else {
+		err = s.m.Suspended()
+	}
+	if err != nil {
+		s.turn.Unlock()
+		return nil, err
+	}
+	return t, nil
+}
+
+// leave ends a call. The victim of a deadlock is rolled back.
+func (s *Session) leave(err error) error {
+	switch {
+	case err == nil:
+	case errors.Is(err, lock.ErrDeadlock):
+		err = s.lose(err)
+	case errors.Is(err, lock.ErrInterrupted) && s.m.Suspended() != nil:
+		err = s.m.Suspended()
+	}
+	s.turn.Unlock()
+	return err
+}
+
+// lose rolls back the transaction because of an error, which it returns.
+//
+// REQUIRES: turn.
+func (s *Session) lose(cause error) error {
+	if s.t == nil {
+		return cause
+	}
+	if err := s.undo(); err != nil {
+		s.t.broken = halfUndone(cause, err)
+		return s.t.broken
+	}
+	s.lost = cause
+	return cause
+}
+
+// undo rolls the transaction back and ends it.
+//
+// REQUIRES: turn; there is a transaction.
+func (s *Session) undo() error {
+	if err := s.t.Rollback(); err != nil {
+		return err
+	}
+	s.finish()
+	return nil
+}
+
+// finish ends a transaction that is committed, rolled back or unchanged.
+func (s *Session) finish() {
+	t := s.t
+	s.set(nil)
+	t.end()
+	s.idle = t
+}
+
+// Rollback takes back everything that the transaction did and ends it. After an
+// error it may be called again.
+func (s *Session) Rollback() error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.t == nil {
+		if s.lost != nil {
+			s.lost = nil
+			return nil
+		}
+		return ErrNoTransaction
+	}
+	return s.undo()
+}
 
 // Commit makes the transaction durable and visible and returns its number. One that
 // has changed nothing has no number of its own: it gets the last committed one, after
 // waiting for what its locking reads depend on. After an error the transaction is
 // rolled back, unless the error wraps [ErrOutcomeUnknown]. In any case the session
 // has no transaction afterwards.
-func (s *Session) Commit(ctx context.Context) (number uint64, err error) { return 0, nil }
+func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
+	t, err := s.enter()
+	if err != nil {
+		return 0, s.refused(err)
+	}
+	if err = t.endStatement(); err == nil && t.changed() {
+		err = s.m.Suspended()
+	}
+	switch {
+	case err != nil:
+		defer s.turn.Unlock()
+		return 0, s.fail(err)
+	case !t.changed():
+		return s.commitUnchanged(ctx, t)
+	}
+	t.Time = s.m.opt.Env.Now().UnixMicro()
+	t.Trx.StartCommit()
+	t.Waiter.Drain()
+	t.state.Store(committing)
+	s.turn.Unlock()
+
+	number, err = s.m.opt.Log.Commit(ctx, t)
+
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	defer s.m.wake()
+	switch {
+	case err == nil:
+		s.finish()
+	case errors.Is(err, ErrOutcomeUnknown):
+		s.set(nil)
+	default:
+		t.state.Store(atSession)
+		err = s.fail(err)
+	}
+	return number, err
+}
+
+// refused is where Commit ends that has no whole transaction to commit.
+func (s *Session) refused(err error) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.t != nil {
+		return s.fail(err)
+	}
+	s.lost = nil
+	return err
+}
+
+// fail is lose for Commit: it tells what has ended the transaction, and nobody else
+// needs to.
+func (s *Session) fail(err error) error {
+	err = s.lose(err)
+	s.lost = nil
+	return err
+}
+
+// commitUnchanged ends a transaction that has changed nothing.
+//
+// REQUIRES: turn, which it gives back.
+func (s *Session) commitUnchanged(ctx context.Context, t *Txn) (uint64, error) {
+	if depends := t.Trx.DependsOn(); depends != 0 {
+		s.turn.Unlock()
+		err := s.m.opt.Log.WaitFinished(ctx, depends)
+		s.turn.Lock()
+		if err == nil && s.t != t {
+			err = s.lost
+		}
+		if err != nil {
+			defer s.turn.Unlock()
+			return 0, s.fail(err)
+		}
+	}
+	s.finish()
+	s.turn.Unlock()
+	return s.m.opt.Engine.Trx.LastCommitted(), nil
+}
 
 // Settle waits until everything that the transaction has learned from rows whose
 // locks were released early is committed. What a client is told of such rows (the
 // result of a locking read, that a key is taken) waits for it. After an error the
 // transaction is rolled back.
-func (s *Session) Settle(ctx context.Context) error { return nil }
+func (s *Session) Settle(ctx context.Context) error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	depends := t.Trx.DependsOn()
+	s.turn.Unlock()
+	if depends == 0 {
+		return nil
+	}
+	if err = s.m.opt.Log.WaitFinished(ctx, depends); err == nil {
+		return nil
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.lose(err)
+}
+
+// giveWay rolls the transaction back for Suspend, if it has changed or locked
+// anything, and waits until it is the session's to do so, or is in doubt.
+func (s *Session) giveWay(reason error) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	for s.t != nil && s.t.state.Load() != atSession {
+		t := s.t
+		if t.state.Load() == inDoubt {
+			return nil
+		}
+		s.turn.Unlock()
+		s.m.await(func() bool { return t.state.Load() != committing })
+		s.turn.Lock()
+	}
+	if s.t == nil || s.t.Trx.Locks().Locks() == 0 && !s.t.changed() {
+		return nil
+	}
+	if err := s.undo(); err != nil {
+		return err
+	}
+	s.lost = reason
+	return nil
+}

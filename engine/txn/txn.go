@@ -5,10 +5,14 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/triremedb/trireme/engine/binlog/cache"
 	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/types"
 )
 
 // CommitLog makes transactions durable.
@@ -23,14 +27,13 @@ type CommitLog interface {
 	// is committed after all, or [Txn.Rollback] and Release when it is lost.
 	//
 	// After another error the transaction is not committed. The commit log has rolled
-	// it back ([Txn.Rollback]) where the order matters: if others may depend on it or
-	// it on others. Otherwise the session does.
+	// it back ([Txn.Rollback]) if it was in doubt. If it was not, either of both does.
 	Commit(ctx context.Context, t *Txn) (number uint64, err error)
 
-	// WaitFinished waits until the transactions up to the number, which
-	// trx.Trx.Locks().DependsOn gave, are committed. An error says that some of them
-	// are lost, or that nobody knows.
-	WaitFinished(ctx context.Context, number uint64) error
+	// WaitFinished waits until the entries of the group's log up to the index, which
+	// trx.Trx.DependsOn gave, are committed in the engine. An error says that some of
+	// them are lost, or that nobody knows.
+	WaitFinished(ctx context.Context, index uint64) error
 }
 
 // ErrOutcomeUnknown: whether the transaction is committed will be known later, or
@@ -42,59 +45,149 @@ var ErrOutcomeUnknown = errors.New("the outcome of the commit is unknown")
 type Txn struct {
 	Trx    *trx.Trx
 	Worker *table.Worker
-	// Keys is what the transaction wrote, for finding out which transactions
-	// depend on each other.
+	// Keys is what the transaction wrote, for finding out which transactions depend
+	// on each other.
 	Keys WriteSet
 	// Schema says that the transaction changes the catalogue. It is a barrier: it
-	// depends on everything before it, and everything after on it.
+	// depends on everything before it, and everything after on it; its locks are not
+	// released early.
 	Schema   bool
 	HasToken bool
 	Token    entry.Token
 	Time     int64 // of the call of Commit, microseconds since 1970
 
-	// A slot for the commit log. Waiter is the parker of the task that called
-	// Commit; the rest is the commit log's own, zero at the call of Commit.
+	// A slot for the commit log. Waiter is the parker of the task that called Commit,
+	// without a token then; the rest is the commit log's own, zero at the call of Commit.
 	Waiter env.Parker
 	Next   *Txn
 	Number uint64
 	Err    error
 	Done   atomic.Bool
 
-	m     *Manager
-	state atomic.Uint32
+	m       *Manager
+	session *Session
+	locks   metadataOwner
+	events  *cache.Cache
+	rows    event.Rows
+	began   uint32   // when the statement did, seconds since 1970
+	opened  []*Table // in use up to inUse
+	inUse   int
+	state   atomic.Uint32
+
+	statement  mark
+	savepoints []savepoint
+	broken     error // what must be rolled back, for the changes are not whole
+
+	// Memory of one call.
+	key     []byte
+	values  []types.Value
+	after   []types.Value
+	columns []int
+	changes []record.Change
+	point   pointRead
 }
 
 // States of a Txn.
 const (
-	idle       uint32 = iota
-	active            // its session works on it
+	atSession  uint32 = iota
 	committing        // handed to the commit log
 	inDoubt           // appended to the log
-	committed         // in the engine
-	rolledBack
 )
 
+func (s *Session) newTxn() *Txn {
+	m := s.m
+	t := &Txn{m: m, session: s, Worker: m.opt.Engine.Tables.NewWorker(), Waiter: m.opt.Env.NewParker()}
+	t.Keys.max = m.opt.WriteSetMax
+	t.locks.id = s.id
+	t.events = m.newCache()
+	return t
+}
+
+// begin makes t a new transaction.
+func (t *Txn) begin(opt BeginOptions) {
+	t.Trx = t.m.opt.Engine.Trx.Begin(opt.Options)
+	t.Worker.Use(t.Trx)
+	t.Token, t.HasToken = opt.Token, opt.HasToken
+	t.rows.Reset(t.events)
+	t.state.Store(atSession)
+	t.beginStatement()
+}
+
 // Size is the number of bytes that AppendEvents appends.
-func (t *Txn) Size() int64 { return 0 }
+func (t *Txn) Size() int64 { return t.events.Size() }
 
 // AppendEvents appends the transaction's events, as an entry's body has them. Error:
 // that of reading the cache file.
-func (t *Txn) AppendEvents(dst []byte) ([]byte, error) { return dst, nil }
+func (t *Txn) AppendEvents(dst []byte) ([]byte, error) { return t.events.AppendTo(dst) }
 
-// Appended says that the transaction has its number and is in the log of this node:
-// it is in doubt. The commit log may then release its locks (trx.Trx.ReleaseLocks).
-func (t *Txn) Appended(number uint64) {}
+// Appended says that the transaction is in the log of this node, at the position and
+// with the number: it is in doubt. Its locks are released (trx.System.ReleaseLocks),
+// unless it changes the catalogue.
+//
+// REQUIRES: calls come in the order of the log.
+func (t *Txn) Appended(number uint64, at trx.Position) {
+	t.Number = number
+	if !t.Schema {
+		t.m.opt.Engine.Trx.ReleaseLocks(t.Trx, at)
+	}
+	t.state.Store(inDoubt)
+	t.m.wake()
+}
 
 // Published makes a change of the catalogue known. The commit log calls it in the
 // order of the numbers, after CommitGroup and before it commits anything later.
-func (t *Txn) Published() {}
+func (t *Txn) Published() {
+	if t.Schema {
+		t.m.catalog.Committed(t.Trx)
+	}
+}
 
 // Rollback takes back everything that the transaction did. If it returns an error it
 // may be called again; after success it does nothing.
-func (t *Txn) Rollback() error { return nil }
+//
+// REQUIRES: of transactions in doubt, t is the newest.
+func (t *Txn) Rollback() error {
+	if t.Trx.State() == trx.RolledBack {
+		return nil
+	}
+	if err := t.Worker.Rollback(); err != nil {
+		return err
+	}
+	if t.Schema {
+		t.m.catalog.RolledBack(t.Trx)
+	}
+	return nil
+}
 
 // Release gives the object back, for a commit log that has answered its session with
 // [ErrOutcomeUnknown].
 //
-// REQUIRES: Published or Rollback was called.
-func (t *Txn) Release() {}
+// REQUIRES: Published was called, or Rollback without an error.
+func (t *Txn) Release() {
+	t.end()
+	t.m.discard(t.events)
+}
+
+// end ends a transaction that is committed, is rolled back, or has changed nothing,
+// and makes t ready for another.
+func (t *Txn) end() {
+	for _, o := range t.opened[:t.inUse] {
+		o.close()
+	}
+	t.inUse = 0
+	t.m.opt.Engine.Trx.End(t.Trx)
+	t.Trx = nil
+	t.m.locks.releaseFrom(&t.locks, 0)
+	t.rows.Discard()
+	t.events.Reset()
+	t.Keys.reset()
+	t.Schema, t.HasToken, t.Time = false, false, 0
+	t.Next, t.Number, t.Err = nil, 0, nil
+	t.Done.Store(false)
+	t.state.Store(atSession)
+	clear(t.savepoints)
+	t.savepoints, t.broken = t.savepoints[:0], nil
+}
+
+// changed reports whether there is anything to commit.
+func (t *Txn) changed() bool { return t.events.Size() > 0 || t.Trx.HasChanges() }

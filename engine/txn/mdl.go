@@ -1,0 +1,366 @@
+package txn
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Metadata locks keep the definition of what a transaction uses as it is until the
+// transaction ends. A table is locked in Shared by who uses it and in Exclusive by who
+// changes its definition; a schema, which is a name without a table, in Shared by who
+// makes, renames or drops tables in it and in Exclusive by who changes the schema.
+//
+// Requests are granted in the order of their arrival, so that users who come and go
+// do not keep a schema change waiting; an owner that asks for more than it has comes
+// first. Cycles of metadata locks alone are found when a wait begins. One that goes
+// through a row lock ends by that lock's timeout.
+//
+// Mutex order: the shards by number.
+type metadataLocks struct {
+	env     env.Env
+	parkers *env.Parkers
+	shards  [metadataShards]metadataShard
+}
+
+const metadataShards = 16
+
+type metadataShard struct {
+	mu      sync.Mutex
+	objects map[Name]*metadataObject
+	free    []*metadataObject
+}
+
+// Name is the name of a table, or of a schema if Table is empty.
+type Name struct{ Schema, Table string }
+
+// MetadataMode is a mode of metadata locks.
+type MetadataMode uint8
+
+const (
+	Shared MetadataMode = iota
+	Exclusive
+)
+
+func (m MetadataMode) String() string { return [...]string{"SHARED", "EXCLUSIVE"}[m] }
+
+// metadataObject is a name that somebody has locked or waits for.
+type metadataObject struct {
+	name    Name
+	granted []*ticket
+	waiting []*ticket // first come first
+}
+
+// ticket is a lock of one owner, granted or waited for.
+type ticket struct {
+	owner   *metadataOwner
+	object  *metadataObject
+	shard   *metadataShard
+	mode    MetadataMode
+	granted bool
+	err     error // ended the wait
+}
+
+// metadataOwner is what a transaction has of metadata locks. It is used by one task
+// at a time.
+type metadataOwner struct {
+	id      uint64 // of the session
+	tickets []*ticket
+	spare   []*ticket
+	parker  env.Parker // during a wait
+	waiting *ticket    // guarded by all shards together, or by that of the ticket
+
+	interrupted atomic.Bool
+}
+
+func newMetadataLocks(e env.Env) *metadataLocks {
+	l := &metadataLocks{env: e, parkers: env.NewParkers(e)}
+	for i := range l.shards {
+		l.shards[i].objects = map[Name]*metadataObject{}
+	}
+	return l
+}
+
+func (l *metadataLocks) shard(n Name) *metadataShard {
+	h := types.HashBytes(uint64(len(n.Schema)), []byte(n.Schema))
+	return &l.shards[types.HashBytes(h, []byte(n.Table))%metadataShards]
+}
+
+// acquire takes a lock, waiting for it up to the limit. Errors: 1205, 1213, 1317.
+func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, limit time.Duration) error {
+	for _, t := range o.tickets {
+		if t.object.name == n && t.mode >= mode {
+			return nil
+		}
+	}
+	s := l.shard(n)
+	s.mu.Lock()
+	obj := s.object(n)
+	t := o.ticket()
+	*t = ticket{owner: o, object: obj, shard: s, mode: mode}
+	upgrade := obj.upgrades(t)
+	if obj.allows(t) && (upgrade || len(obj.waiting) == 0) {
+		obj.grant(t)
+		s.mu.Unlock()
+		o.tickets = append(o.tickets, t)
+		return nil
+	}
+	if o.interrupted.Load() {
+		o.spare = append(o.spare, t)
+		s.settle(obj)
+		s.mu.Unlock()
+		return lock.ErrInterrupted
+	}
+	o.parker = l.parkers.Get()
+	o.waiting = t
+	if upgrade {
+		obj.waiting = append([]*ticket{t}, obj.waiting...)
+	} else {
+		obj.waiting = append(obj.waiting, t)
+	}
+	s.mu.Unlock()
+	l.breakCycle(o)
+	err := l.wait(t, limit)
+	l.parkers.Put(o.parker)
+	if err != nil {
+		o.spare = append(o.spare, t)
+		return err
+	}
+	o.tickets = append(o.tickets, t)
+	return nil
+}
+
+// wait parks until the ticket is granted or its wait is over.
+func (l *metadataLocks) wait(t *ticket, limit time.Duration) error {
+	deadline := l.env.Monotonic() + limit
+	for {
+		left := deadline - l.env.Monotonic()
+		inTime := t.owner.parker.ParkFor(left)
+		t.shard.mu.Lock()
+		if !t.granted && t.err == nil && !inTime {
+			t.shard.giveUp(t, lock.ErrTimeout)
+		}
+		done, err := t.granted || t.err != nil, t.err
+		t.shard.mu.Unlock()
+		if done {
+			return err
+		}
+	}
+}
+
+// interrupt ends the wait of an owner, and every later one until interrupted is taken
+// back.
+func (l *metadataLocks) interrupt(o *metadataOwner) {
+	o.interrupted.Store(true)
+	l.lockAll()
+	defer l.unlockAll()
+	if t := o.waiting; t != nil {
+		t.shard.giveUp(t, lock.ErrInterrupted)
+	}
+}
+
+// releaseAll releases the locks from the n-th on, in the order in which they were
+// taken.
+func (l *metadataLocks) releaseFrom(o *metadataOwner, n int) {
+	for i, t := range o.tickets[n:] {
+		s := t.shard
+		s.mu.Lock()
+		t.object.granted = without(t.object.granted, t)
+		s.settle(t.object)
+		s.mu.Unlock()
+		*t = ticket{}
+		o.spare = append(o.spare, t)
+		o.tickets[n+i] = nil
+	}
+	o.tickets = o.tickets[:n]
+}
+
+func (o *metadataOwner) ticket() *ticket {
+	if n := len(o.spare); n > 0 {
+		t := o.spare[n-1]
+		o.spare = o.spare[:n-1]
+		return t
+	}
+	return new(ticket)
+}
+
+// object returns the entry of a name.
+//
+// REQUIRES: s.mu.
+func (s *metadataShard) object(n Name) *metadataObject {
+	obj := s.objects[n]
+	if obj == nil {
+		if k := len(s.free); k > 0 {
+			obj, s.free = s.free[k-1], s.free[:k-1]
+		} else {
+			obj = new(metadataObject)
+		}
+		obj.name = n
+		s.objects[n] = obj
+	}
+	return obj
+}
+
+// allows reports whether no other owner's granted lock is in the way.
+func (o *metadataObject) allows(t *ticket) bool {
+	for _, g := range o.granted {
+		if g.owner != t.owner && (g.mode == Exclusive || t.mode == Exclusive) {
+			return false
+		}
+	}
+	return true
+}
+
+// upgrades reports whether the ticket's owner has a lock on the name already.
+func (o *metadataObject) upgrades(t *ticket) bool {
+	for _, g := range o.granted {
+		if g.owner == t.owner {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *metadataObject) grant(t *ticket) {
+	t.granted = true
+	o.granted = append(o.granted, t)
+}
+
+// settle grants what has become possible, in order, and forgets a name that nobody
+// wants any more.
+//
+// REQUIRES: s.mu.
+func (s *metadataShard) settle(o *metadataObject) {
+	for len(o.waiting) > 0 && o.allows(o.waiting[0]) {
+		t := o.waiting[0]
+		o.waiting = without(o.waiting, t)
+		o.grant(t)
+		t.owner.waiting = nil
+		t.owner.parker.Unpark()
+	}
+	if len(o.granted) == 0 && len(o.waiting) == 0 {
+		delete(s.objects, o.name)
+		o.name = Name{}
+		if len(s.free) < 64 {
+			s.free = append(s.free, o)
+		}
+	}
+}
+
+// giveUp ends the wait of a ticket with an error.
+//
+// REQUIRES: s.mu; the ticket waits.
+func (s *metadataShard) giveUp(t *ticket, err error) {
+	t.err = err
+	t.owner.waiting = nil
+	t.object.waiting = without(t.object.waiting, t)
+	t.owner.parker.Unpark()
+	s.settle(t.object)
+}
+
+func without(list []*ticket, t *ticket) []*ticket {
+	for i := range list {
+		if list[i] == t {
+			copy(list[i:], list[i+1:])
+			list[len(list)-1] = nil
+			return list[:len(list)-1]
+		}
+	}
+	return list
+}
+
+func (l *metadataLocks) lockAll() {
+	for i := range l.shards {
+		l.shards[i].mu.Lock()
+	}
+}
+
+func (l *metadataLocks) unlockAll() {
+	for i := range l.shards {
+		l.shards[i].mu.Unlock()
+	}
+}
+
+// breakCycle ends a wait if that of o has closed a cycle: that of one who only uses
+// a table, if there is one, or else that of o.
+func (l *metadataLocks) breakCycle(o *metadataOwner) {
+	l.lockAll()
+	defer l.unlockAll()
+	if o.waiting == nil {
+		return
+	}
+	w := &cycleWalk{goal: o, seen: map[*metadataOwner]bool{}}
+	if !w.from(o) {
+		return
+	}
+	victim := o.waiting
+	for _, t := range w.path {
+		if victim.mode == Exclusive && t.mode == Shared {
+			victim = t
+		}
+	}
+	victim.shard.giveUp(victim, lock.ErrDeadlock)
+}
+
+// cycleWalk looks for a way from the goal back to it along who waits for whom.
+type cycleWalk struct {
+	goal *metadataOwner
+	seen map[*metadataOwner]bool
+	path []*ticket // tickets waited for on the way
+}
+
+func (w *cycleWalk) from(o *metadataOwner) bool {
+	t := o.waiting
+	if t == nil || w.seen[o] {
+		return false
+	}
+	w.seen[o] = true
+	w.path = append(w.path, t)
+	for _, g := range t.object.granted {
+		if w.inWay(t, g) {
+			return true
+		}
+	}
+	for _, q := range t.object.waiting {
+		if q == t {
+			break
+		}
+		if w.inWay(t, q) {
+			return true
+		}
+	}
+	w.path = w.path[:len(w.path)-1]
+	return false
+}
+
+// inWay follows one edge. Whoever is before a ticket in the queue is in its way,
+// since the order is kept.
+func (w *cycleWalk) inWay(t, other *ticket) bool {
+	if other.owner == t.owner || other.granted && other.mode == Shared && t.mode == Shared {
+		return false
+	}
+	return other.owner == w.goal || w.from(other.owner)
+}
+
+// list returns all locks, those of one name together and in order.
+func (l *metadataLocks) list() []MetadataLock {
+	var list []MetadataLock
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		for name, o := range s.objects {
+			for _, t := range o.granted {
+				list = append(list, MetadataLock{name, t.mode, true, t.owner.id})
+			}
+			for _, t := range o.waiting {
+				list = append(list, MetadataLock{name, t.mode, false, t.owner.id})
+			}
+		}
+		s.mu.Unlock()
+	}
+	return list
+}

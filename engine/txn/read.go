@@ -1,0 +1,189 @@
+package txn
+
+import (
+	"errors"
+
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// isMissing reports whether an error says that there is no such table or schema.
+func isMissing(err error) bool {
+	var e *types.Error
+	return errors.Is(err, table.ErrNoTable) || errors.As(err, &e) && e.Number == dict.ErrnoNoSchema
+}
+
+// snapshot is what the transaction's plain reads of the table see. Error: 1412 for a
+// table that was made or rebuilt since.
+func (t *Txn) snapshot(o *Table) (*trx.Snapshot, error) {
+	snap := t.Trx.Snapshot()
+	if !o.seen {
+		if err := t.m.catalog.CheckSnapshot(o.handle, snap); err != nil {
+			return nil, err
+		}
+		o.seen = true
+	}
+	return snap, nil
+}
+
+// ReadAt makes the transaction's plain reads see the state as of a number, for good.
+// Errors: trx.ErrSnapshotTooOld, trx.ErrSnapshotInFuture.
+//
+// REQUIRES: the transaction has read nothing yet.
+func (s *Session) ReadAt(number uint64) error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	return s.leave(t.Trx.SnapshotAt(number))
+}
+
+// Snapshot takes the transaction's snapshot now, if it has none (START TRANSACTION
+// WITH CONSISTENT SNAPSHOT), and returns its number.
+func (s *Session) Snapshot() (number uint64, err error) {
+	t, err := s.enter()
+	if err != nil {
+		return 0, err
+	}
+	number = t.Trx.Snapshot().CSN
+	return number, s.leave(nil)
+}
+
+// Get appends the wanted columns of the row with the clustered key to the batch, as
+// the transaction's snapshot sees it; a SERIALIZABLE transaction locks it in S. found is
+// false if there is no such row.
+func (s *Session) Get(o *Table, key []byte, columns []int, batch *types.Batch) (found bool, err error) {
+	t, err := s.enter()
+	if err != nil {
+		return false, err
+	}
+	if t.Trx.LockingReads() {
+		if err = s.m.Suspended(); err == nil {
+			found, err = t.point.read(t, o, key, lock.RecordS, lock.Block, columns, batch)
+		}
+		return found, s.leave(err)
+	}
+	snap, err := t.snapshot(o)
+	if err == nil {
+		found, err = t.Worker.Get(o.tbl, key, snap, columns, batch)
+	}
+	return found, s.leave(err)
+}
+
+// GetLocked is Get of the newest version of the row, which it locks: RecordS or
+// RecordX.
+func (s *Session) GetLocked(o *Table, key []byte, mode lock.Mode, policy lock.Policy, columns []int, batch *types.Batch) (found bool, err error) {
+	t, err := s.enterToWrite(false)
+	if err != nil {
+		return false, err
+	}
+	found, err = t.point.read(t, o, key, mode, policy, columns, batch)
+	return found, s.leave(err)
+}
+
+// pointRead reads the newest version of single rows.
+type pointRead struct {
+	scan table.Scanner
+	key  []byte
+}
+
+func (p *pointRead) read(t *Txn, o *Table, key []byte, mode lock.Mode, policy lock.Policy, columns []int, batch *types.Batch) (bool, error) {
+	p.key = append(p.key[:0], key...)
+	before := batch.Len()
+	err := p.scan.Start(t.Worker, o.tbl, nil, table.Range{Low: p.key, High: p.key, Columns: columns, Lock: mode, Policy: policy, Locking: true})
+	for more := true; more && err == nil && batch.Len() == before; {
+		more, err = p.scan.Next(batch)
+	}
+	return batch.Len() > before, err
+}
+
+// LockTable locks a whole table: TableS or TableX for LOCK TABLES, TableAutoInc for a
+// statement.
+func (s *Session) LockTable(o *Table, mode lock.Mode) error {
+	t, err := s.enterToWrite(false)
+	if err != nil {
+		return err
+	}
+	return s.leave(t.Worker.LockTable(o.tbl, mode))
+}
+
+// Scan reads ranges of tables, one after the other. A session may have several at a
+// time.
+type Scan struct {
+	s    *Session
+	t    *Txn
+	scan table.Scanner
+	lock bool
+}
+
+// NewScan returns a scan, to be used for as long as the session lives.
+func (s *Session) NewScan() *Scan { return &Scan{s: s} }
+
+// Start makes it a scan of a range, as the transaction's snapshot sees it or, of a
+// locking one, as it is now. Plain scans of a SERIALIZABLE transaction lock in S. The
+// bounds must stay as they are until the scan is over.
+func (c *Scan) Start(o *Table, r table.Range) error {
+	s := c.s
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	if !r.Locking && t.Trx.LockingReads() {
+		r.Locking, r.Lock, r.Policy = true, lock.RecordS, lock.Block
+	}
+	c.t, c.lock = t, r.Locking
+	var snap *trx.Snapshot
+	if r.Locking {
+		err = s.m.Suspended()
+	} else {
+		snap, err = t.snapshot(o)
+	}
+	if err == nil {
+		err = c.scan.Start(t.Worker, o.tbl, snap, r)
+	}
+	return s.leave(err)
+}
+
+// enter begins a call of a scan that was started in the present transaction.
+func (c *Scan) enter() error {
+	t, err := c.s.enter()
+	if err != nil {
+		return err
+	}
+	if t != c.t {
+		return c.s.leave(ErrNoTransaction)
+	}
+	if c.lock {
+		if err := c.s.m.Suspended(); err != nil {
+			return c.s.leave(err)
+		}
+	}
+	return nil
+}
+
+// Next fills the batch, which has a vector for each wanted column, with the next rows,
+// and reports whether there may be more.
+func (c *Scan) Next(batch *types.Batch) (more bool, err error) {
+	if err := c.enter(); err != nil {
+		return false, err
+	}
+	more, err = c.scan.Next(batch)
+	return more, c.s.leave(err)
+}
+
+// Key is the clustered key of row i of the last batch.
+//
+// REQUIRES: Range.Keys.
+func (c *Scan) Key(i int) []byte { return c.scan.Key(i) }
+
+// Unlock gives up the locks on row i of the last batch of a locking scan, which the
+// statement does not want after all, where the isolation level allows that.
+func (c *Scan) Unlock(i int) {
+	if c.enter() == nil {
+		c.scan.Unlock(i)
+		c.s.turn.Unlock()
+	}
+}

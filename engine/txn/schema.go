@@ -1,0 +1,263 @@
+package txn
+
+import (
+	"slices"
+
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
+)
+
+// Statement is the text of a schema change, as consumers of the log get it.
+type Statement struct {
+	Schema string // the default one
+	Text   string // none if empty
+}
+
+// Changes of the catalogue. Each waits until no other transaction uses what it changes
+// (metadata locks), changes the leader's catalogue within the transaction, and adds
+// a SCHEMA event with the complete definition and a QUERY event with the text. A
+// failed one has changed nothing. Errors besides those of package dict: 1205, 1213
+// and 1317 of metadata locks, 1197 and file.ErrNoSpace of the events: then the whole
+// statement is rolled back.
+//
+// A table that was opened before must be opened again after a change of any.
+
+// CreateSchema makes a schema and returns it with its number.
+func (s *Session) CreateSchema(schema dict.Schema, text Statement) (made dict.Schema, err error) {
+	err = s.change(text, []lockWanted{{Name{Schema: schema.Name}, Exclusive}}, func(t *Txn) (*SchemaOp, error) {
+		var err error
+		made, err = t.m.catalog.CreateSchema(t.Worker, schema)
+		return &SchemaOp{Kind: OpCreateSchema, Schema: made}, err
+	})
+	return made, err
+}
+
+// AlterSchema changes collation and options of the schema of that name.
+func (s *Session) AlterSchema(schema dict.Schema, text Statement) error {
+	return s.change(text, []lockWanted{{Name{Schema: schema.Name}, Exclusive}}, func(t *Txn) (*SchemaOp, error) {
+		old, err := t.m.catalog.FindSchema(t.Trx, schema.Name)
+		if err != nil {
+			return nil, err
+		}
+		schema.ID = old.ID
+		return &SchemaOp{Kind: OpAlterSchema, Schema: schema}, t.m.catalog.AlterSchema(t.Worker, schema)
+	})
+}
+
+// DropSchema drops a schema that has no tables.
+func (s *Session) DropSchema(name string, text Statement) error {
+	return s.change(text, []lockWanted{{Name{Schema: name}, Exclusive}}, func(t *Txn) (*SchemaOp, error) {
+		old, err := t.m.catalog.FindSchema(t.Trx, name)
+		if err != nil && !isMissing(err) {
+			return nil, err
+		}
+		return &SchemaOp{Kind: OpDropSchema, Schema: old}, t.m.catalog.DropSchema(t.Worker, name)
+	})
+}
+
+// CreateTable makes a table and returns its complete definition.
+func (s *Session) CreateTable(def *record.Table, text Statement) (made *record.Table, err error) {
+	err = s.change(text, tableLocks(Name{def.Schema, def.Name}), func(t *Txn) (*SchemaOp, error) {
+		var err error
+		made, err = t.m.catalog.CreateTable(t.Worker, def)
+		return &SchemaOp{Kind: OpCreateTable, Table: made}, err
+	})
+	return made, err
+}
+
+// DropTable drops a table and returns what it was. Whether others refer to it is for
+// the caller to check.
+func (s *Session) DropTable(schema, name string, text Statement) (old *record.Table, err error) {
+	err = s.change(text, tableLocks(Name{schema, name}), func(t *Txn) (*SchemaOp, error) {
+		var err error
+		if old, err = t.m.catalog.DropTable(t.Worker, schema, name); err != nil {
+			return nil, err
+		}
+		return &SchemaOp{Kind: OpDropTable, OldID: old.ID, Old: Name{schema, name}}, nil
+	})
+	return old, err
+}
+
+// RenameTable gives a table another name.
+func (s *Session) RenameTable(schema, name, toSchema, toName string, text Statement) (def *record.Table, err error) {
+	old := Name{schema, name}
+	err = s.change(text, tableLocks(old, Name{toSchema, toName}), func(t *Txn) (*SchemaOp, error) {
+		var err error
+		if def, err = t.m.catalog.RenameTable(t.Worker, schema, name, toSchema, toName); err != nil {
+			return nil, err
+		}
+		return &SchemaOp{Kind: OpRenameTable, OldID: def.ID, Old: old, Table: def}, nil
+	})
+	return def, err
+}
+
+// TruncateTable puts an empty table in the place of one. It has other numbers.
+func (s *Session) TruncateTable(schema, name string, text Statement) (def *record.Table, err error) {
+	err = s.change(text, tableLocks(Name{schema, name}), func(t *Txn) (*SchemaOp, error) {
+		h, err := t.m.catalog.OpenTable(t.Trx, schema, name)
+		if err != nil {
+			return nil, err
+		}
+		old := h.Table().ID()
+		h.Release()
+		if def, err = t.m.catalog.TruncateTable(t.Worker, schema, name, nil); err != nil {
+			return nil, err
+		}
+		return &SchemaOp{Kind: OpTruncateTable, OldID: old, Old: Name{schema, name}, Table: def}, nil
+	})
+	return def, err
+}
+
+// ReplaceTable gives a table another definition without touching its rows; see
+// dict.Catalog.ReplaceTable.
+func (s *Session) ReplaceTable(def *record.Table, text Statement) (*record.Table, error) {
+	return s.alter(OpReplaceTable, def.ID, &Name{def.Schema, def.Name}, text, func(t *Txn) (*record.Table, uint64, error) {
+		next, err := t.m.catalog.ReplaceTable(t.Worker, def)
+		return next, 0, err
+	})
+}
+
+// AddIndex adds an index that is being built: from the commit on changes of rows go
+// into it, and a unique one's keys into write sets, but nobody reads it.
+func (s *Session) AddIndex(table uint64, ix record.Index, text Statement) (*record.Table, error) {
+	return s.alter(OpAddIndex, table, nil, text, func(t *Txn) (*record.Table, uint64, error) {
+		next, err := t.m.catalog.AddIndex(t.Worker, table, ix)
+		if err != nil {
+			return nil, 0, err
+		}
+		return next, next.Indexes[len(next.Indexes)-1].ID, nil
+	})
+}
+
+// PublishIndex says that an index is complete.
+func (s *Session) PublishIndex(table, index uint64, text Statement) (*record.Table, error) {
+	return s.alter(OpPublishIndex, table, nil, text, func(t *Txn) (*record.Table, uint64, error) {
+		next, err := t.m.catalog.PublishIndex(t.Worker, table, index)
+		return next, index, err
+	})
+}
+
+// DropIndex drops a secondary index, or gives up building it.
+func (s *Session) DropIndex(table uint64, name string, text Statement) (*record.Table, error) {
+	return s.alter(OpDropIndex, table, nil, text, func(t *Txn) (*record.Table, uint64, error) {
+		h, err := t.m.catalog.OpenTableByID(t.Trx, table)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer h.Release()
+		next, err := t.m.catalog.DropIndex(t.Worker, table, name)
+		if err != nil {
+			return nil, 0, err
+		}
+		old := h.Table().Schema.Table
+		return next, old.Indexes[dict.FindIndex(old, name)].ID, nil
+	})
+}
+
+// alter changes the definition of the table with a number. to is its new name, nil if
+// that stays.
+func (s *Session) alter(kind OpKind, id uint64, to *Name, text Statement, change func(*Txn) (*record.Table, uint64, error)) (*record.Table, error) {
+	t, err := s.enterToWrite(true)
+	if err != nil {
+		return nil, err
+	}
+	var def *record.Table
+	old, err := t.lockByID(id, to)
+	if err == nil {
+		err = t.change(text, func(t *Txn) (*SchemaOp, error) {
+			var index uint64
+			var err error
+			if def, index, err = change(t); err != nil {
+				return nil, err
+			}
+			return &SchemaOp{Kind: kind, OldID: id, Old: old, Index: index, Table: def}, nil
+		})
+	}
+	return def, s.leave(err)
+}
+
+// lockByID locks the name that a table has for changing it, and the one it will have.
+func (t *Txn) lockByID(id uint64, to *Name) (Name, error) {
+	for {
+		n, err := t.nameOf(id)
+		if err != nil {
+			return n, err
+		}
+		names := []Name{n}
+		if to != nil {
+			names = append(names, *to)
+		}
+		if err := t.lockNames(tableLocks(names...)); err != nil {
+			return n, err
+		}
+		now, err := t.nameOf(id)
+		if err != nil || now == n {
+			return n, err
+		}
+	}
+}
+
+func (t *Txn) nameOf(id uint64) (Name, error) {
+	h, err := t.m.catalog.OpenTableByID(t.Trx, id)
+	if err != nil {
+		return Name{}, err
+	}
+	defer h.Release()
+	def := h.Table().Schema.Table
+	return Name{def.Schema, def.Name}, nil
+}
+
+// lockWanted is a metadata lock that a change needs.
+type lockWanted struct {
+	name Name
+	mode MetadataMode
+}
+
+// tableLocks are the locks for changing tables: theirs, and their schemas'.
+func tableLocks(tables ...Name) []lockWanted {
+	var locks []lockWanted
+	for _, n := range tables {
+		locks = append(locks, lockWanted{n, Exclusive}, lockWanted{Name{Schema: n.Schema}, Shared})
+	}
+	return locks
+}
+
+// lockNames takes metadata locks, all in one order, so that changes of several tables do
+// not wait for each other in a circle.
+func (t *Txn) lockNames(locks []lockWanted) error {
+	slices.SortFunc(locks, func(a, b lockWanted) int { return a.name.compare(b.name) })
+	for _, l := range locks {
+		if err := t.m.locks.acquire(&t.locks, l.name, l.mode, t.m.opt.MetadataWait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change makes a change of the catalogue and logs it.
+func (s *Session) change(text Statement, locks []lockWanted, change func(*Txn) (*SchemaOp, error)) error {
+	t, err := s.enterToWrite(true)
+	if err != nil {
+		return err
+	}
+	if err = t.lockNames(locks); err == nil {
+		err = t.change(text, change)
+	}
+	return s.leave(err)
+}
+
+func (t *Txn) change(text Statement, change func(*Txn) (*SchemaOp, error)) error {
+	if err := t.endStatement(); err != nil { // rows before it are of other definitions
+		return err
+	}
+	op, err := change(t)
+	if err != nil {
+		return err
+	}
+	t.Schema = true
+	t.forgetTables()
+	if err := t.logSchema(op, text); err != nil {
+		return t.undoTo(t.statement, err)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package txn
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/triremedb/trireme/engine/binlog/event"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+)
+
+// logSchema adds the events of a change of the catalogue.
+func (t *Txn) logSchema(op *SchemaOp, text Statement) error {
+	b := appendEvent(nil, event.TypeSchema, t.began, op.Append(nil))
+	_, err := t.events.Write(b)
+	return err
+}
+
+func appendEvent(dst []byte, kind event.Type, timestamp uint32, body []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, timestamp)
+	dst = append(dst, byte(kind), 0, 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(event.HeaderSize+len(body)))
+	dst = append(dst, 0, 0, 0, 0, 0, 0)
+	return append(dst, body...)
+}
+
+// ErrSchemaDiffers says that a logged change of the catalogue led to another
+// definition here than on the leader.
+var ErrSchemaDiffers = errors.New("txn: a logged schema change does not fit the catalogue")
+
+// ApplySchema makes a logged change of the catalogue in the worker's transaction.
+// Errors: those of package dict, and ErrSchemaDiffers.
+//
+// REQUIRES: worker.Applying; nobody else changes rows or the catalogue meanwhile.
+func ApplySchema(w *table.Worker, c *dict.Catalog, op *SchemaOp) error {
+	switch op.Kind {
+	case OpCreateSchema:
+		_, err := c.CreateSchema(w, op.Schema)
+		return err
+	case OpAlterSchema, OpDropSchema:
+		return applySchemaChange(w, c, op)
+	case OpCreateTable:
+		def, err := c.CreateTable(w, op.Table)
+		return same(op, def, err)
+	}
+	if err := checkOld(w, c, op); err != nil {
+		return err
+	}
+	var def *record.Table
+	var err error
+	switch op.Kind {
+	case OpDropTable:
+		_, err := c.DropTable(w, op.Old.Schema, op.Old.Table)
+		return err
+	case OpTruncateTable:
+		def, err = c.TruncateTable(w, op.Old.Schema, op.Old.Table, op.Table)
+	case OpRenameTable:
+		def, err = c.RenameTable(w, op.Old.Schema, op.Old.Table, op.Table.Schema, op.Table.Name)
+	case OpReplaceTable, OpAddIndex, OpPublishIndex, OpDropIndex:
+		def, err = c.ReplaceTable(w, op.Table)
+	default:
+		return fmt.Errorf("%w: %v", ErrSchemaOp, op.Kind)
+	}
+	return same(op, def, err)
+}
+
+func applySchemaChange(w *table.Worker, c *dict.Catalog, op *SchemaOp) error {
+	old, err := c.FindSchema(w.Trx(), op.Schema.Name)
+	if err != nil {
+		return err
+	}
+	if old.ID != op.Schema.ID {
+		return fmt.Errorf("%w: %v %s: its number is %d, not %d", ErrSchemaDiffers, op.Kind, old.Name, old.ID, op.Schema.ID)
+	}
+	if op.Kind == OpAlterSchema {
+		return c.AlterSchema(w, op.Schema)
+	}
+	return c.DropSchema(w, op.Schema.Name)
+}
+
+// checkOld checks that the table that a change is of is the one meant.
+func checkOld(w *table.Worker, c *dict.Catalog, op *SchemaOp) error {
+	h, err := c.OpenTableByID(w.Trx(), op.OldID)
+	if err != nil {
+		return err
+	}
+	defer h.Release()
+	def := h.Table().Schema.Table
+	if n := (Name{def.Schema, def.Name}); n != op.Old {
+		return fmt.Errorf("%w: %v %v: table %d is %v here", ErrSchemaDiffers, op.Kind, op.Old, op.OldID, n)
+	}
+	return nil
+}
+
+// same checks that a change has led to the definition of the log.
+func same(op *SchemaOp, def *record.Table, err error) error {
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(appendTable(nil, def), appendTable(nil, op.Table)) {
+		return fmt.Errorf("%w: %v %s.%s leads to another definition", ErrSchemaDiffers, op.Kind, def.Schema, def.Name)
+	}
+	return nil
+}
+
+func (n Name) compare(o Name) int {
+	return cmp.Or(cmp.Compare(n.Schema, o.Schema), cmp.Compare(n.Table, o.Table))
+}
+
+// String writes the name as people do.
+func (n Name) String() string {
+	if n.Table == "" {
+		return n.Schema
+	}
+	return n.Schema + "." + n.Table
+}
+
+// MetadataLock is a metadata lock as performance_schema.metadata_locks shows it.
+type MetadataLock struct {
+	Name    Name
+	Mode    MetadataMode
+	Granted bool
+	Session uint64
+}
+
+// MetadataLocks lists the metadata locks, by name, granted ones first, at most max of
+// them.
+func (m *Manager) MetadataLocks(max int) []MetadataLock {
+	list := m.locks.list()
+	slices.SortStableFunc(list, func(a, b MetadataLock) int {
+		if c := a.Name.compare(b.Name); c != 0 {
+			return c
+		}
+		switch {
+		case a.Granted != b.Granted && a.Granted:
+			return -1
+		case a.Granted != b.Granted:
+			return 1
+		case !a.Granted:
+			return 0 // in the order of the queue
+		}
+		return cmp.Compare(a.Session, b.Session)
+	})
+	return list[:min(max, len(list))]
+}

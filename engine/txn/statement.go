@@ -1,0 +1,186 @@
+package txn
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/binlog/cache"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// mark is a point of a transaction to which it can be rolled back.
+type mark struct {
+	undo   uint64
+	events cache.Mark
+	keys   setMark
+	schema bool
+}
+
+type savepoint struct {
+	name string
+	at   mark
+}
+
+// here is the present point.
+//
+// REQUIRES: no rows event is open.
+func (t *Txn) here() mark {
+	return mark{undo: t.Worker.Savepoint(), events: t.events.Mark(), keys: t.Keys.mark(), schema: t.Schema}
+}
+
+// beginStatement starts a statement; the one before has ended.
+func (t *Txn) beginStatement() {
+	t.Trx.BeginStatement()
+	t.Trx.Locks().ResetInterrupt()
+	t.locks.interrupted.Store(false)
+	t.began = uint32(t.m.opt.Env.Now().Unix())
+	t.rows.Begin(t.began)
+	t.statement = t.here()
+}
+
+// endStatement writes the events that were held back.
+func (t *Txn) endStatement() error {
+	if err := t.rows.End(); err != nil {
+		return t.undoTo(t.statement, err)
+	}
+	return nil
+}
+
+// undoTo rolls back to a mark because of an error, if any, which it returns.
+func (t *Txn) undoTo(m mark, cause error) error {
+	if err := t.rollbackTo(m); err != nil {
+		t.broken = halfUndone(cause, err)
+		return t.broken
+	}
+	return cause
+}
+
+// halfUndone is the error of a rollback that failed: only a rollback of the whole
+// transaction can follow.
+func halfUndone(cause, err error) error {
+	if cause == nil {
+		return fmt.Errorf("txn: rolling back: %w", err)
+	}
+	return fmt.Errorf("txn: rolling back after an error (%w): %w", cause, err)
+}
+
+// rollbackTo takes engine, events and write set back to a mark.
+func (t *Txn) rollbackTo(m mark) error {
+	t.rows.Discard()
+	if err := t.Worker.RollbackTo(m.undo); err != nil {
+		return err
+	}
+	if t.Schema {
+		t.m.catalog.RolledBack(t.Trx)
+		t.forgetTables()
+	}
+	t.events.Truncate(m.events)
+	t.Keys.truncate(m.keys)
+	t.Schema = m.schema
+	return nil
+}
+
+// BeginStatement starts a statement: READ COMMITTED sees what is committed by now,
+// and an earlier Interrupt is forgotten. Begin has started the first one. It ends the
+// statement before; an error is of that, and the statement before is rolled back then.
+func (s *Session) BeginStatement() error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	if err = t.endStatement(); err == nil {
+		t.beginStatement()
+	}
+	return s.leave(err)
+}
+
+// EndStatement ends a statement that has succeeded. A READ COMMITTED transaction
+// gives up its snapshot, so that purge need not wait for an idle session. After an
+// error the statement is rolled back.
+func (s *Session) EndStatement() error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	if err = t.endStatement(); err == nil {
+		t.statement = t.here()
+		if t.Trx.Isolation() == trx.ReadCommitted {
+			t.Trx.CloseSnapshot()
+		}
+	}
+	return s.leave(err)
+}
+
+// RollbackStatement takes back what the statement has done. Its locks stay.
+func (s *Session) RollbackStatement() error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	return s.leave(t.undoTo(t.statement, nil))
+}
+
+// Savepoint sets a savepoint at the present. One of the same name, upper and lower
+// case being equal, is replaced. It begins a new statement.
+func (s *Session) Savepoint(name string) error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	if err = t.endStatement(); err == nil {
+		if i := t.findSavepoint(name); i >= 0 {
+			t.savepoints = append(t.savepoints[:i], t.savepoints[i+1:]...)
+		}
+		t.statement = t.here()
+		t.savepoints = append(t.savepoints, savepoint{name, t.statement})
+	}
+	return s.leave(err)
+}
+
+// RollbackTo takes back what was done since the savepoint, which stays; later ones
+// are forgotten. Locks stay. Error: 1305.
+func (s *Session) RollbackTo(name string) error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	i := t.findSavepoint(name)
+	if i < 0 {
+		return s.leave(noSavepoint(name))
+	}
+	clear(t.savepoints[i+1:])
+	t.savepoints = t.savepoints[:i+1]
+	if err = t.undoTo(t.savepoints[i].at, nil); err == nil {
+		t.statement = t.here()
+	}
+	return s.leave(err)
+}
+
+// Release forgets a savepoint and those set after it. Error: 1305.
+func (s *Session) Release(name string) error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	i := t.findSavepoint(name)
+	if i < 0 {
+		return s.leave(noSavepoint(name))
+	}
+	clear(t.savepoints[i:])
+	t.savepoints = t.savepoints[:i]
+	return s.leave(nil)
+}
+
+func (t *Txn) findSavepoint(name string) int {
+	for i := range t.savepoints {
+		if strings.EqualFold(t.savepoints[i].name, name) {
+			return i
+		}
+	}
+	return -1
+}
+
+func noSavepoint(name string) error {
+	return &types.Error{Number: errnoNoSavepoint, State: "42000", Message: fmt.Sprintf("SAVEPOINT %s does not exist", name)}
+}

@@ -1,0 +1,250 @@
+package txn
+
+import (
+	"math"
+
+	"github.com/triremedb/trireme/engine/binlog/event"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Table is a table as a transaction uses it. It is valid until the transaction ends
+// or changes the table's definition.
+type Table struct {
+	name    Name
+	handle  *dict.Handle
+	tbl     *table.Table
+	meta    *meta
+	seen    bool // the transaction's snapshot can read it
+	linked  bool // parents are known
+	parents []parent
+}
+
+// Table is the engine's table.
+func (t *Table) Table() *table.Table { return t.tbl }
+
+// Handle is the catalogue's handle of the table's definition.
+func (t *Table) Handle() *dict.Handle { return t.handle }
+
+// Definition is the table's definition.
+func (t *Table) Definition() *record.Table { return t.tbl.Schema.Table }
+
+func (t *Table) close() {
+	t.handle.Release()
+	clear(t.parents)
+	*t = Table{parents: t.parents[:0]}
+}
+
+// meta is what a table's definition means for logging its changes. It is immutable.
+type meta struct {
+	schema *record.Schema
+	layout *event.Layout
+	unique []*record.KeySchema // unique secondary indexes
+	auto   int                 // position of the AUTO_INCREMENT column, or -1
+	autoUp uint64              // its greatest value
+	rowID  int                 // position of the hidden row id, or -1
+	needed []int               // columns that a delete must know, and an update besides those it changes
+	links  []link
+}
+
+// link is a foreign key of a table.
+type link struct {
+	parent  Name
+	columns []int    // positions
+	names   []string // of the parent's columns
+}
+
+// parent is a unique key that a foreign key refers to.
+type parent struct {
+	link  *link
+	table uint64
+	key   *record.KeySchema
+	from  []int // by part of the key: position of the child's column
+}
+
+// metasKept bounds how many definitions' metas a manager keeps.
+const metasKept = 4096
+
+// meta returns that of a definition.
+func (m *Manager) meta(s *record.Schema) (*meta, error) {
+	id := s.Table.ID
+	m.mu.Lock()
+	x := m.metas[id]
+	m.mu.Unlock()
+	if x != nil && x.schema == s {
+		return x, nil
+	}
+	x, err := newMeta(s, m.opt.Events)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	if len(m.metas) >= metasKept {
+		clear(m.metas)
+	}
+	m.metas[id] = x
+	m.mu.Unlock()
+	return x, nil
+}
+
+func newMeta(s *record.Schema, opt event.Options) (*meta, error) {
+	l, err := event.NewLayout(s.Table, opt)
+	if err != nil {
+		return nil, err
+	}
+	x := &meta{schema: s, layout: l, auto: -1, rowID: -1}
+	if k := s.Keys[0]; len(k.Parts) == 1 && s.Columns[k.Parts[0].Column].Hidden {
+		x.rowID = k.Parts[0].Column
+	}
+	for _, k := range s.Keys[1:] {
+		if k.Unique {
+			x.unique = append(x.unique, k)
+		}
+	}
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.DroppedIn != 0 {
+			continue
+		}
+		if c.AutoIncrement && c.Type.IsInteger() {
+			x.auto, x.autoUp = i, greatestInteger(&c.Type)
+		}
+		if l.BeforeNeeds(i) || l.AfterNeeds(i) || x.inUnique(i) {
+			x.needed = append(x.needed, i)
+		}
+	}
+	for i := range s.ForeignKeys {
+		fk := &s.ForeignKeys[i]
+		k := link{parent: Name{fk.RefSchema, fk.RefTable}, names: fk.RefColumns}
+		for _, id := range fk.Columns {
+			k.columns = append(k.columns, s.Position(id))
+		}
+		if len(k.columns) == len(k.names) {
+			x.links = append(x.links, k)
+		}
+	}
+	return x, nil
+}
+
+func (x *meta) inUnique(column int) bool {
+	for _, k := range x.unique {
+		for i := range k.Parts {
+			if k.Parts[i].Column == column {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// greatestInteger is the greatest value of an integer type.
+func greatestInteger(t *types.Type) uint64 {
+	bits := map[types.Kind]int{types.KindTinyInt: 8, types.KindSmallInt: 16, types.KindMediumInt: 24, types.KindInt: 32,
+		types.KindBigInt: 64}[t.Kind]
+	if t.Unsigned {
+		return math.MaxUint64 >> (64 - bits)
+	}
+	return math.MaxUint64 >> (65 - bits)
+}
+
+// Open opens a table for the transaction. Nobody changes its definition until the
+// transaction ends. Errors: 1049, 1146, those of waiting for a metadata lock (1205,
+// 1213, 1317), those of reading pages.
+func (s *Session) Open(schema, name string) (*Table, error) {
+	t, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	o, err := t.open(Name{schema, name})
+	return o, s.leave(err)
+}
+
+func (t *Txn) open(n Name) (*Table, error) {
+	for _, o := range t.opened[:t.inUse] {
+		if o.name == n {
+			return o, nil
+		}
+	}
+	if err := t.m.locks.acquire(&t.locks, n, Shared, t.m.opt.MetadataWait); err != nil {
+		return nil, err
+	}
+	h, err := t.m.catalog.OpenTable(t.Trx, n.Schema, n.Table)
+	if err != nil {
+		return nil, err
+	}
+	x, err := t.m.meta(h.Table().Schema)
+	if err != nil {
+		h.Release()
+		return nil, err
+	}
+	if t.inUse == len(t.opened) {
+		t.opened = append(t.opened, new(Table))
+	}
+	o := t.opened[t.inUse]
+	t.inUse++
+	*o = Table{name: n, handle: h, tbl: h.Table(), meta: x, parents: o.parents}
+	return o, nil
+}
+
+// forgetTables closes the tables, since definitions have changed within the
+// transaction.
+func (t *Txn) forgetTables() {
+	for i, o := range t.opened[:t.inUse] {
+		o.close()
+		t.opened[i] = new(Table) // who has the old one must not use it
+	}
+	t.inUse = 0
+}
+
+// findParents works out which unique keys the table's foreign keys refer to. A key
+// that is none, or of other types, is left out: nobody on a member that applies
+// the log checks foreign keys, and commits are in order all the same.
+func (t *Txn) findParents(o *Table) error {
+	o.linked = true
+	for i := range o.meta.links {
+		l := &o.meta.links[i]
+		p, err := t.open(l.parent)
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			o.linked, o.parents = false, o.parents[:0]
+			return err
+		}
+		for _, k := range p.tbl.Schema.Keys {
+			if from := l.matches(k, o.tbl.Schema, p.tbl.Schema); from != nil {
+				o.parents = append(o.parents, parent{link: l, table: p.tbl.ID(), key: k, from: from})
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// matches returns the child's columns in the order of a unique key of the parent, or
+// nil if the foreign key does not refer to that key.
+func (l *link) matches(k *record.KeySchema, child, parent *record.Schema) []int {
+	if !k.Unique || len(k.Parts) != len(l.names) {
+		return nil
+	}
+	from := make([]int, len(k.Parts))
+	for i := range k.Parts {
+		p := &k.Parts[i]
+		found := false
+		for n, name := range l.names {
+			if dict.Fold(name) != dict.Fold(parent.Columns[p.Column].Name) || l.columns[n] < 0 {
+				continue
+			}
+			c := &child.Columns[l.columns[n]].Type
+			found = p.Prefix == 0 && c.Kind == p.Type.Kind && c.Unsigned == p.Type.Unsigned && c.Collation == p.Type.Collation &&
+				c.Precision == p.Type.Precision && c.Scale == p.Type.Scale && c.FSP == p.Type.FSP
+			from[i] = l.columns[n]
+		}
+		if !found {
+			return nil
+		}
+	}
+	return from
+}

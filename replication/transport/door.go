@@ -10,21 +10,23 @@ import (
 // and its peers, and who is inside.
 //
 // Invariants: of one member only one process is inside, and of one process at
-// most one connection for each purpose but questions; the newest counts.
+// most one connection for control and one for entries; the newest counts.
 type Door struct {
-	mu      sync.Mutex
-	self    Hello // To is unused
-	peers   map[uint64]string
-	removed map[uint64]bool
-	guests  map[uint64]*guest
+	mu       sync.Mutex
+	maxBulks int   // of one member
+	self     Hello // To is unused
+	peers    map[uint64]string
+	removed  map[uint64]bool
+	guests   map[uint64]*guest
 }
 
 // guest is a member that is or was inside.
 type guest struct {
 	incarnation uint64
 	addr        string
-	inside      [ForAsk]*visit // by purpose
-	replaced    []uint64       // incarnations that had to make room, oldest first
+	inside      [ForBulk]*visit // by purpose
+	bulks       []*visit
+	replaced    []uint64 // incarnations that had to make room, oldest first
 }
 
 type visit struct{ evict func() }
@@ -37,8 +39,9 @@ const maxReplaced = 16
 const maxStrangers = 16
 
 // NewDoor returns the door of a node that presents itself by self.
-func NewDoor(self Hello) *Door {
-	return &Door{self: self, peers: map[uint64]string{}, removed: map[uint64]bool{}, guests: map[uint64]*guest{}}
+// maxBulks is how many bulk streams one member may have.
+func NewDoor(self Hello, maxBulks int) *Door {
+	return &Door{self: self, maxBulks: maxBulks, peers: map[uint64]string{}, removed: map[uint64]bool{}, guests: map[uint64]*guest{}}
 }
 
 // SetIdentity tells which member of which group the node is. It may be said again,
@@ -96,12 +99,12 @@ func (d *Door) RemovePeer(id uint64) {
 	g.showOut()
 }
 
-// showOut ends all visits. g may be nil.
+// showOut ends all visits. The guest may be nil.
 func (g *guest) showOut() {
 	if g == nil {
 		return
 	}
-	for _, v := range g.inside {
+	for _, v := range append(g.inside[:], g.bulks...) {
 		if v != nil {
 			v.evict()
 		}
@@ -120,30 +123,36 @@ func (d *Door) Admit(h Hello, p Purpose) (Welcome, *Rejection) {
 func (d *Door) Enter(h Hello, p Purpose, evict func()) (w Welcome, leave func(), r *Rejection) {
 	d.mu.Lock()
 	w, r = d.admit(&h, p)
+	g := d.guests[h.Member]
+	if r == nil && p == ForBulk && g != nil && g.incarnation == h.Incarnation && len(g.bulks) >= d.maxBulks {
+		r = rejectf(ReasonTooMany, "member %d has %d bulk streams from node %s already", h.Member, d.maxBulks, d.self.Addr)
+	}
 	if r != nil {
 		d.mu.Unlock()
-		return w, nil, r
+		return Welcome{}, nil, r
 	}
-	g := d.guests[h.Member]
-	var out *guest
-	switch {
-	case g == nil:
+	if g == nil {
 		g = &guest{incarnation: h.Incarnation}
 		d.guests[h.Member] = g
-	case g.incarnation != h.Incarnation:
-		out = &guest{inside: g.inside}
-		g.replaced = append(g.replaced, g.incarnation)
-		if len(g.replaced) > maxReplaced {
+	}
+	out := &guest{}
+	if g.incarnation != h.Incarnation {
+		out.inside, out.bulks = g.inside, g.bulks
+		g.inside, g.bulks = [ForBulk]*visit{}, nil
+		if g.replaced = append(g.replaced, g.incarnation); len(g.replaced) > maxReplaced {
 			g.replaced = g.replaced[1:]
 		}
-		g.inside = [ForAsk]*visit{}
-	case g.inside[p] != nil:
-		out = &guest{}
-		out.inside[p] = g.inside[p]
 	}
 	g.incarnation, g.addr = h.Incarnation, h.Addr
 	v := &visit{evict: evict}
-	g.inside[p] = v
+	if p == ForBulk {
+		g.bulks = append(g.bulks, v)
+	} else {
+		if g.inside[p] != nil {
+			out.inside[p] = g.inside[p]
+		}
+		g.inside[p] = v
+	}
 	d.mu.Unlock()
 	out.showOut()
 	return w, func() { d.leave(h.Member, p, v) }, nil
@@ -153,10 +162,14 @@ func (d *Door) leave(id uint64, p Purpose, v *visit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	g := d.guests[id]
-	if g == nil || g.inside[p] != v {
+	if g == nil {
 		return
 	}
-	g.inside[p] = nil
+	if p == ForBulk {
+		g.bulks = slices.DeleteFunc(g.bulks, func(w *visit) bool { return w == v })
+	} else if g.inside[p] == v {
+		g.inside[p] = nil
+	}
 	if _, known := d.peers[id]; !known && !g.present() {
 		delete(d.guests, id)
 	}
@@ -164,7 +177,7 @@ func (d *Door) leave(id uint64, p Purpose, v *visit) {
 
 // present reports whether a process of the member is inside.
 func (g *guest) present() bool {
-	return slices.ContainsFunc(g.inside[:], func(v *visit) bool { return v != nil })
+	return g.inside[ForControl] != nil || g.inside[ForEntries] != nil || len(g.bulks) > 0
 }
 
 // admit runs the checks in the order in which an operator wants to hear of them.

@@ -161,8 +161,10 @@ type PeerStatus struct {
 	LogFormat      uint32
 	QueuedMessages int
 	QueuedBytes    int
-	Dropped        uint64 // messages that did not fit the queues or were lost with a connection
-	Err            error  // why it is not connected
+	Dropped        uint64 // messages that did not fit the queues or had no connection
+	SentBytes      uint64 // of frames
+	ReceivedBytes  uint64
+	Err            error // why it is not connected
 }
 
 var (

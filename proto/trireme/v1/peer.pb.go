@@ -505,8 +505,7 @@ type PeerControlRequest_Hello struct {
 }
 
 type PeerControlRequest_Frame struct {
-	// Messages of Raft, framed as replication/transport describes. Empty: a sign
-	// of life.
+	// Messages of Raft, framed as replication/transport describes.
 	Frame []byte `protobuf:"bytes,2,opt,name=frame,proto3,oneof"`
 }
 
@@ -567,7 +566,9 @@ type PeerEntriesRequest struct {
 	//
 	//	*PeerEntriesRequest_Hello
 	//	*PeerEntriesRequest_Frame
-	Kind          isPeerEntriesRequest_Kind `protobuf_oneof:"kind"`
+	Kind isPeerEntriesRequest_Kind `protobuf_oneof:"kind"`
+	// How many bytes of the frame are still to come, in the next requests.
+	More          uint32 `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -627,6 +628,13 @@ func (x *PeerEntriesRequest) GetFrame() []byte {
 	return nil
 }
 
+func (x *PeerEntriesRequest) GetMore() uint32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
 type isPeerEntriesRequest_Kind interface {
 	isPeerEntriesRequest_Kind()
 }
@@ -636,8 +644,8 @@ type PeerEntriesRequest_Hello struct {
 }
 
 type PeerEntriesRequest_Frame struct {
-	// Messages of Raft, framed as replication/transport describes. Empty: a sign
-	// of life.
+	// Messages of Raft, framed as replication/transport describes, or a piece of a
+	// long frame.
 	Frame []byte `protobuf:"bytes,2,opt,name=frame,proto3,oneof"`
 }
 
@@ -1067,10 +1075,11 @@ const file_trireme_v1_peer_proto_rawDesc = "" +
 	"\x05frame\x18\x02 \x01(\fH\x00R\x05frameB\x06\n" +
 	"\x04kind\"H\n" +
 	"\x13PeerControlResponse\x121\n" +
-	"\awelcome\x18\x01 \x01(\v2\x17.trireme.v1.PeerWelcomeR\awelcome\"c\n" +
+	"\awelcome\x18\x01 \x01(\v2\x17.trireme.v1.PeerWelcomeR\awelcome\"w\n" +
 	"\x12PeerEntriesRequest\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x15.trireme.v1.PeerHelloH\x00R\x05hello\x12\x16\n" +
-	"\x05frame\x18\x02 \x01(\fH\x00R\x05frameB\x06\n" +
+	"\x05frame\x18\x02 \x01(\fH\x00R\x05frame\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\rR\x04moreB\x06\n" +
 	"\x04kind\"H\n" +
 	"\x13PeerEntriesResponse\x121\n" +
 	"\awelcome\x18\x01 \x01(\v2\x17.trireme.v1.PeerWelcomeR\awelcome\"l\n" +

@@ -1,0 +1,3 @@
+// Package triremev1 is the generated Go of the contracts: peer.proto, between the
+// nodes of a group. `make proto` generates it anew.
+package triremev1

@@ -1,0 +1,158 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// errRefused says that every address of a node refused a connection.
+var errRefused = errors.New("connection refused: no process listens there")
+
+// dial connects to addr and proves who both are, as far as TLS does. The error is
+// errRefused only if the connection was refused by every address that the name
+// stands for.
+func (p *Peers) dial(ctx context.Context, addr string) (*clientConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.opts.DialTimeout)
+	defer cancel()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	ips, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := dialAny(ctx, ips, port, p.opts.LinkTimeout)
+	if err != nil {
+		return nil, err
+	}
+	if p.certs == nil {
+		return &clientConn{Conn: raw, who: addr, plain: true}, nil
+	}
+	conn := tls.Client(raw, p.certs.client(host))
+	if err := conn.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, explainTLS(err, addr)
+	}
+	return &clientConn{Conn: conn, who: addr}, nil
+}
+
+// dialAny tries the addresses one after the other.
+func dialAny(ctx context.Context, ips []string, port string, silence time.Duration) (net.Conn, error) {
+	dialer := net.Dialer{Control: controlSocket(silence), KeepAliveConfig: keepAlive(silence)}
+	var errs []error
+	refused := 0
+	deadline, _ := ctx.Deadline()
+	for i, ip := range ips {
+		share := time.Until(deadline) / time.Duration(len(ips)-i)
+		attempt, cancel := context.WithTimeout(ctx, share)
+		conn, err := dialer.DialContext(attempt, "tcp", net.JoinHostPort(ip, port))
+		cancel()
+		if err == nil {
+			return conn, nil
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			refused++
+		}
+		errs = append(errs, err)
+	}
+	if refused > 0 && refused == len(ips) {
+		return nil, fmt.Errorf("%w: %w", errRefused, errs[0])
+	}
+	return nil, errors.Join(errs...)
+}
+
+// keepAlive lets the kernel probe an idle connection.
+func keepAlive(silence time.Duration) net.KeepAliveConfig {
+	every := max(silence/2, time.Second)
+	return net.KeepAliveConfig{Enable: true, Idle: every, Interval: every, Count: 3}
+}
+
+// clientConn is a dialed connection. It keeps the reason for which reading failed,
+// which gRPC wraps beyond recognition.
+type clientConn struct {
+	net.Conn
+	who   string
+	plain bool
+
+	mu   sync.Mutex
+	read bool
+	err  error
+}
+
+// tlsAlert is the type of the first record by which a TLS server answers plaintext.
+const tlsAlert = 0x15
+
+func (c *clientConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n > 0 && !c.read && c.plain && b[0] == tlsAlert {
+		err = fmt.Errorf("%s requires TLS, and this node is set to plaintext", c.who)
+		n = 0
+	}
+	c.read = c.read || n > 0
+	if err != nil && c.err == nil {
+		switch {
+		case err == io.EOF && !c.read:
+			c.err = fmt.Errorf("%s closed the connection during the handshake", c.who)
+		case err == io.EOF:
+			c.err = fmt.Errorf("%s closed the connection", c.who)
+		case !c.plain && !c.read:
+			c.err = explainTLS(err, c.who)
+		default:
+			c.err = err
+		}
+	}
+	return n, err
+}
+
+// reason returns why reading failed, or err if it did not.
+func (c *clientConn) reason(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	return err
+}
+
+// peerCertificate returns the certificate of the node that was dialed, or nil.
+func (c *clientConn) peerTLS() *tls.ConnectionState {
+	if t, ok := c.Conn.(*tls.Conn); ok {
+		s := t.ConnectionState()
+		return &s
+	}
+	return nil
+}
+
+// overConn returns gRPC over one connection. It does not connect again.
+func overConn(conn *clientConn, window int32) (*grpc.ClientConn, error) {
+	var once sync.Once
+	dialer := func(context.Context, string) (c net.Conn, err error) {
+		err = errors.New("the connection is lost")
+		once.Do(func() { c, err = conn, nil })
+		return c, err
+	}
+	cc, err := grpc.NewClient("passthrough:///"+conn.who,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(dialer), grpc.WithNoProxy(), grpc.WithAuthority("trireme"),
+		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithDisableHealthCheck(), grpc.WithIdleTimeout(0),
+		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
+		grpc.WithWriteBufferSize(128<<10), grpc.WithReadBufferSize(64<<10),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec), grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
+	if err != nil {
+		conn.Close()
+	}
+	return cc, err
+}

@@ -1,0 +1,228 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	pb "github.com/triremedb/trireme/proto/trireme/v1"
+)
+
+// link is one dialed connection of messages to a peer, and the task that keeps it:
+// it connects, says hello, sends what is queued until the connection breaks, and
+// connects again.
+type link struct {
+	peer    *peer
+	purpose Purpose
+	queue   *queue
+	again   chan struct{} // holds a token when the link should try at once
+	calls   atomic.Pointer[grpc.ClientConn]
+	sent    atomic.Uint64 // bytes of frames
+}
+
+func newLink(q *peer, purpose Purpose, limit Limit) *link {
+	return &link{peer: q, purpose: purpose, queue: newQueue(limit), again: make(chan struct{}, 1)}
+}
+
+// tryNow cuts the pause before the next attempt.
+func (l *link) tryNow() {
+	select {
+	case l.again <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps the link until ctx ends.
+func (l *link) run(ctx context.Context) {
+	opts := &l.peer.p.opts
+	lost, pause := time.Now(), time.Duration(0)
+	for ctx.Err() == nil {
+		began := time.Now()
+		connected, err := l.connect(ctx)
+		l.calls.Store(nil)
+		l.queue.setOpen(false)
+		if ctx.Err() != nil {
+			return
+		}
+		l.peer.linkDown(l.purpose, err)
+		if connected {
+			lost = time.Now()
+			// A connection that stood for a while is made again at once. One that broke
+			// soon would break again.
+			pause = 0
+			if lost.Sub(began) > time.Second {
+				continue
+			}
+		}
+		pause = nextPause(pause, time.Since(lost), opts)
+		select {
+		case <-ctx.Done():
+		case <-l.again:
+		case <-time.After(jitter(pause)):
+		}
+	}
+}
+
+// fastPause is the longest pause between attempts while a connection was lost only
+// recently.
+const fastPause = 50 * time.Millisecond
+
+// nextPause doubles the pause within its limits.
+func nextPause(pause, since time.Duration, opts *Options) time.Duration {
+	most := opts.RetryMax
+	if since < opts.RetryFast {
+		most = min(most, fastPause)
+	}
+	return min(max(2*pause, opts.RetryMin), most)
+}
+
+// jitter takes up to a quarter off.
+func jitter(d time.Duration) time.Duration {
+	return d - time.Duration(rand.Int64N(int64(d)/4+1))
+}
+
+// messageStream is the client's end of Control or Entries.
+type messageStream interface {
+	grpc.ClientStream
+	welcome() (*pb.PeerWelcome, error)
+}
+
+type controlStream struct {
+	grpc.BidiStreamingClient[pb.PeerControlRequest, pb.PeerControlResponse]
+}
+
+func (s controlStream) welcome() (*pb.PeerWelcome, error) {
+	m, err := s.Recv()
+	return m.GetWelcome(), err
+}
+
+type entriesStream struct {
+	grpc.BidiStreamingClient[pb.PeerEntriesRequest, pb.PeerEntriesResponse]
+}
+
+func (s entriesStream) welcome() (*pb.PeerWelcome, error) {
+	m, err := s.Recv()
+	return m.GetWelcome(), err
+}
+
+// open starts the stream and says hello.
+func (l *link) open(ctx context.Context, cc *grpc.ClientConn, hello *pb.PeerHello) (messageStream, error) {
+	client := pb.NewPeerClient(cc)
+	if l.purpose == ForControl {
+		s, err := client.Control(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return controlStream{s}, s.Send(&pb.PeerControlRequest{Kind: &pb.PeerControlRequest_Hello{Hello: hello}})
+	}
+	s, err := client.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return entriesStream{s}, s.Send(&pb.PeerEntriesRequest{Kind: &pb.PeerEntriesRequest_Hello{Hello: hello}})
+}
+
+// errSilent says that a connection gave no sign of life.
+var errSilent = errors.New("no sign of life from the peer")
+
+// connect makes one connection and uses it until it breaks. It reports whether the
+// connection got as far as a welcome, and why it ended.
+func (l *link) connect(ctx context.Context) (connected bool, err error) {
+	p, q := l.peer.p, l.peer
+	hello := p.door.Hello(q.ID)
+	if hello.Member == 0 {
+		return false, errors.New("this node belongs to no group yet")
+	}
+	conn, err := p.dial(ctx, q.Addr)
+	if err != nil {
+		return false, err
+	}
+	cc, err := overConn(conn, 64<<10)
+	if err != nil {
+		return false, err
+	}
+	defer cc.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// The watch ends the connection unless it is wound up again in time.
+	watch := time.AfterFunc(p.opts.HandshakeTimeout, func() {
+		cancel(fmt.Errorf("%s did not answer the handshake in %v", q.Addr, p.opts.HandshakeTimeout))
+	})
+	defer func() { watch.Stop() }()
+	stream, err := l.open(ctx, cc, helloToWire(&hello))
+	var w *pb.PeerWelcome
+	if stream != nil { // an error of Send is explained by Recv
+		w, err = stream.welcome()
+	}
+	if err != nil {
+		return false, l.why(ctx, conn, err)
+	}
+	welcome, r := welcomeFromWire(w)
+	if r == nil {
+		r = CheckWelcome(&hello, &welcome)
+	}
+	if r == nil && p.certs != nil {
+		r = p.certs.checkIdentity(conn.peerTLS().PeerCertificates[0], Identity{welcome.Group, welcome.Member}, q.Addr)
+	}
+	if r != nil {
+		return false, r
+	}
+	if !watch.Stop() {
+		return false, l.why(ctx, conn, context.Cause(ctx))
+	}
+	watch = time.AfterFunc(p.opts.LinkTimeout, func() { cancel(errSilent) })
+	go func() {
+		for {
+			if _, err := stream.welcome(); err != nil {
+				cancel(l.why(ctx, conn, err))
+				return
+			}
+			watch.Reset(p.opts.LinkTimeout)
+		}
+	}()
+	l.calls.Store(cc)
+	l.queue.setOpen(true)
+	q.linkUp(l.purpose, &welcome)
+	err = l.send(ctx, stream)
+	cancel(l.why(ctx, conn, err))
+	return true, context.Cause(ctx)
+}
+
+// why finds the best explanation for the end of a connection.
+func (l *link) why(ctx context.Context, conn *clientConn, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	err = fromStatus(err)
+	if errors.Is(err, ErrUnreachable) {
+		return conn.reason(err)
+	}
+	return err
+}
+
+// send sends frames until the stream breaks.
+func (l *link) send(ctx context.Context, stream messageStream) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.queue.wake:
+		}
+		var e encoder
+		for l.queue.take(&e) {
+			l.sent.Add(uint64(e.size()))
+			for _, f := range split(e.finish()) {
+				if err := stream.SendMsg(f); err != nil {
+					// The reading side knows why.
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,338 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+var testGroup = GroupID{1, 2, 3}
+
+// node is a Handler that keeps what it hears.
+type node struct {
+	t    testing.TB
+	id   uint64
+	net  *Peers
+	hold chan struct{} // Receive waits for it, if set
+
+	mu          sync.Mutex
+	received    []*raftpb.Message
+	connected   map[uint64]int
+	refused     map[uint64]int
+	unreachable map[uint64]int
+	rejected    map[uint64]*Rejection
+	answer      func(ctx context.Context, kind string, payload []byte) ([]byte, error)
+	bulk        func(ctx context.Context, kind string, payload []byte, w BulkWriter) error
+}
+
+func newNode(t testing.TB, id uint64) *node {
+	return &node{t: t, id: id, connected: map[uint64]int{}, refused: map[uint64]int{}, unreachable: map[uint64]int{},
+		rejected: map[uint64]*Rejection{}}
+}
+
+// testOptions are those of a member on loopback.
+func testOptions(id uint64) Options {
+	return Options{
+		Listen: "127.0.0.1:0", Identity: Identity{testGroup, id}, LogFormat: Versions{1, 1},
+		Build: fmt.Sprintf("test-%d", id), AllowPlaintext: true,
+	}
+}
+
+// startNode runs a node until the test ends.
+func startNode(t testing.TB, id uint64, change func(*Options)) *node {
+	t.Helper()
+	n := newNode(t, id)
+	opts := testOptions(id)
+	if change != nil {
+		change(&opts)
+	}
+	var err error
+	if n.net, err = New(opts, n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.net.Close() })
+	return n
+}
+
+// acquaint makes nodes peers of each other and waits until they are connected.
+func acquaint(t testing.TB, nodes ...*node) {
+	t.Helper()
+	var peers []Peer
+	for _, n := range nodes {
+		peers = append(peers, Peer{n.id, n.net.Addr()})
+	}
+	for _, n := range nodes {
+		n.net.SetPeers(peers)
+	}
+	for _, n := range nodes {
+		for _, p := range peers {
+			if p.ID != n.id {
+				n.waitFor("connection", func() bool { return n.connected[p.ID] > 0 })
+			}
+		}
+	}
+}
+
+func (n *node) waitFor(what string, cond func() bool) {
+	n.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		n.mu.Lock()
+		ok := cond()
+		n.mu.Unlock()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			n.t.Fatalf("node %d: waited in vain for: %s; status %+v", n.id, what, n.net.Status())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (n *node) Receive(from uint64, msgs []*raftpb.Message) {
+	if n.hold != nil {
+		<-n.hold
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.received = append(n.received, msgs...)
+}
+
+func (n *node) count(m map[uint64]int, id uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m[id]++
+}
+
+func (n *node) ReportUnreachable(id uint64) { n.count(n.unreachable, id) }
+func (n *node) ReportRefused(id uint64)     { n.count(n.refused, id) }
+func (n *node) ReportConnected(id uint64)   { n.count(n.connected, id) }
+
+func (n *node) ReportRejected(id uint64, r *Rejection) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rejected[id] = r
+}
+
+func (n *node) Answer(ctx context.Context, kind string, payload []byte) ([]byte, error) {
+	if n.answer == nil {
+		return nil, errors.New("nothing to say")
+	}
+	return n.answer(ctx, kind, payload)
+}
+
+func (n *node) Bulk(ctx context.Context, kind string, payload []byte, w BulkWriter) error {
+	if n.bulk == nil {
+		return errors.New("nothing to send")
+	}
+	return n.bulk(ctx, kind, payload, w)
+}
+
+func heartbeat(from, to, commit uint64) *raftpb.Message {
+	return &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), From: new(from), To: new(to), Term: new(uint64(1)), Commit: new(commit)}
+}
+
+func appendMsg(from, to, index uint64, data ...[]byte) *raftpb.Message {
+	m := &raftpb.Message{Type: raftpb.MsgApp.Enum(), From: new(from), To: new(to), Term: new(uint64(1)), Index: new(index), LogTerm: new(uint64(1))}
+	for i, d := range data {
+		m.Entries = append(m.Entries, &raftpb.Entry{Type: raftpb.EntryNormal.Enum(), Term: new(uint64(1)), Index: new(index + 1 + uint64(i)), Data: d})
+	}
+	return m
+}
+
+func TestMessagesArriveInOrder(t *testing.T) {
+	a, b := startNode(t, 1, nil), startNode(t, 2, nil)
+	acquaint(t, a, b)
+	const count = 2000
+	for i := range uint64(count) {
+		a.net.Send([]*raftpb.Message{heartbeat(1, 2, i), appendMsg(1, 2, i, []byte("x"), bytes.Repeat([]byte{byte(i)}, int(i)))})
+	}
+	b.waitFor("messages", func() bool { return len(b.received) == 2*count })
+	var beats, appends uint64
+	for _, m := range b.received {
+		switch m.GetType() {
+		case raftpb.MsgHeartbeat:
+			if m.GetCommit() != beats || m.GetFrom() != 1 || m.GetTo() != 2 {
+				t.Fatalf("heartbeat %d is %v", beats, m)
+			}
+			beats++
+		case raftpb.MsgApp:
+			e := m.GetEntries()
+			if m.GetIndex() != appends || len(e) != 2 || e[1].GetIndex() != appends+2 ||
+				!bytes.Equal(e[1].GetData(), bytes.Repeat([]byte{byte(appends)}, int(appends))) {
+				t.Fatalf("append %d is wrong: index %d", appends, m.GetIndex())
+			}
+			appends++
+		}
+	}
+}
+
+// An entry of the greatest length crosses, in pieces.
+func TestGreatestEntry(t *testing.T) {
+	a, b := startNode(t, 1, func(o *Options) { o.EntriesQueue.Bytes = 80 << 20 }), startNode(t, 2, nil)
+	acquaint(t, a, b)
+	data := make([]byte, 65<<20+40)
+	for i := range data {
+		data[i] = byte(i * 7 >> 8)
+	}
+	a.net.Send([]*raftpb.Message{appendMsg(1, 2, 5, data), appendMsg(1, 2, 6, []byte("after"))})
+	b.waitFor("messages", func() bool { return len(b.received) == 2 })
+	if !bytes.Equal(b.received[0].GetEntries()[0].GetData(), data) || string(b.received[1].GetEntries()[0].GetData()) != "after" {
+		t.Fatal("the entries changed on their way")
+	}
+}
+
+func TestAsk(t *testing.T) {
+	a, b := startNode(t, 1, nil), startNode(t, 2, nil)
+	b.answer = func(ctx context.Context, kind string, payload []byte) ([]byte, error) {
+		switch kind {
+		case "echo":
+			return append([]byte(fmt.Sprintf("%d:", CallerFrom(ctx).Member)), payload...), nil
+		case "slow":
+			<-ctx.Done()
+			return nil, ctx.Err()
+		case "coded":
+			return nil, fmt.Errorf("wrapped: %w", &Failure{Code: 7, Text: "seven"})
+		case "long":
+			return make([]byte, MaxAsk+1), nil
+		}
+		return nil, errors.New("unknown kind " + kind)
+	}
+	acquaint(t, a, b)
+	ctx := context.Background()
+	for _, to := range []Call{{To: 2}, {Addr: b.net.Addr()}, {To: 2, Addr: b.net.Addr()}} {
+		to.Kind, to.Payload = "echo", bytes.Repeat([]byte("p"), MaxAsk-2)
+		got, err := a.net.Ask(ctx, to)
+		if err != nil || string(got) != "1:"+string(to.Payload) {
+			t.Fatalf("%v answers %d bytes, %v", &to, len(got), err)
+		}
+	}
+	var f *Failure
+	if _, err := a.net.Ask(ctx, Call{To: 2, Kind: "coded"}); !errors.As(err, &f) || f.Code != 7 || f.Text != "seven" {
+		t.Fatalf("coded failure is %v", err)
+	}
+	if _, err := a.net.Ask(ctx, Call{To: 2, Kind: "?"}); !errors.As(err, &f) || f.Text != "unknown kind ?" {
+		t.Fatalf("failure is %v", err)
+	}
+	if _, err := a.net.Ask(ctx, Call{To: 2, Kind: "long"}); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Fatalf("long answer: %v", err)
+	}
+	if _, err := a.net.Ask(ctx, Call{To: 2, Kind: "slow", Timeout: 20 * time.Millisecond}); !errors.Is(err, ErrTimeout) {
+		t.Fatalf("slow answer: %v", err)
+	}
+	if _, err := a.net.Ask(ctx, Call{To: 3, Kind: "echo"}); !errors.Is(err, ErrUnreachable) {
+		t.Fatalf("unknown member: %v", err)
+	}
+	if _, err := a.net.Ask(ctx, Call{To: 2, Payload: make([]byte, MaxAsk+1)}); !errors.Is(err, ErrTooLarge) {
+		t.Fatalf("long question: %v", err)
+	}
+}
+
+// A node without a group may ask, and nothing else.
+func TestAskWithoutGroup(t *testing.T) {
+	a := startNode(t, 0, func(o *Options) { o.Identity = Identity{} })
+	b := startNode(t, 2, nil)
+	b.answer = func(ctx context.Context, kind string, _ []byte) ([]byte, error) {
+		c := CallerFrom(ctx)
+		return []byte(fmt.Sprintf("%d %s %s", c.Member, c.Group, c.Addr)), nil
+	}
+	got, err := a.net.Ask(context.Background(), Call{Addr: b.net.Addr(), Kind: "who"})
+	if err != nil || string(got) != "0 none "+a.net.Addr() {
+		t.Fatalf("answer %q, %v", got, err)
+	}
+	if _, err = a.net.OpenBulk(context.Background(), Call{Addr: b.net.Addr()}); err == nil || !strings.Contains(err.Error(), "belongs to no group and wants bulk") {
+		t.Fatalf("bulk: %v", err)
+	}
+	if err := a.net.SetIdentity(Identity{testGroup, 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.net.SetIdentity(Identity{testGroup, 3}); err == nil {
+		t.Fatal("the identity changed")
+	}
+	a.id = 1
+	acquaint(t, a, b)
+}
+
+func TestBulk(t *testing.T) {
+	a, b := startNode(t, 1, nil), startNode(t, 2, nil)
+	data := make([]byte, 20<<20)
+	for i := range data {
+		data[i] = byte(i * 31 >> 6)
+	}
+	b.bulk = func(ctx context.Context, kind string, payload []byte, w BulkWriter) error {
+		if kind == "fail" {
+			if err := w.Send([]byte("first")); err != nil {
+				return err
+			}
+			return &Failure{Code: 3, Text: "the file is gone"}
+		}
+		var from int
+		fmt.Sscan(string(payload), &from)
+		for chunk := range slices.Chunk(data[from:], 100_000) {
+			if err := w.Send(chunk); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	acquaint(t, a, b)
+	r, err := a.net.OpenBulk(context.Background(), Call{To: 2, Kind: "data", Payload: []byte("12345")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(ToReader(r))
+	if err != nil || !bytes.Equal(got, data[12345:]) {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	r.Close()
+	r, err = a.net.OpenBulk(context.Background(), Call{To: 2, Kind: "fail"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if first, err := r.Next(); err != nil || string(first) != "first" {
+		t.Fatalf("%q, %v", first, err)
+	}
+	var f *Failure
+	if _, err := r.Next(); !errors.As(err, &f) || f.Code != 3 || f.Text != "the file is gone" {
+		t.Fatalf("failure is %v", err)
+	}
+}
+
+// A peer whose process is gone is reported at once, and again when it is back.
+func TestRefusedAndBack(t *testing.T) {
+	a, b := startNode(t, 1, nil), startNode(t, 2, nil)
+	acquaint(t, a, b)
+	addr := b.net.Addr()
+	time.Sleep(1100 * time.Millisecond) // a connection that stood a while
+	died := time.Now()
+	b.net.Close()
+	a.waitFor("refused", func() bool { return a.refused[2] > 0 })
+	if took := time.Since(died); took > 100*time.Millisecond {
+		t.Errorf("noticed only after %v", took)
+	}
+	a.waitFor("refused again", func() bool { return a.refused[2] > 5 })
+	a.net.Send([]*raftpb.Message{heartbeat(1, 2, 1)})
+	a.waitFor("unreachable", func() bool { return a.unreachable[2] > 0 })
+	before := a.connected[2]
+	lis, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = startNode(t, 2, func(o *Options) { o.Listener = lis })
+	b.net.SetPeers([]Peer{{1, a.net.Addr()}})
+	a.waitFor("connection", func() bool { return a.connected[2] > before })
+	a.net.Send([]*raftpb.Message{heartbeat(1, 2, 77)})
+	b.waitFor("message", func() bool { return len(b.received) == 1 && b.received[0].GetCommit() == 77 })
+}

@@ -1,0 +1,207 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+	grpcpeer "google.golang.org/grpc/peer"
+
+	pb "github.com/triremedb/trireme/proto/trireme/v1"
+)
+
+func serverKeepalive(silence time.Duration) keepalive.ServerParameters {
+	return keepalive.ServerParameters{
+		MaxConnectionIdle: 30 * time.Second,
+		Time:              max(silence/2, time.Second),
+		Timeout:           silence,
+	}
+}
+
+// peerServer is what other nodes call.
+type peerServer struct {
+	pb.UnimplementedPeerServer
+	p *Peers
+}
+
+// connOf returns the connection of a call.
+func connOf(ctx context.Context) *serverConn {
+	if peer, ok := grpcpeer.FromContext(ctx); ok {
+		if a, ok := peer.Addr.(connAddr); ok {
+			return a.conn
+		}
+	}
+	return nil
+}
+
+// hear reads a hello and holds it to the caller's certificate.
+func (s *peerServer) hear(conn *serverConn, wire *pb.PeerHello) (Hello, *Rejection) {
+	h, r := helloFromWire(wire)
+	if r != nil || s.p.certs == nil {
+		return h, r
+	}
+	t, ok := conn.Conn.(*tls.Conn)
+	if !ok {
+		return h, rejectf(ReasonIdentity, "the connection has no certificate")
+	}
+	return h, s.p.certs.checkIdentity(t.ConnectionState().PeerCertificates[0], h.Identity, "node "+h.Addr)
+}
+
+// refuse logs a refused hello and returns how it ends the call.
+func (s *peerServer) refuse(conn *serverConn, purpose Purpose, r *Rejection) error {
+	s.p.lis.log.warn("a node was refused", "from", conn.raw.RemoteAddr().String(), "wants", purpose.String(),
+		"reason", r.Reason.String(), "error", r.Text)
+	return toStatus(r)
+}
+
+// Control implements the contract.
+func (s *peerServer) Control(stream grpc.BidiStreamingServer[pb.PeerControlRequest, pb.PeerControlResponse]) error {
+	return s.messages(stream, ForControl, maxControlFrame, func(w *pb.PeerWelcome) error {
+		return stream.Send(&pb.PeerControlResponse{Welcome: w})
+	})
+}
+
+// Entries implements the contract.
+func (s *peerServer) Entries(stream grpc.BidiStreamingServer[pb.PeerEntriesRequest, pb.PeerEntriesResponse]) error {
+	return s.messages(stream, ForEntries, MaxFrame, func(w *pb.PeerWelcome) error {
+		return stream.Send(&pb.PeerEntriesResponse{Welcome: w})
+	})
+}
+
+// messages lets a peer's stream in and hands its messages to the handler.
+func (s *peerServer) messages(stream grpc.ServerStream, purpose Purpose, limit int, send func(*pb.PeerWelcome) error) error {
+	conn := connOf(stream.Context())
+	late := time.AfterFunc(s.p.opts.HandshakeTimeout, func() { conn.Close() })
+	var in inFrame
+	err := stream.RecvMsg(&in)
+	late.Stop()
+	if err != nil {
+		return err
+	}
+	h, r := s.hear(conn, in.hello)
+	if r != nil {
+		return s.refuse(conn, purpose, r)
+	}
+	w, leave, r := s.p.door.Enter(h, purpose, func() { conn.Close() })
+	if r != nil {
+		return s.refuse(conn, purpose, r)
+	}
+	defer leave()
+	conn.admit()
+	if err := send(welcomeToWire(&w)); err != nil {
+		return err
+	}
+	if q := s.p.peer(h.Member); q != nil {
+		q.kick() // it is there: no need to wait before dialing it
+	}
+	stop := s.signsOfLife(conn, func() error { return send(nil) })
+	defer stop()
+	return s.receive(stream, h, limit)
+}
+
+// signsOfLife sends one now and then until stop is called.
+func (s *peerServer) signsOfLife(conn *serverConn, send func() error) (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		t := time.NewTicker(s.p.opts.LinkTimeout / 4)
+		defer t.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-t.C:
+				if send() != nil {
+					return
+				}
+			}
+		}
+	}()
+	return func() {
+		close(end)
+		select {
+		case <-ended:
+		case <-time.After(time.Second): // it waits for a caller that does not read
+			conn.Close()
+			<-ended
+		}
+	}
+}
+
+// receive reads frames until the stream ends or sends something it may not.
+func (s *peerServer) receive(stream grpc.ServerStream, h Hello, limit int) error {
+	self := s.p.door.Hello(0).Member
+	a := assembler{limit: limit}
+	for {
+		var in inFrame
+		if err := stream.RecvMsg(&in); err != nil {
+			return err
+		}
+		frame, err := a.add(&in)
+		if err == nil && frame != nil {
+			err = s.deliver(frame, h.Member, self)
+		}
+		if err != nil {
+			s.p.lis.log.warn("a peer's connection was closed", "peer", h.Member, "address", h.Addr, "error", err)
+			return toStatus(err)
+		}
+	}
+}
+
+// deliver hands the messages of a frame to the handler.
+func (s *peerServer) deliver(frame []byte, from, self uint64) error {
+	msgs, err := decodeFrame(frame)
+	if err != nil {
+		return fmt.Errorf("member %d: %w", from, err)
+	}
+	for _, m := range msgs {
+		if m.GetFrom() != from || m.GetTo() != self {
+			return malformed("member %d sent member %d a message from %d to %d", from, self, m.GetFrom(), m.GetTo())
+		}
+	}
+	if q := s.p.peer(from); q != nil {
+		q.received.Add(uint64(len(frame)))
+	}
+	s.p.handler.Receive(from, msgs)
+	return nil
+}
+
+// Ask implements the contract.
+func (s *peerServer) Ask(ctx context.Context, req *pb.PeerAskRequest) (*pb.PeerAskResponse, error) {
+	conn := connOf(ctx)
+	h, r := s.hear(conn, req.GetHello())
+	var w Welcome
+	if r == nil {
+		w, r = s.p.door.Admit(h, ForAsk)
+	}
+	if r != nil {
+		return nil, s.refuse(conn, ForAsk, r)
+	}
+	conn.admit()
+	select {
+	case s.p.asks <- struct{}{}:
+		defer func() { <-s.p.asks }()
+	default:
+		return nil, toStatus(rejectf(ReasonTooMany, "node %s answers %d questions already", s.p.Addr(), s.p.opts.MaxAsks))
+	}
+	ctx = WithCaller(ctx, Caller{h.Identity, h.Addr, h.Build})
+	resp := &pb.PeerAskResponse{Welcome: welcomeToWire(&w)}
+	answer, err := s.p.handler.Answer(ctx, req.GetKind(), req.GetPayload())
+	if err == nil && len(answer) > MaxAsk {
+		err = fmt.Errorf("%w: an answer of %d bytes to %q, at most %d are allowed", ErrTooLarge, len(answer), req.GetKind(), MaxAsk)
+	}
+	if err != nil {
+		f := failure(err)
+		resp.Result = &pb.PeerAskResponse_Failure{Failure: &pb.PeerFailure{Code: f.Code, Text: clip(f.Text)}}
+		return resp, nil
+	}
+	resp.Result = &pb.PeerAskResponse_Payload{Payload: answer}
+	return resp, nil
+}
+
+// errGone says that whom bulk was for is not there any more.
+var errGone = errors.New("transport: the reader is gone")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync/atomic"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -327,14 +328,38 @@ func missingUndo(no uint32) error {
 // rollbackResurrected undoes the transactions that were running when the engine
 // ended. Those that changed the catalogue come first only by their nature: each
 // undo record finds its table by the catalogue as it is then.
+//
+// Some may have changed rows that others, in doubt then, had changed before. Nothing
+// durable tells their order but the rows: a rollback that meets a later change waits
+// for that transaction's. These waits have no cycle, since locks were released in
+// the order of the log.
 func (e *Engine) rollbackResurrected() error {
 	w := e.Tables.NewWorker()
+	left := map[uint64]*trx.Trx{}
 	for _, t := range e.Trx.Resurrected() {
-		w.Use(t)
-		if err := w.Rollback(); err != nil {
-			return err
+		left[t.ID()] = t
+	}
+	for _, t := range e.Trx.Resurrected() {
+		todo := []uint64{t.ID()} // each waits for the next
+		if left[t.ID()] != t {
+			continue // ended, and its object has no id
 		}
-		e.Trx.End(t)
+		for len(todo) > 0 {
+			id := todo[len(todo)-1]
+			w.Use(left[id])
+			err := w.Rollback()
+			var newer *table.NewerChangeError
+			switch {
+			case errors.As(err, &newer) && left[newer.Newer] != nil && !slices.Contains(todo, newer.Newer):
+				todo = append(todo, newer.Newer)
+				continue
+			case err != nil:
+				return err
+			}
+			e.Trx.End(left[id])
+			delete(left, id)
+			todo = todo[:len(todo)-1]
+		}
 	}
 	return nil
 }

@@ -114,7 +114,6 @@ func (t *Table) Acquire(o *Owner, r Request) (Result, error) {
 		s.mu.Unlock()
 		return MustWait, nil
 	}
-	t.inheritDependence(s, q, l)
 	s.mu.Unlock()
 	return Granted, nil
 }
@@ -171,17 +170,6 @@ func (t *Table) newWait(o *Owner, r Request, shard uint32, mode Mode, bytes int6
 	t.stats.waits.Add(1)
 	t.stats.waiting.Add(1)
 	return l, nil
-}
-
-// inheritDependence makes the owner of a lock granted in q depend on the
-// unfinished sequence that released what it can now read.
-func (t *Table) inheritDependence(s *shard, q *queue, l *lock) {
-	if !readModes.has(l.mode) {
-		return
-	}
-	if d := *s.dependence(q.hash); d > t.finished.Load() {
-		l.owner.AddDependence(d)
-	}
 }
 
 // Holds reports whether o has been granted a lock that covers mode.

@@ -140,7 +140,6 @@ func (t *Table) grantOne(s *shard, q *queue, l *lock, w *wakes) {
 	o := l.owner
 	q.waiting.remove(l)
 	q.granted.push(l)
-	t.inheritDependence(s, q, l)
 	o.mu.Lock()
 	t.endWait(o, waitGranted, w)
 	o.mu.Unlock()

@@ -160,22 +160,26 @@ func (p *place) recheck(w *wakes) {
 // Implicit is the answer of [Table.ConvertImplicit].
 type Implicit uint8
 
-// Answers: the holder now has an explicit lock; it has released its locks, and
-// the requester depends on it where it did so early; it is another transaction
-// by now.
+// Answers: the holder has an explicit lock now; it has released its locks; it is
+// another transaction by now; someone else has a lock on the entry.
 const (
 	ImplicitHeld Implicit = iota
 	ImplicitReleased
 	ImplicitUnknown
+	ImplicitBroken
 )
 
 // ConvertImplicit gives holder, if it still is the active transaction id, the X
-// lock on the entry that it holds implicitly as its last writer. requester is
-// who found that out and will ask for its own lock next. It never parks and
-// cannot fail. Called under the latch of the entry's leaf.
+// lock on the entry that it holds implicitly as its last writer. The caller will
+// ask for its own lock next. It never parks and cannot fail. Called under the latch
+// of the entry's leaf.
 //
-// On [ImplicitUnknown] the caller looks the transaction up again: it has ended.
-func (t *Table) ConvertImplicit(holder *Owner, id uint64, requester *Owner, index uint64, key []byte) Implicit {
+// On [ImplicitReleased] sequence is what [Table.ReleaseAll] was told: 0, or the log
+// entry by which the holder's changes stand or fall. On [ImplicitUnknown] the
+// transaction has ended. [ImplicitBroken] can only be if the holder had released
+// early and was made active again, since its entry failed: who has got a lock on
+// what it wrote meanwhile must not go on.
+func (t *Table) ConvertImplicit(holder *Owner, id uint64, index uint64, key []byte) (how Implicit, sequence uint64) {
 	h := t.hash(index, key, false)
 	s := t.shardOf(h)
 	s.mu.Lock()
@@ -184,21 +188,25 @@ func (t *Table) ConvertImplicit(holder *Owner, id uint64, requester *Owner, inde
 	defer holder.mu.Unlock()
 	switch {
 	case holder.id != id || holder.state == ownerIdle:
-		return ImplicitUnknown
+		return ImplicitUnknown, 0
 	case holder.state == ownerReleased:
-		if holder.released > t.finished.Load() {
-			requester.AddDependence(holder.released)
-		}
-		return ImplicitReleased
+		return ImplicitReleased, holder.released
 	}
 	q := s.find(h, index, key, false)
-	if q != nil && q.holds(holder, RecordX) {
-		return ImplicitHeld
+	if q != nil {
+		for g := q.granted.head; g != nil; g = g.next {
+			switch {
+			case g.owner == holder && g.mode.Covers(RecordX):
+				return ImplicitHeld, 0
+			case g.owner != holder && g.mode.OnRecord():
+				return ImplicitBroken, 0
+			}
+		}
 	}
 	l, _ := holder.newLock(index, s.number, RecordX, lockBytes+queueBytes+int64(len(key)), true)
 	if q == nil {
 		q = s.make(h, index, key, false)
 	}
 	q.add(l, false)
-	return ImplicitHeld
+	return ImplicitHeld, 0
 }

@@ -74,10 +74,6 @@ var covering = [modeCount]modeSet{
 var (
 	gapModes    = setOf(GapS, GapX, NextKeyS, NextKeyX)
 	recordModes = setOf(RecordS, RecordX, NextKeyS, NextKeyX)
-	// writeModes are those under which an owner may have changed what they cover.
-	writeModes = setOf(RecordX, NextKeyX, TableX)
-	// readModes are those whose grant shows the holder what earlier owners wrote.
-	readModes = recordModes | setOf(TableS, TableX)
 )
 
 // Conflicts reports whether a request for m has to wait for a lock in mode
@@ -86,6 +82,9 @@ func (m Mode) Conflicts(other Mode) bool { return blockers[m].has(other) }
 
 // Covers reports whether holding m makes a request for other unnecessary.
 func (m Mode) Covers(other Mode) bool { return covering[other].has(m) }
+
+// OnRecord reports whether m covers the entry itself, and not only the gap before it.
+func (m Mode) OnRecord() bool { return recordModes.has(m) }
 
 // IsTable reports whether m is a mode of table locks.
 func (m Mode) IsTable() bool { return m <= TableAutoInc }

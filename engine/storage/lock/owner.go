@@ -38,8 +38,7 @@ type Owner struct {
 	reservation atomic.Uint64
 	scheduling  atomic.Uint64
 
-	depends atomic.Uint64
-	undo    atomic.Uint64
+	undo atomic.Uint64
 
 	// Guarded by the detector's mutex.
 	slot  int
@@ -87,8 +86,7 @@ type waitState struct {
 
 // Begin makes o the lock state of transaction id.
 //
-// REQUIRES: o is new or was released, and if it was released with a sequence,
-// that sequence is finished.
+// REQUIRES: o is new or was released.
 func (t *Table) Begin(o *Owner, id uint64, opts TxnOptions) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,7 +95,6 @@ func (t *Table) Begin(o *Owner, id uint64, opts TxnOptions) {
 	}
 	o.table, o.id, o.opts, o.state = t, id, opts, ownerActive
 	o.released = 0
-	o.depends.Store(0)
 	o.undo.Store(0)
 }
 
@@ -126,25 +123,15 @@ func (o *Owner) Locks() int {
 	return o.count
 }
 
-// DependsOn is the highest unfinished sequence whose early released locks this
-// owner was granted since Begin, or 0: answers of the transaction wait for it.
-func (o *Owner) DependsOn() uint64 {
-	d := o.depends.Load()
-	if d == 0 || d <= o.table.finished.Load() {
-		return 0
-	}
-	return d
-}
-
-// AddDependence makes the owner depend on seq, if it found out otherwise than
-// by a lock that it read what seq wrote.
-func (o *Owner) AddDependence(seq uint64) {
-	for {
-		d := o.depends.Load()
-		if seq <= d || o.depends.CompareAndSwap(d, seq) {
-			return
+// AppendChanged appends the tables of which o may change rows: those on which it has
+// an IX or X lock.
+func (o *Owner) AppendChanged(to []uint64) []uint64 {
+	for l := o.tables.head; l != nil; l = l.ownNext {
+		if l.mode == TableIX || l.mode == TableX {
+			to = append(to, l.index)
 		}
 	}
+	return to
 }
 
 // ResetInterrupt forgets an earlier [Table.Interrupt]; called at the start of a

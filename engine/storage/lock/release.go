@@ -2,9 +2,8 @@ package lock
 
 // ReleaseAll releases every lock of o, the newest first, wakes those that
 // waited for them, and ends a wait that o may have queued. A sequence other than
-// 0 says that o releases early, before its log entry with that number is
-// finished: whoever is granted a key that o may have written depends on the
-// sequence ([Owner.DependsOn]) until [Table.Finished] has reached it.
+// 0 says that o releases early, before the log entry with that number is finished:
+// [Table.ConvertImplicit] tells it to whoever meets what o has written.
 //
 // It may yield: the caller holds no sync.Mutex.
 func (t *Table) ReleaseAll(o *Owner, sequence uint64) {
@@ -26,10 +25,10 @@ func (t *Table) ReleaseAll(o *Owner, sequence uint64) {
 	o.wait.deadlock = nil
 	o.mu.Unlock()
 	for l := o.records.tail; l != nil; l = l.ownPrev {
-		t.release(l, sequence)
+		t.release(l)
 	}
 	for l := o.tables.tail; l != nil; l = l.ownPrev {
-		t.release(l, sequence)
+		t.release(l)
 	}
 	o.mu.Lock()
 	o.records, o.tables, o.count = lockList{}, lockList{}, 0
@@ -39,7 +38,7 @@ func (t *Table) ReleaseAll(o *Owner, sequence uint64) {
 }
 
 // release takes one lock out of its queue.
-func (t *Table) release(l *lock, sequence uint64) {
+func (t *Table) release(l *lock) {
 	t.env.Yield()
 	s := &t.shards[l.shard]
 	s.mu.Lock()
@@ -47,11 +46,6 @@ func (t *Table) release(l *lock, sequence uint64) {
 	if q == nil { // its key left the index
 		s.mu.Unlock()
 		return
-	}
-	if sequence != 0 && writeModes.has(l.mode) {
-		if d := s.dependence(q.hash); *d < sequence {
-			*d = sequence
-		}
 	}
 	q.removeGranted(l)
 	if q.waiting.head == nil {

@@ -115,9 +115,6 @@ func (s *script) exec(f []string) string {
 	case "remove": // remove index key successor
 		t.InheritOnRemove(number(f[1]), key(f[2]), key(f[3]))
 		return ""
-	case "finished":
-		t.Finished(number(f[1]))
-		return ""
 	case "deadlock":
 		if d := t.LastDeadlock(); d != nil {
 			return "\n" + strings.TrimSuffix(d.String(), "\n")
@@ -183,10 +180,14 @@ func (s *script) session(name, verb string, args []string) string {
 		o.ResetInterrupt()
 	case "implicit": // T1 implicit holder index key: T1 finds a record written by holder
 		h := s.owners[args[0]]
-		r := t.ConvertImplicit(h, number(args[0][1:]), o, number(args[1]), key(args[2]))
-		return [...]string{"held", "released", "unknown"}[r]
-	case "depends":
-		return fmt.Sprint(o.DependsOn())
+		how, sequence := t.ConvertImplicit(h, number(args[0][1:]), number(args[1]), key(args[2]))
+		answer := [...]string{"held", "released", "unknown", "broken"}[how]
+		if sequence != 0 {
+			answer += fmt.Sprint(" early, at ", sequence)
+		}
+		return answer
+	case "changed":
+		return fmt.Sprint(o.AppendChanged(nil))
 	default:
 		return "unknown verb " + verb
 	}

@@ -45,7 +45,6 @@ type Table struct {
 	detect       atomic.Bool
 	fifo         atomic.Bool
 
-	finished    atomic.Uint64 // every sequence up to here is finished
 	suspensions atomic.Uint64
 	detector    detector
 	stats       counters
@@ -102,22 +101,10 @@ func (t *Table) SetFIFO(on bool) { t.fifo.Store(on) }
 // each transaction do not.
 func (t *Table) Memory() int64 { return t.memory.Load() }
 
-// Finished says that every early released sequence up to seq is finished:
-// nothing needs to depend on it any more.
-func (t *Table) Finished(seq uint64) {
-	for {
-		f := t.finished.Load()
-		if seq <= f || t.finished.CompareAndSwap(f, seq) {
-			return
-		}
-	}
-}
-
 const (
-	bucketsMin    = 16
-	queuesKept    = 32  // idle queues that a shard keeps
-	queueKeyKept  = 256 // largest key buffer that an idle queue keeps
-	dependentSets = 64
+	bucketsMin   = 16
+	queuesKept   = 32  // idle queues that a shard keeps
+	queueKeyKept = 256 // largest key buffer that an idle queue keeps
 )
 
 // shard is a part of the table, chosen by the upper bits of the hash.
@@ -128,10 +115,6 @@ type shard struct {
 	queues  int
 	free    *queue
 	freed   int
-	// depends remembers, by a part of the key's hash, the highest sequence that
-	// released a written key early. Keys share a place now and then: that makes
-	// an answer wait for a sequence it need not, never the other way round.
-	depends [dependentSets]uint64
 	scratch []*lock
 	_       [64]byte
 }
@@ -249,8 +232,4 @@ func (s *shard) rehash(size int) {
 			q = next
 		}
 	}
-}
-
-func (s *shard) dependence(hash uint64) *uint64 {
-	return &s.depends[hash>>16%dependentSets]
 }

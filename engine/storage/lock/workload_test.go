@@ -134,7 +134,9 @@ func (w *workload) lock(t *testTrx, x *testIndex, k []byte, inclusive bool, mode
 			return nil, nil
 		}
 		if h := x.writer[string(key)]; key != nil && h != nil && h != t {
-			w.table.ConvertImplicit(&h.owner, h.id, &t.owner, x.id, key)
+			if how, _ := w.table.ConvertImplicit(&h.owner, h.id, x.id, key); how == ImplicitBroken {
+				w.fail("%v is locked by others than its writer %d", key, h.id)
+			}
 		}
 		res, err := w.table.Acquire(&t.owner, Request{Index: x.id, Key: key, Mode: m, Timeout: -1})
 		if err == nil && res != MustWait {

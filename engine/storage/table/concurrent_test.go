@@ -58,6 +58,7 @@ type workload struct {
 	aborts   atomic.Int64
 	sessions int
 	rounds   int
+	group    *group // nil: transactions commit by themselves
 }
 
 func (w *workload) fail(err error) {
@@ -74,6 +75,24 @@ type actor struct {
 	// state then, which is that of the range to the transaction's end.
 	seen []locked
 	log  []string
+	// doomed says that the group has rolled the transaction back.
+	doomed bool
+}
+
+// errDoomed ends a transaction that the group has rolled back.
+var errDoomed = errors.New("a transaction that this one depends on has failed")
+
+// enter waits until operations may go on; leave must follow.
+func (w *workload) enter() {
+	if w.group != nil {
+		w.group.gate.enter()
+	}
+}
+
+func (w *workload) leave() {
+	if w.group != nil {
+		w.group.gate.leave()
+	}
 }
 
 func (a *actor) note(format string, args ...any) {
@@ -103,12 +122,24 @@ func (a *actor) transaction() error {
 	if a.rng.IntN(4) == 0 {
 		iso = trx.Serializable
 	}
+	a.w.enter()
 	a.Use(a.r.e.Trx.Begin(trx.Options{Isolation: iso, LockWait: 20 * time.Millisecond}))
-	a.own, a.seen, a.log = writes{}, nil, nil
+	a.own, a.seen, a.log, a.doomed = writes{}, nil, nil, false
+	a.w.leave()
 	err := a.steps()
+	a.w.enter()
+	defer a.w.leave()
+	defer a.Use(nil)
 	switch {
+	case a.doomed && (err == nil || errors.Is(err, errDoomed) || errors.Is(err, lock.ErrDeadlock) || errors.Is(err, lock.ErrTimeout)):
+		a.r.e.Trx.End(a.Trx())
+		return nil
 	case err == nil && a.rng.IntN(6) > 0:
 		a.w.commits.Add(1)
+		if a.w.group != nil {
+			a.w.group.propose(a.session, a.own)
+			return nil
+		}
 		return a.w.h.commit(a.session, a.own)
 	case err == nil, errors.Is(err, lock.ErrDeadlock), errors.Is(err, lock.ErrTimeout):
 		a.w.aborts.Add(1)
@@ -128,9 +159,13 @@ func (a *actor) steps() error {
 		own  writes
 	}
 	var saves []savepoint
-	for range 1 + a.rng.IntN(8) {
+	step := func() error {
+		a.w.enter()
+		defer a.w.leave()
+		if a.doomed {
+			return errDoomed
+		}
 		var err error
-		a.w.pause(a.rng)
 		switch n := a.rng.IntN(20); {
 		case n < 4:
 			err = a.insert()
@@ -156,9 +191,18 @@ func (a *actor) steps() error {
 			a.own = copyOf(saves[i].own)
 			saves = saves[:i+1]
 		}
-		if err != nil {
+		return err
+	}
+	for range 1 + a.rng.IntN(8) {
+		a.w.pause(a.rng)
+		if err := step(); err != nil {
 			return err
 		}
+	}
+	a.w.enter()
+	defer a.w.leave()
+	if a.doomed {
+		return errDoomed
 	}
 	return a.again()
 }
@@ -231,7 +275,17 @@ func (a *actor) code() int64 {
 func (a *actor) age() int64 { return a.rng.Int64N(4) - 1 }
 
 // current is the newest state as the transaction may change it.
-func (a *actor) current() rows { return a.own.over(a.w.h.latest()) }
+func (a *actor) current() rows { return a.own.over(a.w.newest()) }
+
+// newest is the state that locking reads find.
+func (w *workload) newest() rows {
+	if w.group == nil {
+		return w.h.latest()
+	}
+	w.h.mu.Lock()
+	defer w.h.mu.Unlock()
+	return w.group.newest()
+}
 
 // expectDuplicate checks that a refused row really has a rival.
 func (a *actor) expectDuplicate(r thing, old int64, dup *table.DuplicateError) error {
@@ -460,7 +514,7 @@ func (a *actor) readLocked(p span) error {
 	}
 	_, err := a.lockSpan(p, mode, policy)
 	if err == nil && policy == lock.Block && len(a.seen) < 4 {
-		a.seen = append(a.seen, locked{p, a.w.h.latest()})
+		a.seen = append(a.seen, locked{p, a.w.newest()})
 	}
 	return err
 }
@@ -501,6 +555,9 @@ func (w *workload) execute(seed uint64) error {
 	g := env.NewGroup(w.env)
 	for i := range w.sessions {
 		a := &actor{session: r.session(), w: w, rng: rand.New(rand.NewPCG(seed, uint64(i)))}
+		if w.group != nil {
+			w.group.actors = append(w.group.actors, a)
+		}
 		g.Go(fmt.Sprint("session ", i), func() {
 			defer running.Add(-1)
 			a.run()
@@ -518,6 +575,13 @@ func (w *workload) execute(seed uint64) error {
 			w.pause(rng)
 		}
 	})
+	if w.group != nil {
+		g.Go("group", func() {
+			if err := w.group.run(over); err != nil {
+				w.fail(err)
+			}
+		})
+	}
 	g.Wait()
 	if err := w.failed.Load(); err != nil {
 		return *err

@@ -25,7 +25,8 @@
 // holder's behalf. Secondary records need no lock of their own against change,
 // since whoever changes them has changed the clustered record before; they are
 // locked for their gaps. Locks are asked for under the latch of the leaf, and
-// waited for without any latch.
+// waited for without any latch. A writer that is in doubt has no locks any more:
+// whoever locks its row depends on its entry in the log (trx.Trx.DependsOn).
 //
 // Gaps: an insert holds its leaf in X from looking up the next entry and checking
 // the gap before that to inserting. A locking scan that passes from one leaf to

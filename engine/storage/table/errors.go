@@ -13,9 +13,22 @@ var (
 	ErrNoTable = errors.New("table: no such table")
 	// ErrApply: a change from the log does not fit the data. The node must not go on.
 	ErrApply = errors.New("table: a logged change does not fit the data")
+	// ErrEntryFailed: the transaction has locked what another one wrote that had
+	// released its locks early, and whose entry in the log has failed (3101). It must
+	// roll back.
+	ErrEntryFailed = errors.New("table: the transaction depends on one that the group did not commit")
 	// ErrTableChanged: the table was rebuilt after the snapshot was taken (1412).
 	ErrTableChanged = errors.New("table: table definition has changed, please retry transaction")
 )
+
+// NewerChangeError says that a rollback has come to a row that another transaction,
+// not finished either, has changed since: that one must be rolled back first. It can
+// only be after early lock release.
+type NewerChangeError struct{ Trx, Newer uint64 }
+
+func (e *NewerChangeError) Error() string {
+	return fmt.Sprintf("table: rollback of transaction %d meets a later change of transaction %d, which must be rolled back before", e.Trx, e.Newer)
+}
 
 // DuplicateError says that a row's key is taken in a unique index (1062).
 type DuplicateError struct {

@@ -160,6 +160,9 @@ func (w *Worker) insertOver(t *Table, key []byte) (done bool, err error) {
 			err = w.letGo(res == lock.MustWait && err == nil, err)
 			return err != nil, err
 		}
+	} else if err := w.mayApply(t, record.TrxID(value)); err != nil {
+		w.commit()
+		return true, err
 	}
 	if !deleted {
 		w.commit()

@@ -13,7 +13,8 @@ import (
 )
 
 // RollbackTo takes back the transaction's changes since it had mark undo records.
-// It can be called again after an error.
+// It can be called again after an error. Error: *[NewerChangeError], and what
+// halts the engine.
 func (w *Worker) RollbackTo(mark uint64) error {
 	w.undoing = true
 	defer func() { w.undoing = false }()
@@ -110,6 +111,10 @@ func (w *Worker) recordOf(t *Table, key []byte, ptr undo.RollPtr) (value []byte,
 		return nil, 0, false, record.ErrCorrupt
 	}
 	if undo.RollPtr(record.RollPtr(value)) != ptr {
+		newer := record.TrxID(value)
+		if _, active := w.e.Trx.Status(newer); active && newer != w.trx.ID() {
+			return nil, 0, false, &NewerChangeError{Trx: w.trx.ID(), Newer: newer}
+		}
 		return nil, 0, false, nil
 	}
 	w.old = append(w.old[:0], value...)

@@ -38,6 +38,10 @@ import (
 //	s1: update [INDEX RANGE] [where COND] set u=N n=N v=N v+=N id=N
 //	s1: delete [INDEX RANGE] [where COND]
 //	s1: commit | rollback | savepoint NAME | rollback to NAME
+//	s1: lock table [for update]
+//	s1: release      takes the next place in the log and releases the locks (in doubt)
+//	s1: finish|fail  the group has committed the entry, or has not; failing: not yet undone
+//	s1: depends      the place in the log on which the session depends
 //	locks            the lock table, in the words of performance_schema.data_locks
 //	index NAME       the entries of an index, "-" marks a deleted one
 //	purge            purges what can be purged
@@ -307,7 +311,7 @@ func (s *script) entries(index int) string {
 // exec runs a statement of the session.
 func (ss *scripted) exec(f []string) string {
 	defer func() {
-		if t := ss.Trx(); t != nil && t.State() != trx.Active {
+		if t := ss.Trx(); t != nil && t.State() != trx.Active && t.State() != trx.InDoubt && t.State() != trx.RollingBack {
 			ss.Use(nil) // it may be someone else's next
 		}
 	}()
@@ -327,6 +331,8 @@ func (ss *scripted) exec(f []string) string {
 			return err.Error()
 		}
 		return "ok"
+	case "release", "finish", "failing", "fail", "depends":
+		return ss.inDoubt(f[0])
 	case "savepoint":
 		ss.Trx().SetSavepoint(f[1], 0)
 		return ""
@@ -356,6 +362,37 @@ func (ss *scripted) exec(f []string) string {
 	return ss.answer(answer, err)
 }
 
+// inDoubt runs the statements of early lock release.
+func (ss *scripted) inDoubt(verb string) string {
+	t, sys := ss.Trx(), ss.r.e.Trx
+	switch verb {
+	case "release":
+		_, pos := sys.Applied()
+		sys.InDoubt(func(d *trx.Trx) bool { pos = d.Position(); return false })
+		t.StartCommit()
+		sys.ReleaseLocks(t, trx.Position{Index: pos.Index + 1, Term: 1})
+	case "depends":
+		if d := t.DependsOn(); d != 0 {
+			return fmt.Sprint(d)
+		}
+		return "nothing"
+	case "finish":
+		last, _ := sys.Applied()
+		if err := sys.CommitGroup([]trx.Commit{{Trx: t, CSN: last + 1}}, t.Position()); err != nil {
+			return err.Error()
+		}
+		sys.End(t)
+	case "failing":
+		t.StartRollback()
+	case "fail":
+		if err := ss.Rollback(); err != nil {
+			return err.Error()
+		}
+		sys.End(t)
+	}
+	return "ok"
+}
+
 func (ss *scripted) answer(text string, err error) string {
 	var dup *table.DuplicateError
 	switch {
@@ -379,6 +416,8 @@ func (ss *scripted) statement(f []string) (string, error) {
 	switch f[0] {
 	case "insert":
 		return "ok", ss.Insert(ss.s.tbl, q.row)
+	case "lock":
+		return "ok", ss.LockTable(ss.s.tbl, map[lock.Mode]lock.Mode{lock.RecordX: lock.TableX, lock.RecordS: lock.TableS}[q.rng.Lock])
 	case "select":
 		if ss.Trx().LockingReads() {
 			q.rng.Locking = true
@@ -517,7 +556,7 @@ func (s *script) parse(f []string) (q *query, err error) {
 			q.rng.Policy = lock.NoWait
 		case "skip":
 			q.rng.Policy = lock.SkipLocked
-		case "locked":
+		case "locked", "table":
 		case "set":
 			set = true
 		default:

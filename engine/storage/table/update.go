@@ -49,7 +49,8 @@ func (w *Worker) own(t *Table, key []byte) (record.Row, error) {
 		}
 		w.cur.Init(t.trees[0], w.m)
 		exact, err := w.cur.SeekLeaf(key, mtr.X)
-		if err == nil && (!exact || w.cur.Flags()&record.FlagDeleted != 0) {
+		deleted := exact && err == nil && w.cur.Flags()&record.FlagDeleted != 0
+		if err == nil && (!exact || deleted && w.Applying) {
 			err = ErrNotFound
 			if w.Applying {
 				err = fmt.Errorf("%w: changed row is missing in table %d", ErrApply, t.ID())
@@ -59,6 +60,9 @@ func (w *Worker) own(t *Table, key []byte) (record.Row, error) {
 		if err == nil {
 			r, err = t.Schema.Row(key, w.cur.Value())
 		}
+		if err == nil && w.Applying {
+			err = w.mayApply(t, r.TrxID())
+		}
 		if err != nil {
 			w.commit()
 			return r, err
@@ -66,8 +70,14 @@ func (w *Worker) own(t *Table, key []byte) (record.Row, error) {
 		if w.Applying {
 			return r, nil
 		}
+		// A deleted row is locked too: who deleted it may not have committed.
 		res, err := w.lockRecord(index, key, lock.RecordX, lock.Block, r.TrxID())
-		if err == nil && res != lock.MustWait {
+		switch {
+		case err != nil || res == lock.MustWait:
+		case deleted:
+			w.commit()
+			return r, ErrNotFound
+		default:
 			return r, nil
 		}
 		if err = w.letGo(res == lock.MustWait && err == nil, err); err != nil {

@@ -19,7 +19,11 @@ type Worker struct {
 	e   *Engine
 	trx *trx.Trx
 	// Applying says that the changes come from the log: they are known to fit, so
-	// no locks are taken and no constraint is checked.
+	// no locks are taken and no constraint is checked. Transactions of several workers
+	// may change one table at the same time, as long as they touch no row, and no key
+	// of a unique index, together; what one of them has touched another may only once
+	// that has called StartCommit, and then must commit after it ([ErrApply] else,
+	// where it is noticed).
 	Applying bool
 
 	undoing bool // rolling back
@@ -82,6 +86,9 @@ func (w *Worker) lockTable(t *Table, mode lock.Mode) error {
 			return err
 		}
 		if res != lock.MustWait {
+			if mode == lock.TableS || mode == lock.TableX {
+				w.trx.DependOnTable(t.ID())
+			}
 			return nil
 		}
 		if err := w.wait(); err != nil {
@@ -107,8 +114,9 @@ func (w *Worker) wait() error {
 
 // lockRecord asks for a lock on an entry whose leaf is latched. writer is the
 // transaction that wrote the entry's clustered record last, or 0 for a secondary
-// entry.
+// entry. If the writer is in doubt, whoever gets the lock on the record depends on it.
 func (w *Worker) lockRecord(index uint64, key []byte, mode lock.Mode, policy lock.Policy, writer uint64) (lock.Result, error) {
+	var entry uint64 // of the log, by which the writer stands or falls
 	if writer != 0 {
 		if writer == w.trx.ID() {
 			switch mode { // the record itself is ours already
@@ -120,10 +128,25 @@ func (w *Worker) lockRecord(index uint64, key []byte, mode lock.Mode, policy loc
 				mode = lock.GapX
 			}
 		} else if holder := w.e.Trx.Holder(writer); holder != nil {
-			w.e.Locks.ConvertImplicit(holder, writer, w.trx.Locks(), index, key)
+			var how lock.Implicit
+			if how, entry = w.e.Locks.ConvertImplicit(holder, writer, index, key); how == lock.ImplicitBroken {
+				return lock.MustWait, ErrEntryFailed
+			}
 		}
 	}
-	return w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: index, Key: key, Mode: mode, Policy: policy, Timeout: w.trx.LockWait()})
+	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: index, Key: key, Mode: mode, Policy: policy, Timeout: w.trx.LockWait()})
+	if entry != 0 && err == nil && (res == lock.Granted || res == lock.Held) && mode.OnRecord() {
+		w.trx.AddDependence(entry)
+	}
+	return res, err
+}
+
+// mayApply checks that a row, whose leaf is latched, may be changed by an applier.
+func (w *Worker) mayApply(t *Table, writer uint64) error {
+	if writer != w.trx.ID() && w.e.Trx.Executing(writer) {
+		return fmt.Errorf("%w: transaction %d is still changing a row of table %d", ErrApply, writer, t.ID())
+	}
+	return nil
 }
 
 // mayInsert checks, under the X latch of the cursor's leaf, that no lock protects

@@ -40,8 +40,12 @@ type Commit struct {
 // Error: [ErrOutOfOrder]; else the engine has halted, and its log will be applied
 // again after the next start.
 //
-// REQUIRES: the transactions are active or committing, each only once; the task
-// holds no latch and no writing mini-transaction.
+// Transactions without a number at the end of the list become durable together with
+// the position, all or none: what is logged and has no number (tokens, membership
+// state) goes there.
+//
+// REQUIRES: the transactions are active, committing or in doubt, each only once;
+// the task holds no latch and no writing mini-transaction.
 func (s *System) CommitGroup(items []Commit, pos Position) error {
 	s.commitTurn.Lock()
 	defer s.commitTurn.Unlock()
@@ -50,8 +54,8 @@ func (s *System) CommitGroup(items []Commit, pos Position) error {
 		return err
 	}
 	chunk := s.chunkNow()
-	for from := 0; ; from += chunk {
-		to := min(from+chunk, len(items))
+	for from := 0; ; {
+		to := chunkEnd(items, from, chunk)
 		at := pos
 		if to < len(items) {
 			at = s.applied
@@ -60,13 +64,31 @@ func (s *System) CommitGroup(items []Commit, pos Position) error {
 			s.pool.Log().Fail(err)
 			return err
 		}
-		if to == len(items) {
+		if from = to; to == len(items) {
 			break
 		}
 	}
 	s.applied = pos
 	s.publish(items, last)
 	return nil
+}
+
+// chunkEnd is the end of the chunk that begins at from. Transactions without a
+// number at the end of a group stay together: were a part of them durable without
+// the position, nobody could tell which.
+func chunkEnd(items []Commit, from, chunk int) int {
+	to := min(from+chunk, len(items))
+	own := len(items)
+	for own > 0 && items[own-1].CSN == 0 {
+		own--
+	}
+	switch {
+	case to <= own || to == len(items):
+		return to
+	case own > from:
+		return own
+	}
+	return len(items)
 }
 
 // chunkNow is how many transactions one mini-transaction commits in a pool of the
@@ -84,8 +106,14 @@ func (s *System) checkGroup(items []Commit, pos Position) (uint64, error) {
 	}
 	last := s.lastCommitted.Load()
 	for _, c := range items {
-		if st := c.Trx.State(); st != Active && st != Committing {
+		switch st := c.Trx.State(); {
+		case st != Active && st != Committing && st != InDoubt:
 			panic("trx: commit of a transaction that is " + st.String())
+		case st == InDoubt && c.Trx.position.Index > pos.Index:
+			return 0, fmt.Errorf("%w: position %+v of a transaction in doubt at %+v", ErrOutOfOrder, pos, c.Trx.position)
+		}
+		if d := c.Trx.DependsOn(); d > pos.Index {
+			return 0, fmt.Errorf("%w: position %+v of a transaction that depends on index %d", ErrOutOfOrder, pos, d)
 		}
 		if c.CSN == 0 {
 			continue
@@ -168,14 +196,14 @@ func (s *System) publish(items []Commit, last uint64) {
 			csn = c.CSN
 		}
 		if id := c.Trx.id.Load(); id != 0 {
-			s.ids.finish(id, csn)
+			s.ids.settle(id, csn)
 		}
 	}
 	s.ids.mu.Unlock()
 	s.env.Yield()
 	s.lastCommitted.Store(last)
 	s.env.Yield()
-	s.locks.Finished(last)
+	s.finished.Store(s.applied.Index)
 	for _, c := range items {
 		t := c.Trx
 		if t.log != nil {
@@ -184,8 +212,20 @@ func (s *System) publish(items []Commit, last uint64) {
 		}
 		s.CloseSnapshot(&t.view)
 		s.locks.ReleaseAll(&t.locks, 0)
-		t.move(Committed, Active, Committing)
+		if t.State() == InDoubt {
+			s.doubt.finish(t)
+		}
+		t.move(Committed, Active, Committing, InDoubt)
 	}
+	// Until here others find the locks, or that they were released early: no answer
+	// tells of a change before new snapshots see it.
+	s.ids.mu.Lock()
+	for _, c := range items {
+		if id := c.Trx.id.Load(); id != 0 {
+			s.ids.finish(id)
+		}
+	}
+	s.ids.mu.Unlock()
 	s.advanceHorizon()
 }
 

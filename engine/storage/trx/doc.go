@@ -22,6 +22,8 @@
 //     anything that a snapshot below it needs.
 //   - visibleBelow: every id below is committed at or below the horizon, or left
 //     no trace. It never falls.
+//   - Who has locked a row version of a transaction in doubt depends on its entry in
+//     the log; entries fail only together with all after them, newest first.
 //   - A transaction id is used only below the durable limit, which is raised ahead.
 //
 // # Life of a transaction
@@ -31,14 +33,15 @@
 //	log, err := t.Log()                   // before each change, no latch held
 //	err = log.Prepare(size)
 //	m.Begin() ... log.Append ... change ... m.Commit()
-//	t.StartCommit(); the group agrees;  s.CommitGroup(items, position)
+//	t.StartCommit(); the group has it in its log;  s.ReleaseLocks(t, position)
+//	the group agrees;  s.CommitGroup(items, position)
 //	s.End(t)
 //
 // or t.StartRollback(), undo everything, t.FinishRollback(), s.End(t).
 //
-//	active --> committing --> committed --> (ended)
-//	   |            |
-//	   +------------+------> rolling back --> rolled back --> (ended)
+//	active --> committing --> [in doubt] --> committed --> (ended)
+//	   |            |              |
+//	   +------------+--------------+-> rolling back --> rolled back --> (ended)
 //
 // The package changes no rows: rollback and purge are driven from above.
 package trx

@@ -39,6 +39,7 @@ func (s *System) StartAt(csn uint64, pos Position) error {
 	}
 	s.commitLSN.Store(uint64(s.pool.Log().Published()))
 	s.applied = pos
+	s.finished.Store(pos.Index)
 	s.lastCommitted.Store(csn)
 	s.advanceHorizon()
 	return nil

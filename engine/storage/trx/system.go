@@ -27,7 +27,8 @@ type SystemOptions struct {
 type System struct {
 	visibleBelow  atomic.Uint64 // see the package comment
 	lastCommitted atomic.Uint64
-	_             [48]byte
+	finished      atomic.Uint64 // index of the applied position, published
+	_             [40]byte
 
 	env   env.Env
 	pool  *buffer.Pool
@@ -36,6 +37,7 @@ type System struct {
 	ids   idTable
 
 	parts [partCount]part
+	doubt inDoubt
 
 	horizonMu sync.Mutex // guards the following; taken before a part's mutex
 	horizon   uint64
@@ -80,6 +82,7 @@ func Open(opt SystemOptions) (*System, error) {
 	s.floor.Store(sp.floor)
 	s.horizon = sp.floor
 	s.applied = sp.position
+	s.finished.Store(sp.position.Index)
 	s.visibleBelow.Store(1)
 	s.ids.init(sp.idLimit, sp.idLimit, &s.visibleBelow)
 
@@ -175,7 +178,8 @@ func (s *System) Status(id uint64) (csn uint64, active bool) {
 
 // Holder returns the lock owner of a running transaction, for
 // lock.Table.ConvertImplicit, or nil if the transaction is not running. It may
-// end at any time; ConvertImplicit checks the id.
+// end at any time; ConvertImplicit checks the id, and tells apart the one that is
+// in doubt, which holds nothing.
 func (s *System) Holder(id uint64) *lock.Owner {
 	if id < s.visibleBelow.Load() {
 		return nil
@@ -184,6 +188,20 @@ func (s *System) Holder(id uint64) *lock.Owner {
 		return &t.locks
 	}
 	return nil
+}
+
+// Executing reports whether the transaction is still changing rows or taking them
+// back: neither finished nor waiting for its commit.
+func (s *System) Executing(id uint64) bool {
+	if id < s.visibleBelow.Load() {
+		return false
+	}
+	t := s.ids.owner(id)
+	if t == nil {
+		return false
+	}
+	st := t.State()
+	return (st == Active || st == RollingBack) && t.ID() == id
 }
 
 // idMargin is by how much the durable limit of ids is raised at a time; at most

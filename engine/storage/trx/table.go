@@ -145,13 +145,18 @@ func (t *idTable) add(id uint64, owner *Trx) {
 	c.active++
 }
 
-// finish records the end of a running transaction: its CSN, or forgotten.
-// REQUIRES: mu.
-func (t *idTable) finish(id, csn uint64) {
+// settle says from which CSN on what a running transaction did is visible, or that
+// it left no trace. REQUIRES: mu; finish follows.
+func (t *idTable) settle(id, csn uint64) {
 	c := t.find(id)
 	c.csn[id%chunkIDs].Store(csn)
-	c.owners.Load()[id%chunkIDs].Store(nil)
 	c.maxCSN = max(c.maxCSN, csn)
+}
+
+// finish records the end of a transaction that was settled. REQUIRES: mu.
+func (t *idTable) finish(id uint64) {
+	c := t.find(id)
+	c.owners.Load()[id%chunkIDs].Store(nil)
 	c.active--
 }
 

@@ -47,7 +47,8 @@ func TestIDTable(t *testing.T) {
 				}
 				model[id] = v
 				tab.mu.Lock()
-				tab.finish(id, v)
+				tab.settle(id, v)
+				tab.finish(id)
 				tab.mu.Unlock()
 			case rng.IntN(20) == 0:
 				horizon += uint64(rng.Int64N(int64(csn-horizon) + 1))
@@ -66,7 +67,8 @@ func TestIDTable(t *testing.T) {
 			}
 		}
 		for _, id := range active {
-			tab.finish(id, forgotten)
+			tab.settle(id, forgotten)
+			tab.finish(id)
 		}
 		tab.advance(csn)
 		if watermark.Load() != tab.next {
@@ -91,7 +93,8 @@ func TestIDTableKeepsLittle(t *testing.T) {
 		tab.next++
 		tab.add(id, nil)
 		if id != 5 {
-			tab.finish(id, csn)
+			tab.settle(id, csn)
+			tab.finish(id)
 		}
 		tab.mu.Unlock()
 		if csn%64 == 0 {

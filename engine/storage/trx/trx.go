@@ -55,12 +55,13 @@ const (
 	Ended State = iota
 	Active
 	Committing
+	InDoubt
 	Committed
 	RollingBack
 	RolledBack
 )
 
-var stateNames = [...]string{"ended", "active", "committing", "committed", "rolling back", "rolled back"}
+var stateNames = [...]string{"ended", "active", "committing", "in doubt", "committed", "rolling back", "rolled back"}
 
 func (st State) String() string {
 	if int(st) < len(stateNames) {
@@ -69,8 +70,8 @@ func (st State) String() string {
 	return fmt.Sprintf("state %d", uint32(st))
 }
 
-// Trx is one transaction. It belongs to one task at a time; ID, State, Started
-// and Locks are safe for others. The object is reused after End.
+// Trx is one transaction. It belongs to one task at a time; ID, State, Started,
+// Locks and DependsOn are safe for others. The object is reused after End.
 type Trx struct {
 	sys     *System
 	locks   lock.Owner
@@ -85,6 +86,12 @@ type Trx struct {
 	statement uint64
 	saves     []Savepoint
 	tables    []TableUse
+
+	depends  atomic.Uint64
+	position Position
+	wrote    []uint64 // tables, while in doubt
+	older    *Trx     // in doubt; guarded by its mutex, like newer
+	newer    *Trx
 
 	part     *part
 	link     link // guarded by the part's mutex, like nextFree
@@ -109,11 +116,16 @@ func (s *System) Begin(opt Options) *Trx {
 	t.stale = true
 	t.started.Store(int64(s.env.Monotonic()))
 	t.move(Active, Ended)
-	s.locks.Begin(&t.locks, 0, lock.TxnOptions{
-		ReadCommitted: opt.Isolation == ReadCommitted || opt.Isolation == ReadUncommitted,
-		HighPriority:  opt.HighPriority,
-	})
+	s.beginLocks(t)
 	return t
+}
+
+// beginLocks makes the lock owner an active one.
+func (s *System) beginLocks(t *Trx) {
+	s.locks.Begin(&t.locks, t.ID(), lock.TxnOptions{
+		ReadCommitted: t.opt.Isolation == ReadCommitted || t.opt.Isolation == ReadUncommitted,
+		HighPriority:  t.opt.HighPriority,
+	})
 }
 
 // End gives the object back for reuse. A transaction that is still active must
@@ -130,6 +142,8 @@ func (s *System) End(t *Trx) {
 	t.id.Store(0)
 	t.view.Snapshot = Snapshot{}
 	t.statement = 0
+	t.depends.Store(0)
+	t.position = Position{}
 	clear(t.saves)
 	t.saves, t.tables = t.saves[:0], t.tables[:0]
 	t.part.give(t)
@@ -297,18 +311,17 @@ func (t *Trx) StartCommit() {
 	t.sys.CloseSnapshot(&t.view)
 }
 
-// ReleaseLocks releases the locks before the commit is finished. csn is the
-// number that the transaction was given: what others then find out depends on it
-// until the commit of that number.
-func (t *Trx) ReleaseLocks(csn uint64) {
-	t.mustBe(Committing)
-	t.sys.locks.ReleaseAll(&t.locks, csn)
-}
-
 // StartRollback says that all changes will be undone: the caller takes the
 // records away one by one (undo.Log.Last and DropLast) and calls FinishRollback.
+//
+// A transaction in doubt has its implicit locks back from now on. REQUIRES of it:
+// whoever depends on it has ended, and it is the newest in doubt (else it panics).
 func (t *Trx) StartRollback() {
-	t.move(RollingBack, Active, Committing)
+	if t.State() == InDoubt {
+		t.sys.doubt.fail(t)
+		t.sys.beginLocks(t)
+	}
+	t.move(RollingBack, Active, Committing, InDoubt)
 	t.sys.CloseSnapshot(&t.view)
 }
 
@@ -327,9 +340,11 @@ func (t *Trx) FinishRollback() {
 	}
 	if id := t.id.Load(); id != 0 {
 		s.ids.mu.Lock()
-		s.ids.finish(id, forgotten)
+		s.ids.settle(id, forgotten)
+		s.ids.finish(id)
 		s.ids.mu.Unlock()
 	}
 	s.locks.ReleaseAll(&t.locks, 0)
+	s.doubt.failed(t)
 	t.move(RolledBack, RollingBack)
 }

@@ -1,0 +1,130 @@
+package commit
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/triremedb/trireme/engine/storage/trx"
+)
+
+// ErrRolledBack: the transaction was proposed, but the group decided for another
+// entry in its place. It has been rolled back.
+var ErrRolledBack = errors.New("commit: the transaction was rolled back: leadership passed to another member before the group had it")
+
+// Oldest returns the place of the oldest proposal in doubt.
+func (p *Pipeline) Oldest() (index, term uint64, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.doubt) == 0 {
+		return 0, 0, false
+	}
+	return p.doubt[0].index, p.doubt[0].Term, true
+}
+
+// Finish commits the oldest proposal in doubt, which the group has committed, in the
+// engine and wakes its sessions. extra, if not nil, is committed with it: a
+// transaction without number.
+//
+// It is called by one task, in the order of the log. An error has halted the engine.
+func (p *Pipeline) Finish(extra *trx.Trx) error {
+	pr := p.oldestUnlocked()
+	p.items = p.items[:0]
+	for i, t := range pr.txns {
+		p.items = append(p.items, trx.Commit{Trx: t.Trx, CSN: pr.first + uint64(i)})
+	}
+	if extra != nil {
+		p.items = append(p.items, trx.Commit{Trx: extra})
+	}
+	err := p.opt.Engine.Trx.CommitGroup(p.items, trx.Position{Index: pr.index, Term: pr.Term})
+	clear(p.items)
+	if err != nil {
+		return err
+	}
+	for _, t := range pr.txns {
+		t.Published()
+	}
+	p.mu.Lock()
+	p.doubt[0] = nil
+	p.doubt = p.doubt[1:]
+	p.mu.Unlock()
+	p.parker.Unpark() // there is room for the next group
+	p.wakeFinished(pr.index)
+	for i, t := range pr.txns {
+		if err := p.answer(t, pr.first+uint64(i), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oldestUnlocked returns the oldest proposal in doubt once the proposing task has
+// released its locks: a transaction is not committed meanwhile.
+func (p *Pipeline) oldestUnlocked() *Proposal {
+	for {
+		p.mu.Lock()
+		pr := p.doubt[0]
+		p.waiting = pr.locked
+		p.mu.Unlock()
+		if !pr.locked {
+			return pr
+		}
+		p.finish.Park()
+	}
+}
+
+// Uses appends the tokens of the oldest proposal in doubt.
+func (p *Pipeline) Uses(dst []Use) []Use {
+	p.mu.Lock()
+	pr := p.doubt[0]
+	p.mu.Unlock()
+	for i, t := range pr.txns {
+		if t.HasToken {
+			dst = append(dst, Use{Token: t.Token, Number: pr.first + uint64(i), Time: t.Time})
+		}
+	}
+	return dst
+}
+
+// Abandon ends everything in doubt: the group has decided for other entries (reason
+// ErrRolledBack), or this node does not hear what it decides. The transactions are
+// rolled back, newest first, since each may have built on those before it.
+//
+// REQUIRES: Resign was called, and what was not proposed has been rolled back.
+func (p *Pipeline) Abandon(reason error) error {
+	for {
+		p.mu.Lock()
+		n := len(p.doubt)
+		var pr *Proposal
+		if n > 0 {
+			pr = p.doubt[n-1]
+			if pr.locked {
+				p.waiting = true
+			}
+		}
+		locked := pr != nil && pr.locked
+		p.mu.Unlock()
+		if pr == nil {
+			return nil
+		}
+		if locked {
+			p.finish.Park()
+			continue
+		}
+		for i := len(pr.txns) - 1; i >= 0; i-- {
+			if err := pr.txns[i].Rollback(); err != nil {
+				return fmt.Errorf("commit: rolling back transaction %d: %w", pr.first+uint64(i), err)
+			}
+		}
+		p.mu.Lock()
+		p.doubt[n-1] = nil
+		p.doubt = p.doubt[:n-1]
+		p.mu.Unlock()
+		p.stats.RolledBack.Add(uint64(len(pr.txns)))
+		p.loseFinished(reason)
+		for i := len(pr.txns) - 1; i >= 0; i-- {
+			if err := p.answer(pr.txns[i], 0, reason); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,335 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/txn"
+)
+
+var (
+	// ErrBusy: a proposal was refused for now; it may be made again in the same term.
+	ErrBusy = errors.New("commit: the group takes no proposal now")
+	// ErrNotLeader: the pipeline is closed: this node does not lead, or not yet. The
+	// transaction has left no trace and is to be rolled back.
+	ErrNotLeader = errors.New("commit: not leader")
+)
+
+// Proposal is an entry on its way through the group.
+type Proposal struct {
+	Term uint64
+	Data []byte
+
+	p     *Pipeline
+	index uint64
+	first uint64
+	txns  []*txn.Txn
+	raw   int
+
+	// locked: the proposing task is still releasing locks. Guarded by Pipeline.mu.
+	locked bool
+}
+
+// Accept is called by the Raft task in the step in which it appended the entry.
+func (pr *Proposal) Accept(index uint64) { pr.p.accept(pr, index) }
+
+// Proposer appends entries to the group's log.
+type Proposer interface {
+	// Propose hands over a proposal and waits until it is appended, having called
+	// Accept, or refused: ErrBusy, or an error that says that the term is over.
+	Propose(p *Proposal) error
+	// Rotate reports whether an entry of that many bytes should open a new file.
+	Rotate(size int) bool
+}
+
+// Options configure a pipeline. Env, Engine and Proposer are required.
+type Options struct {
+	Env      env.Env
+	Engine   *storage.Engine
+	Proposer Proposer
+
+	Compression Compression
+	// Outstanding is how many entries may be on their way at a time; 0: 2.
+	Outstanding int
+	// GroupBytes is the size of a body above which no further transaction is added;
+	// 0: 1 MiB.
+	GroupBytes int
+	// HistorySize is binlog_transaction_dependency_history_size: 25000 keys.
+	HistorySize int
+	// Fail stops the node: the engine is not what it should be.
+	Fail func(error)
+}
+
+func (o *Options) setDefaults() {
+	if o.Outstanding == 0 {
+		o.Outstanding = 2
+	}
+	if o.GroupBytes == 0 {
+		o.GroupBytes = 1 << 20
+	}
+	if o.HistorySize == 0 {
+		o.HistorySize = 25000
+	}
+}
+
+// Pipeline is the commit pipeline of a node.
+type Pipeline struct {
+	opt Options
+	env env.Env
+	enc encoder
+
+	mu      sync.Mutex
+	parker  env.Parker // of the proposing task
+	term    uint64     // in which proposals are made; 0: none
+	last    uint64     // number of the last transaction proposed, or of the log
+	queue   txnQueue
+	marks   []mark
+	doubt   []*Proposal // accepted, oldest first
+	waiting bool        // the finisher waits for doubt[0].locked to become false
+	finish  env.Parker
+	closed  bool
+	refused error             // what those hear that come too late
+	left    map[*txn.Txn]bool // whose sessions have not waited for the end
+
+	history     *history // of the proposing task
+	historyTerm uint64   // whose floor it has
+	body        []byte   // reused
+	events      []byte   // reused
+	work        []*txn.Txn
+	stats       Stats
+
+	waiters []*finishWait
+	items   []trx.Commit // of the finishing task, reused
+}
+
+// Stats are counters of a pipeline.
+type Stats struct {
+	Transactions atomic.Uint64
+	Entries      atomic.Uint64
+	RolledBack   atomic.Uint64 // transactions whose entry failed
+	Refused      atomic.Uint64 // proposals that had to be made again
+	Encode       *EncodeStats
+}
+
+// New returns a pipeline that takes nothing before Lead.
+func New(opt Options) *Pipeline {
+	opt.setDefaults()
+	p := &Pipeline{opt: opt, env: opt.Env, parker: opt.Env.NewParker(), finish: opt.Env.NewParker(),
+		history: newHistory(opt.HistorySize), refused: ErrNotLeader, left: map[*txn.Txn]bool{}}
+	p.enc.configure(opt.Compression)
+	p.stats.Encode = &p.enc.stats
+	return p
+}
+
+// Stats returns the counters, which go on.
+func (p *Pipeline) Stats() *Stats { return &p.stats }
+
+// SetCompression changes how bodies are made from now on.
+func (p *Pipeline) SetCompression(c Compression) { p.enc.configure(c) }
+
+// Lead opens the pipeline for a term of this node. last is the number of the last
+// transaction in the log, which the engine has.
+//
+// REQUIRES: nothing is in doubt, the last term has been resigned.
+func (p *Pipeline) Lead(term, last uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.doubt) > 0 {
+		panic("commit: Lead with proposals in doubt")
+	}
+	p.term, p.last = term, last
+}
+
+// Resign closes the pipeline. Who waits unproposed hears reason and rolls back; what
+// was accepted stays in doubt.
+func (p *Pipeline) Resign(reason error) {
+	p.mu.Lock()
+	p.term, p.refused = 0, reason
+	left := p.queue.takeAll()
+	for _, m := range p.marks {
+		m.answer(reason)
+	}
+	p.marks = nil
+	p.mu.Unlock()
+	p.loseFinished(reason)
+	for t := left; t != nil; {
+		next := t.Next
+		t.Next = nil
+		_ = p.answer(t, 0, reason) // its session has not left: it was in the queue
+		t = next
+	}
+	p.parker.Unpark()
+}
+
+// Close ends the proposing task.
+func (p *Pipeline) Close(reason error) {
+	p.Resign(reason)
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.parker.Unpark()
+}
+
+// Commit implements txn.CommitLog.
+func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err error) {
+	t.Trx.StartCommit()
+	t.Time = p.env.Now().UnixMicro()
+	if err := p.enqueue(t); err != nil {
+		return 0, err
+	}
+	p.parker.Unpark()
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, t.Waiter.Unpark)()
+	}
+	for !t.Done.Load() {
+		if ctx.Err() != nil {
+			return 0, p.leave(ctx, t)
+		}
+		t.Waiter.Park()
+	}
+	return t.Number, t.Err
+}
+
+func (p *Pipeline) enqueue(t *txn.Txn) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.term == 0 {
+		return p.refused
+	}
+	p.queue.push(t)
+	return nil
+}
+
+// leave ends the wait of a session that waits no longer.
+func (p *Pipeline) leave(ctx context.Context, t *txn.Txn) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case t.Done.Load():
+		return t.Err
+	case p.queue.remove(t):
+		return context.Cause(ctx)
+	}
+	p.left[t] = true
+	return fmt.Errorf("%w: %w", txn.ErrOutcomeUnknown, context.Cause(ctx))
+}
+
+// answer tells the session of a transaction how it ended. If the session has left,
+// the transaction ends here.
+func (p *Pipeline) answer(t *txn.Txn, number uint64, err error) error {
+	p.mu.Lock()
+	left := p.left[t]
+	if left {
+		delete(p.left, t)
+	} else {
+		t.Number, t.Err = number, err
+		w := t.Waiter
+		t.Done.Store(true) // from here on the session may reuse t
+		w.Unpark()
+	}
+	p.mu.Unlock()
+	if !left {
+		return nil
+	}
+	if err != nil {
+		if err := t.Rollback(); err != nil {
+			return err
+		}
+	}
+	t.Release()
+	return nil
+}
+
+// mark is an entry without transactions that waits to be proposed.
+type mark struct {
+	kind   entry.Kind
+	body   []byte
+	answer func(error)
+}
+
+// Mark proposes an entry without transactions. answer is called with nil once it is
+// appended, or with why it was not; it must not wait.
+func (p *Pipeline) Mark(kind entry.Kind, body []byte, answer func(error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.term == 0 {
+		answer(p.refused)
+		return
+	}
+	p.marks = append(p.marks, mark{kind, body, answer})
+	p.parker.Unpark()
+}
+
+// Idle reports whether nothing is queued or on its way.
+func (p *Pipeline) Idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.head == nil && len(p.marks) == 0 && len(p.doubt) == 0
+}
+
+// fail passes on what stops the node.
+func (p *Pipeline) fail(err error) {
+	if err != nil {
+		p.opt.Fail(err)
+	}
+}
+
+// txnQueue is a list of transactions in the order of their commits.
+type txnQueue struct{ head, tail *txn.Txn }
+
+func (q *txnQueue) push(t *txn.Txn) {
+	t.Next = nil
+	if q.tail == nil {
+		q.head = t
+	} else {
+		q.tail.Next = t
+	}
+	q.tail = t
+}
+
+func (q *txnQueue) pop() *txn.Txn {
+	t := q.head
+	q.head, t.Next = t.Next, nil
+	if q.head == nil {
+		q.tail = nil
+	}
+	return t
+}
+
+// remove takes a transaction out of the middle.
+func (q *txnQueue) remove(t *txn.Txn) bool {
+	var before *txn.Txn
+	for x := q.head; x != nil; before, x = x, x.Next {
+		if x != t {
+			continue
+		}
+		if before == nil {
+			q.head = t.Next
+		} else {
+			before.Next = t.Next
+		}
+		if q.tail == t {
+			q.tail = before
+		}
+		t.Next = nil
+		return true
+	}
+	return false
+}
+
+func (q *txnQueue) takeAll() *txn.Txn {
+	t := q.head
+	q.head, q.tail = nil, nil
+	return t
+}
+
+// retryBusy is how long a refused proposal waits before it is made again.
+const retryBusy = 2 * time.Millisecond

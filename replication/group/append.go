@@ -1,0 +1,181 @@
+package group
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/replication/raftlog"
+)
+
+// writer is the task that makes Raft's state and entries durable: everything that
+// has come together while the disk was busy is written at once and synced once, and
+// only then do the answers go out.
+//
+// Invariant: requests are done in the order in which they came; an answer leaves
+// after everything before it is on stable storage.
+type writer struct {
+	n *core
+
+	mu     sync.Mutex
+	parker env.Parker
+	queue  []*raftpb.Message
+	closed bool
+
+	batch []*raftpb.Message
+	reply []*raftpb.Message // to this node
+	send  []*raftpb.Message // to others
+
+	full fullDisk
+}
+
+func newWriter(n *core) *writer { return &writer{n: n, parker: n.env.NewParker()} }
+
+func (w *writer) add(m *raftpb.Message) {
+	w.mu.Lock()
+	w.queue = append(w.queue, m)
+	w.mu.Unlock()
+	w.parker.Unpark()
+}
+
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.parker.Unpark()
+}
+
+// take moves the queue into w.batch; false means that the task ends.
+func (w *writer) take() bool {
+	for {
+		w.mu.Lock()
+		w.queue, w.batch = w.batch[:0], w.queue
+		closed := w.closed
+		w.mu.Unlock()
+		switch {
+		case closed:
+			return false
+		case len(w.batch) > 0:
+			return true
+		}
+		w.parker.Park()
+	}
+}
+
+func (w *writer) run() {
+	for w.take() {
+		if !w.flush() {
+			return
+		}
+	}
+}
+
+// flush makes the batch durable and sends the answers; false means that the task
+// ends. If the disk is full, what could be written goes out before the rest is tried
+// again: it must not hold up what others count on.
+func (w *writer) flush() bool {
+	defer clear(w.batch)
+	rest := w.batch
+	for len(rest) > 0 {
+		done, err := w.store(rest)
+		if done > 0 {
+			if err := w.sync(); err != nil {
+				w.n.fail(err)
+				return false
+			}
+			w.answer(rest[:done])
+			rest = rest[done:]
+		}
+		switch {
+		case err == nil:
+		case !errors.Is(err, file.ErrNoSpace):
+			w.n.fail(err)
+			return false
+		case !w.full.wait(w.n, w.isClosed):
+			return false
+		}
+	}
+	w.full.over(w.n)
+	return true
+}
+
+func (w *writer) sync() error {
+	if w.n.opt.Sabotage == AnswerUnsynced {
+		return nil
+	}
+	return w.n.raftlog.Sync()
+}
+
+// store writes requests and returns how many it has done.
+func (w *writer) store(batch []*raftpb.Message) (done int, err error) {
+	for i, m := range batch {
+		if err := w.n.raftlog.Append(m.GetEntries(), raftlog.HardState(m)); err != nil {
+			return i, err
+		}
+	}
+	return len(batch), nil
+}
+
+func (w *writer) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
+// answer sends what was to be said once the requests were durable.
+func (w *writer) answer(batch []*raftpb.Message) {
+	w.reply, w.send = w.reply[:0], w.send[:0]
+	for _, m := range batch {
+		for _, r := range m.GetResponses() {
+			if r.GetTo() == w.n.opt.ID {
+				w.reply = append(w.reply, r)
+			} else if !raft.IsLocalMsgTarget(r.GetTo()) {
+				w.send = append(w.send, r)
+			}
+		}
+	}
+	if len(w.send) > 0 {
+		w.n.transport.Send(w.send)
+	}
+	if len(w.reply) > 0 {
+		w.n.inbox.fromStorage(w.reply)
+	}
+	clear(w.reply)
+	clear(w.send)
+}
+
+// fullDisk is the state of a log that finds no space.
+type fullDisk struct{ told bool }
+
+// diskRetry is how often a full disk is tried again.
+const diskRetry = 250 * time.Millisecond
+
+// wait says that the disk is full and waits a little; false means that the node
+// ends.
+func (f *fullDisk) wait(n *core, closed func() bool) bool {
+	if !f.told {
+		f.told = true
+		n.setDiskFull(true)
+		n.log.Error("the disk of the log is full: this node takes no writes until there is space")
+	}
+	for waited := time.Duration(0); waited < diskRetry; waited += diskRetry / 10 {
+		if closed() {
+			return false
+		}
+		env.Sleep(n.env, diskRetry/10)
+	}
+	return !closed()
+}
+
+func (f *fullDisk) over(n *core) {
+	if f.told {
+		f.told = false
+		n.setDiskFull(false)
+		n.log.Info("the disk of the log has space again")
+	}
+}

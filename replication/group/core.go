@@ -1,0 +1,396 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/replication/apply"
+	"github.com/triremedb/trireme/replication/commit"
+	"github.com/triremedb/trireme/replication/provision"
+	"github.com/triremedb/trireme/replication/raftlog"
+	"github.com/triremedb/trireme/replication/transport"
+)
+
+// core is a running node between two states of its directory: all that is opened
+// and closed together. A node that gets its data anew gets a new core.
+type core struct {
+	opt       *Options
+	env       env.Env
+	log       *slog.Logger
+	transport transport.Transport
+	data      file.FS
+
+	engine     *storage.Engine
+	binlog     *log.Log
+	raftlog    *raftlog.Storage
+	state      *raftlog.StateFile
+	sessions   *txn.Manager
+	pipeline   *commit.Pipeline
+	applier    *apply.Applier
+	tokens     *commit.Tokens
+	source     *provision.Source
+	worker     *table.Worker // for the node's own state; of the applying task
+	membership membership
+
+	inbox    *inbox
+	raft     *raftTask
+	writer   *writer
+	finisher *finisher
+	tasks    *env.Group
+
+	incarnation uint64
+	leaseClock  func() time.Duration
+	rotating    atomic.Uint64 // index from which on the next rotation may be asked for
+
+	role     atomic.Pointer[role]
+	serving  atomic.Uint64 // term in which sessions may write
+	served   atomic.Bool   // it ever was other than 0
+	diskFull atomic.Bool
+	// slowestMatch is the index up to which all members have the log, as the leader
+	// knows it; 0: not known.
+	slowestMatch atomic.Uint64
+	committed    atomic.Uint64 // index
+	lastTime     atomic.Int64  // leader's clock in the last entry applied, microseconds
+	failure      atomic.Pointer[error]
+	onFail       func(error)
+	onSnap       func(from uint64)
+
+	waitMu  sync.Mutex
+	waiters []*appliedWait
+	stopped bool
+	idle    env.Parker // of the housekeeping task
+}
+
+// membershipKey is where the membership is kept in the catalogue's local area.
+const membershipKey = "group/membership"
+
+// openCore recovers the engine and the log and starts the tasks.
+func openCore(opt *Options, id *identity, data file.FS, tr transport.Transport, onFail func(error), onSnap func(uint64)) (*core, error) {
+	c := &core{opt: opt, env: opt.Env, log: opt.Log, transport: tr, data: data, onFail: onFail, onSnap: onSnap,
+		incarnation: opt.Env.Uint64(), leaseClock: opt.LeaseClock, idle: opt.Env.NewParker(), tasks: env.NewGroup(opt.Env)}
+	c.role.Store(&role{})
+	err := c.open(id)
+	if err != nil {
+		return nil, errors.Join(err, c.closeParts())
+	}
+	c.start()
+	return c, nil
+}
+
+func (c *core) open(id *identity) error {
+	so := c.opt.Storage
+	so.FS, so.Env = c.data, c.env
+	var err error
+	if c.engine, err = storage.Open(so); err != nil {
+		return err
+	}
+	c.worker = c.engine.Tables.NewWorker()
+	c.worker.Applying = true
+	c.tokens = commit.NewTokens(c.engine)
+	if err := c.loadMembership(id); err != nil {
+		return err
+	}
+	if err := c.openLog(id); err != nil {
+		return err
+	}
+	c.inbox = newInbox(c.env, c.opt.InboxMax)
+	c.writer, c.finisher = newWriter(c), newFinisher(c)
+	po := c.opt.Commit
+	po.Env, po.Engine, po.Proposer, po.Fail = c.env, c.engine, c, c.fail
+	c.pipeline = commit.New(po)
+	to := c.opt.Session
+	to.Env, to.Engine, to.FS, to.Log = c.env, c.engine, c.opt.FS, c.pipeline
+	if c.sessions, err = txn.NewManager(to); err != nil {
+		return err
+	}
+	if err := c.sessions.Suspend(ErrNotLeader); err != nil {
+		return err
+	}
+	if c.applier, err = apply.New(apply.Options{Env: c.env, Engine: c.engine, Workers: c.opt.Workers, MemoryMax: c.opt.PendingMax,
+		Extra: c.extra, OnApplied: func(uint64, uint64) { c.appliedTo() }, OnStop: c.fail}); err != nil {
+		return err
+	}
+	if c.source, err = c.openSource(id); err != nil {
+		return err
+	}
+	return c.openRaft()
+}
+
+// loadMembership reads who is in the group: as the engine knows it, or as the group
+// was founded.
+func (c *core) loadMembership(id *identity) error {
+	b, found, err := c.engine.Catalog.GetState(nil, dict.Local, []byte(membershipKey))
+	if err != nil {
+		return err
+	}
+	c.membership.members, c.membership.state = id.members, id.state
+	if found {
+		c.membership.members, c.membership.state, err = decodeMembership(b)
+	}
+	return err
+}
+
+// openLog opens the log and Raft's state. A log is made only for a group that has
+// just been founded: were it made for another reason, what the node has acknowledged
+// would be forgotten.
+func (c *core) openLog(id *identity) error {
+	_, pos := c.engine.Applied()
+	var err error
+	if c.state, err = raftlog.OpenState(stateOptions(c.opt, id)); err != nil {
+		return err
+	}
+	c.binlog, err = log.Open(logOptions(c.opt, id))
+	if errors.Is(err, log.ErrNoLog) && pos.Index == 0 && c.state.Get().Term == 0 {
+		c.binlog, err = log.Create(logOptions(c.opt, id), log.Start{})
+	}
+	if err != nil {
+		return err
+	}
+	if last := c.binlog.LastIndex(); last < pos.Index {
+		return fmt.Errorf("group: the log ends at index %d, but the engine has applied it up to %d: "+
+			"files of the log are missing; this node needs its data from another member", last, pos.Index)
+	}
+	if first := c.binlog.FirstIndex(); first > pos.Index+1 {
+		return fmt.Errorf("group: the log begins at index %d, but the engine has applied it up to %d only: "+
+			"the entries between are missing; this node needs its data from another member", first, pos.Index)
+	}
+	c.raftlog, err = raftlog.New(raftlog.Config{Log: c.binlog, State: c.state, Applied: pos.Index,
+		ConfState: c.membership.state, Snapshot: c.snapshotPoint})
+	return err
+}
+
+// snapshotPoint tells Raft what a member that needs a snapshot would get. The data go
+// another way, and may be newer.
+func (c *core) snapshotPoint() (index uint64, state *raftpb.ConfState, ok bool) {
+	_, pos := c.engine.Applied()
+	c.membership.mu.Lock()
+	defer c.membership.mu.Unlock()
+	return pos.Index, c.membership.state, pos.Index >= c.binlog.FirstIndex()
+}
+
+func stateOptions(opt *Options, id *identity) raftlog.StateOptions {
+	return raftlog.StateOptions{FS: opt.FS, Env: opt.Env, Group: id.group, Member: id.id}
+}
+
+func logOptions(opt *Options, id *identity) log.Options {
+	return log.Options{FS: opt.FS, Env: opt.Env, Group: id.group, Preallocate: opt.LogPreallocate, Cache: opt.LogCache}
+}
+
+func (c *core) openRaft() error {
+	_, pos := c.engine.Applied()
+	node, err := raft.NewRawNode(&raft.Config{
+		ID:                        c.opt.ID,
+		ElectionTick:              c.opt.ElectionTicks,
+		HeartbeatTick:             1,
+		Storage:                   c.raftlog,
+		Applied:                   pos.Index,
+		AsyncStorageWrites:        true,
+		MaxSizePerMsg:             c.opt.MessageMax,
+		MaxCommittedSizePerReady:  uint64(c.opt.InboxMax),
+		MaxUncommittedEntriesSize: c.opt.UncommitedMax,
+		MaxInflightMsgs:           4096,
+		MaxInflightBytes:          c.opt.InflightMax,
+		CheckQuorum:               true,
+		PreVote:                   true,
+		ReadOnlyOption:            raft.ReadOnlySafe,
+		Logger:                    raftLogger{c.log},
+		DisableProposalForwarding: true,
+		StepDownOnRemoval:         true,
+	})
+	if err != nil {
+		return err
+	}
+	c.raft = &raftTask{n: c, env: c.env, in: c.inbox, raft: node, tick: c.opt.Tick, nextTick: c.env.Monotonic() + c.opt.Tick}
+	c.raft.lease.length = leaseLength(c.opt.Tick, c.opt.ElectionTicks)
+	return nil
+}
+
+func (c *core) start() {
+	c.tasks.Go("raft", c.raft.run)
+	c.tasks.Go("log writer", c.writer.run)
+	c.tasks.Go("finisher", c.finisher.run)
+	c.tasks.Go("commit", c.pipeline.Run)
+	c.tasks.Go("housekeeping", c.housekeep)
+}
+
+// close ends the tasks and closes everything.
+func (c *core) close() error {
+	c.stop(ErrStopped)
+	c.tasks.Wait()
+	return c.closeParts()
+}
+
+// stop tells the tasks to end.
+func (c *core) stop(reason error) {
+	c.waitMu.Lock()
+	c.stopped = true
+	for _, w := range c.waiters {
+		w.answer(reason)
+	}
+	c.waiters = nil
+	c.waitMu.Unlock()
+	c.inbox.close()
+	c.writer.close()
+	c.finisher.close()
+	c.pipeline.Close(reason)
+	c.idle.Unpark()
+}
+
+func (c *core) closeParts() error {
+	var errs []error
+	if c.source != nil {
+		c.source.Close()
+	}
+	if c.sessions != nil {
+		errs = append(errs, c.sessions.Suspend(ErrStopped))
+	}
+	if c.applier != nil {
+		errs = append(errs, c.applier.Stop())
+	}
+	if c.pipeline != nil {
+		errs = append(errs, c.pipeline.Abandon(txn.ErrOutcomeUnknown))
+	}
+	if c.sessions != nil {
+		errs = append(errs, c.sessions.Close())
+	}
+	if c.state != nil {
+		errs = append(errs, c.state.Close())
+	}
+	if c.binlog != nil {
+		errs = append(errs, c.binlog.Close())
+	}
+	if c.engine != nil {
+		errs = append(errs, c.engine.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// fail stops the node for good: something is not as it must be, and going on would
+// be a guess. Only the first reason counts.
+func (c *core) fail(err error) {
+	if err == nil || !c.failure.CompareAndSwap(nil, &err) {
+		return
+	}
+	c.log.Error("this node stops", "reason", err)
+	c.stop(err)
+	c.onFail(err)
+}
+
+func (c *core) failed() bool { return c.failure.Load() != nil }
+
+func (c *core) err() error {
+	if p := c.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+func (c *core) setRole(r role)    { c.role.Store(&r) }
+func (c *core) currentRole() role { return *c.role.Load() }
+
+func (c *core) setServing(term uint64) {
+	c.serving.Store(term)
+	if term != 0 {
+		c.served.Store(true)
+	}
+}
+
+func (c *core) setDiskFull(full bool) { c.diskFull.Store(full) }
+
+// setCommitted notes up to where the group has agreed.
+func (c *core) setCommitted(e *raftpb.Entry) {
+	c.committed.Store(e.GetIndex())
+	c.binlog.SetCommitted(e.GetIndex())
+}
+
+// resign is called by the Raft task when leadership is lost.
+func (c *core) resign(now role, reason error) {
+	c.setRole(now)
+	c.pipeline.Resign(reason)
+	c.finisher.resign(reason)
+}
+
+// needSnapshot is called when the leader has no log any more that this node could go
+// on with.
+func (c *core) needSnapshot(m *raftpb.Message) { c.onSnap(m.GetFrom()) }
+
+// mute reports whether the node must not answer a message: one that may have lost
+// what it acknowledged does not vote before it has caught up.
+func (c *core) mute(m *raftpb.Message) bool {
+	switch m.GetType() {
+	case raftpb.MsgVote, raftpb.MsgPreVote, raftpb.MsgTimeoutNow:
+		return !c.raftlog.MayVote()
+	}
+	return false
+}
+
+// Propose implements commit.Proposer.
+func (c *core) Propose(p *commit.Proposal) error {
+	r := &proposal{term: p.Term, p: p, parker: c.env.NewParker()}
+	if !c.inbox.propose(r) {
+		return ErrStopped
+	}
+	for !r.done.Load() {
+		r.parker.Park()
+	}
+	return r.err
+}
+
+// Rotate implements commit.Proposer: an entry opens a new file when the open one is
+// full. Entries on their way are not counted, so that files are somewhat longer than
+// the limit; the next rotation waits until this one is in the log.
+func (c *core) Rotate(int) bool {
+	if c.binlog.LastIndex() < c.rotating.Load() || c.binlog.TailSize() < c.opt.LogFileSize {
+		return false
+	}
+	c.rotating.Store(c.binlog.LastIndex() + uint64(c.opt.Commit.Outstanding) + 8)
+	return true
+}
+
+// extra makes what the node stores with an entry that the applier commits:
+// membership, and commit tokens.
+func (c *core) extra(a *apply.Applied) (*trx.Trx, error) {
+	if a.Envelope.Kind != 0 {
+		c.lastTime.Store(a.Envelope.Time)
+	}
+	if a.Opaque {
+		return c.storeMembership(a.Index)
+	}
+	var uses []commit.Use
+	for _, t := range a.Tokens {
+		uses = append(uses, commit.Use{Token: t.Token, Number: t.Number, Time: a.Envelope.Time})
+	}
+	return c.tokens.Remember(uses, expireBefore(&a.Envelope, a.Data))
+}
+
+func (c *core) storeMembership(index uint64) (*trx.Trx, error) {
+	b, err := c.membership.applied(index)
+	if err != nil {
+		return nil, err
+	}
+	t := c.engine.Trx.Begin(trx.Options{HighPriority: true})
+	c.worker.Use(t)
+	if err := c.engine.Catalog.PutState(c.worker, dict.Local, []byte(membershipKey), b); err != nil {
+		if undo := c.worker.Rollback(); undo != nil {
+			return nil, errors.Join(err, undo)
+		}
+		c.engine.Trx.End(t)
+		return nil, err
+	}
+	return t, nil
+}

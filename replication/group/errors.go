@@ -1,0 +1,19 @@
+package group
+
+import (
+	"errors"
+
+	"github.com/triremedb/trireme/replication/commit"
+)
+
+var (
+	// ErrNotLeader: this member does not lead the group, or not yet. [Node.Leader] says
+	// who does.
+	ErrNotLeader = commit.ErrNotLeader
+	// ErrNoQuorum: no majority of the members is in reach.
+	ErrNoQuorum = errors.New("no majority of the group's members")
+	// ErrBusy: one such change at a time.
+	ErrBusy = errors.New("busy")
+	// ErrStopped: the node is stopping or has stopped.
+	ErrStopped = errors.New("group: the node has stopped")
+)

@@ -1,0 +1,214 @@
+package group
+
+import (
+	"fmt"
+	"sync"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/replication/apply"
+	"github.com/triremedb/trireme/replication/commit"
+)
+
+// finisher is the task that brings committed entries into the engine, in the order
+// of the log: those that this node proposed and holds in doubt by finishing their
+// transactions, all others by the applier. It is also where leadership begins and
+// ends for sessions, so that these steps have their place between entries.
+//
+// Invariants:
+//
+//   - Sessions write only between the point where an entry that this node appended as
+//     the leader of its term is applied, and with it the whole log before, and the next
+//     loss of leadership.
+//   - The applier gets an entry only when no session writes any more and nothing is
+//     in doubt that the entry does not confirm.
+type finisher struct {
+	n *core
+
+	mu     sync.Mutex
+	parker env.Parker
+	queue  []finishItem
+	closed bool
+
+	// Of the task alone.
+	batch    []finishItem
+	serving  uint64 // term in which sessions may write; 0: they may not
+	uses     []commit.Use
+	applying bool // the applier may have something left
+}
+
+// finishItem is a batch of committed entries, or the loss of leadership.
+type finishItem struct {
+	committed *raftpb.Message
+	resigned  error
+	call      func(error) // between two entries
+}
+
+func newFinisher(n *core) *finisher { return &finisher{n: n, parker: n.env.NewParker()} }
+
+func (f *finisher) push(i finishItem) {
+	f.mu.Lock()
+	f.queue = append(f.queue, i)
+	f.mu.Unlock()
+	f.parker.Unpark()
+}
+
+func (f *finisher) add(m *raftpb.Message) { f.push(finishItem{committed: m}) }
+
+func (f *finisher) resign(reason error) { f.push(finishItem{resigned: reason}) }
+
+func (f *finisher) close() {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.parker.Unpark()
+}
+
+func (f *finisher) take() bool {
+	for {
+		f.mu.Lock()
+		f.queue, f.batch = f.batch[:0], f.queue
+		closed := f.closed
+		f.mu.Unlock()
+		switch {
+		case closed:
+			return false
+		case len(f.batch) > 0:
+			return true
+		}
+		f.parker.Park()
+	}
+}
+
+func (f *finisher) run() {
+	for f.take() {
+		for i := range f.batch {
+			if err := f.do(&f.batch[i]); err != nil {
+				f.n.fail(err)
+				return
+			}
+		}
+		clear(f.batch)
+	}
+}
+
+func (f *finisher) do(i *finishItem) error {
+	switch {
+	case i.resigned != nil:
+		return f.stopServing(i.resigned)
+	case i.call != nil:
+		err := f.drain()
+		i.call(err)
+		return err
+	}
+	entries := i.committed.GetEntries()
+	for _, e := range entries {
+		if err := f.entry(e); err != nil {
+			return err
+		}
+	}
+	f.n.setCommitted(entries[len(entries)-1])
+	f.n.inbox.fromStorage(i.committed.GetResponses())
+	return nil
+}
+
+// entry finishes or applies one committed entry.
+func (f *finisher) entry(e *raftpb.Entry) error {
+	index, term, inDoubt := f.n.pipeline.Oldest()
+	switch {
+	case inDoubt && index == e.GetIndex() && term == e.GetTerm():
+		return f.finish()
+	case inDoubt && index <= e.GetIndex():
+		// The group has decided for another entry: what this node proposed from there
+		// on is lost.
+		if err := f.stopServing(ErrNotLeader); err != nil {
+			return err
+		}
+		if err := f.n.pipeline.Abandon(commit.ErrRolledBack); err != nil {
+			return err
+		}
+	case !inDoubt && f.serving != 0 && e.GetTerm() > f.serving:
+		if err := f.stopServing(ErrNotLeader); err != nil {
+			return err
+		}
+	}
+	f.applying = true
+	if f.n.opt.Sabotage == SkipEntry && e.GetIndex()%16 == 0 && f.serving == 0 {
+		e = &raftpb.Entry{Index: e.Index, Term: e.Term}
+	}
+	err := f.n.applier.Submit(apply.Entry{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData(),
+		Opaque: e.GetType() != raftpb.EntryNormal})
+	if err != nil {
+		return err
+	}
+	if len(e.GetData()) == 0 && e.GetType() == raftpb.EntryNormal {
+		return f.startServing(e.GetTerm())
+	}
+	return nil
+}
+
+// finish commits the oldest entry in doubt.
+func (f *finisher) finish() error {
+	if err := f.drain(); err != nil {
+		return err
+	}
+	f.uses = f.n.pipeline.Uses(f.uses[:0])
+	extra, err := f.n.tokens.Remember(f.uses, 0)
+	if err != nil {
+		return err
+	}
+	if err := f.n.pipeline.Finish(extra); err != nil {
+		return err
+	}
+	if extra != nil {
+		f.n.engine.Trx.End(extra)
+	}
+	f.n.appliedTo()
+	return nil
+}
+
+func (f *finisher) drain() error {
+	if !f.applying {
+		return nil
+	}
+	f.applying = false
+	return f.n.applier.Drain()
+}
+
+// startServing opens the node for writes if the term, whose first entry has been
+// submitted, is its own.
+func (f *finisher) startServing(term uint64) error {
+	if r := f.n.currentRole(); !r.leads || r.term != term || f.serving == term {
+		return nil
+	}
+	if err := f.drain(); err != nil {
+		return err
+	}
+	if err := f.stopServing(ErrNotLeader); err != nil {
+		return err
+	}
+	if _, _, inDoubt := f.n.pipeline.Oldest(); inDoubt {
+		return fmt.Errorf("group: term %d begins with an earlier one's proposals in doubt", term)
+	}
+	f.serving = term
+	f.n.pipeline.Lead(term, f.n.engine.Trx.LastCommitted())
+	f.n.sessions.Resume()
+	f.n.setServing(term)
+	f.n.log.Info("this member takes writes", "term", term)
+	if r := f.n.currentRole(); !r.leads || r.term != term {
+		return f.stopServing(ErrNotLeader)
+	}
+	return nil
+}
+
+// stopServing ends writes: what is not in the log is rolled back.
+func (f *finisher) stopServing(reason error) error {
+	if f.serving == 0 {
+		return nil
+	}
+	f.serving = 0
+	f.n.setServing(0)
+	f.n.pipeline.Resign(reason)
+	return f.n.sessions.Suspend(reason)
+}

@@ -1,0 +1,117 @@
+package group
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/replication/transport"
+)
+
+// The node is the transport's handler.
+var _ transport.Handler = (*Node)(nil)
+
+// Receive implements transport.Handler.
+func (n *Node) Receive(from uint64, msgs []*raftpb.Message) {
+	c, err := n.running()
+	if err != nil {
+		return
+	}
+	for _, m := range msgs {
+		if m.GetFrom() != from || m.GetTo() != n.id.id {
+			return // the transport has checked; a message for somebody else is not for Raft
+		}
+	}
+	c.inbox.fromPeers(msgs)
+}
+
+// ReportUnreachable implements transport.Handler.
+func (n *Node) ReportUnreachable(id uint64) {
+	if c, err := n.running(); err == nil {
+		c.inbox.call(func() { c.raft.raft.ReportUnreachable(id) })
+	}
+}
+
+// ReportRefused implements transport.Handler: the process of that member is gone.
+func (n *Node) ReportRefused(id uint64) {
+	if c, err := n.running(); err == nil {
+		c.inbox.call(func() { c.raft.refused(id) })
+	}
+}
+
+// ReportConnected implements transport.Handler.
+func (n *Node) ReportConnected(uint64) {}
+
+// ReportRejected implements transport.Handler.
+func (n *Node) ReportRejected(id uint64, r *transport.Rejection) {
+	n.opt.Log.Warn("a member and this one do not talk to each other", "member", id, "reason", r)
+}
+
+// refused lets the leader be forgotten whose process is gone, so that others may be
+// elected before the timeout. Voters step forward one after the other, lest they
+// split the vote.
+func (t *raftTask) refused(id uint64) {
+	if id != t.role.leader || t.role.leads || id == raft.None {
+		return
+	}
+	if err := t.raft.ForgetLeader(); err != nil {
+		return
+	}
+	t.updateRole()
+	rank := 1
+	for _, m := range t.n.membership.current() {
+		if m.ID == t.n.opt.ID {
+			if m.Learner {
+				return
+			}
+			break
+		}
+		if !m.Learner && m.ID != id {
+			rank++
+		}
+	}
+	t.campaignIn = rank
+}
+
+// Kinds of questions between nodes.
+const (
+	askStatus      = "group/status"
+	askProvisioned = "group/provisioned"
+	bulkSnapshot   = "group/snapshot"
+)
+
+// Answer implements transport.Handler.
+func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte, error) {
+	switch kind {
+	case askWrite:
+		return nil, n.provisioning.duplex.take(payload)
+	case askStatus:
+		return encodeStatus(n.status()), nil
+	case askProvisioned:
+		from := transport.CallerFrom(ctx).Member
+		c, err := n.running()
+		if err == nil {
+			c.inbox.call(func() { c.raft.raft.ReportSnapshot(from, raft.SnapshotFailure) })
+		}
+		return nil, err
+	}
+	return nil, fmt.Errorf("group: unknown question %q", kind)
+}
+
+// Bulk implements transport.Handler.
+func (n *Node) Bulk(_ context.Context, kind string, payload []byte, w transport.BulkWriter) error {
+	if kind != bulkSnapshot {
+		return fmt.Errorf("group: unknown kind of bulk data %q", kind)
+	}
+	c, err := n.running()
+	if err != nil {
+		return err
+	}
+	s, err := n.provisioning.duplex.serve(payload, w)
+	if err != nil {
+		return err
+	}
+	return c.source.Serve(s)
+}

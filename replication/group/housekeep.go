@@ -1,0 +1,85 @@
+package group
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/binlog/log"
+)
+
+// housekeep is the task of what has to be done now and then: the leader puts its
+// clock into an idle log and forgets old commit tokens; everybody removes files of
+// the log that nobody needs.
+func (c *core) housekeep() {
+	var marked, expired, purged time.Duration
+	for !c.isStopped() {
+		c.idle.ParkFor(c.opt.MarkInterval / 2)
+		now := c.env.Monotonic()
+		if now-marked >= c.opt.MarkInterval && c.serving.Load() != 0 {
+			marked = now
+			var before int64
+			if now-expired >= time.Minute {
+				expired = now
+				before = c.env.Now().Add(-c.opt.TokenLife).UnixMicro()
+			}
+			if before != 0 || c.pipeline.Idle() {
+				c.pipeline.Mark(entry.Mark, markBody(before), func(error) {})
+			}
+		}
+		if now-purged >= c.opt.PurgeInterval {
+			purged = now
+			if err := c.purgeLog(); err != nil {
+				c.fail(err)
+			}
+		}
+	}
+}
+
+func (c *core) isStopped() bool {
+	c.waitMu.Lock()
+	defer c.waitMu.Unlock()
+	return c.stopped
+}
+
+// markBody says that commit tokens from before a time are to be forgotten; empty
+// for 0.
+func markBody(before int64) []byte {
+	if before <= 0 {
+		return nil
+	}
+	return binary.LittleEndian.AppendUint64(nil, uint64(before))
+}
+
+// expireBefore reads the body of a mark.
+func expireBefore(e *entry.Envelope, data []byte) int64 {
+	if e.Kind != entry.Mark || e.Codec != entry.Plain || len(data) != entry.EnvelopeSize+8 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(data[entry.EnvelopeSize:]))
+}
+
+// purgeLog removes old files of the log: never what the engine would need after a
+// crash; what a member needs as long as all files take no more than LogKeep.
+func (c *core) purgeLog() error {
+	_, pos := c.engine.Applied()
+	if err := c.engine.Sync(); err != nil {
+		return err
+	}
+	keep := pos.Index
+	if slowest := c.slowestMatch.Load(); slowest != 0 {
+		keep = min(keep, slowest)
+	}
+	if oldest, ok := c.source.Oldest(); ok {
+		keep = min(keep, oldest.Index)
+	}
+	for _, r := range []log.Retention{{Keep: keep, MaxAge: c.opt.LogExpire}, {Keep: pos.Index, MaxBytes: c.opt.LogKeep}} {
+		if _, err := c.binlog.Purge(r); err != nil {
+			if c.binlog.Err() != nil {
+				return err
+			}
+			c.log.Warn("removing old files of the log", "error", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package group
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/storage/file"
+)
+
+// identity is which member of which group the directory belongs to. It is written
+// once, when the group is founded or the node joins it.
+type identity struct {
+	group   [16]byte
+	id      uint64
+	members []Member // of the group when it was founded; empty for one that joined
+	state   *raftpb.ConfState
+}
+
+const (
+	identityName = "member"
+	identityTemp = "member.new"
+	identityMax  = 1 << 20
+)
+
+var identityMagic = [8]byte{'T', 'R', 'I', 'M', 'E', 'M', 'B', '1'}
+
+var errIdentity = errors.New("group: the file named member, which says who this node is, is damaged; " +
+	"if the directory cannot be restored, empty it and let the node join as a new member")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// readIdentity reads the file; fs.ErrNotExist says that the directory belongs to no
+// group yet.
+//
+//	 0  8  magic with the format version
+//	 8  4  CRC-32C of what follows
+//	12 16  group
+//	28  8  member
+//	36     membership when the group was founded
+func readIdentity(fsys file.FS) (*identity, error) {
+	f, err := fsys.Open(identityName, file.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size < 36 || size > identityMax {
+		return nil, errIdentity
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		return nil, err
+	}
+	if [8]byte(b) != identityMagic || binary.LittleEndian.Uint32(b[8:]) != crc32.Checksum(b[12:], castagnoli) {
+		return nil, errIdentity
+	}
+	id := &identity{group: [16]byte(b[12:]), id: binary.LittleEndian.Uint64(b[28:])}
+	id.members, id.state, err = decodeMembership(b[36:])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errIdentity, err)
+	}
+	return id, nil
+}
+
+// write makes the file, whole or not at all.
+func (id *identity) write(fsys file.FS) error {
+	b := append([]byte(nil), identityMagic[:]...)
+	b = append(b, 0, 0, 0, 0)
+	b = append(b, id.group[:]...)
+	b = binary.LittleEndian.AppendUint64(b, id.id)
+	b = append(b, encodeMembership(id.members, id.state)...)
+	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[12:], castagnoli))
+	if err := fsys.Remove(identityTemp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := fsys.Open(identityTemp, file.OpenOptions{Create: true})
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := fsys.Rename(identityTemp, identityName); err != nil {
+		return err
+	}
+	return fsys.SyncDir(".")
+}

@@ -1,0 +1,302 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/replication/commit"
+)
+
+// raftTask is the one task that touches Raft. It takes what the inbox has collected,
+// lets the clock tick, and hands what Raft wants done to the tasks that do it:
+// messages to the transport, entries to the log writer, committed ones to the
+// finisher. It never waits for any of them.
+type raftTask struct {
+	n    *core
+	env  env.Env
+	in   *inbox
+	raft *raft.RawNode
+
+	tick     time.Duration
+	nextTick time.Duration // on the monotonic clock
+
+	work   work
+	outbox []*raftpb.Message
+
+	role  role
+	lease lease
+	reads reads
+	moves moves
+
+	nextWatch  time.Duration
+	campaignIn int // ticks until this node stands for election out of turn; 0: it does not
+}
+
+// role is what this node is in the group, as the Raft task sees it.
+type role struct {
+	term   uint64
+	leader uint64
+	leads  bool
+}
+
+func (t *raftTask) run() {
+	defer t.end()
+	for {
+		if t.in.take(&t.work, t.nextTick-t.env.Monotonic()) {
+			return
+		}
+		t.step()
+		t.ticks()
+		for t.raft.HasReady() {
+			t.ready(t.raft.Ready())
+		}
+		if t.n.failed() {
+			return
+		}
+	}
+}
+
+// end answers whoever still waits for the task. A panic of Raft is the node's
+// failure: an invariant of the group does not hold any more.
+func (t *raftTask) end() {
+	if r := recover(); r != nil {
+		err, ok := r.(error)
+		if !ok {
+			err = fmt.Errorf("%v", r)
+		}
+		t.n.fail(fmt.Errorf("group: the Raft task gave up: %w", err))
+	}
+	t.in.close()
+	t.role.leads = false
+	for {
+		t.in.swap(&t.work)
+		if t.work.empty() {
+			break
+		}
+		for _, p := range t.work.proposals {
+			p.answer(ErrStopped)
+		}
+		for _, fn := range t.work.calls {
+			fn()
+		}
+		t.work.reset()
+	}
+	t.lease.drop()
+	t.reads.failAll(ErrStopped)
+	t.moves.failAll(ErrStopped)
+	t.n.resign(role{term: t.role.term}, ErrStopped)
+}
+
+// step does the work that was taken: first what the node's own disk has said.
+func (t *raftTask) step() {
+	for _, m := range t.work.local {
+		t.stepOne(m)
+	}
+	for _, m := range t.work.peers {
+		t.stepOne(m)
+	}
+	for _, p := range t.work.proposals {
+		t.propose(p)
+	}
+	for _, fn := range t.work.calls {
+		fn()
+	}
+	t.work.reset()
+}
+
+func (t *raftTask) stepOne(m *raftpb.Message) {
+	if m.GetType() == raftpb.MsgSnap {
+		t.n.needSnapshot(m)
+		return
+	}
+	if t.n.mute(m) {
+		return
+	}
+	err := t.raft.Step(m)
+	if err != nil && !errors.Is(err, raft.ErrStepPeerNotFound) && !errors.Is(err, raft.ErrProposalDropped) {
+		t.n.log.Warn("a message was refused", "type", m.GetType().String(), "from", m.GetFrom(), "error", err)
+	}
+}
+
+// ticks lets Raft's clock follow the node's. After a stop (a paused process, a
+// starved machine) time that passed counts as one tick only: what came in meanwhile
+// is looked at before an election is called for.
+func (t *raftTask) ticks() {
+	now := t.env.Monotonic()
+	if now < t.nextTick {
+		return
+	}
+	t.raft.Tick()
+	t.campaign()
+	t.nextTick += t.tick
+	if now >= t.nextTick {
+		t.nextTick = now + t.tick
+	}
+	t.lease.renew(t, now)
+	t.reads.tick(t, now)
+	t.moves.tick(t, now)
+	t.watch(now)
+}
+
+// watch looks at the others as their leader, once in a while.
+func (t *raftTask) watch(now time.Duration) {
+	if now < t.nextWatch {
+		return
+	}
+	t.nextWatch = now + time.Second
+	if !t.role.leads {
+		t.n.slowestMatch.Store(0)
+		return
+	}
+	slowest := uint64(math.MaxUint64)
+	var stuck []uint64
+	t.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+		slowest = min(slowest, max(pr.Match, 1))
+		if pr.State == tracker.StateSnapshot && id != t.n.opt.ID {
+			stuck = append(stuck, id)
+		}
+	})
+	t.n.slowestMatch.Store(slowest)
+	for _, id := range stuck { // it may have its data by now, or have missed the message
+		t.raft.ReportSnapshot(id, raft.SnapshotFailure)
+	}
+}
+
+// campaign stands for election if the leader is known to be gone.
+func (t *raftTask) campaign() {
+	if t.campaignIn == 0 {
+		return
+	}
+	if t.campaignIn--; t.campaignIn > 0 || t.role.leader != raft.None || !t.n.raftlog.MayVote() {
+		return
+	}
+	if err := t.raft.Campaign(); err != nil {
+		t.n.log.Debug("no election", "error", err)
+	}
+}
+
+// proposal is an entry to append, and its answer.
+type proposal struct {
+	term   uint64 // the entry must land in this term; 0: any
+	p      *commit.Proposal
+	conf   raftpb.ConfChangeI // instead of p
+	err    error
+	done   atomic.Bool
+	parker env.Parker
+}
+
+func (p *proposal) answer(err error) {
+	p.err = err
+	p.done.Store(true)
+	p.parker.Unpark()
+}
+
+// propose appends an entry to the log, or refuses it.
+func (t *raftTask) propose(p *proposal) {
+	if !t.role.leads || p.term != 0 && p.term != t.role.term {
+		p.answer(ErrNotLeader)
+		return
+	}
+	if p.conf != nil {
+		p.answer(t.raft.ProposeConfChange(p.conf))
+		return
+	}
+	e := &raftpb.Entry{Data: p.p.Data}
+	err := t.raft.Step(&raftpb.Message{Type: raftpb.MsgProp.Enum(), From: new(t.n.opt.ID), Entries: []*raftpb.Entry{e}})
+	switch {
+	case errors.Is(err, raft.ErrProposalDropped):
+		err = commit.ErrBusy
+	case err == nil && e.GetTerm() != t.role.term:
+		err = fmt.Errorf("group: an entry for term %d was appended in term %d", t.role.term, e.GetTerm())
+		t.n.fail(err)
+	case err == nil:
+		p.p.Accept(e.GetIndex())
+	}
+	p.answer(err)
+}
+
+// ready passes on what Raft wants done.
+func (t *raftTask) ready(rd raft.Ready) {
+	if rd.SoftState != nil || rd.HardState != nil {
+		t.updateRole()
+	}
+	t.outbox = t.outbox[:0]
+	var appends, applies *raftpb.Message
+	for _, m := range rd.Messages {
+		switch m.GetTo() {
+		case raft.LocalAppendThread:
+			appends = m
+		case raft.LocalApplyThread:
+			applies = m
+		default:
+			t.outbox = append(t.outbox, m)
+		}
+	}
+	if len(t.outbox) > 0 {
+		t.n.transport.Send(t.outbox)
+		clear(t.outbox)
+	}
+	if appends != nil {
+		t.n.writer.add(appends)
+	}
+	if applies != nil {
+		t.committed(applies)
+	}
+	for _, s := range rd.ReadStates {
+		t.lease.confirmed(t, s)
+		t.reads.confirmed(t, s)
+	}
+}
+
+// committed lets changes of membership take effect in Raft and hands the entries to
+// the finisher.
+func (t *raftTask) committed(m *raftpb.Message) {
+	for _, e := range m.GetEntries() {
+		if e.GetType() == raftpb.EntryNormal {
+			continue
+		}
+		cc, err := decodeConfChange(e)
+		if err != nil {
+			t.n.fail(fmt.Errorf("group: the change of membership at index %d: %w", e.GetIndex(), err))
+			return
+		}
+		state := t.raft.ApplyConfChange(cc)
+		t.n.membership.changed(e.GetIndex(), cc, state)
+		t.moves.applied(t, e.GetIndex(), cc)
+	}
+	t.n.finisher.add(m)
+}
+
+// updateRole notices that this node leads, follows another, or has lost its term.
+func (t *raftTask) updateRole() {
+	s := t.raft.BasicStatus()
+	now := role{term: s.HardState.GetTerm(), leader: s.Lead, leads: s.RaftState == raft.StateLeader}
+	was := t.role
+	if now == was {
+		return
+	}
+	t.role = now
+	t.n.setRole(now)
+	t.moves.tick(t, 0)
+	if was.leads && (!now.leads || now.term != was.term) {
+		t.lease.drop()
+		t.reads.failAll(ErrNotLeader)
+		t.n.log.Info("leadership lost", "term", was.term, "leader", now.leader)
+		t.n.resign(now, ErrNotLeader)
+	}
+	if now.leads && !(was.leads && now.term == was.term) {
+		t.n.log.Info("elected leader", "term", now.term)
+		t.lease.start(t)
+	}
+	if now.leader != was.leader && !now.leads && now.leader != raft.None {
+		t.n.log.Info("following", "leader", now.leader, "term", now.term)
+	}
+}

@@ -1,0 +1,391 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/replication/provision"
+	"github.com/triremedb/trireme/replication/raftlog"
+	"github.com/triremedb/trireme/replication/transport"
+)
+
+// Node is a member of a group. All methods are safe for concurrent use.
+type Node struct {
+	opt       Options
+	id        *identity
+	home      *provision.Home
+	transport transport.Transport
+
+	mu     sync.Mutex
+	core   *core // nil: getting new data, or closed
+	err    error // why the node has failed
+	closed bool
+
+	provisioning provisioning
+}
+
+// Open opens the node in its directory: it recovers what is there, or founds or joins
+// a group as the options say, and takes part from then on. Errors say what is wrong
+// with the options, the directory or its files, and what to do.
+func Open(opt Options) (*Node, error) {
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
+	opt.setDefaults()
+	n := &Node{opt: opt}
+	n.provisioning.init(n)
+	var err error
+	if n.id, err = n.identify(); err != nil {
+		return nil, err
+	}
+	n.opt.ID = n.id.id
+	if n.home, err = provision.OpenHome(opt.FS); err != nil {
+		return nil, err
+	}
+	n.transport, err = opt.Transport(transport.Identity{Group: n.id.group, Member: n.id.id}, n)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.openData(); err != nil {
+		return nil, errors.Join(err, n.transport.Close())
+	}
+	n.provisioning.start()
+	return n, nil
+}
+
+// openData opens what the home holds; a node that joins has nothing yet and is to be
+// given its data first.
+func (n *Node) openData() error {
+	m, received := n.home.Received()
+	if n.joins() && !received {
+		n.transport.SetPeers(nil)
+		n.provisioning.want(0)
+		return nil
+	}
+	if received {
+		if err := n.resetLog(&m); err != nil {
+			return err
+		}
+	}
+	c, err := openCore(&n.opt, n.id, n.home.Data(), n.transport, n.failed, n.provisioning.want)
+	if err != nil {
+		return err
+	}
+	n.transport.SetPeers(peersOf(c.membership.current()))
+	n.mu.Lock()
+	n.core = c
+	n.mu.Unlock()
+	return nil
+}
+
+// joins reports whether the node was not among the group's founders.
+func (n *Node) joins() bool { return len(n.id.members) == 0 }
+
+// identify finds out who the node is, and writes it down the first time.
+func (n *Node) identify() (*identity, error) {
+	id, err := readIdentity(n.opt.FS)
+	switch {
+	case err == nil:
+		return id, n.checkIdentity(id)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	if len(n.opt.Founders) == 0 && !n.opt.Join {
+		return nil, errors.New("group: this directory belongs to no group: say which members found one, or to join one")
+	}
+	if n.opt.Group == ([16]byte{}) || n.opt.ID == 0 {
+		return nil, errors.New("group: a new member needs the group's id and an id of its own")
+	}
+	id = &identity{group: n.opt.Group, id: n.opt.ID, state: &raftpb.ConfState{}}
+	if !n.opt.Join {
+		for _, m := range n.opt.Founders {
+			id.members = withMember(id.members, m)
+		}
+		for _, m := range id.members {
+			if m.Learner {
+				id.state.Learners = append(id.state.Learners, m.ID)
+			} else {
+				id.state.Voters = append(id.state.Voters, m.ID)
+			}
+		}
+	}
+	if err := n.opt.FS.MkdirAll("."); err != nil {
+		return nil, err
+	}
+	// The state file first: a member that is known to be one has a vote to remember.
+	st, err := raftlog.CreateState(stateOptions(&n.opt, id), raftlog.State{})
+	if errors.Is(err, raftlog.ErrExists) { // a crash came between this and the next step
+		st, err = raftlog.OpenState(stateOptions(&n.opt, id))
+	}
+	if err == nil {
+		err = st.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return id, id.write(n.opt.FS)
+}
+
+// resetLog lets the log begin behind the data that were received, unless it goes on
+// from there already.
+func (n *Node) resetLog(m *provision.Manifest) error {
+	start := log.Start{Index: m.Position.Index, Term: m.Position.Term, Number: m.CSN}
+	l, err := log.Open(logOptions(&n.opt, n.id))
+	if errors.Is(err, log.ErrNoLog) {
+		l, err = log.Create(logOptions(&n.opt, n.id), start)
+	}
+	if err != nil {
+		return err
+	}
+	if term, err := l.Term(start.Index); err != nil || term != start.Term {
+		if err := l.Reset(start); err != nil {
+			return errors.Join(err, l.Close())
+		}
+	}
+	return l.Close()
+}
+
+func (n *Node) checkIdentity(id *identity) error {
+	if n.opt.Group != ([16]byte{}) && n.opt.Group != id.group {
+		return fmt.Errorf("group: this directory belongs to the group %v, not to %v",
+			transport.GroupID(id.group), transport.GroupID(n.opt.Group))
+	}
+	if n.opt.ID != 0 && n.opt.ID != id.id {
+		return fmt.Errorf("group: this directory is that of member %d, not %d", id.id, n.opt.ID)
+	}
+	return nil
+}
+
+func peersOf(members []Member) []transport.Peer {
+	var peers []transport.Peer
+	for _, m := range members {
+		peers = append(peers, transport.Peer{ID: m.ID, Addr: m.Addr})
+	}
+	return peers
+}
+
+// Close ends the node. A leader should hand over first ([Node.Transfer]).
+func (n *Node) Close() error {
+	n.mu.Lock()
+	was := n.closed
+	n.closed = true
+	n.mu.Unlock()
+	if was {
+		return nil
+	}
+	n.provisioning.stop()
+	err := n.transport.Close()
+	if c := n.take(); c != nil {
+		err = errors.Join(err, c.close())
+	}
+	return err
+}
+
+// take takes the core out of the node.
+func (n *Node) take() *core {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := n.core
+	n.core = nil
+	return c
+}
+
+// failed notes why the core has stopped.
+func (n *Node) failed(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.err == nil {
+		n.err = err
+	}
+}
+
+// Err is why the node has stopped by itself, or nil.
+func (n *Node) Err() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.err
+}
+
+// running returns the core. Error: ErrStopped, ErrProvisioning, or why the node has
+// failed.
+func (n *Node) running() (*core, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.err != nil:
+		return nil, n.err
+	case n.core != nil:
+		return n.core, nil
+	case n.closed:
+		return nil, ErrStopped
+	}
+	return nil, ErrProvisioning
+}
+
+// ErrProvisioning: the node is being given its data and serves nothing yet.
+var ErrProvisioning = errors.New("group: this member is being given its data")
+
+// Engine returns the engine for reads. It is closed when the node is, and when the
+// node gets its data anew.
+func (n *Node) Engine() (*storage.Engine, error) {
+	c, err := n.running()
+	if err != nil {
+		return nil, err
+	}
+	return c.engine, nil
+}
+
+// Log returns the group's log as this node has it, for reading; nil while the node has
+// none.
+func (n *Node) Log() *log.Log {
+	c, err := n.running()
+	if err != nil {
+		return nil
+	}
+	return c.binlog
+}
+
+// NewSession returns a session on the node's data. Writes are for the leader; on
+// others they fail with ErrNotLeader.
+func (n *Node) NewSession() (*txn.Session, error) {
+	c, err := n.running()
+	if err != nil {
+		return nil, err
+	}
+	return c.sessions.NewSession(), nil
+}
+
+// ID is the node's member id, Group the id of its group.
+func (n *Node) ID() uint64      { return n.id.id }
+func (n *Node) Group() [16]byte { return n.id.group }
+
+// Leader returns the leader that this node knows of; ok is false if it knows none.
+func (n *Node) Leader() (m Member, ok bool) {
+	c, err := n.running()
+	if err != nil {
+		return m, false
+	}
+	r := c.currentRole()
+	for _, m := range c.membership.current() {
+		if m.ID == r.leader {
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// Writable reports whether sessions of this node may write.
+func (n *Node) Writable() bool {
+	c, err := n.running()
+	return err == nil && c.serving.Load() != 0
+}
+
+// Transfer hands leadership to a voter; 0 chooses the one that is best informed. It
+// returns when another member leads or the attempt is over.
+func (n *Node) Transfer(to uint64) error {
+	c, err := n.running()
+	if err != nil {
+		return err
+	}
+	r := &transferRequest{to: to, parker: c.env.NewParker()}
+	if !c.inbox.call(func() { c.raft.moves.startTransfer(c.raft, r) }) {
+		return ErrStopped
+	}
+	for !r.done.Load() {
+		r.parker.Park()
+	}
+	return r.err
+}
+
+// Add adds a member as a learner, or gives one another address. It votes after
+// Promote.
+func (n *Node) Add(m Member) error {
+	return n.change(m.ID, raftpb.ConfChangeAddLearnerNode, encodeMember(m))
+}
+
+// Promote lets a learner vote. It should have caught up (see Status): until it has,
+// commits may have to wait for it.
+func (n *Node) Promote(id uint64) error {
+	for _, m := range n.Members() {
+		if m.ID == id {
+			m.Learner = false
+			return n.change(id, raftpb.ConfChangeAddNode, encodeMember(m))
+		}
+	}
+	return fmt.Errorf("group: there is no member %d", id)
+}
+
+// Remove takes a member out of the group for good.
+func (n *Node) Remove(id uint64) error {
+	return n.change(id, raftpb.ConfChangeRemoveNode, nil)
+}
+
+// Replace puts a new voter in the place of an old one in one step. The new one should
+// be a learner that has caught up.
+func (n *Node) Replace(old, with uint64) error {
+	for _, m := range n.Members() {
+		if m.ID != with {
+			continue
+		}
+		m.Learner = false
+		return n.propose(with, &raftpb.ConfChangeV2{Context: encodeMember(m), Changes: []*raftpb.ConfChangeSingle{
+			{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(with)},
+			{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(old)},
+		}})
+	}
+	return fmt.Errorf("group: there is no member %d", with)
+}
+
+func (n *Node) change(id uint64, typ raftpb.ConfChangeType, context []byte) error {
+	return n.propose(id, &raftpb.ConfChangeV2{Context: context,
+		Changes: []*raftpb.ConfChangeSingle{{Type: typ.Enum(), NodeId: new(id)}}})
+}
+
+func (n *Node) propose(id uint64, cc *raftpb.ConfChangeV2) error {
+	c, err := n.running()
+	if err != nil {
+		return err
+	}
+	if id == raft.None || raft.IsLocalMsgTarget(id) {
+		return fmt.Errorf("group: %d cannot be the id of a member", id)
+	}
+	r := &changeRequest{cc: cc, node: id, deadline: c.env.Monotonic() + n.opt.ChangeTimeout, parker: c.env.NewParker()}
+	if !c.inbox.call(func() { c.raft.moves.startChange(c.raft, r) }) {
+		return ErrStopped
+	}
+	for !r.done.Load() {
+		r.parker.Park()
+	}
+	return r.err
+}
+
+// Members returns who is in the group as far as this node knows.
+func (n *Node) Members() []Member {
+	c, err := n.running()
+	if err != nil {
+		return nil
+	}
+	return c.membership.current()
+}
+
+// WaitWritable waits until this node takes writes, or another leads, or the time is up.
+func (n *Node) WaitWritable(ctx context.Context, limit time.Duration) bool {
+	for until := n.opt.Env.Monotonic() + limit; n.opt.Env.Monotonic() < until && ctx.Err() == nil; {
+		if n.Writable() {
+			return true
+		}
+		env.Sleep(n.opt.Env, min(limit, 5*time.Millisecond))
+	}
+	return n.Writable()
+}

@@ -1,0 +1,150 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/replication/commit"
+	"github.com/triremedb/trireme/replication/transport"
+)
+
+// Options configure a node. Env, FS and Transport are required, and Founders for a
+// directory that belongs to no group yet; zero means the default elsewhere.
+type Options struct {
+	Env env.Env
+	FS  file.FS // the node's directory
+	Log *slog.Logger
+
+	// Transport opens the connections to others. Its handler is the node.
+	Transport func(transport.Identity, transport.Handler) (transport.Transport, error)
+
+	// Group and ID are who the node is, Founders the members that found the group, the
+	// node among them: for a directory that belongs to no group. They are not looked
+	// at in one that does, but for ID and Group, which must be right if given.
+	Group    [16]byte
+	ID       uint64
+	Founders []Member
+	// Join says that the node becomes a member of a group that exists, under the ID,
+	// which the group must not have seen before. Contact are addresses of members.
+	Join    bool
+	Contact []string
+
+	Tick          time.Duration // of Raft's clock, and of heartbeats: 50 ms
+	ElectionTicks int           // without word from a leader until an election: 10, up to twice that
+
+	Storage storage.Options // of the engine; FS and Env are the node's
+	Session txn.Options     // of sessions; Env, Engine, FS and Log are the node's
+	Commit  commit.Options  // of the pipeline; Env, Engine and Proposer are the node's
+
+	LogPreallocate int64 // bytes by which a binlog file grows: 16 MiB
+	LogCache       int64 // memory for recent entries: 32 MiB
+	LogFileSize    int64 // max_binlog_size: 256 MiB; the leader's counts
+	// LogKeep is how many bytes of closed files are kept for members that lag and for
+	// consumers, at most: 4 GiB. A member that needs more gets its data anew.
+	LogKeep int64
+	// LogExpire is binlog_expire_logs_seconds: older files go once no member needs
+	// them; 0: 30 days.
+	LogExpire time.Duration
+
+	Workers       int           // replica_parallel_workers: 4
+	PendingMax    int64         // replica_pending_jobs_size_max: 64 MiB
+	MarkInterval  time.Duration // the leader's clock is put into an idle log this often: 1 s
+	TokenLife     time.Duration // how long commit tokens are remembered at least: 1 hour
+	InboxMax      int           // bytes of messages that wait for the Raft task: 64 MiB
+	MessageMax    uint64        // bytes of entries in one message, unless one entry is larger: 1 MiB
+	InflightMax   uint64        // bytes sent to a member and not confirmed: 64 MiB
+	UncommitedMax uint64        // bytes of entries proposed and not committed: 256 MiB
+	ReadTimeout   time.Duration // of linearizable reads without a majority: 5 s
+	ChangeTimeout time.Duration // of a change of membership: 30 s
+
+	PurgeInterval time.Duration // between looks at old files of the log: 10 s
+
+	// Sabotage breaks the node on purpose. Tests see by it that they would notice.
+	Sabotage Sabotage
+
+	// LeaseClock counts leases; it must go on while the machine sleeps. nil:
+	// CLOCK_BOOTTIME, or Env's monotonic clock in a simulation.
+	LeaseClock func() time.Duration
+}
+
+// Sabotage is a way to break a node.
+type Sabotage uint8
+
+const (
+	NoSabotage     Sabotage = iota
+	AnswerUnsynced          // the log answers before it has synced
+	SkipEntry               // a follower leaves out an entry now and then
+	StaleRead               // a leader of old answers strong reads by itself
+)
+
+func (o *Options) setDefaults() {
+	def(&o.Tick, 50*time.Millisecond)
+	def(&o.ElectionTicks, 10)
+	def(&o.LogFileSize, 256<<20)
+	def(&o.LogKeep, 4<<30)
+	def(&o.LogExpire, 30*24*time.Hour)
+	def(&o.MarkInterval, time.Second)
+	def(&o.TokenLife, time.Hour)
+	def(&o.InboxMax, 64<<20)
+	def(&o.MessageMax, 1<<20)
+	def(&o.InflightMax, 64<<20)
+	def(&o.UncommitedMax, 256<<20)
+	def(&o.ReadTimeout, 5*time.Second)
+	def(&o.ChangeTimeout, 30*time.Second)
+	def(&o.PurgeInterval, 10*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.LeaseClock == nil {
+		o.LeaseClock = leaseClock(o.Env)
+	}
+}
+
+func def[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// Validate reports what is wrong with the options.
+func (o Options) Validate() error {
+	o.setDefaults()
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("group: "+format, args...)) }
+	if o.Env == nil || o.FS == nil || o.Transport == nil {
+		bad("Env, FS and Transport are required")
+	}
+	if o.Tick < time.Millisecond {
+		bad("the tick is %v; the least is 1ms", o.Tick)
+	}
+	if o.ElectionTicks < 4 || o.ElectionTicks > 1000 {
+		bad("the election timeout is %d ticks; it must be 4 to 1000", o.ElectionTicks)
+	}
+	if o.LogFileSize < 4096 {
+		bad("max_binlog_size is %d bytes; the least is 4096", o.LogFileSize)
+	}
+	if o.MessageMax > o.InflightMax {
+		bad("a message of %d bytes does not fit into %d bytes in flight", o.MessageMax, o.InflightMax)
+	}
+	seen := map[uint64]bool{}
+	for _, m := range o.Founders {
+		switch {
+		case m.ID == 0 || m.Addr == "":
+			bad("founder %d at %q: a member has an id, not 0, and an address", m.ID, m.Addr)
+		case seen[m.ID]:
+			bad("two founders have the id %d", m.ID)
+		}
+		seen[m.ID] = true
+	}
+	if len(o.Founders) > 0 && !seen[o.ID] {
+		bad("member %d is not among the founders", o.ID)
+	}
+	return errors.Join(errs...)
+}

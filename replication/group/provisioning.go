@@ -1,0 +1,228 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/replication/provision"
+	"github.com/triremedb/trireme/replication/transport"
+)
+
+// provisioning gives the node its data anew when the group has no log any more that
+// it could go on with, or when it joins. It receives beside the data in use; then the
+// node is closed, the new data take the place of the old, the log begins behind them,
+// and the node opens again. Term and vote stay.
+type provisioning struct {
+	n *Node
+
+	mu       sync.Mutex
+	parker   env.Parker
+	wanted   bool
+	donor    uint64 // who said so; 0: nobody in particular
+	receiver *provision.Receiver
+	stopped  bool
+	tasks    *env.Group
+
+	duplex duplexes
+}
+
+func (p *provisioning) init(n *Node) {
+	p.n = n
+	p.parker = n.opt.Env.NewParker()
+	p.tasks = env.NewGroup(n.opt.Env)
+	p.duplex.init(n.opt.Env)
+}
+
+func (p *provisioning) start() { p.tasks.Go("provisioning", p.run) }
+
+func (p *provisioning) stop() {
+	p.mu.Lock()
+	p.stopped = true
+	if p.receiver != nil {
+		p.receiver.Stop()
+	}
+	p.mu.Unlock()
+	p.duplex.closeAll()
+	p.parker.Unpark()
+	p.tasks.Wait()
+}
+
+// want asks for new data. It does not wait, and asking again changes nothing.
+func (p *provisioning) want(donor uint64) {
+	p.mu.Lock()
+	p.wanted, p.donor = true, donor
+	p.mu.Unlock()
+	p.parker.Unpark()
+}
+
+func (p *provisioning) active() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wanted
+}
+
+// Progress says how far the node is in getting its data; ok is false if it does not.
+func (n *Node) Progress() (p provision.Progress, ok bool) {
+	n.provisioning.mu.Lock()
+	defer n.provisioning.mu.Unlock()
+	if n.provisioning.receiver == nil {
+		return p, false
+	}
+	return n.provisioning.receiver.Progress(), true
+}
+
+func (p *provisioning) run() {
+	for {
+		p.mu.Lock()
+		stopped, wanted := p.stopped, p.wanted
+		p.mu.Unlock()
+		switch {
+		case stopped:
+			return
+		case !wanted:
+			p.parker.Park()
+			continue
+		}
+		if err := p.receive(); err != nil {
+			if errors.Is(err, provision.ErrStopped) {
+				continue
+			}
+			p.n.opt.Log.Error("getting data from another member", "error", err)
+			p.parker.ParkFor(provisionRetry)
+		}
+	}
+}
+
+const provisionRetry = time.Second
+
+// receive gets new data and puts them in place.
+func (p *provisioning) receive() error {
+	n := p.n
+	p.mu.Lock()
+	if p.stopped {
+		p.mu.Unlock()
+		return provision.ErrStopped
+	}
+	r, err := provision.NewReceiver(provision.ReceiverOptions{Home: n.home, Env: n.opt.Env, Group: n.id.group,
+		Storage: n.opt.Storage, Dial: p.dial, Install: installMembership})
+	p.receiver = r
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	n.opt.Log.Info("this member is being given its data by another")
+	m, err := r.Run()
+	p.mu.Lock()
+	p.receiver = nil
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return p.install(&m)
+}
+
+// install puts what was received in the place of what is there.
+func (p *provisioning) install(m *provision.Manifest) error {
+	n := p.n
+	if c := n.take(); c != nil {
+		if err := c.close(); err != nil {
+			n.opt.Log.Warn("closing the old data", "error", err)
+		}
+	}
+	err := n.home.Swap()
+	if err == nil {
+		p.mu.Lock()
+		p.wanted = false
+		p.mu.Unlock()
+		err = n.openData()
+	}
+	if err != nil {
+		n.failed(fmt.Errorf("group: opening the data that were received: %w", err))
+		return err
+	}
+	n.opt.Log.Info("this member has its data", "csn", m.CSN, "index", m.Position.Index)
+	if leader, ok := n.Leader(); ok {
+		_, _ = n.transport.Ask(context.Background(), transport.Call{To: leader.ID, Kind: askProvisioned})
+	}
+	return nil
+}
+
+// installMembership stores the membership as of the snapshot.
+func installMembership(eng *storage.Engine, w *table.Worker, m *provision.Manifest) error {
+	if _, _, err := decodeMembership(m.Membership); err != nil {
+		return err
+	}
+	return eng.Catalog.PutState(w, dict.Local, []byte(membershipKey), m.Membership)
+}
+
+// dial opens a stream to a donor: a follower where possible, so that the leader has
+// its hands free.
+func (p *provisioning) dial(uint64) (io.ReadWriteCloser, error) {
+	n := p.n
+	p.mu.Lock()
+	said := p.donor
+	p.mu.Unlock()
+	var calls []transport.Call
+	for _, s := range n.transport.Status() {
+		if s.Connected && s.ID != said {
+			calls = append(calls, transport.Call{To: s.ID})
+		}
+	}
+	if said != 0 {
+		calls = append(calls, transport.Call{To: said})
+	}
+	for _, addr := range n.opt.Contact {
+		calls = append(calls, transport.Call{Addr: addr})
+	}
+	err := fmt.Errorf("group: %w: nobody is known who could give this member its data", ErrNoQuorum)
+	for _, c := range calls {
+		var s io.ReadWriteCloser
+		if s, err = p.duplex.dial(n.transport, c); err == nil {
+			return s, nil
+		}
+	}
+	return nil, err
+}
+
+// source makes the donor's side of a core.
+func (c *core) openSource(id *identity) (*provision.Source, error) {
+	return provision.NewSource(provision.SourceOptions{Engine: c.engine, Env: c.env, Group: id.group,
+		AtBoundary: c.finisher.between,
+		Membership: func() []byte {
+			c.membership.mu.Lock()
+			defer c.membership.mu.Unlock()
+			return encodeMembership(c.membership.members, c.membership.state)
+		},
+		Committed: c.committed.Load,
+	})
+}
+
+// between runs fn between two entries.
+func (f *finisher) between(fn func()) error {
+	done := f.n.env.NewParker()
+	var err error
+	ok := false
+	f.push(finishItem{call: func(e error) {
+		if err = e; err == nil {
+			fn()
+		}
+		ok = true
+		done.Unpark()
+	}})
+	for {
+		if done.ParkFor(time.Second); ok {
+			return err
+		}
+		if f.n.isStopped() {
+			return ErrStopped
+		}
+	}
+}

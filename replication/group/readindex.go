@@ -1,0 +1,110 @@
+package group
+
+import (
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/raft/v3"
+
+	"github.com/triremedb/trireme/engine/env"
+)
+
+// reads are the requests for an index that a linearizable read must have seen. All
+// that wait when a question is sent are answered by it.
+type reads struct {
+	seq     uint64
+	waiting []*readRequest // for the next question
+	asked   []readRound    // oldest first
+}
+
+type readRound struct {
+	seq   uint64
+	at    time.Duration
+	calls []*readRequest
+}
+
+type readRequest struct {
+	deadline time.Duration
+	index    uint64
+	err      error
+	done     atomic.Bool
+	parker   env.Parker
+}
+
+func (r *readRequest) answer(index uint64, err error) {
+	r.index, r.err = index, err
+	r.done.Store(true)
+	r.parker.Unpark()
+}
+
+// add takes a request; the question goes out with it.
+func (r *reads) add(t *raftTask, req *readRequest) {
+	r.waiting = append(r.waiting, req)
+	r.ask(t)
+}
+
+// ask sends a question for all that wait, if there is somebody to ask and not too
+// much is under way.
+func (r *reads) ask(t *raftTask) {
+	if len(r.waiting) == 0 || len(r.asked) >= maxReadRounds || t.role.leader == raft.None {
+		return
+	}
+	r.seq++
+	r.asked = append(r.asked, readRound{seq: r.seq, at: t.env.Monotonic(), calls: r.waiting})
+	r.waiting = nil
+	t.raft.ReadIndex(readContext(t.n.incarnation, contextRead, r.seq))
+}
+
+const (
+	maxReadRounds = 4
+	// readRetryTicks is after how many ticks a question counts as lost: a follower's
+	// travels by a message that may be dropped.
+	readRetryTicks = 4
+)
+
+// confirmed answers a round, and those that were asked before: their index is not
+// higher.
+func (r *reads) confirmed(t *raftTask, s raft.ReadState) {
+	kind, seq, ok := parseContext(t.n.incarnation, s.RequestCtx)
+	if !ok || kind != contextRead {
+		return
+	}
+	for len(r.asked) > 0 && r.asked[0].seq <= seq {
+		for _, req := range r.asked[0].calls {
+			req.answer(s.Index, nil)
+		}
+		r.asked = append(r.asked[:0], r.asked[1:]...)
+	}
+	r.ask(t)
+}
+
+// tick gives up on what has lasted too long and asks again for what was lost.
+func (r *reads) tick(t *raftTask, now time.Duration) {
+	for len(r.asked) > 0 && now-r.asked[0].at > readRetryTicks*t.tick {
+		r.waiting = append(r.waiting, r.asked[0].calls...)
+		r.asked = append(r.asked[:0], r.asked[1:]...)
+	}
+	kept := r.waiting[:0]
+	for _, req := range r.waiting {
+		if now >= req.deadline {
+			req.answer(0, ErrNoQuorum)
+			continue
+		}
+		kept = append(kept, req)
+	}
+	clear(r.waiting[len(kept):])
+	r.waiting = kept
+	r.ask(t)
+}
+
+func (r *reads) failAll(err error) {
+	for _, round := range r.asked {
+		for _, req := range round.calls {
+			req.answer(0, err)
+		}
+	}
+	for _, req := range r.waiting {
+		req.answer(0, err)
+	}
+	r.asked, r.waiting = nil, nil
+}

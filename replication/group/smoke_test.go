@@ -1,0 +1,192 @@
+package group_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+	_ "github.com/triremedb/trireme/engine/types/collation"
+	_ "github.com/triremedb/trireme/engine/types/json"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport"
+)
+
+// rig is a group of real nodes in one process, on real files and loopback.
+type rig struct {
+	t       *testing.T
+	dirs    []string
+	addrs   []string
+	members []group.Member
+	nodes   []*group.Node
+}
+
+func newRig(t *testing.T, n int) *rig {
+	r := &rig{t: t, nodes: make([]*group.Node, n)}
+	for i := range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.addrs = append(r.addrs, l.Addr().String())
+		_ = l.Close()
+		r.dirs = append(r.dirs, t.TempDir())
+		r.members = append(r.members, group.Member{ID: uint64(i + 1), Addr: r.addrs[i]})
+	}
+	for i := range n {
+		r.start(i)
+	}
+	t.Cleanup(func() {
+		for i := range r.nodes {
+			r.stop(i)
+		}
+	})
+	return r
+}
+
+func (r *rig) start(i int) {
+	r.t.Helper()
+	n, err := group.Open(group.Options{Env: env.Real(), FS: file.OS(r.dirs[i]), Group: [16]byte{7}, ID: uint64(i + 1), Founders: r.members,
+		Storage: storage.Options{BufferPoolSize: 32 << 20},
+		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
+			return transport.New(transport.Options{Listen: r.addrs[i], Identity: id, AllowPlaintext: true, LogFormat: transport.Versions{Min: 1, Max: 1}}, h)
+		}})
+	if err != nil {
+		r.t.Fatalf("node %d: %v", i+1, err)
+	}
+	r.nodes[i] = n
+}
+
+func (r *rig) stop(i int) {
+	if n := r.nodes[i]; n != nil {
+		r.nodes[i] = nil
+		if err := n.Close(); err != nil {
+			r.t.Errorf("closing node %d: %v", i+1, err)
+		}
+	}
+}
+
+func (r *rig) leader() int {
+	r.t.Helper()
+	for until := time.Now().Add(15 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		for i, n := range r.nodes {
+			if n != nil && n.Writable() {
+				return i
+			}
+		}
+	}
+	for i, n := range r.nodes {
+		if n != nil {
+			r.t.Logf("node %d: %+v", i+1, n.Status())
+		}
+	}
+	r.t.Fatal("no leader")
+	return -1
+}
+
+func do(t *testing.T, n *group.Node, fn func(s *txn.Session) error) uint64 {
+	t.Helper()
+	s, err := n.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := s.Begin(txn.BeginOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := fn(s); err != nil {
+		t.Fatal(err)
+	}
+	number, err := s.Commit(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
+func createFruit(t *testing.T, n *group.Node) {
+	t.Helper()
+	do(t, n, func(s *txn.Session) error {
+		_, err := s.CreateSchema(dict.Schema{Name: "shop"}, nil)
+		return err
+	})
+	do(t, n, func(s *txn.Session) error {
+		_, err := s.CreateTable(&record.Table{Schema: "shop", Name: "fruit",
+			Columns: []record.Column{{ID: 1, Name: "id", Type: types.Type{Kind: types.KindBigInt, NotNull: true}},
+				{ID: 2, Name: "name", Type: types.Type{Kind: types.KindVarChar, Length: 200, Collation: types.CollationUTF8MB40900AI}}},
+			Indexes: []record.Index{{Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}}}},
+			nil)
+		return err
+	})
+}
+
+func insertFruit(t *testing.T, n *group.Node, id int) uint64 {
+	t.Helper()
+	return do(t, n, func(s *txn.Session) error {
+		o, err := s.Open("shop", "fruit")
+		if err != nil {
+			return err
+		}
+		return s.Insert(o, []types.Value{types.NewInt(int64(id)), types.NewString(fmt.Sprint("fruit ", id))}, false)
+	})
+}
+
+// What one node commits, all have; a group goes on without one of three, and one that
+// comes back catches up.
+func TestGroup(t *testing.T) {
+	r := newRig(t, 3)
+	l := r.leader()
+	createFruit(t, r.nodes[l])
+	var last uint64
+	for i := range 100 {
+		last = insertFruit(t, r.nodes[l], i)
+	}
+	r.equal(last)
+
+	r.stop(l)
+	l2 := r.leader()
+	for i := range 100 {
+		last = insertFruit(t, r.nodes[l2], 100+i)
+	}
+	r.start(l)
+	r.equal(last)
+}
+
+// equal waits until all nodes have the transaction and compares them there.
+func (r *rig) equal(number uint64) {
+	r.t.Helper()
+	var want string
+	for i, n := range r.nodes {
+		if n == nil {
+			continue
+		}
+		if _, err := n.ReadPoint(group.ReadOptions{Consistency: group.AtLeast, Number: number, Wait: 20 * time.Second}); err != nil {
+			r.t.Fatalf("node %d: %v, %+v", i+1, err, n.Status())
+		}
+		e, err := n.Engine()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		h, err := e.StateHash(number)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%x", h); want == "" {
+			want = got
+		} else if got != want {
+			r.t.Errorf("node %d differs at %d", i+1, number)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package simgroup
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/binlog/event"
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/record"
+)
+
+// settle waits until the group works again and all its members have the same.
+func (w *world) settle() {
+	w.heal()
+	if !w.within(60*time.Second, func() bool { return w.leader() != nil }) {
+		w.failf("nobody leads after everything was mended: %s", w.standing())
+		return
+	}
+	var number, index uint64
+	reached := w.within(90*time.Second, func() bool {
+		l := w.leader()
+		if l == nil {
+			return false
+		}
+		s := l.node.Status()
+		number, index = s.Number, s.Applied
+		for _, m := range l.node.Members() {
+			n := w.find(m.ID)
+			if n.node == nil {
+				if n.gone { // added without ever having been started
+					_ = l.node.Remove(m.ID)
+				}
+				return false
+			}
+			if s := n.node.Status(); s.Number < number || s.Applied+3 < index {
+				return false
+			}
+		}
+		return true
+	})
+	if !reached {
+		w.failf("not all members have reached transaction %d: %s", number, w.standing())
+	}
+}
+
+func (w *world) standing() string {
+	out := ""
+	for _, n := range w.made {
+		switch {
+		case n.gone:
+		case n.node == nil:
+			out += fmt.Sprintf("\n  node %d is down", n.id)
+		default:
+			out += fmt.Sprintf("\n  %+v", n.node.Status())
+			if fs := n.node.Followers(); fs != nil {
+				out += fmt.Sprintf(" leads %+v", fs)
+			}
+		}
+	}
+	return out
+}
+
+// check compares the members with each other and with what clients know.
+func (w *world) check() {
+	for _, n := range w.made {
+		if n.node != nil && n.node.Err() != nil {
+			w.failf("node %d has failed: %v", n.id, n.node.Err())
+		}
+	}
+	if w.problem != "" {
+		return
+	}
+	var nodes []*node
+	for _, m := range w.members() {
+		if n := w.find(m.ID); n != nil && n.node != nil {
+			nodes = append(nodes, n)
+		}
+	}
+	w.checkHashes(nodes)
+	w.checkFiles(nodes)
+	for _, n := range nodes {
+		w.audit(n, true)
+	}
+	if len(nodes) > 0 {
+		w.checkHistory(nodes[0])
+	}
+}
+
+// checkHashes demands equal state hashes at a number that all members have.
+func (w *world) checkHashes(nodes []*node) {
+	var want [32]byte
+	for try := 0; ; try++ {
+		at, equal := uint64(0), true
+		for i, n := range nodes {
+			number := n.node.Status().Number
+			if i > 0 && number != at {
+				equal = false
+			}
+			at = number
+		}
+		if equal || try > 200 {
+			break
+		}
+		env.Sleep(w.sim, 20*time.Millisecond)
+	}
+	for i, n := range nodes {
+		e, err := n.node.Engine()
+		if err != nil {
+			w.failf("node %d: %v", n.id, err)
+			return
+		}
+		number := e.Trx.LastCommitted()
+		got, err := e.StateHash(number)
+		if err != nil {
+			w.failf("node %d: state hash at %d: %v", n.id, number, err)
+			return
+		}
+		if i == 0 {
+			want = got
+		} else if got != want {
+			w.failf("node %d and node %d differ at transaction %d", nodes[0].id, n.id, number)
+		}
+	}
+}
+
+// checkFiles demands that closed files of one number are equal wherever they are.
+func (w *world) checkFiles(nodes []*node) {
+	type sum struct {
+		node uint64
+		hash [32]byte
+	}
+	seen := map[string]sum{}
+	for _, n := range nodes {
+		l := n.node.Log()
+		if l == nil {
+			continue
+		}
+		for _, f := range l.Files() {
+			if !f.Closed {
+				continue
+			}
+			h, err := l.HashFile(f.Number)
+			if err != nil {
+				w.failf("node %d: %s: %v", n.id, f.Name, err)
+				return
+			}
+			other, found := seen[f.Name]
+			if found && other.hash != h {
+				w.failf("%s differs on node %d and node %d", f.Name, other.node, n.id)
+			}
+			if !found {
+				seen[f.Name] = sum{n.id, h}
+			}
+		}
+	}
+}
+
+// checkHistory compares the log of a member with what clients were told.
+func (w *world) checkHistory(n *node) {
+	l := n.node.Log()
+	def, err := n.definition()
+	if err != nil {
+		w.failf("node %d: %v", n.id, err)
+		return
+	}
+	numbers, from, err := readLog(l, def)
+	if err != nil {
+		w.failf("node %d: reading the log: %v", n.id, err)
+		return
+	}
+	for _, o := range w.history.ops {
+		number, there := numbers[o.id]
+		switch {
+		case o.outcome == committed && there && number != o.number:
+			w.failf("operation %x was acknowledged as transaction %d and is %d in the log", o.id, o.number, number)
+		case o.outcome == committed && !there && o.number >= from:
+			w.failf("operation %x was acknowledged as transaction %d and is lost", o.id, o.number)
+		case o.outcome == refused && there:
+			w.failf("operation %x was refused and is transaction %d in the log", o.id, number)
+		}
+	}
+}
+
+// readLog returns which operations are in a log, by the transactions that they were
+// committed as, and the first transaction that the log has.
+func readLog(l *log.Log, def *record.Table) (numbers map[uint64]uint64, from uint64, err error) {
+	numbers = map[uint64]uint64{}
+	layout, err := event.NewLayout(def, event.Options{})
+	if err != nil {
+		return nil, 0, err
+	}
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer z.Close()
+	start, err := l.StartAt(l.FirstIndex() - 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := l.FirstIndex(); i <= l.Committed(); {
+		entries, err := l.Read(i, l.Committed()+1, 1<<20)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, e := range entries {
+			if err := readEntry(z, layout, &e, numbers); err != nil {
+				return nil, 0, fmt.Errorf("entry %d: %w", e.Index, err)
+			}
+		}
+		i += uint64(len(entries))
+	}
+	return numbers, start.Number + 1, nil
+}
+
+func readEntry(z *zstd.Decoder, layout *event.Layout, e *log.Entry, numbers map[uint64]uint64) error {
+	if e.Type != log.Normal || len(e.Data) == 0 {
+		return nil
+	}
+	env, body, err := entry.Parse(e.Data)
+	if err != nil || env.Kind != entry.Transactions || env.Term != e.Term {
+		return err
+	}
+	if env.Codec == entry.Zstd {
+		if body, err = z.DecodeAll(body, nil); err != nil {
+			return err
+		}
+	}
+	r := entry.NewReader(&env, body)
+	var t entry.Txn
+	for {
+		more, err := r.Next(&t)
+		if err != nil || !more {
+			return err
+		}
+		id, found, err := opOf(layout, t.Events)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		if was, twice := numbers[id]; twice {
+			return fmt.Errorf("operation %x is transaction %d and %d", id, was, t.Number)
+		}
+		numbers[id] = t.Number
+	}
+}
+
+// opOf returns the operation that a transaction recorded.
+func opOf(layout *event.Layout, events []byte) (id uint64, found bool, err error) {
+	r := event.NewReader(events)
+	var e event.Event
+	var rows event.RowReader
+	for {
+		more, err := r.Next(&e)
+		if err != nil || !more {
+			return id, found, err
+		}
+		if e.Type != event.TypeWriteRows {
+			continue
+		}
+		if table, err := e.TableID(); err != nil || table != layout.Table().ID {
+			continue
+		}
+		if err := layout.Read(&e, &rows); err != nil {
+			return 0, false, err
+		}
+		for {
+			more, err := rows.Next()
+			if err != nil {
+				return 0, false, err
+			}
+			if !more {
+				break
+			}
+			id, found = uint64(rows.After[0].Int()), true
+		}
+	}
+}
+
+// definition is that of the table of operations.
+func (n *node) definition() (*record.Table, error) {
+	e, err := n.node.Engine()
+	if err != nil {
+		return nil, err
+	}
+	h, err := e.Catalog.OpenTable(nil, "bank", "ops")
+	if err != nil {
+		return nil, err
+	}
+	defer h.Release()
+	return h.Table().Schema.Table, nil
+}

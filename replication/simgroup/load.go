@@ -1,0 +1,309 @@
+package simgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/replication/group"
+)
+
+const (
+	accounts = 12
+	opening  = 1000 // balance of each account at the beginning
+)
+
+// outcome is what a client knows about a transaction.
+type outcome uint8
+
+const (
+	unknown outcome = iota // not answered, or answered so
+	committed
+	refused
+)
+
+// op is a transfer: the row that it leaves in the table of operations has its id.
+type op struct {
+	id      uint64
+	outcome outcome
+	number  uint64
+}
+
+// history is what the clients know.
+type history struct {
+	ops    []*op
+	acked  uint64 // highest number that was acknowledged
+	reads  int
+	writes int
+	lost   int // answers unknown
+}
+
+// setup makes the tables, on whoever leads.
+func (w *world) setup() error {
+	if !w.within(20*time.Second, func() bool { return w.leader() != nil }) {
+		return errors.New("no leader at the beginning")
+	}
+	for {
+		err := w.createTables(w.leader())
+		if err == nil || w.sim.Monotonic() > 30*time.Second {
+			return err
+		}
+		env.Sleep(w.sim, 100*time.Millisecond)
+		if !w.within(20*time.Second, func() bool { return w.leader() != nil }) {
+			return err
+		}
+	}
+}
+
+func (w *world) createTables(n *node) error {
+	s, err := n.node.NewSession()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	run := func(fn func() error) error {
+		if err := s.Begin(txn.BeginOptions{}); err != nil {
+			return err
+		}
+		if err := fn(); err != nil {
+			_ = s.Rollback()
+			return err
+		}
+		number, err := s.Commit(context.Background())
+		w.history.acked = max(w.history.acked, number)
+		return err
+	}
+	err = run(func() error {
+		_, err := s.CreateSchema(dict.Schema{Name: "bank"}, nil)
+		return err
+	})
+	var exists *types.Error
+	if errors.As(err, &exists) && exists.Number == 1007 {
+		err = nil
+	}
+	big := types.Type{Kind: types.KindBigInt, NotNull: true}
+	tables := []record.Table{
+		{Schema: "bank", Name: "accounts", Columns: []record.Column{{ID: 1, Name: "id", Type: big}, {ID: 2, Name: "balance", Type: big}},
+			Indexes: []record.Index{{Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}}, {Name: "balance", Parts: []record.Part{{Column: 2}}}}},
+		{Schema: "bank", Name: "ops", Columns: []record.Column{{ID: 1, Name: "id", Type: big},
+			{ID: 2, Name: "note", Type: types.Type{Kind: types.KindVarChar, Length: 400, Collation: types.CollationUTF8MB40900AI}}},
+			Indexes: []record.Index{{Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}}, {Name: "note", Parts: []record.Part{{Column: 2, Prefix: 20}}}}},
+	}
+	for i := range tables {
+		if err != nil {
+			return err
+		}
+		err = run(func() error {
+			_, err := s.CreateTable(&tables[i], nil)
+			return err
+		})
+		if errors.As(err, &exists) && exists.Number == 1050 {
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	err = run(func() error {
+		t, err := s.Open("bank", "accounts")
+		for i := 0; i < accounts && err == nil; i++ {
+			err = s.Insert(t, []types.Value{types.NewInt(int64(i)), types.NewInt(opening)}, false)
+		}
+		return err
+	})
+	var duplicate *table.DuplicateError
+	if errors.As(err, &duplicate) {
+		return nil // an earlier try got through after all
+	}
+	return err
+}
+
+// client runs transfers until the end.
+func (w *world) client(number int, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, uint64(number)))
+	for i := 0; !w.stop; i++ {
+		env.Sleep(w.sim, time.Duration(rng.IntN(40))*time.Millisecond)
+		n := w.leader()
+		if n == nil {
+			env.Sleep(w.sim, 20*time.Millisecond)
+			continue
+		}
+		o := &op{id: uint64(number)<<32 | uint64(i)}
+		w.history.ops = append(w.history.ops, o)
+		w.history.writes++
+		w.transfer(n, rng, o)
+		switch o.outcome {
+		case committed:
+			w.history.acked = max(w.history.acked, o.number)
+		case unknown:
+			w.history.lost++
+		}
+	}
+}
+
+// transfer moves money between two accounts.
+func (w *world) transfer(n *node, rng *rand.Rand, o *op) {
+	s, err := n.node.NewSession()
+	if err != nil {
+		o.outcome = refused
+		return
+	}
+	defer func() { _ = s.Close() }()
+	begin := txn.BeginOptions{}
+	if begin.HasToken = rng.IntN(3) == 0; begin.HasToken {
+		begin.Token = entry.Token{byte(o.id), byte(o.id >> 8), byte(o.id >> 16), byte(o.id >> 24), byte(o.id >> 32), 1}
+	}
+	o.outcome = refused
+	if err := s.Begin(begin); err != nil {
+		return
+	}
+	from, to := int64(rng.IntN(accounts)), int64(rng.IntN(accounts-1))
+	if to >= from {
+		to++
+	}
+	err = move(s, from, to, int64(rng.IntN(50)), o.id, rng)
+	if err == nil && rng.IntN(20) == 0 {
+		err = errors.New("the client changed its mind")
+	}
+	if err != nil {
+		_ = s.Rollback()
+		return
+	}
+	ctx := context.Background()
+	number, err := s.Commit(ctx)
+	switch {
+	case err == nil:
+		o.outcome, o.number = committed, number
+	case errors.Is(err, txn.ErrOutcomeUnknown):
+		o.outcome = unknown
+	}
+}
+
+func move(s *txn.Session, from, to, amount int64, id uint64, rng *rand.Rand) error {
+	t, err := s.Open("bank", "accounts")
+	if err != nil {
+		return err
+	}
+	for _, leg := range [...]struct{ account, amount int64 }{{from, -amount}, {to, amount}} {
+		balance, err := lockBalance(s, t, leg.account)
+		if err != nil {
+			return err
+		}
+		key := t.Table().Schema.Keys[0].AppendKey(nil, types.NewInt(leg.account))
+		before := []types.Value{types.NewInt(leg.account), types.NewInt(balance)}
+		if _, err := s.Update(t, key, before, []record.Change{{Column: 1, Value: types.NewInt(balance + leg.amount)}}); err != nil {
+			return err
+		}
+	}
+	ops, err := s.Open("bank", "ops")
+	if err != nil {
+		return err
+	}
+	note := fmt.Sprintf("%d to %d: %d %x", from, to, amount, rng.Perm(1+rng.IntN(60)))
+	return s.Insert(ops, []types.Value{types.NewInt(int64(id)), types.NewString(note[:min(len(note), 380)])}, false)
+}
+
+func lockBalance(s *txn.Session, t *txn.Table, account int64) (int64, error) {
+	key := t.Table().Schema.Keys[0].AppendKey(nil, types.NewInt(account))
+	b := types.NewBatch([]*types.Type{&t.Definition().Columns[1].Type})
+	found, err := s.GetLocked(t, key, lock.RecordX, lock.Block, []int{1}, b)
+	if err != nil {
+		return 0, err
+	}
+	if !found {
+		return 0, fmt.Errorf("account %d is gone", account)
+	}
+	return b.Row(nil, 0)[0].Int(), nil
+}
+
+// reader asks for read points and looks at snapshots, everywhere.
+func (w *world) reader(seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for !w.stop {
+		env.Sleep(w.sim, time.Duration(rng.IntN(60))*time.Millisecond)
+		up := w.up()
+		if len(up) == 0 {
+			continue
+		}
+		n := up[rng.IntN(len(up))]
+		opt := group.ReadOptions{Wait: time.Second}
+		least := uint64(0)
+		switch rng.IntN(4) {
+		case 0:
+			opt.Consistency = group.Local
+		case 1:
+			opt.Consistency, opt.Number = group.AtLeast, w.history.acked
+			least = opt.Number
+		default:
+			least = w.history.acked
+		}
+		g := n.node
+		csn, err := g.ReadPoint(opt)
+		if err != nil || n.node != g {
+			continue
+		}
+		w.history.reads++
+		if csn < least {
+			w.failf("node %d: a read of consistency %d saw transactions up to %d, %d had been acknowledged before", n.id, opt.Consistency, csn, least)
+		}
+		if rng.IntN(4) == 0 {
+			w.audit(n, false)
+		}
+	}
+}
+
+// audit adds up the balances in a snapshot of a node.
+func (w *world) audit(n *node, must bool) {
+	g := n.node
+	s, err := g.NewSession()
+	if err == nil {
+		defer func() { _ = s.Close() }()
+		err = s.Begin(txn.BeginOptions{})
+	}
+	var t *txn.Table
+	if err == nil {
+		t, err = s.Open("bank", "accounts")
+	}
+	sum, rows := int64(0), 0
+	if err == nil {
+		sum, rows, err = sumBalances(s, t)
+	}
+	switch {
+	case err != nil:
+		if must {
+			w.failf("node %d: reading the accounts: %v", n.id, err)
+		}
+	case rows != 0 && (rows != accounts || sum != accounts*opening):
+		w.failf("node %d: %d accounts with %d together; there were %d with %d", n.id, rows, sum, accounts, accounts*opening)
+	}
+}
+
+func sumBalances(s *txn.Session, t *txn.Table) (sum int64, rows int, err error) {
+	scan := s.NewScan()
+	if err := scan.Start(t, table.Range{Columns: []int{1}}); err != nil {
+		return 0, 0, err
+	}
+	b := types.NewBatch([]*types.Type{&t.Definition().Columns[1].Type})
+	var row []types.Value
+	for more := true; more; {
+		if more, err = scan.Next(b); err != nil {
+			return 0, 0, err
+		}
+		for i := range b.Len() {
+			row = b.Row(row[:0], i)
+			sum += row[0].Int()
+			rows++
+		}
+	}
+	return sum, rows, nil
+}

@@ -1,0 +1,92 @@
+package simgroup
+
+import (
+	cryptorand "crypto/rand"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
+)
+
+// Result is what a run was.
+type Result struct {
+	Problem string // empty: none
+	Trace   uint64 // equal for equal seeds
+	Steps   uint64
+	Writes  int
+	Lost    int // whose outcome the client does not know
+	Reads   int
+	Numbers uint64 // transactions acknowledged up to
+}
+
+func (r Result) String() string {
+	s := fmt.Sprintf("trace %016x, %d steps, %d writes, %d outcomes unknown, %d reads, transaction %d",
+		r.Trace, r.Steps, r.Writes, r.Lost, r.Reads, r.Numbers)
+	if r.Problem != "" {
+		s += ": " + r.Problem
+	}
+	return s
+}
+
+// Run runs a simulation. Runs must not overlap: Raft draws its election timeouts
+// from crypto/rand, which is replaced meanwhile.
+func Run(opt Options) (result Result) {
+	s := simenv.New(opt.Seed)
+	s.StepLimit = 200_000_000
+	was := cryptorand.Reader
+	cryptorand.Reader = seeded(opt.Seed)
+	defer func() {
+		cryptorand.Reader = was
+		if r := recover(); r != nil {
+			result.Problem = fmt.Sprintf("panic: %v", r)
+		}
+	}()
+	w := newWorld(opt, s)
+	s.Run(w.run)
+	return Result{Problem: w.problem, Trace: s.TraceHash(), Steps: s.Steps(), Writes: w.history.writes, Lost: w.history.lost,
+		Reads: w.history.reads, Numbers: w.history.acked}
+}
+
+func seeded(seed uint64) io.Reader {
+	var key [32]byte
+	for i := range 8 {
+		key[i] = byte(seed >> (8 * i))
+	}
+	return rand.NewChaCha8(key)
+}
+
+func (w *world) run() {
+	if err := w.founders(); err != nil {
+		w.failf("%v", err)
+		return
+	}
+	w.net.SetFaults(goodNetwork)
+	if err := w.setup(); err != nil {
+		w.failf("setting up: %v", err)
+		return
+	}
+	tasks := env.NewGroup(w.sim)
+	for i := range 2 + w.rng.IntN(5) {
+		seed := w.rng.Uint64()
+		tasks.Go("client", func() { w.client(i+1, seed) })
+	}
+	for range 2 {
+		seed := w.rng.Uint64()
+		tasks.Go("reader", func() { w.reader(seed) })
+	}
+	seed := w.rng.Uint64()
+	tasks.Go("nemesis", func() { w.nemesis(seed) })
+	w.within(w.opt.Duration, func() bool { return w.problem != "" })
+	w.stop = true
+	if w.problem == "" {
+		w.heal()
+		tasks.Wait()
+		w.settle()
+		w.check()
+	}
+	for _, n := range w.made {
+		n.halt(haltKill)
+	}
+}

@@ -1,0 +1,244 @@
+package simgroup
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/buffer"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	_ "github.com/triremedb/trireme/engine/types/collation" // comparisons of text
+	_ "github.com/triremedb/trireme/engine/types/json"      // and of documents
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
+)
+
+// Options say what to simulate.
+type Options struct {
+	Seed  uint64
+	Nodes int // voters at the beginning: 3 or 5; 0: the seed decides
+	// Duration is how long faults and load go on, on the simulated clock; 0: 12 s.
+	Duration time.Duration
+	// Sabotage breaks the group on purpose, to see that the checks notice.
+	Sabotage group.Sabotage
+	Log      *slog.Logger
+}
+
+// world is a group and all that is known about it from outside.
+type world struct {
+	opt  Options
+	sim  *simenv.Sim
+	rng  *rand.Rand
+	net  *simnettest.Network
+	id   [16]byte
+	made []*node // all that ever were members
+	next uint64  // member id
+
+	history history
+	stop    bool // load and faults
+	problem string
+}
+
+// node is a machine: its disk outlives its process.
+type node struct {
+	w    *world
+	id   uint64
+	addr string
+	env  *nodeEnv
+	fs   *simfile.FS
+	node *group.Node // nil: down
+	gone bool        // left the group for good
+	busy bool        // being started or stopped
+	join bool
+	life int
+}
+
+// nodeEnv is a node's view of the world: it has a wall clock of its own, which may be
+// wrong.
+type nodeEnv struct {
+	*simenv.Sim
+	offset time.Duration
+}
+
+func (e *nodeEnv) Now() time.Time { return e.Sim.Now().Add(e.offset) }
+
+func (w *world) failf(format string, args ...any) {
+	if w.problem == "" {
+		w.problem = fmt.Sprintf("at %v: %s", w.sim.Monotonic().Round(time.Millisecond), fmt.Sprintf(format, args...))
+	}
+}
+
+func newWorld(opt Options, s *simenv.Sim) *world {
+	w := &world{opt: opt, sim: s, rng: rand.New(rand.NewPCG(opt.Seed, 1)), next: 1}
+	for i := range w.id {
+		w.id[i] = byte(w.rng.Uint64())
+	}
+	w.net = simnettest.New(s)
+	if w.opt.Nodes == 0 {
+		w.opt.Nodes = 3 + 2*int(opt.Seed%4/3) // one in four has five
+	}
+	if w.opt.Duration == 0 {
+		w.opt.Duration = 12 * time.Second
+	}
+	return w
+}
+
+// newNode makes a machine.
+func (w *world) newNode() *node {
+	n := &node{w: w, id: w.next, addr: fmt.Sprintf("node%d:1", w.next), env: &nodeEnv{Sim: w.sim}}
+	w.next++
+	n.fs = simfile.New(n.env, w.rng.Uint64())
+	w.made = append(w.made, n)
+	return n
+}
+
+// founders makes the machines of a new group.
+func (w *world) founders() error {
+	var members []group.Member
+	for range w.opt.Nodes {
+		n := w.newNode()
+		members = append(members, group.Member{ID: n.id, Addr: n.addr})
+	}
+	for _, n := range w.made {
+		if err := n.start(members); err != nil {
+			return fmt.Errorf("node %d: %w", n.id, err)
+		}
+	}
+	return nil
+}
+
+// options are small everywhere, so that limits are reached in a short run.
+func (n *node) options(founders []group.Member) group.Options {
+	o := group.Options{Env: n.env, FS: n.fs, Group: n.w.id, ID: n.id, Founders: founders, Join: n.join,
+		LogPreallocate: 64 << 10, LogCache: 256 << 10, LogFileSize: 16 << 10, LogKeep: 128 << 10, LogExpire: 3 * time.Second,
+		MessageMax: 32 << 10, InflightMax: 256 << 10, PurgeInterval: time.Second,
+		Sabotage: n.w.opt.Sabotage,
+		Storage: storage.Options{BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20, LogBufferSize: 256 << 10, MaxStreams: 16,
+			RecoveryTasks: 1, PurgeTasks: 1, UndoSizeMax: 1 << 20, LockWait: time.Second, Cleaner: buffer.CleanerOptions{}},
+		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
+			return n.w.net.Open(n.addr, id, h)
+		},
+	}
+	if n.w.opt.Log != nil {
+		o.Log = n.w.opt.Log.With("node", n.id)
+	}
+	if n.join {
+		for _, other := range n.w.made {
+			if other != n && !other.gone {
+				o.Contact = append(o.Contact, other.addr)
+			}
+		}
+	}
+	return o
+}
+
+// start starts the machine's process.
+func (n *node) start(founders []group.Member) error {
+	n.busy = true
+	defer func() { n.busy = false }()
+	g, err := group.Open(n.options(founders))
+	if err != nil {
+		return err
+	}
+	n.node = g
+	n.life++
+	return nil
+}
+
+// halt ends the process: cleanly, by kill -9, or with the machine's power.
+func (n *node) halt(how haltKind) {
+	if n.node == nil || n.busy {
+		return
+	}
+	n.busy = true
+	defer func() { n.busy = false }()
+	g := n.node
+	n.node = nil
+	n.w.net.Down(n.addr, how != haltPower) // of a dead machine nobody refuses connections
+	if how == haltClean {
+		if err := g.Close(); err != nil && g.Err() == nil {
+			n.w.failf("node %d: closing: %v", n.id, err)
+		}
+		return
+	}
+	n.fs.Crash()
+	_ = g.Close()
+	if how == haltPower {
+		n.fs = n.fs.CrashImageFor(n.env, n.w.rng.Uint64())
+	} else {
+		n.fs = n.fs.KillImage()
+	}
+}
+
+type haltKind uint8
+
+const (
+	haltClean haltKind = iota
+	haltKill
+	haltPower
+)
+
+// restart starts a process again that was ended.
+func (n *node) restart() {
+	if n.node != nil || n.busy || n.gone {
+		return
+	}
+	if err := n.start(nil); err != nil {
+		n.w.failf("node %d does not start again: %v", n.id, err)
+	}
+}
+
+// up are the nodes whose processes run and are members.
+func (w *world) up() []*node {
+	var out []*node
+	for _, n := range w.made {
+		if n.node != nil && !n.gone && !n.busy {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// leader is a node that takes writes, or nil.
+func (w *world) leader() *node {
+	for _, n := range w.up() {
+		if n.node.Writable() {
+			return n
+		}
+	}
+	return nil
+}
+
+// members are the nodes that the newest membership names.
+func (w *world) members() []group.Member {
+	if l := w.leader(); l != nil {
+		return l.node.Members()
+	}
+	return nil
+}
+
+func (w *world) find(id uint64) *node {
+	for _, n := range w.made {
+		if n.id == id {
+			return n
+		}
+	}
+	return nil
+}
+
+// within waits until a condition holds; false if the time is up first.
+func (w *world) within(d time.Duration, cond func() bool) bool {
+	for until := w.sim.Monotonic() + d; ; env.Sleep(w.sim, 20*time.Millisecond) {
+		if cond() {
+			return true
+		}
+		if w.sim.Monotonic() >= until {
+			return false
+		}
+	}
+}

@@ -263,7 +263,10 @@ func (l *Log) syncAll() error {
 	if !l.dirty {
 		return nil
 	}
-	l.writeMark(l.synced)
+	// Without a new mark recovery is less sharp, no more: not worth failing for.
+	if err := l.writeMark(l.synced); err != nil && !errors.Is(err, file.ErrNoSpace) {
+		return l.halt(fmt.Errorf("sync mark: %w", err))
+	}
 	if err := l.syncFile(); err != nil {
 		return err
 	}
@@ -279,18 +282,19 @@ func (l *Log) setSynced() {
 	l.mu.Unlock()
 }
 
-// writeMark writes the mark for at into the open file. Without it recovery is only
-// less sharp: an error is not worth one.
-func (l *Log) writeMark(at place) {
+// writeMark writes the mark for at into the open file.
+func (l *Log) writeMark(at place) error {
 	if at.file != l.tail.file || at.offset == max(l.marked.offset, headerSize) {
-		return
+		return nil
 	}
 	m := mark{sequence: l.marked.sequence + 1, offset: at.offset, index: at.index}
 	var b [markSize]byte
 	m.encode(b[:], at.file)
-	if _, err := l.f.WriteAt(b[:], m.at()); err == nil {
+	_, err := l.f.WriteAt(b[:], m.at())
+	if err == nil {
 		l.marked = m
 	}
+	return err
 }
 
 func (l *Log) syncFile() error {

@@ -45,7 +45,8 @@ type Log struct {
 	cache     cache
 	cursors   [cursorsMax]place // where readers of the disk stopped; file 0: none
 	cursor    int
-	seeks     uint64 // searches on disk so far
+	seeks     uint64   // searches on disk so far
+	windows   [][]byte // for searches on disk
 	// taken counts how often entries or files were taken away; a reader of the
 	// disk that meets trouble looks whether they were those it read.
 	taken uint64
@@ -86,9 +87,10 @@ func (l *Log) Err() error {
 	return nil
 }
 
-// halt stops the log for good and returns the error that did.
+// halt stops the log for good and returns the error that did. That is never
+// file.ErrNoSpace, with which the caller would try again.
 func (l *Log) halt(cause error) error {
-	l.failure.CompareAndSwap(nil, &HaltError{Cause: cause})
+	l.failure.CompareAndSwap(nil, &HaltError{Cause: fatal(cause)})
 	return l.failure.Load()
 }
 
@@ -147,6 +149,10 @@ func (l *Log) Committed() uint64 {
 
 // SetCommitted says that entries up to index are committed: they are never taken
 // back. It only rises.
+//
+// REQUIRES: the entries that are committed are those in this log. A follower's commit
+// index may be ahead of it, with other entries at the end here than those that are
+// committed: then index is what was appended since.
 func (l *Log) SetCommitted(index uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ func Create(opt Options, start Start) (*Log, error) {
 	if err := opt.FS.MkdirAll(opt.Dir); err != nil {
 		return nil, err
 	}
-	numbers, err := list(&opt)
+	numbers, err := list(&opt, tempSuffix, partSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -98,35 +98,42 @@ func (l *Log) Reset(start Start) error {
 	return nil
 }
 
-// list returns the numbers of the files in the directory, ascending, and removes what
-// a crash left of files that were being made.
-func list(opt *Options) ([]uint64, error) {
+// list returns the numbers of the files in the directory, ascending, and removes what a
+// crash left of files that were being made, known by their suffixes.
+func list(opt *Options, leftovers ...string) ([]uint64, error) {
 	names, err := opt.FS.List(opt.Dir)
 	if err != nil {
 		return nil, err
 	}
 	var numbers []uint64
 	for _, name := range names {
-		if base, ok := strings.CutSuffix(name, tempSuffix); ok {
-			if _, ok := FileNumber(base); ok {
+		if n, ok := FileNumber(name); ok {
+			numbers = append(numbers, n)
+		}
+		for _, suffix := range leftovers {
+			if base, ok := strings.CutSuffix(name, suffix); ok {
+				if _, ok = FileNumber(base); !ok {
+					continue
+				}
 				if err := opt.FS.Remove(opt.path(name)); err != nil {
 					return nil, err
 				}
 			}
-			continue
-		}
-		if n, ok := FileNumber(name); ok {
-			numbers = append(numbers, n)
 		}
 	}
 	sort.Slice(numbers, func(i, j int) bool { return numbers[i] < numbers[j] })
+	return numbers, nil
+}
+
+// contiguous checks that no file is missing in between.
+func contiguous(opt *Options, numbers []uint64) error {
 	for i := 1; i < len(numbers); i++ {
 		if numbers[i] != numbers[i-1]+1 {
-			return nil, fmt.Errorf("%w: %s, between %s and %s in %s", ErrMissingFile, FileName(numbers[i-1]+1),
-				FileName(numbers[i-1]), FileName(numbers[i]), opt.Dir)
+			return fmt.Errorf("%w: %s, between %s and %s in %s; empty the node's data directory and let it be provisioned "+
+				"from another member", ErrMissingFile, FileName(numbers[i-1]+1), FileName(numbers[i-1]), FileName(numbers[i]), opt.Dir)
 		}
 	}
-	return numbers, nil
+	return nil
 }
 
 // Open opens the log and repairs what a crash has left: it finishes a rotation, cuts
@@ -134,7 +141,7 @@ func list(opt *Options) ([]uint64, error) {
 // ErrNewerFormat, ErrMissingFile, *CorruptError.
 func Open(opt Options) (*Log, error) {
 	opt = opt.withDefaults()
-	numbers, err := list(&opt)
+	numbers, err := list(&opt, tempSuffix, partSuffix)
 	if err == nil && len(numbers) == 0 || errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", ErrNoLog, opt.Dir)
 	}
@@ -143,7 +150,10 @@ func Open(opt Options) (*Log, error) {
 	}
 	l := newLog(opt)
 	o := opening{l: l}
-	err = o.load(numbers)
+	err = contiguous(&opt, numbers)
+	if err == nil {
+		err = o.load(numbers)
+	}
 	if err == nil {
 		err = o.repair()
 	}
@@ -200,12 +210,17 @@ func (o *opening) load(numbers []uint64) error {
 
 // readHeader reads the header block of a file, and the clock in its first entry.
 func (o *opening) readHeader(number uint64) (*segment, openMark, error) {
-	name := FileName(number)
-	f, err := o.l.fs.Open(o.l.path(name), file.OpenOptions{ReadOnly: true})
+	f, err := o.l.fs.Open(o.l.path(FileName(number)), file.OpenOptions{ReadOnly: true})
 	if err != nil {
 		return nil, openMark{}, err
 	}
 	defer f.Close()
+	return readSegment(f, number, o.l.opt.Group)
+}
+
+// readSegment reads what the beginning of a file says. It ends where the file ends.
+func readSegment(f file.File, number uint64, group [16]byte) (*segment, openMark, error) {
+	name := FileName(number)
 	b := make([]byte, headerSize+recordHeader+entry.EnvelopeSize)
 	n, err := f.ReadAt(b, 0)
 	if err != nil && err != io.EOF {
@@ -223,10 +238,8 @@ func (o *opening) readHeader(number uint64) (*segment, openMark, error) {
 		return nil, openMark{}, &CorruptError{File: name, What: err.Error()}
 	case h.number != number:
 		return nil, openMark{}, &CorruptError{File: name, What: fmt.Sprintf("the header is that of %s", FileName(h.number))}
-	case h.group != o.l.opt.Group:
-		return nil, openMark{}, fmt.Errorf("%w: %s is of group %x, this is group %x", ErrWrongGroup, name, h.group, o.l.opt.Group)
-	case !allZero(b[headerCRC+4:markOffset]) || !allZero(b[markOffset+2*sectorSize:termsOffset]):
-		return nil, openMark{}, &CorruptError{File: name, What: "the header has bytes where zeros belong"}
+	case h.group != group:
+		return nil, openMark{}, fmt.Errorf("%w: %s is of group %x, this is group %x", ErrWrongGroup, name, h.group, group)
 	}
 	m, blank, damaged := decodeMarks(b, number)
 	if damaged {
@@ -290,6 +303,15 @@ func (s *segment) endPlace(next *segment) place {
 	return p
 }
 
+// verifyBefore checks all records of a file and that the next one goes on where it ends.
+func (s *segment) verifyBefore(f file.File, next *segment) error {
+	end, err := verify(f, s, s.end)
+	if err == nil && end != s.endPlace(next) {
+		err = &CorruptError{File: s.name(), Offset: s.end, What: "the next file does not go on where this one ends"}
+	}
+	return err
+}
+
 // finishRotation makes sure that the last but one file is closed, durably.
 func (o *opening) finishRotation(i int) error {
 	l, s, m := o.l, o.l.files[i], &o.marks[i]
@@ -300,14 +322,8 @@ func (o *opening) finishRotation(i int) error {
 	defer f.Close()
 	if !m.blank || m.size > s.end {
 		// It was durable whole before the next file came to be.
-		sc := scanner{f: f, name: s.name(), at: s.start(), end: s.end}
-		for sc.at.offset < s.end {
-			if _, _, err := sc.next(true); err != nil {
-				return sc.known(err)
-			}
-		}
-		if want := s.endPlace(l.files[i+1]); sc.at != want {
-			return &CorruptError{File: s.name(), Offset: s.end, Index: s.next, What: "the file does not end where the next one begins"}
+		if err := s.verifyBefore(f, l.files[i+1]); err != nil {
+			return err
 		}
 	}
 	return seal(f, s.end)
@@ -351,10 +367,6 @@ func (o *opening) openLast() error {
 	s.end, s.next = sc.at.offset, sc.at.index
 	l.tail = sc.at
 	l.cache.reset(l.tail.index)
-	if m.size == s.end && whole == s.end {
-		l.setSynced()
-		return nil
-	}
 	return o.makeDurable(whole)
 }
 
@@ -363,7 +375,7 @@ func (o *opening) openLast() error {
 // bytes that are not on disk and take them for clean.
 func (o *opening) makeDurable(from int64) error {
 	l := o.l
-	b := make([]byte, bufferSize)
+	b := make([]byte, min(bufferSize, l.tail.offset-from))
 	for off := from; off < l.tail.offset; {
 		n := min(int64(len(b)), l.tail.offset-off)
 		if _, err := l.f.ReadAt(b[:n], off); err != nil {
@@ -374,10 +386,12 @@ func (o *opening) makeDurable(from int64) error {
 		}
 		off += n
 	}
-	if err := l.f.Truncate(l.tail.offset); err != nil {
-		return err
+	if l.allocated > l.tail.offset {
+		if err := l.f.Truncate(l.tail.offset); err != nil {
+			return err
+		}
+		l.allocated = l.tail.offset
 	}
-	l.allocated = l.tail.offset
 	if err := l.f.Sync(); err != nil {
 		return err
 	}

@@ -267,7 +267,8 @@ func (l *Log) seek(f file.File, s *segment, behind func(place) bool) (place, err
 		}
 	}
 	l.mu.Unlock()
-	sc := scanner{f: f, name: s.name(), at: at, end: s.end}
+	sc := scanner{f: f, name: s.name(), at: at, end: s.end, window: l.takeWindow()}
+	defer func() { l.giveWindow(sc.window) }()
 	var passed points
 	for sc.at.offset < s.end {
 		before := sc.at
@@ -282,6 +283,27 @@ func (l *Log) seek(f file.File, s *segment, behind func(place) bool) (place, err
 	}
 	l.learn(s, &passed)
 	return sc.at, nil
+}
+
+// windowsMax is how many windows are kept for the next searches.
+const windowsMax = 4
+
+// takeWindow returns an empty window that was used before, or nil.
+func (l *Log) takeWindow() (w []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.windows); n > 0 {
+		w, l.windows = l.windows[n-1], l.windows[:n-1]
+	}
+	return w
+}
+
+func (l *Log) giveWindow(w []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if cap(w) > 0 && len(l.windows) < windowsMax {
+		l.windows = append(l.windows, w[:0])
+	}
 }
 
 // learn adds boundaries to those known of a file.

@@ -26,7 +26,13 @@ func (l *Log) rotate() error {
 	}
 	if err := seal(l.f, l.tail.offset); err != nil {
 		f.Close()
-		return l.halt(fmt.Errorf("closing %s: %w", old.name(), err))
+		err = fmt.Errorf("closing %s: %w", old.name(), err)
+		if errors.Is(err, file.ErrNoSpace) {
+			if uerr := l.unlink(&segment{header: h}); uerr == nil {
+				return err
+			}
+		}
+		return l.halt(err)
 	}
 	l.f.Close() // its bytes are durable
 	l.f, l.allocated, l.marked = f, headerSize, mark{}
@@ -83,16 +89,17 @@ func fatal(err error) error {
 	return err
 }
 
-// seal makes a closed file of an open one: no marks, no preallocated space.
+// seal makes a closed file of an open one: no marks, no preallocated space. If the disk
+// is full it is as it was, but perhaps for a mark.
 func seal(f file.File, end int64) error {
 	var zeros [2 * sectorSize]byte
 	if _, err := f.WriteAt(zeros[:], markOffset); err != nil {
 		return err
 	}
 	if err := f.Truncate(end); err != nil {
-		return err
+		return fatal(err)
 	}
-	return f.Sync()
+	return fatal(f.Sync())
 }
 
 // truncate takes back everything from at on: newer files first, the newest at the
@@ -124,9 +131,8 @@ func (l *Log) takeBack(at place) error {
 	if len(newer) > 0 || l.marked.offset > at.offset {
 		// The mark may not point behind the end, nor may the file that is the last
 		// one from now on be without any.
-		l.writeMark(at)
-		if l.marked.offset > at.offset {
-			return errors.New("the sync mark cannot be lowered")
+		if err := l.writeMark(at); err != nil {
+			return err
 		}
 		if err := l.f.Sync(); err != nil {
 			return err

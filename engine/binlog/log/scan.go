@@ -143,3 +143,15 @@ func (s *scanner) checksum(r record) (uint32, error) {
 	}
 	return crc, nil
 }
+
+// verify reads and checks all records of a file up to end, where one must end, and
+// returns the boundary there. Error: *CorruptError, or the file's.
+func verify(f file.File, s *segment, end int64) (place, error) {
+	sc := scanner{f: f, name: s.name(), at: s.start(), end: end}
+	for sc.at.offset < end {
+		if _, _, err := sc.next(true); err != nil {
+			return sc.at, sc.known(err)
+		}
+	}
+	return sc.at, nil
+}

@@ -3,28 +3,23 @@ package txn
 import (
 	"slices"
 
+	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 )
 
-// Statement is the text of a schema change, as consumers of the log get it.
-type Statement struct {
-	Schema string // the default one
-	Text   string // none if empty
-}
-
 // Changes of the catalogue. Each waits until no other transaction uses what it changes
 // (metadata locks), changes the leader's catalogue within the transaction, and adds
-// a SCHEMA event with the complete definition and a QUERY event with the text. A
-// failed one has changed nothing. Errors besides those of package dict: 1205, 1213
+// a SCHEMA event with the complete definition and, unless query is nil, a QUERY event for
+// consumers of the log. A failed one has changed nothing. Errors besides those of package dict: 1205, 1213
 // and 1317 of metadata locks, 1197 and file.ErrNoSpace of the events: then the whole
 // statement is rolled back.
 //
 // A table that was opened before must be opened again after a change of any.
 
 // CreateSchema makes a schema and returns it with its number.
-func (s *Session) CreateSchema(schema dict.Schema, text Statement) (made dict.Schema, err error) {
-	err = s.change(text, []lockWanted{{Name{Schema: schema.Name}, Exclusive}}, func(t *Txn) (*SchemaOp, error) {
+func (s *Session) CreateSchema(schema dict.Schema, query *event.Query) (made dict.Schema, err error) {
+	err = s.change(query, []lockWanted{{Name{Schema: schema.Name}, Exclusive}}, func(t *Txn) (*SchemaOp, error) {
 		var err error
 		made, err = t.m.catalog.CreateSchema(t.Worker, schema)
 		return &SchemaOp{Kind: OpCreateSchema, Schema: made}, err
@@ -33,8 +28,8 @@ func (s *Session) CreateSchema(schema dict.Schema, text Statement) (made dict.Sc
 }
 
 // AlterSchema changes collation and options of the schema of that name.
-func (s *Session) AlterSchema(schema dict.Schema, text Statement) error {
-	return s.change(text, []lockWanted{{Name{Schema: schema.Name}, Exclusive}}, func(t *Txn) (*SchemaOp, error) {
+func (s *Session) AlterSchema(schema dict.Schema, query *event.Query) error {
+	return s.change(query, []lockWanted{{Name{Schema: schema.Name}, Exclusive}}, func(t *Txn) (*SchemaOp, error) {
 		old, err := t.m.catalog.FindSchema(t.Trx, schema.Name)
 		if err != nil {
 			return nil, err
@@ -45,8 +40,8 @@ func (s *Session) AlterSchema(schema dict.Schema, text Statement) error {
 }
 
 // DropSchema drops a schema that has no tables.
-func (s *Session) DropSchema(name string, text Statement) error {
-	return s.change(text, []lockWanted{{Name{Schema: name}, Exclusive}}, func(t *Txn) (*SchemaOp, error) {
+func (s *Session) DropSchema(name string, query *event.Query) error {
+	return s.change(query, []lockWanted{{Name{Schema: name}, Exclusive}}, func(t *Txn) (*SchemaOp, error) {
 		old, err := t.m.catalog.FindSchema(t.Trx, name)
 		if err != nil && !isMissing(err) {
 			return nil, err
@@ -56,8 +51,8 @@ func (s *Session) DropSchema(name string, text Statement) error {
 }
 
 // CreateTable makes a table and returns its complete definition.
-func (s *Session) CreateTable(def *record.Table, text Statement) (made *record.Table, err error) {
-	err = s.change(text, tableLocks(Name{def.Schema, def.Name}), func(t *Txn) (*SchemaOp, error) {
+func (s *Session) CreateTable(def *record.Table, query *event.Query) (made *record.Table, err error) {
+	err = s.change(query, tableLocks(Name{def.Schema, def.Name}), func(t *Txn) (*SchemaOp, error) {
 		var err error
 		made, err = t.m.catalog.CreateTable(t.Worker, def)
 		return &SchemaOp{Kind: OpCreateTable, Table: made}, err
@@ -67,8 +62,8 @@ func (s *Session) CreateTable(def *record.Table, text Statement) (made *record.T
 
 // DropTable drops a table and returns what it was. Whether others refer to it is for
 // the caller to check.
-func (s *Session) DropTable(schema, name string, text Statement) (old *record.Table, err error) {
-	err = s.change(text, tableLocks(Name{schema, name}), func(t *Txn) (*SchemaOp, error) {
+func (s *Session) DropTable(schema, name string, query *event.Query) (old *record.Table, err error) {
+	err = s.change(query, tableLocks(Name{schema, name}), func(t *Txn) (*SchemaOp, error) {
 		var err error
 		if old, err = t.m.catalog.DropTable(t.Worker, schema, name); err != nil {
 			return nil, err
@@ -79,9 +74,9 @@ func (s *Session) DropTable(schema, name string, text Statement) (old *record.Ta
 }
 
 // RenameTable gives a table another name.
-func (s *Session) RenameTable(schema, name, toSchema, toName string, text Statement) (def *record.Table, err error) {
+func (s *Session) RenameTable(schema, name, toSchema, toName string, query *event.Query) (def *record.Table, err error) {
 	old := Name{schema, name}
-	err = s.change(text, tableLocks(old, Name{toSchema, toName}), func(t *Txn) (*SchemaOp, error) {
+	err = s.change(query, tableLocks(old, Name{toSchema, toName}), func(t *Txn) (*SchemaOp, error) {
 		var err error
 		if def, err = t.m.catalog.RenameTable(t.Worker, schema, name, toSchema, toName); err != nil {
 			return nil, err
@@ -92,8 +87,8 @@ func (s *Session) RenameTable(schema, name, toSchema, toName string, text Statem
 }
 
 // TruncateTable puts an empty table in the place of one. It has other numbers.
-func (s *Session) TruncateTable(schema, name string, text Statement) (def *record.Table, err error) {
-	err = s.change(text, tableLocks(Name{schema, name}), func(t *Txn) (*SchemaOp, error) {
+func (s *Session) TruncateTable(schema, name string, query *event.Query) (def *record.Table, err error) {
+	err = s.change(query, tableLocks(Name{schema, name}), func(t *Txn) (*SchemaOp, error) {
 		h, err := t.m.catalog.OpenTable(t.Trx, schema, name)
 		if err != nil {
 			return nil, err
@@ -110,8 +105,8 @@ func (s *Session) TruncateTable(schema, name string, text Statement) (def *recor
 
 // ReplaceTable gives a table another definition without touching its rows; see
 // dict.Catalog.ReplaceTable.
-func (s *Session) ReplaceTable(def *record.Table, text Statement) (*record.Table, error) {
-	return s.alter(OpReplaceTable, def.ID, &Name{def.Schema, def.Name}, text, func(t *Txn) (*record.Table, uint64, error) {
+func (s *Session) ReplaceTable(def *record.Table, query *event.Query) (*record.Table, error) {
+	return s.alter(OpReplaceTable, def.ID, &Name{def.Schema, def.Name}, query, func(t *Txn) (*record.Table, uint64, error) {
 		next, err := t.m.catalog.ReplaceTable(t.Worker, def)
 		return next, 0, err
 	})
@@ -119,8 +114,8 @@ func (s *Session) ReplaceTable(def *record.Table, text Statement) (*record.Table
 
 // AddIndex adds an index that is being built: from the commit on changes of rows go
 // into it, and a unique one's keys into write sets, but nobody reads it.
-func (s *Session) AddIndex(table uint64, ix record.Index, text Statement) (*record.Table, error) {
-	return s.alter(OpAddIndex, table, nil, text, func(t *Txn) (*record.Table, uint64, error) {
+func (s *Session) AddIndex(table uint64, ix record.Index, query *event.Query) (*record.Table, error) {
+	return s.alter(OpAddIndex, table, nil, query, func(t *Txn) (*record.Table, uint64, error) {
 		next, err := t.m.catalog.AddIndex(t.Worker, table, ix)
 		if err != nil {
 			return nil, 0, err
@@ -130,16 +125,16 @@ func (s *Session) AddIndex(table uint64, ix record.Index, text Statement) (*reco
 }
 
 // PublishIndex says that an index is complete.
-func (s *Session) PublishIndex(table, index uint64, text Statement) (*record.Table, error) {
-	return s.alter(OpPublishIndex, table, nil, text, func(t *Txn) (*record.Table, uint64, error) {
+func (s *Session) PublishIndex(table, index uint64, query *event.Query) (*record.Table, error) {
+	return s.alter(OpPublishIndex, table, nil, query, func(t *Txn) (*record.Table, uint64, error) {
 		next, err := t.m.catalog.PublishIndex(t.Worker, table, index)
 		return next, index, err
 	})
 }
 
 // DropIndex drops a secondary index, or gives up building it.
-func (s *Session) DropIndex(table uint64, name string, text Statement) (*record.Table, error) {
-	return s.alter(OpDropIndex, table, nil, text, func(t *Txn) (*record.Table, uint64, error) {
+func (s *Session) DropIndex(table uint64, name string, query *event.Query) (*record.Table, error) {
+	return s.alter(OpDropIndex, table, nil, query, func(t *Txn) (*record.Table, uint64, error) {
 		h, err := t.m.catalog.OpenTableByID(t.Trx, table)
 		if err != nil {
 			return nil, 0, err
@@ -156,7 +151,7 @@ func (s *Session) DropIndex(table uint64, name string, text Statement) (*record.
 
 // alter changes the definition of the table with a number. to is its new name, nil if
 // that stays.
-func (s *Session) alter(kind OpKind, id uint64, to *Name, text Statement, change func(*Txn) (*record.Table, uint64, error)) (*record.Table, error) {
+func (s *Session) alter(kind OpKind, id uint64, to *Name, query *event.Query, change func(*Txn) (*record.Table, uint64, error)) (*record.Table, error) {
 	t, err := s.enterToWrite(true)
 	if err != nil {
 		return nil, err
@@ -164,7 +159,7 @@ func (s *Session) alter(kind OpKind, id uint64, to *Name, text Statement, change
 	var def *record.Table
 	old, err := t.lockByID(id, to)
 	if err == nil {
-		err = t.change(text, func(t *Txn) (*SchemaOp, error) {
+		err = t.change(query, func(t *Txn) (*SchemaOp, error) {
 			var index uint64
 			var err error
 			if def, index, err = change(t); err != nil {
@@ -235,18 +230,18 @@ func (t *Txn) lockNames(locks []lockWanted) error {
 }
 
 // change makes a change of the catalogue and logs it.
-func (s *Session) change(text Statement, locks []lockWanted, change func(*Txn) (*SchemaOp, error)) error {
+func (s *Session) change(query *event.Query, locks []lockWanted, change func(*Txn) (*SchemaOp, error)) error {
 	t, err := s.enterToWrite(true)
 	if err != nil {
 		return err
 	}
 	if err = t.lockNames(locks); err == nil {
-		err = t.change(text, change)
+		err = t.change(query, change)
 	}
 	return s.leave(err)
 }
 
-func (t *Txn) change(text Statement, change func(*Txn) (*SchemaOp, error)) error {
+func (t *Txn) change(query *event.Query, change func(*Txn) (*SchemaOp, error)) error {
 	if err := t.endStatement(); err != nil { // rows before it are of other definitions
 		return err
 	}
@@ -256,7 +251,7 @@ func (t *Txn) change(text Statement, change func(*Txn) (*SchemaOp, error)) error
 	}
 	t.Schema = true
 	t.forgetTables()
-	if err := t.logSchema(op, text); err != nil {
+	if err := t.logSchema(op, query); err != nil {
 		return t.undoTo(t.statement, err)
 	}
 	return nil

@@ -3,7 +3,6 @@ package txn
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,18 +14,13 @@ import (
 )
 
 // logSchema adds the events of a change of the catalogue.
-func (t *Txn) logSchema(op *SchemaOp, text Statement) error {
-	b := appendEvent(nil, event.TypeSchema, t.began, op.Append(nil))
+func (t *Txn) logSchema(op *SchemaOp, query *event.Query) error {
+	b := event.AppendSchema(nil, t.began, op.Append(nil))
+	if query != nil {
+		b = event.AppendQuery(b, t.began, query)
+	}
 	_, err := t.events.Write(b)
 	return err
-}
-
-func appendEvent(dst []byte, kind event.Type, timestamp uint32, body []byte) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, timestamp)
-	dst = append(dst, byte(kind), 0, 0, 0, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(event.HeaderSize+len(body)))
-	dst = append(dst, 0, 0, 0, 0, 0, 0)
-	return append(dst, body...)
 }
 
 // ErrSchemaDiffers says that a logged change of the catalogue led to another

@@ -65,6 +65,17 @@ type SchemaOp struct {
 	Table  *record.Table // definition afterwards
 }
 
+// Concerns names what the change is of.
+func (op *SchemaOp) Concerns() string {
+	switch {
+	case op.Kind < OpCreateTable:
+		return op.Schema.Name
+	case op.Kind.hasOld():
+		return op.Old.String()
+	}
+	return op.Table.Schema + "." + op.Table.Name
+}
+
 // schemaOpVersion is the version of the encoding.
 const schemaOpVersion = 1
 

@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -22,8 +23,8 @@ type BeginOptions struct {
 // Session is a client's way to run transactions, one at a time. It belongs to one
 // task, but for Interrupt.
 //
-// Errors that end the transaction: a deadlock (1213), the reason of
-// [Manager.Suspend], an error of Settle or Commit. The transaction is rolled back
+// Errors that end the transaction: a deadlock (1213), table.ErrEntryFailed (3101), the
+// reason of [Manager.Suspend], an error of Settle or Commit. The transaction is rolled back
 // then, and every call up to the next Begin returns the error again, but Rollback,
 // which has nothing left to do.
 type Session struct {
@@ -175,11 +176,12 @@ func (s *Session) enterToWrite(change bool) (*Txn, error) {
 	return t, nil
 }
 
-// leave ends a call. The victim of a deadlock is rolled back.
+// leave ends a call. The victim of a deadlock is rolled back, and so is who depends on
+// a transaction that the group has not committed.
 func (s *Session) leave(err error) error {
 	switch {
 	case err == nil:
-	case errors.Is(err, lock.ErrDeadlock):
+	case errors.Is(err, lock.ErrDeadlock), errors.Is(err, table.ErrEntryFailed):
 		err = s.lose(err)
 	case errors.Is(err, lock.ErrInterrupted) && s.m.Suspended() != nil:
 		err = s.m.Suspended()

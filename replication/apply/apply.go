@@ -1,8 +1,13 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
@@ -11,31 +16,46 @@ import (
 )
 
 // Options configure an applier. Env and Engine are required; zero means the default
-// elsewhere.
+// elsewhere. Names in comments are MySQL's variables.
 type Options struct {
 	Env       env.Env
 	Engine    *storage.Engine
 	Workers   int   // replica_parallel_workers: 4
-	MemoryMax int64 // replica_pending_jobs_size_max: bytes of entries not yet applied, 64 MiB
+	MemoryMax int64 // replica_pending_jobs_size_max: bytes of entries not applied yet, 64 MiB; one entry more fits always
+	// RetryEvery is how long the applier waits for disk space before it tries again: 250 ms.
+	RetryEvery time.Duration
 
-	// Extra, if not nil, is called for every entry when it is about to be committed,
-	// in the order of the log, by one task at a time. The transaction that it returns,
-	// if any, becomes durable together with the entry: the applier commits and ends it.
-	// It has no number (trx.Commit). After a restart Extra is called again for
-	// entries whose transaction may have been committed before, so what it does to
-	// the data must come to the same when done twice. An error stops the applier.
+	// Extra, if not nil, is called for every entry when it is about to be committed, in
+	// the order of the log, by one task at a time. The transaction that it returns, if
+	// any, becomes durable together with the entry's position: the applier commits and
+	// ends it. It has no number (trx.Commit). If the entry is submitted again after
+	// a restart, Extra is called again, and the first transaction was not committed. An
+	// error stops the applier.
 	Extra func(*Applied) (*trx.Trx, error)
-	// OnApplied, if not nil, is called after commits with the position that is now
-	// applied. It must not wait.
+	// OnApplied, if not nil, is called after commits with the position that is applied
+	// now, in order. It must not wait.
 	OnApplied func(index, number uint64)
 	// OnStop, if not nil, is called once if the applier stops by itself.
 	OnStop func(error)
 }
 
+// Limits and defaults of options.
+const (
+	DefaultWorkers   = 4
+	WorkersMax       = 1024
+	DefaultMemoryMax = 64 << 20
+	MemoryMin        = 1 << 10
+	defaultRetry     = 250 * time.Millisecond
+)
+
+// inFlightMax bounds the transactions that are begun and not committed: each takes one
+// of the engine's undo streams.
+const inFlightMax = 128
+
 // Entry is a committed entry of the log.
 type Entry struct {
 	Index, Term uint64
-	Data        []byte // kept until the entry is applied
+	Data        []byte // not to be changed until the entry is applied
 	// Opaque says that Data is no envelope (a configuration change): it is for
 	// Options.Extra alone.
 	Opaque bool
@@ -44,7 +64,7 @@ type Entry struct {
 // Applied is an entry that is about to be committed. It is valid during the call.
 type Applied struct {
 	Entry
-	// Envelope is that of the entry; its kind is 0 if there is none, or if it is from
+	// Envelope is that of the entry. Its kind is 0 if there is none, or if it is from
 	// another term than the entry, so that it counts for nothing.
 	Envelope entry.Envelope
 	// Tokens are those of its transactions, in their order.
@@ -64,9 +84,9 @@ const (
 	Running State = iota
 	// NoSpace: the disk is full. The applier waits and tries again.
 	NoSpace
-	// Failed: it has stopped by itself; see Applier.Err.
+	// Failed: it has stopped by itself; see [Applier.Err].
 	Failed
-	// Stopped: by Stop.
+	// Stopped: by [Applier.Stop].
 	Stopped
 )
 
@@ -74,10 +94,18 @@ func (s State) String() string {
 	return [...]string{"running", "waiting for disk space", "failed", "stopped"}[s]
 }
 
+// Errors.
+var (
+	// ErrStopped answers calls that can come to no end because of Stop.
+	ErrStopped = errors.New("apply: the applier was stopped")
+	// ErrTimeout: the time for waiting is up.
+	ErrTimeout = errors.New("apply: the entry is not applied in time")
+)
+
 // DivergedError says that a change of the log does not fit the data: the members
 // differ. The applier has stopped for good; the member needs its data anew.
 type DivergedError struct {
-	Table  string // schema.table, or its number if there is none
+	Table  string // schema.table, or its number where that is all that is known
 	Key    []byte // clustered key of the row, nil if none is concerned
 	Index  uint64 // of the entry
 	Number uint64 // of the transaction
@@ -93,29 +121,213 @@ func (e *DivergedError) Unwrap() error { return e.Err }
 
 // Applier applies entries. All methods are safe for concurrent use, but entries are
 // submitted by one task at a time.
-type Applier struct{ opt Options }
+type Applier struct {
+	opt   Options
+	eng   *storage.Engine
+	zstd  *zstd.Decoder
+	tasks *env.Group
 
-// New returns an applier for what lies behind the engine's applied position.
-func New(opt Options) (*Applier, error) { return &Applier{opt: opt}, nil }
+	stopping atomic.Bool // workers end at the next row
+	index    atomic.Uint64
+	number   atomic.Uint64
 
-// Submit queues the next entry of the log; entries up to the applied position are
-// left out. It waits while too much is pending. Error: what has stopped the applier.
-func (a *Applier) Submit(e Entry) error { return nil }
+	mu    sync.Mutex // guards what follows; nothing parks under it
+	state State
+	err   error
+
+	queue      []*item // entries not committed yet, oldest first, from head on
+	head       int
+	next       int // position in queue of the first entry with transactions to take
+	opening    bool
+	last       Entry  // submitted last, without its data
+	lastNumber uint64 // of its transactions or those before; 0: none were submitted
+	bytes      int64
+
+	executed   uint64 // every transaction up to here is executed
+	committed  uint64 // and published
+	barrier    uint64 // no later transaction begins before this one is committed
+	pos        trx.Position
+	committing bool
+	inFlight   int
+	swept      uint64 // rises when definitions have changed: handles of tables may be stale
+
+	idle      []*worker
+	submitter env.Parker // while it waits for memory
+	waiters   []*waiter
+	bodies    [][]byte // for reuse
+
+	group group // of the task that commits
+	stats counts
+}
+
+// New starts an applier of what lies behind the engine's applied position.
+func New(opt Options) (*Applier, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(entry.MaxBody))
+	if err != nil {
+		return nil, err
+	}
+	csn, pos := opt.Engine.Applied()
+	a := &Applier{opt: opt, eng: opt.Engine, zstd: z, tasks: env.NewGroup(opt.Env),
+		executed: csn, committed: csn, pos: pos, last: Entry{Index: pos.Index, Term: pos.Term}}
+	a.index.Store(pos.Index)
+	a.number.Store(csn)
+	for i := range opt.Workers {
+		w := newWorker(a, i)
+		a.tasks.Go("applier", w.loop)
+	}
+	return a, nil
+}
+
+func (o *Options) check() error {
+	if o.Workers == 0 {
+		o.Workers = DefaultWorkers
+	}
+	if o.MemoryMax == 0 {
+		o.MemoryMax = DefaultMemoryMax
+	}
+	if o.RetryEvery == 0 {
+		o.RetryEvery = defaultRetry
+	}
+	switch {
+	case o.Env == nil || o.Engine == nil:
+		return errors.New("apply: Env and Engine are required")
+	case o.Workers < 1 || o.Workers > WorkersMax:
+		return fmt.Errorf("apply: replica_parallel_workers is %d; it must be 1 to %d", o.Workers, WorkersMax)
+	case o.MemoryMax < MemoryMin:
+		return fmt.Errorf("apply: replica_pending_jobs_size_max is %d; the least is %d", o.MemoryMax, MemoryMin)
+	case o.RetryEvery < time.Millisecond:
+		return fmt.Errorf("apply: disk space is tried again every %v; the least is 1 ms", o.RetryEvery)
+	}
+	return nil
+}
 
 // Applied is the position up to which everything is committed in the engine and
 // visible, and the last transaction's number.
-func (a *Applier) Applied() (index, number uint64) { return 0, 0 }
-
-// WaitApplied waits until the entry is applied, or, with a limit other than 0, until
-// the time is up (ErrTimeout). Error besides: what has stopped the applier.
-func (a *Applier) WaitApplied(index uint64, limit time.Duration) error { return nil }
-
-// Drain waits until everything submitted so far is applied.
-func (a *Applier) Drain() error { return nil }
-
-// Stop ends the applier. What is not committed is rolled back, so that others may
-// change rows afterwards. It returns what has stopped the applier before, if anything.
-func (a *Applier) Stop() error { return nil }
+func (a *Applier) Applied() (index, number uint64) {
+	index = a.index.Load() // first: what the number says is at least as much
+	return index, a.number.Load()
+}
 
 // Err is what has stopped the applier, or nil.
-func (a *Applier) Err() error { return nil }
+func (a *Applier) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// waiter waits for an entry to be applied.
+type waiter struct {
+	index  uint64
+	parker env.Parker
+}
+
+// WaitApplied waits until the entry is applied, or, with a limit other than 0, until
+// the time is up ([ErrTimeout]). Error besides: what has stopped the applier.
+func (a *Applier) WaitApplied(index uint64, limit time.Duration) error {
+	if a.index.Load() >= index {
+		return nil
+	}
+	w := &waiter{index: index, parker: a.opt.Env.NewParker()}
+	deadline := a.opt.Env.Monotonic() + limit
+	a.mu.Lock()
+	a.waiters = append(a.waiters, w)
+	defer func() {
+		a.forget(w)
+		a.mu.Unlock()
+	}()
+	for {
+		switch {
+		case a.index.Load() >= index:
+			return nil
+		case a.state == Stopped:
+			return ErrStopped
+		case a.err != nil:
+			return a.err
+		}
+		a.mu.Unlock()
+		left := deadline - a.opt.Env.Monotonic()
+		if limit == 0 {
+			w.parker.Park()
+		} else if !w.parker.ParkFor(left) && a.index.Load() < index {
+			a.mu.Lock()
+			return ErrTimeout
+		}
+		a.mu.Lock()
+	}
+}
+
+func (a *Applier) forget(w *waiter) {
+	for i := range a.waiters {
+		if a.waiters[i] == w {
+			a.waiters = append(a.waiters[:i], a.waiters[i+1:]...)
+			return
+		}
+	}
+}
+
+// Drain waits until everything submitted so far is applied. Error: what has stopped
+// the applier.
+func (a *Applier) Drain() error {
+	a.mu.Lock()
+	index := a.last.Index
+	a.mu.Unlock()
+	return a.WaitApplied(index, 0)
+}
+
+// Stop ends the applier. What is not committed is rolled back, so that others may
+// change rows afterwards; the log has it still. It returns what has stopped the
+// applier before, if anything, and errors of the rollback.
+func (a *Applier) Stop() error {
+	a.mu.Lock()
+	a.stopping.Store(true)
+	if a.state != Failed {
+		a.state = Stopped
+	}
+	a.wakeAll()
+	a.mu.Unlock()
+	a.tasks.Wait()
+	a.mu.Lock()
+	err := a.err
+	queue := a.queue[a.head:]
+	a.queue, a.head, a.next = nil, 0, 0
+	a.mu.Unlock()
+	return errors.Join(err, a.undo(queue))
+}
+
+// fail stops the applier for good.
+func (a *Applier) fail(err error) {
+	a.mu.Lock()
+	first := a.state == Running || a.state == NoSpace
+	if first {
+		a.state, a.err = Failed, err
+	}
+	a.stopping.Store(true)
+	a.wakeAll()
+	a.mu.Unlock()
+	if first && a.opt.OnStop != nil {
+		a.opt.OnStop(err)
+	}
+}
+
+// wakeAll wakes everybody who waits. REQUIRES: mu.
+func (a *Applier) wakeAll() {
+	a.wakeIdle(len(a.idle))
+	if a.submitter != nil {
+		a.submitter.Unpark()
+	}
+	for _, w := range a.waiters {
+		w.parker.Unpark()
+	}
+}
+
+// wakeIdle wakes up to n workers that have nothing to do. REQUIRES: mu.
+func (a *Applier) wakeIdle(n int) {
+	for ; n > 0 && len(a.idle) > 0; n-- {
+		w := a.idle[len(a.idle)-1]
+		a.idle = a.idle[:len(a.idle)-1]
+		w.parker.Unpark()
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -81,9 +82,13 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFrame, fmt.Sprintf(format, args...))
 }
 
-// forEntries reports whether a message belongs to the entries connection.
-func forEntries(t raftpb.MessageType) bool {
-	return t == raftpb.MsgApp || t == raftpb.MsgAppResp || t == raftpb.MsgSnap
+// PurposeOf is the connection that a message belongs to.
+func PurposeOf(m *raftpb.Message) Purpose {
+	switch m.GetType() {
+	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgSnap:
+		return ForEntries
+	}
+	return ForControl
 }
 
 // carried reports whether a message of this type travels between nodes.
@@ -246,6 +251,29 @@ func (e *encoder) snapshot(m *raftpb.SnapshotMetadata) {
 			e.uint(id)
 		}
 	}
+}
+
+// Copy returns messages as they arrive at their receiver, sharing no memory with
+// those that were sent, and about how many bytes they are.
+func Copy(msgs []*raftpb.Message) (copies []*raftpb.Message, size int, err error) {
+	for len(msgs) > 0 {
+		var e encoder
+		n := 0
+		for ; n < len(msgs) && (n == 0 || !e.full()); n++ {
+			if err := Encodable(msgs[n]); err != nil {
+				return nil, 0, err
+			}
+			e.message(msgs[n])
+		}
+		msgs = msgs[n:]
+		frame := slices.Concat(e.finish()...)
+		part, err := decodeFrame(frame)
+		if err != nil {
+			return nil, 0, err
+		}
+		copies, size = append(copies, part...), size+len(frame)
+	}
+	return copies, size, nil
 }
 
 // sizeOf is about how many bytes a queued message holds.

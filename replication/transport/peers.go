@@ -279,12 +279,7 @@ func (q *peer) kick() {
 }
 
 // send queues a message.
-func (q *peer) send(m *raftpb.Message) bool {
-	if forEntries(m.GetType()) {
-		return q.links[ForEntries].queue.put(m)
-	}
-	return q.links[ForControl].queue.put(m)
-}
+func (q *peer) send(m *raftpb.Message) bool { return q.links[PurposeOf(m)].queue.put(m) }
 
 // linkUp notes that a link is connected.
 func (q *peer) linkUp(purpose Purpose, w *Welcome) {

@@ -62,7 +62,7 @@ func crashRun(seed uint64) (problem string) {
 	s := simenv.New(seed)
 	s.Run(func() {
 		rng := rand.New(rand.NewPCG(seed, 77))
-		w := &world{env: s, model: newModel(), commits: env.NewMutex(s)}
+		w := &world{env: s, model: newModel(), commits: env.NewMutex(s), early: rng.IntN(3) > 0}
 		fs := simfile.New(s, seed)
 		problem = w.live(fs, rng)
 	})
@@ -102,6 +102,19 @@ func (w *world) live(fs *simfile.FS, rng *rand.Rand) string {
 		}
 		if problem := w.compare(); problem != "" {
 			return fmt.Sprintf("life %d, after recovery: %s", life, problem)
+		}
+		lost := append(w.lost, w.lose()...)
+		if rng.IntN(2) == 0 {
+			err := w.reapply(lost, rng)
+			if err == nil {
+				err = w.eng.Sync()
+			}
+			if err != nil {
+				return fmt.Sprintf("life %d: %v", life, err)
+			}
+			if problem := w.compare(); problem != "" {
+				return fmt.Sprintf("life %d, after the log was applied again: %s", life, problem)
+			}
 		}
 	}
 	if err := w.eng.Close(); err != nil {
@@ -180,7 +193,7 @@ func (w *world) compare() string {
 	if problem := w.check(); problem != "" {
 		return problem
 	}
-	w.model.restart(csn)
+	w.lost = w.model.restart(csn)
 	return ""
 }
 

@@ -30,6 +30,7 @@ func ddlRow(id int64) row { return row{name: "d", code: noCode, val: id} }
 
 // runDDL runs transactions until the engine halts or n are done.
 func (c *client) runDDL(n int) {
+	c.ddl = true
 	for range n {
 		err := c.ddlTransaction()
 		if err != nil {

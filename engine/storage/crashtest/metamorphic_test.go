@@ -68,7 +68,7 @@ func TestDeterminism(t *testing.T) {
 			s := simenv.New(seed)
 			s.Run(func() {
 				rng := rand.New(rand.NewPCG(seed, 9))
-				w := &world{env: s, model: newModel(), commits: env.NewMutex(s)}
+				w := &world{env: s, model: newModel(), commits: env.NewMutex(s), early: true}
 				fs := simfile.New(s, seed)
 				if problem := w.live(fs, rng); problem != "" {
 					t.Errorf("seed %d: %s", seed, problem)

@@ -66,21 +66,18 @@ type model struct {
 	base    rows
 	baseCSN uint64
 	commits [][]change // of baseCSN+1, baseCSN+2, ...
-	now     rows
-	durable uint64 // a CSN that must survive
+	now     rows       // after everything in the log, what is in doubt included
+	durable uint64     // a CSN that must survive
 }
 
 func newModel() *model {
 	return &model{base: newRows(tables + ddlTables), now: newRows(tables + ddlTables)}
 }
 
-// commit notes the changes of the next CSN.
-func (m *model) commit(csn uint64, changes []change) {
-	if csn != m.baseCSN+uint64(len(m.commits))+1 {
-		panic(fmt.Sprintf("model: CSN %d after %d", csn, m.baseCSN+uint64(len(m.commits))))
-	}
+// commit notes the changes of the next CSN, which it returns.
+func (m *model) commit(changes []change) uint64 {
 	m.commits = append(m.commits, changes)
-	m.now.apply(changes)
+	return m.last()
 }
 
 // last is the last CSN.
@@ -95,11 +92,13 @@ func (m *model) at(csn uint64) rows {
 	return r
 }
 
-// restart forgets what a crash has undone: the last CSN is csn now.
-func (m *model) restart(csn uint64) {
+// restart forgets what a crash has undone, and returns it: the last CSN is csn now.
+func (m *model) restart(csn uint64) (lost [][]change) {
+	lost = m.commits[csn-m.baseCSN:]
 	m.base = m.at(csn)
 	m.baseCSN, m.commits, m.now = csn, nil, m.base.clone()
 	m.durable = csn
+	return lost
 }
 
 // diff describes how got differs from want.

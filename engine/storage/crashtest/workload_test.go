@@ -61,6 +61,10 @@ type world struct {
 	commits *env.Mutex
 	fails   []string
 	fs      *simfile.FS
+
+	early   bool // locks may be released before the commit is finished
+	pending []pendingTrx
+	lost    [][]change // committed, but undone by the last crash
 }
 
 // failf notes a failure. Once the disk is gone nothing counts any more: a change in
@@ -79,6 +83,7 @@ type client struct {
 	t       *trx.Trx
 	overlay []change
 	scanner table.Scanner
+	ddl     bool
 }
 
 // errStopped ends a client: the engine has halted, as it does after a crash.
@@ -155,16 +160,18 @@ func (c *client) commit() error {
 		c.w.commits.Unlock()
 		return errStopped
 	}
-	last, pos := c.w.eng.Trx.Applied()
-	csn := last + 1
-	c.w.model.commit(csn, append([]change(nil), c.overlay...))
-	err := c.w.eng.Trx.CommitGroup([]trx.Commit{{Trx: c.t, CSN: csn}}, trx.Position{Index: pos.Index + 3, Term: 1})
+	early := c.w.early && !c.ddl && c.rng.IntN(4) > 0
+	c.w.propose(c.t, append([]change(nil), c.overlay...), early)
+	n := len(c.w.pending)
+	if early && n < pendingMax {
+		n = max(0, c.rng.IntN(4*n)-3*n)
+	}
+	err := c.w.finish(n)
+	csn := c.w.model.last()
 	c.w.commits.Unlock()
 	if err != nil {
 		return c.abandon(err)
 	}
-	c.w.eng.Catalog.Committed(c.t)
-	c.w.eng.Trx.End(c.t)
 	if c.rng.IntN(8) == 0 {
 		if err := c.w.eng.Log.FlushTo(c.w.eng.Trx.CommitLSN()); err != nil {
 			return c.abandon(err)

@@ -3,14 +3,15 @@
 // and bulk-loaded.
 //
 // A donor has a [Source]. It opens snapshots, keeps each one open for a grace time
-// after the last stream that used it, and serves streams. A member that needs data
-// runs a [Receiver], which builds a complete new engine beside the data that is
-// there, and then lets a [Home] put it in their place:
+// after the last request for it, and answers requests with streams of chunks. A member
+// that needs data runs a [Receiver], which builds a complete new engine beside the data
+// that are there, and then lets a [Home] put it in their place:
 //
 //	home, err := provision.OpenHome(dir)            // finishes what a crash cut short
 //	eng, err := storage.Open(… FS: home.Data() …)   // the data in use
 //
-//	m, err := provision.NewReceiver(provision.ReceiverOptions{Home: home, …}).Run()
+//	r, err := provision.NewReceiver(provision.ReceiverOptions{Home: home, …})
+//	m, err := r.Run()
 //	// end what uses the old engine, close it
 //	err = home.Swap()
 //	// make the log begin behind m.Position, open the engine in home.Data()
@@ -21,8 +22,10 @@
 //     the last transaction up to its position. The position is committed.
 //   - A directory becomes data by one atomic rename, of the file that names it, and
 //     only after everything in it is durable. No other directory is ever opened as data.
-//   - A row that was received is stored once: a table is committed in the new engine
-//     together with the note that it is complete.
+//   - A table is committed in the new engine together with the note that it is
+//     complete: after a crash it is there whole, or not at all.
+//   - Every byte of rows is under two checksums: that of its frame, and a running one
+//     over all rows of the answer, which also shows a part that is lost or out of order.
 //   - Memory is bounded by the options on both sides, whatever the size of the tables.
 //
 // # What it does not do

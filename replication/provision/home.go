@@ -1,40 +1,182 @@
 package provision
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/triremedb/trireme/engine/storage/file"
 )
 
+// Names in a home. data.<number> is a data directory; of those the one is in use whose
+// number is in the file data.current. A higher one with the file "receiving" is being
+// received; with the file "complete" it waits to come into use. Numbers are not used
+// again, and a directory that is to be removed loses those two files first: whatever
+// a crash leaves of it, it is neither gone on with nor opened.
+const (
+	currentName   = "data.current"
+	currentNew    = "data.current.new"
+	dirPrefix     = "data."
+	receivingName = "receiving"
+	completeName  = "complete"
+)
+
 // Home is the place of a member's data: a directory for the engine, and during
-// provisioning a second one beside it. The file named data.current says which one is
-// in use, and where its data came from.
+// provisioning a second one beside it. The file data.current says which one is in use,
+// and where its data came from. What else is in the file system it leaves alone.
+//
+// Its methods are safe for concurrent use as far as they say nothing else.
 type Home struct {
 	fsys file.FS
 
 	mu      sync.Mutex // guards the following
 	current generation
 	next    *generation // nil: nothing is being received
+	newest  uint64      // the highest number seen
 }
 
 // generation is a data directory.
 type generation struct {
 	number   uint64
-	received bool     // by a receiver, not made empty
-	complete bool     // may become the data in use
-	manifest Manifest // of what was received
+	received bool // by a receiver, not made empty
+	complete bool // may become the data in use
+	manifest Manifest
 }
+
+func (g *generation) dir() string { return dirPrefix + strconv.FormatUint(g.number, 10) }
+
+// ErrHome says that the data directories are not what this package leaves behind.
+var ErrHome = errors.New("provision: the data directories are not as they were left")
 
 // OpenHome finds out which directory is in use, and makes a home in an empty file
 // system. What a crash has cut short is finished: a directory that is complete comes
 // into use, and those that are not in use any more are removed. What is half
 // received stays, for a receiver to go on with.
+//
+// Errors: [ErrHome], those of the file system. Nothing is removed then.
 func OpenHome(fsys file.FS) (*Home, error) {
-	return &Home{fsys: fsys, current: generation{number: 1}}, nil
+	h := &Home{fsys: fsys}
+	if err := fsys.MkdirAll("."); err != nil {
+		return nil, err
+	}
+	numbers, err := h.directories()
+	if err != nil {
+		return nil, err
+	}
+	g, err := h.readCurrent()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if h.newest > 1 {
+			return nil, fmt.Errorf("%w: %s is missing, but %s%d is there (put it back, or remove the directories if their data are not needed)",
+				ErrHome, currentName, dirPrefix, h.newest)
+		}
+		g = generation{number: 1}
+		err = h.writeCurrent(&g)
+	case err == nil && g.received && !slices.Contains(numbers, g.number):
+		err = fmt.Errorf("%w: %s names %s, which is missing", ErrHome, currentName, g.dir())
+	}
+	if err != nil {
+		return nil, err
+	}
+	h.current = g
+	h.newest = max(h.newest, g.number)
+	if err := h.settle(numbers); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
-// Data is the directory of the engine in use.
-func (h *Home) Data() file.FS { return nil }
+// directories lists the numbers of the data directories.
+func (h *Home) directories() (numbers []uint64, err error) {
+	names, err := h.fsys.List(".")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		digits, ours := strings.CutPrefix(name, dirPrefix)
+		n, err := strconv.ParseUint(digits, 10, 63)
+		if ours && err == nil && n > 0 && strconv.FormatUint(n, 10) == digits {
+			numbers = append(numbers, n)
+			h.newest = max(h.newest, n)
+		}
+	}
+	return numbers, nil
+}
+
+// settle decides what becomes of the directories that are not in use.
+func (h *Home) settle(numbers []uint64) error {
+	for _, n := range numbers {
+		if n <= h.current.number {
+			continue
+		}
+		g := generation{number: n, received: true}
+		receiving, err := h.fsys.Exists(g.dir() + "/" + receivingName)
+		if err != nil {
+			return err
+		}
+		m, err := h.readRecord(g.dir() + "/" + completeName)
+		switch {
+		case err == nil:
+			g.manifest, g.complete = m.manifest, true
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrMalformed):
+		default:
+			return err
+		}
+		if (g.complete || receiving) && (h.next == nil || h.next.number < n) {
+			h.next = &g
+		}
+	}
+	if h.next != nil && h.next.complete {
+		return h.Swap()
+	}
+	return h.sweep(numbers)
+}
+
+// sweep removes the directories that nobody needs.
+func (h *Home) sweep(numbers []uint64) error {
+	for _, n := range numbers {
+		if n != h.current.number && (h.next == nil || n != h.next.number) {
+			if err := h.remove(&generation{number: n}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// remove removes a data directory. First it loses what could bring it into use.
+func (h *Home) remove(g *generation) error {
+	for _, name := range []string{completeName, receivingName} {
+		if err := h.fsys.Remove(g.dir() + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	err := h.fsys.SyncDir(g.dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = removeTree(h.fsys, g.dir())
+	}
+	if err == nil {
+		err = h.fsys.SyncDir(".")
+	}
+	return err
+}
+
+// Data is the directory of the engine in use. It is not made before the engine is.
+func (h *Home) Data() file.FS {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return subFS{h.fsys, h.current.dir()}
+}
 
 // Received says which snapshot the data in use was received as; ok is false if it
 // was not. The log must not end before that position, nor hold another entry there:
@@ -46,12 +188,184 @@ func (h *Home) Received() (m Manifest, ok bool) {
 	return h.current.manifest, h.current.received
 }
 
-// Swap puts what was received in the place of the data in use, which are removed.
+// Receiving reports whether something is half received, or waits for [Home.Swap].
+func (h *Home) Receiving() (half, complete bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.next != nil && !h.next.complete, h.next != nil && h.next.complete
+}
+
+// Swap puts what was received in the place of the data in use, which are removed. After
+// an error it can be called again; [Home.Received] tells which of the two are in use.
 //
-// REQUIRES: a receiver has returned its manifest; the engine in use is closed.
-func (h *Home) Swap() error { return nil }
+// REQUIRES: a receiver has returned its manifest; the engine in use is closed; no
+// other task uses the home.
+func (h *Home) Swap() error {
+	if h.next == nil || !h.next.complete {
+		return fmt.Errorf("%w: there is nothing complete to swap in", ErrHome)
+	}
+	if err := h.writeCurrent(h.next); err != nil {
+		return fmt.Errorf("provision: bringing %s into use: %w", h.next.dir(), err)
+	}
+	h.mu.Lock()
+	h.current, h.next = *h.next, nil
+	h.mu.Unlock()
+	for _, name := range []string{completeName, receivingName} {
+		if err := h.fsys.Remove(h.current.dir() + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	numbers, err := h.directories()
+	if err == nil {
+		err = h.sweep(numbers)
+	}
+	if err != nil {
+		return fmt.Errorf("provision: removing the old data: %w", err)
+	}
+	return nil
+}
 
 // Discard removes what was received so far.
 //
-// REQUIRES: no receiver is running.
-func (h *Home) Discard() error { return nil }
+// REQUIRES: no receiver is running; no other task uses the home.
+func (h *Home) Discard() error {
+	h.mu.Lock()
+	g := h.next
+	h.next = nil
+	h.mu.Unlock()
+	if g == nil {
+		return nil
+	}
+	return h.remove(g)
+}
+
+// receive returns the directory to receive into: that of an earlier run, or a new one.
+func (h *Home) receive() (fsys file.FS, resumed bool, err error) {
+	if h.next != nil {
+		return subFS{h.fsys, h.next.dir()}, true, nil
+	}
+	g := &generation{number: h.newest + 1, received: true}
+	sub := subFS{h.fsys, g.dir()}
+	if err := sub.MkdirAll("."); err != nil {
+		return nil, false, err
+	}
+	h.newest = g.number
+	if err := writeFile(sub, receivingName, nil); err != nil {
+		return nil, false, err
+	}
+	if err := h.fsys.SyncDir("."); err != nil {
+		return nil, false, err
+	}
+	h.mu.Lock()
+	h.next = g
+	h.mu.Unlock()
+	return sub, false, nil
+}
+
+// complete marks the directory that was received into: it can be swapped in.
+//
+// REQUIRES: everything in it is durable.
+func (h *Home) complete(m Manifest) error {
+	g := *h.next
+	g.complete, g.manifest = true, m
+	if err := writeFile(subFS{h.fsys, g.dir()}, completeName, appendRecord(&g)); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.next = &g
+	h.mu.Unlock()
+	return nil
+}
+
+// A record is a generation on disk: magic, what follows, CRC32C of both.
+const recordMagic = "TRHOME1\n"
+
+// maxRecord bounds a record in bytes.
+const maxRecord = maxMembership + 4096
+
+func appendRecord(g *generation) []byte {
+	b := appendUints([]byte(recordMagic), g.number, boolUint(g.received))
+	b = g.manifest.append(b)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// readRecord reads a record. The error wraps fs.ErrNotExist or [ErrMalformed], or is
+// one of reading.
+func (h *Home) readRecord(name string) (g generation, err error) {
+	b, err := readFile(h.fsys, name, maxRecord)
+	if err != nil {
+		return g, err
+	}
+	if len(b) >= len(recordMagic)+4 && string(b[:len(recordMagic)]) == recordMagic {
+		body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
+		if crc32.Checksum(body, castagnoli) == sum {
+			d := &decoder{b: body[len(recordMagic):]}
+			g.number, g.received = d.uint(1<<63-1), d.bool()
+			g.manifest = d.manifest()
+			if d.end() == nil && g.number > 0 {
+				return g, nil
+			}
+		}
+	}
+	return g, fmt.Errorf("%s: %w", name, ErrMalformed)
+}
+
+func (h *Home) readCurrent() (generation, error) {
+	g, err := h.readRecord(currentName)
+	if errors.Is(err, ErrMalformed) {
+		err = fmt.Errorf("%w: %w (restore the file, or rebuild this member)", ErrHome, err)
+	}
+	return g, err
+}
+
+// writeCurrent says which directory is in use, atomically and durably.
+func (h *Home) writeCurrent(g *generation) error {
+	if err := writeFile(h.fsys, currentNew, appendRecord(g)); err != nil {
+		return err
+	}
+	if err := h.fsys.Rename(currentNew, currentName); err != nil {
+		return err
+	}
+	return h.fsys.SyncDir(".")
+}
+
+// writeFile makes a file with its content and its name durable.
+func writeFile(fsys file.FS, name string, content []byte) error {
+	f, err := fsys.Open(name, file.OpenOptions{Create: true})
+	if err != nil {
+		return err
+	}
+	err = f.Truncate(0)
+	if err == nil && len(content) > 0 {
+		_, err = f.WriteAt(content, 0)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return fsys.SyncDir(".")
+}
+
+func readFile(fsys file.FS, name string, limit int64) ([]byte, error) {
+	f, err := fsys.Open(name, file.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Size()
+	b := make([]byte, min(max(size, 0), limit))
+	if err == nil {
+		if _, err = f.ReadAt(b, 0); err == io.EOF {
+			err = nil
+		}
+	}
+	return b, errors.Join(err, f.Close())
+}
+
+// receiving is the directory that is being received into.
+func (h *Home) receiving() file.FS {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return subFS{h.fsys, h.next.dir()}
+}

@@ -1,10 +1,20 @@
 package provision
 
-import "github.com/triremedb/trireme/engine/storage/trx"
+import (
+	"fmt"
 
-// FormatVersion is the format of the stream that this code sends, and the newest
-// that it reads.
-const FormatVersion = 1
+	"github.com/triremedb/trireme/engine/storage/trx"
+)
+
+// FormatVersion is the newest format of the stream that this code speaks, and
+// minFormat the oldest.
+const (
+	FormatVersion = 1
+	minFormat     = 1
+)
+
+// maxMembership bounds the membership state in bytes.
+const maxMembership = 1 << 20
 
 // Manifest says what a snapshot is.
 type Manifest struct {
@@ -17,7 +27,25 @@ type Manifest struct {
 	Membership []byte
 	// NextTable and NextIndex are the numbers that the donor gives next.
 	NextTable, NextIndex uint64
+}
 
-	Schemas, Tables int
-	Rows, Bytes     int64 // estimates
+func (m *Manifest) String() string {
+	return fmt.Sprintf("snapshot %d at entry %d of term %d", m.CSN, m.Position.Index, m.Position.Term)
+}
+
+func (m *Manifest) append(dst []byte) []byte {
+	dst = appendUints(dst, uint64(m.Format))
+	dst = append(dst, m.Group[:]...)
+	dst = appendUints(dst, m.CSN, m.Position.Index, m.Position.Term, uint64(m.Time), m.NextTable, m.NextIndex)
+	return appendBytes(dst, m.Membership)
+}
+
+func (d *decoder) manifest() (m Manifest) {
+	m.Format = uint32(d.uint(1<<32 - 1))
+	copy(m.Group[:], d.take(len(m.Group)))
+	m.CSN, m.Position.Index, m.Position.Term = d.uint64(), d.uint64(), d.uint64()
+	m.Time = int64(d.uint64())
+	m.NextTable, m.NextIndex = d.uint64(), d.uint64()
+	m.Membership = append([]byte(nil), d.bytes(maxMembership)...)
+	return m
 }

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -10,8 +11,18 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 )
 
-// ReceiverOptions configure a receiver. Home, Env, Group, Storage and Dial are
-// required; zero means the default elsewhere.
+// Want says what stream a receiver needs.
+type Want struct {
+	// CSN is the snapshot that is being received: only its donor can go on with it, or
+	// another member that can still open it. New: none is, and any donor will do.
+	CSN uint64
+	New bool
+	// Last is why the last stream ended early, nil if none did.
+	Last error
+}
+
+// ReceiverOptions configure a receiver. Home, Env, Group and Open (or Dial) are required; zero
+// means the default elsewhere.
 type ReceiverOptions struct {
 	Home  *Home
 	Env   env.Env
@@ -19,84 +30,160 @@ type ReceiverOptions struct {
 	// Storage is how to open the new engine; FS and Env are set by the receiver.
 	Storage storage.Options
 
-	// Dial opens a stream to a donor. csn is the snapshot that is being received: the
-	// same donor goes on with it, or another one that can open it. 0: any donor will do.
+	// Open sends a request to a donor, whose Source.Answer writes the answer. It does
+	// not wait for ever; neither does the reader once ctx is cancelled.
+	Open func(ctx context.Context, want Want, request []byte) (ChunkReader, error)
+	// Dial is for streams in both directions, in the place of Open: it makes one to a
+	// donor's Source.Serve. Closing it ends its calls. csn is as Want.CSN, 0 if new.
 	Dial func(csn uint64) (io.ReadWriteCloser, error)
 	// Install, if not nil, puts this member's own state (Raft's membership from the
-	// manifest, its identity) into the new engine, in w's transaction, which becomes
-	// durable together with the position.
+	// manifest, its identity) into the new engine, in w's transaction. It may be called
+	// again if the disk is full.
 	Install func(eng *storage.Engine, w *table.Worker, m *Manifest) error
 
 	Streams    int           // tables received at a time: 2
 	SortMemory int64         // for sorting index entries, all streams together: 128 MiB
 	Rate       int64         // bytes a second that are received, all streams together; 0: no limit
-	Retry      time.Duration // wait before a lost stream is opened again: 1 s
-	GiveUp     time.Duration // without progress: 5 min
+	Retry      time.Duration // wait before a request is repeated: 1 s
+	Stall      time.Duration // a stream that brings nothing for so long is given up: 30 s
+	GiveUp     time.Duration // Run ends if no row has arrived for so long: 5 min
 	SpaceRetry time.Duration // wait while the disk is full: 10 s
 	// Verify reads every table again after it was loaded.
 	Verify bool
 }
 
+func (o *ReceiverOptions) check() error {
+	if o.Open == nil && o.Dial != nil {
+		o.Open = dialed(o.Dial)
+	}
+	if o.Home == nil || o.Env == nil || o.Open == nil {
+		return errors.New("provision: a receiver needs a home, an environment and a way to a donor")
+	}
+	for _, n := range []int64{int64(o.Streams), o.SortMemory, o.Rate, int64(o.Retry), int64(o.Stall), int64(o.GiveUp), int64(o.SpaceRetry)} {
+		if n < 0 {
+			return errors.New("provision: options of a receiver may not be negative")
+		}
+	}
+	setDefault(&o.Streams, 2)
+	setDefault(&o.SortMemory, 128<<20)
+	setDefault(&o.Retry, time.Second)
+	setDefault(&o.Stall, 30*time.Second)
+	setDefault(&o.GiveUp, 5*time.Minute)
+	setDefault(&o.SpaceRetry, 10*time.Second)
+	return nil
+}
+
+// ErrStopped: Stop was called. What was received stays for the next run.
+var ErrStopped = errors.New("provision: stopped")
+
 // Receiver receives a snapshot into a new directory of a home. Progress and Stop are
 // safe for concurrent use.
 type Receiver struct {
-	opt ReceiverOptions
+	opt  ReceiverOptions
+	pace limiter
+	ctx  context.Context
+	stop context.CancelFunc
+	progress
 }
 
-// Errors of a receiver.
-var (
-	// ErrStopped: Stop was called. What was received stays for the next run.
-	ErrStopped = errors.New("provision: stopped")
-	// ErrSnapshotGone: no donor has the snapshot any more.
-	ErrSnapshotGone = errors.New("provision: snapshot gone")
-	// ErrOtherGroup: the donor is a member of another group.
-	ErrOtherGroup = errors.New("provision: the donor belongs to another group")
-	// ErrVersion: the donor and the receiver have no format in common.
-	ErrVersion = errors.New("provision: no format in common")
-)
-
 // NewReceiver returns a receiver.
-func NewReceiver(opt ReceiverOptions) (*Receiver, error) { return &Receiver{opt: opt}, nil }
+func NewReceiver(opt ReceiverOptions) (*Receiver, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	r := &Receiver{opt: opt, pace: limiter{env: opt.Env, rate: opt.Rate}}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	r.progress.env = opt.Env
+	return r, nil
+}
 
 // Run receives a snapshot, or goes on where an earlier run has ended. When it returns
 // without an error the new data are complete and durable, and wait for [Home.Swap].
-// A snapshot that is gone is given up for a new one; a full disk is waited for.
-func (r *Receiver) Run() (Manifest, error) { return Manifest{}, ErrStopped }
-
-// Stop makes Run return ErrStopped soon.
-func (r *Receiver) Stop() {}
-
-// Progress says how far Run is.
-func (r *Receiver) Progress() Progress { return Progress{} }
-
-// Phase is what a receiver is doing.
-type Phase uint8
-
-const (
-	Connecting Phase = iota // looking for a donor
-	Receiving
-	WaitingForSpace // the disk is full
-	Finishing       // making everything durable
-	Complete
-)
-
-func (p Phase) String() string {
-	return [...]string{"connecting", "receiving", "waiting for disk space", "finishing", "complete"}[p]
+//
+// Streams that break are opened again, a snapshot that is gone is given up for a new
+// one, and a full disk is waited for. Errors: [ErrStopped]; [ErrOtherGroup], [ErrVersion] and
+// [ErrRequest] of the donor; those of a donor or its network that went on for
+// Options.GiveUp; those of the new engine. What was received stays for the next run.
+func (r *Receiver) Run() (Manifest, error) {
+	m, err := r.run()
+	if err != nil && r.ctx.Err() != nil {
+		err = ErrStopped
+	}
+	return m, err
 }
 
-// Progress says how far a receiver is. Totals are estimates of the donor.
-type Progress struct {
-	Phase              Phase
-	CSN                uint64 // of the snapshot; 0: none yet
-	Tables, TablesDone int
-	Rows, RowsDone     int64
-	Bytes, BytesDone   int64 // of rows before compression
-	Received           int64 // bytes of streams
-	Elapsed            time.Duration
-	Left               time.Duration // estimate; 0: unknown
-	Streams            int           // open
-	Reconnects         int64
-	BadParts           int64 // that were damaged and asked for again
-	Restarts           int64 // with a new snapshot
-	LastError          string
+// Stop makes Run return [ErrStopped] soon. The receiver is of no more use then.
+func (r *Receiver) Stop() { r.stop() }
+
+func (r *Receiver) run() (Manifest, error) {
+	if g := r.opt.Home.next; g != nil && g.complete {
+		r.setPhase(Complete)
+		return g.manifest, nil
+	}
+	r.begin()
+	for {
+		m, err := r.attempt()
+		if !errors.Is(err, ErrSnapshotGone) {
+			if err == nil {
+				r.setPhase(Complete)
+			}
+			return m, err
+		}
+		r.restarted(err)
+		if err := r.opt.Home.Discard(); err != nil {
+			return Manifest{}, err
+		}
+		if err := r.pause(r.ctx, r.opt.Retry); err != nil {
+			return Manifest{}, err
+		}
+	}
+}
+
+// attempt receives one snapshot. ErrSnapshotGone says that no donor has it any more.
+func (r *Receiver) attempt() (m Manifest, err error) {
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	b := &building{r: r, ctx: ctx, cancel: cancel, watch: r.opt.Env.NewParker()}
+	b.arrived()
+	if err := b.open(); err != nil {
+		return m, err
+	}
+	watchdog := env.NewGroup(r.opt.Env)
+	watchdog.Go("provision: watchdog", b.watchStreams)
+	err = b.receive()
+	if err == nil {
+		err = b.finish()
+	}
+	b.over.Store(true)
+	b.watch.Unpark()
+	watchdog.Wait()
+	if cerr := b.eng.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return m, err
+	}
+	if err := r.opt.Home.complete(b.manifest); err != nil {
+		return m, err
+	}
+	b.release()
+	return b.manifest, nil
+}
+
+// pauseStep is how often a task that waits looks whether it should.
+const pauseStep = 100 * time.Millisecond
+
+// pause waits for d, or until ctx is cancelled, which is its error.
+func (r *Receiver) pause(ctx context.Context, d time.Duration) error {
+	until := r.opt.Env.Monotonic() + d
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		left := until - r.opt.Env.Monotonic()
+		if left <= 0 {
+			return nil
+		}
+		env.Sleep(r.opt.Env, min(left, pauseStep))
+	}
 }

@@ -1,7 +1,9 @@
 package provision
 
 import (
-	"io"
+	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -18,48 +20,109 @@ type SourceOptions struct {
 
 	// AtBoundary runs take at a moment when no commit is half done, and lets none
 	// begin before it returns: the engine's applied position is the end of an entry
-	// then, and its CSN the last number up to it. take is short and does no I/O. nil:
-	// commits are single, as those of storage.Session, and it runs at once.
+	// then, and its CSN the last number up to it. take is short and does no I/O. An
+	// error says why there is no such moment now. nil: every commit is an entry, as
+	// those of storage.Session are, and take runs at once.
 	AtBoundary func(take func()) error
 	// Membership returns Raft's membership state as of the applied position. It is
 	// called within AtBoundary.
 	Membership func() []byte
-	// Committed returns the group's commit index as this member knows it; nil: it is
-	// not checked that the snapshot is committed.
+	// Committed returns the group's commit index as this member knows it: no
+	// snapshot beyond it is sent. nil: what is applied is committed.
 	Committed func() uint64
 
-	Grace        time.Duration // how long a snapshot stays open without a stream: 10 min
+	Grace        time.Duration // how long a snapshot stays open without a request: 10 min
 	MaxAge       time.Duration // how long it stays open at all: 24 h
 	MaxSnapshots int           // open at a time: 2
 	MaxStreams   int           // served at a time: 8
-	PartSize     int           // bytes of rows in a part: 1 MiB
+	PartSize     int           // bytes of rows in a part: 1 MiB, at most 16 MiB
 	Rate         int64         // bytes a second that are sent, all streams together; 0: no limit
+}
+
+func (o *SourceOptions) check() error {
+	if o.Engine == nil || o.Env == nil {
+		return errors.New("provision: a source needs an engine and an environment")
+	}
+	for _, n := range []int64{int64(o.Grace), int64(o.MaxAge), int64(o.MaxSnapshots), int64(o.MaxStreams), int64(o.PartSize), o.Rate} {
+		if n < 0 {
+			return errors.New("provision: options of a source may not be negative")
+		}
+	}
+	setDefault(&o.Grace, 10*time.Minute)
+	setDefault(&o.MaxAge, 24*time.Hour)
+	setDefault(&o.MaxSnapshots, 2)
+	setDefault(&o.MaxStreams, 8)
+	setDefault(&o.PartSize, 1<<20)
+	o.PartSize = min(o.PartSize, 16<<20)
+	return nil
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
 }
 
 // Source serves snapshots of an engine to other members. All methods are safe for
 // concurrent use.
 type Source struct {
-	opt SourceOptions
+	opt   SourceOptions
+	pace  limiter
+	tasks *env.Group
+	watch env.Parker // of the task that ends snapshots
+
+	mu        sync.Mutex // guards the following
+	snapshots []*snapshot
+	taking    int // snapshots that are being opened
+	streams   int
+	senders   []*sender // at rest
+	watching  bool
+	closed    bool
+	idle      env.Parker // of Close, while it waits for the streams
+
+	count struct {
+		taken, expired, rows, parts, raw, sent atomic.Int64
+	}
 }
 
 // NewSource returns a source.
-func NewSource(opt SourceOptions) (*Source, error) { return &Source{opt: opt}, nil }
+func NewSource(opt SourceOptions) (*Source, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	return &Source{opt: opt, pace: limiter{env: opt.Env, rate: opt.Rate}, tasks: env.NewGroup(opt.Env),
+		watch: opt.Env.NewParker(), idle: opt.Env.NewParker()}, nil
+}
 
-// Serve serves one stream of a receiver, until the receiver ends it. It opens the
-// snapshot that the receiver asks for, if it is not open. Errors are those of the
-// stream and of reading the engine; the receiver has been told what it needs to know.
-// Serve closes the stream.
-func (s *Source) Serve(stream io.ReadWriteCloser) error { return stream.Close() }
+// snapshot is an open snapshot.
+type snapshot struct {
+	manifest Manifest // without a position if another donor has taken it
+	view     trx.View
+	opened   time.Duration
+
+	// Guarded by Source.mu.
+	users  map[uint64]bool // receivers that may come back
+	active int             // requests that are being answered
+	last   time.Duration   // when the last one ended
+	gone   bool            // too old: the requests in progress end
+}
+
+// errClosed: the source is closed, or being closed.
+var errClosed = remotef(ErrBusy, "the donor is shutting down")
 
 // Oldest returns the position of the oldest open snapshot: the log behind it is
 // needed by who receives it, as far as the limits of retention allow.
-func (s *Source) Oldest() (pos trx.Position, ok bool) { return pos, false }
-
-// Stats returns the source's numbers.
-func (s *Source) Stats() SourceStats { return SourceStats{} }
-
-// Close ends all streams and closes all snapshots.
-func (s *Source) Close() {}
+func (s *Source) Oldest() (pos trx.Position, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sn := range s.snapshots {
+		if p := sn.manifest.Position; p.Index != 0 && (!ok || p.Index < pos.Index) {
+			pos, ok = p, true
+		}
+	}
+	return pos, ok
+}
 
 // SourceStats are numbers of a source: of the moment, and counters since it was made.
 type SourceStats struct {
@@ -68,4 +131,36 @@ type SourceStats struct {
 	Rows, Parts        int64 // sent
 	RawBytes           int64 // of rows before compression
 	SentBytes          int64
+}
+
+// Stats returns the source's numbers.
+func (s *Source) Stats() SourceStats {
+	s.mu.Lock()
+	st := SourceStats{Snapshots: len(s.snapshots), Streams: s.streams}
+	s.mu.Unlock()
+	c := &s.count
+	st.Taken, st.Expired = c.taken.Load(), c.expired.Load()
+	st.Rows, st.Parts, st.RawBytes, st.SentBytes = c.rows.Load(), c.parts.Load(), c.raw.Load(), c.sent.Load()
+	return st
+}
+
+// Close ends all streams and closes all snapshots. It waits for the streams, which end
+// at their next part; who serves them makes sure that none waits for its reader for
+// ever.
+func (s *Source) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for s.streams > 0 {
+		s.mu.Unlock()
+		s.idle.Park()
+		s.mu.Lock()
+	}
+	s.mu.Unlock()
+	s.watch.Unpark()
+	s.tasks.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.snapshots) > 0 {
+		s.drop(0)
+	}
 }

@@ -259,8 +259,6 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 	case !t.changed():
 		return s.commitUnchanged(ctx, t)
 	}
-	t.Time = s.m.opt.Env.Now().UnixMicro()
-	t.Trx.StartCommit()
 	t.Waiter.Drain()
 	t.state.Store(committing)
 	s.turn.Unlock()

@@ -18,8 +18,8 @@ import (
 // CommitLog makes transactions durable.
 type CommitLog interface {
 	// Commit gives the transaction its number in the group's log, waits until the
-	// log has it for good, and commits it in the engine (trx.System.CommitGroup,
-	// then [Txn.Published]). It returns the number.
+	// log has it for good, and commits it in the engine: trx.Trx.StartCommit,
+	// [Txn.Appended], trx.System.CommitGroup, [Txn.Published]. It returns the number.
 	//
 	// From the call on the transaction is the commit log's. It gets it back to the
 	// session by returning, with one exception: after an error that wraps
@@ -54,11 +54,11 @@ type Txn struct {
 	Schema   bool
 	HasToken bool
 	Token    entry.Token
-	Time     int64 // of the call of Commit, microseconds since 1970
 
 	// A slot for the commit log. Waiter is the parker of the task that called Commit,
 	// without a token then; the rest is the commit log's own, zero at the call of Commit.
 	Waiter env.Parker
+	Time   int64 // of the commit, microseconds since 1970
 	Next   *Txn
 	Number uint64
 	Err    error

@@ -127,6 +127,8 @@ type Applier struct {
 	zstd  *zstd.Decoder
 	tasks *env.Group
 
+	submitParker env.Parker
+
 	stopping atomic.Bool // workers end at the next row
 	index    atomic.Uint64
 	number   atomic.Uint64
@@ -149,10 +151,10 @@ type Applier struct {
 	pos        trx.Position
 	committing bool
 	inFlight   int
-	swept      uint64 // rises when definitions have changed: handles of tables may be stale
+	swept      uint64 // rises when the workers are to close their tables
 
 	idle      []*worker
-	submitter env.Parker // while it waits for memory
+	submitter env.Parker // while it waits for memory: submitParker
 	waiters   []*waiter
 	bodies    [][]byte // for reuse
 
@@ -170,7 +172,7 @@ func New(opt Options) (*Applier, error) {
 		return nil, err
 	}
 	csn, pos := opt.Engine.Applied()
-	a := &Applier{opt: opt, eng: opt.Engine, zstd: z, tasks: env.NewGroup(opt.Env),
+	a := &Applier{opt: opt, eng: opt.Engine, zstd: z, tasks: env.NewGroup(opt.Env), submitParker: opt.Env.NewParker(),
 		executed: csn, committed: csn, pos: pos, last: Entry{Index: pos.Index, Term: pos.Term}}
 	a.index.Store(pos.Index)
 	a.number.Store(csn)
@@ -234,29 +236,43 @@ func (a *Applier) WaitApplied(index uint64, limit time.Duration) error {
 	deadline := a.opt.Env.Monotonic() + limit
 	a.mu.Lock()
 	a.waiters = append(a.waiters, w)
-	defer func() {
-		a.forget(w)
-		a.mu.Unlock()
-	}()
+	a.mu.Unlock()
 	for {
-		switch {
-		case a.index.Load() >= index:
-			return nil
-		case a.state == Stopped:
-			return ErrStopped
-		case a.err != nil:
-			return a.err
+		done, err := a.waited(w)
+		if done {
+			return err
 		}
-		a.mu.Unlock()
-		left := deadline - a.opt.Env.Monotonic()
 		if limit == 0 {
 			w.parker.Park()
-		} else if !w.parker.ParkFor(left) && a.index.Load() < index {
+			continue
+		}
+		if left := deadline - a.opt.Env.Monotonic(); left <= 0 || !w.parker.ParkFor(left) {
 			a.mu.Lock()
+			a.forget(w)
+			a.mu.Unlock()
+			if a.index.Load() >= index {
+				return nil
+			}
 			return ErrTimeout
 		}
-		a.mu.Lock()
 	}
+}
+
+// waited reports whether a wait is over, and how it ended.
+func (a *Applier) waited(w *waiter) (done bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.index.Load() >= w.index:
+	case a.err != nil:
+		err = a.err
+	case a.state == Stopped:
+		err = ErrStopped
+	default:
+		return false, nil
+	}
+	a.forget(w)
+	return true, err
 }
 
 func (a *Applier) forget(w *waiter) {
@@ -268,13 +284,25 @@ func (a *Applier) forget(w *waiter) {
 	}
 }
 
-// Drain waits until everything submitted so far is applied. Error: what has stopped
-// the applier.
+// Drain waits until everything submitted so far is applied. Then others may commit in
+// the engine; the next Submit goes on behind that. Error: what has stopped the applier.
 func (a *Applier) Drain() error {
 	a.mu.Lock()
 	index := a.last.Index
 	a.mu.Unlock()
-	return a.WaitApplied(index, 0)
+	if err := a.WaitApplied(index, 0); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.sweep()
+	a.mu.Unlock()
+	return nil
+}
+
+// sweep lets the workers close their tables. REQUIRES: mu.
+func (a *Applier) sweep() {
+	a.swept++
+	a.wakeIdle(len(a.idle))
 }
 
 // Stop ends the applier. What is not committed is rolled back, so that others may

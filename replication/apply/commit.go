@@ -187,8 +187,7 @@ func (a *Applier) settle(g *group, pos trx.Position, swept bool) {
 		}
 	}
 	if swept {
-		a.swept++
-		a.wakeIdle(len(a.idle))
+		a.sweep()
 	}
 }
 

@@ -54,17 +54,10 @@ func (a *Applier) Submit(e Entry) error {
 		a.fail(err)
 		return err
 	}
+	a.adopt()
+	a.awaitMemory(it.size)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for a.state <= NoSpace && len(a.queue) > a.head && a.bytes+it.size > a.opt.MemoryMax {
-		a.stats.memoryWaits++
-		p := a.opt.Env.NewParker()
-		a.submitter = p
-		a.mu.Unlock()
-		p.Park()
-		a.mu.Lock()
-		a.submitter = nil
-	}
 	switch {
 	case a.err != nil:
 		return a.err
@@ -96,6 +89,46 @@ func (a *Applier) Submit(e Entry) error {
 	a.push(it)
 	a.wakeIdle(1)
 	return nil
+}
+
+// awaitMemory parks while there is no room for another entry.
+func (a *Applier) awaitMemory(size int64) {
+	for first := true; ; first = false {
+		a.mu.Lock()
+		if a.state > NoSpace || len(a.queue) == a.head || a.bytes+size <= a.opt.MemoryMax {
+			a.submitter = nil
+			a.mu.Unlock()
+			return
+		}
+		if first {
+			a.stats.memoryWaits++
+			a.submitter = a.submitParker
+		}
+		a.mu.Unlock()
+		a.submitParker.Park()
+	}
+}
+
+// adopt takes over what others have committed in the engine while there was nothing to
+// apply: this member's own transactions while it led.
+func (a *Applier) adopt() {
+	a.mu.Lock()
+	busy := a.head < len(a.queue) || a.committing
+	a.mu.Unlock()
+	if busy {
+		return
+	}
+	csn, pos := a.eng.Applied()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if pos.Index <= a.pos.Index {
+		return
+	}
+	a.executed, a.committed, a.pos = csn, csn, pos
+	a.last, a.lastNumber = Entry{Index: pos.Index, Term: pos.Term}, 0
+	a.number.Store(csn)
+	a.index.Store(pos.Index)
+	a.sweep()
 }
 
 // follows checks that numbers have no gaps and come but once. The first entry may begin

@@ -97,20 +97,18 @@ func (w *worker) open(j *job, e *event.Event) (*opened, error) {
 		return nil, &DivergedError{Table: def.Schema + "." + def.Name, Index: j.item.Index, Number: j.Number, Err: err}
 	}
 	if len(w.opened) >= tablesKept {
-		w.closeTables(true)
+		w.closeTables()
 	}
 	o = &opened{h, h.Table(), l}
 	w.opened[id] = o
 	return o, nil
 }
 
-// closeTables gives back the tables whose definitions are no longer in force, or all.
-func (w *worker) closeTables(all bool) {
+// closeTables gives all tables back: who keeps a handle keeps a dropped table's file.
+func (w *worker) closeTables() {
 	for id, o := range w.opened {
-		if all || !o.handle.Current() {
-			o.handle.Release()
-			delete(w.opened, id)
-		}
+		o.handle.Release()
+		delete(w.opened, id)
 	}
 }
 
@@ -221,7 +219,7 @@ func (w *worker) schema(j *job, e *event.Event) error {
 	if err != nil {
 		return w.malformed(j, err)
 	}
-	w.closeTables(true)
+	w.closeTables()
 	apply := func() error { return txn.ApplySchema(w.table, w.a.eng.Catalog, op) }
 	if err = apply(); err != nil {
 		err = w.again(err, apply)

@@ -34,15 +34,14 @@ func newWorker(a *Applier, id int) *worker {
 // until the applier stops.
 func (w *worker) loop() {
 	a := w.a
-	defer w.closeTables(true)
+	defer w.closeTables()
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	for !a.stopping.Load() {
 		switch {
 		case w.swept != a.swept:
 			w.swept = a.swept
 			a.mu.Unlock()
-			w.closeTables(false)
+			w.closeTables() // others may have changed definitions, or be about to
 			a.mu.Lock()
 			continue
 		case a.shouldCommit():
@@ -64,6 +63,7 @@ func (w *worker) loop() {
 			a.mu.Lock()
 		}
 	}
+	a.mu.Unlock()
 }
 
 // take returns the next transaction that may begin, or an entry that is to be opened

@@ -89,6 +89,8 @@ func (l *Log) Commit(_ context.Context, t *txn.Txn) (uint64, error) {
 			return 0, err
 		}
 	}
+	t.Trx.StartCommit()
+	t.Time = l.env.Now().UnixMicro()
 	l.mu.Lock()
 	l.queue = append(l.queue, t)
 	l.mu.Unlock()

@@ -257,20 +257,20 @@ func (l *Log) Sync() error {
 	return l.syncAll()
 }
 
-// syncAll ends a group: one sync covers what was written since the last one, and the
-// sync mark, which says how far that last one had come.
+// syncAll ends a group: one sync covers what was written since the last one. The sync
+// mark that it allows is written at once, and durable with the next group at the latest.
 func (l *Log) syncAll() error {
 	if !l.dirty {
 		return nil
-	}
-	// Without a new mark recovery is less sharp, no more: not worth failing for.
-	if err := l.writeMark(l.synced); err != nil && !errors.Is(err, file.ErrNoSpace) {
-		return l.halt(fmt.Errorf("sync mark: %w", err))
 	}
 	if err := l.syncFile(); err != nil {
 		return err
 	}
 	l.setSynced()
+	// Without a new mark recovery is less sharp, no more: not worth failing for.
+	if err := l.writeMark(l.synced); err != nil && !errors.Is(err, file.ErrNoSpace) {
+		return l.halt(fmt.Errorf("sync mark: %w", err))
+	}
 	return nil
 }
 
@@ -291,6 +291,7 @@ func (l *Log) writeMark(at place) error {
 	var b [markSize]byte
 	m.encode(b[:], at.file)
 	_, err := l.f.WriteAt(b[:], m.at())
+	l.markLoose = true
 	if err == nil {
 		l.marked = m
 	}
@@ -302,6 +303,7 @@ func (l *Log) syncFile() error {
 	if err := l.f.Sync(); err != nil {
 		return l.halt(fmt.Errorf("sync: %w", err))
 	}
+	l.markLoose = false
 	l.stats.synced(l.env.Monotonic() - start)
 	return nil
 }

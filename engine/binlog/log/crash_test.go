@@ -95,7 +95,9 @@ func TestRestartAfterFailure(t *testing.T) {
 	eachSeed(t, 60, func(s *simenv.Sim, seed uint64) {
 		m := newModel(s, seed)
 		fsys := simfile.New(s, seed)
-		fsys, _ = m.live(fsys, 0, 30)
+		if m.rng.IntN(4) > 0 {
+			fsys, _ = m.live(fsys, 0, 30)
+		}
 		ops := []simfile.Op{simfile.OpSync, simfile.OpWrite, simfile.OpTruncate, simfile.OpCreate | simfile.OpRename,
 			simfile.OpSyncDir, simfile.OpRemove, simfile.OpAllocate}[m.rng.IntN(7)]
 		in := fsys.Inject(simfile.Fault{Ops: ops, Skip: m.rng.IntN(30), Err: syscall.EIO})
@@ -112,6 +114,7 @@ func TestRestartAfterFailure(t *testing.T) {
 		for range 2 {
 			l, err = m.start(fsys, options(fsys, s))
 			ok(err)
+			ok(m.life(l, 10))
 			fsys = fsys.CrashImage() // without Close
 		}
 		l, err = m.start(fsys, options(fsys, s))

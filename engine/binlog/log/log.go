@@ -29,6 +29,7 @@ type Log struct {
 	dirty     bool   // something was written since
 	scrap     bool   // bytes behind the end may have been written
 	marked    mark   // the newest one that was written
+	markLoose bool   // it may not be durable
 	buf       []byte // records on their way to the file
 	run       []recent
 
@@ -239,6 +240,9 @@ func (l *Log) Close() error {
 	if err == nil {
 		err = l.trim()
 	}
+	if err == nil {
+		err = l.settle()
+	}
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
@@ -248,18 +252,16 @@ func (l *Log) Close() error {
 	return err
 }
 
-// trim gives preallocated space back and brings the sync mark up to the end.
+// trim gives preallocated space back.
 func (l *Log) trim() error {
-	if err := l.syncAll(); err != nil {
-		return err
+	if l.allocated <= l.tail.offset {
+		return nil
 	}
-	if l.allocated > l.tail.offset {
-		if err := l.f.Truncate(l.tail.offset); err != nil {
-			return l.halt(err)
-		}
-		l.allocated, l.dirty = l.tail.offset, true
+	if err := l.f.Truncate(l.tail.offset); err != nil {
+		return l.halt(err)
 	}
-	return l.settle()
+	l.allocated, l.dirty = l.tail.offset, true
+	return nil
 }
 
 // lastFile is the open file.
@@ -269,11 +271,16 @@ func (l *Log) lastFile() *segment {
 	return l.files[len(l.files)-1]
 }
 
-// settle brings the sync mark up to the end.
+// settle makes everything durable, and the sync mark for it.
 func (l *Log) settle() error {
-	if err := l.syncAll(); err != nil || l.marked.offset == l.synced.offset || l.synced.offset == headerSize {
+	if err := l.syncAll(); err != nil {
 		return err
 	}
-	l.dirty = true
-	return l.syncAll()
+	if err := l.writeMark(l.synced); err != nil && !errors.Is(err, file.ErrNoSpace) {
+		return l.halt(err)
+	}
+	if !l.markLoose {
+		return nil
+	}
+	return l.syncFile()
 }

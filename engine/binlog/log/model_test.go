@@ -141,6 +141,7 @@ func (m *model) append(l *Log) error {
 	if errors.Is(err, file.ErrNoSpace) && l.Err() == nil {
 		assert(l.LastIndex() == after || l.LastIndex() == uint64(len(before)), "the log ends at %d, %d or %d were right", l.LastIndex(), after, len(before))
 		m.entries, m.other = before[:l.LastIndex()], nil
+		ok(m.is(l, l.fs, m.entries))
 		return nil
 	}
 	if err == nil {
@@ -296,6 +297,9 @@ func sameFile(l *Log, fsys file.FS, f FileInfo, want *rendered, followed bool) e
 	ok(err)
 	if !followed {
 		clear(got[markOffset:termsOffset])
+		if !allZero(got[f.Size:]) {
+			return fmt.Errorf("%s has bytes behind its end", f.Name)
+		}
 		got = got[:f.Size]
 	}
 	if f.Number != want.number || f.FirstIndex != want.first || !bytes.Equal(got, want.bytes) {

@@ -56,7 +56,7 @@ func newLog(opt Options) *Log {
 
 // begin makes f, a file with its header only, all of the log.
 func (l *Log) begin(f file.File, h *header) {
-	l.f, l.allocated, l.marked, l.dirty, l.scrap = f, headerSize, mark{}, false, false
+	l.f, l.allocated, l.marked, l.markLoose, l.dirty, l.scrap = f, headerSize, mark{}, false, false, false
 	s := &segment{header: *h, end: headerSize, next: h.first}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -35,7 +35,7 @@ func (l *Log) rotate() error {
 		return l.halt(err)
 	}
 	l.f.Close() // its bytes are durable
-	l.f, l.allocated, l.marked = f, headerSize, mark{}
+	l.f, l.allocated, l.marked, l.markLoose = f, headerSize, mark{}, false
 	s := &segment{header: h, end: headerSize, next: h.first}
 	l.mu.Lock()
 	l.files = append(l.files, s)
@@ -150,7 +150,7 @@ func (l *Log) takeBack(at place) error {
 	if err := l.f.Sync(); err != nil {
 		return err
 	}
-	l.scrap = false
+	l.scrap, l.markLoose = false, false
 	l.setSynced()
 	return nil
 }

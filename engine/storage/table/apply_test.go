@@ -84,3 +84,122 @@ func TestApplying(t *testing.T) {
 	}
 	s.rollback()
 }
+
+// TestApplyingCounters: appliers beside each other raise the counters of a table with
+// a hidden row id and an AUTO_INCREMENT column to the greatest of what was committed,
+// in memory and on disk.
+func TestApplyingCounters(t *testing.T) {
+	r := newRig(t, env.Real(), file.OS(t.TempDir()), 512)
+	defer r.close()
+	bigint := types.Type{Kind: types.KindBigInt, NotNull: true, Unsigned: true}
+	tbl := r.create(&record.Table{
+		ID: 33, Schema: "test", Name: "counted", RowVersion: 1, NextColumn: 3,
+		Columns: []record.Column{
+			{ID: 1, Name: "row_id", Type: bigint, Hidden: true, AddedIn: 1},
+			{ID: 2, Name: "a", Type: bigint, AutoIncrement: true, AddedIn: 1},
+		},
+		Indexes: []record.Index{
+			{ID: 331, Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}},
+			{ID: 332, Name: "a", Unique: true, Parts: []record.Part{{Column: 2}}},
+		},
+	})
+	const appliers, rows = 4, 300
+	var wg sync.WaitGroup
+	sessions := make([]*session, appliers)
+	for n := range appliers {
+		s := r.session()
+		s.Applying = true
+		s.begin(trx.RepeatableRead)
+		sessions[n] = s
+		wg.Go(func() {
+			for id := rows - 1 - n; id >= 0; id -= appliers {
+				if err := s.Insert(tbl, []types.Value{types.NewUint(uint64(id)), types.NewUint(uint64(2 * id))}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	words := func() [2]uint64 {
+		t.Helper()
+		auto, err := tbl.Space().Word(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, err := tbl.Space().Word(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [2]uint64{auto, row}
+	}
+	for n, s := range sessions { // the first one has the greatest values
+		if n == 0 {
+			s.rollback()
+			continue
+		}
+		if err := s.commit(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := words(), [2]uint64{2*(rows-2) + 1, rows - 1}; got != want {
+			t.Errorf("after applier %d: counters %d, want %d", n, got, want)
+		}
+	}
+	if tbl.NextAuto() != 2*(rows-1)+1 || tbl.RowID() != rows {
+		t.Errorf("counters in memory: %d, %d", tbl.NextAuto(), tbl.RowID())
+	}
+	if n := tbl.Rows(); n != rows*(appliers-1)/appliers {
+		t.Errorf("%d rows counted", n)
+	}
+}
+
+// TestApplyingConflict: a change on top of another transaction's is an error while
+// that one is still at work, and fits once it has done all its work.
+func TestApplyingConflict(t *testing.T) {
+	r := newRig(t, env.Real(), file.OS(t.TempDir()), 512)
+	defer r.close()
+	tbl := r.create(people(34))
+	first, second := r.session(), r.session()
+	first.Applying, second.Applying = true, true
+	first.begin(trx.RepeatableRead)
+	second.begin(trx.RepeatableRead)
+	if err := first.Insert(tbl, person(1, "a", 1, 10, "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Insert(tbl, person(2, "b", 2, 20, "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Delete(tbl, pk(tbl, 2)); err != nil {
+		t.Fatal(err)
+	}
+	change := []record.Change{{Column: 2, Value: types.NewInt(5)}}
+	if err := second.Update(tbl, pk(tbl, 1), change); !errors.Is(err, table.ErrApply) {
+		t.Errorf("update of a row that is being changed: %v", err)
+	}
+	if err := second.Insert(tbl, person(2, "c", 2, 20, "")); !errors.Is(err, table.ErrApply) {
+		t.Errorf("insert over a row that is being deleted: %v", err)
+	}
+	first.Trx().StartCommit()
+	if err := second.Update(tbl, pk(tbl, 1), change); err != nil {
+		t.Error(err)
+	}
+	if err := second.Insert(tbl, person(2, "c", 2, 20, "")); err != nil {
+		t.Error(err)
+	}
+	second.Trx().StartCommit()
+	items := []trx.Commit{{Trx: first.Trx(), CSN: 1}, {Trx: second.Trx(), CSN: 2}}
+	if err := r.e.Trx.CommitGroup(items, trx.Position{Index: 1, Term: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range items {
+		r.e.Trx.End(c.Trx)
+	}
+	s := r.session()
+	s.begin(trx.RepeatableRead)
+	for index := range 3 {
+		expect(t, tbl.Schema.Keys[index].Name, s.all(tbl, index), "1 a 5 10 \n2 c 2 20 \n")
+	}
+	if err := s.commit(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -180,9 +180,7 @@ func Encodable(m *raftpb.Message) error {
 // message adds a message for which Encodable is nil.
 func (e *encoder) message(m *raftpb.Message) {
 	fields := fieldsOf(m)
-	if e.own == nil {
-		e.own = make([]byte, 0, 512)
-	}
+	e.own = slices.Grow(e.own, inlineSize(m))
 	e.own = append(e.own, byte(m.GetType()))
 	e.uint(fields)
 	e.uint(m.GetTo())
@@ -203,6 +201,18 @@ func (e *encoder) message(m *raftpb.Message) {
 		e.snapshot(m.GetSnapshot().GetMetadata())
 	}
 	e.messages++
+}
+
+// inlineSize is about how many of a message's bytes are copied into the frame's own.
+func inlineSize(m *raftpb.Message) int {
+	n := 64 + min(len(m.GetContext()), inlineData)
+	for _, ent := range m.GetEntries() {
+		n += 8
+		if len(ent.GetData()) <= inlineData {
+			n += len(ent.GetData())
+		}
+	}
+	return n
 }
 
 func fieldsOf(m *raftpb.Message) (fields uint64) {

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -107,6 +108,7 @@ func (l *listener) handshake(c *serverConn) {
 	if l.tls != nil {
 		conn := tls.Server(c.raw, l.tls)
 		if err := conn.Handshake(); err != nil { // the timer bounds it
+			answerPlaintext(c.raw, err)
 			c.Close()
 			l.log.warn("a node's connection was refused", "error", explainTLS(err, c.raw.RemoteAddr().String()))
 			return
@@ -119,6 +121,21 @@ func (l *listener) handshake(c *serverConn) {
 	case l.ready <- c:
 	case <-l.done:
 		c.Close()
+	}
+}
+
+// answerPlaintext tells a caller without TLS what is wrong, by an alert, and lets it
+// read that before the connection breaks.
+func answerPlaintext(raw net.Conn, err error) {
+	var plain tls.RecordHeaderError
+	tcp, ok := raw.(*net.TCPConn)
+	if !ok || !errors.As(err, &plain) {
+		return
+	}
+	const fatal, handshakeFailure = 2, 40
+	_ = tcp.SetDeadline(time.Now().Add(200 * time.Millisecond))
+	if _, err := tcp.Write([]byte{tlsAlert, 3, 3, 0, 2, fatal, handshakeFailure}); err == nil && tcp.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, tcp, 64<<10)
 	}
 }
 

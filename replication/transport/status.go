@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -55,13 +56,13 @@ func withDetail(code codes.Code, text string, detail protoadapt.MessageV1) error
 	return s.Err()
 }
 
-// clip keeps a text short enough for a header.
+// clip makes a text fit for a header: short, and valid UTF-8.
 func clip(s string) string {
 	const most = 1000
 	if len(s) > most {
-		return s[:most] + "…"
+		s = s[:most] + "…"
 	}
-	return s
+	return strings.ToValidUTF8(s, "�")
 }
 
 // fromStatus returns what an error of gRPC means.

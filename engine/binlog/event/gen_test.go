@@ -214,7 +214,7 @@ func buildRandom(rng *rand.Rand, b *json.Builder, depth int) {
 	case 6:
 		b.DateTime(json.FieldDateTime, types.MakeDateTime(2024, 2, 29, 23, 59, 58, 123456))
 	case 7:
-		b.Time(types.MakeDuration(rng.IntN(2) == 0, 10, 20, 30, 400000))
+		b.Time(types.MakeDuration(rng.IntN(2) == 0, 10, 20, 30, 400001))
 	case 8:
 		b.DateTime(json.FieldDate, types.MakeDateTime(1999, 12, 31, 0, 0, 0, 0))
 	case 9:
@@ -233,6 +233,59 @@ func buildRandom(rng *rand.Rand, b *json.Builder, depth int) {
 		}
 		b.EndObject()
 	}
+}
+
+var documents = [...]types.Value{largeDocument(false), largeDocument(true), opaqueDocument()}
+
+// largeDocument is an array or object in the form for more than 64 KiB, with one in
+// the form for less in it.
+func largeDocument(object bool) types.Value {
+	var b json.Builder
+	if object {
+		b.BeginObject()
+	} else {
+		b.BeginArray()
+	}
+	for i := range 9000 {
+		if object {
+			b.Key(fmt.Appendf(nil, "k%d", i))
+		}
+		switch i % 3 {
+		case 0:
+			b.Int(int64(i) * 1e9)
+		case 1:
+			b.Int(int64(i) * 1e5)
+		default:
+			b.BeginArray()
+			b.String([]byte("x"))
+			b.EndArray()
+		}
+	}
+	if object {
+		b.EndObject()
+	} else {
+		b.EndArray()
+	}
+	doc, err := b.Finish(nil)
+	if err != nil {
+		panic(err)
+	}
+	return types.NewJSON(doc)
+}
+
+// opaqueDocument has values of column types that JSON lacks.
+func opaqueDocument() types.Value {
+	var b json.Builder
+	b.BeginArray()
+	b.Opaque(json.FieldBlob, []byte{0, 1, 254, 255})
+	b.Opaque(json.FieldBit, []byte{5})
+	b.Decimal(decimal.Max(65, 30).Neg())
+	b.EndArray()
+	doc, err := b.Finish(nil)
+	if err != nil {
+		panic(err)
+	}
+	return types.NewJSON(doc)
 }
 
 // extremes are the least and greatest values of the type, zero, and what else its
@@ -276,7 +329,7 @@ func extremes(t *types.Type) []types.Value {
 	case types.KindSet:
 		return []types.Value{types.NewUint(0), types.NewUint(1), types.NewUint(math.MaxUint64 >> (64 - len(t.Members)))}
 	case types.KindJSON:
-		return []types.Value{types.NewJSON([]byte{4, 0})}
+		return []types.Value{types.NewJSON([]byte{4, 0}), documents[0], documents[1], documents[2]}
 	}
 	n := int(min(t.MaxBytes(), 70000)) / t.Charset().MaxLen()
 	if t.Kind == types.KindBinary {

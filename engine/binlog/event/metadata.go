@@ -5,7 +5,7 @@ import "github.com/triremedb/trireme/engine/types"
 // Fields of a table map's optional metadata: type, length, value. MySQL writes the
 // first group always and the second with binlog_row_metadata=FULL.
 const (
-	metaSignedness     = 1 // a bit for each number, the highest bit first: unsigned
+	metaSignedness     = 1 // a bit for each number, YEAR included, the highest bit first: unsigned
 	metaDefaultCharset = 2 // the usual collation, then pairs of string column and collation
 	metaColumnCharset  = 3 // a collation for each string column
 
@@ -23,13 +23,13 @@ func (l *Layout) appendMetadata(dst []byte) []byte {
 	var numbers, strings []*column
 	for i := range l.columns {
 		switch c := &l.columns[i]; {
-		case c.t.IsInteger() || c.t.Kind >= types.KindDecimal && c.t.Kind <= types.KindDouble:
+		case c.t.IsInteger() || c.t.Kind >= types.KindDecimal && c.t.Kind <= types.KindDouble || c.t.Kind == types.KindYear:
 			numbers = append(numbers, c)
 		case c.t.IsText() || c.t.IsBlob():
 			strings = append(strings, c)
 		}
 	}
-	dst = appendBits(dst, metaSignedness, numbers, func(c *column) bool { return c.t.Unsigned })
+	dst = appendBits(dst, metaSignedness, numbers, func(c *column) bool { return c.t.Unsigned || c.t.Kind == types.KindYear })
 	dst = appendCharsets(dst, metaDefaultCharset, metaColumnCharset, strings)
 	if !l.opt.FullMetadata {
 		return dst

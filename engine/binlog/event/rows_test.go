@@ -103,7 +103,7 @@ func checkImages(t *testing.T, r *RowReader, c change) {
 // What is written comes back, for all types, images and mixtures of changes, and the
 // events keep to the package's rules.
 func TestRowsRoundTrip(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		opt := Options{Image: RowImage(seed % 3), FullMetadata: seed%2 == 0}
 		layouts := map[uint64]*Layout{7: newLayout(t, wideTable(7, rng), opt), 8: newLayout(t, wideTable(8, rng), opt)}

@@ -38,7 +38,8 @@ type Options struct {
 	Isolation Isolation
 	// ReadOnly transactions may not change anything (temporary tables aside).
 	ReadOnly bool
-	// HighPriority transactions win deadlocks: the applier's.
+	// HighPriority transactions win deadlocks and are not among those that the limit of
+	// undo streams is for: the applier's.
 	HighPriority bool
 	// LockWait limits each wait for a lock (innodb_lock_wait_timeout); 0 takes the
 	// lock table's default.
@@ -274,7 +275,7 @@ func (t *Trx) Log() (*undo.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.log, err = t.sys.undo.Acquire(id)
+	t.log, err = t.sys.undo.Acquire(id, t.opt.HighPriority)
 	return t.log, err
 }
 

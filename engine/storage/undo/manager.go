@@ -75,18 +75,19 @@ func CreateSpace(m *mtr.Mtr, sp *space.Space) error {
 }
 
 // Acquire gives the caller a stream of its own and returns the empty log at its
-// end. It may make a stream, in a mini-transaction of its own. Errors:
-// [ErrTooManyTransactions], space.ErrNoSpace.
+// end. It may make a stream, in a mini-transaction of its own. beyond says that
+// Options.MaxStreams is not for this caller: one that may not fail, of which there are
+// few. Errors: [ErrTooManyTransactions], space.ErrNoSpace.
 //
 // REQUIRES: the task holds no latch and no writing mini-transaction.
-func (u *Manager) Acquire(trxID uint64) (*Log, error) {
+func (u *Manager) Acquire(trxID uint64, beyond bool) (*Log, error) {
 	u.mu.Lock()
 	if s := u.takeFree(); s != nil {
 		u.mu.Unlock()
 		return s.log.begin(trxID), nil
 	}
 	sp := u.spaceForNew()
-	if u.made >= u.max || sp < 0 {
+	if sp < 0 || !beyond && u.usable() >= u.max {
 		u.mu.Unlock()
 		return nil, ErrTooManyTransactions
 	}
@@ -106,6 +107,18 @@ func (u *Manager) Acquire(trxID uint64) (*Log, error) {
 	s.owned = true
 	u.mu.Unlock()
 	return s.log.begin(trxID), nil
+}
+
+// usable is the number of streams in tablespaces that are in use: those in one that is
+// being emptied are for nobody.
+func (u *Manager) usable() int {
+	n := u.made
+	for i, idle := range u.idle {
+		if idle {
+			n -= u.perDir[i]
+		}
+	}
+	return n
 }
 
 // takeFree takes a free stream of a tablespace that is in use.

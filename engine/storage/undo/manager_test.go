@@ -98,7 +98,7 @@ func TestTooManyTransactions(t *testing.T) {
 	w := open(t)
 	var logs []*undo.Log
 	for {
-		l, err := w.undo.Acquire(uint64(len(logs) + 1))
+		l, err := w.undo.Acquire(uint64(len(logs)+1), false)
 		if errors.Is(err, undo.ErrTooManyTransactions) {
 			break
 		}
@@ -210,7 +210,7 @@ func BenchmarkAppend(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, err := w.undo.Acquire(1)
+	l, err := w.undo.Acquire(1, false)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func BenchmarkAppend(b *testing.B) {
 			if err := w.undo.Purged(h); err != nil {
 				b.Fatal(err)
 			}
-			l, _ = w.undo.Acquire(uint64(n))
+			l, _ = w.undo.Acquire(uint64(n), false)
 		}
 	}
 	b.ReportMetric(float64(rig.Log.Current()-start)/float64(n), "redo-B/op")
@@ -248,7 +248,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Fatal(err)
 	}
 	w, _ := newWorld(rand.New(rand.NewPCG(1, 1)), rig)
-	l, _ := w.undo.Acquire(1)
+	l, _ := w.undo.Acquire(1, false)
 	_ = l.Prepare(60)
 	_ = w.m.Begin()
 	ptr, _, err := l.Append(w.m, make([]byte, 60), false)

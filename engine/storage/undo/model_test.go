@@ -103,7 +103,7 @@ func (w *world) payload() []byte {
 func (w *world) begin() error {
 	id := w.nextID
 	w.nextID++
-	l, err := w.undo.Acquire(id)
+	l, err := w.undo.Acquire(id, false)
 	if errors.Is(err, undo.ErrTooManyTransactions) {
 		return nil
 	}

@@ -101,27 +101,7 @@ func (d *disk) close() {
 
 func (d *disk) create(name string) {
 	d.t.Helper()
-	_, err := d.eng.NewSession().Do(trx.Options{}, func(w *table.Worker) error {
-		if _, err := d.eng.Catalog.CreateSchema(w, dict.Schema{Name: name}); err != nil {
-			return err
-		}
-		def, err := d.eng.Catalog.CreateTable(w, &record.Table{
-			Schema: name, Name: name,
-			Columns: []record.Column{
-				{ID: 1, Name: "id", Type: types.Type{Kind: types.KindBigInt, NotNull: true}},
-				{ID: 2, Name: "code", Type: types.Type{Kind: types.KindVarBinary, Length: 200, Collation: types.CollationBinary, NotNull: true}},
-				{ID: 3, Name: "val", Type: types.Type{Kind: types.KindBigInt, NotNull: true}},
-			},
-			Indexes: []record.Index{
-				{Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}},
-				{Name: "code", Unique: true, Parts: []record.Part{{Column: 2}}},
-			},
-		})
-		if err == nil {
-			d.ids[name] = [2]uint64{def.Indexes[0].ID, def.Indexes[1].ID}
-		}
-		return err
-	})
+	_, err := d.eng.NewSession().Do(trx.Options{}, func(w *table.Worker) error { return d.createTable(w, name) })
 	if err != nil {
 		d.t.Fatalf("creating %s: %v", name, err)
 	}
@@ -129,6 +109,29 @@ func (d *disk) create(name string) {
 		d.file[name] = fmt.Sprintf("spaces/%08x.trd", tbl.Space().No())
 		return nil
 	})
+}
+
+// createTable makes a schema and a table of that name in w's transaction.
+func (d *disk) createTable(w *table.Worker, name string) error {
+	if _, err := d.eng.Catalog.CreateSchema(w, dict.Schema{Name: name}); err != nil {
+		return err
+	}
+	def, err := d.eng.Catalog.CreateTable(w, &record.Table{
+		Schema: name, Name: name,
+		Columns: []record.Column{
+			{ID: 1, Name: "id", Type: types.Type{Kind: types.KindBigInt, NotNull: true}},
+			{ID: 2, Name: "code", Type: types.Type{Kind: types.KindVarBinary, Length: 200, Collation: types.CollationBinary, NotNull: true}},
+			{ID: 3, Name: "val", Type: types.Type{Kind: types.KindBigInt, NotNull: true}},
+		},
+		Indexes: []record.Index{
+			{Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}},
+			{Name: "code", Unique: true, Parts: []record.Part{{Column: 2}}},
+		},
+	})
+	if err == nil {
+		d.ids[name] = [2]uint64{def.Indexes[0].ID, def.Indexes[1].ID}
+	}
+	return err
 }
 
 // with opens a table for fn.

@@ -378,6 +378,12 @@ func (e *Engine) removeOrphans() error {
 		return err
 	}
 	for _, no := range orphans {
+		// A crash may have left the file and taken back that its number was given. Were
+		// it given again, the next recovery would apply this drop to the new tablespace
+		// first, and with it lose what a bulk load does not write into the log.
+		if err := e.Trx.RaiseNumber(trx.SpaceNo, uint64(no)+1); err != nil {
+			return err
+		}
 		if err := e.dropSpace(no); err != nil {
 			return err
 		}

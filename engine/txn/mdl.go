@@ -285,25 +285,24 @@ func (l *metadataLocks) unlockAll() {
 	}
 }
 
-// breakCycle ends a wait if that of o has closed a cycle: that of one who only uses
-// a table, if there is one, or else that of o.
+// breakCycle ends waits as long as that of o closes a cycle: of each the wait of one
+// who only uses a table, if there is one, or else that of o.
 func (l *metadataLocks) breakCycle(o *metadataOwner) {
 	l.lockAll()
 	defer l.unlockAll()
-	if o.waiting == nil {
-		return
-	}
-	w := &cycleWalk{goal: o, seen: map[*metadataOwner]bool{}}
-	if !w.from(o) {
-		return
-	}
-	victim := o.waiting
-	for _, t := range w.path {
-		if victim.mode == Exclusive && t.mode == Shared {
-			victim = t
+	for o.waiting != nil {
+		w := &cycleWalk{goal: o, seen: map[*metadataOwner]bool{}}
+		if !w.from(o) {
+			return
 		}
+		victim := o.waiting
+		for _, t := range w.path {
+			if victim.mode == Exclusive && t.mode == Shared {
+				victim = t
+			}
+		}
+		victim.shard.giveUp(victim, lock.ErrDeadlock)
 	}
-	victim.shard.giveUp(victim, lock.ErrDeadlock)
 }
 
 // cycleWalk looks for a way from the goal back to it along who waits for whom.

@@ -11,7 +11,7 @@ N        ?= 100
 BENCH    ?=
 FLAGS    ?=
 
-.PHONY: build run test lint proto bench fuzz crash clean
+.PHONY: build run test lint proto bench fuzz crash clean test-oracles binlog-oracles
 
 build: ## compile everything
 	go build ./...
@@ -22,6 +22,12 @@ run: ## start a local server
 
 test: bin/testsum ## all tests with the race detector, and the house rules
 	go test -race -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
+
+test-oracles: binlog-oracles ## what leaves the house is read by decoders that are not ours
+	go vet -tags oracles ./engine/binlog/event
+	go test -count=1 -tags oracles -run Oracles ./engine/binlog/event
+
+binlog-oracles: bin/java/binlogdecode.jar bin/rust/debug/binlogdecode ## those decoders, of Java and Rust
 
 lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## formatting, vet, staticcheck, contracts
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
@@ -70,3 +76,9 @@ bin/protoc-gen-go-grpc: tools/go.mod tools/go.sum
 # A module of its own: it takes minutes to build, and its dependencies are many.
 bin/buf: tools/buf/go.mod tools/buf/go.sum
 	go -C tools/buf build -o ../../bin/buf github.com/bufbuild/buf/cmd/buf
+
+bin/java/binlogdecode.jar: $(wildcard tools/binlogdecode/java/src/main/java/*.java) tools/binlogdecode/java/pom.xml
+	mvn -q -B -f tools/binlogdecode/java/pom.xml package
+
+bin/rust/debug/binlogdecode: $(wildcard tools/binlogdecode/rust/src/*.rs tools/binlogdecode/rust/Cargo.*)
+	cargo build --quiet --locked --manifest-path tools/binlogdecode/rust/Cargo.toml --target-dir bin/rust

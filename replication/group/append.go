@@ -149,7 +149,7 @@ func (w *writer) answer(batch []*raftpb.Message) {
 	clear(w.send)
 }
 
-// fullDisk is the state of a log that finds no space.
+// fullDisk is the state of a task that finds no space.
 type fullDisk struct{ told bool }
 
 // diskRetry is how often a full disk is tried again.
@@ -161,7 +161,7 @@ func (f *fullDisk) wait(n *core, closed func() bool) bool {
 	if !f.told {
 		f.told = true
 		n.setDiskFull(true)
-		n.log.Error("the disk of the log is full: this node takes no writes until there is space")
+		n.log.Error("the disk is full: this node takes no writes until there is space")
 	}
 	for waited := time.Duration(0); waited < diskRetry; waited += diskRetry / 10 {
 		if closed() {
@@ -176,6 +176,6 @@ func (f *fullDisk) over(n *core) {
 	if f.told {
 		f.told = false
 		n.setDiskFull(false)
-		n.log.Info("the disk of the log has space again")
+		n.log.Info("the disk has space again")
 	}
 }

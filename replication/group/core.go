@@ -369,20 +369,40 @@ func (c *core) extra(a *apply.Applied) (*trx.Trx, error) {
 		c.lastTime.Store(a.Envelope.Time)
 	}
 	if a.Opaque {
-		return c.storeMembership(a.Index)
+		state, err := c.membership.applied(a.Index)
+		if err != nil {
+			return nil, err
+		}
+		return c.persist(func() (*trx.Trx, error) { return c.storeMembership(state) })
 	}
 	var uses []commit.Use
 	for _, t := range a.Tokens {
 		uses = append(uses, commit.Use{Token: t.Token, Number: t.Number, Time: a.Envelope.Time})
 	}
-	return c.tokens.Remember(uses, expireBefore(&a.Envelope, a.Data))
+	return c.remember(uses, expireBefore(&a.Envelope, a.Data))
 }
 
-func (c *core) storeMembership(index uint64) (*trx.Trx, error) {
-	b, err := c.membership.applied(index)
-	if err != nil {
-		return nil, err
+func (c *core) remember(uses []commit.Use, before int64) (*trx.Trx, error) {
+	return c.persist(func() (*trx.Trx, error) { return c.tokens.Remember(uses, before) })
+}
+
+// persist makes a transaction of the node's own. It belongs to an entry of the log, so
+// that on a full disk it waits for space: nothing is left out.
+func (c *core) persist(make func() (*trx.Trx, error)) (*trx.Trx, error) {
+	var full fullDisk
+	for {
+		t, err := make()
+		if !errors.Is(err, file.ErrNoSpace) {
+			full.over(c)
+			return t, err
+		}
+		if !full.wait(c, c.isStopped) {
+			return nil, ErrStopped
+		}
 	}
+}
+
+func (c *core) storeMembership(b []byte) (*trx.Trx, error) {
 	t := c.engine.Trx.Begin(trx.Options{HighPriority: true})
 	c.worker.Use(t)
 	if err := c.engine.Catalog.PutState(c.worker, dict.Local, []byte(membershipKey), b); err != nil {

@@ -154,7 +154,7 @@ func (f *finisher) finish() error {
 		return err
 	}
 	f.uses = f.n.pipeline.Uses(f.uses[:0])
-	extra, err := f.n.tokens.Remember(f.uses, 0)
+	extra, err := f.n.remember(f.uses, 0)
 	if err != nil {
 		return err
 	}

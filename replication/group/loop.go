@@ -28,8 +28,9 @@ type raftTask struct {
 	tick     time.Duration
 	nextTick time.Duration // on the monotonic clock
 
-	work   work
-	outbox []*raftpb.Message
+	work     work
+	outbox   []*raftpb.Message
+	proposed []*proposal // taken by Raft in this turn, not yet given out
 
 	role  role
 	lease lease
@@ -58,6 +59,9 @@ func (t *raftTask) run() {
 		for t.raft.HasReady() {
 			t.ready(t.raft.Ready())
 		}
+		if len(t.proposed) > 0 {
+			t.n.fail(fmt.Errorf("group: Raft took a proposal in term %d and has not appended it", t.proposed[0].term))
+		}
 		if t.n.failed() {
 			return
 		}
@@ -81,9 +85,10 @@ func (t *raftTask) end() {
 		if t.work.empty() {
 			break
 		}
-		for _, p := range t.work.proposals {
+		for _, p := range append(t.work.proposals, t.proposed...) {
 			p.answer(ErrStopped)
 		}
+		t.proposed = nil
 		for _, fn := range t.work.calls {
 			fn()
 		}
@@ -185,7 +190,7 @@ func (t *raftTask) campaign() {
 
 // proposal is an entry to append, and its answer.
 type proposal struct {
-	term   uint64 // the entry must land in this term; 0: any
+	term   uint64 // the entry must land in this term; 0, of a change of membership: any
 	p      *commit.Proposal
 	conf   raftpb.ConfChangeI // instead of p
 	err    error
@@ -209,18 +214,32 @@ func (t *raftTask) propose(p *proposal) {
 		p.answer(t.raft.ProposeConfChange(p.conf))
 		return
 	}
-	e := &raftpb.Entry{Data: p.p.Data}
-	err := t.raft.Step(&raftpb.Message{Type: raftpb.MsgProp.Enum(), From: new(t.n.opt.ID), Entries: []*raftpb.Entry{e}})
+	err := t.raft.Propose(p.p.Data)
 	switch {
 	case errors.Is(err, raft.ErrProposalDropped):
-		err = commit.ErrBusy
-	case err == nil && e.GetTerm() != t.role.term:
-		err = fmt.Errorf("group: an entry for term %d was appended in term %d", t.role.term, e.GetTerm())
-		t.n.fail(err)
-	case err == nil:
-		p.p.Accept(e.GetIndex())
+		p.answer(commit.ErrBusy)
+	case err != nil:
+		p.answer(err)
+	default:
+		t.proposed = append(t.proposed, p)
 	}
-	p.answer(err)
+}
+
+// accept answers the proposals that Raft has appended, which it tells by giving them
+// out to be written. Nothing can come between: proposals are the last thing before.
+func (t *raftTask) accept(entries []*raftpb.Entry) {
+	for _, e := range entries {
+		if len(t.proposed) == 0 {
+			return
+		}
+		p := t.proposed[0]
+		if e.GetType() != raftpb.EntryNormal || len(e.GetData()) == 0 || e.GetTerm() != p.term {
+			continue
+		}
+		p.p.Accept(e.GetIndex())
+		p.answer(nil)
+		t.proposed = append(t.proposed[:0], t.proposed[1:]...)
+	}
 }
 
 // ready passes on what Raft wants done.
@@ -245,6 +264,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 		clear(t.outbox)
 	}
 	if appends != nil {
+		t.accept(appends.GetEntries())
 		t.n.writer.add(appends)
 	}
 	if applies != nil {

@@ -137,6 +137,21 @@ func (n *Node) identify() (*identity, error) {
 	return id, id.write(n.opt.FS)
 }
 
+// goesOn reports whether a log is the one behind a snapshot that was received, perhaps
+// long ago: it holds the snapshot's last entry, or begins behind it since older files
+// were removed. Only a log that is not may be thrown away: a crash came between the
+// swap and the reset.
+func goesOn(l *log.Log, start log.Start) bool {
+	switch {
+	case l.LastIndex() < start.Index:
+		return false
+	case l.FirstIndex() > start.Index+1:
+		return true
+	}
+	term, err := l.Term(start.Index)
+	return err == nil && term == start.Term
+}
+
 // resetLog lets the log begin behind the data that were received, unless it goes on
 // from there already.
 func (n *Node) resetLog(m *provision.Manifest) error {
@@ -148,7 +163,7 @@ func (n *Node) resetLog(m *provision.Manifest) error {
 	if err != nil {
 		return err
 	}
-	if term, err := l.Term(start.Index); err != nil || term != start.Term {
+	if !goesOn(l, start) {
 		if err := l.Reset(start); err != nil {
 			return errors.Join(err, l.Close())
 		}

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -92,13 +91,19 @@ func (p *provisioning) run() {
 			continue
 		}
 		if err := p.receive(); err != nil {
-			if errors.Is(err, provision.ErrStopped) {
-				continue
+			if p.isStopped() {
+				return
 			}
 			p.n.opt.Log.Error("getting data from another member", "error", err)
 			p.parker.ParkFor(provisionRetry)
 		}
 	}
+}
+
+func (p *provisioning) isStopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopped
 }
 
 const provisionRetry = time.Second

@@ -96,12 +96,12 @@ func (w *world) harmNetwork(rng *rand.Rand) {
 
 // harmLinks makes the whole network bad.
 func (w *world) harmLinks(rng *rand.Rand) {
-	w.net.SetFaults(simnettest.Faults{Loss: rng.Float64() * 0.2, Duplicate: rng.Float64() * 0.2, Reorder: rng.Float64() * 0.3,
+	w.net.SetDefaultFaults(simnettest.Faults{Loss: rng.IntN(200), Duplicate: rng.IntN(200), Reorder: rng.IntN(300), Reset: rng.IntN(20), Break: rng.IntN(20),
 		DelayMin: 100 * time.Microsecond, DelayMax: time.Duration(1+rng.IntN(60)) * time.Millisecond})
 	pause := time.Duration(rng.IntN(2000)) * time.Millisecond
 	w.sim.Go("heal", func() {
 		env.Sleep(w.sim, pause)
-		w.net.SetFaults(goodNetwork)
+		w.net.SetDefaultFaults(goodNetwork)
 	})
 }
 
@@ -163,7 +163,7 @@ func (w *world) harmLeader(rng *rand.Rand) {
 // harmMembers adds a member, promotes one, or removes one.
 func (w *world) harmMembers(rng *rand.Rand) {
 	l := w.leader()
-	if l == nil {
+	if l == nil || w.opt.Fixed {
 		return
 	}
 	g := l.node
@@ -228,7 +228,7 @@ func (w *world) bury(id uint64) {
 // heal mends everything that is broken.
 func (w *world) heal() {
 	w.net.HealAll()
-	w.net.SetFaults(goodNetwork)
+	w.net.SetDefaultFaults(goodNetwork)
 	for _, n := range w.made {
 		n.fs.SetCapacity(0)
 		n.env.offset = 0

@@ -62,7 +62,7 @@ func (w *world) run() {
 		w.failf("%v", err)
 		return
 	}
-	w.net.SetFaults(goodNetwork)
+	w.net.SetDefaultFaults(goodNetwork)
 	if err := w.setup(); err != nil {
 		w.failf("setting up: %v", err)
 		return

@@ -24,6 +24,8 @@ type Options struct {
 	Nodes int // voters at the beginning: 3 or 5; 0: the seed decides
 	// Duration is how long faults and load go on, on the simulated clock; 0: 12 s.
 	Duration time.Duration
+	// Fixed says that nobody joins or leaves.
+	Fixed bool
 	// Sabotage breaks the group on purpose, to see that the checks notice.
 	Sabotage group.Sabotage
 	Log      *slog.Logger
@@ -52,8 +54,9 @@ type node struct {
 	env  *nodeEnv
 	fs   *simfile.FS
 	node *group.Node // nil: down
-	gone bool        // left the group for good
-	busy bool        // being started or stopped
+	net  *simnettest.Node
+	gone bool // left the group for good
+	busy bool // being started or stopped
 	join bool
 	life int
 }
@@ -78,7 +81,7 @@ func newWorld(opt Options, s *simenv.Sim) *world {
 	for i := range w.id {
 		w.id[i] = byte(w.rng.Uint64())
 	}
-	w.net = simnettest.New(s)
+	w.net = simnettest.New(s, simnettest.Options{Faults: goodNetwork})
 	if w.opt.Nodes == 0 {
 		w.opt.Nodes = 3 + 2*int(opt.Seed%4/3) // one in four has five
 	}
@@ -118,10 +121,16 @@ func (n *node) options(founders []group.Member) group.Options {
 		LogPreallocate: 64 << 10, LogCache: 256 << 10, LogFileSize: 16 << 10, LogKeep: 128 << 10, LogExpire: 3 * time.Second,
 		MessageMax: 32 << 10, InflightMax: 256 << 10, PurgeInterval: time.Second,
 		Sabotage: n.w.opt.Sabotage,
-		Storage: storage.Options{BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20, LogBufferSize: 256 << 10, MaxStreams: 16,
+		Storage: storage.Options{BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20, MaxStreams: 16,
 			RecoveryTasks: 1, PurgeTasks: 1, UndoSizeMax: 1 << 20, LockWait: time.Second, Cleaner: buffer.CleanerOptions{}},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
-			return n.w.net.Open(n.addr, id, h)
+			tr, err := n.w.net.Listen(simnettest.Config{Addr: n.addr, Identity: id}, h)
+			if err != nil {
+				return nil, err
+			}
+			n.net = tr
+			n.w.net.SetHostDown(n.addr, false)
+			return tr, nil
 		},
 	}
 	if n.w.opt.Log != nil {
@@ -159,7 +168,10 @@ func (n *node) halt(how haltKind) {
 	defer func() { n.busy = false }()
 	g := n.node
 	n.node = nil
-	n.w.net.Down(n.addr, how != haltPower) // of a dead machine nobody refuses connections
+	n.w.net.SetHostDown(n.addr, how == haltPower) // a dead machine refuses no connections
+	if how != haltClean {
+		n.net.Crash()
+	}
 	if how == haltClean {
 		if err := g.Close(); err != nil && g.Err() == nil {
 			n.w.failf("node %d: closing: %v", n.id, err)

@@ -112,6 +112,20 @@ func (o *Owner) ID() uint64 {
 	return o.id
 }
 
+// Released reports whether o, if it still is transaction id, has released its locks,
+// and what [Table.ReleaseAll] was told.
+func (o *Owner) Released(id uint64) (released bool, sequence uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.id != id || o.state == ownerIdle:
+		return true, 0
+	case o.state == ownerReleased:
+		return true, o.released
+	}
+	return false, 0
+}
+
 // SetWeight tells how much a rollback would undo, in undo records. With the
 // number of locks it decides who is a deadlock's victim.
 func (o *Owner) SetWeight(undoRecords uint64) { o.undo.Store(undoRecords) }

@@ -110,7 +110,8 @@ func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
 				return false, err
 			}
 		}
-		res, err := w.lockRecord(s.key.ID, key, mode, s.r.Policy, writer)
+		policy := s.policyFor(key)
+		res, err := w.lockRecord(s.key.ID, key, mode, policy, writer)
 		if err != nil || res == lock.MustWait {
 			w.release()
 			if err == nil {
@@ -118,6 +119,9 @@ func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
 				err = w.wait()
 			}
 			return false, err
+		}
+		if res == lock.Skip && policy != s.r.Policy {
+			return false, s.passOver(key)
 		}
 		if res == lock.Skip {
 			w.release()
@@ -273,7 +277,8 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 	if err != nil {
 		return false, err
 	}
-	res, err := w.lockRecord(s.t.Schema.Keys[0].ID, s.row, s.r.Lock, s.r.Policy, writer)
+	policy := s.policyFor(key)
+	res, err := w.lockRecord(s.t.Schema.Keys[0].ID, s.row, s.r.Lock, policy, writer)
 	switch {
 	case err != nil:
 		return false, err
@@ -282,6 +287,10 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 		w.release()
 		w.rm.BeginRead() // for the deferred release
 		return false, w.wait()
+	case res == lock.Skip && policy != s.r.Policy:
+		err = s.passOver(key)
+		w.rm.BeginRead() // for the deferred release
+		return false, err
 	case res == lock.Skip:
 		s.advance(key)
 		s.refuse()

@@ -31,6 +31,14 @@ type Range struct {
 	Policy lock.Policy
 	// Locking says whether Lock applies.
 	Locking bool
+	// Wanted, if not nil, is asked by a locking scan without gap locks before it waits
+	// for a row that another transaction has locked. It is given the columns of the
+	// row's last committed version and says whether the statement wants the row; if
+	// not, the scan passes it over (InnoDB's semi-consistent read). If so, the scan
+	// waits and gives the row as it is then, which may not be wanted any more. A scan
+	// of one key of a unique index does not ask. No latch is held; the worker must not
+	// be used.
+	Wanted func(row *types.Batch) (bool, error)
 }
 
 // Scanner reads a range into batches. It belongs to its worker and is used for
@@ -52,6 +60,7 @@ type Scanner struct {
 	pending  pendingRow
 	gather   rowGatherer
 	took     tookLocks
+	asking   asking
 }
 
 type scanState uint8
@@ -77,6 +86,7 @@ func (s *Scanner) Start(w *Worker, t *Table, snap *trx.Snapshot, r Range) error 
 	s.last = s.last[:0]
 	s.pending.is = false
 	s.took.start()
+	s.asking = asking{}
 	s.gather.start(t, &r)
 	s.covering = true
 	for _, c := range r.Columns {

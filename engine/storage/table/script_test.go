@@ -50,7 +50,8 @@ import (
 // INDEX is pk, u or n; RANGE is a value, or bounds: 1..5, (1..5), 1.., .. and the
 // like; COND is COLUMN=N or COLUMN%N=M or COLUMN>=N. Without an index a statement goes through the
 // primary key. update and delete lock with X what they go through and, at READ
-// COMMITTED, unlock what does not match, as the layer above does; select takes
+// COMMITTED, unlock what does not match, and do not wait for what does not match as it
+// was last committed, as the layer above does; select takes
 // shared locks at SERIALIZABLE.
 //
 // The output is a line for each answer. "waits" says that the session is blocked;
@@ -426,6 +427,9 @@ func (ss *scripted) statement(f []string) (string, error) {
 		return rowsText(rows), err
 	}
 	q.rng.Locking, q.rng.Lock = true, lock.RecordX
+	if q.cond != nil {
+		q.rng.Wanted = func(b *types.Batch) (bool, error) { return q.cond(b.Row(nil, 0)), nil }
+	}
 	rows, keys, err := ss.find(q)
 	if err != nil {
 		return "", err

@@ -99,6 +99,19 @@ func (s *System) InDoubt(fn func(*Trx) bool) {
 	}
 }
 
+// Settled reports whether nobody has to wait for the transaction any more: it has
+// ended, or it is in doubt, and then entry is the index of its place in the log.
+func (s *System) Settled(id uint64) (settled bool, entry uint64) {
+	if id < s.visibleBelow.Load() {
+		return true, 0
+	}
+	t := s.ids.owner(id)
+	if t == nil {
+		return true, 0
+	}
+	return t.locks.Released(id)
+}
+
 // Position is where the transaction's entry is in the group's log. It is known from
 // [System.ReleaseLocks] on.
 func (t *Trx) Position() Position { return t.position }

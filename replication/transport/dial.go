@@ -44,7 +44,28 @@ func (p *Peers) dial(ctx context.Context, addr string) (*clientConn, error) {
 		raw.Close()
 		return nil, explainTLS(err, addr)
 	}
-	return &clientConn{Conn: conn, who: addr}, nil
+	c := &clientConn{Conn: conn, who: addr}
+	if err := c.hearFirst(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// hearFirst waits for the first bytes of the other side, which speaks first in HTTP/2.
+// Only then is it certain that it took our certificate: in TLS 1.3 a client is
+// done with the handshake before the server has looked at it.
+func (c *clientConn) hearFirst(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = c.Conn.SetReadDeadline(deadline)
+	}
+	b := make([]byte, 64)
+	n, err := c.Conn.Read(b)
+	c.first, c.read = b[:n], n > 0
+	if err != nil {
+		return explainTLS(err, c.who)
+	}
+	return c.Conn.SetReadDeadline(time.Time{})
 }
 
 // dialAny tries the addresses one after the other.
@@ -84,6 +105,7 @@ type clientConn struct {
 	net.Conn
 	who   string
 	plain bool
+	first []byte // read ahead
 
 	mu   sync.Mutex
 	read bool
@@ -94,6 +116,11 @@ type clientConn struct {
 const tlsAlert = 0x15
 
 func (c *clientConn) Read(b []byte) (int, error) {
+	if len(c.first) > 0 {
+		n := copy(b, c.first)
+		c.first = c.first[n:]
+		return n, nil
+	}
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,8 +135,6 @@ func (c *clientConn) Read(b []byte) (int, error) {
 			c.err = fmt.Errorf("%s closed the connection during the handshake", c.who)
 		case err == io.EOF:
 			c.err = fmt.Errorf("%s closed the connection", c.who)
-		case !c.plain && !c.read:
-			c.err = explainTLS(err, c.who)
 		default:
 			c.err = err
 		}

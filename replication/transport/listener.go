@@ -32,7 +32,7 @@ type listener struct {
 
 func newListener(raw net.Listener, opts *Options, certs *certificates) *listener {
 	l := &listener{
-		Listener: raw, opts: opts, log: &throttledLog{Logger: opts.Logger},
+		Listener: raw, opts: opts, log: &throttledLog{Logger: opts.Logger, said: map[string]said{}},
 		ready: make(chan net.Conn), done: make(chan struct{}), conns: map[*serverConn]bool{},
 	}
 	if certs != nil {
@@ -250,27 +250,34 @@ func (c *serverConn) Close() (err error) {
 	return err
 }
 
-// throttledLog warns at most once a second: a hostile peer must not fill the log.
+// throttledLog warns at most once a second with each text: a hostile peer must not
+// fill the log. The texts are constants of this package.
 type throttledLog struct {
 	*slog.Logger
-	mu         sync.Mutex
+	mu   sync.Mutex
+	said map[string]said
+}
+
+type said struct {
 	last       time.Time
 	suppressed int
 }
 
 func (t *throttledLog) warn(text string, args ...any) {
 	t.mu.Lock()
-	now := time.Now()
-	if now.Sub(t.last) < time.Second {
-		t.suppressed++
-		t.mu.Unlock()
-		return
+	s, now := t.said[text], time.Now()
+	quiet := now.Sub(s.last) < time.Second
+	if quiet {
+		s.suppressed++
+	} else {
+		if s.suppressed > 0 {
+			args = append(args, "suppressed", s.suppressed)
+		}
+		s = said{last: now}
 	}
-	t.last = now
-	if t.suppressed > 0 {
-		args = append(args, "suppressed", t.suppressed)
-		t.suppressed = 0
-	}
+	t.said[text] = s
 	t.mu.Unlock()
-	t.Logger.Warn(text, args...)
+	if !quiet {
+		t.Logger.Warn(text, args...)
+	}
 }

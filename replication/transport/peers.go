@@ -82,7 +82,7 @@ func (p *Peers) serve() {
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.MaxHeaderListSize(16<<10),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.MaxConcurrentStreams(128),
 		grpc.WriteBufferSize(128<<10), grpc.ReadBufferSize(64<<10),
-		grpc.ConnectionTimeout(p.opts.HandshakeTimeout),
+		grpc.ConnectionTimeout(2*p.opts.HandshakeTimeout), // the listener's own timer comes first and says why
 		grpc.KeepaliveParams(serverKeepalive(p.opts.LinkTimeout)),
 		grpc.WaitForHandlers(true),
 	)

@@ -115,6 +115,13 @@ func (n *node) count(m map[uint64]int, id uint64) {
 	m[id]++
 }
 
+// times is how often something was reported of a peer.
+func (n *node) times(m map[uint64]int, id uint64) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return m[id]
+}
+
 func (n *node) ReportUnreachable(id uint64) { n.count(n.unreachable, id) }
 func (n *node) ReportRefused(id uint64)     { n.count(n.refused, id) }
 func (n *node) ReportConnected(id uint64)   { n.count(n.connected, id) }
@@ -325,7 +332,7 @@ func TestRefusedAndBack(t *testing.T) {
 	a.waitFor("refused again", func() bool { return a.refused[2] > 5 })
 	a.net.Send([]*raftpb.Message{heartbeat(1, 2, 1)})
 	a.waitFor("unreachable", func() bool { return a.unreachable[2] > 0 })
-	before := a.connected[2]
+	before := a.times(a.connected, 2)
 	lis, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)

@@ -155,7 +155,7 @@ func TestTLSRefusals(t *testing.T) {
 		{"other member dials", with(identityURI(testGroup, 9)), good, "/9, not for member 1 of group"},
 		{"other group dials", with(identityURI(GroupID{9}, 1)), good, "not for member 1 of group"},
 		{"plaintext meets TLS", plain, good, "requires TLS, and this node is set to plaintext"},
-		{"TLS meets plaintext", good, plain, "TLS"},
+		{"TLS meets plaintext", good, plain, "speaks plaintext where TLS is required"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -168,7 +168,7 @@ func TestTLSRefusals(t *testing.T) {
 			if err := a.net.Status()[0].Err; !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("refused by %q, want %q", err, test.want)
 			}
-			if a.refused[2] != 0 {
+			if a.times(a.refused, 2) != 0 {
 				t.Fatal("a failed handshake counts as a dead process")
 			}
 		})

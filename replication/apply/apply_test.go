@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/triremedb/trireme/engine/binlog/event"
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/txn"
@@ -14,7 +15,7 @@ import (
 )
 
 var (
-	runs      = flag.Int("apply.n", 10, "number of seeds to run")
+	runs      = flag.Int("apply.n", 5, "number of seeds to run")
 	firstSeed = flag.Uint64("apply.seed", 1, "first seed")
 )
 
@@ -75,4 +76,49 @@ func TestStates(t *testing.T) {
 		}
 		return errors.Join(eng.close(), l.close())
 	})
+}
+
+// TestTasks applies with real tasks, beside readers that see whole transactions only,
+// and entries that arrive one by one.
+func TestTasks(t *testing.T) {
+	e := env.Real()
+	l, err := newLeader(e, 1, nil)
+	must(t, err)
+	must(t, l.load(e, 5, 4, 30, true))
+	eng, err := openEngine(simfile.New(e, 2), e)
+	must(t, err)
+	a, err := apply.New(apply.Options{Env: e, Engine: eng.Engine, Workers: 8})
+	must(t, err)
+	g := env.NewGroup(e)
+	done, errs := make(chan struct{}), make([]error, 2)
+	for i := range errs {
+		g.Go("reader", func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				n := eng.Trx.LastCommitted()
+				x, err := eng.state(n)
+				var y string
+				if err == nil && n > 0 {
+					y, err = l.eng.state(n)
+				}
+				if err == nil && n > 0 && x != y {
+					err = fmt.Errorf("states at %d differ", n)
+				}
+				if err != nil {
+					errs[i] = err
+					return
+				}
+			}
+		})
+	}
+	must(t, feed(a, l.log.Entries()))
+	must(t, a.Drain())
+	close(done)
+	g.Wait()
+	must(t, errors.Join(errs...))
+	must(t, errors.Join(sameStates(l.eng, eng), a.Stop(), eng.close(), l.close()))
 }

@@ -3,6 +3,7 @@ package apply_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -185,3 +186,5 @@ func sameStates(a, b *engine) error {
 	}
 	return nil
 }
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 11)) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -325,9 +326,20 @@ func (c *core) resign(now role, reason error) {
 	c.finisher.resign(reason)
 }
 
-// needSnapshot is called when the leader has no log any more that this node could go
-// on with.
-func (c *core) needSnapshot(m *raftpb.Message) { c.onSnap(m.GetFrom()) }
+// updatePeers tells the transport who has come or gone.
+func (c *core) updatePeers(cc raftpb.ConfChangeI) {
+	members := c.membership.current()
+	for _, ch := range cc.AsV2().GetChanges() {
+		at := slices.IndexFunc(members, func(m Member) bool { return m.ID == ch.GetNodeId() })
+		switch {
+		case ch.GetNodeId() == c.opt.ID:
+		case at < 0:
+			c.transport.RemovePeer(ch.GetNodeId())
+		default:
+			c.transport.AddPeer(members[at].ID, members[at].Addr)
+		}
+	}
+}
 
 // mute reports whether the node must not answer a message: one that may have lost
 // what it acknowledged does not vote before it has caught up.

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 
 	"go.etcd.io/raft/v3"
@@ -78,6 +79,7 @@ func (t *raftTask) refused(id uint64) {
 // Kinds of questions between nodes.
 const (
 	askStatus      = "group/status"
+	askFirst       = "group/first"
 	askProvisioned = "group/provisioned"
 	bulkSnapshot   = "group/snapshot"
 )
@@ -93,9 +95,15 @@ func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte,
 		from := transport.CallerFrom(ctx).Member
 		c, err := n.running()
 		if err == nil {
-			c.inbox.call(func() { c.raft.raft.ReportSnapshot(from, raft.SnapshotFailure) })
+			c.inbox.call(func() { c.raft.raft.ReportSnapshot(from, raft.SnapshotFinish) })
 		}
 		return nil, err
+	case askFirst:
+		c, err := n.running()
+		if err != nil {
+			return nil, err
+		}
+		return binary.LittleEndian.AppendUint64(nil, c.binlog.FirstIndex()), nil
 	}
 	return nil, fmt.Errorf("group: unknown question %q", kind)
 }

@@ -119,7 +119,7 @@ func (t *raftTask) step() {
 
 func (t *raftTask) stepOne(m *raftpb.Message) {
 	if m.GetType() == raftpb.MsgSnap {
-		t.n.needSnapshot(m)
+		t.offered(m)
 		return
 	}
 	if t.n.mute(m) {
@@ -129,6 +129,19 @@ func (t *raftTask) stepOne(m *raftpb.Message) {
 	if err != nil && !errors.Is(err, raft.ErrStepPeerNotFound) && !errors.Is(err, raft.ErrProposalDropped) {
 		t.n.log.Warn("a message was refused", "type", m.GetType().String(), "from", m.GetFrom(), "error", err)
 	}
+}
+
+// offered answers a leader that would send a snapshot: with what this member has, which
+// the leader may have forgotten, and by asking for data, if that is not enough.
+func (t *raftTask) offered(m *raftpb.Message) {
+	s := t.raft.BasicStatus()
+	if m.GetTerm() != s.HardState.GetTerm() || t.role.leads {
+		return // its next heartbeat tells the term; then it offers again
+	}
+	has := min(s.HardState.GetCommit(), t.n.binlog.SyncedIndex())
+	t.n.transport.Send([]*raftpb.Message{{Type: raftpb.MsgAppResp.Enum(), To: m.From, From: new(t.n.opt.ID),
+		Term: m.Term, Index: &has}})
+	t.n.onSnap(m.GetFrom())
 }
 
 // ticks lets Raft's clock follow the node's. After a stop (a paused process, a
@@ -290,6 +303,7 @@ func (t *raftTask) committed(m *raftpb.Message) {
 		}
 		state := t.raft.ApplyConfChange(cc)
 		t.n.membership.changed(e.GetIndex(), cc, state)
+		t.n.updatePeers(cc)
 		t.moves.applied(t, e.GetIndex(), cc)
 	}
 	t.n.finisher.add(m)

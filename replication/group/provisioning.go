@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"sync"
@@ -90,6 +91,9 @@ func (p *provisioning) run() {
 			p.parker.Park()
 			continue
 		}
+		if p.unneeded() {
+			continue
+		}
 		if err := p.receive(); err != nil {
 			if p.isStopped() {
 				return
@@ -98,6 +102,30 @@ func (p *provisioning) run() {
 			p.parker.ParkFor(provisionRetry)
 		}
 	}
+}
+
+// unneeded asks the leader that wanted to send a snapshot whether its log reaches back
+// far enough after all: it may not have known how much this member has.
+func (p *provisioning) unneeded() bool {
+	c, err := p.n.running()
+	p.mu.Lock()
+	donor := p.donor
+	p.mu.Unlock()
+	if err != nil || donor == 0 {
+		return false
+	}
+	answer, err := p.n.transport.Ask(context.Background(), transport.Call{To: donor, Kind: askFirst})
+	if err != nil || len(answer) != 8 {
+		return false
+	}
+	_, pos := c.engine.Applied()
+	if first := binary.LittleEndian.Uint64(answer); pos.Index+1 < first {
+		return false
+	}
+	p.mu.Lock()
+	p.wanted = false
+	p.mu.Unlock()
+	return true
 }
 
 func (p *provisioning) isStopped() bool {

@@ -34,7 +34,7 @@ func (r Result) String() string {
 // from crypto/rand, which is replaced meanwhile.
 func Run(opt Options) (result Result) {
 	s := simenv.New(opt.Seed)
-	s.StepLimit = 200_000_000
+	s.StepLimit = 10_000_000
 	was := cryptorand.Reader
 	cryptorand.Reader = seeded(opt.Seed)
 	defer func() {

@@ -37,7 +37,7 @@ type Range struct {
 	// not, the scan passes it over (InnoDB's semi-consistent read). If so, the scan
 	// waits and gives the row as it is then, which may not be wanted any more. A scan
 	// of one key of a unique index does not ask. No latch is held; the worker must not
-	// be used.
+	// be used. MySQL has it for UPDATE, not for DELETE.
 	Wanted func(row *types.Batch) (bool, error)
 }
 

@@ -36,7 +36,7 @@ import (
 //	s1: select [INDEX RANGE] [desc] [where COND] [for share|update] [nowait|skip locked]
 //	s1: insert ID [u=N] [n=N] [v=N]
 //	s1: update [INDEX RANGE] [where COND] set u=N n=N v=N v+=N id=N
-//	s1: delete [INDEX RANGE] [where COND]
+//	s1: delete [INDEX RANGE] [where COND] [asking]
 //	s1: commit | rollback | savepoint NAME | rollback to NAME
 //	s1: lock table [for update]
 //	s1: release      takes the next place in the log and releases the locks (in doubt)
@@ -50,8 +50,8 @@ import (
 // INDEX is pk, u or n; RANGE is a value, or bounds: 1..5, (1..5), 1.., .. and the
 // like; COND is COLUMN=N or COLUMN%N=M or COLUMN>=N. Without an index a statement goes through the
 // primary key. update and delete lock with X what they go through and, at READ
-// COMMITTED, unlock what does not match, and do not wait for what does not match as it
-// was last committed, as the layer above does; select takes
+// COMMITTED, unlock what does not match, as the layer above does; update, and delete
+// with the word asking, do not wait for what does not match as it was last committed; select takes
 // shared locks at SERIALIZABLE.
 //
 // The output is a line for each answer. "waits" says that the session is blocked;
@@ -427,7 +427,7 @@ func (ss *scripted) statement(f []string) (string, error) {
 		return rowsText(rows), err
 	}
 	q.rng.Locking, q.rng.Lock = true, lock.RecordX
-	if q.cond != nil {
+	if q.cond != nil && (f[0] == "update" || q.asking) {
 		q.rng.Wanted = func(b *types.Batch) (bool, error) { return q.cond(b.Row(nil, 0)), nil }
 	}
 	rows, keys, err := ss.find(q)
@@ -466,10 +466,11 @@ func rowsText(rows [][]types.Value) string {
 
 // query is a parsed statement.
 type query struct {
-	rng  table.Range
-	row  []types.Value
-	sets []setting
-	cond func([]types.Value) bool
+	rng    table.Range
+	row    []types.Value
+	sets   []setting
+	cond   func([]types.Value) bool
+	asking bool
 }
 
 type setting struct {
@@ -561,6 +562,8 @@ func (s *script) parse(f []string) (q *query, err error) {
 		case "skip":
 			q.rng.Policy = lock.SkipLocked
 		case "locked", "table":
+		case "asking":
+			q.asking = true
 		case "set":
 			set = true
 		default:

@@ -155,9 +155,9 @@ func (c *core) openLog(id *identity) error {
 	if c.state, err = raftlog.OpenState(stateOptions(c.opt, id)); err != nil {
 		return err
 	}
-	c.binlog, err = log.Open(logOptions(c.opt, id))
+	c.binlog, err = log.Open(logOptions(c.opt, id, c.data))
 	if errors.Is(err, log.ErrNoLog) && pos.Index == 0 && c.state.Get().Term == 0 {
-		c.binlog, err = log.Create(logOptions(c.opt, id), log.Start{})
+		c.binlog, err = log.Create(logOptions(c.opt, id, c.data), log.Start{})
 	}
 	if err != nil {
 		return err
@@ -188,8 +188,10 @@ func stateOptions(opt *Options, id *identity) raftlog.StateOptions {
 	return raftlog.StateOptions{FS: opt.FS, Env: opt.Env, Group: id.group, Member: id.id}
 }
 
-func logOptions(opt *Options, id *identity) log.Options {
-	return log.Options{FS: opt.FS, Env: opt.Env, Group: id.group, Preallocate: opt.LogPreallocate, Cache: opt.LogCache}
+// logOptions places the log beside the engine, in the directory of the data: they come
+// into use, and go, together.
+func logOptions(opt *Options, id *identity, data file.FS) log.Options {
+	return log.Options{FS: data, Env: opt.Env, Group: id.group, Preallocate: opt.LogPreallocate, Cache: opt.LogCache}
 }
 
 func (c *core) openRaft() error {

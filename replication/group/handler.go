@@ -79,6 +79,8 @@ func (t *raftTask) refused(id uint64) {
 // Kinds of questions between nodes.
 const (
 	askStatus      = "group/status"
+	askLogFile     = "group/log/file"
+	bulkLogFile    = "group/log/bytes"
 	askFirst       = "group/first"
 	askProvisioned = "group/provisioned"
 	bulkSnapshot   = "group/snapshot"
@@ -98,6 +100,12 @@ func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte,
 			c.inbox.call(func() { c.raft.raft.ReportSnapshot(from, raft.SnapshotFinish) })
 		}
 		return nil, err
+	case askLogFile:
+		c, err := n.running()
+		if err != nil {
+			return nil, err
+		}
+		return c.logFileOf(payload)
 	case askFirst:
 		c, err := n.running()
 		if err != nil {
@@ -110,16 +118,19 @@ func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte,
 
 // Bulk implements transport.Handler.
 func (n *Node) Bulk(_ context.Context, kind string, payload []byte, w transport.BulkWriter) error {
-	if kind != bulkSnapshot {
-		return fmt.Errorf("group: unknown kind of bulk data %q", kind)
-	}
 	c, err := n.running()
 	if err != nil {
 		return err
 	}
-	s, err := n.provisioning.duplex.serve(payload, w)
-	if err != nil {
-		return err
+	switch kind {
+	case bulkLogFile:
+		return c.sendLogFile(payload, w)
+	case bulkSnapshot:
+		s, err := n.provisioning.duplex.serve(payload, w)
+		if err != nil {
+			return err
+		}
+		return c.source.Serve(s)
 	}
-	return c.source.Serve(s)
+	return fmt.Errorf("group: unknown kind of bulk data %q", kind)
 }

@@ -67,16 +67,10 @@ func Open(opt Options) (*Node, error) {
 // openData opens what the home holds; a node that joins has nothing yet and is to be
 // given its data first.
 func (n *Node) openData() error {
-	m, received := n.home.Received()
-	if n.joins() && !received {
+	if _, received := n.home.Received(); n.joins() && !received {
 		n.transport.SetPeers(nil)
 		n.provisioning.want(0)
 		return nil
-	}
-	if received {
-		if err := n.resetLog(&m); err != nil {
-			return err
-		}
 	}
 	c, err := openCore(&n.opt, n.id, n.home.Data(), n.transport, n.failed, n.provisioning.want)
 	if err != nil {
@@ -135,40 +129,6 @@ func (n *Node) identify() (*identity, error) {
 		return nil, err
 	}
 	return id, id.write(n.opt.FS)
-}
-
-// goesOn reports whether a log is the one behind a snapshot that was received, perhaps
-// long ago: it holds the snapshot's last entry, or begins behind it since older files
-// were removed. Only a log that is not may be thrown away: a crash came between the
-// swap and the reset.
-func goesOn(l *log.Log, start log.Start) bool {
-	switch {
-	case l.LastIndex() < start.Index:
-		return false
-	case l.FirstIndex() > start.Index+1:
-		return true
-	}
-	term, err := l.Term(start.Index)
-	return err == nil && term == start.Term
-}
-
-// resetLog lets the log begin behind the data that were received, unless it goes on
-// from there already.
-func (n *Node) resetLog(m *provision.Manifest) error {
-	start := log.Start{Index: m.Position.Index, Term: m.Position.Term, Number: m.CSN}
-	l, err := log.Open(logOptions(&n.opt, n.id))
-	if errors.Is(err, log.ErrNoLog) {
-		l, err = log.Create(logOptions(&n.opt, n.id), start)
-	}
-	if err != nil {
-		return err
-	}
-	if !goesOn(l, start) {
-		if err := l.Reset(start); err != nil {
-			return errors.Join(err, l.Close())
-		}
-	}
-	return l.Close()
 }
 
 func (n *Node) checkIdentity(id *identity) error {

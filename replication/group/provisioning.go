@@ -145,7 +145,7 @@ func (p *provisioning) receive() error {
 		return provision.ErrStopped
 	}
 	r, err := provision.NewReceiver(provision.ReceiverOptions{Home: n.home, Env: n.opt.Env, Group: n.id.group,
-		Storage: n.opt.Storage, Dial: p.dial, Install: installMembership})
+		Storage: n.opt.Storage, Dial: p.dial, Install: installMembership, Attach: p.attachLog})
 	p.receiver = r
 	p.mu.Unlock()
 	if err != nil {
@@ -196,9 +196,9 @@ func installMembership(eng *storage.Engine, w *table.Worker, m *provision.Manife
 	return eng.Catalog.PutState(w, dict.Local, []byte(membershipKey), m.Membership)
 }
 
-// dial opens a stream to a donor: a follower where possible, so that the leader has
-// its hands free.
-func (p *provisioning) dial(uint64) (io.ReadWriteCloser, error) {
+// donors are the members to ask for data, the best first: followers, so that the
+// leader has its hands free, then who said that data are needed, then the contacts.
+func (p *provisioning) donors() []transport.Call {
 	n := p.n
 	p.mu.Lock()
 	said := p.donor
@@ -215,10 +215,15 @@ func (p *provisioning) dial(uint64) (io.ReadWriteCloser, error) {
 	for _, addr := range n.opt.Contact {
 		calls = append(calls, transport.Call{Addr: addr})
 	}
+	return calls
+}
+
+// dial opens a stream to a donor.
+func (p *provisioning) dial(uint64) (io.ReadWriteCloser, error) {
 	err := fmt.Errorf("group: %w: nobody is known who could give this member its data", ErrNoQuorum)
-	for _, c := range calls {
+	for _, c := range p.donors() {
 		var s io.ReadWriteCloser
-		if s, err = p.duplex.dial(n.transport, c); err == nil {
+		if s, err = p.duplex.dial(p.n.transport, c); err == nil {
 			return s, nil
 		}
 	}

@@ -56,7 +56,8 @@ func (p Page) ID() page.ID { return page.GetID(p.Data) }
 type Mtr struct {
 	pool  *buffer.Pool
 	log   *redo.Log
-	held  []hold
+	held  []hold // ascending by number
+	gets  int    // pages held so far, ever
 	redo  []byte
 	phase phase
 }
@@ -72,6 +73,7 @@ const (
 
 type hold struct {
 	handle buffer.Handle
+	number int // of the get
 	id     page.ID
 	mode   Mode
 	dirty  bool
@@ -196,7 +198,8 @@ func (m *Mtr) hold(h buffer.Handle, id page.ID, mode Mode) Page {
 	if m.phase == idle {
 		panic("mtr: page asked for outside Begin and Commit")
 	}
-	m.held = append(m.held, hold{handle: h, id: id, mode: mode})
+	m.gets++
+	m.held = append(m.held, hold{handle: h, number: m.gets, id: id, mode: mode})
 	return Page{Data: h.Data, Frame: h.Frame, slot: int32(len(m.held) - 1)}
 }
 
@@ -208,24 +211,39 @@ func (m *Mtr) Release(p Page) {
 	}
 	m.pool.Unfix(h.handle, h.mode)
 	h.handle = buffer.Handle{}
-	for n := len(m.held); n > 0 && m.held[n-1].handle.Frame == 0; n-- {
-		m.held = m.held[:n-1]
-	}
+	m.trim()
 }
 
-// Mark remembers which pages are held, for ReleaseTo.
-func (m *Mtr) Mark() int { return len(m.held) }
+// Held is the number of pages that are held.
+func (m *Mtr) Held() int {
+	n := 0
+	for i := range m.held {
+		if m.held[i].handle.Frame != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Mark remembers which pages are held, for ReleaseTo. It stays good when some of them
+// are released meanwhile.
+func (m *Mtr) Mark() int { return m.gets }
 
 // ReleaseTo gives up the pages got since the mark that were not changed.
 func (m *Mtr) ReleaseTo(mark int) {
-	for i := len(m.held) - 1; i >= mark; i-- {
+	for i := len(m.held) - 1; i >= 0 && m.held[i].number > mark; i-- {
 		h := &m.held[i]
 		if h.handle.Frame != 0 && !h.dirty {
 			m.pool.Unfix(h.handle, h.mode)
 			h.handle = buffer.Handle{}
 		}
 	}
-	for n := len(m.held); n > mark && m.held[n-1].handle.Frame == 0; n-- {
+	m.trim()
+}
+
+// trim drops the slots at the end that hold nothing.
+func (m *Mtr) trim() {
+	for n := len(m.held); n > 0 && m.held[n-1].handle.Frame == 0; n-- {
 		m.held = m.held[:n-1]
 	}
 }

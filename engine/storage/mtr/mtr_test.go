@@ -157,6 +157,20 @@ func TestHolding(t *testing.T) {
 	if free(2) || !free(3) || free(1) {
 		t.Error("ReleaseTo must give up what was not changed since the mark, and only that")
 	}
+	p4, _ := a.Get(id(4), mtr.S)
+	mark = a.Mark()
+	a.Release(p4) // its slot is used again behind the mark
+	_, _ = a.Get(id(5), mtr.S)
+	_, _ = a.Get(id(6), mtr.X)
+	a.ReleaseTo(mark)
+	if !free(6) || free(2) || free(1) {
+		t.Error("ReleaseTo after a Release of a page from before the mark")
+	}
+	b.BeginRead()
+	if _, ok, err := b.TryGet(id(5), mtr.X); err != nil || !ok {
+		t.Errorf("ReleaseTo kept a page: %v, %v", ok, err)
+	}
+	b.Commit()
 	mustPanic(t, "Release of a changed page", func() { a.Release(p2) })
 	mustPanic(t, "change of a page that is not held", func() { a.WriteU8(p3, 100, 1) })
 	a.Release(p1)

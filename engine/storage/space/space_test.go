@@ -165,8 +165,8 @@ func TestFailedCallChangesNothing(t *testing.T) {
 		}
 		err := s.FreePage(m, c.seg, c.no)
 		damage := (*page.CorruptError)(nil)
-		if !errors.As(err, &damage) || m.RedoSize() != 0 || m.Mark() != 0 {
-			t.Errorf("freeing page %d of segment %d: %v, %d bytes of redo, %d pages held", c.no, c.seg, err, m.RedoSize(), m.Mark())
+		if !errors.As(err, &damage) || m.RedoSize() != 0 || m.Held() != 0 {
+			t.Errorf("freeing page %d of segment %d: %v, %d bytes of redo, %d pages held", c.no, c.seg, err, m.RedoSize(), m.Held())
 		}
 		m.Commit()
 	}

@@ -81,6 +81,7 @@ type Manager struct {
 	locks   *metadataLocks
 	// suspended is why nobody may write, or nil.
 	suspended atomic.Pointer[error]
+	shut      atomic.Pointer[error] // why nobody may do anything, or nil
 
 	suspendTurn *env.Mutex
 	cacheErrors atomic.Int64

@@ -95,6 +95,9 @@ func (s *Session) Begin(opt BeginOptions) error {
 	if s.t != nil {
 		return ErrTransaction
 	}
+	if err := s.m.Down(); err != nil {
+		return err
+	}
 	t := s.idle
 	if s.idle = nil; t == nil {
 		t = s.newTxn()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/txn"
 )
 
 // ErrRolledBack: the transaction was proposed, but the group decided for another
@@ -79,7 +80,7 @@ func (p *Pipeline) Uses(dst []Use) []Use {
 	p.mu.Unlock()
 	for i, t := range pr.txns {
 		if t.HasToken {
-			dst = append(dst, Use{Token: t.Token, Number: pr.first + uint64(i), Time: t.Time})
+			dst = append(dst, Use{Token: t.Token, Number: pr.first + uint64(i), Time: pr.time})
 		}
 	}
 	return dst
@@ -125,6 +126,25 @@ func (p *Pipeline) Abandon(reason error) error {
 			if err := p.answer(pr.txns[i], 0, reason); err != nil {
 				return err
 			}
+		}
+	}
+}
+
+// Drop answers the sessions of everything in doubt: this node will not know what
+// becomes of it. The transactions stay as they are; the next start of the engine rolls
+// them back, and the log brings those again that were committed.
+//
+// REQUIRES: Close was called, and the proposing task has ended.
+func (p *Pipeline) Drop() {
+	p.mu.Lock()
+	doubt := p.doubt
+	p.doubt = nil
+	clear(p.left)
+	p.mu.Unlock()
+	p.loseFinished(txn.ErrOutcomeUnknown)
+	for _, pr := range doubt {
+		for _, t := range pr.txns {
+			_ = p.answer(t, 0, txn.ErrOutcomeUnknown) // nobody has left
 		}
 	}
 }

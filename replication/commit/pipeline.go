@@ -32,7 +32,7 @@ type Proposal struct {
 	index uint64
 	first uint64
 	txns  []*txn.Txn
-	raw   int
+	time  int64 // of the envelope
 
 	// locked: the proposing task is still releasing locks. Guarded by Pipeline.mu.
 	locked bool

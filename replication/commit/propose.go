@@ -136,7 +136,7 @@ func (p *Pipeline) encode(pr *Proposal) error {
 		e.Flags |= entry.FlagRotate
 		e.FileVersion = entry.FileVersion
 	}
-	pr.raw = len(body)
+	pr.time = e.Time
 	pr.Data = p.enc.entry(&e, body)
 	if p.body = body; cap(body) > keepBuffer {
 		p.body = nil

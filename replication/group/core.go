@@ -53,6 +53,7 @@ type core struct {
 	writer   *writer
 	finisher *finisher
 	tasks    *env.Group
+	wake     *env.Group // tells sessions that the node has failed
 
 	incarnation uint64
 	leaseClock  func() time.Duration
@@ -83,7 +84,7 @@ const membershipKey = "group/membership"
 // openCore recovers the engine and the log and starts the tasks.
 func openCore(opt *Options, id *identity, data file.FS, tr transport.Transport, onFail func(error), onSnap func(uint64)) (*core, error) {
 	c := &core{opt: opt, env: opt.Env, log: opt.Log, transport: tr, data: data, onFail: onFail, onSnap: onSnap,
-		incarnation: opt.Env.Uint64(), leaseClock: opt.LeaseClock, idle: opt.Env.NewParker(), tasks: env.NewGroup(opt.Env)}
+		incarnation: opt.Env.Uint64(), leaseClock: opt.LeaseClock, idle: opt.Env.NewParker(), tasks: env.NewGroup(opt.Env), wake: env.NewGroup(opt.Env)}
 	c.role.Store(&role{})
 	err := c.open(id)
 	if err != nil {
@@ -235,6 +236,7 @@ func (c *core) start() {
 func (c *core) close() error {
 	c.stop(ErrStopped)
 	c.tasks.Wait()
+	c.wake.Wait()
 	return c.closeParts()
 }
 
@@ -260,16 +262,13 @@ func (c *core) closeParts() error {
 		c.source.Close()
 	}
 	if c.sessions != nil {
-		errs = append(errs, c.sessions.Suspend(ErrStopped))
+		c.sessions.Shut(ErrStopped)
 	}
 	if c.applier != nil {
 		errs = append(errs, c.applier.Stop())
 	}
 	if c.pipeline != nil {
-		errs = append(errs, c.pipeline.Abandon(txn.ErrOutcomeUnknown))
-	}
-	if c.sessions != nil {
-		errs = append(errs, c.sessions.Close())
+		c.pipeline.Drop()
 	}
 	if c.state != nil {
 		errs = append(errs, c.state.Close())
@@ -292,6 +291,11 @@ func (c *core) fail(err error) {
 	c.log.Error("this node stops", "reason", err)
 	c.stop(err)
 	c.onFail(err)
+	c.wake.Go("failure", func() {
+		c.tasks.Wait()
+		c.sessions.Shut(err)
+		c.pipeline.Drop()
+	})
 }
 
 func (c *core) failed() bool { return c.failure.Load() != nil }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
+	"strings"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
@@ -82,11 +85,28 @@ func (w *world) run() {
 	w.stop = true
 	if w.problem == "" {
 		w.heal()
-		tasks.Wait()
-		w.settle()
-		w.check()
+		over := false
+		w.sim.Go("wait", func() { tasks.Wait(); over = true })
+		if w.within(2*time.Minute, func() bool { return over }) {
+			w.settle()
+			w.check()
+		} else {
+			w.failf("a client waits for ever: %s\n%s", w.standing(), stacks("simgroup.(*world)"))
+		}
 	}
 	for _, n := range w.made {
 		n.halt(haltKill)
 	}
+}
+
+// stacks returns the stacks of tasks in which a function occurs.
+func stacks(function string) string {
+	buf := make([]byte, 16<<20)
+	var out []string
+	for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(g, function) {
+			out = append(out, g)
+		}
+	}
+	return strings.Join(out, "\n\n")
 }

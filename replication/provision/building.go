@@ -457,7 +457,7 @@ func (b *building) install(w *table.Worker) error {
 // release tells the donor that the snapshot is not needed any more. That it does not
 // hear of it costs no more than its grace time.
 func (b *building) release() {
-	s, err := b.ask(request{what: askRelease, csn: b.manifest.CSN})
+	s, err := b.ask(request{what: askRelease, csn: b.manifest.CSN, fresh: !b.begun})
 	if err != nil {
 		return
 	}

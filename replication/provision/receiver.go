@@ -8,7 +8,6 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
-	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/table"
 )
 
@@ -41,11 +40,6 @@ type ReceiverOptions struct {
 	// manifest, its identity) into the new engine, in w's transaction. It may be called
 	// again if the disk is full.
 	Install func(eng *storage.Engine, w *table.Worker, m *Manifest) error
-
-	// Attach, if not nil, adds to the new directory what belongs to the data and is no
-	// part of the engine: the log behind them. It is called when the engine is closed, and
-	// again after an error; [ErrSnapshotGone] gives the snapshot up for a new one.
-	Attach func(data file.FS, m *Manifest) error
 
 	Streams    int           // tables received at a time: 2
 	SortMemory int64         // for sorting index entries, all streams together: 128 MiB
@@ -156,9 +150,10 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 	}
 	watchdog := env.NewGroup(r.opt.Env)
 	watchdog.Go("provision: watchdog", b.watchStreams)
-	err = b.receive()
-	if err == nil {
+	if err = b.receive(); err == nil {
 		err = b.finish()
+	} else if !b.begun {
+		b.release() // nobody will ask for it again
 	}
 	b.over.Store(true)
 	b.watch.Unpark()
@@ -169,16 +164,7 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 	if err != nil {
 		return m, err
 	}
-	if r.opt.Attach != nil {
-		fsys, _, err := r.opt.Home.receive()
-		if err == nil {
-			err = r.opt.Attach(fsys, &b.manifest)
-		}
-		if err != nil {
-			return m, err
-		}
-	}
-	if err := r.opt.Home.complete(b.manifest); err != nil {
+	if err := b.whenFull(func() error { return r.opt.Home.complete(b.manifest) }); err != nil {
 		return m, err
 	}
 	b.release()

@@ -29,7 +29,11 @@ func engineOptions() storage.Options {
 
 func openEngine(t testing.TB, e env.Env, fsys file.FS) *storage.Engine {
 	t.Helper()
-	opt := engineOptions()
+	return openEngineWith(t, e, fsys, engineOptions())
+}
+
+func openEngineWith(t testing.TB, e env.Env, fsys file.FS, opt storage.Options) *storage.Engine {
+	t.Helper()
 	opt.Env, opt.FS = e, fsys
 	eng, err := storage.Open(opt)
 	if err != nil {

@@ -38,15 +38,14 @@ func (s *Source) enter(r *request) (*snapshot, error) {
 //
 // REQUIRES: s.mu.
 func (s *Source) find(r *request) (*snapshot, error) {
-	if !r.fresh {
-		for _, sn := range s.snapshots {
-			if sn.manifest.CSN == r.csn && !sn.gone {
-				return sn, nil
-			}
+	for _, sn := range s.snapshots {
+		// A new one is asked for again if the answer got lost.
+		if !sn.gone && (r.fresh && sn.users[r.receiver] || !r.fresh && sn.manifest.CSN == r.csn) {
+			return sn, nil
 		}
-		if r.what == askRelease {
-			return nil, remotef(ErrSnapshotGone, "snapshot %d is not open", r.csn)
-		}
+	}
+	if r.what == askRelease {
+		return nil, remotef(ErrSnapshotGone, "there is nothing to release")
 	}
 	if err := s.makeRoom(); err != nil {
 		return nil, err

@@ -104,11 +104,11 @@ func (l *tableLoad) define(body []byte) error {
 			return fmt.Errorf("provision: making table %s.%s: %w", def.Schema, def.Name, err)
 		}
 		l.def = slices.Clone(encoded)
+		l.b.arrived()
 	} else if !bytes.Equal(l.def, encoded) {
 		return fmt.Errorf("%w: another definition of table %s.%s than before", errDamaged, def.Schema, def.Name)
 	}
 	l.loader.RaiseCounters(auto, rowID)
-	l.b.arrived()
 	return nil
 }
 

@@ -72,8 +72,8 @@ func anyValue(t testing.TB, rng *rand.Rand, ty *types.Type) types.Value {
 		return types.Null
 	}
 	size := rng.IntN(30)
-	if ty.IsLong() && ty.MaxBytes() > 60000 && rng.IntN(6) == 0 {
-		size = 3000 + rng.IntN(40000)
+	if ty.IsLong() && ty.MaxBytes() > 60000 && rng.IntN(20) == 0 {
+		size = 3000 + rng.IntN(30000)
 	}
 	switch ty.Class() {
 	case types.ClassInt:

@@ -1,0 +1,206 @@
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/engine/storage/trx"
+)
+
+func put(t testing.TB, fsys file.FS, name, content string) {
+	t.Helper()
+	if err := writeFile(fsys, name, []byte(content)); err != nil && !errors.Is(err, file.ErrCrashed) {
+		t.Fatal(err)
+	}
+}
+
+func content(fsys file.FS, name string) string {
+	b, err := readFile(fsys, name, 1000)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func list(t testing.TB, fsys file.FS, dir string) []string {
+	t.Helper()
+	names, err := fsys.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func wantNames(t testing.TB, fsys file.FS, want ...string) {
+	t.Helper()
+	if got := list(t, fsys, "."); !slices.Equal(got, want) {
+		t.Errorf("there is %v, want %v", got, want)
+	}
+}
+
+// inUse makes a home whose directory in use holds data.
+func inUse(t testing.TB, fsys file.FS) *Home {
+	t.Helper()
+	h := openHome(t, fsys)
+	if err := fsys.MkdirAll("data.1/sub"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, h.Data(), "a", "old")
+	put(t, h.Data(), "sub/b", "old")
+	put(t, fsys, "binlog.000001", "log")
+	if err := errors.Join(fsys.SyncDir("."), fsys.SyncDir("data.1"), fsys.SyncDir("data.1/sub")); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+var someManifest = Manifest{Format: 1, Group: testGroup, CSN: 77, Position: trx.Position{Index: 99, Term: 3}, Time: -5, Membership: []byte("m"), NextTable: 300, NextIndex: 400}
+
+func TestHome(t *testing.T) {
+	fsys := simfile.New(env.Real(), 1)
+	h := inUse(t, fsys)
+	if _, ok := h.Received(); ok {
+		t.Error("a new home has received something")
+	}
+	if err := h.Swap(); !errors.Is(err, ErrHome) {
+		t.Errorf("swap of nothing: %v", err)
+	}
+	sub, resumed, err := h.receive()
+	if err != nil || resumed {
+		t.Fatal(resumed, err)
+	}
+	put(t, sub, "a", "new")
+	wantNames(t, fsys, "binlog.000001", "data.1", "data.2", "data.current")
+
+	// A restart keeps what is half received, and goes on with it.
+	h = openHome(t, fsys.KillImage())
+	if half, complete := h.Receiving(); !half || complete || content(h.Data(), "a") != "old" {
+		t.Errorf("half %v, complete %v, data %q", half, complete, content(h.Data(), "a"))
+	}
+	if sub, resumed, err = h.receive(); err != nil || !resumed || content(sub, "a") != "new" {
+		t.Errorf("%v %v %q", resumed, err, content(sub, "a"))
+	}
+	fsys = h.fsys.(*simfile.FS)
+	if err := h.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, fsys, "binlog.000001", "data.1", "data.current")
+
+	if sub, resumed, err = h.receive(); err != nil || resumed {
+		t.Fatal(resumed, err)
+	}
+	wantNames(t, fsys, "binlog.000001", "data.1", "data.3", "data.current")
+	put(t, sub, "a", "new")
+	if err := h.complete(someManifest); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []*Home{h, openHome(t, fsys.KillImage())} { // by call, and by a restart
+		if h.next != nil {
+			if err := h.Swap(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m, ok := h.Received(); !ok || fmt.Sprintf("%+v", m) != fmt.Sprintf("%+v", someManifest) || content(h.Data(), "a") != "new" {
+			t.Errorf("%+v %v %q", m, ok, content(h.Data(), "a"))
+		}
+		wantNames(t, h.fsys, "binlog.000001", "data.3", "data.current")
+		if names := list(t, h.Data(), "."); !slices.Equal(names, []string{"a"}) {
+			t.Errorf("in the data: %v", names)
+		}
+	}
+}
+
+// TestHomeErrors: a home that is not as it was left is refused, and stays as it is.
+func TestHomeErrors(t *testing.T) {
+	for what, spoil := range map[string]func(fsys *simfile.FS){
+		"data.current is missing": func(fsys *simfile.FS) { _ = fsys.Remove(currentName) },
+		"malformed":               func(fsys *simfile.FS) { put(t, fsys, currentName, "TRHOME1\nxxxxxxxxxxxxxxxxxxxx") },
+		"data.2, which is missing": func(fsys *simfile.FS) {
+			if err := removeTree(fsys, "data.2"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		fsys := simfile.New(env.Real(), 1)
+		h := inUse(t, fsys)
+		if _, _, err := h.receive(); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(h.complete(someManifest), h.Swap()); err != nil {
+			t.Fatal(err)
+		}
+		spoil(fsys)
+		before := list(t, fsys, ".")
+		_, err := OpenHome(fsys)
+		wantError(t, err, ErrHome, what)
+		if after := list(t, fsys, "."); !slices.Equal(before, after) {
+			t.Errorf("%s: %v before, %v after", what, before, after)
+		}
+	}
+}
+
+// TestHomeCrash: whenever the machine crashes, either the old data or the complete new
+// ones are in use, whole.
+func TestHomeCrash(t *testing.T) {
+	work := func(h *Home, discard bool) error {
+		sub, _, err := h.receive()
+		if err != nil {
+			return err
+		}
+		for _, name := range []string{"a", "c"} {
+			if err := writeFile(sub, name, []byte("new")); err != nil {
+				return err
+			}
+		}
+		if err := h.complete(someManifest); err != nil || discard {
+			return errors.Join(err, h.Discard())
+		}
+		return h.Swap()
+	}
+	for _, discard := range []bool{false, true} {
+		olds, news := 0, 0
+		for k := int64(1); ; k++ {
+			fsys := simfile.New(env.Real(), uint64(k))
+			h := inUse(t, fsys)
+			fsys.CrashAt(fsys.Mutations() + k)
+			err := work(h, discard)
+			if err == nil {
+				break
+			}
+			image := fsys.CrashImage()
+			image.CrashAt(image.Mutations() + 1 + k%7)
+			if _, err := OpenHome(image); err != nil {
+				image = image.CrashImage()
+			}
+			h, err = OpenHome(image)
+			if err != nil {
+				t.Fatalf("crash at %d: %v", k, err)
+			}
+			a, b, c := content(h.Data(), "a"), content(h.Data(), "sub/b"), content(h.Data(), "c")
+			m, received := h.Received()
+			switch {
+			case !received && a == "old" && b == "old":
+				olds++
+			case received && a == "new" && c == "new" && m.CSN == 77:
+				news++
+				wantNames(t, image, "binlog.000001", h.current.dir(), currentName)
+			default:
+				t.Errorf("crash at %d: received %v, %q %q %q", k, received, a, b, c)
+			}
+			if _, complete := h.Receiving(); complete {
+				t.Errorf("crash at %d: a swap is left undone", k)
+			}
+			if content(image, "binlog.000001") != "log" {
+				t.Errorf("crash at %d: the log is gone", k)
+			}
+		}
+		if olds == 0 || news == 0 {
+			t.Errorf("discard %v: %d times old, %d times new", discard, olds, news)
+		}
+	}
+}

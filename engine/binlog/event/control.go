@@ -27,11 +27,12 @@ const (
 // eventTypes is how many types a format description tells of: MySQL 8.4's.
 const eventTypes = 42
 
-// postHeaders are the lengths of the events' fixed parts by type, from 1 on.
+// postHeaders are the lengths of the events' fixed parts by type, from 1 on, as MySQL
+// 8.4 has them: 0 for types that it no longer writes.
 var postHeaders = [eventTypes]byte{
 	0, queryHeader, 0, 8, 0, 0, 0, 0, 4, 0, // 1 to 10
 	4, 0, 0, 0, formatHead + eventTypes, 0, 4, 26, 8, 0, // 11 to 20
-	0, 0, 8, 8, 8, 2, 0, 0, 0, 10, // 21 to 30
+	0, 0, 0, 0, 0, 2, 0, 0, 0, 10, // 21 to 30
 	10, 10, gtidHead, gtidHead, 0, 18, 52, 0, 10, 40, // 31 to 40
 	0, 0, // 41, 42
 }

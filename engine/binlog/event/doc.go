@@ -43,9 +43,10 @@
 //   - Values decode to what was encoded, and alias the event's bytes.
 //   - No bytes make a decoder panic or read outside of the event.
 //
-// What is not checked when decoding: that text is well-formed in its character set
-// and that JSON documents are sound. The leader's engine has checked them; a member
-// that refused what its leader holds could never go on.
+// What is not checked when decoding: that text is well-formed in its character set,
+// that JSON documents are sound, that UNSIGNED decimals and floats have no sign. The
+// leader's engine has checked that; a member that refused what its leader holds could
+// never go on.
 //
 // # Steady state
 //

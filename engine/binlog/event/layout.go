@@ -3,6 +3,7 @@ package event
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"github.com/triremedb/trireme/engine/storage/record"
 )
@@ -16,6 +17,26 @@ const (
 	ImageNoBlob
 	ImageFull
 )
+
+var imageNames = [...]string{"MINIMAL", "NOBLOB", "FULL"}
+
+// String returns the value of binlog_row_image.
+func (i RowImage) String() string {
+	if int(i) < len(imageNames) {
+		return imageNames[i]
+	}
+	return fmt.Sprintf("RowImage(%d)", uint8(i))
+}
+
+// ParseRowImage is the inverse of String; it ignores case.
+func ParseRowImage(s string) (i RowImage, ok bool) {
+	for i, name := range imageNames {
+		if strings.EqualFold(s, name) {
+			return RowImage(i), true
+		}
+	}
+	return 0, false
+}
 
 // Options are settings of the group that events depend on.
 type Options struct {
@@ -52,7 +73,10 @@ func NewLayout(def *record.Table, opt Options) (*Layout, error) {
 	if err := def.Validate(); err != nil {
 		return nil, err
 	}
-	if def.ID > maxTableID {
+	switch {
+	case int(opt.Image) >= len(imageNames):
+		return nil, fmt.Errorf("binlog event: row image %v", opt.Image)
+	case def.ID > maxTableID:
 		return nil, fmt.Errorf("binlog event: table %s.%s has number %d, at most %d is possible", def.Schema, def.Name, def.ID, uint64(maxTableID))
 	}
 	l := &Layout{def: def, opt: opt, at: make([]int, len(def.Columns))}

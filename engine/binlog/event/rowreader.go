@@ -158,8 +158,11 @@ func (r *RowReader) HasKey() bool {
 }
 
 // Changes appends the columns of the update at hand whose values differ from those
-// before, as far as the image before has them.
+// before, as far as the image before has them; nothing for inserts and deletes.
 func (r *RowReader) Changes(dst []record.Change) []record.Change {
+	if r.kind != TypeUpdateRows {
+		return dst
+	}
 	for i := range r.l.columns {
 		if !r.after.has(i) {
 			continue

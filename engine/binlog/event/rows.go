@@ -41,8 +41,12 @@ type Rows struct {
 	buf    []byte
 	start  int // of the open event in buf
 
-	// Bitmaps of the open event; after is for update's, whose memory it is.
+	// Bitmaps of the open event; after is for update's. wanted is memory for the next.
 	before, after, wanted bitmap
+
+	// changeOf is, by column position, the number from 1 of the column's change in the
+	// update at hand; all 0 in between.
+	changeOf []uint16
 }
 
 // Reset makes ready for another transaction, whose events go to w.
@@ -123,7 +127,7 @@ func (r *Rows) Update(l *Layout, before []types.Value, changes []record.Change) 
 	if err := r.image(l.before, before); err != nil {
 		return err
 	}
-	return r.changed(before, changes)
+	return r.imageAfter(before, changes)
 }
 
 // open makes sure that the open event takes a row of the kind with the images. after
@@ -186,8 +190,23 @@ func (r *Rows) image(present bitmap, row []types.Value) error {
 	return nil
 }
 
-// changed appends an update's image after.
-func (r *Rows) changed(row []types.Value, changes []record.Change) error {
+// imageAfter appends an update's image after.
+func (r *Rows) imageAfter(row []types.Value, changes []record.Change) error {
+	l := r.layout
+	if len(r.changeOf) < len(l.at) {
+		r.changeOf = make([]uint16, len(l.at))
+	}
+	for i := range changes {
+		r.changeOf[changes[i].Column] = uint16(i + 1)
+	}
+	err := r.appendAfter(row, changes)
+	for i := range changes {
+		r.changeOf[changes[i].Column] = 0
+	}
+	return err
+}
+
+func (r *Rows) appendAfter(row []types.Value, changes []record.Change) error {
 	l := r.layout
 	b, nulls := appendNulls(r.buf, r.after)
 	bit := 0
@@ -196,24 +215,18 @@ func (r *Rows) changed(row []types.Value, changes []record.Change) error {
 			continue
 		}
 		c := &l.columns[i]
-		v := changedValue(row, changes, c.position)
+		v := &row[c.position]
+		if n := r.changeOf[c.position]; n > 0 {
+			v = &changes[n-1].Value
+		}
 		var err error
-		if b, err = c.appendOrNull(b, nulls, bit, v); err != nil {
+		if b, err = c.appendOrNull(b, nulls, bit, *v); err != nil {
 			return err
 		}
 		bit++
 	}
 	r.buf = b
 	return nil
-}
-
-func changedValue(row []types.Value, changes []record.Change, position int) types.Value {
-	for i := range changes {
-		if changes[i].Column == position {
-			return changes[i].Value
-		}
-	}
-	return row[position]
 }
 
 // appendNulls appends an image's empty bitmap of NULLs and says where it is.

@@ -182,14 +182,11 @@ func (w *world) harmMembers(rng *rand.Rand) {
 		w.sim.Go("promote", func() { w.promote(g, m.ID) })
 	case len(members) <= w.opt.Nodes && len(w.made) < 3*w.opt.Nodes:
 		n := w.newNode()
-		n.join = true
+		n.join, n.gone = true, true // it may become a member without a process, if nobody hears of it
 		w.sim.Go("add", func() {
 			if g.Add(group.Member{ID: n.id, Addr: n.addr}) == nil {
-				if err := n.start(nil); err != nil {
-					w.failf("node %d does not start: %v", n.id, err)
-				}
-			} else {
-				n.gone = true // as far as we know; it may be a member without a process
+				n.gone = false
+				n.restart()
 			}
 		})
 	case len(voters) > 3:

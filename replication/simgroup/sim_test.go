@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"testing"
+
+	"github.com/triremedb/trireme/replication/group"
 )
 
 var (
@@ -28,5 +30,30 @@ func TestSimulate(t *testing.T) {
 		if r.Problem != "" {
 			t.Errorf("seed %d: %v\nagain: make simulate SEEDS=1 FIRST_SEED=%d", seed, r, seed)
 		}
+	}
+}
+
+// A run is a function of its seed.
+func TestDeterministic(t *testing.T) {
+	for seed := uint64(1); seed <= 3; seed++ {
+		if a, b := Run(Options{Seed: seed}), Run(Options{Seed: seed}); a != b {
+			t.Errorf("seed %d: %v, and again: %v", seed, a, b)
+		}
+	}
+}
+
+// A group that is broken on purpose is noticed.
+func TestSabotage(t *testing.T) {
+	for name, s := range map[string]group.Sabotage{"answers before it has synced": group.AnswerUnsynced,
+		"leaves out an entry": group.SkipEntry, "an old leader answers reads": group.StaleRead} {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(1); seed <= 60; seed++ {
+				if r := Run(Options{Seed: seed, Sabotage: s}); r.Problem != "" {
+					t.Logf("noticed in seed %d: %v", seed, r.Problem)
+					return
+				}
+			}
+			t.Error("60 runs went well")
+		})
 	}
 }

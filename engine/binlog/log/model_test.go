@@ -130,7 +130,11 @@ func (m *model) append(l *Log) error {
 	} else if m.rng.IntN(10) == 0 {
 		m.term++
 	}
-	entries := m.more(after)
+	return m.put(l, after, m.more(after))
+}
+
+// put appends entries behind entry after.
+func (m *model) put(l *Log, after uint64, entries []Entry) error {
 	if after < m.last() {
 		m.other = m.entries
 		m.durable = min(m.durable, after)

@@ -52,7 +52,9 @@ func (o Options) withDefaults() Options {
 }
 
 // Start is where a log begins: behind an entry that it does not hold. The zero value
-// is the start of a new group's log.
+// is the start of a new group's log. A log that begins in the middle of the group's has
+// the group's files only from the second one on that it opens itself; a member that is to
+// have them from its first one takes them over, see Import.
 type Start struct {
 	Index, Term uint64 // of the entry before
 	Number      uint64 // of the last transaction before

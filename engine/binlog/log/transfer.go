@@ -22,14 +22,18 @@ type Export struct {
 	f      file.File
 }
 
-// Export opens a file for another member.
+// Export opens a file for another member. Errors: ErrCompacted for one that was purged,
+// ErrUnavailable for one of which nothing is committed.
 func (l *Log) Export(number uint64) (*Export, error) {
 	l.mu.RLock()
 	s := l.segment(number)
-	if s == nil {
-		first, last := l.files[0].name(), l.files[len(l.files)-1].name()
+	if first := l.files[0]; s == nil || s != first && s.first > l.committed {
+		err := fmt.Errorf("%w: %s", ErrUnavailable, FileName(number))
+		if number < first.number {
+			err = fmt.Errorf("%w: %s was purged, the first file is %s", ErrCompacted, FileName(number), first.name())
+		}
 		l.mu.RUnlock()
-		return nil, fmt.Errorf("%w: %s, there are %s to %s", ErrCompacted, FileName(number), first, last)
+		return nil, err
 	}
 	x := &Export{Number: number, Size: s.end, Next: s.next, Closed: l.isClosed(int(number - l.files[0].number))}
 	committed := max(l.committed+1, s.first)

@@ -344,22 +344,3 @@ func (w *cycleWalk) inWay(t, other *ticket) bool {
 	}
 	return other.owner == w.goal || w.from(other.owner)
 }
-
-// list returns all locks, those of one name together and in order.
-func (l *metadataLocks) list() []MetadataLock {
-	var list []MetadataLock
-	for i := range l.shards {
-		s := &l.shards[i]
-		s.mu.Lock()
-		for name, o := range s.objects {
-			for _, t := range o.granted {
-				list = append(list, MetadataLock{name, t.mode, true, t.owner.id})
-			}
-			for _, t := range o.waiting {
-				list = append(list, MetadataLock{name, t.mode, false, t.owner.id})
-			}
-		}
-		s.mu.Unlock()
-	}
-	return list
-}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/storage/dict"
@@ -112,33 +111,4 @@ func (n Name) String() string {
 		return n.Schema
 	}
 	return n.Schema + "." + n.Table
-}
-
-// MetadataLock is a metadata lock as performance_schema.metadata_locks shows it.
-type MetadataLock struct {
-	Name    Name
-	Mode    MetadataMode
-	Granted bool
-	Session uint64
-}
-
-// MetadataLocks lists the metadata locks, by name, granted ones first, at most max of
-// them.
-func (m *Manager) MetadataLocks(max int) []MetadataLock {
-	list := m.locks.list()
-	slices.SortStableFunc(list, func(a, b MetadataLock) int {
-		if c := a.Name.compare(b.Name); c != 0 {
-			return c
-		}
-		switch {
-		case a.Granted != b.Granted && a.Granted:
-			return -1
-		case a.Granted != b.Granted:
-			return 1
-		case !a.Granted:
-			return 0 // in the order of the queue
-		}
-		return cmp.Compare(a.Session, b.Session)
-	})
-	return list[:min(max, len(list))]
 }

@@ -1,0 +1,183 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/storage/lock"
+)
+
+// TestMetadataScripts runs testdata/mdl. A file has one set of locks and a virtual
+// clock. The lines of a block "run" are
+//
+//	A shared NAME [LIMIT]      A exclusive NAME [LIMIT]
+//	A release                  A interrupt
+//	A sleep DURATION           locks
+//
+// where A is an owner. A name is schema.table or a schema. The output has a line for
+// each statement and an indented one for each wait that ended because of it.
+func TestMetadataScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/mdl", func(t *testing.T, path string) {
+		sim := simenv.New(1)
+		sim.Run(func() {
+			s := &metadataScript{env: sim, locks: newMetadataLocks(sim), owners: map[string]*metadataOwner{}}
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return s.run(d.Input) })
+		})
+	})
+}
+
+type metadataScript struct {
+	env    env.Env
+	locks  *metadataLocks
+	owners map[string]*metadataOwner
+	ended  []string
+}
+
+func (s *metadataScript) run(input string) string {
+	var out strings.Builder
+	for _, line := range strings.Split(input, "\n") {
+		answer := s.exec(strings.Fields(line))
+		env.Sleep(s.env, time.Nanosecond) // everybody runs until he waits
+		fmt.Fprintf(&out, "%s: %s\n", line, answer)
+		sort.Strings(s.ended)
+		for _, e := range s.ended {
+			fmt.Fprintf(&out, "  %s\n", e)
+		}
+		s.ended = nil
+	}
+	return out.String()
+}
+
+func (s *metadataScript) exec(f []string) string {
+	if f[0] == "locks" {
+		list := s.locks.list()
+		sortLocks(list)
+		var b strings.Builder
+		for _, l := range list {
+			fmt.Fprintf(&b, "\n  %v %v session %d granted %v", l.Name, l.Mode, l.Session, l.Granted)
+		}
+		return b.String()
+	}
+	o := s.owners[f[0]]
+	if o == nil {
+		o = &metadataOwner{id: uint64(f[0][0])}
+		s.owners[f[0]] = o
+	}
+	switch f[1] {
+	case "release":
+		s.locks.releaseFrom(o, 0)
+		return "ok"
+	case "interrupt":
+		s.locks.interrupt(o)
+		return "ok"
+	case "sleep":
+		d, _ := time.ParseDuration(f[2])
+		env.Sleep(s.env, d)
+		return "ok"
+	}
+	mode := Shared
+	if f[1] == "exclusive" {
+		mode = Exclusive
+	}
+	schema, table, _ := strings.Cut(f[2], ".")
+	limit := time.Hour
+	if len(f) > 3 {
+		limit, _ = time.ParseDuration(f[3])
+	}
+	state, finished := "waits", false
+	s.env.Go("owner", func() {
+		err := s.locks.acquire(o, Name{schema, table}, mode, limit)
+		finished = true
+		if state == "waits" {
+			state = answerOf(err)
+			return
+		}
+		s.ended = append(s.ended, f[0]+" "+answerOf(err))
+	})
+	env.Sleep(s.env, time.Nanosecond)
+	answer := state
+	if !finished {
+		state = "late"
+	}
+	return answer
+}
+
+func answerOf(err error) string {
+	switch {
+	case err == nil:
+		return "granted"
+	case errors.Is(err, lock.ErrDeadlock):
+		return "deadlock"
+	case errors.Is(err, lock.ErrTimeout):
+		return "timeout"
+	case errors.Is(err, lock.ErrInterrupted):
+		return "interrupted"
+	}
+	return err.Error()
+}
+
+// TestMetadataLoad has owners lock names in any order: nobody is with one who has a
+// name for himself, and everybody comes to an end without a timeout.
+func TestMetadataLoad(t *testing.T) {
+	for seed := range uint64(30) {
+		sim := simenv.New(seed)
+		sim.StepLimit = 2_000_000
+		sim.Run(func() {
+			l := newMetadataLocks(sim)
+			holders := map[Name][]MetadataMode{}
+			g := env.NewGroup(sim)
+			deadlocks := 0
+			for n := range 6 {
+				rng := rand.New(rand.NewPCG(seed, uint64(n)))
+				g.Go("owner", func() {
+					o := &metadataOwner{id: uint64(n)}
+					for range 40 {
+						var held []Name
+						for range 1 + rng.IntN(3) {
+							name := Name{"s", fmt.Sprint(rng.IntN(4))}
+							mode := MetadataMode(rng.IntN(4) / 3)
+							err := l.acquire(o, name, mode, time.Hour)
+							if errors.Is(err, lock.ErrDeadlock) {
+								deadlocks++
+								break
+							}
+							if err != nil {
+								t.Errorf("seed %d: %v", seed, err)
+								return
+							}
+							if !slices.Contains(held, name) {
+								held = append(held, name)
+								holders[name] = append(holders[name], mode)
+							}
+							if n := len(holders[name]); mode == Exclusive && n > 1 {
+								t.Errorf("seed %d: %d beside an exclusive lock", seed, n)
+							}
+							env.Sleep(sim, time.Duration(rng.IntN(3))*time.Millisecond)
+						}
+						for _, name := range held {
+							holders[name] = holders[name][1:]
+						}
+						l.releaseFrom(o, 0)
+					}
+				})
+			}
+			g.Wait()
+			if left := l.list(); len(left) > 0 {
+				t.Errorf("seed %d: locks are left: %v", seed, left)
+			}
+			if deadlocks == 0 && seed == 0 {
+				t.Error("no deadlocks: the test is too tame")
+			}
+		})
+	}
+}

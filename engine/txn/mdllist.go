@@ -1,0 +1,59 @@
+package txn
+
+import (
+	"cmp"
+	"slices"
+)
+
+// MetadataLock is a metadata lock as performance_schema.metadata_locks shows it.
+type MetadataLock struct {
+	Name    Name
+	Mode    MetadataMode
+	Granted bool
+	Session uint64
+}
+
+// MetadataLocks lists the metadata locks, by name, granted ones first, at most max of
+// them.
+func (m *Manager) MetadataLocks(max int) []MetadataLock {
+	list := m.locks.list()
+	sortLocks(list)
+	return list[:min(max, len(list))]
+}
+
+// sortLocks puts locks in the order of MetadataLocks. Those of one name that wait are in
+// the order of their queue, and stay so.
+func sortLocks(list []MetadataLock) {
+	slices.SortStableFunc(list, func(a, b MetadataLock) int {
+		switch c := a.Name.compare(b.Name); {
+		case c != 0:
+			return c
+		case a.Granted && b.Granted:
+			return cmp.Compare(a.Session, b.Session)
+		case a.Granted:
+			return -1
+		case b.Granted:
+			return 1
+		}
+		return 0
+	})
+}
+
+// list returns all locks, those of one name together and in order.
+func (l *metadataLocks) list() []MetadataLock {
+	var list []MetadataLock
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		for name, o := range s.objects {
+			for _, t := range o.granted {
+				list = append(list, MetadataLock{name, t.mode, true, t.owner.id})
+			}
+			for _, t := range o.waiting {
+				list = append(list, MetadataLock{name, t.mode, false, t.owner.id})
+			}
+		}
+		s.mu.Unlock()
+	}
+	return list
+}

@@ -266,7 +266,13 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 		return false, err
 	}
 	if !exact {
-		if again, err := s.lockMissing(); again || err != nil {
+		again, busy, err := s.lockMissing()
+		if busy {
+			w.release()
+			w.e.Env.Yield()
+			w.rm.BeginRead() // for the deferred release
+		}
+		if again || err != nil {
 			return false, err
 		}
 		s.advance(key)
@@ -326,12 +332,13 @@ func (s *Scanner) found(batch *types.Batch, key, value []byte) error {
 
 // lockMissing locks the gap where the row of an entry is not: purge has removed the
 // row and not yet the entry, which would come to count with a row inserted there.
-// again says that the gap may not be the right one any more.
+// again says that the gap may not be the right one any more; busy, that a node above
+// was in use, so that others must come to run first.
 //
 // REQUIRES: w.inner holds the leaf and stands where the row would be.
-func (s *Scanner) lockMissing() (again bool, err error) {
+func (s *Scanner) lockMissing() (again, busy bool, err error) {
 	if !s.gaps() {
-		return false, nil
+		return false, false, nil
 	}
 	w := s.w
 	var next []byte // lock.Supremum
@@ -340,7 +347,7 @@ func (s *Scanner) lockMissing() (again bool, err error) {
 	} else {
 		var ok bool
 		if next, ok, err = w.inner.PeekNext(w.next[:0]); err != nil || !ok {
-			return true, err
+			return true, err == nil, err
 		}
 	}
 	mode := lock.GapS
@@ -348,5 +355,5 @@ func (s *Scanner) lockMissing() (again bool, err error) {
 		mode = lock.GapX
 	}
 	res, err := w.lockRecord(s.t.Schema.Keys[0].ID, next, mode, s.r.Policy, 0)
-	return res == lock.Granted, err
+	return res == lock.Granted, false, err
 }

@@ -323,3 +323,45 @@ func TestReadUncommittedLong(t *testing.T) {
 		}
 	}
 }
+
+// TestManyDeadEntriesOfAValue: with a snapshot open that needs them all, the index
+// keeps an entry for each row that ever had a value. A row that takes the value looks
+// at each of them once, however many leaves they fill.
+func TestManyDeadEntriesOfAValue(t *testing.T) {
+	r := newRig(t, env.Real(), file.OS(t.TempDir()), 1024)
+	defer r.close()
+	tbl := r.create(people(41))
+	s, reader := r.session(), r.session()
+	reader.begin(trx.RepeatableRead)
+	reader.Trx().Snapshot()
+	pass := func(from, to int64) time.Duration {
+		start := time.Now()
+		for id := from; id < to; id++ {
+			s.begin(trx.RepeatableRead)
+			do(t, s.Insert(tbl, person(id, "n", 1, 77, "")))
+			if id == to-1 {
+				break
+			}
+			do(t, s.Delete(tbl, pk(tbl, id)))
+			do(t, s.commit())
+		}
+		return time.Since(start)
+	}
+	const rows = 600
+	took := pass(0, rows)
+	t.Logf("%d inserts over the entries of those before took %v", rows, took)
+	other := r.session()
+	other.Use(r.e.Trx.Begin(trx.Options{LockWait: time.Millisecond}))
+	if err := other.Insert(tbl, person(-1, "n", 1, 77, "")); !errors.Is(err, lock.ErrTimeout) {
+		t.Errorf("insert beside one that is not committed: %v", err)
+	}
+	other.rollback()
+	do(t, s.commit())
+	var dup *table.DuplicateError
+	other.begin(trx.RepeatableRead)
+	if err := other.Insert(tbl, person(-1, "n", 1, 77, "")); !errors.As(err, &dup) {
+		t.Errorf("insert of a value that is taken: %v", err)
+	}
+	other.rollback()
+	do(t, reader.commit())
+}

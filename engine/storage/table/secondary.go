@@ -35,7 +35,6 @@ func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byt
 	if err != nil {
 		return err
 	}
-	w.held = w.held[:0]
 	for {
 		if err := w.begin(); err != nil {
 			return err
@@ -158,80 +157,52 @@ func (w *Worker) checkHere(t *Table, k *record.KeySchema, key, part []byte) (fre
 	return true, exact, nil
 }
 
-func (w *Worker) isHeld(row []byte) bool {
-	for _, h := range w.held {
-		if bytes.Equal(h, row) {
-			return true
-		}
-	}
-	return false
-}
-
-// checkAcross looks for entries with the part in all leaves, one after the other.
+// checkAcross looks for entries with the part in all leaves, one after the other. It
+// never has to go back: nobody else inserts such an entry, and the rows of those that
+// it has passed are locked.
 //
 // REQUIRES: the lock on the part is held.
 func (w *Worker) checkAcross(t *Table, k *record.KeySchema, key, part []byte) error {
+	entry, after := bytes.Clone(part), false
 	for {
-		row, found, err := w.findOther(t, k, key, part)
+		row, found, err := w.findOther(t, k, key, part, entry, after)
 		if err != nil || !found {
 			return err
 		}
-		if err := w.resolve(t, k, w.sec2, row, part); err != nil {
-			return err
+		entry, after = append(entry[:0], w.sec2...), true
+		for must := true; must; {
+			if must, err = w.probe(t, k, entry, row, part); err == nil && must {
+				err = w.wait()
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// findOther finds an entry with the part that is not key and whose row is not
-// held; its key is in w.sec2.
-func (w *Worker) findOther(t *Table, k *record.KeySchema, key, part []byte) (row []byte, found bool, err error) {
+// findOther finds the first entry at from, or after it, with the part that is not
+// key. Its key is in w.sec2; row is a copy of the clustered key.
+func (w *Worker) findOther(t *Table, k *record.KeySchema, key, part, from []byte, after bool) (row []byte, found bool, err error) {
 	w.rm.BeginRead()
 	defer w.release()
 	w.look.Init(t.trees[k.Position], w.rm)
-	if _, err := w.look.Seek(part, mtr.S); err != nil {
-		return nil, false, err
+	exact, err := w.look.Seek(from, mtr.S)
+	if err == nil && exact && after {
+		err = w.look.Next()
 	}
-	for w.look.Valid() {
+	for err == nil && w.look.Valid() {
 		w.sec2 = append(w.sec2[:0], w.look.Key()...)
 		if !bytes.HasPrefix(w.sec2, part) {
 			return nil, false, nil
 		}
 		if !bytes.Equal(w.sec2, key) {
 			row, err := record.ClusteredKey(w.sec2, w.look.Value())
-			if err != nil {
-				return nil, false, err
-			}
-			if !w.isHeld(row) {
-				return row, true, nil
-			}
+			return bytes.Clone(row), err == nil, err
 		}
-		if err := w.look.Next(); err != nil {
-			return nil, false, err
-		}
+		err = w.look.Next()
 	}
-	return nil, false, nil
-}
-
-// resolve is probe, with waiting for the transaction that is changing the row. A
-// row that does not count is noted as held: its entry cannot come to count any more.
-//
-// REQUIRES: no latch is held; the lock on the part is.
-func (w *Worker) resolve(t *Table, k *record.KeySchema, entry, row, part []byte) error {
-	row = append([]byte(nil), row...)
-	entry = append([]byte(nil), entry...)
-	for {
-		must, err := w.probe(t, k, entry, row, part)
-		if err == nil && must {
-			err = w.wait()
-		}
-		if err != nil {
-			return err
-		}
-		if !must {
-			w.held = append(w.held, row)
-			return nil
-		}
-	}
+	return nil, false, err
 }
 
 // probe finds out whether the row that a secondary entry points to really has the

@@ -44,7 +44,6 @@ type Worker struct {
 	undo   []byte // undo payload
 	undoIn []byte // undo record being read
 	ver    [2][]byte
-	held   [][]byte      // clustered keys locked by a uniqueness check
 	long   []types.Value // off-page values of the row being read
 }
 

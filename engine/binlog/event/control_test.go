@@ -131,6 +131,9 @@ func TestControlRoundTrip(t *testing.T) {
 	if payload, err := ParseSchema(e); err != nil || !bytes.Equal(payload, []byte{1, 2, 3}) || e.Flags != FlagIgnorable {
 		t.Fatal(payload, err)
 	}
+	if m, err := ParseTableMap(one(t, tableMapEvent())); err != nil || m != (TableMap{258, "shop", "t258", 3}) {
+		t.Fatal(m, err)
+	}
 	if e := one(t, AppendStop(nil, 5)); e.Type != TypeStop || e.Type.String() != "Stop" || Type(99).String() != "Type_99" {
 		t.Fatal(e)
 	}
@@ -146,7 +149,8 @@ func parseAll(e *Event) (errs []error) {
 	_, err6 := ParseXID(e)
 	_, err7 := ParseSchema(e)
 	_, err8 := e.TableID()
-	return []error{err1, err2, err3, err4, err5, err6, err7, err8}
+	_, err9 := ParseTableMap(e)
+	return []error{err1, err2, err3, err4, err5, err6, err7, err8, err9}
 }
 
 // Events cut off anywhere, or with a bit turned, are read or refused with ErrCorrupt.
@@ -199,7 +203,16 @@ func controlEvents() [][]byte {
 		AppendXID(nil, 5, 6),
 		AppendSchema(nil, 5, []byte{1, 2}),
 		AppendStop(nil, 5),
+		tableMapEvent(),
 	}
+}
+
+func tableMapEvent() []byte {
+	l, err := NewLayout(smallTable(258), Options{FullMetadata: true})
+	if err != nil {
+		panic(err)
+	}
+	return l.AppendTableMap(nil, 5)
 }
 
 // pieces notes each call of Write.

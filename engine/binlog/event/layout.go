@@ -205,6 +205,35 @@ func (e *Event) TableID() (uint64, error) {
 	return readLE(e.Body[:6]), nil
 }
 
+// TableMap is what a TABLE_MAP event says to those that have no layout.
+type TableMap struct {
+	ID           uint64
+	Schema, Name string
+	Columns      int
+}
+
+// ParseTableMap reads the beginning of a TABLE_MAP event. Error: ErrCorrupt.
+func ParseTableMap(e *Event) (m TableMap, err error) {
+	if e.Type != TypeTableMap || len(e.Body) < 8 {
+		return m, corrupt("%v event of %d bytes describes no table", e.Type, e.Length)
+	}
+	m.ID = readLE(e.Body[:6])
+	b := e.Body[8:]
+	for _, name := range [...]*string{&m.Schema, &m.Name} {
+		n, rest, ok := cutPacked(b)
+		if !ok || n >= uint64(len(rest)) || rest[n] != 0 {
+			return m, corrupt("%v event: name", e.Type)
+		}
+		*name, b = string(rest[:n]), rest[n+1:]
+	}
+	n, rest, ok := cutPacked(b)
+	if !ok || n > uint64(len(rest)) {
+		return m, corrupt("%v event: columns", e.Type)
+	}
+	m.Columns = int(n)
+	return m, nil
+}
+
 // tableMapBitLengthExact says that BIT columns are as long as their metadata says.
 const tableMapBitLengthExact = 1
 

@@ -44,15 +44,6 @@ func cutPacked(b []byte) (n uint64, rest []byte, ok bool) {
 	return readLE(b[1 : 1+width]), b[1+width:], true
 }
 
-// cutString cuts off bytes that follow their length.
-func cutString(b []byte) (s, rest []byte, ok bool) {
-	n, b, ok := cutPacked(b)
-	if !ok || n > uint64(len(b)) {
-		return nil, nil, false
-	}
-	return b[:n:n], b[n:], true
-}
-
 // appendLE appends the low size bytes of v, least first.
 func appendLE(dst []byte, v uint64, size int) []byte {
 	switch size {

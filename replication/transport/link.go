@@ -153,7 +153,7 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 	watch := time.AfterFunc(p.opts.HandshakeTimeout, func() {
 		cancel(fmt.Errorf("%s did not answer the handshake in %v", q.Addr, p.opts.HandshakeTimeout))
 	})
-	defer func() { watch.Stop() }()
+	defer watch.Stop()
 	stream, err := l.open(ctx, cc, helloToWire(&hello))
 	var w *pb.PeerWelcome
 	if stream != nil { // an error of Send is explained by Recv
@@ -175,14 +175,15 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 	if !watch.Stop() {
 		return false, l.why(ctx, conn, context.Cause(ctx))
 	}
-	watch = time.AfterFunc(p.opts.LinkTimeout, func() { cancel(errSilent) })
+	signs := watchSigns(p.opts.LinkTimeout, func() { cancel(errSilent) })
+	defer signs.stop()
 	go func() {
 		for {
 			if _, err := stream.welcome(); err != nil {
 				cancel(l.why(ctx, conn, err))
 				return
 			}
-			watch.Reset(p.opts.LinkTimeout)
+			signs.seen.Store(true)
 		}
 	}()
 	l.calls.Store(cc)
@@ -226,3 +227,37 @@ func (l *link) send(ctx context.Context, stream messageStream) error {
 		}
 	}
 }
+
+// signs watches for signs of life. It looks four times in the time allowed, so that
+// a process that was itself stopped for that long has a chance to hear what came
+// meanwhile.
+type signs struct {
+	seen   atomic.Bool
+	missed int
+	timer  *time.Timer
+}
+
+const signsMissed = 4
+
+// watchSigns calls dead when no sign was seen for so long.
+func watchSigns(silence time.Duration, dead func()) *signs {
+	s := &signs{}
+	every := silence / signsMissed
+	ready := make(chan struct{})
+	s.timer = time.AfterFunc(every, func() {
+		<-ready
+		s.missed++
+		if s.seen.Swap(false) {
+			s.missed = 0
+		}
+		if s.missed >= signsMissed {
+			dead()
+			return
+		}
+		s.timer.Reset(every)
+	})
+	close(ready)
+	return s
+}
+
+func (s *signs) stop() { s.timer.Stop() }

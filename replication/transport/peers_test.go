@@ -45,6 +45,7 @@ func testOptions(id uint64) Options {
 	return Options{
 		Listen: "127.0.0.1:0", Identity: Identity{testGroup, id}, LogFormat: Versions{1, 1},
 		Build: fmt.Sprintf("test-%d", id), AllowPlaintext: true,
+		LinkTimeout: 20 * time.Second, // the machine that tests run on may stand still for a while
 	}
 }
 
@@ -165,6 +166,11 @@ func TestMessagesArriveInOrder(t *testing.T) {
 	for i := range uint64(count) {
 		a.net.Send([]*raftpb.Message{heartbeat(1, 2, i), appendMsg(1, 2, i, []byte("x"), bytes.Repeat([]byte{byte(i)}, int(i)))})
 	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("sender: %+v, unreachable %d", a.net.Status(), a.times(a.unreachable, 2))
+		}
+	}()
 	b.waitFor("messages", func() bool { return len(b.received) == 2*count })
 	var beats, appends uint64
 	for _, m := range b.received {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/table"
 )
 
@@ -40,6 +41,11 @@ type ReceiverOptions struct {
 	// manifest, its identity) into the new engine, in w's transaction. It may be called
 	// again if the disk is full.
 	Install func(eng *storage.Engine, w *table.Worker, m *Manifest) error
+
+	// Attach, if not nil, adds to the new directory what belongs to the data and is no
+	// part of the engine: the log behind them. It is called when the engine is closed, and
+	// again after an error; [ErrSnapshotGone] gives the snapshot up for a new one.
+	Attach func(data file.FS, m *Manifest) error
 
 	Streams    int           // tables received at a time: 2
 	SortMemory int64         // for sorting index entries, all streams together: 128 MiB
@@ -164,11 +170,26 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 	if err != nil {
 		return m, err
 	}
+	if err := b.whenFull(func() error { return r.attach(&b.manifest) }); err != nil {
+		return m, err
+	}
 	if err := b.whenFull(func() error { return r.opt.Home.complete(b.manifest) }); err != nil {
 		return m, err
 	}
 	b.release()
 	return b.manifest, nil
+}
+
+// attach adds what belongs to the data besides the engine.
+func (r *Receiver) attach(m *Manifest) error {
+	if r.opt.Attach == nil {
+		return nil
+	}
+	fsys, _, err := r.opt.Home.receive()
+	if err != nil {
+		return err
+	}
+	return r.opt.Attach(fsys, m)
 }
 
 // pauseStep is how often a task that waits looks whether it should.

@@ -128,3 +128,6 @@ func Parse(data []byte) (e Envelope, body []byte, err error) {
 	}
 	return e, body, nil
 }
+
+// FileVersion is the format of the files that a leader of this program asks for.
+const FileVersion = 1

@@ -122,9 +122,9 @@ func TestCheckWelcome(t *testing.T) {
 		t.Error(r)
 	}
 	for want, change := range map[string]func(w *Welcome){
-		"the welcome has protocol version 3 and log format version 1": func(w *Welcome) { w.Protocol = 3 },
-		"the welcome has protocol version 2 and log format version 0": func(w *Welcome) { w.LogFormat = 0 },
-		"the node is member 7, not member 2":                          func(w *Welcome) { w.Member = 7 },
+		"the welcome has protocol version 3 and log format version 1":                                                       func(w *Welcome) { w.Protocol = 3 },
+		"the welcome has protocol version 2 and log format version 0":                                                       func(w *Welcome) { w.LogFormat = 0 },
+		"the node is member 7, not member 2":                                                                                func(w *Welcome) { w.Member = 7 },
 		"the node belongs to group 09000000-0000-0000-0000-000000000000, not to group 01020300-0000-0000-0000-000000000000": func(w *Welcome) { w.Group = GroupID{9} },
 	} {
 		w := good

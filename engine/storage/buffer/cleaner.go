@@ -144,8 +144,8 @@ func (p *Pool) cleanRound() error {
 		return err
 	}
 	off := c.opt.Load().Off
-	if c.wantFrames.Swap(false) || !off {
-		if err := p.flushLRU(); err != nil {
+	if wanted := c.wantFrames.Swap(false); wanted || !off {
+		if err := p.flushLRU(wanted); err != nil {
 			return err
 		}
 	}
@@ -257,7 +257,7 @@ func (p *Pool) flushOldest(limit int, upTo page.LSN) (int, error) {
 			return n, err
 		}
 		if p.clean.wantFrames.Load() { // a latch holder may be waiting for a frame
-			if err := p.flushLRU(); err != nil {
+			if err := p.flushLRU(true); err != nil {
 				return 0, err
 			}
 		}
@@ -269,19 +269,30 @@ func (p *Pool) flushOldest(limit int, upTo page.LSN) (int, error) {
 const latchPause = 100 * time.Microsecond
 
 // flushLRU writes dirty pages near the LRU list's tail, so that readers find
-// clean frames there.
-func (p *Pool) flushLRU() error {
-	b := p.clean.batch
-	b.frames = p.lru.collectDirty(b.frames[:0], min(p.clean.opt.Load().LRUScanDepth, p.lru.size()/4), batchPages)
-	if len(b.frames) == 0 {
-		return nil
+// clean frames there. If someone waits for a frame and all that is there is in use,
+// it looks at the whole list.
+func (p *Pool) flushLRU(wanted bool) error {
+	size := p.lru.size()
+	n, err := p.flushTail(min(p.clean.opt.Load().LRUScanDepth, size/4))
+	if n == 0 && err == nil && wanted {
+		_, err = p.flushTail(size)
 	}
-	n, err := p.write(b)
+	return err
+}
+
+// flushTail writes some dirty pages among the last depth of the LRU list.
+func (p *Pool) flushTail(depth int) (n int, err error) {
+	b := p.clean.batch
+	b.frames = p.lru.collectDirty(b.frames[:0], depth, batchPages)
+	if len(b.frames) == 0 {
+		return 0, nil
+	}
+	n, err = p.write(b)
 	p.stats.lruPages.Add(uint64(n))
 	p.clean.mu.Lock()
 	p.clean.lruRate += float64(n)
 	p.clean.mu.Unlock()
-	return err
+	return n, err
 }
 
 // collectDirty appends dirty pages among the last depth of the list, fixed. It

@@ -150,3 +150,35 @@ func (s *syncStore) SyncSpace(space uint32) error {
 	s.synced = append(s.synced, space)
 	return s.memStore.SyncSpace(space)
 }
+
+// TestTailInUse: most pages are in use, those at the LRU list's tail among them, and
+// all others are dirty. Who needs a frame gets one.
+func TestTailInUse(t *testing.T) {
+	const window = 12
+	for from := uint32(0); from < 64-window; from += window / 2 {
+		s := simenv.New(1)
+		s.Run(func() {
+			f := open(t, s, func(o *buffer.Options) { o.Cleaner.Off = true })
+			defer f.close(t)
+			id := func(no uint32) page.ID { return page.ID{Space: 1, No: no + 1} }
+			frames := uint32(f.pool.Stats().PagesTotal)
+			m, pins := mtr.New(f.pool), mtr.New(f.pool)
+			pins.BeginRead()
+			for no := range frames {
+				if no >= from && no < from+window {
+					if err := addTo(m, id(no)); err != nil {
+						t.Fatal(err)
+					}
+				} else if _, err := pins.Get(id(no), mtr.S); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.BeginRead()
+			if _, err := m.Get(id(frames), mtr.S); err != nil {
+				t.Errorf("dirty pages from %d on of %d: %v", from, frames, err)
+			}
+			m.Commit()
+			pins.Commit()
+		})
+	}
+}

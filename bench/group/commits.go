@@ -1,0 +1,239 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"time"
+)
+
+// A round in which others used more than calmShare of the processors is repeated, up
+// to roundsMax times the rounds wanted.
+const (
+	calmShare = 0.15
+	roundsMax = 2
+)
+
+// contender is one side of a comparison.
+type contender struct {
+	name  string
+	group *cluster
+	// writers are enough connections for any number of clients.
+	writers []writer
+}
+
+// rounds are the turns of the contenders, by contender and round.
+type rounds struct {
+	turns [][]*turn
+	busy  bool // others worked in nearly every round
+}
+
+// compete lets the contenders take turns. A first round warms up and does not
+// count. If the machine is too busy for enough calm rounds, all rounds count.
+func compete(c *config, what string, clients int, list []*contender) (*rounds, error) {
+	calm, all := make([][]*turn, len(list)), make([][]*turn, len(list))
+	for round := -1; round < c.rounds*roundsMax && len(calm[0]) < c.rounds; round++ {
+		row := make([]*turn, len(list))
+		isCalm := true
+		for i, one := range list {
+			t, err := drive(one.group, one.writers[:connections(clients)], clients, c.slice)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", what, one.name, err)
+			}
+			row[i] = t
+			isCalm = isCalm && t.foreign < calmShare
+		}
+		for i := range list {
+			if round >= 0 {
+				all[i] = append(all[i], row[i])
+			}
+			if round >= 0 && isCalm {
+				calm[i] = append(calm[i], row[i])
+			}
+		}
+	}
+	r := &rounds{turns: calm}
+	if len(calm[0]) < min(3, c.rounds) {
+		r.turns, r.busy = all, true
+	}
+	for i, one := range list {
+		fmt.Fprintf(os.Stderr, "  %-24s %-12s %8.0f/s, p50 %s, p99 %s, %.0f us CPU each\n", what, one.name,
+			r.median(i, (*turn).rate), millis(r.time(i, p50)), millis(r.time(i, p99)), r.median(i, (*turn).cpuEach))
+	}
+	fmt.Fprintf(os.Stderr, "  %-24s %d calm rounds of %d\n", what, len(calm[0]), len(all[0]))
+	return r, nil
+}
+
+func p50(t *turn) time.Duration { return t.p50 }
+func p99(t *turn) time.Duration { return t.p99 }
+
+// median is that of a contender's turns.
+func (r *rounds) median(i int, of func(*turn) float64) float64 { return medianOf(r.turns[i], of) }
+
+func (r *rounds) time(i int, of func(*turn) time.Duration) time.Duration {
+	return medianOf(r.turns[i], of)
+}
+
+// over is the median over the rounds of one contender's figure to another's: what
+// disturbs a round disturbs both of its turns.
+func (r *rounds) over(a, b int, of func(*turn) float64) float64 {
+	ratios := make([]float64, len(r.turns[a]))
+	for i := range ratios {
+		ratios[i] = of(r.turns[a][i]) / of(r.turns[b][i])
+	}
+	return median(ratios)
+}
+
+// clientCounts are the numbers of clients, and by how much we should be faster than
+// etcd; 0: no target.
+var clientCounts = []struct {
+	clients int
+	target  float64
+}{{1, 1}, {8, 0}, {64, 2}, {256, 2}}
+
+// measureCommits compares commits of one row with etcd's puts.
+func measureCommits(c *config, r *report) (err error) {
+	ours, err := newGroup(c, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ours.close()) }()
+	theirs, err := newCluster(c, "etcd", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, theirs.close()) }()
+	list, err := contenders(ours, theirs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeAll(list[0].writers), closeAll(list[1].writers)) }()
+	rows := [][]string{{"Clients", "Trireme/s", "etcd/s", "Ratio", "Trireme p50", "etcd p50", "Trireme p99", "etcd p99",
+		"Trireme CPU", "etcd CPU"}}
+	for _, n := range clientCounts {
+		what := fmt.Sprintf("commits/s, %d clients, beside etcd's puts", n.clients)
+		if n.clients == 1 {
+			what = "commits/s, 1 client, beside etcd's puts"
+		}
+		res, err := compete(c, fmt.Sprintf("%d clients", n.clients), n.clients, list)
+		if err != nil {
+			return err
+		}
+		if res.busy {
+			r.busy = append(r.busy, what)
+		}
+		ratio := res.over(0, 1, (*turn).rate)
+		if n.target > 0 {
+			r.atLeast(what, ratio, n.target, "%.2fx")
+		} else {
+			r.value(what, "%.2fx", ratio)
+		}
+		rows = append(rows, []string{fmt.Sprint(n.clients),
+			fmt.Sprintf("%.0f", res.median(0, (*turn).rate)), fmt.Sprintf("%.0f", res.median(1, (*turn).rate)), fmt.Sprintf("%.2f", ratio),
+			millis(res.time(0, p50)), millis(res.time(1, p50)), millis(res.time(0, p99)), millis(res.time(1, p99)),
+			fmt.Sprintf("%.0f us", res.median(0, (*turn).cpuEach)), fmt.Sprintf("%.0f us", res.median(1, (*turn).cpuEach))})
+		if err := c.profileTurn(ours, list[0], n.clients); err != nil {
+			return err
+		}
+	}
+	r.table("Commits of one 200-byte row", rows)
+	r.note("CPU is that of the three servers for each commit. Clients wait for each answer before they write again; up to 8 connections.")
+	return ours.settled()
+}
+
+// contenders connects to the leaders of both groups.
+func contenders(ours, theirs *cluster) ([]*contender, error) {
+	leader, err := ours.leader()
+	if err != nil {
+		return nil, err
+	}
+	addr, err := theirs.etcdLeader()
+	if err != nil {
+		return nil, err
+	}
+	a, err := nodeWriters(ours.flags[leader].listen, connections(1<<20))
+	if err != nil {
+		return nil, err
+	}
+	b, err := etcdWriters(addr, connections(1<<20))
+	return []*contender{{"trireme", ours, a}, {"etcd", theirs, b}}, err
+}
+
+// profileTurn takes profiles of the leader, of a follower and of the clients in a turn
+// of its own, if profiles are wanted.
+func (c *config) profileTurn(k *cluster, one *contender, clients int) error {
+	if c.profile == "" {
+		return nil
+	}
+	leader, err := k.leader()
+	if err != nil {
+		return err
+	}
+	name := func(who string) string { return fmt.Sprintf("%s%s%d.prof", c.profile, who, clients) }
+	f, err := os.Create(name("clients"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for i := range k.nodes {
+		if _, err := k.command(i, command{Do: "profile", On: true}); err != nil {
+			return err
+		}
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	_, err = drive(k, one.writers[:connections(clients)], clients, max(c.slice, 5*time.Second))
+	pprof.StopCPUProfile()
+	for i := range k.nodes {
+		a, e := k.command(i, command{Do: "profile"})
+		who := fmt.Sprintf("follower%d-", i+1)
+		if i == leader {
+			who = "leader"
+		}
+		err = errors.Join(err, e, os.WriteFile(name(who), a.Profile, 0o644))
+	}
+	return err
+}
+
+// measureHotRow lets many clients change one row, and each its own.
+func measureHotRow(c *config, r *report) (err error) {
+	k, err := newGroup(c, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.close()) }()
+	leader, err := k.leader()
+	if err != nil {
+		return err
+	}
+	var hot, apart []writer
+	list, err := nodeWriters(k.flags[leader].listen, connections(hotCounters))
+	for _, w := range list {
+		hot = append(hot, bumpWriter{w.(nodeWriter), true})
+		apart = append(apart, bumpWriter{w.(nodeWriter), false})
+	}
+	if err != nil {
+		return errors.Join(err, closeAll(hot))
+	}
+	defer func() { err = errors.Join(err, closeAll(hot)) }()
+	res, err := compete(c, "one row", hotCounters, []*contender{{"one row", k, hot}, {"own rows", k, apart}})
+	if err != nil {
+		return err
+	}
+	alone, err := drive(k, hot, 1, c.slice)
+	if err != nil {
+		return err
+	}
+	r.value(fmt.Sprintf("updates/s of one row by %d clients, beside rows of their own", hotCounters), "%.2fx", res.over(0, 1, (*turn).rate))
+	r.value("updates/s of one row by 64 clients, beside 1 client", "%.2fx", res.median(0, (*turn).rate)/alone.rate())
+	r.note("One row: %.0f updates/s by 64 clients (p99 %s), %.0f/s by one; rows of their own: %.0f/s (p99 %s).", res.median(0, (*turn).rate),
+		millis(res.time(0, p99)), alone.rate(), res.median(1, (*turn).rate), millis(res.time(1, p99)))
+	return k.counted(0, func(sum int64) error {
+		if want := bumps.Load(); sum != want {
+			return fmt.Errorf("the counters say %d, but there were %d updates", sum, want)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// The load of the faults: few clients that leave the processors room, so that what is
+// measured is the group and not the machine.
+const (
+	faultClients = 4
+	faultPause   = 2 * time.Millisecond
+	settlePause  = 300 * time.Millisecond // between two trials
+)
+
+// faulty starts a group and a crowd of clients, and ends both.
+func faulty(c *config, count bool, fn func(k *cluster, w *crowd) error) (err error) {
+	k, err := newGroup(c, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.close()) }()
+	w, err := newCrowd(k, faultClients, faultPause, count)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.end()) }()
+	time.Sleep(settlePause)
+	return fn(k, w)
+}
+
+// measureFailover kills the leader again and again.
+func measureFailover(c *config, r *report) error {
+	var times []time.Duration
+	err := faulty(c, false, func(k *cluster, w *crowd) error {
+		for range c.failovers {
+			took, err := failover(k, w)
+			if err != nil {
+				return fmt.Errorf("after %d trials: %w", len(times), err)
+			}
+			times = append(times, took)
+			time.Sleep(settlePause)
+		}
+		if err := w.end(); err != nil {
+			return err
+		}
+		r.note("After %d failovers all %d acknowledged rows, and no others, were on all nodes.", len(times), len(w.ids))
+		return w.verify()
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "  failovers: %v\n", rounded(times))
+	r.under(fmt.Sprintf("kill -9 of the leader to the next commit, median of %d", len(times)), median(times), time.Second)
+	r.under("kill -9 of the leader to the next commit, worst", slices.Max(times), 2500*time.Millisecond)
+	return nil
+}
+
+// failover kills the leader, waits for the next commit, and lets the node come back
+// and catch up.
+func failover(k *cluster, w *crowd) (took time.Duration, err error) {
+	leader, err := k.leader()
+	if err != nil {
+		return 0, err
+	}
+	if took, err = w.waitAck(k.kill(leader), leader); err != nil {
+		return took, err
+	}
+	time.Sleep(settlePause)
+	if err := k.restart(leader); err != nil {
+		return took, err
+	}
+	return took, k.settled()
+}
+
+// measureTransfer hands leadership over again and again.
+func measureTransfer(c *config, r *report) error {
+	var times []time.Duration
+	err := faulty(c, true, func(k *cluster, w *crowd) error {
+		for range c.transfers {
+			leader, err := k.leader()
+			if err != nil {
+				return err
+			}
+			begin := time.Now()
+			if _, err := k.command(leader, command{Do: "transfer"}); err != nil {
+				return err
+			}
+			took, err := w.waitAck(begin, leader)
+			if err != nil {
+				return err
+			}
+			times = append(times, took)
+			time.Sleep(settlePause)
+		}
+		if err := w.end(); err != nil {
+			return err
+		}
+		var acked int64
+		for _, n := range w.counts {
+			acked += n
+		}
+		r.note("Of %d commits with tokens during %d transfers none failed and none was done twice.", acked, len(times))
+		return k.counted(retryCounter, func(sum int64) error {
+			if sum != acked {
+				return fmt.Errorf("the counters say %d, but %d commits were acknowledged", sum, acked)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "  transfers: %v\n", rounded(times))
+	r.under(fmt.Sprintf("planned transfer to the next commit on the new leader, median of %d", len(times)), median(times), 200*time.Millisecond)
+	r.under("planned transfer to the next commit on the new leader, worst", slices.Max(times), 200*time.Millisecond)
+	return nil
+}
+
+// watchAfter is how long after a follower died, or has caught up, a window without
+// commits is looked for.
+const watchAfter = 1500 * time.Millisecond
+
+// measureFollower kills a follower and lets it come back.
+func measureFollower(c *config, r *report) error {
+	var quiet, dying, coming []time.Duration
+	err := faulty(c, false, func(k *cluster, w *crowd) error {
+		for i := range c.windows {
+			leader, err := k.leader()
+			if err != nil {
+				return err
+			}
+			begin := time.Now()
+			time.Sleep(watchAfter)
+			quiet = append(quiet, w.gap(begin, time.Now()))
+			victim := (leader + 1 + i%(members-1)) % members
+			begin = k.kill(victim)
+			time.Sleep(watchAfter)
+			dying = append(dying, w.gap(begin, time.Now()))
+			begin = time.Now()
+			if err := errors.Join(k.restart(victim), k.settled()); err != nil {
+				return err
+			}
+			time.Sleep(watchAfter / 3)
+			coming = append(coming, w.gap(begin, time.Now()))
+		}
+		if err := w.end(); err != nil {
+			return err
+		}
+		return w.verify()
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "  longest windows: quiet %v, dying %v, coming back %v\n", rounded(quiet), rounded(dying), rounded(coming))
+	r.under(fmt.Sprintf("longest window without a commit when a follower dies, worst of %d", len(dying)), slices.Max(dying), 200*time.Millisecond)
+	r.under(fmt.Sprintf("longest window without a commit when a follower comes back, worst of %d", len(coming)), slices.Max(coming), 200*time.Millisecond)
+	r.note("Longest windows without a commit: nothing happening, median %s, worst %s; a follower dies, median %s; it comes back, median %s.",
+		millis(median(quiet)), millis(slices.Max(quiet)), millis(median(dying)), millis(median(coming)))
+	return nil
+}
+
+func rounded(list []time.Duration) (out []time.Duration) {
+	for _, d := range list {
+		out = append(out, d.Round(time.Millisecond))
+	}
+	return out
+}

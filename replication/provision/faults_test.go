@@ -689,3 +689,72 @@ func TestLargeRows(t *testing.T) {
 	v := sender{s: d.src, sn: &snapshot{}, ctx: context.Background(), raw: make([]byte, maxPart+1)}
 	wantError(t, v.part(1, nil), nil, "a row of", "at most")
 }
+
+// TestProgress: totals stand from the beginning, what is done rises, and the estimate
+// of what is left is one.
+func TestProgress(t *testing.T) {
+	simRun(t, 1, func(e env.Env, d *donor) {
+		j := newJob(t, e, d.net)
+		j.opt.Rate, j.opt.Streams = 1000, 1
+		tasks := env.NewGroup(e)
+		var seen []Progress
+		over := false
+		tasks.Go("watch", func() {
+			for ; !over; env.Sleep(e, 500*time.Millisecond) {
+				if j.r != nil {
+					seen = append(seen, j.r.Progress())
+				}
+			}
+		})
+		start := e.Monotonic()
+		last := j.ends(d)
+		took := e.Monotonic() - start
+		over = true
+		tasks.Wait()
+		good := 0
+		for i, p := range seen {
+			if p.Phase != Receiving || p.Tables == 0 {
+				continue
+			}
+			if p.Tables != 4 || p.Rows != last.Rows || p.Bytes != last.Bytes || i > 0 && p.RowsDone < seen[i-1].RowsDone || p.BytesDone > p.Bytes {
+				t.Errorf("%d: %+v", i, p)
+			}
+			if left := took - p.Elapsed; p.Left > left/2 && p.Left < left*2 {
+				good++
+			}
+		}
+		if len(seen) < 10 || good < len(seen)/5 || last.RowsDone != last.Rows || last.BytesDone != last.Bytes {
+			t.Errorf("%d of %d estimates were good; in the end %+v", good, len(seen), last)
+		}
+	})
+}
+
+// TestAttach: what is attached is in the data, after a failure and with a new snapshot.
+func TestAttach(t *testing.T) {
+	simRun(t, 1, func(e env.Env, d *donor) {
+		j := newJob(t, e, d.net)
+		calls := 0
+		j.opt.Attach = func(data file.FS, m *Manifest) error {
+			switch calls++; calls {
+			case 1:
+				return fmt.Errorf("%w: the log has moved on", ErrSnapshotGone)
+			case 2:
+				return errors.New("nobody has the log")
+			}
+			return writeFile(data, "log", []byte(fmt.Sprint(m.CSN)))
+		}
+		_, err := j.run()
+		wantError(t, err, nil, "nobody has the log")
+		if p := j.r.Progress(); p.Restarts != 1 {
+			t.Errorf("%+v", p)
+		}
+		asked := d.net.asked(askTable)
+		m, err := j.run()
+		if err != nil || calls != 3 || d.net.asked(askTable) != asked {
+			t.Errorf("%d calls, %v", calls, err)
+		}
+		if err := j.home.Swap(); err != nil || content(j.home.Data(), "log") != fmt.Sprint(m.CSN) {
+			t.Errorf("%q, %v", content(j.home.Data(), "log"), err)
+		}
+	})
+}

@@ -50,13 +50,15 @@ type Proposer interface {
 	Rotate(size int) bool
 }
 
-// Options configure a pipeline. Env, Engine and Proposer are required.
+// Options configure a pipeline. Env, Engine, Proposer, Tokens and Fail are required.
 type Options struct {
 	Env      env.Env
 	Engine   *storage.Engine
 	Proposer Proposer
 
 	Compression Compression
+	// Tokens remembers which commit tokens were used.
+	Tokens *Tokens
 	// Outstanding is how many entries may be on their way at a time; 0: 2.
 	Outstanding int
 	// GroupBytes is the size of a body above which no further transaction is added;
@@ -96,8 +98,9 @@ type Pipeline struct {
 	waiting bool        // the finisher waits for doubt[0].locked to become false
 	finish  env.Parker
 	closed  bool
-	refused error             // what those hear that come too late
-	left    map[*txn.Txn]bool // whose sessions have not waited for the end
+	refused error                // what those hear that come too late
+	left    map[*txn.Txn]bool    // whose sessions have not waited for the end
+	claimed map[entry.Token]bool // of transactions between Commit and its end
 
 	history     *history // of the proposing task
 	historyTerm uint64   // whose floor it has
@@ -123,7 +126,7 @@ type Stats struct {
 func New(opt Options) *Pipeline {
 	opt.setDefaults()
 	p := &Pipeline{opt: opt, env: opt.Env, parker: opt.Env.NewParker(), finish: opt.Env.NewParker(),
-		history: newHistory(opt.HistorySize), refused: ErrNotLeader, left: map[*txn.Txn]bool{}}
+		history: newHistory(opt.HistorySize), refused: ErrNotLeader, left: map[*txn.Txn]bool{}, claimed: map[entry.Token]bool{}}
 	p.enc.configure(opt.Compression)
 	p.stats.Encode = &p.enc.stats
 	return p
@@ -180,9 +183,15 @@ func (p *Pipeline) Close(reason error) {
 
 // Commit implements txn.CommitLog.
 func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err error) {
-	t.Trx.StartCommit()
 	t.Time = p.env.Now().UnixMicro()
+	if t.HasToken {
+		if err := p.claim(t.Token, t.Time); err != nil {
+			return 0, err
+		}
+	}
+	t.Trx.StartCommit()
 	if err := p.enqueue(t); err != nil {
+		p.unclaim(t)
 		return 0, err
 	}
 	p.parker.Unpark()
@@ -216,6 +225,7 @@ func (p *Pipeline) leave(ctx context.Context, t *txn.Txn) error {
 	case t.Done.Load():
 		return t.Err
 	case p.queue.remove(t):
+		delete(p.claimed, t.Token)
 		return context.Cause(ctx)
 	}
 	p.left[t] = true
@@ -225,6 +235,7 @@ func (p *Pipeline) leave(ctx context.Context, t *txn.Txn) error {
 // answer tells the session of a transaction how it ended. If the session has left,
 // the transaction ends here.
 func (p *Pipeline) answer(t *txn.Txn, number uint64, err error) error {
+	p.unclaim(t)
 	p.mu.Lock()
 	left := p.left[t]
 	if left {

@@ -3,17 +3,50 @@ package commit
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/txn"
 )
 
-// ErrTokenExpired: the token is older than what is remembered. Whether a transaction
-// was committed with it is not known any more, and it is not executed.
-var ErrTokenExpired = errors.New("commit: the commit token is too old to know whether it was used")
+// A token is a UUID of version 7: its first 48 bits are the time when the client made
+// it, in milliseconds since 1970. So it can be told from the token alone whether it is
+// older than what is remembered.
+
+// Errors of tokens. The transaction is not executed.
+var (
+	// ErrTokenExpired: the token is older than what is remembered.
+	ErrTokenExpired = errors.New("commit: the commit token is too old to know whether a transaction was committed with it")
+	// ErrTokenAhead: the token was made in the future by this node's clock.
+	ErrTokenAhead = errors.New("commit: the commit token was made in the future by this node's clock: is the client's clock right?")
+	// ErrTokenInFlight: a transaction with the token is being committed.
+	ErrTokenInFlight = errors.New("commit: a transaction with this commit token is being committed; its outcome is not known yet")
+)
+
+// TokenUsedError says that a transaction was committed with the token before: that is
+// the answer to the retry.
+type TokenUsedError struct{ Number uint64 }
+
+func (e *TokenUsedError) Error() string {
+	return fmt.Sprintf("commit: transaction %d was committed with this commit token", e.Number)
+}
+
+// tokenAhead is how far a client's clock may be ahead of the leader's.
+const tokenAhead = time.Minute
+
+// tokenTime is when a token was made, in microseconds since 1970.
+func tokenTime(t entry.Token) int64 {
+	var b [8]byte
+	copy(b[2:], t[:6])
+	return int64(binary.BigEndian.Uint64(b[:])) * 1000
+}
 
 // Tokens is the replicated memory of commit tokens: which transaction was committed
 // with each. It is kept in the catalogue's replicated area and changes with the log
@@ -21,13 +54,91 @@ var ErrTokenExpired = errors.New("commit: the commit token is too old to know wh
 type Tokens struct {
 	engine *storage.Engine
 	worker *table.Worker // of the task that applies or finishes
+	life   atomic.Int64  // time.Duration
 }
 
-// NewTokens returns the memory of an engine.
-func NewTokens(e *storage.Engine) *Tokens {
+// NewTokens returns the memory of an engine. Tokens are good for life.
+func NewTokens(e *storage.Engine, life time.Duration) *Tokens {
 	w := e.Tables.NewWorker()
 	w.Applying = true
-	return &Tokens{engine: e, worker: w}
+	k := &Tokens{engine: e, worker: w}
+	k.SetLife(life)
+	return k
+}
+
+// SetLife changes how long tokens are good for.
+func (k *Tokens) SetLife(d time.Duration) { k.life.Store(int64(d)) }
+
+// ForgetBefore is the time, in microseconds, from before which tokens may be forgotten
+// now: nobody can use them any more.
+func (k *Tokens) ForgetBefore(now time.Time) int64 {
+	return now.Add(-time.Duration(k.life.Load()) - 2*tokenAhead).UnixMicro()
+}
+
+// check says whether a transaction may be committed with a token.
+func (k *Tokens) check(t entry.Token, now int64) error {
+	switch at := tokenTime(t); {
+	case at < now-time.Duration(k.life.Load()).Microseconds():
+		return ErrTokenExpired
+	case at > now+tokenAhead.Microseconds():
+		return ErrTokenAhead
+	}
+	number, found, err := k.Lookup(t)
+	if err == nil && found {
+		err = &TokenUsedError{number}
+	}
+	return err
+}
+
+// claim takes a token for a transaction, if it is good and nobody has used it or is
+// about to. Looking and taking are one step, so that of two retries one is refused.
+func (p *Pipeline) claim(t entry.Token, now int64) error {
+	p.mu.Lock()
+	taken := p.claimed[t]
+	p.claimed[t] = true
+	p.mu.Unlock()
+	if taken {
+		return ErrTokenInFlight
+	}
+	err := p.opt.Tokens.check(t, now)
+	if err != nil {
+		p.mu.Lock()
+		delete(p.claimed, t)
+		p.mu.Unlock()
+	}
+	return err
+}
+
+func (p *Pipeline) unclaim(t *txn.Txn) {
+	if t.HasToken {
+		p.mu.Lock()
+		delete(p.claimed, t.Token)
+		p.mu.Unlock()
+	}
+}
+
+// Used returns the number of the transaction that was committed with a token. It waits
+// for one that is being committed, up to the deadline on the monotonic clock. Errors:
+// ErrTokenExpired, ErrTokenAhead, ErrTokenInFlight after the deadline.
+func (p *Pipeline) Used(t entry.Token, deadline time.Duration) (number uint64, found bool, err error) {
+	for {
+		p.mu.Lock()
+		taken := p.claimed[t]
+		p.mu.Unlock()
+		if !taken {
+			break
+		}
+		if p.env.Monotonic() >= deadline {
+			return 0, false, ErrTokenInFlight
+		}
+		env.Sleep(p.env, retryBusy)
+	}
+	err = p.opt.Tokens.check(t, p.env.Now().UnixMicro())
+	var used *TokenUsedError
+	if errors.As(err, &used) {
+		return used.Number, true, nil
+	}
+	return 0, false, err
 }
 
 // tokenPrefix begins the key of a token, which goes on with its bytes. The value is

@@ -103,7 +103,7 @@ func (c *core) open(id *identity) error {
 	}
 	c.worker = c.engine.Tables.NewWorker()
 	c.worker.Applying = true
-	c.tokens = commit.NewTokens(c.engine)
+	c.tokens = commit.NewTokens(c.engine, c.opt.TokenLife)
 	if err := c.loadMembership(id); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (c *core) open(id *identity) error {
 	c.inbox = newInbox(c.env, c.opt.InboxMax)
 	c.writer, c.finisher = newWriter(c), newFinisher(c)
 	po := c.opt.Commit
-	po.Env, po.Engine, po.Proposer, po.Fail = c.env, c.engine, c, c.fail
+	po.Env, po.Engine, po.Proposer, po.Tokens, po.Fail = c.env, c.engine, c, c.tokens, c.fail
 	c.pipeline = commit.New(po)
 	to := c.opt.Session
 	to.Env, to.Engine, to.FS, to.Log = c.env, c.engine, c.opt.FS, c.pipeline

@@ -21,7 +21,7 @@ func (c *core) housekeep() {
 			var before int64
 			if now-expired >= time.Minute {
 				expired = now
-				before = c.env.Now().Add(-c.opt.TokenLife).UnixMicro()
+				before = c.tokens.ForgetBefore(c.env.Now())
 			}
 			if before != 0 || c.pipeline.Idle() {
 				c.pipeline.Mark(entry.Mark, markBody(before), func(error) {})

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
@@ -239,6 +240,26 @@ func (n *Node) NewSession() (*txn.Session, error) {
 		return nil, err
 	}
 	return c.sessions.NewSession(), nil
+}
+
+// Used answers a client that does not know what became of a commit: it returns the
+// number of the transaction that was committed with the token. If none was, the client
+// may begin again, with the same token: of two that do only one is committed
+// (commit.TokenUsedError for the other). It is for the leader, and waits for a
+// transaction that is being committed.
+func (n *Node) Used(token entry.Token) (number uint64, found bool, err error) {
+	c, err := n.running()
+	if err != nil {
+		return 0, false, err
+	}
+	if c.serving.Load() == 0 {
+		return 0, false, ErrNotLeader
+	}
+	deadline := c.env.Monotonic() + n.opt.ReadTimeout
+	if _, err := c.strongPoint(deadline); err != nil { // an old leader knows nothing
+		return 0, false, err
+	}
+	return c.pipeline.Used(token, deadline)
 }
 
 // ID is the node's member id, Group the id of its group.

@@ -167,7 +167,7 @@ func (w *world) checkHistory(n *node) {
 		w.failf("node %d: %v", n.id, err)
 		return
 	}
-	numbers, from, err := readLog(l, def)
+	numbers, from, err := ReadLog(l, def)
 	if err != nil {
 		w.failf("node %d: reading the log: %v", n.id, err)
 		return
@@ -185,9 +185,11 @@ func (w *world) checkHistory(n *node) {
 	}
 }
 
-// readLog returns which operations are in a log, by the transactions that they were
-// committed as, and the first transaction that the log has.
-func readLog(l *log.Log, def *record.Table) (numbers map[uint64]uint64, from uint64, err error) {
+// ReadLog returns which operations are in a log, by the transactions that they were
+// committed as, and the first transaction that the log has. An operation is a row of
+// the given table, by the value of its first column; one that is there twice is an
+// error.
+func ReadLog(l *log.Log, def *record.Table) (numbers map[uint64]uint64, from uint64, err error) {
 	numbers = map[uint64]uint64{}
 	layout, err := event.NewLayout(def, event.Options{})
 	if err != nil {

@@ -2,6 +2,7 @@ package simgroup
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/replication/commit"
 	"github.com/triremedb/trireme/replication/group"
 )
 
@@ -37,6 +39,7 @@ type op struct {
 	id      uint64
 	outcome outcome
 	number  uint64
+	token   entry.Token // zero: none
 }
 
 // history is what the clients know.
@@ -46,6 +49,7 @@ type history struct {
 	reads  int
 	writes int
 	lost   int // answers unknown
+	found  int // of which a token told more
 }
 
 // setup makes the tables, on whoever leads.
@@ -142,11 +146,34 @@ func (w *world) client(number int, seed uint64) {
 		w.history.ops = append(w.history.ops, o)
 		w.history.writes++
 		w.transfer(n, rng, o)
+		for o.outcome == unknown && o.token != (entry.Token{}) && !w.stop {
+			env.Sleep(w.sim, time.Duration(20+rng.IntN(100))*time.Millisecond)
+			if n := w.leader(); n != nil {
+				w.retry(n, rng, o)
+			}
+		}
 		switch o.outcome {
 		case committed:
 			w.history.acked = max(w.history.acked, o.number)
 		case unknown:
 			w.history.lost++
+		}
+	}
+}
+
+// retry finds out what became of a transfer, or makes it again: with the token it is
+// made once at most.
+func (w *world) retry(n *node, rng *rand.Rand, o *op) {
+	number, found, err := n.node.Used(o.token)
+	switch {
+	case err != nil:
+	case found:
+		o.outcome, o.number = committed, number
+		w.history.found++
+	default:
+		w.transfer(n, rng, o)
+		if o.outcome == refused {
+			o.outcome = unknown // this try; who knows about the one before
 		}
 	}
 }
@@ -160,8 +187,13 @@ func (w *world) transfer(n *node, rng *rand.Rand, o *op) {
 	}
 	defer func() { _ = s.Close() }()
 	begin := txn.BeginOptions{}
-	if begin.HasToken = rng.IntN(3) == 0; begin.HasToken {
-		begin.Token = entry.Token{byte(o.id), byte(o.id >> 8), byte(o.id >> 16), byte(o.id >> 24), byte(o.id >> 32), 1}
+	switch {
+	case o.token != (entry.Token{}):
+		begin.HasToken, begin.Token = true, o.token
+	case rng.IntN(3) == 0:
+		begin.HasToken = true
+		o.token = token(w.sim.Now(), o.id)
+		begin.Token = o.token
 	}
 	o.outcome = refused
 	if err := s.Begin(begin); err != nil {
@@ -181,12 +213,23 @@ func (w *world) transfer(n *node, rng *rand.Rand, o *op) {
 	}
 	ctx := context.Background()
 	number, err := s.Commit(ctx)
+	var used *commit.TokenUsedError
 	switch {
 	case err == nil:
 		o.outcome, o.number = committed, number
-	case errors.Is(err, txn.ErrOutcomeUnknown):
+	case errors.As(err, &used):
+		o.outcome, o.number = committed, used.Number
+	case errors.Is(err, txn.ErrOutcomeUnknown), errors.Is(err, commit.ErrTokenInFlight):
 		o.outcome = unknown
 	}
+}
+
+// token is a UUID of version 7 as a client makes it.
+func token(now time.Time, id uint64) entry.Token {
+	var t entry.Token
+	binary.BigEndian.PutUint64(t[:], uint64(now.UnixMilli())<<16)
+	binary.BigEndian.PutUint64(t[8:], id)
+	return t
 }
 
 func move(s *txn.Session, from, to, amount int64, id uint64, rng *rand.Rand) error {

@@ -52,23 +52,23 @@ func (w *Worker) insert(t *Table, row []types.Value) error {
 }
 
 // noteCounters keeps AUTO_INCREMENT and the hidden row id ahead of what rows hold,
-// now in memory, and on disk with the commit.
+// now in memory, and on disk with the commit. It comes last in the change of a row.
 func (w *Worker) noteCounters(t *Table, row []types.Value) {
 	for _, i := range t.counted {
 		c := &t.Schema.Columns[i]
 		if row[i].IsNull() || !c.Type.Unsigned && row[i].Int() < 0 {
 			continue
 		}
-		use := w.trx.Use(t.ID())
-		use.Space = t.space
 		v := row[i].Uint()
+		var counters [2]uint64
 		if c.AutoIncrement {
 			t.RaiseAuto(v)
-			use.Counters[wordAuto] = max(use.Counters[wordAuto], t.above(v))
+			counters[wordAuto] = t.above(v)
 		} else {
 			t.RaiseRowID(v)
-			use.Counters[wordRow] = max(use.Counters[wordRow], t.above(v))
+			counters[wordRow] = t.above(v)
 		}
+		w.trx.RaiseCounters(t.ID(), t.space, counters)
 	}
 }
 

@@ -23,6 +23,7 @@ func (w *Worker) RollbackTo(mark uint64) error {
 			return err
 		}
 	}
+	w.trx.WentBack(mark)
 	return nil
 }
 

@@ -94,20 +94,29 @@ const (
 	wordRow  = 1
 )
 
-// loadCounters takes over the counters as of the last commit that raised them. A
-// table shares a tablespace with others only in the catalogue, which has none.
-func (t *Table) loadCounters() error {
+// Counters are the next AUTO_INCREMENT value and the next hidden row id as of the
+// last commit that raised them: equal on all nodes that have applied as much. Those
+// that are in use may be greater, by what was never committed.
+func (t *Table) Counters() (nextAuto, nextRowID uint64, err error) {
+	if len(t.counted) == 0 { // the catalogue's tables share a tablespace
+		return 1, 1, nil
+	}
 	auto, err := t.space.Word(wordAuto)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	row, err := t.space.Word(wordRow)
-	if err != nil {
-		return err
+	return max(auto, 1), max(row, 1), err
+}
+
+// loadCounters takes over the counters of the last commit.
+func (t *Table) loadCounters() error {
+	auto, row, err := t.Counters()
+	if err == nil {
+		t.nextAuto.Store(auto)
+		t.nextRow.Store(row)
 	}
-	t.nextAuto.Store(max(auto, 1))
-	t.nextRow.Store(max(row, 1))
-	return nil
+	return err
 }
 
 // above is the counter after the value.

@@ -87,7 +87,7 @@ func (w *Worker) own(t *Table, key []byte) (record.Row, error) {
 }
 
 func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
-	given, top := changes, w.Savepoint()
+	given, top := changes, w.trx.UndoTop()
 	changes, err := w.externalizeChanges(t, key, changes)
 	if err != nil {
 		return err
@@ -125,8 +125,11 @@ func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
 			return err
 		}
 		if done {
-			w.noteChanged(t, changes)
-			return w.updateSecondaries(t, key, changes)
+			if err := w.updateSecondaries(t, key, changes); err != nil {
+				return err
+			}
+			w.noteChanged(t, changes) // last: what fails raises nothing
+			return nil
 		}
 	}
 }
@@ -136,7 +139,7 @@ func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
 // these, and the insertion over it only those. What the update has stored off-page
 // is taken back first.
 func (w *Worker) updateInSteps(t *Table, key []byte, changes []record.Change, top uint64) error {
-	if w.Savepoint() > top {
+	if w.trx.UndoTop() > top {
 		if err := w.RollbackTo(top); err != nil {
 			return err
 		}

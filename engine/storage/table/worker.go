@@ -207,13 +207,13 @@ func (w *Worker) makeRoom(tree *btree.Tree, key []byte, valueLen int) error {
 }
 
 // Savepoint is the number of undo records so far: a state to roll back to.
-func (w *Worker) Savepoint() uint64 { return w.trx.UndoTop() }
+func (w *Worker) Savepoint() uint64 { return w.trx.Mark() }
 
 // atomically runs a change of a row and undoes what it did if it fails.
 func (w *Worker) atomically(change func() error) error {
-	top := w.Savepoint()
+	top := w.trx.UndoTop()
 	err := change()
-	if err != nil && w.Savepoint() > top {
+	if err != nil && w.trx.UndoTop() > top {
 		if uerr := w.RollbackTo(top); uerr != nil {
 			// Not joined: who sees the first error alone would go on with half a row.
 			return fmt.Errorf("table: undoing a change that failed (%v): %w", err, uerr)

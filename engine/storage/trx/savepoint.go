@@ -19,7 +19,7 @@ type Savepoint struct {
 // BeginStatement starts a statement: READ COMMITTED will take a new snapshot. It
 // returns the point to which [Trx.StatementMark] refers.
 func (t *Trx) BeginStatement() uint64 {
-	t.statement = t.UndoTop()
+	t.statement = t.Mark()
 	if t.opt.Isolation == ReadCommitted {
 		t.stale = true
 	}
@@ -36,7 +36,7 @@ func (t *Trx) SetSavepoint(name string, mark uint64) {
 	if i := t.findSavepoint(name); i >= 0 {
 		t.saves = append(t.saves[:i], t.saves[i+1:]...)
 	}
-	t.saves = append(t.saves, Savepoint{Name: name, Undo: t.UndoTop(), Mark: mark})
+	t.saves = append(t.saves, Savepoint{Name: name, Undo: t.Mark(), Mark: mark})
 }
 
 // FindSavepoint returns a savepoint. Error: [ErrNoSavepoint].

@@ -85,6 +85,7 @@ type Trx struct {
 	stale     bool // the next Snapshot takes a new one
 	log       *undo.Log
 	statement uint64
+	mark      uint64 // the last number of undo records that was given out to roll back to
 	saves     []Savepoint
 	tables    []TableUse
 
@@ -105,9 +106,12 @@ type TableUse struct {
 	Changed uint64 // rows inserted, updated or deleted
 	Rows    int64  // inserted less deleted
 	// Counters that the rows have raised, and the tablespace whose words keep them:
-	// they become durable with the commit (AUTO_INCREMENT, hidden row id).
+	// they become durable with the commit (AUTO_INCREMENT, hidden row id). Rows that
+	// were rolled back do not count, so that they are the same on every node.
 	Space    *space.Space
 	Counters [2]uint64
+
+	past []pastCounters // ascending
 }
 
 // Begin starts a transaction. It has neither id nor snapshot yet.
@@ -142,7 +146,7 @@ func (s *System) End(t *Trx) {
 	t.state.Store(uint32(Ended))
 	t.id.Store(0)
 	t.view.Snapshot = Snapshot{}
-	t.statement = 0
+	t.statement, t.mark = 0, 0
 	t.depends.Store(0)
 	t.position = Position{}
 	clear(t.saves)
@@ -298,8 +302,13 @@ func (t *Trx) Use(table uint64) *TableUse {
 			return &t.tables[i]
 		}
 	}
-	t.tables = append(t.tables, TableUse{Table: table})
-	return &t.tables[len(t.tables)-1]
+	n := len(t.tables)
+	if n == cap(t.tables) {
+		t.tables = append(t.tables, TableUse{})
+	}
+	t.tables = t.tables[:n+1]
+	t.tables[n].reset(table)
+	return &t.tables[n]
 }
 
 // Tables is what the transaction did, by table in the order of first use.

@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/replication/apply"
+	"github.com/triremedb/trireme/replication/provision"
 )
 
 // measureLog records logs of different loads and looks at their size, and at how long
@@ -111,8 +112,11 @@ type replayed struct {
 // would, and does nothing else.
 func replay(f *roleFlags) (err error) {
 	ready()
-	fs := file.OS(f.data)
-	l, err := log.Open(log.Options{FS: fs, Env: env.Real(), Group: benchGroup})
+	home, err := provision.OpenHome(file.OS(f.data))
+	if err != nil {
+		return err
+	}
+	l, err := log.Open(log.Options{FS: home.Data(), Env: env.Real(), Group: benchGroup})
 	if err != nil {
 		return err
 	}

@@ -86,9 +86,7 @@ func (w *crowd) client(i int, conns []*grpc.ClientConn) {
 		id := scattered(n)
 		method, req := callPut, putRequest(id)
 		if w.count {
-			var token entry.Token
-			binary.LittleEndian.PutUint64(token[:], n)
-			binary.LittleEndian.PutUint64(token[8:], mix(n))
+			token := newToken(n)
 			method, req = callBump, append(binary.LittleEndian.AppendUint64(nil, uint64(retryCounter+i)), token[:]...)
 		}
 		node, err := w.write(conns, method, req)
@@ -108,6 +106,13 @@ func (w *crowd) client(i int, conns []*grpc.ClientConn) {
 			time.Sleep(w.pause)
 		}
 	}
+}
+
+// newToken makes a commit token: a UUID of version 7.
+func newToken(n uint64) (t entry.Token) {
+	binary.BigEndian.PutUint64(t[:], uint64(time.Now().UnixMilli())<<16|7<<12)
+	binary.BigEndian.PutUint64(t[8:], mix(n)>>2|1<<63)
+	return t
 }
 
 // write asks one node after the other until one has committed, and returns which.

@@ -111,13 +111,14 @@ func (s *nodeServer) bump(ctx context.Context, req []byte) ([]byte, error) {
 		return nil, errors.New("a bump needs an id and a token or none")
 	}
 	var opt txn.BeginOptions
-	if opt.HasToken = copy(opt.Token[:], req[8:]) > 0; opt.HasToken {
-		if number, found, err := s.lookup(opt.Token); err != nil || found {
-			return binary.LittleEndian.AppendUint64(nil, number), err
-		}
-	}
+	opt.HasToken = copy(opt.Token[:], req[8:]) > 0
 	return s.with(func(x *session) (uint64, error) {
-		return x.run(ctx, opt, func() error { return x.bump(int64(binary.LittleEndian.Uint64(req))) })
+		number, err := x.run(ctx, opt, func() error { return x.bump(int64(binary.LittleEndian.Uint64(req))) })
+		var used *commit.TokenUsedError
+		if errors.As(err, &used) {
+			return used.Number, nil
+		}
+		return number, err
 	})
 }
 
@@ -323,15 +324,6 @@ func (s *nodeServer) profiling(on bool) ([]byte, error) {
 	}
 	pprof.StopCPUProfile()
 	return s.profile.Bytes(), nil
-}
-
-// lookup finds the transaction that was committed with a token.
-func (s *nodeServer) lookup(t entry.Token) (number uint64, found bool, err error) {
-	eng, err := s.node.Engine()
-	if err != nil {
-		return 0, false, err
-	}
-	return commit.NewTokens(eng).Lookup(t)
 }
 
 // toStatus tells the client whether another member is to be asked.

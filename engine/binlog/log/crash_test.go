@@ -92,7 +92,7 @@ func TestManyCrashes(t *testing.T) {
 // disk and take them for clean. The log halts; the next life makes durable what it shows.
 func TestRestartAfterFailure(t *testing.T) {
 	failed := 0
-	eachSeed(t, 60, func(s *simenv.Sim, seed uint64) {
+	eachSeed(t, 40, func(s *simenv.Sim, seed uint64) {
 		m := newModel(s, seed)
 		fsys := simfile.New(s, seed)
 		if m.rng.IntN(4) > 0 {

@@ -134,6 +134,14 @@ func (l *Log) LastNumber() uint64 {
 	return l.tail.number
 }
 
+// TailSize is the length in bytes of the file that entries are appended to, without
+// preallocated space.
+func (l *Log) TailSize() int64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.tail.offset
+}
+
 // LastTerm is the term of the last entry.
 func (l *Log) LastTerm() uint64 {
 	l.mu.RLock()

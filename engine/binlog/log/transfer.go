@@ -17,7 +17,8 @@ type Export struct {
 	Size   int64
 	// Next is the index behind the last entry in it.
 	Next uint64
-	// Closed: this is the whole file. Else Size is how far the log was committed.
+	// Closed: this is the whole file, and the next one has committed entries too. Else
+	// the commit index lies in the file or at its end.
 	Closed bool
 	f      file.File
 }
@@ -35,7 +36,7 @@ func (l *Log) Export(number uint64) (*Export, error) {
 		l.mu.RUnlock()
 		return nil, err
 	}
-	x := &Export{Number: number, Size: s.end, Next: s.next, Closed: l.isClosed(int(number - l.files[0].number))}
+	x := &Export{Number: number, Size: s.end, Next: s.next, Closed: s != l.files[len(l.files)-1] && s.next <= l.committed}
 	committed := max(l.committed+1, s.first)
 	l.mu.RUnlock()
 	if !x.Closed && committed < x.Next {

@@ -204,6 +204,7 @@ func TestExportOpenFile(t *testing.T) {
 					assert(bytes.Equal(p, b[at:at+100]), "at %d", at)
 				}
 			}
+			assert(!x.Closed && must(from.Export(n-1)).Closed, "closed")
 			assert(read == len(b) && bytes.Equal(b, want[n-1].bytes), "committed %d: %d bytes, want %d", committed, len(b), len(want[n-1].bytes))
 			_, err := x.ReadAt(b, 1)
 			assert(err == io.EOF, "%v", err)

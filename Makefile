@@ -10,8 +10,11 @@ FUZZTIME ?= 10s
 N        ?= 100
 BENCH    ?=
 FLAGS    ?=
+SEEDS      ?= 20
+FIRST_SEED ?= 1
+SIMULATED  ?= 200
 
-.PHONY: build run test lint proto bench fuzz crash clean test-oracles binlog-oracles
+.PHONY: build run test simulate lint proto bench fuzz crash clean test-oracles binlog-oracles
 
 build: ## compile everything
 	go build ./...
@@ -20,8 +23,12 @@ run: ## start a local server
 	@echo "There is no server to start yet: it comes with SQL. Today Trireme is a storage engine,"
 	@echo "used from Go: see 'A first session' in README.md. Try 'make test' or 'make crash'."
 
-test: bin/testsum ## all tests with the race detector, and the house rules
+test: bin/testsum ## all tests with the race detector, and the house rules; then the simulation without it
 	go test -race -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
+	go test -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run TestSimulate -args -sim.n=$(SIMULATED) | bin/testsum
+
+simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
+	go test -count=1 -timeout 0 ./replication/simgroup -run TestSimulate -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v
 
 test-oracles: binlog-oracles ## what leaves the house is read by decoders that are not ours
 	go vet -tags oracles ./engine/binlog/event

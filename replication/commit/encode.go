@@ -69,7 +69,7 @@ func (e *encoder) entry(env *entry.Envelope, body []byte) []byte {
 	if threshold == 0 {
 		threshold = defaultThreshold
 	}
-	if !e.current.Off && len(body) >= threshold {
+	if env.Kind == entry.Transactions && !e.current.Off && len(body) >= threshold {
 		e.buf = e.zstd.EncodeAll(body, e.buf[:0])
 		if len(e.buf) < len(body) {
 			stored = e.buf

@@ -8,7 +8,7 @@ import (
 	"github.com/triremedb/trireme/replication/transport"
 )
 
-// State is how far a node has come. Each step is durable before anybody hears of
+// State is how far a node has come. Prepared is durable before anybody hears of
 // it.
 type State uint8
 
@@ -148,6 +148,9 @@ func decideBegun(local *Local, plan *Plan, answers []Answer) (Action, bool) {
 	switch {
 	case found == nil:
 		return Action{}, false
+	case plan.Group != (transport.GroupID{}) && plan.Group != found.Status.Group:
+		return refuse("node %s belongs to group %s, and the registry says that the group of cluster %s is %s",
+			found.Addr, found.Status.Group, plan.Name, plan.Group), true
 	case local.State == Empty:
 		return Action{Kind: Join, Group: found.Status.Group, ID: local.FreshID, Contacts: contacts}, true
 	case found.Status.Group != local.Group:

@@ -70,7 +70,9 @@ func checkAddr(addr string) error {
 }
 
 // complete reports whether all founders are known.
-func (p *Plan) complete() bool { return len(p.Nodes) > 0 && (p.Expect == 0 || p.Expect == len(p.Nodes)) }
+func (p *Plan) complete() bool {
+	return len(p.Nodes) > 0 && (p.Expect == 0 || p.Expect == len(p.Nodes))
+}
 
 // Digest is equal for equal names and founders.
 func (p *Plan) Digest() (d [16]byte) {

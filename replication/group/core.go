@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
@@ -47,6 +48,7 @@ type core struct {
 	source     *provision.Source
 	worker     *table.Worker // for the node's own state; of the applying task
 	membership membership
+	limits     limits
 
 	inbox    *inbox
 	raft     *raftTask
@@ -130,6 +132,9 @@ func (c *core) open(id *identity) error {
 	if c.source, err = c.openSource(id); err != nil {
 		return err
 	}
+	if err := c.loadSettings(); err != nil {
+		return err
+	}
 	return c.openRaft()
 }
 
@@ -206,7 +211,7 @@ func (c *core) openRaft() error {
 		AsyncStorageWrites:        true,
 		MaxSizePerMsg:             c.opt.MessageMax,
 		MaxCommittedSizePerReady:  uint64(c.opt.InboxMax),
-		MaxUncommittedEntriesSize: c.opt.UncommitedMax,
+		MaxUncommittedEntriesSize: c.opt.UncommittedMax,
 		MaxInflightMsgs:           4096,
 		MaxInflightBytes:          c.opt.InflightMax,
 		CheckQuorum:               true,
@@ -373,7 +378,7 @@ func (c *core) Propose(p *commit.Proposal) error {
 // full. Entries on their way are not counted, so that files are somewhat longer than
 // the limit; the next rotation waits until this one is in the log.
 func (c *core) Rotate(int) bool {
-	if c.binlog.LastIndex() < c.rotating.Load() || c.binlog.TailSize() < c.opt.LogFileSize {
+	if c.binlog.LastIndex() < c.rotating.Load() || c.binlog.TailSize() < c.limits.logFileSize.Load() {
 		return false
 	}
 	c.rotating.Store(c.binlog.LastIndex() + uint64(c.opt.Commit.Outstanding) + 8)
@@ -391,7 +396,13 @@ func (c *core) extra(a *apply.Applied) (*trx.Trx, error) {
 		if err != nil {
 			return nil, err
 		}
-		return c.persist(func() (*trx.Trx, error) { return c.storeMembership(state) })
+		return c.persist(func() (*trx.Trx, error) { return c.putState(dict.Local, membershipKey, state) })
+	}
+	if a.Envelope.Kind == entry.Settings {
+		if a.Envelope.Codec != entry.Plain {
+			return nil, fmt.Errorf("group: the settings at index %d are compressed", a.Index)
+		}
+		return c.persist(func() (*trx.Trx, error) { return c.storeSetting(a.Data[entry.EnvelopeSize:]) })
 	}
 	var uses []commit.Use
 	for _, t := range a.Tokens {
@@ -420,10 +431,11 @@ func (c *core) persist(make func() (*trx.Trx, error)) (*trx.Trx, error) {
 	}
 }
 
-func (c *core) storeMembership(b []byte) (*trx.Trx, error) {
+// putState makes a transaction that sets a value of the catalogue's areas.
+func (c *core) putState(area dict.Area, key string, value []byte) (*trx.Trx, error) {
 	t := c.engine.Trx.Begin(trx.Options{HighPriority: true})
 	c.worker.Use(t)
-	if err := c.engine.Catalog.PutState(c.worker, dict.Local, []byte(membershipKey), b); err != nil {
+	if err := c.engine.Catalog.PutState(c.worker, area, []byte(key), value); err != nil {
 		if undo := c.worker.Rollback(); undo != nil {
 			return nil, errors.Join(err, undo)
 		}

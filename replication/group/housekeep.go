@@ -73,7 +73,7 @@ func (c *core) purgeLog() error {
 	if oldest, ok := c.source.Oldest(); ok {
 		keep = min(keep, oldest.Index)
 	}
-	for _, r := range []log.Retention{{Keep: keep, MaxAge: c.opt.LogExpire}, {Keep: pos.Index, MaxBytes: c.opt.LogKeep}} {
+	for _, r := range []log.Retention{{Keep: keep, MaxAge: time.Duration(c.limits.logExpire.Load())}, {Keep: pos.Index, MaxBytes: c.limits.logKeep.Load()}} {
 		if _, err := c.binlog.Purge(r); err != nil {
 			if c.binlog.Err() != nil {
 				return err

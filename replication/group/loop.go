@@ -176,7 +176,11 @@ func (t *raftTask) watch(now time.Duration) {
 	}
 	slowest := uint64(math.MaxUint64)
 	var stuck []uint64
-	t.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+	ready, leaderHas := uint64(0), t.n.binlog.LastIndex()
+	t.raft.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
+		if typ == raft.ProgressTypeLearner && pr.State == tracker.StateReplicate && pr.RecentActive && pr.Match+caughtUp >= leaderHas {
+			ready = id
+		}
 		slowest = min(slowest, max(pr.Match, 1))
 		if pr.State == tracker.StateSnapshot && id != t.n.opt.ID {
 			stuck = append(stuck, id)
@@ -185,6 +189,26 @@ func (t *raftTask) watch(now time.Duration) {
 	t.n.slowestMatch.Store(slowest)
 	for _, id := range stuck { // it may have its data by now, or have missed the message
 		t.raft.ReportSnapshot(id, raft.SnapshotFailure)
+	}
+	t.promote(ready)
+}
+
+// caughtUp is how many entries a learner may be behind when it is promoted: a few, as
+// commits may have to wait for it from then on.
+const caughtUp = 100
+
+// promote lets a learner vote that has caught up and is meant to.
+func (t *raftTask) promote(id uint64) {
+	if id == 0 || t.moves.change != nil {
+		return
+	}
+	for _, m := range t.n.membership.current() {
+		if m.ID == id && m.Learner && !m.Stays {
+			m.Learner = false
+			t.n.log.Info("a member has caught up and is to vote", "member", id)
+			t.moves.startChange(t, &changeRequest{cc: addVoter(m), node: id,
+				deadline: t.env.Monotonic() + t.n.opt.ChangeTimeout, parker: t.env.NewParker()})
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ type Member struct {
 	ID      uint64
 	Addr    string // where others reach it
 	Learner bool   // receives the log, does not vote
+	Stays   bool   // a learner for good: it serves reads and is not promoted by itself
 }
 
 // membership is who is in the group, as of the log up to an index: Raft's own state
@@ -106,7 +107,7 @@ func withMember(members []Member, added Member) []Member {
 }
 
 // An encoded membership is a version byte, the count of members, and for each its
-// id, address and whether it learns; then Raft's state in its own encoding.
+// id, address and flags (1: learner, 2: stays one); then Raft's state in its own encoding.
 const membershipVersion = 1
 
 var errMembership = errors.New("group: the stored membership is malformed")
@@ -128,10 +129,14 @@ func appendMember(b []byte, m Member) []byte {
 	b = binary.AppendUvarint(b, m.ID)
 	b = binary.AppendUvarint(b, uint64(len(m.Addr)))
 	b = append(b, m.Addr...)
+	flags := byte(0)
 	if m.Learner {
-		return append(b, 1)
+		flags |= 1
 	}
-	return append(b, 0)
+	if m.Stays {
+		flags |= 2
+	}
+	return append(b, flags)
 }
 
 // cutMember reads a member from the front of b.
@@ -146,7 +151,7 @@ func cutMember(b []byte) (m Member, rest []byte, err error) {
 		return m, nil, errMembership
 	}
 	b = b[n:]
-	m = Member{ID: id, Addr: string(b[:length]), Learner: b[length] != 0}
+	m = Member{ID: id, Addr: string(b[:length]), Learner: b[length]&1 != 0, Stays: b[length]&2 != 0}
 	return m, b[length+1:], nil
 }
 

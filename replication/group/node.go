@@ -304,19 +304,19 @@ func (n *Node) Transfer(to uint64) error {
 	return r.err
 }
 
-// Add adds a member as a learner, or gives one another address. It votes after
-// Promote.
+// Add adds a member as a learner, or gives one another address. Unless it is to stay
+// one the leader lets it vote by itself once it has caught up.
 func (n *Node) Add(m Member) error {
 	return n.change(m.ID, raftpb.ConfChangeAddLearnerNode, encodeMember(m))
 }
 
-// Promote lets a learner vote. It should have caught up (see Status): until it has,
+// Promote lets a learner vote now. It should have caught up (see Status): until it has,
 // commits may have to wait for it.
 func (n *Node) Promote(id uint64) error {
 	for _, m := range n.Members() {
 		if m.ID == id {
-			m.Learner = false
-			return n.change(id, raftpb.ConfChangeAddNode, encodeMember(m))
+			m.Learner, m.Stays = false, false
+			return n.propose(id, addVoter(m))
 		}
 	}
 	return fmt.Errorf("group: there is no member %d", id)
@@ -341,6 +341,11 @@ func (n *Node) Replace(old, with uint64) error {
 		}})
 	}
 	return fmt.Errorf("group: there is no member %d", with)
+}
+
+func addVoter(m Member) *raftpb.ConfChangeV2 {
+	return &raftpb.ConfChangeV2{Context: encodeMember(m),
+		Changes: []*raftpb.ConfChangeSingle{{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(m.ID)}}}
 }
 
 func (n *Node) change(id uint64, typ raftpb.ConfChangeType, context []byte) error {

@@ -52,17 +52,18 @@ type Options struct {
 	// them; 0: 30 days.
 	LogExpire time.Duration
 
-	Workers       int           // replica_parallel_workers: 4
-	PendingMax    int64         // replica_pending_jobs_size_max: 64 MiB
-	MarkInterval  time.Duration // the leader's clock is put into an idle log this often: 1 s
-	TokenLife     time.Duration // how long commit tokens are remembered at least: 1 hour
-	InboxMax      int           // bytes of messages that wait for the Raft task: 64 MiB
-	MessageMax    uint64        // bytes of entries in one message, unless one entry is larger: 1 MiB
-	InflightMax   uint64        // bytes sent to a member and not confirmed: 64 MiB
-	UncommitedMax uint64        // bytes of entries proposed and not committed: 256 MiB
-	ReadTimeout   time.Duration // of linearizable reads without a majority: 5 s
-	ChangeTimeout time.Duration // of a change of membership: 30 s
+	Workers        int           // replica_parallel_workers: 4
+	PendingMax     int64         // replica_pending_jobs_size_max: 64 MiB
+	MarkInterval   time.Duration // the leader's clock is put into an idle log this often: 1 s
+	TokenLife      time.Duration // how long commit tokens are remembered at least: 1 hour
+	InboxMax       int           // bytes of messages that wait for the Raft task: 64 MiB
+	MessageMax     uint64        // bytes of entries in one message, unless one entry is larger: 1 MiB
+	InflightMax    uint64        // bytes sent to a member and not confirmed: 64 MiB
+	UncommittedMax uint64        // bytes of entries proposed and not committed: 256 MiB
+	ReadTimeout    time.Duration // of linearizable reads without a majority: 5 s
+	ChangeTimeout  time.Duration // of a change of membership: 30 s
 
+	StatusTimeout time.Duration // of a question about a member's status: 1 s
 	PurgeInterval time.Duration // between looks at old files of the log: 10 s
 
 	// Sabotage breaks the node on purpose. Tests see by it that they would notice.
@@ -94,9 +95,10 @@ func (o *Options) setDefaults() {
 	def(&o.InboxMax, 64<<20)
 	def(&o.MessageMax, 1<<20)
 	def(&o.InflightMax, 64<<20)
-	def(&o.UncommitedMax, 256<<20)
+	def(&o.UncommittedMax, 256<<20)
 	def(&o.ReadTimeout, 5*time.Second)
 	def(&o.ChangeTimeout, 30*time.Second)
+	def(&o.StatusTimeout, time.Second)
 	def(&o.PurgeInterval, 10*time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -1,11 +1,15 @@
 package group
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/tracker"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/replication/transport"
 )
 
 // Status is how a member stands.
@@ -91,5 +95,31 @@ func (t *raftTask) followers() []Follower {
 			}
 		}
 	})
+	return out
+}
+
+// GroupStatus asks all members how they stand. Who does not answer in time has an
+// Error.
+func (n *Node) GroupStatus() []Status {
+	members := n.Members()
+	out := make([]Status, len(members))
+	asking := env.NewGroup(n.opt.Env)
+	for i, m := range members {
+		if m.ID == n.id.id {
+			out[i] = n.status()
+			continue
+		}
+		asking.Go("status", func() {
+			out[i] = Status{ID: m.ID, Lag: -1}
+			b, err := n.transport.Ask(context.Background(), transport.Call{To: m.ID, Kind: askStatus, Timeout: n.opt.StatusTimeout})
+			if err == nil {
+				err = json.Unmarshal(b, &out[i])
+			}
+			if err != nil {
+				out[i].Error = err.Error()
+			}
+		})
+	}
+	asking.Wait()
 	return out
 }

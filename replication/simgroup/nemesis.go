@@ -16,7 +16,7 @@ func (w *world) nemesis(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	harms := []func(*rand.Rand){
 		w.harmProcess, w.harmProcess, w.harmProcess, w.harmAll, w.harmNetwork, w.harmNetwork, w.harmNetwork, w.harmLinks,
-		w.harmDisk, w.harmSpace, w.harmClock, w.harmLeader, w.harmLeader, w.harmMembers, w.harmMembers,
+		w.harmDisk, w.harmSpace, w.harmClock, w.harmLeader, w.harmLeader, w.harmMembers, w.harmMembers, w.harmSettings,
 	}
 	for !w.stop {
 		env.Sleep(w.sim, time.Duration(rng.IntN(1200))*time.Millisecond)
@@ -158,6 +158,19 @@ func (w *world) harmLeader(rng *rand.Rand) {
 		to = members[rng.IntN(len(members))].ID
 	}
 	w.sim.Go("transfer", func() { _ = g.Transfer(to) })
+}
+
+// harmSettings changes how the log is written.
+func (w *world) harmSettings(rng *rand.Rand) {
+	l := w.leader()
+	if l == nil {
+		return
+	}
+	g, size, compress := l.node, int64(4096+rng.IntN(1<<16)), int64(rng.IntN(2))
+	w.sim.Go("settings", func() {
+		_ = g.Set("max_binlog_size", size)
+		_ = g.Set("binlog_transaction_compression", compress)
+	})
 }
 
 // harmMembers adds a member, promotes one, or removes one.

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seeds     = flag.Int("sim.n", 20, "number of seeds to run")
+	seeds     = flag.Int("sim.n", 4, "number of seeds to run")
 	firstSeed = flag.Uint64("sim.seed", 1, "first seed")
 	fixed     = flag.Bool("sim.fixed", false, "nobody joins or leaves")
 	verbose   = flag.Bool("sim.v", false, "print each run's result, and with one seed the nodes' logs")

@@ -16,12 +16,12 @@ import (
 
 // writer commits a client's write, the n-th of all.
 type writer interface {
-	write(ctx context.Context, client int, n uint64) error
+	write(client int, n uint64) error
 	close() error
 }
 
-// connections is how many connections a number of clients share, on both sides alike.
-func connections(clients int) int { return min(clients, 8) }
+// connections is how many connections all clients share, on both sides alike.
+const connections = 8
 
 // turn is what clients have done in a turn.
 type turn struct {
@@ -41,7 +41,7 @@ func (t *turn) cpuEach() float64 { return float64(t.cpu.Microseconds()) / float6
 var numbers atomic.Uint64
 
 // drive lets each client write, one write after the other, for about d.
-func drive(k *cluster, writers []writer, clients int, d time.Duration) (*turn, error) {
+func drive(k *cluster, w writer, clients int, d time.Duration) (*turn, error) {
 	latencies := make([][]time.Duration, clients)
 	errs := make([]error, clients)
 	var wg sync.WaitGroup
@@ -49,9 +49,8 @@ func drive(k *cluster, writers []writer, clients int, d time.Duration) (*turn, e
 	begin := time.Now()
 	for i := range clients {
 		wg.Go(func() {
-			w := writers[i%len(writers)]
 			for last := begin; last.Sub(begin) < d; {
-				if errs[i] = w.write(context.Background(), i, numbers.Add(1)); errs[i] != nil {
+				if errs[i] = w.write(i, numbers.Add(1)); errs[i] != nil {
 					return
 				}
 				now := time.Now()
@@ -71,27 +70,7 @@ func drive(k *cluster, writers []writer, clients int, d time.Duration) (*turn, e
 	return t, errors.Join(errs...)
 }
 
-// nodeWriter writes rows to a node.
-type nodeWriter struct{ cc *grpc.ClientConn }
-
-func nodeWriters(addr string, n int) (list []writer, err error) {
-	for range n {
-		cc, err := dial(addr)
-		if err != nil {
-			return list, err
-		}
-		list = append(list, nodeWriter{cc})
-	}
-	return list, nil
-}
-
-func (w nodeWriter) write(ctx context.Context, _ int, n uint64) error {
-	_, err := call(ctx, w.cc, callPut, putRequest(scattered(n)))
-	return err
-}
-
-func (w nodeWriter) close() error { return w.cc.Close() }
-
+// putRequest is the id of the n-th write and its value.
 func putRequest(id int64) []byte {
 	b := make([]byte, 8+valueBytes)
 	binary.LittleEndian.PutUint64(b, uint64(id))
@@ -99,49 +78,104 @@ func putRequest(id int64) []byte {
 	return b
 }
 
-// etcdWriter puts the same rows.
-type etcdWriter struct{ cl *clientv3.Client }
+// nodeConns are connections to one node.
+type nodeConns []*grpc.ClientConn
 
-func etcdWriters(addr string, n int) (list []writer, err error) {
-	for range n {
-		cl, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+func dialNode(addr string) (list nodeConns, err error) {
+	for range connections {
+		cc, err := dial(addr)
 		if err != nil {
-			return list, err
+			return nil, errors.Join(err, list.close())
 		}
-		list = append(list, etcdWriter{cl})
+		list = append(list, cc)
 	}
 	return list, nil
 }
 
-func (w etcdWriter) write(ctx context.Context, _ int, n uint64) error {
-	b := putRequest(scattered(n))
-	_, err := w.cl.Put(ctx, string(b[:8]), string(b[8:]))
+func (c nodeConns) of(client int) *grpc.ClientConn { return c[client%len(c)] }
+
+func (c nodeConns) close() (err error) {
+	for _, cc := range c {
+		err = errors.Join(err, cc.Close())
+	}
 	return err
 }
 
-func (w etcdWriter) close() error { return w.cl.Close() }
+// callWriter writes rows, each by a call of its own.
+type callWriter struct{ nodeConns }
+
+func (w callWriter) write(client int, n uint64) error {
+	_, err := call(context.Background(), w.of(client), callPut, putRequest(scattered(n)))
+	return err
+}
+
+// streamWriter writes rows, each client over a stream of its own.
+type streamWriter struct {
+	nodeConns
+	streams []grpc.ClientStream
+}
+
+func newStreamWriter(conns nodeConns) *streamWriter {
+	return &streamWriter{conns, make([]grpc.ClientStream, clientsMax)}
+}
+
+func (w *streamWriter) write(client int, n uint64) error {
+	_, err := w.ask(client, streamPut, putRequest(scattered(n)))
+	return err
+}
+
+// ask sends a request and waits for its answer.
+func (w *streamWriter) ask(client int, what byte, req []byte) (resp []byte, err error) {
+	if w.streams[client] == nil {
+		if w.streams[client], err = openStream(w.of(client)); err != nil {
+			return nil, err
+		}
+	}
+	return askStream(w.streams[client], what, req)
+}
+
+// bumpWriter adds 1 to a counter: each client to its own, or all to one.
+type bumpWriter struct {
+	*streamWriter
+	hot bool
+}
 
 // bumps is how often counters of the hot-row measurement were added to.
 var bumps atomic.Int64
 
-// bumpWriter adds 1 to a counter: each client to its own, or all to one.
-type bumpWriter struct {
-	nodeWriter
-	hot bool
-}
-
-func (w bumpWriter) write(ctx context.Context, client int, _ uint64) error {
+func (w bumpWriter) write(client int, _ uint64) error {
+	id := client % hotCounters
 	if w.hot {
-		client = 0
+		id = 0
 	}
 	bumps.Add(1)
-	_, err := call(ctx, w.cc, callBump, binary.LittleEndian.AppendUint64(nil, uint64(client%hotCounters)))
+	_, err := w.ask(client, streamBump, binary.LittleEndian.AppendUint64(nil, uint64(id)))
 	return err
 }
 
-func closeAll(list []writer) (err error) {
-	for _, w := range list {
-		err = errors.Join(err, w.close())
+// etcdWriter puts the same rows into etcd.
+type etcdWriter []*clientv3.Client
+
+func dialEtcd(addr string) (w etcdWriter, err error) {
+	for range connections {
+		cl, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+		if err != nil {
+			return nil, errors.Join(err, w.close())
+		}
+		w = append(w, cl)
+	}
+	return w, nil
+}
+
+func (w etcdWriter) write(client int, n uint64) error {
+	b := putRequest(scattered(n))
+	_, err := w[client%len(w)].Put(context.Background(), string(b[:8]), string(b[8:]))
+	return err
+}
+
+func (w etcdWriter) close() (err error) {
+	for _, cl := range w {
+		err = errors.Join(err, cl.Close())
 	}
 	return err
 }

@@ -63,16 +63,16 @@ func recordLog(c *config, clients int, plain bool) (rec recorded, err error) {
 	if err != nil {
 		return rec, err
 	}
-	writers, err := nodeWriters(k.flags[leader].listen, connections(clients))
-	defer func() { err = errors.Join(err, closeAll(writers)) }()
+	conns, err := dialNode(k.flags[leader].listen)
 	if err != nil {
 		return rec, err
 	}
+	defer func() { err = errors.Join(err, conns.close()) }()
 	before, err := k.status(leader)
 	if err != nil {
 		return rec, err
 	}
-	t, err := drive(k, writers, clients, 3*c.slice)
+	t, err := drive(k, newStreamWriter(conns), clients, 3*c.slice)
 	if err != nil {
 		return rec, err
 	}

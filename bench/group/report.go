@@ -12,8 +12,8 @@ import (
 
 // line is a measured value, with its target if it has one.
 type line struct {
-	what, value, target string
-	pass                bool
+	what, value, cpu, target string
+	pass                     bool
 }
 
 // report collects lines, tables and notes.
@@ -29,17 +29,28 @@ func newReport(c *config) *report { return &report{c: c} }
 
 func (r *report) add(l line) {
 	r.lines = append(r.lines, l)
-	fmt.Fprintf(os.Stderr, "  %-66s %s\n", l.what, l.value)
+	fmt.Fprintf(os.Stderr, "  %-70s %s %s\n", l.what, l.value, l.cpu)
 }
 
 // atLeast adds a value that should not be smaller than target.
 func (r *report) atLeast(what string, value, target float64, format string) {
-	r.add(line{what, fmt.Sprintf(format, value), "at least " + fmt.Sprintf(format, target), value >= target})
+	r.add(line{what, fmt.Sprintf(format, value), "", "at least " + fmt.Sprintf(format, target), value >= target})
+}
+
+// faster adds the ratio of two contenders' rates, and that by the CPU time of their
+// servers. It should not be smaller than target; 0: there is none.
+func (r *report) faster(what string, res *rounds, a, b int, target float64) {
+	ratio := res.over(a, b, (*turn).rate)
+	l := line{what: what, value: fmt.Sprintf("%.2fx", ratio), cpu: fmt.Sprintf("%.2fx", res.over(b, a, (*turn).cpuEach)), pass: ratio >= target}
+	if target > 0 {
+		l.target = fmt.Sprintf("at least %.2fx", target)
+	}
+	r.add(l)
 }
 
 // under adds a time that should be shorter than target.
 func (r *report) under(what string, value, target time.Duration) {
-	r.add(line{what, millis(value), "under " + millis(target), value < target})
+	r.add(line{what, millis(value), "", "under " + millis(target), value < target})
 }
 
 // value adds a value without a target.
@@ -70,7 +81,7 @@ func (r *report) finish() error {
 	if len(r.busy) > 0 {
 		r.note("The machine was busy with other work in: %s.", strings.Join(r.busy, "; "))
 	}
-	rows := [][]string{{"Measured", "Value", "Target", ""}}
+	rows := [][]string{{"Measured", "Value", "By CPU time", "Target", ""}}
 	for _, l := range r.lines {
 		verdict := ""
 		switch {
@@ -80,7 +91,7 @@ func (r *report) finish() error {
 		default:
 			verdict = "missed"
 		}
-		rows = append(rows, []string{l.what, l.value, l.target, verdict})
+		rows = append(rows, []string{l.what, l.value, l.cpu, l.target, verdict})
 	}
 	parts := append([]string{format(rows)}, r.tables...)
 	if len(r.notes) > 0 {

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"runtime/pprof"
 	"sync"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -80,49 +82,92 @@ func (x *session) run(ctx context.Context, opt txn.BeginOptions, fn func() error
 	return x.Commit(ctx)
 }
 
-// put inserts a row. That it is there already is the answer to a second try.
-func (s *nodeServer) put(ctx context.Context, req []byte) ([]byte, error) {
-	if len(req) < 8 {
-		return nil, errors.New("a put needs an id and a value")
+// session serves a stream, until the client ends it or a request fails.
+func (s *nodeServer) session(stream grpc.ServerStream) error {
+	one, err := s.node.NewSession()
+	if err != nil {
+		return toStatus(err)
 	}
-	return s.with(func(x *session) (uint64, error) {
-		number, err := x.run(ctx, txn.BeginOptions{}, func() error {
-			o, err := x.Open(schemaName, rowsTable)
-			if err != nil {
-				return err
-			}
-			x.row = [2]types.Value{types.NewInt(int64(binary.LittleEndian.Uint64(req))), types.NewBytes(req[8:])}
-			return x.Insert(o, x.row[:], false)
-		})
-		var there *table.DuplicateError
-		if errors.As(err, &there) {
-			if err := x.Settle(ctx); err != nil {
-				return 0, err
-			}
-			return 0, x.Rollback()
+	x := &session{Session: one}
+	defer x.Close()
+	for {
+		var req []byte
+		if err := stream.RecvMsg(&req); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
 		}
-		return number, err
+		number, err := x.request(stream.Context(), req)
+		if err != nil {
+			return toStatus(err)
+		}
+		resp := binary.LittleEndian.AppendUint64(nil, number)
+		if err := stream.SendMsg(&resp); err != nil {
+			return err
+		}
+	}
+}
+
+func (x *session) request(ctx context.Context, req []byte) (uint64, error) {
+	if len(req) > 0 {
+		switch req[0] {
+		case streamPut:
+			return x.put(ctx, req[1:])
+		case streamBump:
+			return x.bump(ctx, req[1:])
+		}
+	}
+	return 0, errors.New("an unknown request")
+}
+
+func (s *nodeServer) put(ctx context.Context, req []byte) ([]byte, error) {
+	return s.with(func(x *session) (uint64, error) { return x.put(ctx, req) })
+}
+
+func (s *nodeServer) bump(ctx context.Context, req []byte) ([]byte, error) {
+	return s.with(func(x *session) (uint64, error) { return x.bump(ctx, req) })
+}
+
+// put inserts a row. That it is there already is the answer to a second try.
+func (x *session) put(ctx context.Context, req []byte) (uint64, error) {
+	if len(req) < 8 {
+		return 0, errors.New("a put needs an id and a value")
+	}
+	number, err := x.run(ctx, txn.BeginOptions{}, func() error {
+		o, err := x.Open(schemaName, rowsTable)
+		if err != nil {
+			return err
+		}
+		x.row = [2]types.Value{types.NewInt(int64(binary.LittleEndian.Uint64(req))), types.NewBytes(req[8:])}
+		return x.Insert(o, x.row[:], false)
 	})
+	var there *table.DuplicateError
+	if errors.As(err, &there) {
+		if err := x.Settle(ctx); err != nil {
+			return 0, err
+		}
+		return 0, x.Rollback()
+	}
+	return number, err
 }
 
 // bump adds 1 to a counter, once for each token.
-func (s *nodeServer) bump(ctx context.Context, req []byte) ([]byte, error) {
+func (x *session) bump(ctx context.Context, req []byte) (uint64, error) {
 	if len(req) != 8 && len(req) != 8+len(entry.Token{}) {
-		return nil, errors.New("a bump needs an id and a token or none")
+		return 0, errors.New("a bump needs an id and a token or none")
 	}
 	var opt txn.BeginOptions
 	opt.HasToken = copy(opt.Token[:], req[8:]) > 0
-	return s.with(func(x *session) (uint64, error) {
-		number, err := x.run(ctx, opt, func() error { return x.bump(int64(binary.LittleEndian.Uint64(req))) })
-		var used *commit.TokenUsedError
-		if errors.As(err, &used) {
-			return used.Number, nil
-		}
-		return number, err
-	})
+	number, err := x.run(ctx, opt, func() error { return x.add(int64(binary.LittleEndian.Uint64(req))) })
+	var used *commit.TokenUsedError
+	if errors.As(err, &used) {
+		return used.Number, nil
+	}
+	return number, err
 }
 
-func (x *session) bump(id int64) error {
+// add adds 1 to a counter.
+func (x *session) add(id int64) error {
 	o, err := x.Open(schemaName, countsTable)
 	if err != nil {
 		return err

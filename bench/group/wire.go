@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
@@ -17,6 +18,13 @@ const (
 	callFill    = "Fill"  // first id, count -> number: many rows in one transaction
 	callDump    = "Dump"  // least id -> ids and checksums of rows from there on
 	callAdmin   = "Admin" // command -> its result, in JSON
+
+	// callSession is a stream: a session of the node's, with one request and its answer
+	// after the other. A request begins with a byte that says what it is. This is how
+	// clients will talk to a node, since a message on a stream costs much less than a call.
+	callSession = "Session"
+	streamPut   = 'P'
+	streamBump  = 'B'
 )
 
 // rawCodec passes []byte on as it is.
@@ -55,7 +63,24 @@ func serviceDesc() *grpc.ServiceDesc {
 			return &resp, nil
 		}})
 	}
+	d.Streams = []grpc.StreamDesc{{StreamName: callSession, ServerStreams: true, ClientStreams: true,
+		Handler: func(srv any, stream grpc.ServerStream) error { return srv.(*nodeServer).session(stream) }}}
 	return d
+}
+
+// openStream begins a session over a stream.
+func openStream(cc *grpc.ClientConn) (grpc.ClientStream, error) {
+	return cc.NewStream(context.Background(), &serviceDesc().Streams[0], "/"+serviceName+"/"+callSession)
+}
+
+// askStream sends a request and waits for its answer.
+func askStream(stream grpc.ClientStream, what byte, req []byte) (resp []byte, err error) {
+	req = append([]byte{what}, req...)
+	if err := stream.SendMsg(&req); err != nil && err != io.EOF { // then receiving says why
+		return nil, err
+	}
+	err = stream.RecvMsg(&resp)
+	return resp, err
 }
 
 // call makes a call of the service.

@@ -146,6 +146,14 @@ func TestCorruptSystemPages(t *testing.T) {
 			want(t, err, nil, "backup")
 		})
 	}
+	t.Run("head of an undo log", func(t *testing.T) {
+		d := newDisk(t)
+		no := d.find(undoName, func(p []byte) bool { return page.GetType(p) == page.TypeUndoStream })
+		d.flip(undoName, no)
+		err := d.tryOpen()
+		wantCorrupt(t, err, page.ID{Space: space.FirstUndo, No: no})
+		want(t, err, nil, "backup", "rebuild this node")
+	})
 }
 
 // TestTornSystemPageIsRepaired damages a page whose last write the doublewrite file

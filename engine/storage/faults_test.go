@@ -169,7 +169,28 @@ func TestDamagedUndoPage(t *testing.T) {
 	wantCorrupt(t, err, id)
 	_, err = d.eng.Purge.Run()
 	wantCorrupt(t, err, id)
-	d.works("b")
+	want(t, err, nil, "rebuild this node", "backup")
+	// Purge goes on without the stream of the damaged page, and nobody writes there.
+	stuck := d.eng.Purge.HistoryLength()
+	for range 5 {
+		if err := d.set("a", 0, 10, 3); err != nil {
+			t.Fatal(err)
+		}
+		d.works("b")
+		d.works("a")
+		if _, err := d.eng.Purge.Run(); err != nil {
+			t.Errorf("a later round of purge: %v", err)
+		}
+		if n := d.eng.Purge.HistoryLength(); n != stuck {
+			t.Errorf("purge leaves %d logs; %d were stuck", n, stuck)
+		}
+	}
+	wantCorrupt(t, d.eng.Purge.Stats().Err, id)
+	if n := d.eng.Trx.Undo().Stats().Aside; n != 1 {
+		t.Errorf("%d streams were set aside", n)
+	}
+	d.close()
+	d.open() // the damage is not at the head of a log
 	d.works("a")
 	d.close()
 }

@@ -91,6 +91,7 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("purge_transactions", int64(s.Purge.Logs))
 	fn("purge_undo_log_records", int64(s.Purge.Records))
 	fn("purge_failing", flag(s.Purge.Err != nil))
+	fn("purge_undo_set_aside", int64(s.Undo.Aside))
 	fn("Innodb_tablespaces_open", int64(s.Spaces.Spaces))
 	fn("Innodb_num_open_files", int64(s.Spaces.OpenFiles))
 	fn("Innodb_tablespace_bytes", s.Spaces.Bytes)

@@ -11,11 +11,15 @@
 // round runs, a view at the limit is open, so that versions younger than that can
 // be built when a worker checks whether an entry is still needed.
 //
+// A damaged undo page holds back the purge of its stream for good, not of the others:
+// the error stays in [Stats].
+//
 // A long snapshot holds back what committed after it, and only that.
 package purge
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +64,7 @@ type Purger struct {
 	logs     atomic.Uint64
 	records  atomic.Uint64
 	lastErr  atomic.Pointer[error]
+	damage   atomic.Pointer[error] // for which undo was set aside
 }
 
 // New returns a purger at rest.
@@ -103,14 +108,16 @@ func (p *Purger) HistoryLength() uint64 { return p.e.Undo.HistoryLen() }
 type Stats struct {
 	Logs    uint64 // transactions purged
 	Records uint64 // undo records looked at
-	Err     error  // why the last round ended early
+	Err     error  // why the last round ended early, or damage that it has to pass over
 }
 
 // Stats returns the counters.
 func (p *Purger) Stats() Stats {
 	s := Stats{Logs: p.logs.Load(), Records: p.records.Load()}
-	if err := p.lastErr.Load(); err != nil {
-		s.Err = *err
+	for _, err := range []*error{p.damage.Load(), p.lastErr.Load()} {
+		if err != nil {
+			s.Err = *err
+		}
 	}
 	return s
 }
@@ -166,6 +173,8 @@ type round struct {
 	mu  sync.Mutex
 	err error
 	n   int
+	// damage has ended the purge of some undo, not the round.
+	damage error
 }
 
 // Run purges everything that can be purged now and returns how many transactions
@@ -188,6 +197,9 @@ func (p *Purger) Run() (int, error) {
 	}
 	r.work()
 	helpers.Wait()
+	if r.err == nil {
+		r.err = r.damage
+	}
 	return r.n, r.err
 }
 
@@ -200,13 +212,29 @@ func (r *round) work() {
 			return
 		}
 		err := r.purgeLog(w, head)
-		if err == nil {
+		switch {
+		case err == nil:
 			err = r.p.e.Undo.Purged(head)
-		} else {
+		case undo.Damaged(err):
+			r.p.e.Undo.SetAside(head)
+		default:
 			r.p.e.Undo.GiveBack(head)
+		}
+		if undo.Damaged(err) {
+			r.passOver(err)
+			continue
 		}
 		r.done(err)
 	}
+}
+
+// passOver notes that a log was set aside, and all that follows in its stream.
+func (r *round) passOver(err error) {
+	err = fmt.Errorf("purge: the undo of some transactions cannot be read and stays; rebuild this node from another member of the group, or restore it from a backup: %w", err)
+	r.mu.Lock()
+	r.damage = err
+	r.mu.Unlock()
+	r.p.damage.Store(&err)
 }
 
 // done counts a log, or notes why it could not be purged.

@@ -373,6 +373,9 @@ func (w *Worker) neededBy(t *Table, k *record.KeySchema, entry, row, version []b
 		var exists bool
 		version, flags, exists, err = w.older(version, n&1)
 		if err != nil || !exists {
+			if undo.Damaged(err) {
+				return true, nil // nobody can tell
+			}
 			return false, err
 		}
 	}

@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,7 @@ type Manager struct {
 	mu      sync.Mutex // guards what follows and the fields of streams that say so
 	streams []*stream
 	made    int       // streams that exist or are being made
+	aside   int       // of them, set aside
 	free    []*stream // nobody's; the one used last is taken first
 	idle    []bool    // by space: gets no new owners
 	perDir  []int     // by space: streams
@@ -112,7 +114,7 @@ func (u *Manager) Acquire(trxID uint64, beyond bool) (*Log, error) {
 // usable is the number of streams in tablespaces that are in use: those in one that is
 // being emptied are for nobody.
 func (u *Manager) usable() int {
-	n := u.made
+	n := u.made - u.aside
 	for i, idle := range u.idle {
 		if idle {
 			n -= u.perDir[i]
@@ -181,7 +183,9 @@ func (u *Manager) Release(l *Log) {
 }
 
 func (u *Manager) giveFree(s *stream) {
-	s.owned = false
+	if s.owned = false; s.damaged {
+		return
+	}
 	u.free = append(u.free, s)
 }
 
@@ -205,10 +209,17 @@ func (u *Manager) Resurrected() []*Log {
 // HistoryLen is the number of committed logs that are not purged.
 func (u *Manager) HistoryLen() uint64 { return uint64(max(u.history.Load(), 0)) }
 
+// Damaged reports whether err says that a page of an undo tablespace is damaged.
+func Damaged(err error) bool {
+	var c *page.CorruptError
+	return errors.As(err, &c) && !c.Newer && c.ID.Space >= space.FirstUndo
+}
+
 // Stats are sizes of the moment.
 type Stats struct {
 	Streams int    // in all
 	Owned   int    // by a running transaction
+	Aside   int    // set aside since a page is damaged
 	History uint64 // committed logs that are not purged
 }
 
@@ -216,7 +227,7 @@ type Stats struct {
 func (u *Manager) Stats() Stats {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	st := Stats{Streams: len(u.streams), History: u.HistoryLen()}
+	st := Stats{Streams: len(u.streams), Aside: u.aside, History: u.HistoryLen()}
 	for _, s := range u.streams {
 		if s.owned {
 			st.Owned++

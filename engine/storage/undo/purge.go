@@ -51,6 +51,23 @@ func (u *Manager) GiveBack(h *Head) {
 	u.mu.Unlock()
 }
 
+// SetAside is GiveBack for a log of which a page is damaged: neither it nor what
+// follows in its stream is given out again, and the stream gets no new owner. The
+// next start tries again.
+func (u *Manager) SetAside(h *Head) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s := h.s
+	if s.damaged {
+		return
+	}
+	s.damaged = true // and purging stays set: nobody resets it
+	u.aside++
+	if !s.owned {
+		u.removeFree(s)
+	}
+}
+
 // Each calls fn for the log's records, oldest first. The payload is a copy that is
 // valid during the call; no latch is held. It ends with fn's first error.
 func (h *Head) Each(fn func(Record) error) error {
@@ -120,7 +137,7 @@ const storeEvery = 32
 // Purged says that everything in the log has been purged: no snapshot needs it.
 // The stream's next log can be taken after it, and pages that were passed are
 // freed, each in a mini-transaction. After an error NextCommitted gives the log out
-// again, without records, for another try.
+// again, without records, for another try; or it is set aside, if a page is damaged.
 //
 // Purge may see a log again after a crash, so it must be able to do so; see
 // [Manager.Patch] for what is not repeatable by nature.
@@ -130,7 +147,11 @@ func (u *Manager) Purged(h *Head) error {
 	err := u.purged(h)
 	if err != nil {
 		h.passed = true
-		u.GiveBack(h)
+		if Damaged(err) {
+			u.SetAside(h)
+		} else {
+			u.GiveBack(h)
+		}
 	}
 	return err
 }

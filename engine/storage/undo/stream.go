@@ -30,6 +30,7 @@ type stream struct {
 	number  int
 	owned   bool
 	purging bool
+	damaged bool // set aside; see Manager.SetAside
 	history int  // committed logs that are not purged
 	next    Head // the oldest of them, if history > 0
 }

@@ -1,0 +1,132 @@
+package commit
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
+)
+
+// A transaction depends on the newest one that wrote one of its keys or of those that it
+// refers to, as long as the history knows; never on less.
+func TestHistory(t *testing.T) {
+	for seed := uint64(1); seed <= 200; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		limit := 1 + rng.IntN(60)
+		h := newHistory(limit)
+		floor := rng.Uint64N(5)
+		h.reset(floor)
+		wrote := map[uint64]uint64{}
+		seen := map[uint64]bool{} // keys since the history can have been emptied
+		for number := floor + 1; number < floor+200; number++ {
+			if rng.IntN(40) == 0 {
+				if got := h.all(number); got != number-1 {
+					t.Fatalf("seed %d: barrier %d depends on %d", seed, number, got)
+				}
+				for k := range wrote {
+					wrote[k] = number
+				}
+				floor = number
+				clear(seen)
+				continue
+			}
+			keys, refs := pick(rng), pick(rng)
+			want := floor
+			for _, k := range append(append([]uint64(nil), keys...), refs...) {
+				want = max(want, wrote[k])
+			}
+			got := h.add(number, keys, refs)
+			if got < want || got >= number {
+				t.Fatalf("seed %d: transaction %d depends on %d; it must be at least %d", seed, number, got, want)
+			}
+			for _, k := range keys {
+				wrote[k] = number
+				seen[k] = true
+			}
+			if len(seen)+4 <= limit && got != want {
+				t.Fatalf("seed %d: transaction %d depends on %d, not on %d, with %d keys of %d", seed, number, got, want, len(seen), limit)
+			}
+		}
+	}
+}
+
+func pick(rng *rand.Rand) []uint64 {
+	var keys []uint64
+	for range rng.IntN(4) {
+		k := rng.Uint64N(40)
+		if !contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func contains(keys []uint64, k uint64) bool {
+	for _, x := range keys {
+		if x == k {
+			return true
+		}
+	}
+	return false
+}
+
+// What is encoded decodes; what does not shrink, or is short, stays plain.
+func TestEncode(t *testing.T) {
+	random := make([]byte, 4000)
+	for i := range random {
+		random[i] = byte(rand.Uint64())
+	}
+	z, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		body  []byte
+		set   Compression
+		codec entry.Codec
+	}{
+		{"repetitive", bytes.Repeat([]byte("a row much like the others "), 100), Compression{}, entry.Zstd},
+		{"at a higher level", bytes.Repeat([]byte("a row much like the others "), 100), Compression{Level: 9}, entry.Zstd},
+		{"random", random, Compression{}, entry.Plain},
+		{"short", []byte("short"), Compression{}, entry.Plain},
+		{"off", bytes.Repeat([]byte("x"), 1000), Compression{Off: true}, entry.Plain},
+		{"below the threshold", bytes.Repeat([]byte("x"), 1000), Compression{Threshold: 2000}, entry.Plain},
+	} {
+		var e encoder
+		e.configure(c.set)
+		if err := e.prepare(); err != nil {
+			t.Fatal(err)
+		}
+		data := e.entry(&entry.Envelope{Kind: entry.Transactions, Term: 3, First: 7, Count: 2, Time: 99}, c.body)
+		env, body, err := entry.Parse(data)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if env.Codec != c.codec || env.Term != 3 || env.Last() != 8 || env.Time != 99 {
+			t.Errorf("%s: %+v", c.name, env)
+		}
+		if env.Codec == entry.Zstd {
+			if body, err = z.DecodeAll(body, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(body, c.body) {
+			t.Errorf("%s: the body came back changed", c.name)
+		}
+	}
+}
+
+// A token tells its age.
+func TestTokenTime(t *testing.T) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 8_000_000, time.UTC)
+	ms := uint64(at.UnixMilli())
+	token := entry.Token{byte(ms >> 40), byte(ms >> 32), byte(ms >> 24), byte(ms >> 16), byte(ms >> 8), byte(ms), 0x70, 1}
+	if got := tokenTime(token); got != at.UnixMicro() {
+		t.Errorf("%d, want %d", got, at.UnixMicro())
+	}
+}

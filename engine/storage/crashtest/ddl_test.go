@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -26,7 +27,13 @@ const (
 func ddlName(k int) string { return fmt.Sprint("d", k) }
 
 // ddlRow is what every row of such a table holds.
-func ddlRow(id int64) row { return row{name: "d", code: noCode, val: id} }
+func ddlRow(id int64) row {
+	r := row{name: "d", code: noCode, val: id}
+	if id%50 == 7 {
+		r.bio = strings.Repeat("b", 9000+int(id)) // off-page
+	}
+	return r
+}
 
 // runDDL runs transactions until the engine halts or n are done.
 func (c *client) runDDL(n int) {
@@ -84,6 +91,9 @@ func (c *client) ddlOperation(k int) error {
 			return err
 		}
 		c.note(tables+k, existsKey, &row{})
+		if c.rng.IntN(2) == 0 {
+			return c.load(k)
+		}
 		return c.fill(k)
 	}
 	switch c.rng.IntN(5) {
@@ -99,6 +109,9 @@ func (c *client) ddlOperation(k int) error {
 			return err
 		}
 		c.noteGone(k, now)
+		if c.rng.IntN(2) == 0 {
+			return c.load(k)
+		}
 		return nil
 	case 2:
 		return c.toggleIndex(k)
@@ -131,6 +144,27 @@ func (c *client) fill(k int) error {
 		next++
 	}
 	return nil
+}
+
+// load fills an empty table that the transaction has just made with a bulk load. If
+// that fails, or gives up, the transaction is rolled back and the table with it.
+func (c *client) load(k int) error {
+	h, err := c.w.eng.Catalog.OpenTable(c.t, "test", ddlName(k))
+	if err != nil {
+		return err
+	}
+	defer h.Release()
+	l := c.w.eng.Tables.NewWorker().NewLoader(h.Table(), table.LoadOptions{
+		FS: c.w.fs, Memory: 1 << 16, Fill: 50 + c.rng.IntN(50)})
+	n := int64(c.rng.IntN(1500))
+	for id := range n {
+		r := ddlRow(id)
+		if err := l.Add(r.values(id)); err != nil {
+			return err
+		}
+		c.note(tables+k, id, &r)
+	}
+	return l.Finish()
 }
 
 // toggleIndex drops the last secondary index, or adds one to an empty table.

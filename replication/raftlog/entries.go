@@ -22,7 +22,10 @@ func toRaft(read []log.Entry) []*raftpb.Entry {
 	for i := range read {
 		b, e := &slabs[i], &read[i]
 		b.index, b.term = e.Index, e.Term
-		b.entry.Index, b.entry.Term, b.entry.Data = &b.index, &b.term, e.Data
+		b.entry.Index, b.entry.Term = &b.index, &b.term
+		if len(e.Data) > 0 {
+			b.entry.Data = e.Data
+		}
 		if e.Type != log.Normal {
 			b.typ = raftpb.EntryType(e.Type)
 			b.entry.Type = &b.typ

@@ -87,6 +87,7 @@ type StateFile struct {
 	turn     *env.Mutex // held while the file is written
 	f        file.File
 	sequence uint64
+	older    State // what the slot says that is written next
 	state    guarded
 }
 
@@ -104,7 +105,7 @@ func CreateState(opt StateOptions, s State) (*StateFile, error) {
 		return nil, err
 	}
 	b := make([]byte, 2*slotSpacing)
-	encodeState(b, &opt, 0, s)
+	encodeState(b, &opt, 2, s)
 	encodeState(b[slotSpacing:], &opt, 1, s)
 	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteAt(b, 0)
@@ -170,8 +171,10 @@ func (sf *StateFile) load() error {
 			return fmt.Errorf("%s: %w", sf.opt.path(), err)
 		}
 		if i == 0 || seq > sf.sequence {
-			sf.sequence = seq
+			sf.sequence, sf.older = seq, sf.Get()
 			sf.state.set(s)
+		} else {
+			sf.older = s
 		}
 	}
 	return nil
@@ -196,10 +199,10 @@ func decodeState(b []byte, opt *StateOptions) (sequence uint64, s State, err err
 	switch {
 	case len(b) < stateSize || string(b[:8]) != stateMagic:
 		return 0, s, fmt.Errorf("%w (a slot is missing)", ErrDamaged)
+	case le.Uint32(b[72:]) != crc32.Checksum(b[:72], castagnoli): // newer formats have it there too
+		return 0, s, fmt.Errorf("%w (a slot's checksum is wrong)", ErrDamaged)
 	case le.Uint32(b[8:]) > stateVersion:
 		return 0, s, fmt.Errorf("%w: version %d, known are versions up to %d", ErrNewerFormat, le.Uint32(b[8:]), stateVersion)
-	case le.Uint32(b[72:]) != crc32.Checksum(b[:72], castagnoli):
-		return 0, s, fmt.Errorf("%w (a slot's checksum is wrong)", ErrDamaged)
 	case string(b[16:32]) != string(opt.Group[:]) || le.Uint64(b[32:]) != opt.Member:
 		return 0, s, fmt.Errorf("%w: member %x of group %x, this is member %x of group %x",
 			ErrWrongMember, le.Uint64(b[32:]), b[16:32], opt.Member, opt.Group)
@@ -211,8 +214,8 @@ func decodeState(b []byte, opt *StateOptions) (sequence uint64, s State, err err
 // Get returns the state that is durable.
 func (sf *StateFile) Get() State { return sf.state.get() }
 
-// Set makes s the state, durably; a state that is there already costs nothing. After an
-// error the file is not used again.
+// Set makes s the state, durably; a state that is there already costs nothing. Error:
+// file.ErrNoSpace, and nothing has changed; after any other the file is not used again.
 func (sf *StateFile) Set(s State) error {
 	sf.turn.Lock()
 	defer sf.turn.Unlock()
@@ -249,15 +252,29 @@ func (sf *StateFile) SetQuietBelow(index uint64) error {
 
 func (sf *StateFile) write(s State) error {
 	var b [stateSize]byte
+	at := int64((sf.sequence+1)%2) * slotSpacing
 	encodeState(b[:], &sf.opt, sf.sequence+1, s)
-	_, err := sf.f.WriteAt(b[:], int64((sf.sequence+1)%2)*slotSpacing)
-	if err == nil {
-		err = sf.f.Sync()
+	if _, err := sf.f.WriteAt(b[:], at); err != nil {
+		// It may have got half way, and a bad slot is taken for damage: try to put
+		// back what was there.
+		encodeState(b[:], &sf.opt, sf.sequence-1, sf.older)
+		if _, werr := sf.f.WriteAt(b[:], at); werr == nil {
+			_ = sf.f.Sync()
+		}
+		err = fmt.Errorf("raftlog: state file: %w", err)
+		if errors.Is(err, file.ErrNoSpace) {
+			return err
+		}
+		return sf.state.fail(err)
 	}
-	if err != nil {
+	if err := sf.f.Sync(); err != nil {
+		if errors.Is(err, file.ErrNoSpace) {
+			err = errors.New(err.Error()) // a failed sync is final
+		}
 		return sf.state.fail(fmt.Errorf("raftlog: state file: %w", err))
 	}
 	sf.sequence++
+	sf.older = sf.Get()
 	sf.state.set(s)
 	return nil
 }

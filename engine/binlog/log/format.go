@@ -94,10 +94,10 @@ func decodeHeader(b []byte) (h header, err error) {
 		return h, fmt.Errorf("the header has %d bytes", len(b))
 	case string(b[:8]) != magic:
 		return h, fmt.Errorf("this is no binlog file")
+	case le.Uint32(b[headerCRC:]) != headerChecksum(b): // newer formats have it there too
+		return h, fmt.Errorf("the header's checksum is wrong")
 	case le.Uint32(b[8:]) > formatVersion:
 		return h, fmt.Errorf("%w: version %d, known are versions up to %d", ErrNewerFormat, le.Uint32(b[8:]), formatVersion)
-	case le.Uint32(b[headerCRC:]) != headerChecksum(b):
-		return h, fmt.Errorf("the header's checksum is wrong")
 	case !allZero(b[headerCRC+4 : markOffset]):
 		return h, fmt.Errorf("the header has bytes where zeros belong")
 	case le.Uint32(b[8:]) == 0 || le.Uint32(b[12:]) != headerSize || int64(le.Uint64(b[64:])) < 0:

@@ -103,6 +103,8 @@ func (c *core) open(id *identity) error {
 	if c.engine, err = storage.Open(so); err != nil {
 		return err
 	}
+	_, pos := c.engine.Applied()
+	c.committed.Store(pos.Index) // what is applied is committed
 	c.worker = c.engine.Tables.NewWorker()
 	c.worker.Applying = true
 	c.tokens = commit.NewTokens(c.engine, c.opt.TokenLife)
@@ -164,6 +166,10 @@ func (c *core) openLog(id *identity) error {
 	c.binlog, err = log.Open(logOptions(c.opt, id, c.data))
 	if errors.Is(err, log.ErrNoLog) && pos.Index == 0 && c.state.Get().Term == 0 {
 		c.binlog, err = log.Create(logOptions(c.opt, id, c.data), log.Start{})
+	}
+	if errors.Is(err, log.ErrNoLog) {
+		err = fmt.Errorf("group: %w, but this member has taken part up to term %d: its files are missing; "+
+			"put them back, or empty the node's directory and let it join as a new member", err, c.state.Get().Term)
 	}
 	if err != nil {
 		return err

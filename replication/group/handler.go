@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -47,8 +48,27 @@ func (n *Node) ReportConnected(uint64) {}
 
 // ReportRejected implements transport.Handler.
 func (n *Node) ReportRejected(id uint64, r *transport.Rejection) {
-	n.opt.Log.Warn("a member and this one do not talk to each other", "member", id, "reason", r)
+	now := n.opt.Env.Monotonic()
+	n.mu.Lock()
+	last, told := n.rejected[id]
+	again := told && last.text == r.Text && now-last.at < rejectedAgain
+	if !again {
+		n.rejected[id] = rejection{r.Text, now}
+	}
+	n.mu.Unlock()
+	if !again {
+		n.opt.Log.Warn("a member and this one do not talk to each other", "member", id, "reason", r)
+	}
 }
+
+// rejection is what was told of a member, and when.
+type rejection struct {
+	text string
+	at   time.Duration
+}
+
+// rejectedAgain is how often the same rejection is told.
+const rejectedAgain = time.Minute
 
 // refused lets the leader be forgotten whose process is gone, so that others may be
 // elected before the timeout. Voters step forward one after the other, lest they

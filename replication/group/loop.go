@@ -346,7 +346,7 @@ func (t *raftTask) updateRole() {
 	t.moves.tick(t, 0)
 	if was.leads && (!now.leads || now.term != was.term) {
 		t.lease.drop()
-		t.reads.failAll(ErrNotLeader)
+		t.reads.again()
 		t.n.log.Info("leadership lost", "term", was.term, "leader", now.leader)
 		t.n.resign(now, ErrNotLeader)
 	}

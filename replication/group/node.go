@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"sync"
 	"time"
@@ -27,11 +28,13 @@ type Node struct {
 	id        *identity
 	home      *provision.Home
 	transport transport.Transport
+	locked    io.Closer // the directory
 
-	mu     sync.Mutex
-	core   *core // nil: getting new data, or closed
-	err    error // why the node has failed
-	closed bool
+	mu       sync.Mutex
+	core     *core // nil: getting new data, or closed
+	err      error // why the node has failed
+	closed   bool
+	rejected map[uint64]rejection // by member, what was told last
 
 	provisioning provisioning
 }
@@ -44,25 +47,34 @@ func Open(opt Options) (*Node, error) {
 		return nil, err
 	}
 	opt.setDefaults()
-	n := &Node{opt: opt}
+	n := &Node{opt: opt, rejected: map[uint64]rejection{}}
 	n.provisioning.init(n)
-	var err error
-	if n.id, err = n.identify(); err != nil {
+	if err := n.lock(); err != nil {
 		return nil, err
 	}
-	n.opt.ID = n.id.id
-	if n.home, err = provision.OpenHome(opt.FS); err != nil {
-		return nil, err
-	}
-	n.transport, err = opt.Transport(transport.Identity{Group: n.id.group, Member: n.id.id}, n)
-	if err != nil {
-		return nil, err
-	}
-	if err := n.openData(); err != nil {
-		return nil, errors.Join(err, n.transport.Close())
+	if err := n.open(); err != nil {
+		return nil, errors.Join(err, n.unlock())
 	}
 	n.provisioning.start()
 	return n, nil
+}
+
+func (n *Node) open() (err error) {
+	if n.id, err = n.identify(); err != nil {
+		return err
+	}
+	n.opt.ID = n.id.id
+	if n.home, err = provision.OpenHome(n.opt.FS); err != nil {
+		return err
+	}
+	n.transport, err = n.opt.Transport(transport.Identity{Group: n.id.group, Member: n.id.id}, n)
+	if err != nil {
+		return err
+	}
+	if err := n.openData(); err != nil {
+		return errors.Join(err, n.transport.Close())
+	}
+	return nil
 }
 
 // openData opens what the home holds; a node that joins has nothing yet and is to be
@@ -115,16 +127,13 @@ func (n *Node) identify() (*identity, error) {
 			}
 		}
 	}
-	if err := n.opt.FS.MkdirAll("."); err != nil {
-		return nil, err
-	}
 	// The state file first: a member that is known to be one has a vote to remember.
 	st, err := raftlog.CreateState(stateOptions(&n.opt, id), raftlog.State{})
 	if errors.Is(err, raftlog.ErrExists) { // a crash came between this and the next step
 		st, err = raftlog.OpenState(stateOptions(&n.opt, id))
 	}
 	if err == nil {
-		err = st.Close()
+		err = errors.Join(n.unused(st.Get()), st.Close())
 	}
 	if err != nil {
 		return nil, err
@@ -165,7 +174,7 @@ func (n *Node) Close() error {
 	if c := n.take(); c != nil {
 		err = errors.Join(err, c.close())
 	}
-	return err
+	return errors.Join(err, n.unlock())
 }
 
 // take takes the core out of the node.

@@ -97,6 +97,15 @@ func (r *reads) tick(t *raftTask, now time.Duration) {
 	r.ask(t)
 }
 
+// again takes back the questions that are under way: whoever they went to leads no
+// more.
+func (r *reads) again() {
+	for _, round := range r.asked {
+		r.waiting = append(r.waiting, round.calls...)
+	}
+	r.asked = r.asked[:0]
+}
+
 func (r *reads) failAll(err error) {
 	for _, round := range r.asked {
 		for _, req := range round.calls {

@@ -1,0 +1,48 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/triremedb/trireme/replication/raftlog"
+)
+
+// lockName is the file whose lock is held while a process uses the directory.
+const lockName = "trireme.lock"
+
+// lock keeps other processes out of the directory: before it nothing in there is
+// looked at.
+func (n *Node) lock() error {
+	err := n.opt.FS.MkdirAll(".")
+	if err == nil {
+		n.locked, err = n.opt.FS.Lock(lockName)
+	}
+	if err != nil {
+		return fmt.Errorf("group: the node's directory: %w", err)
+	}
+	return nil
+}
+
+func (n *Node) unlock() error { return n.locked.Close() }
+
+// unused makes sure that a directory that does not say whose it is has not been used
+// by a member yet: what that one has promised must not be forgotten.
+func (n *Node) unused(s raftlog.State) error {
+	names, err := n.opt.FS.List(".")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "data.") {
+			return fmt.Errorf("%w (%s is there)", errNoIdentity, name)
+		}
+	}
+	if s != (raftlog.State{}) {
+		return fmt.Errorf("%w (%s knows term %d)", errNoIdentity, raftlog.StateFileName, s.Term)
+	}
+	return nil
+}
+
+var errNoIdentity = errors.New("group: the file named member, which says who this node is, is missing, but the directory has been used; " +
+	"put the file back, or empty the directory and let the node join as a new member")

@@ -93,6 +93,7 @@ func validate(entries []Entry, at place) error {
 func (l *Log) write(entries []Entry) error {
 	before := l.tail
 	err := l.writeAll(entries)
+	clear(l.run)
 	l.buf, l.run = l.buf[:0], l.run[:0]
 	if err == nil || l.Err() != nil {
 		return err

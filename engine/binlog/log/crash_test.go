@@ -178,10 +178,10 @@ func TestCrashInCreate(t *testing.T) {
 		simulate(t, uint64(k), func(s *simenv.Sim) {
 			fsys := simfile.New(s, uint64(k))
 			fsys.CrashAt(k)
-			l, err := Create(options(fsys, s), Start{Index: 4, Term: 2, Number: 9, Checksum: 7, File: 3})
+			_, err := Create(options(fsys, s), Start{Index: 4, Term: 2, Number: 9, Checksum: 7, File: 3})
 			crashed = fsys.Crashed()
 			assert(crashed == errors.Is(err, file.ErrCrashed), "%v", err)
-			l, err = Open(options(fsys.CrashImage(), s))
+			l, err := Open(options(fsys.CrashImage(), s))
 			if errors.Is(err, ErrNoLog) {
 				assert(crashed, "a log that was made is gone")
 				return

@@ -3,6 +3,7 @@ package log
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/triremedb/trireme/engine/storage/file"
 )
@@ -225,8 +226,9 @@ func (l *Log) learnTerms(s *segment) error {
 	return nil
 }
 
+// unlink removes a file, durably. One that is gone may be so since an attempt that failed.
 func (l *Log) unlink(s *segment) error {
-	if err := l.fs.Remove(l.path(s.name())); err != nil {
+	if err := l.fs.Remove(l.path(s.name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return l.fs.SyncDir(l.opt.Dir)

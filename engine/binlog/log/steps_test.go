@@ -129,3 +129,29 @@ func TestFoundIsMadeDurable(t *testing.T) {
 		})
 	}
 }
+
+// A purge that fails goes on when it is asked for again.
+func TestPurgeGoesOn(t *testing.T) {
+	for _, op := range []simfile.Op{simfile.OpRemove, simfile.OpSyncDir} {
+		for skip := range 3 {
+			simulate(t, 1, func(s *simenv.Sim) {
+				m := newModel(s, 1)
+				fsys := simfile.New(s, 1)
+				l := must(m.start(fsys, options(fsys, s)))
+				ok(filesOf(5)(m, l))
+				ok(m.sync(l))
+				l.SetCommitted(m.last())
+				in := fsys.Inject(simfile.Fault{Ops: op, Skip: skip, Times: 2, Err: syscall.EIO})
+				first, err := l.Purge(Retention{Keep: 14, MaxBytes: 1})
+				assert(errors.Is(err, syscall.EIO) && len(first) == skip, "%v, %v", first, err)
+				_, err = l.Purge(Retention{})
+				assert(errors.Is(err, syscall.EIO), "%v", err)
+				rest := must(l.Purge(Retention{}))
+				assert(len(first)+len(rest) == 3 && in.Hits() == 2, "%v, %v", first, rest)
+				ok(m.put(l, m.last(), m.more(m.last())))
+				ok(l.Close())
+				assert(must(Open(options(fsys.CrashImage(), s))).FirstIndex() == 13, "files are back")
+			})
+		}
+	}
+}

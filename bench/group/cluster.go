@@ -34,7 +34,7 @@ func newCluster(c *config, kind string, change func(*roleFlags)) (*cluster, erro
 	k := &cluster{c: c, dir: dir}
 	var peers []peer
 	for i := range members {
-		f := roleFlags{name: kind, id: uint64(i + 1), data: filepath.Join(dir, fmt.Sprint(i+1)), verbose: c.verbose}
+		f := roleFlags{name: kind, id: uint64(i + 1), data: filepath.Join(dir, fmt.Sprint(i+1)), verbose: c.verbose, entries: c.role.entries}
 		addr, err := freeAddr()
 		if err != nil {
 			return nil, err
@@ -102,6 +102,7 @@ func newGroup(c *config, change func(*roleFlags)) (*cluster, error) {
 func dial(addr string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)),
+		grpc.WithInitialWindowSize(windowBytes), grpc.WithInitialConnWindowSize(windowBytes),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second,
 			Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.2, MaxDelay: 20 * time.Millisecond}}))
 }

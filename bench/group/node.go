@@ -17,6 +17,10 @@ import (
 	"github.com/triremedb/trireme/replication/transport"
 )
 
+// windowBytes is the flow-control window of connections with clients: that it is set
+// saves gRPC measuring for a better one.
+const windowBytes = 1 << 20
+
 // serveNode is a node of the group, and the benchmark's service on it.
 func serveNode(f *roleFlags) error {
 	peers, self, err := f.parsePeers()
@@ -25,7 +29,7 @@ func serveNode(f *roleFlags) error {
 	}
 	opt := group.Options{Env: env.Real(), FS: file.OS(f.data), Log: f.logger(), Group: benchGroup, ID: f.id,
 		Storage: storageOptions(),
-		Commit:  commit.Options{Compression: commit.Compression{Off: f.plain}},
+		Commit:  commit.Options{Outstanding: f.entries, Compression: commit.Compression{Off: f.plain}},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
 			return transport.New(transport.Options{Listen: self.addr, Identity: id, AllowPlaintext: true,
 				LogFormat: transport.Versions{Min: 1, Max: 1}, Logger: f.logger()}, h)
@@ -48,7 +52,7 @@ func serveNode(f *roleFlags) error {
 	if err != nil {
 		return err
 	}
-	srv := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}))
+	srv := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes))
 	srv.RegisterService(serviceDesc(), &nodeServer{node: n, idle: make(chan *session, 1024)})
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(lis) }()

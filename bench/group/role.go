@@ -23,6 +23,7 @@ type roleFlags struct {
 	contact string
 	plain   bool // the log is not compressed
 	verbose bool
+	entries int // commit.Options.Outstanding
 }
 
 func (f *roleFlags) define() {
@@ -34,12 +35,14 @@ func (f *roleFlags) define() {
 	flag.BoolVar(&f.join, "join", false, "internal: become a member of a group that exists")
 	flag.StringVar(&f.contact, "contact", "", "internal: address of a member")
 	flag.BoolVar(&f.plain, "plain", false, "internal: without compression")
+	flag.IntVar(&f.entries, "outstanding", 0, "entries on their way at a time, of our nodes; 0: the default")
 	flag.BoolVar(&f.verbose, "rolelog", false, "internal: log to standard error")
 }
 
 // args are the arguments that make another process what f says.
 func (f *roleFlags) args() []string {
-	args := []string{"-role", f.name, "-id", strconv.FormatUint(f.id, 10), "-data", f.data, "-listen", f.listen, "-peers", f.peers}
+	args := []string{"-role", f.name, "-id", strconv.FormatUint(f.id, 10), "-data", f.data, "-listen", f.listen, "-peers", f.peers,
+		"-outstanding", strconv.Itoa(f.entries)}
 	if f.join {
 		args = append(args, "-join", "-contact", f.contact)
 	}

@@ -27,6 +27,7 @@ type provisioning struct {
 	parker   env.Parker
 	wanted   bool
 	donor    uint64 // who said so; 0: nobody in particular
+	asked    int    // how often donors were looked for
 	receiver *provision.Receiver
 	stopped  bool
 	tasks    *env.Group
@@ -215,7 +216,14 @@ func (p *provisioning) donors() []transport.Call {
 	for _, addr := range n.opt.Contact {
 		calls = append(calls, transport.Call{Addr: addr})
 	}
-	return calls
+	if len(calls) == 0 {
+		return nil
+	}
+	p.mu.Lock()
+	p.asked++ // whoever was asked first and could not help is not asked first again
+	from := (p.asked - 1) % len(calls)
+	p.mu.Unlock()
+	return append(calls[from:len(calls):len(calls)], calls[:from]...)
 }
 
 // dial opens a stream to a donor.

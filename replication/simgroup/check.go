@@ -17,7 +17,7 @@ import (
 func (w *world) settle() {
 	w.heal()
 	if !w.within(60*time.Second, func() bool { return w.leader() != nil }) {
-		w.failf("nobody leads after everything was mended: %s", w.standing())
+		w.failf("nobody leads after everything was mended: %s\n%s", w.standing(), stacks("replication/group.("))
 		return
 	}
 	var number, index uint64
@@ -56,6 +56,9 @@ func (w *world) standing() string {
 			out += fmt.Sprintf("\n  node %d is down", n.id)
 		default:
 			out += fmt.Sprintf("\n  %+v", n.node.Status())
+			if p, ok := n.node.Progress(); ok {
+				out += fmt.Sprintf(" getting %+v", p)
+			}
 			if fs := n.node.Followers(); fs != nil {
 				out += fmt.Sprintf(" leads %+v", fs)
 			}

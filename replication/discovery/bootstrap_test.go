@@ -25,6 +25,7 @@ type world struct {
 	list  []string
 	nodes []*machine
 	begun map[transport.Identity]string // by whom
+	dead  map[transport.Identity]bool   // took part, beside others, with a disk that is lost
 	group transport.GroupID             // that has begun
 }
 
@@ -36,12 +37,16 @@ type machine struct {
 	life    int // processes so far; one that ends must not act any more
 	net     *simnettest.Node
 	begun   bool // this process runs in the group
-	data    bool // the disk says that the node has begun
+	lost    bool // its disk was lost after it had agreed to found: the founder is gone
 	refused string
+	boot    *Bootstrap
 }
 
+// waits is what the process waits for.
+func (m *machine) waits() string { return m.boot.why }
+
 func newWorld(t *testing.T, sim *simenv.Sim, seed uint64, n int) *world {
-	w := &world{t: t, seed: seed, sim: sim, begun: map[transport.Identity]string{}}
+	w := &world{t: t, seed: seed, sim: sim, begun: map[transport.Identity]string{}, dead: map[transport.Identity]bool{}}
 	w.net = simnettest.New(sim, simnettest.Options{Faults: simnettest.Faults{Break: 20}})
 	for i := range n {
 		w.list = append(w.list, fmt.Sprintf("n%d:1", i))
@@ -68,6 +73,7 @@ func (m *machine) start() {
 	if err != nil {
 		w.t.Fatalf("seed %d: %s: %v", w.seed, m.addr, err)
 	}
+	m.boot = b
 	if m.net, err = w.net.Listen(simnettest.Config{Addr: m.addr}, b); err != nil {
 		w.t.Fatal(err)
 	}
@@ -96,7 +102,7 @@ func (m *machine) start() {
 		}
 		w.check(m, a.Kind, self)
 		b.Begin(self, silent{b})
-		m.begun, m.data = true, true
+		m.begun, m.lost = true, m.lost && a.Kind != Found
 	})
 }
 
@@ -104,7 +110,7 @@ func (m *machine) start() {
 func (w *world) joinable() bool {
 	n := 0
 	for _, m := range w.nodes {
-		if m.begun {
+		if m.begun && !m.lost {
 			n++
 		}
 	}
@@ -123,13 +129,8 @@ func (w *world) check(m *machine, k Kind, self transport.Identity) {
 	if w.group != self.Group {
 		w.t.Errorf("seed %d: %s begins %s, and %s has begun", w.seed, m.addr, self.Group, w.group)
 	}
-	if k == Found && w.begun[self] != "" {
-		// It may, if nobody else could have counted on what its former life said.
-		for id := range w.begun {
-			if id != self {
-				w.t.Errorf("seed %d: %s founds again as %v", w.seed, m.addr, self)
-			}
-		}
+	if k == Found && w.dead[self] {
+		w.t.Errorf("seed %d: %s founds again as %v", w.seed, m.addr, self)
 	}
 	w.begun[self] = m.addr
 }
@@ -187,25 +188,33 @@ func (m *machine) stop(crash bool) {
 	}
 }
 
-// mayLose reports whether the machine's disk may be lost without losing the group:
-// a majority of founders keeps what it has.
+// mayLose reports whether the machine's disk may be lost without losing the group: a
+// majority of founders keeps its own.
 func (m *machine) mayLose() bool {
-	kept, begun := 0, 0
+	lost := 0
 	for _, o := range m.w.nodes {
-		if o.data {
-			begun++
-			if o != m {
-				kept++
-			}
+		if o.lost {
+			lost++
 		}
 	}
-	return begun == 0 || !m.data || kept > len(m.w.nodes)/2
+	return !m.agreed() || m.lost || lost+1 <= (len(m.w.nodes)-1)/2
 }
 
 func (m *machine) wipe() {
 	m.stop(false)
+	for id, who := range m.w.begun {
+		if who == m.addr && len(m.w.begun) > 1 { // alone it can have promised nothing to anybody
+			m.w.dead[id] = true
+		}
+	}
+	m.lost = m.lost || m.agreed()
 	m.disk = simfile.New(m.w.sim, m.w.sim.Uint64())
-	m.data = false
+}
+
+// agreed reports whether the disk says that the node founds a group.
+func (m *machine) agreed() bool {
+	r, err := readRecord(m.disk)
+	return err == nil && r != nil || m.identity() != (transport.Identity{})
 }
 
 // Machines start, crash, lose their disks and each other. In the end all run in one
@@ -215,19 +224,20 @@ func TestBootstrapUnderFaults(t *testing.T) {
 		sim := simenv.New(seed)
 		sim.StepLimit = 5_000_000
 		sim.Run(func() {
-			w := newWorld(t, sim, seed, []int{1, 2, 3, 5}[seed%4])
-			for range 20 + sim.Uint64()%40 {
+			w := newWorld(t, sim, seed, []int{3, 5, 3, 2, 3, 1}[seed%6])
+			late, steps := w.nodes[sim.Uint64()%uint64(len(w.nodes))], 20+sim.Uint64()%100
+			for step := range steps {
 				m := w.nodes[sim.Uint64()%uint64(len(w.nodes))]
 				other := w.nodes[sim.Uint64()%uint64(len(w.nodes))]
-				switch sim.Uint64() % 8 {
-				case 0, 1, 2:
-					if m.net == nil {
+				switch sim.Uint64() % 10 {
+				case 7, 8, 9, 0, 1, 2:
+					if m.net == nil && (m != late || seed%2 != 0 || step > steps/2) {
 						m.start()
 					}
 				case 3:
 					m.stop(true)
 				case 4:
-					if len(w.nodes) > 1 && m.mayLose() {
+					if m.mayLose() {
 						m.wipe()
 					}
 				case 5:
@@ -248,11 +258,33 @@ func TestBootstrapUnderFaults(t *testing.T) {
 			env.Sleep(sim, time.Minute)
 			for _, m := range w.nodes {
 				if !m.begun {
-					t.Errorf("seed %d: %s has not begun (refused: %q)", seed, m.addr, m.refused)
+					t.Errorf("seed %d: %s has not begun (refused: %q, waits: %q)", seed, m.addr, m.refused, m.waits())
 				}
 			}
 		})
 	}
+}
+
+// Nobody founds while a founder has not answered.
+func TestFoundingNeedsAll(t *testing.T) {
+	sim := simenv.New(1)
+	sim.Run(func() {
+		w := newWorld(t, sim, 1, 3)
+		w.nodes[0].start()
+		w.nodes[1].start()
+		env.Sleep(sim, time.Minute)
+		if len(w.begun) > 0 || w.nodes[0].agreed() {
+			t.Fatal("two of three founded")
+		}
+		if want := "a group is founded only when all its founders have answered that there is none; no answer from n2:1 (transport: no connection"; !strings.HasPrefix(w.nodes[0].waits(), want) {
+			t.Errorf("waits because %q", w.nodes[0].waits())
+		}
+		w.nodes[2].start()
+		env.Sleep(sim, 10*time.Second)
+		if len(w.begun) != 3 {
+			t.Fatalf("begun: %v", w.begun)
+		}
+	})
 }
 
 // A node that was wiped waits while nobody can say what was before, and joins once

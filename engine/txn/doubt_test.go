@@ -24,6 +24,9 @@ type slowLog struct {
 	last  trx.Position
 	// mute says that who commits hears at once that the outcome is unknown.
 	mute bool
+	// early is mute before anything is appended; queued is the transaction.
+	early  bool
+	queued *txn.Txn
 	// hold keeps transactions from being appended.
 	hold bool
 }
@@ -38,6 +41,10 @@ func (l *slowLog) Commit(_ context.Context, t *txn.Txn) (uint64, error) {
 		return 0, err
 	}
 	t.Trx.StartCommit()
+	if l.early {
+		l.queued = t
+		return 0, fmt.Errorf("%w: early", txn.ErrOutcomeUnknown)
+	}
 	csn, pos := l.r.eng.Trx.Applied()
 	if l.last.Index < pos.Index {
 		l.last = pos
@@ -325,6 +332,25 @@ func TestSuspend(t *testing.T) {
 		must(t, l.commit())
 		env.Sleep(r.env, 20*time.Millisecond)
 		again.want(t, "a commit afterwards", true, nil)
+	})
+}
+
+// TestSuspendLeft: Suspend waits for a transaction that its session has left to the
+// commit log before that has appended it.
+func TestSuspendLeft(t *testing.T) {
+	doubtRig(t, func(r *rig, l *slowLog) {
+		l.early = true
+		update(t, r.s, 1, 7)
+		if err := commit(r.s)(); !errors.Is(err, txn.ErrOutcomeUnknown) {
+			t.Errorf("commit says %v", err)
+		}
+		suspended := r.start(func() error { return r.m.Suspend(errors.New("not leader")) })
+		suspended.want(t, "Suspend", false, nil)
+		must(t, l.queued.Rollback())
+		l.queued.Release()
+		env.Sleep(r.env, 20*time.Millisecond)
+		suspended.want(t, "Suspend", true, nil)
+		r.m.Resume()
 	})
 }
 

@@ -91,6 +91,7 @@ type Manager struct {
 	made     uint64
 	waiter   env.Parker // of Suspend, while it waits for the commit log
 	metas    map[uint64]*meta
+	left     map[*Txn]bool // that the commit log has, and no session
 }
 
 // NewManager returns a manager without sessions. It removes what transactions of an
@@ -101,7 +102,7 @@ func NewManager(opt Options) (*Manager, error) {
 	}
 	opt.setDefaults()
 	m := &Manager{opt: opt, catalog: opt.Engine.Catalog, locks: newMetadataLocks(opt.Env),
-		suspendTurn: env.NewMutex(opt.Env), metas: map[uint64]*meta{}}
+		suspendTurn: env.NewMutex(opt.Env), metas: map[uint64]*meta{}, left: map[*Txn]bool{}}
 	if _, err := cache.Clean(opt.FS, ""); err != nil {
 		return nil, err
 	}
@@ -142,7 +143,30 @@ func (m *Manager) Suspend(reason error) error {
 			return fmt.Errorf("txn: rolling back before this node stops writing: %w", err)
 		}
 	}
+	m.await(m.noneLeft)
 	return nil
+}
+
+// leave notes that a transaction's session has left it to the commit log, unless that
+// has released it already.
+func (m *Manager) leave(t *Txn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !t.released {
+		m.left[t] = true
+	}
+}
+
+// noneLeft reports whether the transactions without a session are all in the log.
+func (m *Manager) noneLeft() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for t := range m.left {
+		if t.state.Load() == committing {
+			return false
+		}
+	}
+	return true
 }
 
 // Resume ends what Suspend began.

@@ -84,6 +84,16 @@ func (s *Session) GetLocked(o *Table, key []byte, mode lock.Mode, policy lock.Po
 	return found, s.leave(err)
 }
 
+// mayWrite reports whether rows of the table may be changed and locked: not if its
+// definition was changed since it was opened, by the log while this node did not lead
+// (1412).
+func (o *Table) mayWrite() error {
+	if !o.handle.Current() {
+		return table.ErrTableChanged
+	}
+	return nil
+}
+
 // pointRead reads the newest version of single rows.
 type pointRead struct {
 	scan table.Scanner
@@ -91,6 +101,9 @@ type pointRead struct {
 }
 
 func (p *pointRead) read(t *Txn, o *Table, key []byte, mode lock.Mode, policy lock.Policy, columns []int, batch *types.Batch) (bool, error) {
+	if err := o.mayWrite(); err != nil {
+		return false, err
+	}
 	p.key = append(p.key[:0], key...)
 	before := batch.Len()
 	err := p.scan.Start(t.Worker, o.tbl, nil, table.Range{Low: p.key, High: p.key, Columns: columns, Lock: mode, Policy: policy, Locking: true})
@@ -107,7 +120,10 @@ func (s *Session) LockTable(o *Table, mode lock.Mode) error {
 	if err != nil {
 		return err
 	}
-	return s.leave(t.Worker.LockTable(o.tbl, mode))
+	if err = o.mayWrite(); err == nil {
+		err = t.Worker.LockTable(o.tbl, mode)
+	}
+	return s.leave(err)
 }
 
 // Scan reads ranges of tables, one after the other. A session may have several at a
@@ -137,7 +153,9 @@ func (c *Scan) Start(o *Table, r table.Range) error {
 	c.t, c.lock = t, r.Locking
 	var snap *trx.Snapshot
 	if r.Locking {
-		err = s.m.Suspended()
+		if err = s.m.Suspended(); err == nil {
+			err = o.mayWrite()
+		}
 	} else {
 		snap, err = t.snapshot(o)
 	}

@@ -28,6 +28,9 @@ func (s *Session) Insert(o *Table, row []types.Value, keepZero bool) error {
 }
 
 func (t *Txn) insert(o *Table, row []types.Value, keepZero bool) error {
+	if err := o.mayWrite(); err != nil {
+		return err
+	}
 	if len(o.meta.links) > 0 && !o.linked {
 		if err := t.findParents(o); err != nil {
 			return err
@@ -178,6 +181,9 @@ func (s *Session) Update(o *Table, key []byte, before []types.Value, changes []r
 }
 
 func (t *Txn) update(o *Table, key []byte, before []types.Value, changes []record.Change) (bool, error) {
+	if err := o.mayWrite(); err != nil {
+		return false, err
+	}
 	if len(o.meta.links) > 0 && !o.linked {
 		if err := t.findParents(o); err != nil {
 			return false, err
@@ -261,6 +267,9 @@ func (s *Session) Delete(o *Table, key []byte, before []types.Value) error {
 }
 
 func (t *Txn) delete(o *Table, key []byte, before []types.Value) error {
+	if err := o.mayWrite(); err != nil {
+		return err
+	}
 	if before == nil {
 		var err error
 		if before, err = t.readBefore(o, key, o.meta.needed); err != nil {

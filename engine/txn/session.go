@@ -275,6 +275,7 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 	case err == nil:
 		s.finish()
 	case errors.Is(err, ErrOutcomeUnknown):
+		s.m.leave(t)
 		s.set(nil)
 	default:
 		t.state.Store(atSession)

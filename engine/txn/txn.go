@@ -64,15 +64,16 @@ type Txn struct {
 	Err    error
 	Done   atomic.Bool
 
-	m       *Manager
-	session *Session
-	locks   metadataOwner
-	events  *cache.Cache
-	rows    event.Rows
-	began   uint32   // when the statement did, seconds since 1970
-	opened  []*Table // in use up to inUse
-	inUse   int
-	state   atomic.Uint32
+	m      *Manager
+	locks  metadataOwner
+	events *cache.Cache
+	rows   event.Rows
+	began  uint32   // when the statement did, seconds since 1970
+	opened []*Table // in use up to inUse
+	inUse  int
+	state  atomic.Uint32
+
+	released bool // guarded by Manager.mu
 
 	statement  mark
 	savepoints []savepoint
@@ -96,7 +97,7 @@ const (
 
 func (s *Session) newTxn() *Txn {
 	m := s.m
-	t := &Txn{m: m, session: s, Worker: m.opt.Engine.Tables.NewWorker(), Waiter: m.opt.Env.NewParker()}
+	t := &Txn{m: m, Worker: m.opt.Engine.Tables.NewWorker(), Waiter: m.opt.Env.NewParker()}
 	t.Keys.max = m.opt.WriteSetMax
 	t.locks.id = s.id
 	t.events = m.newCache()
@@ -164,8 +165,14 @@ func (t *Txn) Rollback() error {
 //
 // REQUIRES: Published was called, or Rollback without an error.
 func (t *Txn) Release() {
+	m := t.m
 	t.end()
-	t.m.discard(t.events)
+	m.discard(t.events)
+	m.mu.Lock()
+	t.released = true
+	delete(m.left, t)
+	m.mu.Unlock()
+	m.wake()
 }
 
 // end ends a transaction that is committed, is rolled back, or has changed nothing,

@@ -463,6 +463,21 @@ func TestFollowsLeader(t *testing.T) {
 	must(t, there.insert(2, "b"))
 	must(t, there.send(b))
 	must(t, b.Drain())
+	// A transaction that was begun here before may not write by the old definition.
+	stale := q.m.NewSession()
+	must(t, stale.Begin(txn.BeginOptions{}))
+	old, err := stale.Open("db", "t")
+	must(t, err)
+	must(t, q.m.Suspend(errors.New("not leader")))
+	must(t, p.do(func() error { _, err := p.s.TruncateTable("db", "t", nil); return err }))
+	must(t, p.insert(2, "b"))
+	must(t, p.send(a))
+	must(t, a.Drain())
+	q.m.Resume()
+	if err := stale.Insert(old, []types.Value{types.NewInt(9), types.Null, types.Null}, false); !errors.Is(err, table.ErrTableChanged) {
+		t.Errorf("insert into a table that is another one by now: %v", err)
+	}
+	must(t, stale.Close())
 	// And back again.
 	must(t, p.set(2, 30))
 	must(t, p.insert(3, "c"))

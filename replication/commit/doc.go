@@ -15,9 +15,9 @@
 //
 // # Groups
 //
-// While Options.Outstanding entries are on their way, transactions gather in the
-// queue; then one entry takes them all. Without load a transaction is an entry by
-// itself at once: nobody waits for company.
+// While Options.Outstanding entries are on their way (more while transactions contend
+// for row locks), transactions gather in the queue; then one entry takes them all.
+// Without load a transaction is an entry by itself at once: nobody waits for company.
 //
 // # Early lock release
 //

@@ -59,8 +59,10 @@ type Options struct {
 	Compression Compression
 	// Tokens remembers which commit tokens were used.
 	Tokens *Tokens
-	// Outstanding is how many entries may be on their way at a time; 0: 2.
-	Outstanding int
+	// Outstanding is how many entries may be on their way at a time; 0: 2. While
+	// transactions begin to wait for row locks, which those that are ready may hold, it
+	// is OutstandingMax; 0: 16.
+	Outstanding, OutstandingMax int
 	// GroupBytes is the size of a body above which no further transaction is added;
 	// 0: 1 MiB.
 	GroupBytes int
@@ -70,9 +72,15 @@ type Options struct {
 	Fail func(error)
 }
 
+// DefaultOutstandingMax is the default of Options.OutstandingMax.
+const DefaultOutstandingMax = 16
+
 func (o *Options) setDefaults() {
 	if o.Outstanding == 0 {
 		o.Outstanding = 2
+	}
+	if o.OutstandingMax == 0 {
+		o.OutstandingMax = DefaultOutstandingMax
 	}
 	if o.GroupBytes == 0 {
 		o.GroupBytes = 1 << 20
@@ -101,6 +109,11 @@ type Pipeline struct {
 	refused error                // what those hear that come too late
 	left    map[*txn.Txn]bool    // whose sessions have not waited for the end
 	claimed map[entry.Token]bool // of transactions between Commit and its end
+
+	// Of the proposing task: how many waits for locks it has seen, and when there
+	// was a new one.
+	lockWaits  uint64
+	lockWaitAt time.Duration
 
 	history     *history // of the proposing task
 	historyTerm uint64   // whose floor it has

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"errors"
+	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
@@ -44,7 +45,7 @@ func (p *Pipeline) take() (term uint64, m *mark, more bool) {
 		p.marks = append(p.marks[:0], p.marks[1:]...)
 		return p.term, &first, true
 	}
-	if len(p.doubt) >= p.opt.Outstanding {
+	if len(p.doubt) >= p.room() {
 		return p.term, nil, true
 	}
 	size := 0
@@ -60,6 +61,29 @@ func (p *Pipeline) take() (term uint64, m *mark, more bool) {
 	}
 	return p.term, nil, true
 }
+
+// room is how many entries may be on their way now: more than usual while
+// transactions wait for row locks, since those that hold them release them only once
+// they are proposed, and nobody else would join their group meanwhile. A wait that
+// just goes on does not count: it may be for somebody who does not commit.
+func (p *Pipeline) room() int {
+	locks := p.opt.Engine.Locks.Stats()
+	if locks.WaitsNow == 0 {
+		return p.opt.Outstanding
+	}
+	now := p.env.Monotonic()
+	if locks.Waits != p.lockWaits {
+		p.lockWaits, p.lockWaitAt = locks.Waits, now
+	}
+	if now-p.lockWaitAt > contention {
+		return p.opt.Outstanding
+	}
+	return max(p.opt.Outstanding, p.opt.OutstandingMax)
+}
+
+// contention is how long after a wait for a lock began transactions are taken to
+// contend.
+const contention = 20 * time.Millisecond
 
 // proposeGroup makes an entry of p.work and proposes it until it is accepted or the
 // term is over.

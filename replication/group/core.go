@@ -387,7 +387,7 @@ func (c *core) Rotate(int) bool {
 	if c.binlog.LastIndex() < c.rotating.Load() || c.binlog.TailSize() < c.limits.logFileSize.Load() {
 		return false
 	}
-	c.rotating.Store(c.binlog.LastIndex() + uint64(c.opt.Commit.Outstanding) + 8)
+	c.rotating.Store(c.binlog.LastIndex() + uint64(max(c.opt.Commit.Outstanding, c.opt.Commit.OutstandingMax, commit.DefaultOutstandingMax)) + 8)
 	return true
 }
 

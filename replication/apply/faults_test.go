@@ -436,7 +436,7 @@ func TestWrongDependencies(t *testing.T) {
 		_ = a.Stop()
 		return errors.Join(p.s.Close(), p.to.close(), p.leader.close())
 	})
-	if found == 0 || refused == 0 {
+	if *runs >= 5 && (found == 0 || refused == 0) {
 		t.Errorf("of %d logs %d were found out, %d by the applier", *runs, found, refused)
 	}
 }

@@ -3,12 +3,17 @@ package commit
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/lock"
 )
 
 // A transaction depends on the newest one that wrote one of its keys or of those that it
@@ -129,4 +134,46 @@ func TestTokenTime(t *testing.T) {
 	if got := tokenTime(token); got != at.UnixMicro() {
 		t.Errorf("%d, want %d", got, at.UnixMicro())
 	}
+}
+
+// More entries may be on their way while transactions begin to wait for row locks,
+// but not for a wait that just goes on.
+func TestRoomUnderContention(t *testing.T) {
+	sim := simenv.New(1)
+	sim.Run(func() {
+		locks := lock.New(lock.Options{Env: sim})
+		p := New(Options{Env: sim, Engine: &storage.Engine{Locks: locks}})
+		room := func(want int) {
+			t.Helper()
+			if got := p.room(); got != want {
+				t.Errorf("room for %d entries, not %d", got, want)
+			}
+		}
+		room(2)
+		var owners [3]lock.Owner
+		ask := func(i int, want lock.Result) {
+			t.Helper()
+			locks.Begin(&owners[i], uint64(i+1), lock.TxnOptions{})
+			if got, err := locks.Acquire(&owners[i], lock.Request{Index: 1, Key: []byte("k"), Mode: lock.RecordX}); got != want || err != nil {
+				t.Errorf("owner %d: %v, %v", i, got, err)
+			}
+		}
+		ask(0, lock.Granted)
+		room(2)
+		ask(1, lock.MustWait)
+		room(DefaultOutstandingMax)
+		env.Sleep(sim, contention)
+		room(DefaultOutstandingMax)
+		env.Sleep(sim, time.Millisecond)
+		room(2)
+		ask(2, lock.MustWait)
+		room(DefaultOutstandingMax)
+		for i := range slices.Backward(owners[:]) {
+			if i > 0 {
+				locks.Cancel(&owners[i])
+			}
+			locks.ReleaseAll(&owners[i], 0)
+		}
+		room(2)
+	})
 }

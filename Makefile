@@ -20,8 +20,8 @@ build: ## compile everything
 	go build ./...
 
 run: ## start a local server
-	@echo "There is no server to start yet: it comes with SQL. Today Trireme is a storage engine,"
-	@echo "used from Go: see 'A first session' in README.md. Try 'make test' or 'make crash'."
+	@echo "There is no server to start yet: it comes with SQL. Today Trireme is an engine and a group of nodes,"
+	@echo "used from Go: see 'A first session' in README.md. Try 'make test' or 'make simulate'."
 
 test: bin/testsum ## all tests with the race detector, and the house rules; then the simulation without it
 	go test -race -timeout $(TIMEOUT) -json $(PKG) | bin/testsum

@@ -130,7 +130,7 @@ func TestRestartAfterFailure(t *testing.T) {
 // The disk fills now and then. Nothing halts, and what was there stays.
 func TestFullDisk(t *testing.T) {
 	full := 0
-	eachSeed(t, 40, func(s *simenv.Sim, seed uint64) {
+	eachSeed(t, 20, func(s *simenv.Sim, seed uint64) {
 		m := newModel(s, seed)
 		fsys := simfile.New(s, seed)
 		opt := options(fsys, s)

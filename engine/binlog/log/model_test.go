@@ -221,6 +221,8 @@ func (m *model) recovered(l *Log, fsys file.FS) {
 	last := l.LastIndex()
 	assert(last >= m.durable, "the log ends at %d, %d was durable", last, m.durable)
 	assert(l.SyncedIndex() == last, "synced %d, last %d", l.SyncedIndex(), last)
+	names := must(fsys.List("binlog"))
+	assert(len(names) == len(l.Files()), "the directory holds %v", names)
 	for _, branch := range [][]Entry{m.entries, m.other} {
 		if last <= uint64(len(branch)) && m.is(l, fsys, branch[:last]) == nil {
 			m.entries, m.other, m.durable = branch[:last], nil, last

@@ -26,11 +26,11 @@ type encoder struct {
 	zstd     *zstd.Encoder
 	buf      []byte // compressed body; reused
 
-	stats EncodeStats
+	stats encodeCounters
 }
 
-// EncodeStats are counters of what was made of bodies.
-type EncodeStats struct {
+// encodeCounters count what was made of bodies.
+type encodeCounters struct {
 	RawBytes    atomic.Uint64 // before compression
 	StoredBytes atomic.Uint64 // after it, envelopes included
 	Compressed  atomic.Uint64 // entries

@@ -120,19 +120,33 @@ type Pipeline struct {
 	body        []byte   // reused
 	events      []byte   // reused
 	work        []*txn.Txn
-	stats       Stats
+	stats       counters
 
 	waiters []*finishWait
 	items   []trx.Commit // of the finishing task, reused
 }
 
-// Stats are counters of a pipeline.
-type Stats struct {
+// counters count what a pipeline has done.
+type counters struct {
 	Transactions atomic.Uint64
 	Entries      atomic.Uint64
 	RolledBack   atomic.Uint64 // transactions whose entry failed
 	Refused      atomic.Uint64 // proposals that had to be made again
-	Encode       *EncodeStats
+}
+
+// Counts are the counters of a pipeline at one moment.
+type Counts struct {
+	Transactions, Entries, RolledBack, Refused uint64
+	RawBytes, StoredBytes                      uint64 // of bodies before compression, of entries after it
+	Compressed, Plain                          uint64 // entries
+}
+
+// Counts returns the counters as they are now.
+func (p *Pipeline) Counts() Counts {
+	s, e := &p.stats, &p.enc.stats
+	return Counts{Transactions: s.Transactions.Load(), Entries: s.Entries.Load(), RolledBack: s.RolledBack.Load(),
+		Refused: s.Refused.Load(), RawBytes: e.RawBytes.Load(), StoredBytes: e.StoredBytes.Load(),
+		Compressed: e.Compressed.Load(), Plain: e.Plain.Load()}
 }
 
 // New returns a pipeline that takes nothing before Lead.
@@ -141,12 +155,8 @@ func New(opt Options) *Pipeline {
 	p := &Pipeline{opt: opt, env: opt.Env, parker: opt.Env.NewParker(), finish: opt.Env.NewParker(),
 		history: newHistory(opt.HistorySize), refused: ErrNotLeader, left: map[*txn.Txn]bool{}, claimed: map[entry.Token]bool{}}
 	p.enc.configure(opt.Compression)
-	p.stats.Encode = &p.enc.stats
 	return p
 }
-
-// Stats returns the counters, which go on.
-func (p *Pipeline) Stats() *Stats { return &p.stats }
 
 // SetCompression changes how bodies are made from now on.
 func (p *Pipeline) SetCompression(c Compression) { p.enc.configure(c) }

@@ -150,7 +150,13 @@ func (w *writer) answer(batch []*raftpb.Message) {
 }
 
 // fullDisk is the state of a task that finds no space.
-type fullDisk struct{ told bool }
+type fullDisk struct {
+	told  bool
+	since time.Duration // on the monotonic clock; then when leadership was last offered
+}
+
+// handOver is how long a leader waits for space before it asks another to lead.
+const handOver = 2 * time.Second
 
 // diskRetry is how often a full disk is tried again.
 const diskRetry = 250 * time.Millisecond
@@ -160,8 +166,14 @@ const diskRetry = 250 * time.Millisecond
 func (f *fullDisk) wait(n *core, closed func() bool) bool {
 	if !f.told {
 		f.told = true
+		f.since = n.env.Monotonic()
 		n.setDiskFull(true)
 		n.log.Error("the disk is full: this node takes no writes until there is space")
+	}
+	if now := n.env.Monotonic(); now-f.since >= handOver && n.currentRole().leads {
+		f.since = now
+		r := &transferRequest{parker: n.env.NewParker()}
+		n.inbox.call(func() { n.raft.moves.startTransfer(n.raft, r) })
 	}
 	for waited := time.Duration(0); waited < diskRetry; waited += diskRetry / 10 {
 		if closed() {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -73,6 +74,10 @@ type Options struct {
 	// CLOCK_BOOTTIME, or Env's monotonic clock in a simulation.
 	LeaseClock func() time.Duration
 }
+
+// LogFormat are the versions of the log's format that this program reads and writes:
+// for transport.Options.
+var LogFormat = transport.Versions{Min: entry.FileVersion, Max: entry.FileVersion}
 
 // Sabotage is a way to break a node.
 type Sabotage uint8

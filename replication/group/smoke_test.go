@@ -57,7 +57,7 @@ func (r *rig) start(i int) {
 	n, err := group.Open(group.Options{Env: env.Real(), FS: file.OS(r.dirs[i]), Group: [16]byte{7}, ID: uint64(i + 1), Founders: r.members,
 		Storage: storage.Options{BufferPoolSize: 32 << 20},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
-			return transport.New(transport.Options{Listen: r.addrs[i], Identity: id, AllowPlaintext: true, LogFormat: transport.Versions{Min: 1, Max: 1}}, h)
+			return transport.New(transport.Options{Listen: r.addrs[i], Identity: id, AllowPlaintext: true, LogFormat: group.LogFormat}, h)
 		}})
 	if err != nil {
 		r.t.Fatalf("node %d: %v", i+1, err)

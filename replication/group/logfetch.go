@@ -25,7 +25,7 @@ func (p *provisioning) attachLog(data file.FS, m *provision.Manifest) error {
 	}
 	opt := logOptions(&n.opt, n.id, data)
 	var errs []error
-	for _, call := range p.donors() {
+	for _, call := range p.donors(false) {
 		err := log.Destroy(opt)
 		if err == nil {
 			err = fetchLog(n.transport, call, opt, m)

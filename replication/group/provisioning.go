@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,8 +27,9 @@ type provisioning struct {
 	mu       sync.Mutex
 	parker   env.Parker
 	wanted   bool
-	donor    uint64 // who said so; 0: nobody in particular
-	asked    int    // how often donors were looked for
+	donor    uint64          // who said so; 0: nobody in particular
+	asked    int             // how often donors were looked for
+	serves   *transport.Call // the donor at work; nil: none
 	receiver *provision.Receiver
 	stopped  bool
 	tasks    *env.Group
@@ -197,45 +199,70 @@ func installMembership(eng *storage.Engine, w *table.Worker, m *provision.Manife
 	return eng.Catalog.PutState(w, dict.Local, []byte(membershipKey), m.Membership)
 }
 
-// donors are the members to ask for data, the best first: followers, so that the
-// leader has its hands free, then who said that data are needed, then the contacts.
-func (p *provisioning) donors() []transport.Call {
+// donors are the members to ask for data, the best first: who has the snapshot that
+// is being received, unless a new one is wanted, then followers, so that the leader has
+// its hands free, then who said that data are needed, then the contacts.
+func (p *provisioning) donors(fresh bool) []transport.Call {
 	n := p.n
 	p.mu.Lock()
-	said := p.donor
-	p.mu.Unlock()
+	defer p.mu.Unlock()
 	var calls []transport.Call
 	for _, s := range n.transport.Status() {
-		if s.Connected && s.ID != said {
+		if s.Connected && s.ID != p.donor {
 			calls = append(calls, transport.Call{To: s.ID})
 		}
 	}
-	if said != 0 {
-		calls = append(calls, transport.Call{To: said})
+	if p.donor != 0 {
+		calls = append(calls, transport.Call{To: p.donor})
 	}
 	for _, addr := range n.opt.Contact {
 		calls = append(calls, transport.Call{Addr: addr})
 	}
+	if serves := p.serves; serves != nil && !fresh {
+		return append([]transport.Call{*serves}, slices.DeleteFunc(calls, func(c transport.Call) bool {
+			return c.To == serves.To && c.Addr == serves.Addr
+		})...)
+	}
 	if len(calls) == 0 {
 		return nil
 	}
-	p.mu.Lock()
+	from := p.asked % len(calls)
 	p.asked++ // whoever was asked first and could not help is not asked first again
-	from := (p.asked - 1) % len(calls)
-	p.mu.Unlock()
 	return append(calls[from:len(calls):len(calls)], calls[:from]...)
 }
 
-// dial opens a stream to a donor.
-func (p *provisioning) dial(uint64) (io.ReadWriteCloser, error) {
+// dial opens a stream to a donor: for a part of the snapshot with the number csn, or
+// for a new one.
+func (p *provisioning) dial(csn uint64) (io.ReadWriteCloser, error) {
 	err := fmt.Errorf("group: %w: nobody is known who could give this member its data", ErrNoQuorum)
-	for _, c := range p.donors() {
+	for _, c := range p.donors(csn == 0) {
 		var s io.ReadWriteCloser
 		if s, err = p.duplex.dial(p.n.transport, c); err == nil {
-			return s, nil
+			p.setServes(&c)
+			return &donorStream{s, p}, nil
 		}
 	}
 	return nil, err
+}
+
+func (p *provisioning) setServes(c *transport.Call) {
+	p.mu.Lock()
+	p.serves = c
+	p.mu.Unlock()
+}
+
+// donorStream is a stream of a donor that others take the place of if it breaks.
+type donorStream struct {
+	io.ReadWriteCloser
+	p *provisioning
+}
+
+func (s *donorStream) Read(b []byte) (int, error) {
+	n, err := s.ReadWriteCloser.Read(b)
+	if err != nil && err != io.EOF {
+		s.p.setServes(nil)
+	}
+	return n, err
 }
 
 // source makes the donor's side of a core.

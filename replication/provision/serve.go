@@ -225,7 +225,13 @@ func (v *sender) table(r *request) error {
 	if err != nil {
 		return err
 	}
-	head := appendUints(v.out.begin(), tbl.NextAuto(), tbl.RowID())
+	// Not the counters in use, which may be ahead by what was never committed: members
+	// would differ.
+	auto, rowID, err := tbl.Counters()
+	if err != nil {
+		return err
+	}
+	head := appendUints(v.out.begin(), auto, rowID)
 	op := txn.SchemaOp{Kind: txn.OpCreateTable, Table: tbl.Schema.Table}
 	if err := v.out.send(frameDefinition, op.Append(head)); err != nil {
 		return err

@@ -64,9 +64,10 @@ func (p *Pipeline) oldestUnlocked() *Proposal {
 	for {
 		p.mu.Lock()
 		pr := p.doubt[0]
-		p.waiting = pr.locked
+		locked := pr.locked
+		p.waiting = locked
 		p.mu.Unlock()
-		if !pr.locked {
+		if !locked {
 			return pr
 		}
 		p.finish.Park()

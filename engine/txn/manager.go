@@ -83,6 +83,7 @@ type Manager struct {
 	suspended atomic.Pointer[error]
 	shut      atomic.Pointer[error] // why nobody may do anything, or nil
 
+	serials     atomic.Uint64
 	suspendTurn *env.Mutex
 	cacheErrors atomic.Int64
 

@@ -19,6 +19,9 @@ func isMissing(err error) bool {
 // snapshot is what the transaction's plain reads of the table see. Error: 1412 for a
 // table that was made or rebuilt since.
 func (t *Txn) snapshot(o *Table) (*trx.Snapshot, error) {
+	if err := t.mayUse(o); err != nil {
+		return nil, err
+	}
 	snap := t.Trx.Snapshot()
 	if !o.seen {
 		if err := t.m.catalog.CheckSnapshot(o.handle, snap); err != nil {
@@ -87,7 +90,10 @@ func (s *Session) GetLocked(o *Table, key []byte, mode lock.Mode, policy lock.Po
 // mayWrite reports whether rows of the table may be changed and locked: not if its
 // definition was changed since it was opened, by the log while this node did not lead
 // (1412).
-func (o *Table) mayWrite() error {
+func (t *Txn) mayWrite(o *Table) error {
+	if err := t.mayUse(o); err != nil {
+		return err
+	}
 	if !o.handle.Current() {
 		return table.ErrTableChanged
 	}
@@ -101,7 +107,7 @@ type pointRead struct {
 }
 
 func (p *pointRead) read(t *Txn, o *Table, key []byte, mode lock.Mode, policy lock.Policy, columns []int, batch *types.Batch) (bool, error) {
-	if err := o.mayWrite(); err != nil {
+	if err := t.mayWrite(o); err != nil {
 		return false, err
 	}
 	p.key = append(p.key[:0], key...)
@@ -120,7 +126,7 @@ func (s *Session) LockTable(o *Table, mode lock.Mode) error {
 	if err != nil {
 		return err
 	}
-	if err = o.mayWrite(); err == nil {
+	if err = t.mayWrite(o); err == nil {
 		err = t.Worker.LockTable(o.tbl, mode)
 	}
 	return s.leave(err)
@@ -154,7 +160,7 @@ func (c *Scan) Start(o *Table, r table.Range) error {
 	var snap *trx.Snapshot
 	if r.Locking {
 		if err = s.m.Suspended(); err == nil {
-			err = o.mayWrite()
+			err = t.mayWrite(o)
 		}
 	} else {
 		snap, err = t.snapshot(o)

@@ -28,7 +28,7 @@ func (s *Session) Insert(o *Table, row []types.Value, keepZero bool) error {
 }
 
 func (t *Txn) insert(o *Table, row []types.Value, keepZero bool) error {
-	if err := o.mayWrite(); err != nil {
+	if err := t.mayWrite(o); err != nil {
 		return err
 	}
 	if len(o.meta.links) > 0 && !o.linked {
@@ -181,7 +181,7 @@ func (s *Session) Update(o *Table, key []byte, before []types.Value, changes []r
 }
 
 func (t *Txn) update(o *Table, key []byte, before []types.Value, changes []record.Change) (bool, error) {
-	if err := o.mayWrite(); err != nil {
+	if err := t.mayWrite(o); err != nil {
 		return false, err
 	}
 	if len(o.meta.links) > 0 && !o.linked {
@@ -267,7 +267,7 @@ func (s *Session) Delete(o *Table, key []byte, before []types.Value) error {
 }
 
 func (t *Txn) delete(o *Table, key []byte, before []types.Value) error {
-	if err := o.mayWrite(); err != nil {
+	if err := t.mayWrite(o); err != nil {
 		return err
 	}
 	if before == nil {

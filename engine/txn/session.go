@@ -124,12 +124,14 @@ func (s *Session) InTransaction() bool {
 }
 
 // Trx is the engine's transaction, for looking at, or nil. It is valid until the
-// next call.
+// transaction ends.
 func (s *Session) Trx() *trx.Trx {
-	if s.t == nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cur == nil {
 		return nil
 	}
-	return s.t.Trx
+	return s.cur.Trx
 }
 
 // Interrupt (KILL) ends a wait for a lock, now or later up to the next

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"errors"
 	"math"
 
 	"github.com/triremedb/trireme/engine/binlog/event"
@@ -11,9 +12,11 @@ import (
 )
 
 // Table is a table as a transaction uses it. It is valid until the transaction ends
-// or changes the table's definition.
+// or changes a definition. What it says of itself can be asked even when Suspend has
+// ended the transaction meanwhile.
 type Table struct {
 	name    Name
+	serial  uint64 // of the transaction
 	handle  *dict.Handle
 	tbl     *table.Table
 	meta    *meta
@@ -31,11 +34,15 @@ func (t *Table) Handle() *dict.Handle { return t.handle }
 // Definition is the table's definition.
 func (t *Table) Definition() *record.Table { return t.tbl.Schema.Table }
 
-func (t *Table) close() {
-	t.handle.Release()
-	clear(t.parents)
-	*t = Table{parents: t.parents[:0]}
+// mayUse reports whether the transaction may use the table.
+func (t *Txn) mayUse(o *Table) error {
+	if o.serial != t.serial {
+		return errOtherTransaction
+	}
+	return nil
 }
+
+var errOtherTransaction = errors.New("txn: the table was opened in another transaction, or before a change of a definition")
 
 // meta is what a table's definition means for logging its changes. It is immutable.
 type meta struct {
@@ -184,19 +191,30 @@ func (t *Txn) open(n Name) (*Table, error) {
 	}
 	o := t.opened[t.inUse]
 	t.inUse++
-	*o = Table{name: n, handle: h, tbl: h.Table(), meta: x, parents: o.parents}
+	*o = Table{name: n, serial: t.serial, handle: h, tbl: h.Table(), meta: x, parents: o.parents[:0]}
 	return o, nil
+}
+
+// closeTables gives back the tables. The objects stay as they are until they are used
+// again, by the session's task: it may be looking at them.
+func (t *Txn) closeTables() {
+	for _, o := range t.opened[:t.inUse] {
+		o.handle.Release()
+	}
+	t.inUse = 0
 }
 
 // forgetTables closes the tables, since definitions have changed within the
 // transaction.
 func (t *Txn) forgetTables() {
-	for i, o := range t.opened[:t.inUse] {
-		o.close()
-		t.opened[i] = new(Table) // who has the old one must not use it
-	}
-	t.inUse = 0
+	t.closeTables()
+	clear(t.opened) // not to be used again: somebody may still have them
+	t.opened = t.opened[:0]
+	t.newSerial()
 }
+
+// newSerial makes tables that were opened before unusable.
+func (t *Txn) newSerial() { t.serial = t.m.serials.Add(1) }
 
 // findParents works out which unique keys the table's foreign keys refer to. A key
 // that is none, or of other types, is left out: nobody on a member that applies

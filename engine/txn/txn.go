@@ -71,6 +71,7 @@ type Txn struct {
 	began  uint32   // when the statement did, seconds since 1970
 	opened []*Table // in use up to inUse
 	inUse  int
+	serial uint64 // of the tables that may be used
 	state  atomic.Uint32
 
 	released bool // guarded by Manager.mu
@@ -110,6 +111,7 @@ func (t *Txn) begin(opt BeginOptions) {
 	t.Worker.Use(t.Trx)
 	t.Token, t.HasToken = opt.Token, opt.HasToken
 	t.rows.Reset(t.events)
+	t.newSerial()
 	t.state.Store(atSession)
 	t.beginStatement()
 }
@@ -178,10 +180,7 @@ func (t *Txn) Release() {
 // end ends a transaction that is committed, is rolled back, or has changed nothing,
 // and makes t ready for another.
 func (t *Txn) end() {
-	for _, o := range t.opened[:t.inUse] {
-		o.close()
-	}
-	t.inUse = 0
+	t.closeTables()
 	t.m.opt.Engine.Trx.End(t.Trx)
 	t.Trx = nil
 	t.m.locks.releaseFrom(&t.locks, 0)

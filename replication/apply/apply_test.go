@@ -49,7 +49,7 @@ func TestStates(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		l.log.Zstd, l.log.Early = seed%2 == 0, seed%4 < 2
+		l.log.Zstd, l.log.Early, l.suspend = seed%2 == 0, seed%4 < 2, seed%3 == 0
 		if err := l.load(sim, seed, 1+int(seed%4), 40, seed%3 != 2); err != nil {
 			return err
 		}
@@ -84,6 +84,7 @@ func TestTasks(t *testing.T) {
 	e := env.Real()
 	l, err := newLeader(e, 1, nil)
 	must(t, err)
+	l.suspend = true
 	must(t, l.load(e, 5, 4, 30, true))
 	eng, err := openEngine(simfile.New(e, 2), e)
 	must(t, err)

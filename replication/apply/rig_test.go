@@ -2,11 +2,15 @@ package apply_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -16,6 +20,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/txn/txntest"
+	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/replication/apply"
 )
 
@@ -102,9 +107,10 @@ func (e *engine) state(number uint64) (string, error) {
 
 // leader is an engine whose sessions write a log.
 type leader struct {
-	eng *engine
-	log *txntest.Log
-	m   *txn.Manager
+	eng     *engine
+	log     *txntest.Log
+	m       *txn.Manager
+	suspend bool // now and then, during load
 }
 
 func newLeader(e env.Env, seed uint64, change func(*txn.Options)) (*leader, error) {
@@ -130,7 +136,23 @@ func (l *leader) load(e env.Env, seed uint64, sessions, transactions int, ddl bo
 		return err
 	}
 	g := env.NewGroup(e)
-	errs := make([]error, sessions)
+	errs := make([]error, sessions+1)
+	var done atomic.Bool
+	suspended := 0
+	suspends := env.NewGroup(e)
+	if l.suspend {
+		suspends.Go("suspend", func() {
+			for !done.Load() && errs[sessions] == nil {
+				pause(e)
+				errs[sessions] = l.m.Suspend(types.NewError(1290, "read only for now"))
+				if n := len(l.eng.Locks.Snapshot(1).Locks); n > 0 && errs[sessions] == nil && !l.log.Early {
+					errs[sessions] = errors.New("locks are left while sessions are suspended")
+				}
+				l.m.Resume()
+				suspended++
+			}
+		})
+	}
 	for i := range sessions {
 		w := first
 		if i > 0 {
@@ -144,6 +166,11 @@ func (l *leader) load(e env.Env, seed uint64, sessions, transactions int, ddl bo
 		})
 	}
 	g.Wait()
+	done.Store(true)
+	suspends.Wait()
+	if l.suspend && suspended == 0 {
+		return fmt.Errorf("sessions were suspended %d times", suspended)
+	}
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -188,3 +215,14 @@ func sameStates(a, b *engine) error {
 }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 11)) }
+
+// pause lets others run for a while: in a simulation time stands still while they do.
+func pause(e env.Env) {
+	if sim, ok := e.(*simenv.Sim); ok {
+		for range 30 {
+			sim.Yield()
+		}
+		return
+	}
+	env.Sleep(e, 3*time.Millisecond)
+}

@@ -311,13 +311,6 @@ func (c *core) fail(err error) {
 
 func (c *core) failed() bool { return c.failure.Load() != nil }
 
-func (c *core) err() error {
-	if p := c.failure.Load(); p != nil {
-		return *p
-	}
-	return nil
-}
-
 func (c *core) setRole(r role)    { c.role.Store(&r) }
 func (c *core) currentRole() role { return *c.role.Load() }
 

@@ -37,11 +37,10 @@ func (r *changeRequest) answer(err error) {
 
 // transferRequest hands leadership over.
 type transferRequest struct {
-	to       uint64
-	deadline time.Duration
-	err      error
-	done     atomic.Bool
-	parker   env.Parker
+	to     uint64
+	err    error
+	done   atomic.Bool
+	parker env.Parker
 }
 
 func (r *transferRequest) answer(err error) {

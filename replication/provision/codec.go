@@ -49,9 +49,6 @@ func (d *decoder) uint64() uint64 { return d.uint(^uint64(0)) }
 
 func (d *decoder) bool() bool { return d.uint(1) == 1 }
 
-// count reads the length of a list whose elements take at least one byte each.
-func (d *decoder) count() int { return int(d.uint(uint64(len(d.b)))) }
-
 func (d *decoder) take(n int) []byte {
 	if d.err != nil || n > len(d.b) {
 		d.fail()

@@ -78,7 +78,7 @@ func (l *Log) Bytes() int64 {
 // WaitFinished implements txn.CommitLog.
 func (l *Log) WaitFinished(_ context.Context, index uint64) error {
 	l.turn.Lock() // whoever has appended the entry holds the turn until it is committed
-	l.turn.Unlock()
+	defer l.turn.Unlock()
 	return nil
 }
 

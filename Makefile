@@ -14,7 +14,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate lint proto bench fuzz crash clean test-oracles binlog-oracles
+.PHONY: build run test simulate lint proto bench fuzz crash clean test-etcd test-oracles binlog-oracles
 
 build: ## compile everything
 	go build ./...
@@ -29,6 +29,10 @@ test: bin/testsum ## all tests with the race detector, and the house rules; then
 
 simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 	go test -count=1 -timeout 0 ./replication/simgroup -run TestSimulate -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v
+
+test-etcd: ## the registry against a real etcd; a module of its own, for the server's sake
+	go -C e2e/etcd vet ./...
+	go -C e2e/etcd test -count=1 ./...
 
 test-oracles: binlog-oracles ## what leaves the house is read by decoders that are not ours
 	go vet -tags oracles ./engine/binlog/event

@@ -88,6 +88,11 @@ func New(opts Options) (*Bootstrap, error) {
 func freshGroup(e env.Env) (g transport.GroupID) {
 	binary.BigEndian.PutUint64(g[:], e.Uint64())
 	binary.BigEndian.PutUint64(g[8:], e.Uint64())
+	return version4(g)
+}
+
+// version4 makes random bytes a UUID.
+func version4(g transport.GroupID) transport.GroupID {
 	g[6] = g[6]&0x0f | 0x40
 	g[8] = g[8]&0x3f | 0x80
 	return g

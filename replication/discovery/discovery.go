@@ -115,7 +115,7 @@ type Discovery interface {
 	// it. The caller is among them or not.
 	Contacts(ctx context.Context) ([]string, error)
 	// Announce makes known what the node is; it is kept known until Close. It is called
-	// again when that changes.
+	// again when that changes, and by a leader every few seconds.
 	Announce(ctx context.Context, a Announcement) error
 	// View returns what members have announced. Only a registry has something to say.
 	View(ctx context.Context) (View, error)

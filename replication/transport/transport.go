@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -82,6 +83,27 @@ func (g GroupID) String() string {
 	}
 	s := hex.EncodeToString(g[:])
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+// ParseGroupID reads what String writes.
+func ParseGroupID(s string) (g GroupID, err error) {
+	if s == "none" {
+		return g, nil
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
+	if err != nil || len(b) != len(g) {
+		return g, fmt.Errorf("transport: %q is no group id", s)
+	}
+	return GroupID(b), nil
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (g GroupID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (g *GroupID) UnmarshalText(b []byte) (err error) {
+	*g, err = ParseGroupID(string(b))
+	return err
 }
 
 // Identity is which member of which group a node is.

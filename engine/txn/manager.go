@@ -92,6 +92,7 @@ type Manager struct {
 	made     uint64
 	waiter   env.Parker // of Suspend, while it waits for the commit log
 	metas    map[uint64]*meta
+	events   event.Options
 	left     map[*Txn]bool // that the commit log has, and no session
 }
 
@@ -103,7 +104,7 @@ func NewManager(opt Options) (*Manager, error) {
 	}
 	opt.setDefaults()
 	m := &Manager{opt: opt, catalog: opt.Engine.Catalog, locks: newMetadataLocks(opt.Env),
-		suspendTurn: env.NewMutex(opt.Env), metas: map[uint64]*meta{}, left: map[*Txn]bool{}}
+		suspendTurn: env.NewMutex(opt.Env), metas: map[uint64]*meta{}, left: map[*Txn]bool{}, events: opt.Events}
 	if _, err := cache.Clean(opt.FS, ""); err != nil {
 		return nil, err
 	}
@@ -204,6 +205,13 @@ func (m *Manager) wake() {
 	if m.waiter != nil {
 		m.waiter.Unpark()
 	}
+	m.mu.Unlock()
+}
+
+// SetEvents changes Options.Events for tables that are opened from now on.
+func (m *Manager) SetEvents(opt event.Options) {
+	m.mu.Lock()
+	m.events = opt
 	m.mu.Unlock()
 }
 

@@ -222,7 +222,7 @@ func tableLocks(tables ...Name) []lockWanted {
 func (t *Txn) lockNames(locks []lockWanted) error {
 	slices.SortFunc(locks, func(a, b lockWanted) int { return a.name.compare(b.name) })
 	for _, l := range locks {
-		if err := t.m.locks.acquire(&t.locks, l.name, l.mode, t.m.opt.MetadataWait); err != nil {
+		if err := t.m.locks.acquire(&t.locks, l.name, l.mode, t.metadataWait); err != nil {
 			return err
 		}
 	}

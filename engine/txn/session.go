@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
@@ -16,8 +17,9 @@ import (
 // BeginOptions say what transaction to begin. Part is the session's own.
 type BeginOptions struct {
 	trx.Options
-	Token    entry.Token // of the commit, with HasToken
-	HasToken bool
+	MetadataWait time.Duration // lock_wait_timeout; 0: the manager's
+	Token        entry.Token   // of the commit, with HasToken
+	HasToken     bool
 }
 
 // Session is a client's way to run transactions, one at a time. It belongs to one
@@ -68,9 +70,14 @@ func (m *Manager) NewSession() *Session {
 func (s *Session) ID() uint64 { return s.id }
 
 // Close rolls back the transaction if there is one, and ends the session. After an
-// error it may be called again.
+// error it may be called again, unless the engine has halted: there is nothing that
+// could be taken back then.
 func (s *Session) Close() error {
-	if err := s.Rollback(); err != nil && !errors.Is(err, ErrNoTransaction) {
+	err := s.Rollback()
+	if errors.Is(err, ErrNoTransaction) {
+		err = nil
+	}
+	if err != nil && s.m.opt.Engine.Err() == nil {
 		return err
 	}
 	s.m.mu.Lock()
@@ -85,7 +92,7 @@ func (s *Session) Close() error {
 		s.m.discard(s.idle.events)
 		s.idle = nil
 	}
-	return nil
+	return err
 }
 
 // Begin starts a transaction and its first statement.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/event"
@@ -545,4 +546,66 @@ func TestReads(t *testing.T) {
 		t.Errorf("reading a table from before it was made: %v", err)
 	}
 	must(t, reader.Rollback())
+}
+
+// TestMetadataWait: a wait for a metadata lock ends by lock_wait_timeout, or by KILL.
+func TestMetadataWait(t *testing.T) {
+	r := newRig(t, env.Real(), nil)
+	defer r.close(t)
+	r.create(t, people("p"))
+	must(t, r.s.Begin(txn.BeginOptions{}))
+	open(t, r.s, "p")
+	other := r.m.NewSession()
+	must(t, other.Begin(txn.BeginOptions{MetadataWait: 5 * time.Millisecond}))
+	if _, err := other.DropTable("db", "p", nil); !errors.Is(err, lock.ErrTimeout) {
+		t.Errorf("the wait ends with %v", err)
+	}
+	must(t, other.Rollback())
+	must(t, other.Begin(txn.BeginOptions{}))
+	killed := make(chan error)
+	go func() {
+		_, err := other.TruncateTable("db", "p", nil)
+		killed <- err
+	}()
+	for len(r.m.MetadataLocks(10)) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	other.Interrupt()
+	if err := <-killed; !errors.Is(err, lock.ErrInterrupted) {
+		t.Errorf("KILL ends the wait with %v", err)
+	}
+	must(t, r.s.Rollback())
+	if _, err := other.TruncateTable("db", "p", nil); err != nil { // nobody is in the way
+		t.Error(err)
+	}
+	must(t, other.Rollback())
+	must(t, other.Close())
+}
+
+// TestStaleTable: a table of one transaction is refused in the next.
+func TestStaleTable(t *testing.T) {
+	r := newRig(t, env.Real(), nil)
+	defer r.close(t)
+	r.create(t, people("p"))
+	must(t, r.s.Begin(txn.BeginOptions{}))
+	o := open(t, r.s, "p")
+	must(t, r.s.Rollback())
+	must(t, r.s.Begin(txn.BeginOptions{}))
+	if err := r.s.Insert(o, row(1, "a", nil, nil), false); err == nil {
+		t.Error("a table of another transaction is taken")
+	}
+	if _, err := r.s.Get(o, []byte{1}, nil, types.NewBatch(nil)); err == nil {
+		t.Error("a table of another transaction is read")
+	}
+	o = open(t, r.s, "p")
+	_, err := r.s.TruncateTable("db", "p", nil)
+	must(t, err)
+	if err := r.s.Insert(o, row(1, "a", nil, nil), false); err == nil {
+		t.Error("a table from before it was truncated is taken")
+	}
+	must(t, r.s.Insert(open(t, r.s, "p"), row(1, "a", nil, nil), false))
+	must(t, r.s.Rollback())
+	if got := ids(t, r.s); got != "" {
+		t.Errorf("there are %s", got)
+	}
 }

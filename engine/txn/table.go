@@ -78,12 +78,12 @@ const metasKept = 4096
 func (m *Manager) meta(s *record.Schema) (*meta, error) {
 	id := s.Table.ID
 	m.mu.Lock()
-	x := m.metas[id]
+	x, opt := m.metas[id], m.events
 	m.mu.Unlock()
-	if x != nil && x.schema == s {
+	if x != nil && x.schema == s && x.layout.Options() == opt {
 		return x, nil
 	}
-	x, err := newMeta(s, m.opt.Events)
+	x, err := newMeta(s, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (t *Txn) open(n Name) (*Table, error) {
 			return o, nil
 		}
 	}
-	if err := t.m.locks.acquire(&t.locks, n, Shared, t.m.opt.MetadataWait); err != nil {
+	if err := t.m.locks.acquire(&t.locks, n, Shared, t.metadataWait); err != nil {
 		return nil, err
 	}
 	h, err := t.m.catalog.OpenTable(t.Trx, n.Schema, n.Table)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/cache"
 	"github.com/triremedb/trireme/engine/binlog/entry"
@@ -64,15 +65,16 @@ type Txn struct {
 	Err    error
 	Done   atomic.Bool
 
-	m      *Manager
-	locks  metadataOwner
-	events *cache.Cache
-	rows   event.Rows
-	began  uint32   // when the statement did, seconds since 1970
-	opened []*Table // in use up to inUse
-	inUse  int
-	serial uint64 // of the tables that may be used
-	state  atomic.Uint32
+	m            *Manager
+	locks        metadataOwner
+	metadataWait time.Duration
+	events       *cache.Cache
+	rows         event.Rows
+	began        uint32   // when the statement did, seconds since 1970
+	opened       []*Table // in use up to inUse
+	inUse        int
+	serial       uint64 // of the tables that may be used
+	state        atomic.Uint32
 
 	released bool // guarded by Manager.mu
 
@@ -110,6 +112,9 @@ func (t *Txn) begin(opt BeginOptions) {
 	t.Trx = t.m.opt.Engine.Trx.Begin(opt.Options)
 	t.Worker.Use(t.Trx)
 	t.Token, t.HasToken = opt.Token, opt.HasToken
+	if t.metadataWait = opt.MetadataWait; t.metadataWait == 0 {
+		t.metadataWait = t.m.opt.MetadataWait
+	}
 	t.rows.Reset(t.events)
 	t.newSerial()
 	t.state.Store(atSession)

@@ -14,6 +14,7 @@ import (
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/txn"
 )
 
 // A transaction depends on the newest one that wrote one of its keys or of those that it
@@ -136,20 +137,20 @@ func TestTokenTime(t *testing.T) {
 	}
 }
 
-// More entries may be on their way while transactions begin to wait for row locks,
-// but not for a wait that just goes on.
-func TestRoomUnderContention(t *testing.T) {
+// Transactions contend while some begin to wait for row locks, not while a wait just
+// goes on.
+func TestContended(t *testing.T) {
 	sim := simenv.New(1)
 	sim.Run(func() {
 		locks := lock.New(lock.Options{Env: sim})
 		p := New(Options{Env: sim, Engine: &storage.Engine{Locks: locks}})
-		room := func(want int) {
+		contended := func(want bool) {
 			t.Helper()
-			if got := p.room(); got != want {
-				t.Errorf("room for %d entries, not %d", got, want)
+			if got := p.contended(); got != want {
+				t.Errorf("contended is %v", got)
 			}
 		}
-		room(2)
+		contended(false)
 		var owners [3]lock.Owner
 		ask := func(i int, want lock.Result) {
 			t.Helper()
@@ -159,21 +160,51 @@ func TestRoomUnderContention(t *testing.T) {
 			}
 		}
 		ask(0, lock.Granted)
-		room(2)
+		contended(false)
 		ask(1, lock.MustWait)
-		room(DefaultOutstandingMax)
+		contended(true)
 		env.Sleep(sim, contention)
-		room(DefaultOutstandingMax)
+		contended(true)
 		env.Sleep(sim, time.Millisecond)
-		room(2)
+		contended(false)
 		ask(2, lock.MustWait)
-		room(DefaultOutstandingMax)
+		contended(true)
 		for i := range slices.Backward(owners[:]) {
 			if i > 0 {
 				locks.Cancel(&owners[i])
 			}
 			locks.ReleaseAll(&owners[i], 0)
 		}
-		room(2)
+		contended(false)
+	})
+}
+
+// A second entry goes beside the first with as many transactions, or while
+// transactions contend.
+func TestOpen(t *testing.T) {
+	sim := simenv.New(1)
+	sim.Run(func() {
+		p := New(Options{Env: sim, Engine: &storage.Engine{Locks: lock.New(lock.Options{Env: sim})}})
+		for _, c := range []struct {
+			queued int
+			doubt  []int
+			want   bool
+		}{{1, nil, true}, {1, []int{1}, true}, {1, []int{2}, false}, {2, []int{2}, true}, {3, []int{9, 2}, false}} {
+			p.queue, p.doubt = txnQueue{}, nil
+			for range c.queued {
+				p.queue.push(&txn.Txn{})
+			}
+			for _, n := range c.doubt {
+				p.doubt = append(p.doubt, &Proposal{txns: make([]*txn.Txn, n)})
+			}
+			if got := p.open(); got != c.want {
+				t.Errorf("%+v: open is %v", c, got)
+			}
+			for q := &p.queue; q.head != nil; q.pop() {
+			}
+			if p.queue.count != 0 {
+				t.Errorf("an empty queue counts %d", p.queue.count)
+			}
+		}
 	})
 }

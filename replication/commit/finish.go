@@ -47,8 +47,10 @@ func (p *Pipeline) Finish(extra *trx.Trx) error {
 	p.mu.Lock()
 	p.doubt[0] = nil
 	p.doubt = p.doubt[1:]
+	if p.queue.head != nil || len(p.marks) > 0 { // there is room for the next group
+		p.parker.Unpark()
+	}
 	p.mu.Unlock()
-	p.parker.Unpark() // there is room for the next group
 	p.wakeFinished(pr.index)
 	for i, t := range pr.txns {
 		if err := p.answer(t, pr.first+uint64(i), nil); err != nil {

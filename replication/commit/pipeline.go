@@ -59,8 +59,8 @@ type Options struct {
 	Compression Compression
 	// Tokens remembers which commit tokens were used.
 	Tokens *Tokens
-	// Outstanding is how many entries may be on their way at a time; 0: 2. While
-	// transactions begin to wait for row locks, which those that are ready may hold, it
+	// Outstanding is how many entries may be on their way at a time; 0: 2. One goes
+	// beside another only with as many transactions. While transactions begin to wait for row locks, which those that are ready may hold, it
 	// is OutstandingMax; 0: 16.
 	Outstanding, OutstandingMax int
 	// GroupBytes is the size of a body above which no further transaction is added;
@@ -110,8 +110,7 @@ type Pipeline struct {
 	left    map[*txn.Txn]bool    // whose sessions have not waited for the end
 	claimed map[entry.Token]bool // of transactions between Commit and its end
 
-	// Of the proposing task: how many waits for locks it has seen, and when there
-	// was a new one.
+	// How many waits for locks were seen, and when there was a new one.
 	lockWaits  uint64
 	lockWaitAt time.Duration
 
@@ -217,7 +216,6 @@ func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err e
 		p.unclaim(t)
 		return 0, err
 	}
-	p.parker.Unpark()
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, t.Waiter.Unpark)()
 	}
@@ -237,6 +235,9 @@ func (p *Pipeline) enqueue(t *txn.Txn) error {
 		return p.refused
 	}
 	p.queue.push(t)
+	if p.open() { // else who finishes an entry looks
+		p.parker.Unpark()
+	}
 	return nil
 }
 
@@ -317,7 +318,10 @@ func (p *Pipeline) fail(err error) {
 }
 
 // txnQueue is a list of transactions in the order of their commits.
-type txnQueue struct{ head, tail *txn.Txn }
+type txnQueue struct {
+	head, tail *txn.Txn
+	count      int
+}
 
 func (q *txnQueue) push(t *txn.Txn) {
 	t.Next = nil
@@ -327,10 +331,12 @@ func (q *txnQueue) push(t *txn.Txn) {
 		q.tail.Next = t
 	}
 	q.tail = t
+	q.count++
 }
 
 func (q *txnQueue) pop() *txn.Txn {
 	t := q.head
+	q.count--
 	q.head, t.Next = t.Next, nil
 	if q.head == nil {
 		q.tail = nil
@@ -354,6 +360,7 @@ func (q *txnQueue) remove(t *txn.Txn) bool {
 			q.tail = before
 		}
 		t.Next = nil
+		q.count--
 		return true
 	}
 	return false
@@ -361,7 +368,7 @@ func (q *txnQueue) remove(t *txn.Txn) bool {
 
 func (q *txnQueue) takeAll() *txn.Txn {
 	t := q.head
-	q.head, q.tail = nil, nil
+	*q = txnQueue{}
 	return t
 }
 

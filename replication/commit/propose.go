@@ -45,7 +45,7 @@ func (p *Pipeline) take() (term uint64, m *mark, more bool) {
 		p.marks = append(p.marks[:0], p.marks[1:]...)
 		return p.term, &first, true
 	}
-	if len(p.doubt) >= p.room() {
+	if !p.open() {
 		return p.term, nil, true
 	}
 	size := 0
@@ -62,23 +62,38 @@ func (p *Pipeline) take() (term uint64, m *mark, more bool) {
 	return p.term, nil, true
 }
 
-// room is how many entries may be on their way now: more than usual while
-// transactions wait for row locks, since those that hold them release them only once
-// they are proposed, and nobody else would join their group meanwhile. A wait that
-// just goes on does not count: it may be for somebody who does not commit.
-func (p *Pipeline) room() int {
+// open reports whether the queue may become an entry now. A second entry goes out
+// beside the first once it has as many transactions: groups grow with the load, and
+// nobody waits for longer than the first one takes.
+//
+// REQUIRES: mu.
+func (p *Pipeline) open() bool {
+	under := len(p.doubt)
+	switch {
+	case under == 0:
+		return true
+	case p.contended():
+		return under < max(p.opt.Outstanding, p.opt.OutstandingMax)
+	}
+	return under < p.opt.Outstanding && p.queue.count >= len(p.doubt[under-1].txns)
+}
+
+// contended reports whether transactions begin to wait for row locks: those that hold
+// them release them only once they are proposed, and nobody else would join their
+// group meanwhile. A wait that just goes on does not count: it may be for somebody
+// who does not commit.
+//
+// REQUIRES: mu.
+func (p *Pipeline) contended() bool {
 	locks := p.opt.Engine.Locks.Stats()
 	if locks.WaitsNow == 0 {
-		return p.opt.Outstanding
+		return false
 	}
 	now := p.env.Monotonic()
 	if locks.Waits != p.lockWaits {
 		p.lockWaits, p.lockWaitAt = locks.Waits, now
 	}
-	if now-p.lockWaitAt > contention {
-		return p.opt.Outstanding
-	}
-	return max(p.opt.Outstanding, p.opt.OutstandingMax)
+	return now-p.lockWaitAt <= contention
 }
 
 // contention is how long after a wait for a lock began transactions are taken to

@@ -7,6 +7,7 @@ SHELL       := /bin/bash
 PKG      ?= ./...
 TIMEOUT  ?= 15m
 FUZZTIME ?= 10s
+DURATION ?= 1m
 N        ?= 100
 BENCH    ?=
 FLAGS    ?=
@@ -14,7 +15,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate lint proto bench fuzz crash clean test-etcd test-oracles binlog-oracles
+.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-oracles binlog-oracles
 
 build: ## compile everything
 	go build ./...
@@ -33,6 +34,9 @@ simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 test-etcd: ## the registry against a real etcd; a module of its own, for the server's sake
 	go -C e2e/etcd vet ./...
 	go -C e2e/etcd test -count=1 ./...
+
+e2e: ## a group of real processes under kill -9, pauses and replacements, for DURATION
+	go test -count=1 -timeout 0 -v ./e2e/... -args -e2e.duration=$(DURATION)
 
 test-oracles: binlog-oracles ## what leaves the house is read by decoders that are not ours
 	go vet -tags oracles ./engine/binlog/event

@@ -1,0 +1,255 @@
+package group_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/replication/group"
+)
+
+// cluster is a group of processes.
+type cluster struct {
+	t    *testing.T
+	dir  string
+	id   [16]byte
+	http *http.Client
+
+	mu    sync.Mutex
+	nodes []*node // all that ever were members
+	fault string
+}
+
+// node is a member and its place on disk, whether its process runs or not.
+type node struct {
+	setup
+	log  string
+	proc *process // nil: down. Guarded by cluster.mu
+	gone bool     // left the group. Guarded by cluster.mu
+}
+
+// newCluster founds a group and starts its nodes.
+func newCluster(t *testing.T, nodes int) *cluster {
+	c := &cluster{t: t, dir: workDir(t), id: [16]byte{0xe2, 0xe0},
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
+	var founders []group.Member
+	for range nodes {
+		n := c.newNode()
+		founders = append(founders, group.Member{ID: n.ID, Addr: n.Listen})
+	}
+	t.Cleanup(c.close)
+	for _, n := range c.nodes {
+		n.Founders = founders
+		c.start(n)
+	}
+	return c
+}
+
+func (c *cluster) newNode() *node {
+	id := uint64(len(c.nodes) + 1)
+	n := &node{log: filepath.Join(c.dir, fmt.Sprintf("node%d.log", id)),
+		setup: setup{Group: c.id, ID: id, Dir: filepath.Join(c.dir, fmt.Sprintf("node%d", id)), Listen: freeAddr(c.t)}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes = append(c.nodes, n)
+	return n
+}
+
+// close kills what is left, and looks for what processes say when they go wrong.
+func (c *cluster) close() {
+	c.mu.Lock()
+	nodes := c.nodes
+	c.mu.Unlock()
+	for _, n := range nodes {
+		c.kill(n)
+		text, _ := os.ReadFile(n.log)
+		for _, bad := range []string{"DATA RACE", "panic:", "this node stops"} {
+			if bytes.Contains(text, []byte(bad)) {
+				c.t.Errorf("node %d: %q in its log", n.ID, bad)
+			}
+		}
+	}
+	if c.t.Failed() {
+		for _, n := range nodes {
+			c.t.Logf("node %d said last:\n%s", n.ID, tail(n.log, 40))
+		}
+	}
+}
+
+// failf notes the first thing that must never be.
+func (c *cluster) failf(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault == "" {
+		c.fault = fmt.Sprintf(format, args...)
+	}
+}
+
+func (c *cluster) failed() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fault
+}
+
+func (c *cluster) start(n *node) {
+	if c.process(n) != nil {
+		return
+	}
+	p, err := startProcess(&n.setup, n.log)
+	if err != nil {
+		c.failf("node %d does not start: %v", n.ID, err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n.proc = p
+}
+
+// take takes the process out of the node: nobody sends it anything any more.
+func (c *cluster) take(n *node) *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := n.proc
+	n.proc = nil
+	return p
+}
+
+func (c *cluster) process(n *node) *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return n.proc
+}
+
+func (c *cluster) kill(n *node) {
+	if p := c.take(n); p != nil {
+		p.kill()
+	}
+}
+
+func (c *cluster) stop(n *node) {
+	if p := c.take(n); p != nil {
+		if err := p.stop(); err != nil {
+			c.failf("node %d: stopping: %v", n.ID, err)
+		}
+	}
+}
+
+// members are the nodes that have not left the group.
+func (c *cluster) members() (nodes []*node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		if !n.gone {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+func (c *cluster) find(id uint64) *node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		if n.ID == id {
+			return n
+		}
+	}
+	return nil
+}
+
+// ask sends a request to a node. Errors are those of post; what the node says is in
+// the answer.
+func (c *cluster) ask(n *node, q request, limit time.Duration) (*answer, error) {
+	p := c.process(n)
+	if p == nil {
+		return nil, errNotSent
+	}
+	a, err := post(c.http, p.addr, &q, limit)
+	if err == nil && a.Fault != "" {
+		c.failf("node %d: %s", n.ID, a.Fault)
+	}
+	return a, err
+}
+
+// must sends a request and demands that all goes well.
+func (c *cluster) must(n *node, q request) *answer {
+	a, err := c.ask(n, q, patience)
+	if err == nil && a.Error != "" {
+		err = fmt.Errorf("%s", a.Error)
+	}
+	if err != nil {
+		c.failf("node %d: %s: %v", n.ID, q.Do, err)
+		return &answer{}
+	}
+	return a
+}
+
+// leader waits for a node, other than the given ones, that takes writes.
+func (c *cluster) leader(but ...*node) *node {
+	var found *node
+	if !eventually(func() bool {
+		found = c.writable(but)
+		return found != nil || c.failed() != ""
+	}) {
+		c.failf("nobody leads: %s", c.standing())
+	}
+	return found
+}
+
+func (c *cluster) writable(but []*node) *node {
+next:
+	for _, n := range c.members() {
+		for _, b := range but {
+			if n == b {
+				continue next
+			}
+		}
+		if a, err := c.ask(n, request{Do: "status"}, time.Second); err == nil && a.Status.Writable {
+			return n
+		}
+	}
+	return nil
+}
+
+// follower is a member that does not lead.
+func (c *cluster) follower(leader *node, pick int) *node {
+	var others []*node
+	for _, n := range c.members() {
+		if n != leader {
+			others = append(others, n)
+		}
+	}
+	return others[pick%len(others)]
+}
+
+// standing is how everybody stands, for messages.
+func (c *cluster) standing() string {
+	var b strings.Builder
+	for _, n := range c.members() {
+		a, err := c.ask(n, request{Do: "status"}, 2*time.Second)
+		if err != nil {
+			fmt.Fprintf(&b, "\n  node %d: %v", n.ID, err)
+			continue
+		}
+		fmt.Fprintf(&b, "\n  %+v %+v", a.Status, a.Members)
+	}
+	return b.String()
+}
+
+// eventually waits for a condition.
+func eventually(cond func() bool) bool {
+	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if cond() {
+			return true
+		}
+		if time.Now().After(until) {
+			return false
+		}
+	}
+}

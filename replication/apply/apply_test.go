@@ -123,3 +123,34 @@ func TestTasks(t *testing.T) {
 	must(t, errors.Join(errs...))
 	must(t, errors.Join(sameStates(l.eng, eng), a.Stop(), eng.close(), l.close()))
 }
+
+// TestDeterminism: the same seed gives the same run.
+func TestDeterminism(t *testing.T) {
+	run := func() uint64 {
+		sim := simenv.New(4)
+		var err error
+		sim.Run(func() {
+			var l *leader
+			if l, err = newLeader(sim, 4, nil); err != nil {
+				return
+			}
+			if err = l.load(sim, 4, 3, 30, true); err != nil {
+				return
+			}
+			var eng *engine
+			if eng, err = openEngine(simfile.New(sim, 5), sim); err != nil {
+				return
+			}
+			var a *apply.Applier
+			if a, err = apply.New(apply.Options{Env: sim, Engine: eng.Engine, Workers: 5}); err != nil {
+				return
+			}
+			err = errors.Join(feed(a, l.log.Entries()), a.Drain(), a.Stop(), eng.close(), l.close())
+		})
+		must(t, err)
+		return sim.TraceHash()
+	}
+	if a, b := run(), run(); a != b {
+		t.Errorf("two runs of one seed have the traces %x and %x", a, b)
+	}
+}

@@ -3,6 +3,8 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/triremedb/trireme/engine/binlog/event"
@@ -106,10 +108,10 @@ func (w *worker) open(j *job, e *event.Event) (*opened, error) {
 
 // closeTables gives all tables back: who keeps a handle keeps a dropped table's file.
 func (w *worker) closeTables() {
-	for id, o := range w.opened {
-		o.handle.Release()
-		delete(w.opened, id)
+	for _, id := range slices.Sorted(maps.Keys(w.opened)) { // always in one order
+		w.opened[id].handle.Release()
 	}
+	clear(w.opened)
 }
 
 // change applies the row changes of an event.

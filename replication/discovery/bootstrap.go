@@ -38,10 +38,9 @@ type Options struct {
 // it goes on to the handler that [Bootstrap.Begin] sets.
 type Bootstrap struct {
 	gate
-	opts   Options
-	local  Local
-	record *record
-	why    string // logged last
+	opts  Options
+	local Local
+	why   string // logged last
 
 	mu     sync.Mutex
 	status Status

@@ -80,7 +80,7 @@ func (p *Peers) serve() {
 	p.server = grpc.NewServer(
 		grpc.ForceServerCodecV2(codec),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.MaxHeaderListSize(16<<10),
-		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.MaxConcurrentStreams(128),
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.MaxConcurrentStreams(64),
 		grpc.WriteBufferSize(128<<10), grpc.ReadBufferSize(64<<10),
 		grpc.ConnectionTimeout(2*p.opts.HandshakeTimeout), // the listener's own timer comes first and says why
 		grpc.KeepaliveParams(serverKeepalive(p.opts.LinkTimeout)),

@@ -60,8 +60,8 @@ type Options struct {
 	// Tokens remembers which commit tokens were used.
 	Tokens *Tokens
 	// Outstanding is how many entries may be on their way at a time; 0: 2. One goes
-	// beside another only with as many transactions. While transactions begin to wait for row locks, which those that are ready may hold, it
-	// is OutstandingMax; 0: 16.
+	// beside another only with as many transactions. While transactions begin to wait
+	// for row locks, which those that are ready may hold, it is OutstandingMax; 0: 16.
 	Outstanding, OutstandingMax int
 	// GroupBytes is the size of a body above which no further transaction is added;
 	// 0: 1 MiB.

@@ -50,8 +50,8 @@ lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## format
 	go vet ./...
 	bin/staticcheck ./...
 	cd proto && ../bin/buf lint
-	@rm -rf bin/generated && cd proto && ../bin/buf generate -o ../bin/generated && cd trireme/v1 && \
-	for f in *.pb.go; do cmp $$f ../../../bin/generated/trireme/v1/$$f || { echo "run 'make proto'"; exit 1; }; done
+	@rm -rf bin/.generated && cd proto && ../bin/buf generate -o ../bin/.generated && cd trireme/v1 && \
+	for f in *.pb.go; do cmp $$f ../../../bin/.generated/trireme/v1/$$f || { echo "run 'make proto'"; exit 1; }; done
 
 proto: bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## generate Go from the contracts
 	cd proto && ../bin/buf generate

@@ -12,6 +12,8 @@ var (
 	ErrNotLeader = commit.ErrNotLeader
 	// ErrNoQuorum: no majority of the members is in reach.
 	ErrNoQuorum = errors.New("no majority of the group's members")
+	// ErrRemoved: the others say that this member has left the group. The node has stopped.
+	ErrRemoved = errors.New("group: this member was removed from the group; to come back it joins as a new one, with an empty directory")
 	// ErrBusy: one such change at a time.
 	ErrBusy = errors.New("busy")
 	// ErrStopped: the node is stopping or has stopped.

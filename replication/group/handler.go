@@ -48,6 +48,13 @@ func (n *Node) ReportConnected(uint64) {}
 
 // ReportRejected implements transport.Handler.
 func (n *Node) ReportRejected(id uint64, r *transport.Rejection) {
+	if r.Reason == transport.ReasonRemoved {
+		// It would wait for ever for what the group decides, and its clients with it.
+		if c, err := n.running(); err == nil {
+			c.fail(fmt.Errorf("%w (member %d says so)", ErrRemoved, id))
+		}
+		return
+	}
 	now := n.opt.Env.Monotonic()
 	n.mu.Lock()
 	last, told := n.rejected[id]

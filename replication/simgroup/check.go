@@ -1,6 +1,7 @@
 package simgroup
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/replication/group"
 )
 
 // settle waits until the group works again and all its members have the same.
@@ -70,7 +72,7 @@ func (w *world) standing() string {
 // check compares the members with each other and with what clients know.
 func (w *world) check() {
 	for _, n := range w.made {
-		if n.node != nil && n.node.Err() != nil {
+		if n.node != nil && n.node.Err() != nil && !errors.Is(n.node.Err(), group.ErrRemoved) {
 			w.failf("node %d has failed: %v", n.id, n.node.Err())
 		}
 	}

@@ -251,6 +251,15 @@ func (c *core) close() error {
 	return c.closeParts()
 }
 
+// yield gives up the lease. It comes before the node's address refuses connections,
+// which the others take for proof that nobody uses it.
+func (c *core) yield() {
+	done := c.env.NewParker()
+	if c.inbox.call(func() { c.raft.lease.drop(); done.Unpark() }) {
+		done.Park()
+	}
+}
+
 // stop tells the tasks to end.
 func (c *core) stop(reason error) {
 	c.waitMu.Lock()

@@ -116,8 +116,6 @@ const (
 // Answer implements transport.Handler.
 func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte, error) {
 	switch kind {
-	case askWrite:
-		return nil, n.provisioning.duplex.take(payload)
 	case askStatus:
 		return encodeStatus(n.status()), nil
 	case askProvisioned:
@@ -144,7 +142,7 @@ func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte,
 }
 
 // Bulk implements transport.Handler.
-func (n *Node) Bulk(_ context.Context, kind string, payload []byte, w transport.BulkWriter) error {
+func (n *Node) Bulk(ctx context.Context, kind string, payload []byte, w transport.BulkWriter) error {
 	c, err := n.running()
 	if err != nil {
 		return err
@@ -153,11 +151,7 @@ func (n *Node) Bulk(_ context.Context, kind string, payload []byte, w transport.
 	case bulkLogFile:
 		return c.sendLogFile(payload, w)
 	case bulkSnapshot:
-		s, err := n.provisioning.duplex.serve(payload, w)
-		if err != nil {
-			return err
-		}
-		return c.source.Serve(s)
+		return c.source.Answer(ctx, payload, w)
 	}
 	return fmt.Errorf("group: unknown kind of bulk data %q", kind)
 }

@@ -170,6 +170,9 @@ func (n *Node) Close() error {
 		return nil
 	}
 	n.provisioning.stop()
+	if c, err := n.running(); err == nil {
+		c.yield()
+	}
 	err := n.transport.Close()
 	if c := n.take(); c != nil {
 		err = errors.Join(err, c.close())

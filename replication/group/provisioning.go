@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -33,15 +32,12 @@ type provisioning struct {
 	receiver *provision.Receiver
 	stopped  bool
 	tasks    *env.Group
-
-	duplex duplexes
 }
 
 func (p *provisioning) init(n *Node) {
 	p.n = n
 	p.parker = n.opt.Env.NewParker()
 	p.tasks = env.NewGroup(n.opt.Env)
-	p.duplex.init(n.opt.Env)
 }
 
 func (p *provisioning) start() { p.tasks.Go("provisioning", p.run) }
@@ -53,7 +49,6 @@ func (p *provisioning) stop() {
 		p.receiver.Stop()
 	}
 	p.mu.Unlock()
-	p.duplex.closeAll()
 	p.parker.Unpark()
 	p.tasks.Wait()
 }
@@ -148,7 +143,7 @@ func (p *provisioning) receive() error {
 		return provision.ErrStopped
 	}
 	r, err := provision.NewReceiver(provision.ReceiverOptions{Home: n.home, Env: n.opt.Env, Group: n.id.group,
-		Storage: n.opt.Storage, Dial: p.dial, Install: installMembership, Attach: p.attachLog})
+		Storage: n.opt.Storage, Open: p.ask, Install: installMembership, Attach: p.attachLog})
 	p.receiver = r
 	p.mu.Unlock()
 	if err != nil {
@@ -231,38 +226,25 @@ func (p *provisioning) donors(fresh bool) []transport.Call {
 	return append(calls[from:len(calls):len(calls)], calls[:from]...)
 }
 
-// dial opens a stream to a donor: for a part of the snapshot with the number csn, or
-// for a new one.
-func (p *provisioning) dial(csn uint64) (io.ReadWriteCloser, error) {
-	err := fmt.Errorf("group: %w: nobody is known who could give this member its data", ErrNoQuorum)
-	for _, c := range p.donors(csn == 0) {
-		var s io.ReadWriteCloser
-		if s, err = p.duplex.dial(p.n.transport, c); err == nil {
-			p.setServes(&c)
-			return &donorStream{s, p}, nil
-		}
-	}
-	return nil, err
-}
-
-func (p *provisioning) setServes(c *transport.Call) {
+// ask sends a request to the donor. All requests go to the same one, which keeps the
+// snapshot open, until one of them fails; then the next is asked.
+func (p *provisioning) ask(ctx context.Context, want provision.Want, request []byte) (provision.ChunkReader, error) {
 	p.mu.Lock()
-	p.serves = c
+	serves := p.serves
 	p.mu.Unlock()
-}
-
-// donorStream is a stream of a donor that others take the place of if it breaks.
-type donorStream struct {
-	io.ReadWriteCloser
-	p *provisioning
-}
-
-func (s *donorStream) Read(b []byte) (int, error) {
-	n, err := s.ReadWriteCloser.Read(b)
-	if err != nil && err != io.EOF {
-		s.p.setServes(nil)
+	if serves == nil || want.Last != nil {
+		donors := p.donors(true)
+		if len(donors) == 0 {
+			return nil, fmt.Errorf("group: %w: nobody is known who could give this member its data", ErrNoQuorum)
+		}
+		serves = &donors[0]
+		p.mu.Lock()
+		p.serves = serves
+		p.mu.Unlock()
 	}
-	return n, err
+	call := *serves
+	call.Kind, call.Payload = bulkSnapshot, request
+	return p.n.transport.OpenBulk(ctx, call)
 }
 
 // source makes the donor's side of a core.

@@ -47,12 +47,15 @@ func (l *load) checkAll(everywhere bool) {
 // settle waits until all members have applied the same transactions.
 func (l *load) settle() (number uint64, ok bool) {
 	c := l.c
-	ok = eventually(func() bool {
+	ok = c.eventually(func() bool {
 		leads := false
 		var numbers []uint64
 		for _, n := range c.members() {
 			a, err := c.ask(n, request{Do: "status"}, patience)
-			if err != nil || a.Error != "" || a.Status.Error != "" || a.Status.Provisioning {
+			if err == nil && a.Error != "" {
+				c.failf("node %d has stopped: %s", n.ID, a.Error)
+			}
+			if err != nil || a.Status.Error != "" || a.Status.Provisioning {
 				return false
 			}
 			leads = leads || a.Status.Writable
@@ -74,7 +77,7 @@ func (l *load) settle() (number uint64, ok bool) {
 	if ok && number < l.acked {
 		c.failf("all members have transactions up to %d, but %d was acknowledged", number, l.acked)
 	}
-	return number, ok
+	return number, ok && c.failed() == ""
 }
 
 // checkRows compares the table of operations with what the clients know.

@@ -20,6 +20,8 @@ type cluster struct {
 	dir  string
 	id   [16]byte
 	http *http.Client
+	// sabotage breaks the nodes on purpose; then they may complain.
+	sabotage group.Sabotage
 
 	mu    sync.Mutex
 	nodes []*node // all that ever were members
@@ -35,8 +37,8 @@ type node struct {
 }
 
 // newCluster founds a group and starts its nodes.
-func newCluster(t *testing.T, nodes int) *cluster {
-	c := &cluster{t: t, dir: workDir(t), id: [16]byte{0xe2, 0xe0},
+func newCluster(t *testing.T, nodes int, s group.Sabotage) *cluster {
+	c := &cluster{t: t, sabotage: s, dir: workDir(t), id: [16]byte{0xe2, 0xe0},
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
 	var founders []group.Member
 	for range nodes {
@@ -54,7 +56,7 @@ func newCluster(t *testing.T, nodes int) *cluster {
 func (c *cluster) newNode() *node {
 	id := uint64(len(c.nodes) + 1)
 	n := &node{log: filepath.Join(c.dir, fmt.Sprintf("node%d.log", id)),
-		setup: setup{Group: c.id, ID: id, Dir: filepath.Join(c.dir, fmt.Sprintf("node%d", id)), Listen: freeAddr(c.t)}}
+		setup: setup{Sabotage: c.sabotage, Group: c.id, ID: id, Dir: filepath.Join(c.dir, fmt.Sprintf("node%d", id)), Listen: freeAddr(c.t)}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nodes = append(c.nodes, n)
@@ -70,7 +72,10 @@ func (c *cluster) close() {
 		c.kill(n)
 		text, _ := os.ReadFile(n.log)
 		for _, bad := range []string{"DATA RACE", "panic:", "this node stops"} {
-			if bytes.Contains(text, []byte(bad)) {
+			if bad == "this node stops" && n.gone {
+				continue // as it should
+			}
+			if c.sabotage == group.NoSabotage && bytes.Contains(text, []byte(bad)) {
 				c.t.Errorf("node %d: %q in its log", n.ID, bad)
 			}
 		}
@@ -152,17 +157,6 @@ func (c *cluster) members() (nodes []*node) {
 	return nodes
 }
 
-func (c *cluster) find(id uint64) *node {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, n := range c.nodes {
-		if n.ID == id {
-			return n
-		}
-	}
-	return nil
-}
-
 // ask sends a request to a node. Errors are those of post; what the node says is in
 // the answer.
 func (c *cluster) ask(n *node, q request, limit time.Duration) (*answer, error) {
@@ -193,9 +187,9 @@ func (c *cluster) must(n *node, q request) *answer {
 // leader waits for a node, other than the given ones, that takes writes.
 func (c *cluster) leader(but ...*node) *node {
 	var found *node
-	if !eventually(func() bool {
+	if !c.eventually(func() bool {
 		found = c.writable(but)
-		return found != nil || c.failed() != ""
+		return found != nil
 	}) {
 		c.failf("nobody leads: %s", c.standing())
 	}
@@ -240,6 +234,11 @@ func (c *cluster) standing() string {
 		fmt.Fprintf(&b, "\n  %+v %+v", a.Status, a.Members)
 	}
 	return b.String()
+}
+
+// eventually waits for a condition, or that something goes wrong.
+func (c *cluster) eventually(cond func() bool) bool {
+	return eventually(func() bool { return c.failed() != "" || cond() })
 }
 
 // eventually waits for a condition.

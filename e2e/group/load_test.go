@@ -90,7 +90,7 @@ func (l *load) stop() {
 func (l *load) operate(rng *rand.Rand, id uint64, leader *uint64) {
 	l.gate.RLock()
 	defer l.gate.RUnlock()
-	q := request{Do: "transfer", Op: id, Limit: 2 * time.Second, Amount: rng.Int64N(50), Abort: rng.IntN(20) == 0,
+	q := request{Do: "transfer", Op: id, Limit: time.Second, Amount: rng.Int64N(50), Abort: rng.IntN(20) == 0,
 		From: rng.Int64N(accounts), Token: newToken(rng)}
 	q.To = (q.From + 1 + rng.Int64N(accounts-1)) % accounts
 	once := rng.IntN(10) == 0 // this client does not try again after a clear refusal
@@ -116,7 +116,7 @@ func (l *load) attempt(rng *rand.Rand, q *request, o *operation, leader *uint64)
 		n = members[at]
 	}
 	q.Ask = o.outcome == unknown && rng.IntN(2) == 0
-	a, err := l.c.ask(n, *q, 3*time.Second)
+	a, err := l.c.ask(n, *q, 1500*time.Millisecond)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.attempts++
@@ -182,13 +182,19 @@ func (l *load) nextBut(n *node) (time.Time, bool) {
 	l.mu.Lock()
 	l.watch = w
 	l.mu.Unlock()
-	select {
-	case at := <-w.done:
-		return at, true
-	case <-time.After(patience):
+	var at time.Time
+	done := l.c.eventually(func() bool {
+		select {
+		case at = <-w.done:
+			return true
+		default:
+			return false
+		}
+	})
+	if !done {
 		l.c.failf("no commit within %v: %s", patience, l.c.standing())
-		return time.Time{}, false
 	}
+	return at, done && !at.IsZero()
 }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

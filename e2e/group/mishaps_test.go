@@ -260,7 +260,7 @@ func stopsItself(t *testing.T, s *setup, want *regexp.Regexp) {
 // A second process finds the directory taken and leaves it alone.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 1)
+	c := newCluster(t, 1, group.NoSabotage)
 	n := c.nodes[0]
 	c.leader()
 	c.must(n, request{Do: "setup"})
@@ -376,7 +376,7 @@ func fillMore(t *testing.T, n *group.Node, transfers int) {
 // other reads go on. When it is back, so is everything, by itself.
 func TestLostMajority(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
+	c := newCluster(t, 3, group.NoSabotage)
 	leader := c.leader()
 	number := c.must(leader, request{Do: "setup"}).Number
 	for _, n := range c.nodes {

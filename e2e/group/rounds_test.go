@@ -3,6 +3,7 @@ package group_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,29 +40,50 @@ type run struct {
 // A group loses nothing that it has acknowledged, and reads are what they promise,
 // whatever happens to its processes.
 func TestFaults(t *testing.T) {
+	list := slices.DeleteFunc(slices.Clone(rounds), func(r round) bool { return *only != "" && r.name != *only })
+	if problem := faults(t, newCluster(t, 3, group.NoSabotage), list, *duration); problem != "" {
+		t.Error(problem)
+	}
+}
+
+// The checks notice a group that is broken on purpose.
+func TestSabotage(t *testing.T) {
+	for name, s := range map[string]group.Sabotage{"pause the leader": group.StaleRead, "kill a follower": group.SkipEntry} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			list := slices.DeleteFunc(slices.Clone(rounds), func(r round) bool { return r.name != name })
+			problem := faults(t, newCluster(t, 3, s), list, patience/2)
+			if t.Logf("noticed: %s", problem); problem == "" {
+				t.Errorf("sabotage %d is not noticed", s)
+			}
+		})
+	}
+}
+
+// faults runs rounds under load, each in its turn and then any, and returns what must
+// never be.
+func faults(t *testing.T, c *cluster, list []round, limit time.Duration) string {
 	number := *seed
 	if number == 0 {
 		number = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d", number)
-	c := newCluster(t, 3)
 	if leader := c.leader(); leader != nil {
 		c.must(leader, request{Do: "setup"})
 	}
 	r := &run{cluster: c, load: startLoad(c, number), rng: rand.New(rand.NewPCG(number, 0))}
 	begin := time.Now()
-	rounds := slices.DeleteFunc(slices.Clone(rounds), func(r round) bool { return *only != "" && r.name != *only })
-	for i := 0; c.failed() == "" && (i < len(rounds) || time.Since(begin) < *duration); i++ {
-		round := rounds[i%len(rounds)]
-		if i >= len(rounds) {
-			round = rounds[r.rng.IntN(len(rounds))]
+	for i := 0; c.failed() == "" && (i < len(list) || time.Since(begin) < limit); i++ {
+		next := list[i%len(list)]
+		if i >= len(list) {
+			next = list[r.rng.IntN(len(list))]
 		}
 		at := time.Now()
 		time.Sleep(upTo(r.rng, 400*time.Millisecond))
-		round.do(r)
+		next.do(r)
 		done := time.Now()
 		r.checkAll(false)
-		t.Logf("%s: %v, and %v to check", round.name, done.Sub(at).Round(time.Millisecond), time.Since(done).Round(time.Millisecond))
+		t.Logf("%s: %v, and %v to check", next.name, done.Sub(at).Round(time.Millisecond), time.Since(done).Round(time.Millisecond))
 	}
 	r.load.stop()
 	if c.failed() == "" {
@@ -72,10 +94,8 @@ func TestFaults(t *testing.T) {
 			c.stop(n)
 		}
 	}
-	if problem := c.failed(); problem != "" {
-		t.Errorf("seed %d: %s", number, problem)
-	}
 	r.report(t)
+	return c.failed()
 }
 
 func (r *run) report(t *testing.T) {
@@ -216,9 +236,9 @@ func (r *run) replaceMember() {
 	member := group.Member{ID: fresh.ID, Addr: fresh.Listen}
 	r.change(request{Do: "add", Member: member}, func(m *group.Member) bool { return m != nil })
 	r.start(fresh)
-	if !eventually(func() bool {
+	if !r.eventually(func() bool {
 		a, err := r.ask(fresh, request{Do: "status"}, time.Second)
-		return r.cluster.failed() != "" || err == nil && a.Error == "" && !a.Status.Provisioning && a.Status.Number > 0
+		return err == nil && a.Error == "" && !a.Status.Provisioning && a.Status.Number > 0
 	}) {
 		r.failf("node %d does not get its data: %s", fresh.ID, r.standing())
 	}
@@ -231,7 +251,7 @@ func (r *run) replaceMember() {
 // change changes the membership: the leader may fail to answer, or stop leading.
 func (r *run) change(q request, done func(*group.Member) bool) {
 	var last string
-	if !eventually(func() bool {
+	if !r.eventually(func() bool {
 		leader := r.leader()
 		if leader == nil {
 			return true
@@ -253,14 +273,20 @@ func (r *run) change(q request, done func(*group.Member) bool) {
 	}
 }
 
-// removed looks at a node that is no member any more: its strong reads are not
-// answered with old data, and nothing else of the group's. Then it goes.
+// removed looks at a node that is no member any more: it stops and says why; until
+// then its strong reads are not answered with old data.
 func (r *run) removed(n *node) {
 	r.mu().Lock()
 	n.gone = true
 	r.mu().Unlock()
 	if _, ok := r.nextBut(n); ok {
 		r.readFrom(n, request{Consistency: group.Strong, Limit: 500 * time.Millisecond})
+	}
+	if !r.eventually(func() bool {
+		a, err := r.ask(n, request{Do: "status"}, time.Second)
+		return err == nil && strings.Contains(a.Error, "this member was removed from the group")
+	}) {
+		r.failf("node %d was removed and does not say so", n.ID)
 	}
 	r.kill(n)
 }

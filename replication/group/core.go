@@ -308,7 +308,11 @@ func (c *core) fail(err error) {
 	if err == nil || !c.failure.CompareAndSwap(nil, &err) {
 		return
 	}
-	c.log.Error("this node stops", "reason", err)
+	if errors.Is(err, ErrRemoved) {
+		c.log.Info("this member has left the group and stops", "reason", err)
+	} else {
+		c.log.Error("this node stops", "reason", err)
+	}
 	c.stop(err)
 	c.onFail(err)
 	c.wake.Go("failure", func() {

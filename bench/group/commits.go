@@ -118,8 +118,9 @@ func measureCommits(c *config, r *report) (err error) {
 	defer func() { err = errors.Join(err, list[0].close(), list[2].close()) }()
 	rows := [][]string{{"Clients", "Trireme/s", "by calls", "etcd/s", "Trireme p50", "p99", "etcd p50", "p99", "Trireme CPU", "by calls", "etcd CPU"}}
 	for _, n := range clientCounts {
-		what := fmt.Sprintf("commits/s, %d clients, beside etcd's puts", n.clients)
-		res, err := compete(c, fmt.Sprintf("%d clients", n.clients), n.clients, list)
+		who := clientsOf(n.clients)
+		what := "commits/s, " + who + ", beside etcd's puts"
+		res, err := compete(c, who, n.clients, list)
 		if err != nil {
 			return err
 		}
@@ -127,7 +128,7 @@ func measureCommits(c *config, r *report) (err error) {
 			r.busy = append(r.busy, what)
 		}
 		r.faster(what, res, 0, 2, n.target)
-		r.faster(fmt.Sprintf("the same, %d clients, each commit a call of its own", n.clients), res, 1, 2, 0)
+		r.faster("the same, "+who+", each commit a call of its own", res, 1, 2, 0)
 		rate := func(i int) string { return fmt.Sprintf("%.0f", res.median(i, (*turn).rate)) }
 		cpu := func(i int) string { return fmt.Sprintf("%.0f us", res.median(i, (*turn).cpuEach)) }
 		rows = append(rows, []string{fmt.Sprint(n.clients), rate(0), rate(1), rate(2), millis(res.time(0, p50)), millis(res.time(0, p99)),
@@ -141,6 +142,13 @@ func measureCommits(c *config, r *report) (err error) {
 		"\"by calls\" is the same with a gRPC call for each commit, which is what a put is. CPU is that of the three servers for each commit; "+
 		"the clients use the same processors.", connections)
 	return ours.settled()
+}
+
+func clientsOf(n int) string {
+	if n == 1 {
+		return "1 client"
+	}
+	return fmt.Sprintf("%d clients", n)
 }
 
 // contenders connects to the leaders of both groups.

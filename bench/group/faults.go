@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -13,17 +14,18 @@ import (
 const (
 	faultClients = 4
 	faultPause   = 2 * time.Millisecond
+	patience     = 2 * time.Second        // of a client with one node
 	settlePause  = 300 * time.Millisecond // between two trials
 )
 
 // faulty starts a group and a crowd of clients, and ends both.
-func faulty(c *config, count bool, fn func(k *cluster, w *crowd) error) (err error) {
+func faulty(c *config, patience time.Duration, count bool, fn func(k *cluster, w *crowd) error) (err error) {
 	k, err := newGroup(c, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
-	w, err := newCrowd(k, faultClients, faultPause, count)
+	w, err := newCrowd(k, faultClients, faultPause, patience, count)
 	if err != nil {
 		return err
 	}
@@ -35,7 +37,7 @@ func faulty(c *config, count bool, fn func(k *cluster, w *crowd) error) (err err
 // measureFailover kills the leader again and again.
 func measureFailover(c *config, r *report) error {
 	var times []time.Duration
-	err := faulty(c, false, func(k *cluster, w *crowd) error {
+	err := faulty(c, patience, false, func(k *cluster, w *crowd) error {
 		for range c.failovers {
 			took, err := failover(k, w)
 			if err != nil {
@@ -76,10 +78,50 @@ func failover(k *cluster, w *crowd) (took time.Duration, err error) {
 	return took, k.settled()
 }
 
+// measureHang stops the leader's process, which then neither answers nor refuses: the
+// others have to wait for it. It goes on once another leads.
+func measureHang(c *config, r *report) error {
+	const patience = 100 * time.Millisecond
+	var times []time.Duration
+	err := faulty(c, patience, false, func(k *cluster, w *crowd) error {
+		for range c.hangs {
+			leader, err := k.leader()
+			if err != nil {
+				return err
+			}
+			p, begin := k.nodes[leader], time.Now()
+			if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+				return err
+			}
+			took, err := w.waitAck(begin, leader)
+			if err := errors.Join(err, p.cmd.Process.Signal(syscall.SIGCONT)); err != nil {
+				return err
+			}
+			times = append(times, took)
+			if err := k.settled(); err != nil {
+				return err
+			}
+			time.Sleep(settlePause)
+		}
+		if err := w.end(); err != nil {
+			return err
+		}
+		return w.verify()
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "  hangs: %v\n", rounded(times))
+	r.under(fmt.Sprintf("leader stands still to the next commit, median of %d", len(times)), median(times), time.Second)
+	r.under("leader stands still to the next commit, worst", slices.Max(times), 2500*time.Millisecond)
+	r.note("A leader that stands still (SIGSTOP) refuses no connection, so that the others wait out the election timeout; clients wait %s for an answer.", millis(patience))
+	return nil
+}
+
 // measureTransfer hands leadership over again and again.
 func measureTransfer(c *config, r *report) error {
 	var times []time.Duration
-	err := faulty(c, true, func(k *cluster, w *crowd) error {
+	err := faulty(c, patience, true, func(k *cluster, w *crowd) error {
 		for range c.transfers {
 			leader, err := k.leader()
 			if err != nil {
@@ -127,7 +169,7 @@ const watchAfter = 1500 * time.Millisecond
 // measureFollower kills a follower and lets it come back.
 func measureFollower(c *config, r *report) error {
 	var quiet, dying, coming []time.Duration
-	err := faulty(c, false, func(k *cluster, w *crowd) error {
+	err := faulty(c, patience, false, func(k *cluster, w *crowd) error {
 		for i := range c.windows {
 			leader, err := k.leader()
 			if err != nil {
@@ -135,17 +177,17 @@ func measureFollower(c *config, r *report) error {
 			}
 			begin := time.Now()
 			time.Sleep(watchAfter)
-			quiet = append(quiet, w.gap(begin, time.Now()))
+			quiet = append(quiet, longest(w, begin))
 			victim := (leader + 1 + i%(members-1)) % members
 			begin = k.kill(victim)
 			time.Sleep(watchAfter)
-			dying = append(dying, w.gap(begin, time.Now()))
+			dying = append(dying, longest(w, begin))
 			begin = time.Now()
 			if err := errors.Join(k.restart(victim), k.settled()); err != nil {
 				return err
 			}
 			time.Sleep(watchAfter / 3)
-			coming = append(coming, w.gap(begin, time.Now()))
+			coming = append(coming, longest(w, begin))
 		}
 		if err := w.end(); err != nil {
 			return err
@@ -161,6 +203,12 @@ func measureFollower(c *config, r *report) error {
 	r.note("Longest windows without a commit: nothing happening, median %s, worst %s; a follower dies, median %s; it comes back, median %s.",
 		millis(median(quiet)), millis(slices.Max(quiet)), millis(median(dying)), millis(median(coming)))
 	return nil
+}
+
+// longest is the longest window without a commit since a point in time.
+func longest(w *crowd, since time.Time) time.Duration {
+	d, _ := w.gap(since, time.Now())
+	return d
 }
 
 func rounded(list []time.Duration) (out []time.Duration) {

@@ -82,7 +82,7 @@ func TestFigures(t *testing.T) {
 	}
 	at := time.Now()
 	w := crowd{acks: []ack{{at.Add(time.Second), 0}, {at.Add(2 * time.Second), 1}, {at.Add(6 * time.Second), 1}}}
-	if got := w.gap(at, at.Add(5*time.Second)); got != 3*time.Second {
+	if got, begin := w.gap(at, at.Add(5*time.Second)); got != 3*time.Second || begin != 2*time.Second {
 		t.Errorf("gap %v", got)
 	}
 	if got := w.rate(at, at.Add(5*time.Second)); got != 0.4 {

@@ -8,9 +8,10 @@
 //
 // Commits of one 200-byte row beside puts of 200 bytes, by 1 to 256 clients: rate,
 // latency, CPU time. What a transaction takes in the log, with and without
-// compression. How fast a recorded log is applied. How long nobody can write after
-// the leader was killed, while leadership is handed over, and when a follower dies or
-// comes back. How long a new member takes to get its data. A row that all change.
+// compression. How fast a recorded log is applied. A row that all change. How long
+// nobody can write after the leader was killed or stands still, while leadership is
+// handed over, and when a follower dies or comes back. How long a new member takes to
+// get its data.
 //
 // # How
 //
@@ -40,6 +41,7 @@ type config struct {
 	rounds    int
 	slice     time.Duration // length of one contender's turn
 	failovers int
+	hangs     int
 	transfers int
 	windows   int // times that a follower is killed and comes back
 	provision int64
@@ -65,6 +67,7 @@ var parts = []struct {
 	{"log", measureLog},
 	{"hot", measureHotRow},
 	{"failover", measureFailover},
+	{"hang", measureHang},
 	{"transfer", measureTransfer},
 	{"follower", measureFollower},
 	{"provision", measureProvision},
@@ -83,12 +86,13 @@ func parseFlags() *config {
 	flag.IntVar(&c.rounds, "rounds", 9, "calm rounds of which the median counts")
 	flag.DurationVar(&c.slice, "slice", 2*time.Second, "length of one contender's turn")
 	flag.IntVar(&c.failovers, "failovers", 50, "times that the leader is killed")
+	flag.IntVar(&c.hangs, "hangs", 10, "times that the leader stands still")
 	flag.IntVar(&c.transfers, "transfers", 20, "times that leadership is handed over")
 	flag.IntVar(&c.windows, "windows", 10, "times that a follower is killed and comes back")
 	flag.Int64Var(&c.provision, "provision", 1<<30, "bytes of rows that a new member is given")
 	flag.StringVar(&c.dir, "dir", "", "directory for data, about 10 GiB, removed afterwards (default: the temporary one)")
 	flag.StringVar(&c.report, "report", reportName, "report to write; empty: none; a quick run writes none unless named")
-	flag.StringVar(&c.only, "only", "", "one part: commit, log, hot, failover, transfer, follower or provision")
+	flag.StringVar(&c.only, "only", "", "one part: commit, log, hot, failover, hang, transfer, follower or provision")
 	flag.StringVar(&c.profile, "profile", "", "prefix of CPU profiles of the leader and of the clients")
 	flag.BoolVar(&c.strict, "strict", false, "exit with an error if a target is missed")
 	flag.BoolVar(&c.verbose, "v", false, "show what the nodes log")
@@ -99,7 +103,7 @@ func parseFlags() *config {
 			c.report = ""
 		}
 		c.rounds, c.slice = 2, 500*time.Millisecond
-		c.failovers, c.transfers, c.windows = 5, 5, 2
+		c.failovers, c.hangs, c.transfers, c.windows = 5, 2, 5, 2
 		c.provision = 64 << 20
 	}
 	return c

@@ -35,10 +35,10 @@ func measureLog(c *config, r *report) error {
 			}
 			rows = append(rows, row)
 			if clients > 1 && !plain {
-				r.atLeast(fmt.Sprintf("applying the log of %d clients alone, beside making it", clients), rec.applied/rec.made, 2, "%.2fx")
+				r.atLeast("applying the log of "+clientsOf(clients)+" alone, beside making it", rec.applied/rec.made, 2, "%.2fx")
 			}
 		}
-		r.value(fmt.Sprintf("log of a transaction, %d clients, compressed and not", clients), "%.0f and %.0f bytes", sizes[0], sizes[1])
+		r.value("log of a transaction, "+clientsOf(clients)+", compressed and not", "%.0f and %.0f bytes", sizes[0], sizes[1])
 	}
 	r.table("The log of transactions of one 200-byte row", rows)
 	r.note("Values are letters with 4 bits of information each: 100 bytes of the 200 cannot be compressed away.")

@@ -25,9 +25,10 @@ type ack struct {
 // crowd are clients that write one row after the other, or count, and try every node
 // until one answers.
 type crowd struct {
-	k     *cluster
-	pause time.Duration // between two writes of a client
-	count bool          // they add to counters, with commit tokens, and insert no rows
+	k        *cluster
+	pause    time.Duration // between two writes of a client
+	patience time.Duration // with one node
+	count    bool          // they add to counters, with commit tokens, and insert no rows
 
 	stop   atomic.Bool
 	tasks  sync.WaitGroup
@@ -41,14 +42,11 @@ type crowd struct {
 	failed error   // an answer that no other try can change
 }
 
-// attemptLimit is how long a client waits for one node.
-const attemptLimit = 2 * time.Second
-
 // retryPause is how long it waits when it has asked every node in vain.
 const retryPause = 2 * time.Millisecond
 
-func newCrowd(k *cluster, clients int, pause time.Duration, count bool) (*crowd, error) {
-	w := &crowd{k: k, pause: pause, count: count, counts: make([]int64, clients)}
+func newCrowd(k *cluster, clients int, pause, patience time.Duration, count bool) (*crowd, error) {
+	w := &crowd{k: k, pause: pause, patience: patience, count: count, counts: make([]int64, clients)}
 	for i := range clients {
 		var conns []*grpc.ClientConn
 		for _, f := range k.flags {
@@ -119,7 +117,7 @@ func newToken(n uint64) (t entry.Token) {
 func (w *crowd) write(conns []*grpc.ClientConn, method string, req []byte) (node int, err error) {
 	node = int(w.leader.Load())
 	for tries, begin := 1, time.Now(); ; tries++ {
-		ctx, cancel := context.WithTimeout(context.Background(), attemptLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), w.patience)
 		_, err = call(ctx, conns[node], method, req)
 		cancel()
 		switch status.Code(err) {
@@ -169,19 +167,25 @@ func (w *crowd) waitAck(since time.Time, not int) (time.Duration, error) {
 }
 
 // gap is the longest time without an acknowledgement from one point in time to
-// another.
-func (w *crowd) gap(from, to time.Time) (longest time.Duration) {
+// another, and how long after the first it began.
+func (w *crowd) gap(from, to time.Time) (longest, at time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := from
+	note := func(next time.Time) {
+		if d := next.Sub(last); d > longest {
+			longest, at = d, last.Sub(from)
+		}
+		last = next
+	}
 	for _, a := range w.acks {
 		if a.at.Before(from) || a.at.After(to) {
 			continue
 		}
-		longest = max(longest, a.at.Sub(last))
-		last = a.at
+		note(a.at)
 	}
-	return max(longest, to.Sub(last))
+	note(to)
+	return longest, at
 }
 
 // rate is the acknowledgements a second between two points in time.

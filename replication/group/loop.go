@@ -302,6 +302,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 	}
 	if appends != nil {
 		t.accept(appends.GetEntries())
+		t.moves.appended(appends.GetEntries())
 		t.n.writer.add(appends)
 	}
 	if applies != nil {

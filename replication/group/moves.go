@@ -23,11 +23,23 @@ type moves struct {
 type changeRequest struct {
 	cc       *raftpb.ConfChangeV2
 	node     uint64
+	stage    changeStage
 	deadline time.Duration
 	err      error
 	done     atomic.Bool
 	parker   env.Parker
 }
+
+// changeStage is how far a change of membership has come. Raft appends an empty entry
+// in the place of a change that comes before the last one has been applied, or while it
+// has yet to leave a joint configuration, and does not say so: what it appended shows.
+type changeStage uint8
+
+const (
+	changeWaits    changeStage = iota // to be proposed at the next tick
+	changeProposed                    // Raft has it; what it made of it is not known yet
+	changeLogged                      // it is in the log
+)
 
 func (r *changeRequest) answer(err error) {
 	r.err = err
@@ -57,13 +69,33 @@ func (v *moves) startChange(t *raftTask, r *changeRequest) {
 	case v.change != nil:
 		r.answer(fmt.Errorf("group: %w: another member is being added, promoted or removed", ErrBusy))
 	default:
-		p := &proposal{conf: r.cc, parker: t.env.NewParker()}
-		t.propose(p)
-		if p.err != nil {
-			r.answer(p.err)
-			return
-		}
 		v.change = r
+		v.proposeChange(t)
+	}
+}
+
+func (v *moves) proposeChange(t *raftTask) {
+	r := v.change
+	p := &proposal{conf: r.cc, parker: t.env.NewParker()}
+	t.propose(p)
+	if p.err != nil {
+		v.change = nil
+		r.answer(p.err)
+		return
+	}
+	r.stage = changeProposed
+}
+
+// appended looks for the proposed change among the entries that Raft has appended since.
+func (v *moves) appended(entries []*raftpb.Entry) {
+	if v.change == nil || v.change.stage != changeProposed {
+		return
+	}
+	v.change.stage = changeWaits
+	for _, e := range entries {
+		if e.GetType() != raftpb.EntryNormal && len(e.GetData()) > 0 {
+			v.change.stage = changeLogged
+		}
 	}
 }
 
@@ -127,7 +159,13 @@ func (v *moves) bestSuccessor(t *raftTask) uint64 {
 func (v *moves) tick(t *raftTask, now time.Duration) {
 	if r := v.change; r != nil && now >= r.deadline {
 		v.change = nil
-		r.answer(fmt.Errorf("group: the change of membership was proposed, but %w answered in time; it may still happen", ErrNoQuorum))
+		if r.stage == changeWaits {
+			r.answer(fmt.Errorf("group: %w: the change of membership before this one has not been applied in time; nothing was changed", ErrBusy))
+		} else {
+			r.answer(fmt.Errorf("group: the change of membership was proposed, but %w answered in time; it may still happen", ErrNoQuorum))
+		}
+	} else if r != nil && r.stage == changeWaits {
+		v.proposeChange(t) // or refuse it, if this node leads no more
 	}
 	r := v.transfer
 	if r == nil {

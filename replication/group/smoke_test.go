@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,6 +164,37 @@ func TestGroup(t *testing.T) {
 	}
 	r.start(l)
 	r.equal(last)
+}
+
+// Changes of membership may follow each other at once: each takes effect, though Raft
+// takes none before the last one has been applied.
+func TestChangesInARow(t *testing.T) {
+	r := newRig(t, 3)
+	l := r.nodes[r.leader()]
+	createFruit(t, l)
+	var stop atomic.Bool
+	var load sync.WaitGroup
+	for c := range 4 { // so that applying takes its time
+		load.Go(func() {
+			for i := c; !stop.Load(); i += 4 {
+				insertFruit(t, l, i)
+			}
+		})
+	}
+	defer load.Wait()
+	defer stop.Store(true)
+	for i := range 20 {
+		id := uint64(100 + i)
+		if err := l.Add(group.Member{ID: id, Addr: fmt.Sprintf("127.0.0.1:%d", 1+i)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Remove(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := l.Members(); len(m) != 3 {
+		t.Errorf("members %+v", m)
+	}
 }
 
 // equal waits until all nodes have the transaction and compares them there.

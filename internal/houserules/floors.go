@@ -36,6 +36,7 @@ var plan = [][]string{
 	{"engine/txn"},
 	{"engine/sql/ast"},
 	{"engine/sql/catalog"},
+	{"engine/sql/priv"},
 	{"engine/sql/expr"},
 	{"engine/sql/joinorder"},
 	{"engine/sql/plan"},

@@ -1,0 +1,88 @@
+package session
+
+import (
+	"time"
+
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/txn"
+)
+
+// Backend is what a session needs of the node it runs on. All methods are safe for
+// concurrent use.
+type Backend interface {
+	// NewSession returns a way to run transactions. On a node that does not lead its
+	// writes fail with an error that satisfies errors.Is(err, NotLeader).
+	NewSession() (*txn.Session, error)
+	// Engine returns the engine. It may be another one later, when the node got its
+	// data anew; sessions of the old one are dead then.
+	Engine() (*storage.Engine, error)
+	// ReadPoint waits until the node's data is what the read asks for, and returns the
+	// number of a transaction at which, or later, a snapshot is.
+	ReadPoint(opt ReadOptions) (number uint64, err error)
+	// Writable reports whether sessions may write here.
+	Writable() bool
+	// LeaderAddr is where clients reach the node that takes writes, empty if nobody
+	// knows.
+	LeaderAddr() string
+	// Group and Server name the group, in whose GTIDs transactions are numbered, and the
+	// node.
+	Group() [16]byte
+	Server() ServerInfo
+	// Members returns who is in the group, for
+	// performance_schema.replication_group_members.
+	Members() []Member
+	// GroupSetting and SetGroupSetting are settings of the group, which change by an
+	// entry of the log (binlog_row_image and the like). ok is false for others.
+	GroupSetting(name string) (value int64, ok bool)
+	SetGroupSetting(name string, value int64) error
+	// NotLeader is the error of writes on a node that does not lead, or no more, and
+	// Stale that of a ReadPoint that was not reached in time. They are compared with
+	// errors.Is.
+	NotLeader() error
+	Stale() error
+	// MetadataLocks lists the metadata locks, at most max.
+	MetadataLocks(max int) []txn.MetadataLock
+}
+
+// ServerInfo says what node this is.
+type ServerInfo struct {
+	UUID     string // server_uuid
+	ID       uint64 // server_id
+	Hostname string
+	Port     int
+	Datadir  string
+	Version  string // of Trireme, as "0.1.0"
+	TLS      bool   // have_ssl
+}
+
+// Member is a member of the group as clients see it.
+type Member struct {
+	ID      string // as a UUID
+	Host    string
+	Port    int
+	State   string // ONLINE, RECOVERING, UNREACHABLE, OFFLINE, ERROR
+	Role    string // PRIMARY, SECONDARY
+	Version string
+}
+
+// Consistency is what a read may miss: trireme_read_consistency.
+type Consistency uint8
+
+const (
+	// Strong: the read sees everything that was acknowledged before it began.
+	Strong Consistency = iota
+	// AtLeast: it sees everything up to a number, such as that of an earlier write.
+	AtLeast
+	// Bounded: it misses at most what was committed within a time.
+	Bounded
+	// Local: it sees what this node has.
+	Local
+)
+
+// ReadOptions say what a read asks for.
+type ReadOptions struct {
+	Consistency Consistency
+	Number      uint64        // of AtLeast
+	Bound       time.Duration // of Bounded
+	Wait        time.Duration // how long to wait for it; 0: the node's default
+}

@@ -1,0 +1,84 @@
+// Package ast is the language: the syntax trees of MySQL-dialect statements, the way
+// from text to a tree (Parse), from a tree to canonical text (Format), and from text
+// to a plan cache's key (Normalize).
+//
+// # Trees
+//
+// Nodes are plain structs. A tree says what was written, not what it means: names are
+// not resolved, types of strings have no collation yet, ORDER BY 1 is a literal. A tree
+// is immutable once Parse has returned it; plans and statements of many sessions share
+// it.
+//
+// # Grammar
+//
+// The grammar of github.com/pingcap/tidb/pkg/parser does the parsing; nothing of it
+// is seen outside. What it lacks is parsed ahead of it by hand; what it accepts beyond
+// MySQL's language is refused.
+//
+// # Invariants
+//
+//   - No text makes a function of this package panic, recurse without bound or take
+//     memory out of proportion; MaxDepth limits nesting.
+//   - Parse(Format(x)) equals x but for statements' and select items' own text.
+//   - Two texts with the same key of Normalize differ in the values of literals only,
+//     and ParseParameterized turns exactly those literals into Params, in order.
+//
+// # What it does not do
+//
+// It knows no catalogue, no variables but the sql_mode that changes the grammar, and
+// no plans.
+package ast
+
+// Mode is the set of sql_mode flags that change what a text means.
+type Mode uint8
+
+const (
+	ModeANSIQuotes         Mode = 1 << iota // "x" is a name
+	ModeNoBackslashEscapes                  // a backslash in a string is a character
+	ModePipesAsConcat                       // || concatenates
+	ModeIgnoreSpace                         // names of functions may be followed by spaces
+	ModeHighNotPrecedence                   // NOT binds as !
+	ModeRealAsFloat                         // REAL is FLOAT
+)
+
+// Node is any node of a tree.
+type Node interface{ node() }
+
+// Statement is the root of a tree.
+type Statement interface {
+	Node
+	// Text is the statement's own part of the text that was parsed, without the
+	// semicolon.
+	Text() string
+	// Params is the number of ? in the statement, whose indices are 0 to Params-1.
+	Params() int
+}
+
+// Query is what gives rows: *Select, *SetOp or *Values.
+type Query interface {
+	Statement
+	query()
+}
+
+// Expr is an expression.
+type Expr interface {
+	Node
+	expr()
+}
+
+// TableExpr is what stands in FROM: *TableRef, *Derived or *Join.
+type TableExpr interface {
+	Node
+	tableExpr()
+}
+
+// source is what all statements have.
+type source struct {
+	text   string
+	params int
+}
+
+func (*source) node()          {}
+func (s *source) Text() string { return s.text }
+func (s *source) Params() int  { return s.params }
+func (s *source) src() *source { return s }

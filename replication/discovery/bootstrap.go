@@ -186,18 +186,24 @@ func (b *Bootstrap) askAll(ctx context.Context, t transport.Transport, addrs []s
 	for i, addr := range addrs {
 		answers[i].Addr = addr
 		g.Go("discovery ask", func() {
-			payload, err := t.Ask(ctx, transport.Call{Addr: addr, Kind: AskStatus, Timeout: b.opts.AskTimeout})
-			var s *Status
-			if err == nil {
-				s, err = decodeStatus(payload)
-			}
-			if answers[i].Err = err; err == nil {
-				answers[i].Status = *s
-			}
+			answers[i].Status, answers[i].Err = Probe(ctx, t, addr, b.opts.AskTimeout)
 		})
 	}
 	g.Wait()
 	return answers
+}
+
+// Probe asks the node at an address how far it has come.
+func Probe(ctx context.Context, t transport.Transport, addr string, timeout time.Duration) (Status, error) {
+	payload, err := t.Ask(ctx, transport.Call{Addr: addr, Kind: AskStatus, Timeout: timeout})
+	if err != nil {
+		return Status{}, err
+	}
+	s, err := decodeStatus(payload)
+	if err != nil {
+		return Status{}, err
+	}
+	return *s, nil
 }
 
 // Begin hands on to h what is not for the bootstrap, and says of the node that it is

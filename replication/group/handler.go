@@ -110,6 +110,7 @@ const (
 	bulkLogFile    = "group/log/bytes"
 	askFirst       = "group/first"
 	askProvisioned = "group/provisioned"
+	askJoin        = "group/join"
 	bulkSnapshot   = "group/snapshot"
 )
 
@@ -125,6 +126,8 @@ func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte,
 			c.inbox.call(func() { c.raft.raft.ReportSnapshot(from, raft.SnapshotFinish) })
 		}
 		return nil, err
+	case askJoin:
+		return n.letIn(ctx, payload)
 	case askLogFile:
 		c, err := n.running()
 		if err != nil {

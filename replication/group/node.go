@@ -35,43 +35,54 @@ type Node struct {
 	err      error // why the node has failed
 	closed   bool
 	rejected map[uint64]rejection // by member, what was told last
+	contact  []string             // addresses of members, for a node that joins
 
 	provisioning provisioning
+	presence     presence
 }
 
 // Open opens the node in its directory: it recovers what is there, or founds or joins
 // a group as the options say, and takes part from then on. Errors say what is wrong
 // with the options, the directory or its files, and what to do.
-func Open(opt Options) (*Node, error) {
+//
+// With a Bootstrap it waits for the other founders of a new group, and returns early
+// only for [OpenContext].
+func Open(opt Options) (*Node, error) { return OpenContext(context.Background(), opt) }
+
+// OpenContext is Open; the end of ctx ends waiting for others.
+func OpenContext(ctx context.Context, opt Options) (*Node, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
 	}
 	opt.setDefaults()
 	n := &Node{opt: opt, rejected: map[uint64]rejection{}}
 	n.provisioning.init(n)
+	n.presence.init(n)
 	if err := n.lock(); err != nil {
 		return nil, err
 	}
-	if err := n.open(); err != nil {
+	if err := n.open(ctx); err != nil {
 		return nil, errors.Join(err, n.unlock())
 	}
 	n.provisioning.start()
+	n.presence.start()
 	return n, nil
 }
 
-func (n *Node) open() (err error) {
-	if n.id, err = n.identify(); err != nil {
-		return err
+func (n *Node) open(ctx context.Context) (err error) {
+	if n.opt.Bootstrap != nil {
+		err = n.bootstrap(ctx)
+	} else if n.id, err = n.identify(); err == nil {
+		n.transport, err = n.opt.Transport(transport.Identity{Group: n.id.group, Member: n.id.id}, n)
 	}
-	n.opt.ID = n.id.id
-	if n.home, err = provision.OpenHome(n.opt.FS); err != nil {
-		return err
-	}
-	n.transport, err = n.opt.Transport(transport.Identity{Group: n.id.group, Member: n.id.id}, n)
 	if err != nil {
 		return err
 	}
-	if err := n.openData(); err != nil {
+	n.opt.ID, n.contact = n.id.id, n.opt.Contact
+	if n.home, err = provision.OpenHome(n.opt.FS); err == nil {
+		err = n.openData()
+	}
+	if err != nil {
 		return errors.Join(err, n.transport.Close())
 	}
 	return nil
@@ -81,6 +92,9 @@ func (n *Node) open() (err error) {
 // given its data first.
 func (n *Node) openData() error {
 	if _, received := n.home.Received(); n.joins() && !received {
+		if _, err := n.createState(n.id); err != nil {
+			return err
+		}
 		n.transport.SetPeers(nil)
 		n.provisioning.want(0)
 		return nil
@@ -127,18 +141,38 @@ func (n *Node) identify() (*identity, error) {
 			}
 		}
 	}
-	// The state file first: a member that is known to be one has a vote to remember.
-	st, err := raftlog.CreateState(stateOptions(&n.opt, id), raftlog.State{})
-	if errors.Is(err, raftlog.ErrExists) { // a crash came between this and the next step
-		st, err = raftlog.OpenState(stateOptions(&n.opt, id))
+	if n.opt.Join {
+		// The id may have been drawn: it is written down before anything that names it.
+		if err := n.unused(raftlog.State{}); err != nil {
+			return nil, err
+		}
+		if err := id.write(n.opt.FS); err != nil {
+			return nil, err
+		}
+		return id, nil
 	}
+	// The state file first: a founder that is known to be one has a vote to remember. It
+	// may be there, if a crash came after this.
+	st, err := n.createState(id)
 	if err == nil {
-		err = errors.Join(n.unused(st.Get()), st.Close())
+		err = n.unused(st)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return id, id.write(n.opt.FS)
+}
+
+// createState makes Raft's state file for a node that has none yet.
+func (n *Node) createState(id *identity) (raftlog.State, error) {
+	st, err := raftlog.CreateState(stateOptions(&n.opt, id), raftlog.State{})
+	if errors.Is(err, raftlog.ErrExists) {
+		st, err = raftlog.OpenState(stateOptions(&n.opt, id))
+	}
+	if err != nil {
+		return raftlog.State{}, err
+	}
+	return st.Get(), st.Close()
 }
 
 func (n *Node) checkIdentity(id *identity) error {
@@ -169,6 +203,7 @@ func (n *Node) Close() error {
 	if was {
 		return nil
 	}
+	n.presence.stop()
 	n.provisioning.stop()
 	if c, err := n.running(); err == nil {
 		c.yield()

@@ -35,6 +35,8 @@ type Options struct {
 	// which the group must not have seen before. Contact are addresses of members.
 	Join    bool
 	Contact []string
+	// Bootstrap lets the node find out by itself what the five fields above say.
+	Bootstrap *Bootstrap
 
 	Tick          time.Duration // of Raft's clock, and of heartbeats: 50 ms
 	ElectionTicks int           // without word from a leader until an election: 10, up to twice that
@@ -139,6 +141,11 @@ func (o Options) Validate() error {
 	}
 	if o.MessageMax > o.InflightMax {
 		bad("a message of %d bytes does not fit into %d bytes in flight", o.MessageMax, o.InflightMax)
+	}
+	if o.Bootstrap != nil {
+		if err := o.Bootstrap.validate(&o); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	seen := map[uint64]bool{}
 	for _, m := range o.Founders {

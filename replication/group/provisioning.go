@@ -210,9 +210,11 @@ func (p *provisioning) donors(fresh bool) []transport.Call {
 	if p.donor != 0 {
 		calls = append(calls, transport.Call{To: p.donor})
 	}
-	for _, addr := range n.opt.Contact {
+	n.mu.Lock()
+	for _, addr := range n.contact {
 		calls = append(calls, transport.Call{Addr: addr})
 	}
+	n.mu.Unlock()
 	if serves := p.serves; serves != nil && !fresh {
 		return append([]transport.Call{*serves}, slices.DeleteFunc(calls, func(c transport.Call) bool {
 			return c.To == serves.To && c.Addr == serves.Addr

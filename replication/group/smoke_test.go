@@ -32,6 +32,15 @@ type rig struct {
 }
 
 func newRig(t *testing.T, n int) *rig {
+	r := closedRig(t, n)
+	for i := range n {
+		r.start(i)
+	}
+	return r
+}
+
+// closedRig is one whose nodes have not been started.
+func closedRig(t *testing.T, n int) *rig {
 	r := &rig{t: t, nodes: make([]*group.Node, n)}
 	for i := range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,9 +51,6 @@ func newRig(t *testing.T, n int) *rig {
 		_ = l.Close()
 		r.dirs = append(r.dirs, t.TempDir())
 		r.members = append(r.members, group.Member{ID: uint64(i + 1), Addr: r.addrs[i]})
-	}
-	for i := range n {
-		r.start(i)
 	}
 	t.Cleanup(func() {
 		for i := range r.nodes {

@@ -3,6 +3,7 @@ package dict
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/triremedb/trireme/engine/storage/mtr"
@@ -318,9 +319,16 @@ func (c *Catalog) build(def *record.Table, at table.Physical) (*table.Table, err
 	return t, nil
 }
 
+// OptionAutoIncrement is the name in record.Table.Options of the least
+// AUTO_INCREMENT value that the table may give, in decimal.
+const OptionAutoIncrement = "auto_increment"
+
 // initCounters sets the next AUTO_INCREMENT value and the next row id behind the
-// greatest ones in the table, deleted rows included.
+// greatest ones in the table, deleted rows included, and to what was asked for.
 func (c *Catalog) initCounters(t *table.Table) error {
+	if n, err := strconv.ParseUint(t.Schema.Options[OptionAutoIncrement], 10, 64); err == nil && n > 0 {
+		t.RaiseAuto(n - 1)
+	}
 	for i, k := range t.Schema.Keys {
 		col := &t.Schema.Columns[k.Parts[0].Column]
 		rowID := i == 0 && col.Hidden

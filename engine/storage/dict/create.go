@@ -233,6 +233,7 @@ func emptied(old *record.Table) *record.Table {
 	def.ID = 0
 	def.Version++
 	def.RowVersion = record.FirstRowVersion
+	delete(def.Options, OptionAutoIncrement)
 	columns := def.Columns[:0]
 	for _, col := range def.Columns {
 		if col.DroppedIn == 0 {

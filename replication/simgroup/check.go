@@ -3,6 +3,7 @@ package simgroup
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -30,8 +31,14 @@ func (w *world) settle() {
 		}
 		s := l.node.Status()
 		number, index = s.Number, s.Applied
+		if !w.allJoined(l.node.Members()) {
+			return false
+		}
 		for _, m := range l.node.Members() {
 			n := w.find(m.ID)
+			if n == nil { // it lost its disk, and has yet to join as another
+				return false
+			}
 			if n.node == nil {
 				if n.gone { // added without ever having been started
 					_ = l.node.Remove(m.ID)
@@ -47,6 +54,17 @@ func (w *world) settle() {
 	if !reached {
 		w.failf("not all members have reached transaction %d: %s", number, w.standing())
 	}
+}
+
+// allJoined reports whether all nodes that look for the group by themselves are in it.
+func (w *world) allJoined(members []group.Member) bool {
+	for _, n := range w.made {
+		in := slices.ContainsFunc(members, func(m group.Member) bool { return m.ID == n.id })
+		if w.plan != nil && !n.gone && !in {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *world) standing() string {

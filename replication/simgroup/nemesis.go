@@ -17,6 +17,7 @@ func (w *world) nemesis(seed uint64) {
 	harms := []func(*rand.Rand){
 		w.harmProcess, w.harmProcess, w.harmProcess, w.harmAll, w.harmNetwork, w.harmNetwork, w.harmNetwork, w.harmLinks,
 		w.harmDisk, w.harmSpace, w.harmClock, w.harmLeader, w.harmLeader, w.harmMembers, w.harmMembers, w.harmSettings,
+		w.harmData,
 	}
 	for !w.stop {
 		env.Sleep(w.sim, time.Duration(rng.IntN(1200))*time.Millisecond)
@@ -195,6 +196,11 @@ func (w *world) harmMembers(rng *rand.Rand) {
 		w.sim.Go("promote", func() { w.promote(g, m.ID) })
 	case len(members) <= w.opt.Nodes && len(w.made) < 3*w.opt.Nodes:
 		n := w.newNode()
+		if w.plan != nil {
+			n.id = 0
+			w.sim.Go("start", n.restart)
+			return
+		}
 		n.join, n.gone = true, true // it may become a member without a process, if nobody hears of it
 		w.sim.Go("add", func() {
 			if g.Add(group.Member{ID: n.id, Addr: n.addr}) == nil {
@@ -210,6 +216,28 @@ func (w *world) harmMembers(rng *rand.Rand) {
 			}
 		})
 	}
+}
+
+// harmData takes a machine's disk away, unless another one is still on its way back: a
+// group that loses a majority of its disks has lost what only they had.
+func (w *world) harmData(rng *rand.Rand) {
+	n, l := w.pick(rng), w.leader()
+	if n == nil || l == nil || w.plan == nil {
+		return
+	}
+	for _, m := range l.node.Members() {
+		if m.Learner || w.find(m.ID) == nil {
+			return
+		}
+	}
+	how, seed := haltKind(1+rng.IntN(2)), rng.Uint64()
+	n.id = 0
+	w.sim.Go("wipe", func() {
+		w.within(time.Minute, func() bool { return !n.busy })
+		n.halt(how)
+		n.id, n.fs = 0, simfile.New(n.env, seed)
+		n.restart()
+	})
 }
 
 // promote lets a learner vote once it has caught up.

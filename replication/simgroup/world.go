@@ -1,6 +1,8 @@
 package simgroup
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -13,6 +15,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	_ "github.com/triremedb/trireme/engine/types/collation" // comparisons of text
 	_ "github.com/triremedb/trireme/engine/types/json"      // and of documents
+	"github.com/triremedb/trireme/replication/discovery"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
@@ -38,8 +41,9 @@ type world struct {
 	rng  *rand.Rand
 	net  *simnettest.Network
 	id   [16]byte
-	made []*node // all that ever were members
-	next uint64  // member id
+	made []*node         // all that ever were members
+	plan *discovery.Plan // nil: nodes are told who they are; else they find out by themselves
+	next uint64          // member id
 
 	history history
 	stop    bool // load and faults
@@ -49,7 +53,7 @@ type world struct {
 // node is a machine: its disk outlives its process.
 type node struct {
 	w    *world
-	id   uint64
+	id   uint64 // 0: not known, the disk being new
 	addr string
 	env  *nodeEnv
 	fs   *simfile.FS
@@ -107,6 +111,9 @@ func (w *world) founders() error {
 		n := w.newNode()
 		members = append(members, group.Member{ID: n.id, Addr: n.addr})
 	}
+	if w.opt.Seed%2 == 0 && !w.opt.Fixed {
+		return w.foundThemselves()
+	}
 	for _, n := range w.made {
 		if err := n.start(members); err != nil {
 			return fmt.Errorf("node %d: %w", n.id, err)
@@ -114,6 +121,49 @@ func (w *world) founders() error {
 	}
 	return nil
 }
+
+// foundThemselves starts machines that find each other.
+func (w *world) foundThemselves() error {
+	var addrs []string
+	for _, n := range w.made {
+		addrs = append(addrs, n.addr)
+	}
+	var err error
+	if w.plan, err = discovery.NewPlan("sim", addrs, len(addrs)); err != nil {
+		return err
+	}
+	for _, n := range w.made {
+		pause := time.Duration(w.rng.IntN(500)) * time.Millisecond
+		w.sim.Go("start", func() {
+			env.Sleep(w.sim, pause)
+			n.restart()
+		})
+	}
+	if !w.within(30*time.Second, func() bool { return len(w.up()) == len(w.made) || w.problem != "" }) {
+		return errors.New("the founders do not find each other")
+	}
+	w.id = w.made[0].node.Group()
+	return nil
+}
+
+// registry is what nodes know of each other from elsewhere.
+type registry struct{ w *world }
+
+func (r registry) Plan(context.Context) (*discovery.Plan, error) { return r.w.plan, nil }
+
+func (r registry) Contacts(context.Context) ([]string, error) {
+	var addrs []string
+	for _, n := range r.w.made {
+		if !n.gone {
+			addrs = append(addrs, n.addr)
+		}
+	}
+	return addrs, nil
+}
+
+func (registry) Announce(context.Context, discovery.Announcement) error { return nil }
+func (registry) View(context.Context) (discovery.View, error)           { return discovery.View{}, nil }
+func (registry) Close() error                                           { return nil }
 
 // options are small everywhere, so that limits are reached in a short run.
 func (n *node) options(founders []group.Member) group.Options {
@@ -136,6 +186,11 @@ func (n *node) options(founders []group.Member) group.Options {
 	if n.w.opt.Log != nil {
 		o.Log = n.w.opt.Log.With("node", n.id)
 	}
+	if n.w.plan != nil {
+		o.Group, o.ID, o.Founders, o.Join = [16]byte{}, 0, nil, false
+		o.Bootstrap = &group.Bootstrap{Discovery: registry{n.w}, Name: "sim", Addr: n.addr}
+		return o
+	}
 	if n.join {
 		for _, other := range n.w.made {
 			if other != n && !other.gone {
@@ -154,7 +209,7 @@ func (n *node) start(founders []group.Member) error {
 	if err != nil {
 		return err
 	}
-	n.node = g
+	n.node, n.id = g, g.ID()
 	n.life++
 	return nil
 }

@@ -34,26 +34,6 @@ func NewError(number uint16, format string, args ...any) *Error {
 	return &Error{Number: number, State: sqlState(number), Message: fmt.Sprintf(format, args...)}
 }
 
-func sqlState(number uint16) string {
-	switch number {
-	case ErrnoBadNull:
-		return "23000"
-	case ErrnoOutOfRange, ErrnoDataOutOfRange:
-		return "22003"
-	case ErrnoTruncated:
-		return "01000"
-	case ErrnoWrongValue:
-		return "22007"
-	case ErrnoTooLong:
-		return "22001"
-	case ErrnoDivisionByZero:
-		return "22012"
-	case ErrnoInvalidJSON:
-		return "22032"
-	}
-	return "HY000"
-}
-
 // CorruptError says that stored or encoded bytes do not form a value of their
 // type. It never concerns what a client sent.
 type CorruptError struct {

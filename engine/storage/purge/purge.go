@@ -126,7 +126,7 @@ func (p *Purger) coordinate() {
 	shrunk := p.e.Env.Monotonic()
 	for !p.stopping.Load() {
 		if !p.paused.Load() {
-			n, err := p.Run()
+			n, err := p.round()
 			if now := p.e.Env.Monotonic(); err == nil && now-shrunk >= shrinkEvery {
 				shrunk = now
 				_, err = p.ShrinkUndo()
@@ -164,10 +164,16 @@ func (p *Purger) note(err error) {
 	}
 }
 
-// round is one pass over the history.
+// roundLogs is how many transactions a round purges at most. To decide about an entry
+// a round walks over what was written since it began, so a long round under load
+// costs the square of its length.
+const roundLogs = 256
+
+// round is one pass over the oldest part of the history.
 type round struct {
 	p     *Purger
 	limit uint64
+	left  atomic.Int32 // of roundLogs
 	view  trx.View
 
 	mu  sync.Mutex
@@ -180,12 +186,23 @@ type round struct {
 // Run purges everything that can be purged now and returns how many transactions
 // that was. An error (of reading, or what halted the engine) leaves the rest for
 // the next round.
-func (p *Purger) Run() (int, error) {
+func (p *Purger) Run() (total int, err error) {
+	for {
+		n, err := p.round()
+		total += n
+		if n < roundLogs || err != nil || p.stopping.Load() {
+			return total, err
+		}
+	}
+}
+
+func (p *Purger) round() (int, error) {
 	limit, err := p.e.Trx.PurgeLimit()
 	if err != nil {
 		return 0, err
 	}
 	r := &round{p: p}
+	r.left.Store(roundLogs)
 	p.e.Trx.OpenOldest(&r.view)
 	defer p.e.Trx.CloseSnapshot(&r.view)
 	r.limit = limit
@@ -206,7 +223,7 @@ func (p *Purger) Run() (int, error) {
 // work purges logs until there are no more.
 func (r *round) work() {
 	w := r.p.e.NewWorker()
-	for !r.p.stopping.Load() && !r.failed() {
+	for !r.p.stopping.Load() && !r.failed() && r.left.Add(-1) >= 0 {
 		head, ok := r.p.e.Undo.NextCommitted(r.limit)
 		if !ok {
 			return

@@ -15,13 +15,13 @@ import (
 )
 
 type fixture struct {
-	t   *testing.T
+	t   testing.TB
 	eng *storage.Engine
 	tbl *table.Table
 	s   *storage.Session
 }
 
-func setUp(t *testing.T, tasks int) *fixture {
+func setUp(t testing.TB, tasks int) *fixture {
 	t.Helper()
 	f := &fixture{t: t}
 	var err error

@@ -1,0 +1,115 @@
+package expr
+
+import (
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Binder binds expressions in one scope.
+type Binder struct {
+	scope Scope
+	opt   *Options
+	depth int
+}
+
+// NewBinder returns a binder for scope.
+func NewBinder(s Scope) *Binder { return &Binder{scope: s, opt: s.Options()} }
+
+// Bind makes an evaluable expression of e, whose names s resolves.
+func Bind(s Scope, e ast.Expr) (Node, error) { return NewBinder(s).Bind(e) }
+
+// collation returns the connection's collation.
+func (b *Binder) collation() types.CollationID {
+	if b.opt.Collation == 0 {
+		return types.CollationUTF8MB40900AI
+	}
+	return b.opt.Collation
+}
+
+// Options returns what binding depends on besides the statement.
+func (b *Binder) Options() *Options { return b.opt }
+
+// maxDepth bounds the nesting of expressions; it is far above what people write and
+// far below what the stack bears.
+const maxDepth = 10_000
+
+// Bind binds one expression.
+func (b *Binder) Bind(e ast.Expr) (Node, error) {
+	if b.depth >= maxDepth {
+		return nil, errorf(1436, "HY000", "Thread stack overrun: expressions are nested more than %d deep", maxDepth)
+	}
+	b.depth++
+	n, err := b.bind(e)
+	b.depth--
+	return n, err
+}
+
+func (b *Binder) bind(e ast.Expr) (Node, error) {
+	switch e := e.(type) {
+	case *ast.Literal:
+		return b.literal(e)
+	case *ast.Param:
+		return b.param(e)
+	case *ast.ColumnRef:
+		return b.scope.Column(e)
+	case *ast.Func:
+		return b.function(e)
+	}
+	return nil, errNotSupported("%T", e)
+}
+
+func (b *Binder) param(e *ast.Param) (Node, error) {
+	t := &types.Type{Kind: types.KindNull}
+	if e.Index < len(b.opt.ParamTypes) && b.opt.ParamTypes[e.Index] != nil {
+		t = b.opt.ParamTypes[e.Index]
+	}
+	return NewParam(e.Index, t), nil
+}
+
+func (b *Binder) literal(e *ast.Literal) (Node, error) {
+	t := types.Type{Kind: types.KindNull}
+	if e.Type != nil {
+		t = *e.Type
+	}
+	c := NewConst(e.Value, t)
+	switch e.Kind {
+	case ast.LiteralBool:
+		c.bool = true
+	case ast.LiteralHex, ast.LiteralBit:
+		c.hex = true
+	}
+	return c, nil
+}
+
+// fold evaluates an expression of constants, unless that raises a warning or an
+// error: those belong to the execution.
+func (b *Binder) fold(n Node) Node {
+	for _, c := range n.Children() {
+		if _, ok := c.(*Const); !ok {
+			return n
+		}
+	}
+	if VolatilityOf(n) != Pure {
+		return n
+	}
+	warned := false
+	x := Context{SQLMode: b.opt.SQLMode | ModeErrorForDivisionByZero, Collation: b.collation(), DivPrecisionIncrement: b.divIncrement()}
+	x.Mode = b.opt.Mode
+	x.MaxAllowedPacket = 1 << 20
+	x.Warn = func(*types.Error) { warned = true }
+	v, err := n.Value(&x, nil, 0)
+	if err != nil || warned {
+		return n
+	}
+	c := NewConst(v.Clone(), *n.Type())
+	c.co = CoercibilityOf(n)
+	c.bool = IsBoolean(n)
+	return c
+}
+
+func (b *Binder) divIncrement() int {
+	if b.opt.DivPrecisionIncrement == 0 && !b.opt.NoDivIncrement {
+		return 4
+	}
+	return b.opt.DivPrecisionIncrement
+}

@@ -1,0 +1,376 @@
+package expr
+
+import (
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/types/decimal"
+)
+
+// Cast converts its operand: explicitly, by CAST and CONVERT, or because an operator
+// wants operands of a type.
+type Cast struct {
+	arg      Node
+	t        types.Type
+	co       Coercibility
+	conv     func(x *Context, c *Cast, v types.Value) (types.Value, error)
+	explicit bool   // CAST: lengths and precisions count
+	isBool   bool   // the operand is a truth value
+	where    string // of a JSON text that is none, for messages
+}
+
+func (c *Cast) Type() *types.Type          { return &c.t }
+func (c *Cast) Children() []Node           { return []Node{c.arg} }
+func (c *Cast) Volatility() Volatility     { return castVolatility(c.arg.Type(), &c.t) }
+func (c *Cast) Coercibility() Coercibility { return c.co }
+
+// WithChildren returns a copy with another operand of the same type.
+func (c *Cast) WithChildren(children []Node) Node {
+	n := *c
+	n.arg = children[0]
+	return &n
+}
+
+// castVolatility: the session's zone and date matter to some conversions of times.
+func castVolatility(from, to *types.Type) Volatility {
+	switch {
+	case from.Kind == types.KindTimestamp && to.Kind != types.KindTimestamp,
+		to.Kind == types.KindTimestamp && from.Kind != types.KindTimestamp,
+		from.Kind == types.KindTime && to.Kind != types.KindTime && to.IsTemporal():
+		return Stable
+	}
+	return Pure
+}
+
+// NewCast returns n converted implicitly to type t, or n itself if its values are
+// of that type already.
+func NewCast(n Node, t types.Type) Node {
+	from := n.Type()
+	t.NotNull = from.NotNull && !mayFail(&t)
+	if sameValues(from, &t) {
+		return n
+	}
+	if c, ok := n.(*Const); ok && c.hex && t.Class() != types.ClassBytes {
+		n = c.number()
+		if sameValues(n.Type(), &t) {
+			return n
+		}
+	}
+	c := &Cast{arg: n, t: t, co: CoercibilityOf(n), conv: convNull, isBool: IsBoolean(n)}
+	if from.Kind == types.KindNull {
+		return c
+	}
+	c.conv = convOf(from, &t)
+	return c
+}
+
+// mayFail reports whether conversions to t may give NULL.
+func mayFail(t *types.Type) bool { return t.IsTemporal() || t.Kind == types.KindJSON || isString(t) }
+
+// sameValues reports whether values of one type are values of the other one.
+func sameValues(from, to *types.Type) bool {
+	if from.Class() != to.Class() {
+		return false
+	}
+	switch to.Class() {
+	case types.ClassUint:
+		return from.IsInteger() && to.IsInteger() || from.Kind == to.Kind && from.IsInteger() == to.IsInteger() && !hasMembers(from)
+	case types.ClassDecimal:
+		return from.Precision == to.Precision && from.Scale == to.Scale
+	case types.ClassBytes:
+		return from.Collation == to.Collation || from.Charset() == to.Charset()
+	case types.ClassDateTime, types.ClassTimestamp, types.ClassTime:
+		return from.FSP <= to.FSP
+	}
+	return true
+}
+
+func hasMembers(t *types.Type) bool { return t.Kind == types.KindEnum || t.Kind == types.KindSet }
+
+func convOf(from, to *types.Type) func(*Context, *Cast, types.Value) (types.Value, error) {
+	switch to.Class() {
+	case types.ClassInt:
+		return convInt
+	case types.ClassUint:
+		return convUint
+	case types.ClassFloat:
+		return convFloat
+	case types.ClassDouble:
+		return convDouble
+	case types.ClassDecimal:
+		return convDecimal
+	case types.ClassBytes:
+		return convText
+	case types.ClassDate:
+		return convDate
+	case types.ClassDateTime:
+		return convDateTime
+	case types.ClassTimestamp:
+		return convTimestamp
+	case types.ClassTime:
+		return convTime
+	case types.ClassJSON:
+		return convJSON
+	}
+	return convNull
+}
+
+func convNull(*Context, *Cast, types.Value) (types.Value, error) { return types.Null, nil }
+
+func convInt(x *Context, _ *Cast, v types.Value) (types.Value, error) {
+	n, err := x.toInt(v, false)
+	return types.NewInt(n), err
+}
+
+func convUint(x *Context, _ *Cast, v types.Value) (types.Value, error) {
+	n, err := x.toInt(v, true)
+	return types.NewUint(uint64(n)), err
+}
+
+func convFloat(x *Context, _ *Cast, v types.Value) (types.Value, error) {
+	f, err := x.toDouble(v)
+	return types.NewFloat(float32(f)), err
+}
+
+func convDouble(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	f, err := x.toDouble(v)
+	return types.NewDouble(f), err
+}
+
+func convDecimal(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	d, err := x.toDecimal(v)
+	if err != nil {
+		return types.Null, err
+	}
+	return x.fitDecimal(d, &c.t)
+}
+
+// fitDecimal rounds to a DECIMAL type; beyond its range it is the largest number,
+// with a warning.
+func (x *Context) fitDecimal(d decimal.Decimal, t *types.Type) (types.Value, error) {
+	r, _, ok := d.Fit(int(t.Precision), int(t.Scale))
+	if !ok {
+		err := x.Fault(types.NewError(types.ErrnoOutOfRange, "Out of range value for column '%s' at row %d", x.Column, max(x.Row, 1)))
+		if err != nil {
+			return types.Null, err
+		}
+	}
+	return types.NewDecimal(r), nil
+}
+
+func convText(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	from := c.arg.Type()
+	s := x.text(v, from)
+	cs, to := textCharset(from), c.t.Charset()
+	switch {
+	case cs == to || cs == types.CharsetASCII || to == types.CharsetBinary ||
+		cs == types.CharsetUTF8MB3 && to == types.CharsetUTF8MB4:
+	case cs == types.CharsetBinary:
+		if at := to.InvalidAt(s); at >= 0 {
+			return types.Null, x.Fault(errInvalidCharacters(to, s[at:]))
+		}
+	default:
+		out, _ := types.Convert(x.Scratch(), s, cs, to)
+		s = x.Keep(out)
+	}
+	if c.explicit {
+		return x.fitText(s, &c.t)
+	}
+	return types.NewBytes(s), nil
+}
+
+// fitText cuts text to CAST's length and fills BINARY with zero bytes.
+func (x *Context) fitText(s []byte, t *types.Type) (types.Value, error) {
+	if t.IsLong() {
+		return types.NewBytes(s), nil
+	}
+	if t.Kind == types.KindBinary || t.Kind == types.KindVarBinary {
+		return x.fitBytes(s, t)
+	}
+	cut := t.Charset().Prefix(s, int(t.Length))
+	if len(cut) < len(s) {
+		if err := x.Fault(errTruncatedValue(lengthName("CHAR", t), s)); err != nil {
+			return types.Null, err
+		}
+	}
+	return types.NewBytes(cut), nil
+}
+
+func (x *Context) fitBytes(s []byte, t *types.Type) (types.Value, error) {
+	n := int(t.Length)
+	switch {
+	case len(s) > n:
+		if err := x.Fault(errTruncatedValue(lengthName("BINARY", t), s)); err != nil {
+			return types.Null, err
+		}
+		s = s[:n]
+	case len(s) < n && t.Kind == types.KindBinary:
+		out := append(x.Scratch(), s...)
+		for len(out) < n {
+			out = append(out, 0)
+		}
+		s = x.Keep(out)
+	}
+	return types.NewBytes(s), nil
+}
+
+func convDate(x *Context, _ *Cast, v types.Value) (types.Value, error) {
+	d, ok, err := x.toDateTime(v, "datetime")
+	if !ok {
+		return types.Null, err
+	}
+	return types.NewDate(d.Truncate()), err
+}
+
+func convDateTime(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	d, ok, err := x.toDateTime(v, "datetime")
+	if ok {
+		d, ok = x.roundDateTime(d, int(c.t.FSP))
+	}
+	if !ok {
+		return types.Null, err
+	}
+	return types.NewDateTime(d), err
+}
+
+func (x *Context) roundDateTime(d types.DateTime, fsp int) (types.DateTime, bool) {
+	if fsp >= types.MaxFSP {
+		return d, true
+	}
+	if x.Mode&types.ModeTimeTruncateFraction != 0 {
+		return d.TruncateFraction(fsp), true
+	}
+	return d.RoundFraction(0, fsp)
+}
+
+func convTimestamp(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	d, ok, err := x.toDateTime(v, "datetime")
+	if !ok || err != nil {
+		return types.Null, err
+	}
+	if d != 0 && !d.Check(types.ModeNoZeroDate|types.ModeNoZeroInDate) {
+		return types.Null, nil
+	}
+	t, _ := types.TimestampOf(d, x.location())
+	return types.NewTimestamp(t), nil
+}
+
+func convTime(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	d, ok, err := x.toTime(v)
+	if !ok {
+		return types.Null, err
+	}
+	if x.Mode&types.ModeTimeTruncateFraction != 0 {
+		d = d.TruncateFraction(int(c.t.FSP))
+	} else {
+		d, _ = d.RoundFraction(0, int(c.t.FSP))
+	}
+	return types.NewTime(d), err
+}
+
+// convJSON parses text; other values become scalars.
+func convJSON(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	if isString(c.arg.Type()) {
+		return x.jsonParse(v, c.arg.Type(), c.where)
+	}
+	return x.jsonValue(v, c.arg.Type(), c.isBool)
+}
+
+// convJSONStrict takes JSON and text only: the arguments of JSON functions.
+func convJSONStrict(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	return x.jsonParse(v, c.arg.Type(), c.where)
+}
+
+// convJSONValue makes a JSON string of text.
+func convJSONValue(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	return x.jsonValue(v, c.arg.Type(), c.isBool)
+}
+
+func convBool(x *Context, _ *Cast, v types.Value) (types.Value, error) {
+	b, err := x.truth(v)
+	return boolValue(b), err
+}
+
+// convert is the conversion of one value, outside of a node.
+func (x *Context) convert(v types.Value, from, to *types.Type) (types.Value, error) {
+	if v.IsNull() {
+		return v, nil
+	}
+	if from == nil {
+		from = &classTypes[v.Class()]
+	}
+	c := Cast{arg: &Const{t: *from}, t: *to}
+	return convOf(from, to)(x, &c, v)
+}
+
+func (c *Cast) Value(x *Context, in *types.Batch, row int) (types.Value, error) {
+	v, err := c.arg.Value(x, in, row)
+	if err != nil || v.IsNull() {
+		return types.Null, err
+	}
+	return c.conv(x, c, v)
+}
+
+func (c *Cast) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
+	arg := x.vector(c.arg.Type())
+	defer x.putVector(arg)
+	if err := c.arg.Vector(x, in, sel, arg); err != nil {
+		return err
+	}
+	if castNumbers(out, arg) {
+		return nil
+	}
+	for i := range arg.Len() {
+		if arg.IsNull(i) {
+			out.AppendNull()
+			continue
+		}
+		m := x.Mark()
+		v, err := c.conv(x, c, arg.Value(i))
+		if err != nil {
+			return err
+		}
+		out.Append(v)
+		x.Release(m)
+	}
+	return nil
+}
+
+// castNumbers converts without a call for each value where no value can fail.
+func castNumbers(out, arg *types.Vector) bool {
+	if out.Len() != 0 {
+		return false
+	}
+	n := arg.Len()
+	switch {
+	case out.Class() == types.ClassDouble && arg.Class() == types.ClassInt:
+		out.Resize(n)
+		dst := out.Float64s()
+		for i, v := range arg.Int64s() {
+			dst[i] = float64(v)
+		}
+	case out.Class() == types.ClassDouble && arg.Class() == types.ClassUint:
+		out.Resize(n)
+		dst := out.Float64s()
+		for i, v := range arg.Uint64s() {
+			dst[i] = float64(v)
+		}
+	case out.Class() == types.ClassDouble && arg.Class() == types.ClassFloat:
+		out.Resize(n)
+		copy(out.Float64s(), arg.Float64s())
+	default:
+		return false
+	}
+	copyNulls(out, arg)
+	return true
+}
+
+// copyNulls makes NULL in out what is NULL in arg.
+func copyNulls(out, arg *types.Vector) {
+	if !arg.HasNulls() {
+		return
+	}
+	for w, word := range arg.Nulls() {
+		for ; word != 0; word &= word - 1 {
+			out.SetNull(w*64 + trailingZeros(word))
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package expr
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+func trailingZeros(w uint64) int { return bits.TrailingZeros64(w) }
+
+func lengthName(name string, t *types.Type) string { return fmt.Sprintf("%s(%d)", name, t.Length) }
+
+// castArg wraps argument i of a call in the cast that its kind asks for.
+func (b *Binder) castArg(c *Call, i int, n Node, name string) (Node, error) {
+	kind := c.arg(i)
+	if _, row := n.(*Row); row {
+		return nil, errOperandColumns(1)
+	}
+	switch kind {
+	case ArgText:
+		return b.castText(n, c.Collation), nil
+	case ArgString:
+		return b.castText(n, b.collationOf(n)), nil
+	case ArgUTF8:
+		id := b.collationOf(n)
+		if types.CollationByID(id).Charset() != types.CharsetUTF8MB4 {
+			id = types.CollationUTF8MB40900AI
+		}
+		return b.castText(n, id), nil
+	case ArgBytes:
+		if isString(n.Type()) {
+			return n, nil
+		}
+		return b.castText(n, types.CollationBinary), nil
+	case ArgJSON, ArgJSONValue:
+		return castJSON(n, kind, fmt.Sprintf(" in argument %d to function %s", i+1, strings.ToLower(name))), nil
+	case ArgBool:
+		return toBool(n), nil
+	case ArgNumber:
+		return toNumber(n), nil
+	}
+	return b.castPlain(n, kind), nil
+}
+
+func (b *Binder) castPlain(n Node, kind ArgKind) Node {
+	t := n.Type()
+	switch kind {
+	case ArgInt:
+		if t.Class() == types.ClassUint {
+			return NewCast(n, types.Type{Kind: types.KindBigInt, Unsigned: true})
+		}
+		return NewCast(n, types.Type{Kind: types.KindBigInt})
+	case ArgSigned:
+		return NewCast(n, types.Type{Kind: types.KindBigInt})
+	case ArgDouble:
+		return NewCast(n, types.Type{Kind: types.KindDouble})
+	case ArgDecimal:
+		return NewCast(n, decimalTypeOf(n))
+	case ArgDate:
+		return NewCast(n, types.Type{Kind: types.KindDate})
+	case ArgDateTime:
+		return NewCast(n, types.Type{Kind: types.KindDateTime, FSP: fspOf(n)})
+	case ArgTime:
+		return NewCast(n, types.Type{Kind: types.KindTime, FSP: fspOf(n)})
+	}
+	return n
+}
+
+// castText gives n as text of a collation.
+func (b *Binder) castText(n Node, id types.CollationID) Node {
+	t := textType(textLength(n.Type()), id)
+	if lit, ok := b.foldText(n, &t); ok {
+		return lit
+	}
+	return NewCast(n, t)
+}
+
+// foldText converts a constant at once.
+func (b *Binder) foldText(n Node, t *types.Type) (Node, bool) {
+	c, ok := n.(*Const)
+	if !ok || c.v.IsNull() {
+		return nil, false
+	}
+	folded, ok := b.fold(NewCast(n, *t)).(*Const)
+	return folded, ok
+}
+
+// castJSON gives n as a document.
+func castJSON(n Node, kind ArgKind, where string) Node {
+	if n.Type().Kind == types.KindJSON {
+		return n
+	}
+	c := NewCast(n, types.Type{Kind: types.KindJSON, Collation: types.CollationBinary}).(*Cast)
+	c.where = where
+	switch {
+	case n.Type().Kind == types.KindNull:
+	case kind == ArgJSONValue:
+		c.conv = convJSONValue
+	default:
+		c.conv = convJSONStrict
+	}
+	return c
+}
+
+// toBool gives n as truth value.
+func toBool(n Node) Node {
+	if IsBoolean(n) {
+		return n
+	}
+	if c, ok := n.(*Const); ok && c.hex {
+		n = c.number()
+	}
+	t := boolType
+	t.NotNull = n.Type().NotNull
+	c := &Cast{arg: n, t: t, co: Numeric, conv: convBool}
+	if n.Type().Kind == types.KindNull {
+		c.conv = convNull
+	}
+	return c
+}
+
+// toNumber gives n as an integer, DECIMAL or DOUBLE, as arithmetic wants it.
+func toNumber(n Node) Node {
+	if c, ok := n.(*Const); ok && c.hex {
+		return c.number()
+	}
+	t := n.Type()
+	switch {
+	case t.IsInteger() || t.Kind == types.KindDecimal || t.Kind == types.KindDouble:
+		return n
+	case t.Class() == types.ClassUint && !hasMembers(t):
+		return NewCast(n, types.Type{Kind: types.KindBigInt, Unsigned: true})
+	case t.Kind == types.KindNull:
+		return NewCast(n, types.Type{Kind: types.KindBigInt})
+	case t.Kind == types.KindDate:
+		return NewCast(n, types.Type{Kind: types.KindBigInt})
+	case t.IsTemporal() && t.FSP == 0:
+		return NewCast(n, types.Type{Kind: types.KindBigInt})
+	case t.IsTemporal():
+		return NewCast(n, decimalTypeOf(n))
+	}
+	return NewCast(n, types.Type{Kind: types.KindDouble})
+}
+
+// fspOf returns the fractional digits of seconds that a value has as date or time.
+func fspOf(n Node) uint8 {
+	t := n.Type()
+	switch {
+	case t.IsTemporal():
+		return t.FSP
+	case t.Kind == types.KindDecimal:
+		return min(t.Scale, types.MaxFSP)
+	case isString(t):
+		if v, ok := Literal(n); ok && !v.IsNull() {
+			return literalFSP(v.Bytes())
+		}
+		return types.MaxFSP
+	case t.Kind == types.KindDouble || t.Kind == types.KindFloat || t.Kind == types.KindJSON:
+		return types.MaxFSP
+	}
+	return 0
+}
+
+func literalFSP(s []byte) uint8 {
+	at := strings.LastIndexByte(string(s), '.')
+	if at < 0 {
+		return 0
+	}
+	n := 0
+	for at+1+n < len(s) && s[at+1+n] >= '0' && s[at+1+n] <= '9' {
+		n++
+	}
+	return uint8(min(n, types.MaxFSP))
+}
+
+// decimalTypeOf is the DECIMAL type that holds the values of n.
+func decimalTypeOf(n Node) types.Type {
+	precision, scale := decimalShape(n)
+	return types.Type{Kind: types.KindDecimal, Precision: precision, Scale: scale, Unsigned: n.Type().Unsigned}
+}
+
+// decimalShape returns the precision and scale of n's values as decimals.
+func decimalShape(n Node) (precision, scale uint8) {
+	t := n.Type()
+	switch t.Kind {
+	case types.KindDecimal:
+		return t.Precision, t.Scale
+	case types.KindNull:
+		return 1, 0
+	case types.KindTinyInt:
+		return 3, 0
+	case types.KindSmallInt:
+		return 5, 0
+	case types.KindMediumInt:
+		return 8, 0
+	case types.KindInt:
+		return 10, 0
+	case types.KindBigInt:
+		if v, ok := Literal(n); ok && !v.IsNull() {
+			return digitsOf(v), 0
+		}
+		if t.Length > 0 && IsBoolean(n) {
+			return 1, 0
+		}
+		if t.Unsigned {
+			return 20, 0
+		}
+		return 19, 0
+	case types.KindYear:
+		return 4, 0
+	case types.KindBit:
+		return 20, 0
+	case types.KindDate:
+		return 8, 0
+	case types.KindTime:
+		return 7 + t.FSP, t.FSP
+	case types.KindDateTime, types.KindTimestamp:
+		return 14 + t.FSP, t.FSP
+	}
+	return types.MaxDecimalPrecision, types.MaxDecimalScale
+}
+
+func digitsOf(v types.Value) uint8 {
+	u := v.Uint()
+	if v.Class() == types.ClassInt && v.Int() < 0 {
+		u = -u
+	}
+	n := uint8(1)
+	for ; u >= 10; u /= 10 {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,199 @@
+package expr
+
+import (
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Coercibility says how much an operand insists on its collation: the lowest one
+// decides.
+type Coercibility uint8
+
+// The levels, as COERCIBILITY() numbers them.
+const (
+	Explicit    Coercibility = iota // COLLATE
+	NoCollation                     // operands that disagree
+	Implicit                        // columns
+	SysConst                        // USER(), VERSION()
+	Coercible                       // literals
+	Numeric                         // numbers and dates
+	Ignorable                       // NULL
+)
+
+// coercer is implemented by nodes that know their coercibility.
+type coercer interface{ Coercibility() Coercibility }
+
+// CoercibilityOf returns a node's coercibility; foreign nodes are like columns.
+func CoercibilityOf(n Node) Coercibility {
+	if c, ok := n.(coercer); ok {
+		return c.Coercibility()
+	}
+	if n.Type().Kind == types.KindNull {
+		return Ignorable
+	}
+	return columnCoercibility(n.Type())
+}
+
+// collationOf returns the collation with which a node's text takes part in an
+// operation. What is not text becomes text of the connection's collation.
+func (b *Binder) collationOf(n Node) types.CollationID {
+	t := n.Type()
+	switch {
+	case t.IsText() || t.Kind == types.KindEnum || t.Kind == types.KindSet:
+		return t.Collation
+	case t.IsBlob() || t.Kind == types.KindBit:
+		return types.CollationBinary
+	case t.Kind == types.KindJSON:
+		return types.CollationUTF8MB4Bin
+	}
+	return b.collation()
+}
+
+// aggregated is the outcome of an aggregation of collations.
+type aggregated struct {
+	id types.CollationID
+	co Coercibility
+}
+
+// aggregate finds the collation in which operands meet, by MySQL's rules; operands
+// in other character sets are to be converted to it. what names the operation in
+// error 1267, 1270 or 1271.
+func (b *Binder) aggregate(what string, nodes ...Node) (aggregated, error) {
+	var r aggregated
+	for i, n := range nodes {
+		o := aggregated{b.collationOf(n), CoercibilityOf(n)}
+		if i == 0 {
+			r = o
+			continue
+		}
+		var ok bool
+		if r, ok = meet(r, o, nodes[:i], n); !ok {
+			return r, b.errMix(what, nodes)
+		}
+	}
+	if r.co == NoCollation && len(nodes) > 1 {
+		return r, b.errMix(what, nodes)
+	}
+	if len(nodes) == 0 {
+		r = aggregated{b.collation(), Coercible}
+	}
+	return r, nil
+}
+
+// meet is one step: before are the operands that made l, n the one that makes r.
+func meet(l, r aggregated, before []Node, n Node) (aggregated, bool) {
+	if l.id == r.id {
+		l.co = min(l.co, r.co)
+		return l, true
+	}
+	lc, rc := types.CollationByID(l.id), types.CollationByID(r.id)
+	if lc == nil || rc == nil {
+		return l, false
+	}
+	if lc.Charset() != rc.Charset() {
+		return meetCharsets(l, r, lc, rc, before, n)
+	}
+	switch {
+	case l.co < r.co:
+		return l, true
+	case r.co < l.co:
+		return r, true
+	case l.co == Explicit:
+		return l, false
+	case isBinOf(lc):
+		return l, true
+	case isBinOf(rc):
+		return r, true
+	}
+	return aggregated{l.id, NoCollation}, true
+}
+
+// isBinOf reports whether a text collation is its character set's _bin one, which
+// wins among implicit ones.
+func isBinOf(c types.Collation) bool {
+	name := c.Name()
+	return len(name) > 4 && name[len(name)-4:] == "_bin"
+}
+
+func meetCharsets(l, r aggregated, lc, rc types.Collation, before []Node, n Node) (aggregated, bool) {
+	if lc.Charset() == types.CharsetBinary || rc.Charset() == types.CharsetBinary {
+		if l.co == r.co && lc.Charset() == types.CharsetBinary || l.co < r.co {
+			return l, true
+		}
+		return r, true
+	}
+	rightFits := r.co >= Numeric || convertible(n, rc, lc)
+	leftFits := l.co >= Numeric
+	if !leftFits {
+		leftFits = true
+		for _, o := range before {
+			leftFits = leftFits && (CoercibilityOf(o) >= Numeric || convertible(o, lc, rc))
+		}
+	}
+	switch {
+	case l.co < r.co && rightFits:
+		return l, true
+	case r.co < l.co && leftFits:
+		return r, true
+	case l.co == r.co && isUnicode(lc) && !isUnicode(rc):
+		return l, true
+	case l.co == r.co && isUnicode(rc) && !isUnicode(lc):
+		return r, true
+	case l.co == r.co && isUnicode(lc) && rc.Charset() == types.CharsetUTF8MB3:
+		return l, true
+	case l.co == r.co && isUnicode(rc) && lc.Charset() == types.CharsetUTF8MB3:
+		return r, true
+	case rightFits && l.co <= r.co:
+		return l, true
+	case leftFits && r.co <= l.co:
+		return r, true
+	case isUnicode(lc) && l.co <= r.co:
+		return l, true
+	case isUnicode(rc) && r.co <= l.co:
+		return r, true
+	case rightFits:
+		return l, true
+	case leftFits:
+		return r, true
+	}
+	return l, false
+}
+
+func isUnicode(c types.Collation) bool {
+	return c.Charset() == types.CharsetUTF8MB4 || c.Charset() == types.CharsetUTF8MB3
+}
+
+// convertible reports whether all values of n can be converted without loss:
+// into Unicode always, otherwise constants that have no other characters.
+func convertible(n Node, from, to types.Collation) bool {
+	if from.Charset() == types.CharsetASCII || to.Charset() == types.CharsetUTF8MB4 {
+		return true
+	}
+	v, ok := Literal(n)
+	if !ok {
+		return false
+	}
+	if v.IsNull() || v.Class() != types.ClassBytes {
+		return true
+	}
+	_, bad := types.Convert(nil, v.Bytes(), from.Charset(), to.Charset())
+	return bad < 0
+}
+
+var coercibilityNames = [...]string{"EXPLICIT", "NONE", "IMPLICIT", "SYSCONST", "COERCIBLE", "NUMERIC", "IGNORABLE"}
+
+func (b *Binder) errMix(what string, nodes []Node) error {
+	name := func(n Node) string {
+		c := types.CollationByID(b.collationOf(n))
+		if c == nil {
+			return "(unknown)"
+		}
+		return "(" + c.Name() + "," + coercibilityNames[CoercibilityOf(n)] + ")"
+	}
+	switch len(nodes) {
+	case 2:
+		return errorf(1267, "HY000", "Illegal mix of collations %s and %s for operation '%s'", name(nodes[0]), name(nodes[1]), what)
+	case 3:
+		return errorf(1270, "HY000", "Illegal mix of collations %s, %s, %s for operation '%s'", name(nodes[0]), name(nodes[1]), name(nodes[2]), what)
+	}
+	return errorf(1271, "HY000", "Illegal mix of collations for operation '%s'", what)
+}

@@ -1,0 +1,248 @@
+package expr
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/types/json"
+)
+
+// SQLMode is the set of sql_mode flags that matter to expressions and not to
+// conversions to columns (those are [types.Mode]).
+type SQLMode uint16
+
+// The flags, named after sql_mode's. ModeNoUnsignedSubtraction changes result types
+// and counts when an expression is bound; the others count when it runs.
+const (
+	ModeErrorForDivisionByZero SQLMode = 1 << iota
+	ModeNoUnsignedSubtraction
+	ModeNoBackslashEscapes
+	ModePadCharToFullLength
+)
+
+// SessionInfo is what expressions ask of the session.
+type SessionInfo interface {
+	ConnectionID() uint64
+	User() string        // as the client gave it, name@host
+	CurrentUser() string // the account, name@host
+	CurrentRole() string // "NONE" without
+	Schema() string      // "" if none is chosen
+	Version() string
+	LastInsertID() uint64
+	SetLastInsertID(uint64) // LAST_INSERT_ID(n)
+	RowCount() int64        // of the statement before
+	FoundRows() uint64
+
+	// SystemVariable returns a system variable's value for @@name.
+	SystemVariable(name string, global bool) (types.Value, *types.Type, error)
+
+	// UserVariable returns the value of @name; its type is nil if it was never set.
+	UserVariable(name string) (types.Value, *types.Type)
+	// SetUserVariable copies what it keeps. A nil type unsets.
+	SetUserVariable(name string, v types.Value, t *types.Type) error
+
+	// GetLock takes a named lock: 1 taken, 0 timed out. A negative timeout waits
+	// for ever.
+	GetLock(name string, timeout time.Duration) (int64, error)
+	ReleaseLock(name string) (released, exists bool)
+	ReleaseAllLocks() int64
+	LockHolder(name string) (connection uint64, held bool)
+
+	// Sleep waits; it reports whether it was interrupted.
+	Sleep(d time.Duration) (interrupted bool, err error)
+
+	// WaitForGTIDs waits until the sets of transactions are applied: 0, or 1 when
+	// the time ran out. A timeout of 0 waits for ever.
+	WaitForGTIDs(set string, timeout time.Duration) (int64, error)
+}
+
+// Context is what evaluation needs of the statement. It belongs to one session at
+// a time and is kept from statement to statement for its memory.
+type Context struct {
+	types.Context // conversions to columns; Mode, Location, Warn
+
+	SQLMode SQLMode
+	// DataChange says that the statement changes data: in strict mode bad values
+	// are then errors and not warnings. With IGNORE it is false.
+	DataChange bool
+
+	Now     time.Time // when the statement began, for NOW()
+	Env     env.Env   // clock and random numbers, for SYSDATE(), RAND(), UUID()
+	Session SessionInfo
+	Params  []types.Value // values of [Param]
+
+	// Collation is collation_connection: that of text made of numbers and dates.
+	Collation             types.CollationID
+	DivPrecisionIncrement int // of division at run time; 4 by default
+	DefaultWeekFormat     int
+	TimeNames             string // lc_time_names
+	GroupConcatMaxLen     uint64
+	MaxAllowedPacket      uint64
+	// Memory accounts for what aggregates and functions keep: it is called with
+	// what is added or, negative, given back. Nil does not count.
+	Memory func(delta int64) error
+	// Interrupted is asked now and then by what takes long; nil never interrupts.
+	Interrupted func() error
+
+	arena   []byte
+	chunk   int
+	args    []types.Value
+	vectors [maxClass][]*types.Vector
+	sels    [][]uint32
+	states  map[any]any
+	builder *json.Builder
+	lists   [][]*types.Vector
+}
+
+const maxClass = int(types.ClassJSON) + 1
+
+// Mark is a place in the scratch memory.
+type Mark struct{ chunk, n int }
+
+// Mark returns the place up to which scratch memory is in use.
+func (x *Context) Mark() Mark { return Mark{x.chunk, len(x.arena)} }
+
+// Release gives up all results made since m, but for those of
+// [types.Context.Store].
+func (x *Context) Release(m Mark) {
+	if m.chunk != x.chunk {
+		m.n = 0 // what lay before the mark is in a chunk of its own
+	}
+	x.arena = x.arena[:m.n]
+}
+
+// ResetStatement forgets what belongs to one statement: scratch memory and the
+// states of functions.
+func (x *Context) ResetStatement() {
+	x.Release(Mark{chunk: -1})
+	x.Context.Reset()
+	clear(x.states)
+	clear(x.args)
+	x.args = x.args[:0]
+}
+
+const chunkBytes = 4 << 10
+
+// Scratch lends an empty buffer in scratch memory. What was appended to it is kept
+// by [Context.Keep]; only one buffer may be on loan at a time.
+func (x *Context) Scratch() []byte {
+	if cap(x.arena)-len(x.arena) < 256 {
+		x.chunk++
+		x.arena = make([]byte, 0, max(chunkBytes, min(2*cap(x.arena), 1<<20)))
+	}
+	n := len(x.arena)
+	return x.arena[n:n]
+}
+
+// Keep takes back the buffer that Scratch lent, with what was appended. It returns
+// the bytes, which are good until [Context.Release].
+func (x *Context) Keep(b []byte) []byte {
+	n := len(x.arena)
+	if n < cap(x.arena) && cap(b) > 0 && unsafe.SliceData(b) == unsafe.SliceData(x.arena[n:n+1]) {
+		x.arena = x.arena[:n+len(b)]
+	} else if cap(b) > cap(x.arena) {
+		x.chunk++
+		x.arena = b
+	}
+	return b[:len(b):len(b)]
+}
+
+// Copy returns a copy of b in scratch memory.
+func (x *Context) Copy(b []byte) []byte { return x.Keep(append(x.Scratch(), b...)) }
+
+// vector lends an empty vector of type t, which putVector takes back.
+func (x *Context) vector(t *types.Type) *types.Vector {
+	free := &x.vectors[t.Class()]
+	if n := len(*free); n > 0 {
+		v := (*free)[n-1]
+		*free = (*free)[:n-1]
+		v.Init(t)
+		return v
+	}
+	return types.NewVector(t, types.BatchRows)
+}
+
+func (x *Context) putVector(v *types.Vector) {
+	free := &x.vectors[v.Class()]
+	*free = append(*free, v)
+}
+
+// selection lends an empty list of rows, which putSelection takes back.
+func (x *Context) selection() []uint32 {
+	if n := len(x.sels); n > 0 {
+		s := x.sels[n-1]
+		x.sels = x.sels[:n-1]
+		return s[:0]
+	}
+	return make([]uint32, 0, types.BatchRows)
+}
+
+func (x *Context) putSelection(s []uint32) { x.sels = append(x.sels, s) }
+
+// State returns what a function keeps for one statement under a key, usually its
+// *Call; make is called the first time.
+func (x *Context) State(key any, make func() any) any {
+	if s, ok := x.states[key]; ok {
+		return s
+	}
+	if x.states == nil {
+		x.states = map[any]any{}
+	}
+	s := make()
+	x.states[key] = s
+	return s
+}
+
+// Check returns the error of an interrupted statement.
+func (x *Context) Check() error {
+	if x.Interrupted == nil {
+		return nil
+	}
+	return x.Interrupted()
+}
+
+// Account counts memory that is kept beyond the scratch memory.
+func (x *Context) Account(delta int64) error {
+	if x.Memory == nil {
+		return nil
+	}
+	return x.Memory(delta)
+}
+
+// Warning hands a warning to the statement.
+func (x *Context) Warning(e *types.Error) {
+	if x.Warn != nil {
+		x.Warn(e)
+	}
+}
+
+// Fault is a warning, or the error it returns if the statement changes data in
+// strict mode.
+func (x *Context) Fault(e *types.Error) error {
+	if x.DataChange && x.Mode&types.ModeStrict != 0 {
+		return e
+	}
+	x.Warning(e)
+	return nil
+}
+
+func (x *Context) location() *time.Location {
+	if x.Location == nil {
+		return time.UTC
+	}
+	return x.Location
+}
+
+// vectorList lends a list for n vectors, which putVectorList takes back.
+func (x *Context) vectorList(n int) []*types.Vector {
+	if k := len(x.lists); k > 0 && cap(x.lists[k-1]) >= n {
+		l := x.lists[k-1]
+		x.lists = x.lists[:k-1]
+		return l[:n]
+	}
+	return make([]*types.Vector, n, max(n, 4))
+}
+
+func (x *Context) putVectorList(l []*types.Vector) { x.lists = append(x.lists, l) }

@@ -1,0 +1,249 @@
+package expr
+
+import (
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/types/decimal"
+	"github.com/triremedb/trireme/engine/types/json"
+)
+
+func errJSONCast(to string) *types.Error {
+	return errorf(3156, "22018", "Invalid JSON value for CAST to %s from column %s at row 1", to, "")
+}
+
+func (x *Context) doubleOfJSON(v types.Value) (float64, error) {
+	j := json.Open(v.Bytes())
+	switch j.Type() {
+	case json.TypeInteger:
+		return float64(j.Int()), nil
+	case json.TypeUnsigned:
+		return float64(j.Uint()), nil
+	case json.TypeDouble:
+		return j.Double(), nil
+	case json.TypeBoolean:
+		if j.Bool() {
+			return 1, nil
+		}
+		return 0, nil
+	case json.TypeString:
+		return x.doubleOfText(j.Str())
+	case json.TypeDecimal:
+		d, _ := j.Decimal()
+		return d.Float64(), nil
+	case json.TypeDate, json.TypeDateTime:
+		return x.temporalNumber(types.NewDateTime(j.DateTime())).Float64(), nil
+	case json.TypeTime:
+		return x.temporalNumber(types.NewTime(j.Time())).Float64(), nil
+	}
+	return 0, x.Fault(errJSONCast("DOUBLE"))
+}
+
+func (x *Context) decimalOfJSON(v types.Value) (decimal.Decimal, error) {
+	j := json.Open(v.Bytes())
+	switch j.Type() {
+	case json.TypeInteger:
+		return decimal.FromInt64(j.Int()), nil
+	case json.TypeUnsigned:
+		return decimal.FromUint64(j.Uint()), nil
+	case json.TypeDouble:
+		return x.decimalOfDouble(j.Double())
+	case json.TypeBoolean:
+		f, err := x.doubleOfJSON(v)
+		return decimal.FromInt64(int64(f)), err
+	case json.TypeString:
+		return x.decimalOfText(j.Str())
+	case json.TypeDecimal:
+		d, _ := j.Decimal()
+		return d, nil
+	case json.TypeDate, json.TypeDateTime:
+		return x.temporalNumber(types.NewDateTime(j.DateTime())), nil
+	case json.TypeTime:
+		return x.temporalNumber(types.NewTime(j.Time())), nil
+	}
+	return decimal.Decimal{}, x.Fault(errJSONCast("DECIMAL"))
+}
+
+func (x *Context) intOfJSON(v types.Value, unsigned bool) (int64, error) {
+	j := json.Open(v.Bytes())
+	switch j.Type() {
+	case json.TypeInteger:
+		return j.Int(), nil
+	case json.TypeUnsigned:
+		return int64(j.Uint()), nil
+	case json.TypeDouble:
+		return x.intOfDouble(j.Double(), unsigned)
+	case json.TypeBoolean:
+		if j.Bool() {
+			return 1, nil
+		}
+		return 0, nil
+	case json.TypeString:
+		return x.intOfText(j.Str(), unsigned)
+	case json.TypeDecimal:
+		d, _ := j.Decimal()
+		return x.intOfDecimal(d, unsigned)
+	case json.TypeDate, json.TypeDateTime:
+		return x.toInt(types.NewDateTime(j.DateTime()), unsigned)
+	case json.TypeTime:
+		return x.toInt(types.NewTime(j.Time()), unsigned)
+	}
+	return 0, x.Fault(errJSONCast("INTEGER"))
+}
+
+// jsonTemporal returns the date or time that a document is, as SQL value.
+func jsonTemporal(v types.Value) (types.Value, *types.Type, bool) {
+	j := json.Open(v.Bytes())
+	switch j.Type() {
+	case json.TypeDate:
+		return types.NewDate(j.DateTime().Truncate()), &classTypes[types.ClassDate], true
+	case json.TypeDateTime:
+		return types.NewDateTime(j.DateTime()), &classTypes[types.ClassDateTime], true
+	case json.TypeTime:
+		return types.NewTime(j.Time()), &classTypes[types.ClassTime], true
+	}
+	return types.Null, nil, false
+}
+
+// jsonParse reads text as a document. where names the place for error 3141.
+func (x *Context) jsonParse(v types.Value, from *types.Type, where string) (types.Value, error) {
+	if v.Class() == types.ClassJSON {
+		return v, nil
+	}
+	if from != nil && !isString(from) {
+		return types.Null, errorf(3146, "22032", "Invalid data type for JSON data%s; a JSON string or JSON type is required.", where)
+	}
+	text := v.Bytes()
+	if from != nil && from.IsBlob() {
+		return types.Null, errorf(3144, "22032", "Cannot create a JSON value from a string with CHARACTER SET 'binary'.")
+	}
+	if from != nil && from.Charset() == types.CharsetLatin1 {
+		out, _ := types.Convert(x.Scratch(), text, types.CharsetLatin1, types.CharsetUTF8MB4)
+		text = x.Keep(out)
+	}
+	doc, err := json.Parse(x.Scratch(), text)
+	if err != nil {
+		return types.Null, jsonTextError(err, where)
+	}
+	return types.NewJSON(x.Keep(doc)), nil
+}
+
+func jsonTextError(err error, where string) error {
+	switch e := err.(type) {
+	case *types.Error:
+		return e
+	case *json.SyntaxError:
+		return errorf(3141, "22032", "Invalid JSON text%s: \"%s\" at position %d.", where, e.Reason, e.Offset)
+	}
+	return errorf(3141, "22032", "Invalid JSON text%s: \"%s\"", where, err.Error())
+}
+
+// jsonValue makes a document of any SQL value: text becomes a JSON string, bytes
+// and types that JSON lacks opaque values. NULL becomes null.
+func (x *Context) jsonValue(v types.Value, from *types.Type, isBool bool) (types.Value, error) {
+	if v.Class() == types.ClassJSON {
+		return v, nil
+	}
+	b := x.jsonBuilder()
+	if err := x.addJSON(b, v, from, isBool); err != nil {
+		return types.Null, err
+	}
+	doc, err := b.Finish(x.Scratch())
+	if err != nil {
+		return types.Null, jsonTextError(err, "")
+	}
+	return types.NewJSON(x.Keep(doc)), nil
+}
+
+// jsonBuilder returns the context's builder of scalars, which is empty between uses.
+func (x *Context) jsonBuilder() *json.Builder {
+	if x.builder == nil {
+		x.builder = &json.Builder{}
+	}
+	return x.builder
+}
+
+// addJSON adds an SQL value to a document under construction.
+func (x *Context) addJSON(b *json.Builder, v types.Value, from *types.Type, isBool bool) error {
+	switch v.Class() {
+	case types.ClassNull:
+		b.Null()
+	case types.ClassInt:
+		if isBool {
+			b.Bool(v.Int() != 0)
+		} else {
+			b.Int(v.Int())
+		}
+	case types.ClassUint:
+		return x.addJSONUint(b, v, from)
+	case types.ClassFloat:
+		b.Double(float64(v.Float()))
+	case types.ClassDouble:
+		b.Double(v.Double())
+	case types.ClassDecimal:
+		b.Decimal(v.Decimal())
+	case types.ClassDate:
+		b.DateTime(json.FieldDate, v.DateTime())
+	case types.ClassDateTime:
+		b.DateTime(json.FieldDateTime, v.DateTime())
+	case types.ClassTimestamp:
+		b.DateTime(json.FieldTimestamp, x.wallClock(v))
+	case types.ClassTime:
+		b.Time(v.Time())
+	case types.ClassJSON:
+		b.Value(json.Open(v.Bytes()))
+	case types.ClassBytes:
+		return x.addJSONText(b, v.Bytes(), from)
+	}
+	return nil
+}
+
+func (x *Context) addJSONUint(b *json.Builder, v types.Value, from *types.Type) error {
+	switch {
+	case from == nil || from.IsInteger() || from.Kind == types.KindYear:
+		b.Uint(v.Uint())
+	case from.Kind == types.KindBit:
+		b.Opaque(json.FieldBit, x.text(v, from))
+	default:
+		return x.addJSONText(b, x.text(v, from), from)
+	}
+	return nil
+}
+
+func (x *Context) addJSONText(b *json.Builder, s []byte, from *types.Type) error {
+	cs := types.CharsetUTF8MB4
+	if from != nil {
+		cs = from.Charset()
+	}
+	if cs == types.CharsetBinary {
+		b.Opaque(jsonBlobField(from), s)
+		return nil
+	}
+	if cs == types.CharsetLatin1 {
+		out, _ := types.Convert(x.Scratch(), s, cs, types.CharsetUTF8MB4)
+		s = x.Keep(out)
+	}
+	if at := types.CharsetUTF8MB4.InvalidAt(s); at >= 0 {
+		return errInvalidCharacters(types.CharsetUTF8MB4, s[at:])
+	}
+	b.String(s)
+	return nil
+}
+
+func jsonBlobField(from *types.Type) json.FieldType {
+	switch from.Kind {
+	case types.KindVarBinary:
+		return json.FieldVarString
+	case types.KindBinary:
+		return json.FieldString
+	case types.KindTinyBlob:
+		return json.FieldTinyBlob
+	case types.KindMediumBlob:
+		return json.FieldMediumBlob
+	case types.KindLongBlob:
+		return json.FieldLongBlob
+	}
+	return json.FieldBlob
+}
+
+func errInvalidCharacters(cs types.Charset, s []byte) *types.Error {
+	return types.NewError(types.ErrnoInvalidCharacters, "Invalid %s character string: '%X'", cs, s[:min(len(s), 6)])
+}

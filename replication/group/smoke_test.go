@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -200,6 +202,30 @@ func TestChangesInARow(t *testing.T) {
 	}
 	if m := l.Members(); len(m) != 3 {
 		t.Errorf("members %+v", m)
+	}
+}
+
+// Each number of a node comes once and is explained.
+func TestStats(t *testing.T) {
+	r := newRig(t, 1)
+	createFruit(t, r.nodes[r.leader()])
+	doc, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.nodes[0].Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]int64{}
+	s.Each(func(name string, value int64) {
+		if _, twice := all[name]; twice || !strings.Contains(string(doc), "`"+name+"`") {
+			t.Errorf("%s comes twice, or docs/metrics.md does not explain it", name)
+		}
+		all[name] = value
+	})
+	if all["Commit_transactions"] != 2 || all["Binlog_cache_use"] != 2 || all["Binlog_files"] != 1 {
+		t.Errorf("after two transactions: %v", all)
 	}
 }
 

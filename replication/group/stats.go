@@ -14,8 +14,12 @@ type Stats struct {
 	Commit  commit.Counts
 	Apply   apply.Stats
 	Source  provision.SourceStats
+	Cache   CacheStats
 	Dropped uint64 // messages that did not fit the inbox
 }
+
+// CacheStats are numbers of the transactions' binlog caches.
+type CacheStats struct{ Use, DiskUse, DiskBytes, Files int64 }
 
 // Stats returns the node's numbers. Errors: as of Engine.
 func (n *Node) Stats() (Stats, error) {
@@ -26,5 +30,49 @@ func (n *Node) Stats() (Stats, error) {
 	c.inbox.mu.Lock()
 	dropped := c.inbox.dropped
 	c.inbox.mu.Unlock()
-	return Stats{Log: c.binlog.Stats(), Commit: c.pipeline.Counts(), Apply: c.applier.Stats(), Source: c.source.Stats(), Dropped: dropped}, nil
+	return Stats{Log: c.binlog.Stats(), Commit: c.pipeline.Counts(), Apply: c.applier.Stats(), Source: c.source.Stats(),
+		Cache: c.cacheStats(), Dropped: dropped}, nil
+}
+
+func (c *core) cacheStats() CacheStats {
+	s := &c.sessions.CacheStats
+	return CacheStats{Use: s.Use.Load(), DiskUse: s.DiskUse.Load(), DiskBytes: s.DiskBytes.Load(), Files: s.Files.Load()}
+}
+
+// Each calls fn with every number under its name in SHOW STATUS, in an order that does
+// not change. docs/metrics.md explains them.
+func (s *Stats) Each(fn func(name string, value int64)) {
+	fn("Binlog_entries", s.Log.Entries)
+	fn("Binlog_bytes_written", s.Log.Bytes)
+	fn("Binlog_syncs", s.Log.Syncs)
+	fn("Binlog_sync_time_us", s.Log.SyncTime.Microseconds())
+	fn("Binlog_sync_time_max_us", s.Log.SyncMax.Microseconds())
+	fn("Binlog_rotations", s.Log.Rotations)
+	fn("Binlog_truncations", s.Log.Truncations)
+	fn("Binlog_files_purged", s.Log.Purged)
+	fn("Binlog_disk_reads", s.Log.DiskReads)
+	fn("Binlog_files", int64(s.Log.Files))
+	fn("Binlog_file_bytes", s.Log.FileBytes)
+	fn("Binlog_memory_bytes", s.Log.Cached)
+	fn("Binlog_cache_use", s.Cache.Use)
+	fn("Binlog_cache_disk_use", s.Cache.DiskUse)
+	fn("Binlog_cache_disk_bytes", s.Cache.DiskBytes)
+	fn("Binlog_cache_files", s.Cache.Files)
+	fn("Commit_transactions", int64(s.Commit.Transactions))
+	fn("Commit_entries", int64(s.Commit.Entries))
+	fn("Commit_rolled_back", int64(s.Commit.RolledBack))
+	fn("Commit_refused", int64(s.Commit.Refused))
+	fn("Commit_raw_bytes", int64(s.Commit.RawBytes))
+	fn("Commit_stored_bytes", int64(s.Commit.StoredBytes))
+	fn("Commit_entries_compressed", int64(s.Commit.Compressed))
+	fn("Commit_entries_plain", int64(s.Commit.Plain))
+	s.Apply.Each(fn)
+	fn("Provision_snapshots_open", int64(s.Source.Snapshots))
+	fn("Provision_streams_open", int64(s.Source.Streams))
+	fn("Provision_snapshots_taken", s.Source.Taken)
+	fn("Provision_snapshots_expired", s.Source.Expired)
+	fn("Provision_rows_sent", s.Source.Rows)
+	fn("Provision_raw_bytes", s.Source.RawBytes)
+	fn("Provision_sent_bytes", s.Source.SentBytes)
+	fn("Group_messages_dropped", int64(s.Dropped))
 }

@@ -1,0 +1,266 @@
+package temptable
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+const (
+	// minWork is the memory that a structure may fill before it goes to disk, however
+	// little the statement has left, in bytes.
+	minWork = 64 << 10
+	// maxSortKey is how much of a key is kept for comparing, in bytes. Rows that agree
+	// that far are compared themselves.
+	maxSortKey = 1 << 10
+	sortChunk  = 64 << 10
+	// pruneSlack is how many rows beyond twice the limit a sorter of the first rows
+	// gathers before it throws the others away.
+	pruneSlack = 4096
+)
+
+// SortKey is a column to sort by. NULL comes first, with Desc last.
+type SortKey struct {
+	Column int
+	Desc   bool
+}
+
+// Sorter sorts rows: calls of Add, then Finish, then Next until it says that there are
+// no more.
+//
+// Rows stay where they are; what is sorted are items of 16 bytes, by the first 8
+// bytes of their keys with a radix sort and, where these are equal, by the rest. A key
+// of one column of fixed size has no rest. Beyond the statement's memory sorted runs
+// go to disk and are merged.
+type Sorter struct {
+	cfg   *Config
+	types []*types.Type
+	keys  []SortKey
+	kinds []kind
+	limit int64 // rows wanted, 0: all
+
+	rows   *Rows
+	other  *Rows // for pruning
+	items  []sortItem
+	swap   []sortItem
+	nulls  []uint32 // rows of a word key that is NULL
+	chunks [][]byte // keys, each with its length in 4 bytes before it
+	mem    charge
+
+	word   bool // the key is one column of fixed size
+	bound  sortBound
+	leads  []uint64 // working space: words of the first key column
+	keyBuf []byte
+	ids    []uint32
+	kept   []uint32
+
+	spill *Spill
+	runs  []sortRun
+	merge *merger
+	pos   int // of Next
+	given int64
+}
+
+type sortItem struct {
+	prefix uint64
+	row    uint32
+	key    uint32 // chunk number and offset of the key's length
+}
+
+// NewSorter returns an empty sorter of rows with columns of the given types.
+func NewSorter(cfg *Config, columns []*types.Type, keys []SortKey) *Sorter {
+	s := &Sorter{cfg: cfg, types: columns, keys: keys, mem: charge{a: cfg.Memory}}
+	for _, k := range keys {
+		s.kinds = append(s.kinds, kindOf(columns[k.Column]))
+	}
+	s.word = len(keys) == 1 && s.kinds[0].fixed()
+	s.rows, s.other = NewRows(cfg, columns), NewRows(cfg, columns)
+	return s
+}
+
+// SetLimit says that only the first n rows are wanted; 0 is all. It is called before
+// the first Add.
+func (s *Sorter) SetLimit(n int64) { s.limit = n }
+
+// Reset removes everything and makes the sorter ready for other rows.
+func (s *Sorter) Reset() error {
+	s.rows.Reset()
+	s.other.Reset()
+	s.items, s.nulls = keepSmall(s.items), keepSmall(s.nulls)
+	s.swap = keepSmall(s.swap)
+	if len(s.chunks) > 1 {
+		s.chunks = s.chunks[:1]
+	}
+	for i := range s.chunks {
+		s.chunks[i] = s.chunks[i][:0]
+	}
+	s.bound.is, s.pos, s.given, s.runs, s.merge = false, 0, 0, nil, nil
+	s.mem.set(0)
+	f := s.spill
+	s.spill = nil
+	return f.Close()
+}
+
+// keepSmall empties a list and gives its memory up if that is much.
+func keepSmall[T any](s []T) []T {
+	if cap(s) > 1<<14 {
+		return nil
+	}
+	return s[:0]
+}
+
+// Add adds the selected rows of a batch, nil meaning all. Errors: those of temporary
+// files; 3170 if there are none.
+func (s *Sorter) Add(b *types.Batch, sel []uint32) error {
+	if sel == nil {
+		sel = s.rows.all(b.Len())
+	}
+	if s.bound.is {
+		sel = s.below(b, sel)
+		if len(sel) == 0 {
+			return nil
+		}
+	}
+	if cap(s.ids) < len(sel) {
+		s.ids = make([]uint32, 0, max(len(sel), types.BatchRows))
+	}
+	s.ids = s.rows.Append(b, sel, s.ids[:0])
+	if s.word {
+		s.addWords(b, sel)
+	} else {
+		for k, i := range sel {
+			s.keyBuf = s.appendKey(s.keyBuf[:0], b, int(i))
+			s.items = append(s.items, sortItem{prefixOf(s.keyBuf), s.ids[k], s.keepKey(s.keyBuf)})
+		}
+	}
+	s.mem.set(int64(16*cap(s.items)+16*cap(s.swap)+4*cap(s.nulls)) + int64(len(s.chunks))*sortChunk)
+	if s.limit > 0 && s.limit < 1<<24 && int64(len(s.items)+len(s.nulls)) >= 2*s.limit+pruneSlack {
+		s.prune()
+	}
+	if !s.cfg.Memory.Fits(0) && s.mem.n+s.rows.Bytes() > minWork {
+		return s.writeRun()
+	}
+	return nil
+}
+
+// addWords adds items of rows whose key is a word.
+func (s *Sorter) addWords(b *types.Batch, sel []uint32) {
+	v := &b.Vecs[s.keys[0].Column]
+	s.leads = appendWords(s.leads[:0], v, s.kinds[0], s.keys[0].Desc, sel)
+	if !v.HasNulls() {
+		for k, w := range s.leads {
+			s.items = append(s.items, sortItem{prefix: w, row: s.ids[k]})
+		}
+		return
+	}
+	for k, i := range sel {
+		if v.IsNull(int(i)) {
+			s.nulls = append(s.nulls, s.ids[k])
+		} else {
+			s.items = append(s.items, sortItem{prefix: s.leads[k], row: s.ids[k]})
+		}
+	}
+}
+
+// appendWords appends words that order as the selected values do, NULLs left aside.
+func appendWords(dst []uint64, v *types.Vector, kd kind, desc bool, sel []uint32) []uint64 {
+	flip := uint64(0)
+	if desc {
+		flip = ^flip
+	}
+	switch kd {
+	case kindUint:
+		for _, i := range sel {
+			dst = append(dst, v.Uint64s()[i]^flip)
+		}
+	case kindFloat:
+		for _, i := range sel {
+			w := floatBits(zeroed(v.Float64s()[i]))
+			w ^= uint64(int64(w)>>63) | 1<<63
+			dst = append(dst, w^flip)
+		}
+	default:
+		flip ^= 1 << 63
+		for _, i := range sel {
+			dst = append(dst, uint64(v.Int64s()[i])^flip)
+		}
+	}
+	return dst
+}
+
+// appendKey appends the key of row i, cut off where it is too long.
+func (s *Sorter) appendKey(dst []byte, b *types.Batch, i int) []byte {
+	for _, k := range s.keys {
+		v := &b.Vecs[k.Column]
+		dst = v.AppendKeyAt(dst, i, k.Desc, 0)
+		if len(dst) >= maxSortKey {
+			return dst[:maxSortKey]
+		}
+	}
+	return dst
+}
+
+func prefixOf(key []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var b [8]byte
+	copy(b[:], key)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// keepKey copies a key and returns where it lies.
+func (s *Sorter) keepKey(key []byte) uint32 {
+	last := len(s.chunks) - 1
+	if last < 0 || len(s.chunks[last])+4+len(key) > cap(s.chunks[last]) {
+		s.chunks = append(s.chunks, make([]byte, 0, sortChunk))
+		last++
+	}
+	c := s.chunks[last]
+	at := uint32(last*sortChunk + len(c))
+	c = binary.LittleEndian.AppendUint32(c, uint32(len(key)))
+	s.chunks[last] = append(c, key...)
+	return at
+}
+
+func (s *Sorter) key(at uint32) []byte {
+	c := s.chunks[at/sortChunk][at%sortChunk:]
+	n := binary.LittleEndian.Uint32(c)
+	return c[4 : 4+n : 4+n]
+}
+
+// compare compares two items; equal ones come in the order in which they were added.
+func (s *Sorter) compare(a, b sortItem) int {
+	switch {
+	case a.prefix < b.prefix:
+		return -1
+	case a.prefix > b.prefix:
+		return 1
+	case s.word:
+		return 0
+	}
+	ka, kb := s.key(a.key), s.key(b.key)
+	c := bytes.Compare(ka, kb)
+	if c == 0 && len(ka) == maxSortKey {
+		c = s.compareRows(s.rows.segs[a.row>>segmentBits], int(a.row&segmentMask),
+			s.rows.segs[b.row>>segmentBits], int(b.row&segmentMask))
+	}
+	if c == 0 {
+		return int(a.row) - int(b.row)
+	}
+	return c
+}
+
+func (s *Sorter) compareRows(a *types.Batch, i int, b *types.Batch, j int) int {
+	for _, k := range s.keys {
+		c := a.Vecs[k.Column].Compare(i, &b.Vecs[k.Column], j)
+		if k.Desc {
+			c = -c
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}

@@ -1,0 +1,317 @@
+package temptable
+
+import (
+	"bytes"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// minSlots is the least number of slots of a table that has any. It is a power of two.
+const minSlots = 64
+
+// wordTable maps words to consecutive numbers by open addressing. At most half of
+// the slots are taken.
+type wordTable struct {
+	slots []wordSlot
+	mask  uint64
+	keys  []uint64 // by number
+}
+
+type wordSlot struct {
+	key uint64
+	id  uint32 // number + 1; 0: free
+}
+
+func (t *wordTable) n() int       { return len(t.keys) }
+func (t *wordTable) bytes() int64 { return int64(16*cap(t.slots) + 8*cap(t.keys)) }
+
+func (t *wordTable) reset() {
+	if len(t.slots) > 1<<12 {
+		*t = wordTable{}
+		return
+	}
+	clear(t.slots)
+	t.keys = t.keys[:0]
+}
+
+// room makes sure that n more words find room.
+func (t *wordTable) room(n int, seed uint64) {
+	need := 2 * (len(t.keys) + n)
+	if need <= len(t.slots) {
+		return
+	}
+	size := max(minSlots, 2*len(t.slots))
+	for size < need {
+		size *= 2
+	}
+	old := t.slots
+	t.slots = make([]wordSlot, size)
+	t.mask = uint64(size - 1)
+	for _, s := range old {
+		if s.id == 0 {
+			continue
+		}
+		at := types.HashUint64(seed, s.key) & t.mask
+		for t.slots[at].id != 0 {
+			at = (at + 1) & t.mask
+		}
+		t.slots[at] = s
+	}
+}
+
+// find returns the number of a word, which it adds if it is new.
+//
+// REQUIRES: room.
+func (t *wordTable) find(seed, w uint64) uint32 {
+	for at := types.HashUint64(seed, w) & t.mask; ; at = (at + 1) & t.mask {
+		s := &t.slots[at]
+		if s.id == 0 {
+			t.keys = append(t.keys, w)
+			*s = wordSlot{w, uint32(len(t.keys))}
+			return s.id - 1
+		}
+		if s.key == w {
+			return s.id - 1
+		}
+	}
+}
+
+// findAll is find of many words; it returns how many there are in all.
+func (t *wordTable) findAll(seed uint64, words []uint64, ids []uint32) int {
+	slots, mask := t.slots, t.mask
+	ids = ids[:len(words)]
+	for i, w := range words {
+		at := types.HashUint64(seed, w) & mask
+		for {
+			s := &slots[at&uint64(len(slots)-1)]
+			if s.id != 0 && s.key == w {
+				ids[i] = s.id - 1
+				break
+			}
+			if s.id == 0 {
+				t.keys = append(t.keys, w)
+				*s = wordSlot{w, uint32(len(t.keys))}
+				ids[i] = s.id - 1
+				break
+			}
+			at = (at + 1) & mask
+		}
+	}
+	return len(t.keys)
+}
+
+// look returns the number of a word, or None.
+func (t *wordTable) look(seed, w uint64) uint32 {
+	if len(t.slots) == 0 {
+		return None
+	}
+	for at := types.HashUint64(seed, w) & t.mask; ; at = (at + 1) & t.mask {
+		s := &t.slots[at]
+		if s.id == 0 {
+			return None
+		}
+		if s.key == w {
+			return s.id - 1
+		}
+	}
+}
+
+// lookAll is look of many words.
+func (t *wordTable) lookAll(seed uint64, words []uint64, ids []uint32) {
+	slots, mask := t.slots, t.mask
+	ids = ids[:len(words)]
+	if len(slots) == 0 {
+		for i := range ids {
+			ids[i] = None
+		}
+		return
+	}
+	for i, w := range words {
+		at := types.HashUint64(seed, w) & mask
+		for {
+			s := &slots[at&uint64(len(slots)-1)]
+			if s.id != 0 && s.key == w || s.id == 0 {
+				ids[i] = s.id - 1 // 0 - 1 is None
+				break
+			}
+			at = (at + 1) & mask
+		}
+	}
+}
+
+// addNull gives NULL the next number.
+func (t *wordTable) addNull() uint32 {
+	t.keys = append(t.keys, 0)
+	return uint32(len(t.keys) - 1)
+}
+
+// stringTable maps strings of bytes to consecutive numbers.
+type stringTable struct {
+	slots   []stringSlot
+	mask    uint64
+	entries []stringEntry
+	chunks  [][]byte
+	held    int64 // bytes of the chunks
+}
+
+type stringSlot struct{ tag, id uint32 } // tag: upper half of the hash; id: number + 1
+
+type stringEntry struct {
+	hash uint64
+	at   uint64 // chunk number and offset
+	size uint32
+}
+
+const (
+	chunkBits = 20
+	chunkSize = 1 << chunkBits
+)
+
+func (t *stringTable) bytes() int64 {
+	return int64(8*cap(t.slots)+24*cap(t.entries)) + t.held
+}
+
+func (t *stringTable) reset() {
+	if len(t.slots) > 1<<12 || len(t.chunks) > 1 {
+		*t = stringTable{}
+		return
+	}
+	clear(t.slots)
+	t.entries = t.entries[:0]
+	for i := range t.chunks {
+		t.chunks[i] = t.chunks[i][:0]
+	}
+}
+
+// at returns string number id.
+func (t *stringTable) at(id uint32) []byte {
+	e := &t.entries[id]
+	return t.chunks[e.at>>chunkBits][e.at&(chunkSize-1):][:e.size:e.size]
+}
+
+// room makes sure that n more strings find room.
+func (t *stringTable) room(n int) {
+	need := 2 * (len(t.entries) + n)
+	if need <= len(t.slots) {
+		return
+	}
+	size := max(minSlots, 2*len(t.slots))
+	for size < need {
+		size *= 2
+	}
+	old := t.slots
+	t.slots = make([]stringSlot, size)
+	t.mask = uint64(size - 1)
+	for _, s := range old {
+		if s.id != 0 {
+			t.place(s, t.entries[s.id-1].hash)
+		}
+	}
+}
+
+func (t *stringTable) place(s stringSlot, hash uint64) {
+	at := hash & t.mask
+	for t.slots[at].id != 0 {
+		at = (at + 1) & t.mask
+	}
+	t.slots[at] = s
+}
+
+// look returns the number of a string, or None.
+func (t *stringTable) look(hash uint64, s []byte) uint32 {
+	if len(t.slots) == 0 {
+		return None
+	}
+	tag := uint32(hash >> 32)
+	for at := hash & t.mask; ; at = (at + 1) & t.mask {
+		slot := t.slots[at]
+		if slot.id == 0 {
+			return None
+		}
+		if slot.tag == tag && bytes.Equal(t.at(slot.id-1), s) {
+			return slot.id - 1
+		}
+	}
+}
+
+// add adds a string that is not there and returns its number.
+//
+// REQUIRES: room.
+func (t *stringTable) add(hash uint64, s []byte) uint32 {
+	last := len(t.chunks) - 1
+	if last < 0 || len(t.chunks[last])+len(s) > cap(t.chunks[last]) {
+		size := chunkSize
+		if last < 0 {
+			size = 1 << 12
+		} else if last == 0 {
+			size = 1 << 16
+		}
+		size = max(size, len(s))
+		t.chunks = append(t.chunks, make([]byte, 0, size))
+		t.held += int64(size)
+		last++
+	}
+	c := t.chunks[last]
+	t.chunks[last] = append(c, s...)
+	t.entries = append(t.entries, stringEntry{hash, uint64(last)<<chunkBits | uint64(len(c)), uint32(len(s))})
+	id := uint32(len(t.entries))
+	t.place(stringSlot{uint32(hash >> 32), id}, hash)
+	return id - 1
+}
+
+// addHidden uses up a number.
+func (t *stringTable) addHidden() { t.entries = append(t.entries, stringEntry{}) }
+
+// canonTable finds groups by the hash of what their keys mean.
+type canonTable struct {
+	slots  []uint32 // group + 1
+	mask   uint64
+	hashes []uint64 // by group
+	first  []uint32 // by group: its first spelling
+	group  []uint32 // by spelling
+}
+
+func (t *canonTable) bytes() int64 {
+	return int64(4*(cap(t.slots)+cap(t.first)+cap(t.group)) + 8*cap(t.hashes))
+}
+
+func (t *canonTable) reset() {
+	if len(t.slots) > 1<<12 {
+		*t = canonTable{}
+		return
+	}
+	clear(t.slots)
+	t.hashes, t.first, t.group = t.hashes[:0], t.first[:0], t.group[:0]
+}
+
+func (t *canonTable) room(n int) {
+	need := 2 * (len(t.hashes) + n)
+	if need <= len(t.slots) {
+		return
+	}
+	size := max(minSlots, 2*len(t.slots))
+	for size < need {
+		size *= 2
+	}
+	old := t.slots
+	t.slots = make([]uint32, size)
+	t.mask = uint64(size - 1)
+	for _, s := range old {
+		if s != 0 {
+			t.place(s, t.hashes[s-1])
+		}
+	}
+}
+
+func (t *canonTable) place(s uint32, hash uint64) {
+	at := hash & t.mask
+	for t.slots[at] != 0 {
+		at = (at + 1) & t.mask
+	}
+	t.slots[at] = s
+}
+
+func (t *canonTable) add(hash uint64, group uint32) {
+	t.hashes = append(t.hashes, hash)
+	t.place(group+1, hash)
+}

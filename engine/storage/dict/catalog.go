@@ -31,8 +31,9 @@ type Catalog struct {
 	turns       []*env.Mutex // held while a table is opened, by its number
 	reclaimTurn *env.Mutex
 	tasks       *env.Group
-	pendings    atomic.Int64 // len(pending)
-	overfull    atomic.Bool  // the cache holds too many tables, all in use when it was looked at
+	pendings    atomic.Int64  // len(pending)
+	overfull    atomic.Bool   // the cache holds too many tables, all in use when it was looked at
+	changes     atomic.Uint64 // committed changes of definitions
 
 	mu         sync.Mutex // guards what follows; nothing parks under it
 	readers    []*reader
@@ -185,6 +186,10 @@ func (c *Catalog) References(t *trx.Trx, schema, table string) ([]Reference, err
 	})
 	return refs, err
 }
+
+// Changes counts the committed changes of definitions since the start. Who caches what
+// it has learned from several definitions compares it: it costs a load.
+func (c *Catalog) Changes() uint64 { return c.changes.Load() }
 
 func ownID(t *trx.Trx) uint64 {
 	if t == nil {

@@ -105,6 +105,7 @@ func (c *Catalog) Committed(t *trx.Trx) {
 	delete(c.pending, t.ID())
 	c.pendings.Add(-1)
 	c.generation++
+	c.changes.Add(1)
 	csn := c.sys.LastCommitted()
 	for i := range p.ops {
 		if h := c.byID[p.ops[i].id]; h != nil {

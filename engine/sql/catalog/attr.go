@@ -24,6 +24,7 @@ const (
 	attrClient  = "view.client"            // character_set_client
 	attrConn    = "view.connection"        // collation_connection
 	attrSchema  = "view.schema"            // default schema when it was made
+	attrNames   = "view.columns"           // the statement named the columns
 	attrCreated = "created"                // microseconds since 1970, UTC
 	attrUpdated = "altered"                // likewise
 	attrOption  = "opt."                   // + name of a table option in upper case: its text
@@ -78,6 +79,7 @@ func setOption(t *record.Table, name, value string) {
 // View is what a view's table carries.
 type View struct {
 	Query       string // its SELECT, canonical
+	Named       bool   // the statement named the columns
 	Schema      string // the default schema when it was made
 	Definer     ast.User
 	Invoker     bool   // SQL SECURITY INVOKER
@@ -97,7 +99,7 @@ func ViewOf(t *record.Table) (v View, ok bool) {
 		return v, false
 	}
 	name, host := splitUser(o[attrDefiner])
-	return View{Query: o[attrView], Schema: o[attrSchema], Definer: ast.User{Name: name, Host: host}, Invoker: o[attrInvoker] != "",
+	return View{Query: o[attrView], Named: o[attrNames] != "", Schema: o[attrSchema], Definer: ast.User{Name: name, Host: host}, Invoker: o[attrInvoker] != "",
 		Algorithm: cmp.Or(o[attrAlgo], "UNDEFINED"), CheckOption: o[attrChecked], Client: o[attrClient], Connection: o[attrConn]}, true
 }
 
@@ -106,15 +108,19 @@ func SetView(t *record.Table, v View) {
 	setOption(t, attrView, v.Query)
 	setOption(t, attrSchema, v.Schema)
 	setOption(t, attrDefiner, v.Definer.Name+"@"+v.Definer.Host)
-	invoker := ""
-	if v.Invoker {
-		invoker = "1"
-	}
-	setOption(t, attrInvoker, invoker)
+	setOption(t, attrInvoker, flag(v.Invoker))
+	setOption(t, attrNames, flag(v.Named))
 	setOption(t, attrAlgo, v.Algorithm)
 	setOption(t, attrChecked, v.CheckOption)
 	setOption(t, attrClient, v.Client)
 	setOption(t, attrConn, v.Connection)
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return ""
 }
 
 // splitUser splits name@host at the last @.

@@ -1,0 +1,226 @@
+package catalog
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// addCheck adds a CHECK constraint.
+func (d *definer) addCheck(p pendingCheck) error {
+	c := Check{Name: p.check.Name, Expr: ExprText(p.check.Expr), Enforced: !p.check.NotEnforced}
+	if c.Name == "" {
+		c.Name = d.nextName("_chk_", attrNext)
+	}
+	if err := CheckName(c.Name, 1280, "Incorrect index name '%s'"); err != nil {
+		return err
+	}
+	for _, other := range Checks(d.t) {
+		if dict.Fold(other.Name) == dict.Fold(c.Name) {
+			return errorf(3822, "Duplicate check constraint name '%s'.", c.Name)
+		}
+	}
+	var bad error
+	eachColumn(p.check.Expr, func(ref *ast.ColumnRef) {
+		of := dict.FindColumn(d.t, ref.Name)
+		switch {
+		case bad != nil:
+		case of == nil || of.Hidden:
+			bad = errorf(3820, "Check constraint '%s' refers to non-existing column '%s'.", c.Name, ref.Name)
+		case p.column != "" && dict.Fold(of.Name) != dict.Fold(p.column):
+			bad = errorf(3813, "Column check constraint '%s' references other column.", c.Name)
+		case of.AutoIncrement:
+			bad = errorf(3818, "Check constraint '%s' cannot refer to an auto-increment column.", c.Name)
+		}
+	})
+	if bad != nil {
+		return bad
+	}
+	if d.env.Typer != nil {
+		if _, err := d.env.Typer.TypeOf(p.check.Expr, d.t); err != nil {
+			return err
+		}
+	}
+	setCheck(d.t, c)
+	return nil
+}
+
+// nextName makes a name for a constraint that is given none: table_chk_1 and so on. The
+// numbers are never used again.
+func (d *definer) nextName(infix, attr string) string {
+	n, _ := strconv.ParseUint(d.t.Options[attr], 10, 32)
+	for {
+		n++
+		name := d.t.Name + infix + number(n)
+		setOption(d.t, attr, number(n))
+		if !d.constraintNamed(name) {
+			return name
+		}
+	}
+}
+
+func (d *definer) constraintNamed(name string) bool {
+	for _, c := range Checks(d.t) {
+		if dict.Fold(c.Name) == dict.Fold(name) {
+			return true
+		}
+	}
+	return findForeignKey(d.t, name) >= 0
+}
+
+func findForeignKey(t *record.Table, name string) int {
+	for i := range t.ForeignKeys {
+		if dict.Fold(t.ForeignKeys[i].Name) == dict.Fold(name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// addForeignKey adds a foreign key and, if there is none, the index that it needs.
+func (d *definer) addForeignKey(def *ast.ForeignKey) error {
+	ref := &def.Reference
+	k := record.ForeignKey{Name: def.Name, RefSchema: ref.Table.Schema, RefTable: ref.Table.Name, RefColumns: ref.Columns,
+		OnDelete: uint8(ref.OnDelete), OnUpdate: uint8(ref.OnUpdate)}
+	if k.RefSchema == "" {
+		k.RefSchema = d.t.Schema
+	}
+	named := k.Name != ""
+	if !named {
+		k.Name = d.nextName("_ibfk_", attrNextFK)
+	}
+	if err := CheckName(k.Name, 1280, "Incorrect index name '%s'"); err != nil {
+		return err
+	}
+	if findForeignKey(d.t, k.Name) >= 0 {
+		return errorf(1826, "Duplicate foreign key constraint name '%s'", k.Name)
+	}
+	if ref.Match != "" && !strings.EqualFold(ref.Match, "SIMPLE") {
+		return errorf(1235, "This version of Trireme doesn't yet support 'MATCH %s'", strings.ToUpper(ref.Match))
+	}
+	if len(ref.Columns) != len(def.Columns) {
+		return errorf(1239, "Incorrect foreign key definition for '%s': Key reference and table reference don't match", k.Name)
+	}
+	if ref.OnDelete == ast.ActionSetDefault || ref.OnUpdate == ast.ActionSetDefault {
+		return errorf(1215, "Cannot add foreign key constraint")
+	}
+	for _, name := range def.Columns {
+		c := dict.FindColumn(d.t, name)
+		switch {
+		case c == nil || c.Hidden:
+			return errorf(1072, "Key column '%s' doesn't exist in table", name)
+		case c.Type.NotNull && (ref.OnDelete == ast.ActionSetNull || ref.OnUpdate == ast.ActionSetNull):
+			return errorf(1830, "Column '%s' cannot be NOT NULL: needed in a foreign key constraint '%s' SET NULL", c.Name, k.Name)
+		case c.Type.IsLong():
+			return errorf(1170, "BLOB/TEXT column '%s' used in key specification without a key length", c.Name)
+		case IsVirtual(d.t, c):
+			return errorf(3104, "Cannot define foreign key with %s clause on a generated column.", "ON UPDATE")
+		}
+		k.Columns = append(k.Columns, c.ID)
+	}
+	if err := d.checkParent(&k); err != nil {
+		return err
+	}
+	d.t.ForeignKeys = append(d.t.ForeignKeys, k)
+	if leadingIndex(d.t, k.Columns) != nil {
+		return nil
+	}
+	ix := ast.IndexDef{Name: def.Name}
+	if ix.Name != "" && dict.FindIndex(d.t, ix.Name) >= 0 {
+		ix.Name = ""
+	}
+	for _, name := range def.Columns {
+		ix.Parts = append(ix.Parts, ast.IndexPart{Column: name})
+	}
+	return d.addIndex(&ix)
+}
+
+// leadingIndex returns an index whose first parts are the columns, whole.
+func leadingIndex(t *record.Table, columns []uint32) *record.Index {
+	for i := range t.Indexes {
+		if leads(&t.Indexes[i], columns) {
+			return &t.Indexes[i]
+		}
+	}
+	return nil
+}
+
+func leads(ix *record.Index, columns []uint32) bool {
+	if len(ix.Parts) < len(columns) {
+		return false
+	}
+	for i, c := range columns {
+		if ix.Parts[i].Column != c || ix.Parts[i].Prefix != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// checkParent checks a foreign key against the table that it refers to. Without
+// foreign_key_checks a table that is not there is none's business yet.
+func (d *definer) checkParent(k *record.ForeignKey) error {
+	parent := d.t
+	if k.RefSchema != d.t.Schema || k.RefTable != d.t.Name {
+		parent = nil
+		if d.env.Table != nil {
+			var err error
+			if parent, err = d.env.Table(k.RefSchema, k.RefTable); err != nil {
+				return err
+			}
+		}
+		switch {
+		case parent == nil && d.env.ForeignKeyChecks:
+			return errorf(1824, "Failed to open the referenced table '%s'", k.RefTable)
+		case parent == nil:
+			return nil
+		case IsView(parent):
+			return errorf(1347, "'%s.%s' is not BASE TABLE", k.RefSchema, k.RefTable)
+		}
+	}
+	return CheckReference(d.t, k, parent)
+}
+
+// CheckReference checks that a foreign key of a table fits the table it refers to.
+// Errors: 1822, 3734, 3780.
+func CheckReference(t *record.Table, k *record.ForeignKey, parent *record.Table) error {
+	var columns []uint32
+	for i, name := range k.RefColumns {
+		of := dict.FindColumn(parent, name)
+		if of == nil || of.Hidden {
+			return errorf(3734, "Failed to add the foreign key constraint. Missing column '%s' for constraint '%s' in the referenced table '%s'",
+				name, k.Name, parent.Name)
+		}
+		c := t.Column(k.Columns[i])
+		if !compatible(&c.Type, &of.Type) {
+			return errorf(3780, "Referencing column '%s' and referenced column '%s' in foreign key constraint '%s' are incompatible.",
+				c.Name, of.Name, k.Name)
+		}
+		columns = append(columns, of.ID)
+	}
+	if leadingIndex(parent, columns) == nil {
+		return errorf(1822, "Failed to add the foreign key constraint. Missing index for constraint '%s' in the referenced table '%s'",
+			k.Name, parent.Name)
+	}
+	return nil
+}
+
+// compatible reports whether a column can refer to another one: keys of both compare as
+// bytes.
+func compatible(a, b *types.Type) bool {
+	switch {
+	case a.IsText() || a.IsBlob():
+		return (b.IsText() || b.IsBlob()) && a.Collation == b.Collation && a.IsText() == b.IsText()
+	case a.Kind == types.KindEnum || a.Kind == types.KindSet:
+		x, _ := types.FixedSize(a)
+		y, _ := types.FixedSize(b)
+		return a.Kind == b.Kind && x == y
+	case a.Kind == types.KindDecimal:
+		return b.Kind == a.Kind && a.Precision == b.Precision && a.Scale == b.Scale
+	}
+	return a.Kind == b.Kind && a.Unsigned == b.Unsigned && a.FSP == b.FSP
+}

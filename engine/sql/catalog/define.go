@@ -1,0 +1,385 @@
+package catalog
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Env is what a definition depends on besides its text.
+type Env struct {
+	Collation types.CollationID // of the schema
+	Strict    bool              // sql_mode
+	// Mode and Types: how default values are converted. Types gives mode, time zone and
+	// date; nil stands for the defaults.
+	Types                *types.Context
+	NoEngineSubstitution bool
+	AnyKeyLength         bool // not strict: keys that are too long are cut
+	ForeignKeyChecks     bool // foreign_key_checks
+	RequirePrimaryKey    bool // sql_require_primary_key
+	Typer                Typer
+	// Table returns a table that a foreign key refers to, or nil if there is none.
+	Table func(schema, name string) (*record.Table, error)
+	// Now is the statement's time, the initial value of a column that is added with
+	// DEFAULT CURRENT_TIMESTAMP.
+	Now  types.Timestamp
+	Warn func(level string, e *types.Error) // level: Note, Warning
+}
+
+// definer makes or changes one definition.
+type definer struct {
+	env *Env
+	t   *record.Table
+	// isNew says that there are no rows yet.
+	isNew bool
+	// nullable and explicitNull are the columns, folded, that were declared NULL and DEFAULT
+	// NULL in so many words: such cannot be in a primary key.
+	nullable, explicitNull map[string]bool
+	// checks that the text gives, to be added when all columns are known.
+	checks []pendingCheck
+}
+
+type pendingCheck struct {
+	check  ast.Check
+	column string // of a column's own check
+}
+
+func (d *definer) warn(e *types.Error) {
+	if d.env.Warn != nil {
+		d.env.Warn("Warning", e)
+	}
+}
+
+func (d *definer) note(e *types.Error) {
+	if d.env.Warn != nil {
+		d.env.Warn("Note", e)
+	}
+}
+
+// Define makes the definition of a new table in a schema from CREATE TABLE without
+// LIKE. extra are columns that a SELECT gives, put behind those of the statement (a
+// column of the statement with the same name takes its place). Errors: MySQL's.
+func Define(env *Env, schema string, st *ast.CreateTable, extra []record.Column) (*record.Table, error) {
+	d := &definer{env: env, isNew: true, nullable: map[string]bool{}, explicitNull: map[string]bool{}, t: &record.Table{Schema: schema, Name: st.Table.Name,
+		RowVersion: record.FirstRowVersion, NextColumn: 1, Collation: env.Collation}}
+	if err := CheckName(st.Table.Name, 1103, "Incorrect table name '%s'"); err != nil {
+		return nil, err
+	}
+	if err := d.options(st.Options); err != nil {
+		return nil, err
+	}
+	for i := range st.Columns {
+		if err := d.addColumn(&st.Columns[i], -1); err != nil {
+			return nil, err
+		}
+	}
+	for i := range extra {
+		if dict.FindColumn(d.t, extra[i].Name) != nil {
+			continue
+		}
+		c := extra[i]
+		c.ID, c.AddedIn = d.t.NextColumn, record.FirstRowVersion
+		d.t.NextColumn++
+		d.t.Columns = append(d.t.Columns, c)
+	}
+	if len(d.t.Columns) == 0 {
+		return nil, errorf(1113, "A table must have at least 1 column")
+	}
+	if err := d.keys(st.Columns, st.Indexes, st.ForeignKeys); err != nil {
+		return nil, err
+	}
+	for i := range st.Checks {
+		if !d.hasPending(st.Checks[i].Expr) {
+			d.checks = append(d.checks, pendingCheck{check: st.Checks[i]})
+		}
+	}
+	return d.finish()
+}
+
+func (d *definer) hasPending(e ast.Expr) bool {
+	for i := range d.checks {
+		if d.checks[i].check.Expr == e {
+			return true
+		}
+	}
+	return false
+}
+
+// keys adds the indexes and foreign keys of a statement, those that columns ask for
+// first.
+func (d *definer) keys(columns []ast.ColumnDef, indexes []ast.IndexDef, fks []ast.ForeignKey) error {
+	for i := range columns {
+		c := &columns[i]
+		if c.PrimaryKey {
+			if err := d.addIndex(&ast.IndexDef{Kind: ast.IndexPrimary, Parts: []ast.IndexPart{{Column: c.Name}}}); err != nil {
+				return err
+			}
+		}
+		if c.Unique {
+			if err := d.addIndex(&ast.IndexDef{Kind: ast.IndexUnique, Parts: []ast.IndexPart{{Column: c.Name}}}); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range indexes {
+		if err := d.addIndex(&indexes[i]); err != nil {
+			return err
+		}
+	}
+	for i := range fks {
+		if err := d.addForeignKey(&fks[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish checks what can be checked only when all of the definition is known.
+func (d *definer) finish() (*record.Table, error) {
+	for _, c := range d.checks {
+		if err := d.addCheck(c); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.checkGenerated(); err != nil {
+		return nil, err
+	}
+	if err := d.checkAuto(); err != nil {
+		return nil, err
+	}
+	if err := d.checkSize(); err != nil {
+		return nil, err
+	}
+	if d.env.RequirePrimaryKey && (len(d.t.Indexes) == 0 || d.t.Indexes[0].Name != primaryName) {
+		return nil, errorf(3750, "Unable to create or change a table without a primary key, when the system variable "+
+			"'sql_require_primary_key' is set. Add a primary key to the table or unset this variable to avoid this message. "+
+			"Note that tables without a primary key can cause performance problems in row-based replication, so please consult your DBA "+
+			"before changing this setting.")
+	}
+	return d.t, nil
+}
+
+const primaryName = "PRIMARY"
+
+// checkAuto: at most one AUTO_INCREMENT column, which leads an index.
+func (d *definer) checkAuto() error {
+	for _, c := range visible(d.t) {
+		if !c.AutoIncrement {
+			continue
+		}
+		led := false
+		for i := range d.t.Indexes {
+			led = led || d.t.Indexes[i].Parts[0].Column == c.ID
+		}
+		if !led {
+			return errAuto()
+		}
+	}
+	return nil
+}
+
+func errAuto() error {
+	return errorf(1075, "Incorrect table definition; there can be only one auto column and it must be defined as a key")
+}
+
+// maxRowBytes is MySQL's limit on the declared size of a row without BLOBs.
+const maxRowBytes = 65535
+
+// checkSize checks the number of columns and MySQL's declared size of a row.
+func (d *definer) checkSize() error {
+	exist, size, nullable := 0, int64(0), int64(0)
+	for i := range d.t.Columns {
+		c := &d.t.Columns[i]
+		if c.DroppedIn != 0 {
+			continue
+		}
+		exist++
+		if !c.Type.NotNull {
+			nullable++
+		}
+		size += rowBytes(&c.Type)
+	}
+	if exist > record.MaxColumns {
+		return errorf(1117, "Too many columns")
+	}
+	if size+(nullable+7)/8 > maxRowBytes {
+		return errorf(1118, "Row size too large. The maximum row size for the used table type, not counting BLOBs, is 65535. "+
+			"This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs")
+	}
+	return nil
+}
+
+// rowBytes is what a column counts for in MySQL's size of a row.
+func rowBytes(t *types.Type) int64 {
+	switch t.Kind {
+	case types.KindTinyText, types.KindTinyBlob:
+		return 9
+	case types.KindText, types.KindBlob:
+		return 10
+	case types.KindMediumText, types.KindMediumBlob:
+		return 11
+	case types.KindLongText, types.KindLongBlob, types.KindJSON:
+		return 12
+	case types.KindVarChar, types.KindVarBinary:
+		n := t.MaxBytes()
+		if n > 255 {
+			return n + 2
+		}
+		return n + 1
+	}
+	if n, ok := types.FixedSize(t); ok {
+		return int64(n)
+	}
+	return t.MaxBytes()
+}
+
+// engines are the storage engines that a statement may name without an error.
+func knownEngine(name string) bool { return strings.EqualFold(name, "InnoDB") }
+
+// options takes the table options over.
+func (d *definer) options(opts []ast.TableOption) error {
+	charset, collate := "", ""
+	for i := range opts {
+		o := &opts[i]
+		switch strings.ToUpper(o.Name) {
+		case "CHARSET", "CHARACTER SET":
+			charset = o.Value
+		case "COLLATE":
+			collate = o.Value
+		}
+	}
+	if charset != "" || collate != "" {
+		id, err := Collation(charset, collate, d.env.Collation)
+		if err != nil {
+			return err
+		}
+		d.t.Collation = id
+	}
+	for i := range opts {
+		if err := d.option(&opts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *definer) option(o *ast.TableOption) error {
+	name := strings.ToUpper(o.Name)
+	switch name {
+	case "CHARSET", "CHARACTER SET", "COLLATE":
+	case "ENGINE":
+		return d.engine(o.Value)
+	case "COMMENT":
+		if utf8.RuneCountInString(o.Value) > 2048 {
+			return errorf(1628, "Comment for table '%s' is too long (max = 2048)", d.t.Name)
+		}
+		d.t.Comment = o.Value
+	case "AUTO_INCREMENT":
+		value := ""
+		if o.Number > 1 {
+			value = number(o.Number)
+		}
+		setOption(d.t, attrAuto, value)
+	case "MIN_ROWS", "MAX_ROWS", "AVG_ROW_LENGTH", "KEY_BLOCK_SIZE", "STATS_SAMPLE_PAGES", "CHECKSUM", "DELAY_KEY_WRITE":
+		value := ""
+		if o.Number > 0 {
+			value = number(o.Number)
+		}
+		setOption(d.t, attrOption+name, value)
+	case "STATS_PERSISTENT", "STATS_AUTO_RECALC", "PACK_KEYS":
+		value := o.Value
+		if value == "" {
+			value = number(o.Number)
+		}
+		if strings.EqualFold(value, "DEFAULT") {
+			value = ""
+		}
+		setOption(d.t, attrOption+name, value)
+	case "ROW_FORMAT":
+		value := strings.ToUpper(o.Value)
+		if value == "DEFAULT" {
+			value = ""
+		}
+		setOption(d.t, attrOption+name, value)
+	case "COMPRESSION", "ENCRYPTION":
+		setOption(d.t, attrOption+name, o.Value)
+	case "TABLESPACE", "CONNECTION", "DATA DIRECTORY", "INDEX DIRECTORY", "INSERT_METHOD", "UNION", "SECONDARY_ENGINE":
+		// They mean nothing for the only engine that there is.
+	}
+	return nil
+}
+
+func (d *definer) engine(name string) error {
+	if knownEngine(name) {
+		return nil
+	}
+	unknown := errorf(1286, "Unknown storage engine '%s'", name)
+	if d.env.NoEngineSubstitution {
+		return unknown
+	}
+	d.warn(unknown)
+	d.warn(errorf(1266, "Using storage engine InnoDB for table '%s'", d.t.Name))
+	return nil
+}
+
+// checkGenerated checks the expressions of generated columns, which may name each
+// other and those before.
+func (d *definer) checkGenerated() error {
+	for i := range d.t.Columns {
+		c := &d.t.Columns[i]
+		if c.Generated == "" || c.Hidden || c.DroppedIn != 0 {
+			continue
+		}
+		if c.AutoIncrement {
+			return errorf(1063, "Incorrect column specifier for column '%s'", c.Name)
+		}
+		if err := d.checkReferences(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *definer) checkReferences(c *record.Column) error {
+	e, err := ParseExpr(c.Generated)
+	if err != nil {
+		return err
+	}
+	var bad error
+	eachColumn(e, func(ref *ast.ColumnRef) {
+		if bad != nil {
+			return
+		}
+		of := dict.FindColumn(d.t, ref.Name)
+		switch {
+		case of == nil || of.Hidden:
+			bad = errorf(1054, "Unknown column '%s' in 'generated column function'", ref.Name)
+		case of.AutoIncrement:
+			bad = errorf(3109, "Generated column '%s' cannot refer to auto-increment column.", c.Name)
+		case of.Generated != "" && !precedes(d.t, of, c):
+			bad = errorf(3107, "Generated column can refer only to generated columns defined prior to it.")
+		}
+	})
+	if bad != nil || d.env.Typer == nil {
+		return bad
+	}
+	_, err = d.env.Typer.TypeOf(e, d.t)
+	return err
+}
+
+// precedes reports whether a stands before b in the definition.
+func precedes(t *record.Table, a, b *record.Column) bool {
+	for i := range t.Columns {
+		switch &t.Columns[i] {
+		case b:
+			return false
+		case a:
+			return true
+		}
+	}
+	return false
+}

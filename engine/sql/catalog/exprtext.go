@@ -1,0 +1,295 @@
+package catalog
+
+import (
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// ParseExpr parses the text of an expression that a definition carries.
+func ParseExpr(text string) (ast.Expr, error) {
+	sts, err := ast.Parse("SELECT "+text, 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(sts) == 1 {
+		if sel, ok := sts[0].(*ast.Select); ok && len(sel.Items) == 1 && sel.From == nil && !sel.Items[0].Star {
+			return sel.Items[0].Expr, nil
+		}
+	}
+	return nil, errorf(1064, "You have an error in your SQL syntax near '%s'", text)
+}
+
+// ParseQuery parses the text of a view.
+func ParseQuery(text string) (ast.Query, error) {
+	sts, err := ast.Parse(text, 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(sts) == 1 {
+		if q, ok := sts[0].(ast.Query); ok {
+			return q, nil
+		}
+	}
+	return nil, errorf(1064, "You have an error in your SQL syntax near '%s'", text)
+}
+
+// ExprText is an expression as definitions carry it: as MySQL prints its items, with
+// operators in parentheses, functions in lower case, strings with an introducer, and
+// columns without their table.
+func ExprText(e ast.Expr) string {
+	var p printer
+	p.expr(e)
+	return p.String()
+}
+
+type printer struct{ strings.Builder }
+
+var binaryText = map[ast.BinaryOp]string{ast.OpOr: "or", ast.OpXor: "xor", ast.OpAnd: "and", ast.OpEq: "=", ast.OpNullEq: "<=>", ast.OpNe: "<>",
+	ast.OpLt: "<", ast.OpLe: "<=", ast.OpGt: ">", ast.OpGe: ">=", ast.OpBitOr: "|", ast.OpBitAnd: "&", ast.OpBitXor: "^",
+	ast.OpShiftLeft: "<<", ast.OpShiftRight: ">>", ast.OpAdd: "+", ast.OpSub: "-", ast.OpMul: "*", ast.OpDiv: "/", ast.OpIntDiv: "DIV", ast.OpMod: "%"}
+
+func (p *printer) expr(e ast.Expr) {
+	switch e := e.(type) {
+	case *ast.ColumnRef:
+		p.WriteString(QuoteName(e.Name))
+	case *ast.Literal:
+		p.literal(e)
+	case *ast.Binary:
+		p.operands(" "+binaryText[e.Op]+" ", e.Left, e.Right)
+	case *ast.Unary:
+		p.unary(e)
+	case *ast.In:
+		if e.Query != nil {
+			p.WriteString(ast.Format(e))
+			return
+		}
+		p.in(e)
+	case *ast.Between:
+		p.WriteByte('(')
+		p.expr(e.Operand)
+		p.not(e.Not)
+		p.WriteString(" between ")
+		p.expr(e.Low)
+		p.WriteString(" and ")
+		p.expr(e.High)
+		p.WriteByte(')')
+	case *ast.Like:
+		p.WriteByte('(')
+		p.expr(e.Operand)
+		p.not(e.Not)
+		p.WriteString(" like ")
+		p.expr(e.Pattern)
+		if e.Escape != nil {
+			p.WriteString(" escape ")
+			p.expr(e.Escape)
+		}
+		p.WriteByte(')')
+	case *ast.IsNull:
+		p.WriteByte('(')
+		p.expr(e.Operand)
+		p.WriteString(" is")
+		p.not(e.Not)
+		p.WriteString(" null)")
+	case *ast.Case:
+		p.caseOf(e)
+	case *ast.Func:
+		p.function(e)
+	default:
+		p.WriteString(ast.Format(e))
+	}
+}
+
+func (p *printer) not(not bool) {
+	if not {
+		p.WriteString(" not")
+	}
+}
+
+// operands writes (a op b).
+func (p *printer) operands(op string, a, b ast.Expr) {
+	p.WriteByte('(')
+	p.expr(a)
+	p.WriteString(op)
+	p.expr(b)
+	p.WriteByte(')')
+}
+
+func (p *printer) unary(e *ast.Unary) {
+	switch e.Op {
+	case ast.OpNeg:
+		if l, ok := e.Operand.(*ast.Literal); ok && l.Value.Class() != types.ClassBytes {
+			p.WriteByte('-')
+			p.literal(l)
+			return
+		}
+		p.WriteString("-(")
+		p.expr(e.Operand)
+		p.WriteByte(')')
+	case ast.OpBitNot:
+		p.WriteString("~(")
+		p.expr(e.Operand)
+		p.WriteByte(')')
+	default:
+		p.WriteString("(not(")
+		p.expr(e.Operand)
+		p.WriteString("))")
+	}
+}
+
+func (p *printer) in(e *ast.In) {
+	p.WriteByte('(')
+	p.expr(e.Operand)
+	p.not(e.Not)
+	p.WriteString(" in (")
+	p.list(e.List)
+	p.WriteString("))")
+}
+
+func (p *printer) list(items []ast.Expr) {
+	for i, x := range items {
+		if i > 0 {
+			p.WriteByte(',')
+		}
+		p.expr(x)
+	}
+}
+
+func (p *printer) caseOf(e *ast.Case) {
+	p.WriteString("(case")
+	if e.Operand != nil {
+		p.WriteByte(' ')
+		p.expr(e.Operand)
+	}
+	for i := range e.When {
+		p.WriteString(" when ")
+		p.expr(e.When[i].Cond)
+		p.WriteString(" then ")
+		p.expr(e.When[i].Result)
+	}
+	if e.Else != nil {
+		p.WriteString(" else ")
+		p.expr(e.Else)
+	}
+	p.WriteString(" end)")
+}
+
+// special are functions whose arguments have a syntax of their own.
+var special = map[string]bool{"date_add": true, "date_sub": true, "extract": true, "timestampadd": true, "timestampdiff": true,
+	"get_format": true, "trim": true, "char": true, "weight_string": true}
+
+func (p *printer) function(e *ast.Func) {
+	if special[e.Name] {
+		p.specialFunction(e)
+		return
+	}
+	if e.Schema != "" {
+		p.WriteString(QuoteName(e.Schema) + ".")
+	}
+	p.WriteString(e.Name)
+	p.WriteByte('(')
+	p.list(e.Args)
+	p.WriteByte(')')
+}
+
+// specialFunction writes date arithmetic as MySQL does, and others with columns in the
+// form of ast.Format.
+func (p *printer) specialFunction(e *ast.Func) {
+	if len(e.Args) == 2 && (e.Name == "date_add" || e.Name == "date_sub") {
+		if iv, ok := e.Args[1].(*ast.Interval); ok {
+			op := " + interval "
+			if e.Name == "date_sub" {
+				op = " - interval "
+			}
+			p.WriteByte('(')
+			p.expr(e.Args[0])
+			p.WriteString(op)
+			p.expr(iv.Value)
+			p.WriteString(" " + strings.ToLower(iv.Unit) + ")")
+			return
+		}
+	}
+	p.WriteString(ast.Format(e))
+}
+
+func (p *printer) literal(l *ast.Literal) {
+	if l.Kind == ast.LiteralString && (l.Charset == "" || l.Charset == "utf8mb4") {
+		p.WriteString("_utf8mb4")
+		p.Write(appendEscaped(nil, string(l.Value.Bytes())))
+		return
+	}
+	switch l.Kind {
+	case ast.LiteralNull:
+		p.WriteString("NULL")
+	case ast.LiteralBool:
+		if l.Value.Int() != 0 {
+			p.WriteString("true")
+		} else {
+			p.WriteString("false")
+		}
+	case ast.LiteralInt, ast.LiteralDecimal:
+		p.Write(types.AppendText(nil, l.Value, l.Type, nil))
+	case ast.LiteralHex, ast.LiteralBit:
+		p.WriteString("0x" + strings.ToLower(hexText(l.Value.Bytes())))
+	default:
+		p.WriteString(ast.Format(l))
+	}
+}
+
+// eachColumn calls fn for every column that an expression names, outside of
+// subqueries.
+func eachColumn(e ast.Expr, fn func(*ast.ColumnRef)) {
+	if c, ok := e.(*ast.ColumnRef); ok {
+		fn(c)
+		return
+	}
+	for _, x := range operands(e) {
+		if x != nil {
+			eachColumn(x, fn)
+		}
+	}
+}
+
+// operands are the expressions directly below one.
+func operands(e ast.Expr) []ast.Expr {
+	switch e := e.(type) {
+	case *ast.Binary:
+		return []ast.Expr{e.Left, e.Right}
+	case *ast.Unary:
+		return []ast.Expr{e.Operand}
+	case *ast.Func:
+		return e.Args
+	case *ast.Aggregate:
+		return e.Args
+	case *ast.Case:
+		all := []ast.Expr{e.Operand, e.Else}
+		for i := range e.When {
+			all = append(all, e.When[i].Cond, e.When[i].Result)
+		}
+		return all
+	case *ast.Cast:
+		return []ast.Expr{e.Operand}
+	case *ast.In:
+		return append([]ast.Expr{e.Operand}, e.List...)
+	case *ast.Between:
+		return []ast.Expr{e.Operand, e.Low, e.High}
+	case *ast.Like:
+		return []ast.Expr{e.Operand, e.Pattern, e.Escape}
+	case *ast.Regexp:
+		return []ast.Expr{e.Operand, e.Pattern}
+	case *ast.IsNull:
+		return []ast.Expr{e.Operand}
+	case *ast.IsTruth:
+		return []ast.Expr{e.Operand}
+	case *ast.MemberOf:
+		return []ast.Expr{e.Operand, e.Array}
+	case *ast.Row:
+		return e.Items
+	case *ast.Interval:
+		return []ast.Expr{e.Value}
+	case *ast.Collate:
+		return []ast.Expr{e.Operand}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package auth
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/subtle"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Methods of authentication.
+const (
+	SHA2   = "caching_sha2_password"
+	Native = "mysql_native_password"
+)
+
+// Account is what is known of an account.
+type Account struct {
+	User, Host string // as the account is named: the host is a pattern
+	Plugin     string
+	Hash       string // authentication_string; empty: no password
+	Locked     bool
+	Expired    bool // the password
+	RequireTLS bool // REQUIRE SSL
+	Admin      bool // may take the administrator's place (CONNECTION_ADMIN, SUPER)
+}
+
+// Source finds the account that a user from a host is to be matched with.
+type Source interface {
+	Account(user, host string) (Account, bool)
+}
+
+// Options configure an Authenticator. Source is required.
+type Options struct {
+	Source Source
+	// DefaultPlugin is the method that unknown users are asked by: caching_sha2_password.
+	DefaultPlugin string
+	// KeyFile has the RSA key as PEM by which passwords are sent without TLS; empty: one
+	// is made.
+	KeyFile string
+
+	// FreeFailures is how often a user may fail from an address before it is slowed
+	// down: 3. DelayMax is the longest delay: 5 s.
+	FreeFailures int
+	DelayMax     time.Duration
+
+	Now func() time.Time // nil: time.Now
+}
+
+// Authenticator checks clients. All methods are safe for concurrent use.
+type Authenticator struct {
+	opt Options
+	// hashing limits how many passwords are hashed at a time: each takes milliseconds.
+	hashing chan struct{}
+
+	keyOnce sync.Once
+	key     *rsa.PrivateKey
+	keyPEM  []byte
+
+	mu       sync.Mutex
+	digests  map[accountName]digest
+	failures map[failureKey]*failure
+}
+
+type accountName struct{ user, host string }
+
+// digest is SHA256(SHA256(password)) of a password that was checked against hash.
+type digest struct {
+	hash string
+	sum  [sha256.Size]byte
+}
+
+const (
+	maxDigests  = 10_000
+	maxFailures = 10_000
+)
+
+// New returns an authenticator. Errors are of the key file.
+func New(opt Options) (*Authenticator, error) {
+	if opt.DefaultPlugin == "" {
+		opt.DefaultPlugin = SHA2
+	}
+	if opt.FreeFailures == 0 {
+		opt.FreeFailures = 3
+	}
+	if opt.DelayMax == 0 {
+		opt.DelayMax = 5 * time.Second
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	a := &Authenticator{opt: opt, hashing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
+		digests: make(map[accountName]digest), failures: make(map[failureKey]*failure)}
+	if opt.KeyFile != "" {
+		if err := a.readKey(opt.KeyFile); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// Find returns the account of a user that comes from host, or from the address if
+// no account fits the host. One that is not known gets an account that no password
+// opens.
+func (a *Authenticator) Find(user, host, address string) (acct Account, known bool) {
+	if acct, known = a.opt.Source.Account(user, host); known {
+		return acct, true
+	}
+	if address != "" && address != host {
+		if acct, known = a.opt.Source.Account(user, address); known {
+			return acct, true
+		}
+	}
+	return Account{User: user, Host: host, Plugin: a.opt.DefaultPlugin, Hash: nobody}, false
+}
+
+// nobody has the form of a hash, so that checking it takes the usual time.
+var nobody = "$A$005$" + strings.Repeat("0", saltSize) + strings.Repeat(".", digestSize)
+
+// CheckFast checks the answer to a nonce against the digest in memory.
+func (a *Authenticator) CheckFast(acct *Account, nonce, answer []byte) bool {
+	if len(answer) != sha256.Size {
+		return false
+	}
+	a.mu.Lock()
+	d, ok := a.digests[accountName{acct.User, acct.Host}]
+	a.mu.Unlock()
+	if !ok || d.hash != acct.Hash {
+		return false
+	}
+	// answer = SHA256(password) XOR SHA256(digest + nonce)
+	h := sha256.New()
+	h.Write(d.sum[:])
+	h.Write(nonce)
+	var first [sha256.Size]byte
+	subtle.XORBytes(first[:], answer, h.Sum(nil))
+	second := sha256.Sum256(first[:])
+	return subtle.ConstantTimeCompare(second[:], d.sum[:]) == 1
+}
+
+// CheckPassword checks a password against the account's hash, and remembers its digest
+// if it is right. It waits while many others are checked.
+func (a *Authenticator) CheckPassword(ctx context.Context, acct *Account, password []byte) bool {
+	select {
+	case a.hashing <- struct{}{}:
+		defer func() { <-a.hashing }()
+	case <-ctx.Done():
+		return false
+	}
+	if !CheckSHA2(acct.Hash, password) {
+		return false
+	}
+	first := sha256.Sum256(password)
+	d := digest{hash: acct.Hash, sum: sha256.Sum256(first[:])}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.digests) >= maxDigests {
+		for name := range a.digests { // any one
+			delete(a.digests, name)
+			break
+		}
+	}
+	a.digests[accountName{acct.User, acct.Host}] = d
+	return true
+}
+
+// Forget empties the cache of digests (FLUSH PRIVILEGES).
+func (a *Authenticator) Forget() {
+	a.mu.Lock()
+	clear(a.digests)
+	a.mu.Unlock()
+}

@@ -1,0 +1,18 @@
+// Package auth decides who a client is: it finds the account, checks the proof of
+// its password against what the account stores, slows down who guesses, and keeps the
+// keys and certificates of the doors.
+//
+//	a, err := auth.New(auth.Options{Source: accounts})
+//	acct, known := a.Find("app", "10.0.0.7", "10.0.0.7")
+//	ok := a.CheckFast(&acct, nonce, answer) || a.CheckPassword(ctx, &acct, password)
+//
+// # Invariants
+//
+//   - A client that names an unknown user goes through the same steps as one that names a
+//     known one, and takes as long.
+//   - A cached digest counts only for the very stored hash that it was checked against:
+//     a changed password, a dropped and made account need no invalidation.
+//   - Memory is bounded: of cached digests, and of failures remembered.
+//
+// It knows no packets: server/mysqlwire carries the methods' messages.
+package auth

@@ -1,0 +1,75 @@
+package auth
+
+import "time"
+
+// failureKey is whose failures are counted: a user's from one address, so that nobody
+// else is slowed down by who guesses.
+type failureKey struct{ user, address string }
+
+type failure struct {
+	count int
+	last  time.Time
+}
+
+// forgetFailures is how long failures are remembered.
+const forgetFailures = 10 * time.Minute
+
+// Delay is how long the user has to wait before it is looked at: it doubles with every
+// failure beyond the free ones.
+func (a *Authenticator) Delay(user, address string) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := a.failures[failureKey{user, address}]
+	if f == nil || a.opt.Now().Sub(f.last) > forgetFailures {
+		return 0
+	}
+	beyond := f.count - a.opt.FreeFailures
+	if beyond < 0 {
+		return 0
+	}
+	return min(100*time.Millisecond<<min(beyond, 20), a.opt.DelayMax)
+}
+
+// Failed counts a failure.
+func (a *Authenticator) Failed(user, address string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := failureKey{user, address}
+	f := a.failures[key]
+	now := a.opt.Now()
+	if f == nil {
+		if len(a.failures) >= maxFailures {
+			a.forgetOldFailures(now)
+		}
+		f = &failure{}
+		a.failures[key] = f
+	}
+	if now.Sub(f.last) > forgetFailures {
+		f.count = 0
+	}
+	f.count++
+	f.last = now
+}
+
+// forgetOldFailures makes room: what is old goes, and if that is little, a quarter of all,
+// so that a flood of names pays for it seldom.
+func (a *Authenticator) forgetOldFailures(now time.Time) {
+	for key, f := range a.failures {
+		if now.Sub(f.last) > forgetFailures {
+			delete(a.failures, key)
+		}
+	}
+	for key := range a.failures {
+		if len(a.failures) <= maxFailures*3/4 {
+			return
+		}
+		delete(a.failures, key)
+	}
+}
+
+// Succeeded forgets the failures.
+func (a *Authenticator) Succeeded(user, address string) {
+	a.mu.Lock()
+	delete(a.failures, failureKey{user, address})
+	a.mu.Unlock()
+}

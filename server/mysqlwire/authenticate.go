@@ -1,0 +1,146 @@
+package mysqlwire
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/server/auth"
+)
+
+func accessDenied(user, host string, password bool) *types.Error {
+	using := "NO"
+	if password {
+		using = "YES"
+	}
+	return &types.Error{Number: 1045, State: "28000",
+		Message: "Access denied for user '" + user + "'@'" + host + "' (using password: " + using + ")"}
+}
+
+// identify finds out whether the client is who it says it is.
+func (c *conn) identify(resp *response) (*Handover, error) {
+	host, address := c.remoteHost()
+	a := c.s.opt.Auth
+	if delay := a.Delay(resp.user, address); delay > 0 {
+		select {
+		case <-c.ctx.Done():
+			return nil, errMoved("Server shutdown in progress")
+		case <-c.s.stop:
+			return nil, errMoved("Server shutdown in progress")
+		case <-time.After(delay):
+		}
+		_ = c.nc.SetDeadline(time.Now().Add(c.s.opt.ConnectTimeout))
+	}
+	acct, known := a.Find(resp.user, host, address)
+	proved, withPassword, err := c.prove(resp, &acct)
+	if err != nil {
+		return nil, err
+	}
+	if !known || !proved || acct.RequireTLS && c.tls == nil {
+		a.Failed(resp.user, address)
+		return nil, accessDenied(resp.user, host, withPassword)
+	}
+	a.Succeeded(resp.user, address)
+	if acct.Locked {
+		return nil, &types.Error{Number: 3118, State: "HY000",
+			Message: "Access denied for user '" + resp.user + "'@'" + host + "'. Account is locked."}
+	}
+	if acct.Expired && !c.caps.has(capExpiredPasswords) {
+		return nil, &types.Error{Number: 1862, State: "HY000", Message: "Your password has expired. To log in you must " +
+			"change it using a client that supports expired passwords."}
+	}
+	return c.handover(resp, &acct, host), nil
+}
+
+// prove runs the account's method of authentication.
+func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword bool, err error) {
+	answer := resp.auth
+	plugin := resp.plugin
+	if !c.caps.has(capPluginAuth) {
+		plugin = PluginNative // what clients did before they named it
+	}
+	if plugin != acct.Plugin {
+		if !c.caps.has(capPluginAuth) {
+			return false, false, &types.Error{Number: 1251, State: "08004", Message: "Client does not support authentication " +
+				"protocol requested by server; consider upgrading MySQL client"}
+		}
+		if answer, err = c.ask(func(b []byte) []byte { return appendAuthSwitch(b, acct.Plugin, &c.nonce) }); err != nil {
+			return false, false, err
+		}
+	}
+	if len(answer) == 0 || len(answer) == 1 && answer[0] == 0 {
+		return acct.Hash == "", false, nil
+	}
+	switch acct.Plugin {
+	case PluginNative:
+		return auth.CheckNative(acct.Hash, c.nonce[:], answer), true, nil
+	case PluginSHA2:
+		proved, err = c.proveSHA2(acct, answer)
+		return proved, true, err
+	}
+	return false, true, &types.Error{Number: 1524, State: "HY000", Message: "Plugin '" + acct.Plugin + "' is not loaded"}
+}
+
+// Words of caching_sha2_password.
+const (
+	sha2AskKey   = 2 // client: send the public key
+	sha2FastOK   = 3 // server: the cached digest matched
+	sha2FullAuth = 4 // server: send the password itself
+)
+
+// proveSHA2 is caching_sha2_password. A password that was checked before is known by its
+// digest in memory; otherwise the client has to send the password, under TLS as it is,
+// else encrypted for the server's key.
+func (c *conn) proveSHA2(acct *auth.Account, answer []byte) (bool, error) {
+	a := c.s.opt.Auth
+	if a.CheckFast(acct, c.nonce[:], answer) {
+		c.more([]byte{sha2FastOK})
+		return true, nil
+	}
+	full := func(b []byte) []byte { return append(b, headerMoreData, sha2FullAuth) }
+	p, err := c.ask(full)
+	if err != nil {
+		return false, err
+	}
+	if c.tls != nil || c.nc.RemoteAddr().Network() == "unix" {
+		return a.CheckPassword(c.ctx, acct, bytes.TrimSuffix(p, []byte{0})), nil
+	}
+	if len(p) == 1 && p[0] == sha2AskKey {
+		key := a.PublicKey()
+		if p, err = c.ask(func(b []byte) []byte { return append(append(b, headerMoreData), key...) }); err != nil {
+			return false, err
+		}
+	}
+	password, ok := a.Decrypt(p, c.nonce[:])
+	return ok && a.CheckPassword(c.ctx, acct, password), nil
+}
+
+// more adds a word of the method to what is sent next.
+func (c *conn) more(b []byte) {
+	c.w.begin()
+	c.w.buf = append(append(c.w.buf, headerMoreData), b...)
+	c.w.end()
+}
+
+// ask sends a packet and returns the client's answer.
+func (c *conn) ask(packet func([]byte) []byte) ([]byte, error) {
+	c.w.begin()
+	c.w.buf = packet(c.w.buf)
+	c.w.end()
+	if err := c.w.flush(); err != nil {
+		return nil, err
+	}
+	return c.r.next()
+}
+
+// takeOver lets a session in that another member has authenticated and announced.
+func (c *conn) takeOver(resp *response) (*Handover, error) {
+	if c.s.opt.Redeem != nil {
+		if h := c.s.opt.Redeem(resp.auth); h != nil {
+			return h, nil
+		}
+	}
+	host, address := c.remoteHost()
+	c.s.opt.Auth.Failed("", address)
+	return nil, accessDenied(resp.user, host, true)
+}

@@ -1,0 +1,210 @@
+package mysqlwire
+
+import (
+	"bytes"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+)
+
+// With compression, packets travel in frames:
+//
+//	3 bytes   length of what follows the header
+//	1 byte    number of the frame
+//	3 bytes   length once decompressed; 0: it is not compressed
+//
+// Frames and packets begin and end independently of each other.
+const (
+	frameHeader = 7
+	maxFrame    = 1<<24 - 1
+	// worthCompressing is MySQL's limit below which frames are sent as they are.
+	worthCompressing = 50
+)
+
+type algorithm uint8
+
+const (
+	noCompression algorithm = iota
+	zlibCompression
+	zstdCompression
+)
+
+// frames is a stream under compression. The reading and the writing half belong to one
+// task.
+type frames struct {
+	rw        io.ReadWriter
+	algorithm algorithm
+	level     int
+	seq       uint8 // of the next frame, either way
+
+	plain []byte // decompressed and not read yet
+	in    []byte // frame as received
+	store []byte // memory of plain
+	out   []byte
+}
+
+// Read implements io.Reader.
+func (f *frames) Read(p []byte) (int, error) {
+	for len(f.plain) == 0 {
+		if err := f.frame(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, f.plain)
+	f.plain = f.plain[n:]
+	return n, nil
+}
+
+// frame receives one frame.
+func (f *frames) frame() error {
+	var h [frameHeader]byte
+	if _, err := io.ReadFull(f.rw, h[:]); err != nil {
+		return err
+	}
+	length := int(h[0]) | int(h[1])<<8 | int(h[2])<<16
+	raw := int(h[4]) | int(h[5])<<8 | int(h[6])<<16
+	if h[3] != f.seq {
+		return errOutOfOrder
+	}
+	f.seq++
+	var err error
+	if f.in, err = readGrowing(f.rw, f.in[:0], length); err != nil {
+		return err
+	}
+	if raw == 0 {
+		f.plain = f.in
+		return nil
+	}
+	f.store, err = f.decompress(f.store[:0], f.in, raw)
+	if err != nil || len(f.store) != raw {
+		return errMalformed
+	}
+	f.plain = f.store
+	if cap(f.in) > keepBuffer {
+		f.in = nil
+	}
+	return nil
+}
+
+// readGrowing appends n bytes of r to dst, whose memory grows as they come.
+func readGrowing(r io.Reader, dst []byte, n int) ([]byte, error) {
+	for n > 0 {
+		piece := min(n, max(readBuffer, len(dst)))
+		at := len(dst)
+		dst = append(dst, make([]byte, piece)...)
+		if _, err := io.ReadFull(r, dst[at:]); err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return dst[:0], err
+		}
+		n -= piece
+	}
+	return dst, nil
+}
+
+// Write implements io.Writer: p goes out in frames.
+func (f *frames) Write(p []byte) (int, error) {
+	f.out = f.out[:0]
+	total := len(p)
+	for len(p) > 0 {
+		piece := p[:min(len(p), maxFrame)]
+		p = p[len(piece):]
+		at := len(f.out)
+		f.out = append(f.out, make([]byte, frameHeader)...)
+		raw := 0
+		if len(piece) >= worthCompressing {
+			raw = len(piece)
+			f.out = f.compress(f.out, piece)
+		}
+		if n := len(f.out) - at - frameHeader; raw == 0 || n >= raw {
+			raw = 0
+			f.out = append(f.out[:at+frameHeader], piece...)
+		}
+		n := len(f.out) - at - frameHeader
+		copy(f.out[at:], []byte{byte(n), byte(n >> 8), byte(n >> 16), f.seq,
+			byte(raw), byte(raw >> 8), byte(raw >> 16)})
+		f.seq++
+	}
+	_, err := f.rw.Write(f.out)
+	if cap(f.out) > keepBuffer {
+		f.out = nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return total, nil
+}
+
+var zlibWriters = sync.Pool{New: func() any {
+	w, _ := zlib.NewWriterLevel(io.Discard, zlib.DefaultCompression)
+	return w
+}}
+
+var zlibReaders sync.Pool
+
+// zstdCoders serve all connections: their methods may be called by many tasks.
+var zstdCoders = sync.OnceValue(func() *struct {
+	enc [2]*zstd.Encoder // fastest, default
+	dec *zstd.Decoder
+} {
+	c := new(struct {
+		enc [2]*zstd.Encoder
+		dec *zstd.Decoder
+	})
+	// The options are constants: no error can come of them.
+	c.enc[0], _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+	c.enc[1], _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false))
+	c.dec, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxFrame+1))
+	return c
+})
+
+func (f *frames) compress(dst, src []byte) []byte {
+	if f.algorithm == zstdCompression {
+		c := zstdCoders()
+		if f.level <= 3 {
+			return c.enc[0].EncodeAll(src, dst)
+		}
+		return c.enc[1].EncodeAll(src, dst)
+	}
+	buf := bytes.NewBuffer(dst)
+	w := zlibWriters.Get().(*zlib.Writer)
+	w.Reset(buf)
+	_, _ = w.Write(src) // into memory: it does not fail
+	_ = w.Close()
+	zlibWriters.Put(w)
+	return buf.Bytes()
+}
+
+// decompress appends what src stands for to dst, and stops soon after raw bytes.
+func (f *frames) decompress(dst, src []byte, raw int) ([]byte, error) {
+	if f.algorithm == zstdCompression {
+		var h zstd.Header
+		if err := h.Decode(src); err != nil || h.HasFCS && h.FrameContentSize != uint64(raw) {
+			return dst, errMalformed
+		}
+		return zstdCoders().dec.DecodeAll(src, dst)
+	}
+	r, _ := zlibReaders.Get().(io.ReadCloser)
+	var err error
+	if r == nil {
+		r, err = zlib.NewReader(bytes.NewReader(src))
+	} else {
+		err = r.(zlib.Resetter).Reset(bytes.NewReader(src), nil)
+	}
+	if err != nil {
+		return dst, err
+	}
+	defer zlibReaders.Put(r)
+	dst, err = readGrowing(r, dst, raw)
+	if err != nil {
+		return dst, err
+	}
+	var one [1]byte
+	if n, _ := r.Read(one[:]); n > 0 {
+		return dst, errMalformed
+	}
+	return dst, nil
+}

@@ -1,0 +1,439 @@
+package mysqlwire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/server/auth"
+)
+
+// conn is a client's connection. One task serves it; only finish, abort and sweep are
+// called by others.
+type conn struct {
+	s    *Server
+	port Port
+	id   uint64
+	nc   net.Conn // as accepted
+	raw  io.ReadWriter
+	tls  *tls.ConnectionState
+
+	seq    uint8
+	r      packetReader
+	w      packetWriter
+	frames *frames // with compression
+
+	nonce    [nonceSize]byte
+	caps     capability
+	greeted  bool // the client has said what it can
+	zstd     int  // level
+	admitted bool // of Server.mu
+	local    atomic.Bool
+	info     session.ConnectionInfo
+
+	sess          Session
+	ctx           context.Context
+	cancel        context.CancelFunc
+	res           results
+	args          []session.Arg
+	track         []byte
+	stmts         map[uint32]*statement
+	lastStatement uint32
+	texts         []byte // where the texts of statements are cut from
+
+	fatal  *types.Error                // to be told before the connection is closed
+	ending atomic.Pointer[types.Error] // the same, by another task
+	killed atomic.Bool
+
+	// Seconds of the server's clock, plus one, for the sweep; 0: not so.
+	idleSince  atomic.Int64
+	writeSince atomic.Int64
+	idleMax    atomic.Int64
+	writeMax   atomic.Int64
+}
+
+func newConn(s *Server, nc net.Conn, port Port) *conn {
+	c := &conn{s: s, port: port, nc: nc, raw: nc}
+	c.r = packetReader{src: nc, seq: &c.seq, max: maxHandshake}
+	c.w = packetWriter{dst: timedWriter{c}, seq: &c.seq}
+	c.res.c = c
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// timedWriter lets the sweep see for how long a client has not taken what is sent.
+type timedWriter struct{ c *conn }
+
+func (t timedWriter) Write(p []byte) (int, error) {
+	t.c.writeSince.Store(t.c.s.clock.Load() + 1)
+	n, err := t.c.raw.Write(p)
+	t.c.writeSince.Store(0)
+	return n, err
+}
+
+// finish ends the connection when its statement, if it runs one, is over. err is told to
+// the client.
+func (c *conn) finish(err *types.Error) {
+	c.ending.CompareAndSwap(nil, err)
+	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
+}
+
+// disconnect is what KILL does: the session has been interrupted.
+func (c *conn) disconnect() {
+	c.killed.Store(true)
+	_ = c.nc.SetWriteDeadline(time.Now().Add(2 * time.Second))
+	c.finish(&types.Error{Number: 1317, State: "70100", Message: "Query execution was interrupted"})
+}
+
+// abort ends the connection now.
+func (c *conn) abort() {
+	c.cancel()
+	_ = c.nc.Close()
+}
+
+func (c *conn) sweep(now int64) {
+	if since := c.idleSince.Load(); since != 0 && c.idleMax.Load() > 0 && now-since+1 > c.idleMax.Load() {
+		c.finish(&types.Error{Number: 4031, State: "HY000", Message: "The client was disconnected by the server because of " +
+			"inactivity. See wait_timeout and interactive_timeout for configuring this behavior."})
+	}
+	if since := c.writeSince.Load(); since != 0 && c.writeMax.Load() > 0 && now-since+1 > c.writeMax.Load() {
+		c.abort()
+	}
+}
+
+// run serves the connection from the greeting to its end.
+func (c *conn) run() {
+	defer c.s.leave(c)
+	defer c.close()
+	c.id = c.s.opt.Backend.NextID()
+	if t, ok := c.nc.(*net.TCPConn); ok {
+		_ = t.SetNoDelay(true)
+		_ = t.SetKeepAlivePeriod(30 * time.Second)
+	}
+	_ = c.nc.SetDeadline(time.Now().Add(c.s.opt.ConnectTimeout))
+	up, err := c.enter()
+	if err != nil {
+		c.refuse(err)
+		return
+	}
+	_ = c.nc.SetDeadline(time.Time{})
+	if up != nil {
+		c.relay(up)
+		return
+	}
+	c.serve()
+}
+
+// close ends everything that the connection has.
+func (c *conn) close() {
+	c.local.Store(false)
+	c.cancel()
+	if c.sess != nil {
+		c.closeStatements()
+		if err := c.sess.Close(); err != nil {
+			c.s.opt.Log.Warn("closing a session", "id", c.id, "error", err)
+		}
+	}
+	_ = c.nc.Close()
+}
+
+// refuse tells who is not let in why.
+func (c *conn) refuse(err error) {
+	var told *types.Error
+	if !errors.As(err, &told) {
+		c.s.opt.Log.Debug("a connection ended in its handshake", "peer", c.nc.RemoteAddr(), "error", err)
+		return
+	}
+	c.sayLast(told)
+}
+
+// sayLast tells an error, after which the connection is closed.
+func (c *conn) sayLast(err *types.Error) {
+	_ = c.nc.SetDeadline(time.Now().Add(2 * time.Second))
+	c.writeError(err)
+	_ = c.w.flush()
+	// A close with unread input would be a reset, which may overtake the error.
+	if t, ok := c.nc.(*net.TCPConn); ok && c.r.buffered() == 0 {
+		_ = t.CloseWrite()
+		var sink [512]byte
+		_ = c.nc.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		for range 64 {
+			if _, err := c.nc.Read(sink[:]); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// serve takes commands until the client or somebody else ends it.
+func (c *conn) serve() {
+	c.local.Store(true)
+	c.obeyLimits()
+	for {
+		c.seq = 0
+		if c.frames != nil {
+			c.frames.seq = 0
+		}
+		if err := c.ending.Load(); err != nil {
+			c.sayLast(err)
+			return
+		}
+		c.idleSince.Store(c.s.clock.Load() + 1)
+		p, err := c.r.next()
+		c.idleSince.Store(0)
+		if err == nil && len(p) == 0 {
+			err = errMalformed
+		}
+		if err != nil {
+			c.end(err)
+			return
+		}
+		if command(p[0]) == comQuit {
+			return
+		}
+		if err = c.dispatch(command(p[0]), p[1:]); err == nil {
+			err = c.w.flush()
+		}
+		if err != nil {
+			c.end(err)
+			return
+		}
+	}
+}
+
+// end is told why commands end.
+func (c *conn) end(err error) {
+	if told := c.ending.Load(); told != nil {
+		c.sayLast(told)
+		return
+	}
+	var fatal *types.Error
+	if c.fatal != nil {
+		fatal = c.fatal
+	} else if !errors.As(err, &fatal) {
+		return // the client is gone
+	}
+	c.sayLast(fatal)
+}
+
+// obeyLimits takes over the session's limits.
+func (c *conn) obeyLimits() {
+	l := c.sess.Limits()
+	if l.MaxPacket > 0 {
+		c.r.max = l.MaxPacket
+	}
+	c.idleMax.Store(int64(l.Idle / time.Second))
+	c.writeMax.Store(int64(l.NetWrite / time.Second))
+}
+
+// text is a string of the bytes, which stays: the session may keep parts of it. Strings
+// are cut from larger pieces, so that a short statement costs no allocation of its own.
+func (c *conn) text(b []byte) string {
+	const piece, small = 8 << 10, 512
+	if len(b) > small {
+		return string(b)
+	}
+	if cap(c.texts)-len(c.texts) < len(b) {
+		c.texts = make([]byte, 0, piece)
+	}
+	at := len(c.texts)
+	c.texts = append(c.texts, b...)
+	return unsafeString(c.texts[at:])
+}
+
+// remoteHost is where the client comes from: the address, or "localhost" for this
+// machine, as MySQL's name resolution has it.
+func (c *conn) remoteHost() (host, address string) {
+	a := c.nc.RemoteAddr()
+	if a == nil || a.Network() == "unix" {
+		return "localhost", ""
+	}
+	address, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String(), ""
+	}
+	if ip := net.ParseIP(address); ip != nil && ip.IsLoopback() {
+		return "localhost", address
+	}
+	return address, address
+}
+
+// enter is the way in: greeting, TLS, authentication and the session. up is the
+// connection to the member that has the session instead.
+func (c *conn) enter() (up *upstream, err error) {
+	resp, err := c.greet()
+	if err != nil {
+		return nil, err
+	}
+	var h *Handover
+	if resp.plugin == pluginMember {
+		h, err = c.takeOver(resp)
+	} else {
+		h, err = c.identify(resp)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !c.s.admit(c, h.Admin) {
+		return nil, errTooMany
+	}
+	if c.s.opt.Forward != nil && !c.port.ReadOnly && resp.plugin != pluginMember {
+		if up, err = c.forward(h); err != nil || up != nil {
+			return up, err
+		}
+	}
+	c.info = h.connection(c)
+	if c.sess, err = c.s.opt.Backend.Open(c.info); err != nil {
+		return nil, err
+	}
+	c.ok()
+	if err := c.w.flush(); err != nil {
+		return nil, err
+	}
+	c.compress()
+	return nil, nil
+}
+
+// compress begins compression if it was agreed on.
+func (c *conn) compress() {
+	switch {
+	case c.caps.has(capCompress):
+		c.frames = &frames{rw: c.raw, algorithm: zlibCompression}
+	case c.caps.has(capZstd):
+		c.frames = &frames{rw: c.raw, algorithm: zstdCompression, level: c.zstd}
+	default:
+		return
+	}
+	c.raw = c.frames
+	c.r.src, c.r.unnumbered = c.frames, true
+	c.w.flushed = func() { c.seq = c.frames.seq }
+}
+
+// greet sends the greeting, begins TLS if the client wants it, and returns what the
+// client says of itself.
+func (c *conn) greet() (*response, error) {
+	c.nonce = newNonce()
+	g := greeting{version: c.s.opt.Version, id: uint32(c.id), nonce: c.nonce,
+		capabilities: offered, status: uint16(session.StatusAutocommit), plugin: PluginSHA2}
+	var config *tls.Config
+	if c.s.opt.TLS != nil {
+		config = c.s.opt.TLS()
+	}
+	if config != nil {
+		g.capabilities |= capSSL
+	}
+	c.w.begin()
+	c.w.buf = g.append(c.w.buf)
+	c.w.end()
+	if err := c.w.flush(); err != nil {
+		return nil, err
+	}
+	p, err := c.r.next()
+	if err != nil {
+		return nil, err
+	}
+	if isSSLRequest(p) {
+		if config == nil {
+			return nil, errHandshake
+		}
+		if err := c.startTLS(config); err != nil {
+			return nil, err
+		}
+		if p, err = c.r.next(); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := parseResponse(p)
+	if err != nil {
+		return nil, err
+	}
+	c.caps = resp.capabilities & (g.capabilities &^ capSSL)
+	c.greeted = true
+	c.zstd = resp.zstdLevel
+	if c.s.opt.RequireTLS && c.tls == nil && c.nc.RemoteAddr().Network() != "unix" {
+		return nil, &types.Error{Number: 3159, State: "HY000",
+			Message: "Connections using insecure transport are prohibited while --require_secure_transport=ON."}
+	}
+	return resp, nil
+}
+
+// startTLS goes on under TLS. What has been received already belongs to it.
+func (c *conn) startTLS(config *tls.Config) error {
+	early := append([]byte(nil), c.r.buf[c.r.start:c.r.end]...)
+	t := tls.Server(&prefixed{Conn: c.nc, early: early}, config)
+	if err := t.HandshakeContext(c.ctx); err != nil {
+		return err
+	}
+	state := t.ConnectionState()
+	c.tls, c.raw = &state, t
+	c.r.src, c.r.start, c.r.end = t, 0, 0
+	return nil
+}
+
+// prefixed is a connection of which a part was read before.
+type prefixed struct {
+	net.Conn
+	early []byte
+}
+
+func (p *prefixed) Read(b []byte) (int, error) {
+	if len(p.early) > 0 {
+		n := copy(b, p.early)
+		p.early = p.early[n:]
+		return n, nil
+	}
+	return p.Conn.Read(b)
+}
+
+// Handover is a session on its way in, also from one member to another.
+type Handover struct {
+	ID          uint64            `json:"id"`
+	User        string            `json:"user"`
+	Host        string            `json:"host"`
+	AccountUser string            `json:"account_user"`
+	AccountHost string            `json:"account_host"`
+	Schema      string            `json:"schema,omitempty"`
+	Collation   uint16            `json:"collation"`
+	Admin       bool              `json:"admin,omitempty"`
+	Expired     bool              `json:"expired,omitempty"`
+	TLS         string            `json:"tls,omitempty"`
+	TLSVersion  string            `json:"tls_version,omitempty"`
+	Attributes  map[string]string `json:"attributes,omitempty"`
+}
+
+func (c *conn) handover(resp *response, acct *auth.Account, host string) *Handover {
+	h := &Handover{ID: c.id, User: resp.user, Host: host, AccountUser: acct.User, AccountHost: acct.Host,
+		Schema: resp.schema, Collation: resp.collation, Admin: acct.Admin, Expired: acct.Expired,
+		Attributes: resp.attributes}
+	if c.tls != nil {
+		h.TLS = tls.CipherSuiteName(c.tls.CipherSuite)
+		h.TLSVersion = tlsVersion(c.tls.Version)
+	}
+	return h
+}
+
+func tlsVersion(v uint16) string {
+	switch v {
+	case tls.VersionTLS12:
+		return "TLSv1.2"
+	case tls.VersionTLS13:
+		return "TLSv1.3"
+	}
+	return tls.VersionName(v)
+}
+
+// connection is what the session is told.
+func (h *Handover) connection(c *conn) session.ConnectionInfo {
+	return session.ConnectionInfo{ID: h.ID, User: h.User, Host: h.Host,
+		AccountUser: h.AccountUser, AccountHost: h.AccountHost, Schema: h.Schema,
+		Collation: types.CollationID(h.Collation), FoundRows: c.caps.has(capFoundRows),
+		IgnoreSpace: c.caps.has(capIgnoreSpace), MultiStatements: c.caps.has(capMultiStatements),
+		Interactive: c.caps.has(capInteractive), ReadOnly: c.port.ReadOnly, Admin: h.Admin,
+		TLS: h.TLS, TLSVersion: h.TLSVersion, Attributes: h.Attributes, Disconnect: c.disconnect}
+}

@@ -1,0 +1,306 @@
+package mysqlwire
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Target is the member that a session goes to.
+type Target struct {
+	Addr   string // of its main port
+	Ticket []byte // by which it knows the session
+	TLS    *tls.Config
+}
+
+// upstream is a connection to the member that has the session.
+type upstream struct {
+	nc  net.Conn // as dialed
+	rw  io.ReadWriteCloser
+	r   packetReader
+	seq uint8
+}
+
+const forwardTimeout = 5 * time.Second
+
+// forward hands the session over to the member that takes writes; nil: it stays here.
+func (c *conn) forward(h *Handover) (*upstream, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, forwardTimeout)
+	defer cancel()
+	target, err := c.s.opt.Forward(ctx, h)
+	if target == nil {
+		return nil, err
+	}
+	up, answer, err := c.dial(ctx, target, h)
+	var told *types.Error
+	switch {
+	case errors.As(err, &told):
+		return nil, err
+	case err != nil:
+		c.s.opt.Log.Info("handing a session over", "to", target.Addr, "error", err)
+		return nil, errMoved("The member that takes writes cannot be reached: connect again")
+	}
+	c.w.begin()
+	c.w.buf = append(c.w.buf, answer...)
+	c.w.end()
+	if err := c.w.flush(); err != nil {
+		_ = up.rw.Close()
+		return nil, err
+	}
+	if up.r.buffered() > 0 || c.r.buffered() > 0 {
+		// Neither side speaks before it has read this.
+		_ = up.rw.Close()
+		return nil, errMalformed
+	}
+	return up, nil
+}
+
+// dial opens the session there. answer is the OK that the client gets.
+func (c *conn) dial(ctx context.Context, target *Target, h *Handover) (*upstream, []byte, error) {
+	d := net.Dialer{}
+	nc, err := d.DialContext(ctx, "tcp", target.Addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	up := &upstream{nc: nc, rw: nc}
+	up.r = packetReader{src: nc, seq: &up.seq, max: maxHandshake}
+	deadline, _ := ctx.Deadline()
+	_ = nc.SetDeadline(deadline)
+	answer, err := up.login(ctx, c, target, h)
+	if err != nil {
+		_ = up.rw.Close()
+		return nil, nil, err
+	}
+	_ = nc.SetDeadline(time.Time{})
+	return up, answer, nil
+}
+
+func (up *upstream) login(ctx context.Context, c *conn, target *Target, h *Handover) ([]byte, error) {
+	p, err := up.r.next()
+	if err != nil {
+		return nil, err
+	}
+	if len(p) > 0 && p[0] == headerErr {
+		return nil, parseError(p)
+	}
+	g, err := parseGreeting(p)
+	if err != nil {
+		return nil, err
+	}
+	resp := &response{capabilities: c.caps | capProtocol41 | capSecureConnection | capPluginAuth | capLenencAuthData,
+		maxPacket: maxChunk, collation: h.Collation & 0xff, user: h.User, auth: target.Ticket, schema: h.Schema,
+		plugin: pluginMember, zstdLevel: c.zstd}
+	// What matters travels with the ticket.
+	resp.capabilities &^= capConnectWithDB | capConnectAttrs
+	if target.TLS != nil && g.capabilities.has(capSSL) {
+		if err := up.startTLS(ctx, target.TLS, resp); err != nil {
+			return nil, err
+		}
+	}
+	if err := up.send(appendResponse(nil, resp)); err != nil {
+		return nil, err
+	}
+	if p, err = up.r.next(); err != nil {
+		return nil, err
+	}
+	if len(p) == 0 || p[0] != headerOK {
+		return nil, parseError(p)
+	}
+	return append([]byte(nil), p...), nil
+}
+
+func (up *upstream) startTLS(ctx context.Context, config *tls.Config, resp *response) error {
+	resp.capabilities |= capSSL
+	request := appendResponse(nil, resp)[:32]
+	if err := up.send(request); err != nil {
+		return err
+	}
+	t := tls.Client(up.nc, config)
+	if err := t.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	up.rw, up.r.src = t, t
+	return nil
+}
+
+func (up *upstream) send(p []byte) error {
+	b := make([]byte, headerSize, headerSize+len(p))
+	binary.LittleEndian.PutUint32(b, uint32(len(p))|uint32(up.seq)<<24)
+	up.seq++
+	_, err := up.rw.Write(append(b, p...))
+	return err
+}
+
+// parseError reads an ERR packet.
+func parseError(b []byte) *types.Error {
+	p := payload{b: b}
+	if p.uint8() != headerErr {
+		return errHandshake
+	}
+	e := &types.Error{Number: p.uint16(), State: "HY000"}
+	if len(p.b) >= 6 && p.b[0] == '#' {
+		e.State = string(p.b[1:6])
+		p.take(6)
+	}
+	e.Message = string(p.b)
+	return e
+}
+
+// relay carries bytes between the client and the member that has its session, until
+// one of them ends.
+func (c *conn) relay(up *upstream) {
+	defer up.rw.Close()
+	var t tracker
+	if c.caps.has(capCompress) || c.caps.has(capZstd) {
+		t.framed = true
+	}
+	var back sync.WaitGroup
+	back.Add(1)
+	go func() {
+		defer back.Done()
+		buf := make([]byte, flushBuffer)
+		for {
+			n, err := c.raw.Read(buf)
+			if n > 0 {
+				t.fromClient(buf[:n])
+				if _, werr := up.rw.Write(buf[:n]); werr != nil {
+					return // the other direction finds out
+				}
+			}
+			if err != nil {
+				_ = up.nc.Close()
+				return
+			}
+		}
+	}()
+	buf := make([]byte, 2*flushBuffer)
+	for {
+		n, err := up.rw.Read(buf)
+		if n > 0 {
+			t.fromServer(buf[:n])
+			if _, werr := c.raw.Write(buf[:n]); werr != nil {
+				break
+			}
+		}
+		if err != nil {
+			c.lostUpstream(&t)
+			break
+		}
+	}
+	_ = c.nc.Close()
+	_ = up.nc.Close()
+	back.Wait()
+}
+
+// lostUpstream tells a client that waits for an answer that none will come.
+func (c *conn) lostUpstream(t *tracker) {
+	seq, waiting := t.waiting()
+	err := c.ending.Load()
+	if err == nil {
+		if !waiting {
+			return // a plain end: drivers notice before they send
+		}
+		err = errMoved("The member that had the session is gone: connect again")
+	}
+	c.seq = seq
+	if t.framed {
+		c.frames = &frames{rw: c.raw, algorithm: zlibCompression, seq: seq}
+		c.raw = c.frames
+	}
+	_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
+	c.writeError(err)
+	_ = c.w.flush()
+}
+
+// tracker follows the packets of a relayed connection from outside: whose turn it is,
+// and between which packets it stands.
+type tracker struct {
+	framed bool // packets are inside of compressed frames
+
+	mu     sync.Mutex
+	client scanner
+	server scanner
+	// asked: the client has sent something since the server's last packet.
+	asked bool
+}
+
+// scanner cuts a stream into packets without keeping them.
+type scanner struct {
+	header [frameHeader]byte
+	have   int // bytes of the header
+	left   int // bytes of the payload still to come
+	seq    uint8
+	first  byte // of the payload of the last packet
+	length int
+	fresh  bool // the first byte is still to come
+}
+
+func (s *scanner) scan(b []byte, headerLen int) {
+	for len(b) > 0 {
+		if s.left > 0 {
+			if s.fresh {
+				s.first, s.fresh = b[0], false
+			}
+			n := min(s.left, len(b))
+			s.left -= n
+			b = b[n:]
+			continue
+		}
+		n := copy(s.header[s.have:headerLen], b)
+		s.have += n
+		b = b[n:]
+		if s.have == headerLen {
+			s.have = 0
+			s.length = int(s.header[0]) | int(s.header[1])<<8 | int(s.header[2])<<16
+			s.left, s.seq, s.fresh = s.length, s.header[3], true
+		}
+	}
+}
+
+func (s *scanner) between() bool { return s.have == 0 && s.left == 0 }
+
+func (t *tracker) headerLen() int {
+	if t.framed {
+		return frameHeader
+	}
+	return headerSize
+}
+
+func (t *tracker) fromClient(b []byte) {
+	t.mu.Lock()
+	t.client.scan(b, t.headerLen())
+	t.asked = true
+	t.mu.Unlock()
+}
+
+func (t *tracker) fromServer(b []byte) {
+	t.mu.Lock()
+	t.server.scan(b, t.headerLen())
+	t.asked = false
+	t.mu.Unlock()
+}
+
+// waiting reports whether the client waits for a packet and can be given one, and the
+// number of that.
+func (t *tracker) waiting() (seq uint8, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asked {
+		return t.client.seq + 1, t.client.between() && t.server.between()
+	}
+	last := &t.server
+	if !last.between() || last.length == 0 {
+		return 0, false
+	}
+	// An OK, ERR or EOF ends an answer; what else it may be cannot be told from outside,
+	// and an error too many is worse than a plain end.
+	final := last.first == headerOK || last.first == headerErr || last.first == headerEOF && last.length < 9
+	return last.seq + 1, !final && !t.framed
+}

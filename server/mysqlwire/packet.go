@@ -1,0 +1,236 @@
+package mysqlwire
+
+import (
+	"encoding/binary"
+	"io"
+	"slices"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+const (
+	headerSize = 4
+	// maxChunk is the longest payload of one packet on the wire. A longer one is split;
+	// a chunk of exactly this length is followed by another, possibly empty.
+	maxChunk = 1<<24 - 1
+
+	readBuffer  = 4 << 10  // what a connection keeps for reading
+	keepBuffer  = 64 << 10 // buffers beyond this are given up after a while
+	flushBuffer = 16 << 10 // results leave in pieces of about this size
+	// shrinkAfter is after how many small packets a large buffer is given up.
+	shrinkAfter = 64
+)
+
+// Errors that end a connection after they were told to the client.
+var (
+	errOutOfOrder = &types.Error{Number: 1156, State: "08S01", Message: "Got packets out of order"}
+	errTooLarge   = &types.Error{Number: 1153, State: "08S01",
+		Message: "Got a packet bigger than 'max_allowed_packet' bytes"}
+	errMalformed = &types.Error{Number: 1835, State: "HY000", Message: "Malformed communication packet."}
+)
+
+// packetReader cuts the stream of a client into packets and puts those that were split
+// together again.
+//
+// Its memory is bounded by the longest packet allowed, and grows only as bytes come in:
+// a header that promises much costs nothing.
+type packetReader struct {
+	src io.Reader
+	buf []byte // buf[start:end] is received and not consumed
+	// start and end never pass len(buf).
+	start, end int
+	small      int // packets in a row that would have fitted the small buffer
+
+	seq *uint8 // number of the next packet
+	// unnumbered: the compressed frames are numbered instead.
+	unnumbered bool
+	max        int64 // longest payload
+}
+
+// next returns the payload of the next packet. It is valid until the next call. Errors:
+// of the stream (io.EOF only between packets), or a *types.Error.
+func (r *packetReader) next() ([]byte, error) {
+	r.shrink()
+	n, err := r.header(true)
+	if err != nil {
+		return nil, err
+	}
+	if n < maxChunk {
+		return r.take(n)
+	}
+	// The whole payload is put together apart: chunks have headers between them.
+	var whole []byte
+	for {
+		if int64(len(whole)+n) > r.max {
+			return nil, errTooLarge
+		}
+		chunk, err := r.take(n)
+		if err != nil {
+			return nil, err
+		}
+		whole = append(whole, chunk...)
+		if n < maxChunk {
+			return whole, nil
+		}
+		if n, err = r.header(false); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// header consumes a header and returns the length that it promises.
+func (r *packetReader) header(first bool) (int, error) {
+	if err := r.fill(headerSize); err != nil {
+		if !first && err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, err
+	}
+	h := r.buf[r.start : r.start+headerSize]
+	n := int(h[0]) | int(h[1])<<8 | int(h[2])<<16
+	if h[3] != *r.seq && !r.unnumbered {
+		return 0, errOutOfOrder
+	}
+	*r.seq++
+	r.start += headerSize
+	if int64(n) > r.max {
+		return 0, errTooLarge
+	}
+	return n, nil
+}
+
+func (r *packetReader) take(n int) ([]byte, error) {
+	if err := r.fill(n); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	p := r.buf[r.start : r.start+n : r.start+n]
+	r.start += n
+	return p, nil
+}
+
+// fill sees to it that n bytes are there. It returns io.EOF only if none is.
+func (r *packetReader) fill(n int) error {
+	for r.end-r.start < n {
+		if r.start > 0 {
+			copy(r.buf, r.buf[r.start:r.end])
+			r.end -= r.start
+			r.start = 0
+		}
+		if r.end == len(r.buf) {
+			// By doubling, not to what was promised.
+			r.buf = append(r.buf, make([]byte, max(readBuffer, min(len(r.buf), n-len(r.buf)+headerSize)))...)
+		}
+		m, err := r.src.Read(r.buf[r.end:])
+		r.end += m
+		if r.end-r.start >= n {
+			return nil
+		}
+		if err == io.EOF && r.end > r.start {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shrink gives up a large buffer that was not needed for a while.
+func (r *packetReader) shrink() {
+	if r.end > keepBuffer || len(r.buf) <= keepBuffer {
+		r.small = 0
+		return
+	}
+	if r.small++; r.small < shrinkAfter {
+		return
+	}
+	rest := r.buf[r.start:r.end]
+	r.buf = make([]byte, max(readBuffer, len(rest)))
+	r.start, r.end = 0, copy(r.buf, rest)
+}
+
+// buffered reports whether bytes of the client are waiting.
+func (r *packetReader) buffered() int { return r.end - r.start }
+
+// packetWriter gathers packets and sends them in as few pieces as possible: a small
+// result is one write.
+type packetWriter struct {
+	dst  io.Writer
+	buf  []byte
+	head int // offset of the header of the packet that is being made
+	seq  *uint8
+	// flushed is called after bytes went out.
+	flushed func()
+	err     error // of dst; stays
+}
+
+// begin starts a packet: its payload is what is appended to buf up to end.
+func (w *packetWriter) begin() {
+	w.head = len(w.buf)
+	w.buf = append(w.buf, 0, 0, 0, 0)
+}
+
+// end completes the packet.
+func (w *packetWriter) end() {
+	n := len(w.buf) - w.head - headerSize
+	if n < maxChunk {
+		w.putHeader(w.head, n)
+		return
+	}
+	w.split(n)
+}
+
+// drop takes back the packet that was begun.
+func (w *packetWriter) drop() { w.buf = w.buf[:w.head] }
+
+func (w *packetWriter) putHeader(at, n int) {
+	binary.LittleEndian.PutUint32(w.buf[at:], uint32(n)|uint32(*w.seq)<<24)
+	*w.seq++
+}
+
+// split puts headers between the chunks of a long payload, the last chunk first moved.
+func (w *packetWriter) split(n int) {
+	chunks := n/maxChunk + 1
+	w.buf = slices.Grow(w.buf, (chunks-1)*headerSize)
+	w.buf = w.buf[:len(w.buf)+(chunks-1)*headerSize]
+	base := w.head + headerSize
+	for i := chunks - 1; i > 0; i-- {
+		from := base + i*maxChunk
+		size := min(maxChunk, n-i*maxChunk)
+		copy(w.buf[from+i*headerSize:], w.buf[from:from+size])
+	}
+	for i := range chunks {
+		w.putHeader(w.head+i*(maxChunk+headerSize), min(maxChunk, n-i*maxChunk))
+	}
+}
+
+// endRow completes a packet and sends what has gathered if it is much.
+func (w *packetWriter) endRow() error {
+	w.end()
+	if len(w.buf) >= flushBuffer {
+		return w.flush()
+	}
+	return nil
+}
+
+// flush sends everything.
+func (w *packetWriter) flush() error {
+	if w.err != nil {
+		return w.err
+	}
+	if len(w.buf) == 0 {
+		return nil
+	}
+	_, w.err = w.dst.Write(w.buf)
+	if w.flushed != nil {
+		w.flushed()
+	}
+	if cap(w.buf) > keepBuffer {
+		w.buf = nil
+	}
+	w.buf = w.buf[:0]
+	return w.err
+}

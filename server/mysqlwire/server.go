@@ -1,0 +1,318 @@
+package mysqlwire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/server/auth"
+)
+
+// Session is a session.Session.
+type Session interface {
+	ID() uint64
+	Query(ctx context.Context, sql string, w session.ResultWriter) error
+	Prepare(ctx context.Context, sql string) (*session.Prepared, error)
+	ExecutePrepared(ctx context.Context, p *session.Prepared, args []session.Arg, w session.ResultWriter) error
+	Use(schema string) error
+	Reset() error
+	ChangeUser(info session.ConnectionInfo) error
+	Close() error
+	Interrupt()
+	Status() session.StatusFlags
+	TrackedChanges() []session.Change
+	Warnings() uint16
+	Location() *time.Location
+	ResultCollation() types.CollationID
+	Limits() session.Limits
+}
+
+// Backend opens sessions. Its methods are safe for concurrent use.
+type Backend interface {
+	// NextID is the number of a connection that has come.
+	NextID() uint64
+	// Open opens a session for who has been authenticated. Error: a *types.Error for
+	// the client.
+	Open(info session.ConnectionInfo) (Session, error)
+	// Statistics is the line of COM_STATISTICS.
+	Statistics() string
+}
+
+// Options configure a server. Backend, Auth and Version are required.
+type Options struct {
+	Backend Backend
+	Auth    *auth.Authenticator
+	Version string // as clients see it, "8.0.36-…"
+	Log     *slog.Logger
+
+	// TLS returns the configuration for a new connection; nil without a certificate.
+	TLS func() *tls.Config
+	// RequireTLS refuses connections without (require_secure_transport).
+	RequireTLS bool
+
+	MaxConnections int           // max_connections: 151; one more is the administrator's
+	MaxStatements  int64         // max_prepared_stmt_count: 16382
+	ConnectTimeout time.Duration // connect_timeout: 10 s
+
+	// Forward says to which member a session goes; nil, or nil with no error: it stays
+	// here. It is asked for connections that came in by a main port.
+	Forward func(ctx context.Context, h *Handover) (*Target, error)
+	// Redeem gives the session that a member has announced with a ticket, once.
+	Redeem func(ticket []byte) *Handover
+}
+
+// Port is how connections come in.
+type Port struct {
+	ReadOnly bool // sessions read what this node has
+}
+
+// Server serves the MySQL protocol. All methods are safe for concurrent use.
+type Server struct {
+	opt        Options
+	clock      atomic.Int64 // seconds since the start: coarse, and free to read
+	began      time.Time
+	statements atomic.Int64
+
+	mu        sync.Mutex
+	conns     map[*conn]struct{}
+	newcomers int // of conns, those not authenticated
+	admitted  int // of conns, those that have a session or are forwarded
+	listeners map[net.Listener]struct{}
+	stopping  bool
+	stop      chan struct{}
+	tasks     sync.WaitGroup
+}
+
+// maxNewcomers is how many connections may be on their way in at a time.
+const maxNewcomers = 512
+
+// New returns a server that listens nowhere yet.
+func New(opt Options) *Server {
+	if opt.MaxConnections == 0 {
+		opt.MaxConnections = 151
+	}
+	if opt.MaxStatements == 0 {
+		opt.MaxStatements = 16382
+	}
+	if opt.ConnectTimeout == 0 {
+		opt.ConnectTimeout = 10 * time.Second
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{opt: opt, began: time.Now(), conns: make(map[*conn]struct{}),
+		listeners: make(map[net.Listener]struct{}), stop: make(chan struct{})}
+	s.tasks.Add(1)
+	go s.sweep()
+	return s
+}
+
+// Serve accepts connections until the listener or the server is closed, and closes the
+// listener.
+func (s *Server) Serve(l net.Listener, port Port) error {
+	s.mu.Lock()
+	if s.stopping {
+		s.mu.Unlock()
+		return l.Close()
+	}
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.listeners, l)
+		s.mu.Unlock()
+		_ = l.Close()
+	}()
+	for {
+		nc, err := l.Accept()
+		if err == nil {
+			s.accept(nc, port)
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) || s.isStopping() {
+			return nil
+		}
+		// Out of file descriptors, or a caller that is gone already.
+		s.opt.Log.Warn("accepting a connection", "error", err)
+		select {
+		case <-s.stop:
+			return nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}
+
+var errTooMany = &types.Error{Number: 1040, State: "08004", Message: "Too many connections"}
+
+// accept starts a connection's task, or says that there are too many.
+func (s *Server) accept(nc net.Conn, port Port) {
+	c := newConn(s, nc, port)
+	s.mu.Lock()
+	full := s.newcomers >= maxNewcomers || s.admitted > s.opt.MaxConnections
+	if s.stopping {
+		s.mu.Unlock()
+		_ = nc.Close()
+		return
+	}
+	if full {
+		s.mu.Unlock()
+		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
+		c.writeError(errTooMany)
+		_ = c.w.flush()
+		_ = nc.Close()
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.newcomers++
+	s.tasks.Add(1)
+	s.mu.Unlock()
+	go func() {
+		defer s.tasks.Done()
+		c.run()
+	}()
+}
+
+// admit counts a connection that has been authenticated; false: there is no place.
+func (s *Server) admit(c *conn, admin bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limit := s.opt.MaxConnections
+	if admin {
+		limit++
+	}
+	if s.admitted >= limit {
+		return false
+	}
+	s.newcomers--
+	s.admitted++
+	c.admitted = true
+	return true
+}
+
+func (s *Server) leave(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	if c.admitted {
+		s.admitted--
+	} else {
+		s.newcomers--
+	}
+}
+
+// Connections is the number of clients that have been let in.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.admitted
+}
+
+func (s *Server) reserveStatement() bool {
+	if s.statements.Add(1) > s.opt.MaxStatements {
+		s.statements.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (s *Server) releaseStatements(n int64) { s.statements.Add(-n) }
+
+// all lists the connections.
+func (s *Server) all() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		list = append(list, c)
+	}
+	return list
+}
+
+// sweep looks for connections that have been idle, or waiting to write, for too long.
+// One task for all costs less than a timer for each packet.
+func (s *Server) sweep() {
+	defer s.tasks.Done()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+		}
+		now := int64(time.Since(s.began) / time.Second)
+		s.clock.Store(now)
+		for _, c := range s.all() {
+			c.sweep(now)
+		}
+	}
+}
+
+// errMoved is what clients hear whose session cannot go on here. Drivers take its
+// SQLSTATE for a lost connection and connect again.
+func errMoved(text string) *types.Error {
+	return &types.Error{Number: 1053, State: "08S01", Message: text}
+}
+
+// DropWriters ends the sessions that came in by a main port, since this node takes no
+// writes any more: idle ones at once, others after the statement that they run.
+func (s *Server) DropWriters() {
+	for _, c := range s.all() {
+		if !c.port.ReadOnly && c.local.Load() {
+			c.finish(errMoved("This member does not lead the group any more: connect again"))
+		}
+	}
+}
+
+// Shutdown accepts nothing any more, lets statements end until ctx does, and closes all
+// connections.
+func (s *Server) Shutdown(ctx context.Context) {
+	s.mu.Lock()
+	if !s.stopping {
+		s.stopping = true
+		close(s.stop)
+		for l := range s.listeners {
+			_ = l.Close()
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range s.all() {
+		c.finish(errMoved("Server shutdown in progress"))
+	}
+	done := make(chan struct{})
+	go func() {
+		s.tasks.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	for _, c := range s.all() {
+		c.abort()
+	}
+	<-done
+}
+
+// StopAccepting closes the ports. Connections go on.
+func (s *Server) StopAccepting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.listeners {
+		_ = l.Close()
+	}
+}

@@ -1,0 +1,322 @@
+package mysqlwire
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// statement is a prepared statement of a connection.
+type statement struct {
+	id       uint32
+	prepared *session.Prepared
+	types    []declared // of the parameters, as bound last
+	long     map[int]*longData
+	cursor   *cursor
+	failed   *types.Error // of COM_STMT_SEND_LONG_DATA, told by the next execution
+}
+
+// longData is the value of a parameter that came in pieces.
+type longData struct{ b []byte }
+
+func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+func unknownStatement(id uint32, in string) *types.Error {
+	return &types.Error{Number: 1243, State: "HY000",
+		Message: "Unknown prepared statement handler (" + itoa(id) + ") given to " + in}
+}
+
+// prepare is COM_STMT_PREPARE.
+func (c *conn) prepare(ctx context.Context, text []byte) error {
+	if !c.s.reserveStatement() {
+		return &types.Error{Number: 1461, State: "42000", Message: "Can't create more than max_prepared_stmt_count " +
+			"statements (current value: " + strconv.FormatInt(c.s.opt.MaxStatements, 10) + ")"}
+	}
+	p, err := c.sess.Prepare(ctx, string(text))
+	if err != nil {
+		c.s.releaseStatements(1)
+		return err
+	}
+	if p.Params > 65535 || len(p.Columns) > 65535 {
+		p.Close()
+		c.s.releaseStatements(1)
+		return &types.Error{Number: 1390, State: "HY000", Message: "Prepared statement contains too many placeholders"}
+	}
+	c.lastStatement++
+	p.ID = c.lastStatement
+	if c.stmts == nil {
+		c.stmts = make(map[uint32]*statement)
+	}
+	c.stmts[p.ID] = &statement{id: p.ID, prepared: p}
+	return c.describe(p)
+}
+
+// describe answers COM_STMT_PREPARE.
+func (c *conn) describe(p *session.Prepared) error {
+	w := &c.w
+	w.begin()
+	w.buf = append(w.buf, headerOK, byte(p.ID), byte(p.ID>>8), byte(p.ID>>16), byte(p.ID>>24),
+		byte(len(p.Columns)), byte(len(p.Columns)>>8), byte(p.Params), byte(p.Params>>8), 0,
+		byte(c.sess.Warnings()), byte(c.sess.Warnings()>>8))
+	w.end()
+	status := uint16(c.sess.Status())
+	if p.Params > 0 {
+		param := session.ResultColumn{Name: "?", Type: paramText}
+		for range p.Params {
+			w.begin()
+			w.buf = appendColumn(w.buf, &param, types.CollationBinary)
+			if err := w.endRow(); err != nil {
+				return &clientGone{err}
+			}
+		}
+		if !c.caps.has(capDeprecateEOF) {
+			c.writeEOF(0, status)
+		}
+	}
+	if len(p.Columns) > 0 {
+		collation := c.sess.ResultCollation()
+		for i := range p.Columns {
+			w.begin()
+			w.buf = appendColumn(w.buf, &p.Columns[i], collation)
+			if err := w.endRow(); err != nil {
+				return &clientGone{err}
+			}
+		}
+		if !c.caps.has(capDeprecateEOF) {
+			c.writeEOF(0, status)
+		}
+	}
+	return nil
+}
+
+// Flags of COM_STMT_EXECUTE.
+const (
+	cursorReadOnly  = 0x01
+	cursorForUpdate = 0x02
+	cursorScroll    = 0x04
+	countAvailable  = 0x08
+)
+
+// execute is COM_STMT_EXECUTE.
+func (c *conn) execute(ctx context.Context, p *payload) error {
+	id, flags := p.uint32(), p.uint8()
+	p.uint32() // iterations: always 1
+	if p.bad {
+		return errMalformed
+	}
+	st := c.stmts[id]
+	if st == nil {
+		return unknownStatement(id, "mysqld_stmt_execute")
+	}
+	st.cursor = nil
+	if st.failed != nil {
+		err := st.failed
+		st.failed = nil
+		return err
+	}
+	if flags&(cursorForUpdate|cursorScroll) != 0 {
+		return &types.Error{Number: 1235, State: "42000",
+			Message: "This version of Trireme doesn't yet support 'cursors that scroll or update'"}
+	}
+	args, err := c.bind(st, p, flags)
+	if err != nil {
+		return err
+	}
+	c.res.start(c, true)
+	var cur *cursor
+	if flags&cursorReadOnly != 0 && len(st.prepared.Columns) > 0 {
+		cur = &cursor{}
+		c.res.cursor = cur
+	}
+	err = c.sess.ExecutePrepared(ctx, st.prepared, args, &c.res)
+	clear(args) // so that what they point to can go
+	for _, l := range st.long {
+		l.b = nil
+	}
+	clear(st.long)
+	if err == nil && cur != nil && cur.open {
+		st.cursor = cur
+	}
+	c.res.cursor = nil
+	return err
+}
+
+// bind reads the values of the parameters.
+func (c *conn) bind(st *statement, p *payload, flags uint8) ([]session.Arg, error) {
+	n := st.prepared.Params
+	count := n
+	attributes := c.caps.has(capQueryAttributes)
+	switch {
+	case attributes && (n > 0 || flags&countAvailable != 0):
+		if flags&countAvailable != 0 {
+			sent := p.int()
+			if sent < uint64(n) || sent > maxParams {
+				return nil, errArguments
+			}
+			count = int(sent)
+		}
+	case n == 0:
+		return nil, nil
+	}
+	if count == 0 {
+		return nil, nil
+	}
+	nulls := p.take((count + 7) / 8)
+	rebound := p.uint8()
+	if p.bad || rebound > 1 {
+		return nil, errArguments
+	}
+	if rebound == 1 {
+		if err := st.rebind(p, count, attributes); err != nil {
+			return nil, err
+		}
+	}
+	if len(st.types) < count {
+		return nil, errArguments // executed before its types were ever told
+	}
+	c.args = c.args[:0]
+	for i := range count {
+		var a session.Arg
+		var err error
+		l := st.long[i]
+		switch {
+		case l != nil:
+			a, err = stringParam(l.b, st.types[i])
+			if !st.types[i].isString() {
+				a, err = session.Arg{Value: types.NewBytes(l.b), Type: paramLongText}, nil
+			}
+		case nulls[i/8]&(1<<(i%8)) != 0:
+			a = session.Arg{Type: paramNull}
+		default:
+			a, err = readParam(p, st.types[i])
+		}
+		if err != nil {
+			return nil, err
+		}
+		if i < n { // what follows are query attributes, which no statement asks for yet
+			c.args = append(c.args, a)
+		}
+	}
+	return c.args, nil
+}
+
+// maxParams is the most values an execution may have, attributes of the query included.
+const maxParams = 65535 + 256
+
+// rebind reads the types of the parameters.
+func (st *statement) rebind(p *payload, count int, named bool) error {
+	st.types = st.types[:0]
+	for range count {
+		t := p.uint16()
+		if named {
+			p.string()
+		}
+		if p.bad {
+			st.types = st.types[:0]
+			return errArguments
+		}
+		st.types = append(st.types, declared{fieldType(t), t&0x8000 != 0})
+	}
+	return nil
+}
+
+// longData is COM_STMT_SEND_LONG_DATA, which has no answer.
+func (c *conn) longData(p *payload) {
+	id, index := p.uint32(), p.uint16()
+	st := c.stmts[id]
+	if p.bad || st == nil {
+		return
+	}
+	if int(index) >= st.prepared.Params {
+		st.failed = &types.Error{Number: 1210, State: "HY000", Message: "Incorrect arguments to mysqld_stmt_send_long_data"}
+		return
+	}
+	l := st.long[int(index)]
+	if l == nil {
+		l = &longData{b: []byte{}}
+		if st.long == nil {
+			st.long = make(map[int]*longData)
+		}
+		st.long[int(index)] = l
+	}
+	if c.longBytes()+int64(len(p.b)) > c.r.max {
+		st.failed = errTooLarge
+		clear(st.long)
+		return
+	}
+	l.b = append(l.b, p.b...)
+}
+
+// longBytes is how much long data waits for executions: together it may be as long as a
+// packet.
+func (c *conn) longBytes() (n int64) {
+	for _, st := range c.stmts {
+		for _, l := range st.long {
+			n += int64(len(l.b))
+		}
+	}
+	return n
+}
+
+// closeStatement is COM_STMT_CLOSE, which has no answer.
+func (c *conn) closeStatement(p *payload) {
+	id := p.uint32()
+	if st := c.stmts[id]; st != nil {
+		delete(c.stmts, id)
+		st.prepared.Close()
+		c.s.releaseStatements(1)
+	}
+}
+
+// resetStatement is COM_STMT_RESET.
+func (c *conn) resetStatement(p *payload) error {
+	id := p.uint32()
+	st := c.stmts[id]
+	if st == nil {
+		return unknownStatement(id, "mysqld_stmt_reset")
+	}
+	clear(st.long)
+	st.cursor, st.failed = nil, nil
+	c.ok()
+	return nil
+}
+
+// closeStatements forgets all of them.
+func (c *conn) closeStatements() {
+	for _, st := range c.stmts {
+		st.prepared.Close()
+	}
+	c.s.releaseStatements(int64(len(c.stmts)))
+	clear(c.stmts)
+}
+
+// skipAttributes reads past the attributes that precede a COM_QUERY's text.
+func skipAttributes(p *payload) error {
+	count := p.int()
+	p.int() // sets of them: always 1
+	if p.bad || count > maxParams {
+		return errMalformed
+	}
+	if count == 0 {
+		return nil
+	}
+	nulls := p.take((int(count) + 7) / 8)
+	if p.uint8() != 1 {
+		return errMalformed
+	}
+	var st statement
+	if err := st.rebind(p, int(count), true); err != nil {
+		return errMalformed
+	}
+	for i, t := range st.types {
+		if nulls[i/8]&(1<<(i%8)) != 0 {
+			continue
+		}
+		if _, err := readParam(p, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}

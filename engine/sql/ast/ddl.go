@@ -59,7 +59,7 @@ type CreateTable struct {
 	Columns     []ColumnDef
 	Indexes     []IndexDef
 	ForeignKeys []ForeignKey
-	Checks      []Check // of the table and, after them, of columns
+	Checks      []Check // of the table; columns have their own
 	Options     []TableOption
 	// Query is CREATE TABLE .. SELECT.
 	Query   Query

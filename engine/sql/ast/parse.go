@@ -1,41 +1,213 @@
 package ast
 
-import "github.com/triremedb/trireme/engine/types"
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
 
-// MaxDepth is how deep expressions and queries may nest.
-const MaxDepth = 4000
+	perrors "github.com/pingcap/errors"
+	"github.com/pingcap/tidb/pkg/parser"
+	past "github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/mysql"
+)
 
-// Parse returns the statements of a text. An empty text, or one of comments only,
-// gives error 1065 as MySQL does.
+// Parse returns the statements of a text. If one is wrong, those before it are
+// returned with the error: they are to be executed first. A text without a statement
+// gives error 1065.
 func Parse(sql string, mode Mode) ([]Statement, error) {
-	return nil, types.NewError(1065, "Query was empty")
+	clean, pieces, err := split(sql, mode)
+	if clean == "" && err != nil {
+		// The bad piece is not among the pieces; those before it are whole.
+		clean = sql
+		if len(pieces) > 0 {
+			clean, _, _ = split(sql[:pieces[len(pieces)-1].end], mode)
+		}
+	}
+	if len(pieces) == 0 && err == nil {
+		return nil, errorf(1065, "42000", "Query was empty")
+	}
+	statements := make([]Statement, 0, len(pieces))
+	for i := range pieces {
+		p := &pieces[i]
+		s, perr := parseOne(text{sql[p.start:p.end], clean[p.start:p.end], p.relative(), mode})
+		if perr != nil {
+			return statements, perr
+		}
+		statements = append(statements, s)
+	}
+	return statements, err
 }
 
-// ParseParameterized parses a single statement such that the literals that Normalize
-// takes out of it become Params with the same indices. The text has no ? of its own.
-func ParseParameterized(sql string, mode Mode) (Statement, error) {
-	return nil, types.NewError(1065, "Query was empty")
+// relative returns the positions of the piece's ? from its start.
+func (p *piece) relative() []int {
+	for i := range p.params {
+		p.params[i] -= p.start
+	}
+	return p.params
 }
 
-// Format returns the canonical text of a node.
-func Format(n Node) string { return "" }
+// parseOne parses one statement and gives it its text.
+func parseOne(t text) (Statement, error) {
+	s, err := parseText(t)
+	if err != nil {
+		return nil, err
+	}
+	setSource(s, t.sql, len(t.params))
+	return s, nil
+}
 
-// Normalize computes the plan-cache key of a text of one statement into b: the text
-// with literals replaced by placeholders of their type, without comments and with
-// spaces folded, and the literals in the order of the placeholders. ok is false for
-// what is not worth or not fit for caching: several statements, hints, version
-// comments, syntax that the lexer does not know, a ? in the text. Nothing is allocated
-// once the buffers have grown.
-func Normalize(sql string, mode Mode, b *Buffers) (ok bool) { return false }
+func setSource(s Statement, sql string, params int) {
+	src := s.(interface{ src() *source }).src()
+	src.text, src.params = sql, params
+}
 
-// Buffers is the memory of Normalize, and its result, valid until the next call. The
-// zero Buffers is ready.
-type Buffers struct {
-	Key []byte
-	// Literals are integers, decimals, doubles and strings. Strings alias the text or
-	// the Buffers. Types are immutable and shared, but for those of decimals, which
-	// lie in the Buffers.
-	Literals []Literal
-	arena    []byte
-	decimals []types.Type
+// parseText parses a statement by hand or by the grammar.
+func parseText(t text) (Statement, error) {
+	s, err := parseAhead(t)
+	if s == nil && err == nil {
+		s, err = parseByGrammar(t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// parserKept is the length of a text after which its parser is used again: parsers
+// keep pointing to what they parsed last.
+const parserKept = 1 << 16
+
+var parsers = sync.Pool{New: func() any { return parser.New() }}
+
+// parseByGrammar has the grammar parse a statement and converts its tree.
+func parseByGrammar(t text) (s Statement, err error) {
+	err = grammar(t, t.clean, 0, func(c *converter, n past.StmtNode) { s = c.statement(n) })
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// selectWord stands before an expression that is parsed alone.
+const selectWord = "SELECT "
+
+// parseExprAt has the grammar parse an expression that stands from start to end.
+func parseExprAt(t text, start, end int) (e Expr, err error) {
+	err = grammar(t, selectWord+t.clean[start:end], start-len(selectWord), func(c *converter, n past.StmtNode) {
+		s, ok := n.(*past.SelectStmt)
+		if !ok || s.Fields == nil || len(s.Fields.Fields) != 1 || s.From != nil || s.Where != nil || s.OrderBy != nil ||
+			s.GroupBy != nil || s.Having != nil || s.Limit != nil || s.LockInfo != nil || s.SelectIntoOpt != nil ||
+			s.Distinct || s.Fields.Fields[0].Expr == nil || s.Fields.Fields[0].AsName.O != "" {
+			c.fail(syntaxError(t.sql, start, 0))
+			return
+		}
+		e = c.expr(s.Fields.Fields[0].Expr)
+	})
+	return e, err
+}
+
+// grammar has the grammar parse a part of a text and gives the tree to convert. Position
+// 0 of part is base in the text.
+func grammar(t text, part string, base int, convert func(*converter, past.StmtNode)) (err error) {
+	p := parsers.Get().(*parser.Parser)
+	defer func() {
+		if r := recover(); r != nil {
+			// The parser may be in any state: it is not used again.
+			err = syntaxError(t.sql, 0, 0)
+			return
+		}
+		if len(part) <= parserKept {
+			parsers.Put(p)
+		}
+	}()
+	p.SetSQLMode(grammarMode(t.mode))
+	p.SetStrictDoubleTypeCheck(false)
+	nodes, _, err := p.ParseSQL(part)
+	if err != nil {
+		return translate(err, t.sql, part, base)
+	}
+	if len(nodes) != 1 {
+		return syntaxError(t.sql, 0, 0)
+	}
+	c := &converter{text: t, base: base}
+	convert(c, nodes[0])
+	return c.err
+}
+
+func grammarMode(mode Mode) mysql.SQLMode {
+	m := mysql.SQLMode(mysql.ModeNone)
+	for _, f := range [...]struct {
+		ours   Mode
+		theirs mysql.SQLMode
+	}{
+		{ModeANSIQuotes, mysql.ModeANSIQuotes},
+		{ModeNoBackslashEscapes, mysql.ModeNoBackslashEscapes},
+		{ModePipesAsConcat, mysql.ModePipesAsConcat},
+		{ModeIgnoreSpace, mysql.ModeIgnoreSpace},
+		{ModeHighNotPrecedence, mysql.ModeHighNotPrecedence},
+		{ModeRealAsFloat, mysql.ModeRealAsFloat},
+	} {
+		if mode&f.ours != 0 {
+			m |= f.theirs
+		}
+	}
+	return m
+}
+
+// translate turns an error of the grammar into ours.
+func translate(err error, sql, part string, base int) error {
+	var coded *perrors.Error
+	if errors.As(err, &coded) {
+		if number := uint16(coded.Code()); number != 1064 && number != 1149 {
+			return errorf(number, state(number), "%s", message(coded))
+		}
+	}
+	at := min(max(offsetIn(err.Error(), part)+base, 0), len(sql))
+	for _, word := range [...]string{"INVISIBLE", "VISIBLE", "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "JSON_TABLE"} {
+		if len(sql)-at >= len(word) && foldEqual(sql[at:at+len(word)], word) {
+			return unsupported(word)
+		}
+	}
+	return syntaxError(sql, at, 0)
+}
+
+func message(e *perrors.Error) string {
+	m := e.GetMsg()
+	if i := strings.Index(m, "]"); strings.HasPrefix(m, "[") && i > 0 {
+		m = m[i+1:]
+	}
+	return m
+}
+
+func state(number uint16) string {
+	switch number {
+	case 1367:
+		return "22007"
+	case 1210:
+		return "HY000"
+	}
+	return "42000"
+}
+
+// offsetIn finds the position that a message of the grammar speaks of. It quotes the
+// text from there on, up to a limit:
+//
+//	line 1 column 5 near "rest of the text" (total length 4711)
+func offsetIn(message, clean string) int {
+	_, rest, ok := strings.Cut(message, ` near "`)
+	if !ok {
+		return len(clean)
+	}
+	if i := strings.LastIndex(rest, "(total length "); i >= 0 && strings.HasSuffix(rest, ")") {
+		if n, err := strconv.Atoi(rest[i+len("(total length ") : len(rest)-1]); err == nil && n <= len(clean) {
+			return len(clean) - n
+		}
+	}
+	for i := strings.LastIndexByte(rest, '"'); i >= 0; i = strings.LastIndexByte(rest[:i], '"') {
+		if strings.HasSuffix(clean, rest[:i]) {
+			return len(clean) - i
+		}
+	}
+	return len(clean)
 }

@@ -1,0 +1,239 @@
+package ast
+
+import (
+	"strings"
+
+	past "github.com/pingcap/tidb/pkg/parser/ast"
+)
+
+// synonyms maps names of functions to the one that stands in trees.
+var synonyms = map[string]string{
+	"adddate":           "date_add",
+	"subdate":           "date_sub",
+	"current_timestamp": "now",
+	"localtime":         "now",
+	"localtimestamp":    "now",
+	"current_date":      "curdate",
+	"current_time":      "curtime",
+	"session_user":      "user",
+	"system_user":       "user",
+	"schema":            "database",
+	"substr":            "substring",
+	"mid":               "substring",
+	"lcase":             "lower",
+	"ucase":             "upper",
+	"character_length":  "char_length",
+	"octet_length":      "length",
+	"day":               "dayofmonth",
+	"power":             "pow",
+	"ceil":              "ceiling",
+	"position":          "locate",
+	past.InsertFunc:     "insert",
+	past.CharFunc:       "char",
+}
+
+// foreign are functions of the grammar's that MySQL does not have.
+var foreign = map[string]bool{
+	"nextval": true, "lastval": true, "setval": true, "translate": true,
+	"tidb_current_tso": true, "json_sum_crc32": true,
+	"approx_count_distinct": true, "approx_percentile": true,
+}
+
+// call converts a function call. Arguments of functions with a syntax of their own:
+//
+//	date_add, date_sub      x, *Interval
+//	extract                 *Keyword unit, x
+//	timestampadd            *Keyword unit, n, x
+//	timestampdiff           *Keyword unit, x, y
+//	get_format              *Keyword DATE | TIME | DATETIME, x
+//	trim                    x [, remove [, *Keyword BOTH | LEADING | TRAILING]]
+//	char                    x, .. [, *Keyword character set]
+//	locate (for POSITION)   a, x
+//	substring (FROM, FOR)   x, from [, for]
+//	weight_string           x [, *Keyword CHAR | BINARY, n]
+//
+// -> is json_extract, ->> json_unquote(json_extract()), || under PIPES_AS_CONCAT
+// is concat. MOD(a, b) is a Binary.
+func (c *converter) call(n *past.FuncCallExpr) Expr {
+	name := n.FnName.L
+	if foreign[name] {
+		c.refuse()
+	}
+	switch name {
+	case "date_add", "adddate", "date_sub", "subdate":
+		if len(n.Args) == 3 {
+			return c.dateArith(name, n)
+		}
+	case past.DateLiteral:
+		return c.temporal(n, LiteralDate)
+	case past.TimeLiteral:
+		return c.temporal(n, LiteralTime)
+	case past.TimestampLiteral:
+		return c.temporal(n, LiteralTimestamp)
+	case "convert":
+		return c.convertUsing(n)
+	case past.JSONMemberOf:
+		return &MemberOf{Operand: c.expr(n.Args[0]), Array: c.expr(n.Args[1])}
+	}
+	f := &Func{Schema: n.Schema.O, Name: name}
+	if canonical, ok := synonyms[name]; ok && f.Schema == "" {
+		f.Name = canonical
+	}
+	for i, a := range n.Args {
+		f.Args = append(f.Args, c.argument(name, i, a))
+	}
+	switch name {
+	case past.CharFunc:
+		last := len(f.Args) - 1
+		switch v := n.Args[last].(*valueNode); cs := v.value.(type) {
+		case nil:
+			f.Args = f.Args[:last]
+		case string:
+			f.Args[last] = &Keyword{Word: cs}
+		}
+	case "weight_string":
+		if len(f.Args) == 3 {
+			f.Args[1] = &Keyword{Word: n.Args[1].(*valueNode).GetString()}
+		}
+	}
+	return f
+}
+
+// argument converts an argument, which may be one of the grammar's special nodes.
+func (c *converter) argument(name string, i int, n past.ExprNode) Expr {
+	switch n := n.(type) {
+	case *past.TimeUnitExpr:
+		return &Keyword{Word: n.Unit.String()}
+	case *past.TrimDirectionExpr:
+		return &Keyword{Word: n.Direction.String()}
+	case *past.GetFormatSelectorExpr:
+		switch n.Selector {
+		case past.GetFormatSelectorDate:
+			return &Keyword{Word: "DATE"}
+		case past.GetFormatSelectorTime:
+			return &Keyword{Word: "TIME"}
+		}
+		return &Keyword{Word: "DATETIME"}
+	case *valueNode:
+		if v, ok := n.value.(int); ok { // a length that the grammar made a value
+			return intLiteral(int64(v))
+		}
+	}
+	return c.expr(n)
+}
+
+func (c *converter) dateArith(name string, n *past.FuncCallExpr) Expr {
+	unit, ok := n.Args[2].(*past.TimeUnitExpr)
+	if !ok {
+		c.refuse()
+		return &Func{}
+	}
+	if canonical, ok := synonyms[name]; ok {
+		name = canonical
+	}
+	value := n.Args[1]
+	return &Func{Name: name, Args: []Expr{c.expr(n.Args[0]), &Interval{Value: c.expr(value), Unit: unit.Unit.String()}}}
+}
+
+func (c *converter) convertUsing(n *past.FuncCallExpr) Expr {
+	if len(n.Args) != 2 {
+		c.refuse()
+		return &Func{}
+	}
+	cs, ok := n.Args[1].(*valueNode)
+	if !ok {
+		c.refuse()
+		return &Func{}
+	}
+	t := charType()
+	t.Charset = cs.GetString()
+	return &Cast{Operand: c.expr(n.Args[0]), Type: t, Using: true}
+}
+
+func (c *converter) aggregate(n *past.AggregateFuncExpr) Expr {
+	name := strings.ToLower(n.F)
+	if foreign[name] {
+		c.refuse()
+	}
+	a := &Aggregate{Name: name, Distinct: n.Distinct}
+	args := n.Args
+	switch name {
+	case "count":
+		if star(args) {
+			a.Args = []Expr{&Star{}}
+			return a
+		}
+	case "group_concat":
+		last := len(args) - 1
+		if s := args[last].(*valueNode).GetString(); s != "," {
+			a.Separator = &s
+		}
+		args = args[:last]
+		if n.Order != nil {
+			a.OrderBy = c.order(n.Order.Items)
+		}
+	}
+	a.Args = c.exprs(args)
+	return a
+}
+
+// star reports whether arguments are those that the grammar makes of COUNT(*).
+func star(args []past.ExprNode) bool {
+	if len(args) != 1 {
+		return false
+	}
+	v, ok := args[0].(*valueNode)
+	if !ok {
+		return false
+	}
+	_, ok = v.value.(int)
+	return ok
+}
+
+func (c *converter) windowFunc(n *past.WindowFuncExpr) Expr {
+	w := &WindowFunc{Name: strings.ToLower(n.Name), Distinct: n.Distinct, FromLast: n.FromLast, IgnoreNulls: n.IgnoreNull}
+	if w.Name == "count" && star(n.Args) {
+		w.Args = []Expr{&Star{}}
+	} else {
+		w.Args = c.exprs(n.Args)
+	}
+	w.Window = c.window(&n.Spec)
+	return w
+}
+
+func (c *converter) window(n *past.WindowSpec) Window {
+	w := Window{Name: n.Name.O, Base: n.Ref.O}
+	if n.OnlyAlias {
+		w.Base, w.Name = n.Name.O, ""
+	}
+	if n.PartitionBy != nil {
+		for _, item := range c.order(n.PartitionBy.Items) {
+			w.PartitionBy = append(w.PartitionBy, item.Expr)
+		}
+	}
+	if n.OrderBy != nil {
+		w.OrderBy = c.order(n.OrderBy.Items)
+	}
+	if n.Frame != nil {
+		if n.Frame.Type == past.Groups {
+			c.fail(unsupported("GROUPS"))
+		}
+		w.Frame = &Frame{
+			Range: n.Frame.Type == past.Ranges,
+			Start: c.bound(&n.Frame.Extent.Start),
+			End:   c.bound(&n.Frame.Extent.End),
+		}
+	}
+	return w
+}
+
+func (c *converter) bound(n *past.FrameBound) Bound {
+	b := Bound{Unbounded: n.UnBounded, Following: n.Type == past.Following}
+	if n.Expr != nil && n.Type != past.CurrentRow {
+		b.Value = c.expr(n.Expr)
+		if n.Unit != past.TimeUnitInvalid {
+			b.Value = &Interval{Value: b.Value, Unit: n.Unit.String()}
+		}
+	}
+	return b
+}

@@ -1,0 +1,274 @@
+package ast
+
+import "strings"
+
+// create parses CREATE of users, roles and views, and refuses what there is not.
+func (r *reader) create() Statement {
+	switch {
+	case r.accept("USER"):
+		return r.createUser(false)
+	case r.accept("ROLE"):
+		return r.createUser(true)
+	}
+	l, t := r.mark()
+	v := &CreateView{OrReplace: r.accept("OR", "REPLACE")}
+	if r.viewHead(v) {
+		return r.view(v)
+	}
+	r.back(l, t)
+	r.refusePrograms("CREATE")
+	return nil
+}
+
+// alter parses ALTER of users and views.
+func (r *reader) alter() Statement {
+	if r.accept("USER") {
+		return r.alterUser()
+	}
+	l, t := r.mark()
+	v := &CreateView{Alter: true}
+	if r.viewHead(v) {
+		return r.view(v)
+	}
+	r.back(l, t)
+	r.refusePrograms("ALTER")
+	return nil
+}
+
+// drop parses DROP of users and roles, and DROP PREPARE.
+func (r *reader) drop() Statement {
+	switch {
+	case r.accept("USER"):
+		return r.dropUser(false)
+	case r.accept("ROLE"):
+		return r.dropUser(true)
+	case r.accept("PREPARE"):
+		return &Deallocate{Name: r.name()}
+	}
+	r.refusePrograms("DROP")
+	return nil
+}
+
+// refusePrograms refuses objects that MySQL knows and we do not, and those that the
+// grammar knows and MySQL does not.
+func (r *reader) refusePrograms(verb string) {
+	l, t := r.mark()
+	r.accept("OR", "REPLACE")
+	if r.accept("DEFINER") {
+		r.needOp("=")
+		r.user()
+	}
+	r.accept("AGGREGATE")
+	for _, what := range []string{"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "SERVER", "TABLESPACE", "INSTANCE"} {
+		if r.is(what) {
+			r.failWith(unsupported(verb + " " + what))
+			return
+		}
+	}
+	for _, words := range [...][]string{{"UNDO", "TABLESPACE"}, {"LOGFILE", "GROUP"}, {"SPATIAL", "REFERENCE"}, {"RESOURCE", "GROUP"}} {
+		if r.accept(words...) {
+			r.failWith(unsupported(verb + " " + strings.Join(words, " ")))
+			return
+		}
+	}
+	r.back(l, t)
+}
+
+// viewHead reads [ALGORITHM = ..] [DEFINER = ..] [SQL SECURITY ..] VIEW and reports
+// whether VIEW was there.
+func (r *reader) viewHead(v *CreateView) bool {
+	if r.accept("ALGORITHM") {
+		r.needOp("=")
+		v.Algorithm = upper(r.name())
+		switch v.Algorithm {
+		case "UNDEFINED", "MERGE", "TEMPTABLE":
+		default:
+			r.fail()
+		}
+	}
+	if r.accept("DEFINER") {
+		r.needOp("=")
+		if u := r.user(); !u.Current {
+			v.Definer = &u
+		}
+	}
+	if r.accept("SQL", "SECURITY") {
+		if r.accept("INVOKER") {
+			v.Invoker = true
+		} else {
+			r.need("DEFINER")
+		}
+	}
+	if r.err != nil {
+		return true
+	}
+	return r.accept("VIEW")
+}
+
+// view reads the rest of a view's definition; the query is the grammar's.
+func (r *reader) view(v *CreateView) Statement {
+	if v.Algorithm == "" {
+		v.Algorithm = "UNDEFINED"
+	}
+	v.View = r.tableName()
+	if r.acceptOp("(") {
+		v.Columns = append(v.Columns, r.name())
+		for r.acceptOp(",") {
+			v.Columns = append(v.Columns, r.name())
+		}
+		r.needOp(")")
+	}
+	r.need("AS")
+	if r.err != nil {
+		return nil
+	}
+	start, end := r.tok.start, len(r.sql)
+	for !r.atEnd() {
+		at := r.tok.start
+		if r.accept("WITH", "CHECK", "OPTION") || r.accept("WITH", "CASCADED", "CHECK", "OPTION") {
+			v.CheckOption, end = "CASCADED", at
+		} else if r.accept("WITH", "LOCAL", "CHECK", "OPTION") {
+			v.CheckOption, end = "LOCAL", at
+		} else {
+			r.advance()
+			continue
+		}
+		r.finish()
+	}
+	if r.err != nil {
+		return nil
+	}
+	if len(r.params) > 0 {
+		r.failWith(errorf(1351, "HY000", "View's SELECT contains a variable or parameter"))
+		return nil
+	}
+	t := r.text
+	t.clean = blank(blank(t.clean, 0, start), end, len(t.clean))
+	s, err := parseText(t)
+	if err != nil {
+		r.failWith(err)
+		return nil
+	}
+	q, ok := s.(Query)
+	if !ok {
+		r.failWith(syntaxError(r.sql, start, 0))
+		return nil
+	}
+	v.Query = q
+	return v
+}
+
+// selectInto takes INTO @a, @b out of a SELECT, which the grammar does not know.
+func (r *reader) selectInto() Statement {
+	depth := 0
+	for !r.atEnd() {
+		switch {
+		case r.isOp("("):
+			depth++
+		case r.isOp(")"):
+			depth--
+		case depth == 0 && r.is("INTO"):
+			return r.into()
+		}
+		r.advance()
+	}
+	return nil
+}
+
+func (r *reader) into() Statement {
+	start := r.tok.start
+	r.advance()
+	if r.tok.kind != tUserVar {
+		if r.is("DUMPFILE") || r.is("OUTFILE") {
+			r.failWith(unsupported("SELECT .. INTO " + upper(r.raw())))
+		}
+		return nil
+	}
+	into := &Into{}
+	for first := true; first || r.acceptOp(","); first = false {
+		into.Vars = append(into.Vars, r.userVar())
+	}
+	if r.err != nil {
+		return nil
+	}
+	t := r.text
+	t.clean = blank(t.clean, start, r.tok.start)
+	s, err := parseText(t)
+	if err != nil {
+		r.failWith(err)
+		return nil
+	}
+	switch s := s.(type) {
+	case *Select:
+		s.Into = into
+	case *SetOp:
+		s.Into = into
+	default:
+		r.failWith(syntaxError(r.sql, start, 0))
+	}
+	r.tok = token{kind: tEOF, start: len(r.sql), end: len(r.sql)}
+	return s
+}
+
+// insertAs takes AS new(a, b) out of INSERT .. VALUES (..) AS new ON DUPLICATE KEY
+// UPDATE, which the grammar does not know.
+func (r *reader) insertAs() Statement {
+	depth, values := 0, false
+	for !r.atEnd() {
+		switch {
+		case r.isOp("("):
+			depth++
+		case r.isOp(")"):
+			depth--
+		case depth > 0:
+		case r.is("VALUES"), r.is("VALUE"), r.is("SET"):
+			values = true
+		case r.is("SELECT"), r.is("TABLE"), r.is("WITH"), r.is("ON"):
+			return nil
+		case values && r.is("AS"):
+			return r.rowAlias()
+		}
+		r.advance()
+	}
+	return nil
+}
+
+func (r *reader) rowAlias() Statement {
+	start := r.tok.start
+	r.advance()
+	alias := r.name()
+	var columns []string
+	if r.acceptOp("(") {
+		columns = append(columns, r.name())
+		for r.acceptOp(",") {
+			columns = append(columns, r.name())
+		}
+		r.needOp(")")
+	}
+	if r.err != nil {
+		return nil
+	}
+	t := r.text
+	t.clean = blank(t.clean, start, r.tok.start)
+	s, err := parseText(t)
+	if err != nil {
+		r.failWith(err)
+		return nil
+	}
+	insert, ok := s.(*Insert)
+	if !ok || insert.Query != nil || insert.Replace {
+		r.failWith(syntaxError(r.sql, start, 0))
+		return nil
+	}
+	insert.RowAlias, insert.ColumnAliases = alias, columns
+	r.tok = token{kind: tEOF, start: len(r.sql), end: len(r.sql)}
+	return insert
+}
+
+// blank returns the text with spaces from start to end.
+func blank(s string, start, end int) string {
+	if start >= end {
+		return s
+	}
+	return s[:start] + strings.Repeat(" ", end-start) + s[end:]
+}

@@ -1,0 +1,229 @@
+package ast
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Limits of what is given to the grammar, whose recursions and stack have none.
+const (
+	// MaxDepth is how deep expressions and queries may nest.
+	MaxDepth = 4000
+	// maxChain is how many operators an expression may have on one level; of AND, OR
+	// and set operations alone there may be that many.
+	maxChain = 100_000
+	// MaxTokens is how many words, literals and signs a statement may have, but for
+	// INSERT .. VALUES of literals.
+	MaxTokens = 4 << 20
+)
+
+// piece is one statement of a text.
+type piece struct {
+	start, end int   // without spaces and comments around it, if possible
+	params     []int // where the ? are
+	first      int   // where the first word is
+}
+
+// splitter cuts a text into statements, blanks comments and checks limits.
+type splitter struct {
+	lexer
+	mode   Mode
+	clean  []byte // a copy with comments blanked, or nil
+	pieces []piece
+
+	piece  piece
+	tokens int
+	depth  []level
+}
+
+// level counts what could pile up in the grammar's stack or tree between brackets.
+type level struct {
+	cases  int // open CASE
+	chain  int // operators since the last comma, but AND and OR
+	logic  int // AND, OR
+	prefix int // signs and NOT in a row
+}
+
+// split cuts sql into its statements. The clean text has the length of sql and spaces
+// in place of comments, hints among them, so that positions are those of sql.
+func split(sql string, mode Mode) (clean string, pieces []piece, err error) {
+	s := &splitter{lexer: lexer{s: sql, mode: mode}, mode: mode}
+	s.begin()
+	for {
+		t := s.next()
+		switch t.kind {
+		case tEOF:
+			s.finish()
+			if s.live {
+				err = syntaxError(sql, len(sql), s.piece.start)
+			}
+			if s.clean != nil {
+				return string(s.clean), s.pieces, err
+			}
+			return sql, s.pieces, err
+		case tBad:
+			return "", s.pieces, syntaxError(sql, t.start, s.piece.startOr(t.start))
+		case tComment, tHint, tVersion, tVersionEnd:
+			s.blank(t)
+			continue
+		}
+		if t.kind == tOp && sql[t.start] == ';' {
+			s.finish()
+			s.begin()
+			continue
+		}
+		if s.piece.start < 0 {
+			s.piece.start = t.start
+		}
+		s.piece.end = t.end
+		if err := s.count(t); err != nil {
+			return "", s.pieces, err
+		}
+	}
+}
+
+func (s *splitter) begin() {
+	s.piece = piece{start: -1}
+	s.tokens = 0
+	s.depth = append(s.depth[:0], level{})
+}
+
+func (s *splitter) finish() {
+	if s.piece.start >= 0 {
+		s.pieces = append(s.pieces, s.piece)
+	}
+}
+
+func (p *piece) startOr(i int) int {
+	if p.start < 0 {
+		return i
+	}
+	return p.start
+}
+
+// blank overwrites a comment, but not its line ends.
+func (s *splitter) blank(t token) {
+	if s.clean == nil {
+		s.clean = []byte(s.s)
+	}
+	for i := t.start; i < t.end; i++ {
+		if s.clean[i] != '\n' {
+			s.clean[i] = ' '
+		}
+	}
+}
+
+// count checks the limits.
+func (s *splitter) count(t token) error {
+	if s.tokens++; s.tokens > MaxTokens {
+		return errorf(3170, "HY000", "Memory capacity of %d tokens for 'parser' exceeded. Parser bailed out for this query.", MaxTokens)
+	}
+	l := &s.depth[len(s.depth)-1]
+	prefix := false
+	switch t.kind {
+	case tParam:
+		s.piece.params = append(s.piece.params, t.start)
+	case tWord:
+		prefix = s.countWord(l, s.s[t.start:t.end])
+	case tOp:
+		switch c := s.s[t.start]; c {
+		case '(':
+			if len(s.depth) >= MaxDepth {
+				return tooDeep()
+			}
+			s.depth = append(s.depth, level{})
+			return nil
+		case ')':
+			if len(s.depth) > 1 {
+				s.depth = s.depth[:len(s.depth)-1]
+			}
+			return nil
+		case ',':
+			*l = level{cases: l.cases}
+		case '.', ';':
+		case '{':
+			l.chain++
+			prefix = true
+		case '|', '&':
+			if t.end-t.start == 2 {
+				l.logic++
+				l.chain = 0
+				break
+			}
+			l.chain++
+		default:
+			l.chain++
+			prefix = true
+		}
+	}
+	if prefix {
+		l.prefix++
+	} else {
+		l.prefix = 0
+	}
+	if l.cases > MaxDepth || l.chain > MaxDepth || l.prefix > MaxDepth || l.logic > maxChain {
+		return tooDeep()
+	}
+	return nil
+}
+
+// countWord counts a word that is an operator and reports whether it is a prefix.
+func (s *splitter) countWord(l *level, w string) bool {
+	if len(w) < 2 || len(w) > 9 {
+		return false
+	}
+	switch upper(w) {
+	case "CASE":
+		l.cases++
+	case "END":
+		l.cases = max(l.cases-1, 0)
+	case "AND", "OR", "UNION", "EXCEPT", "INTERSECT":
+		l.logic++
+		if w[0]|32 != 'a' {
+			l.chain = 0 // AND may be BETWEEN's
+		}
+	case "WHEN", "THEN", "ELSE":
+		l.chain = 0
+	case "NOT", "BINARY", "INTERVAL", "EXISTS":
+		return true
+	case "XOR", "DIV", "MOD", "LIKE", "REGEXP", "RLIKE", "IS", "BETWEEN", "COLLATE", "JOIN":
+		l.chain++
+	}
+	return false
+}
+
+func tooDeep() error {
+	return errorf(1436, "HY000", "Thread stack overrun: expressions and queries may nest %d deep", MaxDepth)
+}
+
+// errorf makes an error of the parser, which knows the SQLSTATE.
+func errorf(number uint16, state, format string, args ...any) *types.Error {
+	e := types.NewError(number, format, args...)
+	e.State = state
+	return e
+}
+
+// syntaxError is MySQL's error 1064 at a position of a text; the statement begins at
+// start.
+func syntaxError(sql string, at, start int) error {
+	near := sql[min(at, len(sql)):]
+	if len(near) > 80 {
+		near = near[:80]
+	}
+	near = strings.ToValidUTF8(near, "?")
+	line := 1 + strings.Count(sql[min(start, at):at], "\n")
+	return errorf(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your "+
+		"MySQL server version for the right syntax to use near '%s' at line %d", near, line)
+}
+
+// unsupported is error 1235.
+func unsupported(what string) error {
+	return errorf(1235, "42000", "This version of Trireme doesn't yet support '%s'", what)
+}
+
+// paramIndex returns the index of the ? at a position.
+func paramIndex(params []int, at int) int {
+	return sort.SearchInts(params, at)
+}

@@ -54,7 +54,11 @@ func ApplySchema(w *table.Worker, c *dict.Catalog, op *SchemaOp) error {
 		def, err = c.TruncateTable(w, op.Old.Schema, op.Old.Table, op.Table)
 	case OpRenameTable:
 		def, err = c.RenameTable(w, op.Old.Schema, op.Old.Table, op.Table.Schema, op.Table.Name)
-	case OpReplaceTable, OpAddIndex, OpPublishIndex, OpDropIndex:
+	case OpPublishIndex:
+		if err = fillIndex(w, c, op.OldID, op.Index); err == nil {
+			def, err = c.ReplaceTable(w, op.Table)
+		}
+	case OpReplaceTable, OpAddIndex, OpDropIndex:
 		def, err = c.ReplaceTable(w, op.Table)
 	default:
 		return fmt.Errorf("%w: %v", ErrSchemaOp, op.Kind)

@@ -96,8 +96,9 @@ func (c *Catalog) EachState(snap *trx.Snapshot, a Area, fn func(key, value []byt
 }
 
 // CheckSnapshot says whether the table's rows as of the snapshot are in the table
-// that is open: a table that was created, truncated or rebuilt later gives
-// table.ErrTableChanged (1412).
+// that is open: a table that was created, truncated or rebuilt later, or got an index
+// later that is read, gives table.ErrTableChanged (1412): such an index knows nothing of
+// older versions.
 func (c *Catalog) CheckSnapshot(h *Handle, snap *trx.Snapshot) error {
 	c.mu.Lock()
 	seen := h.seen
@@ -111,5 +112,18 @@ func (c *Catalog) CheckSnapshot(h *Handle, snap *trx.Snapshot) error {
 	if err == nil && row == nil {
 		err = table.ErrTableChanged
 	}
-	return err
+	if err != nil || len(h.table.Schema.Indexes) == 1 {
+		return err
+	}
+	before, err := r.definition(snap, h.id)
+	if err != nil {
+		return err
+	}
+	for i := range h.table.Schema.Indexes {
+		ix := &h.table.Schema.Indexes[i]
+		if was := indexWithID(before, ix.ID); !ix.Building && (was == nil || was.Building) {
+			return table.ErrTableChanged
+		}
+	}
+	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 )
 
-// LoadOptions configure a bulk load. FS is required if entries of secondary
-// indexes are to be sorted.
+// LoadOptions configure a bulk load. An FS, this or the engine's, is required if
+// entries of secondary indexes are to be sorted.
 type LoadOptions struct {
 	FS     file.FS
 	Dir    string // of temporary files; empty: "tmp"
@@ -317,6 +317,9 @@ type indexSort struct {
 }
 
 func newIndexSort(w *Worker, t *Table, opt LoadOptions) *indexSort {
+	if opt.FS == nil {
+		opt.FS = w.e.FS
+	}
 	return &indexSort{w: w, t: t, opt: opt, sorter: extsort.New(extsort.Options{FS: opt.FS, Env: w.e.Env, Dir: opt.Dir, Memory: opt.Memory})}
 }
 

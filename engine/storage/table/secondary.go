@@ -30,6 +30,13 @@ func (w *Worker) insertSecondaryOf(t *Table, k *record.KeySchema, r record.Row) 
 
 // insertSecondary inserts an entry, or revives it if it is there as deleted.
 func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byte, partLen int, unique bool) error {
+	return w.putSecondary(t, k, key, partLen, unique, func() ([]byte, byte, bool, error) { return value, 0, true, nil })
+}
+
+// putSecondary is insertSecondary of what entry gives under the X latch of the leaf to
+// which the key belongs: value and flags, or that there is nothing to do. An entry
+// that is there keeps its place, but a deleted one is put only where there is none.
+func (w *Worker) putSecondary(t *Table, k *record.KeySchema, key []byte, partLen int, unique bool, entry func() (value []byte, flags byte, put bool, err error)) error {
 	tree := t.trees[k.Position]
 	id, err := w.trx.EnsureID()
 	if err != nil {
@@ -53,6 +60,11 @@ func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byt
 			if !free {
 				continue
 			}
+		}
+		value, flags, put, err := entry()
+		if err != nil || !put || exact && flags&record.FlagDeleted != 0 {
+			w.commit()
+			return err
 		}
 		if exact {
 			if !w.cur.FitsUpdate(len(value)) {
@@ -81,7 +93,7 @@ func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byt
 			}
 			continue
 		}
-		w.cur.Insert(key, 0, value)
+		w.cur.Insert(key, flags, value)
 		w.cur.RaiseMaxTrx(id)
 		w.inherit(k.ID, key)
 		w.commit()
@@ -236,9 +248,15 @@ func (w *Worker) probe(t *Table, k *record.KeySchema, entry, row, part []byte) (
 	return false, nil
 }
 
-// markSecondary sets the delete mark of an entry that must exist.
+// markSecondary sets the delete mark of the entry of a row's version in w.old, which
+// must exist. In an index that is being built it may not have been filled in yet: it is put
+// there as deleted then, so that others who want its key find the row in their way as
+// long as its change may be taken back.
 func (w *Worker) markSecondary(t *Table, k *record.KeySchema, key []byte) error {
 	found, err := w.mark(t, k, key)
+	if err == nil && !found && k.Building {
+		return w.fillDeleted(t, k, key)
+	}
 	if err == nil && !found {
 		err = fmt.Errorf("%w: index %s of table %s.%s has no entry for a row", record.ErrCorrupt, k.Name, t.Schema.Table.Schema, t.Schema.Name)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/btree"
 	"github.com/triremedb/trireme/engine/storage/buffer"
+	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -18,6 +19,7 @@ import (
 // Engine is what all tables share.
 type Engine struct {
 	Env    env.Env
+	FS     file.FS // for temporary files; nil: [LoadOptions] give one
 	Pool   *buffer.Pool
 	Spaces *space.Registry
 	Locks  *lock.Table

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -118,7 +119,21 @@ func (w *Workload) changeSchema() error {
 	if err != nil {
 		return err
 	}
-	return w.alter(t.Definition())
+	if w.rng.IntN(3) == 0 {
+		return w.addIndex(t.Definition())
+	}
+	return w.alter(t)
+}
+
+// addIndex begins an index of a table with rows.
+func (w *Workload) addIndex(def *record.Table) error {
+	c := &def.Columns[w.rng.IntN(len(def.Columns))]
+	if c.Hidden || c.DroppedIn != 0 || c.Type.IsLong() || c.Type.Length > 60 || len(def.Indexes) > 6 {
+		return nil
+	}
+	ix := record.Index{Name: fmt.Sprintf("y%d", w.rng.IntN(1000)), Parts: []record.Part{indexPart(w.rng, c.ID, &c.Type)}}
+	_, err := w.s.AddIndex(def.ID, ix, statement("ALTER TABLE … ADD INDEX"))
+	return err
 }
 
 // truncate empties a table and gives it an index: building it is no work then.
@@ -136,10 +151,15 @@ func (w *Workload) truncate(name string) error {
 	return err
 }
 
-// alter changes a definition in place.
-func (w *Workload) alter(def *record.Table) error {
+// alter changes a definition in place. An index that is to be published is filled first,
+// while others change the table.
+func (w *Workload) alter(t *txn.Table) error {
+	def := t.Definition()
 	for i := range def.Indexes {
 		if def.Indexes[i].Building && w.rng.IntN(2) == 0 {
+			if _, err := w.s.FillIndex(t, def.Indexes[i].ID, nil); err != nil {
+				return err
+			}
 			_, err := w.s.PublishIndex(def.ID, def.Indexes[i].ID, nil)
 			return err
 		}

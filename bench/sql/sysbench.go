@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sample is what one turn gave.
+type sample struct {
+	rate float64       // transactions per second
+	p99  time.Duration //
+	cpu  time.Duration // of the server, per transaction
+	errs float64       // ignored errors per second
+}
+
+var (
+	rateLine = regexp.MustCompile(`transactions:\s+\d+\s+\(([\d.]+) per sec\.\)`)
+	errsLine = regexp.MustCompile(`ignored errors:\s+\d+\s+\(([\d.]+) per sec\.\)`)
+	p99Line  = regexp.MustCompile(`99th percentile:\s+([\d.]+)`)
+)
+
+// sysbench runs a script on a server.
+func (c *config) sysbench(s *server, script, step string, threads int, extra ...string) (string, error) {
+	args := append([]string{script, "--db-driver=mysql", "--mysql-host=127.0.0.1", "--mysql-port=" + strconv.Itoa(s.port),
+		"--mysql-user=" + s.user, "--mysql-password=" + s.password, "--mysql-db=sbtest",
+		"--tables=" + strconv.Itoa(c.tables), "--table-size=" + strconv.Itoa(c.rows), "--threads=" + strconv.Itoa(threads),
+		"--percentile=99", "--time=" + strconv.Itoa(c.seconds), "--rand-seed=1"}, extra...)
+	cmd := exec.Command("sysbench", append(args, step)...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("sysbench %s %s on %s: %w\n%s", script, step, s.name, err, out.String())
+	}
+	return out.String(), nil
+}
+
+func (c *config) turn(s *server, script string, threads int) (sample, error) {
+	before := s.cpu()
+	begin := time.Now()
+	out, err := c.sysbench(s, script, "run", threads)
+	if err != nil {
+		return sample{}, err
+	}
+	number := func(re *regexp.Regexp) float64 {
+		m := re.FindStringSubmatch(out)
+		if m == nil {
+			err = fmt.Errorf("sysbench %s says nothing of %s:\n%s", script, re, out)
+			return 0
+		}
+		v, perr := strconv.ParseFloat(m[1], 64)
+		if perr != nil {
+			err = perr
+		}
+		return v
+	}
+	x := sample{rate: number(rateLine), errs: number(errsLine), p99: time.Duration(number(p99Line) * float64(time.Millisecond))}
+	if n := x.rate * time.Since(begin).Seconds(); n > 0 {
+		x.cpu = time.Duration(float64(s.cpu()-before) / n)
+	}
+	return x, err
+}
+
+// measured is all turns, by workload, threads and server.
+type measured struct {
+	c       *config
+	servers []*server
+	samples map[string][]sample
+	load    map[string]time.Duration
+}
+
+func key(workload string, threads int, server string) string {
+	return fmt.Sprintf("%s/%d/%s", workload, threads, server)
+}
+
+func (c *config) measure(servers []*server) (*measured, error) {
+	m := &measured{c: c, servers: servers, samples: map[string][]sample{}, load: map[string]time.Duration{}}
+	for _, s := range servers {
+		if err := s.sql("CREATE DATABASE IF NOT EXISTS sbtest"); err != nil {
+			return nil, err
+		}
+		begin := time.Now()
+		if _, err := c.sysbench(s, "oltp_read_write", "prepare", 2); err != nil {
+			return nil, err
+		}
+		m.load[s.name] = time.Since(begin)
+		fmt.Fprintf(os.Stderr, "%s: loaded in %v\n", s.name, m.load[s.name].Round(time.Millisecond))
+	}
+	for _, w := range c.workloads {
+		for _, n := range c.threads {
+			for range c.rounds {
+				for _, s := range servers {
+					x, err := c.turn(s, w, n)
+					if err != nil {
+						return nil, err
+					}
+					k := key(w, n, s.name)
+					m.samples[k] = append(m.samples[k], x)
+					fmt.Fprintf(os.Stderr, "%-22s %3d threads  %-8s %9.0f/s  p99 %v  %v CPU\n", w, n, s.name, x.rate, x.p99, x.cpu)
+				}
+			}
+			for _, s := range servers { // what was written is in place before the next
+				s.settle()
+			}
+		}
+	}
+	return m, nil
+}
+
+func median[T interface{ ~float64 | ~int64 }](list []sample, of func(sample) T) T {
+	if len(list) == 0 {
+		return 0
+	}
+	v := make([]T, len(list))
+	for i, s := range list {
+		v[i] = of(s)
+	}
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+func (m *measured) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# sysbench, beside MariaDB\n\nWritten by `go -C bench run ./sql`. %d tables of %d rows, buffer pool %d MiB, %d rounds of %d s in turn; medians.\n"+
+		"%d processors, %s. Every commit is on disk before it is acknowledged.\n\n",
+		m.c.tables, m.c.rows, m.c.pool, m.c.rounds, m.c.seconds, runtime.NumCPU(), runtime.Version())
+	for _, s := range m.servers {
+		fmt.Fprintf(&b, "- %s: %s; loaded in %v\n", s.name, s.version, m.load[s.name].Round(100*time.Millisecond))
+	}
+	b.WriteString("\n| Workload | Threads | ")
+	for _, s := range m.servers {
+		fmt.Fprintf(&b, "%s /s | p99 | CPU each | ", s.name)
+	}
+	b.WriteString("Ratio | Target | |\n| --- | --: | ")
+	for range m.servers {
+		b.WriteString("--: | --: | --: | ")
+	}
+	b.WriteString("--: | --: | --- |\n")
+	for _, w := range m.c.workloads {
+		for _, n := range m.c.threads {
+			m.row(&b, w, n)
+		}
+	}
+	return b.String()
+}
+
+func (m *measured) row(b *strings.Builder, w string, n int) {
+	fmt.Fprintf(b, "| %s | %d | ", w, n)
+	var rates []float64
+	var tails []time.Duration
+	for _, s := range m.servers {
+		list := m.samples[key(w, n, s.name)]
+		rate := median(list, func(x sample) float64 { return x.rate })
+		tail := median(list, func(x sample) time.Duration { return x.p99 })
+		rates, tails = append(rates, rate), append(tails, tail)
+		fmt.Fprintf(b, "%.0f | %v | %v | ", rate, tail.Round(10*time.Microsecond), median(list, func(x sample) time.Duration { return x.cpu }).Round(time.Microsecond))
+	}
+	if len(rates) < 2 || rates[1] == 0 {
+		b.WriteString("| | |\n")
+		return
+	}
+	ratio, verdict, target := rates[0]/rates[1], "", ""
+	if t := targets[w]; t > 0 {
+		target, verdict = fmt.Sprintf("%.1fx", t), "missed"
+		if ratio >= t {
+			verdict = "pass"
+		}
+		if tails[0] > tails[1] {
+			verdict += ", p99 worse"
+		}
+	}
+	fmt.Fprintf(b, "%.2fx | %s | %s |\n", ratio, target, verdict)
+}

@@ -44,52 +44,16 @@ func (b *Binder) Bind(e ast.Expr) (Node, error) {
 	return n, err
 }
 
-func (b *Binder) bind(e ast.Expr) (Node, error) {
-	switch e := e.(type) {
-	case *ast.Literal:
-		return b.literal(e)
-	case *ast.Param:
-		return b.param(e)
-	case *ast.ColumnRef:
-		return b.scope.Column(e)
-	case *ast.Func:
-		return b.function(e)
-	}
-	return nil, errNotSupported("%T", e)
-}
-
-func (b *Binder) param(e *ast.Param) (Node, error) {
-	t := &types.Type{Kind: types.KindNull}
-	if e.Index < len(b.opt.ParamTypes) && b.opt.ParamTypes[e.Index] != nil {
-		t = b.opt.ParamTypes[e.Index]
-	}
-	return NewParam(e.Index, t), nil
-}
-
-func (b *Binder) literal(e *ast.Literal) (Node, error) {
-	t := types.Type{Kind: types.KindNull}
-	if e.Type != nil {
-		t = *e.Type
-	}
-	c := NewConst(e.Value, t)
-	switch e.Kind {
-	case ast.LiteralBool:
-		c.bool = true
-	case ast.LiteralHex, ast.LiteralBit:
-		c.hex = true
-	}
-	return c, nil
-}
-
 // fold evaluates an expression of constants, unless that raises a warning or an
 // error: those belong to the execution.
 func (b *Binder) fold(n Node) Node {
-	for _, c := range n.Children() {
+	children := n.Children()
+	for _, c := range children {
 		if _, ok := c.(*Const); !ok {
 			return n
 		}
 	}
-	if VolatilityOf(n) != Pure {
+	if _, ok := n.(*Const); ok || VolatilityOf(n) != Pure {
 		return n
 	}
 	warned := false

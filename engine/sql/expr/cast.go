@@ -44,7 +44,7 @@ func castVolatility(from, to *types.Type) Volatility {
 // of that type already.
 func NewCast(n Node, t types.Type) Node {
 	from := n.Type()
-	t.NotNull = from.NotNull && !mayFail(&t)
+	t.NotNull = from.NotNull && !mayFail(from, &t)
 	if sameValues(from, &t) {
 		return n
 	}
@@ -62,8 +62,10 @@ func NewCast(n Node, t types.Type) Node {
 	return c
 }
 
-// mayFail reports whether conversions to t may give NULL.
-func mayFail(t *types.Type) bool { return t.IsTemporal() || t.Kind == types.KindJSON || isString(t) }
+// mayFail reports whether a conversion may give NULL.
+func mayFail(from, to *types.Type) bool {
+	return to.IsTemporal() || to.IsText() && textCharset(from) == types.CharsetBinary
+}
 
 // sameValues reports whether values of one type are values of the other one.
 func sameValues(from, to *types.Type) bool {
@@ -247,7 +249,7 @@ func convTimestamp(x *Context, c *Cast, v types.Value) (types.Value, error) {
 		return types.Null, err
 	}
 	if d != 0 && !d.Check(types.ModeNoZeroDate|types.ModeNoZeroInDate) {
-		return types.Null, nil
+		return types.Null, x.Fault(errIncorrectValue("datetime", x.text(v, c.arg.Type())))
 	}
 	t, _ := types.TimestampOf(d, x.location())
 	return types.NewTimestamp(t), nil

@@ -46,6 +46,10 @@ func (b *Binder) castArg(c *Call, i int, n Node, name string) (Node, error) {
 
 func (b *Binder) castPlain(n Node, kind ArgKind) Node {
 	t := n.Type()
+	if c, ok := n.(*Const); ok && c.hex && kind != ArgAny && kind <= ArgDecimal {
+		n = c.number()
+		t = n.Type()
+	}
 	switch kind {
 	case ArgInt:
 		if t.Class() == types.ClassUint {

@@ -1,0 +1,209 @@
+package expr
+
+import (
+	"math"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+func (n *Arith) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
+	o, err := x.operands(n.a, n.b, in, sel)
+	if err != nil {
+		return err
+	}
+	dst := x.dense(out)
+	if !n.kernel(dst, o.a, o.b) {
+		err = n.rows(x, dst, o.a, o.b)
+	}
+	if err == nil {
+		x.settle(out, dst)
+	} else {
+		x.drop(out, dst)
+	}
+	x.giveBackBoth(o)
+	return err
+}
+
+// kernel computes all values in plain loops. It reports false if there is no loop
+// for the operation, or if a value may be out of range: then rows finds out.
+func (n *Arith) kernel(dst, a, b *types.Vector) bool {
+	switch n.over {
+	case types.ClassInt:
+		if a.Class() != types.ClassInt || b.Class() != types.ClassInt || n.t.Unsigned {
+			return false
+		}
+		dst.Resize(a.Len())
+		if !arithInts(n.op, dst.Int64s(), a.Int64s(), b.Int64s()) {
+			return false
+		}
+	case types.ClassDouble:
+		dst.Resize(a.Len())
+		if !arithDoubles(n.op, dst.Float64s(), a.Float64s(), b.Float64s()) {
+			return false
+		}
+	case types.ClassDecimal:
+		if !dst.IsShortDecimal() || !a.IsShortDecimal() || !b.IsShortDecimal() {
+			return false
+		}
+		dst.Resize(a.Len())
+		if !arithShort(n.op, dst.Int64s(), a.Int64s(), b.Int64s(), a.Type().Scale, b.Type().Scale) {
+			return false
+		}
+	}
+	orNulls(dst, a, b)
+	return true
+}
+
+// arithInts reports false if some result, perhaps one of a NULL, overflowed.
+func arithInts(op ast.BinaryOp, dst, a, b []int64) bool {
+	if len(a) != len(b) || len(dst) < len(a) {
+		return false
+	}
+	dst, b = dst[:len(a)], b[:len(a)]
+	var over int64
+	switch op {
+	case ast.OpAdd:
+		for i, v := range a {
+			w := b[i]
+			r := v + w
+			over |= (v ^ r) & (w ^ r)
+			dst[i] = r
+		}
+	case ast.OpSub:
+		for i, v := range a {
+			w := b[i]
+			r := v - w
+			over |= (v ^ w) & (v ^ r)
+			dst[i] = r
+		}
+	case ast.OpMul:
+		var wide uint64
+		for i, v := range a {
+			w := b[i]
+			wide |= uint64(v+1<<31) | uint64(w+1<<31)
+			dst[i] = v * w
+		}
+		return wide < 1<<32
+	default:
+		return false
+	}
+	return over >= 0
+}
+
+func arithDoubles(op ast.BinaryOp, dst, a, b []float64) bool {
+	if len(a) != len(b) || len(dst) < len(a) {
+		return false
+	}
+	dst, b = dst[:len(a)], b[:len(a)]
+	var sum float64 // is not finite if some result is not
+	switch op {
+	case ast.OpAdd:
+		for i, v := range a {
+			r := v + b[i]
+			sum += r * 0
+			dst[i] = r
+		}
+	case ast.OpSub:
+		for i, v := range a {
+			r := v - b[i]
+			sum += r * 0
+			dst[i] = r
+		}
+	case ast.OpMul:
+		for i, v := range a {
+			r := v * b[i]
+			sum += r * 0
+			dst[i] = r
+		}
+	default:
+		return false
+	}
+	return !math.IsNaN(sum)
+}
+
+// arithShort computes on unscaled decimals; the precision of the result's type
+// leaves room.
+func arithShort(op ast.BinaryOp, dst, a, b []int64, sa, sb uint8) bool {
+	if len(a) != len(b) || len(dst) < len(a) {
+		return false
+	}
+	scale := max(sa, sb)
+	fa, fb := pow10[scale-sa], pow10[scale-sb]
+	dst, b = dst[:len(a)], b[:len(a)]
+	switch op {
+	case ast.OpAdd:
+		for i, v := range a {
+			dst[i] = v*fa + b[i]*fb
+		}
+	case ast.OpSub:
+		for i, v := range a {
+			dst[i] = v*fa - b[i]*fb
+		}
+	case ast.OpMul:
+		for i, v := range a {
+			dst[i] = v * b[i]
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// rows computes value by value.
+func (n *Arith) rows(x *Context, dst, a, b *types.Vector) error {
+	dst.Reset()
+	for i := range a.Len() {
+		if a.IsNull(i) || b.IsNull(i) {
+			dst.AppendNull()
+			continue
+		}
+		if err := n.appendRow(x, dst, a, b, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Arith) appendRow(x *Context, dst, a, b *types.Vector, i int) error {
+	switch {
+	case n.over == types.ClassDouble:
+		f, ok, err := n.doubles(x, a.Float64s()[i], b.Float64s()[i])
+		if !ok {
+			dst.AppendNull()
+			return err
+		}
+		dst.AppendFloat64(f)
+	case n.over == types.ClassDecimal && n.op != ast.OpIntDiv:
+		d, ok, err := n.decimal(x, decimalAt(a, i), decimalAt(b, i))
+		if !ok || err != nil {
+			dst.AppendNull()
+			return err
+		}
+		dst.AppendDecimal(d)
+	case n.over == types.ClassDecimal:
+		v, err := n.decimals(x, decimalAt(a, i), decimalAt(b, i))
+		dst.Append(v)
+		return err
+	default:
+		r, ok, err := n.integers(x, integerAt(a, i), integerAt(b, i))
+		switch {
+		case !ok:
+			dst.AppendNull()
+			return err
+		case n.t.Unsigned:
+			dst.AppendUint64(uint64(r))
+		default:
+			dst.AppendInt64(r)
+		}
+	}
+	return nil
+}
+
+// integerAt returns value i of a vector of integers as its bits.
+func integerAt(v *types.Vector, i int) int64 {
+	if v.Class() == types.ClassUint {
+		return int64(v.Uint64s()[i])
+	}
+	return v.Int64s()[i]
+}

@@ -1,0 +1,409 @@
+package expr
+
+import (
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Case is CASE and IF: the result of the first condition that is true. Only that one
+// is evaluated.
+type Case struct {
+	conds   []Node // truth values
+	results []Node // one more than conditions: ELSE
+	t       types.Type
+	co      Coercibility
+}
+
+func (n *Case) Type() *types.Type          { return &n.t }
+func (n *Case) Volatility() Volatility     { return Pure }
+func (n *Case) Coercibility() Coercibility { return n.co }
+
+func (n *Case) isBoolean() bool {
+	for _, r := range n.results {
+		if !IsBoolean(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// Children returns the conditions, then the results.
+func (n *Case) Children() []Node {
+	return append(append(make([]Node, 0, len(n.conds)+len(n.results)), n.conds...), n.results...)
+}
+
+// WithChildren returns a copy with other operands of the same types.
+func (n *Case) WithChildren(c []Node) Node {
+	m := *n
+	m.conds, m.results = c[:len(n.conds)], c[len(n.conds):]
+	return &m
+}
+
+// NewCase makes a CASE of conditions and one more result.
+func (b *Binder) NewCase(what string, conds, results []Node) (Node, error) {
+	n := &Case{}
+	co, err := b.unifyAll(what, results, &n.t)
+	if err != nil {
+		return nil, err
+	}
+	n.co = co
+	for i, c := range conds {
+		cond := toBool(c)
+		if v, ok := Literal(cond); ok {
+			if v.IsNull() || v.Int() == 0 {
+				continue
+			}
+			n.results = append(n.results, NewCast(results[i], n.t))
+			return n.simple(b), nil
+		}
+		n.conds = append(n.conds, cond)
+		n.results = append(n.results, NewCast(results[i], n.t))
+	}
+	n.results = append(n.results, NewCast(results[len(conds)], n.t))
+	for _, r := range n.results {
+		n.t.NotNull = n.t.NotNull && r.Type().NotNull
+	}
+	return n.simple(b), nil
+}
+
+// simple leaves out a CASE without conditions.
+func (n *Case) simple(b *Binder) Node {
+	if len(n.conds) > 0 {
+		return n
+	}
+	return b.fold(n.results[0])
+}
+
+// unifyAll sets t to the type in which nodes meet, and returns their coercibility.
+func (b *Binder) unifyAll(what string, nodes []Node, t *types.Type) (Coercibility, error) {
+	r, err := b.Unify(what, nodes...)
+	if err != nil {
+		return 0, err
+	}
+	*t = r
+	if !isString(t) {
+		return Numeric, nil
+	}
+	agg, err := b.aggregate(what, nodes...)
+	return agg.co, err
+}
+
+func (n *Case) Value(x *Context, in *types.Batch, row int) (types.Value, error) {
+	for i, c := range n.conds {
+		v, err := c.Value(x, in, row)
+		if err != nil {
+			return types.Null, err
+		}
+		if !v.IsNull() && v.Int() != 0 {
+			return n.results[i].Value(x, in, row)
+		}
+	}
+	return n.results[len(n.conds)].Value(x, in, row)
+}
+
+func (n *Case) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
+	if in == nil {
+		return vectorByValue(n, x, in, sel, out)
+	}
+	return lazyVector(x, in, sel, out, n.results, func(i int, rows, hits []uint32) ([]uint32, error) {
+		if i == len(n.conds) {
+			return append(hits, rows...), nil
+		}
+		return Filter(x, n.conds[i], in, rows, hits)
+	})
+}
+
+// lazyVector evaluates each of several results for the rows that choose picks for it
+// among those left, and puts the values in the rows' order.
+func lazyVector(x *Context, in *types.Batch, sel []uint32, out *types.Vector, results []Node,
+	choose func(i int, rows, hits []uint32) ([]uint32, error)) error {
+	count := rowCount(in, sel)
+	rest, hits := x.selection(), x.selection()
+	for i := range count {
+		rest = append(rest, uint32(rowAt(sel, i)))
+	}
+	source := x.selection()[:0] // of each row: the result that it takes
+	source = append(source, make([]uint32, in.Len())...)
+	vectors := x.vectorList(len(results))[:0]
+	var err error
+	for i, r := range results {
+		v := x.vector(out.Type())
+		vectors = append(vectors, v)
+		if len(rest) == 0 {
+			continue
+		}
+		if hits, err = choose(i, rest, hits[:0]); err != nil {
+			break
+		}
+		for _, row := range hits {
+			source[row] = uint32(i)
+		}
+		if len(hits) > 0 {
+			if err = r.Vector(x, in, hits, v); err != nil {
+				break
+			}
+		}
+		rest = without(rest, hits)
+	}
+	if err == nil {
+		var few [8]int
+		next := append(few[:0], make([]int, len(vectors))...)
+		for i := range count {
+			k := source[rowAt(sel, i)]
+			out.AppendFrom(vectors[k], next[k])
+			next[k]++
+		}
+	}
+	releaseVectors(x, vectors)
+	x.putSelection(rest)
+	x.putSelection(hits)
+	x.putSelection(source)
+	return err
+}
+
+// Coalesce is COALESCE and IFNULL.
+type Coalesce struct {
+	args []Node
+	t    types.Type
+	co   Coercibility
+}
+
+func (n *Coalesce) Type() *types.Type          { return &n.t }
+func (n *Coalesce) Children() []Node           { return n.args }
+func (n *Coalesce) Volatility() Volatility     { return Pure }
+func (n *Coalesce) Coercibility() Coercibility { return n.co }
+
+// WithChildren returns a copy with other operands of the same types.
+func (n *Coalesce) WithChildren(c []Node) Node { return &Coalesce{args: c, t: n.t, co: n.co} }
+
+func (b *Binder) newCoalesce(what string, args []Node) (Node, error) {
+	n := &Coalesce{}
+	co, err := b.unifyAll(what, args, &n.t)
+	if err != nil {
+		return nil, err
+	}
+	n.co = co
+	n.t.NotNull = false
+	for _, a := range args {
+		arg := NewCast(a, n.t)
+		n.args = append(n.args, arg)
+		if arg.Type().NotNull {
+			n.t.NotNull = true
+			break
+		}
+	}
+	if len(n.args) == 1 {
+		return n.args[0], nil
+	}
+	return b.fold(n), nil
+}
+
+func (n *Coalesce) Value(x *Context, in *types.Batch, row int) (types.Value, error) {
+	for _, a := range n.args {
+		v, err := a.Value(x, in, row)
+		if err != nil || !v.IsNull() {
+			return v, err
+		}
+	}
+	return types.Null, nil
+}
+
+func (n *Coalesce) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
+	first := x.vector(&n.t)
+	defer x.putVector(first)
+	if err := n.args[0].Vector(x, in, sel, first); err != nil {
+		return err
+	}
+	if !first.HasNulls() {
+		x.appendAll(out, first)
+		return nil
+	}
+	rest := x.selection()
+	defer func() { x.putSelection(rest) }()
+	for i := range first.Len() {
+		if first.IsNull(i) {
+			rest = append(rest, uint32(rowAt(sel, i)))
+		}
+	}
+	others := Node(&Coalesce{args: n.args[1:], t: n.t})
+	if len(n.args) == 2 {
+		others = n.args[1]
+	}
+	second := x.vector(&n.t)
+	defer x.putVector(second)
+	if err := others.Vector(x, in, rest, second); err != nil {
+		return err
+	}
+	k := 0
+	for i := range first.Len() {
+		if first.IsNull(i) {
+			out.AppendFrom(second, k)
+			k++
+			continue
+		}
+		out.AppendFrom(first, i)
+	}
+	return nil
+}
+
+func (x *Context) appendAll(out, src *types.Vector) { copyVector(out, src, src.Len()) }
+
+// Extreme is GREATEST and LEAST.
+type Extreme struct {
+	greatest bool
+	args     []Node
+	t        types.Type
+	co       Coercibility
+}
+
+func (n *Extreme) Type() *types.Type          { return &n.t }
+func (n *Extreme) Children() []Node           { return n.args }
+func (n *Extreme) Volatility() Volatility     { return Pure }
+func (n *Extreme) Coercibility() Coercibility { return n.co }
+
+// WithChildren returns a copy with other operands of the same types.
+func (n *Extreme) WithChildren(c []Node) Node {
+	m := *n
+	m.args = c
+	return &m
+}
+
+func (b *Binder) newExtreme(name string, args []Node) (Node, error) {
+	n := &Extreme{greatest: name == "greatest"}
+	co, err := b.unifyAll(name, args, &n.t)
+	if err != nil {
+		return nil, err
+	}
+	n.co = co
+	for _, a := range args {
+		arg := NewCast(a, n.t)
+		n.args = append(n.args, arg)
+		n.t.NotNull = n.t.NotNull && arg.Type().NotNull
+	}
+	return b.fold(n), nil
+}
+
+func (n *Extreme) Value(x *Context, in *types.Batch, row int) (types.Value, error) {
+	best := types.Null
+	for i, a := range n.args {
+		v, err := a.Value(x, in, row)
+		if err != nil || v.IsNull() {
+			return types.Null, err
+		}
+		if i == 0 || n.better(types.Compare(v, best, &n.t)) {
+			best = v
+		}
+	}
+	return best, nil
+}
+
+func (n *Extreme) better(order int) bool {
+	if n.greatest {
+		return order > 0
+	}
+	return order < 0
+}
+
+func (n *Extreme) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
+	args, err := evalVectors(x, n.args, in, sel)
+	if err == nil {
+		for i := range args[0].Len() {
+			best, null := 0, false
+			for k, v := range args {
+				null = null || v.IsNull(i)
+				if k > 0 && !null && n.better(v.Compare(i, args[best], i)) {
+					best = k
+				}
+			}
+			if null {
+				out.AppendNull()
+			} else {
+				out.AppendFrom(args[best], i)
+			}
+		}
+	}
+	releaseVectors(x, args)
+	return err
+}
+
+func init() {
+	builtins["if"] = func(b *Binder, name string, list []ast.Expr) (Node, error) {
+		args, err := b.exactly(name, list, 3)
+		if err != nil {
+			return nil, err
+		}
+		return b.NewCase(name, args[:1], args[1:])
+	}
+	builtins["ifnull"] = func(b *Binder, name string, list []ast.Expr) (Node, error) {
+		args, err := b.exactly(name, list, 2)
+		if err != nil {
+			return nil, err
+		}
+		return b.newCoalesce(name, args)
+	}
+	builtins["nullif"] = bindNullIf
+	builtins["coalesce"] = func(b *Binder, name string, list []ast.Expr) (Node, error) {
+		args, err := b.atLeast(name, list, 1)
+		if err != nil {
+			return nil, err
+		}
+		return b.newCoalesce(name, args)
+	}
+	extreme := func(b *Binder, name string, list []ast.Expr) (Node, error) {
+		args, err := b.atLeast(name, list, 2)
+		if err != nil {
+			return nil, err
+		}
+		return b.newExtreme(name, args)
+	}
+	builtins["greatest"], builtins["least"] = extreme, extreme
+	builtins["isnull"] = func(b *Binder, name string, list []ast.Expr) (Node, error) {
+		args, err := b.exactly(name, list, 1)
+		if err != nil {
+			return nil, err
+		}
+		return b.IsNull(args[0]), nil
+	}
+}
+
+// bindNullIf makes NULLIF(a, b) a CASE WHEN a = b THEN NULL ELSE a.
+func bindNullIf(b *Binder, name string, list []ast.Expr) (Node, error) {
+	args, err := b.exactly(name, list, 2)
+	if err != nil {
+		return nil, err
+	}
+	equal, err := NewCompare(b, ast.OpEq, args[0], args[1])
+	if err != nil {
+		return nil, err
+	}
+	return b.NewCase(name, []Node{equal}, []Node{NewNull(), args[0]})
+}
+
+// exactly binds the arguments of a function of n arguments.
+func (b *Binder) exactly(name string, list []ast.Expr, n int) ([]Node, error) {
+	if len(list) != n {
+		return nil, errArgCount(name)
+	}
+	return b.scalars(list)
+}
+
+func (b *Binder) atLeast(name string, list []ast.Expr, n int) ([]Node, error) {
+	if len(list) < n {
+		return nil, errArgCount(name)
+	}
+	return b.scalars(list)
+}
+
+// scalars binds operands none of which may be a row.
+func (b *Binder) scalars(list []ast.Expr) ([]Node, error) {
+	args, err := b.arguments(list)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range args {
+		if isRow(a) {
+			return nil, errOperandColumns(1)
+		}
+	}
+	return args, nil
+}

@@ -1,0 +1,204 @@
+package expr
+
+import (
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// cast binds CAST, CONVERT and BINARY.
+func (b *Binder) cast(e *ast.Cast) (Node, error) {
+	arg, err := b.Bind(e.Operand)
+	if err != nil {
+		return nil, err
+	}
+	if isRow(arg) {
+		return nil, errOperandColumns(1)
+	}
+	if e.Array {
+		return nil, errNotSupported("CAST .. AS .. ARRAY")
+	}
+	t, err := b.castType(arg, &e.Type)
+	if err != nil {
+		return nil, err
+	}
+	if e.Using {
+		return b.fold(b.newUsing(arg, t)), nil
+	}
+	return b.fold(b.explicitCast(arg, t)), nil
+}
+
+// newUsing converts to a character set.
+func (b *Binder) newUsing(arg Node, t types.Type) Node {
+	t = textType(textLength(arg.Type()), t.Collation)
+	t.NotNull = arg.Type().NotNull && !mayFail(arg.Type(), &t)
+	return &Cast{arg: arg, t: t, co: Implicit, conv: convText}
+}
+
+func (b *Binder) explicitCast(arg Node, t types.Type) Node {
+	if c, ok := arg.(*Const); ok && c.hex && t.Class() != types.ClassBytes {
+		arg = c.number()
+	}
+	from := arg.Type()
+	t.NotNull = from.NotNull && !mayFail(from, &t)
+	c := &Cast{arg: arg, t: t, co: CoercibilityOf(arg), conv: convOf(from, &t), explicit: true, isBool: IsBoolean(arg)}
+	switch {
+	case from.Kind == types.KindNull:
+		c.conv = convNull
+	case t.Kind == types.KindBigInt:
+		c.conv = castInteger
+	case t.Kind == types.KindJSON:
+		c.where = " in argument 1 to function cast_as_json"
+	}
+	if isString(&t) {
+		c.co = Implicit
+	} else {
+		c.co = Numeric
+	}
+	return c
+}
+
+// castInteger is CAST AS SIGNED and UNSIGNED, which tells of text that changes its sign.
+func castInteger(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	n, err := x.toInt(v, c.t.Unsigned)
+	if err != nil {
+		return types.Null, err
+	}
+	if v.Class() == types.ClassBytes && n < 0 {
+		neg := strings.HasPrefix(string(trimLeft(v.Bytes())), "-")
+		switch {
+		case neg && c.t.Unsigned:
+			x.Warning(errorf(1105, "HY000", "Cast to unsigned converted negative integer to its positive complement"))
+		case !neg && !c.t.Unsigned:
+			x.Warning(errorf(1105, "HY000", "Cast to signed converted positive out-of-range integer to its negative complement"))
+		}
+	}
+	if c.t.Unsigned {
+		return types.NewUint(uint64(n)), nil
+	}
+	return types.NewInt(n), nil
+}
+
+// castType is the type that CAST's target means for an operand.
+func (b *Binder) castType(arg Node, ct *ast.ColumnType) (types.Type, error) {
+	t := types.Type{Kind: ct.Kind, Unsigned: ct.Unsigned}
+	switch ct.Kind {
+	case types.KindTinyInt, types.KindSmallInt, types.KindMediumInt, types.KindInt, types.KindBigInt:
+		t.Kind = types.KindBigInt
+		return t, nil
+	case types.KindDecimal:
+		return decimalCast(arg, ct)
+	case types.KindFloat, types.KindDouble, types.KindDate:
+		return t, nil
+	case types.KindYear:
+		return t, nil
+	case types.KindTime, types.KindDateTime:
+		if ct.Length > types.MaxFSP {
+			return t, errorf(1426, "42000", "Too-big precision %d specified for '%s'. Maximum is %d.", ct.Length, Text(arg), types.MaxFSP)
+		}
+		t.FSP = uint8(max(ct.Length, 0))
+		return t, nil
+	case types.KindJSON:
+		t.Collation = types.CollationBinary
+		return t, nil
+	case types.KindChar, types.KindVarChar, types.KindBinary, types.KindVarBinary:
+		return b.textCast(arg, ct)
+	}
+	return t, errNotSupported("CAST AS %s", ct.Kind)
+}
+
+func decimalCast(arg Node, ct *ast.ColumnType) (types.Type, error) {
+	precision, scale := ct.Length, max(ct.Decimals, 0)
+	if precision <= 0 {
+		precision = 10
+	}
+	t := types.Type{Kind: types.KindDecimal, Precision: uint8(precision), Scale: uint8(scale)}
+	switch {
+	case scale > types.MaxDecimalScale:
+		return t, errorf(1425, "42000", "Too big scale %d specified for column '%s'. Maximum is %d.", scale, Text(arg), types.MaxDecimalScale)
+	case precision > types.MaxDecimalPrecision:
+		return t, errorf(1426, "42000", "Too-big precision %d specified for '%s'. Maximum is %d.", precision, Text(arg), types.MaxDecimalPrecision)
+	case scale > precision:
+		return t, errorf(1427, "42000", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '%s').", Text(arg))
+	}
+	return t, nil
+}
+
+func (b *Binder) textCast(arg Node, ct *ast.ColumnType) (types.Type, error) {
+	id := b.collation()
+	switch {
+	case ct.Kind == types.KindBinary || ct.Kind == types.KindVarBinary || strings.EqualFold(ct.Charset, "binary"):
+		id = types.CollationBinary
+	case ct.Charset != "":
+		var err error
+		if id, err = CharsetCollation(ct.Charset); err != nil {
+			return types.Type{}, err
+		}
+	}
+	if ct.Length < 0 {
+		return textType(textLength(arg.Type()), id), nil
+	}
+	t := textType(uint64(ct.Length), id)
+	if t.Kind == types.KindVarBinary {
+		t.Kind = types.KindBinary // filled with zero bytes
+	}
+	return t, nil
+}
+
+// CharsetCollation returns the default collation of a character set.
+func CharsetCollation(name string) (types.CollationID, error) {
+	switch strings.ToLower(name) {
+	case "utf8mb4":
+		return types.CollationUTF8MB40900AI, nil
+	case "utf8", "utf8mb3":
+		if c := types.CollationByName("utf8mb3_general_ci"); c != nil {
+			return c.ID(), nil
+		}
+	case "latin1":
+		return types.CollationLatin1Swedish, nil
+	case "ascii":
+		return types.CollationASCIIGeneral, nil
+	case "binary":
+		return types.CollationBinary, nil
+	}
+	return 0, errorf(1115, "42000", "Unknown character set: '%s'", name)
+}
+
+// collate binds COLLATE.
+func (b *Binder) collate(e *ast.Collate) (Node, error) {
+	arg, err := b.Bind(e.Operand)
+	if err != nil {
+		return nil, err
+	}
+	if isRow(arg) {
+		return nil, errOperandColumns(1)
+	}
+	c := types.CollationByName(e.Collation)
+	if c == nil {
+		return nil, errorf(1273, "HY000", "Unknown collation: '%s'", e.Collation)
+	}
+	from := types.CollationByID(b.collationOf(arg))
+	if from.Charset() != c.Charset() && !(isUnicode(from) && isUnicode(c)) && arg.Type().Kind != types.KindNull {
+		return nil, errorf(1253, "42000", "COLLATION '%s' is not valid for CHARACTER SET '%s'", c.Name(), from.Charset())
+	}
+	return b.withCollation(arg, c.ID(), Explicit), nil
+}
+
+// withCollation gives text a collation and a coercibility.
+func (b *Binder) withCollation(n Node, id types.CollationID, co Coercibility) Node {
+	if c, ok := n.(*Const); ok && isString(n.Type()) {
+		d := *c
+		d.t = textType(textLength(&c.t), id)
+		d.t.NotNull = c.t.NotNull
+		d.co = co
+		return &d
+	}
+	t := textType(textLength(n.Type()), id)
+	t.NotNull = n.Type().NotNull
+	c := &Cast{arg: n, t: t, co: co, conv: convText}
+	if n.Type().Kind == types.KindNull {
+		c.conv = convNull
+	}
+	return c
+}

@@ -1,0 +1,221 @@
+package expr
+
+import (
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/types/decimal"
+)
+
+// comparable converts two operands to a common class by MySQL's rules of comparison.
+// what names the operation in errors.
+func (b *Binder) comparable(what string, l, r Node) (Node, Node, comparator, error) {
+	l, r, how, err := b.convertPair(what, l, r)
+	if err != nil {
+		return nil, nil, how, err
+	}
+	return b.fold(l), b.fold(r), how, nil
+}
+
+func (b *Binder) convertPair(what string, l, r Node) (Node, Node, comparator, error) {
+	lt, rt := l.Type(), r.Type()
+	switch {
+	case lt.Kind == types.KindNull || rt.Kind == types.KindNull:
+		return l, r, comparator{by: byNull}, nil
+	case lt.Kind == types.KindJSON || rt.Kind == types.KindJSON:
+		return castJSON(l, ArgJSONValue, ""), castJSON(r, ArgJSONValue, ""), comparator{by: byJSON}, nil
+	case textual(l) && textual(r):
+		return b.comparableText(what, l, r)
+	}
+	if lt.IsTemporal() || rt.IsTemporal() {
+		if a, c, how, ok := comparableTimes(l, r); ok {
+			return a, c, how, nil
+		}
+	}
+	if !textual(l) || hasMembers(lt) {
+		r = matchNumber(l, r)
+	}
+	if !textual(r) || hasMembers(rt) {
+		l = matchNumber(r, l)
+	}
+	return comparableNumbers(l, r)
+}
+
+// textual reports whether a node's values are text first, numbers second. A
+// hexadecimal literal is whatever the other side is.
+func textual(n Node) bool { return isString(n.Type()) || hasMembers(n.Type()) }
+
+func (b *Binder) comparableText(what string, l, r Node) (Node, Node, comparator, error) {
+	agg, err := b.aggregate(what, l, r)
+	if err != nil {
+		return nil, nil, comparator{}, err
+	}
+	how := comparator{by: byText, coll: types.CollationByID(agg.id)}
+	if agg.id == types.CollationBinary || how.coll == nil {
+		how = comparator{by: byBytes}
+	}
+	return b.castText(l, agg.id), b.castText(r, agg.id), how, nil
+}
+
+// comparableTimes compares dates and times: with each other, with text and, if they
+// are constant, with numbers. Text beside a TIME is a TIME.
+func comparableTimes(l, r Node) (Node, Node, comparator, bool) {
+	lt, rt := l.Type(), r.Type()
+	how := comparator{by: byTemporal}
+	switch {
+	case lt.Kind == types.KindTimestamp && rt.Kind == types.KindTimestamp:
+		return l, r, how, true
+	case lt.Kind == types.KindTime && (rt.Kind == types.KindTime || textual(r)),
+		rt.Kind == types.KindTime && textual(l):
+		t := types.Type{Kind: types.KindTime, FSP: types.MaxFSP}
+		return NewCast(l, t), NewCast(r, t), how, true
+	case lt.Kind == types.KindDate && rt.Kind == types.KindDate:
+		return l, r, how, true
+	case lt.IsTemporal() && (rt.IsTemporal() || comparesAsTime(l, r)), rt.IsTemporal() && comparesAsTime(r, l):
+		if c, ok := againstTimestamp(l, r); ok {
+			return l, c, how, true
+		}
+		if c, ok := againstTimestamp(r, l); ok {
+			return c, r, how, true
+		}
+		t := types.Type{Kind: types.KindDateTime, FSP: types.MaxFSP}
+		return castTimeOperand(l, t, rt), castTimeOperand(r, t, lt), how, true
+	}
+	return l, r, how, false
+}
+
+// comparesAsTime reports whether n is compared with a date or time as one: text is,
+// and numbers are that are constant and mean a date.
+func comparesAsTime(time, n Node) bool {
+	if textual(n) {
+		return true
+	}
+	v, ok := Literal(n)
+	if !ok || time.Type().Kind == types.KindTime || v.Class() != types.ClassInt {
+		return false
+	}
+	_, ok = types.DateTimeOfNumber(v.Int(), 0)
+	return ok
+}
+
+// castTimeOperand converts an operand of a comparison with a temporal one. DATE and
+// DATETIME have one packed form. Beside a TIMESTAMP what is constant becomes one, and
+// not the other way round: that keeps its index of use.
+func castTimeOperand(n Node, t types.Type, other *types.Type) Node {
+	switch {
+	case n.Type().Kind == types.KindDate || n.Type().Kind == types.KindDateTime:
+		return n
+	case !textual(n) || VolatilityOf(n) > Stable:
+		return NewCast(n, t)
+	}
+	c, ok := NewCast(n, t).(*Cast)
+	if ok {
+		c.conv, c.where = convDateStrict, timeName(other)
+	}
+	return c
+}
+
+// againstTimestamp compares a TIMESTAMP with a constant as instants.
+func againstTimestamp(stamp, n Node) (Node, bool) {
+	if stamp.Type().Kind != types.KindTimestamp || VolatilityOf(stamp) <= Stable || VolatilityOf(n) > Stable ||
+		n.Type().Kind == types.KindTime {
+		return nil, false
+	}
+	c := NewCast(n, types.Type{Kind: types.KindTimestamp, FSP: types.MaxFSP}).(*Cast)
+	if textual(n) {
+		c.conv, c.where = convInstantStrict, "TIMESTAMP"
+	}
+	return c, true
+}
+
+func timeName(t *types.Type) string {
+	switch t.Kind {
+	case types.KindDate:
+		return "DATE"
+	case types.KindTimestamp:
+		return "TIMESTAMP"
+	case types.KindTime:
+		return "TIME"
+	}
+	return "DATETIME"
+}
+
+func convDateStrict(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	text := x.text(v, c.arg.Type())
+	if _, _, ok := types.ParseDateTime(text, x.dateMode()&types.ModeAllowInvalidDates); !ok {
+		return types.Null, errorf(1525, "HY000", "Incorrect %s value: '%s'", c.where, printable(text))
+	}
+	mode := x.Mode
+	x.Mode &^= types.ModeNoZeroDate | types.ModeNoZeroInDate
+	d, ok, err := x.toDateTime(types.NewBytes(text), "datetime")
+	x.Mode = mode
+	if !ok {
+		return types.Null, err
+	}
+	return types.NewDateTime(d), err
+}
+
+func convInstantStrict(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	v, err := convDateStrict(x, c, v)
+	if err != nil || v.IsNull() {
+		return v, err
+	}
+	return convTimestamp(x, c, v)
+}
+
+// matchNumber converts constant text that is compared with an integer exactly, so
+// that no digits are lost and indexes serve: a literal if it is a whole number, a
+// parameter as decimal.
+func matchNumber(number, n Node) Node {
+	if !number.Type().IsInteger() || !isString(n.Type()) || VolatilityOf(number) <= Stable {
+		return n
+	}
+	if c, ok := n.(*Const); ok {
+		return wholeNumber(c)
+	}
+	return n
+}
+
+// wholeNumber returns a literal text that is a whole number as BIGINT, or c.
+func wholeNumber(c *Const) Node {
+	if c.hex || c.v.IsNull() {
+		return c
+	}
+	s := trimLeft(c.v.Bytes())
+	d, n, exact, err := decimal.Parse(s)
+	if n == 0 || err != nil || !exact || !onlySpaces(s[n:]) {
+		return c
+	}
+	whole, err := d.Truncate(0)
+	if err != nil || decimal.Compare(whole, d) != 0 {
+		return c
+	}
+	if v, ok := d.Int64(); ok {
+		return NewConst(types.NewInt(v), types.Type{Kind: types.KindBigInt})
+	}
+	if v, ok := d.Uint64(); ok {
+		return NewConst(types.NewUint(v), types.Type{Kind: types.KindBigInt, Unsigned: true})
+	}
+	return c
+}
+
+// comparableNumbers compares as integers, decimals or doubles.
+func comparableNumbers(l, r Node) (Node, Node, comparator, error) {
+	l, r = toNumber(l), toNumber(r)
+	lc, rc := l.Type().Class(), r.Type().Class()
+	switch {
+	case lc == types.ClassInt && rc == types.ClassInt:
+		return l, r, comparator{by: byInt}, nil
+	case lc == types.ClassDouble || rc == types.ClassDouble:
+		t := types.Type{Kind: types.KindDouble}
+		return NewCast(l, t), NewCast(r, t), comparator{by: byDouble}, nil
+	case lc == types.ClassDecimal || rc == types.ClassDecimal:
+		return asDecimal(l), asDecimal(r), comparator{by: byDecimal}, nil
+	}
+	return l, r, comparator{by: byIntegers}, nil
+}
+
+func asDecimal(n Node) Node {
+	if n.Type().Class() == types.ClassDecimal {
+		return n
+	}
+	return NewCast(n, decimalTypeOf(n))
+}

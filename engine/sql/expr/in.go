@@ -1,0 +1,272 @@
+package expr
+
+import (
+	"math"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// In is x [NOT] IN (a, b, ..) for a scalar x. Each item is compared in the class that
+// = would take; constants of one class are looked up in a hash table.
+type In struct {
+	arg   Node
+	list  []Node // as they were written
+	items []inItem
+	sets  []*constSet
+	not   bool
+	nulls bool // NULL is among the constants
+	t     types.Type
+}
+
+// inItem is a value of the list that is not in a set.
+type inItem struct {
+	cast *Cast // of the left operand, nil if it is compared as it is
+	node Node
+	how  comparator
+}
+
+// constSet holds the constants that are compared in one class.
+type constSet struct {
+	cast   *Cast
+	how    comparator
+	values []types.Value
+	table  []uint32 // index+1 into values; its length is a power of two
+}
+
+// Operand returns the left side.
+func (n *In) Operand() Node { return n.arg }
+
+// List returns the right side and whether it is NOT IN.
+func (n *In) List() (list []Node, not bool) { return n.list, n.not }
+func (n *In) Type() *types.Type             { return &n.t }
+func (n *In) Children() []Node              { return append([]Node{n.arg}, n.list...) }
+func (n *In) Volatility() Volatility        { return Pure }
+func (n *In) Coercibility() Coercibility    { return Numeric }
+func (n *In) isBoolean() bool               { return true }
+
+// WithChildren returns a copy with other operands of the same types; constants among
+// the list must stay what they are.
+func (n *In) WithChildren(c []Node) Node {
+	m := *n
+	m.arg, m.list = c[0], c[1:]
+	m.items = make([]inItem, len(n.items))
+	for i, item := range n.items {
+		for k, was := range n.list {
+			if item.node == was {
+				item.node = m.list[k]
+			} else if w, ok := item.node.(*Cast); ok && w.arg == was {
+				item.node = w.WithChildren([]Node{m.list[k]})
+			}
+		}
+		m.items[i] = item
+	}
+	return &m
+}
+
+// newIn makes the IN of a scalar or of a row.
+func (b *Binder) newIn(arg Node, list []Node, not bool) (Node, error) {
+	if isRow(arg) || len(list) == 1 {
+		return b.inRows(arg, list, not)
+	}
+	n := &In{arg: arg, list: list, not: not, t: boolType}
+	n.t.NotNull = arg.Type().NotNull
+	for _, item := range list {
+		if isRow(item) {
+			return nil, errOperandColumns(1)
+		}
+		n.t.NotNull = n.t.NotNull && item.Type().NotNull
+		if v, ok := Literal(item); ok && v.IsNull() {
+			n.nulls = true
+			continue
+		}
+		l, r, how, err := b.comparable("in", arg, item)
+		if err != nil {
+			return nil, err
+		}
+		n.add(l, b.fold(r), how)
+	}
+	for _, s := range n.sets {
+		s.build()
+	}
+	return b.fold(n), nil
+}
+
+// inRows makes equalities of it: rows, and lists of one item.
+func (b *Binder) inRows(arg Node, list []Node, not bool) (Node, error) {
+	alternatives := make([]Node, len(list))
+	for i, item := range list {
+		n, err := NewCompare(b, ast.OpEq, arg, item)
+		if err != nil {
+			return nil, err
+		}
+		alternatives[i] = n
+	}
+	n := b.Or(alternatives...)
+	if not {
+		return b.Not(n), nil
+	}
+	return n, nil
+}
+
+// add sorts an item in: to the set of its class if it is constant.
+func (n *In) add(l, r Node, how comparator) {
+	var cast *Cast
+	if l != n.arg {
+		cast, _ = l.(*Cast)
+	}
+	v, ok := Literal(r)
+	if !ok || v.IsNull() || how.by == byJSON || cast == nil && l != n.arg {
+		if ok && v.IsNull() {
+			n.nulls = true
+			return
+		}
+		n.items = append(n.items, inItem{cast, r, how})
+		return
+	}
+	for _, s := range n.sets {
+		if s.how == how && (s.cast == nil) == (cast == nil) {
+			s.values = append(s.values, v)
+			return
+		}
+	}
+	n.sets = append(n.sets, &constSet{cast: cast, how: how, values: []types.Value{v}})
+}
+
+// build makes the hash table.
+func (s *constSet) build() {
+	size := 4
+	for size < 2*len(s.values) {
+		size *= 2
+	}
+	s.table = make([]uint32, size)
+	for i, v := range s.values {
+		at := s.how.hash(v) & uint64(size-1)
+		for s.table[at] != 0 {
+			at = (at + 1) & uint64(size-1)
+		}
+		s.table[at] = uint32(i + 1)
+	}
+}
+
+func (s *constSet) contains(v types.Value) bool {
+	mask := uint64(len(s.table) - 1)
+	for at := s.how.hash(v) & mask; s.table[at] != 0; at = (at + 1) & mask {
+		if s.how.compare(v, s.values[s.table[at]-1]) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hash is equal for values that compare equal.
+func (c *comparator) hash(v types.Value) uint64 {
+	switch c.by {
+	case byText:
+		return c.coll.Hash(0, v.Bytes())
+	case byBytes:
+		return types.HashBytes(0, v.Bytes())
+	case byDecimal:
+		return v.Decimal().Hash(0, types.HashUint64)
+	case byDouble:
+		return types.HashUint64(0, math.Float64bits(v.Double()+0))
+	}
+	return types.HashUint64(0, v.Uint())
+}
+
+// operandAs is the left operand's value in the class of an item.
+func operandAs(x *Context, cast *Cast, v types.Value) (types.Value, error) {
+	if cast == nil {
+		return v, nil
+	}
+	return cast.conv(x, cast, v)
+}
+
+func (n *In) Value(x *Context, in *types.Batch, row int) (types.Value, error) {
+	v, err := n.arg.Value(x, in, row)
+	if err != nil || v.IsNull() {
+		return types.Null, err
+	}
+	return n.find(x, v, in, row)
+}
+
+func (n *In) find(x *Context, v types.Value, in *types.Batch, row int) (types.Value, error) {
+	null := n.nulls
+	for _, s := range n.sets {
+		as, err := operandAs(x, s.cast, v)
+		if err != nil {
+			return types.Null, err
+		}
+		if as.IsNull() {
+			null = true
+		} else if s.contains(as) {
+			return boolValue(!n.not), nil
+		}
+	}
+	for i := range n.items {
+		item := &n.items[i]
+		w, err := item.node.Value(x, in, row)
+		if err != nil {
+			return types.Null, err
+		}
+		as, err := operandAs(x, item.cast, v)
+		switch {
+		case err != nil:
+			return types.Null, err
+		case w.IsNull() || as.IsNull() || item.how.by == byNull:
+			null = true
+		case item.how.compare(as, w) == 0:
+			return boolValue(!n.not), nil
+		}
+	}
+	if null {
+		return types.Null, nil
+	}
+	return boolValue(n.not), nil
+}
+
+func (n *In) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
+	v, lent, err := x.operand(n.arg, in, sel)
+	if err != nil {
+		return err
+	}
+	defer x.giveBack(v, lent)
+	for i := range v.Len() {
+		if v.IsNull(i) {
+			out.AppendNull()
+			continue
+		}
+		m := x.Mark()
+		r, err := n.find(x, v.Value(i), in, rowAt(sel, i))
+		if err != nil {
+			return err
+		}
+		out.Append(r)
+		x.Release(m)
+	}
+	return nil
+}
+
+// newBetween is low <= x AND x <= high. What differs from call to call is evaluated
+// once all the same.
+func (b *Binder) newBetween(arg, low, high Node, not bool) (Node, error) {
+	if isRow(arg) {
+		return nil, errOperandColumns(1)
+	}
+	ge, err := NewCompare(b, ast.OpGe, arg, low)
+	if err != nil {
+		return nil, err
+	}
+	le, err := NewCompare(b, ast.OpLe, arg, high)
+	if err != nil {
+		return nil, err
+	}
+	n := b.And(ge, le)
+	if VolatilityOf(arg) == Volatile {
+		n = &once{arg: arg, body: n}
+	}
+	if not {
+		return b.Not(n), nil
+	}
+	return n, nil
+}

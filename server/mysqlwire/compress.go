@@ -39,6 +39,8 @@ type frames struct {
 	level     int
 	seq       uint8 // of the next frame, either way
 
+	header [frameHeader]byte
+
 	plain []byte // decompressed and not read yet
 	in    []byte // frame as received
 	store []byte // memory of plain
@@ -59,8 +61,8 @@ func (f *frames) Read(p []byte) (int, error) {
 
 // frame receives one frame.
 func (f *frames) frame() error {
-	var h [frameHeader]byte
-	if _, err := io.ReadFull(f.rw, h[:]); err != nil {
+	h := f.header[:]
+	if _, err := io.ReadFull(f.rw, h); err != nil {
 		return err
 	}
 	length := int(h[0]) | int(h[1])<<8 | int(h[2])<<16

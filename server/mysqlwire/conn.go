@@ -311,8 +311,7 @@ func (c *conn) compress() {
 		return
 	}
 	c.raw = c.frames
-	c.r.src, c.r.unnumbered = c.frames, true
-	c.w.flushed = func() { c.seq = c.frames.seq }
+	c.r.src, c.r.frames = c.frames, c.frames
 }
 
 // greet sends the greeting, begins TLS if the client wants it, and returns what the

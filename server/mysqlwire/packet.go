@@ -42,15 +42,23 @@ type packetReader struct {
 	small      int // packets in a row that would have fitted the small buffer
 
 	seq *uint8 // number of the next packet
-	// unnumbered: the compressed frames are numbered instead.
-	unnumbered bool
-	max        int64 // longest payload
+	// frames is set with compression: they are numbered, packets go on from their number.
+	frames *frames
+	max    int64 // longest payload
 }
 
 // next returns the payload of the next packet. It is valid until the next call. Errors:
 // of the stream (io.EOF only between packets), or a *types.Error.
 func (r *packetReader) next() ([]byte, error) {
 	r.shrink()
+	p, err := r.whole()
+	if r.frames != nil {
+		*r.seq = r.frames.seq
+	}
+	return p, err
+}
+
+func (r *packetReader) whole() ([]byte, error) {
 	n, err := r.header(true)
 	if err != nil {
 		return nil, err
@@ -88,7 +96,8 @@ func (r *packetReader) header(first bool) (int, error) {
 	}
 	h := r.buf[r.start : r.start+headerSize]
 	n := int(h[0]) | int(h[1])<<8 | int(h[2])<<16
-	if h[3] != *r.seq && !r.unnumbered {
+	if h[3] != *r.seq && r.frames == nil {
+		*r.seq = h[3] + 1
 		return 0, errOutOfOrder
 	}
 	*r.seq++
@@ -162,9 +171,7 @@ type packetWriter struct {
 	buf  []byte
 	head int // offset of the header of the packet that is being made
 	seq  *uint8
-	// flushed is called after bytes went out.
-	flushed func()
-	err     error // of dst; stays
+	err  error // of dst; stays
 }
 
 // begin starts a packet: its payload is what is appended to buf up to end.
@@ -225,9 +232,6 @@ func (w *packetWriter) flush() error {
 		return nil
 	}
 	_, w.err = w.dst.Write(w.buf)
-	if w.flushed != nil {
-		w.flushed()
-	}
 	if cap(w.buf) > keepBuffer {
 		w.buf = nil
 	}

@@ -290,7 +290,7 @@ func (d *definer) option(o *ast.TableOption) error {
 			value = number(o.Number)
 		}
 		setOption(d.t, attrOption+name, value)
-	case "STATS_PERSISTENT", "STATS_AUTO_RECALC", "PACK_KEYS":
+	case "PACK_KEYS":
 		value := o.Value
 		if value == "" {
 			value = number(o.Number)
@@ -307,7 +307,7 @@ func (d *definer) option(o *ast.TableOption) error {
 		setOption(d.t, attrOption+name, value)
 	case "COMPRESSION", "ENCRYPTION":
 		setOption(d.t, attrOption+name, o.Value)
-	case "TABLESPACE", "CONNECTION", "DATA DIRECTORY", "INDEX DIRECTORY", "INSERT_METHOD", "UNION", "SECONDARY_ENGINE":
+	case "TABLESPACE", "STATS_PERSISTENT", "STATS_AUTO_RECALC", "CONNECTION", "DATA DIRECTORY", "INDEX DIRECTORY", "INSERT_METHOD", "UNION", "SECONDARY_ENGINE":
 		// They mean nothing for the only engine that there is.
 	}
 	return nil

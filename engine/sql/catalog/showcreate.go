@@ -190,7 +190,7 @@ func ActionText(a ast.Action) string {
 
 // shownOptions are the options of a table in the order of SHOW CREATE TABLE; those in
 // quotes are strings.
-var shownOptions = []string{"MIN_ROWS", "MAX_ROWS", "AVG_ROW_LENGTH", "PACK_KEYS", "STATS_PERSISTENT", "STATS_AUTO_RECALC",
+var shownOptions = []string{"MIN_ROWS", "MAX_ROWS", "AVG_ROW_LENGTH", "PACK_KEYS",
 	"STATS_SAMPLE_PAGES", "CHECKSUM", "DELAY_KEY_WRITE", "ROW_FORMAT", "KEY_BLOCK_SIZE", "COMPRESSION", "ENCRYPTION"}
 
 func appendOptions(b []byte, t *record.Table, nextAuto uint64) []byte {

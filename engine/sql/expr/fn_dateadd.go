@@ -1,0 +1,343 @@
+package expr
+
+import (
+	"strings"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Date arithmetic. The type of the result follows from that of the first argument, so these functions choose among variants
+// when they are bound.
+
+func init() {
+	registerDateAdd()
+	registerAddTime()
+	registerDifferences()
+	registerExtract()
+}
+
+func registerDateAdd() {
+	d := definer(catTime)
+	d.overloads("DATE_ADD(d, INTERVAL n unit)", func(_ *Binder, args []Node) (*Func, []Node, error) {
+		return dateAdd("date_add", args, false)
+	})
+	d.overloads("DATE_SUB(d, INTERVAL n unit)", func(_ *Binder, args []Node) (*Func, []Node, error) {
+		return dateAdd("date_sub", args, true)
+	})
+	d.alias("adddate", "date_add")
+	d.alias("subdate", "date_sub")
+	d.overloads("TIMESTAMPADD(unit, n, d)", func(_ *Binder, args []Node) (*Func, []Node, error) {
+		if len(args) != 3 {
+			return nil, nil, errArgCount("timestampadd")
+		}
+		return dateAdd("timestampadd", []Node{args[2], args[1], args[0]}, false)
+	})
+}
+
+// unitOf returns the unit that a bare word names.
+func unitOf(n Node) (intervalUnit, error) {
+	v, _ := Literal(n)
+	word := strings.ToUpper(string(v.Bytes()))
+	u := unitNames[strings.TrimPrefix(word, "SQL_TSI_")]
+	if u == unitNone {
+		return u, errorf(1064, "42000", "You have an error in your SQL syntax: unknown interval unit '%s'", printable(v.Bytes()))
+	}
+	return u, nil
+}
+
+// dateAdd makes the function that adds, or with minus subtracts, an interval: args are the date, the number and the unit.
+func dateAdd(name string, args []Node, minus bool) (*Func, []Node, error) {
+	if len(args) == 2 { // ADDDATE(d, days)
+		args = append(args[:2:2], keyword("DAY"))
+	}
+	if len(args) != 3 {
+		return nil, nil, errArgCount(name)
+	}
+	u, err := unitOf(args[2])
+	if err != nil {
+		return nil, nil, err
+	}
+	amount, fsp := intervalArg(u, args[1])
+	a := adder{unit: u, minus: minus}
+	f := &Func{Name: name, Args: []ArgKind{ArgDateTime, amount}, Row: a.dateTime}
+	switch t := args[0].Type(); {
+	case t.Kind == types.KindDate && u.hasDate():
+		f.Args[0], f.Result, f.Row = ArgDate, ResultDate, a.date
+	case t.Kind == types.KindTime && (!u.hasDate() || u == unitDay):
+		f.Args[0], f.Result, f.Row = ArgTime, ResultTime(max(fsp, t.FSP)), a.time
+	case t.IsTemporal():
+		f.Result = ResultDateTime(max(fsp, t.FSP))
+	default:
+		f.Args[0], f.Result, f.Row, f.Volatility = ArgString, ResultASCII(26), a.text, Stable // text may have an offset
+	}
+	return f, args[:2], nil
+}
+
+// intervalArg returns how the number of an interval is read, and the fractional digits it brings.
+func intervalArg(u intervalUnit, n Node) (ArgKind, uint8) {
+	switch {
+	case u.compound():
+		return ArgString, u.fsp()
+	case u == unitSecond && !isExact(n.Type()):
+		return ArgDecimal, types.MaxFSP
+	case u == unitSecond && n.Type().Kind == types.KindDecimal:
+		return ArgDecimal, min(n.Type().Scale, types.MaxFSP)
+	}
+	return ArgInt, u.fsp()
+}
+
+// An adder holds the kernels of date arithmetic with one unit.
+type adder struct {
+	unit  intervalUnit
+	minus bool
+}
+
+// interval reads the amount; ok is false for text that is none.
+func (a adder) interval(v types.Value) (i interval, ok bool) {
+	switch v.Class() {
+	case types.ClassBytes:
+		i, ok = parseInterval(v.Bytes(), a.unit)
+	case types.ClassDecimal:
+		i, ok = intervalOfSeconds(v.Decimal()), true
+	default:
+		i, ok = intervalOfInt(argInt(v), a.unit), true
+	}
+	if a.minus {
+		i = i.negate()
+	}
+	return i, ok
+}
+
+func (a adder) add(x *Context, d types.DateTime, v types.Value) (types.DateTime, bool, error) {
+	i, ok := a.interval(v)
+	if !ok {
+		return 0, false, nil
+	}
+	r, ok := addInterval(d, i, a.unit)
+	if !ok {
+		return 0, false, x.Fault(errDateOverflow("datetime"))
+	}
+	return r, true, nil
+}
+
+func (a adder) dateTime(x *Context, _ *Call, v []types.Value) (types.Value, error) {
+	r, ok, err := a.add(x, v[0].DateTime(), v[1])
+	if !ok {
+		return types.Null, err
+	}
+	return types.NewDateTime(r), nil
+}
+
+func (a adder) date(x *Context, _ *Call, v []types.Value) (types.Value, error) {
+	r, ok, err := a.add(x, v[0].DateTime(), v[1])
+	if !ok {
+		return types.Null, err
+	}
+	return types.NewDate(r.Truncate()), nil
+}
+
+func (a adder) time(x *Context, _ *Call, v []types.Value) (types.Value, error) {
+	i, ok := a.interval(v[1])
+	if !ok {
+		return types.Null, nil
+	}
+	r, ok := addIntervalToTime(v[0].Time(), i)
+	if !ok {
+		return types.Null, x.Fault(errDateOverflow("time"))
+	}
+	return types.NewTime(r), nil
+}
+
+// text works on dates that are text: the result has a time of day if the text has one or the unit brings one.
+func (a adder) text(x *Context, _ *Call, v []types.Value) (types.Value, error) {
+	d, ok, err := x.dateTimeOfText(v[0].Bytes(), "datetime")
+	if !ok || err != nil {
+		return types.Null, err
+	}
+	r, ok, err := a.add(x, d, v[1])
+	if !ok {
+		return types.Null, err
+	}
+	_, info, _ := types.ParseDateTime(v[0].Bytes(), x.dateMode())
+	return types.NewBytes(x.Keep(appendDateTime(x.Scratch(), r, info.DateOnly && a.unit.hasDate()))), nil
+}
+
+// appendDateTime writes a date and time with microseconds if there are any.
+func appendDateTime(dst []byte, d types.DateTime, dateOnly bool) []byte {
+	_, _, _, micro := d.Clock()
+	switch {
+	case dateOnly:
+		return d.AppendDate(dst)
+	case micro != 0:
+		return d.AppendText(dst, types.MaxFSP)
+	}
+	return d.AppendText(dst, 0)
+}
+
+func registerAddTime() {
+	d := definer(catTime)
+	for _, op := range []struct {
+		usage, name string
+		sign        int64
+	}{{"ADDTIME(x, t)", "addtime", 1}, {"SUBTIME(x, t)", "subtime", -1}} {
+		d.overloads(op.usage, func(_ *Binder, args []Node) (*Func, []Node, error) {
+			f := &Func{Name: op.name, Args: []ArgKind{ArgDateTime, ArgTime}, Volatility: Stable}
+			if len(args) != 2 {
+				return f, args, nil
+			}
+			f.Result = resultSumFSP(types.KindDateTime)
+			f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+				return x.addTime(a[0].DateTime(), op.sign*a[1].Time().Micros())
+			}
+			switch t := args[0].Type(); {
+			case t.Kind == types.KindTime:
+				f.Args[0], f.Result = ArgTime, resultSumFSP(types.KindTime)
+				f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+					return x.clampTime(a[0].Time().Micros() + op.sign*a[1].Time().Micros())
+				}
+			case !t.IsTemporal():
+				f.Args[0], f.Result = ArgString, ResultASCII(29)
+				f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+					return addTimeToText(x, a[0].Bytes(), op.sign*a[1].Time().Micros())
+				}
+			}
+			return f, args, nil
+		})
+	}
+}
+
+func resultSumFSP(kind types.Kind) func(*Binder, *Call) (types.Type, error) {
+	return func(_ *Binder, c *Call) (types.Type, error) {
+		return types.Type{Kind: kind, FSP: max(c.Args[0].Type().FSP, c.Args[1].Type().FSP)}, nil
+	}
+}
+
+// clampTime gives a TIME, cut to its range with a warning.
+func (x *Context) clampTime(micros int64) (types.Value, error) {
+	t, ok := clampDuration(micros)
+	if !ok {
+		text := types.DurationOfMicros(micros).AppendText(nil, 0)
+		return types.NewTime(t), x.Fault(errTruncatedValue("time", text))
+	}
+	return types.NewTime(t), nil
+}
+
+// isDateTimeText reports whether text that may be a time is a date and time instead.
+func isDateTimeText(s []byte, mode types.Mode) (types.DateTime, bool) {
+	if len(s) < 12 {
+		return 0, false
+	}
+	d, info, ok := types.ParseDateTime(s, mode)
+	return d, ok && !info.DateOnly
+}
+
+func addTimeToText(x *Context, s []byte, micros int64) (types.Value, error) {
+	if d, ok := isDateTimeText(s, x.dateMode()); ok {
+		v, err := x.addTime(d, micros)
+		if err != nil || v.IsNull() {
+			return types.Null, err
+		}
+		return types.NewBytes(x.Keep(appendDateTime(x.Scratch(), v.DateTime(), false))), nil
+	}
+	t, ok, err := x.timeOfText(s)
+	if !ok || err != nil {
+		return types.Null, err
+	}
+	v, err := x.clampTime(t.Micros() + micros)
+	if err != nil {
+		return types.Null, err
+	}
+	fsp := 0
+	if v.Time().Micros()%microsASec != 0 {
+		fsp = types.MaxFSP
+	}
+	return types.NewBytes(x.Keep(v.Time().AppendText(x.Scratch(), fsp))), nil
+}
+
+func registerDifferences() {
+	d := definer(catTime)
+	d.overloads("TIMEDIFF(a, b)", func(_ *Binder, args []Node) (*Func, []Node, error) {
+		f := &Func{Name: "timediff", Args: []ArgKind{ArgAny, ArgAny}, Volatility: Stable, Row: timeDiff}
+		f.Result = func(_ *Binder, c *Call) (types.Type, error) {
+			return types.Type{Kind: types.KindTime, FSP: max(fspOf(c.Args[0]), fspOf(c.Args[1]))}, nil
+		}
+		return f, args, nil
+	})
+	d.overloads("TIMESTAMPDIFF(unit, a, b)", func(_ *Binder, args []Node) (*Func, []Node, error) {
+		if len(args) != 3 {
+			return nil, nil, errArgCount("timestampdiff")
+		}
+		u, err := unitOf(args[0])
+		if err == nil && u.compound() {
+			err = errWrongArguments("timestampdiff")
+		}
+		f := &Func{
+			Name: "timestampdiff", Args: []ArgKind{ArgDateTime, ArgDateTime}, Volatility: Stable, Result: ResultInt,
+			Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
+				_, ok1 := daysOf(a[0].DateTime())
+				_, ok2 := daysOf(a[1].DateTime())
+				if !ok1 || !ok2 {
+					return types.Null, nil
+				}
+				return types.NewInt(timestampDiff(u, a[0].DateTime(), a[1].DateTime())), nil
+			},
+		}
+		return f, args[1:], err
+	})
+}
+
+// timeDiff subtracts two times, or two dates and times; anything else is NULL.
+func timeDiff(x *Context, c *Call, a []types.Value) (types.Value, error) {
+	var micros [2]int64
+	var dated [2]bool
+	for i, v := range a {
+		switch v.Class() {
+		case types.ClassDate, types.ClassDateTime, types.ClassTimestamp:
+			micros[i], dated[i] = dateTimeMicros(x.wallClock(v)), true
+			continue
+		case types.ClassBytes:
+			if d, ok := isDateTimeText(v.Bytes(), x.dateMode()); ok {
+				micros[i], dated[i] = dateTimeMicros(d), true
+				continue
+			}
+		}
+		t, ok, err := x.toTime(v)
+		if !ok || err != nil {
+			return types.Null, err
+		}
+		micros[i] = t.Micros()
+	}
+	if dated[0] != dated[1] {
+		return types.Null, nil
+	}
+	v, err := x.clampTime(micros[0] - micros[1])
+	return types.NewTime(v.Time().TruncateFraction(int(c.t.FSP))), err
+}
+
+func registerExtract() {
+	definer(catTime).overloads("EXTRACT(unit FROM x)", func(_ *Binder, args []Node) (*Func, []Node, error) {
+		if len(args) != 2 {
+			return nil, nil, errArgCount("extract")
+		}
+		u, err := unitOf(args[0])
+		f := &Func{Name: "extract", Args: []ArgKind{ArgDateTime}, Volatility: Stable, Result: ResultInt}
+		span, timed := u.span()
+		switch {
+		case u.hasDate() && u != unitNone:
+		case !timed, span.first > fieldDay, args[1].Type().Kind == types.KindTime:
+			f.Args[0] = ArgTime
+		}
+		f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+			if a[0].Class() == types.ClassTime {
+				return types.NewInt(extractField(u, 0, a[0].Time())), nil
+			}
+			d := a[0].DateTime()
+			if u == unitWeek {
+				week, _ := weekOf(d, weekRuleOf(int64(x.DefaultWeekFormat)))
+				return types.NewInt(int64(week)), nil
+			}
+			return types.NewInt(extractField(u, d, d.Duration())), nil
+		}
+		return f, args[1:], err
+	})
+}

@@ -1,0 +1,381 @@
+package expr
+
+import (
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/types/json"
+)
+
+// The JSON functions that read documents. Those that make and change them are in fn_jsonedit.go.
+
+func init() {
+	registerJSONReads()
+	registerJSONTexts()
+	registerJSONTests()
+	registerJSONSearch()
+	registerJSONEdits()
+	registerJSONMakers()
+}
+
+// jsonPaths are the paths of a call's constant arguments, by argument; nil for the others.
+type jsonPaths []*json.Path
+
+// preparePaths parses the constant paths among the arguments from first on, every step-th. What is no path is an error when
+// the call runs.
+func preparePaths(first, step int) func(*Binder, *Call) error {
+	return func(_ *Binder, c *Call) error {
+		paths := make(jsonPaths, len(c.Args))
+		for i := first; i < len(c.Args); i += step {
+			if v, ok := Literal(c.Args[i]); ok && v.Class() == types.ClassBytes {
+				if p, err := json.ParsePath(v.Bytes()); err == nil {
+					paths[i] = p
+				}
+			}
+		}
+		c.Data = paths
+		return nil
+	}
+}
+
+// path returns the path that argument i is.
+func (c *Call) path(a []types.Value, i int) (*json.Path, error) {
+	if paths, ok := c.Data.(jsonPaths); ok && paths[i] != nil {
+		return paths[i], nil
+	}
+	v := a[i]
+	if v.Class() == types.ClassJSON {
+		return json.ParsePath(json.Open(v.Bytes()).Str())
+	}
+	return json.ParsePath(v.Bytes())
+}
+
+// singlePath is path for functions that take no wildcards.
+func (c *Call) singlePath(a []types.Value, i int) (*json.Path, error) {
+	p, err := c.path(a, i)
+	if err == nil && p.MultiMatch() {
+		return nil, json.ErrPathWildcard
+	}
+	return p, err
+}
+
+func openJSON(v types.Value) json.Value { return json.Open(v.Bytes()) }
+
+// documentOf returns a value of a document as a document of its own.
+func (x *Context) documentOf(v json.Value) types.Value {
+	return types.NewJSON(x.Keep(v.AppendDocument(x.Scratch())))
+}
+
+// build makes a document by what f does with a builder.
+func (x *Context) build(f func(b *json.Builder) error) (types.Value, error) {
+	b := x.jsonBuilder()
+	if err := f(b); err != nil {
+		b.Reset()
+		return types.Null, err
+	}
+	doc, err := b.Finish(x.Scratch())
+	if err != nil {
+		return types.Null, err
+	}
+	return types.NewJSON(x.Keep(doc)), nil
+}
+
+func registerJSONReads() {
+	d := definer(catJSON)
+	d.def("JSON_EXTRACT(doc, path, ...)", Func{
+		Args: []ArgKind{ArgJSON, ArgUTF8}, Min: 2, Max: -1, Result: ResultJSON, Prepare: preparePaths(1, 1), Row: jsonExtract,
+	})
+	d.def("JSON_VALUE(doc, path)", Func{
+		Args: []ArgKind{ArgJSON, ArgUTF8}, Result: ResultUTF8(512), Prepare: preparePaths(1, 1),
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
+			p, err := c.singlePath(a, 1)
+			if err != nil {
+				return types.Null, err
+			}
+			v, ok := p.Get(openJSON(a[0]))
+			if !ok || v.IsNull() || v.IsContainer() {
+				return types.Null, nil
+			}
+			return types.NewBytes(x.Keep(v.AppendUnquoted(x.Scratch()))), nil
+		},
+	})
+	d.def("JSON_KEYS(doc); JSON_KEYS(doc, path)", Func{
+		Args: []ArgKind{ArgJSON, ArgUTF8}, Min: 1, Max: 2, Result: ResultJSON, Prepare: preparePaths(1, 1),
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
+			v, ok, err := c.target(a, 1)
+			if err != nil || !ok || !v.IsObject() {
+				return types.Null, err
+			}
+			return x.build(func(b *json.Builder) error {
+				b.BeginArray()
+				for i := range v.Len() {
+					key, _ := v.Key(i)
+					b.String(key)
+				}
+				b.EndArray()
+				return nil
+			})
+		},
+	})
+	d.def("JSON_LENGTH(doc); JSON_LENGTH(doc, path)", Func{
+		Args: []ArgKind{ArgJSON, ArgUTF8}, Min: 1, Max: 2, Result: ResultInt, Prepare: preparePaths(1, 1),
+		Row: func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+			v, ok, err := c.target(a, 1)
+			if err != nil || !ok {
+				return types.Null, err
+			}
+			return types.NewInt(int64(v.Len())), nil
+		},
+	})
+	d.def("JSON_DEPTH(doc)", Func{
+		Args: []ArgKind{ArgJSON}, Result: ResultInt, NotNull: true,
+		Row: intFunc(func(_ *Call, a []types.Value) int64 { return int64(openJSON(a[0]).Depth()) }),
+	})
+	d.def("JSON_STORAGE_SIZE(doc)", Func{
+		Args: []ArgKind{ArgJSON}, Result: ResultInt, NotNull: true,
+		Row: intFunc(func(_ *Call, a []types.Value) int64 { return int64(len(a[0].Bytes())) }),
+	})
+	d.def("JSON_STORAGE_FREE(doc)", Func{
+		Args: []ArgKind{ArgJSON}, Result: ResultInt, NotNull: true,
+		Row: intFunc(func(_ *Call, a []types.Value) int64 { return int64(openJSON(a[0]).Free()) }),
+	})
+}
+
+// target is what an optional path argument names in the document that argument 0 is.
+func (c *Call) target(a []types.Value, i int) (v json.Value, ok bool, err error) {
+	v = openJSON(a[0])
+	if i >= len(a) {
+		return v, true, nil
+	}
+	p, err := c.singlePath(a, i)
+	if err != nil {
+		return v, false, err
+	}
+	v, ok = p.Get(v)
+	return v, ok, nil
+}
+
+// jsonExtract gives the one value that one path without wildcards names, and an array of all matches otherwise.
+func jsonExtract(x *Context, c *Call, a []types.Value) (types.Value, error) {
+	doc := openJSON(a[0])
+	if len(a) == 2 {
+		p, err := c.path(a, 1)
+		if err != nil {
+			return types.Null, err
+		}
+		if !p.MultiMatch() {
+			v, ok := p.Get(doc)
+			if !ok {
+				return types.Null, nil
+			}
+			return x.documentOf(v), nil
+		}
+	}
+	found := false
+	v, err := x.build(func(b *json.Builder) error {
+		b.BeginArray()
+		for i := 1; i < len(a); i++ {
+			p, err := c.path(a, i)
+			if err != nil {
+				return err
+			}
+			p.Each(doc, func(v json.Value) bool {
+				b.Value(v)
+				found = true
+				return true
+			})
+		}
+		b.EndArray()
+		return nil
+	})
+	if err != nil || !found {
+		return types.Null, err
+	}
+	return v, nil
+}
+
+func registerJSONTexts() {
+	d := definer(catJSON)
+	d.def("JSON_QUOTE(s)", Func{
+		Args: []ArgKind{ArgUTF8}, NotNull: true,
+		Result: func(_ *Binder, c *Call) (types.Type, error) {
+			return textType(min(6*textLength(c.Args[0].Type())+2, maxText), types.CollationUTF8MB40900AI), nil
+		},
+		Row: appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte { return json.AppendQuoted(dst, a[0].Bytes()) }),
+	})
+	d.overloads("JSON_UNQUOTE(x)", func(_ *Binder, args []Node) (*Func, []Node, error) {
+		if len(args) == 1 && args[0].Type().Kind == types.KindJSON {
+			return unquoteDocument, args, nil
+		}
+		return unquoteText, args, nil
+	})
+	d.def("JSON_TYPE(doc)", Func{
+		Args: []ArgKind{ArgJSON}, Result: ResultUTF8(51), NotNull: true,
+		Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
+			return types.NewString(openJSON(a[0]).Type().String()), nil
+		},
+	})
+	d.def("JSON_PRETTY(doc)", Func{
+		Args: []ArgKind{ArgJSON}, Result: ResultUTF8(maxText),
+		Row: textFunc(func(x *Context, c *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
+			out := appendPretty(dst, openJSON(a[0]), 0)
+			return x.limited(c, out, len(out) <= x.packetLimit())
+		}),
+	})
+	d.overloads("JSON_VALID(x)", func(_ *Binder, args []Node) (*Func, []Node, error) {
+		f := &Func{Name: "json_valid", Args: []ArgKind{ArgAny}, Boolean: true, Result: ResultBool, Row: jsonValid}
+		return f, args, nil
+	})
+}
+
+// jsonValid looks at text; other types than text and JSON are no documents.
+func jsonValid(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+	switch {
+	case a[0].Class() == types.ClassJSON:
+		return boolValue(true), nil
+	case a[0].Class() != types.ClassBytes || c.Args[0].Type().IsBlob():
+		return boolValue(false), nil
+	}
+	_, err := json.Parse(nil, c.argText(a, 0))
+	return boolValue(err == nil), nil
+}
+
+// argText returns a text argument as UTF-8.
+func (c *Call) argText(a []types.Value, i int) []byte {
+	s := a[i].Bytes()
+	if c.argCharset(i) == types.CharsetLatin1 && !isASCII(s) {
+		s, _ = types.Convert(nil, s, types.CharsetLatin1, types.CharsetUTF8MB4)
+	}
+	return s
+}
+
+var (
+	unquoteDocument = &Func{
+		Name: "json_unquote", Args: []ArgKind{ArgAny}, NotNull: true,
+		Result: ResultOf(types.Type{Kind: types.KindLongText, Collation: types.CollationUTF8MB4Bin}),
+		Row:    appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte { return openJSON(a[0]).AppendUnquoted(dst) }),
+	}
+	unquoteText = &Func{
+		Name: "json_unquote", Args: []ArgKind{ArgUTF8},
+		Result: ResultOf(types.Type{Kind: types.KindLongText, Collation: types.CollationUTF8MB4Bin}),
+		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+			s := a[0].Bytes()
+			if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
+				return a[0], nil
+			}
+			doc, err := json.Parse(x.Scratch(), s)
+			if err != nil {
+				return types.Null, jsonTextError(err, " in argument 1 to function json_unquote")
+			}
+			return types.NewBytes(json.Open(x.Keep(doc)).Str()), nil
+		},
+	}
+)
+
+func registerJSONTests() {
+	d := definer(catJSON)
+	test := func(usage string, kinds []ArgKind, f func(a, b json.Value) bool) {
+		d.def(usage, Func{
+			Args: kinds, Boolean: true, NotNull: true, Result: ResultBool,
+			Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
+				return boolValue(f(openJSON(a[0]), openJSON(a[1]))), nil
+			},
+		})
+	}
+	test("JSON_OVERLAPS(a, b)", []ArgKind{ArgJSON, ArgJSON}, jsonOverlaps)
+	test("MEMBER OF(array)", []ArgKind{ArgJSONValue, ArgJSON}, memberOf)
+	d.def("JSON_CONTAINS(doc, candidate); JSON_CONTAINS(doc, candidate, path)", Func{
+		Args: []ArgKind{ArgJSON, ArgJSON, ArgUTF8}, Min: 2, Max: 3, Boolean: true, Result: ResultBool, Prepare: preparePaths(2, 1),
+		Row: func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+			v, ok, err := c.target(a, 2)
+			if err != nil || !ok {
+				return types.Null, err
+			}
+			return boolValue(jsonContains(v, openJSON(a[1]))), nil
+		},
+	})
+	d.def("JSON_CONTAINS_PATH(doc, {'one' | 'all'}, path, ...)", Func{
+		Args: []ArgKind{ArgJSON, ArgUTF8, ArgUTF8}, Min: 3, Max: -1, Boolean: true, Result: ResultBool, Prepare: preparePaths(2, 1),
+		Row: func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+			one, err := oneOrAll(a[1].Bytes(), c.Func.Name)
+			if err != nil {
+				return types.Null, err
+			}
+			doc := openJSON(a[0])
+			for i := 2; i < len(a); i++ {
+				p, err := c.path(a, i)
+				if err != nil {
+					return types.Null, err
+				}
+				if _, ok := p.Get(doc); ok == one {
+					return boolValue(one), nil
+				}
+			}
+			return boolValue(!one), nil
+		},
+	})
+}
+
+// oneOrAll reads the argument of that name.
+func oneOrAll(s []byte, function string) (one bool, err error) {
+	switch string(upperASCII(append([]byte(nil), s...), 0)) {
+	case "ONE":
+		return true, nil
+	case "ALL":
+		return false, nil
+	}
+	return false, errorf(3154, "42000", "The oneOrAll argument to %s may take these values: 'one' or 'all'.", function)
+}
+
+func registerJSONSearch() {
+	definer(catJSON).def("JSON_SEARCH(doc, {'one' | 'all'}, pattern, escape, path, ...)", Func{
+		Args: []ArgKind{ArgJSON, ArgUTF8, ArgUTF8, ArgUTF8, ArgUTF8}, Min: 3, Max: -1, KeepNulls: true, Result: ResultJSON,
+		Prepare: preparePaths(4, 1), Row: jsonSearch,
+	})
+}
+
+func jsonSearch(x *Context, c *Call, a []types.Value) (types.Value, error) {
+	for i, v := range a {
+		if v.IsNull() && i != 3 {
+			return types.Null, nil
+		}
+	}
+	one, err := oneOrAll(a[1].Bytes(), c.Func.Name)
+	if err != nil {
+		return types.Null, err
+	}
+	escape := '\\'
+	if len(a) > 3 && len(a[3].Bytes()) > 0 {
+		e := []rune(string(a[3].Bytes()))
+		if len(e) != 1 {
+			return types.Null, errWrongArguments("ESCAPE")
+		}
+		escape = e[0]
+	}
+	doc := openJSON(a[0])
+	s := jsonSearcher{one: one, path: []byte{'$'}, match: func(text []byte) bool { return likeSearch(text, a[2].Bytes(), escape) }}
+	for i := 4; i < len(a); i++ {
+		p, err := c.path(a, i)
+		if err != nil {
+			return types.Null, err
+		}
+		p.Each(doc, func(v json.Value) bool {
+			s.starts = append(s.starts, v)
+			return true
+		})
+	}
+	s.search(doc, len(a) <= 4)
+	if len(s.found) == 0 {
+		return types.Null, nil
+	}
+	return x.build(func(b *json.Builder) error {
+		if len(s.found) == 1 {
+			b.String(s.found[0])
+			return nil
+		}
+		b.BeginArray()
+		for _, p := range s.found {
+			b.String(p)
+		}
+		b.EndArray()
+		return nil
+	})
+}

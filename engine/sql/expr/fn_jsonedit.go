@@ -1,0 +1,202 @@
+package expr
+
+import (
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/types/json"
+)
+
+// The JSON functions that make and change documents.
+
+// jsonEdit is one of the changes of package json.
+type jsonEdit = func(doc []byte, p *json.Path, value []byte) (json.Edit, error)
+
+func registerJSONEdits() {
+	d := definer(catJSON)
+	edit := func(usage string, f jsonEdit) {
+		d.def(usage, Func{
+			Args: []ArgKind{ArgJSON, ArgAny}, Min: 3, Max: -1, KeepNulls: true, Result: ResultJSON,
+			Prepare: preparePairs, Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) { return editJSON(x, c, a, f) },
+		})
+	}
+	edit("JSON_SET(doc, path, value, ...)", json.Set)
+	edit("JSON_INSERT(doc, path, value, ...)", json.Insert)
+	edit("JSON_REPLACE(doc, path, value, ...)", json.Replace)
+	edit("JSON_ARRAY_APPEND(doc, path, value, ...)", json.ArrayAppend)
+	edit("JSON_ARRAY_INSERT(doc, path, value, ...)", json.ArrayInsert)
+	d.def("JSON_REMOVE(doc, path, ...)", Func{
+		Args: []ArgKind{ArgJSON, ArgUTF8}, Min: 2, Max: -1, Result: ResultJSON, Prepare: preparePaths(1, 1),
+		Row: func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+			doc := append([]byte(nil), a[0].Bytes()...)
+			for i := 1; i < len(a); i++ {
+				p, err := c.path(a, i)
+				if err != nil {
+					return types.Null, err
+				}
+				e, err := json.Remove(doc, p)
+				if err != nil {
+					return types.Null, err
+				}
+				doc = e.Doc
+			}
+			return types.NewJSON(doc), nil
+		},
+	})
+	merge := func(usage string, f func(b *json.Builder, l, r json.Value)) {
+		d.def(usage, Func{
+			Args: []ArgKind{ArgJSON}, Min: 2, Max: -1, Result: ResultJSON,
+			Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) { return mergeJSON(x, a, f) },
+		})
+	}
+	merge("JSON_MERGE_PRESERVE(doc, doc, ...)", mergePreserve)
+	merge("JSON_MERGE(doc, doc, ...)", mergePreserve)
+	d.def("JSON_MERGE_PATCH(doc, doc, ...)", Func{
+		Args: []ArgKind{ArgJSON}, Min: 2, Max: -1, KeepNulls: true, Result: ResultJSON, Row: patchJSON,
+	})
+}
+
+// preparePairs checks that paths and values come in pairs after the document.
+func preparePairs(b *Binder, c *Call) error {
+	if len(c.Args)%2 == 0 {
+		return errArgCount(c.Func.Name)
+	}
+	return preparePaths(1, 2)(b, c)
+}
+
+// editJSON applies a change for each pair of path and value. A NULL document or path gives NULL, a NULL value is JSON's.
+func editJSON(x *Context, c *Call, a []types.Value, edit jsonEdit) (types.Value, error) {
+	for i := 0; i < len(a); i++ {
+		if a[i].IsNull() && (i == 0 || i%2 == 1) {
+			return types.Null, nil
+		}
+	}
+	doc := append([]byte(nil), a[0].Bytes()...)
+	for i := 1; i < len(a); i += 2 {
+		p, err := c.singlePath(a, i)
+		if err != nil {
+			return types.Null, err
+		}
+		v, err := x.jsonArg(c, a, i+1)
+		if err != nil {
+			return types.Null, err
+		}
+		e, err := edit(doc, p, v.Bytes())
+		if err != nil {
+			return types.Null, err
+		}
+		doc = e.Doc
+	}
+	return types.NewJSON(doc), nil
+}
+
+// jsonArg returns argument i as a document, as it stands in one: text is a JSON string.
+func (x *Context) jsonArg(c *Call, a []types.Value, i int) (types.Value, error) {
+	return x.jsonValue(a[i], c.Args[i].Type(), IsBoolean(c.Args[i]))
+}
+
+func mergeJSON(x *Context, a []types.Value, merge func(b *json.Builder, l, r json.Value)) (types.Value, error) {
+	left := a[0]
+	for _, right := range a[1:] {
+		b := &json.Builder{}
+		merge(b, openJSON(left), openJSON(right))
+		doc, err := b.Finish(nil)
+		if err != nil {
+			return types.Null, err
+		}
+		left = types.NewJSON(doc)
+	}
+	return types.NewJSON(x.Copy(left.Bytes())), nil
+}
+
+// patchJSON merges from the left; an unknown side stays unknown until a patch that is no object takes its place.
+func patchJSON(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+	left := a[0]
+	for _, right := range a[1:] {
+		switch {
+		case right.IsNull():
+			left = types.Null
+			continue
+		case !openJSON(right).IsObject():
+			left = right
+			continue
+		case left.IsNull():
+			continue
+		}
+		b := &json.Builder{}
+		mergePatch(b, openJSON(left), openJSON(right))
+		doc, err := b.Finish(nil)
+		if err != nil {
+			return types.Null, err
+		}
+		left = types.NewJSON(doc)
+	}
+	if left.IsNull() {
+		return types.Null, nil
+	}
+	return types.NewJSON(x.Copy(left.Bytes())), nil
+}
+
+func registerJSONMakers() {
+	d := definer(catJSON)
+	d.def("JSON_ARRAY(x, ...)", Func{
+		Args: []ArgKind{ArgAny}, Min: 0, Max: -1, KeepNulls: true, NotNull: true, Result: ResultJSON,
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
+			return x.build(func(b *json.Builder) error {
+				b.BeginArray()
+				for i, v := range a {
+					if err := x.addJSON(b, v, c.Args[i].Type(), IsBoolean(c.Args[i])); err != nil {
+						return err
+					}
+				}
+				b.EndArray()
+				return nil
+			})
+		},
+	})
+	d.def("JSON_OBJECT(key, value, ...)", Func{
+		Args: []ArgKind{ArgAny}, Min: 0, Max: -1, KeepNulls: true, NotNull: true, Result: ResultJSON,
+		Prepare: func(_ *Binder, c *Call) error {
+			if len(c.Args)%2 != 0 {
+				return errArgCount(c.Func.Name)
+			}
+			return nil
+		},
+		Row: jsonObject,
+	})
+}
+
+func jsonObject(x *Context, c *Call, a []types.Value) (types.Value, error) {
+	return x.build(func(b *json.Builder) error {
+		b.BeginObject()
+		for i := 0; i < len(a); i += 2 {
+			if a[i].IsNull() {
+				return errorf(3158, "22032", "JSON documents may not contain NULL member names.")
+			}
+			key, err := x.jsonKey(a[i], c.Args[i].Type())
+			if err != nil {
+				return err
+			}
+			b.Key(key)
+			if err := x.addJSON(b, a[i+1], c.Args[i+1].Type(), IsBoolean(c.Args[i+1])); err != nil {
+				return err
+			}
+		}
+		b.EndObject()
+		return nil
+	})
+}
+
+// jsonKey returns a value as name of a member: text in UTF-8.
+func (x *Context) jsonKey(v types.Value, t *types.Type) ([]byte, error) {
+	s := x.text(v, t)
+	switch textCharset(t) {
+	case types.CharsetBinary:
+		return nil, errorf(3144, "22032", "Cannot create a JSON value from a string with CHARACTER SET 'binary'.")
+	case types.CharsetLatin1:
+		out, _ := types.Convert(x.Scratch(), s, types.CharsetLatin1, types.CharsetUTF8MB4)
+		s = x.Keep(out)
+	}
+	if at := types.CharsetUTF8MB4.InvalidAt(s); at >= 0 {
+		return nil, errInvalidCharacters(types.CharsetUTF8MB4, s[at:])
+	}
+	return s, nil
+}

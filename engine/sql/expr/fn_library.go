@@ -1,0 +1,200 @@
+package expr
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// The function library is made of files fn_*.go: algorithms over bytes, integers and dates, and tables that register them.
+
+// The categories under which documentation lists functions.
+const (
+	catString  = "String"
+	catNumeric = "Numeric"
+	catTime    = "Date and time"
+	catJSON    = "JSON"
+	catHash    = "Hashing, encryption and compression"
+	catNet     = "Network addresses and UUIDs"
+	catInfo    = "Information"
+	catMisc    = "Miscellaneous"
+	catControl = "Control flow and comparison"
+)
+
+// FunctionInfo describes a function for documentation.
+type FunctionInfo struct {
+	Name     string // upper case
+	Aliases  []string
+	Usage    []string // forms of the call
+	Category string
+}
+
+// usages are what the library's tables say of each function, by name.
+var usages = map[string]*FunctionInfo{}
+
+// Functions describes all functions, sorted by category and name.
+func Functions() []FunctionInfo {
+	seen := map[string]bool{}
+	var list []FunctionInfo
+	for _, name := range FuncNames() {
+		f := LookupFunc(name)
+		if f != nil {
+			name = f.Name
+		}
+		if seen[name] || strings.HasPrefix(name, "#") {
+			continue
+		}
+		seen[name] = true
+		info := FunctionInfo{Category: catControl}
+		if u := usages[name]; u != nil {
+			info = *u
+			if info.alias(name) {
+				continue
+			}
+		}
+		if f != nil {
+			info.Aliases = upperAll(f.Aliases)
+		}
+		info.Name = strings.ToUpper(name)
+		list = append(list, info)
+	}
+	slices.SortFunc(list, func(a, b FunctionInfo) int {
+		if c := strings.Compare(a.Category, b.Category); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return list
+}
+
+func (i *FunctionInfo) alias(name string) bool {
+	return slices.Contains(i.Aliases, strings.ToUpper(name))
+}
+
+func upperAll(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = strings.ToUpper(n)
+	}
+	return out
+}
+
+// A definer registers the functions of one category. Usages are separated by semicolons; the name stands before the
+// first parenthesis.
+type definer string
+
+// note keeps a function's usage and returns its name.
+func (d definer) note(usage string) string {
+	name, _, _ := strings.Cut(usage, "(")
+	key := strings.ToLower(name)
+	usages[key] = &FunctionInfo{Usage: strings.Split(usage, "; "), Category: string(d)}
+	return key
+}
+
+// def registers a function.
+func (d definer) def(usage string, f Func) {
+	f.Name = d.note(usage)
+	Register(&f)
+}
+
+// overloads registers a name whose calls choose among variants by their arguments, which choose may rewrite.
+func (d definer) overloads(usage string, choose func(b *Binder, args []Node) (*Func, []Node, error)) {
+	name := d.note(usage)
+	builtins[name] = func(b *Binder, name string, list []ast.Expr) (Node, error) {
+		args, err := b.arguments(list)
+		if err != nil {
+			return nil, err
+		}
+		f, args, err := choose(b, args)
+		if err != nil {
+			return nil, err
+		}
+		return b.Call(f, name, args)
+	}
+}
+
+// alias lets another name stand for one of overloads.
+func (d definer) alias(name, of string) {
+	builtins[name] = builtins[of]
+	usages[of].Aliases = append(usages[of].Aliases, strings.ToUpper(name))
+	usages[name] = usages[of]
+}
+
+// textFunc makes a kernel of a function that appends its result; ok false is NULL.
+func textFunc(f func(x *Context, c *Call, dst []byte, a []types.Value) (out []byte, ok bool, err error)) func(*Context, *Call, []types.Value) (types.Value, error) {
+	return func(x *Context, c *Call, a []types.Value) (types.Value, error) {
+		out, ok, err := f(x, c, x.Scratch(), a)
+		if err != nil || !ok {
+			return types.Null, err
+		}
+		return types.NewBytes(x.Keep(out)), nil
+	}
+}
+
+// appendFunc is textFunc for functions that always have a result.
+func appendFunc(f func(c *Call, dst []byte, a []types.Value) []byte) func(*Context, *Call, []types.Value) (types.Value, error) {
+	return func(x *Context, c *Call, a []types.Value) (types.Value, error) {
+		return types.NewBytes(x.Keep(f(c, x.Scratch(), a))), nil
+	}
+}
+
+// partFunc makes a kernel of a function whose result is a part of an argument.
+func partFunc(f func(c *Call, a []types.Value) []byte) func(*Context, *Call, []types.Value) (types.Value, error) {
+	return func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+		return types.NewBytes(f(c, a)), nil
+	}
+}
+
+// intFunc makes a kernel of a function that gives an integer.
+func intFunc(f func(c *Call, a []types.Value) int64) func(*Context, *Call, []types.Value) (types.Value, error) {
+	return func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+		return types.NewInt(f(c, a)), nil
+	}
+}
+
+// argInt returns an ArgInt as signed integer; what is too large is the largest.
+func argInt(v types.Value) int64 {
+	if v.Class() == types.ClassUint && v.Int() < 0 {
+		return 1<<63 - 1
+	}
+	return v.Int()
+}
+
+// charset returns the character set of the ArgText arguments.
+func (c *Call) charset() types.Charset { return c.collation().Charset() }
+
+// collation returns the collation of the ArgText arguments.
+func (c *Call) collation() types.Collation { return types.CollationByID(c.Collation) }
+
+// argCharset returns the character set of an argument.
+func (c *Call) argCharset(i int) types.Charset { return c.Args[i].Type().Charset() }
+
+const defaultPacket = 64 << 20
+
+// packetLimit is the largest result of a string function.
+func (x *Context) packetLimit() int {
+	if x.MaxAllowedPacket == 0 {
+		return defaultPacket
+	}
+	return int(min(x.MaxAllowedPacket, 1<<30))
+}
+
+// tooLarge warns of a result beyond packetLimit.
+func (x *Context) tooLarge(c *Call) error {
+	return x.Fault(errPacketTooLarge(c.Func.Name, uint64(x.packetLimit())))
+}
+
+// limited hands out a result that may be too large.
+func (x *Context) limited(c *Call, out []byte, ok bool) ([]byte, bool, error) {
+	if !ok {
+		return nil, false, x.tooLarge(c)
+	}
+	return out, true, nil
+}
+
+// errWrongText is MySQL's 1411.
+func errWrongText(what string, s []byte, function string) *types.Error {
+	return errorf(1411, "HY000", "Incorrect %s value: '%s' for function %s", what, printable(s), function)
+}

@@ -1,0 +1,417 @@
+package expr
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// The string algorithms work on bytes in a character set and append their result to dst or return a part of their input.
+// Positions and counts are in characters, the first character is 1.
+
+// charLen returns the length of the first character of s in bytes, 1 for a malformed one. REQUIRES: s is not empty.
+func charLen(cs types.Charset, s []byte) int {
+	if s[0] < utf8.RuneSelf || cs.MaxLen() == 1 {
+		return 1
+	}
+	_, n := utf8.DecodeRune(s)
+	return n
+}
+
+// lastCharLen is charLen of the last character.
+func lastCharLen(cs types.Charset, s []byte) int {
+	if s[len(s)-1] < utf8.RuneSelf || cs.MaxLen() == 1 {
+		return 1
+	}
+	_, n := utf8.DecodeLastRune(s)
+	return n
+}
+
+// clampInt brings a position or count of SQL into the range of int32 characters, beyond which no string reaches.
+func clampInt(n int64) int { return int(min(max(n, -1<<31), 1<<31)) }
+
+// substr is SUBSTRING(s, pos, n): a negative pos counts from the end.
+func substr(cs types.Charset, s []byte, pos, n int64) []byte {
+	if n <= 0 || pos == 0 {
+		return nil
+	}
+	start := clampInt(pos) - 1
+	if pos < 0 {
+		start = cs.Count(s) + clampInt(pos)
+	}
+	if start < 0 {
+		return nil
+	}
+	s = s[len(cs.Prefix(s, start)):]
+	return cs.Prefix(s, clampInt(n))
+}
+
+// rightPart is RIGHT(s, n).
+func rightPart(cs types.Charset, s []byte, n int64) []byte {
+	if n <= 0 {
+		return nil
+	}
+	return s[len(cs.Prefix(s, max(cs.Count(s)-clampInt(n), 0))):]
+}
+
+// substringIndex is SUBSTRING_INDEX: what stands before the count-th delimiter, or with a negative count after it, counted from
+// the end.
+func substringIndex(s, delim []byte, count int64) []byte {
+	if count == 0 || len(delim) == 0 || len(s) == 0 {
+		return nil
+	}
+	if count > 0 {
+		at := 0
+		for ; count > 0; count-- {
+			i := bytes.Index(s[at:], delim)
+			if i < 0 {
+				return s
+			}
+			at += i + len(delim)
+		}
+		return s[:at-len(delim)]
+	}
+	end := len(s)
+	for ; count < 0; count++ {
+		i := bytes.LastIndex(s[:end], delim)
+		if i < 0 {
+			return s
+		}
+		end = i
+	}
+	return s[end+len(delim):]
+}
+
+// trimSide says which ends TRIM works on.
+type trimSide uint8
+
+const (
+	trimLeading trimSide = 1 << iota
+	trimTrailing
+	trimBoth = trimLeading | trimTrailing
+)
+
+// trimText is TRIM([side] rem FROM s).
+func trimText(s, rem []byte, side trimSide) []byte {
+	if len(rem) == 0 {
+		return s
+	}
+	if side&trimLeading != 0 {
+		for bytes.HasPrefix(s, rem) {
+			s = s[len(rem):]
+		}
+	}
+	if side&trimTrailing != 0 {
+		for bytes.HasSuffix(s, rem) {
+			s = s[:len(s)-len(rem)]
+		}
+	}
+	return s
+}
+
+// replacedLen returns the length of what appendReplaced would append.
+func replacedLen(s, from, to []byte) int {
+	if len(from) == 0 {
+		return len(s)
+	}
+	return len(s) + bytes.Count(s, from)*(len(to)-len(from))
+}
+
+// appendReplaced is REPLACE: bytes are compared as they are, whatever the collation.
+func appendReplaced(dst, s, from, to []byte) []byte {
+	if len(from) == 0 {
+		return append(dst, s...)
+	}
+	for {
+		i := bytes.Index(s, from)
+		if i < 0 {
+			return append(dst, s...)
+		}
+		dst = append(append(dst, s[:i]...), to...)
+		s = s[i+len(from):]
+	}
+}
+
+// appendInserted is INSERT(s, pos, n, by).
+func appendInserted(dst []byte, cs types.Charset, s []byte, pos, n int64, by []byte) []byte {
+	count := int64(cs.Count(s))
+	if pos < 1 || pos > count {
+		return append(dst, s...)
+	}
+	if n < 0 || n > count-pos+1 {
+		n = count - pos + 1
+	}
+	head := cs.Prefix(s, int(pos-1))
+	s = s[len(head):]
+	dst = append(append(dst, head...), by...)
+	return append(dst, s[len(cs.Prefix(s, int(n))):]...)
+}
+
+// padPlan computes how LPAD and RPAD fill: whole pads and a part of one more. cut is the result where none is needed.
+func padPlan(cs types.Charset, s []byte, n int64, pad []byte) (cut []byte, whole int, part []byte, fits bool) {
+	have := int64(cs.Count(s))
+	if n <= have {
+		return cs.Prefix(s, int(n)), 0, nil, true
+	}
+	size := int64(cs.Count(pad))
+	if size == 0 {
+		return nil, 0, nil, true
+	}
+	missing := n - have
+	return nil, int(missing / size), cs.Prefix(pad, int(missing%size)), false
+}
+
+// appendPad is LPAD and, with right, RPAD; ok is false if the result would be longer than limit bytes. REQUIRES: n >= 0.
+func appendPad(dst []byte, cs types.Charset, s []byte, n int64, pad []byte, right bool, limit int) (out []byte, ok bool) {
+	if n > int64(limit) {
+		return dst, false
+	}
+	cut, whole, part, fits := padPlan(cs, s, n, pad)
+	if fits {
+		return append(dst, cut...), true
+	}
+	if len(s)+whole*len(pad)+len(part) > limit {
+		return dst, false
+	}
+	if right {
+		dst = append(dst, s...)
+	}
+	for range whole {
+		dst = append(dst, pad...)
+	}
+	dst = append(dst, part...)
+	if !right {
+		dst = append(dst, s...)
+	}
+	return dst, true
+}
+
+// appendRepeated is REPEAT; ok is false if the result would be longer than limit bytes.
+func appendRepeated(dst, s []byte, n int64, limit int) (out []byte, ok bool) {
+	if n <= 0 || len(s) == 0 {
+		return dst, true
+	}
+	if n > int64(limit/len(s)) {
+		return dst, false
+	}
+	for range n {
+		dst = append(dst, s...)
+	}
+	return dst, true
+}
+
+// appendReversed is REVERSE.
+func appendReversed(dst []byte, cs types.Charset, s []byte) []byte {
+	for len(s) > 0 {
+		n := lastCharLen(cs, s)
+		dst = append(dst, s[len(s)-n:]...)
+		s = s[:len(s)-n]
+	}
+	return dst
+}
+
+// latin1Upper and latin1Lower map the letters of code page 1252 beyond ASCII.
+var latin1Upper, latin1Lower = latin1Cases()
+
+func latin1Cases() (upper, lower [256]byte) {
+	for i := range upper {
+		upper[i], lower[i] = byte(i), byte(i)
+	}
+	pair := func(l, u byte) { upper[l], lower[u] = u, l }
+	for c := byte('a'); c <= 'z'; c++ {
+		pair(c, c-'a'+'A')
+	}
+	for c := 0xe0; c <= 0xfe; c++ {
+		if c != 0xf7 {
+			pair(byte(c), byte(c-0x20))
+		}
+	}
+	pair(0x9a, 0x8a)
+	pair(0x9c, 0x8c)
+	pair(0x9e, 0x8e)
+	pair(0xff, 0x9f)
+	return upper, lower
+}
+
+// appendCased is UPPER and LOWER: character by character, by Unicode's simple mappings. Bytes have no case.
+func appendCased(dst []byte, cs types.Charset, s []byte, upper bool) []byte {
+	if cs == types.CharsetBinary {
+		return append(dst, s...)
+	}
+	table := &latin1Lower
+	if upper {
+		table = &latin1Upper
+	}
+	if cs.MaxLen() == 1 {
+		for _, c := range s {
+			if c < utf8.RuneSelf || cs == types.CharsetLatin1 {
+				c = table[c]
+			}
+			dst = append(dst, c)
+		}
+		return dst
+	}
+	for i := 0; i < len(s); {
+		if s[i] < utf8.RuneSelf {
+			dst = append(dst, table[s[i]])
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(s[i:])
+		if r == utf8.RuneError {
+			dst = append(dst, s[i:i+n]...)
+		} else if upper {
+			dst = utf8.AppendRune(dst, unicode.ToUpper(r))
+		} else {
+			dst = utf8.AppendRune(dst, unicode.ToLower(r))
+		}
+		i += n
+	}
+	return dst
+}
+
+// isASCII reports whether all bytes are ASCII.
+func isASCII(s []byte) bool {
+	for _, c := range s {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// asciiFolds reports whether ASCII strings compare equal in the collation when they are equal but for the case of letters,
+// and only then, apart from what it ignores altogether.
+func asciiFolds(c types.Collation) (folds, known bool) {
+	switch c.ID() {
+	case types.CollationUTF8MB40900AI, types.CollationUTF8MB4Gen, types.CollationLatin1Swedish, types.CollationASCIIGeneral:
+		return true, true
+	case types.CollationUTF8MB4Bin, types.CollationUTF8MB40900B, types.CollationLatin1Bin, types.CollationASCIIBin,
+		types.CollationBinary:
+		return false, true
+	}
+	return false, false
+}
+
+// plainASCII reports whether s is made of printable ASCII characters, which no collation ignores.
+func plainASCII(s []byte) bool {
+	for _, c := range s {
+		if c < ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// locateText returns the position, from 1, of the first place at or after start where needle stands in s in the eyes of the
+// collation; 0 if there is none.
+func locateText(c types.Collation, s, needle []byte, start int64) int64 {
+	cs := c.Charset()
+	if start < 1 {
+		return 0
+	}
+	count := int64(cs.Count(s))
+	if start > count+1 {
+		return 0
+	}
+	if len(needle) == 0 {
+		return start
+	}
+	skip := len(cs.Prefix(s, int(start-1)))
+	rest := s[skip:]
+	if folds, known := asciiFolds(c); known && (!folds || plainASCII(rest) && plainASCII(needle)) {
+		at := -1
+		if folds {
+			at = indexFolded(rest, needle)
+		} else {
+			at = bytes.Index(rest, needle)
+		}
+		if at < 0 {
+			return 0
+		}
+		return start + int64(cs.Count(rest[:at]))
+	}
+	return locateByCollation(c, rest, needle, start)
+}
+
+// locateByCollation slides a window of as many characters as needle has over s.
+func locateByCollation(c types.Collation, s, needle []byte, pos int64) int64 {
+	cs := c.Charset()
+	size := cs.Count(needle)
+	end := len(cs.Prefix(s, size))
+	if cs.Count(s[:end]) < size {
+		return 0
+	}
+	for {
+		if c.Compare(s[:end], needle) == 0 {
+			return pos
+		}
+		if end == len(s) {
+			return 0
+		}
+		first, next := charLen(cs, s), charLen(cs, s[end:])
+		s = s[first:]
+		end += next - first
+		pos++
+	}
+}
+
+// indexFolded is bytes.Index for ASCII without regard to case.
+func indexFolded(s, needle []byte) int {
+	first := latin1Lower[needle[0]]
+	for i := 0; i+len(needle) <= len(s); i++ {
+		if latin1Lower[s[i]] == first && equalFolded(s[i:i+len(needle)], needle) {
+			return i
+		}
+	}
+	return -1
+}
+
+func equalFolded(a, b []byte) bool {
+	for i, c := range a {
+		if latin1Lower[c] != latin1Lower[b[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+// findInSet is FIND_IN_SET: the position of item in a list between commas, 0 if it is none of them.
+func findInSet(c types.Collation, item, list []byte) int64 {
+	if len(list) == 0 || bytes.IndexByte(item, ',') >= 0 {
+		return 0
+	}
+	for n := int64(1); ; n++ {
+		i := bytes.IndexByte(list, ',')
+		if i < 0 {
+			i = len(list)
+		}
+		if c.Compare(list[:i], item) == 0 {
+			return n
+		}
+		if i == len(list) {
+			return 0
+		}
+		list = list[i+1:]
+	}
+}
+
+// appendExportSet is EXPORT_SET: on and off for the first n bits, the lowest first.
+func appendExportSet(dst []byte, bits uint64, on, off, sep []byte, n int64) []byte {
+	if n < 0 || n > 64 {
+		n = 64
+	}
+	for i := range n {
+		if i > 0 {
+			dst = append(dst, sep...)
+		}
+		if bits>>uint(i)&1 != 0 {
+			dst = append(dst, on...)
+		} else {
+			dst = append(dst, off...)
+		}
+	}
+	return dst
+}

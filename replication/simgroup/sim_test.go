@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"testing"
 
 	"github.com/triremedb/trireme/replication/group"
@@ -18,6 +19,7 @@ var (
 )
 
 func TestSimulate(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a third less time for many seeds
 	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
 		opt := Options{Seed: seed, Fixed: *fixed}
 		if *verbose && *seeds == 1 {

@@ -171,7 +171,7 @@ func (n *node) options(founders []group.Member) group.Options {
 		LogPreallocate: 64 << 10, LogCache: 256 << 10, LogFileSize: 16 << 10, LogKeep: 128 << 10, LogExpire: 3 * time.Second,
 		MessageMax: 32 << 10, InflightMax: 256 << 10, PurgeInterval: time.Second,
 		Sabotage: n.w.opt.Sabotage,
-		Storage: storage.Options{BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20, MaxStreams: 16,
+		Storage: storage.Options{BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20, LogBufferSize: 1 << 20, MaxStreams: 16,
 			RecoveryTasks: 1, PurgeTasks: 1, UndoSizeMax: 1 << 20, LockWait: time.Second, Cleaner: buffer.CleanerOptions{}},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
 			tr, err := n.w.net.Listen(simnettest.Config{Addr: n.addr, Identity: id}, h)

@@ -55,7 +55,7 @@ type task struct {
 	id     uint64
 	name   string
 	resume chan struct{}
-	where  [24]uintptr // the stack of its last wait, for describe
+	where  [8]uintptr // the stack of its last wait, for describe
 }
 
 var _ env.Env = (*Sim)(nil)

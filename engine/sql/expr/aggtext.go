@@ -1,0 +1,312 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/types/json"
+)
+
+// prepareConcat: the arguments become text of one collation, in the session's longest
+// result.
+func (b *Binder) prepareConcat(a *Aggregate) error {
+	agg, err := b.aggregate("group_concat", a.args...)
+	if err != nil {
+		return err
+	}
+	args := make([]Node, len(a.args))
+	for i, n := range a.args {
+		args[i] = b.castText(n, agg.id)
+	}
+	a.args = args
+	a.t = types.Type{Kind: types.KindLongText, Collation: agg.id}
+	if agg.id == types.CollationBinary {
+		a.t.Kind = types.KindLongBlob
+	}
+	a.make = newConcats
+	if cs := types.CollationByID(agg.id).Charset(); cs != types.CharsetUTF8MB4 {
+		a.separator, _ = types.Convert(nil, a.separator, types.CharsetUTF8MB4, cs)
+	}
+	return nil
+}
+
+// concats is GROUP_CONCAT. Without ORDER BY the text of a group is put together as rows
+// come, and no longer than the limit; with it rows are kept until the end.
+type concats struct {
+	a      *Aggregate
+	groups []concatGroup
+	bytes  int64
+	key    []byte
+}
+
+type concatGroup struct {
+	text []byte
+	some bool // a row was added
+	cut  bool // the limit was reached
+	rows []concatRow
+}
+
+// concatRow is a row with its sort key.
+type concatRow struct{ key, text []byte }
+
+const concatRowBytes = 48
+
+func newConcats(a *Aggregate) States { return &concats{a: a} }
+
+func (s *concats) Grow(n int)         { s.groups = extendStates(s.groups, n) }
+func (s *concats) MemoryBytes() int64 { return int64(64*cap(s.groups)) + s.bytes }
+
+func (s *concats) Reset() {
+	clear(s.groups)
+	s.groups, s.bytes = s.groups[:0], 0
+}
+
+// maxConcat is group_concat_max_len.
+func (x *Context) maxConcat() int {
+	if x.GroupConcatMaxLen == 0 {
+		return 1024
+	}
+	return int(min(x.GroupConcatMaxLen, 1<<30))
+}
+
+func (s *concats) Update(x *Context, groups []uint32, n int, in []*types.Vector) error {
+	args := in[:len(s.a.args)]
+	for i := range n {
+		if anyNull(args, i) {
+			continue
+		}
+		g := &s.groups[groupAt(groups, i)]
+		if len(s.a.order) > 0 {
+			s.keepRow(g, args, in[len(args):], i)
+			continue
+		}
+		was := cap(g.text)
+		s.begin(g)
+		for _, v := range args {
+			s.add(x, g, v.BytesAt(i))
+		}
+		s.bytes += int64(cap(g.text) - was)
+	}
+	return nil
+}
+
+// begin starts the next row's text.
+func (s *concats) begin(g *concatGroup) {
+	if g.some && !g.cut {
+		g.text = append(g.text, s.a.separator...)
+	}
+	g.some = true
+}
+
+// add appends to a group's text up to the limit.
+func (s *concats) add(x *Context, g *concatGroup, text []byte) {
+	if g.cut {
+		return
+	}
+	limit := x.maxConcat()
+	if len(g.text)+len(text) <= limit {
+		g.text = append(g.text, text...)
+		return
+	}
+	g.cut = true
+	g.text = append(g.text, text...)
+	cs := s.a.t.Charset()
+	g.text = g.text[:wholeCharacters(cs, g.text, limit)]
+	x.Warning(errorf(1260, "HY000", "Row %d was cut by GROUP_CONCAT()", max(x.Row, 1)))
+}
+
+// wholeCharacters returns the largest length of at most n bytes that splits no
+// character.
+func wholeCharacters(cs types.Charset, s []byte, n int) int {
+	if n >= len(s) {
+		return len(s)
+	}
+	if cs.MaxLen() > 1 {
+		for n > 0 && s[n]&0xc0 == 0x80 {
+			n--
+		}
+	}
+	return n
+}
+
+func (s *concats) keepRow(g *concatGroup, args, keys []*types.Vector, i int) {
+	s.key = s.key[:0]
+	for k, v := range keys {
+		s.key = v.AppendKeyAt(s.key, i, s.a.order[k].Desc, 0)
+	}
+	size := 0
+	for _, v := range args {
+		size += len(v.BytesAt(i))
+	}
+	row := concatRow{key: bytes.Clone(s.key), text: make([]byte, 0, size)}
+	for _, v := range args {
+		row.text = append(row.text, v.BytesAt(i)...)
+	}
+	g.rows = append(g.rows, row)
+	s.bytes += int64(len(row.key) + size + concatRowBytes)
+}
+
+func (s *concats) Merge(x *Context, groups []uint32, other States) error {
+	for i := range other.(*concats).groups {
+		o, g := &other.(*concats).groups[i], &s.groups[groups[i]]
+		for _, row := range o.rows {
+			s.bytes += int64(len(row.key) + len(row.text) + concatRowBytes)
+		}
+		g.rows = append(g.rows, o.rows...)
+		if o.some {
+			s.begin(g)
+			s.add(x, g, o.text)
+			s.bytes += int64(len(o.text))
+		}
+	}
+	return nil
+}
+
+func (s *concats) Append(x *Context, out *types.Vector, from, to int) error {
+	for i := range s.groups[from:to] {
+		g := &s.groups[from+i]
+		if len(g.rows) > 0 {
+			slices.SortStableFunc(g.rows, func(a, b concatRow) int { return bytes.Compare(a.key, b.key) })
+			for _, row := range g.rows {
+				s.begin(g)
+				s.add(x, g, row.text)
+			}
+			g.rows = nil
+		}
+		if !g.some {
+			out.AppendNull()
+			continue
+		}
+		out.AppendBytes(g.text)
+	}
+	return nil
+}
+
+// prepareJSON: values become documents, names text in utf8mb4.
+func (b *Binder) prepareJSON(a *Aggregate) error {
+	want := 1
+	if a.name == "json_objectagg" {
+		want = 2
+	}
+	if len(a.args) != want {
+		return errArgCount(a.name)
+	}
+	args := append([]Node(nil), a.args...)
+	if want == 2 {
+		args[0] = b.castText(args[0], types.CollationUTF8MB4Bin)
+	}
+	args[want-1] = castJSON(args[want-1], ArgJSONValue, "")
+	a.args = args
+	a.t = types.Type{Kind: types.KindJSON, Collation: types.CollationBinary}
+	a.make = newDocuments
+	return nil
+}
+
+// documents is JSON_ARRAYAGG and JSON_OBJECTAGG. Names and values are kept one after
+// the other, each with its length before it, until the end.
+type documents struct {
+	object  bool
+	groups  [][]byte
+	bytes   int64
+	builder json.Builder
+	doc     []byte
+}
+
+func newDocuments(a *Aggregate) States { return &documents{object: a.name == "json_objectagg"} }
+
+func (s *documents) Grow(n int)         { s.groups = extendStates(s.groups, n) }
+func (s *documents) MemoryBytes() int64 { return int64(24*cap(s.groups)) + s.bytes }
+
+func (s *documents) Reset() {
+	clear(s.groups)
+	s.groups, s.bytes = s.groups[:0], 0
+}
+
+// nullDocument is JSON's null.
+var nullDocument = func() []byte {
+	var b json.Builder
+	b.Null()
+	doc, _ := b.Finish(nil)
+	return doc
+}()
+
+func (s *documents) Update(_ *Context, groups []uint32, n int, in []*types.Vector) error {
+	value := in[len(in)-1]
+	for i := range n {
+		g := groupAt(groups, i)
+		was := cap(s.groups[g])
+		if s.object {
+			if in[0].IsNull(i) {
+				return errorf(3158, "22032", "JSON documents may not contain NULL member names.")
+			}
+			s.groups[g] = appendSized(s.groups[g], in[0].BytesAt(i))
+		}
+		doc := nullDocument
+		if !value.IsNull(i) {
+			doc = value.BytesAt(i)
+		}
+		s.groups[g] = appendSized(s.groups[g], doc)
+		s.bytes += int64(cap(s.groups[g]) - was)
+	}
+	return nil
+}
+
+func appendSized(dst, s []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func cutSized(s []byte) (item, rest []byte) {
+	n, k := binary.Uvarint(s)
+	return s[k : k+int(n)], s[k+int(n):]
+}
+
+func (s *documents) Merge(_ *Context, groups []uint32, other States) error {
+	for i, list := range other.(*documents).groups {
+		g := groups[i]
+		s.groups[g] = append(s.groups[g], list...)
+		s.bytes += int64(len(list))
+	}
+	return nil
+}
+
+func (s *documents) Append(_ *Context, out *types.Vector, from, to int) error {
+	for _, list := range s.groups[from:to] {
+		if len(list) == 0 {
+			out.AppendNull()
+			continue
+		}
+		doc, err := s.build(list)
+		if err != nil {
+			return jsonTextError(err, "")
+		}
+		out.AppendBytes(doc)
+	}
+	return nil
+}
+
+func (s *documents) build(list []byte) ([]byte, error) {
+	if s.object {
+		s.builder.BeginObject()
+	} else {
+		s.builder.BeginArray()
+	}
+	var item []byte
+	for len(list) > 0 {
+		if s.object {
+			item, list = cutSized(list)
+			s.builder.Key(item)
+		}
+		item, list = cutSized(list)
+		s.builder.Value(json.Open(item))
+	}
+	if s.object {
+		s.builder.EndObject()
+	} else {
+		s.builder.EndArray()
+	}
+	doc, err := s.builder.Finish(s.doc[:0])
+	s.doc = doc
+	return doc, err
+}

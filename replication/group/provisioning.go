@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/replication/provision"
+	"github.com/triremedb/trireme/replication/raftlog"
 	"github.com/triremedb/trireme/replication/transport"
 )
 
@@ -168,7 +170,10 @@ func (p *provisioning) install(m *provision.Manifest) error {
 			n.opt.Log.Warn("closing the old data", "error", err)
 		}
 	}
-	err := n.home.Swap()
+	err := n.forgetLog()
+	if err == nil {
+		err = n.home.Swap()
+	}
 	if err == nil {
 		p.mu.Lock()
 		p.wanted = false
@@ -184,6 +189,16 @@ func (p *provisioning) install(m *provision.Manifest) error {
 		_, _ = n.transport.Ask(context.Background(), transport.Call{To: leader.ID, Kind: askProvisioned})
 	}
 	return nil
+}
+
+// forgetLog says that the log that the node has, which may be ahead of what the group
+// has agreed on, is not to be missed.
+func (n *Node) forgetLog() error {
+	st, err := raftlog.OpenState(stateOptions(&n.opt, n.id))
+	if err != nil {
+		return err
+	}
+	return errors.Join(st.SetLogFile(0), st.Close())
 }
 
 // installMembership stores the membership as of the snapshot.

@@ -20,6 +20,9 @@ type State struct {
 	// entries. It neither votes nor stands for election before its log reaches this
 	// index. 0: it may.
 	QuietBelow uint64
+	// LogFile is a file of the log that is there, durably, with entries in it; 0: none is
+	// known. A log that ends before it has lost files.
+	LogFile uint32
 }
 
 // The state file is two slots, written in turn, each in a sector of its own. Integers
@@ -27,7 +30,7 @@ type State struct {
 //
 //	 0  8  magic
 //	 8  4  format version
-//	12  4  0
+//	12  4  LogFile
 //	16 16  group id
 //	32  8  member id
 //	40  8  sequence; its lowest bit names the slot
@@ -184,7 +187,7 @@ func encodeState(b []byte, opt *StateOptions, sequence uint64, s State) {
 	le := binary.LittleEndian
 	copy(b, stateMagic)
 	le.PutUint32(b[8:], stateVersion)
-	le.PutUint32(b[12:], 0)
+	le.PutUint32(b[12:], s.LogFile)
 	copy(b[16:], opt.Group[:])
 	le.PutUint64(b[32:], opt.Member)
 	le.PutUint64(b[40:], sequence)
@@ -207,7 +210,7 @@ func decodeState(b []byte, opt *StateOptions) (sequence uint64, s State, err err
 		return 0, s, fmt.Errorf("%w: member %x of group %x, this is member %x of group %x",
 			ErrWrongMember, le.Uint64(b[32:]), b[16:32], opt.Member, opt.Group)
 	}
-	s = State{Term: le.Uint64(b[48:]), Vote: le.Uint64(b[56:]), QuietBelow: le.Uint64(b[64:])}
+	s = State{Term: le.Uint64(b[48:]), Vote: le.Uint64(b[56:]), QuietBelow: le.Uint64(b[64:]), LogFile: le.Uint32(b[12:])}
 	return le.Uint64(b[40:]), s, nil
 }
 
@@ -247,6 +250,15 @@ func (sf *StateFile) SetQuietBelow(index uint64) error {
 	defer sf.turn.Unlock()
 	s := sf.Get()
 	s.QuietBelow = index
+	return sf.set(s)
+}
+
+// SetLogFile makes LogFile durable and leaves the rest.
+func (sf *StateFile) SetLogFile(number uint32) error {
+	sf.turn.Lock()
+	defer sf.turn.Unlock()
+	s := sf.Get()
+	s.LogFile = number
 	return sf.set(s)
 }
 

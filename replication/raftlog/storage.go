@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/storage/file"
 )
 
 // Config is what a Storage is made of. All but Snapshot is required.
@@ -42,6 +43,10 @@ var _ raft.Storage = (*Storage)(nil)
 func New(cfg Config) (*Storage, error) {
 	if first, last := cfg.Log.FirstIndex(), cfg.Log.LastIndex(); cfg.Applied+1 < first || cfg.Applied > last {
 		return nil, fmt.Errorf("raftlog: the engine has applied entry %d, the log holds entries %d to %d", cfg.Applied, first, last)
+	}
+	if newest, _ := cfg.Log.Newest(); newest < uint64(cfg.State.Get().LogFile) {
+		return nil, fmt.Errorf("raftlog: the log ends with %s, and %s was there: files are missing. Put them back, or empty the node's directory and let it join as a new member",
+			log.FileName(newest), log.FileName(uint64(cfg.State.Get().LogFile)))
 	}
 	cfg.Log.SetCommitted(cfg.Applied)
 	cfg.ConfState = raftpb.EnsureConfState(cfg.ConfState)
@@ -161,6 +166,12 @@ func (s *Storage) Append(entries []*raftpb.Entry, hs *raftpb.HardState) error {
 	if len(entries) == 0 {
 		return nil
 	}
+	// What is about to be taken back must not be missed at the next start.
+	if _, first := s.cfg.Log.Newest(); entries[0].GetIndex() <= min(first, s.cfg.Log.LastIndex()) {
+		if err := s.cfg.State.SetLogFile(0); err != nil {
+			return err
+		}
+	}
 	s.entries = s.entries[:0]
 	for _, e := range entries {
 		s.entries = append(s.entries, log.Entry{Index: e.GetIndex(), Term: e.GetTerm(), Type: uint8(e.GetType()), Data: e.GetData()})
@@ -178,7 +189,20 @@ func (s *Storage) Append(entries []*raftpb.Entry, hs *raftpb.HardState) error {
 }
 
 // Sync makes durable what was appended.
-func (s *Storage) Sync() error { return s.cfg.Log.Sync() }
+func (s *Storage) Sync() error {
+	if err := s.cfg.Log.Sync(); err != nil {
+		return err
+	}
+	newest, _ := s.cfg.Log.Newest()
+	if uint32(newest) == s.cfg.State.Get().LogFile {
+		return nil
+	}
+	err := s.cfg.State.SetLogFile(uint32(newest))
+	if errors.Is(err, file.ErrNoSpace) {
+		return nil // it is only to notice damage, and tried again
+	}
+	return err
+}
 
 // HardState returns the state that a MsgStorageAppend carries; empty if it carries none.
 func HardState(m *raftpb.Message) *raftpb.HardState {
@@ -202,5 +226,8 @@ func (s *Storage) Reset(start log.Start) error {
 	s.mu.Lock()
 	s.recent.truncate(0)
 	s.mu.Unlock()
+	if err := s.cfg.State.SetLogFile(0); err != nil {
+		return err
+	}
 	return s.cfg.Log.Reset(start)
 }

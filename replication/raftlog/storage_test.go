@@ -3,6 +3,7 @@ package raftlog
 import (
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -202,5 +204,37 @@ func TestDamagedEntry(t *testing.T) {
 		assert(err == raft.ErrCompacted && errors.As(n.store.Err(), &damage) && damage.Index == 2, "%v, %v", err, n.store.Err())
 		_ = n.store.Log().Close()
 		ok(n.store.State().Close())
+	})
+}
+
+// A log whose newest file is gone is not taken for a shorter one, unless its entries were
+// taken back.
+func TestNewestFileMissing(t *testing.T) {
+	simulate(t, 9, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 9)
+		n := open(fsys, s, true, 0)
+		rotate := mark(10)
+		e := entry.Envelope{Kind: entry.Mark, RawLength: 10, Flags: entry.FlagRotate}
+		e.Put(rotate)
+		add := func(index, term uint64, data []byte) {
+			ok(n.store.Append([]*raftpb.Entry{{Index: &index, Term: &term, Data: data}}, nil))
+			ok(n.store.Sync())
+		}
+		add(1, 1, mark(10))
+		add(2, 1, rotate)
+		add(3, 1, mark(10))
+		assert(n.store.State().Get().LogFile == 2, "%+v", n.store.State().Get())
+		n.close()
+
+		lost := fsys.CrashImage()
+		ok(lost.Remove("binlog/" + log.FileName(2)))
+		l, st := must(log.Open(logOptions(lost, s))), must(OpenState(stateOptions(lost, s)))
+		_, err := New(Config{Log: l, State: st})
+		assert(err != nil && strings.Contains(err.Error(), "binlog.000002 was there: files are missing"), "%v", err)
+
+		n = open(fsys.CrashImage(), s, false, 0)
+		add(2, 2, mark(10))
+		assert(n.store.State().Get().LogFile == 1, "%+v", n.store.State().Get())
+		n.close()
 	})
 }

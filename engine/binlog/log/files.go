@@ -39,6 +39,15 @@ func (l *Log) Files() []FileInfo {
 	return infos
 }
 
+// Newest returns the number of the newest file and the index of its first entry, which
+// may not be there yet.
+func (l *Log) Newest() (number, first uint64) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	s := l.files[len(l.files)-1]
+	return s.number, s.first
+}
+
 // isClosed reports whether file i has its last contents.
 //
 // REQUIRES: l.mu.

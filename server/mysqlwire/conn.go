@@ -29,13 +29,13 @@ type conn struct {
 	w      packetWriter
 	frames *frames // with compression
 
-	nonce    [nonceSize]byte
-	caps     capability
-	greeted  bool // the client has said what it can
-	zstd     int  // level
-	admitted bool // of Server.mu
-	local    atomic.Bool
-	info     session.ConnectionInfo
+	nonce   [nonceSize]byte
+	caps    capability
+	greeted bool  // the client has said what it can
+	zstd    int   // level
+	place   place // of Server.mu
+	local   atomic.Bool
+	info    session.ConnectionInfo
 
 	sess          Session
 	ctx           context.Context
@@ -280,7 +280,8 @@ func (c *conn) enter() (up *upstream, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.s.admit(c, h.Admin) {
+	place := c.s.admit(c, h.Admin)
+	if place == newcomer {
 		return nil, errTooMany
 	}
 	if c.s.opt.Forward != nil && !c.port.ReadOnly && resp.plugin != pluginMember {
@@ -289,6 +290,7 @@ func (c *conn) enter() (up *upstream, err error) {
 		}
 	}
 	c.info = h.connection(c)
+	c.info.Admin = place == administrators
 	if c.sess, err = c.s.opt.Backend.Open(c.info); err != nil {
 		return nil, err
 	}
@@ -399,7 +401,7 @@ type Handover struct {
 	AccountHost string            `json:"account_host"`
 	Schema      string            `json:"schema,omitempty"`
 	Collation   uint16            `json:"collation"`
-	Admin       bool              `json:"admin,omitempty"`
+	Admin       bool              `json:"admin,omitempty"` // may take the administrator's place
 	Expired     bool              `json:"expired,omitempty"`
 	TLS         string            `json:"tls,omitempty"`
 	TLSVersion  string            `json:"tls_version,omitempty"`
@@ -433,6 +435,6 @@ func (h *Handover) connection(c *conn) session.ConnectionInfo {
 		AccountUser: h.AccountUser, AccountHost: h.AccountHost, Schema: h.Schema,
 		Collation: types.CollationID(h.Collation), FoundRows: c.caps.has(capFoundRows),
 		IgnoreSpace: c.caps.has(capIgnoreSpace), MultiStatements: c.caps.has(capMultiStatements),
-		Interactive: c.caps.has(capInteractive), ReadOnly: c.port.ReadOnly, Admin: h.Admin,
+		Interactive: c.caps.has(capInteractive), ReadOnly: c.port.ReadOnly,
 		TLS: h.TLS, TLSVersion: h.TLSVersion, Attributes: h.Attributes, Disconnect: c.disconnect}
 }

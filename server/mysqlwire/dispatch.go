@@ -29,8 +29,8 @@ func (c *conn) dispatch(cmd command, p []byte) error {
 		c.s.opt.Log.Error("a statement failed by an error without a number", "session", c.id, "error", err)
 		told = &types.Error{Number: 1105, State: "HY000", Message: err.Error()}
 	}
-	if cmd == comChangeUser {
-		return told // nobody knows whose session it would be
+	if cmd == comChangeUser || told.Number == 1053 {
+		return told // nobody knows whose session it would be; or it cannot go on here
 	}
 	c.writeError(told)
 	return nil
@@ -177,6 +177,7 @@ func (c *conn) changeUser(b []byte) error {
 	}
 	c.closeStatements()
 	info := h.connection(c)
+	info.Admin = c.info.Admin
 	if err := c.sess.ChangeUser(info); err != nil {
 		return err
 	}

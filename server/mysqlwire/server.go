@@ -57,7 +57,9 @@ type Options struct {
 	// RequireTLS refuses connections without (require_secure_transport).
 	RequireTLS bool
 
-	MaxConnections int           // max_connections: 151; one more is the administrator's
+	// MaxConnections is max_connections, which may change; one more place is for an
+	// administrator. nil: 151.
+	MaxConnections func() int
 	MaxStatements  int64         // max_prepared_stmt_count: 16382
 	ConnectTimeout time.Duration // connect_timeout: 10 s
 
@@ -84,6 +86,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	newcomers int // of conns, those not authenticated
 	admitted  int // of conns, those that have a session or are forwarded
+	reserved  int // and those that have the administrator's place
 	listeners map[net.Listener]struct{}
 	stopping  bool
 	stop      chan struct{}
@@ -95,8 +98,8 @@ const maxNewcomers = 512
 
 // New returns a server that listens nowhere yet.
 func New(opt Options) *Server {
-	if opt.MaxConnections == 0 {
-		opt.MaxConnections = 151
+	if opt.MaxConnections == nil {
+		opt.MaxConnections = func() int { return 151 }
 	}
 	if opt.MaxStatements == 0 {
 		opt.MaxStatements = 16382
@@ -160,8 +163,9 @@ var errTooMany = &types.Error{Number: 1040, State: "08004", Message: "Too many c
 // accept starts a connection's task, or says that there are too many.
 func (s *Server) accept(nc net.Conn, port Port) {
 	c := newConn(s, nc, port)
+	limit := s.opt.MaxConnections()
 	s.mu.Lock()
-	full := s.newcomers >= maxNewcomers || s.admitted > s.opt.MaxConnections
+	full := s.newcomers >= maxNewcomers || s.admitted >= limit && s.reserved > 0
 	if s.stopping {
 		s.mu.Unlock()
 		_ = nc.Close()
@@ -185,31 +189,45 @@ func (s *Server) accept(nc net.Conn, port Port) {
 	}()
 }
 
-// admit counts a connection that has been authenticated; false: there is no place.
-func (s *Server) admit(c *conn, admin bool) bool {
+// place is what a connection is counted as.
+type place uint8
+
+const (
+	newcomer place = iota // not authenticated
+	ordinary
+	administrators // the one that is left when all others are taken
+)
+
+// admit gives a connection that has been authenticated its place; newcomer: there is none.
+func (s *Server) admit(c *conn, admin bool) place {
+	limit := s.opt.MaxConnections()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limit := s.opt.MaxConnections
-	if admin {
-		limit++
-	}
-	if s.admitted >= limit {
-		return false
+	switch {
+	case s.admitted < limit:
+		c.place = ordinary
+		s.admitted++
+	case admin && s.reserved == 0:
+		c.place = administrators
+		s.reserved++
+	default:
+		return newcomer
 	}
 	s.newcomers--
-	s.admitted++
-	c.admitted = true
-	return true
+	return c.place
 }
 
 func (s *Server) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	if c.admitted {
-		s.admitted--
-	} else {
+	switch c.place {
+	case newcomer:
 		s.newcomers--
+	case ordinary:
+		s.admitted--
+	case administrators:
+		s.reserved--
 	}
 }
 
@@ -217,7 +235,7 @@ func (s *Server) leave(c *conn) {
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.admitted
+	return s.admitted + s.reserved
 }
 
 func (s *Server) reserveStatement() bool {

@@ -307,7 +307,7 @@ func TestKillAndIdle(t *testing.T) {
 }
 
 func TestMaxConnections(t *testing.T) {
-	r := serve(t, func(o *Options, f *fake) { o.MaxConnections = 2 })
+	r := serve(t, func(o *Options, f *fake) { o.MaxConnections = func() int { return 2 } })
 	ctx := context.Background()
 	db := r.db(t, nil)
 	for range 2 {

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Print writes the settings in force as a file that Load reads.
+func (c *Config) Print(w io.Writer) error {
+	var b strings.Builder
+	for _, sec := range Sections {
+		fmt.Fprintf(&b, "# %s\n\n", sec.Title)
+		for i := range sec.Settings {
+			s := &sec.Settings[i]
+			comment(&b, s.Doc)
+			fmt.Fprintf(&b, "# %s\n", s.limitText())
+			text := c.show(s)
+			from := ""
+			if v, ok := c.values[s.Name]; ok {
+				from = "  # from " + v.origin
+			}
+			fmt.Fprintf(&b, "%s = %s%s\n\n", s.Name, text, from)
+		}
+	}
+	if len(c.variables) > 0 {
+		fmt.Fprintf(&b, "# Global variables of sessions\n\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.variables)) {
+		fmt.Fprintf(&b, "%s = %s  # from %s\n", name, c.variables[name].text, c.variables[name].origin)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (c *Config) show(s *Setting) string {
+	text := c.String(s.Name)
+	switch {
+	case s.Secret && text != "":
+		return "(not shown)"
+	case s.Kind == Bytes:
+		return s.show(c.Int(s.Name))
+	case s.Kind == Number:
+		return text
+	case strings.ContainsAny(text, "#;") || text != strings.TrimSpace(text):
+		return `"` + text + `"`
+	}
+	return text
+}
+
+// comment writes text as comments of at most a hundred columns.
+func comment(b *strings.Builder, text string) {
+	line := "#"
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > 100 {
+			b.WriteString(line + "\n")
+			line = "#"
+		}
+		line += " " + word
+	}
+	b.WriteString(line + "\n")
+}
+
+// limitText says what values a setting takes.
+func (s *Setting) limitText() string {
+	var what string
+	switch {
+	case len(s.Choices) > 0:
+		return "One of " + strings.Join(s.Choices, ", ") + "; default " + s.Default
+	case s.Kind == Switch:
+		return "ON or OFF; default " + s.Default
+	case s.Kind == Number:
+		what = "A number"
+	case s.Kind == Bytes:
+		what = "Bytes (K, M, G, T)"
+	case s.Kind == Duration:
+		what = "A time (ms, s, m, h)"
+	case s.Kind == List:
+		what = "A list with commas"
+	default:
+		what = "Text"
+	}
+	if s.Kind == Number || s.Kind == Bytes || s.Kind == Duration {
+		what += " from " + s.show(s.Min)
+		if s.Max != 0 {
+			what += " to " + s.show(s.Max)
+		}
+	}
+	if s.Default == "" {
+		return what + "; default none"
+	}
+	return what + "; default " + s.Default
+}
+
+// Help writes what settings there are.
+func Help(w io.Writer) error {
+	var b strings.Builder
+	for _, sec := range Sections {
+		fmt.Fprintf(&b, "\n%s:\n", sec.Title)
+		for i := range sec.Settings {
+			s := &sec.Settings[i]
+			fmt.Fprintf(&b, "  --%s\n", strings.ReplaceAll(s.Name, "_", "-"))
+			var c strings.Builder
+			comment(&c, s.Doc+" "+s.limitText()+".")
+			b.WriteString(strings.ReplaceAll("\n"+strings.TrimSuffix(c.String(), "\n"), "\n#", "\n     ")[1:] + "\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,142 @@
+package config
+
+import "time"
+
+// Kind is what values a setting has.
+type Kind uint8
+
+const (
+	Text     Kind = iota
+	Switch        // ON, OFF
+	Number        // whole
+	Bytes         // with K, M, G, T
+	Duration      // "500ms", "10s"; a bare number is seconds
+	List          // parted by commas
+)
+
+// Setting is something a node can be told.
+type Setting struct {
+	Name    string
+	Kind    Kind
+	Default string
+	Min     int64 // of numbers, bytes and durations (nanoseconds)
+	Max     int64 // 0: no limit
+	Choices []string
+	Secret  bool // not printed
+	Doc     string
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+	tib = 1 << 40
+
+	second = int64(time.Second)
+	milli  = int64(time.Millisecond)
+)
+
+// Section is a group of settings.
+type Section struct {
+	Title    string
+	Settings []Setting
+}
+
+// Sections are all settings, in the order in which they are printed.
+var Sections = []Section{
+	{"Where things are", []Setting{
+		{Name: "datadir", Default: "data", Doc: "The node's directory: everything that it keeps. It is made if it is not there."},
+		{Name: "log_level", Default: "info", Choices: []string{"debug", "info", "warn", "error"}, Doc: "What is logged, to standard error."},
+		{Name: "log_format", Default: "text", Choices: []string{"text", "json"}, Doc: "The form of a line of the log."},
+	}},
+	{"Clients", []Setting{
+		{Name: "bind_address", Default: "*", Doc: "The address on which clients are served; * is all of them."},
+		{Name: "port", Kind: Number, Default: "3306", Max: 65535, Doc: "Port of the MySQL protocol for reading and writing: on a node that does not lead the group sessions are passed on to the one that does. 0 is any free port."},
+		{Name: "read_only_port", Kind: Number, Default: "3406", Min: -1, Max: 65535, Doc: "Port of the MySQL protocol for reading what this node has. 0 is any free port, -1 none."},
+		{Name: "report_host", Doc: "The host name or address by which clients and other members reach this node's ports; empty: the host's name, or bind_address if it is one address."},
+		{Name: "max_connections", Kind: Number, Default: "151", Min: 1, Max: 100_000, Doc: "Clients at a time. One more may come in who has CONNECTION_ADMIN."},
+		{Name: "max_prepared_stmt_count", Kind: Number, Default: "16382", Max: 4_194_304, Doc: "Prepared statements of all clients together."},
+		{Name: "connect_timeout", Kind: Duration, Default: "10s", Min: second, Max: 3600 * second, Doc: "How long a client may take to log in."},
+		{Name: "initial_root_password", Secret: true, Doc: "The password of root@% when a group begins. Empty: one is drawn and printed once. Later starts do not look at it."},
+		{Name: "initial_root_password_file", Doc: "A file with that password instead: its first line."},
+	}},
+	{"TLS for clients", []Setting{
+		{Name: "ssl_cert", Doc: "Certificate of the MySQL ports, as PEM. It is read again when the file changes."},
+		{Name: "ssl_key", Doc: "Its key."},
+		{Name: "auto_generate_certs", Kind: Switch, Default: "ON", Doc: "Without ssl_cert: make a certificate at each start. It encrypts, but proves nothing."},
+		{Name: "require_secure_transport", Kind: Switch, Default: "OFF", Doc: "Refuse clients without TLS."},
+		{Name: "caching_sha2_password_private_key_path", Doc: "RSA key as PEM, for which clients without TLS encrypt their password; empty: one is made at each start."},
+	}},
+	{"The group", []Setting{
+		{Name: "cluster_name", Default: "trireme", Doc: "Name of the cluster: nodes of others are refused."},
+		{Name: "peer_bind", Default: "*", Doc: "Address on which the other members are served."},
+		{Name: "peer_port", Kind: Number, Default: "17100", Max: 65535, Doc: "Port for the other members."},
+		{Name: "peer_address", Doc: "host:port by which the others reach this node, as the list of founders has it; empty: report_host or the host's name with peer_port."},
+		{Name: "discovery", Default: "static", Choices: []string{"static", "dns", "etcd"}, Doc: "How nodes find each other."},
+		{Name: "founders", Kind: List, Doc: "static: peer addresses of the nodes that found the group, the same list on every node. Empty: this node alone. A node that is not in it joins."},
+		{Name: "discovery_dns_pattern", Doc: "dns: peer address of a founder with {} for its number from 0 on, as trireme-{}.trireme.prod.svc.cluster.local:17100."},
+		{Name: "discovery_dns_srv", Doc: "dns: name of SRV records of the founders, instead of a pattern."},
+		{Name: "discovery_dns_service", Doc: "dns: host:port of a name whose addresses are those of all members, for nodes that join."},
+		{Name: "discovery_expect", Kind: Number, Default: "0", Max: 99, Doc: "dns, etcd: how many nodes found the group; etcd: 0 means that this node founds none."},
+		{Name: "etcd_endpoints", Kind: List, Doc: "etcd: its addresses."},
+		{Name: "etcd_username", Doc: "etcd: who this node is there."},
+		{Name: "etcd_password", Secret: true, Doc: "etcd: and its password."},
+		{Name: "etcd_prefix", Default: "/trireme/", Doc: "etcd: what all keys begin with."},
+		{Name: "replica", Kind: Switch, Default: "OFF", Doc: "A node that joins stays a replica for reading, and does not vote."},
+		{Name: "peer_tls_cert", Doc: "Certificate by which the members know each other, for servers and clients, as PEM."},
+		{Name: "peer_tls_key", Doc: "Its key."},
+		{Name: "peer_tls_ca", Doc: "The authorities that sign the members' certificates."},
+		{Name: "peer_tls_server_name", Doc: "The name that the others' certificates have; empty: the host that is dialed."},
+		{Name: "peer_allow_plaintext", Kind: Switch, Default: "OFF", Doc: "Members talk without TLS: whoever reaches the peer port can read and write everything."},
+		{Name: "heartbeat_interval", Kind: Duration, Default: "50ms", Min: milli, Max: 10 * second, Doc: "Between signs of life of the leader. The same on every member."},
+		{Name: "election_ticks", Kind: Number, Default: "10", Min: 4, Max: 1000, Doc: "Heartbeats missed until an election, up to twice that."},
+	}},
+	{"The log", []Setting{
+		{Name: "max_binlog_size", Kind: Bytes, Default: "256M", Min: 4096, Max: tib, Doc: "A new file begins about there. The group's once it runs: SET GLOBAL."},
+		{Name: "binlog_keep_size", Kind: Bytes, Default: "4G", Min: 64 * kib, Doc: "Closed files beyond this go even if a member needs them. The group's."},
+		{Name: "binlog_expire_logs_seconds", Kind: Number, Default: "2592000", Min: 1, Max: 1 << 32, Doc: "Closed files older than this go. The group's."},
+		{Name: "binlog_row_image", Default: "minimal", Choices: []string{"minimal", "noblob", "full"}, Doc: "Which columns of a changed row are logged."},
+		{Name: "binlog_cache_size", Kind: Bytes, Default: "32K", Min: 4 * kib, Max: gib, Doc: "A transaction's events in memory; more go to a file."},
+		{Name: "max_binlog_cache_size", Kind: Bytes, Default: "64M", Min: 4 * kib, Max: 64 * mib, Doc: "The largest transaction, in bytes of its events: error 1197."},
+		{Name: "replica_parallel_workers", Kind: Number, Default: "4", Min: 1, Max: 1024, Doc: "Tasks that apply what other members committed."},
+	}},
+	{"The storage engine", []Setting{
+		{Name: "innodb_buffer_pool_size", Kind: Bytes, Default: "128M", Min: mib, Max: 16 * tib, Doc: "Memory for pages."},
+		{Name: "innodb_redo_log_capacity", Kind: Bytes, Default: "100M", Min: 4 * mib, Max: tib, Doc: "Size of the redo log."},
+		{Name: "innodb_log_buffer_size", Kind: Bytes, Default: "16M", Min: mib, Max: 4 * gib, Doc: "Redo in memory."},
+		{Name: "innodb_flush_log_at_timeout", Kind: Duration, Default: "1s", Min: milli, Max: 2700 * second, Doc: "How often redo is written; commits do not wait for it."},
+		{Name: "innodb_flush_method", Default: "fsync", Choices: []string{"fsync", "O_DIRECT"}, Doc: "O_DIRECT passes by the system's cache."},
+		{Name: "innodb_lock_wait_timeout", Kind: Duration, Default: "50s", Min: second, Max: 1073741824 * second, Doc: "How long a statement waits for a row lock."},
+		{Name: "innodb_open_files", Kind: Number, Default: "4000", Min: 10, Max: 1<<31 - 1, Doc: "Files open at a time."},
+		{Name: "innodb_io_capacity", Kind: Number, Default: "2000", Min: 100, Max: 1 << 30, Doc: "Pages written each second in the background."},
+		{Name: "innodb_io_capacity_max", Kind: Number, Default: "20000", Min: 100, Max: 1 << 30, Doc: "The same when there is need."},
+		{Name: "innodb_purge_threads", Kind: Number, Default: "2", Min: 1, Max: 32, Doc: "Tasks that remove old row versions."},
+		{Name: "innodb_undo_tablespaces", Kind: Number, Default: "2", Min: 1, Max: 127, Doc: "Fixed when the database is created."},
+		{Name: "table_open_cache", Kind: Number, Default: "4000", Min: 1, Max: 1 << 20, Doc: "Table definitions in memory."},
+	}},
+	{"Operation", []Setting{
+		{Name: "http_port", Kind: Number, Default: "18080", Min: -1, Max: 65535, Doc: "Port of /healthz, /readyz and /status. 0 is any free port, -1 none."},
+		{Name: "shutdown_timeout", Kind: Duration, Default: "30s", Max: 3600 * second, Doc: "How long statements may go on when the node stops."},
+	}},
+}
+
+var byName = func() map[string]*Setting {
+	all := make(map[string]*Setting)
+	for i := range Sections {
+		for j := range Sections[i].Settings {
+			s := &Sections[i].Settings[j]
+			all[s.Name] = s
+		}
+	}
+	return all
+}()
+
+// shared are settings that are variables of sessions too: what is given for them goes
+// there as well, so that SELECT @@name tells it.
+var shared = map[string]bool{
+	"bind_address": true, "max_connections": true, "max_prepared_stmt_count": true, "connect_timeout": true, "require_secure_transport": true,
+	"innodb_buffer_pool_size": true, "innodb_redo_log_capacity": true, "innodb_log_buffer_size": true,
+	"innodb_lock_wait_timeout": true, "innodb_open_files": true, "innodb_io_capacity": true,
+	"innodb_io_capacity_max": true, "innodb_purge_threads": true, "innodb_undo_tablespaces": true,
+	"innodb_flush_method": true, "table_open_cache": true,
+}

@@ -1,0 +1,309 @@
+package priv
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Active is what an account may do with the roles that are active: its privileges and
+// theirs together. It is immutable.
+type Active struct {
+	ID      ID
+	Host    string // where the client comes from, for messages
+	Roles   []ID   // active ones
+	Missing bool   // the account does not exist (any more)
+
+	global   Mask
+	dynamic  map[string]bool
+	exact    map[string]Mask // schemas
+	patterns []schemaMask
+	tables   map[Object]Mask
+	columns  map[Object]map[string]Mask
+}
+
+type schemaMask struct {
+	pattern string
+	mask    Mask
+}
+
+// Active compiles the privileges of an account. Roles that it has not been granted are
+// left out. An account that does not exist may do nothing.
+func (s *Set) Active(id ID, host string, roles []ID) *Active {
+	x := &Active{ID: id, Host: host, dynamic: map[string]bool{}, exact: map[string]Mask{}, tables: map[Object]Mask{},
+		columns: map[Object]map[string]Mask{}}
+	a := s.accounts[id]
+	if a == nil {
+		x.Missing = true
+		return x
+	}
+	x.add(a)
+	seen := map[ID]bool{id: true}
+	var visit func(r ID)
+	visit = func(r ID) {
+		of := s.accounts[r]
+		if of == nil || seen[r] {
+			return
+		}
+		seen[r] = true
+		x.add(of)
+		for inner := range of.Roles {
+			visit(inner)
+		}
+	}
+	for _, r := range roles {
+		if s.Granted(id, r) {
+			x.Roles = append(x.Roles, r)
+			visit(r)
+		}
+	}
+	slices.SortFunc(x.patterns, func(a, b schemaMask) int { return specificity(b.pattern) - specificity(a.pattern) })
+	return x
+}
+
+// Everything is what may do all: the statements of the server itself.
+func Everything() *Active {
+	x := &Active{ID: ID{"system", "localhost"}, global: GlobalMask, dynamic: map[string]bool{}}
+	for _, d := range dynamic {
+		x.dynamic[d] = true
+	}
+	return x
+}
+
+func (x *Active) add(a *Account) {
+	x.global |= a.Global
+	for d, grant := range a.Dynamic {
+		x.dynamic[d] = x.dynamic[d] || grant
+	}
+	for name, m := range a.Schemas {
+		if isPattern(name) {
+			x.patterns = append(x.patterns, schemaMask{name, m})
+		} else {
+			x.exact[unescape(name)] |= m
+		}
+	}
+	for o, m := range a.Tables {
+		x.tables[o] |= m
+	}
+	for o, cols := range a.Columns {
+		if x.columns[o] == nil {
+			x.columns[o] = map[string]Mask{}
+		}
+		for c, m := range cols {
+			x.columns[o][c] |= m
+		}
+	}
+}
+
+// unescape takes the backslashes out of a pattern without wildcards.
+func unescape(s string) string { return strings.ReplaceAll(s, `\`, "") }
+
+// Granted reports whether a role is granted to an account, directly or by another role.
+func (s *Set) Granted(id, role ID) bool {
+	seen := map[ID]bool{}
+	var search func(id ID) bool
+	search = func(id ID) bool {
+		a := s.accounts[id]
+		if a == nil || seen[id] {
+			return false
+		}
+		seen[id] = true
+		if _, ok := a.Roles[role]; ok {
+			return true
+		}
+		for r := range a.Roles {
+			if search(r) {
+				return true
+			}
+		}
+		return false
+	}
+	return search(id)
+}
+
+// Global reports whether all of the privileges are held on everything.
+func (x *Active) Global(m Mask) bool { return x.global&m == m }
+
+// AnyGlobal reports whether any of the privileges is held on everything.
+func (x *Active) AnyGlobal(m Mask) bool { return x.global&m != 0 }
+
+// Dynamic reports whether a dynamic privilege is held, itself or by SUPER.
+func (x *Active) Dynamic(name string) bool {
+	_, ok := x.dynamic[name]
+	return ok || x.global&Super != 0
+}
+
+// SchemaMask is what is held on all of a schema.
+func (x *Active) SchemaMask(schema string) Mask {
+	m := x.global
+	if e, ok := x.exact[schema]; ok {
+		m |= e
+	}
+	for i := range x.patterns {
+		if Like(x.patterns[i].pattern, schema) {
+			return m | x.patterns[i].mask
+		}
+	}
+	return m
+}
+
+// TableMask is what is held on all of a table.
+func (x *Active) TableMask(schema, table string) Mask {
+	m := x.SchemaMask(schema)
+	if len(x.tables) > 0 {
+		m |= x.tables[Object{schema, table}]
+	}
+	return m
+}
+
+// ColumnMask is what is held on a column.
+func (x *Active) ColumnMask(schema, table, column string) Mask {
+	m := x.TableMask(schema, table)
+	if cols := x.columns[Object{schema, table}]; cols != nil {
+		m |= cols[strings.ToLower(column)]
+	}
+	return m
+}
+
+// anyColumnMask is what is held on any column of a table.
+func (x *Active) anyColumnMask(schema, table string) Mask {
+	var m Mask
+	for _, c := range x.columns[Object{schema, table}] {
+		m |= c
+	}
+	return m
+}
+
+// virtual are the schemas that everybody may read.
+func virtual(schema string) bool {
+	return strings.EqualFold(schema, "information_schema") || strings.EqualFold(schema, "performance_schema")
+}
+
+// SeesSchema reports whether the account has any privilege in a schema: USE, SHOW
+// DATABASES.
+func (x *Active) SeesSchema(schema string) bool {
+	if virtual(schema) || x.global&(SchemaMask|ShowDatabases) != 0 || x.SchemaMask(schema)&SchemaMask != 0 {
+		return true
+	}
+	for o := range x.tables {
+		if o.Schema == schema {
+			return true
+		}
+	}
+	for o := range x.columns {
+		if o.Schema == schema {
+			return true
+		}
+	}
+	return false
+}
+
+// MayUse checks USE. Error: 1044.
+func (x *Active) MayUse(schema string) error {
+	if virtual(schema) || x.global&SchemaMask != 0 || x.SchemaMask(schema)&SchemaMask != 0 || x.SeesSchema(schema) && x.global&ShowDatabases == 0 {
+		return nil
+	}
+	return x.errSchema(schema)
+}
+
+// SeesTable reports whether the account has any privilege on a table or its columns.
+func (x *Active) SeesTable(schema, table string) bool {
+	return virtual(schema) || x.TableMask(schema, table)&TableMask != 0 || x.anyColumnMask(schema, table) != 0
+}
+
+// SeesColumn reports whether the account has any privilege on a column.
+func (x *Active) SeesColumn(schema, table, column string) bool {
+	return virtual(schema) || x.ColumnMask(schema, table, column)&TableMask != 0
+}
+
+func (x *Active) errSchema(schema string) *types.Error {
+	return errorf(1044, "Access denied for user '%s'@'%s' to database '%s'", x.ID.Name, x.ID.Host, schema)
+}
+
+// Schema checks privileges on a schema. Error: 1044.
+func (x *Active) Schema(schema string, need Mask) error {
+	if x.SchemaMask(schema)&need == need {
+		return nil
+	}
+	return x.errSchema(schema)
+}
+
+// Table checks privileges on a table; command is the word of the message. Error: 1142.
+func (x *Active) Table(schema, table string, need Mask, command string) error {
+	if virtual(schema) && need&^Select == 0 || x.TableMask(schema, table)&need == need {
+		return nil
+	}
+	if virtual(schema) {
+		return x.errSchema(schema)
+	}
+	return errorf(1142, "%s command denied to user '%s'@'%s' for table '%s'", command, x.ID.Name, x.hostText(), table)
+}
+
+// AnyTable checks that one of the privileges is held on a table or on a column of it.
+func (x *Active) AnyTable(schema, table string, any Mask, command string) error {
+	if virtual(schema) || (x.TableMask(schema, table)|x.anyColumnMask(schema, table))&any != 0 {
+		return nil
+	}
+	return errorf(1142, "%s command denied to user '%s'@'%s' for table '%s'", command, x.ID.Name, x.hostText(), table)
+}
+
+// Columns checks a privilege on columns of a table; a table of which none is used needs
+// the privilege on any. Errors: 1142 if the account has it on no column, 1143.
+func (x *Active) Columns(schema, table string, columns []string, need Mask, command string) error {
+	if virtual(schema) && need&^Select == 0 || x.TableMask(schema, table)&need == need {
+		return nil
+	}
+	if x.anyColumnMask(schema, table)&need != need {
+		return x.Table(schema, table, need, command)
+	}
+	for _, c := range columns {
+		if x.ColumnMask(schema, table, c)&need != need {
+			return errorf(1143, "%s command denied to user '%s'@'%s' for column '%s' in table '%s'", command, x.ID.Name, x.hostText(), c, table)
+		}
+	}
+	return nil
+}
+
+func (x *Active) hostText() string {
+	if x.Host != "" {
+		return x.Host
+	}
+	return x.ID.Host
+}
+
+// Needs checks global privileges, of which one is enough. Error: 1227.
+func (x *Active) Needs(any Mask, dynamic ...string) error {
+	if x.global&any != 0 {
+		return nil
+	}
+	for _, d := range dynamic {
+		if x.Dynamic(d) {
+			return nil
+		}
+	}
+	names := any.Names()
+	names = append(names, dynamic...)
+	return errorf(1227, "Access denied; you need (at least one of) the %s privilege(s) for this operation", strings.Join(names, " or "))
+}
+
+// MayGrant reports whether privileges may be given to others: they are held, and so is
+// GRANT OPTION, at the level or above.
+func (x *Active) MayGrant(on Target, m Mask) bool {
+	held := x.global
+	switch {
+	case on.Table != "":
+		held = x.TableMask(on.Schema, on.Table)
+	case on.Schema != "":
+		held = x.SchemaMask(on.Schema)
+		if e, ok := x.exact[unescape(on.Schema)]; ok {
+			held |= e
+		}
+		for _, p := range x.patterns {
+			if p.pattern == on.Schema {
+				held |= p.mask
+			}
+		}
+	}
+	return held&GrantOption != 0 && held&m == m
+}

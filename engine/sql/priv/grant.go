@@ -1,0 +1,343 @@
+package priv
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+)
+
+// Target is what privileges are on: everything, a schema (a pattern), or a table.
+type Target struct{ Schema, Table string }
+
+func (t Target) global() bool { return t == Target{} }
+
+// Request is a GRANT or REVOKE with its names sorted out.
+type Request struct {
+	On      Target
+	Mask    Mask            // with GrantOption if asked for
+	Columns map[string]Mask // lower case
+	Dynamic []string        // of everything
+	// All says that ALL PRIVILEGES were asked for: at the level of everything the dynamic
+	// ones too.
+	All bool
+}
+
+// NewRequest sorts out the privileges of a statement. Errors: 1144 (not of this kind of
+// object), 1221, 1149, 3619 (unknown dynamic one on something), 1064.
+func NewRequest(list []ast.Privilege, on Target, withGrant bool) (*Request, error) {
+	r := &Request{On: on, Columns: map[string]Mask{}}
+	allowed := GlobalMask
+	switch {
+	case on.Table != "":
+		allowed = TableMask
+	case on.Schema != "":
+		allowed = SchemaMask
+	}
+	for i := range list {
+		p := &list[i]
+		m, static := maskOf(p.Name)
+		switch {
+		case p.Name == "ALL" || p.Name == "ALL PRIVILEGES":
+			r.All = true
+			m &= allowed
+		case static && len(p.Columns) > 0:
+			if m&^ColumnMask != 0 {
+				return nil, errorf(1221, "Incorrect usage of %s and %s", "COLUMN GRANT", "NON-COLUMN PRIVILEGES")
+			}
+			if on.Table == "" {
+				return nil, errIllegalGrant()
+			}
+			for _, c := range p.Columns {
+				r.Columns[strings.ToLower(c)] |= m
+			}
+			continue
+		case static && m&^allowed != 0:
+			if on.Table != "" {
+				return nil, errIllegalGrant()
+			}
+			return nil, errorf(1221, "Incorrect usage of %s and %s", "DB GRANT", "GLOBAL PRIVILEGES")
+		case static:
+		case isDynamic(p.Name) && on.global():
+			r.Dynamic = append(r.Dynamic, p.Name)
+			continue
+		case isDynamic(p.Name):
+			return nil, errorf(3619, "Illegal privilege level specified for %s", p.Name)
+		default:
+			return nil, errorf(1149, "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the "+
+				"right syntax to use: unknown privilege %s", p.Name)
+		}
+		r.Mask |= m
+	}
+	if r.All && on.global() {
+		r.Dynamic = slices.Clone(dynamic)
+	}
+	if withGrant {
+		r.Mask |= GrantOption
+	}
+	return r, nil
+}
+
+func errIllegalGrant() error {
+	return errorf(1144, "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used")
+}
+
+// Needs is what an account must hold to make the request of others.
+func (r *Request) Needs() Mask {
+	m := r.Mask
+	for _, c := range r.Columns {
+		m |= c
+	}
+	return m &^ GrantOption
+}
+
+// Grant gives an account the privileges.
+func (a *Account) Grant(r *Request) {
+	o := Object(r.On)
+	switch {
+	case r.On.global():
+		a.Global |= r.Mask
+		for _, d := range r.Dynamic {
+			a.Dynamic[d] = a.Dynamic[d] || r.Mask&GrantOption != 0
+		}
+	case r.On.Table == "":
+		a.Schemas[r.On.Schema] |= r.Mask
+	default:
+		if r.Mask != 0 || len(r.Columns) == 0 {
+			a.Tables[o] |= r.Mask
+		}
+		for c, m := range r.Columns {
+			if a.Columns[o] == nil {
+				a.Columns[o] = map[string]Mask{}
+			}
+			a.Columns[o][c] |= m
+		}
+	}
+	a.tidy()
+}
+
+// Revoke takes the privileges from an account. Errors: 1141, 1147 if it has none there.
+func (a *Account) Revoke(r *Request) error {
+	o := Object(r.On)
+	switch {
+	case r.On.global():
+		a.Global &^= r.Mask
+		for _, d := range r.Dynamic {
+			delete(a.Dynamic, d)
+		}
+	case r.On.Table == "":
+		if _, ok := a.Schemas[r.On.Schema]; !ok {
+			return a.errNoGrant()
+		}
+		a.Schemas[r.On.Schema] &^= r.Mask
+	default:
+		if _, ok := a.Tables[o]; !ok && a.Columns[o] == nil {
+			return errorf(1147, "There is no such grant defined for user '%s' on host '%s' on table '%s'", a.Name, a.Host, r.On.Table)
+		}
+		a.Tables[o] &^= r.Mask
+		for c := range a.Columns[o] {
+			a.Columns[o][c] &^= r.Mask & ColumnMask
+			a.Columns[o][c] &^= r.Columns[c]
+		}
+	}
+	a.tidy()
+	return nil
+}
+
+func (a *Account) errNoGrant() error {
+	return errorf(1141, "There is no such grant defined for user '%s' on host '%s'", a.Name, a.Host)
+}
+
+// RevokeAll takes everything from an account but its roles.
+func (a *Account) RevokeAll() {
+	a.Global = 0
+	clear(a.Dynamic)
+	clear(a.Schemas)
+	clear(a.Tables)
+	clear(a.Columns)
+}
+
+// tidy removes what says nothing.
+func (a *Account) tidy() {
+	for name, m := range a.Schemas {
+		if m == 0 {
+			delete(a.Schemas, name)
+		}
+	}
+	for o, m := range a.Tables {
+		if m == 0 {
+			delete(a.Tables, o)
+		}
+	}
+	for o, cols := range a.Columns {
+		for c, m := range cols {
+			if m == 0 {
+				delete(cols, c)
+			}
+		}
+		if len(cols) == 0 {
+			delete(a.Columns, o)
+		}
+	}
+}
+
+// GrantRole gives an account a role. Error: 3630-like loops are refused with 1397's kin:
+// a role cannot be granted to itself, not by others either.
+func (s *Set) GrantRole(role, to ID, admin bool) error {
+	if role == to || s.Granted(role, to) {
+		return errorf(3627, "User account %s is directly or indirectly granted to the role %s. The GRANT would create a loop", role, to)
+	}
+	a := s.accounts[to]
+	a.Roles[role] = a.Roles[role] || admin
+	return nil
+}
+
+// Grants are the lines of SHOW GRANTS. With roles, what they give is part of it.
+func (s *Set) Grants(id ID, using []ID) []string {
+	a := s.accounts[id]
+	if a == nil {
+		return nil
+	}
+	if len(using) > 0 {
+		a = s.merged(a, using)
+	}
+	to := " TO " + id.String()
+	suffix := func(m Mask) string {
+		if m&GrantOption != 0 {
+			return to + " WITH GRANT OPTION"
+		}
+		return to
+	}
+	lines := []string{"GRANT " + orUsage(a.Global) + " ON *.*" + suffix(a.Global)}
+	for _, grant := range []bool{false, true} {
+		var names []string
+		for d, g := range a.Dynamic {
+			if g == grant {
+				names = append(names, d)
+			}
+		}
+		if slices.Sort(names); len(names) > 0 {
+			m := Mask(0)
+			if grant {
+				m = GrantOption
+			}
+			lines = append(lines, "GRANT "+strings.Join(names, ",")+" ON *.*"+suffix(m))
+		}
+	}
+	for _, name := range sortedKeys(a.Schemas, strings.Compare) {
+		m := a.Schemas[name]
+		what := orUsage(m)
+		if m&^GrantOption == SchemaMask&^GrantOption {
+			what = "ALL PRIVILEGES"
+		}
+		lines = append(lines, "GRANT "+what+" ON "+quote(name)+".*"+suffix(m))
+	}
+	lines = append(lines, a.tableGrants(suffix)...)
+	for _, admin := range []bool{false, true} {
+		if roles := a.rolesText(admin); roles != "" {
+			line := "GRANT " + roles + to
+			if admin {
+				line += " WITH ADMIN OPTION"
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (s *Set) merged(a *Account, roles []ID) *Account {
+	b := a.clone()
+	for _, id := range roles {
+		r := s.accounts[id]
+		if r == nil {
+			continue
+		}
+		b.Global |= r.Global
+		for d, g := range r.Dynamic {
+			b.Dynamic[d] = b.Dynamic[d] || g
+		}
+		for n, m := range r.Schemas {
+			b.Schemas[n] |= m
+		}
+		for o, m := range r.Tables {
+			b.Tables[o] |= m
+		}
+		for o, cols := range r.Columns {
+			for c, m := range cols {
+				if b.Columns[o] == nil {
+					b.Columns[o] = map[string]Mask{}
+				}
+				b.Columns[o][c] |= m
+			}
+		}
+	}
+	return b
+}
+
+func orUsage(m Mask) string {
+	if m&^GrantOption == 0 {
+		return "USAGE"
+	}
+	return m.String()
+}
+
+func (a *Account) tableGrants(suffix func(Mask) string) []string {
+	objects := sortedKeys(a.Tables, Object.compare)
+	for o := range a.Columns {
+		if _, ok := a.Tables[o]; !ok {
+			objects = append(objects, o)
+		}
+	}
+	slices.SortFunc(objects, Object.compare)
+	var lines []string
+	for _, o := range objects {
+		m := a.Tables[o]
+		var what []string
+		for i := range privileges {
+			p := &privileges[i]
+			if p.mask == GrantOption {
+				continue
+			}
+			if m&p.mask != 0 {
+				what = append(what, p.name)
+			}
+			var columns []string
+			for _, c := range sortedKeys(a.Columns[o], strings.Compare) {
+				if a.Columns[o][c]&p.mask != 0 {
+					columns = append(columns, quote(c))
+				}
+			}
+			if len(columns) > 0 {
+				what = append(what, p.name+" ("+strings.Join(columns, ", ")+")")
+			}
+		}
+		text := strings.Join(what, ", ")
+		switch {
+		case m&^GrantOption == TableMask&^GrantOption && a.Columns[o] == nil:
+			text = "ALL PRIVILEGES"
+		case text == "":
+			text = "USAGE"
+		}
+		lines = append(lines, "GRANT "+text+" ON "+quote(o.Schema)+"."+quote(o.Table)+suffix(m))
+	}
+	return lines
+}
+
+func (a *Account) rolesText(admin bool) string {
+	var names []string
+	for _, r := range sortedKeys(a.Roles, ID.compare) {
+		if a.Roles[r] == admin {
+			names = append(names, r.String())
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func sortedKeys[K comparable, V any](m map[K]V, compare func(a, b K) int) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, compare)
+	return keys
+}

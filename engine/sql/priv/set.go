@@ -1,0 +1,173 @@
+package priv
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+func errorf(number uint16, format string, args ...any) *types.Error {
+	return types.NewError(number, format, args...)
+}
+
+// ID names an account or a role. The host is a pattern, in lower case.
+type ID struct{ Name, Host string }
+
+// NewID makes an ID from what a statement says.
+func NewID(name, host string) ID {
+	if host == "" {
+		host = "%"
+	}
+	return ID{name, strings.ToLower(host)}
+}
+
+// String is the ID in backquotes, as SHOW GRANTS has it.
+func (id ID) String() string { return quote(id.Name) + "@" + quote(id.Host) }
+
+// Text is the ID in apostrophes, as messages have it.
+func (id ID) Text() string { return "'" + id.Name + "'@'" + id.Host + "'" }
+
+func quote(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
+
+func (id ID) compare(o ID) int {
+	return cmp.Or(cmp.Compare(id.Name, o.Name), cmp.Compare(id.Host, o.Host))
+}
+
+// Object is a table.
+type Object struct{ Schema, Table string }
+
+func (o Object) compare(p Object) int {
+	return cmp.Or(cmp.Compare(o.Schema, p.Schema), cmp.Compare(o.Table, p.Table))
+}
+
+// Limits are the resource limits of an account; 0: none.
+type Limits struct{ Questions, Updates, Connections, UserConnections uint32 }
+
+// Account is an account or a role.
+type Account struct {
+	ID
+	Plugin, Hash string // authentication_string
+	Global       Mask
+	Dynamic      map[string]bool // dynamic privileges; true: WITH GRANT OPTION
+	Schemas      map[string]Mask // by pattern
+	Tables       map[Object]Mask
+	Columns      map[Object]map[string]Mask
+	Roles        map[ID]bool // roles granted; true: WITH ADMIN OPTION
+	DefaultRoles []ID
+
+	TLS                     string // "", ANY, X509, SPECIFIED
+	Cipher, Issuer, Subject string
+	Limits                  Limits
+	Expired                 bool
+	Changed                 types.Timestamp // when the password was
+	Lifetime                int             // days; -1: the default
+	Locked                  bool
+	Attributes              string // JSON, or empty
+}
+
+// Set is all accounts.
+type Set struct {
+	accounts map[ID]*Account
+	// byName are the accounts of a user name, the most specific host first.
+	byName map[string][]*Account
+}
+
+// NewSet returns a set without accounts.
+func NewSet() *Set { return &Set{accounts: map[ID]*Account{}} }
+
+// Account returns an account, or nil.
+func (s *Set) Account(id ID) *Account { return s.accounts[id] }
+
+// Accounts returns the accounts in order.
+func (s *Set) Accounts() []*Account {
+	all := slices.Collect(maps.Values(s.accounts))
+	slices.SortFunc(all, func(a, b *Account) int { return a.compare(b.ID) })
+	return all
+}
+
+// Clone copies a set, to be changed.
+func (s *Set) Clone() *Set {
+	c := NewSet()
+	for id, a := range s.accounts {
+		c.accounts[id] = a.clone()
+	}
+	return c
+}
+
+func (a *Account) clone() *Account {
+	b := *a
+	b.Dynamic, b.Schemas, b.Tables, b.Roles = maps.Clone(a.Dynamic), maps.Clone(a.Schemas), maps.Clone(a.Tables), maps.Clone(a.Roles)
+	b.DefaultRoles = slices.Clone(a.DefaultRoles)
+	b.Columns = map[Object]map[string]Mask{}
+	for o, cols := range a.Columns {
+		b.Columns[o] = maps.Clone(cols)
+	}
+	return &b
+}
+
+// Add makes an account without privileges.
+func (s *Set) Add(id ID) *Account {
+	a := &Account{ID: id, Dynamic: map[string]bool{}, Schemas: map[string]Mask{}, Tables: map[Object]Mask{},
+		Columns: map[Object]map[string]Mask{}, Roles: map[ID]bool{}, Lifetime: -1}
+	s.accounts[id] = a
+	return a
+}
+
+// Drop removes an account and what others have of it.
+func (s *Set) Drop(id ID) {
+	delete(s.accounts, id)
+	for _, a := range s.accounts {
+		delete(a.Roles, id)
+		a.DefaultRoles = slices.DeleteFunc(a.DefaultRoles, func(r ID) bool { return r == id })
+	}
+}
+
+// Rename gives an account another name.
+func (s *Set) Rename(from, to ID) {
+	a := s.accounts[from]
+	delete(s.accounts, from)
+	a.ID = to
+	s.accounts[to] = a
+	for _, o := range s.accounts {
+		if admin, ok := o.Roles[from]; ok {
+			delete(o.Roles, from)
+			o.Roles[to] = admin
+		}
+		for i := range o.DefaultRoles {
+			if o.DefaultRoles[i] == from {
+				o.DefaultRoles[i] = to
+			}
+		}
+	}
+}
+
+// index prepares a set for Match.
+func (s *Set) index() {
+	s.byName = map[string][]*Account{}
+	for _, a := range s.Accounts() {
+		s.byName[a.Name] = append(s.byName[a.Name], a)
+	}
+	for _, list := range s.byName {
+		slices.SortStableFunc(list, func(a, b *Account) int { return specificity(b.Host) - specificity(a.Host) })
+	}
+}
+
+// Match returns the account of a user that comes from a host, by its name or its address,
+// or nil: that with the most specific host among those of the name, then among those of
+// the empty name.
+func (s *Set) Match(user, host, address string) *Account {
+	for _, name := range [...]string{user, ""} {
+		for _, a := range s.byName[name] {
+			if MatchHost(a.Host, host) || MatchHost(a.Host, address) {
+				return a
+			}
+		}
+		if name == "" {
+			break
+		}
+	}
+	return nil
+}

@@ -452,7 +452,8 @@ func (f *formatter) literal(l *Literal) {
 		f.b = l.Value.Decimal().AppendText(f.b)
 		if text := string(f.b[start:]); !strings.Contains(text, ".") {
 			if _, err := strconv.ParseUint(text, 10, 64); err == nil {
-				f.s(".")
+				// The grammar takes a word after a point for a name, hence the brackets.
+				f.b = append(f.b[:start], "("+text+".)"...)
 			}
 		}
 	case LiteralDouble:
@@ -460,12 +461,14 @@ func (f *formatter) literal(l *Literal) {
 	case LiteralString:
 		f.quote(string(b))
 	case LiteralHex:
+		f.opt(l.Charset != "", " ")
 		f.s("x'")
 		for _, c := range b {
 			f.b = append(f.b, "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
 		}
 		f.s("'")
 	case LiteralBit:
+		f.opt(l.Charset != "", " ")
 		f.s("b'")
 		for _, c := range b {
 			for i := 7; i >= 0; i-- {

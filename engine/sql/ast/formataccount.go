@@ -257,10 +257,10 @@ func (f *formatter) show(s *Show) {
 	f.s("show ")
 	f.opt(s.Extended, "extended ")
 	f.opt(s.Full, "full ")
-	f.opt(s.Global, "global ")
 	f.opt(s.Count, "count(*) ")
 	for i := range showForms {
-		if form := &showForms[i]; form.kind == s.Kind && form.name == s.Name || form.kind == s.Kind && s.Kind == ShowEngine {
+		form := &showForms[i]
+		if form.kind == s.Kind && (form.name == s.Name || s.Kind == ShowEngine) && (form.words[0] == "GLOBAL") == s.Global {
 			f.showForm(s, form)
 			return
 		}
@@ -269,10 +269,7 @@ func (f *formatter) show(s *Show) {
 
 func (f *formatter) showForm(s *Show, form *showForm) {
 	for i, w := range form.words {
-		if i == 0 && s.Global {
-			continue
-		}
-		f.opt(i > 0 && !(s.Global && i == 1), " ")
+		f.opt(i > 0, " ")
 		f.s(strings.ToLower(w))
 	}
 	switch s.Kind {

@@ -4,15 +4,16 @@ package ast
 // returns neither statement nor error for those that the grammar is to parse.
 func parseAhead(t text) (Statement, error) {
 	r := newReader(t)
-	if r.tok.kind != tWord {
+	parse := (*reader).selectInto
+	switch {
+	case r.tok.kind == tWord:
+		if parse = ahead[upper(r.raw())]; parse == nil {
+			return nil, nil
+		}
+		r.advance()
+	case !r.isOp("("):
 		return nil, nil
 	}
-	first := upper(r.raw())
-	parse := ahead[first]
-	if parse == nil {
-		return nil, nil
-	}
-	r.advance()
 	s := parse(r)
 	if s == nil && r.err == nil {
 		return nil, nil

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/triremedb/trireme/engine/sql/priv"
 )
 
 // Methods of authentication.
 const (
-	SHA2   = "caching_sha2_password"
-	Native = "mysql_native_password"
+	SHA2   = priv.SHA2
+	Native = priv.Native
 )
 
 // Account is what is known of an account.
@@ -28,9 +30,10 @@ type Account struct {
 	Admin      bool // may take the administrator's place (CONNECTION_ADMIN, SUPER)
 }
 
-// Source finds the account that a user from a host is to be matched with.
+// Source finds the account that a user who comes from a host, or its address, is to be
+// matched with.
 type Source interface {
-	Account(user, host string) (Account, bool)
+	Account(user, host, address string) (Account, bool)
 }
 
 // Options configure an Authenticator. Source is required.
@@ -102,23 +105,22 @@ func New(opt Options) (*Authenticator, error) {
 	return a, nil
 }
 
-// Find returns the account of a user that comes from host, or from the address if
-// no account fits the host. One that is not known gets an account that no password
-// opens.
+// Find returns the account of a user that comes from a host. One that is not known gets
+// an account that no password opens.
 func (a *Authenticator) Find(user, host, address string) (acct Account, known bool) {
-	if acct, known = a.opt.Source.Account(user, host); known {
+	if acct, known = a.opt.Source.Account(user, host, address); known {
 		return acct, true
-	}
-	if address != "" && address != host {
-		if acct, known = a.opt.Source.Account(user, address); known {
-			return acct, true
-		}
 	}
 	return Account{User: user, Host: host, Plugin: a.opt.DefaultPlugin, Hash: nobody}, false
 }
 
 // nobody has the form of a hash, so that checking it takes the usual time.
-var nobody = "$A$005$" + strings.Repeat("0", saltSize) + strings.Repeat(".", digestSize)
+var nobody = "$A$005$" + strings.Repeat("0", 20) + strings.Repeat(".", 43)
+
+// CheckNative checks the answer to a nonce against an account of mysql_native_password.
+func CheckNative(acct *Account, nonce, answer []byte) bool {
+	return priv.CheckNative(acct.Hash, nonce, answer)
+}
 
 // CheckFast checks the answer to a nonce against the digest in memory.
 func (a *Authenticator) CheckFast(acct *Account, nonce, answer []byte) bool {
@@ -150,7 +152,7 @@ func (a *Authenticator) CheckPassword(ctx context.Context, acct *Account, passwo
 	case <-ctx.Done():
 		return false
 	}
-	if !CheckSHA2(acct.Hash, password) {
+	if !priv.CheckSHA2(acct.Hash, password) {
 		return false
 	}
 	first := sha256.Sum256(password)

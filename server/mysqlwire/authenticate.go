@@ -73,7 +73,7 @@ func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword b
 	}
 	switch acct.Plugin {
 	case PluginNative:
-		return auth.CheckNative(acct.Hash, c.nonce[:], answer), true, nil
+		return auth.CheckNative(acct, c.nonce[:], answer), true, nil
 	case PluginSHA2:
 		proved, err = c.proveSHA2(acct, answer)
 		return proved, true, err

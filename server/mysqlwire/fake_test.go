@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation"
 	"github.com/triremedb/trireme/server/auth"
@@ -331,18 +332,18 @@ func (s *fakeSession) Limits() session.Limits {
 
 type accounts map[string]auth.Account
 
-func (a accounts) Account(user, host string) (auth.Account, bool) {
+func (a accounts) Account(user, _, _ string) (auth.Account, bool) {
 	acct, ok := a[user]
 	return acct, ok
 }
 
 var testAccounts = accounts{
-	"root":   {User: "root", Host: "%", Plugin: PluginSHA2, Hash: auth.HashSHA2([]byte("secret"), []byte("abcdefghijklmnopqrst")), Admin: true},
-	"app":    {User: "app", Host: "%", Plugin: PluginSHA2, Hash: auth.HashSHA2([]byte("secret"), []byte("abcdefghijklmnopqrsu"))},
-	"native": {User: "native", Host: "%", Plugin: PluginNative, Hash: auth.HashNative([]byte("secret"))},
+	"root":   {User: "root", Host: "%", Plugin: PluginSHA2, Hash: priv.HashSHA2([]byte("secret"), []byte("abcdefghijklmnopqrst")), Admin: true},
+	"app":    {User: "app", Host: "%", Plugin: PluginSHA2, Hash: priv.HashSHA2([]byte("secret"), []byte("abcdefghijklmnopqrsu"))},
+	"native": {User: "native", Host: "%", Plugin: PluginNative, Hash: priv.HashNative([]byte("secret"))},
 	"empty":  {User: "empty", Host: "%", Plugin: PluginSHA2},
 	"locked": {User: "locked", Host: "%", Plugin: PluginSHA2, Locked: true},
-	"tls":    {User: "tls", Host: "%", Plugin: PluginNative, Hash: auth.HashNative([]byte("secret")), RequireTLS: true},
+	"tls":    {User: "tls", Host: "%", Plugin: PluginNative, Hash: priv.HashNative([]byte("secret")), RequireTLS: true},
 	"odd":    {User: "odd", Host: "%", Plugin: "sha256_password", Hash: "x"},
 }
 

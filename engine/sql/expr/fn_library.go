@@ -111,6 +111,11 @@ func (d definer) overloads(usage string, choose func(b *Binder, args []Node) (*F
 		if err != nil {
 			return nil, err
 		}
+		if f.Min == 0 && f.Max == 0 && len(f.Args) > 0 {
+			fixed := *f
+			fixed.Min, fixed.Max = len(f.Args), len(f.Args)
+			f = &fixed
+		}
 		return b.Call(f, name, args)
 	}
 }

@@ -182,6 +182,7 @@ func (b *Binder) prepareSum(a *Aggregate, arg Node) {
 		return
 	}
 	precision, scale := decimalShape(arg)
+	a.args[0] = rawDigits(arg)
 	if _, ok := Literal(arg); !ok && arg.Type().Kind == types.KindBigInt && IsBoolean(arg) {
 		precision = 1
 	}

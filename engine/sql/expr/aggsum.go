@@ -179,7 +179,7 @@ func (s *sums) updateWide(v *types.Vector, groups []uint32, n int) error {
 }
 
 func (s *sums) addWide(g uint32, d decimal.Decimal) error {
-	if u, ok := d.Unscaled(); ok && d.Scale() == s.scale {
+	if u, ok := d.Unscaled(); ok && d.Scale() == s.scale { // as most are
 		s.sum[g].add(u)
 		s.sum[g].n--
 		return nil
@@ -237,6 +237,9 @@ func (s *sums) Append(_ *Context, out *types.Vector, from, to int) error {
 			if err == nil {
 				d, err = d.Round(int(s.a.t.Scale))
 			}
+		}
+		if err == nil && d.Scale() > int(s.a.t.Scale) {
+			d, err = d.Round(int(s.a.t.Scale))
 		}
 		if err != nil {
 			return errOutOfRange("DECIMAL", s.a.name+"("+Text(s.a.args[0])+")")

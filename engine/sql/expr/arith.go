@@ -17,6 +17,43 @@ type Arith struct {
 	t    types.Type
 	over types.Class // the class in which it computes; ClassInt for all integers
 	incr int         // of division: div_precision_increment
+
+	// inexact: a division is at the bottom, whose digits beyond those of its type
+	// count for operators above. raw: they are not rounded off, and t is as wide as
+	// a DECIMAL can be; shape is the type for all other purposes.
+	inexact, raw bool
+	shape        types.Type
+}
+
+// rawDigits gives the operand of a numeric operator with all the digits that a
+// division gave: (1/3)*3 is 1.0000.
+func rawDigits(n Node) Node {
+	switch n := n.(type) {
+	case *Const:
+		if n.raw != nil {
+			return n.raw
+		}
+	case *Arith:
+		if n.inexact && !n.raw {
+			return n.unrounded()
+		}
+	}
+	return n
+}
+
+func (n *Arith) unrounded() *Arith {
+	m := *n
+	m.raw, m.shape = true, n.t
+	m.t.Precision, m.t.Scale = types.MaxDecimalPrecision, types.MaxDecimalScale
+	return &m
+}
+
+func isInexact(n Node) bool {
+	a, ok := n.(*Arith)
+	if c, isConst := n.(*Const); isConst {
+		return c.raw != nil
+	}
+	return ok && a.inexact
 }
 
 func (n *Arith) Op() ast.BinaryOp           { return n.op }
@@ -49,7 +86,8 @@ func (b *Binder) newArith(op ast.BinaryOp, l, r Node) (Node, error) {
 		n.a, n.b = NewCast(l, n.t), NewCast(r, n.t)
 	case op == ast.OpDiv || lt.Class() == types.ClassDecimal || rt.Class() == types.ClassDecimal:
 		n.over, n.t = types.ClassDecimal, decimalResult(op, l, r, n.incr)
-		n.a, n.b = NewCast(l, decimalTypeOf(l)), NewCast(r, decimalTypeOf(r))
+		n.a, n.b = asDecimal(rawDigits(l)), asDecimal(rawDigits(r))
+		n.inexact = op == ast.OpDiv || isInexact(l) || isInexact(r)
 	default:
 		if op == ast.OpMod {
 			unsigned = lt.Unsigned
@@ -71,7 +109,7 @@ func (n *Arith) integerDivision(l, r Node) {
 	n.over, n.a, n.b = types.ClassInt, l, r
 	if !lt.IsInteger() || !rt.IsInteger() {
 		n.over = types.ClassDecimal
-		n.a, n.b = NewCast(l, decimalTypeOf(l)), NewCast(r, decimalTypeOf(r))
+		n.a, n.b = asDecimal(rawDigits(l)), asDecimal(rawDigits(r))
 	}
 }
 
@@ -224,7 +262,7 @@ func (n *Arith) decimal(x *Context, a, b decimal.Decimal) (d decimal.Decimal, ok
 			return d, true, n.rangeError(err)
 		}
 	}
-	if err == nil && d.Scale() > int(n.t.Scale) {
+	if err == nil && d.Scale() > int(n.t.Scale) && !n.raw {
 		d, err = d.Round(int(n.t.Scale))
 	}
 	return d, true, n.rangeError(err)

@@ -68,6 +68,11 @@ func (b *Binder) fold(n Node) Node {
 	c := NewConst(v.Clone(), *n.Type())
 	c.co = CoercibilityOf(n)
 	c.bool = IsBoolean(n)
+	if a, ok := n.(*Arith); ok && a.inexact && !v.IsNull() {
+		if v, err := a.unrounded().Value(&x, nil, 0); err == nil {
+			c.raw = NewConst(v.Clone(), *n.Type())
+		}
+	}
 	return c
 }
 

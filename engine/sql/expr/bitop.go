@@ -51,7 +51,7 @@ func init() {
 }
 
 func likeBytes(_ *Binder, c *Call) (types.Type, error) {
-	return textType(textLength(c.Args[0].Type()), types.CollationBinary), nil
+	return textType(lengthOf(c.Args[0]), types.CollationBinary), nil
 }
 
 func byteWise(name string, f func(a, b byte) byte) {

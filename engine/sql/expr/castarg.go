@@ -74,7 +74,7 @@ func (b *Binder) castPlain(n Node, kind ArgKind) Node {
 
 // castText gives n as text of a collation.
 func (b *Binder) castText(n Node, id types.CollationID) Node {
-	t := textType(textLength(n.Type()), id)
+	t := textType(lengthOf(n), id)
 	if lit, ok := b.foldText(n, &t); ok {
 		return lit
 	}
@@ -188,6 +188,9 @@ func decimalTypeOf(n Node) types.Type {
 // decimalShape returns the precision and scale of n's values as decimals.
 func decimalShape(n Node) (precision, scale uint8) {
 	t := n.Type()
+	if a, ok := n.(*Arith); ok && a.raw {
+		t = &a.shape
+	}
 	switch t.Kind {
 	case types.KindDecimal:
 		return t.Precision, t.Scale

@@ -31,7 +31,7 @@ func (b *Binder) cast(e *ast.Cast) (Node, error) {
 
 // newUsing converts to a character set.
 func (b *Binder) newUsing(arg Node, t types.Type) Node {
-	t = textType(textLength(arg.Type()), t.Collation)
+	t = textType(lengthOf(arg), t.Collation)
 	t.NotNull = arg.Type().NotNull && !mayFail(arg.Type(), &t)
 	return &Cast{arg: arg, t: t, co: Implicit, conv: convText}
 }
@@ -39,6 +39,9 @@ func (b *Binder) newUsing(arg Node, t types.Type) Node {
 func (b *Binder) explicitCast(arg Node, t types.Type) Node {
 	if c, ok := arg.(*Const); ok && c.hex && t.Class() != types.ClassBytes {
 		arg = c.number()
+	}
+	if t.Class() == types.ClassDecimal {
+		arg = rawDigits(arg)
 	}
 	from := arg.Type()
 	t.NotNull = from.NotNull && !mayFail(from, &t)
@@ -137,7 +140,7 @@ func (b *Binder) textCast(arg Node, ct *ast.ColumnType) (types.Type, error) {
 		}
 	}
 	if ct.Length < 0 {
-		return textType(textLength(arg.Type()), id), nil
+		return textType(lengthOf(arg), id), nil
 	}
 	t := textType(uint64(ct.Length), id)
 	if t.Kind == types.KindVarBinary {
@@ -194,7 +197,7 @@ func (b *Binder) withCollation(n Node, id types.CollationID, co Coercibility) No
 		d.co = co
 		return &d
 	}
-	t := textType(textLength(n.Type()), id)
+	t := textType(lengthOf(n), id)
 	t.NotNull = n.Type().NotNull
 	c := &Cast{arg: n, t: t, co: co, conv: convText}
 	if n.Type().Kind == types.KindNull {

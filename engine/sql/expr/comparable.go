@@ -208,7 +208,7 @@ func comparableNumbers(l, r Node) (Node, Node, comparator, error) {
 		t := types.Type{Kind: types.KindDouble}
 		return NewCast(l, t), NewCast(r, t), comparator{by: byDouble}, nil
 	case lc == types.ClassDecimal || rc == types.ClassDecimal:
-		return asDecimal(l), asDecimal(r), comparator{by: byDecimal}, nil
+		return asDecimal(rawDigits(l)), asDecimal(rawDigits(r)), comparator{by: byDecimal}, nil
 	}
 	return l, r, comparator{by: byIntegers}, nil
 }

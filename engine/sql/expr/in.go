@@ -66,7 +66,7 @@ func (n *In) WithChildren(c []Node) Node {
 
 // newIn makes the IN of a scalar or of a row.
 func (b *Binder) newIn(arg Node, list []Node, not bool) (Node, error) {
-	if isRow(arg) || len(list) == 1 {
+	if _, ok := arg.(*Const); ok || isRow(arg) || len(list) == 1 {
 		return b.inRows(arg, list, not)
 	}
 	n := &In{arg: arg, list: list, not: not, t: boolType}
@@ -80,7 +80,7 @@ func (b *Binder) newIn(arg Node, list []Node, not bool) (Node, error) {
 			n.nulls = true
 			continue
 		}
-		l, r, how, err := b.comparable("in", arg, item)
+		l, r, how, err := b.convertPair("in", arg, item)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (b *Binder) newIn(arg Node, list []Node, not bool) (Node, error) {
 	return b.fold(n), nil
 }
 
-// inRows makes equalities of it: rows, and lists of one item.
+// inRows makes equalities of it: for rows, constants, and lists of one item.
 func (b *Binder) inRows(arg Node, list []Node, not bool) (Node, error) {
 	alternatives := make([]Node, len(list))
 	for i, item := range list {

@@ -86,8 +86,9 @@ type Const struct {
 	v    types.Value
 	t    types.Type
 	co   Coercibility
-	bool bool // TRUE or FALSE
-	hex  bool // X'..' or B'..': bytes that are a number in numeric context
+	bool bool   // TRUE or FALSE
+	raw  *Const // of a folded division: with the digits that were rounded off
+	hex  bool   // X'..' or B'..': bytes that are a number in numeric context
 }
 
 // NewConst returns a literal. The value must not change and is of t's class.

@@ -45,6 +45,18 @@ func textType(length uint64, id types.CollationID) types.Type {
 	return t
 }
 
+// lengthOf bounds the number of characters of a node's values as text.
+func lengthOf(n Node) uint64 {
+	t := n.Type()
+	if v, ok := Literal(n); ok && !v.IsNull() && !t.IsLong() {
+		if isString(t) {
+			return min(textLength(t), uint64(t.Charset().Count(v.Bytes())))
+		}
+		return uint64(len(types.AppendText(nil, v, t, nil)))
+	}
+	return textLength(t)
+}
+
 // textLength bounds the number of characters of a value of type t as text.
 func textLength(t *types.Type) uint64 {
 	switch t.Kind {
@@ -149,7 +161,7 @@ func ResultTextSum(_ *Binder, c *Call) (types.Type, error) {
 	var n uint64
 	for i, a := range c.Args {
 		if c.arg(i) == ArgText {
-			n += textLength(a.Type())
+			n += lengthOf(a)
 		}
 	}
 	return textType(n, c.Collation), nil
@@ -158,7 +170,7 @@ func ResultTextSum(_ *Binder, c *Call) (types.Type, error) {
 // ResultTextLike is ResultText with the length of argument i.
 func ResultTextLike(i int) func(*Binder, *Call) (types.Type, error) {
 	return func(_ *Binder, c *Call) (types.Type, error) {
-		return textType(textLength(c.Args[i].Type()), c.Collation), nil
+		return textType(lengthOf(c.Args[i]), c.Collation), nil
 	}
 }
 

@@ -33,7 +33,7 @@ func (b *Binder) Unify(what string, nodes ...Node) (types.Type, error) {
 		}
 		var length uint64
 		for _, n := range nodes {
-			length = max(length, textLength(n.Type()))
+			length = max(length, lengthOf(n))
 		}
 		r = textType(length, agg.id)
 	}

@@ -21,9 +21,9 @@ func NewUserVariable(name string, t *types.Type) *UserVariable {
 	return v
 }
 
-func (n *UserVariable) Name() string           { return n.name }
-func (n *UserVariable) Type() *types.Type      { return &n.t }
-func (n *UserVariable) Children() []Node       { return nil }
+func (n *UserVariable) Name() string      { return n.name }
+func (n *UserVariable) Type() *types.Type { return &n.t }
+func (n *UserVariable) Children() []Node  { return nil }
 
 // Volatility: statements that set variables evaluate row by row, see NeedsRowOrder.
 func (n *UserVariable) Volatility() Volatility { return Stable }

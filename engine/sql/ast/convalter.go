@@ -121,8 +121,7 @@ func (c *converter) alterSpec(n *past.AlterTableSpec) AlterSpec {
 		d := n.NewColumns[0]
 		a := &SetDefault{Column: d.Name.Name.O}
 		if len(d.Options) > 0 {
-			a.Default = c.expr(d.Options[0].Expr)
-			a.DefaultExpr = isDefaultExpr(a.Default)
+			a.Default, a.DefaultExpr = c.defaultValue(d.Options[0].Expr)
 		}
 		return a
 	case past.AlterTableDropPrimaryKey:

@@ -127,8 +127,7 @@ func (c *converter) columnOption(d *ColumnDef, o *past.ColumnOption) {
 	case past.ColumnOptionAutoIncrement:
 		d.AutoIncrement = true
 	case past.ColumnOptionDefaultValue:
-		d.Default = c.expr(o.Expr)
-		d.DefaultExpr = isDefaultExpr(d.Default)
+		d.Default, d.DefaultExpr = c.defaultValue(o.Expr)
 	case past.ColumnOptionUniqKey:
 		d.Unique = true
 	case past.ColumnOptionOnUpdate:
@@ -150,19 +149,27 @@ func (c *converter) columnOption(d *ColumnDef, o *past.ColumnOption) {
 	}
 }
 
-// isDefaultExpr tells DEFAULT (expression) from a constant or CURRENT_TIMESTAMP: the
-// grammar drops the brackets.
-func isDefaultExpr(e Expr) bool {
-	switch e := e.(type) {
-	case *Literal:
-		return false
-	case *Unary:
-		_, ok := e.Operand.(*Literal)
-		return !ok
-	case *Func:
-		return e.Name != "now"
+// defaultValue converts the value of DEFAULT and tells expressions in brackets from
+// constants and CURRENT_TIMESTAMP.
+func (c *converter) defaultValue(n past.ExprNode) (e Expr, brackets bool) {
+	e = c.expr(n)
+	if d := c.defaultFor(e); d != nil {
+		return d, true
 	}
-	return true
+	switch v := e.(type) {
+	case *Literal:
+		return e, false
+	case *Unary:
+		if _, ok := v.Operand.(*Literal); ok {
+			return e, false
+		}
+	case *Func:
+		if v.Name == "now" {
+			return e, false
+		}
+	}
+	c.refuse()
+	return e, false
 }
 
 // constraint converts a key or constraint into one of the lists.

@@ -52,6 +52,11 @@ func (c *converter) tail(n *past.SelectStmt, s *Select) {
 	s.Where = c.opt(n.Where)
 	if n.GroupBy != nil {
 		s.GroupBy = c.order(n.GroupBy.Items)
+		for _, item := range n.GroupBy.Items {
+			if !item.NullOrder {
+				c.refuse() // ASC and DESC are no more
+			}
+		}
 		s.Rollup = n.GroupBy.Rollup
 	}
 	if n.Having != nil {
@@ -359,6 +364,7 @@ func (c *converter) tableSource(n *past.TableSource) TableExpr {
 		if d.Alias == "" {
 			c.fail(errorf(1248, "42000", "Every derived table must have its own alias"))
 		}
+		c.columnsFor(d)
 		return d
 	}
 	return c.tableExpr(n.Source)

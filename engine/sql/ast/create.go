@@ -11,6 +11,9 @@ func (r *reader) create() Statement {
 		return r.createUser(true)
 	}
 	l, t := r.mark()
+	if r.accept("TABLE") || r.accept("TEMPORARY", "TABLE") {
+		return r.tableWithDefaults()
+	}
 	v := &CreateView{OrReplace: r.accept("OR", "REPLACE")}
 	if r.viewHead(v) {
 		return r.view(v)
@@ -26,6 +29,9 @@ func (r *reader) alter() Statement {
 		return r.alterUser()
 	}
 	l, t := r.mark()
+	if r.accept("TABLE") {
+		return r.tableWithDefaults()
+	}
 	v := &CreateView{Alter: true}
 	if r.viewHead(v) {
 		return r.view(v)

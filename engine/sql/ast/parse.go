@@ -30,7 +30,7 @@ func Parse(sql string, mode Mode) ([]Statement, error) {
 	statements := make([]Statement, 0, len(pieces))
 	for i := range pieces {
 		p := &pieces[i]
-		s, perr := parseOne(text{sql[p.start:p.end], clean[p.start:p.end], p.relative(), mode})
+		s, perr := parseOne(text{sql: sql[p.start:p.end], clean: clean[p.start:p.end], params: p.relative(), mode: mode})
 		if perr != nil {
 			return statements, perr
 		}
@@ -82,12 +82,29 @@ var parsers = sync.Pool{New: func() any { return parser.New() }}
 
 // parseByGrammar has the grammar parse a statement and converts its tree.
 func parseByGrammar(t text) (s Statement, err error) {
-	err = grammar(t, t.clean, 0, func(c *converter, n past.StmtNode) { s = c.statement(n) })
-	if err != nil {
-		return nil, err
+	for {
+		err = grammar(t, t.clean, 0, func(c *converter, n past.StmtNode) { s = c.statement(n) })
+		if err == nil {
+			return s, nil
+		}
+		var at *errorAt
+		if !errors.As(err, &at) {
+			return nil, err
+		}
+		var ok bool
+		if t, ok = withoutColumns(t, at.offset); !ok {
+			return nil, at.err
+		}
 	}
-	return s, nil
 }
+
+// errorAt is a syntax error of the grammar with its position.
+type errorAt struct {
+	err    error
+	offset int
+}
+
+func (e *errorAt) Error() string { return e.err.Error() }
 
 // selectWord stands before an expression that is parsed alone.
 const selectWord = "SELECT "
@@ -104,6 +121,10 @@ func parseExprAt(t text, start, end int) (e Expr, err error) {
 		}
 		e = c.expr(s.Fields.Fields[0].Expr)
 	})
+	var at *errorAt
+	if errors.As(err, &at) {
+		err = at.err
+	}
 	return e, err
 }
 
@@ -169,7 +190,7 @@ func translate(err error, sql, part string, base int) error {
 			return unsupported(word)
 		}
 	}
-	return syntaxError(sql, at, 0)
+	return &errorAt{syntaxError(sql, at, 0), at}
 }
 
 func message(e *perrors.Error) string {

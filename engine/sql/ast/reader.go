@@ -12,6 +12,7 @@ type text struct {
 	clean  string // of the same length, without comments
 	params []int  // where the ? are
 	mode   Mode
+	subst  *substitutes
 }
 
 // reader parses by hand what needs no expressions. The first error is kept; from then

@@ -36,7 +36,8 @@ type Span struct {
 }
 
 // KeyValue is a value that a part of an index is compared to. It is converted to the
-// column's type when the plan runs; a value that the column cannot have gives no rows.
+// column's type when the plan runs; a value that the column cannot have gives
+// no rows. [Key] and [Access.Evaluate] do so.
 type KeyValue struct {
 	Expr expr.Node
 	// NullSafe says that NULL finds the NULLs (<=>, IS NULL); else it finds nothing.

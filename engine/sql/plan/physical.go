@@ -288,7 +288,8 @@ type NestedLoopJoin struct {
 // a NULL in a key match nothing, unless NullSafe says so for the key.
 //
 // The right side is hashed, the left one runs past it, unless BuildLeft (of inner joins
-// only) says the opposite; the columns are the same.
+// only) says the opposite; the columns are the same. The order of the output is not
+// defined.
 type HashJoin struct {
 	Output
 	Kind                JoinKind
@@ -297,8 +298,6 @@ type HashJoin struct {
 	NullSafe            []bool      // nil: none
 	Condition           expr.Node   // over left and right; nil: true
 	BuildLeft           bool
-	// KeepOrder says that an operator above relies on the left side's order.
-	KeepOrder bool
 }
 
 // IndexLookupJoin finds the right rows by an index of their table, with keys from the
@@ -312,7 +311,9 @@ type IndexLookupJoin struct {
 	// Key has values for the first parts of the index, over the left columns.
 	Key []KeyValue
 	// Unique says that a left row has at most one match.
-	Unique    bool
+	Unique bool
+	// Covering says that the index has all columns that are fetched.
+	Covering  bool
 	Fetch     []int     // of the table's columns, the right side's part of the output
 	RowKey    bool      // as of PointGet
 	Filter    expr.Node // over the right columns alone
@@ -324,14 +325,17 @@ type IndexLookupJoin struct {
 
 // Aggregate is one aggregate function of a grouping operator.
 type Aggregate struct {
-	Name     string // as in ast.Aggregate
-	Distinct bool
-	Args     []expr.Node // over the input; COUNT(*) has none
-	OrderBy  []SortKey   // GROUP_CONCAT and the like
-	// Separator is GROUP_CONCAT's.
+	// Call is the function, whose inputs read the operator's input: what runs. That
+	// equal arguments count once (Call.Distinct) is the operator's work.
+	Call *expr.Aggregate
+
+	// What Call is made of.
+	Name      string
+	Distinct  bool
+	Args      []expr.Node
+	OrderBy   []SortKey
 	Separator string
-	Type      *types.Type // of the result
-	Text      string      // for EXPLAIN
+	Text      string // for EXPLAIN
 }
 
 // Binding fills a slot with the value of an expression over the enclosing row.

@@ -1,0 +1,307 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// resolveGrouping makes what comes after the grouping of a block read the grouping's
+// output: grouping expressions and aggregates are columns there, and there are no
+// others. A column that is neither is an error under ONLY_FULL_GROUP_BY unless the
+// groups determine it; its value is then that of any row of the group.
+func (p *planner) resolveGrouping(b *block, q *query) error {
+	if len(b.groups) == 0 && len(b.aggs) == 0 {
+		return p.checkDistinctOrder(b)
+	}
+	b.grouped = true
+	for i := range b.groups {
+		g := &b.groups[i]
+		if id, ok := p.isColumn(g.expr); ok {
+			g.id = id
+			continue
+		}
+		n, err := p.bindTyping(g.expr)
+		if err != nil {
+			return err
+		}
+		g.id = p.newColumn(column{typ: n.Type(), meta: Column{Name: p.text(g.expr), Type: n.Type()}})
+	}
+	b.groups = p.withoutRepeats(b)
+	f := &grouper{p: p, b: b, q: q, given: colSet{}, determined: p.determinedBy(b)}
+	for _, g := range b.groups {
+		f.given.add(g.id)
+	}
+	for _, a := range b.aggs {
+		f.given.add(a.id)
+	}
+	return f.all()
+}
+
+// withoutRepeats drops grouping expressions that occur twice. With ROLLUP each counts.
+func (p *planner) withoutRepeats(b *block) []group {
+	if b.rollup {
+		return b.groups
+	}
+	var list []group
+	for _, g := range b.groups {
+		repeated := false
+		for _, o := range list {
+			repeated = repeated || p.same(o.expr, g.expr)
+		}
+		if !repeated {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// grouper rewrites the clauses above a grouping.
+type grouper struct {
+	p          *planner
+	b          *block
+	q          *query
+	given      colSet // columns of the grouping's output
+	determined colSet // columns that the groups determine
+	number     int    // of the expression, for messages
+	clause     string
+}
+
+func (f *grouper) all() error {
+	b := f.b
+	for i := range b.items {
+		f.number, f.clause = i+1, "SELECT list"
+		e, err := f.above(b.items[i].expr)
+		if err != nil {
+			return err
+		}
+		b.items[i].expr = e
+	}
+	for i := range b.having {
+		f.number, f.clause = i+1, "HAVING clause"
+		e, err := f.above(b.having[i])
+		if err != nil {
+			return err
+		}
+		b.having[i] = e
+	}
+	for i := range b.order {
+		f.number, f.clause = i+1, "ORDER BY clause"
+		k := &b.order[i]
+		if k.item >= 0 {
+			k.expr = b.items[k.item].expr
+			continue
+		}
+		e, err := f.above(k.expr)
+		if err != nil {
+			return err
+		}
+		k.expr = e
+	}
+	return f.p.checkDistinctOrder(b)
+}
+
+// above rewrites one expression.
+func (f *grouper) above(e ast.Expr) (ast.Expr, error) {
+	p := f.p
+	return mapExpr(e, func(e ast.Expr) (ast.Expr, error) {
+		if id, ok := p.isColumn(e); ok {
+			return e, f.use(id)
+		}
+		for _, g := range f.b.groups {
+			if p.same(e, g.expr) {
+				return p.ref(g.id), nil
+			}
+		}
+		if s := p.subs[e]; s != nil {
+			for _, id := range s.query.outer.sorted() {
+				if err := f.use(id); err != nil {
+					return nil, err
+				}
+			}
+			if _, ok := e.(*ast.In); !ok {
+				return e, nil
+			}
+			return f.inQuery(e.(*ast.In), s)
+		}
+		if a, ok := e.(*ast.Func); ok && a.Name == "any_value" && len(a.Args) == 1 {
+			return p.aggregateColumn(f.b, &ast.Aggregate{Name: "any_value", Args: a.Args})
+		}
+		if a, ok := e.(*ast.Func); ok && a.Name == "grouping" {
+			return nil, notSupported("GROUPING()")
+		}
+		return nil, nil
+	})
+}
+
+// inQuery rewrites the operand of x IN (query).
+func (f *grouper) inQuery(in *ast.In, s *subquery) (ast.Expr, error) {
+	operand, err := f.above(in.Operand)
+	if err != nil {
+		return nil, err
+	}
+	c := &ast.In{Operand: operand, Not: in.Not, Query: in.Query}
+	f.p.subs[c] = s
+	return c, nil
+}
+
+// use makes a column part of the grouping's output, if it may be.
+func (f *grouper) use(id colID) error {
+	if f.given.has(id) || f.q.outer.has(id) {
+		return nil
+	}
+	p := f.p
+	if p.env.Mode&ModeOnlyFullGroupBy != 0 && !f.determined.has(id) {
+		return f.refuse(id)
+	}
+	f.given.add(id)
+	f.b.aggs = append(f.b.aggs, aggregate{call: &ast.Aggregate{Name: "any_value", Args: []ast.Expr{p.ref(id)}}, id: id})
+	return nil
+}
+
+func (f *grouper) refuse(id colID) error {
+	name := f.p.fullName(id)
+	if len(f.b.groups) == 0 {
+		return types.NewError(1140, "In aggregated query without GROUP BY, expression #%d of %s contains nonaggregated column '%s'; this is incompatible with sql_mode=only_full_group_by",
+			f.number, f.clause, name)
+	}
+	return types.NewError(1055, "Expression #%d of %s is not in GROUP BY clause and contains nonaggregated column '%s' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by",
+		f.number, f.clause, name)
+}
+
+// fullName names a column with schema and table.
+func (p *planner) fullName(id colID) string {
+	m := &p.cols[id].meta
+	parts := []string{}
+	if m.Schema != "" {
+		parts = append(parts, m.Schema)
+	}
+	if m.Table != "" {
+		parts = append(parts, m.Table)
+	}
+	return strings.Join(append(parts, m.Name), ".")
+}
+
+// determinedBy works out which columns of FROM the groups determine: those equal to a
+// grouping column or a constant, and all of a table whose unique key is determined.
+func (p *planner) determinedBy(b *block) colSet {
+	set := colSet{}
+	for _, g := range b.groups {
+		set.add(g.id)
+	}
+	if b.from == nil {
+		return set
+	}
+	conds := append([]ast.Expr(nil), b.where...)
+	conds = innerConditions(conds, b.from)
+	rels := b.from.rels(nil)
+	for changed := true; changed; {
+		changed = p.determineEqual(set, conds)
+		for _, r := range rels {
+			if p.keyDetermined(r, set) {
+				for i := range r.n {
+					if !set.has(r.column(i)) {
+						set.add(r.column(i))
+						changed = true
+					}
+				}
+			}
+		}
+	}
+	return set
+}
+
+// innerConditions appends the conditions of the inner joins at the top of a tree.
+func innerConditions(list []ast.Expr, t *joinTree) []ast.Expr {
+	if t == nil || t.leaf != nil || t.kind != InnerJoin {
+		return list
+	}
+	return innerConditions(innerConditions(append(list, t.on...), t.left), t.right)
+}
+
+// determineEqual adds columns that equal what is determined.
+func (p *planner) determineEqual(set colSet, conds []ast.Expr) (changed bool) {
+	for _, c := range conds {
+		eq, ok := c.(*ast.Binary)
+		if !ok || eq.Op != ast.OpEq {
+			continue
+		}
+		for _, side := range [][2]ast.Expr{{eq.Left, eq.Right}, {eq.Right, eq.Left}} {
+			id, ok := p.isColumn(side[0])
+			if !ok || set.has(id) {
+				continue
+			}
+			all := true
+			for o := range p.columnSet(side[1]) {
+				all = all && set.has(o)
+			}
+			if all && !p.hasSubquery(side[1]) {
+				set.add(id)
+				changed = true
+			}
+		}
+	}
+	return changed
+}
+
+// keyDetermined reports whether all columns of a unique key without NULLs are in set;
+// of a derived table, those that it is grouped by or distinct in.
+func (p *planner) keyDetermined(r *relation, set colSet) bool {
+	if r.table == nil {
+		return false
+	}
+	def := r.def()
+	for i := range def.Indexes {
+		ix := &def.Indexes[i]
+		if !ix.Unique && i != 0 || ix.Building {
+			continue
+		}
+		all := true
+		for _, part := range ix.Parts {
+			pos := r.table.Keys.Position(part.Column)
+			all = all && pos >= 0 && part.Prefix == 0 && def.Columns[pos].Type.NotNull && set.has(r.column(pos))
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// checkDistinctOrder refuses ORDER BY of what SELECT DISTINCT does not give.
+func (p *planner) checkDistinctOrder(b *block) error {
+	if !b.distinct || p.env.Mode&ModeOnlyFullGroupBy == 0 {
+		return nil
+	}
+	items := colSet{}
+	for i := range b.items {
+		if id, ok := p.isColumn(b.items[i].expr); ok {
+			items.add(id)
+		}
+	}
+	for i, k := range b.order {
+		if k.item >= 0 {
+			continue
+		}
+		for _, id := range p.columnSet(k.expr).sorted() {
+			if !items.has(id) {
+				return types.NewError(3065, "Expression #%d of ORDER BY clause is not in SELECT list, references column '%s' which is not in SELECT list; this is incompatible with DISTINCT",
+					i+1, p.fullName(id))
+			}
+		}
+	}
+	return nil
+}
+
+// aggregateType is the type of an aggregate's results.
+func (p *planner) aggregateType(a *ast.Aggregate) (*types.Type, error) {
+	t := &typing{p: p}
+	t.Opt = p.env.Options
+	n, err := expr.NewBinder(t).BindAggregate(a)
+	if err != nil {
+		return nil, err
+	}
+	return n.Type(), nil
+}

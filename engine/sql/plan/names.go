@@ -1,0 +1,320 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// visible is a column that a name can mean.
+type visible struct {
+	schema, table, name string
+	folded              string
+	expr                ast.Expr // resolved: a column, or an item of a merged derived table
+	use                 *Use
+	meta                Column
+	// joined says that USING or NATURAL has put another column in its place: only
+	// its qualified name means it.
+	joined bool
+	// unlisted says that * leaves it out.
+	unlisted bool
+}
+
+// scope is where names are looked up: the columns of one query, then those around it.
+type scope struct {
+	parent *scope
+	q      *query // whose columns they are
+	cols   []visible
+	clause string // for messages: field list, where clause, ..
+	with   *withScope
+	schema string // of unqualified tables
+	view   string // "schema.name" of the view whose text is resolved
+	// aggs takes aggregates; nil where there may be none.
+	aggs *block
+	// aliases are select items that unqualified names mean, after the columns or,
+	// with aliasFirst, before them; nil: none.
+	aliases    []item
+	aliasFirst bool
+	// selected says that only select items, grouping columns and outer columns have
+	// names (HAVING).
+	selected []ast.Expr
+	depth    int
+}
+
+// at returns the scope with another clause for messages.
+func (s *scope) at(clause string) *scope {
+	c := *s
+	c.clause = clause
+	c.aggs, c.aliases, c.aliasFirst, c.selected = nil, nil, false, nil
+	return &c
+}
+
+func errUnknownColumn(ref *ast.ColumnRef, clause string) error {
+	return types.NewError(1054, "Unknown column '%s' in '%s'", refName(ref), clause)
+}
+
+func refName(ref *ast.ColumnRef) string {
+	name := ref.Name
+	if ref.Table != "" {
+		name = ref.Table + "." + name
+	}
+	if ref.Schema != "" {
+		name = ref.Schema + "." + name
+	}
+	return name
+}
+
+func notSupported(what string) error {
+	return types.NewError(1235, "This version of Trireme doesn't yet support '%s'", what)
+}
+
+// find looks a name up among the columns of this scope alone; nil: there is none.
+func (s *scope) find(ref *ast.ColumnRef) (*visible, error) {
+	folded := dict.Fold(ref.Name)
+	var found *visible
+	for i := range s.cols {
+		v := &s.cols[i]
+		if v.folded != folded || ref.Table == "" && v.joined ||
+			ref.Table != "" && v.table != ref.Table || ref.Schema != "" && v.schema != ref.Schema {
+			continue
+		}
+		if found != nil {
+			return nil, types.NewError(1052, "Column '%s' in %s is ambiguous", refName(ref), s.clause)
+		}
+		found = v
+	}
+	return found, nil
+}
+
+// findAlias looks an unqualified name up among the select items. Items that are the
+// same column count once.
+func (p *planner) findAlias(s *scope, ref *ast.ColumnRef) (int, error) {
+	if ref.Table != "" {
+		return -1, nil
+	}
+	folded, found := dict.Fold(ref.Name), -1
+	for i := range s.aliases {
+		if dict.Fold(s.aliases[i].meta.Name) != folded {
+			continue
+		}
+		if found >= 0 && !p.same(s.aliases[i].expr, s.aliases[found].expr) {
+			return -1, types.NewError(1052, "Column '%s' in %s is ambiguous", refName(ref), s.clause)
+		}
+		if found < 0 {
+			found = i
+		}
+	}
+	return found, nil
+}
+
+// lookup resolves a name: in the scope's own query, then in the enclosing ones.
+func (p *planner) lookup(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
+	e, err := p.lookupHere(s, ref)
+	if e != nil || err != nil {
+		return e, err
+	}
+	for outer := s.parent; outer != nil; outer = outer.parent {
+		v, err := outer.find(ref)
+		if err != nil {
+			return nil, err
+		}
+		if v == nil {
+			continue
+		}
+		v.use.read(v.name)
+		for in := s; in != outer; in = in.parent {
+			if in.q != outer.q {
+				p.columnsOf(v.expr, in.q.outer)
+			}
+		}
+		return v.expr, nil
+	}
+	return nil, errUnknownColumn(ref, s.clause)
+}
+
+// lookupHere is lookup in the scope's own query; nil: there is no such name.
+func (p *planner) lookupHere(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
+	if s.aliasFirst {
+		if i, err := p.findAlias(s, ref); i >= 0 || err != nil {
+			return itemExpr(s, i, err)
+		}
+	}
+	v, err := s.find(ref)
+	if err != nil {
+		return nil, err
+	}
+	if v != nil && (s.selected == nil || p.isSelected(s, v.expr)) {
+		v.use.read(v.name)
+		return v.expr, nil
+	}
+	if len(s.aliases) > 0 && !s.aliasFirst {
+		if i, err := p.findAlias(s, ref); i >= 0 || err != nil {
+			return itemExpr(s, i, err)
+		}
+	}
+	return nil, nil
+}
+
+func itemExpr(s *scope, i int, err error) (ast.Expr, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s.aliases[i].expr, nil
+}
+
+// isSelected reports whether HAVING may name the column.
+func (p *planner) isSelected(s *scope, e ast.Expr) bool {
+	for _, o := range s.selected {
+		if p.same(e, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// read notes that a column is read.
+func (u *Use) read(name string) {
+	if u == nil {
+		return
+	}
+	for _, c := range u.Columns {
+		if c == name {
+			return
+		}
+	}
+	u.Columns = append(u.Columns, name)
+}
+
+// star lists the columns that * or table.* means.
+func (s *scope) star(it *ast.SelectItem) ([]visible, error) {
+	var list []visible
+	known := false
+	for _, v := range s.cols {
+		if it.Table != "" && (v.table != it.Table || it.Schema != "" && v.schema != it.Schema) {
+			continue
+		}
+		known = true
+		if v.unlisted || it.Table == "" && v.joined {
+			continue
+		}
+		list = append(list, v)
+	}
+	if !known {
+		if it.Table == "" {
+			return nil, types.NewError(1096, "No tables used")
+		}
+		return nil, types.NewError(1051, "Unknown table '%s'", it.Table)
+	}
+	return list, nil
+}
+
+// joinUsing coalesces the columns that USING or NATURAL names. keep says which side's
+// column stands for both. It returns the columns of the join and its conditions.
+func (p *planner) joinUsing(left, right []visible, names []string, natural, keepRight bool) ([]visible, []ast.Expr, error) {
+	if natural {
+		names = commonNames(left, right)
+	}
+	var merged []visible
+	var on []ast.Expr
+	hidden := map[string]bool{}
+	for _, name := range names {
+		l, err := findJoined(left, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		r, err := findJoined(right, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		l.use.read(l.name)
+		r.use.read(r.name)
+		on = append(on, &ast.Binary{Op: ast.OpEq, Left: l.expr, Right: r.expr})
+		if keepRight {
+			l = r
+		}
+		merged = append(merged, *l)
+		hidden[dict.Fold(name)] = true
+	}
+	// In the result the common columns come first; both sides' own stay to be named
+	// with their table.
+	list := make([]visible, 0, len(left)+len(right)+len(merged))
+	for i := range merged {
+		m := merged[i]
+		m.schema, m.table = "", ""
+		list = append(list, m)
+	}
+	for _, side := range [][]visible{left, right} {
+		for _, v := range side {
+			if hidden[v.folded] && !v.joined {
+				v.joined = true
+			}
+			list = append(list, v)
+		}
+	}
+	return list, on, nil
+}
+
+// commonNames lists the names that both sides have, in the left side's order.
+func commonNames(left, right []visible) []string {
+	there := map[string]bool{}
+	for _, v := range right {
+		if !v.joined && !v.unlisted {
+			there[v.folded] = true
+		}
+	}
+	var names []string
+	for _, v := range left {
+		if !v.joined && !v.unlisted && there[v.folded] {
+			names = append(names, v.name)
+		}
+	}
+	return names
+}
+
+func findJoined(side []visible, name string) (*visible, error) {
+	folded := dict.Fold(name)
+	var found *visible
+	for i := range side {
+		if side[i].joined || side[i].folded != folded {
+			continue
+		}
+		if found != nil {
+			return nil, types.NewError(1052, "Column '%s' in %s is ambiguous", name, "from clause")
+		}
+		found = &side[i]
+	}
+	if found == nil {
+		return nil, types.NewError(1054, "Unknown column '%s' in '%s'", name, "from clause")
+	}
+	return found, nil
+}
+
+// checkAliases refuses two tables of one FROM with the same name.
+func checkAliases(rels []visibleTable) error {
+	for i := range rels {
+		for j := range i {
+			if rels[i].alias == rels[j].alias && rels[i].schema == rels[j].schema {
+				return types.NewError(1066, "Not unique table/alias: '%s'", rels[i].alias)
+			}
+		}
+	}
+	return nil
+}
+
+// visibleTable is a table's name in a FROM.
+type visibleTable struct{ schema, alias string }
+
+// sameColumnNames reports the first name that occurs twice, or "".
+func sameColumnNames(out []outColumn) string {
+	seen := make(map[string]bool, len(out))
+	for i := range out {
+		f := strings.ToLower(dict.Fold(out[i].meta.Name))
+		if seen[f] {
+			return out[i].meta.Name
+		}
+		seen[f] = true
+	}
+	return ""
+}

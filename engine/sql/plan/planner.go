@@ -1,0 +1,205 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Limits on the size of a statement's plan, so that planning is bounded.
+const (
+	maxNesting   = 63      // queries within queries, as MySQL's
+	maxRelations = 61      // tables of one join, as MySQL's
+	maxColumns   = 1 << 20 // of all tables of a statement
+	maxMerged    = 20_000  // nodes of an expression after derived tables were merged
+)
+
+// planner is the state of planning one statement.
+type planner struct {
+	env  *Env
+	cols []column
+	refs map[*ast.ColumnRef]colID
+	// subs are the queries within expressions, by the node that has them.
+	subs map[ast.Expr]*subquery
+	rels []*relation
+
+	tables    []*Table
+	uses      []*Use
+	slots     map[colID]int
+	subCount  int
+	tempCount int // of temporary tables
+	locking   bool
+	volatile  bool
+	outer     []colSet // see outerNow
+}
+
+func newPlanner(env *Env) *planner {
+	return &planner{
+		env:   env,
+		refs:  map[*ast.ColumnRef]colID{},
+		subs:  map[ast.Expr]*subquery{},
+		slots: map[colID]int{},
+	}
+}
+
+func (p *planner) on(s Switches) bool { return p.env.Switches&s != 0 }
+
+// newColumn adds a column of the statement.
+func (p *planner) newColumn(c column) colID {
+	p.cols = append(p.cols, c)
+	return colID(len(p.cols) - 1)
+}
+
+// ref returns an expression that is the column.
+func (p *planner) ref(id colID) *ast.ColumnRef {
+	m := &p.cols[id].meta
+	r := &ast.ColumnRef{Table: m.Table, Name: m.Name}
+	p.refs[r] = id
+	return r
+}
+
+// isColumn reports whether e is a column.
+func (p *planner) isColumn(e ast.Expr) (colID, bool) {
+	if r, ok := e.(*ast.ColumnRef); ok {
+		id, ok := p.refs[r]
+		return id, ok
+	}
+	return 0, false
+}
+
+// columnsOf adds the columns that e reads, those that its subqueries read from outside
+// included.
+func (p *planner) columnsOf(e ast.Expr, set colSet) {
+	walkExpr(e, func(e ast.Expr) bool {
+		if id, ok := p.isColumn(e); ok {
+			set.add(id)
+		} else if s := p.subs[e]; s != nil {
+			set.addAll(s.query.outer)
+		}
+		return true
+	})
+}
+
+func (p *planner) columnSet(list ...ast.Expr) colSet {
+	set := colSet{}
+	for _, e := range list {
+		p.columnsOf(e, set)
+	}
+	return set
+}
+
+// slot returns the slot of an outer column.
+func (p *planner) slot(id colID) int {
+	s, ok := p.slots[id]
+	if !ok {
+		s = len(p.slots)
+		p.slots[id] = s
+	}
+	return s
+}
+
+// useOf returns the entry of a table or view among the statement's uses.
+func (p *planner) useOf(schema, table, view string) *Use {
+	for _, u := range p.uses {
+		if u.Schema == schema && u.Table == table && u.View == view {
+			return u
+		}
+	}
+	u := &Use{Schema: schema, Table: table, View: view}
+	p.uses = append(p.uses, u)
+	return u
+}
+
+// finish fills in what a Query has besides the tree.
+func (p *planner) finish(root Node) *Query {
+	q := &Query{
+		Root: root, Columns: root.Columns(), Tables: p.tables,
+		Slots: len(p.slots), Subqueries: p.subCount, Locking: p.locking, Volatile: p.volatile,
+	}
+	for _, u := range p.uses {
+		c := *u
+		c.Columns = slices.Sorted(slices.Values(u.Columns))
+		q.Uses = append(q.Uses, c)
+	}
+	return q
+}
+
+// typing binds expressions to find their types and what is wrong with them: every
+// column of the statement is an input.
+type typing struct {
+	p *planner
+	expr.NoScope
+}
+
+func (p *planner) bindTyping(e ast.Expr) (expr.Node, error) {
+	t := &typing{p: p}
+	t.Opt = p.env.Options
+	return expr.Bind(t, e)
+}
+
+func (t *typing) Column(ref *ast.ColumnRef) (expr.Node, error) {
+	id, ok := t.p.refs[ref]
+	if !ok {
+		return nil, errUnknownColumn(ref, "field list")
+	}
+	return expr.NewColumn(int(id), t.p.cols[id].typ, ref.Name), nil
+}
+
+func (t *typing) Aggregate(*ast.Aggregate) (expr.Node, error) {
+	return nil, types.NewError(1111, "Invalid use of group function")
+}
+
+func (t *typing) Subquery(q *ast.Subquery) (expr.Node, error) {
+	s := t.p.subs[q]
+	if s == nil || len(s.query.out) != 1 {
+		return nil, errOperand(1)
+	}
+	return &Subquery{T: s.typ}, nil
+}
+
+var boolType = types.Type{Kind: types.KindBigInt, Length: 1}
+
+func errOperand(n int) error { return types.NewError(1241, "Operand should contain %d column(s)", n) }
+
+func (t *typing) Exists(*ast.Exists) (expr.Node, error) { return &Subquery{T: boolType}, nil }
+
+func (t *typing) InQuery(left []expr.Node, in *ast.In) (expr.Node, error) {
+	if s := t.p.subs[in]; s == nil || len(s.query.out) != len(left) {
+		return nil, errOperand(len(left))
+	}
+	return &Subquery{T: boolType}, nil
+}
+
+func (t *typing) CompareQuery(_ ast.BinaryOp, left []expr.Node, q *ast.Subquery) (expr.Node, error) {
+	if s := t.p.subs[q]; s == nil || len(s.query.out) != len(left) {
+		return nil, errOperand(len(left))
+	}
+	return &Subquery{T: boolType}, nil
+}
+
+func (t *typing) SystemVariable(v *ast.Variable) (expr.Node, error) { return t.p.systemVariable(v) }
+func (t *typing) UserVariable(name string) *types.Type              { return t.p.userVariable(name) }
+
+func (p *planner) systemVariable(v *ast.Variable) (expr.Node, error) {
+	if p.env.Variables == nil {
+		return nil, types.NewError(1193, "Unknown system variable '%s'", v.Name)
+	}
+	return p.env.Variables.SystemVariable(v)
+}
+
+func (p *planner) userVariable(name string) *types.Type {
+	// The type that a variable has now becomes the plan's.
+	p.volatile = true
+	if p.env.Variables == nil {
+		return nil
+	}
+	return p.env.Variables.UserVariable(name)
+}
+
+// viewName is how uses name a view.
+func viewName(schema, name string) string {
+	return strings.Join([]string{schema, name}, ".")
+}

@@ -1,0 +1,341 @@
+package plan
+
+import (
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// resolveQuery resolves a query. s is the scope around it: with parent set to the scope
+// of the enclosing query, which it may read from.
+func (p *planner) resolveQuery(q ast.Query, s *scope) (*query, error) {
+	if s.depth > maxNesting {
+		return nil, types.NewError(1473, "Too high level of nesting for select")
+	}
+	inner := *s
+	switch q := q.(type) {
+	case *ast.Select:
+		if err := p.resolveWith(q.With, &inner); err != nil {
+			return nil, err
+		}
+		return p.resolveSelect(q, &inner)
+	case *ast.SetOp:
+		if err := p.resolveWith(q.With, &inner); err != nil {
+			return nil, err
+		}
+		return p.resolveSetOp(q, &inner)
+	case *ast.Values:
+		if err := p.resolveWith(q.With, &inner); err != nil {
+			return nil, err
+		}
+		return p.resolveValues(q, &inner)
+	}
+	return nil, notSupported("this query")
+}
+
+// queryScope begins the scope of a query's own names.
+func queryScope(around *scope, q *query) *scope {
+	return &scope{
+		parent: around.parent, q: q, with: around.with, schema: around.schema,
+		view: around.view, depth: around.depth + 1, clause: "field list",
+	}
+}
+
+// subScope is the scope around a query that stands within an expression of s.
+func subScope(s *scope) *scope {
+	return &scope{parent: s, with: s.with, schema: s.schema, view: s.view, depth: s.depth}
+}
+
+func (p *planner) resolveSelect(sel *ast.Select, around *scope) (*query, error) {
+	if len(sel.Windows) > 0 {
+		return nil, notSupported("WINDOW")
+	}
+	b := &block{
+		distinct: sel.Distinct, rollup: sel.Rollup, hints: sel.Hints,
+		straight: sel.Options&ast.SelectStraightJoin != 0,
+		calcRows: sel.Options&ast.SelectCalcFoundRows != 0,
+	}
+	q := &query{block: b, outer: colSet{}}
+	s := queryScope(around, q)
+	if sel.From != nil {
+		f := from{p: p, s: s, lock: sel.Lock}
+		tree, err := f.resolve(sel.From)
+		if err != nil {
+			return nil, err
+		}
+		b.from, b.where = tree, f.where
+	}
+	if sel.Where != nil {
+		where, err := p.resolve(s.at("where clause"), sel.Where)
+		if err != nil {
+			return nil, err
+		}
+		b.where = conjuncts(b.where, where)
+	}
+	if err := p.resolveItems(sel.Items, b, s); err != nil {
+		return nil, err
+	}
+	if err := p.resolveClauses(sel, b, s); err != nil {
+		return nil, err
+	}
+	if err := p.resolveGrouping(b, q); err != nil {
+		return nil, err
+	}
+	if err := p.checkTypes(b); err != nil {
+		return nil, err
+	}
+	var err error
+	if b.limit, err = p.resolveLimit(s, sel.Limit); err != nil {
+		return nil, err
+	}
+	return q, p.setOutput(q)
+}
+
+// resolveItems resolves the select list.
+func (p *planner) resolveItems(items []ast.SelectItem, b *block, s *scope) error {
+	fields := s.at("field list")
+	fields.aggs = b
+	for i := range items {
+		it := &items[i]
+		if it.Star {
+			list, err := s.star(it)
+			if err != nil {
+				return err
+			}
+			for _, v := range list {
+				v.use.read(v.name)
+				b.items = append(b.items, item{expr: v.expr, meta: v.meta})
+			}
+			continue
+		}
+		e, err := p.resolve(fields, it.Expr)
+		if err != nil {
+			return err
+		}
+		m := Column{Name: it.Name()}
+		if ref, ok := it.Expr.(*ast.ColumnRef); ok {
+			if v, _ := s.find(ref); v != nil {
+				m = v.meta
+				m.Name = v.name
+				if it.Alias != "" {
+					m.Name = it.Alias
+				}
+			}
+		}
+		b.items = append(b.items, item{expr: e, meta: m})
+	}
+	if len(b.items) > 4096 {
+		return types.NewError(1117, "Too many columns")
+	}
+	return nil
+}
+
+// resolveClauses resolves GROUP BY, HAVING and ORDER BY.
+func (p *planner) resolveClauses(sel *ast.Select, b *block, s *scope) error {
+	for _, g := range sel.GroupBy {
+		e, err := p.resolveGroup(g.Expr, b, s)
+		if err != nil {
+			return err
+		}
+		b.groups = append(b.groups, group{expr: e})
+	}
+	if sel.Having != nil {
+		h := s.at("having clause")
+		h.aggs, h.aliases = b, b.items
+		h.selected = make([]ast.Expr, 0, len(b.items)+len(b.groups))
+		for _, it := range b.items {
+			h.selected = append(h.selected, it.expr)
+		}
+		for _, g := range b.groups {
+			h.selected = append(h.selected, g.expr)
+		}
+		having, err := p.resolve(h, sel.Having)
+		if err != nil {
+			return err
+		}
+		b.having = conjuncts(nil, having)
+	}
+	for _, o := range sel.OrderBy {
+		k, err := p.resolveOrder(o, b, s)
+		if err != nil {
+			return err
+		}
+		b.order = append(b.order, k)
+	}
+	return nil
+}
+
+// position returns the value of an integer literal, which names a select item.
+func position(e ast.Expr) (uint64, bool) {
+	l, ok := e.(*ast.Literal)
+	if !ok || l.Kind != ast.LiteralInt {
+		return 0, false
+	}
+	return l.Value.Uint(), true
+}
+
+func (p *planner) resolveGroup(e ast.Expr, b *block, s *scope) (ast.Expr, error) {
+	if n, ok := position(e); ok {
+		if n < 1 || n > uint64(len(b.items)) {
+			return nil, types.NewError(1054, "Unknown column '%d' in '%s'", n, "group statement")
+		}
+		it := &b.items[n-1]
+		if p.hasAggregate(b, it.expr) {
+			return nil, types.NewError(1056, "Can't group on '%s'", it.meta.Name)
+		}
+		return it.expr, nil
+	}
+	g := s.at("group statement")
+	g.aliases = b.items
+	r, err := p.resolve(g, e)
+	if err != nil {
+		return nil, err
+	}
+	if p.hasAggregate(b, r) {
+		if ref, ok := e.(*ast.ColumnRef); ok {
+			return nil, types.NewError(1056, "Can't group on '%s'", ref.Name)
+		}
+		return nil, types.NewError(1111, "Invalid use of group function")
+	}
+	return r, nil
+}
+
+// hasAggregate reports whether e contains the result of one of the block's aggregates.
+func (p *planner) hasAggregate(b *block, e ast.Expr) bool {
+	found := false
+	walkExpr(e, func(e ast.Expr) bool {
+		if id, ok := p.isColumn(e); ok {
+			for i := range b.aggs {
+				found = found || b.aggs[i].id == id
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+func (p *planner) resolveOrder(o ast.OrderItem, b *block, s *scope) (orderKey, error) {
+	k := orderKey{item: -1, desc: o.Desc}
+	if n, ok := position(o.Expr); ok {
+		if n < 1 || n > uint64(len(b.items)) {
+			return k, types.NewError(1054, "Unknown column '%d' in '%s'", n, "order clause")
+		}
+		k.item = int(n - 1)
+		k.expr = b.items[k.item].expr
+		return k, nil
+	}
+	c := s.at("order clause")
+	c.aggs, c.aliases = b, b.items
+	if ref, ok := o.Expr.(*ast.ColumnRef); ok {
+		c.aliasFirst = true
+		i, err := p.findAlias(c, ref)
+		if err != nil {
+			return k, err
+		}
+		if i >= 0 {
+			k.item, k.expr = i, b.items[i].expr
+			return k, nil
+		}
+	}
+	e, err := p.resolve(c, o.Expr)
+	if err != nil {
+		return k, err
+	}
+	k.expr = e
+	for i := range b.items {
+		if p.same(b.items[i].expr, e) {
+			k.item = i
+			break
+		}
+	}
+	return k, nil
+}
+
+func (p *planner) resolveLimit(s *scope, l *ast.Limit) (*limit, error) {
+	if l == nil {
+		return nil, nil
+	}
+	for _, e := range []ast.Expr{l.Count, l.Offset} {
+		switch e.(type) {
+		case nil, *ast.Literal, *ast.Param:
+		default:
+			return nil, types.NewError(1210, "Incorrect arguments to %s", "LIMIT")
+		}
+	}
+	return &limit{count: l.Count, offset: l.Offset}, nil
+}
+
+// setOutput describes the result of a block.
+func (p *planner) setOutput(q *query) error {
+	q.out = make([]outColumn, len(q.block.items))
+	for i := range q.block.items {
+		it := &q.block.items[i]
+		n, err := p.bindTyping(it.expr)
+		if err != nil {
+			return err
+		}
+		if isVolatile(n) {
+			q.volatile = true
+		}
+		q.out[i] = outColumn{meta: it.meta, typ: n.Type()}
+		q.out[i].meta.Type = n.Type()
+	}
+	return nil
+}
+
+// checkTypes binds what setOutput does not, for its errors.
+func (p *planner) checkTypes(b *block) error {
+	list := append(append([]ast.Expr(nil), b.where...), b.having...)
+	for _, g := range b.groups {
+		list = append(list, g.expr)
+	}
+	for _, k := range b.order {
+		list = append(list, k.expr)
+	}
+	for _, e := range list {
+		if _, err := p.bindTyping(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolveValues resolves VALUES ROW(..), ..
+func (p *planner) resolveValues(v *ast.Values, around *scope) (*query, error) {
+	b := &block{}
+	q := &query{block: b, outer: colSet{}}
+	s := queryScope(around, q)
+	for i, row := range v.Rows {
+		if len(row) != len(v.Rows[0]) {
+			return nil, types.NewError(1136, "Column count doesn't match value count at row %d", i+1)
+		}
+		list := make([]ast.Expr, len(row))
+		for j, e := range row {
+			r, err := p.resolve(s, e)
+			if err != nil {
+				return nil, err
+			}
+			list[j] = r
+		}
+		b.values = append(b.values, list)
+	}
+	rel, err := p.valuesRelation(b.values)
+	if err != nil {
+		return nil, err
+	}
+	b.from = &joinTree{leaf: rel}
+	for i := range rel.n {
+		id := rel.column(i)
+		b.items = append(b.items, item{expr: p.ref(id), meta: p.cols[id].meta})
+	}
+	for _, o := range v.OrderBy {
+		k, err := p.resolveOrder(o, b, s)
+		if err != nil {
+			return nil, err
+		}
+		b.order = append(b.order, k)
+	}
+	if b.limit, err = p.resolveLimit(s, v.Limit); err != nil {
+		return nil, err
+	}
+	return q, p.setOutput(q)
+}

@@ -1,0 +1,161 @@
+package plan
+
+import (
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// resolve copies an expression with every name replaced by what it means.
+func (p *planner) resolve(s *scope, e ast.Expr) (ast.Expr, error) {
+	merged := 0
+	return mapExpr(e, func(e ast.Expr) (ast.Expr, error) {
+		switch e := e.(type) {
+		case *ast.ColumnRef:
+			if _, ok := p.refs[e]; ok {
+				return e, nil
+			}
+			r, err := p.lookup(s, e)
+			if err != nil {
+				return nil, err
+			}
+			if _, ok := r.(*ast.ColumnRef); !ok {
+				if merged += countNodes(r, maxMerged); merged > maxMerged {
+					return nil, types.NewError(1436, "Thread stack overrun: the expression grows beyond %d operators", maxMerged)
+				}
+			}
+			return r, nil
+		case *ast.Aggregate:
+			return p.resolveAggregate(s, e)
+		case *ast.Subquery, *ast.Exists:
+			return p.resolveSubquery(s, e)
+		case *ast.In:
+			if e.Query == nil {
+				return nil, nil
+			}
+			return p.resolveSubquery(s, e)
+		case *ast.WindowFunc:
+			return nil, notSupported("window functions")
+		}
+		return nil, nil
+	})
+}
+
+// countNodes counts the nodes of e, up to a limit.
+func countNodes(e ast.Expr, limit int) int {
+	n := 0
+	walkExpr(e, func(ast.Expr) bool {
+		n++
+		return n <= limit
+	})
+	return n
+}
+
+// resolveSubquery resolves a query within an expression.
+func (p *planner) resolveSubquery(s *scope, e ast.Expr) (ast.Expr, error) {
+	sub := &subquery{}
+	var err error
+	var copied ast.Expr
+	var q ast.Query
+	switch e := e.(type) {
+	case *ast.Subquery:
+		copied, q = &ast.Subquery{Query: e.Query, Quantifier: e.Quantifier}, e.Query
+	case *ast.Exists:
+		copied, q = &ast.Exists{Query: e.Query}, e.Query
+	case *ast.In:
+		operand, err := p.resolve(s, e.Operand)
+		if err != nil {
+			return nil, err
+		}
+		copied, q = &ast.In{Operand: operand, Not: e.Not, Query: e.Query}, e.Query
+	}
+	if sub.query, err = p.resolveQuery(q, subScope(s)); err != nil {
+		return nil, err
+	}
+	if len(sub.query.out) == 1 {
+		sub.typ = *sub.query.out[0].typ
+		sub.typ.NotNull = false
+	}
+	sub.number = p.subCount
+	p.subCount++
+	p.subs[copied] = sub
+	return copied, nil
+}
+
+// resolveAggregate makes an aggregate a column of its block. One that is written twice
+// is computed once.
+func (p *planner) resolveAggregate(s *scope, a *ast.Aggregate) (ast.Expr, error) {
+	b := s.aggs
+	if b == nil {
+		return nil, types.NewError(1111, "Invalid use of group function")
+	}
+	args := *s
+	args.aggs, args.aliases, args.selected = nil, nil, nil
+	c := *a
+	c.Args, c.OrderBy = nil, nil
+	for _, e := range a.Args {
+		if _, ok := e.(*ast.Star); ok {
+			continue
+		}
+		r, err := p.resolve(&args, e)
+		if err != nil {
+			return nil, err
+		}
+		c.Args = append(c.Args, r)
+	}
+	for _, o := range a.OrderBy {
+		r, err := p.resolve(&args, o.Expr)
+		if err != nil {
+			return nil, err
+		}
+		c.OrderBy = append(c.OrderBy, ast.OrderItem{Expr: r, Desc: o.Desc})
+	}
+	if err := p.checkOuterAggregate(s, &c); err != nil {
+		return nil, err
+	}
+	return p.aggregateColumn(b, &c)
+}
+
+// checkOuterAggregate refuses aggregates that belong to an enclosing query: all their
+// columns are its.
+func (p *planner) checkOuterAggregate(s *scope, a *ast.Aggregate) error {
+	set := p.columnSet(a.Args...)
+	if len(set) == 0 {
+		return nil
+	}
+	for id := range set {
+		if !s.q.outer.has(id) || p.isOwn(s, id) {
+			return nil
+		}
+	}
+	return notSupported("an aggregate of an enclosing query's columns")
+}
+
+// isOwn reports whether a column is one of the scope's own.
+func (p *planner) isOwn(s *scope, id colID) bool {
+	for i := range s.cols {
+		if p.columnSet(s.cols[i].expr).has(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// aggregateColumn returns the column of an aggregate's result in the block.
+func (p *planner) aggregateColumn(b *block, a *ast.Aggregate) (ast.Expr, error) {
+	for i := range b.aggs {
+		if p.same(b.aggs[i].call, a) {
+			return p.ref(b.aggs[i].id), nil
+		}
+	}
+	t, err := p.aggregateType(a)
+	if err != nil {
+		return nil, err
+	}
+	id := p.newColumn(column{typ: t, meta: Column{Name: p.text(a), Type: t}})
+	b.aggs = append(b.aggs, aggregate{call: a, id: id})
+	return p.ref(id), nil
+}
+
+// isVolatile reports whether a node gives another value whenever it is evaluated.
+func isVolatile(n expr.Node) bool { return expr.VolatilityOf(n) == expr.Volatile }

@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+func errSetColumns() error {
+	return types.NewError(1222, "The used SELECT statements have a different number of columns")
+}
+
+// resolveSetOp resolves UNION, EXCEPT, INTERSECT, and a query in parentheses.
+func (p *planner) resolveSetOp(u *ast.SetOp, around *scope) (*query, error) {
+	left, err := p.resolveOperand(u.Left, around)
+	if err != nil {
+		return nil, err
+	}
+	set := &setOperation{op: u.Op, all: u.All, left: left}
+	q := &query{set: set, outer: colSet{}, volatile: left.volatile}
+	q.outer.addAll(left.outer)
+	q.out = append([]outColumn(nil), left.out...)
+	if u.Op != ast.SetNone {
+		if set.right, err = p.resolveOperand(u.Right, around); err != nil {
+			return nil, err
+		}
+		q.outer.addAll(set.right.outer)
+		q.volatile = q.volatile || set.right.volatile
+		if err := p.setTypes(q); err != nil {
+			return nil, err
+		}
+	}
+	set.rel = p.newRelation("", q.out, nil)
+	s := queryScope(around, q)
+	s.cols = p.columnsVisible(set.rel)
+	b := &block{}
+	for i := range set.rel.n {
+		id := set.rel.column(i)
+		b.items = append(b.items, item{expr: p.ref(id), meta: p.cols[id].meta})
+	}
+	for _, o := range u.OrderBy {
+		if ref, ok := o.Expr.(*ast.ColumnRef); ok && ref.Table != "" {
+			return nil, types.NewError(1250, "Table '%s' from one of the SELECTs cannot be used in %s", ref.Table, "global ORDER clause")
+		}
+		k, err := p.resolveOrder(o, b, s)
+		if err != nil {
+			return nil, err
+		}
+		if len(b.aggs) > 0 {
+			return nil, types.NewError(3028, "Expression #%d of ORDER BY contains aggregate function and applies to the result of a non-aggregated query", len(set.order)+1)
+		}
+		set.order = append(set.order, k)
+	}
+	set.limit, err = p.resolveLimit(s, u.Limit)
+	return q, err
+}
+
+func (p *planner) resolveOperand(q ast.Query, around *scope) (*query, error) {
+	inner := *around
+	inner.depth = around.depth // operands nest by their own queries only
+	return p.resolveQuery(q, &inner)
+}
+
+// setTypes gives a set operation the types that hold both sides' values.
+func (p *planner) setTypes(q *query) error {
+	l, r := q.set.left.out, q.set.right.out
+	if len(l) != len(r) {
+		return errSetColumns()
+	}
+	for i := range q.out {
+		t, err := p.unify([]*types.Type{l[i].typ, r[i].typ})
+		if err != nil {
+			return err
+		}
+		q.out[i].typ = t
+		q.out[i].meta = Column{Name: l[i].meta.Name, Type: t}
+	}
+	return nil
+}
+
+// unify returns the type that holds values of all types, by the rules of CASE.
+func (p *planner) unify(list []*types.Type) (*types.Type, error) {
+	same := true
+	for _, t := range list[1:] {
+		same = same && t.Equal(list[0])
+	}
+	if same {
+		return list[0], nil
+	}
+	exprs := make([]ast.Expr, len(list))
+	for i, t := range list {
+		id := p.newColumn(column{typ: t, meta: Column{Type: t}})
+		exprs[i] = p.ref(id)
+	}
+	return p.commonType(exprs)
+}
+
+// commonType returns the type that holds values of all expressions.
+func (p *planner) commonType(list []ast.Expr) (*types.Type, error) {
+	if len(list) == 1 {
+		n, err := p.bindTyping(list[0])
+		if err != nil {
+			return nil, err
+		}
+		return n.Type(), nil
+	}
+	c := &ast.Case{Else: list[len(list)-1]}
+	for _, e := range list[:len(list)-1] {
+		c.When = append(c.When, ast.When{Cond: &ast.Func{Name: "rand"}, Result: e})
+	}
+	n, err := p.bindTyping(c)
+	if err != nil {
+		return nil, err
+	}
+	return n.Type(), nil
+}
+
+// castTo converts a column's values to a type unless they have it.
+func castTo(n expr.Node, t *types.Type) expr.Node {
+	a, b := *n.Type(), *t
+	a.NotNull, b.NotNull = false, false
+	if a.Equal(&b) {
+		return n
+	}
+	return expr.NewCast(n, *t)
+}

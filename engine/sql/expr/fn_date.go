@@ -330,7 +330,7 @@ func registerDateFormats() {
 				return x.limited(c, nil, false)
 			}
 			out, ok := appendDateFormat(dst, a[0].DateTime(), a[1].Bytes())
-			return out, ok, nil
+			return out, ok && len(a[1].Bytes()) > 0, nil
 		}),
 	})
 	d.def("TIME_FORMAT(t, format)", Func{
@@ -340,7 +340,7 @@ func registerDateFormats() {
 				return x.limited(c, nil, false)
 			}
 			out, ok := appendTimeFormat(dst, a[0].Time(), a[1].Bytes())
-			return out, ok, nil
+			return out, ok && len(a[1].Bytes()) > 0, nil
 		}),
 	})
 	d.def("GET_FORMAT({DATE | TIME | DATETIME}, region)", Func{

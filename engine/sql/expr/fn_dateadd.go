@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/types"
@@ -176,40 +177,60 @@ func appendDateTime(dst []byte, d types.DateTime, dateOnly bool) []byte {
 
 func registerAddTime() {
 	d := definer(catTime)
-	for _, op := range []struct {
-		usage, name string
-		sign        int64
-	}{{"ADDTIME(x, t)", "addtime", 1}, {"SUBTIME(x, t)", "subtime", -1}} {
-		d.overloads(op.usage, func(_ *Binder, args []Node) (*Func, []Node, error) {
-			f := &Func{Name: op.name, Args: []ArgKind{ArgDateTime, ArgTime}, Volatility: Stable}
+	add := func(usage, name string, sign int64) {
+		d.overloads(usage, func(_ *Binder, args []Node) (*Func, []Node, error) {
 			if len(args) != 2 {
-				return f, args, nil
+				return nil, nil, errArgCount(name)
 			}
-			f.Result = resultSumFSP(types.KindDateTime)
-			f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
-				return x.addTime(a[0].DateTime(), op.sign*a[1].Time().Micros())
-			}
-			switch t := args[0].Type(); {
-			case t.Kind == types.KindTime:
-				f.Args[0], f.Result = ArgTime, resultSumFSP(types.KindTime)
-				f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
-					return x.clampTime(a[0].Time().Micros() + op.sign*a[1].Time().Micros())
-				}
-			case !t.IsTemporal():
-				f.Args[0], f.Result = ArgString, ResultASCII(29)
-				f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
-					return addTimeToText(x, a[0].Bytes(), op.sign*a[1].Time().Micros())
-				}
-			}
-			return f, args, nil
+			return addTimeFunc(name, args, sign), args, nil
 		})
 	}
+	add("ADDTIME(x, t)", "addtime", 1)
+	add("SUBTIME(x, t)", "subtime", -1)
 }
 
-func resultSumFSP(kind types.Kind) func(*Binder, *Call) (types.Type, error) {
-	return func(_ *Binder, c *Call) (types.Type, error) {
-		return types.Type{Kind: kind, FSP: max(c.Args[0].Type().FSP, c.Args[1].Type().FSP)}, nil
+// addTimeFunc is ADDTIME or, with sign -1, SUBTIME for the type of the first argument.
+func addTimeFunc(name string, args []Node, sign int64) *Func {
+	f := &Func{Name: name, Args: []ArgKind{ArgDateTime, ArgTime}, Volatility: Stable}
+	if isString(args[1].Type()) {
+		f.Args[1] = ArgString
 	}
+	sum := func(x *Context, v types.Value, micros int64) (types.Value, error) {
+		return x.addTime(v.DateTime(), micros)
+	}
+	kind := types.KindDateTime
+	switch t := args[0].Type(); {
+	case t.Kind == types.KindTime:
+		f.Args[0], kind = ArgTime, types.KindTime
+		sum = func(x *Context, v types.Value, micros int64) (types.Value, error) {
+			return x.clampTime(v.Time().Micros() + micros)
+		}
+	case !t.IsTemporal():
+		f.Args[0], kind = ArgString, types.KindVarChar
+		sum = func(x *Context, v types.Value, micros int64) (types.Value, error) {
+			return addTimeToText(x, v.Bytes(), micros)
+		}
+	}
+	f.Result = func(b *Binder, c *Call) (types.Type, error) {
+		if kind == types.KindVarChar {
+			return textType(29, b.collation()), nil
+		}
+		return types.Type{Kind: kind, FSP: max(c.Args[0].Type().FSP, fspOf(c.Given[1]))}, nil
+	}
+	f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+		t, ok, err := a[1].Time(), true, error(nil)
+		if a[1].Class() == types.ClassBytes {
+			if _, dated := isDateTimeText(a[1].Bytes(), x.dateMode()); dated {
+				return types.Null, nil
+			}
+			t, ok, err = x.timeOfText(a[1].Bytes())
+		}
+		if !ok || err != nil {
+			return types.Null, err
+		}
+		return sum(x, a[0], sign*t.Micros())
+	}
+	return f
 }
 
 // clampTime gives a TIME, cut to its range with a warning.
@@ -222,9 +243,11 @@ func (x *Context) clampTime(micros int64) (types.Value, error) {
 	return types.NewTime(t), nil
 }
 
-// isDateTimeText reports whether text that may be a time is a date and time instead.
+// isDateTimeText reports whether text that may be a time is a date and time instead: it has a space or T between them, or
+// nothing but digits.
 func isDateTimeText(s []byte, mode types.Mode) (types.DateTime, bool) {
-	if len(s) < 12 {
+	s = trimLeft(s)
+	if len(s) < 12 || !bytes.ContainsAny(s, " T") && len(bytes.TrimLeft(s[:12], "0123456789")) > 0 {
 		return 0, false
 	}
 	d, info, ok := types.ParseDateTime(s, mode)
@@ -286,32 +309,66 @@ func registerDifferences() {
 	})
 }
 
-// timeDiff subtracts two times, or two dates and times; anything else is NULL.
+// What the text or value of an argument of TIMEDIFF is.
+const (
+	onlyTime = iota
+	onlyDate
+	dateAndTime
+)
+
+// timeDiff subtracts two times, two dates, or two dates and times; anything else is NULL.
 func timeDiff(x *Context, c *Call, a []types.Value) (types.Value, error) {
-	var micros [2]int64
-	var dated [2]bool
-	for i, v := range a {
-		switch v.Class() {
-		case types.ClassDate, types.ClassDateTime, types.ClassTimestamp:
-			micros[i], dated[i] = dateTimeMicros(x.wallClock(v)), true
-			continue
-		case types.ClassBytes:
-			if d, ok := isDateTimeText(v.Bytes(), x.dateMode()); ok {
-				micros[i], dated[i] = dateTimeMicros(d), true
-				continue
-			}
-		}
-		t, ok, err := x.toTime(v)
-		if !ok || err != nil {
-			return types.Null, err
-		}
-		micros[i] = t.Micros()
+	dated := isDated(a[0]) || isDated(a[1])
+	l, lwhat, err := x.timePoint(a[0], dated)
+	if err != nil {
+		return types.Null, err
 	}
-	if dated[0] != dated[1] {
-		return types.Null, nil
+	r, rwhat, err := x.timePoint(a[1], dated)
+	if err != nil || lwhat != rwhat || lwhat < 0 {
+		return types.Null, err
 	}
-	v, err := x.clampTime(micros[0] - micros[1])
+	v, err := x.clampTime(l - r)
 	return types.NewTime(v.Time().TruncateFraction(int(c.t.FSP))), err
+}
+
+func isDated(v types.Value) bool {
+	return v.Class() == types.ClassDate || v.Class() == types.ClassDateTime || v.Class() == types.ClassTimestamp
+}
+
+// timePoint returns a time, or a date and time from day 0, in microseconds; what is -1 for a value that is none. With dated
+// a text is read as date and time, without it only if it looks like one.
+func (x *Context) timePoint(v types.Value, dated bool) (micros int64, what int, err error) {
+	switch {
+	case v.Class() == types.ClassDate:
+		return dateTimeMicros(v.DateTime()), onlyDate, nil
+	case isDated(v):
+		return dateTimeMicros(x.wallClock(v)), dateAndTime, nil
+	case v.Class() == types.ClassBytes:
+		if d, ok := isDateTimeText(v.Bytes(), x.dateMode()); ok {
+			return dateTimeMicros(d), dateAndTime, nil
+		}
+		if !dated {
+			break
+		}
+		d, ok, err := x.dateTimeOfText(v.Bytes(), "datetime")
+		if !ok || err != nil {
+			return 0, -1, err
+		}
+		return dateTimeMicros(d), onlyDate, nil
+	case v.Class() != types.ClassTime:
+		if n, _, err := x.splitNumber(v); err != nil || n >= 1e10 {
+			d, ok, err := x.toDateTime(v, "datetime")
+			if !ok || err != nil {
+				return 0, -1, err
+			}
+			return dateTimeMicros(d), dateAndTime, nil
+		}
+	}
+	t, ok, err := x.toTime(v)
+	if !ok {
+		return 0, -1, err
+	}
+	return t.Micros(), onlyTime, err
 }
 
 func registerExtract() {

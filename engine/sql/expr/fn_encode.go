@@ -188,7 +188,7 @@ func appendSoundex(dst, s []byte) []byte {
 			code = soundexCodes[letter-'a']
 		}
 		if len(dst) == start {
-			dst = appendCased(dst, types.CharsetUTF8MB4, utf8.AppendRune(nil, r), true)
+			dst = upperASCII(utf8.AppendRune(dst, r), start)
 			last = code
 		} else if code != '0' && code != last {
 			dst = append(dst, code)

@@ -46,12 +46,7 @@ func jsonContains(target, candidate json.Value) bool {
 }
 
 func arrayContains(array, want json.Value) bool {
-	return !elements(array, func(have json.Value) bool {
-		if want.IsContainer() && have.IsArray() != want.IsArray() {
-			return true
-		}
-		return !jsonContains(have, want) || have.IsArray() && !want.IsArray()
-	})
+	return !elements(array, func(have json.Value) bool { return !jsonContains(have, want) })
 }
 
 // memberOf is MEMBER OF: anything but an array is an array of itself.

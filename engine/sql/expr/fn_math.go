@@ -90,7 +90,7 @@ func (r *randState) next() float64 {
 	return float64(r.seed1) / randMax
 }
 
-// cotangent, logBase and the like are those of math with MySQL's view of what has no result: ok is false there.
+// The logarithms are those of package math with MySQL's view of what has no result: ok is false there.
 
 func logBase(base, x float64) (r float64, ok bool) {
 	if base <= 0 || x <= 0 || base == 1 {
@@ -110,14 +110,18 @@ func log2Of(x float64) (r float64, ok bool) {
 	if x <= 0 {
 		return 0, false
 	}
-	return math.Log2(x), true
+	return math.Log(x) / math.Ln2, true
 }
 
 func log10Of(x float64) (r float64, ok bool) {
 	if x <= 0 {
 		return 0, false
 	}
-	return math.Log10(x), true
+	r = math.Log10(x)
+	if n := math.Round(r); math.Abs(n) < 300 && math.Pow10(int(n)) == x {
+		return n, true // Log10 misses some powers by a bit
+	}
+	return r, true
 }
 
 func inverse(f func(float64) float64) func(float64) (float64, bool) {

@@ -103,7 +103,7 @@ func registerRounding() {
 				n, _ := r.Int64()
 				return types.NewInt(n), nil
 			}),
-			realFunc(name, real)))
+			fixedReal(realFunc(name, real))))
 	}
 	whole("CEILING(x)", "ceiling", decimal.Decimal.Ceil, math.Ceil)
 	d.alias("ceil", "ceiling")
@@ -173,10 +173,37 @@ func roundings(name string, truncate bool) (integer, exact, real *Func) {
 		}
 		return types.NewDecimal(r), nil
 	})
-	real = variant(ArgDouble, ResultDouble, func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
+	real = variant(ArgDouble, resultFixed, func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
 		return types.NewDouble(roundDouble(a[0].Double(), optionalInt(a, 1, 0), truncate)), nil
 	})
 	return integer, exact, real
+}
+
+// fixedDigits are the digits that doubles with a fixed number of digits after the point have before it.
+const fixedDigits = 17
+
+// fixedReal turns a function's result into a double that shows no digits after the point.
+func fixedReal(f *Func) *Func {
+	f.Result = ResultOf(types.Type{Kind: types.KindDouble, Precision: fixedDigits})
+	return f
+}
+
+// resultFixed is a double that shows the number of digits after the point that a constant argument 1 asks for.
+func resultFixed(_ *Binder, c *Call) (types.Type, error) {
+	t := types.Type{Kind: types.KindDouble}
+	places := int64(0)
+	if len(c.Args) > 1 {
+		v, ok := Literal(c.Args[1])
+		if !ok || v.IsNull() {
+			return t, nil
+		}
+		places = argInt(v)
+	}
+	if places <= types.MaxDecimalScale {
+		t.Scale = uint8(max(places, 0))
+		t.Precision = fixedDigits + t.Scale
+	}
+	return t, nil
 }
 
 // resultRounded is DECIMAL with the number of digits that a constant argument asks for, if it has no fewer itself; rounding

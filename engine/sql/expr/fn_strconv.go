@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -21,10 +22,13 @@ func init() {
 func registerDigits() {
 	d := definer(catString)
 	d.overloads("HEX(x)", func(_ *Binder, args []Node) (*Func, []Node, error) {
-		if len(args) > 0 && isNumber(args[0].Type()) {
-			return hexOfNumber, args, nil
+		switch {
+		case len(args) == 0 || !isNumber(args[0].Type()):
+			return hexOfText, args, nil
+		case isExact(args[0].Type()) && args[0].Type().Kind != types.KindDecimal:
+			return hexOfInteger, args, nil
 		}
-		return hexOfText, args, nil
+		return hexOfReal, args, nil
 	})
 	d.def("UNHEX(s)", Func{
 		Args: []ArgKind{ArgBytes}, Result: resultHalf,
@@ -69,14 +73,28 @@ var (
 		},
 		Row: appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte { return appendHex(dst, a[0].Bytes()) }),
 	}
-	hexOfNumber = &Func{
-		Name: "hex", Args: []ArgKind{ArgInt}, NotNull: true, Result: ResultASCII(16),
+	hexOfInteger = hexOfNumber(ArgInt, func(v types.Value) uint64 { return v.Uint() })
+	hexOfReal    = hexOfNumber(ArgDouble, func(v types.Value) uint64 {
+		f := math.Round(v.Double())
+		switch {
+		case f <= math.MinInt64 || f >= math.MaxUint64:
+			return math.MaxUint64
+		case f < 0:
+			return uint64(int64(f))
+		}
+		return uint64(f)
+	})
+)
+
+func hexOfNumber(kind ArgKind, bits func(types.Value) uint64) *Func {
+	return &Func{
+		Name: "hex", Args: []ArgKind{kind}, NotNull: true, Result: ResultASCII(16),
 		Row: appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte {
 			start := len(dst)
-			return upperASCII(strconv.AppendUint(dst, a[0].Uint(), 16), start)
+			return upperASCII(strconv.AppendUint(dst, bits(a[0]), 16), start)
 		}),
 	}
-)
+}
 
 func resultHalf(_ *Binder, c *Call) (types.Type, error) {
 	return textType((textLength(c.Args[0].Type())+1)/2, types.CollationBinary), nil

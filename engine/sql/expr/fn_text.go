@@ -336,26 +336,19 @@ func locateText(c types.Collation, s, needle []byte, start int64) int64 {
 	return locateByCollation(c, rest, needle, start)
 }
 
-// locateByCollation slides a window of as many characters as needle has over s.
+// locateByCollation compares needle with as many bytes of s, from each character on, as MySQL does: a character of another
+// length is never found, even if it compares equal.
 func locateByCollation(c types.Collation, s, needle []byte, pos int64) int64 {
 	cs := c.Charset()
-	size := cs.Count(needle)
-	end := len(cs.Prefix(s, size))
-	if cs.Count(s[:end]) < size {
-		return 0
-	}
-	for {
-		if c.Compare(s[:end], needle) == 0 {
+	for len(s) >= len(needle) {
+		whole := len(s) == len(needle) || cs.MaxLen() == 1 || utf8.RuneStart(s[len(needle)])
+		if whole && c.Compare(s[:len(needle)], needle) == 0 {
 			return pos
 		}
-		if end == len(s) {
-			return 0
-		}
-		first, next := charLen(cs, s), charLen(cs, s[end:])
-		s = s[first:]
-		end += next - first
+		s = s[charLen(cs, s):]
 		pos++
 	}
+	return 0
 }
 
 // indexFolded is bytes.Index for ASCII without regard to case.

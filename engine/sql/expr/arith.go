@@ -98,6 +98,7 @@ func (b *Binder) newArith(op ast.BinaryOp, l, r Node) (Node, error) {
 		n.over, n.t = types.ClassInt, types.Type{Kind: types.KindBigInt, Unsigned: unsigned}
 		n.a, n.b = l, r
 	}
+	n.a, n.b = b.fold(n.a), b.fold(n.b)
 	divides := op == ast.OpDiv || op == ast.OpIntDiv || op == ast.OpMod
 	n.t.NotNull = !divides && n.a.Type().NotNull && n.b.Type().NotNull
 	return b.fold(n), nil

@@ -47,7 +47,11 @@ func (n *Arith) kernel(dst, a, b *types.Vector) bool {
 			return false
 		}
 		dst.Resize(a.Len())
-		if !arithShort(n.op, dst.Int64s(), a.Int64s(), b.Int64s(), a.Type().Scale, b.Type().Scale) {
+		if n.op == ast.OpDiv {
+			if !divideShort(dst, a, b) {
+				return false
+			}
+		} else if !arithShort(n.op, dst.Int64s(), a.Int64s(), b.Int64s(), a.Type().Scale, b.Type().Scale) {
 			return false
 		}
 	}
@@ -148,6 +152,42 @@ func arithShort(op ast.BinaryOp, dst, a, b []int64, sa, sb uint8) bool {
 		return false
 	}
 	return true
+}
+
+// divideShort divides unscaled decimals, rounding half away from zero. It reports false
+// if a divisor is zero or a dividend too large.
+func divideShort(dst, a, b *types.Vector) bool {
+	shift := int(dst.Type().Scale) + int(b.Type().Scale) - int(a.Type().Scale)
+	if shift < 0 || shift >= len(pow10) {
+		return false
+	}
+	factor := pow10[shift]
+	limit := math.MaxInt64 / factor
+	out, divisors := dst.Int64s(), b.Int64s()
+	for i, v := range a.Int64s() {
+		d := divisors[i]
+		if d == 0 || v > limit || v < -limit {
+			return false
+		}
+		v *= factor
+		q, r := v/d, v%d
+		if r != 0 && magnitude(r) >= magnitude(d)-magnitude(r) {
+			if (v < 0) == (d < 0) {
+				q++
+			} else {
+				q--
+			}
+		}
+		out[i] = q
+	}
+	return true
+}
+
+func magnitude(v int64) uint64 {
+	if v < 0 {
+		return -uint64(v)
+	}
+	return uint64(v)
 }
 
 // rows computes value by value.

@@ -343,6 +343,10 @@ func castNumbers(out, arg *types.Vector) bool {
 	}
 	n := arg.Len()
 	switch {
+	case out.Class() == types.ClassDecimal:
+		if !castDecimals(out, arg) {
+			return false
+		}
 	case out.Class() == types.ClassDouble && arg.Class() == types.ClassInt:
 		out.Resize(n)
 		dst := out.Float64s()
@@ -362,6 +366,34 @@ func castNumbers(out, arg *types.Vector) bool {
 		return false
 	}
 	copyNulls(out, arg)
+	return true
+}
+
+// castDecimals makes decimals of integers and of short decimals of a smaller scale, if
+// the type has room for all values there can be.
+func castDecimals(out, arg *types.Vector) bool {
+	from, to := arg.Type(), out.Type()
+	precision, scale := shapeOf(from)
+	if precision-scale > to.Precision-to.Scale || scale > to.Scale ||
+		arg.Class() != types.ClassInt && !arg.IsShortDecimal() {
+		return false
+	}
+	n := arg.Len()
+	out.Resize(n)
+	if !out.IsShortDecimal() {
+		dst := out.Decimals()
+		for i, v := range arg.Int64s() {
+			dst[i] = decimal.FromUnscaled(v, int(scale))
+			if scale < to.Scale {
+				dst[i], _ = dst[i].Round(int(to.Scale))
+			}
+		}
+		return true
+	}
+	dst, factor := out.Int64s(), pow10[to.Scale-scale]
+	for i, v := range arg.Int64s() {
+		dst[i] = v * factor
+	}
 	return true
 }
 

@@ -187,10 +187,24 @@ func decimalTypeOf(n Node) types.Type {
 
 // decimalShape returns the precision and scale of n's values as decimals.
 func decimalShape(n Node) (precision, scale uint8) {
-	t := n.Type()
-	if a, ok := n.(*Arith); ok && a.raw {
-		t = &a.shape
+	switch n := n.(type) {
+	case *Arith:
+		if n.raw {
+			return shapeOf(&n.shape)
+		}
+	case *Const:
+		if n.t.Kind == types.KindBigInt && !n.v.IsNull() {
+			return digitsOf(n.v), 0
+		}
 	}
+	if n.Type().Kind == types.KindBigInt && IsBoolean(n) {
+		return 1, 0
+	}
+	return shapeOf(n.Type())
+}
+
+// shapeOf is decimalShape for values of which only the type is known.
+func shapeOf(t *types.Type) (precision, scale uint8) {
 	switch t.Kind {
 	case types.KindDecimal:
 		return t.Precision, t.Scale
@@ -205,12 +219,6 @@ func decimalShape(n Node) (precision, scale uint8) {
 	case types.KindInt:
 		return 10, 0
 	case types.KindBigInt:
-		if v, ok := Literal(n); ok && !v.IsNull() {
-			return digitsOf(v), 0
-		}
-		if t.Length > 0 && IsBoolean(n) {
-			return 1, 0
-		}
 		if t.Unsigned {
 			return 20, 0
 		}

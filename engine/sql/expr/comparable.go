@@ -208,9 +208,24 @@ func comparableNumbers(l, r Node) (Node, Node, comparator, error) {
 		t := types.Type{Kind: types.KindDouble}
 		return NewCast(l, t), NewCast(r, t), comparator{by: byDouble}, nil
 	case lc == types.ClassDecimal || rc == types.ClassDecimal:
-		return asDecimal(rawDigits(l)), asDecimal(rawDigits(r)), comparator{by: byDecimal}, nil
+		l, r = asDecimal(rawDigits(l)), asDecimal(rawDigits(r))
+		return alignScale(l, r), alignScale(r, l), comparator{by: byDecimal}, nil
 	}
 	return l, r, comparator{by: byIntegers}, nil
+}
+
+// alignScale gives n the scale of another decimal if that loses nothing and both are
+// short: then they compare as integers. A column stays as it is beside a constant.
+func alignScale(n, other Node) Node {
+	t, o := n.Type(), other.Type()
+	more := int(o.Scale) - int(t.Scale)
+	if more <= 0 || int(t.Precision)+more > 18 || !o.ShortDecimal() {
+		return n
+	}
+	if _, isColumn := n.(*Column); isColumn && VolatilityOf(other) <= Stable {
+		return n
+	}
+	return NewCast(n, types.Type{Kind: types.KindDecimal, Precision: t.Precision + uint8(more), Scale: o.Scale})
 }
 
 func asDecimal(n Node) Node {

@@ -231,6 +231,10 @@ func (n *In) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector
 		return err
 	}
 	defer x.giveBack(v, lent)
+	if len(n.items) == 0 && len(n.sets) == 1 && n.sets[0].cast == nil {
+		n.lookUp(x, v, out)
+		return nil
+	}
 	for i := range v.Len() {
 		if v.IsNull(i) {
 			out.AppendNull()
@@ -245,6 +249,57 @@ func (n *In) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector
 		x.Release(m)
 	}
 	return nil
+}
+
+// lookUp is Vector for constants of the operand's own class alone.
+func (n *In) lookUp(x *Context, v, out *types.Vector) {
+	s := n.sets[0]
+	dst := x.dense(out)
+	dst.Resize(v.Len())
+	truths := dst.Int64s()
+	words := s.words()
+	for i := range truths {
+		found := false
+		switch {
+		case v.IsNull(i):
+			dst.SetNull(i)
+			continue
+		case words:
+			found = s.containsWord(v.Int64s()[i])
+		default:
+			found = s.contains(v.Value(i))
+		}
+		truths[i] = truthOf(found != n.not)
+		if !found && n.nulls {
+			dst.SetNull(i)
+		}
+	}
+	x.settle(out, dst)
+}
+
+// words reports whether values compare as their 64-bit words.
+func (s *constSet) words() bool { return s.how.by == byInt || s.how.by == byTemporal }
+
+// fewWords is the number of constants up to which looking at all is faster than
+// hashing.
+const fewWords = 8
+
+func (s *constSet) containsWord(w int64) bool {
+	if len(s.values) <= fewWords {
+		for i := range s.values {
+			if s.values[i].Int() == w {
+				return true
+			}
+		}
+		return false
+	}
+	mask := uint64(len(s.table) - 1)
+	for at := types.HashUint64(0, uint64(w)) & mask; s.table[at] != 0; at = (at + 1) & mask {
+		if s.values[s.table[at]-1].Int() == w {
+			return true
+		}
+	}
+	return false
 }
 
 // newBetween is low <= x AND x <= high. What differs from call to call is evaluated

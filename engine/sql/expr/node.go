@@ -254,8 +254,34 @@ func vectorByValue(n Node, x *Context, in *types.Batch, sel []uint32, out *types
 }
 
 func repeatValue(out *types.Vector, v types.Value, n int) {
+	if out.Len() == 0 && !v.IsNull() {
+		switch {
+		case out.Class() == types.ClassInt || out.IsShortDecimal() && v.Decimal().Scale() == int(out.Type().Scale):
+			out.Resize(n)
+			word := v.Int()
+			if out.IsShortDecimal() {
+				word, _ = v.Decimal().Unscaled()
+			}
+			fill(out.Int64s(), word)
+			return
+		case out.Class() >= types.ClassDate && out.Class() <= types.ClassTime:
+			out.Resize(n)
+			fill(out.Int64s(), v.Int())
+			return
+		case out.Class() == types.ClassDouble:
+			out.Resize(n)
+			fill(out.Float64s(), v.Double())
+			return
+		}
+	}
 	for range n {
 		out.Append(v)
+	}
+}
+
+func fill[T any](s []T, v T) {
+	for i := range s {
+		s[i] = v
 	}
 }
 

@@ -14,7 +14,7 @@ func (x *Context) operand(n Node, in *types.Batch, sel []uint32) (v *types.Vecto
 			return &in.Vecs[n.pos], false, nil
 		}
 	case *Call, *Cast:
-		if IsConst(n) {
+		if stableOperand(n) {
 			v, err = x.repeated(n, rowCount(in, sel))
 			return v, true, err
 		}
@@ -25,6 +25,28 @@ func (x *Context) operand(n Node, in *types.Batch, sel []uint32) (v *types.Vecto
 		return nil, false, err
 	}
 	return v, true, nil
+}
+
+// stableOperand is a quick IsConst for calls and casts; it may miss some.
+func stableOperand(n Node) bool {
+	switch n := n.(type) {
+	case *Cast:
+		return stableOperand(n.arg)
+	case *Call:
+		if n.Func.Volatility > Stable {
+			return false
+		}
+		for _, a := range n.Args {
+			if !stableOperand(a) {
+				return false
+			}
+		}
+		return true
+	case Rebuilder:
+		return false
+	}
+	v, ok := n.(volatile)
+	return ok && v.Volatility() <= Stable && len(n.Children()) == 0
 }
 
 // repeated evaluates what is the same for all rows once, if there are rows.

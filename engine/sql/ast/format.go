@@ -52,8 +52,8 @@ func QuoteString(s string) string {
 // formatter writes text.
 type formatter struct {
 	b []byte
-	// mask writes the kinds of literals instead of their values, and Params likewise.
-	mask bool
+	// params are written in place of Params if there are any.
+	params []Literal
 }
 
 func (f *formatter) s(parts ...string) {
@@ -141,8 +141,8 @@ func (f *formatter) expr(e Expr) {
 	case *Literal:
 		f.literal(e)
 	case *Param:
-		if f.mask {
-			f.s("<literal>")
+		if e.Index < len(f.params) {
+			f.literal(&f.params[e.Index])
 		} else {
 			f.s("?")
 		}
@@ -308,7 +308,11 @@ func (f *formatter) unary(e *Unary) {
 	case OpBitNot:
 		f.s("~")
 	}
-	if l, ok := e.Operand.(*Literal); ok && l.Kind >= LiteralInt && l.Kind <= LiteralDouble {
+	l, ok := e.Operand.(*Literal)
+	if p, is := e.Operand.(*Param); is && p.Index < len(f.params) {
+		l, ok = &f.params[p.Index], true
+	}
+	if ok && l.Kind >= LiteralInt && l.Kind <= LiteralDouble {
 		f.literal(l)
 		return
 	}
@@ -424,10 +428,6 @@ func (f *formatter) match(e *Match) {
 
 // literal writes a literal such that it is read as the same kind.
 func (f *formatter) literal(l *Literal) {
-	if f.mask && l.Kind != LiteralNull && l.Kind != LiteralBool {
-		f.s("<literal>")
-		return
-	}
 	if l.Charset != "" {
 		f.s("_", l.Charset)
 	}

@@ -28,7 +28,7 @@ func (l *List) Len() int64 { return l.n }
 // Add adds the selected rows of a batch, nil meaning all. Errors: those of temporary
 // files; 3170 if there are none.
 func (l *List) Add(b *types.Batch, sel []uint32) error {
-	l.rows.Append(b, sel, nil)
+	l.rows.Append(b, sel)
 	if sel == nil {
 		l.n += int64(b.Len())
 	} else {

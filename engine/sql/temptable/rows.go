@@ -74,20 +74,32 @@ func (r *Rows) Next() uint32 {
 	return uint32(last)<<segmentBits | uint32(r.segs[last].Len())
 }
 
-// Append appends the selected rows of a batch, nil meaning all, and appends their
-// numbers to ids unless that is nil.
-func (r *Rows) Append(b *types.Batch, sel []uint32, ids []uint32) []uint32 {
+// Append appends the selected rows of a batch, nil meaning all.
+func (r *Rows) Append(b *types.Batch, sel []uint32) {
 	if sel == nil {
 		sel = r.all(b.Len())
 	}
 	for len(sel) > 0 {
 		seg := r.room()
 		n := min(len(sel), segmentRows-seg.Len())
-		if ids != nil {
-			at := r.Next()
-			for i := range n {
-				ids = append(ids, at+uint32(i))
-			}
+		seg.Gather(b, sel[:n])
+		r.n += int64(n)
+		sel = sel[n:]
+	}
+	r.account(b)
+}
+
+// AppendIDs is Append; it appends the rows' numbers to ids.
+func (r *Rows) AppendIDs(b *types.Batch, sel []uint32, ids []uint32) []uint32 {
+	if sel == nil {
+		sel = r.all(b.Len())
+	}
+	for len(sel) > 0 {
+		seg := r.room()
+		n := min(len(sel), segmentRows-seg.Len())
+		at := r.Next()
+		for i := range n {
+			ids = append(ids, at+uint32(i))
 		}
 		seg.Gather(b, sel[:n])
 		r.n += int64(n)
@@ -232,4 +244,12 @@ func fixedLayout(v *types.Vector) bool {
 		return false
 	}
 	return true
+}
+
+// Number is the number of row i of a segment.
+func (r *Rows) Number(segment, i int) uint32 { return uint32(segment)<<segmentBits | uint32(i) }
+
+// At is the segment of a row and its place there.
+func (r *Rows) At(id uint32) (*types.Batch, int) {
+	return r.segs[id>>segmentBits], int(id & segmentMask)
 }

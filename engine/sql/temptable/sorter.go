@@ -122,10 +122,7 @@ func (s *Sorter) Add(b *types.Batch, sel []uint32) error {
 			return nil
 		}
 	}
-	if cap(s.ids) < len(sel) {
-		s.ids = make([]uint32, 0, max(len(sel), types.BatchRows))
-	}
-	s.ids = s.rows.Append(b, sel, s.ids[:0])
+	s.ids = s.rows.AppendIDs(b, sel, s.ids[:0])
 	if s.word {
 		s.addWords(b, sel)
 	} else {

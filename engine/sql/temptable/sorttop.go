@@ -71,7 +71,7 @@ func (s *Sorter) compact() {
 			tmp.AppendFrom(s.rows.segs[ids[at]>>segmentBits], int(ids[at]&segmentMask))
 			n++
 		}
-		moved = s.other.Append(tmp, nil, moved)
+		moved = s.other.AppendIDs(tmp, nil, moved)
 	}
 	s.rows, s.other = s.other, s.rows
 	s.other.Reset()

@@ -1,0 +1,133 @@
+package exec
+
+import (
+	"slices"
+
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// evaluator computes expressions over batches.
+type evaluator struct {
+	nodes []expr.Node
+	cols  []int // position in the input of a node that is a column, else -1
+	own   []types.Vector
+	vecs  []*types.Vector // the results of the last batch
+}
+
+func newEvaluator(nodes []expr.Node) *evaluator {
+	e := &evaluator{nodes: nodes, own: make([]types.Vector, len(nodes)), vecs: make([]*types.Vector, len(nodes))}
+	for i, n := range nodes {
+		e.own[i].Init(n.Type())
+		e.cols = append(e.cols, columnOf(n))
+	}
+	return e
+}
+
+// columnOf is the position of a node that is a column of the input, else -1.
+func columnOf(n expr.Node) int {
+	if c, ok := n.(*expr.Column); ok {
+		return c.Position()
+	}
+	return -1
+}
+
+// eval computes the expressions for the selected rows of a batch. Columns of a batch
+// without a selection are not copied.
+func (e *evaluator) eval(x *expr.Context, b *types.Batch, sel []uint32) error {
+	for i, n := range e.nodes {
+		if c := e.cols[i]; c >= 0 && sel == nil {
+			e.vecs[i] = &b.Vecs[c]
+			continue
+		}
+		v := &e.own[i]
+		v.Reset()
+		e.vecs[i] = v
+		m := x.Mark()
+		if err := n.Vector(x, b, sel, v); err != nil {
+			return err
+		}
+		x.Release(m)
+	}
+	return nil
+}
+
+// types are the types of the results.
+func (e *evaluator) types() []*types.Type {
+	list := make([]*types.Type, len(e.nodes))
+	for i, n := range e.nodes {
+		list[i] = n.Type()
+	}
+	return list
+}
+
+// rowsOf is the number of selected rows.
+func rowsOf(b *types.Batch, sel []uint32) int {
+	if sel != nil {
+		return len(sel)
+	}
+	return b.Len()
+}
+
+// all is the selection of all of n rows. It is shared and must not be changed.
+func all(n int) []uint32 {
+	if n <= types.BatchRows {
+		return temptable.All(n)
+	}
+	list := make([]uint32, n)
+	for i := range list {
+		list[i] = uint32(i)
+	}
+	return list
+}
+
+// resize returns s with length n and memory for a whole batch at least.
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, max(n, types.BatchRows))
+	}
+	return s[:n]
+}
+
+// newBatch is types.NewBatch without memory: small results stay small.
+func newBatch(columns []*types.Type) *types.Batch {
+	b := &types.Batch{Vecs: make([]types.Vector, len(columns))}
+	for i, t := range columns {
+		b.Vecs[i].Init(t)
+	}
+	return b
+}
+
+// nullable returns the types with NULL allowed.
+func nullable(columns []*types.Type) []*types.Type {
+	list := slices.Clone(columns)
+	for i, t := range list {
+		if t.NotNull {
+			c := *t
+			c.NotNull = false
+			list[i] = &c
+		}
+	}
+	return list
+}
+
+// number evaluates a constant that is a count, such as LIMIT's; negative is 0.
+func number(x *expr.Context, n expr.Node) (uint64, error) {
+	v, err := n.Value(x, nil, 0)
+	if err != nil {
+		return 0, err
+	}
+	switch v.Class() {
+	case types.ClassUint:
+		return v.Uint(), nil
+	case types.ClassInt:
+		return uint64(max(v.Int(), 0)), nil
+	case types.ClassDecimal:
+		u, _ := v.Decimal().Uint64()
+		return u, nil
+	case types.ClassNull:
+		return 0, nil
+	}
+	return 0, types.NewError(1210, "Incorrect arguments to %s", "LIMIT")
+}

@@ -284,15 +284,19 @@ func (b *Binder) newExtreme(name string, args []Node) (Node, error) {
 }
 
 func (n *Extreme) Value(x *Context, in *types.Batch, row int) (types.Value, error) {
-	best := types.Null
+	best, null := types.Null, false
 	for i, a := range n.args {
 		v, err := a.Value(x, in, row)
-		if err != nil || v.IsNull() {
+		if err != nil {
 			return types.Null, err
 		}
-		if i == 0 || n.better(types.Compare(v, best, &n.t)) {
+		null = null || v.IsNull()
+		if i == 0 || !null && n.better(types.Compare(v, best, &n.t)) {
 			best = v
 		}
+	}
+	if null {
+		return types.Null, nil
 	}
 	return best, nil
 }

@@ -288,12 +288,12 @@ func fill[T any](s []T, v T) {
 // copyVector appends the first n values of src, which has out's type.
 func copyVector(out, src *types.Vector, n int) {
 	if out.Len() == 0 && !src.HasNulls() {
-		switch {
-		case src.Int64s() != nil:
+		switch c := src.Class(); {
+		case c == types.ClassInt || c >= types.ClassDate && c <= types.ClassTime || src.IsShortDecimal():
 			out.Resize(n)
 			copy(out.Int64s(), src.Int64s()[:n])
 			return
-		case src.Float64s() != nil:
+		case c == types.ClassDouble || c == types.ClassFloat:
 			out.Resize(n)
 			copy(out.Float64s(), src.Float64s()[:n])
 			return

@@ -211,8 +211,10 @@ func TestDeepNesting(t *testing.T) {
 	r := newRig(t)
 	r.table("a BIGINT", [][]string{{"1"}, {"2"}, {"NULL"}})
 	shapes := map[string]func(e ast.Expr) ast.Expr{
-		"plus": func(e ast.Expr) ast.Expr { return &ast.Binary{Op: ast.OpAdd, Left: e, Right: &ast.ColumnRef{Name: "a"}} },
-		"not":  func(e ast.Expr) ast.Expr { return &ast.Unary{Op: ast.OpNot, Operand: e} },
+		"plus": func(e ast.Expr) ast.Expr {
+			return &ast.Binary{Op: ast.OpAdd, Left: e, Right: &ast.ColumnRef{Name: "a"}}
+		},
+		"not": func(e ast.Expr) ast.Expr { return &ast.Unary{Op: ast.OpNot, Operand: e} },
 		"case": func(e ast.Expr) ast.Expr {
 			return &ast.Case{When: []ast.When{{Cond: e, Result: e}}, Else: &ast.ColumnRef{Name: "a"}}
 		},

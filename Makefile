@@ -20,9 +20,8 @@ SIMULATED  ?= 200
 build: ## compile everything
 	go build ./...
 
-run: ## start a local server
-	@echo "There is no server to start yet: it comes with SQL. Today Trireme is an engine and a group of nodes,"
-	@echo "used from Go: see 'A first session' in README.md. Try 'make test' or 'make simulate'."
+run: bin/trireme ## a group of three nodes on this machine, until ^C; their data stay in trireme-demo
+	bin/trireme demo $(FLAGS)
 
 test: bin/testsum ## all tests with the race detector, and the house rules; then the simulation without it
 	go test -race -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
@@ -76,6 +75,10 @@ crash: ## N seeded crashes of the storage engine, each recovered and checked
 
 clean:
 	rm -rf bin
+
+.PHONY: bin/trireme
+bin/trireme:
+	go build -o $@ ./cmd/trireme
 
 bin/testsum: $(wildcard tools/testsum/*.go) tools/go.mod
 	go -C tools build -o ../bin/testsum ./testsum

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/table"
+	_ "github.com/triremedb/trireme/engine/types/collation" // comparisons of text
+	_ "github.com/triremedb/trireme/engine/types/json"      // and of documents
+	"github.com/triremedb/trireme/replication/provision"
+)
+
+// lockName is the file that a running node holds locked.
+const lockName = "trireme.lock"
+
+// dataDirectory finds the directory of a node's data without touching anything: the
+// newest one that is there whole.
+func dataDirectory(dir string) (string, error) {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	best, newest := "", uint64(0)
+	for _, e := range names {
+		n, err := strconv.ParseUint(strings.TrimPrefix(e.Name(), "data."), 10, 63)
+		if err != nil || !strings.HasPrefix(e.Name(), "data.") || n <= newest {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, e.Name(), "receiving")); err == nil {
+			continue // half received
+		}
+		best, newest = filepath.Join(dir, e.Name()), n
+	}
+	if best == "" {
+		return "", fmt.Errorf("%s is not the directory of a node: it has no data in it", dir)
+	}
+	return best, nil
+}
+
+// openLog opens a copy of the log of a node: opening repairs what a crash has left, which
+// is for the node to do. Closed files are linked, not copied, where that is possible. done
+// removes the copy.
+func openLog(dir string) (l *log.Log, group [16]byte, done func() error, err error) {
+	data, err := dataDirectory(dir)
+	if err != nil {
+		return nil, group, nil, err
+	}
+	copied, err := os.MkdirTemp(dir, "#tmp-binlog-")
+	if err != nil {
+		if copied, err = os.MkdirTemp("", "trireme-binlog-"); err != nil {
+			return nil, group, nil, err
+		}
+	}
+	done = func() error { return os.RemoveAll(copied) }
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, done())
+		}
+	}()
+	if group, err = copyLog(filepath.Join(data, "binlog"), filepath.Join(copied, "binlog")); err != nil {
+		return nil, group, nil, err
+	}
+	l, err = log.Open(log.Options{FS: file.OS(copied), Env: env.Real(), Group: group, Preallocate: -1})
+	return l, group, done, err
+}
+
+// copyLog copies the files of a log, and returns the group's id from the newest one's header.
+func copyLog(from, to string) (group [16]byte, err error) {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return group, err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return group, err
+	}
+	var names []string
+	for _, e := range entries {
+		if _, ok := log.FileNumber(e.Name()); ok {
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) == 0 {
+		return group, log.ErrNoLog
+	}
+	for i, name := range names {
+		src, dst := filepath.Join(from, name), filepath.Join(to, name)
+		if i < len(names)-1 && os.Link(src, dst) == nil {
+			continue
+		}
+		if err := copyFile(src, dst); err != nil {
+			if errors.Is(err, fs.ErrNotExist) && i == 0 {
+				continue // purged meanwhile
+			}
+			return group, err
+		}
+	}
+	f, err := os.Open(filepath.Join(to, names[len(names)-1]))
+	if err != nil {
+		return group, err
+	}
+	defer func() { _ = f.Close() }()
+	_, err = f.ReadAt(group[:], 16)
+	return group, err
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+func runCheck(args []string) error {
+	f := flags("check [options]", "Checks the data of a node that is stopped: every page, tree, row and index entry, and the log.\n"+
+		"It recovers first, as a start of the node would. Findings are printed; with any it exits with 1.")
+	datadir := f.String("datadir", "data", "the node's `directory`")
+	pool := f.Int64("buffer-pool", 256, "memory for pages, in `MiB`")
+	skipLog := f.Bool("skip-binlog", false, "leave out the log")
+	if err := parse(f, args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return misuse(f, "unexpected %q", f.Arg(0))
+	}
+	if *pool < 1 {
+		return misuse(f, "-buffer-pool is %d: the least is 1", *pool)
+	}
+	if _, err := dataDirectory(*datadir); err != nil {
+		return err
+	}
+	root := file.OS(*datadir)
+	lock, err := root.Lock(lockName)
+	if err != nil {
+		return fmt.Errorf("%w: stop the node first", err)
+	}
+	defer func() { _ = lock.Close() }()
+	findings := 0
+	report := func(finding string) {
+		findings++
+		fmt.Println(finding)
+	}
+	if err := checkEngine(root, *pool<<20, report); err != nil {
+		return err
+	}
+	if !*skipLog {
+		if err := checkLog(*datadir, report); err != nil {
+			return err
+		}
+	}
+	if findings > 0 {
+		return fmt.Errorf("%d %s", findings, plural(findings, "finding"))
+	}
+	fmt.Println("nothing found")
+	return nil
+}
+
+func checkEngine(root file.FS, pool int64, report func(string)) (err error) {
+	home, err := provision.OpenHome(root)
+	if err != nil {
+		return err
+	}
+	eng, err := storage.Open(storage.Options{FS: home.Data(), Env: env.Real(), BufferPoolSize: pool, PurgeTasks: -1})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, eng.Close()) }()
+	number, pos := eng.Applied()
+	fmt.Printf("data up to transaction %d, entry %d\n", number, pos.Index)
+	return eng.Check(table.CheckQuiet, report)
+}
+
+func checkLog(dir string, report func(string)) error {
+	l, _, done, err := openLog(dir)
+	if err != nil {
+		report("the log: " + err.Error())
+		return nil
+	}
+	for _, f := range l.Files() {
+		if err := l.VerifyFile(f.Number); err != nil {
+			report(err.Error())
+		}
+	}
+	fmt.Printf("log up to transaction %d, entry %d\n", l.LastNumber(), l.LastIndex())
+	return errors.Join(l.Close(), done())
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/server/config"
+	"github.com/triremedb/trireme/server/node"
+)
+
+const serverText = `Usage: trireme server [--config=file] [--setting=value ...]
+
+Runs a node until it gets SIGTERM or SIGINT; then it hands leadership over, lets statements
+end and stops. A second signal stops it at once.
+
+A setting comes from the first of: an option (--max-connections=100), the environment
+(TRIREME_MAX_CONNECTIONS=100), the file of --config (max_connections = 100), its default.
+--print-config prints what is in force, as a file, and stops.
+Global variables of sessions (sql_mode, wait_timeout, …) may be set the same way.
+`
+
+// checkVariable checks a global variable of sessions.
+func checkVariable(name, value string) error {
+	_, err := session.NewManager(session.Options{Env: env.Real(), Variables: map[string]string{name: value}})
+	return err
+}
+
+func runServer(args []string) error {
+	cfg, err := config.Load(config.Sources{Args: args, Env: os.Environ(), Variable: checkVariable})
+	if cfg != nil && cfg.Help {
+		fmt.Print(serverText)
+		return config.Help(os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "trireme server: the configuration is not right:\n%v\n", err)
+		return errUsage
+	}
+	if cfg.PrintConfig {
+		return cfg.Print(os.Stdout)
+	}
+	log := logger(cfg)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	opened := make(chan struct{})
+	go func() {
+		select {
+		case s := <-signals:
+			// Nothing is open that would have to be closed: a start that is cut short is a crash.
+			log.Info("stopped while starting", "signal", s.String())
+			os.Exit(1)
+		case <-opened:
+		}
+	}()
+	n, err := node.Open(cfg, log)
+	close(opened)
+	if err != nil {
+		return err
+	}
+	log.Info("ready for clients", "addr", n.MainAddr(), "read_addr", n.ReadAddr(), "http", n.HTTPAddr())
+	select {
+	case s := <-signals:
+		log.Info("stopping", "signal", s.String())
+	case <-n.Failed():
+		log.Error("the node has stopped by itself", "error", n.Err())
+	}
+	return stop(n, cfg, log, signals)
+}
+
+// stop ends the node; another signal cuts it short.
+func stop(n *node.Node, cfg *config.Config, log *slog.Logger, signals <-chan os.Signal) error {
+	failed := n.Err()
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.Duration("shutdown_timeout"))
+	defer cancel()
+	go func() {
+		select {
+		case <-signals:
+			log.Warn("stopped at once: the next start recovers")
+			os.Exit(1)
+		case <-ctx.Done():
+		}
+	}()
+	err := n.Stop(ctx)
+	if failed != nil {
+		return failed
+	}
+	if err == nil {
+		log.Info("stopped")
+	}
+	return err
+}
+
+func logger(cfg *config.Config) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(cfg.String("log_level"))) // one of the choices
+	o := &slog.HandlerOptions{Level: level}
+	if cfg.String("log_format") == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, o))
+}

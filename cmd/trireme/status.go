@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/triremedb/trireme/server/node"
+)
+
+func runStatus(args []string) error {
+	f := flags("status [options]", "Asks a node how its group stands. It fails if no member takes writes or a member does not answer.")
+	addrs := f.String("http", "127.0.0.1:18080", "HTTP `addresses` of nodes, parted by commas; the first that answers is asked")
+	asJSON := f.Bool("json", false, "print what the node says as it is")
+	if err := parse(f, args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return misuse(f, "unexpected %q", f.Arg(0))
+	}
+	var r node.Report
+	var err error
+	for addr := range strings.SplitSeq(*addrs, ",") {
+		if r, err = askStatus(strings.TrimSpace(addr)); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	return showStatus(&r)
+}
+
+func askStatus(addr string) (r node.Report, err error) {
+	c := http.Client{Timeout: 5 * time.Second}
+	resp, err := c.Get("http://" + addr + "/status")
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return r, fmt.Errorf("%s: %s", addr, resp.Status)
+	}
+	return r, json.NewDecoder(resp.Body).Decode(&r)
+}
+
+func showStatus(r *node.Report) error {
+	if r.Starting {
+		fmt.Printf("cluster %s: the node is starting\n", r.Cluster)
+		return errFailed
+	}
+	fmt.Printf("cluster %s, group %s, Trireme %s\n\n", r.Cluster, r.Group, r.Version)
+	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "MEMBER\tROLE\tSTATE\tMYSQL\tREAD-ONLY\tPEER\tTRANSACTION\tLAG")
+	good := true
+	writable := false
+	for _, m := range r.Members {
+		role := "follower"
+		switch {
+		case m.Status.Writable:
+			role, writable = "leader", true
+		case m.Learner:
+			role = "learner"
+		}
+		lag := m.Status.Lag.Round(time.Millisecond).String()
+		if m.Status.Lag < 0 {
+			lag = "-"
+		}
+		state := m.State
+		if m.Status.Error != "" {
+			state, good = state+" ("+m.Status.Error+")", false
+		}
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", m.ID, role, state, m.MySQL, m.ReadOnly, m.Addr, m.Status.Number, lag)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if !writable {
+		fmt.Println("\nno member takes writes")
+	}
+	if !writable || !good {
+		return errFailed
+	}
+	return nil
+}

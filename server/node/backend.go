@@ -1,0 +1,166 @@
+package node
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/server/mysqlwire"
+)
+
+// backend is the node as sessions see it.
+type backend struct{ n *Node }
+
+var _ session.Backend = (*backend)(nil)
+
+func (b *backend) NewSession() (*txn.Session, error)          { return b.n.group.NewSession() }
+func (b *backend) Engine() (*storage.Engine, error)           { return b.n.group.Engine() }
+func (b *backend) Writable() bool                             { return b.n.group.Writable() }
+func (b *backend) Group() [16]byte                            { return b.n.group.Group() }
+func (b *backend) NotLeader() error                           { return group.ErrNotLeader }
+func (b *backend) Stale() error                               { return group.ErrStale }
+func (b *backend) SetGroupSetting(name string, v int64) error { return b.n.group.Set(name, v) }
+
+func (b *backend) ReadPoint(opt session.ReadOptions) (uint64, error) {
+	// The names are the same, and their order.
+	return b.n.group.ReadPoint(group.ReadOptions{Consistency: group.Consistency(opt.Consistency),
+		Number: opt.Number, Bound: opt.Bound, Wait: opt.Wait})
+}
+
+// LeaderAddr implements session.Backend.
+func (b *backend) LeaderAddr() string {
+	leader, ok := b.n.group.Leader()
+	if !ok {
+		return ""
+	}
+	if leader.ID == b.n.group.ID() {
+		return b.n.self().Addr
+	}
+	c, _ := b.n.contact(context.Background(), leader.ID)
+	return c.Addr
+}
+
+// Server implements session.Backend.
+func (b *backend) Server() session.ServerInfo {
+	name, _ := os.Hostname()
+	_, port := splitAddr(b.n.self().Addr)
+	return session.ServerInfo{UUID: memberUUID(b.n.group.Group(), b.n.group.ID()), ID: b.n.group.ID() & (1<<32 - 1), Hostname: name,
+		Port: port, Datadir: b.n.dir + string(os.PathSeparator), Version: Version, TLS: b.n.cert != nil}
+}
+
+// memberUUID is a member's server_uuid: one half from the group's id, the other its own.
+func memberUUID(g [16]byte, id uint64) string {
+	binary.BigEndian.PutUint64(g[8:], id)
+	return uuid(g)
+}
+
+func uuid(b [16]byte) string {
+	h := hex.EncodeToString(b[:])
+	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
+}
+
+func splitAddr(addr string) (host string, port int) {
+	h, p, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr, 0
+	}
+	port, _ = strconv.Atoi(p)
+	return h, port
+}
+
+// Members implements session.Backend: it asks all of them.
+func (b *backend) Members() []session.Member {
+	members, states := b.n.group.Members(), b.n.group.GroupStatus()
+	leader, _ := b.n.group.Leader()
+	all := make([]session.Member, len(members))
+	var asking sync.WaitGroup
+	for i, m := range members {
+		all[i] = session.Member{ID: memberUUID(b.n.group.Group(), m.ID), State: "UNREACHABLE", Role: "SECONDARY", Version: "8.0.36"}
+		if m.ID == leader.ID {
+			all[i].Role = "PRIMARY"
+		}
+		all[i].Host, _ = splitAddr(m.Addr)
+		for _, s := range states {
+			if s.ID == m.ID {
+				all[i].State = memberState(&s)
+			}
+		}
+		asking.Add(1)
+		go func() {
+			defer asking.Done()
+			if c, err := b.n.contact(context.Background(), m.ID); err == nil {
+				all[i].Host, all[i].Port = splitAddr(c.Addr)
+			}
+		}()
+	}
+	asking.Wait()
+	return all
+}
+
+// memberState is a member's state as Group Replication calls it.
+func memberState(s *group.Status) string {
+	switch {
+	case s.Provisioning:
+		return "RECOVERING"
+	case s.Error != "":
+		return "UNREACHABLE"
+	}
+	return "ONLINE"
+}
+
+// GroupSetting implements session.Backend.
+func (b *backend) GroupSetting(name string) (int64, bool) {
+	all, err := b.n.group.Settings()
+	if err != nil {
+		return 0, false
+	}
+	for _, s := range all {
+		if s.Name == name {
+			return s.Value, true
+		}
+	}
+	return 0, false
+}
+
+// MetadataLocks implements session.Backend.
+func (b *backend) MetadataLocks(max int) []txn.MetadataLock {
+	if g, ok := any(b.n.group).(interface {
+		MetadataLocks(max int) []txn.MetadataLock
+	}); ok {
+		return g.MetadataLocks(max)
+	}
+	return nil
+}
+
+// doorBackend opens sessions for the MySQL door.
+type doorBackend struct{ n *Node }
+
+// Connection numbers are of one member: a session keeps the number that its client was
+// told when it is handed to another. The upper byte is the member's.
+const numberBits = 24
+
+func (d *doorBackend) NextID() uint64 {
+	return d.n.group.ID()&0xff<<numberBits | d.n.sessions.NextID()&(1<<numberBits-1)
+}
+
+func (d *doorBackend) Open(info session.ConnectionInfo) (mysqlwire.Session, error) {
+	s, err := d.n.sessions.Open(info)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (d *doorBackend) Statistics() string {
+	return fmt.Sprintf("Uptime: %d  Threads: %d", int(time.Since(d.n.began).Seconds()), d.n.door.Connections())
+}

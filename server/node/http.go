@@ -1,0 +1,122 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/triremedb/trireme/replication/group"
+)
+
+// Report is what /status tells.
+type Report struct {
+	Version     string         `json:"version"`
+	Cluster     string         `json:"cluster"`
+	Starting    bool           `json:"starting,omitempty"`
+	Group       string         `json:"group,omitempty"`
+	Member      uint64         `json:"member,omitempty"`
+	Addr        string         `json:"addr,omitempty"`
+	ReadAddr    string         `json:"read_addr,omitempty"`
+	Connections int            `json:"connections"`
+	Status      group.Status   `json:"status"`
+	Members     []MemberReport `json:"members,omitempty"`
+}
+
+// MemberReport is a member in a Report.
+type MemberReport struct {
+	ID       uint64       `json:"id"`
+	Addr     string       `json:"addr"` // among members
+	Learner  bool         `json:"learner,omitempty"`
+	State    string       `json:"state"`
+	MySQL    string       `json:"mysql,omitempty"`
+	ReadOnly string       `json:"read_only,omitempty"`
+	HTTP     string       `json:"http,omitempty"`
+	Status   group.Status `json:"status"`
+}
+
+// serveHTTP tells how the node stands: /healthz, /readyz, /status.
+func (n *Node) serveHTTP() {
+	if n.web == nil {
+		return
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if n.isReady() && n.group.Err() != nil {
+			http.Error(w, n.group.Err().Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := n.unready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(n.report())
+	})
+	n.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	n.tasks.Add(1)
+	go func() {
+		defer n.tasks.Done()
+		if err := n.http.Serve(n.web); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			n.log.Error("the HTTP port", "error", err)
+		}
+	}()
+}
+
+func (n *Node) isReady() bool {
+	select {
+	case <-n.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// unready is why clients should not be sent here.
+func (n *Node) unready() error {
+	if !n.isReady() {
+		return errors.New("starting")
+	}
+	if err := n.group.Err(); err != nil {
+		return err
+	}
+	s := n.group.Status()
+	switch {
+	case s.Provisioning:
+		return errors.New("the node is being given its data")
+	case s.Leader == 0:
+		return errors.New("no leader is known")
+	}
+	return nil
+}
+
+func (n *Node) report() Report {
+	r := Report{Version: Version, Cluster: n.cfg.String("cluster_name"), Starting: !n.isReady()}
+	if r.Starting {
+		return r
+	}
+	self := n.self()
+	r.Group, r.Member, r.Addr, r.ReadAddr = uuid(n.group.Group()), n.group.ID(), self.Addr, self.Reads
+	r.Connections, r.Status = n.door.Connections(), n.group.Status()
+	states := n.group.GroupStatus()
+	for _, m := range n.group.Members() {
+		mr := MemberReport{ID: m.ID, Addr: m.Addr, Learner: m.Learner, State: "UNREACHABLE"}
+		for i := range states {
+			if states[i].ID == m.ID {
+				mr.Status, mr.State = states[i], memberState(&states[i])
+			}
+		}
+		if c, err := n.contact(context.Background(), m.ID); err == nil {
+			mr.MySQL, mr.ReadOnly, mr.HTTP = c.Addr, c.Reads, c.HTTP
+		}
+		r.Members = append(r.Members, mr)
+	}
+	return r
+}

@@ -1,0 +1,241 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/replication/transport"
+	"github.com/triremedb/trireme/server/auth"
+	"github.com/triremedb/trireme/server/mysqlwire"
+)
+
+// Questions that nodes ask each other beside the group's own.
+const (
+	askContact  = "node/contact"
+	askHandover = "node/handover"
+)
+
+// contact is how clients and other members reach a member.
+type contact struct {
+	Addr  string `json:"addr"` // of the main port
+	Reads string `json:"reads,omitempty"`
+	HTTP  string `json:"http,omitempty"`
+	// Certificate is the fingerprint of what the main port shows; empty: no TLS.
+	Certificate []byte `json:"certificate,omitempty"`
+}
+
+// self is the node's own.
+func (n *Node) self() contact {
+	at := func(l net.Listener) string {
+		if l == nil {
+			return ""
+		}
+		_, port := splitAddr(l.Addr().String())
+		return net.JoinHostPort(host(n.cfg), strconv.Itoa(port))
+	}
+	c := contact{Addr: at(n.main), Reads: at(n.reads), HTTP: at(n.web)}
+	if n.cert != nil {
+		c.Certificate = n.cert.Fingerprint()
+	}
+	return c
+}
+
+// handler answers the node's own questions, and hands on the others.
+type handler struct {
+	transport.Handler
+	n *Node
+}
+
+// Answer implements transport.Handler.
+func (h *handler) Answer(ctx context.Context, kind string, payload []byte) ([]byte, error) {
+	switch kind {
+	case askContact:
+		return json.Marshal(h.n.self())
+	case askHandover:
+		return h.n.issue(ctx, payload)
+	}
+	return h.Handler.Answer(ctx, kind, payload)
+}
+
+// contacts remembers what members have said.
+type contacts struct {
+	mu    sync.Mutex
+	known map[uint64]knownContact
+}
+
+type knownContact struct {
+	contact
+	at time.Time
+}
+
+const (
+	contactKept = 5 * time.Second
+	contactAsk  = 500 * time.Millisecond
+	contactsMax = 1000
+)
+
+// contact asks a member how it is reached.
+func (n *Node) contact(ctx context.Context, id uint64) (contact, error) {
+	if id == n.group.ID() {
+		return n.self(), nil
+	}
+	n.contacts.mu.Lock()
+	k, ok := n.contacts.known[id]
+	n.contacts.mu.Unlock()
+	if ok && time.Since(k.at) < contactKept {
+		return k.contact, nil
+	}
+	b, err := n.peers.Ask(ctx, transport.Call{To: id, Kind: askContact, Timeout: contactAsk})
+	var c contact
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
+		return k.contact, err // what it said before may still hold
+	}
+	n.contacts.mu.Lock()
+	defer n.contacts.mu.Unlock()
+	if n.contacts.known == nil || len(n.contacts.known) >= contactsMax {
+		n.contacts.known = make(map[uint64]knownContact)
+	}
+	n.contacts.known[id] = knownContact{c, time.Now()}
+	return c, nil
+}
+
+// tickets are sessions that other members have announced.
+type tickets struct {
+	mu  sync.Mutex
+	all map[string]ticket
+}
+
+type ticket struct {
+	session *mysqlwire.Handover
+	until   time.Time
+}
+
+const (
+	ticketSize = 32
+	ticketLife = 10 * time.Second
+	ticketsMax = 10_000
+)
+
+func (t *tickets) init() { t.all = make(map[string]ticket) }
+
+// issue remembers a session and returns its ticket.
+func (t *tickets) issue(h *mysqlwire.Handover) []byte {
+	b := make([]byte, ticketSize)
+	_, _ = rand.Read(b) // crypto/rand does not fail
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.all) >= ticketsMax {
+		for k, v := range t.all {
+			if now.After(v.until) {
+				delete(t.all, k)
+			}
+		}
+		if len(t.all) >= ticketsMax {
+			return nil
+		}
+	}
+	t.all[string(b)] = ticket{h, now.Add(ticketLife)}
+	return b
+}
+
+// redeem gives the session of a ticket, once.
+func (t *tickets) redeem(b []byte) *mysqlwire.Handover {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k, ok := t.all[string(b)]
+	delete(t.all, string(b))
+	if !ok || time.Now().After(k.until) {
+		return nil
+	}
+	return k.session
+}
+
+// issued answers askHandover.
+type issued struct {
+	contact
+	Ticket []byte `json:"ticket"`
+}
+
+// issue takes a session over from another member.
+func (n *Node) issue(ctx context.Context, payload []byte) ([]byte, error) {
+	select {
+	case <-n.ready:
+	default:
+		return nil, &transport.Failure{Text: "this member is starting"}
+	}
+	if caller := transport.CallerFrom(ctx); caller.Member == 0 || caller.Group != transport.GroupID(n.group.Group()) {
+		return nil, &transport.Failure{Text: "only members hand sessions over"}
+	}
+	if !n.group.Writable() {
+		return nil, &transport.Failure{Text: "this member takes no writes"}
+	}
+	var h mysqlwire.Handover
+	if err := json.Unmarshal(payload, &h); err != nil {
+		return nil, err
+	}
+	t := n.tickets.issue(&h)
+	if t == nil {
+		return nil, &transport.Failure{Text: "too many sessions are being handed over"}
+	}
+	return json.Marshal(issued{n.self(), t})
+}
+
+const (
+	forwardRetry = 20 * time.Millisecond
+	forwardAsk   = time.Second
+)
+
+// forward says which member a session of the main port goes to: nil, this one. While
+// nobody leads it waits, so that a client that connects during an election need not try
+// again.
+func (n *Node) forward(ctx context.Context, h *mysqlwire.Handover) (*mysqlwire.Target, error) {
+	payload, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if n.group.Writable() {
+			return nil, nil
+		}
+		if leader, ok := n.group.Leader(); ok && leader.ID != n.group.ID() {
+			if t := n.askTicket(ctx, leader.ID, payload); t != nil {
+				return t, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, &types.Error{Number: 1053, State: "08S01",
+				Message: "No member of the group takes writes at present: connect again later"}
+		case <-n.stopping:
+			return nil, &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress"}
+		case <-time.After(forwardRetry):
+		}
+	}
+}
+
+func (n *Node) askTicket(ctx context.Context, leader uint64, payload []byte) *mysqlwire.Target {
+	b, err := n.peers.Ask(ctx, transport.Call{To: leader, Kind: askHandover, Payload: payload, Timeout: forwardAsk})
+	if err != nil {
+		n.log.Debug("handing a session over", "to", leader, "error", err)
+		return nil
+	}
+	var i issued
+	if json.Unmarshal(b, &i) != nil || i.Addr == "" {
+		return nil
+	}
+	t := &mysqlwire.Target{Addr: i.Addr, Ticket: i.Ticket}
+	if len(i.Certificate) > 0 {
+		t.TLS = auth.Pinned(i.Certificate)
+	}
+	return t
+}

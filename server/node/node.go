@@ -1,0 +1,315 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/storage/file"
+	_ "github.com/triremedb/trireme/engine/types/collation" // comparisons of text
+	_ "github.com/triremedb/trireme/engine/types/json"      // and of documents
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport"
+	"github.com/triremedb/trireme/server/auth"
+	"github.com/triremedb/trireme/server/config"
+	"github.com/triremedb/trireme/server/mysqlwire"
+)
+
+// Node is a running node.
+type Node struct {
+	cfg *config.Config
+	log *slog.Logger
+	env env.Env
+	dir string
+
+	began            time.Time
+	main, reads, web net.Listener // reads and web may be nil
+
+	peers    transport.Transport
+	group    *group.Node
+	sessions *session.Manager
+	cert     *auth.Certificate
+	auth     *auth.Authenticator
+	door     *mysqlwire.Server
+	http     *http.Server
+
+	tickets  tickets
+	contacts contacts
+	accounts accounts
+
+	ready    chan struct{} // closed when clients are let in
+	stopping chan struct{}
+	stopOnce sync.Once
+	tasks    sync.WaitGroup
+}
+
+// Open opens a node and lets clients in. It waits for the other founders of the group if
+// there are some. Errors say what to change.
+func Open(cfg *config.Config, log *slog.Logger) (*Node, error) {
+	n := &Node{cfg: cfg, log: log, env: env.Real(), began: time.Now(), ready: make(chan struct{}), stopping: make(chan struct{})}
+	n.tickets.init()
+	if err := n.open(); err != nil {
+		n.closeAll()
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *Node) open() (err error) {
+	if n.dir, err = filepath.Abs(n.cfg.String("datadir")); err != nil {
+		return err
+	}
+	fs := file.OS(n.dir)
+	if err := fs.MkdirAll("."); err != nil {
+		return fmt.Errorf("datadir: %w", err)
+	}
+	if err := n.bind(); err != nil {
+		return err
+	}
+	n.serveHTTP()
+	if err := n.identity(); err != nil {
+		return err
+	}
+	if err := n.openGroup(fs); err != nil {
+		return err
+	}
+	tmp := filepath.Join(n.dir, "#tmp")
+	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o700)); err != nil {
+		return fmt.Errorf("temporary files: %w", err)
+	}
+	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: file.OS(tmp), Backend: &backend{n},
+		Variables: n.cfg.Variables()}); err != nil {
+		return err
+	}
+	n.accounts.init(n)
+	if err := n.firstStart(); err != nil {
+		return err
+	}
+	n.openDoor()
+	close(n.ready)
+	n.tasks.Add(1)
+	go n.watch()
+	return nil
+}
+
+// bind takes the ports.
+func (n *Node) bind() (err error) {
+	address := n.cfg.String("bind_address")
+	listen := func(name string) net.Listener {
+		port := n.cfg.Int(name)
+		if port < 0 || err != nil {
+			return nil
+		}
+		l, e := net.Listen("tcp", listenAddress(address, port))
+		if e != nil {
+			err = fmt.Errorf("%s: %w; choose another %s", name, e, name)
+			return nil
+		}
+		return l
+	}
+	n.main, n.reads, n.web = listen("port"), listen("read_only_port"), listen("http_port")
+	return err
+}
+
+// identity prepares what clients know the node by.
+func (n *Node) identity() (err error) {
+	cert, key := n.cfg.String("ssl_cert"), n.cfg.String("ssl_key")
+	switch {
+	case cert != "":
+		n.cert, err = auth.LoadCertificate(cert, key)
+	case n.cfg.Bool("auto_generate_certs"):
+		n.cert, err = auth.MakeCertificate(host(n.cfg))
+	}
+	if err != nil {
+		return fmt.Errorf("the certificate for clients: %w", err)
+	}
+	n.auth, err = auth.New(auth.Options{Source: &n.accounts, KeyFile: n.cfg.String("caching_sha2_password_private_key_path")})
+	return err
+}
+
+func (n *Node) openGroup(fs file.FS) error {
+	o := groupOptions(n.cfg, n.env, fs, n.log)
+	d, err := discover(n.cfg, n.log)
+	if err != nil {
+		return err
+	}
+	to, err := transportOptions(n.cfg, n.log)
+	if err != nil {
+		return err
+	}
+	o.Bootstrap = &group.Bootstrap{Discovery: d, Name: n.cfg.String("cluster_name"), Addr: peerAddress(n.cfg),
+		Replica: n.cfg.Bool("replica")}
+	o.Transport = func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
+		to.Identity = id
+		p, err := transport.New(to, &handler{Handler: h, n: n})
+		if err != nil {
+			return nil, err
+		}
+		n.peers = p
+		return p, nil
+	}
+	n.group, err = group.Open(o)
+	return err
+}
+
+func (n *Node) openDoor() {
+	o := mysqlwire.Options{Backend: &doorBackend{n}, Auth: n.auth, Version: "8.0.36-trireme-" + Version, Log: n.log,
+		RequireTLS:     n.cfg.Bool("require_secure_transport"),
+		MaxConnections: func() int { return int(n.cfg.Int("max_connections")) },
+		MaxStatements:  n.cfg.Int("max_prepared_stmt_count"), ConnectTimeout: n.cfg.Duration("connect_timeout"),
+		Forward: n.forward, Redeem: n.tickets.redeem}
+	if n.cert != nil {
+		o.TLS = func() *tls.Config { return n.cert.Config() }
+	}
+	n.door = mysqlwire.New(o)
+	serve := func(l net.Listener, p mysqlwire.Port) {
+		if l == nil {
+			return
+		}
+		n.tasks.Add(1)
+		go func() {
+			defer n.tasks.Done()
+			if err := n.door.Serve(l, p); err != nil {
+				n.log.Error("the MySQL port", "error", err)
+			}
+		}()
+	}
+	serve(n.main, mysqlwire.Port{})
+	serve(n.reads, mysqlwire.Port{ReadOnly: true})
+}
+
+// watchEvery is how often the node looks whether it still leads: a client whose leader
+// stepped down waits that much longer.
+const watchEvery = 20 * time.Millisecond
+
+// watch ends the sessions of a leader that is one no more.
+func (n *Node) watch() {
+	defer n.tasks.Done()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	writable := false
+	for {
+		select {
+		case <-n.stopping:
+			return
+		case <-tick.C:
+		}
+		now := n.group.Writable()
+		if writable && !now {
+			n.log.Info("this node does not lead any more: its sessions end")
+			n.door.DropWriters()
+		}
+		if now && !writable {
+			n.log.Info("this node takes writes", "member", n.group.ID())
+		}
+		writable = now
+	}
+}
+
+// Failed is closed when the node has stopped by itself; Err tells why.
+func (n *Node) Failed() <-chan struct{} {
+	failed := make(chan struct{})
+	n.tasks.Add(1)
+	go func() {
+		defer n.tasks.Done()
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-n.stopping:
+				return
+			case <-tick.C:
+				if n.group.Err() != nil {
+					close(failed)
+					return
+				}
+			}
+		}
+	}()
+	return failed
+}
+
+// Err is why the node has stopped by itself.
+func (n *Node) Err() error { return n.group.Err() }
+
+// MainAddr and ReadAddr are where clients are served; ReadAddr may be empty.
+func (n *Node) MainAddr() string { return n.main.Addr().String() }
+
+// ReadAddr is MainAddr of the port for reads.
+func (n *Node) ReadAddr() string {
+	if n.reads == nil {
+		return ""
+	}
+	return n.reads.Addr().String()
+}
+
+// HTTPAddr is where /status is told; it may be empty.
+func (n *Node) HTTPAddr() string {
+	if n.web == nil {
+		return ""
+	}
+	return n.web.Addr().String()
+}
+
+// Leads reports whether the node takes writes.
+func (n *Node) Leads() bool { return n.group.Writable() }
+
+// Stop ends the node: no new clients, leadership handed over, statements ended or cut
+// off when ctx ends.
+func (n *Node) Stop(ctx context.Context) error {
+	if n.door != nil {
+		n.door.StopAccepting()
+	}
+	if n.group != nil && n.group.Err() == nil && n.group.Writable() && n.voters() > 1 {
+		if err := n.group.Transfer(0); err != nil {
+			n.log.Warn("handing leadership over", "error", err)
+		}
+	}
+	n.stopOnce.Do(func() { close(n.stopping) })
+	if n.door != nil {
+		n.door.Shutdown(ctx)
+	}
+	return n.closeAll()
+}
+
+func (n *Node) voters() (count int) {
+	for _, m := range n.group.Members() {
+		if !m.Learner {
+			count++
+		}
+	}
+	return count
+}
+
+// closeAll closes what was opened, newest first.
+func (n *Node) closeAll() (err error) {
+	n.stopOnce.Do(func() { close(n.stopping) })
+	for _, l := range []net.Listener{n.main, n.reads} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+	if n.http != nil {
+		_ = n.http.Close()
+	} else if n.web != nil {
+		_ = n.web.Close()
+	}
+	n.tasks.Wait()
+	if n.sessions != nil {
+		err = n.sessions.Close()
+	}
+	if n.group != nil {
+		err = errors.Join(err, n.group.Close())
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/triremedb/trireme/engine/binlog/event"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/buffer"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/replication/discovery"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport"
+	"github.com/triremedb/trireme/server/config"
+)
+
+// Version is the version of Trireme.
+const Version = "0.1.0"
+
+// host is the name by which others reach this node.
+func host(cfg *config.Config) string {
+	if h := cfg.String("report_host"); h != "" {
+		return h
+	}
+	if ip := net.ParseIP(cfg.String("bind_address")); ip != nil && !ip.IsUnspecified() {
+		return ip.String()
+	}
+	h, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return h
+}
+
+// peerAddress is the address of this node as the list of founders has it.
+func peerAddress(cfg *config.Config) string {
+	if a := cfg.String("peer_address"); a != "" {
+		return a
+	}
+	return net.JoinHostPort(host(cfg), cfg.String("peer_port"))
+}
+
+// listenAddress is where to listen: "*" is everywhere.
+func listenAddress(bind string, port int64) string {
+	if bind == "*" {
+		bind = ""
+	}
+	return net.JoinHostPort(bind, strconv.FormatInt(port, 10))
+}
+
+// discover returns how the node learns of others.
+func discover(cfg *config.Config, log *slog.Logger) (discovery.Discovery, error) {
+	name, addr, expect := cfg.String("cluster_name"), peerAddress(cfg), int(cfg.Int("discovery_expect"))
+	switch cfg.String("discovery") {
+	case "dns":
+		return discovery.NewDNS(discovery.DNSOptions{Name: name, Expect: expect,
+			Pattern: cfg.String("discovery_dns_pattern"), SRV: cfg.String("discovery_dns_srv"),
+			Service: cfg.String("discovery_dns_service")})
+	case "etcd":
+		return discovery.NewEtcd(discovery.EtcdOptions{Name: name, Addr: addr, Expect: expect,
+			Endpoints: cfg.List("etcd_endpoints"), Username: cfg.String("etcd_username"),
+			Password: cfg.String("etcd_password"), Prefix: cfg.String("etcd_prefix"), Log: log})
+	}
+	founders := cfg.List("founders")
+	if len(founders) == 0 {
+		founders = []string{addr}
+	}
+	return discovery.NewStatic(name, founders)
+}
+
+// transportOptions are those of the connections between members.
+func transportOptions(cfg *config.Config, log *slog.Logger) (transport.Options, error) {
+	o := transport.Options{Listen: listenAddress(cfg.String("peer_bind"), cfg.Int("peer_port")),
+		Advertise: peerAddress(cfg), LogFormat: group.LogFormat, Build: Version, Logger: log}
+	switch {
+	case cfg.String("peer_tls_cert") != "":
+		o.TLS = &transport.TLS{CertFile: cfg.String("peer_tls_cert"), KeyFile: cfg.String("peer_tls_key"),
+			CAFile: cfg.String("peer_tls_ca"), ServerName: cfg.String("peer_tls_server_name")}
+	case cfg.Bool("peer_allow_plaintext"):
+		o.AllowPlaintext = true
+	case alone(cfg):
+		// Nobody is to be talked to, so nobody is listened to from elsewhere.
+		o.AllowPlaintext = true
+		o.Listen = net.JoinHostPort("127.0.0.1", cfg.String("peer_port"))
+	default:
+		return o, fmt.Errorf("how members prove who they are is not set: give peer_tls_cert, peer_tls_key and peer_tls_ca, " +
+			"or peer_allow_plaintext=ON where nobody else can reach the peer ports")
+	}
+	return o, nil
+}
+
+// alone reports whether the configuration is that of a group of one.
+func alone(cfg *config.Config) bool {
+	f := cfg.List("founders")
+	return cfg.String("discovery") == "static" && (len(f) == 0 || len(f) == 1 && f[0] == peerAddress(cfg))
+}
+
+// groupOptions are those of the group's node; its Transport and Bootstrap are set apart.
+func groupOptions(cfg *config.Config, e env.Env, fs file.FS, log *slog.Logger) group.Options {
+	o := group.Options{Env: e, FS: fs, Log: log,
+		Tick: cfg.Duration("heartbeat_interval"), ElectionTicks: int(cfg.Int("election_ticks")),
+		LogFileSize: cfg.Int("max_binlog_size"), LogKeep: cfg.Int("binlog_keep_size"),
+		LogExpire: time.Duration(cfg.Int("binlog_expire_logs_seconds")) * time.Second,
+		Workers:   int(cfg.Int("replica_parallel_workers")),
+		Storage: storage.Options{BufferPoolSize: cfg.Int("innodb_buffer_pool_size"),
+			RedoCapacity: cfg.Int("innodb_redo_log_capacity"), LogBufferSize: int(cfg.Int("innodb_log_buffer_size")),
+			FlushInterval: cfg.Duration("innodb_flush_log_at_timeout"), DirectIO: cfg.String("innodb_flush_method") == "O_DIRECT",
+			LockWait: cfg.Duration("innodb_lock_wait_timeout"), OpenFiles: int(cfg.Int("innodb_open_files")),
+			Cleaner: buffer.CleanerOptions{IOCapacity: int(cfg.Int("innodb_io_capacity")),
+				IOCapacityMax: int(cfg.Int("innodb_io_capacity_max"))},
+			PurgeTasks: int(cfg.Int("innodb_purge_threads")), UndoTablespaces: int(cfg.Int("innodb_undo_tablespaces")),
+			TableCache: int(cfg.Int("table_open_cache"))},
+		Session: txn.Options{CacheSize: int(cfg.Int("binlog_cache_size")), CacheMax: cfg.Int("max_binlog_cache_size")},
+	}
+	o.Session.Events.Image, _ = event.ParseRowImage(cfg.String("binlog_row_image"))
+	return o
+}

@@ -165,7 +165,6 @@ func (g *graceJoin) next(o *hashJoinOp) (*types.Batch, []uint32, error) {
 // load reads the build part at hand into memory, or scatters the pair again.
 func (g *graceJoin) load(o *hashJoinOp) error {
 	t := o.table
-	input, nulls := t.input, t.nullKeys
 	t.reset()
 	p := g.at.build
 	if p.Rows(g.at.part) == 0 && (o.kind == plan.InnerJoin || o.kind == plan.SemiJoin) {
@@ -190,7 +189,6 @@ func (g *graceJoin) load(o *hashJoinOp) error {
 			return o.r.memory.Exceeded("hash join")
 		}
 	}
-	t.input, t.nullKeys = input, nulls
 	return nil
 }
 

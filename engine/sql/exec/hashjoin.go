@@ -25,6 +25,9 @@ type hashJoinOp struct {
 	started bool
 	probing bool // the probe side is open
 	grace   *graceJoin
+
+	someBuild bool // the build side has rows
+	nullKeys  bool // some of them with a NULL in a key
 }
 
 func (o *hashJoinOp) open() error {
@@ -93,6 +96,7 @@ func (o *hashJoinOp) start() error {
 		}
 	}
 	o.build.close()
+	o.someBuild, o.nullKeys = o.table.input > 0, o.table.nullKeys
 	if o.grace != nil {
 		if err := o.grace.build.Finish(); err != nil {
 			return err

@@ -6,8 +6,8 @@ import (
 )
 
 // minWork is what an operator may keep in memory however little the statement has
-// left, in bytes.
-const minWork = 64 << 10
+// left, in bytes. Tests lower it.
+var minWork int64 = 64 << 10
 
 // joinTable is the hashed side of a join: its rows, their keys, and for each key the
 // chain of its rows.

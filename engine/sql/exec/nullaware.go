@@ -86,10 +86,10 @@ func (n *nullAware) probe(o *hashJoinOp, b *types.Batch, sel []uint32) error {
 	m.matched = resize(m.matched, len(m.sel))
 	for k := range m.sel {
 		switch {
-		case o.table.input == 0:
+		case !o.someBuild:
 			m.matched[k] = false
 		case n.simple:
-			m.matched[k] = o.table.nullKeys || m.ids[k] != temptable.None || o.probeKeys.vecs[0].IsNull(k)
+			m.matched[k] = o.nullKeys || m.ids[k] != temptable.None || o.probeKeys.vecs[0].IsNull(k)
 		default:
 			rejected, err := n.rejects(o, k)
 			if err != nil {

@@ -31,6 +31,8 @@ type rig struct {
 	tables []*plan.Table
 	slots  map[int]*types.Type
 	nSub   int
+
+	spilled int64
 }
 
 func newRig(t testing.TB) *rig {

@@ -248,12 +248,13 @@ func (p *planner) readTable(u *unit, a *access, ordered, backward bool) (*sub, e
 		for i, list := range bound.Spans[0].Points {
 			key[i] = list[0]
 		}
-		s.node = &PointGet{Output: out, Table: rel.table, Index: a.index, Key: key, Fetch: fetch, RowKey: rowKey, Filter: pred, Lock: rel.lock}
+		s.node = &PointGet{Output: out, Table: rel.table, Index: a.index, Key: key, Fetch: fetch, RowKey: rowKey, Filter: pred, Lock: rel.lock,
+			PossibleKeys: u.possibleKeys()}
 		return s, nil
 	}
 	s.node = &TableScan{
 		Output: out, Table: rel.table, Access: bound, Backward: backward, Ordered: ordered,
-		Fetch: fetch, RowKey: rowKey, Filter: pred, Lock: rel.lock,
+		Fetch: fetch, RowKey: rowKey, Filter: pred, Lock: rel.lock, PossibleKeys: u.possibleKeys(), Reads: a.read,
 	}
 	return s, nil
 }
@@ -363,4 +364,15 @@ func sameValues(from, to *types.Type) bool {
 		return true
 	}
 	return false
+}
+
+// possibleKeys names the indexes that conditions serve.
+func (u *unit) possibleKeys() []string {
+	var list []string
+	for _, a := range u.paths {
+		if a.spans != nil {
+			list = append(list, u.rel.def().Indexes[a.index].Name)
+		}
+	}
+	return list
 }

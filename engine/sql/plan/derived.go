@@ -21,7 +21,9 @@ func (f *from) derived(d *ast.Derived, left []visible, nullable bool) (*joinTree
 		l.cols = left
 		around.parent = &l
 	}
+	f.p.inDerived++
 	q, err := f.p.resolveQuery(d.Query, around)
+	f.p.inDerived--
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,8 +1,6 @@
 package plan
 
-import (
-	"github.com/triremedb/trireme/engine/sql/ast"
-)
+import "github.com/triremedb/trireme/engine/sql/ast"
 
 // Select plans a query.
 func Select(env *Env, q ast.Query) (*Query, error) {

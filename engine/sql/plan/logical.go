@@ -71,6 +71,8 @@ type relation struct {
 	lock  *Lock
 	hints []ast.IndexHint
 	use   *Use
+	// inDerived says that the relation is of a derived table.
+	inDerived bool
 	// rowKey is the column of the clustered key, for tables whose rows are changed;
 	// else -1.
 	rowKey colID

@@ -86,6 +86,8 @@ type PointGet struct {
 	RowKey bool
 	Filter expr.Node // over the output; nil: none
 	Lock   *Lock     // nil: a consistent read
+	// PossibleKeys are the indexes that might have served, for EXPLAIN.
+	PossibleKeys []string
 }
 
 // TableScan reads ranges of an index, and the rows where the index does not cover what
@@ -103,6 +105,10 @@ type TableScan struct {
 	RowKey  bool
 	Filter  expr.Node
 	Lock    *Lock
+	// PossibleKeys are the indexes that might have served, and Reads the entries that
+	// are read before the filter, for EXPLAIN.
+	PossibleKeys []string
+	Reads        float64
 }
 
 // VirtualScan reads a table that is made when it is read (information_schema).
@@ -319,6 +325,9 @@ type IndexLookupJoin struct {
 	Filter    expr.Node // over the right columns alone
 	Condition expr.Node // over left and right
 	Lock      *Lock
+	// PossibleKeys and Reads, for one left row, are as of TableScan.
+	PossibleKeys []string
+	Reads        float64
 	// KeepOrder says that an operator above relies on the left side's order.
 	KeepOrder bool
 }

@@ -32,6 +32,7 @@ type planner struct {
 	subCount  int
 	tempCount int // of temporary tables
 	locking   bool
+	inDerived int // derived tables around what is being resolved
 	volatile  bool
 	outer     []colSet // see outerNow
 }
@@ -118,6 +119,7 @@ func (p *planner) finish(root Node) *Query {
 	q := &Query{
 		Root: root, Columns: root.Columns(), Tables: p.tables,
 		Slots: len(p.slots), Subqueries: p.subCount, Locking: p.locking, Volatile: p.volatile,
+		Point: pointOf(root),
 	}
 	for _, u := range p.uses {
 		c := *u

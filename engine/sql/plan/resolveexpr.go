@@ -95,6 +95,7 @@ func (p *planner) resolveAggregate(s *scope, a *ast.Aggregate) (ast.Expr, error)
 	c.Args, c.OrderBy = nil, nil
 	for _, e := range a.Args {
 		if _, ok := e.(*ast.Star); ok {
+			c.Args = append(c.Args, e)
 			continue
 		}
 		r, err := p.resolve(&args, e)

@@ -93,6 +93,9 @@ func (p *planner) sameRare(a, b ast.Expr) bool {
 	case *ast.Row:
 		_, ok := b.(*ast.Row)
 		return ok
+	case *ast.Star:
+		_, ok := b.(*ast.Star)
+		return ok
 	case *ast.Interval:
 		b, ok := b.(*ast.Interval)
 		return ok && a.Unit == b.Unit
@@ -147,4 +150,4 @@ var volatileFunctions = map[string]bool{
 }
 
 // text writes an expression for people.
-func (p *planner) text(e ast.Expr) string { return ast.Format(e) }
+func (p *planner) text(e ast.Expr) string { return strings.ReplaceAll(ast.Format(e), "`", "") }

@@ -1,0 +1,392 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// ModifyRows plans the finding of the rows that an UPDATE or DELETE (*ast.Update,
+// *ast.Delete) changes, under X locks, and binds the assignments.
+func ModifyRows(env *Env, stmt ast.Statement) (*Change, error) {
+	m := &modification{p: newPlanner(env)}
+	switch st := stmt.(type) {
+	case *ast.Update:
+		return m.update(st)
+	case *ast.Delete:
+		return m.delete(st)
+	}
+	return nil, notSupported("this statement")
+}
+
+// modification is the planning of an UPDATE or DELETE.
+type modification struct {
+	p       *planner
+	q       *query
+	s       *scope
+	tree    *joinTree
+	where   []ast.Expr
+	targets []*relation
+	sets    []assignment
+}
+
+// assignment is column = value, resolved; value is nil for DEFAULT.
+type assignment struct {
+	target int
+	pos    int
+	value  ast.Expr
+}
+
+// begin resolves the tables and the WHERE clause.
+func (m *modification) begin(with *ast.With, tables ast.TableExpr, where ast.Expr) error {
+	around := &scope{schema: m.p.env.Schema}
+	if err := m.p.resolveWith(with, around); err != nil {
+		return err
+	}
+	m.q = &query{block: &block{}, outer: colSet{}}
+	m.s = queryScope(around, m.q)
+	f := &from{p: m.p, s: m.s}
+	tree, err := f.resolve(tables)
+	if err != nil {
+		return err
+	}
+	m.tree, m.where = tree, f.where
+	if where == nil {
+		return nil
+	}
+	e, err := m.p.resolve(m.s.at("where clause"), where)
+	if err != nil {
+		return err
+	}
+	if _, err := m.p.bindTyping(e); err != nil {
+		return err
+	}
+	m.where = conjuncts(m.where, e)
+	return nil
+}
+
+// target returns the number of a table among those whose rows are changed.
+func (m *modification) target(rel *relation) int {
+	for i, r := range m.targets {
+		if r == rel {
+			return i
+		}
+	}
+	if rel.rowKey < 0 {
+		rel.rowKey = m.p.newColumn(column{rel: rel, pos: rel.n, typ: &rowKeyType, meta: Column{
+			Name: "row key", Table: rel.alias, Type: &rowKeyType,
+		}})
+	}
+	m.targets = append(m.targets, rel)
+	if rel.use != nil {
+		rel.use.Changed = true
+	}
+	return len(m.targets) - 1
+}
+
+func (m *modification) update(st *ast.Update) (*Change, error) {
+	if err := m.begin(st.With, st.Table, st.Where); err != nil {
+		return nil, err
+	}
+	p := m.p
+	values := m.s.at("field list")
+	for _, a := range st.Set {
+		v, err := values.find(a.Column)
+		if err != nil {
+			return nil, err
+		}
+		if v == nil {
+			return nil, errUnknownColumn(a.Column, "field list")
+		}
+		id, ok := p.isColumn(v.expr)
+		if !ok || p.cols[id].rel == nil || p.cols[id].rel.table == nil {
+			if ok && p.cols[id].rel != nil {
+				return nil, types.NewError(1288, "The target table %s of the UPDATE is not updatable", v.table)
+			}
+			return nil, types.NewError(1348, "Column '%s' is not updatable", a.Column.Name)
+		}
+		if v.use != nil {
+			v.use.Changed = true
+		}
+		set := assignment{target: m.target(p.cols[id].rel), pos: p.cols[id].pos}
+		if d, ok := a.Value.(*ast.Default); !ok || d.Column != nil {
+			if set.value, err = p.resolve(values, a.Value); err != nil {
+				return nil, err
+			}
+			if _, err := p.bindTyping(set.value); err != nil {
+				return nil, err
+			}
+		}
+		m.sets = append(m.sets, set)
+	}
+	_, joined := st.Table.(*ast.Join)
+	return m.finish(st.OrderBy, st.Limit, joined, "UPDATE")
+}
+
+func (m *modification) delete(st *ast.Delete) (*Change, error) {
+	if err := m.begin(st.With, st.From, st.Where); err != nil {
+		return nil, err
+	}
+	names := st.Targets
+	if names == nil {
+		ref, ok := st.From.(*ast.TableRef)
+		if !ok {
+			return nil, notSupported("this form of DELETE")
+		}
+		alias := ref.Alias
+		if alias == "" {
+			alias = ref.Name
+		}
+		names = []ast.TableName{{Name: alias}}
+	}
+	for _, t := range names {
+		rel, err := m.deleted(t)
+		if err != nil {
+			return nil, err
+		}
+		m.target(rel)
+	}
+	return m.finish(st.OrderBy, st.Limit, st.Targets != nil, "DELETE")
+}
+
+// deleted finds the table that a target of DELETE means.
+func (m *modification) deleted(t ast.TableName) (*relation, error) {
+	var found *relation
+	known := false
+	for i := range m.s.cols {
+		v := &m.s.cols[i]
+		if v.table != t.Name || t.Schema != "" && v.schema != t.Schema {
+			continue
+		}
+		known = true
+		for id := range m.p.columnSet(v.expr) {
+			rel := m.p.cols[id].rel
+			switch {
+			case rel == nil || rel.table == nil:
+				return nil, types.NewError(1288, "The target table %s of the DELETE is not updatable", t.Name)
+			case found != nil && found != rel:
+				return nil, types.NewError(1395, "Can not delete from join view '%s.%s'", v.schema, t.Name)
+			}
+			found = rel
+		}
+		if v.use != nil {
+			v.use.Changed = true
+		}
+	}
+	if !known {
+		return nil, types.NewError(1109, "Unknown table '%s' in MULTI DELETE", t.Name)
+	}
+	if found == nil {
+		return nil, types.NewError(1288, "The target table %s of the DELETE is not updatable", t.Name)
+	}
+	return found, nil
+}
+
+// lockTables sets the locks: X on what is changed, S on what is joined with it.
+func (m *modification) lockTables() error {
+	m.p.locking = true
+	for _, rel := range m.tree.rels(nil) {
+		if rel.table == nil {
+			continue
+		}
+		rel.lock, rel.table.Locked = &Lock{Mode: lock.RecordS}, true
+		if slices.Contains(m.targets, rel) {
+			rel.lock = &Lock{Mode: lock.RecordX}
+		}
+	}
+	top := m.tree.rels(nil)
+	for _, rel := range m.p.rels {
+		if rel.table == nil || rel.inDerived || slices.Contains(top, rel) {
+			continue
+		}
+		for _, t := range m.targets {
+			if t.def().ID == rel.def().ID {
+				return types.NewError(1093, "You can't specify target table '%s' for update in FROM clause", t.alias)
+			}
+		}
+	}
+	return nil
+}
+
+// finish plans the rows and binds what is to be done with them.
+func (m *modification) finish(order []ast.OrderItem, l *ast.Limit, multi bool, kind string) (*Change, error) {
+	p := m.p
+	if multi && (len(order) > 0 || l != nil) {
+		what := "ORDER BY"
+		if len(order) == 0 {
+			what = "LIMIT"
+		}
+		return nil, types.NewError(1221, "Incorrect usage of %s and %s", kind, what)
+	}
+	if err := m.lockTables(); err != nil {
+		return nil, err
+	}
+	b := m.q.block
+	b.from, b.where = m.tree, m.where
+	for _, o := range order {
+		k, err := p.resolveOrder(o, b, m.s)
+		if err != nil {
+			return nil, err
+		}
+		b.order = append(b.order, k)
+	}
+	var err error
+	if b.limit, err = p.resolveLimit(m.s, l); err != nil {
+		return nil, err
+	}
+	s, err := m.rows()
+	if err != nil {
+		return nil, err
+	}
+	return m.change(s)
+}
+
+// wanted are the columns that the change needs.
+func (m *modification) wanted() colSet {
+	set := colSet{}
+	for _, rel := range m.targets {
+		for _, pos := range visiblePositions(rel) {
+			set.add(rel.column(pos))
+		}
+		set.add(rel.rowKey)
+	}
+	for _, a := range m.sets {
+		m.p.columnsOf(a.value, set)
+	}
+	for _, k := range m.q.block.order {
+		m.p.columnsOf(k.expr, set)
+	}
+	return set
+}
+
+// visiblePositions are the positions of a table's columns that SQL knows.
+func visiblePositions(rel *relation) []int {
+	var list []int
+	for i := range rel.def().Columns {
+		if c := &rel.def().Columns[i]; !c.Hidden && c.DroppedIn == 0 {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// rows plans the rows, in order and up to the limit.
+func (m *modification) rows() (*sub, error) {
+	p, b := m.p, m.q.block
+	f := &blockPlan{p: p, b: b, limit: p.limitRows(b.limit)}
+	s, err := p.planJoin(joinRequest{from: b.from, where: b.where, wanted: m.wanted(), order: f.orderColumns(), limit: f.limit})
+	if err != nil {
+		return nil, err
+	}
+	if len(b.order) == 0 || s.ordered {
+		return f.limited(s, false)
+	}
+	keys, err := f.sortKeys(s)
+	if err != nil {
+		return nil, err
+	}
+	return f.sort(s, keys)
+}
+
+// change describes the rows to who changes them.
+func (m *modification) change(s *sub) (*Change, error) {
+	p := m.p
+	s = m.arrange(s)
+	c := &Change{Query: *p.finish(s.node)}
+	for _, rel := range m.targets {
+		c.Targets = append(c.Targets, Target{
+			Table: rel.table, RowKey: s.layout.pos[rel.rowKey], First: s.layout.pos[rel.column(visiblePositions(rel)[0])],
+			Positions: visiblePositions(rel),
+		})
+	}
+	for _, a := range m.sets {
+		set := Set{Target: a.target, Column: a.pos}
+		if a.value != nil {
+			n, err := p.bind(s, a.value)
+			if err != nil {
+				return nil, err
+			}
+			set.Value = n
+		}
+		c.Sets = append(c.Sets, set)
+	}
+	// Binding the values may have added slots and subqueries.
+	c.Slots, c.Subqueries, c.Volatile = len(p.slots), p.subCount, p.volatile
+	c.Buffer = m.mustBuffer(s.node)
+	return c, nil
+}
+
+// arrange puts the columns of each target next to each other, in order.
+func (m *modification) arrange(s *sub) *sub {
+	inPlace := true
+	var ids []colID
+	for _, rel := range m.targets {
+		positions := visiblePositions(rel)
+		first := s.layout.pos[rel.column(positions[0])]
+		for i, pos := range positions {
+			inPlace = inPlace && s.layout.pos[rel.column(pos)] == first+i
+			ids = append(ids, rel.column(pos))
+		}
+		ids = append(ids, rel.rowKey)
+	}
+	if inPlace {
+		return s
+	}
+	for _, id := range s.layout.ids {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	n := &Project{Output: Output{Est: s.node.Estimate()}, Input: s.node}
+	for _, id := range ids {
+		pos := s.layout.pos[id]
+		c := s.node.Columns()[pos]
+		n.Cols = append(n.Cols, c)
+		n.Exprs = append(n.Exprs, expr.NewColumn(pos, c.Type, c.Name))
+	}
+	return &sub{node: n, layout: newLayout(ids)}
+}
+
+// mustBuffer reports whether all rows have to be found before the first is changed:
+// after a join, and where an UPDATE changes the index that is being read.
+func (m *modification) mustBuffer(n Node) bool {
+	for {
+		switch x := n.(type) {
+		case *Filter:
+			n = x.Input
+			continue
+		case *Limit:
+			n = x.Input
+			continue
+		case *Project:
+			n = x.Input
+			continue
+		case *Sort, *TopN, *PointGet, *Values:
+			return false
+		case *TableScan:
+			return len(m.sets) > 0 && m.changesIndex(x.Table, x.Access.Index)
+		}
+		return true
+	}
+}
+
+func (m *modification) changesIndex(t *Table, index int) bool {
+	if t.Def.Indexes[index].Name == dict.HiddenIndex {
+		return false
+	}
+	for _, part := range t.Keys.Keys[index].Parts {
+		if c := &t.Def.Columns[part.Column]; c.OnUpdate != "" || c.Generated != "" {
+			return true
+		}
+		for _, a := range m.sets {
+			if a.pos == part.Column && m.targets[a.target].table == t {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -200,7 +200,7 @@ func registerGTIDs() {
 		},
 	})
 	d.def("GTID_SUBTRACT(set, minus)", Func{
-		Args: []ArgKind{ArgUTF8, ArgUTF8}, Result: ResultTextUTF8Like,
+		Args: []ArgKind{ArgUTF8, ArgUTF8}, Result: resultGTIDs,
 		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 			left, err := subtractGTIDs(a)
 			if err != nil {
@@ -231,8 +231,8 @@ func registerGTIDs() {
 	})
 }
 
-// ResultTextUTF8Like is utf8mb4 text as long as argument 0 may be; ranges that are split take more room.
-func ResultTextUTF8Like(_ *Binder, c *Call) (types.Type, error) {
+// resultGTIDs is utf8mb4 text as long as argument 0 may be; ranges that are split take more room.
+func resultGTIDs(_ *Binder, c *Call) (types.Type, error) {
 	return textType(min(4*textLength(c.Args[0].Type()), maxText), types.CollationUTF8MB40900AI), nil
 }
 

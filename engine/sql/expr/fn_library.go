@@ -29,6 +29,7 @@ type FunctionInfo struct {
 	Aliases  []string
 	Usage    []string // forms of the call
 	Category string
+	Note     string // what differs from MySQL
 }
 
 // usages are what the library's tables say of each function, by name.
@@ -43,7 +44,7 @@ func Functions() []FunctionInfo {
 		if f != nil {
 			name = f.Name
 		}
-		if seen[name] || strings.HasPrefix(name, "#") {
+		if seen[name] || !isWord(name) {
 			continue
 		}
 		seen[name] = true
@@ -58,6 +59,7 @@ func Functions() []FunctionInfo {
 			info.Aliases = upperAll(f.Aliases)
 		}
 		info.Name = strings.ToUpper(name)
+		info.Note = notes[name]
 		list = append(list, info)
 	}
 	slices.SortFunc(list, func(a, b FunctionInfo) int {
@@ -67,6 +69,38 @@ func Functions() []FunctionInfo {
 		return strings.Compare(a.Name, b.Name)
 	})
 	return list
+}
+
+// isWord reports whether a name is one that a statement can call, not that of an operator.
+func isWord(name string) bool {
+	return name == "member of" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// notes are the differences from MySQL that a user may meet.
+var notes = map[string]string{
+	"regexp_like":    "no look-around, back references, possessive or atomic groups, set operations (error 3690)",
+	"regexp_replace": "as REGEXP_LIKE; `$` matches at the very end only",
+	"regexp_instr":   "as REGEXP_REPLACE",
+	"regexp_substr":  "as REGEXP_REPLACE",
+	"uuid_short":     "error 1235 where the server gives no numbers",
+	"random_bytes":   "not for keys: the bytes are those of the server's general generator",
+	"aes_encrypt":    "block_encryption_mode: aes-128, -192 or -256 with ecb, cbc, cfb128 or ofb",
+	"aes_decrypt":    "as AES_ENCRYPT",
+	"dayname":        "English, whatever lc_time_names says",
+	"monthname":      "English, whatever lc_time_names says",
+	"date_format":    "names in English",
+	"convert_tz":     "names of the IANA database, without a table to load; SYSTEM is UTC",
+	"json_value":     "without RETURNING, ON EMPTY and ON ERROR; the result is text of up to 512 characters",
+}
+
+func init() {
+	d := definer(catControl)
+	for _, usage := range []string{
+		"IF(condition, x, y)", "IFNULL(x, y)", "NULLIF(x, y)", "COALESCE(x, ...)", "GREATEST(x, y, ...)", "LEAST(x, y, ...)",
+		"ISNULL(x)",
+	} {
+		d.note(usage)
+	}
 }
 
 func (i *FunctionInfo) alias(name string) bool {

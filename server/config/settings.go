@@ -70,7 +70,7 @@ var Sections = []Section{
 	{"The group", []Setting{
 		{Name: "cluster_name", Default: "trireme", Doc: "Name of the cluster: nodes of others are refused."},
 		{Name: "peer_bind", Default: "*", Doc: "Address on which the other members are served."},
-		{Name: "peer_port", Kind: Number, Default: "17100", Max: 65535, Doc: "Port for the other members."},
+		{Name: "peer_port", Kind: Number, Default: "17100", Min: 1, Max: 65535, Doc: "Port for the other members."},
 		{Name: "peer_address", Doc: "host:port by which the others reach this node, as the list of founders has it; empty: report_host or the host's name with peer_port."},
 		{Name: "discovery", Default: "static", Choices: []string{"static", "dns", "etcd"}, Doc: "How nodes find each other."},
 		{Name: "founders", Kind: List, Doc: "static: peer addresses of the nodes that found the group, the same list on every node. Empty: this node alone. A node that is not in it joins."},

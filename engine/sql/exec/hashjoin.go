@@ -272,20 +272,14 @@ func (m *matcher) pairs() {
 	m.probes, m.rows, m.places = m.probes[:0], m.rows[:0], m.places[:0]
 	t := m.table
 	if !t.many && m.at == 0 && len(m.ids) <= types.BatchRows {
-		for k, id := range m.ids {
-			if id != temptable.None {
-				m.probes = append(m.probes, uint32(k))
-				m.rows = append(m.rows, t.first[id])
-			}
-		}
-		m.at = len(m.ids)
+		m.onlyPairs()
 	}
 	once := m.kind != plan.InnerJoin && m.kind != plan.LeftJoin
 	for m.at < len(m.ids) && len(m.rows) < types.BatchRows {
 		row := m.chain
 		if row == temptable.NoRow {
 			if id := m.ids[m.at]; id != temptable.None {
-				row = t.first[id]
+				row = t.head(id)
 			}
 		}
 		if once && m.matched[m.at] {
@@ -294,7 +288,7 @@ func (m *matcher) pairs() {
 		for row != temptable.NoRow && len(m.rows) < types.BatchRows {
 			m.probes = append(m.probes, uint32(m.at))
 			m.rows = append(m.rows, row)
-			row = t.chain[row]
+			row = t.after(row)
 		}
 		m.chain = row
 		if row == temptable.NoRow {
@@ -304,6 +298,23 @@ func (m *matcher) pairs() {
 	for _, k := range m.probes {
 		m.places = append(m.places, m.sel[k])
 	}
+}
+
+// onlyPairs is pairs where each group has one row.
+func (m *matcher) onlyPairs() {
+	t := m.table
+	for k, id := range m.ids {
+		if id != temptable.None {
+			m.probes = append(m.probes, uint32(k))
+			m.rows = append(m.rows, id)
+		}
+	}
+	if !t.plain {
+		for i, id := range m.rows {
+			m.rows[i] = t.first[id]
+		}
+	}
+	m.at = len(m.ids)
 }
 
 // joined makes the rows of the pairs, and drops those that fail the condition. Of a

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"slices"
+
 	"github.com/triremedb/trireme/engine/sql/temptable"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -20,6 +22,7 @@ type joinTable struct {
 	first  []uint32 // by group: its newest row
 	chain  []uint32 // by row: the row before with the same key, or NoRow
 	many   bool     // some key has several rows
+	plain  bool     // group numbers are row numbers: there are no lists yet
 	ids    []uint32
 	added  []uint32
 	sel    []uint32
@@ -48,7 +51,7 @@ func (t *joinTable) reset() {
 	}
 	t.first, t.chain = t.first[:0], t.chain[:0]
 	t.r.memory.Add(-t.counts)
-	t.counts, t.many, t.input, t.nullKeys = 0, false, 0, false
+	t.counts, t.many, t.plain, t.input, t.nullKeys = 0, false, false, 0, false
 }
 
 // bytes is the memory that the table holds.
@@ -124,16 +127,51 @@ func (t *joinTable) add(b *types.Batch, sel []uint32) error {
 	}
 	t.ids = resize(t.ids, n)
 	before := t.groups.Len()
+	if before == 0 {
+		t.plain = true
+	}
 	t.groups.Find(t.keys.vecs, n, t.ids, true)
 	if before+n != t.groups.Len() {
 		t.many = true
 	}
 	t.added = t.rows.AppendIDs(b, sel, t.added[:0])
-	t.link(t.added)
+	if t.plain && (t.many || !t.rows.Dense()) {
+		t.unplain(before)
+	}
+	if !t.plain {
+		t.link(t.added)
+	}
 	grown := int64(4 * (cap(t.first) + cap(t.chain)))
 	t.r.memory.Add(grown - t.counts)
 	t.counts = grown
 	return nil
+}
+
+// unplain makes the lists for the first n rows, of which each is a group.
+func (t *joinTable) unplain(n int) {
+	t.plain = false
+	t.first = slices.Grow(t.first[:0], 2*n)
+	t.chain = slices.Grow(t.chain[:0], 2*n)
+	for i := range n {
+		t.first = append(t.first, uint32(i))
+		t.chain = append(t.chain, temptable.NoRow)
+	}
+}
+
+// head is the newest row of a group.
+func (t *joinTable) head(group uint32) uint32 {
+	if t.plain {
+		return group
+	}
+	return t.first[group]
+}
+
+// after is the row behind another one in its group's chain, or NoRow.
+func (t *joinTable) after(row uint32) uint32 {
+	if t.plain {
+		return temptable.NoRow
+	}
+	return t.chain[row]
 }
 
 // link puts rows into the chains of their groups, which ids has.

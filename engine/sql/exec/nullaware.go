@@ -111,7 +111,7 @@ func (n *nullAware) rejects(o *hashJoinOp, k int) (bool, error) {
 	}
 	m := &o.match
 	if id := m.ids[k]; id != temptable.None {
-		for row := o.table.first[id]; row != temptable.NoRow; row = o.table.chain[row] {
+		for row := o.table.head(id); row != temptable.NoRow; row = o.table.after(row) {
 			if no, err := n.isFalse(o, k, o.table.rows, row); err != nil || !no {
 				return true, err
 			}

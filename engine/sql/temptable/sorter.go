@@ -59,7 +59,9 @@ type Sorter struct {
 	runs  []sortRun
 	merge *merger
 	pos   int // of Next
-	given int64
+
+	skipped int // bytes of the keys before the items' prefixes
+	given   int64
 }
 
 type sortItem struct {
@@ -95,6 +97,7 @@ func (s *Sorter) Reset() error {
 	for i := range s.chunks {
 		s.chunks[i] = s.chunks[i][:0]
 	}
+	s.skipped = 0
 	s.bound.is, s.pos, s.given, s.runs, s.merge = false, 0, 0, nil, nil
 	s.mem.set(0)
 	f := s.spill
@@ -123,6 +126,7 @@ func (s *Sorter) Add(b *types.Batch, sel []uint32) error {
 		}
 	}
 	s.ids = s.rows.AppendIDs(b, sel, s.ids[:0])
+	s.items = reserve(s.items, len(sel))
 	if s.word {
 		s.addWords(b, sel)
 	} else {

@@ -2,6 +2,8 @@ package temptable
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"github.com/triremedb/trireme/engine/types"
@@ -9,6 +11,9 @@ import (
 
 // sort sorts the items in memory.
 func (s *Sorter) sort() {
+	if !s.word && len(s.items) > 0 {
+		s.skipCommon()
+	}
 	if len(s.items) < 256 {
 		slices.SortFunc(s.items, s.compare)
 		return
@@ -27,6 +32,39 @@ func (s *Sorter) sort() {
 		}
 		from = to
 	}
+}
+
+// skipCommon takes the items' prefixes from behind what all keys have in common, so
+// that they tell keys apart.
+func (s *Sorter) skipCommon() {
+	first := s.key(s.items[0].key)
+	common := len(first)
+	for i := range s.items {
+		if common = commonLen(first[:common], s.key(s.items[i].key)); common == 0 {
+			break
+		}
+	}
+	if common == 0 && s.skipped == 0 {
+		return
+	}
+	s.skipped = common
+	for i := range s.items {
+		s.items[i].prefix = prefixOf(s.key(s.items[i].key)[common:])
+	}
+}
+
+func commonLen(a, b []byte) int {
+	n := min(len(a), len(b))
+	i := 0
+	for ; i+8 <= n; i += 8 {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)/8
+		}
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
 }
 
 // radixSort sorts items by their prefixes, byte by byte from the last one, and leaves

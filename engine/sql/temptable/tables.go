@@ -9,6 +9,28 @@ import (
 // minSlots is the least number of slots of a table that has any. It is a power of two.
 const minSlots = 64
 
+// reserve makes room for n more elements; large lists double, where append would grow
+// them by a quarter and copy them four times as often.
+func reserve[T any](s []T, n int) []T {
+	if len(s)+n <= cap(s) {
+		return s
+	}
+	return append(make([]T, 0, max(len(s)+n, 2*cap(s))), s...)
+}
+
+// slotsFor is the number of slots for so many entries, at most half of them taken. Small
+// tables grow fourfold.
+func slotsFor(now, entries int) int {
+	size := max(minSlots, 2*now)
+	if now < 1<<18 {
+		size = max(minSlots, 4*now)
+	}
+	for size < 2*entries {
+		size *= 2
+	}
+	return size
+}
+
 // wordTable maps words to consecutive numbers by open addressing. At most half of
 // the slots are taken.
 type wordTable struct {
@@ -36,14 +58,11 @@ func (t *wordTable) reset() {
 
 // room makes sure that n more words find room.
 func (t *wordTable) room(n int, seed uint64) {
-	need := 2 * (len(t.keys) + n)
-	if need <= len(t.slots) {
+	t.keys = reserve(t.keys, n)
+	if 2*(len(t.keys)+n) <= len(t.slots) {
 		return
 	}
-	size := max(minSlots, 2*len(t.slots))
-	for size < need {
-		size *= 2
-	}
+	size := slotsFor(len(t.slots), len(t.keys)+n)
 	old := t.slots
 	t.slots = make([]wordSlot, size)
 	t.mask = uint64(size - 1)
@@ -191,14 +210,11 @@ func (t *stringTable) at(id uint32) []byte {
 
 // room makes sure that n more strings find room.
 func (t *stringTable) room(n int) {
-	need := 2 * (len(t.entries) + n)
-	if need <= len(t.slots) {
+	t.entries = reserve(t.entries, n)
+	if 2*(len(t.entries)+n) <= len(t.slots) {
 		return
 	}
-	size := max(minSlots, 2*len(t.slots))
-	for size < need {
-		size *= 2
-	}
+	size := slotsFor(len(t.slots), len(t.entries)+n)
 	old := t.slots
 	t.slots = make([]stringSlot, size)
 	t.mask = uint64(size - 1)
@@ -285,14 +301,11 @@ func (t *canonTable) reset() {
 }
 
 func (t *canonTable) room(n int) {
-	need := 2 * (len(t.hashes) + n)
-	if need <= len(t.slots) {
+	t.hashes = reserve(t.hashes, n)
+	if 2*(len(t.hashes)+n) <= len(t.slots) {
 		return
 	}
-	size := max(minSlots, 2*len(t.slots))
-	for size < need {
-		size *= 2
-	}
+	size := slotsFor(len(t.slots), len(t.hashes)+n)
 	old := t.slots
 	t.slots = make([]uint32, size)
 	t.mask = uint64(size - 1)

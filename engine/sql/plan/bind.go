@@ -222,9 +222,37 @@ func hashKeys(b *expr.Binder, l, r expr.Node) (lk, rk expr.Node, ok bool, err er
 	if !is {
 		return l, r, false, nil
 	}
-	lk, rk = c.Children()[0], c.Children()[1]
+	lk, rk = alike(c.Children()[0], c.Children()[1])
 	return lk, rk, sameHash(c, lk.Type(), rk.Type()), nil
 }
+
+// alike converts operands of an equality whose values are held in different ways to one.
+func alike(l, r expr.Node) (expr.Node, expr.Node) {
+	a, b := l.Type(), r.Type()
+	var t types.Type
+	switch ac, bc := a.Class(), b.Class(); {
+	case ac == types.ClassDecimal && bc == types.ClassDecimal:
+		if a.Precision == b.Precision && a.Scale == b.Scale {
+			return l, r
+		}
+		scale := max(a.Scale, b.Scale)
+		whole := max(a.Precision-a.Scale, b.Precision-b.Scale)
+		if whole+scale > types.MaxDecimalPrecision {
+			return l, r
+		}
+		t = types.Type{Kind: types.KindDecimal, Precision: whole + scale, Scale: scale}
+	case isInteger(ac) && isInteger(bc) && ac != bc:
+		t = types.Type{Kind: types.KindDecimal, Precision: 20}
+	case ac != bc && isMoment(ac) && isMoment(bc):
+		t = types.Type{Kind: types.KindDateTime, FSP: types.MaxFSP}
+	default:
+		return l, r
+	}
+	return expr.NewCast(l, t), expr.NewCast(r, t)
+}
+
+func isInteger(c types.Class) bool { return c == types.ClassInt || c == types.ClassUint }
+func isMoment(c types.Class) bool  { return c == types.ClassDate || c == types.ClassDateTime }
 
 // sameHash reports whether values of both types that the comparison calls equal hash
 // alike and compare equal under either type.
@@ -236,11 +264,13 @@ func sameHash(c *expr.Compare, a, b *types.Type) bool {
 	case types.ClassBytes:
 		id := c.Collation()
 		if id == types.CollationNone {
-			return a.IsBlob() && b.IsBlob() && a.Kind != types.KindBinary && b.Kind != types.KindBinary
+			return a.IsBlob() && b.IsBlob() && (a.Kind == types.KindBinary) == (b.Kind == types.KindBinary) && (a.Kind != types.KindBinary || a.Length == b.Length)
 		}
 		return a.IsText() && b.IsText() && a.Collation == id && b.Collation == id
 	case types.ClassInt, types.ClassUint:
 		return len(a.Members) == 0 && len(b.Members) == 0
+	case types.ClassDecimal:
+		return a.Precision == b.Precision && a.Scale == b.Scale
 	case types.ClassJSON, types.ClassNull:
 		return false
 	}

@@ -49,6 +49,7 @@ type blockPlan struct {
 }
 
 func (p *planner) planBlock(b *block, need []bool, limit float64) (*sub, error) {
+	b = p.distinctAsGroups(b)
 	f := &blockPlan{p: p, b: b, need: need, limit: limit}
 	if n := p.limitRows(b.limit); n >= 0 && (limit < 0 || n < limit) {
 		f.limit = n
@@ -73,6 +74,33 @@ func (p *planner) planBlock(b *block, need []bool, limit float64) (*sub, error) 
 		return nil, err
 	}
 	return f.finish(s)
+}
+
+// distinctAsGroups is SELECT DISTINCT of columns as GROUP BY of them: an index may keep
+// equal rows together.
+func (p *planner) distinctAsGroups(b *block) *block {
+	if !b.distinct || b.grouped || b.from == nil || b.values != nil || len(b.having) > 0 || len(b.items) == 0 {
+		return b
+	}
+	for _, k := range b.order {
+		if k.item < 0 {
+			return b
+		}
+	}
+	c := *b
+	c.distinct, c.grouped = false, true
+	seen := colSet{}
+	for i := range b.items {
+		id, ok := p.isColumn(b.items[i].expr)
+		if !ok || p.outerNow().has(id) {
+			return b
+		}
+		if !seen.has(id) {
+			seen.add(id)
+			c.groups = append(c.groups, group{expr: b.items[i].expr, id: id})
+		}
+	}
+	return &c
 }
 
 // empty has the columns of s and no rows.

@@ -99,12 +99,12 @@ func (g *joinGraph) prepare(u *unit, reads colSet) error {
 		}
 	}
 	if u.rel != nil && u.rel.table != nil {
-		all := colSet{}
-		all.addAll(u.need)
+		u.reading = colSet{}
+		u.reading.addAll(u.need)
 		for _, e := range u.local {
-			p.columnsOf(e, all)
+			p.columnsOf(e, u.reading)
 		}
-		p.tablePaths(u, all)
+		p.tablePaths(u, u.reading)
 		return nil
 	}
 	var err error

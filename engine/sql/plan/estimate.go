@@ -50,7 +50,7 @@ func (p *planner) estimateRange(rel *relation, a *access) {
 		a.read = 1
 	}
 	a.rows = a.read
-	a.cost = seeks*costSeek + a.read*p.entryCost(a)
+	a.cost = seeks*costSeek + a.read*(p.entryCost(a)+lockCost(rel))
 }
 
 // noNulls reports whether no point is one that finds NULLs.

@@ -354,7 +354,7 @@ func tableOf(cols []Column) string {
 	return ""
 }
 
-func text(n expr.Node) string { return expr.Text(n) }
+func text(n expr.Node) string { return strings.ReplaceAll(expr.Text(n), "`", "") }
 
 func texts(list []expr.Node) string {
 	s := make([]string, len(list))

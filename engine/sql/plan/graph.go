@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 )
@@ -53,7 +54,9 @@ type unit struct {
 	dependent bool
 
 	sargs map[ast.Expr]*sarg // what is known of conditions
-	need  colSet             // columns that are read of it
+	need  colSet             // columns that are read of it above
+	// reading are the columns of a base table that are read at all.
+	reading colSet
 
 	best  *access // of a base table: the best way to read it by constants alone
 	paths []*access
@@ -74,6 +77,7 @@ func (p *planner) buildGraph(from *joinTree, where []ast.Expr, wanted colSet) (*
 	if err := g.flatten(from); err != nil {
 		return nil, err
 	}
+	where = g.leftToAnti(where)
 	where, err := g.semijoins(where)
 	if err != nil {
 		return nil, err
@@ -216,6 +220,65 @@ func (g *joinGraph) add(u *unit) *unit {
 	}
 	g.units = append(g.units, u)
 	return u
+}
+
+// leftToAnti makes anti joins of left joins whose matches WHERE rejects: those with a
+// condition that a column that is never NULL in its table be NULL. Nothing else may
+// read the unit's columns.
+func (g *joinGraph) leftToAnti(where []ast.Expr) []ast.Expr {
+	if !g.p.on(OuterToInner) {
+		return where
+	}
+	for _, u := range g.units {
+		if u.kind != LeftJoin || u.rel == nil || u.rel.table == nil || u.dependent {
+			continue
+		}
+		at := -1
+		for i, e := range where {
+			n, ok := e.(*ast.IsNull)
+			if !ok || n.Not {
+				continue
+			}
+			if pos, ok := g.p.ownColumn(u.rel, n.Operand); ok && u.rel.def().Columns[pos].Type.NotNull {
+				at = i
+			}
+		}
+		if at < 0 {
+			continue
+		}
+		rest := slices.Delete(slices.Clone(where), at, at+1)
+		if !g.readElsewhere(u, rest) {
+			u.kind, where = AntiJoin, rest
+		}
+	}
+	return where
+}
+
+// readElsewhere reports whether columns of an outer joined unit are read other than by
+// its own condition.
+func (g *joinGraph) readElsewhere(u *unit, where []ast.Expr) bool {
+	set := g.p.columnSet(where...)
+	set.addAll(g.wanted)
+	for _, c := range g.conds {
+		g.p.columnsOf(c.e, set)
+	}
+	for _, o := range g.units {
+		if o == u {
+			continue
+		}
+		for _, e := range o.on {
+			g.p.columnsOf(e, set)
+		}
+		if o.dependent {
+			set.addAll(o.rel.query.outer)
+		}
+	}
+	for id := range set {
+		if u.cols.has(id) {
+			return true
+		}
+	}
+	return false
 }
 
 // unitsOf returns the units that an expression reads.

@@ -346,10 +346,13 @@ func (g *joinGraph) lookups(s, next *state) []state {
 		}
 		matches := math.Max(tableRows(rel)/distinct(rel, i, len(key)), 1)
 		ix := &rel.def().Indexes[i]
-		a := &access{index: i, covering: g.p.covers(rel, i, u.need), read: matches}
+		a := &access{index: i, covering: g.p.covers(rel, i, u.reading), read: matches}
 		a.single = len(key) == len(ix.Parts) && (ix.Unique || i == 0)
-		if a.single {
+		switch {
+		case a.single:
 			matches = 1
+		case u.kind == SemiJoin || u.kind == AntiJoin:
+			matches = math.Min(matches, 2) // the first match decides
 		}
 		n := *next
 		n.step.method, n.step.access, n.step.key, n.ordered = methodLookup, a, key, s.ordered

@@ -352,26 +352,47 @@ func (m *modification) arrange(s *sub) *sub {
 }
 
 // mustBuffer reports whether all rows have to be found before the first is changed:
-// after a join, and where an UPDATE changes the index that is being read.
+// where the changes might be seen by the reading that goes on.
 func (m *modification) mustBuffer(n Node) bool {
+	if len(m.targets) > 1 || m.readsTwice() {
+		return true
+	}
 	for {
 		switch x := n.(type) {
 		case *Filter:
 			n = x.Input
-			continue
 		case *Limit:
 			n = x.Input
-			continue
 		case *Project:
 			n = x.Input
-			continue
+		case *HashJoin:
+			if x.BuildLeft {
+				return true
+			}
+			n = x.Left
+		case *IndexLookupJoin:
+			n = x.Left
+		case *NestedLoopJoin:
+			n = x.Left
 		case *Sort, *TopN, *PointGet, *Values:
 			return false
 		case *TableScan:
-			return len(m.sets) > 0 && m.changesIndex(x.Table, x.Access.Index)
+			// What is left of the joins is read to the end after rows have been changed.
+			return x.Table != m.targets[0].table || len(m.sets) > 0 && m.changesIndex(x.Table, x.Access.Index)
+		default:
+			return true
 		}
-		return true
 	}
+}
+
+// readsTwice reports whether the target is read somewhere else in the statement too.
+func (m *modification) readsTwice() bool {
+	for _, rel := range m.p.rels {
+		if rel.table != nil && rel != m.targets[0] && rel.def().ID == m.targets[0].def().ID {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *modification) changesIndex(t *Table, index int) bool {

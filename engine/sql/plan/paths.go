@@ -10,6 +10,7 @@ import (
 // What things cost, in rows read by a scan of the clustered index.
 const (
 	costRow       = 1.0
+	costLock      = 3.0 // on an entry: others wait for it
 	costEntry     = 0.7 // of a secondary index
 	costFetch     = 2.5 // the row of an entry
 	costSeek      = 3.0 // going down a tree
@@ -215,8 +216,16 @@ func rowIn(in *ast.In) ast.Expr {
 func (p *planner) scanPath(rel *relation, index int, need colSet, rows float64) *access {
 	n := tableRows(rel)
 	a := &access{index: index, read: n, rows: rows, covering: p.covers(rel, index, need)}
-	a.cost = costSeek + n*p.entryCost(a)
+	a.cost = costSeek + n*(p.entryCost(a)+lockCost(rel))
 	return a
+}
+
+// lockCost is the cost of locking an entry, if the table is read under locks.
+func lockCost(rel *relation) float64 {
+	if rel.lock == nil {
+		return 0
+	}
+	return costLock
 }
 
 // entryCost is the cost of an entry with what has to be fetched for it.

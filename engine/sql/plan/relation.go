@@ -97,36 +97,52 @@ func (p *planner) aliased(n Node, rel *relation) Node {
 	return &Project{Output: Output{cols, n.Estimate()}, Input: n, Exprs: exprs}
 }
 
-// renamed copies a node with its columns described otherwise; nil for a node that may
-// be shared.
+// renamed copies a node with its columns described otherwise; nil for one that cannot
+// be.
 func renamed(n Node, cols []Column) Node {
 	switch n := n.(type) {
 	case *Project:
-		c := *n
-		c.Cols = cols
-		return &c
+		return rename(*n, cols)
 	case *PointGet:
-		c := *n
-		c.Cols = cols
-		return &c
+		return rename(*n, cols)
 	case *TableScan:
-		c := *n
-		c.Cols = cols
-		return &c
-	case *HashAggregate:
-		c := *n
-		c.Cols = cols
-		return &c
-	case *StreamAggregate:
-		c := *n
-		c.Cols = cols
-		return &c
+		return rename(*n, cols)
 	case *VirtualScan:
-		c := *n
-		c.Cols = cols
-		return &c
+		return rename(*n, cols)
+	case *HashAggregate:
+		return rename(*n, cols)
+	case *StreamAggregate:
+		return rename(*n, cols)
+	case *Filter:
+		return rename(*n, cols)
+	case *Limit:
+		return rename(*n, cols)
+	case *Sort:
+		return rename(*n, cols)
+	case *TopN:
+		return rename(*n, cols)
+	case *Distinct:
+		return rename(*n, cols)
+	case *SetOperation:
+		return rename(*n, cols)
+	case *Values:
+		return rename(*n, cols)
 	}
 	return nil
+}
+
+// describable is a node whose columns can be described otherwise.
+type describable[T any] interface {
+	*T
+	Node
+	describeAs([]Column)
+}
+
+func (o *Output) describeAs(cols []Column) { o.Cols = cols }
+
+func rename[T any, P describable[T]](n T, cols []Column) Node {
+	P(&n).describeAs(cols)
+	return P(&n)
 }
 
 // pushInto puts conditions on a derived table into its query; rest are those that do

@@ -115,10 +115,7 @@ func (p *planner) resolveItems(items []ast.SelectItem, b *block, s *scope) error
 		if ref, ok := it.Expr.(*ast.ColumnRef); ok {
 			if v, _ := s.find(ref); v != nil {
 				m = v.meta
-				m.Name = v.name
-				if it.Alias != "" {
-					m.Name = it.Alias
-				}
+				m.Name = it.Name()
 			}
 		}
 		b.items = append(b.items, item{expr: e, meta: m})

@@ -184,6 +184,12 @@ func (p *planner) fold(conds []ast.Expr) (list []ast.Expr, none bool) {
 // c) is a AND (b OR c).
 func (p *planner) factorOr(e ast.Expr) []ast.Expr {
 	or, ok := e.(*ast.Binary)
+	if ok && or.Op == ast.OpEq {
+		// (a, b) = (1, 2) is a = 1 AND b = 2.
+		if each := rowComparison(or); each != nil {
+			return conjuncts(nil, each)
+		}
+	}
 	if !ok || or.Op != ast.OpOr || p.hasSubquery(e) {
 		return []ast.Expr{e}
 	}

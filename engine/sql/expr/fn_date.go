@@ -25,6 +25,21 @@ func datePart(usage string, f func(d types.DateTime) (int, bool), aliases ...str
 			}
 			return types.Null, nil
 		},
+		Vector: func(_ *Context, _ *Call, args []*types.Vector, n int, out *types.Vector) error {
+			base, in := out.Len(), args[0].Int64s()[:n]
+			out.Resize(base + n)
+			res := out.Int64s()[base:]
+			for i, d := range in {
+				if args[0].IsNull(i) {
+					out.SetNull(base + i)
+				} else if v, ok := f(types.DateTime(d)); ok {
+					res[i] = int64(v)
+				} else {
+					out.SetNull(base + i)
+				}
+			}
+			return nil
+		},
 	})
 }
 

@@ -9,6 +9,12 @@ import (
 
 // appendNumber appends n with at least width digits.
 func appendNumber(dst []byte, n, width int) []byte {
+	switch {
+	case width == 2 && uint(n) < 100:
+		return append(dst, byte('0'+n/10), byte('0'+n%10))
+	case width == 4 && uint(n) < 10_000:
+		return append(dst, byte('0'+n/1000), byte('0'+n/100%10), byte('0'+n/10%10), byte('0'+n%10))
+	}
 	start := len(dst)
 	dst = strconv.AppendInt(dst, int64(n), 10)
 	for missing := width - (len(dst) - start); missing > 0; missing-- {

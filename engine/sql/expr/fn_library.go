@@ -193,6 +193,28 @@ func intFunc(f func(c *Call, a []types.Value) int64) func(*Context, *Call, []typ
 	}
 }
 
+// measure makes the kernels of a function that gives an integer of one string.
+func (f Func) measure(of func(c *Call, s []byte) int64) Func {
+	f.NotNull, f.Result = true, ResultInt
+	f.Row = func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+		return types.NewInt(of(c, a[0].Bytes())), nil
+	}
+	f.Vector = func(_ *Context, c *Call, args []*types.Vector, n int, out *types.Vector) error {
+		base, nulls := out.Len(), args[0].HasNulls()
+		out.Resize(base + n)
+		res := out.Int64s()[base:]
+		for i := range res {
+			if nulls && args[0].IsNull(i) {
+				out.SetNull(base + i)
+			} else {
+				res[i] = of(c, args[0].BytesAt(i))
+			}
+		}
+		return nil
+	}
+	return f
+}
+
 // argInt returns an ArgInt as signed integer; what is too large is the largest.
 func argInt(v types.Value) int64 {
 	if v.Class() == types.ClassUint && v.Int() < 0 {

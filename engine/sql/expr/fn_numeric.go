@@ -51,14 +51,6 @@ func resultInteger(_ *Binder, c *Call) (types.Type, error) {
 	return types.Type{Kind: types.KindBigInt, Unsigned: c.Args[0].Type().Unsigned}, nil
 }
 
-// intOfType returns an integer as value of a type.
-func intOfType(t *types.Type, n int64) types.Value {
-	if t.Class() == types.ClassUint {
-		return types.NewUint(uint64(n))
-	}
-	return types.NewInt(n)
-}
-
 func sameValue(_ *Context, _ *Call, a []types.Value) (types.Value, error) { return a[0], nil }
 
 // registerRounding registers ABS, SIGN, CEILING, FLOOR, ROUND and TRUNCATE.

@@ -30,7 +30,6 @@ var (
 	errPatternParen     = errorf(3691, "HY000", "Mismatched parenthesis in regular expression.")
 	errPatternInterval  = errorf(3692, "HY000", "Incorrect description of a {min,max} interval.")
 	errPatternMaxMin    = errorf(3693, "HY000", "The maximum is less than the minimum in a {min,max} interval.")
-	errPatternBackRef   = errorf(3694, "HY000", "Invalid back-reference in regular expression.")
 	errPatternBracket   = errorf(3696, "HY000", "The regular expression contains an unclosed bracket expression.")
 	errPatternRange     = errorf(3697, "HY000", "The regular expression contains an [x-y] character range where x comes after y.")
 	errPatternTooBig    = errorf(3700, "HY000", "The regular expression pattern exceeds limits on size or complexity.")

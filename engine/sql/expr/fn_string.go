@@ -115,31 +115,20 @@ func resultJoined(_ *Binder, c *Call) (types.Type, error) {
 
 func registerLengths() {
 	d := definer(catString)
-	d.def("LENGTH(s)", Func{
-		Aliases: []string{"octet_length"}, Args: []ArgKind{ArgString}, Result: ResultInt, NotNull: true,
-		Row: intFunc(func(_ *Call, a []types.Value) int64 { return int64(len(a[0].Bytes())) }),
-	})
-	d.def("CHAR_LENGTH(s)", Func{
-		Aliases: []string{"character_length"}, Args: []ArgKind{ArgString}, Result: ResultInt, NotNull: true,
-		Row: intFunc(func(c *Call, a []types.Value) int64 { return int64(c.argCharset(0).Count(a[0].Bytes())) }),
-	})
-	d.def("BIT_LENGTH(s)", Func{
-		Args: []ArgKind{ArgString}, Result: ResultInt, NotNull: true,
-		Row: intFunc(func(_ *Call, a []types.Value) int64 { return 8 * int64(len(a[0].Bytes())) }),
-	})
-	d.def("ASCII(s)", Func{
-		Args: []ArgKind{ArgString}, Result: ResultInt, NotNull: true,
-		Row: intFunc(func(_ *Call, a []types.Value) int64 {
-			if s := a[0].Bytes(); len(s) > 0 {
-				return int64(s[0])
-			}
+	d.def("LENGTH(s)", Func{Aliases: []string{"octet_length"}, Args: []ArgKind{ArgString}}.measure(func(_ *Call, s []byte) int64 {
+		return int64(len(s))
+	}))
+	d.def("CHAR_LENGTH(s)", Func{Aliases: []string{"character_length"}, Args: []ArgKind{ArgString}}.measure(func(c *Call, s []byte) int64 {
+		return int64(c.argCharset(0).Count(s))
+	}))
+	d.def("BIT_LENGTH(s)", Func{Args: []ArgKind{ArgString}}.measure(func(_ *Call, s []byte) int64 { return 8 * int64(len(s)) }))
+	d.def("ASCII(s)", Func{Args: []ArgKind{ArgString}}.measure(func(_ *Call, s []byte) int64 {
+		if len(s) == 0 {
 			return 0
-		}),
-	})
-	d.def("ORD(s)", Func{
-		Args: []ArgKind{ArgString}, Result: ResultInt, NotNull: true,
-		Row: intFunc(func(c *Call, a []types.Value) int64 { return ordOf(c.argCharset(0), a[0].Bytes()) }),
-	})
+		}
+		return int64(s[0])
+	}))
+	d.def("ORD(s)", Func{Args: []ArgKind{ArgString}}.measure(func(c *Call, s []byte) int64 { return ordOf(c.argCharset(0), s) }))
 	d.def("STRCMP(a, b)", Func{
 		Args: []ArgKind{ArgText, ArgText}, Result: ResultInt, NotNull: true,
 		Row: intFunc(func(c *Call, a []types.Value) int64 {

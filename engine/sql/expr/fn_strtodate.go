@@ -18,8 +18,6 @@ type dateScanner struct {
 	weekSunday, weekStrict      bool
 	strictYear                  int // -1: not given
 	strictSunday                bool
-	hasDate, hasTime            bool
-	recursion                   int
 }
 
 // parseByFormat is STR_TO_DATE. The date may have zero parts and the time exceeds no day; rest is what follows the value in s. ok

@@ -1,13 +1,15 @@
 package session
 
 import (
+	"cmp"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // Options configure a manager. Env, FS and Backend are required.
@@ -24,25 +26,69 @@ type Options struct {
 // Manager is what the sessions of a node share: global variables, the plan cache, the
 // process list, the privileges in memory. All methods are safe for concurrent use.
 type Manager struct {
-	opt    Options
-	env    env.Env
-	nextID atomic.Uint64
+	opt      Options
+	env      env.Env
+	nextID   atomic.Uint64
+	prepared atomic.Int64 // statements of all sessions
+	started  time.Duration
+	plans    planCache
+	locks    namedLocks
+	tables   tableCache
+	// accountsKnown is used through accounts.
+	accountsKnown accountCache
 
 	mu       sync.Mutex
 	sessions map[uint64]*Session
+	counted  int // those that max_connections counts
 	closed   bool
+	globals  []varValue // by slot; replaced, never changed
 }
 
 // NewManager returns a manager without sessions. An error says which variable has a
 // value that it cannot have.
 func NewManager(opt Options) (*Manager, error) {
-	return &Manager{opt: opt, env: opt.Env, sessions: make(map[uint64]*Session)}, nil
+	m := &Manager{opt: opt, env: opt.Env, sessions: make(map[uint64]*Session), started: opt.Env.Monotonic()}
+	m.locks.env = opt.Env
+	m.globals = make([]varValue, len(varSlots))
+	for i, v := range varSlots {
+		m.globals[i] = v.def
+	}
+	names := make([]string, 0, len(opt.Variables))
+	for name := range opt.Variables {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		v, err := findVariable(name)
+		if err != nil {
+			return nil, err
+		}
+		x, err := v.parse(opt.Variables[name])
+		if err != nil {
+			return nil, err
+		}
+		if v.check != nil && v.get == nil {
+			if err := v.check(nil, &x); err != nil {
+				return nil, err
+			}
+		}
+		m.globals[v.shared().slot] = x
+	}
+	m.plans.setSize(int(m.globals[variables["trireme_plan_cache_size"].slot].n))
+	return m, nil
 }
 
 // Close ends the manager.
 //
 // REQUIRES: all sessions are closed.
-func (m *Manager) Close() error { return nil }
+func (m *Manager) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	m.plans.setSize(0)
+	m.forgetAccounts()
+	return nil
+}
 
 // NextID returns a number for a connection whose session is opened later: the protocol
 // names it before the client says who it is.
@@ -51,33 +97,160 @@ func (m *Manager) NextID() uint64 { return m.nextID.Add(1) }
 // Open opens a session for a client whose identity has been proved. Errors: 1040 (too
 // many connections), 1044 and 1049 (of the schema), and those of the node.
 func (m *Manager) Open(info ConnectionInfo) (*Session, error) {
-	return nil, types.NewError(1235, "This version of Trireme doesn't yet support '%s'", "sessions")
+	if info.ID == 0 {
+		info.ID = m.NextID()
+	}
+	s := &Session{m: m, env: m.env, id: info.ID, info: info, parker: m.env.NewParker(), began: m.env.Monotonic()}
+	s.process = Process{ID: s.id, User: info.User, Host: info.Host, Command: "Sleep"}
+	s.out.s = s
+	if err := m.add(s); err != nil {
+		return nil, err
+	}
+	err := s.connect()
+	if err == nil {
+		err = s.open(info)
+	}
+	if err == nil {
+		err = m.admit(s)
+	}
+	if err != nil {
+		err = s.clientError(err)
+		_ = s.Close() // it has done nothing
+		return nil, err
+	}
+	return s, nil
+}
+
+// add counts a session in.
+func (m *Manager) add(s *Session) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return newError(errnoShutdown, "08S01", "Server shutdown in progress")
+	case !s.info.Admin && uint64(m.counted) >= m.globals[variables["max_connections"].slot].n:
+		return newError(1040, "08004", "Too many connections")
+	}
+	if !s.info.Admin {
+		m.counted++
+	}
+	m.sessions[s.id] = s
+	return nil
+}
+
+func (m *Manager) remove(s *Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sessions[s.id] != s {
+		return
+	}
+	delete(m.sessions, s.id)
+	if !s.info.Admin {
+		m.counted--
+	}
+}
+
+// all returns the sessions in the order of their numbers.
+func (m *Manager) all() []*Session {
+	m.mu.Lock()
+	list := make([]*Session, 0, len(m.sessions))
+	for _, s := range m.sessions {
+		list = append(list, s)
+	}
+	m.mu.Unlock()
+	slices.SortFunc(list, func(a, b *Session) int { return cmp.Compare(a.id, b.id) })
+	return list
+}
+
+// StepDown tells the sessions that this node takes no writes any more: those that came
+// in by the main port are of no use to their clients, which have to connect again. The
+// door closes idle ones at once and others after their statement.
+func (m *Manager) StepDown() {
+	for _, s := range m.all() {
+		if s.info.ReadOnly {
+			continue
+		}
+		s.gone.Store(true)
+		if s.info.Disconnect != nil && s.idle() {
+			s.info.Disconnect()
+		}
+	}
 }
 
 // Kill ends the statement that the session runs, or with connection the session as
 // well. Error: 1094 (no such session). Whether the caller may is for it to check.
 func (m *Manager) Kill(id uint64, connection bool) error {
-	m.mu.Lock()
-	s := m.sessions[id]
-	m.mu.Unlock()
+	s := m.session(id)
 	if s == nil {
-		return types.NewError(1094, "Unknown thread id: %d", id)
+		return newError(1094, "HY000", "Unknown thread id: %d", id)
 	}
 	s.kill(connection)
 	return nil
 }
 
-// Process is a line of the process list.
-type Process struct {
-	ID      uint64
-	User    string
-	Host    string
-	Schema  string
-	Command string // Sleep, Query, Execute, …
-	Time    time.Duration
-	State   string
-	Info    string // the statement's text
+func (m *Manager) session(id uint64) *Session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sessions[id]
 }
 
 // Processes returns the sessions in the order of their numbers.
-func (m *Manager) Processes() []Process { return nil }
+func (m *Manager) Processes() []Process {
+	now := m.env.Monotonic()
+	var list []Process
+	for _, s := range m.all() {
+		s.mu.Lock()
+		p := s.process
+		p.Time = now - s.began
+		s.mu.Unlock()
+		list = append(list, p)
+	}
+	return list
+}
+
+// Uptime is how long the manager has been there.
+func (m *Manager) Uptime() time.Duration { return m.env.Monotonic() - m.started }
+
+// Sessions is the number of sessions.
+func (m *Manager) Sessions() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.sessions)
+}
+
+// globalValues returns the global variables by slot. The list must not be changed.
+func (m *Manager) globalValues() []varValue {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.globals
+}
+
+func (m *Manager) global(v *variable) varValue { return m.globalValues()[v.shared().slot] }
+
+// setGlobal changes a global variable.
+func (m *Manager) setGlobal(v *variable, x varValue) {
+	m.mu.Lock()
+	next := slices.Clone(m.globals)
+	next[v.shared().slot] = x
+	m.globals = next
+	m.mu.Unlock()
+	if v.appliedGlobal != nil {
+		v.appliedGlobal(m, x)
+	}
+}
+
+// GlobalVariable returns the text of a global variable, for doors; "" if there is none
+// or its value needs a session.
+func (m *Manager) GlobalVariable(name string) string {
+	v, err := findVariable(name)
+	if err != nil || v.get != nil {
+		return ""
+	}
+	return v.text(m.global(v))
+}
+
+// GlobalNumber returns the number of a global variable, for doors; 0 if there is none.
+func (m *Manager) GlobalNumber(name string) uint64 {
+	n, _ := strconv.ParseUint(m.GlobalVariable(name), 10, 64)
+	return n
+}

@@ -1,6 +1,12 @@
 package session
 
-import "github.com/triremedb/trireme/engine/types"
+import (
+	"context"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/types"
+)
 
 // Prepared is a prepared statement. It belongs to its session.
 type Prepared struct {
@@ -11,14 +17,308 @@ type Prepared struct {
 	Columns []ResultColumn
 	// ID is the door's own.
 	ID uint32
+
+	s       *Session
+	sql     string
+	st      ast.Statement
+	mode    ast.Mode
+	plan    *compiled // of the last execution
+	key     []byte    // what it depends on: settings and types
+	text    []byte    // normalised, for the plan cache
+	scratch []byte
+	types   []*types.Type
+	values  []types.Value
+	closed  bool
 }
 
 // Close forgets the statement.
-func (p *Prepared) Close() {}
+func (p *Prepared) Close() {
+	if !p.closed {
+		p.closed = true
+		p.s.count--
+		p.s.m.prepared.Add(-1)
+	}
+}
 
 // Arg is the value of a parameter. Strings are in the client's character set unless
 // Type says that they are bytes.
 type Arg struct {
 	Value types.Value
 	Type  *types.Type // as the client declared it
+}
+
+// Prepare prepares a statement. It stays valid until the session's end or Reset, also
+// when the tables it names change.
+func (s *Session) Prepare(ctx context.Context, sql string) (*Prepared, error) {
+	s.enter("Prepare", sql)
+	s.beginStatement(ctx, nil)
+	s.diag.reset()
+	p, err := s.prepare(ctx, sql)
+	s.leave()
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	return p, nil
+}
+
+func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
+	sql, err := s.clientText(sql)
+	if err != nil {
+		return nil, err
+	}
+	statements, err := ast.Parse(sql, s.mode)
+	if err != nil {
+		return nil, err
+	}
+	if len(statements) != 1 {
+		return nil, newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '%.80s' at line 1", statements[1].Text())
+	}
+	if limit := int64(s.m.global(variables["max_prepared_stmt_count"]).n); s.m.prepared.Load() >= limit {
+		return nil, newError(1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: %d)", limit)
+	}
+	p := &Prepared{s: s, sql: sql, st: statements[0], mode: s.mode, Params: statements[0].Params()}
+	if p.Params > maxParams {
+		return nil, newError(1390, "HY000", "Prepared statement contains too many placeholders")
+	}
+	switch p.st.(type) {
+	case *ast.Prepare, *ast.Execute, *ast.Deallocate, *ast.LoadData, *ast.LockTables, *ast.UnlockTables:
+		return nil, newError(1295, "HY000", "This command is not supported in the prepared statement protocol yet")
+	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
+		if err := s.describe(ctx, p); err != nil {
+			return nil, err
+		}
+		if ast.NormalizePrepared(sql, s.mode, &s.buf) {
+			p.text = append(p.text, s.buf.Key...)
+		} else {
+			p.text = append([]byte("\xff"), sql...)
+		}
+	}
+	s.count++
+	s.m.prepared.Add(1)
+	return p, nil
+}
+
+const maxParams = 65535
+
+// describe compiles a statement to learn its columns.
+func (s *Session) describe(ctx context.Context, p *Prepared) error {
+	c, err := s.compile(p.st, make([]*types.Type, p.Params))
+	if err == nil {
+		p.Columns = c.columns
+	}
+	if s.trx.begun {
+		err = s.endWork(ctx, err, false)
+	}
+	return err
+}
+
+// ExecutePrepared runs a prepared statement. Error 1210 if args are not as many as its
+// parameters.
+func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, w ResultWriter) error {
+	s.enter("Execute", p.sql)
+	s.beginStatement(ctx, w)
+	if !keepsDiagnostics(p.st) {
+		s.diag.reset()
+	}
+	out, err := s.executePrepared(ctx, p, args)
+	if err == nil {
+		err = s.done(out, false)
+	}
+	s.leave()
+	if err != nil {
+		return s.failed(err)
+	}
+	return nil
+}
+
+func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) (Outcome, error) {
+	var out Outcome
+	if p.closed || p.s != s {
+		return out, newError(1243, "HY000", "Unknown prepared statement handler given to EXECUTE")
+	}
+	if len(args) != p.Params {
+		return out, newError(1210, "HY000", "Incorrect arguments to EXECUTE")
+	}
+	if err := s.setParams(p, args); err != nil {
+		return out, err
+	}
+	switch p.st.(type) {
+	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
+		return s.runPrepared(ctx, p)
+	}
+	s.work.params = p.types
+	return s.dispatch(ctx, p.st)
+}
+
+// runPrepared runs a statement by its plan: the one of the last time, one of another
+// session's, or a new one.
+func (s *Session) runPrepared(ctx context.Context, p *Prepared) (Outcome, error) {
+	if s.gone.Load() && !s.info.ReadOnly {
+		return Outcome{}, s.notLeader()
+	}
+	key := s.appendPlanKey(p.scratch[:0])
+	for _, t := range p.types {
+		key = ast.AppendTypeCode(key, t)
+	}
+	p.scratch = key
+	if p.plan != nil && string(key) == string(p.key) {
+		return s.runCompiled(ctx, &p.plan, nil)
+	}
+	p.key = append(p.key[:0], key...)
+	full := append(s.appendPlanKey(key[:0]), p.text...)
+	for _, t := range p.types {
+		full = ast.AppendTypeCode(full, t)
+	}
+	p.scratch = full
+	if c, _ := s.m.plans.get(full); c != nil {
+		p.plan = c
+		return s.runCompiled(ctx, &p.plan, full)
+	}
+	params := make([]*types.Type, len(p.types))
+	for i, t := range p.types {
+		clone := *t
+		params[i] = &clone
+	}
+	c, err := s.compile(p.st, params)
+	var out Outcome
+	if err == nil {
+		if p.plan = nil; c.cached {
+			p.plan = c
+			s.m.plans.put(string(full), c)
+		}
+		_, err = s.openTables(c)
+	}
+	if err == nil {
+		out, err = s.execute(ctx, c)
+	}
+	return out, s.finishWork(ctx, c, &out, err)
+}
+
+// The types that parameters are bound with, by what a client may send.
+var (
+	paramInt    = &types.Type{Kind: types.KindBigInt}
+	paramUint   = &types.Type{Kind: types.KindBigInt, Unsigned: true}
+	paramDouble = &types.Type{Kind: types.KindDouble}
+	paramBytes  = &types.Type{Kind: types.KindVarBinary, Length: types.MaxVarLength, Collation: types.CollationBinary}
+	paramNull   = &types.Type{Kind: types.KindNull}
+	paramDate   = &types.Type{Kind: types.KindDate}
+	paramTime   = &types.Type{Kind: types.KindTime, FSP: 6}
+	paramStamp  = &types.Type{Kind: types.KindDateTime, FSP: 6}
+)
+
+// setParams puts the parameters' values where expressions read them. A NULL keeps the type
+// of the value before it, so that it needs no plan of its own.
+func (s *Session) setParams(p *Prepared, args []Arg) error {
+	if p.types == nil {
+		p.types, p.values = make([]*types.Type, len(args)), make([]types.Value, len(args))
+		for i := range p.types {
+			p.types[i] = paramNull
+		}
+	}
+	for i := range args {
+		v := args[i].Value
+		t := args[i].Type
+		switch v.Class() {
+		case types.ClassNull:
+			t = p.types[i]
+		case types.ClassInt:
+			t = paramInt
+		case types.ClassUint:
+			t = paramUint
+		case types.ClassDouble:
+			t = paramDouble
+		case types.ClassFloat:
+			t, v = paramDouble, types.NewDouble(float64(v.Float()))
+		case types.ClassDate:
+			t = paramDate
+		case types.ClassTime:
+			t = paramTime
+		case types.ClassDateTime:
+			t = paramStamp
+		case types.ClassBytes:
+			if t != nil && t.IsBlob() {
+				t = paramBytes
+				break
+			}
+			t = s.textParam()
+			if s.opt.client == types.CharsetLatin1 {
+				b, _ := types.Convert(nil, v.Bytes(), s.opt.client, types.CharsetUTF8MB4)
+				v = types.NewBytes(b)
+			}
+		default:
+			if t == nil {
+				t = typeOfClass(v.Class())
+			}
+		}
+		p.types[i], p.values[i] = t, v
+	}
+	s.x.Params = p.values
+	return nil
+}
+
+// textParam is the type of a text parameter: it has the connection's collation.
+func (s *Session) textParam() *types.Type {
+	w := &s.work
+	if w.textParam == nil || w.textParam.Collation != s.x.Collation {
+		w.textParam = &types.Type{Kind: types.KindVarChar, Length: types.MaxVarLength / 4, Collation: s.x.Collation}
+		if c := types.CollationByID(s.x.Collation); c == nil || c.Charset() != types.CharsetUTF8MB4 {
+			w.textParam.Collation = types.CollationUTF8MB40900AI
+		}
+	}
+	return w.textParam
+}
+
+// runPrepare is PREPARE.
+func (s *Session) runPrepare(ctx context.Context, st *ast.Prepare) error {
+	text := st.SQL
+	if st.Var != "" {
+		v, t := (*sessionInfo)(s).UserVariable(st.Var)
+		if t == nil || v.IsNull() {
+			text = "NULL"
+		} else {
+			text = string(types.AppendText(nil, v, t, s.x.Location))
+		}
+	}
+	name := dict.Fold(st.Name)
+	s.forgetNamed(name) // also if the new one is no statement
+	p, err := s.prepare(ctx, text)
+	if err != nil {
+		return err
+	}
+	if s.named == nil {
+		s.named = map[string]*Prepared{}
+	}
+	s.named[name] = p
+	return nil
+}
+
+func (s *Session) forgetNamed(name string) bool {
+	p := s.named[name]
+	if p == nil {
+		return false
+	}
+	p.Close()
+	delete(s.named, name)
+	return true
+}
+
+// runExecute is EXECUTE.
+func (s *Session) runExecute(ctx context.Context, st *ast.Execute) (Outcome, error) {
+	p := s.named[dict.Fold(st.Name)]
+	if p == nil {
+		return Outcome{}, newError(1243, "HY000", "Unknown prepared statement handler (%s) given to EXECUTE", st.Name)
+	}
+	args := make([]Arg, len(st.Using))
+	for i, name := range st.Using {
+		args[i].Value, args[i].Type = (*sessionInfo)(s).UserVariable(name)
+	}
+	return s.executePrepared(ctx, p, args)
+}
+
+// runDeallocate is DEALLOCATE PREPARE.
+func (s *Session) runDeallocate(st *ast.Deallocate) error {
+	if !s.forgetNamed(dict.Fold(st.Name)) {
+		return newError(1243, "HY000", "Unknown prepared statement handler (%s) given to DEALLOCATE PREPARE", st.Name)
+	}
+	return nil
 }

@@ -2,8 +2,15 @@ package session
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -41,72 +48,301 @@ type LocalFiles interface {
 // Session is a client's connection. It belongs to one task, but for Interrupt and ID.
 type Session struct {
 	m    *Manager
+	env  env.Env
 	id   uint64
 	info ConnectionInfo
+
+	eng *storage.Engine
+	txn *txn.Session
+	trx transactionState
+
+	base []varValue         // global values when the session began; shared, by slot
+	own  map[int]varValue   // what it has set itself
+	opt  settings           // those that are asked for often
+	user map[string]userVar // user variables by folded name
+
+	schema string
+	acl    sessionACL
+	x      expr.Context
+	diag   diagnostics
+	out    rowWriter
+	mode   ast.Mode
+	buf    ast.Buffers
+	named  map[string]*Prepared // of PREPARE
+	count  int                  // prepared statements, of the protocol too
+
+	lastInsertID uint64
+	rowCount     int64
+	foundRows    uint64
+	memory       int64 // bytes that the statement accounts for
+	work         scratch
+
+	changes []Change
+	told    []Change // returned by TrackedChanges
+
+	// Of the process list, KILL and the door. Any task may use these.
+	mu      sync.Mutex
+	process Process
+	began   time.Duration // when the present command, or idleness, began
+	killed  atomic.Uint32 // killQuery, killConnection
+	gone    atomic.Bool   // the session is of no use any more
+	parker  env.Parker    // of SLEEP() and the like
+	limit   time.Duration // when max_execution_time ends; 0: never
+	checks  uint32
+}
+
+// settings are variables as the session's own code uses them.
+type settings struct {
+	autocommit       bool
+	readOnly         bool
+	foreignKeys      bool
+	safeUpdates      bool
+	trackGTIDs       bool
+	trackSchema      bool
+	trackState       bool
+	trackTransaction uint8
+	trackVariables   string
+	completion       uint8
+	isolation        uint8
+	consistency      Consistency
+	readBound        time.Duration
+	readWait         time.Duration
+	readAtLeast      string
+	selectLimit      uint64
+	insertID         uint64
+	timestamp        int64 // microseconds; 0: the clock's
+	memoryMax        int64
+	sqlMode          uint64
+	client           types.Charset
+	results          types.CollationID
 }
 
 // ID is the session's number: CONNECTION_ID().
 func (s *Session) ID() uint64 { return s.id }
 
-// Query runs the statements of a text, one after the other, until one fails; several
-// are allowed if the client said so. Each ends with ResultWriter.Done, or the error is
-// returned. ctx ends waits for the group, not for locks: that is Interrupt.
-func (s *Session) Query(ctx context.Context, sql string, w ResultWriter) error {
-	return notSupported("statements")
+// open gives the session its state as at connect, for the identity in info.
+func (s *Session) open(info ConnectionInfo) error {
+	s.info = info
+	s.info.ID = s.id
+	s.forget()
+	if info.Schema != "" {
+		if err := s.Use(info.Schema); err != nil {
+			return err
+		}
+	}
+	s.changes = s.changes[:0]
+	return nil
 }
 
-// Prepare prepares a statement. It stays valid until the session's end or Reset, also
-// when the tables it names change.
-func (s *Session) Prepare(ctx context.Context, sql string) (*Prepared, error) {
-	return nil, notSupported("prepared statements")
+// forget puts everything that the session has set back to where it began.
+func (s *Session) forget() {
+	s.base = s.m.globalValues()
+	s.own = nil
+	s.user = nil
+	s.named = nil
+	s.count = 0
+	s.lastInsertID, s.foundRows, s.rowCount = 0, 0, 0
+	s.changes = s.changes[:0]
+	s.opt = settings{}
+	s.acl = sessionACL{}
+	s.x.Env, s.x.Session, s.x.Interrupted, s.x.Memory = s.env, (*sessionInfo)(s), s.interrupted, s.account
+	s.x.Warn = s.diag.warn
+	s.diag.reset()
+	for _, v := range varSlots {
+		if v.applied != nil && v.get == nil && v.scope&inSession != 0 {
+			v.applied(s, s.value(v))
+		}
+	}
+	s.setCollation(clientCollation(s.info.Collation))
+	if s.info.ReadOnly {
+		s.assign(variables["trireme_read_consistency"], varValue{n: uint64(Local)})
+		s.opt.consistency = Local
+	}
+	if s.info.IgnoreSpace {
+		s.setVar("sql_mode", varValue{n: s.opt.sqlMode | modeIgnoreSpace})
+	}
+	if s.info.Interactive {
+		s.assign(variables["wait_timeout"], s.value(variables["interactive_timeout"]))
+	}
 }
 
-// ExecutePrepared runs a prepared statement. Error 1210 if args are not as many as its
-// parameters.
-func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, w ResultWriter) error {
-	return notSupported("prepared statements")
+// connect makes sure that the session works on the node's present engine.
+func (s *Session) connect() error {
+	eng, err := s.m.opt.Backend.Engine()
+	if err != nil {
+		return err
+	}
+	if s.txn != nil && s.eng == eng {
+		return nil
+	}
+	if s.txn != nil {
+		_ = s.txn.Close() // of an engine that is gone
+		s.trx.end()
+	}
+	s.txn = nil
+	t, err := s.m.opt.Backend.NewSession()
+	if err != nil {
+		return err
+	}
+	s.txnMu(func() { s.txn, s.eng = t, eng })
+	s.work.detach()
+	return nil
+}
+
+// txnMu changes what Interrupt looks at.
+func (s *Session) txnMu(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn()
 }
 
 // Use makes schema the current one. Errors: 1049, 1044.
-func (s *Session) Use(schema string) error { return notSupported("USE") }
+func (s *Session) Use(schema string) error {
+	if err := s.mayUse(schema); err != nil {
+		return err
+	}
+	if err := s.connect(); err != nil {
+		return s.clientError(err)
+	}
+	name, collation, err := s.findSchema(schema)
+	if err != nil {
+		return s.clientError(err)
+	}
+	s.schema = name
+	s.setSchemaCollation(collation)
+	if s.opt.trackSchema {
+		s.change(ChangeSchema, "", name)
+	}
+	s.txnMu(func() { s.process.Schema = name })
+	return nil
+}
+
+// findSchema looks a schema up. Those that are made up (information_schema) have any case.
+func (s *Session) findSchema(name string) (string, types.CollationID, error) {
+	if name == "" {
+		return "", 0, newError(1046, "3D000", "No database selected")
+	}
+	if known, ok := virtualSchema(name); ok {
+		return known, types.CollationUTF8MB4Gen, nil
+	}
+	found, err := s.eng.Catalog.FindSchema(nil, name)
+	if err != nil {
+		return "", 0, err
+	}
+	return found.Name, found.Collation, nil
+}
 
 // Reset is COM_RESET_CONNECTION: the transaction is rolled back, and what the session
 // has set or prepared is forgotten, but who and where it is stays.
-func (s *Session) Reset() error { return nil }
+func (s *Session) Reset() error {
+	err := s.endTransaction()
+	s.forget()
+	return s.clientError(err)
+}
 
 // ChangeUser is Reset for another identity, which has been proved. Errors: as of
 // Manager.Open.
-func (s *Session) ChangeUser(info ConnectionInfo) error { return nil }
+func (s *Session) ChangeUser(info ConnectionInfo) error {
+	if err := s.endTransaction(); err != nil {
+		return s.clientError(err)
+	}
+	if info.Disconnect == nil {
+		info.Disconnect = s.info.Disconnect
+	}
+	s.schema = ""
+	if err := s.open(info); err != nil {
+		return err
+	}
+	s.txnMu(func() { s.process.User, s.process.Host, s.process.Schema = info.User, info.Host, s.schema })
+	return s.m.admit(s)
+}
 
 // Close rolls back the transaction and ends the session.
-func (s *Session) Close() error { return nil }
+func (s *Session) Close() error {
+	var err error
+	if s.txn != nil {
+		err = s.txn.Close()
+		s.txnMu(func() { s.txn = nil })
+	}
+	s.m.locks.releaseAll(s.id)
+	s.m.remove(s)
+	if err != nil {
+		return s.clientError(err)
+	}
+	return nil
+}
 
-// Interrupt ends the statement that is running, by error 1317. Any task may call it.
-func (s *Session) Interrupt() { s.kill(false) }
-
-func (s *Session) kill(connection bool) {}
+// Gone reports whether the session is of no more use, since it was killed or this node
+// does not lead any more: the door sends the last answer and closes the connection.
+func (s *Session) Gone() bool { return s.gone.Load() || s.killed.Load() == killConnection }
 
 // Status returns the status flags after the last statement.
-func (s *Session) Status() StatusFlags { return StatusAutocommit }
+func (s *Session) Status() StatusFlags {
+	var f StatusFlags
+	if s.opt.autocommit {
+		f |= StatusAutocommit
+	}
+	if s.trx.multi {
+		f |= StatusInTransaction
+		if s.trx.readOnly {
+			f |= StatusInTransReadOnly
+		}
+	}
+	if s.opt.sqlMode&modeNoBackslashEscapes != 0 {
+		f |= StatusNoBackslashEscapes
+	}
+	if len(s.changes) > 0 {
+		f |= StatusStateChanged
+	}
+	return f
+}
+
+// change notes a change of the session's state.
+func (s *Session) change(kind ChangeKind, name, value string) {
+	for i := range s.changes {
+		if s.changes[i].Kind == kind && s.changes[i].Name == name {
+			s.changes[i].Value = value
+			return
+		}
+	}
+	s.changes = append(s.changes, Change{kind, name, value})
+	if s.opt.trackState && kind != ChangeState && kind != ChangeGTIDs && kind != ChangeTransaction {
+		s.change(ChangeState, "", "1")
+	}
+}
 
 // TrackedChanges returns what has changed of the session's state since the last call,
 // as far as the session_track variables ask for it; nil if nothing has. The list is valid
 // until the next call.
-func (s *Session) TrackedChanges() []Change { return nil }
+func (s *Session) TrackedChanges() []Change {
+	if len(s.changes) == 0 {
+		return nil
+	}
+	s.told, s.changes = s.changes, s.told[:0]
+	return s.told
+}
 
 // Warnings returns the number of conditions of the last statement, for packets that
 // need it outside of an Outcome.
-func (s *Session) Warnings() uint16 { return 0 }
+func (s *Session) Warnings() uint16 { return s.diag.warnings() }
 
 // Schema returns the current schema, empty without one.
-func (s *Session) Schema() string { return "" }
+func (s *Session) Schema() string { return s.schema }
+
+// Info returns who the session is for.
+func (s *Session) Info() ConnectionInfo { return s.info }
 
 // Location is the session's time zone, in which TIMESTAMP values are shown.
-func (s *Session) Location() *time.Location { return time.UTC }
+func (s *Session) Location() *time.Location {
+	if s.x.Location == nil {
+		return time.UTC
+	}
+	return s.x.Location
+}
 
 // ResultCollation is the character set that text is sent in, by its default collation
 // (character_set_results). 0 means that nothing is converted.
-func (s *Session) ResultCollation() types.CollationID { return types.CollationUTF8MB40900AI }
+func (s *Session) ResultCollation() types.CollationID { return s.opt.results }
 
 // Limits are the session's variables that its door obeys. They may have changed after
 // each statement.
@@ -122,9 +358,23 @@ type Limits struct {
 
 // Limits returns the limits in force.
 func (s *Session) Limits() Limits {
-	return Limits{MaxPacket: 64 << 20, Idle: 8 * time.Hour, NetRead: 30 * time.Second, NetWrite: time.Minute}
+	seconds := func(name string) time.Duration {
+		return time.Duration(s.value(variables[name]).n) * time.Second
+	}
+	return Limits{MaxPacket: int64(s.value(variables["max_allowed_packet"]).n), Idle: seconds("wait_timeout"),
+		NetRead: seconds("net_read_timeout"), NetWrite: seconds("net_write_timeout"),
+		LocalInfile:  s.m.global(variables["local_infile"]).n != 0,
+		RequireTLS:   s.m.global(variables["require_secure_transport"]).n != 0,
+		ConnectLimit: time.Duration(s.m.global(variables["connect_timeout"]).n) * time.Second}
 }
 
-func notSupported(what string) error {
-	return types.NewError(1235, "This version of Trireme doesn't yet support '%s'", what)
+// now is the time that NOW() gives.
+func (s *Session) now() time.Time {
+	if s.opt.timestamp != 0 {
+		return time.UnixMicro(s.opt.timestamp)
+	}
+	return s.env.Now()
 }
+
+// backgroundContext is for commits that no client waits for.
+func backgroundContext() context.Context { return context.Background() }

@@ -1,0 +1,398 @@
+package session
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// accountCache is the accounts of a node in memory. Every change of an account changes
+// the definition of mysql.user in its transaction too, so that on each node the handle that
+// the cache holds stops being current with the commit: a check costs a load or two.
+type accountCache struct {
+	last atomic.Pointer[knownAccounts]
+}
+
+// knownAccounts are the accounts as of a definition of mysql.user.
+type knownAccounts struct {
+	eng    *storage.Engine
+	handle *dict.Handle // nil if there are no system tables
+	set    *priv.Set
+}
+
+// sessionACL is what a session may do.
+type sessionACL struct {
+	known  *knownAccounts // that active was made from
+	active *priv.Active
+	chosen bool      // SET ROLE was used
+	roles  []priv.ID // then
+	system bool      // the statement is the server's own
+}
+
+// accounts returns the accounts, nil if there are no system tables yet.
+func (m *Manager) accounts() (*knownAccounts, error) {
+	eng, err := m.opt.Backend.Engine()
+	if err != nil {
+		return nil, err
+	}
+	k := m.accountsKnown.last.Load()
+	if k != nil && k.eng == eng && (k.handle == nil || k.handle.Current()) {
+		if k.handle != nil {
+			return k, nil
+		}
+		if _, err := eng.Catalog.FindSchema(nil, priv.Schema); err != nil {
+			return k, nil
+		}
+	}
+	next, err := m.loadAccounts(eng)
+	if err != nil {
+		return nil, err
+	}
+	if m.accountsKnown.last.CompareAndSwap(k, next) {
+		if k != nil && k.handle != nil && k.eng == eng {
+			k.handle.Release()
+		}
+	} else if next.handle != nil {
+		next.handle.Release()
+		next.handle = nil // not kept: it is good for one use
+		next.eng = nil
+	}
+	return next, nil
+}
+
+// forgetAccounts gives the cache's handle back.
+func (m *Manager) forgetAccounts() {
+	if k := m.accountsKnown.last.Swap(nil); k != nil && k.handle != nil {
+		k.handle.Release()
+	}
+}
+
+// loadAccounts reads the system tables. The handle is taken first: what is read is at
+// least as new as it.
+func (m *Manager) loadAccounts(eng *storage.Engine) (*knownAccounts, error) {
+	k := &knownAccounts{eng: eng}
+	h, err := eng.Catalog.OpenTable(nil, priv.Schema, priv.TableNames[0])
+	if errors.Is(err, table.ErrNoTable) || errorNumber(err) == 1146 || errorNumber(err) == 1049 {
+		return k, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	w, err := m.opt.Backend.NewSession()
+	if err == nil {
+		if err = w.Begin(txn.BeginOptions{}); err == nil {
+			k.set, err = readAccounts(w)
+			err = errors.Join(err, w.Rollback())
+		}
+		err = errors.Join(err, w.Close())
+	}
+	if err != nil {
+		h.Release()
+		return nil, err
+	}
+	k.handle = h
+	return k, nil
+}
+
+// readAccounts reads the system tables as the transaction sees them.
+func readAccounts(w *txn.Session) (*priv.Set, error) {
+	rows := map[string][]priv.Row{}
+	for _, name := range priv.TableNames {
+		o, err := w.Open(priv.Schema, name)
+		if err != nil {
+			return nil, err
+		}
+		if rows[name], err = readTexts(w, o); err != nil {
+			return nil, err
+		}
+	}
+	return priv.Load(rows), nil
+}
+
+// readTexts reads a table's rows as texts.
+func readTexts(w *txn.Session, o *txn.Table) ([]priv.Row, error) {
+	def := o.Definition()
+	var columns []int
+	var list []*types.Type
+	for p := range def.Columns {
+		if c := &def.Columns[p]; c.DroppedIn == 0 && !c.Hidden {
+			columns, list = append(columns, p), append(list, &c.Type)
+		}
+	}
+	var rows []priv.Row
+	b := types.NewBatch(list)
+	scan := w.NewScan()
+	if err := scan.Start(o, table.Range{Columns: columns}); err != nil {
+		return nil, err
+	}
+	for more := true; more; {
+		b.Reset()
+		var err error
+		if more, err = scan.Next(b); err != nil {
+			return nil, err
+		}
+		for i := range b.Len() {
+			r := priv.Row{}
+			for k, p := range columns {
+				if v := b.Vecs[k].Value(i); !v.IsNull() {
+					r[dict.Fold(def.Columns[p].Name)] = string(types.AppendText(nil, v, list[k], nil))
+				}
+			}
+			rows = append(rows, r)
+		}
+	}
+	return rows, nil
+}
+
+// accountID is the account that the session works by.
+func (s *Session) accountID() priv.ID {
+	if s.info.AccountUser == "" && s.info.AccountHost == "" {
+		return priv.NewID(s.info.User, s.info.Host)
+	}
+	return priv.NewID(s.info.AccountUser, s.info.AccountHost)
+}
+
+var everything = priv.Everything()
+
+// privileges are what the session may do now. Where there are no system tables, before
+// the group's bootstrap, it is everything; where they cannot be read, nothing.
+func (s *Session) privileges() *priv.Active {
+	a := &s.acl
+	if a.system {
+		return everything
+	}
+	k, err := s.m.accounts()
+	switch {
+	case err != nil:
+		return priv.NewSet().Active(s.accountID(), s.info.Host, nil)
+	case k.set == nil:
+		return everything
+	case k == a.known:
+		return a.active
+	}
+	id := s.accountID()
+	if !a.chosen {
+		a.roles = nil
+		if of := k.set.Account(id); of != nil {
+			a.roles = slices.Clone(of.DefaultRoles)
+			if v := variables["activate_all_roles_on_login"]; v != nil && s.m.global(v).n != 0 {
+				a.roles = a.roles[:0]
+				for r := range of.Roles {
+					a.roles = append(a.roles, r)
+				}
+			}
+		}
+	}
+	a.known, a.active = k, k.set.Active(id, s.info.Host, a.roles)
+	return a.active
+}
+
+// MatchAccount returns the account of a user that comes from a host, by its name or its
+// address, for doors. ok is false if there is none; before the group's bootstrap there
+// are none.
+func (m *Manager) MatchAccount(user, host, address string) (a priv.Account, ok bool) {
+	k, err := m.accounts()
+	if err != nil || k.set == nil {
+		return a, false
+	}
+	if of := k.set.Match(user, host, address); of != nil {
+		return *of, true
+	}
+	return a, false
+}
+
+// AccountHas reports whether an account, with its default roles, holds one of the
+// privileges of the administrator's place: CONNECTION_ADMIN or SUPER.
+func (m *Manager) AccountHas(id priv.ID, dynamic string) bool {
+	k, err := m.accounts()
+	if err != nil || k.set == nil {
+		return false
+	}
+	of := k.set.Account(id)
+	return of != nil && k.set.Active(id, "", of.DefaultRoles).Dynamic(dynamic)
+}
+
+// admit is asked when a session begins, or becomes another account's: error 1045.
+func (m *Manager) admit(s *Session) error {
+	s.acl = sessionACL{}
+	if a := s.privileges(); a.Missing {
+		return newError(1045, "28000", "Access denied for user '%s'@'%s' (using password: YES)", s.info.User, s.info.Host)
+	}
+	return nil
+}
+
+// mayUse is asked by USE: error 1044.
+func (s *Session) mayUse(schema string) error { return s.privileges().MayUse(schema) }
+
+// mayRun is asked before a query or change runs, also from a cached plan: errors 1142
+// and 1143.
+func (s *Session) mayRun(uses []plan.Use, kind string) error {
+	a := s.privileges()
+	if a == everything {
+		return nil
+	}
+	for i := range uses {
+		u := &uses[i]
+		if u.View != "" {
+			continue // by the view's definer, whose privileges were checked when it was made
+		}
+		if !u.Changed {
+			if err := a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT"); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := mayChange(a, u, kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayChange checks the privileges for changing rows.
+func mayChange(a *priv.Active, u *plan.Use, kind string) error {
+	switch kind {
+	case "INSERT", "LOAD":
+		return a.Columns(u.Schema, u.Table, u.Columns, priv.Insert, "INSERT")
+	case "REPLACE":
+		if err := a.Columns(u.Schema, u.Table, u.Columns, priv.Insert, "INSERT"); err != nil {
+			return err
+		}
+		return a.Table(u.Schema, u.Table, priv.Delete, "DELETE")
+	case "UPDATE":
+		return a.Columns(u.Schema, u.Table, u.Columns, priv.Update, "UPDATE")
+	case "DELETE":
+		return a.Table(u.Schema, u.Table, priv.Delete, "DELETE")
+	}
+	return a.Table(u.Schema, u.Table, priv.Select|priv.Insert|priv.Update|priv.Delete, kind)
+}
+
+// maySetVariable is asked by SET: error 1227 for global ones.
+func (s *Session) maySetVariable(v *variable, scope ast.Scope) error {
+	if scope == ast.ScopeNone || scope == ast.ScopeSession {
+		return nil
+	}
+	return s.privileges().Needs(priv.Super, "SYSTEM_VARIABLES_ADMIN")
+}
+
+// mayKill is asked by KILL: error 1095.
+func (s *Session) mayKill(id uint64) error {
+	if other := s.m.session(id); other == nil || other.accountID() == s.accountID() {
+		return nil
+	}
+	if s.privileges().Needs(priv.Super, "CONNECTION_ADMIN") != nil {
+		return newError(1095, "HY000", "You are not owner of thread %d", id)
+	}
+	return nil
+}
+
+// currentRole is CURRENT_ROLE().
+func (s *Session) currentRole() string {
+	text := ""
+	for _, r := range s.privileges().Roles {
+		if text != "" {
+			text += ","
+		}
+		text += r.String()
+	}
+	if text == "" {
+		return "NONE"
+	}
+	return text
+}
+
+// writeAccounts writes what differs between two sets, within the transaction, and lets
+// all nodes know.
+func writeAccounts(w *txn.Session, eng *storage.Engine, before, after *priv.Set) error {
+	edits := priv.Diff(before, after)
+	if len(edits) == 0 {
+		return nil
+	}
+	for _, e := range edits {
+		o, err := w.Open(priv.Schema, e.Table)
+		if err != nil {
+			return err
+		}
+		if err := writeEdit(w, o, e); err != nil {
+			return err
+		}
+	}
+	return touchAccounts(w)
+}
+
+// touchAccounts changes the definition of mysql.user.
+func touchAccounts(w *txn.Session) error {
+	o, err := w.Open(priv.Schema, priv.TableNames[0])
+	if err != nil {
+		return err
+	}
+	next := *o.Definition()
+	next.Options = map[string]string{}
+	for k, v := range o.Definition().Options {
+		next.Options[k] = v
+	}
+	if next.Options["touched"] = "1"; o.Definition().Options["touched"] != "" {
+		delete(next.Options, "touched")
+	}
+	_, err = w.ReplaceTable(&next, nil)
+	return err
+}
+
+func writeEdit(w *txn.Session, o *txn.Table, e priv.Edit) error {
+	keys := o.Table().Schema
+	if e.Old != nil {
+		row, err := rowOfTexts(keys, e.Old)
+		if err != nil {
+			return err
+		}
+		key, err := keys.AppendRowKey(nil, row)
+		if err != nil {
+			return err
+		}
+		if err := w.Delete(o, key, nil); err != nil && !errors.Is(err, table.ErrNotFound) {
+			return err
+		}
+	}
+	if e.New == nil {
+		return nil
+	}
+	row, err := rowOfTexts(keys, e.New)
+	if err != nil {
+		return err
+	}
+	return w.Insert(o, row, true)
+}
+
+// rowOfTexts makes a row of texts by column name.
+func rowOfTexts(keys *record.Schema, r priv.Row) ([]types.Value, error) {
+	row := make([]types.Value, len(keys.Columns))
+	for p := range keys.Columns {
+		c := &keys.Columns[p]
+		text, ok := r[dict.Fold(c.Name)]
+		if c.DroppedIn != 0 || !ok && !c.Type.NotNull {
+			continue
+		}
+		if !ok {
+			row[p] = catalog.ImplicitDefault(&c.Type)
+			continue
+		}
+		x := types.Context{Mode: types.ModeDefault, Column: c.Name}
+		v, err := x.Store(types.NewString(text), nil, &c.Type)
+		if err != nil {
+			return nil, err
+		}
+		row[p] = v.Clone()
+	}
+	return row, nil
+}

@@ -1,0 +1,719 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// runAccount runs a statement about accounts.
+func (s *Session) runAccount(st ast.Statement) (out Outcome, err error) {
+	if st, ok := st.(*ast.SetRole); ok {
+		return out, s.setRole(st)
+	}
+	if s.info.ReadOnly {
+		return out, newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
+	}
+	ctx := s.out.ctx
+	switch st := st.(type) {
+	case *ast.CreateUser:
+		err = s.createUsers(ctx, st)
+	case *ast.AlterUser:
+		err = s.alterUsers(ctx, st)
+	case *ast.DropUser:
+		err = s.dropUsers(ctx, st)
+	case *ast.RenameUser:
+		err = s.renameUsers(ctx, st)
+	case *ast.SetPassword:
+		err = s.setPassword(ctx, st)
+	case *ast.Grant:
+		err = s.grant(ctx, st)
+	case *ast.RevokeAll:
+		err = s.revokeAll(ctx, st)
+	case *ast.GrantRole:
+		err = s.grantRoles(ctx, st)
+	case *ast.SetDefaultRole:
+		err = s.setDefaultRoles(ctx, st)
+	default:
+		err = unknownStatement(st)
+	}
+	return out, err
+}
+
+// changeAccounts runs change on a copy of the accounts, and writes what it has changed,
+// in a transaction. Statements about accounts come one after the other.
+func (s *Session) changeAccounts(ctx context.Context, change func(set *priv.Set) error) error {
+	return s.inTransaction(ctx, func() error {
+		o, err := s.txn.Open(priv.Schema, priv.TableNames[0])
+		if err != nil {
+			return newError(1290, "HY000", "The MySQL server is running with the --skip-grant-tables option so it cannot execute this statement")
+		}
+		if err := s.txn.LockTable(o, lock.TableX); err != nil {
+			return err
+		}
+		before, err := readAccounts(s.txn)
+		if err != nil {
+			return err
+		}
+		after := before.Clone()
+		if err := change(after); err != nil {
+			return err
+		}
+		return writeAccounts(s.txn, s.eng, before, after)
+	})
+}
+
+// userID is the account that a statement names. Errors: 1470, 1396 of names that cannot be.
+func (s *Session) userID(u ast.User) (priv.ID, error) {
+	if u.Current {
+		return s.accountID(), nil
+	}
+	if len([]rune(u.Name)) > 32 {
+		return priv.ID{}, newError(1470, "HY000", "String '%s' is too long for user name (should be no longer than 32)", u.Name)
+	}
+	if len(u.Host) > 255 {
+		return priv.ID{}, newError(1470, "HY000", "String '%s' is too long for host name (should be no longer than 255)", u.Host)
+	}
+	return priv.NewID(u.Name, u.Host), nil
+}
+
+// failedUsers is error 1396.
+func failedUsers(operation string, ids []string) error {
+	return newError(1396, "HY000", "Operation %s failed for %s", operation, strings.Join(ids, ","))
+}
+
+func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
+	operation := "CREATE USER"
+	need := []string{}
+	mask := priv.CreateUser
+	if st.Role {
+		operation, mask = "CREATE ROLE", priv.CreateRole|priv.CreateUser
+	}
+	if err := s.privileges().Needs(mask, need...); err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		var failed []string
+		for i := range st.Users {
+			id, err := s.userID(st.Users[i].User)
+			if err != nil {
+				return err
+			}
+			if st.Role && id.Name == "" || set.Account(id) != nil {
+				if st.IfNotExists {
+					s.note(newError(3163, "HY000", "Authorization ID %s already exists.", id.Text()))
+					continue
+				}
+				failed = append(failed, id.Text())
+				continue
+			}
+			a := set.Add(id)
+			a.Plugin, a.Changed = priv.SHA2, types.Timestamp(s.x.Now.UnixMicro()/1e6*1e6)
+			if st.Role {
+				a.Locked, a.Expired = true, true
+				continue
+			}
+			if err := s.authenticate(a, st.Users[i].Auth); err != nil {
+				return err
+			}
+			if err := s.accountOptions(a, st.Options); err != nil {
+				return err
+			}
+			for _, r := range st.DefaultRole {
+				role, err := s.userID(r)
+				if err != nil {
+					return err
+				}
+				if set.Account(role) == nil {
+					return newError(3523, "HY000", "Unknown authorization ID %s", role)
+				}
+				a.Roles[role] = false
+				a.DefaultRoles = append(a.DefaultRoles, role)
+			}
+		}
+		if len(failed) > 0 {
+			return failedUsers(operation, failed)
+		}
+		return nil
+	})
+}
+
+// authenticate sets how an account proves who it is.
+func (s *Session) authenticate(a *priv.Account, auth *ast.Auth) error {
+	if auth == nil {
+		return nil
+	}
+	plugin := auth.Plugin
+	if plugin == "" {
+		plugin = a.Plugin
+	}
+	if !priv.KnownPlugin(plugin) {
+		return newError(1524, "HY000", "Plugin '%s' is not loaded", auth.Plugin)
+	}
+	switch {
+	case auth.Random:
+		return notSupported("RANDOM PASSWORD")
+	case auth.Retain || auth.Discard:
+		return notSupported("dual passwords")
+	case auth.HasHash:
+		if err := priv.CheckHash(plugin, auth.Hash); err != nil {
+			return err
+		}
+		a.Hash = auth.Hash
+	case auth.HasPassword || auth.Plugin != "":
+		hash, err := priv.HashPassword(plugin, auth.Password, func() byte { return byte(s.env.Uint64()) })
+		if err != nil {
+			return err
+		}
+		a.Hash = hash
+	}
+	a.Plugin = strings.ToLower(plugin)
+	a.Expired = false
+	a.Changed = types.Timestamp(s.x.Now.UnixMicro() / 1e6 * 1e6)
+	return nil
+}
+
+// accountOptions applies REQUIRE, limits, locks and the rest.
+func (s *Session) accountOptions(a *priv.Account, options []ast.AccountOption) error {
+	number := func(o *ast.AccountOption) uint32 { return uint32(max(min(o.Number, 1<<31), 0)) }
+	specific := func(field *string, value string) {
+		a.TLS, *field = "SPECIFIED", value
+	}
+	for i := range options {
+		o := &options[i]
+		switch o.Name {
+		case "REQUIRE_NONE":
+			a.TLS, a.Cipher, a.Issuer, a.Subject = "", "", "", ""
+		case "REQUIRE_SSL":
+			a.TLS = "ANY"
+		case "REQUIRE_X509":
+			a.TLS = "X509"
+		case "REQUIRE_SUBJECT":
+			specific(&a.Subject, o.Value)
+		case "REQUIRE_ISSUER":
+			specific(&a.Issuer, o.Value)
+		case "REQUIRE_CIPHER":
+			specific(&a.Cipher, o.Value)
+		case "MAX_QUERIES_PER_HOUR":
+			a.Limits.Questions = number(o)
+		case "MAX_UPDATES_PER_HOUR":
+			a.Limits.Updates = number(o)
+		case "MAX_CONNECTIONS_PER_HOUR":
+			a.Limits.Connections = number(o)
+		case "MAX_USER_CONNECTIONS":
+			a.Limits.UserConnections = number(o)
+		case "PASSWORD_EXPIRE":
+			a.Expired = true
+		case "PASSWORD_EXPIRE_DEFAULT":
+			a.Lifetime = -1
+		case "PASSWORD_EXPIRE_NEVER":
+			a.Lifetime = 0
+		case "PASSWORD_EXPIRE_INTERVAL":
+			a.Lifetime = int(number(o))
+		case "ACCOUNT_LOCK":
+			a.Locked = true
+		case "ACCOUNT_UNLOCK":
+			a.Locked = false
+		case "COMMENT", "ATTRIBUTE":
+			text := o.Value
+			if o.Name == "COMMENT" {
+				text = `{"comment": ` + jsonQuote(o.Value) + `}`
+			}
+			a.Attributes = `{"metadata": ` + text + `}`
+		}
+	}
+	return nil
+}
+
+// jsonQuote writes a string as JSON.
+func jsonQuote(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ':
+			const hex = "0123456789abcdef"
+			b.WriteString(`\u00`)
+			b.WriteByte(hex[r>>4])
+			b.WriteByte(hex[r&15])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func (s *Session) alterUsers(ctx context.Context, st *ast.AlterUser) error {
+	self := len(st.Options) == 0
+	for i := range st.Users {
+		id, err := s.userID(st.Users[i].User)
+		if err != nil {
+			return err
+		}
+		self = self && id == s.accountID()
+	}
+	if !self {
+		if err := s.privileges().Needs(priv.CreateUser); err != nil {
+			return err
+		}
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		var failed []string
+		for i := range st.Users {
+			id, err := s.userID(st.Users[i].User)
+			if err != nil {
+				return err
+			}
+			a := set.Account(id)
+			if a == nil {
+				if st.IfExists {
+					s.note(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+					continue
+				}
+				failed = append(failed, id.Text())
+				continue
+			}
+			if err := s.authenticate(a, st.Users[i].Auth); err != nil {
+				return err
+			}
+			if err := s.accountOptions(a, st.Options); err != nil {
+				return err
+			}
+		}
+		if len(failed) > 0 {
+			return failedUsers("ALTER USER", failed)
+		}
+		return nil
+	})
+}
+
+func (s *Session) dropUsers(ctx context.Context, st *ast.DropUser) error {
+	operation, mask := "DROP USER", priv.CreateUser
+	if st.Role {
+		operation, mask = "DROP ROLE", priv.DropRole|priv.CreateUser
+	}
+	if err := s.privileges().Needs(mask); err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		var failed []string
+		for _, u := range st.Users {
+			id, err := s.userID(u)
+			if err != nil {
+				return err
+			}
+			if set.Account(id) == nil {
+				if st.IfExists {
+					s.note(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+					continue
+				}
+				failed = append(failed, id.Text())
+				continue
+			}
+			set.Drop(id)
+		}
+		if len(failed) > 0 {
+			return failedUsers(operation, failed)
+		}
+		return nil
+	})
+}
+
+func (s *Session) renameUsers(ctx context.Context, st *ast.RenameUser) error {
+	if err := s.privileges().Needs(priv.CreateUser); err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		var failed []string
+		for _, r := range st.Renames {
+			from, err := s.userID(r.Old)
+			if err != nil {
+				return err
+			}
+			to, err := s.userID(r.New)
+			if err != nil {
+				return err
+			}
+			if set.Account(from) == nil || set.Account(to) != nil {
+				failed = append(failed, from.Text())
+				continue
+			}
+			set.Rename(from, to)
+		}
+		if len(failed) > 0 {
+			return failedUsers("RENAME USER", failed)
+		}
+		return nil
+	})
+}
+
+func (s *Session) setPassword(ctx context.Context, st *ast.SetPassword) error {
+	id := s.accountID()
+	if st.User != nil {
+		var err error
+		if id, err = s.userID(*st.User); err != nil {
+			return err
+		}
+	}
+	if id != s.accountID() {
+		if err := s.privileges().Needs(priv.CreateUser); err != nil {
+			return err
+		}
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		a := set.Account(id)
+		if a == nil {
+			return newError(1133, "42000", "Can't find any matching row in the user table")
+		}
+		return s.authenticate(a, &ast.Auth{Password: st.Password, HasPassword: true, Random: st.Random, Retain: st.Retain})
+	})
+}
+
+// grant is GRANT and REVOKE of privileges.
+func (s *Session) grant(ctx context.Context, st *ast.Grant) error {
+	on := priv.Target{}
+	if !st.On.Global {
+		on = priv.Target{Schema: st.On.Schema, Table: st.On.Table}
+		if on.Schema == "" {
+			on.Schema = s.schema
+		}
+		if on.Schema == "" {
+			return newError(1046, "3D000", "No database selected")
+		}
+	}
+	if st.On.Kind != "" && !strings.EqualFold(st.On.Kind, "TABLE") {
+		return notSupported("privileges on a %s", strings.ToLower(st.On.Kind))
+	}
+	if known, ok := virtualSchema(on.Schema); ok {
+		return s.deniedSchema(known)
+	}
+	r, err := priv.NewRequest(st.Privileges, on, st.WithGrantOption)
+	if err != nil {
+		return err
+	}
+	if err := s.mayGrant(r); err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		if !st.Revoke {
+			if err := s.checkGranted(r); err != nil {
+				return err
+			}
+		}
+		for i := range st.Users {
+			id, err := s.userID(st.Users[i].User)
+			if err != nil {
+				return err
+			}
+			a := set.Account(id)
+			switch {
+			case a == nil && st.Revoke && (st.IgnoreUnknown || st.IfExists):
+				s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+				continue
+			case a == nil && st.Revoke:
+				return newError(1141, "42000", "There is no such grant defined for user '%s' on host '%s'", id.Name, id.Host)
+			case a == nil:
+				return newError(1410, "42000", "You are not allowed to create a user with GRANT")
+			case st.Users[i].Auth != nil:
+				return newError(1064, "42000", "You have an error in your SQL syntax: GRANT does not set passwords; use ALTER USER")
+			case !st.Revoke:
+				a.Grant(r)
+				continue
+			}
+			if err := a.Revoke(r); err != nil {
+				if !st.IfExists {
+					return err
+				}
+				s.diag.warn(err.(*types.Error))
+			}
+		}
+		return nil
+	})
+}
+
+// mayGrant checks that the session may give what is asked for. Errors: 1044, 1045, 1142,
+// 1227.
+func (s *Session) mayGrant(r *priv.Request) error {
+	a := s.privileges()
+	for _, d := range r.Dynamic {
+		if !a.Dynamic(d) && !a.Global(priv.GrantOption) {
+			return a.Needs(0, d)
+		}
+	}
+	if a.MayGrant(r.On, r.Needs()) || r.All && a.MayGrant(r.On, 0) {
+		return nil
+	}
+	switch {
+	case r.On.Table != "":
+		return newError(1142, "42000", "GRANT command denied to user '%s'@'%s' for table '%s'", a.ID.Name, s.info.Host, r.On.Table)
+	case r.On.Schema != "":
+		return newError(1044, "42000", "Access denied for user '%s'@'%s' to database '%s'", a.ID.Name, a.ID.Host, r.On.Schema)
+	}
+	return newError(1045, "28000", "Access denied for user '%s'@'%s' (using password: YES)", a.ID.Name, a.ID.Host)
+}
+
+// checkGranted checks that the table and the columns exist that privileges are granted on.
+func (s *Session) checkGranted(r *priv.Request) error {
+	if r.On.Table == "" {
+		return nil
+	}
+	def, err := s.definition(r.On.Schema, r.On.Table)
+	switch {
+	case err != nil:
+		return err
+	case def == nil && r.Mask&priv.Create != 0:
+		return nil
+	case def == nil:
+		return newError(1146, "42S02", "Table '%s.%s' doesn't exist", r.On.Schema, r.On.Table)
+	}
+	for name := range r.Columns {
+		if c := dict.FindColumn(def, name); c == nil || c.Hidden {
+			return newError(1054, "42S22", "Unknown column '%s' in '%s'", name, r.On.Table)
+		}
+	}
+	return nil
+}
+
+func (s *Session) revokeAll(ctx context.Context, st *ast.RevokeAll) error {
+	if err := s.privileges().Needs(priv.CreateUser); err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		for _, u := range st.Users {
+			id, err := s.userID(u)
+			if err != nil {
+				return err
+			}
+			a := set.Account(id)
+			switch {
+			case a != nil:
+				a.RevokeAll()
+			case st.IfExists || st.IgnoreUnknown:
+				s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+			default:
+				return newError(1269, "HY000", "Can't revoke all privileges for one or more of the requested users")
+			}
+		}
+		return nil
+	})
+}
+
+// grantRoles is GRANT and REVOKE of roles.
+func (s *Session) grantRoles(ctx context.Context, st *ast.GrantRole) error {
+	admin := s.privileges().Needs(priv.Super, "ROLE_ADMIN")
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		for _, r := range st.Roles {
+			role, err := s.userID(r)
+			if err != nil {
+				return err
+			}
+			if set.Account(role) == nil {
+				if st.IfExists || st.IgnoreUnknown {
+					s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", role.Text()))
+					continue
+				}
+				return newError(3523, "HY000", "Unknown authorization ID %s", role)
+			}
+			if own := set.Account(s.accountID()); admin != nil && (own == nil || !own.Roles[role]) {
+				return admin
+			}
+			for _, u := range st.Users {
+				if err := s.grantRole(set, role, u, st); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Session) grantRole(set *priv.Set, role priv.ID, u ast.User, st *ast.GrantRole) error {
+	id, err := s.userID(u)
+	if err != nil {
+		return err
+	}
+	a := set.Account(id)
+	switch {
+	case a == nil && (st.IgnoreUnknown || st.IfExists):
+		s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+		return nil
+	case a == nil:
+		return newError(3523, "HY000", "Unknown authorization ID %s", id)
+	case !st.Revoke:
+		return set.GrantRole(role, id, st.WithAdminOption)
+	}
+	if _, ok := a.Roles[role]; !ok && !st.IfExists {
+		return newError(3530, "HY000", "%s is not granted to %s", role, id)
+	}
+	delete(a.Roles, role)
+	a.DefaultRoles = slices.DeleteFunc(a.DefaultRoles, func(r priv.ID) bool { return r == role })
+	return nil
+}
+
+// setRole is SET ROLE.
+func (s *Session) setRole(st *ast.SetRole) error {
+	k, err := s.m.accounts()
+	if err != nil || k.set == nil {
+		return err
+	}
+	id := s.accountID()
+	a := k.set.Account(id)
+	if a == nil {
+		return newError(3523, "HY000", "Unknown authorization ID %s", id)
+	}
+	roles, err := s.chooseRoles(a, st.Set, st.Roles)
+	if err != nil {
+		return err
+	}
+	s.acl = sessionACL{chosen: true, roles: roles}
+	return nil
+}
+
+// chooseRoles are the roles of an account that a statement means. Error: 3530.
+func (s *Session) chooseRoles(a *priv.Account, which ast.RoleSet, listed []ast.User) ([]priv.ID, error) {
+	var roles, named []priv.ID
+	for _, r := range listed {
+		role, err := s.userID(r)
+		if err != nil {
+			return nil, err
+		}
+		named = append(named, role)
+	}
+	switch which {
+	case ast.RolesNone:
+		return nil, nil
+	case ast.RolesDefault:
+		return slices.Clone(a.DefaultRoles), nil
+	case ast.RolesAll, ast.RolesAllExcept:
+		for r := range a.Roles {
+			if which == ast.RolesAll || !slices.Contains(named, r) {
+				roles = append(roles, r)
+			}
+		}
+		slices.SortFunc(roles, func(x, y priv.ID) int { return strings.Compare(x.String(), y.String()) })
+		return roles, nil
+	}
+	for _, r := range named {
+		if _, ok := a.Roles[r]; !ok {
+			return nil, newError(3530, "HY000", "%s is not granted to %s", r, a.ID)
+		}
+	}
+	return named, nil
+}
+
+func (s *Session) setDefaultRoles(ctx context.Context, st *ast.SetDefaultRole) error {
+	for _, u := range st.Users {
+		if id, err := s.userID(u); err != nil {
+			return err
+		} else if id != s.accountID() {
+			if err := s.privileges().Needs(priv.CreateUser, "ROLE_ADMIN"); err != nil {
+				return err
+			}
+		}
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		for _, u := range st.Users {
+			id, err := s.userID(u)
+			if err != nil {
+				return err
+			}
+			a := set.Account(id)
+			if a == nil {
+				return newError(3523, "HY000", "Unknown authorization ID %s", id)
+			}
+			if a.DefaultRoles, err = s.chooseRoles(a, st.Set, st.Roles); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// BootstrapOptions say what account a new group begins with.
+type BootstrapOptions struct {
+	User, Host   string // root and % if empty
+	Plugin, Hash string // authentication_string; an empty hash needs no password
+}
+
+// Bootstrap makes the system tables and the first account of a new group, in one
+// transaction. It is for the node that leads, and does nothing where they are there. made
+// reports whether it has made them.
+func (m *Manager) Bootstrap(ctx context.Context, opt BootstrapOptions) (made bool, err error) {
+	eng, err := m.opt.Backend.Engine()
+	if err != nil {
+		return false, err
+	}
+	if _, err := eng.Catalog.FindSchema(nil, priv.Schema); err == nil {
+		return false, nil
+	}
+	if opt.User == "" {
+		opt.User = "root"
+	}
+	if opt.Plugin == "" {
+		opt.Plugin = priv.SHA2
+	}
+	if err := priv.CheckHash(opt.Plugin, opt.Hash); err != nil {
+		return false, err
+	}
+	s, err := m.Open(ConnectionInfo{User: opt.User, Host: "localhost", Admin: true})
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if cerr := s.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	s.beginStatement(ctx, nil)
+	s.acl.system = true
+	err = s.inTransaction(ctx, func() error {
+		if _, err := s.txn.CreateSchema(dict.Schema{Name: priv.Schema, Collation: types.CollationUTF8MB40900AI}, nil); err != nil {
+			return err
+		}
+		if err := s.makeSystemTables(); err != nil {
+			return err
+		}
+		set := priv.NewSet()
+		root := set.Add(priv.NewID(opt.User, opt.Host))
+		root.Plugin, root.Hash, root.Global = opt.Plugin, opt.Hash, priv.GlobalMask
+		root.Changed = types.Timestamp(s.x.Now.UnixMicro() / 1e6 * 1e6)
+		for _, d := range priv.DynamicPrivileges() {
+			root.Dynamic[d] = true
+		}
+		return writeAccounts(s.txn, s.eng, priv.NewSet(), set)
+	})
+	return err == nil, err
+}
+
+func (s *Session) makeSystemTables() error {
+	for _, text := range priv.Tables() {
+		statements, err := ast.Parse(text, 0)
+		if err != nil {
+			return err
+		}
+		env, err := s.definitionEnv(priv.Schema)
+		if err != nil {
+			return err
+		}
+		def, err := catalog.Define(env, priv.Schema, statements[0].(*ast.CreateTable), nil)
+		if err != nil {
+			return err
+		}
+		catalog.SetTimes(def, s.x.Now.UnixMicro(), 0)
+		if _, err := s.txn.CreateTable(def, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

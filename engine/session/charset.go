@@ -1,0 +1,139 @@
+package session
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/triremedb/trireme/engine/types"
+	_ "github.com/triremedb/trireme/engine/types/collation" // registers collations
+	_ "github.com/triremedb/trireme/engine/types/json"      // registers the JSON codec
+)
+
+// charsetInfo is a character set with its default collation.
+type charsetInfo struct {
+	name      string
+	charset   types.Charset
+	collation types.CollationID
+}
+
+// charsets by name. MySQL's utf8 is utf8mb3, which is kept as utf8mb4 here: it has all
+// of its characters.
+var charsets = map[string]charsetInfo{
+	"utf8mb4": {"utf8mb4", types.CharsetUTF8MB4, types.CollationUTF8MB40900AI},
+	"utf8mb3": {"utf8mb3", types.CharsetUTF8MB4, types.CollationUTF8MB4Gen},
+	"utf8":    {"utf8mb3", types.CharsetUTF8MB4, types.CollationUTF8MB4Gen},
+	"latin1":  {"latin1", types.CharsetLatin1, types.CollationLatin1Swedish},
+	"ascii":   {"ascii", types.CharsetASCII, types.CollationASCIIGeneral},
+	"binary":  {"binary", types.CharsetBinary, types.CollationBinary},
+}
+
+// charsetNamed finds a character set. Error: 1115.
+func charsetNamed(name string) (charsetInfo, error) {
+	if n, err := strconv.Atoi(name); err == nil {
+		if c := types.CollationByID(types.CollationID(n)); c != nil && n > 0 {
+			return charsets[charsetOf(c)], nil
+		}
+	}
+	c, ok := charsets[strings.ToLower(name)]
+	if !ok {
+		return c, newError(1115, "42000", "Unknown character set: '%s'", name)
+	}
+	return c, nil
+}
+
+// collationNamed finds a collation by name or number. Error: 1273.
+func collationNamed(name string) (types.Collation, error) {
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 2048 {
+		if c := types.CollationByID(types.CollationID(n)); c != nil {
+			return c, nil
+		}
+	}
+	low := strings.ToLower(name)
+	if c := types.CollationByName(low); c != nil {
+		return c, nil
+	}
+	// Those of utf8mb3, and close relatives of ours that clients ask for at connect.
+	for _, from := range []string{"utf8mb3_", "utf8_"} {
+		if rest, ok := strings.CutPrefix(low, from); ok {
+			if c := types.CollationByName("utf8mb4_" + rest); c != nil {
+				return c, nil
+			}
+		}
+	}
+	return nil, newError(1273, "HY000", "Unknown collation: '%s'", name)
+}
+
+// charsetOf is the name of a collation's character set.
+func charsetOf(c types.Collation) string { return c.Charset().String() }
+
+// clientCollation is the collation for the number that a client gives when it connects:
+// those that are not here are taken for the default of their character set.
+func clientCollation(id types.CollationID) types.CollationID {
+	switch {
+	case id == 0:
+		return types.CollationUTF8MB40900AI
+	case types.CollationByID(id) != nil:
+		return id
+	case id == 33 || id == 83 || id >= 192 && id < 224: // utf8mb3
+		return types.CollationUTF8MB4Gen
+	case id == 5 || id == 15 || id == 31 || id == 48 || id == 49 || id == 94: // latin1
+		return types.CollationLatin1Swedish
+	}
+	return types.CollationUTF8MB40900AI
+}
+
+// locations are the time zones that have been named.
+var locations struct {
+	sync.Mutex
+	byName map[string]*time.Location
+}
+
+// loadLocation finds a time zone: SYSTEM, an offset such as +02:00, or a name of the
+// time zone database. Error: 1298.
+func loadLocation(name string) (*time.Location, error) {
+	if strings.EqualFold(name, "SYSTEM") || strings.EqualFold(name, "UTC") {
+		return time.UTC, nil
+	}
+	if loc, ok := offsetLocation(name); ok {
+		return loc, nil
+	}
+	locations.Lock()
+	defer locations.Unlock()
+	if loc := locations.byName[name]; loc != nil {
+		return loc, nil
+	}
+	if loc, err := time.LoadLocation(name); err == nil && name != "" && name != "Local" {
+		if locations.byName == nil {
+			locations.byName = map[string]*time.Location{}
+		}
+		locations.byName[name] = loc // as many as the database has
+		return loc, nil
+	}
+	return nil, newError(1298, "HY000", "Unknown or incorrect time zone: '%s'", name)
+}
+
+// offsetLocation reads [+-]h[h]:mm, -13:59 to +14:00.
+func offsetLocation(name string) (*time.Location, bool) {
+	if len(name) < 5 || name[0] != '+' && name[0] != '-' {
+		return nil, false
+	}
+	hour, minute, ok := strings.Cut(name[1:], ":")
+	h, err1 := strconv.ParseUint(hour, 10, 8)
+	m, err2 := strconv.ParseUint(minute, 10, 8)
+	if !ok || err1 != nil || err2 != nil || len(minute) != 2 || m > 59 {
+		return nil, false
+	}
+	seconds := int(h*3600 + m*60)
+	if name[0] == '-' {
+		seconds = -seconds
+	}
+	if seconds < -(13*3600+59*60) || seconds > 14*3600 {
+		return nil, false
+	}
+	if seconds == 0 {
+		return time.UTC, true
+	}
+	return time.FixedZone(name, seconds), true
+}

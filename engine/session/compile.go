@@ -1,0 +1,358 @@
+package session
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// compiled is a statement that reads or changes rows, ready to run with parameters. It
+// is immutable and shared by sessions.
+type compiled struct {
+	kind    ast.Statement // the tree, to compile it again
+	tables  []compiledTable
+	columns []ResultColumn
+	uses    []plan.Use
+	types   []*types.Type // of parameters
+	query   *plan.Query   // of SELECT and what gives INSERT its rows
+	insert  *insertPlan
+	change  *changePlan
+	cached  bool // may be kept in the plan cache
+}
+
+// compiledTable is a table or view that the statement was compiled with. It has to be
+// compiled again when the definition is another one.
+type compiledTable struct {
+	schema, name string
+	keys         *record.Schema
+	view         bool
+}
+
+// schemaCatalog gives planning the definitions, as the transaction sees them, and notes
+// which they are.
+type schemaCatalog struct {
+	s *Session
+	c *compiled
+	// volatile is set when something was asked for that differs from session to session.
+	volatile bool
+}
+
+// Lookup finds what a name stands for.
+func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
+	s := l.s
+	if known, ok := virtualSchema(schema); ok {
+		if v := virtualTable(known, name); v != nil {
+			l.volatile = true
+			return plan.Source{Virtual: v}, nil
+		}
+		return plan.Source{}, newError(1109, "42S02", "Unknown table '%s' in %s", name, known)
+	}
+	t, err := s.openTable(schema, name)
+	if err != nil {
+		return plan.Source{}, err
+	}
+	keys := t.Table().Schema
+	v, isView := catalog.ViewOf(keys.Table)
+	if !isView {
+		l.c.note(compiledTable{schema, name, keys, false})
+		return plan.Source{Table: &plan.TableSource{Keys: keys, Stats: tableStats{t.Table()}}}, nil
+	}
+	l.c.note(compiledTable{schema, name, keys, true})
+	q, err := catalog.ParseQuery(v.Query)
+	if err != nil {
+		return plan.Source{}, err
+	}
+	view := &plan.ViewSource{Schema: schema, Name: name, Query: q, QuerySchema: v.Schema}
+	for _, c := range catalog.Columns(keys.Table) {
+		view.Columns = append(view.Columns, c.Name)
+	}
+	switch v.Algorithm {
+	case "MERGE":
+		view.Algorithm = plan.ViewMerge
+	case "TEMPTABLE":
+		view.Algorithm = plan.ViewTempTable
+	}
+	return plan.Source{View: view}, nil
+}
+
+func (c *compiled) note(t compiledTable) {
+	for _, o := range c.tables {
+		if o.schema == t.schema && o.name == t.name {
+			return
+		}
+	}
+	c.tables = append(c.tables, t)
+}
+
+// openTable opens a table for the statement, which begins its work with the first one.
+// Error 1146 has the table's name in it.
+func (s *Session) openTable(schema, name string) (*txn.Table, error) {
+	if !s.trx.begun {
+		if err := s.beginWork(); err != nil {
+			return nil, err
+		}
+	}
+	if s.trx.tables.held {
+		if err := s.trx.tables.check(schema, name); err != nil {
+			return nil, err
+		}
+	}
+	t, err := s.txn.Open(schema, name)
+	if err != nil {
+		return nil, missingTable(err, schema, name)
+	}
+	return t, nil
+}
+
+// env is what a statement is planned in.
+func (s *Session) planEnv(l *schemaCatalog, params []*types.Type) *plan.Env {
+	e := &plan.Env{Catalog: l, Schema: s.schema, Options: s.bindOptions(params), Variables: volatileVariables{sessionVariables{s}, l},
+		Switches: plan.DefaultSwitches, Context: &s.x}
+	if s.opt.sqlMode&modeOnlyFullGroupBy != 0 {
+		e.Mode |= plan.ModeOnlyFullGroupBy
+	}
+	return e
+}
+
+// volatileVariables notes that a plan depends on the type of a user variable.
+type volatileVariables struct {
+	sessionVariables
+	l *schemaCatalog
+}
+
+func (v volatileVariables) UserVariable(name string) *types.Type {
+	v.l.volatile = true
+	return v.sessionVariables.UserVariable(name)
+}
+
+// compile plans a statement for parameters of the types.
+func (s *Session) compile(st ast.Statement, params []*types.Type) (*compiled, error) {
+	c := &compiled{kind: st, types: params}
+	l := &schemaCatalog{s: s, c: c}
+	env := s.planEnv(l, params)
+	var err error
+	switch st := st.(type) {
+	case ast.Query:
+		if c.query, err = plan.Select(env, st); err == nil {
+			c.columns, c.uses = resultColumns(c.query.Columns), c.query.Uses
+			l.volatile = l.volatile || c.query.Volatile
+		}
+	case *ast.Insert:
+		err = s.compileInsert(c, env, l, st)
+	case *ast.Update, *ast.Delete:
+		err = s.compileChange(c, env, l, st)
+	default:
+		err = unknownStatement(st)
+	}
+	c.cached = !l.volatile && !s.trx.tables.held
+	return c, err
+}
+
+// appendPlanKey appends what a compiled statement depends on besides its text: the current
+// schema, and settings.
+func (s *Session) appendPlanKey(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, s.opt.sqlMode)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(s.x.Collation))
+	dst = append(dst, byte(s.x.DivPrecisionIncrement))
+	dst = append(dst, s.schema...)
+	return append(dst, 0)
+}
+
+// openTables opens the tables of a compiled statement. changed says that a definition is not
+// what it was compiled with.
+func (s *Session) openTables(c *compiled) (changed bool, err error) {
+	s.work.open = s.work.open[:0]
+	for i := range c.tables {
+		t := &c.tables[i]
+		o, err := s.openTable(t.schema, t.name)
+		if err != nil {
+			return false, err
+		}
+		if o.Table().Schema != t.keys {
+			return true, nil
+		}
+		s.work.open = append(s.work.open, o)
+	}
+	return false, nil
+}
+
+// opened is the open table of a plan's one.
+func (s *Session) opened(c *compiled, t *plan.Table) *txn.Table {
+	for i := range c.tables {
+		if c.tables[i].keys == t.Keys {
+			return s.work.open[i]
+		}
+	}
+	return nil
+}
+
+// runPlanned compiles and runs a statement that is in no cache.
+func (s *Session) runPlanned(ctx context.Context, st ast.Statement, params []*types.Type) (Outcome, error) {
+	c, err := s.compile(st, params)
+	var out Outcome
+	if err == nil {
+		_, err = s.openTables(c) // what was looked up for the plan is open
+	}
+	if err == nil {
+		out, err = s.execute(ctx, c)
+	}
+	return out, s.finishWork(ctx, c, &out, err)
+}
+
+// finishWork ends the work of a statement, if it has begun one.
+func (s *Session) finishWork(ctx context.Context, c *compiled, out *Outcome, err error) error {
+	s.work.release()
+	if !s.trx.begun {
+		return err
+	}
+	return s.endWork(ctx, err, s.out.locked && out.AffectedRows == 0)
+}
+
+// runCompiled runs a compiled statement, which is compiled again if a table's definition
+// has changed; at is then the new one.
+func (s *Session) runCompiled(ctx context.Context, at **compiled, key []byte) (Outcome, error) {
+	c := *at
+	var out Outcome
+	changed, err := s.openTables(c)
+	if changed && err == nil {
+		if c, err = s.compile(c.kind, c.types); err == nil {
+			if *at = c; c.cached && key != nil {
+				s.m.plans.put(string(key), c)
+			}
+			_, err = s.openTables(c)
+		}
+	}
+	if err == nil {
+		out, err = s.execute(ctx, c)
+	}
+	return out, s.finishWork(ctx, c, &out, err)
+}
+
+// execute runs a compiled statement on its open tables.
+func (s *Session) execute(ctx context.Context, c *compiled) (Outcome, error) {
+	switch {
+	case c.insert != nil:
+		return s.runInsert(ctx, c)
+	case c.change != nil:
+		return s.runChange(ctx, c)
+	}
+	return s.runQuery(ctx, c)
+}
+
+// runNormalized runs a text by way of the plan cache. done is false if the text is none
+// for it.
+func (s *Session) runNormalized(ctx context.Context, sql string, w ResultWriter) (done bool, err error) {
+	if !ast.Normalize(sql, s.mode, &s.buf) {
+		return false, nil
+	}
+	key := append(s.appendPlanKey(s.work.key[:0]), s.buf.Key...)
+	s.work.key = key
+	c, known := s.m.plans.get(key)
+	if known && c == nil {
+		return false, nil
+	}
+	if !known {
+		st, err := ast.ParseParameterized(sql, s.mode)
+		if err != nil || !worthCaching(st) {
+			if err == nil {
+				s.m.plans.put(string(key), nil)
+			}
+			return false, nil
+		}
+		err = s.runFirst(ctx, st, string(key), w)
+		return err != errRecompile, err
+	}
+	s.beginStatement(ctx, w)
+	s.diag.reset()
+	if s.gone.Load() && !s.info.ReadOnly {
+		return true, s.notLeader()
+	}
+	s.x.Params = s.literals()
+	out, err := s.runCompiled(ctx, &c, key)
+	if err != nil {
+		return true, err
+	}
+	return true, s.done(out, false)
+}
+
+// runFirst compiles a statement for the plan cache and runs it.
+func (s *Session) runFirst(ctx context.Context, st ast.Statement, key string, w ResultWriter) error {
+	s.beginStatement(ctx, w)
+	s.diag.reset()
+	if s.gone.Load() && !s.info.ReadOnly {
+		return s.notLeader()
+	}
+	s.x.Params = s.literals()
+	params := make([]*types.Type, len(s.buf.Literals))
+	for i := range s.buf.Literals {
+		params[i] = s.literalType(s.buf.Literals[i].Type)
+	}
+	c, err := s.compile(st, params)
+	if s.lost(err); err != nil && errorNumber(err) != errnoDeadlock {
+		// Perhaps it makes sense with its literals in place only.
+		return errRecompile
+	}
+	var out Outcome
+	if err == nil {
+		if c.cached {
+			s.m.plans.put(key, c)
+		} else {
+			s.m.plans.put(key, nil)
+		}
+		_, err = s.openTables(c)
+	}
+	if err == nil {
+		out, err = s.execute(ctx, c)
+	}
+	if err = s.finishWork(ctx, c, &out, err); err != nil {
+		return err
+	}
+	return s.done(out, false)
+}
+
+// worthCaching reports whether a statement is one that has a plan.
+func worthCaching(st ast.Statement) bool {
+	switch st.(type) {
+	case ast.Query, *ast.Insert, *ast.Update, *ast.Delete:
+		return true
+	}
+	return false
+}
+
+// literals are the values that Normalize has taken out of a text.
+func (s *Session) literals() []types.Value {
+	list := s.work.literals[:0]
+	for i := range s.buf.Literals {
+		list = append(list, s.buf.Literals[i].Value)
+	}
+	s.work.literals = list
+	return list
+}
+
+// literalType is the type that a plan is made for, of those with one code in the key.
+func (s *Session) literalType(t *types.Type) *types.Type {
+	switch t.Class() {
+	case types.ClassInt:
+		return paramInt
+	case types.ClassUint:
+		return paramUint
+	case types.ClassDouble:
+		return paramDouble
+	case types.ClassBytes:
+		if t.IsText() {
+			return s.textParam()
+		}
+	}
+	clone := *t
+	return &clone
+}
+
+// errRecompile says that a statement has to be compiled with its literals in place.
+var errRecompile = errors.New("session: to be compiled as it is")

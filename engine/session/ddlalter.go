@@ -1,0 +1,389 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// How ALTER TABLE runs:
+//
+//	in place   another definition, no row is touched: one transaction
+//	indexes    added alone they are built beside running changes: one transaction adds them
+//	           as being built, a second one fills and publishes them. With other changes
+//	           all is one transaction that has the table for itself
+//	rebuild    the rows are copied into a new table, which takes the old one's place; the
+//	           table is nobody else's meanwhile (ddlcopy.go)
+
+// alterTable is ALTER TABLE, CREATE INDEX and DROP INDEX.
+func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.TableName, specs []ast.AlterSpec, algorithm, locking string) (out Outcome, err error) {
+	schema, name, err := s.tableName(table)
+	if err != nil {
+		return out, err
+	}
+	if err := s.mayAlter(schema, name, st, specs); err != nil {
+		return out, err
+	}
+	var online *catalog.Change
+	err = s.inTransaction(ctx, func() error {
+		old, err := s.baseTable(schema, name)
+		if err != nil {
+			return err
+		}
+		env, err := s.definitionEnv(schema)
+		if err != nil {
+			return err
+		}
+		ch, err := catalog.Alter(env, old, specs)
+		if err != nil {
+			return err
+		}
+		if to := ch.Table; to.Schema != schema || to.Name != name {
+			if err := s.mayRename(schema, name, to.Schema, to.Name); err != nil {
+				return err
+			}
+		}
+		if strings.EqualFold(algorithm, "COPY") && !ch.Rebuild {
+			if ch, err = catalog.Alter(env, old, append(specs, &ast.Force{})); err != nil {
+				return err
+			}
+		}
+		if err := checkAlgorithm(ch, algorithm, locking); err != nil {
+			return err
+		}
+		if err := s.checkChildren(ch); err != nil {
+			return err
+		}
+		if ch.Rebuild {
+			out.AffectedRows, err = s.rebuild(ctx, ch, s.textOf(st).Text)
+			return err
+		}
+		if ch.Same && len(ch.Add) > 0 && len(ch.Checks) == 0 && len(ch.ForeignKeys) == 0 && len(ch.Renamed) == 0 {
+			online = ch
+			return s.addIndexes(ch, s.textOf(st).Text)
+		}
+		return s.alterInPlace(ctx, ch, s.textOf(st).Text)
+	})
+	if err == nil && online != nil {
+		err = s.finishIndexes(ctx, online)
+	}
+	if errorNumber(err) == dict.ErrnoTableExists && table.Name != "" {
+		err = newError(1050, "42S01", "%s", errorText(err))
+	}
+	return out, err
+}
+
+func errorText(err error) string {
+	var e *types.Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// mayAlter checks privileges. CREATE INDEX and DROP INDEX need INDEX only.
+func (s *Session) mayAlter(schema, name string, st ast.Statement, specs []ast.AlterSpec) error {
+	a := s.privileges()
+	switch st.(type) {
+	case *ast.CreateIndex, *ast.DropIndex:
+		return a.Table(schema, name, priv.Index, "INDEX")
+	}
+	return a.Table(schema, name, priv.Alter, "ALTER")
+}
+
+// checkAlgorithm refuses what ALGORITHM and LOCK ask for and is not to be had.
+func checkAlgorithm(ch *catalog.Change, algorithm, locking string) error {
+	algorithm, locking = strings.ToUpper(algorithm), strings.ToUpper(locking)
+	switch {
+	case algorithm == "INSTANT" && (ch.Rebuild || len(ch.Add) > 0):
+		return newError(1845, "0A000", "ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=%s.", map[bool]string{true: "COPY", false: "INPLACE"}[ch.Rebuild])
+	case algorithm == "INPLACE" && ch.Rebuild:
+		return newError(1846, "0A000", "ALGORITHM=INPLACE is not supported. Reason: %s. Try ALGORITHM=COPY.", ch.Reason)
+	case (locking == "NONE" || locking == "SHARED") && ch.Rebuild:
+		return newError(1846, "0A000", "LOCK=%s is not supported. Reason: COPY algorithm requires a lock. Try LOCK=EXCLUSIVE.", locking)
+	}
+	return nil
+}
+
+// checkChildren refuses changes that foreign keys of other tables forbid. Errors: 1553,
+// 1829, 3780.
+func (s *Session) checkChildren(ch *catalog.Change) error {
+	after := catalog.Clone(ch.Table)
+	after.Indexes = append(after.Indexes, ch.Add...)
+	return s.eachChild(ch.Old.Schema, ch.Old.Name, func(child *record.Table, k *record.ForeignKey) error {
+		if child.ID == ch.Old.ID {
+			return nil
+		}
+		for _, c := range k.RefColumns {
+			for _, d := range ch.Dropped {
+				if dict.Fold(c) == dict.Fold(d) {
+					return newError(1829, "HY000", "Cannot drop column '%s': needed in a foreign key constraint '%s' of table '%s'", d, k.Name, child.Name)
+				}
+			}
+		}
+		key := *k
+		child = catalog.Clone(child)
+		key.RefColumns = append([]string(nil), k.RefColumns...)
+		for i, c := range key.RefColumns {
+			for from, to := range ch.Renamed {
+				if dict.Fold(from) == dict.Fold(c) {
+					key.RefColumns[i] = to
+				}
+			}
+		}
+		err := catalog.CheckReference(child, &key, after)
+		if errorNumber(err) == 1822 {
+			return newError(1553, "HY000", "Cannot drop index '%s': needed in a foreign key constraint", k.Name)
+		}
+		return err
+	})
+}
+
+// alterInPlace gives the table its new definition, checks what rows must satisfy, and builds
+// the indexes that come with it.
+func (s *Session) alterInPlace(ctx context.Context, ch *catalog.Change, text []byte) error {
+	next := ch.Table
+	if ch.Same && len(ch.Add) == 0 {
+		return nil
+	}
+	if err := s.followChildren(ch, next); err != nil {
+		return err
+	}
+	if !ch.Same {
+		catalog.SetTimes(next, 0, s.x.Now.UnixMicro())
+		if _, err := s.txn.ReplaceTable(next, s.logged(string(text))); err != nil {
+			return err
+		}
+	}
+	for _, ix := range ch.Add {
+		if err := s.buildAlone(next, ix); err != nil {
+			return err
+		}
+	}
+	return s.checkRows(ctx, ch, next)
+}
+
+// followChildren lets foreign keys of other tables follow the names of table and
+// columns.
+func (s *Session) followChildren(ch *catalog.Change, next *record.Table) error {
+	if next.Schema == ch.Old.Schema && next.Name == ch.Old.Name && len(ch.Renamed) == 0 {
+		return nil
+	}
+	var ids []uint64
+	err := s.eachChild(ch.Old.Schema, ch.Old.Name, func(child *record.Table, _ *record.ForeignKey) error {
+		if child.ID != ch.Old.ID {
+			ids = append(ids, child.ID)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		if i > 0 && ids[i-1] == id {
+			continue
+		}
+		err := s.edit(id, func(t *record.Table) { retarget(t, ch.Old.Schema, ch.Old.Name, next.Schema, next.Name, ch.Renamed) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildAlone adds an index to a table that is this transaction's alone.
+func (s *Session) buildAlone(t *record.Table, ix record.Index) error {
+	made, err := s.txn.AddIndex(t.ID, ix, nil)
+	if err != nil {
+		return err
+	}
+	id := made.Indexes[dict.FindIndex(made, ix.Name)].ID
+	if err := s.fill(made.Schema, made.Name, id); err != nil {
+		return err
+	}
+	_, err = s.txn.PublishIndex(t.ID, id, nil)
+	return err
+}
+
+// fill fills an index, so that KILL ends it.
+func (s *Session) fill(schema, name string, id uint64) error {
+	s.setState("altering table")
+	defer s.setState("")
+	o, err := s.txn.Open(schema, name)
+	if err != nil {
+		return err
+	}
+	_, err = s.txn.FillIndex(o, id, s.interrupted)
+	if errors.Is(err, record.ErrExternal) {
+		err = newError(1846, "0A000", "ALGORITHM=INPLACE is not supported. Reason: rows keep too little of long values for the index. Try ALGORITHM=COPY.")
+	}
+	return s.duplicateIn(o.Definition(), err)
+}
+
+// duplicateIn gives the duplicate that an index's build has found MySQL's text.
+func (s *Session) duplicateIn(t *record.Table, err error) error {
+	d := duplicateOf(err)
+	if d == nil {
+		return err
+	}
+	return &rowError{newError(errnoDuplicate, "23000", "Duplicate entry '%s' for key '%s.%s'", duplicateText(t, d), t.Name, d.Index), d}
+}
+
+// addIndexes is the first step of indexes that are built beside running changes.
+func (s *Session) addIndexes(ch *catalog.Change, text []byte) error {
+	for i, ix := range ch.Add {
+		query := s.logged(string(text))
+		if i > 0 {
+			query = nil
+		}
+		if _, err := s.txn.AddIndex(ch.Old.ID, ix, query); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finishIndexes is the second: they are filled and published, or dropped because of the
+// error.
+func (s *Session) finishIndexes(ctx context.Context, ch *catalog.Change) error {
+	err := s.inTransaction(ctx, func() error {
+		h, err := s.eng.Catalog.OpenTableByID(s.txn.Trx(), ch.Old.ID)
+		if err != nil {
+			return newError(1146, "42S02", "Table '%s.%s' doesn't exist", ch.Old.Schema, ch.Old.Name) // dropped meanwhile
+		}
+		def := h.Table().Schema.Table
+		h.Release()
+		var ids []uint64
+		for _, ix := range ch.Add {
+			i := dict.FindIndex(def, ix.Name)
+			if i < 0 || !def.Indexes[i].Building {
+				return newError(1412, "HY000", "Table definition has changed, please retry transaction")
+			}
+			ids = append(ids, def.Indexes[i].ID)
+			if err := s.fill(def.Schema, def.Name, def.Indexes[i].ID); err != nil {
+				return err
+			}
+		}
+		for _, id := range ids {
+			if _, err := s.txn.PublishIndex(def.ID, id, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil || errors.Is(err, s.m.opt.Backend.NotLeader()) {
+		return err // who leads now drops what is left (Manager.CleanUp)
+	}
+	killed := s.killed.Swap(killNothing) // else nothing could be cleaned up
+	drop := s.inTransaction(ctx, func() error {
+		for _, ix := range ch.Add {
+			if _, err := s.txn.DropIndex(ch.Old.ID, ix.Name, nil); err != nil && errorNumber(err) != dict.ErrnoCantDrop {
+				return err
+			}
+		}
+		return nil
+	})
+	s.killed.CompareAndSwap(killNothing, killed)
+	if drop != nil && errorNumber(drop) != 1146 {
+		s.diag.warn(newError(1105, "HY000", "what was built of the index could not be dropped: %v", drop))
+	}
+	return err
+}
+
+// checkRows checks that the rows satisfy new constraints. Errors: 3819, 1452.
+func (s *Session) checkRows(ctx context.Context, ch *catalog.Change, next *record.Table) error {
+	table := catalog.QuoteName(next.Schema) + "." + catalog.QuoteName(next.Name)
+	for _, c := range ch.Checks {
+		found, err := s.exists(ctx, "SELECT 1 FROM "+table+" WHERE NOT ("+c.Expr+") LIMIT 1")
+		if err != nil {
+			return err
+		}
+		if found {
+			return newError(3819, "HY000", "Check constraint '%s' is violated.", c.Name)
+		}
+	}
+	if !s.opt.foreignKeys {
+		return nil
+	}
+	for _, name := range ch.ForeignKeys {
+		for i := range next.ForeignKeys {
+			if k := &next.ForeignKeys[i]; k.Name == name {
+				if err := s.checkForeignKey(ctx, next, k); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkForeignKey checks that every row has its parent. The parent's rows are locked, so
+// that it stays so until the key is in force.
+func (s *Session) checkForeignKey(ctx context.Context, t *record.Table, k *record.ForeignKey) error {
+	if k.RefSchema != t.Schema || k.RefTable != t.Name {
+		o, err := s.txn.Open(k.RefSchema, k.RefTable)
+		if err != nil {
+			return missingTable(err, k.RefSchema, k.RefTable)
+		}
+		if err := s.txn.LockTable(o, lock.TableS); err != nil {
+			return err
+		}
+	}
+	var notNull, same []string
+	for i, id := range k.Columns {
+		child, parent := catalog.QuoteName(t.Column(id).Name), catalog.QuoteName(k.RefColumns[i])
+		notNull = append(notNull, "c."+child+" IS NOT NULL")
+		same = append(same, "p."+parent+" = c."+child)
+	}
+	from := func(schema, name string) string { return catalog.QuoteName(schema) + "." + catalog.QuoteName(name) }
+	found, err := s.exists(ctx, "SELECT 1 FROM "+from(t.Schema, t.Name)+" c WHERE "+strings.Join(notNull, " AND ")+
+		" AND NOT EXISTS (SELECT 1 FROM "+from(k.RefSchema, k.RefTable)+" p WHERE "+strings.Join(same, " AND ")+") LIMIT 1")
+	if err != nil || !found {
+		return err
+	}
+	return newError(1452, "23000", "Cannot add or update a child row: a foreign key constraint fails (%s)", describeForeignKey(t, k))
+}
+
+// describeForeignKey writes a constraint as messages do.
+func describeForeignKey(t *record.Table, k *record.ForeignKey) string {
+	f := foreignKey{ForeignKey: k}
+	for _, id := range k.Columns {
+		for p := range t.Columns {
+			if t.Columns[p].ID == id {
+				f.columns = append(f.columns, p)
+			}
+		}
+	}
+	return f.describe(&record.Schema{Table: t})
+}
+
+// exists runs a query of the server's own within the transaction, and reports whether it
+// gives a row.
+func (s *Session) exists(ctx context.Context, text string) (bool, error) {
+	rows, err := s.internal(ctx, text, 1)
+	return len(rows) > 0, err
+}
+
+// internal runs a query of the server's own within the transaction and returns its first
+// rows. No privileges are needed for it.
+func (s *Session) internal(ctx context.Context, text string, limit int) ([][]types.Value, error) {
+	statements, err := ast.Parse(text, 0)
+	if err != nil {
+		return nil, err
+	}
+	keep := &rowKeeper{limit: limit}
+	outer, multi, system := s.out, s.trx.multi, s.acl.system
+	s.out.begin(ctx, keep)
+	s.trx.multi, s.acl.system = true, true
+	_, err = s.runPlanned(ctx, statements[0], nil)
+	s.out, s.trx.multi, s.acl.system = outer, multi, system
+	return keep.rows, err
+}

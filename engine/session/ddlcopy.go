@@ -1,0 +1,350 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// A rebuild copies the rows of a table into a new one. Two transaction sessions take part:
+//
+//	holder   renames the old table out of the way and so has it for itself; reads it; at
+//	         the end drops it and gives the new one its name, in one transaction
+//	writer   makes the new table and fills it, in as many transactions as it takes: a
+//	         single one would outgrow the log's limit for a transaction
+//
+// Until the holder commits nobody sees any of it but the new table under a name that
+// SHOW TABLES hides. If the session or the node fails in the middle that is what is left,
+// and Manager.CleanUp drops it.
+
+// tempPrefix begins the names of tables that are being made.
+const tempPrefix = "#sql-"
+
+// copyBytes is how much of rows, about, a transaction of the writer copies.
+const copyBytes = 4 << 20
+
+// rebuild replaces a table by one of another definition with the same rows, and returns
+// their number.
+func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) (rows uint64, err error) {
+	old, next := ch.Old, catalog.Clone(ch.Table)
+	final := txn.Name{Schema: next.Schema, Table: next.Name}
+	suffix := strconv.FormatUint(s.id, 36) + "-" + strconv.FormatUint(s.env.Uint64(), 36)
+	next.Name = tempPrefix + suffix
+	away := tempPrefix + "old-" + suffix
+	// Foreign keys are checked by the text of the definition, not while copying.
+	if _, err := s.txn.RenameTable(old.Schema, old.Name, old.Schema, away, nil); err != nil {
+		return 0, err
+	}
+	w, err := s.m.opt.Backend.NewSession()
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			_ = w.Rollback()
+			_ = within(ctx, w, func() error { _, err := w.DropTable(next.Schema, next.Name, nil); return err })
+		}
+		_ = w.Close() // it has no transaction
+	}()
+	var made *record.Table
+	err = within(ctx, w, func() error {
+		h, err := s.eng.Catalog.OpenTableByID(s.txn.Trx(), old.ID)
+		if err != nil {
+			return err
+		}
+		auto := h.Table().NextAuto()
+		h.Release()
+		keepAuto(next, auto)
+		catalog.SetTimes(next, s.x.Now.UnixMicro(), 0)
+		made, err = w.CreateTable(next, nil)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if rows, err = s.copyRows(ctx, w, old.Schema, away, made); err != nil {
+		return 0, err
+	}
+	if _, err = s.txn.DropTable(old.Schema, away, nil); err != nil {
+		return 0, err
+	}
+	if _, err = s.txn.RenameTable(made.Schema, made.Name, final.Schema, final.Table, s.logged(string(text))); err != nil {
+		return 0, err
+	}
+	moved := catalog.Clone(made)
+	moved.Schema, moved.Name = final.Schema, final.Table
+	if err = s.followChildren(ch, moved); err != nil {
+		return 0, err
+	}
+	return rows, s.checkRows(ctx, ch, moved)
+}
+
+// keepAuto lets a new table go on counting where the old one stands.
+func keepAuto(t *record.Table, next uint64) {
+	for i := range t.Columns {
+		if !t.Columns[i].AutoIncrement {
+			continue
+		}
+		asked, _ := strconv.ParseUint(t.Options[dict.OptionAutoIncrement], 10, 64)
+		if next = max(next, asked); next > 1 {
+			if t.Options == nil {
+				t.Options = map[string]string{}
+			}
+			t.Options[dict.OptionAutoIncrement] = strconv.FormatUint(next, 10)
+		}
+	}
+}
+
+// within runs fn in a transaction of w.
+func within(ctx context.Context, w *txn.Session, fn func() error) error {
+	if err := w.Begin(txn.BeginOptions{}); err != nil {
+		return err
+	}
+	if err := fn(); err != nil {
+		return errors.Join(err, w.Rollback())
+	}
+	_, err := w.Commit(ctx)
+	return err
+}
+
+// copyRows copies the rows of a table that the session's transaction has for itself.
+func (s *Session) copyRows(ctx context.Context, w *txn.Session, schema, name string, to *record.Table) (rows uint64, err error) {
+	s.setState("copy to tmp table")
+	defer s.setState("")
+	from, err := s.txn.Open(schema, name)
+	if err != nil {
+		return 0, err
+	}
+	c, err := s.newCopier(w, from.Definition(), to)
+	if err != nil {
+		return 0, err
+	}
+	scan := s.txn.NewScan()
+	if err := scan.Start(from, table.Range{Columns: c.source}); err != nil {
+		return 0, err
+	}
+	for more := true; more; {
+		c.batch.Reset()
+		if more, err = scan.Next(c.batch); err != nil {
+			return rows, err
+		}
+		if err := s.interrupted(); err != nil {
+			return rows, err
+		}
+		if err := c.copy(ctx); err != nil {
+			return rows, err
+		}
+		rows += uint64(c.batch.Len())
+	}
+	return rows, c.flush(ctx)
+}
+
+// copier copies rows from one definition to another.
+type copier struct {
+	s      *Session
+	w      *txn.Session
+	to     *record.Table
+	open   *txn.Table // in the writer's transaction; nil without one
+	info   *tableInfo
+	source []int // positions in the old definition
+	target []int // of each, the position in the new one
+	fresh  []int // positions in the new one that the old one lacks
+	types  []*types.Type
+	batch  *types.Batch
+	bytes  int
+	rows   int64
+}
+
+func (s *Session) newCopier(w *txn.Session, from, to *record.Table) (*copier, error) {
+	if err := s.beginChange(false); err != nil {
+		return nil, err
+	}
+	c := &copier{s: s, w: w, to: to}
+	for p := range to.Columns {
+		col := &to.Columns[p]
+		old := -1
+		for i := range from.Columns {
+			if o := &from.Columns[i]; o.ID == col.ID && o.DroppedIn == 0 && o.Name != dict.HiddenColumn && col.Name != dict.HiddenColumn {
+				old = i
+			}
+		}
+		switch {
+		case col.Generated != "" || col.Name == dict.HiddenColumn:
+		case old < 0:
+			c.fresh = append(c.fresh, p)
+		default:
+			c.source, c.target = append(c.source, old), append(c.target, p)
+			c.types = append(c.types, &from.Columns[old].Type)
+		}
+	}
+	c.batch = types.NewBatch(c.types)
+	return c, nil
+}
+
+// copy copies the rows of the batch.
+func (c *copier) copy(ctx context.Context) error {
+	if c.open == nil {
+		if err := c.w.Begin(txn.BeginOptions{}); err != nil {
+			return err
+		}
+		var err error
+		if c.open, err = c.w.Open(c.to.Schema, c.to.Name); err != nil {
+			return err
+		}
+		if c.info, err = c.s.m.tableInfo(c.open.Table().Schema); err != nil {
+			return err
+		}
+	}
+	row := make([]types.Value, len(c.to.Columns))
+	for i := range c.batch.Len() {
+		c.rows++
+		if err := c.row(row, i); err != nil {
+			return err
+		}
+	}
+	if c.bytes > copyBytes {
+		return c.flush(ctx)
+	}
+	return nil
+}
+
+func (c *copier) row(row []types.Value, i int) error {
+	s := c.s
+	clear(row)
+	s.work.store.Reset()
+	s.work.store.Row = c.rows
+	for k, p := range c.target {
+		v := c.batch.Vecs[k].Value(i)
+		col := &c.info.columns[p]
+		if v.IsNull() && col.Type.NotNull && !col.AutoIncrement {
+			if s.strict() {
+				return newError(1138, "22004", "Invalid use of NULL value")
+			}
+			s.diag.warn(newError(types.ErrnoTruncated, "01000", "Data truncated for column '%s' at row %d", col.Name, c.rows))
+			row[p] = catalog.ImplicitDefault(&col.Type)
+			continue
+		}
+		var err error
+		if !c.types[k].Equal(&col.Type) {
+			v, err = s.toColumn(c.info, p, v, c.types[k], false)
+		}
+		if err != nil {
+			return err
+		}
+		row[p] = v
+		c.bytes += 16 + len(v.Bytes())
+	}
+	for _, p := range c.fresh {
+		var err error
+		if row[p], err = c.freshValue(p); err != nil {
+			return err
+		}
+	}
+	if err := s.completeRow(c.info, row); err != nil {
+		return err
+	}
+	err := c.w.Insert(c.open, row, true)
+	return duplicateError(err, c.info, row)
+}
+
+// freshValue is what a column has that the old table lacks.
+func (c *copier) freshValue(p int) (types.Value, error) {
+	col := &c.info.columns[p]
+	if col.def == catalog.DefaultNone && !col.AutoIncrement {
+		return catalog.ImplicitDefault(&col.Type), nil
+	}
+	return c.s.defaultValue(c.info, p, false)
+}
+
+// flush commits what has been copied.
+func (c *copier) flush(ctx context.Context) error {
+	if c.open == nil {
+		return nil
+	}
+	c.open, c.bytes = nil, 0
+	_, err := c.w.Commit(ctx)
+	return err
+}
+
+// duplicateOf returns the duplicate within an error, or nil.
+func duplicateOf(err error) *table.DuplicateError {
+	var d *table.DuplicateError
+	if errors.As(err, &d) {
+		return d
+	}
+	return nil
+}
+
+// duplicateText is the value of a key that two rows have, as messages show it.
+func duplicateText(t *record.Table, d *table.DuplicateError) string {
+	keys, err := record.Prepare(t)
+	if err != nil || d.Position >= len(keys.Keys) {
+		return "?"
+	}
+	var parts []string
+	rest := d.Key
+	for i := range keys.Keys[d.Position].Parts {
+		p := &keys.Keys[d.Position].Parts[i]
+		v, after, _, err := types.DecodeKey(rest, p.Type, p.Desc, p.Prefix, nil)
+		if err != nil {
+			parts = append(parts, fmt.Sprintf("%x", rest))
+			break
+		}
+		text := "NULL"
+		if !v.IsNull() {
+			text = string(types.AppendText(nil, v, p.Type, nil))
+		}
+		if !utf8.ValidString(text) {
+			text = strings.ToValidUTF8(text, "?")
+		}
+		parts, rest = append(parts, text), after
+	}
+	return strings.Join(parts, "-")
+}
+
+// CleanUp drops what statements have left that a failure of node or session cut off:
+// tables and indexes that are being built. It is for the node that has just begun to
+// lead, before clients come. It returns how many it found.
+func (m *Manager) CleanUp(ctx context.Context) (found int, err error) {
+	w, err := m.opt.Backend.NewSession()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	eng, err := m.opt.Backend.Engine()
+	if err != nil {
+		return 0, err
+	}
+	var defs []*record.Table
+	if err := eng.Catalog.Tables(nil, func(t *record.Table) error { defs = append(defs, t); return nil }); err != nil {
+		return 0, err
+	}
+	for _, t := range defs {
+		if strings.HasPrefix(t.Name, tempPrefix) {
+			found++
+			if err := within(ctx, w, func() error { _, err := w.DropTable(t.Schema, t.Name, nil); return err }); err != nil {
+				return found, err
+			}
+			continue
+		}
+		for i := range t.Indexes {
+			if ix := &t.Indexes[i]; ix.Building {
+				found++
+				if err := within(ctx, w, func() error { _, err := w.DropIndex(t.ID, ix.Name, nil); return err }); err != nil {
+					return found, err
+				}
+			}
+		}
+	}
+	return found, nil
+}

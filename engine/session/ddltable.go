@@ -1,0 +1,337 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
+)
+
+// createTable is CREATE TABLE in all its forms.
+func (s *Session) createTable(ctx context.Context, st *ast.CreateTable) (out Outcome, err error) {
+	if st.Temporary {
+		return out, notSupported("CREATE TEMPORARY TABLE")
+	}
+	schema, name, err := s.tableName(st.Table)
+	if err != nil {
+		return out, err
+	}
+	if err := s.privileges().Table(schema, name, priv.Create, "CREATE"); err != nil {
+		return out, err
+	}
+	exists := newError(1050, "42S01", "Table '%s' already exists", name)
+	err = s.inTransaction(ctx, func() error {
+		if st.IfNotExists {
+			h, err := s.eng.Catalog.OpenTable(s.txn.Trx(), schema, name)
+			if err == nil {
+				h.Release()
+				return exists
+			}
+		}
+		env, err := s.definitionEnv(schema)
+		if err != nil {
+			return err
+		}
+		if st.Query != nil {
+			out.AffectedRows, err = s.createFromQuery(ctx, env, schema, st)
+			return err
+		}
+		def, err := s.newDefinition(env, schema, st)
+		if err != nil {
+			return err
+		}
+		return s.make(def, s.textOf(st).Text)
+	})
+	if errorNumber(err) == dict.ErrnoTableExists {
+		if st.IfNotExists {
+			s.note(exists)
+			return Outcome{}, nil
+		}
+		err = exists
+	}
+	return out, err
+}
+
+// make creates a table in the transaction, and checks the foreign keys that refer to it
+// already.
+func (s *Session) make(def *record.Table, text []byte) error {
+	catalog.SetTimes(def, s.x.Now.UnixMicro(), 0)
+	made, err := s.txn.CreateTable(def, s.logged(string(text)))
+	if err != nil || !s.opt.foreignKeys {
+		return err
+	}
+	return s.eachChild(def.Schema, def.Name, func(child *record.Table, k *record.ForeignKey) error {
+		return catalog.CheckReference(child, k, made)
+	})
+}
+
+// newDefinition is that of CREATE TABLE with columns or LIKE.
+func (s *Session) newDefinition(env *catalog.Env, schema string, st *ast.CreateTable) (*record.Table, error) {
+	if st.Like == nil {
+		return catalog.Define(env, schema, st, nil)
+	}
+	likeSchema, like, err := s.tableName(*st.Like)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.privileges().AnyTable(likeSchema, like, priv.Select, "SELECT"); err != nil {
+		return nil, err
+	}
+	old, err := s.baseTable(likeSchema, like)
+	if err != nil {
+		return nil, err
+	}
+	if err := catalog.CheckName(st.Table.Name, 1103, "Incorrect table name '%s'"); err != nil {
+		return nil, err
+	}
+	def := catalog.Fresh(old)
+	def.Schema, def.Name = schema, st.Table.Name
+	catalog.RenameSelfReferences(def, likeSchema, like)
+	return def, nil
+}
+
+// createFromQuery is CREATE TABLE .. SELECT, within the transaction. It returns the number
+// of rows.
+func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema string, st *ast.CreateTable) (uint64, error) {
+	s.trx.multi = true // what follows is part of this transaction
+	c, err := s.compile(st.Query, nil)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.mayRun(c.uses, "SELECT"); err != nil {
+		return 0, err
+	}
+	var extra []record.Column
+	var names []string
+	for i := range c.columns {
+		col := &c.columns[i]
+		if slices.ContainsFunc(extra, func(e record.Column) bool { return dict.Fold(e.Name) == dict.Fold(col.Name) }) {
+			return 0, newError(1060, "42S21", "Duplicate column name '%s'", col.Name)
+		}
+		if err := catalog.CheckName(col.Name, 1166, "Incorrect column name '%s'"); err != nil {
+			return 0, err
+		}
+		e := record.Column{Name: col.Name, Type: columnTypeOf(col.Type)}
+		if !e.Type.NotNull {
+			e.HasDefault, e.Default = true, "NULL"
+		}
+		extra = append(extra, e)
+		names = append(names, col.Name)
+	}
+	def, err := catalog.Define(env, schema, st, extra)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.make(def, []byte(catalog.ShowCreateTable(def, 0))); err != nil {
+		return 0, err
+	}
+	if s.trx.begun {
+		s.trx.begun = false
+		if err := s.txn.EndStatement(); err != nil {
+			return 0, err
+		}
+	}
+	insert := &ast.Insert{Table: ast.TableName{Schema: schema, Name: def.Name}, Columns: names, Query: st.Query, Ignore: st.Ignore, Replace: st.Replace}
+	res, err := s.runPlanned(ctx, insert, nil)
+	return res.AffectedRows, err
+}
+
+// dropTables is DROP TABLE: all of them, or none.
+func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
+	type name struct{ schema, table string }
+	var names []name
+	for _, t := range st.Tables {
+		schema, table, err := s.tableName(t)
+		if err != nil {
+			return err
+		}
+		n := name{schema, table}
+		if slices.Contains(names, n) {
+			return newError(1066, "42000", "Not unique table/alias: '%s'", table)
+		}
+		if err := s.privileges().Table(schema, table, priv.Drop, "DROP"); err != nil {
+			return err
+		}
+		names = append(names, n)
+	}
+	return s.inTransaction(ctx, func() error {
+		var missing []string
+		var there []name
+		for _, n := range names {
+			def, err := s.definition(n.schema, n.table)
+			if err != nil {
+				return err
+			}
+			if def == nil || catalog.IsView(def) || st.Temporary {
+				missing = append(missing, n.schema+"."+n.table)
+				continue
+			}
+			there = append(there, n)
+		}
+		if len(missing) > 0 && !st.IfExists {
+			return newError(1051, "42S02", "Unknown table '%s'", strings.Join(missing, ","))
+		}
+		for _, m := range missing {
+			s.note(newError(1051, "42S02", "Unknown table '%s'", m))
+		}
+		for _, n := range there {
+			err := s.checkUnreferenced(n.schema, n.table, func(schema, table string) bool { return slices.Contains(there, name{schema, table}) })
+			if err != nil {
+				return err
+			}
+		}
+		for _, n := range there {
+			text := s.logged("DROP TABLE " + catalog.QuoteName(n.schema) + "." + catalog.QuoteName(n.table))
+			if _, err := s.txn.DropTable(n.schema, n.table, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// truncate is TRUNCATE TABLE.
+func (s *Session) truncate(ctx context.Context, st *ast.Truncate) error {
+	schema, name, err := s.tableName(st.Table)
+	if err != nil {
+		return err
+	}
+	if err := s.privileges().Table(schema, name, priv.Drop, "DROP"); err != nil {
+		return err
+	}
+	return s.inTransaction(ctx, func() error {
+		if _, err := s.baseTable(schema, name); err != nil {
+			return err
+		}
+		if s.opt.foreignKeys {
+			err := s.eachChild(schema, name, func(child *record.Table, k *record.ForeignKey) error {
+				if child.Schema == schema && child.Name == name {
+					return nil
+				}
+				return newError(1701, "42000", "Cannot truncate a table referenced in a foreign key constraint (`%s`.`%s`, CONSTRAINT `%s`)",
+					child.Schema, child.Name, k.Name)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		_, err := s.txn.TruncateTable(schema, name, s.textOf(st))
+		return err
+	})
+}
+
+// renameTables is RENAME TABLE: one after the other, all or none.
+func (s *Session) renameTables(ctx context.Context, st *ast.RenameTables) error {
+	return s.inTransaction(ctx, func() error {
+		for _, r := range st.Renames {
+			schema, name, err := s.tableName(r.Old)
+			if err != nil {
+				return err
+			}
+			toSchema, toName, err := s.tableName(r.New)
+			if err != nil {
+				return err
+			}
+			if err := s.mayRename(schema, name, toSchema, toName); err != nil {
+				return err
+			}
+			if err := s.rename(schema, name, toSchema, toName, s.textOf(st).Text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Session) mayRename(schema, name, toSchema, toName string) error {
+	a := s.privileges()
+	if err := a.Table(schema, name, priv.Alter|priv.Drop, "ALTER"); err != nil {
+		return err
+	}
+	return a.Table(toSchema, toName, priv.Create|priv.Insert, "CREATE")
+}
+
+// rename gives a table or view another name. Foreign keys that refer to it follow.
+func (s *Session) rename(schema, name, toSchema, toName string, text []byte) error {
+	def, err := s.definition(schema, name)
+	switch {
+	case err != nil:
+		return err
+	case def == nil:
+		return newError(1146, "42S02", "Table '%s.%s' doesn't exist", schema, name)
+	case catalog.IsView(def) && toSchema != schema:
+		return newError(1450, "HY000", "Changing schema from '%s' to '%s' is not allowed.", schema, toSchema)
+	}
+	if err := catalog.CheckName(toName, 1103, "Incorrect table name '%s'"); err != nil {
+		return err
+	}
+	type child struct{ id uint64 }
+	var children []child
+	err = s.eachChild(schema, name, func(c *record.Table, _ *record.ForeignKey) error {
+		if c.ID != def.ID && !slices.Contains(children, child{c.ID}) {
+			children = append(children, child{c.ID})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := s.txn.RenameTable(schema, name, toSchema, toName, s.logged(string(text))); err != nil {
+		if errorNumber(err) == dict.ErrnoTableExists {
+			return newError(1050, "42S01", "Table '%s' already exists", toName)
+		}
+		return err
+	}
+	if len(def.ForeignKeys) > 0 || len(catalog.Checks(def)) > 0 {
+		err := s.edit(def.ID, func(t *record.Table) { catalog.RenameSelfReferences(t, schema, name) })
+		if err != nil {
+			return err
+		}
+	}
+	for _, c := range children {
+		err := s.edit(c.id, func(t *record.Table) { retarget(t, schema, name, toSchema, toName, nil) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retarget lets the foreign keys of a table that refer to another one follow its new name
+// and those of its columns.
+func retarget(t *record.Table, schema, name, toSchema, toName string, columns map[string]string) {
+	t.ForeignKeys = slices.Clone(t.ForeignKeys)
+	for i := range t.ForeignKeys {
+		k := &t.ForeignKeys[i]
+		if k.RefSchema != schema || k.RefTable != name {
+			continue
+		}
+		k.RefSchema, k.RefTable = toSchema, toName
+		k.RefColumns = slices.Clone(k.RefColumns)
+		for j, c := range k.RefColumns {
+			for old, to := range columns {
+				if dict.Fold(old) == dict.Fold(c) {
+					k.RefColumns[j] = to
+				}
+			}
+		}
+	}
+}
+
+// edit changes the definition of the table with a number without touching its rows.
+func (s *Session) edit(id uint64, change func(t *record.Table)) error {
+	h, err := s.eng.Catalog.OpenTableByID(s.txn.Trx(), id)
+	if err != nil {
+		return err
+	}
+	next := catalog.Clone(h.Table().Schema.Table)
+	h.Release()
+	change(next)
+	_, err = s.txn.ReplaceTable(next, nil)
+	return err
+}

@@ -1,0 +1,218 @@
+package session
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// createView is CREATE VIEW and ALTER VIEW. A view is a table without rows, with the
+// columns of its query.
+func (s *Session) createView(ctx context.Context, st *ast.CreateView) error {
+	schema, name, err := s.tableName(st.View)
+	if err != nil {
+		return err
+	}
+	if err := catalog.CheckName(name, 1103, "Incorrect table name '%s'"); err != nil {
+		return err
+	}
+	need := priv.CreateView
+	if st.OrReplace || st.Alter {
+		need |= priv.Drop
+	}
+	if err := s.privileges().Table(schema, name, need, "CREATE VIEW"); err != nil {
+		return err
+	}
+	return s.inTransaction(ctx, func() error {
+		old, err := s.definition(schema, name)
+		switch {
+		case err != nil:
+			return err
+		case old != nil && !catalog.IsView(old) && (st.OrReplace || st.Alter):
+			return newError(1347, "HY000", "'%s.%s' is not VIEW", schema, name)
+		case old != nil && !st.OrReplace && !st.Alter:
+			return newError(1050, "42S01", "Table '%s' already exists", name)
+		case old == nil && st.Alter:
+			return newError(1146, "42S02", "Table '%s.%s' doesn't exist", schema, name)
+		}
+		def, err := s.viewDefinition(schema, name, st)
+		if err != nil {
+			return err
+		}
+		if old != nil {
+			if _, err := s.txn.DropTable(schema, name, nil); err != nil {
+				return err
+			}
+		}
+		catalog.SetTimes(def, s.x.Now.UnixMicro(), 0)
+		_, err = s.txn.CreateTable(def, s.textOf(st))
+		return err
+	})
+}
+
+// viewDefinition makes the table that stands for a view.
+func (s *Session) viewDefinition(schema, name string, st *ast.CreateView) (*record.Table, error) {
+	s.trx.multi = true
+	c := &compiled{kind: st.Query}
+	l := &schemaCatalog{s: s, c: c}
+	q, err := plan.Select(s.planEnv(l, nil), st.Query)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mayRun(q.Uses, "SELECT"); err != nil {
+		return nil, err
+	}
+	for _, u := range q.Uses {
+		if u.Schema == schema && u.Table == name {
+			return nil, newError(1146, "42S02", "Table '%s.%s' doesn't exist", schema, name) // it would read itself
+		}
+	}
+	def := &record.Table{Schema: schema, Name: name, Collation: types.CollationUTF8MB40900AI, NextColumn: 1}
+	if len(st.Columns) > 0 && len(st.Columns) != len(q.Columns) {
+		return nil, newError(1353, "HY000", "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts")
+	}
+	seen := map[string]bool{}
+	for i := range q.Columns {
+		col := record.Column{ID: def.NextColumn, Name: q.Columns[i].Name, Type: columnTypeOf(q.Columns[i].Type), AddedIn: record.FirstRowVersion}
+		if len(st.Columns) > 0 {
+			col.Name = st.Columns[i]
+		}
+		col.Name = viewColumnName(col.Name, i)
+		if err := catalog.CheckName(col.Name, 1166, "Incorrect column name '%s'"); err != nil {
+			return nil, err
+		}
+		if seen[foldName(col.Name)] {
+			return nil, newError(1060, "42S21", "Duplicate column name '%s'", col.Name)
+		}
+		seen[foldName(col.Name)] = true
+		def.NextColumn++
+		def.Columns = append(def.Columns, col)
+	}
+	definer := ast.User{Name: s.info.AccountUser, Host: s.info.AccountHost}
+	if definer.Name == "" && definer.Host == "" {
+		definer = ast.User{Name: s.info.User, Host: s.info.Host}
+	}
+	if st.Definer != nil && !st.Definer.Current {
+		if st.Definer.Name != definer.Name || st.Definer.Host != definer.Host {
+			if err := s.privileges().Needs(priv.Super, "SET_USER_ID"); err != nil {
+				return nil, err
+			}
+		}
+		definer = *st.Definer
+	}
+	if st.CheckOption != "" {
+		s.diag.warn(newError(1235, "42000", "WITH CHECK OPTION is kept but not enforced: views cannot be written to"))
+	}
+	catalog.SetView(def, catalog.View{Query: ast.Format(expandStars(st.Query, q.Columns)), Named: len(st.Columns) > 0, Schema: s.schema, Definer: definer,
+		Invoker: st.Invoker, Algorithm: st.Algorithm, CheckOption: st.CheckOption, Client: "utf8mb4", Connection: collationText(s.x.Collation)})
+	return def, nil
+}
+
+// viewColumnName is the name of a view's column. Names of expressions that could be none
+// are replaced, as MySQL does.
+func viewColumnName(name string, i int) string {
+	if name == "" || len(name) > 64 || name[len(name)-1] == ' ' {
+		return "Name_exp_" + strconv.Itoa(i+1)
+	}
+	return name
+}
+
+func collationText(id types.CollationID) string {
+	if c := types.CollationByID(id); c != nil {
+		return c.Name()
+	}
+	return ""
+}
+
+// expandStars writes the columns of a query out, so that a view keeps its columns when
+// tables get more. In a set operation stars stay.
+func expandStars(q ast.Query, columns []plan.Column) ast.Query {
+	sel, ok := q.(*ast.Select)
+	if !ok {
+		return q
+	}
+	stars := 0
+	for i := range sel.Items {
+		if sel.Items[i].Star {
+			stars++
+		}
+	}
+	if stars == 0 {
+		return q
+	}
+	free := len(columns) - (len(sel.Items) - stars) // columns that stars stand for
+	var items []ast.SelectItem
+	at := 0
+	for i := range sel.Items {
+		it := sel.Items[i]
+		if !it.Star {
+			items = append(items, it)
+			at++
+			continue
+		}
+		stars--
+		n := free
+		switch {
+		case it.Table == "" && stars > 0:
+			return q // which columns are whose cannot be told
+		case stars > 0:
+			for n = 0; n < free && columns[at+n].Table == it.Table; {
+				n++
+			}
+		}
+		for _, c := range columns[at : at+n] {
+			items = append(items, ast.SelectItem{Expr: &ast.ColumnRef{Table: c.Table, Name: c.OrgName}, Alias: c.Name, Text: c.Name})
+			if c.OrgName == "" {
+				items[len(items)-1].Expr = &ast.ColumnRef{Table: c.Table, Name: c.Name}
+			}
+		}
+		at, free = at+n, free-n
+	}
+	out := *sel
+	out.Items = items
+	return &out
+}
+
+// dropViews is DROP VIEW.
+func (s *Session) dropViews(ctx context.Context, st *ast.DropView) error {
+	return s.inTransaction(ctx, func() error {
+		var missing []string
+		for _, v := range st.Views {
+			schema, name, err := s.tableName(v)
+			if err != nil {
+				return err
+			}
+			if err := s.privileges().Table(schema, name, priv.Drop, "DROP"); err != nil {
+				return err
+			}
+			def, err := s.definition(schema, name)
+			switch {
+			case err != nil:
+				return err
+			case def == nil:
+				missing = append(missing, schema+"."+name)
+				continue
+			case !catalog.IsView(def):
+				return newError(1347, "HY000", "'%s.%s' is not VIEW", schema, name)
+			}
+			text := s.logged("DROP VIEW " + catalog.QuoteName(schema) + "." + catalog.QuoteName(name))
+			if _, err := s.txn.DropTable(schema, name, text); err != nil {
+				return err
+			}
+		}
+		for _, m := range missing {
+			e := newError(1051, "42S02", "Unknown table '%s'", m)
+			if !st.IfExists {
+				return e
+			}
+			s.note(e)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,63 @@
+package session
+
+import "github.com/triremedb/trireme/engine/types"
+
+// Condition is an entry of the diagnostics area, as SHOW WARNINGS lists them.
+type Condition struct {
+	Level string // Error, Warning or Note
+	Error *types.Error
+}
+
+// diagnostics are the conditions of the last statement that was not about them.
+type diagnostics struct {
+	limit    int  // max_error_count
+	notes    bool // sql_notes
+	list     []Condition
+	total    int // of all, listed or not
+	failures int
+}
+
+// reset forgets all, at the beginning of a statement.
+func (d *diagnostics) reset() {
+	if d.total != 0 {
+		clear(d.list)
+		d.list, d.total, d.failures = d.list[:0], 0, 0
+	}
+}
+
+func (d *diagnostics) add(level string, e *types.Error) {
+	d.total++
+	if len(d.list) < d.limit {
+		d.list = append(d.list, Condition{level, e})
+	}
+}
+
+// warn adds a warning.
+func (d *diagnostics) warn(e *types.Error) { d.add("Warning", e) }
+
+// note adds a note, unless sql_notes is off.
+func (d *diagnostics) note(e *types.Error) {
+	if d.notes {
+		d.add("Note", e)
+	}
+}
+
+// fail adds the error that a statement ended with.
+func (d *diagnostics) fail(e *types.Error) {
+	d.failures++
+	d.add("Error", e)
+}
+
+func (d *diagnostics) count() int  { return d.total }
+func (d *diagnostics) errors() int { return d.failures }
+
+// warnings is the number for the protocol, which has two bytes for it.
+func (d *diagnostics) warnings() uint16 { return uint16(min(d.total, 65535)) }
+
+// Conditions returns the conditions of the last statement, for SHOW WARNINGS. The list
+// is valid until the next statement.
+func (s *Session) Conditions() []Condition { return s.diag.list }
+
+// ConditionCount returns how many there were, listed or not, and how many of them are
+// errors.
+func (s *Session) ConditionCount() (all, errors int) { return s.diag.total, s.diag.failures }

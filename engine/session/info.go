@@ -1,0 +1,246 @@
+package session
+
+import (
+	"time"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// sessionInfo is the session as expressions see it.
+type sessionInfo Session
+
+func (i *sessionInfo) s() *Session { return (*Session)(i) }
+
+func (i *sessionInfo) ConnectionID() uint64 { return i.id }
+func (i *sessionInfo) User() string         { return i.info.User + "@" + i.info.Host }
+
+func (i *sessionInfo) CurrentUser() string {
+	if i.info.AccountUser == "" && i.info.AccountHost == "" {
+		return i.User()
+	}
+	return i.info.AccountUser + "@" + i.info.AccountHost
+}
+
+func (i *sessionInfo) CurrentRole() string      { return i.s().currentRole() }
+func (i *sessionInfo) Schema() string           { return i.schema }
+func (i *sessionInfo) Version() string          { return VersionString(i.m.opt.Backend.Server().Version) }
+func (i *sessionInfo) LastInsertID() uint64     { return i.lastInsertID }
+func (i *sessionInfo) SetLastInsertID(n uint64) { i.lastInsertID = n; i.work.setInsertID = true }
+func (i *sessionInfo) RowCount() int64          { return i.rowCount }
+func (i *sessionInfo) FoundRows() uint64        { return i.foundRows }
+
+func (i *sessionInfo) SystemVariable(name string, global bool) (types.Value, *types.Type, error) {
+	v, err := findVariable(name)
+	if err != nil {
+		return types.Null, nil, err
+	}
+	if global {
+		if v.scope&inGlobal == 0 {
+			return types.Null, nil, newError(1238, "HY000", "Variable '%s' is a SESSION variable", v.name)
+		}
+		return v.value(i.s().globalValue(v)), v.sqlType(), nil
+	}
+	return v.value(i.s().value(v)), v.sqlType(), nil
+}
+
+func (i *sessionInfo) UserVariable(name string) (types.Value, *types.Type) {
+	v := i.user[foldName(name)]
+	return v.value, v.typ
+}
+
+func (i *sessionInfo) SetUserVariable(name string, v types.Value, t *types.Type) error {
+	if t == nil {
+		delete(i.user, foldName(name))
+		return nil
+	}
+	return i.s().setUserVariable(name, v, t)
+}
+
+// maxLockName is the length of a name of GET_LOCK, in characters.
+const maxLockName = 64
+
+func (i *sessionInfo) GetLock(name string, timeout time.Duration) (int64, error) {
+	if name == "" || types.CharsetUTF8MB4.Count([]byte(name)) > maxLockName {
+		return 0, newError(3057, "42000", "Incorrect user-level lock name '%.200s'.", name)
+	}
+	i.s().setState("User lock")
+	defer i.s().setState("")
+	return i.m.locks.get(i.s(), dict.Fold(name), timeout)
+}
+
+func (i *sessionInfo) ReleaseLock(name string) (released, exists bool) {
+	return i.m.locks.release(i.id, dict.Fold(name))
+}
+
+func (i *sessionInfo) ReleaseAllLocks() int64 { return i.m.locks.releaseAll(i.id) }
+
+func (i *sessionInfo) LockHolder(name string) (uint64, bool) {
+	return i.m.locks.heldBy(dict.Fold(name))
+}
+
+func (i *sessionInfo) Sleep(d time.Duration) (bool, error) { return i.s().sleep(d) }
+
+// WaitForGTIDs waits for the node's data in slices, so that KILL is heard.
+func (i *sessionInfo) WaitForGTIDs(set string, timeout time.Duration) (int64, error) {
+	s := i.s()
+	number, err := s.gtidNumber(set)
+	if err != nil {
+		return 0, err
+	}
+	deadline := s.env.Monotonic() + timeout
+	for {
+		eng, err := s.m.opt.Backend.Engine()
+		if err != nil {
+			return 0, err
+		}
+		if eng.Trx.LastCommitted() >= number {
+			return 0, nil
+		}
+		wait := time.Second
+		if timeout > 0 {
+			left := deadline - s.env.Monotonic()
+			if left <= 0 {
+				return 1, nil
+			}
+			wait = min(wait, left)
+		}
+		if err := s.interrupted(); err != nil {
+			return 0, err
+		}
+		// An error is that the time was up, or that the node is busy becoming something
+		// else: the loop finds out.
+		if _, err := s.m.opt.Backend.ReadPoint(ReadOptions{Consistency: AtLeast, Number: number, Wait: wait}); err != nil {
+			if interrupted, _ := s.sleep(min(wait, 10*time.Millisecond)); interrupted {
+				return 0, s.interrupted()
+			}
+		}
+	}
+}
+
+// foldName gives names of user variables that are equal the same form.
+func foldName(name string) string { return dict.Fold(name) }
+
+// sessionScope gives expressions that stand outside of queries their names: those of
+// variables.
+type sessionScope struct {
+	expr.NoScope
+	s *Session
+}
+
+func (s *Session) scope() *sessionScope {
+	return &sessionScope{NoScope: expr.NoScope{Opt: s.bindOptions(s.work.params)}, s: s}
+}
+
+// bindOptions are what binding depends on.
+func (s *Session) bindOptions(params []*types.Type) expr.Options {
+	o := expr.Options{Mode: s.x.Mode, SQLMode: s.x.SQLMode, Collation: s.x.Collation, DivPrecisionIncrement: s.x.DivPrecisionIncrement,
+		ParamTypes: params}
+	o.NoDivIncrement = o.DivPrecisionIncrement == 0
+	return o
+}
+
+func (c *sessionScope) SystemVariable(v *ast.Variable) (expr.Node, error) { return c.s.bindVariable(v) }
+
+func (c *sessionScope) UserVariable(name string) *types.Type { return c.s.user[foldName(name)].typ }
+
+// sessionVariables is the same for planning.
+type sessionVariables struct{ s *Session }
+
+func (v sessionVariables) SystemVariable(a *ast.Variable) (expr.Node, error) {
+	return v.s.bindVariable(a)
+}
+
+func (v sessionVariables) UserVariable(name string) *types.Type { return v.s.user[foldName(name)].typ }
+
+// bindVariable checks @@name and returns a node that reads it when it runs.
+func (s *Session) bindVariable(a *ast.Variable) (expr.Node, error) {
+	v, err := findVariable(a.Name)
+	if err != nil {
+		return nil, err
+	}
+	global := a.Scope == ast.ScopeGlobal
+	switch {
+	case global && v.scope&inGlobal == 0:
+		return nil, newError(1238, "HY000", "Variable '%s' is a SESSION variable", v.name)
+	case a.Scope == ast.ScopeSession && v.scope&inSession == 0:
+		return nil, newError(1238, "HY000", "Variable '%s' is a GLOBAL variable", v.name)
+	}
+	return &variableNode{v: v, global: global || v.scope&inSession == 0}, nil
+}
+
+func astMode(m uint64) ast.Mode {
+	var out ast.Mode
+	for bit, to := range map[uint64]ast.Mode{modeANSIQuotes: ast.ModeANSIQuotes, modeNoBackslashEscapes: ast.ModeNoBackslashEscapes,
+		modePipesAsConcat: ast.ModePipesAsConcat, modeIgnoreSpace: ast.ModeIgnoreSpace, modeHighNotPrecedence: ast.ModeHighNotPrecedence,
+		modeRealAsFloat: ast.ModeRealAsFloat} {
+		if m&bit != 0 {
+			out |= to
+		}
+	}
+	return out
+}
+
+func conversionMode(m uint64) types.Mode {
+	var out types.Mode
+	for bit, to := range map[uint64]types.Mode{modeStrictTransTables: types.ModeStrict, modeStrictAllTables: types.ModeStrict,
+		modeNoZeroDate: types.ModeNoZeroDate, modeNoZeroInDate: types.ModeNoZeroInDate, modeAllowInvalidDates: types.ModeAllowInvalidDates,
+		modeTruncateFraction: types.ModeTimeTruncateFraction} {
+		if m&bit != 0 {
+			out |= to
+		}
+	}
+	return out
+}
+
+func expressionMode(m uint64) expr.SQLMode {
+	var out expr.SQLMode
+	for bit, to := range map[uint64]expr.SQLMode{modeErrorForDivision: expr.ModeErrorForDivisionByZero,
+		modeNoUnsignedSubtract: expr.ModeNoUnsignedSubtraction, modeNoBackslashEscapes: expr.ModeNoBackslashEscapes,
+		modePadChar: expr.ModePadCharToFullLength} {
+		if m&bit != 0 {
+			out |= to
+		}
+	}
+	return out
+}
+
+// variableNode reads a system variable when it runs.
+type variableNode struct {
+	v      *variable
+	global bool
+}
+
+func (n *variableNode) Type() *types.Type           { return n.v.sqlType() }
+func (n *variableNode) Children() []expr.Node       { return nil }
+func (n *variableNode) Volatility() expr.Volatility { return expr.Stable }
+
+// Coercibility is that of system constants.
+func (n *variableNode) Coercibility() expr.Coercibility { return expr.SysConst }
+
+func (n *variableNode) Value(x *expr.Context, _ *types.Batch, _ int) (types.Value, error) {
+	if x.Session == nil {
+		return types.Null, newError(1193, "HY000", "Unknown system variable '%s'", n.v.name)
+	}
+	v, _, err := x.Session.SystemVariable(n.v.name, n.global)
+	return v, err
+}
+
+func (n *variableNode) Vector(x *expr.Context, in *types.Batch, sel []uint32, out *types.Vector) error {
+	v, err := n.Value(x, nil, 0)
+	if err != nil {
+		return err
+	}
+	count := 1
+	if sel != nil {
+		count = len(sel)
+	} else if in != nil {
+		count = in.Len()
+	}
+	for range count {
+		out.Append(v)
+	}
+	return nil
+}

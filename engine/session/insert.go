@@ -1,0 +1,288 @@
+package session
+
+import (
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// insertPlan is a compiled INSERT or REPLACE.
+type insertPlan struct {
+	table     int // in compiled.tables
+	info      *tableInfo
+	positions []int // of the columns that are given, in order
+	given     []bool
+	rows      [][]insertValue // VALUES; nil with a query
+	refers    bool            // a value reads a column of its row
+	replace   bool
+	ignore    bool
+	buffer    bool         // the query reads the table itself
+	update    []assignment // ON DUPLICATE KEY UPDATE
+	// allAuto says that every row of VALUES takes a new AUTO_INCREMENT value.
+	allAuto bool
+}
+
+// insertValue is a value of VALUES; without a node it is DEFAULT.
+type insertValue struct {
+	node expr.Node
+	from *types.Type
+}
+
+// assignment is column = value of ON DUPLICATE KEY UPDATE; without a node it is DEFAULT.
+type assignment struct {
+	position int
+	node     expr.Node
+	from     *types.Type
+}
+
+// compileInsert compiles INSERT and REPLACE.
+func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st *ast.Insert) error {
+	schema, err := s.schemaOf(st.Table)
+	if err != nil {
+		return err
+	}
+	if len(st.Partitions) > 0 {
+		return notSupported("PARTITION")
+	}
+	src, err := l.Lookup(schema, st.Table.Name)
+	if err != nil {
+		return err
+	}
+	if src.Table == nil {
+		return newError(1471, "HY000", "The target table %s of the INSERT is not insertable-into", st.Table.Name)
+	}
+	info, err := s.m.tableInfo(src.Table.Keys)
+	if err != nil {
+		return err
+	}
+	p := &insertPlan{info: info, replace: st.Replace, ignore: st.Ignore, given: make([]bool, len(info.columns))}
+	for i := range c.tables {
+		if c.tables[i].keys == info.keys {
+			p.table = i
+		}
+	}
+	if err := p.columns(st); err != nil {
+		return err
+	}
+	c.insert = p
+	c.uses = append(c.uses, plan.Use{Schema: schema, Table: st.Table.Name, Columns: p.names(), Changed: true})
+	scope := &insertScope{columnScope: columnScope{keys: info.keys}, variables: env.Variables, p: p}
+	scope.Opt = env.Options
+	scope.ignore = st.Ignore
+	if st.Query != nil {
+		if c.query, err = plan.Select(env, st.Query); err != nil {
+			return err
+		}
+		c.uses = append(c.uses, c.query.Uses...)
+		l.volatile = l.volatile || c.query.Volatile
+		if len(c.query.Columns) != len(p.positions) {
+			return newError(1136, "21S01", "Column count doesn't match value count at row 1")
+		}
+		for _, t := range c.query.Tables {
+			p.buffer = p.buffer || t.Keys == info.keys
+		}
+	} else if err := p.bindRows(scope, st); err != nil {
+		return err
+	}
+	return p.bindUpdate(scope, st)
+}
+
+// schemaOf is the schema of a table's name.
+func (s *Session) schemaOf(t ast.TableName) (string, error) {
+	switch {
+	case t.Schema != "":
+		return t.Schema, nil
+	case s.schema == "":
+		return "", newError(1046, "3D000", "No database selected")
+	}
+	return s.schema, nil
+}
+
+// columns works out which columns are given.
+func (p *insertPlan) columns(st *ast.Insert) error {
+	if st.Columns == nil || len(st.Columns) == 0 && (st.Query != nil || len(st.Rows) > 0 && len(st.Rows[0]) > 0) {
+		for _, pos := range p.info.visible {
+			if !p.info.columns[pos].Invisible {
+				p.positions = append(p.positions, pos)
+			}
+		}
+		if len(st.Rows) > 0 && len(st.Rows[0]) == 0 {
+			p.positions = nil
+		}
+	}
+	for _, name := range st.Columns {
+		pos := p.info.position(name)
+		if pos < 0 {
+			return unknownColumn(&ast.ColumnRef{Name: name}, "field list")
+		}
+		if p.given[pos] {
+			return newError(1110, "42000", "Column '%s' specified twice", name)
+		}
+		p.given[pos] = true
+		p.positions = append(p.positions, pos)
+	}
+	for _, pos := range p.positions {
+		p.given[pos] = true
+	}
+	return nil
+}
+
+func (p *insertPlan) names() []string {
+	var list []string
+	for _, pos := range p.positions {
+		list = append(list, p.info.columns[pos].Name)
+	}
+	return list
+}
+
+// bindRows binds VALUES.
+func (p *insertPlan) bindRows(scope *insertScope, st *ast.Insert) error {
+	p.allAuto = p.info.auto >= 0
+	p.rows = make([][]insertValue, 0, len(st.Rows))
+	for n, row := range st.Rows {
+		if len(row) != len(p.positions) && len(row) != 0 || len(row) == 0 && len(p.positions) > 0 && st.Columns != nil {
+			return newError(1136, "21S01", "Column count doesn't match value count at row %d", n+1)
+		}
+		values := make([]insertValue, len(row))
+		for i, e := range row {
+			pos := p.positions[i]
+			if err := p.bindValue(scope, e, pos, &values[i]); err != nil {
+				return err
+			}
+			if pos == p.info.auto && !alwaysNull(values[i]) {
+				p.allAuto = false
+			}
+		}
+		p.rows = append(p.rows, values)
+	}
+	p.refers = scope.refers
+	return nil
+}
+
+// alwaysNull reports whether a value asks for the next AUTO_INCREMENT value whatever the
+// parameters.
+func alwaysNull(v insertValue) bool {
+	if v.node == nil {
+		return true
+	}
+	c, ok := v.node.(*expr.Const)
+	return ok && c.Literal().IsNull()
+}
+
+func (p *insertPlan) bindValue(scope *insertScope, e ast.Expr, pos int, v *insertValue) error {
+	if d, ok := e.(*ast.Default); ok && d.Column == nil {
+		return nil
+	}
+	if p.info.columns[pos].generated != nil {
+		return newError(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", p.info.columns[pos].Name, p.info.keys.Name)
+	}
+	n, err := expr.Bind(scope, e)
+	if err != nil {
+		return err
+	}
+	v.node, v.from = n, n.Type()
+	return nil
+}
+
+// bindUpdate binds ON DUPLICATE KEY UPDATE: over the row that is there, followed by the new
+// one.
+func (p *insertPlan) bindUpdate(scope *insertScope, st *ast.Insert) error {
+	scope.updating = true
+	scope.alias, scope.aliases = st.RowAlias, st.ColumnAliases
+	scope.names = p.names()
+	for _, a := range st.OnDuplicate {
+		if a.Column.Table != "" && a.Column.Table != p.info.keys.Name {
+			return unknownColumn(a.Column, "field list")
+		}
+		pos := p.info.position(a.Column.Name)
+		if pos < 0 {
+			return unknownColumn(a.Column, "field list")
+		}
+		x := assignment{position: pos}
+		if d, ok := a.Value.(*ast.Default); !ok || d.Column != nil {
+			if p.info.columns[pos].generated != nil {
+				return newError(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", a.Column.Name, p.info.keys.Name)
+			}
+			n, err := expr.Bind(scope, a.Value)
+			if err != nil {
+				return err
+			}
+			x.node, x.from = n, n.Type()
+		}
+		p.update = append(p.update, x)
+	}
+	return nil
+}
+
+// insertScope gives the names of an INSERT's expressions.
+type insertScope struct {
+	columnScope
+	variables plan.Variables
+	p         *insertPlan
+	ignore    bool
+	refers    bool // a column was named
+	updating  bool // ON DUPLICATE KEY UPDATE: the row that is there, then the new one
+	alias     string
+	aliases   []string
+	names     []string // of the columns given
+}
+
+func (c *insertScope) Column(ref *ast.ColumnRef) (expr.Node, error) {
+	c.refers = true
+	if c.updating && c.alias != "" && (ref.Table == c.alias || ref.Table == "" && len(c.aliases) > 0) {
+		name := ref.Name
+		for i, a := range c.aliases {
+			if a == ref.Name && i < len(c.names) {
+				name = c.names[i]
+			}
+		}
+		if n, err := c.newColumn(name); err == nil {
+			if ref.Table == c.alias || name != ref.Name {
+				return n, nil
+			}
+		}
+	}
+	return c.columnScope.Column(ref)
+}
+
+// newColumn is a column of the new row.
+func (c *insertScope) newColumn(name string) (expr.Node, error) {
+	shifted := columnScope{keys: c.keys, shift: len(c.p.info.columns)}
+	return shifted.Column(&ast.ColumnRef{Name: name})
+}
+
+func (c *insertScope) Values(v *ast.ValuesFunc) (expr.Node, error) {
+	if !c.updating {
+		return expr.NewNull(), nil // as MySQL has it outside of ON DUPLICATE KEY UPDATE
+	}
+	return c.newColumn(v.Column.Name)
+}
+
+func (c *insertScope) Default(d *ast.Default) (expr.Node, error) {
+	if d.Column == nil {
+		return nil, newError(1064, "42000", "DEFAULT cannot stand in an expression")
+	}
+	pos := c.p.info.position(d.Column.Name)
+	if pos < 0 {
+		return nil, unknownColumn(d.Column, "field list")
+	}
+	return columnExprDefault(c.p.info, pos)
+}
+
+// columnExprDefault is DEFAULT(column). Error: 1364.
+func columnExprDefault(i *tableInfo, pos int) (expr.Node, error) {
+	col := &i.columns[pos]
+	if col.expr != nil {
+		return col.expr, nil
+	}
+	if !col.HasDefault && col.Type.NotNull {
+		return nil, newError(1364, "HY000", "Field '%s' doesn't have a default value", col.Name)
+	}
+	return expr.NewConst(col.value, col.Type), nil
+}
+
+func (c *insertScope) SystemVariable(v *ast.Variable) (expr.Node, error) {
+	return c.variables.SystemVariable(v)
+}
+func (c *insertScope) UserVariable(name string) *types.Type { return c.variables.UserVariable(name) }

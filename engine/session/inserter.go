@@ -1,0 +1,443 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// inserter runs an INSERT.
+type inserter struct {
+	s       *Session
+	p       *insertPlan
+	t       *target
+	records int64
+	skipped int64 // duplicates that were ignored, replaced or updated
+	out     Outcome
+	firstID uint64 // the first AUTO_INCREMENT value that was made up
+	step    autoStep
+	lenient bool // several rows: NULL for NOT NULL is a warning unless strict
+	both    *types.Batch
+}
+
+// runInsert runs INSERT and REPLACE.
+func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
+	p := c.insert
+	kind := "INSERT"
+	if p.replace {
+		kind = "REPLACE"
+	}
+	if err := s.mayRun(c.uses, kind); err != nil {
+		return Outcome{}, err
+	}
+	if err := s.beginChange(p.ignore); err != nil {
+		return Outcome{}, err
+	}
+	t := &s.work.target
+	if err := s.setTarget(t, s.work.open[p.table]); err != nil {
+		return Outcome{}, err
+	}
+	n := &s.work.inserter
+	*n = inserter{s: s, p: p, t: t, lenient: p.rows == nil || len(p.rows) > 1}
+	n.step.start(s, p, len(p.rows))
+	var err error
+	if p.rows != nil {
+		err = n.values()
+	} else {
+		err = n.query(c)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	return n.finish(), nil
+}
+
+// values adds the rows of VALUES.
+func (n *inserter) values() error {
+	m := n.s.x.Mark()
+	for i := range n.p.rows {
+		n.s.x.Release(m)
+		row := n.blank()
+		if err := n.evaluate(n.p.rows[i], row); err != nil {
+			if n.ignored(err) {
+				continue
+			}
+			return err
+		}
+		if err := n.add(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blank returns the memory of a row and counts it.
+func (n *inserter) blank() []types.Value {
+	s := n.s
+	n.records++
+	s.work.store.Row = n.records
+	if n.records > 1 {
+		s.work.store.Reset()
+	}
+	row := s.work.row
+	if cap(row) < len(n.p.info.columns) {
+		row = make([]types.Value, len(n.p.info.columns))
+	}
+	row = row[:len(n.p.info.columns)]
+	clear(row)
+	s.work.row = row
+	return row
+}
+
+// evaluate works out a row of VALUES.
+func (n *inserter) evaluate(values []insertValue, row []types.Value) error {
+	s, p := n.s, n.p
+	if p.refers {
+		// Columns have their defaults until their turn comes.
+		if err := n.defaults(row, true); err != nil {
+			return err
+		}
+	}
+	for i := range values {
+		v, pos := &values[i], p.positions[i]
+		var x types.Value
+		var err error
+		switch {
+		case v.node == nil:
+			x, err = s.defaultValue(p.info, pos, true)
+		case p.refers:
+			x, err = v.node.Value(&s.x, s.work.rowBatch(p.info, row), 0)
+			if err == nil {
+				x, err = s.toColumn(p.info, pos, x.Clone(), v.from, n.lenient)
+			}
+		default:
+			if x, err = v.node.Value(&s.x, nil, 0); err == nil {
+				x, err = s.toColumn(p.info, pos, x, v.from, n.lenient)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		row[pos] = x
+	}
+	return n.defaults(row, false)
+}
+
+// defaults fills in what is not given; with early all, for expressions that read the row
+// before it is complete.
+func (n *inserter) defaults(row []types.Value, early bool) error {
+	p := n.p
+	for pos := range p.info.columns {
+		col := &p.info.columns[pos]
+		if p.given[pos] && !early || col.DroppedIn != 0 {
+			continue
+		}
+		if early && col.def == catalog.DefaultNone {
+			row[pos] = catalog.ImplicitDefault(&col.Type)
+			continue
+		}
+		v, err := n.s.defaultValue(p.info, pos, false)
+		if err != nil {
+			return err
+		}
+		row[pos] = v
+	}
+	return nil
+}
+
+// query adds the rows of a query.
+func (n *inserter) query(c *compiled) error {
+	s := n.s
+	if len(c.query.Tables) > 0 && !c.query.Locking {
+		if err := s.readPoint(); err != nil {
+			return err
+		}
+	}
+	tree, err := s.tree(c)
+	if err != nil {
+		return err
+	}
+	x, err := s.runContext(c)
+	if err != nil {
+		return err
+	}
+	if err := tree.Open(x); err != nil {
+		return err
+	}
+	var kept []*types.Batch
+	for {
+		b, sel, err := tree.Pull()
+		if err == nil && b != nil {
+			if n.p.buffer {
+				copied := types.NewBatch(tree.Schema())
+				gather(copied, b, sel)
+				kept = append(kept, copied)
+				err = s.account(copied.MemoryBytes())
+			} else {
+				err = n.batch(tree.Schema(), b, sel)
+			}
+		}
+		if err != nil {
+			_ = tree.Close() // the first error counts
+			return err
+		}
+		if b == nil {
+			break
+		}
+	}
+	if err := tree.Close(); err != nil {
+		return err
+	}
+	for _, b := range kept {
+		if err := n.batch(tree.Schema(), b, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gather copies the selected rows of a batch.
+func gather(dst, b *types.Batch, sel []uint32) {
+	if sel == nil {
+		for i := range b.Len() {
+			dst.AppendFrom(b, i)
+		}
+		return
+	}
+	dst.Gather(b, sel)
+}
+
+// batch adds rows of a query.
+func (n *inserter) batch(from []*types.Type, b *types.Batch, sel []uint32) error {
+	count := b.Len()
+	if sel != nil {
+		count = len(sel)
+	}
+	for i := range count {
+		r := i
+		if sel != nil {
+			r = int(sel[i])
+		}
+		m := n.s.x.Mark()
+		row := n.blank()
+		err := n.fromQuery(from, b, r, row)
+		if err == nil {
+			err = n.add(row)
+		}
+		if err != nil && !n.ignored(err) {
+			return err
+		}
+		n.s.x.Release(m)
+		if i%64 == 0 {
+			if err := n.s.interrupted(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (n *inserter) fromQuery(from []*types.Type, b *types.Batch, r int, row []types.Value) error {
+	p := n.p
+	for c, pos := range p.positions {
+		if p.info.columns[pos].generated != nil {
+			return newError(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", p.info.columns[pos].Name, p.info.keys.Name)
+		}
+		v, err := n.s.toColumn(p.info, pos, b.Vecs[c].Value(r), from[c], true)
+		if err != nil {
+			return err
+		}
+		row[pos] = v
+	}
+	return n.defaults(row, false)
+}
+
+// ignored turns an error into a warning, if the statement is to go on after it.
+func (n *inserter) ignored(err error) bool {
+	if !n.p.ignore {
+		return false
+	}
+	switch number := errorNumber(err); number {
+	case errnoDuplicate, 1452, 1048, 3819, 1364:
+		var e *types.Error
+		errors.As(err, &e)
+		n.s.diag.warn(e)
+		n.skipped++
+		return n.s.trx.active
+	}
+	return false
+}
+
+// add adds a row.
+func (n *inserter) add(row []types.Value) error {
+	s, p := n.s, n.p
+	if err := s.completeRow(p.info, row); err != nil {
+		if n.ignored(err) {
+			return nil
+		}
+		return err
+	}
+	made := n.takesAuto(row)
+	if made {
+		if err := n.step.next(s, n.t, row); err != nil {
+			return err
+		}
+	}
+	for {
+		err := s.insertRow(n.t, row)
+		if err == nil {
+			n.out.AffectedRows++
+			break
+		}
+		var d *table.DuplicateError
+		if !errors.As(err, &d) || !p.replace && len(p.update) == 0 {
+			if n.ignored(err) {
+				return nil
+			}
+			return err
+		}
+		n.skipped++
+		if p.replace {
+			if err := n.displace(d); err != nil {
+				return err
+			}
+			continue
+		}
+		return n.update(d, row)
+	}
+	n.noteID(row, made)
+	return nil
+}
+
+// takesAuto reports whether the row gets a new AUTO_INCREMENT value.
+func (n *inserter) takesAuto(row []types.Value) bool {
+	a := n.p.info.auto
+	if a < 0 {
+		return false
+	}
+	return row[a].IsNull() || n.s.opt.sqlMode&modeNoAutoValueOnZero == 0 && n.p.info.columns[a].Type.IsInteger() && row[a].Uint() == 0
+}
+
+// noteID keeps what LAST_INSERT_ID() and the client are told.
+func (n *inserter) noteID(row []types.Value, made bool) {
+	a := n.p.info.auto
+	if a < 0 {
+		return
+	}
+	id := row[a].Uint()
+	if made && n.firstID == 0 {
+		n.firstID = id
+	}
+	if !made && n.firstID == 0 {
+		n.out.LastInsertID = id
+	}
+}
+
+// displace deletes the row that has a key of the new one: REPLACE.
+func (n *inserter) displace(d *table.DuplicateError) error {
+	key := append([]byte(nil), d.Row...)
+	before, found, err := n.s.lockRow(n.t, key)
+	if err != nil || !found {
+		return err
+	}
+	if err := n.s.deleteRow(n.t, key, before, 0); err != nil && !errors.Is(err, table.ErrNotFound) {
+		return err
+	}
+	n.out.AffectedRows++
+	return nil
+}
+
+// lockRow reads a whole row under an X lock, with memory of its own.
+func (s *Session) lockRow(t *target, key []byte) (row []types.Value, found bool, err error) {
+	var all []int
+	var list []*types.Type
+	for p := range t.info.columns {
+		if t.info.columns[p].DroppedIn == 0 {
+			all, list = append(all, p), append(list, t.info.types[p])
+		}
+	}
+	b := types.NewBatch(list)
+	if found, err = s.txn.GetLocked(t.open, key, lock.RecordX, lock.Block, all, b); err != nil || !found {
+		return nil, false, err
+	}
+	row = make([]types.Value, len(t.info.columns))
+	for i, p := range all {
+		row[p] = b.Vecs[i].Value(0)
+	}
+	return row, true, nil
+}
+
+// update is ON DUPLICATE KEY UPDATE of the row that has a key of the new one.
+func (n *inserter) update(d *table.DuplicateError, row []types.Value) error {
+	s, p := n.s, n.p
+	key := append([]byte(nil), d.Row...)
+	before, found, err := s.lockRow(n.t, key)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return nil // deleted meanwhile, by a transaction that this one does not see: as if updated
+	}
+	after := append([]types.Value(nil), before...)
+	assigned := make([]bool, len(after))
+	if n.both == nil {
+		n.both = types.NewBatch(append(append([]*types.Type(nil), p.info.types...), p.info.types...))
+	}
+	for i := range p.update {
+		a := &p.update[i]
+		n.both.Reset()
+		n.both.AppendRow(append(append([]types.Value(nil), after...), row...))
+		var v types.Value
+		if a.node == nil {
+			v, err = s.defaultValue(p.info, a.position, true)
+		} else if v, err = a.node.Value(&s.x, n.both, 0); err == nil {
+			v, err = s.toColumn(p.info, a.position, v, a.from, n.lenient)
+		}
+		if err != nil {
+			return err
+		}
+		after[a.position], assigned[a.position] = v.Clone(), true
+	}
+	changed, err := s.updateRow(n.t, key, before, after, assigned, 0)
+	if err != nil {
+		if n.ignored(err) {
+			return nil
+		}
+		return err
+	}
+	switch {
+	case changed:
+		n.out.AffectedRows += 2
+	case s.info.FoundRows:
+		n.out.AffectedRows++
+	}
+	if a := p.info.auto; a >= 0 && n.firstID == 0 {
+		n.out.LastInsertID = after[a].Uint()
+		if changed && !s.work.setInsertID {
+			s.lastInsertID = n.out.LastInsertID
+		}
+	}
+	return nil
+}
+
+// finish tells how it went.
+func (n *inserter) finish() Outcome {
+	s := n.s
+	if n.firstID != 0 {
+		n.out.LastInsertID = n.firstID
+		s.lastInsertID = n.firstID
+	}
+	s.opt.insertID = 0
+	if n.p.rows == nil || len(n.p.rows) > 1 {
+		n.out.Info = fmt.Sprintf("Records: %d  Duplicates: %d  Warnings: %d", n.records, n.skipped, s.diag.count())
+	}
+	if len(n.p.update) > 0 && n.skipped > 0 && n.out.AffectedRows == 0 {
+		s.out.locked = true // the answer is from a row that was only looked at
+	}
+	return n.out
+}

@@ -1,0 +1,130 @@
+package session
+
+import (
+	"sync"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+)
+
+// namedLocks are those of GET_LOCK(). They are this node's own: clients that write
+// meet on the leader.
+type namedLocks struct {
+	env   env.Env
+	mu    sync.Mutex
+	locks map[string]*namedLock
+}
+
+type namedLock struct {
+	holder  uint64
+	depth   int64
+	waiters []env.Parker // in order of arrival
+}
+
+// get takes a lock for a session: 1, or 0 when the time is up. stop is asked whether to
+// give up.
+func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64, error) {
+	deadline := n.env.Monotonic() + timeout
+	waiting := false
+	s.parker.Drain()
+	for {
+		n.mu.Lock()
+		l := n.locks[name]
+		if l == nil {
+			if n.locks == nil {
+				n.locks = map[string]*namedLock{}
+			}
+			l = &namedLock{}
+			n.locks[name] = l
+		}
+		if l.holder == 0 || l.holder == s.id {
+			l.holder = s.id
+			l.depth++
+			l.leave(s.parker)
+			n.mu.Unlock()
+			return 1, nil
+		}
+		if !waiting {
+			l.waiters = append(l.waiters, s.parker)
+			waiting = true
+		}
+		n.mu.Unlock()
+		err := s.interrupted()
+		left := deadline - n.env.Monotonic()
+		if err != nil || timeout >= 0 && left <= 0 {
+			n.mu.Lock()
+			l.leave(s.parker)
+			n.mu.Unlock()
+			return 0, err
+		}
+		if timeout < 0 {
+			s.parker.Park()
+		} else {
+			s.parker.ParkFor(left)
+		}
+	}
+}
+
+// leave takes a waiter out of the queue.
+func (l *namedLock) leave(p env.Parker) {
+	for i := range l.waiters {
+		if l.waiters[i] == p {
+			l.waiters = append(l.waiters[:i], l.waiters[i+1:]...)
+			return
+		}
+	}
+}
+
+// release gives up a lock once.
+func (n *namedLocks) release(id uint64, name string) (released, exists bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.locks[name]
+	if l == nil || l.holder == 0 {
+		return false, false
+	}
+	if l.holder != id {
+		return false, true
+	}
+	if l.depth--; l.depth == 0 {
+		n.free(name, l)
+	}
+	return true, true
+}
+
+// free gives a lock to who comes first.
+//
+// REQUIRES: mu.
+func (n *namedLocks) free(name string, l *namedLock) {
+	l.holder, l.depth = 0, 0
+	if len(l.waiters) == 0 {
+		delete(n.locks, name)
+		return
+	}
+	l.waiters[0].Unpark()
+}
+
+// releaseAll gives up all locks of a session and returns how often they were taken.
+func (n *namedLocks) releaseAll(id uint64) int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var count int64
+	for name, l := range n.locks { // the order does not matter: each lock has its own waiters
+		if l.holder == id {
+			count += l.depth
+			n.free(name, l)
+		}
+	}
+	return count
+}
+
+// heldBy returns who holds a lock.
+func (n *namedLocks) heldBy(name string) (uint64, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.locks[name]
+	if l == nil || l.holder == 0 {
+		return 0, false
+	}
+	return l.holder, true
+}

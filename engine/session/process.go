@@ -1,0 +1,130 @@
+package session
+
+import (
+	"time"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Process is a line of the process list.
+type Process struct {
+	ID      uint64
+	User    string
+	Host    string
+	Schema  string
+	Command string // Sleep, Query, Execute, …
+	Time    time.Duration
+	State   string
+	Info    string // the statement's text
+}
+
+// What KILL has asked for.
+const (
+	killNothing uint32 = iota
+	killQuery
+	killConnection
+)
+
+// Interrupt ends the statement that is running, by error 1317. Any task may call it.
+func (s *Session) Interrupt() { s.kill(false) }
+
+func (s *Session) kill(connection bool) {
+	if connection {
+		s.killed.Store(killConnection)
+	} else {
+		s.mu.Lock()
+		idle := s.process.Command == "Sleep"
+		s.mu.Unlock()
+		if idle || !s.killed.CompareAndSwap(killNothing, killQuery) {
+			return
+		}
+	}
+	s.mu.Lock()
+	t := s.txn
+	s.mu.Unlock()
+	if t != nil {
+		t.Interrupt()
+	}
+	s.parker.Unpark()
+	if connection && s.info.Disconnect != nil {
+		s.info.Disconnect()
+	}
+}
+
+// enter notes that the session is at work on a text.
+func (s *Session) enter(command, text string) {
+	now := s.env.Monotonic()
+	s.mu.Lock()
+	s.process.Command, s.process.Info, s.began = command, text, now
+	s.mu.Unlock()
+}
+
+// leave notes that it has nothing to do.
+func (s *Session) leave() {
+	now := s.env.Monotonic()
+	s.mu.Lock()
+	s.process.Command, s.process.Info, s.process.State, s.began = "Sleep", "", "", now
+	s.mu.Unlock()
+	s.killed.CompareAndSwap(killQuery, killNothing)
+}
+
+func (s *Session) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.Command == "Sleep"
+}
+
+// setState is what the process list shows of a statement that waits.
+func (s *Session) setState(state string) {
+	s.mu.Lock()
+	s.process.State = state
+	s.mu.Unlock()
+}
+
+// interrupted is asked now and then by what takes long. Errors: 1317, 3024.
+func (s *Session) interrupted() error {
+	if s.killed.Load() != killNothing {
+		return newError(errnoInterrupted, "70100", "Query execution was interrupted")
+	}
+	if s.limit != 0 {
+		if s.checks++; s.checks%16 == 0 && s.env.Monotonic() > s.limit {
+			return newError(errnoTimeout, "HY000", "Query execution was interrupted, maximum statement execution time exceeded")
+		}
+	}
+	return nil
+}
+
+// account counts the memory of a statement. Error: 3170-like, when it is too much.
+func (s *Session) account(delta int64) error {
+	s.memory += delta
+	if s.memory > s.opt.memoryMax && delta > 0 {
+		return newError(3170, "HY000", "Memory capacity of %d bytes for 'trireme_statement_memory' exceeded.", s.opt.memoryMax)
+	}
+	return nil
+}
+
+// sleep waits, until KILL or the statement's time limit ends it.
+func (s *Session) sleep(d time.Duration) (interrupted bool, err error) {
+	s.setState("User sleep")
+	defer s.setState("")
+	s.parker.Drain()
+	deadline := s.env.Monotonic() + d
+	for {
+		if s.killed.Load() != killNothing {
+			return true, s.interrupted()
+		}
+		left := deadline - s.env.Monotonic()
+		if left <= 0 {
+			return false, nil
+		}
+		if s.limit != 0 {
+			left = min(left, s.limit-s.env.Monotonic())
+			if left <= 0 {
+				return true, nil // SLEEP() under max_execution_time gives 1
+			}
+		}
+		s.parker.ParkFor(left)
+	}
+}
+
+var _ = types.Null

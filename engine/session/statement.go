@@ -1,0 +1,335 @@
+package session
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Query runs the statements of a text, one after the other, until one fails; several
+// are allowed if the client said so. Each ends with ResultWriter.Done, or the error is
+// returned. ctx ends waits for the group, not for locks: that is Interrupt.
+func (s *Session) Query(ctx context.Context, sql string, w ResultWriter) error {
+	s.enter("Query", sql)
+	err := s.runText(ctx, sql, w)
+	s.leave()
+	if err != nil {
+		return s.failed(err)
+	}
+	return nil
+}
+
+// failed gives an error its number and puts it into the diagnostics.
+func (s *Session) failed(err error) error {
+	err = s.clientError(err)
+	if e, ok := err.(*types.Error); ok {
+		s.diag.fail(e)
+	}
+	s.rowCount = -1
+	return err
+}
+
+// runText runs the statements of a text.
+func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error {
+	sql, err := s.clientText(sql)
+	if err != nil {
+		s.beginStatement(ctx, w)
+		return err
+	}
+	if done, err := s.runNormalized(ctx, sql, w); done {
+		return err
+	}
+	statements, err := ast.Parse(sql, s.mode)
+	if err != nil {
+		s.beginStatement(ctx, w)
+		return err
+	}
+	if len(statements) > 1 && !s.info.MultiStatements {
+		s.beginStatement(ctx, w)
+		return newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '%.80s' at line 1", statements[1].Text())
+	}
+	for i, st := range statements {
+		if st.Params() > 0 {
+			s.beginStatement(ctx, w)
+			return newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '?' at line 1")
+		}
+		if err := s.runStatement(ctx, st, w, i+1 < len(statements)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clientText turns a text of the client's character set into UTF-8.
+func (s *Session) clientText(sql string) (string, error) {
+	switch s.opt.client {
+	case types.CharsetUTF8MB4, types.CharsetUTF8MB3, types.CharsetBinary, types.CharsetASCII:
+		return sql, nil
+	}
+	b, bad := types.Convert(nil, []byte(sql), s.opt.client, types.CharsetUTF8MB4)
+	if bad >= 0 {
+		return "", newError(1300, "HY000", "Invalid %s character string: '%.64s'", s.opt.client, sql[bad:])
+	}
+	return string(b), nil
+}
+
+// beginStatement prepares the session for a statement.
+func (s *Session) beginStatement(ctx context.Context, w ResultWriter) {
+	s.out.begin(ctx, w)
+	s.x.ResetStatement()
+	s.x.Now = s.now()
+	s.x.DataChange = false
+	s.x.Params = nil
+	s.x.Row, s.x.Column = 0, ""
+	s.memory, s.limit, s.checks = 0, 0, 0
+	s.x.Memory = s.account
+	s.work.begin()
+	s.setToday()
+}
+
+// setToday gives conversions the statement's date.
+func (s *Session) setToday() {
+	now := s.x.Now
+	if s.x.Location != nil {
+		now = now.In(s.x.Location)
+	} else {
+		now = now.UTC()
+	}
+	year, month, day := now.Date()
+	s.x.Today = types.MakeDateTime(year, int(month), day, 0, 0, 0, 0)
+}
+
+// runStatement runs one statement and ends it with Done.
+func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWriter, more bool) error {
+	s.beginStatement(ctx, w)
+	if !keepsDiagnostics(st) {
+		s.diag.reset()
+	}
+	out, err := s.dispatch(ctx, st)
+	if err != nil {
+		return err
+	}
+	return s.done(out, more)
+}
+
+// done ends a statement well.
+func (s *Session) done(out Outcome, more bool) error {
+	s.rowCount = int64(out.AffectedRows)
+	if s.out.sent {
+		s.rowCount = -1
+	}
+	if s.work.setInsertID && out.LastInsertID == 0 {
+		out.LastInsertID = s.lastInsertID
+	}
+	out.Warnings = s.diag.warnings()
+	out.More = more
+	if err := s.out.w.Done(out); err != nil {
+		return &writerError{err}
+	}
+	return nil
+}
+
+// keepsDiagnostics reports whether a statement is about the conditions of the one
+// before.
+func keepsDiagnostics(st ast.Statement) bool {
+	show, ok := st.(*ast.Show)
+	return ok && (show.Kind == ast.ShowWarnings || show.Kind == ast.ShowErrors)
+}
+
+// dispatch runs a statement.
+func (s *Session) dispatch(ctx context.Context, st ast.Statement) (Outcome, error) {
+	var out Outcome
+	if s.gone.Load() && !s.info.ReadOnly {
+		return out, s.notLeader()
+	}
+	switch st := st.(type) {
+	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
+		return s.runPlanned(ctx, st, nil)
+	case *ast.Begin:
+		return out, s.runBegin(ctx, st)
+	case *ast.Commit:
+		return out, s.runCommit(ctx, st.Completion)
+	case *ast.Rollback:
+		return out, s.runRollback(ctx, st)
+	case *ast.Savepoint:
+		return out, s.runSavepoint(st.Name)
+	case *ast.Release:
+		return out, s.runRelease(st.Name)
+	case *ast.Set:
+		return out, s.runSet(st)
+	case *ast.SetTransaction:
+		return out, s.runSetTransaction(st)
+	case *ast.Use:
+		return out, s.Use(st.Schema)
+	case *ast.Do:
+		return out, s.runDo(ctx, st)
+	case *ast.Prepare:
+		return out, s.runPrepare(ctx, st)
+	case *ast.Execute:
+		return s.runExecute(ctx, st)
+	case *ast.Deallocate:
+		return out, s.runDeallocate(st)
+	}
+	return s.dispatchRare(ctx, st)
+}
+
+// dispatchRare runs the statements that do not matter for speed.
+func (s *Session) dispatchRare(ctx context.Context, st ast.Statement) (Outcome, error) {
+	var out Outcome
+	switch st := st.(type) {
+	case *ast.Kill:
+		return out, s.runKill(st)
+	case *ast.Explain:
+		return s.runExplain(ctx, st)
+	case *ast.LockTables:
+		return out, s.runLockTables(ctx, st)
+	case *ast.UnlockTables:
+		return out, s.runUnlockTables(ctx)
+	case *ast.LoadData:
+		return s.runLoadData(ctx, st)
+	case *ast.Call:
+		return out, newError(1305, "42000", "PROCEDURE %s does not exist", st.Name)
+	case *ast.Show, *ast.Maintain, *ast.Flush, *ast.Help:
+		return s.runShow(st)
+	case *ast.CreateUser, *ast.AlterUser, *ast.DropUser, *ast.RenameUser, *ast.SetPassword, *ast.Grant, *ast.RevokeAll,
+		*ast.GrantRole, *ast.SetRole, *ast.SetDefaultRole:
+		return s.runAccount(st)
+	case *ast.CreateSchema, *ast.AlterSchema, *ast.DropSchema, *ast.CreateTable, *ast.AlterTable, *ast.DropTable, *ast.Truncate,
+		*ast.RenameTables, *ast.CreateIndex, *ast.DropIndex, *ast.CreateView, *ast.DropView:
+		return s.runDDL(st)
+	}
+	return out, unknownStatement(st)
+}
+
+// runDo is DO: its expressions are evaluated, and that is all.
+func (s *Session) runDo(ctx context.Context, st *ast.Do) error {
+	for _, e := range st.Exprs {
+		if _, _, err := s.evaluate(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runKill is KILL.
+func (s *Session) runKill(st *ast.Kill) error {
+	v, _, err := s.evaluate(st.ID)
+	if err != nil {
+		return err
+	}
+	neg, id, ok := integerOf(v)
+	if !ok || neg {
+		return newError(1094, "HY000", "Unknown thread id: %s", valueText(v))
+	}
+	if err := s.mayKill(id); err != nil {
+		return err
+	}
+	if err := s.m.Kill(id, !st.Query); err != nil {
+		return err
+	}
+	if id == s.id {
+		return s.interrupted()
+	}
+	return nil
+}
+
+// evaluate works out an expression that stands outside of queries.
+func (s *Session) evaluate(e ast.Expr) (types.Value, *types.Type, error) {
+	if hasSubquery(e) {
+		return s.evaluateQuery(e)
+	}
+	n, err := expr.Bind(s.scope(), e)
+	if err != nil {
+		return types.Null, nil, err
+	}
+	v, err := n.Value(&s.x, nil, 0)
+	return v, n.Type(), err
+}
+
+// hasSubquery reports whether an expression contains a query.
+func hasSubquery(e ast.Expr) bool {
+	found := false
+	inspect(e, func(n ast.Node) bool {
+		if _, ok := n.(ast.Query); ok {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// evaluateQuery works out an expression with subqueries: as SELECT of it.
+func (s *Session) evaluateQuery(e ast.Expr) (types.Value, *types.Type, error) {
+	row, cols, err := s.firstRow(&ast.Select{Items: []ast.SelectItem{{Expr: e, Text: "x"}}})
+	if err != nil || row == nil {
+		return types.Null, nil, err
+	}
+	return row[0], cols[0].Type, nil
+}
+
+// firstRow runs a query and returns its first row, nil if there is none, with memory of
+// its own. Error 1172 for more than one.
+func (s *Session) firstRow(q ast.Query) (row []types.Value, cols []ResultColumn, err error) {
+	keep := &rowKeeper{limit: 2}
+	outer := s.out
+	s.out.begin(outer.ctx, keep)
+	_, err = s.runPlanned(outer.ctx, q, nil)
+	s.out = outer
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(keep.rows) > 1 {
+		return nil, nil, newError(1172, "42000", "Result consisted of more than one row")
+	}
+	if len(keep.rows) == 0 {
+		return nil, keep.cols, nil
+	}
+	return keep.rows[0], keep.cols, nil
+}
+
+// rowKeeper is a ResultWriter that keeps rows.
+type rowKeeper struct {
+	cols  []ResultColumn
+	rows  [][]types.Value
+	limit int
+}
+
+func (k *rowKeeper) Columns(cols []ResultColumn) error {
+	k.cols = append([]ResultColumn(nil), cols...)
+	return nil
+}
+
+func (k *rowKeeper) Rows(b *types.Batch) error {
+	for i := 0; i < b.Len() && len(k.rows) < k.limit; i++ {
+		row := b.Row(nil, i)
+		for c := range row {
+			row[c] = row[c].Clone()
+		}
+		k.rows = append(k.rows, row)
+	}
+	return nil
+}
+
+func (k *rowKeeper) Done(Outcome) error { return nil }
+
+// kindName is the statement's first word, for the process list and privileges.
+func kindName(st ast.Statement) string {
+	text := strings.TrimSpace(st.Text())
+	for i := range len(text) {
+		if c := text[i] | 0x20; c < 'a' || c > 'z' {
+			return strings.ToUpper(text[:i])
+		}
+	}
+	return strings.ToUpper(text)
+}
+
+// startLimit begins max_execution_time for a query.
+func (s *Session) startLimit() {
+	if ms := s.value(varMaxExecution).n; ms != 0 {
+		s.limit = s.env.Monotonic() + time.Duration(ms)*time.Millisecond
+	}
+}

@@ -1,0 +1,495 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/txn"
+)
+
+// transactionState is where the session stands with its transaction.
+type transactionState struct {
+	active   bool // there is a transaction
+	multi    bool // that goes on after the statement: BEGIN, or autocommit is off
+	begun    bool // the transaction's present statement is over: the next one begins one
+	readOnly bool
+	wrote    bool // it has changed something
+	pointed  bool // the read point of its snapshot has been asked for
+	level    trx.Isolation
+	tables   lockedTables // of LOCK TABLES
+
+	// SET TRANSACTION, for the next one only: 0 is not set, else the value plus one.
+	nextIsolation, nextAccess uint8
+
+	lastGTID uint64 // of the last transaction that this session has committed
+}
+
+// end forgets the transaction.
+func (t *transactionState) end() {
+	t.active, t.multi, t.begun, t.readOnly, t.wrote, t.pointed = false, false, false, false, false, false
+}
+
+var isolations = [...]trx.Isolation{isoReadUncommitted: trx.ReadUncommitted, isoReadCommitted: trx.ReadCommitted,
+	isoRepeatableRead: trx.RepeatableRead, isoSerializable: trx.Serializable}
+
+// begin starts a transaction. access is that of START TRANSACTION.
+func (s *Session) begin(access ast.Access) error {
+	if err := s.connect(); err != nil {
+		return err
+	}
+	t := &s.trx
+	level, readOnly := s.opt.isolation, s.opt.readOnly
+	if t.nextIsolation != 0 {
+		level = t.nextIsolation - 1
+	}
+	if t.nextAccess != 0 {
+		readOnly = ast.Access(t.nextAccess-1) == ast.AccessReadOnly
+	}
+	if access != ast.AccessUnspecified {
+		readOnly = access == ast.AccessReadOnly
+	}
+	t.nextIsolation, t.nextAccess = 0, 0
+	o := txn.BeginOptions{MetadataWait: s.seconds(varLockWait)}
+	o.Isolation, o.ReadOnly, o.LockWait = isolations[level], readOnly, s.seconds(varRowLockWait)
+	if s.info.ReadOnly && o.Isolation == trx.Serializable {
+		o.Isolation = trx.RepeatableRead // snapshots of the past are serializable, and nobody may lock here
+	}
+	if err := s.txn.Begin(o); err != nil {
+		return err
+	}
+	t.end()
+	t.active, t.readOnly, t.level = true, readOnly, o.Isolation
+	return nil
+}
+
+func (s *Session) seconds(v *variable) time.Duration {
+	return time.Duration(s.value(v).n) * time.Second
+}
+
+// beginWork starts a statement that uses tables: in the transaction that goes on, or in
+// one of its own. endWork follows.
+func (s *Session) beginWork() error {
+	t := &s.trx
+	if !t.active {
+		if err := s.begin(ast.AccessUnspecified); err != nil {
+			return err
+		}
+		t.multi = !s.opt.autocommit
+		t.begun = true
+		return nil
+	}
+	if t.begun {
+		// Begin has started the first statement.
+		return nil
+	}
+	if err := s.txn.BeginStatement(); err != nil {
+		return s.lost(err)
+	}
+	t.begun = true
+	return nil
+}
+
+// lost is called with every error of the transaction: it notices that the error has
+// ended it. It returns the error.
+func (s *Session) lost(err error) error {
+	if s.trx.active && !s.txn.InTransaction() {
+		_ = s.txn.Rollback() // forgets the error
+		s.trx.end()
+		s.trackTransaction()
+	}
+	return err
+}
+
+// endWork ends a statement that beginWork began: well, or by the error, which it
+// returns after the statement was rolled back. settle says that the answer tells of rows
+// whose locks may have been released early.
+func (s *Session) endWork(ctx context.Context, err error, settle bool) error {
+	t := &s.trx
+	if err != nil {
+		return s.failWork(ctx, err)
+	}
+	t.begun = false
+	if !t.multi {
+		return s.commit(ctx)
+	}
+	if err = s.txn.EndStatement(); err == nil && settle {
+		err = s.txn.Settle(ctx)
+	}
+	if err != nil {
+		return s.lost(err)
+	}
+	return nil
+}
+
+// failWork rolls a statement back because of an error, which it returns, or what kept
+// it from doing so. What the error tells of others' rows is committed then.
+func (s *Session) failWork(ctx context.Context, cause error) error {
+	t := &s.trx
+	if s.lost(cause); !t.active {
+		return cause
+	}
+	t.begun = false
+	if err := s.txn.RollbackStatement(); err != nil {
+		if s.lost(err); !t.active {
+			return cause
+		}
+		return s.abandon(errors.Join(cause, err))
+	}
+	if err := s.txn.Settle(ctx); err != nil {
+		return s.lost(err)
+	}
+	if !t.multi {
+		return s.abandon(cause)
+	}
+	if err := s.txn.EndStatement(); err != nil {
+		s.lost(err)
+	}
+	return cause
+}
+
+// abandon rolls the transaction back because of an error, which it returns.
+func (s *Session) abandon(cause error) error {
+	if err := s.txn.Rollback(); err != nil && !errors.Is(err, txn.ErrNoTransaction) {
+		cause = errors.Join(cause, err)
+	}
+	s.trx.end()
+	return cause
+}
+
+// commit commits the transaction.
+func (s *Session) commit(ctx context.Context) error {
+	t := &s.trx
+	if !t.active {
+		return nil
+	}
+	wrote := t.wrote
+	t.end()
+	number, err := s.txn.Commit(ctx)
+	if err != nil {
+		return err
+	}
+	if wrote {
+		t.lastGTID = number
+		if s.opt.trackGTIDs {
+			s.change(ChangeGTIDs, "", s.gtid(number))
+		}
+	}
+	return nil
+}
+
+// endTransaction rolls back what is there: at Reset, and before a session ends.
+func (s *Session) endTransaction() error {
+	t := &s.trx
+	t.tables = lockedTables{}
+	t.nextIsolation, t.nextAccess = 0, 0
+	if !t.active {
+		return nil
+	}
+	t.end()
+	err := s.txn.Rollback()
+	if errors.Is(err, txn.ErrNoTransaction) {
+		err = nil
+	}
+	return err
+}
+
+// implicitCommit commits before a statement that cannot be part of a transaction.
+func (s *Session) implicitCommit(ctx context.Context) error {
+	err := s.commit(ctx)
+	s.trackTransaction()
+	return err
+}
+
+// inTransaction runs fn in a transaction of its own, for statements that change the
+// catalogue: the one before is committed. It commits what fn has done, or rolls it back.
+func (s *Session) inTransaction(ctx context.Context, fn func() error) error {
+	if err := s.implicitCommit(ctx); err != nil {
+		return err
+	}
+	s.trx.nextIsolation, s.trx.nextAccess = 0, 0
+	if err := s.begin(ast.AccessReadWrite); err != nil {
+		return err
+	}
+	if err := fn(); err != nil {
+		if s.lost(err); s.trx.active {
+			return s.abandon(err)
+		}
+		return err
+	}
+	s.trx.wrote = true
+	return s.commit(ctx)
+}
+
+// runBegin is BEGIN and START TRANSACTION.
+func (s *Session) runBegin(ctx context.Context, st *ast.Begin) error {
+	if err := s.implicitCommit(ctx); err != nil {
+		return err
+	}
+	s.trx.tables = lockedTables{}
+	access := ast.AccessUnspecified
+	switch {
+	case st.ReadOnly:
+		access = ast.AccessReadOnly
+	case st.ReadWrite:
+		access = ast.AccessReadWrite
+	}
+	if err := s.begin(access); err != nil {
+		return err
+	}
+	s.trx.multi = true
+	s.trackTransaction()
+	if st.ConsistentSnapshot && s.trx.level != trx.ReadCommitted {
+		if err := s.readPoint(); err != nil {
+			return err
+		}
+		if _, err := s.txn.Snapshot(); err != nil {
+			return s.lost(err)
+		}
+	}
+	return nil
+}
+
+// runCommit is COMMIT.
+func (s *Session) runCommit(ctx context.Context, c ast.Completion) error {
+	level, readOnly := s.trx.level, s.trx.readOnly
+	if err := s.commit(ctx); err != nil {
+		s.trackTransaction()
+		return err
+	}
+	return s.complete(c, level, readOnly)
+}
+
+// runRollback is ROLLBACK.
+func (s *Session) runRollback(ctx context.Context, st *ast.Rollback) error {
+	if st.Savepoint != "" {
+		if !s.trx.active {
+			return noSavepoint(st.Savepoint)
+		}
+		return s.atSavepoint(func() error { return s.txn.RollbackTo(st.Savepoint) })
+	}
+	level, readOnly := s.trx.level, s.trx.readOnly
+	held := s.trx.tables
+	err := s.endTransaction()
+	s.trx.tables = held
+	if err != nil {
+		return err
+	}
+	return s.complete(st.Completion, level, readOnly)
+}
+
+// complete does what follows a COMMIT or ROLLBACK.
+func (s *Session) complete(c ast.Completion, level trx.Isolation, readOnly bool) error {
+	if c == ast.CompletionDefault {
+		c = [...]ast.Completion{ast.CompletionNone, ast.CompletionChain, ast.CompletionRelease}[s.opt.completion]
+	}
+	switch c {
+	case ast.CompletionChain:
+		for i, l := range isolations {
+			if l == level {
+				s.trx.nextIsolation = uint8(i) + 1
+			}
+		}
+		access := ast.AccessReadWrite
+		if readOnly {
+			access = ast.AccessReadOnly
+		}
+		if err := s.begin(access); err != nil {
+			return err
+		}
+		s.trx.multi = true
+	case ast.CompletionRelease:
+		s.gone.Store(true)
+	}
+	s.trackTransaction()
+	return nil
+}
+
+// runSavepoint is SAVEPOINT. Without a transaction that goes on it means nothing, as
+// in MySQL.
+func (s *Session) runSavepoint(name string) error {
+	if !s.trx.active {
+		if s.opt.autocommit {
+			return nil
+		}
+		if err := s.beginWork(); err != nil {
+			return err
+		}
+	}
+	return s.atSavepoint(func() error { return s.txn.Savepoint(name) })
+}
+
+func (s *Session) runRelease(name string) error {
+	if !s.trx.active {
+		return noSavepoint(name)
+	}
+	return s.atSavepoint(func() error { return s.txn.Release(name) })
+}
+
+// atSavepoint runs a call that stands between two statements.
+func (s *Session) atSavepoint(fn func() error) error {
+	s.trx.begun = false
+	if err := fn(); err != nil {
+		return s.lost(err)
+	}
+	return nil
+}
+
+func noSavepoint(name string) error {
+	return newError(1305, "42000", "SAVEPOINT %s does not exist", name)
+}
+
+// runSetTransaction is SET [SESSION|GLOBAL] TRANSACTION.
+func (s *Session) runSetTransaction(st *ast.SetTransaction) error {
+	var level, access *varValue
+	if st.Isolation != ast.IsolationUnspecified {
+		level = &varValue{n: uint64(st.Isolation - ast.ReadUncommitted)}
+	}
+	if st.Access != ast.AccessUnspecified {
+		access = &varValue{}
+		if st.Access == ast.AccessReadOnly {
+			access.n = 1
+		}
+	}
+	if st.Scope == ast.ScopeNone {
+		return s.setNext(level, access)
+	}
+	for name, v := range map[string]*varValue{"transaction_isolation": level, "transaction_read_only": access} {
+		if v == nil {
+			continue
+		}
+		if err := s.setSystem(variables[name], st.Scope, *v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setNext sets what the next transaction is begun with. Error: 1568.
+func (s *Session) setNext(level, access *varValue) error {
+	if s.trx.multi {
+		return newError(1568, "25001", "Transaction characteristics can't be changed while a transaction is in progress")
+	}
+	if level != nil {
+		s.trx.nextIsolation = uint8(level.n) + 1
+	}
+	if access != nil {
+		s.trx.nextAccess = uint8(ast.AccessReadWrite) + 1
+		if access.n != 0 {
+			s.trx.nextAccess = uint8(ast.AccessReadOnly) + 1
+		}
+	}
+	return nil
+}
+
+// readPoint makes sure that the transaction's next plain read sees what the session's
+// consistency asks for.
+func (s *Session) readPoint() error {
+	t := &s.trx
+	if t.pointed && t.level != trx.ReadCommitted && t.level != trx.ReadUncommitted {
+		return nil
+	}
+	t.pointed = true
+	if s.opt.consistency == Local {
+		return nil
+	}
+	o := ReadOptions{Consistency: s.opt.consistency, Bound: s.opt.readBound, Wait: s.opt.readWait}
+	if o.Consistency == AtLeast {
+		number, err := s.gtidNumber(s.opt.readAtLeast)
+		if err != nil {
+			return err
+		}
+		o.Number = max(number, t.lastGTID)
+	}
+	_, err := s.m.opt.Backend.ReadPoint(o)
+	return err
+}
+
+// confirm makes sure that this node led the group when what was read under locks was
+// read: for answers that come of locks alone and no commit confirms.
+func (s *Session) confirm() error {
+	if s.opt.consistency == Local && s.info.ReadOnly {
+		return nil
+	}
+	_, err := s.m.opt.Backend.ReadPoint(ReadOptions{Consistency: Strong, Wait: s.opt.readWait})
+	return err
+}
+
+// gtid is the GTID of a transaction.
+func (s *Session) gtid(number uint64) string {
+	return fmt.Sprintf("%s:%d", uuidText(s.m.opt.Backend.Group()), number)
+}
+
+// gtidExecuted is the set of transactions that this node has.
+func (s *Session) gtidExecuted() string {
+	eng, err := s.m.opt.Backend.Engine()
+	if err != nil {
+		return ""
+	}
+	switch n := eng.Trx.LastCommitted(); n {
+	case 0:
+		return ""
+	case 1:
+		return s.gtid(1)
+	default:
+		return fmt.Sprintf("%s:1-%d", uuidText(s.m.opt.Backend.Group()), n)
+	}
+}
+
+// gtidNumber reads a GTID, a set of GTIDs of the group (it is the greatest number then), or a
+// bare number.
+func (s *Session) gtidNumber(text string) (uint64, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return 0, nil
+	}
+	if i := strings.IndexByte(text, ':'); i >= 0 {
+		if s != nil && !strings.EqualFold(text[:i], uuidText(s.m.opt.Backend.Group())) {
+			return 0, newError(1772, "HY000", "Malformed GTID set specification '%s'.", text)
+		}
+		text = text[i+1:]
+	}
+	if i := strings.LastIndexAny(text, "-:"); i >= 0 {
+		text = text[i+1:]
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, newError(1772, "HY000", "Malformed GTID set specification '%s'.", text)
+	}
+	return n, nil
+}
+
+// uuidText writes 16 bytes as a UUID.
+func uuidText(u [16]byte) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+// trackTransaction tells of the transaction's state, if the client wants to know.
+func (s *Session) trackTransaction() {
+	if s.opt.trackTransaction == 0 {
+		return
+	}
+	state := []byte("________")
+	if s.trx.multi {
+		state[0] = 'T'
+		if s.trx.wrote {
+			state[4] = 'W'
+		}
+	}
+	s.change(ChangeTransaction, "", string(state))
+	if s.opt.trackTransaction == 2 {
+		text := ""
+		if s.trx.multi {
+			text = "START TRANSACTION READ WRITE;"
+			if s.trx.readOnly {
+				text = "START TRANSACTION READ ONLY;"
+			}
+		}
+		s.change(ChangeCharacteristics, "", text)
+	}
+}

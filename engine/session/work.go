@@ -1,0 +1,93 @@
+package session
+
+import (
+	"github.com/triremedb/trireme/engine/sql/exec"
+	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// scratch is memory that statements use one after the other.
+type scratch struct {
+	key       []byte       // of the plan cache
+	open      []*txn.Table // tables of the statement, as compiled.tables has them
+	store     types.Context
+	row       []types.Value
+	before    []types.Value
+	changes   []record.Change
+	index     []byte // key of an index
+	values    []types.Value
+	rowKey    []byte
+	one       map[*tableInfo]*types.Batch // rows over which a table's expressions are evaluated
+	batches   map[*compiled]*types.Batch  // of point reads
+	points    map[*plan.PointGet]*types.Batch
+	trees     map[*compiled]*exec.Tree
+	scans     []*txn.Scan // idle
+	run       exec.Context
+	storage   exec.Transaction
+	target    target
+	inserter  inserter
+	changer   changer
+	setRows   map[*plan.Change]*types.Batch
+	links     []*target // of the tables that cascades reach
+	textParam *types.Type
+	// setInsertID says that LAST_INSERT_ID(n) was called.
+	setInsertID bool
+	literals    []types.Value
+	params      []*types.Type // of a prepared statement that is no query
+}
+
+// kept bounds how many plans a session keeps memory for.
+const kept = 64
+
+// begin prepares for a statement.
+func (w *scratch) begin() {
+	w.setInsertID, w.params = false, nil
+	w.open = w.open[:0]
+}
+
+// release gives up what refers to the statement's data.
+func (w *scratch) release() {
+	clear(w.row)
+	clear(w.before)
+	clear(w.values)
+	w.store.Reset()
+	w.links = w.links[:0]
+}
+
+// detach forgets what belongs to a transaction session that is gone.
+func (w *scratch) detach() {
+	w.scans, w.trees = nil, nil
+	w.open = w.open[:0]
+	clear(w.links[:cap(w.links)])
+}
+
+// scan lends an idle scan; giveScan takes it back.
+func (s *Session) scan() *txn.Scan {
+	w := &s.work
+	if n := len(w.scans); n > 0 {
+		c := w.scans[n-1]
+		w.scans = w.scans[:n-1]
+		return c
+	}
+	return s.txn.NewScan()
+}
+
+func (s *Session) giveScan(c *txn.Scan) { s.work.scans = append(s.work.scans, c) }
+
+// rowBatch returns a batch with one row, given by column position, for expressions over
+// a table.
+func (w *scratch) rowBatch(i *tableInfo, row []types.Value) *types.Batch {
+	b := w.one[i]
+	if b == nil {
+		if w.one == nil || len(w.one) >= kept {
+			w.one = map[*tableInfo]*types.Batch{}
+		}
+		b = types.NewBatch(i.types)
+		w.one[i] = b
+	}
+	b.Reset()
+	b.AppendRow(row)
+	return b
+}

@@ -1,0 +1,301 @@
+package session
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/triremedb/trireme/engine/binlog/event"
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// target is a table whose rows a statement changes.
+type target struct {
+	open  *txn.Table
+	info  *tableInfo
+	links []childLink // foreign keys that refer to the table
+	// linked says that links are known.
+	linked bool
+}
+
+// setTarget prepares for changes of an open table.
+func (s *Session) setTarget(t *target, o *txn.Table) error {
+	info, err := s.m.tableInfo(o.Table().Schema)
+	if err != nil {
+		return err
+	}
+	*t = target{open: o, info: info, links: t.links[:0]}
+	return nil
+}
+
+// beginChange prepares the session for a statement that changes rows.
+func (s *Session) beginChange(ignore bool) error {
+	if s.info.ReadOnly {
+		return newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
+	}
+	s.x.DataChange = !ignore
+	c := &s.work.store
+	c.Mode, c.Location, c.Today, c.Warn = s.x.Mode, s.x.Location, s.x.Today, s.x.Warn
+	if ignore {
+		c.Mode &^= types.ModeStrict
+	}
+	c.Row = 0
+	return nil
+}
+
+// strict reports whether bad values are errors for the statement.
+func (s *Session) strict() bool { return s.work.store.Mode&types.ModeStrict != 0 }
+
+// plainText is the source type of text that has none of its own.
+func plainText(t *types.Type) bool {
+	return t != nil && t.Kind == types.KindVarChar && t.Collation == types.CollationNone
+}
+
+// toColumn converts a value to a column. lenient says that NULL for a NOT NULL column is
+// only a warning unless sql_mode is strict.
+func (s *Session) toColumn(i *tableInfo, p int, v types.Value, from *types.Type, lenient bool) (types.Value, error) {
+	col := &i.columns[p]
+	if v.IsNull() {
+		if !col.Type.NotNull || p == i.auto {
+			return types.Null, nil
+		}
+		err := newError(types.ErrnoBadNull, "23000", "Column '%s' cannot be null", col.Name)
+		if !lenient || s.strict() {
+			return types.Null, err
+		}
+		s.diag.warn(err)
+		return catalog.ImplicitDefault(&col.Type), nil
+	}
+	if from != nil && plainText(from) {
+		from = nil
+	}
+	s.work.store.Column = col.Name
+	return s.work.store.Store(v, from, &col.Type)
+}
+
+// defaultValue is what a column has that an INSERT does not name. named says that it was
+// asked for with DEFAULT.
+func (s *Session) defaultValue(i *tableInfo, p int, named bool) (types.Value, error) {
+	col := &i.columns[p]
+	switch col.def {
+	case catalog.DefaultLiteral:
+		return col.value, nil
+	case catalog.DefaultNow:
+		return currentTime(s.x.Now, s.x.Location, &col.Type), nil
+	case catalog.DefaultExpr:
+		v, err := col.expr.Value(&s.x, nil, 0)
+		if err != nil {
+			return types.Null, err
+		}
+		return s.toColumn(i, p, v, col.expr.Type(), false)
+	case catalog.DefaultNull:
+		return types.Null, nil
+	}
+	if p == i.auto || col.Hidden || col.generated != nil || !col.Type.NotNull {
+		return types.Null, nil
+	}
+	err := newError(1364, "HY000", "Field '%s' doesn't have a default value", col.Name)
+	if s.strict() {
+		return types.Null, err
+	}
+	s.diag.warn(err)
+	return catalog.ImplicitDefault(&col.Type), nil
+}
+
+// currentTime is CURRENT_TIMESTAMP in a column's type.
+func currentTime(now time.Time, loc *time.Location, t *types.Type) types.Value {
+	micros := now.UnixMicro()
+	unit := int64(1)
+	for range 6 - int(t.FSP) {
+		unit *= 10
+	}
+	ts := types.Timestamp(micros - micros%unit)
+	if t.Class() == types.ClassTimestamp {
+		return types.NewTimestamp(ts)
+	}
+	if loc == nil {
+		loc = time.UTC
+	}
+	d := ts.In(loc)
+	if t.Class() == types.ClassDate {
+		return types.NewDate(d.Truncate())
+	}
+	return types.NewDateTime(d)
+}
+
+// complete works out generated columns and checks constraints of a row, which is given by
+// column position.
+func (s *Session) completeRow(i *tableInfo, row []types.Value) error {
+	if !i.evaluates() {
+		return nil
+	}
+	b := s.work.rowBatch(i, row)
+	for _, p := range i.generated {
+		col := &i.columns[p]
+		v, err := col.generated.Value(&s.x, b, 0)
+		if err == nil {
+			v, err = s.toColumn(i, p, v, col.generated.Type(), false)
+		}
+		if err != nil {
+			return err
+		}
+		row[p] = v
+		b.Vecs[p].Truncate(0)
+		b.Vecs[p].Append(v)
+	}
+	for k := range i.checks {
+		v, err := i.checks[k].expr.Value(&s.x, b, 0)
+		if err != nil {
+			return err
+		}
+		if !v.IsNull() && isFalse(v) {
+			return newError(3819, "HY000", "Check constraint '%s' is violated.", i.checks[k].name)
+		}
+	}
+	return nil
+}
+
+// isFalse reports whether a value is false as a condition.
+func isFalse(v types.Value) bool {
+	switch v.Class() {
+	case types.ClassInt, types.ClassUint:
+		return v.Uint() == 0
+	case types.ClassDouble:
+		return v.Double() == 0
+	case types.ClassFloat:
+		return v.Float() == 0
+	case types.ClassDecimal:
+		return v.Decimal().Sign() == 0
+	case types.ClassBytes:
+		f, _ := types.ParseDouble(v.Bytes())
+		return f == 0
+	}
+	return false
+}
+
+// insertRow adds a complete row.
+func (s *Session) insertRow(t *target, row []types.Value) error {
+	if len(t.info.parents) > 0 && s.opt.foreignKeys {
+		if err := s.checkParents(t, row, nil); err != nil {
+			return err
+		}
+	}
+	if err := s.txn.Insert(t.open, row, s.opt.sqlMode&modeNoAutoValueOnZero != 0); err != nil {
+		return duplicateError(err, t.info, row)
+	}
+	s.trx.wrote = true
+	return nil
+}
+
+// duplicateError gives a duplicate's error its text: the values of the key that the row
+// has. The original error stays within it.
+func duplicateError(err error, i *tableInfo, row []types.Value) error {
+	var d *table.DuplicateError
+	if !errors.As(err, &d) {
+		return err
+	}
+	var text []byte
+	k := i.keys.Keys[d.Position]
+	for n := range k.Parts {
+		if n > 0 {
+			text = append(text, '-')
+		}
+		p := &k.Parts[n]
+		v := row[p.Column]
+		switch {
+		case v.IsNull():
+			text = append(text, "NULL"...)
+		case p.Prefix > 0 && v.Class() == types.ClassBytes:
+			text = append(text, p.Type.Charset().Prefix(v.Bytes(), p.Prefix)...)
+		default:
+			text = types.AppendText(text, v, p.Type, nil)
+		}
+	}
+	if len(text) > 512 {
+		text = text[:512]
+	}
+	return &rowError{newError(errnoDuplicate, "23000", "Duplicate entry '%s' for key '%s.%s'",
+		strings.ToValidUTF8(string(text), "?"), i.keys.Name, k.Name), d}
+}
+
+// rowError is an error for clients with the one that caused it.
+type rowError struct {
+	client *types.Error
+	cause  error
+}
+
+func (e *rowError) Error() string   { return e.client.Error() }
+func (e *rowError) Unwrap() []error { return []error{e.client, e.cause} }
+
+// updateRow changes a row whose columns are known before and after. It works out what
+// follows from the change: generated columns, ON UPDATE CURRENT_TIMESTAMP unless the
+// column was assigned, checks and foreign keys. changed is false if the row stays as it is.
+func (s *Session) updateRow(t *target, key []byte, before, after []types.Value, assigned []bool, depth int) (changed bool, err error) {
+	i := t.info
+	if !differs(i, before, after) {
+		return false, nil
+	}
+	for p := range i.columns {
+		if i.columns[p].onUpdate && i.columns[p].DroppedIn == 0 && (assigned == nil || !assigned[p]) {
+			after[p] = currentTime(s.x.Now, s.x.Location, &i.columns[p].Type)
+		}
+	}
+	if err := s.completeRow(i, after); err != nil {
+		return false, err
+	}
+	changes := s.work.changes[:0]
+	for p := range i.columns {
+		if i.columns[p].DroppedIn == 0 && !event.Identical(before[p], after[p]) {
+			changes = append(changes, record.Change{Column: p, Value: after[p]})
+		}
+	}
+	s.work.changes = changes
+	if len(i.parents) > 0 && s.opt.foreignKeys {
+		if err := s.checkParents(t, after, changes); err != nil {
+			return false, err
+		}
+	}
+	if err := s.loadLinks(t); err != nil {
+		return false, err
+	}
+	if len(t.links) > 0 {
+		changes = append([]record.Change(nil), changes...) // cascades use the scratch
+	}
+	if changed, err = s.txn.Update(t.open, key, before, changes); err != nil {
+		return false, duplicateError(err, i, after)
+	}
+	s.trx.wrote = true
+	if len(t.links) > 0 && s.opt.foreignKeys {
+		err = s.parentChanged(t, before, after, depth)
+	}
+	return changed, err
+}
+
+// differs reports whether two rows differ in a column.
+func differs(i *tableInfo, a, b []types.Value) bool {
+	for p := range i.columns {
+		if i.columns[p].DroppedIn == 0 && !event.Identical(a[p], b[p]) {
+			return true
+		}
+	}
+	return false
+}
+
+// deleteRow deletes a row, whose columns are known.
+func (s *Session) deleteRow(t *target, key []byte, before []types.Value, depth int) error {
+	if err := s.loadLinks(t); err != nil {
+		return err
+	}
+	if err := s.txn.Delete(t.open, key, before); err != nil {
+		return err
+	}
+	s.trx.wrote = true
+	if len(t.links) > 0 && s.opt.foreignKeys {
+		return s.parentChanged(t, before, nil, depth)
+	}
+	return nil
+}

@@ -224,7 +224,9 @@ func (g *joinGraph) extend(s *state, u *unit) []*state {
 			add(h)
 		}
 	}
-	if u.kind != NullAwareAntiJoin && (len(list) == 0 || len(next.step.conds) == 0 && u.kind == InnerJoin || u.rows <= 2) {
+	// Pairs are not tried one by one because a side is thought to be small: a hash join is
+	// hardly slower then, and many times faster if the thought was wrong.
+	if u.kind != NullAwareAntiJoin && (len(list) == 0 || len(next.step.conds) == 0 && u.kind == InnerJoin) {
 		n := next
 		n.step.method, n.step.access, n.ordered = methodNested, u.best, s.ordered
 		n.startup = s.startup + unitCost

@@ -324,9 +324,24 @@ func uintLiteral(v uint64) *Literal {
 	return &Literal{Kind: LiteralInt, Value: types.NewUint(v), Type: typeUint}
 }
 
+// stringTypes are the types of strings by their length in characters.
+var stringTypes = func() (t [256]types.Type) {
+	for i := range t {
+		t[i] = types.Type{Kind: types.KindVarChar, Length: uint32(i), NotNull: true}
+	}
+	return t
+}()
+
+func stringType(s string) *types.Type {
+	n := utf8.RuneCountInString(s)
+	if n < len(stringTypes) {
+		return &stringTypes[n]
+	}
+	return &types.Type{Kind: types.KindVarChar, Length: uint32(n), NotNull: true}
+}
+
 func stringLiteral(s string) *Literal {
-	return &Literal{Kind: LiteralString, Value: types.NewString(s), Type: &types.Type{
-		Kind: types.KindVarChar, Length: uint32(utf8.RuneCountInString(s)), NotNull: true}}
+	return &Literal{Kind: LiteralString, Value: types.NewString(s), Type: stringType(s)}
 }
 
 // literal converts a value.

@@ -150,7 +150,7 @@ func (r *reader) view(v *CreateView) Statement {
 	}
 	t := r.text
 	t.clean = blank(blank(t.clean, 0, start), end, len(t.clean))
-	s, err := parseText(t)
+	s, err := parseByGrammar(t)
 	if err != nil {
 		r.failWith(err)
 		return nil
@@ -199,7 +199,7 @@ func (r *reader) into() Statement {
 	}
 	t := r.text
 	t.clean = blank(t.clean, start, r.tok.start)
-	s, err := parseText(t)
+	s, err := parseByGrammar(t)
 	if err != nil {
 		r.failWith(err)
 		return nil
@@ -216,10 +216,10 @@ func (r *reader) into() Statement {
 	return s
 }
 
-// insertAs takes AS new(a, b) out of INSERT .. VALUES (..) AS new ON DUPLICATE KEY
+// insertSetAs takes AS new(a, b) out of INSERT .. SET .. AS new ON DUPLICATE KEY
 // UPDATE, which the grammar does not know.
-func (r *reader) insertAs() Statement {
-	depth, values := 0, false
+func (r *reader) insertSetAs() Statement {
+	depth, set := 0, false
 	for !r.atEnd() {
 		switch {
 		case r.isOp("("):
@@ -227,11 +227,11 @@ func (r *reader) insertAs() Statement {
 		case r.isOp(")"):
 			depth--
 		case depth > 0:
-		case r.is("VALUES"), r.is("VALUE"), r.is("SET"):
-			values = true
+		case r.is("SET"):
+			set = true
 		case r.is("SELECT"), r.is("TABLE"), r.is("WITH"), r.is("ON"):
 			return nil
-		case values && r.is("AS"):
+		case set && r.is("AS"):
 			return r.rowAlias()
 		}
 		r.advance()
@@ -256,7 +256,7 @@ func (r *reader) rowAlias() Statement {
 	}
 	t := r.text
 	t.clean = blank(t.clean, start, r.tok.start)
-	s, err := parseText(t)
+	s, err := parseByGrammar(t)
 	if err != nil {
 		r.failWith(err)
 		return nil

@@ -30,7 +30,7 @@ func Parse(sql string, mode Mode) ([]Statement, error) {
 	statements := make([]Statement, 0, len(pieces))
 	for i := range pieces {
 		p := &pieces[i]
-		s, perr := parseOne(text{sql: sql[p.start:p.end], clean: clean[p.start:p.end], params: p.relative(), mode: mode})
+		s, perr := parseOne(text{sql: sql[p.start:p.end], clean: clean[p.start:p.end], params: p.relative(), mode: mode, tokens: p.tokens})
 		if perr != nil {
 			return statements, perr
 		}
@@ -82,7 +82,7 @@ var parsers = sync.Pool{New: func() any { return parser.New() }}
 
 // parseByGrammar has the grammar parse a statement and converts its tree.
 func parseByGrammar(t text) (s Statement, err error) {
-	for {
+	for range maxColumnLists {
 		err = grammar(t, t.clean, 0, func(c *converter, n past.StmtNode) { s = c.statement(n) })
 		if err == nil {
 			return s, nil
@@ -96,7 +96,12 @@ func parseByGrammar(t text) (s Statement, err error) {
 			return nil, at.err
 		}
 	}
+	return nil, unsupported("so many column lists of derived tables")
 }
+
+// maxColumnLists is how many column lists of derived tables a statement may have: each
+// makes the grammar parse it once more.
+const maxColumnLists = 64
 
 // errorAt is a syntax error of the grammar with its position.
 type errorAt struct {
@@ -111,6 +116,7 @@ const selectWord = "SELECT "
 
 // parseExprAt has the grammar parse an expression that stands from start to end.
 func parseExprAt(t text, start, end int) (e Expr, err error) {
+	t.tokens = min(t.tokens, end-start)
 	err = grammar(t, selectWord+t.clean[start:end], start-len(selectWord), func(c *converter, n past.StmtNode) {
 		s, ok := n.(*past.SelectStmt)
 		if !ok || s.Fields == nil || len(s.Fields.Fields) != 1 || s.From != nil || s.Where != nil || s.OrderBy != nil ||
@@ -131,6 +137,10 @@ func parseExprAt(t text, start, end int) (e Expr, err error) {
 // grammar has the grammar parse a part of a text and gives the tree to convert. Position
 // 0 of part is base in the text.
 func grammar(t text, part string, base int, convert func(*converter, past.StmtNode)) (err error) {
+	if t.tokens > MaxTokens {
+		return errorf(3170, "HY000", "Memory capacity of %d tokens for 'parser' exceeded. Parser bailed out for "+
+			"this query.", MaxTokens)
+	}
 	p := parsers.Get().(*parser.Parser)
 	defer func() {
 		if r := recover(); r != nil {

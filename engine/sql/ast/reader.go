@@ -3,6 +3,8 @@ package ast
 import (
 	"strconv"
 
+	"github.com/pingcap/tidb/pkg/parser"
+
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -13,6 +15,7 @@ type text struct {
 	params []int  // where the ? are
 	mode   Mode
 	subst  *substitutes
+	tokens int // how many there are
 }
 
 // reader parses by hand what needs no expressions. The first error is kept; from then
@@ -109,6 +112,10 @@ func (r *reader) name() string {
 	s := r.raw()
 	switch r.tok.kind {
 	case tWord:
+		if reserved[upper(s)] {
+			r.fail()
+			return ""
+		}
 	case tQuoted:
 		s = unquote(s, r.mode)
 	default:
@@ -118,6 +125,17 @@ func (r *reader) name() string {
 	r.advance()
 	return s
 }
+
+// reserved are the words that are no names without quotes.
+var reserved = func() map[string]bool {
+	m := map[string]bool{}
+	for _, k := range parser.Keywords {
+		if k.Reserved && k.Word != "ARRAY" {
+			m[k.Word] = true
+		}
+	}
+	return m
+}()
 
 // str reads a string literal.
 func (r *reader) str() string {

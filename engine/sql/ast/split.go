@@ -16,14 +16,14 @@ const (
 	maxChain = 100_000
 	// MaxTokens is how many words, literals and signs a statement may have, but for
 	// INSERT .. VALUES of literals.
-	MaxTokens = 4 << 20
+	MaxTokens = 2 << 20
 )
 
 // piece is one statement of a text.
 type piece struct {
 	start, end int   // without spaces and comments around it, if possible
 	params     []int // where the ? are
-	first      int   // where the first word is
+	tokens     int
 }
 
 // splitter cuts a text into statements, blanks comments and checks limits.
@@ -33,9 +33,11 @@ type splitter struct {
 	clean  []byte // a copy with comments blanked, or nil
 	pieces []piece
 
-	piece  piece
-	tokens int
-	depth  []level
+	piece piece
+	depth []level
+	// after INTERVAL: where its bracket is, if the token before opened or closed it.
+	interval bool
+	bracket  span
 }
 
 // level counts what could pile up in the grammar's stack or tree between brackets.
@@ -44,6 +46,9 @@ type level struct {
 	chain  int // operators since the last comma, but AND and OR
 	logic  int // AND, OR
 	prefix int // signs and NOT in a row
+
+	open     int  // where the bracket is
+	interval bool // it stands after INTERVAL, and there was no comma
 }
 
 // split cuts sql into its statements. The clean text has the length of sql and spaces
@@ -86,7 +91,7 @@ func split(sql string, mode Mode) (clean string, pieces []piece, err error) {
 
 func (s *splitter) begin() {
 	s.piece = piece{start: -1}
-	s.tokens = 0
+	s.interval, s.bracket = false, span{}
 	s.depth = append(s.depth[:0], level{})
 }
 
@@ -117,9 +122,8 @@ func (s *splitter) blank(t token) {
 
 // count checks the limits.
 func (s *splitter) count(t token) error {
-	if s.tokens++; s.tokens > MaxTokens {
-		return errorf(3170, "HY000", "Memory capacity of %d tokens for 'parser' exceeded. Parser bailed out for this query.", MaxTokens)
-	}
+	s.piece.tokens++
+	s.intervals(t)
 	l := &s.depth[len(s.depth)-1]
 	prefix := false
 	switch t.kind {
@@ -133,10 +137,14 @@ func (s *splitter) count(t token) error {
 			if len(s.depth) >= MaxDepth {
 				return tooDeep()
 			}
-			s.depth = append(s.depth, level{})
+			s.depth = append(s.depth, level{open: t.start, interval: s.interval})
+			s.interval = false
 			return nil
 		case ')':
 			if len(s.depth) > 1 {
+				if l.interval {
+					s.closeInterval(l.open, t.start)
+				}
 				s.depth = s.depth[:len(s.depth)-1]
 			}
 			return nil
@@ -167,6 +175,40 @@ func (s *splitter) count(t token) error {
 		return tooDeep()
 	}
 	return nil
+}
+
+// closeInterval helps the grammar with INTERVAL (expression) .., which it takes for the
+// function of that name: a plus sign before the bracket means nothing but that. Without
+// a place for it, the bracket may go if a unit follows.
+func (s *splitter) closeInterval(open, end int) {
+	if classes[s.s[open-1]]&cSpace == 0 {
+		s.bracket = span{open, end}
+		return
+	}
+	s.blank(token{start: open - 1, end: open})
+	s.clean[open-1] = '+'
+}
+
+// intervals blanks the brackets of INTERVAL(expression) unit: the unit ends the
+// expression as well.
+func (s *splitter) intervals(t token) {
+	if s.bracket.end > 0 && t.kind == tWord && isUnit(s.s[t.start:t.end]) {
+		s.blank(token{start: s.bracket.start, end: s.bracket.start + 1})
+		s.blank(token{start: s.bracket.end, end: s.bracket.end + 1})
+	}
+	s.bracket = span{}
+	s.interval = t.kind == tWord && t.is(s.s, "INTERVAL") || s.interval && t.isOp(s.s, "(")
+}
+
+// isUnit reports whether a word is the unit of an interval.
+func isUnit(w string) bool {
+	switch upper(w) {
+	case "MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "SECOND_MICROSECOND",
+		"MINUTE_MICROSECOND", "MINUTE_SECOND", "HOUR_MICROSECOND", "HOUR_SECOND", "HOUR_MINUTE", "DAY_MICROSECOND",
+		"DAY_SECOND", "DAY_MINUTE", "DAY_HOUR", "YEAR_MONTH":
+		return true
+	}
+	return false
 }
 
 // countWord counts a word that is an operator and reports whether it is a prefix.

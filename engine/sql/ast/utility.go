@@ -65,8 +65,8 @@ func init() {
 		"DROP":       (*reader).drop,
 		"SELECT":     (*reader).selectInto,
 		"WITH":       (*reader).selectInto,
-		"INSERT":     (*reader).insertAs,
-		"REPLACE":    (*reader).insertAs,
+		"INSERT":     func(r *reader) Statement { return r.insert(false) },
+		"REPLACE":    func(r *reader) Statement { return r.insert(true) },
 	}
 	for _, w := range []string{"XA", "HANDLER", "SIGNAL", "RESIGNAL", "GET", "INSTALL", "UNINSTALL", "CHANGE", "STOP",
 		"CLONE", "IMPORT", "CACHE", "BINLOG"} {

@@ -70,7 +70,8 @@ func (b *Binder) fold(n Node) Node {
 	c.bool = IsBoolean(n)
 	if a, ok := n.(*Arith); ok && a.inexact && !v.IsNull() {
 		if v, err := a.unrounded().Value(&x, nil, 0); err == nil {
-			c.raw = NewConst(v.Clone(), *n.Type())
+			wide := types.Type{Kind: types.KindDecimal, Precision: types.MaxDecimalPrecision, Scale: types.MaxDecimalScale}
+			c.raw = NewConst(v.Clone(), wide)
 		}
 	}
 	return c

@@ -315,7 +315,7 @@ func (n *Extreme) Vector(x *Context, in *types.Batch, sel []uint32, out *types.V
 			best, null := 0, false
 			for k, v := range args {
 				null = null || v.IsNull(i)
-				if k > 0 && !null && n.better(v.Compare(i, args[best], i)) {
+				if k > 0 && !null && n.better(types.Compare(v.Value(i), args[best].Value(i), &n.t)) {
 					best = k
 				}
 			}

@@ -48,7 +48,7 @@ func NewCast(n Node, t types.Type) Node {
 	if sameValues(from, &t) {
 		return n
 	}
-	if c, ok := n.(*Const); ok && c.hex && t.Class() != types.ClassBytes {
+	if c, ok := n.(*Const); ok && c.hex && t.Class() <= types.ClassDecimal {
 		n = c.number()
 		if sameValues(n.Type(), &t) {
 			return n

@@ -37,7 +37,7 @@ func (b *Binder) newUsing(arg Node, t types.Type) Node {
 }
 
 func (b *Binder) explicitCast(arg Node, t types.Type) Node {
-	if c, ok := arg.(*Const); ok && c.hex && t.Class() != types.ClassBytes {
+	if c, ok := arg.(*Const); ok && c.hex && t.Class() <= types.ClassDecimal {
 		arg = c.number()
 	}
 	if t.Class() == types.ClassDecimal {

@@ -103,7 +103,13 @@ func castTimeOperand(n Node, t types.Type, other *types.Type) Node {
 	switch {
 	case n.Type().Kind == types.KindDate || n.Type().Kind == types.KindDateTime:
 		return n
-	case !textual(n) || VolatilityOf(n) > Stable:
+	case !textual(n):
+		if v, ok := Literal(n); ok && v.Class() == types.ClassInt { // zero dates included
+			d, _ := types.DateTimeOfNumber(v.Int(), 0)
+			return NewConst(types.NewDateTime(d), types.Type{Kind: types.KindDateTime})
+		}
+		return NewCast(n, t)
+	case VolatilityOf(n) > Stable:
 		return NewCast(n, t)
 	}
 	c, ok := NewCast(n, t).(*Cast)
@@ -165,6 +171,9 @@ func convInstantStrict(x *Context, c *Cast, v types.Value) (types.Value, error) 
 // that no digits are lost and indexes serve: a literal if it is a whole number, a
 // parameter as decimal.
 func matchNumber(number, n Node) Node {
+	if number.Type().Kind == types.KindYear {
+		return matchYear(n)
+	}
 	if !number.Type().IsInteger() || !isString(n.Type()) || VolatilityOf(number) <= Stable {
 		return n
 	}
@@ -172,6 +181,19 @@ func matchNumber(number, n Node) Node {
 		return wholeNumber(c)
 	}
 	return n
+}
+
+// matchYear gives a constant of one or two digits beside a YEAR its century.
+func matchYear(n Node) Node {
+	v, ok := Literal(n)
+	if !ok || v.Class() != types.ClassInt || v.Int() < 1 || v.Int() > 99 {
+		return n
+	}
+	year := v.Int() + 2000
+	if v.Int() >= 70 {
+		year -= 100
+	}
+	return NewConst(types.NewInt(year), types.Type{Kind: types.KindBigInt})
 }
 
 // wholeNumber returns a literal text that is a whole number as BIGINT, or c.

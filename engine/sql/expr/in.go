@@ -308,6 +308,10 @@ func (b *Binder) newBetween(arg, low, high Node, not bool) (Node, error) {
 	if isRow(arg) {
 		return nil, errOperandColumns(1)
 	}
+	if textual(arg) && (isNumber(low.Type()) || isNumber(high.Type())) { // all three are numbers then
+		double := types.Type{Kind: types.KindDouble}
+		arg, low, high = NewCast(arg, double), NewCast(low, double), NewCast(high, double)
+	}
 	ge, err := NewCompare(b, ast.OpGe, arg, low)
 	if err != nil {
 		return nil, err

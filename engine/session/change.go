@@ -432,7 +432,7 @@ func (n *changer) apply(t int, target *target, pt *plan.Target, b *types.Batch, 
 func (n *changer) setValue(t *target, pt *plan.Target, set *plan.Set, later bool, after []types.Value, b *types.Batch, r int) (types.Value, error) {
 	s := n.s
 	if set.Value == nil {
-		return s.defaultValue(t.info, set.Column, true)
+		return s.rowDefault(t.info, set.Column, after)
 	}
 	var v types.Value
 	var err error

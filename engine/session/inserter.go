@@ -109,7 +109,7 @@ func (n *inserter) evaluate(values []insertValue, row []types.Value) error {
 		var err error
 		switch {
 		case v.node == nil:
-			x, err = s.defaultValue(p.info, pos, true)
+			x, err = s.rowDefault(p.info, pos, row)
 		case p.refers:
 			x, err = v.node.Value(&s.x, s.work.rowBatch(p.info, row), 0)
 			if err == nil {
@@ -141,7 +141,7 @@ func (n *inserter) defaults(row []types.Value, early bool) error {
 			row[pos] = catalog.ImplicitDefault(&col.Type)
 			continue
 		}
-		v, err := n.s.defaultValue(p.info, pos, false)
+		v, err := n.s.rowDefault(p.info, pos, row)
 		if err != nil {
 			return err
 		}
@@ -394,7 +394,7 @@ func (n *inserter) update(d *table.DuplicateError, row []types.Value) error {
 		n.both.AppendRow(append(append([]types.Value(nil), after...), row...))
 		var v types.Value
 		if a.node == nil {
-			v, err = s.defaultValue(p.info, a.position, true)
+			v, err = s.rowDefault(p.info, a.position, after)
 		} else if v, err = a.node.Value(&s.x, n.both, 0); err == nil {
 			v, err = s.toColumn(p.info, a.position, v, a.from, n.lenient)
 		}

@@ -173,7 +173,7 @@ func (l *loader) record(fields []loadField) error {
 		var v types.Value
 		var err error
 		if a.node == nil {
-			v, err = s.defaultValue(p.info, a.position, true)
+			v, err = s.rowDefault(p.info, a.position, row)
 		} else if v, err = a.node.Value(&s.x, s.work.rowBatch(p.info, row), 0); err == nil {
 			v, err = s.toColumn(p.info, a.position, v.Clone(), a.from, true)
 		}
@@ -203,7 +203,7 @@ func (l *loader) fill(fields []loadField, row []types.Value) error {
 				break
 			}
 			s.diag.warn(newError(1261, "01000", "Row %d doesn't contain data for all columns", n.records))
-			d, err := s.defaultValue(n.p.info, pos, false)
+			d, err := s.rowDefault(n.p.info, pos, row)
 			if err != nil {
 				return err
 			}

@@ -77,9 +77,14 @@ func (s *Session) toColumn(i *tableInfo, p int, v types.Value, from *types.Type,
 	return s.work.store.Store(v, from, &col.Type)
 }
 
-// defaultValue is what a column has that an INSERT does not name. named says that it was
-// asked for with DEFAULT.
-func (s *Session) defaultValue(i *tableInfo, p int, named bool) (types.Value, error) {
+// defaultValue is what a column has that an INSERT does not name.
+func (s *Session) defaultValue(i *tableInfo, p int, _ bool) (types.Value, error) {
+	return s.rowDefault(i, p, nil)
+}
+
+// rowDefault is defaultValue in a row of which something is known, for defaults that read
+// other columns.
+func (s *Session) rowDefault(i *tableInfo, p int, row []types.Value) (types.Value, error) {
 	col := &i.columns[p]
 	switch col.def {
 	case catalog.DefaultLiteral:
@@ -87,11 +92,14 @@ func (s *Session) defaultValue(i *tableInfo, p int, named bool) (types.Value, er
 	case catalog.DefaultNow:
 		return currentTime(s.x.Now, s.x.Location, &col.Type), nil
 	case catalog.DefaultExpr:
-		v, err := col.expr.Value(&s.x, nil, 0)
+		if row == nil {
+			row = make([]types.Value, len(i.columns))
+		}
+		v, err := col.expr.Value(&s.x, s.work.rowBatch(i, row), 0)
 		if err != nil {
 			return types.Null, err
 		}
-		return s.toColumn(i, p, v, col.expr.Type(), false)
+		return s.toColumn(i, p, v.Clone(), col.expr.Type(), false)
 	case catalog.DefaultNull:
 		return types.Null, nil
 	}

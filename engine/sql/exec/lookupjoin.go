@@ -136,6 +136,7 @@ func (o *lookupJoinOp) round() error {
 		o.found = 0.75*o.found + 0.25*float64(o.table.rows.Len())/float64(n)
 		o.step = min(max(int(lookupRows/max(o.found, 1)), 1), types.BatchRows)
 		o.match.begin(o.b, sel)
+		o.match.partial = o.tail
 		return nil
 	}
 }

@@ -206,6 +206,7 @@ func (o *crossJoinOp) nextFromDisk() (*types.Batch, []uint32, error) {
 		o.table.reset()
 		o.lookAll(1)
 		m.begin(o.b, o.one[:])
+		m.partial = true
 		if m.stage == stageRest { // it depends on whether there are rows alone
 			m.matched[0] = o.list.Len() > 0
 		}
@@ -402,11 +403,11 @@ func (o *lateralJoinOp) join(row uint32, rb *types.Batch, rsel []uint32) error {
 	return nil
 }
 
-// notFalse returns the rows for which a condition is true or NULL, in buf.
+// notFalse is filter that also takes rows for which the condition is NULL.
 func notFalse(r *run, cond expr.Node, b *types.Batch, buf []uint32) ([]uint32, error) {
 	m := r.x.Mark()
 	defer r.x.Release(m)
-	buf = buf[:0]
+	buf = resize(buf, types.BatchRows)[:0]
 	for i := range b.Len() {
 		v, err := cond.Value(r.x, b, i)
 		if err != nil {

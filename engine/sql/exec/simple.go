@@ -40,10 +40,11 @@ func (o *filterOp) next() (*types.Batch, []uint32, error) {
 	}
 }
 
-// filter returns the selected rows for which the predicate is true, in buf.
+// filter returns the selected rows for which the predicate is true, in buf; not nil,
+// which would be all rows.
 func filter(r *run, pred expr.Node, b *types.Batch, sel, buf []uint32) ([]uint32, error) {
 	m := r.x.Mark()
-	out, err := expr.Filter(r.x, pred, b, sel, buf[:0])
+	out, err := expr.Filter(r.x, pred, b, sel, resize(buf, types.BatchRows)[:0])
 	r.x.Release(m)
 	return out, err
 }

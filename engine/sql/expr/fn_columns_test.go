@@ -44,7 +44,8 @@ func allTypes(tb testing.TB, e *fnEnv) (*columnScope, *types.Batch) {
 	add("c_zero", types.Type{Kind: types.KindInt, Unsigned: true, ZeroFill: true, Length: 6}, unsigned(42), unsigned(0))
 	add("c_dec", types.Type{Kind: types.KindDecimal, Precision: 10, Scale: 3}, types.NewDecimal(decimal.FromUnscaled(12345, 3)),
 		types.NewDecimal(decimal.Max(10, 3).Neg()))
-	add("c_wide", types.Type{Kind: types.KindDecimal, Precision: 65, Scale: 30}, types.NewDecimal(decimal.FromUnscaled(-5, 1)),
+	half, _ := decimal.FromUnscaled(-5, 1).Round(30)
+	add("c_wide", types.Type{Kind: types.KindDecimal, Precision: 65, Scale: 30}, types.NewDecimal(half),
 		types.NewDecimal(decimal.Max(65, 30)))
 	add("c_float", types.Type{Kind: types.KindFloat}, types.NewFloat(1.5), types.NewFloat(-3e38))
 	add("c_double", types.Type{Kind: types.KindDouble}, types.NewDouble(2.25), types.NewDouble(1e308))

@@ -115,7 +115,7 @@ func signOf(negative, positive bool) int {
 }
 
 // text describes a call in messages.
-func (c *Call) text() string { return c.Func.Name + "()" }
+func (c *Call) text() string { return Text(c) }
 
 // resultWhole is the type of a DECIMAL's whole part: BIGINT if it surely fits.
 func resultWhole(_ *Binder, c *Call) (types.Type, error) {

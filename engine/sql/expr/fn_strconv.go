@@ -40,24 +40,47 @@ func registerDigits() {
 			return out, true, nil
 		}),
 	})
-	base := func(usage string, to int64) {
-		d.def(usage, Func{
-			Args: []ArgKind{ArgString}, Result: ResultASCII(65),
+	base := func(usage, name string, to int64) {
+		text := &Func{
+			Name: name, Args: []ArgKind{ArgString}, Result: ResultASCII(65),
 			Row: textFunc(func(_ *Context, _ *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
 				out, ok := appendBase(dst, a[0].Bytes(), 10, to)
 				return out, ok, nil
 			}),
-		})
+		}
+		bits := &Func{
+			Name: name, Args: []ArgKind{ArgInt}, Result: ResultASCII(65), NotNull: true,
+			Row: appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte {
+				return strconv.AppendUint(dst, a[0].Uint(), int(to))
+			}),
+		}
+		d.overloads(usage, byBits(text, bits))
 	}
-	base("BIN(n)", 2)
-	base("OCT(n)", 8)
-	d.def("CONV(n, from, to)", Func{
-		Args: []ArgKind{ArgString, ArgInt, ArgInt}, Result: ResultASCII(65),
-		Row: textFunc(func(_ *Context, _ *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
-			out, ok := appendBase(dst, a[0].Bytes(), argInt(a[1]), argInt(a[2]))
-			return out, ok, nil
-		}),
-	})
+	base("BIN(n)", "bin", 2)
+	base("OCT(n)", "oct", 8)
+	conv := func(kind ArgKind, digits func(v types.Value, from int64) ([]byte, int64)) *Func {
+		return &Func{
+			Name: "conv", Args: []ArgKind{kind, ArgInt, ArgInt}, Result: ResultASCII(65),
+			Row: textFunc(func(_ *Context, _ *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
+				s, from := digits(a[0], argInt(a[1]))
+				out, ok := appendBase(dst, s, from, argInt(a[2]))
+				return out, ok, nil
+			}),
+		}
+	}
+	d.overloads("CONV(n, from, to)", byBits(
+		conv(ArgString, func(v types.Value, from int64) ([]byte, int64) { return v.Bytes(), from }),
+		conv(ArgInt, func(v types.Value, _ int64) ([]byte, int64) { return strconv.AppendUint(nil, v.Uint(), 10), 10 })))
+}
+
+// byBits chooses between variants: the text of BIT is not made of digits.
+func byBits(text, bits *Func) func(*Binder, []Node) (*Func, []Node, error) {
+	return func(_ *Binder, args []Node) (*Func, []Node, error) {
+		if len(args) > 0 && args[0].Type().Kind == types.KindBit {
+			return bits, args, nil
+		}
+		return text, args, nil
+	}
 }
 
 var (
@@ -120,9 +143,10 @@ func registerCodes() {
 		Result: func(_ *Binder, c *Call) (types.Type, error) {
 			return textType(max(textLength(c.Args[0].Type()), 4), c.Collation), nil
 		},
-		Row: appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte {
-			return append(dst, appendSoundex(nil, a[0].Bytes())...)
-		}),
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
+			code := x.Keep(appendSoundex(x.Scratch(), c.unicodeText(a[0].Bytes())))
+			return types.NewBytes(x.ownText(c, code)), nil
+		},
 	})
 	d.def("TO_BASE64(s)", Func{
 		Args: []ArgKind{ArgString},

@@ -351,7 +351,7 @@ func registerSearches() {
 		texts, exact := true, true
 		for _, n := range args {
 			t := n.Type()
-			texts = texts && (isString(t) || t.Kind == types.KindEnum || t.Kind == types.KindSet || t.Kind == types.KindNull)
+			texts = texts && !isNumber(t)
 			exact = exact && (t.IsInteger() || t.Kind == types.KindDecimal || t.Kind == types.KindYear)
 		}
 		switch {

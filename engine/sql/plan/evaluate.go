@@ -217,9 +217,12 @@ func (r *Ranges) like(iv *Interval, p *record.KeyPart) error {
 	if len(fixed) == 0 {
 		return r.interval(&Interval{}, p)
 	}
-	key := r.bytes(types.NewBytes(fixed), p, len(r.key))
+	base := len(r.key)
+	key := r.bytes(types.NewBytes(fixed), p, base)
 	if p.Type.Kind != types.KindBinary {
-		key = key[:len(key)-1] // without the end of the string
+		// Without the end of the string: what an empty one has after the marker.
+		end := len(r.bytes(types.NewBytes(nil), p, base)) - base - b2i(!p.Type.NotNull)
+		key = key[:len(key)-end]
 	}
 	r.add(edge{key, false}, edge{key, true}, false)
 	return nil

@@ -118,7 +118,7 @@ func fitInteger(v types.Value, to *types.Type) (types.Value, place) {
 	case types.ClassDouble, types.ClassFloat:
 		f := number(v)
 		// Beyond 2^53 different integers are equal as doubles.
-		if math.IsNaN(f) || math.Abs(f) > 1<<53 && math.Abs(f) < 1<<65 {
+		if math.IsNaN(f) || math.Abs(f) >= 1<<53 && math.Abs(f) < 1<<65 {
 			return types.Null, unknown
 		}
 		if math.Abs(f) >= 1<<65 {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strconv"
@@ -269,3 +270,5 @@ func TestPlans(t *testing.T) {
 		})
 	})
 }
+
+var fixedSeed = flag.Int64("seed", 0, "seed of random tests; 0: another one each time")

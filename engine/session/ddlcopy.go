@@ -246,7 +246,7 @@ func (c *copier) row(row []types.Value, i int) error {
 	}
 	for _, p := range c.fresh {
 		var err error
-		if row[p], err = c.freshValue(p); err != nil {
+		if row[p], err = c.freshValue(p, row); err != nil {
 			return err
 		}
 	}
@@ -258,12 +258,12 @@ func (c *copier) row(row []types.Value, i int) error {
 }
 
 // freshValue is what a column has that the old table lacks.
-func (c *copier) freshValue(p int) (types.Value, error) {
+func (c *copier) freshValue(p int, row []types.Value) (types.Value, error) {
 	col := &c.info.columns[p]
 	if col.def == catalog.DefaultNone && !col.AutoIncrement {
 		return catalog.ImplicitDefault(&col.Type), nil
 	}
-	return c.s.defaultValue(c.info, p, false)
+	return c.s.rowDefault(c.info, p, row)
 }
 
 // flush commits what has been copied.

@@ -1,0 +1,303 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// The schemas that are made up.
+const (
+	infoSchema = "information_schema"
+	perfSchema = "performance_schema"
+)
+
+// virtualSchema finds a schema that is made up, whose name has any case.
+func virtualSchema(name string) (string, bool) {
+	switch {
+	case strings.EqualFold(name, infoSchema):
+		return infoSchema, true
+	case strings.EqualFold(name, perfSchema):
+		return perfSchema, true
+	}
+	return "", false
+}
+
+// virtualTable finds a table of such a schema, nil if there is none.
+func virtualTable(schema, name string) *catalog.Virtual {
+	loadVirtuals()
+	return virtuals[schema][strings.ToUpper(name)]
+}
+
+// made is a virtual table as it is declared: its columns as in CREATE TABLE, and what
+// gives its rows; without, it has none.
+type made struct {
+	schema, name, columns string
+	rows                  func(q *virtualRows) error
+}
+
+// declared are the declarations. They refer to what uses the tables made of them: hence
+// the init function.
+var declared [][]made
+
+func init() {
+	declared = [][]made{infoTables, infoConstraints, infoEmpty, infoAccounts, infoServer, perfTables}
+}
+
+var (
+	virtualsOnce sync.Once
+	virtuals     map[string]map[string]*catalog.Virtual
+	virtualNames map[string][]string // in order of declaration
+)
+
+// loadVirtuals makes the tables of their declarations, once.
+func loadVirtuals() {
+	virtualsOnce.Do(func() {
+		virtuals = map[string]map[string]*catalog.Virtual{infoSchema: {}, perfSchema: {}}
+		virtualNames = map[string][]string{}
+		for _, list := range declared {
+			for i := range list {
+				addVirtual(&list[i])
+			}
+		}
+	})
+}
+
+func addVirtual(d *made) {
+	def, err := virtualDefinition(d)
+	if err != nil {
+		panic(fmt.Sprintf("session: the definition of %s.%s is wrong: %v", d.schema, d.name, err)) // a constant of this package
+	}
+	v := &catalog.Virtual{Def: def}
+	v.Open = func(source any, p catalog.Predicate) (catalog.VirtualReader, error) {
+		q := &virtualRows{s: source.(*Session), def: def, pred: p}
+		if d.rows != nil {
+			if err := d.rows(q); err != nil {
+				return nil, err
+			}
+		}
+		return catalog.NewRowsReader(q.list), q.err
+	}
+	virtuals[d.schema][strings.ToUpper(d.name)] = v
+	virtualNames[d.schema] = append(virtualNames[d.schema], d.name)
+}
+
+// virtualDefinition parses a declaration. "name" stands for the type of a name, "text"
+// for that of a longer text.
+func virtualDefinition(d *made) (*record.Table, error) {
+	var columns []string
+	for _, c := range strings.Split(d.columns, ", ") {
+		name, kind, _ := strings.Cut(c, " ")
+		switch kind {
+		case "name": // of schemas and tables: every byte counts
+			kind = "varchar(64) collate utf8mb4_bin"
+		case "":
+			kind = "varchar(64)"
+		case "long":
+			kind = "varchar(512)"
+		}
+		kind = strings.ReplaceAll(kind, ";", ",") // within a type
+		columns = append(columns, "`"+name+"` "+kind)
+	}
+	statements, err := ast.Parse("CREATE TABLE t ("+strings.Join(columns, ", ")+")", 0)
+	if err != nil {
+		return nil, err
+	}
+	env := &catalog.Env{Collation: types.CollationUTF8MB4Gen}
+	def, err := catalog.Define(env, d.schema, statements[0].(*ast.CreateTable), nil)
+	if err != nil {
+		return nil, err
+	}
+	def.Name = d.name
+	return def, nil
+}
+
+// virtualRows collects the rows of a virtual table for a session.
+type virtualRows struct {
+	s    *Session
+	def  *record.Table
+	pred catalog.Predicate
+	list [][]types.Value
+	err  error
+	size int
+}
+
+// virtualBytes bounds the rows of a virtual table that a statement holds.
+const virtualBytes = 256 << 20
+
+// equal returns what a column must be equal to; ok is false if it may be anything.
+func (q *virtualRows) equal(column int) (text string, ok bool) {
+	text, ok = q.pred.Equal[column]
+	return text, ok
+}
+
+// row adds a row: strings, integers, times, nil for NULL, by column.
+func (q *virtualRows) row(values ...any) {
+	if q.err != nil {
+		return
+	}
+	row := make([]types.Value, len(q.def.Columns))
+	for i := range row {
+		if i >= len(values) {
+			break
+		}
+		v, err := virtualValue(values[i], &q.def.Columns[i].Type)
+		if err != nil {
+			q.err = err
+			return
+		}
+		row[i] = v
+		q.size += 24 + len(v.Bytes())
+	}
+	if q.size > virtualBytes {
+		q.err = newError(3170, "HY000", "Memory capacity of %d bytes for '%s' exceeded.", virtualBytes, q.def.Name)
+		return
+	}
+	q.list = append(q.list, row)
+}
+
+// virtualValue converts a value to a column's type.
+func virtualValue(v any, t *types.Type) (types.Value, error) {
+	var from types.Value
+	switch v := v.(type) {
+	case nil:
+		return types.Null, nil
+	case types.Value:
+		from = v
+	case string:
+		if t.Class() == types.ClassBytes {
+			return types.NewString(v), nil // none is longer than its column can hold
+		}
+		from = types.NewString(v)
+	case int:
+		from = types.NewInt(int64(v))
+	case int64:
+		from = types.NewInt(v)
+	case uint64:
+		from = types.NewUint(v)
+	case types.Timestamp:
+		if v == 0 {
+			return types.Null, nil
+		}
+		from = types.NewTimestamp(v)
+	default:
+		return types.Null, fmt.Errorf("session: a virtual table has a %T", v)
+	}
+	var x types.Context
+	out, err := x.Store(from, nil, t)
+	return out.Clone(), err
+}
+
+// eachSchema calls fn with the schemas that the session sees and that the predicate on a
+// column allows.
+func (q *virtualRows) eachSchema(column int, fn func(of dict.Schema) error) error {
+	want, only := q.equal(column)
+	a := q.s.privileges()
+	schemas, err := q.s.eng.Catalog.Schemas(nil)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{infoSchema, perfSchema} {
+		schemas = append(schemas, dict.Schema{Name: name, Collation: types.CollationUTF8MB40900AI})
+	}
+	for _, of := range schemas {
+		if only && of.Name != want || !a.SeesSchema(of.Name) {
+			continue
+		}
+		if err := q.s.interrupted(); err != nil {
+			return err
+		}
+		if err := fn(of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listed is a table as information_schema sees it.
+type listed struct {
+	def     *record.Table
+	open    *table.Table // nil for a virtual table
+	virtual bool
+}
+
+// eachTable calls fn with the tables and views that the session sees, by the predicates on
+// the columns of schema and name. Tables that are being made are left out.
+func (q *virtualRows) eachTable(schemaColumn, nameColumn int, fn func(t *listed) error) error {
+	want, only := q.equal(nameColumn)
+	a := q.s.privileges()
+	return q.eachSchema(schemaColumn, func(of dict.Schema) error {
+		if known, ok := virtualSchema(of.Name); ok {
+			loadVirtuals()
+			for _, name := range virtualNames[known] {
+				if !only || name == want {
+					if err := fn(&listed{def: virtuals[known][strings.ToUpper(name)].Def, virtual: true}); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}
+		names, err := q.s.eng.Catalog.TableNames(nil, of.Name)
+		if err != nil {
+			if errorNumber(err) == dict.ErrnoNoSchema {
+				return nil // dropped meanwhile
+			}
+			return err
+		}
+		for _, n := range names {
+			if only && n.Name != want || strings.HasPrefix(n.Name, tempPrefix) || !a.SeesTable(of.Name, n.Name) {
+				continue
+			}
+			if err := q.openListed(n.ID, fn); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (q *virtualRows) openListed(id uint64, fn func(t *listed) error) error {
+	if err := q.s.interrupted(); err != nil {
+		return err
+	}
+	h, err := q.s.eng.Catalog.OpenTableByID(nil, id)
+	if err != nil {
+		if errorNumber(err) == 1146 || err == table.ErrNoTable {
+			return nil // dropped meanwhile
+		}
+		return err
+	}
+	defer h.Release()
+	return fn(&listed{def: h.Table().Schema.Table, open: h.Table()})
+}
+
+// columnPrivileges is the column PRIVILEGES of COLUMNS.
+func columnPrivileges(a *priv.Active, schema, table, column string) string {
+	var names []string
+	m := a.ColumnMask(schema, table, column)
+	for _, p := range []struct {
+		mask priv.Mask
+		name string
+	}{{priv.Select, "select"}, {priv.Insert, "insert"}, {priv.Update, "update"}, {priv.References, "references"}} {
+		if m&p.mask != 0 {
+			names = append(names, p.name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "YES"
+	}
+	return "NO"
+}

@@ -1,0 +1,272 @@
+package session
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+var infoServer = []made{
+	{infoSchema, "CHARACTER_SETS", "CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME, DESCRIPTION varchar(2048), MAXLEN int unsigned", rowsCharsets},
+	{infoSchema, "COLLATIONS", "COLLATION_NAME, CHARACTER_SET_NAME, ID bigint unsigned, IS_DEFAULT varchar(3), IS_COMPILED varchar(3), SORTLEN int unsigned, PAD_ATTRIBUTE enum('PAD SPACE';'NO PAD')", rowsCollations},
+	{infoSchema, "COLLATION_CHARACTER_SET_APPLICABILITY", "COLLATION_NAME, CHARACTER_SET_NAME", rowsCollationCharsets},
+	{infoSchema, "ENGINES", "ENGINE, SUPPORT varchar(8), COMMENT varchar(80), TRANSACTIONS varchar(3), XA varchar(3), SAVEPOINTS varchar(3)", func(q *virtualRows) error {
+		q.row("InnoDB", "DEFAULT", "Supports transactions, row-level locking, and foreign keys", "YES", "NO", "YES")
+		return nil
+	}},
+	{infoSchema, "PROCESSLIST", "ID bigint unsigned, USER varchar(32), HOST varchar(261), DB varchar(64), COMMAND varchar(16), TIME int, STATE varchar(64), INFO longtext", rowsProcesses},
+	{infoSchema, "KEYWORDS", "WORD varchar(128), RESERVED int", rowsKeywords},
+	{infoSchema, "PLUGINS", "PLUGIN_NAME, PLUGIN_VERSION varchar(20), PLUGIN_STATUS varchar(10), PLUGIN_TYPE varchar(80), PLUGIN_TYPE_VERSION varchar(20), PLUGIN_LIBRARY, " +
+		"PLUGIN_LIBRARY_VERSION varchar(20), PLUGIN_AUTHOR, PLUGIN_DESCRIPTION longtext, PLUGIN_LICENSE varchar(80), LOAD_OPTION varchar(64)", rowsPlugins},
+	{infoSchema, "INNODB_TRX", "trx_id bigint unsigned, trx_state varchar(13), trx_started datetime, trx_requested_lock_id varchar(126), trx_wait_started datetime, trx_weight bigint unsigned, " +
+		"trx_mysql_thread_id bigint unsigned, trx_query varchar(1024), trx_operation_state varchar(64), trx_tables_in_use bigint unsigned, trx_tables_locked bigint unsigned, " +
+		"trx_lock_structs bigint unsigned, trx_lock_memory_bytes bigint unsigned, trx_rows_locked bigint unsigned, trx_rows_modified bigint unsigned, trx_concurrency_tickets bigint unsigned, " +
+		"trx_isolation_level varchar(16), trx_unique_checks int, trx_foreign_key_checks int, trx_last_foreign_key_error varchar(256), trx_adaptive_hash_latched int, " +
+		"trx_adaptive_hash_timeout bigint unsigned, trx_is_read_only int, trx_autocommit_non_locking int, trx_schedule_weight bigint unsigned", rowsTransactions},
+}
+
+var perfTables = []made{
+	{perfSchema, "replication_group_members", "CHANNEL_NAME char(64), MEMBER_ID char(36), MEMBER_HOST char(255), MEMBER_PORT int, MEMBER_STATE char(64), MEMBER_ROLE char(64), MEMBER_VERSION char(64), " +
+		"MEMBER_COMMUNICATION_STACK char(64)", rowsMembers},
+	{perfSchema, "replication_group_member_stats", "CHANNEL_NAME char(64), VIEW_ID char(60), MEMBER_ID char(36), COUNT_TRANSACTIONS_IN_QUEUE bigint unsigned, COUNT_TRANSACTIONS_CHECKED bigint unsigned, " +
+		"COUNT_CONFLICTS_DETECTED bigint unsigned, COUNT_TRANSACTIONS_ROWS_VALIDATING bigint unsigned, TRANSACTIONS_COMMITTED_ALL_MEMBERS longtext, LAST_CONFLICT_FREE_TRANSACTION text, " +
+		"COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE bigint unsigned, COUNT_TRANSACTIONS_REMOTE_APPLIED bigint unsigned, COUNT_TRANSACTIONS_LOCAL_PROPOSED bigint unsigned, " +
+		"COUNT_TRANSACTIONS_LOCAL_ROLLBACK bigint unsigned", rowsMemberStats},
+	{perfSchema, "session_variables", "VARIABLE_NAME, VARIABLE_VALUE varchar(1024)", func(q *virtualRows) error { return rowsVariables(q, false) }},
+	{perfSchema, "global_variables", "VARIABLE_NAME, VARIABLE_VALUE varchar(1024)", func(q *virtualRows) error { return rowsVariables(q, true) }},
+	{perfSchema, "session_status", "VARIABLE_NAME, VARIABLE_VALUE varchar(1024)", func(q *virtualRows) error { return rowsStatus(q, false) }},
+	{perfSchema, "global_status", "VARIABLE_NAME, VARIABLE_VALUE varchar(1024)", func(q *virtualRows) error { return rowsStatus(q, true) }},
+	{perfSchema, "metadata_locks", "OBJECT_TYPE, OBJECT_SCHEMA name, OBJECT_NAME name, COLUMN_NAME, OBJECT_INSTANCE_BEGIN bigint unsigned, LOCK_TYPE varchar(32), LOCK_DURATION varchar(32), " +
+		"LOCK_STATUS varchar(32), SOURCE, OWNER_THREAD_ID bigint unsigned, OWNER_EVENT_ID bigint unsigned", rowsMetadataLocks},
+	{perfSchema, "data_locks", "ENGINE varchar(32), ENGINE_LOCK_ID varchar(128), ENGINE_TRANSACTION_ID bigint unsigned, THREAD_ID bigint unsigned, EVENT_ID bigint unsigned, OBJECT_SCHEMA name, " +
+		"OBJECT_NAME name, PARTITION_NAME, SUBPARTITION_NAME, INDEX_NAME, OBJECT_INSTANCE_BEGIN bigint unsigned, LOCK_TYPE varchar(32), LOCK_MODE varchar(32), LOCK_STATUS varchar(32), LOCK_DATA varchar(8192)", nil},
+	{perfSchema, "data_lock_waits", "ENGINE varchar(32), REQUESTING_ENGINE_LOCK_ID varchar(128), REQUESTING_ENGINE_TRANSACTION_ID bigint unsigned, REQUESTING_THREAD_ID bigint unsigned, " +
+		"REQUESTING_EVENT_ID bigint unsigned, REQUESTING_OBJECT_INSTANCE_BEGIN bigint unsigned, BLOCKING_ENGINE_LOCK_ID varchar(128), BLOCKING_ENGINE_TRANSACTION_ID bigint unsigned, " +
+		"BLOCKING_THREAD_ID bigint unsigned, BLOCKING_EVENT_ID bigint unsigned, BLOCKING_OBJECT_INSTANCE_BEGIN bigint unsigned", nil},
+	{perfSchema, "threads", "THREAD_ID bigint unsigned, NAME varchar(128), TYPE varchar(10), PROCESSLIST_ID bigint unsigned, PROCESSLIST_USER varchar(32), PROCESSLIST_HOST varchar(255), PROCESSLIST_DB varchar(64), " +
+		"PROCESSLIST_COMMAND varchar(16), PROCESSLIST_TIME bigint, PROCESSLIST_STATE varchar(64), PROCESSLIST_INFO longtext", rowsThreads},
+}
+
+func rowsCharsets(q *virtualRows) error {
+	for _, c := range catalog.CharacterSets() {
+		q.row(c.Name, collationText(c.Default), c.Description, c.Charset.MaxLen())
+	}
+	return nil
+}
+
+func rowsCollations(q *virtualRows) error {
+	for _, c := range catalog.Collations() {
+		pad, isDefault := "NO PAD", ""
+		if c.PadSpace() {
+			pad = "PAD SPACE"
+		}
+		if catalog.IsDefaultCollation(c.ID()) {
+			isDefault = "Yes"
+		}
+		q.row(c.Name(), catalog.CharsetOf(c.ID()).Name, uint64(c.ID()), isDefault, "Yes", 1, pad)
+	}
+	return nil
+}
+
+func rowsCollationCharsets(q *virtualRows) error {
+	for _, c := range catalog.Collations() {
+		q.row(c.Name(), catalog.CharsetOf(c.ID()).Name)
+	}
+	return nil
+}
+
+// processes are the sessions that the session may see: its account's, with PROCESS all.
+func (q *virtualRows) processes(fn func(p *Process)) {
+	all := q.s.privileges().Global(priv.Process)
+	for _, p := range q.s.m.Processes() {
+		if all || p.User == q.s.info.User {
+			fn(&p)
+		}
+	}
+}
+
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+func rowsProcesses(q *virtualRows) error {
+	q.processes(func(p *Process) {
+		q.row(p.ID, p.User, p.Host, orNull(p.Schema), p.Command, int64(p.Time/time.Second), p.State, orNull(p.Info))
+	})
+	return nil
+}
+
+func rowsThreads(q *virtualRows) error {
+	q.processes(func(p *Process) {
+		q.row(p.ID, "thread/sql/one_connection", "FOREGROUND", p.ID, p.User, p.Host, orNull(p.Schema), p.Command, int64(p.Time/time.Second), orNull(p.State), orNull(p.Info))
+	})
+	return nil
+}
+
+// rowsPlugins lists what clients look for.
+func rowsPlugins(q *virtualRows) error {
+	add := func(name, kind, doc string) {
+		q.row(name, "1.0", "ACTIVE", kind, "1.0", nil, nil, "Trireme", doc, "Apache-2.0", "FORCE")
+	}
+	add("binlog", "STORAGE ENGINE", "The group's log")
+	add("caching_sha2_password", "AUTHENTICATION", "Caching sha2 authentication")
+	add("mysql_native_password", "AUTHENTICATION", "Native MySQL authentication")
+	add("InnoDB", "STORAGE ENGINE", "Supports transactions, row-level locking, and foreign keys")
+	return nil
+}
+
+var isolationTexts = map[trx.Isolation]string{trx.ReadUncommitted: "READ UNCOMMITTED", trx.ReadCommitted: "READ COMMITTED",
+	trx.RepeatableRead: "REPEATABLE READ", trx.Serializable: "SERIALIZABLE"}
+
+// rowsTransactions lists the session's own transaction: others' belong to their tasks.
+func rowsTransactions(q *virtualRows) error {
+	t := &q.s.trx
+	if !t.active || q.s.txn.Trx() == nil || !t.multi {
+		return nil
+	}
+	id := q.s.txn.Trx().ID()
+	q.row(id, "RUNNING", q.time(q.s.x.Now.UnixMicro()), nil, nil, 0, q.s.id, nil, nil, 0, 0, 0, 0, 0, 0, 0, isolationTexts[t.level], 1, 1, nil, 0, 0, bit(t.readOnly), 0, nil)
+	return nil
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func rowsMembers(q *virtualRows) error {
+	for _, m := range q.s.m.opt.Backend.Members() {
+		q.row("group_replication_applier", m.ID, m.Host, m.Port, m.State, m.Role, m.Version, "XCom")
+	}
+	return nil
+}
+
+func rowsMemberStats(q *virtualRows) error {
+	own := q.s.m.opt.Backend.Server().UUID
+	for _, m := range q.s.m.opt.Backend.Members() {
+		executed := ""
+		if m.ID == own {
+			executed = q.s.gtidExecuted()
+		}
+		q.row("group_replication_applier", "", m.ID, 0, 0, 0, 0, executed, "", 0, 0, 0, 0)
+	}
+	return nil
+}
+
+func rowsVariables(q *virtualRows, global bool) error {
+	names := make([]string, 0, len(variables))
+	for name := range variables {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	want, only := q.equal(0)
+	for _, name := range names {
+		v := variables[name]
+		if global && v.scope&inGlobal == 0 || only && !strings.EqualFold(name, want) {
+			continue
+		}
+		x := varValue{}
+		if global {
+			x = q.s.globalValue(v)
+		} else {
+			x = q.s.value(v)
+		}
+		q.row(name, cutText(v.text(x), 1024))
+	}
+	return nil
+}
+
+// cutText cuts a text off at a number of bytes, between characters.
+func cutText(text string, n int) string {
+	return string(types.CharsetUTF8MB4.Prefix([]byte(text), n))
+}
+
+// rowsStatus lists the counters that there are.
+func rowsStatus(q *virtualRows, global bool) error {
+	m := q.s.m
+	running := 0
+	for _, p := range m.Processes() {
+		if p.Command != "Sleep" {
+			running++
+		}
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	list := map[string]string{"Threads_connected": number(int64(m.Sessions())), "Threads_running": number(int64(running)), "Uptime": number(int64(m.Uptime() / time.Second)),
+		"Open_tables": number(int64(q.s.eng.Catalog.Stats().Cached)), "Prepared_stmt_count": number(m.prepared.Load()), "Innodb_page_size": number(pageSize),
+		"Ssl_cipher": q.s.info.TLS, "Ssl_version": q.s.info.TLSVersion, "Aborted_clients": "0", "Aborted_connects": "0", "Connections": number(int64(m.nextID.Load())),
+		"group_replication_primary_member": primaryMember(m.opt.Backend.Members())}
+	names := make([]string, 0, len(list))
+	for name := range list {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		q.row(name, list[name])
+	}
+	return nil
+}
+
+func primaryMember(members []Member) string {
+	for _, m := range members {
+		if m.Role == "PRIMARY" {
+			return m.ID
+		}
+	}
+	return ""
+}
+
+// metadataLocksMax is how many metadata locks are listed at most.
+const metadataLocksMax = 10_000
+
+func rowsMetadataLocks(q *virtualRows) error {
+	for _, l := range q.s.m.opt.Backend.MetadataLocks(metadataLocksMax) {
+		kind, status, mode := "TABLE", "PENDING", "SHARED_WRITE"
+		if l.Name.Table == "" {
+			kind, mode = "SCHEMA", "INTENTION_EXCLUSIVE"
+		}
+		if l.Granted {
+			status = "GRANTED"
+		}
+		if l.Mode == txn.Exclusive {
+			mode = "EXCLUSIVE"
+		}
+		q.row(kind, l.Name.Schema, orNull(l.Name.Table), nil, 0, mode, "TRANSACTION", status, "", l.Session, nil)
+	}
+	return nil
+}
+
+// rowsKeywords lists the reserved words.
+func rowsKeywords(q *virtualRows) error {
+	for _, w := range strings.Fields(reservedWords) {
+		q.row(w, 1)
+	}
+	return nil
+}
+
+const reservedWords = `ACCESSIBLE ADD ALL ALTER ANALYZE AND AS ASC ASENSITIVE BEFORE BETWEEN BIGINT BINARY BLOB BOTH BY CALL CASCADE CASE CHANGE CHAR
+CHARACTER CHECK COLLATE COLUMN CONDITION CONSTRAINT CONTINUE CONVERT CREATE CROSS CUBE CUME_DIST CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP
+CURRENT_USER CURSOR DATABASE DATABASES DAY_HOUR DAY_MICROSECOND DAY_MINUTE DAY_SECOND DEC DECIMAL DECLARE DEFAULT DELAYED DELETE DENSE_RANK DESC
+DESCRIBE DETERMINISTIC DISTINCT DISTINCTROW DIV DOUBLE DROP DUAL EACH ELSE ELSEIF EMPTY ENCLOSED ESCAPED EXCEPT EXISTS EXIT EXPLAIN FALSE FETCH
+FIRST_VALUE FLOAT FLOAT4 FLOAT8 FOR FORCE FOREIGN FROM FULLTEXT FUNCTION GENERATED GET GRANT GROUP GROUPING GROUPS HAVING HIGH_PRIORITY
+HOUR_MICROSECOND HOUR_MINUTE HOUR_SECOND IF IGNORE IN INDEX INFILE INNER INOUT INSENSITIVE INSERT INT INT1 INT2 INT3 INT4 INT8 INTEGER INTERSECT
+INTERVAL INTO IO_AFTER_GTIDS IO_BEFORE_GTIDS IS ITERATE JOIN JSON_TABLE KEY KEYS KILL LAG LAST_VALUE LATERAL LEAD LEADING LEAVE LEFT LIKE LIMIT
+LINEAR LINES LOAD LOCALTIME LOCALTIMESTAMP LOCK LONG LONGBLOB LONGTEXT LOOP LOW_PRIORITY MASTER_BIND MASTER_SSL_VERIFY_SERVER_CERT MATCH MAXVALUE
+MEDIUMBLOB MEDIUMINT MEDIUMTEXT MIDDLEINT MINUTE_MICROSECOND MINUTE_SECOND MOD MODIFIES NATURAL NOT NO_WRITE_TO_BINLOG NTH_VALUE NTILE NULL NUMERIC
+OF ON OPTIMIZE OPTIMIZER_COSTS OPTION OPTIONALLY OR ORDER OUT OUTER OUTFILE OVER PARTITION PERCENT_RANK PRECISION PRIMARY PROCEDURE PURGE RANGE RANK
+READ READS READ_WRITE REAL RECURSIVE REFERENCES REGEXP RELEASE RENAME REPEAT REPLACE REQUIRE RESIGNAL RESTRICT RETURN REVOKE RIGHT RLIKE ROW ROWS
+ROW_NUMBER SCHEMA SCHEMAS SECOND_MICROSECOND SELECT SENSITIVE SEPARATOR SET SHOW SIGNAL SMALLINT SPATIAL SPECIFIC SQL SQLEXCEPTION SQLSTATE
+SQLWARNING SQL_BIG_RESULT SQL_CALC_FOUND_ROWS SQL_SMALL_RESULT SSL STARTING STORED STRAIGHT_JOIN SYSTEM TABLE TERMINATED THEN TINYBLOB TINYINT
+TINYTEXT TO TRAILING TRIGGER TRUE UNDO UNION UNIQUE UNLOCK UNSIGNED UPDATE USAGE USE USING UTC_DATE UTC_TIME UTC_TIMESTAMP VALUES VARBINARY VARCHAR
+VARCHARACTER VARYING VIRTUAL WHEN WHERE WHILE WINDOW WITH WRITE XOR YEAR_MONTH ZEROFILL`

@@ -1,0 +1,413 @@
+package session
+
+import (
+	"context"
+	"math"
+	"strconv"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// showCreate is SHOW CREATE.
+func (s *Session) showCreate(st *ast.Show) error {
+	if err := s.connect(); err != nil {
+		return err
+	}
+	switch st.Kind {
+	case ast.ShowCreateSchema:
+		return s.showCreateSchema(st)
+	case ast.ShowCreateUser:
+		return s.showCreateUser(st)
+	case ast.ShowCreateProgram:
+		return newError(1305, "42000", "%s %s does not exist", st.Name, st.Table.Name)
+	}
+	schema := st.Table.Schema
+	if schema == "" {
+		schema = s.schema
+	}
+	if schema == "" {
+		return newError(1046, "3D000", "No database selected")
+	}
+	if known, ok := virtualSchema(schema); ok {
+		v := virtualTable(known, st.Table.Name)
+		if v == nil {
+			return newError(1109, "42S02", "Unknown table '%s' in %s", st.Table.Name, known)
+		}
+		return s.give([]column{{"Table", shortText}, {"Create Table", longText}}, []any{v.Def.Name, catalog.ShowCreateTable(v.Def, 0)})
+	}
+	if err := s.privileges().AnyTable(schema, st.Table.Name, priv.TableMask&^priv.GrantOption, "SHOW"); err != nil {
+		return err
+	}
+	h, err := s.eng.Catalog.OpenTable(nil, schema, st.Table.Name)
+	if err != nil {
+		return missingTable(err, schema, st.Table.Name)
+	}
+	defer h.Release()
+	def := h.Table().Schema.Table
+	if v, ok := catalog.ViewOf(def); ok {
+		if err := s.privileges().Table(schema, def.Name, priv.ShowView, "SHOW VIEW"); err != nil {
+			return err
+		}
+		text, _ := catalog.ShowCreateView(def, schema != s.schema)
+		return s.give([]column{{"View", shortText}, {"Create View", longText}, {"character_set_client", shortText}, {"collation_connection", shortText}},
+			[]any{def.Name, text, v.Client, v.Connection})
+	}
+	if st.Kind == ast.ShowCreateView {
+		return newError(1347, "HY000", "'%s.%s' is not VIEW", schema, def.Name)
+	}
+	return s.give([]column{{"Table", shortText}, {"Create Table", longText}}, []any{def.Name, catalog.ShowCreateTable(def, h.Table().NextAuto())})
+}
+
+func (s *Session) showCreateSchema(st *ast.Show) error {
+	name := st.Schema
+	if known, ok := virtualSchema(name); ok {
+		return s.give(textColumns("Database", "Create Database"),
+			[]any{known, "CREATE DATABASE `" + known + "` /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci */ /*!80016 DEFAULT ENCRYPTION='N' */"})
+	}
+	if err := s.privileges().MayUse(name); err != nil {
+		return err
+	}
+	of, err := s.eng.Catalog.FindSchema(nil, name)
+	if err != nil {
+		return err
+	}
+	return s.give(textColumns("Database", "Create Database"), []any{of.Name, catalog.ShowCreateSchema(of, st.IfNotExists)})
+}
+
+// knownAccount is the account that SHOW names, if the session may see it.
+func (s *Session) knownAccount(u *ast.User) (*priv.Set, *priv.Account, error) {
+	k, err := s.m.accounts()
+	if err != nil {
+		return nil, nil, err
+	}
+	id := s.accountID()
+	if u != nil {
+		if id, err = s.userID(*u); err != nil {
+			return nil, nil, err
+		}
+	}
+	if k.set == nil {
+		return nil, nil, newError(1290, "HY000", "The MySQL server is running with the --skip-grant-tables option so it cannot execute this statement")
+	}
+	if id != s.accountID() {
+		if err := s.privileges().Schema(priv.Schema, priv.Select); err != nil {
+			return nil, nil, err
+		}
+	}
+	a := k.set.Account(id)
+	if a == nil {
+		return nil, nil, newError(1141, "42000", "There is no such grant defined for user '%s' on host '%s'", id.Name, id.Host)
+	}
+	return k.set, a, nil
+}
+
+func (s *Session) showGrants(st *ast.Show) error {
+	set, a, err := s.knownAccount(st.User)
+	if err != nil {
+		return err
+	}
+	var using []priv.ID
+	for _, r := range st.Using {
+		role, err := s.userID(r)
+		if err != nil {
+			return err
+		}
+		if !set.Granted(a.ID, role) {
+			return newError(3530, "HY000", "%s is not granted to %s", role, a.ID)
+		}
+		using = append(using, role)
+	}
+	if st.User == nil && len(st.Using) == 0 {
+		using = s.privileges().Roles
+	}
+	var rows [][]any
+	for _, line := range set.Grants(a.ID, using) {
+		rows = append(rows, []any{line})
+	}
+	return s.give([]column{{"Grants for " + a.Name + "@" + a.Host, longText}}, rows...)
+}
+
+func (s *Session) showCreateUser(st *ast.Show) error {
+	_, a, err := s.knownAccount(st.User)
+	if err != nil {
+		return err
+	}
+	text := "CREATE USER " + a.ID.String() + " IDENTIFIED WITH '" + a.Plugin + "'"
+	if a.Hash != "" {
+		text += " AS " + catalog.EscapeString(a.Hash)
+	}
+	switch a.TLS {
+	case "":
+		text += " REQUIRE NONE"
+	case "ANY":
+		text += " REQUIRE SSL"
+	case "X509":
+		text += " REQUIRE X509"
+	default:
+		text += " REQUIRE"
+		for _, p := range [][2]string{{" SUBJECT ", a.Subject}, {" ISSUER ", a.Issuer}, {" CIPHER ", a.Cipher}} {
+			if p[1] != "" {
+				text += p[0] + catalog.EscapeString(p[1])
+			}
+		}
+	}
+	switch {
+	case a.Expired:
+		text += " PASSWORD EXPIRE"
+	case a.Lifetime == 0:
+		text += " PASSWORD EXPIRE NEVER"
+	case a.Lifetime > 0:
+		text += " PASSWORD EXPIRE INTERVAL " + strconv.Itoa(a.Lifetime) + " DAY"
+	default:
+		text += " PASSWORD EXPIRE DEFAULT"
+	}
+	if a.Locked {
+		text += " ACCOUNT LOCK"
+	} else {
+		text += " ACCOUNT UNLOCK"
+	}
+	text += " PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT"
+	return s.give([]column{{"CREATE USER for " + a.Name + "@" + a.Host, longText}}, []any{text})
+}
+
+func (s *Session) showPrivileges() error {
+	var rows [][]any
+	for _, p := range priv.StaticPrivileges() {
+		rows = append(rows, []any{p.Name, p.Context, p.Comment})
+	}
+	for _, d := range priv.DynamicPrivileges() {
+		rows = append(rows, []any{d, "Server Admin", ""})
+	}
+	return s.give(textColumns("Privilege", "Context", "Comment"), rows...)
+}
+
+// showConditions is SHOW WARNINGS and SHOW ERRORS.
+func (s *Session) showConditions(st *ast.Show) error {
+	all, failures := s.ConditionCount()
+	if st.Count {
+		name, n := "@@session.warning_count", all
+		if st.Kind == ast.ShowErrors {
+			name, n = "@@session.error_count", failures
+		}
+		return s.give([]column{{name, bigNumber}}, []any{n})
+	}
+	skip, left := uint64(0), uint64(math.MaxUint64)
+	if st.Limit != nil {
+		var err error
+		if left, err = s.limitNumber(st.Limit.Count); err != nil {
+			return err
+		}
+		if st.Limit.Offset != nil {
+			if skip, err = s.limitNumber(st.Limit.Offset); err != nil {
+				return err
+			}
+		}
+	}
+	var rows [][]any
+	for _, c := range s.Conditions() {
+		if st.Kind == ast.ShowErrors && c.Level != "Error" {
+			continue
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		if left == 0 {
+			break
+		}
+		left--
+		rows = append(rows, []any{c.Level, int(c.Error.Number), c.Error.Message})
+	}
+	return s.give([]column{{"Level", shortText}, {"Code", bigNumber}, {"Message", shortText}}, rows...)
+}
+
+func (s *Session) limitNumber(e ast.Expr) (uint64, error) {
+	v, _, err := s.evaluate(e)
+	if err != nil {
+		return 0, err
+	}
+	return v.Uint(), nil
+}
+
+// showEngine is SHOW ENGINE INNODB STATUS, in short.
+func (s *Session) showEngine(st *ast.Show) error {
+	if err := s.privileges().Needs(priv.Process); err != nil {
+		return err
+	}
+	if err := s.connect(); err != nil {
+		return err
+	}
+	text := ""
+	if st.What == "STATUS" {
+		if d := s.eng.Locks.LastDeadlock(); d != nil {
+			text += "------------------------\nLATEST DETECTED DEADLOCK\n------------------------\n" + d.String() + "\n"
+		}
+		n := func(v uint64) string { return strconv.FormatUint(v, 10) }
+		text += "------------\nTRANSACTIONS\n------------\nLast committed transaction " + n(s.eng.Trx.LastCommitted()) + "\nOldest snapshot " + n(s.eng.Trx.OldestSnapshot()) +
+			"\nTransactions " + strconv.Itoa(s.eng.Trx.Count()) + "\nLock memory " + strconv.FormatInt(s.eng.Locks.Memory(), 10) + "\n"
+	}
+	return s.give([]column{{"Type", shortText}, {"Name", shortText}, {"Status", longText}}, []any{"InnoDB", "", text})
+}
+
+// BinaryLog is a file of the group's log.
+type BinaryLog struct {
+	Name string
+	Size int64
+}
+
+// binaryLogs is implemented by backends that can list the group's log.
+type binaryLogs interface{ BinaryLogs() ([]BinaryLog, error) }
+
+// showBinaryLogs is SHOW BINARY LOGS and SHOW BINARY LOG STATUS.
+func (s *Session) showBinaryLogs(st *ast.Show) error {
+	if err := s.privileges().Needs(priv.Super | priv.ReplicationClient); err != nil {
+		return err
+	}
+	of, ok := s.m.opt.Backend.(binaryLogs)
+	var logs []BinaryLog
+	if ok {
+		var err error
+		if logs, err = of.BinaryLogs(); err != nil {
+			return err
+		}
+	}
+	if st.Kind == ast.ShowBinaryLogs {
+		if !ok {
+			return newError(1381, "HY000", "You are not using binary logging")
+		}
+		var rows [][]any
+		for _, l := range logs {
+			rows = append(rows, []any{l.Name, l.Size, "No"})
+		}
+		return s.give([]column{{"Log_name", shortText}, {"File_size", bigNumber}, {"Encrypted", shortText}}, rows...)
+	}
+	columns := []column{{"File", shortText}, {"Position", bigNumber}, {"Binlog_Do_DB", shortText}, {"Binlog_Ignore_DB", shortText}, {"Executed_Gtid_Set", longText}}
+	if len(logs) == 0 {
+		return s.give(columns)
+	}
+	last := logs[len(logs)-1]
+	return s.give(columns, []any{last.Name, last.Size, "", "", s.gtidExecuted()})
+}
+
+// showNothing gives the empty results of what there is none of.
+func (s *Session) showNothing(st *ast.Show) error {
+	switch st.Kind {
+	case ast.ShowReplicas:
+		return s.give(textColumns("Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"))
+	case ast.ShowProfiles:
+		return s.give(textColumns("Query_ID", "Duration", "Query"))
+	case ast.ShowProfile:
+		return s.give(textColumns("Status", "Duration"))
+	case ast.ShowOpenTables:
+		return s.give(textColumns("Database", "Table", "In_use", "Name_locked"))
+	}
+	return s.give(textColumns("Replica_IO_State", "Source_Host", "Source_User", "Source_Port", "Connect_Retry", "Source_Log_File", "Read_Source_Log_Pos", "Relay_Log_File", "Relay_Log_Pos",
+		"Relay_Source_Log_File", "Replica_IO_Running", "Replica_SQL_Running", "Seconds_Behind_Source", "Executed_Gtid_Set"))
+}
+
+// maintain is ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE.
+func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, error) {
+	if err := s.implicitCommit(ctx); err != nil {
+		return Outcome{}, err
+	}
+	if err := s.connect(); err != nil {
+		return Outcome{}, err
+	}
+	var rows [][]any
+	for _, t := range st.Tables {
+		schema, name, err := s.tableName(t)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if err := s.privileges().Table(schema, name, priv.Select, "SELECT"); err != nil {
+			return Outcome{}, err
+		}
+		more, err := s.maintainTable(schema, name, st.Kind)
+		if err != nil {
+			return Outcome{}, err
+		}
+		rows = append(rows, more...)
+	}
+	if st.Kind == ast.Checksum {
+		return Outcome{}, s.give([]column{{"Table", shortText}, {"Checksum", bigNumber}}, rows...)
+	}
+	return Outcome{}, s.give([]column{{"Table", shortText}, {"Op", shortText}, {"Msg_type", shortText}, {"Msg_text", longText}}, rows...)
+}
+
+// maintainTable does the work for one table, and gives the rows of the answer.
+func (s *Session) maintainTable(schema, name string, kind ast.MaintainKind) ([][]any, error) {
+	full := schema + "." + name
+	op := [...]string{ast.Analyze: "analyze", ast.Optimize: "optimize", ast.CheckTable: "check", ast.Repair: "repair", ast.Checksum: ""}[kind]
+	h, err := s.eng.Catalog.OpenTable(nil, schema, name)
+	if err != nil {
+		err = missingTable(err, schema, name)
+		if errorNumber(err) != 1146 {
+			return nil, err
+		}
+		if kind == ast.Checksum {
+			return [][]any{{full, nil}}, nil
+		}
+		return [][]any{{full, op, "Error", errorText(err)}, {full, op, "status", "Operation failed"}}, nil
+	}
+	defer h.Release()
+	ok := []any{full, op, "status", "OK"}
+	switch kind {
+	case ast.Optimize, ast.Repair:
+		return [][]any{{full, op, "note", "The storage engine for the table doesn't support " + op}, ok}, nil
+	case ast.Checksum:
+		sum, err := s.checksum(schema, name)
+		return [][]any{{full, sum}}, err
+	case ast.CheckTable:
+		var rows [][]any
+		_, err := h.Table().Check(table.CheckOptions{Stop: s.interrupted, Limit: 10}, func(f table.Finding) { rows = append(rows, []any{full, op, "error", f.String()}) })
+		if err != nil || len(rows) > 0 {
+			return append(rows, []any{full, op, "error", "Corrupt"}), err
+		}
+	}
+	return [][]any{ok}, nil
+}
+
+// checksum is a number that depends on the table's rows: the same on all members.
+func (s *Session) checksum(schema, name string) (uint64, error) {
+	if err := s.beginWork(); err != nil {
+		return 0, err
+	}
+	sum, err := func() (uint64, error) {
+		o, err := s.txn.Open(schema, name)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := s.txn.Snapshot(); err != nil {
+			return 0, err
+		}
+		w := s.eng.Tables.NewWorker()
+		w.Use(s.txn.Trx())
+		h, err := w.Hash(o.Table(), s.txn.Trx().Snapshot(), s.interrupted)
+		return types.HashBytes(0, []byte(h.String())) & math.MaxUint32, err
+	}()
+	return sum, s.endWork(s.out.ctx, err, false)
+}
+
+// flush is FLUSH. What it asks for is mostly never needed here.
+func (s *Session) flush(ctx context.Context, st *ast.Flush) error {
+	if err := s.privileges().Needs(priv.Reload, "FLUSH_TABLES", "FLUSH_STATUS"); err != nil {
+		return err
+	}
+	if st.ReadLock || st.Export {
+		return notSupported("FLUSH TABLES WITH READ LOCK")
+	}
+	if err := s.implicitCommit(ctx); err != nil {
+		return err
+	}
+	if st.What != "PRIVILEGES" || s.info.ReadOnly {
+		return nil
+	}
+	if k, err := s.m.accounts(); err != nil || k.set == nil {
+		return err
+	}
+	return s.inTransaction(ctx, func() error { return touchAccounts(s.txn) })
+}

@@ -154,7 +154,8 @@ func (c *converter) columnOption(d *ColumnDef, o *past.ColumnOption) {
 func (c *converter) defaultValue(n past.ExprNode) (e Expr, brackets bool) {
 	e = c.expr(n)
 	if d := c.defaultFor(e); d != nil {
-		return d, true
+		l, ok := d.(*Literal) // Format may have put a number into brackets
+		return d, !ok || l.Kind != LiteralDecimal
 	}
 	switch v := e.(type) {
 	case *Literal:

@@ -266,6 +266,9 @@ func (c *converter) variable(n *past.VariableExpr) Expr {
 	if n.Value != nil {
 		return &Assign{Name: n.Name, Value: c.expr(n.Value)}
 	}
+	if n.IsSystem && (n.Name == "" || n.Name[0] == '.' || strings.HasSuffix(n.Name, ".")) {
+		c.refuse()
+	}
 	v := &Variable{Name: n.Name, User: !n.IsSystem}
 	switch {
 	case !n.IsSystem:

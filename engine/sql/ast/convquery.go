@@ -110,7 +110,7 @@ func (c *converter) item(out *SelectItem, f *past.SelectField) {
 func (c *converter) itemText(f *past.SelectField) string {
 	if v, ok := f.Expr.(*valueNode); ok {
 		if s, ok := v.value.(string); ok {
-			if v.first > 0 {
+			if v.first > 1 {
 				s = s[:v.first-1]
 			}
 			return s // a string's name is its value

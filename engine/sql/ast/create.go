@@ -194,6 +194,9 @@ func (r *reader) into() Statement {
 	for first := true; first || r.acceptOp(","); first = false {
 		into.Vars = append(into.Vars, r.userVar())
 	}
+	if !r.atEnd() && !r.is("FROM") && !r.is("FOR") && !r.is("LOCK") {
+		r.fail()
+	}
 	if r.err != nil {
 		return nil
 	}

@@ -44,12 +44,19 @@ func (f *formatter) call(e *Func) {
 			return
 		}
 	}
-	if plainName(e.Name) {
+	if plainName(e.Name) && (!reserved[upper(e.Name)] || reservedFunctions[e.Name]) {
 		f.s(e.Name)
 	} else {
 		f.name(e.Name)
 	}
 	f.args(e.Args)
+}
+
+// reservedFunctions are the functions whose names are reserved words.
+var reservedFunctions = map[string]bool{
+	"char": true, "current_role": true, "current_user": true, "database": true, "if": true, "insert": true,
+	"interval": true, "left": true, "mod": true, "repeat": true, "replace": true, "right": true, "utc_date": true,
+	"utc_time": true, "utc_timestamp": true,
 }
 
 func (f *formatter) args(list []Expr) {

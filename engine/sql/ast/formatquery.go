@@ -32,6 +32,8 @@ func (f *formatter) selectQuery(s *Select) {
 	if s.From != nil {
 		f.s(" from ")
 		f.tableExpr(s.From)
+	} else if s.Where != nil || s.GroupBy != nil || s.Having != nil {
+		f.s(" from dual")
 	}
 	f.where(s.Where)
 	if s.GroupBy != nil {
@@ -165,6 +167,14 @@ func (f *formatter) limit(l *Limit) {
 		return
 	}
 	f.s(" limit ")
+	if o, ok := l.Offset.(*Param); ok && len(f.params) == 0 {
+		if c, ok := l.Count.(*Param); ok && o.Index < c.Index {
+			f.expr(o) // the order of parameters is that of the text
+			f.s(",")
+			f.expr(c)
+			return
+		}
+	}
 	f.expr(l.Count)
 	if l.Offset != nil {
 		f.s(" offset ")

@@ -1,5 +1,7 @@
 package ast
 
+import "strings"
+
 func (f *formatter) statement(s Statement) {
 	switch s := s.(type) {
 	case Query:
@@ -156,7 +158,6 @@ var scopeWords = [...]string{
 
 func (f *formatter) set(s *Set) {
 	f.s("set ")
-	sticky := ScopeNone
 	f.list(len(s.Items), func(i int) {
 		item := &s.Items[i]
 		switch item.Kind {
@@ -176,26 +177,36 @@ func (f *formatter) set(s *Set) {
 			f.s(" = ")
 			f.expr(item.Value)
 		case SetSystem:
-			if item.Scope != sticky {
-				f.s(scopeWords[item.Scope])
-				sticky = item.Scope
-			}
-			if plainName(item.Name) {
-				f.s(item.Name)
-			} else {
-				f.name(item.Name)
-			}
+			f.setName(item)
 			f.s(" = ")
 			switch v := item.Value.(type) {
 			case nil:
 				f.s("default")
 			case *ColumnRef:
-				f.s(v.Name)
+				if v.Table == "" && plainName(v.Name) {
+					f.s(v.Name) // ON and ALL are no names
+				} else {
+					f.column(v)
+				}
 			default:
 				f.expr(v)
 			}
 		}
 	})
+}
+
+// setName writes the name of a variable. The form with @@ has no effect on the scope of
+// those that follow.
+func (f *formatter) setName(item *SetItem) {
+	switch {
+	case !plainName(item.Name):
+		f.s(scopeWords[item.Scope])
+		f.name(item.Name)
+	case item.Scope != ScopeNone:
+		f.s("@@", strings.TrimSuffix(scopeWords[item.Scope], " "), ".", item.Name)
+	default:
+		f.s(item.Name)
+	}
 }
 
 func (f *formatter) charsetOrDefault(cs string) {

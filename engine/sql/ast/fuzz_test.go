@@ -33,7 +33,7 @@ func FuzzNormalize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sql string, mode uint8) {
 		var b Buffers
 		NormalizePrepared(sql, Mode(mode), &b)
-		if err := checkNormalized(sql, Mode(mode)); err != nil {
+		if err := checkNormalized(sql, Mode(mode), false); err != nil {
 			t.Fatal(err)
 		}
 	})

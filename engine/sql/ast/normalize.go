@@ -101,6 +101,7 @@ type normalizer struct {
 	call     wordClass // of the word before a bracket
 	constant bool      // the operand before the operator was a constant that stays
 	operator bool      // the token before is an operator
+	afterDot bool      // the token before is a point
 }
 
 // normalLevel is what is known of the text between two brackets.
@@ -243,7 +244,9 @@ func (n *normalizer) token(t token, prepared bool) bool {
 	class, operator := classNone, false
 	switch t.kind {
 	case tWord:
-		class = classify(n.s[t.start:t.end])
+		if !n.dot && !n.afterDot { // else a name, whatever it is
+			class = classify(n.s[t.start:t.end])
+		}
 		n.word(&class)
 		n.constant = false
 	case tOp:
@@ -266,7 +269,7 @@ func (n *normalizer) token(t token, prepared bool) bool {
 	default:
 		n.constant = false
 	}
-	n.prev, n.operator = class, operator
+	n.prev, n.operator, n.afterDot = class, operator, false
 	n.call = class
 	return true
 }
@@ -306,7 +309,7 @@ func (n *normalizer) stays() bool {
 }
 
 func (n *normalizer) op(t token) bool {
-	n.operator = false
+	n.operator, n.afterDot = false, n.s[t.start] == '.'
 	class := classNone
 	switch c := n.s[t.start]; c {
 	case '(':
@@ -335,8 +338,9 @@ func (n *normalizer) op(t token) bool {
 			return false
 		}
 	case '.':
-		// A name of several parts: the word that follows is no keyword, but to take
-		// it for one only makes literals stay.
+		if t.start == 0 || classes[n.s[t.start-1]]&cSpace != 0 {
+			return false // the name before may have been taken for a keyword
+		}
 		n.constant = false
 	case '-':
 		if t.end-t.start > 1 { // -> and ->>: a path follows

@@ -41,7 +41,7 @@ func TestNormalize(t *testing.T) {
 				}
 				fmt.Fprintf(&out, " | %q\n", codes)
 				if d.Cmd == "key" {
-					if err := checkNormalized(text, mode); err != nil {
+					if err := checkNormalized(text, mode, true); err != nil {
 						t.Errorf("%s\n%v", text, err)
 					}
 				}
@@ -62,8 +62,9 @@ func formatWith(s Statement, params []Literal) string {
 //   - the statement with its literals put back is what Parse gives;
 //   - the statement follows from the key alone, so texts with the same key have the
 //     same statement;
+//   - with strict, the grammar takes Params where the literals were;
 //   - the same text with other literals of the same types has the same key.
-func checkNormalized(sql string, mode Mode) error {
+func checkNormalized(sql string, mode Mode, strict bool) error {
 	var b Buffers
 	if !Normalize(sql, mode, &b) {
 		return nil
@@ -78,7 +79,10 @@ func checkNormalized(sql string, mode Mode) error {
 	}
 	got, err := ParseParameterized(sql, mode)
 	if err != nil {
-		return fmt.Errorf("parameterised: %v", err)
+		if strict {
+			return fmt.Errorf("parameterised: %v", err)
+		}
+		return nil
 	}
 	if got.Params() != len(b.Literals) {
 		return fmt.Errorf("%d parameters, %d literals", got.Params(), len(b.Literals))
@@ -114,7 +118,7 @@ func TestNormalizeScripts(t *testing.T) {
 	n := 0
 	for _, sql := range corpus(t) {
 		for _, mode := range []Mode{0, ModeANSIQuotes, ModeNoBackslashEscapes, ModePipesAsConcat} {
-			if err := checkNormalized(sql, mode); err != nil {
+			if err := checkNormalized(sql, mode, true); err != nil {
 				t.Errorf("mode %d: %s\n%v", mode, sql, err)
 			}
 		}

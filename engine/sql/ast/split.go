@@ -62,7 +62,7 @@ func split(sql string, mode Mode) (clean string, pieces []piece, err error) {
 		case tEOF:
 			s.finish()
 			if s.live {
-				err = syntaxError(sql, len(sql), s.piece.start)
+				err = syntaxError(sql, len(sql), s.piece.startOr(0))
 			}
 			if s.clean != nil {
 				return string(s.clean), s.pieces, err
@@ -150,7 +150,8 @@ func (s *splitter) count(t token) error {
 			return nil
 		case ',':
 			*l = level{cases: l.cases}
-		case '.', ';':
+		case '.':
+			s.spaces(t.end)
 		case '{':
 			l.chain++
 			prefix = true
@@ -211,6 +212,17 @@ func isUnit(w string) bool {
 	return false
 }
 
+// spaces makes what is between a point and a name plain spaces: after others the grammar
+// takes the name for a keyword.
+func (s *splitter) spaces(i int) {
+	for ; i < len(s.s) && classes[s.s[i]]&cSpace != 0; i++ {
+		if s.s[i] != ' ' {
+			s.blank(token{})
+			s.clean[i] = ' '
+		}
+	}
+}
+
 // countWord counts a word that is an operator and reports whether it is a prefix.
 func (s *splitter) countWord(l *level, w string) bool {
 	if len(w) < 2 || len(w) > 9 {
@@ -250,12 +262,14 @@ func errorf(number uint16, state, format string, args ...any) *types.Error {
 // syntaxError is MySQL's error 1064 at a position of a text; the statement begins at
 // start.
 func syntaxError(sql string, at, start int) error {
-	near := sql[min(at, len(sql)):]
+	at = min(max(at, 0), len(sql))
+	start = min(max(start, 0), at)
+	near := sql[at:]
 	if len(near) > 80 {
 		near = near[:80]
 	}
 	near = strings.ToValidUTF8(near, "?")
-	line := 1 + strings.Count(sql[min(start, at):at], "\n")
+	line := 1 + strings.Count(sql[start:at], "\n")
 	return errorf(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your "+
 		"MySQL server version for the right syntax to use near '%s' at line %d", near, line)
 }

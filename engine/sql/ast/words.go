@@ -22,8 +22,8 @@ const (
 var wordClasses = func() (t [18]map[string]wordClass) {
 	for class, words := range map[wordClass][]string{
 		classSelect: {"SELECT"},
-		classClause: {"FROM", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "FOR", "INTO", "LOCK", "SET", "VALUES", "VALUE",
-			"UPDATE", "WITH", "OFFSET"},
+		// Reserved words only: a name must not end a select list.
+		classClause:     {"FROM", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "FOR", "INTO", "LOCK"},
 		classWhere:      {"WHERE"},
 		classKeepClause: {"GROUP", "ORDER", "HAVING", "WINDOW", "PARTITION"},
 		classCondition:  {"ON", "OR", "NOT", "XOR"},

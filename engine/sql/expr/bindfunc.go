@@ -106,7 +106,7 @@ func (b *Binder) collateCall(c *Call, name string) error {
 	if len(texts) == 0 {
 		return nil
 	}
-	agg, err := b.aggregate(name, texts...)
+	agg, err := b.mix(name, texts)
 	if err != nil {
 		return err
 	}

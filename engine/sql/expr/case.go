@@ -84,7 +84,7 @@ func (b *Binder) unifyAll(what string, nodes []Node, t *types.Type) (Coercibilit
 	if !isString(t) {
 		return Numeric, nil
 	}
-	agg, err := b.aggregate(what, nodes...)
+	agg, err := b.mix(what, nodes)
 	return agg.co, err
 }
 

@@ -58,6 +58,16 @@ type aggregated struct {
 // in other character sets are to be converted to it. what names the operation in
 // error 1267, 1270 or 1271.
 func (b *Binder) aggregate(what string, nodes ...Node) (aggregated, error) {
+	r, err := b.mix(what, nodes)
+	if err == nil && r.co == NoCollation && len(nodes) > 1 {
+		err = b.errMix(what, nodes)
+	}
+	return r, err
+}
+
+// mix is aggregate for operations that compare nothing: operands that disagree give a
+// text of no collation, which only a comparison refuses.
+func (b *Binder) mix(what string, nodes []Node) (aggregated, error) {
 	var r aggregated
 	for i, n := range nodes {
 		o := aggregated{b.collationOf(n), CoercibilityOf(n)}
@@ -69,9 +79,6 @@ func (b *Binder) aggregate(what string, nodes ...Node) (aggregated, error) {
 		if r, ok = meet(r, o, nodes[:i], n); !ok {
 			return r, b.errMix(what, nodes)
 		}
-	}
-	if r.co == NoCollation && len(nodes) > 1 {
-		return r, b.errMix(what, nodes)
 	}
 	if len(nodes) == 0 {
 		r = aggregated{b.collation(), Coercible}
@@ -104,7 +111,15 @@ func meet(l, r aggregated, before []Node, n Node) (aggregated, bool) {
 	case isBinOf(rc):
 		return r, true
 	}
-	return aggregated{l.id, NoCollation}, true
+	return aggregated{binaryOrder(lc), NoCollation}, true
+}
+
+// binaryOrder is the collation of the same character set that compares code points.
+func binaryOrder(c types.Collation) types.CollationID {
+	if bin := types.CollationByName(c.Charset().String() + "_bin"); bin != nil {
+		return bin.ID()
+	}
+	return c.ID()
 }
 
 // isBinOf reports whether a text collation is its character set's _bin one, which

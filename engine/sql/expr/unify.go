@@ -27,7 +27,7 @@ func (b *Binder) Unify(what string, nodes ...Node) (types.Type, error) {
 		r = types.Type{Kind: types.KindVarChar, Length: uint32(textLength(&r))}
 	}
 	if isString(&r) {
-		agg, err := b.aggregate(what, nodes...)
+		agg, err := b.mix(what, nodes)
 		if err != nil {
 			return r, err
 		}

@@ -248,22 +248,19 @@ func registerMaking() {
 		Args: []ArgKind{ArgTime}, Result: ResultInt,
 		Row: intFunc(func(_ *Call, a []types.Value) int64 { return a[0].Time().Micros() / microsASec }),
 	})
-	d.def("TIMESTAMP(d); TIMESTAMP(d, t)", Func{
-		Args: []ArgKind{ArgDateTime, ArgTime}, Min: 1, Max: 2,
-		Result: func(_ *Binder, c *Call) (types.Type, error) {
-			t := types.Type{Kind: types.KindDateTime, FSP: c.Args[0].Type().FSP}
-			if len(c.Args) == 2 {
-				t.FSP = max(t.FSP, c.Args[1].Type().FSP)
-			}
-			return t, nil
-		},
-		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
-			if len(a) == 1 {
-				return a[0], nil
-			}
-			return x.addTime(a[0].DateTime(), a[1].Time().Micros())
-		},
+	d.overloads("TIMESTAMP(d); TIMESTAMP(d, t)", func(_ *Binder, args []Node) (*Func, []Node, error) {
+		if len(args) == 2 {
+			return addTimeFunc("timestamp", args, 1), args, nil
+		}
+		return timestampOf, args, nil
 	})
+}
+
+var timestampOf = &Func{
+	Name: "timestamp", Args: []ArgKind{ArgDateTime}, Volatility: Stable, Row: sameValue,
+	Result: func(_ *Binder, c *Call) (types.Type, error) {
+		return types.Type{Kind: types.KindDateTime, FSP: c.Args[0].Type().FSP}, nil
+	},
 }
 
 // decimalMicros returns seconds as microseconds, rounded to fsp digits; beyond the range of an int64 it is the largest one.

@@ -189,7 +189,8 @@ func registerAddTime() {
 	add("SUBTIME(x, t)", "subtime", -1)
 }
 
-// addTimeFunc is ADDTIME or, with sign -1, SUBTIME for the type of the first argument.
+// addTimeFunc is ADDTIME or, with sign -1, SUBTIME for the type of the first argument; as TIMESTAMP it takes any for a date
+// and time.
 func addTimeFunc(name string, args []Node, sign int64) *Func {
 	f := &Func{Name: name, Args: []ArgKind{ArgDateTime, ArgTime}, Volatility: Stable}
 	if isString(args[1].Type()) {
@@ -200,6 +201,7 @@ func addTimeFunc(name string, args []Node, sign int64) *Func {
 	}
 	kind := types.KindDateTime
 	switch t := args[0].Type(); {
+	case name == "timestamp":
 	case t.Kind == types.KindTime:
 		f.Args[0], kind = ArgTime, types.KindTime
 		sum = func(x *Context, v types.Value, micros int64) (types.Value, error) {

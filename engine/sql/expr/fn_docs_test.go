@@ -79,6 +79,9 @@ func TestFunctionInfo(t *testing.T) {
 		if len(f.Usage) == 0 {
 			t.Errorf("%s has no usage", f.Name)
 		}
+		if f.MaxArgs >= 0 && f.MaxArgs < f.MinArgs {
+			t.Errorf("%s takes %d to %d arguments", f.Name, f.MinArgs, f.MaxArgs)
+		}
 	}
 	for _, name := range FuncNames() {
 		if isWord(name) && !names[strings.ToUpper(name)] {

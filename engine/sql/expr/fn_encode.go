@@ -338,3 +338,30 @@ func appendByteCount(dst []byte, f float64) []byte {
 	}
 	return append(dst, byteUnits[unit]...)
 }
+
+// picoUnits are the units of FORMAT_PICO_TIME with their lengths in picoseconds.
+var picoUnits = [...]struct {
+	name  string
+	picos float64
+}{{" ps", 1}, {" ns", 1e3}, {" us", 1e6}, {" ms", 1e9}, {" s", 1e12}, {" min", 60e12}, {" h", 3600e12}, {" d", 86400e12}}
+
+// appendPicoTime is FORMAT_PICO_TIME.
+func appendPicoTime(dst []byte, f float64) []byte {
+	unit := 0
+	for unit < len(picoUnits)-1 && math.Abs(f) >= picoUnits[unit+1].picos {
+		unit++
+	}
+	scaled := f / picoUnits[unit].picos
+	switch {
+	case unit == 0:
+		dst = strconv.AppendFloat(dst, math.Trunc(f), 'f', 0, 64)
+		for len(dst) < 3 {
+			dst = append([]byte{' '}, dst...)
+		}
+	case math.Abs(scaled) >= 100_000:
+		dst = strconv.AppendFloat(dst, scaled, 'e', 2, 64)
+	default:
+		dst = strconv.AppendFloat(dst, scaled, 'f', 2, 64)
+	}
+	return append(dst, picoUnits[unit].name...)
+}

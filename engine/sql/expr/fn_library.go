@@ -28,6 +28,8 @@ type FunctionInfo struct {
 	Name     string // upper case
 	Aliases  []string
 	Usage    []string // forms of the call
+	MinArgs  int
+	MaxArgs  int // -1: any number
 	Category string
 	Note     string // what differs from MySQL
 }
@@ -56,7 +58,9 @@ func Functions() []FunctionInfo {
 			}
 		}
 		if f != nil {
-			info.Aliases = upperAll(f.Aliases)
+			info.Aliases, info.MinArgs, info.MaxArgs = upperAll(f.Aliases), f.Min, f.Max
+		} else {
+			info.MinArgs, info.MaxArgs = arityOf(info.Usage)
 		}
 		info.Name = strings.ToUpper(name)
 		info.Note = notes[name]
@@ -105,6 +109,28 @@ func init() {
 
 func (i *FunctionInfo) alias(name string) bool {
 	return slices.Contains(i.Aliases, strings.ToUpper(name))
+}
+
+// arityOf counts the arguments of the forms of a call.
+func arityOf(usage []string) (low, high int) {
+	for i, u := range usage {
+		list := u[strings.IndexByte(u, '(')+1 : strings.LastIndexByte(u, ')')]
+		n := 0
+		if list != "" {
+			n = strings.Count(list, ",") + 1
+		}
+		if strings.Contains(list, "...") {
+			n--
+			high = -1
+		}
+		if i == 0 || n < low {
+			low = n
+		}
+		if high >= 0 {
+			high = max(high, n)
+		}
+	}
+	return low, high
 }
 
 func upperAll(names []string) []string {

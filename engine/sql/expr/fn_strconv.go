@@ -231,6 +231,12 @@ func registerFormats() {
 		}
 		return formatDouble, args, nil
 	})
+	d.def("FORMAT_PICO_TIME(n)", Func{
+		Args: []ArgKind{ArgDouble}, Result: ResultASCII(11), NotNull: true,
+		Row: appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte {
+			return append(dst, appendPicoTime(nil, a[0].Double())...)
+		}),
+	})
 	d.def("FORMAT_BYTES(n)", Func{
 		Args: []ArgKind{ArgDouble}, Result: ResultASCII(11), NotNull: true,
 		Row: appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -186,7 +187,7 @@ func (a *Account) row() Row {
 		r["password_lifetime"] = strconv.Itoa(a.Lifetime)
 	}
 	if a.Changed != 0 {
-		r["password_last_changed"] = string(a.Changed.In(nil).AppendText(nil, 0))
+		r["password_last_changed"] = string(a.Changed.In(time.UTC).AppendText(nil, 0))
 	}
 	if a.Attributes != "" {
 		r["user_attributes"] = a.Attributes

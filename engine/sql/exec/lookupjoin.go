@@ -50,11 +50,11 @@ func (k *lookupKeys) key(i uint32) []byte {
 	return k.buf[from:k.ends[i]:k.ends[i]]
 }
 
-const (
-	lookupRows  = 16 << 10 // right rows to be kept at a time, as far as can be told
-	lookupLimit = 4 * lookupRows
-	lookupFirst = 64 // left rows of the first round
-)
+const lookupFirst = 64 // left rows of the first round
+
+// lookupRows is how many right rows are to be kept at a time, as far as can be told;
+// four times as many are the limit. Tests lower it.
+var lookupRows int64 = 16 << 10
 
 func (o *lookupJoinOp) open() error {
 	o.close()
@@ -134,7 +134,7 @@ func (o *lookupJoinOp) round() error {
 		}
 		o.at += n
 		o.found = 0.75*o.found + 0.25*float64(o.table.rows.Len())/float64(n)
-		o.step = min(max(int(lookupRows/max(o.found, 1)), 1), types.BatchRows)
+		o.step = min(max(int(float64(lookupRows)/max(o.found, 1)), 1), types.BatchRows)
 		o.match.begin(o.b, sel)
 		o.match.partial = o.tail
 		return nil
@@ -247,7 +247,7 @@ func (o *lookupJoinOp) read() (more bool, err error) {
 			return false, err
 		}
 		o.keep(b, sel)
-		if o.table.rows.Len() > lookupLimit && o.more {
+		if o.table.rows.Len() > 4*lookupRows && o.more {
 			return true, nil
 		}
 	}

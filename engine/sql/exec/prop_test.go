@@ -84,7 +84,7 @@ func (d *data) node() plan.Node {
 // gather runs a plan and returns its rows as sorted lines.
 func gather(t *testing.T, r *rig, root plan.Node) []string {
 	t.Helper()
-	tree, err := Build(&plan.Query{Root: root, Slots: 10}, Options{})
+	tree, err := Build(&plan.Query{Root: root, Slots: 10, Subqueries: 1}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -94,7 +95,25 @@ func (r *rig) everyWay(text string) (string, error) {
 			return "", fmt.Errorf("with %q:\n%s\nwant\n%s", name, got, want)
 		}
 	}
-	return want, nil
+	got, err := r.withLittle(text)
+	if err == nil && sortedLines(got) != sortedLines(want) {
+		err = fmt.Errorf("with little memory:\n%s\nwant\n%s", got, want)
+	}
+	return want, err
+}
+
+// withLittle runs a query with hardly any memory. What cannot go to disk may fail.
+func (r *rig) withLittle(text string) (string, error) {
+	work, rows := minWork, lookupRows
+	minWork, lookupRows, r.x.MemoryLimit = 1, 1, 1
+	defer func() { minWork, lookupRows, r.x.MemoryLimit = work, rows, 0 }()
+	got, err := r.sql(text, plan.DefaultSwitches, Options{})
+	var e *types.Error
+	if errors.As(err, &e) && e.Number == 3170 {
+		minWork = 64 << 10
+		return r.sql(text, plan.DefaultSwitches, Options{})
+	}
+	return got, err
 }
 
 // generator makes queries of the tables t, u and v.

@@ -105,18 +105,24 @@ func (t *Tree) start(x *Context) {
 		t.memoryHook = t.account
 	}
 	r.x.Memory = t.memoryHook
-	rt := plan.RuntimeOf(r.x)
 	for _, m := range t.meters {
 		*m = Meter{}
 	}
+	t.isUp = true
+	if !t.nested() {
+		return
+	}
 	clear(t.outer)
-	rt.Outer = t.outer
+	clear(t.vers)
 	if t.runHook == nil {
 		t.runHook = t.evaluate
 	}
-	rt.Run = t.runHook
-	t.isUp = true
+	rt := plan.RuntimeOf(r.x)
+	rt.Outer, rt.Run = t.outer, t.runHook
 }
+
+// nested reports whether expressions run queries, or read what rows around them bind.
+func (t *Tree) nested() bool { return len(t.outer) > 0 || t.query.Subqueries > 0 }
 
 // account counts what expressions and aggregates keep.
 func (t *Tree) account(delta int64) error {
@@ -171,8 +177,8 @@ func (t *Tree) Close() error {
 		w.end()
 	}
 	t.isUp = false
-	if t.run.x != nil {
-		t.run.x.Memory = nil
+	t.run.x.Memory = nil
+	if t.nested() {
 		rt := plan.RuntimeOf(t.run.x)
 		rt.Outer, rt.Run = nil, nil
 	}

@@ -99,7 +99,7 @@ func (s *Set) loadAccount(r Row) {
 		a.Lifetime = n
 	}
 	if d, _, ok := types.ParseDateTime([]byte(r["password_last_changed"]), 0); ok {
-		a.Changed, _ = types.TimestampOf(d, nil)
+		a.Changed, _ = types.TimestampOf(d, time.UTC)
 	}
 	a.Attributes = r["user_attributes"]
 }

@@ -75,6 +75,7 @@ type Session struct {
 	rowCount     int64
 	foundRows    uint64
 	memory       int64 // bytes that the statement accounts for
+	memoryHook   func(int64) error
 	work         scratch
 
 	changes []Change
@@ -145,7 +146,8 @@ func (s *Session) forget() {
 	s.changes = s.changes[:0]
 	s.opt = settings{}
 	s.acl = sessionACL{}
-	s.x.Env, s.x.Session, s.x.Interrupted, s.x.Memory = s.env, (*sessionInfo)(s), s.interrupted, s.account
+	s.memoryHook = s.account
+	s.x.Env, s.x.Session, s.x.Interrupted, s.x.Memory = s.env, (*sessionInfo)(s), s.interrupted, s.memoryHook
 	s.x.Warn = s.diag.warn
 	s.diag.reset()
 	for _, v := range varSlots {

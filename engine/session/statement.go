@@ -86,7 +86,7 @@ func (s *Session) beginStatement(ctx context.Context, w ResultWriter) {
 	s.x.Params = nil
 	s.x.Row, s.x.Column = 0, ""
 	s.memory, s.limit, s.checks = 0, 0, 0
-	s.x.Memory = s.account
+	s.x.Memory = s.memoryHook // operators have their own
 	s.work.begin()
 	s.setToday()
 }

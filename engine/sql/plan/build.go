@@ -45,21 +45,22 @@ type joinRequest struct {
 
 // planJoin plans a FROM with its conditions.
 func (p *planner) planJoin(r joinRequest) (*sub, error) {
-	g, err := p.buildGraph(r.from, r.where, r.wanted)
+	g, best, err := p.searchJoin(r, false)
 	if err != nil {
 		return nil, err
 	}
 	if g.never {
 		return p.noRows(r.wanted), nil
 	}
-	g.order, g.grouping, g.limit = r.order, r.grouping, r.limit
-	reads := g.reads()
-	for _, u := range g.units {
-		if err := g.prepare(u, reads); err != nil {
+	if g.loosable > 0 {
+		l, other, err := p.searchJoin(r, true)
+		if err != nil {
 			return nil, err
 		}
+		if !l.never && l.score(other) < g.score(best) {
+			g, best = l, other
+		}
 	}
-	best := g.search()
 	var steps []*state
 	for s := best; s != nil; s = s.prev {
 		steps = append(steps, s)
@@ -77,6 +78,24 @@ func (p *planner) planJoin(r joinRequest) (*sub, error) {
 	}
 	s.ordered = best.ordered && g.order != nil
 	return s, nil
+}
+
+// searchJoin makes the graph of a join and finds an order. loose says that IN
+// subqueries are joined as distinct rows instead of by semi joins, which can then come
+// first.
+func (p *planner) searchJoin(r joinRequest, loose bool) (*joinGraph, *state, error) {
+	g, err := p.buildGraph(r.from, r.where, r.wanted, loose)
+	if err != nil || g.never {
+		return g, nil, err
+	}
+	g.order, g.grouping, g.limit = r.order, r.grouping, r.limit
+	reads := g.reads()
+	for _, u := range g.units {
+		if err := g.prepare(u, reads); err != nil {
+			return nil, nil, err
+		}
+	}
+	return g, g.search(), nil
 }
 
 // noRows is the plan of what can never be true.

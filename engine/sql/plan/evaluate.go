@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -49,6 +50,7 @@ type Ranges struct {
 	out    []ByteRange
 	key    []byte
 	arena  []byte
+	fixed  []byte
 	access *Access
 	x      *expr.Context
 	// in and row are the row that values are read from: the left one of a lookup.
@@ -213,7 +215,8 @@ func (r *Ranges) like(iv *Interval, p *record.KeyPart) error {
 		r.add(edge{r.key, false}, edge{r.key, true}, false)
 		return nil
 	}
-	fixed, _ := fixedBeginning(v.Bytes(), p.Type.Charset(), iv.Escape)
+	fixed, _ := fixedBeginning(r.fixed[:0], v.Bytes(), p.Type.Charset(), iv.Escape)
+	r.fixed = fixed
 	if len(fixed) == 0 {
 		return r.interval(&Interval{}, p)
 	}
@@ -228,15 +231,16 @@ func (r *Ranges) like(iv *Interval, p *record.KeyPart) error {
 	return nil
 }
 
-// fixedBeginning returns the characters before a pattern's first wildcard, and whether
+// fixedBeginning appends the characters before a pattern's first wildcard, and whether
 // there is one.
-func fixedBeginning(pattern []byte, cs types.Charset, escape rune) (fixed []byte, wild bool) {
+func fixedBeginning(dst, pattern []byte, cs types.Charset, escape rune) (fixed []byte, wild bool) {
+	fixed = dst
 	for i := 0; i < len(pattern); {
 		c := cs.Prefix(pattern[i:], 1)
 		switch {
 		case len(c) == 1 && (c[0] == '%' || c[0] == '_'):
 			return fixed, true
-		case escape != 0 && string(c) == string(escape) && i+len(c) < len(pattern):
+		case escape != 0 && isRune(c, escape) && i+len(c) < len(pattern):
 			i += len(c)
 			c = cs.Prefix(pattern[i:], 1)
 		}
@@ -244,6 +248,15 @@ func fixedBeginning(pattern []byte, cs types.Charset, escape rune) (fixed []byte
 		i += len(c)
 	}
 	return fixed, false
+}
+
+// isRune reports whether a character's bytes are the rune.
+func isRune(c []byte, r rune) bool {
+	if len(c) == 1 {
+		return rune(c[0]) == r
+	}
+	var b [utf8.UTFMax]byte
+	return bytes.Equal(c, b[:utf8.EncodeRune(b[:], r)])
 }
 
 // add adds a range. The edges' bytes may be r.key.

@@ -24,8 +24,11 @@ type joinGraph struct {
 	// have to be sorted if they do not come in order.
 	limit float64
 	never bool // a condition is never true
-	equal *unionFind
-	fixed colSet // columns that equal a constant
+	loose bool // IN subqueries are joined as distinct rows
+	// loosable counts the semi joins that could be.
+	loosable int
+	equal    *unionFind
+	fixed    colSet // columns that equal a constant
 	// hashes tells of equalities whether they can be hash keys.
 	hashes map[ast.Expr]bool
 }
@@ -69,8 +72,8 @@ type unit struct {
 }
 
 // buildGraph makes the graph of a block's FROM and conditions.
-func (p *planner) buildGraph(from *joinTree, where []ast.Expr, wanted colSet) (*joinGraph, error) {
-	g := &joinGraph{p: p, wanted: wanted, limit: -1, equal: &unionFind{parent: map[colID]colID{}}, fixed: colSet{}, hashes: map[ast.Expr]bool{}}
+func (p *planner) buildGraph(from *joinTree, where []ast.Expr, wanted colSet, loose bool) (*joinGraph, error) {
+	g := &joinGraph{p: p, wanted: wanted, loose: loose, limit: -1, equal: &unionFind{parent: map[colID]colID{}}, fixed: colSet{}, hashes: map[ast.Expr]bool{}}
 	if p.on(OuterToInner) {
 		from = p.outerToInner(from, where)
 	}

@@ -211,7 +211,7 @@ func (p *planner) likeSarg(rel *relation, e *ast.Like) (sarg, bool) {
 		}
 	}
 	if l, ok := e.Pattern.(*ast.Literal); ok && l.Value.Class() == types.ClassBytes {
-		if fixed, _ := fixedBeginning(l.Value.Bytes(), types.CharsetUTF8MB4, s.escape); len(fixed) == 0 {
+		if fixed, _ := fixedBeginning(nil, l.Value.Bytes(), types.CharsetUTF8MB4, s.escape); len(fixed) == 0 {
 			return sarg{}, false
 		}
 	}

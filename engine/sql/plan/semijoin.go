@@ -117,6 +117,12 @@ func (g *joinGraph) inQuery(in *ast.In, s *subquery, not bool) (bool, error) {
 			kind = NullAwareAntiJoin
 		}
 	}
+	if kind == SemiJoin && !correlated && distinctable(s.query) && g.distinctMeansOnce(left, s.query) {
+		g.loosable++
+		if g.loose {
+			return g.joinDistinct(left, s.query, s.number)
+		}
+	}
 	if flat(s.query, false) && kind != NullAwareAntiJoin {
 		b := s.query.block
 		on := make([]ast.Expr, len(left))
@@ -137,6 +143,44 @@ func (g *joinGraph) inQuery(in *ast.In, s *subquery, not bool) (bool, error) {
 		on[i] = &ast.Binary{Op: ast.OpEq, Left: left[i], Right: p.ref(rel.column(i))}
 	}
 	g.attach(kind, &joinTree{leaf: rel}, on)
+	return true, nil
+}
+
+// distinctable reports whether a query's distinct rows are another query.
+func distinctable(q *query) bool {
+	return !q.volatile && (q.block != nil && q.block.values == nil && q.block.limit == nil && !q.block.rollup ||
+		q.set != nil && q.set.op == ast.SetUnion && !q.set.all && q.set.limit == nil)
+}
+
+// distinctMeansOnce reports whether no two distinct rows of the query match one left row:
+// equal means the same thing on both sides.
+func (g *joinGraph) distinctMeansOnce(left []ast.Expr, q *query) bool {
+	for i, e := range left {
+		n, err := g.p.bindTyping(e)
+		if err != nil {
+			return false
+		}
+		a, b := n.Type(), q.out[i].typ
+		if !sameType(a, b) && !(a.IsInteger() && b.IsInteger()) {
+			return false
+		}
+	}
+	return true
+}
+
+// joinDistinct joins the distinct rows of an IN subquery.
+func (g *joinGraph) joinDistinct(left []ast.Expr, q *query, number int) (bool, error) {
+	c := *q
+	if q.block != nil {
+		b := *q.block
+		b.distinct, b.order = true, nil
+		c.block = &b
+	}
+	rel := g.p.derivedRelation(&c, "<subquery"+itoa(number+2)+">", nil)
+	g.add(&unit{kind: InnerJoin, rel: rel})
+	for i := range left {
+		g.conds = append(g.conds, cond{e: &ast.Binary{Op: ast.OpEq, Left: left[i], Right: g.p.ref(rel.column(i))}, class: -1})
+	}
 	return true, nil
 }
 

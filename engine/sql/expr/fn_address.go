@@ -20,6 +20,9 @@ func registerUUID() {
 	d.def("UUID()", Func{
 		Result: ResultUTF8(36), NotNull: true, Volatility: Volatile,
 		Row: func(x *Context, _ *Call, _ []types.Value) (types.Value, error) {
+			if x.Env == nil {
+				return types.Null, errNoSession
+			}
 			u := newUUID(x.Env.Now(), x.Env.Uint64(), x.Env.Uint64())
 			return types.NewBytes(x.Keep(u.appendText(x.Scratch()))), nil
 		},

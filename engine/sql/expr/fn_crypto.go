@@ -42,6 +42,9 @@ func registerHashes() {
 			if n < 1 || n > 1024 {
 				return types.Null, errOutOfRange("length", "random_bytes")
 			}
+			if x.Env == nil {
+				return types.Null, errNoSession
+			}
 			out := x.Scratch()
 			for len(out) < int(n) {
 				out = binary.LittleEndian.AppendUint64(out, x.Env.Uint64())
@@ -127,12 +130,14 @@ func registerCompression() {
 			}
 			n, ok := uncompressedLen(s)
 			if ok && n > int64(x.packetLimit()) {
-				return nil, false, x.Fault(errorf(1256, "HY000",
+				x.Warning(errorf(1256, "HY000",
 					"Uncompressed data size too large; the maximum size is %d (probably, length of uncompressed data was corrupted)", x.packetLimit()))
+				return nil, false, nil
 			}
 			out, ok := appendUncompressed(nil, s)
 			if !ok {
-				return nil, false, x.Fault(errorf(1259, "HY000", "ZLIB: Input data corrupted"))
+				x.Warning(errorf(1259, "HY000", "ZLIB: Input data corrupted"))
+				return nil, false, nil
 			}
 			return append(dst, out...), true, nil
 		}),
@@ -142,7 +147,7 @@ func registerCompression() {
 		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 			n, ok := uncompressedLen(a[0].Bytes())
 			if !ok {
-				return types.NewInt(0), x.Fault(errorf(1259, "HY000", "ZLIB: Input data corrupted"))
+				x.Warning(errorf(1259, "HY000", "ZLIB: Input data corrupted"))
 			}
 			return types.NewInt(n), nil
 		},

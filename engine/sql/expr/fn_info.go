@@ -260,7 +260,12 @@ func registerMisc() {
 		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 			f := a[0].Double()
 			if a[0].IsNull() || f < 0 {
-				return types.NewInt(0), x.Fault(errWrongArguments("sleep."))
+				err := errWrongArguments("sleep.")
+				if x.Mode&types.ModeStrict != 0 {
+					return types.Null, err
+				}
+				x.Warning(err)
+				return types.NewInt(0), nil
 			}
 			if x.Session == nil {
 				return types.Null, errNoSession

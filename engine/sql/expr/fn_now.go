@@ -63,6 +63,9 @@ func registerNow() {
 	clockFunc("UTC_DATE()", types.KindDate, Stable, utc)
 	clockFunc("UTC_TIME(); UTC_TIME(fsp)", types.KindTime, Stable, utc)
 	clockFunc("SYSDATE(); SYSDATE(fsp)", types.KindDateTime, Volatile, func(x *Context) types.DateTime {
+		if x.Env == nil {
+			return x.Clock()
+		}
 		return clockAt(x.Env.Now().UnixMicro(), x.location())
 	})
 }

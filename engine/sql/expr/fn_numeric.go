@@ -324,8 +324,7 @@ func registerLogarithms() {
 			Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 				r, ok := f(a)
 				if !ok {
-					x.Warning(errorf(3020, "2201E", "Invalid argument for logarithm"))
-					return types.Null, nil
+					return types.Null, x.Fault(errorf(3020, "2201E", "Invalid argument for logarithm"))
 				}
 				return types.NewDouble(r), nil
 			},
@@ -351,6 +350,9 @@ func registerRandom() {
 		Args: []ArgKind{ArgInt}, Min: 0, Max: 1, KeepNulls: true, NotNull: true, Volatility: Volatile, Result: ResultDouble,
 		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
 			if len(a) == 0 {
+				if x.Env == nil {
+					return types.Null, errNoSession
+				}
 				return types.NewDouble(float64(x.Env.Uint64()>>11) / (1 << 53)), nil
 			}
 			seed := uint32(0)

@@ -201,7 +201,8 @@ func charFunc(id types.CollationID) *Func {
 			}
 			cs := types.CollationByID(id).Charset()
 			if at := cs.InvalidAt(dst); at >= 0 {
-				return nil, false, x.Fault(errInvalidCharacters(cs, dst[at:]))
+				x.Warning(errInvalidCharacters(cs, dst[at:]))
+				return nil, false, nil
 			}
 			return dst, true, nil
 		}),

@@ -39,6 +39,14 @@ var foreign = map[string]bool{
 	"approx_count_distinct": true, "approx_percentile": true,
 }
 
+// aggregates are the names that the grammar takes for aggregate functions if a bracket
+// follows at once.
+var aggregates = map[string]bool{
+	"avg": true, "bit_and": true, "bit_or": true, "bit_xor": true, "count": true, "group_concat": true, "max": true,
+	"min": true, "std": true, "stddev": true, "stddev_pop": true, "stddev_samp": true, "sum": true, "var_pop": true,
+	"var_samp": true, "variance": true, "json_arrayagg": true, "json_objectagg": true,
+}
+
 // call converts a function call. Arguments of functions with a syntax of their own:
 //
 //	date_add, date_sub      x, *Interval
@@ -58,6 +66,11 @@ func (c *converter) call(n *past.FuncCallExpr) Expr {
 	name := n.FnName.L
 	if foreign[name] {
 		c.refuse()
+	}
+	if aggregates[name] && n.Schema.O == "" {
+		// Quoted, or with a space before the bracket and without IGNORE_SPACE.
+		c.fail(errorf(1630, "42000", "FUNCTION %s does not exist. Check the 'Function Name Parsing and Resolution' "+
+			"section in the Reference Manual", n.FnName.O))
 	}
 	switch name {
 	case "date_add", "adddate", "date_sub", "subdate":

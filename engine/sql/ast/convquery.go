@@ -62,6 +62,9 @@ func (c *converter) tail(n *past.SelectStmt, s *Select) {
 	if n.Having != nil {
 		s.Having = c.expr(n.Having.Expr)
 	}
+	if s.From == nil && s.Where != nil && s.Having != nil {
+		c.refuse() // the grammar wants them the wrong way round
+	}
 	for i := range n.WindowSpecs {
 		s.Windows = append(s.Windows, c.window(&n.WindowSpecs[i]))
 	}
@@ -99,11 +102,11 @@ func (c *converter) item(out *SelectItem, f *past.SelectField) {
 		return
 	}
 	out.Expr = c.expr(f.Expr)
-	out.Alias = f.AsName.O
+	out.Alias = strings.ToValidUTF8(f.AsName.O, "?")
 	if out.Alias != "" {
 		return
 	}
-	out.Text = c.itemText(f)
+	out.Text = strings.ToValidUTF8(c.itemText(f), "?")
 }
 
 // itemText returns an item as written.

@@ -32,7 +32,7 @@ func (f *formatter) selectQuery(s *Select) {
 	if s.From != nil {
 		f.s(" from ")
 		f.tableExpr(s.From)
-	} else if s.Where != nil || s.GroupBy != nil || s.Having != nil {
+	} else if s.Where != nil || s.GroupBy != nil {
 		f.s(" from dual")
 	}
 	f.where(s.Where)

@@ -341,8 +341,12 @@ func (f *formatter) utility(s Statement) {
 	case *Reset:
 		f.s("reset ", s.What)
 		f.opt(s.IfExists, " if exists")
-		if s.Name != "" {
+		switch {
+		case plainName(s.Name):
 			f.s(" ", s.Name)
+		case s.Name != "":
+			f.s(" ")
+			f.name(s.Name)
 		}
 	case *PurgeLogs:
 		f.s("purge binary logs ")

@@ -2,6 +2,7 @@ package ast
 
 import (
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/triremedb/trireme/engine/types"
@@ -118,8 +119,8 @@ func (n *normalizer) run(prepared bool) bool {
 	b.Key = append(b.Key[:0], byte(n.mode))
 	b.Literals, b.spans = b.Literals[:0], b.spans[:0]
 	b.arena, b.decimals, b.types = b.arena[:0], b.decimals[:0], b.types[:0]
-	if len(n.s) > normalMaxBytes {
-		return false
+	if len(n.s) > normalMaxBytes || strings.IndexByte(n.s, 0) >= 0 {
+		return false // a zero byte ends the text in the key
 	}
 	first := true
 	for {

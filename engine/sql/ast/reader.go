@@ -151,7 +151,11 @@ func (r *reader) str() string {
 // nameOrString reads what may be written either way.
 func (r *reader) nameOrString() string {
 	if r.tok.kind == tString {
-		return r.str()
+		s := r.str()
+		if err := validName(s); err != nil {
+			r.failWith(err)
+		}
+		return s
 	}
 	return r.name()
 }

@@ -3,6 +3,7 @@ package ast
 import (
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -129,7 +130,14 @@ func (s *splitter) count(t token) error {
 	switch t.kind {
 	case tParam:
 		s.piece.params = append(s.piece.params, t.start)
+	case tQuoted, tUserVar, tSysVar:
+		if err := validName(s.s[t.start:t.end]); err != nil {
+			return err
+		}
 	case tWord:
+		if err := validName(s.s[t.start:t.end]); err != nil {
+			return err
+		}
 		prefix = s.countWord(l, s.s[t.start:t.end])
 	case tOp:
 		switch c := s.s[t.start]; c {
@@ -176,6 +184,22 @@ func (s *splitter) count(t token) error {
 		return tooDeep()
 	}
 	return nil
+}
+
+// validName checks that a name is UTF-8; strings may hold any bytes.
+func validName(s string) error {
+	if utf8.ValidString(s) {
+		return nil
+	}
+	i := 0
+	for i < len(s) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		i += n
+	}
+	return errorf(1300, "HY000", "Invalid utf8mb4 character string: '%X'", s[i:min(i+6, len(s))])
 }
 
 // closeInterval helps the grammar with INTERVAL (expression) .., which it takes for the

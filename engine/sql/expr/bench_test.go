@@ -23,7 +23,7 @@ func filled(b testing.TB) *rig {
 var benchmarks = []string{
 	"a * 2 + b > 10", "c * 2 > 30.5", "d * 2e0 + 1e0 > 5e0", "s = 'word5'", "s LIKE 'word1%'",
 	"f BETWEEN '2024-01-05' AND '2024-01-10'", "a IN (1, 5, 9, 22)", "a > 5 AND b < 7 AND c > 3",
-	"CASE WHEN a > 10 THEN b ELSE a END", "c / 3", "s IN ('word1', 'word7')", "a + c",
+	"CASE WHEN a > 10 THEN b ELSE a END", "c / 3", "s IN ('word1', 'word7')", "a + c", "CONCAT(s, 'x') = 'word5x'", "IFNULL(a, 0) + 1", "CAST(a AS CHAR) = '5'", "UPPER(s) LIKE 'WORD1_'",
 }
 
 func BenchmarkFilter(b *testing.B) {
@@ -62,6 +62,16 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		})
 		if allocs > 0 {
 			t.Errorf("%s: %v allocations", text, allocs)
+		}
+		allocs = testing.AllocsPerRun(20, func() {
+			m := r.x.Mark()
+			if _, err = n.Value(r.x, r.rows, 7); err != nil {
+				t.Fatal(err)
+			}
+			r.x.Release(m)
+		})
+		if allocs > 0 {
+			t.Errorf("%s: %v allocations by row", text, allocs)
 		}
 	}
 }

@@ -48,9 +48,9 @@ func (b *Binder) comparableText(what string, l, r Node) (Node, Node, comparator,
 	if err != nil {
 		return nil, nil, comparator{}, err
 	}
-	how := comparator{by: byText, coll: types.CollationByID(agg.id)}
-	if agg.id == types.CollationBinary || how.coll == nil {
-		how = comparator{by: byBytes}
+	how := comparator{by: byBytes}
+	if c := types.CollationByID(agg.id); c != nil && agg.id != types.CollationBinary {
+		how = comparator{by: byText, coll: c, text: textEqualOf(c)}
 	}
 	return b.castText(l, agg.id), b.castText(r, agg.id), how, nil
 }

@@ -29,6 +29,7 @@ const (
 type comparator struct {
 	by   comparing
 	coll types.Collation // byText
+	text *textEqual      // byText
 }
 
 // compare returns -1, 0 or +1. REQUIRES: neither is NULL.
@@ -158,6 +159,9 @@ func (n *Compare) Value(x *Context, in *types.Batch, row int) (types.Value, erro
 			return boolValue(a.IsNull() && b.IsNull()), nil
 		}
 		return types.Null, nil
+	}
+	if n.equality() {
+		return boolValue(n.c.equal(a, b) == (n.op != ast.OpNe)), nil
 	}
 	return boolValue(orderTruth(n.op, n.c.compare(a, b))), nil
 }

@@ -38,6 +38,11 @@ func (n *Compare) truths(dst []int64, a, b *types.Vector) {
 		compareLoop(n.op, dst, a.Float64s(), b.Float64s())
 	case n.c.by == byIntegers && a.Class() == types.ClassUint && b.Class() == types.ClassUint:
 		compareLoop(n.op, dst, a.Uint64s(), b.Uint64s())
+	case n.equality() && (n.c.by == byText || n.c.by == byBytes):
+		want := n.op != ast.OpNe
+		for i := range dst {
+			dst[i] = truthOf(!a.IsNull(i) && !b.IsNull(i) && n.c.equalAt(a, b, i) == want)
+		}
 	default:
 		for i := range dst {
 			dst[i] = 0
@@ -46,6 +51,10 @@ func (n *Compare) truths(dst []int64, a, b *types.Vector) {
 			}
 		}
 	}
+}
+
+func (n *Compare) equality() bool {
+	return n.op == ast.OpEq || n.op == ast.OpNe || n.op == ast.OpNullEq
 }
 
 // bothInt64 reports whether two vectors compare as their 64-bit words.
@@ -125,6 +134,9 @@ func compareLoop[T number](op ast.BinaryOp, dst []int64, a, b []T) {
 
 // filter appends to out the selected rows for which the comparison is true.
 func (n *Compare) filter(x *Context, in *types.Batch, sel, out []uint32) ([]uint32, error) {
+	if c, ok := n.b.(*Const); ok && (n.c.by == byText || n.c.by == byBytes) && !c.v.IsNull() {
+		return n.filterText(x, in, sel, out, c.v.Bytes())
+	}
 	o, err := x.operands(n.a, n.b, in, sel)
 	if err != nil {
 		return out, err
@@ -147,7 +159,46 @@ func (n *Compare) filter(x *Context, in *types.Batch, sel, out []uint32) ([]uint
 	return out, nil
 }
 
+// filterText is filter for the comparison of text with a constant.
+func (n *Compare) filterText(x *Context, in *types.Batch, sel, out []uint32, c []byte) ([]uint32, error) {
+	v, lent, err := x.operand(n.a, in, sel)
+	if err != nil {
+		return out, err
+	}
+	want := n.op != ast.OpNe
+	for i := range v.Len() {
+		if v.IsNull(i) {
+			continue
+		}
+		s, hit := v.BytesAt(i), false
+		switch {
+		case n.equality() && n.c.by == byText:
+			hit = n.c.text.equal(s, c) == want
+		case n.equality():
+			hit = bytes.Equal(s, c) == want
+		case n.c.by == byText:
+			hit = orderTruth(n.op, n.c.coll.Compare(s, c))
+		default:
+			hit = orderTruth(n.op, bytes.Compare(s, c))
+		}
+		if hit {
+			out = append(out, uint32(rowAt(sel, i)))
+		}
+	}
+	x.giveBack(v, lent)
+	return out, nil
+}
+
 func (n *Compare) filterRows(o operands, out []uint32) []uint32 {
+	if (n.c.by == byText || n.c.by == byBytes) && (n.op == ast.OpEq || n.op == ast.OpNe) {
+		want := n.op == ast.OpEq
+		for i := range o.a.Len() {
+			if !o.a.IsNull(i) && !o.b.IsNull(i) && n.c.equalAt(o.a, o.b, i) == want {
+				out = append(out, uint32(i))
+			}
+		}
+		return out
+	}
 	for i := range o.a.Len() {
 		na, nb := o.a.IsNull(i), o.b.IsNull(i)
 		switch {

@@ -150,9 +150,17 @@ func (s *constSet) build() {
 }
 
 func (s *constSet) contains(v types.Value) bool {
+	if len(s.values) <= fewWords {
+		for i := range s.values {
+			if s.how.equal(v, s.values[i]) {
+				return true
+			}
+		}
+		return false
+	}
 	mask := uint64(len(s.table) - 1)
 	for at := s.how.hash(v) & mask; s.table[at] != 0; at = (at + 1) & mask {
-		if s.how.compare(v, s.values[s.table[at]-1]) == 0 {
+		if s.how.equal(v, s.values[s.table[at]-1]) {
 			return true
 		}
 	}
@@ -215,7 +223,7 @@ func (n *In) find(x *Context, v types.Value, in *types.Batch, row int) (types.Va
 			return types.Null, err
 		case w.IsNull() || as.IsNull() || item.how.by == byNull:
 			null = true
-		case item.how.compare(as, w) == 0:
+		case item.how.equal(as, w):
 			return boolValue(!n.not), nil
 		}
 	}

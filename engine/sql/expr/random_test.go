@@ -100,9 +100,9 @@ func TestVectorEqualsValue(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	r := randomRows(t, rng)
-	n := 3000
+	n := 1000
 	if testing.Short() {
-		n = 500
+		n = 300
 	}
 	bound := 0
 	for range n {

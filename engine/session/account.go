@@ -270,12 +270,43 @@ func mayChange(a *priv.Active, u *plan.Use, kind string) error {
 			return err
 		}
 		return a.Table(u.Schema, u.Table, priv.Delete, "DELETE")
-	case "UPDATE":
-		return a.Columns(u.Schema, u.Table, u.Columns, priv.Update, "UPDATE")
-	case "DELETE":
-		return a.Table(u.Schema, u.Table, priv.Delete, "DELETE")
+	case "UPDATE", "DELETE":
+		if kind == "DELETE" {
+			if err := a.Table(u.Schema, u.Table, priv.Delete, "DELETE"); err != nil {
+				return err
+			}
+		}
+		if len(u.Columns) == 0 { // none is read
+			return nil
+		}
+		return a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT")
 	}
 	return a.Table(u.Schema, u.Table, priv.Select|priv.Insert|priv.Update|priv.Delete, kind)
+}
+
+// mayAssign is asked before an UPDATE runs, for the columns that it sets: errors 1142
+// and 1143.
+func (s *Session) mayAssign(c *compiled) error {
+	a := s.privileges()
+	if a == everything || !c.change.update {
+		return nil
+	}
+	for i := range c.change.targets {
+		t := &c.change.targets[i]
+		var names []string
+		for p, set := range t.assigned {
+			if set {
+				names = append(names, t.info.columns[p].Name)
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		if err := a.Columns(t.info.keys.Table.Schema, t.info.keys.Name, names, priv.Update, "UPDATE"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // maySetVariable is asked by SET: error 1227 for global ones.

@@ -85,8 +85,8 @@ func (s *Session) tableName(n ast.TableName) (schema, name string, err error) {
 }
 
 func (s *Session) deniedSchema(schema string) error {
-	a := s.privileges()
-	return newError(1044, "42000", "Access denied for user '%s'@'%s' to database '%s'", a.ID.Name, a.ID.Host, schema)
+	id := s.accountID()
+	return newError(1044, "42000", "Access denied for user '%s'@'%s' to database '%s'", id.Name, id.Host, schema)
 }
 
 // definition is the definition of a table as the transaction sees it, which holds it until

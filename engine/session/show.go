@@ -121,14 +121,9 @@ func (s *Session) showQuery(ctx context.Context, text, like string, st *ast.Show
 	case st.Where != nil:
 		where = st.Where
 	}
-	if where == nil {
-		return s.runPlanned(ctx, inner, nil)
-	}
-	order := inner.OrderBy
-	without := *inner
-	without.OrderBy = nil
-	outer := &ast.Select{Items: []ast.SelectItem{{Star: true}}, From: &ast.Derived{Query: &without, Alias: "SHOWN"}, Where: where, OrderBy: order}
-	return s.runPlanned(ctx, outer, nil)
+	shown := *inner
+	shown.Having = where // which knows the names of the result
+	return s.runPlanned(ctx, &shown, nil)
 }
 
 // showTables is SHOW TABLES, TABLE STATUS, COLUMNS and INDEX.

@@ -326,9 +326,7 @@ const OptionAutoIncrement = "auto_increment"
 // initCounters sets the next AUTO_INCREMENT value and the next row id behind the
 // greatest ones in the table, deleted rows included, and to what was asked for.
 func (c *Catalog) initCounters(t *table.Table) error {
-	if n, err := strconv.ParseUint(t.Schema.Options[OptionAutoIncrement], 10, 64); err == nil && n > 0 {
-		t.RaiseAuto(n - 1)
-	}
+	raiseToOption(t)
 	for i, k := range t.Schema.Keys {
 		col := &t.Schema.Columns[k.Parts[0].Column]
 		rowID := i == 0 && col.Hidden
@@ -349,6 +347,13 @@ func (c *Catalog) initCounters(t *table.Table) error {
 		}
 	}
 	return nil
+}
+
+// raiseToOption lets a table count from where its definition says.
+func raiseToOption(t *table.Table) {
+	if n, err := strconv.ParseUint(t.Schema.Options[OptionAutoIncrement], 10, 64); err == nil && n > 0 {
+		t.RaiseAuto(n - 1)
+	}
 }
 
 // greatest returns the greatest value of an index's first part.

@@ -157,6 +157,7 @@ func (c *Catalog) makeFiles(def *record.Table) (o op, err error) {
 		c.abandon(o)
 		return o, fmt.Errorf("dict: creating table %s.%s: %w", def.Schema, def.Name, err)
 	}
+	raiseToOption(t)
 	o.handle = c.pendingHandle(t, 0)
 	return o, nil
 }

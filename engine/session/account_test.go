@@ -1,0 +1,61 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/session/sessiontest"
+	"github.com/triremedb/trireme/engine/sql/priv"
+)
+
+// TestAccounts runs scripts on a bootstrapped node: sql runs statements as the account
+// named, whose session is made when it is first named.
+func TestAccounts(t *testing.T) {
+	datadriven.Walk(t, "sessiontest/testdata/accounts", func(t *testing.T, path string) {
+		r := sessiontest.New(t, sessiontest.Options{})
+		hash := priv.HashNative([]byte("secret"))
+		if made, err := r.Manager.Bootstrap(context.Background(), session.BootstrapOptions{Plugin: priv.Native, Hash: hash}); err != nil || !made {
+			t.Fatal(made, err)
+		}
+		if made, err := r.Manager.Bootstrap(context.Background(), session.BootstrapOptions{}); err != nil || made {
+			t.Fatal(made, err)
+		}
+		sessions := map[string]*session.Session{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			user := "root"
+			if d.HasArg("as") {
+				d.ScanArgs(t, "as", &user)
+			}
+			switch d.Cmd {
+			case "sql":
+				s := sessions[user]
+				if s == nil {
+					a, ok := r.Manager.MatchAccount(user, "", "10.0.0.1")
+					if !ok {
+						return "no such account\n"
+					}
+					s = r.Open(session.ConnectionInfo{User: user, Host: "10.0.0.1", AccountUser: a.Name, AccountHost: a.Host, MultiStatements: true})
+					sessions[user] = s
+				}
+				var out strings.Builder
+				for _, text := range strings.Split(d.Input, ";\n") {
+					out.WriteString(r.Text(s, text))
+				}
+				return out.String()
+			case "account":
+				a, ok := r.Manager.MatchAccount(user, "", "10.0.0.1")
+				return fmt.Sprintln(ok, a.ID, a.Plugin, a.Locked, a.Expired, a.TLS, len(a.Hash))
+			case "restart":
+				sessions = map[string]*session.Session{}
+				r.Restart()
+				return ""
+			}
+			return "unknown command\n"
+		})
+	})
+}

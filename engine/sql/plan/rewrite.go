@@ -64,6 +64,10 @@ func (p *planner) rejectsNull(e ast.Expr, set colSet) bool {
 		case e.Op == ast.OpNullEq:
 			return false
 		}
+		if q, ok := e.Right.(*ast.Subquery); ok && q.Quantifier != ast.QuantifierNone {
+			// Without rows ANY is false and ALL is true, whatever is on the left.
+			return q.Quantifier == ast.QuantifierAny && p.strict(e.Left, set)
+		}
 	case *ast.Unary:
 		if e.Op == ast.OpNot {
 			return p.strict(e.Operand, set)
@@ -100,6 +104,9 @@ func (p *planner) strict(e ast.Expr, set colSet) bool {
 		case ast.OpAnd, ast.OpOr:
 			return p.strict(e.Left, set) && p.strict(e.Right, set)
 		case ast.OpNullEq:
+			return false
+		}
+		if q, ok := e.Right.(*ast.Subquery); ok && q.Quantifier != ast.QuantifierNone {
 			return false
 		}
 		return p.strict(e.Left, set) || p.strict(e.Right, set)

@@ -135,6 +135,11 @@ func (t *Tree) buildHash(n *plan.HashJoin, cols []*types.Type) (operator, error)
 		o.probeTypes, o.buildTypes = o.buildTypes, o.probeTypes
 		probeKeys, buildKeys = buildKeys, probeKeys
 	}
+	for i := range probeKeys {
+		if a, b := probeKeys[i].Type(), buildKeys[i].Type(); !comparable(a, b) {
+			return nil, fmt.Errorf("exec: hash join of %v and %v", a.Kind, b.Kind)
+		}
+	}
 	o.probeKeys = newEvaluator(probeKeys)
 	keys := newEvaluator(buildKeys)
 	o.table = newJoinTable(r, o.buildTypes, keys, n.NullSafe)
@@ -143,6 +148,15 @@ func (t *Tree) buildHash(n *plan.HashJoin, cols []*types.Type) (operator, error)
 		o.nulls = newNullAware(r, n.Condition, keys, o.probeTypes, o.buildTypes)
 	}
 	return o, nil
+}
+
+// comparable reports whether hash tables may hold values of both types: those with the
+// same layout and the same equality.
+func comparable(a, b *types.Type) bool {
+	if a.Class() != b.Class() || a.IsText() != b.IsText() || a.IsText() && a.Collation != b.Collation {
+		return false
+	}
+	return a.Class() != types.ClassDecimal || a.ShortDecimal() == b.ShortDecimal() && (a.Scale == b.Scale || !a.ShortDecimal())
 }
 
 func (t *Tree) buildSet(n *plan.SetOperation, cols []*types.Type) (operator, error) {

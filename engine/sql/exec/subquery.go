@@ -30,6 +30,7 @@ type subquery struct {
 	both     *types.Batch // operands and rows, for Compare
 	keep     []uint32
 	busy     bool
+	fresh    bool // the query is volatile: nothing is kept
 }
 
 // evaluate is plan.Runtime.Run.
@@ -59,7 +60,7 @@ func (t *Tree) newSubquery(n *plan.Subquery) (*subquery, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &subquery{r: &t.run, node: n, root: root, types: nullable(plan.Types(n.Root.Columns()))}
+	s := &subquery{r: &t.run, node: n, root: root, fresh: isVolatile(n.Root), types: nullable(plan.Types(n.Root.Columns()))}
 	if len(n.Operands) > 0 {
 		cols := make([]*types.Type, 0, len(n.Operands)+len(s.types))
 		for _, o := range n.Operands {
@@ -98,6 +99,9 @@ func (s *subquery) single() (types.Value, error) {
 		s.cache = newResultCache(s.r, s.node)
 	}
 	c := s.cache
+	if s.fresh {
+		c.reset()
+	}
 	if id, ok := c.find(); ok {
 		return c.values[id], nil
 	}
@@ -168,7 +172,7 @@ func (s *subquery) setOperands(in *types.Batch, row int) error {
 // fill runs the query and keeps its rows, unless they are there.
 func (s *subquery) fill() error {
 	v := s.r.tree.version(s.node.Slots)
-	if s.version == v {
+	if s.version == v && !s.fresh {
 		return nil
 	}
 	s.version = 0

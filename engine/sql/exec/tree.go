@@ -94,7 +94,7 @@ func (t *Tree) start(x *Context) {
 		limit = defaultMemory
 	}
 	r.memory.Reset(limit)
-	r.temp.Env, r.temp.FS, r.temp.Dir = x.Env, x.FS, x.TempDir
+	r.temp.Env, r.temp.FS, r.temp.Dir, r.temp.MinWork = x.Env, x.FS, x.TempDir, minWork
 	if r.temp.Dir == "" {
 		r.temp.Dir = "tmp"
 	}

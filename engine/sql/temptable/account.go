@@ -16,6 +16,16 @@ type Config struct {
 	FS     file.FS
 	Dir    string // of temporary files; made if it is missing
 	Memory *Account
+	// MinWork is what a structure may hold before it goes to disk, however little the
+	// statement has left, in bytes; 0: 64 KiB.
+	MinWork int64
+}
+
+func (c *Config) minWork() int64 {
+	if c.MinWork > 0 {
+		return c.MinWork
+	}
+	return 64 << 10
 }
 
 // Account is the memory of a statement, in bytes. It belongs to one task.

@@ -34,7 +34,7 @@ func (l *List) Add(b *types.Batch, sel []uint32) error {
 	} else {
 		l.n += int64(len(sel))
 	}
-	if !l.cfg.Memory.Fits(0) && l.rows.Bytes() > minWork {
+	if !l.cfg.Memory.Fits(0) && l.rows.Bytes() > l.cfg.minWork() {
 		return l.flush()
 	}
 	return nil

@@ -8,9 +8,6 @@ import (
 )
 
 const (
-	// minWork is the memory that a structure may fill before it goes to disk, however
-	// little the statement has left, in bytes.
-	minWork = 64 << 10
 	// maxSortKey is how much of a key is kept for comparing, in bytes. Rows that agree
 	// that far are compared themselves.
 	maxSortKey = 1 << 10
@@ -139,7 +136,7 @@ func (s *Sorter) Add(b *types.Batch, sel []uint32) error {
 	if s.limit > 0 && s.limit < 1<<24 && int64(len(s.items)+len(s.nulls)) >= 2*s.limit+pruneSlack {
 		s.prune()
 	}
-	if !s.cfg.Memory.Fits(0) && s.mem.n+s.rows.Bytes() > minWork {
+	if !s.cfg.Memory.Fits(0) && s.mem.n+s.rows.Bytes() > s.cfg.minWork() {
 		return s.writeRun()
 	}
 	return nil

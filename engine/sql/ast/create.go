@@ -166,6 +166,9 @@ func (r *reader) view(v *CreateView) Statement {
 
 // selectInto takes INTO @a, @b out of a SELECT, which the grammar does not know.
 func (r *reader) selectInto() Statement {
+	if !r.into {
+		return nil
+	}
 	depth := 0
 	for !r.atEnd() {
 		switch {
@@ -174,14 +177,14 @@ func (r *reader) selectInto() Statement {
 		case r.isOp(")"):
 			depth--
 		case depth == 0 && r.is("INTO"):
-			return r.into()
+			return r.intoVars()
 		}
 		r.advance()
 	}
 	return nil
 }
 
-func (r *reader) into() Statement {
+func (r *reader) intoVars() Statement {
 	start := r.tok.start
 	r.advance()
 	if r.tok.kind != tUserVar {

@@ -454,5 +454,6 @@ func ParseParameterized(sql string, mode Mode) (Statement, error) {
 		}
 		p.params = append(p.params, s.start)
 	}
-	return parseOne(text{sql: sql[p.start:p.end], clean: string(marked[p.start:p.end]), params: p.relative(), mode: mode})
+	return parseOne(text{sql: sql[p.start:p.end], clean: string(marked[p.start:p.end]), params: p.relative(), mode: mode,
+		tokens: p.tokens, into: p.into})
 }

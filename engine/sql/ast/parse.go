@@ -30,7 +30,7 @@ func Parse(sql string, mode Mode) ([]Statement, error) {
 	statements := make([]Statement, 0, len(pieces))
 	for i := range pieces {
 		p := &pieces[i]
-		s, perr := parseOne(text{sql: sql[p.start:p.end], clean: clean[p.start:p.end], params: p.relative(), mode: mode, tokens: p.tokens})
+		s, perr := parseOne(text{sql: sql[p.start:p.end], clean: clean[p.start:p.end], params: p.relative(), mode: mode, tokens: p.tokens, into: p.into})
 		if perr != nil {
 			return statements, perr
 		}

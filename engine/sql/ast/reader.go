@@ -15,7 +15,8 @@ type text struct {
 	params []int  // where the ? are
 	mode   Mode
 	subst  *substitutes
-	tokens int // how many there are
+	tokens int  // how many there are
+	into   bool // whether the word INTO is among them
 }
 
 // reader parses by hand what needs no expressions. The first error is kept; from then

@@ -25,6 +25,7 @@ type piece struct {
 	start, end int   // without spaces and comments around it, if possible
 	params     []int // where the ? are
 	tokens     int
+	into       bool // whether the word INTO is in it
 }
 
 // splitter cuts a text into statements, blanks comments and checks limits.
@@ -247,27 +248,49 @@ func (s *splitter) spaces(i int) {
 	}
 }
 
+// What words are to countWord.
+const (
+	countCase wordClass = 1 + iota
+	countEnd
+	countAnd
+	countLogic
+	countBranch
+	countPrefix
+	countOperator
+	countInto
+)
+
+var countedWords = newWordTable(map[wordClass][]string{
+	countCase:     {"CASE"},
+	countEnd:      {"END"},
+	countAnd:      {"AND"},
+	countLogic:    {"OR", "UNION", "EXCEPT", "INTERSECT"},
+	countBranch:   {"WHEN", "THEN", "ELSE"},
+	countPrefix:   {"NOT", "BINARY", "INTERVAL", "EXISTS"},
+	countOperator: {"XOR", "DIV", "MOD", "LIKE", "REGEXP", "RLIKE", "IS", "BETWEEN", "COLLATE", "JOIN"},
+	countInto:     {"INTO"},
+})
+
 // countWord counts a word that is an operator and reports whether it is a prefix.
 func (s *splitter) countWord(l *level, w string) bool {
-	if len(w) < 2 || len(w) > 9 {
-		return false
-	}
-	switch upper(w) {
-	case "CASE":
+	switch countedWords.find(w) {
+	case countCase:
 		l.cases++
-	case "END":
+	case countEnd:
 		l.cases = max(l.cases-1, 0)
-	case "AND", "OR", "UNION", "EXCEPT", "INTERSECT":
+	case countAnd:
+		l.logic++ // but the chain goes on: it may be BETWEEN's
+	case countLogic:
 		l.logic++
-		if w[0]|32 != 'a' {
-			l.chain = 0 // AND may be BETWEEN's
-		}
-	case "WHEN", "THEN", "ELSE":
 		l.chain = 0
-	case "NOT", "BINARY", "INTERVAL", "EXISTS":
+	case countBranch:
+		l.chain = 0
+	case countPrefix:
 		return true
-	case "XOR", "DIV", "MOD", "LIKE", "REGEXP", "RLIKE", "IS", "BETWEEN", "COLLATE", "JOIN":
+	case countOperator:
 		l.chain++
+	case countInto:
+		s.piece.into = true
 	}
 	return false
 }

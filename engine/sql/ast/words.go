@@ -18,60 +18,76 @@ const (
 	classString   // not a word: a string
 )
 
-// wordClasses holds the words by length.
-var wordClasses = func() (t [18]map[string]wordClass) {
-	for class, words := range map[wordClass][]string{
-		classSelect: {"SELECT"},
-		// Reserved words only: a name must not end a select list.
-		classClause:     {"FROM", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "FOR", "INTO", "LOCK"},
-		classWhere:      {"WHERE"},
-		classKeepClause: {"GROUP", "ORDER", "HAVING", "WINDOW", "PARTITION"},
-		classCondition:  {"ON", "OR", "NOT", "XOR"},
-		classAnd:        {"AND"},
-		classBetween:    {"BETWEEN"},
-		classKeepNext: {"DATE", "TIME", "TIMESTAMP", "COLLATE", "SEPARATOR", "ESCAPE", "USING", "CHARSET", "LIKE", "REGEXP",
-			"RLIKE"},
-		classKeepText: {"AS"},
-		classKeepCall: {"CHAR", "CHARACTER", "NCHAR", "BINARY", "DECIMAL", "DEC", "NUMERIC", "DATETIME", "FLOAT", "DOUBLE",
-			"REAL", "YEAR", "VARCHAR", "NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURTIME",
-			"CURRENT_TIME", "UTC_TIME", "UTC_TIMESTAMP", "SYSDATE", "ROUND", "TRUNCATE", "INDEX", "KEY"},
-	} {
+// classWords are the words of each class.
+var classWords = map[wordClass][]string{
+	classSelect: {"SELECT"},
+	// Reserved words only: a name must not end a select list.
+	classClause:     {"FROM", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "FOR", "INTO", "LOCK"},
+	classWhere:      {"WHERE"},
+	classKeepClause: {"GROUP", "ORDER", "HAVING", "WINDOW", "PARTITION"},
+	classCondition:  {"ON", "OR", "NOT", "XOR"},
+	classAnd:        {"AND"},
+	classBetween:    {"BETWEEN"},
+	classKeepNext: {"DATE", "TIME", "TIMESTAMP", "COLLATE", "SEPARATOR", "ESCAPE", "USING", "CHARSET", "LIKE", "REGEXP",
+		"RLIKE"},
+	classKeepText: {"AS"},
+	classKeepCall: {"CHAR", "CHARACTER", "NCHAR", "BINARY", "DECIMAL", "DEC", "NUMERIC", "DATETIME", "FLOAT", "DOUBLE",
+		"REAL", "YEAR", "VARCHAR", "NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURTIME",
+		"CURRENT_TIME", "UTC_TIME", "UTC_TIMESTAMP", "SYSDATE", "ROUND", "TRUNCATE", "INDEX", "KEY"},
+}
+
+// wordTable finds the class of a word by its length, first and last letter: lists of
+// the words with the same hash, nearly always of one.
+type wordTable [256][]classWord
+
+type classWord struct {
+	word  string
+	class wordClass
+}
+
+func newWordTable(classes map[wordClass][]string) *wordTable {
+	t := new(wordTable)
+	for class, words := range classes {
 		for _, w := range words {
-			if t[len(w)] == nil {
-				t[len(w)] = map[string]wordClass{}
-			}
-			t[len(w)][w] = class
+			h := wordHash(w)
+			t[h] = append(t[h], classWord{w, class})
 		}
 	}
 	return t
-}()
+}
+
+func wordHash(w string) uint8 {
+	return uint8(len(w))*41 + (w[0]&^32)*7 + (w[len(w)-1]&^32)*3
+}
+
+// find returns the class of a word, 0 if it has none. It allocates nothing.
+func (t *wordTable) find(w string) wordClass {
+	for _, c := range t[wordHash(w)] {
+		if len(c.word) == len(w) && foldEqual(w, c.word) {
+			return c.class
+		}
+	}
+	return classNone
+}
+
+var normalWords = newWordTable(classWords)
 
 // classify returns the class of a word.
 func classify(w string) wordClass {
-	if w[0] == '_' {
-		return classKeepNext // an introducer
-	}
-	if len(w) >= len(wordClasses) || wordClasses[len(w)] == nil {
-		return prefixed(w)
-	}
-	var u [len(wordClasses)]byte
-	for i := 0; i < len(w); i++ {
-		c := w[i]
-		if c >= 'a' && c <= 'z' {
-			c -= 32
-		}
-		u[i] = c
-	}
-	if class, ok := wordClasses[len(w)][string(u[:len(w)])]; ok {
+	if class := normalWords.find(w); class != classNone {
 		return class
 	}
-	return prefixed(w)
-}
-
-// prefixed finds functions by how their names begin.
-func prefixed(w string) wordClass {
-	if len(w) > 5 && foldEqual(w[:5], "JSON_") || len(w) > 7 && foldEqual(w[:7], "REGEXP_") {
-		return classKeepCall
+	switch w[0] {
+	case '_':
+		return classKeepNext // an introducer
+	case 'J', 'j':
+		if len(w) > 5 && foldEqual(w[:5], "JSON_") {
+			return classKeepCall
+		}
+	case 'R', 'r':
+		if len(w) > 7 && foldEqual(w[:7], "REGEXP_") {
+			return classKeepCall
+		}
 	}
 	return classNone
 }

@@ -121,6 +121,29 @@ func (x *Context) ResetStatement() {
 	clear(x.states)
 	clear(x.args)
 	x.args = x.args[:0]
+	x.trim()
+}
+
+// keepBytes is the size up to which scratch memory outlives a statement.
+const keepBytes = 1 << 20
+
+// trim gives up what one statement needed much of.
+func (x *Context) trim() {
+	if cap(x.arena) > keepBytes {
+		x.chunk++
+		x.arena = nil
+	}
+	for c := range x.vectors {
+		free := x.vectors[c]
+		keep := free[:0]
+		for _, v := range free {
+			if v.MemoryBytes() <= keepBytes {
+				keep = append(keep, v)
+			}
+		}
+		clear(free[len(keep):])
+		x.vectors[c] = keep
+	}
 }
 
 const chunkBytes = 4 << 10

@@ -372,6 +372,7 @@ func serve(t testing.TB, change func(*Options, *fake)) *rig {
 		change(&opt, f)
 	}
 	r := &rig{fake: f, s: New(opt)}
+	r.s.closePrepared = func(*session.Prepared) {}
 	r.addr, r.ro = r.listen(t, Port{}), r.listen(t, Port{ReadOnly: true})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

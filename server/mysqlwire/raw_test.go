@@ -448,6 +448,7 @@ func FuzzCommands(f *testing.F) {
 		f.Fatal(err)
 	}
 	s := New(Options{Backend: fk, Auth: a, Version: "8"})
+	s.closePrepared = func(*session.Prepared) {}
 	f.Fuzz(func(t *testing.T, b []byte, caps uint32) {
 		if len(b) == 0 || command(b[0]) == comChangeUser || bytes.Contains(b, []byte("kill")) ||
 			bytes.Contains(b, []byte("sleep")) || bytes.Contains(b, []byte("load")) || bytes.Contains(b, []byte("long")) ||

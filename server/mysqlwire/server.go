@@ -81,6 +81,8 @@ type Server struct {
 	clock      atomic.Int64 // seconds since the start: coarse, and free to read
 	began      time.Time
 	statements atomic.Int64
+	// closePrepared is Prepared.Close, but in tests.
+	closePrepared func(*session.Prepared)
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
@@ -110,7 +112,7 @@ func New(opt Options) *Server {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opt: opt, began: time.Now(), conns: make(map[*conn]struct{}),
+	s := &Server{opt: opt, began: time.Now(), closePrepared: (*session.Prepared).Close, conns: make(map[*conn]struct{}),
 		listeners: make(map[net.Listener]struct{}), stop: make(chan struct{})}
 	s.tasks.Add(1)
 	go s.sweep()

@@ -40,7 +40,7 @@ func (c *conn) prepare(ctx context.Context, text []byte) error {
 		return err
 	}
 	if p.Params > 65535 || len(p.Columns) > 65535 {
-		p.Close()
+		c.s.closePrepared(p)
 		c.s.releaseStatements(1)
 		return &types.Error{Number: 1390, State: "HY000", Message: "Prepared statement contains too many placeholders"}
 	}
@@ -265,7 +265,7 @@ func (c *conn) closeStatement(p *payload) {
 	id := p.uint32()
 	if st := c.stmts[id]; st != nil {
 		delete(c.stmts, id)
-		st.prepared.Close()
+		c.s.closePrepared(st.prepared)
 		c.s.releaseStatements(1)
 	}
 }
@@ -286,7 +286,7 @@ func (c *conn) resetStatement(p *payload) error {
 // closeStatements forgets all of them.
 func (c *conn) closeStatements() {
 	for _, st := range c.stmts {
-		st.prepared.Close()
+		c.s.closePrepared(st.prepared)
 	}
 	c.s.releaseStatements(int64(len(c.stmts)))
 	clear(c.stmts)

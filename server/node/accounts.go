@@ -2,26 +2,56 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
+	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/server/auth"
 )
 
 // accounts finds accounts for the doors.
-type accounts struct {
-	n    *Node
-	root auth.Account
-}
+type accounts struct{ n *Node }
 
-func (a *accounts) init(n *Node) { a.n = n }
+// accountsWait is how long a client waits for a group that is just beginning to have
+// accounts.
+const accountsWait = 5 * time.Second
 
 // Account implements auth.Source.
 func (a *accounts) Account(user, host, address string) (auth.Account, bool) {
-	return a.root, user == a.root.User
+	for until := time.Now().Add(accountsWait); !a.n.hasAccounts() && time.Now().Before(until); {
+		select {
+		case <-a.n.stopping:
+			return auth.Account{}, false
+		case <-time.After(forwardRetry):
+		}
+	}
+	p, ok := a.n.sessions.MatchAccount(user, host, address)
+	if !ok || p.Plugin == priv.NoAuth {
+		return auth.Account{}, false
+	}
+	return auth.Account{User: p.Name, Host: p.Host, Plugin: p.Plugin, Hash: p.Hash, Locked: p.Locked, Expired: p.Expired,
+		RequireTLS: p.TLS != "", Admin: a.n.sessions.AccountHas(p.ID, "CONNECTION_ADMIN")}, true
+}
+
+// hasAccounts reports whether the group's system tables are here.
+func (n *Node) hasAccounts() bool {
+	if n.known.Load() {
+		return true
+	}
+	eng, err := n.group.Engine()
+	if err != nil {
+		return false
+	}
+	if _, err := eng.Catalog.FindSchema(nil, priv.Schema); err != nil {
+		return false
+	}
+	n.known.Store(true)
+	return true
 }
 
 // rootPassword is what the configuration says, or drawn: then it is told.
@@ -43,16 +73,43 @@ func (n *Node) rootPassword() (password string, drawn bool, err error) {
 	return rand.Text()[:20], true, nil
 }
 
-// firstStart makes the accounts of a group that has none.
-func (n *Node) firstStart() error {
-	password, drawn, err := n.rootPassword()
+const (
+	prepareLimit = 30 * time.Second
+	prepareRetry = time.Second
+)
+
+// prepare does what has to be done on a new leader before clients come: a new group gets
+// its accounts, and what an earlier leader has left half done is cleaned up.
+func (n *Node) prepare() error {
+	ctx, cancel := context.WithTimeout(context.Background(), prepareLimit)
+	defer cancel()
+	if !n.hasAccounts() {
+		password, drawn, err := n.rootPassword()
+		if err != nil {
+			return err
+		}
+		hash, err := priv.HashPassword(priv.SHA2, password, func() byte {
+			var b [1]byte
+			_, _ = rand.Read(b[:]) // crypto/rand does not fail
+			return b[0]
+		})
+		if err != nil {
+			return err
+		}
+		made, err := n.sessions.Bootstrap(ctx, session.BootstrapOptions{User: "root", Host: "%", Hash: hash})
+		if err != nil {
+			return fmt.Errorf("making the accounts of a new group: %w", err)
+		}
+		if made && drawn {
+			n.log.Warn("the group has begun, with the account root@%; its password is told this once", "password", password)
+		}
+	}
+	found, err := n.sessions.CleanUp(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("cleaning up after an earlier leader: %w", err)
 	}
-	if drawn {
-		n.log.Warn("root@% has been given a password, which is not told again: change it", "password", password)
+	if found > 0 {
+		n.log.Info("removed what statements of an earlier leader had left unfinished", "tables and indexes", found)
 	}
-	n.accounts.root = auth.Account{User: "root", Host: "%", Plugin: priv.SHA2, Admin: true,
-		Hash: priv.HashSHA2([]byte(password), []byte(rand.Text()[:20]))}
 	return nil
 }

@@ -93,6 +93,8 @@ func (n *Node) unready() error {
 		return errors.New("the node is being given its data")
 	case s.Leader == 0:
 		return errors.New("no leader is known")
+	case !n.hasAccounts(), s.Writable && !n.serves():
+		return errors.New("the group is beginning")
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ func (n *Node) issue(ctx context.Context, payload []byte) ([]byte, error) {
 	if caller := transport.CallerFrom(ctx); caller.Member == 0 || caller.Group != transport.GroupID(n.group.Group()) {
 		return nil, &transport.Failure{Text: "only members hand sessions over"}
 	}
-	if !n.group.Writable() {
+	if !n.serves() {
 		return nil, &transport.Failure{Text: "this member takes no writes"}
 	}
 	var h mysqlwire.Handover
@@ -204,7 +204,7 @@ func (n *Node) forward(ctx context.Context, h *mysqlwire.Handover) (*mysqlwire.T
 		return nil, err
 	}
 	for {
-		if n.group.Writable() {
+		if n.serves() {
 			return nil, nil
 		}
 		if leader, ok := n.group.Leader(); ok && leader.ID != n.group.ID() {

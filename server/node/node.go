@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -46,6 +47,8 @@ type Node struct {
 	tickets  tickets
 	contacts contacts
 	accounts accounts
+	known    atomic.Bool // the accounts are here
+	prepared atomic.Bool // this node leads, and is ready for clients
 
 	ready    chan struct{} // closed when clients are let in
 	stopping chan struct{}
@@ -91,10 +94,7 @@ func (n *Node) open() (err error) {
 		Variables: n.cfg.Variables()}); err != nil {
 		return err
 	}
-	n.accounts.init(n)
-	if err := n.firstStart(); err != nil {
-		return err
-	}
+	n.accounts.n = n
 	n.openDoor()
 	close(n.ready)
 	n.tasks.Add(1)
@@ -163,9 +163,9 @@ func (n *Node) openGroup(fs file.FS) error {
 }
 
 func (n *Node) openDoor() {
-	o := mysqlwire.Options{Backend: &doorBackend{n}, Auth: n.auth, Version: "8.0.36-trireme-" + Version, Log: n.log,
+	o := mysqlwire.Options{Backend: &doorBackend{n}, Auth: n.auth, Version: session.VersionString(Version), Log: n.log,
 		RequireTLS:     n.cfg.Bool("require_secure_transport"),
-		MaxConnections: func() int { return int(n.cfg.Int("max_connections")) },
+		MaxConnections: func() int { return int(n.sessions.GlobalNumber("max_connections")) },
 		MaxStatements:  n.cfg.Int("max_prepared_stmt_count"), ConnectTimeout: n.cfg.Duration("connect_timeout"),
 		Forward: n.forward, Redeem: n.tickets.redeem}
 	if n.cert != nil {
@@ -192,29 +192,39 @@ func (n *Node) openDoor() {
 // stepped down waits that much longer.
 const watchEvery = 20 * time.Millisecond
 
-// watch ends the sessions of a leader that is one no more.
+// watch follows whether the node leads: a new leader is prepared before it serves
+// clients, and the sessions of one that is one no more are ended.
 func (n *Node) watch() {
 	defer n.tasks.Done()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	writable := false
+	var again time.Time // when to prepare once more
 	for {
 		select {
 		case <-n.stopping:
 			return
 		case <-tick.C:
 		}
-		now := n.group.Writable()
-		if writable && !now {
-			n.log.Info("this node does not lead any more: its sessions end")
+		switch writable, serving := n.group.Writable(), n.prepared.Load(); {
+		case serving && !writable:
+			n.prepared.Store(false)
+			n.log.Info("this node takes no writes any more: its sessions end")
+			n.sessions.StepDown()
 			n.door.DropWriters()
-		}
-		if now && !writable {
+		case writable && !serving && time.Now().After(again):
+			if err := n.prepare(); err != nil {
+				n.log.Warn("a new leader is not ready for clients", "error", err)
+				again = time.Now().Add(prepareRetry)
+				continue
+			}
+			n.prepared.Store(true)
 			n.log.Info("this node takes writes", "member", n.group.ID())
 		}
-		writable = now
 	}
 }
+
+// serves reports whether sessions that write belong here.
+func (n *Node) serves() bool { return n.prepared.Load() && n.group.Writable() }
 
 // Failed is closed when the node has stopped by itself; Err tells why.
 func (n *Node) Failed() <-chan struct{} {
@@ -262,7 +272,7 @@ func (n *Node) HTTPAddr() string {
 }
 
 // Leads reports whether the node takes writes.
-func (n *Node) Leads() bool { return n.group.Writable() }
+func (n *Node) Leads() bool { return n.serves() }
 
 // Stop ends the node: no new clients, leadership handed over, statements ended or cut
 // off when ctx ends.

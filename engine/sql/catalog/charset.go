@@ -69,9 +69,19 @@ func CharsetOf(id types.CollationID) CharacterSet {
 	return charsets[1]
 }
 
+// mariaNames are names of MariaDB's collations that dumps have, and what comes closest.
+var mariaNames = map[string]string{
+	"uca1400_ai_ci": "utf8mb4_unicode_520_ci", "utf8mb4_uca1400_ai_ci": "utf8mb4_unicode_520_ci", "utf8mb3_uca1400_ai_ci": "utf8mb3_unicode_ci",
+	"utf8mb4_uca1400_nopad_ai_ci": "utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_as_cs": "utf8mb4_0900_as_cs", "utf8mb4_uca1400_as_cs": "utf8mb4_0900_as_cs",
+	"utf8mb4_nopad_bin": "utf8mb4_0900_bin",
+}
+
 // CollationNamed returns the collation of a name. Error: 1273.
 func CollationNamed(name string) (types.Collation, error) {
 	c := types.CollationByName(name)
+	if like := mariaNames[strings.ToLower(name)]; c == nil && like != "" {
+		c = types.CollationByName(like)
+	}
 	if c == nil {
 		if rest, ok := strings.CutPrefix(strings.ToLower(name), "utf8_"); ok {
 			c = types.CollationByName("utf8mb3_" + rest)

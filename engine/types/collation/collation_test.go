@@ -49,6 +49,7 @@ func TestFacts(t *testing.T) {
 		{swe, "\xFC", "=", "y"}, {swe, "\xDF", ">", "s"}, {swe, "a", "=", "A  "},
 		{"latin1_bin", "a", ">", "A"}, {"latin1_bin", "a", "=", "a "}, {"ascii_general_ci", "a", "=", "A"}, {"ascii_bin", "a", ">", "A"},
 		{"utf8mb4_bin", "a", "=", "a "}, {"utf8mb4_bin", "a", ">", "a\n"}, {"utf8mb4_bin", "a", "<", "é"},
+		{"utf8mb4_unicode_ci", "a", "=", "Á  "}, {"utf8mb4_unicode_ci", "ß", "=", "ss "}, {"utf8mb3_general_ci", "é", "=", "E "}, {"utf8mb3_bin", "a", ">", "A"},
 		{"utf8mb4_0900_bin", "a", "<", "a "}, {"utf8mb4_0900_bin", "a", ">", "A"},
 	} {
 		c := byName(t, f.collation)

@@ -27,14 +27,20 @@ func (m meta) Charset() types.Charset { return m.charset }
 func All() []types.Collation {
 	utf8mb4 := func(id types.CollationID, name string) meta { return meta{id, name, types.CharsetUTF8MB4} }
 	latin1 := func(id types.CollationID, name string) meta { return meta{id, name, types.CharsetLatin1} }
+	utf8mb3 := func(id types.CollationID, name string) meta { return meta{id, name, types.CharsetUTF8MB3} }
 	ascii := func(id types.CollationID, name string) meta { return meta{id, name, types.CharsetASCII} }
 	return []types.Collation{
 		padBytes{latin1(types.CollationLatin1Swedish, "latin1_swedish_ci"), &latin1Swedish},
 		padBytes{ascii(types.CollationASCIIGeneral, "ascii_general_ci"), &asciiGeneral},
+		general{utf8mb3(33, "utf8mb3_general_ci")},
 		general{utf8mb4(types.CollationUTF8MB4Gen, "utf8mb4_general_ci")},
 		padBytes{utf8mb4(types.CollationUTF8MB4Bin, "utf8mb4_bin"), nil},
 		padBytes{latin1(types.CollationLatin1Bin, "latin1_bin"), nil},
 		padBytes{ascii(types.CollationASCIIBin, "ascii_bin"), nil},
+		padBytes{utf8mb3(83, "utf8mb3_bin"), nil},
+		ucaPad{ucaAI{utf8mb3(192, "utf8mb3_unicode_ci")}},
+		ucaPad{ucaAI{utf8mb4(224, "utf8mb4_unicode_ci")}},
+		ucaPad{ucaAI{utf8mb4(246, "utf8mb4_unicode_520_ci")}},
 		ucaAI{utf8mb4(types.CollationUTF8MB40900AI, "utf8mb4_0900_ai_ci")},
 		ucaCS{utf8mb4(types.CollationUTF8MB40900AS, "utf8mb4_0900_as_cs")},
 		byteOrder{utf8mb4(types.CollationUTF8MB40900B, "utf8mb4_0900_bin")},

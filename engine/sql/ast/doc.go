@@ -13,7 +13,7 @@
 //
 // The grammar of github.com/pingcap/tidb/pkg/parser does the parsing; nothing of it
 // is seen outside. What it lacks is parsed ahead of it by hand; what it accepts beyond
-// MySQL's language is refused.
+// MySQL's language is refused. Optimizer hints are comments to us.
 //
 // # Invariants
 //
@@ -22,6 +22,8 @@
 //   - Parse(Format(x)) equals x but for statements' and select items' own text.
 //   - Two texts with the same key of Normalize differ in the values of literals only,
 //     and ParseParameterized turns exactly those literals into Params, in order.
+//
+// DESIGN.md says how.
 //
 // # What it does not do
 //

@@ -102,9 +102,9 @@ type Unary struct {
 	Operand Expr
 }
 
-// Func calls a function by name, in lower case. Functions with a syntax of their own
-// come under the names and arguments listed at the converter (func.go); units, formats
-// and directions among arguments are Keywords.
+// Func calls a function by name, in lower case; of synonyms one name is used (see
+// synonyms). Functions with a syntax of their own come with the arguments listed at
+// converter.call; units, formats and directions among arguments are Keywords.
 type Func struct {
 	Schema string // of schema.f(), else empty
 	Name   string
@@ -118,8 +118,9 @@ type Keyword struct {
 }
 
 // Aggregate calls an aggregate function: count, sum, avg, min, max, group_concat,
-// bit_and, bit_or, bit_xor, std (for std, stddev, stddev_pop), stddev_samp, var_pop,
-// variance (as var_pop), var_samp, json_arrayagg, json_objectagg, any_value.
+// bit_and, bit_or, bit_xor, stddev_pop (also for STD and STDDEV), stddev_samp, var_pop
+// (also for VARIANCE), var_samp, json_arrayagg, json_objectagg. ANY_VALUE is a Func: it
+// makes no query an aggregated one.
 type Aggregate struct {
 	Name      string
 	Distinct  bool

@@ -120,7 +120,6 @@ func (r *rig) withLittle(text string) (string, error) {
 type generator struct {
 	rng *rand.Rand
 	n   int
-	all bool // op ALL may occur
 }
 
 func (g *generator) pick(list ...string) string { return list[g.rng.IntN(len(list))] }
@@ -173,11 +172,7 @@ func (g *generator) subqueryCond(aliases []string, depth int) string {
 	case 1:
 		return fmt.Sprintf("%s > (select %s(%s.a) from %s where %s)", g.number(aliases), g.pick("max", "min", "count"), in, from, where)
 	case 2:
-		op := g.pick("< all", "> any", "= any")
-		if !g.all {
-			op = g.pick("> any", "= any")
-		}
-		return fmt.Sprintf("%s %s (select %s.b from %s where %s)", g.number(aliases), op, in, from, where)
+		return fmt.Sprintf("%s %s (select %s.b from %s where %s)", g.number(aliases), g.pick("< all", "> any", "= any"), in, from, where)
 	}
 	return fmt.Sprintf("%s %s (select %s.%s from %s where %s)", g.number(aliases), g.pick("in", "not in"), in, g.pick("a", "b", "id"), from, where)
 }
@@ -210,7 +205,6 @@ func (g *generator) from() (text string, aliases []string) {
 
 func (g *generator) query() string {
 	from, aliases := g.from()
-	g.all = !strings.Contains(from, "left") && !strings.Contains(from, "right")
 	where := g.cond(aliases, 2)
 	for range g.rng.IntN(3) {
 		where += " and " + g.cond(aliases, 1)

@@ -2,6 +2,7 @@ package temptable
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -173,13 +174,14 @@ type stringTable struct {
 	held    int64 // bytes of the chunks
 }
 
-type stringSlot struct{ tag, id uint32 } // tag: upper half of the hash; id: number + 1
-
-type stringEntry struct {
-	hash uint64
-	at   uint64 // chunk number and offset
-	size uint32
+// stringSlot says where its string lies, so that a hit touches the slot and the string
+// and nothing else.
+type stringSlot struct {
+	at      uint64 // chunk number and offset of the length, 4 bytes, before the string
+	tag, id uint32 // upper half of the hash; number + 1
 }
+
+type stringEntry struct{ hash, at uint64 }
 
 const (
 	chunkBits = 20
@@ -187,7 +189,7 @@ const (
 )
 
 func (t *stringTable) bytes() int64 {
-	return int64(8*cap(t.slots)+24*cap(t.entries)) + t.held
+	return int64(16*cap(t.slots)+16*cap(t.entries)) + t.held
 }
 
 func (t *stringTable) reset() {
@@ -204,8 +206,13 @@ func (t *stringTable) reset() {
 
 // at returns string number id.
 func (t *stringTable) at(id uint32) []byte {
-	e := &t.entries[id]
-	return t.chunks[e.at>>chunkBits][e.at&(chunkSize-1):][:e.size:e.size]
+	return t.get(t.entries[id].at)
+}
+
+func (t *stringTable) get(at uint64) []byte {
+	b := t.chunks[at>>chunkBits][at&(chunkSize-1):]
+	n := binary.LittleEndian.Uint32(b)
+	return b[4 : 4+n : 4+n]
 }
 
 // room makes sure that n more strings find room.
@@ -240,11 +247,11 @@ func (t *stringTable) look(hash uint64, s []byte) uint32 {
 	}
 	tag := uint32(hash >> 32)
 	for at := hash & t.mask; ; at = (at + 1) & t.mask {
-		slot := t.slots[at]
+		slot := &t.slots[at]
 		if slot.id == 0 {
 			return None
 		}
-		if slot.tag == tag && bytes.Equal(t.at(slot.id-1), s) {
+		if slot.tag == tag && bytes.Equal(t.get(slot.at), s) {
 			return slot.id - 1
 		}
 	}
@@ -255,23 +262,24 @@ func (t *stringTable) look(hash uint64, s []byte) uint32 {
 // REQUIRES: room.
 func (t *stringTable) add(hash uint64, s []byte) uint32 {
 	last := len(t.chunks) - 1
-	if last < 0 || len(t.chunks[last])+len(s) > cap(t.chunks[last]) {
+	if last < 0 || len(t.chunks[last])+4+len(s) > cap(t.chunks[last]) {
 		size := chunkSize
 		if last < 0 {
 			size = 1 << 12
 		} else if last == 0 {
 			size = 1 << 16
 		}
-		size = max(size, len(s))
+		size = max(size, 4+len(s))
 		t.chunks = append(t.chunks, make([]byte, 0, size))
 		t.held += int64(size)
 		last++
 	}
 	c := t.chunks[last]
-	t.chunks[last] = append(c, s...)
-	t.entries = append(t.entries, stringEntry{hash, uint64(last)<<chunkBits | uint64(len(c)), uint32(len(s))})
+	at := uint64(last)<<chunkBits | uint64(len(c))
+	t.chunks[last] = append(binary.LittleEndian.AppendUint32(c, uint32(len(s))), s...)
+	t.entries = append(t.entries, stringEntry{hash, at})
 	id := uint32(len(t.entries))
-	t.place(stringSlot{uint32(hash >> 32), id}, hash)
+	t.place(stringSlot{at, uint32(hash >> 32), id}, hash)
 	return id - 1
 }
 

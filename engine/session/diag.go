@@ -15,10 +15,13 @@ type diagnostics struct {
 	list     []Condition
 	total    int // of all, listed or not
 	failures int
+	// Of the statement before, for @@warning_count and @@error_count.
+	lastTotal, lastFailures int
 }
 
 // reset forgets all, at the beginning of a statement.
 func (d *diagnostics) reset() {
+	d.lastTotal, d.lastFailures = d.total, d.failures
 	if d.total != 0 {
 		clear(d.list)
 		d.list, d.total, d.failures = d.list[:0], 0, 0
@@ -48,8 +51,7 @@ func (d *diagnostics) fail(e *types.Error) {
 	d.add("Error", e)
 }
 
-func (d *diagnostics) count() int  { return d.total }
-func (d *diagnostics) errors() int { return d.failures }
+func (d *diagnostics) count() int { return d.total }
 
 // warnings is the number for the protocol, which has two bytes for it.
 func (d *diagnostics) warnings() uint16 { return uint16(min(d.total, 65535)) }

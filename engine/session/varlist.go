@@ -96,7 +96,7 @@ func serverVariables() []*variable {
 		boolVar("disconnect_on_expired_password", inGlobal|readOnly, true),
 		uintVar("div_precision_increment", both, 4, 0, 30).onApply(func(s *Session, x varValue) { s.x.DivPrecisionIncrement = int(x.n) }),
 		uintVar("eq_range_index_dive_limit", both, 200, 0, math.MaxUint32),
-		uintVar("error_count", inSession|readOnly, 0, 0, maxUint).computed(func(s *Session, _ bool) varValue { return varValue{n: uint64(s.diag.errors())} }),
+		uintVar("error_count", inSession|readOnly, 0, 0, maxUint).computed(func(s *Session, _ bool) varValue { return varValue{n: uint64(s.diag.lastFailures)} }),
 		enumVar("event_scheduler", inGlobal|fixedTo, 0, "DISABLED", "OFF"),
 		boolVar("explicit_defaults_for_timestamp", both|fixedTo, true),
 		nullVar("external_user", inSession|readOnly),
@@ -278,7 +278,7 @@ func serverVariables() []*variable {
 		boolVar("unique_checks", both, true),
 		boolVar("updatable_views_with_limit", both, true),
 		uintVar("wait_timeout", both, 28800, 1, 31536000),
-		uintVar("warning_count", inSession|readOnly, 0, 0, maxUint).computed(func(s *Session, _ bool) varValue { return varValue{n: uint64(s.diag.count())} }),
+		uintVar("warning_count", inSession|readOnly, 0, 0, maxUint).computed(func(s *Session, _ bool) varValue { return varValue{n: uint64(s.diag.lastTotal)} }),
 		boolVar("windowing_use_high_precision", both, true),
 		boolVar("xa_detach_on_prepare", both, true),
 	}

@@ -17,7 +17,10 @@ import (
 type Target struct {
 	Addr   string // of its main port
 	Ticket []byte // by which it knows the session
-	TLS    *tls.Config
+	// TLS is how the member is to be known. It is used for clients that use TLS, or with
+	// AlwaysTLS for all: what a client sends in the clear needs no cover behind the door.
+	TLS       *tls.Config
+	AlwaysTLS bool
 }
 
 // upstream is a connection to the member that has the session.
@@ -99,7 +102,10 @@ func (up *upstream) login(ctx context.Context, c *conn, target *Target, h *Hando
 		plugin: pluginMember, zstdLevel: c.zstd}
 	// What matters travels with the ticket.
 	resp.capabilities &^= capConnectWithDB | capConnectAttrs
-	if target.TLS != nil && g.capabilities.has(capSSL) {
+	if target.TLS != nil && (c.tls != nil || target.AlwaysTLS) {
+		if !g.capabilities.has(capSSL) {
+			return nil, errHandshake
+		}
 		if err := up.startTLS(ctx, target.TLS, resp); err != nil {
 			return nil, err
 		}

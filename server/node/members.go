@@ -235,7 +235,7 @@ func (n *Node) askTicket(ctx context.Context, leader uint64, payload []byte) *my
 	}
 	t := &mysqlwire.Target{Addr: i.Addr, Ticket: i.Ticket}
 	if len(i.Certificate) > 0 {
-		t.TLS = auth.Pinned(i.Certificate)
+		t.TLS, t.AlwaysTLS = auth.Pinned(i.Certificate), n.cfg.String("peer_tls_cert") != ""
 	}
 	return t
 }

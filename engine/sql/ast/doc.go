@@ -13,7 +13,8 @@
 //
 // The grammar of github.com/pingcap/tidb/pkg/parser does the parsing; nothing of it
 // is seen outside. What it lacks is parsed ahead of it by hand; what it accepts beyond
-// MySQL's language is refused. Optimizer hints are comments to us.
+// MySQL's language is refused. Optimizer hints are read
+// after a statement's first word only.
 //
 // # Invariants
 //

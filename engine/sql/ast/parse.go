@@ -34,6 +34,9 @@ func Parse(sql string, mode Mode) ([]Statement, error) {
 		if perr != nil {
 			return statements, perr
 		}
+		if p.hint.end > 0 {
+			setHints(s, hintsOf(sql[p.hint.start:p.hint.end]))
+		}
 		statements = append(statements, s)
 	}
 	return statements, err

@@ -26,6 +26,7 @@ type piece struct {
 	params     []int // where the ? are
 	tokens     int
 	into       bool // whether the word INTO is in it
+	hint       span // the hints after the first word
 }
 
 // splitter cuts a text into statements, blanks comments and checks limits.
@@ -72,7 +73,13 @@ func split(sql string, mode Mode) (clean string, pieces []piece, err error) {
 			return sql, s.pieces, err
 		case tBad:
 			return "", s.pieces, syntaxError(sql, t.start, s.piece.startOr(t.start))
-		case tComment, tHint, tVersion, tVersionEnd:
+		case tHint:
+			if s.piece.tokens == 1 || s.explained() {
+				s.piece.hint = span{t.start, t.end}
+			}
+			s.blank(t)
+			continue
+		case tComment, tVersion, tVersionEnd:
 			s.blank(t)
 			continue
 		}
@@ -89,6 +96,24 @@ func split(sql string, mode Mode) (clean string, pieces []piece, err error) {
 			return "", s.pieces, err
 		}
 	}
+}
+
+// explained reports whether the last token is the first word of a statement that is
+// explained: hints may follow.
+func (s *splitter) explained() bool {
+	if s.piece.hint.end > 0 || s.piece.start < 0 || len(s.depth) > 1 {
+		return false
+	}
+	text := s.s[s.piece.start:s.piece.end]
+	if len(text) < 11 || !foldEqual(text[:4], "EXPL") && !foldEqual(text[:4], "DESC") {
+		return false
+	}
+	for _, verb := range [...]string{"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"} {
+		if n := len(text) - len(verb); foldEqual(text[n:], verb) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *splitter) begin() {

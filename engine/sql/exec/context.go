@@ -68,7 +68,7 @@ type Transaction struct {
 }
 
 // NewScan implements [Storage].
-func (s *Transaction) NewScan() Scan { return &txnScan{s: s, scan: s.Session.NewScan()} }
+func (s *Transaction) NewScan() Scan { return &txnScan{s: s} }
 
 // Get implements [Storage].
 func (s *Transaction) Get(t *plan.Table, key []byte, l *plan.Lock, columns []int, b *types.Batch) (bool, error) {
@@ -78,12 +78,19 @@ func (s *Transaction) Get(t *plan.Table, key []byte, l *plan.Lock, columns []int
 	return s.Session.Get(s.Tables[t.Number], key, columns, b)
 }
 
+// txnScan is a scan of the transaction's session, which may be another one by the next
+// run.
 type txnScan struct {
 	s    *Transaction
+	of   *txn.Session
 	scan *txn.Scan
 }
 
 func (c *txnScan) Start(t *plan.Table, r table.Range) error {
+	if c.of != c.s.Session {
+		c.of = c.s.Session
+		c.scan = c.of.NewScan()
+	}
 	return c.scan.Start(c.s.Tables[t.Number], r)
 }
 func (c *txnScan) Next(b *types.Batch) (bool, error) { return c.scan.Next(b) }

@@ -40,8 +40,9 @@ type Tree struct {
 	vers       []uint64 // counts changes of each slot
 	errs       []error  // of closing files
 
-	memoryHook func(int64) error
-	runHook    func(*expr.Context, *plan.Subquery, *types.Batch, int) (types.Value, error)
+	memoryHook  func(int64) error
+	outerMemory func(int64) error // the session's own, between runs
+	runHook     func(*expr.Context, *plan.Subquery, *types.Batch, int) (types.Value, error)
 }
 
 // Options say how to build a tree.
@@ -104,7 +105,7 @@ func (t *Tree) start(x *Context) {
 	if t.memoryHook == nil {
 		t.memoryHook = t.account
 	}
-	r.x.Memory = t.memoryHook
+	t.outerMemory, r.x.Memory = r.x.Memory, t.memoryHook
 	for _, m := range t.meters {
 		*m = Meter{}
 	}
@@ -177,7 +178,7 @@ func (t *Tree) Close() error {
 		w.end()
 	}
 	t.isUp = false
-	t.run.x.Memory = nil
+	t.run.x.Memory, t.outerMemory = t.outerMemory, nil
 	if t.nested() {
 		rt := plan.RuntimeOf(t.run.x)
 		rt.Outer, rt.Run = nil, nil

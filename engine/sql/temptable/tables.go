@@ -171,7 +171,8 @@ type stringTable struct {
 	mask    uint64
 	entries []stringEntry
 	chunks  [][]byte
-	held    int64 // bytes of the chunks
+	used    int   // chunks in use
+	held    int64 // bytes of all chunks
 }
 
 // stringSlot says where its string lies, so that a hit touches the slot and the string
@@ -193,12 +194,12 @@ func (t *stringTable) bytes() int64 {
 }
 
 func (t *stringTable) reset() {
-	if len(t.slots) > 1<<12 || len(t.chunks) > 1 {
+	if len(t.slots) > 1<<12 || t.held > 1<<17 {
 		*t = stringTable{}
 		return
 	}
 	clear(t.slots)
-	t.entries = t.entries[:0]
+	t.entries, t.used = t.entries[:0], 0
 	for i := range t.chunks {
 		t.chunks[i] = t.chunks[i][:0]
 	}
@@ -261,18 +262,9 @@ func (t *stringTable) look(hash uint64, s []byte) uint32 {
 //
 // REQUIRES: room.
 func (t *stringTable) add(hash uint64, s []byte) uint32 {
-	last := len(t.chunks) - 1
+	last := t.used - 1
 	if last < 0 || len(t.chunks[last])+4+len(s) > cap(t.chunks[last]) {
-		size := chunkSize
-		if last < 0 {
-			size = 1 << 12
-		} else if last == 0 {
-			size = 1 << 16
-		}
-		size = max(size, 4+len(s))
-		t.chunks = append(t.chunks, make([]byte, 0, size))
-		t.held += int64(size)
-		last++
+		last = t.nextChunk(4 + len(s))
 	}
 	c := t.chunks[last]
 	at := uint64(last)<<chunkBits | uint64(len(c))
@@ -281,6 +273,25 @@ func (t *stringTable) add(hash uint64, s []byte) uint32 {
 	id := uint32(len(t.entries))
 	t.place(stringSlot{at, uint32(hash >> 32), id}, hash)
 	return id - 1
+}
+
+// nextChunk makes room for n bytes in another chunk and returns its number. The first
+// ones are small.
+func (t *stringTable) nextChunk(n int) int {
+	for ; t.used < len(t.chunks); t.used++ {
+		if cap(t.chunks[t.used]) >= n {
+			t.used++
+			return t.used - 1
+		}
+	}
+	size := max(chunkSize, n)
+	if t.used < 3 {
+		size = max(1<<12<<(2*t.used), n)
+	}
+	t.chunks = append(t.chunks, make([]byte, 0, size))
+	t.held += int64(size)
+	t.used = len(t.chunks)
+	return t.used - 1
 }
 
 // addHidden uses up a number.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,4 +124,23 @@ func FuzzFile(f *testing.F) {
 			l.set(g)
 		}
 	})
+}
+
+var update = flag.Bool("update", false, "write docs/configuration.md anew")
+
+func TestDocumentation(t *testing.T) {
+	const name = "../../docs/configuration.md"
+	var b strings.Builder
+	if err := Markdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(name)
+	if err != nil || string(got) != b.String() {
+		t.Errorf("%s is not what the settings say: go test ./server/config -update (%v)", name, err)
+	}
 }

@@ -78,7 +78,25 @@ func (b *Binder) castText(n Node, id types.CollationID) Node {
 	if lit, ok := b.foldText(n, &t); ok {
 		return lit
 	}
-	return NewCast(n, t)
+	r := NewCast(n, t)
+	if _, ok := n.(*Param); ok && r != n {
+		r.(*Cast).conv = convParam
+	}
+	return r
+}
+
+// convParam is convText that refuses characters which the other side does not have.
+func convParam(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	from := c.arg.Type()
+	if v.Class() == types.ClassBytes && from.Charset() != types.CharsetBinary {
+		out, bad := types.Convert(x.Scratch(), v.Bytes(), from.Charset(), c.t.Charset())
+		if bad >= 0 {
+			return types.Null, errorf(3988, "HY000", "Conversion from collation %s into %s impossible for parameter",
+				types.CollationByID(from.Collation).Name(), types.CollationByID(c.t.Collation).Name())
+		}
+		return types.NewBytes(x.Keep(out)), nil
+	}
+	return convText(x, c, v)
 }
 
 // foldText converts a constant at once.

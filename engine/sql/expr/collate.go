@@ -178,10 +178,14 @@ func isUnicode(c types.Collation) bool {
 }
 
 // convertible reports whether all values of n can be converted without loss:
-// into Unicode always, otherwise constants that have no other characters.
+// into Unicode always, otherwise constants that have no other characters. Parameters
+// are taken to have none.
 func convertible(n Node, from, to types.Collation) bool {
 	if from.Charset() == types.CharsetASCII || to.Charset() == types.CharsetUTF8MB4 {
 		return true
+	}
+	if _, ok := n.(*Param); ok {
+		return true // or an error when it runs
 	}
 	v, ok := Literal(n)
 	if !ok {

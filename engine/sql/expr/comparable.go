@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"math"
+
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
@@ -88,12 +90,15 @@ func comparesAsTime(time, n Node) bool {
 	if textual(n) {
 		return true
 	}
-	v, ok := Literal(n)
-	if !ok || time.Type().Kind == types.KindTime || v.Class() != types.ClassInt {
+	if time.Type().Kind == types.KindTime || !n.Type().IsInteger() {
 		return false
 	}
+	v, ok := Literal(n)
+	if !ok {
+		return VolatilityOf(n) <= Stable && VolatilityOf(time) > Stable
+	}
 	_, ok = types.DateTimeOfNumber(v.Int(), 0)
-	return ok
+	return ok && v.Class() == types.ClassInt
 }
 
 // castTimeOperand converts an operand of a comparison with a temporal one. DATE and
@@ -108,7 +113,11 @@ func castTimeOperand(n Node, t types.Type, other *types.Type) Node {
 			d, _ := types.DateTimeOfNumber(v.Int(), 0)
 			return NewConst(types.NewDateTime(d), types.Type{Kind: types.KindDateTime})
 		}
-		return NewCast(n, t)
+		c, ok := NewCast(n, t).(*Cast)
+		if ok && n.Type().IsInteger() {
+			c.conv = convNumberTime
+		}
+		return c
 	case VolatilityOf(n) > Stable:
 		return NewCast(n, t)
 	}
@@ -122,7 +131,7 @@ func castTimeOperand(n Node, t types.Type, other *types.Type) Node {
 // againstTimestamp compares a TIMESTAMP with a constant as instants.
 func againstTimestamp(stamp, n Node) (Node, bool) {
 	if stamp.Type().Kind != types.KindTimestamp || VolatilityOf(stamp) <= Stable || VolatilityOf(n) > Stable ||
-		n.Type().Kind == types.KindTime {
+		!textual(n) && n.Type().Kind != types.KindDate && n.Type().Kind != types.KindDateTime {
 		return nil, false
 	}
 	c := NewCast(n, types.Type{Kind: types.KindTimestamp, FSP: types.MaxFSP}).(*Cast)
@@ -159,6 +168,47 @@ func convDateStrict(x *Context, c *Cast, v types.Value) (types.Value, error) {
 	return types.NewDateTime(d), err
 }
 
+// convNumberTime makes of a number the date and time that stands to all others as the
+// number stands to theirs.
+func convNumberTime(_ *Context, c *Cast, v types.Value) (types.Value, error) {
+	n := v.Int()
+	if v.Class() == types.ClassUint && n < 0 {
+		n = math.MaxInt64
+	}
+	d, ok := types.DateTimeOfNumber(n, 0)
+	switch {
+	case ok:
+	case n < 0:
+		d = -1
+	case n <= 101:
+		d = 1 // above the zero date, below all others
+	default:
+		d = dateOfDigits(n)
+	}
+	return types.NewDateTime(d), nil
+}
+
+// dateOfDigits is the last moment that is not above the number YYYYMMDDhhmmss or
+// YYYYMMDD, which is no date.
+func dateOfDigits(n int64) types.DateTime {
+	date, clock := n, int64(0)
+	if n > 99991231 {
+		date, clock = n/1_000_000, n%1_000_000
+	}
+	year, month, day := date/10000, date/100%100, date%100
+	if year > 9999 {
+		return types.MaxDateTime
+	}
+	if month > 12 || day > 31 {
+		if month > 12 {
+			month = 12
+		}
+		day, clock = 31, 235959
+	}
+	hour, minute, second := min(clock/10000, 23), min(clock/100%100, 59), min(clock%100, 59)
+	return types.MakeDateTime(int(year), int(month), int(day), int(hour), int(minute), int(second), 999_999)
+}
+
 func convInstantStrict(x *Context, c *Cast, v types.Value) (types.Value, error) {
 	v, err := convDateStrict(x, c, v)
 	if err != nil || v.IsNull() {
@@ -180,7 +230,28 @@ func matchNumber(number, n Node) Node {
 	if c, ok := n.(*Const); ok {
 		return wholeNumber(c)
 	}
+	if VolatilityOf(n) <= Stable {
+		c := NewCast(n, types.Type{Kind: types.KindDecimal, Precision: types.MaxDecimalPrecision, Scale: types.MaxDecimalScale}).(*Cast)
+		c.conv = convExact
+		return c
+	}
 	return n
+}
+
+// convExact is convDecimal of text that is compared with an integer: its warnings are
+// those of a conversion to a double, as which MySQL compares.
+func convExact(x *Context, _ *Cast, v types.Value) (types.Value, error) {
+	s := trimLeft(v.Bytes())
+	d, n, _, err := decimal.Parse(s)
+	if err != nil {
+		d, n = hugeDecimal(s[0] == '-'), len(s)
+	}
+	if !onlySpaces(s[n:]) {
+		if err := x.Fault(errTruncatedValue("DOUBLE", v.Bytes())); err != nil {
+			return types.Null, err
+		}
+	}
+	return types.NewDecimal(d), nil
 }
 
 // matchYear gives a constant of one or two digits beside a YEAR its century.

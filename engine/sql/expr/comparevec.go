@@ -134,8 +134,8 @@ func compareLoop[T number](op ast.BinaryOp, dst []int64, a, b []T) {
 
 // filter appends to out the selected rows for which the comparison is true.
 func (n *Compare) filter(x *Context, in *types.Batch, sel, out []uint32) ([]uint32, error) {
-	if c, ok := n.b.(*Const); ok && (n.c.by == byText || n.c.by == byBytes) && !c.v.IsNull() {
-		return n.filterText(x, in, sel, out, c.v.Bytes())
+	if hits, done, err := n.filterStable(x, in, sel, out); done || err != nil {
+		return hits, err
 	}
 	o, err := x.operands(n.a, n.b, in, sel)
 	if err != nil {
@@ -156,36 +156,6 @@ func (n *Compare) filter(x *Context, in *types.Batch, sel, out []uint32) ([]uint
 	out = dropNulls(out, from, n.op, o.a, o.b)
 	x.giveBackBoth(o)
 	toRows(out[from:], sel)
-	return out, nil
-}
-
-// filterText is filter for the comparison of text with a constant.
-func (n *Compare) filterText(x *Context, in *types.Batch, sel, out []uint32, c []byte) ([]uint32, error) {
-	v, lent, err := x.operand(n.a, in, sel)
-	if err != nil {
-		return out, err
-	}
-	want := n.op != ast.OpNe
-	for i := range v.Len() {
-		if v.IsNull(i) {
-			continue
-		}
-		s, hit := v.BytesAt(i), false
-		switch {
-		case n.equality() && n.c.by == byText:
-			hit = n.c.text.equal(s, c) == want
-		case n.equality():
-			hit = bytes.Equal(s, c) == want
-		case n.c.by == byText:
-			hit = orderTruth(n.op, n.c.coll.Compare(s, c))
-		default:
-			hit = orderTruth(n.op, bytes.Compare(s, c))
-		}
-		if hit {
-			out = append(out, uint32(rowAt(sel, i)))
-		}
-	}
-	x.giveBack(v, lent)
 	return out, nil
 }
 

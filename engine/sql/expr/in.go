@@ -17,6 +17,9 @@ type In struct {
 	not   bool
 	nulls bool // NULL is among the constants
 	t     types.Type
+	// stable is the number of items that have one value for a statement: for batches
+	// they are put into sets too.
+	stable int
 }
 
 // inItem is a value of the list that is not in a set.
@@ -122,8 +125,16 @@ func (n *In) add(l, r Node, how comparator) {
 			return
 		}
 		n.items = append(n.items, inItem{cast, r, how})
+		if isStable(r) && (cast != nil || l == n.arg) {
+			n.stable++
+		}
 		return
 	}
+	n.put(cast, v, how)
+}
+
+// put adds a constant to the set of its class.
+func (n *In) put(cast *Cast, v types.Value, how comparator) {
 	for _, s := range n.sets {
 		if s.how == how && (s.cast == nil) == (cast == nil) {
 			s.values = append(s.values, v)
@@ -239,6 +250,9 @@ func (n *In) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector
 		return err
 	}
 	defer x.giveBack(v, lent)
+	if n.stable > 0 && v.Len() >= setRows {
+		n = n.ofStatement(x)
+	}
 	if len(n.items) == 0 && len(n.sets) == 1 && n.sets[0].cast == nil {
 		n.lookUp(x, v, out)
 		return nil
@@ -257,6 +271,41 @@ func (n *In) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector
 		x.Release(m)
 	}
 	return nil
+}
+
+// setRows is the number of rows from which making a set of parameters is worth it.
+const setRows = 16
+
+// ofStatement returns a copy in which items that have one value for the statement are
+// in sets.
+func (n *In) ofStatement(x *Context) *In {
+	if m, ok := x.states[n]; ok {
+		return m.(*In)
+	}
+	m := &In{arg: n.arg, list: n.list, not: n.not, nulls: n.nulls, t: n.t}
+	for _, s := range n.sets {
+		m.sets = append(m.sets, &constSet{cast: s.cast, how: s.how, values: append([]types.Value(nil), s.values...)})
+	}
+	for _, item := range n.items {
+		v, err := types.Null, error(nil)
+		stable := isStable(item.node) && item.how.by != byJSON
+		if stable {
+			v, err = item.node.Value(x, nil, 0)
+		}
+		switch {
+		case !stable || err != nil: // an error is for the rows that get so far
+			m.items = append(m.items, item)
+		case v.IsNull() || item.how.by == byNull:
+			m.nulls = true
+		default:
+			m.put(item.cast, v.Clone(), item.how)
+		}
+	}
+	for _, s := range m.sets {
+		s.build()
+	}
+	x.State(n, func() any { return m })
+	return m
 }
 
 // lookUp is Vector for constants of the operand's own class alone.

@@ -12,14 +12,22 @@ type Store struct {
 	same bool // values of the node are values of the column
 }
 
-// NewStore prepares the assignment of n to a column of type to.
-func NewStore(n Node, to *types.Type) *Store {
+// ForColumn returns n as it is to be evaluated for [types.Context.Store] into a column
+// of type to: hexadecimal literals are numbers for a column of numbers, and divisions
+// keep the digits that a DECIMAL column may want.
+func ForColumn(n Node, to *types.Type) Node {
 	if c, ok := n.(*Const); ok && c.hex && to.Class() != types.ClassBytes && to.Kind != types.KindBit && to.Kind != types.KindJSON {
 		n = c.number()
 	}
 	if to.Kind == types.KindDecimal {
 		n = rawDigits(n)
 	}
+	return n
+}
+
+// NewStore prepares the assignment of n to a column of type to.
+func NewStore(n Node, to *types.Type) *Store {
+	n = ForColumn(n, to)
 	return &Store{node: n, to: to, same: storesAsIs(n.Type(), to)}
 }
 

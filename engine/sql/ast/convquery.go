@@ -62,9 +62,6 @@ func (c *converter) tail(n *past.SelectStmt, s *Select) {
 	if n.Having != nil {
 		s.Having = c.expr(n.Having.Expr)
 	}
-	if s.From == nil && s.Where != nil && s.Having != nil {
-		c.refuse() // the grammar wants them the wrong way round
-	}
 	for i := range n.WindowSpecs {
 		s.Windows = append(s.Windows, c.window(&n.WindowSpecs[i]))
 	}

@@ -412,6 +412,9 @@ func plainName(n string) bool {
 	return n != ""
 }
 
+// bareName reports whether a name needs no quotes where any name may stand.
+func bareName(n string) bool { return plainName(n) && !reserved[upper(n)] }
+
 func (f *formatter) match(e *Match) {
 	f.s("(match (")
 	f.list(len(e.Columns), func(i int) { f.column(e.Columns[i]) })

@@ -44,7 +44,7 @@ func (f *formatter) call(e *Func) {
 			return
 		}
 	}
-	if plainName(e.Name) && (!reserved[upper(e.Name)] || reservedFunctions[e.Name]) {
+	if bareName(e.Name) || reservedFunctions[e.Name] {
 		f.s(e.Name)
 	} else {
 		f.name(e.Name)

@@ -199,7 +199,7 @@ func (f *formatter) set(s *Set) {
 // those that follow.
 func (f *formatter) setName(item *SetItem) {
 	switch {
-	case !plainName(item.Name):
+	case !bareName(item.Name):
 		f.s(scopeWords[item.Scope])
 		f.name(item.Name)
 	case item.Scope != ScopeNone:
@@ -342,7 +342,7 @@ func (f *formatter) utility(s Statement) {
 		f.s("reset ", s.What)
 		f.opt(s.IfExists, " if exists")
 		switch {
-		case plainName(s.Name):
+		case bareName(s.Name):
 			f.s(" ", s.Name)
 		case s.Name != "":
 			f.s(" ")

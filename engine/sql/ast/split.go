@@ -41,6 +41,8 @@ type splitter struct {
 	// after INTERVAL: where its bracket is, if the token before opened or closed it.
 	interval bool
 	bracket  span
+	// misplaced is a clause that the grammar takes where MySQL does not.
+	misplaced bool
 }
 
 // level counts what could pile up in the grammar's stack or tree between brackets.
@@ -52,6 +54,7 @@ type level struct {
 
 	open     int  // where the bracket is
 	interval bool // it stands after INTERVAL, and there was no comma
+	having   bool // HAVING was there
 }
 
 // split cuts sql into its statements. The clean text has the length of sql and spaces
@@ -165,6 +168,9 @@ func (s *splitter) count(t token) error {
 			return err
 		}
 		prefix = s.countWord(l, s.s[t.start:t.end])
+		if s.misplaced {
+			return syntaxError(s.s, t.start, s.piece.start)
+		}
 	case tOp:
 		switch c := s.s[t.start]; c {
 		case '(':
@@ -183,7 +189,7 @@ func (s *splitter) count(t token) error {
 			}
 			return nil
 		case ',':
-			*l = level{cases: l.cases}
+			*l = level{cases: l.cases, having: l.having}
 		case '.':
 			s.spaces(t.end)
 		case '{':
@@ -283,6 +289,9 @@ const (
 	countPrefix
 	countOperator
 	countInto
+	countSelect
+	countFrom
+	countHaving
 )
 
 var countedWords = newWordTable(map[wordClass][]string{
@@ -294,6 +303,9 @@ var countedWords = newWordTable(map[wordClass][]string{
 	countPrefix:   {"NOT", "BINARY", "INTERVAL", "EXISTS"},
 	countOperator: {"XOR", "DIV", "MOD", "LIKE", "REGEXP", "RLIKE", "IS", "BETWEEN", "COLLATE", "JOIN"},
 	countInto:     {"INTO"},
+	countSelect:   {"SELECT"},
+	countFrom:     {"FROM", "WHERE"},
+	countHaving:   {"HAVING"},
 })
 
 // countWord counts a word that is an operator and reports whether it is a prefix.
@@ -316,6 +328,12 @@ func (s *splitter) countWord(l *level, w string) bool {
 		l.chain++
 	case countInto:
 		s.piece.into = true
+	case countSelect:
+		l.having = false
+	case countHaving:
+		l.having = true
+	case countFrom:
+		s.misplaced = s.misplaced || l.having // the grammar takes HAVING before FROM
 	}
 	return false
 }

@@ -55,10 +55,11 @@ lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## format
 proto: bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## generate Go from the contracts
 	cd proto && ../bin/buf generate
 
-bench: ## the storage engine and a group of nodes beside others (FLAGS=-quick: minutes); with BENCH, Go benchmarks that match
+bench: ## the storage engine, a group of nodes, and SQL beside others (FLAGS=-quick: minutes); with BENCH, Go benchmarks that match
 ifeq ($(BENCH),)
 	go -C bench run ./storage $(FLAGS)
 	go -C bench run ./group $(FLAGS)
+	go -C bench run ./sql $(FLAGS)
 else
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
 endif

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -245,7 +246,10 @@ func (s *Session) mayRun(uses []plan.Use, kind string) error {
 	for i := range uses {
 		u := &uses[i]
 		if u.View != "" {
-			continue // by the view's definer, whose privileges were checked when it was made
+			if err := s.mayRead(u); err != nil {
+				return err
+			}
+			continue
 		}
 		if !u.Changed {
 			if err := a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT"); err != nil {
@@ -256,6 +260,35 @@ func (s *Session) mayRun(uses []plan.Use, kind string) error {
 		if err := mayChange(a, u, kind); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// mayRead checks what a view reads: by the privileges of its definer, or of who asks.
+// Errors: 1356, 1449.
+func (s *Session) mayRead(u *plan.Use) error {
+	schema, name, _ := strings.Cut(u.View, ".")
+	h, err := s.eng.Catalog.OpenTable(s.txn.Trx(), schema, name)
+	if err != nil {
+		return err
+	}
+	v, _ := catalog.ViewOf(h.Table().Schema.Table)
+	h.Release()
+	a := s.privileges()
+	if !v.Invoker {
+		k, err := s.m.accounts()
+		if err != nil || k.set == nil {
+			return err
+		}
+		id := priv.NewID(v.Definer.Name, v.Definer.Host)
+		of := k.set.Account(id)
+		if of == nil {
+			return newError(1449, "HY000", "The user specified as a definer (%s) does not exist", id.Text())
+		}
+		a = k.set.Active(id, "", of.DefaultRoles)
+	}
+	if a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT") != nil {
+		return newError(1356, "HY000", "View '%s' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them", u.View)
 	}
 	return nil
 }

@@ -46,10 +46,10 @@ var perfTables = []made{
 	{perfSchema, "metadata_locks", "OBJECT_TYPE, OBJECT_SCHEMA name, OBJECT_NAME name, COLUMN_NAME, OBJECT_INSTANCE_BEGIN bigint unsigned, LOCK_TYPE varchar(32), LOCK_DURATION varchar(32), " +
 		"LOCK_STATUS varchar(32), SOURCE, OWNER_THREAD_ID bigint unsigned, OWNER_EVENT_ID bigint unsigned", rowsMetadataLocks},
 	{perfSchema, "data_locks", "ENGINE varchar(32), ENGINE_LOCK_ID varchar(128), ENGINE_TRANSACTION_ID bigint unsigned, THREAD_ID bigint unsigned, EVENT_ID bigint unsigned, OBJECT_SCHEMA name, " +
-		"OBJECT_NAME name, PARTITION_NAME, SUBPARTITION_NAME, INDEX_NAME, OBJECT_INSTANCE_BEGIN bigint unsigned, LOCK_TYPE varchar(32), LOCK_MODE varchar(32), LOCK_STATUS varchar(32), LOCK_DATA varchar(8192)", nil},
+		"OBJECT_NAME name, PARTITION_NAME, SUBPARTITION_NAME, INDEX_NAME, OBJECT_INSTANCE_BEGIN bigint unsigned, LOCK_TYPE varchar(32), LOCK_MODE varchar(32), LOCK_STATUS varchar(32), LOCK_DATA varchar(8192)", rowsDataLocks},
 	{perfSchema, "data_lock_waits", "ENGINE varchar(32), REQUESTING_ENGINE_LOCK_ID varchar(128), REQUESTING_ENGINE_TRANSACTION_ID bigint unsigned, REQUESTING_THREAD_ID bigint unsigned, " +
 		"REQUESTING_EVENT_ID bigint unsigned, REQUESTING_OBJECT_INSTANCE_BEGIN bigint unsigned, BLOCKING_ENGINE_LOCK_ID varchar(128), BLOCKING_ENGINE_TRANSACTION_ID bigint unsigned, " +
-		"BLOCKING_THREAD_ID bigint unsigned, BLOCKING_EVENT_ID bigint unsigned, BLOCKING_OBJECT_INSTANCE_BEGIN bigint unsigned", nil},
+		"BLOCKING_THREAD_ID bigint unsigned, BLOCKING_EVENT_ID bigint unsigned, BLOCKING_OBJECT_INSTANCE_BEGIN bigint unsigned", rowsDataLockWaits},
 	{perfSchema, "threads", "THREAD_ID bigint unsigned, NAME varchar(128), TYPE varchar(10), PROCESSLIST_ID bigint unsigned, PROCESSLIST_USER varchar(32), PROCESSLIST_HOST varchar(255), PROCESSLIST_DB varchar(64), " +
 		"PROCESSLIST_COMMAND varchar(16), PROCESSLIST_TIME bigint, PROCESSLIST_STATE varchar(64), PROCESSLIST_INFO longtext", rowsThreads},
 }

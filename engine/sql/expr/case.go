@@ -154,7 +154,7 @@ func lazyVector(x *Context, in *types.Batch, sel []uint32, out *types.Vector, re
 			next[k]++
 		}
 	}
-	releaseVectors(x, vectors)
+	releaseVectors(x, vectors, nil)
 	x.putSelection(rest)
 	x.putSelection(hits)
 	x.putSelection(source)
@@ -326,7 +326,7 @@ func (n *Extreme) Vector(x *Context, in *types.Batch, sel []uint32, out *types.V
 			}
 		}
 	}
-	releaseVectors(x, args)
+	releaseVectors(x, args, in)
 	return err
 }
 

@@ -174,7 +174,7 @@ func (c *Call) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vect
 			err = c.rows(x, args, n, out)
 		}
 	}
-	releaseVectors(x, args)
+	releaseVectors(x, args, in)
 	return err
 }
 
@@ -212,23 +212,40 @@ func (c *Call) rows(x *Context, args []*types.Vector, n int, out *types.Vector) 
 	return nil
 }
 
-// evalVectors evaluates nodes into vectors on loan.
+// evalVectors evaluates nodes for a kernel; releaseVectors gives the vectors back.
 func evalVectors(x *Context, nodes []Node, in *types.Batch, sel []uint32) ([]*types.Vector, error) {
 	args := x.vectorList(len(nodes))
 	for i, n := range nodes {
-		args[i] = x.vector(n.Type())
-		if err := n.Vector(x, in, sel, args[i]); err != nil {
-			return args[:i+1], err
+		v, _, err := x.operand(n, in, sel)
+		if err != nil {
+			clear(args[i:])
+			return args, err
 		}
+		args[i] = v
 	}
 	return args, nil
 }
 
-func releaseVectors(x *Context, args []*types.Vector) {
+func releaseVectors(x *Context, args []*types.Vector, in *types.Batch) {
 	for _, v := range args {
-		x.putVector(v)
+		if v != nil && !ownedBy(in, v) {
+			x.putVector(v)
+		}
 	}
 	x.putVectorList(args)
+}
+
+// ownedBy reports whether a vector is a column of the batch and not on loan.
+func ownedBy(in *types.Batch, v *types.Vector) bool {
+	if in == nil {
+		return false
+	}
+	for i := range in.Vecs {
+		if v == &in.Vecs[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // Literal returns the value of an argument that is known when the statement is

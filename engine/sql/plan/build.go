@@ -66,7 +66,8 @@ func (p *planner) planJoin(r joinRequest) (*sub, error) {
 		steps = append(steps, s)
 	}
 	slices.Reverse(steps)
-	s, err := g.begin(steps[0], best.ordered)
+	g.keepOrder = best.ordered && g.order != nil
+	s, err := g.begin(steps[0])
 	for _, next := range steps[1:] {
 		if err != nil {
 			return nil, err
@@ -76,7 +77,7 @@ func (p *planner) planJoin(r joinRequest) (*sub, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ordered = best.ordered && g.order != nil
+	s.ordered = g.keepOrder
 	return s, nil
 }
 
@@ -170,9 +171,9 @@ func (g *joinGraph) planDependent(u *unit) error {
 }
 
 // begin builds the first unit.
-func (g *joinGraph) begin(st *state, ordered bool) (*sub, error) {
+func (g *joinGraph) begin(st *state) (*sub, error) {
 	u := st.step.unit
-	s, err := g.read(u, st.step.access, ordered && g.order != nil && st.ordered)
+	s, err := g.read(u, st.step.access, g.keepOrder)
 	if err != nil {
 		return nil, err
 	}

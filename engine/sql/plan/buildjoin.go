@@ -182,7 +182,7 @@ func (g *joinGraph) lookupJoin(left *sub, st *state, on []ast.Expr, est Estimate
 	rel, a := u.rel, st.step.access
 	n := &IndexLookupJoin{
 		Kind: u.kind, Left: left.node, Table: rel.table, Index: a.index, Unique: a.single,
-		Covering: a.covering && a.index != 0, Lock: rel.lock, Reads: a.read,
+		Covering: a.covering && a.index != 0, Lock: rel.lock, Reads: a.read, KeepOrder: g.keepOrder,
 		PossibleKeys: []string{rel.def().Indexes[a.index].Name},
 	}
 	scope := p.rowScope(left)

@@ -240,6 +240,15 @@ func (p *planner) columnShare(rel *relation, e ast.Expr) float64 {
 
 // joinShare estimates the share of pairs for which a join condition is true.
 func (g *joinGraph) joinShare(c ast.Expr) float64 {
+	s, known := g.shares[c]
+	if !known {
+		s = g.estimateShare(c)
+		g.shares[c] = s
+	}
+	return s
+}
+
+func (g *joinGraph) estimateShare(c ast.Expr) float64 {
 	b, ok := c.(*ast.Binary)
 	if !ok || b.Op != ast.OpEq && b.Op != ast.OpNullEq {
 		return g.p.selectivity(nil, c)

@@ -25,12 +25,15 @@ type joinGraph struct {
 	limit float64
 	never bool // a condition is never true
 	loose bool // IN subqueries are joined as distinct rows
+	// keepOrder says that the rows come in the wanted order and have to.
+	keepOrder bool
 	// loosable counts the semi joins that could be.
 	loosable int
 	equal    *unionFind
 	fixed    colSet // columns that equal a constant
-	// hashes tells of equalities whether they can be hash keys.
-	hashes map[ast.Expr]bool
+	// equals and shares keep what is found out about conditions.
+	equals map[ast.Expr]*equality
+	shares map[ast.Expr]float64
 }
 
 // orderColumn is a column to order by.
@@ -61,9 +64,11 @@ type unit struct {
 	// reading are the columns of a base table that are read at all.
 	reading colSet
 
-	best  *access // of a base table: the best way to read it by constants alone
-	paths []*access
-	sub   *sub // of others: how it is computed
+	// indexes are the positions of those that may be used.
+	indexes []int
+	best    *access // of a base table: the best way to read it by constants alone
+	paths   []*access
+	sub     *sub // of others: how it is computed
 	// anew is the unit computed for one row of what it needs, whose columns reads it
 	// finds in slots; nil: it is not.
 	anew  *sub
@@ -73,7 +78,7 @@ type unit struct {
 
 // buildGraph makes the graph of a block's FROM and conditions.
 func (p *planner) buildGraph(from *joinTree, where []ast.Expr, wanted colSet, loose bool) (*joinGraph, error) {
-	g := &joinGraph{p: p, wanted: wanted, loose: loose, limit: -1, equal: &unionFind{parent: map[colID]colID{}}, fixed: colSet{}, hashes: map[ast.Expr]bool{}}
+	g := &joinGraph{p: p, wanted: wanted, loose: loose, limit: -1, equal: &unionFind{parent: map[colID]colID{}}, fixed: colSet{}, equals: map[ast.Expr]*equality{}, shares: map[ast.Expr]float64{}}
 	if p.on(OuterToInner) {
 		from = p.outerToInner(from, where)
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
@@ -24,7 +25,7 @@ type step struct {
 	unit   *unit
 	method method
 	access *access // of the unit's table: how it is read; of a lookup its index
-	key    []sarg  // of a lookup: for the first parts of the index
+	key    []*sarg // of a lookup: for the first parts of the index
 	build  bool    // of a hash join: the left side is hashed
 	conds  []int   // conditions of the graph that are first true here
 }
@@ -156,17 +157,13 @@ func (g *joinGraph) connected(set, bit uint64) bool {
 func (g *joinGraph) applicable(set uint64, u *unit) []int {
 	var list []int
 	now := set | 1<<u.index
-	seen := map[int]bool{}
 	for i := range g.conds {
 		c := &g.conds[i]
 		if c.implied || c.units&^now != 0 || c.units&(1<<u.index) == 0 {
 			continue
 		}
-		if c.class >= 0 {
-			if seen[c.class] {
-				continue
-			}
-			seen[c.class] = true
+		if c.class >= 0 && slices.ContainsFunc(list, func(o int) bool { return g.conds[o].class == c.class }) {
+			continue
 		}
 		list = append(list, i)
 	}
@@ -309,24 +306,35 @@ func (g *joinGraph) stepConds(st *step) []ast.Expr {
 	return list
 }
 
+// equality is what is known of a condition that is an equality.
+type equality struct {
+	left, right           ast.Expr
+	leftUnits, rightUnits uint64
+	hash                  bool // it may be the equality of hash keys
+}
+
 // hashSides splits an equality into the side over what is before and that over the
 // unit.
 func (g *joinGraph) hashSides(e ast.Expr, u *unit) (left, right ast.Expr, ok bool) {
-	b, is := e.(*ast.Binary)
-	if !is || b.Op != ast.OpEq && b.Op != ast.OpNullEq || g.p.hasSubquery(e) {
+	eq, known := g.equals[e]
+	if !known {
+		if b, is := e.(*ast.Binary); is && (b.Op == ast.OpEq || b.Op == ast.OpNullEq) && !g.p.hasSubquery(e) {
+			eq = &equality{left: b.Left, right: b.Right, leftUnits: g.unitsOf(b.Left), rightUnits: g.unitsOf(b.Right)}
+			eq.hash = eq.leftUnits != 0 && eq.rightUnits != 0 && g.p.hashEqual(b.Left, b.Right)
+		}
+		g.equals[e] = eq
+	}
+	if eq == nil || !eq.hash {
 		return nil, nil, false
 	}
 	bit := uint64(1) << u.index
-	l, r := g.unitsOf(b.Left), g.unitsOf(b.Right)
 	switch {
-	case r == bit && l&bit == 0 && l != 0:
-		left, right = b.Left, b.Right
-	case l == bit && r&bit == 0 && r != 0:
-		left, right = b.Right, b.Left
-	default:
-		return nil, nil, false
+	case eq.rightUnits == bit && eq.leftUnits&bit == 0:
+		return eq.left, eq.right, true
+	case eq.leftUnits == bit && eq.rightUnits&bit == 0:
+		return eq.right, eq.left, true
 	}
-	return left, right, g.hashEqual(e, left, right)
+	return nil, nil, false
 }
 
 // lookups lists the ways to find a table's rows by an index with keys from the rows
@@ -340,8 +348,7 @@ func (g *joinGraph) lookups(s, next *state) []state {
 	}
 	list := g.sargsOf(u, conds)
 	var out []state
-	indexes, _ := usableIndexes(rel)
-	for _, i := range indexes {
+	for _, i := range u.indexes {
 		key, byRow := g.lookupKey(rel, i, list)
 		if !byRow {
 			continue
@@ -384,7 +391,7 @@ func (g *joinGraph) spareConds(set uint64, u *unit) []ast.Expr {
 
 // lookupKey finds values for the first parts of an index; byRow says that at least one
 // depends on the rows before.
-func (g *joinGraph) lookupKey(rel *relation, index int, list []sarg) (key []sarg, byRow bool) {
+func (g *joinGraph) lookupKey(rel *relation, index int, list []*sarg) (key []*sarg, byRow bool) {
 	for _, part := range rel.def().Indexes[index].Parts {
 		pos := rel.table.Keys.Position(part.Column)
 		best := -1
@@ -518,11 +525,11 @@ func (g *joinGraph) groupsTogether(rel *relation, a *access) bool {
 }
 
 // sargsOf is planner.sargs with what it finds kept.
-func (g *joinGraph) sargsOf(u *unit, conds []ast.Expr) []sarg {
+func (g *joinGraph) sargsOf(u *unit, conds []ast.Expr) []*sarg {
 	if u.sargs == nil {
 		u.sargs = map[ast.Expr]*sarg{}
 	}
-	var list []sarg
+	list := make([]*sarg, 0, len(conds))
 	for _, e := range conds {
 		s, known := u.sargs[e]
 		if !known {
@@ -533,22 +540,13 @@ func (g *joinGraph) sargsOf(u *unit, conds []ast.Expr) []sarg {
 			u.sargs[e] = s
 		}
 		if s != nil {
-			list = append(list, *s)
+			list = append(list, s)
 		}
 	}
 	return list
 }
 
-// hashEqual reports whether an equality is that of hash keys.
-func (g *joinGraph) hashEqual(e, left, right ast.Expr) bool {
-	ok, known := g.hashes[e]
-	if !known {
-		ok = g.p.hashEqual(left, right)
-		g.hashes[e] = ok
-	}
-	return ok
-}
-
+// hashEqual reports whether the equality of two expressions is that of hash keys.
 func (p *planner) hashEqual(left, right ast.Expr) bool {
 	l, err := p.bindTyping(left)
 	if err != nil {

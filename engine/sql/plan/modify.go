@@ -111,8 +111,12 @@ func (m *modification) update(st *ast.Update) (*Change, error) {
 		}
 		if v.use != nil {
 			v.use.Changed = true
+			v.use.Assigned = append(v.use.Assigned, v.name)
 		}
 		set := assignment{target: m.target(p.cols[id].rel), pos: p.cols[id].pos}
+		if own := p.cols[id].rel.use; own != nil && own != v.use {
+			own.Assigned = append(own.Assigned, p.cols[id].meta.OrgName)
+		}
 		if d, ok := a.Value.(*ast.Default); !ok || d.Column != nil {
 			if set.value, err = p.resolve(values, a.Value); err != nil {
 				return nil, err

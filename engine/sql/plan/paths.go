@@ -108,6 +108,7 @@ func (p *planner) tablePaths(u *unit, need colSet) {
 	}
 	u.rows = math.Max(1, tableRows(rel)*sel)
 	list, forced := usableIndexes(rel)
+	u.indexes = list
 	u.paths = []*access{p.scanPath(rel, 0, need, u.rows)}
 	simple, ors := p.localSargs(u)
 	var byRange []*access

@@ -127,8 +127,10 @@ type Use struct {
 	// View is the view whose definition names it, "schema.name", or empty if the
 	// statement itself does. The privileges are the view's definer's then.
 	View string
-	// Changed says that the statement changes rows of the table.
-	Changed bool
+	// Changed says that the statement changes rows of the table, Assigned which columns
+	// an UPDATE sets, sorted.
+	Changed  bool
+	Assigned []string
 }
 
 // Change is the plan of the row-finding part of UPDATE and DELETE.

@@ -124,6 +124,7 @@ func (p *planner) finish(root Node) *Query {
 	for _, u := range p.uses {
 		c := *u
 		c.Columns = slices.Sorted(slices.Values(u.Columns))
+		c.Assigned = slices.Compact(slices.Sorted(slices.Values(u.Assigned)))
 		q.Uses = append(q.Uses, c)
 	}
 	return q

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand"
@@ -131,6 +132,9 @@ func (d *database) env(switches plan.Switches, mode plan.Mode) *plan.Env {
 	return &plan.Env{Catalog: d, Schema: "test", Options: expr.Options{Mode: types.ModeDefault}, Switches: switches, Mode: mode, Context: d.x}
 }
 
+// errTooLong says that a plan would take long.
+var errTooLong = errors.New("too long")
+
 // query runs a query and returns its rows as text, in the order given.
 func (d *database) query(text string, switches plan.Switches) (rows []string, tree string, err error) {
 	list, err := ast.Parse(text, 0)
@@ -142,6 +146,9 @@ func (d *database) query(text string, switches plan.Switches) (rows []string, tr
 		return nil, "", err
 	}
 	tree = plan.Tree(q.Root, nil)
+	if q.Root.Estimate().Cost > 50_000 {
+		return nil, tree, errTooLong
+	}
 	t, err := exec.Build(q, exec.Options{})
 	if err != nil {
 		return nil, tree, err
@@ -189,7 +196,7 @@ func (d *database) fill(rnd *rand.Rand) {
 		}
 		return fmt.Sprint(rnd.Intn(n))
 	}
-	for i, n := range []int{30, 60, 12, 200} {
+	for i, n := range []int{15, 25, 8, 50} {
 		name := string(rune('p' + i))
 		keys := []string{"KEY a (a), KEY bc (b, c)", "KEY ab (a, b), UNIQUE KEY uid (u)", "KEY c (c)", "KEY a (a DESC, b), KEY s (s(2))"}[i]
 		d.table(fmt.Sprintf("CREATE TABLE %s (id INT PRIMARY KEY, a INT, b INT, c INT NOT NULL, s VARCHAR(10), u BIGINT UNSIGNED, %s)", name, keys), n,
@@ -226,8 +233,14 @@ func TestSwitches(t *testing.T) {
 	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
 		text, ordered := g.query()
 		want, base, err := d.query(text, 0)
+		if err == errTooLong {
+			continue
+		}
 		for _, s := range switchings(rnd) {
 			got, tree, err2 := d.query(text, s)
+			if err2 == errTooLong {
+				continue
+			}
 			if (err == nil) != (err2 == nil) {
 				t.Fatalf("%s\nerror %v and with %v\n%v\nplans\n%s\n%s", text, err, s, err2, base, tree)
 			}
@@ -244,7 +257,7 @@ func TestSwitches(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d queries, %d errors", g.made, g.bad)
+	t.Logf("%d queries", g.made)
 }
 
 // switchings are sets of switches: all, all but one, and any.
@@ -256,9 +269,9 @@ func switchings(rnd *rand.Rand) []plan.Switches {
 
 // generator writes queries.
 type generator struct {
-	rnd       *rand.Rand
-	made, bad int
-	alias     int
+	rnd   *rand.Rand
+	made  int
+	alias int
 }
 
 func (g *generator) pick(list ...string) string { return list[g.rnd.Intn(len(list))] }

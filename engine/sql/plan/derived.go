@@ -114,7 +114,7 @@ func (p *planner) mergeable(q *query, nullable bool) bool {
 	}
 	for i := range b.items {
 		_, plain := p.isColumn(b.items[i].expr)
-		if nullable && !plain || p.hasSubquery(b.items[i].expr) {
+		if nullable && !plain || p.hasSubquery(b.items[i].expr) || countNodes(b.items[i].expr, maxItem) > maxItem {
 			return false
 		}
 		if plain {

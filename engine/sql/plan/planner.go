@@ -15,6 +15,7 @@ const (
 	maxRelations = 61      // tables of one join, as MySQL's
 	maxColumns   = 1 << 20 // of all tables of a statement
 	maxMerged    = 20_000  // nodes of an expression after derived tables were merged
+	maxItem      = 500     // nodes of an item of a derived table that is merged
 )
 
 // planner is the state of planning one statement.

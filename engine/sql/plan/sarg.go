@@ -169,7 +169,15 @@ func (p *planner) inSarg(rel *relation, e *ast.In) (sarg, bool) {
 		return sarg{}, false
 	}
 	s := sarg{exact: true}
+	var last *types.Type // of the integer before
 	for _, v := range e.List {
+		t := p.integerType(v)
+		if t != nil && last != nil && t.Equal(last) {
+			// As the one before: long lists are of one type.
+			s.points = append(s.points, point{value: v})
+			continue
+		}
+		last = t
 		o, ok := p.comparisonSarg(rel, ast.OpEq, e.Operand, v)
 		if !ok {
 			return sarg{}, false
@@ -178,6 +186,25 @@ func (p *planner) inSarg(rel *relation, e *ast.In) (sarg, bool) {
 		s.points = append(s.points, o.points...)
 	}
 	return s, len(s.points) > 0
+}
+
+// integerType is the type of an integer literal or parameter; nil for all else.
+func (p *planner) integerType(e ast.Expr) *types.Type {
+	var t *types.Type
+	switch e := e.(type) {
+	case *ast.Literal:
+		if e.Kind == ast.LiteralInt {
+			t = e.Type
+		}
+	case *ast.Param:
+		if e.Index < len(p.env.Options.ParamTypes) {
+			t = p.env.Options.ParamTypes[e.Index]
+		}
+	}
+	if t == nil || t.Kind != types.KindBigInt {
+		return nil
+	}
+	return t
 }
 
 func (p *planner) likeSarg(rel *relation, e *ast.Like) (sarg, bool) {

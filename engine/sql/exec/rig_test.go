@@ -32,7 +32,8 @@ type rig struct {
 	slots  map[int]*types.Type
 	nSub   int
 
-	spilled int64
+	spilled   int64
+	interrupt bool // queries are run with interrupts before
 }
 
 func newRig(t testing.TB) *rig {

@@ -45,9 +45,10 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 		return nil, &types.Error{Number: 3118, State: "HY000",
 			Message: "Access denied for user '" + resp.user + "'@'" + host + "'. Account is locked."}
 	}
-	if acct.Expired && !c.caps.has(capExpiredPasswords) {
-		return nil, &types.Error{Number: 1862, State: "HY000", Message: "Your password has expired. To log in you must " +
-			"change it using a client that supports expired passwords."}
+	if acct.Expired {
+		// There are no sessions that may do nothing but change the password.
+		return nil, &types.Error{Number: 1862, State: "HY000", Message: "Your password has expired. " +
+			"Another account has to give you a new one."}
 	}
 	return c.handover(resp, &acct, host), nil
 }

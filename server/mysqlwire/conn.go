@@ -174,6 +174,9 @@ func (c *conn) sayLast(err *types.Error) {
 // serve takes commands until the client or somebody else ends it.
 func (c *conn) serve() {
 	c.local.Store(true)
+	if !c.port.ReadOnly && c.s.opt.Serves != nil && !c.s.opt.Serves() {
+		c.finish(errMoved(movedText)) // it came between the loss of the lead and DropWriters
+	}
 	c.obeyLimits()
 	for {
 		c.seq = 0
@@ -402,7 +405,6 @@ type Handover struct {
 	Schema      string            `json:"schema,omitempty"`
 	Collation   uint16            `json:"collation"`
 	Admin       bool              `json:"admin,omitempty"` // may take the administrator's place
-	Expired     bool              `json:"expired,omitempty"`
 	TLS         string            `json:"tls,omitempty"`
 	TLSVersion  string            `json:"tls_version,omitempty"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
@@ -410,7 +412,7 @@ type Handover struct {
 
 func (c *conn) handover(resp *response, acct *auth.Account, host string) *Handover {
 	h := &Handover{ID: c.id, User: resp.user, Host: host, AccountUser: acct.User, AccountHost: acct.Host,
-		Schema: resp.schema, Collation: resp.collation, Admin: acct.Admin, Expired: acct.Expired,
+		Schema: resp.schema, Collation: resp.collation, Admin: acct.Admin,
 		Attributes: resp.attributes}
 	if c.tls != nil {
 		h.TLS = tls.CipherSuiteName(c.tls.CipherSuite)

@@ -167,13 +167,14 @@ func (c *conn) relay(up *upstream) {
 	if c.caps.has(capCompress) || c.caps.has(capZstd) {
 		t.framed = true
 	}
+	client := c.raw
 	var back sync.WaitGroup
 	back.Add(1)
 	go func() {
 		defer back.Done()
 		buf := make([]byte, flushBuffer)
 		for {
-			n, err := c.raw.Read(buf)
+			n, err := client.Read(buf)
 			if n > 0 {
 				t.fromClient(buf[:n])
 				if _, werr := up.rw.Write(buf[:n]); werr != nil {
@@ -191,7 +192,7 @@ func (c *conn) relay(up *upstream) {
 		n, err := up.rw.Read(buf)
 		if n > 0 {
 			t.fromServer(buf[:n])
-			if _, werr := c.raw.Write(buf[:n]); werr != nil {
+			if _, werr := client.Write(buf[:n]); werr != nil {
 				break
 			}
 		}
@@ -215,10 +216,10 @@ func (c *conn) lostUpstream(t *tracker) {
 		}
 		err = errMoved("The member that had the session is gone: connect again")
 	}
+	c.compress()
 	c.seq = seq
-	if t.framed {
-		c.frames = &frames{rw: c.raw, algorithm: zlibCompression, seq: seq}
-		c.raw = c.frames
+	if c.frames != nil {
+		c.frames.seq = seq
 	}
 	_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
 	c.writeError(err)

@@ -66,6 +66,8 @@ type Options struct {
 	// Forward says to which member a session goes; nil, or nil with no error: it stays
 	// here. It is asked for connections that came in by a main port.
 	Forward func(ctx context.Context, h *Handover) (*Target, error)
+	// Serves says whether sessions of a main port may be here; nil: they may.
+	Serves func() bool
 	// Redeem gives the session that a member has announced with a ticket, once.
 	Redeem func(ticket []byte) *Handover
 }
@@ -287,12 +289,14 @@ func errMoved(text string) *types.Error {
 	return &types.Error{Number: 1053, State: "08S01", Message: text}
 }
 
+const movedText = "This member does not lead the group any more: connect again"
+
 // DropWriters ends the sessions that came in by a main port, since this node takes no
 // writes any more: idle ones at once, others after the statement that they run.
 func (s *Server) DropWriters() {
 	for _, c := range s.all() {
 		if !c.port.ReadOnly && c.local.Load() {
-			c.finish(errMoved("This member does not lead the group any more: connect again"))
+			c.finish(errMoved(movedText))
 		}
 	}
 }

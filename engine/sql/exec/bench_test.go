@@ -53,9 +53,12 @@ func benchTable(name string, cols []*types.Type, n int, fill func(b *types.Batch
 	return v
 }
 
-func runBench(b *testing.B, rows int, root plan.Node) {
+func runBench(b *testing.B, rows int, root plan.Node) { runBenchIn(b, 1<<30, rows, root) }
+
+// runBenchIn runs a plan with so much memory.
+func runBenchIn(b *testing.B, memory int64, rows int, root plan.Node) {
 	r := newRig(b)
-	r.x.MemoryLimit = 1 << 30
+	r.x.MemoryLimit = memory
 	tree, err := Build(&plan.Query{Root: root, Slots: 1}, Options{})
 	if err != nil {
 		b.Fatal(err)
@@ -167,13 +170,26 @@ func benchDistinct(b *testing.B, distinct int) {
 func BenchmarkDistinctText(b *testing.B)       { benchDistinct(b, 1000) }
 func BenchmarkDistinctTextUnique(b *testing.B) { benchDistinct(b, 1<<40) }
 
-func BenchmarkHashJoin(b *testing.B) {
+func BenchmarkHashJoin(b *testing.B)     { benchJoin(b, 1<<30) }
+func BenchmarkHashJoinDisk(b *testing.B) { benchJoin(b, 8<<20) }
+
+func BenchmarkGroup500kDisk(b *testing.B) {
+	runBenchIn(b, 8<<20, benchRows, aggregateOf(intTable("t", benchRows, 500_000), "c0", "count(*), sum(c1)"))
+}
+
+func BenchmarkSortDisk(b *testing.B) {
+	in := permuted("t", benchRows, 1)
+	key := []plan.SortKey{{Expr: expr.NewColumn(0, benchInt, "")}}
+	runBenchIn(b, 8<<20, benchRows, &plan.Sort{Output: plan.Output{Cols: in.Columns()}, Input: in, Keys: key})
+}
+
+func benchJoin(b *testing.B, memory int64) {
 	const n = 1_000_000
 	l, r := permuted("l", n, 1), permuted("r", n, 2)
 	both := append(append([]plan.Column(nil), l.Columns()...), r.Columns()...)
 	key := []expr.Node{expr.NewColumn(0, benchInt, "")}
 	j := &plan.HashJoin{Output: plan.Output{Cols: both}, Left: l, Right: r, LeftKeys: key, RightKeys: key}
-	runBench(b, 2*n, aggregateOf(j, "", "count(*)"))
+	runBenchIn(b, memory, 2*n, aggregateOf(j, "", "count(*)"))
 }
 
 func BenchmarkSemiJoin(b *testing.B) {

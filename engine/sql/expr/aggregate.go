@@ -19,6 +19,7 @@ type Aggregate struct {
 	order     []AggregateOrder
 	separator []byte
 	t         types.Type
+	incr      int // AVG: div_precision_increment
 	make      func(a *Aggregate) States
 }
 
@@ -194,5 +195,5 @@ func (b *Binder) prepareSum(a *Aggregate, arg Node) {
 	}
 	p = max(min(p, types.MaxDecimalPrecision), s)
 	a.t = types.Type{Kind: types.KindDecimal, Precision: uint8(p), Scale: uint8(s)}
-	a.make = newSums
+	a.incr, a.make = b.divIncrement(), newSums
 }

@@ -233,7 +233,7 @@ func (s *sums) Append(_ *Context, out *types.Vector, from, to int) error {
 		}
 		d, err := s.total(g)
 		if err == nil && s.a.name == "avg" {
-			d, err = decimal.Quo(d, decimal.FromInt64(s.sum[g].n), min(int(s.a.t.Scale)+2, 60))
+			d, err = decimal.Div(d, decimal.FromInt64(s.sum[g].n), s.a.incr)
 			if err == nil {
 				d, err = d.Round(int(s.a.t.Scale))
 			}

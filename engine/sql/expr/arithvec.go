@@ -5,6 +5,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/types/decimal"
 )
 
 func (n *Arith) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
@@ -48,7 +49,7 @@ func (n *Arith) kernel(dst, a, b *types.Vector) bool {
 		}
 		dst.Resize(a.Len())
 		if n.op == ast.OpDiv {
-			if !divideShort(dst, a, b) {
+			if !divideShort(dst, a, b, n.incr) {
 				return false
 			}
 		} else if !arithShort(n.op, dst.Int64s(), a.Int64s(), b.Int64s(), a.Type().Scale, b.Type().Scale) {
@@ -154,9 +155,15 @@ func arithShort(op ast.BinaryOp, dst, a, b []int64, sa, sb uint8) bool {
 	return true
 }
 
-// divideShort divides unscaled decimals, rounding half away from zero. It reports false
-// if a divisor is zero or a dividend too large.
-func divideShort(dst, a, b *types.Vector) bool {
+// divideShort divides unscaled decimals. Like decimal.Div and a rounding after it, it
+// rounds half away from zero unless Div gives no more digits than the result has. It
+// reports false if a divisor is zero or a dividend too large.
+func divideShort(dst, a, b *types.Vector, incr int) bool {
+	one, err := decimal.Div(decimal.FromUnscaled(1, int(a.Type().Scale)), decimal.FromUnscaled(1, int(b.Type().Scale)), incr)
+	if err != nil {
+		return false
+	}
+	rounds := one.Scale() > int(dst.Type().Scale)
 	shift := int(dst.Type().Scale) + int(b.Type().Scale) - int(a.Type().Scale)
 	if shift < 0 || shift >= len(pow10) {
 		return false
@@ -171,7 +178,7 @@ func divideShort(dst, a, b *types.Vector) bool {
 		}
 		v *= factor
 		q, r := v/d, v%d
-		if r != 0 && magnitude(r) >= magnitude(d)-magnitude(r) {
+		if rounds && r != 0 && magnitude(r) >= magnitude(d)-magnitude(r) {
 			if (v < 0) == (d < 0) {
 				q++
 			} else {

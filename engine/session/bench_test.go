@@ -125,3 +125,9 @@ func BenchmarkTransaction(b *testing.B) {
 		i++
 	}
 }
+
+func BenchmarkPreparedRange(b *testing.B) {
+	benchPrepared(b, "SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c", func(i int) []session.Arg {
+		return sessiontest.Args(i*9+1, i*9+100)
+	})
+}

@@ -22,7 +22,7 @@ func (s *Session) runExplain(ctx context.Context, st *ast.Explain) (Outcome, err
 	if st.Format == "JSON" {
 		return out, notSupported("EXPLAIN FORMAT=JSON")
 	}
-	c, err := s.compile(st.Statement, nil)
+	c, err := s.compile(st.Statement, s.work.params)
 	if err == nil {
 		_, err = s.openTables(c)
 	}

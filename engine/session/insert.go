@@ -4,6 +4,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -70,10 +71,17 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 	scope := &insertScope{columnScope: columnScope{keys: info.keys}, variables: env.Variables, p: p}
 	scope.Opt = env.Options
 	scope.ignore = st.Ignore
-	if st.Query != nil {
-		if c.query, err = plan.Select(env, st.Query); err != nil {
+	query := st.Query
+	if query == nil && hasQueries(st.Rows) {
+		if query, err = valuesQuery(st.Rows); err != nil {
 			return err
 		}
+	}
+	if query != nil {
+		if c.query, err = plan.Select(env, query); err != nil {
+			return err
+		}
+		scope.query = c.query
 		c.uses = append(c.uses, c.query.Uses...)
 		l.volatile = l.volatile || c.query.Volatile
 		if len(c.query.Columns) != len(p.positions) {
@@ -215,6 +223,45 @@ func (p *insertPlan) bindUpdate(scope *insertScope, st *ast.Insert) error {
 	return nil
 }
 
+// hasQueries reports whether a value contains a query.
+func hasQueries(rows [][]ast.Expr) bool {
+	for _, row := range rows {
+		for _, e := range row {
+			switch e.(type) {
+			case *ast.Literal, *ast.Param, *ast.Default:
+				continue
+			}
+			if hasSubquery(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// valuesQuery makes a query of VALUES that contain queries: SELECT .. UNION ALL SELECT ..
+func valuesQuery(rows [][]ast.Expr) (ast.Query, error) {
+	var q ast.Query
+	for _, row := range rows {
+		sel := &ast.Select{}
+		for _, e := range row {
+			if _, ok := e.(*ast.Default); ok {
+				return nil, notSupported("DEFAULT beside a subquery in VALUES")
+			}
+			sel.Items = append(sel.Items, ast.SelectItem{Expr: e, Text: "x"})
+		}
+		if len(row) == 0 {
+			return nil, newError(1136, "21S01", "Column count doesn't match value count at row 1")
+		}
+		if q == nil {
+			q = sel
+		} else {
+			q = &ast.SetOp{Op: ast.SetUnion, All: true, Left: q, Right: sel}
+		}
+	}
+	return q, nil
+}
+
 // insertScope gives the names of an INSERT's expressions.
 type insertScope struct {
 	columnScope
@@ -226,6 +273,7 @@ type insertScope struct {
 	alias     string
 	aliases   []string
 	names     []string // of the columns given
+	query     *plan.Query
 }
 
 func (c *insertScope) Column(ref *ast.ColumnRef) (expr.Node, error) {
@@ -243,7 +291,25 @@ func (c *insertScope) Column(ref *ast.ColumnRef) (expr.Node, error) {
 			}
 		}
 	}
-	return c.columnScope.Column(ref)
+	n, err := c.columnScope.Column(ref)
+	if err != nil && c.updating && c.query != nil {
+		if q := c.queryColumn(ref); q != nil {
+			return q, nil
+		}
+	}
+	return n, err
+}
+
+// queryColumn is a column of the query whose row is inserted: of its select list.
+func (c *insertScope) queryColumn(ref *ast.ColumnRef) expr.Node {
+	for i := range c.query.Columns {
+		col := &c.query.Columns[i]
+		name := dict.Fold(ref.Name)
+		if (dict.Fold(col.Name) == name || dict.Fold(col.OrgName) == name) && (ref.Table == "" || ref.Table == col.Table) {
+			return expr.NewColumn(2*len(c.p.info.columns)+i, col.Type, col.Name)
+		}
+	}
+	return nil
 }
 
 // newColumn is a column of the new row.

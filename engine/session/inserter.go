@@ -23,6 +23,8 @@ type inserter struct {
 	step    autoStep
 	lenient bool // several rows: NULL for NOT NULL is a warning unless strict
 	both    *types.Batch
+	from    []*types.Type // of the query's columns
+	current []types.Value // its present row
 }
 
 // runInsert runs INSERT and REPLACE.
@@ -244,6 +246,9 @@ func (n *inserter) batch(from []*types.Type, b *types.Batch, sel []uint32) error
 
 func (n *inserter) fromQuery(from []*types.Type, b *types.Batch, r int, row []types.Value) error {
 	p := n.p
+	if len(p.update) > 0 {
+		n.from, n.current = from, b.Row(n.current, r)
+	}
 	for c, pos := range p.positions {
 		if p.info.columns[pos].generated != nil {
 			return newError(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", p.info.columns[pos].Name, p.info.keys.Name)
@@ -386,12 +391,12 @@ func (n *inserter) update(d *table.DuplicateError, row []types.Value) error {
 	after := append([]types.Value(nil), before...)
 	assigned := make([]bool, len(after))
 	if n.both == nil {
-		n.both = types.NewBatch(append(append([]*types.Type(nil), p.info.types...), p.info.types...))
+		n.both = types.NewBatch(append(append(append([]*types.Type(nil), p.info.types...), p.info.types...), n.from...))
 	}
 	for i := range p.update {
 		a := &p.update[i]
 		n.both.Reset()
-		n.both.AppendRow(append(append([]types.Value(nil), after...), row...))
+		n.both.AppendRow(append(append(append([]types.Value(nil), after...), row...), n.current...))
 		var v types.Value
 		if a.node == nil {
 			v, err = s.rowDefault(p.info, a.position, after)

@@ -51,7 +51,11 @@ func (s *Session) runLoadData(ctx context.Context, st *ast.LoadData) (Outcome, e
 	}
 	if err == nil {
 		out = l.n.finish()
-		out.Info = fmt.Sprintf("Records: %d  Deleted: %d  Skipped: %d  Warnings: %d", l.n.records, l.deleted, l.n.skipped, s.diag.count())
+		skipped := l.n.skipped
+		if st.Replace {
+			skipped = 0 // those that displaced others are counted as deleted
+		}
+		out.Info = fmt.Sprintf("Records: %d  Deleted: %d  Skipped: %d  Warnings: %d", l.n.records, l.deleted, skipped, s.diag.count())
 	}
 	if !s.trx.begun {
 		return out, err

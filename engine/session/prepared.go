@@ -29,15 +29,24 @@ type Prepared struct {
 	types   []*types.Type
 	values  []types.Value
 	closed  bool
+	life    uint64 // of the session, when it was prepared
 }
 
 // Close forgets the statement.
 func (p *Prepared) Close() {
-	if !p.closed {
-		p.closed = true
+	if !p.closed && p.life == p.s.life {
 		p.s.count--
 		p.s.m.prepared.Add(-1)
 	}
+	p.closed = true
+}
+
+// forgetPrepared forgets all prepared statements: what the door still has of them is of
+// no use.
+func (s *Session) forgetPrepared() {
+	s.m.prepared.Add(-int64(s.count))
+	s.count, s.named = 0, nil
+	s.life++
 }
 
 // Arg is the value of a parameter. Strings are in the client's character set unless
@@ -76,7 +85,7 @@ func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
 	if limit := int64(s.m.global(variables["max_prepared_stmt_count"]).n); s.m.prepared.Load() >= limit {
 		return nil, newError(1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: %d)", limit)
 	}
-	p := &Prepared{s: s, sql: sql, st: statements[0], mode: s.mode, Params: statements[0].Params()}
+	p := &Prepared{s: s, sql: sql, st: statements[0], mode: s.mode, life: s.life, Params: statements[0].Params()}
 	if p.Params > maxParams {
 		return nil, newError(1390, "HY000", "Prepared statement contains too many placeholders")
 	}
@@ -133,7 +142,7 @@ func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, 
 
 func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) (Outcome, error) {
 	var out Outcome
-	if p.closed || p.s != s {
+	if p.closed || p.s != s || p.life != s.life {
 		return out, newError(1243, "HY000", "Unknown prepared statement handler given to EXECUTE")
 	}
 	if len(args) != p.Params {

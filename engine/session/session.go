@@ -70,6 +70,7 @@ type Session struct {
 	buf    ast.Buffers
 	named  map[string]*Prepared // of PREPARE
 	count  int                  // prepared statements, of the protocol too
+	life   uint64               // rises when all of them are forgotten
 
 	lastInsertID uint64
 	rowCount     int64
@@ -140,8 +141,7 @@ func (s *Session) forget() {
 	s.base = s.m.globalValues()
 	s.own = nil
 	s.user = nil
-	s.named = nil
-	s.count = 0
+	s.forgetPrepared()
 	s.lastInsertID, s.foundRows, s.rowCount = 0, 0, 0
 	s.changes = s.changes[:0]
 	s.opt = settings{}
@@ -266,6 +266,7 @@ func (s *Session) Close() error {
 		err = s.txn.Close()
 		s.txnMu(func() { s.txn = nil })
 	}
+	s.forgetPrepared()
 	s.m.locks.releaseAll(s.id)
 	s.m.remove(s)
 	if err != nil {

@@ -54,7 +54,6 @@ func (r *reader) is(word string) bool   { return r.tok.is(r.clean, word) }
 func (r *reader) isOp(op string) bool   { return r.tok.isOp(r.clean, op) }
 func (r *reader) raw() string           { return r.clean[r.tok.start:r.tok.end] }
 func (r *reader) atEnd() bool           { return r.tok.kind == tEOF }
-func (r *reader) escapes() Mode         { return r.mode }
 func (r *reader) mark() (lexer, token)  { return r.lexer, r.tok }
 func (r *reader) back(l lexer, t token) { r.lexer, r.tok = l, t }
 

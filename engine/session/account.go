@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
@@ -30,7 +31,12 @@ type knownAccounts struct {
 	eng    *storage.Engine
 	handle *dict.Handle // nil if there are no system tables
 	set    *priv.Set
+	// lookAgain is when to look for system tables again, where there are none.
+	lookAgain atomic.Int64
 }
+
+// bootstrapLook is how often is looked for system tables where there are none.
+const bootstrapLook = 200 * time.Millisecond
 
 // sessionACL is what a session may do.
 type sessionACL struct {
@@ -52,7 +58,10 @@ func (m *Manager) accounts() (*knownAccounts, error) {
 		if k.handle != nil {
 			return k, nil
 		}
-		if _, err := eng.Catalog.FindSchema(nil, priv.Schema); err != nil {
+		if now := int64(m.env.Monotonic()); now < k.lookAgain.Load() {
+			return k, nil
+		} else if _, err := eng.Catalog.FindSchema(nil, priv.Schema); err != nil {
+			k.lookAgain.Store(now + int64(bootstrapLook))
 			return k, nil
 		}
 	}

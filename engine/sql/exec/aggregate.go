@@ -177,7 +177,6 @@ type hashAggregateOp struct {
 	in      []*types.Type
 	table   *groupTable
 	out     *types.Batch
-	dense   *types.Batch
 	keep    []uint32
 	kept    []uint32 // groups of the rows kept
 	rest    []uint32

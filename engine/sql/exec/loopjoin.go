@@ -240,7 +240,6 @@ type lateralJoinOp struct {
 	nLeft       int
 	pairs       *types.Batch // candidates
 	out         *types.Batch
-	nulls       []types.Value // of the right side
 	b           *types.Batch
 	sel         []uint32
 	at          int

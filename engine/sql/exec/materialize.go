@@ -16,7 +16,6 @@ type sharedTable struct {
 	list    *temptable.List
 	filled  bool
 	version uint64 // of the slots when it was filled
-	filling bool
 }
 
 // fill makes the rows, unless they are there.

@@ -438,21 +438,19 @@ func (p *planText) subquery(name string, cols []plan.Column) expr.Node {
 // compare makes a subquery's comparison of its operands with its columns.
 func (p *planText) compare(s *plan.Subquery, op string) {
 	var both []plan.Column
-	var conds, left, right []string
+	var conds, left []string
 	for i, o := range s.Operands {
 		both = append(both, plan.Column{Name: fmt.Sprintf("l%d", i), Type: o.Type()})
 		left = append(left, both[i].Name)
 	}
 	for i, c := range s.Root.Columns() {
 		both = append(both, plan.Column{Name: fmt.Sprintf("r%d", i), Type: c.Type})
-		right = append(right, fmt.Sprintf("r%d", i))
 		conds = append(conds, fmt.Sprintf("l%d %s r%d", i, op, i))
 	}
 	s.Compare = p.expr(strings.Join(conds, " and "), both)
 	s.Equal = op == "="
 	s.OperandKeys = p.exprs(strings.Join(left, ","), both)
 	s.RowKeys = p.exprs(strings.Join(left, ","), renamed(both[len(s.Operands):]))
-	_ = right
 }
 
 // renamed gives the columns the names l0, l1, …

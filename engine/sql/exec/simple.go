@@ -115,7 +115,6 @@ type limitOp struct {
 	left  uint64
 	seen  uint64
 	isUp  bool
-	sel   []uint32
 }
 
 func (o *limitOp) open() error {

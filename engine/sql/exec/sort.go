@@ -28,7 +28,6 @@ type sortOp struct {
 	started bool
 	skip    uint64
 	left    uint64
-	sel     []uint32
 }
 
 func newSortOp(r *run, input operator, in []*types.Type, keys []plan.SortKey) *sortOp {

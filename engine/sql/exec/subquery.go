@@ -28,7 +28,6 @@ type subquery struct {
 
 	operands *types.Batch // one row: the operands
 	both     *types.Batch // operands and rows, for Compare
-	keep     []uint32
 	busy     bool
 	fresh    bool // the query is volatile: nothing is kept
 }
@@ -362,7 +361,6 @@ const cacheGroups = 4096
 type resultCache struct {
 	r      *run
 	slots  []int
-	typ    *types.Type
 	groups *temptable.Groups
 	key    *types.Batch // one row: the slots
 	types  []*types.Type
@@ -373,7 +371,7 @@ type resultCache struct {
 }
 
 func newResultCache(r *run, n *plan.Subquery) *resultCache {
-	return &resultCache{r: r, slots: n.Slots, typ: &n.T, one: len(n.Slots) == 0}
+	return &resultCache{r: r, slots: n.Slots, one: len(n.Slots) == 0}
 }
 
 func (c *resultCache) reset() {

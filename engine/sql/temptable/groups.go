@@ -34,7 +34,6 @@ type Groups struct {
 	canon   canonTable
 
 	missing []uint32 // rows of a batch whose spelling is new
-	hashes  []uint64
 }
 
 // NewGroups returns an empty table for keys of columns of the given types. Tables

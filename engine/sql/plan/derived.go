@@ -90,6 +90,7 @@ func (f *from) place(q *query, alias string, names []string, nullable, lateral b
 func (f *from) merge(q *query, nullable bool) *joinTree {
 	tree := q.block.from
 	f.count += len(tree.rels(nil)) - 1
+	f.order = q.block.order
 	if !nullable {
 		f.where = append(f.where, q.block.where...)
 		return tree

@@ -16,8 +16,10 @@ type from struct {
 	lock  *ast.Lock
 	names []visibleTable
 	count int
-	// where takes the conditions of merged derived tables.
+	// where takes the conditions of merged derived tables, order the ORDER BY of the last
+	// one.
 	where []ast.Expr
+	order []orderKey
 }
 
 // resolve resolves all of the clause.

@@ -71,6 +71,9 @@ type relation struct {
 	lock  *Lock
 	hints []ast.IndexHint
 	use   *Use
+	// generated are its generated columns in indexes, once looked for.
+	generated []generated
+	looked    bool
 	// inDerived says that the relation is of a derived table.
 	inDerived bool
 	// rowKey is the column of the clustered key, for tables whose rows are changed;

@@ -63,6 +63,10 @@ func (p *planner) resolveSelect(sel *ast.Select, around *scope) (*query, error) 
 			return nil, err
 		}
 		b.from, b.where = tree, f.where
+		if _, joined := sel.From.(*ast.Join); !joined && len(sel.OrderBy)+len(sel.GroupBy) == 0 && !sel.Distinct {
+			// The order of a view or derived table is that of a query that only reads it.
+			b.order = f.order
+		}
 	}
 	if sel.Where != nil {
 		where, err := p.resolve(s.at("where clause"), sel.Where)
@@ -76,6 +80,12 @@ func (p *planner) resolveSelect(sel *ast.Select, around *scope) (*query, error) 
 	}
 	if err := p.resolveClauses(sel, b, s); err != nil {
 		return nil, err
+	}
+	if len(b.aggs) > 0 && len(sel.OrderBy) == 0 {
+		b.order = nil
+	}
+	for i := range b.order {
+		b.order[i].item = p.itemOf(b, b.order[i])
 	}
 	if err := p.resolveGrouping(b, q); err != nil {
 		return nil, err
@@ -238,13 +248,21 @@ func (p *planner) resolveOrder(o ast.OrderItem, b *block, s *scope) (orderKey, e
 		return k, err
 	}
 	k.expr = e
+	k.item = p.itemOf(b, k)
+	return k, nil
+}
+
+// itemOf returns the select item that a key of ORDER BY is, or -1.
+func (p *planner) itemOf(b *block, k orderKey) int {
+	if k.item >= 0 && k.item < len(b.items) && p.same(b.items[k.item].expr, k.expr) {
+		return k.item
+	}
 	for i := range b.items {
-		if p.same(b.items[i].expr, e) {
-			k.item = i
-			break
+		if p.same(b.items[i].expr, k.expr) {
+			return i
 		}
 	}
-	return k, nil
+	return -1
 }
 
 func (p *planner) resolveLimit(s *scope, l *ast.Limit) (*limit, error) {

@@ -71,6 +71,17 @@ func (r *rig) Lookup(schema, name string) (Source, error) {
 	return Source{Table: src}, nil
 }
 
+// textTyper takes functional key parts for text.
+type textTyper struct{}
+
+func (textTyper) TypeOf(ast.Expr, *record.Table) (*types.Type, error) {
+	return &types.Type{Kind: types.KindVarChar, Length: 20, Collation: types.CollationUTF8MB40900AI}, nil
+}
+
+func (textTyper) Constant(ast.Expr, *types.Type) (types.Value, error) {
+	return types.Null, errors.New("no constants")
+}
+
 // define makes tables and views of CREATE statements.
 func (r *rig) define(text string) error {
 	list, err := ast.Parse(text, 0)
@@ -80,7 +91,7 @@ func (r *rig) define(text string) error {
 	for _, st := range list {
 		switch st := st.(type) {
 		case *ast.CreateTable:
-			def, err := catalog.Define(&catalog.Env{Collation: types.CollationUTF8MB40900AI, Strict: true}, "test", st, nil)
+			def, err := catalog.Define(&catalog.Env{Collation: types.CollationUTF8MB40900AI, Strict: true, Typer: textTyper{}}, "test", st, nil)
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -56,6 +57,58 @@ func (p *planner) ownColumn(rel *relation, e ast.Expr) (int, bool) {
 	return int(id - rel.first), true
 }
 
+// generated is a generated column that an index has, and its expression.
+type generated struct {
+	pos  int
+	expr ast.Expr
+}
+
+// indexedColumn is ownColumn, and of an expression that a generated column in an index
+// has (a functional key part is one) the position of that column.
+func (p *planner) indexedColumn(rel *relation, e ast.Expr) (int, bool) {
+	if _, ok := p.isColumn(e); ok {
+		return p.ownColumn(rel, e)
+	}
+	if rel.table == nil {
+		return 0, false
+	}
+	if !rel.looked {
+		rel.looked = true
+		p.findGenerated(rel)
+	}
+	for _, g := range rel.generated {
+		if p.same(g.expr, e) {
+			return g.pos, true
+		}
+	}
+	return 0, false
+}
+
+// findGenerated resolves the expressions of the generated columns in indexes. One that
+// does not resolve serves nothing.
+func (p *planner) findGenerated(rel *relation) {
+	def := rel.def()
+	for i := range def.Indexes {
+		for _, part := range def.Indexes[i].Parts {
+			pos := rel.table.Keys.Position(part.Column)
+			if pos < 0 || def.Columns[pos].Generated == "" {
+				continue
+			}
+			e, err := catalog.ParseExpr(def.Columns[pos].Generated)
+			if err != nil {
+				continue
+			}
+			s := &scope{q: &query{outer: colSet{}}, cols: p.columnsVisible(rel)}
+			for i := range s.cols {
+				s.cols[i].use = nil
+			}
+			if e, err = p.resolve(s, e); err == nil {
+				rel.generated = append(rel.generated, generated{pos, e})
+			}
+		}
+	}
+}
+
 // foreign reports whether a value reads no column of the table, and whether it reads
 // columns of other units at all.
 func (p *planner) foreign(rel *relation, e ast.Expr) (ok, join bool) {
@@ -84,7 +137,7 @@ func (p *planner) sargOf(rel *relation, e ast.Expr) (sarg, bool) {
 	case *ast.In:
 		return p.inSarg(rel, e)
 	case *ast.IsNull:
-		pos, ok := p.ownColumn(rel, e.Operand)
+		pos, ok := p.indexedColumn(rel, e.Operand)
 		if !ok || rel.def().Columns[pos].Type.NotNull {
 			return sarg{}, false
 		}
@@ -119,7 +172,7 @@ func mirrored(op ast.BinaryOp) ast.BinaryOp {
 }
 
 func (p *planner) comparisonSarg(rel *relation, op ast.BinaryOp, col, value ast.Expr) (sarg, bool) {
-	pos, ok := p.ownColumn(rel, col)
+	pos, ok := p.indexedColumn(rel, col)
 	if !ok {
 		return sarg{}, false
 	}
@@ -130,6 +183,10 @@ func (p *planner) comparisonSarg(rel *relation, op ast.BinaryOp, col, value ast.
 	ok, exact := p.serves(rel, pos, op, value)
 	if !ok {
 		return sarg{}, false
+	}
+	if _, plain := p.isColumn(col); !plain {
+		// A column that was too small for the expression's value holds another one.
+		exact = false
 	}
 	s := sarg{pos: pos, exact: exact, join: join}
 	switch op {
@@ -208,7 +265,7 @@ func (p *planner) integerType(e ast.Expr) *types.Type {
 }
 
 func (p *planner) likeSarg(rel *relation, e *ast.Like) (sarg, bool) {
-	pos, ok := p.ownColumn(rel, e.Operand)
+	pos, ok := p.indexedColumn(rel, e.Operand)
 	if !ok || e.Not {
 		return sarg{}, false
 	}

@@ -213,6 +213,10 @@ func (s *Session) privileges() *priv.Active {
 // are none.
 func (m *Manager) MatchAccount(user, host, address string) (a priv.Account, ok bool) {
 	k, err := m.accounts()
+	if err == nil && k.set == nil {
+		k.lookAgain.Store(0) // they may have come this moment
+		k, err = m.accounts()
+	}
 	if err != nil || k.set == nil {
 		return a, false
 	}

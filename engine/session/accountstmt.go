@@ -693,6 +693,7 @@ func (m *Manager) Bootstrap(ctx context.Context, opt BootstrapOptions) (made boo
 		}
 		return writeAccounts(s.txn, s.eng, priv.NewSet(), set)
 	})
+	m.forgetAccounts()
 	return err == nil, err
 }
 

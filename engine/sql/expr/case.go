@@ -123,7 +123,9 @@ func lazyVector(x *Context, in *types.Batch, sel []uint32, out *types.Vector, re
 		rest = append(rest, uint32(rowAt(sel, i)))
 	}
 	source := x.selection()[:0] // of each row: the result that it takes
-	source = append(source, make([]uint32, in.Len())...)
+	for range in.Len() {
+		source = append(source, 0)
+	}
 	vectors := x.vectorList(len(results))[:0]
 	var err error
 	for i, r := range results {
@@ -146,13 +148,16 @@ func lazyVector(x *Context, in *types.Batch, sel []uint32, out *types.Vector, re
 		rest = without(rest, hits)
 	}
 	if err == nil {
-		var few [8]int
-		next := append(few[:0], make([]int, len(vectors))...)
+		next := x.selection() // of each result: the value that is taken next
+		for range vectors {
+			next = append(next, 0)
+		}
 		for i := range count {
 			k := source[rowAt(sel, i)]
-			out.AppendFrom(vectors[k], next[k])
+			out.AppendFrom(vectors[k], int(next[k]))
 			next[k]++
 		}
+		x.putSelection(next)
 	}
 	releaseVectors(x, vectors, nil)
 	x.putSelection(rest)

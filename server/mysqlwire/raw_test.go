@@ -473,3 +473,27 @@ func FuzzCommands(f *testing.F) {
 		c.closeStatements()
 	})
 }
+
+// TestExecuteWithAttributes: with query attributes the number of values is told, whether
+// the flag says so or not.
+func TestExecuteWithAttributes(t *testing.T) {
+	r := serve(t, nil)
+	c := dialRaw(t, r.addr)
+	c.login(capDeprecateEOF | capQueryAttributes)
+	c.command([]byte("\x16args ?")...)
+	for range 3 {
+		c.read()
+	}
+	for _, tc := range []string{
+		"\x00\x01\x00\x00\x00" + "\x01\x00\x01\xfd\x00\x00" + "\x02hi",
+		"\x08\x01\x00\x00\x00" + "\x02\x00\x01\xfd\x00\x00\xfd\x00\x01n" + "\x02hi\x01v",
+	} {
+		c.command([]byte("\x17\x01\x00\x00\x00" + tc)...)
+		c.read()
+		c.read()
+		if p := c.read(); string(p) != "\x00\x00\x02hi" {
+			t.Errorf("%q", p)
+		}
+		c.read()
+	}
+}

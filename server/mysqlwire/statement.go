@@ -150,13 +150,11 @@ func (c *conn) bind(st *statement, p *payload, flags uint8) ([]session.Arg, erro
 	attributes := c.caps.has(capQueryAttributes)
 	switch {
 	case attributes && (n > 0 || flags&countAvailable != 0):
-		if flags&countAvailable != 0 {
-			sent := p.int()
-			if sent < uint64(n) || sent > maxParams {
-				return nil, errArguments
-			}
-			count = int(sent)
+		sent := p.int() // the statement's parameters, then attributes of the query
+		if p.bad || sent < uint64(n) || sent > maxParams {
+			return nil, errArguments
 		}
+		count = int(sent)
 	case n == 0:
 		return nil, nil
 	}

@@ -10,8 +10,8 @@ import (
 
 // shared is the variable that holds the value: itself, unless it is another name of one.
 func (v *variable) shared() *variable {
-	if to := aliases[v.name]; to != "" {
-		return variables[to]
+	if v.alias != nil {
+		return v.alias
 	}
 	return v
 }

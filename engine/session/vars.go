@@ -52,6 +52,7 @@ type variable struct {
 	block    uint64 // values are multiples of it
 	names    []string
 	slot     int
+	alias    *variable // that has the value of both
 
 	// get computes the value instead of keeping it.
 	get func(s *Session, global bool) varValue
@@ -79,6 +80,9 @@ func init() {
 			varSlots = append(varSlots, v)
 			variables[v.name] = v
 		}
+	}
+	for name, to := range aliases {
+		variables[name].alias = variables[to]
 	}
 	varAutoIncrement, varAutoOffset = variables["auto_increment_increment"], variables["auto_increment_offset"]
 	varMaxExecution, varLockWait, varRowLockWait = variables["max_execution_time"], variables["lock_wait_timeout"], variables["innodb_lock_wait_timeout"]

@@ -16,6 +16,8 @@ type groupTable struct {
 	ids    []uint32
 	bytes  int64 // counted for states
 	hash   []uint64
+
+	expected float64 // groups, by the plan
 }
 
 // groupAggregate is one aggregate of all groups.
@@ -81,6 +83,9 @@ func (t *groupTable) find(b *types.Batch, sel []uint32, add bool) error {
 	}
 	if t.groups == nil {
 		t.groups = temptable.NewGroups(&t.r.temp, t.keys.types(), t.r.seed)
+	}
+	if t.groups.Len() == 0 {
+		t.groups.Expect(t.expected)
 	}
 	n := rowsOf(b, sel)
 	t.ids = resize(t.ids, n)
@@ -191,9 +196,9 @@ func newHashAggregate(r *run, input operator, in []*types.Type, n *plan.HashAggr
 	if n.Rollup {
 		return newRollup(r, input, n, cols)
 	}
-	return &hashAggregateOp{
-		r: r, input: input, in: in, table: newGroupTable(r, n.Groups, n.Aggregates), out: newBatch(cols),
-	}
+	t := newGroupTable(r, n.Groups, n.Aggregates)
+	t.expected = n.Estimate().Rows
+	return &hashAggregateOp{r: r, input: input, in: in, table: t, out: newBatch(cols)}
 }
 
 func (o *hashAggregateOp) open() error {

@@ -42,6 +42,7 @@ func benchTable(name string, cols []*types.Type, n int, fill func(b *types.Batch
 	}
 	def := &record.Table{Name: name}
 	v := &plan.VirtualScan{Alias: name}
+	v.Est.Rows = float64(n)
 	for i, t := range cols {
 		def.Columns = append(def.Columns, record.Column{Name: fmt.Sprintf("c%d", i), Type: *t})
 		v.Cols = append(v.Cols, plan.Column{Name: fmt.Sprintf("c%d", i), Table: name, Type: t})

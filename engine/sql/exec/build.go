@@ -143,6 +143,10 @@ func (t *Tree) buildHash(n *plan.HashJoin, cols []*types.Type) (operator, error)
 	o.probeKeys = newEvaluator(probeKeys)
 	keys := newEvaluator(buildKeys)
 	o.table = newJoinTable(r, o.buildTypes, keys, n.NullSafe)
+	o.table.expected = n.Right.Estimate().Rows
+	if buildLeft {
+		o.table.expected = n.Left.Estimate().Rows
+	}
 	o.match = newMatcher(r, o.table, n.Kind, n.Condition, o.probeTypes, o.buildTypes, cols, buildLeft)
 	if n.Kind == plan.NullAwareAntiJoin {
 		o.nulls = newNullAware(r, n.Condition, keys, o.probeTypes, o.buildTypes)

@@ -29,6 +29,8 @@ type joinTable struct {
 	last   uint32 // of chainRow: the row added last
 	counts int64  // memory counted for first and chain
 
+	expected float64 // rows, by the plan
+
 	input    int64 // rows given, with those left out
 	nullKeys bool  // rows with NULL in a key that matches none were left out
 }
@@ -124,6 +126,9 @@ func (t *joinTable) add(b *types.Batch, sel []uint32) error {
 	}
 	if t.groups == nil {
 		t.groups = temptable.NewGroups(&t.r.temp, t.keys.types(), t.r.seed)
+	}
+	if before := t.groups.Len(); before == 0 {
+		t.groups.Expect(t.expected)
 	}
 	t.ids = resize(t.ids, n)
 	before := t.groups.Len()

@@ -22,12 +22,13 @@ const MaxGroups = 1<<31 - 1
 // costs the collation's hash: real columns repeat the same bytes again and again, and
 // hashing weights takes ten times as long as hashing bytes.
 type Groups struct {
-	cfg  *Config
-	seed uint64
-	code keyCodec
-	n    int
-	null uint32 // group of NULL for single columns, or None
-	mem  charge
+	cfg      *Config
+	seed     uint64
+	code     keyCodec
+	n        int
+	expected int
+	null     uint32 // group of NULL for single columns, or None
+	mem      charge
 
 	words   wordTable
 	strings stringTable
@@ -42,6 +43,15 @@ func NewGroups(cfg *Config, columns []*types.Type, seed uint64) *Groups {
 	g := &Groups{cfg: cfg, seed: seed, null: None, mem: charge{a: cfg.Memory}}
 	g.code.init(columns)
 	return g
+}
+
+// Expect says how many groups there will be, as far as one can tell.
+func (g *Groups) Expect(n float64) {
+	most := float64(1 << 24)
+	if l := g.cfg.Memory.Limit(); l > 0 {
+		most = float64(l / 128) // of their slots, a quarter of the memory
+	}
+	g.expected = int(max(0, min(n, most)))
 }
 
 // Len is the number of groups.
@@ -78,7 +88,7 @@ func (g *Groups) Find(cols []*types.Vector, n int, ids []uint32, add bool) {
 func (g *Groups) findWords(col *types.Vector, n int, ids []uint32, add bool) {
 	words := g.code.wordsOf(col, n)
 	if add {
-		g.words.room(n, g.seed)
+		g.words.room(n, g.expected, g.seed)
 	}
 	if !col.HasNulls() {
 		if add {
@@ -110,7 +120,7 @@ func (g *Groups) findWords(col *types.Vector, n int, ids []uint32, add bool) {
 func (g *Groups) findStrings(cols []*types.Vector, n int, ids []uint32, add bool) {
 	g.missing = g.missing[:0]
 	if add {
-		g.strings.room(n)
+		g.strings.room(n, g.expected)
 	}
 	exact := g.code.exact
 	for i := range n {
@@ -151,7 +161,7 @@ func (g *Groups) findStrings(cols []*types.Vector, n int, ids []uint32, add bool
 // findSpellings is Find for the rows whose spelling was not known.
 func (g *Groups) findSpellings(cols []*types.Vector, ids []uint32, add bool) {
 	if add {
-		g.canon.room(len(g.missing))
+		g.canon.room(len(g.missing), g.expected)
 	}
 	for _, i := range g.missing {
 		key, isNull := g.code.key(int(i))

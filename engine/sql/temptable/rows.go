@@ -30,14 +30,16 @@ func All(n int) []uint32 { return identity[:n:n] }
 
 // Rows is a growing list of rows in memory.
 type Rows struct {
-	types  []*types.Type
-	segs   []*types.Batch
-	spare  []*types.Batch // emptied segments
-	n      int64
-	sealed int64 // bytes of all segments but the last
-	hasNul []bool
-	mem    charge
-	wide   []uint32 // working space for batches of more rows than usual
+	types    []*types.Type
+	segs     []*types.Batch
+	spare    []*types.Batch // emptied segments
+	n        int64
+	sealed   int64 // bytes of all segments but the last
+	hasNul   []bool
+	mem      charge
+	cached   [][][]int64 // see ints
+	cachedAt int64       // number of rows when they were put together
+	wide     []uint32    // working space for batches of more rows than usual
 }
 
 // NewRows returns an empty list of rows with columns of the given types.
@@ -180,6 +182,7 @@ func (r *Rows) Reset() {
 	r.segs = r.segs[:0]
 	clear(r.hasNul)
 	r.n, r.sealed = 0, 0
+	r.cached, r.cachedAt = nil, 0
 	r.mem.set(0)
 }
 
@@ -230,11 +233,31 @@ func (r *Rows) gatherFixed(out *types.Vector, c int, ids []uint32) {
 			dst[i] = r.segs[id>>segmentBits].Vecs[c].Decimals()[id&segmentMask]
 		}
 	default:
-		dst := out.Int64s()
+		dst, ints := out.Int64s(), r.ints(c)
 		for i, id := range ids {
-			dst[i] = r.segs[id>>segmentBits].Vecs[c].Int64s()[id&segmentMask]
+			dst[i] = ints[id>>segmentBits][id&segmentMask]
 		}
 	}
+}
+
+// ints are the values of a column by segment: a shorter way to them than through the
+// batches. They are put together again after rows were added.
+func (r *Rows) ints(c int) [][]int64 {
+	if r.cachedAt != r.n {
+		r.cachedAt = r.n
+		for i := range r.cached {
+			r.cached[i] = r.cached[i][:0]
+		}
+	}
+	if r.cached == nil {
+		r.cached = make([][][]int64, len(r.types))
+	}
+	if len(r.cached[c]) == 0 {
+		for _, seg := range r.segs {
+			r.cached[c] = append(r.cached[c], seg.Vecs[c].Int64s())
+		}
+	}
+	return r.cached[c]
 }
 
 // fixedLayout reports whether the vector's values are of a fixed size.

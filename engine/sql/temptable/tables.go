@@ -20,11 +20,15 @@ func reserve[T any](s []T, n int) []T {
 }
 
 // slotsFor is the number of slots for so many entries, at most half of them taken. Small
-// tables grow fourfold.
-func slotsFor(now, entries int) int {
+// tables grow fourfold; one that has some entries believes that there will be as many as
+// expected.
+func slotsFor(now, entries, expected int) int {
 	size := max(minSlots, 2*now)
 	if now < 1<<18 {
 		size = max(minSlots, 4*now)
+	}
+	if now >= 1<<14 {
+		entries = max(entries, expected)
 	}
 	for size < 2*entries {
 		size *= 2
@@ -58,12 +62,12 @@ func (t *wordTable) reset() {
 }
 
 // room makes sure that n more words find room.
-func (t *wordTable) room(n int, seed uint64) {
+func (t *wordTable) room(n, expected int, seed uint64) {
 	t.keys = reserve(t.keys, n)
 	if 2*(len(t.keys)+n) <= len(t.slots) {
 		return
 	}
-	size := slotsFor(len(t.slots), len(t.keys)+n)
+	size := slotsFor(len(t.slots), len(t.keys)+n, expected)
 	old := t.slots
 	t.slots = make([]wordSlot, size)
 	t.mask = uint64(size - 1)
@@ -217,12 +221,12 @@ func (t *stringTable) get(at uint64) []byte {
 }
 
 // room makes sure that n more strings find room.
-func (t *stringTable) room(n int) {
+func (t *stringTable) room(n, expected int) {
 	t.entries = reserve(t.entries, n)
 	if 2*(len(t.entries)+n) <= len(t.slots) {
 		return
 	}
-	size := slotsFor(len(t.slots), len(t.entries)+n)
+	size := slotsFor(len(t.slots), len(t.entries)+n, expected)
 	old := t.slots
 	t.slots = make([]stringSlot, size)
 	t.mask = uint64(size - 1)
@@ -319,12 +323,12 @@ func (t *canonTable) reset() {
 	t.hashes, t.first, t.group = t.hashes[:0], t.first[:0], t.group[:0]
 }
 
-func (t *canonTable) room(n int) {
+func (t *canonTable) room(n, expected int) {
 	t.hashes = reserve(t.hashes, n)
 	if 2*(len(t.hashes)+n) <= len(t.slots) {
 		return
 	}
-	size := slotsFor(len(t.slots), len(t.hashes)+n)
+	size := slotsFor(len(t.slots), len(t.hashes)+n, expected)
 	old := t.slots
 	t.slots = make([]uint32, size)
 	t.mask = uint64(size - 1)

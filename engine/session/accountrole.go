@@ -1,0 +1,141 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/priv"
+)
+
+// grantRoles is GRANT and REVOKE of roles.
+func (s *Session) grantRoles(ctx context.Context, st *ast.GrantRole) error {
+	admin := s.privileges().Needs(priv.Super, "ROLE_ADMIN")
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		for _, r := range st.Roles {
+			role, err := s.userID(r)
+			if err != nil {
+				return err
+			}
+			if set.Account(role) == nil {
+				if st.IfExists || st.IgnoreUnknown {
+					s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", role.Text()))
+					continue
+				}
+				return newError(3523, "HY000", "Unknown authorization ID %s", role)
+			}
+			if own := set.Account(s.accountID()); admin != nil && (own == nil || !own.Roles[role]) {
+				return admin
+			}
+			for _, u := range st.Users {
+				if err := s.grantRole(set, role, u, st); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Session) grantRole(set *priv.Set, role priv.ID, u ast.User, st *ast.GrantRole) error {
+	id, err := s.userID(u)
+	if err != nil {
+		return err
+	}
+	a := set.Account(id)
+	switch {
+	case a == nil && (st.IgnoreUnknown || st.IfExists):
+		s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+		return nil
+	case a == nil:
+		return newError(3523, "HY000", "Unknown authorization ID %s", id)
+	case !st.Revoke:
+		return set.GrantRole(role, id, st.WithAdminOption)
+	}
+	if _, ok := a.Roles[role]; !ok && !st.IfExists {
+		return newError(3530, "HY000", "%s is not granted to %s", role, id)
+	}
+	delete(a.Roles, role)
+	a.DefaultRoles = slices.DeleteFunc(a.DefaultRoles, func(r priv.ID) bool { return r == role })
+	return nil
+}
+
+// setRole is SET ROLE.
+func (s *Session) setRole(st *ast.SetRole) error {
+	k, err := s.m.accounts()
+	if err != nil || k.set == nil {
+		return err
+	}
+	id := s.accountID()
+	a := k.set.Account(id)
+	if a == nil {
+		return newError(3523, "HY000", "Unknown authorization ID %s", id)
+	}
+	roles, err := s.chooseRoles(a, st.Set, st.Roles)
+	if err != nil {
+		return err
+	}
+	s.acl = sessionACL{chosen: true, roles: roles}
+	return nil
+}
+
+// chooseRoles are the roles of an account that a statement means. Error: 3530.
+func (s *Session) chooseRoles(a *priv.Account, which ast.RoleSet, listed []ast.User) ([]priv.ID, error) {
+	var roles, named []priv.ID
+	for _, r := range listed {
+		role, err := s.userID(r)
+		if err != nil {
+			return nil, err
+		}
+		named = append(named, role)
+	}
+	switch which {
+	case ast.RolesNone:
+		return nil, nil
+	case ast.RolesDefault:
+		return slices.Clone(a.DefaultRoles), nil
+	case ast.RolesAll, ast.RolesAllExcept:
+		for r := range a.Roles {
+			if which == ast.RolesAll || !slices.Contains(named, r) {
+				roles = append(roles, r)
+			}
+		}
+		slices.SortFunc(roles, func(x, y priv.ID) int { return strings.Compare(x.String(), y.String()) })
+		return roles, nil
+	}
+	for _, r := range named {
+		if _, ok := a.Roles[r]; !ok {
+			return nil, newError(3530, "HY000", "%s is not granted to %s", r, a.ID)
+		}
+	}
+	return named, nil
+}
+
+func (s *Session) setDefaultRoles(ctx context.Context, st *ast.SetDefaultRole) error {
+	for _, u := range st.Users {
+		if id, err := s.userID(u); err != nil {
+			return err
+		} else if id != s.accountID() {
+			if err := s.privileges().Needs(priv.CreateUser, "ROLE_ADMIN"); err != nil {
+				return err
+			}
+		}
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set) error {
+		for _, u := range st.Users {
+			id, err := s.userID(u)
+			if err != nil {
+				return err
+			}
+			a := set.Account(id)
+			if a == nil {
+				return newError(3523, "HY000", "Unknown authorization ID %s", id)
+			}
+			if a.DefaultRoles, err = s.chooseRoles(a, st.Set, st.Roles); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

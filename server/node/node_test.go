@@ -182,26 +182,77 @@ func TestAlone(t *testing.T) {
 	eventually(t, "log in again", func() error { return db.Ping() })
 }
 
+// TestThree: sessions of any main port write, those of the ports for reads see it, and
+// clients go on when the leader leaves.
 func TestThree(t *testing.T) {
 	members := group(t, 3)
-	for _, m := range members {
-		db := open(t, m.MainAddr())
-		eventually(t, "log in", func() error { return db.Ping() })
-		ro := open(t, m.ReadAddr())
-		eventually(t, "log in for reads", func() error { return ro.Ping() })
-	}
-	// The leader goes; sessions of the others' main ports go to the next one.
-	for i, m := range members {
-		if m.Leads() {
-			m.stop()
-			for j, o := range members {
-				if j != i {
-					db := open(t, o.MainAddr())
-					eventually(t, "log in after the leader left", func() error { return db.Ping() })
-				}
+	leader := -1
+	eventually(t, "somebody leads", func() error {
+		for i, m := range members {
+			if m.Leads() {
+				leader = i
+				return nil
 			}
-			return
+		}
+		return errors.New("nobody does")
+	})
+	other := members[(leader+1)%3]
+	db := open(t, other.MainAddr())
+	eventually(t, "log in", db.Ping)
+	exec := func(text string) error {
+		_, err := db.Exec(text)
+		return err
+	}
+	for _, text := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, s VARCHAR(20))",
+		"INSERT INTO shop.t VALUES (1, 'one')"} {
+		if err := exec(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
 		}
 	}
-	t.Error("nobody leads")
+	for _, m := range members {
+		ro := open(t, m.ReadAddr())
+		eventually(t, "read what was written", func() error {
+			var s string
+			return ro.QueryRow("SELECT s FROM shop.t WHERE id = 1").Scan(&s)
+		})
+		var e *mysql.MySQLError
+		if _, err := ro.Exec("INSERT INTO shop.t VALUES (2, 'two')"); !errors.As(err, &e) || e.Number != 1290 {
+			t.Errorf("a write on the port for reads: %v", err)
+		}
+	}
+	killed(t, db, other)
+	members[leader].stop()
+	eventually(t, "write after the leader has left", func() error { return exec("REPLACE INTO shop.t VALUES (3, 'three')") })
+}
+
+// killed: KILL by the number that the first member gave reaches the session at the leader.
+func killed(t *testing.T, db *sql.DB, m *member) {
+	t.Helper()
+	ctx := context.Background()
+	victim, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer victim.Close()
+	var id uint64
+	if err := victim.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := victim.ExecContext(ctx, "SELECT SLEEP(20)")
+		ended <- err
+	}()
+	time.Sleep(100 * time.Millisecond)
+	began := time.Now()
+	if _, err := db.Exec(fmt.Sprint("KILL ", id)); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if time.Since(began) > 10*time.Second {
+		t.Error("KILL had no effect")
+	}
+	if err := victim.PingContext(ctx); err == nil {
+		t.Error("the killed session lives")
+	}
 }

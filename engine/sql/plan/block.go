@@ -294,9 +294,11 @@ func (p *planner) aggregateOf(call *expr.Aggregate, a *ast.Aggregate) Aggregate 
 func (p *planner) groupRows(b *block, rows float64) float64 {
 	n := 1.0
 	for _, g := range b.groups {
-		share := shareEqual
+		share := math.Pow(math.Max(rows, 1), -0.75)
 		if id, ok := p.isColumn(g.expr); ok && p.cols[id].rel != nil && p.cols[id].rel.table != nil {
-			share = p.columnShare(p.cols[id].rel, g.expr)
+			if known, ok := p.indexShare(p.cols[id].rel, g.expr); ok {
+				share = known
+			}
 		}
 		n *= math.Max(1, 1/share)
 	}

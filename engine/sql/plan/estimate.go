@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
@@ -12,7 +13,8 @@ import (
 const (
 	shareEqual    = 0.1
 	shareRange    = 1.0 / 3
-	shareBetween  = 0.1
+	shareBetween  = 0.05
+	shareRanges   = 0.3 // at most, of several ranges with two ends
 	shareLike     = 0.1
 	shareNotNull  = 0.9
 	shareOther    = 0.3
@@ -41,6 +43,9 @@ func (p *planner) estimateRange(rel *relation, a *access) {
 			rows *= s.share()
 		}
 		a.read += math.Min(rows, n)
+	}
+	if len(a.spans) > 1 && !slices.ContainsFunc(a.spans, func(s span) bool { return s.bounded && (s.low == nil || s.high == nil) }) {
+		a.read = math.Min(a.read, n*shareRanges)
 	}
 	if rows, ok := p.countRange(rel, a); ok {
 		a.read = rows
@@ -184,10 +189,7 @@ func (p *planner) selectivity(rel *relation, e ast.Expr) float64 {
 		if e.Query != nil {
 			return shareSubquery
 		}
-		one := shareEqual
-		if rel != nil {
-			one = p.columnShare(rel, e.Operand)
-		}
+		one := p.columnShare(rel, e.Operand)
 		s := math.Min(shareSubquery, one*float64(len(e.List)))
 		if e.Not {
 			return 1 - s
@@ -213,29 +215,39 @@ func (p *planner) selectivity(rel *relation, e ast.Expr) float64 {
 
 // equalShare is the selectivity of an equality within a table.
 func (p *planner) equalShare(rel *relation, e *ast.Binary) float64 {
-	if rel == nil {
-		return shareEqual
+	for _, side := range []ast.Expr{e.Left, e.Right} {
+		if s, ok := p.indexShare(rel, side); ok {
+			return s
+		}
 	}
-	if s := p.columnShare(rel, e.Left); s != shareEqual {
-		return s
-	}
-	return p.columnShare(rel, e.Right)
+	return shareEqual
 }
 
-// columnShare is the share of rows that have one value of a column, by the index that
-// begins with it.
+// columnShare is the share of rows that have one value of a column.
 func (p *planner) columnShare(rel *relation, e ast.Expr) float64 {
+	if s, ok := p.indexShare(rel, e); ok {
+		return s
+	}
+	return shareEqual
+}
+
+// indexShare is columnShare by the index that begins with the column; ok is false if
+// there is none.
+func (p *planner) indexShare(rel *relation, e ast.Expr) (share float64, ok bool) {
+	if rel == nil || rel.table == nil {
+		return 0, false
+	}
 	pos, ok := p.ownColumn(rel, e)
-	if !ok || rel.table == nil {
-		return shareEqual
+	if !ok {
+		return 0, false
 	}
 	def := rel.def()
 	for i := range def.Indexes {
 		if rel.table.Keys.Position(def.Indexes[i].Parts[0].Column) == pos {
-			return 1 / distinct(rel, i, 1)
+			return 1 / distinct(rel, i, 1), true
 		}
 	}
-	return shareEqual
+	return 0, false
 }
 
 // joinShare estimates the share of pairs for which a join condition is true.
@@ -281,7 +293,7 @@ func (g *joinGraph) distinctValues(e ast.Expr) float64 {
 		}
 		return 0
 	}
-	if s := g.p.columnShare(rel, e); s != shareEqual {
+	if s, ok := g.p.indexShare(rel, e); ok {
 		return 1 / s
 	}
 	return math.Max(1, tableRows(rel)*shareEqual)

@@ -59,9 +59,18 @@ func distinct(rel *relation, index, parts int) float64 {
 			return math.Min(d, n)
 		}
 	}
-	// A key's first part tells few rows apart, the rest of it many.
-	share := 0.5 + 0.5*float64(parts)/float64(len(ix.Parts)+1)
+	// A key's first parts tell few rows apart, all of them together many.
+	k, m := float64(parts), float64(len(ix.Parts))
+	share := k / m
+	if !ix.Unique && index != 0 {
+		share = 0.75 * (0.5 + 0.5*k/m)
+	}
 	return math.Max(1, math.Pow(n, share))
+}
+
+// known reports whether the statistics tell the distinct values of an index.
+func known(rel *relation, index, parts int) bool {
+	return rel.stats != nil && rel.stats.Distinct(index, parts) > 0
 }
 
 // usableIndexes lists the positions of the indexes that a table's reader may use, and
@@ -126,6 +135,7 @@ func (p *planner) tablePaths(u *unit, need colSet) {
 	if forced && len(byRange) > 0 {
 		u.paths = nil
 	}
+	p.narrow(rel, byRange)
 	u.paths = append(u.paths, byRange...)
 	for _, a := range byRange {
 		u.rows = math.Min(u.rows, math.Max(a.rows, b2f(!a.single)))
@@ -142,23 +152,60 @@ func (p *planner) tablePaths(u *unit, need colSet) {
 	}
 }
 
+// narrow makes guesses agree: who compares more columns with constants reads fewer
+// rows, whatever is guessed of each index by itself.
+func (p *planner) narrow(rel *relation, list []*access) {
+	for _, a := range list {
+		if a.single || len(a.spans) != 1 || known(rel, a.index, len(a.spans[0].points)) {
+			continue
+		}
+		for _, o := range list {
+			if o == a || len(o.spans) != 1 || len(o.spans[0].points) >= len(a.spans[0].points) || !a.spans[0].comparesAll(&o.spans[0]) {
+				continue
+			}
+			more := float64(len(a.spans[0].points) - len(o.spans[0].points))
+			if most := math.Max(1, o.read*math.Pow(shareEqual, more)); most < a.read {
+				a.cost -= (a.read - most) * (p.entryCost(a) + lockCost(rel))
+				a.read, a.rows = most, math.Min(a.rows, most)
+			}
+		}
+	}
+}
+
+// comparesAll reports whether a span has points for all columns that o has points for,
+// and o has nothing besides.
+func (s *span) comparesAll(o *span) bool {
+	if o.bounded {
+		return false
+	}
+	for _, c := range o.columns {
+		if !slices.Contains(s.columns[:len(s.points)], c) {
+			return false
+		}
+	}
+	return true
+}
+
 func b2f(b bool) float64 { return float64(b2i(b)) }
+
+// alternatives is a condition written as an OR.
+type alternatives struct{ cond, or ast.Expr }
 
 // localSargs splits the conditions of a unit: on one column, and others that an index
 // may serve by several spans.
-func (p *planner) localSargs(u *unit) (simple []sarg, ors []ast.Expr) {
+func (p *planner) localSargs(u *unit) (simple []sarg, ors []alternatives) {
 	simple = p.sargs(u.rel, u.local)
 	for _, e := range u.local {
 		if b, ok := e.(*ast.Binary); ok {
 			if b.Op == ast.OpOr {
-				ors = append(ors, e)
+				ors = append(ors, alternatives{e, e})
 			} else if or := rowComparison(b); or != nil {
-				ors = append(ors, or)
+				ors = append(ors, alternatives{e, or})
 			}
 		}
 		if in, ok := e.(*ast.In); ok && !in.Not {
 			if or := rowIn(in); or != nil {
-				ors = append(ors, or)
+				ors = append(ors, alternatives{e, or})
 			}
 		}
 	}
@@ -258,7 +305,7 @@ func (p *planner) covers(rel *relation, index int, need colSet) bool {
 }
 
 // rangePath reads the ranges of an index that the conditions give; nil: they give none.
-func (p *planner) rangePath(rel *relation, index int, simple []sarg, ors []ast.Expr, need colSet) *access {
+func (p *planner) rangePath(rel *relation, index int, simple []sarg, ors []alternatives, need colSet) *access {
 	s, used, ok := p.spanOf(rel, index, simple)
 	a := &access{index: index, covering: p.covers(rel, index, need), constant: map[int]bool{}}
 	if ok {
@@ -266,9 +313,12 @@ func (p *planner) rangePath(rel *relation, index int, simple []sarg, ors []ast.E
 	}
 	depth := len(s.columns)
 	for _, or := range ors {
-		spans, all := p.branchSpans(rel, index, simple, or, len(s.points))
+		spans, all, exact := p.branchSpans(rel, index, simple, or.or, len(s.points))
 		if all {
 			a.spans, ok, used = spans, true, nil
+			if exact {
+				a.exact = append(a.exact, or.cond)
+			}
 			depth++
 			break
 		}
@@ -293,26 +343,34 @@ func (p *planner) rangePath(rel *relation, index int, simple []sarg, ors []ast.E
 }
 
 // branchSpans makes a span of each branch of an OR, together with what holds for all.
-// all says that each branch goes further into the index than depth points.
-func (p *planner) branchSpans(rel *relation, index int, simple []sarg, or ast.Expr, depth int) (spans []span, all bool) {
+// all says that each branch goes further into the index than depth points, exact that
+// the spans are the OR.
+func (p *planner) branchSpans(rel *relation, index int, simple []sarg, or ast.Expr, depth int) (spans []span, all, exact bool) {
 	branches := disjuncts(nil, or)
 	if len(branches) > 1000 {
-		return nil, false
+		return nil, false, false
 	}
+	exact = true
 	for _, b := range branches {
-		own := p.sargs(rel, conjuncts(nil, b))
+		conds := conjuncts(nil, b)
+		own := p.sargs(rel, conds)
 		for _, s := range own {
 			if s.join {
-				return nil, false
+				return nil, false, false
 			}
+			exact = exact && s.exact
 		}
-		s, _, ok := p.spanOf(rel, index, append(own, simple...))
+		s, used, ok := p.spanOf(rel, index, append(own, simple...))
 		if !ok || len(s.columns) <= depth {
-			return nil, false
+			return nil, false, false
 		}
 		spans = append(spans, s)
+		exact = exact && len(own) == len(conds)
+		for i := range own {
+			exact = exact && slices.Contains(used, i)
+		}
 	}
-	return spans, true
+	return spans, true, exact
 }
 
 // spanOf makes the span of conditions that all hold: points for the first parts, and an

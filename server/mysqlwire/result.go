@@ -194,15 +194,14 @@ func (c *conn) writeOK(header byte, o *session.Outcome, status uint16) {
 	b = appendInt(b, o.LastInsertID)
 	b = binary.LittleEndian.AppendUint16(b, status)
 	b = binary.LittleEndian.AppendUint16(b, o.Warnings)
-	switch {
-	case c.caps.has(capSessionTrack) && (o.Info != "" || len(changes) > 0):
+	// The text has its length before it even without CLIENT_SESSION_TRACK: the protocol's
+	// description says otherwise, MySQL and its clients do so.
+	if o.Info != "" || len(changes) > 0 {
 		b = appendString(b, o.Info)
-		if len(changes) > 0 {
-			c.track = appendChanges(c.track[:0], changes)
-			b = appendString(b, c.track)
-		}
-	case !c.caps.has(capSessionTrack):
-		b = append(b, o.Info...)
+	}
+	if len(changes) > 0 {
+		c.track = appendChanges(c.track[:0], changes)
+		b = appendString(b, c.track)
 	}
 	w.buf = b
 	w.end()

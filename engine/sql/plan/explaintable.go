@@ -40,21 +40,6 @@ func Rows(q *Query) []ExplainRow {
 	return w.rows
 }
 
-// ExplainTable writes the traditional EXPLAIN as text, a line for each row.
-func ExplainTable(q *Query) string {
-	var b strings.Builder
-	b.WriteString("id|select_type|table|type|possible_keys|key|key_len|ref|rows|filtered|Extra\n")
-	for _, r := range Rows(q) {
-		rows := "NULL"
-		if r.Rows >= 0 {
-			rows = strconv.FormatInt(r.Rows, 10)
-		}
-		fmt.Fprintf(&b, "%d|%s|%s|%s|%s|%s|%s|%s|%s|%.2f|%s\n", r.ID, r.SelectType, r.Table, r.Type, r.PossibleKeys, r.Key,
-			r.KeyLen, r.Ref, rows, r.Filtered, r.Extra)
-	}
-	return b.String()
-}
-
 // rowWriter collects lines. parts counts the queries within the query.
 type rowWriter struct {
 	rows  []ExplainRow

@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 		switch {
 		case err == nil && c.number == 0:
 			_ = Tree(q.Root, nil)
-			_ = ExplainTable(q)
+			_ = explainTable(q)
 			_ = JSON(q.Root)
 		case !errors.As(err, &e):
 			t.Errorf("%s: %v", c.name, err)

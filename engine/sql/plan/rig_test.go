@@ -219,7 +219,7 @@ func (r *rig) plan(d *datadriven.TestData) string {
 			return out.String()
 		}
 		if d.HasArg("table") {
-			return ExplainTable(q)
+			return explainTable(q)
 		}
 		if d.HasArg("json") {
 			return JSON(q.Root) + "\n"
@@ -283,3 +283,18 @@ func TestPlans(t *testing.T) {
 }
 
 var fixedSeed = flag.Int64("seed", 0, "seed of random tests; 0: another one each time")
+
+// explainTable writes the traditional EXPLAIN as text, a line for each row.
+func explainTable(q *Query) string {
+	var b strings.Builder
+	b.WriteString("id|select_type|table|type|possible_keys|key|key_len|ref|rows|filtered|Extra\n")
+	for _, r := range Rows(q) {
+		rows := "NULL"
+		if r.Rows >= 0 {
+			rows = strconv.FormatInt(r.Rows, 10)
+		}
+		fmt.Fprintf(&b, "%d|%s|%s|%s|%s|%s|%s|%s|%s|%.2f|%s\n", r.ID, r.SelectType, r.Table, r.Type, r.PossibleKeys, r.Key,
+			r.KeyLen, r.Ref, rows, r.Filtered, r.Extra)
+	}
+	return b.String()
+}

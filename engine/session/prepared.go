@@ -131,6 +131,7 @@ func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, 
 	}
 	out, err := s.executePrepared(ctx, p, args)
 	if err == nil {
+		s.work.ofConditions = keepsDiagnostics(p.st)
 		err = s.done(out, false)
 	}
 	s.leave()

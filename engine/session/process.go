@@ -25,6 +25,9 @@ const (
 	killConnection
 )
 
+// SetMultiStatements says whether a text may have several statements from here on.
+func (s *Session) SetMultiStatements(on bool) { s.info.MultiStatements = on }
+
 // Interrupt ends the statement that is running, by error 1317. Any task may call it.
 func (s *Session) Interrupt() { s.kill(false) }
 

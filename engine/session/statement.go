@@ -113,6 +113,7 @@ func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWr
 	if err != nil {
 		return err
 	}
+	s.work.ofConditions = keepsDiagnostics(st)
 	return s.done(out, more)
 }
 
@@ -125,7 +126,9 @@ func (s *Session) done(out Outcome, more bool) error {
 	if s.work.setInsertID && out.LastInsertID == 0 {
 		out.LastInsertID = s.lastInsertID
 	}
-	out.Warnings = s.diag.warnings()
+	if !s.work.ofConditions {
+		out.Warnings = s.diag.warnings()
+	}
 	out.More = more
 	if err := s.out.w.Done(out); err != nil {
 		return &writerError{err}

@@ -34,8 +34,11 @@ type scratch struct {
 	textParam *types.Type
 	// setInsertID says that LAST_INSERT_ID(n) was called.
 	setInsertID bool
-	literals    []types.Value
-	params      []*types.Type // of a prepared statement that is no query
+	// ofConditions says that the statement shows the conditions of the one before: its
+	// end tells of none, or clients that ask after each warning would never stop.
+	ofConditions bool
+	literals     []types.Value
+	params       []*types.Type // of a prepared statement that is no query
 }
 
 // kept bounds how many plans a session keeps memory for.
@@ -43,7 +46,7 @@ const kept = 64
 
 // begin prepares for a statement.
 func (w *scratch) begin() {
-	w.setInsertID, w.params = false, nil
+	w.setInsertID, w.ofConditions, w.params = false, false, nil
 	w.open = w.open[:0]
 }
 

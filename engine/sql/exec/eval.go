@@ -2,6 +2,7 @@ package exec
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/temptable"
@@ -128,6 +129,10 @@ func number(x *expr.Context, n expr.Node) (uint64, error) {
 		return u, nil
 	case types.ClassNull:
 		return 0, nil
+	case types.ClassBytes: // parameters of clients that send all as text
+		if u, err := strconv.ParseUint(string(v.Bytes()), 10, 64); err == nil {
+			return u, nil
+		}
 	}
 	return 0, types.NewError(1210, "Incorrect arguments to %s", "LIMIT")
 }

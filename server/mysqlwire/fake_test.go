@@ -29,7 +29,6 @@ type fake struct {
 	mu   sync.Mutex
 	open map[uint64]*fakeSession
 	idle time.Duration
-	gtid bool
 	big  int64 // max_allowed_packet
 }
 

@@ -153,8 +153,27 @@ func (t typer) TypeOf(e ast.Expr, of *record.Table) (*types.Type, error) {
 	if err != nil {
 		return nil, err
 	}
+	if varies(n) {
+		return nil, newError(3763, "HY000", "Expression of generated column '%s' contains a disallowed function.", catalog.ExprText(e))
+	}
 	c := columnTypeOf(n.Type())
 	return &c, nil
+}
+
+// varies reports whether an expression depends on more than the row: the time, the
+// session, chance.
+func varies(n expr.Node) bool {
+	if _, column := n.(*expr.Column); !column {
+		if own, ok := n.(interface{ Volatility() expr.Volatility }); ok && own.Volatility() != expr.Pure {
+			return true
+		}
+	}
+	for _, c := range n.Children() {
+		if varies(c) {
+			return true
+		}
+	}
+	return false
 }
 
 func (t typer) Constant(e ast.Expr, to *types.Type) (types.Value, error) {

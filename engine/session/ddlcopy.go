@@ -41,7 +41,10 @@ func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) 
 	suffix := strconv.FormatUint(s.id, 36) + "-" + strconv.FormatUint(s.env.Uint64(), 36)
 	next.Name = tempPrefix + suffix
 	away := tempPrefix + "old-" + suffix
-	// Foreign keys are checked by the text of the definition, not while copying.
+	// The copy gets its foreign keys at the end: a writer of rows that have some opens the
+	// tables that they refer to, and that may be the one that the holder has.
+	keys := next.ForeignKeys
+	next.ForeignKeys = nil
 	if _, err := s.txn.RenameTable(old.Schema, old.Name, old.Schema, away, nil); err != nil {
 		return 0, err
 	}
@@ -82,7 +85,12 @@ func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) 
 		return 0, err
 	}
 	moved := catalog.Clone(made)
-	moved.Schema, moved.Name = final.Schema, final.Table
+	moved.Schema, moved.Name, moved.ForeignKeys = final.Schema, final.Table, keys
+	if len(keys) > 0 {
+		if err = s.edit(made.ID, func(t *record.Table) { t.ForeignKeys = keys }); err != nil {
+			return 0, err
+		}
+	}
 	if err = s.followChildren(ch, moved); err != nil {
 		return 0, err
 	}

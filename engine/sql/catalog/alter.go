@@ -76,12 +76,33 @@ func Alter(env *Env, old *record.Table, specs []ast.AlterSpec) (*Change, error) 
 	if _, err := a.finish(); err != nil {
 		return nil, err
 	}
+	if err := a.checkReferring(); err != nil {
+		return nil, err
+	}
 	for _, c := range Checks(next) {
 		if c.Enforced && !slices.Contains(before, c) {
 			a.change.Checks = append(a.change.Checks, c)
 		}
 	}
 	return a.resolve()
+}
+
+// checkReferring checks foreign keys again of which a column has another type now.
+func (a *alterer) checkReferring() error {
+	if !a.env.ForeignKeyChecks {
+		return nil
+	}
+	for i := range a.t.ForeignKeys {
+		k := &a.t.ForeignKeys[i]
+		for _, id := range k.Columns {
+			if before := a.old.Column(id); before != nil && !before.Type.Equal(&a.t.Column(id).Type) {
+				if err := a.checkParent(k); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // Clone copies a definition.

@@ -53,6 +53,10 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 	} else {
 		err = n.query(c)
 	}
+	if err == nil && n.skipped > 0 {
+		s.out.locked = true // the answer tells of rows that were there
+		err = s.out.settle()
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -440,9 +444,6 @@ func (n *inserter) finish() Outcome {
 	s.opt.insertID = 0
 	if n.p.rows == nil || len(n.p.rows) > 1 {
 		n.out.Info = fmt.Sprintf("Records: %d  Duplicates: %d  Warnings: %d", n.records, n.skipped, s.diag.count())
-	}
-	if len(n.p.update) > 0 && n.skipped > 0 && n.out.AffectedRows == 0 {
-		s.out.locked = true // the answer is from a row that was only looked at
 	}
 	return n.out
 }

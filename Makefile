@@ -15,7 +15,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-oracles binlog-oracles
+.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles
 
 build: ## compile everything
 	go build ./...
@@ -29,6 +29,10 @@ test: bin/testsum ## all tests with the race detector, and the house rules; then
 
 simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 	go test -count=1 -timeout 0 ./replication/simgroup -run TestSimulate -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v
+
+test-mariadb: ## random queries here and in MariaDB (Debian's mariadb-server)
+	go vet -tags oracles ./e2e/oracle
+	go test -count=1 -tags oracles ./e2e/oracle
 
 test-etcd: ## the registry against a real etcd; a module of its own, for the server's sake
 	go -C e2e/etcd vet ./...

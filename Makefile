@@ -15,7 +15,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles
+.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients
 
 build: ## compile everything
 	go build ./...
@@ -44,6 +44,10 @@ e2e: ## a group of real processes under kill -9, pauses and replacements, for DU
 test-oracles: binlog-oracles ## what leaves the house is read by decoders that are not ours
 	go vet -tags oracles ./engine/binlog/event
 	go test -count=1 -tags oracles -run Oracles ./engine/binlog/event
+
+test-clients: bin/trireme bin/clients/python/installed bin/clients/node/installed bin/clients/java/clients.jar ## existing drivers, ORMs and tools against servers
+	go vet -tags clients ./e2e/clients
+	go test -count=1 -timeout 15m -tags clients ./e2e/clients
 
 binlog-oracles: bin/java/binlogdecode.jar bin/rust/debug/binlogdecode ## those decoders, of Java and Rust
 
@@ -103,6 +107,19 @@ bin/buf: tools/buf/go.mod tools/buf/go.sum
 
 bin/java/binlogdecode.jar: $(wildcard tools/binlogdecode/java/src/main/java/*.java) tools/binlogdecode/java/pom.xml
 	mvn -q -B -f tools/binlogdecode/java/pom.xml package
+
+bin/clients/python/installed: e2e/clients/python/requirements.txt
+	python3 -m venv bin/clients/python
+	bin/clients/python/bin/pip install -q -r $<
+	touch $@
+
+bin/clients/node/installed: e2e/clients/node/package.json e2e/clients/node/package-lock.json
+	mkdir -p bin/clients/node && cp $^ bin/clients/node
+	cd bin/clients/node && npm ci --silent --no-audit --no-fund
+	touch $@
+
+bin/clients/java/clients.jar: $(wildcard e2e/clients/java/src/main/java/*.java) e2e/clients/java/pom.xml
+	mvn -q -B -f e2e/clients/java/pom.xml package
 
 bin/rust/debug/binlogdecode: $(wildcard tools/binlogdecode/rust/src/*.rs tools/binlogdecode/rust/Cargo.*)
 	cargo build --quiet --locked --manifest-path tools/binlogdecode/rust/Cargo.toml --target-dir bin/rust

@@ -1,0 +1,60 @@
+//go:build clients
+
+package clients
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestSysbench runs sysbench's scripts against one node, and through three. Any error
+// but a deadlock or a lost lock, which the scripts begin anew after, fails.
+func TestSysbench(t *testing.T) {
+	t.Parallel()
+	scripts := []string{"oltp_delete", "oltp_insert", "oltp_point_select", "oltp_read_only", "oltp_read_write", "oltp_update_index",
+		"oltp_update_non_index", "oltp_write_only", "select_random_points", "select_random_ranges"}
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
+			ports := serve(t, nodes)
+			run(t, open(t, dsn(ports[0], "", nil)), "CREATE DATABASE sbtest")
+			threads := []int{1, 8, 32, 128}
+			if nodes > 1 {
+				threads = threads[:3]
+			}
+			for _, s := range scripts {
+				tables := 4
+				if strings.HasPrefix(s, "select_") {
+					tables = 1
+				}
+				sysbench(t, ports, s, "prepare", 1, tables)
+				for _, n := range threads {
+					sysbench(t, ports, s, "run", n, tables)
+				}
+				sysbench(t, ports, s, "cleanup", 1, tables)
+			}
+		})
+	}
+}
+
+func sysbench(t *testing.T, ports []int, script, command string, threads, tables int) {
+	t.Helper()
+	var list []string
+	for _, p := range ports {
+		list = append(list, fmt.Sprint(p))
+	}
+	hosts := "--mysql-host=127.0.0.1"
+	out, err := exec.Command("sysbench", script, "--db-driver=mysql", hosts, "--mysql-port="+strings.Join(list, ","), "--mysql-user=root",
+		"--mysql-password="+password, fmt.Sprintf("--threads=%d", threads), fmt.Sprintf("--tables=%d", tables), "--table-size=1000", "--time=2", command).CombinedOutput()
+	said := string(out)
+	if err != nil || strings.Contains(said, "FATAL") {
+		t.Errorf("%s %s with %d threads: %v\n%.1500s", script, command, threads, err, said)
+		return
+	}
+	for line := range strings.Lines(said) {
+		if strings.Contains(line, "transactions:") {
+			t.Logf("%s, %d threads: %s", script, threads, strings.Join(strings.Fields(line), " "))
+		}
+	}
+}

@@ -250,8 +250,17 @@ func (m *Manager) admit(s *Session) error {
 func (s *Session) mayUse(schema string) error { return s.privileges().MayUse(schema) }
 
 // mayRun is asked before a query or change runs, also from a cached plan: errors 1142
-// and 1143.
+// and 1143; under LOCK TABLES 1099.
 func (s *Session) mayRun(uses []plan.Use, kind string) error {
+	if s.trx.tables.held {
+		for i := range uses {
+			if u := &uses[i]; u.Changed {
+				if err := s.trx.tables.checkWrite(u.Schema, u.Table); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	a := s.privileges()
 	if a == everything {
 		return nil

@@ -20,7 +20,6 @@ type loader struct {
 	targets   []int
 	variables []string
 	sets      []assignment
-	text      []byte
 	deleted   int64
 }
 

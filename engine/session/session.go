@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -378,6 +377,3 @@ func (s *Session) now() time.Time {
 	}
 	return s.env.Now()
 }
-
-// backgroundContext is for commits that no client waits for.
-func backgroundContext() context.Context { return context.Background() }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -318,17 +317,6 @@ func (k *rowKeeper) Rows(b *types.Batch) error {
 }
 
 func (k *rowKeeper) Done(Outcome) error { return nil }
-
-// kindName is the statement's first word, for the process list and privileges.
-func kindName(st ast.Statement) string {
-	text := strings.TrimSpace(st.Text())
-	for i := range len(text) {
-		if c := text[i] | 0x20; c < 'a' || c > 'z' {
-			return strings.ToUpper(text[:i])
-		}
-	}
-	return strings.ToUpper(text)
-}
 
 // startLimit begins max_execution_time for a query.
 func (s *Session) startLimit() {

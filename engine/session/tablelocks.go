@@ -34,17 +34,18 @@ func (l *lockedTables) check(schema, name string) error {
 	return newError(1100, "HY000", "Table '%s' was not locked with LOCK TABLES", name)
 }
 
-// checkWrite reports whether a table may be changed. Error: 1099.
+// checkWrite reports whether a table may be changed. Error: 1099. Tables that are not
+// listed are check's.
 func (l *lockedTables) checkWrite(schema, name string) error {
 	if !l.held {
 		return nil
 	}
 	for i := range l.list {
-		if l.list[i].schema == schema && l.list[i].name == name && l.list[i].write {
-			return nil
+		if l.list[i].schema == schema && l.list[i].name == name && !l.list[i].write {
+			return newError(1099, "HY000", "Table '%s' was locked with a READ lock and can't be updated", name)
 		}
 	}
-	return newError(1099, "HY000", "Table '%s' was locked with a READ lock and can't be updated", name)
+	return nil
 }
 
 // runLockTables is LOCK TABLES.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"sort"
 	"strconv"
 	"strings"
 
@@ -101,13 +100,6 @@ func findVariable(name string) (*variable, error) {
 		return v, nil
 	}
 	return nil, newError(1193, "HY000", "Unknown system variable '%s'", name)
-}
-
-// sortedVariables returns all variables in the order of their names.
-func sortedVariables() []*variable {
-	list := append([]*variable(nil), varSlots...)
-	sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
-	return list
 }
 
 // sqlType is the type of the variable in SELECT @@name.

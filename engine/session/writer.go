@@ -77,13 +77,8 @@ func (s *Session) toColumn(i *tableInfo, p int, v types.Value, from *types.Type,
 	return s.work.store.Store(v, from, &col.Type)
 }
 
-// defaultValue is what a column has that an INSERT does not name.
-func (s *Session) defaultValue(i *tableInfo, p int, _ bool) (types.Value, error) {
-	return s.rowDefault(i, p, nil)
-}
-
-// rowDefault is defaultValue in a row of which something is known, for defaults that read
-// other columns.
+// rowDefault is what a column has that an INSERT does not name, in a row of which something
+// is known, for defaults that read other columns; nil: nothing is.
 func (s *Session) rowDefault(i *tableInfo, p int, row []types.Value) (types.Value, error) {
 	col := &i.columns[p]
 	switch col.def {

@@ -106,7 +106,8 @@ func (l *lexer) next() token {
 	c := l.s[i]
 	dot := l.dot
 	l.dot = false
-	k, end := tOp, i+1
+	var k kind
+	var end int
 	switch {
 	case classes[c]&cLetter != 0:
 		k, end = l.word(i)

@@ -34,9 +34,6 @@ type rowScope struct {
 	// key is looked for.
 	probe     colID
 	probeType *types.Type
-	// slots takes the slots that are read.
-	slots map[int]bool
-	err   error
 }
 
 func (p *planner) rowScope(s *sub) *rowScope {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // Shares of rows that conditions leave where nothing better is known.
@@ -316,18 +315,4 @@ func (p *planner) limitRows(l *limit) float64 {
 		}
 	}
 	return n
-}
-
-// widthOf is about how many bytes a row of the columns takes.
-func widthOf(cols []Column) float64 {
-	w := 0.0
-	for i := range cols {
-		switch t := cols[i].Type; t.Class() {
-		case types.ClassBytes, types.ClassJSON:
-			w += math.Min(40, float64(t.MaxBytes()))
-		default:
-			w += 8
-		}
-	}
-	return w
 }

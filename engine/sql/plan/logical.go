@@ -197,7 +197,6 @@ type commonTable struct {
 	refs      int // in the statement
 	out       []outColumn
 	root      Node // planned once
-	layout    []colID
 	slots     []int
 }
 
@@ -205,7 +204,6 @@ type commonTable struct {
 type subquery struct {
 	number int
 	query  *query
-	block  *block // that it stands in, while that is being resolved
 	root   Node
 	typ    types.Type
 }

@@ -311,7 +311,6 @@ func (p *planner) rangePath(rel *relation, index int, simple []sarg, ors []alter
 	if ok {
 		a.spans = []span{s}
 	}
-	depth := len(s.columns)
 	for _, or := range ors {
 		spans, all, exact := p.branchSpans(rel, index, simple, or.or, len(s.points))
 		if all {
@@ -319,7 +318,6 @@ func (p *planner) rangePath(rel *relation, index int, simple []sarg, ors []alter
 			if exact {
 				a.exact = append(a.exact, or.cond)
 			}
-			depth++
 			break
 		}
 	}

@@ -3,7 +3,6 @@ package storage_test
 import (
 	"encoding/binary"
 	"hash/crc32"
-	"os"
 	"strings"
 	"testing"
 
@@ -168,27 +167,6 @@ func TestTornSystemPageIsRepaired(t *testing.T) {
 	d.works("a")
 	d.works("b")
 	d.close()
-}
-
-// TestReadmeShowsTheExample keeps the first session of the README the code that runs.
-func TestReadmeShowsTheExample(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	example, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, _ := strings.Cut(string(example), "defer os.RemoveAll(dir)\n\n")
-	code, output, _ := strings.Cut(code, "\t// Output:\n")
-	code = strings.ReplaceAll(strings.TrimPrefix(code, "\t"), "\n\t", "\n")
-	output = strings.ReplaceAll(strings.TrimSuffix(output, "}\n"), "\t// ", "")
-	for _, part := range []string{code, output} {
-		if len(part) < 20 || !strings.Contains(string(readme), part) {
-			t.Errorf("README.md does not show\n%s", part)
-		}
-	}
 }
 
 func TestOptionsAreChecked(t *testing.T) {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math"
-	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
@@ -153,21 +152,45 @@ func (g *joinGraph) connected(set, bit uint64) bool {
 }
 
 // applicable lists the conditions that can be checked once u has joined the set, and
-// not before. Of a class of equal columns one is enough.
+// not before. Of a class of equal columns those are enough that tie each of u's columns to
+// the others: the set's own are tied already.
 func (g *joinGraph) applicable(set uint64, u *unit) []int {
 	var list []int
 	now := set | 1<<u.index
+	tied := unionFind{parent: map[colID]colID{}}
 	for i := range g.conds {
 		c := &g.conds[i]
 		if c.implied || c.units&^now != 0 || c.units&(1<<u.index) == 0 {
 			continue
 		}
-		if c.class >= 0 && slices.ContainsFunc(list, func(o int) bool { return g.conds[o].class == c.class }) {
+		if c.class >= 0 && !g.ties(&tied, c, set) {
 			continue
 		}
 		list = append(list, i)
 	}
 	return list
+}
+
+// ties notes that a condition of a class of equal columns holds, and reports whether it
+// did not follow from those noted before.
+func (g *joinGraph) ties(tied *unionFind, c *cond, set uint64) bool {
+	a, b, ok := g.p.columnEquality(c.e)
+	if !ok {
+		return true
+	}
+	eq := c.e.(*ast.Binary)
+	of := func(id colID, e ast.Expr) colID {
+		if g.unitsOf(e)&set != 0 {
+			return colID(-1 - c.class) // any column of the class that the set has
+		}
+		return id
+	}
+	x, y := of(a, eq.Left), of(b, eq.Right)
+	if tied.find(x) == tied.find(y) {
+		return false
+	}
+	tied.union(x, y)
+	return true
 }
 
 // extend lists the ways to add a unit.

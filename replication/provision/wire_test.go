@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"sync/atomic"
 	"reflect"
 	"testing"
 
@@ -172,13 +173,14 @@ func TestDuplex(t *testing.T) {
 	j := newJob(t, e, d.net)
 	j.opt.Open = nil
 	tasks := env.NewGroup(e)
-	broken := 0
+	var dials atomic.Int64 // several tasks dial
 	j.opt.Dial = func(csn uint64) (io.ReadWriteCloser, error) {
-		if broken++; broken == 2 {
+		dial := dials.Add(1)
+		if dial == 2 {
 			return nil, errors.New("nobody is there")
 		}
 		a, b := net.Pipe()
-		if broken == 3 {
+		if dial == 3 {
 			_ = b.Close()
 			return a, nil
 		}

@@ -6,8 +6,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"sync/atomic"
 	"reflect"
+	"sync/atomic"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/env"

@@ -9,8 +9,8 @@ import (
 )
 
 // ErrRolledBack: the transaction was proposed, but the group decided for another
-// entry in its place. It has been rolled back.
-var ErrRolledBack = errors.New("commit: the transaction was rolled back: leadership passed to another member before the group had it")
+// entry in its place. It has been rolled back. It is an ErrNotLeader.
+var ErrRolledBack = fmt.Errorf("%w any more: the transaction was rolled back, since leadership passed to another member before the group had it", ErrNotLeader)
 
 // Oldest returns the place of the oldest proposal in doubt.
 func (p *Pipeline) Oldest() (index, term uint64, ok bool) {

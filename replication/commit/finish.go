@@ -1,7 +1,6 @@
 package commit
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/storage/trx"

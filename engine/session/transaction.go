@@ -394,8 +394,8 @@ func (s *Session) readPoint() error {
 	if t.pointed && t.level != trx.ReadCommitted && t.level != trx.ReadUncommitted {
 		return nil
 	}
-	t.pointed = true
 	if s.opt.consistency == Local {
+		t.pointed = true
 		return nil
 	}
 	o := ReadOptions{Consistency: s.opt.consistency, Bound: s.opt.readBound, Wait: s.opt.readWait}
@@ -406,8 +406,11 @@ func (s *Session) readPoint() error {
 		}
 		o.Number = max(number, t.lastGTID)
 	}
-	_, err := s.m.opt.Backend.ReadPoint(o)
-	return err
+	if _, err := s.m.opt.Backend.ReadPoint(o); err != nil {
+		return err // the next read asks again
+	}
+	t.pointed = true
+	return nil
 }
 
 // confirm makes sure that this node led the group when what was read under locks was

@@ -104,6 +104,7 @@ func (o *lookupJoinOp) nextMatch() (*types.Batch, []uint32, error) {
 		}
 		o.table.reset()
 		o.table.first = append(o.table.first, temptable.NoRow)
+		o.table.many = true // what is left of the left row's matches
 		if o.tail, err = o.read(); err != nil {
 			return nil, nil, err
 		}

@@ -83,7 +83,12 @@ func (p *planner) impliedConds(conds []cond, members [][]colID, constant []ast.E
 			}
 			continue
 		}
-		if len(ids) > 12 {
+		if len(ids) > 12 { // too many pairs: the conditions stand for themselves
+			for i := range conds {
+				if conds[i].class == n {
+					conds[i].class = -1
+				}
+			}
 			continue
 		}
 		for i := range ids {

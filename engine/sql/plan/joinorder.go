@@ -329,6 +329,17 @@ func (g *joinGraph) stepConds(st *step) []ast.Expr {
 	return list
 }
 
+// findsNulls reports whether a value of a key may find NULLs, of which a unique index has
+// any number.
+func findsNulls(key []*sarg) bool {
+	for _, s := range key {
+		if s.points[0].nullSafe {
+			return true
+		}
+	}
+	return false
+}
+
 // equality is what is known of a condition that is an equality.
 type equality struct {
 	left, right           ast.Expr
@@ -379,7 +390,7 @@ func (g *joinGraph) lookups(s, next *state) []state {
 		matches := math.Max(tableRows(rel)/distinct(rel, i, len(key)), 1)
 		ix := &rel.def().Indexes[i]
 		a := &access{index: i, covering: g.p.covers(rel, i, u.reading), read: matches}
-		a.single = len(key) == len(ix.Parts) && (ix.Unique || i == 0)
+		a.single = len(key) == len(ix.Parts) && (ix.Unique || i == 0) && !findsNulls(key)
 		switch {
 		case a.single:
 			matches = 1

@@ -370,13 +370,19 @@ func (m *modification) mustBuffer(n Node) bool {
 		case *Project:
 			n = x.Input
 		case *HashJoin:
-			if x.BuildLeft {
+			if x.BuildLeft || repeatsLeft(x.Kind) {
 				return true
 			}
 			n = x.Left
 		case *IndexLookupJoin:
+			if repeatsLeft(x.Kind) && !x.Unique {
+				return true
+			}
 			n = x.Left
 		case *NestedLoopJoin:
+			if repeatsLeft(x.Kind) {
+				return true
+			}
 			n = x.Left
 		case *Sort, *TopN, *PointGet, *Values:
 			return false
@@ -388,6 +394,10 @@ func (m *modification) mustBuffer(n Node) bool {
 		}
 	}
 }
+
+// repeatsLeft reports whether a join may give a left row several times: it is changed
+// once, and what the first change did must not be seen by the second.
+func repeatsLeft(k JoinKind) bool { return k == InnerJoin || k == LeftJoin }
 
 // readsTwice reports whether the target is read somewhere else in the statement too.
 func (m *modification) readsTwice() bool {
@@ -403,7 +413,9 @@ func (m *modification) changesIndex(t *Table, index int) bool {
 	if t.Def.Indexes[index].Name == dict.HiddenIndex {
 		return false
 	}
-	for _, part := range t.Keys.Keys[index].Parts {
+	// The entries of a secondary index end with the clustered key.
+	parts := slices.Concat(t.Keys.Keys[index].Parts, t.Keys.Keys[0].Parts)
+	for _, part := range parts {
 		if c := &t.Def.Columns[part.Column]; c.OnUpdate != "" || c.Generated != "" {
 			return true
 		}

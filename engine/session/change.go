@@ -475,6 +475,9 @@ func (s *Session) changedRow(p *plan.Change, row []types.Value) *types.Batch {
 
 // ignored turns an error into a warning where the statement says IGNORE.
 func (n *changer) ignored(err error) bool {
+	if !passable(err) {
+		return false
+	}
 	switch errorNumber(err) {
 	case errnoDuplicate, 1451, 1452, 1048, 3819:
 		var e *types.Error

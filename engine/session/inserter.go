@@ -268,7 +268,7 @@ func (n *inserter) fromQuery(from []*types.Type, b *types.Batch, r int, row []ty
 
 // ignored turns an error into a warning, if the statement is to go on after it.
 func (n *inserter) ignored(err error) bool {
-	if !n.p.ignore {
+	if !n.p.ignore || !passable(err) {
 		return false
 	}
 	switch number := errorNumber(err); number {

@@ -273,9 +273,24 @@ func (s *Session) updateRow(t *target, key []byte, before, after []types.Value, 
 	}
 	s.trx.wrote = true
 	if len(t.links) > 0 && s.opt.foreignKeys {
-		err = s.parentChanged(t, before, after, depth)
+		if err = s.parentChanged(t, before, after, depth); err != nil {
+			err = &changedError{err}
+		}
 	}
 	return changed, err
+}
+
+// changedError says that a row has been changed when its foreign keys refused: IGNORE
+// cannot pass over it, since the change would stay.
+type changedError struct{ err error }
+
+func (e *changedError) Error() string { return e.err.Error() }
+func (e *changedError) Unwrap() error { return e.err }
+
+// passable reports whether IGNORE may pass over the row that an error is of.
+func passable(err error) bool {
+	var changed *changedError
+	return !errors.As(err, &changed)
 }
 
 // differs reports whether two rows differ in a column.
@@ -298,7 +313,9 @@ func (s *Session) deleteRow(t *target, key []byte, before []types.Value, depth i
 	}
 	s.trx.wrote = true
 	if len(t.links) > 0 && s.opt.foreignKeys {
-		return s.parentChanged(t, before, nil, depth)
+		if err := s.parentChanged(t, before, nil, depth); err != nil {
+			return &changedError{err}
+		}
 	}
 	return nil
 }

@@ -131,13 +131,18 @@ func (s *Session) endWork(ctx context.Context, err error, settle bool) error {
 // it from doing so. What the error tells of others' rows is committed then.
 func (s *Session) failWork(ctx context.Context, cause error) error {
 	t := &s.trx
-	if s.lost(cause); !t.active {
-		return cause
+	if t.active && !s.txn.InTransaction() {
+		// What has ended the transaction counts, not an error that may tell of rows which
+		// fail with it: the client must not take its transaction for one that goes on.
+		if reason := s.txn.EndStatement(); reason != nil && !errors.Is(cause, reason) {
+			cause = reason
+		}
+		return s.lost(cause)
 	}
 	t.begun = false
 	if err := s.txn.RollbackStatement(); err != nil {
 		if s.lost(err); !t.active {
-			return cause
+			return err
 		}
 		return s.abandon(errors.Join(cause, err))
 	}
@@ -148,7 +153,9 @@ func (s *Session) failWork(ctx context.Context, cause error) error {
 		return s.abandon(cause)
 	}
 	if err := s.txn.EndStatement(); err != nil {
-		s.lost(err)
+		if s.lost(err); !t.active {
+			return err
+		}
 	}
 	return cause
 }

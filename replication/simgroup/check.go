@@ -60,6 +60,9 @@ func (w *world) settle() {
 func (w *world) allJoined(members []group.Member) bool {
 	for _, n := range w.made {
 		in := slices.ContainsFunc(members, func(m group.Member) bool { return m.ID == n.id })
+		if n.node != nil && errors.Is(n.node.Err(), group.ErrRemoved) {
+			n.gone = true // who asked for it did not hear that it was done
+		}
 		if w.plan != nil && !n.gone && !in {
 			return false
 		}

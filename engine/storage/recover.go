@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,6 +27,9 @@ type recovery struct {
 	// missing are tablespaces without a file for which redo was found: they must
 	// be dropped further on in the log.
 	missing map[uint32]bool
+	// blank are pages of zeros for which changes were found but nothing they build
+	// on: they must be cut off, or made anew, further on in the log.
+	blank map[page.ID]bool
 
 	groups, pages int
 	end           page.LSN
@@ -42,7 +46,7 @@ func recoverRedo(opt *Options, spaces *space.Registry, logOpt redo.Options) (*re
 	if _, err := buffer.RestoreTorn(opt.FS, spaces, ours); err != nil {
 		return nil, fmt.Errorf("storage: repairing torn pages: %w", err)
 	}
-	r := &recovery{opt: opt, spaces: spaces, batch: redo.NewBatch(opt.RecoveryMemory), missing: map[uint32]bool{}}
+	r := &recovery{opt: opt, spaces: spaces, batch: redo.NewBatch(opt.RecoveryMemory), missing: map[uint32]bool{}, blank: map[page.ID]bool{}}
 	var err error
 	if r.writer, err = buffer.NewPageWriter(opt.FS, spaces); err != nil {
 		return nil, err
@@ -95,6 +99,9 @@ func (r *recovery) finish() error {
 	for _, no := range slices.Sorted(maps.Keys(r.missing)) {
 		return fmt.Errorf("%w: tablespace %d (%s); the redo log has changes of it", errMissing, no, r.spaces.Name(no))
 	}
+	for _, id := range slices.SortedFunc(maps.Keys(r.blank), func(a, b page.ID) int { return cmp.Compare(a.Uint64(), b.Uint64()) }) {
+		return &page.CorruptError{ID: id, Problem: "page of zeros, to which the redo log has changes (tablespace<<32|number)", Expected: id.Uint64()}
+	}
 	return nil
 }
 
@@ -129,11 +136,15 @@ func (r *recovery) applySpaceOp(op redo.Op) error {
 	var err error
 	switch op.Kind {
 	case redo.KindSpaceCreate:
-		err = r.spaces.RecoverCreate(no)
+		// The file was durable before this was logged. One that is missing is not made
+		// anew: what a bulk load wrote into it is not in the log.
+		_, err = r.spaces.Probe(no)
 	case redo.KindSpaceDrop:
 		delete(r.missing, no)
+		r.forgetBlank(no, 0)
 		err = r.spaces.RecoverDrop(no)
 	case redo.KindSpaceResize:
+		r.forgetBlank(no, op.Pages)
 		err = r.spaces.RecoverResize(no, op.Pages)
 	}
 	if errors.Is(err, space.ErrNotFound) {
@@ -145,11 +156,16 @@ func (r *recovery) applySpaceOp(op redo.Op) error {
 	return err
 }
 
+// forgetBlank forgets the blank pages of a tablespace from a number on.
+func (r *recovery) forgetBlank(space, from uint32) {
+	maps.DeleteFunc(r.blank, func(id page.ID, _ bool) bool { return id.Space == space && id.No >= from })
+}
+
 // pageWork is the pages of a batch, shared by tasks.
 type pageWork struct {
 	r    *recovery
 	ids  []page.ID
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards what follows, and what the pages add to r
 	next int
 	err  error
 	turn *env.Mutex
@@ -198,7 +214,12 @@ func (w *pageWork) one(id page.ID, p []byte) error {
 		w.mu.Unlock()
 		return nil
 	case err == nil && !r.batch.BeginsWithInit(id):
-		err = page.Verify(p, id)
+		if err = page.Verify(p, id); err == nil && page.IsZero(p) {
+			w.mu.Lock()
+			r.blank[id] = true
+			w.mu.Unlock()
+			return nil
+		}
 	case err == nil && page.Verify(p, id) != nil:
 		clear(p) // a torn write of a page that the log makes anew
 	}
@@ -211,6 +232,9 @@ func (w *pageWork) one(id page.ID, p []byte) error {
 	// A page that lacks nothing is written too: it may be so in the system's cache
 	// only, where a process left it that was killed before its sync, or whose sync
 	// failed. The log is given up in the end.
+	w.mu.Lock()
+	delete(r.blank, id)
+	w.mu.Unlock()
 	w.turn.Lock()
 	defer w.turn.Unlock()
 	r.pages++

@@ -36,6 +36,16 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// TestCrashAgain runs seeds that found something once: 5655, a tablespace that was loaded
+// without log, and dropped in a later batch of recovery than its changes.
+func TestCrashAgain(t *testing.T) {
+	for _, seed := range []uint64{5655} {
+		if problem := crashRun(seed); problem != "" {
+			t.Errorf("seed %d: %s", seed, problem)
+		}
+	}
+}
+
 func options(e env.Env, fs file.FS, rng *rand.Rand) storage.Options {
 	return storage.Options{
 		FS: fs, Env: e,

@@ -109,7 +109,11 @@ type replayed struct {
 func (r *replay) apply(op redo.Op, end page.LSN) error {
 	switch op.Kind {
 	case redo.KindSpaceCreate:
-		return r.w.reg.RecoverCreate(op.ID.Space)
+		_, err := r.w.reg.Probe(op.ID.Space)
+		if errors.Is(err, space.ErrNotFound) {
+			return nil // dropped further on
+		}
+		return err
 	case redo.KindSpaceDrop:
 		maps.DeleteFunc(r.pages, func(id page.ID, _ *replayed) bool { return id.Space == op.ID.Space })
 		return r.w.reg.RecoverDrop(op.ID.Space)

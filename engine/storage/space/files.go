@@ -118,9 +118,9 @@ func (r *Registry) openFile(no uint32) (file.File, error) {
 // createFile makes the file of a tablespace durably, with page 0 as of an empty
 // space. After a crash the file is missing, unfinished (see [Registry.Orphans]) or
 // whole.
-func (r *Registry) createFile(no uint32, replace bool) (file.File, error) {
+func (r *Registry) createFile(no uint32) (file.File, error) {
 	name := r.Name(no)
-	f, err := r.opt.FS.Open(name, file.OpenOptions{Create: true, Exclusive: !replace, Direct: r.opt.Direct})
+	f, err := r.opt.FS.Open(name, file.OpenOptions{Create: true, Exclusive: true, Direct: r.opt.Direct})
 	if err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			err = fmt.Errorf("%w: %w", ErrExists, err)
@@ -175,7 +175,7 @@ func spaceError(err error) error {
 //
 // REQUIRES: no was never used before in this database.
 func (r *Registry) Create(m *mtr.Mtr, no uint32) (*Space, error) {
-	f, err := r.createFile(no, false)
+	f, err := r.createFile(no)
 	if err != nil {
 		return nil, err
 	}
@@ -318,26 +318,6 @@ func (r *Registry) removeFile(no uint32) error {
 		return fmt.Errorf("space: removing tablespace %d: %w", no, err)
 	}
 	return nil
-}
-
-// RecoverCreate replays SPACE_CREATE: it makes the file if it is missing or if its
-// creation was cut short.
-func (r *Registry) RecoverCreate(no uint32) error {
-	h, err := r.acquire(no)
-	if err == nil {
-		r.release(h)
-		return nil
-	}
-	if !errors.Is(err, ErrNotFound) {
-		if unfinished, uerr := r.unfinished(no); uerr != nil || !unfinished {
-			return errors.Join(err, uerr)
-		}
-	}
-	f, err := r.createFile(no, true)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // RecoverDrop replays SPACE_DROP: it removes the file if it is there.

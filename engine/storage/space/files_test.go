@@ -262,8 +262,13 @@ func TestRecoverFiles(t *testing.T) {
 			t.Fatal(id, err)
 		}
 	}
-	check(w.reg.RecoverCreate(7), initialPages)
-	check(w.reg.RecoverCreate(7), initialPages)
+	m := mtr.New(w.pool)
+	if err := m.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.reg.Create(m, 7)
+	m.Commit()
+	check(err, initialPages)
 	check(w.reg.RecoverResize(7, 130), 130)
 	check(w.reg.RecoverResize(7, 64), 130)
 	if err := w.reg.RecoverDrop(7); err != nil {
@@ -275,14 +280,23 @@ func TestRecoverFiles(t *testing.T) {
 	if err := w.reg.RecoverResize(7, 64); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
-	edit(t, fsys, w.reg.Name(7), func(f file.File) error { return f.Allocate(0, 100) })
-	check(w.reg.RecoverCreate(7), initialPages)
+	if _, err := w.reg.Probe(7); !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
 	edit(t, fsys, w.reg.Name(8), func(f file.File) error { _, err := f.WriteAt([]byte("some text"), 0); return err })
-	if err := w.reg.RecoverCreate(8); !errors.Is(err, ErrForeign) {
+	if _, err := w.reg.Probe(8); !errors.Is(err, ErrForeign) {
+		t.Fatal(err)
+	}
+	if err := m.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.reg.Create(m, 9)
+	m.Commit()
+	if err != nil {
 		t.Fatal(err)
 	}
 	fsys.SetCapacity(fsys.Used())
-	if err := w.reg.RecoverResize(7, 1000); !errors.Is(err, ErrNoSpace) {
+	if err := w.reg.RecoverResize(9, 1000); !errors.Is(err, ErrNoSpace) {
 		t.Fatal(err)
 	}
 }

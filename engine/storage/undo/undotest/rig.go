@@ -162,7 +162,7 @@ func (r *Rig) replay(b *redo.Batch) error {
 		var err error
 		switch op.Op.Kind {
 		case redo.KindSpaceCreate:
-			err = r.Reg.RecoverCreate(op.Op.ID.Space)
+			_, err = r.Reg.Probe(op.Op.ID.Space)
 		case redo.KindSpaceResize:
 			err = r.Reg.RecoverResize(op.Op.ID.Space, op.Op.Pages)
 		}

@@ -209,7 +209,7 @@ func ignoreDropped(err error) error {
 // passes over a frame that is latched in X.
 func (p *Pool) copyOut(b *batch, i uint32) (page.LSN, bool) {
 	f := &p.frames[i]
-	if !f.latch.tryShared() {
+	if !f.latch.bargeShared() {
 		// Never wait: the holder may itself wait for a frame that only this batch
 		// can make clean. The page stays in the list.
 		return 0, false

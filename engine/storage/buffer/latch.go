@@ -34,6 +34,21 @@ func (l *latch) tryShared() bool {
 	}
 }
 
+// bargeShared takes S unless X is held, also before those who wait. It is for a task
+// that must not wait since others wait for what it holds: were it refused because of
+// a queue, a queue of such tasks would never end.
+func (l *latch) bargeShared() bool {
+	for {
+		w := l.word.Load()
+		if w&latchExclusive != 0 {
+			return false
+		}
+		if l.word.CompareAndSwap(w, w+1) {
+			return true
+		}
+	}
+}
+
 // tryExclusive takes X if nobody holds or awaits the latch.
 func (l *latch) tryExclusive() bool {
 	w := l.word.Load()
@@ -132,50 +147,63 @@ func (p *Pool) unlockExclusive(idx uint32) {
 // handOver gives a free latch to the first waiters of its queue: to one that
 // wants X, or to all that want S up to the next that wants X.
 func (p *Pool) handOver(idx uint32) {
+	for p.handSome(idx) {
+	}
+}
+
+// handSome hands the latch to as many waiters as fit its stack, and reports whether
+// more might have it. Some left behind would keep the waiters bit set, and with it
+// everyone queueing who comes meanwhile.
+func (p *Pool) handSome(idx uint32) (more bool) {
 	f := &p.frames[idx]
 	s := &p.lot.shards[idx%parkingSpots]
 	var wake [8]env.Parker
 	n := 0
 	s.mu.Lock()
 	kept := s.queue[:0]
-	blocked, more := false, false
+	blocked := false
 	for _, q := range s.queue {
 		switch {
 		case q.frame != idx:
 			kept = append(kept, q)
-		case blocked || n == len(wake) || !f.grant(q.exclusive):
-			blocked, more = true, true
-			kept = append(kept, q)
-		default:
+			continue
+		case !blocked && n < len(wake) && f.grant(q.exclusive):
 			wake[n] = q.parker
 			n++
+			continue
 		}
+		more = more || !blocked && n == len(wake)
+		blocked = true
+		kept = append(kept, q)
 	}
 	clear(s.queue[len(kept):])
 	s.queue = kept
-	if !more {
+	if !blocked {
 		f.latch.word.And(^uint64(latchWaiters))
 	}
-	// A limit of wake reached with S granted: the holders' unlocks hand over the rest.
 	s.mu.Unlock()
 	for _, parker := range wake[:n] {
 		parker.Unpark()
 	}
+	return more
 }
 
 // grant takes the latch for a queued waiter.
 //
 // REQUIRES: the shard's mutex is held and the waiters bit is set, so that no
-// one else can take the latch.
+// one else can take the latch but in S and by barging.
 func (f *frame) grant(exclusive bool) bool {
-	w := f.latch.word.Load()
-	if w&latchExclusive != 0 || exclusive && w&latchSharedMask != 0 {
-		return false
+	for {
+		w := f.latch.word.Load()
+		if w&latchExclusive != 0 || exclusive && w&latchSharedMask != 0 {
+			return false
+		}
+		to := w + 1
+		if exclusive {
+			to = w + latchExclusive
+		}
+		if f.latch.word.CompareAndSwap(w, to) {
+			return true
+		}
 	}
-	if exclusive {
-		f.latch.word.Add(latchExclusive)
-	} else {
-		f.latch.word.Add(1)
-	}
-	return true
 }

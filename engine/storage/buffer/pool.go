@@ -174,8 +174,8 @@ func (p *Pool) Fix(id page.ID, mode Mode) (Handle, error) {
 	}
 }
 
-// TryFix is Fix without waiting for the latch; ok is false where it would wait.
-// It may wait for the page to be read.
+// TryFix is Fix without waiting for the latch; ok is false where it would wait. In
+// S it goes before those who wait. It may wait for the page to be read.
 func (p *Pool) TryFix(id page.ID, mode Mode) (h Handle, ok bool, err error) {
 	key := id.Uint64()
 	i := p.find(key)
@@ -185,7 +185,7 @@ func (p *Pool) TryFix(id page.ID, mode Mode) (h Handle, ok bool, err error) {
 		}
 	}
 	f := &p.frames[i]
-	if mode == Exclusive && !f.latch.tryExclusive() || mode == Shared && !f.latch.tryShared() {
+	if mode == Exclusive && !f.latch.tryExclusive() || mode == Shared && !f.latch.bargeShared() {
 		f.fix.Add(-1)
 		return Handle{}, false, nil
 	}

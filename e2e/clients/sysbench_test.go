@@ -3,10 +3,12 @@
 package clients
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestSysbench runs sysbench's scripts against one node, and through three. Any error
@@ -45,9 +47,17 @@ func sysbench(t *testing.T, ports []int, script, command string, threads, tables
 		list = append(list, fmt.Sprint(p))
 	}
 	hosts := "--mysql-host=127.0.0.1"
-	out, err := exec.Command("sysbench", script, "--db-driver=mysql", hosts, "--mysql-port="+strings.Join(list, ","), "--mysql-user=root",
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "sysbench", script, "--db-driver=mysql", hosts, "--mysql-port="+strings.Join(list, ","), "--mysql-user=root",
 		"--mysql-password="+password, fmt.Sprintf("--threads=%d", threads), fmt.Sprintf("--tables=%d", tables), "--table-size=1000", "--time=2", command).CombinedOutput()
 	said := string(out)
+	if ctx.Err() != nil {
+		for _, port := range ports {
+			t.Logf("sessions at %d:\n%.20000s", port, text(t, open(t, dsn(port, "", nil)), "SHOW PROCESSLIST"))
+		}
+		t.Fatalf("%s %s with %d threads does not end\n%.1500s", script, command, threads, said)
+	}
 	if err != nil || strings.Contains(said, "FATAL") {
 		t.Errorf("%s %s with %d threads: %v\n%.1500s", script, command, threads, err, said)
 		return

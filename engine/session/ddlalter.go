@@ -336,6 +336,9 @@ func (s *Session) checkForeignKey(ctx context.Context, t *record.Table, k *recor
 		if err := s.txn.LockTable(o, lock.TableS); err != nil {
 			return err
 		}
+		if err := s.txn.Settle(ctx); err != nil { // the snapshot is to have what was waited for
+			return err
+		}
 	}
 	var notNull, same []string
 	for i, id := range k.Columns {

@@ -46,6 +46,11 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 			return out, err
 		}
 		s.foundRows = rows
+		if s.out.locked && rows == 0 {
+			if err := s.afterLocked(); err != nil {
+				return out, err
+			}
+		}
 		return s.storeInto(into)
 	}
 	if err := s.produce(c); err != nil {

@@ -167,7 +167,8 @@ func (s *Session) forget() {
 	}
 }
 
-// connect makes sure that the session works on the node's present engine.
+// connect makes sure that the session works on the node's present engine. Error: 3101 if
+// that has ended a transaction.
 func (s *Session) connect() error {
 	eng, err := s.m.opt.Backend.Engine()
 	if err != nil {
@@ -176,17 +177,22 @@ func (s *Session) connect() error {
 	if s.txn != nil && s.eng == eng {
 		return nil
 	}
+	ended := s.txn != nil && s.trx.active
 	if s.txn != nil {
 		_ = s.txn.Close() // of an engine that is gone
 		s.trx.end()
 	}
-	s.txn = nil
+	s.txnMu(func() { s.txn = nil })
 	t, err := s.m.opt.Backend.NewSession()
 	if err != nil {
 		return err
 	}
 	s.txnMu(func() { s.txn, s.eng = t, eng })
 	s.work.detach()
+	if ended {
+		s.trackTransaction()
+		return newError(errnoEntryFailed, "40000", "The transaction was rolled back: this node has got its data anew; try restarting transaction")
+	}
 	return nil
 }
 

@@ -224,13 +224,33 @@ func (s *Session) inTransaction(ctx context.Context, fn func() error) error {
 		return err
 	}
 	if err := fn(); err != nil {
-		if s.lost(err); s.trx.active {
-			return s.abandon(err)
-		}
-		return err
+		return s.failTransaction(ctx, err)
 	}
 	s.trx.wrote = true
 	return s.commit(ctx)
+}
+
+// failTransaction is failWork for inTransaction. The error may tell of rows, or of
+// definitions: what it depends on is committed and this node leads, or that is the error.
+func (s *Session) failTransaction(ctx context.Context, cause error) error {
+	s.trx.multi = false
+	if s.txn.InTransaction() {
+		err := s.txn.Settle(ctx)
+		switch errorNumber(cause) {
+		case 0, errnoInterrupted, errnoTimeout, errnoLockTimeout, errnoDeadlock: // which tell of no data
+		default:
+			if err == nil {
+				err = s.confirm()
+			}
+		}
+		if err != nil {
+			cause = err
+		}
+	}
+	if s.txn.InTransaction() {
+		return s.abandon(cause)
+	}
+	return s.failWork(ctx, cause)
 }
 
 // runBegin is BEGIN and START TRANSACTION.

@@ -51,6 +51,9 @@ type Rig struct {
 
 	// ReadOnly makes the node one that does not lead.
 	ReadOnly bool
+	// ReadPoint, if not nil, is asked for every read point first; an error is that of the
+	// session.
+	ReadPoint func(session.ReadOptions) error
 
 	t        testing.TB
 	opt      Options
@@ -118,6 +121,25 @@ func (r *Rig) Open(info session.ConnectionInfo) *session.Session {
 	r.sessions = append(r.sessions, s)
 	return s
 }
+
+// Replace gives the node its data anew, as a snapshot from another member does: an engine
+// with nothing but the schemas. The old one is closed; sessions stay.
+func (r *Rig) Replace(schemas ...string) {
+	r.t.Helper()
+	old, txns, manager := r.Engine, r.Txns, r.Manager
+	r.FS = simfile.New(r.Env, 2)
+	r.open()
+	r.must(r.Manager.Close())
+	r.Manager = manager
+	txns.Shut(errors.New("the node gets its data anew"))
+	r.must(old.Close())
+	for _, name := range schemas {
+		r.CreateSchema(name)
+	}
+}
+
+// ErrNotLeader is what a node says that does not lead.
+var ErrNotLeader = errNotLeader
 
 // Close ends the node. All that it should have given up is gone.
 func (r *Rig) Close() {
@@ -205,6 +227,11 @@ func (b backend) NewSession() (*txn.Session, error) { return b.r.Txns.NewSession
 func (b backend) Engine() (*storage.Engine, error)  { return b.r.Engine, nil }
 
 func (b backend) ReadPoint(opt session.ReadOptions) (uint64, error) {
+	if b.r.ReadPoint != nil {
+		if err := b.r.ReadPoint(opt); err != nil {
+			return 0, err
+		}
+	}
 	n := b.r.Engine.Trx.LastCommitted()
 	if opt.Consistency == session.AtLeast && n < opt.Number {
 		return n, errStale

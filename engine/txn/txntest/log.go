@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
 )
@@ -27,6 +28,10 @@ type Log struct {
 	Zstd bool
 	// Early releases locks before the commit, as a group does.
 	Early bool
+	// Doubt, if not nil, is called while the transactions of an entry are in doubt, with
+	// Early: an error of it loses the entry. What depends on them may have read or locked
+	// rows, not changed them.
+	Doubt func() error
 	// Refuse, if not nil, is asked before anything happens to a transaction.
 	Refuse func(*txn.Txn) error
 	// Discard says that entries are not kept.
@@ -44,6 +49,7 @@ type Log struct {
 	bytes   int64
 
 	// Guarded by turn.
+	lost    uint64 // index of the last entry that was lost
 	history map[uint64]uint64
 	floor   uint64
 	coder   *zstd.Encoder
@@ -79,6 +85,9 @@ func (l *Log) Bytes() int64 {
 func (l *Log) WaitFinished(_ context.Context, index uint64) error {
 	l.turn.Lock() // whoever has appended the entry holds the turn until it is committed
 	defer l.turn.Unlock()
+	if _, at := l.eng.Trx.Applied(); at.Index < index && index <= l.lost {
+		return table.ErrEntryFailed
+	}
 	return nil
 }
 
@@ -154,6 +163,11 @@ func (l *Log) commit(group []*txn.Txn) error {
 	}
 	if l.Early {
 		l.env.Yield()
+		if l.Doubt != nil {
+			if err := l.Doubt(); err != nil {
+				return l.lose(group, pos.Index, err)
+			}
+		}
 	}
 	if err := l.eng.Trx.CommitGroup(items, pos); err != nil {
 		return err
@@ -162,6 +176,20 @@ func (l *Log) commit(group []*txn.Txn) error {
 		t.Published()
 	}
 	return nil
+}
+
+// lose rolls the transactions of an entry back, newest first. It returns what has lost it.
+func (l *Log) lose(group []*txn.Txn, index uint64, cause error) error {
+	l.lost = index
+	l.mu.Lock()
+	l.entries = l.entries[:max(len(l.entries), 1)-1]
+	l.mu.Unlock()
+	for i := len(group) - 1; i >= 0; i-- {
+		if err := group[i].Rollback(); err != nil {
+			return err
+		}
+	}
+	return cause
 }
 
 // keep encodes an entry and keeps it.

@@ -1,0 +1,133 @@
+package session_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/session/sessiontest"
+)
+
+// simulated runs fn on a node in a simulation.
+func simulated(t *testing.T, fn func(r *sessiontest.Rig, sim *simenv.Sim)) {
+	t.Helper()
+	sim := simenv.New(1)
+	sim.Run(func() {
+		r := sessiontest.Start(t, sessiontest.Options{Env: sim, Early: true})
+		r.CreateSchema("test")
+		fn(r, sim)
+		if !t.Failed() {
+			r.Close()
+		}
+	})
+}
+
+// task runs a text in a session beside the test.
+type task struct {
+	done bool
+	text string
+}
+
+func background(r *sessiontest.Rig, s *session.Session, sql string) *task {
+	c := new(task)
+	r.Env.Go("client", func() {
+		c.text = r.Text(s, sql)
+		c.done = true
+	})
+	env.Sleep(r.Env, 20*time.Millisecond)
+	return c
+}
+
+func (c *task) await(r *sessiontest.Rig) string {
+	for range 1000 {
+		if c.done {
+			return c.text
+		}
+		env.Sleep(r.Env, 100*time.Millisecond)
+	}
+	return "blocked"
+}
+
+// TestDoubtfulDefinition: a change of definitions that fails because of rows whose
+// transaction is in doubt says so when that is committed, and not if it is lost.
+func TestDoubtfulDefinition(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		simulated(t, func(r *sessiontest.Rig, sim *simenv.Sim) {
+			s, other := r.Open(session.ConnectionInfo{Schema: "test"}), r.Open(session.ConnectionInfo{Schema: "test"})
+			r.Exec(s, "CREATE TABLE parent (id INT PRIMARY KEY)")
+			r.Exec(s, "CREATE TABLE child (id INT PRIMARY KEY, p INT)")
+			r.Exec(s, "INSERT INTO parent VALUES (1)")
+			r.Exec(s, "INSERT INTO child VALUES (1, 1)")
+			ended := false
+			r.Log.Doubt = func() error {
+				for !ended {
+					env.Sleep(sim, time.Millisecond)
+				}
+				r.Log.Doubt = nil
+				if lost {
+					return errors.New("the entry is lost")
+				}
+				return nil
+			}
+			writer := background(r, other, "DELETE FROM parent")
+			alter := background(r, s, "ALTER TABLE child ADD FOREIGN KEY (p) REFERENCES parent (id)")
+			if alter.done {
+				t.Errorf("told before the commit it depends on: %s", alter.text)
+			}
+			ended = true
+			writer.await(r)
+			want := "error 1452"
+			if lost {
+				want = "error 3101"
+			}
+			if text := alter.await(r); !strings.Contains(text, want) {
+				t.Errorf("lost %v: %s", lost, text)
+			}
+		})
+	}
+}
+
+// TestConfirmed: what comes of locks or definitions alone is told by who leads only.
+func TestConfirmed(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
+		s := r.Open(session.ConnectionInfo{Schema: "test"})
+		r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY)")
+		for _, text := range []string{"SELECT id INTO @v FROM t WHERE id = 7 FOR UPDATE", "SELECT id INTO @v FROM t FOR UPDATE",
+			"CREATE TABLE t (id INT)", "DROP TABLE missing", "CREATE DATABASE test"} {
+			r.ReadPoint = func(session.ReadOptions) error { return sessiontest.ErrNotLeader }
+			if got := r.Text(r.Open(session.ConnectionInfo{Schema: "test"}), text); !strings.Contains(got, "error 1053") {
+				t.Errorf("%s: %s", text, got)
+			}
+			r.ReadPoint = nil
+			if got := r.Text(s, text); strings.Contains(got, "error 1053") {
+				t.Errorf("%s: %s", text, got)
+			}
+		}
+	})
+}
+
+// TestReplacedEngine: a transaction that ends with the node's data is not taken for one that
+// goes on.
+func TestReplacedEngine(t *testing.T) {
+	for _, next := range []string{"USE test", "SHOW TABLES", "SELECT * FROM t", "COMMIT", "SAVEPOINT a", "CREATE TABLE u (id INT)"} {
+		simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
+			s := r.Open(session.ConnectionInfo{Schema: "test"})
+			r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY)")
+			r.Exec(s, "BEGIN")
+			r.Exec(s, "INSERT INTO t VALUES (1)")
+			r.Replace("test")
+			if got := r.Text(s, next); !strings.Contains(got, "error") {
+				t.Errorf("%s: %s", next, got)
+			}
+			if s.Status()&session.StatusInTransaction != 0 {
+				t.Errorf("%s: the transaction goes on", next)
+			}
+			r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY)")
+			r.Exec(s, "INSERT INTO t VALUES (2)")
+		})
+	}
+}

@@ -55,7 +55,6 @@ type task struct {
 	id     uint64
 	name   string
 	resume chan struct{}
-	where  [8]uintptr // the stack of its last wait, for describe
 }
 
 var _ env.Env = (*Sim)(nil)
@@ -147,25 +146,16 @@ func (s *Sim) endTasks() {
 	s.runnable, s.timers, s.stopping = nil, nil, false
 }
 
-// describe lists the tasks and where each waits.
+// describe lists the tasks, and the stacks of all goroutines, theirs among them.
 func (s *Sim) describe() string {
 	var b strings.Builder
 	for id := uint64(1); id <= s.nextTask; id++ {
-		t := s.tasks[id]
-		if t == nil {
-			continue
+		if t := s.tasks[id]; t != nil {
+			fmt.Fprintf(&b, "  task %d %q\n", t.id, t.name)
 		}
-		fmt.Fprintf(&b, "  task %d %q", t.id, t.name)
-		frames := runtime.CallersFrames(t.where[:])
-		for more := t.where[0] != 0; more; {
-			var f runtime.Frame
-			f, more = frames.Next()
-			if f.PC != 0 {
-				fmt.Fprintf(&b, "\n\t%s %s:%d", f.Function, f.File, f.Line)
-			}
-		}
-		b.WriteByte('\n')
 	}
+	stacks := make([]byte, 1<<20)
+	b.Write(stacks[:runtime.Stack(stacks, true)])
 	return b.String()
 }
 
@@ -281,8 +271,6 @@ func (p *parker) park(d time.Duration, limited bool) bool {
 			s.runnable = append(s.runnable, t)
 		})
 	}
-	clear(t.where[:])
-	runtime.Callers(3, t.where[:])
 	s.switchOut(t)
 	return !p.timeout
 }

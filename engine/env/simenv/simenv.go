@@ -2,10 +2,10 @@
 // time in an order drawn from a seed, on a virtual clock that moves only when
 // every task waits.
 //
-// Each task is a goroutine that runs only while it holds the baton. It gives the
-// baton back inside Park, ParkFor, Yield and when it ends; the scheduler then
-// draws the next runnable task. Every decision goes into a running hash: two runs
-// with the same seed and program have the same [Sim.TraceHash].
+// Each task is a coroutine. It pauses inside Park, ParkFor and Yield; the scheduler,
+// on the goroutine of Run, then draws the next runnable task. Every decision goes
+// into a running hash: two runs with the same seed and program have the same
+// [Sim.TraceHash].
 //
 // Invariant: at most one task runs at any moment, so code under simulation never
 // contends for a sync.Mutex (see package env for the rule that makes it so).
@@ -15,6 +15,7 @@ import (
 	"container/heap"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -39,7 +40,6 @@ type Sim struct {
 	timerSeq uint64
 	current  *task
 	tasks    map[uint64]*task
-	baton    chan struct{} // a task gives control back to the scheduler
 	stopping bool
 	failure  any
 
@@ -52,9 +52,11 @@ type Sim struct {
 }
 
 type task struct {
-	id     uint64
-	name   string
-	resume chan struct{}
+	id   uint64
+	name string
+	// A task is a coroutine: resume runs it until it calls pause, or ends.
+	resume func() (struct{}, bool)
+	pause  func(struct{}) bool
 }
 
 var _ env.Env = (*Sim)(nil)
@@ -65,7 +67,6 @@ func New(seed uint64) *Sim {
 		rng:       rand.New(rand.NewPCG(seed, 0x7472697265_6d65)),
 		epoch:     time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
 		tasks:     map[uint64]*task{},
-		baton:     make(chan struct{}),
 		YieldOdds: 4,
 	}
 }
@@ -90,7 +91,7 @@ func (s *Sim) Run(main func()) {
 	}
 }
 
-// step lets one task run until it gives the baton back.
+// step lets one task run until it pauses or ends.
 func (s *Sim) step() {
 	for len(s.runnable) == 0 {
 		if !s.advance() {
@@ -111,8 +112,7 @@ func (s *Sim) step() {
 	s.runnable = s.runnable[:last]
 	s.mix(t.id)
 	s.current = t
-	t.resume <- struct{}{}
-	<-s.baton
+	t.resume()
 	s.current = nil
 }
 
@@ -139,8 +139,12 @@ func (s *Sim) endTasks() {
 		sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
 		t := s.tasks[ids[0]]
 		s.current = t
-		t.resume <- struct{}{}
-		<-s.baton
+		ended := make(chan struct{})
+		go func() { // a goroutine that exits takes along the one that has resumed it
+			defer close(ended)
+			t.resume()
+		}()
+		<-ended
 		s.current = nil
 	}
 	s.runnable, s.timers, s.stopping = nil, nil, false
@@ -189,12 +193,12 @@ func (s *Sim) Uint64() uint64 { return s.rng.Uint64() }
 // Go implements [env.Env].
 func (s *Sim) Go(name string, fn func()) {
 	s.nextTask++
-	t := &task{id: s.nextTask, name: name, resume: make(chan struct{})}
+	t := &task{id: s.nextTask, name: name}
 	s.tasks[t.id] = t
 	s.runnable = append(s.runnable, t)
 	s.Trace(name)
-	go func() {
-		<-t.resume
+	t.resume, _ = iter.Pull(func(pause func(struct{}) bool) {
+		t.pause = pause
 		defer func() {
 			if r := recover(); r != nil && s.failure == nil {
 				buf := make([]byte, 64<<10)
@@ -202,12 +206,11 @@ func (s *Sim) Go(name string, fn func()) {
 				s.failure = fmt.Sprintf("task %q: %v\n%s", t.name, r, buf)
 			}
 			delete(s.tasks, t.id)
-			s.baton <- struct{}{}
 		}()
 		if !s.stopping {
 			fn()
 		}
-	}()
+	})
 }
 
 // Yield implements [env.Env].
@@ -219,13 +222,12 @@ func (s *Sim) Yield() {
 	s.switchOut(s.current)
 }
 
-// switchOut gives the baton back and waits to be resumed.
+// switchOut lets the scheduler go on and waits to be resumed.
 func (s *Sim) switchOut(t *task) {
 	if s.stopping {
 		runtime.Goexit()
 	}
-	s.baton <- struct{}{}
-	<-t.resume
+	t.pause(struct{}{})
 	if s.stopping {
 		runtime.Goexit()
 	}

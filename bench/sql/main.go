@@ -19,7 +19,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 type config struct {
@@ -146,7 +145,7 @@ func (c *config) start() (servers []*server, err error) {
 		}
 	}
 	for _, s := range servers {
-		if err := s.await(time.Minute); err != nil {
+		if err := s.askVersion(); err != nil {
 			return servers, err
 		}
 	}

@@ -1,19 +1,15 @@
 package main
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql"
+	"github.com/triremedb/trireme/e2e/servers"
 )
 
 // server is a running database.
@@ -21,89 +17,18 @@ type server struct {
 	name, version  string
 	port           int
 	user, password string
-	cmd            *exec.Cmd
-	log            string
-	exited         chan struct{}
+	dsn            string
+	process        *servers.Process
+	stop           func() error
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-// launch starts a process whose output goes to a file.
-func (s *server) launch(dir string) error {
-	s.log = filepath.Join(dir, s.name+".log")
-	f, err := os.Create(s.log)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	s.cmd.Stdout, s.cmd.Stderr = f, f
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	s.exited = make(chan struct{})
-	go func() {
-		_ = s.cmd.Wait()
-		close(s.exited)
-	}()
-	return nil
-}
-
-func (s *server) stop() error {
-	if s.exited == nil {
-		return nil
-	}
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.exited:
-	case <-time.After(30 * time.Second):
-		_ = s.cmd.Process.Kill()
-		<-s.exited
-		return fmt.Errorf("%s did not stop in time", s.name)
-	}
-	return nil
-}
-
-func (s *server) open() (*sql.DB, error) {
-	return sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(127.0.0.1:%d)/?timeout=2s", s.user, s.password, s.port))
-}
-
-// await waits until the server answers and takes writes.
-func (s *server) await(limit time.Duration) error {
-	db, err := s.open()
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	for until := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		err = db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&s.version)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-s.exited:
-			text, _ := os.ReadFile(s.log)
-			return fmt.Errorf("%s has ended: %s", s.name, text)
-		default:
-		}
-		if time.Now().After(until) {
-			text, _ := os.ReadFile(s.log)
-			return fmt.Errorf("%s does not answer: %w\n%s", s.name, err, text)
-		}
-	}
-}
+const (
+	startLimit = time.Minute
+	stopLimit  = 30 * time.Second
+)
 
 func (s *server) sql(text string) error {
-	db, err := s.open()
+	db, err := sql.Open("mysql", s.dsn)
 	if err != nil {
 		return err
 	}
@@ -112,12 +37,21 @@ func (s *server) sql(text string) error {
 	return err
 }
 
+func (s *server) askVersion() error {
+	db, err := sql.Open("mysql", s.dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.QueryRow("SELECT VERSION()").Scan(&s.version)
+}
+
 // settle gives background work of the turn before a moment.
 func (s *server) settle() { time.Sleep(500 * time.Millisecond) }
 
 // cpu is the CPU time that the server has used.
 func (s *server) cpu() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.PID()))
 	if err != nil {
 		return 0
 	}
@@ -127,26 +61,42 @@ func (s *server) cpu() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-func (c *config) startMariaDB() (*server, error) {
-	port, err := freePort()
+// startTrireme starts a group of one.
+func (c *config) startTrireme() (*server, error) {
+	var err error
+	binary := c.binary
+	if binary == "" {
+		if binary, err = servers.Build(c.dir); err != nil {
+			return nil, err
+		}
+	}
+	g, err := servers.New(servers.Options{Binary: binary, Dir: c.dir, Password: "benchmark", Settings: []string{
+		"--max-connections=500", "--log-level=warn",
+		fmt.Sprintf("--innodb-buffer-pool-size=%dM", c.pool), "--innodb-redo-log-capacity=512M"}})
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(c.dir, "mariadb")
-	install := exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
-	if os.Getuid() == 0 {
-		install.Args = append(install.Args, "--user=root")
+	if err := g.Start(startLimit); err != nil {
+		g.Kill()
+		return nil, fmt.Errorf("trireme: %w\n%s", err, g.Nodes[0].LastWords())
 	}
-	if out, err := install.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
-	}
-	s := &server{name: "mariadb", port: port, user: "root"}
-	s.cmd = exec.Command("mariadbd", "--no-defaults", "--datadir="+data, "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
-		"--socket="+filepath.Join(data, "socket"), "--skip-name-resolve", "--max-connections=500",
+	n := g.Nodes[0]
+	return &server{name: "trireme", port: n.Port, user: "root", password: "benchmark", dsn: n.DSN("", nil), process: n.Process(),
+		stop: func() error { return g.Stop(stopLimit) }}, nil
+}
+
+func (c *config) startMariaDB() (*server, error) {
+	m, err := servers.StartMariaDB(filepath.Join(c.dir, "mariadb.log"), startLimit, "--max-connections=500",
 		fmt.Sprintf("--innodb-buffer-pool-size=%dM", c.pool), "--innodb-log-file-size=512M", "--innodb-flush-log-at-trx-commit=1",
-		"--log-bin="+filepath.Join(data, "binlog"), "--sync-binlog=1", "--binlog-format=ROW", "--binlog-row-image=MINIMAL", "--server-id=1")
-	if os.Getuid() == 0 {
-		s.cmd.Args = append(s.cmd.Args, "--user=root")
+		"--log-bin", "--sync-binlog=1", "--binlog-format=ROW", "--binlog-row-image=MINIMAL", "--server-id=1")
+	if err != nil {
+		return nil, err
 	}
-	return s, s.launch(c.dir)
+	return &server{name: "mariadb", port: m.Port, user: "root", dsn: m.DSN("", nil), process: m.Process, stop: func() error {
+		err := m.Stop(stopLimit)
+		if !c.keep {
+			m.Remove()
+		}
+		return err
+	}}, nil
 }

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
+	"github.com/triremedb/trireme/e2e/servers"
 )
 
 // side is a server as MariaDB's tools reach it.
@@ -21,25 +20,11 @@ type side struct {
 	args []string
 }
 
+// startMariaDB needs Debian's package mariadb-server.
 func startMariaDB(t *testing.T) side {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "mariadb") // the path of a socket has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "s")
-	as := []string{"--no-defaults", "--datadir=" + data}
-	if os.Getuid() == 0 {
-		as = append(as, "--user=root")
-	}
-	if out, err := exec.Command("mariadb-install-db", append(as, "--auth-root-authentication-method=normal", "--skip-test-db")...).CombinedOutput(); err != nil {
-		t.Fatalf("mariadb-install-db: %v\n%s", err, out)
-	}
-	background(t, "mariadbd", append(as, "--skip-networking", "--socket="+socket, "--pid-file="+filepath.Join(dir, "pid"))...)
-	at := dsn(0, "", func(c *mysql.Config) { c.Net, c.Addr, c.Passwd = "unix", socket, "" })
-	await(t, at)
-	return side{"MariaDB", open(t, at), []string{"--no-defaults", "--socket=" + socket, "--user=root"}}
+	m := servers.TestMariaDB(t)
+	return side{"MariaDB", servers.Open(t, m.DSN("", nil)), []string{"--no-defaults", "--socket=" + m.Socket, "--user=root"}}
 }
 
 func tool(t *testing.T, stdin string, name string, args ...string) string {
@@ -57,7 +42,7 @@ func tool(t *testing.T, stdin string, name string, args ...string) string {
 
 func (s side) load(t *testing.T, schema, script string) {
 	t.Helper()
-	run(t, s.db, "CREATE DATABASE "+schema+" CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+	servers.Run(t, s.db, "CREATE DATABASE "+schema+" CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
 	t.Logf("into %s, schema %s", s.name, schema)
 	tool(t, script, "mariadb", append(s.args, "--default-character-set=utf8mb4", schema)...)
 }
@@ -71,16 +56,16 @@ func (s side) dump(t *testing.T, schema string, more ...string) string {
 func (s side) contents(t *testing.T, schema string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for line := range strings.Lines(text(t, s.db, "SHOW FULL TABLES FROM "+schema)) {
+	for line := range strings.Lines(servers.Text(t, s.db, "SHOW FULL TABLES FROM "+schema)) {
 		name, kind, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		all["kind of "+name] = kind
-		all["rows of "+name] = text(t, s.db, fmt.Sprintf("SELECT * FROM %s.%s ORDER BY 1", schema, name))
-		all["columns of "+name] = text(t, s.db, "SELECT column_name, data_type, is_nullable, character_maximum_length, numeric_scale, datetime_precision, "+
+		all["rows of "+name] = servers.Text(t, s.db, fmt.Sprintf("SELECT * FROM %s.%s ORDER BY 1", schema, name))
+		all["columns of "+name] = servers.Text(t, s.db, "SELECT column_name, data_type, is_nullable, character_maximum_length, numeric_scale, datetime_precision, "+
 			"character_set_name, column_comment FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position", schema, name)
-		all["keys of "+name] = text(t, s.db, "SELECT index_name, non_unique, column_name, sub_part FROM information_schema.statistics "+
+		all["keys of "+name] = servers.Text(t, s.db, "SELECT index_name, non_unique, column_name, sub_part FROM information_schema.statistics "+
 			"WHERE table_schema = ? AND table_name = ? ORDER BY index_name, seq_in_index", schema, name)
 	}
-	all["foreign keys"] = text(t, s.db, "SELECT constraint_name, table_name, referenced_table_name, delete_rule FROM information_schema.referential_constraints "+
+	all["foreign keys"] = servers.Text(t, s.db, "SELECT constraint_name, table_name, referenced_table_name, delete_rule FROM information_schema.referential_constraints "+
 		"WHERE constraint_schema = ? ORDER BY 1", schema)
 	return all
 }
@@ -104,14 +89,14 @@ func TestDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := serve(t, 1)[0]
-	us := side{"us", open(t, dsn(port, "", nil)), []string{"--no-defaults", "--host=127.0.0.1", fmt.Sprint("--port=", port), "--user=root", "--password=" + password}}
+	node := serve(t, 1).Nodes[0]
+	us := side{"us", servers.Open(t, node.DSN("", nil)), []string{"--no-defaults", "--host=127.0.0.1", fmt.Sprint("--port=", node.Port), "--user=root", "--password=" + servers.Password}}
 	maria := startMariaDB(t)
 	maria.load(t, "source", string(script))
 	want := maria.contents(t, "source")
 
 	// The definer of the views.
-	run(t, us.db, "CREATE USER root@localhost IDENTIFIED BY 'it''s \\\\ pass'", "GRANT ALL ON *.* TO root@localhost")
+	servers.Run(t, us.db, "CREATE USER root@localhost IDENTIFIED BY 'it''s \\\\ pass'", "GRANT ALL ON *.* TO root@localhost")
 	us.load(t, "taken", maria.dump(t, "source", "--single-transaction"))
 	same(t, "from MariaDB", us.contents(t, "taken"), want)
 	us.load(t, "again", us.dump(t, "taken", "--single-transaction", "--routines", "--triggers", "--hex-blob"))

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/triremedb/trireme/e2e/servers"
 )
 
 // wantError wants an error of the server with this number.
@@ -39,8 +41,8 @@ var ways = []struct {
 
 // TestGoValues writes and reads every type of column, by every way, extremes and NULL.
 func TestGoValues(t *testing.T) {
-	port := serve(t, 1)[0]
-	run(t, open(t, dsn(port, "", nil)), "CREATE DATABASE go")
+	node := serve(t, 1).Nodes[0]
+	servers.Run(t, servers.Open(t, node.DSN("", nil)), "CREATE DATABASE go")
 	moment := time.Date(2024, 2, 29, 12, 34, 56, 123456000, time.UTC)
 	day := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 	columns := []struct {
@@ -65,9 +67,9 @@ func TestGoValues(t *testing.T) {
 	}
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
-			db := open(t, dsn(port, "go", func(c *mysql.Config) { c.ParseTime = true; w.with(c) }))
+			db := servers.Open(t, node.DSN("go", func(c *mysql.Config) { c.ParseTime = true; w.with(c) }))
 			for _, c := range columns {
-				run(t, db, "DROP TABLE IF EXISTS v", "CREATE TABLE v (id INT PRIMARY KEY, v "+c.kind+")")
+				servers.Run(t, db, "DROP TABLE IF EXISTS v", "CREATE TABLE v (id INT PRIMARY KEY, v "+c.kind+")")
 				for i, v := range append(c.values, nil) {
 					send := v
 					if s, ok := v.(string); ok && (strings.Contains(c.kind, "B") && !strings.Contains(c.kind, "TINYINT")) && !strings.HasPrefix(c.kind, "S") {
@@ -106,10 +108,10 @@ func TestGoValues(t *testing.T) {
 }
 
 func TestGoStatements(t *testing.T) {
-	port := serve(t, 1)[0]
-	run(t, open(t, dsn(port, "", nil)), "CREATE DATABASE go")
+	node := serve(t, 1).Nodes[0]
+	servers.Run(t, servers.Open(t, node.DSN("", nil)), "CREATE DATABASE go")
 	t.Run("several statements", func(t *testing.T) {
-		db := open(t, dsn(port, "go", func(c *mysql.Config) { c.MultiStatements = true; c.InterpolateParams = true }))
+		db := servers.Open(t, node.DSN("go", func(c *mysql.Config) { c.MultiStatements = true; c.InterpolateParams = true }))
 		rows, err := db.Query("CREATE TABLE m (a INT); INSERT INTO m VALUES (1), (?); SELECT a FROM m ORDER BY a; SELECT 'x'", 2)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +133,7 @@ func TestGoStatements(t *testing.T) {
 		if s := strings.Join(got, " "); s != "1 2 x" || rows.Err() != nil {
 			t.Errorf("%q, %v", s, rows.Err())
 		}
-		_, err = open(t, dsn(port, "go", nil)).Exec("SELECT 1; SELECT 2")
+		_, err = servers.Open(t, node.DSN("go", nil)).Exec("SELECT 1; SELECT 2")
 		wantError(t, err, 1064)
 	})
 	t.Run("LOAD DATA LOCAL", func(t *testing.T) {
@@ -140,30 +142,30 @@ func TestGoStatements(t *testing.T) {
 			t.Fatal(err)
 		}
 		mysql.RegisterLocalFile(file)
-		conn, err := open(t, dsn(port, "go", nil)).Conn(t.Context())
+		conn, err := servers.Open(t, node.DSN("go", nil)).Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		run(t, conn, "CREATE TABLE loaded (a INT PRIMARY KEY, b VARCHAR(10))", "SET GLOBAL local_infile = OFF")
+		servers.Run(t, conn, "CREATE TABLE loaded (a INT PRIMARY KEY, b VARCHAR(10))", "SET GLOBAL local_infile = OFF")
 		load := "LOAD DATA LOCAL INFILE '" + file + "' INTO TABLE loaded"
 		_, err = conn.ExecContext(t.Context(), load)
 		wantError(t, err, 3948)
-		run(t, conn, "SET GLOBAL local_infile = ON", load)
+		servers.Run(t, conn, "SET GLOBAL local_infile = ON", load)
 		var n, b int
 		if err := conn.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(b) FROM loaded").Scan(&n, &b); err != nil || n != 2 || b != 1 {
 			t.Errorf("%d rows, %d b, %v", n, b, err)
 		}
 	})
 	t.Run("transactions", func(t *testing.T) {
-		db := open(t, dsn(port, "go", nil))
-		run(t, db, "CREATE TABLE x (id INT PRIMARY KEY)")
+		db := servers.Open(t, node.DSN("go", nil))
+		servers.Run(t, db, "CREATE TABLE x (id INT PRIMARY KEY)")
 		tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 		if err != nil {
 			t.Fatal(err)
 		}
-		run(t, tx, "INSERT INTO x VALUES (1)")
-		if got := text(t, db, "SELECT * FROM x"); got != "" {
+		servers.Run(t, tx, "INSERT INTO x VALUES (1)")
+		if got := servers.Text(t, db, "SELECT * FROM x"); got != "" {
 			t.Errorf("%q is seen", got)
 		}
 		if err := tx.Rollback(); err != nil {
@@ -179,7 +181,7 @@ func TestGoStatements(t *testing.T) {
 		wantError(t, err, 1062)
 	})
 	t.Run("cancellation and KILL", func(t *testing.T) {
-		db := open(t, dsn(port, "go", nil))
+		db := servers.Open(t, node.DSN("go", nil))
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		began := time.Now()
@@ -201,7 +203,7 @@ func TestGoStatements(t *testing.T) {
 		}()
 		_, err = conn.ExecContext(t.Context(), "SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b, information_schema.columns c")
 		wantError(t, err, 1317)
-		run(t, db, "KILL "+id)
+		servers.Run(t, db, "KILL "+id)
 		if err := conn.PingContext(t.Context()); err == nil {
 			t.Error("a killed connection answers")
 		}
@@ -211,10 +213,10 @@ func TestGoStatements(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		db := open(t, dsn(port, "go", func(c *mysql.Config) {
+		db := servers.Open(t, node.DSN("go", func(c *mysql.Config) {
 			c.ParseTime, c.Loc, c.Params = true, tokyo, map[string]string{"time_zone": "'Asia/Tokyo'"}
 		}))
-		run(t, db, "CREATE TABLE z (ts TIMESTAMP(6), dt DATETIME(6))")
+		servers.Run(t, db, "CREATE TABLE z (ts TIMESTAMP(6), dt DATETIME(6))")
 		now := time.Date(2024, 7, 1, 23, 30, 0, 5000, time.UTC)
 		if _, err := db.Exec("INSERT INTO z VALUES (?, ?)", now, now); err != nil {
 			t.Fatal(err)
@@ -223,7 +225,7 @@ func TestGoStatements(t *testing.T) {
 		if err := db.QueryRow("SELECT * FROM z WHERE ts = ?", now).Scan(&ts, &dt); err != nil || !ts.Equal(now) || !dt.Equal(now) {
 			t.Errorf("%v, %v, %v", ts, dt, err)
 		}
-		if got := text(t, open(t, dsn(port, "go", func(c *mysql.Config) { c.Params = map[string]string{"time_zone": "'+00:00'"} })), "SELECT * FROM z"); got != "2024-07-01 23:30:00.000005\t2024-07-02 08:30:00.000005\n" {
+		if got := servers.Text(t, servers.Open(t, node.DSN("go", func(c *mysql.Config) { c.Params = map[string]string{"time_zone": "'+00:00'"} })), "SELECT * FROM z"); got != "2024-07-01 23:30:00.000005\t2024-07-02 08:30:00.000005\n" {
 			t.Errorf("%q", got)
 		}
 	})

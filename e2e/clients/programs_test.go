@@ -10,7 +10,7 @@ import (
 
 // TestPrograms runs the programs of other languages, each against a schema of its own.
 func TestPrograms(t *testing.T) {
-	port := serve(t, 1)[0]
+	server := serve(t, 1).Nodes[0]
 	python, node := fromRoot("bin/clients/python/bin/python"), []string{"NODE_PATH=" + fromRoot("bin/clients/node/node_modules")}
 	classes := fromRoot("bin/clients/java/clients.jar") + ":" + fromRoot("bin/clients/java/lib") + "/*"
 	java := []string{"java", "-XX:TieredStopAtLevel=1", "-Djava.util.logging.config.file=" + fromRoot("e2e/clients/java/logging.properties"), "-cp", classes}
@@ -28,7 +28,7 @@ func TestPrograms(t *testing.T) {
 		{"Hibernate", "java", nil, append(java, "Orm")},
 	} {
 		t.Run(strings.ReplaceAll(p.name, "/", " "), func(t *testing.T) {
-			program(t, port, filepath.Join(".", p.dir), p.env, p.args[0], p.args[1:]...)
+			program(t, server.Port, filepath.Join(".", p.dir), p.env, p.args[0], p.args[1:]...)
 		})
 	}
 }

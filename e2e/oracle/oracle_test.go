@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/triremedb/trireme/e2e/servers"
 )
 
 var (
@@ -108,9 +110,11 @@ func errorNumber(err error) uint16 {
 	return math.MaxUint16
 }
 
-// TestOracle runs random queries here and there.
+// TestOracle runs random queries here and there. It needs Debian's package mariadb-server.
 func TestOracle(t *testing.T) {
-	a, b := open(t, startOurs(t)), open(t, startTheirs(t))
+	charset := func(c *mysql.Config) { c.Params = map[string]string{"charset": "utf8mb4"} }
+	ours, theirs := servers.Test(t, servers.Options{}).Nodes[0], servers.TestMariaDB(t)
+	a, b := open(t, ours.DSN("", charset)), open(t, theirs.DSN("", charset))
 	shown, bad := 0, 0
 	for s := *seed; s < *seed+uint64((*count+99)/100); s++ {
 		g := &generator{Rand: rand.New(rand.NewPCG(s, 1)), tables: []string{"t1", "t2", "t3"}}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -14,73 +14,80 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-)
 
-var duration = flag.Duration("e2e.duration", 8*time.Second, "how long faults go on")
+	"github.com/triremedb/trireme/e2e/servers"
+)
 
 const (
 	accounts = 50
 	opening  = 1000
+	clients  = 6
 )
 
-// expected are the errors by which a server may answer during faults, with what they
-// mean; docs/protocol.md says the same.
-func expected(err error) bool {
+// bank is a load of transfers between accounts, each with a row in a ledger, and
+// snapshots whose sum must hold.
+type bank struct {
+	t       *testing.T
+	g       *servers.Group
+	stop    atomic.Bool
+	all     sync.WaitGroup
+	mu      sync.Mutex
+	acked   []int64 // ledger ids
+	at      []int   // how many of them came through each node
+	unknown int
+	refused map[uint16]int // by number of the error; 0: the connection ended
+	reads   int
+}
+
+// newBank begins the load.
+func newBank(t *testing.T, g *servers.Group, r *rand.Rand) *bank {
+	t.Helper()
+	db := servers.Open(t, g.Nodes[0].DSN("", limits))
+	servers.Run(t, db, "CREATE DATABASE bank", "CREATE TABLE bank.account (id INT PRIMARY KEY, balance BIGINT NOT NULL)",
+		"CREATE TABLE bank.ledger (id BIGINT PRIMARY KEY, source INT NOT NULL, target INT NOT NULL, amount INT NOT NULL, KEY (source))")
+	for i := range accounts {
+		servers.Run(t, db, fmt.Sprintf("INSERT INTO bank.account VALUES (%d, %d)", i, opening))
+	}
+	b := &bank{t: t, g: g, at: make([]int, len(g.Nodes)), refused: map[uint16]int{}}
+	for i := range clients {
+		seed := r.Uint64()
+		b.all.Go(func() { b.client(i, rand.New(rand.NewPCG(seed, 0))) })
+	}
+	b.all.Go(b.reader)
+	t.Cleanup(b.halt)
+	return b
+}
+
+// documented are the errors that a client must be ready for while servers fail, as
+// docs/operations-server.md tells them.
+func documented(err error) bool {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {
-		return true // of the connection
+		return true // the connection ended
 	}
 	switch e.Number {
-	case 1205, 1213, // lock wait, deadlock
-		1290, 1836, // this node takes no writes now
-		1053, 1317, 1927, // the server stops, or the connection was ended
-		3101, 3100, 1180, // the group did not commit the transaction
-		1040, 2013, 1158, 1159, 1160, 1161:
+	case 1205, 1213, // a lock was not to be had, as without faults
+		1053, // the server stops, or leads no more
+		1180, // nobody knows whether the commit stands
+		1114: // the disk is full
 		return true
 	}
 	return false
 }
 
-// bank is a load of transfers between accounts, each with a row in a ledger, and
-// snapshots whose sum must hold.
-type bank struct {
-	c       *cluster
-	stop    atomic.Bool
-	all     sync.WaitGroup
-	mu      sync.Mutex
-	acked   []int64 // ledger ids
-	unknown int
-	refused int
-	reads   int
-}
-
-func newBank(c *cluster) *bank {
-	db := c.nodes[0].open("")
-	run(c.t, db, "CREATE DATABASE bank", "CREATE TABLE bank.account (id INT PRIMARY KEY, balance BIGINT NOT NULL)",
-		"CREATE TABLE bank.ledger (id BIGINT PRIMARY KEY, source INT NOT NULL, target INT NOT NULL, amount INT NOT NULL, KEY (source))")
-	for i := range accounts {
-		run(c.t, db, fmt.Sprintf("INSERT INTO bank.account VALUES (%d, %d)", i, opening))
+func number(err error) uint16 {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return e.Number
 	}
-	return &bank{c: c}
+	return 0
 }
 
-func (b *bank) start(clients int) {
-	for i := range clients {
-		b.all.Go(func() { b.client(i) })
-	}
-	b.all.Go(b.reader)
-}
-
-func (b *bank) end() {
-	b.stop.Store(true)
-	b.all.Wait()
-}
-
-func (b *bank) client(i int) {
-	r := rand.New(rand.NewPCG(7, uint64(i)))
-	db, err := sql.Open("mysql", b.c.nodes[i%len(b.c.nodes)].dsn(b.c.nodes[i%len(b.c.nodes)].port, "bank", ""))
+func (b *bank) client(i int, r *rand.Rand) {
+	node := i % len(b.g.Nodes)
+	db, err := sql.Open("mysql", b.g.Nodes[node].DSN("bank", limits))
 	if err != nil {
-		b.c.t.Error(err)
+		b.t.Error(err)
 		return
 	}
 	defer db.Close()
@@ -92,12 +99,13 @@ func (b *bank) client(i int) {
 		switch {
 		case err == nil:
 			b.acked = append(b.acked, id)
-		case !expected(err):
-			b.c.t.Errorf("a client saw %v", err)
+			b.at[node]++
+		case !documented(err):
+			b.t.Errorf("a client of node %d saw %v", node+1, err)
 		case committing:
 			b.unknown++
 		default:
-			b.refused++
+			b.refused[number(err)]++
 		}
 		b.mu.Unlock()
 		if err != nil {
@@ -133,10 +141,10 @@ func transfer(db *sql.DB, id int64, source, target, amount int) (committing bool
 // reader looks at snapshots on all nodes.
 func (b *bank) reader() {
 	var dbs []*sql.DB
-	for _, n := range b.c.nodes {
-		db, err := sql.Open("mysql", n.dsn(n.reads, "bank", ""))
+	for _, n := range b.g.Nodes {
+		db, err := sql.Open("mysql", n.ReadDSN("bank", limits))
 		if err != nil {
-			b.c.t.Error(err)
+			b.t.Error(err)
 			return
 		}
 		defer db.Close()
@@ -148,8 +156,8 @@ func (b *bank) reader() {
 		err := dbs[i%len(dbs)].QueryRowContext(ctx, "SELECT SUM(balance), COUNT(*) FROM account").Scan(&sum, &n)
 		cancel()
 		if err != nil {
-			if !expected(err) {
-				b.c.t.Errorf("a reader saw %v", err)
+			if !documented(err) {
+				b.t.Errorf("a reader saw %v", err)
 			}
 			time.Sleep(20 * time.Millisecond)
 			continue
@@ -158,84 +166,102 @@ func (b *bank) reader() {
 		b.reads++
 		b.mu.Unlock()
 		if n != accounts || sum != accounts*opening {
-			b.c.t.Errorf("node %d: %d accounts with %d together", i%len(dbs)+1, n, sum)
+			b.t.Errorf("node %d: %d accounts with %d together", i%len(dbs)+1, n, sum)
 		}
 	}
 }
 
-// check demands that every acknowledged transfer is there once, on every node, and that
-// the balances are those of the ledger.
-func (b *bank) check() {
-	t := b.c.t
+// goesOn demands that clients of each of the nodes get transfers acknowledged from now on.
+func (b *bank) goesOn(nodes ...*servers.Node) {
+	b.t.Helper()
+	b.mu.Lock()
+	before := append([]int(nil), b.at...)
+	b.mu.Unlock()
+	for _, n := range nodes {
+		for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			b.mu.Lock()
+			// One was perhaps on its way: two more are a new one.
+			more := b.at[n.Number-1] - before[n.Number-1]
+			b.mu.Unlock()
+			if more > 1+clients/len(b.g.Nodes) {
+				break
+			}
+			if time.Now().After(until) {
+				b.t.Fatalf("no transfer is acknowledged any more at node %d", n.Number)
+			}
+		}
+	}
+}
+
+func (b *bank) halt() {
+	b.stop.Store(true)
+	b.all.Wait()
+}
+
+// end stops the load and demands that every acknowledged transfer is there once, on every
+// node, and that the balances are those of the ledger.
+func (b *bank) end() {
+	t := b.t
 	t.Helper()
-	b.c.await()
-	want := text(t, b.c.nodes[0].open("bank"), "SELECT COUNT(*), SUM(amount) FROM ledger")
-	for _, n := range b.c.nodes {
-		db := n.openAt(n.reads, "bank", "")
+	await(t, b.g)
+	b.goesOn(b.g.Nodes...)
+	b.halt()
+	want := servers.Text(t, servers.Open(t, b.g.Nodes[0].DSN("bank", limits)), "SELECT COUNT(*), SUM(amount) FROM ledger")
+	for _, n := range b.g.Nodes {
+		db := servers.Open(t, n.ReadDSN("bank", limits))
 		var got string
 		for until := time.Now().Add(patience); got != want && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-			got = text(t, db, "SELECT COUNT(*), SUM(amount) FROM ledger")
+			got = servers.Text(t, db, "SELECT COUNT(*), SUM(amount) FROM ledger")
 		}
 		if got != want {
-			t.Errorf("node %d has %s in the ledger, the leader %s", n.number, got, want)
+			t.Errorf("node %d has %s in the ledger, the leader %s", n.Number, got, want)
 			continue
 		}
-		if wrong := text(t, db, `SELECT id, balance FROM account WHERE balance <> 1000
+		if wrong := servers.Text(t, db, `SELECT id, balance FROM account WHERE balance <> 1000
 + (SELECT COALESCE(SUM(amount), 0) FROM ledger WHERE target = account.id) - (SELECT COALESCE(SUM(amount), 0) FROM ledger WHERE source = account.id)`); wrong != "" {
-			t.Errorf("node %d: balances that are not those of the ledger:\n%s", n.number, wrong)
+			t.Errorf("node %d: balances that are not those of the ledger:\n%s", n.Number, wrong)
 		}
-		there := map[int64]bool{}
-		rows, err := db.Query("SELECT id FROM ledger")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for rows.Next() {
-			var id int64
-			if err := rows.Scan(&id); err != nil {
-				t.Fatal(err)
-			}
+		there := map[string]bool{}
+		for _, id := range strings.Fields(servers.Text(t, db, "SELECT id FROM ledger")) {
 			there[id] = true
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
 		}
 		lost := 0
 		for _, id := range b.acked {
-			if !there[id] {
+			if !there[fmt.Sprint(id)] {
 				lost++
 			}
 		}
 		if lost > 0 {
-			t.Errorf("node %d: %d of %d acknowledged transfers are lost", n.number, lost, len(b.acked))
+			t.Errorf("node %d: %d of %d acknowledged transfers are lost", n.Number, lost, len(b.acked))
 		}
 	}
-	t.Logf("%d transfers acknowledged, %d refused, %d with unknown outcome, %d snapshots read", len(b.acked), b.refused, b.unknown, b.reads)
+	t.Logf("%d transfers acknowledged, %d with unknown outcome, %d snapshots read; refused, by error: %v", len(b.acked), b.unknown, b.reads, b.refused)
 }
 
 // Under kill -9, pauses and clean stops of any node, one after the other, money neither
 // comes nor goes and no acknowledged transfer is lost.
 func TestBank(t *testing.T) {
-	c := newCluster(t, 3)
-	b := newBank(c)
-	b.start(6)
-	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	g, r := newGroup(t, servers.Options{}), plan(t)
+	b := newBank(t, g, r)
 	for until := time.Now().Add(*duration); time.Now().Before(until); {
-		time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
-		n := c.nodes[r.IntN(len(c.nodes))]
+		pause := func(least, more int) { time.Sleep(time.Duration(least+r.IntN(more)) * time.Millisecond) }
+		pause(0, 1500)
+		n := g.Nodes[r.IntN(len(g.Nodes))]
 		switch r.IntN(3) {
 		case 0:
-			n.kill()
-			time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
-			n.start()
+			n.Kill()
+			pause(0, 1000)
+			start(t, n)
 		case 1:
-			n.signal(syscall.SIGSTOP)
-			time.Sleep(time.Duration(500+r.IntN(2000)) * time.Millisecond)
-			n.signal(syscall.SIGCONT)
+			n.Signal(syscall.SIGSTOP)
+			pause(500, 2000)
+			n.Signal(syscall.SIGCONT)
 		default:
-			n.stop()
-			n.start()
+			if err := n.Stop(patience); err != nil {
+				t.Errorf("node %d: %v", n.Number, err)
+			}
+			start(t, n)
 		}
 	}
 	b.end()
-	b.check()
 }

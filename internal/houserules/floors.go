@@ -56,6 +56,7 @@ var plan = [][]string{
 	{"server/node"},
 	{"client"},
 	{"cmd/trireme"},
+	{"e2e/servers"},
 	{"bench", "e2e"},
 	{"internal/houserules"},
 }

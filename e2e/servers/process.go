@@ -1,0 +1,140 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is a running program.
+type Process struct {
+	Log string // the file with what it says
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+// StartProcess starts a program; what it says is added to the file log. It does not
+// outlive this one.
+func StartProcess(log, name string, args ...string) (*Process, error) {
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = f, f
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &Process{Log: log, cmd: cmd, exited: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait()
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Exited is closed when the process has ended.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Signal sends the process a signal, if it still runs.
+func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// Kill ends the process at once.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+}
+
+// Stop asks the process to end and reports how it did; one that takes longer than the
+// limit is killed.
+func (p *Process) Stop(limit time.Duration) error {
+	p.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(limit):
+		p.Kill()
+		return fmt.Errorf("%s did not stop within %v", p.cmd.Path, limit)
+	}
+	if s := p.cmd.ProcessState; !s.Success() {
+		return fmt.Errorf("%s ended with %v", p.cmd.Path, s)
+	}
+	return nil
+}
+
+// said is how much of a log is shown.
+const said = 8000
+
+// LastWords are the end of what the process has said.
+func (p *Process) LastWords() string { return lastWords(p.Log) }
+
+func lastWords(log string) string {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-said):])
+}
+
+// ports that have been given away, so that none is given twice.
+var ports struct {
+	sync.Mutex
+	given map[int]bool
+}
+
+// Where ports are looked for: below those that the kernel gives to connections, since a
+// server that starts again must find its port free.
+const portMin, portMax = 11000, 32000
+
+// FreePort finds a port of 127.0.0.1 on which nobody listens.
+func FreePort() (int, error) {
+	ports.Lock()
+	defer ports.Unlock()
+	if ports.given == nil {
+		ports.given = map[int]bool{}
+	}
+	for range 1000 {
+		port := portMin + rand.IntN(portMax-portMin)
+		if ports.given[port] {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		ports.given[port] = true
+		return port, nil
+	}
+	return 0, errors.New("no free port was found")
+}
+
+// Build compiles the server into a directory and returns its file.
+func Build(dir string) (string, error) {
+	const module = "github.com/triremedb/trireme"
+	// The build has to run in that module: this one may be another, which replaces it.
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("go list: %w", err)
+	}
+	binary := filepath.Join(dir, "trireme-server")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/trireme")
+	build.Dir = strings.TrimSpace(string(root))
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return binary, nil
+}

@@ -35,6 +35,8 @@ type conn struct {
 	zstd    int   // level
 	place   place // of Server.mu
 	local   atomic.Bool
+	relayed atomic.Pointer[upstream] // the session is elsewhere
+	from    uint64                   // the member that relays it here, once it is local
 	info    session.ConnectionInfo
 
 	sess          Session
@@ -292,6 +294,7 @@ func (c *conn) enter() (up *upstream, err error) {
 			return up, err
 		}
 	}
+	c.from = h.From
 	c.info = h.connection(c)
 	c.info.Admin = place == administrators
 	if c.sess, err = c.s.opt.Backend.Open(c.info); err != nil {
@@ -408,6 +411,9 @@ type Handover struct {
 	TLS         string            `json:"tls,omitempty"`
 	TLSVersion  string            `json:"tls_version,omitempty"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
+	// From is the member that authenticated the client, as the one that takes the session
+	// over knows it; for DropFrom.
+	From uint64 `json:"-"`
 }
 
 func (c *conn) handover(resp *response, acct *auth.Account, host string) *Handover {

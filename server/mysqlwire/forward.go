@@ -15,6 +15,7 @@ import (
 
 // Target is the member that a session goes to.
 type Target struct {
+	Member uint64 // who it is, for DropRelays
 	Addr   string // of its main port
 	Ticket []byte // by which it knows the session
 	// TLS is how the member is to be known. It is used for clients that use TLS, or with
@@ -25,6 +26,8 @@ type Target struct {
 
 // upstream is a connection to the member that has the session.
 type upstream struct {
+	member uint64
+
 	nc  net.Conn // as dialed
 	rw  io.ReadWriteCloser
 	r   packetReader
@@ -72,7 +75,7 @@ func (c *conn) dial(ctx context.Context, target *Target, h *Handover) (*upstream
 	if err != nil {
 		return nil, nil, err
 	}
-	up := &upstream{nc: nc, rw: nc}
+	up := &upstream{member: target.Member, nc: nc, rw: nc}
 	up.r = packetReader{src: nc, seq: &up.seq, max: maxHandshake}
 	deadline, _ := ctx.Deadline()
 	_ = nc.SetDeadline(deadline)
@@ -163,6 +166,7 @@ func parseError(b []byte) *types.Error {
 // one of them ends.
 func (c *conn) relay(up *upstream) {
 	defer up.rw.Close()
+	c.relayed.Store(up)
 	var t tracker
 	if c.caps.has(capCompress) || c.caps.has(capZstd) {
 		t.framed = true

@@ -301,6 +301,27 @@ func (s *Server) DropWriters() {
 	}
 }
 
+// DropRelays ends the sessions that are relayed to members other than the one that leads;
+// 0: nobody does. A network that is cut does not end a connection for minutes.
+func (s *Server) DropRelays(leader uint64) {
+	for _, c := range s.all() {
+		if up := c.relayed.Load(); up != nil && up.member != leader {
+			_ = up.nc.Close()
+		}
+	}
+}
+
+// DropFrom ends the sessions that a member relays here, and what they run: it is out of
+// reach, so that nobody may ever end them, and others would wait for their locks.
+func (s *Server) DropFrom(member uint64) {
+	for _, c := range s.all() {
+		if c.local.Load() && c.from == member {
+			c.abort()
+			c.sess.Interrupt()
+		}
+	}
+}
+
 // Shutdown accepts nothing any more, lets statements end until ctx does, and closes all
 // connections.
 func (s *Server) Shutdown(ctx context.Context) {

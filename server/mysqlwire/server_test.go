@@ -370,13 +370,16 @@ func TestForward(t *testing.T) {
 		o.Redeem = func(ticket []byte) *Handover {
 			h := tickets[string(ticket)]
 			delete(tickets, string(ticket))
+			if h != nil {
+				h.From = 8
+			}
 			return h
 		}
 	})
 	follower := serve(t, func(o *Options, f *fake) {
 		o.Forward = func(ctx context.Context, h *Handover) (*Target, error) {
 			tickets["t1"] = h
-			return &Target{Addr: leader.addr, Ticket: []byte("t1")}, nil
+			return &Target{Member: 7, Addr: leader.addr, Ticket: []byte("t1")}, nil
 		}
 	})
 	for _, compressed := range []bool{false, true} {
@@ -393,27 +396,37 @@ func TestForward(t *testing.T) {
 		if leader.sessions() != 1 || follower.sessions() != 0 {
 			t.Error("the session is not at the leader")
 		}
-		failed := make(chan error, 1)
-		go func() {
-			_, err := db.Exec("sleep")
-			failed <- err
-		}()
-		time.Sleep(100 * time.Millisecond)
-		for _, c := range leader.s.all() {
-			c.abort()
-		}
-		err := <-failed
-		if number(err) != 1053 {
-			t.Errorf("compressed=%v: %v", compressed, err)
-		}
-		leader.mu.Lock()
-		for _, s := range leader.open {
-			s.Interrupt()
-		}
-		leader.mu.Unlock()
-		time.Sleep(20 * time.Millisecond) // until the driver can see the end of the connection
-		if got := one(t, db, "echo again"); got != "again" {
-			t.Error(got)
+		follower.s.DropRelays(7) // none: it leads
+		for _, lose := range []func(){
+			func() {
+				for _, c := range leader.s.all() {
+					c.abort()
+				}
+			},
+			func() { follower.s.DropRelays(8) },
+			func() { follower.s.DropRelays(0) },
+			func() { leader.s.DropFrom(8) },
+		} {
+			failed := make(chan error, 1)
+			go func() {
+				_, err := db.Exec("sleep")
+				failed <- err
+			}()
+			time.Sleep(100 * time.Millisecond)
+			lose()
+			err := <-failed
+			if number(err) != 1053 {
+				t.Errorf("compressed=%v: %v", compressed, err)
+			}
+			leader.mu.Lock()
+			for _, s := range leader.open {
+				s.Interrupt()
+			}
+			leader.mu.Unlock()
+			time.Sleep(20 * time.Millisecond) // until the driver can see the end of the connection
+			if got := one(t, db, "echo again"); got != "again" {
+				t.Error(got)
+			}
 		}
 		_ = db.Close()
 	}

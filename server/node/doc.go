@@ -22,6 +22,8 @@
 // are, and then opens a connection to its MySQL port with that (server/mysqlwire). A
 // ticket is for one session, and for seconds.
 //
+// When the two cannot reach each other any more, each ends its half (relays).
+//
 // When a node stops leading, its sessions end: what they had begun is rolled back, and
 // their clients' next connection goes to whoever leads.
 package node

@@ -183,6 +183,7 @@ func (n *Node) issue(ctx context.Context, payload []byte) ([]byte, error) {
 	if err := json.Unmarshal(payload, &h); err != nil {
 		return nil, err
 	}
+	h.From = transport.CallerFrom(ctx).Member
 	t := n.tickets.issue(&h)
 	if t == nil {
 		return nil, &transport.Failure{Text: "too many sessions are being handed over"}
@@ -233,7 +234,7 @@ func (n *Node) askTicket(ctx context.Context, leader uint64, payload []byte) *my
 	if json.Unmarshal(b, &i) != nil || i.Addr == "" {
 		return nil
 	}
-	t := &mysqlwire.Target{Addr: i.Addr, Ticket: i.Ticket}
+	t := &mysqlwire.Target{Member: leader, Addr: i.Addr, Ticket: i.Ticket}
 	if len(i.Certificate) > 0 {
 		t.TLS, t.AlwaysTLS = auth.Pinned(i.Certificate), n.cfg.String("peer_tls_cert") != ""
 	}

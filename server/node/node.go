@@ -199,12 +199,14 @@ func (n *Node) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	var again time.Time // when to prepare once more
+	relays := relays{n: n, changed: time.Now()}
 	for {
 		select {
 		case <-n.stopping:
 			return
 		case <-tick.C:
 		}
+		relays.look(time.Now())
 		switch writable, serving := n.group.Writable(), n.prepared.Load(); {
 		case serving && !writable:
 			n.prepared.Store(false)

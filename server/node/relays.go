@@ -1,0 +1,66 @@
+package node
+
+import "time"
+
+// relays ends sessions whose client is at one member and whose transactions are at
+// another, when the two have lost each other. Members that stop tell their sessions
+// themselves; a network that is cut ends no connection for minutes, while the client
+// waits at one end and locks are held at the other.
+type relays struct {
+	n       *Node
+	leader  uint64 // 0: none is known
+	changed time.Time
+	looked  time.Time
+	silent  map[uint64]time.Time // followers that this leader has not heard, since when
+}
+
+const (
+	// relayGrace is how long a leader has, after another is known, to end its sessions.
+	relayGrace = time.Second
+	// orphanGrace is how long a member may know no leader, or a leader not hear a member,
+	// until their sessions end: longer than an election takes.
+	orphanGrace = 3 * time.Second
+	relayEvery  = 500 * time.Millisecond
+)
+
+// look is called often, by one task.
+func (r *relays) look(now time.Time) {
+	leader, _ := r.n.group.Leader()
+	if leader.ID != r.leader {
+		r.leader, r.changed = leader.ID, now
+	}
+	if now.Sub(r.looked) < relayEvery {
+		return
+	}
+	r.looked = now
+	grace := relayGrace
+	if r.leader == 0 {
+		grace = orphanGrace
+	}
+	if now.Sub(r.changed) >= grace {
+		r.n.door.DropRelays(r.leader)
+	}
+	for _, member := range r.lost(now) {
+		r.n.door.DropFrom(member)
+	}
+}
+
+// lost are the members that this node leads, and has not heard for too long.
+func (r *relays) lost(now time.Time) (lost []uint64) {
+	silent := map[uint64]time.Time{}
+	for _, f := range r.n.group.Followers() {
+		if f.Active {
+			continue
+		}
+		since, known := r.silent[f.ID]
+		if !known {
+			since = now
+		}
+		silent[f.ID] = since
+		if now.Sub(since) >= orphanGrace {
+			lost = append(lost, f.ID)
+		}
+	}
+	r.silent = silent
+	return lost
+}

@@ -29,6 +29,13 @@ func Test(t testing.TB, o Options) *Group {
 	if err != nil {
 		t.Fatal(err)
 	}
+	Start(t, g)
+	return g
+}
+
+// Start starts a group that New has made, for a test.
+func Start(t testing.TB, g *Group) {
+	t.Helper()
 	t.Cleanup(func() {
 		g.Kill()
 		for _, n := range g.Nodes {
@@ -40,7 +47,6 @@ func Test(t testing.TB, o Options) *Group {
 	if err := g.Start(Patience); err != nil {
 		t.Fatal(err)
 	}
-	return g
 }
 
 // TestMariaDB starts a MariaDB for a test.

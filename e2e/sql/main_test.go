@@ -72,6 +72,15 @@ func await(t *testing.T, g *servers.Group) {
 	}
 }
 
+func leader(t *testing.T, g *servers.Group) *servers.Node {
+	t.Helper()
+	n, err := g.Leader(patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func start(t *testing.T, n *servers.Node) {
 	t.Helper()
 	if err := n.Start(); err != nil {

@@ -297,14 +297,15 @@ func (n *inserter) add(row []types.Value) error {
 			return err
 		}
 	}
+	upsert := p.replace || len(p.update) > 0
 	for {
-		err := s.insertRow(n.t, row)
+		err := s.insertRow(n.t, row, upsert)
 		if err == nil {
 			n.out.AffectedRows++
 			break
 		}
 		var d *table.DuplicateError
-		if !errors.As(err, &d) || !p.replace && len(p.update) == 0 {
+		if !errors.As(err, &d) || !upsert {
 			if n.ignored(err) {
 				return nil
 			}

@@ -180,14 +180,22 @@ func isFalse(v types.Value) bool {
 	return false
 }
 
-// insertRow adds a complete row.
-func (s *Session) insertRow(t *target, row []types.Value) error {
+// insertRow adds a complete row. upsert says that a row which has a key of it will be
+// changed or deleted.
+func (s *Session) insertRow(t *target, row []types.Value, upsert bool) error {
 	if len(t.info.parents) > 0 && s.opt.foreignKeys {
 		if err := s.checkParents(t, row, nil); err != nil {
 			return err
 		}
 	}
-	if err := s.txn.Insert(t.open, row, s.opt.sqlMode&modeNoAutoValueOnZero != 0); err != nil {
+	keepZero := s.opt.sqlMode&modeNoAutoValueOnZero != 0
+	var err error
+	if upsert {
+		err = s.txn.Upsert(t.open, row, keepZero)
+	} else {
+		err = s.txn.Insert(t.open, row, keepZero)
+	}
+	if err != nil {
 		return duplicateError(err, t.info, row)
 	}
 	s.trx.wrote = true

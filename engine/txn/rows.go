@@ -24,10 +24,20 @@ func (s *Session) Insert(o *Table, row []types.Value, keepZero bool) error {
 	if err != nil {
 		return err
 	}
-	return s.leave(t.insert(o, row, keepZero))
+	return s.leave(t.insert(o, row, keepZero, false))
 }
 
-func (t *Txn) insert(o *Table, row []types.Value, keepZero bool) error {
+// Upsert is Insert for who will change or delete the row that has a key of the new one; see
+// table.Worker.Upsert.
+func (s *Session) Upsert(o *Table, row []types.Value, keepZero bool) error {
+	t, err := s.enterToWrite(true)
+	if err != nil {
+		return err
+	}
+	return s.leave(t.insert(o, row, keepZero, true))
+}
+
+func (t *Txn) insert(o *Table, row []types.Value, keepZero, upsert bool) error {
 	if err := t.mayWrite(o); err != nil {
 		return err
 	}
@@ -47,7 +57,13 @@ func (t *Txn) insert(o *Table, row []types.Value, keepZero bool) error {
 	if x.rowID >= 0 && row[x.rowID].IsNull() {
 		row[x.rowID] = types.NewUint(o.tbl.NextRowID())
 	}
-	if err := t.Worker.Insert(o.tbl, row); err != nil {
+	var err error
+	if upsert {
+		err = t.Worker.Upsert(o.tbl, row)
+	} else {
+		err = t.Worker.Insert(o.tbl, row)
+	}
+	if err != nil {
 		return err
 	}
 	if err := t.rows.Insert(x.layout, row); err != nil {

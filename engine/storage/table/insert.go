@@ -11,12 +11,21 @@ import (
 
 // Insert adds a row, given by column position and valid for the columns' types.
 // Errors: *[DuplicateError], lock errors, space.ErrNoSpace, record.ErrRowTooLarge
-// and ErrKeyTooLong; the row is not there then.
+// and ErrKeyTooLong; the row is not there then. A row that has a key of the new one is
+// locked in S.
 func (w *Worker) Insert(t *Table, row []types.Value) error {
 	if err := w.lockTable(t, lock.TableIX); err != nil {
 		return err
 	}
 	return w.atomically(func() error { return w.insert(t, row) })
+}
+
+// Upsert is Insert for who will change or delete the row that has a key of the new one:
+// that is locked in X. With S first, two of them would wait for each other.
+func (w *Worker) Upsert(t *Table, row []types.Value) error {
+	w.meets = lock.RecordX
+	defer func() { w.meets = lock.RecordS }()
+	return w.Insert(t, row)
 }
 
 func (w *Worker) insert(t *Table, row []types.Value) error {
@@ -150,7 +159,7 @@ func (w *Worker) insertOver(t *Table, key []byte) (done bool, err error) {
 		return true, fmt.Errorf("%w: index %d", record.ErrCorrupt, k.ID)
 	}
 	deleted := w.cur.Flags()&record.FlagDeleted != 0
-	mode := lock.RecordS
+	mode := w.meets
 	if deleted {
 		mode = lock.RecordX
 	}

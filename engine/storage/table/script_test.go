@@ -34,7 +34,7 @@ import (
 //
 //	s1: begin rr|rc|ru|ser
 //	s1: select [INDEX RANGE] [desc] [where COND] [for share|update] [nowait|skip locked]
-//	s1: insert ID [u=N] [n=N] [v=N]
+//	s1: insert ID [u=N] [n=N] [v=N]       or upsert: what has a key of it will be changed
 //	s1: update [INDEX RANGE] [where COND] set u=N n=N v=N v+=N id=N
 //	s1: delete [INDEX RANGE] [where COND] [asking]
 //	s1: commit | rollback | savepoint NAME | rollback to NAME
@@ -417,6 +417,8 @@ func (ss *scripted) statement(f []string) (string, error) {
 	switch f[0] {
 	case "insert":
 		return "ok", ss.Insert(ss.s.tbl, q.row)
+	case "upsert":
+		return "ok", ss.Upsert(ss.s.tbl, q.row)
 	case "lock":
 		return "ok", ss.LockTable(ss.s.tbl, map[lock.Mode]lock.Mode{lock.RecordX: lock.TableX, lock.RecordS: lock.TableS}[q.rng.Lock])
 	case "select":

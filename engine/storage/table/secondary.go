@@ -42,6 +42,7 @@ func (w *Worker) putSecondary(t *Table, k *record.KeySchema, key []byte, partLen
 	if err != nil {
 		return err
 	}
+	defer w.giveProbed(t)
 	for {
 		if err := w.begin(); err != nil {
 			return err
@@ -121,6 +122,7 @@ func (w *Worker) checkUnique(t *Table, k *record.KeySchema, key []byte, partLen 
 	}
 	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: k.ID, Key: part, Mode: mode, Timeout: w.trx.LockWait()})
 	if err != nil || res == lock.MustWait {
+		w.giveProbed(t)
 		return false, false, w.letGo(err == nil, err)
 	}
 	if inside {
@@ -170,8 +172,8 @@ func (w *Worker) checkHere(t *Table, k *record.KeySchema, key, part []byte) (fre
 }
 
 // checkAcross looks for entries with the part in all leaves, one after the other. It
-// never has to go back: nobody else inserts such an entry, and the rows of those that
-// it has passed are locked.
+// never has to go back: nobody else inserts such an entry, and whoever had changed the
+// rows of those that it has passed has committed.
 //
 // REQUIRES: the lock on the part is held.
 func (w *Worker) checkAcross(t *Table, k *record.KeySchema, key, part []byte) error {
@@ -218,8 +220,13 @@ func (w *Worker) findOther(t *Table, k *record.KeySchema, key, part, from []byte
 }
 
 // probe finds out whether the row that a secondary entry points to really has the
-// entry's key: it locks the row in S and compares. If it has, the key is taken,
+// entry's key: it locks the row and compares. If it has, the key is taken,
 // which is an error. must says that the lock has to be waited for.
+//
+// A row that does not have the key needs no lock, only its last writer to have ended: whoever
+// gives it the key later comes to the index, as this insert does. So the lock is given up
+// then, and before another row is waited for: rows get and lose the key in any order, and
+// those who look for it would wait for each other.
 func (w *Worker) probe(t *Table, k *record.KeySchema, entry, row, part []byte) (must bool, err error) {
 	w.rm.BeginRead()
 	defer w.release()
@@ -232,20 +239,48 @@ func (w *Worker) probe(t *Table, k *record.KeySchema, entry, row, part []byte) (
 	if err != nil {
 		return false, err
 	}
-	res, err := w.lockRecord(t.Schema.Keys[0].ID, row, lock.RecordS, lock.Block, r.TrxID())
-	if err != nil || res == lock.MustWait {
-		return err == nil, err
+	has := w.look.Flags()&record.FlagDeleted == 0
+	if has {
+		if w.next, _, _, w.arena, err = t.Schema.AppendSecondary(w.next[:0], k, r, w.arena[:0]); err != nil {
+			return false, err
+		}
+		has = bytes.Equal(w.next, entry)
 	}
-	if w.look.Flags()&record.FlagDeleted != 0 {
-		return false, nil
+	if !has {
+		if settled, in := w.e.Trx.Settled(r.TrxID()); settled {
+			if in != 0 {
+				w.trx.AddDependence(in)
+			}
+			if bytes.Equal(w.probed, row) {
+				w.giveProbed(t)
+			}
+			return false, nil
+		}
 	}
-	if w.next, _, _, w.arena, err = t.Schema.AppendSecondary(w.next[:0], k, r, w.arena[:0]); err != nil {
+	res, err := w.lockRecord(t.Schema.Keys[0].ID, row, w.meets, lock.Block, r.TrxID())
+	if err != nil {
 		return false, err
 	}
-	if bytes.Equal(w.next, entry) {
+	if res != lock.Held && !bytes.Equal(w.probed, row) {
+		w.giveProbed(t)
+		w.probed = append(w.probed, row...)
+	}
+	if res == lock.MustWait {
+		return true, nil
+	}
+	if has {
+		w.probed = w.probed[:0] // the lock stays
 		return false, t.duplicate(k.Position, part, row)
 	}
-	return false, nil
+	return false, nil // this transaction has changed the row, or who has is just done
+}
+
+// giveProbed gives up the lock on the row that was probed last, if it was new.
+func (w *Worker) giveProbed(t *Table) {
+	if len(w.probed) > 0 {
+		w.e.Locks.Unlock(w.trx.Locks(), t.Schema.Keys[0].ID, w.probed, w.meets)
+		w.probed = w.probed[:0]
+	}
 }
 
 // markSecondary sets the delete mark of the entry of a row's version in w.old, which

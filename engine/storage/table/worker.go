@@ -26,7 +26,9 @@ type Worker struct {
 	// where it is noticed).
 	Applying bool
 
-	undoing bool // rolling back
+	undoing bool      // rolling back
+	meets   lock.Mode // how the row is locked that has a key of the one to insert
+	probed  []byte    // such a row whose lock is new, see probe
 
 	m      *mtr.Mtr     // the writing mini-transaction
 	rm     *mtr.Mtr     // reads beside it
@@ -49,7 +51,7 @@ type Worker struct {
 
 // NewWorker returns a worker without a transaction.
 func (e *Engine) NewWorker() *Worker {
-	return &Worker{e: e, m: mtr.New(e.Pool), rm: mtr.New(e.Pool)}
+	return &Worker{e: e, m: mtr.New(e.Pool), rm: mtr.New(e.Pool), meets: lock.RecordS}
 }
 
 // Use makes the worker work for the transaction from now on.

@@ -175,9 +175,9 @@ func (d *Door) leave(id uint64, p Purpose, v *visit) {
 	}
 }
 
-// present reports whether a process of the member is inside.
+// present reports whether a process of the member is inside. The guest may be nil.
 func (g *guest) present() bool {
-	return g.inside[ForControl] != nil || g.inside[ForEntries] != nil || len(g.bulks) > 0
+	return g != nil && (g.inside[ForControl] != nil || g.inside[ForEntries] != nil || len(g.bulks) > 0)
 }
 
 // admit runs the checks in the order in which an operator wants to hear of them.
@@ -276,6 +276,30 @@ func (d *Door) strangers() int {
 		}
 	}
 	return n
+}
+
+// Stranger returns the address of a member that is inside and no known peer. The
+// leader may be one, to a member that is so far behind that it has not heard of the
+// leader's coming: it could never catch up if its answers went nowhere.
+func (d *Door) Stranger(id uint64) (addr string, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, known := d.peers[id]; known {
+		return "", false
+	}
+	g := d.guests[id]
+	if !g.present() {
+		return "", false
+	}
+	return g.addr, true
+}
+
+// Forgotten reports whether a member is neither a known peer nor inside.
+func (d *Door) Forgotten(id uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, known := d.peers[id]
+	return !known && !d.guests[id].present()
 }
 
 // Known lists the known peers in the order of their ids.

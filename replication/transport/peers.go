@@ -181,12 +181,34 @@ func (p *Peers) peer(id uint64) *peer {
 	return p.peers[id]
 }
 
+// answerTo starts the links to a member that is no known peer, but inside. They are
+// as many as the strangers that the door lets in: those of whom has left end here.
+func (p *Peers) answerTo(id uint64) *peer {
+	addr, ok := p.door.Stranger(id)
+	if !ok {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for old, q := range p.peers {
+		if p.door.Forgotten(old) {
+			q.stop()
+			delete(p.peers, old)
+		}
+	}
+	p.add(Peer{id, addr})
+	return p.peers[id]
+}
+
 // Send implements [Transport].
 func (p *Peers) Send(msgs []*raftpb.Message) {
 	var lost []uint64
 	for _, m := range msgs {
 		to := m.GetTo()
 		q := p.peer(to)
+		if q == nil {
+			q = p.answerTo(to)
+		}
 		if err := Encodable(m); err != nil {
 			p.lis.log.warn("a message to a peer was dropped", "peer", to, "error", err)
 			q = nil

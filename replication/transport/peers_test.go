@@ -349,3 +349,31 @@ func TestRefusedAndBack(t *testing.T) {
 	a.net.Send([]*raftpb.Message{heartbeat(1, 2, 77)})
 	b.waitFor("message", func() bool { return len(b.received) == 1 && b.received[0].GetCommit() == 77 })
 }
+
+// TestAnswersToStrangers: a member that is far behind does not know yet who leads the
+// group, and where. Its answers must reach the leader all the same.
+func TestAnswersToStrangers(t *testing.T) {
+	a, b := startNode(t, 1, nil), startNode(t, 2, nil)
+	b.net.Send([]*raftpb.Message{heartbeat(2, 1, 5)})
+	b.waitFor("unreachable", func() bool { return b.unreachable[1] == 1 })
+	a.net.SetPeers([]Peer{{2, b.net.Addr()}})
+	a.waitFor("connection", func() bool { return a.connected[2] > 0 })
+	a.net.Send([]*raftpb.Message{heartbeat(1, 2, 77)})
+	b.waitFor("message", func() bool { return len(b.received) == 1 })
+	b.net.Send([]*raftpb.Message{heartbeat(2, 1, 78)}) // makes it connect, and may be lost
+	b.waitFor("connection", func() bool { return b.connected[1] > 0 })
+	b.net.Send([]*raftpb.Message{heartbeat(2, 1, 79)})
+	a.waitFor("answer", func() bool { return len(a.received) > 0 })
+
+	// Who has left is forgotten when the next stranger is answered.
+	c := startNode(t, 3, nil)
+	c.net.SetPeers([]Peer{{2, b.net.Addr()}})
+	c.waitFor("connection", func() bool { return c.connected[2] > 0 })
+	a.net.RemovePeer(2)
+	b.waitFor("end of the visit", func() bool { return b.net.door.Forgotten(1) })
+	b.net.Send([]*raftpb.Message{heartbeat(2, 3, 80)})
+	b.waitFor("connection", func() bool { return b.connected[3] > 0 })
+	if s := b.net.Status(); len(s) != 1 || s[0].ID != 3 {
+		t.Errorf("peers %+v", s)
+	}
+}

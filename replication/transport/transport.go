@@ -15,8 +15,8 @@ import (
 // Transport connects a node with the others of its group. All methods are safe
 // for concurrent use.
 type Transport interface {
-	// Send queues messages, each for the peer that its To names. It never waits. What
-	// has no peer, or does not fit the peer's queue, is dropped and reported by
+	// Send queues messages, each for the peer that its To names, or for a member that is
+	// none but is connected with this node. It never waits. What has no such peer, or does not fit the peer's queue, is dropped and reported by
 	// Handler.ReportUnreachable. The messages must not change afterwards.
 	Send(msgs []*raftpb.Message)
 

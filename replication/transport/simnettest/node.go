@@ -144,6 +144,21 @@ func (n *Node) RemovePeer(id uint64) {
 	n.door.RemovePeer(id)
 }
 
+// answerTo starts the link to a member that is no known peer, but inside.
+func (n *Node) answerTo(id uint64) *link {
+	addr, ok := n.door.Stranger(id)
+	if !ok {
+		return nil
+	}
+	for _, l := range n.sorted() {
+		if n.door.Forgotten(l.peer.ID) {
+			n.drop(l)
+		}
+	}
+	n.add(transport.Peer{ID: id, Addr: addr})
+	return n.links[id]
+}
+
 // Send implements [transport.Transport].
 func (n *Node) Send(msgs []*raftpb.Message) {
 	if !n.alive {
@@ -165,6 +180,9 @@ func (n *Node) Send(msgs []*raftpb.Message) {
 	var lost []uint64
 	for _, b := range order {
 		l := n.links[b.to]
+		if l == nil {
+			l = n.answerTo(b.to)
+		}
 		if (l == nil || !l.send(b.purpose, parts[b])) && !slices.Contains(lost, b.to) {
 			lost = append(lost, b.to)
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage/dict"
-	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -46,15 +45,18 @@ func (s *Session) runAccount(st ast.Statement) (out Outcome, err error) {
 }
 
 // changeAccounts runs change on a copy of the accounts, and writes what it has changed,
-// in a transaction. Statements about accounts come one after the other.
+// in a transaction. Statements about accounts come one after the other: each has mysql.user
+// for itself from its beginning, since it will change the definition.
 func (s *Session) changeAccounts(ctx context.Context, change func(set *priv.Set) error) error {
 	return s.inTransaction(ctx, func() error {
-		o, err := s.txn.Open(priv.Schema, priv.TableNames[0])
-		if err != nil {
-			return newError(1290, "HY000", "The MySQL server is running with the --skip-grant-tables option so it cannot execute this statement")
-		}
-		if err := s.txn.LockTable(o, lock.TableX); err != nil {
+		if err := s.txn.LockDefinition(priv.Schema, priv.TableNames[0]); err != nil {
 			return err
+		}
+		switch def, err := s.definition(priv.Schema, priv.TableNames[0]); {
+		case err != nil:
+			return err
+		case def == nil:
+			return newError(1290, "HY000", "The MySQL server is running with the --skip-grant-tables option so it cannot execute this statement")
 		}
 		before, err := readAccounts(s.txn)
 		if err != nil {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -25,44 +26,51 @@ type namedLock struct {
 // give up.
 func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64, error) {
 	deadline := n.env.Monotonic() + timeout
-	waiting := false
 	s.parker.Drain()
 	for {
-		n.mu.Lock()
-		l := n.locks[name]
-		if l == nil {
-			if n.locks == nil {
-				n.locks = map[string]*namedLock{}
-			}
-			l = &namedLock{}
-			n.locks[name] = l
-		}
-		if l.holder == 0 || l.holder == s.id {
-			l.holder = s.id
-			l.depth++
-			l.leave(s.parker)
-			n.mu.Unlock()
-			return 1, nil
-		}
-		if !waiting {
-			l.waiters = append(l.waiters, s.parker)
-			waiting = true
-		}
-		n.mu.Unlock()
-		err := s.interrupted()
 		left := deadline - n.env.Monotonic()
-		if err != nil || timeout >= 0 && left <= 0 {
-			n.mu.Lock()
-			l.leave(s.parker)
-			n.mu.Unlock()
+		taken, err := n.try(s, name, timeout >= 0 && left <= 0)
+		switch {
+		case taken:
+			return 1, nil
+		case err != nil || timeout >= 0 && left <= 0:
 			return 0, err
-		}
-		if timeout < 0 {
+		case timeout < 0:
 			s.parker.Park()
-		} else {
+		default:
 			s.parker.ParkFor(left)
 		}
 	}
+}
+
+// try takes a lock if it is free, or else enters the session in its queue. Who gives up leaves
+// the queue in the step that finds the lock taken: a lock that becomes free wakes the first
+// of those who still want it.
+func (n *namedLocks) try(s *Session, name string, last bool) (taken bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.locks[name]
+	if l == nil {
+		if n.locks == nil {
+			n.locks = map[string]*namedLock{}
+		}
+		l = &namedLock{}
+		n.locks[name] = l
+	}
+	if l.holder == 0 || l.holder == s.id {
+		l.holder = s.id
+		l.depth++
+		l.leave(s.parker)
+		return true, nil
+	}
+	if err := s.interrupted(); err != nil || last {
+		l.leave(s.parker)
+		return false, err
+	}
+	if !slices.Contains(l.waiters, s.parker) {
+		l.waiters = append(l.waiters, s.parker)
+	}
+	return false, nil
 }
 
 // leave takes a waiter out of the queue.

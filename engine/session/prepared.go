@@ -22,6 +22,7 @@ type Prepared struct {
 	sql     string
 	st      ast.Statement
 	mode    ast.Mode
+	schema  string    // the current one when it was prepared, in which names stand
 	plan    *compiled // of the last execution
 	key     []byte    // what it depends on: settings and types
 	text    []byte    // normalised, for the plan cache
@@ -85,7 +86,7 @@ func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
 	if limit := int64(s.m.global(variables["max_prepared_stmt_count"]).n); s.m.prepared.Load() >= limit {
 		return nil, newError(1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: %d)", limit)
 	}
-	p := &Prepared{s: s, sql: sql, st: statements[0], mode: s.mode, life: s.life, Params: statements[0].Params()}
+	p := &Prepared{s: s, sql: sql, st: statements[0], mode: s.mode, schema: s.schema, life: s.life, Params: statements[0].Params()}
 	if p.Params > maxParams {
 		return nil, newError(1390, "HY000", "Prepared statement contains too many placeholders")
 	}
@@ -151,6 +152,15 @@ func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) 
 	}
 	if err := s.setParams(p, args); err != nil {
 		return out, err
+	}
+	if s.schema != p.schema {
+		switch p.st.(type) {
+		case *ast.Use, *ast.DropSchema: // they change the session's
+		default:
+			current := s.schema
+			s.schema = p.schema
+			defer func() { s.schema = current }()
+		}
 	}
 	switch p.st.(type) {
 	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:

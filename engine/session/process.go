@@ -1,10 +1,6 @@
 package session
 
-import (
-	"time"
-
-	"github.com/triremedb/trireme/engine/types"
-)
+import "time"
 
 // Process is a line of the process list.
 type Process struct {
@@ -32,26 +28,27 @@ func (s *Session) SetMultiStatements(on bool) { s.info.MultiStatements = on }
 func (s *Session) Interrupt() { s.kill(false) }
 
 func (s *Session) kill(connection bool) {
-	if connection {
-		s.killed.Store(killConnection)
-	} else {
-		s.mu.Lock()
-		idle := s.process.Command == "Sleep"
-		s.mu.Unlock()
-		if idle || !s.killed.CompareAndSwap(killNothing, killQuery) {
-			return
-		}
-	}
-	s.mu.Lock()
-	t := s.txn
-	s.mu.Unlock()
-	if t != nil {
-		t.Interrupt()
-	}
-	s.parker.Unpark()
-	if connection && s.info.Disconnect != nil {
+	if s.mark(connection) && connection && s.info.Disconnect != nil {
 		s.info.Disconnect()
 	}
+}
+
+// mark says that the statement is to end, or the session, and wakes it if it waits. All is
+// done while the statement cannot end, so that it is never the next one that is interrupted.
+func (s *Session) mark(connection bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case connection:
+		s.killed.Store(killConnection)
+	case s.process.Command == "Sleep" || !s.killed.CompareAndSwap(killNothing, killQuery):
+		return false
+	}
+	if s.txn != nil {
+		s.txn.Interrupt()
+	}
+	s.parker.Unpark()
+	return true
 }
 
 // enter notes that the session is at work on a text.
@@ -67,8 +64,8 @@ func (s *Session) leave() {
 	now := s.env.Monotonic()
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.process.State, s.began = "Sleep", "", "", now
-	s.mu.Unlock()
 	s.killed.CompareAndSwap(killQuery, killNothing)
+	s.mu.Unlock()
 }
 
 func (s *Session) idle() bool {
@@ -129,5 +126,3 @@ func (s *Session) sleep(d time.Duration) (interrupted bool, err error) {
 		s.parker.ParkFor(left)
 	}
 }
-
-var _ = types.Null

@@ -43,7 +43,7 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error
 		return err
 	}
 	statements, err := ast.Parse(sql, s.mode)
-	if err != nil {
+	if err != nil && (len(statements) == 0 || !s.info.MultiStatements) {
 		s.beginStatement(ctx, w)
 		return err
 	}
@@ -56,11 +56,15 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error
 			s.beginStatement(ctx, w)
 			return newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '?' at line 1")
 		}
-		if err := s.runStatement(ctx, st, w, i+1 < len(statements)); err != nil {
+		if err := s.runStatement(ctx, st, w, i+1 < len(statements) || err != nil); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err != nil { // those before the one that makes no sense have run, as in MySQL
+		s.beginStatement(ctx, w)
+		s.diag.reset()
+	}
+	return err
 }
 
 // clientText turns a text of the client's character set into UTF-8.

@@ -73,7 +73,8 @@ func (s *Session) seconds(v *variable) time.Duration {
 }
 
 // beginWork starts a statement that uses tables: in the transaction that goes on, or in
-// one of its own. endWork follows.
+// one of its own. endWork follows if trx.begun is set, also after an error: that the statement
+// was killed.
 func (s *Session) beginWork() error {
 	t := &s.trx
 	if !t.active {
@@ -82,7 +83,7 @@ func (s *Session) beginWork() error {
 		}
 		t.multi = !s.opt.autocommit
 		t.begun = true
-		return nil
+		return s.interrupted() // the transaction knows nothing of a KILL before it
 	}
 	if t.begun {
 		// Begin has started the first statement.
@@ -92,7 +93,7 @@ func (s *Session) beginWork() error {
 		return s.lost(err)
 	}
 	t.begun = true
-	return nil
+	return s.interrupted()
 }
 
 // lost is called with every error of the transaction: it notices that the error has
@@ -223,7 +224,11 @@ func (s *Session) inTransaction(ctx context.Context, fn func() error) error {
 	if err := s.begin(ast.AccessReadWrite); err != nil {
 		return err
 	}
-	if err := fn(); err != nil {
+	err := s.interrupted()
+	if err == nil {
+		err = fn()
+	}
+	if err != nil {
 		return s.failTransaction(ctx, err)
 	}
 	s.trx.wrote = true
@@ -284,12 +289,12 @@ func (s *Session) runBegin(ctx context.Context, st *ast.Begin) error {
 
 // runCommit is COMMIT.
 func (s *Session) runCommit(ctx context.Context, c ast.Completion) error {
-	level, readOnly := s.trx.level, s.trx.readOnly
+	before := s.trx
 	if err := s.commit(ctx); err != nil {
 		s.trackTransaction()
 		return err
 	}
-	return s.complete(c, level, readOnly)
+	return s.complete(c, &before)
 }
 
 // runRollback is ROLLBACK.
@@ -300,31 +305,36 @@ func (s *Session) runRollback(ctx context.Context, st *ast.Rollback) error {
 		}
 		return s.atSavepoint(func() error { return s.txn.RollbackTo(st.Savepoint) })
 	}
-	level, readOnly := s.trx.level, s.trx.readOnly
-	held := s.trx.tables
+	before := s.trx
 	err := s.endTransaction()
-	s.trx.tables = held
+	s.trx.tables = before.tables
+	if !before.active {
+		s.trx.nextIsolation, s.trx.nextAccess = before.nextIsolation, before.nextAccess
+	}
 	if err != nil {
 		return err
 	}
-	return s.complete(st.Completion, level, readOnly)
+	return s.complete(st.Completion, &before)
 }
 
-// complete does what follows a COMMIT or ROLLBACK.
-func (s *Session) complete(c ast.Completion, level trx.Isolation, readOnly bool) error {
+// complete does what follows a COMMIT or ROLLBACK: a transaction that is chained is of the kind
+// of the one before. Without one it is of the kind that SET TRANSACTION has asked for.
+func (s *Session) complete(c ast.Completion, before *transactionState) error {
 	if c == ast.CompletionDefault {
 		c = [...]ast.Completion{ast.CompletionNone, ast.CompletionChain, ast.CompletionRelease}[s.opt.completion]
 	}
 	switch c {
 	case ast.CompletionChain:
-		for i, l := range isolations {
-			if l == level {
-				s.trx.nextIsolation = uint8(i) + 1
+		access := ast.AccessUnspecified
+		if before.active {
+			for i, l := range isolations {
+				if l == before.level {
+					s.trx.nextIsolation = uint8(i) + 1
+				}
 			}
-		}
-		access := ast.AccessReadWrite
-		if readOnly {
-			access = ast.AccessReadOnly
+			if access = ast.AccessReadWrite; before.readOnly {
+				access = ast.AccessReadOnly
+			}
 		}
 		if err := s.begin(access); err != nil {
 			return err
@@ -345,6 +355,9 @@ func (s *Session) runSavepoint(name string) error {
 			return nil
 		}
 		if err := s.beginWork(); err != nil {
+			if s.trx.begun {
+				err = s.endWork(s.out.ctx, err, false)
+			}
 			return err
 		}
 	}

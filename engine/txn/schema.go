@@ -171,6 +171,16 @@ func (s *Session) alter(kind OpKind, id uint64, to *Name, query *event.Query, ch
 	return def, s.leave(err)
 }
 
+// LockDefinition keeps everybody else from using a table until the transaction ends, as a
+// change of its definition does.
+func (s *Session) LockDefinition(schema, table string) error {
+	t, err := s.enterToWrite(true)
+	if err != nil {
+		return err
+	}
+	return s.leave(t.lockNames(tableLocks(Name{schema, table})))
+}
+
 // lockByID locks the name that a table has for changing it, and the one it will have.
 func (t *Txn) lockByID(id uint64, to *Name) (Name, error) {
 	for {

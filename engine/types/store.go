@@ -1,6 +1,8 @@
 package types
 
 import (
+	"errors"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -213,7 +215,11 @@ func (c *Context) storeJSON(v Value, from *Type) (Value, error) {
 	start := len(c.scratch)
 	out, err := jsonCodec.Parse(c.scratch, text)
 	if err != nil {
-		return Null, NewError(ErrnoInvalidJSON, "Invalid JSON text: \"%s\" in value for column '%s'.", err.Error(), c.Column)
+		var known *Error
+		if errors.As(err, &known) && known.Number != ErrnoInvalidJSON {
+			return Null, known // too deep, too big
+		}
+		return Null, NewError(ErrnoInvalidJSON, "%s in value for column '%s'.", strings.TrimSuffix(err.Error(), "."), c.Column)
 	}
 	c.scratch = out
 	return NewJSON(out[start:]), nil

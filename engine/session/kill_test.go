@@ -1,0 +1,115 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/session/sessiontest"
+)
+
+// clock calls a hook when a session asks for the time, as it does at a statement's start.
+type clock struct {
+	env.Env
+	hook func()
+}
+
+func (c *clock) Now() time.Time {
+	if fn := c.hook; fn != nil {
+		c.hook = nil
+		fn()
+	}
+	return c.Env.Now()
+}
+
+// TestKillAtStart: a KILL QUERY that comes before the statement has begun its work ends it.
+func TestKillAtStart(t *testing.T) {
+	sim := simenv.New(1)
+	sim.Run(func() {
+		c := &clock{Env: sim}
+		r := sessiontest.Start(t, sessiontest.Options{Env: c})
+		r.CreateSchema("test")
+		s, other := r.Open(session.ConnectionInfo{Schema: "test"}), r.Open(session.ConnectionInfo{Schema: "test"})
+		r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY, n INT)")
+		r.Exec(s, "INSERT INTO t VALUES (1, 1)")
+		r.Exec(s, "SET lock_wait_timeout = 5, innodb_lock_wait_timeout = 5")
+		r.Exec(other, "BEGIN")
+		r.Exec(other, "UPDATE t SET n = 2")
+		for _, begin := range []string{"SET autocommit = 1", "BEGIN"} {
+			for _, text := range []string{"UPDATE t SET n = 3 WHERE id = 1", "DELETE FROM t", "ALTER TABLE t ADD COLUMN a INT"} {
+				r.Exec(s, begin)
+				c.hook = s.Interrupt
+				if got := r.Text(s, text); !strings.Contains(got, "error 1317") {
+					t.Errorf("%s: %s", text, got)
+				}
+				r.Exec(s, "ROLLBACK")
+			}
+		}
+		r.Exec(other, "ROLLBACK")
+		r.Exec(s, "UPDATE t SET n = 3 WHERE id = 1")
+		if !t.Failed() {
+			r.Close()
+		}
+	})
+}
+
+// TestKillAtEnd: a KILL QUERY that comes when its statement ends never ends the one after it.
+func TestKillAtEnd(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	s := r.Open(session.ConnectionInfo{})
+	ask, killed := make(chan struct{}), make(chan struct{})
+	go func() {
+		for range ask {
+			s.Interrupt()
+			killed <- struct{}{}
+		}
+		close(killed)
+	}()
+	for i := range 20000 {
+		ask <- struct{}{}
+		_ = s.Query(context.Background(), "DO 1", sessiontest.Discard) // killed, or not
+		<-killed
+		if err := s.Query(context.Background(), "SELECT SLEEP(0)", sessiontest.Discard); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		if got := r.Text(s, "SELECT SLEEP(0) AS killed"); got != "killed\n0\n" {
+			t.Fatalf("round %d: %s", i, got)
+		}
+	}
+	close(ask)
+	<-killed
+}
+
+// TestAccountsInTurn: statements about accounts that come at the same time run one after the
+// other; none waits for longer than the others take.
+func TestAccountsInTurn(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, sim *simenv.Sim) {
+		if _, err := r.Manager.Bootstrap(context.Background(), session.BootstrapOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		began := sim.Monotonic()
+		var tasks []*task
+		for i := range 8 {
+			s := r.Open(session.ConnectionInfo{User: "root", Host: "localhost", AccountUser: "root", AccountHost: "%"})
+			c := new(task)
+			tasks = append(tasks, c)
+			sim.Go("client", func() {
+				c.text = r.Text(s, fmt.Sprintf("CREATE USER u%d", i)) + r.Text(s, fmt.Sprintf("GRANT SELECT ON *.* TO u%d", i))
+				c.done = true
+			})
+		}
+		for i, c := range tasks {
+			if got := c.await(r); got != "ok\nok\n" {
+				t.Errorf("%d: %s", i, got)
+			}
+		}
+		if took := sim.Monotonic() - began; took > 10*time.Second { // the lock timeout is 50 s
+			t.Errorf("they took %v", took)
+		}
+	})
+}

@@ -68,6 +68,9 @@ func (s *Session) compileChange(c *compiled, env *plan.Env, l *schemaCatalog, st
 				return newError(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", info.columns[set.Column].Name, info.keys.Name)
 			}
 			x.assigned[set.Column] = true
+			if set.Value != nil {
+				set.Value = expr.ForColumn(set.Value, &info.columns[set.Column].Type)
+			}
 			x.sets = append(x.sets, set)
 		}
 		p.targets = append(p.targets, x)
@@ -453,7 +456,7 @@ func (n *changer) setValue(t *target, pt *plan.Target, set *plan.Set, later bool
 	if err != nil {
 		return types.Null, err
 	}
-	v, err = s.toColumn(t.info, set.Column, v, set.Value.Type(), true)
+	v, err = s.columnValue(t.info, set.Column, v, set.Value.Type(), true)
 	return v, err
 }
 

@@ -195,6 +195,7 @@ func (p *insertPlan) bindValue(scope *insertScope, e ast.Expr, pos int, v *inser
 	if err != nil {
 		return err
 	}
+	n = expr.ForColumn(n, &p.info.columns[pos].Type)
 	v.node, v.from = n, n.Type()
 	return nil
 }
@@ -222,6 +223,7 @@ func (p *insertPlan) bindUpdate(scope *insertScope, st *ast.Insert) error {
 			if err != nil {
 				return err
 			}
+			n = expr.ForColumn(n, &p.info.columns[pos].Type)
 			x.node, x.from = n, n.Type()
 		}
 		p.update = append(p.update, x)

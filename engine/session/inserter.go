@@ -21,7 +21,7 @@ type inserter struct {
 	out     Outcome
 	firstID uint64 // the first AUTO_INCREMENT value that was made up
 	step    autoStep
-	lenient bool // several rows: NULL for NOT NULL is a warning unless strict
+	lenient bool // several rows, or IGNORE: NULL for NOT NULL is a warning unless strict
 	both    *types.Batch
 	from    []*types.Type // of the query's columns
 	current []types.Value // its present row
@@ -45,7 +45,7 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 		return Outcome{}, err
 	}
 	n := &s.work.inserter
-	*n = inserter{s: s, p: p, t: t, lenient: p.rows == nil || len(p.rows) > 1}
+	*n = inserter{s: s, p: p, t: t, lenient: p.rows == nil || len(p.rows) > 1 || p.ignore}
 	n.step.start(s, p, len(p.rows))
 	var err error
 	if p.rows != nil {
@@ -406,7 +406,7 @@ func (n *inserter) update(d *table.DuplicateError, row []types.Value) error {
 		if a.node == nil {
 			v, err = s.rowDefault(p.info, a.position, after)
 		} else if v, err = a.node.Value(&s.x, n.both, 0); err == nil {
-			v, err = s.toColumn(p.info, a.position, v, a.from, n.lenient)
+			v, err = s.columnValue(p.info, a.position, v, a.from, n.lenient)
 		}
 		if err != nil {
 			return err

@@ -55,12 +55,21 @@ func plainText(t *types.Type) bool {
 	return t != nil && t.Kind == types.KindVarChar && t.Collation == types.CollationNone
 }
 
-// toColumn converts a value to a column. lenient says that NULL for a NOT NULL column is
-// only a warning unless sql_mode is strict.
+// toColumn converts a value of a new row to a column; NULL for the AUTO_INCREMENT column
+// asks for a number. See columnValue.
 func (s *Session) toColumn(i *tableInfo, p int, v types.Value, from *types.Type, lenient bool) (types.Value, error) {
+	if v.IsNull() && p == i.auto {
+		return types.Null, nil
+	}
+	return s.columnValue(i, p, v, from, lenient)
+}
+
+// columnValue converts a value to a column. lenient says that NULL for a NOT NULL column is
+// only a warning unless sql_mode is strict.
+func (s *Session) columnValue(i *tableInfo, p int, v types.Value, from *types.Type, lenient bool) (types.Value, error) {
 	col := &i.columns[p]
 	if v.IsNull() {
-		if !col.Type.NotNull || p == i.auto {
+		if !col.Type.NotNull {
 			return types.Null, nil
 		}
 		err := newError(types.ErrnoBadNull, "23000", "Column '%s' cannot be null", col.Name)

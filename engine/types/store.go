@@ -80,10 +80,15 @@ func (c *Context) incorrect(what string, text []byte) error {
 		what, printable(text), c.Column, c.Row))
 }
 
-// incorrectTime is incorrect for dates and times.
-func (c *Context) incorrectTime(what string, text []byte) error {
-	if c.Mode&ModeStrict == 0 {
+// incorrectTime is incorrect for dates and times; without strict mode what looks like one
+// is out of range, and other text truncated.
+func (c *Context) incorrectTime(what string, text []byte, looksLike bool) error {
+	switch {
+	case c.Mode&ModeStrict != 0:
+	case looksLike:
 		return c.outOfRange()
+	default:
+		return c.truncated()
 	}
 	return NewError(ErrnoWrongValue, "Incorrect %s value: '%s' for column '%s' at row %d",
 		what, printable(text), c.Column, c.Row)

@@ -165,6 +165,9 @@ func (t *Type) Member(name []byte) int {
 
 // storeEnum finds text among the members, or takes it for a member's number.
 func (c *Context) storeEnum(v Value, from, to *Type) (Value, error) {
+	if from.Kind == KindEnum && v.Uint() == 0 {
+		return v, nil // the error was told when it became one
+	}
 	text, isText, err := c.memberText(v, from, to)
 	if err != nil {
 		return Null, err

@@ -8,16 +8,17 @@ func (c *Context) storeDateTime(v Value, from, to *Type) (Value, error) {
 		return c.storeInstant(v.Timestamp(), from, to)
 	}
 	d, info, ok := c.dateTime(v, from)
+	bad := !ok
 	if ok && !info.Truncated {
 		d, ok = c.roundDateTime(d, info.Nanos, to)
 	}
 	if !ok || info.Truncated && c.Mode&ModeStrict != 0 {
-		return zeroOf(to), c.badTime(v, from, to)
+		return zeroOf(to), c.badTime(v, from, to, !bad || info.OutOfRange)
 	}
 	if info.Truncated {
 		d, ok = c.roundDateTime(d, info.Nanos, to)
 		if !ok {
-			return zeroOf(to), c.badTime(v, from, to)
+			return zeroOf(to), c.badTime(v, from, to, true)
 		}
 		c.noteTruncated()
 	}
@@ -32,7 +33,7 @@ func (c *Context) storeDateTime(v Value, from, to *Type) (Value, error) {
 	}
 	t, ok := c.instant(d)
 	if !ok {
-		return zeroOf(to), c.badTime(v, from, to)
+		return zeroOf(to), c.badTime(v, from, to, true)
 	}
 	return NewTimestamp(t), nil
 }
@@ -58,7 +59,7 @@ func (c *Context) storeInstant(t Timestamp, from, to *Type) (Value, error) {
 	}
 	t -= t % unit
 	if t > MaxTimestamp {
-		return zeroOf(to), c.badTime(NewTimestamp(t), from, to)
+		return zeroOf(to), c.badTime(NewTimestamp(t), from, to, true)
 	}
 	return NewTimestamp(t), nil
 }
@@ -90,8 +91,8 @@ func zeroOf(to *Type) Value {
 }
 
 // badTime is the error or warning for a value that is no date or time of the
-// column's type.
-func (c *Context) badTime(v Value, from, to *Type) error {
+// column's type. looksLike says that it is written like one.
+func (c *Context) badTime(v Value, from, to *Type, looksLike bool) error {
 	what := "datetime"
 	switch to.Kind {
 	case KindDate:
@@ -100,7 +101,7 @@ func (c *Context) badTime(v Value, from, to *Type) error {
 		what = "time"
 	}
 	text, _ := c.text(v, from)
-	return c.incorrectTime(what, text)
+	return c.incorrectTime(what, text, looksLike)
 }
 
 // dateTime converts v to a date and time on the session's clock, checked
@@ -182,19 +183,22 @@ func (c *Context) numberParts(v Value, from *Type) (n int64, micro, nanos int, o
 func (c *Context) storeTime(v Value, from, to *Type) (Value, error) {
 	t, info, ok := c.time(v, from)
 	if !ok {
-		return NewTime(0), c.badTime(v, from, to)
+		return NewTime(0), c.badTime(v, from, to, info.OutOfRange || v.class != ClassBytes)
 	}
 	if info.OutOfRange || info.Truncated {
-		if err := c.badTime(v, from, to); err != nil {
+		if err := c.badTime(v, from, to, info.OutOfRange); err != nil {
 			return Null, err
 		}
+	}
+	if info.DateLost {
+		c.noteTruncated()
 	}
 	if c.Mode&ModeTimeTruncateFraction != 0 {
 		return NewTime(t.TruncateFraction(int(to.FSP))), nil
 	}
 	t, ok = t.RoundFraction(info.Nanos, int(to.FSP))
 	if !ok {
-		return NewTime(t), c.badTime(v, from, to)
+		return NewTime(t), c.badTime(v, from, to, true)
 	}
 	return NewTime(t), nil
 }
@@ -205,7 +209,9 @@ func (c *Context) time(v Value, from *Type) (t Duration, info TimeText, ok bool)
 	case ClassTime:
 		return v.Time(), info, true
 	case ClassDate, ClassDateTime, ClassTimestamp:
-		return c.wallClock(v).Duration(), info, true
+		d := c.wallClock(v)
+		info.DateLost = d.DateNumber() != 0
+		return d.Duration(), info, true
 	case ClassBytes, ClassJSON:
 		return ParseTime(c.numberText(v, from))
 	}

@@ -8,7 +8,8 @@ type TimeText struct {
 	HasOffset  bool // an offset from UTC was given
 	Offset     int  // seconds east of UTC
 	Truncated  bool // garbage follows
-	OutOfRange bool // a TIME beyond 838:59:59, cut to that
+	OutOfRange bool // a TIME beyond 838:59:59, cut to that; with a failure: numbers that no date or time has
+	DateLost   bool // a TIME was read from a date and time
 }
 
 func isDigit(c byte) bool { return c-'0' <= 9 }
@@ -142,6 +143,7 @@ func (p *dateParser) finish(mode Mode) (d DateTime, info TimeText, ok bool) {
 	}
 	d = MakeDateTime(p.part[0], p.part[1], p.part[2], p.part[3], p.part[4], p.part[5], p.part[6])
 	if !d.Check(mode) {
+		info.OutOfRange = true
 		return 0, info, false
 	}
 	info.DateOnly = p.n <= 3
@@ -220,6 +222,7 @@ func ParseTime(s []byte) (d Duration, info TimeText, ok bool) {
 		return 0, info, false
 	}
 	if minute > 59 || second > 59 {
+		info.OutOfRange = true
 		return 0, info, false
 	}
 	info.Truncated = len(skipSpace(s)) > 0
@@ -244,6 +247,7 @@ func timeOfDateTime(s []byte) (d Duration, info TimeText, ok, is bool) {
 		return 0, info, false, false
 	}
 	dt, info, ok := p.finish(0)
+	info.DateLost = dt.DateNumber() != 0
 	return dt.Duration(), info, ok, true
 }
 

@@ -222,6 +222,7 @@ func (s *bitSets) Append(_ *Context, out *types.Vector, from, to int) error {
 // variances is the family of STD and VARIANCE, by Welford's method, whose states can
 // be merged.
 type variances struct {
+	a            *Aggregate
 	sample, root bool
 	state        []moments
 }
@@ -233,7 +234,7 @@ type moments struct {
 }
 
 func newVariances(a *Aggregate) States {
-	s := &variances{}
+	s := &variances{a: a}
 	switch a.name {
 	case "std", "stddev", "stddev_pop":
 		s.root = true
@@ -290,6 +291,9 @@ func (s *variances) Append(_ *Context, out *types.Vector, from, to int) error {
 			continue
 		}
 		r := e.m2 / float64(n)
+		if notFinite(r) {
+			return s.a.doubleOverflow()
+		}
 		if s.root {
 			r = math.Sqrt(r)
 		}

@@ -115,6 +115,15 @@ func (b *Binder) BindAggregate(e *ast.Aggregate) (*Aggregate, error) {
 	}
 	var order []AggregateOrder
 	for _, o := range e.OrderBy {
+		if l, ok := o.Expr.(*ast.Literal); ok && l.Kind == ast.LiteralInt {
+			// GROUP_CONCAT(a, b ORDER BY 2): the second argument.
+			at := l.Value.Int()
+			if l.Value.Class() != types.ClassInt || at < 1 || at > int64(len(args)) {
+				return nil, types.NewError(1054, "Unknown column '%s' in 'order clause'", ast.Format(l))
+			}
+			order = append(order, AggregateOrder{Key: args[at-1], Desc: o.Desc})
+			continue
+		}
 		n, err := b.Scalar(o.Expr)
 		if err != nil {
 			return nil, err

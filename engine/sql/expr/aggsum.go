@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/triremedb/trireme/engine/types"
@@ -249,8 +250,16 @@ func (s *sums) Append(_ *Context, out *types.Vector, from, to int) error {
 	return nil
 }
 
+func notFinite(f float64) bool { return math.IsInf(f, 0) || math.IsNaN(f) }
+
+// doubleOverflow is the error of a result that a DOUBLE does not hold. MySQL answers 0.
+func (a *Aggregate) doubleOverflow() error {
+	return errOutOfRange("DOUBLE", a.name+"("+Text(a.args[0])+")")
+}
+
 // doubleSums is SUM and AVG of doubles.
 type doubleSums struct {
+	a   *Aggregate
 	avg bool
 	sum []doubleSum
 }
@@ -260,7 +269,7 @@ type doubleSum struct {
 	n   int64
 }
 
-func newDoubleSums(a *Aggregate) States { return &doubleSums{avg: a.name == "avg"} }
+func newDoubleSums(a *Aggregate) States { return &doubleSums{a: a, avg: a.name == "avg"} }
 
 func (s *doubleSums) Grow(n int)         { s.sum = extendStates(s.sum, n) }
 func (s *doubleSums) MemoryBytes() int64 { return int64(16 * cap(s.sum)) }
@@ -292,6 +301,8 @@ func (s *doubleSums) Append(_ *Context, out *types.Vector, from, to int) error {
 		switch {
 		case e.n == 0:
 			out.AppendNull()
+		case notFinite(e.sum):
+			return s.a.doubleOverflow()
 		case s.avg:
 			out.AppendFloat64(e.sum / float64(e.n))
 		default:

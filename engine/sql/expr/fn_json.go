@@ -197,7 +197,7 @@ func registerJSONTexts() {
 	d.def("JSON_QUOTE(s)", Func{
 		Args: []ArgKind{ArgUTF8}, NotNull: true,
 		Result: func(_ *Binder, c *Call) (types.Type, error) {
-			return textType(min(6*textLength(c.Args[0].Type())+2, maxText), types.CollationUTF8MB40900AI), nil
+			return textType(min(6*textLength(c.Args[0].Type())+2, maxText), types.CollationUTF8MB4Bin), nil
 		},
 		Row: appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte { return json.AppendQuoted(dst, a[0].Bytes()) }),
 	})

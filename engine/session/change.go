@@ -193,9 +193,9 @@ func updateInfo(matched, changed uint64, warnings int) string {
 // pointRow changes the row with one key, without operators.
 func (n *changer) pointRow(c *compiled) error {
 	s, g := n.s, n.p.point
-	key, ok, err := plan.Key(s.work.index[:0], &s.x, g.Table.Keys, g.Index, g.Key, nil, 0)
+	key, at, err := plan.Key(s.work.index[:0], &s.x, g.Table.Keys, g.Index, g.Key, nil, 0)
 	s.work.index = key
-	if err != nil || !ok {
+	if err != nil || at != plan.AtKey {
 		return err
 	}
 	if n.one == nil {
@@ -207,6 +207,7 @@ func (n *changer) pointRow(c *compiled) error {
 	o := n.targets[0].open
 	// The batch has one column more than is fetched, for the clustered key.
 	read := types.Batch{Vecs: b.Vecs[:len(g.Fetch)]}
+	var ok bool
 	if g.Index == 0 {
 		ok, err = s.txn.GetLocked(o, key, g.Lock.Mode, g.Lock.Policy, g.Fetch, &read)
 	} else {

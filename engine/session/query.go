@@ -228,13 +228,13 @@ func (s *Session) producePoint(c *compiled, p *plan.Point) (done bool, err error
 	if g.RowKey || p.Exprs != nil && len(p.Exprs) != len(c.columns) {
 		return false, nil
 	}
-	key, ok, err := plan.Key(s.work.index[:0], &s.x, g.Table.Keys, g.Index, g.Key, nil, 0)
+	key, at, err := plan.Key(s.work.index[:0], &s.x, g.Table.Keys, g.Index, g.Key, nil, 0)
 	s.work.index = key
 	if err != nil {
 		return true, err
 	}
 	s.foundRows = 0
-	if !ok {
+	if at != plan.AtKey {
 		return true, nil
 	}
 	out := s.batchFor(c)

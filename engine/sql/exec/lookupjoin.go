@@ -32,14 +32,17 @@ type lookupJoinOp struct {
 	found float64
 	keys  lookupKeys
 	full  bool // keys have a value for each part of a unique index
+	// near finds the entries for values that are equal to several keys; see plan.NearKey.
+	near   *plan.Access
+	ranges plan.Ranges
 }
 
 // lookupKeys are the keys of the left rows at hand.
 type lookupKeys struct {
 	buf  []byte
 	ends []int
-	has  []bool
 	by   []uint32 // rows that have a key, by key
+	near []uint32 // rows that have a range
 }
 
 func (k *lookupKeys) key(i uint32) []byte {
@@ -125,7 +128,7 @@ func (o *lookupJoinOp) round() error {
 		if err := o.makeKeys(sel); err != nil {
 			return err
 		}
-		ok, err := o.lookAll(n)
+		ok, err := o.lookAll(sel)
 		if err != nil {
 			return err
 		}
@@ -145,23 +148,26 @@ func (o *lookupJoinOp) round() error {
 // makeKeys makes the keys of the selected left rows.
 func (o *lookupJoinOp) makeKeys(sel []uint32) error {
 	k := &o.keys
-	k.buf, k.ends, k.has, k.by = k.buf[:0], k.ends[:0], k.has[:0], k.by[:0]
+	k.buf, k.ends, k.by, k.near = k.buf[:0], k.ends[:0], k.by[:0], k.near[:0]
 	x := o.r.x
 	for i, row := range sel {
 		m := x.Mark()
 		start := len(k.buf)
-		buf, ok, err := plan.Key(k.buf, x, o.node.Table.Keys, o.node.Index, o.node.Key, o.b, int(row))
+		buf, found, err := plan.Key(k.buf, x, o.node.Table.Keys, o.node.Index, o.node.Key, o.b, int(row))
 		x.Release(m)
 		if err != nil {
 			return err
 		}
 		k.buf = buf
-		if !ok {
-			k.buf = buf[:start]
-		} else {
+		switch found {
+		case plan.AtKey:
 			k.by = append(k.by, uint32(i))
+		case plan.NearKey:
+			k.near = append(k.near, uint32(i))
+			fallthrough
+		default:
+			k.buf = buf[:start]
 		}
-		k.has = append(k.has, ok)
 		k.ends = append(k.ends, len(k.buf))
 	}
 	if o.ordered() {
@@ -189,11 +195,11 @@ func (o *lookupJoinOp) ordered() bool {
 
 // lookAll reads the right rows of all keys. ok is false if there are too many of them
 // for so many left rows.
-func (o *lookupJoinOp) lookAll(n int) (ok bool, err error) {
+func (o *lookupJoinOp) lookAll(sel []uint32) (ok bool, err error) {
 	k, t := &o.keys, o.table
 	t.reset()
 	t.many = !o.node.Unique
-	o.match.ids = resize(o.match.ids, n)
+	o.match.ids = resize(o.match.ids, len(sel))
 	ids := o.match.ids
 	for i := range ids {
 		ids[i] = temptable.None
@@ -205,23 +211,56 @@ func (o *lookupJoinOp) lookAll(n int) (ok bool, err error) {
 		}
 		t.first = append(t.first, temptable.NoRow)
 		more, err := o.lookup(k.key(row))
-		if err != nil {
+		if err != nil || more && len(sel) > 1 {
 			return false, err
 		}
-		if more {
-			if n > 1 {
-				return false, nil
-			}
-			o.tail = true
+		ids[row] = o.group(more)
+	}
+	for _, row := range k.near {
+		t.first = append(t.first, temptable.NoRow)
+		more, err := o.lookNear(sel[row])
+		if err != nil || more && len(sel) > 1 {
+			return false, err
 		}
-		g := len(t.first) - 1
-		if t.first[g] == temptable.NoRow {
-			t.first = t.first[:g]
-			continue
-		}
-		ids[row] = uint32(g)
+		ids[row] = o.group(more)
 	}
 	return true, nil
+}
+
+// group ends the right rows of a key, of which there may be more to read, and returns
+// their number in the table.
+func (o *lookupJoinOp) group(more bool) uint32 {
+	t := o.table
+	o.tail = more
+	g := len(t.first) - 1
+	if t.first[g] == temptable.NoRow {
+		t.first = t.first[:g]
+		return temptable.None
+	}
+	return uint32(g)
+}
+
+// lookNear reads the right rows that a left row may match whose value has no key of its
+// own.
+func (o *lookupJoinOp) lookNear(row uint32) (more bool, err error) {
+	if o.near == nil {
+		o.near = &plan.Access{Keys: o.node.Table.Keys, Index: o.node.Index, Spans: []plan.Span{{}}}
+		for _, v := range o.node.Key {
+			o.near.Spans[0].Points = append(o.near.Spans[0].Points, []plan.KeyValue{v})
+		}
+	}
+	x := o.r.x
+	m := x.Mark()
+	ranges, err := o.near.EvaluateRow(x, &o.ranges, o.b, int(row))
+	x.Release(m)
+	if err != nil || len(ranges) == 0 {
+		return false, err
+	}
+	// All values being single ones, there is one range.
+	if err := o.start(o.node.Index, &ranges[0], false); err != nil {
+		return false, err
+	}
+	return o.read()
 }
 
 // lookup reads the right rows of a key. more says that there are more than may be kept.

@@ -215,10 +215,10 @@ func (o *pointGetOp) next() (*types.Batch, []uint32, error) {
 	}
 	o.done = true
 	m := o.r.x.Mark()
-	key, ok, err := plan.Key(o.key[:0], o.r.x, o.table.Keys, o.node.Index, o.node.Key, nil, 0)
+	key, found, err := plan.Key(o.key[:0], o.r.x, o.table.Keys, o.node.Index, o.node.Key, nil, 0)
 	o.r.x.Release(m)
 	o.key = key
-	if err != nil || !ok {
+	if err != nil || found != plan.AtKey {
 		return nil, nil, err
 	}
 	if o.node.Index == 0 {

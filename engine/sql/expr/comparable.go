@@ -115,7 +115,7 @@ func castTimeOperand(n Node, t types.Type, other *types.Type) Node {
 		}
 		c, ok := NewCast(n, t).(*Cast)
 		if ok && n.Type().IsInteger() {
-			c.conv = convNumberTime
+			c.conv, c.where = convNumberTime, timeName(other)
 		}
 		return c
 	case VolatilityOf(n) > Stable:
@@ -182,6 +182,8 @@ func convNumberTime(_ *Context, c *Cast, v types.Value) (types.Value, error) {
 		d = -1
 	case n <= 101:
 		d = 1 // above the zero date, below all others
+	case c.where == "DATE" && n > 99991231: // it stands beside numbers YYYYMMDD
+		d = types.MaxDateTime
 	default:
 		d = dateOfDigits(n)
 	}
@@ -256,15 +258,31 @@ func convExact(x *Context, _ *Cast, v types.Value) (types.Value, error) {
 
 // matchYear gives a constant of one or two digits beside a YEAR its century.
 func matchYear(n Node) Node {
-	v, ok := Literal(n)
-	if !ok || v.Class() != types.ClassInt || v.Int() < 1 || v.Int() > 99 {
+	if VolatilityOf(n) > Stable || n.Type().Class() != types.ClassInt || !n.Type().IsInteger() {
 		return n
 	}
-	year := v.Int() + 2000
-	if v.Int() >= 70 {
-		year -= 100
+	t := types.Type{Kind: types.KindBigInt, NotNull: n.Type().NotNull}
+	if v, ok := Literal(n); ok {
+		if v.IsNull() || v.Int() < 1 || v.Int() > 99 {
+			return n
+		}
+		return NewConst(withCentury(v), t)
 	}
-	return NewConst(types.NewInt(year), types.Type{Kind: types.KindBigInt})
+	return &Cast{arg: n, t: t, co: CoercibilityOf(n), conv: convYear}
+}
+
+func convYear(_ *Context, _ *Cast, v types.Value) (types.Value, error) { return withCentury(v), nil }
+
+// withCentury returns the year that a number means.
+func withCentury(v types.Value) types.Value {
+	switch n := v.Int(); {
+	case n < 1 || n > 99:
+		return v
+	case n >= 70:
+		return types.NewInt(n + 1900)
+	default:
+		return types.NewInt(n + 2000)
+	}
 }
 
 // wholeNumber returns a literal text that is a whole number as BIGINT, or c.

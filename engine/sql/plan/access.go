@@ -45,6 +45,12 @@ type KeyValue struct {
 	// Exact says that the value is in the column's type as it is: same class and
 	// collation, no digits to lose.
 	Exact bool
+	// Clipped says that the column may have a limit of its type in place of a value beyond
+	// it.
+	Clipped bool
+	// Certain says that the value is equal to one value of the column at most, whatever
+	// it is.
+	Certain bool
 }
 
 // Interval is a range of a part's values, NULL left out.

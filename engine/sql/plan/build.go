@@ -323,17 +323,19 @@ func (p *planner) bindSpan(rel *relation, index int, s *span, scope *rowScope) (
 		return b, nil
 	}
 	pos := s.columns[len(s.points)]
-	b.Interval = &Interval{LowOpen: s.lowOpen, HighOpen: s.highOpen, Escape: s.escape}
+	b.Interval = &Interval{LowOpen: s.lowOpen && !s.clipped, HighOpen: s.highOpen && !s.clipped, Escape: s.escape}
 	var err error
 	if s.low != nil {
 		if b.Interval.Low, err = p.boundValue(rel, pos, ast.OpGe, s.low, scope); err != nil {
 			return b, err
 		}
+		b.Interval.Low.Clipped = s.clipped
 	}
 	if s.high != nil {
 		if b.Interval.High, err = p.boundValue(rel, pos, ast.OpLe, s.high, scope); err != nil {
 			return b, err
 		}
+		b.Interval.High.Clipped = s.clipped
 	}
 	if s.like != nil {
 		like, err := p.boundValue(rel, pos, ast.OpEq, s.like, scope)
@@ -346,10 +348,10 @@ func (p *planner) bindSpan(rel *relation, index int, s *span, scope *rowScope) (
 // keyValue binds a point.
 func (p *planner) keyValue(rel *relation, pos int, pt point, scope *rowScope) (KeyValue, error) {
 	if pt.value == nullLiteral {
-		return KeyValue{Expr: expr.NewNull(), NullSafe: true, Exact: true}, nil
+		return KeyValue{Expr: expr.NewNull(), NullSafe: true, Exact: true, Certain: true}, nil
 	}
 	v, err := p.boundValue(rel, pos, ast.OpEq, pt.value, scope)
-	v.NullSafe = pt.nullSafe
+	v.NullSafe, v.Clipped = pt.nullSafe, pt.clipped
 	return v, err
 }
 
@@ -364,10 +366,10 @@ func (p *planner) boundValue(rel *relation, pos int, op ast.BinaryOp, value ast.
 	}
 	c, ok := n.(*expr.Compare)
 	if !ok {
-		return KeyValue{Expr: expr.NewNull()}, nil
+		return KeyValue{Expr: expr.NewNull(), Certain: true}, nil
 	}
 	v := c.Children()[1]
-	return KeyValue{Expr: v, Exact: sameValues(v.Type(), t)}, nil
+	return KeyValue{Expr: v, Exact: sameValues(v.Type(), t), Certain: certain(v.Type(), t)}, nil
 }
 
 // sameValues reports whether every value of one type is one of the other.
@@ -377,7 +379,7 @@ func sameValues(from, to *types.Type) bool {
 	}
 	switch to.Class() {
 	case types.ClassBytes:
-		return true
+		return to.Kind != types.KindBinary
 	case types.ClassInt, types.ClassUint:
 		return from.Kind == to.Kind && to.Kind != types.KindBit || to.Kind == types.KindBigInt
 	case types.ClassDouble:

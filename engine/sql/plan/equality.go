@@ -162,7 +162,8 @@ func (p *planner) constantEquality(e ast.Expr) (id colID, value ast.Expr, ok boo
 		}
 		_, raw := c.Children()[0].(*expr.Column)
 		t := p.cols[id].typ
-		return id, side[1], raw && (!t.IsText() || c.Collation() == t.Collation)
+		// The name of an ENUM's member may be that of two numbers.
+		return id, side[1], raw && len(t.Members) == 0 && (!t.IsText() || c.Collation() == t.Collation)
 	}
 	return 0, nil, false
 }

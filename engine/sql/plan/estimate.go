@@ -36,7 +36,7 @@ func (p *planner) estimateRange(rel *relation, a *access) {
 		rows := n
 		if k := len(s.points); k > 0 {
 			rows = points * math.Max(1, n/distinct(rel, a.index, k))
-			a.single = a.single || len(a.spans) == 1 && points == 1 && k == len(ix.Parts) && (ix.Unique || a.index == 0) && s.noNulls()
+			a.single = a.single || len(a.spans) == 1 && points == 1 && k == len(ix.Parts) && (ix.Unique || a.index == 0) && s.one()
 		}
 		if s.bounded {
 			rows *= s.share()
@@ -57,11 +57,11 @@ func (p *planner) estimateRange(rel *relation, a *access) {
 	a.cost = seeks*costSeek + a.read*(p.entryCost(a)+lockCost(rel))
 }
 
-// noNulls reports whether no point is one that finds NULLs.
-func (s *span) noNulls() bool {
+// one reports whether a unique index has one entry at most for each combination of points.
+func (s *span) one() bool {
 	for _, list := range s.points {
-		for _, v := range list {
-			if v.nullSafe {
+		for _, pt := range list {
+			if !pt.one() {
 				return false
 			}
 		}

@@ -61,12 +61,17 @@ type Ranges struct {
 // Evaluate computes the ranges of a run: in ascending order, without overlaps. What it
 // returns is valid until the Ranges are used again.
 func (a *Access) Evaluate(x *expr.Context, r *Ranges) ([]ByteRange, error) {
+	return a.EvaluateRow(x, r, nil, 0)
+}
+
+// EvaluateRow is Evaluate with values that are read from a row.
+func (a *Access) EvaluateRow(x *expr.Context, r *Ranges, in *types.Batch, row int) ([]ByteRange, error) {
 	r.out, r.list = r.out[:0], r.list[:0]
 	r.arena = r.arena[:0]
 	if a.Spans == nil {
 		return append(r.out, ByteRange{}), nil
 	}
-	r.access, r.x, r.in, r.row = a, x, nil, 0
+	r.access, r.x, r.in, r.row = a, x, in, row
 	for i := range a.Spans {
 		r.key = r.key[:0]
 		if err := r.points(&a.Spans[i], 0, true); err != nil {
@@ -77,25 +82,41 @@ func (a *Access) Evaluate(x *expr.Context, r *Ranges) ([]ByteRange, error) {
 	return r.out, nil
 }
 
-// Key appends the key form of a lookup's values to dst. ok is false if a value finds
-// nothing: NULL, or one that the column cannot have. in and row are what the values are
-// read from.
-func Key(dst []byte, x *expr.Context, keys *record.Schema, index int, values []KeyValue, in *types.Batch, row int) (key []byte, ok bool, err error) {
+// Found says what the values of a lookup find.
+type Found uint8
+
+const (
+	Nothing Found = iota // a value is NULL, or one that the column cannot have
+	AtKey                // the entries with the key
+	// NearKey: a value is equal to several of the column's, or cannot be compared by
+	// key. EvaluateRow has the range of entries in which those are that the condition
+	// may want. Values that are Certain do not give it.
+	NearKey
+)
+
+// Key appends the key form of a lookup's values to dst. in and row are what the values
+// are read from.
+func Key(dst []byte, x *expr.Context, keys *record.Schema, index int, values []KeyValue, in *types.Batch, row int) (key []byte, found Found, err error) {
 	parts := keys.Keys[index].Parts
+	found = AtKey
 	for i := range values {
 		v, at, err := fitValue(x, &values[i], parts[i].Type, in, row)
-		if err != nil {
-			return dst, false, err
-		}
-		if at != exactly || v.IsNull() && !values[i].NullSafe || v.IsNull() && parts[i].Type.NotNull {
-			return dst, false, nil
+		switch {
+		case err != nil:
+			return dst, Nothing, err
+		case at == unknown:
+			found = NearKey
+			continue
+		case at != exactly || v.IsNull() && (!values[i].NullSafe || parts[i].Type.NotNull):
+			return dst, Nothing, nil
 		}
 		dst = types.AppendKey(dst, v, parts[i].Type, parts[i].Desc, parts[i].Prefix)
 	}
-	return dst, true, nil
+	return dst, found, nil
 }
 
-// fitValue evaluates a value and finds its place among the column's.
+// fitValue evaluates a value and finds its place among the column's. A value whose place
+// is unknown is returned as it is.
 func fitValue(x *expr.Context, k *KeyValue, t *types.Type, in *types.Batch, row int) (types.Value, place, error) {
 	v, err := k.Expr.Value(x, in, row)
 	if err != nil || v.IsNull() || k.Exact {
@@ -103,7 +124,27 @@ func fitValue(x *expr.Context, k *KeyValue, t *types.Type, in *types.Batch, row 
 	}
 	from := k.Expr.Type()
 	w, at := fit(v, from, t, x.Location)
+	switch {
+	case at == unknown:
+		return v, at, nil
+	case k.Clipped && (at == below || at == above):
+		return clip(t, at), exactly, nil
+	}
 	return w, at, nil
+}
+
+// clip returns the limit of an integer column below or above which a value lies.
+func clip(t *types.Type, at place) types.Value {
+	low, high := integerLimits(t)
+	switch unsigned := t.Class() == types.ClassUint; {
+	case unsigned && at == below:
+		return types.NewUint(0)
+	case unsigned:
+		return types.NewUint(high)
+	case at == below:
+		return types.NewInt(low)
+	}
+	return types.NewInt(int64(high))
 }
 
 // points adds the ranges of a span from a part on, r.key being the key of the parts
@@ -127,8 +168,7 @@ func (r *Ranges) points(s *Span, part int, exact bool) error {
 		}
 		r.key = r.key[:n]
 		if at == unknown {
-			// The value has no place: everything that follows here may be wanted.
-			r.add(edge{r.key, false}, edge{r.key, true}, false)
+			r.near(v, p)
 			continue
 		}
 		if at != exactly || v.IsNull() && (!k.NullSafe || p.Type.NotNull) {
@@ -141,6 +181,36 @@ func (r *Ranges) points(s *Span, part int, exact bool) error {
 	}
 	r.key = r.key[:n]
 	return nil
+}
+
+// near adds the range of what may be equal to a value whose place is unknown.
+func (r *Ranges) near(v types.Value, p *record.KeyPart) {
+	low, high := around(v, p.Type)
+	first, last := edge{key: r.key}, edge{key: r.key, after: true}
+	if !low.IsNull() {
+		first = edge{key: r.bytes(low, p, len(r.key))}
+	}
+	if !high.IsNull() {
+		last = edge{r.bytes(high, p, len(r.key)), true}
+	}
+	if p.Desc {
+		first, last = inverted(first, last, len(r.key))
+	}
+	r.add(first, last, false)
+}
+
+// inverted returns the edges of a part in descending order. base is the length of the key
+// before it.
+func inverted(low, high edge, base int) (first, last edge) {
+	first, last = edge{high.key, !high.after}, edge{low.key, !low.after}
+	// The whole part, which is not inverted, keeps its direction.
+	if len(first.key) == base {
+		first.after = false
+	}
+	if len(last.key) == base {
+		last.after = true
+	}
+	return first, last
 }
 
 // interval adds the range of an interval of part p.
@@ -169,7 +239,10 @@ func (r *Ranges) bounds(iv *Interval, p *record.KeyPart) (low, high edge, none b
 		if err != nil || v.IsNull() && at == exactly || at == above {
 			return low, high, true, err
 		}
-		if at != below && at != unknown {
+		if at == unknown {
+			v, _ = around(v, p.Type)
+		}
+		if at != below && !v.IsNull() {
 			open := iv.LowOpen && at == exactly || at == after
 			low = edge{r.bytes(v, p, base), open && p.Prefix == 0}
 		}
@@ -179,20 +252,16 @@ func (r *Ranges) bounds(iv *Interval, p *record.KeyPart) (low, high edge, none b
 		if err != nil || v.IsNull() && at == exactly || at == below {
 			return low, high, true, err
 		}
-		if at != above && at != unknown {
+		if at == unknown {
+			_, v = around(v, p.Type)
+		}
+		if at != above && !v.IsNull() {
 			open := iv.HighOpen && at == exactly || at == before
 			high = edge{r.bytes(v, p, base), !open || p.Prefix > 0}
 		}
 	}
 	if p.Desc {
-		low, high = edge{high.key, !high.after}, edge{low.key, !low.after}
-		// The whole part, which is not inverted, keeps its direction.
-		if len(low.key) == base {
-			low.after = false
-		}
-		if len(high.key) == base {
-			high.after = true
-		}
+		low, high = inverted(low, high, base)
 	}
 	return low, high, false, nil
 }

@@ -17,7 +17,7 @@ const (
 	exactly place = 0
 	after   place = 1 // between the given one and the one after it
 	above   place = 2 // above all of them
-	unknown place = 3 // it cannot be told: the bound must be left open
+	unknown place = 3 // among several that are equal to it, or not known: see around
 )
 
 // fit finds the place of a value of type from among the values of type to: of a
@@ -49,11 +49,88 @@ func fit(v types.Value, from, to *types.Type, loc *time.Location) (types.Value, 
 			return fitTime(v.Time(), to)
 		}
 	case types.ClassBytes:
+		if v.Class() == types.ClassBytes && to.Kind == types.KindBinary {
+			return fitBinary(v, to)
+		}
 		if v.Class() == types.ClassBytes {
 			return v, exactly
 		}
 	}
 	return types.Null, unknown
+}
+
+// certain reports whether every value of type from has a place among those of type to:
+// it is equal to one value at most.
+func certain(from, to *types.Type) bool {
+	c := from.Class()
+	if c == types.ClassNull {
+		return true
+	}
+	switch to.Class() {
+	case types.ClassInt, types.ClassUint:
+		switch {
+		case len(to.Members) > 0:
+			return false
+		case c == types.ClassDouble || c == types.ClassFloat:
+			return !passesDoubles(to)
+		}
+		return c == types.ClassInt || c == types.ClassUint || c == types.ClassDecimal
+	case types.ClassDecimal:
+		return c == types.ClassInt || c == types.ClassUint || c == types.ClassDecimal
+	case types.ClassFloat:
+		return c == types.ClassFloat || c == types.ClassDouble
+	case types.ClassDate, types.ClassDateTime:
+		return c == types.ClassDate || c == types.ClassDateTime
+	case types.ClassDouble, types.ClassTimestamp, types.ClassTime, types.ClassBytes:
+		return c == to.Class()
+	}
+	return false
+}
+
+// exactDoubles is the number from which on a double stands for several integers.
+const exactDoubles = 1 << 53
+
+// passesDoubles reports whether an integer column has values that doubles do not tell
+// apart.
+func passesDoubles(to *types.Type) bool {
+	low, high := integerLimits(to)
+	return low < -exactDoubles || high > exactDoubles
+}
+
+// around returns bounds of the values that may be equal to one whose place is unknown:
+// NULL where there is none.
+func around(v types.Value, to *types.Type) (low, high types.Value) {
+	switch c := v.Class(); {
+	case to.Kind == types.KindEnum && c == types.ClassBytes:
+		return types.NewUint(0), types.NewUint(uint64(to.Member(nil)))
+	case c == types.ClassDouble || c == types.ClassFloat:
+		f := number(v)
+		return wholeNumber(math.Nextafter(f, math.Inf(-1)), to), wholeNumber(math.Nextafter(f, math.Inf(1)), to)
+	case c == types.ClassDateTime || c == types.ClassDate:
+		// No clock is further from UTC than this.
+		const far = types.Timestamp(2 * 24 * 60 * 60 * 1_000_000)
+		t, _ := types.TimestampOf(v.DateTime().TruncateFraction(0), time.UTC)
+		if t > types.MinTimestamp+far {
+			low = types.NewTimestamp(t - far)
+		}
+		if t < types.MaxTimestamp-far {
+			high = types.NewTimestamp(t + far)
+		}
+	}
+	return low, high
+}
+
+// wholeNumber returns a whole number as a value of an integer column, NULL if it is not
+// one of its values.
+func wholeNumber(f float64, to *types.Type) types.Value {
+	low, high := integerLimits(to)
+	switch {
+	case to.Class() == types.ClassUint && f >= 0 && f < 1<<64 && uint64(f) <= high:
+		return types.NewUint(uint64(f))
+	case to.Class() == types.ClassInt && f >= -1<<63 && f < 1<<63 && int64(f) >= low && int64(f) <= int64(high):
+		return types.NewInt(int64(f))
+	}
+	return types.Null
 }
 
 // integerLimits returns the range of an integer column; high is unsigned.
@@ -87,6 +164,8 @@ func fitInteger(v types.Value, to *types.Type) (types.Value, place) {
 			return types.Null, below
 		case !neg && u > high:
 			return types.Null, above
+		case to.Kind == types.KindYear && u > 0 && u < 1901:
+			return types.NewUint(0), after
 		case to.Class() == types.ClassUint:
 			return types.NewUint(u), at
 		case neg:
@@ -117,11 +196,11 @@ func fitInteger(v types.Value, to *types.Type) (types.Value, place) {
 		return types.Null, above
 	case types.ClassDouble, types.ClassFloat:
 		f := number(v)
-		// Beyond 2^53 different integers are equal as doubles.
-		if math.IsNaN(f) || math.Abs(f) >= 1<<53 && math.Abs(f) < 1<<65 {
+		far := math.Abs(f)
+		if math.IsNaN(f) || far >= exactDoubles && far < 1<<65 && passesDoubles(to) {
 			return types.Null, unknown
 		}
-		if math.Abs(f) >= 1<<65 {
+		if far >= exactDoubles {
 			if f < 0 {
 				return types.Null, below
 			}
@@ -199,7 +278,22 @@ func fitFloat(v types.Value) (types.Value, place) {
 	return types.NewFloat(w), exactly
 }
 
+// fitBinary: what is shorter than a BINARY column lies below itself with zeros at its end.
+func fitBinary(v types.Value, to *types.Type) (types.Value, place) {
+	b, n := v.Bytes(), int(to.Length)
+	switch {
+	case len(b) == n:
+		return v, exactly
+	case len(b) > n:
+		return types.NewBytes(b[:n]), after
+	}
+	return types.NewBytes(append(make([]byte, 0, n), b...)[:n]), before
+}
+
 func fitDateTime(d types.DateTime, to *types.Type) (types.Value, place) {
+	if d < 0 { // of a negative number
+		return types.Null, below
+	}
 	w := d.Truncate()
 	if to.Kind != types.KindDate {
 		w = d.TruncateFraction(int(to.FSP))
@@ -289,11 +383,16 @@ func fitMember(v types.Value, to *types.Type) (types.Value, place) {
 	if to.Kind != types.KindEnum || v.Class() != types.ClassBytes {
 		return types.Null, unknown
 	}
-	if n := to.Member(v.Bytes()); n > 0 {
+	n := to.Member(v.Bytes())
+	switch c := types.CollationByID(to.Collation); {
+	case c != nil && c.Compare(v.Bytes(), nil) == 0:
+		// What a bad value has become reads as the empty string too.
+		if to.Member(nil) == 0 {
+			return types.NewUint(0), exactly
+		}
+		return types.Null, unknown
+	case n > 0:
 		return types.NewUint(uint64(n)), exactly
-	}
-	if len(v.Bytes()) == 0 {
-		return types.Null, unknown // the empty member of a bad value
 	}
 	return types.Null, after
 }

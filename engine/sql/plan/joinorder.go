@@ -329,15 +329,14 @@ func (g *joinGraph) stepConds(st *step) []ast.Expr {
 	return list
 }
 
-// findsNulls reports whether a value of a key may find NULLs, of which a unique index has
-// any number.
-func findsNulls(key []*sarg) bool {
+// findsOne reports whether a unique index has one entry at most for a key.
+func findsOne(key []*sarg) bool {
 	for _, s := range key {
-		if s.points[0].nullSafe {
-			return true
+		if !s.points[0].one() {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // equality is what is known of a condition that is an equality.
@@ -390,7 +389,7 @@ func (g *joinGraph) lookups(s, next *state) []state {
 		matches := math.Max(tableRows(rel)/distinct(rel, i, len(key)), 1)
 		ix := &rel.def().Indexes[i]
 		a := &access{index: i, covering: g.p.covers(rel, i, u.reading), read: matches}
-		a.single = len(key) == len(ix.Parts) && (ix.Unique || i == 0) && !findsNulls(key)
+		a.single = len(key) == len(ix.Parts) && (ix.Unique || i == 0) && findsOne(key)
 		switch {
 		case a.single:
 			matches = 1

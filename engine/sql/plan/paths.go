@@ -331,7 +331,7 @@ func (p *planner) rangePath(rel *relation, index int, simple []sarg, ors []alter
 	}
 	if len(a.spans) == 1 {
 		for i, points := range s.points {
-			if len(points) == 1 {
+			if len(points) == 1 && points[0].certain {
 				a.constant[s.columns[i]] = true
 			}
 		}
@@ -416,7 +416,7 @@ func (s *span) addInterval(o *span) bool {
 	if o.low != nil && s.low != nil || o.high != nil && s.high != nil {
 		return false
 	}
-	s.bounded = true
+	s.bounded, s.clipped = true, s.clipped || o.clipped
 	if o.low != nil {
 		s.low, s.lowOpen = o.low, o.lowOpen
 	}

@@ -31,9 +31,12 @@ type Outer struct {
 	Name string
 }
 
-func (o *Outer) Type() *types.Type           { return &o.T }
-func (o *Outer) Children() []expr.Node       { return nil }
-func (o *Outer) Volatility() expr.Volatility { return expr.Stable }
+func (o *Outer) Type() *types.Type     { return &o.T }
+func (o *Outer) Children() []expr.Node { return nil }
+
+// Volatility is that of a column: what is compared with it is converted as beside one,
+// however the query is run.
+func (o *Outer) Volatility() expr.Volatility { return expr.PerRow }
 
 // Coercibility is that of a column.
 func (o *Outer) Coercibility() expr.Coercibility {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
-	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -23,7 +22,13 @@ type sarg struct {
 type point struct {
 	value    ast.Expr
 	nullSafe bool
+	certain  bool // see KeyValue
+	clipped  bool // see KeyValue
 }
+
+// one reports whether a unique index has one entry at most for the point: of NULLs it has
+// any number.
+func (pt point) one() bool { return pt.certain && !pt.nullSafe }
 
 // span is a Span before its values are bound.
 type span struct {
@@ -34,6 +39,7 @@ type span struct {
 	lowOpen, highOpen bool
 	like              ast.Expr
 	escape            rune
+	clipped           bool // low and high are, see KeyValue
 }
 
 // sargs finds what conditions say of single columns of a base table.
@@ -55,58 +61,6 @@ func (p *planner) ownColumn(rel *relation, e ast.Expr) (int, bool) {
 		return 0, false
 	}
 	return int(id - rel.first), true
-}
-
-// generated is a generated column that an index has, and its expression.
-type generated struct {
-	pos  int
-	expr ast.Expr
-}
-
-// indexedColumn is ownColumn, and of an expression that a generated column in an index
-// has (a functional key part is one) the position of that column.
-func (p *planner) indexedColumn(rel *relation, e ast.Expr) (int, bool) {
-	if _, ok := p.isColumn(e); ok {
-		return p.ownColumn(rel, e)
-	}
-	if rel.table == nil {
-		return 0, false
-	}
-	if !rel.looked {
-		rel.looked = true
-		p.findGenerated(rel)
-	}
-	for _, g := range rel.generated {
-		if p.same(g.expr, e) {
-			return g.pos, true
-		}
-	}
-	return 0, false
-}
-
-// findGenerated resolves the expressions of the generated columns in indexes. One that
-// does not resolve serves nothing.
-func (p *planner) findGenerated(rel *relation) {
-	def := rel.def()
-	for i := range def.Indexes {
-		for _, part := range def.Indexes[i].Parts {
-			pos := rel.table.Keys.Position(part.Column)
-			if pos < 0 || def.Columns[pos].Generated == "" {
-				continue
-			}
-			e, err := catalog.ParseExpr(def.Columns[pos].Generated)
-			if err != nil {
-				continue
-			}
-			s := &scope{q: &query{outer: colSet{}}, cols: p.columnsVisible(rel)}
-			for i := range s.cols {
-				s.cols[i].use = nil
-			}
-			if e, err = p.resolve(s, e); err == nil {
-				rel.generated = append(rel.generated, generated{pos, e})
-			}
-		}
-	}
 }
 
 // foreign reports whether a value reads no column of the table, and whether it reads
@@ -137,7 +91,7 @@ func (p *planner) sargOf(rel *relation, e ast.Expr) (sarg, bool) {
 	case *ast.In:
 		return p.inSarg(rel, e)
 	case *ast.IsNull:
-		pos, ok := p.indexedColumn(rel, e.Operand)
+		pos, _, ok := p.indexedColumn(rel, e.Operand)
 		if !ok || rel.def().Columns[pos].Type.NotNull {
 			return sarg{}, false
 		}
@@ -145,7 +99,7 @@ func (p *planner) sargOf(rel *relation, e ast.Expr) (sarg, bool) {
 		if e.Not {
 			s.interval = &span{bounded: true}
 		} else {
-			s.points = []point{{nullLiteral, true}}
+			s.points = []point{{value: nullLiteral, nullSafe: true, certain: true}}
 		}
 		return s, true
 	case *ast.Like:
@@ -172,7 +126,7 @@ func mirrored(op ast.BinaryOp) ast.BinaryOp {
 }
 
 func (p *planner) comparisonSarg(rel *relation, op ast.BinaryOp, col, value ast.Expr) (sarg, bool) {
-	pos, ok := p.indexedColumn(rel, col)
+	pos, by, ok := p.indexedColumn(rel, col)
 	if !ok {
 		return sarg{}, false
 	}
@@ -180,22 +134,20 @@ func (p *planner) comparisonSarg(rel *relation, op ast.BinaryOp, col, value ast.
 	if !ok {
 		return sarg{}, false
 	}
-	ok, exact := p.serves(rel, pos, op, value)
-	if !ok {
+	ok, exact, certain := p.serves(rel, pos, op, value)
+	if !ok || by != nil && !p.comparesAs(rel, by, op, value) {
 		return sarg{}, false
 	}
-	if _, plain := p.isColumn(col); !plain {
-		// A column that was too small for the expression's value holds another one.
-		exact = false
-	}
+	clipped := by != nil && by.clipped
+	exact = exact && by == nil
 	s := sarg{pos: pos, exact: exact, join: join}
 	switch op {
 	case ast.OpEq, ast.OpNullEq:
-		s.points = []point{{value, op == ast.OpNullEq}}
+		s.points = []point{{value, op == ast.OpNullEq, certain, clipped}}
 	case ast.OpLt, ast.OpLe:
-		s.interval = &span{bounded: true, high: value, highOpen: op == ast.OpLt}
+		s.interval = &span{bounded: true, high: value, highOpen: op == ast.OpLt, clipped: clipped}
 	default:
-		s.interval = &span{bounded: true, low: value, lowOpen: op == ast.OpGt}
+		s.interval = &span{bounded: true, low: value, lowOpen: op == ast.OpGt, clipped: clipped}
 	}
 	return s, true
 }
@@ -214,7 +166,7 @@ func (p *planner) betweenSarg(rel *relation, e *ast.Between) (sarg, bool) {
 	}
 	return sarg{
 		pos: low.pos, exact: low.exact && high.exact, join: low.join || high.join,
-		interval: &span{bounded: true, low: e.Low, high: e.High},
+		interval: &span{bounded: true, low: e.Low, high: e.High, clipped: low.interval.clipped},
 	}, true
 }
 
@@ -229,9 +181,11 @@ func (p *planner) inSarg(rel *relation, e *ast.In) (sarg, bool) {
 	var last *types.Type // of the integer before
 	for _, v := range e.List {
 		t := p.integerType(v)
-		if t != nil && last != nil && t.Equal(last) {
-			// As the one before: long lists are of one type.
-			s.points = append(s.points, point{value: v})
+		if t != nil && last != nil && t.Equal(last) && !rel.def().Columns[s.pos].Type.IsTemporal() {
+			// As the one before: long lists are of one type. Only beside dates it matters
+			// what the number is.
+			before := s.points[len(s.points)-1]
+			s.points = append(s.points, point{value: v, certain: before.certain, clipped: before.clipped})
 			continue
 		}
 		last = t
@@ -265,8 +219,8 @@ func (p *planner) integerType(e ast.Expr) *types.Type {
 }
 
 func (p *planner) likeSarg(rel *relation, e *ast.Like) (sarg, bool) {
-	pos, ok := p.indexedColumn(rel, e.Operand)
-	if !ok || e.Not {
+	pos, by, ok := p.indexedColumn(rel, e.Operand)
+	if !ok || e.Not || by != nil && !p.comparesAs(rel, by, ast.OpEq, e.Pattern) {
 		return sarg{}, false
 	}
 	ok, join := p.foreign(rel, e.Pattern)
@@ -277,7 +231,7 @@ func (p *planner) likeSarg(rel *relation, e *ast.Like) (sarg, bool) {
 	if !t.IsText() && !t.IsBlob() || !oneLevel(t) {
 		return sarg{}, false
 	}
-	if ok, _ := p.serves(rel, pos, ast.OpEq, e.Pattern); !ok {
+	if ok, _, _ := p.serves(rel, pos, ast.OpEq, e.Pattern); !ok {
 		return sarg{}, false
 	}
 	s := span{bounded: true, like: e.Pattern, escape: '\\'}
@@ -318,23 +272,21 @@ func oneLevel(t *types.Type) bool {
 }
 
 // serves reports whether an index on the column can find what compares to value as op
-// says, and whether it finds exactly that. The comparison as bound tells in which type
-// the two meet.
-func (p *planner) serves(rel *relation, pos int, op ast.BinaryOp, value ast.Expr) (ok, exact bool) {
-	n, err := p.bindTyping(&ast.Binary{Op: op, Left: p.ref(rel.column(pos)), Right: value})
-	if err != nil {
-		return false, false
-	}
-	c, is := n.(*expr.Compare)
+// says, whether it finds exactly that, and whether the value is certain to have a place
+// among the column's. The comparison as bound tells in which type the two meet.
+func (p *planner) serves(rel *relation, pos int, op ast.BinaryOp, value ast.Expr) (ok, exact, placed bool) {
+	c, is := p.comparison(op, p.ref(rel.column(pos)), value)
 	if !is {
-		return false, false
+		return false, false, false
 	}
 	a, b := c.Children()[0], c.Children()[1]
 	if isVolatile(b) {
-		return false, false
+		return false, false, false
 	}
 	_, raw := a.(*expr.Column)
-	return indexServes(&rel.def().Columns[pos].Type, b.Type(), raw, op, c.Collation())
+	t := &rel.def().Columns[pos].Type
+	ok, exact = indexServes(t, b.Type(), raw, op, c.Collation())
+	return ok, exact, certain(b.Type(), t)
 }
 
 // indexServes is serves by the column's type, that of the converted value, whether the

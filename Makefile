@@ -68,6 +68,7 @@ ifeq ($(BENCH),)
 	go -C bench run ./storage $(FLAGS)
 	go -C bench run ./group $(FLAGS)
 	go -C bench run ./sql $(FLAGS)
+	go -C bench run ./sql -nodes 3 $(FLAGS)
 else
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
 endif

@@ -2,9 +2,10 @@
 // and reports transactions per second as a ratio, with the latencies of both.
 //
 //	go -C bench run ./sql            # single servers: trireme, mariadb
+//	go -C bench run ./sql -nodes 3   # groups: trireme, galera; written to at the leader
 //	go -C bench run ./sql -quick     # a few minutes
 //
-// It needs Debian's packages sysbench and mariadb-server. Both servers run on this
+// It needs Debian's packages sysbench and mariadb-server, for a group galera-4. Both servers run on this
 // machine with the same buffer pool, both with every commit on disk before it is
 // acknowledged (sync_binlog=1, innodb_flush_log_at_trx_commit=1, the binlog on).
 package main
@@ -34,9 +35,14 @@ type config struct {
 	dir       string
 	binary    string
 	keep      bool
-	extra     string
 	only      string
+	nodes     int
 }
+
+// groupTargets are targets for groups of several nodes, and what is measured of them.
+var groupTargets = map[string]float64{"oltp_write_only": 2, "oltp_read_write": 1.5}
+
+var groupOrder = []string{"oltp_write_only", "oltp_read_write"}
 
 // targets are ratios of transactions per second to MariaDB's.
 var targets = map[string]float64{
@@ -50,18 +56,19 @@ var order = []string{"oltp_point_select", "oltp_read_only", "select_random_point
 
 func main() {
 	var c config
-	threads, workloads := "1,8,32", strings.Join(order, ",")
+	threads, workloads := "1,8,32", ""
 	flag.BoolVar(&c.quick, "quick", false, "short turns and small tables")
 	flag.IntVar(&c.tables, "tables", 4, "tables")
 	flag.IntVar(&c.rows, "rows", 200_000, "rows of each table")
 	flag.IntVar(&c.seconds, "seconds", 10, "length of a turn")
 	flag.IntVar(&c.rounds, "rounds", 3, "turns of each server and number of threads")
 	flag.StringVar(&threads, "threads", threads, "numbers of threads")
-	flag.StringVar(&workloads, "workloads", workloads, "sysbench's scripts")
+	flag.StringVar(&workloads, "workloads", workloads, "sysbench's scripts; empty: those that have a target and some more")
+	flag.IntVar(&c.nodes, "nodes", 1, "nodes of each contender; from 2 on the other one is Galera")
 	flag.IntVar(&c.pool, "pool", 1024, "buffer pool in MiB")
-	flag.StringVar(&c.report, "report", "report/sql.md", "file to write; empty: none")
+	flag.StringVar(&c.report, "report", "report/sql.md", "file to write, for groups with -group before its ending; empty: none")
 	flag.StringVar(&c.binary, "trireme", "", "binary of the server; empty: build it")
-	flag.StringVar(&c.only, "only", "", "run one of the servers only: trireme or mariadb")
+	flag.StringVar(&c.only, "only", "", "run one contender only: trireme or mariadb")
 	flag.BoolVar(&c.keep, "keep", false, "keep the servers' directory")
 	flag.Parse()
 	if c.quick {
@@ -74,7 +81,13 @@ func main() {
 		}
 		c.threads = append(c.threads, n)
 	}
-	c.workloads = strings.Split(workloads, ",")
+	if c.nodes > 1 {
+		order, targets = groupOrder, groupTargets
+		c.report = strings.Replace(c.report, ".md", "-group.md", 1)
+	}
+	if c.workloads = order; workloads != "" {
+		c.workloads = strings.Split(workloads, ",")
+	}
 	if err := c.run(); err != nil {
 		fail(err)
 	}
@@ -136,7 +149,11 @@ func (c *config) start() (servers []*server, err error) {
 		}
 	}
 	if c.only != "trireme" {
-		s, err := c.startMariaDB()
+		start := c.startMariaDB
+		if c.nodes > 1 {
+			start = c.startGalera
+		}
+		s, err := start()
 		if s != nil {
 			servers = append(servers, s)
 		}

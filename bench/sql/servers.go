@@ -2,9 +2,11 @@ package main
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +20,7 @@ type server struct {
 	port           int
 	user, password string
 	dsn            string
-	process        *servers.Process
+	processes      []*servers.Process
 	stop           func() error
 }
 
@@ -49,19 +51,22 @@ func (s *server) askVersion() error {
 // settle gives background work of the turn before a moment.
 func (s *server) settle() { time.Sleep(500 * time.Millisecond) }
 
-// cpu is the CPU time that the server has used.
-func (s *server) cpu() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.PID()))
-	if err != nil {
-		return 0
+// cpu is the CPU time that the server has used, on all its nodes.
+func (s *server) cpu() (sum time.Duration) {
+	for _, p := range s.processes {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+		if err != nil {
+			return 0
+		}
+		f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		user, _ := strconv.Atoi(f[11])
+		system, _ := strconv.Atoi(f[12])
+		sum += time.Duration(user+system) * 10 * time.Millisecond
 	}
-	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	user, _ := strconv.Atoi(f[11])
-	system, _ := strconv.Atoi(f[12])
-	return time.Duration(user+system) * 10 * time.Millisecond
+	return sum
 }
 
-// startTrireme starts a group of one.
+// startTrireme starts a group.
 func (c *config) startTrireme() (*server, error) {
 	var err error
 	binary := c.binary
@@ -70,7 +75,7 @@ func (c *config) startTrireme() (*server, error) {
 			return nil, err
 		}
 	}
-	g, err := servers.New(servers.Options{Binary: binary, Dir: c.dir, Password: "benchmark", Settings: []string{
+	g, err := servers.New(servers.Options{Binary: binary, Dir: c.dir, Nodes: c.nodes, Password: "benchmark", Settings: []string{
 		"--max-connections=500", "--log-level=warn",
 		fmt.Sprintf("--innodb-buffer-pool-size=%dM", c.pool), "--innodb-redo-log-capacity=512M"}})
 	if err != nil {
@@ -80,23 +85,56 @@ func (c *config) startTrireme() (*server, error) {
 		g.Kill()
 		return nil, fmt.Errorf("trireme: %w\n%s", err, g.Nodes[0].LastWords())
 	}
-	n := g.Nodes[0]
-	return &server{name: "trireme", port: n.Port, user: "root", password: "benchmark", dsn: n.DSN("", nil), process: n.Process(),
-		stop: func() error { return g.Stop(stopLimit) }}, nil
+	n, err := g.Leader(startLimit)
+	if err != nil {
+		g.Kill()
+		return nil, err
+	}
+	s := &server{name: "trireme", port: n.Port, user: "root", password: "benchmark", dsn: n.DSN("", nil),
+		stop: func() error { return g.Stop(stopLimit) }}
+	for _, n := range g.Nodes {
+		s.processes = append(s.processes, n.Process())
+	}
+	return s, nil
+}
+
+// mariadbSettings are those of a server that loses nothing which it has acknowledged.
+func (c *config) mariadbSettings() []string {
+	return []string{"--max-connections=500", fmt.Sprintf("--innodb-buffer-pool-size=%dM", c.pool), "--innodb-log-file-size=512M",
+		"--innodb-flush-log-at-trx-commit=1", "--log-bin", "--sync-binlog=1", "--binlog-format=ROW", "--binlog-row-image=MINIMAL"}
 }
 
 func (c *config) startMariaDB() (*server, error) {
-	m, err := servers.StartMariaDB(filepath.Join(c.dir, "mariadb.log"), startLimit, "--max-connections=500",
-		fmt.Sprintf("--innodb-buffer-pool-size=%dM", c.pool), "--innodb-log-file-size=512M", "--innodb-flush-log-at-trx-commit=1",
-		"--log-bin", "--sync-binlog=1", "--binlog-format=ROW", "--binlog-row-image=MINIMAL", "--server-id=1")
+	m, err := servers.StartMariaDB(filepath.Join(c.dir, "mariadb.log"), startLimit, append(c.mariadbSettings(), "--server-id=1")...)
 	if err != nil {
 		return nil, err
 	}
-	return &server{name: "mariadb", port: m.Port, user: "root", dsn: m.DSN("", nil), process: m.Process, stop: func() error {
-		err := m.Stop(stopLimit)
-		if !c.keep {
-			m.Remove()
+	return c.mariadb("mariadb", []*servers.MariaDB{m}), nil
+}
+
+func (c *config) startGalera() (*server, error) {
+	nodes, err := servers.StartGalera(c.dir, startLimit, c.nodes, c.mariadbSettings()...)
+	if err != nil {
+		return nil, err
+	}
+	return c.mariadb("galera", nodes), nil
+}
+
+// mariadb is a server, or a cluster that is used through its first node.
+func (c *config) mariadb(name string, nodes []*servers.MariaDB) *server {
+	s := &server{name: name, port: nodes[0].Port, user: "root", dsn: nodes[0].DSN("", nil)}
+	for _, m := range nodes {
+		s.processes = append(s.processes, m.Process)
+	}
+	s.stop = func() error {
+		var errs []error
+		for _, m := range slices.Backward(nodes) {
+			errs = append(errs, m.Stop(stopLimit))
+			if !c.keep {
+				m.Remove()
+			}
 		}
-		return err
-	}}, nil
+		return errors.Join(errs...)
+	}
+	return s
 }

@@ -128,9 +128,13 @@ func median[T interface{ ~float64 | ~int64 }](list []sample, of func(sample) T) 
 
 func (m *measured) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# sysbench, beside MariaDB\n\nWritten by `go -C bench run ./sql`. %d tables of %d rows, buffer pool %d MiB, %d rounds of %d s in turn; medians.\n"+
+	peer, option := "MariaDB", ""
+	if m.c.nodes > 1 {
+		peer, option = fmt.Sprintf("Galera, %d nodes each", m.c.nodes), fmt.Sprintf(" -nodes %d", m.c.nodes)
+	}
+	fmt.Fprintf(&b, "# sysbench, beside %s\n\nWritten by `go -C bench run ./sql%s`. %d tables of %d rows, buffer pool %d MiB, %d rounds of %d s in turn; medians.\n"+
 		"%d processors, %s. Every commit is on disk before it is acknowledged.\n\n",
-		m.c.tables, m.c.rows, m.c.pool, m.c.rounds, m.c.seconds, runtime.NumCPU(), runtime.Version())
+		peer, option, m.c.tables, m.c.rows, m.c.pool, m.c.rounds, m.c.seconds, runtime.NumCPU(), runtime.Version())
 	for _, s := range m.servers {
 		fmt.Fprintf(&b, "- %s: %s; loaded in %v\n", s.name, s.version, m.load[s.name].Round(100*time.Millisecond))
 	}

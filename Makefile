@@ -63,12 +63,13 @@ lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## format
 proto: bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## generate Go from the contracts
 	cd proto && ../bin/buf generate
 
-bench: ## the storage engine, a group of nodes, and SQL beside others (FLAGS=-quick: minutes); with BENCH, Go benchmarks that match
+bench: ## the storage engine, a group of nodes, SQL and queries over many rows beside others (FLAGS=-quick: minutes); with BENCH, Go benchmarks that match
 ifeq ($(BENCH),)
 	go -C bench run ./storage $(FLAGS)
 	go -C bench run ./group $(FLAGS)
 	go -C bench run ./sql $(FLAGS)
 	go -C bench run ./sql -nodes 3 $(FLAGS)
+	go -C bench run ./analytics $(FLAGS)
 else
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
 endif

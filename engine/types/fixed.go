@@ -271,23 +271,26 @@ func decodeMask(b []byte, t *Type) (Value, error) {
 	return NewUint(v), nil
 }
 
-func decodeTemporal(b []byte, t *Type) (Value, error) {
-	frac := int64(0)
-	size := 0
-	if t.Kind != KindDate {
-		size = fracSize(t)
-		frac = int64(readUint(b[len(b)-size:]))
-	}
-	whole := int64(readUint(b[:len(b)-size]))
-	switch t.Kind {
-	case KindDate:
-		year, month := int(whole>>9), int(whole>>5)&15
-		d := MakeDateTime(year, month, int(whole)&31, 0, 0, 0, 0)
-		if year > 9999 || month > 12 { // they would carry into each other
+// StoredDate is the entry that a stored DATE has in a vector; ok is false if it is
+// none.
+func StoredDate(b []byte) (w int64, ok bool) {
+	stored := int64(b[2]) | int64(b[1])<<8 | int64(b[0])<<16
+	year, month := stored>>9, stored>>5&15 // above 9999 and 12 they would carry into each other
+	return (year*13+month)<<46 | (stored&31)<<41, year <= 9999 && month <= 12
+}
 
+func decodeTemporal(b []byte, t *Type) (Value, error) {
+	if t.Kind == KindDate {
+		d, ok := StoredDate(b)
+		if !ok {
 			return Null, corrupt(t, "field out of range")
 		}
-		return NewDate(d), nil
+		return NewDate(DateTime(d)), nil
+	}
+	size := fracSize(t)
+	frac := int64(readUint(b[len(b)-size:]))
+	whole := int64(readUint(b[:len(b)-size]))
+	switch t.Kind {
 	case KindDateTime:
 		d := DateTime((whole-1<<39)<<microBits | frac*fracUnit[size]%(1<<microBits))
 		if frac*fracUnit[size] >= microsASec && size > 0 || !d.inRange() {

@@ -193,6 +193,29 @@ func (v *Vector) Resize(n int) {
 	}
 }
 
+// Extend adds n values for a kernel that then writes them all through the typed
+// slices, from the returned position on. None of them is NULL. Not for strings.
+func (v *Vector) Extend(n int) (from int) {
+	from = v.n
+	v.n += n
+	words := len(v.nulls)
+	v.nulls = extend(v.nulls, (v.n+63)/64)
+	clear(v.nulls[words:])
+	switch v.layout {
+	case layoutInt:
+		v.i64 = extend(v.i64, v.n)
+	case layoutUint:
+		v.u64 = extend(v.u64, v.n)
+	case layoutFloat:
+		v.f64 = extend(v.f64, v.n)
+	case layoutDecimal:
+		v.dec = extend(v.dec, v.n)
+	case layoutBytes:
+		panic("types: Extend of a vector of strings")
+	}
+	return from
+}
+
 // Truncate removes all values from n on, if there are so many.
 func (v *Vector) Truncate(n int) {
 	if n >= v.n {

@@ -84,6 +84,42 @@ func TestVector(t *testing.T) {
 	})
 }
 
+// TestExtend: values that a kernel writes behind others are theirs, and the memory of a
+// vector in use does not show through.
+func TestExtend(t *testing.T) {
+	for _, ty := range batchTypes() {
+		v := NewVector(ty, 0)
+		if v.layout == layoutBytes {
+			continue
+		}
+		for range 200 { // to be forgotten
+			v.AppendNull()
+		}
+		v.Reset()
+		row := batchRow()[0]
+		for i, o := range batchTypes() {
+			if o.Kind == ty.Kind && o.Precision == ty.Precision {
+				row = batchRow()[i]
+			}
+		}
+		v.Append(row)
+		v.AppendNull()
+		if from := v.Extend(130); from != 2 || v.Len() != 132 || v.NullCount() != 1 {
+			t.Fatalf("%v: extended from %d to %d values, %d NULLs", ty.Kind, from, v.Len(), v.NullCount())
+		}
+		for i := 2; i < v.Len(); i++ {
+			if v.IsNull(i) {
+				t.Fatalf("%v: value %d is NULL", ty.Kind, i)
+			}
+		}
+		v.SetNull(131)
+		v.Truncate(2)
+		if !same(v.Value(0), row) || !v.IsNull(1) || v.NullCount() != 1 {
+			t.Fatalf("%v: the values before have changed", ty.Kind)
+		}
+	}
+}
+
 func batchTypes() []*Type {
 	return []*Type{
 		{Kind: KindBigInt}, {Kind: KindDouble}, {Kind: KindDecimal, Precision: 12, Scale: 2},

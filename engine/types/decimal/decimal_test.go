@@ -195,6 +195,29 @@ func TestPackedOrderAndRoundTrip(t *testing.T) {
 	})
 }
 
+// TestShortPacking holds the fast way of reading short numbers against the general one,
+// for numbers and for any bytes.
+func TestShortPacking(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		precision := rapid.IntRange(1, 18).Draw(t, "precision")
+		scale := rapid.IntRange(0, precision).Draw(t, "scale")
+		a, _, _ := numbers().Draw(t, "a").Fit(precision, scale)
+		packed := a.AppendPacked(nil, precision, scale)
+		if rapid.Bool().Draw(t, "any bytes") {
+			packed = rapid.SliceOfN(rapid.Byte(), len(packed), len(packed)).Draw(t, "bytes")
+		}
+		p := NewShortPacking(precision, scale)
+		if p.Size() != len(packed) {
+			t.Fatalf("size %d, want %d", p.Size(), len(packed))
+		}
+		got, ok := p.Unscaled(packed)
+		want, err := DecodePacked(packed, precision, scale)
+		if ok != (err == nil) || ok && FromUnscaled(got, scale) != want {
+			t.Fatalf("%x is %d, %v; want %s, %v", packed, got, ok, want, err)
+		}
+	})
+}
+
 // The examples are MySQL's, from the comment on decimal2bin in its decimal.cc.
 func TestPackedExamples(t *testing.T) {
 	for _, c := range []struct {

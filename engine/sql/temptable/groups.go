@@ -34,7 +34,9 @@ type Groups struct {
 	strings stringTable
 	canon   canonTable
 
-	missing []uint32 // rows of a batch whose spelling is new
+	hashes    []uint64 // of the keys of a batch, as bytes
+	missing   []uint32 // rows of a batch whose spelling is new
+	spellings []uint64 // their hashes by the collation
 }
 
 // NewGroups returns an empty table for keys of columns of the given types. Tables
@@ -123,7 +125,9 @@ func (g *Groups) findStrings(cols []*types.Vector, n int, ids []uint32, add bool
 		g.strings.room(n, g.expected)
 	}
 	exact := g.code.exact
-	for i := range n {
+	g.hashKeys(n)
+	g.strings.fetch(g.hashes)
+	for i, h := range g.hashes {
 		key, isNull := g.code.key(i)
 		if isNull {
 			switch {
@@ -137,7 +141,6 @@ func (g *Groups) findStrings(cols []*types.Vector, n int, ids []uint32, add bool
 			}
 			continue
 		}
-		h := types.HashBytes(g.seed, key)
 		s := g.strings.look(h, key)
 		switch {
 		case s != None && exact:
@@ -158,12 +161,29 @@ func (g *Groups) findStrings(cols []*types.Vector, n int, ids []uint32, add bool
 	}
 }
 
+// hashKeys hashes the first n keys as bytes; NULL's hash means nothing.
+func (g *Groups) hashKeys(n int) {
+	if cap(g.hashes) < n {
+		g.hashes = make([]uint64, max(n, types.BatchRows))
+	}
+	g.hashes = g.hashes[:n]
+	for i := range g.hashes {
+		key, _ := g.code.key(i)
+		g.hashes[i] = types.HashBytes(g.seed, key)
+	}
+}
+
 // findSpellings is Find for the rows whose spelling was not known.
 func (g *Groups) findSpellings(cols []*types.Vector, ids []uint32, add bool) {
 	if add {
 		g.canon.room(len(g.missing), g.expected)
 	}
+	g.spellings = g.spellings[:0]
 	for _, i := range g.missing {
+		g.spellings = append(g.spellings, g.code.hash(g.seed, cols, int(i)))
+	}
+	g.canon.fetch(g.spellings)
+	for k, i := range g.missing {
 		key, isNull := g.code.key(int(i))
 		if isNull {
 			if g.null == None {
@@ -172,12 +192,12 @@ func (g *Groups) findSpellings(cols []*types.Vector, ids []uint32, add bool) {
 			ids[i] = g.null
 			continue
 		}
-		raw := types.HashBytes(g.seed, key)
+		raw := g.hashes[i]
 		if s := g.strings.look(raw, key); s != None { // an earlier row of the batch has it
 			ids[i] = g.canon.group[s]
 			continue
 		}
-		h := g.code.hash(g.seed, cols, int(i))
+		h := g.spellings[k]
 		id := g.lookCanon(h, key)
 		switch {
 		case id != None:
@@ -225,11 +245,11 @@ func (g *Groups) lookCanon(h uint64, key []byte) uint32 {
 	}
 	for at := h & c.mask; ; at = (at + 1) & c.mask {
 		s := c.slots[at]
-		if s == 0 {
+		if s.id == 0 {
 			return None
 		}
-		id := s - 1
-		if c.hashes[id] == h && g.code.equal(key, g.strings.at(c.first[id])) {
+		id := s.id - 1
+		if s.tag == uint32(h>>32) && g.code.equal(key, g.strings.at(c.first[id])) {
 			return id
 		}
 	}

@@ -189,14 +189,52 @@ func appendWords(dst []uint64, v *types.Vector, kd kind, desc bool, sel []uint32
 
 // appendKey appends the key of row i, cut off where it is too long.
 func (s *Sorter) appendKey(dst []byte, b *types.Batch, i int) []byte {
-	for _, k := range s.keys {
+	for n, k := range s.keys {
 		v := &b.Vecs[k.Column]
-		dst = v.AppendKeyAt(dst, i, k.Desc, 0)
+		if s.kinds[n].fixed() {
+			dst = appendWordKey(dst, v, i, s.kinds[n], k.Desc)
+		} else {
+			dst = v.AppendKeyAt(dst, i, k.Desc, 0)
+		}
 		if len(dst) >= maxSortKey {
 			return dst[:maxSortKey]
 		}
 	}
 	return dst
+}
+
+// appendWordKey appends the key of a value of fixed size: a byte that tells of NULL, if
+// there may be any, and its word.
+func appendWordKey(dst []byte, v *types.Vector, i int, kd kind, desc bool) []byte {
+	var null, some byte = 0, 1
+	if desc {
+		null, some = 1, 0
+	}
+	if !v.Type().NotNull {
+		if v.IsNull(i) {
+			return append(dst, null)
+		}
+		dst = append(dst, some)
+	}
+	return binary.BigEndian.AppendUint64(dst, wordAt(v, i, kd, desc))
+}
+
+// wordAt is a word that orders as the value does.
+func wordAt(v *types.Vector, i int, kd kind, desc bool) uint64 {
+	var w uint64
+	switch kd {
+	case kindUint:
+		w = v.Uint64s()[i]
+	case kindFloat:
+		w = floatBits(zeroed(v.Float64s()[i]))
+		w ^= uint64(int64(w)>>63) | 1<<63
+	default:
+		w = uint64(v.Int64s()[i]) ^ 1<<63
+	}
+	if desc {
+		w = ^w
+	}
+	return w
 }
 
 func prefixOf(key []byte) uint64 {

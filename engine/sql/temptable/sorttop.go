@@ -1,8 +1,6 @@
 package temptable
 
 import (
-	"bytes"
-
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -12,7 +10,7 @@ type sortBound struct {
 	is   bool
 	null bool   // the first key column is NULL
 	lead uint64 // else, and if it is of fixed size, its word
-	key  []byte // of keys that are not words
+	row  *types.Batch
 }
 
 // prune throws away the rows beyond the limit and sets the bound.
@@ -25,10 +23,19 @@ func (s *Sorter) prune() {
 	} else {
 		s.items = s.items[:n]
 		last = s.items[n-1].row
-		s.bound.key = append(s.bound.key[:0], s.key(s.items[n-1].key)...)
 	}
 	s.bound.is = true
 	seg, at := s.rows.segs[last>>segmentBits], int(last&segmentMask)
+	if !s.word {
+		if s.bound.row == nil {
+			s.bound.row = &types.Batch{Vecs: make([]types.Vector, len(s.types))}
+			for i, t := range s.types {
+				s.bound.row.Vecs[i].Init(t)
+			}
+		}
+		s.bound.row.Reset()
+		s.bound.row.AppendFrom(seg, at)
+	}
 	v := &seg.Vecs[s.keys[0].Column]
 	s.bound.null = v.IsNull(at)
 	if !s.bound.null && s.kinds[0].fixed() {
@@ -131,13 +138,13 @@ func (s *Sorter) below(b *types.Batch, sel []uint32) []uint32 {
 	return s.belowKey(b, kept)
 }
 
-// belowKey selects the rows whose keys are below the bound's. sel may be s.kept.
+// belowKey selects the rows that are below the bound's row. They are compared as they
+// are: the first characters tell most of them apart, where a key takes all of them. sel
+// may be s.kept.
 func (s *Sorter) belowKey(b *types.Batch, sel []uint32) []uint32 {
 	kept := s.kept[:0]
 	for _, i := range sel {
-		s.keyBuf = s.appendKey(s.keyBuf[:0], b, int(i))
-		c := bytes.Compare(s.keyBuf, s.bound.key)
-		if c < 0 || c == 0 && len(s.keyBuf) == maxSortKey {
+		if s.compareRows(b, int(i), s.bound.row, 0) < 0 {
 			kept = append(kept, i)
 		}
 	}

@@ -39,9 +39,10 @@ func slotsFor(now, entries, expected int) int {
 // wordTable maps words to consecutive numbers by open addressing. At most half of
 // the slots are taken.
 type wordTable struct {
-	slots []wordSlot
-	mask  uint64
-	keys  []uint64 // by number
+	slots   []wordSlot
+	mask    uint64
+	keys    []uint64 // by number
+	fetched uint64
 }
 
 type wordSlot struct {
@@ -100,8 +101,27 @@ func (t *wordTable) find(seed, w uint64) uint32 {
 	}
 }
 
+// farSlots is the number of slots from which on a table is larger than what a processor
+// keeps close. What a batch of keys will touch there is loaded by loops that do nothing
+// else: their loads wait for memory together, and not one after the other.
+const farSlots = 1 << 14
+
+// fetch loads the slots of many words.
+func (t *wordTable) fetch(seed uint64, words []uint64) {
+	slots := t.slots
+	if len(slots) < farSlots {
+		return
+	}
+	sum := uint64(0)
+	for _, w := range words {
+		sum += slots[types.HashUint64(seed, w)&uint64(len(slots)-1)].key
+	}
+	t.fetched = sum // so that the loop is not left out
+}
+
 // findAll is find of many words; it returns how many there are in all.
 func (t *wordTable) findAll(seed uint64, words []uint64, ids []uint32) int {
+	t.fetch(seed, words)
 	slots, mask := t.slots, t.mask
 	ids = ids[:len(words)]
 	for i, w := range words {
@@ -142,6 +162,7 @@ func (t *wordTable) look(seed, w uint64) uint32 {
 
 // lookAll is look of many words.
 func (t *wordTable) lookAll(seed uint64, words []uint64, ids []uint32) {
+	t.fetch(seed, words)
 	slots, mask := t.slots, t.mask
 	ids = ids[:len(words)]
 	if len(slots) == 0 {
@@ -177,6 +198,7 @@ type stringTable struct {
 	chunks  [][]byte
 	used    int   // chunks in use
 	held    int64 // bytes of all chunks
+	fetched uint64
 }
 
 // stringSlot says where its string lies, so that a hit touches the slot and the string
@@ -245,6 +267,26 @@ func (t *stringTable) place(s stringSlot, hash uint64) {
 	t.slots[at] = s
 }
 
+// fetch loads the slots of strings with the given hashes, and then the strings that may
+// be theirs.
+func (t *stringTable) fetch(hashes []uint64) {
+	slots := t.slots
+	if len(slots) < farSlots {
+		return
+	}
+	sum := uint64(0)
+	for _, h := range hashes {
+		sum += uint64(slots[h&uint64(len(slots)-1)].tag)
+	}
+	for _, h := range hashes {
+		s := &slots[h&uint64(len(slots)-1)]
+		if s.id != 0 && s.tag == uint32(h>>32) {
+			sum += uint64(t.chunks[s.at>>chunkBits][s.at&(chunkSize-1)])
+		}
+	}
+	t.fetched = sum
+}
+
 // look returns the number of a string, or None.
 func (t *stringTable) look(hash uint64, s []byte) uint32 {
 	if len(t.slots) == 0 {
@@ -303,15 +345,20 @@ func (t *stringTable) addHidden() { t.entries = append(t.entries, stringEntry{})
 
 // canonTable finds groups by the hash of what their keys mean.
 type canonTable struct {
-	slots  []uint32 // group + 1
-	mask   uint64
-	hashes []uint64 // by group
-	first  []uint32 // by group: its first spelling
-	group  []uint32 // by spelling
+	slots   []canonSlot
+	mask    uint64
+	hashes  []uint64 // by group
+	first   []uint32 // by group: its first spelling
+	group   []uint32 // by spelling
+	fetched uint64
+}
+
+type canonSlot struct {
+	tag, id uint32 // upper half of the hash; group + 1
 }
 
 func (t *canonTable) bytes() int64 {
-	return int64(4*(cap(t.slots)+cap(t.first)+cap(t.group)) + 8*cap(t.hashes))
+	return int64(8*cap(t.slots) + 4*(cap(t.first)+cap(t.group)) + 8*cap(t.hashes))
 }
 
 func (t *canonTable) reset() {
@@ -330,24 +377,37 @@ func (t *canonTable) room(n, expected int) {
 	}
 	size := slotsFor(len(t.slots), len(t.hashes)+n, expected)
 	old := t.slots
-	t.slots = make([]uint32, size)
+	t.slots = make([]canonSlot, size)
 	t.mask = uint64(size - 1)
 	for _, s := range old {
-		if s != 0 {
-			t.place(s, t.hashes[s-1])
+		if s.id != 0 {
+			t.place(s, t.hashes[s.id-1])
 		}
 	}
 }
 
-func (t *canonTable) place(s uint32, hash uint64) {
+func (t *canonTable) place(s canonSlot, hash uint64) {
 	at := hash & t.mask
-	for t.slots[at] != 0 {
+	for t.slots[at].id != 0 {
 		at = (at + 1) & t.mask
 	}
 	t.slots[at] = s
 }
 
+// fetch loads the slots of keys with the given hashes.
+func (t *canonTable) fetch(hashes []uint64) {
+	slots := t.slots
+	if len(slots) < farSlots {
+		return
+	}
+	sum := uint64(0)
+	for _, h := range hashes {
+		sum += uint64(slots[h&uint64(len(slots)-1)].tag)
+	}
+	t.fetched = sum
+}
+
 func (t *canonTable) add(hash uint64, group uint32) {
 	t.hashes = append(t.hashes, hash)
-	t.place(group+1, hash)
+	t.place(canonSlot{uint32(hash >> 32), group + 1}, hash)
 }

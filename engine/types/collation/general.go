@@ -129,7 +129,13 @@ func (c general) AppendSortKey(dst, s []byte) []byte {
 
 func (c general) Hash(seed uint64, s []byte) uint64 {
 	h := hasher{h: seed}
-	sc := generalScanner{s: trimSpaces(s)}
+	s = trimSpaces(s)
+	at, ascii := 0, generalPages[0]
+	for at+4 <= len(s) && binary.LittleEndian.Uint32(s[at:])&0x80808080 == 0 {
+		h.addFour(uint64(ascii[s[at]])<<48 | uint64(ascii[s[at+1]])<<32 | uint64(ascii[s[at+2]])<<16 | uint64(ascii[s[at+3]]))
+		at += 4
+	}
+	sc := generalScanner{s: s, at: at}
 	for w, ok := sc.next(); ok; w, ok = sc.next() {
 		h.add(w)
 	}

@@ -119,6 +119,12 @@ func (h *hasher) add(w uint16) {
 	}
 }
 
+// addFour adds four weights, the first one uppermost. REQUIRES: only such were added before.
+func (h *hasher) addFour(word uint64) {
+	h.h = types.HashUint64(h.h, word)
+	h.n += 4
+}
+
 func (h *hasher) sum() uint64 {
 	return types.HashUint64(types.HashUint64(h.h, h.word), h.n)
 }

@@ -47,8 +47,14 @@ func (s *extremes) Reset() {
 
 func (s *extremes) Update(_ *Context, groups []uint32, n int, in []*types.Vector) error {
 	v := in[0]
-	if s.words && groups == nil && !v.HasNulls() && n > 0 {
+	switch {
+	case n == 0:
+		return nil
+	case groups == nil && !v.HasNulls() && (s.words || v.IsShortDecimal()):
 		s.keep(0, v.Value(bestWord(v.Int64s()[:n], s.max)))
+		return nil
+	case s.words && groups != nil && !v.HasNulls():
+		s.updateWords(v, groups[:n])
 		return nil
 	}
 	for i := range n {
@@ -57,6 +63,16 @@ func (s *extremes) Update(_ *Context, groups []uint32, n int, in []*types.Vector
 		}
 	}
 	return nil
+}
+
+// updateWords is Update for values that compare as words.
+func (s *extremes) updateWords(v *types.Vector, groups []uint32) {
+	words := v.Int64s()
+	for i, g := range groups {
+		if old := &s.best[g]; old.IsNull() || words[i] != old.Int() && words[i] > old.Int() == s.max {
+			*old = v.Value(i)
+		}
+	}
 }
 
 // bestWord returns the place of the least or greatest word.

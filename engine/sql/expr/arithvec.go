@@ -2,6 +2,7 @@ package expr
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/types"
@@ -44,8 +45,19 @@ func (n *Arith) kernel(dst, a, b *types.Vector) bool {
 			return false
 		}
 	case types.ClassDecimal:
-		if !dst.IsShortDecimal() || !a.IsShortDecimal() || !b.IsShortDecimal() {
+		if !a.IsShortDecimal() || !b.IsShortDecimal() {
 			return false
+		}
+		if !dst.IsShortDecimal() {
+			scale := a.Type().Scale + b.Type().Scale
+			if n.op != ast.OpMul || scale != n.t.Scale {
+				return false
+			}
+			dst.Resize(a.Len())
+			if !multiplyWide(dst.Decimals(), a.Int64s(), b.Int64s(), int(scale)) {
+				return false
+			}
+			break
 		}
 		dst.Resize(a.Len())
 		if n.op == ast.OpDiv {
@@ -151,6 +163,20 @@ func arithShort(op ast.BinaryOp, dst, a, b []int64, sa, sb uint8) bool {
 		}
 	default:
 		return false
+	}
+	return true
+}
+
+// multiplyWide multiplies unscaled decimals whose product may be a wide one. It reports
+// false if one does not fit 64 bits.
+func multiplyWide(dst []decimal.Decimal, a, b []int64, scale int) bool {
+	dst, b = dst[:len(a)], b[:len(a)]
+	for i, v := range a {
+		w := b[i]
+		if hi, lo := bits.Mul64(magnitude(v), magnitude(w)); hi != 0 || lo > math.MaxInt64 {
+			return false
+		}
+		dst[i] = decimal.FromUnscaled(v*w, scale)
 	}
 	return true
 }

@@ -266,7 +266,11 @@ func (p *likePattern) prefix(part []likeElement, s []byte) (int, bool) {
 
 // after finds a part and returns what follows its first occurrence.
 func (p *likePattern) after(part []likeElement, s []byte) ([]byte, bool) {
+	first, known := p.first(part)
 	for {
+		for known && len(s) > 0 && s[0] < 128 && p.folded[s[0]] != first {
+			s = s[1:]
+		}
 		if n, ok := p.prefix(part, s); ok {
 			return s[n:], true
 		}
@@ -277,8 +281,20 @@ func (p *likePattern) after(part []likeElement, s []byte) ([]byte, bool) {
 	}
 }
 
+// first is what the first character of a part is folded to, if that is ASCII: other
+// ASCII characters do not begin a match.
+func (p *likePattern) first(part []likeElement) (folded byte, known bool) {
+	if len(part) == 0 || part[0].any || len(part[0].char) != 1 || part[0].char[0] >= 128 {
+		return 0, false
+	}
+	return p.folded[part[0].char[0]], true
+}
+
 // suffix matches a part at the end of s.
 func (p *likePattern) suffix(part []likeElement, s []byte) bool {
+	if len(part) == 0 {
+		return true
+	}
 	count := p.cs.Count(s)
 	if count < len(part) {
 		return false

@@ -94,6 +94,7 @@ func (m *Manager) loadAccounts(eng *storage.Engine) (*knownAccounts, error) {
 	k := &knownAccounts{eng: eng}
 	h, err := eng.Catalog.OpenTable(nil, priv.Schema, priv.TableNames[0])
 	if errors.Is(err, table.ErrNoTable) || errorNumber(err) == 1146 || errorNumber(err) == 1049 {
+		k.lookAgain.Store(int64(m.env.Monotonic() + bootstrapLook))
 		return k, nil
 	}
 	if err != nil {
@@ -277,6 +278,11 @@ func (s *Session) mayRun(uses []plan.Use, kind string) error {
 			if err := a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT"); err != nil {
 				return err
 			}
+			if u.Locked {
+				if err := a.AnyTable(u.Schema, u.Table, priv.Update|priv.Delete|priv.LockTables, "SELECT with locking clause"); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		if err := mayChange(a, u, kind); err != nil {
@@ -318,8 +324,11 @@ func (s *Session) mayRead(u *plan.Use) error {
 // mayChange checks the privileges for changing rows.
 func mayChange(a *priv.Active, u *plan.Use, kind string) error {
 	switch kind {
-	case "INSERT", "LOAD":
-		return a.Columns(u.Schema, u.Table, u.Columns, priv.Insert, "INSERT")
+	case "INSERT":
+		if err := a.Columns(u.Schema, u.Table, u.Columns, priv.Insert, "INSERT"); err != nil || len(u.Assigned) == 0 {
+			return err
+		}
+		return a.Columns(u.Schema, u.Table, u.Assigned, priv.Update, "UPDATE")
 	case "REPLACE":
 		if err := a.Columns(u.Schema, u.Table, u.Columns, priv.Insert, "INSERT"); err != nil {
 			return err

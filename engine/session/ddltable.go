@@ -24,6 +24,11 @@ func (s *Session) createTable(ctx context.Context, st *ast.CreateTable) (out Out
 	if err := s.privileges().Table(schema, name, priv.Create, "CREATE"); err != nil {
 		return out, err
 	}
+	if st.Query != nil {
+		if err := s.privileges().Table(schema, name, priv.Insert, "INSERT"); err != nil {
+			return out, err
+		}
+	}
 	exists := newError(1050, "42S01", "Table '%s' already exists", name)
 	err = s.inTransaction(ctx, func() error {
 		if st.IfNotExists {

@@ -27,12 +27,31 @@ func (s *Session) runExplain(ctx context.Context, st *ast.Explain) (Outcome, err
 		_, err = s.openTables(c)
 	}
 	if err == nil {
-		err = s.mayRun(c.uses, "SELECT")
+		err = s.mayExplain(c)
 	}
 	if err == nil {
 		err = s.explain(ctx, c, st)
 	}
 	return out, s.finishWork(ctx, c, &out, err)
+}
+
+// mayExplain asks for the privileges that the statement itself needs.
+func (s *Session) mayExplain(c *compiled) error {
+	kind := "SELECT"
+	switch {
+	case c.insert != nil && c.insert.replace:
+		kind = "REPLACE"
+	case c.insert != nil:
+		kind = "INSERT"
+	case c.change != nil && c.change.update:
+		kind = "UPDATE"
+	case c.change != nil:
+		kind = "DELETE"
+	}
+	if err := s.mayRun(c.uses, kind); err != nil || c.change == nil {
+		return err
+	}
+	return s.mayAssign(c)
 }
 
 // explain writes the plan of a compiled statement.

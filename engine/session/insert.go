@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
@@ -16,6 +18,7 @@ type insertPlan struct {
 	given     []bool
 	rows      [][]insertValue // VALUES; nil with a query
 	refers    bool            // a value reads a column of its row
+	reads     []string        // names of the columns that are read, of its row or the one there
 	replace   bool
 	ignore    bool
 	strict    bool
@@ -68,6 +71,7 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 		return err
 	}
 	c.insert = p
+	target := len(c.uses)
 	c.uses = append(c.uses, plan.Use{Schema: schema, Table: st.Table.Name, Columns: p.names(), Changed: true})
 	scope := &insertScope{columnScope: columnScope{keys: info.keys}, variables: env.Variables, p: p}
 	scope.Opt = env.Options
@@ -94,7 +98,16 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 	} else if err := p.bindRows(scope, st); err != nil {
 		return err
 	}
-	return p.bindUpdate(scope, st)
+	if err := p.bindUpdate(scope, st); err != nil {
+		return err
+	}
+	for _, a := range p.update {
+		c.uses[target].Assigned = append(c.uses[target].Assigned, info.columns[a.position].Name)
+	}
+	if len(p.reads) > 0 {
+		c.uses = append(c.uses, plan.Use{Schema: schema, Table: st.Table.Name, Columns: p.reads})
+	}
+	return nil
 }
 
 // schemaOf is the schema of a table's name.
@@ -300,6 +313,9 @@ func (c *insertScope) Column(ref *ast.ColumnRef) (expr.Node, error) {
 		}
 	}
 	n, err := c.columnScope.Column(ref)
+	if err == nil && !slices.Contains(c.p.reads, ref.Name) {
+		c.p.reads = append(c.p.reads, ref.Name)
+	}
 	if err != nil && c.updating && c.query != nil {
 		if q := c.queryColumn(ref); q != nil {
 			return q, nil

@@ -2,7 +2,9 @@ package session_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
@@ -59,5 +61,59 @@ func TestLoadData(t *testing.T) {
 				t.Errorf("%s, pieces of %d:\n%q\n%q", c.sql, piece, got, "id | v | d\n"+c.rows)
 			}
 		}
+	}
+}
+
+// TestLoadPrivileges: REPLACE deletes rows, and SET may read columns.
+func TestLoadPrivileges(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{Variables: map[string]string{"local_infile": "ON"}})
+	if _, err := r.Manager.Bootstrap(context.Background(), session.BootstrapOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	root := r.Open(session.ConnectionInfo{User: "root", Host: "localhost", AccountUser: "root", AccountHost: "%"})
+	for _, text := range []string{"CREATE DATABASE test", "CREATE TABLE test.t (id INT PRIMARY KEY, v INT)", "CREATE USER app", "GRANT INSERT ON test.t TO app"} {
+		r.Exec(root, text)
+	}
+	app := r.Open(session.ConnectionInfo{User: "app", Host: "h", AccountUser: "app", AccountHost: "%", Schema: "test"})
+	load := func(sql string) error {
+		return app.Query(context.Background(), sql, &fileWriter{ResultWriter: sessiontest.Discard, text: "1\t2\n", piece: 10})
+	}
+	for _, c := range []struct{ sql, need string }{
+		{"LOAD DATA LOCAL INFILE 'x' REPLACE INTO TABLE t", "DELETE"},
+		{"LOAD DATA LOCAL INFILE 'x' IGNORE INTO TABLE t (id) SET v = id + 1", "SELECT"},
+	} {
+		if err := load(c.sql); err == nil || !strings.Contains(err.Error(), c.need+" command denied") {
+			t.Errorf("%s: %v", c.sql, err)
+		}
+		r.Exec(root, "GRANT "+c.need+" ON test.t TO app")
+		if err := load(c.sql); err != nil {
+			t.Errorf("%s: %v", c.sql, err)
+		}
+	}
+}
+
+// TestNoAccountsLookedFor: where there are no system tables statements do not look for them
+// each time, even if there is a schema of that name.
+func TestNoAccountsLookedFor(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	r.CreateSchema("test")
+	s := r.Open(session.ConnectionInfo{Schema: "test"})
+	r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY)")
+	p, err := s.Prepare(context.Background(), "SELECT id FROM t WHERE id = 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func() {
+		if err := s.ExecutePrepared(context.Background(), p, nil, sessiontest.Discard); err != nil {
+			t.Error(err)
+		}
+	}
+	run()
+	before := testing.AllocsPerRun(200, run)
+	r.CreateSchema("mysql")
+	time.Sleep(300 * time.Millisecond) // the time after which it is looked again
+	run()
+	if after := testing.AllocsPerRun(200, run); after > before {
+		t.Errorf("%v allocations, %v without the schema", after, before)
 	}
 }

@@ -104,7 +104,14 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 		p.given[pos] = true
 		l.sets = append(l.sets, x)
 	}
-	if err := s.mayRun([]plan.Use{{Schema: schema, Table: st.Table.Name, Columns: p.names(), Changed: true}}, "INSERT"); err != nil {
+	kind, uses := "INSERT", []plan.Use{{Schema: schema, Table: st.Table.Name, Columns: p.givenNames(), Changed: true}}
+	if st.Replace {
+		kind = "REPLACE"
+	}
+	if len(p.reads) > 0 {
+		uses = append(uses, plan.Use{Schema: schema, Table: st.Table.Name, Columns: p.reads})
+	}
+	if err := s.mayRun(uses, kind); err != nil {
 		return nil, err
 	}
 	if err := s.beginChange(ignore); err != nil {
@@ -118,6 +125,17 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 	l.n.step.start(s, p, 0)
 	l.reader.emit = l.record
 	return l, nil
+}
+
+// givenNames are the names of the columns that fields or SET give a value.
+func (p *insertPlan) givenNames() []string {
+	var list []string
+	for pos, given := range p.given {
+		if given {
+			list = append(list, p.info.columns[pos].Name)
+		}
+	}
+	return list
 }
 
 // columns works out where fields go.

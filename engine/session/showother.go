@@ -49,7 +49,7 @@ func (s *Session) showCreate(st *ast.Show) error {
 	defer h.Release()
 	def := h.Table().Schema.Table
 	if v, ok := catalog.ViewOf(def); ok {
-		if err := s.privileges().Table(schema, def.Name, priv.ShowView, "SHOW VIEW"); err != nil {
+		if err := s.privileges().Table(schema, def.Name, priv.ShowView|priv.Select, "SHOW VIEW"); err != nil {
 			return err
 		}
 		text, _ := catalog.ShowCreateView(def, schema != s.schema)
@@ -325,6 +325,11 @@ func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, erro
 		}
 		if err := s.privileges().Table(schema, name, priv.Select, "SELECT"); err != nil {
 			return Outcome{}, err
+		}
+		if st.Kind != ast.CheckTable && st.Kind != ast.Checksum {
+			if err := s.privileges().Table(schema, name, priv.Insert, "INSERT"); err != nil {
+				return Outcome{}, err
+			}
 		}
 		more, err := s.maintainTable(schema, name, st.Kind)
 		if err != nil {

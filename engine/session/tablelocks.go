@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/priv"
 )
 
 // lockedTables are those of LOCK TABLES: the session may use no others.
@@ -60,6 +61,9 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 		if err != nil {
 			return err
 		}
+		if err := s.mayLock(schema, t.Table.Name); err != nil {
+			return err
+		}
 		_, err = s.openTable(schema, t.Table.Name)
 		if s.trx.begun {
 			err = s.endWork(ctx, err, false)
@@ -72,6 +76,15 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 	l.held = true
 	s.trx.tables = l
 	return nil
+}
+
+// mayLock is asked by LOCK TABLES: errors 1044 and 1142.
+func (s *Session) mayLock(schema, name string) error {
+	a := s.privileges()
+	if err := a.Schema(schema, priv.LockTables); err != nil {
+		return err
+	}
+	return a.Table(schema, name, priv.Select, "SELECT")
 }
 
 // runUnlockTables is UNLOCK TABLES.

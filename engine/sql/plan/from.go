@@ -173,6 +173,7 @@ func (f *from) base(src *TableSource, t *ast.TableRef, alias string) (*joinTree,
 	}
 	if l := f.lockFor(alias); l != nil {
 		rel.lock, rel.table.Locked, f.p.locking = l, true, true
+		use.Locked = use.Locked || l.Mode == lock.RecordX
 	}
 	return &joinTree{leaf: rel}, f.p.columnsVisible(rel), nil
 }

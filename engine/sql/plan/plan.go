@@ -131,6 +131,8 @@ type Use struct {
 	// an UPDATE sets, sorted.
 	Changed  bool
 	Assigned []string
+	// Locked says that the statement locks rows as for changing them: FOR UPDATE.
+	Locked bool
 }
 
 // Change is the plan of the row-finding part of UPDATE and DELETE.

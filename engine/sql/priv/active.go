@@ -231,7 +231,7 @@ func (x *Active) Schema(schema string, need Mask) error {
 
 // Table checks privileges on a table; command is the word of the message. Error: 1142.
 func (x *Active) Table(schema, table string, need Mask, command string) error {
-	if virtual(schema) && need&^Select == 0 || x.TableMask(schema, table)&need == need {
+	if x.Global(need) || virtual(schema) && need&^Select == 0 || x.TableMask(schema, table)&need == need {
 		return nil
 	}
 	if virtual(schema) {
@@ -251,7 +251,7 @@ func (x *Active) AnyTable(schema, table string, any Mask, command string) error 
 // Columns checks a privilege on columns of a table; a table of which none is used needs
 // the privilege on any. Errors: 1142 if the account has it on no column, 1143.
 func (x *Active) Columns(schema, table string, columns []string, need Mask, command string) error {
-	if virtual(schema) && need&^Select == 0 || x.TableMask(schema, table)&need == need {
+	if x.Global(need) || virtual(schema) && need&^Select == 0 || x.TableMask(schema, table)&need == need {
 		return nil
 	}
 	if x.anyColumnMask(schema, table)&need != need {

@@ -130,6 +130,9 @@ func (g *joinGraph) prepare(u *unit, reads colSet) error {
 	var err error
 	if u.rel != nil {
 		u.sub, err = p.planRelation(u.rel, u.local, u.need)
+	} else if u.dependent {
+		err = g.planDependent(u)
+		u.sub = u.anew
 	} else {
 		u.sub, err = p.planJoin(joinRequest{from: u.tree, where: u.local, wanted: u.need, limit: -1})
 		if err == nil && g.dependable(u) {
@@ -155,6 +158,7 @@ func (g *joinGraph) planDependent(u *unit) error {
 	outer := colSet{}
 	outer.addAll(p.outerNow())
 	u.reads = colSet{}
+	u.reads.addAll(u.lateral)
 	for _, e := range u.on {
 		for id := range p.columnSet(e) {
 			if !u.cols.has(id) && !outer.has(id) {

@@ -85,7 +85,7 @@ func (g *joinGraph) nestedJoin(left *sub, st *state, on []ast.Expr, est Estimate
 func (g *joinGraph) applyJoin(left *sub, st *state, on []ast.Expr, est Estimate) (*sub, error) {
 	p, u := g.p, st.step.unit
 	right, reads := u.sub, u.reads
-	if u.dependent {
+	if u.dependent && u.rel != nil {
 		reads = u.rel.query.outer
 	} else {
 		right, on = u.anew, nil

@@ -56,8 +56,9 @@ type unit struct {
 	needs uint64
 	cols  colSet
 	// dependent says that the unit reads columns of what it needs while it is
-	// computed (a lateral derived table).
+	// computed (a lateral derived table); lateral are those columns if it is in a tree.
 	dependent bool
+	lateral   colSet
 
 	sargs map[ast.Expr]*sarg // what is known of conditions
 	need  colSet             // columns that are read of it above
@@ -194,6 +195,9 @@ func (g *joinGraph) attach(kind JoinKind, right *joinTree, on []ast.Expr) *unit 
 		u.tree = right
 	}
 	own := g.p.treeColumns(right)
+	if u.tree != nil {
+		g.noteLaterals(u, own)
+	}
 	for id := range own {
 		u.cols.add(id)
 	}
@@ -218,6 +222,43 @@ func (g *joinGraph) attach(kind JoinKind, right *joinTree, on []ast.Expr) *unit 
 		u.needs = 1<<u.index - 1
 	}
 	return u
+}
+
+// noteLaterals notes the columns outside of a unit's tree that lateral derived tables in
+// it read, those that became part of the tree included.
+func (g *joinGraph) noteLaterals(u *unit, own colSet) {
+	u.lateral = colSet{}
+	for id := range g.p.lateralColumns(u.tree, colSet{}) {
+		if !own.has(id) && g.unitsOfSet(colSet{id: {}}) != 0 {
+			u.lateral.add(id)
+		}
+	}
+	u.dependent = len(u.lateral) > 0
+	u.needs |= g.unitsOfSet(u.lateral)
+}
+
+// lateralColumns adds the columns that the conditions and lateral derived tables of a tree
+// read.
+func (p *planner) lateralColumns(t *joinTree, set colSet) colSet {
+	for _, e := range t.on {
+		p.columnsOf(e, set)
+	}
+	switch {
+	case t.leaf == nil:
+		p.lateralColumns(t.left, set)
+		p.lateralColumns(t.right, set)
+	case t.leaf.lateral:
+		set.addAll(t.leaf.query.outer)
+	}
+	return set
+}
+
+// outside are the columns that a dependent unit reads of what it needs.
+func (u *unit) outside() colSet {
+	if u.rel != nil {
+		return u.rel.query.outer
+	}
+	return u.lateral
 }
 
 func (g *joinGraph) add(u *unit) *unit {
@@ -278,7 +319,7 @@ func (g *joinGraph) readElsewhere(u *unit, where []ast.Expr) bool {
 			g.p.columnsOf(e, set)
 		}
 		if o.dependent {
-			set.addAll(o.rel.query.outer)
+			set.addAll(o.outside())
 		}
 	}
 	for id := range set {
@@ -333,7 +374,7 @@ func (g *joinGraph) reads() colSet {
 			g.p.columnsOf(e, set)
 		}
 		if u.dependent {
-			set.addAll(u.rel.query.outer)
+			set.addAll(u.outside())
 		}
 	}
 	return set

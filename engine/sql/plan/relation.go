@@ -170,6 +170,9 @@ func (p *planner) pushOne(rel *relation, q *query, e ast.Expr) (*query, bool) {
 		if s.limit != nil || s.op == ast.SetNone && s.left.set != nil {
 			return nil, false
 		}
+		if s.op != ast.SetNone && (s.op != ast.SetUnion || !s.all) && !p.alike(rel, e) {
+			return nil, false
+		}
 		set := *s
 		var ok bool
 		if set.left, ok = p.pushSide(rel, q, s.left, e); !ok {
@@ -184,7 +187,7 @@ func (p *planner) pushOne(rel *relation, q *query, e ast.Expr) (*query, bool) {
 		return &c, true
 	}
 	b := *q.block
-	if b.limit != nil || b.values != nil || b.rollup || b.calcRows {
+	if b.limit != nil || b.values != nil || b.rollup || b.calcRows || b.distinct && !p.alike(rel, e) {
 		return nil, false
 	}
 	inner, err := mapExpr(e, func(e ast.Expr) (ast.Expr, error) {
@@ -199,7 +202,7 @@ func (p *planner) pushOne(rel *relation, q *query, e ast.Expr) (*query, bool) {
 	switch {
 	case !b.grouped:
 		b.where = append(slices.Clone(b.where), inner)
-	case p.readsGroupsOnly(&b, inner):
+	case p.alike(rel, e) && p.readsGroupsOnly(&b, inner):
 		inner, _ = mapExpr(inner, func(e ast.Expr) (ast.Expr, error) {
 			for _, g := range b.groups {
 				if id, ok := p.isColumn(e); ok && id == g.id {

@@ -164,15 +164,12 @@ func (m *Manager) all() []*Session {
 
 // StepDown tells the sessions that this node takes no writes any more: those that came
 // in by the main port are of no use to their clients, which have to connect again. The
-// door closes idle ones at once and others after their statement.
+// door closes idle ones at once and others after their statement, and says why:
+// Disconnect would tell of a KILL.
 func (m *Manager) StepDown() {
 	for _, s := range m.all() {
-		if s.info.ReadOnly {
-			continue
-		}
-		s.gone.Store(true)
-		if s.info.Disconnect != nil && s.idle() {
-			s.info.Disconnect()
+		if !s.info.ReadOnly {
+			s.gone.Store(true)
 		}
 	}
 }

@@ -68,12 +68,6 @@ func (s *Session) leave() {
 	s.mu.Unlock()
 }
 
-func (s *Session) idle() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.process.Command == "Sleep"
-}
-
 // setState is what the process list shows of a statement that waits.
 func (s *Session) setState(state string) {
 	s.mu.Lock()

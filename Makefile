@@ -38,7 +38,7 @@ test-etcd: ## the registry against a real etcd; a module of its own, for the ser
 	go -C e2e/etcd vet ./...
 	go -C e2e/etcd test -count=1 ./...
 
-e2e: ## a group of real processes under kill -9, pauses and replacements, for DURATION
+e2e: ## a group of real processes under kill -9, pauses, replacements, cuts and full disks, each test for DURATION
 	go test -count=1 -timeout 0 -v ./e2e/... -args -e2e.duration=$(DURATION)
 
 test-oracles: binlog-oracles ## what leaves the house is read by decoders that are not ours

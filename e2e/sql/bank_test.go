@@ -194,8 +194,11 @@ func (b *bank) goesOn(nodes ...*servers.Node) {
 }
 
 func (b *bank) halt() {
-	b.stop.Store(true)
+	if b.stop.Swap(true) {
+		return
+	}
 	b.all.Wait()
+	b.t.Logf("%d transfers acknowledged, %d with unknown outcome, %d snapshots read; refused, by error: %v", len(b.acked), b.unknown, b.reads, b.refused)
 }
 
 // end stops the load and demands that every acknowledged transfer is there once, on every
@@ -235,7 +238,6 @@ func (b *bank) end() {
 			t.Errorf("node %d: %d of %d acknowledged transfers are lost", n.Number, lost, len(b.acked))
 		}
 	}
-	t.Logf("%d transfers acknowledged, %d with unknown outcome, %d snapshots read; refused, by error: %v", len(b.acked), b.unknown, b.reads, b.refused)
 }
 
 // Under kill -9, pauses and clean stops of any node, one after the other, money neither

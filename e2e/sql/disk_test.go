@@ -1,0 +1,191 @@
+package sql
+
+import (
+	"context"
+	crand "crypto/rand"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/e2e/servers"
+)
+
+// disk is a small file system of one node.
+type disk struct {
+	dir    string
+	filler *os.File
+}
+
+// diskSize is that of a disk: the files of a small database, and space for a test's log.
+const diskSize = "160m"
+
+// mountDisk mounts a disk until the test is over.
+func mountDisk(t *testing.T, dir string) (*disk, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+diskSize); err != nil {
+		return nil, err
+	}
+	d := &disk{dir: dir}
+	t.Cleanup(func() {
+		d.free()
+		// Its processes have been killed before.
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Errorf("%s is still mounted: %v", dir, err)
+		}
+	})
+	return d, nil
+}
+
+// fill takes all space that is left, also what was freed since it was called last.
+func (d *disk) fill() error {
+	if d.filler == nil {
+		f, err := os.Create(filepath.Join(d.dir, "filler"))
+		if err != nil {
+			return err
+		}
+		d.filler = f
+	}
+	for _, piece := range []int{1 << 20, 4 << 10} { // the last of the space goes in small pieces
+		b := make([]byte, piece)
+		for {
+			_, err := d.filler.Write(b)
+			if errors.Is(err, syscall.ENOSPC) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *disk) free() {
+	if d.filler != nil {
+		_ = d.filler.Close()
+		_ = os.Remove(d.filler.Name())
+		d.filler = nil
+	}
+}
+
+var inside = flag.Bool("e2e.inside", false, "set by a test that runs itself in namespaces of its own")
+
+// again runs a test once more in a user and a mount namespace, where it may mount disks,
+// for who may not here.
+func again(t *testing.T, why error) {
+	t.Helper()
+	if *inside {
+		t.Fatalf("no disk can be mounted, neither as this user nor in a user namespace: %v", why)
+	}
+	t.Logf("this user may not mount a disk (%v): the test runs in a user namespace", why)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=0", "-e2e.inside", "-e2e.duration="+duration.String(), fmt.Sprintf("-e2e.seed=%d", *seed))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}}
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatalf("in a user namespace: %v", err)
+	}
+}
+
+// Under full disks of one node, of the leader, and of two, the bank's money neither comes
+// nor goes and no acknowledged transfer is lost; while one disk is full the others go on,
+// and when there is space all do.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	var disks []*disk
+	for i := range 3 {
+		d, err := mountDisk(t, filepath.Join(dir, fmt.Sprintf("disk%d", i+1)))
+		if err != nil {
+			again(t, err)
+			return
+		}
+		disks = append(disks, d)
+	}
+	g := newGroup(t, servers.Options{Dir: dir, Settings: []string{"--innodb-redo-log-capacity=8M", "--innodb-buffer-pool-size=16M", "--max-binlog-size=1M"},
+		Data: func(i int) string { return filepath.Join(disks[i].dir, "data") }})
+	r := plan(t)
+	b := newBank(t, g, r)
+	servers.Run(t, servers.Open(t, g.Nodes[0].DSN("bank", limits)), "CREATE TABLE ballast (id INT PRIMARY KEY, b VARBINARY(4000) NOT NULL)",
+		"INSERT INTO ballast SELECT id, REPEAT('x', 4000) FROM account")
+	began := time.Now()
+	for round := 0; round < 4 || time.Since(began) < *duration; round++ { // each kind once at least
+		first := leader(t, g).Number - 1
+		full := [][]int{{first}, {(first + 1 + r.IntN(2)) % 3}, {first, (first + 1) % 3}, {(first + 1) % 3}}[round%4]
+		killed := round%4 == 3
+		t.Logf("%v: node %d leads; the disks of %v are full", time.Since(began).Round(time.Millisecond), first+1, full)
+		for _, i := range full {
+			keepFull(t, g.Nodes[i], disks[i])
+		}
+		if killed { // a start needs no space
+			g.Nodes[full[0]].Kill()
+			start(t, g.Nodes[full[0]])
+			if err := g.Nodes[full[0]].Await(patience); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(full) == 1 {
+			b.goesOn(g.Nodes[(full[0]+1)%3], g.Nodes[(full[0]+2)%3])
+		}
+		time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond)
+		for _, i := range full {
+			disks[i].free()
+		}
+		await(t, g)
+		b.goesOn(g.Nodes...)
+	}
+	b.end()
+}
+
+// keepFull fills a disk until its node says that it is full.
+func keepFull(t *testing.T, n *servers.Node, d *disk) {
+	t.Helper()
+	// The node has space left in its files: the log needs some to need more.
+	ctx, cancel := context.WithCancel(context.Background())
+	var pressing sync.WaitGroup
+	pressing.Go(func() { press(ctx, t, n) })
+	defer pressing.Wait()
+	defer cancel()
+	for until := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if err := d.fill(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := n.Status(); err == nil && s.DiskFull {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("node %d does not say that its disk is full", n.Number)
+		}
+	}
+}
+
+// press commits changes within pages that are there, which do not compress, until ctx ends.
+func press(ctx context.Context, t *testing.T, n *servers.Node) {
+	db, err := sql.Open("mysql", n.DSN("bank", limits))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer db.Close()
+	b := make([]byte, 4000)
+	for i := 0; ctx.Err() == nil; i++ {
+		_, _ = crand.Read(b)
+		if _, err := db.ExecContext(ctx, "UPDATE ballast SET b = ? WHERE id = ?", b, i%accounts); err != nil && ctx.Err() == nil {
+			if !documented(err) {
+				t.Errorf("a client of node %d saw %v", n.Number, err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}

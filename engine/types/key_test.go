@@ -129,6 +129,16 @@ func TestKeyBytes(t *testing.T) {
 	}
 }
 
+func TestCountEscaped(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.SliceOf(rapid.SampledFrom([]byte{0, 1, 2, 3, 0x7e, 0x7f, 0x80, 0x81, 0xfe, 0xff})).Draw(t, "s")
+		want := bytes.Count(s, []byte{0}) + bytes.Count(s, []byte{1})
+		if got := countEscaped(s); got != want {
+			t.Fatalf("%d bytes of %x, want %d", got, s, want)
+		}
+	})
+}
+
 func TestStoredRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ty := columnTypes().Draw(t, "type")

@@ -18,6 +18,8 @@ func Filter(x *Context, pred Node, in *types.Batch, sel, out []uint32) ([]uint32
 		return n.filterOr(x, in, sel, out)
 	case *Compare:
 		return n.filter(x, in, sel, out)
+	case *Like:
+		return n.filter(x, in, sel, out)
 	case *Const:
 		return filterConst(x, n, in, sel, out)
 	}

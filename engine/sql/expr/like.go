@@ -121,14 +121,33 @@ func (n *Like) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vect
 	return nil
 }
 
+// filter appends to out the selected rows that match.
+func (n *Like) filter(x *Context, in *types.Batch, sel, out []uint32) ([]uint32, error) {
+	if n.compiled == nil {
+		return filterTruths(x, n, in, sel, out)
+	}
+	v, lent, err := x.operand(n.arg, in, sel)
+	if err != nil {
+		return out, err
+	}
+	for i := range v.Len() {
+		if !v.IsNull(i) && n.compiled.match(v.BytesAt(i)) != n.not {
+			out = append(out, uint32(rowAt(sel, i)))
+		}
+	}
+	x.giveBack(v, lent)
+	return out, nil
+}
+
 // likePattern is a pattern in parts between its % signs: the first is at the start of
 // a match, the last at its end, the others in between in their order.
 type likePattern struct {
 	parts  [][]likeElement
 	coll   types.Collation
 	cs     types.Charset
-	folded *[128]byte // equal for ASCII characters that compare equal
-	plain  [][]byte   // the parts as bytes, if characters are equal only to themselves
+	folded *[128]byte   // equal for ASCII characters that compare equal
+	plain  [][]byte     // the parts as bytes, if characters are equal only to themselves
+	begins []*[256]bool // by part: whether a match can begin with a byte; nil: any can
 }
 
 // likeElement is one character of a pattern.
@@ -160,6 +179,9 @@ func compileLike(text []byte, escape rune, coll types.Collation) *likePattern {
 		}
 	}
 	p.parts = append(p.parts, part)
+	for _, part := range p.parts {
+		p.begins = append(p.begins, p.firstBytes(part))
+	}
 	if !wild && bytewise(coll) {
 		for _, part := range p.parts {
 			var s []byte
@@ -215,8 +237,8 @@ func (p *likePattern) match(s []byte) bool {
 	if last == 0 {
 		return len(s) == 0
 	}
-	for _, part := range p.parts[1:last] {
-		if s, ok = p.after(part, s); !ok {
+	for i := range p.parts[1:last] {
+		if s, ok = p.after(i+1, s); !ok {
 			return false
 		}
 	}
@@ -264,12 +286,16 @@ func (p *likePattern) prefix(part []likeElement, s []byte) (int, bool) {
 	return at, true
 }
 
-// after finds a part and returns what follows its first occurrence.
-func (p *likePattern) after(part []likeElement, s []byte) ([]byte, bool) {
-	first, known := p.first(part)
+// after finds a part, by its number, and returns what follows its first occurrence.
+func (p *likePattern) after(n int, s []byte) ([]byte, bool) {
+	part, begins := p.parts[n], p.begins[n]
 	for {
-		for known && len(s) > 0 && s[0] < 128 && p.folded[s[0]] != first {
-			s = s[1:]
+		if begins != nil {
+			at := 0
+			for at < len(s) && !begins[s[at]] {
+				at++
+			}
+			s = s[at:]
 		}
 		if n, ok := p.prefix(part, s); ok {
 			return s[n:], true
@@ -281,13 +307,17 @@ func (p *likePattern) after(part []likeElement, s []byte) ([]byte, bool) {
 	}
 }
 
-// first is what the first character of a part is folded to, if that is ASCII: other
-// ASCII characters do not begin a match.
-func (p *likePattern) first(part []likeElement) (folded byte, known bool) {
+// firstBytes tells which bytes can begin a match of a part. If its first character is
+// ASCII these are the ASCII characters equal to it, and all that begin others.
+func (p *likePattern) firstBytes(part []likeElement) *[256]bool {
 	if len(part) == 0 || part[0].any || len(part[0].char) != 1 || part[0].char[0] >= 128 {
-		return 0, false
+		return nil
 	}
-	return p.folded[part[0].char[0]], true
+	var can [256]bool
+	for i := range can {
+		can[i] = i >= 128 || p.folded[i] == p.folded[part[0].char[0]]
+	}
+	return &can
 }
 
 // suffix matches a part at the end of s.

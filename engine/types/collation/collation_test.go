@@ -127,6 +127,28 @@ func TestOrderProperties(t *testing.T) {
 	}
 }
 
+// TestSpellings compares texts with spellings of theirs that most collations take for
+// equal, so that the short ways for ASCII are held against the long ones.
+func TestSpellings(t *testing.T) {
+	letters := []string{"a", "B", "c", "x", "7", " ", "-", "é"}
+	other := map[string][]string{"a": {"A", "á", "a\x00", "\x01a"}, "B": {"b", "B\x7f"}, "c": {"C"}, "é": {"e", "E", "e\u0301"}, " ": {" \u0327"}}
+	for _, c := range All() {
+		t.Run(c.Name(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				var a, b []byte
+				for _, l := range rapid.SliceOfN(rapid.SampledFrom(letters), 0, 20).Draw(t, "text") {
+					a = append(a, l...)
+					if o := other[l]; o != nil && rapid.IntRange(0, 3).Draw(t, "other") == 0 {
+						l = rapid.SampledFrom(o).Draw(t, "spelling")
+					}
+					b = append(b, l...)
+				}
+				checkPair(t, c, a, b)
+			})
+		})
+	}
+}
+
 // TestLongSpaces takes runs of spaces through every form of their marks.
 func TestLongSpaces(t *testing.T) {
 	var all [][]byte

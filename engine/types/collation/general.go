@@ -109,7 +109,14 @@ func (c general) Compare(a, b []byte) int {
 }
 
 func (c general) AppendSortKey(dst, s []byte) []byte {
-	sc := generalScanner{s: trimSpaces(s)}
+	s = trimSpaces(s)
+	at, ascii := 0, generalPages[0]
+	for at < len(s) && s[at] < utf8.RuneSelf && s[at] != ' ' {
+		w := ascii[s[at]]
+		dst = append(dst, byte(w>>8), byte(w))
+		at++
+	}
+	sc := generalScanner{s: s, at: at}
 	run := 0
 	for w, ok := sc.next(); ok; w, ok = sc.next() {
 		if w == ' ' {

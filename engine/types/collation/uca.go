@@ -90,7 +90,16 @@ func appendPrimaryAny(dst, s []byte) []byte {
 
 func (c ucaAI) Hash(seed uint64, s []byte) uint64 {
 	h := hasher{h: seed}
-	for i := 0; i < len(s); i++ {
+	from := 0
+	for ; from+4 <= len(s) && binary.LittleEndian.Uint32(s[from:])&0x80808080 == 0; from += 4 {
+		a, b := uca.ascii[s[from]].primary(), uca.ascii[s[from+1]].primary()
+		c, d := uca.ascii[s[from+2]].primary(), uca.ascii[s[from+3]].primary()
+		if a == 0 || b == 0 || c == 0 || d == 0 { // which adds nothing
+			break
+		}
+		h.addFour(uint64(a)<<48 | uint64(b)<<32 | uint64(c)<<16 | uint64(d))
+	}
+	for i := from; i < len(s); i++ {
 		if s[i] >= utf8.RuneSelf {
 			sc := scanner{s: s, at: i}
 			for p := sc.nextPrimary(); p != 0; p = sc.nextPrimary() {

@@ -40,6 +40,9 @@ type Backend interface {
 	// errors.Is.
 	NotLeader() error
 	Stale() error
+	// Away reports whether an error says that this node serves nobody, now or for good: it
+	// is stopping, or is being given its data. why is for clients.
+	Away(err error) (why string, away bool)
 	// MetadataLocks lists the metadata locks, at most max.
 	MetadataLocks(max int) []txn.MetadataLock
 }

@@ -294,8 +294,12 @@ func (s *Session) runFirst(ctx context.Context, st ast.Statement, key string, w 
 	for i := range s.buf.Literals {
 		params[i] = s.literalType(s.buf.Literals[i].Type)
 	}
+	before := s.trx.active
 	c, err := s.compile(st, params)
-	if s.lost(err); err != nil && errorNumber(err) != errnoDeadlock {
+	if s.lost(err); err != nil && before && !s.trx.active {
+		return err // the statement is not to run by itself now
+	}
+	if err != nil && errorNumber(err) != errnoDeadlock {
 		// Perhaps it makes sense with its literals in place only.
 		return errRecompile
 	}

@@ -120,7 +120,7 @@ func TestReplacedEngine(t *testing.T) {
 			r.Exec(s, "BEGIN")
 			r.Exec(s, "INSERT INTO t VALUES (1)")
 			r.Replace("test")
-			if got := r.Text(s, next); !strings.Contains(got, "error") {
+			if got := r.Text(s, next); !strings.Contains(got, "error 1053 (08S01)") && !strings.Contains(got, "error 3101 (40000)") {
 				t.Errorf("%s: %s", next, got)
 			}
 			if s.Status()&session.StatusInTransaction != 0 {

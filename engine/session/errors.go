@@ -20,7 +20,8 @@ import (
 // What a client sees when the node it writes on stops leading the group:
 //
 //	1053 08S01  the transaction was rolled back since this node leads no more; the
-//	            door closes the connection after it, and drivers reconnect
+//	            door closes the connection after it, and drivers reconnect. The same
+//	            from a node that is stopping or being given its data
 //	1180 08007  the outcome of a COMMIT is unknown: the transaction was sent to the group
 //	            and may be committed, or not
 //	1290 HY000  a write on a node that is for reads, as with --read-only
@@ -89,6 +90,9 @@ func (s *Session) clientError(err error) error {
 // engineError is clientError for what the engine and the node may say.
 func engineError(s *Session, err error) error {
 	var halt *redo.HaltError
+	if why, away := s.m.opt.Backend.Away(err); away {
+		return newError(errnoShutdown, "08S01", "Server shutdown in progress: %s; a transaction was rolled back; connect again", why)
+	}
 	switch {
 	case errors.Is(err, table.ErrTableChanged):
 		return newError(1412, "HY000", "Table definition has changed, please retry transaction")

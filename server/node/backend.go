@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -35,6 +36,19 @@ func (b *backend) ReadPoint(opt session.ReadOptions) (uint64, error) {
 	// The names are the same, and their order.
 	return b.n.group.ReadPoint(group.ReadOptions{Consistency: group.Consistency(opt.Consistency),
 		Number: opt.Number, Bound: opt.Bound, Wait: opt.Wait})
+}
+
+// Away implements session.Backend.
+func (b *backend) Away(err error) (why string, away bool) {
+	switch {
+	case errors.Is(err, group.ErrStopped):
+		return "this node is stopping", true
+	case errors.Is(err, group.ErrProvisioning):
+		return "this node is being given its data", true
+	case errors.Is(err, group.ErrRemoved):
+		return "this node was removed from the group", true
+	}
+	return "", false
 }
 
 // LeaderAddr implements session.Backend.

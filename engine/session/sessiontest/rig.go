@@ -131,7 +131,7 @@ func (r *Rig) Replace(schemas ...string) {
 	r.open()
 	r.must(r.Manager.Close())
 	r.Manager = manager
-	txns.Shut(errors.New("the node gets its data anew"))
+	txns.Shut(errAway)
 	r.must(old.Close())
 	for _, name := range schemas {
 		r.CreateSchema(name)
@@ -211,6 +211,9 @@ func (r *Rig) Exec(s *session.Session, sql string) {
 // errNotLeader is the error of the rig's node when it does not lead.
 var errNotLeader = errors.New("this member does not lead the group")
 
+// errAway is the error of the rig's node while it gets its data.
+var errAway = errors.New("this member is being given its data")
+
 var errStale = errors.New("this member lags behind")
 
 // Demote makes the node one that does not lead: transactions that have written are
@@ -239,7 +242,11 @@ func (b backend) ReadPoint(opt session.ReadOptions) (uint64, error) {
 	return n, nil
 }
 
-func (b backend) Writable() bool     { return !b.r.ReadOnly }
+func (b backend) Writable() bool { return !b.r.ReadOnly }
+func (b backend) Away(err error) (string, bool) {
+	return "it gets its data anew", errors.Is(err, errAway)
+}
+
 func (b backend) LeaderAddr() string { return "127.0.0.1:3306" }
 func (b backend) Group() [16]byte {
 	return [16]byte{0xaa, 0xaa, 0xaa, 0xaa, 0xbb, 0xbb, 0xcc, 0xcc, 0xdd, 0xdd, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee}

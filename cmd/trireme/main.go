@@ -101,13 +101,22 @@ func flags(name, text string) *flag.FlagSet {
 	return f
 }
 
-// parse reads the flags; errors have been told.
+// parse reads the flags, which may stand before, between and after the other words, up to a
+// --. Errors have been told.
 func parse(f *flag.FlagSet, args []string) error {
-	err := f.Parse(args)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		return errUsage
+	words := []string{"--"}
+	for {
+		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+			return err
+		} else if err != nil {
+			return errUsage
+		}
+		rest := f.Args()
+		if read := len(args) - len(rest); len(rest) == 0 || read > 0 && args[read-1] == "--" {
+			return f.Parse(append(words, rest...))
+		}
+		words, args = append(words, rest[0]), rest[1:]
 	}
-	return err
 }
 
 // misuse tells what makes no sense.

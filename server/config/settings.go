@@ -116,6 +116,7 @@ var Sections = []Section{
 	}},
 	{"Operation", []Setting{
 		{Name: "http_port", Kind: Number, Default: "18080", Min: -1, Max: 65535, Doc: "Port of /healthz, /readyz and /status. 0 is any free port, -1 none."},
+		{Name: "http_pprof", Kind: Switch, Default: "OFF", Doc: "Serve /debug/pprof/ on http_port, for go tool pprof: profiles tell of statements and memory, and taking them costs time."},
 		{Name: "shutdown_timeout", Kind: Duration, Default: "30s", Max: 3600 * second, Doc: "How long statements may go on when the node stops."},
 	}},
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/triremedb/trireme/replication/group"
@@ -36,7 +37,8 @@ type MemberReport struct {
 	Status   group.Status `json:"status"`
 }
 
-// serveHTTP tells how the node stands: /healthz, /readyz, /status.
+// serveHTTP tells how the node stands: /healthz, /readyz, /status; and with http_pprof what it
+// is doing.
 func (n *Node) serveHTTP() {
 	if n.web == nil {
 		return
@@ -60,6 +62,14 @@ func (n *Node) serveHTTP() {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(n.report())
 	})
+	if n.cfg.Bool("http_pprof") {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
 	n.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	n.tasks.Add(1)
 	go func() {

@@ -173,10 +173,24 @@ func TestAlone(t *testing.T) {
 			t.Errorf("%s: %d %s", path, r.StatusCode, b)
 		}
 	}
+	profile := func(m *member) int {
+		r, err := http.Get("http://" + m.HTTPAddr() + "/debug/pprof/goroutine?debug=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+		return r.StatusCode
+	}
+	if code := profile(m); code != http.StatusNotFound {
+		t.Errorf("a profile without http_pprof: %d", code)
+	}
 	m.stop()
-	again, err := start(t, m.args)
+	again, err := start(t, append(m.args, "--http-pprof=ON"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if code := profile(again); code != http.StatusOK {
+		t.Errorf("a profile: %d", code)
 	}
 	db = open(t, again.MainAddr())
 	eventually(t, "log in again", func() error { return db.Ping() })

@@ -2,7 +2,10 @@ package table
 
 import (
 	"bytes"
+	"errors"
+	"time"
 
+	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/trx"
@@ -11,14 +14,23 @@ import (
 // Filling an index that is Building, beside the changes of others.
 //
 // The rows are read, their entries sorted, and each is put into the tree unless it is
-// there. Between reading and putting the row may have changed: so the row is looked at again
-// under the latch of the entry's leaf, and the entry put only if the row's newest
-// version has it. Whoever changes a row comes to the index after that, and what it takes
-// back on rollback it puts there itself (restoreEntry). What a change removes that is
-// not there yet is put there as deleted (markSecondary).
+// there. Both are done with rows whose last writer is settled: it has ended, or is in doubt,
+// and then the build depends on it. Otherwise that is waited for. A writer who takes a change
+// back goes to the indexes first and to the row last, so that a row which it has changed
+// says nothing about the index; and the older entry comes back unasked (restoreEntry),
+// whoever has got its key in the index meanwhile.
 //
-// Hence at the end of FillIndex the newest version of each row has its entry; older
-// versions may lack theirs, so that snapshots from before cannot use the index.
+// Between reading and putting the row may have changed: so it is looked at again
+// under the latch of the entry's leaf, and the entry put only if the row still
+// has it. Whoever changes a row comes to the index after that. What a change removes that is
+// not there yet is put there as deleted (markSecondary), to keep its key until the change
+// is committed.
+//
+// Hence at the end of FillIndex the newest version of each row has its entry, and each entry of
+// a unique index has been compared with the others; older versions may lack theirs, so
+// that snapshots from before cannot use the index.
+//
+// The build keeps no row locked, so that it is in nobody's way and in no deadlock.
 
 // FillIndex puts what an index that is Building lacks into it, beside changes by
 // others, and returns the number of entries looked at. It may be called again after an
@@ -50,10 +62,15 @@ func (w *Worker) FillIndex(t *Table, position int, alone bool, opt LoadOptions) 
 	key := t.Schema.Keys[position]
 	var k walk
 	k.start(w, t, 0, nil)
-	k.pick = func(_, value []byte, flags byte) ([]byte, byte, bool, error) {
-		return value, flags, flags&record.FlagDeleted == 0, nil
+	var later [][]byte // rows whose last writer is not settled
+	k.pick = func(key, value []byte, flags byte) ([]byte, byte, bool, error) {
+		settled, err := w.isSettled(value)
+		if err == nil && !settled {
+			later = append(later, bytes.Clone(key))
+		}
+		return value, flags, settled && flags&record.FlagDeleted == 0, err
 	}
-	for more := true; more; {
+	for more := true; more; later = later[:0] {
 		if more, err = k.next(); err != nil {
 			return 0, err
 		}
@@ -66,6 +83,15 @@ func (w *Worker) FillIndex(t *Table, position int, alone bool, opt LoadOptions) 
 				return 0, err
 			}
 		}
+		for _, row := range later {
+			r, err := w.settledRow(t, row, opt.Stop)
+			if err == nil && r.Val != nil {
+				err = x.add(key, r)
+			}
+			if err != nil {
+				return 0, err
+			}
+		}
 		if opt.Stop != nil {
 			if err := opt.Stop(); err != nil {
 				return 0, err
@@ -73,6 +99,100 @@ func (w *Worker) FillIndex(t *Table, position int, alone bool, opt LoadOptions) 
 		}
 	}
 	return x.fill(key)
+}
+
+// isSettled reports whether the last writer of a row, whose leaf is latched, is settled, or
+// is the worker itself.
+func (w *Worker) isSettled(value []byte) (bool, error) {
+	writer, err := writerOf(value)
+	if err != nil || w.Applying || writer == w.trx.ID() {
+		return err == nil, err
+	}
+	settled, entry := w.e.Trx.Settled(writer)
+	if entry != 0 {
+		w.trx.AddDependence(entry)
+	}
+	return settled, nil
+}
+
+// settledRow returns a copy, in w.old, of the newest version of the row, once its last writer
+// is settled; no value if there is no such row.
+func (w *Worker) settledRow(t *Table, key []byte, stop func() error) (record.Row, error) {
+	for {
+		r, settled, err := w.newest(t, key)
+		if settled || err != nil {
+			return r, err
+		}
+		if r, settled, err = w.awaitWriter(t, key); settled || err != nil {
+			return r, err
+		}
+		if stop != nil {
+			if err := stop(); err != nil {
+				return record.Row{}, err
+			}
+		}
+	}
+}
+
+// newest is settledRow of a row as it is now; settled is false if it says nothing yet.
+func (w *Worker) newest(t *Table, key []byte) (r record.Row, settled bool, err error) {
+	w.rm.BeginRead()
+	defer w.release()
+	w.look.Init(t.trees[0], w.rm)
+	exact, err := w.look.SeekLeaf(key, mtr.S)
+	if err != nil || !exact {
+		return r, err == nil, err
+	}
+	if settled, err = w.isSettled(w.look.Value()); err != nil || !settled || w.look.Flags()&record.FlagDeleted != 0 {
+		return r, settled, err
+	}
+	w.old = append(w.old[:0], w.look.Value()...)
+	r, err = t.Schema.Row(key, w.old)
+	return r, err == nil, err
+}
+
+// writerWait is how long a build waits for a writer before it asks whether to give up.
+const writerWait = time.Second
+
+// awaitWriter waits for the row's last writer by the lock on the row, and looks at the row
+// while it has that. A transaction made for it takes the lock, so that nothing is left of
+// it, no lock on a gap either where the row goes. settled is false if the wait was in vain.
+func (w *Worker) awaitWriter(t *Table, key []byte) (r record.Row, settled bool, err error) {
+	own := w.trx
+	w.trx = w.e.Trx.Begin(trx.Options{LockWait: writerWait})
+	defer func(waiter *trx.Trx) {
+		w.trx = own
+		w.e.Trx.End(waiter)
+	}(w.trx)
+	must, err := w.lockNewest(t, key)
+	if err == nil && must {
+		err = w.wait()
+	}
+	w.trx = own
+	if errors.Is(err, lock.ErrTimeout) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, err
+	}
+	return w.newest(t, key)
+}
+
+// lockNewest asks for the lock on a row.
+func (w *Worker) lockNewest(t *Table, key []byte) (must bool, err error) {
+	w.rm.BeginRead()
+	defer w.release()
+	w.look.Init(t.trees[0], w.rm)
+	exact, err := w.look.SeekLeaf(key, mtr.S)
+	if err != nil || !exact {
+		return false, err
+	}
+	writer, err := writerOf(w.look.Value())
+	if err != nil {
+		return false, err
+	}
+	res, err := w.lockRecord(t.Schema.Keys[0].ID, key, lock.RecordS, lock.Block, writer)
+	return res == lock.MustWait, err
 }
 
 func (w *Worker) isEmpty(t *Table, position int) (bool, error) {
@@ -108,7 +228,7 @@ func (x *indexSort) fill(k *record.KeySchema) (n int64, err error) {
 				return n, err
 			}
 		}
-		if err := x.w.fillEntry(x.t, k, key[1:], value[0] != 0); err != nil {
+		if err := x.w.fillEntry(x.t, k, key[1:], value[0] != 0, x.opt.Stop); err != nil {
 			return n, err
 		}
 		x.w.e.Env.Yield()
@@ -116,30 +236,86 @@ func (x *indexSort) fill(k *record.KeySchema) (n int64, err error) {
 }
 
 // fillEntry puts an entry into the index if the row that it points to still has it.
-func (w *Worker) fillEntry(t *Table, k *record.KeySchema, key []byte, hasNull bool) error {
+func (w *Worker) fillEntry(t *Table, k *record.KeySchema, key []byte, hasNull bool, stop func() error) error {
 	part, err := k.PartLen(key, len(k.Parts))
 	if err != nil {
 		return err
 	}
 	row := key[part:]
-	return w.putSecondary(t, k, key, part, k.Unique && !hasNull && !w.Applying, func() (value []byte, flags byte, put bool, err error) {
-		w.rm.BeginRead()
-		defer w.release()
-		w.look.Init(t.trees[0], w.rm)
-		exact, err := w.look.SeekLeaf(row, mtr.S)
-		if err != nil || !exact || w.look.Flags()&record.FlagDeleted != 0 {
-			return nil, 0, false, err
-		}
-		r, err := t.Schema.Row(row, w.look.Value())
+	unique := k.Unique && !hasNull && !w.Applying
+	for {
+		r, err := w.settledRow(t, row, stop)
 		if err != nil {
+			return err
+		}
+		if has, err := w.hasEntry(t, k, r, key); err != nil || !has {
+			return err
+		}
+		done, err := w.tryEntry(t, k, key, part, unique)
+		var busy *busyRow
+		if unique {
+			// The part itself, see checkUnique: the entry keeps its key from now on.
+			w.e.Locks.Unlock(w.trx.Locks(), k.ID, key[:part], lock.NextKeyX)
+		}
+		var taken *DuplicateError
+		switch {
+		case errors.As(err, &busy):
+			if _, _, err = w.awaitWriter(t, busy.key); err == nil && stop != nil {
+				err = stop()
+			}
+			if err != nil {
+				return err
+			}
+		case errors.As(err, &taken):
+			// The other row has the key, and is locked. Does this one have it still?
+			r, settled, rerr := w.newest(t, row)
+			has := false
+			if rerr == nil && settled {
+				has, rerr = w.hasEntry(t, k, r, key)
+			}
+			if rerr != nil {
+				return rerr
+			}
+			if has {
+				return err
+			}
+			w.e.Locks.Unlock(w.trx.Locks(), t.Schema.Keys[0].ID, taken.Row, w.meets)
+		case err != nil || done:
+			return err
+		}
+	}
+}
+
+// busyRow is the error of an entry that has to wait for a row which is locked.
+type busyRow struct{ key []byte }
+
+func (*busyRow) Error() string { return "table: a row is locked" }
+
+// hasEntry reports whether a row, if there is one, has the entry.
+func (w *Worker) hasEntry(t *Table, k *record.KeySchema, r record.Row, entry []byte) (has bool, err error) {
+	if r.Val == nil {
+		return false, nil
+	}
+	w.key, _, _, w.arena, err = t.Schema.AppendSecondary(w.key[:0], k, r, w.arena[:0])
+	return bytes.Equal(w.key, entry), err
+}
+
+// tryEntry puts the entry there if the row has it. done is false if somebody is changing the row.
+func (w *Worker) tryEntry(t *Table, k *record.KeySchema, key []byte, part int, unique bool) (done bool, err error) {
+	w.filling = true
+	defer func() { w.filling = false }()
+	err = w.putSecondary(t, k, key, part, unique, func() ([]byte, byte, bool, error) {
+		r, settled, err := w.newest(t, key[part:])
+		if done = settled; !settled || err != nil {
 			return nil, 0, false, err
 		}
-		if w.key, _, _, w.arena, err = t.Schema.AppendSecondary(w.key[:0], k, r, w.arena[:0]); err != nil || !bytes.Equal(w.key, key) {
+		if has, err := w.hasEntry(t, k, r, key); err != nil || !has {
 			return nil, 0, false, err
 		}
 		w.secVal, err = t.Schema.AppendSecondaryValue(w.secVal[:0], k, r, part)
 		return w.secVal, 0, err == nil, err
 	})
+	return done, err
 }
 
 // fillDeleted puts the entry of the row's version in w.old into the index, as deleted.

@@ -137,6 +137,7 @@ func (w *Worker) undoInsert(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 			return err
 		}
 	}
+	w.e.Env.Yield() // for simulations: the indexes are as before and the row is not
 	if err := w.dropRow(t, log, u.Key, ptr); err != nil {
 		return err
 	}
@@ -245,6 +246,7 @@ func (w *Worker) undoUpdate(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 			}
 		}
 	}
+	w.e.Env.Yield() // for simulations, as in undoInsert
 	if wasDeleted && w.e.Trx.Visible(&view.Snapshot, record.TrxID(w.row)) {
 		// Purge may have come by already, and left the record to this transaction.
 		err = w.dropRow(t, log, u.Key, ptr)

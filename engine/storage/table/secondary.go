@@ -257,9 +257,16 @@ func (w *Worker) probe(t *Table, k *record.KeySchema, entry, row, part []byte) (
 			return false, nil
 		}
 	}
-	res, err := w.lockRecord(t.Schema.Keys[0].ID, row, w.meets, lock.Block, r.TrxID())
+	policy := lock.Block
+	if w.filling { // must leave no lock behind, see awaitWriter
+		policy = lock.SkipLocked
+	}
+	res, err := w.lockRecord(t.Schema.Keys[0].ID, row, w.meets, policy, r.TrxID())
 	if err != nil {
 		return false, err
+	}
+	if res == lock.Skip {
+		return false, &busyRow{bytes.Clone(row)}
 	}
 	if res != lock.Held && !bytes.Equal(w.probed, row) {
 		w.giveProbed(t)

@@ -28,6 +28,7 @@ type Worker struct {
 
 	undoing bool      // rolling back
 	meets   lock.Mode // how the row is locked that has a key of the one to insert
+	filling bool      // an index that is being built
 	probed  []byte    // such a row whose lock is new, see probe
 
 	m      *mtr.Mtr     // the writing mini-transaction

@@ -39,10 +39,9 @@ func slotsFor(now, entries, expected int) int {
 // wordTable maps words to consecutive numbers by open addressing. At most half of
 // the slots are taken.
 type wordTable struct {
-	slots   []wordSlot
-	mask    uint64
-	keys    []uint64 // by number
-	fetched uint64
+	slots []wordSlot
+	mask  uint64
+	keys  []uint64 // by number
 }
 
 type wordSlot struct {
@@ -101,27 +100,8 @@ func (t *wordTable) find(seed, w uint64) uint32 {
 	}
 }
 
-// farSlots is the number of slots from which on a table is larger than what a processor
-// keeps close. What a batch of keys will touch there is loaded by loops that do nothing
-// else: their loads wait for memory together, and not one after the other.
-const farSlots = 1 << 14
-
-// fetch loads the slots of many words.
-func (t *wordTable) fetch(seed uint64, words []uint64) {
-	slots := t.slots
-	if len(slots) < farSlots {
-		return
-	}
-	sum := uint64(0)
-	for _, w := range words {
-		sum += slots[types.HashUint64(seed, w)&uint64(len(slots)-1)].key
-	}
-	t.fetched = sum // so that the loop is not left out
-}
-
 // findAll is find of many words; it returns how many there are in all.
 func (t *wordTable) findAll(seed uint64, words []uint64, ids []uint32) int {
-	t.fetch(seed, words)
 	slots, mask := t.slots, t.mask
 	ids = ids[:len(words)]
 	for i, w := range words {
@@ -162,7 +142,6 @@ func (t *wordTable) look(seed, w uint64) uint32 {
 
 // lookAll is look of many words.
 func (t *wordTable) lookAll(seed uint64, words []uint64, ids []uint32) {
-	t.fetch(seed, words)
 	slots, mask := t.slots, t.mask
 	ids = ids[:len(words)]
 	if len(slots) == 0 {
@@ -267,6 +246,11 @@ func (t *stringTable) place(s stringSlot, hash uint64) {
 	t.slots[at] = s
 }
 
+// farSlots is the number of slots from which on a table is larger than what a processor
+// keeps close. What a batch of keys will touch there is loaded by loops that do nothing
+// else: their loads wait for memory together, and not one after the other.
+const farSlots = 1 << 14
+
 // fetch loads the slots of strings with the given hashes, and then the strings that may
 // be theirs.
 func (t *stringTable) fetch(hashes []uint64) {
@@ -284,7 +268,7 @@ func (t *stringTable) fetch(hashes []uint64) {
 			sum += uint64(t.chunks[s.at>>chunkBits][s.at&(chunkSize-1)])
 		}
 	}
-	t.fetched = sum
+	t.fetched = sum // so that the loops are not left out
 }
 
 // look returns the number of a string, or None.

@@ -72,6 +72,31 @@ func await(t *testing.T, g *servers.Group) {
 	}
 }
 
+// caughtUp waits until every node gives what the leader does, and reports of each
+// whether it does.
+func caughtUp(t *testing.T, g *servers.Group, query string) (same []bool) {
+	t.Helper()
+	want := servers.Text(t, servers.Open(t, g.Nodes[0].DSN("", limits)), query)
+	for _, n := range g.Nodes {
+		db := servers.Open(t, n.ReadDSN("", limits))
+		var got string
+		var err error
+		equal := false
+		for until := time.Now().Add(patience); !equal && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+			var ready int // a table may not be there yet
+			if err = db.QueryRow("SELECT COUNT(*) FROM (" + query + ") q").Scan(&ready); err == nil {
+				got = servers.Text(t, db, query)
+				equal = got == want
+			}
+		}
+		if !equal {
+			t.Errorf("node %d gives %.2000q, the leader %.2000q (%v)", n.Number, got, want, err)
+		}
+		same = append(same, equal)
+	}
+	return same
+}
+
 func leader(t *testing.T, g *servers.Group) *servers.Node {
 	t.Helper()
 	n, err := g.Leader(patience)

@@ -56,7 +56,7 @@ var plan = [][]string{
 	{"server/node"},
 	{"client"},
 	{"cmd/trireme"},
-	{"e2e/servers"},
+	{"e2e/servers", "e2e/history"},
 	{"bench", "e2e"},
 	{"internal/houserules"},
 }

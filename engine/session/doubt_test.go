@@ -131,3 +131,58 @@ func TestReplacedEngine(t *testing.T) {
 		})
 	}
 }
+
+// TestStates: the process list says what a statement waits for.
+func TestStates(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, sim *simenv.Sim) {
+		r.CreateSchema("other")
+		var list []*session.Session
+		for range 6 {
+			list = append(list, r.Open(session.ConnectionInfo{Schema: "test"}))
+		}
+		watch := list[5]
+		r.Exec(watch, "CREATE TABLE t (id INT PRIMARY KEY, n INT)")
+		r.Exec(watch, "CREATE TABLE u (id INT PRIMARY KEY, n INT)")
+		r.Exec(watch, "INSERT INTO t VALUES (1, 1), (2, 2)")
+		r.Exec(watch, "INSERT INTO u VALUES (1, 1)")
+		r.Exec(list[0], "BEGIN")
+		r.Exec(list[0], "UPDATE t SET n = 2 WHERE id = 1")
+		committed := false
+		r.Log.Doubt = func() error {
+			r.Log.Doubt = nil
+			for !committed {
+				env.Sleep(sim, time.Millisecond)
+			}
+			return nil
+		}
+		texts := []string{"UPDATE t SET n = 3 WHERE id = 1", "ALTER TABLE t ADD COLUMN a INT", "UPDATE u SET n = 2", "SELECT n FROM u FOR UPDATE"}
+		var tasks []*task
+		for i, text := range texts {
+			tasks = append(tasks, background(r, list[i+1], text))
+		}
+		want := map[string]string{texts[0]: "Waiting for row lock", texts[1]: "Waiting for table metadata lock", texts[2]: "waiting for handler commit",
+			texts[3]: "waiting for handler commit"}
+		for _, p := range r.Manager.Processes() {
+			if p.State != want[p.Info] {
+				t.Errorf("%s: %q", p.Info, p.State)
+			}
+		}
+		committed = true
+		r.Exec(list[0], "COMMIT")
+		for i, c := range tasks {
+			if got := c.await(r); strings.Contains(got, "error") || got == "blocked" {
+				t.Errorf("%s: %s", texts[i], got)
+			}
+		}
+		long := "SELECT ID, LENGTH(INFO) > 100 FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID() /* " + strings.Repeat("x", 200) + " */"
+		if got := r.Text(watch, long); !strings.Contains(got, "| 1\n") {
+			t.Error(got)
+		}
+		// What SHOW PROCESSLIST shows of a statement is its first 100 characters.
+		slow := background(r, list[0], "SELECT SLEEP(1) /* "+strings.Repeat("ä", 200)+" */")
+		if got := r.Text(watch, "SHOW PROCESSLIST"); !strings.Contains(got, "User sleep | SELECT SLEEP(1) /* "+strings.Repeat("ä", 81)+"\n") {
+			t.Error(got)
+		}
+		slow.await(r)
+	})
+}

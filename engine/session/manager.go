@@ -199,6 +199,9 @@ func (m *Manager) Processes() []Process {
 		s.mu.Lock()
 		p := s.process
 		p.Time = now - s.began
+		if p.State == "" && p.Command != "Sleep" && s.txn != nil {
+			p.State = s.txn.Waits()
+		}
 		s.mu.Unlock()
 		list = append(list, p)
 	}

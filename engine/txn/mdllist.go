@@ -39,6 +39,19 @@ func sortLocks(list []MetadataLock) {
 	})
 }
 
+// waits says what kind of metadata lock an owner waits for, in MySQL's words; empty: none.
+func (l *metadataLocks) waits(o *metadataOwner) string {
+	l.lockAll()
+	defer l.unlockAll()
+	switch {
+	case o.waiting == nil:
+		return ""
+	case o.waiting.object.name.Table == "":
+		return "Waiting for schema metadata lock"
+	}
+	return "Waiting for table metadata lock"
+}
+
 // list returns all locks, those of one name together and in order.
 func (l *metadataLocks) list() []MetadataLock {
 	var list []MetadataLock

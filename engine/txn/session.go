@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
@@ -39,6 +40,8 @@ type Session struct {
 
 	mu  sync.Mutex // guards cur against Interrupt
 	cur *Txn
+
+	settling atomic.Bool // it waits until what it depends on is committed
 }
 
 // Errors of calls at the wrong time.
@@ -150,6 +153,30 @@ func (s *Session) Interrupt() {
 		s.m.opt.Engine.Locks.Interrupt(s.cur.Trx.Locks())
 		s.m.locks.interrupt(&s.cur.locks)
 	}
+}
+
+// Waits is what the session waits for at the moment, as a process list says it, empty if for
+// nothing. Any task may call it.
+func (s *Session) Waits() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.cur
+	switch {
+	case t == nil:
+		return ""
+	case t.state.Load() != atSession || s.settling.Load():
+		return "waiting for handler commit"
+	case s.m.opt.Engine.Locks.Waits(t.Trx.Locks()):
+		return "Waiting for row lock"
+	}
+	return s.m.locks.waits(&t.locks)
+}
+
+// waitFinished waits until the entries up to an index are committed.
+func (s *Session) waitFinished(ctx context.Context, index uint64) error {
+	s.settling.Store(true)
+	defer s.settling.Store(false)
+	return s.m.opt.Log.WaitFinished(ctx, index)
 }
 
 // enter begins a call within a transaction; leave follows unless it returns an error.
@@ -318,7 +345,7 @@ func (s *Session) fail(err error) error {
 func (s *Session) commitUnchanged(ctx context.Context, t *Txn) (uint64, error) {
 	if depends := t.Trx.DependsOn(); depends != 0 {
 		s.turn.Unlock()
-		err := s.m.opt.Log.WaitFinished(ctx, depends)
+		err := s.waitFinished(ctx, depends)
 		s.turn.Lock()
 		if err == nil && s.t != t {
 			err = s.lost
@@ -347,7 +374,7 @@ func (s *Session) Settle(ctx context.Context) error {
 	if depends == 0 {
 		return nil
 	}
-	if err = s.m.opt.Log.WaitFinished(ctx, depends); err == nil {
+	if err = s.waitFinished(ctx, depends); err == nil {
 		return nil
 	}
 	s.turn.Lock()

@@ -177,6 +177,12 @@ func (o *Owner) waitsFor(l *lock) bool {
 	return o.wait.lock == l
 }
 
+// Waits reports whether an owner waits for a lock. Any task may ask.
+func (t *Table) Waits(o *Owner) bool {
+	_, l := t.waitingLock(o)
+	return l != nil
+}
+
 // eachBlocker calls visit for the locks that keep l waiting, until it returns
 // false: every granted lock in its way; and of the waiting locks in its way, in
 // order of arrival all that came before it, else only the one it stands behind.

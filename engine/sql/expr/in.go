@@ -136,12 +136,21 @@ func (n *In) add(l, r Node, how comparator) {
 // put adds a constant to the set of its class.
 func (n *In) put(cast *Cast, v types.Value, how comparator) {
 	for _, s := range n.sets {
-		if s.how == how && (s.cast == nil) == (cast == nil) {
+		if s.how == how && sameCast(s.cast, cast) {
 			s.values = append(s.values, v)
 			return
 		}
 	}
 	n.sets = append(n.sets, &constSet{cast: cast, how: how, values: []types.Value{v}})
+}
+
+// sameCast reports whether two conversions of the operand are one: a text beside a TIME is
+// another value than beside a DATETIME.
+func sameCast(a, b *Cast) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.t.Kind == b.t.Kind && a.where == b.where
 }
 
 // build makes the hash table.

@@ -33,6 +33,7 @@ type compiledTable struct {
 	schema, name string
 	keys         *record.Schema
 	view         bool
+	rows         int64 // that the table had
 }
 
 // schemaCatalog gives planning the definitions, as the transaction sees them, and notes
@@ -61,10 +62,10 @@ func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
 	keys := t.Table().Schema
 	v, isView := catalog.ViewOf(keys.Table)
 	if !isView {
-		l.c.note(compiledTable{schema, name, keys, false})
+		l.c.note(compiledTable{schema, name, keys, false, t.Table().Rows()})
 		return plan.Source{Table: &plan.TableSource{Keys: keys, Stats: tableStats{t.Table()}}}, nil
 	}
-	l.c.note(compiledTable{schema, name, keys, true})
+	l.c.note(compiledTable{schema, name, keys, true, 0})
 	q, err := catalog.ParseQuery(v.Query)
 	if err != nil {
 		return plan.Source{}, err
@@ -221,7 +222,7 @@ func (s *Session) runCompiled(ctx context.Context, at **compiled, key []byte) (O
 	c := *at
 	var out Outcome
 	changed, err := s.openTables(c)
-	if changed && err == nil {
+	if err == nil && (changed || s.outgrown(c)) {
 		if c, err = s.compile(c.kind, c.types); err == nil {
 			if *at = c; c.cached && key != nil {
 				s.m.plans.put(string(key), c)
@@ -233,6 +234,18 @@ func (s *Session) runCompiled(ctx context.Context, at **compiled, key []byte) (O
 		out, err = s.execute(ctx, c)
 	}
 	return out, s.finishWork(ctx, c, &out, err)
+}
+
+// outgrown reports whether a table has many more or fewer rows now than when the statement
+// was compiled, so that another plan may be better.
+func (s *Session) outgrown(c *compiled) bool {
+	for i := range c.tables {
+		then, now := c.tables[i].rows, s.work.open[i].Table().Rows()
+		if most := max(then, now); !c.tables[i].view && most > 1000 && min(then, now) < most/5 {
+			return true
+		}
+	}
+	return false
 }
 
 // execute runs a compiled statement on its open tables.

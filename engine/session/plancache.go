@@ -95,6 +95,13 @@ func (c *planCache) setSize(n int) {
 	c.byKey, c.ring = nil, nil
 }
 
+// forget drops all plans.
+func (c *planCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hand, c.byKey, c.ring = 0, nil, nil
+}
+
 // PlanCacheStats are counts of the plan cache.
 type PlanCacheStats struct {
 	Plans                 int

@@ -361,6 +361,9 @@ func (s *Session) maintainTable(schema, name string, kind ast.MaintainKind) ([][
 	defer h.Release()
 	ok := []any{full, op, "status", "OK"}
 	switch kind {
+	case ast.Analyze:
+		h.Table().ForgetStatistics()
+		s.m.plans.forget()
 	case ast.Optimize, ast.Repair:
 		return [][]any{{full, op, "note", "The storage engine for the table doesn't support " + op}, ok}, nil
 	case ast.Checksum:

@@ -209,6 +209,6 @@ type tableStats struct{ t *table.Table }
 
 func (s tableStats) Rows() float64 { return float64(max(s.t.Rows(), 0)) }
 
-func (s tableStats) Distinct(index, parts int) float64 { return 0 }
+func (s tableStats) Distinct(index, parts int) float64 { return s.t.Distinct(index, parts) }
 
 func (s tableStats) RangeRows(index int, r plan.ByteRange) (float64, bool) { return 0, false }

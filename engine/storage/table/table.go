@@ -49,9 +49,10 @@ type Table struct {
 	// counted are the positions of the columns that raise a counter.
 	counted []int
 
-	nextAuto atomic.Uint64 // next AUTO_INCREMENT value
-	nextRow  atomic.Uint64 // next hidden row id
-	rows     atomic.Int64  // estimate, kept up by the workers
+	nextAuto atomic.Uint64                // next AUTO_INCREMENT value
+	nextRow  atomic.Uint64                // next hidden row id
+	rows     atomic.Int64                 // estimate, kept up by the workers
+	stats    []atomic.Pointer[statistics] // by index position
 }
 
 // Open returns the table with the definition and the data given.
@@ -60,7 +61,7 @@ func (e *Engine) Open(s *record.Schema, at Physical) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("table %s.%s: %w", s.Table.Schema, s.Name, err)
 	}
-	t := &Table{Schema: s, Where: at, engine: e, space: sp}
+	t := &Table{Schema: s, Where: at, engine: e, space: sp, stats: newStatistics(len(s.Keys))}
 	for _, k := range s.Keys {
 		root, ok := at.Roots[k.ID]
 		if !ok {

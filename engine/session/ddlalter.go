@@ -326,7 +326,8 @@ func (s *Session) checkRows(ctx context.Context, ch *catalog.Change, next *recor
 }
 
 // checkForeignKey checks that every row has its parent. The parent's rows are locked, so
-// that it stays so until the key is in force.
+// that it stays so until the key is in force; and what was deleted before has gone for good, and
+// from what the check sees.
 func (s *Session) checkForeignKey(ctx context.Context, t *record.Table, k *record.ForeignKey) error {
 	if k.RefSchema != t.Schema || k.RefTable != t.Name {
 		o, err := s.txn.Open(k.RefSchema, k.RefTable)
@@ -339,6 +340,12 @@ func (s *Session) checkForeignKey(ctx context.Context, t *record.Table, k *recor
 		if err := s.txn.Settle(ctx); err != nil { // the snapshot is to have what was waited for
 			return err
 		}
+		if err := s.txn.Settle(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.txn.ForgetSnapshot(); err != nil {
+		return err
 	}
 	var notNull, same []string
 	for i, id := range k.Columns {

@@ -261,13 +261,15 @@ type childLinks struct {
 	list    []childLink
 }
 
-// loadLinks finds out which foreign keys refer to a target.
+// loadLinks finds out which foreign keys refer to a target. It is called for each row, once that is
+// changed and so locked: a statement may run while another session makes a table that refers
+// to this one, but nobody refers to the row from then on.
 func (s *Session) loadLinks(t *target) error {
-	if t.linked {
-		return nil
-	}
 	keys, c := t.info.keys, &s.m.tables
 	changes := s.eng.Catalog.Changes()
+	if t.linked && t.linkedAt == changes {
+		return nil
+	}
 	c.mu.RLock()
 	l := c.links[keys]
 	c.mu.RUnlock()
@@ -283,7 +285,7 @@ func (s *Session) loadLinks(t *target) error {
 		c.links[keys] = l
 		c.mu.Unlock()
 	}
-	t.links, t.linked = l.list, true
+	t.links, t.linked, t.linkedAt = l.list, true, changes
 	return nil
 }
 

@@ -18,8 +18,9 @@ type target struct {
 	open  *txn.Table
 	info  *tableInfo
 	links []childLink // foreign keys that refer to the table
-	// linked says that links are known.
-	linked bool
+	// linked says that links are known, as of a count of changes of definitions.
+	linked   bool
+	linkedAt uint64
 }
 
 // setTarget prepares for changes of an open table.
@@ -289,6 +290,9 @@ func (s *Session) updateRow(t *target, key []byte, before, after []types.Value, 
 		return false, duplicateError(err, i, after)
 	}
 	s.trx.wrote = true
+	if err := s.loadLinks(t); err != nil {
+		return changed, &changedError{err}
+	}
 	if len(t.links) > 0 && s.opt.foreignKeys {
 		if err = s.parentChanged(t, before, after, depth); err != nil {
 			err = &changedError{err}
@@ -322,13 +326,13 @@ func differs(i *tableInfo, a, b []types.Value) bool {
 
 // deleteRow deletes a row, whose columns are known.
 func (s *Session) deleteRow(t *target, key []byte, before []types.Value, depth int) error {
-	if err := s.loadLinks(t); err != nil {
-		return err
-	}
 	if err := s.txn.Delete(t.open, key, before); err != nil {
 		return err
 	}
 	s.trx.wrote = true
+	if err := s.loadLinks(t); err != nil {
+		return &changedError{err}
+	}
 	if len(t.links) > 0 && s.opt.foreignKeys {
 		if err := s.parentChanged(t, before, nil, depth); err != nil {
 			return &changedError{err}

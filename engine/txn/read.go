@@ -55,6 +55,17 @@ func (s *Session) Snapshot() (number uint64, err error) {
 	return number, s.leave(nil)
 }
 
+// ForgetSnapshot makes the next plain read see what is committed by then, at any isolation
+// level: for checks of a statement that holds locks by now.
+func (s *Session) ForgetSnapshot() error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	t.Trx.CloseSnapshot()
+	return s.leave(nil)
+}
+
 // Get appends the wanted columns of the row with the clustered key to the batch, as
 // the transaction's snapshot sees it; a SERIALIZABLE transaction locks it in S. found is
 // false if there is no such row.

@@ -119,9 +119,9 @@ func (f *finisher) entry(e *raftpb.Entry) error {
 	switch {
 	case inDoubt && index == e.GetIndex() && term == e.GetTerm():
 		return f.finish()
-	case inDoubt && index <= e.GetIndex():
+	case inDoubt && (index <= e.GetIndex() || term < e.GetTerm()):
 		// The group has decided for another entry: what this node proposed from there
-		// on is lost.
+		// on is lost. It may begin further on, behind entries without transactions.
 		if err := f.stopServing(ErrNotLeader); err != nil {
 			return err
 		}

@@ -18,10 +18,8 @@ import (
 // they are committed.
 func (p *provisioning) attachLog(data file.FS, m *provision.Manifest) error {
 	n := p.n
-	if c, err := n.running(); err == nil && c.binlog.LastIndex() > m.Position.Index {
-		// What this member has acknowledged must be in what takes its place.
-		return fmt.Errorf("%w: it ends at log index %d, and this member has the log up to %d",
-			provision.ErrSnapshotGone, m.Position.Index, c.binlog.LastIndex())
+	if err := p.suits(m); err != nil {
+		return err
 	}
 	opt := logOptions(&n.opt, n.id, data)
 	var errs []error

@@ -329,8 +329,9 @@ func (t *raftTask) committed(m *raftpb.Message) {
 		state := t.raft.ApplyConfChange(cc)
 		t.n.membership.changed(e.GetIndex(), cc, state)
 		t.n.updatePeers(cc)
-		t.moves.applied(t, e.GetIndex(), cc)
+		t.moves.applied(t, cc, state)
 	}
+	t.moves.committed(m.GetEntries()[len(m.GetEntries())-1].GetIndex())
 	t.n.finisher.add(m)
 }
 

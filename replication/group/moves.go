@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,7 @@ type changeRequest struct {
 	cc       *raftpb.ConfChangeV2
 	node     uint64
 	stage    changeStage
+	mark     uint64 // index of the entry that shows that the change has come round
 	deadline time.Duration
 	err      error
 	done     atomic.Bool
@@ -33,13 +35,31 @@ type changeRequest struct {
 // changeStage is how far a change of membership has come. Raft appends an empty entry
 // in the place of a change that comes before the last one has been applied, or while it
 // has yet to leave a joint configuration, and does not say so: what it appended shows.
+//
+// When somebody leaves, the leader's word is not enough: were the one that left stopped,
+// and the leader lost before the others have heard that the change is committed, those
+// would still need the one that left to elect a leader. So the change is done only when a
+// majority of the new configuration has an entry that the leader has appended since.
 type changeStage uint8
 
 const (
 	changeWaits    changeStage = iota // to be proposed at the next tick
 	changeProposed                    // Raft has it; what it made of it is not known yet
 	changeLogged                      // it is in the log
+	changeJoint                       // the new configuration is in force beside the old one
+	changeInForce                     // the new one alone; the entry after it is to be proposed at the next tick
+	changeMarking                     // Raft has that entry
+	changeMarked                      // it is in the log
 )
+
+// removes reports whether a member leaves by the change.
+func (r *changeRequest) removes(id func(uint64) bool) bool {
+	return slices.ContainsFunc(r.cc.GetChanges(), func(c *raftpb.ConfChangeSingle) bool {
+		return c.GetType() == raftpb.ConfChangeRemoveNode && id(c.GetNodeId())
+	})
+}
+
+func anyone(uint64) bool { return true }
 
 func (r *changeRequest) answer(err error) {
 	r.err = err
@@ -68,6 +88,8 @@ func (v *moves) startChange(t *raftTask, r *changeRequest) {
 		r.answer(ErrNotLeader)
 	case v.change != nil:
 		r.answer(fmt.Errorf("group: %w: another member is being added, promoted or removed", ErrBusy))
+	case r.removes(func(id uint64) bool { return id == t.n.opt.ID }):
+		r.answer(fmt.Errorf("group: member %d leads the group: hand leadership over before it is removed", t.n.opt.ID))
 	default:
 		v.change = r
 		v.proposeChange(t)
@@ -86,31 +108,59 @@ func (v *moves) proposeChange(t *raftTask) {
 	r.stage = changeProposed
 }
 
-// appended looks for the proposed change among the entries that Raft has appended since.
+// appended looks for what was proposed among the entries that Raft has appended since.
 func (v *moves) appended(entries []*raftpb.Entry) {
-	if v.change == nil || v.change.stage != changeProposed {
-		return
-	}
-	v.change.stage = changeWaits
-	for _, e := range entries {
-		if e.GetType() != raftpb.EntryNormal && len(e.GetData()) > 0 {
-			v.change.stage = changeLogged
+	switch r := v.change; {
+	case r == nil || len(entries) == 0:
+	case r.stage == changeProposed:
+		r.stage = changeWaits
+		for _, e := range entries {
+			if e.GetType() != raftpb.EntryNormal && len(e.GetData()) > 0 {
+				r.stage = changeLogged
+			}
 		}
+	case r.stage == changeMarking:
+		r.stage, r.mark = changeMarked, entries[len(entries)-1].GetIndex()
 	}
 }
 
-// applied answers the request whose change has taken effect.
-func (v *moves) applied(t *raftTask, _ uint64, cc raftpb.ConfChangeI) {
-	if v.change == nil {
+// applied follows the configurations that take effect.
+func (v *moves) applied(t *raftTask, cc raftpb.ConfChangeI, state *raftpb.ConfState) {
+	r := v.change
+	if r == nil {
 		return
 	}
-	for _, c := range cc.AsV2().GetChanges() {
-		if c.GetNodeId() == v.change.node {
-			v.change.answer(nil)
-			v.change = nil
-			return
-		}
+	ours := slices.ContainsFunc(cc.AsV2().GetChanges(), func(c *raftpb.ConfChangeSingle) bool { return c.GetNodeId() == r.node })
+	switch {
+	case !ours && r.stage != changeJoint:
+	case len(state.GetVotersOutgoing()) > 0:
+		r.stage = changeJoint
+	case r.removes(anyone):
+		v.proposeMark(t)
+	default:
+		v.end(nil)
 	}
+}
+
+// proposeMark appends an empty entry, which brings the others the news that the change is committed.
+func (v *moves) proposeMark(t *raftTask) {
+	v.change.stage = changeInForce
+	if t.raft.Propose(nil) == nil {
+		v.change.stage = changeMarking
+	}
+}
+
+// committed ends a change that has come round.
+func (v *moves) committed(index uint64) {
+	if r := v.change; r != nil && r.stage == changeMarked && index >= r.mark {
+		v.end(nil)
+	}
+}
+
+// end answers the request for a change.
+func (v *moves) end(err error) {
+	v.change.answer(err)
+	v.change = nil
 }
 
 // startTransfer asks another member to take over. The lease ends first: the other
@@ -157,16 +207,7 @@ func (v *moves) bestSuccessor(t *raftTask) uint64 {
 
 // tick ends what takes too long.
 func (v *moves) tick(t *raftTask, now time.Duration) {
-	if r := v.change; r != nil && now >= r.deadline {
-		v.change = nil
-		if r.stage == changeWaits {
-			r.answer(fmt.Errorf("group: %w: the change of membership before this one has not been applied in time; nothing was changed", ErrBusy))
-		} else {
-			r.answer(fmt.Errorf("group: the change of membership was proposed, but %w answered in time; it may still happen", ErrNoQuorum))
-		}
-	} else if r != nil && r.stage == changeWaits {
-		v.proposeChange(t) // or refuse it, if this node leads no more
-	}
+	v.tickChange(t, now)
 	r := v.transfer
 	if r == nil {
 		return
@@ -179,6 +220,22 @@ func (v *moves) tick(t *raftTask, now time.Duration) {
 		v.transfer = nil
 		t.lease.start(t)
 		r.answer(fmt.Errorf("group: member %d did not take over; this member leads on", r.to))
+	}
+}
+
+func (v *moves) tickChange(t *raftTask, now time.Duration) {
+	switch r := v.change; {
+	case r == nil:
+	case r.stage >= changeJoint && (now >= r.deadline || !t.role.leads):
+		v.end(fmt.Errorf("group: the change of membership has taken effect, but %w has confirmed it in time: who leaves is still needed until the group has a leader that says so", ErrNoQuorum))
+	case now >= r.deadline && r.stage == changeWaits:
+		v.end(fmt.Errorf("group: %w: the change of membership before this one has not been applied in time; nothing was changed", ErrBusy))
+	case now >= r.deadline:
+		v.end(fmt.Errorf("group: the change of membership was proposed, but %w answered in time; it may still happen", ErrNoQuorum))
+	case r.stage == changeWaits:
+		v.proposeChange(t) // or refuse it, if this node leads no more
+	case r.stage == changeInForce:
+		v.proposeMark(t)
 	}
 }
 

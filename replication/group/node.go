@@ -369,13 +369,15 @@ func (n *Node) Promote(id uint64) error {
 	return fmt.Errorf("group: there is no member %d", id)
 }
 
-// Remove takes a member out of the group for good.
+// Remove takes a member out of the group for good; not the leader, which hands
+// leadership over first. When it returns, the group does not need the member any more.
 func (n *Node) Remove(id uint64) error {
 	return n.change(id, raftpb.ConfChangeRemoveNode, nil)
 }
 
-// Replace puts a new voter in the place of an old one in one step. The new one should
-// be a learner that has caught up.
+// Replace puts a new voter in the place of an old one, which must not lead, in one step.
+// The new one should be a learner that has caught up. When Replace returns, the group
+// does not need the old one any more.
 func (n *Node) Replace(old, with uint64) error {
 	for _, m := range n.Members() {
 		if m.ID != with {

@@ -29,6 +29,7 @@ type provisioning struct {
 	parker   env.Parker
 	wanted   bool
 	donor    uint64          // who said so; 0: nobody in particular
+	first    uint64          // index of the first entry that the donor's log has; 0: not known
 	asked    int             // how often donors were looked for
 	serves   *transport.Call // the donor at work; nil: none
 	receiver *provision.Receiver
@@ -119,13 +120,38 @@ func (p *provisioning) unneeded() bool {
 		return false
 	}
 	_, pos := c.engine.Applied()
-	if first := binary.LittleEndian.Uint64(answer); pos.Index+1 < first {
+	first := binary.LittleEndian.Uint64(answer)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.first = first
+	if pos.Index+1 < first {
 		return false
 	}
-	p.mu.Lock()
 	p.wanted = false
-	p.mu.Unlock()
 	return true
+}
+
+// suits refuses a snapshot that would not do: of a member that is as far behind as this
+// one, or further. Another donor is asked for the next.
+func (p *provisioning) suits(m *provision.Manifest) error {
+	p.mu.Lock()
+	first := p.first
+	p.mu.Unlock()
+	var err error
+	switch c, stopped := p.n.running(); {
+	case m.Position.Index+1 < first:
+		err = fmt.Errorf("%w: it ends at log index %d, and the leader has no log before %d", provision.ErrSnapshotGone, m.Position.Index, first)
+	case stopped == nil && c.binlog.LastIndex() > m.Position.Index:
+		// What this member has acknowledged must be in what takes its place.
+		err = fmt.Errorf("%w: it ends at log index %d, and this member has the log up to %d",
+			provision.ErrSnapshotGone, m.Position.Index, c.binlog.LastIndex())
+	default:
+		return nil
+	}
+	p.mu.Lock()
+	p.serves = nil
+	p.mu.Unlock()
+	return err
 }
 
 func (p *provisioning) isStopped() bool {
@@ -145,7 +171,7 @@ func (p *provisioning) receive() error {
 		return provision.ErrStopped
 	}
 	r, err := provision.NewReceiver(provision.ReceiverOptions{Home: n.home, Env: n.opt.Env, Group: n.id.group,
-		Storage: n.opt.Storage, Open: p.ask, Install: installMembership, Attach: p.attachLog})
+		Storage: n.opt.Storage, Open: p.ask, Install: p.installMembership, Attach: p.attachLog})
 	p.receiver = r
 	p.mu.Unlock()
 	if err != nil {
@@ -201,8 +227,11 @@ func (n *Node) forgetLog() error {
 	return errors.Join(st.SetLogFile(0), st.Close())
 }
 
-// installMembership stores the membership as of the snapshot.
-func installMembership(eng *storage.Engine, w *table.Worker, m *provision.Manifest) error {
+// installMembership stores the membership as of the snapshot, if it is one to begin with.
+func (p *provisioning) installMembership(eng *storage.Engine, w *table.Worker, m *provision.Manifest) error {
+	if err := p.suits(m); err != nil {
+		return err
+	}
 	if _, _, err := decodeMembership(m.Membership); err != nil {
 		return err
 	}

@@ -43,6 +43,9 @@ func castVolatility(from, to *types.Type) Volatility {
 // NewCast returns n converted implicitly to type t, or n itself if its values are
 // of that type already.
 func NewCast(n Node, t types.Type) Node {
+	if t.Kind == types.KindDouble {
+		n = rawDigits(n)
+	}
 	from := n.Type()
 	t.NotNull = from.NotNull && !mayFail(from, &t)
 	if sameValues(from, &t) {

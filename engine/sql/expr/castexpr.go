@@ -40,7 +40,7 @@ func (b *Binder) explicitCast(arg Node, t types.Type) Node {
 	if c, ok := arg.(*Const); ok && c.hex && t.Class() <= types.ClassDecimal {
 		arg = c.number()
 	}
-	if t.Class() == types.ClassDecimal {
+	if t.Class() == types.ClassDecimal || t.Kind == types.KindDouble {
 		arg = rawDigits(arg)
 	}
 	from := arg.Type()
@@ -140,7 +140,11 @@ func (b *Binder) textCast(arg Node, ct *ast.ColumnType) (types.Type, error) {
 		}
 	}
 	if ct.Length < 0 {
-		return textType(lengthOf(arg), id), nil
+		length := lengthOf(arg)
+		if id == types.CollationBinary {
+			length *= uint64(textCharset(arg.Type()).MaxLen()) // bytes of characters
+		}
+		return textType(length, id), nil
 	}
 	t := textType(uint64(ct.Length), id)
 	if t.Kind == types.KindVarBinary {

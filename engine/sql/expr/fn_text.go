@@ -381,7 +381,8 @@ func findInSet(c types.Collation, item, list []byte) int64 {
 		if i < 0 {
 			i = len(list)
 		}
-		if c.Compare(list[:i], item) == 0 {
+		// Trailing spaces count, whatever the collation says.
+		if trailingSpaces(list[:i]) == trailingSpaces(item) && c.Compare(list[:i], item) == 0 {
 			return n
 		}
 		if i == len(list) {
@@ -390,6 +391,8 @@ func findInSet(c types.Collation, item, list []byte) int64 {
 		list = list[i+1:]
 	}
 }
+
+func trailingSpaces(s []byte) int { return len(s) - len(bytes.TrimRight(s, " ")) }
 
 // appendExportSet is EXPORT_SET: on and off for the first n bits, the lowest first.
 func appendExportSet(dst []byte, bits uint64, on, off, sep []byte, n int64) []byte {

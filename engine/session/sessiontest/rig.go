@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/session"
@@ -158,6 +159,10 @@ func (r *Rig) shut() {
 		}
 	}
 	r.sessions = nil
+	// The engine has transactions of its own for a moment, to reclaim what was dropped.
+	for tries := 0; r.Engine.Trx.Count() != 0 && tries < 500; tries++ {
+		env.Sleep(r.Env, 10*time.Millisecond)
+	}
 	if n := r.Engine.Trx.Count(); n != 0 {
 		r.t.Errorf("%d transactions are left", n)
 	}

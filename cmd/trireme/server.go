@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/session"
@@ -72,7 +74,11 @@ func runServer(args []string) error {
 	return stop(n, cfg, log, signals)
 }
 
-// stop ends the node; another signal cuts it short.
+// cutOff is how long statements that were cut off have to end.
+const cutOff = 10 * time.Second
+
+// stop ends the node; another signal cuts it short, and so does a statement that does not
+// end though it was cut off.
 func stop(n *node.Node, cfg *config.Config, log *slog.Logger, signals <-chan os.Signal) error {
 	failed := n.Err()
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.Duration("shutdown_timeout"))
@@ -83,6 +89,11 @@ func stop(n *node.Node, cfg *config.Config, log *slog.Logger, signals <-chan os.
 			log.Warn("stopped at once: the next start recovers")
 			os.Exit(1)
 		case <-ctx.Done():
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			time.Sleep(cutOff)
+			log.Warn("statements do not end; stopped at once: the next start recovers")
+			os.Exit(1)
 		}
 	}()
 	err := n.Stop(ctx)

@@ -369,16 +369,23 @@ func (n *Node) Promote(id uint64) error {
 	return fmt.Errorf("group: there is no member %d", id)
 }
 
-// Remove takes a member out of the group for good; not the leader, which hands
-// leadership over first. When it returns, the group does not need the member any more.
+// Remove takes a member out of the group for good. When it returns, the group does not
+// need the member any more. The leader does not remove itself: it hands leadership over
+// and returns [ErrNotLeader]; the new leader is to be asked.
 func (n *Node) Remove(id uint64) error {
+	if id == n.opt.ID {
+		return n.giveUpLead()
+	}
 	return n.change(id, raftpb.ConfChangeRemoveNode, nil)
 }
 
-// Replace puts a new voter in the place of an old one, which must not lead, in one step.
-// The new one should be a learner that has caught up. When Replace returns, the group
-// does not need the old one any more.
+// Replace puts a new voter in the place of an old one in one step. The new one should
+// be a learner that has caught up. When Replace returns, the group does not need the old
+// one any more. The leader does not replace itself, as for [Node.Remove].
 func (n *Node) Replace(old, with uint64) error {
+	if old == n.opt.ID {
+		return n.giveUpLead()
+	}
 	for _, m := range n.Members() {
 		if m.ID != with {
 			continue
@@ -390,6 +397,14 @@ func (n *Node) Replace(old, with uint64) error {
 		}})
 	}
 	return fmt.Errorf("group: there is no member %d", with)
+}
+
+// giveUpLead hands leadership over, since somebody else has to do what was asked for.
+func (n *Node) giveUpLead() error {
+	if err := n.Transfer(0); err != nil {
+		return err
+	}
+	return ErrNotLeader
 }
 
 func addVoter(m Member) *raftpb.ConfChangeV2 {

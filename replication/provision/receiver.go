@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -22,7 +21,7 @@ type Want struct {
 	Last error
 }
 
-// ReceiverOptions configure a receiver. Home, Env, Group and Open (or Dial) are required; zero
+// ReceiverOptions configure a receiver. Home, Env, Group and Open are required; zero
 // means the default elsewhere.
 type ReceiverOptions struct {
 	Home  *Home
@@ -34,9 +33,6 @@ type ReceiverOptions struct {
 	// Open sends a request to a donor, whose Source.Answer writes the answer. It does
 	// not wait for ever; neither does the reader once ctx is cancelled.
 	Open func(ctx context.Context, want Want, request []byte) (ChunkReader, error)
-	// Dial is for streams in both directions, in the place of Open: it makes one to a
-	// donor's Source.Serve. Closing it ends its calls. csn is as Want.CSN, 0 if new.
-	Dial func(csn uint64) (io.ReadWriteCloser, error)
 	// Install, if not nil, puts this member's own state (Raft's membership from the
 	// manifest, its identity) into the new engine, in w's transaction. It may be called
 	// again if the disk is full.
@@ -59,9 +55,6 @@ type ReceiverOptions struct {
 }
 
 func (o *ReceiverOptions) check() error {
-	if o.Open == nil && o.Dial != nil {
-		o.Open = dialed(o.Dial)
-	}
 	if o.Home == nil || o.Env == nil || o.Open == nil {
 		return errors.New("provision: a receiver needs a home, an environment and a way to a donor")
 	}

@@ -21,7 +21,6 @@ type stream struct {
 	// in nanoseconds plus one; 0: it is not.
 	waiting atomic.Int64
 	stalled atomic.Bool
-	reader  ChunkReader // guarded by building.mu
 }
 
 // ask sends a request.
@@ -42,9 +41,6 @@ func (b *building) ask(q request) (*stream, error) {
 		s.forget()
 		return nil, s.why(&streamError{err})
 	}
-	b.mu.Lock()
-	s.reader = r
-	b.mu.Unlock()
 	s.in.r = chunks{s, r}
 	s.in.noted = func(n int) {
 		b.r.change(func(p *Progress) { p.Received += int64(n) })
@@ -228,28 +224,19 @@ func (b *building) moved() time.Duration { return time.Duration(b.lastMoved.Load
 // streamsEvery is how often streams are looked at.
 const streamsEvery = 200 * time.Millisecond
 
-// watchStreams gives up streams that bring nothing, and all of them in the end.
+// watchStreams gives up streams that bring nothing.
 func (b *building) watchStreams() {
 	stall := b.r.opt.Stall
 	for !b.over.Load() {
 		b.watch.ParkFor(min(stall/4, streamsEvery))
 		now := b.r.opt.Env.Monotonic()
-		var ended []ChunkReader
 		b.mu.Lock()
 		for _, s := range b.streams {
 			if since := s.waiting.Load(); since > 0 && now-time.Duration(since-1) >= stall {
 				s.stalled.Store(true)
 				s.cancel()
 			}
-			if s.stalled.Load() || b.ctx.Err() != nil {
-				ended = append(ended, s.reader)
-			}
 		}
 		b.mu.Unlock()
-		for _, r := range ended {
-			if r, ok := r.(*streamReader); ok {
-				_ = r.Close()
-			}
-		}
 	}
 }

@@ -5,12 +5,8 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"net"
 	"reflect"
-	"sync/atomic"
 	"testing"
-
-	"github.com/triremedb/trireme/engine/env"
 )
 
 // chunked gives bytes in chunks of random lengths.
@@ -162,56 +158,4 @@ func FuzzAnswer(f *testing.F) {
 			_ = d.end()
 		}
 	})
-}
-
-// TestDuplex: the same over streams in both directions.
-func TestDuplex(t *testing.T) {
-	e := env.Real()
-	world := smallDonor(t)
-	d := newDonor(t, e, world.CrashImageFor(e, 1), nil)
-	defer d.close()
-	j := newJob(t, e, d.net)
-	j.opt.Open = nil
-	tasks := env.NewGroup(e)
-	var dials atomic.Int64 // several tasks dial
-	j.opt.Dial = func(csn uint64) (io.ReadWriteCloser, error) {
-		dial := dials.Add(1)
-		if dial == 2 {
-			return nil, errors.New("nobody is there")
-		}
-		a, b := net.Pipe()
-		if dial == 3 {
-			_ = b.Close()
-			return a, nil
-		}
-		tasks.Go("serve", func() { _ = d.src.Serve(b) })
-		return a, nil
-	}
-	if p := j.ends(d); p.Retries != 2 {
-		t.Errorf("%+v", p)
-	}
-	tasks.Wait()
-	a, b := net.Pipe()
-	tasks.Go("client", func() {
-		_, _ = a.Write([]byte{255, 255, 255, 255})
-		_ = a.Close()
-	})
-	wantError(t, d.src.Serve(b), ErrMalformed)
-	tasks.Wait()
-	// A donor that never answers does not keep Run from being stopped.
-	home := openHome(t, j.fs)
-	j.opt.Home = home
-	var err error
-	if j.r, err = NewReceiver(j.opt); err != nil {
-		t.Fatal(err)
-	}
-	j.r.opt.Open = dialed(func(uint64) (io.ReadWriteCloser, error) {
-		a, b := net.Pipe()
-		tasks.Go("silent", func() { _, _ = io.Copy(io.Discard, b) })
-		return a, nil
-	})
-	tasks.Go("stop", func() { j.r.Stop() })
-	_, err = j.r.Run()
-	wantError(t, err, ErrStopped)
-	tasks.Wait()
 }

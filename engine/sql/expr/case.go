@@ -197,8 +197,9 @@ func (b *Binder) newCoalesce(what string, args []Node) (Node, error) {
 			break
 		}
 	}
-	if len(n.args) == 1 {
-		return n.args[0], nil
+	// What is never NULL stands for all, but compares as all of them together do.
+	if first := n.args[0]; len(n.args) == 1 && first.Type().Equal(&n.t) && CoercibilityOf(first) == n.co {
+		return first, nil
 	}
 	return b.fold(n), nil
 }
@@ -219,7 +220,7 @@ func (n *Coalesce) Vector(x *Context, in *types.Batch, sel []uint32, out *types.
 	if err := n.args[0].Vector(x, in, sel, first); err != nil {
 		return err
 	}
-	if !first.HasNulls() {
+	if !first.HasNulls() || len(n.args) == 1 {
 		x.appendAll(out, first)
 		return nil
 	}

@@ -94,13 +94,13 @@ func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
 	case *ast.Prepare, *ast.Execute, *ast.Deallocate, *ast.LoadData, *ast.LockTables, *ast.UnlockTables:
 		return nil, newError(1295, "HY000", "This command is not supported in the prepared statement protocol yet")
 	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
-		if err := s.describe(ctx, p); err != nil {
-			return nil, err
-		}
 		if ast.NormalizePrepared(sql, s.mode, &s.buf) {
 			p.text = append(p.text, s.buf.Key...)
 		} else {
 			p.text = append([]byte("\xff"), sql...)
+		}
+		if err := s.describe(ctx, p); err != nil {
+			return nil, err
 		}
 	}
 	s.count++
@@ -110,12 +110,25 @@ func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
 
 const maxParams = 65535
 
-// describe compiles a statement to learn its columns.
+// describe learns a statement's columns: from a plan that was made for that before, by any
+// session, or by making one. Many drivers prepare each statement anew.
 func (s *Session) describe(ctx context.Context, p *Prepared) error {
-	c, err := s.compile(p.st, make([]*types.Type, p.Params))
+	key := append(s.appendPlanKey(nil), '\xfe')
+	key = append(key, p.text...)
+	c, _ := s.m.plans.get(key)
+	changed, err := c == nil, error(nil)
+	if c != nil {
+		changed, err = s.openTables(c)
+	}
+	if err == nil && changed {
+		if c, err = s.compile(p.st, make([]*types.Type, p.Params)); err == nil && c.cached {
+			s.m.plans.put(string(key), c)
+		}
+	}
 	if err == nil {
 		p.Columns = c.columns
 	}
+	s.work.release()
 	if s.trx.begun {
 		err = s.endWork(ctx, err, false)
 	}

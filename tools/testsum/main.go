@@ -1,6 +1,7 @@
 // Command testsum reads the output of `go test -json` and prints a line for each
 // package, everything that failing tests wrote, and how many tests passed and
-// failed. It exits with 1 if any failed.
+// failed. The last lines repeat what the failing tests complained of. It exits with 1
+// if any failed.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 )
 
@@ -26,7 +28,17 @@ type summary struct {
 	passed, failed int
 	brokenPackages int
 	failedIn       map[string]bool
+	complaints     []string
 }
+
+// complaint is a line that says what was wrong, among those that servers and tests
+// log: what a test reports with its place, a race, a panic.
+var complaint = regexp.MustCompile(`^\s*([\w.]+_test\.go:\d+: |WARNING: DATA RACE|panic: |fatal error: )`)
+
+const (
+	complaintsOfTest = 10
+	complaintLength  = 500
+)
 
 func main() {
 	s := summary{output: map[string]*strings.Builder{}, failedIn: map[string]bool{}}
@@ -43,6 +55,9 @@ func main() {
 	if err := in.Err(); err != nil {
 		fmt.Fprintln(os.Stderr, "testsum:", err)
 		os.Exit(2)
+	}
+	for _, c := range s.complaints {
+		fmt.Println(c)
 	}
 	if s.brokenPackages > 0 {
 		fmt.Printf("%d packages failed outside of their tests\n", s.brokenPackages)
@@ -103,8 +118,18 @@ func (s *summary) endPackage(e event, key string) {
 }
 
 func (s *summary) print(key string) {
-	if b := s.output[key]; b != nil {
-		fmt.Print(b.String())
-		b.Reset()
+	b := s.output[key]
+	if b == nil {
+		return
 	}
+	fmt.Print(b.String())
+	n := 0
+	for line := range strings.Lines(b.String()) {
+		if n < complaintsOfTest && complaint.MatchString(line) {
+			line = strings.TrimSpace(line)
+			s.complaints = append(s.complaints, key+": "+line[:min(len(line), complaintLength)])
+			n++
+		}
+	}
+	b.Reset()
 }

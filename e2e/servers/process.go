@@ -69,7 +69,11 @@ func (p *Process) Stop(limit time.Duration) error {
 		p.Kill()
 		return fmt.Errorf("%s did not stop within %v", p.cmd.Path, limit)
 	}
-	if s := p.cmd.ProcessState; !s.Success() {
+	s := p.cmd.ProcessState
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() && w.Signal() == syscall.SIGTERM {
+		return nil // it had not come so far that it handles signals
+	}
+	if !s.Success() {
 		return fmt.Errorf("%s ended with %v", p.cmd.Path, s)
 	}
 	return nil

@@ -340,9 +340,6 @@ func (s *Session) checkForeignKey(ctx context.Context, t *record.Table, k *recor
 		if err := s.txn.Settle(ctx); err != nil { // the snapshot is to have what was waited for
 			return err
 		}
-		if err := s.txn.Settle(ctx); err != nil {
-			return err
-		}
 	}
 	if err := s.txn.ForgetSnapshot(); err != nil {
 		return err

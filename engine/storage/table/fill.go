@@ -243,13 +243,16 @@ func (w *Worker) fillEntry(t *Table, k *record.KeySchema, key []byte, hasNull bo
 	}
 	row := key[part:]
 	unique := k.Unique && !hasNull && !w.Applying
-	for {
-		r, err := w.settledRow(t, row, stop)
-		if err != nil {
-			return err
-		}
-		if has, err := w.hasEntry(t, k, r, key); err != nil || !has {
-			return err
+	// Only an entry that others are compared with has to be looked at before it is tried.
+	for look := unique; ; look = true {
+		if look {
+			r, err := w.settledRow(t, row, stop)
+			if err != nil {
+				return err
+			}
+			if has, err := w.hasEntry(t, k, r, key); err != nil || !has {
+				return err
+			}
 		}
 		done, err := w.tryEntry(t, k, key, part, unique)
 		var busy *busyRow

@@ -53,17 +53,20 @@ func (c *conn) forward(h *Handover) (*upstream, error) {
 		c.s.opt.Log.Info("handing a session over", "to", target.Addr, "error", err)
 		return nil, errMoved("The member that takes writes cannot be reached: connect again")
 	}
+	if c.r.buffered() > 0 { // a client speaks again when it has the answer
+		_ = up.rw.Close()
+		return nil, errMalformed
+	}
+	if up.r.buffered() > 0 { // what it says unasked is that it ends
+		_ = up.rw.Close()
+		return nil, errMoved("The member that takes writes is stopping: connect again")
+	}
 	c.w.begin()
 	c.w.buf = append(c.w.buf, answer...)
 	c.w.end()
 	if err := c.w.flush(); err != nil {
 		_ = up.rw.Close()
 		return nil, err
-	}
-	if up.r.buffered() > 0 || c.r.buffered() > 0 {
-		// Neither side speaks before it has read this.
-		_ = up.rw.Close()
-		return nil, errMalformed
 	}
 	return up, nil
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -446,6 +448,40 @@ func TestForward(t *testing.T) {
 		return &Target{Addr: "127.0.0.1:1", Ticket: []byte("x")}, nil
 	}
 	if err := bad.Ping(); number(err) != 1053 {
+		t.Error(err)
+	}
+}
+
+// A member may stop right after it has let the session in: the client is told to connect
+// again, not that it has done something wrong.
+func TestForwardToStoppingMember(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		g := greeting{version: "8.0", capabilities: capProtocol41 | capSecureConnection | capPluginAuth, plugin: pluginMember}
+		packet := func(b []byte, seq uint8, p []byte) []byte {
+			b = binary.LittleEndian.AppendUint32(b, uint32(len(p))|uint32(seq)<<24)
+			return append(b, p...)
+		}
+		_, _ = nc.Write(packet(nil, 0, g.append(nil)))
+		_, _ = nc.Read(make([]byte, 4096))
+		answer := packet(nil, 2, []byte{headerOK, 0, 0, 2, 0, 0, 0})
+		_, _ = nc.Write(packet(answer, 0, []byte("\xff\x1d\x04#08S01Server shutdown in progress")))
+	}()
+	follower := serve(t, func(o *Options, f *fake) {
+		o.Forward = func(ctx context.Context, h *Handover) (*Target, error) {
+			return &Target{Member: 7, Addr: l.Addr().String(), Ticket: []byte("t")}, nil
+		}
+	})
+	if err := follower.db(t, nil).Ping(); number(err) != 1053 {
 		t.Error(err)
 	}
 }

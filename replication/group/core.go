@@ -69,6 +69,10 @@ type core struct {
 	// knows it; 0: not known.
 	slowestMatch atomic.Uint64
 	committed    atomic.Uint64 // index
+	// restored is the end of the log as it was found; 0: what was applied before the
+	// start is applied again.
+	restored atomic.Uint64
+	opened   time.Duration // when
 	lastTime     atomic.Int64  // leader's clock in the last entry applied, microseconds
 	failure      atomic.Pointer[error]
 	onFail       func(error)
@@ -182,6 +186,8 @@ func (c *core) openLog(id *identity) error {
 		return fmt.Errorf("group: the log begins at index %d, but the engine has applied it up to %d only: "+
 			"the entries between are missing; this node needs its data from another member", first, pos.Index)
 	}
+	c.restored.Store(c.binlog.LastIndex())
+	c.opened = c.env.Monotonic()
 	c.raftlog, err = raftlog.New(raftlog.Config{Log: c.binlog, State: c.state, Applied: pos.Index,
 		ConfState: c.membership.state, Snapshot: c.snapshotPoint})
 	return err

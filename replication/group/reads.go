@@ -19,7 +19,9 @@ const (
 	AtLeast
 	// Bounded: it misses at most what was committed within a time.
 	Bounded
-	// Local: it sees what this member has.
+	// Local: it sees what this member has. One that has been started again has what it had
+	// before, unless no leader says for as long as Options.ReadTimeout from its start what
+	// of that is committed.
 	Local
 )
 
@@ -53,6 +55,8 @@ func (n *Node) ReadPoint(opt ReadOptions) (csn uint64, err error) {
 		err = c.waitApplied(0, opt.Number, deadline)
 	case Bounded:
 		err = c.waitFresh(opt.Bound, deadline)
+	default:
+		err = c.waitRestored()
 	}
 	return c.engine.Trx.LastCommitted(), err
 }
@@ -151,6 +155,23 @@ func (c *core) appliedTo() {
 	}
 	clear(c.waiters[len(kept):])
 	c.waiters = kept
+}
+
+// waitRestored waits until everything is applied that may have been when the node ended: the
+// log as it was found, or what a leader has left of it.
+func (c *core) waitRestored() error {
+	index := c.restored.Load()
+	if index == 0 {
+		return nil
+	}
+	err := c.waitApplied(min(index, c.binlog.LastIndex()), 0, c.opened+c.opt.ReadTimeout)
+	if errors.Is(err, ErrStale) {
+		err = nil
+	}
+	if err == nil {
+		c.restored.Store(0)
+	}
+	return err
 }
 
 // waitFresh waits until what this member has is at most that old, by the clocks of

@@ -235,7 +235,7 @@ func (w *world) harmData(rng *rand.Rand) {
 	w.sim.Go("wipe", func() {
 		w.within(time.Minute, func() bool { return !n.busy })
 		n.halt(how)
-		n.id, n.fs = 0, simfile.New(n.env, seed)
+		n.id, n.fs, n.shown = 0, simfile.New(n.env, seed), 0
 		n.restart()
 	})
 }

@@ -63,6 +63,9 @@ type node struct {
 	busy bool // being started or stopped
 	join bool
 	life int
+
+	shown   uint64        // the newest transaction that a local read saw
+	started time.Duration // when
 }
 
 // nodeEnv is a node's view of the world: it has a wall clock of its own, which may be
@@ -165,9 +168,11 @@ func (registry) Announce(context.Context, discovery.Announcement) error { return
 func (registry) View(context.Context) (discovery.View, error)           { return discovery.View{}, nil }
 func (registry) Close() error                                           { return nil }
 
+const readTimeout = 5 * time.Second
+
 // options are small everywhere, so that limits are reached in a short run.
 func (n *node) options(founders []group.Member) group.Options {
-	o := group.Options{Env: n.env, FS: n.fs, Group: n.w.id, ID: n.id, Founders: founders, Join: n.join,
+	o := group.Options{Env: n.env, FS: n.fs, Group: n.w.id, ID: n.id, Founders: founders, Join: n.join, ReadTimeout: readTimeout,
 		LogPreallocate: 64 << 10, LogCache: 256 << 10, LogFileSize: 16 << 10, LogKeep: 128 << 10, LogExpire: 3 * time.Second,
 		MessageMax: 32 << 10, InflightMax: 256 << 10, PurgeInterval: time.Second,
 		Sabotage: n.w.opt.Sabotage,
@@ -205,6 +210,7 @@ func (n *node) options(founders []group.Member) group.Options {
 func (n *node) start(founders []group.Member) error {
 	n.busy = true
 	defer func() { n.busy = false }()
+	n.started = n.w.sim.Monotonic()
 	g, err := group.Open(n.options(founders))
 	if err != nil {
 		return err

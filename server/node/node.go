@@ -179,6 +179,11 @@ func (n *Node) openDoor() {
 		n.tasks.Add(1)
 		go func() {
 			defer n.tasks.Done()
+			if p.ReadOnly {
+				// Who has read here before the node was started again finds no less. An error
+				// is the node's own, which sessions will tell.
+				_, _ = n.group.ReadPoint(group.ReadOptions{Consistency: group.Local})
+			}
 			if err := n.door.Serve(l, p); err != nil {
 				n.log.Error("the MySQL port", "error", err)
 			}

@@ -73,10 +73,10 @@ type core struct {
 	// start is applied again.
 	restored atomic.Uint64
 	opened   time.Duration // when
-	lastTime     atomic.Int64  // leader's clock in the last entry applied, microseconds
-	failure      atomic.Pointer[error]
-	onFail       func(error)
-	onSnap       func(from uint64)
+	lastTime atomic.Int64  // leader's clock in the last entry applied, microseconds
+	failure  atomic.Pointer[error]
+	onFail   func(error)
+	onSnap   func(from uint64)
 
 	waitMu  sync.Mutex
 	waiters []*appliedWait

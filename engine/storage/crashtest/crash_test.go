@@ -37,9 +37,10 @@ func TestCrash(t *testing.T) {
 }
 
 // TestCrashAgain runs seeds that found something once: 5655, a tablespace that was loaded
-// without log, and dropped in a later batch of recovery than its changes.
+// without log, and dropped in a later batch of recovery than its changes; 2293, a check that
+// ran when purge had counted its last log and not yet freed the page of it.
 func TestCrashAgain(t *testing.T) {
-	for _, seed := range []uint64{5655} {
+	for _, seed := range []uint64{5655, 2293} {
 		if problem := crashRun(seed); problem != "" {
 			t.Errorf("seed %d: %s", seed, problem)
 		}

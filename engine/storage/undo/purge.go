@@ -196,7 +196,8 @@ func (u *Manager) finishPurge(m *mtr.Mtr, h *Head, next Head, more bool) error {
 		more = true
 	}
 	s.history--
-	u.history.Add(-1)
+	// Last of all: who sees no history left finds the tablespaces at rest.
+	defer u.history.Add(-1)
 	if more {
 		s.next = next
 		s.purging = false

@@ -136,9 +136,12 @@ func (v volatileVariables) UserVariable(name string) *types.Type {
 // compile plans a statement for parameters of the types.
 func (s *Session) compile(st ast.Statement, params []*types.Type) (*compiled, error) {
 	c := &compiled{kind: st, types: params}
+	err := s.pointFirst()
+	if err != nil {
+		return c, err
+	}
 	l := &schemaCatalog{s: s, c: c}
 	env := s.planEnv(l, params)
-	var err error
 	switch st := st.(type) {
 	case ast.Query:
 		if c.query, err = plan.Select(env, st); err == nil {
@@ -170,6 +173,9 @@ func (s *Session) appendPlanKey(dst []byte) []byte {
 // what it was compiled with.
 func (s *Session) openTables(c *compiled) (changed bool, err error) {
 	s.work.open = s.work.open[:0]
+	if err := s.pointFirst(); err != nil {
+		return false, err
+	}
 	for i := range c.tables {
 		t := &c.tables[i]
 		o, err := s.openTable(t.schema, t.name)

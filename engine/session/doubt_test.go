@@ -110,6 +110,39 @@ func TestConfirmed(t *testing.T) {
 	})
 }
 
+// A read of the read-only port that is to miss nothing finds tables, too, as they are by
+// then, and is in nobody's way while it waits.
+func TestReadPointBeforeTables(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
+		s := r.Open(session.ConnectionInfo{Schema: "test"})
+		r.Exec(s, "CREATE TABLE old (id INT PRIMARY KEY)")
+		r.Exec(s, "INSERT INTO old VALUES (1)")
+		reader := r.Open(session.ConnectionInfo{Schema: "test", ReadOnly: true})
+		for _, read := range []struct{ text, apply, want string }{
+			{"SELECT * FROM old", "INSERT INTO old VALUES (2)", "2"},
+			{"SELECT * FROM old", "ALTER TABLE old ADD COLUMN c INT DEFAULT 77", "77"},
+			{"SELECT * FROM new", "CREATE TABLE new SELECT 5 AS five", "five"},
+			{"EXPLAIN SELECT * FROM newer", "CREATE TABLE newer (id INT)", "newer"},
+		} {
+			r.Exec(reader, "SET trireme_read_consistency = STRONG")
+			asked := 0
+			r.ReadPoint = func(session.ReadOptions) error {
+				if asked++; asked == 1 {
+					r.ReadPoint = nil
+					r.Exec(s, read.apply)
+				}
+				return nil
+			}
+			if got := r.Text(reader, read.text); !strings.Contains(got, read.want) {
+				t.Errorf("%s: %s", read.text, got)
+			}
+			if r.ReadPoint = nil; asked != 1 {
+				t.Errorf("%s asked %d times", read.text, asked)
+			}
+		}
+	})
+}
+
 // TestReplacedEngine: a transaction that ends with the node's data is not taken for one that
 // goes on.
 func TestReplacedEngine(t *testing.T) {

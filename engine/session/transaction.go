@@ -434,7 +434,7 @@ func (s *Session) readPoint() error {
 	if t.pointed && t.level != trx.ReadCommitted && t.level != trx.ReadUncommitted {
 		return nil
 	}
-	if s.opt.consistency == Local {
+	if s.opt.consistency == Local || s.work.asked {
 		t.pointed = true
 		return nil
 	}
@@ -451,6 +451,18 @@ func (s *Session) readPoint() error {
 	}
 	t.pointed = true
 	return nil
+}
+
+// pointFirst is readPoint before a statement of the read-only port looks its tables up:
+// they may be among what this node has still to apply, and who holds one while waiting
+// would keep the log from changing it.
+func (s *Session) pointFirst() error {
+	if !s.info.ReadOnly || s.work.asked {
+		return nil
+	}
+	err := s.readPoint()
+	s.work.asked = err == nil
+	return err
 }
 
 // confirm makes sure that this node led the group when what was read under locks was

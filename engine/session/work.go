@@ -37,8 +37,10 @@ type scratch struct {
 	// ofConditions says that the statement shows the conditions of the one before: its
 	// end tells of none, or clients that ask after each warning would never stop.
 	ofConditions bool
-	literals     []types.Value
-	params       []*types.Type // of a prepared statement that is no query
+	// asked says that the read point was asked for in this statement.
+	asked    bool
+	literals []types.Value
+	params   []*types.Type // of a prepared statement that is no query
 }
 
 // kept bounds how many plans a session keeps memory for.
@@ -46,7 +48,7 @@ const kept = 64
 
 // begin prepares for a statement.
 func (w *scratch) begin() {
-	w.setInsertID, w.ofConditions, w.params = false, false, nil
+	w.setInsertID, w.ofConditions, w.asked, w.params = false, false, false, nil
 	w.open = w.open[:0]
 }
 

@@ -193,7 +193,9 @@ func (g *group) fail(worker *table.Worker) error {
 // run lets entries be finished and fail until the sessions are done and the log is
 // through.
 func (g *group) run(over func() bool) error {
+	g.w.h.mu.Lock()
 	rng := rand.New(rand.NewPCG(g.rng.Uint64(), 1))
+	g.w.h.mu.Unlock()
 	worker := g.w.r.e.NewWorker()
 	for {
 		done := over()

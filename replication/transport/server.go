@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 	grpcpeer "google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
@@ -195,6 +196,10 @@ func (s *peerServer) Ask(ctx context.Context, req *pb.PeerAskRequest) (*pb.PeerA
 		err = fmt.Errorf("%w: an answer of %d bytes to %q, at most %d are allowed", ErrTooLarge, len(answer), req.GetKind(), MaxAsk)
 	}
 	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			// The asker's time is over. It may hear of this before its own clock tells it.
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
 		f := failure(err)
 		resp.Result = &pb.PeerAskResponse_Failure{Failure: &pb.PeerFailure{Code: f.Code, Text: clip(f.Text)}}
 		return resp, nil

@@ -110,7 +110,7 @@ func (s *shell) readLine(t *term.Terminal, fd int) (string, error) {
 		return "", err
 	}
 	defer func() { _ = term.Restore(fd, state) }()
-	if w, h, err := term.GetSize(fd); err == nil {
+	if w, h, err := term.GetSize(fd); err == nil && w > 0 { // some terminals do not tell it
 		_ = t.SetSize(w, h)
 	}
 	return t.ReadLine()

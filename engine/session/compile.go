@@ -51,9 +51,15 @@ func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
 	if known, ok := virtualSchema(schema); ok {
 		if v := virtualTable(known, name); v != nil {
 			l.volatile = true
-			return plan.Source{Virtual: v}, nil
+			if !ofGroup[v] {
+				return plan.Source{Virtual: v}, nil
+			}
+			return plan.Source{Virtual: v}, s.pointFirst()
 		}
 		return plan.Source{}, newError(1109, "42S02", "Unknown table '%s' in %s", name, known)
+	}
+	if err := s.pointFirst(); err != nil {
+		return plan.Source{}, err
 	}
 	t, err := s.openTable(schema, name)
 	if err != nil {
@@ -136,12 +142,9 @@ func (v volatileVariables) UserVariable(name string) *types.Type {
 // compile plans a statement for parameters of the types.
 func (s *Session) compile(st ast.Statement, params []*types.Type) (*compiled, error) {
 	c := &compiled{kind: st, types: params}
-	err := s.pointFirst()
-	if err != nil {
-		return c, err
-	}
 	l := &schemaCatalog{s: s, c: c}
 	env := s.planEnv(l, params)
+	var err error
 	switch st := st.(type) {
 	case ast.Query:
 		if c.query, err = plan.Select(env, st); err == nil {
@@ -173,8 +176,10 @@ func (s *Session) appendPlanKey(dst []byte) []byte {
 // what it was compiled with.
 func (s *Session) openTables(c *compiled) (changed bool, err error) {
 	s.work.open = s.work.open[:0]
-	if err := s.pointFirst(); err != nil {
-		return false, err
+	if len(c.tables) > 0 {
+		if err := s.pointFirst(); err != nil {
+			return false, err
+		}
 	}
 	for i := range c.tables {
 		t := &c.tables[i]

@@ -49,13 +49,19 @@ type made struct {
 var declared [][]made
 
 func init() {
-	declared = [][]made{infoTables, infoConstraints, infoEmpty, infoAccounts, infoServer, perfTables}
+	declared = [][]made{infoTables, infoConstraints, infoAccounts, infoEmpty, infoServer, perfTables}
 }
+
+// declaredOfGroup is how many lists of declared, the first ones, are about what is in the
+// group's log.
+const declaredOfGroup = 3
 
 var (
 	virtualsOnce sync.Once
 	virtuals     map[string]map[string]*catalog.Virtual
 	virtualNames map[string][]string // in order of declaration
+	// ofGroup are those that show what is in the group's log: definitions and accounts.
+	ofGroup map[*catalog.Virtual]bool
 )
 
 // loadVirtuals makes the tables of their declarations, once.
@@ -63,15 +69,17 @@ func loadVirtuals() {
 	virtualsOnce.Do(func() {
 		virtuals = map[string]map[string]*catalog.Virtual{infoSchema: {}, perfSchema: {}}
 		virtualNames = map[string][]string{}
-		for _, list := range declared {
+		ofGroup = map[*catalog.Virtual]bool{}
+		for n, list := range declared {
 			for i := range list {
-				addVirtual(&list[i])
+				v := addVirtual(&list[i])
+				ofGroup[v] = n < declaredOfGroup
 			}
 		}
 	})
 }
 
-func addVirtual(d *made) {
+func addVirtual(d *made) *catalog.Virtual {
 	def, err := virtualDefinition(d)
 	if err != nil {
 		panic(fmt.Sprintf("session: the definition of %s.%s is wrong: %v", d.schema, d.name, err)) // a constant of this package
@@ -88,6 +96,7 @@ func addVirtual(d *made) {
 	}
 	virtuals[d.schema][strings.ToUpper(d.name)] = v
 	virtualNames[d.schema] = append(virtualNames[d.schema], d.name)
+	return v
 }
 
 // virtualDefinition parses a declaration. "name" stands for the type of a name, "text"

@@ -205,6 +205,15 @@ func (s *Session) txnMu(fn func()) {
 
 // Use makes schema the current one. Errors: 1049, 1044.
 func (s *Session) Use(schema string) error {
+	s.work.begin()
+	return s.use(schema)
+}
+
+// use is Use in a statement.
+func (s *Session) use(schema string) error {
+	if err := s.pointFirst(); err != nil {
+		return s.clientError(err)
+	}
 	if err := s.mayUse(schema); err != nil {
 		return err
 	}

@@ -14,6 +14,9 @@ import (
 
 // showCreate is SHOW CREATE.
 func (s *Session) showCreate(st *ast.Show) error {
+	if err := s.pointFirst(); err != nil {
+		return err
+	}
 	if err := s.connect(); err != nil {
 		return err
 	}
@@ -106,6 +109,9 @@ func (s *Session) knownAccount(u *ast.User) (*priv.Set, *priv.Account, error) {
 }
 
 func (s *Session) showGrants(st *ast.Show) error {
+	if err := s.pointFirst(); err != nil {
+		return err
+	}
 	set, a, err := s.knownAccount(st.User)
 	if err != nil {
 		return err
@@ -312,6 +318,9 @@ func (s *Session) showNothing(st *ast.Show) error {
 // maintain is ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE.
 func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, error) {
 	if err := s.implicitCommit(ctx); err != nil {
+		return Outcome{}, err
+	}
+	if err := s.pointFirst(); err != nil {
 		return Outcome{}, err
 	}
 	if err := s.connect(); err != nil {

@@ -170,7 +170,7 @@ func (s *Session) dispatch(ctx context.Context, st ast.Statement) (Outcome, erro
 	case *ast.SetTransaction:
 		return out, s.runSetTransaction(st)
 	case *ast.Use:
-		return out, s.Use(st.Schema)
+		return out, s.use(st.Schema)
 	case *ast.Do:
 		return out, s.runDo(ctx, st)
 	case *ast.Prepare:

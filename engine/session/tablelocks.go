@@ -56,6 +56,9 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 	}
 	var l lockedTables
 	s.trx.tables = l
+	if err := s.pointFirst(); err != nil {
+		return err
+	}
 	for _, t := range st.Locks {
 		schema, err := s.schemaOf(t.Table)
 		if err != nil {

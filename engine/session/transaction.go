@@ -35,6 +35,11 @@ func (t *transactionState) end() {
 	t.active, t.multi, t.begun, t.readOnly, t.wrote, t.pointed = false, false, false, false, false, false
 }
 
+// snapshot reports whether all further plain reads are of the snapshot that has been asked for.
+func (t *transactionState) snapshot() bool {
+	return t.pointed && t.level != trx.ReadCommitted && t.level != trx.ReadUncommitted
+}
+
 var isolations = [...]trx.Isolation{isoReadUncommitted: trx.ReadUncommitted, isoReadCommitted: trx.ReadCommitted,
 	isoRepeatableRead: trx.RepeatableRead, isoSerializable: trx.Serializable}
 
@@ -431,11 +436,19 @@ func (s *Session) setNext(level, access *varValue) error {
 // consistency asks for.
 func (s *Session) readPoint() error {
 	t := &s.trx
-	if t.pointed && t.level != trx.ReadCommitted && t.level != trx.ReadUncommitted {
+	if t.snapshot() {
 		return nil
 	}
+	if err := s.ask(); err != nil {
+		return err // the next read asks again
+	}
+	t.pointed = true
+	return nil
+}
+
+// ask waits until this node has what the session's consistency asks for: once in a statement.
+func (s *Session) ask() error {
 	if s.opt.consistency == Local || s.work.asked {
-		t.pointed = true
 		return nil
 	}
 	o := ReadOptions{Consistency: s.opt.consistency, Bound: s.opt.readBound, Wait: s.opt.readWait}
@@ -444,25 +457,25 @@ func (s *Session) readPoint() error {
 		if err != nil {
 			return err
 		}
-		o.Number = max(number, t.lastGTID)
+		o.Number = max(number, s.trx.lastGTID)
 	}
-	if _, err := s.m.opt.Backend.ReadPoint(o); err != nil {
-		return err // the next read asks again
-	}
-	t.pointed = true
-	return nil
+	_, err := s.m.opt.Backend.ReadPoint(o)
+	return err
 }
 
-// pointFirst is readPoint before a statement of the read-only port looks its tables up:
-// they may be among what this node has still to apply, and who holds one while waiting
-// would keep the log from changing it.
+// pointFirst asks before a statement of the read-only port looks up tables or other
+// definitions: they may be among what this node has still to apply, and who holds one while
+// waiting would keep the log from changing it. A transaction that has its snapshot does not
+// ask again.
 func (s *Session) pointFirst() error {
-	if !s.info.ReadOnly || s.work.asked {
+	if !s.info.ReadOnly || s.trx.snapshot() {
 		return nil
 	}
-	err := s.readPoint()
-	s.work.asked = err == nil
-	return err
+	if err := s.ask(); err != nil {
+		return err
+	}
+	s.work.asked = true
+	return nil
 }
 
 // confirm makes sure that this node led the group when what was read under locks was

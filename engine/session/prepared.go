@@ -25,7 +25,7 @@ type Prepared struct {
 	schema  string    // the current one when it was prepared, in which names stand
 	plan    *compiled // of the last execution
 	key     []byte    // what it depends on: settings and types
-	text    []byte    // normalised, for the plan cache
+	text    []byte    // normalised, for the plan cache; nil if its plans are not shared
 	scratch []byte
 	types   []*types.Type
 	values  []types.Value
@@ -76,30 +76,32 @@ func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	statements, err := ast.Parse(sql, s.mode)
-	if err != nil {
-		return nil, err
-	}
-	if len(statements) != 1 {
-		return nil, newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '%.80s' at line 1", statements[1].Text())
-	}
 	if limit := int64(s.m.global(variables["max_prepared_stmt_count"]).n); s.m.prepared.Load() >= limit {
 		return nil, newError(1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: %d)", limit)
 	}
-	p := &Prepared{s: s, sql: sql, st: statements[0], mode: s.mode, schema: s.schema, life: s.life, Params: statements[0].Params()}
-	if p.Params > maxParams {
+	p := &Prepared{s: s, sql: sql, mode: s.mode, schema: s.schema, life: s.life}
+	var known *compiled
+	if ast.NormalizePrepared(sql, s.mode, &s.buf) {
+		p.text = append(p.text, s.buf.Key...)
+		known, _ = s.m.plans.get(s.describedKey(p))
+	}
+	if known != nil {
+		p.st = known.kind // the tree of the same text, but for its spaces
+	} else if p.st, err = s.parsePrepared(sql); err != nil {
+		return nil, err
+	}
+	if p.Params = p.st.Params(); p.Params > maxParams {
 		return nil, newError(1390, "HY000", "Prepared statement contains too many placeholders")
 	}
 	switch p.st.(type) {
 	case *ast.Prepare, *ast.Execute, *ast.Deallocate, *ast.LoadData, *ast.LockTables, *ast.UnlockTables:
 		return nil, newError(1295, "HY000", "This command is not supported in the prepared statement protocol yet")
 	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
-		if ast.NormalizePrepared(sql, s.mode, &s.buf) {
-			p.text = append(p.text, s.buf.Key...)
-		} else {
+		if p.text == nil && len(sql) <= maxSharedText {
 			p.text = append([]byte("\xff"), sql...)
+			known, _ = s.m.plans.get(s.describedKey(p))
 		}
-		if err := s.describe(ctx, p); err != nil {
+		if err := s.describe(ctx, p, known); err != nil {
 			return nil, err
 		}
 	}
@@ -108,21 +110,43 @@ func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
 	return p, nil
 }
 
-const maxParams = 65535
+const (
+	maxParams = 65535
+	// maxSharedText is how long a text may be whose plans are in the plan cache, which is
+	// bounded by their number.
+	maxSharedText = 64 << 10
+)
 
-// describe learns a statement's columns: from a plan that was made for that before, by any
-// session, or by making one. Many drivers prepare each statement anew.
-func (s *Session) describe(ctx context.Context, p *Prepared) error {
-	key := append(s.appendPlanKey(nil), '\xfe')
-	key = append(key, p.text...)
-	c, _ := s.m.plans.get(key)
+// parsePrepared parses a text that is one statement.
+func (s *Session) parsePrepared(sql string) (ast.Statement, error) {
+	statements, err := ast.Parse(sql, s.mode)
+	if err != nil {
+		return nil, err
+	}
+	if len(statements) != 1 {
+		return nil, newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '%.80s' at line 1", statements[1].Text())
+	}
+	return statements[0], nil
+}
+
+// describedKey is the key of the plan that tells a prepared statement's columns.
+func (s *Session) describedKey(p *Prepared) []byte {
+	key := append(s.appendPlanKey(s.work.key[:0]), '\xfe')
+	s.work.key = append(key, p.text...)
+	return s.work.key
+}
+
+// describe learns a statement's columns from c, a plan that was made for that before by any
+// session, or from a new one if that is nil or its tables have changed. Many drivers prepare
+// each statement anew.
+func (s *Session) describe(ctx context.Context, p *Prepared, c *compiled) error {
 	changed, err := c == nil, error(nil)
 	if c != nil {
 		changed, err = s.openTables(c)
 	}
 	if err == nil && changed {
-		if c, err = s.compile(p.st, make([]*types.Type, p.Params)); err == nil && c.cached {
-			s.m.plans.put(string(key), c)
+		if c, err = s.compile(p.st, make([]*types.Type, p.Params)); err == nil && c.cached && p.text != nil {
+			s.m.plans.put(string(s.describedKey(p)), c)
 		}
 	}
 	if err == nil {
@@ -198,14 +222,17 @@ func (s *Session) runPrepared(ctx context.Context, p *Prepared) (Outcome, error)
 		return s.runCompiled(ctx, &p.plan, nil)
 	}
 	p.key = append(p.key[:0], key...)
-	full := append(s.appendPlanKey(key[:0]), p.text...)
-	for _, t := range p.types {
-		full = ast.AppendTypeCode(full, t)
-	}
-	p.scratch = full
-	if c, _ := s.m.plans.get(full); c != nil {
-		p.plan = c
-		return s.runCompiled(ctx, &p.plan, full)
+	var full []byte
+	if p.text != nil {
+		full = append(s.appendPlanKey(key[:0]), p.text...)
+		for _, t := range p.types {
+			full = ast.AppendTypeCode(full, t)
+		}
+		p.scratch = full
+		if c, _ := s.m.plans.get(full); c != nil {
+			p.plan = c
+			return s.runCompiled(ctx, &p.plan, full)
+		}
 	}
 	params := make([]*types.Type, len(p.types))
 	for i, t := range p.types {
@@ -216,8 +243,9 @@ func (s *Session) runPrepared(ctx context.Context, p *Prepared) (Outcome, error)
 	var out Outcome
 	if err == nil {
 		if p.plan = nil; c.cached {
-			p.plan = c
-			s.m.plans.put(string(full), c)
+			if p.plan = c; full != nil {
+				s.m.plans.put(string(full), c)
+			}
 		}
 		_, err = s.openTables(c)
 	}

@@ -1,0 +1,33 @@
+package session
+
+import (
+	"context"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// TreeAfterPlanning plans a statement twice from the same tree, if it is one that is planned
+// and known tables suffice, and returns the tree; else nil.
+func TreeAfterPlanning(s *Session, text string) (ast.Statement, error) {
+	statements, err := ast.Parse(text, s.mode)
+	if err != nil || len(statements) != 1 || s.mode != 0 || s.trx.active {
+		return nil, nil
+	}
+	st := statements[0]
+	switch st.(type) {
+	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
+	default:
+		return nil, nil
+	}
+	s.enter("Prepare", text)
+	defer s.leave()
+	s.beginStatement(context.Background(), nil)
+	for range 2 {
+		c, failed := s.compile(st, make([]*types.Type, st.Params()))
+		if err = s.finishWork(context.Background(), c, &Outcome{}, failed); err != nil {
+			break
+		}
+	}
+	return st, nil
+}

@@ -54,6 +54,7 @@ type Node struct {
 	stopping chan struct{}
 	stopOnce sync.Once
 	tasks    sync.WaitGroup
+	waits    sync.WaitGroup // what after waits for, which ends with the group
 }
 
 // Open opens a node and lets clients in. It waits for the other founders of the group if
@@ -173,24 +174,44 @@ func (n *Node) openDoor() {
 	}
 	n.door = mysqlwire.New(o)
 	serve := func(l net.Listener, p mysqlwire.Port) {
-		if l == nil {
-			return
+		if err := n.door.Serve(l, p); err != nil {
+			n.log.Error("the MySQL port", "error", err)
 		}
+	}
+	if n.main != nil {
 		n.tasks.Add(1)
 		go func() {
 			defer n.tasks.Done()
-			if p.ReadOnly {
-				// Who has read here before the node was started again finds no less. An error
-				// is the node's own, which sessions will tell.
-				_, _ = n.group.ReadPoint(group.ReadOptions{Consistency: group.Local})
-			}
-			if err := n.door.Serve(l, p); err != nil {
-				n.log.Error("the MySQL port", "error", err)
-			}
+			serve(n.main, mysqlwire.Port{})
 		}()
 	}
-	serve(n.main, mysqlwire.Port{})
-	serve(n.reads, mysqlwire.Port{ReadOnly: true})
+	if n.reads != nil {
+		// Who has read here before the node was started again finds no less. An error is the
+		// node's own, which sessions will tell.
+		restored := func() { _, _ = n.group.ReadPoint(group.ReadOptions{Consistency: group.Local}) }
+		n.after(restored, func() { serve(n.reads, mysqlwire.Port{ReadOnly: true}) })
+	}
+}
+
+// after runs fn in a task of its own when wait has returned, but not in a node that stops by
+// then: what it waits for may come only with the group's end, which comes after the tasks'.
+func (n *Node) after(wait, fn func()) {
+	waited := make(chan struct{})
+	n.waits.Add(1)
+	go func() {
+		defer n.waits.Done()
+		wait()
+		close(waited)
+	}()
+	n.tasks.Add(1)
+	go func() {
+		defer n.tasks.Done()
+		select {
+		case <-n.stopping:
+		case <-waited:
+			fn()
+		}
+	}()
 }
 
 // watchEvery is how often the node looks whether it still leads: a client whose leader
@@ -328,5 +349,6 @@ func (n *Node) closeAll() (err error) {
 	if n.group != nil {
 		err = errors.Join(err, n.group.Close())
 	}
+	n.waits.Wait()
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/triremedb/trireme/e2e/servers/ports"
 )
 
 // galeraLibrary is where Debian's package galera-4 has it.
@@ -29,16 +31,16 @@ func StartGalera(dir string, limit time.Duration, n int, settings ...string) (no
 	if _, err := os.Stat(galeraLibrary); err != nil {
 		return nil, fmt.Errorf("galera (Debian's package galera-4): %w", err)
 	}
-	var ports [][2]int
+	var given [][2]int
 	var addresses []string
 	for range n {
 		var p [2]int
 		for i := range p {
-			if p[i], err = FreePort(); err != nil {
+			if p[i], err = ports.Free(); err != nil {
 				return nil, err
 			}
 		}
-		ports, addresses = append(ports, p), append(addresses, fmt.Sprintf("127.0.0.1:%d", p[0]))
+		given, addresses = append(given, p), append(addresses, fmt.Sprintf("127.0.0.1:%d", p[0]))
 	}
 	for i := range n {
 		m, err := newMariaDB(mysqlUser)
@@ -48,7 +50,7 @@ func StartGalera(dir string, limit time.Duration, n int, settings ...string) (no
 		}
 		args := append([]string{"--wsrep-on=ON", "--wsrep-provider=" + galeraLibrary, "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
 			"--wsrep-cluster-address=gcomm://" + strings.Join(addresses, ","), "--wsrep-node-address=127.0.0.1",
-			fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=127.0.0.1:%d", addresses[i], ports[i][1]),
+			fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=127.0.0.1:%d", addresses[i], given[i][1]),
 			fmt.Sprintf("--server-id=%d", i+1)}, settings...)
 		if i == 0 {
 			args = append(args, "--wsrep-new-cluster")

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/triremedb/trireme/e2e/servers/ports"
 )
 
 // Password is that of root in a group, unless Options say another: one that has to be quoted.
@@ -75,7 +77,7 @@ func New(o Options) (*Group, error) {
 		}
 		for _, port := range []*int{&n.Port, &n.Reads, &n.Peers, &n.HTTP} {
 			var err error
-			if *port, err = FreePort(); err != nil {
+			if *port, err = ports.Free(); err != nil {
 				return nil, err
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/triremedb/trireme/e2e/servers/ports"
 )
 
 // MariaDB is a MariaDB, of Debian's package mariadb-server. Its root has no password.
@@ -42,7 +44,7 @@ func newMariaDB(name string) (m *MariaDB, err error) {
 	if os.Getuid() == 0 {
 		m.user = name
 	}
-	if m.Port, err = FreePort(); err != nil {
+	if m.Port, err = ports.Free(); err != nil {
 		return m, err
 	}
 	// A directory of its own, since the path of a socket has to be short.

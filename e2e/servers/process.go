@@ -1,15 +1,11 @@
 package servers
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -91,39 +87,6 @@ func lastWords(log string) string {
 		return err.Error()
 	}
 	return string(text[max(0, len(text)-said):])
-}
-
-// ports that have been given away, so that none is given twice.
-var ports struct {
-	sync.Mutex
-	given map[int]bool
-}
-
-// Where ports are looked for: below those that the kernel gives to connections, since a
-// server that starts again must find its port free.
-const portMin, portMax = 11000, 32000
-
-// FreePort finds a port of 127.0.0.1 on which nobody listens.
-func FreePort() (int, error) {
-	ports.Lock()
-	defer ports.Unlock()
-	if ports.given == nil {
-		ports.given = map[int]bool{}
-	}
-	for range 1000 {
-		port := portMin + rand.IntN(portMax-portMin)
-		if ports.given[port] {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		_ = l.Close()
-		ports.given[port] = true
-		return port, nil
-	}
-	return 0, errors.New("no free port was found")
 }
 
 // Build compiles the server into a directory and returns its file.

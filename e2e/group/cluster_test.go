@@ -184,6 +184,29 @@ func (c *cluster) must(n *node, q request) *answer {
 	return a
 }
 
+// found makes the tables and the accounts, and returns when all members have them. The
+// leader may change meanwhile: then the next one goes on.
+func (c *cluster) found() (number uint64) {
+	if !c.eventually(func() bool {
+		n := c.writable(nil)
+		if n == nil {
+			return false
+		}
+		a, err := c.ask(n, request{Do: "setup"}, patience)
+		if err != nil || a.Error != "" {
+			return false
+		}
+		number = a.Number
+		return true
+	}) {
+		c.failf("the accounts are not made: %s", c.standing())
+	}
+	for _, n := range c.members() {
+		c.must(n, request{Do: "read", Consistency: group.AtLeast, Number: number, Limit: patience})
+	}
+	return number
+}
+
 // leader waits for a node, other than the given ones, that takes writes.
 func (c *cluster) leader(but ...*node) *node {
 	var found *node
@@ -204,7 +227,7 @@ next:
 				continue next
 			}
 		}
-		if a, err := c.ask(n, request{Do: "status"}, time.Second); err == nil && a.Status.Writable {
+		if a, err := c.ask(n, request{Do: "status"}, answerTime); err == nil && a.Status.Writable {
 			return n
 		}
 	}
@@ -226,7 +249,7 @@ func (c *cluster) follower(leader *node, pick int) *node {
 func (c *cluster) standing() string {
 	var b strings.Builder
 	for _, n := range c.members() {
-		a, err := c.ask(n, request{Do: "status"}, 2*time.Second)
+		a, err := c.ask(n, request{Do: "status"}, answerTime)
 		if err != nil {
 			fmt.Fprintf(&b, "\n  node %d: %v", n.ID, err)
 			continue

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
@@ -55,7 +54,7 @@ func within(n *group.Node, opt txn.BeginOptions, fn func(*txn.Session) error) (n
 		_ = s.Rollback()
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return s.Commit(ctx)
 }
@@ -102,6 +101,7 @@ func setUp(n *group.Node, _ *request, a *answer) error {
 		}
 		a.Number = number
 	}
+	a.Number = max(a.Number, n.Status().Number) // also if all of it was there
 	return nil
 }
 

@@ -262,8 +262,7 @@ func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, group.NoSabotage)
 	n := c.nodes[0]
-	c.leader()
-	c.must(n, request{Do: "setup"})
+	c.found()
 	second := n.setup
 	second.Listen = freeAddr(t)
 	_, err := startProcess(&second, n.log)
@@ -284,11 +283,12 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// trio is three nodes in this process.
+// trio is three nodes in this process. Their leader leads on, though the machine lets one
+// of them stand still for seconds.
 func trio(t *testing.T) (setups []*setup, nodes []*group.Node) {
 	var founders []group.Member
 	for i := range 3 {
-		s := &setup{Group: [16]byte{3}, ID: uint64(i + 1), Dir: t.TempDir(), Listen: freeAddr(t)}
+		s := &setup{Group: [16]byte{3}, ID: uint64(i + 1), Dir: t.TempDir(), Listen: freeAddr(t), ElectionTicks: 160}
 		setups = append(setups, s)
 		founders = append(founders, group.Member{ID: s.ID, Addr: s.Listen})
 	}
@@ -377,11 +377,8 @@ func fillMore(t *testing.T, n *group.Node, transfers int) {
 func TestLostMajority(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, group.NoSabotage)
+	number := c.found()
 	leader := c.leader()
-	number := c.must(leader, request{Do: "setup"}).Number
-	for _, n := range c.nodes {
-		c.must(n, request{Do: "read", Consistency: group.AtLeast, Number: number, Limit: patience})
-	}
 	for _, n := range c.nodes {
 		if n != leader {
 			c.kill(n)

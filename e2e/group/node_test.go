@@ -34,6 +34,8 @@ type setup struct {
 	Join     bool
 	Contact  []string
 	Sabotage group.Sabotage
+	// ElectionTicks is as in group.Options.
+	ElectionTicks int
 }
 
 // started is a node's first line.
@@ -45,7 +47,7 @@ type started struct {
 // options are small where limits should be met in a short test.
 func (s *setup) options(log *slog.Logger) group.Options {
 	return group.Options{Env: env.Real(), FS: file.OS(s.Dir), Log: log, Group: s.Group, ID: s.ID,
-		Founders: s.Founders, Join: s.Join, Contact: s.Contact, Sabotage: s.Sabotage,
+		Founders: s.Founders, Join: s.Join, Contact: s.Contact, Sabotage: s.Sabotage, ElectionTicks: s.ElectionTicks,
 		LogPreallocate: 256 << 10, LogCache: 256 << 10, LogFileSize: 64 << 10,
 		Storage: storage.Options{BufferPoolSize: 16 << 20, RedoCapacity: 16 << 20, LockWait: 2 * time.Second},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {

@@ -28,7 +28,10 @@ type process struct {
 
 // patience is how long anything may take that has to happen in the end: the machine
 // that tests run on may be busy.
-const patience = time.Minute
+const patience = 2 * time.Minute
+
+// answerTime is how long a node may take to say how it stands before it is asked anew.
+const answerTime = 5 * time.Second
 
 // startProcess runs a node, and returns once it serves. What it logs is added to a
 // file.

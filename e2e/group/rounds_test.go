@@ -65,9 +65,7 @@ func faults(t *testing.T, c *cluster, list []round, limit time.Duration) string 
 		number = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d", number)
-	if leader := c.leader(); leader != nil {
-		c.must(leader, request{Do: "setup"})
-	}
+	c.found()
 	r := &run{cluster: c, load: startLoad(c, number), rng: rand.New(rand.NewPCG(number, 0))}
 	begin := time.Now()
 	for i := 0; c.failed() == "" && (i < len(list) || time.Since(begin) < limit); i++ {
@@ -215,10 +213,22 @@ func (r *run) handOver() {
 	if n == nil {
 		return
 	}
+	before := r.must(n, request{Do: "status"}).Status.Term
 	if a, err := r.ask(n, request{Do: "handover"}, patience); err != nil || a.Error != "" {
 		return // it may have lost leadership of itself
 	}
-	r.nextBut(n)
+	// That the other one commits anything is not certain: n may lead again before.
+	if !r.eventually(func() bool {
+		for _, m := range r.members() {
+			a, err := r.ask(m, request{Do: "status"}, answerTime)
+			if err == nil && a.Status.Writable && a.Status.Term > before {
+				return true
+			}
+		}
+		return false
+	}) {
+		r.failf("leadership was handed over, and nobody leads: %s", r.standing())
+	}
 }
 
 // replaceMember puts a new member in the place of an old one.
@@ -234,7 +244,7 @@ func (r *run) replaceMember() {
 	r.change(request{Do: "add", Member: member}, func(m *group.Member) bool { return m != nil })
 	r.start(fresh)
 	if !r.eventually(func() bool {
-		a, err := r.ask(fresh, request{Do: "status"}, time.Second)
+		a, err := r.ask(fresh, request{Do: "status"}, answerTime)
 		return err == nil && a.Error == "" && !a.Status.Provisioning && a.Status.Number > 0
 	}) {
 		r.failf("node %d does not get its data: %s", fresh.ID, r.standing())
@@ -253,7 +263,7 @@ func (r *run) change(q request, done func(*group.Member) bool) {
 		if leader == nil {
 			return true
 		}
-		a, err := r.ask(leader, request{Do: "status"}, time.Second)
+		a, err := r.ask(leader, request{Do: "status"}, answerTime)
 		if err != nil {
 			return false
 		}
@@ -280,7 +290,7 @@ func (r *run) removed(n *node) {
 		r.readFrom(n, request{Consistency: group.Strong, Limit: 500 * time.Millisecond})
 	}
 	if !r.eventually(func() bool {
-		a, err := r.ask(n, request{Do: "status"}, time.Second)
+		a, err := r.ask(n, request{Do: "status"}, answerTime)
 		return err == nil && strings.Contains(a.Error, "this member was removed from the group")
 	}) {
 		r.failf("node %d was removed and does not say so", n.ID)

@@ -41,6 +41,26 @@ func (b *Binder) Unify(what string, nodes ...Node) (types.Type, error) {
 	return r, nil
 }
 
+// UnifyResults is Unify for columns of UNION and the like. It tells, too, how much the result
+// insists on its collation: NoCollation if the texts have none in common.
+func (b *Binder) UnifyResults(what string, nodes ...Node) (t types.Type, co Coercibility, err error) {
+	if t, err = b.Unify(what, nodes...); err != nil {
+		return t, co, err
+	}
+	same := true
+	for _, n := range nodes[1:] {
+		same = same && n.Type().Equal(nodes[0].Type())
+	}
+	if same {
+		t = *nodes[0].Type()
+	}
+	if co = columnCoercibility(&t); !isString(&t) {
+		return t, co, nil
+	}
+	agg, err := b.mix(what, nodes)
+	return t, agg.co, err
+}
+
 // meetTypes is one step of Unify. Strings get their collation later.
 func meetTypes(a, b *types.Type, before []Node, n Node) types.Type {
 	text := types.Type{Kind: types.KindVarChar}

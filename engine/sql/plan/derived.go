@@ -189,21 +189,21 @@ func viewError(err error, v *ViewSource) error {
 	return err
 }
 
-// valuesRelation makes the relation of VALUES.
-func (p *planner) valuesRelation(rows [][]ast.Expr) (*relation, error) {
-	out := make([]outColumn, len(rows[0]))
+// valuesRelation makes the relation of VALUES. out has the nodes that made its types.
+func (p *planner) valuesRelation(rows [][]ast.Expr) (rel *relation, out []outColumn, err error) {
+	out = make([]outColumn, len(rows[0]))
 	for i := range out {
 		list := make([]ast.Expr, len(rows))
 		for j := range rows {
 			list[j] = rows[j][i]
 		}
-		t, err := p.commonType(list)
+		n, err := p.commonNode(list)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		out[i] = outColumn{typ: t, meta: Column{Name: "column_" + itoa(i), Type: t}}
+		out[i] = outColumn{typ: n.Type(), meta: Column{Name: "column_" + itoa(i), Type: n.Type()}, node: n}
 	}
-	rel := p.newRelation("", out, nil)
+	rel = p.newRelation("", out, nil)
 	rel.values = rows
-	return rel, nil
+	return rel, out, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -173,6 +174,7 @@ type query struct {
 type outColumn struct {
 	meta Column
 	typ  *types.Type
+	node expr.Node // what a set operation derives its types from
 }
 
 // setOperation is UNION, EXCEPT or INTERSECT, or with SetNone a query in parentheses

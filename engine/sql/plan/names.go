@@ -41,6 +41,9 @@ type scope struct {
 	// names (HAVING).
 	selected []ast.Expr
 	depth    int
+	// chained says that the query is the left part of a set operation, which goes on with
+	// its columns: around it in the scope of resolveSetOp.
+	chained bool
 }
 
 // at returns the scope with another clause for messages.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -291,7 +292,7 @@ func (p *planner) setOutput(q *query) error {
 		if isVolatile(n) {
 			q.volatile = true
 		}
-		q.out[i] = outColumn{meta: it.meta, typ: n.Type()}
+		q.out[i] = outColumn{meta: it.meta, typ: n.Type(), node: n}
 		q.out[i].meta.Type = n.Type()
 	}
 	return nil
@@ -333,7 +334,7 @@ func (p *planner) resolveValues(v *ast.Values, around *scope) (*query, error) {
 		}
 		b.values = append(b.values, list)
 	}
-	rel, err := p.valuesRelation(b.values)
+	rel, out, err := p.valuesRelation(b.values)
 	if err != nil {
 		return nil, err
 	}
@@ -352,5 +353,11 @@ func (p *planner) resolveValues(v *ast.Values, around *scope) (*query, error) {
 	if b.limit, err = p.resolveLimit(s, v.Limit); err != nil {
 		return nil, err
 	}
-	return q, p.setOutput(q)
+	if err := p.setOutput(q); err != nil {
+		return nil, err
+	}
+	for i := range out { // which says more than a column of the relation
+		q.out[i].node = resultNode{expr.NewColumn(i, q.out[i].typ, ""), expr.CoercibilityOf(out[i].node)}
+	}
+	return q, nil
 }

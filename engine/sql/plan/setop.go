@@ -26,7 +26,7 @@ func (p *planner) resolveSetOp(u *ast.SetOp, around *scope) (*query, error) {
 		}
 		q.outer.addAll(set.right.outer)
 		q.volatile = q.volatile || set.right.volatile
-		if err := p.setTypes(q); err != nil {
+		if err := p.setTypes(q, around.chained); err != nil {
 			return nil, err
 		}
 	}
@@ -58,61 +58,52 @@ func (p *planner) resolveSetOp(u *ast.SetOp, around *scope) (*query, error) {
 func (p *planner) resolveOperand(q ast.Query, around *scope) (*query, error) {
 	inner := *around
 	inner.depth = around.depth // operands nest by their own queries only
+	u, ok := q.(*ast.SetOp)
+	inner.chained = ok && u.With == nil && len(u.OrderBy) == 0 && u.Limit == nil
 	return p.resolveQuery(q, &inner)
 }
 
-// setTypes gives a set operation the types that hold both sides' values.
-func (p *planner) setTypes(q *query) error {
+// setTypes gives a set operation the types that hold both sides' values. Texts without a
+// collation in common are an error (1271) unless the operation is chained to another, which may
+// have one that decides.
+func (p *planner) setTypes(q *query, chained bool) error {
 	l, r := q.set.left.out, q.set.right.out
 	if len(l) != len(r) {
 		return errSetColumns()
 	}
+	b := expr.NewBinder(&typing{p: p, NoScope: expr.NoScope{Opt: p.env.Options}})
 	for i := range q.out {
-		t, err := p.unify([]*types.Type{l[i].typ, r[i].typ})
+		t, co, err := b.UnifyResults("UNION", l[i].node, r[i].node)
+		if err == nil && co == expr.NoCollation && !chained {
+			err = types.NewError(1271, "Illegal mix of collations for operation '%s'", "UNION")
+		}
 		if err != nil {
 			return err
 		}
-		q.out[i].typ = t
-		q.out[i].meta = Column{Name: l[i].meta.Name, Type: t}
+		q.out[i] = outColumn{meta: Column{Name: l[i].meta.Name, Type: &t}, typ: &t, node: resultNode{expr.NewColumn(i, &t, ""), co}}
 	}
 	return nil
 }
 
-// unify returns the type that holds values of all types, by the rules of CASE.
-func (p *planner) unify(list []*types.Type) (*types.Type, error) {
-	same := true
-	for _, t := range list[1:] {
-		same = same && t.Equal(list[0])
-	}
-	if same {
-		return list[0], nil
-	}
-	exprs := make([]ast.Expr, len(list))
-	for i, t := range list {
-		id := p.newColumn(column{typ: t, meta: Column{Type: t}})
-		exprs[i] = p.ref(id)
-	}
-	return p.commonType(exprs)
+// resultNode stands for a column that several queries or rows give: it insists on its collation
+// as much as the one of them does that insists most.
+type resultNode struct {
+	*expr.Column
+	co expr.Coercibility
 }
 
-// commonType returns the type that holds values of all expressions.
-func (p *planner) commonType(list []ast.Expr) (*types.Type, error) {
+func (n resultNode) Coercibility() expr.Coercibility { return n.co }
+
+// commonNode returns a node of the type that holds values of all expressions.
+func (p *planner) commonNode(list []ast.Expr) (expr.Node, error) {
 	if len(list) == 1 {
-		n, err := p.bindTyping(list[0])
-		if err != nil {
-			return nil, err
-		}
-		return n.Type(), nil
+		return p.bindTyping(list[0])
 	}
 	c := &ast.Case{Else: list[len(list)-1]}
 	for _, e := range list[:len(list)-1] {
 		c.When = append(c.When, ast.When{Cond: &ast.Func{Name: "rand"}, Result: e})
 	}
-	n, err := p.bindTyping(c)
-	if err != nil {
-		return nil, err
-	}
-	return n.Type(), nil
+	return p.bindTyping(c)
 }
 
 // castTo converts a column's values to a type unless they have it.

@@ -242,7 +242,7 @@ func (n *Node) Status() (Status, error) {
 	var report struct {
 		Status Status `json:"status"`
 	}
-	c := http.Client{Timeout: 3 * time.Second}
+	c := http.Client{Timeout: answerTime}
 	defer c.CloseIdleConnections()
 	r, err := c.Get(fmt.Sprintf("http://127.0.0.1:%d/status", n.HTTP))
 	if err != nil {
@@ -260,6 +260,9 @@ func (quiet) Print(...any) {}
 
 func init() { _ = mysql.SetLogger(quiet{}) }
 
+// answerTime is how long a server may take to answer before it is asked anew.
+const answerTime = 5 * time.Second
+
 // awaitWritable waits until the server of a process takes writes.
 func awaitWritable(dsn string, p *Process, limit time.Duration) error {
 	db, err := sql.Open("mysql", dsn)
@@ -268,7 +271,7 @@ func awaitWritable(dsn string, p *Process, limit time.Duration) error {
 	}
 	defer db.Close()
 	for until := time.Now().Add(limit); ; time.Sleep(50 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 		var readOnly int
 		err := db.QueryRowContext(ctx, "SELECT @@read_only").Scan(&readOnly)
 		cancel()

@@ -10,7 +10,7 @@ import (
 )
 
 // Patience is how long a test waits for what has to come.
-const Patience = time.Minute
+const Patience = 2 * time.Minute
 
 // Test starts a group for a test.
 func Test(t testing.TB, o Options) *Group {
@@ -89,19 +89,31 @@ func Run(t testing.TB, db interface {
 	}
 }
 
-// Text runs a query and returns its rows as lines, columns separated by tabs.
-func Text(t testing.TB, db interface {
+// Querier is a connection or a pool of them.
+type Querier interface {
 	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
-}, query string, args ...any) string {
+}
+
+// Text runs a query, which must not fail, and returns its rows as Rows does.
+func Text(t testing.TB, db Querier, query string, args ...any) string {
 	t.Helper()
-	rows, err := db.QueryContext(context.Background(), query, args...)
+	rows, err := Rows(db, query, args...)
 	if err != nil {
 		t.Fatalf("%.300s: %v", query, err)
+	}
+	return rows
+}
+
+// Rows runs a query and returns its rows as lines, columns separated by tabs.
+func Rows(db Querier, query string, args ...any) (string, error) {
+	rows, err := db.QueryContext(context.Background(), query, args...)
+	if err != nil {
+		return "", err
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	var out strings.Builder
 	values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
@@ -110,7 +122,7 @@ func Text(t testing.TB, db interface {
 	}
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
-			t.Fatalf("%.300s: %v", query, err)
+			return "", err
 		}
 		for i, v := range values {
 			if i > 0 {
@@ -124,8 +136,5 @@ func Text(t testing.TB, db interface {
 		}
 		out.WriteByte('\n')
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatalf("%.300s: %v", query, err)
-	}
-	return out.String()
+	return out.String(), rows.Err()
 }

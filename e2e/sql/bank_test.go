@@ -43,10 +43,10 @@ type bank struct {
 func newBank(t *testing.T, g *servers.Group, r *rand.Rand) *bank {
 	t.Helper()
 	db := servers.Open(t, g.Nodes[0].DSN("", limits))
-	servers.Run(t, db, "CREATE DATABASE bank", "CREATE TABLE bank.account (id INT PRIMARY KEY, balance BIGINT NOT NULL)",
-		"CREATE TABLE bank.ledger (id BIGINT PRIMARY KEY, source INT NOT NULL, target INT NOT NULL, amount INT NOT NULL, KEY (source))")
+	run(t, db, "CREATE DATABASE IF NOT EXISTS bank", "CREATE TABLE IF NOT EXISTS bank.account (id INT PRIMARY KEY, balance BIGINT NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS bank.ledger (id BIGINT PRIMARY KEY, source INT NOT NULL, target INT NOT NULL, amount INT NOT NULL, KEY (source))")
 	for i := range accounts {
-		servers.Run(t, db, fmt.Sprintf("INSERT INTO bank.account VALUES (%d, %d)", i, opening))
+		run(t, db, fmt.Sprintf("INSERT IGNORE INTO bank.account VALUES (%d, %d)", i, opening))
 	}
 	caughtUp(t, g, "SELECT id FROM bank.account")
 	b := &bank{t: t, g: g, at: make([]int, len(g.Nodes)), refused: map[uint16]int{}}
@@ -217,12 +217,12 @@ func (b *bank) end() {
 			continue
 		}
 		db := servers.Open(t, n.ReadDSN("bank", limits))
-		if wrong := servers.Text(t, db, `SELECT id, balance FROM account WHERE balance <> 1000
+		if wrong := text(t, db, `SELECT id, balance FROM account WHERE balance <> 1000
 + (SELECT COALESCE(SUM(amount), 0) FROM ledger WHERE target = account.id) - (SELECT COALESCE(SUM(amount), 0) FROM ledger WHERE source = account.id)`); wrong != "" {
 			t.Errorf("node %d: balances that are not those of the ledger:\n%s", n.Number, wrong)
 		}
 		there := map[string]bool{}
-		for _, id := range strings.Fields(servers.Text(t, db, "SELECT id FROM ledger")) {
+		for _, id := range strings.Fields(text(t, db, "SELECT id FROM ledger")) {
 			there[id] = true
 		}
 		lost := 0

@@ -117,8 +117,8 @@ func TestFullDisk(t *testing.T) {
 		Data: func(i int) string { return filepath.Join(disks[i].dir, "data") }})
 	r := plan(t)
 	b := newBank(t, g, r)
-	servers.Run(t, servers.Open(t, g.Nodes[0].DSN("bank", limits)), "CREATE TABLE ballast (id INT PRIMARY KEY, b VARBINARY(4000) NOT NULL)",
-		"INSERT INTO ballast SELECT id, REPEAT('x', 4000) FROM account")
+	run(t, servers.Open(t, g.Nodes[0].DSN("bank", limits)), "CREATE TABLE IF NOT EXISTS ballast (id INT PRIMARY KEY, b VARBINARY(4000) NOT NULL)",
+		"REPLACE INTO ballast SELECT id, REPEAT('x', 4000) FROM account")
 	began := time.Now()
 	for round := 0; round < 4 || time.Since(began) < *duration; round++ { // each kind once at least
 		first := leader(t, g).Number - 1

@@ -176,7 +176,7 @@ func (l *lists) parse(text string) (list []int) {
 // demands that the history they have seen is one that their isolation level allows.
 func TestLists(t *testing.T) {
 	g := newGroup(t, servers.Options{})
-	servers.Run(t, servers.Open(t, g.Nodes[0].DSN("", limits)), "CREATE DATABASE lists")
+	run(t, servers.Open(t, g.Nodes[0].DSN("", limits)), "CREATE DATABASE IF NOT EXISTS lists")
 	for _, test := range []struct {
 		name    string
 		level   sql.IsolationLevel
@@ -187,16 +187,15 @@ func TestLists(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := plan(t)
-			servers.Run(t, servers.Open(t, g.Nodes[0].DSN("lists", limits)), "CREATE TABLE "+test.name+" (id INT PRIMARY KEY, v TEXT NOT NULL)")
+			run(t, servers.Open(t, g.Nodes[0].DSN("lists", limits)), "CREATE TABLE IF NOT EXISTS "+test.name+" (id INT PRIMARY KEY, v TEXT NOT NULL)")
 			caughtUp(t, g, "SELECT * FROM lists."+test.name)
 			l := &lists{t: t, g: g, table: test.name, level: test.level, began: time.Now()}
 			l.run(r)
 			caughtUp(t, g, "SELECT * FROM lists."+test.name)
 			final := map[int][]int{}
 			all := &history.Txn{}
-			if err := l.snapshot(servers.Open(t, g.Nodes[0].DSN("lists", limits)), all, 0, int(l.appends.Load())/listLength+liveLists); err != nil {
-				t.Fatal(err)
-			}
+			db := servers.Open(t, g.Nodes[0].DSN("lists", limits))
+			insist(t, "reading all lists", func() error { return l.snapshot(db, all, 0, int(l.appends.Load())/listLength+liveLists) })
 			for _, op := range all.Ops {
 				final[op.Key] = op.Read
 			}

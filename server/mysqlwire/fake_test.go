@@ -23,13 +23,30 @@ import (
 	"github.com/triremedb/trireme/server/auth"
 )
 
+// patience is how long anything may take that has to happen in the end: the machine that
+// tests run on may stand still for a while.
+const patience = 2 * time.Minute
+
+// eventually waits for a condition.
+func eventually(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	for until := time.Now().Add(patience); !cond(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("waited in vain: " + what)
+		}
+	}
+}
+
 // fake is a backend whose statements are words of the tests.
 type fake struct {
 	next atomic.Uint64
 	mu   sync.Mutex
 	open map[uint64]*fakeSession
-	idle time.Duration
-	big  int64 // max_allowed_packet
+	idle atomic.Int64 // a time.Duration; 0: for ever
+	big  int64        // max_allowed_packet
+
+	waiting atomic.Int64  // statements that sleep, or wait at the gate
+	gate    chan struct{} // closed when "gate" may go on
 }
 
 func (f *fake) NextID() uint64     { return f.next.Add(1) }
@@ -63,6 +80,8 @@ type fakeSession struct {
 }
 
 func (s *fakeSession) ID() uint64 { return s.info.ID }
+
+var longText = &types.Type{Kind: types.KindLongText, Collation: types.CollationUTF8MB40900AI}
 
 var intColumn = []session.ResultColumn{{Name: "n", Type: &types.Type{Kind: types.KindBigInt}}}
 
@@ -98,6 +117,9 @@ func (s *fakeSession) one(q string, args []session.Arg, w session.ResultWriter, 
 	case "rows":
 		_, _ = fmt.Sscan(rest, &n)
 		return s.rows(n, w, done)
+	case "wide":
+		_, _ = fmt.Sscan(rest, &n)
+		return s.wide(n, w, done)
 	case "long":
 		_, _ = fmt.Sscan(rest, &n)
 		return s.text(strings.Repeat("x", n), w, done)
@@ -117,12 +139,18 @@ func (s *fakeSession) one(q string, args []session.Arg, w session.ResultWriter, 
 			{Kind: session.ChangeVariable, Name: "autocommit", Value: "ON"}, {Kind: session.ChangeSchema, Value: "x"}}
 		return w.Done(done)
 	case "sleep":
+		s.f.waiting.Add(1)
+		defer s.f.waiting.Add(-1)
 		select {
 		case <-s.interrupt:
 			return &types.Error{Number: 1317, State: "70100", Message: "Query execution was interrupted"}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 		}
 		return w.Done(done)
+	case "gate":
+		s.f.waiting.Add(1)
+		<-s.f.gate
+		return s.rows(1000, w, done)
 	case "fail":
 		return &types.Error{Number: 1146, State: "42S02", Message: "Table 'x' doesn't exist"}
 	case "broken":
@@ -159,11 +187,10 @@ func (s *fakeSession) one(q string, args []session.Arg, w session.ResultWriter, 
 }
 
 func (s *fakeSession) text(v string, w session.ResultWriter, o session.Outcome) error {
-	t := &types.Type{Kind: types.KindLongText, Collation: types.CollationUTF8MB40900AI}
-	if err := w.Columns([]session.ResultColumn{{Name: "s", Type: t}}); err != nil {
+	if err := w.Columns([]session.ResultColumn{{Name: "s", Type: longText}}); err != nil {
 		return err
 	}
-	b := types.NewBatch([]*types.Type{t})
+	b := types.NewBatch([]*types.Type{longText})
 	b.AppendRow([]types.Value{types.NewString(v)})
 	if err := w.Rows(b); err != nil {
 		return err
@@ -172,12 +199,22 @@ func (s *fakeSession) text(v string, w session.ResultWriter, o session.Outcome) 
 }
 
 func (s *fakeSession) rows(n int, w session.ResultWriter, o session.Outcome) error {
-	if err := w.Columns(intColumn); err != nil {
+	return s.many(n, intColumn, func(i int) types.Value { return types.NewInt(int64(i)) }, w, o)
+}
+
+// wide sends rows of 1000 bytes.
+func (s *fakeSession) wide(n int, w session.ResultWriter, o session.Outcome) error {
+	value := types.NewString(strings.Repeat("w", 1000))
+	return s.many(n, []session.ResultColumn{{Name: "s", Type: longText}}, func(int) types.Value { return value }, w, o)
+}
+
+func (s *fakeSession) many(n int, cols []session.ResultColumn, value func(i int) types.Value, w session.ResultWriter, o session.Outcome) error {
+	if err := w.Columns(cols); err != nil {
 		return err
 	}
-	b := types.NewBatch([]*types.Type{intColumn[0].Type})
+	b := types.NewBatch([]*types.Type{cols[0].Type})
 	for i := range n {
-		b.AppendRow([]types.Value{types.NewInt(int64(i))})
+		b.AppendRow([]types.Value{value(i)})
 		if b.Full() || i == n-1 {
 			if err := w.Rows(b); err != nil {
 				return err
@@ -326,7 +363,7 @@ func (s *fakeSession) Location() *time.Location           { return time.UTC }
 func (s *fakeSession) ResultCollation() types.CollationID { return types.CollationUTF8MB40900AI }
 func (s *fakeSession) SetMultiStatements(bool)            {}
 func (s *fakeSession) Limits() session.Limits {
-	return session.Limits{MaxPacket: s.f.big, Idle: s.f.idle, NetWrite: time.Minute, LocalInfile: true}
+	return session.Limits{MaxPacket: s.f.big, Idle: time.Duration(s.f.idle.Load()), NetWrite: time.Minute, LocalInfile: true}
 }
 
 type accounts map[string]auth.Account
@@ -366,15 +403,16 @@ func serve(t testing.TB, change func(*Options, *fake)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt := Options{Backend: f, Auth: a, Version: "8.0.36-trireme-test", TLS: func() *tls.Config { return cert.Config() }}
+	opt := Options{Backend: f, Auth: a, Version: "8.0.36-trireme-test", ConnectTimeout: patience, TLS: func() *tls.Config { return cert.Config() }}
 	if change != nil {
 		change(&opt, f)
 	}
 	r := &rig{fake: f, s: New(opt)}
 	r.s.closePrepared = func(*session.Prepared) {}
+	r.s.forwardTimeout = patience
 	r.addr, r.ro = r.listen(t, Port{}), r.listen(t, Port{ReadOnly: true})
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		r.s.Shutdown(ctx)
 		if n := f.sessions(); n != 0 {
@@ -383,7 +421,11 @@ func serve(t testing.TB, change func(*Options, *fake)) *rig {
 		if n := r.s.statements.Load(); n != 0 {
 			t.Errorf("%d statements were not closed", n)
 		}
-		if err := goleak.Find(ignore, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener")); err != nil {
+		err := errors.New("")
+		for until := time.Now().Add(patience); err != nil && time.Now().Before(until); {
+			err = goleak.Find(ignore, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	})

@@ -38,7 +38,7 @@ const forwardTimeout = 5 * time.Second
 
 // forward hands the session over to the member that takes writes; nil: it stays here.
 func (c *conn) forward(h *Handover) (*upstream, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, forwardTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, c.s.forwardTimeout)
 	defer cancel()
 	target, err := c.s.opt.Forward(ctx, h)
 	if target == nil {

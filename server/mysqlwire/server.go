@@ -84,7 +84,8 @@ type Server struct {
 	began      time.Time
 	statements atomic.Int64
 	// closePrepared is Prepared.Close, but in tests.
-	closePrepared func(*session.Prepared)
+	closePrepared  func(*session.Prepared)
+	forwardTimeout time.Duration
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
@@ -114,7 +115,7 @@ func New(opt Options) *Server {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opt: opt, began: time.Now(), closePrepared: (*session.Prepared).Close, conns: make(map[*conn]struct{}),
+	s := &Server{opt: opt, began: time.Now(), closePrepared: (*session.Prepared).Close, forwardTimeout: forwardTimeout, conns: make(map[*conn]struct{}),
 		listeners: make(map[net.Listener]struct{}), stop: make(chan struct{})}
 	s.tasks.Add(1)
 	go s.sweep()

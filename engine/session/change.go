@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/exec"
@@ -88,6 +89,7 @@ type changer struct {
 	s       *Session
 	p       *changePlan
 	targets []target
+	buffer  bool              // all rows are found before the first is changed
 	done    []map[string]bool // rows of each target that a join has given before
 	matched uint64
 	changed uint64
@@ -127,7 +129,7 @@ func (s *Session) runChange(ctx context.Context, c *compiled) (Outcome, error) {
 	var err error
 	if p.point != nil {
 		err = n.pointRow(c)
-	} else {
+	} else if err = n.rewrites(); err == nil {
 		err = n.rows(c)
 	}
 	if err != nil {
@@ -146,9 +148,19 @@ func (n *changer) begin(s *Session, p *changePlan) {
 		n.one = nil
 	}
 	*n = changer{s: s, p: p, targets: targets[:len(p.targets)], row: n.row[:0], after: n.after, before: n.before, one: n.one, key: n.key}
-	if len(p.targets) > 1 || p.plan.Buffer {
-		n.done = make([]map[string]bool, len(p.targets))
+	n.buffer = p.plan.Buffer
+}
+
+// rewrites finds out whether a deletion may change other rows of the table: all rows are found
+// before it begins, then, as it is for changes that the statement's own reading might see.
+func (n *changer) rewrites() error {
+	if n.p.update || n.buffer || !n.s.opt.foreignKeys {
+		return nil
 	}
+	t := &n.targets[0]
+	err := n.s.loadLinks(t)
+	n.buffer = t.rewrites
+	return err
 }
 
 // finish tells how it went.
@@ -246,6 +258,9 @@ func (n *changer) rows(c *compiled) error {
 		return err
 	}
 	x.SemiConsistent = x.SemiConsistent && n.p.update
+	if len(n.p.targets) > 1 || n.p.plan.Buffer {
+		n.done = make([]map[string]bool, len(n.p.targets))
+	}
 	if err := tree.Open(x); err != nil {
 		return err
 	}
@@ -253,7 +268,7 @@ func (n *changer) rows(c *compiled) error {
 	for {
 		b, sel, err := tree.Pull()
 		if err == nil && b != nil {
-			if n.p.plan.Buffer {
+			if n.buffer {
 				copied := types.NewBatch(tree.Schema())
 				gather(copied, b, sel)
 				kept = append(kept, copied)
@@ -375,12 +390,14 @@ func (n *changer) changeRow(t int, b *types.Batch, r int, key []byte) error {
 	return err
 }
 
-// missing reads the columns that SQL does not see and that the change needs: hidden ones.
+// missing reads the columns that SQL does not see and that the change needs: hidden ones. It
+// reads all that an action of a foreign key may have changed since the row was found.
 func (n *changer) missing(t *target, pt *plan.Target, key []byte, before []types.Value) error {
-	if len(pt.Positions) == len(t.info.columns) {
+	stale := slices.Contains(n.s.work.rewritten, t.info.keys)
+	if len(pt.Positions) == len(t.info.columns) && !stale {
 		return nil
 	}
-	need := false
+	need := stale
 	for p := range t.info.columns {
 		col := &t.info.columns[p]
 		need = need || col.Hidden && col.DroppedIn == 0
@@ -396,7 +413,7 @@ func (n *changer) missing(t *target, pt *plan.Target, key []byte, before []types
 		return table.ErrNotFound
 	}
 	for p := range t.info.columns {
-		if t.info.columns[p].Hidden {
+		if t.info.columns[p].Hidden || stale {
 			before[p] = row[p]
 		}
 	}
@@ -407,7 +424,7 @@ func (n *changer) missing(t *target, pt *plan.Target, key []byte, before []types
 func (n *changer) apply(t int, target *target, pt *plan.Target, b *types.Batch, r int, key []byte, before []types.Value) error {
 	s := n.s
 	if !n.p.update {
-		if err := s.deleteRow(target, key, before, 0); err != nil {
+		if err := s.deleteRow(target, key, before, nil); err != nil {
 			return err
 		}
 		n.changed++
@@ -424,7 +441,7 @@ func (n *changer) apply(t int, target *target, pt *plan.Target, b *types.Batch, 
 		}
 		after[x.sets[i].Column] = v
 	}
-	changed, err := s.updateRow(target, key, before, after, x.assigned, 0)
+	changed, err := s.updateRow(target, key, before, after, x.assigned, nil)
 	if err != nil {
 		return err
 	}

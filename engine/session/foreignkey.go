@@ -259,6 +259,8 @@ type childLink struct {
 type childLinks struct {
 	changes uint64
 	list    []childLink
+	// rewrites says that a row's deletion may change other rows of the table.
+	rewrites bool
 }
 
 // loadLinks finds out which foreign keys refer to a target. It is called for each row, once that is
@@ -285,15 +287,27 @@ func (s *Session) loadLinks(t *target) error {
 		c.links[keys] = l
 		c.mu.Unlock()
 	}
-	t.links, t.linked, t.linkedAt = l.list, true, changes
+	t.links, t.rewrites, t.linked, t.linkedAt = l.list, l.rewrites, true, changes
 	return nil
 }
 
 func (s *Session) findLinks(keys *record.Schema, changes uint64) (*childLinks, error) {
 	l := &childLinks{changes: changes}
-	refs, err := s.eng.Catalog.References(nil, keys.Schema, keys.Name)
+	err := s.eachReference(keys.Schema, keys.Name, func(def *record.Table, k *record.ForeignKey) error {
+		l.list = append(l.list, childLink{def.Schema, def.Name, k.ID, namedPositions(keys, k.RefColumns)})
+		return nil
+	})
+	if err == nil && len(l.list) > 0 {
+		l.rewrites, err = s.rewritesItself(keys)
+	}
+	return l, err
+}
+
+// eachReference calls fn with the foreign keys that refer to a table, and their tables.
+func (s *Session) eachReference(schema, name string, fn func(def *record.Table, k *record.ForeignKey) error) error {
+	refs, err := s.eng.Catalog.References(nil, schema, name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, r := range refs {
 		def, err := s.eng.Catalog.Definition(nil, r.Table)
@@ -301,20 +315,73 @@ func (s *Session) findLinks(keys *record.Schema, changes uint64) (*childLinks, e
 			continue // dropped meanwhile
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range def.ForeignKeys {
 			if k := &def.ForeignKeys[i]; k.ID == r.Key {
-				l.list = append(l.list, childLink{def.Schema, def.Name, k.ID, namedPositions(keys, k.RefColumns)})
+				if err := fn(def, k); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	return l, nil
+	return nil
+}
+
+// rewritesItself follows the actions of a deletion: whether one of them changes rows of the
+// table that it began with.
+func (s *Session) rewritesItself(keys *record.Schema) (bool, error) {
+	type change struct {
+		schema, table string
+		update        bool
+	}
+	seen := map[change]bool{}
+	var follow func(c change) error
+	follow = func(c change) error {
+		if seen[c] {
+			return nil
+		}
+		seen[c] = true
+		return s.eachReference(c.schema, c.table, func(def *record.Table, k *record.ForeignKey) error {
+			action := catalog.OnDelete(k)
+			if c.update {
+				action = catalog.OnUpdate(k)
+			}
+			if action != ast.ActionCascade && action != ast.ActionSetNull {
+				return nil
+			}
+			return follow(change{def.Schema, def.Name, c.update || action == ast.ActionSetNull})
+		})
+	}
+	err := follow(change{keys.Schema, keys.Name, false})
+	return seen[change{keys.Schema, keys.Name, true}], err
+}
+
+// action is a change that an action of a foreign key follows, and those before it.
+type action struct {
+	before *action
+	table  *record.Schema
+	update bool
+	depth  int
+}
+
+// updates reports whether the change, or one that it follows, is an update of the table.
+func (a *action) updates(table *record.Schema) bool {
+	for ; a != nil; a = a.before {
+		if a.update && a.table == table {
+			return true
+		}
+	}
+	return false
 }
 
 // parentChanged does what the foreign keys say that refer to a row which was deleted
-// (after is nil) or changed. Errors: 1451, 3008.
-func (s *Session) parentChanged(t *target, before, after []types.Value, depth int) error {
+// (after is nil) or changed, by the statement or by an action. Errors: 1451, 3008.
+func (s *Session) parentChanged(t *target, before, after []types.Value, by *action) error {
+	a := &action{before: by, table: t.info.keys, update: after != nil}
+	if by != nil {
+		a.depth = by.depth + 1
+	}
 next:
 	for i := range t.links {
 		l := &t.links[i]
@@ -332,7 +399,7 @@ next:
 		if !changed {
 			continue
 		}
-		if err := s.actOn(t, l, old, after, depth); err != nil {
+		if err := s.actOn(a, l, old, after); err != nil {
 			return err
 		}
 	}
@@ -340,7 +407,7 @@ next:
 }
 
 // actOn runs the action of one foreign key for the rows that referred to the old values.
-func (s *Session) actOn(t *target, l *childLink, old, after []types.Value, depth int) error {
+func (s *Session) actOn(a *action, l *childLink, old, after []types.Value) error {
 	o, err := s.openLinked(l.schema, l.table)
 	if err != nil || o == nil {
 		return err
@@ -358,13 +425,17 @@ func (s *Session) actOn(t *target, l *childLink, old, after []types.Value, depth
 	if k == nil {
 		return nil
 	}
-	action := catalog.OnDelete(k.ForeignKey)
+	do := catalog.OnDelete(k.ForeignKey)
 	if after != nil {
-		action = catalog.OnUpdate(k.ForeignKey)
+		do = catalog.OnUpdate(k.ForeignKey)
 	}
-	switch action {
-	case ast.ActionCascade, ast.ActionSetNull:
-		return s.cascade(t, child, k, l, action, old, after, depth+1)
+	switch {
+	case do != ast.ActionCascade && do != ast.ActionSetNull:
+	case (after != nil || do == ast.ActionSetNull) && a.updates(child.info.keys):
+		// A table that is being updated is not updated once more by what follows from it: it
+		// might go round for ever. InnoDB takes it for RESTRICT, too.
+	default:
+		return s.cascade(a, child, k, l, do, old, after)
 	}
 	found := false
 	err = s.eachMatch(o, k.columns, old, lock.RecordS, nil, func([]byte, []types.Value) (bool, error) {
@@ -379,8 +450,8 @@ func (s *Session) actOn(t *target, l *childLink, old, after []types.Value, depth
 
 // cascade deletes or changes the rows that referred to the old values. They are collected
 // before the first is changed, since the change moves them in the index.
-func (s *Session) cascade(t, child *target, k *foreignKey, l *childLink, action ast.Action, old, after []types.Value, depth int) error {
-	if depth > maxCascade {
+func (s *Session) cascade(a *action, child *target, k *foreignKey, l *childLink, do ast.Action, old, after []types.Value) error {
+	if a.depth >= maxCascade {
 		return newError(3008, "HY000", "Foreign key cascade delete/update exceeds max depth of %d.", maxCascade)
 	}
 	all := make([]int, 0, len(child.info.columns))
@@ -406,17 +477,18 @@ func (s *Session) cascade(t, child *target, k *foreignKey, l *childLink, action 
 		return err
 	}
 	for _, f := range rows {
-		if action == ast.ActionCascade && after == nil {
-			err = s.deleteRow(child, f.key, f.row, depth)
+		if do == ast.ActionCascade && after == nil {
+			err = s.deleteRow(child, f.key, f.row, a)
 		} else {
+			s.work.rewrote(child.info.keys)
 			next := append([]types.Value(nil), f.row...)
 			for i, p := range k.columns {
 				next[p] = types.Null
-				if action == ast.ActionCascade {
+				if do == ast.ActionCascade {
 					next[p] = after[l.parent[i]]
 				}
 			}
-			_, err = s.updateChild(child, f.key, f.row, next, depth)
+			_, err = s.updateChild(child, f.key, f.row, next, a)
 		}
 		if errors.Is(err, table.ErrNotFound) {
 			err = nil // an action that came first has deleted it
@@ -429,10 +501,10 @@ func (s *Session) cascade(t, child *target, k *foreignKey, l *childLink, action 
 }
 
 // updateChild is updateRow for an action: the parent's row is known to be there.
-func (s *Session) updateChild(t *target, key []byte, before, after []types.Value, depth int) (bool, error) {
+func (s *Session) updateChild(t *target, key []byte, before, after []types.Value, by *action) (bool, error) {
 	assigned := make([]bool, len(after))
 	for i := range assigned {
 		assigned[i] = true // actions do not touch ON UPDATE CURRENT_TIMESTAMP
 	}
-	return s.updateRow(t, key, before, after, assigned, depth)
+	return s.updateRow(t, key, before, after, assigned, by)
 }

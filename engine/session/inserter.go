@@ -355,7 +355,7 @@ func (n *inserter) displace(d *table.DuplicateError) error {
 	if err != nil || !found {
 		return err
 	}
-	if err := n.s.deleteRow(n.t, key, before, 0); err != nil && !errors.Is(err, table.ErrNotFound) {
+	if err := n.s.deleteRow(n.t, key, before, nil); err != nil && !errors.Is(err, table.ErrNotFound) {
 		return err
 	}
 	n.out.AffectedRows++
@@ -413,7 +413,7 @@ func (n *inserter) update(d *table.DuplicateError, row []types.Value) error {
 		}
 		after[a.position], assigned[a.position] = v.Clone(), true
 	}
-	changed, err := s.updateRow(n.t, key, before, after, assigned, 0)
+	changed, err := s.updateRow(n.t, key, before, after, assigned, nil)
 	if err != nil {
 		if n.ignored(err) {
 			return nil

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -30,7 +32,8 @@ type scratch struct {
 	inserter  inserter
 	changer   changer
 	setRows   map[*plan.Change]*types.Batch
-	links     []*target // of the tables that cascades reach
+	links     []*target        // of the tables that cascades reach
+	rewritten []*record.Schema // tables whose rows actions of foreign keys have changed in the statement
 	textParam *types.Type
 	// setInsertID says that LAST_INSERT_ID(n) was called.
 	setInsertID bool
@@ -49,7 +52,14 @@ const kept = 64
 // begin prepares for a statement.
 func (w *scratch) begin() {
 	w.setInsertID, w.ofConditions, w.asked, w.params = false, false, false, nil
-	w.open = w.open[:0]
+	w.open, w.rewritten = w.open[:0], w.rewritten[:0]
+}
+
+// rewrote notes that an action changes rows of a table.
+func (w *scratch) rewrote(table *record.Schema) {
+	if !slices.Contains(w.rewritten, table) {
+		w.rewritten = append(w.rewritten, table)
+	}
 }
 
 // release gives up what refers to the statement's data.

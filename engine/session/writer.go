@@ -18,6 +18,8 @@ type target struct {
 	open  *txn.Table
 	info  *tableInfo
 	links []childLink // foreign keys that refer to the table
+	// rewrites says that a row's deletion may change other rows of the table.
+	rewrites bool
 	// linked says that links are known, as of a count of changes of definitions.
 	linked   bool
 	linkedAt uint64
@@ -254,8 +256,9 @@ func (e *rowError) Unwrap() []error { return []error{e.client, e.cause} }
 
 // updateRow changes a row whose columns are known before and after. It works out what
 // follows from the change: generated columns, ON UPDATE CURRENT_TIMESTAMP unless the
-// column was assigned, checks and foreign keys. changed is false if the row stays as it is.
-func (s *Session) updateRow(t *target, key []byte, before, after []types.Value, assigned []bool, depth int) (changed bool, err error) {
+// column was assigned, checks and foreign keys. by is the change of which it is an action, nil for
+// the statement's. changed is false if the row stays as it is.
+func (s *Session) updateRow(t *target, key []byte, before, after []types.Value, assigned []bool, by *action) (changed bool, err error) {
 	i := t.info
 	if !differs(i, before, after) {
 		return false, nil
@@ -294,7 +297,7 @@ func (s *Session) updateRow(t *target, key []byte, before, after []types.Value, 
 		return changed, &changedError{err}
 	}
 	if len(t.links) > 0 && s.opt.foreignKeys {
-		if err = s.parentChanged(t, before, after, depth); err != nil {
+		if err = s.parentChanged(t, before, after, by); err != nil {
 			err = &changedError{err}
 		}
 	}
@@ -324,8 +327,8 @@ func differs(i *tableInfo, a, b []types.Value) bool {
 	return false
 }
 
-// deleteRow deletes a row, whose columns are known.
-func (s *Session) deleteRow(t *target, key []byte, before []types.Value, depth int) error {
+// deleteRow deletes a row, whose columns are known. by is as of updateRow.
+func (s *Session) deleteRow(t *target, key []byte, before []types.Value, by *action) error {
 	if err := s.txn.Delete(t.open, key, before); err != nil {
 		return err
 	}
@@ -334,7 +337,7 @@ func (s *Session) deleteRow(t *target, key []byte, before []types.Value, depth i
 		return &changedError{err}
 	}
 	if len(t.links) > 0 && s.opt.foreignKeys {
-		if err := s.parentChanged(t, before, nil, depth); err != nil {
+		if err := s.parentChanged(t, before, nil, by); err != nil {
 			return &changedError{err}
 		}
 	}

@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"errors"
+
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -44,8 +46,11 @@ func (b *Binder) Bind(e ast.Expr) (Node, error) {
 	return n, err
 }
 
+// errLongFold ends the folding of what takes long.
+var errLongFold = errors.New("expr: not to be folded")
+
 // fold evaluates an expression of constants, unless that raises a warning or an
-// error: those belong to the execution.
+// error, or takes long: those belong to the execution, which can be interrupted.
 func (b *Binder) fold(n Node) Node {
 	children := n.Children()
 	for _, c := range children {
@@ -61,6 +66,7 @@ func (b *Binder) fold(n Node) Node {
 	x.Mode = b.opt.Mode
 	x.MaxAllowedPacket = 1 << 20
 	x.Warn = func(*types.Error) { warned = true }
+	x.Interrupted = func() error { return errLongFold }
 	v, err := n.Value(&x, nil, 0)
 	if err != nil || warned {
 		return n

@@ -122,33 +122,34 @@ func lazyVector(x *Context, in *types.Batch, sel []uint32, out *types.Vector, re
 	for i := range count {
 		rest = append(rest, uint32(rowAt(sel, i)))
 	}
-	source := x.selection()[:0] // of each row: the result that it takes
+	source := x.selection()[:0] // of each row: the vector that it takes its value from
 	for range in.Len() {
 		source = append(source, 0)
 	}
-	vectors := x.vectorList(len(results))[:0]
+	vectors := x.vectorList(min(len(results), count))[:0]
 	var err error
 	for i, r := range results {
-		v := x.vector(out.Type())
-		vectors = append(vectors, v)
 		if len(rest) == 0 {
-			continue
+			break
 		}
 		if hits, err = choose(i, rest, hits[:0]); err != nil {
 			break
 		}
-		for _, row := range hits {
-			source[row] = uint32(i)
+		if len(hits) == 0 {
+			continue // no vector either: there may be many results
 		}
-		if len(hits) > 0 {
-			if err = r.Vector(x, in, hits, v); err != nil {
-				break
-			}
+		for _, row := range hits {
+			source[row] = uint32(len(vectors))
+		}
+		v := x.vector(out.Type())
+		vectors = append(vectors, v)
+		if err = r.Vector(x, in, hits, v); err != nil {
+			break
 		}
 		rest = without(rest, hits)
 	}
 	if err == nil {
-		next := x.selection() // of each result: the value that is taken next
+		next := x.selection() // of each vector: the value that is taken next
 		for range vectors {
 			next = append(next, 0)
 		}
@@ -215,6 +216,9 @@ func (n *Coalesce) Value(x *Context, in *types.Batch, row int) (types.Value, err
 }
 
 func (n *Coalesce) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
+	if len(n.args) > maxVectorArgs {
+		return vectorByValue(n, x, in, sel, out)
+	}
 	first := x.vector(&n.t)
 	defer x.putVector(first)
 	if err := n.args[0].Vector(x, in, sel, first); err != nil {
@@ -315,6 +319,9 @@ func (n *Extreme) better(order int) bool {
 }
 
 func (n *Extreme) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
+	if len(n.args) > maxVectorArgs {
+		return vectorByValue(n, x, in, sel, out)
+	}
 	args, err := evalVectors(x, n.args, in, sel)
 	if err == nil {
 		for i := range args[0].Len() {

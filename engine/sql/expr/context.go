@@ -86,6 +86,7 @@ type Context struct {
 	// Interrupted is asked now and then by what takes long; nil never interrupts.
 	Interrupted func() error
 
+	work    int // since the last check
 	arena   []byte
 	chunk   int
 	args    []types.Value
@@ -118,14 +119,22 @@ func (x *Context) Release(m Mark) {
 func (x *Context) ResetStatement() {
 	x.Release(Mark{chunk: -1})
 	x.Context.Reset()
+	if len(x.states) > keepEntries {
+		x.states = nil
+	}
 	clear(x.states)
 	clear(x.args)
 	x.args = x.args[:0]
 	x.trim()
 }
 
-// keepBytes is the size up to which scratch memory outlives a statement.
-const keepBytes = 1 << 20
+const (
+	// keepBytes is up to which size scratch memory, and up to which size together vectors
+	// outlive a statement.
+	keepBytes = 1 << 20
+	// keepEntries is up to how many arguments and states have a place for the next one.
+	keepEntries = 1 << 10
+)
 
 // trim gives up what one statement needed much of.
 func (x *Context) trim() {
@@ -133,11 +142,16 @@ func (x *Context) trim() {
 		x.chunk++
 		x.arena = nil
 	}
+	if cap(x.args) > keepEntries {
+		x.args = nil
+	}
+	kept := int64(0)
 	for c := range x.vectors {
 		free := x.vectors[c]
 		keep := free[:0]
 		for _, v := range free {
-			if v.MemoryBytes() <= keepBytes {
+			if n := v.MemoryBytes(); kept+n <= keepBytes {
+				kept += n
 				keep = append(keep, v)
 			}
 		}
@@ -224,6 +238,20 @@ func (x *Context) Check() error {
 		return nil
 	}
 	return x.Interrupted()
+}
+
+// workBetweenChecks is after how much work, in bytes looked at or what takes as long, a
+// function asks whether its statement was interrupted: some milliseconds.
+const workBetweenChecks = 1 << 20
+
+// Worked counts work of a function that may take long for one row, and returns the error of
+// an interrupted statement.
+func (x *Context) Worked(n int) error {
+	if x.work += n; x.work < workBetweenChecks {
+		return nil
+	}
+	x.work = 0
+	return x.Check()
 }
 
 // Account counts memory that is kept beyond the scratch memory.

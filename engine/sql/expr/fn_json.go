@@ -351,7 +351,13 @@ func jsonSearch(x *Context, c *Call, a []types.Value) (types.Value, error) {
 		escape = e[0]
 	}
 	doc := openJSON(a[0])
-	s := jsonSearcher{one: one, path: []byte{'$'}, match: func(text []byte) bool { return likeSearch(text, a[2].Bytes(), escape) }}
+	s := jsonSearcher{one: one, path: []byte{'$'}, match: func(text []byte) bool {
+		is := false
+		if err == nil {
+			is, err = likeSearch(x, text, a[2].Bytes(), escape)
+		}
+		return is
+	}}
 	for i := 4; i < len(a); i++ {
 		p, err := c.path(a, i)
 		if err != nil {
@@ -363,8 +369,8 @@ func jsonSearch(x *Context, c *Call, a []types.Value) (types.Value, error) {
 		})
 	}
 	s.search(doc, len(a) <= 4)
-	if len(s.found) == 0 {
-		return types.Null, nil
+	if err != nil || len(s.found) == 0 {
+		return types.Null, err
 	}
 	return x.build(func(b *json.Builder) error {
 		if len(s.found) == 1 {

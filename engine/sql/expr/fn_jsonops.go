@@ -250,7 +250,7 @@ func isJSONName(key []byte) bool {
 
 // likeSearch matches LIKE's pattern with the characters as they are: % any run, _ one character, escape makes the next
 // one plain.
-func likeSearch(s, pattern []byte, escape rune) bool {
+func likeSearch(x *Context, s, pattern []byte, escape rune) (bool, error) {
 	var backS, backP []byte // where the last % may take one character more
 	for {
 		if len(pattern) > 0 {
@@ -273,10 +273,13 @@ func likeSearch(s, pattern []byte, escape rune) bool {
 				}
 			}
 		} else if len(s) == 0 {
-			return true
+			return true, nil
 		}
 		if len(backS) == 0 {
-			return false
+			return false, nil
+		}
+		if err := x.Worked(len(backS) - len(s)); err != nil {
+			return false, err
 		}
 		_, size := utf8.DecodeRune(backS)
 		backS = backS[size:]

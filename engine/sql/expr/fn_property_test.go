@@ -167,7 +167,9 @@ func TestLocateAgrees(t *testing.T) {
 		part := rapid.StringOfN(rapid.SampledFrom([]rune("aAbB ")), 1, 3, -1).Draw(t, "part")
 		for _, id := range []types.CollationID{types.CollationUTF8MB40900AI, types.CollationUTF8MB4Gen, types.CollationUTF8MB4Bin, types.CollationLatin1Swedish} {
 			c := types.CollationByID(id)
-			fast, slow := locateText(c, []byte(s), []byte(part), 1), locateByCollation(c, []byte(s), []byte(part), 1)
+			x := new(Context)
+			fast, _ := locateText(x, c, []byte(s), []byte(part), 1)
+			slow, _ := locateByCollation(x, c, []byte(s), []byte(part), 1)
 			if fast != slow {
 				t.Fatalf("%s: %q in %q is at %d, by comparing at %d", c.Name(), part, s, fast, slow)
 			}
@@ -217,9 +219,12 @@ func FuzzPattern(f *testing.F) {
 			}
 			return
 		}
-		m := &matcher{re: re, context: options&16 != 0}
+		m, err := matcherOf(re)
+		if err != nil {
+			return
+		}
 		last := -1
-		if err := m.find([]byte(text), 0, func(loc []int) bool {
+		if err := m.find(new(Context), []byte(text), 0, func(loc []int) bool {
 			if loc[0] < last || loc[1] > len(text) {
 				t.Fatalf("%q in %q: match at %v after %d", pattern, text, loc, last)
 			}
@@ -257,7 +262,10 @@ func FuzzJSONSearch(f *testing.F) {
 			return
 		}
 		v := json.Open(doc)
-		s := jsonSearcher{path: []byte{'$'}, match: func(b []byte) bool { return likeSearch(b, []byte(pattern), '\\') }}
+		s := jsonSearcher{path: []byte{'$'}, match: func(b []byte) bool {
+			is, _ := likeSearch(new(Context), b, []byte(pattern), '\\')
+			return is
+		}}
 		if p, err := json.ParsePath([]byte(path)); err == nil {
 			p.Each(v, func(m json.Value) bool {
 				s.starts = append(s.starts, m)

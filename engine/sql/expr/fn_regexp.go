@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+	"io"
 	"regexp"
 	"regexp/syntax"
 	"sync"
@@ -13,8 +14,10 @@ import (
 // A matcher is a compiled pattern.
 type matcher struct {
 	re *regexp.Regexp
-	// context says that the pattern looks at what stands before a place: ^, \A, \b.
-	context bool
+	// after is the pattern behind any character, for searches that do not begin at the text's start. It is nil unless the
+	// pattern looks at what stands before a place: ^, \A, \b.
+	after *regexp.Regexp
+	steps int // the automaton's size, roughly: a character costs that much at most
 }
 
 // matcherKey is what a matcher is made of.
@@ -79,11 +82,28 @@ func newMatcher(pattern []byte, f patternFlags) (*matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &matcher{re: re}
-	if tree, err := syntax.Parse(re.String(), syntax.Perl); err == nil {
-		m.context = looksBack(tree)
+	m, err := matcherOf(re)
+	if err != nil {
+		return nil, err
 	}
 	matchers.put(k, m)
+	return m, nil
+}
+
+// matcherOf makes a matcher of a compiled pattern.
+func matcherOf(re *regexp.Regexp) (*matcher, error) {
+	m := &matcher{re: re, steps: 1}
+	if _, literal := re.LiteralPrefix(); literal {
+		return m, nil
+	}
+	tree, err := syntax.Parse(re.String(), syntax.Perl)
+	if err == nil && looksBack(tree) {
+		m.after, err = regexp.Compile("(?s:.)(?:" + re.String() + ")")
+	}
+	if err != nil {
+		return nil, patternError(err)
+	}
+	m.steps = patternSteps(tree)
 	return m, nil
 }
 
@@ -100,29 +120,20 @@ func looksBack(re *syntax.Regexp) bool {
 	return false
 }
 
-// maxLookBackMatches bounds the matches that are collected of a pattern that looks back.
-const maxLookBackMatches = 200_000
-
-var errPatternTime = errorf(3699, "HY000", "Timeout exceeded in regular expression match.")
+// maxSteps is up to how many steps of an automaton, some tenths of a second, run without a look at whether the statement was
+// interrupted.
+const maxSteps = 16 << 20
 
 // find calls f with the places of matches that start at byte offset from or later, until f returns false. A place is as
 // regexp's FindSubmatchIndex gives it.
-func (m *matcher) find(s []byte, from int, f func(loc []int) bool) error {
-	if m.context {
-		return m.findLookingBack(s, from, f)
-	}
+func (m *matcher) find(x *Context, s []byte, from int, f func(loc []int) bool) error {
 	for at := from; at <= len(s); {
-		loc := m.re.FindSubmatchIndex(s[at:])
-		if loc == nil {
-			return nil
+		if err := x.Worked(len(s) - at); err != nil {
+			return err
 		}
-		for i := range loc {
-			if loc[i] >= 0 {
-				loc[i] += at
-			}
-		}
-		if !f(loc) {
-			return nil
+		loc, err := m.next(x, s, at)
+		if err != nil || loc == nil || !f(loc) {
+			return err
 		}
 		if at = loc[1]; loc[1] == loc[0] {
 			if at == len(s) {
@@ -134,24 +145,76 @@ func (m *matcher) find(s []byte, from int, f func(loc []int) bool) error {
 	return nil
 }
 
-// findLookingBack is find for patterns whose automaton must see the text from its beginning: the matches before from are
-// passed over.
-func (m *matcher) findLookingBack(s []byte, from int, f func(loc []int) bool) error {
-	all := m.re.FindAllSubmatchIndex(s, maxLookBackMatches)
-	for _, loc := range all {
-		if loc[0] >= from && !f(loc) {
-			return nil
+// next returns the first place that starts at byte offset at or later.
+func (m *matcher) next(x *Context, s []byte, at int) (loc []int, err error) {
+	re := m.re
+	if m.after != nil && at > 0 {
+		// The automaton has to see the character before.
+		re = m.after
+		_, n := utf8.DecodeLastRune(s[:at])
+		at -= n
+	}
+	if text := s[at:]; m.short(text) {
+		loc = re.FindSubmatchIndex(text)
+	} else {
+		r := m.reader(x, text)
+		loc, err = re.FindReaderSubmatchIndex(r), r.err
+	}
+	if err != nil || loc == nil {
+		return nil, err
+	}
+	for i := range loc {
+		if loc[i] >= 0 {
+			loc[i] += at
 		}
 	}
-	if len(all) == maxLookBackMatches {
-		return errPatternTime
+	if re != m.re {
+		loc[0] += charLen(types.CharsetUTF8MB4, s[loc[0]:])
 	}
-	return nil
+	return loc, nil
+}
+
+// matches reports whether the pattern is anywhere in s.
+func (m *matcher) matches(x *Context, s []byte) (bool, error) {
+	if m.short(s) {
+		return m.re.Match(s), nil
+	}
+	r := m.reader(x, s)
+	return m.re.MatchReader(r), r.err
+}
+
+func (m *matcher) short(s []byte) bool { return len(s)*m.steps <= maxSteps }
+
+// patternReader gives the automaton a long text, and ends it when the statement is interrupted.
+type patternReader struct {
+	x     *Context
+	s     []byte
+	steps int // of the automaton, for each character
+	done  int // since the last check
+	err   error
+}
+
+func (m *matcher) reader(x *Context, s []byte) *patternReader {
+	return &patternReader{x: x, s: s, steps: m.steps}
+}
+
+// ReadRune implements io.RuneReader.
+func (r *patternReader) ReadRune() (c rune, size int, err error) {
+	if r.done += r.steps; r.done > maxSteps {
+		r.done = 0
+		r.err = r.x.Check()
+	}
+	if r.err != nil || len(r.s) == 0 {
+		return 0, 0, io.EOF
+	}
+	c, size = utf8.DecodeRune(r.s)
+	r.s = r.s[size:]
+	return c, size, nil
 }
 
 // nth returns the place of the n-th match from byte offset from on.
-func (m *matcher) nth(s []byte, from int, n int64) (loc []int, err error) {
-	err = m.find(s, from, func(l []int) bool {
+func (m *matcher) nth(x *Context, s []byte, from int, n int64) (loc []int, err error) {
+	err = m.find(x, s, from, func(l []int) bool {
 		if n--; n > 0 {
 			return true
 		}
@@ -221,10 +284,10 @@ func replacementGroup(s []byte, re *regexp.Regexp) (group, n int) {
 
 // appendReplacedMatches is REGEXP_REPLACE: the occurrence-th match from byte offset from on, or with 0 all of them; ok is
 // false if the result would be longer than limit.
-func (m *matcher) appendReplacedMatches(dst, s []byte, from int, by []replacementPart, occurrence int64, limit int) (out []byte, ok bool, err error) {
+func (m *matcher) appendReplacedMatches(x *Context, dst, s []byte, from int, by []replacementPart, occurrence int64, limit int) (out []byte, ok bool, err error) {
 	done, n := 0, int64(0)
 	ok = true
-	err = m.find(s, from, func(loc []int) bool {
+	err = m.find(x, s, from, func(loc []int) bool {
 		if n++; occurrence > 0 && n < occurrence {
 			return true
 		}
@@ -330,12 +393,13 @@ func init() {
 	d.def("REGEXP_LIKE(s, pattern); REGEXP_LIKE(s, pattern, match_type)", Func{
 		Args: []ArgKind{ArgText, ArgText, ArgText}, Min: 2, Max: 3, Boolean: true, Result: ResultBool,
 		Prepare: prepareRegexp(2, false),
-		Row: func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
 			m, err := c.matcherOf(a)
 			if err != nil {
 				return types.Null, err
 			}
-			return boolValue(m.re.Match(c.unicodeText(a[0].Bytes()))), nil
+			is, err := m.matches(x, c.unicodeText(a[0].Bytes()))
+			return boolValue(is), err
 		},
 	})
 	d.def("REGEXP_INSTR(s, pattern); REGEXP_INSTR(s, pattern, pos, occurrence, return_option, match_type)", Func{
@@ -353,7 +417,7 @@ func init() {
 }
 
 // place finds the match that the arguments from pos on ask for.
-func (c *Call) place(a []types.Value, pos int) (s []byte, loc []int, err error) {
+func (c *Call) place(x *Context, a []types.Value, pos int) (s []byte, loc []int, err error) {
 	m, err := c.matcherOf(a)
 	if err != nil {
 		return nil, nil, err
@@ -363,16 +427,16 @@ func (c *Call) place(a []types.Value, pos int) (s []byte, loc []int, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	loc, err = m.nth(s, from, max(optionalInt(a, pos+1, 1), 1))
+	loc, err = m.nth(x, s, from, max(optionalInt(a, pos+1, 1), 1))
 	return s, loc, err
 }
 
-func regexpInstr(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+func regexpInstr(x *Context, c *Call, a []types.Value) (types.Value, error) {
 	end := optionalInt(a, 4, 0)
 	if end != 0 && end != 1 {
 		return types.Null, errWrongArguments("regexp_instr: return_option must be 1 or 0.")
 	}
-	s, loc, err := c.place(a, 2)
+	s, loc, err := c.place(x, a, 2)
 	if err != nil || loc == nil {
 		return types.NewInt(0), err
 	}
@@ -380,7 +444,7 @@ func regexpInstr(_ *Context, c *Call, a []types.Value) (types.Value, error) {
 }
 
 func regexpSubstr(x *Context, c *Call, a []types.Value) (types.Value, error) {
-	s, loc, err := c.place(a, 2)
+	s, loc, err := c.place(x, a, 2)
 	if err != nil || loc == nil {
 		return types.Null, err
 	}
@@ -401,7 +465,7 @@ func regexpReplace(x *Context, c *Call, a []types.Value) (types.Value, error) {
 	if err != nil {
 		return types.Null, err
 	}
-	out, ok, err := m.appendReplacedMatches(x.Scratch(), s, from, by, max(optionalInt(a, 4, 0), 0), x.packetLimit())
+	out, ok, err := m.appendReplacedMatches(x, x.Scratch(), s, from, by, max(optionalInt(a, 4, 0), 0), x.packetLimit())
 	switch {
 	case err != nil:
 		return types.Null, err

@@ -327,19 +327,21 @@ func registerSearches() {
 	d := definer(catString)
 	d.def("LOCATE(part, s); LOCATE(part, s, pos); POSITION(part IN s)", Func{
 		Aliases: []string{"position"}, Args: []ArgKind{ArgText, ArgText, ArgInt}, Min: 2, Max: 3, Result: ResultInt, NotNull: true,
-		Row: intFunc(func(c *Call, a []types.Value) int64 {
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
 			start := int64(1)
 			if len(a) == 3 {
 				start = argInt(a[2])
 			}
-			return locateText(c.collation(), a[1].Bytes(), a[0].Bytes(), start)
-		}),
+			n, err := locateText(x, c.collation(), a[1].Bytes(), a[0].Bytes(), start)
+			return types.NewInt(n), err
+		},
 	})
 	d.def("INSTR(s, part)", Func{
 		Args: []ArgKind{ArgText, ArgText}, Result: ResultInt, NotNull: true,
-		Row: intFunc(func(c *Call, a []types.Value) int64 {
-			return locateText(c.collation(), a[0].Bytes(), a[1].Bytes(), 1)
-		}),
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
+			n, err := locateText(x, c.collation(), a[0].Bytes(), a[1].Bytes(), 1)
+			return types.NewInt(n), err
+		},
 	})
 	d.def("FIND_IN_SET(s, list)", Func{
 		Args: []ArgKind{ArgText, ArgText}, Result: ResultInt, NotNull: true,

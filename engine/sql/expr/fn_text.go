@@ -307,59 +307,68 @@ func plainASCII(s []byte) bool {
 
 // locateText returns the position, from 1, of the first place at or after start where needle stands in s in the eyes of the
 // collation; 0 if there is none.
-func locateText(c types.Collation, s, needle []byte, start int64) int64 {
+func locateText(x *Context, c types.Collation, s, needle []byte, start int64) (int64, error) {
 	cs := c.Charset()
 	if start < 1 {
-		return 0
+		return 0, nil
 	}
 	count := int64(cs.Count(s))
 	if start > count+1 {
-		return 0
+		return 0, nil
 	}
 	if len(needle) == 0 {
-		return start
+		return start, nil
 	}
 	skip := len(cs.Prefix(s, int(start-1)))
 	rest := s[skip:]
 	if folds, known := asciiFolds(c); known && (!folds || plainASCII(rest) && plainASCII(needle)) {
-		at := -1
+		at, err := -1, error(nil)
 		if folds {
-			at = indexFolded(rest, needle)
+			at, err = indexFolded(x, rest, needle)
 		} else {
 			at = bytes.Index(rest, needle)
 		}
-		if at < 0 {
-			return 0
+		if at < 0 || err != nil {
+			return 0, err
 		}
-		return start + int64(cs.Count(rest[:at]))
+		return start + int64(cs.Count(rest[:at])), nil
 	}
-	return locateByCollation(c, rest, needle, start)
+	return locateByCollation(x, c, rest, needle, start)
 }
 
 // locateByCollation compares needle with as many bytes of s, from each character on, as MySQL does: a character of another
 // length is never found, even if it compares equal.
-func locateByCollation(c types.Collation, s, needle []byte, pos int64) int64 {
+func locateByCollation(x *Context, c types.Collation, s, needle []byte, pos int64) (int64, error) {
 	cs := c.Charset()
 	for len(s) >= len(needle) {
+		if err := x.Worked(len(needle)); err != nil {
+			return 0, err
+		}
 		whole := len(s) == len(needle) || cs.MaxLen() == 1 || utf8.RuneStart(s[len(needle)])
 		if whole && c.Compare(s[:len(needle)], needle) == 0 {
-			return pos
+			return pos, nil
 		}
 		s = s[charLen(cs, s):]
 		pos++
 	}
-	return 0
+	return 0, nil
 }
 
 // indexFolded is bytes.Index for ASCII without regard to case.
-func indexFolded(s, needle []byte) int {
+func indexFolded(x *Context, s, needle []byte) (int, error) {
 	first := latin1Lower[needle[0]]
 	for i := 0; i+len(needle) <= len(s); i++ {
-		if latin1Lower[s[i]] == first && equalFolded(s[i:i+len(needle)], needle) {
-			return i
+		if latin1Lower[s[i]] != first {
+			continue
+		}
+		if equalFolded(s[i:i+len(needle)], needle) {
+			return i, nil
+		}
+		if err := x.Worked(len(needle)); err != nil {
+			return 0, err
 		}
 	}
-	return -1
+	return -1, nil
 }
 
 func equalFolded(a, b []byte) bool {

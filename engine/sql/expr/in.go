@@ -54,13 +54,17 @@ func (n *In) WithChildren(c []Node) Node {
 	m := *n
 	m.arg, m.list = c[0], c[1:]
 	m.items = make([]inItem, len(n.items))
+	now := make(map[Node]Node, len(n.items))
+	if len(n.items) > 0 {
+		for i, was := range n.list {
+			now[was] = m.list[i]
+		}
+	}
 	for i, item := range n.items {
-		for k, was := range n.list {
-			if item.node == was {
-				item.node = m.list[k]
-			} else if w, ok := item.node.(*Cast); ok && w.arg == was {
-				item.node = w.WithChildren([]Node{m.list[k]})
-			}
+		if node := now[item.node]; node != nil {
+			item.node = node
+		} else if w, ok := item.node.(*Cast); ok && now[w.arg] != nil {
+			item.node = w.WithChildren([]Node{now[w.arg]})
 		}
 		m.items[i] = item
 	}

@@ -84,7 +84,8 @@ func (n *Like) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 	if v.IsNull() {
 		return types.Null, nil
 	}
-	return boolValue(p.match(v.Bytes()) != n.not), nil
+	is, err := p.match(x, v.Bytes())
+	return boolValue(is != n.not), err
 }
 
 // lastPattern is the pattern that a node compiled last in a statement.
@@ -115,10 +116,14 @@ func (n *Like) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vect
 			out.AppendNull()
 			continue
 		}
-		out.AppendInt64(truthOf(n.compiled.match(v.BytesAt(i)) != n.not))
+		var is bool
+		if is, err = n.compiled.match(x, v.BytesAt(i)); err != nil {
+			break
+		}
+		out.AppendInt64(truthOf(is != n.not))
 	}
 	x.giveBack(v, lent)
-	return nil
+	return err
 }
 
 // filter appends to out the selected rows that match.
@@ -131,12 +136,19 @@ func (n *Like) filter(x *Context, in *types.Batch, sel, out []uint32) ([]uint32,
 		return out, err
 	}
 	for i := range v.Len() {
-		if !v.IsNull(i) && n.compiled.match(v.BytesAt(i)) != n.not {
+		if v.IsNull(i) {
+			continue
+		}
+		var is bool
+		if is, err = n.compiled.match(x, v.BytesAt(i)); err != nil {
+			break
+		}
+		if is != n.not {
 			out = append(out, uint32(rowAt(sel, i)))
 		}
 	}
 	x.giveBack(v, lent)
-	return out, nil
+	return out, err
 }
 
 // likePattern is a pattern in parts between its % signs: the first is at the start of
@@ -224,25 +236,26 @@ func asciiFold(c types.Collation) *[128]byte {
 }
 
 // match matches a whole text.
-func (p *likePattern) match(s []byte) bool {
+func (p *likePattern) match(x *Context, s []byte) (bool, error) {
 	if p.plain != nil {
-		return p.matchPlain(s)
+		return p.matchPlain(s), nil
 	}
 	last := len(p.parts) - 1
 	n, ok := p.prefix(p.parts[0], s)
 	if !ok {
-		return false
+		return false, nil
 	}
 	s = s[n:]
 	if last == 0 {
-		return len(s) == 0
+		return len(s) == 0, nil
 	}
 	for i := range p.parts[1:last] {
-		if s, ok = p.after(i+1, s); !ok {
-			return false
+		var err error
+		if s, ok, err = p.after(x, i+1, s); !ok || err != nil {
+			return false, err
 		}
 	}
-	return p.suffix(p.parts[last], s)
+	return p.suffix(p.parts[last], s), nil
 }
 
 func (p *likePattern) matchPlain(s []byte) bool {
@@ -287,7 +300,7 @@ func (p *likePattern) prefix(part []likeElement, s []byte) (int, bool) {
 }
 
 // after finds a part, by its number, and returns what follows its first occurrence.
-func (p *likePattern) after(n int, s []byte) ([]byte, bool) {
+func (p *likePattern) after(x *Context, n int, s []byte) ([]byte, bool, error) {
 	part, begins := p.parts[n], p.begins[n]
 	for {
 		if begins != nil {
@@ -298,10 +311,13 @@ func (p *likePattern) after(n int, s []byte) ([]byte, bool) {
 			s = s[at:]
 		}
 		if n, ok := p.prefix(part, s); ok {
-			return s[n:], true
+			return s[n:], true, nil
 		}
 		if len(s) == 0 {
-			return nil, false
+			return nil, false, nil
+		}
+		if err := x.Worked(len(part)); err != nil {
+			return nil, false, err
 		}
 		s = s[len(p.cs.Prefix(s, 1)):]
 	}

@@ -242,6 +242,11 @@ func rowAt(sel []uint32, i int) int {
 func vectorByValue(n Node, x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
 	count := rowCount(in, sel)
 	for i := range count {
+		if i&63 == 63 {
+			if err := x.Check(); err != nil {
+				return err
+			}
+		}
 		m := x.Mark()
 		v, err := n.Value(x, in, rowAt(sel, i))
 		if err != nil {

@@ -161,10 +161,17 @@ func (c *Call) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 	return v, err
 }
 
+// maxVectorArgs is up to how many arguments get a vector each: a statement may have a
+// million.
+const maxVectorArgs = 64
+
 func (c *Call) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
 	n := rowCount(in, sel)
 	if n == 0 {
 		return nil
+	}
+	if len(c.Args) > maxVectorArgs {
+		return vectorByValue(c, x, in, sel, out)
 	}
 	args, err := evalVectors(x, c.Args, in, sel)
 	if err == nil {

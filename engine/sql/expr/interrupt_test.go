@@ -1,0 +1,117 @@
+package expr
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// TestLongCallsEnd: one call that would take minutes ends when its statement is interrupted.
+func TestLongCallsEnd(t *testing.T) {
+	r := newRig(t)
+	r.x.MaxAllowedPacket = 64 << 20
+	stop := errors.New("interrupted")
+	const long = "REPEAT('abcdefghij ', 1000000)" // 11 MB
+	for _, text := range []string{
+		"REGEXP_LIKE(" + long + ", '([a-z]+ )*[0-9]')",
+		"REGEXP_INSTR(" + long + ", '(a|b|c|d|e| )+[0-9]')",
+		"REGEXP_SUBSTR(" + long + ", '(?:[a-j]{1,10} ){1,50}x')",
+		"REGEXP_REPLACE(" + long + ", '([a-z]+ )*[0-9]', 'x')",
+		"REGEXP_REPLACE(" + long + ", '\\\\b[a-z]', 'x')",
+		"REGEXP_REPLACE(REPEAT('a', 1000000), 'a(.*z)?', 'x')",
+		"REPEAT('ab', 4000000) RLIKE '^(a|b)*c$'",
+		"LOCATE(CONCAT(REPEAT('a', 100000), 'b'), REPEAT('a', 10000000))",
+		"LOCATE(CONCAT(REPEAT('a', 100000), 'b'), REPEAT('a', 10000000) COLLATE utf8mb4_general_ci)",
+		"INSTR(REPEAT('é', 10000000), CONCAT(REPEAT('é', 100000), 'b'))",
+		"REPEAT('a', 10000000) LIKE CONCAT('%', REPEAT('a', 100000), 'b%')",
+		"JSON_SEARCH(CONCAT('[\"', REPEAT('a', 10000000), '\"]'), 'one', CONCAT('%', REPEAT('a', 100000), 'b%'))",
+	} {
+		asked := 0
+		r.x.Interrupted = nil
+		n, err := r.bind(text)
+		if err != nil {
+			t.Fatalf("%.60s: %v", text, err)
+		}
+		r.x.Interrupted = func() error {
+			if asked++; asked > 1 {
+				return stop
+			}
+			return nil
+		}
+		if v, err := n.Value(r.x, r.rows, 0); !errors.Is(err, stop) {
+			t.Errorf("%s gives %v, %v", text, v, err)
+		}
+		r.x.ResetStatement()
+	}
+}
+
+// TestLongTextsMatchAlike: what is found in a text that is read piece by piece is what is found in
+// one that is looked at as a whole.
+func TestLongTextsMatchAlike(t *testing.T) {
+	patterns := []string{"a", "a*", "^a", "(?m:^)b", `\bb`, `\Bb?`, `(a)(b)?`, "a+?b|b", `b\b`, `\Aab|b`, "é", "(?i)É|x*", `(?:^|a)b`, "b$"}
+	rapid.Check(t, func(t *rapid.T) {
+		re := regexp.MustCompile(rapid.SampledFrom(patterns).Draw(t, "pattern"))
+		text := []byte(rapid.StringOfN(rapid.SampledFrom([]rune("aab é\nB")), 0, 12, -1).Draw(t, "text"))
+		m, err := matcherOf(re)
+		if err != nil {
+			t.Fatal(err)
+		}
+		find := func(steps int) (all [][]int) {
+			m.steps = steps
+			if err := m.find(new(Context), text, 0, func(loc []int) bool {
+				all = append(all, slices.Clone(loc))
+				return true
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		whole, pieces := find(1), find(maxSteps+1)
+		if !slices.EqualFunc(whole, pieces, slices.Equal) {
+			t.Fatalf("%s in %q: %v, by pieces %v", re, text, whole, pieces)
+		}
+		if first := re.FindSubmatchIndex(text); len(whole) > 0 && !slices.Equal(first, whole[0]) || len(whole) == 0 && first != nil {
+			t.Fatalf("%s in %q: %v, %v", re, text, first, whole)
+		}
+		is, err := m.matches(new(Context), text)
+		if err != nil || is != re.Match(text) {
+			t.Fatalf("%s in %q: %v, %v", re, text, is, err)
+		}
+	})
+}
+
+// TestManyArguments: a call over rows needs no memory for each pair of argument and row.
+func TestManyArguments(t *testing.T) {
+	r := newRig(t)
+	r.table("a INT", slices.Repeat([][]string{{"1"}}, types.BatchRows))
+	for _, text := range []string{
+		"CONCAT('a'" + strings.Repeat(", a + 1", 2000) + ")",
+		"GREATEST(1" + strings.Repeat(", a + 1", 2000) + ")",
+		"CASE a" + strings.Repeat(" WHEN a + 1 THEN a + 2", 2000) + " END",
+		"COALESCE(NULL" + strings.Repeat(", NULLIF(a, 1)", 2000) + ")",
+	} {
+		n, err := r.bind(text)
+		if err != nil {
+			t.Fatalf("%.60s: %v", text, err)
+		}
+		out := types.NewVector(n.Type(), types.BatchRows)
+		if err := n.Vector(r.x, r.rows, nil, out); err != nil || out.Len() != types.BatchRows {
+			t.Fatal(err)
+		}
+		kept := int64(0)
+		for _, list := range r.x.vectors {
+			for _, v := range list {
+				kept += v.MemoryBytes()
+			}
+		}
+		if kept > 2<<20 {
+			t.Errorf("%.40s: %d bytes in vectors", text, kept)
+		}
+	}
+}

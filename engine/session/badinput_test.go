@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -62,6 +63,67 @@ func TestExtremeStatements(t *testing.T) {
 	if got := r.Text(s, "SELECT COUNT(*) FROM t"); got != "COUNT(*)\n5000\n" {
 		t.Error(got)
 	}
+}
+
+// TestLongStatements: what a statement takes grows with its length, not with its square.
+func TestLongStatements(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	r.CreateSchema("test")
+	s := r.Open(session.ConnectionInfo{Schema: "test"})
+	r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+	r.Exec(s, "INSERT INTO t VALUES (1, 1), (2, 2)")
+	list := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(strings.ReplaceAll(format, "#", fmt.Sprint(i)))
+		}
+		return b.String()
+	}
+	for name, of := range map[string]func(n int) string{
+		"union": func(n int) string { return "SELECT 0" + list(n, " UNION SELECT #") },
+		"union all": func(n int) string {
+			return "SELECT v FROM t WHERE id = 1" + list(n, " UNION ALL SELECT v FROM t WHERE id = #")
+		},
+		"group by":       func(n int) string { return "SELECT COUNT(*) FROM t GROUP BY id" + list(n, ", v + #") },
+		"order by":       func(n int) string { return "SELECT id FROM t ORDER BY id" + list(n, ", v + #") },
+		"in":             func(n int) string { return "SELECT id FROM t WHERE v IN (0" + list(n, ", #") + ")" },
+		"in rows":        func(n int) string { return "SELECT id FROM t WHERE (id, v) IN ((0, 0)" + list(n, ", (#, #)") + ")" },
+		"or":             func(n int) string { return "SELECT id FROM t WHERE v = 0" + list(n, " OR id = #") },
+		"arguments":      func(n int) string { return "SELECT LENGTH(CONCAT('a'" + list(n, ", '#'") + "))" },
+		"cases":          func(n int) string { return "SELECT CASE v" + list(n, " WHEN # THEN #") + " END FROM t" },
+		"values":         func(n int) string { return "SELECT COUNT(*) FROM (VALUES ROW(0)" + list(n, ", ROW(#)") + ") v" },
+		"subqueries":     func(n int) string { return "SELECT CONCAT('a'" + list(n, ", (SELECT #)") + ")" },
+		"with":           func(n int) string { return "WITH a AS (SELECT 1)" + list(n, ", a# AS (SELECT 1)") + " SELECT 1" },
+		"select list":    func(n int) string { return "SELECT id" + list(n, ", v + #") + " FROM t GROUP BY id, v" },
+		"user variables": func(n int) string { return "SET @a = 1" + list(n, ", @b = #") },
+	} {
+		took := func(n int) uint64 {
+			sql := of(n)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if err := s.Query(context.Background(), sql, sessiontest.Discard); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			runtime.ReadMemStats(&after)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		took(400) // so that what is made once does not count
+		if small, large := took(500), took(4000); large > 20*small {
+			t.Errorf("%s: %d bytes for 500, %d for 4000", name, small, large)
+		}
+	}
+	want := func(text, answer string) {
+		t.Helper()
+		if got := r.Text(s, text); !strings.HasPrefix(got, answer) {
+			t.Errorf("%.60s ..: %.300s, want %s", text, got, answer)
+		}
+	}
+	want("SELECT 7"+list(20_000, " UNION SELECT 7"), "7\n7\n")
+	want("SELECT 7"+list(100_001, " UNION SELECT 7"), "error 1436")
+	want("SELECT COUNT(*) AS n FROM t GROUP BY id"+list(4095, ", v + #"), "n\n1\n1\n")
+	want("SELECT COUNT(*) FROM t GROUP BY id"+list(4096, ", v + #"), "error 1117")
+	want("SELECT COUNT(*) AS n FROM t GROUP BY v + 1"+list(2000, ", v + #, v + #"), "n\n1\n1\n")
+	want("SELECT CONCAT('a'"+list(1_100_000, ", 'a'")+")", "error 3170")
 }
 
 // FuzzStatements runs any text: it must not panic, and the session must be of use

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -17,6 +18,9 @@ func (p *planner) resolveGrouping(b *block, q *query) error {
 		return p.checkDistinctOrder(b)
 	}
 	b.grouped = true
+	if len(b.groups) > maxItems {
+		return types.NewError(1117, "Too many columns")
+	}
 	for i := range b.groups {
 		g := &b.groups[i]
 		if id, ok := p.isColumn(g.expr); ok {
@@ -46,12 +50,11 @@ func (p *planner) withoutRepeats(b *block) []group {
 		return b.groups
 	}
 	var list []group
+	alike := make(map[uint64][]ast.Expr, len(b.groups)) // by their sketches
 	for _, g := range b.groups {
-		repeated := false
-		for _, o := range list {
-			repeated = repeated || p.same(o.expr, g.expr)
-		}
-		if !repeated {
+		k := p.sketch(g.expr)
+		if !slices.ContainsFunc(alike[k], func(o ast.Expr) bool { return p.same(o, g.expr) }) {
+			alike[k] = append(alike[k], g.expr)
 			list = append(list, g)
 		}
 	}

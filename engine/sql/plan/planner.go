@@ -14,6 +14,7 @@ const (
 	maxNesting   = 63      // queries within queries, as MySQL's
 	maxRelations = 61      // tables of one join, as MySQL's
 	maxColumns   = 1 << 20 // of all tables of a statement
+	maxItems     = 4096    // of a select list or a GROUP BY, as MySQL's temporary tables
 	maxMerged    = 20_000  // nodes of an expression after derived tables were merged
 	maxItem      = 500     // nodes of an item of a derived table that is merged
 )

@@ -482,7 +482,7 @@ func (p *planner) combine(q *query, l, r Node) *sub {
 		l = d.Input
 	}
 	if u, ok := l.(*SetOperation); ok && u.Kind == Union {
-		n.Inputs = append(u.Inputs[:len(u.Inputs):len(u.Inputs)], r)
+		n.Inputs = append(u.Inputs, r) // u is nobody else's, and gone with this
 	}
 	if q.set.all {
 		return &sub{node: n}

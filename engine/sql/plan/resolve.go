@@ -131,7 +131,7 @@ func (p *planner) resolveItems(items []ast.SelectItem, b *block, s *scope) error
 		}
 		b.items = append(b.items, item{expr: e, meta: m})
 	}
-	if len(b.items) > 4096 {
+	if len(b.items) > maxItems {
 		return types.NewError(1117, "Too many columns")
 	}
 	return nil

@@ -36,6 +36,32 @@ func (p *planner) same(a, b ast.Expr) bool {
 	return true
 }
 
+// sketch is one number for all expressions that are the same, and for few others.
+func (p *planner) sketch(e ast.Expr) uint64 {
+	if e == nil {
+		return 0
+	}
+	if id, ok := p.isColumn(e); ok {
+		return types.HashUint64(1, uint64(id))
+	}
+	h := uint64(2)
+	switch e := e.(type) {
+	case *ast.Literal:
+		switch e.Value.Class() {
+		case types.ClassInt, types.ClassUint:
+			h = types.HashUint64(h, uint64(e.Value.Int()))
+		case types.ClassBytes:
+			h = types.HashBytes(h, e.Value.Bytes())
+		}
+	case *ast.Func:
+		h = types.HashBytes(h, []byte(e.Name))
+	}
+	for _, o := range operandsOf(e) {
+		h = types.HashUint64(h, p.sketch(o))
+	}
+	return h
+}
+
 // sameNode compares two nodes without their operands.
 func (p *planner) sameNode(a, b ast.Expr) bool {
 	switch a := a.(type) {

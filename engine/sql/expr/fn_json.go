@@ -235,6 +235,9 @@ func jsonValid(_ *Context, c *Call, a []types.Value) (types.Value, error) {
 		return boolValue(false), nil
 	}
 	_, err := json.Parse(nil, c.argText(a, 0))
+	if err == json.ErrTooDeep {
+		return types.Null, err // nobody knows what follows
+	}
 	return boolValue(err == nil), nil
 }
 

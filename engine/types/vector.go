@@ -529,11 +529,6 @@ func (v *Vector) HashInto(hashes []uint64) {
 	}
 }
 
-// AppendKeyAt appends the key form of value i, see [AppendKey].
-func (v *Vector) AppendKeyAt(dst []byte, i int, desc bool, prefixLen int) []byte {
-	return AppendKey(dst, v.Value(i), v.typ, desc, prefixLen)
-}
-
 // MemoryBytes returns the memory that the vector holds, in use or not.
 func (v *Vector) MemoryBytes() int64 {
 	return int64(8*(cap(v.nulls)+cap(v.i64)+cap(v.u64)+cap(v.f64)) + 40*cap(v.dec) + 4*cap(v.off) + cap(v.data))

@@ -134,7 +134,8 @@ func wholeCharacters(cs types.Charset, s []byte, n int) int {
 func (s *concats) keepRow(g *concatGroup, args, keys []*types.Vector, i int) {
 	s.key = s.key[:0]
 	for k, v := range keys {
-		s.key = v.AppendKeyAt(s.key, i, s.a.order[k].Desc, 0)
+		// By the key's type: vectors of UNION's parts may not tell of NULL.
+		s.key = types.AppendKey(s.key, v.Value(i), s.a.order[k].Key.Type(), s.a.order[k].Desc, 0)
 	}
 	size := 0
 	for _, v := range args {

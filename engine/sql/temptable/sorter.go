@@ -187,14 +187,15 @@ func appendWords(dst []uint64, v *types.Vector, kd kind, desc bool, sel []uint32
 	return dst
 }
 
-// appendKey appends the key of row i, cut off where it is too long.
+// appendKey appends the key of row i, cut off where it is too long. Whether there may be NULL is
+// for the sorter's columns to say: the vectors of UNION's parts may say less.
 func (s *Sorter) appendKey(dst []byte, b *types.Batch, i int) []byte {
 	for n, k := range s.keys {
 		v := &b.Vecs[k.Column]
 		if s.kinds[n].fixed() {
-			dst = appendWordKey(dst, v, i, s.kinds[n], k.Desc)
+			dst = appendWordKey(dst, v, i, s.kinds[n], k.Desc, s.types[k.Column].NotNull)
 		} else {
-			dst = v.AppendKeyAt(dst, i, k.Desc, 0)
+			dst = types.AppendKey(dst, v.Value(i), s.types[k.Column], k.Desc, 0)
 		}
 		if len(dst) >= maxSortKey {
 			return dst[:maxSortKey]
@@ -205,12 +206,12 @@ func (s *Sorter) appendKey(dst []byte, b *types.Batch, i int) []byte {
 
 // appendWordKey appends the key of a value of fixed size: a byte that tells of NULL, if
 // there may be any, and its word.
-func appendWordKey(dst []byte, v *types.Vector, i int, kd kind, desc bool) []byte {
+func appendWordKey(dst []byte, v *types.Vector, i int, kd kind, desc, notNull bool) []byte {
 	var null, some byte = 0, 1
 	if desc {
 		null, some = 1, 0
 	}
-	if !v.Type().NotNull {
+	if !notNull {
 		if v.IsNull(i) {
 			return append(dst, null)
 		}

@@ -185,11 +185,33 @@ func TestBadCommands(t *testing.T) {
 	c.command([]byte("\x18\x01\x00\x00\x00\x07\x00abc")...) // long data of a parameter that is none
 	c.command([]byte(execute + "\x00\x01\x08\x00\x08\x00")...)
 	c.wantError(1210)
-	for range 3 { // too much long data: told by the execution
+	for range 5 { // too much long data: told by the execution, and gone, with all that came after
 		c.command(append([]byte("\x18\x01\x00\x00\x00\x00\x00"), make([]byte, 500<<10)...)...)
 	}
 	c.command([]byte(execute + "\x00\x01\x08\x00\x08\x00")...)
 	c.wantError(1153)
+	short := func(want string) {
+		t.Helper()
+		c.command([]byte(execute + "\x00\x01\xfd\x00\xfd\x00\x01a\x01b")...)
+		for range 1 + 2 + 1 { // count, columns, EOF
+			c.read()
+		}
+		if p := c.read(); string(p) != want {
+			t.Errorf("%.60q", p)
+		}
+		c.read()
+	}
+	short("\x00\x00\x01a\x01b")
+	// Long data that an execution did not come to are not the next one's.
+	c.command([]byte("\x18\x01\x00\x00\x00\x00\x00long")...)
+	c.command([]byte(execute)...)
+	c.wantError(1210)
+	short("\x00\x00\x01a\x01b")
+	// Nor are those of statements and parameters that are none.
+	for _, p := range []string{"\x18\x09\x00\x00\x00\x00\x00a", "\x18\x01\x00", "\x18", "\x19\x09\x00\x00\x00", "\x19"} {
+		c.command([]byte(p)...)
+	}
+	short("\x00\x00\x01a\x01b")
 	c.command(byte(comPing))
 	if p := c.read(); p[0] != headerOK {
 		t.Fatalf("%q", p)

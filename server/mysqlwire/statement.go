@@ -111,10 +111,9 @@ func (c *conn) execute(ctx context.Context, p *payload) error {
 		return unknownStatement(id, "mysqld_stmt_execute")
 	}
 	st.cursor = nil
+	defer st.dropLong() // whatever comes of it: the next execution has its own
 	if st.failed != nil {
-		err := st.failed
-		st.failed = nil
-		return err
+		return st.failed
 	}
 	if flags&(cursorForUpdate|cursorScroll) != 0 {
 		return &types.Error{Number: 1235, State: "42000",
@@ -132,10 +131,6 @@ func (c *conn) execute(ctx context.Context, p *payload) error {
 	}
 	err = c.sess.ExecutePrepared(ctx, st.prepared, args, &c.res)
 	clear(args) // so that what they point to can go
-	for _, l := range st.long {
-		l.b = nil
-	}
-	clear(st.long)
 	if err == nil && cur != nil && cur.open {
 		st.cursor = cur
 	}
@@ -224,7 +219,7 @@ func (st *statement) rebind(p *payload, count int, named bool) error {
 func (c *conn) longData(p *payload) {
 	id, index := p.uint32(), p.uint16()
 	st := c.stmts[id]
-	if p.bad || st == nil {
+	if p.bad || st == nil || st.failed != nil {
 		return
 	}
 	if int(index) >= st.prepared.Params {
@@ -240,11 +235,17 @@ func (c *conn) longData(p *payload) {
 		st.long[int(index)] = l
 	}
 	if c.longBytes()+int64(len(p.b)) > c.r.max {
-		st.failed = errTooLarge
-		clear(st.long)
+		st.dropLong()
+		st.failed = errTooLarge // what comes after it is dropped as well
 		return
 	}
 	l.b = append(l.b, p.b...)
+}
+
+// dropLong forgets long data, and what was wrong with them.
+func (st *statement) dropLong() {
+	clear(st.long)
+	st.failed = nil
 }
 
 // longBytes is how much long data waits for executions: together it may be as long as a
@@ -275,8 +276,8 @@ func (c *conn) resetStatement(p *payload) error {
 	if st == nil {
 		return unknownStatement(id, "mysqld_stmt_reset")
 	}
-	clear(st.long)
-	st.cursor, st.failed = nil, nil
+	st.dropLong()
+	st.cursor = nil
 	c.ok()
 	return nil
 }

@@ -31,8 +31,8 @@ var charsets = map[string]charsetInfo{
 
 // charsetNamed finds a character set. Error: 1115.
 func charsetNamed(name string) (charsetInfo, error) {
-	if n, err := strconv.Atoi(name); err == nil {
-		if c := types.CollationByID(types.CollationID(n)); c != nil && n > 0 {
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 2048 {
+		if c := types.CollationByID(types.CollationID(n)); c != nil {
 			return charsets[charsetOf(c)], nil
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/pingcap/tidb/pkg/parser"
 	past "github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/mysql"
+
+	"github.com/triremedb/trireme/engine/types"
 )
 
 // Parse returns the statements of a text. If one is wrong, those before it are
@@ -194,7 +196,7 @@ func translate(err error, sql, part string, base int) error {
 	var coded *perrors.Error
 	if errors.As(err, &coded) {
 		if number := uint16(coded.Code()); number != 1064 && number != 1149 {
-			return errorf(number, state(number), "%s", message(coded))
+			return types.NewError(number, "%s", message(coded))
 		}
 	}
 	at := min(max(offsetIn(err.Error(), part)+base, 0), len(sql))
@@ -212,16 +214,6 @@ func message(e *perrors.Error) string {
 		m = m[i+1:]
 	}
 	return m
-}
-
-func state(number uint16) string {
-	switch number {
-	case 1367:
-		return "22007"
-	case 1210:
-		return "HY000"
-	}
-	return "42000"
 }
 
 // offsetIn finds the position that a message of the grammar speaks of. It quotes the

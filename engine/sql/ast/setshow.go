@@ -116,7 +116,7 @@ func (r *reader) setItem(sticky *Scope) SetItem {
 	if r.accept("CHARACTER", "SET") || r.accept("CHAR", "SET") || r.accept("CHARSET") {
 		item := SetItem{Kind: SetCharset}
 		if !r.accept("DEFAULT") {
-			item.Charset = lower(r.nameOrString())
+			item.Charset = r.charsetName()
 		}
 		return item
 	}
@@ -137,11 +137,22 @@ func (r *reader) setNames() SetItem {
 	if r.accept("DEFAULT") {
 		return item
 	}
-	item.Charset = lower(r.nameOrString())
+	item.Charset = r.charsetName()
 	if r.accept("COLLATE") && !r.accept("DEFAULT") {
-		item.Collate = lower(r.nameOrString())
+		if item.Collate = lower(r.nameOrString()); item.Collate == "" {
+			r.failWith(errorf(1273, "HY000", "Unknown collation: ''"))
+		}
 	}
 	return item
+}
+
+// charsetName reads the name of a character set, which is not empty: that is DEFAULT.
+func (r *reader) charsetName() string {
+	name := lower(r.nameOrString())
+	if name == "" {
+		r.failWith(errorf(1115, "42000", "Unknown character set: ''"))
+	}
+	return name
 }
 
 func (r *reader) assignOp() {

@@ -162,11 +162,12 @@ func TestTLSRefusals(t *testing.T) {
 			t.Parallel()
 			a, b := startNode(t, 1, test.dialer(t)), startNode(t, 2, test.dialed(t))
 			a.net.AddPeer(2, b.net.Addr())
+			var err error // of the first attempt; there will be more
 			a.waitFor("refusal", func() bool {
-				err := a.net.Status()[0].Err
+				err = a.net.Status()[0].Err
 				return err != nil && err.Error() != "not connected yet"
 			})
-			if err := a.net.Status()[0].Err; !strings.Contains(err.Error(), test.want) {
+			if !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("refused by %q, want %q", err, test.want)
 			}
 			if a.times(a.refused, 2) != 0 {

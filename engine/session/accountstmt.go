@@ -7,6 +7,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -49,7 +50,7 @@ func (s *Session) runAccount(st ast.Statement) (out Outcome, err error) {
 // for itself from its beginning, since it will change the definition.
 func (s *Session) changeAccounts(ctx context.Context, change func(set *priv.Set) error) error {
 	return s.inTransaction(ctx, func() error {
-		if err := s.txn.LockDefinition(priv.Schema, priv.TableNames[0]); err != nil {
+		if err := s.txn.LockDefinitions(txn.Name{Schema: priv.Schema, Table: priv.TableNames[0]}); err != nil {
 			return err
 		}
 		switch def, err := s.definition(priv.Schema, priv.TableNames[0]); {

@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -328,11 +329,22 @@ func (s *Session) dropSchema(ctx context.Context, st *ast.DropSchema) (out Outco
 	}
 	missing := newError(1008, "HY000", "Can't drop database '%s'; database doesn't exist", st.Name)
 	err = s.inTransaction(ctx, func() error {
+		// Who makes a foreign key holds the definition it refers to: none comes after the locks.
+		if err := s.txn.LockSchema(st.Name); err != nil {
+			return err
+		}
 		tables, err := s.eng.Catalog.TableNames(s.txn.Trx(), st.Name)
 		if errorNumber(err) == dict.ErrnoNoSchema {
 			return missing
 		}
 		if err != nil {
+			return err
+		}
+		names := make([]txn.Name, len(tables))
+		for i, t := range tables {
+			names[i] = txn.Name{Schema: st.Name, Table: t.Name}
+		}
+		if err := s.txn.LockDefinitions(names...); err != nil {
 			return err
 		}
 		for _, t := range tables {
@@ -361,6 +373,8 @@ func (s *Session) dropSchema(ctx context.Context, st *ast.DropSchema) (out Outco
 
 // checkUnreferenced refuses to drop a table that foreign keys of others refer to; dropped
 // says which tables go too. Error: 3730.
+//
+// REQUIRES: the table's definition is locked.
 func (s *Session) checkUnreferenced(schema, name string, dropped func(schema, name string) bool) error {
 	if !s.opt.foreignKeys {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -57,6 +58,9 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 			}
 		}
 		if err := checkAlgorithm(ch, algorithm, locking); err != nil {
+			return err
+		}
+		if err := s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name}); err != nil {
 			return err
 		}
 		if err := s.checkChildren(ch); err != nil {
@@ -115,6 +119,8 @@ func checkAlgorithm(ch *catalog.Change, algorithm, locking string) error {
 
 // checkChildren refuses changes that foreign keys of other tables forbid. Errors: 1553,
 // 1829, 3780.
+//
+// REQUIRES: the table's definition is locked.
 func (s *Session) checkChildren(ch *catalog.Change) error {
 	after := catalog.Clone(ch.Table)
 	after.Indexes = append(after.Indexes, ch.Add...)

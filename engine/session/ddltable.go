@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/txn"
 )
 
 // createTable is CREATE TABLE in all its forms.
@@ -148,14 +149,13 @@ func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema 
 
 // dropTables is DROP TABLE: all of them, or none.
 func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
-	type name struct{ schema, table string }
-	var names []name
+	var names []txn.Name
 	for _, t := range st.Tables {
 		schema, table, err := s.tableName(t)
 		if err != nil {
 			return err
 		}
-		n := name{schema, table}
+		n := txn.Name{Schema: schema, Table: table}
 		if slices.Contains(names, n) {
 			return newError(1066, "42000", "Not unique table/alias: '%s'", table)
 		}
@@ -166,14 +166,14 @@ func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
 	}
 	return s.inTransaction(ctx, func() error {
 		var missing []string
-		var there []name
+		var there []txn.Name
 		for _, n := range names {
-			def, err := s.definition(n.schema, n.table)
+			def, err := s.definition(n.Schema, n.Table)
 			if err != nil {
 				return err
 			}
 			if def == nil || catalog.IsView(def) || st.Temporary {
-				missing = append(missing, n.schema+"."+n.table)
+				missing = append(missing, n.Schema+"."+n.Table)
 				continue
 			}
 			there = append(there, n)
@@ -184,15 +184,18 @@ func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
 		for _, m := range missing {
 			s.note(newError(1051, "42S02", "Unknown table '%s'", m))
 		}
+		if err := s.txn.LockDefinitions(there...); err != nil {
+			return err
+		}
 		for _, n := range there {
-			err := s.checkUnreferenced(n.schema, n.table, func(schema, table string) bool { return slices.Contains(there, name{schema, table}) })
+			err := s.checkUnreferenced(n.Schema, n.Table, func(schema, table string) bool { return slices.Contains(there, txn.Name{Schema: schema, Table: table}) })
 			if err != nil {
 				return err
 			}
 		}
 		for _, n := range there {
-			text := s.logged("DROP TABLE " + catalog.QuoteName(n.schema) + "." + catalog.QuoteName(n.table))
-			if _, err := s.txn.DropTable(n.schema, n.table, text); err != nil {
+			text := s.logged("DROP TABLE " + catalog.QuoteName(n.Schema) + "." + catalog.QuoteName(n.Table))
+			if _, err := s.txn.DropTable(n.Schema, n.Table, text); err != nil {
 				return err
 			}
 		}
@@ -211,6 +214,9 @@ func (s *Session) truncate(ctx context.Context, st *ast.Truncate) error {
 	}
 	return s.inTransaction(ctx, func() error {
 		if _, err := s.baseTable(schema, name); err != nil {
+			return err
+		}
+		if err := s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name}); err != nil {
 			return err
 		}
 		if s.opt.foreignKeys {
@@ -273,6 +279,9 @@ func (s *Session) rename(schema, name, toSchema, toName string, text []byte) err
 		return newError(1450, "HY000", "Changing schema from '%s' to '%s' is not allowed.", schema, toSchema)
 	}
 	if err := catalog.CheckName(toName, 1103, "Incorrect table name '%s'"); err != nil {
+		return err
+	}
+	if err := s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name}, txn.Name{Schema: toSchema, Table: toName}); err != nil {
 		return err
 	}
 	type child struct{ id uint64 }

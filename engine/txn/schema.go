@@ -171,14 +171,22 @@ func (s *Session) alter(kind OpKind, id uint64, to *Name, query *event.Query, ch
 	return def, s.leave(err)
 }
 
-// LockDefinition keeps everybody else from using a table until the transaction ends, as a
-// change of its definition does.
-func (s *Session) LockDefinition(schema, table string) error {
+// LockDefinitions keeps everybody else from using tables until the transaction ends, as
+// changes of their definitions do.
+func (s *Session) LockDefinitions(tables ...Name) error { return s.lockFirst(tableLocks(tables...)) }
+
+// LockSchema keeps everybody else from changing what tables a schema has.
+func (s *Session) LockSchema(name string) error {
+	return s.lockFirst([]lockWanted{{Name{Schema: name}, Exclusive}})
+}
+
+// lockFirst takes locks for changes that come later.
+func (s *Session) lockFirst(locks []lockWanted) error {
 	t, err := s.enterToWrite(true)
 	if err != nil {
 		return err
 	}
-	return s.leave(t.lockNames(tableLocks(Name{schema, table})))
+	return s.leave(t.lockNames(locks))
 }
 
 // lockByID locks the name that a table has for changing it, and the one it will have.

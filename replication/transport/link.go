@@ -172,8 +172,8 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 	if r != nil {
 		return false, r
 	}
-	if !watch.Stop() {
-		return false, l.why(ctx, conn, context.Cause(ctx))
+	if err := stopWatch(ctx, watch); err != nil {
+		return false, err
 	}
 	signs := watchSigns(p.opts.LinkTimeout, func() { cancel(errSilent) })
 	defer signs.stop()
@@ -192,6 +192,16 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 	err = l.send(ctx, stream)
 	cancel(l.why(ctx, conn, err))
 	return true, context.Cause(ctx)
+}
+
+// stopWatch stops a timer that is to cancel ctx. If that comes too late it returns why ctx
+// was canceled, for which it waits: a timer fires before its function runs.
+func stopWatch(ctx context.Context, watch *time.Timer) error {
+	if watch.Stop() {
+		return nil
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
 }
 
 // why finds the best explanation for the end of a connection.

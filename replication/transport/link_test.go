@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,25 @@ func TestSigns(t *testing.T) {
 		synctest.Wait()
 		if last := 25 * limit; died <= last+limit/2 || died > last+2*limit {
 			t.Errorf("given up after %v, the last sign of life was after %v", died, last)
+		}
+	})
+}
+
+// A watch that fires while it is being stopped either ends the connection, with its reason,
+// or does not: there is always a word why a connection ended.
+func TestStopWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := errors.New("late")
+		for range 1000 {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			watch := time.AfterFunc(time.Second, func() { cancel(late) })
+			time.Sleep(time.Second)
+			err := stopWatch(ctx, watch)
+			synctest.Wait()
+			if ended := ctx.Err() != nil; ended != (err != nil) || ended && err != late {
+				t.Fatalf("stopping says %v, the reason is %v", err, context.Cause(ctx))
+			}
+			cancel(nil)
 		}
 	})
 }

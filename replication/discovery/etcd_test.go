@@ -119,7 +119,7 @@ func (f *fakeEtcd) node(t *testing.T, addr string, expect int) *Etcd {
 
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for: %s", what)
 		}
@@ -221,7 +221,12 @@ func TestEtcdMembersAndLeader(t *testing.T) {
 	l := f.keys["/trireme/c/members/2"].lease
 	f.mu.Unlock()
 	f.expire(l)
-	expect("1 members")
+	eventually(t, "another lease", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		k, found := f.keys["/trireme/c/members/2"]
+		return found && k.lease != l
+	})
 	expect("2 members")
 	announce(b, 2, 5)
 	expect("2 members, 2 leads term 5 at b:1")

@@ -8,10 +8,11 @@
 //
 // # Order and numbers
 //
-// One task proposes, in a term that the group has given it (Pipeline.Lead) together
-// with the last number of the log. A proposal is accepted or refused on the spot by
-// the Raft task, in whose step it is appended; the next one is made after the
-// answer. So numbers follow the log, and a refused proposal uses up none.
+// One at a time proposes: a task, or the session that finds nobody at it. It does so in
+// a term that the group has given (Pipeline.Lead) together with the last number of the
+// log. A proposal is accepted or refused on the spot, in the step of Raft in which it is
+// appended; the next one is made after the answer. So numbers follow the log, and a
+// refused proposal uses up none.
 //
 // # Groups
 //

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
@@ -19,6 +20,21 @@ func (p *Pipeline) Oldest() (index, term uint64, ok bool) {
 		return 0, 0, false
 	}
 	return p.doubt[0].index, p.doubt[0].Term, true
+}
+
+// Holds reports whether the nth of the proposals in doubt, from the oldest on, stands in
+// that place of the log, and has nothing to be stored with it.
+//
+// It is called by who calls Finish.
+func (p *Pipeline) Holds(nth int, index, term uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if nth >= len(p.doubt) {
+		return false
+	}
+	pr := p.doubt[nth]
+	return pr.index == index && pr.Term == term &&
+		!slices.ContainsFunc(pr.txns, func(t *txn.Txn) bool { return t.HasToken || t.Schema })
 }
 
 // Finish commits the oldest proposal in doubt, which the group has committed, in the
@@ -46,7 +62,7 @@ func (p *Pipeline) Finish(extra *trx.Trx) error {
 	p.mu.Lock()
 	p.doubt[0] = nil
 	p.doubt = p.doubt[1:]
-	if p.queue.head != nil || len(p.marks) > 0 { // there is room for the next group
+	if !p.busy && p.due() { // there is room for the next group
 		p.parker.Unpark()
 	}
 	p.mu.Unlock()

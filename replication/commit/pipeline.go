@@ -48,6 +48,10 @@ type Proposer interface {
 	Propose(p *Proposal) error
 	// Rotate reports whether an entry of that many bytes should open a new file.
 	Rotate(size int) bool
+	// Help sees to what comes of proposals. The tasks that they need next may not have
+	// been woken before: the caller does their work as long as nobody else is at it, until
+	// done, or leaves all to them if done is nil.
+	Help(done *atomic.Bool)
 }
 
 // Options configure a pipeline. Env, Engine, Proposer, Tokens and Fail are required.
@@ -106,6 +110,9 @@ type Pipeline struct {
 	waiting bool        // the finisher waits for doubt[0].locked to become false
 	finish  env.Parker
 	closed  bool
+	busy    bool                 // somebody proposes
+	task    bool                 // it is the proposing task
+	again   *Proposal            // refused for now, for the task to propose
 	refused error                // what those hear that come too late
 	left    map[*txn.Txn]bool    // whose sessions have not waited for the end
 	claimed map[entry.Token]bool // of transactions between Commit and its end
@@ -114,7 +121,7 @@ type Pipeline struct {
 	lockWaits  uint64
 	lockWaitAt time.Duration
 
-	history     *history // of the proposing task
+	history     *history // this and what follows: of who proposes
 	historyTerm uint64   // whose floor it has
 	body        []byte   // reused
 	events      []byte   // reused
@@ -212,9 +219,14 @@ func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err e
 		}
 	}
 	t.Trx.StartCommit()
-	if err := p.enqueue(t); err != nil {
+	mine, err := p.enqueue(t)
+	if err != nil {
 		p.unclaim(t)
 		return 0, err
+	}
+	if mine {
+		p.turn()
+		p.opt.Proposer.Help(&t.Done)
 	}
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, t.Waiter.Unpark)()
@@ -228,17 +240,25 @@ func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err e
 	return t.Number, t.Err
 }
 
-func (p *Pipeline) enqueue(t *txn.Txn) error {
+// enqueue puts a transaction into the queue. mine: the session is to propose it, and all
+// that is there with it, since nobody else is at it.
+func (p *Pipeline) enqueue(t *txn.Txn) (mine bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.term == 0 {
-		return p.refused
+		return false, p.refused
 	}
 	p.queue.push(t)
-	if p.open() { // else who finishes an entry looks
-		p.parker.Unpark()
+	if p.busy || !p.open() {
+		return false, nil // who proposes or finishes looks afterwards
 	}
-	return nil
+	if len(p.marks) > 0 || p.again != nil {
+		p.parker.Unpark()
+		return false, nil
+	}
+	p.busy = true
+	p.takeGroup()
+	return true, nil
 }
 
 // leave ends the wait of a session that waits no longer.

@@ -13,40 +13,74 @@ import (
 // Run is the proposing task; it ends after Close.
 func (p *Pipeline) Run() {
 	for {
-		term, m, more := p.take()
+		term, again, m, more := p.take()
 		switch {
 		case !more:
 			return
+		case again != nil:
+			p.propose(again)
 		case m != nil:
 			m.answer(p.proposeMark(term, m))
-		case len(p.work) > 0:
-			p.proposeGroup(term)
 		default:
-			p.parker.Park()
+			p.propose(p.newProposal())
 		}
+		p.opt.Proposer.Help(nil)
 	}
 }
 
-// take moves the next group into p.work, or returns the next mark. Transactions wait
-// while enough is under way.
-func (p *Pipeline) take() (term uint64, m *mark, more bool) {
-	p.work = p.work[:0]
+// turn proposes in place of the task what enqueue has taken. A proposal that has to be
+// made again is left to the task: a session may be told to stop meanwhile.
+func (p *Pipeline) turn() {
+	again := p.try(p.newProposal())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return 0, nil, false
+	p.busy, p.again = false, again
+	if p.due() {
+		p.parker.Unpark()
 	}
+}
+
+// due reports whether there is something for the proposing task. REQUIRES: mu.
+func (p *Pipeline) due() bool {
+	return p.closed || p.again != nil || len(p.marks) > 0 || p.queue.head != nil && p.open()
+}
+
+// take is the task's: it ends its turn and waits until something is due and nobody
+// proposes. That is a proposal to make again, a mark, or else a group, in p.work.
+// Transactions wait while enough is under way.
+func (p *Pipeline) take() (term uint64, again *Proposal, m *mark, more bool) {
+	p.mu.Lock()
+	if p.task {
+		p.busy, p.task = false, false
+	}
+	for p.busy || !p.due() {
+		p.mu.Unlock()
+		p.parker.Park()
+		p.mu.Lock()
+	}
+	defer p.mu.Unlock()
+	switch {
+	case p.again != nil:
+		again, p.again = p.again, nil
+	case p.closed:
+		return 0, nil, nil, false
+	case len(p.marks) > 0:
+		first := p.marks[0]
+		p.marks = append(p.marks[:0], p.marks[1:]...)
+		m = &first
+	default:
+		p.takeGroup()
+	}
+	p.busy, p.task = true, true
+	return p.term, again, m, true
+}
+
+// takeGroup moves the next group into p.work. REQUIRES: mu; it is not empty.
+func (p *Pipeline) takeGroup() {
+	p.work = p.work[:0]
 	if p.term != p.historyTerm {
 		p.historyTerm = p.term
 		p.history.reset(p.last)
-	}
-	if len(p.marks) > 0 {
-		first := p.marks[0]
-		p.marks = append(p.marks[:0], p.marks[1:]...)
-		return p.term, &first, true
-	}
-	if !p.open() {
-		return p.term, nil, true
 	}
 	size := 0
 	for t := p.queue.head; t != nil; t = p.queue.head {
@@ -59,7 +93,6 @@ func (p *Pipeline) take() (term uint64, m *mark, more bool) {
 			break // an entry of its own: it is a barrier
 		}
 	}
-	return p.term, nil, true
 }
 
 // open reports whether the queue may become an entry now. A second entry goes out
@@ -100,29 +133,39 @@ func (p *Pipeline) contended() bool {
 // contend.
 const contention = 20 * time.Millisecond
 
-// proposeGroup makes an entry of p.work and proposes it until it is accepted or the
-// term is over.
-func (p *Pipeline) proposeGroup(term uint64) {
-	pr := &Proposal{Term: term, p: p, txns: append([]*txn.Txn(nil), p.work...), locked: true}
-	err := p.encode(pr)
-	for err == nil {
-		err = p.opt.Proposer.Propose(pr)
-		if !errors.Is(err, ErrBusy) {
-			break
-		}
-		p.stats.Refused.Add(1)
-		if !p.leads(term) {
-			err = ErrNotLeader
-			break
-		}
+// newProposal makes a proposal of p.work, not encoded yet.
+func (p *Pipeline) newProposal() *Proposal {
+	return &Proposal{Term: p.historyTerm, p: p, txns: append([]*txn.Txn(nil), p.work...), locked: true}
+}
+
+// propose proposes until the proposal is accepted or the term is over.
+func (p *Pipeline) propose(pr *Proposal) {
+	for p.try(pr) != nil {
 		env.Sleep(p.env, retryBusy)
-		err = nil
+	}
+}
+
+// try proposes once. again is the proposal if it was refused for now.
+func (p *Pipeline) try(pr *Proposal) (again *Proposal) {
+	var err error
+	if pr.Data == nil {
+		err = p.encode(pr)
+	}
+	if err == nil {
+		err = p.opt.Proposer.Propose(pr)
+	}
+	if errors.Is(err, ErrBusy) {
+		p.stats.Refused.Add(1)
+		if p.leads(pr.Term) {
+			return pr
+		}
+		err = ErrNotLeader
 	}
 	if err != nil {
 		for _, t := range pr.txns {
 			p.fail(p.answer(t, 0, err))
 		}
-		return
+		return nil
 	}
 	at := trx.Position{Index: pr.index, Term: pr.Term}
 	for i, t := range pr.txns {
@@ -135,6 +178,7 @@ func (p *Pipeline) proposeGroup(term uint64) {
 		p.finish.Unpark()
 	}
 	p.mu.Unlock()
+	return nil
 }
 
 func (p *Pipeline) leads(term uint64) bool {

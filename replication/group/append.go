@@ -2,7 +2,6 @@ package group
 
 import (
 	"errors"
-	"sync"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -21,11 +20,7 @@ import (
 // after everything before it is on stable storage.
 type writer struct {
 	n *core
-
-	mu     sync.Mutex
-	parker env.Parker
-	queue  []*raftpb.Message
-	closed bool
+	station[*raftpb.Message]
 
 	batch []*raftpb.Message
 	reply []*raftpb.Message // to this node
@@ -34,74 +29,66 @@ type writer struct {
 	full fullDisk
 }
 
-func newWriter(n *core) *writer { return &writer{n: n, parker: n.env.NewParker()} }
-
-func (w *writer) add(m *raftpb.Message) {
-	w.mu.Lock()
-	w.queue = append(w.queue, m)
-	w.mu.Unlock()
-	w.parker.Unpark()
-}
-
-func (w *writer) close() {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	w.parker.Unpark()
-}
-
-// take moves the queue into w.batch; false means that the task ends.
-func (w *writer) take() bool {
-	for {
-		w.mu.Lock()
-		w.queue, w.batch = w.batch[:0], w.queue
-		closed := w.closed
-		w.mu.Unlock()
-		switch {
-		case closed:
-			return false
-		case len(w.batch) > 0:
-			return true
-		}
-		w.parker.Park()
-	}
-}
+func newWriter(n *core) *writer { return &writer{n: n, station: newStation[*raftpb.Message](n.env)} }
 
 func (w *writer) run() {
-	for w.take() {
+	for w.take(&w.batch) {
 		if !w.flush() {
 			return
 		}
+		w.n.turnOrWake()
 	}
 }
 
-// flush makes the batch durable and sends the answers; false means that the task
+// turn is a turn of somebody else. A disk that is full is left to the task to wait for;
+// that is no turn.
+func (w *writer) turn() bool {
+	if !w.station.turn(&w.batch) {
+		return false
+	}
+	rest, err := w.once(w.batch)
+	if err != nil && !errors.Is(err, file.ErrNoSpace) {
+		w.n.fail(err)
+		rest = nil
+	}
+	w.leave(rest)
+	return err == nil
+}
+
+// flush makes the batch durable and gives out the answers; false means that the task
 // ends. If the disk is full, what could be written goes out before the rest is tried
 // again: it must not hold up what others count on.
 func (w *writer) flush() bool {
 	defer clear(w.batch)
-	rest := w.batch
-	for len(rest) > 0 {
-		done, err := w.store(rest)
-		if done > 0 {
-			if err := w.sync(); err != nil {
-				w.n.fail(err)
-				return false
-			}
-			w.answer(rest[:done])
-			rest = rest[done:]
+	for rest := w.batch; len(rest) > 0; {
+		var err error
+		if rest, err = w.once(rest); err == nil {
+			continue
 		}
-		switch {
-		case err == nil:
-		case !errors.Is(err, file.ErrNoSpace):
+		if !errors.Is(err, file.ErrNoSpace) {
 			w.n.fail(err)
 			return false
-		case !w.full.wait(w.n, w.isClosed):
+		}
+		w.n.turnOrWake()
+		if !w.full.wait(w.n, w.isClosed) {
 			return false
 		}
 	}
 	w.full.over(w.n)
 	return true
+}
+
+// once writes and syncs what can be written and gives out the answers; the Raft task is
+// not woken for them. rest is what could not, and err why.
+func (w *writer) once(batch []*raftpb.Message) (rest []*raftpb.Message, err error) {
+	done, err := w.store(batch)
+	if done > 0 {
+		if err := w.sync(); err != nil {
+			return batch, err
+		}
+		w.answer(batch[:done])
+	}
+	return batch[done:], err
 }
 
 func (w *writer) sync() error {
@@ -119,12 +106,6 @@ func (w *writer) store(batch []*raftpb.Message) (done int, err error) {
 		}
 	}
 	return len(batch), nil
-}
-
-func (w *writer) isClosed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.closed
 }
 
 // answer sends what was to be said once the requests were durable.

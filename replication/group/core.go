@@ -328,8 +328,6 @@ func (c *core) fail(err error) {
 	})
 }
 
-func (c *core) failed() bool { return c.failure.Load() != nil }
-
 func (c *core) setRole(r role)    { c.role.Store(&r) }
 func (c *core) currentRole() role { return *c.role.Load() }
 
@@ -385,6 +383,9 @@ func (c *core) Propose(p *commit.Proposal) error {
 	r := &proposal{term: p.Term, p: p, parker: c.env.NewParker()}
 	if !c.inbox.propose(r) {
 		return ErrStopped
+	}
+	if !c.raft.turn() {
+		c.inbox.parker.Unpark()
 	}
 	for !r.done.Load() {
 		r.parker.Park()

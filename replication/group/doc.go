@@ -21,7 +21,9 @@
 //
 // The Raft task never waits for a disk, the engine or a peer. The writer makes
 // durable and only then lets answers out; the finisher brings committed entries into
-// the engine in their order.
+// the engine in their order. Where a task is at rest, who brings it work may do a turn in
+// its place (see [station]): a session its own commit, a connection what its messages
+// ask of Raft.
 //
 // # Invariants
 //

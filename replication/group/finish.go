@@ -2,11 +2,10 @@ package group
 
 import (
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"go.etcd.io/raft/v3/raftpb"
 
-	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/replication/apply"
 	"github.com/triremedb/trireme/replication/commit"
 )
@@ -25,13 +24,11 @@ import (
 //     in doubt that the entry does not confirm.
 type finisher struct {
 	n *core
+	station[finishItem]
 
-	mu     sync.Mutex
-	parker env.Parker
-	queue  []finishItem
-	closed bool
+	direct atomic.Uint64 // entries finished in turns of others
 
-	// Of the task alone.
+	// Of whom is at work.
 	batch    []finishItem
 	serving  uint64 // term in which sessions may write; 0: they may not
 	uses     []commit.Use
@@ -45,44 +42,14 @@ type finishItem struct {
 	call      func(error) // between two entries
 }
 
-func newFinisher(n *core) *finisher { return &finisher{n: n, parker: n.env.NewParker()} }
-
-func (f *finisher) push(i finishItem) {
-	f.mu.Lock()
-	f.queue = append(f.queue, i)
-	f.mu.Unlock()
-	f.parker.Unpark()
+func newFinisher(n *core) *finisher {
+	return &finisher{n: n, station: newStation[finishItem](n.env)}
 }
 
-func (f *finisher) add(m *raftpb.Message) { f.push(finishItem{committed: m}) }
-
-func (f *finisher) resign(reason error) { f.push(finishItem{resigned: reason}) }
-
-func (f *finisher) close() {
-	f.mu.Lock()
-	f.closed = true
-	f.mu.Unlock()
-	f.parker.Unpark()
-}
-
-func (f *finisher) take() bool {
-	for {
-		f.mu.Lock()
-		f.queue, f.batch = f.batch[:0], f.queue
-		closed := f.closed
-		f.mu.Unlock()
-		switch {
-		case closed:
-			return false
-		case len(f.batch) > 0:
-			return true
-		}
-		f.parker.Park()
-	}
-}
+func (f *finisher) resign(reason error) { f.add(finishItem{resigned: reason}) }
 
 func (f *finisher) run() {
-	for f.take() {
+	for f.take(&f.batch) {
 		for i := range f.batch {
 			if err := f.do(&f.batch[i]); err != nil {
 				f.n.fail(err)
@@ -90,7 +57,42 @@ func (f *finisher) run() {
 			}
 		}
 		clear(f.batch)
+		f.n.turnOrWake()
 	}
+}
+
+// turn is a turn of somebody else: a session. It finishes entries that this node has
+// proposed and does nothing that may have to wait for sessions.
+func (f *finisher) turn() bool {
+	if !f.station.turn(&f.batch) {
+		return false
+	}
+	done := 0
+	for ; done < len(f.batch) && f.ours(&f.batch[done]); done++ {
+		if err := f.do(&f.batch[done]); err != nil {
+			f.n.fail(err)
+			break
+		}
+		f.direct.Add(uint64(len(f.batch[done].committed.GetEntries())))
+	}
+	f.leave(f.batch[done:])
+	if done > 0 {
+		f.n.raft.turn() // it hears how far this node has come
+	}
+	return done > 0
+}
+
+// ours reports whether an item is nothing but entries that this node holds in doubt.
+func (f *finisher) ours(i *finishItem) bool {
+	if f.serving == 0 || i.committed == nil {
+		return false
+	}
+	for nth, e := range i.committed.GetEntries() {
+		if !f.n.pipeline.Holds(nth, e.GetIndex(), e.GetTerm()) {
+			return false
+		}
+	}
+	return true
 }
 
 func (f *finisher) do(i *finishItem) error {

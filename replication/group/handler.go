@@ -27,6 +27,7 @@ func (n *Node) Receive(from uint64, msgs []*raftpb.Message) {
 		}
 	}
 	c.inbox.fromPeers(msgs)
+	c.turnOrWake()
 }
 
 // ReportUnreachable implements transport.Handler.

@@ -10,8 +10,8 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 )
 
-// inbox collects what the Raft task has to do. Anyone may add to it; one task
-// takes.
+// inbox collects what Raft has to do. Anyone may add to it. At most one takes at a time:
+// the Raft task, or somebody else for one turn, as at a [station].
 //
 // Invariant: messages from peers take at most maxBytes; what is beyond is dropped
 // (Raft sends again). What the node itself adds is bounded by what it has in work.
@@ -24,6 +24,10 @@ type inbox struct {
 	bytes   int
 	dropped uint64
 	closed  bool
+
+	busy   bool // somebody is at work on what was taken
+	task   bool // it is the Raft task
+	wanted bool // the Raft task waits for that
 }
 
 // work is what the Raft task takes in one turn, in the order in which it is done.
@@ -51,7 +55,7 @@ func newInbox(e env.Env, maxBytes int) *inbox {
 	return &inbox{parker: e.NewParker(), maxBytes: maxBytes}
 }
 
-// fromPeers adds messages of other members.
+// fromPeers adds messages of other members, without waking the task.
 func (in *inbox) fromPeers(msgs []*raftpb.Message) {
 	in.mu.Lock()
 	for _, m := range msgs {
@@ -64,7 +68,6 @@ func (in *inbox) fromPeers(msgs []*raftpb.Message) {
 		in.now.peers = append(in.now.peers, m)
 	}
 	in.mu.Unlock()
-	in.parker.Unpark()
 }
 
 // smallMessage is what is always taken: heartbeats and votes must get through
@@ -79,7 +82,7 @@ func messageSize(m *raftpb.Message) int {
 	return n
 }
 
-// fromStorage adds answers of the local log.
+// fromStorage adds answers of the node's own, without waking the task.
 func (in *inbox) fromStorage(msgs []*raftpb.Message) {
 	in.mu.Lock()
 	for _, m := range msgs {
@@ -89,10 +92,9 @@ func (in *inbox) fromStorage(msgs []*raftpb.Message) {
 		in.now.local = append(in.now.local, m)
 	}
 	in.mu.Unlock()
-	in.parker.Unpark()
 }
 
-// propose adds a proposal; false if the task has ended.
+// propose adds a proposal, without waking the task; false if that has ended.
 func (in *inbox) propose(p *proposal) bool {
 	in.mu.Lock()
 	ok := !in.closed
@@ -100,7 +102,6 @@ func (in *inbox) propose(p *proposal) bool {
 		in.now.proposals = append(in.now.proposals, p)
 	}
 	in.mu.Unlock()
-	in.parker.Unpark()
 	return ok
 }
 
@@ -116,32 +117,77 @@ func (in *inbox) call(fn func()) bool {
 	return ok
 }
 
-// take moves what is there into w, which is empty, and waits for something for at
-// most the given time. closed says that nothing will come any more.
+// take is the task's: it ends its turn, waits for something to do, for at most the given
+// time, and moves it into w, which is empty. closed says that nothing will come any more.
 func (in *inbox) take(w *work, wait time.Duration) (closed bool) {
-	if in.swap(w) || wait <= 0 {
-		return in.isClosed()
+	in.mu.Lock()
+	if in.task {
+		in.busy, in.task = false, false
 	}
-	in.parker.ParkFor(wait)
+	for waited := wait <= 0; in.busy || !waited && !in.closed && in.now.empty(); {
+		in.wanted = in.busy
+		in.mu.Unlock()
+		if in.wanted {
+			in.parker.Park()
+		} else {
+			in.parker.ParkFor(wait)
+			waited = true
+		}
+		in.mu.Lock()
+	}
+	defer in.mu.Unlock()
+	in.busy, in.task, in.wanted = true, true, false
 	in.swap(w)
-	return in.isClosed()
+	return in.closed
 }
 
-func (in *inbox) swap(w *work) bool {
+// turn moves what is there into w in place of the task. false: there is nothing, or
+// somebody is at work. After true, leave ends the turn.
+func (in *inbox) turn(w *work) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.now.empty() {
+	if in.busy || in.closed || in.now.empty() {
 		return false
 	}
-	in.now, *w = *w, in.now
-	in.bytes = 0
+	in.busy = true
+	in.swap(w)
 	return true
 }
 
-func (in *inbox) isClosed() bool {
+// leave ends a turn; what has come since is the task's.
+func (in *inbox) leave() {
+	in.mu.Lock()
+	in.busy = false
+	wake := in.wanted || in.closed || !in.now.empty()
+	in.mu.Unlock()
+	if wake {
+		in.parker.Unpark()
+	}
+}
+
+// kick wakes the task if there is something to do and nobody is at it.
+func (in *inbox) kick() {
+	in.mu.Lock()
+	wake := !in.busy && !in.now.empty()
+	in.mu.Unlock()
+	if wake {
+		in.parker.Unpark()
+	}
+}
+
+// swap moves what is there into w. REQUIRES: mu.
+func (in *inbox) swap(w *work) {
+	if !in.now.empty() {
+		in.now, *w = *w, in.now
+		in.bytes = 0
+	}
+}
+
+// rest moves what is there into w, which is empty, once the task has ended.
+func (in *inbox) rest(w *work) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.closed
+	in.swap(w)
 }
 
 // close ends the inbox. What has been added is still taken.

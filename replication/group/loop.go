@@ -15,7 +15,7 @@ import (
 	"github.com/triremedb/trireme/replication/commit"
 )
 
-// raftTask is the one task that touches Raft. It takes what the inbox has collected,
+// raftTask is the one place that touches Raft. It takes what the inbox has collected,
 // lets the clock tick, and hands what Raft wants done to the tasks that do it:
 // messages to the transport, entries to the log writer, committed ones to the
 // finisher. It never waits for any of them.
@@ -24,6 +24,8 @@ type raftTask struct {
 	env  env.Env
 	in   *inbox
 	raft *raft.RawNode
+	// guest: it is a turn of somebody else, who sees to what comes of it.
+	guest bool
 
 	tick     time.Duration
 	nextTick time.Duration // on the monotonic clock
@@ -50,27 +52,41 @@ type role struct {
 
 func (t *raftTask) run() {
 	defer t.end()
-	for {
-		if t.in.take(&t.work, t.nextTick-t.env.Monotonic()) {
-			return
-		}
+	defer t.recover()
+	for !t.in.take(&t.work, t.nextTick-t.env.Monotonic()) {
 		t.step()
 		t.ticks()
-		for t.raft.HasReady() {
-			t.ready(t.raft.Ready())
-		}
-		if len(t.proposed) > 0 {
-			t.n.fail(fmt.Errorf("group: Raft took a proposal in term %d and has not appended it", t.proposed[0].term))
-		}
-		if t.n.failed() {
-			return
-		}
+		t.give()
 	}
 }
 
-// end answers whoever still waits for the task. A panic of Raft is the node's
-// failure: an invariant of the group does not hold any more.
-func (t *raftTask) end() {
+// turn is a turn of somebody else. The clock ticks for the task alone.
+func (t *raftTask) turn() bool {
+	if !t.in.turn(&t.work) {
+		return false
+	}
+	defer t.in.leave()
+	defer t.recover()
+	t.guest = true
+	t.step()
+	t.give()
+	t.guest = false
+	return true
+}
+
+// give hands out what Raft wants done.
+func (t *raftTask) give() {
+	for t.raft.HasReady() {
+		t.ready(t.raft.Ready())
+	}
+	if len(t.proposed) > 0 {
+		t.n.fail(fmt.Errorf("group: Raft took a proposal in term %d and has not appended it", t.proposed[0].term))
+	}
+}
+
+// recover makes a panic of Raft the node's failure: an invariant of the group does not
+// hold any more.
+func (t *raftTask) recover() {
 	if r := recover(); r != nil {
 		err, ok := r.(error)
 		if !ok {
@@ -78,17 +94,23 @@ func (t *raftTask) end() {
 		}
 		t.n.fail(fmt.Errorf("group: the Raft task gave up: %w", err))
 	}
+}
+
+// end answers whoever still waits for the task.
+func (t *raftTask) end() {
 	t.in.close()
 	t.role.leads = false
 	for {
-		t.in.swap(&t.work)
 		if t.work.empty() {
-			break
+			t.in.rest(&t.work)
 		}
 		for _, p := range append(t.work.proposals, t.proposed...) {
 			p.answer(ErrStopped)
 		}
 		t.proposed = nil
+		if t.work.empty() {
+			break
+		}
 		for _, fn := range t.work.calls {
 			fn()
 		}
@@ -303,7 +325,10 @@ func (t *raftTask) ready(rd raft.Ready) {
 	if appends != nil {
 		t.accept(appends.GetEntries())
 		t.moves.appended(appends.GetEntries())
-		t.n.writer.add(appends)
+		t.n.writer.put(appends)
+		if !t.guest {
+			t.n.writer.parker.Unpark()
+		}
 	}
 	if applies != nil {
 		t.committed(applies)
@@ -332,7 +357,10 @@ func (t *raftTask) committed(m *raftpb.Message) {
 		t.moves.applied(t, cc, state)
 	}
 	t.moves.committed(m.GetEntries()[len(m.GetEntries())-1].GetIndex())
-	t.n.finisher.add(m)
+	t.n.finisher.put(finishItem{committed: m})
+	if !t.guest {
+		t.n.finisher.parker.Unpark()
+	}
 }
 
 // updateRole notices that this node leads, follows another, or has lost its term.

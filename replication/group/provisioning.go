@@ -311,7 +311,7 @@ func (f *finisher) between(fn func()) error {
 	done := f.n.env.NewParker()
 	var err error
 	ok := false
-	f.push(finishItem{call: func(e error) {
+	f.add(finishItem{call: func(e error) {
 		if err = e; err == nil {
 			fn()
 		}

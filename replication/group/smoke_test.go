@@ -176,6 +176,24 @@ func TestGroup(t *testing.T) {
 
 // Changes of membership may follow each other at once: each takes effect, though Raft
 // takes none before the last one has been applied.
+// A session that commits by itself does what its commit needs; the tasks are for the rest.
+func TestDirectCommit(t *testing.T) {
+	r := newRig(t, 1)
+	r.leader()
+	createFruit(t, r.nodes[0])
+	for i := range 200 {
+		insertFruit(t, r.nodes[0], i)
+	}
+	s, err := r.nodes[0].Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Direct == 0 || s.Direct > s.Commit.Entries {
+		t.Errorf("%d of %d entries were finished by their sessions", s.Direct, s.Commit.Entries)
+	}
+	t.Logf("%d of %d entries were finished by their sessions", s.Direct, s.Commit.Entries)
+}
+
 func TestChangesInARow(t *testing.T) {
 	r := newRig(t, 3)
 	l := r.nodes[r.leader()]

@@ -16,6 +16,7 @@ type Stats struct {
 	Source  provision.SourceStats
 	Cache   CacheStats
 	Dropped uint64 // messages that did not fit the inbox
+	Direct  uint64 // entries that a session finished in place of the tasks
 }
 
 // CacheStats are numbers of the transactions' binlog caches.
@@ -31,7 +32,7 @@ func (n *Node) Stats() (Stats, error) {
 	dropped := c.inbox.dropped
 	c.inbox.mu.Unlock()
 	return Stats{Log: c.binlog.Stats(), Commit: c.pipeline.Counts(), Apply: c.applier.Stats(), Source: c.source.Stats(),
-		Cache: c.cacheStats(), Dropped: dropped}, nil
+		Cache: c.cacheStats(), Dropped: dropped, Direct: c.finisher.direct.Load()}, nil
 }
 
 func (c *core) cacheStats() CacheStats {
@@ -60,6 +61,7 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Binlog_cache_files", s.Cache.Files)
 	fn("Commit_transactions", int64(s.Commit.Transactions))
 	fn("Commit_entries", int64(s.Commit.Entries))
+	fn("Commit_entries_direct", int64(s.Direct))
 	fn("Commit_rolled_back", int64(s.Commit.RolledBack))
 	fn("Commit_refused", int64(s.Commit.Refused))
 	fn("Commit_raw_bytes", int64(s.Commit.RawBytes))

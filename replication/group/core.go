@@ -385,7 +385,7 @@ func (c *core) Propose(p *commit.Proposal) error {
 		return ErrStopped
 	}
 	if !c.raft.turn() {
-		c.inbox.parker.Unpark()
+		c.inbox.kick()
 	}
 	for !r.done.Load() {
 		r.parker.Park()

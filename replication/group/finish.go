@@ -57,7 +57,7 @@ func (f *finisher) run() {
 			}
 		}
 		clear(f.batch)
-		f.n.turnOrWake()
+		f.n.stepRaft()
 	}
 }
 

@@ -27,7 +27,7 @@ func (n *Node) Receive(from uint64, msgs []*raftpb.Message) {
 		}
 	}
 	c.inbox.fromPeers(msgs)
-	c.turnOrWake()
+	c.stepRaft()
 }
 
 // ReportUnreachable implements transport.Handler.

@@ -30,6 +30,8 @@ type raftTask struct {
 	tick     time.Duration
 	nextTick time.Duration // on the monotonic clock
 
+	term, vote uint64 // handed to the writer last
+
 	work     work
 	outbox   []*raftpb.Message
 	proposed []*proposal // taken by Raft in this turn, not yet given out
@@ -325,10 +327,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 	if appends != nil {
 		t.accept(appends.GetEntries())
 		t.moves.appended(appends.GetEntries())
-		t.n.writer.put(appends)
-		if !t.guest {
-			t.n.writer.parker.Unpark()
-		}
+		t.store(appends)
 	}
 	if applies != nil {
 		t.committed(applies)
@@ -336,6 +335,21 @@ func (t *raftTask) ready(rd raft.Ready) {
 	for _, s := range rd.ReadStates {
 		t.lease.confirmed(t, s)
 		t.reads.confirmed(t, s)
+	}
+}
+
+// store hands what is to become durable to the writer. Raft also tells how far the group has
+// agreed, which is not stored: the engine knows how far it has come.
+func (t *raftTask) store(m *raftpb.Message) {
+	if m.Term != nil {
+		if len(m.GetEntries())+len(m.GetResponses()) == 0 && m.GetTerm() == t.term && m.GetVote() == t.vote {
+			return
+		}
+		t.term, t.vote = m.GetTerm(), m.GetVote()
+	}
+	t.n.writer.put(m)
+	if !t.guest {
+		t.n.writer.parker.Unpark()
 	}
 }
 

@@ -124,13 +124,13 @@ func (c *core) Help(done *atomic.Bool) {
 	c.kick()
 }
 
-// turnOrWake lets the inbox be emptied by the caller, if nobody is at it, or by the Raft
-// task. What comes of it is left to the tasks.
-func (c *core) turnOrWake() {
+// stepRaft has what lies in the inbox done: by the caller, unless somebody is at it. What
+// comes of it is left to the tasks.
+func (c *core) stepRaft() {
 	if c.raft.turn() {
 		c.kick()
 	} else {
-		c.inbox.parker.Unpark()
+		c.inbox.kick()
 	}
 }
 

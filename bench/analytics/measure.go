@@ -123,7 +123,7 @@ func (c *config) compare(ctx context.Context, servers []*server, conns []*sql.Co
 func execute(ctx context.Context, s *server, conn *sql.Conn, text string) (x sample, r result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cpu, begin := s.cpu(), time.Now()
+	cpu, begin := s.process.CPU(), time.Now()
 	rows, err := conn.QueryContext(ctx, text)
 	if err == nil {
 		r, err = read(rows)
@@ -131,7 +131,7 @@ func execute(ctx context.Context, s *server, conn *sql.Conn, text string) (x sam
 	if err != nil {
 		return x, r, fmt.Errorf("%s: %w", s.name, err)
 	}
-	return sample{time.Since(begin), s.cpu() - cpu}, r, nil
+	return sample{time.Since(begin), s.process.CPU() - cpu}, r, nil
 }
 
 // read takes the rows. Their order does not matter: a query that orders them leaves

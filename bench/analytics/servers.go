@@ -1,13 +1,9 @@
 package main
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/e2e/servers"
@@ -39,7 +35,7 @@ func (c *config) start(dir string) (list []*server, stop func() error, err error
 			return list, stop, err
 		}
 		list = append(list, s)
-		if err := s.askVersion(); err != nil {
+		if s.version, err = servers.Version(s.dsn); err != nil {
 			return list, stop, err
 		}
 	}
@@ -48,21 +44,10 @@ func (c *config) start(dir string) (list []*server, stop func() error, err error
 
 // startTrireme starts a group of one.
 func (c *config) startTrireme(dir string) (*server, error) {
-	var err error
-	binary := c.binary
-	if binary == "" {
-		if binary, err = servers.Build(dir); err != nil {
-			return nil, err
-		}
-	}
-	g, err := servers.New(servers.Options{Binary: binary, Dir: dir, Settings: []string{
-		"--log-level=warn", fmt.Sprintf("--innodb-buffer-pool-size=%dM", c.pool), "--innodb-redo-log-capacity=512M"}})
+	g, err := servers.Launch(servers.Options{Binary: c.binary, Dir: dir, Settings: []string{
+		"--log-level=warn", fmt.Sprintf("--innodb-buffer-pool-size=%dM", c.pool), "--innodb-redo-log-capacity=512M"}}, startLimit)
 	if err != nil {
 		return nil, err
-	}
-	if err := g.Start(startLimit); err != nil {
-		g.Kill()
-		return nil, fmt.Errorf("trireme: %w\n%s", err, g.Nodes[0].LastWords())
 	}
 	n := g.Nodes[0]
 	return &server{name: "trireme", dsn: n.DSN("", nil), process: n.Process(), stop: func() error { return g.Stop(stopLimit) }}, nil
@@ -84,26 +69,5 @@ func (c *config) startMariaDB(dir string) (*server, error) {
 	}}, nil
 }
 
-func (s *server) askVersion() error {
-	db, err := sql.Open("mysql", s.dsn)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return db.QueryRow("SELECT VERSION()").Scan(&s.version)
-}
-
 // settle gives the background work of loading a moment.
 func (s *server) settle() { time.Sleep(2 * time.Second) }
-
-// cpu is the CPU time that the server has used.
-func (s *server) cpu() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.PID()))
-	if err != nil {
-		return 0
-	}
-	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	user, _ := strconv.Atoi(f[11])
-	system, _ := strconv.Atoi(f[12])
-	return time.Duration(user+system) * 10 * time.Millisecond
-}

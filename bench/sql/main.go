@@ -20,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/triremedb/trireme/e2e/servers"
 )
 
 type config struct {
@@ -138,14 +140,14 @@ func (c *config) run() (err error) {
 	return os.WriteFile(c.report, []byte(text), 0o644)
 }
 
-func (c *config) start() (servers []*server, err error) {
+func (c *config) start() (list []*server, err error) {
 	if c.only != "mariadb" {
 		s, err := c.startTrireme()
 		if s != nil {
-			servers = append(servers, s)
+			list = append(list, s)
 		}
 		if err != nil {
-			return servers, err
+			return list, err
 		}
 	}
 	if c.only != "trireme" {
@@ -155,16 +157,16 @@ func (c *config) start() (servers []*server, err error) {
 		}
 		s, err := start()
 		if s != nil {
-			servers = append(servers, s)
+			list = append(list, s)
 		}
 		if err != nil {
-			return servers, err
+			return list, err
 		}
 	}
-	for _, s := range servers {
-		if err := s.askVersion(); err != nil {
-			return servers, err
+	for _, s := range list {
+		if s.version, err = servers.Version(s.dsn); err != nil {
+			return list, err
 		}
 	}
-	return servers, nil
+	return list, nil
 }

@@ -4,11 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/e2e/servers"
@@ -39,51 +36,24 @@ func (s *server) sql(text string) error {
 	return err
 }
 
-func (s *server) askVersion() error {
-	db, err := sql.Open("mysql", s.dsn)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return db.QueryRow("SELECT VERSION()").Scan(&s.version)
-}
-
 // settle gives background work of the turn before a moment.
 func (s *server) settle() { time.Sleep(500 * time.Millisecond) }
 
 // cpu is the CPU time that the server has used, on all its nodes.
 func (s *server) cpu() (sum time.Duration) {
 	for _, p := range s.processes {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-		if err != nil {
-			return 0
-		}
-		f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		user, _ := strconv.Atoi(f[11])
-		system, _ := strconv.Atoi(f[12])
-		sum += time.Duration(user+system) * 10 * time.Millisecond
+		sum += p.CPU()
 	}
 	return sum
 }
 
 // startTrireme starts a group.
 func (c *config) startTrireme() (*server, error) {
-	var err error
-	binary := c.binary
-	if binary == "" {
-		if binary, err = servers.Build(c.dir); err != nil {
-			return nil, err
-		}
-	}
-	g, err := servers.New(servers.Options{Binary: binary, Dir: c.dir, Nodes: c.nodes, Password: "benchmark", Settings: []string{
+	g, err := servers.Launch(servers.Options{Binary: c.binary, Dir: c.dir, Nodes: c.nodes, Password: "benchmark", Settings: []string{
 		"--max-connections=500", "--log-level=warn",
-		fmt.Sprintf("--innodb-buffer-pool-size=%dM", c.pool), "--innodb-redo-log-capacity=512M"}})
+		fmt.Sprintf("--innodb-buffer-pool-size=%dM", c.pool), "--innodb-redo-log-capacity=512M"}}, startLimit)
 	if err != nil {
 		return nil, err
-	}
-	if err := g.Start(startLimit); err != nil {
-		g.Kill()
-		return nil, fmt.Errorf("trireme: %w\n%s", err, g.Nodes[0].LastWords())
 	}
 	n, err := g.Leader(startLimit)
 	if err != nil {

@@ -88,6 +88,36 @@ func New(o Options) (*Group, error) {
 	return g, nil
 }
 
+// Launch makes a group and starts it, having built the server if the options name none. On
+// an error nothing is left running.
+func Launch(o Options, limit time.Duration) (*Group, error) {
+	if o.Binary == "" {
+		var err error
+		if o.Binary, err = Build(o.Dir); err != nil {
+			return nil, err
+		}
+	}
+	g, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.Start(limit); err != nil {
+		g.Kill()
+		return nil, fmt.Errorf("trireme: %w\n%s", err, g.Nodes[0].LastWords())
+	}
+	return g, nil
+}
+
+// Version asks a server what it is.
+func Version(dsn string) (version string, err error) {
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	return version, db.QueryRow("SELECT VERSION()").Scan(&version)
+}
+
 // Start starts all nodes and waits until they take writes.
 func (g *Group) Start(limit time.Duration) error {
 	for _, n := range g.Nodes {

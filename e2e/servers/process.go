@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Process is a running program.
@@ -42,6 +44,16 @@ func StartProcess(log, name string, args ...string) (*Process, error) {
 
 // PID is the process's number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// CPU is the processor time that the process has used; 0 if it does not run any more.
+func (p *Process) CPU() time.Duration {
+	var used unix.Timespec
+	clock := int32(^p.PID())<<3 | 2 // clock_getcpuclockid(3)
+	if err := unix.ClockGettime(clock, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Nano())
+}
 
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }

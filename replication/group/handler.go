@@ -21,12 +21,18 @@ func (n *Node) Receive(from uint64, msgs []*raftpb.Message) {
 	if err != nil {
 		return
 	}
+	if len(msgs) == 0 {
+		return
+	}
 	for _, m := range msgs {
 		if m.GetFrom() != from || m.GetTo() != n.id.id {
 			return // the transport has checked; a message for somebody else is not for Raft
 		}
 	}
 	c.inbox.fromPeers(msgs)
+	if msgs[0].GetType() == raftpb.MsgAppResp && c.raft.turn() {
+		c.finisher.turn() // what the answers have decided; heartbeats do not come this way
+	}
 	c.stepRaft()
 }
 

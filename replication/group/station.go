@@ -121,21 +121,13 @@ func (c *core) Help(done *atomic.Bool) {
 		}
 	}
 	c.inbox.kick()
-	c.kick()
+	c.writer.kick()
+	c.finisher.kick()
 }
 
 // stepRaft has what lies in the inbox done: by the caller, unless somebody is at it. What
 // comes of it is left to the tasks.
 func (c *core) stepRaft() {
-	if c.raft.turn() {
-		c.kick()
-	} else {
-		c.inbox.kick()
-	}
-}
-
-// kick wakes the tasks for whom something lies there.
-func (c *core) kick() {
-	c.writer.kick()
-	c.finisher.kick()
+	c.raft.turn()
+	c.Help(nil)
 }

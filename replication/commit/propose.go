@@ -141,6 +141,7 @@ func (p *Pipeline) newProposal() *Proposal {
 // propose proposes until the proposal is accepted or the term is over.
 func (p *Pipeline) propose(pr *Proposal) {
 	for p.try(pr) != nil {
+		p.opt.Proposer.Help(nil) // what it waits for may lie where it has put it
 		env.Sleep(p.env, retryBusy)
 	}
 }

@@ -48,10 +48,10 @@ func (w *writer) turn() bool {
 	}
 	rest, err := w.once(w.batch)
 	if err != nil && !errors.Is(err, file.ErrNoSpace) {
+		w.close()
 		w.n.fail(err)
-		rest = nil
 	}
-	w.leave(rest)
+	w.leave(&w.batch, len(w.batch)-len(rest))
 	return err == nil
 }
 

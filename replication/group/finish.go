@@ -70,21 +70,23 @@ func (f *finisher) turn() bool {
 	done := 0
 	for ; done < len(f.batch) && f.ours(&f.batch[done]); done++ {
 		if err := f.do(&f.batch[done]); err != nil {
+			f.close()
 			f.n.fail(err)
 			break
 		}
 		f.direct.Add(uint64(len(f.batch[done].committed.GetEntries())))
 	}
-	f.leave(f.batch[done:])
+	f.leave(&f.batch, done)
 	if done > 0 {
 		f.n.raft.turn() // it hears how far this node has come
 	}
 	return done > 0
 }
 
-// ours reports whether an item is nothing but entries that this node holds in doubt.
+// ours reports whether an item is nothing but entries that this node holds in doubt, and
+// there is no applier to wait for.
 func (f *finisher) ours(i *finishItem) bool {
-	if f.serving == 0 || i.committed == nil {
+	if f.serving == 0 || f.applying || i.committed == nil {
 		return false
 	}
 	for nth, e := range i.committed.GetEntries() {

@@ -142,11 +142,12 @@ func (in *inbox) take(w *work, wait time.Duration) (closed bool) {
 }
 
 // turn moves what is there into w in place of the task. false: there is nothing, or
-// somebody is at work. After true, leave ends the turn.
+// somebody is at work, or the task, whose clock is to tick, is next. After true, leave ends
+// the turn.
 func (in *inbox) turn(w *work) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.busy || in.closed || in.now.empty() {
+	if in.busy || in.wanted || in.closed || in.now.empty() {
 		return false
 	}
 	in.busy = true

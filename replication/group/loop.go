@@ -94,6 +94,7 @@ func (t *raftTask) recover() {
 		if !ok {
 			err = fmt.Errorf("%v", r)
 		}
+		t.in.close() // nobody is to go on with it
 		t.n.fail(fmt.Errorf("group: the Raft task gave up: %w", err))
 	}
 }

@@ -31,6 +31,7 @@ type rig struct {
 	addrs   []string
 	members []group.Member
 	nodes   []*group.Node
+	options func(o *group.Options) // changes them, if not nil
 }
 
 func newRig(t *testing.T, n int) *rig {
@@ -64,11 +65,15 @@ func closedRig(t *testing.T, n int) *rig {
 
 func (r *rig) start(i int) {
 	r.t.Helper()
-	n, err := group.Open(group.Options{Env: env.Real(), FS: file.OS(r.dirs[i]), Group: [16]byte{7}, ID: uint64(i + 1), Founders: r.members,
+	o := group.Options{Env: env.Real(), FS: file.OS(r.dirs[i]), Group: [16]byte{7}, ID: uint64(i + 1), Founders: r.members,
 		Storage: storage.Options{BufferPoolSize: 32 << 20},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
 			return transport.New(transport.Options{Listen: r.addrs[i], Identity: id, AllowPlaintext: true, LogFormat: group.LogFormat}, h)
-		}})
+		}}
+	if r.options != nil {
+		r.options(&o)
+	}
+	n, err := group.Open(o)
 	if err != nil {
 		r.t.Fatalf("node %d: %v", i+1, err)
 	}
@@ -176,24 +181,6 @@ func TestGroup(t *testing.T) {
 
 // Changes of membership may follow each other at once: each takes effect, though Raft
 // takes none before the last one has been applied.
-// A session that commits by itself does what its commit needs; the tasks are for the rest.
-func TestDirectCommit(t *testing.T) {
-	r := newRig(t, 1)
-	r.leader()
-	createFruit(t, r.nodes[0])
-	for i := range 200 {
-		insertFruit(t, r.nodes[0], i)
-	}
-	s, err := r.nodes[0].Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.Direct == 0 || s.Direct > s.Commit.Entries {
-		t.Errorf("%d of %d entries were finished by their sessions", s.Direct, s.Commit.Entries)
-	}
-	t.Logf("%d of %d entries were finished by their sessions", s.Direct, s.Commit.Entries)
-}
-
 func TestChangesInARow(t *testing.T) {
 	r := newRig(t, 3)
 	l := r.nodes[r.leader()]
@@ -221,6 +208,43 @@ func TestChangesInARow(t *testing.T) {
 	if m := l.Members(); len(m) != 3 {
 		t.Errorf("members %+v", m)
 	}
+}
+
+// A session that commits by itself does what its commit needs; the tasks are for the rest.
+func TestDirectCommit(t *testing.T) {
+	r := newRig(t, 1)
+	r.leader()
+	createFruit(t, r.nodes[0])
+	for i := range 200 {
+		insertFruit(t, r.nodes[0], i)
+	}
+	s, err := r.nodes[0].Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Direct == 0 || s.Direct > s.Commit.Entries {
+		t.Errorf("%d of %d entries were finished by their sessions", s.Direct, s.Commit.Entries)
+	}
+	t.Logf("%d of %d entries were finished by their sessions", s.Direct, s.Commit.Entries)
+}
+
+// A group that takes little at a time refuses proposals; they are made again, and nobody
+// waits for ever.
+func TestCommitsWhileBusy(t *testing.T) {
+	r := closedRig(t, 1)
+	r.options = func(o *group.Options) { o.UncommittedMax = 1 }
+	r.start(0)
+	n := r.nodes[r.leader()]
+	createFruit(t, n)
+	var clients sync.WaitGroup
+	for c := range 6 {
+		clients.Go(func() {
+			for i := range 25 {
+				insertFruit(t, n, c*1000+i)
+			}
+		})
+	}
+	clients.Wait()
 }
 
 // Each number of a node comes once and is explained.

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -97,13 +98,15 @@ func (s *station[T]) turn(batch *[]T) bool {
 	return true
 }
 
-// leave ends a turn. rest is what is left to the task, in front of what has come since.
-func (s *station[T]) leave(rest []T) {
+// leave ends a turn, in which so many of the batch were done: the others are left to the
+// task, in front of what has come since.
+func (s *station[T]) leave(batch *[]T, done int) {
 	s.mu.Lock()
 	s.busy = false
-	if len(rest) > 0 {
-		s.queue = append(append([]T(nil), rest...), s.queue...)
+	if rest := (*batch)[done:]; len(rest) > 0 {
+		s.queue = append(slices.Clone(rest), s.queue...)
 	}
+	clear(*batch)
 	wake := s.closed || len(s.queue) > 0
 	s.mu.Unlock()
 	if wake {

@@ -50,7 +50,7 @@ func TestStation(t *testing.T) {
 						n /= 2 // the rest is the task's
 					}
 					work(batch[:n])
-					s.leave(batch[n:])
+					s.leave(&batch, n)
 				}
 				s.kick()
 			}

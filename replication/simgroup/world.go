@@ -188,6 +188,9 @@ func (n *node) options(founders []group.Member) group.Options {
 			return tr, nil
 		},
 	}
+	if n.w.opt.Seed%8 == 5 {
+		o.UncommittedMax = 1 // Raft refuses whatever comes beside another proposal
+	}
 	if n.w.opt.Log != nil {
 		o.Log = n.w.opt.Log.With("node", n.id)
 	}

@@ -675,7 +675,7 @@ func TestLargeRows(t *testing.T) {
 		return []types.Value{types.NewInt(int64(i)), types.NewBytes(b), types.Null}
 	})
 	home := openHome(t, file.OS(t.TempDir()))
-	opt := receiverOptions(e, home, d.net)
+	opt := patient(receiverOptions(e, home, d.net))
 	opt.Verify = true
 	m, err := receive(opt)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestProvision(t *testing.T) {
 	fillWorld(t, d.eng, 100)
 	fsys := file.OS(t.TempDir())
 	home := openHome(t, fsys)
-	opt := receiverOptions(e, home, d.net)
+	opt := patient(receiverOptions(e, home, d.net))
 	opt.Verify, opt.Streams = true, 3
 	opt.Install = func(eng *storage.Engine, w *table.Worker, m *Manifest) error {
 		return eng.Catalog.PutState(w, dict.Local, []byte("members"), m.Membership)

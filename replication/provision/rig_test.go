@@ -284,6 +284,12 @@ func receiverOptions(e env.Env, home *Home, n *network) ReceiverOptions {
 		Retry: 10 * time.Millisecond, GiveUp: 2 * time.Second, SpaceRetry: 20 * time.Millisecond, Stall: 10 * time.Second}
 }
 
+// patient is for real time: the machine that tests run on may stand still for a while.
+func patient(opt ReceiverOptions) ReceiverOptions {
+	opt.GiveUp, opt.Stall = 5*time.Minute, 5*time.Minute
+	return opt
+}
+
 func receive(opt ReceiverOptions) (Manifest, error) {
 	r, err := NewReceiver(opt)
 	if err != nil {

@@ -149,6 +149,7 @@ func (r *bulkReader) open(c *Call) error {
 		return r.why(err)
 	}
 	first, err := r.stream.Recv()
+	r.watch.Stop() // the time until the first Next is the reader's own
 	if err != nil {
 		return r.why(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -60,7 +61,7 @@ func showStatus(r *node.Report) error {
 	}
 	fmt.Printf("cluster %s, group %s, Trireme %s\n\n", r.Cluster, r.Group, r.Version)
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "MEMBER\tROLE\tSTATE\tMYSQL\tREAD-ONLY\tPEER\tTRANSACTION\tLAG")
+	_, _ = fmt.Fprintln(w, "MEMBER\tROLE\tSTATE\tMYSQL\tREAD-ONLY\tPEER\tTRANSACTION\tLAG\tENTRIES\tBYTES")
 	good := true
 	writable := false
 	for _, m := range r.Members {
@@ -71,15 +72,21 @@ func showStatus(r *node.Report) error {
 		case m.Learner:
 			role = "learner"
 		}
-		lag := m.Status.Lag.Round(time.Millisecond).String()
-		if m.Status.Lag < 0 {
-			lag = "-"
+		lag, entries, size := "-", "-", "-" // of members that do not answer
+		if l := &m.Status.Lag; m.Status.Error == "" {
+			entries = strconv.FormatUint(l.Entries, 10)
+			if l.Time >= 0 {
+				lag = l.Time.Round(time.Millisecond).String()
+			}
+			if l.Bytes >= 0 {
+				size = strconv.FormatInt(l.Bytes, 10)
+			}
 		}
 		state := m.State
 		if m.Status.Error != "" {
 			state, good = state+" ("+m.Status.Error+")", false
 		}
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", m.ID, role, state, m.MySQL, m.ReadOnly, m.Addr, m.Status.Number, lag)
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.ID, role, state, m.MySQL, m.ReadOnly, m.Addr, m.Status.Number, lag, entries, size)
 	}
 	if err := w.Flush(); err != nil {
 		return err

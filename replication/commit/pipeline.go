@@ -113,6 +113,7 @@ type Pipeline struct {
 	busy    bool                 // somebody proposes
 	task    bool                 // it is the proposing task
 	again   *Proposal            // refused for now, for the task to propose
+	company bool                 // the last group had more than one transaction
 	refused error                // what those hear that come too late
 	left    map[*txn.Txn]bool    // whose sessions have not waited for the end
 	claimed map[entry.Token]bool // of transactions between Commit and its end
@@ -240,8 +241,9 @@ func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err e
 	return t.Number, t.Err
 }
 
-// enqueue puts a transaction into the queue. mine: the session is to propose it, and all
-// that is there with it, since nobody else is at it.
+// enqueue puts a transaction into the queue. mine: the session is to propose it, since it is
+// alone: nobody else proposes, nothing is under way, and the last group was one transaction.
+// Where there is company the time that the task takes to wake lets groups grow.
 func (p *Pipeline) enqueue(t *txn.Txn) (mine bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -252,7 +254,7 @@ func (p *Pipeline) enqueue(t *txn.Txn) (mine bool, err error) {
 	if p.busy || !p.open() {
 		return false, nil // who proposes or finishes looks afterwards
 	}
-	if len(p.marks) > 0 || p.again != nil {
+	if p.company || len(p.doubt) > 0 || len(p.marks) > 0 || p.again != nil {
 		p.parker.Unpark()
 		return false, nil
 	}

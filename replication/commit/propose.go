@@ -93,6 +93,7 @@ func (p *Pipeline) takeGroup() {
 			break // an entry of its own: it is a barrier
 		}
 	}
+	p.company = len(p.work) > 1
 }
 
 // open reports whether the queue may become an entry now. A second entry goes out

@@ -36,7 +36,7 @@ func (w *writer) run() {
 		if !w.flush() {
 			return
 		}
-		w.n.stepRaft()
+		w.n.stepRaft(!w.waits())
 	}
 }
 
@@ -69,7 +69,7 @@ func (w *writer) flush() bool {
 			w.n.fail(err)
 			return false
 		}
-		w.n.stepRaft()
+		w.n.stepRaft(true)
 		if !w.full.wait(w.n, w.isClosed) {
 			return false
 		}

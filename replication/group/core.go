@@ -151,9 +151,9 @@ func (c *core) loadMembership(id *identity) error {
 	if err != nil {
 		return err
 	}
-	c.membership.members, c.membership.state = id.members, id.state
+	c.membership.roster = id.founded
 	if found {
-		c.membership.members, c.membership.state, err = decodeMembership(b)
+		c.membership.roster, err = decodeRoster(b)
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (c *core) openLog(id *identity) error {
 	c.restored.Store(c.binlog.LastIndex())
 	c.opened = c.env.Monotonic()
 	c.raftlog, err = raftlog.New(raftlog.Config{Log: c.binlog, State: c.state, Applied: pos.Index,
-		ConfState: c.membership.state, Snapshot: c.snapshotPoint})
+		ConfState: c.membership.roster.state, Snapshot: c.snapshotPoint})
 	return err
 }
 
@@ -199,7 +199,7 @@ func (c *core) snapshotPoint() (index uint64, state *raftpb.ConfState, ok bool) 
 	_, pos := c.engine.Applied()
 	c.membership.mu.Lock()
 	defer c.membership.mu.Unlock()
-	return pos.Index, c.membership.state, pos.Index >= c.binlog.FirstIndex()
+	return pos.Index, c.membership.roster.state, pos.Index >= c.binlog.FirstIndex()
 }
 
 func stateOptions(opt *Options, id *identity) raftlog.StateOptions {

@@ -57,7 +57,7 @@ func (f *finisher) run() {
 			}
 		}
 		clear(f.batch)
-		f.n.stepRaft()
+		f.n.stepRaft(!f.waits())
 	}
 }
 

@@ -1,7 +1,7 @@
 package group
 
 import (
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,34 +17,40 @@ import (
 
 var someMembers = []Member{{ID: 1, Addr: "a:1"}, {ID: 2, Addr: "b.example:17100", Learner: true}, {ID: 900, Addr: "c", Learner: true, Stays: true}}
 
+var someRoster = roster{members: someMembers, state: someState, removed: []uint64{3, 1 << 63}}
+
 var someState = &raftpb.ConfState{Voters: []uint64{1}, Learners: []uint64{2, 900}}
 
 func TestMembershipEncoding(t *testing.T) {
-	b := encodeMembership(someMembers, someState)
-	members, state, err := decodeMembership(b)
-	if err != nil || !reflect.DeepEqual(members, someMembers) || !proto.Equal(state, someState) {
-		t.Errorf("%v %v %v", members, state, err)
+	b := someRoster.encode()
+	r, err := decodeRoster(b)
+	if err != nil || !sameRoster(r, someRoster) {
+		t.Errorf("%v %v", r, err)
 	}
-	if _, _, err := decodeMembership([]byte{9, 0}); err == nil || !strings.Contains(err.Error(), "format version 9") {
+	if _, err := decodeRoster([]byte{9, 0}); err == nil || !strings.Contains(err.Error(), "format version 9") {
 		t.Errorf("a newer version: %v", err)
 	}
-	for n := range b[:20] {
-		if _, _, err := decodeMembership(b[:n]); err == nil {
+	for n := range b[:30] {
+		if _, err := decodeRoster(b[:n]); err == nil {
 			t.Errorf("%d bytes of %d are accepted", n, len(b))
 		}
 	}
 }
 
-func FuzzMembership(f *testing.F) {
-	f.Add(encodeMembership(someMembers, someState))
+func sameRoster(a, b roster) bool {
+	return slices.Equal(a.members, b.members) && slices.Equal(a.removed, b.removed) && proto.Equal(a.state, b.state)
+}
+
+func FuzzRoster(f *testing.F) {
+	f.Add(someRoster.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		members, state, err := decodeMembership(b)
+		r, err := decodeRoster(b)
 		if err != nil {
 			return
 		}
-		again, _, err := decodeMembership(encodeMembership(members, state))
-		if err != nil || !reflect.DeepEqual(again, members) {
-			t.Fatalf("%v, and again %v: %v", members, again, err)
+		again, err := decodeRoster(r.encode())
+		if err != nil || !sameRoster(again, r) {
+			t.Fatalf("%v, and again %v: %v", r, again, err)
 		}
 	})
 }
@@ -53,13 +59,13 @@ func TestIdentity(t *testing.T) {
 	sim := simenv.New(1)
 	sim.Run(func() {
 		fsys := simfile.New(sim, 1)
-		want := &identity{group: [16]byte{1, 2, 3}, id: 7, members: someMembers, state: someState}
+		want := &identity{group: [16]byte{1, 2, 3}, id: 7, founded: someRoster}
 		if err := want.write(fsys); err != nil {
 			t.Error(err)
 			return
 		}
 		got, err := readIdentity(fsys)
-		if err != nil || got.group != want.group || got.id != 7 || !reflect.DeepEqual(got.members, someMembers) {
+		if err != nil || got.group != want.group || got.id != 7 || !sameRoster(got.founded, someRoster) {
 			t.Errorf("%+v %v", got, err)
 		}
 		f, err := fsys.Open(identityName, file.OpenOptions{})
@@ -116,7 +122,19 @@ func TestSettle(t *testing.T) {
 	state := &raftpb.ConfState{Voters: []uint64{1, 2}, VotersOutgoing: []uint64{3}, Learners: []uint64{4}, LearnersNext: []uint64{3}}
 	members := []Member{{ID: 1}, {ID: 2, Learner: true}, {ID: 3}, {ID: 4}, {ID: 5}}
 	want := []Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learner: true}}
-	if got := settle(members, state); !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	got := roster{members: members, removed: []uint64{7, 4}}.settle(state)
+	if !slices.Equal(got.members, want) {
+		t.Errorf("%v, want %v", got.members, want)
+	}
+	if want := []uint64{7, 5}; !slices.Equal(got.removed, want) {
+		t.Errorf("removed: %v, want %v: 5 has left, 4 is back", got.removed, want)
+	}
+	r := roster{state: &raftpb.ConfState{}}
+	for id := range uint64(maxRemoved + 10) {
+		r.members = []Member{{ID: id}}
+		r = r.settle(r.state)
+	}
+	if len(r.removed) != maxRemoved || r.removed[0] != 10 {
+		t.Errorf("of %d that have left %d are remembered, from %d on", maxRemoved+10, len(r.removed), r.removed[0])
 	}
 }

@@ -33,7 +33,7 @@ func (n *Node) Receive(from uint64, msgs []*raftpb.Message) {
 	if msgs[0].GetType() == raftpb.MsgAppResp && c.raft.turn() {
 		c.finisher.turn() // what the answers have decided; heartbeats do not come this way
 	}
-	c.stepRaft()
+	c.stepRaft(true)
 }
 
 // ReportUnreachable implements transport.Handler.

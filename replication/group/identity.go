@@ -7,8 +7,6 @@ import (
 	"hash/crc32"
 	"io/fs"
 
-	"go.etcd.io/raft/v3/raftpb"
-
 	"github.com/triremedb/trireme/engine/storage/file"
 )
 
@@ -17,8 +15,7 @@ import (
 type identity struct {
 	group   [16]byte
 	id      uint64
-	members []Member // of the group when it was founded; empty for one that joined
-	state   *raftpb.ConfState
+	founded roster // the group when it was founded; nobody, of one that joined
 }
 
 const (
@@ -63,7 +60,7 @@ func readIdentity(fsys file.FS) (*identity, error) {
 		return nil, errIdentity
 	}
 	id := &identity{group: [16]byte(b[12:]), id: binary.LittleEndian.Uint64(b[28:])}
-	id.members, id.state, err = decodeMembership(b[36:])
+	id.founded, err = decodeRoster(b[36:])
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errIdentity, err)
 	}
@@ -76,7 +73,7 @@ func (id *identity) write(fsys file.FS) error {
 	b = append(b, 0, 0, 0, 0)
 	b = append(b, id.group[:]...)
 	b = binary.LittleEndian.AppendUint64(b, id.id)
-	b = append(b, encodeMembership(id.members, id.state)...)
+	b = append(b, id.founded.encode()...)
 	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[12:], castagnoli))
 	if err := fsys.Remove(identityTemp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -20,38 +20,48 @@ type Member struct {
 	Stays   bool   // a learner for good: it serves reads and is not promoted by itself
 }
 
-// membership is who is in the group, as of the log up to an index: Raft's own state
-// and the addresses. It is durable together with the applied position.
-type membership struct {
-	mu      sync.Mutex
+// roster is who is in the group at one index of the log, and who was: a member that was
+// removed while it was down is told so whenever it comes back, whoever it asks. It is not
+// modified.
+type roster struct {
 	members []Member // sorted by id
 	state   *raftpb.ConfState
+	removed []uint64 // the newest last, at most maxRemoved
+}
+
+// maxRemoved is how many members that have left are remembered.
+const maxRemoved = 256
+
+// membership is the roster as of the log up to an index. It is durable together with the
+// applied position.
+type membership struct {
+	mu      sync.Mutex
+	roster  roster
 	pending []memberChange // in force in Raft, not applied yet; rising indexes
 }
 
 type memberChange struct {
-	index   uint64
-	members []Member
-	state   *raftpb.ConfState
+	index  uint64
+	roster roster
 }
 
 // changed notes a change that has taken effect in Raft.
 func (m *membership) changed(index uint64, cc raftpb.ConfChangeI, state *raftpb.ConfState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	members := m.latest()
+	r := m.latest()
 	if added, err := decodeMember(cc.AsV2().GetContext()); err == nil {
-		members = withMember(members, added)
+		r.members = withMember(r.members, added)
 	}
-	m.pending = append(m.pending, memberChange{index: index, members: settle(members, state), state: state})
+	m.pending = append(m.pending, memberChange{index: index, roster: r.settle(state)})
 }
 
-// latest are the members after the newest change. They are not to be modified.
-func (m *membership) latest() []Member {
+// latest is the roster after the newest change.
+func (m *membership) latest() roster {
 	if n := len(m.pending); n > 0 {
-		return m.pending[n-1].members
+		return m.pending[n-1].roster
 	}
-	return m.members
+	return m.roster
 }
 
 // applied returns the encoding of the membership as of index, to be stored with the
@@ -62,29 +72,37 @@ func (m *membership) applied(index uint64) ([]byte, error) {
 	if len(m.pending) == 0 || m.pending[0].index != index {
 		return nil, fmt.Errorf("group: no change of membership is known at index %d", index)
 	}
-	m.members, m.state = m.pending[0].members, m.pending[0].state
+	m.roster = m.pending[0].roster
 	m.pending = append(m.pending[:0], m.pending[1:]...)
-	return encodeMembership(m.members, m.state), nil
+	return m.roster.encode(), nil
 }
 
 // current returns the members after the newest change that Raft knows.
 func (m *membership) current() []Member {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.latest())
+	return slices.Clone(m.latest().members)
 }
 
 // settle takes out who is not in the configuration any more and says who votes.
-func settle(members []Member, s *raftpb.ConfState) []Member {
-	var out []Member
-	for _, mb := range members {
+func (r roster) settle(s *raftpb.ConfState) roster {
+	out := roster{state: s}
+	for _, id := range r.removed {
+		if !slices.ContainsFunc(r.members, func(m Member) bool { return m.ID == id }) {
+			out.removed = append(out.removed, id)
+		}
+	}
+	for _, mb := range r.members {
 		votes := slices.Contains(s.GetVoters(), mb.ID) || slices.Contains(s.GetVotersOutgoing(), mb.ID)
 		learns := slices.Contains(s.GetLearners(), mb.ID) || slices.Contains(s.GetLearnersNext(), mb.ID)
 		if votes || learns {
 			mb.Learner = !votes
-			out = append(out, mb)
+			out.members = append(out.members, mb)
+		} else {
+			out.removed = append(out.removed, mb.ID)
 		}
 	}
+	out.removed = out.removed[max(0, len(out.removed)-maxRemoved):]
 	return out
 }
 
@@ -106,19 +124,24 @@ func withMember(members []Member, added Member) []Member {
 	return slices.Insert(out, at, added)
 }
 
-// An encoded membership is a version byte, the count of members, and for each its
-// id, address and flags (1: learner, 2: stays one); then Raft's state in its own encoding.
-const membershipVersion = 1
+// An encoded roster is a version byte, the count of members, and for each its id, address
+// and flags (1: learner, 2: stays one); the count and the ids of the removed; then Raft's
+// state in its own encoding.
+const membershipVersion = 2
 
 var errMembership = errors.New("group: the stored membership is malformed")
 
-func encodeMembership(members []Member, s *raftpb.ConfState) []byte {
+func (r roster) encode() []byte {
 	b := []byte{membershipVersion}
-	b = binary.AppendUvarint(b, uint64(len(members)))
-	for _, m := range members {
+	b = binary.AppendUvarint(b, uint64(len(r.members)))
+	for _, m := range r.members {
 		b = appendMember(b, m)
 	}
-	state, err := proto.MarshalOptions{Deterministic: true}.Marshal(s)
+	b = binary.AppendUvarint(b, uint64(len(r.removed)))
+	for _, id := range r.removed {
+		b = binary.AppendUvarint(b, id)
+	}
+	state, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.state)
 	if err != nil {
 		panic(err) // of a message with scalars only
 	}
@@ -155,31 +178,40 @@ func cutMember(b []byte) (m Member, rest []byte, err error) {
 	return m, b[length+1:], nil
 }
 
-func decodeMembership(b []byte) ([]Member, *raftpb.ConfState, error) {
+func decodeRoster(b []byte) (r roster, err error) {
 	if len(b) < 2 {
-		return nil, nil, errMembership
+		return r, errMembership
 	}
 	if b[0] != membershipVersion {
-		return nil, nil, fmt.Errorf("group: the stored membership has format version %d; this program knows up to %d", b[0], membershipVersion)
+		return r, fmt.Errorf("group: the stored membership has format version %d; this program knows up to %d", b[0], membershipVersion)
 	}
 	count, n := binary.Uvarint(b[1:])
 	if n <= 0 || count > uint64(len(b)) {
-		return nil, nil, errMembership
+		return r, errMembership
 	}
 	b = b[1+n:]
-	var members []Member
 	for range count {
 		m, rest, err := cutMember(b)
 		if err != nil {
-			return nil, nil, err
+			return r, err
 		}
-		members, b = append(members, m), rest
+		r.members, b = append(r.members, m), rest
 	}
-	s := &raftpb.ConfState{}
-	if err := proto.Unmarshal(b, s); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errMembership, err)
+	if count, n = binary.Uvarint(b); n <= 0 || count > maxRemoved {
+		return r, errMembership
 	}
-	return members, s, nil
+	for b = b[n:]; count > 0; count-- {
+		id, n := binary.Uvarint(b)
+		if n <= 0 {
+			return r, errMembership
+		}
+		r.removed, b = append(r.removed, id), b[n:]
+	}
+	r.state = &raftpb.ConfState{}
+	if err := proto.Unmarshal(b, r.state); err != nil {
+		return r, fmt.Errorf("%w: %w", errMembership, err)
+	}
+	return r, nil
 }
 
 func encodeMember(m Member) []byte { return appendMember(nil, m) }

@@ -104,6 +104,9 @@ func (n *Node) openData() error {
 		return err
 	}
 	n.transport.SetPeers(peersOf(c.membership.current()))
+	for _, id := range c.membership.roster.removed {
+		n.transport.RemovePeer(id)
+	}
 	n.mu.Lock()
 	n.core = c
 	n.mu.Unlock()
@@ -111,7 +114,7 @@ func (n *Node) openData() error {
 }
 
 // joins reports whether the node was not among the group's founders.
-func (n *Node) joins() bool { return len(n.id.members) == 0 }
+func (n *Node) joins() bool { return len(n.id.founded.members) == 0 }
 
 // identify finds out who the node is, and writes it down the first time.
 func (n *Node) identify() (*identity, error) {
@@ -128,16 +131,16 @@ func (n *Node) identify() (*identity, error) {
 	if n.opt.Group == ([16]byte{}) || n.opt.ID == 0 {
 		return nil, errors.New("group: a new member needs the group's id and an id of its own")
 	}
-	id = &identity{group: n.opt.Group, id: n.opt.ID, state: &raftpb.ConfState{}}
+	id = &identity{group: n.opt.Group, id: n.opt.ID, founded: roster{state: &raftpb.ConfState{}}}
 	if !n.opt.Join {
 		for _, m := range n.opt.Founders {
-			id.members = withMember(id.members, m)
+			id.founded.members = withMember(id.founded.members, m)
 		}
-		for _, m := range id.members {
+		for _, m := range id.founded.members {
 			if m.Learner {
-				id.state.Learners = append(id.state.Learners, m.ID)
+				id.founded.state.Learners = append(id.founded.state.Learners, m.ID)
 			} else {
-				id.state.Voters = append(id.state.Voters, m.ID)
+				id.founded.state.Voters = append(id.founded.state.Voters, m.ID)
 			}
 		}
 	}

@@ -232,7 +232,7 @@ func (p *provisioning) installMembership(eng *storage.Engine, w *table.Worker, m
 	if err := p.suits(m); err != nil {
 		return err
 	}
-	if _, _, err := decodeMembership(m.Membership); err != nil {
+	if _, err := decodeRoster(m.Membership); err != nil {
 		return err
 	}
 	return eng.Catalog.PutState(w, dict.Local, []byte(membershipKey), m.Membership)
@@ -300,7 +300,7 @@ func (c *core) openSource(id *identity) (*provision.Source, error) {
 		Membership: func() []byte {
 			c.membership.mu.Lock()
 			defer c.membership.mu.Unlock()
-			return encodeMembership(c.membership.members, c.membership.state)
+			return c.membership.roster.encode()
 		},
 		Committed: c.committed.Load,
 	})

@@ -139,15 +139,19 @@ func (c *core) waitApplied(index, csn uint64, deadline time.Duration) error {
 // appliedTo wakes those whose wait is over. It is called after each commit.
 func (c *core) appliedTo() {
 	c.waitMu.Lock()
-	defer c.waitMu.Unlock()
-	if len(c.waiters) == 0 {
+	none := len(c.waiters) == 0
+	c.waitMu.Unlock()
+	if none {
 		return
 	}
+	at, pos := c.engine.Applied() // it may have to wait for a commit: not with the lock
+	c.waitMu.Lock()
+	defer c.waitMu.Unlock()
 	kept := c.waiters[:0]
 	for _, w := range c.waiters {
 		switch {
 		case w.done.Load():
-		case c.reached(w.index, w.csn):
+		case pos.Index >= w.index && at >= w.csn:
 			w.answer(nil)
 		default:
 			kept = append(kept, w)
@@ -178,20 +182,20 @@ func (c *core) waitRestored() error {
 // the leader and of this member.
 func (c *core) waitFresh(bound time.Duration, deadline time.Duration) error {
 	for {
-		lag := c.lag()
-		if lag <= bound {
+		age := c.age()
+		if age <= bound {
 			return nil
 		}
 		if c.env.Monotonic() >= deadline {
-			return fmt.Errorf("%w: it is %v behind, %v are asked for", ErrStale, lag.Round(time.Millisecond), bound)
+			return fmt.Errorf("%w: it is %v behind, %v are asked for", ErrStale, age.Round(time.Millisecond), bound)
 		}
 		env.Sleep(c.env, min(5*time.Millisecond, deadline-c.env.Monotonic()))
 	}
 }
 
-// lag is how old the newest entry is that this member has applied, by the leader's
+// age is how old the newest entry is that this member has applied, by the leader's
 // clock in it and this member's now; 0 for the leader.
-func (c *core) lag() time.Duration {
+func (c *core) age() time.Duration {
 	if c.serving.Load() != 0 && c.raft.lease.valid(c.leaseClock()) {
 		return 0
 	}

@@ -271,6 +271,41 @@ func TestStats(t *testing.T) {
 	}
 }
 
+// Who has applied everything does not lag, and what lies between two entries is measured
+// by the entries and bytes of the log.
+func TestLag(t *testing.T) {
+	r := newRig(t, 3)
+	leader := r.nodes[r.leader()]
+	createFruit(t, leader)
+	for id := range 20 {
+		insertFruit(t, leader, id)
+	}
+	r.equal(leader.Status().Number)
+	for _, n := range r.nodes {
+		for until := time.Now().Add(20 * time.Second); n.Status().Lag != (group.Lag{}); time.Sleep(time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("a member that has everything: %+v", n.Status())
+			}
+		}
+	}
+	l := leader.Log()
+	first, last := l.FirstIndex(), l.LastIndex()
+	entries, size := leader.Between(first-1, last)
+	if info := l.Files()[0]; entries != last-first+1 || size <= 0 || size >= info.Size {
+		t.Errorf("from the first entry to the last, %d, of %+v: %d entries, %d bytes", last, info, entries, size)
+	}
+	for at := first; at <= last; at++ {
+		e1, s1 := leader.Between(first-1, at)
+		e2, s2 := leader.Between(at, last)
+		if e1+e2 != entries || s1+s2 != size || s1 <= 0 {
+			t.Errorf("parted at %d: %d and %d of %d entries, %d and %d of %d bytes", at, e1, e2, entries, s1, s2, size)
+		}
+	}
+	if entries, size := leader.Between(last+1000, last+1003); entries != 3 || size != -1 {
+		t.Errorf("behind the end of the log: %d entries, %d bytes", entries, size)
+	}
+}
+
 // equal waits until all nodes have the transaction and compares them there.
 func (r *rig) equal(number uint64) {
 	r.t.Helper()

@@ -40,6 +40,13 @@ func (s *station[T]) add(item T) {
 	s.parker.Unpark()
 }
 
+// waits reports whether something lies there.
+func (s *station[T]) waits() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) > 0
+}
+
 // kick wakes the task if something lies there and nobody is at it.
 func (s *station[T]) kick() {
 	s.mu.Lock()
@@ -128,9 +135,11 @@ func (c *core) Help(done *atomic.Bool) {
 	c.finisher.kick()
 }
 
-// stepRaft has what lies in the inbox done: by the caller, unless somebody is at it. What
-// comes of it is left to the tasks.
-func (c *core) stepRaft() {
-	c.raft.turn()
+// stepRaft has what lies in the inbox done: by the caller if it has nothing else to do and
+// nobody is at it. What comes of it is left to the tasks.
+func (c *core) stepRaft(idle bool) {
+	if idle {
+		c.raft.turn()
+	}
 	c.Help(nil)
 }

@@ -14,6 +14,7 @@ type Stats struct {
 	Commit  commit.Counts
 	Apply   apply.Stats
 	Source  provision.SourceStats
+	Lag     Lag // of this member, as far as it knows
 	Cache   CacheStats
 	Dropped uint64 // messages that did not fit the inbox
 	Direct  uint64 // entries that a session finished in place of the tasks
@@ -28,10 +29,12 @@ func (n *Node) Stats() (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
+	_, pos := c.engine.Applied()
 	c.inbox.mu.Lock()
 	dropped := c.inbox.dropped
 	c.inbox.mu.Unlock()
 	return Stats{Log: c.binlog.Stats(), Commit: c.pipeline.Counts(), Apply: c.applier.Stats(), Source: c.source.Stats(),
+		Lag:   c.lag(pos.Index, c.committed.Load()),
 		Cache: c.cacheStats(), Dropped: dropped, Direct: c.finisher.direct.Load()}, nil
 }
 
@@ -69,6 +72,9 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Commit_entries_compressed", int64(s.Commit.Compressed))
 	fn("Commit_entries_plain", int64(s.Commit.Plain))
 	s.Apply.Each(fn)
+	fn("Replica_lag_ms", s.Lag.millis())
+	fn("Replica_lag_entries", int64(s.Lag.Entries))
+	fn("Replica_lag_bytes", s.Lag.Bytes)
 	fn("Provision_snapshots_open", int64(s.Source.Snapshots))
 	fn("Provision_streams_open", int64(s.Source.Streams))
 	fn("Provision_snapshots_taken", s.Source.Taken)

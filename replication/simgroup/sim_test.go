@@ -39,9 +39,11 @@ func TestSimulate(t *testing.T) {
 // late that it did not know the leader, whom its answers did not reach; 30366, a leader that
 // removed itself and was stopped before the others knew; 30234, two members too far behind
 // that gave each other their data for ever; 31201, an old leader whose proposals in doubt lay
-// behind entries without transactions, and which applied the group's before it gave them up.
+// behind entries without transactions, and which applied the group's before it gave them up;
+// 71, a lock held while waiting for a commit; 10120, a member that was removed while it was
+// down, and whom those that had restarted since did not tell.
 func TestSimulateAgain(t *testing.T) {
-	for _, seed := range []uint64{30020, 30234, 30366, 31201} {
+	for _, seed := range []uint64{71, 10120, 30020, 30234, 30366, 31201} {
 		if r := Run(Options{Seed: seed}); r.Problem != "" {
 			t.Errorf("seed %d: %v", seed, r)
 		}

@@ -232,6 +232,7 @@ func (n *changer) pointRow(c *compiled) error {
 		b.Vecs[len(g.Fetch)].AppendBytes(rowKey)
 	}
 	b.SetLen(1)
+	s.work.note(b)
 	if g.Filter != nil {
 		v, err := g.Filter.Value(&s.x, b, 0)
 		if err != nil {
@@ -491,6 +492,7 @@ func (s *Session) changedRow(p *plan.Change, row []types.Value) *types.Batch {
 	}
 	b.Reset()
 	b.AppendRow(row)
+	w.note(b)
 	return b
 }
 

@@ -221,6 +221,7 @@ func (s *Session) runPlanned(ctx context.Context, st ast.Statement, params []*ty
 // finishWork ends the work of a statement, if it has begun one.
 func (s *Session) finishWork(ctx context.Context, c *compiled, out *Outcome, err error) error {
 	s.work.release()
+	s.x.Shed()
 	if !s.trx.begun {
 		return err
 	}

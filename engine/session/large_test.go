@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -46,4 +47,37 @@ func TestLargeDefinitions(t *testing.T) {
 	r.Restart()
 	s = r.Open(session.ConnectionInfo{Schema: "test"})
 	want("SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'test'", "COUNT(*)\n19")
+}
+
+// TestLargeRowsAreGivenUp: a session keeps nothing of the long values that a statement read
+// or made.
+func TestLargeRowsAreGivenUp(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{Dir: t.TempDir(), Discard: true,
+		Variables: map[string]string{"max_allowed_packet": "67108864"}})
+	r.CreateSchema("test")
+	s := r.Open(session.ConnectionInfo{Schema: "test"})
+	r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY, a LONGBLOB, b LONGTEXT, n INT)")
+	r.Exec(s, "INSERT INTO t VALUES (1, REPEAT('a', 4000000), REPEAT('b', 4000000), 1), (2, NULL, NULL, 2)")
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for _, text := range []string{
+		"SELECT * FROM t WHERE id = 1", "SELECT LENGTH(a), n + 1 FROM t WHERE id = 1", "SELECT * FROM t",
+		"SELECT LENGTH(CONCAT(a, b)) FROM t", "SELECT id FROM t WHERE a LIKE '%x%' ORDER BY b", "SELECT MAX(b), COUNT(*) FROM t GROUP BY n",
+		"SELECT * FROM t x JOIN t y ON x.n = y.n", "SELECT a FROM t UNION SELECT b FROM t", "SELECT DISTINCT b FROM t",
+		"SELECT LENGTH(REPEAT('x', 10000000))", "SELECT REPEAT('x', 10000000) FROM t LIMIT 1", "UPDATE t SET n = LENGTH(a) + LENGTH(b) WHERE id = 1",
+		"SELECT JSON_LENGTH(CONCAT('[\"', b, '\"]')) FROM t", "SELECT REGEXP_REPLACE(b, 'b', 'cd') FROM t WHERE id = 1", "SELECT UPPER(b) FROM t WHERE id = 1",
+		"SELECT id FROM t LIMIT 0",
+	} {
+		r.Exec(s, "SELECT 1")
+		before := heap()
+		r.Exec(s, text)
+		if more := heap() - before; more > 3<<20 {
+			t.Errorf("%s: %d bytes more", text, more)
+		}
+	}
 }

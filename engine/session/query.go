@@ -147,6 +147,7 @@ func (s *Session) sendSelected(c *compiled, b *types.Batch, sel []uint32, left u
 	}
 	out := s.batchFor(c)
 	out.Gather(b, sel)
+	s.work.note(out)
 	return left - n, s.out.batch(out)
 }
 
@@ -190,7 +191,7 @@ func (s *Session) runContext(c *compiled) (*exec.Context, error) {
 	}
 	x := &w.run
 	*x = exec.Context{Expr: &s.x, Storage: &w.storage, Source: s, Env: s.env, FS: s.m.opt.FS, MemoryLimit: s.opt.memoryMax,
-		MaxRecursion: s.value(varRecursion).n}
+		MaxRecursion: s.value(varRecursion).n, Large: w.run.Large}
 	x.SemiConsistent = s.trx.level == trx.ReadCommitted || s.trx.level == trx.ReadUncommitted
 	return x, nil
 }
@@ -243,6 +244,7 @@ func (s *Session) producePoint(c *compiled, p *plan.Point) (done bool, err error
 		in = s.pointBatch(c, g)
 	}
 	found, err := s.readPointRow(s.opened(c, g.Table), g, key, in)
+	s.work.note(in)
 	if err != nil || !found {
 		return true, err
 	}
@@ -256,6 +258,7 @@ func (s *Session) producePoint(c *compiled, p *plan.Point) (done bool, err error
 		if err := appendRow(&s.x, p.Exprs, in, out); err != nil {
 			return true, err
 		}
+		s.work.note(out)
 	}
 	s.foundRows = 1
 	if s.out.locked {

@@ -41,7 +41,9 @@ type scratch struct {
 	// end tells of none, or clients that ask after each warning would never stop.
 	ofConditions bool
 	// asked says that the read point was asked for in this statement.
-	asked    bool
+	asked bool
+	// large says that a batch has become large.
+	large    bool
 	literals []types.Value
 	params   []*types.Type // of a prepared statement that is no query
 }
@@ -69,6 +71,19 @@ func (w *scratch) release() {
 	clear(w.values)
 	w.store.Reset()
 	w.links = w.links[:0]
+	if w.large || w.run.Large {
+		w.large, w.run.Large = false, false
+		w.one, w.batches, w.points, w.setRows, w.trees = nil, nil, nil, nil, nil
+		w.changer = changer{}
+	}
+}
+
+// keptBatch is up to which size a batch is kept for the next statement.
+const keptBatch = 2 << 20
+
+// note looks at whether a batch has become large.
+func (w *scratch) note(b *types.Batch) {
+	w.large = w.large || b.MemoryBytes() > keptBatch
 }
 
 // detach forgets what belongs to a transaction session that is gone.
@@ -104,5 +119,6 @@ func (w *scratch) rowBatch(i *tableInfo, row []types.Value) *types.Batch {
 	}
 	b.Reset()
 	b.AppendRow(row)
+	w.note(b)
 	return b
 }

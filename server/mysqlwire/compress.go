@@ -50,6 +50,12 @@ type frames struct {
 // Read implements io.Reader.
 func (f *frames) Read(p []byte) (int, error) {
 	for len(f.plain) == 0 {
+		if f.plain = nil; cap(f.store) > maxBuffer {
+			f.store = nil
+		}
+		if cap(f.in) > maxBuffer {
+			f.in = nil
+		}
 		if err := f.frame(); err != nil {
 			return 0, err
 		}

@@ -16,6 +16,7 @@ const (
 
 	readBuffer  = 4 << 10  // what a connection keeps for reading
 	keepBuffer  = 64 << 10 // buffers beyond this are given up after a while
+	maxBuffer   = 1 << 20  // and beyond this at once: a connection may be idle for hours
 	flushBuffer = 16 << 10 // results leave in pieces of about this size
 	// shrinkAfter is after how many small packets a large buffer is given up.
 	shrinkAfter = 64
@@ -149,14 +150,17 @@ func (r *packetReader) fill(n int) error {
 
 // shrink gives up a large buffer that was not needed for a while.
 func (r *packetReader) shrink() {
-	if r.end > keepBuffer || len(r.buf) <= keepBuffer {
+	rest := r.buf[r.start:r.end]
+	switch {
+	case len(r.buf) > maxBuffer && len(rest) <= keepBuffer:
+	case r.end > keepBuffer || len(r.buf) <= keepBuffer:
 		r.small = 0
 		return
+	default:
+		if r.small++; r.small < shrinkAfter {
+			return
+		}
 	}
-	if r.small++; r.small < shrinkAfter {
-		return
-	}
-	rest := r.buf[r.start:r.end]
 	r.buf = make([]byte, max(readBuffer, len(rest)))
 	r.start, r.end = 0, copy(r.buf, rest)
 }

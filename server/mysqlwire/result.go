@@ -3,6 +3,7 @@ package mysqlwire
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
@@ -87,7 +88,13 @@ func (r *results) Rows(b *types.Batch) error {
 		return nil
 	}
 	w := &r.c.w
+	large := b.MemoryBytes() > keepBuffer
 	for i := range b.Len() {
+		if large {
+			if err := r.reserve(b, i); err != nil {
+				return err
+			}
+		}
 		if r.cursor != nil {
 			full, err := r.gather(b, i)
 			if err != nil {
@@ -117,6 +124,24 @@ func (r *results) Rows(b *types.Batch) error {
 	return nil
 }
 
+// reserve makes room for row i if it is long, which would otherwise be copied again and
+// again, and refuses one that is too long before it is made.
+func (r *results) reserve(b *types.Batch, i int) error {
+	n := 0
+	for k := range r.fields {
+		if v := &b.Vecs[k]; r.fields[k].encoding == textBytes && !v.IsNull(i) {
+			n += len(v.BytesAt(i))
+		}
+	}
+	if int64(n) > r.c.r.max {
+		return errTooLarge
+	}
+	if n > keepBuffer && r.cursor == nil {
+		r.c.w.buf = slices.Grow(r.c.w.buf, n+9*len(r.fields)+(n/maxChunk+2)*headerSize)
+	}
+	return nil
+}
+
 // Done implements session.ResultWriter.
 func (r *results) Done(o session.Outcome) error {
 	status := uint16(r.c.sess.Status())
@@ -125,6 +150,9 @@ func (r *results) Done(o session.Outcome) error {
 	}
 	inSet := r.inSet
 	r.inSet = false
+	if cap(r.scratch) > keepBuffer {
+		r.scratch = nil
+	}
 	switch {
 	case r.onlyColumns && inSet:
 		r.c.writeEOF(0, status)

@@ -24,6 +24,8 @@ type Context struct {
 	Env     env.Env
 	FS      file.FS // for what does not fit into memory; nil: it must fit
 	TempDir string
+	// Large is set by a run whose rows needed much memory, which its tree keeps.
+	Large bool
 	// MemoryLimit is what the statement may keep in memory, in bytes; 0: 64 MiB.
 	MemoryLimit int64
 	// MaxRecursion is cte_max_recursion_depth.
@@ -105,6 +107,16 @@ type run struct {
 	temp   temptable.Config
 	seed   uint64 // of hash tables
 	tree   *Tree
+}
+
+// largeBatch is from which size on a batch is not to be kept from run to run.
+const largeBatch = 2 << 20
+
+// note looks at whether a batch has become large.
+func (r *run) note(b *types.Batch) {
+	if !r.Large && b.MemoryBytes() > largeBatch {
+		r.Large = true
+	}
 }
 
 // check ends an interrupted statement.

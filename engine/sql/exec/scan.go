@@ -101,6 +101,7 @@ func (d *reader) next() (*types.Batch, []uint32, error) {
 		if n == 0 {
 			continue
 		}
+		d.r.note(d.out)
 		if d.filter == nil {
 			return d.out, nil, nil
 		}

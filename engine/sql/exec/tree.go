@@ -159,7 +159,10 @@ func (t *Tree) Pull() (b *types.Batch, sel []uint32, err error) {
 	if err := t.run.check(); err != nil {
 		return nil, nil, err
 	}
-	return t.root.next()
+	if b, sel, err = t.root.next(); b != nil {
+		t.run.note(b)
+	}
+	return b, sel, err
 }
 
 // Close ends the run and gives memory and files back. It may be called at any time.

@@ -86,7 +86,8 @@ type Context struct {
 	// Interrupted is asked now and then by what takes long; nil never interrupts.
 	Interrupted func() error
 
-	work    int // since the last check
+	work    int  // since the last check
+	grown   bool // a vector became large
 	arena   []byte
 	chunk   int
 	args    []types.Value
@@ -136,8 +137,17 @@ const (
 	keepEntries = 1 << 10
 )
 
+// Shed gives up, at a statement's end, memory that only this one needed. Results made are
+// good until the next begins.
+func (x *Context) Shed() {
+	if x.grown || cap(x.arena) > keepBytes {
+		x.trim()
+	}
+}
+
 // trim gives up what one statement needed much of.
 func (x *Context) trim() {
+	x.grown = false
 	if cap(x.arena) > keepBytes {
 		x.chunk++
 		x.arena = nil
@@ -202,6 +212,7 @@ func (x *Context) vector(t *types.Type) *types.Vector {
 }
 
 func (x *Context) putVector(v *types.Vector) {
+	x.grown = x.grown || v.MemoryBytes() > keepBytes
 	free := &x.vectors[v.Class()]
 	*free = append(*free, v)
 }
@@ -296,4 +307,13 @@ func (x *Context) vectorList(n int) []*types.Vector {
 	return make([]*types.Vector, n, max(n, 4))
 }
 
-func (x *Context) putVectorList(l []*types.Vector) { x.lists = append(x.lists, l) }
+func (x *Context) putVectorList(l []*types.Vector) {
+	clear(l) // the vectors may be given up before the list is used again
+	x.lists = append(x.lists, l)
+}
+
+// dropArgs takes arguments back, from the given one on. What they alias can go then.
+func (x *Context) dropArgs(base int) {
+	clear(x.args[base:])
+	x.args = x.args[:base]
+}

@@ -146,7 +146,7 @@ func (c *Call) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 	for _, n := range c.Args {
 		v, err := n.Value(x, in, row)
 		if err != nil {
-			x.args = x.args[:base]
+			x.dropArgs(base)
 			return types.Null, err
 		}
 		null = null || v.IsNull()
@@ -157,7 +157,7 @@ func (c *Call) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 		a := x.args[base:len(x.args):len(x.args)]
 		v, err = c.Func.Row(x, c, a)
 	}
-	x.args = x.args[:base]
+	x.dropArgs(base)
 	return v, err
 }
 
@@ -192,7 +192,7 @@ func (c *Call) rows(x *Context, args []*types.Vector, n int, out *types.Vector) 
 		x.args = append(x.args, types.Null)
 	}
 	a := x.args[base:len(x.args):len(x.args)]
-	defer func() { x.args = x.args[:base] }()
+	defer x.dropArgs(base)
 	for i := range n {
 		if i&255 == 255 {
 			if err := x.Check(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -21,8 +22,10 @@ type conn struct {
 	port Port
 	id   uint64
 	nc   net.Conn // as accepted
-	raw  io.ReadWriter
-	tls  *tls.ConnectionState
+	// address is where the client comes from, as newcomers are counted.
+	address string
+	raw     io.ReadWriter
+	tls     *tls.ConnectionState
 
 	seq    uint8
 	r      packetReader
@@ -61,12 +64,33 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn, port Port) *conn {
-	c := &conn{s: s, port: port, nc: nc, raw: nc}
+	c := &conn{s: s, port: port, nc: nc, raw: nc, address: addressOf(nc)}
 	c.r = packetReader{src: nc, seq: &c.seq, max: maxHandshake}
 	c.w = packetWriter{dst: timedWriter{c}, seq: &c.seq}
 	c.res.c = c
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
+}
+
+// addressOf is the address of the other side, of IPv6 the network that one host has (/64);
+// empty: this machine's sockets.
+func addressOf(nc net.Conn) string {
+	if nc == nil || nc.RemoteAddr() == nil {
+		return ""
+	}
+	of, err := netip.ParseAddrPort(nc.RemoteAddr().String())
+	if err != nil {
+		return ""
+	}
+	address := of.Addr().Unmap()
+	if address.Is4() {
+		return address.String()
+	}
+	network, err := address.WithZone("").Prefix(64)
+	if err != nil {
+		return ""
+	}
+	return network.String()
 }
 
 // timedWriter lets the sweep see for how long a client has not taken what is sent.

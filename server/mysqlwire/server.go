@@ -89,17 +89,23 @@ type Server struct {
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
-	newcomers int // of conns, those not authenticated
-	admitted  int // of conns, those that have a session or are forwarded
-	reserved  int // and those that have the administrator's place
+	newcomers int            // of conns, those not authenticated
+	from      map[string]int // of newcomers, by their address
+	admitted  int            // of conns, those that have a session or are forwarded
+	reserved  int            // and those that have the administrator's place
 	listeners map[net.Listener]struct{}
 	stopping  bool
 	stop      chan struct{}
 	tasks     sync.WaitGroup
 }
 
-// maxNewcomers is how many connections may be on their way in at a time.
-const maxNewcomers = 512
+const (
+	// maxNewcomers is how many connections may be on their way in at a time.
+	maxNewcomers = 512
+	// maxFrom is how many of them may come from one address, so that who knocks there
+	// without end does not keep out all others.
+	maxFrom = maxNewcomers * 3 / 4
+)
 
 // New returns a server that listens nowhere yet.
 func New(opt Options) *Server {
@@ -116,7 +122,7 @@ func New(opt Options) *Server {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opt: opt, began: time.Now(), closePrepared: (*session.Prepared).Close, forwardTimeout: forwardTimeout, conns: make(map[*conn]struct{}),
-		listeners: make(map[net.Listener]struct{}), stop: make(chan struct{})}
+		from: make(map[string]int), listeners: make(map[net.Listener]struct{}), stop: make(chan struct{})}
 	s.tasks.Add(1)
 	go s.sweep()
 	return s
@@ -170,7 +176,7 @@ func (s *Server) accept(nc net.Conn, port Port) {
 	c := newConn(s, nc, port)
 	limit := s.opt.MaxConnections()
 	s.mu.Lock()
-	full := s.newcomers >= maxNewcomers || s.admitted >= limit && s.reserved > 0
+	full := s.newcomers >= maxNewcomers || s.from[c.address] >= maxFrom || s.admitted >= limit && s.reserved > 0
 	if s.stopping {
 		s.mu.Unlock()
 		_ = nc.Close()
@@ -186,6 +192,7 @@ func (s *Server) accept(nc net.Conn, port Port) {
 	}
 	s.conns[c] = struct{}{}
 	s.newcomers++
+	s.from[c.address]++
 	s.tasks.Add(1)
 	s.mu.Unlock()
 	go func() {
@@ -218,8 +225,16 @@ func (s *Server) admit(c *conn, admin bool) place {
 	default:
 		return newcomer
 	}
-	s.newcomers--
+	s.arrived(c)
 	return c.place
+}
+
+// arrived counts a newcomer that is none any more. REQUIRES: the mutex is held.
+func (s *Server) arrived(c *conn) {
+	s.newcomers--
+	if s.from[c.address]--; s.from[c.address] <= 0 {
+		delete(s.from, c.address)
+	}
 }
 
 func (s *Server) leave(c *conn) {
@@ -228,7 +243,7 @@ func (s *Server) leave(c *conn) {
 	delete(s.conns, c)
 	switch c.place {
 	case newcomer:
-		s.newcomers--
+		s.arrived(c)
 	case ordinary:
 		s.admitted--
 	case administrators:

@@ -43,6 +43,9 @@ type Backend interface {
 	// Away reports whether an error says that this node serves nobody, now or for good: it
 	// is stopping, or is being given its data. why is for clients.
 	Away(err error) (why string, away bool)
+	// Token explains an error of a commit token: a *TokenUsedError, or a *types.Error; nil if
+	// err is none.
+	Token(err error) error
 	// MetadataLocks lists the metadata locks, at most max.
 	MetadataLocks(max int) []txn.MetadataLock
 }

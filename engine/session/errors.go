@@ -90,6 +90,9 @@ func (s *Session) clientError(err error) error {
 // engineError is clientError for what the engine and the node may say.
 func engineError(s *Session, err error) error {
 	var halt *redo.HaltError
+	if told := s.m.opt.Backend.Token(err); told != nil {
+		return told
+	}
 	if why, away := s.m.opt.Backend.Away(err); away {
 		return newError(errnoShutdown, "08S01", "Server shutdown in progress: %s; a transaction was rolled back; connect again", why)
 	}

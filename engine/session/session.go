@@ -55,6 +55,12 @@ type Session struct {
 	txn *txn.Session
 	trx transactionState
 
+	token  commitToken // of the transaction that is begun next
+	readAs struct {    // what reads may miss, if the door has said it
+		ReadOptions
+		set bool
+	}
+
 	base []varValue         // global values when the session began; shared, by slot
 	own  map[int]varValue   // what it has set itself
 	opt  settings           // those that are asked for often
@@ -142,6 +148,7 @@ func (s *Session) forget() {
 	s.user = nil
 	s.forgetPrepared()
 	s.lastInsertID, s.foundRows, s.rowCount = 0, 0, 0
+	s.token.set, s.readAs.set = false, false
 	s.changes = s.changes[:0]
 	s.opt = settings{}
 	s.acl = sessionACL{}

@@ -65,6 +65,7 @@ func (s *Session) begin(access ast.Access) error {
 	if s.info.ReadOnly && o.Isolation == trx.Serializable {
 		o.Isolation = trx.RepeatableRead // snapshots of the past are serializable, and nobody may lock here
 	}
+	o.Token, o.HasToken = s.takeToken()
 	if err := s.txn.Begin(o); err != nil {
 		return err
 	}
@@ -222,6 +223,9 @@ func (s *Session) implicitCommit(ctx context.Context) error {
 // inTransaction runs fn in a transaction of its own, for statements that change the
 // catalogue: the one before is committed. It commits what fn has done, or rolls it back.
 func (s *Session) inTransaction(ctx context.Context, fn func() error) error {
+	if s.token.set {
+		return notSupported("a commit token with a statement that changes definitions or accounts")
+	}
 	if err := s.implicitCommit(ctx); err != nil {
 		return err
 	}
@@ -448,18 +452,14 @@ func (s *Session) readPoint() error {
 
 // ask waits until this node has what the session's consistency asks for: once in a statement.
 func (s *Session) ask() error {
-	if s.opt.consistency == Local || s.work.asked {
+	if s.work.asked {
 		return nil
 	}
-	o := ReadOptions{Consistency: s.opt.consistency, Bound: s.opt.readBound, Wait: s.opt.readWait}
-	if o.Consistency == AtLeast {
-		number, err := s.gtidNumber(s.opt.readAtLeast)
-		if err != nil {
-			return err
-		}
-		o.Number = max(number, s.trx.lastGTID)
+	o, err := s.readOptions()
+	if err != nil || o.Consistency == Local {
+		return err
 	}
-	_, err := s.m.opt.Backend.ReadPoint(o)
+	_, err = s.m.opt.Backend.ReadPoint(o)
 	return err
 }
 

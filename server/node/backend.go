@@ -15,6 +15,8 @@ import (
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/replication/commit"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/server/mysqlwire"
 )
@@ -49,6 +51,24 @@ func (b *backend) Away(err error) (why string, away bool) {
 		return "this node was removed from the group", true
 	}
 	return "", false
+}
+
+// Token implements session.Backend.
+func (b *backend) Token(err error) error {
+	var used *commit.TokenUsedError
+	switch {
+	case errors.As(err, &used):
+		return &session.TokenUsedError{Number: used.Number}
+	case errors.Is(err, commit.ErrTokenInFlight):
+		return &types.Error{Number: 1180, State: "08007", Message: "A transaction with this commit token is being committed: its outcome is not known yet, ask again"}
+	case errors.Is(err, commit.ErrTokenExpired):
+		return &types.Error{Number: 1210, State: "HY000", Message: "Incorrect arguments: the commit token is older than commit_token_life_seconds, so that nobody " +
+			"knows whether a transaction was committed with it; nothing was executed"}
+	case errors.Is(err, commit.ErrTokenAhead):
+		return &types.Error{Number: 1210, State: "HY000", Message: "Incorrect arguments: the commit token was made in the future by this node's clock; " +
+			"set the client's clock; nothing was executed"}
+	}
+	return nil
 }
 
 // LeaderAddr implements session.Backend.

@@ -252,6 +252,7 @@ func (b backend) Away(err error) (string, bool) {
 	return "it gets its data anew", errors.Is(err, errAway)
 }
 
+func (b backend) Token(error) error  { return nil }
 func (b backend) LeaderAddr() string { return "127.0.0.1:3306" }
 func (b backend) Group() [16]byte {
 	return [16]byte{0xaa, 0xaa, 0xaa, 0xaa, 0xbb, 0xbb, 0xcc, 0xcc, 0xdd, 0xdd, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee}

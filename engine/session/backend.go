@@ -36,10 +36,11 @@ type Backend interface {
 	GroupSetting(name string) (value int64, ok bool)
 	SetGroupSetting(name string, value int64) error
 	// NotLeader is the error of writes on a node that does not lead, or no more, and
-	// Stale that of a ReadPoint that was not reached in time. They are compared with
-	// errors.Is.
+	// Stale that of a ReadPoint that was not reached in time; NoQuorum is that of one for
+	// which no majority of the group answered. They are compared with errors.Is.
 	NotLeader() error
 	Stale() error
+	NoQuorum() error
 	// Away reports whether an error says that this node serves nobody, now or for good: it
 	// is stopping, or is being given its data. why is for clients.
 	Away(err error) (why string, away bool)

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +208,46 @@ func TestReadPointOnce(t *testing.T) {
 		asked = 0
 		if got := r.Prepared(reader, "SELECT * FROM t"); asked != 2 { // its columns, its rows
 			t.Error(got, asked)
+		}
+	})
+}
+
+// TestReadPointRefused: a read that nobody can say the point of may be tried again, in the
+// same transaction; while it waits, the process list says so.
+func TestReadPointRefused(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, sim *simenv.Sim) {
+		s, watch := r.Open(session.ConnectionInfo{Schema: "test"}), r.Open(session.ConnectionInfo{Schema: "test"})
+		r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY)")
+		r.Exec(s, "SET transaction_isolation = 'READ-COMMITTED'") // each read asks
+		r.Exec(s, "BEGIN")
+		r.Exec(s, "INSERT INTO t VALUES (1)")
+		for _, text := range []string{"SELECT * FROM t", "SELECT * FROM t WHERE id = 1", "SELECT * FROM t FOR UPDATE"} {
+			r.ReadPoint = func(session.ReadOptions) error {
+				env.Sleep(sim, time.Second)
+				return fmt.Errorf("asking: %w", sessiontest.ErrNoQuorum)
+			}
+			c := background(r, s, text)
+			for _, p := range r.Manager.Processes() {
+				if p.Info == text && p.State != "Waiting for read point" {
+					t.Errorf("%s: %q", text, p.State)
+				}
+			}
+			if got := c.await(r); !strings.Contains(got, "error 1205 (HY000): No majority") {
+				t.Errorf("%s: %s", text, got)
+			}
+			r.ReadPoint = nil
+			for _, p := range r.Manager.Processes() {
+				if p.State != "" {
+					t.Errorf("%q", p.State)
+				}
+			}
+			if got := r.Text(s, text); got != "id\n1\n" {
+				t.Errorf("%s: %s", text, got)
+			}
+		}
+		r.Exec(s, "COMMIT")
+		if got := r.Text(watch, "SELECT * FROM t"); got != "id\n1\n" {
+			t.Error(got)
 		}
 	})
 }

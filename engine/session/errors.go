@@ -25,6 +25,9 @@ import (
 //	1180 08007  the outcome of a COMMIT is unknown: the transaction was sent to the group
 //	            and may be committed, or not
 //	1290 HY000  a write on a node that is for reads, as with --read-only
+//	1205 HY000  a read that this node could not answer in time: it lags behind what the read
+//	            asks for, or no majority of the group tells what that is. The transaction
+//	            goes on, and the read may be tried again
 //	3101 40000  the transaction has read what another one wrote whose entry the group did
 //	            not commit; it may be tried again
 //	1105 HY000  anything that has no number of its own
@@ -110,7 +113,9 @@ func engineError(s *Session, err error) error {
 	case errors.Is(err, trx.ErrSnapshotTooOld), errors.Is(err, trx.ErrSnapshotInFuture):
 		return newError(1412, "HY000", "%v", err)
 	case errors.Is(err, s.m.opt.Backend.Stale()):
-		return newError(1205, "HY000", "This node lags behind what the read asks for (trireme_read_wait exceeded)")
+		return newError(errnoLockTimeout, "HY000", "This node lags behind what the read asks for (trireme_read_wait exceeded); try again")
+	case errors.Is(err, s.m.opt.Backend.NoQuorum()):
+		return newError(errnoLockTimeout, "HY000", "No majority of the group's members answers, so that this node cannot tell what the read has to see (trireme_read_wait exceeded); try again")
 	case errors.As(err, &halt):
 		return newError(errnoShutdown, "08S01", "The storage engine has stopped: %v", err)
 	}

@@ -112,7 +112,7 @@ func (i *sessionInfo) WaitForGTIDs(set string, timeout time.Duration) (int64, er
 		}
 		// An error is that the time was up, or that the node is busy becoming something
 		// else: the loop finds out.
-		if _, err := s.m.opt.Backend.ReadPoint(ReadOptions{Consistency: AtLeast, Number: number, Wait: wait}); err != nil {
+		if err := s.readAt(ReadOptions{Consistency: AtLeast, Number: number, Wait: wait}); err != nil {
 			if interrupted, _ := s.sleep(min(wait, 10*time.Millisecond)); interrupted {
 				return 0, s.interrupted()
 			}

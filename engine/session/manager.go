@@ -202,6 +202,9 @@ func (m *Manager) Processes() []Process {
 		if p.State == "" && p.Command != "Sleep" && s.txn != nil {
 			p.State = s.txn.Waits()
 		}
+		if p.State == "" && s.pointing.Load() {
+			p.State = "Waiting for read point"
+		}
 		s.mu.Unlock()
 		list = append(list, p)
 	}

@@ -92,10 +92,12 @@ type Session struct {
 	process Process
 	began   time.Duration // when the present command, or idleness, began
 	killed  atomic.Uint32 // killQuery, killConnection
-	gone    atomic.Bool   // the session is of no use any more
-	parker  env.Parker    // of SLEEP() and the like
-	limit   time.Duration // when max_execution_time ends; 0: never
-	checks  uint32
+	// pointing says that it waits for its read point.
+	pointing atomic.Bool
+	gone     atomic.Bool   // the session is of no use any more
+	parker   env.Parker    // of SLEEP() and the like
+	limit    time.Duration // when max_execution_time ends; 0: never
+	checks   uint32
 }
 
 // settings are variables as the session's own code uses them.
@@ -212,6 +214,8 @@ func (s *Session) txnMu(fn func()) {
 
 // Use makes schema the current one. Errors: 1049, 1044.
 func (s *Session) Use(schema string) error {
+	s.enter("Init DB", schema)
+	defer s.leave()
 	s.work.begin()
 	return s.use(schema)
 }

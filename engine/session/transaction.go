@@ -459,7 +459,14 @@ func (s *Session) ask() error {
 	if err != nil || o.Consistency == Local {
 		return err
 	}
-	_, err = s.m.opt.Backend.ReadPoint(o)
+	return s.readAt(o)
+}
+
+// readAt waits until this node has what a read asks for; the process list says so.
+func (s *Session) readAt(o ReadOptions) error {
+	s.pointing.Store(true)
+	_, err := s.m.opt.Backend.ReadPoint(o)
+	s.pointing.Store(false)
 	return err
 }
 
@@ -484,8 +491,7 @@ func (s *Session) confirm() error {
 	if s.opt.consistency == Local && s.info.ReadOnly {
 		return nil
 	}
-	_, err := s.m.opt.Backend.ReadPoint(ReadOptions{Consistency: Strong, Wait: s.opt.readWait})
-	return err
+	return s.readAt(ReadOptions{Consistency: Strong, Wait: s.opt.readWait})
 }
 
 // gtid is the GTID of a transaction.

@@ -32,6 +32,7 @@ func (b *backend) Writable() bool                             { return b.n.group
 func (b *backend) Group() [16]byte                            { return b.n.group.Group() }
 func (b *backend) NotLeader() error                           { return group.ErrNotLeader }
 func (b *backend) Stale() error                               { return group.ErrStale }
+func (b *backend) NoQuorum() error                            { return group.ErrNoQuorum }
 func (b *backend) SetGroupSetting(name string, v int64) error { return b.n.group.Set(name, v) }
 
 func (b *backend) ReadPoint(opt session.ReadOptions) (uint64, error) {

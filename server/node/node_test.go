@@ -246,6 +246,47 @@ func TestThree(t *testing.T) {
 	eventually(t, "write after the leader has left", func() error { return exec("REPLACE INTO shop.t VALUES (3, 'three')") })
 }
 
+// TestNoMajority: a read that is to miss nothing, of a member that is alone, fails with an
+// error after which clients try again; what is of the member is told.
+func TestNoMajority(t *testing.T) {
+	members := group(t, 3)
+	db := open(t, members[0].MainAddr())
+	eventually(t, "log in", db.Ping)
+	eventually(t, "write", func() error {
+		_, err := db.Exec("CREATE DATABASE IF NOT EXISTS shop")
+		return err
+	})
+	ctx := context.Background()
+	var read *sql.Conn
+	eventually(t, "log in to read", func() (err error) {
+		read, err = open(t, members[0].ReadAddr()).Conn(ctx)
+		return err
+	})
+	defer read.Close()
+	if _, err := read.ExecContext(ctx, "SET trireme_read_consistency = STRONG, trireme_read_wait = 100"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "use the schema", func() error {
+		_, err := read.ExecContext(ctx, "USE shop")
+		return err
+	})
+	members[1].stop()
+	members[2].stop()
+	eventually(t, "be refused", func() error {
+		_, err := read.ExecContext(ctx, "SHOW TABLES")
+		var e *mysql.MySQLError
+		if errors.As(err, &e) && e.Number == 1205 && e.SQLState == [5]byte([]byte("HY000")) {
+			return nil
+		}
+		return fmt.Errorf("not error 1205: %w", err)
+	})
+	for _, text := range []string{"SET trireme_read_consistency = LOCAL", "SHOW TABLES"} {
+		if _, err := read.ExecContext(ctx, text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // killed: KILL by the number that the first member gave reaches the session at the leader.
 // An error says that it could not be tried.
 func killed(t *testing.T, db *sql.DB) error {

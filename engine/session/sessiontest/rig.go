@@ -221,6 +221,9 @@ var errAway = errors.New("this member is being given its data")
 
 var errStale = errors.New("this member lags behind")
 
+// ErrNoQuorum is what a node says that nobody answers.
+var ErrNoQuorum = errors.New("no majority of the group's members")
+
 // Demote makes the node one that does not lead: transactions that have written are
 // rolled back.
 func (r *Rig) Demote() error {
@@ -270,4 +273,5 @@ func (b backend) GroupSetting(string) (int64, bool)        { return 0, false }
 func (b backend) SetGroupSetting(string, int64) error      { return nil }
 func (b backend) NotLeader() error                         { return errNotLeader }
 func (b backend) Stale() error                             { return errStale }
+func (b backend) NoQuorum() error                          { return ErrNoQuorum }
 func (b backend) MetadataLocks(max int) []txn.MetadataLock { return b.r.Txns.MetadataLocks(max) }

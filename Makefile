@@ -15,7 +15,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients
+.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network
 
 build: ## compile everything
 	go build ./...
@@ -33,6 +33,10 @@ simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 test-mariadb: ## random queries here and in MariaDB (Debian's mariadb-server)
 	go vet -tags oracles ./e2e/oracle
 	go test -count=1 -tags oracles ./e2e/oracle
+
+test-network: ## a group whose nodes have networks of their own, when cables are pulled (Linux; root, or user namespaces)
+	go vet -tags network ./e2e/sql
+	go test -count=1 -timeout 0 -tags network -v ./e2e/sql -run TestPulledCables -args -e2e.duration=$(DURATION)
 
 test-etcd: ## the registry against a real etcd; a module of its own, for the server's sake
 	go -C e2e/etcd vet ./...

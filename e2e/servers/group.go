@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +35,9 @@ type Options struct {
 	// Host is the address by which the others reach a node, counted from 0; nil:
 	// 127.0.0.1, on which all of them listen.
 	Host func(i int) string
+	// Enter is the command that starts a node's process in a network of its own, where it
+	// listens on Host's address; nil: on 127.0.0.1 of this one.
+	Enter func(i int) []string
 }
 
 // Group is a group of servers.
@@ -51,11 +55,13 @@ type Node struct {
 	Port, Reads, Peers int
 	HTTP               int
 
-	g    *Group
-	host string
-	log  string
-	mu   sync.Mutex
-	now  *Process // nil: it does not run
+	g     *Group
+	host  string
+	bind  string   // where it listens
+	enter []string // what its process is started by
+	log   string
+	mu    sync.Mutex
+	now   *Process // nil: it does not run
 }
 
 // New prepares a group; Start starts it.
@@ -67,13 +73,16 @@ func New(o Options) (*Group, error) {
 	g := &Group{options: o}
 	var founders []string
 	for i := range o.Nodes {
-		n := &Node{Number: i + 1, g: g, host: "127.0.0.1", Dir: filepath.Join(o.Dir, fmt.Sprintf("node%d", i+1))}
+		n := &Node{Number: i + 1, g: g, host: "127.0.0.1", bind: "127.0.0.1", Dir: filepath.Join(o.Dir, fmt.Sprintf("node%d", i+1))}
 		n.log = n.Dir + ".log"
 		if o.Data != nil {
 			n.Dir = o.Data(i)
 		}
 		if o.Host != nil {
 			n.host = o.Host(i)
+		}
+		if o.Enter != nil {
+			n.bind, n.enter = n.host, o.Enter(i)
 		}
 		for _, port := range []*int{&n.Port, &n.Reads, &n.Peers, &n.HTTP} {
 			var err error
@@ -177,11 +186,12 @@ func (g *Group) Leader(limit time.Duration) (*Node, error) {
 func (n *Node) Start() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	args := []string{"server", "--datadir=" + n.Dir, "--bind-address=127.0.0.1", "--report-host=" + n.host,
+	args := append(slices.Clone(n.enter), n.g.options.Binary, "server", "--datadir="+n.Dir, "--bind-address="+n.bind, "--report-host="+n.host,
 		fmt.Sprintf("--port=%d", n.Port), fmt.Sprintf("--read-only-port=%d", n.Reads), fmt.Sprintf("--http-port=%d", n.HTTP),
-		"--peer-bind=127.0.0.1", fmt.Sprintf("--peer-port=%d", n.Peers), fmt.Sprintf("--peer-address=%s:%d", n.host, n.Peers),
-		"--peer-allow-plaintext", "--founders=" + n.g.founders, "--initial-root-password=" + n.g.options.Password}
-	p, err := StartProcess(n.log, n.g.options.Binary, append(args, n.g.options.Settings...)...)
+		"--peer-bind="+n.bind, fmt.Sprintf("--peer-port=%d", n.Peers), fmt.Sprintf("--peer-address=%s:%d", n.host, n.Peers),
+		"--peer-allow-plaintext", "--founders="+n.g.founders, "--initial-root-password="+n.g.options.Password)
+	args = append(args, n.g.options.Settings...)
+	p, err := StartProcess(n.log, args[0], args[1:]...)
 	if err == nil {
 		n.now = p
 	}
@@ -240,7 +250,7 @@ func (n *Node) ReadDSN(schema string, with func(*mysql.Config)) string {
 
 func (n *Node) dsn(port int, schema string, with func(*mysql.Config)) string {
 	c := mysql.NewConfig()
-	c.User, c.Passwd, c.Net, c.Addr, c.DBName = "root", n.g.options.Password, "tcp", fmt.Sprintf("127.0.0.1:%d", port), schema
+	c.User, c.Passwd, c.Net, c.Addr, c.DBName = "root", n.g.options.Password, "tcp", fmt.Sprintf("%s:%d", n.bind, port), schema
 	if with != nil {
 		with(c)
 	}
@@ -274,7 +284,7 @@ func (n *Node) Status() (Status, error) {
 	}
 	c := http.Client{Timeout: answerTime}
 	defer c.CloseIdleConnections()
-	r, err := c.Get(fmt.Sprintf("http://127.0.0.1:%d/status", n.HTTP))
+	r, err := c.Get(fmt.Sprintf("http://%s:%d/status", n.bind, n.HTTP))
 	if err != nil {
 		return Status{}, err
 	}

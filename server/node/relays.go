@@ -15,12 +15,13 @@ type relays struct {
 }
 
 const (
-	// relayGrace is how long a leader has, after another is known, to end its sessions.
-	relayGrace = time.Second
+	// relayGrace is how long a leader has, after another is known, to end its sessions: it
+	// does so at once if it can be reached.
+	relayGrace = 250 * time.Millisecond
 	// orphanGrace is how long a member may know no leader, or a leader not hear a member,
 	// until their sessions end: longer than an election takes.
 	orphanGrace = 3 * time.Second
-	relayEvery  = 500 * time.Millisecond
+	relayEvery  = 100 * time.Millisecond
 )
 
 // look is called often, by one task.

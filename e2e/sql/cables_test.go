@@ -1,0 +1,172 @@
+//go:build network
+
+package sql
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/e2e/servers"
+)
+
+// cables is a network made by the kernel: each node has a namespace of its own, and a
+// cable from there to the switch in the test's. Whoever holds a connection over a cable
+// that is pulled is told nothing, as with a real one. All of it is gone with the processes.
+type cables struct {
+	t     *testing.T
+	hosts []*servers.Process // they keep the nodes' namespaces
+}
+
+// ownNetwork says to a test that it runs in a network of its own.
+const ownNetwork = "E2E_OWN_NETWORK"
+
+// inOwnNetwork runs a test in another process that has a network to itself, and reports
+// whether this is that process.
+func inOwnNetwork(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(ownNetwork) != "" {
+		return true
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=0",
+		fmt.Sprintf("-e2e.duration=%v", *duration), fmt.Sprintf("-e2e.seed=%d", *seed))
+	cmd.Env = append(os.Environ(), ownNetwork+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if uid := os.Geteuid(); uid != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatalf("in a network of its own, which takes root or user namespaces: %v", err)
+	}
+	return false
+}
+
+func (c *cables) run(command ...string) {
+	c.t.Helper()
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		c.t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
+	}
+}
+
+// enter is the command that runs another one where a node is.
+func (c *cables) enter(node int) []string {
+	return []string{"nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", c.hosts[node].PID())}
+}
+
+func address(node int) string { return fmt.Sprintf("198.18.0.%d", node+1) }
+
+func cable(node int) string { return fmt.Sprintf("cable%d", node+1) }
+
+// newCabledGroup starts three nodes at the ends of cables.
+func newCabledGroup(t *testing.T) (*servers.Group, *cables) {
+	t.Helper()
+	c := &cables{t: t}
+	dir := t.TempDir()
+	c.run("ip", "link", "set", "lo", "up")
+	c.run("ip", "link", "add", "switch", "type", "bridge", "forward_delay", "0")
+	c.run("ip", "address", "add", address(253)+"/24", "dev", "switch")
+	c.run("ip", "link", "set", "switch", "up")
+	for i := range 3 {
+		host, err := servers.StartProcess(dir+"/hosts.log", "unshare", "--net", "sleep", "infinity")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(host.Kill)
+		c.hosts = append(c.hosts, host)
+		c.awaitHost(i)
+		c.run("ip", "link", "add", cable(i), "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(host.PID()))
+		for _, inside := range [][]string{{"link", "set", "lo", "up"}, {"address", "add", address(i) + "/24", "dev", "eth0"}, {"link", "set", "eth0", "up"}} {
+			c.run(append(append(c.enter(i), "ip"), inside...)...)
+		}
+		c.plug(i)
+	}
+	g, err := servers.New(servers.Options{Binary: binary, Dir: dir, Nodes: 3, Host: address, Enter: c.enter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers.Start(t, g)
+	return g, c
+}
+
+// awaitHost waits until a node's namespace is there.
+func (c *cables) awaitHost(node int) {
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", c.hosts[node].PID()))
+		if err == nil && its != own {
+			return
+		}
+		if time.Now().After(until) {
+			c.t.Fatalf("no network namespace: %v\n%s", err, c.hosts[node].LastWords())
+		}
+	}
+}
+
+// pull pulls a node's cable: its card has no carrier any more.
+func (c *cables) pull(node int) { c.run("ip", "link", "set", cable(node), "down") }
+
+// lose makes the switch forget a node's port: what the node sends goes nowhere.
+func (c *cables) lose(node int) { c.run("ip", "link", "set", cable(node), "nomaster") }
+
+// plug puts a node's cable in again.
+func (c *cables) plug(node int) { c.run("ip", "link", "set", cable(node), "master", "switch", "up") }
+
+// When cables are pulled, or a switch loses frames, those who are still connected to a
+// majority go on, and all do when the cables are back. The bank's money neither comes nor
+// goes and no acknowledged transfer is lost.
+func TestPulledCables(t *testing.T) {
+	if !inOwnNetwork(t) {
+		return
+	}
+	g, c := newCabledGroup(t)
+	r := plan(t)
+	b := newBank(t, g, r)
+	for until := time.Now().Add(*duration); time.Now().Before(until); {
+		first := leader(t, g).Number - 1
+		out := []int{first}
+		switch r.IntN(4) {
+		case 0:
+			out = []int{(first + 1 + r.IntN(2)) % 3}
+		case 1:
+			out = r.Perm(3)[:1+r.IntN(3)]
+		}
+		how, cut := "pulled", c.pull
+		if r.IntN(2) == 0 {
+			how, cut = "lost", c.lose
+		}
+		t.Logf("node %d leads; %s from 0: %v", first+1, how, out)
+		began := time.Now()
+		var rest []*servers.Node
+		for i, n := range g.Nodes {
+			if slices.Contains(out, i) {
+				cut(i)
+			} else {
+				rest = append(rest, n)
+			}
+		}
+		if len(rest) > 1 {
+			b.goesOn(rest...)
+			t.Logf("the others go on after %v", time.Since(began).Round(time.Millisecond))
+		}
+		time.Sleep(time.Duration(r.IntN(4000)) * time.Millisecond)
+		for _, i := range out {
+			c.plug(i)
+		}
+		began = time.Now()
+		b.goesOn(g.Nodes...)
+		t.Logf("all go on after %v", time.Since(began).Round(time.Millisecond))
+	}
+	b.end()
+}

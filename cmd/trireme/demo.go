@@ -108,12 +108,13 @@ func (d *demo) arguments(i int) []string {
 		founders = append(founders, d.addr(d.peerPort, j))
 	}
 	number := func(port int) string { return strconv.Itoa(port + i) }
+	extra := append(shareMemory(thisMachine(), d.nodes, d.extra), d.extra...)
 	return append([]string{"server", "--datadir=" + filepath.Join(d.dir, "node"+strconv.Itoa(i)), "--cluster-name=demo",
 		"--bind-address=" + d.host, "--report-host=" + d.host, "--port=" + number(d.mysqlPort),
 		"--read-only-port=" + number(d.readPort), "--http-port=" + number(d.httpPort),
 		"--peer-bind=" + d.host, "--peer-port=" + number(d.peerPort), "--peer-address=" + d.addr(d.peerPort, i),
 		"--founders=" + strings.Join(founders, ","), "--peer-allow-plaintext",
-		"--initial-root-password-file=" + d.passwordFile()}, d.extra...)
+		"--initial-root-password-file=" + d.passwordFile()}, extra...)
 }
 
 // keep runs node i, again and again until the demo stops.

@@ -47,6 +47,10 @@ func runServer(args []string) error {
 		return cfg.Print(os.Stdout)
 	}
 	log := logger(cfg)
+	if err := limitMemory(cfg, thisMachine(), log); err != nil {
+		fmt.Fprintf(os.Stderr, "trireme server: the configuration is not right:\n%v\n", err)
+		return errUsage
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	opened := make(chan struct{})

@@ -1,0 +1,134 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Memory is how the memory of a node's process is divided.
+type Memory struct {
+	// Limit is what all of it may use, 0 if nobody says; Origin says who does: a setting or
+	// a file.
+	Limit  int64
+	Origin string
+	// Pool is the buffer pool with what describes its pages. It is mapped, and Go knows
+	// nothing of it.
+	Pool int64
+	// Heap is the soft limit of what Go manages: heap, stacks, its own tables.
+	Heap int64
+	// Tight says that Pool leaves less than Heap and what has to be left aside.
+	Tight bool
+}
+
+const (
+	// What is left aside of the limit is a tenth, and at least asideLeast: the program, what
+	// the system keeps for sockets and files.
+	asideShare = 10
+	asideLeast = 32 * mib
+	// heapLeast, with the redo in memory, is what Go's heap has in any case: a limit that
+	// cannot be met costs time without end, and helps nobody.
+	heapLeast = 64 * mib
+	// frameShare: what describes a page is less than this part of it.
+	frameShare = 200
+)
+
+// Memory divides what the process may use: memory_limit, or what its container may. root is
+// the root of the file system. The error says that the buffer pool does not fit.
+func (c *Config) Memory(root fs.FS) (Memory, error) {
+	pool := c.Int("innodb_buffer_pool_size")
+	m := Memory{Limit: c.Int("memory_limit"), Origin: "memory_limit", Pool: pool + pool/frameShare}
+	if m.Limit == 0 {
+		m.Limit, m.Origin = ContainerMemory(root)
+	}
+	if m.Limit == 0 {
+		return m, nil
+	}
+	if m.Pool >= m.Limit {
+		s := byName["memory_limit"]
+		return m, fmt.Errorf("innodb_buffer_pool_size is %s, but all memory of the process is limited to %s (%s): "+
+			"lower the former (half of the latter is a start), or raise the limit", s.show(pool), s.show(m.Limit), m.Origin)
+	}
+	least := heapLeast + c.Int("innodb_log_buffer_size")
+	m.Heap = m.Limit - m.Pool - max(m.Limit/asideShare, asideLeast)
+	if m.Heap < least {
+		m.Heap, m.Tight = least, true
+	}
+	return m, nil
+}
+
+// ContainerMemory is the least limit on memory of the control groups (versions 1 and 2) that
+// this process is in, and the file that has it; 0: there is none.
+func ContainerMemory(root fs.FS) (limit int64, file string) {
+	b, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return 0, ""
+	}
+	for line := range strings.Lines(string(b)) {
+		// number:controllers:path; version 2 has the number 0 and no controllers
+		number, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, dir, ok := strings.Cut(rest, ":")
+		if !ok {
+			continue
+		}
+		var n int64
+		var of string
+		switch {
+		case number == "0" && controllers == "":
+			n, of = groupLimit(root, "sys/fs/cgroup", dir, "memory.max", "memory.high")
+		case listed(controllers, "memory"):
+			n, of = groupLimit(root, "sys/fs/cgroup/memory", dir, "memory.limit_in_bytes")
+		}
+		if n > 0 && (limit == 0 || n < limit) {
+			limit, file = n, of
+		}
+	}
+	return limit, file
+}
+
+func listed(list, name string) bool {
+	for one := range strings.SplitSeq(list, ",") {
+		if one == name {
+			return true
+		}
+	}
+	return false
+}
+
+// groupLimit is the least limit of a group and of those that it lies in. A container may see
+// its own group at the mount, whatever its path outside is: what is not there is passed over.
+func groupLimit(root fs.FS, mount, dir string, names ...string) (limit int64, file string) {
+	dir = path.Clean("/" + dir)
+	for {
+		for _, name := range names {
+			at := path.Join(mount, dir, name)
+			if n := readLimit(root, at); n > 0 && (limit == 0 || n < limit) {
+				limit, file = n, "/"+at
+			}
+		}
+		if dir == "/" {
+			return limit, file
+		}
+		dir = path.Dir(dir)
+	}
+}
+
+// unlimited is from where on a number means none: version 1 has one near the largest.
+const unlimited = 1 << 60
+
+// readLimit is the limit in a file; 0: none.
+func readLimit(root fs.FS, name string) int64 {
+	b, err := fs.ReadFile(root, name)
+	if err != nil {
+		return 0
+	}
+	text := string(bytes.TrimSpace(b))
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 || n >= unlimited {
+		return 0 // "max" among others
+	}
+	return n
+}

@@ -103,18 +103,10 @@ func again(t *testing.T, why error) {
 // nor goes and no acknowledged transfer is lost; while one disk is full the others go on,
 // and when there is space all do.
 func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	var disks []*disk
-	for i := range 3 {
-		d, err := mountDisk(t, filepath.Join(dir, fmt.Sprintf("disk%d", i+1)))
-		if err != nil {
-			again(t, err)
-			return
-		}
-		disks = append(disks, d)
+	g, disks := newGroupOnDisks(t, "--max-binlog-size=1M")
+	if g == nil {
+		return
 	}
-	g := newGroup(t, servers.Options{Dir: dir, Settings: []string{"--innodb-redo-log-capacity=8M", "--innodb-buffer-pool-size=16M", "--max-binlog-size=1M"},
-		Data: func(i int) string { return filepath.Join(disks[i].dir, "data") }})
 	r := plan(t)
 	b := newBank(t, g, r)
 	run(t, servers.Open(t, g.Nodes[0].DSN("bank", limits)), "CREATE TABLE IF NOT EXISTS ballast (id INT PRIMARY KEY, b VARBINARY(4000) NOT NULL)",
@@ -146,6 +138,54 @@ func TestFullDisk(t *testing.T) {
 		b.goesOn(g.Nodes...)
 	}
 	b.end()
+}
+
+// newGroupOnDisks starts three nodes that have a disk each; without a group the test runs
+// elsewhere.
+func newGroupOnDisks(t *testing.T, settings ...string) (*servers.Group, []*disk) {
+	t.Helper()
+	dir := t.TempDir()
+	var disks []*disk
+	for i := range 3 {
+		d, err := mountDisk(t, filepath.Join(dir, fmt.Sprintf("disk%d", i+1)))
+		if err != nil {
+			again(t, err)
+			return nil, nil
+		}
+		disks = append(disks, d)
+	}
+	return newGroup(t, servers.Options{Dir: dir, Settings: append(settings, "--innodb-redo-log-capacity=8M", "--innodb-buffer-pool-size=16M"),
+		Data: func(i int) string { return filepath.Join(disks[i].dir, "data") }}), disks
+}
+
+// A leader whose tables cannot grow, while its log has space for long, lets another lead:
+// clients that try again go on though nobody makes space.
+func TestFullTables(t *testing.T) {
+	g, disks := newGroupOnDisks(t)
+	if g == nil {
+		return
+	}
+	first := leader(t, g)
+	db := servers.Open(t, first.DSN("", limits))
+	run(t, db, "CREATE DATABASE big", "CREATE TABLE big.t (id INT PRIMARY KEY, b VARBINARY(8000) NOT NULL)")
+	if err := disks[first.Number-1].fill(); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for id := range 400 {
+		insist(t, "INSERT", func() error {
+			_, err := db.Exec("REPLACE INTO big.t VALUES (?, REPEAT('x', 8000))", id)
+			if number(err) == 1114 {
+				refused++
+			}
+			return err
+		})
+	}
+	if second := leader(t, g); second == first || refused == 0 {
+		t.Errorf("node %d led and node %d does; %d statements found no space", first.Number, second.Number, refused)
+	}
+	disks[first.Number-1].free()
+	caughtUp(t, g, "SELECT COUNT(*) FROM big.t")
 }
 
 // keepFull fills a disk until its node says that it is full.

@@ -109,6 +109,7 @@ func engineError(s *Session, err error) error {
 	case errors.Is(err, record.ErrRowTooLarge):
 		return newError(1118, "42000", "Row size too large (> %d). Changing some columns to TEXT or BLOB may help. In current row format, BLOB prefix of 0 bytes is stored inline.", record.MaxInlineRow)
 	case errors.Is(err, space.ErrNoSpace), errors.Is(err, file.ErrNoSpace):
+		s.m.full.Add(1)
 		return newError(1114, "HY000", "The table is full: %v", err)
 	case errors.Is(err, trx.ErrSnapshotTooOld), errors.Is(err, trx.ErrSnapshotInFuture):
 		return newError(1412, "HY000", "%v", err)

@@ -32,6 +32,7 @@ type Manager struct {
 	prepared atomic.Int64 // statements of all sessions
 	started  time.Duration
 	plans    planCache
+	full     atomic.Uint64 // statements that found no space
 	locks    namedLocks
 	tables   tableCache
 	// accountsKnown is used through accounts.
@@ -210,6 +211,9 @@ func (m *Manager) Processes() []Process {
 	}
 	return list
 }
+
+// OutOfSpace is how many statements have failed since a table could not grow (error 1114).
+func (m *Manager) OutOfSpace() uint64 { return m.full.Load() }
 
 // Uptime is how long the manager has been there.
 func (m *Manager) Uptime() time.Duration { return m.env.Monotonic() - m.started }

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"time"
+
+	"github.com/triremedb/trireme/replication/group"
+)
+
+// spaceWatch lets another member lead when tables cannot grow on this one. Statements that
+// need space fail with error 1114 then, while the log may have some left and the group sees
+// nothing wrong.
+type spaceWatch struct {
+	n     *Node
+	seen  uint64    // statements that had failed for want of space
+	since time.Time // when they began to; zero: they do not
+	last  time.Time // when one was seen
+	next  time.Time // until when leadership is not offered again
+}
+
+const (
+	// spaceGrace is how long statements have to fail.
+	spaceGrace = 2 * time.Second
+	// spaceQuiet is how long none may fail until there is space again.
+	spaceQuiet = time.Second
+	// spaceAgain is how long a leader waits before it offers leadership again: the others'
+	// disks may be full as well.
+	spaceAgain = 30 * time.Second
+)
+
+// look is told how many statements have failed so far, often, while this node leads. It
+// reports whether another is to lead.
+func (w *spaceWatch) look(failed uint64, now time.Time) bool {
+	if failed == w.seen {
+		if now.Sub(w.last) > spaceQuiet {
+			w.since = time.Time{}
+		}
+		return false
+	}
+	w.seen, w.last = failed, now
+	if w.since.IsZero() {
+		w.since = now
+	}
+	if now.Sub(w.since) < spaceGrace || now.Before(w.next) {
+		return false
+	}
+	w.next = now.Add(spaceAgain)
+	return true
+}
+
+// handOver asks the best of the others to lead.
+func (w *spaceWatch) handOver() {
+	to := roomier(w.n.group.ID(), w.n.group.Members(), w.n.group.GroupStatus())
+	if to == 0 {
+		w.n.log.Warn("tables cannot grow here since there is no space, and no other member can lead")
+		return
+	}
+	w.n.log.Warn("tables cannot grow here since there is no space: another member is to lead", "member", to)
+	if err := w.n.group.Transfer(to); err != nil {
+		w.n.log.Warn("leadership was not handed over", "member", to, "error", err)
+	}
+}
+
+// roomier is the voter that has applied most of those that can be reached and have space; 0:
+// there is none.
+func roomier(self uint64, members []group.Member, states []group.Status) (best uint64) {
+	applied := uint64(0)
+	for i := range states {
+		s := &states[i]
+		if s.ID == self || s.Error != "" || s.DiskFull || s.Provisioning || best != 0 && s.Applied <= applied {
+			continue
+		}
+		for _, m := range members {
+			if m.ID == s.ID && !m.Learner {
+				best, applied = s.ID, s.Applied
+			}
+		}
+	}
+	return best
+}

@@ -1,0 +1,55 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/replication/group"
+)
+
+// A leader is relieved when statements have failed for want of space for a while, not for a
+// single one, and not again at once.
+func TestSpaceWatch(t *testing.T) {
+	var w spaceWatch
+	now := time.Unix(1000, 0)
+	failed := uint64(0)
+	for i, step := range []struct {
+		after  time.Duration
+		failed uint64 // since
+		want   bool
+	}{
+		{time.Second, 0, false},
+		{time.Second, 5, false}, // it begins
+		{spaceQuiet + 1, 0, false},
+		{spaceGrace, 1, false}, // it begins anew
+		{spaceGrace / 2, 1, false},
+		{spaceGrace / 2, 1, true},
+		{time.Second, 9, false},
+		{time.Second / 2, 9, false},
+		{spaceAgain, 0, false}, // quiet
+		{time.Second, 1, false},
+		{spaceGrace / 2, 1, false},
+		{spaceGrace / 2, 1, true},
+	} {
+		now, failed = now.Add(step.after), failed+step.failed
+		if got := w.look(failed, now); got != step.want {
+			t.Errorf("step %d: %v", i, got)
+		}
+	}
+}
+
+// TestRoomier: leadership goes to a voter that can be reached, has space, and has applied most.
+func TestRoomier(t *testing.T) {
+	members := []group.Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learner: true}, {ID: 5}}
+	states := []group.Status{{ID: 1, Applied: 99}, {ID: 2, Applied: 80}, {ID: 3, Applied: 90}, {ID: 4, Applied: 95}, {ID: 5, Applied: 98, DiskFull: true}, {ID: 6, Applied: 97}}
+	if got := roomier(1, members, states); got != 3 {
+		t.Errorf("member %d", got)
+	}
+	states[2].Error = "out of reach"
+	if got := roomier(1, members, states); got != 2 {
+		t.Errorf("member %d", got)
+	}
+	if got := roomier(1, members, states[:1]); got != 0 {
+		t.Errorf("member %d", got)
+	}
+}

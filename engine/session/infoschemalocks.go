@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/record"
 )
 
@@ -15,9 +16,9 @@ const dataLocksMax = 10_000
 type lockedIndex struct{ schema, table, index string }
 
 // lockNames finds the names of tables and indexes by number.
-func (q *virtualRows) lockNames() (tables, indexes map[uint64]lockedIndex, err error) {
+func lockNames(eng *storage.Engine) (tables, indexes map[uint64]lockedIndex, err error) {
 	tables, indexes = map[uint64]lockedIndex{}, map[uint64]lockedIndex{}
-	err = q.s.eng.Catalog.Tables(nil, func(d *record.Table) error {
+	err = eng.Catalog.Tables(nil, func(d *record.Table) error {
 		tables[d.ID] = lockedIndex{d.Schema, d.Name, ""}
 		for i := range d.Indexes {
 			indexes[d.Indexes[i].ID] = lockedIndex{d.Schema, d.Name, d.Indexes[i].Name}
@@ -39,7 +40,7 @@ func rowsDataLocks(q *virtualRows) error {
 	if err := q.s.privileges().Needs(priv.Process); err != nil {
 		return err
 	}
-	tables, indexes, err := q.lockNames()
+	tables, indexes, err := lockNames(q.s.eng)
 	if err != nil {
 		return err
 	}

@@ -128,14 +128,23 @@ func rowsPlugins(q *virtualRows) error {
 var isolationTexts = map[trx.Isolation]string{trx.ReadUncommitted: "READ UNCOMMITTED", trx.ReadCommitted: "READ COMMITTED",
 	trx.RepeatableRead: "REPEATABLE READ", trx.Serializable: "SERIALIZABLE"}
 
-// rowsTransactions lists the session's own transaction: others' belong to their tasks.
+// rowsTransactions lists the transactions of the sessions. The one in which the list is asked
+// for counts if it goes on. Error: 1227.
 func rowsTransactions(q *virtualRows) error {
-	t := &q.s.trx
-	if !t.active || q.s.txn.Trx() == nil || !t.multi {
-		return nil
+	if err := q.s.privileges().Needs(priv.Process); err != nil {
+		return err
 	}
-	id := q.s.txn.Trx().ID()
-	q.row(id, "RUNNING", q.time(q.s.x.Now.UnixMicro()), nil, nil, 0, q.s.id, nil, nil, 0, 0, 0, 0, 0, 0, 0, isolationTexts[t.level], 1, 1, nil, 0, 0, bit(t.readOnly), 0, nil)
+	for _, t := range q.s.m.Transactions() {
+		if t.Session == q.s.id && !q.s.trx.multi {
+			continue
+		}
+		state, operation := "RUNNING", any(nil)
+		if t.Waits {
+			state, operation = "LOCK WAIT", "starting index read"
+		}
+		q.row(t.ID, state, q.time(t.Began.UnixMicro()), nil, nil, 0, t.Session, orNull(cutText(t.Statement, 1024)), operation, 0, 0, 0, 0, 0, 0, 0, t.Isolation, 1, 1, nil,
+			0, 0, bit(t.ReadOnly), 0, nil)
+	}
 	return nil
 }
 

@@ -43,6 +43,7 @@ type Manager struct {
 	counted  int // those that max_connections counts
 	closed   bool
 	globals  []varValue // by slot; replaced, never changed
+	origins  []Origin   // of their values, by slot
 }
 
 // NewManager returns a manager without sessions. An error says which variable has a
@@ -50,7 +51,7 @@ type Manager struct {
 func NewManager(opt Options) (*Manager, error) {
 	m := &Manager{opt: opt, env: opt.Env, sessions: make(map[uint64]*Session), started: opt.Env.Monotonic()}
 	m.locks.env = opt.Env
-	m.globals = make([]varValue, len(varSlots))
+	m.globals, m.origins = make([]varValue, len(varSlots)), make([]Origin, len(varSlots))
 	for i, v := range varSlots {
 		m.globals[i] = v.def
 	}
@@ -73,7 +74,7 @@ func NewManager(opt Options) (*Manager, error) {
 				return nil, err
 			}
 		}
-		m.globals[v.shared().slot] = x
+		m.globals[v.shared().slot], m.origins[v.shared().slot] = x, OriginConfigured
 	}
 	m.plans.setSize(int(m.globals[variables["trireme_plan_cache_size"].slot].n))
 	return m, nil
@@ -200,6 +201,11 @@ func (m *Manager) Processes() []Process {
 		s.mu.Lock()
 		p := s.process
 		p.Time = now - s.began
+		if s.txn != nil {
+			if t := s.txn.Trx(); t != nil {
+				p.Transaction = t.ID()
+			}
+		}
 		if p.State == "" && p.Command != "Sleep" && s.txn != nil {
 			p.State = s.txn.Waits()
 		}
@@ -239,7 +245,7 @@ func (m *Manager) setGlobal(v *variable, x varValue) {
 	m.mu.Lock()
 	next := slices.Clone(m.globals)
 	next[v.shared().slot] = x
-	m.globals = next
+	m.globals, m.origins[v.shared().slot] = next, OriginSet
 	m.mu.Unlock()
 	if v.appliedGlobal != nil {
 		v.appliedGlobal(m, x)

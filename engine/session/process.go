@@ -12,6 +12,9 @@ type Process struct {
 	Time    time.Duration
 	State   string
 	Info    string // the statement's text
+	// Transaction is the id of its transaction; 0: none, or one that has changed and locked
+	// nothing.
+	Transaction uint64
 }
 
 // What KILL has asked for.

@@ -94,10 +94,12 @@ type Session struct {
 	killed  atomic.Uint32 // killQuery, killConnection
 	// pointing says that it waits for its read point.
 	pointing atomic.Bool
-	gone     atomic.Bool   // the session is of no use any more
-	parker   env.Parker    // of SLEEP() and the like
-	limit    time.Duration // when max_execution_time ends; 0: never
-	checks   uint32
+	gone     atomic.Bool // the session is of no use any more
+	// published is what others see of the transaction: see publishedTrx.
+	published atomic.Uint32
+	parker    env.Parker    // of SLEEP() and the like
+	limit     time.Duration // when max_execution_time ends; 0: never
+	checks    uint32
 }
 
 // settings are variables as the session's own code uses them.

@@ -66,6 +66,7 @@ func (s *Session) begin(access ast.Access) error {
 		o.Isolation = trx.RepeatableRead // snapshots of the past are serializable, and nobody may lock here
 	}
 	o.Token, o.HasToken = s.takeToken()
+	s.published.Store(publishedTrx(o.Isolation, readOnly))
 	if err := s.txn.Begin(o); err != nil {
 		return err
 	}

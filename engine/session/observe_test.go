@@ -1,0 +1,91 @@
+package session_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/session/sessiontest"
+	"github.com/triremedb/trireme/engine/sql/priv"
+)
+
+// TestObserved: others see a session's transaction, its wait for a lock and who is in its way.
+func TestObserved(t *testing.T) {
+	sim := simenv.New(1)
+	sim.Run(func() {
+		r := sessiontest.Start(t, sessiontest.Options{Env: sim})
+		r.CreateSchema("test")
+		holder, waiter := r.Open(session.ConnectionInfo{User: "a", Schema: "test"}), r.Open(session.ConnectionInfo{User: "b", Schema: "test"})
+		r.Exec(holder, "CREATE TABLE t (id INT PRIMARY KEY, n INT)")
+		r.Exec(holder, "INSERT INTO t VALUES (1, 1), (2, 2)")
+		if list := r.Manager.Transactions(); len(list) != 0 {
+			t.Errorf("transactions where there are none: %+v", list)
+		}
+		r.Exec(holder, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+		r.Exec(holder, "BEGIN")
+		r.Exec(holder, "UPDATE t SET n = 2 WHERE id = 1")
+		r.Exec(waiter, "START TRANSACTION")
+		r.Exec(waiter, "UPDATE t SET n = 3 WHERE id = 2")
+		done := sim.NewParker()
+		const text = "UPDATE t SET n = 3 WHERE id = 1"
+		sim.Go("waiter", func() { r.Exec(waiter, text); done.Unpark() })
+		sim.NewParker().ParkFor(time.Second)
+		list := r.Manager.Transactions()
+		if len(list) != 2 || list[0].Session != holder.ID() || list[0].User != "a" || list[0].Isolation != "READ COMMITTED" || list[0].Waits || list[0].ID == 0 ||
+			list[1].Session != waiter.ID() || !list[1].Waits || list[1].Statement != text || list[1].Age < time.Second || list[1].ReadOnly {
+			t.Fatalf("%+v", list)
+		}
+		waits, err := r.Manager.LockWaits(10)
+		if err != nil || len(waits) != 1 || waits[0].Waiting != list[1].ID || waits[0].Blocking != list[0].ID || waits[0].Schema != "test" || waits[0].Table != "t" ||
+			waits[0].Index != "PRIMARY" || len(waits[0].Key) == 0 {
+			t.Errorf("%+v %v", waits, err)
+		}
+		for _, p := range r.Manager.Processes() {
+			if p.ID == waiter.ID() && p.Transaction != list[1].ID {
+				t.Errorf("%+v", p)
+			}
+		}
+		r.Exec(holder, "COMMIT")
+		done.Park()
+		r.Exec(waiter, "COMMIT")
+		r.Exec(waiter, "START TRANSACTION READ ONLY")
+		if list := r.Manager.Transactions(); len(list) != 1 || !list[0].ReadOnly || list[0].ID != 0 {
+			t.Errorf("%+v", list)
+		}
+		r.Exec(waiter, "COMMIT")
+		if !t.Failed() {
+			r.Close()
+		}
+	})
+}
+
+// TestGlobals: where the value of a global variable comes from.
+func TestGlobals(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{Variables: map[string]string{"wait_timeout": "77"}})
+	s := r.Open(session.ConnectionInfo{})
+	r.Exec(s, "SET GLOBAL long_query_time = 5")
+	want := map[string]session.Global{
+		"wait_timeout":     {"wait_timeout", "77", "28800", session.OriginConfigured, true},
+		"long_query_time":  {"long_query_time", "5.000000", "10.000000", session.OriginSet, true},
+		"sql_safe_updates": {"sql_safe_updates", "OFF", "OFF", session.OriginDefault, true},
+		"sync_binlog":      {"sync_binlog", "1", "1", session.OriginDefault, false},
+	}
+	last := ""
+	for _, g := range r.Manager.Globals() {
+		if w, ok := want[g.Name]; ok && g != w {
+			t.Errorf("%+v, want %+v", g, w)
+		}
+		delete(want, g.Name)
+		if g.Name <= last {
+			t.Errorf("%s after %s", g.Name, last)
+		}
+		last = g.Name
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+	if err := r.Manager.Needs(priv.NewID("nobody", "%"), priv.Process, "CONNECTION_ADMIN"); err == nil {
+		t.Error("nobody has a privilege")
+	}
+}

@@ -22,6 +22,7 @@ type demo struct {
 	nodes                                   int
 	dir, host, password                     string
 	mysqlPort, readPort, httpPort, peerPort int
+	grpcPort                                int
 	extra                                   []string
 
 	stopping chan struct{}
@@ -39,6 +40,7 @@ func runDemo(args []string) error {
 	f.StringVar(&d.host, "host", "127.0.0.1", "address on which the nodes listen")
 	f.IntVar(&d.mysqlPort, "mysql-port", 13306, "MySQL port of node 0; node i has one that is i higher")
 	f.IntVar(&d.readPort, "read-port", 13406, "the same for the MySQL port that only reads")
+	f.IntVar(&d.grpcPort, "grpc-port", 17000, "the same for the gRPC port of programs")
 	f.IntVar(&d.httpPort, "http-port", 18080, "the same for HTTP (/status)")
 	f.IntVar(&d.peerPort, "peer-port", 17100, "the same for the nodes among themselves")
 	f.StringVar(&d.password, "root-password", "", "of root when the group begins; empty: one is drawn, and kept in the directory")
@@ -111,7 +113,7 @@ func (d *demo) arguments(i int) []string {
 	extra := append(shareMemory(thisMachine(), d.nodes, d.extra), d.extra...)
 	return append([]string{"server", "--datadir=" + filepath.Join(d.dir, "node"+strconv.Itoa(i)), "--cluster-name=demo",
 		"--bind-address=" + d.host, "--report-host=" + d.host, "--port=" + number(d.mysqlPort),
-		"--read-only-port=" + number(d.readPort), "--http-port=" + number(d.httpPort),
+		"--read-only-port=" + number(d.readPort), "--grpc-port=" + number(d.grpcPort), "--http-port=" + number(d.httpPort),
 		"--peer-bind=" + d.host, "--peer-port=" + number(d.peerPort), "--peer-address=" + d.addr(d.peerPort, i),
 		"--founders=" + strings.Join(founders, ","), "--peer-allow-plaintext",
 		"--initial-root-password-file=" + d.passwordFile()}, extra...)
@@ -199,9 +201,9 @@ func (d *demo) announce(password string) {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\nThe group is ready. Connect to any node:\n\n")
-	fmt.Fprintf(&b, "  %-6s %-22s %-22s %s\n", "node", "MySQL", "MySQL, read-only", "status")
+	fmt.Fprintf(&b, "  %-6s %-22s %-22s %-22s %s\n", "node", "MySQL", "MySQL, read-only", "gRPC", "status")
 	for i := range d.nodes {
-		fmt.Fprintf(&b, "  %-6d %-22s %-22s http://%s/status\n", i, d.addr(d.mysqlPort, i), d.addr(d.readPort, i), d.addr(d.httpPort, i))
+		fmt.Fprintf(&b, "  %-6d %-22s %-22s %-22s http://%s/status\n", i, d.addr(d.mysqlPort, i), d.addr(d.readPort, i), d.addr(d.grpcPort, i), d.addr(d.httpPort, i))
 	}
 	fmt.Fprintf(&b, "\n  user root, password %s (in %s)\n\n", password, d.passwordFile())
 	fmt.Fprintf(&b, "  trireme sql --port %d --password-file %s\n", d.mysqlPort, d.passwordFile())

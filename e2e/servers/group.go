@@ -53,7 +53,7 @@ type Node struct {
 	Number             int // from 1 on
 	Dir                string
 	Port, Reads, Peers int
-	HTTP               int
+	HTTP, GRPC         int
 
 	g     *Group
 	host  string
@@ -84,7 +84,7 @@ func New(o Options) (*Group, error) {
 		if o.Enter != nil {
 			n.bind, n.enter = n.host, o.Enter(i)
 		}
-		for _, port := range []*int{&n.Port, &n.Reads, &n.Peers, &n.HTTP} {
+		for _, port := range []*int{&n.Port, &n.Reads, &n.Peers, &n.HTTP, &n.GRPC} {
 			var err error
 			if *port, err = ports.Free(); err != nil {
 				return nil, err
@@ -188,7 +188,7 @@ func (n *Node) Start() error {
 	defer n.mu.Unlock()
 	args := append(slices.Clone(n.enter), n.g.options.Binary, "server", "--datadir="+n.Dir, "--bind-address="+n.bind, "--report-host="+n.host,
 		fmt.Sprintf("--port=%d", n.Port), fmt.Sprintf("--read-only-port=%d", n.Reads), fmt.Sprintf("--http-port=%d", n.HTTP),
-		"--peer-bind="+n.bind, fmt.Sprintf("--peer-port=%d", n.Peers), fmt.Sprintf("--peer-address=%s:%d", n.host, n.Peers),
+		fmt.Sprintf("--grpc-port=%d", n.GRPC), "--peer-bind="+n.bind, fmt.Sprintf("--peer-port=%d", n.Peers), fmt.Sprintf("--peer-address=%s:%d", n.host, n.Peers),
 		"--peer-allow-plaintext", "--founders="+n.g.founders, "--initial-root-password="+n.g.options.Password)
 	args = append(args, n.g.options.Settings...)
 	p, err := StartProcess(n.log, args[0], args[1:]...)

@@ -53,6 +53,8 @@ var Sections = []Section{
 		{Name: "bind_address", Default: "*", Doc: "The address on which clients are served; * is all of them."},
 		{Name: "port", Kind: Number, Default: "3306", Max: 65535, Doc: "Port of the MySQL protocol for reading and writing: on a node that does not lead the group sessions are passed on to the one that does. 0 is any free port."},
 		{Name: "read_only_port", Kind: Number, Default: "3406", Min: -1, Max: 65535, Doc: "Port of the MySQL protocol for reading what this node has. 0 is any free port, -1 none."},
+		{Name: "grpc_port", Kind: Number, Default: "17000", Min: -1, Max: 65535, Doc: "Port for programs that speak gRPC (docs/grpc.md). 0 is any free port, -1 none."},
+		{Name: "grpc_allow_plaintext", Kind: Switch, Default: "OFF", Doc: "Let programs on other machines use the gRPC port without TLS: their passwords can be read on the way. Those on this machine always may, unless require_secure_transport is set."},
 		{Name: "report_host", Doc: "The host name or address by which clients and other members reach this node's ports; empty: the host's name, or bind_address if it is one address."},
 		{Name: "max_connections", Kind: Number, Default: "151", Min: 1, Max: 100_000, Doc: "Clients at a time. One more may come in who has CONNECTION_ADMIN."},
 		{Name: "max_prepared_stmt_count", Kind: Number, Default: "16382", Max: 4_194_304, Doc: "Prepared statements of all clients together."},
@@ -61,7 +63,7 @@ var Sections = []Section{
 		{Name: "initial_root_password_file", Doc: "A file with that password instead: its first line."},
 	}},
 	{"TLS for clients", []Setting{
-		{Name: "ssl_cert", Doc: "Certificate of the MySQL ports, as PEM. It is read again when the file changes."},
+		{Name: "ssl_cert", Doc: "Certificate of the MySQL and gRPC ports, as PEM. It is read again when the file changes."},
 		{Name: "ssl_key", Doc: "Its key."},
 		{Name: "auto_generate_certs", Kind: Switch, Default: "ON", Doc: "Without ssl_cert: make a certificate at each start. It encrypts, but proves nothing."},
 		{Name: "require_secure_transport", Kind: Switch, Default: "OFF", Doc: "Refuse clients without TLS."},

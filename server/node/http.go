@@ -20,6 +20,7 @@ type Report struct {
 	Member      uint64         `json:"member,omitempty"`
 	Addr        string         `json:"addr,omitempty"`
 	ReadAddr    string         `json:"read_addr,omitempty"`
+	GRPCAddr    string         `json:"grpc_addr,omitempty"`
 	Connections int            `json:"connections"`
 	Status      group.Status   `json:"status"`
 	Members     []MemberReport `json:"members,omitempty"`
@@ -34,6 +35,7 @@ type MemberReport struct {
 	MySQL    string       `json:"mysql,omitempty"`
 	ReadOnly string       `json:"read_only,omitempty"`
 	HTTP     string       `json:"http,omitempty"`
+	GRPC     string       `json:"grpc,omitempty"`
 	Status   group.Status `json:"status"`
 }
 
@@ -115,8 +117,8 @@ func (n *Node) report() Report {
 		return r
 	}
 	self := n.self()
-	r.Group, r.Member, r.Addr, r.ReadAddr = uuid(n.group.Group()), n.group.ID(), self.Addr, self.Reads
-	r.Connections, r.Status = n.door.Connections(), n.group.Status()
+	r.Group, r.Member, r.Addr, r.ReadAddr, r.GRPCAddr = uuid(n.group.Group()), n.group.ID(), self.Addr, self.Reads, self.GRPC
+	r.Connections, r.Status = n.door.Connections()+n.sqlapi.Sessions(), n.group.Status()
 	states := n.group.GroupStatus()
 	for _, m := range n.group.Members() {
 		mr := MemberReport{ID: m.ID, Addr: m.Addr, Learner: m.Learner, State: "UNREACHABLE"}
@@ -126,7 +128,7 @@ func (n *Node) report() Report {
 			}
 		}
 		if c, err := n.contact(context.Background(), m.ID); err == nil {
-			mr.MySQL, mr.ReadOnly, mr.HTTP = c.Addr, c.Reads, c.HTTP
+			mr.MySQL, mr.ReadOnly, mr.HTTP, mr.GRPC = c.Addr, c.Reads, c.HTTP, c.GRPC
 		}
 		r.Members = append(r.Members, mr)
 	}

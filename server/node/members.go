@@ -26,6 +26,7 @@ type contact struct {
 	Addr  string `json:"addr"` // of the main port
 	Reads string `json:"reads,omitempty"`
 	HTTP  string `json:"http,omitempty"`
+	GRPC  string `json:"grpc,omitempty"`
 	// Certificate is the fingerprint of what the main port shows; empty: no TLS.
 	Certificate []byte `json:"certificate,omitempty"`
 }
@@ -39,7 +40,7 @@ func (n *Node) self() contact {
 		_, port := splitAddr(l.Addr().String())
 		return net.JoinHostPort(host(n.cfg), strconv.Itoa(port))
 	}
-	c := contact{Addr: at(n.main), Reads: at(n.reads), HTTP: at(n.web)}
+	c := contact{Addr: at(n.main), Reads: at(n.reads), HTTP: at(n.web), GRPC: at(n.programs)}
 	if n.cert != nil {
 		c.Certificate = n.cert.Fingerprint()
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/config"
 	"github.com/triremedb/trireme/server/mysqlwire"
+	"github.com/triremedb/trireme/server/sqlapi"
 )
 
 // Node is a running node.
@@ -35,6 +36,7 @@ type Node struct {
 
 	began            time.Time
 	main, reads, web net.Listener // reads and web may be nil
+	programs         net.Listener // of gRPC; may be nil
 
 	peers    transport.Transport
 	group    *group.Node
@@ -42,6 +44,7 @@ type Node struct {
 	cert     *auth.Certificate
 	auth     *auth.Authenticator
 	door     *mysqlwire.Server
+	sqlapi   *sqlapi.Door
 	http     *http.Server
 
 	tickets  tickets
@@ -97,6 +100,7 @@ func (n *Node) open() (err error) {
 	}
 	n.accounts.n = n
 	n.openDoor()
+	n.openPrograms()
 	close(n.ready)
 	n.tasks.Add(1)
 	go n.watch()
@@ -119,6 +123,7 @@ func (n *Node) bind() (err error) {
 		return l
 	}
 	n.main, n.reads, n.web = listen("port"), listen("read_only_port"), listen("http_port")
+	n.programs = listen("grpc_port")
 	return err
 }
 
@@ -245,6 +250,7 @@ func (n *Node) watch() {
 			n.log.Info("this node takes no writes any more: its sessions end")
 			n.sessions.StepDown()
 			n.door.DropWriters()
+			n.sqlapi.DropWriters()
 		case writable && !serving && time.Now().After(again):
 			if err := n.prepare(); err != nil {
 				n.log.Warn("a new leader is not ready for clients", "error", err)
@@ -297,6 +303,14 @@ func (n *Node) ReadAddr() string {
 	return n.reads.Addr().String()
 }
 
+// GRPCAddr is where programs are served; it may be empty.
+func (n *Node) GRPCAddr() string {
+	if n.programs == nil {
+		return ""
+	}
+	return n.programs.Addr().String()
+}
+
 // HTTPAddr is where /status is told; it may be empty.
 func (n *Node) HTTPAddr() string {
 	if n.web == nil {
@@ -314,15 +328,23 @@ func (n *Node) Stop(ctx context.Context) error {
 	if n.door != nil {
 		n.door.StopAccepting()
 	}
+	if n.sqlapi != nil {
+		n.sqlapi.StopAccepting()
+	}
 	if n.group != nil && n.group.Err() == nil && n.group.Writable() && n.voters() > 1 {
 		if err := n.group.Transfer(0); err != nil {
 			n.log.Warn("handing leadership over", "error", err)
 		}
 	}
 	n.stopOnce.Do(func() { close(n.stopping) })
+	var doors sync.WaitGroup
 	if n.door != nil {
-		n.door.Shutdown(ctx)
+		doors.Go(func() { n.door.Shutdown(ctx) })
 	}
+	if n.sqlapi != nil {
+		doors.Go(func() { n.sqlapi.Shutdown(ctx) })
+	}
+	doors.Wait()
 	return n.closeAll()
 }
 
@@ -338,7 +360,7 @@ func (n *Node) voters() (count int) {
 // closeAll closes what was opened, newest first.
 func (n *Node) closeAll() (err error) {
 	n.stopOnce.Do(func() { close(n.stopping) })
-	for _, l := range []net.Listener{n.main, n.reads} {
+	for _, l := range []net.Listener{n.main, n.reads, n.programs} {
 		if l != nil {
 			_ = l.Close()
 		}

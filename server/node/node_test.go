@@ -42,7 +42,7 @@ type member struct {
 }
 
 func args(t *testing.T, dir string, founders []string, self string) []string {
-	return []string{"--datadir=" + dir, "--bind-address=127.0.0.1", "--port=0", "--read-only-port=0", "--http-port=0",
+	return []string{"--datadir=" + dir, "--bind-address=127.0.0.1", "--port=0", "--read-only-port=0", "--http-port=0", "--grpc-port=0",
 		"--report-host=127.0.0.1", "--founders=" + strings.Join(founders, ","), "--peer-address=" + self, "--peer-bind=127.0.0.1",
 		"--peer-port=" + self[strings.LastIndexByte(self, ':')+1:], "--peer-allow-plaintext", "--initial-root-password=secret",
 		"--innodb-buffer-pool-size=16M", "--innodb-redo-log-capacity=16M"}

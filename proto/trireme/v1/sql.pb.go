@@ -1013,8 +1013,10 @@ func (x *SqlVector) GetBytes() []byte {
 type SqlBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many.
-	Rows          uint32       `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
-	Columns       []*SqlVector `protobuf:"bytes,2,rep,name=columns,proto3" json:"columns,omitempty"`
+	Rows    uint32       `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
+	Columns []*SqlVector `protobuf:"bytes,2,rep,name=columns,proto3" json:"columns,omitempty"`
+	// What the batch counts in the window of its request, in bytes: about its size.
+	WindowBytes   uint64 `protobuf:"varint,3,opt,name=window_bytes,json=windowBytes,proto3" json:"window_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1061,6 +1063,13 @@ func (x *SqlBatch) GetColumns() []*SqlVector {
 		return x.Columns
 	}
 	return nil
+}
+
+func (x *SqlBatch) GetWindowBytes() uint64 {
+	if x != nil {
+		return x.WindowBytes
+	}
+	return 0
 }
 
 // SqlDone is how a statement ended well.
@@ -1838,7 +1847,7 @@ type SqlCredit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The number of the request.
 	Request uint64 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	// Bytes: the sizes of the SqlBatch messages, encoded.
+	// The sum of SqlBatch.window_bytes of the batches that were taken.
 	Bytes         uint64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2894,10 +2903,11 @@ const file_trireme_v1_sql_proto_rawDesc = "" +
 	"\adoubles\x18\x04 \x03(\x01R\adoubles\x12\x16\n" +
 	"\x06floats\x18\x05 \x03(\x02R\x06floats\x12\x18\n" +
 	"\alengths\x18\x06 \x03(\rR\alengths\x12\x14\n" +
-	"\x05bytes\x18\a \x01(\fR\x05bytes\"O\n" +
+	"\x05bytes\x18\a \x01(\fR\x05bytes\"r\n" +
 	"\bSqlBatch\x12\x12\n" +
 	"\x04rows\x18\x01 \x01(\rR\x04rows\x12/\n" +
-	"\acolumns\x18\x02 \x03(\v2\x15.trireme.v1.SqlVectorR\acolumns\"\xdb\x01\n" +
+	"\acolumns\x18\x02 \x03(\v2\x15.trireme.v1.SqlVectorR\acolumns\x12!\n" +
+	"\fwindow_bytes\x18\x03 \x01(\x04R\vwindowBytes\"\xdb\x01\n" +
 	"\aSqlDone\x12#\n" +
 	"\raffected_rows\x18\x01 \x01(\x04R\faffectedRows\x12$\n" +
 	"\x0elast_insert_id\x18\x02 \x01(\x04R\flastInsertId\x12\x1a\n" +

@@ -1,0 +1,87 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // the method's
+	"crypto/sha256"
+	"crypto/subtle"
+	"time"
+
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Login lets a client in that sends its password as it is, over a connection that keeps it
+// secret. It waits where the user has guessed too often. tls says that the connection is one
+// of TLS, stop ends waits. Errors are *types.Error.
+func (a *Authenticator) Login(ctx context.Context, stop <-chan struct{}, user, host, address, password string, tls bool) (Account, error) {
+	if delay := a.Delay(user, address); delay > 0 {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return Account{}, denied(user, host, password != "")
+		case <-stop:
+			return Account{}, &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress"}
+		}
+	}
+	acct, known := a.Find(user, host, address)
+	proved := a.check(ctx, &acct, []byte(password))
+	if !known || !proved || acct.RequireTLS && !tls {
+		if ctx.Err() == nil {
+			a.Failed(user, address)
+		}
+		return Account{}, denied(user, host, password != "")
+	}
+	a.Succeeded(user, address)
+	switch {
+	case acct.Locked:
+		return Account{}, &types.Error{Number: 3118, State: "HY000",
+			Message: "Access denied for user '" + user + "'@'" + host + "'. Account is locked."}
+	case acct.Expired:
+		return Account{}, &types.Error{Number: 1862, State: "HY000", Message: "Your password has expired. Another account has to give you a new one."}
+	}
+	return acct, nil
+}
+
+func denied(user, host string, password bool) *types.Error {
+	using := "NO"
+	if password {
+		using = "YES"
+	}
+	return &types.Error{Number: 1045, State: "28000",
+		Message: "Access denied for user '" + user + "'@'" + host + "' (using password: " + using + ")"}
+}
+
+// check checks a password by the account's method: a digest in memory first, which costs
+// microseconds, then the hash, which costs milliseconds.
+func (a *Authenticator) check(ctx context.Context, acct *Account, password []byte) bool {
+	if len(password) == 0 {
+		return acct.Hash == ""
+	}
+	if acct.Plugin == Native {
+		return CheckNative(acct, constantNonce, nativeAnswer(password, constantNonce))
+	}
+	return a.CheckFast(acct, constantNonce, sha2Answer(password, constantNonce)) || a.CheckPassword(ctx, acct, password)
+}
+
+// constantNonce serves where the password itself has come: there is no answer to be replayed.
+var constantNonce = make([]byte, 20)
+
+// sha2Answer is a client's answer to a nonce by caching_sha2_password.
+func sha2Answer(password, nonce []byte) []byte {
+	first := sha256.Sum256(password)
+	second := sha256.Sum256(first[:])
+	third := sha256.Sum256(append(second[:], nonce...))
+	subtle.XORBytes(first[:], first[:], third[:])
+	return first[:]
+}
+
+// nativeAnswer is the same by mysql_native_password.
+func nativeAnswer(password, nonce []byte) []byte {
+	first := sha1.Sum(password)
+	second := sha1.Sum(first[:])
+	third := sha1.Sum(append(append([]byte(nil), nonce...), second[:]...))
+	subtle.XORBytes(first[:], first[:], third[:])
+	return first[:]
+}

@@ -1,0 +1,44 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+func TestLogin(t *testing.T) {
+	salt := []byte("abcdefghijklmnopqrst")
+	a, err := New(Options{DelayMax: 1, Source: source{
+		"app@%":    {User: "app", Host: "%", Plugin: SHA2, Hash: priv.HashSHA2([]byte("secret"), salt)},
+		"old@%":    {User: "old", Host: "%", Plugin: Native, Hash: priv.HashNative([]byte("secret"))},
+		"open@%":   {User: "open", Host: "%", Plugin: SHA2},
+		"tls@%":    {User: "tls", Host: "%", Plugin: SHA2, RequireTLS: true},
+		"locked@%": {User: "locked", Host: "%", Plugin: SHA2, Locked: true},
+		"late@%":   {User: "late", Host: "%", Plugin: SHA2, Expired: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		user, password string
+		tls            bool
+		number         uint16
+	}{
+		{"app", "secret", false, 0}, {"app", "secret", false, 0}, {"app", "Secret", false, 1045}, {"app", "", false, 1045},
+		{"old", "secret", false, 0}, {"old", "x", false, 1045}, {"open", "", false, 0}, {"open", "x", false, 1045},
+		{"tls", "", false, 1045}, {"tls", "", true, 0}, {"locked", "", false, 3118}, {"late", "", false, 1862},
+		{"nobody", "", false, 1045}, {"nobody", "x", false, 1045}, {"app", "secret", false, 0},
+	} {
+		acct, err := a.Login(context.Background(), nil, c.user, "h", "1.1.1.1", c.password, c.tls)
+		var e *types.Error
+		switch {
+		case c.number == 0 && (err != nil || acct.User != c.user):
+			t.Errorf("%s with %q: %v", c.user, c.password, err)
+		case c.number != 0 && (!errors.As(err, &e) || e.Number != c.number):
+			t.Errorf("%s with %q: %v", c.user, c.password, err)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/types"
+	pb "github.com/triremedb/trireme/proto/trireme/v1"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/server/sqlapi"
+)
+
+// openPrograms opens the gRPC door.
+func (n *Node) openPrograms() {
+	o := sqlapi.Options{Backend: &programs{doorBackend{n}}, Auth: n.auth, Log: n.log, RequireTLS: n.cfg.Bool("require_secure_transport"),
+		AllowPlaintext: n.cfg.Bool("grpc_allow_plaintext"), ConnectTimeout: n.cfg.Duration("connect_timeout")}
+	if n.cert != nil {
+		o.TLS = func() *tls.Config { return n.cert.Config() }
+	}
+	n.sqlapi = sqlapi.New(o)
+	if n.programs == nil {
+		return
+	}
+	// As on the port for reads: who has read here before the node was started again finds no less.
+	restored := func() { _, _ = n.group.ReadPoint(group.ReadOptions{Consistency: group.Local}) }
+	n.after(restored, func() {
+		if err := n.sqlapi.Serve(n.programs); err != nil {
+			n.log.Error("the gRPC port", "error", err)
+		}
+	})
+}
+
+// programs is the node as the gRPC door sees it.
+type programs struct{ doorBackend }
+
+// Open implements sqlapi.Backend.
+func (p *programs) Open(info session.ConnectionInfo) (sqlapi.Session, error) {
+	s, err := p.n.sessions.Open(info)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (p *programs) Serves() bool    { return p.n.serves() }
+func (p *programs) Group() [16]byte { return p.n.group.Group() }
+func (p *programs) MaxPacket() int64 {
+	return int64(p.n.sessions.GlobalNumber("max_allowed_packet"))
+}
+
+// Leader implements sqlapi.Backend.
+func (p *programs) Leader() string {
+	leader, ok := p.n.group.Leader()
+	if !ok || leader.ID == p.n.group.ID() {
+		return ""
+	}
+	c, _ := p.n.contact(context.Background(), leader.ID)
+	return c.GRPC
+}
+
+// Node implements sqlapi.Backend.
+func (p *programs) Node() *pb.SqlNodeResponse {
+	g := p.n.group.Group()
+	r := &pb.SqlNodeResponse{Version: Version, Group: g[:], Member: p.n.group.ID(), Leads: p.n.serves()}
+	if r.Leader = p.Leader(); r.Leads {
+		r.Leader = p.n.self().GRPC
+	}
+	for _, m := range p.n.group.Members() {
+		if c, _ := p.n.contact(context.Background(), m.ID); c.GRPC != "" {
+			r.Members = append(r.Members, c.GRPC)
+		}
+	}
+	return r
+}
+
+// Used implements sqlapi.Backend.
+func (p *programs) Used(t entry.Token) (number uint64, found bool, err error) {
+	number, found, err = p.n.group.Used(t)
+	switch {
+	case err == nil:
+		return number, found, nil
+	case errors.Is(err, group.ErrNotLeader), errors.Is(err, group.ErrStopped):
+		err = &types.Error{Number: 1053, State: "08S01", Message: "This member does not lead the group: ask the leader"}
+	default:
+		if told := (&backend{p.n}).Token(err); told != nil {
+			return 0, false, told
+		}
+		err = &types.Error{Number: 1180, State: "08007", Message: "What became of the commit token is not known yet, ask again: " + err.Error()}
+	}
+	return 0, false, err
+}

@@ -1,0 +1,257 @@
+package sqlapi
+
+import (
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/types"
+	pb "github.com/triremedb/trireme/proto/trireme/v1"
+	"time"
+)
+
+// layout is in which of a vector's arrays a column's values are.
+type layout uint8
+
+const (
+	asInts layout = iota
+	asUints
+	asDoubles
+	asFloats
+	asBytes     // as they are
+	asText      // types.AppendText
+	asConverted // the same, then to UTF-8
+	asNothing   // always NULL
+)
+
+// encoder gathers rows of a result in the arrays of a batch. Its memory is used again.
+type encoder struct {
+	layouts  []layout
+	batch    pb.SqlBatch
+	vectors  []*pb.SqlVector
+	location *time.Location
+	size     int // bytes, about
+	scratch  []byte
+}
+
+// begin prepares for rows of the columns.
+func (e *encoder) begin(cols []session.ResultColumn, loc *time.Location) {
+	e.layouts = e.layouts[:0]
+	for i := range cols {
+		e.layouts = append(e.layouts, layoutOf(cols[i].Type))
+	}
+	for len(e.vectors) < len(cols) {
+		e.vectors = append(e.vectors, &pb.SqlVector{})
+	}
+	e.location = loc
+	e.batch.Columns = e.vectors[:len(cols)]
+	e.clear()
+}
+
+// clear forgets the rows.
+func (e *encoder) clear() {
+	e.batch.Rows, e.batch.WindowBytes, e.size = 0, 0, 0
+	for _, v := range e.batch.Columns {
+		v.Nulls, v.Ints, v.Uints, v.Doubles, v.Floats = v.Nulls[:0], v.Ints[:0], v.Uints[:0], v.Doubles[:0], v.Floats[:0]
+		v.Lengths, v.Bytes = v.Lengths[:0], v.Bytes[:0]
+	}
+}
+
+// keptBytes is how much memory of a large result a session keeps for the next one.
+const keptBytes = 64 << 10
+
+// shrink gives up memory that only a large result needs.
+func (e *encoder) shrink() {
+	for _, v := range e.vectors {
+		if cap(v.Bytes) > keptBytes || cap(v.Ints)*8 > keptBytes || cap(v.Uints)*8 > keptBytes || cap(v.Doubles)*8 > keptBytes || cap(v.Lengths)*4 > keptBytes {
+			v.Reset()
+		}
+	}
+	if cap(e.scratch) > keptBytes {
+		e.scratch = nil
+	}
+}
+
+func layoutOf(t *types.Type) layout {
+	switch t.Kind {
+	case types.KindNull:
+		return asNothing
+	case types.KindBit, types.KindEnum, types.KindSet:
+		return asTextOf(t)
+	}
+	switch t.Class() {
+	case types.ClassInt:
+		return asInts
+	case types.ClassUint:
+		return asUints
+	case types.ClassDouble:
+		return asDoubles
+	case types.ClassFloat:
+		return asFloats
+	case types.ClassBytes:
+		if asTextOf(t) == asText {
+			return asBytes
+		}
+		return asConverted
+	}
+	return asText
+}
+
+// asTextOf says whether a type's text has to be made UTF-8.
+func asTextOf(t *types.Type) layout {
+	if t.IsText() || t.Kind == types.KindEnum || t.Kind == types.KindSet {
+		switch t.Charset() {
+		case types.CharsetUTF8MB4, types.CharsetUTF8MB3, types.CharsetASCII, types.CharsetBinary:
+		default:
+			return asConverted
+		}
+	}
+	return asText
+}
+
+// append adds row i of the batch.
+func (e *encoder) append(b *types.Batch, i int) {
+	row := int(e.batch.Rows)
+	for k, v := range e.batch.Columns {
+		from := &b.Vecs[k]
+		if from.IsNull(i) {
+			for len(v.Nulls) <= row/8 {
+				v.Nulls = append(v.Nulls, 0)
+				e.size++
+			}
+			v.Nulls[row/8] |= 1 << (row % 8)
+			e.appendNothing(v, e.layouts[k])
+			continue
+		}
+		switch e.layouts[k] {
+		case asInts:
+			v.Ints = append(v.Ints, from.Int64s()[i])
+			e.size += 4
+		case asUints:
+			v.Uints = append(v.Uints, from.Uint64s()[i])
+			e.size += 4
+		case asDoubles:
+			v.Doubles = append(v.Doubles, from.Float64s()[i])
+			e.size += 8
+		case asFloats:
+			v.Floats = append(v.Floats, float32(from.Float64s()[i]))
+			e.size += 4
+		case asBytes:
+			e.appended(v, append(v.Bytes, from.BytesAt(i)...))
+		case asText:
+			e.appended(v, types.AppendText(v.Bytes, from.Value(i), from.Type(), e.location))
+		case asConverted:
+			e.scratch = types.AppendText(e.scratch[:0], from.Value(i), from.Type(), e.location)
+			converted, _ := types.Convert(v.Bytes, e.scratch, from.Type().Charset(), types.CharsetUTF8MB4)
+			e.appended(v, converted)
+		}
+	}
+	e.batch.Rows++
+}
+
+// appended takes over the bytes of a column with a value more.
+func (e *encoder) appended(v *pb.SqlVector, b []byte) {
+	n := len(b) - len(v.Bytes)
+	v.Bytes = b
+	v.Lengths = append(v.Lengths, uint32(n))
+	e.size += n + 2
+}
+
+// appendNothing is the entry of a NULL.
+func (e *encoder) appendNothing(v *pb.SqlVector, l layout) {
+	e.size++
+	switch l {
+	case asInts:
+		v.Ints = append(v.Ints, 0)
+	case asUints:
+		v.Uints = append(v.Uints, 0)
+	case asDoubles:
+		v.Doubles = append(v.Doubles, 0)
+	case asFloats:
+		v.Floats = append(v.Floats, 0)
+	default:
+		v.Lengths = append(v.Lengths, 0)
+	}
+}
+
+var columnTypes = [...]pb.SqlType{
+	types.KindNull:       pb.SqlType_SQL_TYPE_NULL,
+	types.KindTinyInt:    pb.SqlType_SQL_TYPE_TINYINT,
+	types.KindSmallInt:   pb.SqlType_SQL_TYPE_SMALLINT,
+	types.KindMediumInt:  pb.SqlType_SQL_TYPE_MEDIUMINT,
+	types.KindInt:        pb.SqlType_SQL_TYPE_INT,
+	types.KindBigInt:     pb.SqlType_SQL_TYPE_BIGINT,
+	types.KindDecimal:    pb.SqlType_SQL_TYPE_DECIMAL,
+	types.KindFloat:      pb.SqlType_SQL_TYPE_FLOAT,
+	types.KindDouble:     pb.SqlType_SQL_TYPE_DOUBLE,
+	types.KindBit:        pb.SqlType_SQL_TYPE_BIT,
+	types.KindDate:       pb.SqlType_SQL_TYPE_DATE,
+	types.KindTime:       pb.SqlType_SQL_TYPE_TIME,
+	types.KindDateTime:   pb.SqlType_SQL_TYPE_DATETIME,
+	types.KindTimestamp:  pb.SqlType_SQL_TYPE_TIMESTAMP,
+	types.KindYear:       pb.SqlType_SQL_TYPE_YEAR,
+	types.KindChar:       pb.SqlType_SQL_TYPE_CHAR,
+	types.KindVarChar:    pb.SqlType_SQL_TYPE_VARCHAR,
+	types.KindTinyText:   pb.SqlType_SQL_TYPE_TEXT,
+	types.KindText:       pb.SqlType_SQL_TYPE_TEXT,
+	types.KindMediumText: pb.SqlType_SQL_TYPE_TEXT,
+	types.KindLongText:   pb.SqlType_SQL_TYPE_TEXT,
+	types.KindBinary:     pb.SqlType_SQL_TYPE_BINARY,
+	types.KindVarBinary:  pb.SqlType_SQL_TYPE_VARBINARY,
+	types.KindTinyBlob:   pb.SqlType_SQL_TYPE_BLOB,
+	types.KindBlob:       pb.SqlType_SQL_TYPE_BLOB,
+	types.KindMediumBlob: pb.SqlType_SQL_TYPE_BLOB,
+	types.KindLongBlob:   pb.SqlType_SQL_TYPE_BLOB,
+	types.KindEnum:       pb.SqlType_SQL_TYPE_ENUM,
+	types.KindSet:        pb.SqlType_SQL_TYPE_SET,
+	types.KindJSON:       pb.SqlType_SQL_TYPE_JSON,
+}
+
+// describe turns columns into those of the contract.
+func describe(cols []session.ResultColumn) []*pb.SqlColumn {
+	all := make([]pb.SqlColumn, len(cols))
+	list := make([]*pb.SqlColumn, len(cols))
+	for i := range cols {
+		from, c := &cols[i], &all[i]
+		t := from.Type
+		c.Name, c.Schema, c.Table, c.OriginalTable, c.OriginalName = utf8(from.Name), from.Schema, from.Table, from.OrgTable, from.OrgName
+		c.Type, c.Unsigned, c.NotNull = columnTypes[t.Kind], t.Unsigned, t.NotNull
+		switch {
+		case t.Kind == types.KindDecimal:
+			c.Precision, c.Scale = uint32(t.Precision), uint32(t.Scale)
+		case t.IsTemporal():
+			c.Scale = uint32(t.FSP)
+		case !t.IsInteger():
+			c.Length = t.Length
+		}
+		c.PrimaryKey, c.UniqueKey = from.Flags&session.PrimaryKey != 0, from.Flags&session.UniqueKey != 0
+		c.MultipleKey, c.AutoIncrement = from.Flags&session.MultipleKey != 0, from.Flags&session.AutoIncrement != 0
+		list[i] = c
+	}
+	return list
+}
+
+// sameColumns reports whether columns are those that were described.
+func sameColumns(known []*pb.SqlColumn, cols []session.ResultColumn) bool {
+	if len(known) != len(cols) {
+		return false
+	}
+	for i, c := range known {
+		from := &cols[i]
+		t := from.Type
+		if c.Name != from.Name || c.Type != columnTypes[t.Kind] || c.Unsigned != t.Unsigned || c.NotNull != t.NotNull ||
+			c.Table != from.Table || c.Schema != from.Schema || c.OriginalName != from.OrgName {
+			return false
+		}
+		switch {
+		case t.Kind == types.KindDecimal:
+			if c.Precision != uint32(t.Precision) || c.Scale != uint32(t.Scale) {
+				return false
+			}
+		case t.IsTemporal():
+			if c.Scale != uint32(t.FSP) {
+				return false
+			}
+		case !t.IsInteger() && c.Length != t.Length:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,172 @@
+package sqlapi
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"net"
+	"strings"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// credential takes connections with TLS and without on one port: the first byte tells.
+type credential struct{ d *Door }
+
+// connection is what is known of a connection.
+type connection struct {
+	credentials.CommonAuthInfo
+	tls *tls.ConnectionState // nil: none
+}
+
+// AuthType implements credentials.AuthInfo.
+func (c *connection) AuthType() string { return "trireme" }
+
+// Info implements credentials.TransportCredentials.
+func (c *credential) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c *credential) Clone() credentials.TransportCredentials { return &credential{c.d} }
+
+// OverrideServerName implements credentials.TransportCredentials.
+func (c *credential) OverrideServerName(string) error { return nil }
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (c *credential) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("sqlapi: these are a server's credentials")
+}
+
+const tlsRecord = 0x16 // the first byte of a TLS handshake
+
+// ServerHandshake implements credentials.TransportCredentials. gRPC limits its time.
+func (c *credential) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	var begin [1]byte
+	if _, err := nc.Read(begin[:]); err != nil {
+		return nil, nil, err
+	}
+	rest := &peeked{Conn: nc, early: begin[:]}
+	if begin[0] != tlsRecord {
+		return rest, &connection{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}, nil
+	}
+	var config *tls.Config
+	if c.d.opt.TLS != nil {
+		config = c.d.opt.TLS()
+	}
+	if config == nil {
+		return nil, nil, errors.New("sqlapi: TLS without a certificate: set ssl_cert or auto_generate_certs")
+	}
+	config = config.Clone()
+	config.NextProtos = []string{"h2"}
+	t := tls.Server(rest, config)
+	if err := t.Handshake(); err != nil {
+		return nil, nil, err
+	}
+	state := t.ConnectionState()
+	return t, &connection{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, tls: &state}, nil
+}
+
+// peeked is a connection whose first byte was read.
+type peeked struct {
+	net.Conn
+	early []byte
+}
+
+func (p *peeked) Read(b []byte) (int, error) {
+	if len(p.early) > 0 && len(b) > 0 {
+		n := copy(b, p.early)
+		p.early = p.early[n:]
+		return n, nil
+	}
+	return p.Conn.Read(b)
+}
+
+// caller is who a call is from.
+type caller struct {
+	info   session.ConnectionInfo // but for what a session adds
+	secure bool
+}
+
+var (
+	errNobody = &types.Error{Number: 1045, State: "28000", Message: "Access denied: the call's metadata have no authorization " +
+		"of the form \"Basic \" and the base64 of user:password"}
+	errInsecure = &types.Error{Number: 3159, State: "HY000", Message: "Connections using insecure transport are prohibited: use TLS"}
+)
+
+// identify finds out who calls. A password that was checked lately costs microseconds; on a
+// stream it is asked for once.
+func (d *Door) identify(ctx context.Context) (*caller, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil, errNobody
+	}
+	conn, _ := p.AuthInfo.(*connection)
+	host, address := remoteHost(p.Addr)
+	c := &caller{secure: conn != nil && conn.tls != nil}
+	if !c.secure && (d.opt.RequireTLS || host != "localhost" && !d.opt.AllowPlaintext) {
+		return nil, errInsecure
+	}
+	user, password, ok := credentialsOf(ctx)
+	if !ok {
+		return nil, errNobody
+	}
+	acct, err := d.opt.Auth.Login(ctx, d.stop, user, host, address, password, c.secure)
+	if err != nil {
+		return nil, err
+	}
+	c.info = session.ConnectionInfo{User: user, Host: host, AccountUser: acct.User, AccountHost: acct.Host, Collation: collation}
+	if c.secure {
+		c.info.TLS, c.info.TLSVersion = tls.CipherSuiteName(conn.tls.CipherSuite), tlsVersion(conn.tls.Version)
+	}
+	return c, nil
+}
+
+func tlsVersion(v uint16) string {
+	switch v {
+	case tls.VersionTLS12:
+		return "TLSv1.2"
+	case tls.VersionTLS13:
+		return "TLSv1.3"
+	}
+	return tls.VersionName(v)
+}
+
+// credentialsOf reads the authorization of a call.
+func credentialsOf(ctx context.Context) (user, password string, ok bool) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	all := md.Get("authorization")
+	if len(all) != 1 {
+		return "", "", false
+	}
+	const scheme = "basic "
+	if len(all[0]) < len(scheme) || !strings.EqualFold(all[0][:len(scheme)], scheme) {
+		return "", "", false
+	}
+	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(all[0][len(scheme):]))
+	if err != nil {
+		return "", "", false
+	}
+	return strings.Cut(string(b), ":")
+}
+
+// remoteHost is where a client comes from: the address, or "localhost" for this machine.
+func remoteHost(a net.Addr) (host, address string) {
+	if a == nil || a.Network() == "unix" {
+		return "localhost", ""
+	}
+	address, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String(), ""
+	}
+	if ip := net.ParseIP(address); ip != nil && ip.IsLoopback() {
+		return "localhost", address
+	}
+	return address, address
+}

@@ -1,0 +1,440 @@
+package sqlapi
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triremedb/trireme/engine/types"
+	pb "github.com/triremedb/trireme/proto/trireme/v1"
+)
+
+// sess is a session of a stream.
+type sess struct {
+	runner
+	st       *stream
+	id       uint64
+	readOnly bool
+	out      results
+	failed   bool // the request before did; of the worker
+
+	// Guarded by q; runner.mu is taken under it.
+	q         sync.Mutex
+	queue     []request
+	queued    int64 // bytes
+	scheduled bool  // a worker has the session
+	current   uint64
+	last      uint64 // the greatest number of a request
+	ending    error  // why the session is to end
+	closing   uint64 // the request of SqlClose
+	window    int64
+	inFlight  int64
+	over      bool
+
+	// Seconds of the door's clock for the sweep; 0: not so.
+	idleSince, waitSince atomic.Int64
+	idleMax, waitMax     atomic.Int64
+}
+
+// request is one that waits.
+type request struct {
+	m       *pb.SqlSessionsRequest
+	size    int64
+	until   time.Time    // of its timeout; zero: none
+	stopped *types.Error // it is not to run
+}
+
+func errPending(what string) *types.Error {
+	return &types.Error{Number: 1041, State: "HY000", Message: what}
+}
+
+// enqueue takes a request that has come.
+func (s *sess) enqueue(m *pb.SqlSessionsRequest) error {
+	r := request{m: m, size: sizeOf(m)}
+	if t := m.GetExecute().GetStatement().GetTimeoutMs(); t != 0 {
+		r.until = time.Now().Add(time.Duration(t) * time.Millisecond)
+	}
+	s.q.Lock()
+	defer s.q.Unlock()
+	switch {
+	case s.over || s.ending != nil || s.closing != 0:
+		return unknownSession(s.id)
+	case m.Request <= s.last:
+		return wrongArgument(fmt.Sprintf("request %d comes after request %d of the session: their numbers must rise", m.Request, s.last))
+	}
+	s.last = m.Request
+	limit := s.st.d.opt.Backend.MaxPacket()
+	switch {
+	case r.size > limit:
+		return &types.Error{Number: 1153, State: "08S01", Message: fmt.Sprintf("Got a packet bigger than 'max_allowed_packet' bytes: "+
+			"the request has %d bytes, %d are allowed", r.size, limit)}
+	case len(s.queue) >= maxPending:
+		return errPending(fmt.Sprintf("%d requests of the session wait for their answers: take some first", maxPending))
+	case s.queued+r.size > limit && len(s.queue) > 0:
+		return errPending("The requests of the session that wait have more than max_allowed_packet bytes: take some answers first")
+	}
+	if s.st.d.pending.Add(r.size) > pendingMax {
+		s.st.d.pending.Add(-r.size)
+		return errPending("Too many bytes of requests wait on this node: try again later")
+	}
+	s.queued += r.size
+	s.queue = append(s.queue, r)
+	s.schedule()
+	return nil
+}
+
+// schedule gives the session to a worker if none has it.
+func (s *sess) schedule() {
+	if !s.scheduled && !s.over {
+		s.scheduled = true
+		s.idleSince.Store(0)
+		s.st.d.workers.run(s)
+	}
+}
+
+// dropQueue forgets the requests that wait.
+func (s *sess) dropQueue() {
+	s.st.d.pending.Add(-s.queued)
+	s.queue, s.queued = nil, 0
+}
+
+// end ends the session when its request, if it runs one, is over; now: that is interrupted. err
+// is told to the client, if it is a *types.Error.
+func (s *sess) end(err error, now bool) {
+	s.q.Lock()
+	defer s.q.Unlock()
+	s.endLocked(err, now)
+}
+
+func (s *sess) endLocked(err error, now bool) {
+	if s.over {
+		return
+	}
+	if s.ending == nil {
+		s.ending = err
+	}
+	if now {
+		why := errInterrupted
+		errors.As(err, &why)
+		s.stop(why)
+	}
+	s.schedule()
+}
+
+// close is SqlClose.
+func (s *sess) closeAsked(request uint64) {
+	s.q.Lock()
+	defer s.q.Unlock()
+	if s.over || s.closing != 0 {
+		return
+	}
+	s.closing = max(request, 1)
+	s.dropQueue()
+	s.stop(errInterrupted)
+	s.schedule()
+}
+
+// cancelRequest is SqlCancel.
+func (s *sess) cancelRequest(n uint64) {
+	s.q.Lock()
+	defer s.q.Unlock()
+	for i := range s.queue {
+		if n == 0 || s.queue[i].m.Request == n {
+			s.queue[i].stopped = errInterrupted
+		}
+	}
+	if s.current != 0 && (n == 0 || n == s.current) {
+		s.stop(errInterrupted)
+	}
+}
+
+// credit is SqlCredit.
+func (s *sess) credit(c *pb.SqlCredit) {
+	s.q.Lock()
+	defer s.q.Unlock()
+	if c.Request == s.current && s.current != 0 {
+		s.inFlight -= int64(min(c.Bytes, uint64(s.inFlight)))
+		s.signal()
+	}
+}
+
+// takeWindow waits until n bytes more may be under way.
+func (s *sess) takeWindow(n int64) error {
+	for {
+		s.q.Lock()
+		if s.inFlight == 0 || s.inFlight+n <= s.window {
+			s.inFlight += n
+			s.q.Unlock()
+			s.waitSince.Store(0)
+			return nil
+		}
+		s.q.Unlock()
+		if why := s.isStopped(); why != nil {
+			return why
+		}
+		if s.waitSince.Load() == 0 {
+			s.waitSince.Store(s.st.d.clock.Load())
+		}
+		select {
+		case <-s.wake:
+		case <-s.ctx.Done():
+			return errGone
+		}
+	}
+}
+
+// sweep ends the session if its client has left it alone, or takes nothing, for too long.
+func (s *sess) sweep(now int64) {
+	if since, most := s.idleSince.Load(), s.idleMax.Load(); since != 0 && most > 0 && now-since > most {
+		s.end(errIdle, false)
+	}
+	if since, most := s.waitSince.Load(), s.waitMax.Load(); since != 0 && most > 0 && now-since > most {
+		s.end(errNotTaken, true)
+	}
+}
+
+// work runs requests until there are no more.
+func (s *sess) work() {
+	for {
+		r, more := s.next()
+		if !more {
+			return
+		}
+		s.perform(&r)
+	}
+}
+
+// next takes a request. There is none if the queue is empty, or the session over.
+func (s *sess) next() (r request, more bool) {
+	s.q.Lock()
+	s.current, s.inFlight = 0, 0
+	if s.ending != nil || s.closing != 0 {
+		s.over = true
+		s.dropQueue()
+		s.q.Unlock()
+		s.finish()
+		return r, false
+	}
+	if len(s.queue) == 0 {
+		s.queue = s.queue[:0:0]
+		s.scheduled = false
+		s.idleSince.Store(s.st.d.clock.Load())
+		s.q.Unlock()
+		return r, false
+	}
+	defer s.q.Unlock()
+	r = s.queue[0]
+	s.queue[0] = request{}
+	s.queue = s.queue[1:]
+	s.queued -= r.size
+	s.current = r.m.Request
+	s.window = window(r.m.GetExecute().GetWindowBytes())
+	s.begin()
+	return r, true
+}
+
+// window is how many bytes of a result may be under way.
+func window(asked uint32) int64 {
+	if asked == 0 {
+		return defaultWindow
+	}
+	return int64(min(max(asked, minWindow), maxWindow))
+}
+
+// finish is the end of the session.
+func (s *sess) finish() {
+	s.runner.close()
+	s.st.remove(s)
+	answer := &pb.SqlSessionsResponse{Session: s.id}
+	var told *types.Error
+	switch {
+	case s.closing != 0:
+		answer.Request = s.closing
+		answer.Kind = &pb.SqlSessionsResponse_Result{Result: &pb.SqlResult{Done: &pb.SqlDone{}}}
+		_ = s.st.send(answer)
+	case errors.As(s.ending, &told):
+		e := s.st.d.tell(told)
+		e.SessionEnded = true
+		answer.Kind = &pb.SqlSessionsResponse_Error{Error: e}
+		_ = s.st.send(answer)
+	}
+	s.st.tasks.Done()
+}
+
+// perform runs a request and answers it.
+func (s *sess) perform(r *request) {
+	s.out.begin(s, r.m.Request)
+	err := s.try(r)
+	s.st.d.pending.Add(-r.size)
+	why := s.runner.end()
+	s.waitSince.Store(0)
+	s.failed = err != nil
+	gone := s.s == nil || s.s.Gone()
+	if err != nil {
+		s.out.drop()
+		if !errors.Is(err, errGone) {
+			told := s.st.d.known(err)
+			if why != nil && told.Number == errInterrupted.Number {
+				told = why
+			}
+			s.answerError(r.m.Request, told, gone)
+		}
+	} else if !s.out.rows {
+		s.obeyLimits() // it may have been a SET
+	}
+	if gone {
+		s.end(moved(movedText), false)
+	}
+}
+
+func (s *sess) answerError(request uint64, told *types.Error, ended bool) {
+	e := s.st.d.tell(told)
+	e.SessionEnded = ended
+	_ = s.st.send(&pb.SqlSessionsResponse{Session: s.id, Request: request, Kind: &pb.SqlSessionsResponse_Error{Error: e}})
+}
+
+func (s *sess) obeyLimits() {
+	l := s.s.Limits()
+	s.idleMax.Store(int64(l.Idle / time.Second))
+	s.waitMax.Store(int64(l.NetWrite / time.Second))
+}
+
+// try is perform without the errors' answers.
+func (s *sess) try(r *request) error {
+	m := r.m
+	switch {
+	case r.stopped != nil:
+		return r.stopped
+	case m.IfOk && s.failed:
+		return errSkipped
+	}
+	var repeated uint64
+	var err error
+	switch k := m.Kind.(type) {
+	case *pb.SqlSessionsRequest_Execute:
+		st := k.Execute.GetStatement()
+		if st == nil {
+			return wrongArgument("execute has no statement")
+		}
+		if !r.until.IsZero() {
+			left := time.Until(r.until)
+			if left <= 0 {
+				return errExpired
+			}
+			st.TimeoutMs = uint32(max(left/time.Millisecond, 1))
+		}
+		repeated, err = s.statement(st, &s.out)
+	case *pb.SqlSessionsRequest_Open:
+		return s.openAs(k.Open, m.Request)
+	case *pb.SqlSessionsRequest_Prepare:
+		p, err := s.prepare(k.Prepare)
+		if err != nil {
+			return err
+		}
+		return s.st.send(&pb.SqlSessionsResponse{Session: s.id, Request: m.Request, Kind: &pb.SqlSessionsResponse_Prepared{Prepared: p}})
+	case *pb.SqlSessionsRequest_Begin:
+		repeated, err = s.transaction(k.Begin, &s.out)
+	case *pb.SqlSessionsRequest_Commit:
+		repeated, err = s.commit(&s.out)
+	case *pb.SqlSessionsRequest_Rollback:
+		return s.rollback(&s.out)
+	case *pb.SqlSessionsRequest_ClosePrepared:
+		if err = s.closePrepared(k.ClosePrepared.GetHandle()); err == nil {
+			err = s.out.empty()
+		}
+	case *pb.SqlSessionsRequest_Reset_:
+		if err = s.reset(); err == nil {
+			err = s.out.empty()
+		}
+	case *pb.SqlSessionsRequest_Ping:
+		return s.out.empty()
+	default:
+		return wrongArgument("the request's kind is not known to this version")
+	}
+	if err == nil && repeated != 0 {
+		return s.out.repeated(repeated)
+	}
+	return err
+}
+
+// openAs is SqlOpen.
+func (s *sess) openAs(o *pb.SqlOpen, request uint64) error {
+	d := s.st.d
+	info := s.st.who.info
+	info.ID, info.Schema, info.ReadOnly, info.Attributes = d.opt.Backend.NextID(), o.GetSchema(), o.GetReadOnly(), o.GetAttributes()
+	info.Disconnect = func() {
+		// KILL: the session has been interrupted already, and its locks may be held by the caller.
+		go s.end(errInterrupted, true)
+	}
+	if err := checkAttributes(info.Attributes); err != nil {
+		return s.refuse(err)
+	}
+	if !info.ReadOnly && !d.opt.Backend.Serves() {
+		return s.refuse(moved(movedText))
+	}
+	if err := s.open(info); err != nil {
+		return s.refuse(err)
+	}
+	s.obeyLimits()
+	if !info.ReadOnly && !d.opt.Backend.Serves() { // it came between the loss of the lead and DropWriters
+		return s.refuse(moved(movedText))
+	}
+	group := d.opt.Backend.Group()
+	return s.st.send(&pb.SqlSessionsResponse{Session: s.id, Request: request, Kind: &pb.SqlSessionsResponse_Opened{
+		Opened: &pb.SqlOpened{ConnectionId: info.ID, Group: group[:], MaxPending: maxPending, MaxMessageBytes: uint64(s.s.Limits().MaxPacket)}}})
+}
+
+// refuse ends a session that was not opened: its error is the answer, and nothing follows.
+func (s *sess) refuse(err error) error {
+	s.end(errGone, false)
+	return err
+}
+
+func checkAttributes(all map[string]string) error {
+	n := 0
+	for name, value := range all {
+		n += len(name) + len(value)
+	}
+	if len(all) > maxAttributes || n > maxAttributed {
+		return wrongArgument(fmt.Sprintf("attributes are more than %d, or have more than %d bytes", maxAttributes, maxAttributed))
+	}
+	return nil
+}
+
+// sizeOf is how much memory a request takes, about.
+func sizeOf(m *pb.SqlSessionsRequest) int64 {
+	n := 256
+	switch k := m.Kind.(type) {
+	case *pb.SqlSessionsRequest_Execute:
+		n += statementSize(k.Execute.GetStatement())
+	case *pb.SqlSessionsRequest_Prepare:
+		n += len(k.Prepare.GetText())
+	case *pb.SqlSessionsRequest_Open:
+		for name, value := range k.Open.GetAttributes() {
+			n += len(name) + len(value)
+		}
+	}
+	return int64(n)
+}
+
+func statementSize(st *pb.SqlStatement) int {
+	n := len(st.GetText())
+	for _, p := range st.GetParams() {
+		n += 48
+		switch v := p.GetKind().(type) {
+		case *pb.SqlValue_Text:
+			n += len(v.Text)
+		case *pb.SqlValue_Blob:
+			n += len(v.Blob)
+		case *pb.SqlValue_Decimal:
+			n += len(v.Decimal)
+		}
+	}
+	return n
+}
+
+func unknownSession(id uint64) *types.Error {
+	return &types.Error{Number: 1094, State: "HY000", Message: fmt.Sprintf("Unknown session %d on this stream: open it first; it may have ended", id)}
+}

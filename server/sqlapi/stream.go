@@ -1,0 +1,229 @@
+package sqlapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/triremedb/trireme/engine/types"
+	pb "github.com/triremedb/trireme/proto/trireme/v1"
+)
+
+// link is the stream as gRPC has it.
+type link interface {
+	Context() context.Context
+	RecvMsg(m any) error
+	SendMsg(m any) error
+}
+
+// stream is one call of Sessions.
+type stream struct {
+	d     *Door
+	who   *caller
+	link  link
+	tasks sync.WaitGroup // a count for each session
+
+	sending sync.Mutex
+	ended   bool // nothing may be sent any more
+
+	mu        sync.Mutex
+	sessions  map[uint64]*sess
+	closed    bool
+	finishing chan struct{}
+	finished  bool
+}
+
+// serveStream is Sessions.
+func (d *Door) serveStream(who *caller, g grpc.ServerStream) error {
+	return d.carry(who, g)
+}
+
+// carry serves a stream to its end.
+func (d *Door) carry(who *caller, l link) error {
+	st := &stream{d: d, who: who, link: l, sessions: make(map[uint64]*sess), finishing: make(chan struct{})}
+	d.mu.Lock()
+	if d.stopping {
+		d.mu.Unlock()
+		return moved(stoppedText)
+	}
+	d.streams[st] = struct{}{}
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		delete(d.streams, st)
+		d.mu.Unlock()
+	}()
+	return st.serve()
+}
+
+func (st *stream) serve() error {
+	received := make(chan error, 1)
+	go func() { received <- st.receive() }()
+	var err error
+	select {
+	case err = <-received:
+	case <-st.finishing: // sessions end by themselves, and need what is received for that
+		err = moved(stoppedText)
+		drained := make(chan struct{})
+		go func() {
+			st.tasks.Wait()
+			close(drained)
+		}()
+		select {
+		case <-drained:
+		case <-received:
+		}
+	}
+	st.abort()
+	st.tasks.Wait()
+	st.sending.Lock()
+	st.ended = true
+	st.sending.Unlock()
+	return err
+}
+
+// finish makes the stream end when its sessions have.
+func (st *stream) finish() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.finished {
+		st.finished = true
+		close(st.finishing)
+	}
+}
+
+// abort ends the sessions, and what they run.
+func (st *stream) abort() {
+	st.mu.Lock()
+	st.closed = true
+	st.mu.Unlock()
+	for _, s := range st.all() {
+		s.end(errGone, true)
+		s.cancel()
+	}
+}
+
+func (st *stream) all() []*sess {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	list := make([]*sess, 0, len(st.sessions))
+	for _, s := range st.sessions {
+		list = append(list, s)
+	}
+	return list
+}
+
+// send sends a message, which may be changed afterwards. One that cannot be sent is nobody's
+// any more.
+func (st *stream) send(m *pb.SqlSessionsResponse) error {
+	st.sending.Lock()
+	defer st.sending.Unlock()
+	if st.ended {
+		return errGone
+	}
+	if err := st.link.SendMsg(m); err != nil {
+		return errGone
+	}
+	return nil
+}
+
+// receive takes messages until the client sends no more.
+func (st *stream) receive() error {
+	for {
+		m := new(pb.SqlSessionsRequest)
+		if err := st.link.RecvMsg(m); err != nil {
+			switch {
+			case err == io.EOF:
+				return nil
+			case status.Code(err) == codes.ResourceExhausted:
+				return &types.Error{Number: 1153, State: "08S01", Message: "Got a packet bigger than 'max_allowed_packet' bytes: " + status.Convert(err).Message()}
+			}
+			return err
+		}
+		if err := st.take(m); err != nil {
+			e := st.d.tell(st.d.known(err))
+			_ = st.send(&pb.SqlSessionsResponse{Session: m.Session, Request: m.Request, Kind: &pb.SqlSessionsResponse_Error{Error: e}})
+		}
+	}
+}
+
+// take passes a message on.
+func (st *stream) take(m *pb.SqlSessionsRequest) error {
+	if m.Session == 0 {
+		return wrongArgument("session is 0: choose another number")
+	}
+	st.mu.Lock()
+	s := st.sessions[m.Session]
+	st.mu.Unlock()
+	switch k := m.Kind.(type) {
+	case *pb.SqlSessionsRequest_Open:
+		return st.open(m)
+	case *pb.SqlSessionsRequest_Cancel:
+		if s != nil {
+			s.cancelRequest(k.Cancel.GetRequest())
+		}
+		return nil
+	case *pb.SqlSessionsRequest_Credit:
+		if s != nil {
+			s.credit(k.Credit)
+		}
+		return nil
+	case *pb.SqlSessionsRequest_Close:
+		if s == nil {
+			return unknownSession(m.Session)
+		}
+		s.closeAsked(m.Request)
+		return nil
+	}
+	switch {
+	case s == nil:
+		return unknownSession(m.Session)
+	case m.Request == 0:
+		return wrongArgument("request is 0: number the requests of a session from 1 on")
+	}
+	return s.enqueue(m)
+}
+
+// open makes a session, which its worker opens.
+func (st *stream) open(m *pb.SqlSessionsRequest) error {
+	if m.Request == 0 {
+		return wrongArgument("request is 0: number the requests of a session from 1 on")
+	}
+	s := &sess{st: st, id: m.Session, readOnly: m.GetOpen().GetReadOnly()}
+	s.runner.init(st.d, context.Background())
+	st.mu.Lock()
+	var err error
+	switch {
+	case st.closed || st.finished:
+		err = moved(stoppedText)
+	case st.sessions[m.Session] != nil:
+		err = wrongArgument(fmt.Sprintf("session %d is open on this stream: choose another number", m.Session))
+	case len(st.sessions) >= maxSessions:
+		err = &types.Error{Number: errTooMany.Number, State: errTooMany.State,
+			Message: fmt.Sprintf("Too many connections: a stream carries %d sessions at most, open another stream", maxSessions)}
+	}
+	if err != nil {
+		st.mu.Unlock()
+		s.cancel()
+		return err
+	}
+	st.sessions[m.Session] = s
+	st.tasks.Add(1)
+	st.mu.Unlock()
+	if err := s.enqueue(m); err != nil {
+		s.end(errGone, false)
+		return err
+	}
+	return nil
+}
+
+func (st *stream) remove(s *sess) {
+	st.mu.Lock()
+	delete(st.sessions, s.id)
+	st.mu.Unlock()
+}

@@ -1,0 +1,358 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+
+	pb "github.com/triremedb/trireme/proto/trireme/v1"
+)
+
+// Options say how to reach a group. Addrs and User are required.
+type Options struct {
+	Addrs    []string // host:port of gRPC ports, of one node or more
+	User     string
+	Password string
+	TLS      *tls.Config // nil: none, which nodes take only from their own machine, unless they are told otherwise
+	Schema   string      // the current one
+	Program  string      // its name, for the server's lists
+
+	// Patience is how long a call goes on trying while there is no leader, or its answer is
+	// lost; its context may end it earlier. 0: 30 s.
+	Patience time.Duration
+	// IdleSessions is how many sessions are kept open for later calls. 0: 16.
+	IdleSessions int
+	// Window is how many bytes of a result may be under way. 0: 1 MiB.
+	Window uint32
+	// Location is the time zone of sessions and of time.Time values; nil: UTC.
+	Location *time.Location
+}
+
+// DB is a group of nodes. All methods are safe for concurrent use.
+type DB struct {
+	opt    Options
+	auth   string
+	closed atomic.Bool
+
+	mu      sync.Mutex
+	nodes   map[string]*node
+	known   []string // addresses to try, those of the options first
+	leader  string   // where the last session was opened that may write; empty: not known
+	turn    int      // of reads
+	writers []*session
+	readers []*session
+}
+
+// Open connects to a group. It waits until a node has answered that it knows the user.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if len(o.Addrs) == 0 {
+		return nil, errors.New("client: Options.Addrs is empty: give the address of a gRPC port")
+	}
+	if o.Location == time.Local {
+		return nil, errors.New("client: Options.Location is time.Local, which has no name that the server knows: use time.LoadLocation")
+	}
+	if o.Patience == 0 {
+		o.Patience = 30 * time.Second
+	}
+	if o.IdleSessions == 0 {
+		o.IdleSessions = 16
+	}
+	if o.Window == 0 {
+		o.Window = 1 << 20
+	}
+	db := &DB{opt: o, nodes: make(map[string]*node), known: slices.Clone(o.Addrs)}
+	db.auth = "Basic " + base64.StdEncoding.EncodeToString([]byte(o.User+":"+o.Password))
+	if err := db.look(ctx); err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// look asks any node who is in the group.
+func (db *DB) look(ctx context.Context) error {
+	return db.patiently(ctx, func() error {
+		var err error
+		for _, addr := range db.candidates() {
+			var n *node
+			if n, err = db.node(addr); err != nil {
+				continue
+			}
+			var r *pb.SqlNodeResponse
+			r, err = pb.NewSqlClient(n.conn).Node(db.outgoing(ctx), &pb.SqlNodeRequest{})
+			if err = ofStatus(err); err != nil {
+				if retryable(err) == Never {
+					return err
+				}
+				continue
+			}
+			db.learn(r)
+			return nil
+		}
+		return elsewhere(err)
+	})
+}
+
+// elsewhere makes an error of a question, which had no effect, one after which another node is
+// asked.
+func elsewhere(err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Retry == SameToken {
+		clone := *e
+		clone.Retry = Elsewhere
+		return &clone
+	}
+	return err
+}
+
+func (db *DB) learn(r *pb.SqlNodeResponse) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, addr := range append([]string{r.Leader}, r.Members...) {
+		if addr != "" && !slices.Contains(db.known, addr) {
+			db.known = append(db.known, addr)
+		}
+	}
+	if db.leader == "" {
+		db.leader = r.Leader
+	}
+}
+
+// Close ends all sessions.
+func (db *DB) Close() error {
+	db.closed.Store(true)
+	db.mu.Lock()
+	idle := append(db.writers, db.readers...)
+	nodes := db.nodes
+	db.writers, db.readers, db.nodes = nil, nil, map[string]*node{}
+	db.mu.Unlock()
+	for _, s := range idle {
+		s.close()
+	}
+	var errs []error
+	for _, n := range nodes {
+		errs = append(errs, n.conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// outgoing adds who calls.
+func (db *DB) outgoing(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "authorization", db.auth)
+}
+
+// node returns the node at an address.
+func (db *DB) node(addr string) (*node, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed.Load() {
+		return nil, ErrClosed
+	}
+	if n := db.nodes[addr]; n != nil {
+		return n, nil
+	}
+	creds := insecure.NewCredentials()
+	if db.opt.TLS != nil {
+		creds = credentials.NewTLS(db.opt.TLS)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 2 * time.Second,
+			Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}))
+	if err != nil {
+		return nil, err
+	}
+	n := &node{db: db, addr: addr, conn: conn}
+	db.nodes[addr] = n
+	return n, nil
+}
+
+// candidates are the addresses to try: the leader's first, if it is known.
+func (db *DB) candidates() []string {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	list := make([]string, 0, len(db.known)+1)
+	if db.leader != "" {
+		list = append(list, db.leader)
+	}
+	for _, addr := range db.known {
+		if addr != db.leader {
+			list = append(list, addr)
+		}
+	}
+	return list
+}
+
+func (db *DB) setLeader(addr string) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.leader = addr
+	if addr != "" && !slices.Contains(db.known, addr) {
+		db.known = append(db.known, addr)
+	}
+}
+
+// patiently calls fn until it succeeds, or fails for good, or there has been time enough.
+func (db *DB) patiently(ctx context.Context, fn func() error) error {
+	until := time.Now().Add(db.opt.Patience)
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		err := fn()
+		if err == nil {
+			return nil
+		}
+		if r := retryable(err); r == Never || r == Statement || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", ctx.Err(), err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// writer returns a session at the leader.
+func (db *DB) writer(ctx context.Context) (*session, error) {
+	if s := db.idle(&db.writers); s != nil {
+		return s, nil
+	}
+	tried := map[string]bool{}
+	queue := db.candidates()
+	var last error
+	for len(queue) > 0 {
+		addr := queue[0]
+		queue = queue[1:]
+		if tried[addr] {
+			continue
+		}
+		tried[addr] = true
+		s, err := db.openAt(ctx, addr, false)
+		if err == nil {
+			db.setLeader(addr)
+			return s, nil
+		}
+		var e *Error
+		if !errors.As(err, &e) || e.Retry == Never {
+			return nil, err
+		}
+		last = elsewhere(err)
+		if e.leader != "" {
+			queue = append([]string{e.leader}, queue...)
+		}
+	}
+	return nil, last
+}
+
+// reader returns a session that reads, at any node: another one each time.
+func (db *DB) reader(ctx context.Context) (*session, error) {
+	if s := db.idle(&db.readers); s != nil {
+		return s, nil
+	}
+	list := db.candidates()
+	db.mu.Lock()
+	db.turn++
+	from := db.turn
+	db.mu.Unlock()
+	var last error
+	for i := range list {
+		s, err := db.openAt(ctx, list[(from+i)%len(list)], true)
+		if err == nil {
+			return s, nil
+		}
+		if last = elsewhere(err); retryable(last) == Never {
+			break
+		}
+	}
+	return nil, last
+}
+
+func (db *DB) openAt(ctx context.Context, addr string, readOnly bool) (*session, error) {
+	n, err := db.node(addr)
+	if err != nil {
+		return nil, err
+	}
+	return n.newSession(ctx, readOnly)
+}
+
+// idle takes a session that waits for its next call: the one that came first, so that readers take
+// turns.
+func (db *DB) idle(list *[]*session) *session {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for len(*list) > 0 {
+		s := (*list)[0]
+		*list = (*list)[1:]
+		if s.ended() == nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// put gives a session back.
+func (db *DB) put(s *session) {
+	list := &db.writers
+	if s.readOnly {
+		list = &db.readers
+	}
+	db.mu.Lock()
+	if s.ended() == nil && !s.own && len(*list) < db.opt.IdleSessions && !db.closed.Load() {
+		*list = append(*list, s)
+		s = nil
+	}
+	db.mu.Unlock()
+	if s != nil {
+		s.close()
+	}
+}
+
+// outcome asks the leader what became of a commit token.
+func (db *DB) outcome(ctx context.Context, token Token) (gtid uint64, committed bool, err error) {
+	err = db.patiently(ctx, func() error {
+		var last error
+		tried := map[string]bool{}
+		queue := db.candidates()
+		for len(queue) > 0 {
+			addr := queue[0]
+			queue = queue[1:]
+			if tried[addr] {
+				continue
+			}
+			tried[addr] = true
+			n, err := db.node(addr)
+			if err != nil {
+				return err
+			}
+			r, err := pb.NewSqlClient(n.conn).Outcome(db.outgoing(ctx), &pb.SqlOutcomeRequest{CommitToken: token[:]})
+			if err = ofStatus(err); err == nil {
+				gtid, committed = r.Gtid, r.Committed
+				return nil
+			}
+			var e *Error
+			if !errors.As(err, &e) || e.Retry == Never {
+				return err
+			}
+			last = elsewhere(err)
+			if e.leader != "" {
+				queue = append([]string{e.leader}, queue...)
+			}
+		}
+		return last
+	})
+	return gtid, committed, err
+}

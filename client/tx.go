@@ -1,0 +1,276 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	pb "github.com/triremedb/trireme/proto/trireme/v1"
+)
+
+// Isolation is how much a transaction sees of others.
+type Isolation uint8
+
+// Levels of isolation. The default is the server's.
+const (
+	DefaultIsolation Isolation = iota
+	ReadUncommitted
+	ReadCommitted
+	RepeatableRead
+	Serializable
+)
+
+// TxOptions say what kind of transaction is begun.
+type TxOptions struct {
+	Isolation Isolation
+	ReadOnly  bool
+	// Read lets a transaction that only reads be served by any node.
+	Read Read
+	// Token is the transaction's commit token; zero: one is made.
+	Token Token
+	again bool
+}
+
+// Tx is a transaction. One task uses it at a time.
+type Tx struct {
+	db     *DB
+	s      *session
+	token  Token
+	over   bool
+	bound  bool  // the session is not given back
+	broken error // the session is gone, and the transaction with it
+	rows   *Rows
+	result Result
+}
+
+// errRepeated: a transaction with the same token was committed before.
+var errRepeated = errors.New("client: the transaction was committed before")
+
+// Begin begins a transaction. It ends with Commit or Rollback.
+func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
+	if o == nil {
+		o = &TxOptions{}
+	}
+	tx := &Tx{db: db, token: o.Token}
+	if tx.token == (Token{}) {
+		tx.token = NewToken()
+	}
+	err := db.patiently(ctx, func() error {
+		open := db.writer
+		if o.ReadOnly && o.Read.proto() != nil {
+			open = db.reader
+		}
+		var err error
+		if tx.s, err = open(ctx); err != nil {
+			return err
+		}
+		done, err := tx.begin(ctx, o)
+		if err == nil && done.Repeated {
+			tx.result = resultOf(done)
+			err = errRepeated
+		}
+		if err != nil {
+			db.put(tx.s)
+		}
+		return elsewhere(err) // nothing has been done yet
+	})
+	if err != nil {
+		return tx, err
+	}
+	return tx, nil
+}
+
+func (tx *Tx) begin(ctx context.Context, o *TxOptions) (*pb.SqlDone, error) {
+	b := &pb.SqlBegin{Isolation: pb.SqlIsolation(o.Isolation), ReadOnly: o.ReadOnly, Read: o.Read.proto(), Again: o.again}
+	if !o.ReadOnly {
+		b.CommitToken = tx.token[:]
+	}
+	c, err := tx.s.send(false, func(m *pb.SqlSessionsRequest) { m.Kind = &pb.SqlSessionsRequest_Begin{Begin: b} })
+	if err != nil {
+		return nil, err
+	}
+	return tx.s.finish(ctx, c)
+}
+
+// Token is the transaction's commit token.
+func (tx *Tx) Token() Token { return tx.token }
+
+// ready ends the rows of the statement before.
+func (tx *Tx) ready() error {
+	if tx.over {
+		return ErrClosed
+	}
+	if tx.rows != nil {
+		_ = tx.rows.Close()
+		tx.rows = nil
+	}
+	return tx.broken
+}
+
+// failed makes an error after which the session is gone one of the transaction: it was rolled back.
+func (tx *Tx) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	if tx.s.ended() != nil {
+		var e *Error
+		if errors.As(err, &e) && e.Retry == SameToken {
+			err = elsewhere(err) // what is not committed has no effect
+		}
+		tx.broken = err
+	}
+	return err
+}
+
+// Exec runs a statement.
+func (tx *Tx) Exec(ctx context.Context, text string, args ...any) (Result, error) {
+	return tx.exec(ctx, text, args, len(args) > 0)
+}
+
+func (tx *Tx) exec(ctx context.Context, text string, args []any, prepare bool) (Result, error) {
+	if err := tx.ready(); err != nil {
+		return Result{}, err
+	}
+	st, err := tx.db.statement(text, args)
+	if err != nil {
+		return Result{}, err
+	}
+	timeout(ctx, st)
+	done, err := tx.s.run(ctx, st, prepare)
+	if err != nil {
+		return Result{}, tx.failed(err)
+	}
+	return resultOf(done), nil
+}
+
+// Query runs a statement and returns its rows. The next statement of the transaction closes them.
+func (tx *Tx) Query(ctx context.Context, text string, args ...any) (*Rows, error) {
+	if err := tx.ready(); err != nil {
+		return nil, err
+	}
+	st, err := tx.db.statement(text, args)
+	if err != nil {
+		return nil, err
+	}
+	timeout(ctx, st)
+	rows, err := tx.s.rows(ctx, st, len(args) > 0, func(*session) {})
+	if err != nil {
+		return nil, tx.failed(err)
+	}
+	tx.rows = rows
+	return rows, nil
+}
+
+// QueryRow runs a statement of which one row is wanted.
+func (tx *Tx) QueryRow(ctx context.Context, text string, args ...any) *Row {
+	rows, err := tx.Query(ctx, text, args...)
+	return &Row{rows, err}
+}
+
+// Commit commits the transaction. If the answer is lost, the leader is asked what became of it. An
+// error whose Retry is SameToken says that nobody could be asked; one whose Retry is Transaction or
+// Elsewhere, that it is not committed: whoever tries it again gives the same Token, as RunTx does.
+func (tx *Tx) Commit(ctx context.Context) (Result, error) {
+	if err := tx.ready(); err != nil {
+		if !tx.over {
+			tx.end()
+		}
+		return Result{}, err
+	}
+	defer tx.end()
+	c, err := tx.s.send(false, func(m *pb.SqlSessionsRequest) { m.Kind = &pb.SqlSessionsRequest_Commit{Commit: &pb.SqlCommit{}} })
+	var done *pb.SqlDone
+	if err == nil {
+		done, err = tx.s.finish(ctx, c)
+	}
+	switch {
+	case err == nil:
+		return resultOf(done), nil
+	case retryable(err) != SameToken:
+		return Result{}, err
+	}
+	gtid, committed, asked := tx.db.outcome(ctx, tx.token)
+	switch {
+	case asked != nil:
+		return Result{}, errors.Join(err, asked)
+	case committed:
+		return Result{GTID: gtid, Repeated: true}, nil
+	}
+	return Result{}, elsewhere(err)
+}
+
+// Rollback ends the transaction without effect. After Commit it does nothing.
+func (tx *Tx) Rollback(ctx context.Context) error {
+	if tx.over {
+		return nil
+	}
+	defer tx.end()
+	if tx.ready() != nil {
+		return nil
+	}
+	c, err := tx.s.send(false, func(m *pb.SqlSessionsRequest) {
+		m.Kind = &pb.SqlSessionsRequest_Rollback{Rollback: &pb.SqlRollback{}}
+	})
+	if err == nil {
+		_, err = tx.s.finish(ctx, c)
+	}
+	if err != nil {
+		tx.s.close() // which rolls back as well
+	}
+	return nil
+}
+
+// end gives the session back.
+func (tx *Tx) end() {
+	tx.over = true
+	if !tx.bound {
+		tx.db.put(tx.s)
+	}
+}
+
+// RunTx runs fn in a transaction and commits it. While that fails for reasons that pass, such as a
+// deadlock or a leader that is gone, fn is called again, which must have no other effects. Of all
+// these transactions one is committed: they have one commit token.
+func (db *DB) RunTx(ctx context.Context, o *TxOptions, fn func(tx *Tx) error) (Result, error) {
+	var opt TxOptions
+	if o != nil {
+		opt = *o
+	}
+	if opt.Token == (Token{}) {
+		opt.Token = NewToken()
+	}
+	until := time.Now().Add(db.opt.Patience)
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		result, err := db.once(ctx, &opt, fn)
+		if err == nil {
+			return result, nil
+		}
+		if r := retryable(err); r == Never || r == Statement || time.Now().After(until) {
+			return Result{}, err
+		}
+		opt.again = true
+		select {
+		case <-ctx.Done():
+			return Result{}, errors.Join(ctx.Err(), err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (db *DB) once(ctx context.Context, o *TxOptions, fn func(tx *Tx) error) (Result, error) {
+	tx, err := db.Begin(ctx, o)
+	if err != nil {
+		if err == errRepeated {
+			return tx.result, nil
+		}
+		return Result{}, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := fn(tx); err != nil {
+		if tx.broken != nil && retryable(tx.broken) != Never {
+			return Result{}, tx.broken // what fn makes of it may say less
+		}
+		return Result{}, err
+	}
+	return tx.Commit(ctx)
+}

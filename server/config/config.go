@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -19,6 +20,9 @@ type Sources struct {
 	File string
 	// Variable checks a global variable of sessions; nil: there are none.
 	Variable func(name, value string) error
+	// Root is the root of the file system, which tells how much memory there is; nil: the
+	// machine's.
+	Root fs.FS
 }
 
 // Config are the settings of a node.
@@ -52,6 +56,7 @@ func Load(src Sources) (*Config, error) {
 			l.set(g)
 		}
 	}
+	l.shares()
 	return c, errors.Join(append(l.errs, c.consistent()...)...)
 }
 
@@ -269,6 +274,13 @@ func (s *Setting) normalise(text string) (string, error) {
 		}
 		return "", fmt.Errorf("cannot be %q: it is ON or OFF", text)
 	case Number, Bytes:
+		if digits, is := strings.CutSuffix(text, "%"); is && s.OfMemory {
+			n, err := strconv.Atoi(digits)
+			if err != nil || n < 1 || n > shareMost {
+				return "", fmt.Errorf("cannot be %q: a part of the memory is from 1%% to %d%%", text, shareMost)
+			}
+			return text, nil
+		}
 		n, err := parseBytes(text, s.Kind == Bytes)
 		if err == nil {
 			err = s.limits(n, s.show)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -58,6 +59,53 @@ func (c *Config) Memory(root fs.FS) (Memory, error) {
 		m.Heap, m.Tight = least, true
 	}
 	return m, nil
+}
+
+// shareMost is the largest part of the memory, in percent, that may be asked for.
+const shareMost = 90
+
+// shares makes bytes of what was given as parts of the memory.
+func (l *loader) shares() {
+	root := l.src.Root
+	if root == nil {
+		root = os.DirFS("/")
+	}
+	for name, v := range l.c.values {
+		digits, is := strings.CutSuffix(v.text, "%")
+		s := byName[name]
+		if !is || !s.OfMemory {
+			continue
+		}
+		percent, _ := strconv.ParseInt(digits, 10, 64)
+		limit, origin := l.c.Int("memory_limit"), "memory_limit"
+		if limit == 0 {
+			limit, origin = ContainerMemory(root)
+		}
+		if limit == 0 {
+			limit, origin = machineMemory(root), "the machine's memory"
+		}
+		n := limit * percent / 100 &^ (mib - 1)
+		if err := s.limits(n, s.show); err != nil {
+			l.fail("%s: %s of %s (%s) %w", v.origin, v.text, s.show(limit), origin, err)
+			n = s.Min
+		}
+		l.c.values[name] = value{strconv.FormatInt(n, 10), v.origin}
+	}
+}
+
+// machineMemory is what the machine has; 0: it does not tell.
+func machineMemory(root fs.FS) int64 {
+	b, err := fs.ReadFile(root, "proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		var n int64
+		if _, err := fmt.Sscanf(line, "MemTotal: %d kB", &n); err == nil {
+			return n * kib
+		}
+	}
+	return 0
 }
 
 // ContainerMemory is the least limit on memory of the control groups (versions 1 and 2) that

@@ -111,3 +111,37 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
+
+// A part of the memory is that of the tightest limit that there is.
+func TestShareOfMemory(t *testing.T) {
+	machine := map[string]string{"proc/meminfo": "MemTotal:        4194304 kB\nMemFree: 17 kB\n"}
+	container := map[string]string{"proc/meminfo": machine["proc/meminfo"], "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "2147483648\n"}
+	for _, c := range []struct {
+		name string
+		root map[string]string
+		args []string
+		want int64
+		err  string
+	}{
+		{"of the machine", machine, []string{"--innodb-buffer-pool-size=50%"}, 2 * gib, ""},
+		{"of the container", container, []string{"--innodb-buffer-pool-size=50%"}, gib, ""},
+		{"of what is given", container, []string{"--innodb-buffer-pool-size=50%", "--memory-limit=1G"}, 512 * mib, ""},
+		{"whole mebibytes", container, []string{"--innodb-buffer-pool-size=33%"}, 675 * mib, ""},
+		{"bytes", container, []string{"--innodb-buffer-pool-size=300M"}, 300 * mib, ""},
+		{"nothing", container, []string{"--innodb-buffer-pool-size=0%"}, 0, "from 1% to 90%"},
+		{"all", container, []string{"--innodb-buffer-pool-size=100%"}, 0, "from 1% to 90%"},
+		{"of nothing known", nil, []string{"--innodb-buffer-pool-size=50%"}, 0, "the least is 1M"},
+		{"no part of the memory", container, []string{"--max-binlog-size=50%"}, 0, "a number of bytes"},
+	} {
+		cfg, err := Load(Sources{Args: c.args, Root: files(c.root)})
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if err != nil || cfg.Int("innodb_buffer_pool_size") != c.want {
+			t.Errorf("%s: %d, not %d (%v)", c.name, cfg.Int("innodb_buffer_pool_size"), c.want, err)
+		}
+	}
+}

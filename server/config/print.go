@@ -75,6 +75,9 @@ func (s *Setting) limitText() string {
 		what = "A number"
 	case s.Kind == Bytes:
 		what = "Bytes (K, M, G, T)"
+		if s.OfMemory {
+			what = "Bytes (K, M, G, T; %)"
+		}
 	case s.Kind == Duration:
 		what = "A time (ms, s, m, h)"
 	case s.Kind == List:

@@ -23,7 +23,9 @@ type Setting struct {
 	Max     int64 // 0: no limit
 	Choices []string
 	Secret  bool // not printed
-	Doc     string
+	// OfMemory: bytes may be given as a part of the memory that the process may use, "50%".
+	OfMemory bool
+	Doc      string
 }
 
 const (
@@ -103,7 +105,7 @@ var Sections = []Section{
 		{Name: "replica_parallel_workers", Kind: Number, Default: "4", Min: 1, Max: 1024, Doc: "Tasks that apply what other members committed."},
 	}},
 	{"The storage engine", []Setting{
-		{Name: "innodb_buffer_pool_size", Kind: Bytes, Default: "128M", Min: mib, Max: 16 * tib, Doc: "Memory for pages."},
+		{Name: "innodb_buffer_pool_size", Kind: Bytes, OfMemory: true, Default: "128M", Min: mib, Max: 16 * tib, Doc: "Memory for pages: bytes, or a part of all that the process may use (memory_limit, or the container's limit, or the machine's memory) as 50%."},
 		{Name: "innodb_redo_log_capacity", Kind: Bytes, Default: "100M", Min: 4 * mib, Max: tib, Doc: "Size of the redo log."},
 		{Name: "innodb_log_buffer_size", Kind: Bytes, Default: "16M", Min: mib, Max: 4 * gib, Doc: "Redo in memory."},
 		{Name: "innodb_flush_log_at_timeout", Kind: Duration, Default: "1s", Min: milli, Max: 2700 * second, Doc: "How often redo is written; commits do not wait for it."},

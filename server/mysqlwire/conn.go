@@ -50,6 +50,7 @@ type conn struct {
 	track         []byte
 	stmts         map[uint32]*statement
 	lastStatement uint32
+	longBytes     int64  // of long data that waits for executions: together as long as a packet
 	texts         []byte // where the texts of statements are cut from
 
 	fatal  *types.Error                // to be told before the connection is closed

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/session"
@@ -113,5 +114,58 @@ func TestRowsTooLong(t *testing.T) {
 		if cap(c.w.buf) > keepBuffer {
 			t.Errorf("%d bytes are kept", cap(c.w.buf))
 		}
+	}
+}
+
+// TestLongDataIsCounted: what waits for executions is counted as it comes and goes, without
+// looking at all statements for each piece, and is never more than a packet may have.
+func TestLongDataIsCounted(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	s := &Server{closePrepared: func(*session.Prepared) {}}
+	c := &conn{s: s, stmts: map[uint32]*statement{}, sess: &fakeSession{f: &fake{}}}
+	c.w = packetWriter{dst: io.Discard, seq: &c.seq}
+	c.r.max = 10_000
+	full, most := 0, int64(0)
+	for step := range 20_000 {
+		id := uint32(r.IntN(20))
+		at := binary.LittleEndian.AppendUint32(nil, id)
+		st := c.stmts[id]
+		switch n := r.IntN(100); {
+		case st == nil:
+			s.statements.Add(1)
+			c.stmts[id] = &statement{id: id, prepared: &session.Prepared{Params: 3}}
+		case n < 90:
+			at = binary.LittleEndian.AppendUint16(at, uint16(r.IntN(4)))
+			c.longData(&payload{b: append(at, make([]byte, r.IntN(200))...)})
+			if st.failed == errTooLarge {
+				full++
+			}
+		case n < 95:
+			if err := c.resetStatement(&payload{b: at}); err != nil {
+				t.Fatal(err)
+			}
+			c.w.buf = c.w.buf[:0]
+		case n < 99:
+			c.closeStatement(&payload{b: at})
+		case r.IntN(10) == 0:
+			c.closeStatements()
+		}
+		var want int64
+		for _, st := range c.stmts {
+			for _, l := range st.long {
+				want += int64(len(l.b)) + longEntry
+			}
+		}
+		if most = max(most, want); c.longBytes != want || want > c.r.max+longEntry {
+			t.Fatalf("seed %d: %d instead of %d after %d steps", seed, c.longBytes, want, step)
+		}
+	}
+	if full == 0 || most < c.r.max/2 {
+		t.Errorf("seed %d: refused %d times, at most %d bytes", seed, full, most)
+	}
+	c.closeStatements()
+	if c.longBytes != 0 || s.statements.Load() != 0 {
+		t.Errorf("%d bytes of %d statements are left", c.longBytes, s.statements.Load())
 	}
 }

@@ -21,6 +21,9 @@ type statement struct {
 // longData is the value of a parameter that came in pieces.
 type longData struct{ b []byte }
 
+// longEntry is what a longData takes beside its bytes, in bytes.
+const longEntry = 64
+
 func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
 func unknownStatement(id uint32, in string) *types.Error {
@@ -111,7 +114,7 @@ func (c *conn) execute(ctx context.Context, p *payload) error {
 		return unknownStatement(id, "mysqld_stmt_execute")
 	}
 	st.cursor = nil
-	defer st.dropLong() // whatever comes of it: the next execution has its own
+	defer c.dropLong(st) // whatever comes of it: the next execution has its own
 	if st.failed != nil {
 		return st.failed
 	}
@@ -233,30 +236,24 @@ func (c *conn) longData(p *payload) {
 			st.long = make(map[int]*longData)
 		}
 		st.long[int(index)] = l
+		c.longBytes += longEntry
 	}
-	if c.longBytes()+int64(len(p.b)) > c.r.max {
-		st.dropLong()
+	// One value may be as long as a packet.
+	if c.longBytes+int64(len(p.b)) > c.r.max+longEntry {
+		c.dropLong(st)
 		st.failed = errTooLarge // what comes after it is dropped as well
 		return
 	}
 	l.b = append(l.b, p.b...)
+	c.longBytes += int64(len(p.b))
 }
 
-// dropLong forgets long data, and what was wrong with them.
-func (st *statement) dropLong() {
-	clear(st.long)
-	st.failed = nil
-}
-
-// longBytes is how much long data waits for executions: together it may be as long as a
-// packet.
-func (c *conn) longBytes() (n int64) {
-	for _, st := range c.stmts {
-		for _, l := range st.long {
-			n += int64(len(l.b))
-		}
+// dropLong forgets a statement's long data, and what was wrong with them.
+func (c *conn) dropLong(st *statement) {
+	for _, l := range st.long {
+		c.longBytes -= int64(len(l.b)) + longEntry
 	}
-	return n
+	st.long, st.failed = nil, nil
 }
 
 // closeStatement is COM_STMT_CLOSE, which has no answer.
@@ -264,6 +261,7 @@ func (c *conn) closeStatement(p *payload) {
 	id := p.uint32()
 	if st := c.stmts[id]; st != nil {
 		delete(c.stmts, id)
+		c.dropLong(st)
 		c.s.closePrepared(st.prepared)
 		c.s.releaseStatements(1)
 	}
@@ -276,7 +274,7 @@ func (c *conn) resetStatement(p *payload) error {
 	if st == nil {
 		return unknownStatement(id, "mysqld_stmt_reset")
 	}
-	st.dropLong()
+	c.dropLong(st)
 	st.cursor = nil
 	c.ok()
 	return nil
@@ -289,6 +287,7 @@ func (c *conn) closeStatements() {
 	}
 	c.s.releaseStatements(int64(len(c.stmts)))
 	clear(c.stmts)
+	c.longBytes = 0
 }
 
 // skipAttributes reads past the attributes that precede a COM_QUERY's text.

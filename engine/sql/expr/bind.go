@@ -12,6 +12,28 @@ type Binder struct {
 	scope Scope
 	opt   *Options
 	depth int
+	folds folding
+}
+
+// folding is what constants are folded with: an expression may have very many.
+type folding struct {
+	x      *Context
+	warned bool
+}
+
+// begin returns a context in which nothing has happened.
+func (f *folding) begin(b *Binder) *Context {
+	f.warned = false
+	if f.x == nil {
+		f.x = &Context{SQLMode: b.opt.SQLMode | ModeErrorForDivisionByZero, Collation: b.collation(), DivPrecisionIncrement: b.divIncrement(),
+			MaxAllowedPacket: 1 << 20}
+		f.x.Mode = b.opt.Mode
+		f.x.Warn = func(*types.Error) { f.warned = true }
+		f.x.Interrupted = func() error { return errLongFold }
+	}
+	f.x.ResetStatement()
+	f.x.work = 0
+	return f.x
 }
 
 // NewBinder returns a binder for scope.
@@ -61,21 +83,16 @@ func (b *Binder) fold(n Node) Node {
 	if _, ok := n.(*Const); ok || VolatilityOf(n) != Pure {
 		return n
 	}
-	warned := false
-	x := Context{SQLMode: b.opt.SQLMode | ModeErrorForDivisionByZero, Collation: b.collation(), DivPrecisionIncrement: b.divIncrement()}
-	x.Mode = b.opt.Mode
-	x.MaxAllowedPacket = 1 << 20
-	x.Warn = func(*types.Error) { warned = true }
-	x.Interrupted = func() error { return errLongFold }
-	v, err := n.Value(&x, nil, 0)
-	if err != nil || warned {
+	x := b.folds.begin(b)
+	v, err := n.Value(x, nil, 0)
+	if err != nil || b.folds.warned {
 		return n
 	}
 	c := NewConst(v.Clone(), *n.Type())
 	c.co = CoercibilityOf(n)
 	c.bool = IsBoolean(n)
 	if a, ok := n.(*Arith); ok && a.inexact && !v.IsNull() {
-		if v, err := a.unrounded().Value(&x, nil, 0); err == nil {
+		if v, err := a.unrounded().Value(x, nil, 0); err == nil {
 			wide := types.Type{Kind: types.KindDecimal, Precision: types.MaxDecimalPrecision, Scale: types.MaxDecimalScale}
 			c.raw = NewConst(v.Clone(), wide)
 		}

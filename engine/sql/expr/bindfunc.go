@@ -97,7 +97,7 @@ func (b *Binder) Call(f *Func, name string, args []Node) (Node, error) {
 
 // collateCall finds the collation in which the text arguments of a call meet.
 func (b *Binder) collateCall(c *Call, name string) error {
-	var texts []Node
+	texts := make([]Node, 0, len(c.Given))
 	for i, a := range c.Given {
 		if c.arg(i) == ArgText {
 			texts = append(texts, a)

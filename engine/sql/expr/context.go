@@ -120,10 +120,7 @@ func (x *Context) Release(m Mark) {
 func (x *Context) ResetStatement() {
 	x.Release(Mark{chunk: -1})
 	x.Context.Reset()
-	if len(x.states) > keepEntries {
-		x.states = nil
-	}
-	clear(x.states)
+	x.forget()
 	clear(x.args)
 	x.args = x.args[:0]
 	x.trim()
@@ -137,9 +134,18 @@ const (
 	keepEntries = 1 << 10
 )
 
+// forget gives up what functions keep for the statement.
+func (x *Context) forget() {
+	if len(x.states) > keepEntries {
+		x.states = nil
+	}
+	clear(x.states)
+}
+
 // Shed gives up, at a statement's end, memory that only this one needed. Results made are
 // good until the next begins.
 func (x *Context) Shed() {
+	x.forget()
 	if x.grown || cap(x.arena) > keepBytes {
 		x.trim()
 	}

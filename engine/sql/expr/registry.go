@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -143,6 +144,7 @@ func (c *Call) arg(i int) ArgKind {
 func (c *Call) Value(x *Context, in *types.Batch, row int) (types.Value, error) {
 	base := len(x.args)
 	null := false
+	x.args = slices.Grow(x.args, len(c.Args))
 	for _, n := range c.Args {
 		v, err := n.Value(x, in, row)
 		if err != nil {

@@ -454,3 +454,18 @@ func (c *Config) Variables() map[string]string {
 	}
 	return all
 }
+
+// Origin says where a setting, or a global variable of sessions, was set: "--name",
+// "TRIREME_NAME", "file:7"; empty: it was not.
+func (c *Config) Origin(name string) string {
+	if v, ok := c.values[name]; ok {
+		return v.origin
+	}
+	return c.variables[name].origin
+}
+
+// DefaultText is the setting's default as String gives it.
+func (s *Setting) DefaultText() string {
+	text, _ := s.normalise(s.Default) // checked by a test
+	return text
+}

@@ -167,6 +167,19 @@ func (b *backend) GroupSetting(name string) (int64, bool) {
 	return 0, false
 }
 
+// BinaryLogs lists the files of the log, for SHOW BINARY LOGS.
+func (b *backend) BinaryLogs() ([]session.BinaryLog, error) {
+	l := b.n.group.Log()
+	if l == nil {
+		return nil, group.ErrProvisioning
+	}
+	var list []session.BinaryLog
+	for _, f := range l.Files() {
+		list = append(list, session.BinaryLog{Name: f.Name, Size: f.Size})
+	}
+	return list, nil
+}
+
 // MetadataLocks implements session.Backend.
 func (b *backend) MetadataLocks(max int) []txn.MetadataLock {
 	if g, ok := any(b.n.group).(interface {

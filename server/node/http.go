@@ -101,6 +101,8 @@ func (n *Node) unready() error {
 	}
 	s := n.group.Status()
 	switch {
+	case n.draining.Load():
+		return errors.New("the node is being drained")
 	case s.Provisioning:
 		return errors.New("the node is being given its data")
 	case s.Leader == 0:

@@ -19,6 +19,7 @@ import (
 const (
 	askContact  = "node/contact"
 	askHandover = "node/handover"
+	askAbout    = "node/about"
 )
 
 // contact is how clients and other members reach a member.
@@ -58,6 +59,8 @@ func (h *handler) Answer(ctx context.Context, kind string, payload []byte) ([]by
 	switch kind {
 	case askContact:
 		return json.Marshal(h.n.self())
+	case askAbout:
+		return json.Marshal(h.n.ownAbout())
 	case askHandover:
 		return h.n.issue(ctx, payload)
 	}

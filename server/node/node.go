@@ -21,6 +21,7 @@ import (
 	_ "github.com/triremedb/trireme/engine/types/json"      // and of documents
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
+	"github.com/triremedb/trireme/server/adminapi"
 	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/config"
 	"github.com/triremedb/trireme/server/mysqlwire"
@@ -49,9 +50,14 @@ type Node struct {
 
 	tickets  tickets
 	contacts contacts
+	abouts   abouts
 	accounts accounts
 	known    atomic.Bool // the accounts are here
 	prepared atomic.Bool // this node leads, and is ready for clients
+	draining atomic.Bool // it is to be stopped: see drain
+
+	admin     *adminapi.Server
+	auditFile *os.File // nil: the log
 
 	ready    chan struct{} // closed when clients are let in
 	stopping chan struct{}
@@ -99,11 +105,15 @@ func (n *Node) open() (err error) {
 		return err
 	}
 	n.accounts.n = n
+	if n.admin, err = n.newAdmin(); err != nil {
+		return fmt.Errorf("audit_log: %w", err)
+	}
 	n.openDoor()
 	n.openPrograms()
 	close(n.ready)
-	n.tasks.Add(1)
+	n.tasks.Add(2)
 	go n.watch()
+	go n.handOver()
 	return nil
 }
 
@@ -378,5 +388,8 @@ func (n *Node) closeAll() (err error) {
 		err = errors.Join(err, n.group.Close())
 	}
 	n.waits.Wait()
+	if n.auditFile != nil {
+		err = errors.Join(err, n.auditFile.Close())
+	}
 	return err
 }

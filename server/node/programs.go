@@ -21,6 +21,7 @@ func (n *Node) openPrograms() {
 		o.TLS = func() *tls.Config { return n.cert.Config() }
 	}
 	n.sqlapi = sqlapi.New(o)
+	n.sqlapi.Offer(n.admin.Register)
 	if n.programs == nil {
 		return
 	}

@@ -128,6 +128,17 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 	return c, nil
 }
 
+// Identify finds out who makes a call of another service that the port offers (see Offer). Of
+// who could not prove it only the name is told.
+func (d *Door) Identify(ctx context.Context) (session.ConnectionInfo, error) {
+	c, err := d.identify(ctx)
+	if err != nil {
+		user, _, _ := credentialsOf(ctx)
+		return session.ConnectionInfo{User: user}, err
+	}
+	return c.info, nil
+}
+
 func tlsVersion(v uint16) string {
 	switch v {
 	case tls.VersionTLS12:

@@ -142,6 +142,11 @@ func New(opt Options) *Door {
 	return d
 }
 
+// Offer lets the port offer another service, which finds out by Identify who calls.
+//
+// REQUIRES: Serve has not been called.
+func (d *Door) Offer(register func(*grpc.Server)) { register(d.grpc) }
+
 // service describes the calls. Those with one request and one answer are streams to gRPC, which
 // would otherwise read a request of any caller before the door could ask who it is.
 var service = grpc.ServiceDesc{

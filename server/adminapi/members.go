@@ -1,0 +1,247 @@
+package adminapi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+
+	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
+	"github.com/triremedb/trireme/replication/group"
+)
+
+// behindMax is how many entries a learner may be behind that is to vote.
+const behindMax = 1000
+
+// lead makes sure that this node leads.
+func (s *Server) lead() error {
+	if leader, ok := s.opt.Group.Leader(); !ok || leader.ID != s.opt.Group.ID() {
+		return group.ErrNotLeader
+	}
+	return nil
+}
+
+// member finds a member of the group.
+func (s *Server) member(id uint64) (group.Member, error) {
+	for _, m := range s.opt.Group.Members() {
+		if m.ID == id {
+			return m, nil
+		}
+	}
+	return group.Member{}, noMember(id)
+}
+
+// learner finds a learner that is to vote, and looks whether it is ready for that.
+func (s *Server) learner(ctx context.Context, id uint64, force bool) error {
+	m, err := s.member(id)
+	if err != nil {
+		return err
+	}
+	if !m.Learner {
+		return refused("", "member %d votes already", id)
+	}
+	if force {
+		return nil
+	}
+	g, err := s.gather(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range g.GetMembers() {
+		switch {
+		case m.GetId() != id:
+		case m.GetState() == triremev1.AdminMemberState_ADMIN_MEMBER_STATE_RECOVERING:
+			return refused("wait until it has its data, or force it: commits may then have to wait for it", "member %d is being given its data", id)
+		case m.GetState() != triremev1.AdminMemberState_ADMIN_MEMBER_STATE_ONLINE:
+			return refused("start it, or force it: commits may then have to wait for it", "member %d does not answer: %s", id, m.GetError())
+		case m.GetLagEntries() > behindMax:
+			return refused("wait until it has caught up, or force it: commits may then have to wait for it",
+				"member %d is %d entries behind", id, m.GetLagEntries())
+		}
+	}
+	return nil
+}
+
+// AddMember implements the contract.
+func (s *Server) AddMember(ctx context.Context, req *triremev1.AdminAddMemberRequest) (*triremev1.AdminAddMemberResponse, error) {
+	return serve(ctx, s, rightAdd, req, func(*Caller) (*triremev1.AdminAddMemberResponse, error) {
+		m := group.Member{ID: req.GetId(), Addr: req.GetPeerAddress(), Learner: true, Stays: req.GetReplica()}
+		if m.ID == 0 {
+			return nil, &Error{Code: codes.InvalidArgument, Number: errnoArguments, Message: "the member's id is missing",
+				Advice: "a node that is started with a way to find the group joins by itself; to give a member another address, say its id"}
+		}
+		if err := checkAddress(m.Addr); err != nil {
+			return nil, err
+		}
+		if err := s.lead(); err != nil {
+			return nil, err
+		}
+		for _, other := range s.opt.Group.Members() {
+			if other.ID != m.ID && other.Addr == m.Addr {
+				return nil, refused("remove that one first, or choose another address", "member %d is at %s", other.ID, m.Addr)
+			}
+			if other.ID == m.ID && !other.Learner {
+				return nil, refused("restart it with its new peer_address", "member %d votes", m.ID)
+			}
+		}
+		return &triremev1.AdminAddMemberResponse{}, s.opt.Group.Add(m)
+	})
+}
+
+// checkAddress checks host:port.
+func checkAddress(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil && host == "" {
+		err = errors.New("the host is missing")
+	}
+	if err == nil {
+		if n, e := strconv.ParseUint(port, 10, 16); e != nil || n == 0 {
+			err = errors.New("the port is no number from 1 to 65535")
+		}
+	}
+	if err != nil {
+		return badArgument("peer_address is %q and not host:port: %v", cut(addr, 300), err)
+	}
+	return nil
+}
+
+// PromoteMember implements the contract.
+func (s *Server) PromoteMember(ctx context.Context, req *triremev1.AdminPromoteMemberRequest) (*triremev1.AdminPromoteMemberResponse, error) {
+	return serve(ctx, s, rightPromote, req, func(*Caller) (*triremev1.AdminPromoteMemberResponse, error) {
+		if err := s.lead(); err != nil {
+			return nil, err
+		}
+		if err := s.learner(ctx, req.GetId(), req.GetForce()); err != nil {
+			return nil, err
+		}
+		return &triremev1.AdminPromoteMemberResponse{}, s.opt.Group.Promote(req.GetId())
+	})
+}
+
+// RemoveMember implements the contract.
+func (s *Server) RemoveMember(ctx context.Context, req *triremev1.AdminRemoveMemberRequest) (*triremev1.AdminRemoveMemberResponse, error) {
+	return serve(ctx, s, rightRemove, req, func(*Caller) (*triremev1.AdminRemoveMemberResponse, error) {
+		if err := s.removable(ctx, req.GetId(), req.GetForce()); err != nil {
+			return nil, err
+		}
+		return &triremev1.AdminRemoveMemberResponse{}, s.opt.Group.Remove(req.GetId())
+	})
+}
+
+// removable checks whether a member may go.
+func (s *Server) removable(ctx context.Context, id uint64, force bool) error {
+	if err := s.lead(); err != nil {
+		return err
+	}
+	m, err := s.member(id)
+	if err != nil {
+		return err
+	}
+	if id == s.opt.Group.ID() {
+		return s.leads(id)
+	}
+	if m.Learner || force {
+		return nil
+	}
+	g, err := s.gather(ctx)
+	if err != nil {
+		return err
+	}
+	rest, online := 0, 0
+	for _, m := range g.GetMembers() {
+		role := m.GetRole()
+		if m.GetId() == id || role != triremev1.AdminRole_ADMIN_ROLE_LEADER && role != triremev1.AdminRole_ADMIN_ROLE_FOLLOWER {
+			continue
+		}
+		rest++
+		if m.GetState() == triremev1.AdminMemberState_ADMIN_MEMBER_STATE_ONLINE {
+			online++
+		}
+	}
+	if 2*online <= rest {
+		return refused("bring others back first; force it if they are lost for good", "without member %d only %d of %d voters answer: the group would take no writes", id, online, rest)
+	}
+	return nil
+}
+
+// leads refuses what the leader cannot do to itself.
+func (s *Server) leads(id uint64) error {
+	if s.voters() == 1 {
+		return refused("add another member first", "member %d is the only one that votes", id)
+	}
+	return refused("transfer leadership first, then ask the new leader", "member %d leads the group", id)
+}
+
+func (s *Server) voters() (count int) {
+	for _, m := range s.opt.Group.Members() {
+		if !m.Learner {
+			count++
+		}
+	}
+	return count
+}
+
+// ReplaceMember implements the contract.
+func (s *Server) ReplaceMember(ctx context.Context, req *triremev1.AdminReplaceMemberRequest) (*triremev1.AdminReplaceMemberResponse, error) {
+	return serve(ctx, s, rightReplace, req, func(*Caller) (*triremev1.AdminReplaceMemberResponse, error) {
+		if err := s.lead(); err != nil {
+			return nil, err
+		}
+		old, err := s.member(req.GetId())
+		switch {
+		case err != nil:
+			return nil, err
+		case old.Learner:
+			return nil, refused("remove it, and promote the other", "member %d does not vote", old.ID)
+		case old.ID == s.opt.Group.ID():
+			return nil, refused("transfer leadership first, then ask the new leader", "member %d leads the group", old.ID)
+		}
+		if err := s.learner(ctx, req.GetWith(), req.GetForce()); err != nil {
+			return nil, err
+		}
+		return &triremev1.AdminReplaceMemberResponse{}, s.opt.Group.Replace(req.GetId(), req.GetWith())
+	})
+}
+
+// Transfer implements the contract.
+func (s *Server) Transfer(ctx context.Context, req *triremev1.AdminTransferRequest) (*triremev1.AdminTransferResponse, error) {
+	return serve(ctx, s, rightTransfer, req, func(*Caller) (*triremev1.AdminTransferResponse, error) {
+		if err := s.lead(); err != nil {
+			return nil, err
+		}
+		to := req.GetTo()
+		if to != 0 {
+			m, err := s.member(to)
+			switch {
+			case err != nil:
+				return nil, err
+			case m.Learner:
+				return nil, refused("promote it first", "member %d does not vote", to)
+			}
+		} else if s.voters() == 1 {
+			return nil, refused("add another member first", "nobody else votes in this group")
+		}
+		if to != s.opt.Group.ID() {
+			if err := s.opt.Group.Transfer(to); err != nil {
+				return nil, err
+			}
+		}
+		leader, _ := s.opt.Group.Leader()
+		return &triremev1.AdminTransferResponse{Leader: leader.ID}, nil
+	})
+}
+
+// Drain implements the contract.
+func (s *Server) Drain(ctx context.Context, req *triremev1.AdminDrainRequest) (*triremev1.AdminDrainResponse, error) {
+	return serve(ctx, s, rightDrain, req, func(*Caller) (*triremev1.AdminDrainResponse, error) {
+		if !req.GetUndo() && s.voters() == 1 {
+			if m, err := s.member(s.opt.Group.ID()); err == nil && !m.Learner {
+				return nil, refused("stop it: it is the whole group", "nobody else votes in this group, so that nobody can lead instead of this node")
+			}
+		}
+		handed, connections, err := s.opt.Drain(req.GetUndo())
+		return &triremev1.AdminDrainResponse{HandedOver: handed, Connections: uint32(connections)}, err
+	})
+}

@@ -1,0 +1,145 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/peer"
+
+	"github.com/triremedb/trireme/replication/transport"
+	"github.com/triremedb/trireme/server/adminapi"
+)
+
+// newAdmin makes the service for operators.
+func (n *Node) newAdmin() (*adminapi.Server, error) {
+	o := adminapi.Options{Group: n.group, Sessions: n.sessions, Config: n.cfg, Log: n.log, Authenticate: n.adminCaller, Member: n.about, Drain: n.drain}
+	if name := n.cfg.String("audit_log"); name != "" {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		n.auditFile = f
+		o.Audit = slog.New(slog.NewJSONHandler(f, nil))
+	}
+	return adminapi.New(o), nil
+}
+
+// adminCaller authenticates a call.
+func (n *Node) adminCaller(ctx context.Context) (adminapi.Caller, error) {
+	info, err := n.sqlapi.Identify(ctx)
+	c := adminapi.Caller{User: info.User, Host: info.Host, AccountUser: info.AccountUser, AccountHost: info.AccountHost}
+	if p, ok := peer.FromContext(ctx); ok {
+		c.Address = p.Addr.String()
+	}
+	return c, err
+}
+
+// about is what a member tells the others of itself.
+type about struct {
+	contact
+	Version     string        `json:"version"`
+	DiskTotal   uint64        `json:"disk_total"`
+	DiskFree    uint64        `json:"disk_free"`
+	Draining    bool          `json:"draining"`
+	Connections int           `json:"connections"`
+	Uptime      time.Duration `json:"uptime"`
+}
+
+// ownAbout is the node's own.
+func (n *Node) ownAbout() about {
+	a := about{contact: n.self(), Version: Version, Draining: n.draining.Load(), Uptime: time.Since(n.began)}
+	a.DiskTotal, a.DiskFree = diskSpace(n.dir)
+	if n.isReady() {
+		a.Connections = n.clients()
+	}
+	return a
+}
+
+// clients counts the clients that are connected.
+func (n *Node) clients() int { return n.door.Connections() + n.sqlapi.Sessions() }
+
+// diskSpace is what the file system of a directory has; 0 where it does not say.
+func diskSpace(dir string) (total, free uint64) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, 0
+	}
+	return st.Blocks * uint64(st.Bsize), st.Bavail * uint64(st.Bsize)
+}
+
+// abouts remembers what members have said, for while they do not answer.
+type abouts struct {
+	mu    sync.Mutex
+	known map[uint64]about
+}
+
+// about asks a member about itself.
+func (n *Node) about(ctx context.Context, id uint64) (adminapi.Member, error) {
+	if id == n.group.ID() {
+		return n.ownAbout().member(), nil
+	}
+	b, err := n.peers.Ask(ctx, transport.Call{To: id, Kind: askAbout, Timeout: contactAsk})
+	var a about
+	if err == nil {
+		err = json.Unmarshal(b, &a)
+	}
+	n.abouts.mu.Lock()
+	defer n.abouts.mu.Unlock()
+	if err != nil {
+		before := n.abouts.known[id] // where it is may still hold
+		return adminapi.Member{MySQL: before.Addr, ReadOnly: before.Reads, HTTP: before.HTTP, GRPC: before.GRPC, Version: before.Version}, err
+	}
+	if n.abouts.known == nil || len(n.abouts.known) >= contactsMax {
+		n.abouts.known = make(map[uint64]about)
+	}
+	n.abouts.known[id] = a
+	return a.member(), nil
+}
+
+func (a about) member() adminapi.Member {
+	return adminapi.Member{MySQL: a.Addr, ReadOnly: a.Reads, HTTP: a.HTTP, GRPC: a.GRPC, Version: a.Version, DiskTotal: a.DiskTotal,
+		DiskFree: a.DiskFree, Draining: a.Draining, Connections: a.Connections, Uptime: a.Uptime}
+}
+
+// drain makes the node ready to be stopped: it is not ready for clients, and whenever it leads
+// it hands over. What clients have begun goes on, as far as it does not need this node to lead.
+func (n *Node) drain(undo bool) (handedOver bool, connections int, err error) {
+	n.draining.Store(!undo)
+	if undo {
+		n.log.Info("the node is not drained any more")
+	} else {
+		n.log.Info("the node is being drained")
+		if n.group.Writable() {
+			err = n.group.Transfer(0)
+		}
+	}
+	return !n.group.Writable(), n.clients(), err
+}
+
+// drainEvery is how often a node that is drained and leads again tries to hand over.
+const drainEvery = time.Second
+
+// handOver sees to it that a node that is being drained does not lead for long.
+func (n *Node) handOver() {
+	defer n.tasks.Done()
+	tick := time.NewTicker(drainEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-n.stopping:
+			return
+		case <-tick.C:
+		}
+		if !n.draining.Load() || !n.group.Writable() {
+			continue
+		}
+		if err := n.group.Transfer(0); err != nil && n.group.Err() == nil {
+			n.log.Warn("a node that is being drained cannot hand leadership over", "error", err)
+		}
+	}
+}

@@ -30,8 +30,10 @@ func subcommands() []subcommand {
 		{"demo", "run a group of nodes on this machine", runDemo},
 		{"sql", "a shell for SQL, or one statement", runSQL},
 		{"status", "how the members of a group stand", runStatus},
+		{"admin", "look into nodes and change a group: members, settings, sessions, locks", runAdmin},
 		{"binlog", "list, print, export and verify a node's log", runBinlog},
 		{"check", "check the data of a node that is stopped", runCheck},
+		{"completion", "what makes a shell complete these words", runCompletion},
 		{"version", "tell the version", func([]string) error {
 			fmt.Println("trireme", node.Version)
 			return nil
@@ -85,7 +87,7 @@ func exitCode(name string, err error) int {
 func usage(w io.Writer) {
 	_, _ = fmt.Fprintf(w, "Trireme is a replicated SQL database of the MySQL dialect.\n\nUsage: trireme <subcommand> [options]\n\n")
 	for _, c := range subcommands() {
-		_, _ = fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
+		_, _ = fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
 	}
 	_, _ = fmt.Fprintf(w, "\ntrireme <subcommand> --help tells the options.\n")
 }

@@ -51,7 +51,7 @@ var plan = [][]string{
 	{"replication/provision"},
 	{"replication/group"},
 	{"replication/simgroup"},
-	{"server/config", "server/auth"},
+	{"server/config", "server/auth", "server/metrics"},
 	{"server/sqlapi", "server/adminapi", "server/mysqlwire", "server/memcached", "server/console"},
 	{"server/node"},
 	{"client"},

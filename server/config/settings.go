@@ -119,7 +119,7 @@ var Sections = []Section{
 		{Name: "table_open_cache", Kind: Number, Default: "4000", Min: 1, Max: 1 << 20, Doc: "Table definitions in memory."},
 	}},
 	{"Operation", []Setting{
-		{Name: "http_port", Kind: Number, Default: "18080", Min: -1, Max: 65535, Doc: "Port of /healthz, /readyz and /status. 0 is any free port, -1 none."},
+		{Name: "http_port", Kind: Number, Default: "18080", Min: -1, Max: 65535, Doc: "Port of /healthz, /readyz, /status and /metrics. 0 is any free port, -1 none."},
 		{Name: "http_pprof", Kind: Switch, Default: "OFF", Doc: "Serve /debug/pprof/ on http_port, for go tool pprof: profiles tell of statements and memory, and taking them costs time."},
 		{Name: "memory_limit", Kind: Bytes, Default: "0", Max: 16 * tib, Doc: "Memory of the process in all: what innodb_buffer_pool_size leaves of it is for Go's heap, see settings.md. 0: the limit of its container, if it has one. GOMEMLIMIT, if set, is the heap's limit instead."},
 		{Name: "audit_log", Doc: "A file to which changes by operators are written, a line of JSON for each; empty: they go to the log."},

@@ -39,7 +39,7 @@ type MemberReport struct {
 	Status   group.Status `json:"status"`
 }
 
-// serveHTTP tells how the node stands: /healthz, /readyz, /status; and with http_pprof what it
+// serveHTTP tells how the node stands: /healthz, /readyz, /status, /metrics; and with http_pprof what it
 // is doing.
 func (n *Node) serveHTTP() {
 	if n.web == nil {
@@ -64,6 +64,7 @@ func (n *Node) serveHTTP() {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(n.report())
 	})
+	mux.HandleFunc("GET /metrics", n.serveMetrics)
 	if n.cfg.Bool("http_pprof") {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

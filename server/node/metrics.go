@@ -1,0 +1,90 @@
+package node
+
+import (
+	"net/http"
+	"os"
+	"runtime"
+	rmetrics "runtime/metrics"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/triremedb/trireme/server/metrics"
+)
+
+// serveMetrics answers GET /metrics.
+func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+	m := metrics.NewWriter()
+	m.Set("trireme_build_info", 1, "version", Version)
+	m.Set("trireme_node_start_time_seconds", float64(n.began.UnixMilli())/1e3)
+	m.Set("trireme_node_ready", metrics.On(n.unready() == nil))
+	m.Set("trireme_node_draining", metrics.On(n.draining.Load()))
+	total, free := diskSpace(n.dir)
+	m.Set("trireme_disk_size_bytes", float64(total))
+	m.Set("trireme_disk_free_bytes", float64(free))
+	processMetrics(m)
+	if n.isReady() {
+		n.groupMetrics(m)
+	}
+	w.Header().Set("Content-Type", metrics.ContentType)
+	_, _ = m.WriteTo(w) // the client's connection
+}
+
+// groupMetrics adds what an open node knows. What a node that is being given its data does not
+// have is left out.
+func (n *Node) groupMetrics(m *metrics.Writer) {
+	s := n.group.Status()
+	m.Set("trireme_node_leader", metrics.On(n.serves()))
+	m.Set("trireme_node_failed", metrics.On(n.group.Err() != nil))
+	m.Set("trireme_group_term", float64(s.Term))
+	m.Set("trireme_group_leader_known", metrics.On(s.Leader != 0))
+	m.Set("trireme_disk_full", metrics.On(s.DiskFull))
+	voters := n.voters()
+	m.Set("trireme_group_members", float64(voters), "role", "voter")
+	m.Set("trireme_group_members", float64(len(n.group.Members())-voters), "role", "learner")
+	m.Set("trireme_connections", float64(n.clients()))
+	m.Set("trireme_connections_limit", float64(n.sessions.GlobalNumber("max_connections")))
+	active, list := 0, n.sessions.Processes()
+	for i := range list {
+		if list[i].Command != "Sleep" {
+			active++
+		}
+	}
+	m.Set("trireme_sessions", float64(len(list)))
+	m.Set("trireme_sessions_active", float64(active))
+	plans := n.sessions.PlanCache()
+	m.Set("trireme_plan_cache_plans", float64(plans.Plans))
+	m.Set("trireme_plan_cache_hits_total", float64(plans.Hits))
+	m.Set("trireme_plan_cache_misses_total", float64(plans.Misses))
+	m.Set("trireme_plan_cache_evicted_total", float64(plans.Evicted))
+	if eng, err := n.group.Engine(); err == nil {
+		stats := eng.Stats()
+		stats.Each(m.Stat)
+	}
+	if stats, err := n.group.Stats(); err == nil {
+		stats.Each(m.Stat)
+	}
+}
+
+// processMetrics adds what the system says of the process; nothing where it does not.
+func processMetrics(m *metrics.Writer) {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) == nil {
+		m.Set("process_cpu_seconds_total", float64(u.Utime.Nano()+u.Stime.Nano())/1e9)
+	}
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if f := strings.Fields(string(b)); len(f) > 1 {
+			pages, _ := strconv.ParseInt(f[1], 10, 64)
+			m.Set("process_resident_memory_bytes", float64(pages)*float64(os.Getpagesize()))
+		}
+	}
+	if list, err := os.ReadDir("/proc/self/fd"); err == nil {
+		m.Set("process_open_fds", float64(len(list)))
+	}
+	m.Set("go_goroutines", float64(runtime.NumGoroutine()))
+	heap := []rmetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	if rmetrics.Read(heap); heap[0].Value.Kind() == rmetrics.KindUint64 {
+		m.Set("go_heap_bytes", float64(heap[0].Value.Uint64()))
+	}
+}

@@ -87,6 +87,7 @@ func TestIdentity(t *testing.T) {
 // answer renews it.
 func TestLease(t *testing.T) {
 	l := lease{length: 100 * time.Millisecond, held: true}
+	l.term.Store(7)
 	task := &raftTask{n: &core{incarnation: 5}}
 	for i := range 3 {
 		l.seq++
@@ -97,20 +98,23 @@ func TestLease(t *testing.T) {
 	}
 	confirm(4, contextLease, 3) // of an earlier process
 	confirm(5, contextRead, 3)
-	if l.valid(0) {
+	if l.valid(0, 7) {
 		t.Error("a lease without an answer")
 	}
 	confirm(5, contextLease, 2)
-	if !l.valid(119*time.Millisecond) || l.valid(120*time.Millisecond) {
+	if !l.valid(119*time.Millisecond, 7) || l.valid(120*time.Millisecond, 7) {
 		t.Error("the lease of round 2 ends 100 ms after it was sent")
 	}
+	if l.valid(0, 6) {
+		t.Error("the lease of term 7 is taken for one of term 6")
+	}
 	confirm(5, contextLease, 1) // late
-	if !l.valid(119 * time.Millisecond) {
+	if !l.valid(119*time.Millisecond, 7) {
 		t.Error("a late answer has shortened the lease")
 	}
 	l.drop()
 	confirm(5, contextLease, 3)
-	if l.valid(0) {
+	if l.valid(0, 7) {
 		t.Error("a lease after it was dropped")
 	}
 	if got := leaseLength(50*time.Millisecond, 10); got >= 450*time.Millisecond {

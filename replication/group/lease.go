@@ -21,13 +21,17 @@ import (
 //
 // Proof that the leader's process is gone is the one thing that lets others vote
 // earlier; then there is nobody left to use the lease.
+//
+// A lease is of one term. What a node serves may still be that of an earlier term, which it
+// has lost and not put an end to yet: to that the lease gives no right.
 type lease struct {
 	length time.Duration
 	seq    uint64
 	sent   []leaseRound // oldest first
 	held   bool         // by a leader that is not handing over
 
-	until atomic.Int64 // on the lease clock; 0: no lease
+	term  atomic.Uint64 // of the newest lease; it is set before until is
+	until atomic.Int64  // on the lease clock; 0: no lease
 }
 
 type leaseRound struct {
@@ -41,6 +45,8 @@ func leaseLength(tick time.Duration, electionTicks int) time.Duration {
 }
 
 func (l *lease) start(t *raftTask) {
+	l.until.Store(0)
+	l.term.Store(t.role.term)
 	l.sent, l.held = l.sent[:0], true
 	l.renew(t, 0)
 }
@@ -76,10 +82,12 @@ func (l *lease) confirmed(t *raftTask, s raft.ReadState) {
 	}
 }
 
-// valid reports whether the lease holds now.
+// valid reports whether the lease of a term holds now.
 //
 // To use it, take the snapshot first and then ask.
-func (l *lease) valid(now time.Duration) bool { return int64(now) < l.until.Load() }
+func (l *lease) valid(now time.Duration, term uint64) bool {
+	return int64(now) < l.until.Load() && l.term.Load() == term
+}
 
 // What a ReadIndex request is for.
 const (

@@ -188,16 +188,22 @@ func (p *provisioning) receive() error {
 	return p.install(&m)
 }
 
-// install puts what was received in the place of what is there.
+// install puts what was received in the place of what is there, unless that is ahead.
 func (p *provisioning) install(m *provision.Manifest) error {
 	n := p.n
+	keep := false
 	if c := n.take(); c != nil {
 		if err := c.close(); err != nil {
 			n.opt.Log.Warn("closing the old data", "error", err)
 		}
+		// A leader with a longer log may have reached it meanwhile, and counts on what it
+		// has acknowledged.
+		keep = c.binlog.LastIndex() > m.Position.Index
 	}
-	err := n.forgetLog()
-	if err == nil {
+	var err error
+	if keep {
+		err = n.home.Discard()
+	} else if err = n.forgetLog(); err == nil {
 		err = n.home.Swap()
 	}
 	if err == nil {
@@ -209,6 +215,10 @@ func (p *provisioning) install(m *provision.Manifest) error {
 	if err != nil {
 		n.failed(fmt.Errorf("group: opening the data that were received: %w", err))
 		return err
+	}
+	if keep {
+		n.opt.Log.Info("this member has got more by the log meanwhile than the data that it was given: they are not needed", "csn", m.CSN, "index", m.Position.Index)
+		return nil
 	}
 	n.opt.Log.Info("this member has its data", "csn", m.CSN, "index", m.Position.Index)
 	if leader, ok := n.Leader(); ok {

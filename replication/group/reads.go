@@ -66,11 +66,11 @@ func (c *core) strongPoint(deadline time.Duration) (uint64, error) {
 	if c.opt.Sabotage == StaleRead && c.served.Load() {
 		return c.engine.Trx.LastCommitted(), nil
 	}
-	if c.serving.Load() != 0 {
+	if term := c.serving.Load(); term != 0 {
 		// First the snapshot, then the question whether this node still led when it was
 		// taken.
 		csn := c.engine.Trx.LastCommitted()
-		if c.raft.lease.valid(c.leaseClock()) {
+		if c.raft.lease.valid(c.leaseClock(), term) {
 			return csn, nil
 		}
 	}
@@ -196,7 +196,7 @@ func (c *core) waitFresh(bound time.Duration, deadline time.Duration) error {
 // age is how old the newest entry is that this member has applied, by the leader's
 // clock in it and this member's now; 0 for the leader.
 func (c *core) age() time.Duration {
-	if c.serving.Load() != 0 && c.raft.lease.valid(c.leaseClock()) {
+	if term := c.serving.Load(); term != 0 && c.raft.lease.valid(c.leaseClock(), term) {
 		return 0
 	}
 	at := c.lastTime.Load()

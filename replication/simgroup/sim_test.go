@@ -41,9 +41,11 @@ func TestSimulate(t *testing.T) {
 // that gave each other their data for ever; 31201, an old leader whose proposals in doubt lay
 // behind entries without transactions, and which applied the group's before it gave them up;
 // 71, a lock held while waiting for a commit; 10120, a member that was removed while it was
-// down, and whom those that had restarted since did not tell.
+// down, and whom those that had restarted since did not tell; 1267, a member that was given its
+// data, and got and acknowledged more by the log before they were put in place; 1892, a lease
+// of a new term over what was still served of an old one.
 func TestSimulateAgain(t *testing.T) {
-	for _, seed := range []uint64{71, 10120, 30020, 30234, 30366, 31201} {
+	for _, seed := range []uint64{71, 1267, 1892, 10120, 30020, 30234, 30366, 31201} {
 		if r := Run(Options{Seed: seed}); r.Problem != "" {
 			t.Errorf("seed %d: %v", seed, r)
 		}

@@ -143,6 +143,15 @@ func (a *Authenticator) CheckFast(acct *Account, nonce, answer []byte) bool {
 	return subtle.ConstantTimeCompare(second[:], d.sum[:]) == 1
 }
 
+// Remembers reports whether the digest of the account's password is in memory, so that an
+// answer that [Authenticator.CheckFast] does not take is a wrong guess.
+func (a *Authenticator) Remembers(acct *Account) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	d, ok := a.digests[accountName{acct.User, acct.Host}]
+	return ok && d.hash == acct.Hash
+}
+
 // CheckPassword checks a password against the account's hash, and remembers its digest
 // if it is right. It waits while many others are checked.
 func (a *Authenticator) CheckPassword(ctx context.Context, acct *Account, password []byte) bool {

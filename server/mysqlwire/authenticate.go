@@ -34,6 +34,9 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 	acct, known := a.Find(resp.user, host, address)
 	proved, withPassword, err := c.prove(resp, &acct)
 	if err != nil {
+		if withPassword { // a guess, and gone when it was not right
+			a.Failed(resp.user, address)
+		}
 		return nil, err
 	}
 	if !known || !proved || acct.RequireTLS && c.tls == nil {
@@ -53,7 +56,8 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 	return c.handover(resp, &acct, host), nil
 }
 
-// prove runs the account's method of authentication.
+// prove runs the account's method of authentication. withPassword says that the client has
+// tried one, if there is an error, one that was not right.
 func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword bool, err error) {
 	answer := resp.auth
 	plugin := resp.plugin
@@ -76,10 +80,10 @@ func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword b
 	case PluginNative:
 		return auth.CheckNative(acct, c.nonce[:], answer), true, nil
 	case PluginSHA2:
-		proved, err = c.proveSHA2(acct, answer)
-		return proved, true, err
+		proved, guessed, err := c.proveSHA2(acct, answer)
+		return proved, guessed || err == nil, err
 	}
-	return false, true, &types.Error{Number: 1524, State: "HY000", Message: "Plugin '" + acct.Plugin + "' is not loaded"}
+	return false, false, &types.Error{Number: 1524, State: "HY000", Message: "Plugin '" + acct.Plugin + "' is not loaded"}
 }
 
 // Words of caching_sha2_password.
@@ -91,29 +95,31 @@ const (
 
 // proveSHA2 is caching_sha2_password. A password that was checked before is known by its
 // digest in memory; otherwise the client has to send the password, under TLS as it is,
-// else encrypted for the server's key.
-func (c *conn) proveSHA2(acct *auth.Account, answer []byte) (bool, error) {
+// else encrypted for the server's key. guessed says that the digest has shown the password to
+// be wrong.
+func (c *conn) proveSHA2(acct *auth.Account, answer []byte) (proved, guessed bool, err error) {
 	a := c.s.opt.Auth
 	if a.CheckFast(acct, c.nonce[:], answer) {
 		c.more([]byte{sha2FastOK})
-		return true, nil
+		return true, false, nil
 	}
+	known := a.Remembers(acct)
 	full := func(b []byte) []byte { return append(b, headerMoreData, sha2FullAuth) }
 	p, err := c.ask(full)
 	if err != nil {
-		return false, err
+		return false, known, err
 	}
 	if c.tls != nil || c.nc.RemoteAddr().Network() == "unix" {
-		return a.CheckPassword(c.ctx, acct, bytes.TrimSuffix(p, []byte{0})), nil
+		return a.CheckPassword(c.ctx, acct, bytes.TrimSuffix(p, []byte{0})), known, nil
 	}
 	if len(p) == 1 && p[0] == sha2AskKey {
 		key := a.PublicKey()
 		if p, err = c.ask(func(b []byte) []byte { return append(append(b, headerMoreData), key...) }); err != nil {
-			return false, err
+			return false, known, err
 		}
 	}
 	password, ok := a.Decrypt(p, c.nonce[:])
-	return ok && a.CheckPassword(c.ctx, acct, password), nil
+	return ok && a.CheckPassword(c.ctx, acct, password), known, nil
 }
 
 // more adds a word of the method to what is sent next.

@@ -45,6 +45,8 @@ type fake struct {
 	idle atomic.Int64 // a time.Duration; 0: for ever
 	big  int64        // max_allowed_packet
 
+	prepared atomic.Int64 // statements that are not closed
+
 	waiting atomic.Int64  // statements that sleep, or wait at the gate
 	gate    chan struct{} // closed when "gate" may go on
 }
@@ -309,6 +311,7 @@ func (s *fakeSession) Prepare(ctx context.Context, text string) (*session.Prepar
 	}
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
+	s.f.prepared.Add(1)
 	preparedTexts[p] = strings.TrimSpace(strings.ReplaceAll(text, "?", ""))
 	return p, nil
 }
@@ -408,7 +411,7 @@ func serve(t testing.TB, change func(*Options, *fake)) *rig {
 		change(&opt, f)
 	}
 	r := &rig{fake: f, s: New(opt)}
-	r.s.closePrepared = func(*session.Prepared) {}
+	r.s.closePrepared = func(*session.Prepared) { f.prepared.Add(-1) }
 	r.s.forwardTimeout = patience
 	r.addr, r.ro = r.listen(t, Port{}), r.listen(t, Port{ReadOnly: true})
 	t.Cleanup(func() {
@@ -418,7 +421,7 @@ func serve(t testing.TB, change func(*Options, *fake)) *rig {
 		if n := f.sessions(); n != 0 {
 			t.Errorf("%d sessions were not closed", n)
 		}
-		if n := r.s.statements.Load(); n != 0 {
+		if n := f.prepared.Load(); n != 0 {
 			t.Errorf("%d statements were not closed", n)
 		}
 		err := errors.New("")

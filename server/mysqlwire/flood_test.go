@@ -2,7 +2,14 @@ package mysqlwire
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
+	"io"
 	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,5 +110,119 @@ func TestAddressOf(t *testing.T) {
 	}
 	if got := addressOf(addressed{addr: &net.UnixAddr{Name: "@", Net: "unix"}}); got != "" {
 		t.Errorf("%q", got)
+	}
+}
+
+// sockets is how many sockets this process has open; -1 where nobody says.
+func sockets() int {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return -1
+	}
+	n := 0
+	for _, f := range list {
+		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestPasswordFlood: clients that guess, and clients that never finish what they begin, leave
+// nothing behind, and do not keep out those of the same name who come from elsewhere.
+func TestPasswordFlood(t *testing.T) {
+	r := serve(t, func(o *Options, _ *fake) { o.ConnectTimeout = time.Second })
+	mysql.RegisterDialContext("elsewhere", func(ctx context.Context, addr string) (net.Conn, error) {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.3")}}
+		return d.DialContext(ctx, "tcp", addr)
+	})
+	elsewhere := func(c *mysql.Config) { c.Net = "elsewhere" }
+	eventually(t, "a first login", func() bool { return r.db(t, elsewhere).Ping() == nil })
+	goroutines, open := runtime.NumGoroutine(), sockets()
+
+	login := appendResponse(nil, &response{capabilities: rawCaps | capLenencAuthData, user: "app", auth: make([]byte, 32), plugin: PluginSHA2})
+	packet := func(seq byte, p []byte) []byte {
+		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(p))|uint32(seq)<<24), p...)
+	}
+	kinds := []struct {
+		name  string
+		bytes []byte
+		stay  bool // the client does not close
+	}{
+		{"nothing", nil, false},
+		{"nothing, and stays", nil, true},
+		{"half a header", []byte{1, 0}, true},
+		{"a header", []byte{200, 0, 0, 1}, true},
+		{"half a packet", packet(1, login)[:40], true},
+		{"half a packet, and gone", packet(1, login)[:40], false},
+		{"a wrong password", packet(1, login), true},
+		{"a wrong password, and gone", packet(1, login), false},
+		{"an unknown user", packet(1, appendResponse(nil, &response{capabilities: rawCaps | capLenencAuthData, user: "nobody", plugin: PluginNative})), true},
+		{"TLS that does not come", packet(1, []byte{0, 0x8a, 0, 0, 0, 0, 0, 1, 45, 31: 0}), true},
+		{"TLS that is none", append(packet(1, []byte{0, 0x8a, 0, 0, 0, 0, 0, 1, 45, 31: 0}), "GET / HTTP/1.1\r\n\r\n"...), true},
+		{"another protocol", []byte("GET / HTTP/1.1\r\n\r\n"), true},
+	}
+	var flood sync.WaitGroup
+	for range 8 {
+		flood.Add(1)
+		go func() {
+			defer flood.Done()
+			var stay []net.Conn
+			for range 3 {
+				for _, k := range kinds {
+					nc, err := net.Dial("tcp", r.addr)
+					if err != nil {
+						t.Errorf("%s: %v", k.name, err)
+						continue
+					}
+					_ = nc.SetDeadline(time.Now().Add(patience))
+					_, _ = nc.Write(k.bytes)
+					if !k.stay {
+						_ = nc.Close()
+						continue
+					}
+					stay = append(stay, nc)
+				}
+			}
+			for _, nc := range stay { // until the server has had enough
+				if _, err := io.Copy(io.Discard, nc); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error("a connection stays")
+				}
+				_ = nc.Close()
+			}
+		}()
+	}
+	for range 20 {
+		db := r.db(t, elsewhere)
+		if err := db.Ping(); err != nil {
+			t.Errorf("login from elsewhere: %v", err)
+		}
+		_ = db.Close()
+	}
+	for range 5 { // in turn: guesses, each given up when the server wants more
+		nc := dialFrom(t, "127.0.0.4", r.addr)
+		if n := greeted(t, nc); n != 0 {
+			t.Fatalf("error %d", n)
+		}
+		_, _ = nc.Write(packet(1, login))
+		_, _ = io.ReadFull(nc, make([]byte, headerSize+2))
+		_ = nc.Close()
+	}
+	flood.Wait()
+	for _, from := range []string{"127.0.0.1", "127.0.0.4"} {
+		eventually(t, "who guesses is slowed down", func() bool { return r.s.opt.Auth.Delay("app", from) > 0 })
+	}
+	if d := r.s.opt.Auth.Delay("app", "127.0.0.3"); d != 0 {
+		t.Errorf("others wait for %v", d)
+	}
+	eventually(t, "no connection is left", func() bool {
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		return r.s.newcomers == 0 && len(r.s.from) == 0 && r.s.reserved == 0 && r.s.admitted <= 1
+	})
+	eventually(t, "no task is left", func() bool { return runtime.NumGoroutine() <= goroutines })
+	eventually(t, "no socket is left", func() bool { return sockets() <= open })
+	if err := r.db(t, nil).Ping(); err != nil {
+		t.Error("the right password after the wrong ones:", err)
 	}
 }

@@ -60,7 +60,6 @@ type Options struct {
 	// MaxConnections is max_connections, which may change; one more place is for an
 	// administrator. nil: 151.
 	MaxConnections func() int
-	MaxStatements  int64         // max_prepared_stmt_count: 16382
 	ConnectTimeout time.Duration // connect_timeout: 10 s
 
 	// Forward says to which member a session goes; nil, or nil with no error: it stays
@@ -79,10 +78,9 @@ type Port struct {
 
 // Server serves the MySQL protocol. All methods are safe for concurrent use.
 type Server struct {
-	opt        Options
-	clock      atomic.Int64 // seconds since the start: coarse, and free to read
-	began      time.Time
-	statements atomic.Int64
+	opt   Options
+	clock atomic.Int64 // seconds since the start: coarse, and free to read
+	began time.Time
 	// closePrepared is Prepared.Close, but in tests.
 	closePrepared  func(*session.Prepared)
 	forwardTimeout time.Duration
@@ -111,9 +109,6 @@ const (
 func New(opt Options) *Server {
 	if opt.MaxConnections == nil {
 		opt.MaxConnections = func() int { return 151 }
-	}
-	if opt.MaxStatements == 0 {
-		opt.MaxStatements = 16382
 	}
 	if opt.ConnectTimeout == 0 {
 		opt.ConnectTimeout = 10 * time.Second
@@ -257,16 +252,6 @@ func (s *Server) Connections() int {
 	defer s.mu.Unlock()
 	return s.admitted + s.reserved
 }
-
-func (s *Server) reserveStatement() bool {
-	if s.statements.Add(1) > s.opt.MaxStatements {
-		s.statements.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (s *Server) releaseStatements(n int64) { s.statements.Add(-n) }
 
 // all lists the connections.
 func (s *Server) all() []*conn {

@@ -33,18 +33,12 @@ func unknownStatement(id uint32, in string) *types.Error {
 
 // prepare is COM_STMT_PREPARE.
 func (c *conn) prepare(ctx context.Context, text []byte) error {
-	if !c.s.reserveStatement() {
-		return &types.Error{Number: 1461, State: "42000", Message: "Can't create more than max_prepared_stmt_count " +
-			"statements (current value: " + strconv.FormatInt(c.s.opt.MaxStatements, 10) + ")"}
-	}
 	p, err := c.sess.Prepare(ctx, string(text))
 	if err != nil {
-		c.s.releaseStatements(1)
 		return err
 	}
 	if p.Params > 65535 || len(p.Columns) > 65535 {
 		c.s.closePrepared(p)
-		c.s.releaseStatements(1)
 		return &types.Error{Number: 1390, State: "HY000", Message: "Prepared statement contains too many placeholders"}
 	}
 	c.lastStatement++
@@ -263,7 +257,6 @@ func (c *conn) closeStatement(p *payload) {
 		delete(c.stmts, id)
 		c.dropLong(st)
 		c.s.closePrepared(st.prepared)
-		c.s.releaseStatements(1)
 	}
 }
 
@@ -285,7 +278,6 @@ func (c *conn) closeStatements() {
 	for _, st := range c.stmts {
 		c.s.closePrepared(st.prepared)
 	}
-	c.s.releaseStatements(int64(len(c.stmts)))
 	clear(c.stmts)
 	c.longBytes = 0
 }

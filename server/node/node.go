@@ -182,8 +182,8 @@ func (n *Node) openDoor() {
 	o := mysqlwire.Options{Backend: &doorBackend{n}, Auth: n.auth, Version: session.VersionString(Version), Log: n.log,
 		RequireTLS:     n.cfg.Bool("require_secure_transport"),
 		MaxConnections: func() int { return int(n.sessions.GlobalNumber("max_connections")) },
-		MaxStatements:  n.cfg.Int("max_prepared_stmt_count"), ConnectTimeout: n.cfg.Duration("connect_timeout"),
-		Forward: n.forward, Serves: n.serves, Redeem: n.tickets.redeem}
+		ConnectTimeout: n.cfg.Duration("connect_timeout"),
+		Forward:        n.forward, Serves: n.serves, Redeem: n.tickets.redeem}
 	if n.cert != nil {
 		o.TLS = func() *tls.Config { return n.cert.Config() }
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/storage/dict"
@@ -47,15 +46,16 @@ func (d *definer) column(def *ast.ColumnDef, c *record.Column) error {
 	if err := CheckName(def.Name, 1166, "Incorrect column name '%s'"); err != nil {
 		return err
 	}
-	if utf8.RuneCountInString(def.Comment) > 1024 {
-		return errorf(1629, "Comment for field '%s' is too long (max = 1024)", def.Name)
+	comment, err := d.comment(def.Comment, 1024, 1629, "field", def.Name)
+	if err != nil {
+		return err
 	}
 	t, given, err := d.columnType(def.Name, &def.Type, d.t.Collation)
 	if err != nil {
 		return err
 	}
 	id := strconv.FormatUint(uint64(c.ID), 10)
-	c.Name, c.Type, c.Comment, c.Invisible, c.AutoIncrement = def.Name, t, def.Comment, def.Invisible, def.AutoIncrement
+	c.Name, c.Type, c.Comment, c.Invisible, c.AutoIncrement = def.Name, t, comment, def.Invisible, def.AutoIncrement
 	c.Type.NotNull = def.Null == ast.NotNull || def.PrimaryKey && def.Null != ast.NullAllowed || def.AutoIncrement
 	c.Default, c.HasDefault, c.OnUpdate, c.Generated = "", false, "", ""
 	if d.isNew && def.Null == ast.NullAllowed {

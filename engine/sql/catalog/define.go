@@ -60,6 +60,19 @@ func (d *definer) note(e *types.Error) {
 	}
 }
 
+// comment checks how long a comment is: what is too long is cut off where that is no error.
+func (d *definer) comment(text string, most int, number uint16, what, name string) (string, error) {
+	if utf8.RuneCountInString(text) <= most {
+		return text, nil
+	}
+	e := errorf(number, "Comment for %s '%s' is too long (max = %d)", what, name, most)
+	if d.env.Strict {
+		return "", e
+	}
+	d.warn(e)
+	return string([]rune(text)[:most]), nil
+}
+
 // Define makes the definition of a new table in a schema from CREATE TABLE without
 // LIKE. extra are columns that a SELECT gives, put behind those of the statement (a
 // column of the statement with the same name takes its place). Errors: MySQL's.
@@ -274,10 +287,11 @@ func (d *definer) option(o *ast.TableOption) error {
 	case "ENGINE":
 		return d.engine(o.Value)
 	case "COMMENT":
-		if utf8.RuneCountInString(o.Value) > 2048 {
-			return errorf(1628, "Comment for table '%s' is too long (max = 2048)", d.t.Name)
+		text, err := d.comment(o.Value, 2048, 1628, "table", d.t.Name)
+		if err != nil {
+			return err
 		}
-		d.t.Comment = o.Value
+		d.t.Comment = text
 	case "AUTO_INCREMENT":
 		value := ""
 		if o.Number > 1 {

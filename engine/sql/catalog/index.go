@@ -25,10 +25,11 @@ func (d *definer) addIndex(def *ast.IndexDef) error {
 		}
 		return errorf(1235, "This version of Trireme doesn't yet support '%s indexes'", word)
 	}
-	ix := record.Index{Unique: def.Kind != ast.IndexPlain, Invisible: def.Invisible, Comment: def.Comment}
-	if utf8.RuneCountInString(def.Comment) > 1024 {
-		return errorf(1688, "Comment for index '%s' is too long (max = 1024)", def.Name)
+	comment, err := d.comment(def.Comment, 1024, 1688, "index", def.Name)
+	if err != nil {
+		return err
 	}
+	ix := record.Index{Unique: def.Kind != ast.IndexPlain, Invisible: def.Invisible, Comment: comment}
 	name, err := d.indexName(def)
 	if err != nil {
 		return err

@@ -1,0 +1,111 @@
+{{- define "trireme.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* At most 40 characters: names of pods and of their hosts are made of it. */}}
+{{- define "trireme.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "trireme.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "trireme.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "trireme.selector" -}}
+app.kubernetes.io/name: {{ include "trireme.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "trireme.labels" -}}
+{{ include "trireme.selector" . }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "trireme.image" -}}
+{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
+{{- end -}}
+
+{{- define "trireme.peers" -}}
+{{ include "trireme.fullname" . }}-peers
+{{- end -}}
+
+{{/* What the hosts' names of all pods end with. */}}
+{{- define "trireme.domain" -}}
+{{ include "trireme.peers" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
+{{- end -}}
+
+{{- define "trireme.serviceAccount" -}}
+{{ .Values.serviceAccount.name | default (include "trireme.fullname" .) }}
+{{- end -}}
+
+{{- define "trireme.rootSecret" -}}
+{{ .Values.root.existingSecret | default (printf "%s-root" (include "trireme.fullname" .)) }}
+{{- end -}}
+
+{{- define "trireme.peerSecret" -}}
+{{- if eq .Values.peerTLS.source "secret" -}}
+{{ required "peerTLS.source is secret: peerTLS.existingSecret has to name the Secret with tls.crt, tls.key and ca.crt" .Values.peerTLS.existingSecret }}
+{{- else -}}
+{{ include "trireme.fullname" . }}-peer-tls
+{{- end -}}
+{{- end -}}
+
+{{- define "trireme.clientSecret" -}}
+{{- if eq .Values.clientTLS.source "secret" -}}
+{{ required "clientTLS.source is secret: clientTLS.existingSecret has to name the Secret with tls.crt and tls.key" .Values.clientTLS.existingSecret }}
+{{- else -}}
+{{ include "trireme.fullname" . }}-client-tls
+{{- end -}}
+{{- end -}}
+
+{{/* What a Secret of this release holds under a key: it must stay as it is. */}}
+{{- define "trireme.kept" -}}
+{{- $held := lookup "v1" "Secret" .root.Release.Namespace .name -}}
+{{- if $held -}}{{ index $held.data .key }}{{- end -}}
+{{- end -}}
+
+{{/* The settings of which a change starts the pods anew. */}}
+{{- define "trireme.settings" -}}
+innodb_buffer_pool_size = {{ .Values.bufferPool }}
+shutdown_timeout = {{ .Values.shutdownSeconds }}s
+initial_root_password_file = /etc/trireme-root/password
+{{- if eq .Values.peerTLS.source "none" }}
+peer_allow_plaintext = ON
+{{- else }}
+peer_tls_cert = /etc/trireme-peer-tls/tls.crt
+peer_tls_key = /etc/trireme-peer-tls/tls.key
+peer_tls_ca = /etc/trireme-peer-tls/ca.crt
+{{- end }}
+{{- if ne .Values.clientTLS.source "self" }}
+ssl_cert = /etc/trireme-client-tls/tls.crt
+ssl_key = /etc/trireme-client-tls/tls.key
+{{- end }}
+{{- if .Values.clientTLS.required }}
+require_secure_transport = ON
+{{- end }}
+{{- range $name, $value := .Values.settings }}
+{{ $name }} = {{ $value }}
+{{- end }}
+{{- end -}}
+
+{{/* The beginning of a Service for clients; what has to be selected besides follows. */}}
+{{- define "trireme.clientPort" -}}
+type: {{ .service.type }}
+{{- with .service.loadBalancerClass }}
+loadBalancerClass: {{ . }}
+{{- end }}
+selector: {{- include "trireme.selector" .root | nindent 2 }}
+{{- end -}}
+
+{{/* A container that runs the shell for SQL. */}}
+{{- define "trireme.testShell" -}}
+image: {{ include "trireme.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext: {{- toYaml .Values.securityContext | nindent 2 }}
+volumeMounts:
+  - {name: root, mountPath: /etc/trireme-root, readOnly: true}
+{{- end -}}

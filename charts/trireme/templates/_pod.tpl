@@ -1,0 +1,168 @@
+{{/*
+trireme.set is a StatefulSet of members: {root, role, name, replicas, resources}. The role is
+member, which votes, or replica.
+*/}}
+{{- define "trireme.set" -}}
+{{- $ := .root -}}
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "trireme.labels" $ | nindent 4 }}
+    app.kubernetes.io/component: {{ .role }}
+spec:
+  serviceName: {{ include "trireme.peers" $ }}
+  replicas: {{ .replicas }}
+  # All founders have to be there before the group begins.
+  podManagementPolicy: Parallel
+  updateStrategy: {type: RollingUpdate}
+  minReadySeconds: 3
+  persistentVolumeClaimRetentionPolicy:
+    whenScaled: {{ $.Values.persistence.whenScaled }}
+    whenDeleted: {{ $.Values.persistence.whenDeleted }}
+  selector:
+    matchLabels:
+      {{- include "trireme.selector" $ | nindent 6 }}
+      app.kubernetes.io/component: {{ .role }}
+  template:
+    metadata:
+      labels:
+        {{- include "trireme.labels" $ | nindent 8 }}
+        app.kubernetes.io/component: {{ .role }}
+        {{- with $.Values.podLabels }}{{- toYaml . | nindent 8 }}{{- end }}
+      annotations:
+        # Not of the number of members, which running nodes do not look at.
+        checksum/settings: {{ include "trireme.settings" $ | sha256sum }}
+        {{- with $.Values.podAnnotations }}{{- toYaml . | nindent 8 }}{{- end }}
+    spec:
+      serviceAccountName: {{ include "trireme.serviceAccount" $ }}
+      automountServiceAccountToken: false
+      enableServiceLinks: false
+      terminationGracePeriodSeconds: {{ add $.Values.shutdownSeconds 30 }}
+      securityContext: {{- toYaml $.Values.podSecurityContext | nindent 8 }}
+      {{- with $.Values.imagePullSecrets }}
+      imagePullSecrets: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $.Values.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
+      {{- with $.Values.nodeSelector }}
+      nodeSelector: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $.Values.tolerations }}
+      tolerations: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      affinity:
+        {{- if $.Values.affinity }}
+        {{- toYaml $.Values.affinity | nindent 8 }}
+        {{- else }}
+        podAntiAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+            - weight: 100
+              podAffinityTerm:
+                topologyKey: kubernetes.io/hostname
+                labelSelector:
+                  matchLabels:
+                    {{- include "trireme.selector" $ | nindent 20 }}
+                    app.kubernetes.io/component: {{ .role }}
+        {{- end }}
+      topologySpreadConstraints:
+        {{- if $.Values.topologySpreadConstraints }}
+        {{- toYaml $.Values.topologySpreadConstraints | nindent 8 }}
+        {{- else }}
+        - maxSkew: 1
+          topologyKey: topology.kubernetes.io/zone
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector:
+            matchLabels:
+              {{- include "trireme.selector" $ | nindent 14 }}
+              app.kubernetes.io/component: {{ .role }}
+        {{- end }}
+      containers:
+        - name: trireme
+          image: {{ include "trireme.image" $ }}
+          imagePullPolicy: {{ $.Values.image.pullPolicy }}
+          args: [server, --config=/etc/trireme/trireme.cnf]
+          env:
+            - name: POD_NAME
+              valueFrom: {fieldRef: {fieldPath: metadata.name}}
+            - name: TRIREME_REPORT_HOST
+              value: $(POD_NAME).{{ include "trireme.domain" $ }}
+            - name: TRIREME_PEER_ADDRESS
+              value: $(POD_NAME).{{ include "trireme.domain" $ }}:17100
+            {{- if eq .role "replica" }}
+            - name: TRIREME_REPLICA
+              value: "ON"
+            {{- end }}
+            {{- if and (eq $.Values.discovery.type "etcd") $.Values.discovery.etcd.existingSecret }}
+            - name: TRIREME_ETCD_USERNAME
+              valueFrom: {secretKeyRef: {name: {{ $.Values.discovery.etcd.existingSecret }}, key: username}}
+            - name: TRIREME_ETCD_PASSWORD
+              valueFrom: {secretKeyRef: {name: {{ $.Values.discovery.etcd.existingSecret }}, key: password}}
+            {{- end }}
+          ports:
+            - {name: mysql, containerPort: 3306}
+            - {name: mysql-read, containerPort: 3406}
+            - {name: grpc, containerPort: 17000}
+            - {name: peers, containerPort: 17100}
+            - {name: http, containerPort: 18080}
+          # The process answers as soon as its ports are open, also while it recovers or is
+          # being given its data: neither start-up nor liveness wait for that, readiness does.
+          startupProbe:
+            httpGet: {path: /healthz, port: http}
+            {{- toYaml $.Values.probes.startup | nindent 12 }}
+          livenessProbe:
+            httpGet: {path: /healthz, port: http}
+            {{- toYaml $.Values.probes.liveness | nindent 12 }}
+          readinessProbe:
+            httpGet: {path: /readyz, port: http}
+            {{- toYaml $.Values.probes.readiness | nindent 12 }}
+          lifecycle:
+            preStop:
+              # Until the Services send nobody here any more; then the node hands leadership over.
+              sleep: {seconds: 3}
+          resources: {{- toYaml .resources | nindent 12 }}
+          securityContext: {{- toYaml $.Values.securityContext | nindent 12 }}
+          volumeMounts:
+            - {name: data, mountPath: /var/lib/trireme}
+            - {name: tmp, mountPath: /tmp}
+            - {name: config, mountPath: /etc/trireme, readOnly: true}
+            - {name: root, mountPath: /etc/trireme-root, readOnly: true}
+            {{- if ne $.Values.peerTLS.source "none" }}
+            - {name: peer-tls, mountPath: /etc/trireme-peer-tls, readOnly: true}
+            {{- end }}
+            {{- if ne $.Values.clientTLS.source "self" }}
+            - {name: client-tls, mountPath: /etc/trireme-client-tls, readOnly: true}
+            {{- end }}
+      volumes:
+        - name: tmp
+          emptyDir: {}
+        - name: config
+          configMap: {name: {{ include "trireme.fullname" $ }}}
+        - name: root
+          secret:
+            secretName: {{ include "trireme.rootSecret" $ }}
+            items: [{key: {{ $.Values.root.key }}, path: password}]
+        {{- if ne $.Values.peerTLS.source "none" }}
+        - name: peer-tls
+          secret: {secretName: {{ include "trireme.peerSecret" $ }}, defaultMode: 0440}
+        {{- end }}
+        {{- if ne $.Values.clientTLS.source "self" }}
+        - name: client-tls
+          secret: {secretName: {{ include "trireme.clientSecret" $ }}, defaultMode: 0440}
+        {{- end }}
+  volumeClaimTemplates:
+    - metadata:
+        name: data
+        labels: {{- include "trireme.selector" $ | nindent 10 }}
+        {{- with $.Values.persistence.annotations }}
+        annotations: {{- toYaml . | nindent 10 }}
+        {{- end }}
+      spec:
+        accessModes: {{- toYaml $.Values.persistence.accessModes | nindent 10 }}
+        {{- with $.Values.persistence.storageClass }}
+        storageClassName: {{ . }}
+        {{- end }}
+        resources: {requests: {storage: {{ $.Values.persistence.size }}}}
+{{- end -}}

@@ -1,0 +1,359 @@
+package chart
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	common "helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	security "k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/yaml"
+
+	"github.com/triremedb/trireme/server/config"
+)
+
+const dir = "../../charts/trireme"
+
+// release is a rendered chart.
+type release struct {
+	objects map[string]runtime.Object // by kind and name
+	signed  map[string]bool           // Secrets that cert-manager makes
+}
+
+// kinds are what the chart makes, as Kubernetes defines them.
+var kinds = map[string]func() runtime.Object{
+	"v1/ConfigMap":                       func() runtime.Object { return &corev1.ConfigMap{} },
+	"v1/Pod":                             func() runtime.Object { return &corev1.Pod{} },
+	"v1/Secret":                          func() runtime.Object { return &corev1.Secret{} },
+	"v1/Service":                         func() runtime.Object { return &corev1.Service{} },
+	"v1/ServiceAccount":                  func() runtime.Object { return &corev1.ServiceAccount{} },
+	"apps/v1/StatefulSet":                func() runtime.Object { return &appsv1.StatefulSet{} },
+	"policy/v1/PodDisruptionBudget":      func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
+	"networking.k8s.io/v1/NetworkPolicy": func() runtime.Object { return &networkingv1.NetworkPolicy{} },
+}
+
+// render renders the chart as `helm install prod-db --namespace prod` does.
+func render(values string) (*release, error) {
+	var given map[string]any
+	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
+		return nil, err
+	}
+	c, err := loader.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	all, err := util.ToRenderValues(c, given, common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsInstall: true}, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		return nil, err
+	}
+	r := &release{objects: map[string]runtime.Object{}, signed: map[string]bool{}}
+	for name, text := range files {
+		if strings.HasSuffix(name, ".txt") || strings.HasPrefix(filepath.Base(name), "_") {
+			continue
+		}
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			if err := r.add(document); err != nil {
+				return nil, fmt.Errorf("%s: %w\n%s", name, err, document)
+			}
+		}
+	}
+	return r, nil
+}
+
+// add decodes a document. Unknown fields are errors.
+func (r *release) add(document string) error {
+	var head struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct{ SecretName string } `json:"spec"`
+	}
+	if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+		return err
+	}
+	if head.Kind == "" {
+		return nil // nothing but comments
+	}
+	if bad := validation.IsDNS1123Label(head.Name); len(bad) > 0 {
+		return fmt.Errorf("the name %q: %v", head.Name, bad)
+	}
+	key := head.Kind + "/" + head.Name
+	if _, twice := r.objects[key]; twice {
+		return fmt.Errorf("%s comes twice", key)
+	}
+	made := kinds[head.APIVersion+"/"+head.Kind]
+	if made == nil {
+		if !strings.HasPrefix(head.APIVersion, "cert-manager.io/") {
+			return fmt.Errorf("unexpected kind %s of %s", head.Kind, head.APIVersion)
+		}
+		if head.Kind == "Certificate" {
+			r.signed[head.Spec.SecretName] = true
+		}
+		return nil
+	}
+	o := made()
+	r.objects[key] = o
+	return yaml.UnmarshalStrict([]byte(document), o)
+}
+
+func must(t *testing.T, values string) *release {
+	t.Helper()
+	r, err := render(values)
+	if err != nil {
+		t.Fatalf("with %s: %v", values, err)
+	}
+	return r
+}
+
+// object finds an object; the release must have it.
+func object[T runtime.Object](t *testing.T, r *release, key string) T {
+	t.Helper()
+	o, ok := r.objects[key].(T)
+	if !ok {
+		t.Fatalf("there is no %s", key)
+	}
+	return o
+}
+
+// installations are values with which the chart is rendered.
+var installations = map[string]string{
+	"defaults":        "{}",
+	"one member":      "replicaCount: 1",
+	"read replicas":   "{replicaCount: 5, readReplicas: {count: 2, resources: {limits: {memory: 1Gi}}}}",
+	"cert-manager":    "{peerTLS: {source: certManager}, clientTLS: {source: certManager, issuerRef: {name: ca, kind: ClusterIssuer}, dnsNames: [db.example.com], required: true}}",
+	"given secrets":   "{root: {existingSecret: root, key: pw}, peerTLS: {source: secret, existingSecret: peers}, clientTLS: {source: secret, existingSecret: clients}}",
+	"no TLS":          "peerTLS: {source: none}",
+	"etcd":            "discovery: {type: etcd, etcd: {endpoints: ['http://etcd:2379'], existingSecret: etcd}}",
+	"settings":        "settings: {max_connections: 500, binlog_row_image: full, http_pprof: true, sql_mode: ANSI}",
+	"load balancers":  "{service: {type: LoadBalancer, annotations: {a: b}}, readService: {type: NodePort, nodePort: 30306}}",
+	"little of it":    "{readService: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}, serviceAccount: {name: own}}",
+	"who may connect": "networkPolicy: {clients: [{podSelector: {matchLabels: {app: shop}}}], monitoring: [{namespaceSelector: {}}]}",
+	"placed": "{nodeSelector: {disk: ssd}, tolerations: [{key: db, operator: Exists}], priorityClassName: high, imagePullSecrets: [{name: pull}], podLabels: {team: db}, podAnnotations: {x: z}, " +
+		"affinity: {nodeAffinity: {}}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}], persistence: {storageClass: fast, annotations: {a: b}}}",
+}
+
+func TestLint(t *testing.T) {
+	for name, values := range installations {
+		var given map[string]any
+		if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range lint.RunAll(dir, given, "prod").Messages {
+			if m.Severity > support.InfoSev {
+				t.Errorf("%s: %v", name, m)
+			}
+		}
+	}
+}
+
+// What is rendered is made of what Kubernetes knows, and its parts fit together.
+func TestManifests(t *testing.T) {
+	for name, values := range installations {
+		t.Run(name, func(t *testing.T) {
+			r := must(t, values)
+			pods := r.pods()
+			if len(pods) == 0 {
+				t.Fatal("there are no pods")
+			}
+			for _, p := range pods {
+				checkRestricted(t, p)
+				r.checkVolumes(t, p)
+			}
+			r.checkServices(t, pods)
+			r.checkSettings(t)
+		})
+	}
+}
+
+// pods are the pods that the release makes, named as their sets.
+func (r *release) pods() (pods []*corev1.Pod) {
+	for _, o := range r.objects {
+		switch o := o.(type) {
+		case *corev1.Pod:
+			pods = append(pods, o)
+		case *appsv1.StatefulSet:
+			p := &corev1.Pod{ObjectMeta: o.Spec.Template.ObjectMeta, Spec: o.Spec.Template.Spec}
+			p.Name = o.Name
+			for _, c := range o.Spec.VolumeClaimTemplates {
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}})
+			}
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// checkRestricted demands that a pod may run where the restricted level is enforced.
+func checkRestricted(t *testing.T, p *corev1.Pod) {
+	t.Helper()
+	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := security.LevelVersion{Level: security.LevelRestricted, Version: security.LatestVersion()}
+	for _, result := range e.EvaluatePod(level, &p.ObjectMeta, &p.Spec) {
+		if !result.Allowed {
+			t.Errorf("pod %s: %s: %s", p.Name, result.ForbiddenReason, result.ForbiddenDetail)
+		}
+	}
+}
+
+// checkVolumes demands that what is mounted is there, and that the release makes what is not
+// given.
+func (r *release) checkVolumes(t *testing.T, p *corev1.Pod) {
+	t.Helper()
+	for _, c := range append(slices.Clone(p.Spec.InitContainers), p.Spec.Containers...) {
+		for _, m := range c.VolumeMounts {
+			if !slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+				t.Errorf("pod %s: there is no volume %s", p.Name, m.Name)
+			}
+		}
+	}
+	for _, v := range p.Spec.Volumes {
+		if v.ConfigMap != nil && r.objects["ConfigMap/"+v.ConfigMap.Name] == nil {
+			t.Errorf("pod %s: there is no ConfigMap %s", p.Name, v.ConfigMap.Name)
+		}
+		if s := v.Secret; s != nil && strings.HasPrefix(s.SecretName, "prod-db") {
+			if r.objects["Secret/"+s.SecretName] == nil && !r.signed[s.SecretName] {
+				t.Errorf("pod %s: there is no Secret %s", p.Name, s.SecretName)
+			}
+		}
+	}
+}
+
+// checkServices demands that every Service leads to ports of pods.
+func (r *release) checkServices(t *testing.T, pods []*corev1.Pod) {
+	t.Helper()
+	for key, o := range r.objects {
+		s, ok := o.(*corev1.Service)
+		if !ok {
+			continue
+		}
+		found := 0
+		for _, p := range pods {
+			if p.Labels["app.kubernetes.io/component"] == "test" || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(p.Labels)) {
+				continue
+			}
+			found++
+			for _, port := range s.Spec.Ports {
+				if !slices.ContainsFunc(p.Spec.Containers[0].Ports, func(c corev1.ContainerPort) bool { return c.Name == port.TargetPort.StrVal }) {
+					t.Errorf("%s: pod %s has no port %s", key, p.Name, port.TargetPort.StrVal)
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s leads to no pod", key)
+		}
+	}
+}
+
+// checkSettings demands that the server takes the settings, by file and environment.
+func (r *release) checkSettings(t *testing.T) {
+	t.Helper()
+	c := object[*corev1.ConfigMap](t, r, "ConfigMap/prod-db-trireme")
+	file := filepath.Join(t.TempDir(), "trireme.cnf")
+	if err := os.WriteFile(file, []byte(c.Data["trireme.cnf"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root := fstest.MapFS{"proc/self/cgroup": {Data: []byte("0::/\n")}, "sys/fs/cgroup/memory.max": {Data: []byte("2147483648\n")}}
+	for key, o := range r.objects {
+		set, ok := o.(*appsv1.StatefulSet)
+		if !ok {
+			continue
+		}
+		env := []string{"TRIREME_DATADIR=/var/lib/trireme/data"} // of the image
+		for _, e := range set.Spec.Template.Spec.Containers[0].Env {
+			env = append(env, e.Name+"="+strings.ReplaceAll(e.Value, "$(POD_NAME)", set.Name+"-0"))
+		}
+		cfg, err := config.Load(config.Sources{Env: env, Args: []string{"--config=" + file}, Root: root,
+			Variable: func(name, _ string) error {
+				if name != "sql_mode" {
+					return fmt.Errorf("Unknown system variable %s", name)
+				}
+				return nil
+			}})
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+			continue
+		}
+		if got, want := cfg.Int("innodb_buffer_pool_size"), int64(1<<30); got != want {
+			t.Errorf("%s: half of 2 GiB of memory is %d", key, got)
+		}
+		if got, want := cfg.String("peer_address"), set.Name+"-0.prod-db-trireme-peers.prod.svc.cluster.local:17100"; got != want {
+			t.Errorf("%s: its address is %s, not %s", key, got, want)
+		}
+		if cfg.Bool("replica") != strings.HasSuffix(set.Name, "-read") {
+			t.Errorf("%s: replica is %v", key, cfg.Bool("replica"))
+		}
+	}
+}
+
+// The number of members starts no pod anew; settings do.
+func TestWhatStartsPodsAnew(t *testing.T) {
+	template := func(values string) string {
+		set := object[*appsv1.StatefulSet](t, must(t, values), "StatefulSet/prod-db-trireme")
+		b, err := yaml.Marshal(set.Spec.Template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	before := template("{}")
+	if template("replicaCount: 5") != before || template("readReplicas: {count: 2}") != before {
+		t.Error("pods start anew when others are added")
+	}
+	if template("settings: {max_connections: 7}") == before {
+		t.Error("pods do not start anew when a setting changes")
+	}
+}
+
+// Values that cannot be meant are refused, and the answer names them.
+func TestBadValues(t *testing.T) {
+	for _, c := range []struct{ values, says string }{
+		{"replicaCount: 2", "replicaCount"},
+		{"replicaCount: three", "replicaCount"},
+		{"replicacount: 3", "replicacount"},
+		{"readReplicas: {count: -1}", "count"},
+		{"bufferPool: half", "bufferPool"},
+		{"bufferPool: 100%", "bufferPool"},
+		{"settings: {datadir: /elsewhere}", "datadir"},
+		{"settings: {Max-Connections: 5}", "Max-Connections"},
+		{"settings: {max_connections: [1]}", "max_connections"},
+		{"persistence: {accessModes: [ReadWriteMany]}", "accessModes"},
+		{"persistence: {size: lots}", "size"},
+		{"peerTLS: {source: maybe}", "source"},
+		{"peerTLS: {source: secret}", "peerTLS.existingSecret has to name"},
+		{"clientTLS: {source: secret}", "clientTLS.existingSecret has to name"},
+		{"clientTLS: {source: certManager}", "clientTLS.issuerRef has to name"},
+		{"discovery: {type: consul}", "type"},
+		{"discovery: {type: etcd}", "discovery.etcd.endpoints has to list"},
+		{"service: {port: 70000}", "port"},
+		{"service: {type: ExternalName}", "type"},
+	} {
+		if _, err := render(c.values); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.values, err)
+		}
+	}
+}

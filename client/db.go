@@ -50,9 +50,10 @@ type DB struct {
 
 	mu      sync.Mutex
 	nodes   map[string]*node
-	known   []string // addresses to try, those of the options first
-	leader  string   // where the last session was opened that may write; empty: not known
-	turn    int      // of reads
+	known   []string  // addresses to try, those of the options first
+	leader  string    // where the last session was opened that may write; empty: not known
+	asked   time.Time // when the group was asked for its members
+	turn    int       // of reads
 	writers []*session
 	readers []*session
 }
@@ -122,11 +123,13 @@ func elsewhere(err error) error {
 func (db *DB) learn(r *pb.SqlNodeResponse) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	for _, addr := range append([]string{r.Leader}, r.Members...) {
-		if addr != "" && !slices.Contains(db.known, addr) {
-			db.known = append(db.known, addr)
+	known := slices.Clone(db.opt.Addrs) // those that are members no more are forgotten
+	for _, addr := range append([]string{r.Leader, db.leader}, r.Members...) {
+		if addr != "" && !slices.Contains(known, addr) {
+			known = append(known, addr)
 		}
 	}
+	db.known = known
 	if db.leader == "" {
 		db.leader = r.Leader
 	}
@@ -198,12 +201,32 @@ func (db *DB) candidates() []string {
 	return list
 }
 
-func (db *DB) setLeader(addr string) {
+// refreshEvery is how often the group is asked for its members, when sessions are opened.
+const refreshEvery = 30 * time.Second
+
+// setLeader remembers where the leader is, and reports whether it is time to ask for its group.
+func (db *DB) setLeader(addr string) (ask bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	now := time.Now()
+	if ask = addr != db.leader || now.Sub(db.asked) > refreshEvery; ask {
+		db.asked = now
+	}
 	db.leader = addr
 	if addr != "" && !slices.Contains(db.known, addr) {
 		db.known = append(db.known, addr)
+	}
+	return ask
+}
+
+// refresh asks a node for the group's members.
+func (db *DB) refresh(addr string) {
+	ctx, cancel := context.WithTimeout(context.Background(), refreshEvery)
+	defer cancel()
+	if n, err := db.node(addr); err == nil {
+		if r, err := pb.NewSqlClient(n.conn).Node(db.outgoing(ctx), &pb.SqlNodeRequest{}); err == nil {
+			db.learn(r)
+		}
 	}
 }
 
@@ -243,7 +266,9 @@ func (db *DB) writer(ctx context.Context) (*session, error) {
 		tried[addr] = true
 		s, err := db.openAt(ctx, addr, false)
 		if err == nil {
-			db.setLeader(addr)
+			if db.setLeader(addr) {
+				go db.refresh(addr)
+			}
 			return s, nil
 		}
 		var e *Error
@@ -289,14 +314,17 @@ func (db *DB) openAt(ctx context.Context, addr string, readOnly bool) (*session,
 	return n.newSession(ctx, readOnly)
 }
 
-// idle takes a session that waits for its next call: the one that came first, so that readers take
-// turns.
+// idle takes a session that waits for its next call.
 func (db *DB) idle(list *[]*session) *session {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	for len(*list) > 0 {
-		s := (*list)[0]
-		*list = (*list)[1:]
+	for n := len(*list); n > 0; n = len(*list) {
+		i := n - 1 // the one that came last is warm
+		if list == &db.readers {
+			i = 0 // nodes take turns
+		}
+		s := (*list)[i]
+		*list = slices.Delete(*list, i, i+1)
 		if s.ended() == nil {
 			return s
 		}

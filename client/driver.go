@@ -126,7 +126,10 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		}
 	}
 	k := &conn{c: c, db: db}
-	return k, k.connect(ctx)
+	if err := k.connect(ctx); err != nil {
+		return nil, err
+	}
+	return k, nil
 }
 
 // Close ends the sessions; sql.DB.Close calls it.
@@ -141,20 +144,22 @@ func (c *Connector) Close() error {
 
 // conn is a connection of database/sql: a session.
 type conn struct {
-	c   *Connector
-	db  *DB
-	s   *session
-	own bool // the session has state of its own: it cannot be replaced
-	tx  *Tx
+	c  *Connector
+	db *DB
+	s  *session
+	tx *Tx
 }
 
 // connect opens the session.
 func (k *conn) connect(ctx context.Context) error {
-	return k.db.patiently(ctx, func() (err error) {
+	return k.db.patiently(ctx, func() error {
+		open := k.db.writer
 		if k.c.read != nil {
-			k.s, err = k.db.reader(ctx)
-		} else {
-			k.s, err = k.db.writer(ctx)
+			open = k.db.reader
+		}
+		s, err := open(ctx)
+		if err == nil {
+			k.s = s
 		}
 		return err
 	})

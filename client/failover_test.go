@@ -20,7 +20,7 @@ type writer struct {
 	name  string
 	write func(ctx context.Context, n int) error
 	acked atomic.Int64
-	err   error
+	err   atomic.Value
 }
 
 // TestLeaderLeaves: clients write by all ways that there are while leaders stop, one after the
@@ -89,7 +89,8 @@ func TestLeaderLeaves(t *testing.T) {
 	for _, w := range writers {
 		tasks.Go(func() {
 			for n := 0; working.Err() == nil; n++ {
-				if w.err = w.write(ctx, n); w.err != nil {
+				if err := w.write(ctx, n); err != nil {
+					w.err.Store(err)
 					return
 				}
 				w.acked.Store(int64(n + 1))
@@ -101,8 +102,8 @@ func TestLeaderLeaves(t *testing.T) {
 		t.Helper()
 		for _, w := range writers {
 			for goal, until := w.acked.Load()+more, time.Now().Add(patience); w.acked.Load() < goal; time.Sleep(time.Millisecond) {
-				if w.err != nil || time.Now().After(until) {
-					t.Fatalf("%s has got no further than row %d: %v", w.name, w.acked.Load(), w.err)
+				if err := w.err.Load(); err != nil || time.Now().After(until) {
+					t.Fatalf("%s has got no further than row %d: %v", w.name, w.acked.Load(), err)
 				}
 			}
 		}
@@ -126,8 +127,8 @@ func TestLeaderLeaves(t *testing.T) {
 	end()
 	tasks.Wait()
 	for _, w := range writers {
-		if w.err != nil {
-			t.Errorf("%s: %v", w.name, w.err)
+		if err := w.err.Load(); err != nil {
+			t.Errorf("%s: %v", w.name, err)
 		}
 		var all, different int64
 		if err := db.QueryRow(ctx, "SELECT COUNT(*), COUNT(DISTINCT n) FROM log.t WHERE who = ?", w.name).Scan(&all, &different); err != nil {
@@ -155,5 +156,5 @@ func leader(t *testing.T, nodes []*node.Node) (int, *node.Node) {
 // restart starts a node of a group again, on the ports that it had among the members.
 func restart(dir string, i int) (*node.Node, error) {
 	founders := founded[dir]
-	return start(fmt.Sprintf("%s/node%d", dir, i), founders, founders[i])
+	return start(fmt.Sprintf("%s/node%d", dir, i), founders, founders[i], "--grpc-port="+programs[founders[i]])
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -57,6 +58,9 @@ func run(m *testing.M) int {
 // founded are the members' own addresses, by the directory of their group.
 var founded = map[string][]string{}
 
+// programs are the gRPC ports of members, by their own addresses.
+var programs = map[string]string{}
+
 // startGroup starts nodes that found a group.
 func startGroup(dir string, n int) ([]*node.Node, error) {
 	var addrs []string
@@ -74,14 +78,19 @@ func startGroup(dir string, n int) ([]*node.Node, error) {
 		starting.Go(func() { nodes[i], errs[i] = start(fmt.Sprintf("%s/node%d", dir, i), addrs, addrs[i]) })
 	}
 	starting.Wait()
+	for i, n := range nodes {
+		if n != nil {
+			_, programs[addrs[i]], _ = net.SplitHostPort(n.GRPCAddr())
+		}
+	}
 	return nodes, errors.Join(errs...)
 }
 
-func start(dir string, founders []string, self string) (*node.Node, error) {
-	cfg, err := config.Load(config.Sources{Args: []string{"--datadir=" + dir, "--bind-address=127.0.0.1", "--port=0", "--read-only-port=-1", "--http-port=-1",
+func start(dir string, founders []string, self string, more ...string) (*node.Node, error) {
+	cfg, err := config.Load(config.Sources{Args: append([]string{"--datadir=" + dir, "--bind-address=127.0.0.1", "--port=0", "--read-only-port=-1", "--http-port=-1",
 		"--grpc-port=0", "--report-host=127.0.0.1", "--founders=" + strings.Join(founders, ","), "--peer-address=" + self, "--peer-bind=127.0.0.1",
 		"--peer-port=" + self[strings.LastIndexByte(self, ':')+1:], "--peer-allow-plaintext", "--initial-root-password=secret",
-		"--innodb-buffer-pool-size=16M", "--innodb-redo-log-capacity=16M", "--max-connections=1000"}})
+		"--innodb-buffer-pool-size=16M", "--innodb-redo-log-capacity=16M", "--max-connections=1000"}, more...)})
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,15 @@ package node_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -164,5 +168,64 @@ func TestSessions(t *testing.T) {
 	}
 	if err := s.CloseSend(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestProgramsTLS: the port takes TLS, and nothing else if the node wants it so.
+func TestProgramsTLS(t *testing.T) {
+	peer := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	m, err := start(t, append(args(t, t.TempDir(), []string{peer}, peer), "--require-secure-transport=ON"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(creds credentials.TransportCredentials) error {
+		c, err := grpc.NewClient(m.GRPCAddr(), grpc.WithTransportCredentials(creds))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, err = pb.NewSqlClient(c).Execute(as("root", "secret"), &pb.SqlExecuteRequest{Statement: &pb.SqlStatement{Text: "SELECT 1"}})
+		return err
+	}
+	eventually(t, "execute", func() error { return ask(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})) })
+	if err := ask(insecure.NewCredentials()); detail(err).Number != 3159 {
+		t.Error(err)
+	}
+	if err := ask(credentials.NewTLS(&tls.Config{ServerName: "trireme"})); err == nil {
+		t.Error("a certificate that nobody has signed was believed")
+	}
+}
+
+// TestStopWithPrograms: a node that stops ends streams, and tells their sessions where to go on.
+func TestStopWithPrograms(t *testing.T) {
+	m := group(t, 1)[0]
+	c := dial(t, m.GRPCAddr())
+	eventually(t, "lead", func() error {
+		if !m.Leads() {
+			return errors.New("nobody")
+		}
+		return nil
+	})
+	s, err := c.Sessions(as("root", "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := ask(t, s, &pb.SqlSessionsRequest{Session: 1, Request: 1, Kind: &pb.SqlSessionsRequest_Open{Open: &pb.SqlOpen{}}}); r.GetOpened() == nil {
+		t.Fatal(r)
+	}
+	// One more that is not read.
+	idle, err := c.Sessions(as("root", "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.stop()
+	r, err := s.Recv()
+	if err != nil || r.Request != 0 || r.GetError().GetNumber() != 1053 || !r.GetError().SessionEnded {
+		t.Error(r, err)
+	}
+	for _, s := range []pb.Sql_SessionsClient{s, idle} {
+		if _, err := s.Recv(); status.Code(err) != codes.Unavailable {
+			t.Error(err)
+		}
 	}
 }

@@ -66,13 +66,14 @@ func (d *Door) execute(ctx context.Context, who *caller, m *pb.SqlExecuteRequest
 	if err := r.open(info); err != nil {
 		return nil, err
 	}
-	// The caller's end interrupts the statement, but not a commit that was handed to the group.
+	// The caller's end ends the statement; a commit that was handed to the group goes on by itself.
 	defer context.AfterFunc(ctx, func() {
 		why := errInterrupted
 		if ctx.Err() == context.DeadlineExceeded {
 			why = errExpired
 		}
 		r.stop(why)
+		r.cancel()
 	})()
 	c := &collected{r: r, before: r.s.LastGTID(), most: defaultResult}
 	if m.MaxResultBytes != 0 {

@@ -91,20 +91,23 @@ const (
 	defaultWindow  = 1 << 20
 	maxWindow      = 16 << 20
 	partBytes      = 32 << 10 // when a part of a result is sent, though more rows follow
+	stallMax       = 60       // seconds for which a client may not read its stream
+	maxNewcomers   = 512      // calls whose caller is not known yet
 	maxAttributes  = 64
 	maxAttributed  = 64 << 10 // bytes of them
 )
 
 // Door serves the gRPC port. All methods are safe for concurrent use.
 type Door struct {
-	opt     Options
-	grpc    *grpc.Server
-	health  *health.Server
-	workers workers
-	began   time.Time
-	clock   atomic.Int64 // seconds since the start, plus one
-	pending atomic.Int64 // bytes
-	tokens  tokens
+	opt       Options
+	grpc      *grpc.Server
+	health    *health.Server
+	workers   workers
+	began     time.Time
+	clock     atomic.Int64 // seconds since the start, plus one
+	pending   atomic.Int64 // bytes
+	newcomers atomic.Int64
+	tokens    tokens
 
 	mu       sync.Mutex
 	streams  map[*stream]struct{}
@@ -169,12 +172,21 @@ func handler(serve func(*Door, *caller, grpc.ServerStream) error) grpc.StreamHan
 			return d.status(moved(stoppedText))
 		}
 		defer d.active.Done()
-		who, err := d.identify(s.Context())
+		who, err := d.newcomer(s.Context())
 		if err == nil {
 			err = serve(d, who, s)
 		}
 		return d.status(err)
 	}
+}
+
+// newcomer is identify for as many at a time as the node bears.
+func (d *Door) newcomer(ctx context.Context) (*caller, error) {
+	defer d.newcomers.Add(-1)
+	if d.newcomers.Add(1) > maxNewcomers {
+		return nil, errTooMany
+	}
+	return d.identify(ctx)
 }
 
 // admitOthers guards the services that gRPC brings: what they tell is public.
@@ -242,9 +254,7 @@ func (d *Door) sweep() {
 		now := int64(time.Since(d.began)/time.Second) + 1
 		d.clock.Store(now)
 		for _, st := range d.all() {
-			for _, s := range st.all() {
-				s.sweep(now)
-			}
+			st.sweep(now)
 		}
 	}
 }
@@ -311,8 +321,8 @@ func (d *Door) Shutdown(ctx context.Context) {
 	last := time.AfterFunc(lastWords, d.grpc.Stop)
 	d.grpc.GracefulStop()
 	last.Stop()
-	d.workers.close()
 	d.tasks.Wait()
+	d.workers.close()
 }
 
 // Sessions is how many sessions streams carry.

@@ -51,7 +51,8 @@ const keptTexts = 16
 
 func (r *runner) init(d *Door, ctx context.Context) {
 	r.d, r.wake = d, make(chan struct{}, 1)
-	r.ctx, r.cancel = context.WithCancel(ctx)
+	inner, cancel := context.WithCancelCause(ctx)
+	r.ctx, r.cancel = inner, func() { cancel(errInterrupted) }
 }
 
 // begin notes that a request runs.

@@ -59,6 +59,8 @@ func (s *sess) enqueue(m *pb.SqlSessionsRequest) error {
 	s.q.Lock()
 	defer s.q.Unlock()
 	switch {
+	case s.ending != nil && s.ending != errGone && s.closing == 0:
+		return &endedError{s.ending}
 	case s.over || s.ending != nil || s.closing != 0:
 		return unknownSession(s.id)
 	case m.Request <= s.last:
@@ -84,6 +86,13 @@ func (s *sess) enqueue(m *pb.SqlSessionsRequest) error {
 	s.schedule()
 	return nil
 }
+
+// endedError is the answer to a request that comes when its session is ending, for a reason that the
+// client is about to hear.
+type endedError struct{ why error }
+
+func (e *endedError) Error() string { return e.why.Error() }
+func (e *endedError) Unwrap() error { return e.why }
 
 // schedule gives the session to a worker if none has it.
 func (s *sess) schedule() {
@@ -246,7 +255,6 @@ func window(asked uint32) int64 {
 // finish is the end of the session.
 func (s *sess) finish() {
 	s.runner.close()
-	s.st.remove(s)
 	answer := &pb.SqlSessionsResponse{Session: s.id}
 	var told *types.Error
 	switch {
@@ -260,6 +268,7 @@ func (s *sess) finish() {
 		answer.Kind = &pb.SqlSessionsResponse_Error{Error: e}
 		_ = s.st.send(answer)
 	}
+	s.st.remove(s) // after the client was told: no request finds the session gone without a reason
 	s.st.tasks.Done()
 }
 

@@ -2,9 +2,12 @@ package sqlapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -28,14 +31,18 @@ type stream struct {
 	link  link
 	tasks sync.WaitGroup // a count for each session
 
-	sending sync.Mutex
-	ended   bool // nothing may be sent any more
+	sending   sync.Mutex
+	ended     atomic.Bool   // nothing may be sent any more
+	sendSince atomic.Int64  // seconds of the door's clock; 0: nothing waits to be sent
+	stalled   chan struct{} // closed when the client has not read for too long
+	stall     sync.Once
 
 	mu        sync.Mutex
 	sessions  map[uint64]*sess
 	closed    bool
 	finishing chan struct{}
 	finished  bool
+	aborted   chan struct{}
 }
 
 // serveStream is Sessions.
@@ -45,14 +52,17 @@ func (d *Door) serveStream(who *caller, g grpc.ServerStream) error {
 
 // carry serves a stream to its end.
 func (d *Door) carry(who *caller, l link) error {
-	st := &stream{d: d, who: who, link: l, sessions: make(map[uint64]*sess), finishing: make(chan struct{})}
+	st := &stream{d: d, who: who, link: l, sessions: make(map[uint64]*sess), finishing: make(chan struct{}), stalled: make(chan struct{}),
+		aborted: make(chan struct{})}
 	d.mu.Lock()
 	if d.stopping {
 		d.mu.Unlock()
 		return moved(stoppedText)
 	}
 	d.streams[st] = struct{}{}
+	d.active.Add(1)
 	d.mu.Unlock()
+	defer d.active.Done()
 	defer func() {
 		d.mu.Lock()
 		delete(d.streams, st)
@@ -67,24 +77,33 @@ func (st *stream) serve() error {
 	var err error
 	select {
 	case err = <-received:
+	case <-st.stalled:
+		err = errNotTaken
 	case <-st.finishing: // sessions end by themselves, and need what is received for that
 		err = moved(stoppedText)
-		drained := make(chan struct{})
-		go func() {
-			st.tasks.Wait()
-			close(drained)
-		}()
 		select {
-		case <-drained:
+		case <-st.drained():
 		case <-received:
+		case <-st.aborted:
 		}
 	}
 	st.abort()
-	st.tasks.Wait()
-	st.sending.Lock()
-	st.ended = true
-	st.sending.Unlock()
+	select {
+	case <-st.drained():
+	case <-time.After(lastWords): // one of them waits for the client to read: the stream's end ends that
+	}
+	st.ended.Store(true)
 	return err
+}
+
+// drained is closed when all sessions have ended.
+func (st *stream) drained() <-chan struct{} {
+	drained := make(chan struct{})
+	st.d.tasks.Go(func() {
+		st.tasks.Wait()
+		close(drained)
+	})
+	return drained
 }
 
 // finish makes the stream end when its sessions have.
@@ -100,7 +119,10 @@ func (st *stream) finish() {
 // abort ends the sessions, and what they run.
 func (st *stream) abort() {
 	st.mu.Lock()
-	st.closed = true
+	if !st.closed {
+		st.closed = true
+		close(st.aborted)
+	}
 	st.mu.Unlock()
 	for _, s := range st.all() {
 		s.end(errGone, true)
@@ -123,13 +145,27 @@ func (st *stream) all() []*sess {
 func (st *stream) send(m *pb.SqlSessionsResponse) error {
 	st.sending.Lock()
 	defer st.sending.Unlock()
-	if st.ended {
+	if st.ended.Load() {
 		return errGone
 	}
-	if err := st.link.SendMsg(m); err != nil {
+	st.sendSince.Store(st.d.clock.Load())
+	err := st.link.SendMsg(m)
+	st.sendSince.Store(0)
+	if err != nil {
 		return errGone
 	}
 	return nil
+}
+
+// sweep ends the stream if its client does not read it: all sessions would stand still, and hold what
+// they have locked.
+func (st *stream) sweep(now int64) {
+	if since := st.sendSince.Load(); since != 0 && now-since > stallMax {
+		st.stall.Do(func() { close(st.stalled) })
+	}
+	for _, s := range st.all() {
+		s.sweep(now)
+	}
 }
 
 // receive takes messages until the client sends no more.
@@ -145,8 +181,10 @@ func (st *stream) receive() error {
 			}
 			return err
 		}
-		if err := st.take(m); err != nil {
+		if err := st.take(m); err != nil && !errors.Is(err, errGone) {
+			var ended *endedError
 			e := st.d.tell(st.d.known(err))
+			e.SessionEnded = errors.As(err, &ended)
 			_ = st.send(&pb.SqlSessionsResponse{Session: m.Session, Request: m.Request, Kind: &pb.SqlSessionsResponse_Error{Error: e}})
 		}
 	}

@@ -1342,7 +1342,8 @@ func (x *SqlError) GetSessionEnded() bool {
 	return false
 }
 
-// SqlOpen begins a session.
+// SqlOpen begins a session. If it fails there is none, and requests that were sent
+// behind it have no answers, or error 1094.
 type SqlOpen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The current schema; empty: none.

@@ -164,7 +164,7 @@ func (b *Binder) prepareAggregate(a *Aggregate) error {
 		a.t, a.make = *arg.Type(), newFirst
 	case "bit_and", "bit_or", "bit_xor":
 		if byteOperand(arg) {
-			return errNotSupported("%s of binary strings", strings.ToUpper(a.name))
+			return a.prepareByteBits(arg)
 		}
 		a.args = []Node{b.castPlain(arg, ArgInt)}
 		a.t, a.make = types.Type{Kind: types.KindBigInt, Unsigned: true, NotNull: true}, newBits

@@ -60,7 +60,7 @@ func byteWise(name string, f func(a, b byte) byte) {
 		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 			l, r := a[0].Bytes(), a[1].Bytes()
 			if len(l) != len(r) {
-				return types.Null, errorf(3513, "HY000", "Binary operands of bitwise operators must be of equal length")
+				return types.Null, errBitSizes
 			}
 			out := x.Scratch()
 			for i, c := range l {

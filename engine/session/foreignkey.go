@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -355,6 +356,37 @@ func (s *Session) rewritesItself(keys *record.Schema) (bool, error) {
 	}
 	err := follow(change{keys.Schema, keys.Name, false})
 	return seen[change{keys.Schema, keys.Name, true}], err
+}
+
+// inCircle reports whether changes of a row may lead, by actions, to a change of another table
+// that the row refers to: what it lacks before may be there after. InnoDB looks for it after.
+func (s *Session) inCircle(t *target, changes []record.Change) (bool, error) {
+	if !slices.ContainsFunc(t.links, func(l childLink) bool { return touched(l.parent, changes) }) {
+		return false, nil
+	}
+	type name struct{ schema, table string }
+	self := name{t.info.keys.Schema, t.info.keys.Name}
+	seen := map[name]bool{}
+	var follow func(n name) error
+	follow = func(n name) error {
+		return s.eachReference(n.schema, n.table, func(def *record.Table, k *record.ForeignKey) error {
+			next := name{def.Schema, def.Name}
+			if catalog.OnUpdate(k) != ast.ActionCascade || seen[next] || next == self {
+				return nil
+			}
+			seen[next] = true
+			return follow(next)
+		})
+	}
+	if err := follow(self); err != nil {
+		return false, err
+	}
+	for i := range t.info.parents {
+		if k := &t.info.parents[i]; seen[name{k.RefSchema, k.RefTable}] {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // action is a change that an action of a foreign key follows, and those before it.

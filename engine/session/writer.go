@@ -278,13 +278,24 @@ func (s *Session) updateRow(t *target, key []byte, before, after []types.Value, 
 		}
 	}
 	s.work.changes = changes
-	if len(i.parents) > 0 && s.opt.foreignKeys {
-		if err := s.checkParents(t, after, changes); err != nil {
-			return false, err
-		}
-	}
 	if err := s.loadLinks(t); err != nil {
 		return false, err
+	}
+	later := false // whether the parents are looked for when the actions are done
+	if len(i.parents) > 0 && s.opt.foreignKeys {
+		if err := s.checkParents(t, after, changes); err != nil {
+			var e *types.Error
+			if !errors.As(err, &e) || e.Number != 1452 {
+				return false, err
+			}
+			var failed error
+			if later, failed = s.inCircle(t, changes); failed != nil {
+				return false, failed
+			}
+			if !later {
+				return false, err
+			}
+		}
 	}
 	if len(t.links) > 0 {
 		changes = append([]record.Change(nil), changes...) // cascades use the scratch
@@ -297,9 +308,13 @@ func (s *Session) updateRow(t *target, key []byte, before, after []types.Value, 
 		return changed, &changedError{err}
 	}
 	if len(t.links) > 0 && s.opt.foreignKeys {
-		if err = s.parentChanged(t, before, after, by); err != nil {
-			err = &changedError{err}
-		}
+		err = s.parentChanged(t, before, after, by)
+	}
+	if err == nil && later {
+		err = s.checkParents(t, after, changes)
+	}
+	if err != nil {
+		err = &changedError{err}
 	}
 	return changed, err
 }

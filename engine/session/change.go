@@ -228,6 +228,7 @@ func (n *changer) pointRow(c *compiled) error {
 	if err != nil || !ok {
 		return err
 	}
+	s.meter.examined++
 	if g.RowKey {
 		b.Vecs[len(g.Fetch)].AppendBytes(rowKey)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"sync/atomic"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
@@ -25,6 +26,8 @@ type compiled struct {
 	insert  *insertPlan
 	change  *changePlan
 	cached  bool // may be kept in the plan cache
+	// digest is where its statement is counted.
+	digest atomic.Pointer[digest]
 }
 
 // compiledTable is a table or view that the statement was compiled with. It has to be
@@ -295,6 +298,7 @@ func (s *Session) runNormalized(ctx context.Context, sql string, w ResultWriter)
 		return err != errRecompile, err
 	}
 	s.beginStatement(ctx, w)
+	s.meter.plan = c
 	s.diag.reset()
 	if s.gone.Load() && !s.info.ReadOnly {
 		return true, s.notLeader()

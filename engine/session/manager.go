@@ -35,6 +35,9 @@ type Manager struct {
 	full     atomic.Uint64 // statements that found no space
 	locks    namedLocks
 	tables   tableCache
+	digests  digests
+	// statements and commits are how long they took.
+	statements, commits latencies
 	// accountsKnown is used through accounts.
 	accountsKnown accountCache
 
@@ -76,6 +79,7 @@ func NewManager(opt Options) (*Manager, error) {
 		}
 		m.globals[v.shared().slot], m.origins[v.shared().slot] = x, OriginConfigured
 	}
+	m.digests.max = int(m.globals[variables["performance_schema_digests_size"].slot].n)
 	m.plans.setSize(int(m.globals[variables["trireme_plan_cache_size"].slot].n))
 	return m, nil
 }

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,5 +88,51 @@ func TestGlobals(t *testing.T) {
 	}
 	if err := r.Manager.Needs(priv.NewID("nobody", "%"), priv.Process, "CONNECTION_ADMIN"); err == nil {
 		t.Error("nobody has a privilege")
+	}
+}
+
+// TestDigestsAreBounded: statements beyond performance_schema_digests_size count as one, and
+// after TRUNCATE all begin anew, those of kept plans too.
+func TestDigestsAreBounded(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{Variables: map[string]string{"performance_schema_digests_size": "3"}})
+	s := r.Open(session.ConnectionInfo{})
+	count := func() (named, rest, all uint64) {
+		for _, d := range r.Manager.Statements() {
+			if all += d.Count; d.ID == "" {
+				rest += d.Count
+			} else {
+				named++
+			}
+		}
+		return named, rest, all
+	}
+	run := func() {
+		for i := range 10 {
+			for range 2 {
+				r.Exec(s, fmt.Sprintf("SELECT %d AS c%d FROM DUAL WHERE 5 > %d", i, i, i))
+			}
+		}
+	}
+	run()
+	if named, rest, all := count(); named != 3 || rest != 14 || all != 20 {
+		t.Errorf("%d digests, %d statements without, %d in all", named, rest, all)
+	}
+	r.Exec(s, "TRUNCATE performance_schema.events_statements_summary_by_digest")
+	run()
+	if named, rest, all := count(); named != 3 || all != 21 || rest != 16 {
+		t.Errorf("afterwards %d digests, %d statements without, %d in all", named, rest, all)
+	}
+	r.CreateSchema("test")
+	r.Exec(s, "CREATE TABLE test.t (id INT PRIMARY KEY)")
+	r.Exec(s, "INSERT INTO test.t VALUES (1)")
+	statements, commits := r.Manager.Latencies()
+	sum := func(l session.Latencies) (n uint64) {
+		for _, c := range l.Counts {
+			n += c
+		}
+		return n
+	}
+	if sum(statements) != 43 || sum(commits) != 2 || len(statements.Counts) != len(statements.Limits)+1 || statements.Sum <= 0 {
+		t.Errorf("%+v %+v", statements, commits)
 	}
 }

@@ -30,7 +30,8 @@ type Prepared struct {
 	types   []*types.Type
 	values  []types.Value
 	closed  bool
-	life    uint64 // of the session, when it was prepared
+	digest  *digest // where it is counted
+	life    uint64  // of the session, when it was prepared
 }
 
 // Close forgets the statement.
@@ -164,6 +165,7 @@ func (s *Session) describe(ctx context.Context, p *Prepared, c *compiled) error 
 func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, w ResultWriter) error {
 	s.enter("Execute", p.sql)
 	s.beginStatement(ctx, w)
+	s.meter.prepared = p
 	if !keepsDiagnostics(p.st) {
 		s.diag.reset()
 	}
@@ -172,7 +174,7 @@ func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, 
 		s.work.ofConditions = keepsDiagnostics(p.st)
 		err = s.done(out, false)
 	}
-	s.leave()
+	s.record(s.leave(), err)
 	if err != nil {
 		return s.failed(err)
 	}

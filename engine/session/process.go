@@ -57,18 +57,20 @@ func (s *Session) mark(connection bool) bool {
 // enter notes that the session is at work on a text.
 func (s *Session) enter(command, text string) {
 	now := s.env.Monotonic()
+	s.meter.start = now
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.began = command, text, now
 	s.mu.Unlock()
 }
 
-// leave notes that it has nothing to do.
-func (s *Session) leave() {
+// leave notes that it has nothing to do, and returns when.
+func (s *Session) leave() time.Duration {
 	now := s.env.Monotonic()
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.process.State, s.began = "Sleep", "", "", now
 	s.killed.CompareAndSwap(killQuery, killNothing)
 	s.mu.Unlock()
+	return now
 }
 
 // setState is what the process list shows of a statement that waits.

@@ -190,6 +190,7 @@ func (s *Session) runContext(c *compiled) (*exec.Context, error) {
 		w.storage.Tables = append(w.storage.Tables, s.opened(c, t))
 	}
 	x := &w.run
+	s.meter.examined += x.Examined
 	*x = exec.Context{Expr: &s.x, Storage: &w.storage, Source: s, Env: s.env, FS: s.m.opt.FS, MemoryLimit: s.opt.memoryMax,
 		MaxRecursion: s.value(varRecursion).n, Large: w.run.Large}
 	x.SemiConsistent = s.trx.level == trx.ReadCommitted || s.trx.level == trx.ReadUncommitted
@@ -248,6 +249,7 @@ func (s *Session) producePoint(c *compiled, p *plan.Point) (done bool, err error
 	if err != nil || !found {
 		return true, err
 	}
+	s.meter.examined++
 	if g.Filter != nil {
 		v, err := g.Filter.Value(&s.x, in, 0)
 		if err != nil || v.IsNull() || isFalse(v) {

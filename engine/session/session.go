@@ -83,6 +83,7 @@ type Session struct {
 	memory       int64 // bytes that the statement accounts for
 	memoryHook   func(int64) error
 	work         scratch
+	meter        meter
 
 	changes []Change
 	told    []Change // returned by TrackedChanges

@@ -15,7 +15,7 @@ import (
 func (s *Session) Query(ctx context.Context, sql string, w ResultWriter) error {
 	s.enter("Query", sql)
 	err := s.runText(ctx, sql, w)
-	s.leave()
+	s.record(s.leave(), err)
 	if err != nil {
 		return s.failed(err)
 	}
@@ -56,8 +56,12 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error
 			s.beginStatement(ctx, w)
 			return newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '?' at line 1")
 		}
-		if err := s.runStatement(ctx, st, w, i+1 < len(statements) || err != nil); err != nil {
+		more := i+1 < len(statements) || err != nil
+		if err := s.runStatement(ctx, st, w, more); err != nil {
 			return err
+		}
+		if more {
+			s.record(s.env.Monotonic(), nil)
 		}
 	}
 	if err != nil { // those before the one that makes no sense have run, as in MySQL
@@ -83,6 +87,8 @@ func (s *Session) clientText(sql string) (string, error) {
 // beginStatement prepares the session for a statement.
 func (s *Session) beginStatement(ctx context.Context, w ResultWriter) {
 	s.out.begin(ctx, w)
+	s.meter.begin(s.process.Info)
+	s.work.run.Examined = 0
 	s.x.ResetStatement()
 	s.x.Now = s.now()
 	s.x.DataChange = false
@@ -109,6 +115,7 @@ func (s *Session) setToday() {
 // runStatement runs one statement and ends it with Done.
 func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWriter, more bool) error {
 	s.beginStatement(ctx, w)
+	s.meter.text = st.Text()
 	if !keepsDiagnostics(st) {
 		s.diag.reset()
 	}
@@ -133,6 +140,7 @@ func (s *Session) done(out Outcome, more bool) error {
 		out.Warnings = s.diag.warnings()
 	}
 	out.More = more
+	s.meter.out = out
 	if err := s.out.w.Done(out); err != nil {
 		return &writerError{err}
 	}

@@ -185,11 +185,16 @@ func (s *Session) commit(ctx context.Context) error {
 	}
 	wrote := t.wrote
 	t.end()
+	var began time.Duration
+	if wrote {
+		began = s.env.Monotonic()
+	}
 	number, err := s.txn.Commit(ctx)
 	if err != nil {
 		return err
 	}
 	if wrote {
+		s.m.commits.observe(s.id, s.env.Monotonic()-began)
 		t.lastGTID = number
 		if s.opt.trackGTIDs {
 			s.change(ChangeGTIDs, "", s.gtid(number))

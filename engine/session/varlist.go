@@ -189,6 +189,8 @@ func serverVariables() []*variable {
 		uintVar("optimizer_trace_max_mem_size", both, 1048576, 0, math.MaxUint32),
 		boolVar("partial_revokes", inGlobal|fixedTo, false),
 		boolVar("performance_schema", inGlobal|readOnly, false),
+		uintVar("performance_schema_digests_size", inGlobal|readOnly, 2000, 0, 200_000),
+		uintVar("performance_schema_max_digest_length", inGlobal|readOnly, digestText, digestText, digestText),
 		stringVar("pid_file", inGlobal|readOnly, ""),
 		stringVar("plugin_dir", inGlobal|readOnly, ""),
 		uintVar("port", inGlobal|readOnly, 3306, 0, 65535).computed(func(s *Session, _ bool) varValue {

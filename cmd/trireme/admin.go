@@ -57,6 +57,7 @@ func adminCommands() []adminCommand {
 		{"kill", "<session>", "statement", "end a session, or its statement", (*admin).kill},
 		{"transactions", "", "limit", "the transactions of sessions, the oldest first", (*admin).transactions},
 		{"locks", "", "limit", "who waits for whose locks", (*admin).locks},
+		{"statements", "[schema]", "limit order", "statements that differ in values only, and what they cost", (*admin).statements},
 		{"tables", "[schema]", "limit", "tables with their sizes, the largest first", (*admin).tables},
 		{"binlog list", "", "", "the files of the node's log", (*admin).binlogList},
 		{"binlog purge", "<file>", "", "remove the files before one", (*admin).binlogPurge},
@@ -89,6 +90,7 @@ type admin struct {
 	replica, statement bool
 	active, changed    bool
 	limit              uint
+	order              string
 	out                io.Writer
 }
 
@@ -110,6 +112,7 @@ func adminFlags() (*flag.FlagSet, *admin, *adminLogin) {
 	f.BoolVar(&a.changed, "changed", false, "settings: only those that somebody has set")
 	f.BoolVar(&a.active, "active", false, "sessions: only those that do something")
 	f.BoolVar(&a.statement, "statement", false, "kill: only the statement that the session runs")
+	f.StringVar(&a.order, "order", "time", "statements: what comes first: time, count, max, average, rows or errors")
 	f.UintVar(&a.limit, "limit", 0, "lists: how many `lines` at most; 0: 1000")
 	return f, a, l
 }

@@ -102,6 +102,9 @@ func TestAdminCommands(t *testing.T) {
 		{"kill -statement 4711", 1, "ERROR 1094"},
 		{"transactions", 0, "ISOLATION"},
 		{"locks", 0, "WAITING SESSION"},
+		{"statements", 0, "SET GLOBAL `wait_timeout` = ?"},
+		{"statements -order errors -limit 1", 0, "AVERAGE"},
+		{"statements -order age", 1, "time, count"},
 		{"tables mysql", 0, "mysql.user"},
 		{"binlog list", 0, "binlog.000001"},
 		{"binlog purge binlog.000001", 0, "0 files removed"},
@@ -114,7 +117,7 @@ func TestAdminCommands(t *testing.T) {
 			t.Errorf("trireme admin %s: %d, not %d: %s", tc.args, code, tc.code, out)
 		}
 	}
-	for _, c := range []string{"status", "settings", "sessions", "transactions", "locks", "tables", "binlog list", "drain -undo"} {
+	for _, c := range []string{"status", "settings", "sessions", "transactions", "locks", "statements", "tables", "binlog list", "drain -undo"} {
 		code, out := ask(c + " -o json")
 		if code != 0 || !json.Valid([]byte(out)) {
 			t.Errorf("trireme admin %s -o json: %d: %s", c, code, out)

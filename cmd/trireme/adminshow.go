@@ -280,6 +280,43 @@ func (a *admin) locks([]string) error {
 	})
 }
 
+// statementOrders are the values of -order.
+var statementOrders = map[string]triremev1.AdminStatementOrder{
+	"time":    triremev1.AdminStatementOrder_ADMIN_STATEMENT_ORDER_UNSPECIFIED,
+	"count":   triremev1.AdminStatementOrder_ADMIN_STATEMENT_ORDER_COUNT,
+	"max":     triremev1.AdminStatementOrder_ADMIN_STATEMENT_ORDER_MAX,
+	"average": triremev1.AdminStatementOrder_ADMIN_STATEMENT_ORDER_AVERAGE,
+	"rows":    triremev1.AdminStatementOrder_ADMIN_STATEMENT_ORDER_ROWS_EXAMINED,
+	"errors":  triremev1.AdminStatementOrder_ADMIN_STATEMENT_ORDER_ERRORS,
+}
+
+func (a *admin) statements(args []string) error {
+	order, ok := statementOrders[a.order]
+	if !ok {
+		return fmt.Errorf("-order=%s: it is time, count, max, average, rows or errors", a.order)
+	}
+	req := &triremev1.AdminListStatementsRequest{Limit: uint32(a.limit), Order: order}
+	if len(args) > 0 {
+		req.Schema = args[0]
+	}
+	r, err := call(a, unary(triremev1.AdminClient.ListStatements), req)
+	if err != nil {
+		return err
+	}
+	return a.show(r, func(w io.Writer) {
+		row(w, "COUNT", "ERRORS", "TIME", "AVERAGE", "MAX", "AFFECTED", "SENT", "READ", "SCHEMA", "STATEMENT")
+		us := func(n uint64) time.Duration { return time.Duration(n) * time.Microsecond }
+		for _, s := range r.GetStatements() {
+			text := line(s.GetText(), 100)
+			if s.GetDigest() == "" {
+				text = "(others)"
+			}
+			row(w, s.GetCount(), s.GetErrors(), us(s.GetTotalUs()), us(s.GetTotalUs()/max(s.GetCount(), 1)), us(s.GetMaxUs()), s.GetRowsAffected(), s.GetRowsSent(),
+				s.GetRowsExamined(), s.GetSchema(), text)
+		}
+	})
+}
+
 func (a *admin) tables(args []string) error {
 	req := &triremev1.AdminListTablesRequest{Limit: uint32(a.limit)}
 	if len(args) > 0 {

@@ -159,6 +159,7 @@ var (
 	rightKill         = right{"KillSession", priv.Super, []string{"CONNECTION_ADMIN"}, true}
 	rightTransactions = right{call: "ListTransactions", any: priv.Process}
 	rightLockWaits    = right{call: "ListLockWaits", any: priv.Process}
+	rightStatements   = right{call: "ListStatements", any: priv.Process}
 	rightTables       = right{call: "ListTables", any: priv.Process}
 	rightBinlogs      = right{call: "ListBinlogs", any: priv.Super | priv.ReplicationClient, dynamic: []string{"BINLOG_ADMIN"}}
 	rightPurge        = right{"PurgeBinlogs", priv.Super, []string{"BINLOG_ADMIN"}, true}

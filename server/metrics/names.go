@@ -16,6 +16,8 @@ var Metrics = []Metric{
 	{"trireme_connections_limit", "", Gauge, 1, "max_connections"},
 	{"trireme_sessions", "", Gauge, 1, "sessions on this node"},
 	{"trireme_sessions_active", "", Gauge, 1, "sessions that run a statement"},
+	{"trireme_statement_duration_seconds", "", Histogram, 1, "how long statements took on this node"},
+	{"trireme_commit_duration_seconds", "", Histogram, 1, "how long commits took of transactions that had changed something"},
 	{"trireme_plan_cache_plans", "", Gauge, 1, "plans in the plan cache"},
 	{"trireme_plan_cache_hits_total", "", Counter, 1, "statements whose plan was in the plan cache"},
 	{"trireme_plan_cache_misses_total", "", Counter, 1, "statements that were looked for and not found in the plan cache"},

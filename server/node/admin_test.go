@@ -92,6 +92,7 @@ func calls(c triremev1.AdminClient, ctx context.Context) map[string]func() error
 		},
 		"ListTransactions": func() error { _, err := c.ListTransactions(ctx, &triremev1.AdminListTransactionsRequest{}); return err },
 		"ListLockWaits":    func() error { _, err := c.ListLockWaits(ctx, &triremev1.AdminListLockWaitsRequest{}); return err },
+		"ListStatements":   func() error { _, err := c.ListStatements(ctx, &triremev1.AdminListStatementsRequest{}); return err },
 		"ListTables":       func() error { _, err := c.ListTables(ctx, &triremev1.AdminListTablesRequest{}); return err },
 		"ListBinlogs":      func() error { _, err := c.ListBinlogs(ctx, &triremev1.AdminListBinlogsRequest{}); return err },
 		"PurgeBinlogs": func() error {
@@ -108,7 +109,7 @@ var privilegesOf = map[string][]string{
 	"ReplaceMember": {"GROUP_REPLICATION_ADMIN"}, "Transfer": {"GROUP_REPLICATION_ADMIN"}, "Drain": {"GROUP_REPLICATION_ADMIN"},
 	"ListSettings": {"PROCESS", "REPLICATION CLIENT", "SYSTEM_VARIABLES_ADMIN"}, "SetSetting": {"SYSTEM_VARIABLES_ADMIN"},
 	"ListSessions": {"PROCESS"}, "KillSession": {"CONNECTION_ADMIN"}, "ListTransactions": {"PROCESS"}, "ListLockWaits": {"PROCESS"},
-	"ListTables": {"PROCESS"}, "ListBinlogs": {"REPLICATION CLIENT", "BINLOG_ADMIN"}, "PurgeBinlogs": {"BINLOG_ADMIN"},
+	"ListTables": {"PROCESS"}, "ListStatements": {"PROCESS"}, "ListBinlogs": {"REPLICATION CLIENT", "BINLOG_ADMIN"}, "PurgeBinlogs": {"BINLOG_ADMIN"},
 }
 
 func execAll(t *testing.T, db *sql.DB, texts ...string) {
@@ -253,6 +254,19 @@ func TestAdminAlone(t *testing.T) {
 	})
 	t.Run("sessions", func(t *testing.T) { adminSessions(t, m, db, c, ctx) })
 	t.Run("settings", func(t *testing.T) { adminSettings(t, c, ctx) })
+	t.Run("statements", func(t *testing.T) {
+		r, err := c.ListStatements(ctx, &triremev1.AdminListStatementsRequest{Order: triremev1.AdminStatementOrder_ADMIN_STATEMENT_ORDER_COUNT, Limit: 1})
+		if err != nil || len(r.GetStatements()) != 1 || r.GetTotal() < 5 {
+			t.Fatalf("%v %v", r, err)
+		}
+		s := r.GetStatements()[0]
+		if s.GetText() != "INSERT INTO `shop`.`big` VALUES ( ? , REPEAT ( UUID ( ) , ? ) )" || s.GetCount() != 20 || s.GetRowsAffected() != 20 || s.GetTotalUs() < s.GetMaxUs() ||
+			s.GetMaxUs() < s.GetMinUs() || s.GetLastSeenUs() < s.GetFirstSeenUs() || len(s.GetDigest()) != 64 {
+			t.Errorf("%v", s)
+		}
+		_, err = c.ListStatements(ctx, &triremev1.AdminListStatementsRequest{Order: 99})
+		wants(t, "an order that is none", err, codes.InvalidArgument, 1210, "no order 99")
+	})
 	t.Run("tables", func(t *testing.T) {
 		r, err := c.ListTables(ctx, &triremev1.AdminListTablesRequest{Schema: "shop"})
 		if err != nil || len(r.GetTables()) != 2 || r.GetTables()[0].GetName() != "big" || r.GetTables()[0].GetDataBytes() == 0 {

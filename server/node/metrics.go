@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/server/metrics"
 )
 
@@ -53,6 +54,9 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	}
 	m.Set("trireme_sessions", float64(len(list)))
 	m.Set("trireme_sessions_active", float64(active))
+	statements, commits := n.sessions.Latencies()
+	observed(m, "trireme_statement_duration_seconds", statements)
+	observed(m, "trireme_commit_duration_seconds", commits)
 	plans := n.sessions.PlanCache()
 	m.Set("trireme_plan_cache_plans", float64(plans.Plans))
 	m.Set("trireme_plan_cache_hits_total", float64(plans.Hits))
@@ -65,6 +69,14 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	if stats, err := n.group.Stats(); err == nil {
 		stats.Each(m.Stat)
 	}
+}
+
+func observed(m *metrics.Writer, name string, l session.Latencies) {
+	limits := make([]float64, len(l.Limits))
+	for i, d := range l.Limits {
+		limits[i] = d.Seconds()
+	}
+	m.Observed(name, limits, l.Counts, l.Sum.Seconds())
 }
 
 // processMetrics adds what the system says of the process; nothing where it does not.

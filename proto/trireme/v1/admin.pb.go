@@ -268,6 +268,71 @@ func (AdminScope) EnumDescriptor() ([]byte, []int) {
 	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
+// AdminStatementOrder is what comes first.
+type AdminStatementOrder int32
+
+const (
+	// Total time.
+	AdminStatementOrder_ADMIN_STATEMENT_ORDER_UNSPECIFIED AdminStatementOrder = 0
+	// How many there were.
+	AdminStatementOrder_ADMIN_STATEMENT_ORDER_COUNT AdminStatementOrder = 1
+	// The longest one.
+	AdminStatementOrder_ADMIN_STATEMENT_ORDER_MAX AdminStatementOrder = 2
+	// Time of one, on average.
+	AdminStatementOrder_ADMIN_STATEMENT_ORDER_AVERAGE AdminStatementOrder = 3
+	// Rows read.
+	AdminStatementOrder_ADMIN_STATEMENT_ORDER_ROWS_EXAMINED AdminStatementOrder = 4
+	// Errors.
+	AdminStatementOrder_ADMIN_STATEMENT_ORDER_ERRORS AdminStatementOrder = 5
+)
+
+// Enum value maps for AdminStatementOrder.
+var (
+	AdminStatementOrder_name = map[int32]string{
+		0: "ADMIN_STATEMENT_ORDER_UNSPECIFIED",
+		1: "ADMIN_STATEMENT_ORDER_COUNT",
+		2: "ADMIN_STATEMENT_ORDER_MAX",
+		3: "ADMIN_STATEMENT_ORDER_AVERAGE",
+		4: "ADMIN_STATEMENT_ORDER_ROWS_EXAMINED",
+		5: "ADMIN_STATEMENT_ORDER_ERRORS",
+	}
+	AdminStatementOrder_value = map[string]int32{
+		"ADMIN_STATEMENT_ORDER_UNSPECIFIED":   0,
+		"ADMIN_STATEMENT_ORDER_COUNT":         1,
+		"ADMIN_STATEMENT_ORDER_MAX":           2,
+		"ADMIN_STATEMENT_ORDER_AVERAGE":       3,
+		"ADMIN_STATEMENT_ORDER_ROWS_EXAMINED": 4,
+		"ADMIN_STATEMENT_ORDER_ERRORS":        5,
+	}
+)
+
+func (x AdminStatementOrder) Enum() *AdminStatementOrder {
+	p := new(AdminStatementOrder)
+	*p = x
+	return p
+}
+
+func (x AdminStatementOrder) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AdminStatementOrder) Descriptor() protoreflect.EnumDescriptor {
+	return file_trireme_v1_admin_proto_enumTypes[4].Descriptor()
+}
+
+func (AdminStatementOrder) Type() protoreflect.EnumType {
+	return &file_trireme_v1_admin_proto_enumTypes[4]
+}
+
+func (x AdminStatementOrder) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AdminStatementOrder.Descriptor instead.
+func (AdminStatementOrder) EnumDescriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{4}
+}
+
 // AdminError is the detail of every status that is not OK.
 type AdminError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2593,6 +2658,289 @@ func (x *AdminListLockWaitsResponse) GetWaits() []*AdminLockWait {
 	return nil
 }
 
+// AdminStatement is statements that differ in their values only, in a schema.
+type AdminStatement struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The current schema; empty: none.
+	Schema string `protobuf:"bytes,1,opt,name=schema,proto3" json:"schema,omitempty"`
+	// SHA-256 of the text, in hexadecimal digits; empty: all statements that have no place of
+	// their own (performance_schema_digests_size), and texts that are no statements.
+	Digest string `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	// What they have in common: ? for values. At most 1024 bytes.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// How many there were.
+	Count uint64 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	// How many of them failed.
+	Errors uint64 `protobuf:"varint,5,opt,name=errors,proto3" json:"errors,omitempty"`
+	// Warnings of all.
+	Warnings uint64 `protobuf:"varint,6,opt,name=warnings,proto3" json:"warnings,omitempty"`
+	// Microseconds that they took together.
+	TotalUs uint64 `protobuf:"varint,7,opt,name=total_us,json=totalUs,proto3" json:"total_us,omitempty"`
+	// Microseconds of the shortest.
+	MinUs uint64 `protobuf:"varint,8,opt,name=min_us,json=minUs,proto3" json:"min_us,omitempty"`
+	// Microseconds of the longest.
+	MaxUs uint64 `protobuf:"varint,9,opt,name=max_us,json=maxUs,proto3" json:"max_us,omitempty"`
+	// Rows that they changed.
+	RowsAffected uint64 `protobuf:"varint,10,opt,name=rows_affected,json=rowsAffected,proto3" json:"rows_affected,omitempty"`
+	// Rows sent to clients.
+	RowsSent uint64 `protobuf:"varint,11,opt,name=rows_sent,json=rowsSent,proto3" json:"rows_sent,omitempty"`
+	// Rows read from tables.
+	RowsExamined uint64 `protobuf:"varint,12,opt,name=rows_examined,json=rowsExamined,proto3" json:"rows_examined,omitempty"`
+	// When the first began, microseconds since 1970.
+	FirstSeenUs int64 `protobuf:"varint,13,opt,name=first_seen_us,json=firstSeenUs,proto3" json:"first_seen_us,omitempty"`
+	// When the last began, microseconds since 1970.
+	LastSeenUs    int64 `protobuf:"varint,14,opt,name=last_seen_us,json=lastSeenUs,proto3" json:"last_seen_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdminStatement) Reset() {
+	*x = AdminStatement{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminStatement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminStatement) ProtoMessage() {}
+
+func (x *AdminStatement) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminStatement.ProtoReflect.Descriptor instead.
+func (*AdminStatement) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *AdminStatement) GetSchema() string {
+	if x != nil {
+		return x.Schema
+	}
+	return ""
+}
+
+func (x *AdminStatement) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *AdminStatement) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *AdminStatement) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *AdminStatement) GetErrors() uint64 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
+}
+
+func (x *AdminStatement) GetWarnings() uint64 {
+	if x != nil {
+		return x.Warnings
+	}
+	return 0
+}
+
+func (x *AdminStatement) GetTotalUs() uint64 {
+	if x != nil {
+		return x.TotalUs
+	}
+	return 0
+}
+
+func (x *AdminStatement) GetMinUs() uint64 {
+	if x != nil {
+		return x.MinUs
+	}
+	return 0
+}
+
+func (x *AdminStatement) GetMaxUs() uint64 {
+	if x != nil {
+		return x.MaxUs
+	}
+	return 0
+}
+
+func (x *AdminStatement) GetRowsAffected() uint64 {
+	if x != nil {
+		return x.RowsAffected
+	}
+	return 0
+}
+
+func (x *AdminStatement) GetRowsSent() uint64 {
+	if x != nil {
+		return x.RowsSent
+	}
+	return 0
+}
+
+func (x *AdminStatement) GetRowsExamined() uint64 {
+	if x != nil {
+		return x.RowsExamined
+	}
+	return 0
+}
+
+func (x *AdminStatement) GetFirstSeenUs() int64 {
+	if x != nil {
+		return x.FirstSeenUs
+	}
+	return 0
+}
+
+func (x *AdminStatement) GetLastSeenUs() int64 {
+	if x != nil {
+		return x.LastSeenUs
+	}
+	return 0
+}
+
+// AdminListStatementsRequest says which.
+type AdminListStatementsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only this schema's; empty: all.
+	Schema string `protobuf:"bytes,1,opt,name=schema,proto3" json:"schema,omitempty"`
+	// What comes first.
+	Order AdminStatementOrder `protobuf:"varint,2,opt,name=order,proto3,enum=trireme.v1.AdminStatementOrder" json:"order,omitempty"`
+	// How many at most, 1 to 100000; 0: 1000.
+	Limit         uint32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdminListStatementsRequest) Reset() {
+	*x = AdminListStatementsRequest{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminListStatementsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminListStatementsRequest) ProtoMessage() {}
+
+func (x *AdminListStatementsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminListStatementsRequest.ProtoReflect.Descriptor instead.
+func (*AdminListStatementsRequest) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *AdminListStatementsRequest) GetSchema() string {
+	if x != nil {
+		return x.Schema
+	}
+	return ""
+}
+
+func (x *AdminListStatementsRequest) GetOrder() AdminStatementOrder {
+	if x != nil {
+		return x.Order
+	}
+	return AdminStatementOrder_ADMIN_STATEMENT_ORDER_UNSPECIFIED
+}
+
+func (x *AdminListStatementsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// AdminListStatementsResponse lists them.
+type AdminListStatementsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The statements in the order that was asked for, the most first.
+	Statements []*AdminStatement `protobuf:"bytes,1,rep,name=statements,proto3" json:"statements,omitempty"`
+	// How many there are in all.
+	Total         uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdminListStatementsResponse) Reset() {
+	*x = AdminListStatementsResponse{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminListStatementsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminListStatementsResponse) ProtoMessage() {}
+
+func (x *AdminListStatementsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminListStatementsResponse.ProtoReflect.Descriptor instead.
+func (*AdminListStatementsResponse) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *AdminListStatementsResponse) GetStatements() []*AdminStatement {
+	if x != nil {
+		return x.Statements
+	}
+	return nil
+}
+
+func (x *AdminListStatementsResponse) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
 // AdminTable is a table with its size, as statistics have it.
 type AdminTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2612,7 +2960,7 @@ type AdminTable struct {
 
 func (x *AdminTable) Reset() {
 	*x = AdminTable{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[35]
+	mi := &file_trireme_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2972,7 @@ func (x *AdminTable) String() string {
 func (*AdminTable) ProtoMessage() {}
 
 func (x *AdminTable) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[35]
+	mi := &file_trireme_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2985,7 @@ func (x *AdminTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminTable.ProtoReflect.Descriptor instead.
 func (*AdminTable) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *AdminTable) GetSchema() string {
@@ -2688,7 +3036,7 @@ type AdminListTablesRequest struct {
 
 func (x *AdminListTablesRequest) Reset() {
 	*x = AdminListTablesRequest{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[36]
+	mi := &file_trireme_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2700,7 +3048,7 @@ func (x *AdminListTablesRequest) String() string {
 func (*AdminListTablesRequest) ProtoMessage() {}
 
 func (x *AdminListTablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[36]
+	mi := &file_trireme_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2713,7 +3061,7 @@ func (x *AdminListTablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListTablesRequest.ProtoReflect.Descriptor instead.
 func (*AdminListTablesRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AdminListTablesRequest) GetSchema() string {
@@ -2741,7 +3089,7 @@ type AdminListTablesResponse struct {
 
 func (x *AdminListTablesResponse) Reset() {
 	*x = AdminListTablesResponse{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[37]
+	mi := &file_trireme_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +3101,7 @@ func (x *AdminListTablesResponse) String() string {
 func (*AdminListTablesResponse) ProtoMessage() {}
 
 func (x *AdminListTablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[37]
+	mi := &file_trireme_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +3114,7 @@ func (x *AdminListTablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListTablesResponse.ProtoReflect.Descriptor instead.
 func (*AdminListTablesResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AdminListTablesResponse) GetTables() []*AdminTable {
@@ -2801,7 +3149,7 @@ type AdminBinlog struct {
 
 func (x *AdminBinlog) Reset() {
 	*x = AdminBinlog{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[38]
+	mi := &file_trireme_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2813,7 +3161,7 @@ func (x *AdminBinlog) String() string {
 func (*AdminBinlog) ProtoMessage() {}
 
 func (x *AdminBinlog) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[38]
+	mi := &file_trireme_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2826,7 +3174,7 @@ func (x *AdminBinlog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminBinlog.ProtoReflect.Descriptor instead.
 func (*AdminBinlog) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AdminBinlog) GetName() string {
@@ -2894,7 +3242,7 @@ type AdminListBinlogsRequest struct {
 
 func (x *AdminListBinlogsRequest) Reset() {
 	*x = AdminListBinlogsRequest{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[39]
+	mi := &file_trireme_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2906,7 +3254,7 @@ func (x *AdminListBinlogsRequest) String() string {
 func (*AdminListBinlogsRequest) ProtoMessage() {}
 
 func (x *AdminListBinlogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[39]
+	mi := &file_trireme_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2919,7 +3267,7 @@ func (x *AdminListBinlogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListBinlogsRequest.ProtoReflect.Descriptor instead.
 func (*AdminListBinlogsRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 // AdminListBinlogsResponse lists them.
@@ -2933,7 +3281,7 @@ type AdminListBinlogsResponse struct {
 
 func (x *AdminListBinlogsResponse) Reset() {
 	*x = AdminListBinlogsResponse{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[40]
+	mi := &file_trireme_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2945,7 +3293,7 @@ func (x *AdminListBinlogsResponse) String() string {
 func (*AdminListBinlogsResponse) ProtoMessage() {}
 
 func (x *AdminListBinlogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[40]
+	mi := &file_trireme_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2958,7 +3306,7 @@ func (x *AdminListBinlogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListBinlogsResponse.ProtoReflect.Descriptor instead.
 func (*AdminListBinlogsResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AdminListBinlogsResponse) GetFiles() []*AdminBinlog {
@@ -2979,7 +3327,7 @@ type AdminPurgeBinlogsRequest struct {
 
 func (x *AdminPurgeBinlogsRequest) Reset() {
 	*x = AdminPurgeBinlogsRequest{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[41]
+	mi := &file_trireme_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3339,7 @@ func (x *AdminPurgeBinlogsRequest) String() string {
 func (*AdminPurgeBinlogsRequest) ProtoMessage() {}
 
 func (x *AdminPurgeBinlogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[41]
+	mi := &file_trireme_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3352,7 @@ func (x *AdminPurgeBinlogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminPurgeBinlogsRequest.ProtoReflect.Descriptor instead.
 func (*AdminPurgeBinlogsRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *AdminPurgeBinlogsRequest) GetTo() string {
@@ -3025,7 +3373,7 @@ type AdminPurgeBinlogsResponse struct {
 
 func (x *AdminPurgeBinlogsResponse) Reset() {
 	*x = AdminPurgeBinlogsResponse{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[42]
+	mi := &file_trireme_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3385,7 @@ func (x *AdminPurgeBinlogsResponse) String() string {
 func (*AdminPurgeBinlogsResponse) ProtoMessage() {}
 
 func (x *AdminPurgeBinlogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[42]
+	mi := &file_trireme_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3398,7 @@ func (x *AdminPurgeBinlogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminPurgeBinlogsResponse.ProtoReflect.Descriptor instead.
 func (*AdminPurgeBinlogsResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AdminPurgeBinlogsResponse) GetRemoved() []string {
@@ -3230,7 +3578,33 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\x19AdminListLockWaitsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\rR\x05limit\"M\n" +
 	"\x1aAdminListLockWaitsResponse\x12/\n" +
-	"\x05waits\x18\x01 \x03(\v2\x19.trireme.v1.AdminLockWaitR\x05waits\"\x8c\x01\n" +
+	"\x05waits\x18\x01 \x03(\v2\x19.trireme.v1.AdminLockWaitR\x05waits\"\x94\x03\n" +
+	"\x0eAdminStatement\x12\x16\n" +
+	"\x06schema\x18\x01 \x01(\tR\x06schema\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x04R\x05count\x12\x16\n" +
+	"\x06errors\x18\x05 \x01(\x04R\x06errors\x12\x1a\n" +
+	"\bwarnings\x18\x06 \x01(\x04R\bwarnings\x12\x19\n" +
+	"\btotal_us\x18\a \x01(\x04R\atotalUs\x12\x15\n" +
+	"\x06min_us\x18\b \x01(\x04R\x05minUs\x12\x15\n" +
+	"\x06max_us\x18\t \x01(\x04R\x05maxUs\x12#\n" +
+	"\rrows_affected\x18\n" +
+	" \x01(\x04R\frowsAffected\x12\x1b\n" +
+	"\trows_sent\x18\v \x01(\x04R\browsSent\x12#\n" +
+	"\rrows_examined\x18\f \x01(\x04R\frowsExamined\x12\"\n" +
+	"\rfirst_seen_us\x18\r \x01(\x03R\vfirstSeenUs\x12 \n" +
+	"\flast_seen_us\x18\x0e \x01(\x03R\n" +
+	"lastSeenUs\"\x81\x01\n" +
+	"\x1aAdminListStatementsRequest\x12\x16\n" +
+	"\x06schema\x18\x01 \x01(\tR\x06schema\x125\n" +
+	"\x05order\x18\x02 \x01(\x0e2\x1f.trireme.v1.AdminStatementOrderR\x05order\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"o\n" +
+	"\x1bAdminListStatementsResponse\x12:\n" +
+	"\n" +
+	"statements\x18\x01 \x03(\v2\x1a.trireme.v1.AdminStatementR\n" +
+	"statements\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\x8c\x01\n" +
 	"\n" +
 	"AdminTable\x12\x16\n" +
 	"\x06schema\x18\x01 \x01(\tR\x06schema\x12\x12\n" +
@@ -3286,7 +3660,14 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\x17ADMIN_SCOPE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ADMIN_SCOPE_NODE\x10\x01\x12\x18\n" +
 	"\x14ADMIN_SCOPE_VARIABLE\x10\x02\x12\x15\n" +
-	"\x11ADMIN_SCOPE_GROUP\x10\x032\xe8\v\n" +
+	"\x11ADMIN_SCOPE_GROUP\x10\x03*\xea\x01\n" +
+	"\x13AdminStatementOrder\x12%\n" +
+	"!ADMIN_STATEMENT_ORDER_UNSPECIFIED\x10\x00\x12\x1f\n" +
+	"\x1bADMIN_STATEMENT_ORDER_COUNT\x10\x01\x12\x1d\n" +
+	"\x19ADMIN_STATEMENT_ORDER_MAX\x10\x02\x12!\n" +
+	"\x1dADMIN_STATEMENT_ORDER_AVERAGE\x10\x03\x12'\n" +
+	"#ADMIN_STATEMENT_ORDER_ROWS_EXAMINED\x10\x04\x12 \n" +
+	"\x1cADMIN_STATEMENT_ORDER_ERRORS\x10\x052\xcb\f\n" +
 	"\x05Admin\x12I\n" +
 	"\x06Status\x12\x1e.trireme.v1.AdminStatusRequest\x1a\x1f.trireme.v1.AdminStatusResponse\x12H\n" +
 	"\x05Watch\x12\x1d.trireme.v1.AdminWatchRequest\x1a\x1e.trireme.v1.AdminWatchResponse0\x01\x12R\n" +
@@ -3302,7 +3683,8 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\fListSessions\x12$.trireme.v1.AdminListSessionsRequest\x1a%.trireme.v1.AdminListSessionsResponse\x12X\n" +
 	"\vKillSession\x12#.trireme.v1.AdminKillSessionRequest\x1a$.trireme.v1.AdminKillSessionResponse\x12g\n" +
 	"\x10ListTransactions\x12(.trireme.v1.AdminListTransactionsRequest\x1a).trireme.v1.AdminListTransactionsResponse\x12^\n" +
-	"\rListLockWaits\x12%.trireme.v1.AdminListLockWaitsRequest\x1a&.trireme.v1.AdminListLockWaitsResponse\x12U\n" +
+	"\rListLockWaits\x12%.trireme.v1.AdminListLockWaitsRequest\x1a&.trireme.v1.AdminListLockWaitsResponse\x12a\n" +
+	"\x0eListStatements\x12&.trireme.v1.AdminListStatementsRequest\x1a'.trireme.v1.AdminListStatementsResponse\x12U\n" +
 	"\n" +
 	"ListTables\x12\".trireme.v1.AdminListTablesRequest\x1a#.trireme.v1.AdminListTablesResponse\x12X\n" +
 	"\vListBinlogs\x12#.trireme.v1.AdminListBinlogsRequest\x1a$.trireme.v1.AdminListBinlogsResponse\x12[\n" +
@@ -3320,111 +3702,119 @@ func file_trireme_v1_admin_proto_rawDescGZIP() []byte {
 	return file_trireme_v1_admin_proto_rawDescData
 }
 
-var file_trireme_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_trireme_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_trireme_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_trireme_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_trireme_v1_admin_proto_goTypes = []any{
 	(AdminRole)(0),                        // 0: trireme.v1.AdminRole
 	(AdminMemberState)(0),                 // 1: trireme.v1.AdminMemberState
 	(AdminOrigin)(0),                      // 2: trireme.v1.AdminOrigin
 	(AdminScope)(0),                       // 3: trireme.v1.AdminScope
-	(*AdminError)(nil),                    // 4: trireme.v1.AdminError
-	(*AdminMember)(nil),                   // 5: trireme.v1.AdminMember
-	(*AdminGroup)(nil),                    // 6: trireme.v1.AdminGroup
-	(*AdminStatusRequest)(nil),            // 7: trireme.v1.AdminStatusRequest
-	(*AdminStatusResponse)(nil),           // 8: trireme.v1.AdminStatusResponse
-	(*AdminWatchRequest)(nil),             // 9: trireme.v1.AdminWatchRequest
-	(*AdminWatchResponse)(nil),            // 10: trireme.v1.AdminWatchResponse
-	(*AdminAddMemberRequest)(nil),         // 11: trireme.v1.AdminAddMemberRequest
-	(*AdminAddMemberResponse)(nil),        // 12: trireme.v1.AdminAddMemberResponse
-	(*AdminPromoteMemberRequest)(nil),     // 13: trireme.v1.AdminPromoteMemberRequest
-	(*AdminPromoteMemberResponse)(nil),    // 14: trireme.v1.AdminPromoteMemberResponse
-	(*AdminRemoveMemberRequest)(nil),      // 15: trireme.v1.AdminRemoveMemberRequest
-	(*AdminRemoveMemberResponse)(nil),     // 16: trireme.v1.AdminRemoveMemberResponse
-	(*AdminReplaceMemberRequest)(nil),     // 17: trireme.v1.AdminReplaceMemberRequest
-	(*AdminReplaceMemberResponse)(nil),    // 18: trireme.v1.AdminReplaceMemberResponse
-	(*AdminTransferRequest)(nil),          // 19: trireme.v1.AdminTransferRequest
-	(*AdminTransferResponse)(nil),         // 20: trireme.v1.AdminTransferResponse
-	(*AdminDrainRequest)(nil),             // 21: trireme.v1.AdminDrainRequest
-	(*AdminDrainResponse)(nil),            // 22: trireme.v1.AdminDrainResponse
-	(*AdminSetting)(nil),                  // 23: trireme.v1.AdminSetting
-	(*AdminListSettingsRequest)(nil),      // 24: trireme.v1.AdminListSettingsRequest
-	(*AdminListSettingsResponse)(nil),     // 25: trireme.v1.AdminListSettingsResponse
-	(*AdminSetSettingRequest)(nil),        // 26: trireme.v1.AdminSetSettingRequest
-	(*AdminSetSettingResponse)(nil),       // 27: trireme.v1.AdminSetSettingResponse
-	(*AdminSession)(nil),                  // 28: trireme.v1.AdminSession
-	(*AdminListSessionsRequest)(nil),      // 29: trireme.v1.AdminListSessionsRequest
-	(*AdminListSessionsResponse)(nil),     // 30: trireme.v1.AdminListSessionsResponse
-	(*AdminKillSessionRequest)(nil),       // 31: trireme.v1.AdminKillSessionRequest
-	(*AdminKillSessionResponse)(nil),      // 32: trireme.v1.AdminKillSessionResponse
-	(*AdminTransaction)(nil),              // 33: trireme.v1.AdminTransaction
-	(*AdminListTransactionsRequest)(nil),  // 34: trireme.v1.AdminListTransactionsRequest
-	(*AdminListTransactionsResponse)(nil), // 35: trireme.v1.AdminListTransactionsResponse
-	(*AdminLockWait)(nil),                 // 36: trireme.v1.AdminLockWait
-	(*AdminListLockWaitsRequest)(nil),     // 37: trireme.v1.AdminListLockWaitsRequest
-	(*AdminListLockWaitsResponse)(nil),    // 38: trireme.v1.AdminListLockWaitsResponse
-	(*AdminTable)(nil),                    // 39: trireme.v1.AdminTable
-	(*AdminListTablesRequest)(nil),        // 40: trireme.v1.AdminListTablesRequest
-	(*AdminListTablesResponse)(nil),       // 41: trireme.v1.AdminListTablesResponse
-	(*AdminBinlog)(nil),                   // 42: trireme.v1.AdminBinlog
-	(*AdminListBinlogsRequest)(nil),       // 43: trireme.v1.AdminListBinlogsRequest
-	(*AdminListBinlogsResponse)(nil),      // 44: trireme.v1.AdminListBinlogsResponse
-	(*AdminPurgeBinlogsRequest)(nil),      // 45: trireme.v1.AdminPurgeBinlogsRequest
-	(*AdminPurgeBinlogsResponse)(nil),     // 46: trireme.v1.AdminPurgeBinlogsResponse
+	(AdminStatementOrder)(0),              // 4: trireme.v1.AdminStatementOrder
+	(*AdminError)(nil),                    // 5: trireme.v1.AdminError
+	(*AdminMember)(nil),                   // 6: trireme.v1.AdminMember
+	(*AdminGroup)(nil),                    // 7: trireme.v1.AdminGroup
+	(*AdminStatusRequest)(nil),            // 8: trireme.v1.AdminStatusRequest
+	(*AdminStatusResponse)(nil),           // 9: trireme.v1.AdminStatusResponse
+	(*AdminWatchRequest)(nil),             // 10: trireme.v1.AdminWatchRequest
+	(*AdminWatchResponse)(nil),            // 11: trireme.v1.AdminWatchResponse
+	(*AdminAddMemberRequest)(nil),         // 12: trireme.v1.AdminAddMemberRequest
+	(*AdminAddMemberResponse)(nil),        // 13: trireme.v1.AdminAddMemberResponse
+	(*AdminPromoteMemberRequest)(nil),     // 14: trireme.v1.AdminPromoteMemberRequest
+	(*AdminPromoteMemberResponse)(nil),    // 15: trireme.v1.AdminPromoteMemberResponse
+	(*AdminRemoveMemberRequest)(nil),      // 16: trireme.v1.AdminRemoveMemberRequest
+	(*AdminRemoveMemberResponse)(nil),     // 17: trireme.v1.AdminRemoveMemberResponse
+	(*AdminReplaceMemberRequest)(nil),     // 18: trireme.v1.AdminReplaceMemberRequest
+	(*AdminReplaceMemberResponse)(nil),    // 19: trireme.v1.AdminReplaceMemberResponse
+	(*AdminTransferRequest)(nil),          // 20: trireme.v1.AdminTransferRequest
+	(*AdminTransferResponse)(nil),         // 21: trireme.v1.AdminTransferResponse
+	(*AdminDrainRequest)(nil),             // 22: trireme.v1.AdminDrainRequest
+	(*AdminDrainResponse)(nil),            // 23: trireme.v1.AdminDrainResponse
+	(*AdminSetting)(nil),                  // 24: trireme.v1.AdminSetting
+	(*AdminListSettingsRequest)(nil),      // 25: trireme.v1.AdminListSettingsRequest
+	(*AdminListSettingsResponse)(nil),     // 26: trireme.v1.AdminListSettingsResponse
+	(*AdminSetSettingRequest)(nil),        // 27: trireme.v1.AdminSetSettingRequest
+	(*AdminSetSettingResponse)(nil),       // 28: trireme.v1.AdminSetSettingResponse
+	(*AdminSession)(nil),                  // 29: trireme.v1.AdminSession
+	(*AdminListSessionsRequest)(nil),      // 30: trireme.v1.AdminListSessionsRequest
+	(*AdminListSessionsResponse)(nil),     // 31: trireme.v1.AdminListSessionsResponse
+	(*AdminKillSessionRequest)(nil),       // 32: trireme.v1.AdminKillSessionRequest
+	(*AdminKillSessionResponse)(nil),      // 33: trireme.v1.AdminKillSessionResponse
+	(*AdminTransaction)(nil),              // 34: trireme.v1.AdminTransaction
+	(*AdminListTransactionsRequest)(nil),  // 35: trireme.v1.AdminListTransactionsRequest
+	(*AdminListTransactionsResponse)(nil), // 36: trireme.v1.AdminListTransactionsResponse
+	(*AdminLockWait)(nil),                 // 37: trireme.v1.AdminLockWait
+	(*AdminListLockWaitsRequest)(nil),     // 38: trireme.v1.AdminListLockWaitsRequest
+	(*AdminListLockWaitsResponse)(nil),    // 39: trireme.v1.AdminListLockWaitsResponse
+	(*AdminStatement)(nil),                // 40: trireme.v1.AdminStatement
+	(*AdminListStatementsRequest)(nil),    // 41: trireme.v1.AdminListStatementsRequest
+	(*AdminListStatementsResponse)(nil),   // 42: trireme.v1.AdminListStatementsResponse
+	(*AdminTable)(nil),                    // 43: trireme.v1.AdminTable
+	(*AdminListTablesRequest)(nil),        // 44: trireme.v1.AdminListTablesRequest
+	(*AdminListTablesResponse)(nil),       // 45: trireme.v1.AdminListTablesResponse
+	(*AdminBinlog)(nil),                   // 46: trireme.v1.AdminBinlog
+	(*AdminListBinlogsRequest)(nil),       // 47: trireme.v1.AdminListBinlogsRequest
+	(*AdminListBinlogsResponse)(nil),      // 48: trireme.v1.AdminListBinlogsResponse
+	(*AdminPurgeBinlogsRequest)(nil),      // 49: trireme.v1.AdminPurgeBinlogsRequest
+	(*AdminPurgeBinlogsResponse)(nil),     // 50: trireme.v1.AdminPurgeBinlogsResponse
 }
 var file_trireme_v1_admin_proto_depIdxs = []int32{
 	0,  // 0: trireme.v1.AdminMember.role:type_name -> trireme.v1.AdminRole
 	1,  // 1: trireme.v1.AdminMember.state:type_name -> trireme.v1.AdminMemberState
-	5,  // 2: trireme.v1.AdminGroup.members:type_name -> trireme.v1.AdminMember
-	6,  // 3: trireme.v1.AdminStatusResponse.group:type_name -> trireme.v1.AdminGroup
-	6,  // 4: trireme.v1.AdminWatchResponse.group:type_name -> trireme.v1.AdminGroup
+	6,  // 2: trireme.v1.AdminGroup.members:type_name -> trireme.v1.AdminMember
+	7,  // 3: trireme.v1.AdminStatusResponse.group:type_name -> trireme.v1.AdminGroup
+	7,  // 4: trireme.v1.AdminWatchResponse.group:type_name -> trireme.v1.AdminGroup
 	3,  // 5: trireme.v1.AdminSetting.scope:type_name -> trireme.v1.AdminScope
 	2,  // 6: trireme.v1.AdminSetting.origin:type_name -> trireme.v1.AdminOrigin
-	23, // 7: trireme.v1.AdminListSettingsResponse.settings:type_name -> trireme.v1.AdminSetting
-	23, // 8: trireme.v1.AdminSetSettingResponse.setting:type_name -> trireme.v1.AdminSetting
-	28, // 9: trireme.v1.AdminListSessionsResponse.sessions:type_name -> trireme.v1.AdminSession
-	33, // 10: trireme.v1.AdminListTransactionsResponse.transactions:type_name -> trireme.v1.AdminTransaction
-	36, // 11: trireme.v1.AdminListLockWaitsResponse.waits:type_name -> trireme.v1.AdminLockWait
-	39, // 12: trireme.v1.AdminListTablesResponse.tables:type_name -> trireme.v1.AdminTable
-	42, // 13: trireme.v1.AdminListBinlogsResponse.files:type_name -> trireme.v1.AdminBinlog
-	7,  // 14: trireme.v1.Admin.Status:input_type -> trireme.v1.AdminStatusRequest
-	9,  // 15: trireme.v1.Admin.Watch:input_type -> trireme.v1.AdminWatchRequest
-	11, // 16: trireme.v1.Admin.AddMember:input_type -> trireme.v1.AdminAddMemberRequest
-	13, // 17: trireme.v1.Admin.PromoteMember:input_type -> trireme.v1.AdminPromoteMemberRequest
-	15, // 18: trireme.v1.Admin.RemoveMember:input_type -> trireme.v1.AdminRemoveMemberRequest
-	17, // 19: trireme.v1.Admin.ReplaceMember:input_type -> trireme.v1.AdminReplaceMemberRequest
-	19, // 20: trireme.v1.Admin.Transfer:input_type -> trireme.v1.AdminTransferRequest
-	21, // 21: trireme.v1.Admin.Drain:input_type -> trireme.v1.AdminDrainRequest
-	24, // 22: trireme.v1.Admin.ListSettings:input_type -> trireme.v1.AdminListSettingsRequest
-	26, // 23: trireme.v1.Admin.SetSetting:input_type -> trireme.v1.AdminSetSettingRequest
-	29, // 24: trireme.v1.Admin.ListSessions:input_type -> trireme.v1.AdminListSessionsRequest
-	31, // 25: trireme.v1.Admin.KillSession:input_type -> trireme.v1.AdminKillSessionRequest
-	34, // 26: trireme.v1.Admin.ListTransactions:input_type -> trireme.v1.AdminListTransactionsRequest
-	37, // 27: trireme.v1.Admin.ListLockWaits:input_type -> trireme.v1.AdminListLockWaitsRequest
-	40, // 28: trireme.v1.Admin.ListTables:input_type -> trireme.v1.AdminListTablesRequest
-	43, // 29: trireme.v1.Admin.ListBinlogs:input_type -> trireme.v1.AdminListBinlogsRequest
-	45, // 30: trireme.v1.Admin.PurgeBinlogs:input_type -> trireme.v1.AdminPurgeBinlogsRequest
-	8,  // 31: trireme.v1.Admin.Status:output_type -> trireme.v1.AdminStatusResponse
-	10, // 32: trireme.v1.Admin.Watch:output_type -> trireme.v1.AdminWatchResponse
-	12, // 33: trireme.v1.Admin.AddMember:output_type -> trireme.v1.AdminAddMemberResponse
-	14, // 34: trireme.v1.Admin.PromoteMember:output_type -> trireme.v1.AdminPromoteMemberResponse
-	16, // 35: trireme.v1.Admin.RemoveMember:output_type -> trireme.v1.AdminRemoveMemberResponse
-	18, // 36: trireme.v1.Admin.ReplaceMember:output_type -> trireme.v1.AdminReplaceMemberResponse
-	20, // 37: trireme.v1.Admin.Transfer:output_type -> trireme.v1.AdminTransferResponse
-	22, // 38: trireme.v1.Admin.Drain:output_type -> trireme.v1.AdminDrainResponse
-	25, // 39: trireme.v1.Admin.ListSettings:output_type -> trireme.v1.AdminListSettingsResponse
-	27, // 40: trireme.v1.Admin.SetSetting:output_type -> trireme.v1.AdminSetSettingResponse
-	30, // 41: trireme.v1.Admin.ListSessions:output_type -> trireme.v1.AdminListSessionsResponse
-	32, // 42: trireme.v1.Admin.KillSession:output_type -> trireme.v1.AdminKillSessionResponse
-	35, // 43: trireme.v1.Admin.ListTransactions:output_type -> trireme.v1.AdminListTransactionsResponse
-	38, // 44: trireme.v1.Admin.ListLockWaits:output_type -> trireme.v1.AdminListLockWaitsResponse
-	41, // 45: trireme.v1.Admin.ListTables:output_type -> trireme.v1.AdminListTablesResponse
-	44, // 46: trireme.v1.Admin.ListBinlogs:output_type -> trireme.v1.AdminListBinlogsResponse
-	46, // 47: trireme.v1.Admin.PurgeBinlogs:output_type -> trireme.v1.AdminPurgeBinlogsResponse
-	31, // [31:48] is the sub-list for method output_type
-	14, // [14:31] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	24, // 7: trireme.v1.AdminListSettingsResponse.settings:type_name -> trireme.v1.AdminSetting
+	24, // 8: trireme.v1.AdminSetSettingResponse.setting:type_name -> trireme.v1.AdminSetting
+	29, // 9: trireme.v1.AdminListSessionsResponse.sessions:type_name -> trireme.v1.AdminSession
+	34, // 10: trireme.v1.AdminListTransactionsResponse.transactions:type_name -> trireme.v1.AdminTransaction
+	37, // 11: trireme.v1.AdminListLockWaitsResponse.waits:type_name -> trireme.v1.AdminLockWait
+	4,  // 12: trireme.v1.AdminListStatementsRequest.order:type_name -> trireme.v1.AdminStatementOrder
+	40, // 13: trireme.v1.AdminListStatementsResponse.statements:type_name -> trireme.v1.AdminStatement
+	43, // 14: trireme.v1.AdminListTablesResponse.tables:type_name -> trireme.v1.AdminTable
+	46, // 15: trireme.v1.AdminListBinlogsResponse.files:type_name -> trireme.v1.AdminBinlog
+	8,  // 16: trireme.v1.Admin.Status:input_type -> trireme.v1.AdminStatusRequest
+	10, // 17: trireme.v1.Admin.Watch:input_type -> trireme.v1.AdminWatchRequest
+	12, // 18: trireme.v1.Admin.AddMember:input_type -> trireme.v1.AdminAddMemberRequest
+	14, // 19: trireme.v1.Admin.PromoteMember:input_type -> trireme.v1.AdminPromoteMemberRequest
+	16, // 20: trireme.v1.Admin.RemoveMember:input_type -> trireme.v1.AdminRemoveMemberRequest
+	18, // 21: trireme.v1.Admin.ReplaceMember:input_type -> trireme.v1.AdminReplaceMemberRequest
+	20, // 22: trireme.v1.Admin.Transfer:input_type -> trireme.v1.AdminTransferRequest
+	22, // 23: trireme.v1.Admin.Drain:input_type -> trireme.v1.AdminDrainRequest
+	25, // 24: trireme.v1.Admin.ListSettings:input_type -> trireme.v1.AdminListSettingsRequest
+	27, // 25: trireme.v1.Admin.SetSetting:input_type -> trireme.v1.AdminSetSettingRequest
+	30, // 26: trireme.v1.Admin.ListSessions:input_type -> trireme.v1.AdminListSessionsRequest
+	32, // 27: trireme.v1.Admin.KillSession:input_type -> trireme.v1.AdminKillSessionRequest
+	35, // 28: trireme.v1.Admin.ListTransactions:input_type -> trireme.v1.AdminListTransactionsRequest
+	38, // 29: trireme.v1.Admin.ListLockWaits:input_type -> trireme.v1.AdminListLockWaitsRequest
+	41, // 30: trireme.v1.Admin.ListStatements:input_type -> trireme.v1.AdminListStatementsRequest
+	44, // 31: trireme.v1.Admin.ListTables:input_type -> trireme.v1.AdminListTablesRequest
+	47, // 32: trireme.v1.Admin.ListBinlogs:input_type -> trireme.v1.AdminListBinlogsRequest
+	49, // 33: trireme.v1.Admin.PurgeBinlogs:input_type -> trireme.v1.AdminPurgeBinlogsRequest
+	9,  // 34: trireme.v1.Admin.Status:output_type -> trireme.v1.AdminStatusResponse
+	11, // 35: trireme.v1.Admin.Watch:output_type -> trireme.v1.AdminWatchResponse
+	13, // 36: trireme.v1.Admin.AddMember:output_type -> trireme.v1.AdminAddMemberResponse
+	15, // 37: trireme.v1.Admin.PromoteMember:output_type -> trireme.v1.AdminPromoteMemberResponse
+	17, // 38: trireme.v1.Admin.RemoveMember:output_type -> trireme.v1.AdminRemoveMemberResponse
+	19, // 39: trireme.v1.Admin.ReplaceMember:output_type -> trireme.v1.AdminReplaceMemberResponse
+	21, // 40: trireme.v1.Admin.Transfer:output_type -> trireme.v1.AdminTransferResponse
+	23, // 41: trireme.v1.Admin.Drain:output_type -> trireme.v1.AdminDrainResponse
+	26, // 42: trireme.v1.Admin.ListSettings:output_type -> trireme.v1.AdminListSettingsResponse
+	28, // 43: trireme.v1.Admin.SetSetting:output_type -> trireme.v1.AdminSetSettingResponse
+	31, // 44: trireme.v1.Admin.ListSessions:output_type -> trireme.v1.AdminListSessionsResponse
+	33, // 45: trireme.v1.Admin.KillSession:output_type -> trireme.v1.AdminKillSessionResponse
+	36, // 46: trireme.v1.Admin.ListTransactions:output_type -> trireme.v1.AdminListTransactionsResponse
+	39, // 47: trireme.v1.Admin.ListLockWaits:output_type -> trireme.v1.AdminListLockWaitsResponse
+	42, // 48: trireme.v1.Admin.ListStatements:output_type -> trireme.v1.AdminListStatementsResponse
+	45, // 49: trireme.v1.Admin.ListTables:output_type -> trireme.v1.AdminListTablesResponse
+	48, // 50: trireme.v1.Admin.ListBinlogs:output_type -> trireme.v1.AdminListBinlogsResponse
+	50, // 51: trireme.v1.Admin.PurgeBinlogs:output_type -> trireme.v1.AdminPurgeBinlogsResponse
+	34, // [34:52] is the sub-list for method output_type
+	16, // [16:34] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_trireme_v1_admin_proto_init() }
@@ -3437,8 +3827,8 @@ func file_trireme_v1_admin_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_trireme_v1_admin_proto_rawDesc), len(file_trireme_v1_admin_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   43,
+			NumEnums:      5,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -48,6 +48,7 @@ const (
 	Admin_KillSession_FullMethodName      = "/trireme.v1.Admin/KillSession"
 	Admin_ListTransactions_FullMethodName = "/trireme.v1.Admin/ListTransactions"
 	Admin_ListLockWaits_FullMethodName    = "/trireme.v1.Admin/ListLockWaits"
+	Admin_ListStatements_FullMethodName   = "/trireme.v1.Admin/ListStatements"
 	Admin_ListTables_FullMethodName       = "/trireme.v1.Admin/ListTables"
 	Admin_ListBinlogs_FullMethodName      = "/trireme.v1.Admin/ListBinlogs"
 	Admin_PurgeBinlogs_FullMethodName     = "/trireme.v1.Admin/PurgeBinlogs"
@@ -100,6 +101,10 @@ type AdminClient interface {
 	ListTransactions(ctx context.Context, in *AdminListTransactionsRequest, opts ...grpc.CallOption) (*AdminListTransactionsResponse, error)
 	// ListLockWaits lists who waits for whose row and table locks. Privilege: PROCESS.
 	ListLockWaits(ctx context.Context, in *AdminListLockWaitsRequest, opts ...grpc.CallOption) (*AdminListLockWaitsResponse, error)
+	// ListStatements lists statements that differ in their values only, with what they have
+	// cost since the node was started: performance_schema.events_statements_summary_by_digest.
+	// Privilege: PROCESS.
+	ListStatements(ctx context.Context, in *AdminListStatementsRequest, opts ...grpc.CallOption) (*AdminListStatementsResponse, error)
 	// ListTables lists tables with their sizes, the largest first. Privilege: PROCESS; the
 	// tables are those that the account sees.
 	ListTables(ctx context.Context, in *AdminListTablesRequest, opts ...grpc.CallOption) (*AdminListTablesResponse, error)
@@ -268,6 +273,16 @@ func (c *adminClient) ListLockWaits(ctx context.Context, in *AdminListLockWaitsR
 	return out, nil
 }
 
+func (c *adminClient) ListStatements(ctx context.Context, in *AdminListStatementsRequest, opts ...grpc.CallOption) (*AdminListStatementsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AdminListStatementsResponse)
+	err := c.cc.Invoke(ctx, Admin_ListStatements_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminClient) ListTables(ctx context.Context, in *AdminListTablesRequest, opts ...grpc.CallOption) (*AdminListTablesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AdminListTablesResponse)
@@ -345,6 +360,10 @@ type AdminServer interface {
 	ListTransactions(context.Context, *AdminListTransactionsRequest) (*AdminListTransactionsResponse, error)
 	// ListLockWaits lists who waits for whose row and table locks. Privilege: PROCESS.
 	ListLockWaits(context.Context, *AdminListLockWaitsRequest) (*AdminListLockWaitsResponse, error)
+	// ListStatements lists statements that differ in their values only, with what they have
+	// cost since the node was started: performance_schema.events_statements_summary_by_digest.
+	// Privilege: PROCESS.
+	ListStatements(context.Context, *AdminListStatementsRequest) (*AdminListStatementsResponse, error)
 	// ListTables lists tables with their sizes, the largest first. Privilege: PROCESS; the
 	// tables are those that the account sees.
 	ListTables(context.Context, *AdminListTablesRequest) (*AdminListTablesResponse, error)
@@ -405,6 +424,9 @@ func (UnimplementedAdminServer) ListTransactions(context.Context, *AdminListTran
 }
 func (UnimplementedAdminServer) ListLockWaits(context.Context, *AdminListLockWaitsRequest) (*AdminListLockWaitsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListLockWaits not implemented")
+}
+func (UnimplementedAdminServer) ListStatements(context.Context, *AdminListStatementsRequest) (*AdminListStatementsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListStatements not implemented")
 }
 func (UnimplementedAdminServer) ListTables(context.Context, *AdminListTablesRequest) (*AdminListTablesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTables not implemented")
@@ -681,6 +703,24 @@ func _Admin_ListLockWaits_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_ListStatements_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdminListStatementsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ListStatements(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ListStatements_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ListStatements(ctx, req.(*AdminListStatementsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Admin_ListTables_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(AdminListTablesRequest)
 	if err := dec(in); err != nil {
@@ -793,6 +833,10 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListLockWaits",
 			Handler:    _Admin_ListLockWaits_Handler,
+		},
+		{
+			MethodName: "ListStatements",
+			Handler:    _Admin_ListStatements_Handler,
 		},
 		{
 			MethodName: "ListTables",

@@ -188,7 +188,7 @@ func (p *Pipeline) Resign(reason error) {
 	p.term, p.refused = 0, reason
 	left := p.queue.takeAll()
 	for _, m := range p.marks {
-		m.answer(reason)
+		m.answer(trx.Position{}, reason)
 	}
 	p.marks = nil
 	p.mu.Unlock()
@@ -309,16 +309,16 @@ func (p *Pipeline) answer(t *txn.Txn, number uint64, err error) error {
 type mark struct {
 	kind   entry.Kind
 	body   []byte
-	answer func(error)
+	answer func(trx.Position, error)
 }
 
-// Mark proposes an entry without transactions. answer is called with nil once it is
+// Mark proposes an entry without transactions. answer is called with where it is once it is
 // appended, or with why it was not; it must not wait.
-func (p *Pipeline) Mark(kind entry.Kind, body []byte, answer func(error)) {
+func (p *Pipeline) Mark(kind entry.Kind, body []byte, answer func(trx.Position, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.term == 0 {
-		answer(p.refused)
+		answer(trx.Position{}, p.refused)
 		return
 	}
 	p.marks = append(p.marks, mark{kind, body, answer})

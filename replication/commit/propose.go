@@ -256,9 +256,9 @@ func (p *Pipeline) appendTxn(body []byte, t *txn.Txn, number uint64, e *entry.En
 }
 
 // proposeMark proposes an entry without transactions.
-func (p *Pipeline) proposeMark(term uint64, m *mark) error {
+func (p *Pipeline) proposeMark(term uint64, m *mark) (trx.Position, error) {
 	if err := p.enc.prepare(); err != nil {
-		return err
+		return trx.Position{}, err
 	}
 	p.mu.Lock()
 	e := entry.Envelope{Kind: m.kind, Term: term, First: p.last, Time: p.env.Now().UnixMicro()}
@@ -267,7 +267,9 @@ func (p *Pipeline) proposeMark(term uint64, m *mark) error {
 		e.Flags |= entry.FlagRotate
 		e.FileVersion = entry.FileVersion
 	}
-	return p.opt.Proposer.Propose(&Proposal{Term: term, p: p, Data: p.enc.entry(&e, m.body)})
+	pr := &Proposal{Term: term, p: p, Data: p.enc.entry(&e, m.body)}
+	err := p.opt.Proposer.Propose(pr)
+	return trx.Position{Index: pr.index, Term: term}, err
 }
 
 // accept notes, on the Raft task, that a proposal is in the log.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/storage/trx"
 )
 
 // housekeep is the task of what has to be done now and then: the leader puts its
@@ -24,7 +25,7 @@ func (c *core) housekeep() {
 				before = c.tokens.ForgetBefore(c.env.Now())
 			}
 			if before != 0 || c.pipeline.Idle() {
-				c.pipeline.Mark(entry.Mark, markBody(before), func(error) {})
+				c.pipeline.Mark(entry.Mark, markBody(before), func(trx.Position, error) {})
 			}
 		}
 		if now-purged >= c.opt.PurgeInterval {

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"errors"
 	"fmt"
 	"sort"
 	"strconv"
@@ -144,10 +143,11 @@ func (n *Node) Set(name string, value int64) error {
 		return fmt.Errorf("group: %s cannot be %d; it must be %d to %d", name, value, s.least, s.most)
 	}
 	done := c.env.NewParker()
+	var at trx.Position
 	var proposed error
 	var answered atomic.Bool
-	c.pipeline.Mark(entry.Settings, []byte(name+"="+strconv.FormatInt(value, 10)), func(err error) {
-		proposed = err
+	c.pipeline.Mark(entry.Settings, []byte(name+"="+strconv.FormatInt(value, 10)), func(p trx.Position, err error) {
+		at, proposed = p, err
 		answered.Store(true)
 		done.Unpark()
 	})
@@ -157,12 +157,13 @@ func (n *Node) Set(name string, value int64) error {
 	if proposed != nil {
 		return proposed
 	}
-	// What is appended after it is applied after it.
-	_, err = n.ReadPoint(ReadOptions{Consistency: Strong})
-	if errors.Is(err, ErrNoQuorum) {
-		err = fmt.Errorf("%w: %w", txn.ErrOutcomeUnknown, err)
+	if err := c.waitApplied(at.Index, 0, c.env.Monotonic()+n.opt.ReadTimeout); err != nil {
+		return fmt.Errorf("%w: %w", txn.ErrOutcomeUnknown, err)
 	}
-	return err
+	if term, err := c.binlog.Term(at.Index); err != nil || term != at.Term {
+		return ErrNotLeader // another leader's entry is there
+	}
+	return nil
 }
 
 // storeSetting applies an entry that changes a setting. One that a newer version

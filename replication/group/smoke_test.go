@@ -271,6 +271,26 @@ func TestStats(t *testing.T) {
 	}
 }
 
+// A setting of the group is in force where it was changed when Set returns.
+func TestSet(t *testing.T) {
+	r := newRig(t, 3)
+	n := r.nodes[r.leader()]
+	for value := int64(1); value <= 30; value++ {
+		if err := n.Set("binlog_keep_size", value<<20); err != nil {
+			t.Fatal(err)
+		}
+		all, err := n.Settings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			if s.Name == "binlog_keep_size" && s.Value != value<<20 {
+				t.Fatalf("%s is %d after it was set to %d", s.Name, s.Value, value<<20)
+			}
+		}
+	}
+}
+
 // Who has applied everything does not lag, and what lies between two entries is measured
 // by the entries and bytes of the log.
 func TestLag(t *testing.T) {

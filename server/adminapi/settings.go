@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -127,29 +126,8 @@ func (s *Server) SetSetting(ctx context.Context, req *triremev1.AdminSetSettingR
 			return nil, err
 		}
 		after, err := s.setting(name)
-		if before.GetScope() == triremev1.AdminScope_ADMIN_SCOPE_GROUP {
-			after, err = s.applied(ctx, after, req.GetValue())
-		}
 		return &triremev1.AdminSetSettingResponse{Setting: after}, err
 	})
-}
-
-const (
-	appliedWait = time.Second
-	appliedLook = 5 * time.Millisecond
-)
-
-// applied waits until a change of a setting of the group, which the group has agreed on, is in
-// force on this node; not long, since the value may have been brought into its limits.
-func (s *Server) applied(ctx context.Context, x *triremev1.AdminSetting, value string) (_ *triremev1.AdminSetting, err error) {
-	for until := time.Now().Add(appliedWait); err == nil && x.GetValue() != value && time.Now().Before(until); x, err = s.setting(x.GetName()) {
-		select {
-		case <-ctx.Done():
-			return x, nil
-		case <-time.After(appliedLook):
-		}
-	}
-	return x, err
 }
 
 // setting finds one. Error: there is none.

@@ -63,6 +63,12 @@ var storeCases = []struct {
 	{"double(5,2) unsigned", Type{Kind: KindDouble, Precision: 5, Scale: 2, Unsigned: true}, []storeRow{
 		{NewDouble(1.239), "1.24", ""}, {NewDouble(1000), "!1264", "999.99"}, {NewDouble(-1), "!1264", "0.00"},
 	}},
+	{"double(5,1)", Type{Kind: KindDouble, Precision: 5, Scale: 1}, []storeRow{
+		{NewDouble(-0.01), "0.0", ""}, {NewDouble(math.Copysign(0, -1)), "0.0", ""}, {text("-0"), "0.0", ""}, {NewDouble(-0.06), "-0.1", ""},
+	}},
+	{"tinyint", Type{Kind: KindTinyInt}, []storeRow{
+		{text("300x"), "!1264", "127"}, {text("-300x"), "!1264", "-128"}, {text("12x"), "!1265", "12"}, {text("99999999999999999999x"), "!1264", "127"},
+	}},
 	{"bit(10)", Type{Kind: KindBit, Length: 10}, []storeRow{
 		{NewInt(1023), "\x03\xff", ""}, {NewInt(1024), "!1406", "\x03\xff"}, {NewInt(-1), "!1406", "\x03\xff"},
 		{text("\x02\x01"), "\x02\x01", ""}, {text("\x04\x00"), "!1406", "\x03\xff"},

@@ -24,6 +24,7 @@ type integer struct {
 	neg  bool
 	mag  uint64
 	over bool // beyond what mag holds
+	cut  bool // of a text that goes on
 }
 
 func integerOf(v int64) integer {
@@ -58,7 +59,7 @@ func (c *Context) storeInteger(v Value, from, to *Type) (Value, error) {
 			return v, nil
 		}
 	}
-	n, err := c.integer(v, from)
+	n, err := c.parseInteger(v, from)
 	if err != nil {
 		return Null, err
 	}
@@ -78,6 +79,10 @@ func (c *Context) fitInteger(n integer, to *Type) (Value, error) {
 		if err := c.outOfRange(); err != nil {
 			return Null, err
 		}
+	case n.cut: // which is not told of what is out of range
+		if err := c.truncated(); err != nil {
+			return Null, err
+		}
 	}
 	if to.Unsigned {
 		return NewUint(n.mag), nil
@@ -88,8 +93,19 @@ func (c *Context) fitInteger(n integer, to *Type) (Value, error) {
 	return NewInt(int64(n.mag)), nil
 }
 
-// integer converts v to a whole number. The error is that of text that is none.
+// integer converts v to a whole number. The error is that of text that is none, or goes on.
 func (c *Context) integer(v Value, from *Type) (integer, error) {
+	n, err := c.parseInteger(v, from)
+	if err == nil && n.cut {
+		if err = c.truncated(); n.over {
+			err = nil
+		}
+	}
+	return n, err
+}
+
+// parseInteger is integer for who looks at whether the text goes on.
+func (c *Context) parseInteger(v Value, from *Type) (integer, error) {
 	switch v.class {
 	case ClassInt:
 		return integerOf(v.Int()), nil
@@ -117,11 +133,7 @@ func (c *Context) integerOfText(text []byte) (integer, error) {
 	if err != nil {
 		i = integer{neg: s[0] == '-', mag: math.MaxUint64, over: true}
 	}
-	if len(skipSpace(s[n:])) > 0 {
-		if err := c.truncated(); err != nil && !i.over {
-			return integer{}, err
-		}
-	}
+	i.cut = len(skipSpace(s[n:])) > 0
 	return i, nil
 }
 
@@ -235,7 +247,9 @@ func (c *Context) storeFloat(v Value, from, to *Type) (Value, error) {
 	}
 	if to.Precision > 0 {
 		limit = min(limit, math.Pow10(int(to.Precision-to.Scale))-math.Pow10(-int(to.Scale)))
-		f = roundDigits(f, int(to.Scale))
+		if f = roundDigits(f, int(to.Scale)); f == 0 {
+			f = 0 // and never -0, as in MySQL
+		}
 	}
 	lo := -limit
 	if to.Unsigned {

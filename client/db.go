@@ -254,6 +254,19 @@ func (db *DB) writer(ctx context.Context) (*session, error) {
 	if s := db.idle(&db.writers); s != nil {
 		return s, nil
 	}
+	var s *session
+	err := db.atLeader(func(addr string) (err error) {
+		if s, err = db.openAt(ctx, addr, false); err == nil && db.setLeader(addr) {
+			go db.refresh(addr)
+		}
+		return err
+	})
+	return s, err
+}
+
+// atLeader calls fn with the nodes, those first that others name as the leader, until it
+// succeeds or fails for good.
+func (db *DB) atLeader(fn func(addr string) error) error {
 	tried := map[string]bool{}
 	queue := db.candidates()
 	var last error
@@ -264,23 +277,20 @@ func (db *DB) writer(ctx context.Context) (*session, error) {
 			continue
 		}
 		tried[addr] = true
-		s, err := db.openAt(ctx, addr, false)
+		err := fn(addr)
 		if err == nil {
-			if db.setLeader(addr) {
-				go db.refresh(addr)
-			}
-			return s, nil
+			return nil
 		}
 		var e *Error
 		if !errors.As(err, &e) || e.Retry == Never {
-			return nil, err
+			return err
 		}
 		last = elsewhere(err)
 		if e.leader != "" {
 			queue = append([]string{e.leader}, queue...)
 		}
 	}
-	return nil, last
+	return last
 }
 
 // reader returns a session that reads, at any node: another one each time.
@@ -352,16 +362,7 @@ func (db *DB) put(s *session) {
 // outcome asks the leader what became of a commit token.
 func (db *DB) outcome(ctx context.Context, token Token) (gtid uint64, committed bool, err error) {
 	err = db.patiently(ctx, func() error {
-		var last error
-		tried := map[string]bool{}
-		queue := db.candidates()
-		for len(queue) > 0 {
-			addr := queue[0]
-			queue = queue[1:]
-			if tried[addr] {
-				continue
-			}
-			tried[addr] = true
+		return db.atLeader(func(addr string) error {
 			n, err := db.node(addr)
 			if err != nil {
 				return err
@@ -369,18 +370,9 @@ func (db *DB) outcome(ctx context.Context, token Token) (gtid uint64, committed 
 			r, err := pb.NewSqlClient(n.conn).Outcome(db.outgoing(ctx), &pb.SqlOutcomeRequest{CommitToken: token[:]})
 			if err = ofStatus(err); err == nil {
 				gtid, committed = r.Gtid, r.Committed
-				return nil
 			}
-			var e *Error
-			if !errors.As(err, &e) || e.Retry == Never {
-				return err
-			}
-			last = elsewhere(err)
-			if e.leader != "" {
-				queue = append([]string{e.leader}, queue...)
-			}
-		}
-		return last
+			return err
+		})
 	})
 	return gtid, committed, err
 }

@@ -97,16 +97,21 @@ func final(err error) error {
 	return err
 }
 
+// call sends a statement, and with it, if it is to be and is not yet, its preparation, whose
+// answer it takes.
+func (s *session) call(ctx context.Context, st *pb.SqlStatement, prepare bool) (*call, error) {
+	c, preparing, err := s.start(st, prepare)
+	if err == nil && preparing != nil {
+		err = s.awaitPrepared(ctx, st.Text, preparing)
+	}
+	return c, err
+}
+
 // run runs a statement whose rows nobody wants.
 func (s *session) run(ctx context.Context, st *pb.SqlStatement, prepare bool) (*pb.SqlDone, error) {
-	c, preparing, err := s.start(st, prepare)
+	c, err := s.call(ctx, st, prepare)
 	if err != nil {
 		return nil, err
-	}
-	if preparing != nil {
-		if err := s.awaitPrepared(ctx, st.Text, preparing); err != nil {
-			return nil, err
-		}
 	}
 	return s.finish(ctx, c)
 }
@@ -164,14 +169,9 @@ func (db *DB) query(ctx context.Context, session func(context.Context) (*session
 
 // rows runs a statement up to its columns. done is given the session when the rows are closed.
 func (s *session) rows(ctx context.Context, st *pb.SqlStatement, prepare bool, done func(*session)) (*Rows, error) {
-	c, preparing, err := s.start(st, prepare)
+	c, err := s.call(ctx, st, prepare)
 	if err != nil {
 		return nil, err
-	}
-	if preparing != nil {
-		if err := s.awaitPrepared(ctx, st.Text, preparing); err != nil {
-			return nil, err
-		}
 	}
 	r := &Rows{ctx: ctx, s: s, c: c, done: done}
 	if err := r.part(); err != nil {

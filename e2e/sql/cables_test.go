@@ -23,33 +23,6 @@ type cables struct {
 	hosts []*servers.Process // they keep the nodes' namespaces
 }
 
-// ownNetwork says to a test that it runs in a network of its own.
-const ownNetwork = "E2E_OWN_NETWORK"
-
-// inOwnNetwork runs a test in another process that has a network to itself, and reports
-// whether this is that process.
-func inOwnNetwork(t *testing.T) bool {
-	t.Helper()
-	if os.Getenv(ownNetwork) != "" {
-		return true
-	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=0",
-		fmt.Sprintf("-e2e.duration=%v", *duration), fmt.Sprintf("-e2e.seed=%d", *seed))
-	cmd.Env = append(os.Environ(), ownNetwork+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	if uid := os.Geteuid(); uid != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	t.Logf("%s", out)
-	if err != nil {
-		t.Fatalf("in a network of its own, which takes root or user namespaces: %v", err)
-	}
-	return false
-}
-
 func (c *cables) run(command ...string) {
 	c.t.Helper()
 	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
@@ -127,7 +100,12 @@ func (c *cables) plug(node int) { c.run("ip", "link", "set", cable(node), "maste
 // majority go on, and all do when the cables are back. The bank's money neither comes nor
 // goes and no acknowledged transfer is lost.
 func TestPulledCables(t *testing.T) {
-	if !inOwnNetwork(t) {
+	if !*inside { // as root, or as the root of a user namespace
+		namespaces := uintptr(syscall.CLONE_NEWNET)
+		if os.Geteuid() != 0 {
+			namespaces |= syscall.CLONE_NEWUSER
+		}
+		runInside(t, namespaces)
 		return
 	}
 	g, c := newCabledGroup(t)

@@ -5,10 +5,8 @@ import (
 	crand "crypto/rand"
 	"database/sql"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -78,8 +76,6 @@ func (d *disk) free() {
 	}
 }
 
-var inside = flag.Bool("e2e.inside", false, "set by a test that runs itself in namespaces of its own")
-
 // again runs a test once more in a user and a mount namespace, where it may mount disks,
 // for who may not here.
 func again(t *testing.T, why error) {
@@ -88,15 +84,7 @@ func again(t *testing.T, why error) {
 		t.Fatalf("no disk can be mounted, neither as this user nor in a user namespace: %v", why)
 	}
 	t.Logf("this user may not mount a disk (%v): the test runs in a user namespace", why)
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=0", "-e2e.inside", "-e2e.duration="+duration.String(), fmt.Sprintf("-e2e.seed=%d", *seed))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}}
-	out, err := cmd.CombinedOutput()
-	t.Logf("%s", out)
-	if err != nil {
-		t.Fatalf("in a user namespace: %v", err)
-	}
+	runInside(t, syscall.CLONE_NEWUSER|syscall.CLONE_NEWNS)
 }
 
 // Under full disks of one node, of the leader, and of two, the bank's money neither comes

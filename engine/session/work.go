@@ -78,12 +78,9 @@ func (w *scratch) release() {
 	}
 }
 
-// keptBatch is up to which size a batch is kept for the next statement.
-const keptBatch = 2 << 20
-
 // note looks at whether a batch has become large.
 func (w *scratch) note(b *types.Batch) {
-	w.large = w.large || b.MemoryBytes() > keptBatch
+	w.large = w.large || b.MemoryBytes() > exec.LargeBatch
 }
 
 // detach forgets what belongs to a transaction session that is gone.

@@ -20,7 +20,7 @@ func (a *Authenticator) Login(ctx context.Context, stop <-chan struct{}, user, h
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return Account{}, denied(user, host, password != "")
+			return Account{}, Denied(user, host, password != "")
 		case <-stop:
 			return Account{}, &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress"}
 		}
@@ -31,7 +31,7 @@ func (a *Authenticator) Login(ctx context.Context, stop <-chan struct{}, user, h
 		if ctx.Err() == nil {
 			a.Failed(user, address)
 		}
-		return Account{}, denied(user, host, password != "")
+		return Account{}, Denied(user, host, password != "")
 	}
 	a.Succeeded(user, address)
 	switch {
@@ -42,15 +42,6 @@ func (a *Authenticator) Login(ctx context.Context, stop <-chan struct{}, user, h
 		return Account{}, &types.Error{Number: 1862, State: "HY000", Message: "Your password has expired. Another account has to give you a new one."}
 	}
 	return acct, nil
-}
-
-func denied(user, host string, password bool) *types.Error {
-	using := "NO"
-	if password {
-		using = "YES"
-	}
-	return &types.Error{Number: 1045, State: "28000",
-		Message: "Access denied for user '" + user + "'@'" + host + "' (using password: " + using + ")"}
 }
 
 // check checks a password by the account's method: a digest in memory first, which costs

@@ -8,18 +8,9 @@ import (
 	"github.com/triremedb/trireme/server/auth"
 )
 
-func accessDenied(user, host string, password bool) *types.Error {
-	using := "NO"
-	if password {
-		using = "YES"
-	}
-	return &types.Error{Number: 1045, State: "28000",
-		Message: "Access denied for user '" + user + "'@'" + host + "' (using password: " + using + ")"}
-}
-
 // identify finds out whether the client is who it says it is.
 func (c *conn) identify(resp *response) (*Handover, error) {
-	host, address := c.remoteHost()
+	host, address := auth.RemoteHost(c.nc.RemoteAddr())
 	a := c.s.opt.Auth
 	if delay := a.Delay(resp.user, address); delay > 0 {
 		select {
@@ -41,7 +32,7 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 	}
 	if !known || !proved || acct.RequireTLS && c.tls == nil {
 		a.Failed(resp.user, address)
-		return nil, accessDenied(resp.user, host, withPassword)
+		return nil, auth.Denied(resp.user, host, withPassword)
 	}
 	a.Succeeded(resp.user, address)
 	if acct.Locked {
@@ -147,7 +138,7 @@ func (c *conn) takeOver(resp *response) (*Handover, error) {
 			return h, nil
 		}
 	}
-	host, address := c.remoteHost()
+	host, address := auth.RemoteHost(c.nc.RemoteAddr())
 	c.s.opt.Auth.Failed("", address)
-	return nil, accessDenied(resp.user, host, true)
+	return nil, auth.Denied(resp.user, host, true)
 }

@@ -277,23 +277,6 @@ func (c *conn) text(b []byte) string {
 	return unsafeString(c.texts[at:])
 }
 
-// remoteHost is where the client comes from: the address, or "localhost" for this
-// machine, as MySQL's name resolution has it.
-func (c *conn) remoteHost() (host, address string) {
-	a := c.nc.RemoteAddr()
-	if a == nil || a.Network() == "unix" {
-		return "localhost", ""
-	}
-	address, _, err := net.SplitHostPort(a.String())
-	if err != nil {
-		return a.String(), ""
-	}
-	if ip := net.ParseIP(address); ip != nil && ip.IsLoopback() {
-		return "localhost", address
-	}
-	return address, address
-}
-
 // enter is the way in: greeting, TLS, authentication and the session. up is the
 // connection to the member that has the session instead.
 func (c *conn) enter() (up *upstream, err error) {
@@ -447,19 +430,9 @@ func (c *conn) handover(resp *response, acct *auth.Account, host string) *Handov
 		Attributes: resp.attributes}
 	if c.tls != nil {
 		h.TLS = tls.CipherSuiteName(c.tls.CipherSuite)
-		h.TLSVersion = tlsVersion(c.tls.Version)
+		h.TLSVersion = auth.TLSVersion(c.tls.Version)
 	}
 	return h
-}
-
-func tlsVersion(v uint16) string {
-	switch v {
-	case tls.VersionTLS12:
-		return "TLSv1.2"
-	case tls.VersionTLS13:
-		return "TLSv1.3"
-	}
-	return tls.VersionName(v)
 }
 
 // connection is what the session is told.

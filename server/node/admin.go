@@ -120,26 +120,3 @@ func (n *Node) drain(undo bool) (handedOver bool, connections int, err error) {
 	}
 	return !n.group.Writable(), n.clients(), err
 }
-
-// drainEvery is how often a node that is drained and leads again tries to hand over.
-const drainEvery = time.Second
-
-// handOver sees to it that a node that is being drained does not lead for long.
-func (n *Node) handOver() {
-	defer n.tasks.Done()
-	tick := time.NewTicker(drainEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-n.stopping:
-			return
-		case <-tick.C:
-		}
-		if !n.draining.Load() || !n.group.Writable() {
-			continue
-		}
-		if err := n.group.Transfer(0); err != nil && n.group.Err() == nil {
-			n.log.Warn("a node that is being drained cannot hand leadership over", "error", err)
-		}
-	}
-}

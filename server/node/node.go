@@ -241,7 +241,6 @@ func (n *Node) watch() {
 	defer tick.Stop()
 	var again time.Time // when to prepare once more
 	relays := relays{n: n, changed: time.Now()}
-	space := spaceWatch{n: n}
 	for {
 		select {
 		case <-n.stopping:
@@ -250,11 +249,6 @@ func (n *Node) watch() {
 		}
 		relays.look(time.Now())
 		switch writable, serving := n.group.Writable(), n.prepared.Load(); {
-		case serving && writable:
-			if space.look(n.sessions.OutOfSpace(), time.Now()) {
-				n.tasks.Add(1)
-				go func() { defer n.tasks.Done(); space.handOver() }()
-			}
 		case serving && !writable:
 			n.prepared.Store(false)
 			n.log.Info("this node takes no writes any more: its sessions end")

@@ -10,6 +10,7 @@ type relays struct {
 	n       *Node
 	leader  uint64 // 0: none is known
 	changed time.Time
+	dropped bool // what goes to others than the leader has been, since
 	looked  time.Time
 	silent  map[uint64]time.Time // followers that this leader has not heard, since when
 }
@@ -21,26 +22,28 @@ const (
 	// orphanGrace is how long a member may know no leader, or a leader not hear a member,
 	// until their sessions end: longer than an election takes.
 	orphanGrace = 3 * time.Second
-	relayEvery  = 100 * time.Millisecond
+	relayEvery  = 500 * time.Millisecond
 )
 
 // look is called often, by one task.
 func (r *relays) look(now time.Time) {
 	leader, _ := r.n.group.Leader()
 	if leader.ID != r.leader {
-		r.leader, r.changed = leader.ID, now
+		r.leader, r.changed, r.dropped = leader.ID, now, false
 	}
-	if now.Sub(r.looked) < relayEvery {
-		return
-	}
-	r.looked = now
+	due := now.Sub(r.looked) >= relayEvery
 	grace := relayGrace
 	if r.leader == 0 {
 		grace = orphanGrace
 	}
-	if now.Sub(r.changed) >= grace {
+	if now.Sub(r.changed) >= grace && (due || !r.dropped) {
 		r.n.door.DropRelays(r.leader)
+		r.dropped = true
 	}
+	if !due {
+		return
+	}
+	r.looked = now
 	for _, member := range r.lost(now) {
 		r.n.door.DropFrom(member)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/server/auth"
 )
 
 // credential takes connections with TLS and without on one port: the first byte tells.
@@ -108,7 +109,7 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 		return nil, errNobody
 	}
 	conn, _ := p.AuthInfo.(*connection)
-	host, address := remoteHost(p.Addr)
+	host, address := auth.RemoteHost(p.Addr)
 	c := &caller{secure: conn != nil && conn.tls != nil}
 	if !c.secure && (d.opt.RequireTLS || host != "localhost" && !d.opt.AllowPlaintext) {
 		return nil, errInsecure
@@ -123,7 +124,7 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 	}
 	c.info = session.ConnectionInfo{User: user, Host: host, AccountUser: acct.User, AccountHost: acct.Host, Collation: collation}
 	if c.secure {
-		c.info.TLS, c.info.TLSVersion = tls.CipherSuiteName(conn.tls.CipherSuite), tlsVersion(conn.tls.Version)
+		c.info.TLS, c.info.TLSVersion = tls.CipherSuiteName(conn.tls.CipherSuite), auth.TLSVersion(conn.tls.Version)
 	}
 	return c, nil
 }
@@ -137,16 +138,6 @@ func (d *Door) Identify(ctx context.Context) (session.ConnectionInfo, error) {
 		return session.ConnectionInfo{User: user}, err
 	}
 	return c.info, nil
-}
-
-func tlsVersion(v uint16) string {
-	switch v {
-	case tls.VersionTLS12:
-		return "TLSv1.2"
-	case tls.VersionTLS13:
-		return "TLSv1.3"
-	}
-	return tls.VersionName(v)
 }
 
 // credentialsOf reads the authorization of a call.
@@ -165,19 +156,4 @@ func credentialsOf(ctx context.Context) (user, password string, ok bool) {
 		return "", "", false
 	}
 	return strings.Cut(string(b), ":")
-}
-
-// remoteHost is where a client comes from: the address, or "localhost" for this machine.
-func remoteHost(a net.Addr) (host, address string) {
-	if a == nil || a.Network() == "unix" {
-		return "localhost", ""
-	}
-	address, _, err := net.SplitHostPort(a.String())
-	if err != nil {
-		return a.String(), ""
-	}
-	if ip := net.ParseIP(address); ip != nil && ip.IsLoopback() {
-		return "localhost", address
-	}
-	return address, address
 }

@@ -135,7 +135,7 @@ func New(opt Options) *Door {
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(opt.ConnectTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.WaitForHandlers(true), grpc.StreamInterceptor(d.admitOthers))
+		grpc.WaitForHandlers(true))
 	d.grpc.RegisterService(&service, d)
 	d.health = health.NewServer()
 	healthpb.RegisterHealthServer(d.grpc, d.health)
@@ -187,11 +187,6 @@ func (d *Door) newcomer(ctx context.Context) (*caller, error) {
 		return nil, errTooMany
 	}
 	return d.identify(ctx)
-}
-
-// admitOthers guards the services that gRPC brings: what they tell is public.
-func (d *Door) admitOthers(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
-	return h(srv, s)
 }
 
 // Serve accepts connections until the listener or the door is closed, and closes the listener.

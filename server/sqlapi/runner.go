@@ -151,22 +151,13 @@ func (r *runner) close() {
 
 // forget closes the prepared statements.
 func (r *runner) forget() {
-	for _, all := range []func(func(*handle)){r.eachPrepared, r.eachText} {
-		all(func(h *handle) { h.prepared.Close() })
+	for _, h := range r.prepared {
+		h.prepared.Close()
+	}
+	for _, h := range r.texts {
+		h.prepared.Close()
 	}
 	r.prepared, r.texts = nil, nil
-}
-
-func (r *runner) eachPrepared(fn func(*handle)) {
-	for _, h := range r.prepared {
-		fn(h)
-	}
-}
-
-func (r *runner) eachText(fn func(*handle)) {
-	for _, h := range r.texts {
-		fn(h)
-	}
 }
 
 // writer is where a runner's results go.

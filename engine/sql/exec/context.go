@@ -109,12 +109,12 @@ type run struct {
 	tree   *Tree
 }
 
-// largeBatch is from which size on a batch is not to be kept from run to run.
-const largeBatch = 2 << 20
+// LargeBatch is from which size on a batch is not to be kept from run to run.
+const LargeBatch = 2 << 20
 
 // note looks at whether a batch has become large.
 func (r *run) note(b *types.Batch) {
-	if !r.Large && b.MemoryBytes() > largeBatch {
+	if !r.Large && b.MemoryBytes() > LargeBatch {
 		r.Large = true
 	}
 }

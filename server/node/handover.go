@@ -1,0 +1,40 @@
+package node
+
+import "time"
+
+const (
+	// handOverEvery is how often a leader looks whether another had better lead.
+	handOverEvery = 100 * time.Millisecond
+	// drainEvery is how often a node that is drained and leads again tries to hand over.
+	drainEvery = time.Second
+)
+
+// handOver lets another member lead where this one is being drained, or its tables cannot grow.
+func (n *Node) handOver() {
+	defer n.tasks.Done()
+	tick := time.NewTicker(handOverEvery)
+	defer tick.Stop()
+	space := spaceWatch{n: n}
+	var drained time.Time // when that was tried last
+	for {
+		var now time.Time
+		select {
+		case <-n.stopping:
+			return
+		case now = <-tick.C:
+		}
+		switch {
+		case !n.group.Writable():
+		case n.draining.Load():
+			if now.Sub(drained) < drainEvery {
+				continue
+			}
+			drained = now
+			if err := n.group.Transfer(0); err != nil && n.group.Err() == nil {
+				n.log.Warn("a node that is being drained cannot hand leadership over", "error", err)
+			}
+		case space.look(n.sessions.OutOfSpace(), now):
+			space.handOver()
+		}
+	}
+}

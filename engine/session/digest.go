@@ -74,6 +74,9 @@ func (s *Session) record(now time.Duration, err error) {
 	m := &s.meter
 	took := now - m.start
 	s.m.statements.observe(s.id, took)
+	if err != nil {
+		s.m.failed.Add(1)
+	}
 	if d := &s.m.digests; d.max > 0 {
 		of := &d.rest
 		if errorNumber(err) != 1064 {

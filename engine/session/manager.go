@@ -33,6 +33,7 @@ type Manager struct {
 	started  time.Duration
 	plans    planCache
 	full     atomic.Uint64 // statements that found no space
+	failed   atomic.Uint64 // statements that ended with an error
 	locks    namedLocks
 	tables   tableCache
 	digests  digests
@@ -224,6 +225,9 @@ func (m *Manager) Processes() []Process {
 
 // OutOfSpace is how many statements have failed since a table could not grow (error 1114).
 func (m *Manager) OutOfSpace() uint64 { return m.full.Load() }
+
+// Failed is how many statements have ended with an error.
+func (m *Manager) Failed() uint64 { return m.failed.Load() }
 
 // Uptime is how long the manager has been there.
 func (m *Manager) Uptime() time.Duration { return m.env.Monotonic() - m.started }

@@ -24,6 +24,7 @@ type Certificate struct {
 	mu      sync.Mutex
 	config  *tls.Config
 	print   [sha256.Size]byte
+	until   time.Time
 	checked time.Time
 	stamp   [2]time.Time
 	err     error // of the last reading, if it failed
@@ -66,7 +67,10 @@ func MakeCertificate(name string) (*Certificate, error) {
 
 func (c *Certificate) use(cert tls.Certificate) {
 	c.config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	c.print = sha256.Sum256(cert.Certificate[0])
+	c.print, c.until = sha256.Sum256(cert.Certificate[0]), time.Time{}
+	if leaf, err := x509.ParseCertificate(cert.Certificate[0]); err == nil {
+		c.until = leaf.NotAfter
+	}
 }
 
 func (c *Certificate) load() error {
@@ -113,6 +117,14 @@ func (c *Certificate) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
+}
+
+// Expires is until when the certificate is valid that the next connection is shown.
+func (c *Certificate) Expires() time.Time {
+	c.Config()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.until
 }
 
 // Fingerprint is the SHA-256 of the certificate in use.

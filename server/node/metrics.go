@@ -24,7 +24,11 @@ func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	total, free := diskSpace(n.dir)
 	m.Set("trireme_disk_size_bytes", float64(total))
 	m.Set("trireme_disk_free_bytes", float64(free))
+	n.expiryMetrics(m)
 	processMetrics(m)
+	if n.memory > 0 {
+		m.Set("trireme_memory_limit_bytes", float64(n.memory))
+	}
 	if n.isReady() {
 		n.groupMetrics(m)
 	}
@@ -37,6 +41,8 @@ func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 func (n *Node) groupMetrics(m *metrics.Writer) {
 	s := n.group.Status()
 	m.Set("trireme_node_leader", metrics.On(n.serves()))
+	m.Set("trireme_node_voter", metrics.On(n.votes()))
+	m.Set("trireme_node_provisioning", metrics.On(s.Provisioning))
 	m.Set("trireme_node_failed", metrics.On(n.group.Err() != nil))
 	m.Set("trireme_group_term", float64(s.Term))
 	m.Set("trireme_group_leader_known", metrics.On(s.Leader != 0))
@@ -44,6 +50,8 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	voters := n.voters()
 	m.Set("trireme_group_members", float64(voters), "role", "voter")
 	m.Set("trireme_group_members", float64(len(n.group.Members())-voters), "role", "learner")
+	n.around.metrics(m)
+	m.Set("trireme_settings_fingerprint", float64(n.fingerprint()))
 	m.Set("trireme_connections", float64(n.clients()))
 	m.Set("trireme_connections_limit", float64(n.sessions.GlobalNumber("max_connections")))
 	active, list := 0, n.sessions.Processes()
@@ -57,6 +65,13 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	statements, commits := n.sessions.Latencies()
 	observed(m, "trireme_statement_duration_seconds", statements)
 	observed(m, "trireme_commit_duration_seconds", commits)
+	m.Set("trireme_statement_errors_total", float64(n.sessions.Failed()))
+	m.Set("trireme_statements_without_space_total", float64(n.sessions.OutOfSpace()))
+	oldest := 0.0
+	if list := n.sessions.Transactions(); len(list) > 0 {
+		oldest = list[0].Age.Seconds()
+	}
+	m.Set("trireme_transactions_oldest_seconds", oldest)
 	plans := n.sessions.PlanCache()
 	m.Set("trireme_plan_cache_plans", float64(plans.Plans))
 	m.Set("trireme_plan_cache_hits_total", float64(plans.Hits))

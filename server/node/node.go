@@ -55,6 +55,8 @@ type Node struct {
 	known    atomic.Bool // the accounts are here
 	prepared atomic.Bool // this node leads, and is ready for clients
 	draining atomic.Bool // it is to be stopped: see drain
+	around   around
+	memory   int64 // what the process may use; 0: nobody says
 
 	admin     *adminapi.Server
 	auditFile *os.File // nil: the log
@@ -79,6 +81,8 @@ func Open(cfg *config.Config, log *slog.Logger) (*Node, error) {
 }
 
 func (n *Node) open() (err error) {
+	memory, _ := n.cfg.Memory(os.DirFS("/")) // what starts the node looks at the error
+	n.memory = memory.Limit
 	if n.dir, err = filepath.Abs(n.cfg.String("datadir")); err != nil {
 		return err
 	}
@@ -111,9 +115,10 @@ func (n *Node) open() (err error) {
 	n.openDoor()
 	n.openPrograms()
 	close(n.ready)
-	n.tasks.Add(2)
+	n.tasks.Add(3)
 	go n.watch()
 	go n.handOver()
+	go n.lookAround()
 	return nil
 }
 
@@ -359,6 +364,16 @@ func (n *Node) voters() (count int) {
 		}
 	}
 	return count
+}
+
+// votes reports whether this node is a member that votes.
+func (n *Node) votes() bool {
+	for _, m := range n.group.Members() {
+		if m.ID == n.group.ID() {
+			return !m.Learner
+		}
+	}
+	return false
 }
 
 // closeAll closes what was opened, newest first.

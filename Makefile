@@ -15,7 +15,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart
+.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring
 
 build: ## compile everything
 	go build ./...
@@ -58,6 +58,10 @@ binlog-oracles: bin/java/binlogdecode.jar bin/rust/debug/binlogdecode ## those d
 test-chart: ## what the Helm chart renders is what Kubernetes knows and the server takes; a module of its own, for Helm's and Kubernetes' sake
 	CGO_ENABLED=0 go -C e2e/chart vet ./...
 	CGO_ENABLED=0 go -C e2e/chart test -count=1 ./...
+
+test-monitoring: ## alert rules in faults that promtool (Debian's prometheus) simulates, and dashboards
+	go vet -tags monitoring ./e2e/monitoring
+	go test -count=1 -tags monitoring ./e2e/monitoring
 
 lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## formatting, vet, staticcheck, contracts
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \

@@ -81,6 +81,7 @@ ifeq ($(BENCH),)
 	go -C bench run ./group $(FLAGS)
 	go -C bench run ./sql $(FLAGS)
 	go -C bench run ./sql -nodes 3 $(FLAGS)
+	go -C bench run ./tpcc $(FLAGS) beside
 	go -C bench run ./analytics $(FLAGS)
 else
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)

@@ -15,10 +15,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
-	"syscall"
+
+	"github.com/triremedb/trireme/bench/contenders"
 )
 
 type config struct {
@@ -78,18 +78,11 @@ func (c *config) run() (err error) {
 	if !c.keep {
 		defer os.RemoveAll(dir)
 	}
-	servers, stop, err := c.start(dir)
-	defer func() { err = errors.Join(err, stop()) }()
+	servers, err := contenders.Start(contenders.Options{Dir: dir, Binary: c.binary, Pool: c.pool, Keep: c.keep}, "")
+	defer func() { err = errors.Join(err, servers.Stop()) }()
 	if err != nil {
 		return err
 	}
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-interrupted
-		_ = stop()
-		os.Exit(1)
-	}()
 	m, err := c.measure(servers)
 	if err != nil {
 		return err

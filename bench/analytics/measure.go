@@ -8,10 +8,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/triremedb/trireme/bench/contenders"
 )
 
 // limit is how long one run of a query may take.
 const limit = 10 * time.Minute
+
+// settle is what the background work of loading gets.
+const settle = 2 * time.Second
 
 // sample is one run of a query.
 type sample struct {
@@ -37,26 +42,26 @@ type result struct {
 }
 
 // measure loads the servers and runs the queries.
-func (c *config) measure(servers []*server) (*measured, error) {
+func (c *config) measure(servers contenders.List) (*measured, error) {
 	m := &measured{c: c}
 	ctx := context.Background()
 	conns := make([]*sql.Conn, len(servers))
 	for i, s := range servers {
-		db, err := sql.Open("mysql", s.dsn)
+		db, err := sql.Open("mysql", s.DSN(""))
 		if err != nil {
 			return nil, err
 		}
 		defer db.Close()
 		begin := time.Now()
 		if err := c.load(ctx, db); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
-		m.names, m.version, m.load = append(m.names, s.name), append(m.version, s.version), append(m.load, time.Since(begin))
-		fmt.Fprintf(os.Stderr, "%s: loaded in %v\n", s.name, m.load[i].Round(time.Millisecond))
+		m.names, m.version, m.load = append(m.names, s.Name), append(m.version, s.Version), append(m.load, time.Since(begin))
+		fmt.Fprintf(os.Stderr, "%s: loaded in %v\n", s.Name, m.load[i].Round(time.Millisecond))
 		if conns[i], err = c.connect(ctx, s, db); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
-		s.settle()
+		time.Sleep(settle)
 	}
 	m.busy[0] = loadAverage()
 	for _, q := range queries {
@@ -75,13 +80,13 @@ func (c *config) measure(servers []*server) (*measured, error) {
 }
 
 // connect opens the session that runs a server's queries.
-func (c *config) connect(ctx context.Context, s *server, db *sql.DB) (*sql.Conn, error) {
+func (c *config) connect(ctx context.Context, s *contenders.Server, db *sql.DB) (*sql.Conn, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	settings := []string{"USE analytics"}
-	if s.name == "mariadb" {
+	if s.Name == "mariadb" {
 		settings = append(settings, "SET join_cache_level = 8, optimizer_switch = 'join_cache_hashed=on,optimize_join_buffer_size=off'",
 			fmt.Sprintf("SET tmp_table_size = %[1]d, max_heap_table_size = %[1]d, join_buffer_size = %[1]d, sort_buffer_size = %[1]d, join_buffer_space_limit = 2 * %[1]d",
 				c.memory<<20))
@@ -95,7 +100,7 @@ func (c *config) connect(ctx context.Context, s *server, db *sql.DB) (*sql.Conn,
 }
 
 // compare runs a query on each server: once to compare and to warm up, then in turn.
-func (c *config) compare(ctx context.Context, servers []*server, conns []*sql.Conn, q query) ([][]sample, error) {
+func (c *config) compare(ctx context.Context, servers contenders.List, conns []*sql.Conn, q query) ([][]sample, error) {
 	results := make([]result, len(servers))
 	for i := range servers {
 		var err error
@@ -103,8 +108,8 @@ func (c *config) compare(ctx context.Context, servers []*server, conns []*sql.Co
 			return nil, err
 		}
 		if r, first := results[i], results[0]; r.rows != first.rows || r.sum != first.sum {
-			return nil, fmt.Errorf("results differ\n%s: %d rows\n%s\n%s: %d rows\n%s", servers[0].name, first.rows, strings.Join(first.head, "\n"),
-				servers[i].name, r.rows, strings.Join(r.head, "\n"))
+			return nil, fmt.Errorf("results differ\n%s: %d rows\n%s\n%s: %d rows\n%s", servers[0].Name, first.rows, strings.Join(first.head, "\n"),
+				servers[i].Name, r.rows, strings.Join(r.head, "\n"))
 		}
 	}
 	samples := make([][]sample, len(servers))
@@ -120,18 +125,18 @@ func (c *config) compare(ctx context.Context, servers []*server, conns []*sql.Co
 	return samples, nil
 }
 
-func execute(ctx context.Context, s *server, conn *sql.Conn, text string) (x sample, r result, err error) {
+func execute(ctx context.Context, s *contenders.Server, conn *sql.Conn, text string) (x sample, r result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cpu, begin := s.process.CPU(), time.Now()
+	cpu, begin := s.CPU(), time.Now()
 	rows, err := conn.QueryContext(ctx, text)
 	if err == nil {
 		r, err = read(rows)
 	}
 	if err != nil {
-		return x, r, fmt.Errorf("%s: %w", s.name, err)
+		return x, r, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return sample{time.Since(begin), s.process.CPU() - cpu}, r, nil
+	return sample{time.Since(begin), s.CPU() - cpu}, r, nil
 }
 
 // read takes the rows. Their order does not matter: a query that orders them leaves

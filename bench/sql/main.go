@@ -15,13 +15,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
-	"github.com/triremedb/trireme/e2e/servers"
+	"github.com/triremedb/trireme/bench/contenders"
 )
 
 type config struct {
@@ -107,24 +105,11 @@ func (c *config) run() (err error) {
 	if !c.keep {
 		defer os.RemoveAll(c.dir)
 	}
-	servers, err := c.start()
-	defer func() {
-		for _, s := range servers {
-			err = errors.Join(err, s.stop())
-		}
-	}()
+	servers, err := contenders.Start(contenders.Options{Dir: c.dir, Binary: c.binary, Nodes: c.nodes, Pool: c.pool, Keep: c.keep}, c.only)
+	defer func() { err = errors.Join(err, servers.Stop()) }()
 	if err != nil {
 		return err
 	}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-stop
-		for _, s := range servers {
-			_ = s.stop()
-		}
-		os.Exit(1)
-	}()
 	m, err := c.measure(servers)
 	if err != nil {
 		return err
@@ -138,35 +123,4 @@ func (c *config) run() (err error) {
 		return err
 	}
 	return os.WriteFile(c.report, []byte(text), 0o644)
-}
-
-func (c *config) start() (list []*server, err error) {
-	if c.only != "mariadb" {
-		s, err := c.startTrireme()
-		if s != nil {
-			list = append(list, s)
-		}
-		if err != nil {
-			return list, err
-		}
-	}
-	if c.only != "trireme" {
-		start := c.startMariaDB
-		if c.nodes > 1 {
-			start = c.startGalera
-		}
-		s, err := start()
-		if s != nil {
-			list = append(list, s)
-		}
-		if err != nil {
-			return list, err
-		}
-	}
-	for _, s := range list {
-		if s.version, err = servers.Version(s.dsn); err != nil {
-			return list, err
-		}
-	}
-	return list, nil
 }

@@ -11,7 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/triremedb/trireme/bench/contenders"
 )
+
+// settle is what the background work of a turn gets before the next.
+const settle = time.Second
 
 // sample is what one turn gave.
 type sample struct {
@@ -28,22 +33,22 @@ var (
 )
 
 // sysbench runs a script on a server.
-func (c *config) sysbench(s *server, script, step string, threads int, extra ...string) (string, error) {
-	args := append([]string{script, "--db-driver=mysql", "--mysql-host=127.0.0.1", "--mysql-port=" + strconv.Itoa(s.port),
-		"--mysql-user=" + s.user, "--mysql-password=" + s.password, "--mysql-db=sbtest",
+func (c *config) sysbench(s *contenders.Server, script, step string, threads int, extra ...string) (string, error) {
+	args := append([]string{script, "--db-driver=mysql", "--mysql-host=127.0.0.1", "--mysql-port=" + strconv.Itoa(s.Port),
+		"--mysql-user=" + s.User, "--mysql-password=" + s.Password, "--mysql-db=sbtest",
 		"--tables=" + strconv.Itoa(c.tables), "--table-size=" + strconv.Itoa(c.rows), "--threads=" + strconv.Itoa(threads),
 		"--percentile=99", "--time=" + strconv.Itoa(c.seconds), "--rand-seed=1"}, extra...)
 	cmd := exec.Command("sysbench", append(args, step)...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("sysbench %s %s on %s: %w\n%s", script, step, s.name, err, out.String())
+		return out.String(), fmt.Errorf("sysbench %s %s on %s: %w\n%s", script, step, s.Name, err, out.String())
 	}
 	return out.String(), nil
 }
 
-func (c *config) turn(s *server, script string, threads int) (sample, error) {
-	before := s.cpu()
+func (c *config) turn(s *contenders.Server, script string, threads int) (sample, error) {
+	before := s.CPU()
 	begin := time.Now()
 	out, err := c.sysbench(s, script, "run", threads)
 	if err != nil {
@@ -63,7 +68,7 @@ func (c *config) turn(s *server, script string, threads int) (sample, error) {
 	}
 	x := sample{rate: number(rateLine), errs: number(errsLine), p99: time.Duration(number(p99Line) * float64(time.Millisecond))}
 	if n := x.rate * time.Since(begin).Seconds(); n > 0 {
-		x.cpu = time.Duration(float64(s.cpu()-before) / n)
+		x.cpu = time.Duration(float64(s.CPU()-before) / n)
 	}
 	return x, err
 }
@@ -71,7 +76,7 @@ func (c *config) turn(s *server, script string, threads int) (sample, error) {
 // measured is all turns, by workload, threads and server.
 type measured struct {
 	c       *config
-	servers []*server
+	servers contenders.List
 	samples map[string][]sample
 	load    map[string]time.Duration
 }
@@ -80,18 +85,18 @@ func key(workload string, threads int, server string) string {
 	return fmt.Sprintf("%s/%d/%s", workload, threads, server)
 }
 
-func (c *config) measure(servers []*server) (*measured, error) {
+func (c *config) measure(servers contenders.List) (*measured, error) {
 	m := &measured{c: c, servers: servers, samples: map[string][]sample{}, load: map[string]time.Duration{}}
 	for _, s := range servers {
-		if err := s.sql("CREATE DATABASE IF NOT EXISTS sbtest"); err != nil {
+		if err := s.SQL("CREATE DATABASE IF NOT EXISTS sbtest"); err != nil {
 			return nil, err
 		}
 		begin := time.Now()
 		if _, err := c.sysbench(s, "oltp_read_write", "prepare", 2); err != nil {
 			return nil, err
 		}
-		m.load[s.name] = time.Since(begin)
-		fmt.Fprintf(os.Stderr, "%s: loaded in %v\n", s.name, m.load[s.name].Round(time.Millisecond))
+		m.load[s.Name] = time.Since(begin)
+		fmt.Fprintf(os.Stderr, "%s: loaded in %v\n", s.Name, m.load[s.Name].Round(time.Millisecond))
 	}
 	for _, w := range c.workloads {
 		for _, n := range c.threads {
@@ -101,14 +106,12 @@ func (c *config) measure(servers []*server) (*measured, error) {
 					if err != nil {
 						return nil, err
 					}
-					k := key(w, n, s.name)
+					k := key(w, n, s.Name)
 					m.samples[k] = append(m.samples[k], x)
-					fmt.Fprintf(os.Stderr, "%-22s %3d threads  %-8s %9.0f/s  p99 %v  %v CPU\n", w, n, s.name, x.rate, x.p99, x.cpu)
+					fmt.Fprintf(os.Stderr, "%-22s %3d threads  %-8s %9.0f/s  p99 %v  %v CPU\n", w, n, s.Name, x.rate, x.p99, x.cpu)
 				}
 			}
-			for _, s := range servers { // what was written is in place before the next
-				s.settle()
-			}
+			time.Sleep(settle)
 		}
 	}
 	return m, nil
@@ -136,11 +139,11 @@ func (m *measured) text() string {
 		"%d processors, %s. Every commit is on disk before it is acknowledged.\n\n",
 		peer, option, m.c.tables, m.c.rows, m.c.pool, m.c.rounds, m.c.seconds, runtime.NumCPU(), runtime.Version())
 	for _, s := range m.servers {
-		fmt.Fprintf(&b, "- %s: %s; loaded in %v\n", s.name, s.version, m.load[s.name].Round(100*time.Millisecond))
+		fmt.Fprintf(&b, "- %s: %s; loaded in %v\n", s.Name, s.Version, m.load[s.Name].Round(100*time.Millisecond))
 	}
 	b.WriteString("\n| Workload | Threads | ")
 	for _, s := range m.servers {
-		fmt.Fprintf(&b, "%s /s | p99 | CPU each | ", s.name)
+		fmt.Fprintf(&b, "%s /s | p99 | CPU each | ", s.Name)
 	}
 	b.WriteString("Ratio | Target | |\n| --- | --: | ")
 	for range m.servers {
@@ -160,7 +163,7 @@ func (m *measured) row(b *strings.Builder, w string, n int) {
 	var rates []float64
 	var tails []time.Duration
 	for _, s := range m.servers {
-		list := m.samples[key(w, n, s.name)]
+		list := m.samples[key(w, n, s.Name)]
 		rate := median(list, func(x sample) float64 { return x.rate })
 		tail := median(list, func(x sample) time.Duration { return x.p99 })
 		rates, tails = append(rates, rate), append(tails, tail)

@@ -3,8 +3,11 @@
 // times, and checks the consistency conditions of the specification.
 //
 //	tpcc -address 127.0.0.1:13306 -user root -warehouses 4 all
+//	tpcc beside
 //
-// Steps: load, check, run, all (load, check, run, check). It exits with 1 if a condition
+// Steps: load, check, run, all (load, check, run, check). "beside" starts this database and
+// MariaDB (Debian's mariadb-server) with the same memory, does all on both, running in turn,
+// and reports the ratios. It exits with 1 if a condition
 // is violated or a transaction fails for another reason than those that a client must
 // expect. It is no audited implementation: results are comparable with each other only.
 package main
@@ -28,6 +31,11 @@ type config struct {
 	ramp, duration                    time.Duration
 	seed                              uint64
 	foreign                           bool
+
+	// For both servers beside each other.
+	rounds, pool         int
+	report, binary, only string
+	quick, keep          bool
 }
 
 func main() {
@@ -43,15 +51,29 @@ func main() {
 	flag.DurationVar(&c.duration, "duration", 30*time.Second, "time of measuring")
 	flag.Uint64Var(&c.seed, "seed", 1, "of the random data")
 	flag.BoolVar(&c.foreign, "foreign-keys", false, "add foreign keys after loading")
+	flag.IntVar(&c.rounds, "rounds", 3, "beside: turns of each server")
+	flag.IntVar(&c.pool, "pool", 2048, "beside: buffer pool in MiB")
+	flag.StringVar(&c.report, "report", "report/tpcc.md", "beside: file to write; empty: none")
+	flag.StringVar(&c.binary, "trireme", "", "beside: binary of the server; empty: build it")
+	flag.StringVar(&c.only, "only", "", "beside: run one contender only: trireme or mariadb")
+	flag.BoolVar(&c.quick, "quick", false, "beside: one warehouse, one short turn, no report")
+	flag.BoolVar(&c.keep, "keep", false, "beside: keep the servers' directory")
 	flag.Parse()
-	if flag.NArg() != 1 || c.warehouses < 1 || c.clients < 1 || c.loaders < 1 {
-		fmt.Fprintln(os.Stderr, "usage: tpcc [flags] load|check|run|all")
+	if c.quick {
+		c.warehouses, c.rounds, c.ramp, c.duration = 1, 1, time.Second, min(c.duration, 5*time.Second)
+	}
+	if flag.NArg() != 1 || c.warehouses < 1 || c.clients < 1 || c.loaders < 1 || c.rounds < 1 {
+		fmt.Fprintln(os.Stderr, "usage: tpcc [flags] load|check|run|all|beside")
 		flag.PrintDefaults()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := c.do(ctx, flag.Arg(0)); err != nil {
+	do := func() error { return c.do(ctx, flag.Arg(0)) }
+	if flag.Arg(0) == "beside" {
+		do = func() error { return c.beside(ctx) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "tpcc:", err)
 		os.Exit(1)
 	}
@@ -75,9 +97,11 @@ func (c *config) open(database string) (*sql.DB, error) {
 
 func (c *config) do(ctx context.Context, step string) error {
 	if step == "load" || step == "all" {
-		if err := c.load(ctx); err != nil {
+		took, err := c.load(ctx)
+		if err != nil {
 			return err
 		}
+		fmt.Printf("loaded %d warehouses in %v\n", c.warehouses, took.Round(time.Millisecond))
 	}
 	db, err := c.open(c.database)
 	if err != nil {
@@ -97,7 +121,7 @@ func (c *config) do(ctx context.Context, step string) error {
 	case "run":
 		delivered = -1
 	default:
-		return fmt.Errorf("there is no step %q: load, check, run or all", step)
+		return fmt.Errorf("there is no step %q: load, check, run, all or beside", step)
 	}
 	r, err := drive(ctx, db, c.warehouses, c.clients, c.ramp, c.duration, c.seed)
 	r.print(os.Stdout)
@@ -112,37 +136,38 @@ func (c *config) do(ctx context.Context, step string) error {
 	return c.check(ctx, db, delivered)
 }
 
-func (c *config) load(ctx context.Context) error {
+// load makes the tables and returns how long filling them took.
+func (c *config) load(ctx context.Context) (took time.Duration, err error) {
 	db, err := c.open("")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	_, err = db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS `"+c.database+"`")
 	if err = errors.Join(err, db.Close()); err != nil {
-		return err
+		return 0, err
 	}
 	if db, err = c.open(c.database); err != nil {
-		return err
+		return 0, err
 	}
 	defer db.Close()
 	if err := createSchema(ctx, db); err != nil {
-		return err
+		return 0, err
 	}
 	begin := time.Now()
 	l := &loader{db: db, seed: c.seed, tasks: c.loaders}
 	if err := l.run(ctx, c.warehouses); err != nil {
-		return err
+		return 0, err
 	}
-	fmt.Printf("loaded %d warehouses in %v\n", c.warehouses, time.Since(begin).Round(time.Millisecond))
+	took = time.Since(begin)
 	if !c.foreign {
-		return nil
+		return took, nil
 	}
 	for _, f := range foreignKeys {
 		if _, err := db.ExecContext(ctx, f); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return took, nil
 }
 
 func (c *config) check(ctx context.Context, db *sql.DB, delivered int) error {

@@ -21,8 +21,9 @@ type terminal struct {
 // errRollback ends a new-order transaction on purpose (clause 2.4.1.4). It counts as done.
 var errRollback = errors.New("an unused item was ordered")
 
-// stmt returns a statement, prepared once for each connection.
-func (t *terminal) stmt(ctx context.Context, tx *sql.Tx, text string) (*sql.Stmt, error) {
+// stmt returns a statement, prepared once for each connection. It is run on the connection,
+// which a transaction has to itself: sql.Tx would prepare it anew each time.
+func (t *terminal) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	s := t.prepared[text]
 	if s == nil {
 		var err error
@@ -31,11 +32,11 @@ func (t *terminal) stmt(ctx context.Context, tx *sql.Tx, text string) (*sql.Stmt
 		}
 		t.prepared[text] = s
 	}
-	return tx.StmtContext(ctx, s), nil
+	return s, nil
 }
 
-func (t *terminal) exec(ctx context.Context, tx *sql.Tx, text string, args ...any) (int64, error) {
-	s, err := t.stmt(ctx, tx, text)
+func (t *terminal) exec(ctx context.Context, text string, args ...any) (int64, error) {
+	s, err := t.stmt(ctx, text)
 	if err != nil {
 		return 0, err
 	}
@@ -47,16 +48,16 @@ func (t *terminal) exec(ctx context.Context, tx *sql.Tx, text string, args ...an
 }
 
 // one changes exactly one row.
-func (t *terminal) one(ctx context.Context, tx *sql.Tx, text string, args ...any) error {
-	n, err := t.exec(ctx, tx, text, args...)
+func (t *terminal) one(ctx context.Context, text string, args ...any) error {
+	n, err := t.exec(ctx, text, args...)
 	if err == nil && n != 1 {
 		err = fmt.Errorf("%d rows, not one, by %s %v", n, text, args)
 	}
 	return err
 }
 
-func (t *terminal) row(ctx context.Context, tx *sql.Tx, into []any, text string, args ...any) error {
-	s, err := t.stmt(ctx, tx, text)
+func (t *terminal) row(ctx context.Context, into []any, text string, args ...any) error {
+	s, err := t.stmt(ctx, text)
 	if err != nil {
 		return err
 	}
@@ -64,8 +65,8 @@ func (t *terminal) row(ctx context.Context, tx *sql.Tx, into []any, text string,
 }
 
 // rows calls fn for each row.
-func (t *terminal) rows(ctx context.Context, tx *sql.Tx, into []any, fn func(), text string, args ...any) error {
-	s, err := t.stmt(ctx, tx, text)
+func (t *terminal) rows(ctx context.Context, into []any, fn func(), text string, args ...any) error {
+	s, err := t.stmt(ctx, text)
 	if err != nil {
 		return err
 	}
@@ -84,12 +85,12 @@ func (t *terminal) rows(ctx context.Context, tx *sql.Tx, into []any, fn func(), 
 }
 
 // transaction runs fn in a transaction.
-func (t *terminal) transaction(ctx context.Context, fn func(tx *sql.Tx) error) error {
+func (t *terminal) transaction(ctx context.Context, fn func() error) error {
 	tx, err := t.conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := fn(tx); err != nil {
+	if err := fn(); err != nil {
 		if rerr := tx.Rollback(); errors.Is(err, errRollback) {
 			return rerr
 		}
@@ -130,38 +131,38 @@ func (t *terminal) newOrder(ctx context.Context) error {
 		}
 		return a.item - b.item
 	})
-	return t.transaction(ctx, func(tx *sql.Tx) error { return t.placeOrder(ctx, tx, d, c, lines, allLocal) })
+	return t.transaction(ctx, func() error { return t.placeOrder(ctx, d, c, lines, allLocal) })
 }
 
-func (t *terminal) placeOrder(ctx context.Context, tx *sql.Tx, d, c int, lines []orderLine, allLocal int) error {
+func (t *terminal) placeOrder(ctx context.Context, d, c int, lines []orderLine, allLocal int) error {
 	w := t.home
 	var wTax, dTax, discount float64
 	var last, credit string
 	var o int
-	err := t.row(ctx, tx, []any{&discount, &last, &credit, &wTax},
+	err := t.row(ctx, []any{&discount, &last, &credit, &wTax},
 		"SELECT c_discount, c_last, c_credit, w_tax FROM customer, warehouse WHERE w_id = ? AND c_w_id = w_id AND c_d_id = ? AND c_id = ?", w, d, c)
 	if err == nil {
-		err = t.row(ctx, tx, []any{&o, &dTax}, "SELECT d_next_o_id, d_tax FROM district WHERE d_w_id = ? AND d_id = ? FOR UPDATE", w, d)
+		err = t.row(ctx, []any{&o, &dTax}, "SELECT d_next_o_id, d_tax FROM district WHERE d_w_id = ? AND d_id = ? FOR UPDATE", w, d)
 	}
 	if err == nil {
-		err = t.one(ctx, tx, "UPDATE district SET d_next_o_id = ? + 1 WHERE d_w_id = ? AND d_id = ?", o, w, d)
+		err = t.one(ctx, "UPDATE district SET d_next_o_id = ? + 1 WHERE d_w_id = ? AND d_id = ?", o, w, d)
 	}
 	if err == nil {
-		err = t.one(ctx, tx, "INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		err = t.one(ctx, "INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local) VALUES (?, ?, ?, ?, ?, ?, ?)",
 			o, d, w, c, now(), len(lines), allLocal)
 	}
 	if err == nil {
-		err = t.one(ctx, tx, "INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES (?, ?, ?)", o, d, w)
+		err = t.one(ctx, "INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES (?, ?, ?)", o, d, w)
 	}
 	for i := 0; i < len(lines) && err == nil; i++ {
-		err = t.orderItem(ctx, tx, d, o, i+1, &lines[i])
+		err = t.orderItem(ctx, d, o, i+1, &lines[i])
 	}
 	return err
 }
 
-func (t *terminal) orderItem(ctx context.Context, tx *sql.Tx, d, o, number int, l *orderLine) error {
+func (t *terminal) orderItem(ctx context.Context, d, o, number int, l *orderLine) error {
 	var price, name, data string
-	err := t.row(ctx, tx, []any{&price, &name, &data}, "SELECT i_price, i_name, i_data FROM item WHERE i_id = ?", l.item)
+	err := t.row(ctx, []any{&price, &name, &data}, "SELECT i_price, i_name, i_data FROM item WHERE i_id = ?", l.item)
 	if errors.Is(err, sql.ErrNoRows) {
 		return errRollback
 	}
@@ -173,7 +174,7 @@ func (t *terminal) orderItem(ctx context.Context, tx *sql.Tx, d, o, number int, 
 	}
 	var quantity int
 	var stockData, info string
-	if err := t.row(ctx, tx, []any{&quantity, &stockData, &info},
+	if err := t.row(ctx, []any{&quantity, &stockData, &info},
 		fmt.Sprintf("SELECT s_quantity, s_data, s_dist_%02d FROM stock WHERE s_i_id = ? AND s_w_id = ? FOR UPDATE", d), l.item, l.supply); err != nil {
 		return err
 	}
@@ -184,11 +185,11 @@ func (t *terminal) orderItem(ctx context.Context, tx *sql.Tx, d, o, number int, 
 	if l.supply != t.home {
 		remote = 1
 	}
-	if err := t.one(ctx, tx, "UPDATE stock SET s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + ? WHERE s_i_id = ? AND s_w_id = ?",
+	if err := t.one(ctx, "UPDATE stock SET s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + ? WHERE s_i_id = ? AND s_w_id = ?",
 		quantity, l.quantity, remote, l.item, l.supply); err != nil {
 		return err
 	}
-	return t.one(ctx, tx, "INSERT INTO order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	return t.one(ctx, "INSERT INTO order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		o, d, t.home, number, l.item, l.supply, l.quantity, (money(l.quantity) * l.price).String(), info)
 }
 
@@ -207,13 +208,13 @@ func (t *terminal) somebody(w, d int) somebody {
 
 // find looks up the number of a customer known by name: the middle one of those, by
 // first name (clause 2.5.2.2).
-func (t *terminal) find(ctx context.Context, tx *sql.Tx, s *somebody) error {
+func (t *terminal) find(ctx context.Context, s *somebody) error {
 	if s.last == "" {
 		return nil
 	}
 	var ids []int
 	var id int
-	err := t.rows(ctx, tx, []any{&id}, func() { ids = append(ids, id) },
+	err := t.rows(ctx, []any{&id}, func() { ids = append(ids, id) },
 		"SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first", s.w, s.d, s.last)
 	if err == nil && len(ids) == 0 {
 		err = fmt.Errorf("nobody is called %s in district %d of warehouse %d", s.last, s.d, s.w)
@@ -236,31 +237,31 @@ func (t *terminal) payment(ctx context.Context) error {
 		who.d = r.between(1, districts)
 	}
 	amount := r.cents(100, 500_000)
-	return t.transaction(ctx, func(tx *sql.Tx) error { return t.pay(ctx, tx, d, who, amount) })
+	return t.transaction(ctx, func() error { return t.pay(ctx, d, who, amount) })
 }
 
-func (t *terminal) pay(ctx context.Context, tx *sql.Tx, d int, who somebody, amount money) error {
+func (t *terminal) pay(ctx context.Context, d int, who somebody, amount money) error {
 	w := t.home
 	var wName, dName, x string
 	address := []any{nil, &x, &x, &x, &x, &x}
-	err := t.one(ctx, tx, "UPDATE warehouse SET w_ytd = w_ytd + ? WHERE w_id = ?", amount.String(), w)
+	err := t.one(ctx, "UPDATE warehouse SET w_ytd = w_ytd + ? WHERE w_id = ?", amount.String(), w)
 	if err == nil {
 		address[0] = &wName
-		err = t.row(ctx, tx, address, "SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip FROM warehouse WHERE w_id = ?", w)
+		err = t.row(ctx, address, "SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip FROM warehouse WHERE w_id = ?", w)
 	}
 	if err == nil {
-		err = t.one(ctx, tx, "UPDATE district SET d_ytd = d_ytd + ? WHERE d_w_id = ? AND d_id = ?", amount.String(), w, d)
+		err = t.one(ctx, "UPDATE district SET d_ytd = d_ytd + ? WHERE d_w_id = ? AND d_id = ?", amount.String(), w, d)
 	}
 	if err == nil {
 		address[0] = &dName
-		err = t.row(ctx, tx, address, "SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM district WHERE d_w_id = ? AND d_id = ?", w, d)
+		err = t.row(ctx, address, "SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM district WHERE d_w_id = ? AND d_id = ?", w, d)
 	}
 	if err == nil {
-		err = t.find(ctx, tx, &who)
+		err = t.find(ctx, &who)
 	}
 	var balance, credit, data string
 	if err == nil {
-		err = t.row(ctx, tx, []any{&balance, &credit, &data, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x},
+		err = t.row(ctx, []any{&balance, &credit, &data, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x},
 			"SELECT c_balance, c_credit, c_data, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, c_credit_lim, c_discount "+
 				"FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ? FOR UPDATE", who.w, who.d, who.id)
 	}
@@ -269,14 +270,14 @@ func (t *terminal) pay(ctx context.Context, tx *sql.Tx, d int, who somebody, amo
 	}
 	if credit == "BC" {
 		data = fmt.Sprintf("%d %d %d %d %d %s|%s", who.id, who.d, who.w, d, w, amount, data)
-		err = t.one(ctx, tx, "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1, c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
+		err = t.one(ctx, "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1, c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
 			amount.String(), amount.String(), data[:min(len(data), 500)], who.w, who.d, who.id)
 	} else {
-		err = t.one(ctx, tx, "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1 WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
+		err = t.one(ctx, "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1 WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
 			amount.String(), amount.String(), who.w, who.d, who.id)
 	}
 	if err == nil {
-		err = t.one(ctx, tx, "INSERT INTO history (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		err = t.one(ctx, "INSERT INTO history (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			who.id, who.d, who.w, d, w, now(), amount.String(), wName+"    "+dName)
 	}
 	return err
@@ -285,23 +286,23 @@ func (t *terminal) pay(ctx context.Context, tx *sql.Tx, d int, who somebody, amo
 // orderStatus is clause 2.6.
 func (t *terminal) orderStatus(ctx context.Context) error {
 	who := t.somebody(t.home, t.r.between(1, districts))
-	return t.transaction(ctx, func(tx *sql.Tx) error {
-		err := t.find(ctx, tx, &who)
+	return t.transaction(ctx, func() error {
+		err := t.find(ctx, &who)
 		var x, entry string
 		if err == nil {
-			err = t.row(ctx, tx, []any{&x, &x, &x, &x}, "SELECT c_balance, c_first, c_middle, c_last FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", who.w, who.d, who.id)
+			err = t.row(ctx, []any{&x, &x, &x, &x}, "SELECT c_balance, c_first, c_middle, c_last FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", who.w, who.d, who.id)
 		}
 		var o int
 		var carrier, delivered sql.NullString
 		if err == nil {
-			err = t.row(ctx, tx, []any{&o, &entry, &carrier},
+			err = t.row(ctx, []any{&o, &entry, &carrier},
 				"SELECT o_id, o_entry_d, o_carrier_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_c_id = ? ORDER BY o_id DESC LIMIT 1", who.w, who.d, who.id)
 		}
 		if err != nil {
 			return err
 		}
 		lines := 0
-		err = t.rows(ctx, tx, []any{&x, &x, &x, &x, &delivered}, func() { lines++ },
+		err = t.rows(ctx, []any{&x, &x, &x, &x, &delivered}, func() { lines++ },
 			"SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", who.w, who.d, o)
 		if err == nil && lines == 0 {
 			err = fmt.Errorf("order %d of district %d of warehouse %d has no lines", o, who.d, who.w)
@@ -313,10 +314,10 @@ func (t *terminal) orderStatus(ctx context.Context) error {
 // delivery is clause 2.7, in one transaction for all districts.
 func (t *terminal) delivery(ctx context.Context) error {
 	carrier, n := t.r.between(1, 10), 0
-	err := t.transaction(ctx, func(tx *sql.Tx) error {
+	err := t.transaction(ctx, func() error {
 		n = 0
 		for d := 1; d <= districts; d++ {
-			done, err := t.deliver(ctx, tx, d, carrier)
+			done, err := t.deliver(ctx, d, carrier)
 			if err != nil {
 				return err
 			}
@@ -332,31 +333,31 @@ func (t *terminal) delivery(ctx context.Context) error {
 	return err
 }
 
-func (t *terminal) deliver(ctx context.Context, tx *sql.Tx, d, carrier int) (bool, error) {
+func (t *terminal) deliver(ctx context.Context, d, carrier int) (bool, error) {
 	w := t.home
 	var o, c int
-	err := t.row(ctx, tx, []any{&o}, "SELECT no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = ? ORDER BY no_o_id LIMIT 1 FOR UPDATE", w, d)
+	err := t.row(ctx, []any{&o}, "SELECT no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = ? ORDER BY no_o_id LIMIT 1 FOR UPDATE", w, d)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
 	if err == nil {
-		err = t.one(ctx, tx, "DELETE FROM new_order WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?", w, d, o)
+		err = t.one(ctx, "DELETE FROM new_order WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?", w, d, o)
 	}
 	if err == nil {
-		err = t.row(ctx, tx, []any{&c}, "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", w, d, o)
+		err = t.row(ctx, []any{&c}, "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", w, d, o)
 	}
 	if err == nil {
-		err = t.one(ctx, tx, "UPDATE orders SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", carrier, w, d, o)
+		err = t.one(ctx, "UPDATE orders SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", carrier, w, d, o)
 	}
 	if err == nil {
-		_, err = t.exec(ctx, tx, "UPDATE order_line SET ol_delivery_d = ? WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", now(), w, d, o)
+		_, err = t.exec(ctx, "UPDATE order_line SET ol_delivery_d = ? WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", now(), w, d, o)
 	}
 	var sum string
 	if err == nil {
-		err = t.row(ctx, tx, []any{&sum}, "SELECT SUM(ol_amount) FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", w, d, o)
+		err = t.row(ctx, []any{&sum}, "SELECT SUM(ol_amount) FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", w, d, o)
 	}
 	if err == nil {
-		err = t.one(ctx, tx, "UPDATE customer SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1 WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", sum, w, d, c)
+		err = t.one(ctx, "UPDATE customer SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1 WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", sum, w, d, c)
 	}
 	return err == nil, err
 }
@@ -364,11 +365,11 @@ func (t *terminal) deliver(ctx context.Context, tx *sql.Tx, d, carrier int) (boo
 // stockLevel is clause 2.8.
 func (t *terminal) stockLevel(ctx context.Context) error {
 	d, threshold := t.r.between(1, districts), t.r.between(10, 20)
-	return t.transaction(ctx, func(tx *sql.Tx) error {
+	return t.transaction(ctx, func() error {
 		var next, low int
-		err := t.row(ctx, tx, []any{&next}, "SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?", t.home, d)
+		err := t.row(ctx, []any{&next}, "SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?", t.home, d)
 		if err == nil {
-			err = t.row(ctx, tx, []any{&low}, "SELECT COUNT(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id < ? AND ol_o_id >= ? "+
+			err = t.row(ctx, []any{&low}, "SELECT COUNT(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id < ? AND ol_o_id >= ? "+
 				"AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?", t.home, d, next, next-20, t.home, threshold)
 		}
 		return err

@@ -61,6 +61,7 @@ func adminCommands() []adminCommand {
 		{"tables", "[schema]", "limit", "tables with their sizes, the largest first", (*admin).tables},
 		{"binlog list", "", "", "the files of the node's log", (*admin).binlogList},
 		{"binlog purge", "<file>", "", "remove the files before one", (*admin).binlogPurge},
+		{"backup", "<directory>", "rate", "copy the database, and the log from there on, into a new directory", (*admin).backup},
 	}
 }
 
@@ -89,7 +90,7 @@ type admin struct {
 	force, undo        bool
 	replica, statement bool
 	active, changed    bool
-	limit              uint
+	limit, rate        uint
 	order              string
 	out                io.Writer
 }
@@ -114,6 +115,7 @@ func adminFlags() (*flag.FlagSet, *admin, *adminLogin) {
 	f.BoolVar(&a.statement, "statement", false, "kill: only the statement that the session runs")
 	f.StringVar(&a.order, "order", "time", "statements: what comes first: time, count, max, average, rows or errors")
 	f.UintVar(&a.limit, "limit", 0, "lists: how many `lines` at most; 0: 1000")
+	f.UintVar(&a.rate, "rate", 0, "backup: at most so many `MiB` a second; 0: no limit")
 	return f, a, l
 }
 

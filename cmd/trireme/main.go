@@ -31,6 +31,8 @@ func subcommands() []subcommand {
 		{"sql", "a shell for SQL, or one statement", runSQL},
 		{"status", "how the members of a group stand", runStatus},
 		{"admin", "look into nodes and change a group: members, settings, sessions, locks", runAdmin},
+		{"backup", "copy a group's database into a directory, while it is used", runBackup},
+		{"restore", "make a new group of a backup", runRestore},
 		{"binlog", "list, print, export and verify a node's log", runBinlog},
 		{"check", "check the data of a node that is stopped", runCheck},
 		{"completion", "what makes a shell complete these words", runCompletion},

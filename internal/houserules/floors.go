@@ -50,6 +50,7 @@ var plan = [][]string{
 	{"replication/commit", "replication/apply"},
 	{"replication/provision"},
 	{"replication/group"},
+	{"replication/backup"},
 	{"replication/simgroup"},
 	{"server/config", "server/auth", "server/metrics"},
 	{"server/sqlapi", "server/adminapi", "server/mysqlwire", "server/memcached", "server/console"},

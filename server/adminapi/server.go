@@ -44,6 +44,7 @@ type Options struct {
 	Group    *group.Node
 	Sessions *session.Manager
 	Config   *config.Config
+	Program  string // with its version, for backups
 	// Authenticate finds out who makes a call. Errors: *types.Error of a login.
 	Authenticate func(ctx context.Context) (Caller, error)
 	// Member asks a member, which may be this node, about itself.
@@ -68,6 +69,8 @@ type Server struct {
 	gathered time.Time
 
 	purging sync.Mutex
+
+	backups chan struct{} // a place for each that is being made
 }
 
 // watchersMax is how many Watch calls a node serves at a time.
@@ -81,7 +84,7 @@ func New(opt Options) *Server {
 	if opt.Audit == nil {
 		opt.Audit = opt.Log
 	}
-	return &Server{opt: opt, watchers: make(chan struct{}, watchersMax)}
+	return &Server{opt: opt, watchers: make(chan struct{}, watchersMax), backups: make(chan struct{}, 1)}
 }
 
 // Register makes a gRPC server offer the service. Calls with one request and one answer are
@@ -163,12 +166,13 @@ var (
 	rightTables       = right{call: "ListTables", any: priv.Process}
 	rightBinlogs      = right{call: "ListBinlogs", any: priv.Super | priv.ReplicationClient, dynamic: []string{"BINLOG_ADMIN"}}
 	rightPurge        = right{"PurgeBinlogs", priv.Super, []string{"BINLOG_ADMIN"}, true}
+	rightBackup       = right{"Backup", priv.Super, []string{"BACKUP_ADMIN"}, true}
 )
 
 // changes are the calls that go to the audit log.
 var changes = func() map[string]bool {
 	m := map[string]bool{}
-	for _, r := range []right{rightAdd, rightPromote, rightRemove, rightReplace, rightTransfer, rightDrain, rightSet, rightKill, rightPurge} {
+	for _, r := range []right{rightAdd, rightPromote, rightRemove, rightReplace, rightTransfer, rightDrain, rightSet, rightKill, rightPurge, rightBackup} {
 		m[r.call] = r.change
 	}
 	return m

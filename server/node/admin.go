@@ -17,7 +17,7 @@ import (
 
 // newAdmin makes the service for operators.
 func (n *Node) newAdmin() (*adminapi.Server, error) {
-	o := adminapi.Options{Group: n.group, Sessions: n.sessions, Config: n.cfg, Log: n.log, Authenticate: n.adminCaller, Member: n.about, Drain: n.drain}
+	o := adminapi.Options{Group: n.group, Sessions: n.sessions, Config: n.cfg, Program: "trireme " + Version, Log: n.log, Authenticate: n.adminCaller, Member: n.about, Drain: n.drain}
 	if name := n.cfg.String("audit_log"); name != "" {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {

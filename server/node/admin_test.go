@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,6 +100,16 @@ func calls(c triremev1.AdminClient, ctx context.Context) map[string]func() error
 			_, err := c.PurgeBinlogs(ctx, &triremev1.AdminPurgeBinlogsRequest{To: "binlog.999999"})
 			return err
 		},
+		"Backup": func() error {
+			in, err := c.Backup(ctx, &triremev1.AdminBackupRequest{})
+			for err == nil {
+				_, err = in.Recv()
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		},
 	}
 }
 
@@ -110,6 +121,7 @@ var privilegesOf = map[string][]string{
 	"ListSettings": {"PROCESS", "REPLICATION CLIENT", "SYSTEM_VARIABLES_ADMIN"}, "SetSetting": {"SYSTEM_VARIABLES_ADMIN"},
 	"ListSessions": {"PROCESS"}, "KillSession": {"CONNECTION_ADMIN"}, "ListTransactions": {"PROCESS"}, "ListLockWaits": {"PROCESS"},
 	"ListTables": {"PROCESS"}, "ListStatements": {"PROCESS"}, "ListBinlogs": {"REPLICATION CLIENT", "BINLOG_ADMIN"}, "PurgeBinlogs": {"BINLOG_ADMIN"},
+	"Backup": {"BACKUP_ADMIN"},
 }
 
 func execAll(t *testing.T, db *sql.DB, texts ...string) {

@@ -3408,6 +3408,264 @@ func (x *AdminPurgeBinlogsResponse) GetRemoved() []string {
 	return nil
 }
 
+// AdminBackupRequest says how fast.
+type AdminBackupRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Bytes a second that are sent at most; 0: as many as are taken.
+	MaxBytesPerSecond uint64 `protobuf:"varint,1,opt,name=max_bytes_per_second,json=maxBytesPerSecond,proto3" json:"max_bytes_per_second,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *AdminBackupRequest) Reset() {
+	*x = AdminBackupRequest{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminBackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminBackupRequest) ProtoMessage() {}
+
+func (x *AdminBackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminBackupRequest.ProtoReflect.Descriptor instead.
+func (*AdminBackupRequest) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *AdminBackupRequest) GetMaxBytesPerSecond() uint64 {
+	if x != nil {
+		return x.MaxBytesPerSecond
+	}
+	return 0
+}
+
+// AdminBackupResponse is the next step of a backup.
+type AdminBackupResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is.
+	//
+	// Types that are valid to be assigned to Step:
+	//
+	//	*AdminBackupResponse_Begin
+	//	*AdminBackupResponse_Data
+	//	*AdminBackupResponse_End
+	//	*AdminBackupResponse_Summary
+	Step          isAdminBackupResponse_Step `protobuf_oneof:"step"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdminBackupResponse) Reset() {
+	*x = AdminBackupResponse{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminBackupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminBackupResponse) ProtoMessage() {}
+
+func (x *AdminBackupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminBackupResponse.ProtoReflect.Descriptor instead.
+func (*AdminBackupResponse) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *AdminBackupResponse) GetStep() isAdminBackupResponse_Step {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *AdminBackupResponse) GetBegin() string {
+	if x != nil {
+		if x, ok := x.Step.(*AdminBackupResponse_Begin); ok {
+			return x.Begin
+		}
+	}
+	return ""
+}
+
+func (x *AdminBackupResponse) GetData() []byte {
+	if x != nil {
+		if x, ok := x.Step.(*AdminBackupResponse_Data); ok {
+			return x.Data
+		}
+	}
+	return nil
+}
+
+func (x *AdminBackupResponse) GetEnd() []byte {
+	if x != nil {
+		if x, ok := x.Step.(*AdminBackupResponse_End); ok {
+			return x.End
+		}
+	}
+	return nil
+}
+
+func (x *AdminBackupResponse) GetSummary() *AdminBackupSummary {
+	if x != nil {
+		if x, ok := x.Step.(*AdminBackupResponse_Summary); ok {
+			return x.Summary
+		}
+	}
+	return nil
+}
+
+type isAdminBackupResponse_Step interface {
+	isAdminBackupResponse_Step()
+}
+
+type AdminBackupResponse_Begin struct {
+	// A file begins: its name, of letters, digits and dots.
+	Begin string `protobuf:"bytes,1,opt,name=begin,proto3,oneof"`
+}
+
+type AdminBackupResponse_Data struct {
+	// The next bytes of the file, at most 1 MiB.
+	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
+}
+
+type AdminBackupResponse_End struct {
+	// The file ends: the SHA-256 of all of it, 32 bytes.
+	End []byte `protobuf:"bytes,3,opt,name=end,proto3,oneof"`
+}
+
+type AdminBackupResponse_Summary struct {
+	// All files are there. Nothing follows.
+	Summary *AdminBackupSummary `protobuf:"bytes,4,opt,name=summary,proto3,oneof"`
+}
+
+func (*AdminBackupResponse_Begin) isAdminBackupResponse_Step() {}
+
+func (*AdminBackupResponse_Data) isAdminBackupResponse_Step() {}
+
+func (*AdminBackupResponse_End) isAdminBackupResponse_Step() {}
+
+func (*AdminBackupResponse_Summary) isAdminBackupResponse_Step() {}
+
+// AdminBackupSummary says what a backup is.
+type AdminBackupSummary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the group, a UUID as in its GTIDs.
+	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	// Name of the cluster.
+	Cluster string `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Program and version of the node.
+	Program string `protobuf:"bytes,3,opt,name=program,proto3" json:"program,omitempty"`
+	// When the snapshot was taken by the node's clock, in microseconds since 1970.
+	TakenUs int64 `protobuf:"varint,4,opt,name=taken_us,json=takenUs,proto3" json:"taken_us,omitempty"`
+	// GTID number of the last transaction in the data.
+	SnapshotNumber uint64 `protobuf:"varint,5,opt,name=snapshot_number,json=snapshotNumber,proto3" json:"snapshot_number,omitempty"`
+	// GTID number of the last transaction in the log: what lies between can be restored.
+	LastNumber    uint64 `protobuf:"varint,6,opt,name=last_number,json=lastNumber,proto3" json:"last_number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdminBackupSummary) Reset() {
+	*x = AdminBackupSummary{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminBackupSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminBackupSummary) ProtoMessage() {}
+
+func (x *AdminBackupSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminBackupSummary.ProtoReflect.Descriptor instead.
+func (*AdminBackupSummary) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *AdminBackupSummary) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *AdminBackupSummary) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *AdminBackupSummary) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *AdminBackupSummary) GetTakenUs() int64 {
+	if x != nil {
+		return x.TakenUs
+	}
+	return 0
+}
+
+func (x *AdminBackupSummary) GetSnapshotNumber() uint64 {
+	if x != nil {
+		return x.SnapshotNumber
+	}
+	return 0
+}
+
+func (x *AdminBackupSummary) GetLastNumber() uint64 {
+	if x != nil {
+		return x.LastNumber
+	}
+	return 0
+}
+
 var File_trireme_v1_admin_proto protoreflect.FileDescriptor
 
 const file_trireme_v1_admin_proto_rawDesc = "" +
@@ -3637,7 +3895,23 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\x18AdminPurgeBinlogsRequest\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\"5\n" +
 	"\x19AdminPurgeBinlogsResponse\x12\x18\n" +
-	"\aremoved\x18\x01 \x03(\tR\aremoved*\x87\x01\n" +
+	"\aremoved\x18\x01 \x03(\tR\aremoved\"E\n" +
+	"\x12AdminBackupRequest\x12/\n" +
+	"\x14max_bytes_per_second\x18\x01 \x01(\x04R\x11maxBytesPerSecond\"\x9b\x01\n" +
+	"\x13AdminBackupResponse\x12\x16\n" +
+	"\x05begin\x18\x01 \x01(\tH\x00R\x05begin\x12\x14\n" +
+	"\x04data\x18\x02 \x01(\fH\x00R\x04data\x12\x12\n" +
+	"\x03end\x18\x03 \x01(\fH\x00R\x03end\x12:\n" +
+	"\asummary\x18\x04 \x01(\v2\x1e.trireme.v1.AdminBackupSummaryH\x00R\asummaryB\x06\n" +
+	"\x04step\"\xc3\x01\n" +
+	"\x12AdminBackupSummary\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
+	"\acluster\x18\x02 \x01(\tR\acluster\x12\x18\n" +
+	"\aprogram\x18\x03 \x01(\tR\aprogram\x12\x19\n" +
+	"\btaken_us\x18\x04 \x01(\x03R\atakenUs\x12'\n" +
+	"\x0fsnapshot_number\x18\x05 \x01(\x04R\x0esnapshotNumber\x12\x1f\n" +
+	"\vlast_number\x18\x06 \x01(\x04R\n" +
+	"lastNumber*\x87\x01\n" +
 	"\tAdminRole\x12\x1a\n" +
 	"\x16ADMIN_ROLE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11ADMIN_ROLE_LEADER\x10\x01\x12\x17\n" +
@@ -3667,7 +3941,7 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\x19ADMIN_STATEMENT_ORDER_MAX\x10\x02\x12!\n" +
 	"\x1dADMIN_STATEMENT_ORDER_AVERAGE\x10\x03\x12'\n" +
 	"#ADMIN_STATEMENT_ORDER_ROWS_EXAMINED\x10\x04\x12 \n" +
-	"\x1cADMIN_STATEMENT_ORDER_ERRORS\x10\x052\xcb\f\n" +
+	"\x1cADMIN_STATEMENT_ORDER_ERRORS\x10\x052\x98\r\n" +
 	"\x05Admin\x12I\n" +
 	"\x06Status\x12\x1e.trireme.v1.AdminStatusRequest\x1a\x1f.trireme.v1.AdminStatusResponse\x12H\n" +
 	"\x05Watch\x12\x1d.trireme.v1.AdminWatchRequest\x1a\x1e.trireme.v1.AdminWatchResponse0\x01\x12R\n" +
@@ -3688,7 +3962,8 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"ListTables\x12\".trireme.v1.AdminListTablesRequest\x1a#.trireme.v1.AdminListTablesResponse\x12X\n" +
 	"\vListBinlogs\x12#.trireme.v1.AdminListBinlogsRequest\x1a$.trireme.v1.AdminListBinlogsResponse\x12[\n" +
-	"\fPurgeBinlogs\x12$.trireme.v1.AdminPurgeBinlogsRequest\x1a%.trireme.v1.AdminPurgeBinlogsResponseB9Z7github.com/triremedb/trireme/proto/trireme/v1;triremev1b\x06proto3"
+	"\fPurgeBinlogs\x12$.trireme.v1.AdminPurgeBinlogsRequest\x1a%.trireme.v1.AdminPurgeBinlogsResponse\x12K\n" +
+	"\x06Backup\x12\x1e.trireme.v1.AdminBackupRequest\x1a\x1f.trireme.v1.AdminBackupResponse0\x01B9Z7github.com/triremedb/trireme/proto/trireme/v1;triremev1b\x06proto3"
 
 var (
 	file_trireme_v1_admin_proto_rawDescOnce sync.Once
@@ -3703,7 +3978,7 @@ func file_trireme_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_trireme_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_trireme_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_trireme_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_trireme_v1_admin_proto_goTypes = []any{
 	(AdminRole)(0),                        // 0: trireme.v1.AdminRole
 	(AdminMemberState)(0),                 // 1: trireme.v1.AdminMemberState
@@ -3756,6 +4031,9 @@ var file_trireme_v1_admin_proto_goTypes = []any{
 	(*AdminListBinlogsResponse)(nil),      // 48: trireme.v1.AdminListBinlogsResponse
 	(*AdminPurgeBinlogsRequest)(nil),      // 49: trireme.v1.AdminPurgeBinlogsRequest
 	(*AdminPurgeBinlogsResponse)(nil),     // 50: trireme.v1.AdminPurgeBinlogsResponse
+	(*AdminBackupRequest)(nil),            // 51: trireme.v1.AdminBackupRequest
+	(*AdminBackupResponse)(nil),           // 52: trireme.v1.AdminBackupResponse
+	(*AdminBackupSummary)(nil),            // 53: trireme.v1.AdminBackupSummary
 }
 var file_trireme_v1_admin_proto_depIdxs = []int32{
 	0,  // 0: trireme.v1.AdminMember.role:type_name -> trireme.v1.AdminRole
@@ -3774,47 +4052,50 @@ var file_trireme_v1_admin_proto_depIdxs = []int32{
 	40, // 13: trireme.v1.AdminListStatementsResponse.statements:type_name -> trireme.v1.AdminStatement
 	43, // 14: trireme.v1.AdminListTablesResponse.tables:type_name -> trireme.v1.AdminTable
 	46, // 15: trireme.v1.AdminListBinlogsResponse.files:type_name -> trireme.v1.AdminBinlog
-	8,  // 16: trireme.v1.Admin.Status:input_type -> trireme.v1.AdminStatusRequest
-	10, // 17: trireme.v1.Admin.Watch:input_type -> trireme.v1.AdminWatchRequest
-	12, // 18: trireme.v1.Admin.AddMember:input_type -> trireme.v1.AdminAddMemberRequest
-	14, // 19: trireme.v1.Admin.PromoteMember:input_type -> trireme.v1.AdminPromoteMemberRequest
-	16, // 20: trireme.v1.Admin.RemoveMember:input_type -> trireme.v1.AdminRemoveMemberRequest
-	18, // 21: trireme.v1.Admin.ReplaceMember:input_type -> trireme.v1.AdminReplaceMemberRequest
-	20, // 22: trireme.v1.Admin.Transfer:input_type -> trireme.v1.AdminTransferRequest
-	22, // 23: trireme.v1.Admin.Drain:input_type -> trireme.v1.AdminDrainRequest
-	25, // 24: trireme.v1.Admin.ListSettings:input_type -> trireme.v1.AdminListSettingsRequest
-	27, // 25: trireme.v1.Admin.SetSetting:input_type -> trireme.v1.AdminSetSettingRequest
-	30, // 26: trireme.v1.Admin.ListSessions:input_type -> trireme.v1.AdminListSessionsRequest
-	32, // 27: trireme.v1.Admin.KillSession:input_type -> trireme.v1.AdminKillSessionRequest
-	35, // 28: trireme.v1.Admin.ListTransactions:input_type -> trireme.v1.AdminListTransactionsRequest
-	38, // 29: trireme.v1.Admin.ListLockWaits:input_type -> trireme.v1.AdminListLockWaitsRequest
-	41, // 30: trireme.v1.Admin.ListStatements:input_type -> trireme.v1.AdminListStatementsRequest
-	44, // 31: trireme.v1.Admin.ListTables:input_type -> trireme.v1.AdminListTablesRequest
-	47, // 32: trireme.v1.Admin.ListBinlogs:input_type -> trireme.v1.AdminListBinlogsRequest
-	49, // 33: trireme.v1.Admin.PurgeBinlogs:input_type -> trireme.v1.AdminPurgeBinlogsRequest
-	9,  // 34: trireme.v1.Admin.Status:output_type -> trireme.v1.AdminStatusResponse
-	11, // 35: trireme.v1.Admin.Watch:output_type -> trireme.v1.AdminWatchResponse
-	13, // 36: trireme.v1.Admin.AddMember:output_type -> trireme.v1.AdminAddMemberResponse
-	15, // 37: trireme.v1.Admin.PromoteMember:output_type -> trireme.v1.AdminPromoteMemberResponse
-	17, // 38: trireme.v1.Admin.RemoveMember:output_type -> trireme.v1.AdminRemoveMemberResponse
-	19, // 39: trireme.v1.Admin.ReplaceMember:output_type -> trireme.v1.AdminReplaceMemberResponse
-	21, // 40: trireme.v1.Admin.Transfer:output_type -> trireme.v1.AdminTransferResponse
-	23, // 41: trireme.v1.Admin.Drain:output_type -> trireme.v1.AdminDrainResponse
-	26, // 42: trireme.v1.Admin.ListSettings:output_type -> trireme.v1.AdminListSettingsResponse
-	28, // 43: trireme.v1.Admin.SetSetting:output_type -> trireme.v1.AdminSetSettingResponse
-	31, // 44: trireme.v1.Admin.ListSessions:output_type -> trireme.v1.AdminListSessionsResponse
-	33, // 45: trireme.v1.Admin.KillSession:output_type -> trireme.v1.AdminKillSessionResponse
-	36, // 46: trireme.v1.Admin.ListTransactions:output_type -> trireme.v1.AdminListTransactionsResponse
-	39, // 47: trireme.v1.Admin.ListLockWaits:output_type -> trireme.v1.AdminListLockWaitsResponse
-	42, // 48: trireme.v1.Admin.ListStatements:output_type -> trireme.v1.AdminListStatementsResponse
-	45, // 49: trireme.v1.Admin.ListTables:output_type -> trireme.v1.AdminListTablesResponse
-	48, // 50: trireme.v1.Admin.ListBinlogs:output_type -> trireme.v1.AdminListBinlogsResponse
-	50, // 51: trireme.v1.Admin.PurgeBinlogs:output_type -> trireme.v1.AdminPurgeBinlogsResponse
-	34, // [34:52] is the sub-list for method output_type
-	16, // [16:34] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	53, // 16: trireme.v1.AdminBackupResponse.summary:type_name -> trireme.v1.AdminBackupSummary
+	8,  // 17: trireme.v1.Admin.Status:input_type -> trireme.v1.AdminStatusRequest
+	10, // 18: trireme.v1.Admin.Watch:input_type -> trireme.v1.AdminWatchRequest
+	12, // 19: trireme.v1.Admin.AddMember:input_type -> trireme.v1.AdminAddMemberRequest
+	14, // 20: trireme.v1.Admin.PromoteMember:input_type -> trireme.v1.AdminPromoteMemberRequest
+	16, // 21: trireme.v1.Admin.RemoveMember:input_type -> trireme.v1.AdminRemoveMemberRequest
+	18, // 22: trireme.v1.Admin.ReplaceMember:input_type -> trireme.v1.AdminReplaceMemberRequest
+	20, // 23: trireme.v1.Admin.Transfer:input_type -> trireme.v1.AdminTransferRequest
+	22, // 24: trireme.v1.Admin.Drain:input_type -> trireme.v1.AdminDrainRequest
+	25, // 25: trireme.v1.Admin.ListSettings:input_type -> trireme.v1.AdminListSettingsRequest
+	27, // 26: trireme.v1.Admin.SetSetting:input_type -> trireme.v1.AdminSetSettingRequest
+	30, // 27: trireme.v1.Admin.ListSessions:input_type -> trireme.v1.AdminListSessionsRequest
+	32, // 28: trireme.v1.Admin.KillSession:input_type -> trireme.v1.AdminKillSessionRequest
+	35, // 29: trireme.v1.Admin.ListTransactions:input_type -> trireme.v1.AdminListTransactionsRequest
+	38, // 30: trireme.v1.Admin.ListLockWaits:input_type -> trireme.v1.AdminListLockWaitsRequest
+	41, // 31: trireme.v1.Admin.ListStatements:input_type -> trireme.v1.AdminListStatementsRequest
+	44, // 32: trireme.v1.Admin.ListTables:input_type -> trireme.v1.AdminListTablesRequest
+	47, // 33: trireme.v1.Admin.ListBinlogs:input_type -> trireme.v1.AdminListBinlogsRequest
+	49, // 34: trireme.v1.Admin.PurgeBinlogs:input_type -> trireme.v1.AdminPurgeBinlogsRequest
+	51, // 35: trireme.v1.Admin.Backup:input_type -> trireme.v1.AdminBackupRequest
+	9,  // 36: trireme.v1.Admin.Status:output_type -> trireme.v1.AdminStatusResponse
+	11, // 37: trireme.v1.Admin.Watch:output_type -> trireme.v1.AdminWatchResponse
+	13, // 38: trireme.v1.Admin.AddMember:output_type -> trireme.v1.AdminAddMemberResponse
+	15, // 39: trireme.v1.Admin.PromoteMember:output_type -> trireme.v1.AdminPromoteMemberResponse
+	17, // 40: trireme.v1.Admin.RemoveMember:output_type -> trireme.v1.AdminRemoveMemberResponse
+	19, // 41: trireme.v1.Admin.ReplaceMember:output_type -> trireme.v1.AdminReplaceMemberResponse
+	21, // 42: trireme.v1.Admin.Transfer:output_type -> trireme.v1.AdminTransferResponse
+	23, // 43: trireme.v1.Admin.Drain:output_type -> trireme.v1.AdminDrainResponse
+	26, // 44: trireme.v1.Admin.ListSettings:output_type -> trireme.v1.AdminListSettingsResponse
+	28, // 45: trireme.v1.Admin.SetSetting:output_type -> trireme.v1.AdminSetSettingResponse
+	31, // 46: trireme.v1.Admin.ListSessions:output_type -> trireme.v1.AdminListSessionsResponse
+	33, // 47: trireme.v1.Admin.KillSession:output_type -> trireme.v1.AdminKillSessionResponse
+	36, // 48: trireme.v1.Admin.ListTransactions:output_type -> trireme.v1.AdminListTransactionsResponse
+	39, // 49: trireme.v1.Admin.ListLockWaits:output_type -> trireme.v1.AdminListLockWaitsResponse
+	42, // 50: trireme.v1.Admin.ListStatements:output_type -> trireme.v1.AdminListStatementsResponse
+	45, // 51: trireme.v1.Admin.ListTables:output_type -> trireme.v1.AdminListTablesResponse
+	48, // 52: trireme.v1.Admin.ListBinlogs:output_type -> trireme.v1.AdminListBinlogsResponse
+	50, // 53: trireme.v1.Admin.PurgeBinlogs:output_type -> trireme.v1.AdminPurgeBinlogsResponse
+	52, // 54: trireme.v1.Admin.Backup:output_type -> trireme.v1.AdminBackupResponse
+	36, // [36:55] is the sub-list for method output_type
+	17, // [17:36] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_trireme_v1_admin_proto_init() }
@@ -3822,13 +4103,19 @@ func file_trireme_v1_admin_proto_init() {
 	if File_trireme_v1_admin_proto != nil {
 		return
 	}
+	file_trireme_v1_admin_proto_msgTypes[47].OneofWrappers = []any{
+		(*AdminBackupResponse_Begin)(nil),
+		(*AdminBackupResponse_Data)(nil),
+		(*AdminBackupResponse_End)(nil),
+		(*AdminBackupResponse_Summary)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_trireme_v1_admin_proto_rawDesc), len(file_trireme_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   46,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -52,6 +52,7 @@ const (
 	Admin_ListTables_FullMethodName       = "/trireme.v1.Admin/ListTables"
 	Admin_ListBinlogs_FullMethodName      = "/trireme.v1.Admin/ListBinlogs"
 	Admin_PurgeBinlogs_FullMethodName     = "/trireme.v1.Admin/PurgeBinlogs"
+	Admin_Backup_FullMethodName           = "/trireme.v1.Admin/Backup"
 )
 
 // AdminClient is the client API for Admin service.
@@ -114,6 +115,11 @@ type AdminClient interface {
 	// PurgeBinlogs removes old files of this node's log, unless the node or a member still
 	// needs them. Privilege: BINLOG_ADMIN.
 	PurgeBinlogs(ctx context.Context, in *AdminPurgeBinlogsRequest, opts ...grpc.CallOption) (*AdminPurgeBinlogsResponse, error)
+	// Backup sends a copy of the database as this node has it, and of the log from there up to
+	// the call's end: the files of a backup, one after the other, each begun, sent in pieces and
+	// ended; then what the backup is. Writers are not held up, and any member can be asked.
+	// ABORTED: what was sent is of no use; a new call begins anew. Privilege: BACKUP_ADMIN.
+	Backup(ctx context.Context, in *AdminBackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AdminBackupResponse], error)
 }
 
 type adminClient struct {
@@ -313,6 +319,25 @@ func (c *adminClient) PurgeBinlogs(ctx context.Context, in *AdminPurgeBinlogsReq
 	return out, nil
 }
 
+func (c *adminClient) Backup(ctx context.Context, in *AdminBackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AdminBackupResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[1], Admin_Backup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[AdminBackupRequest, AdminBackupResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_BackupClient = grpc.ServerStreamingClient[AdminBackupResponse]
+
 // AdminServer is the server API for Admin service.
 // All implementations must embed UnimplementedAdminServer
 // for forward compatibility.
@@ -373,6 +398,11 @@ type AdminServer interface {
 	// PurgeBinlogs removes old files of this node's log, unless the node or a member still
 	// needs them. Privilege: BINLOG_ADMIN.
 	PurgeBinlogs(context.Context, *AdminPurgeBinlogsRequest) (*AdminPurgeBinlogsResponse, error)
+	// Backup sends a copy of the database as this node has it, and of the log from there up to
+	// the call's end: the files of a backup, one after the other, each begun, sent in pieces and
+	// ended; then what the backup is. Writers are not held up, and any member can be asked.
+	// ABORTED: what was sent is of no use; a new call begins anew. Privilege: BACKUP_ADMIN.
+	Backup(*AdminBackupRequest, grpc.ServerStreamingServer[AdminBackupResponse]) error
 	mustEmbedUnimplementedAdminServer()
 }
 
@@ -436,6 +466,9 @@ func (UnimplementedAdminServer) ListBinlogs(context.Context, *AdminListBinlogsRe
 }
 func (UnimplementedAdminServer) PurgeBinlogs(context.Context, *AdminPurgeBinlogsRequest) (*AdminPurgeBinlogsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PurgeBinlogs not implemented")
+}
+func (UnimplementedAdminServer) Backup(*AdminBackupRequest, grpc.ServerStreamingServer[AdminBackupResponse]) error {
+	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }
 func (UnimplementedAdminServer) mustEmbedUnimplementedAdminServer() {}
 func (UnimplementedAdminServer) testEmbeddedByValue()               {}
@@ -775,6 +808,17 @@ func _Admin_PurgeBinlogs_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(AdminBackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AdminServer).Backup(m, &grpc.GenericServerStream[AdminBackupRequest, AdminBackupResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_BackupServer = grpc.ServerStreamingServer[AdminBackupResponse]
+
 // Admin_ServiceDesc is the grpc.ServiceDesc for Admin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -855,6 +899,11 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Watch",
 			Handler:       _Admin_Watch_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Backup",
+			Handler:       _Admin_Backup_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -1,0 +1,221 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/provision"
+)
+
+// Backup is a backup to be read.
+type Backup struct {
+	Info *Info
+	fsys file.FS
+}
+
+// Open reads what a backup is. Errors: [ErrNoBackup], [ErrDamaged].
+func Open(fsys file.FS) (*Backup, error) {
+	info, err := readInfo(fsys)
+	if err != nil {
+		return nil, err
+	}
+	return &Backup{info, fsys}, nil
+}
+
+// reader reads a file from its beginning to its end.
+type reader struct {
+	io.Reader
+	io.Closer
+}
+
+func (b *Backup) open(name string) (io.ReadCloser, error) {
+	i := slices.IndexFunc(b.Info.Files, func(f File) bool { return f.Name == name })
+	if i < 0 {
+		return nil, damaged("it has no file %s", name)
+	}
+	f, err := b.fsys.Open(name, file.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	return reader{io.NewSectionReader(f, 0, b.Info.Files[i].Bytes), f}, nil
+}
+
+// Verify reads all files and compares them with their lengths and checksums. done, if not
+// nil, is told of the bytes that were read. Error: [ErrDamaged], which names the files.
+func (b *Backup) Verify(done func(bytes int64)) error {
+	var bad []error
+	buf := make([]byte, 1<<20)
+	for _, f := range b.Info.Files {
+		err := b.verify(&f, buf, done)
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			err = damaged("%s: %v", f.Name, err)
+		}
+		bad = append(bad, err)
+	}
+	return errors.Join(bad...)
+}
+
+func (b *Backup) verify(f *File, buf []byte, done func(int64)) error {
+	in, err := b.fsys.Open(f.Name, file.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	size, err := in.Size()
+	if err != nil {
+		return err
+	}
+	if size != f.Bytes {
+		return damaged("%s has %d bytes instead of %d", f.Name, size, f.Bytes)
+	}
+	sum := sha256.New()
+	for at := int64(0); at < size; {
+		n, err := in.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if n == 0 {
+			return damaged("%s ends at byte %d", f.Name, at)
+		}
+		_, _ = sum.Write(buf[:n])
+		if at += int64(n); done != nil {
+			done(int64(n))
+		}
+	}
+	if got := Sum(sum.Sum(nil)); got != f.Sum {
+		return damaged("%s is not what was written: its SHA-256 is %x instead of %x", f.Name, got[:8], f.Sum[:8])
+	}
+	return nil
+}
+
+// Options say what to make of a backup. Those of Data, Env and the member are required.
+type Options struct {
+	Data    file.FS // the new member's directory: empty
+	Env     env.Env
+	Storage storage.Options
+	// Until is the last transaction that is restored; 0: all.
+	Until uint64
+	// More are logs that go on where the backup's ends: those of members as they were
+	// later.
+	More []*log.Log
+
+	Group  [16]byte // of the new group, drawn at random
+	Member uint64   // the same
+	Addr   string   // of the member
+
+	// Watch, if not nil, is told every second how far the data are.
+	Watch func(provision.Progress)
+}
+
+// scratchDir is where the log is put together in the new directory, see group.Restore.
+const scratchDir = "restoring.log"
+
+// Restore makes a new group's first member of a verified backup, and returns the last
+// transaction that it has. See [group.Restore] for what the directory is after an error.
+func (b *Backup) Restore(o Options) (last uint64, err error) {
+	archive, err := provision.OpenArchive(b.open)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	r := &group.Restore{FS: o.Data, Env: o.Env, Storage: o.Storage, Archive: archive, Until: o.Until,
+		Group: o.Group, Member: o.Member, Addr: o.Addr}
+	if err := r.Prepare(); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	opt := log.Options{FS: o.Data, Env: o.Env, Dir: scratchDir, Group: archive.Manifest().Group, Preallocate: -1}
+	if err := log.Destroy(opt); err != nil {
+		return 0, err
+	}
+	l, err := b.log(opt)
+	if err != nil {
+		return 0, err
+	}
+	r.Logs = append([]*log.Log{l}, o.More...)
+	full := watch(r, o.Watch)
+	if last, err = r.Run(); full() {
+		err = fmt.Errorf("the data do not fit: %w; make room, and restore again", file.ErrNoSpace)
+	}
+	if err = errors.Join(err, l.Close()); err == nil {
+		err = errors.Join(log.Destroy(opt), o.Data.Remove(scratchDir))
+	}
+	return last, err
+}
+
+// watch tells fn how far a restore is, and stops it if the disk is full: nobody makes room
+// for somebody who says nothing. ended ends that and reports whether it was so.
+func watch(r *group.Restore, fn func(provision.Progress)) (ended func() bool) {
+	stop, full := make(chan struct{}), make(chan bool)
+	go func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				full <- false
+				return
+			case <-tick.C:
+			}
+			p, ok := r.Progress()
+			if ok && fn != nil {
+				fn(p)
+			}
+			if ok && p.Phase == provision.WaitingForSpace {
+				r.Stop()
+				<-stop
+				full <- true
+				return
+			}
+		}
+	}()
+	return func() bool {
+		close(stop)
+		return <-full
+	}
+}
+
+// log takes the backup's log over.
+func (b *Backup) log(opt log.Options) (*log.Log, error) {
+	im, err := log.NewImport(opt)
+	if err != nil {
+		return nil, err
+	}
+	defer im.Close()
+	files := slices.DeleteFunc(slices.Clone(b.Info.Files), func(f File) bool { _, ok := logNumber(f.Name); return !ok })
+	slices.SortFunc(files, func(x, y File) int {
+		m, _ := logNumber(x.Name)
+		n, _ := logNumber(y.Name)
+		return int(int64(m - n)) //nolint:gosec // numbers of files are small
+	})
+	for i := range files {
+		if err := b.take(im, &files[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", files[i].Name, err)
+		}
+	}
+	return log.Open(opt)
+}
+
+func (b *Backup) take(im *log.Import, f *File) error {
+	number, _ := logNumber(f.Name)
+	in, err := b.open(f.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	if _, err := im.Begin(number, f.Bytes); err != nil {
+		return err
+	}
+	if _, err := io.CopyBuffer(im, struct{ io.Reader }{in}, make([]byte, 256<<10)); err != nil {
+		return err
+	}
+	return im.Finish()
+}

@@ -1,0 +1,341 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/zstd"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/replication/provision"
+	"github.com/triremedb/trireme/replication/raftlog"
+)
+
+// Restore says what is to be restored, and as whom. All but Until are required, Logs before Run.
+type Restore struct {
+	FS      file.FS
+	Env     env.Env
+	Storage storage.Options // FS and Env are set by Run
+	Archive *provision.Archive
+	// Logs are the log behind the archive's snapshot, as the old group had it: the backup's,
+	// and others that go on behind it.
+	Logs []*log.Log
+	// Until is the last transaction to restore; 0: all that the log has.
+	Until uint64
+
+	// The new group, and the member that it begins with.
+	Group  [16]byte
+	Member uint64
+	Addr   string
+
+	locked   io.Closer
+	receiver atomic.Pointer[provision.Receiver]
+}
+
+// ErrUntil says that the transaction to restore to is not in the backup.
+var ErrUntil = errors.New("that transaction is not in the backup")
+
+// restoringName is a file that is there from a restore's beginning to its end: what it
+// has left half done may be thrown away. Names that begin like it are the caller's.
+const restoringName = "restoring"
+
+// Prepare takes the directory, which is empty, or one in which a restore was cut short.
+// Close gives it back.
+func (r *Restore) Prepare() error {
+	if err := r.FS.MkdirAll("."); err != nil {
+		return err
+	}
+	var err error
+	if r.locked, err = r.FS.Lock(lockName); err != nil {
+		return fmt.Errorf("group: the directory to restore into: %w", err)
+	}
+	if err = r.prepare(); err != nil {
+		return errors.Join(err, r.Close())
+	}
+	return nil
+}
+
+// Close gives the directory back.
+func (r *Restore) Close() error { return r.locked.Close() }
+
+// Run makes a member's directory from a backup: the snapshot's data, and behind them the
+// log up to the last transaction wanted, which it returns. It is the only member of a new
+// group, which has its own id, so that it never takes part in the old one; changes of the
+// old group's membership are left out of the log. The member does what the log says when it
+// is opened. The directory is a member's only when Run has returned.
+//
+// REQUIRES: Prepare.
+func (r *Restore) Run() (last uint64, err error) {
+	if last, err = r.until(); err != nil {
+		return 0, err
+	}
+	home, err := provision.OpenHome(r.FS)
+	if err != nil {
+		return 0, err
+	}
+	id := r.identity()
+	term, err := r.receive(home, id, last)
+	if err != nil {
+		return 0, err
+	}
+	if err := home.Swap(); err != nil {
+		return 0, err
+	}
+	st, err := raftlog.CreateState(stateOptions(&Options{FS: r.FS, Env: r.Env}, id), raftlog.State{Term: term})
+	if err == nil {
+		err = st.Close()
+	}
+	if err == nil {
+		err = id.write(r.FS)
+	}
+	if err == nil {
+		err = r.FS.Remove(restoringName)
+	}
+	if err == nil {
+		err = r.FS.SyncDir(".")
+	}
+	return last, err
+}
+
+// receive makes the data and the log, and returns the last term in it.
+func (r *Restore) receive(home *provision.Home, id *identity, last uint64) (term uint64, err error) {
+	m := r.Archive.Manifest()
+	receiver, err := provision.NewReceiver(provision.ReceiverOptions{Home: home, Env: r.Env, Group: m.Group, Storage: r.Storage,
+		Open: r.Archive.Open, GiveUp: 1, Retry: 1,
+		Install: func(eng *storage.Engine, w *table.Worker, _ *provision.Manifest) error {
+			return eng.Catalog.PutState(w, dict.Local, []byte(membershipKey), id.founded.encode())
+		},
+		Attach: func(data file.FS, m *provision.Manifest) error {
+			opt := logOptions(&Options{Env: r.Env}, id, data)
+			err := log.Destroy(opt)
+			if err == nil {
+				term, err = r.copyLog(opt, m, last)
+			}
+			return err
+		}})
+	if err == nil {
+		r.receiver.Store(receiver)
+		_, err = receiver.Run()
+	}
+	return term, err
+}
+
+// Progress says how far Run is with the data; ok is false before it begins with them.
+func (r *Restore) Progress() (p provision.Progress, ok bool) {
+	if v := r.receiver.Load(); v != nil {
+		return v.Progress(), true
+	}
+	return p, false
+}
+
+// Stop makes Run return [provision.ErrStopped] soon, once it has begun with the data.
+func (r *Restore) Stop() {
+	if v := r.receiver.Load(); v != nil {
+		v.Stop()
+	}
+}
+
+func (r *Restore) identity() *identity {
+	return &identity{group: r.Group, id: r.Member, founded: roster{members: []Member{{ID: r.Member, Addr: r.Addr}},
+		state: &raftpb.ConfState{Voters: []uint64{r.Member}}}}
+}
+
+// until is the last transaction to restore.
+func (r *Restore) until() (uint64, error) {
+	m := r.Archive.Manifest()
+	newest, at := m.CSN, m.Position
+	for _, l := range r.Logs {
+		if l.FirstIndex() > at.Index+1 || l.LastIndex() < at.Index {
+			return 0, fmt.Errorf("group: the log is needed from entry %d on, but there is one of the entries %d to %d: a file is missing",
+				at.Index+1, l.FirstIndex(), l.LastIndex())
+		}
+		if term, err := l.Term(at.Index); err != nil || term != at.Term {
+			return 0, fmt.Errorf("group: a log has term %d at entry %d, where term %d is before it: it is of another history (%w)", term, at.Index, at.Term, err)
+		}
+		newest = max(newest, l.LastNumber())
+		at = trx.Position{Index: l.LastIndex(), Term: l.LastTerm()}
+	}
+	switch {
+	case r.Until == 0:
+		return newest, nil
+	case r.Until < m.CSN:
+		return 0, fmt.Errorf("group: %w: transaction %d is before the backup's data, which are as of %d; an older backup has it", ErrUntil, r.Until, m.CSN)
+	case r.Until > newest:
+		return 0, fmt.Errorf("group: %w: it ends with transaction %d, and %d comes later", ErrUntil, newest, r.Until)
+	}
+	return r.Until, nil
+}
+
+// prepare makes sure that nothing is in the directory but what an earlier run has left.
+func (r *Restore) prepare() error {
+	names, err := r.FS.List(".")
+	if err != nil {
+		return err
+	}
+	again, err := r.FS.Exists(restoringName)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch {
+		case name == lockName || strings.HasPrefix(name, restoringName) || name == "lost+found":
+		case name == identityName || !again:
+			return fmt.Errorf("group: the directory to restore into is not empty (%s is there): name an empty one, so that no data are lost", name)
+		case name == raftlog.StateFileName || strings.HasPrefix(name, raftlog.StateFileName+"."):
+			if err := r.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	f, err := r.FS.Open(restoringName, file.OpenOptions{Create: true})
+	if err == nil {
+		err = errors.Join(f.Sync(), f.Close())
+	}
+	if err == nil {
+		err = r.FS.SyncDir(".")
+	}
+	if err != nil || !again {
+		return err
+	}
+	// Whatever is received is begun anew: an archive gives each file from its beginning.
+	home, err := provision.OpenHome(r.FS)
+	if err != nil {
+		return err
+	}
+	return home.Discard()
+}
+
+// copyLog makes the new group's log, from the snapshot to the last transaction, and
+// returns the last term in it.
+func (r *Restore) copyLog(opt log.Options, m *provision.Manifest, until uint64) (term uint64, err error) {
+	l, err := log.Create(opt, log.Start{Index: m.Position.Index, Term: m.Position.Term, Number: m.CSN})
+	if err != nil {
+		return 0, err
+	}
+	c := logCopy{until: until, index: m.Position.Index, term: m.Position.Term, number: m.CSN}
+	if c.unpack, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(entry.MaxBody)); err == nil {
+		defer c.unpack.Close()
+		for i := 0; i < len(r.Logs) && err == nil && !c.over; i++ {
+			err = c.run(r.Logs[i], l)
+		}
+	}
+	if err == nil {
+		err = l.Sync()
+	}
+	if err = errors.Join(err, l.Close()); err == nil && c.number != until {
+		err = fmt.Errorf("group: the log leads to transaction %d, not to %d", c.number, until)
+	}
+	return c.term, err
+}
+
+// logCopy copies entries of a log into another one.
+type logCopy struct {
+	until  uint64
+	unpack *zstd.Decoder
+	over   bool   // all that is wanted is there
+	index  uint64 // of the last entry copied
+	term   uint64 // its
+	number uint64 // of the last transaction copied
+}
+
+// copyBytes is how much of the log is copied at a time.
+const copyBytes = 4 << 20
+
+func (c *logCopy) run(from, to *log.Log) error {
+	first := to.LastIndex() < to.FirstIndex()
+	for c.index < from.LastIndex() && !c.over {
+		entries, err := from.Read(c.index+1, from.LastIndex()+1, copyBytes)
+		if err != nil {
+			return err
+		}
+		var out []log.Entry
+		for _, e := range entries {
+			if c.over, err = c.change(&e, first); err != nil {
+				return fmt.Errorf("group: entry %d of the backup's log: %w", e.Index, err)
+			}
+			if c.over {
+				break
+			}
+			out = append(out, e)
+			first, c.index, c.term = false, e.Index, e.Term
+		}
+		if err := to.Append(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change makes an entry fit for the new group, and cuts off the transactions that are not
+// wanted; over says that none of it is.
+func (c *logCopy) change(e *log.Entry, first bool) (over bool, err error) {
+	if e.Type != log.Normal {
+		e.Type, e.Data = log.Normal, nil // a change of the old group's membership
+		return false, nil
+	}
+	if len(e.Data) == 0 {
+		return false, nil
+	}
+	env, body, err := entry.Parse(e.Data)
+	if err != nil {
+		return false, err
+	}
+	counts := env.Kind == entry.Transactions && env.Term == e.Term
+	switch {
+	case counts && env.First > c.until:
+		return true, nil
+	case counts:
+		c.number = min(env.Last(), c.until)
+	}
+	if first && env.Rotate() { // the log's first file is there already
+		e.Data = append([]byte(nil), e.Data...)
+		env.Flags &^= entry.FlagRotate
+		env.FileVersion = 0
+		env.Put(e.Data)
+	}
+	if counts && env.Last() > c.until {
+		e.Data, err = c.cut(&env, body)
+	}
+	return false, err
+}
+
+// cut returns the entry without the transactions behind the last one wanted.
+func (c *logCopy) cut(env *entry.Envelope, body []byte) ([]byte, error) {
+	if env.Codec == entry.Zstd {
+		var err error
+		if body, err = c.unpack.DecodeAll(body, nil); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]byte, entry.EnvelopeSize, entry.EnvelopeSize+len(body))
+	short := *env
+	short.Codec, short.Count = entry.Plain, 0
+	r := entry.NewReader(env, body)
+	for {
+		var t entry.Txn
+		more, err := r.Next(&t)
+		if err != nil {
+			return nil, err
+		}
+		if !more || t.Number > c.until {
+			break
+		}
+		out = entry.AppendTxn(out, &t, env.Time)
+		short.Count++
+	}
+	short.RawLength = uint32(len(out) - entry.EnvelopeSize)
+	short.Put(out)
+	return out, nil
+}

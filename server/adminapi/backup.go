@@ -1,0 +1,137 @@
+package adminapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
+	"github.com/triremedb/trireme/replication/provision"
+)
+
+// backupStall is how long a client may leave a piece of its backup unread. As long as a
+// backup is made the node keeps the snapshot's versions and the log behind it.
+const backupStall = time.Minute
+
+// Backup implements the contract.
+func (s *Server) Backup(req *triremev1.AdminBackupRequest, out grpc.ServerStreamingServer[triremev1.AdminBackupResponse]) error {
+	_, err := serve(out.Context(), s, rightBackup, req, func(*Caller) (struct{}, error) { return struct{}{}, s.backup(req, out) })
+	return err
+}
+
+func (s *Server) backup(req *triremev1.AdminBackupRequest, out grpc.ServerStreamingServer[triremev1.AdminBackupResponse]) error {
+	select {
+	case s.backups <- struct{}{}:
+	default:
+		return &Error{Code: codes.ResourceExhausted, Message: "a backup is being made from this node", Advice: "wait until it is done, or ask another member"}
+	}
+	b := &sentBackup{out: out, sum: sha256.New(), rate: req.GetMaxBytesPerSecond(), began: time.Now(), steps: make(chan struct{}, 1)}
+	done := make(chan error, 1)
+	go func() { // the call's end ends this, too; then the place is free
+		err := s.sendBackup(out.Context(), b)
+		<-s.backups
+		done <- err
+	}()
+	stall := time.NewTimer(backupStall)
+	defer stall.Stop()
+	for {
+		select {
+		case err := <-done:
+			return backupError(err)
+		case <-b.steps:
+			stall.Reset(backupStall)
+		case <-stall.C:
+			return &Error{Code: codes.Aborted, Message: "the client has taken nothing of its backup for " + backupStall.String(), Advice: "begin anew, with a disk that is fast enough"}
+		}
+	}
+}
+
+// backupError says what to do about an error of a backup.
+func backupError(err error) error {
+	var told *provision.RemoteError
+	if errors.As(err, &told) {
+		code := codes.Aborted
+		if told.Kind == provision.ErrBusy || told.Kind == provision.ErrBehind {
+			code = codes.Unavailable
+		}
+		return &Error{Code: code, Message: told.Text, Advice: "try again, or ask another member"}
+	}
+	return err
+}
+
+func (s *Server) sendBackup(ctx context.Context, b *sentBackup) error {
+	m, last, err := s.opt.Group.Backup(ctx, func(name string) (provision.ChunkWriter, error) {
+		if err := b.end(); err != nil {
+			return nil, err
+		}
+		b.open = true
+		return b, b.send(&triremev1.AdminBackupResponse{Step: &triremev1.AdminBackupResponse_Begin{Begin: name}})
+	})
+	if err == nil {
+		err = b.end()
+	}
+	if err != nil {
+		return err
+	}
+	return b.send(&triremev1.AdminBackupResponse{Step: &triremev1.AdminBackupResponse_Summary{Summary: &triremev1.AdminBackupSummary{
+		Group: uuid(m.Group), Cluster: s.opt.Config.String("cluster_name"), Program: s.opt.Program,
+		TakenUs: m.Time, SnapshotNumber: m.CSN, LastNumber: last}}})
+}
+
+// sentBackup is a backup that is being sent. One task sends.
+type sentBackup struct {
+	out   grpc.ServerStreamingServer[triremev1.AdminBackupResponse]
+	sum   hash.Hash
+	open  bool // a file has begun
+	rate  uint64
+	began time.Time
+	sent  uint64
+	steps chan struct{} // told of each that was taken
+}
+
+// Send implements provision.ChunkWriter.
+func (b *sentBackup) Send(chunk []byte) error {
+	_, _ = b.sum.Write(chunk)
+	b.sent += uint64(len(chunk))
+	if b.rate > 0 {
+		due := time.Duration(float64(b.sent) / float64(b.rate) * float64(time.Second))
+		for wait := due - time.Since(b.began); wait > 0; wait = due - time.Since(b.began) {
+			b.step()
+			select {
+			case <-b.out.Context().Done():
+				return b.out.Context().Err()
+			case <-time.After(min(wait, backupStall/2)):
+			}
+		}
+	}
+	return b.send(&triremev1.AdminBackupResponse{Step: &triremev1.AdminBackupResponse_Data{Data: chunk}})
+}
+
+// end ends the file that was begun, if one was.
+func (b *sentBackup) end() error {
+	if !b.open {
+		return nil
+	}
+	b.open = false
+	err := b.send(&triremev1.AdminBackupResponse{Step: &triremev1.AdminBackupResponse_End{End: b.sum.Sum(nil)}})
+	b.sum.Reset()
+	return err
+}
+
+func (b *sentBackup) send(step *triremev1.AdminBackupResponse) error {
+	err := b.out.Send(step)
+	b.step()
+	return err
+}
+
+func (b *sentBackup) step() {
+	select {
+	case b.steps <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,68 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/replication/backup"
+	"github.com/triremedb/trireme/replication/provision"
+	"github.com/triremedb/trireme/server/config"
+)
+
+// Restore says what is restored, and up to where.
+type Restore struct {
+	Backup *backup.Backup // verified
+	// Until is the last transaction that is restored, a GTID or its number; empty: all.
+	Until string
+	More  []*log.Log // that go on where the backup's log ends
+	Watch func(provision.Progress)
+}
+
+// Run makes the data directory of a configuration from a backup: that of the first member
+// of a new group, to which other nodes can be added as to any. It returns the last
+// transaction that is there.
+func (r *Restore) Run(cfg *config.Config) (last uint64, err error) {
+	until, err := r.until()
+	if err != nil {
+		return 0, err
+	}
+	e := env.Real()
+	fs := file.OS(cfg.String("datadir"))
+	o := backup.Options{Data: fs, Env: e, Storage: groupOptions(cfg, e, fs, slog.New(slog.DiscardHandler)).Storage,
+		Until: until, More: r.More, Addr: peerAddress(cfg), Watch: r.Watch}
+	for o.Member == 0 || o.Member > 1<<63-1 {
+		o.Member = e.Uint64() >> 1
+	}
+	for i := range o.Group {
+		o.Group[i] = byte(e.Uint64())
+	}
+	if last, err = r.Backup.Restore(o); errors.Is(err, backup.ErrDamaged) {
+		err = fmt.Errorf("%w; use another backup", err)
+	}
+	return last, err
+}
+
+// until reads the transaction to restore to.
+func (r *Restore) until() (uint64, error) {
+	if r.Until == "" {
+		return 0, nil
+	}
+	digits := r.Until
+	if source, number, ok := strings.Cut(r.Until, ":"); ok {
+		if !strings.EqualFold(source, r.Backup.Info.Group) {
+			return 0, fmt.Errorf("%s is a transaction of group %s, and the backup is of group %s", r.Until, source, r.Backup.Info.Group)
+		}
+		digits = number
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("%q is no transaction: it is a GTID, as %s:%d, or its number", r.Until, r.Backup.Info.Group, r.Backup.Info.Last)
+	}
+	return n, nil
+}

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,6 +41,8 @@ type release struct {
 
 // kinds are what the chart makes, as Kubernetes defines them.
 var kinds = map[string]func() runtime.Object{
+	"rbac.authorization.k8s.io/v1/Role":        func() runtime.Object { return &rbacv1.Role{} },
+	"rbac.authorization.k8s.io/v1/RoleBinding": func() runtime.Object { return &rbacv1.RoleBinding{} },
 	"v1/ConfigMap":                       func() runtime.Object { return &corev1.ConfigMap{} },
 	"v1/Pod":                             func() runtime.Object { return &corev1.Pod{} },
 	"v1/Secret":                          func() runtime.Object { return &corev1.Secret{} },
@@ -147,7 +150,7 @@ var installations = map[string]string{
 	"etcd":            "discovery: {type: etcd, etcd: {endpoints: ['http://etcd:2379'], existingSecret: etcd}}",
 	"settings":        "settings: {max_connections: 500, binlog_row_image: full, http_pprof: true, sql_mode: ANSI}",
 	"load balancers":  "{service: {type: LoadBalancer, annotations: {a: b}}, readService: {type: NodePort, nodePort: 30306}}",
-	"little of it":    "{readService: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}, serviceAccount: {name: own}}",
+	"little of it":    "{readService: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}, leaveWhenScaled: false, serviceAccount: {name: own}}",
 	"who may connect": "networkPolicy: {clients: [{podSelector: {matchLabels: {app: shop}}}], monitoring: [{namespaceSelector: {}}]}",
 	"placed": "{nodeSelector: {disk: ssd}, tolerations: [{key: db, operator: Exists}], priorityClassName: high, imagePullSecrets: [{name: pull}], podLabels: {team: db}, podAnnotations: {x: z}, " +
 		"affinity: {nodeAffinity: {}}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}], persistence: {storageClass: fast, annotations: {a: b}}}",
@@ -182,6 +185,7 @@ func TestManifests(t *testing.T) {
 			}
 			r.checkServices(t, pods)
 			r.checkSettings(t)
+			r.checkRights(t)
 		})
 	}
 }
@@ -306,6 +310,34 @@ func (r *release) checkSettings(t *testing.T) {
 		}
 		if cfg.Bool("replica") != strings.HasSuffix(set.Name, "-read") {
 			t.Errorf("%s: replica is %v", key, cfg.Bool("replica"))
+		}
+	}
+}
+
+// checkRights demands that pods have a token only where it gives the right to look at their
+// set, and nothing else.
+func (r *release) checkRights(t *testing.T) {
+	t.Helper()
+	role, allowed := r.objects["Role/prod-db-trireme"].(*rbacv1.Role)
+	for key, o := range r.objects {
+		set, ok := o.(*appsv1.StatefulSet)
+		if !ok {
+			continue
+		}
+		spec := set.Spec.Template.Spec
+		if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken != allowed {
+			t.Errorf("%s: its pods have a token, or want one: %v", key, spec.AutomountServiceAccountToken)
+		}
+		if !allowed {
+			continue
+		}
+		rule := role.Rules[0]
+		if len(role.Rules) != 1 || !slices.Equal(rule.Verbs, []string{"get"}) || !slices.Equal(rule.Resources, []string{"statefulsets"}) || !slices.Contains(rule.ResourceNames, set.Name) {
+			t.Errorf("%s: its pods may %v", key, role.Rules)
+		}
+		binding := object[*rbacv1.RoleBinding](t, r, "RoleBinding/prod-db-trireme")
+		if len(binding.Subjects) != 1 || binding.Subjects[0].Name != spec.ServiceAccountName || binding.RoleRef.Name != role.Name {
+			t.Errorf("the right is given to %v", binding.Subjects)
 		}
 	}
 }

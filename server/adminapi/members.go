@@ -130,6 +130,15 @@ func (s *Server) RemoveMember(ctx context.Context, req *triremev1.AdminRemoveMem
 	})
 }
 
+// Leave takes a member out of the group that has asked for it itself.
+func (s *Server) Leave(ctx context.Context, id uint64) error {
+	if err := s.removable(ctx, id, false); err != nil {
+		return err
+	}
+	s.opt.Log.Info("a member leaves the group", "member", id)
+	return s.opt.Group.Remove(id)
+}
+
 // removable checks whether a member may go.
 func (s *Server) removable(ctx context.Context, id uint64, force bool) error {
 	if err := s.lead(); err != nil {

@@ -86,6 +86,8 @@ var Sections = []Section{
 		{Name: "etcd_username", Doc: "etcd: who this node is there."},
 		{Name: "etcd_password", Secret: true, Doc: "etcd: and its password."},
 		{Name: "etcd_prefix", Default: "/trireme/", Doc: "etcd: what all keys begin with."},
+		{Name: "kubernetes_statefulset", Doc: "The StatefulSet that this node's pod, the first part of report_host, belongs to. A node that is stopped looks there whether it is to have fewer pods, and leaves the group for good if its own is not among them. Empty: it stays a member."},
+		{Name: "kubernetes_credentials", Default: "/var/run/secrets/kubernetes.io/serviceaccount", Doc: "Directory with the token, ca.crt and namespace of its service account, which has to be allowed to get that StatefulSet."},
 		{Name: "replica", Kind: Switch, Default: "OFF", Doc: "A node that joins stays a replica for reading, and does not vote."},
 		{Name: "peer_tls_cert", Doc: "Certificate by which the members know each other, for servers and clients, as PEM."},
 		{Name: "peer_tls_key", Doc: "Its key."},

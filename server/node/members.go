@@ -20,6 +20,7 @@ const (
 	askContact  = "node/contact"
 	askHandover = "node/handover"
 	askAbout    = "node/about"
+	askLeave    = "node/leave"
 )
 
 // contact is how clients and other members reach a member.
@@ -63,6 +64,8 @@ func (h *handler) Answer(ctx context.Context, kind string, payload []byte) ([]by
 		return json.Marshal(h.n.ownAbout())
 	case askHandover:
 		return h.n.issue(ctx, payload)
+	case askLeave:
+		return h.n.letGo(ctx)
 	}
 	return h.Handler.Answer(ctx, kind, payload)
 }

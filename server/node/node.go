@@ -58,6 +58,7 @@ type Node struct {
 	around   around
 	memory   int64 // what the process may use; 0: nobody says
 
+	set       *statefulSet // nil: none
 	admin     *adminapi.Server
 	auditFile *os.File // nil: the log
 
@@ -94,6 +95,9 @@ func (n *Node) open() (err error) {
 		return err
 	}
 	n.serveHTTP()
+	if n.set, err = n.newStatefulSet(); err != nil {
+		return err
+	}
 	if err := n.identity(); err != nil {
 		return err
 	}
@@ -332,8 +336,9 @@ func (n *Node) HTTPAddr() string {
 func (n *Node) Leads() bool { return n.serves() }
 
 // Stop ends the node: no new clients, leadership handed over, statements ended or cut
-// off when ctx ends.
+// off when ctx ends. One that is stopped for good leaves the group; see statefulSet.
 func (n *Node) Stop(ctx context.Context) error {
+	leaver := n.leaving(ctx) // while clients are served: the answer may take its time
 	if n.door != nil {
 		n.door.StopAccepting()
 	}
@@ -341,7 +346,7 @@ func (n *Node) Stop(ctx context.Context) error {
 		n.sqlapi.StopAccepting()
 	}
 	if n.group != nil && n.group.Err() == nil && n.group.Writable() && n.voters() > 1 {
-		if err := n.group.Transfer(0); err != nil {
+		if err := n.group.Transfer(leaver.successor()); err != nil {
 			n.log.Warn("handing leadership over", "error", err)
 		}
 	}
@@ -354,6 +359,7 @@ func (n *Node) Stop(ctx context.Context) error {
 		doors.Go(func() { n.sqlapi.Shutdown(ctx) })
 	}
 	doors.Wait()
+	leaver.leave()
 	return n.closeAll()
 }
 

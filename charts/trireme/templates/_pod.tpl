@@ -37,7 +37,7 @@ spec:
         {{- with $.Values.podAnnotations }}{{- toYaml . | nindent 8 }}{{- end }}
     spec:
       serviceAccountName: {{ include "trireme.serviceAccount" $ }}
-      automountServiceAccountToken: false
+      automountServiceAccountToken: {{ $.Values.leaveWhenScaled }}
       enableServiceLinks: false
       terminationGracePeriodSeconds: {{ add $.Values.shutdownSeconds 30 }}
       securityContext: {{- toYaml $.Values.podSecurityContext | nindent 8 }}
@@ -91,6 +91,10 @@ spec:
               value: $(POD_NAME).{{ include "trireme.domain" $ }}
             - name: TRIREME_PEER_ADDRESS
               value: $(POD_NAME).{{ include "trireme.domain" $ }}:17100
+            {{- if $.Values.leaveWhenScaled }}
+            - name: TRIREME_KUBERNETES_STATEFULSET
+              value: {{ .name }}
+            {{- end }}
             {{- if eq .role "replica" }}
             - name: TRIREME_REPLICA
               value: "ON"

@@ -1,0 +1,164 @@
+package node_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
+	replication "github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/server/node"
+)
+
+// kubernetes answers for StatefulSets as the API does.
+type kubernetes struct {
+	mu    sync.Mutex
+	set   string // what it says of the set; empty: there is none
+	asked int    // how often it was
+}
+
+func (k *kubernetes) say(set string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.set = set
+}
+
+// count is how often it was asked.
+func (k *kubernetes) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.asked
+}
+
+func (k *kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked++
+	switch {
+	case r.Header.Get("Authorization") != "Bearer it is me":
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+	case r.URL.Path != "/apis/apps/v1/namespaces/prod/statefulsets/db" || k.set == "":
+		http.Error(w, `{"code": 404}`, http.StatusNotFound)
+	default:
+		_, _ = w.Write([]byte(k.set))
+	}
+}
+
+// newKubernetes starts one, and returns the settings of its pods.
+func newKubernetes(t *testing.T) (k *kubernetes, settings []string) {
+	k = &kubernetes{}
+	server := httptest.NewTLSServer(k)
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for name, text := range map[string]string{"token": "it is me\n", "namespace": "prod", "ca.crt": string(ca)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", h)
+	t.Setenv("KUBERNETES_SERVICE_PORT", port)
+	return k, []string{"--kubernetes-statefulset=db", "--kubernetes-credentials=" + dir}
+}
+
+// TestLeave: a member that is stopped leaves the group when its StatefulSet has become too
+// small for it, and only then.
+func TestLeave(t *testing.T) {
+	k, settings := newKubernetes(t)
+	addrs := make([]string, 3)
+	for i := range addrs {
+		addrs[i] = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	}
+	members := make([]*member, 3)
+	errs := make(chan error, 3)
+	for i := range members {
+		a := append(args(t, t.TempDir(), addrs, addrs[i]), append(settings, fmt.Sprintf("--report-host=db-%d.peers.prod", i))...)
+		go func() {
+			var err error
+			members[i], err = start(t, a)
+			errs <- err
+		}()
+	}
+	for range members {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := func(i int) (r node.Report) {
+		t.Helper()
+		code, text := members[i].get("status")
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			t.Fatalf("%d %s: %v", code, text, err)
+		}
+		return r
+	}
+	consists := func(i, of int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d members", of), func() error {
+			r := report(i)
+			online := 0
+			for _, m := range r.Members {
+				if m.State == "ONLINE" {
+					online++
+				}
+			}
+			if len(r.Members) != of || online != of || r.Status.Leader == 0 {
+				return fmt.Errorf("%+v", r.Members)
+			}
+			return nil
+		})
+	}
+	consists(0, 3)
+	// Nobody leaves because the set goes, is paused, is as it was, or says nothing sensible.
+	for _, set := range []string{"", `{"spec": {"replicas": 0}}`, `{"spec": {"replicas": 3}}`, `{"spec": {"replicas": 1, "ordinals": {"start": 2}}}`,
+		`{"metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z"}, "spec": {"replicas": 1}}`, `{"spec": {}}`, `[]`} {
+		k.say(set)
+		asked := k.count()
+		members[2].stop()
+		if k.count() == asked {
+			t.Fatal("Kubernetes was not asked")
+		}
+		var err error
+		if members[2], err = start(t, members[2].args); err != nil {
+			t.Fatal(err)
+		}
+		consists(0, 3)
+	}
+	// The leader too: it hands over to one that stays.
+	k.say(`{"spec": {"replicas": 2}}`)
+	eventually(t, "member 2 leads", func() error {
+		if members[2].Leads() {
+			return nil
+		}
+		for _, m := range members[:2] {
+			if m.Leads() {
+				_, _ = adminOf(t, m).Transfer(signedIn("root", "secret"), &triremev1.AdminTransferRequest{To: report(2).Member})
+			}
+		}
+		return fmt.Errorf("another leads")
+	})
+	members[2].stop()
+	consists(0, 2)
+	left, err := start(t, members[2].args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a member that has left is told so", func() error {
+		if err := left.Err(); !errors.Is(err, replication.ErrRemoved) {
+			return fmt.Errorf("it stands: %v", err)
+		}
+		return nil
+	})
+}

@@ -232,6 +232,54 @@ func TestTx(t *testing.T) {
 	}
 }
 
+// TestDeadlock: what follows a deadlock in a transaction is not committed by itself, though the
+// session goes on, and whoever does not look at the error hears of it from Commit.
+func TestDeadlock(t *testing.T) {
+	db := open(t)
+	for _, text := range []string{"CREATE TABLE pair (id INT PRIMARY KEY, n INT)", "INSERT INTO pair VALUES (1, 0), (2, 0)"} {
+		if _, err := db.Exec(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update := func(tx *client.Tx, id int) error {
+		_, err := tx.Exec(ctx, "UPDATE pair SET n = n + 1 WHERE id = ?", id)
+		return err
+	}
+	var both [2]*client.Tx
+	for i := range both {
+		var err error
+		if both[i], err = db.Begin(ctx, nil); err == nil {
+			err = update(both[i], i+1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := make(chan error, 1)
+	go func() { first <- update(both[0], 2) }()
+	err, victim, other := update(both[1], 1), both[1], both[0]
+	if e := <-first; e != nil {
+		err, victim, other = e, both[0], both[1]
+	}
+	var e *client.Error
+	if !errors.As(err, &e) || e.Number != 1213 {
+		t.Fatalf("no deadlock: %v", err)
+	}
+	if _, err := victim.Exec(ctx, "INSERT INTO pair VALUES (3, 0)"); !errors.As(err, &e) || e.Number != 1213 {
+		t.Errorf("a statement behind a deadlock: %v", err)
+	}
+	if _, err := victim.Commit(ctx); !errors.As(err, &e) || e.Number != 1213 {
+		t.Errorf("committed behind a deadlock: %v", err)
+	}
+	if _, err := other.Commit(ctx); err != nil {
+		t.Error(err)
+	}
+	var n, sum int
+	if err := db.QueryRow(ctx, "SELECT COUNT(*), SUM(n) FROM pair").Scan(&n, &sum); err != nil || n != 2 || sum != 2 {
+		t.Errorf("%d rows, %d: %v", n, sum, err)
+	}
+}
+
 // TestDatabaseSQL: the driver under database/sql.
 func TestDatabaseSQL(t *testing.T) {
 	db, err := sql.Open("trireme", "trireme://root:secret@"+address+"/shop")

@@ -38,7 +38,7 @@ type Tx struct {
 	token  Token
 	over   bool
 	bound  bool  // the session is not given back
-	broken error // the session is gone, and the transaction with it
+	broken error // why it was rolled back
 	rows   *Rows
 	result Result
 }
@@ -102,21 +102,23 @@ func (tx *Tx) ready() error {
 	}
 	if tx.rows != nil {
 		_ = tx.rows.Close()
+		_ = tx.failed(tx.rows.Err())
 		tx.rows = nil
 	}
 	return tx.broken
 }
 
-// failed makes an error after which the session is gone one of the transaction: it was rolled back.
+// failed keeps an error after which the transaction is rolled back, or its session gone: what comes
+// behind it must not be committed by itself, though the session may go on.
 func (tx *Tx) failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	if tx.s.ended() != nil {
-		var e *Error
-		if errors.As(err, &e) && e.Retry == SameToken {
+	switch r := retryable(err); {
+	case err == nil:
+	case tx.s.ended() != nil:
+		if r == SameToken {
 			err = elsewhere(err) // what is not committed has no effect
 		}
+		tx.broken = err
+	case r == Transaction || r == Elsewhere:
 		tx.broken = err
 	}
 	return err
@@ -173,7 +175,7 @@ func (tx *Tx) QueryRow(ctx context.Context, text string, args ...any) *Row {
 func (tx *Tx) Commit(ctx context.Context) (Result, error) {
 	if err := tx.ready(); err != nil {
 		if !tx.over {
-			tx.end()
+			_ = tx.Rollback(ctx)
 		}
 		return Result{}, err
 	}
@@ -205,7 +207,7 @@ func (tx *Tx) Rollback(ctx context.Context) error {
 		return nil
 	}
 	defer tx.end()
-	if tx.ready() != nil {
+	if tx.ready() != nil && tx.s.ended() != nil {
 		return nil
 	}
 	c, err := tx.s.send(false, func(m *pb.SqlSessionsRequest) {

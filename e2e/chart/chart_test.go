@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	common "helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
@@ -43,14 +44,16 @@ type release struct {
 var kinds = map[string]func() runtime.Object{
 	"rbac.authorization.k8s.io/v1/Role":        func() runtime.Object { return &rbacv1.Role{} },
 	"rbac.authorization.k8s.io/v1/RoleBinding": func() runtime.Object { return &rbacv1.RoleBinding{} },
-	"v1/ConfigMap":                       func() runtime.Object { return &corev1.ConfigMap{} },
-	"v1/Pod":                             func() runtime.Object { return &corev1.Pod{} },
-	"v1/Secret":                          func() runtime.Object { return &corev1.Secret{} },
-	"v1/Service":                         func() runtime.Object { return &corev1.Service{} },
-	"v1/ServiceAccount":                  func() runtime.Object { return &corev1.ServiceAccount{} },
-	"apps/v1/StatefulSet":                func() runtime.Object { return &appsv1.StatefulSet{} },
-	"policy/v1/PodDisruptionBudget":      func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
-	"networking.k8s.io/v1/NetworkPolicy": func() runtime.Object { return &networkingv1.NetworkPolicy{} },
+	"v1/ConfigMap":                  func() runtime.Object { return &corev1.ConfigMap{} },
+	"v1/Pod":                        func() runtime.Object { return &corev1.Pod{} },
+	"v1/Secret":                     func() runtime.Object { return &corev1.Secret{} },
+	"v1/Service":                    func() runtime.Object { return &corev1.Service{} },
+	"v1/ServiceAccount":             func() runtime.Object { return &corev1.ServiceAccount{} },
+	"apps/v1/StatefulSet":           func() runtime.Object { return &appsv1.StatefulSet{} },
+	"policy/v1/PodDisruptionBudget": func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
+	"monitoring.coreos.com/v1/ServiceMonitor": func() runtime.Object { return &monitoringv1.ServiceMonitor{} },
+	"monitoring.coreos.com/v1/PrometheusRule": func() runtime.Object { return &monitoringv1.PrometheusRule{} },
+	"networking.k8s.io/v1/NetworkPolicy":      func() runtime.Object { return &networkingv1.NetworkPolicy{} },
 }
 
 // render renders the chart as `helm install prod-db --namespace prod` does.
@@ -152,6 +155,10 @@ var installations = map[string]string{
 	"load balancers":  "{service: {type: LoadBalancer, annotations: {a: b}}, readService: {type: NodePort, nodePort: 30306}}",
 	"little of it":    "{readService: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}, leaveWhenScaled: false, serviceAccount: {name: own}}",
 	"who may connect": "networkPolicy: {clients: [{podSelector: {matchLabels: {app: shop}}}], monitoring: [{namespaceSelector: {}}]}",
+	"watched": "monitoring: {serviceMonitor: {enabled: true, labels: {release: prometheus}, relabelings: [{action: labeldrop, regex: pod}]}, " +
+		"rules: {enabled: true, labels: {release: prometheus}, alertLabels: {team: db}, without: [TriremeDeadlocks, TriremeNotScraped]}, dashboards: {enabled: true, annotations: {grafana_folder: Databases}, namespace: grafana}}",
+	"watched by rules alone": "monitoring: {rules: {enabled: true}}",
+	"dashboards alone":       "monitoring: {dashboards: {enabled: true}}",
 	"placed": "{nodeSelector: {disk: ssd}, tolerations: [{key: db, operator: Exists}], priorityClassName: high, imagePullSecrets: [{name: pull}], podLabels: {team: db}, podAnnotations: {x: z}, " +
 		"affinity: {nodeAffinity: {}}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}], persistence: {storageClass: fast, annotations: {a: b}}}",
 }
@@ -381,6 +388,9 @@ func TestBadValues(t *testing.T) {
 		{"clientTLS: {source: certManager}", "clientTLS.issuerRef has to name"},
 		{"discovery: {type: consul}", "type"},
 		{"discovery: {type: etcd}", "discovery.etcd.endpoints has to list"},
+		{"monitoring: {serviceMonitor: {enabled: true, interval: often}}", "interval"},
+		{"monitoring: {rules: {without: [Other]}}", "without"},
+		{"monitoring: {alerts: {enabled: true}}", "alerts"},
 		{"service: {port: 70000}", "port"},
 		{"service: {type: ExternalName}", "type"},
 	} {

@@ -59,9 +59,9 @@ test-chart: ## what the Helm chart renders is what Kubernetes knows and the serv
 	CGO_ENABLED=0 go -C e2e/chart vet ./...
 	CGO_ENABLED=0 go -C e2e/chart test -count=1 ./...
 
-test-monitoring: ## alert rules in faults that promtool (Debian's prometheus) simulates, and dashboards
+test-monitoring: ## alert rules and dashboards against a Prometheus (Debian's prometheus) that watches a group through faults
 	go vet -tags monitoring ./e2e/monitoring
-	go test -count=1 -tags monitoring ./e2e/monitoring
+	go test -count=1 -timeout 15m -tags monitoring ./e2e/monitoring
 
 lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## formatting, vet, staticcheck, contracts
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \

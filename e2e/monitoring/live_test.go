@@ -1,0 +1,204 @@
+//go:build monitoring
+
+package monitoring
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/triremedb/trireme/e2e/servers"
+)
+
+// Queries of rules and panels find something in a group that is at work, nothing fires in it, and
+// each fault has its alert.
+func TestLive(t *testing.T) {
+	w := newWatched(t)
+	for _, one := range []struct {
+		name string
+		test func(*testing.T, *watched)
+	}{
+		{"queries", queries}, {"healthy", func(_ *testing.T, w *watched) { w.only() }}, {"connections", connections}, {"transaction", transaction},
+		{"away", away}, {"disk", disk}, {"majority", majority},
+	} {
+		// What is told of a failure belongs to the part that found it.
+		if !t.Run(one.name, func(t *testing.T) {
+			p := *w.prometheus
+			p.t = t
+			part := *w
+			part.t, part.prometheus = t, &p
+			one.test(t, &part)
+		}) {
+			return
+		}
+	}
+}
+
+// series are the names of metrics in an expression.
+var series = regexp.MustCompile(`\b(?:trireme|process|go|job:trireme|instance:trireme)_[a-z0-9_:]+\b|\bup\b`)
+
+// queries runs the queries of all panels, and looks for all that rules ask about.
+func queries(t *testing.T, w *watched) {
+	var rules struct {
+		Groups []struct {
+			Rules []struct{ Name, Query, Type, LastError string }
+		}
+	}
+	if err := w.get("rules", &rules); err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]string{} // who asks, by queries
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			if _, err := w.ask(r.Query); err != nil || r.LastError != "" {
+				t.Errorf("%s: %v %s", r.Name, err, r.LastError)
+			}
+			if r.Type == "recording" {
+				asked[r.Name] = "a rule"
+				continue
+			}
+			for _, name := range series.FindAllString(r.Query, -1) {
+				asked[name] = r.Name
+			}
+		}
+	}
+	if len(asked) == 0 {
+		t.Fatal("there are no rules")
+	}
+	variables := strings.NewReplacer("$namespace", ".*", "$job", "shop", "$instance", ".*", "$__rate_interval", "10s")
+	for file, d := range dashboards(t) {
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				query := variables.Replace(target.Expr)
+				if strings.Contains(query, "$") {
+					t.Errorf("%s, %s: a variable that is not there: %s", file, p.Title, query)
+				}
+				asked[query] = file + ", " + p.Title
+			}
+		}
+		for _, v := range d.Templating.List {
+			for _, name := range series.FindAllString(v.Query, -1) {
+				asked[name] = file
+			}
+		}
+	}
+	t.Logf("%d queries", len(asked))
+	w.eventually("every query finds something", func() error {
+		var errs []error
+		for query, by := range asked {
+			if err := w.finds(query); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %s: %w", by, query, err))
+				continue
+			}
+			delete(asked, query)
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// connections: nine tenths of them are idle clients.
+func connections(t *testing.T, w *watched) {
+	leader, _ := w.leader()
+	db := servers.Open(t, leader.DSN("", limits))
+	var clients []*sql.Conn
+	for range maxConnections * 9 / 10 {
+		c, err := db.Conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	if a := w.fires("TriremeConnectionsNearMax"); a.Labels["instance"] != address(leader) {
+		t.Errorf("%v", a)
+	}
+	for _, c := range clients {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.only()
+}
+
+// transaction: one that reads and does not end.
+func transaction(t *testing.T, w *watched) {
+	leader, _ := w.leader()
+	db := servers.Open(t, leader.DSN("bank", limits))
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers.Text(t, tx, "SELECT COUNT(*) FROM account")
+	if a := w.fires("TriremeLongTransaction"); a.Labels["instance"] != address(leader) {
+		t.Errorf("%v", a)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	w.only()
+}
+
+// away: a follower is killed.
+func away(t *testing.T, w *watched) {
+	_, others := w.leader()
+	others[0].Kill()
+	all := w.only("TriremeMemberAway")
+	if len(all) != 1 || !strings.HasSuffix(all[0].Labels["address"], ":"+strconv.Itoa(others[0].Peers)) {
+		t.Errorf("%v", all)
+	}
+	w.start(others[0])
+	w.only()
+}
+
+// disk: that of a follower is almost full, and then full.
+func disk(t *testing.T, w *watched) {
+	_, others := w.leader()
+	full := others[0]
+	f := w.filler(full)
+	defer f.free()
+	f.leave(t, 20<<20)
+	w.eventually("an alert of a disk that is almost full", func() error {
+		names, all, err := w.firing()
+		if err == nil && !slices.Contains(names, "TriremeDiskAlmostFull") {
+			err = fmt.Errorf("%v", all)
+		}
+		f.leave(t, 20<<20)
+		return err
+	})
+	w.eventually("the alert of a full disk, and no others of disks", func() error {
+		f.leave(t, 0)
+		names, all, err := w.firing()
+		if err == nil && !slices.Equal(names, []string{"TriremeDiskFull"}) {
+			err = fmt.Errorf("%v", all)
+		}
+		for _, a := range all {
+			if a.Labels["instance"] != address(full) || !strings.Contains(a.Annotations["description"], "are free") {
+				err = fmt.Errorf("%v", all)
+			}
+		}
+		return err
+	})
+	f.free()
+	w.only()
+}
+
+// majority: two of three are killed.
+func majority(t *testing.T, w *watched) {
+	leader, others := w.leader()
+	leader.Kill()
+	others[0].Kill()
+	all := w.only("TriremeNoMajority")
+	if len(all) != 1 || all[0].Annotations["description"] != "Only 1 of 3 voters answer, and no node leads." {
+		t.Errorf("%v", all)
+	}
+	w.start(leader, others[0])
+	w.only()
+}

@@ -15,7 +15,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring
+.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console
 
 build: ## compile everything
 	go build ./...
@@ -62,6 +62,10 @@ test-chart: ## what the Helm chart renders is what Kubernetes knows and the serv
 test-monitoring: ## alert rules and dashboards against a Prometheus (Debian's prometheus) that watches a group through faults
 	go vet -tags monitoring ./e2e/monitoring
 	go test -count=1 -timeout 15m -tags monitoring ./e2e/monitoring
+
+test-console: ## the web console in a browser (Debian's chromium); a module of its own, for the browser driver's sake
+	go -C e2e/console vet ./...
+	go -C e2e/console test -count=1 ./...
 
 lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## formatting, vet, staticcheck, contracts
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \

@@ -41,7 +41,7 @@ func runDemo(args []string) error {
 	f.IntVar(&d.mysqlPort, "mysql-port", 13306, "MySQL port of node 0; node i has one that is i higher")
 	f.IntVar(&d.readPort, "read-port", 13406, "the same for the MySQL port that only reads")
 	f.IntVar(&d.grpcPort, "grpc-port", 17000, "the same for the gRPC port of programs")
-	f.IntVar(&d.httpPort, "http-port", 18080, "the same for HTTP (/status)")
+	f.IntVar(&d.httpPort, "http-port", 18080, "the same for HTTP (/console/, /status)")
 	f.IntVar(&d.peerPort, "peer-port", 17100, "the same for the nodes among themselves")
 	f.StringVar(&d.password, "root-password", "", "of root when the group begins; empty: one is drawn, and kept in the directory")
 	if err := parse(f, args); err != nil {
@@ -201,9 +201,9 @@ func (d *demo) announce(password string) {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\nThe group is ready. Connect to any node:\n\n")
-	fmt.Fprintf(&b, "  %-6s %-22s %-22s %-22s %s\n", "node", "MySQL", "MySQL, read-only", "gRPC", "status")
+	fmt.Fprintf(&b, "  %-6s %-22s %-22s %-22s %s\n", "node", "MySQL", "MySQL, read-only", "gRPC", "console")
 	for i := range d.nodes {
-		fmt.Fprintf(&b, "  %-6d %-22s %-22s %-22s http://%s/status\n", i, d.addr(d.mysqlPort, i), d.addr(d.readPort, i), d.addr(d.grpcPort, i), d.addr(d.httpPort, i))
+		fmt.Fprintf(&b, "  %-6d %-22s %-22s %-22s http://%s/console/\n", i, d.addr(d.mysqlPort, i), d.addr(d.readPort, i), d.addr(d.grpcPort, i), d.addr(d.httpPort, i))
 	}
 	fmt.Fprintf(&b, "\n  user root, password %s (in %s)\n\n", password, d.passwordFile())
 	fmt.Fprintf(&b, "  trireme sql --port %d --password-file %s\n", d.mysqlPort, d.passwordFile())

@@ -56,7 +56,7 @@ var Sections = []Section{
 		{Name: "port", Kind: Number, Default: "3306", Max: 65535, Doc: "Port of the MySQL protocol for reading and writing: on a node that does not lead the group sessions are passed on to the one that does. 0 is any free port."},
 		{Name: "read_only_port", Kind: Number, Default: "3406", Min: -1, Max: 65535, Doc: "Port of the MySQL protocol for reading what this node has. 0 is any free port, -1 none."},
 		{Name: "grpc_port", Kind: Number, Default: "17000", Min: -1, Max: 65535, Doc: "Port for programs that speak gRPC (docs/grpc.md). 0 is any free port, -1 none."},
-		{Name: "grpc_allow_plaintext", Kind: Switch, Default: "OFF", Doc: "Let programs on other machines use the gRPC port without TLS: their passwords can be read on the way. Those on this machine always may, unless require_secure_transport is set."},
+		{Name: "grpc_allow_plaintext", Kind: Switch, Default: "OFF", Doc: "Let programs on other machines use the gRPC port, and people the web console, without TLS: their passwords can be read on the way. Those on this machine always may, unless require_secure_transport is set."},
 		{Name: "report_host", Doc: "The host name or address by which clients and other members reach this node's ports; empty: the host's name, or bind_address if it is one address."},
 		{Name: "max_connections", Kind: Number, Default: "151", Min: 1, Max: 100_000, Doc: "Clients at a time. One more may come in who has CONNECTION_ADMIN."},
 		{Name: "max_prepared_stmt_count", Kind: Number, Default: "16382", Max: 4_194_304, Doc: "Prepared statements of all clients together."},
@@ -65,7 +65,7 @@ var Sections = []Section{
 		{Name: "initial_root_password_file", Doc: "A file with that password instead: its first line."},
 	}},
 	{"TLS for clients", []Setting{
-		{Name: "ssl_cert", Doc: "Certificate of the MySQL and gRPC ports, as PEM. It is read again when the file changes."},
+		{Name: "ssl_cert", Doc: "Certificate of the MySQL, gRPC and HTTP ports, as PEM. It is read again when the file changes."},
 		{Name: "ssl_key", Doc: "Its key."},
 		{Name: "auto_generate_certs", Kind: Switch, Default: "ON", Doc: "Without ssl_cert: make a certificate at each start. It encrypts, but proves nothing."},
 		{Name: "require_secure_transport", Kind: Switch, Default: "OFF", Doc: "Refuse clients without TLS."},
@@ -121,7 +121,9 @@ var Sections = []Section{
 		{Name: "table_open_cache", Kind: Number, Default: "4000", Min: 1, Max: 1 << 20, Doc: "Table definitions in memory."},
 	}},
 	{"Operation", []Setting{
-		{Name: "http_port", Kind: Number, Default: "18080", Min: -1, Max: 65535, Doc: "Port of /healthz, /readyz, /status and /metrics. 0 is any free port, -1 none."},
+		{Name: "http_port", Kind: Number, Default: "18080", Min: -1, Max: 65535, Doc: "Port of /healthz, /readyz, /status, /metrics and the web console, with TLS and without. 0 is any free port, -1 none."},
+		{Name: "http_console", Kind: Switch, Default: "ON", Doc: "Serve the web console on http_port, for accounts of the database (docs/console.md)."},
+		{Name: "http_console_timeout", Kind: Duration, Default: "30m", Min: 10 * second, Max: 12 * 3600 * second, Doc: "Who does nothing in the web console for so long is signed out."},
 		{Name: "http_pprof", Kind: Switch, Default: "OFF", Doc: "Serve /debug/pprof/ on http_port, for go tool pprof: profiles tell of statements and memory, and taking them costs time."},
 		{Name: "memory_limit", Kind: Bytes, Default: "0", Max: 16 * tib, Doc: "Memory of the process in all: what innodb_buffer_pool_size leaves of it is for Go's heap, see settings.md. 0: the limit of its container, if it has one. GOMEMLIMIT, if set, is the heap's limit instead."},
 		{Name: "audit_log", Doc: "A file to which changes by operators are written, a line of JSON for each; empty: they go to the log."},

@@ -18,14 +18,16 @@ import (
 // newAdmin makes the service for operators.
 func (n *Node) newAdmin() (*adminapi.Server, error) {
 	o := adminapi.Options{Group: n.group, Sessions: n.sessions, Config: n.cfg, Program: "trireme " + Version, Log: n.log, Authenticate: n.adminCaller, Member: n.about, Drain: n.drain}
+	n.audit = n.log
 	if name := n.cfg.String("audit_log"); name != "" {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return nil, err
 		}
 		n.auditFile = f
-		o.Audit = slog.New(slog.NewJSONHandler(f, nil))
+		n.audit = slog.New(slog.NewJSONHandler(f, nil))
 	}
+	o.Audit = n.audit
 	return adminapi.New(o), nil
 }
 

@@ -2,13 +2,16 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/pprof"
 	"time"
 
 	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/server/console"
 )
 
 // Report is what /status tells.
@@ -39,8 +42,8 @@ type MemberReport struct {
 	Status   group.Status `json:"status"`
 }
 
-// serveHTTP tells how the node stands: /healthz, /readyz, /status, /metrics; and with http_pprof what it
-// is doing.
+// serveHTTP tells how the node stands: /healthz, /readyz, /status, /metrics; with http_pprof what it
+// is doing; and has the web console. Clients speak with TLS or without.
 func (n *Node) serveHTTP() {
 	if n.web == nil {
 		return
@@ -73,11 +76,21 @@ func (n *Node) serveHTTP() {
 		mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	n.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	if n.cfg.Bool("http_console") {
+		mux.HandleFunc(console.Path, n.serveConsole)
+		mux.Handle("GET /{$}", http.RedirectHandler(console.Path, http.StatusFound))
+	}
+	var config func() *tls.Config
+	if n.cert != nil {
+		config = n.cert.Config
+	}
+	n.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
+	l := newEitherPort(n.web, config, n.log)
 	n.tasks.Add(1)
 	go func() {
 		defer n.tasks.Done()
-		if err := n.http.Serve(n.web); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := n.http.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			n.log.Error("the HTTP port", "error", err)
 		}
 	}()

@@ -24,6 +24,7 @@ import (
 	"github.com/triremedb/trireme/server/adminapi"
 	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/config"
+	"github.com/triremedb/trireme/server/console"
 	"github.com/triremedb/trireme/server/mysqlwire"
 	"github.com/triremedb/trireme/server/sqlapi"
 )
@@ -60,6 +61,8 @@ type Node struct {
 
 	set       *statefulSet // nil: none
 	admin     *adminapi.Server
+	console   atomic.Pointer[console.Console] // nil: none, or not yet
+	audit     *slog.Logger
 	auditFile *os.File // nil: the log
 
 	ready    chan struct{} // closed when clients are let in
@@ -94,11 +97,11 @@ func (n *Node) open() (err error) {
 	if err := n.bind(); err != nil {
 		return err
 	}
-	n.serveHTTP()
-	if n.set, err = n.newStatefulSet(); err != nil {
+	if err := n.identity(); err != nil {
 		return err
 	}
-	if err := n.identity(); err != nil {
+	n.serveHTTP()
+	if n.set, err = n.newStatefulSet(); err != nil {
 		return err
 	}
 	if err := n.openGroup(fs); err != nil {
@@ -118,6 +121,7 @@ func (n *Node) open() (err error) {
 	}
 	n.openDoor()
 	n.openPrograms()
+	n.openConsole()
 	close(n.ready)
 	n.tasks.Add(3)
 	go n.watch()
@@ -358,6 +362,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	if n.sqlapi != nil {
 		doors.Go(func() { n.sqlapi.Shutdown(ctx) })
 	}
+	doors.Go(func() { n.shutConsole(ctx) })
 	doors.Wait()
 	leaver.leave()
 	return n.closeAll()
@@ -395,6 +400,7 @@ func (n *Node) closeAll() (err error) {
 	} else if n.web != nil {
 		_ = n.web.Close()
 	}
+	n.closeConsole()
 	n.tasks.Wait()
 	if n.sessions != nil {
 		err = n.sessions.Close()

@@ -1,0 +1,139 @@
+package console
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/server/auth"
+)
+
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// cookieName is of this node alone: browsers do not tell the ports of a machine apart.
+func (c *Console) cookieName(tls bool) string {
+	if tls {
+		return "__Host-trireme-" + c.opt.Name
+	}
+	return "trireme-" + c.opt.Name
+}
+
+func (c *Console) setCookie(w http.ResponseWriter, r *http.Request, value string) {
+	k := &http.Cookie{Name: c.cookieName(r.TLS != nil), Value: value, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
+	if value == "" {
+		k.MaxAge = -1
+	}
+	http.SetCookie(w, k)
+}
+
+// signedIn finds out who makes a request; nil: nobody. An account that was dropped or locked, or
+// has another password by now, is signed in no more.
+func (c *Console) signedIn(r *http.Request) *signIn {
+	k, err := r.Cookie(c.cookieName(r.TLS != nil))
+	if err != nil {
+		return nil
+	}
+	s := c.signIns.find(k.Value, r.Header.Get(headerPassive) == "" && r.Header.Get("Accept") != eventStream)
+	if s == nil || !c.holds(s, remote(r), r.TLS != nil) {
+		return nil
+	}
+	return s
+}
+
+// holds says whether the account is still what it was at the sign-in.
+func (c *Console) holds(s *signIn, from net.Addr, tls bool) bool {
+	host, address := auth.RemoteHost(from)
+	acct, known := c.opt.Auth.Find(s.caller.User, host, address)
+	same := known && acct.User == s.caller.AccountUser && acct.Host == s.caller.AccountHost && acct.Hash == s.hash &&
+		!acct.Locked && !acct.Expired && (tls || !acct.RequireTLS)
+	if !same {
+		c.signIns.remove(s)
+	}
+	return same
+}
+
+// remote is the address of who makes a request.
+func remote(r *http.Request) net.Addr { return remoteAddr(r.RemoteAddr) }
+
+type remoteAddr string
+
+func (remoteAddr) Network() string  { return "tcp" }
+func (a remoteAddr) String() string { return string(a) }
+
+// serveSignIn answers POST sign-in.
+func (c *Console) serveSignIn(w http.ResponseWriter, r *http.Request) error {
+	if !c.signing.take() {
+		return errSigningIn
+	}
+	defer c.signing.give()
+	var ask struct{ User, Password string }
+	if err := read(w, r, smallRequest, &ask); err != nil {
+		return err
+	}
+	host, address := auth.RemoteHost(remote(r))
+	acct, err := c.opt.Auth.Login(r.Context(), c.stop, ask.User, host, address, ask.Password, r.TLS != nil)
+	caller := Caller{User: ask.User, Host: host, AccountUser: acct.User, AccountHost: acct.Host, Address: r.RemoteAddr}
+	if err != nil {
+		p := explain(err)
+		c.audit(&caller, "", "ConsoleSignIn", fmt.Sprintf("error %d (%s): %s", p.Number, p.State, p.Message))
+		return err
+	}
+	if before := c.signedIn(r); before != nil {
+		c.signIns.remove(before)
+	}
+	s := &signIn{caller: caller, hash: acct.Hash, admin: acct.Admin}
+	c.setCookie(w, r, c.signIns.add(s))
+	c.audit(&caller, caller.id().Text(), "ConsoleSignIn", "done")
+	return c.serveSession(w, r, s)
+}
+
+// audit writes a line of the audit log. Who does not even name a user writes none.
+func (c *Console) audit(who *Caller, account, call, outcome string) {
+	if who.User == "" && account == "" {
+		return
+	}
+	level := slog.LevelInfo
+	if account == "" {
+		level = slog.LevelWarn
+	}
+	c.opt.Audit.LogAttrs(context.Background(), level, "admin", slog.Group("audit", "account", account, "user", valid(who.User), "address", who.Address,
+		"call", call, "arguments", json.RawMessage("{}"), "outcome", outcome))
+}
+
+// serveSignOut answers POST sign-out.
+func (c *Console) serveSignOut(w http.ResponseWriter, r *http.Request, s *signIn) error {
+	c.signIns.remove(s)
+	c.setCookie(w, r, "")
+	c.audit(&s.caller, s.caller.id().Text(), "ConsoleSignOut", "done")
+	answer(w, http.StatusOK, struct{}{})
+	return nil
+}
+
+// rights are what the views need, by the name that the pages have for it. They decide what is
+// shown as out of reach; the calls themselves check again.
+var rights = map[string]struct {
+	any     priv.Mask
+	dynamic []string
+}{
+	"group":     {any: priv.Process | priv.ReplicationClient},
+	"processes": {any: priv.Process},
+	"settings":  {any: priv.Process | priv.ReplicationClient, dynamic: []string{"SYSTEM_VARIABLES_ADMIN"}},
+	"kill":      {any: priv.Super, dynamic: []string{"CONNECTION_ADMIN"}},
+	"binlogs":   {any: priv.Super | priv.ReplicationClient, dynamic: []string{"BINLOG_ADMIN"}},
+}
+
+// serveSession answers GET session: who is signed in, and where.
+func (c *Console) serveSession(w http.ResponseWriter, r *http.Request, s *signIn) error {
+	may := map[string]bool{}
+	for name, need := range rights {
+		may[name] = c.opt.Sessions.Needs(s.caller.id(), need.any, need.dynamic...) == nil
+	}
+	answer(w, http.StatusOK, map[string]any{"user": valid(s.caller.User), "account": valid(s.caller.id().Text()), "token": s.token, "tls": r.TLS != nil,
+		"idle_seconds": int(c.opt.IdleTimeout.Seconds()), "may": may, "node": c.opt.Node()})
+	return nil
+}

@@ -15,7 +15,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console
+.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console test-python proto-python
 
 build: ## compile everything
 	go build ./...
@@ -79,6 +79,14 @@ lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## format
 proto: bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## generate Go from the contracts
 	cd proto && ../bin/buf generate
 
+test-python: bin/trireme bin/sdk/python/installed ## the Python SDK: types, style, and tests against groups of real processes
+	cd sdk/python && ../../bin/sdk/python/bin/ruff check --no-cache .
+	cd sdk/python && ../../bin/sdk/python/bin/mypy --cache-dir ../../bin/sdk/mypy
+	cd sdk/python && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. ../../bin/sdk/python/bin/pytest
+
+proto-python: bin/sdk/python/installed ## generate Python from the contract
+	bin/sdk/python/bin/python -m grpc_tools.protoc -I proto --python_out=sdk/python --pyi_out=sdk/python trireme/v1/sql.proto
+
 bench: ## the storage engine, a group of nodes, SQL and queries over many rows beside others (FLAGS=-quick: minutes); with BENCH, Go benchmarks that match
 ifeq ($(BENCH),)
 	go -C bench run ./storage $(FLAGS)
@@ -130,6 +138,11 @@ bin/java/binlogdecode.jar: $(wildcard tools/binlogdecode/java/src/main/java/*.ja
 bin/clients/python/installed: e2e/clients/python/requirements.txt
 	python3 -m venv bin/clients/python
 	bin/clients/python/bin/pip install -q -r $<
+	touch $@
+
+bin/sdk/python/installed: sdk/python/requirements-dev.txt
+	python3 -m venv bin/sdk/python
+	bin/sdk/python/bin/pip install -q -r $<
 	touch $@
 
 bin/clients/node/installed: e2e/clients/node/package.json e2e/clients/node/package-lock.json

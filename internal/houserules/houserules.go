@@ -116,13 +116,13 @@ func Check(root string) ([]string, error) {
 	return findings, nil
 }
 
-// enter skips what is not ours to check: hidden and vendored directories, test
+// enter skips what is not ours to check: hidden and vendored directories, tools, test
 // data, and other modules.
 func enter(p, name, base string) error {
 	if name == "." {
 		return nil
 	}
-	if strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules" || base == "vendor" {
+	if strings.HasPrefix(base, ".") || name == "bin" || base == "testdata" || base == "node_modules" || base == "vendor" {
 		return fs.SkipDir
 	}
 	if _, err := os.Stat(filepath.Join(p, "go.mod")); err == nil {

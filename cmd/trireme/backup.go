@@ -106,7 +106,7 @@ func restoreArgs(args []string) (own map[string]string, rest []string, err error
 		name, value, valued := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
 		switch {
 		case !strings.HasPrefix(args[i], "-"):
-			return nil, nil, fmt.Errorf("unexpected %q", args[i])
+			rest = append(rest, args[i]) // the value of an option, or an error of its own
 		case name == "check" || name == "help" || name == "h":
 			own[name] = "yes"
 		case name == "from" || name == "until" || name == "log":

@@ -99,12 +99,16 @@ func fetchFile(tr transport.Transport, call transport.Call, im *log.Import, numb
 	return head[8] == 0, im.Finish()
 }
 
-// logFileOf answers which file holds an entry.
+// logFileOf answers which file holds an entry, or begins behind it.
 func (c *core) logFileOf(payload []byte) ([]byte, error) {
 	if len(payload) != 8 {
 		return nil, errMalformedAnswer
 	}
-	pos, err := c.binlog.Position(binary.LittleEndian.Uint64(payload))
+	index := binary.LittleEndian.Uint64(payload)
+	if index+1 == c.binlog.FirstIndex() {
+		index++ // the log begins right behind the snapshot, and knows the term before
+	}
+	pos, err := c.binlog.Position(index)
 	return binary.LittleEndian.AppendUint64(nil, pos.File), err
 }
 

@@ -266,7 +266,9 @@ func (p *provisioning) donors(fresh bool) []transport.Call {
 	}
 	n.mu.Lock()
 	for _, addr := range n.contact {
-		calls = append(calls, transport.Call{Addr: addr})
+		if n.opt.Bootstrap == nil || addr != n.opt.Bootstrap.Addr {
+			calls = append(calls, transport.Call{Addr: addr})
+		}
 	}
 	n.mu.Unlock()
 	if serves := p.serves; serves != nil && !fresh {

@@ -164,6 +164,9 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 		return m, err
 	}
 	if err := b.whenFull(func() error { return r.attach(&b.manifest) }); err != nil {
+		if errors.Is(err, ErrSnapshotGone) {
+			b.release() // it is given up, and must not keep the next one from being opened
+		}
 		return m, err
 	}
 	if err := b.whenFull(func() error { return r.opt.Home.complete(b.manifest) }); err != nil {

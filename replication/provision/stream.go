@@ -27,7 +27,7 @@ type stream struct {
 func (b *building) ask(q request) (*stream, error) {
 	o := &b.r.opt
 	q.min, q.max, q.group, q.receiver = minFormat, FormatVersion, o.Group, b.token
-	want := Want{CSN: q.csn, New: q.fresh, Last: b.lastError()}
+	want := Want{CSN: q.csn, New: q.fresh, Last: b.takeError()}
 	ctx, cancel := context.WithCancel(b.ctx)
 	s := &stream{b: b, cancel: cancel}
 	s.wait(true)
@@ -209,10 +209,14 @@ func (b *building) note(err error) {
 	})
 }
 
-func (b *building) lastError() error {
+// takeError is why the last stream ended early, for one request: if that is answered, the
+// next ones have the same donor.
+func (b *building) takeError() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.last
+	err := b.last
+	b.last = nil
+	return err
 }
 
 // arrived notes that something has arrived.

@@ -122,8 +122,10 @@ func TestNoSecretIsLogged(t *testing.T) {
 				_, _ = programs.Execute(as("root", password), &pb.SqlExecuteRequest{Statement: &pb.SqlStatement{Text: text,
 					Params: []*pb.SqlValue{{Kind: &pb.SqlValue_Text{Text: secret("argument of a program")}}}}})
 			}
-			for _, call := range calls(adminOf(t, m), signedIn("root", password)) {
-				_ = call()
+			for name, call := range calls(adminOf(t, m), signedIn("root", password)) {
+				if password == root || name == "Status" || name == "SetSetting" { // who guesses is slowed down
+					_ = call()
+				}
 			}
 		}
 		// A handshake that is nonsense, and one that is cut short.

@@ -78,7 +78,12 @@ func TestCancel(t *testing.T) {
 	ended := make(chan answer, 4)
 	for i := range 4 {
 		go func() {
-			ended <- u.run("SELECT SLEEP(600)", map[string]any{"id": strconv.Itoa(i), "limit_ms": 600_000})
+			for { // what asks below whether there is a place takes one meanwhile
+				if a := u.run("SELECT SLEEP(600)", map[string]any{"id": strconv.Itoa(i), "limit_ms": 600_000}); a.Error == nil || a.Error.Number != 1040 {
+					ended <- a
+					return
+				}
+			}
 		}()
 	}
 	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -92,8 +97,10 @@ func TestCancel(t *testing.T) {
 	}
 	for i := range 4 {
 		var found struct{ Found bool }
-		if u.post("sql/cancel", map[string]string{"id": strconv.Itoa(i)}).into(t, &found); !found.Found {
-			t.Errorf("run %d is not found", i)
+		for until := time.Now().Add(patience); !found.Found; time.Sleep(10 * time.Millisecond) {
+			if u.post("sql/cancel", map[string]string{"id": strconv.Itoa(i)}).into(t, &found); time.Now().After(until) {
+				t.Fatalf("run %d is not found", i)
+			}
 		}
 	}
 	for range 4 {

@@ -164,9 +164,9 @@ func restore(cfg *config.Config, b *backup.Backup, until, logDir string) (err er
 		fmt.Fprintf(os.Stderr, "%s: %d of %d tables, %d rows\n", p.Phase, p.TablesDone, p.Tables, p.RowsDone)
 	}}
 	if logDir != "" {
-		l, group, done, err := openLog(logDir)
-		if err != nil {
-			return fmt.Errorf("--log: %w", err)
+		l, group, done, openErr := openLog(logDir)
+		if openErr != nil {
+			return fmt.Errorf("--log: %w", openErr)
 		}
 		defer func() { err = errors.Join(err, l.Close(), done()) }()
 		if g := uuidText(group); g != b.Info.Group {

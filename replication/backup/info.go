@@ -96,23 +96,13 @@ const infoMax = 32 << 20
 
 // readInfo reads and checks what a backup says of itself.
 func readInfo(fsys file.FS) (*Info, error) {
-	f, err := fsys.Open(InfoName, file.OpenOptions{ReadOnly: true})
-	if errors.Is(err, fs.ErrNotExist) {
+	b, err := file.ReadWhole(fsys, InfoName, infoMax)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, ErrNoBackup
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size > infoMax {
-		return nil, damaged("%s has %d bytes", InfoName, size)
-	}
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil {
+	case errors.Is(err, file.ErrTooLong):
+		return nil, damaged("%v", err)
+	case err != nil:
 		return nil, err
 	}
 	info := &Info{}

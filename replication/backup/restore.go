@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -142,7 +143,7 @@ func (b *Backup) Restore(o Options) (last uint64, err error) {
 	}
 	r.Logs = append([]*log.Log{l}, o.More...)
 	full := watch(r, o.Watch)
-	if last, err = r.Run(); full() {
+	if last, err = r.Run(); full() && err != nil {
 		err = fmt.Errorf("the data do not fit: %w; make room, and restore again", file.ErrNoSpace)
 	}
 	if err = errors.Join(err, l.Close()); err == nil {
@@ -194,7 +195,7 @@ func (b *Backup) log(opt log.Options) (*log.Log, error) {
 	slices.SortFunc(files, func(x, y File) int {
 		m, _ := logNumber(x.Name)
 		n, _ := logNumber(y.Name)
-		return int(int64(m - n)) //nolint:gosec // numbers of files are small
+		return cmp.Compare(m, n)
 	})
 	for i := range files {
 		if err := b.take(im, &files[i]); err != nil {

@@ -88,23 +88,9 @@ func (w *Writer) Finish(info Info) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	const temporary = InfoName + ".new"
-	if err := w.fsys.SyncDir("."); err != nil {
-		return nil, err
-	}
-	f, err := w.fsys.Open(temporary, file.OpenOptions{Create: true})
-	if err != nil {
-		return nil, err
-	}
-	_, err = f.WriteAt(append(b, '\n'), 0)
+	err = w.fsys.SyncDir(".")
 	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = w.fsys.Rename(temporary, InfoName)
-	}
-	if err == nil {
-		err = w.fsys.SyncDir(".")
+		err = file.WriteWhole(w.fsys, InfoName, append(b, '\n'))
 	}
 	return &info, err
 }

@@ -24,7 +24,6 @@ type record struct {
 
 const (
 	recordName = "founding"
-	recordTemp = "founding.new"
 	recordMax  = 64 << 10
 )
 
@@ -37,23 +36,13 @@ var (
 
 // readRecord reads the file; nil says that there is none.
 func readRecord(fsys file.FS) (*record, error) {
-	f, err := fsys.Open(recordName, file.OpenOptions{ReadOnly: true})
-	if errors.Is(err, fs.ErrNotExist) {
+	b, err := file.ReadWhole(fsys, recordName, recordMax)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size < 28 || size > recordMax {
+	case errors.Is(err, file.ErrTooLong) || err == nil && len(b) < 28:
 		return nil, errRecord
-	}
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil {
+	case err != nil:
 		return nil, err
 	}
 	return decodeRecord(b)
@@ -93,24 +82,7 @@ func (r *record) encode() []byte {
 
 // write makes the file, whole or not at all.
 func (r *record) write(fsys file.FS) error {
-	if err := fsys.Remove(recordTemp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := fsys.Open(recordTemp, file.OpenOptions{Create: true})
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(r.encode(), 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := fsys.Rename(recordTemp, recordName); err != nil {
-		return err
-	}
-	return fsys.SyncDir(".")
+	return file.WriteWhole(fsys, recordName, r.encode())
 }
 
 // removeRecord takes the file away once the node has begun.

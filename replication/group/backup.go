@@ -2,7 +2,7 @@ package group
 
 import (
 	"context"
-	"io"
+	"errors"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/replication/provision"
@@ -16,8 +16,8 @@ const BackupLogPrefix = "log."
 // can be restored. begin opens the files one after the other, as for [provision.Source.Dump].
 // The group goes on meanwhile; what the log and the snapshot hold is not purged.
 //
-// last is the last transaction in the log. Besides those of begin and its writers errors are *[provision.RemoteError], and
-// [ErrProvisioning] of a member that has no data.
+// last is the last transaction in the log. Besides those of begin and its writers errors are
+// *[provision.RemoteError], and [ErrProvisioning] of a member that has no data.
 func (n *Node) Backup(ctx context.Context, begin func(name string) (provision.ChunkWriter, error)) (m provision.Manifest, last uint64, err error) {
 	c, err := n.running()
 	if err != nil {
@@ -43,27 +43,13 @@ func (c *core) backupLog(ctx context.Context, m *provision.Manifest, begin func(
 		closed, next := x.Closed, x.Next
 		w, err := begin(BackupLogPrefix + log.FileName(number))
 		if err == nil {
-			_, err = io.CopyBuffer(backupWriter{ctx, w}, struct{ io.Reader }{io.NewSectionReader(x, 0, x.Size)}, make([]byte, 256<<10))
+			err = sendExport(w, x)
 		}
-		_ = x.Close()
-		if err != nil {
+		if err = errors.Join(err, x.Close(), ctx.Err()); err != nil {
 			return 0, err
 		}
 		if !closed {
 			return c.binlog.Number(next - 1)
 		}
 	}
-}
-
-// backupWriter writes until its context ends.
-type backupWriter struct {
-	ctx context.Context
-	w   provision.ChunkWriter
-}
-
-func (w backupWriter) Write(b []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return len(b), w.w.Send(b)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 
 	"github.com/triremedb/trireme/engine/storage/file"
 )
@@ -20,7 +19,6 @@ type identity struct {
 
 const (
 	identityName = "member"
-	identityTemp = "member.new"
 	identityMax  = 1 << 20
 )
 
@@ -40,20 +38,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	28  8  member
 //	36     membership when the group was founded
 func readIdentity(fsys file.FS) (*identity, error) {
-	f, err := fsys.Open(identityName, file.OpenOptions{ReadOnly: true})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size < 36 || size > identityMax {
+	b, err := file.ReadWhole(fsys, identityName, identityMax)
+	if errors.Is(err, file.ErrTooLong) || err == nil && len(b) < 36 {
 		return nil, errIdentity
 	}
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if [8]byte(b) != identityMagic || binary.LittleEndian.Uint32(b[8:]) != crc32.Checksum(b[12:], castagnoli) {
@@ -75,22 +64,5 @@ func (id *identity) write(fsys file.FS) error {
 	b = binary.LittleEndian.AppendUint64(b, id.id)
 	b = append(b, id.founded.encode()...)
 	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[12:], castagnoli))
-	if err := fsys.Remove(identityTemp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := fsys.Open(identityTemp, file.OpenOptions{Create: true})
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(b, 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := fsys.Rename(identityTemp, identityName); err != nil {
-		return err
-	}
-	return fsys.SyncDir(".")
+	return file.WriteWhole(fsys, identityName, b)
 }

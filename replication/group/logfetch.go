@@ -131,11 +131,16 @@ func (c *core) sendLogFile(payload []byte, w transport.BulkWriter) error {
 	if err := w.Send(head); err != nil {
 		return err
 	}
-	_, err = io.CopyBuffer(chunkWriter{w}, struct{ io.Reader }{io.NewSectionReader(x, 0, x.Size)}, make([]byte, 256<<10))
+	return sendExport(w, x)
+}
+
+// sendExport sends the bytes of a file.
+func sendExport(w provision.ChunkWriter, x *log.Export) error {
+	_, err := io.CopyBuffer(chunkWriter{w}, struct{ io.Reader }{io.NewSectionReader(x, 0, x.Size)}, make([]byte, 256<<10))
 	return err
 }
 
-// chunkWriter writes to a bulk stream.
-type chunkWriter struct{ transport.BulkWriter }
+// chunkWriter writes to a stream.
+type chunkWriter struct{ provision.ChunkWriter }
 
 func (w chunkWriter) Write(b []byte) (int, error) { return len(b), w.Send(b) }

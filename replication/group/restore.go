@@ -161,8 +161,12 @@ func (r *Restore) until() (uint64, error) {
 			return 0, fmt.Errorf("group: the log is needed from entry %d on, but there is one of the entries %d to %d: a file is missing",
 				at.Index+1, l.FirstIndex(), l.LastIndex())
 		}
-		if term, err := l.Term(at.Index); err != nil || term != at.Term {
-			return 0, fmt.Errorf("group: a log has term %d at entry %d, where term %d is before it: it is of another history (%w)", term, at.Index, at.Term, err)
+		term, err := l.Term(at.Index)
+		if err != nil {
+			return 0, err
+		}
+		if term != at.Term {
+			return 0, fmt.Errorf("group: a log has term %d at entry %d, where term %d is before it: it is of another history", term, at.Index, at.Term)
 		}
 		newest = max(newest, l.LastNumber())
 		at = trx.Position{Index: l.LastIndex(), Term: l.LastTerm()}

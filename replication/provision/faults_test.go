@@ -741,7 +741,7 @@ func TestAttach(t *testing.T) {
 			case 2:
 				return errors.New("nobody has the log")
 			}
-			return writeFile(data, "log", []byte(fmt.Sprint(m.CSN)))
+			return file.WriteWhole(data, "log", []byte(fmt.Sprint(m.CSN)))
 		}
 		_, err := j.run()
 		wantError(t, err, nil, "nobody has the log")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -22,7 +21,6 @@ import (
 // a crash leaves of it, it is neither gone on with nor opened.
 const (
 	currentName   = "data.current"
-	currentNew    = "data.current.new"
 	dirPrefix     = "data."
 	receivingName = "receiving"
 	completeName  = "complete"
@@ -250,7 +248,7 @@ func (h *Home) receive() (fsys file.FS, resumed bool, err error) {
 		return nil, false, err
 	}
 	h.newest = g.number
-	if err := writeFile(sub, receivingName, nil); err != nil {
+	if err := file.WriteWhole(sub, receivingName, nil); err != nil {
 		return nil, false, err
 	}
 	if err := h.fsys.SyncDir("."); err != nil {
@@ -268,7 +266,7 @@ func (h *Home) receive() (fsys file.FS, resumed bool, err error) {
 func (h *Home) complete(m Manifest) error {
 	g := *h.next
 	g.complete, g.manifest = true, m
-	if err := writeFile(subFS{h.fsys, g.dir()}, completeName, appendRecord(&g)); err != nil {
+	if err := file.WriteWhole(subFS{h.fsys, g.dir()}, completeName, appendRecord(&g)); err != nil {
 		return err
 	}
 	h.mu.Lock()
@@ -292,8 +290,8 @@ func appendRecord(g *generation) []byte {
 // readRecord reads a record. The error wraps fs.ErrNotExist or [ErrMalformed], or is
 // one of reading.
 func (h *Home) readRecord(name string) (g generation, err error) {
-	b, err := readFile(h.fsys, name, maxRecord)
-	if err != nil {
+	b, err := file.ReadWhole(h.fsys, name, maxRecord)
+	if err != nil && !errors.Is(err, file.ErrTooLong) {
 		return g, err
 	}
 	if len(b) >= len(recordMagic)+4 && string(b[:len(recordMagic)]) == recordMagic {
@@ -320,47 +318,7 @@ func (h *Home) readCurrent() (generation, error) {
 
 // writeCurrent says which directory is in use, atomically and durably.
 func (h *Home) writeCurrent(g *generation) error {
-	if err := writeFile(h.fsys, currentNew, appendRecord(g)); err != nil {
-		return err
-	}
-	if err := h.fsys.Rename(currentNew, currentName); err != nil {
-		return err
-	}
-	return h.fsys.SyncDir(".")
-}
-
-// writeFile makes a file with its content and its name durable.
-func writeFile(fsys file.FS, name string, content []byte) error {
-	f, err := fsys.Open(name, file.OpenOptions{Create: true})
-	if err != nil {
-		return err
-	}
-	err = f.Truncate(0)
-	if err == nil && len(content) > 0 {
-		_, err = f.WriteAt(content, 0)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return fsys.SyncDir(".")
-}
-
-func readFile(fsys file.FS, name string, limit int64) ([]byte, error) {
-	f, err := fsys.Open(name, file.OpenOptions{ReadOnly: true})
-	if err != nil {
-		return nil, err
-	}
-	size, err := f.Size()
-	b := make([]byte, min(max(size, 0), limit))
-	if err == nil {
-		if _, err = f.ReadAt(b, 0); err == io.EOF {
-			err = nil
-		}
-	}
-	return b, errors.Join(err, f.Close())
+	return file.WriteWhole(h.fsys, currentName, appendRecord(g))
 }
 
 // receiving is the directory that is being received into.

@@ -14,13 +14,13 @@ import (
 
 func put(t testing.TB, fsys file.FS, name, content string) {
 	t.Helper()
-	if err := writeFile(fsys, name, []byte(content)); err != nil && !errors.Is(err, file.ErrCrashed) {
+	if err := file.WriteWhole(fsys, name, []byte(content)); err != nil && !errors.Is(err, file.ErrCrashed) {
 		t.Fatal(err)
 	}
 }
 
 func content(fsys file.FS, name string) string {
-	b, err := readFile(fsys, name, 1000)
+	b, err := file.ReadWhole(fsys, name, 1000)
 	if err != nil {
 		return err.Error()
 	}
@@ -153,7 +153,7 @@ func TestHomeCrash(t *testing.T) {
 			return err
 		}
 		for _, name := range []string{"a", "c"} {
-			if err := writeFile(sub, name, []byte("new")); err != nil {
+			if err := file.WriteWhole(sub, name, []byte("new")); err != nil {
 				return err
 			}
 		}

@@ -49,7 +49,6 @@ const (
 
 	// StateFileName is the name of the state file.
 	StateFileName = "raft.state"
-	tempSuffix    = ".tmp"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -103,29 +102,10 @@ func CreateState(opt StateOptions, s State) (*StateFile, error) {
 		}
 		return nil, err
 	}
-	f, err := opt.FS.Open(name+tempSuffix, file.OpenOptions{Create: true})
-	if err != nil {
-		return nil, err
-	}
 	b := make([]byte, 2*slotSpacing)
 	encodeState(b, &opt, 2, s)
 	encodeState(b[slotSpacing:], &opt, 1, s)
-	if err = f.Truncate(0); err == nil {
-		_, err = f.WriteAt(b, 0)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = opt.FS.Rename(name+tempSuffix, name)
-	}
-	if err == nil {
-		err = opt.FS.SyncDir(opt.dir())
-	}
-	if err != nil {
+	if err := file.WriteWhole(opt.FS, name, b); err != nil {
 		return nil, err
 	}
 	return OpenState(opt)

@@ -1,12 +1,14 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,6 +21,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/triremedb/trireme/internal/socket"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -120,7 +123,14 @@ func elsewhere(err error) error {
 	return err
 }
 
+// learn notes who is in the group. A connection to each member is made ready: if one falls
+// silent, the others say at once who leads instead.
 func (db *DB) learn(r *pb.SqlNodeResponse) {
+	for _, addr := range r.Members {
+		if n, err := db.node(addr); err == nil {
+			n.conn.Connect()
+		}
+	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	known := slices.Clone(db.opt.Addrs) // those that are members no more are forgotten
@@ -132,6 +142,12 @@ func (db *DB) learn(r *pb.SqlNodeResponse) {
 	db.known = known
 	if db.leader == "" {
 		db.leader = r.Leader
+	}
+	for addr, n := range db.nodes {
+		if !slices.Contains(known, addr) && n.idle() {
+			_ = n.conn.Close()
+			delete(db.nodes, addr)
+		}
 	}
 }
 
@@ -158,6 +174,21 @@ func (db *DB) outgoing(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", db.auth)
 }
 
+// silence is how long a node may leave data unacknowledged before another is asked. A group
+// elects a new leader in less.
+const silence = 2 * time.Second
+
+// connection hides from gRPC that it is one of TCP: it would set its own limit of silence.
+type connection struct{ net.Conn }
+
+func dial(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := socket.Dialer(silence).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return connection{conn}, nil
+}
+
 // node returns the node at an address.
 func (db *DB) node(addr string) (*node, error) {
 	db.mu.Lock()
@@ -172,7 +203,7 @@ func (db *DB) node(addr string) (*node, error) {
 	if db.opt.TLS != nil {
 		creds = credentials.NewTLS(db.opt.TLS)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds),
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds), grpc.WithContextDialer(dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 2 * time.Second,
 			Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
@@ -185,7 +216,8 @@ func (db *DB) node(addr string) (*node, error) {
 	return n, nil
 }
 
-// candidates are the addresses to try: the leader's first, if it is known.
+// candidates are the addresses to try: those that are connected come first, and of those like
+// each other the leader's, if it is known.
 func (db *DB) candidates() []string {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -198,6 +230,7 @@ func (db *DB) candidates() []string {
 			list = append(list, addr)
 		}
 	}
+	slices.SortStableFunc(list, func(x, y string) int { return cmp.Compare(db.nodes[x].away(), db.nodes[y].away()) })
 	return list
 }
 

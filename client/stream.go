@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
@@ -127,6 +128,29 @@ type node struct {
 	mu      sync.Mutex
 	streams []*stream
 	opening sync.Mutex
+}
+
+// away says how unlikely it is that the node answers at once. One that nobody has called yet is
+// nil.
+func (n *node) away() int {
+	if n == nil {
+		return 1
+	}
+	switch n.conn.GetState() {
+	case connectivity.Ready:
+		return 0
+	case connectivity.Connecting:
+		return 2
+	case connectivity.TransientFailure:
+		return 3
+	}
+	return 1
+}
+
+func (n *node) idle() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.streams) == 0
 }
 
 // newSession opens a session at the node.

@@ -44,7 +44,7 @@ var plan = [][]string{
 	{"engine/sql/exec"},
 	{"engine/session"},
 	{"engine"},
-	{"proto"},
+	{"proto", "internal/socket"},
 	{"replication/raftlog", "replication/transport"},
 	{"replication/discovery"},
 	{"replication/commit", "replication/apply"},

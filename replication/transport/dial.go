@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/triremedb/trireme/internal/socket"
 )
 
 // errRefused says that every address of a node refused a connection.
@@ -70,7 +72,7 @@ func (c *clientConn) hearFirst(ctx context.Context) error {
 
 // dialAny tries the addresses one after the other.
 func dialAny(ctx context.Context, ips []string, port string, silence time.Duration) (net.Conn, error) {
-	dialer := net.Dialer{Control: controlSocket(silence), KeepAliveConfig: keepAlive(silence)}
+	dialer := socket.Dialer(silence)
 	var errs []error
 	refused := 0
 	deadline, _ := ctx.Deadline()
@@ -91,12 +93,6 @@ func dialAny(ctx context.Context, ips []string, port string, silence time.Durati
 		return nil, fmt.Errorf("%w: %w", errRefused, errs[0])
 	}
 	return nil, errors.Join(errs...)
-}
-
-// keepAlive lets the kernel probe an idle connection.
-func keepAlive(silence time.Duration) net.KeepAliveConfig {
-	every := max(silence/2, time.Second)
-	return net.KeepAliveConfig{Enable: true, Idle: every, Interval: every, Count: 3}
 }
 
 // clientConn is a dialed connection. It keeps the reason for which reading failed,

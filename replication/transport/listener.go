@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/triremedb/trireme/internal/socket"
 )
 
 // listener accepts connections, lets TLS prove who calls, and hands them to gRPC.
@@ -97,14 +99,7 @@ func (l *listener) enter(raw net.Conn) *serverConn {
 
 // handshake runs TLS and hands the connection over.
 func (l *listener) handshake(c *serverConn) {
-	if tcp, ok := c.raw.(*net.TCPConn); ok {
-		_ = tcp.SetKeepAliveConfig(keepAlive(l.opts.LinkTimeout))
-		if control := controlSocket(l.opts.LinkTimeout); control != nil {
-			if rc, err := tcp.SyscallConn(); err == nil {
-				_ = control("", "", rc)
-			}
-		}
-	}
+	socket.Limit(c.raw, l.opts.LinkTimeout)
 	if l.tls != nil {
 		conn := tls.Server(c.raw, l.tls)
 		if err := conn.Handshake(); err != nil { // the timer bounds it

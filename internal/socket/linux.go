@@ -1,4 +1,4 @@
-package transport
+package socket
 
 import (
 	"syscall"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlSocket lets the kernel give up a connection whose data nobody
+// control lets the kernel give up a connection whose data nobody
 // acknowledges for so long.
-func controlSocket(silence time.Duration) func(network, address string, c syscall.RawConn) error {
+func control(silence time.Duration) func(network, address string, c syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
 		var err error
 		if e := c.Control(func(fd uintptr) {

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -61,7 +63,7 @@ func adminCommands() []adminCommand {
 		{"tables", "[schema]", "limit", "tables with their sizes, the largest first", (*admin).tables},
 		{"binlog list", "", "", "the files of the node's log", (*admin).binlogList},
 		{"binlog purge", "<file>", "", "remove the files before one", (*admin).binlogPurge},
-		{"backup", "<directory>", "rate", "copy the database, and the log from there on, into a new directory", (*admin).backup},
+		{"backup", "[directory]", "rate into keep keep-days", "copy the database, and the log from there on, into a new directory", (*admin).backup},
 	}
 }
 
@@ -91,6 +93,9 @@ type admin struct {
 	replica, statement bool
 	active, changed    bool
 	limit, rate        uint
+	into               string
+	keep, keepDays     uint
+	others             []string // addresses that follow the dialed one's
 	order              string
 	out                io.Writer
 }
@@ -116,6 +121,9 @@ func adminFlags() (*flag.FlagSet, *admin, *adminLogin) {
 	f.StringVar(&a.order, "order", "time", "statements: what comes first: time, count, max, average, rows or errors")
 	f.UintVar(&a.limit, "limit", 0, "lists: how many `lines` at most; 0: 1000")
 	f.UintVar(&a.rate, "rate", 0, "backup: at most so many `MiB` a second; 0: no limit")
+	f.StringVar(&a.into, "into", "", "backup: `directory` in which the backup gets a directory of its own, named by the time")
+	f.UintVar(&a.keep, "keep", 0, "backup: with --into, remove all but the newest `N` when the new one is whole; 0: remove none")
+	f.UintVar(&a.keepDays, "keep-days", 0, "backup: with --into, remove those older than `days`, beyond the newest --keep; 0: whatever their age")
 	return f, a, l
 }
 
@@ -160,7 +168,7 @@ func runAdmin(args []string) error {
 	}
 	defer func() { _ = a.conn.Close() }()
 	var stop context.CancelFunc
-	a.ctx, stop = signal.NotifyContext(a.ctx, os.Interrupt)
+	a.ctx, stop = signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return adminError(a.addr, c.run(a, rest))
 }
@@ -202,12 +210,13 @@ func (a *admin) connect(f *flag.FlagSet, l *adminLogin) error {
 	a.ctx = metadata.AppendToOutgoingContext(context.Background(), "authorization",
 		"Basic "+base64.StdEncoding.EncodeToString([]byte(l.user+":"+password)))
 	a.dial = func(addr string) (*grpc.ClientConn, error) {
-		return grpc.NewClient("passthrough:"+addr, grpc.WithTransportCredentials(adminTLS(l.tls, addr)), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20)))
+		return grpc.NewClient("passthrough:"+addr, grpc.WithTransportCredentials(adminTLS(l.tls, addr)), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20)),
+			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}))
 	}
 	var d net.Dialer
-	addrs := strings.Split(a.addr, ",")
+	addrs := strings.Split(strings.ReplaceAll(a.addr, " ", ""), ",")
 	for i, addr := range addrs {
-		a.addr = strings.TrimSpace(addr)
+		a.addr, a.others = addr, addrs[i+1:]
 		if i < len(addrs)-1 {
 			ctx, cancel := context.WithTimeout(a.ctx, 2*time.Second)
 			c, err := d.DialContext(ctx, "tcp", a.addr)

@@ -25,18 +25,80 @@ import (
 // runBackup is "trireme admin backup".
 func runBackup(args []string) error { return runAdmin(append([]string{"backup"}, args...)) }
 
-// backup receives a backup into a directory.
-func (a *admin) backup(args []string) (err error) {
-	w, err := backup.Create(file.OS(args[0]))
-	if err != nil {
+// backup receives a backup into a directory, or into a new one of a shelf's.
+func (a *admin) backup(args []string) error {
+	if (len(args) == 1) == (a.into != "") {
+		fmt.Fprintln(os.Stderr, "trireme backup: it wants a new directory, or --into, a directory for one; one of them")
+		return errUsage
+	}
+	if a.into == "" {
+		if a.keep+a.keepDays > 0 {
+			fmt.Fprintln(os.Stderr, "trireme backup: --keep and --keep-days go with --into")
+			return errUsage
+		}
+		info, sum, err := a.receiveBackup(args[0])
+		if err != nil {
+			return err
+		}
+		return a.show(sum, func(w io.Writer) { printBackup(w, info) })
+	}
+	s := newShelf(a.into)
+	if s.keep, s.age = int(a.keep), time.Duration(a.keepDays)*24*time.Hour; a.keep > keepMax || a.keepDays > keepMax {
+		fmt.Fprintf(os.Stderr, "trireme backup: the most for --keep and --keep-days is %d\n", keepMax)
+		return errUsage
+	}
+	var info *backup.Info
+	var sum *triremev1.AdminBackupSummary
+	name, removed, err := s.add(a.ctx, func(dir string) (*backup.Info, error) {
+		var err error
+		info, sum, err = a.receiveBackup(dir)
+		return info, err
+	})
+	if name == "" {
 		return err
+	}
+	return errors.Join(a.show(sum, func(w io.Writer) {
+		row(w, "backup", filepath.Join(a.into, name))
+		printBackup(w, info)
+		row(w, "checked", "it is what was sent")
+		for _, old := range removed {
+			row(w, "removed", old)
+		}
+	}), err)
+}
+
+// keepMax is the most of --keep and --keep-days.
+const keepMax = 36500
+
+// receiveBackup receives a backup into a new directory: of the node that was dialed, or if that
+// one cannot give it now, of the next.
+func (a *admin) receiveBackup(dir string) (*backup.Info, *triremev1.AdminBackupSummary, error) {
+	for {
+		info, sum, err := a.receiveFrom(dir)
+		code := status.Code(err)
+		if err == nil || len(a.others) == 0 || code != codes.Unavailable && code != codes.ResourceExhausted {
+			return info, sum, err
+		}
+		fmt.Fprintf(os.Stderr, "%v\nasking %s\n", adminError(a.addr, err), a.others[0])
+		next := a.others[0]
+		a.others = a.others[1:]
+		if err := a.use(next); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+func (a *admin) receiveFrom(dir string) (*backup.Info, *triremev1.AdminBackupSummary, error) {
+	w, err := backup.Create(file.OS(dir))
+	if err != nil {
+		return nil, nil, err
 	}
 	defer w.Close()
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	in, err := a.client.Backup(ctx, &triremev1.AdminBackupRequest{MaxBytesPerSecond: uint64(a.rate) << 20})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	for {
 		step, err := in.Recv()
@@ -44,7 +106,7 @@ func (a *admin) backup(args []string) (err error) {
 			err = errors.New("the node ended the backup before it was whole: try again")
 		}
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		switch s := step.GetStep().(type) {
 		case *triremev1.AdminBackupResponse_Begin:
@@ -56,23 +118,20 @@ func (a *admin) backup(args []string) (err error) {
 			copy(sum[:], s.End)
 			err = w.End(sum)
 		case *triremev1.AdminBackupResponse_Summary:
-			return a.finishBackup(w, s.Summary)
+			info, err := finishBackup(w, s.Summary)
+			return info, s.Summary, err
 		default:
 			err = status.Error(codes.Unimplemented, "a step that this program does not know")
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", args[0], err)
+			return nil, nil, fmt.Errorf("%s: %w", dir, err)
 		}
 	}
 }
 
-func (a *admin) finishBackup(w *backup.Writer, s *triremev1.AdminBackupSummary) error {
-	info, err := w.Finish(backup.Info{Program: s.GetProgram(), Group: s.GetGroup(), Cluster: s.GetCluster(),
+func finishBackup(w *backup.Writer, s *triremev1.AdminBackupSummary) (*backup.Info, error) {
+	return w.Finish(backup.Info{Program: s.GetProgram(), Group: s.GetGroup(), Cluster: s.GetCluster(),
 		Taken: time.UnixMicro(s.GetTakenUs()).UTC(), Snapshot: s.GetSnapshotNumber(), Last: s.GetLastNumber()})
-	if err != nil {
-		return err
-	}
-	return a.show(s, func(w io.Writer) { printBackup(w, info) })
 }
 
 // printBackup says what a backup is.

@@ -53,7 +53,7 @@ var plan = [][]string{
 	{"replication/backup"},
 	{"replication/simgroup"},
 	{"server/config", "server/auth", "server/metrics"},
-	{"server/sqlapi", "server/adminapi", "server/mysqlwire", "server/memcached", "server/console"},
+	{"server/sqlapi", "server/adminapi", "server/mysqlwire", "server/memcached", "server/console", "server/users"},
 	{"server/node"},
 	{"client"},
 	{"cmd/trireme"},

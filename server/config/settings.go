@@ -63,6 +63,7 @@ var Sections = []Section{
 		{Name: "connect_timeout", Kind: Duration, Default: "10s", Min: second, Max: 3600 * second, Doc: "How long a client may take to log in."},
 		{Name: "initial_root_password", Secret: true, Doc: "The password of root@% when a group begins. Empty: one is drawn and printed once. Later starts do not look at it."},
 		{Name: "initial_root_password_file", Doc: "A file with that password instead: its first line."},
+		{Name: "users_dir", Doc: "A directory that tells which accounts the leader makes, and keeps as it says: passwords, privileges (docs/operations-server.md). It is read again all the time. Empty: none."},
 	}},
 	{"TLS for clients", []Setting{
 		{Name: "ssl_cert", Doc: "Certificate of the MySQL, gRPC and HTTP ports, as PEM. It is read again when the file changes."},

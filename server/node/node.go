@@ -127,6 +127,7 @@ func (n *Node) open() (err error) {
 	go n.watch()
 	go n.handOver()
 	go n.lookAround()
+	n.keepUsers()
 	return nil
 }
 

@@ -47,9 +47,11 @@ func (l *heardLog) String() string {
 func TestNoSecretIsLogged(t *testing.T) {
 	var said heardLog
 	audit := filepath.Join(t.TempDir(), "audit")
-	const root = "Root-Secret-0"
-	members := loggedGroup(t, &said, "--initial-root-password="+root, "--audit-log="+audit)
-	secrets := map[string]string{"root": root}
+	const root, entry = "Root-Secret-0", "Entry-Secret-1"
+	kept := t.TempDir()
+	writeEntry(t, kept, "kept", `{"user": "kept", "grants": ["SELECT ON nowhere.t"]}`, entry)
+	members := loggedGroup(t, &said, "--initial-root-password="+root, "--audit-log="+audit, "--users-dir="+kept)
+	secrets := map[string]string{"root": root, "entry": entry}
 	connect := func(addr, user, password, options string) *sql.DB {
 		db, err := sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(%s)/?timeout=%v&readTimeout=%v&%s", user, password, addr, patience, patience, options))
 		if err != nil {
@@ -60,6 +62,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	}
 	db := connect(members[0].MainAddr(), "root", root, "tls=skip-verify")
 	eventually(t, "log in", db.Ping)
+	eventually(t, "log in by an entry", connect(members[1].MainAddr(), "kept", entry, "tls=skip-verify").Ping)
 	secret := func(what string) string {
 		secrets[what] = "Secret-" + strings.ReplaceAll(what, " ", "-")
 		return secrets[what]
@@ -88,7 +91,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 		plain, _ := hex.DecodeString(hash)
 		hashes[user], hashes[user+" in hex"] = string(plain), hash
 	}
-	if err := stored.Close(); err != nil || len(hashes) < 6 {
+	if err := stored.Close(); err != nil || len(hashes) < 8 {
 		t.Fatal(err, hashes)
 	}
 	for _, text := range []string{

@@ -1,0 +1,36 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/server/users"
+)
+
+// keepUsers keeps the accounts of users_dir while this node leads, by the privileges of the
+// account that a group begins with.
+func (n *Node) keepUsers() {
+	dir := n.cfg.String("users_dir")
+	if dir == "" {
+		return
+	}
+	k := users.New(users.Options{Dir: dir, Leads: n.serves, Log: n.log, Open: func() (users.Session, error) {
+		s, err := n.sessions.Open(session.ConnectionInfo{User: "users_dir", Host: "localhost", AccountUser: "root", AccountHost: "%", Admin: true})
+		if err != nil {
+			return nil, fmt.Errorf("they are made by the privileges of root@%%, which begins with the group: %w", err)
+		}
+		return s, nil
+	}})
+	ctx, stop := context.WithCancel(context.Background())
+	n.tasks.Add(2)
+	go func() {
+		defer n.tasks.Done()
+		<-n.stopping
+		stop()
+	}()
+	go func() {
+		defer n.tasks.Done()
+		k.Run(ctx)
+	}()
+}

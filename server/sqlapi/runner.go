@@ -177,7 +177,7 @@ func (r *runner) statement(st *pb.SqlStatement, w writer) (repeated uint64, err 
 	var content uint64
 	if hasToken {
 		content = r.contentOf(st)
-		if repeated, err = r.useToken(token, content, st.Again); err != nil || repeated != 0 {
+		if repeated, err = r.lookUp(token, content, st.Again); err != nil || repeated != 0 {
 			return repeated, err
 		}
 		defer r.s.DropToken()
@@ -202,7 +202,7 @@ func (r *runner) statement(st *pb.SqlStatement, w writer) (repeated uint64, err 
 		ctx, end = r.limit(time.Duration(st.TimeoutMs) * time.Millisecond)
 		defer end()
 	}
-	err = r.run(ctx, st, w)
+	err = r.run(ctx, st, commitToken{token, hasToken}, w)
 	if hasToken {
 		if repeated, err = r.afterToken(token, content, err); repeated != 0 {
 			return repeated, nil
@@ -212,7 +212,7 @@ func (r *runner) statement(st *pb.SqlStatement, w writer) (repeated uint64, err 
 }
 
 // run executes a statement as it came: prepared, with parameters, or plain.
-func (r *runner) run(ctx context.Context, st *pb.SqlStatement, w writer) error {
+func (r *runner) run(ctx context.Context, st *pb.SqlStatement, token commitToken, w writer) error {
 	switch {
 	case st.Handle != 0 && st.Text != "":
 		return wrongArgument("a statement has a text or a handle, not both")
@@ -220,6 +220,7 @@ func (r *runner) run(ctx context.Context, st *pb.SqlStatement, w writer) error {
 		return &types.Error{Number: 1065, State: "42000", Message: "Query was empty"}
 	case st.Handle == 0 && len(st.Params) == 0:
 		w.start(nil)
+		r.give(token)
 		return r.s.Query(ctx, st.Text, w)
 	}
 	h := r.prepared[st.Handle]
@@ -241,6 +242,7 @@ func (r *runner) run(ctx context.Context, st *pb.SqlStatement, w writer) error {
 	r.args, err = arguments(r.args[:0], st.Params)
 	if err == nil {
 		w.start(shown)
+		r.give(token)
 		err = r.s.ExecutePrepared(ctx, h.prepared, r.args, w)
 	}
 	clear(r.args) // so that what they point to can go
@@ -329,7 +331,7 @@ func (r *runner) transaction(b *pb.SqlBegin, w writer) (repeated uint64, err err
 		}
 	}
 	if hasToken {
-		if repeated, err = r.useToken(token, transactionContent, b.Again); err != nil || repeated != 0 {
+		if repeated, err = r.lookUp(token, transactionContent, b.Again); err != nil || repeated != 0 {
 			return repeated, err
 		}
 		defer r.s.DropToken()
@@ -344,10 +346,12 @@ func (r *runner) transaction(b *pb.SqlBegin, w writer) (repeated uint64, err err
 		text = "START TRANSACTION READ ONLY"
 	}
 	w.start(nil)
+	given := commitToken{token, hasToken}
+	r.give(given)
 	if err := r.s.Query(r.ctx, text, w); err != nil {
 		return 0, err
 	}
-	r.txnRead, r.txnToken = b.Read, commitToken{token, hasToken}
+	r.txnRead, r.txnToken = b.Read, given
 	return 0, nil
 }
 
@@ -373,9 +377,16 @@ func (r *runner) rollback(w writer) error {
 	return r.s.Query(r.ctx, "ROLLBACK", w)
 }
 
-// useToken looks a token up, if it may have been used before, and gives it to the next
-// transaction.
-func (r *runner) useToken(t entry.Token, content uint64, again bool) (repeated uint64, err error) {
+// give gives a token to the transaction that begins next. Preparing a statement may begin one, too,
+// and end it: it is for the execution alone.
+func (r *runner) give(t commitToken) {
+	if t.set {
+		r.s.UseToken(t.token)
+	}
+}
+
+// lookUp looks a token up, if it may have been used before.
+func (r *runner) lookUp(t entry.Token, content uint64, again bool) (repeated uint64, err error) {
 	status := r.s.Status()
 	if status&session.StatusInTransaction != 0 || content != transactionContent && status&session.StatusAutocommit == 0 {
 		return 0, wrongArgument("commit_token is for a transaction as a whole: give it to begin")
@@ -392,7 +403,6 @@ func (r *runner) useToken(t entry.Token, content uint64, again bool) (repeated u
 			return number, nil
 		}
 	}
-	r.s.UseToken(t)
 	return 0, nil
 }
 

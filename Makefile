@@ -72,12 +72,20 @@ lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## format
 	if [ -n "$$files" ]; then echo "not formatted:"; echo "$$files"; exit 1; fi
 	go vet ./...
 	bin/staticcheck ./...
-	cd proto && ../bin/buf lint
+	cd proto && ../bin/buf lint && ../bin/buf breaking --against contract.txtpb
+	@cd proto && $(contract) >../bin/.contract.txtpb && diff -qw ../bin/.contract.txtpb contract.txtpb >/dev/null || { echo "proto/contract.txtpb is not the contract: run 'make proto'"; exit 1; }
 	@rm -rf bin/.generated && cd proto && ../bin/buf generate -o ../bin/.generated && cd trireme/v1 && \
 	for f in *.pb.go; do cmp $$f ../../../bin/.generated/trireme/v1/$$f || { echo "run 'make proto'"; exit 1; }; done
 
-proto: bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## generate Go from the contracts
+# The contract as buf compares it with the next one. Without a place for comments it takes no image.
+contract = ../bin/buf build --exclude-source-info -o -\#format=txtpb | sed 's/^  syntax: "proto3"$$/&\n  source_code_info: {}/'
+
+proto: bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## generate Go from the contracts, which may not break what was; with BREAKING=1 they may
+ifeq ($(BREAKING),)
+	cd proto && ../bin/buf breaking --against contract.txtpb
+endif
 	cd proto && ../bin/buf generate
+	cd proto && $(contract) >../bin/.contract.txtpb && mv ../bin/.contract.txtpb contract.txtpb
 
 test-python: bin/trireme bin/sdk/python/installed ## the Python SDK: types, style, and tests against groups of real processes
 	cd sdk/python && ../../bin/sdk/python/bin/ruff check --no-cache .

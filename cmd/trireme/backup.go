@@ -145,6 +145,7 @@ func printBackup(w io.Writer, info *backup.Info) {
 }
 
 const restoreText = `Usage: trireme restore --from=backup [--until=GTID] [--log=directory] [--check] [--setting=value ...]
+       trireme restore --list --from=directory
 
 Makes a new group of a backup: the data directory (--datadir) of its first member, which
 is started with the same settings afterwards. Other nodes join it with empty directories.
@@ -154,6 +155,7 @@ The directory is empty; the backup is not changed.
   --until   last transaction to restore, a GTID or its number; without it, all
   --log     data directory of a member, or a copy: its log goes on where the backup's ends
   --check   read the whole backup, compare it with its checksums, and restore nothing
+  --list    tell the backups in a directory that trireme backup --into has filled
 
 Settings are those of trireme server; datadir, peer_address or report_host matter here.
 `
@@ -166,7 +168,7 @@ func restoreArgs(args []string) (own map[string]string, rest []string, err error
 		switch {
 		case !strings.HasPrefix(args[i], "-"):
 			rest = append(rest, args[i]) // the value of an option, or an error of its own
-		case name == "check" || name == "help" || name == "h":
+		case name == "check" || name == "list" || name == "help" || name == "h":
 			own[name] = "yes"
 		case name == "from" || name == "until" || name == "log":
 			if !valued {
@@ -195,6 +197,9 @@ func runRestore(args []string) error {
 	if own["help"]+own["h"] != "" {
 		fmt.Print(restoreText)
 		return nil
+	}
+	if own["list"] != "" {
+		return newShelf(own["from"]).list(os.Stdout)
 	}
 	b, err := backup.Open(file.OS(own["from"]))
 	if err != nil {

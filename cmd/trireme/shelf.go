@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
@@ -44,7 +46,7 @@ type shelf struct {
 
 func newShelf(dir string) *shelf {
 	return &shelf{dir: dir, now: time.Now, fsys: func(dir string) file.FS { return file.OS(dir) }, rename: os.Rename,
-		warn: func(format string, a ...any) { fmt.Fprintf(os.Stderr, "trireme backup: "+format+"\n", a...) }}
+		warn: func(format string, a ...any) { fmt.Fprintf(os.Stderr, "trireme: "+format+"\n", a...) }}
 }
 
 const (
@@ -273,4 +275,26 @@ func (s *shelf) remove(root file.FS, name string, info *backup.Info) (gone bool,
 		return false, err
 	}
 	return true, s.discard(root, name+partSuffix)
+}
+
+// list tells the backups, the oldest first.
+func (s *shelf) list(out io.Writer) error {
+	names, err := s.fsys(s.dir).List(".")
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	row(w, "backup", "taken", "group", "can be restored to", "size")
+	for _, name := range names {
+		if _, ok := shelved(name); !ok {
+			continue
+		}
+		b, err := backup.Open(s.fsys(filepath.Join(s.dir, name)))
+		if err != nil {
+			s.warn("%s is none: %v", name, err)
+			continue
+		}
+		row(w, name, b.Info.Taken.Format(time.RFC3339), b.Info.Group, fmt.Sprintf("%d to %d", b.Info.Snapshot, b.Info.Last), size(uint64(b.Info.Bytes())))
+	}
+	return w.Flush()
 }

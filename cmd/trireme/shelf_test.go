@@ -378,3 +378,19 @@ func TestShelfLock(t *testing.T) {
 	}
 	r.has(first, second)
 }
+
+func TestShelfList(t *testing.T) {
+	r := newShelfRig(t, t.TempDir())
+	first, _ := r.must()
+	second, _ := r.must()
+	if err := os.Mkdir(filepath.Join(r.dir, "2025-01-06T00-00-00Z"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, out := quiet(t, "restore", "--list", "--from", r.dir)
+	if code != 0 || !strings.Contains(out, first+"  2026-03-01T03:00:00Z  a      0 to 0") || !strings.Contains(out, second) || !strings.Contains(out, "2025-01-06T00-00-00Z is none") {
+		t.Errorf("%d\n%s", code, out)
+	}
+	if code, out := quiet(t, "restore", "--list", "--from", filepath.Join(r.dir, "no")); code != 1 || !strings.Contains(out, "no such") {
+		t.Errorf("%d\n%s", code, out)
+	}
+}

@@ -184,24 +184,12 @@ func (s *Session) authenticate(a *priv.Account, auth *ast.Auth) error {
 // accountOptions applies REQUIRE, limits, locks and the rest.
 func (s *Session) accountOptions(a *priv.Account, options []ast.AccountOption) error {
 	number := func(o *ast.AccountOption) uint32 { return uint32(max(min(o.Number, 1<<31), 0)) }
-	specific := func(field *string, value string) {
-		a.TLS, *field = "SPECIFIED", value
+	if err := requirements(a, options); err != nil {
+		return err
 	}
 	for i := range options {
 		o := &options[i]
 		switch o.Name {
-		case "REQUIRE_NONE":
-			a.TLS, a.Cipher, a.Issuer, a.Subject = "", "", "", ""
-		case "REQUIRE_SSL":
-			a.TLS = "ANY"
-		case "REQUIRE_X509":
-			a.TLS = "X509"
-		case "REQUIRE_SUBJECT":
-			specific(&a.Subject, o.Value)
-		case "REQUIRE_ISSUER":
-			specific(&a.Issuer, o.Value)
-		case "REQUIRE_CIPHER":
-			specific(&a.Cipher, o.Value)
 		case "MAX_QUERIES_PER_HOUR":
 			a.Limits.Questions = number(o)
 		case "MAX_UPDATES_PER_HOUR":
@@ -228,6 +216,40 @@ func (s *Session) accountOptions(a *priv.Account, options []ast.AccountOption) e
 				text = `{"comment": ` + jsonQuote(o.Value) + `}`
 			}
 			a.Attributes = `{"metadata": ` + text + `}`
+		}
+	}
+	return nil
+}
+
+// requirements applies REQUIRE, which says all that the account requires from now on. Errors: 1225.
+func requirements(a *priv.Account, options []ast.AccountOption) error {
+	given := map[string]bool{}
+	for i := range options {
+		o := &options[i]
+		what, ok := strings.CutPrefix(o.Name, "REQUIRE_")
+		if !ok {
+			continue
+		}
+		if given[what] {
+			return newError(1225, "HY000", "Option '%s' used twice in statement", what)
+		}
+		if len(given) == 0 {
+			a.TLS, a.Cipher, a.Issuer, a.Subject = "", "", "", ""
+		}
+		given[what] = true
+		switch what {
+		case "NONE":
+			a.TLS = ""
+		case "SSL":
+			a.TLS = "ANY"
+		case "X509":
+			a.TLS = "X509"
+		case "SUBJECT":
+			a.TLS, a.Subject = "SPECIFIED", o.Value
+		case "ISSUER":
+			a.TLS, a.Issuer = "SPECIFIED", o.Value
+		case "CIPHER":
+			a.TLS, a.Cipher = "SPECIFIED", o.Value
 		}
 	}
 	return nil

@@ -59,7 +59,15 @@ type ServerInfo struct {
 	Port     int
 	Datadir  string
 	Version  string // of Trireme, as "0.1.0"
-	TLS      bool   // have_ssl
+	TLS      ServerTLS
+}
+
+// ServerTLS is how the node talks to clients by TLS.
+type ServerTLS struct {
+	Offered             bool   // have_ssl
+	CA, Cert, Key, CRL  string // files; empty: none
+	Versions            string // "TLSv1.2,TLSv1.3"
+	NotBefore, NotAfter time.Time
 }
 
 // Member is a member of the group as clients see it.

@@ -216,8 +216,9 @@ func rowsStatus(q *virtualRows, global bool) error {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	list := map[string]string{"Threads_connected": number(int64(m.Sessions())), "Threads_running": number(int64(running)), "Uptime": number(int64(m.Uptime() / time.Second)),
 		"Open_tables": number(int64(q.s.eng.Catalog.Stats().Cached)), "Prepared_stmt_count": number(m.prepared.Load()), "Innodb_page_size": number(pageSize),
-		"Ssl_cipher": q.s.info.TLS, "Ssl_version": q.s.info.TLSVersion, "Aborted_clients": "0", "Aborted_connects": "0", "Connections": number(int64(m.nextID.Load())),
+		"Aborted_clients": "0", "Aborted_connects": "0", "Connections": number(int64(m.nextID.Load())),
 		"group_replication_primary_member": primaryMember(m.opt.Backend.Members())}
+	tlsStatus(q.s, list)
 	names := make([]string, 0, len(list))
 	for name := range list {
 		names = append(names, name)

@@ -155,6 +155,9 @@ func (s *Session) showCreateUser(st *ast.Show) error {
 		text += " REQUIRE X509"
 	default:
 		text += " REQUIRE"
+		if a.Subject == "" && a.Issuer == "" && a.Cipher == "" {
+			text += " SUBJECT ''"
+		}
 		for _, p := range [][2]string{{" SUBJECT ", a.Subject}, {" ISSUER ", a.Issuer}, {" CIPHER ", a.Cipher}} {
 			if p[1] != "" {
 				text += p[0] + catalog.EscapeString(p[1])

@@ -112,10 +112,8 @@ func serverVariables() []*variable {
 		enumVar("have_compress", inGlobal|readOnly, 0, "YES"),
 		enumVar("have_dynamic_loading", inGlobal|readOnly, 0, "NO"),
 		enumVar("have_geometry", inGlobal|readOnly, 0, "NO"),
-		enumVar("have_openssl", inGlobal|readOnly, 0, "DISABLED", "YES").computed(tlsValue),
 		enumVar("have_profiling", inGlobal|readOnly, 0, "NO"),
 		enumVar("have_query_cache", inGlobal|readOnly, 0, "NO"),
-		enumVar("have_ssl", inGlobal|readOnly, 0, "DISABLED", "YES").computed(tlsValue),
 		enumVar("have_statement_timeout", inGlobal|readOnly, 0, "YES"),
 		enumVar("have_symlink", inGlobal|readOnly, 0, "DISABLED"),
 		uintVar("histogram_generation_max_mem_size", both, 20000000, 1000000, maxUint),
@@ -216,7 +214,7 @@ func serverVariables() []*variable {
 		boolVar("read_only", inGlobal|readOnly, false).computed(readOnlyNode),
 		uintVar("read_rnd_buffer_size", both, 262144, 1, 1<<31),
 		boolVar("require_row_format", inSession, false),
-		boolVar("require_secure_transport", inGlobal, false),
+		boolVar("require_secure_transport", inGlobal, false).onCheck(checkSecureTransport),
 		uintVar("resultset_metadata", inSession|fixedTo, 1, 1, 1).with(func(v *variable) { v.kind, v.names, v.def.n = varEnum, []string{"NONE", "FULL"}, 1 }),
 		uintVar("schema_definition_cache", inGlobal, 256, 256, 524288),
 		stringVar("secure_file_priv", inGlobal|readOnly|nullable, "").with(func(v *variable) { v.def.n = 1 }),
@@ -259,7 +257,6 @@ func serverVariables() []*variable {
 		boolVar("sql_safe_updates", both, false).onApply(func(s *Session, x varValue) { s.opt.safeUpdates = x.n != 0 }),
 		uintVar("sql_select_limit", both, maxUint, 0, maxUint).onApply(func(s *Session, x varValue) { s.opt.selectLimit = x.n }),
 		boolVar("sql_warnings", both, false),
-		stringVar("ssl_cipher", inGlobal|readOnly, ""),
 		stringVar("statement_id", inSession|readOnly, "0").with(func(v *variable) { v.kind = varUint }),
 		uintVar("stored_program_cache", inGlobal, 256, 16, 524288),
 		boolVar("super_read_only", inGlobal|readOnly, false).computed(readOnlyNode),
@@ -271,7 +268,6 @@ func serverVariables() []*variable {
 		enumVar("thread_handling", inGlobal|readOnly, 0, "one-thread-per-connection"),
 		uintVar("thread_stack", inGlobal|readOnly, 1<<20, 131072, maxUint),
 		doubleVar("timestamp", inSession, 0, 0, math.MaxInt32).with(timestampVariable),
-		stringVar("tls_version", inGlobal|readOnly, "TLSv1.2,TLSv1.3"),
 		uintVar("tmp_table_size", both, 16<<20, 1024, maxUint),
 		stringVar("tmpdir", inGlobal|readOnly, "tmp"),
 		uintVar("transaction_alloc_block_size", both, 8192, 1024, 131072),
@@ -286,6 +282,7 @@ func serverVariables() []*variable {
 	}
 	list = append(list, transactionVariables()...)
 	list = append(list, charsetVariables()...)
+	list = append(list, tlsVariables()...)
 	return append(list, versionVariables()...)
 }
 
@@ -294,13 +291,6 @@ const defaultSwitch = "index_merge=on,index_merge_union=on,index_merge_sort_unio
 	"loosescan=on,firstmatch=on,duplicateweedout=on,subquery_materialization_cost_based=on,use_index_extensions=on,condition_fanout_filter=on," +
 	"derived_merge=on,use_invisible_indexes=off,skip_scan=on,hash_join=on,subquery_to_derived=off,prefer_ordering_index=on," +
 	"hypergraph_optimizer=off,derived_condition_pushdown=on"
-
-func tlsValue(s *Session, _ bool) varValue {
-	if s.m.opt.Backend.Server().TLS {
-		return varValue{n: 1}
-	}
-	return varValue{}
-}
 
 func readOnlyNode(s *Session, _ bool) varValue {
 	if s.m.opt.Backend.Writable() {

@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/subtle"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -26,7 +27,7 @@ type Account struct {
 	Hash       string // authentication_string; empty: no password
 	Locked     bool
 	Expired    bool // the password
-	RequireTLS bool // REQUIRE SSL
+	Require    Requirement
 	Admin      bool // may take the administrator's place (CONNECTION_ADMIN, SUPER)
 }
 
@@ -51,6 +52,7 @@ type Options struct {
 	DelayMax     time.Duration
 
 	Now func() time.Time // nil: time.Now
+	Log *slog.Logger     // nil: none
 }
 
 // Authenticator checks clients. All methods are safe for concurrent use.
@@ -95,6 +97,9 @@ func New(opt Options) (*Authenticator, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
 	a := &Authenticator{opt: opt, hashing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
 		digests: make(map[accountName]digest), failures: make(map[failureKey]*failure)}
 	if opt.KeyFile != "" {
@@ -112,6 +117,17 @@ func (a *Authenticator) Find(user, host, address string) (acct Account, known bo
 		return acct, true
 	}
 	return Account{User: user, Host: host, Plugin: a.opt.DefaultPlugin, Hash: nobody}, false
+}
+
+// Meets reports whether a client that has proved its password comes as the account requires. Why it does
+// not the log tells: the client hears no more than of a wrong password.
+func (a *Authenticator) Meets(acct *Account, ch *Channel) bool {
+	if acct.Require.Met(ch) {
+		return true
+	}
+	a.opt.Log.Info("a client was refused for what its account REQUIREs", "user", acct.User, "host", acct.Host,
+		"type", acct.Require.Kind, "tls", ch.TLS(), "certificate", ch.Certified)
+	return false
 }
 
 // nobody has the form of a hash, so that checking it takes the usual time.

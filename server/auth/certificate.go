@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,40 +11,85 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"math/big"
 	"os"
 	"sync"
 	"time"
 )
 
-// Certificate is the certificate of the doors. With files it is read again when they
-// change; without it is made when the node starts, which encrypts but proves nothing.
-type Certificate struct {
-	certFile, keyFile string
+// TLSOptions say how clients are talked to.
+type TLSOptions struct {
+	// CertFile and KeyFile are the certificate of the doors, with what stands between it and its authority,
+	// and its key, as PEM. Empty: one is made when the node starts, for Name, which encrypts but proves nothing.
+	CertFile, KeyFile string
+	Name              string
+	// CAFile has the authorities that sign the certificates of clients; empty: clients are asked for none.
+	CAFile string
+	// CRLFile has lists of the certificates that the authorities have taken back; empty: there are none.
+	CRLFile string
+	// MinVersion and MaxVersion are of TLS; 0: 1.2, and the newest.
+	MinVersion, MaxVersion uint16
+	Log                    *slog.Logger // nil: none
+	Now                    func() time.Time
+}
+
+// TLS is how the doors talk to clients, as files say. They are looked at again when a connection comes, every
+// ten seconds at most: new connections use what is there then, those that stand stay. Files that cannot be
+// used, such as a certificate whose key has not come yet, change nothing and are told of once.
+type TLS struct {
+	opt TLSOptions
 
 	mu      sync.Mutex
 	config  *tls.Config
+	leaf    *x509.Certificate
 	print   [sha256.Size]byte
-	until   time.Time
+	made    *tls.Certificate // there are no files
+	seen    contents         // of the files in use
 	checked time.Time
-	stamp   [2]time.Time
-	err     error // of the last reading, if it failed
+	told    string // of the last reading, if it failed
 }
 
-// reloadEvery is how often the files are looked at, when a connection comes.
-const reloadEvery = 10 * time.Second
+// contents are of the certificate, the key, the authorities and the lists.
+type contents [4][]byte
 
-// LoadCertificate reads the files.
-func LoadCertificate(certFile, keyFile string) (*Certificate, error) {
-	c := &Certificate{certFile: certFile, keyFile: keyFile}
-	if err := c.load(); err != nil {
+const (
+	// reloadEvery is how often the files are looked at.
+	reloadEvery = 10 * time.Second
+	// announcedFor is for how long what Fingerprint tells holds at least.
+	announcedFor = reloadEvery / 2
+	// maxFile is how long one of the files may be.
+	maxFile = 4 << 20
+)
+
+// OpenTLS reads the files.
+func OpenTLS(opt TLSOptions) (*TLS, error) {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.MinVersion == 0 {
+		opt.MinVersion = tls.VersionTLS12
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	t := &TLS{opt: opt, checked: opt.Now()}
+	if opt.CertFile == "" {
+		var err error
+		if t.made, err = makeCertificate(opt.Name, opt.Now()); err != nil {
+			return nil, err
+		}
+	}
+	now, err := t.read()
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return t, t.use(now)
 }
 
-// MakeCertificate makes a certificate that is signed by itself.
-func MakeCertificate(name string) (*Certificate, error) {
+// makeCertificate makes a certificate that is signed by itself.
+func makeCertificate(name string, now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -53,85 +99,162 @@ func MakeCertificate(name string) (*Certificate, error) {
 		return nil, err
 	}
 	tmpl := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "Trireme " + name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0), DNSNames: []string{name},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0), DNSNames: []string{name},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
 	if err != nil {
 		return nil, err
 	}
-	c := &Certificate{}
-	c.use(tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+// read reads the files.
+func (t *TLS) read() (c contents, err error) {
+	for i, name := range []string{t.opt.CertFile, t.opt.KeyFile, t.opt.CAFile, t.opt.CRLFile} {
+		if name == "" {
+			continue
+		}
+		if c[i], err = readFile(name); err != nil {
+			return c, fmt.Errorf("%s: %w", [...]string{"certificate", "key", "authorities of clients", "revoked certificates"}[i], err)
+		}
+	}
 	return c, nil
 }
 
-func (c *Certificate) use(cert tls.Certificate) {
-	c.config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	c.print, c.until = sha256.Sum256(cert.Certificate[0]), time.Time{}
-	if leaf, err := x509.ParseCertificate(cert.Certificate[0]); err == nil {
-		c.until = leaf.NotAfter
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
 	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("%s: it is longer than %d MiB", name, maxFile>>20)
+	}
+	return b, err
 }
 
-func (c *Certificate) load() error {
-	stamp, err := c.stamps()
+// use takes over what the files say, if all of it can be used.
+func (t *TLS) use(c contents) error {
+	cert, err := t.certificate(c[0], c[1])
 	if err != nil {
-		return err
+		return fmt.Errorf("certificate %s, key %s: %w", t.opt.CertFile, t.opt.KeyFile, err)
 	}
-	cert, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	leaf, err := x509.ParseCertificate(cert.Certificate[0])
 	if err != nil {
-		return fmt.Errorf("certificate %s, key %s: %w", c.certFile, c.keyFile, err)
+		return fmt.Errorf("certificate %s: %w", t.opt.CertFile, err)
 	}
-	c.use(cert)
-	c.stamp, c.checked = stamp, time.Now()
+	config := &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: t.opt.MinVersion, MaxVersion: t.opt.MaxVersion, Time: t.opt.Now}
+	if t.opt.CAFile != "" {
+		if config.ClientCAs, err = authorities(c[2]); err != nil {
+			return fmt.Errorf("authorities of clients %s: %w", t.opt.CAFile, err)
+		}
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+		config.SessionTicketsDisabled = true // a resumed session would outlive a certificate
+	}
+	if t.opt.CRLFile != "" {
+		lists, err := parseRevocations(c[3])
+		if err != nil {
+			return fmt.Errorf("revoked certificates %s: %w", t.opt.CRLFile, err)
+		}
+		config.VerifyConnection = func(s tls.ConnectionState) error { return lists.check(s.VerifiedChains, t.opt.Now()) }
+	}
+	t.config, t.leaf, t.print, t.seen = config, leaf, sha256.Sum256(leaf.Raw), c
 	return nil
 }
 
-func (c *Certificate) stamps() (t [2]time.Time, err error) {
-	for i, name := range []string{c.certFile, c.keyFile} {
-		info, err := os.Stat(name)
+func (t *TLS) certificate(cert, key []byte) (*tls.Certificate, error) {
+	if t.made != nil {
+		return t.made, nil
+	}
+	if _, err := pemBlocks(cert); err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	return &pair, err
+}
+
+// authorities are the certificates in a file, each of which has to be one.
+func authorities(text []byte) (*x509.CertPool, error) {
+	blocks, err := pemBlocks(text)
+	if err != nil {
+		return nil, err
+	}
+	pool, n := x509.NewCertPool(), 0
+	for _, block := range blocks {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return t, err
+			return nil, err
 		}
-		t[i] = info.ModTime()
+		pool.AddCert(c)
+		n++
 	}
-	return t, nil
+	if n == 0 {
+		return nil, errors.New("it has no certificate")
+	}
+	return pool, nil
 }
 
-// Config is the configuration for a new connection. If changed files cannot be read the
-// certificate stays the one before.
-func (c *Certificate) Config() *tls.Config {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.certFile != "" && time.Since(c.checked) > reloadEvery {
-		c.checked = time.Now()
-		if stamp, err := c.stamps(); err != nil || stamp != c.stamp {
-			c.err = c.load()
+// look reads the files again if that was last done so long ago. REQUIRES: the mutex is held.
+func (t *TLS) look(after time.Duration) {
+	now := t.opt.Now()
+	if t.made != nil && t.opt.CAFile == "" || now.Sub(t.checked) < after {
+		return
+	}
+	t.checked = now
+	found, err := t.read()
+	changed := err == nil && !found.same(&t.seen)
+	if changed {
+		err = t.use(found)
+	}
+	switch {
+	case err != nil:
+		if text := err.Error(); text != t.told {
+			t.told = text
+			t.opt.Log.Error("the files of TLS for clients cannot be used, what was read before stays", "error", err)
+		}
+		return
+	case changed:
+		t.opt.Log.Info("the files of TLS for clients were read again", "certificate", t.opt.CertFile, "expires", t.leaf.NotAfter)
+	}
+	t.told = ""
+}
+
+func (c *contents) same(as *contents) bool {
+	for i := range c {
+		if !bytes.Equal(c[i], as[i]) {
+			return false
 		}
 	}
-	return c.config
+	return true
 }
 
-// Err is why changed files were not taken over, or nil.
-func (c *Certificate) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
+// Config is the configuration for a new connection.
+func (t *TLS) Config() *tls.Config {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look(reloadEvery)
+	return t.config
 }
 
-// Expires is until when the certificate is valid that the next connection is shown.
-func (c *Certificate) Expires() time.Time {
-	c.Config()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.until
+// Valid is from when and until when the certificate is valid that the next connection is shown.
+func (t *TLS) Valid() (from, until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look(reloadEvery)
+	return t.leaf.NotBefore, t.leaf.NotAfter
 }
 
-// Fingerprint is the SHA-256 of the certificate in use.
-func (c *Certificate) Fingerprint() []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]byte(nil), c.print[:]...)
+// Fingerprint is the SHA-256 of the certificate that connections of the next seconds are shown.
+func (t *TLS) Fingerprint() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look(announcedFor)
+	return append([]byte(nil), t.print[:]...)
 }
 
 // Pinned is a client's configuration that takes one certificate and no other, whoever

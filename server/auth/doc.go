@@ -1,6 +1,7 @@
 // Package auth decides who a client is: it finds the account, checks the proof of
 // its password against what the account stores, slows down who guesses, and keeps the
-// keys and certificates of the doors.
+// keys and certificates of the doors. A certificate of the client comes in addition to the password: it
+// opens nothing by itself.
 //
 //	a, err := auth.New(auth.Options{Source: accounts})
 //	acct, known := a.Find("app", "10.0.0.7", "10.0.0.7")

@@ -11,9 +11,8 @@ import (
 )
 
 // Login lets a client in that sends its password as it is, over a connection that keeps it
-// secret. It waits where the user has guessed too often. tls says that the connection is one
-// of TLS, stop ends waits. Errors are *types.Error.
-func (a *Authenticator) Login(ctx context.Context, stop <-chan struct{}, user, host, address, password string, tls bool) (Account, error) {
+// secret. It waits where the user has guessed too often; stop ends waits. Errors are *types.Error.
+func (a *Authenticator) Login(ctx context.Context, stop <-chan struct{}, user, host, address, password string, ch *Channel) (Account, error) {
 	if delay := a.Delay(user, address); delay > 0 {
 		timer := time.NewTimer(delay)
 		defer timer.Stop()
@@ -27,7 +26,7 @@ func (a *Authenticator) Login(ctx context.Context, stop <-chan struct{}, user, h
 	}
 	acct, known := a.Find(user, host, address)
 	proved := a.check(ctx, &acct, []byte(password))
-	if !known || !proved || acct.RequireTLS && !tls {
+	if !known || !proved || !a.Meets(&acct, ch) {
 		if ctx.Err() == nil {
 			a.Failed(user, address)
 		}

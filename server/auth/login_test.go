@@ -15,7 +15,7 @@ func TestLogin(t *testing.T) {
 		"app@%":    {User: "app", Host: "%", Plugin: SHA2, Hash: priv.HashSHA2([]byte("secret"), salt)},
 		"old@%":    {User: "old", Host: "%", Plugin: Native, Hash: priv.HashNative([]byte("secret"))},
 		"open@%":   {User: "open", Host: "%", Plugin: SHA2},
-		"tls@%":    {User: "tls", Host: "%", Plugin: SHA2, RequireTLS: true},
+		"tls@%":    {User: "tls", Host: "%", Plugin: SHA2, Require: Requirement{Kind: "ANY"}},
 		"locked@%": {User: "locked", Host: "%", Plugin: SHA2, Locked: true},
 		"late@%":   {User: "late", Host: "%", Plugin: SHA2, Expired: true},
 	}})
@@ -32,7 +32,11 @@ func TestLogin(t *testing.T) {
 		{"tls", "", false, 1045}, {"tls", "", true, 0}, {"locked", "", false, 3118}, {"late", "", false, 1862},
 		{"nobody", "", false, 1045}, {"nobody", "x", false, 1045}, {"app", "secret", false, 0},
 	} {
-		acct, err := a.Login(context.Background(), nil, c.user, "h", "1.1.1.1", c.password, c.tls)
+		ch := Channel{}
+		if c.tls {
+			ch.Cipher = "TLS_AES_128_GCM_SHA256"
+		}
+		acct, err := a.Login(context.Background(), nil, c.user, "h", "1.1.1.1", c.password, &ch)
 		var e *types.Error
 		switch {
 		case c.number == 0 && (err != nil || acct.User != c.user):

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -359,6 +360,16 @@ func (c *Config) consistent() (errs []error) {
 		}
 	}
 	pair("ssl_cert", "ssl_key")
+	offered := c.String("ssl_cert") != "" || c.Bool("auto_generate_certs")
+	switch {
+	case c.String("ssl_ca") != "" && !offered:
+		errs = append(errs, errors.New("ssl_ca needs ssl_cert and ssl_key, or auto_generate_certs"))
+	case c.String("ssl_crl") != "" && c.String("ssl_ca") == "":
+		errs = append(errs, errors.New("ssl_crl needs ssl_ca: the authorities whose certificates it lists"))
+	}
+	if least, most := c.TLSVersions(); least == 0 || most == 0 {
+		errs = append(errs, fmt.Errorf("tls_version cannot be %q: it is TLSv1.2, TLSv1.3 or TLSv1.2,TLSv1.3; older ones are not offered", c.String("tls_version")))
+	}
 	pair("peer_tls_cert", "peer_tls_key")
 	pair("peer_tls_cert", "peer_tls_ca")
 	if c.String("initial_root_password") != "" && c.String("initial_root_password_file") != "" {
@@ -367,7 +378,7 @@ func (c *Config) consistent() (errs []error) {
 	if c.Int("innodb_io_capacity") > c.Int("innodb_io_capacity_max") {
 		errs = append(errs, errors.New("innodb_io_capacity is above innodb_io_capacity_max: raise the latter"))
 	}
-	if c.Bool("require_secure_transport") && c.String("ssl_cert") == "" && !c.Bool("auto_generate_certs") {
+	if c.Bool("require_secure_transport") && !offered {
 		errs = append(errs, errors.New("require_secure_transport needs ssl_cert and ssl_key, or auto_generate_certs"))
 	}
 	switch d := c.String("discovery"); {
@@ -410,6 +421,26 @@ func (c *Config) Int(name string) int64 {
 func (c *Config) Duration(name string) time.Duration {
 	d, _ := time.ParseDuration(c.String(name))
 	return d
+}
+
+// TLSVersions are the oldest and the newest version of TLS that clients may use; 0: tls_version cannot be.
+func (c *Config) TLSVersions() (least, most uint16) {
+	for _, name := range c.List("tls_version") {
+		var v uint16
+		switch strings.ToLower(name) {
+		case "tlsv1.2":
+			v = tls.VersionTLS12
+		case "tlsv1.3":
+			v = tls.VersionTLS13
+		default:
+			return 0, 0
+		}
+		if least == 0 || v < least {
+			least = v
+		}
+		most = max(most, v)
+	}
+	return least, most
 }
 
 // List returns the parts of a list.

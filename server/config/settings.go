@@ -68,8 +68,11 @@ var Sections = []Section{
 	{"TLS for clients", []Setting{
 		{Name: "ssl_cert", Doc: "Certificate of the MySQL, gRPC and HTTP ports, as PEM. It is read again when the file changes."},
 		{Name: "ssl_key", Doc: "Its key."},
+		{Name: "ssl_ca", Doc: "The authorities that sign the certificates of clients, as PEM: a client that shows a certificate has to show one of theirs, and accounts may REQUIRE one (docs/security.md). Empty: clients are asked for none. It is read again when the file changes."},
+		{Name: "ssl_crl", Doc: "Lists of the certificates that those authorities have taken back, as PEM, one for each authority. It is read again when the file changes."},
+		{Name: "tls_version", Kind: List, Default: "TLSv1.2,TLSv1.3", Doc: "The versions of TLS that clients may use: TLSv1.2, TLSv1.3 or both."},
 		{Name: "auto_generate_certs", Kind: Switch, Default: "ON", Doc: "Without ssl_cert: make a certificate at each start. It encrypts, but proves nothing."},
-		{Name: "require_secure_transport", Kind: Switch, Default: "OFF", Doc: "Refuse clients without TLS."},
+		{Name: "require_secure_transport", Kind: Switch, Default: "OFF", Doc: "Refuse clients without TLS. SET GLOBAL changes it."},
 		{Name: "caching_sha2_password_private_key_path", Doc: "RSA key as PEM, for which clients without TLS encrypt their password; empty: one is made at each start."},
 	}},
 	{"The group", []Setting{

@@ -73,7 +73,8 @@ type Options struct {
 	// and localhost: a page from elsewhere whose name leads here has another.
 	Hosts []string
 	// TLS says that the port takes TLS. RequireTLS and AllowPlaintext are as on the gRPC port.
-	TLS, RequireTLS, AllowPlaintext bool
+	TLS, AllowPlaintext bool
+	RequireTLS          func() bool
 
 	IdleTimeout time.Duration // of a sign-in: 30 minutes
 	Every       time.Duration // between two events: 1 s

@@ -73,7 +73,7 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request, s *signIn)
 			return nil
 		case <-s.ended:
 		}
-		if !c.signIns.look(s) || !c.holds(s, remote(r), r.TLS != nil) {
+		if !c.signIns.look(s) || !c.holds(s, r) {
 			out.send("signed-out", []byte("{}"))
 			return nil
 		}

@@ -203,7 +203,7 @@ func TestPlaintext(t *testing.T) {
 		{"another, without a certificate", console.Options{}, "10.0.0.9:1", 403, 403, "", "db1:1"},
 		{"another", console.Options{TLS: true}, "10.0.0.9:1", 307, 403, "https://db1:1/console/", "db1:1"},
 		{"another, allowed", console.Options{TLS: true, AllowPlaintext: true}, "10.0.0.9:1", 200, 200, "", "db1:1"},
-		{"TLS alone", console.Options{TLS: true, AllowPlaintext: true, RequireTLS: true}, "127.0.0.1:1", 307, 403, "https://localhost:1/console/", "localhost:1"},
+		{"TLS alone", console.Options{TLS: true, AllowPlaintext: true, RequireTLS: func() bool { return true }}, "127.0.0.1:1", 307, 403, "https://localhost:1/console/", "localhost:1"},
 	} {
 		h := (&fake{}).open(t, c.options)
 		serve := func(method, path string) *httptest.ResponseRecorder {

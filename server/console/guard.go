@@ -36,13 +36,13 @@ func (c *Console) private(w http.ResponseWriter, r *http.Request) bool {
 	if r.TLS != nil {
 		return true
 	}
-	here := isLoopback(r.RemoteAddr)
+	here, required := isLoopback(r.RemoteAddr), c.opt.RequireTLS != nil && c.opt.RequireTLS()
 	switch {
-	case !c.opt.RequireTLS && c.opt.AllowPlaintext:
+	case !required && c.opt.AllowPlaintext:
 		return true
-	case !c.opt.RequireTLS && here && c.knownHost(r.Host):
+	case !required && here && c.knownHost(r.Host):
 		return true
-	case !c.opt.RequireTLS && here:
+	case !required && here:
 		c.fail(w, errHost)
 	case c.opt.TLS && (r.Method == http.MethodGet || r.Method == http.MethodHead) && !strings.HasPrefix(r.URL.Path, Path+"api/"):
 		http.Redirect(w, r, "https://"+r.Host+r.URL.Path, http.StatusTemporaryRedirect)

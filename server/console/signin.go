@@ -39,18 +39,19 @@ func (c *Console) signedIn(r *http.Request) *signIn {
 		return nil
 	}
 	s := c.signIns.find(k.Value, r.Header.Get(headerPassive) == "" && r.Header.Get("Accept") != eventStream)
-	if s == nil || !c.holds(s, remote(r), r.TLS != nil) {
+	if s == nil || !c.holds(s, r) {
 		return nil
 	}
 	return s
 }
 
 // holds says whether the account is still what it was at the sign-in.
-func (c *Console) holds(s *signIn, from net.Addr, tls bool) bool {
-	host, address := auth.RemoteHost(from)
+func (c *Console) holds(s *signIn, r *http.Request) bool {
+	host, address := auth.RemoteHost(remote(r))
+	channel := auth.ChannelOf(r.TLS)
 	acct, known := c.opt.Auth.Find(s.caller.User, host, address)
 	same := known && acct.User == s.caller.AccountUser && acct.Host == s.caller.AccountHost && acct.Hash == s.hash &&
-		!acct.Locked && !acct.Expired && (tls || !acct.RequireTLS)
+		!acct.Locked && !acct.Expired && acct.Require.Met(&channel)
 	if !same {
 		c.signIns.remove(s)
 	}
@@ -76,7 +77,8 @@ func (c *Console) serveSignIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	host, address := auth.RemoteHost(remote(r))
-	acct, err := c.opt.Auth.Login(r.Context(), c.stop, ask.User, host, address, ask.Password, r.TLS != nil)
+	channel := auth.ChannelOf(r.TLS)
+	acct, err := c.opt.Auth.Login(r.Context(), c.stop, ask.User, host, address, ask.Password, &channel)
 	caller := Caller{User: ask.User, Host: host, AccountUser: acct.User, AccountHost: acct.Host, Address: r.RemoteAddr}
 	if err != nil {
 		p := explain(err)

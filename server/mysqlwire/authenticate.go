@@ -10,7 +10,7 @@ import (
 
 // identify finds out whether the client is who it says it is.
 func (c *conn) identify(resp *response) (*Handover, error) {
-	host, address := auth.RemoteHost(c.nc.RemoteAddr())
+	host, address := c.origin()
 	a := c.s.opt.Auth
 	if delay := a.Delay(resp.user, address); delay > 0 {
 		select {
@@ -30,7 +30,7 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 		}
 		return nil, err
 	}
-	if !known || !proved || acct.RequireTLS && c.tls == nil {
+	if !known || !proved || !a.Meets(&acct, &c.channel) {
 		a.Failed(resp.user, address)
 		return nil, auth.Denied(resp.user, host, withPassword)
 	}
@@ -45,6 +45,14 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 			"Another account has to give you a new one."}
 	}
 	return c.handover(resp, &acct, host), nil
+}
+
+// origin is where the client comes from: what its first member has seen, if another has passed it on.
+func (c *conn) origin() (host, address string) {
+	if c.host != "" {
+		return c.host, c.hostAddress
+	}
+	return auth.RemoteHost(c.nc.RemoteAddr())
 }
 
 // prove runs the account's method of authentication. withPassword says that the client has
@@ -100,7 +108,7 @@ func (c *conn) proveSHA2(acct *auth.Account, answer []byte) (proved, guessed boo
 	if err != nil {
 		return false, known, err
 	}
-	if c.tls != nil || c.nc.RemoteAddr().Network() == "unix" {
+	if c.channel.TLS() || c.nc.RemoteAddr().Network() == "unix" {
 		return a.CheckPassword(c.ctx, acct, bytes.TrimSuffix(p, []byte{0})), known, nil
 	}
 	if len(p) == 1 && p[0] == sha2AskKey {
@@ -135,6 +143,7 @@ func (c *conn) ask(packet func([]byte) []byte) ([]byte, error) {
 func (c *conn) takeOver(resp *response) (*Handover, error) {
 	if c.s.opt.Redeem != nil {
 		if h := c.s.opt.Redeem(resp.auth); h != nil {
+			c.channel, c.host, c.hostAddress = h.channel(), h.Host, h.Address
 			return h, nil
 		}
 	}

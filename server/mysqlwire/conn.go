@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +24,11 @@ type conn struct {
 	// address is where the client comes from, as newcomers are counted.
 	address string
 	raw     io.ReadWriter
-	tls     *tls.ConnectionState
+	tls     bool // of the connection itself
+	// channel is how the client's own connection is secured, host and hostAddress where that comes from: of a
+	// session that another member has passed on they are what that one has seen.
+	channel           auth.Channel
+	host, hostAddress string
 
 	seq    uint8
 	r      packetReader
@@ -73,25 +76,12 @@ func newConn(s *Server, nc net.Conn, port Port) *conn {
 	return c
 }
 
-// addressOf is the address of the other side, of IPv6 the network that one host has (/64);
-// empty: this machine's sockets.
+// addressOf is what newcomers of the other side are counted by.
 func addressOf(nc net.Conn) string {
-	if nc == nil || nc.RemoteAddr() == nil {
+	if nc == nil {
 		return ""
 	}
-	of, err := netip.ParseAddrPort(nc.RemoteAddr().String())
-	if err != nil {
-		return ""
-	}
-	address := of.Addr().Unmap()
-	if address.Is4() {
-		return address.String()
-	}
-	network, err := address.WithZone("").Prefix(64)
-	if err != nil {
-		return ""
-	}
-	return network.String()
+	return auth.Network(nc.RemoteAddr())
 }
 
 // timedWriter lets the sweep see for how long a client has not taken what is sent.
@@ -371,7 +361,7 @@ func (c *conn) greet() (*response, error) {
 	c.caps = resp.capabilities & (g.capabilities &^ capSSL)
 	c.greeted = true
 	c.zstd = resp.zstdLevel
-	if c.s.opt.RequireTLS && c.tls == nil && c.nc.RemoteAddr().Network() != "unix" {
+	if c.s.opt.RequireTLS != nil && !c.tls && c.s.opt.RequireTLS() && c.nc.RemoteAddr().Network() != "unix" {
 		return nil, &types.Error{Number: 3159, State: "HY000",
 			Message: "Connections using insecure transport are prohibited while --require_secure_transport=ON."}
 	}
@@ -386,7 +376,7 @@ func (c *conn) startTLS(config *tls.Config) error {
 		return err
 	}
 	state := t.ConnectionState()
-	c.tls, c.raw = &state, t
+	c.tls, c.raw, c.channel = true, t, auth.ChannelOf(&state)
 	c.r.src, c.r.start, c.r.end = t, 0, 0
 	return nil
 }
@@ -411,6 +401,7 @@ type Handover struct {
 	ID          uint64            `json:"id"`
 	User        string            `json:"user"`
 	Host        string            `json:"host"`
+	Address     string            `json:"address,omitempty"`
 	AccountUser string            `json:"account_user"`
 	AccountHost string            `json:"account_host"`
 	Schema      string            `json:"schema,omitempty"`
@@ -418,6 +409,9 @@ type Handover struct {
 	Admin       bool              `json:"admin,omitempty"` // may take the administrator's place
 	TLS         string            `json:"tls,omitempty"`
 	TLSVersion  string            `json:"tls_version,omitempty"`
+	Certified   bool              `json:"certified,omitempty"` // the client's certificate was verified
+	Subject     string            `json:"subject,omitempty"`
+	Issuer      string            `json:"issuer,omitempty"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
 	// From is the member that authenticated the client, as the one that takes the session
 	// over knows it; for DropFrom.
@@ -427,12 +421,15 @@ type Handover struct {
 func (c *conn) handover(resp *response, acct *auth.Account, host string) *Handover {
 	h := &Handover{ID: c.id, User: resp.user, Host: host, AccountUser: acct.User, AccountHost: acct.Host,
 		Schema: resp.schema, Collation: resp.collation, Admin: acct.Admin,
-		Attributes: resp.attributes}
-	if c.tls != nil {
-		h.TLS = tls.CipherSuiteName(c.tls.CipherSuite)
-		h.TLSVersion = auth.TLSVersion(c.tls.Version)
-	}
+		Attributes: resp.attributes, TLS: c.channel.Cipher, TLSVersion: c.channel.Version,
+		Certified: c.channel.Certified, Subject: c.channel.Subject, Issuer: c.channel.Issuer}
+	_, h.Address = c.origin()
 	return h
+}
+
+// channel is how the client's connection is secured.
+func (h *Handover) channel() auth.Channel {
+	return auth.Channel{Cipher: h.TLS, Version: h.TLSVersion, Certified: h.Certified, Subject: h.Subject, Issuer: h.Issuer}
 }
 
 // connection is what the session is told.

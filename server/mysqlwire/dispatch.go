@@ -2,6 +2,7 @@ package mysqlwire
 
 import (
 	"errors"
+	"time"
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
@@ -167,7 +168,9 @@ func (c *conn) changeUser(b []byte) error {
 	}
 	limit := c.r.max
 	c.r.max = min(limit, maxHandshake)
+	_ = c.nc.SetDeadline(time.Now().Add(c.s.opt.ConnectTimeout)) // as at the first time
 	h, err := c.identify(resp)
+	_ = c.nc.SetDeadline(time.Time{})
 	c.r.max = limit
 	if err != nil {
 		return err

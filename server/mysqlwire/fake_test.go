@@ -382,7 +382,7 @@ var testAccounts = accounts{
 	"native": {User: "native", Host: "%", Plugin: PluginNative, Hash: priv.HashNative([]byte("secret"))},
 	"empty":  {User: "empty", Host: "%", Plugin: PluginSHA2},
 	"locked": {User: "locked", Host: "%", Plugin: PluginSHA2, Locked: true},
-	"tls":    {User: "tls", Host: "%", Plugin: PluginNative, Hash: priv.HashNative([]byte("secret")), RequireTLS: true},
+	"tls":    {User: "tls", Host: "%", Plugin: PluginNative, Hash: priv.HashNative([]byte("secret")), Require: auth.Requirement{Kind: "ANY"}},
 	"odd":    {User: "odd", Host: "%", Plugin: "sha256_password", Hash: "x"},
 }
 
@@ -402,7 +402,7 @@ func serve(t testing.TB, change func(*Options, *fake)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := auth.MakeCertificate("localhost")
+	cert, err := auth.OpenTLS(auth.TLSOptions{Name: "localhost"})
 	if err != nil {
 		t.Fatal(err)
 	}

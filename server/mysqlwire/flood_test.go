@@ -144,11 +144,12 @@ func TestPasswordFlood(t *testing.T) {
 	packet := func(seq byte, p []byte) []byte {
 		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(p))|uint32(seq)<<24), p...)
 	}
-	kinds := []struct {
+	type kind struct {
 		name  string
 		bytes []byte
 		stay  bool // the client does not close
-	}{
+	}
+	kinds := []kind{
 		{"nothing", nil, false},
 		{"nothing, and stays", nil, true},
 		{"half a header", []byte{1, 0}, true},
@@ -161,6 +162,9 @@ func TestPasswordFlood(t *testing.T) {
 		{"TLS that does not come", packet(1, []byte{0, 0x8a, 0, 0, 0, 0, 0, 1, 45, 31: 0}), true},
 		{"TLS that is none", append(packet(1, []byte{0, 0x8a, 0, 0, 0, 0, 0, 1, 45, 31: 0}), "GET / HTTP/1.1\r\n\r\n"...), true},
 		{"another protocol", []byte("GET / HTTP/1.1\r\n\r\n"), true},
+	}
+	for name, hello := range helloes(t) {
+		kinds = append(kinds, kind{name, append(packet(1, []byte{0, 0x8a, 0, 0, 0, 0, 0, 1, 45, 31: 0}), hello...), true})
 	}
 	var flood sync.WaitGroup
 	for range 8 {

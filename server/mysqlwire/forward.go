@@ -108,7 +108,7 @@ func (up *upstream) login(ctx context.Context, c *conn, target *Target, h *Hando
 		plugin: pluginMember, zstdLevel: c.zstd}
 	// What matters travels with the ticket.
 	resp.capabilities &^= capConnectWithDB | capConnectAttrs
-	if target.TLS != nil && (c.tls != nil || target.AlwaysTLS) {
+	if target.TLS != nil && (c.tls || target.AlwaysTLS) {
 		if !g.capabilities.has(capSSL) {
 			return nil, errHandshake
 		}

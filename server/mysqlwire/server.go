@@ -54,8 +54,9 @@ type Options struct {
 
 	// TLS returns the configuration for a new connection; nil without a certificate.
 	TLS func() *tls.Config
-	// RequireTLS refuses connections without (require_secure_transport).
-	RequireTLS bool
+	// RequireTLS says whether connections without are refused (require_secure_transport), which may
+	// change; nil: they are not.
+	RequireTLS func() bool
 
 	// MaxConnections is max_connections, which may change; one more place is for an
 	// administrator. nil: 151.

@@ -34,12 +34,8 @@ func (a *accounts) Account(user, host, address string) (auth.Account, bool) {
 	if !ok || p.Plugin == priv.NoAuth {
 		return auth.Account{}, false
 	}
-	if p.TLS != "" && p.TLS != "ANY" {
-		a.n.log.Warn("an account asks for a certificate of the client, which is not looked at yet: it cannot be used", "account", p.ID.Text())
-		return auth.Account{}, false
-	}
 	return auth.Account{User: p.Name, Host: p.Host, Plugin: p.Plugin, Hash: p.Hash, Locked: p.Locked, Expired: p.Expired,
-		RequireTLS: p.TLS != "", Admin: a.n.sessions.AccountHas(p.ID, "CONNECTION_ADMIN")}, true
+		Require: auth.Requirement{Kind: p.TLS, Cipher: p.Cipher, Issuer: p.Issuer, Subject: p.Subject}, Admin: a.n.sessions.AccountHas(p.ID, "CONNECTION_ADMIN")}, true
 }
 
 // hasAccounts reports whether the group's system tables are here.

@@ -90,7 +90,18 @@ func (b *backend) Server() session.ServerInfo {
 	name, _ := os.Hostname()
 	_, port := splitAddr(b.n.self().Addr)
 	return session.ServerInfo{UUID: memberUUID(b.n.group.Group(), b.n.group.ID()), ID: b.n.group.ID() & (1<<32 - 1), Hostname: name,
-		Port: port, Datadir: b.n.dir + string(os.PathSeparator), Version: Version, TLS: b.n.cert != nil}
+		Port: port, Datadir: b.n.dir + string(os.PathSeparator), Version: Version, TLS: b.n.serverTLS()}
+}
+
+// serverTLS is what clients may know of the node's TLS.
+func (n *Node) serverTLS() session.ServerTLS {
+	if n.tls == nil {
+		return session.ServerTLS{}
+	}
+	t := session.ServerTLS{Offered: true, CA: n.cfg.String("ssl_ca"), Cert: n.cfg.String("ssl_cert"), Key: n.cfg.String("ssl_key"),
+		CRL: n.cfg.String("ssl_crl"), Versions: n.cfg.String("tls_version")}
+	t.NotBefore, t.NotAfter = n.tls.Valid()
+	return t
 }
 
 // memberUUID is a member's server_uuid: one half from the group's id, the other its own.

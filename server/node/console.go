@@ -25,8 +25,8 @@ func (n *Node) openConsole() {
 		As: func(ctx context.Context, c console.Caller) context.Context {
 			return adminapi.As(ctx, adminapi.Caller(c))
 		},
-		Name: strconv.Itoa(port), Hosts: []string{strings.ToLower(name), strings.ToLower(host(n.cfg))}, TLS: n.cert != nil,
-		RequireTLS: n.cfg.Bool("require_secure_transport"), AllowPlaintext: n.cfg.Bool("grpc_allow_plaintext"),
+		Name: strconv.Itoa(port), Hosts: []string{strings.ToLower(name), strings.ToLower(host(n.cfg))}, TLS: n.tls != nil,
+		RequireTLS: n.requiresTLS, AllowPlaintext: n.cfg.Bool("grpc_allow_plaintext"),
 		IdleTimeout: n.cfg.Duration("http_console_timeout"), Log: n.log, Audit: n.audit}))
 }
 

@@ -16,8 +16,9 @@ func (n *Node) expiryMetrics(m *metrics.Writer) {
 			m.Set("trireme_certificate_expiry_time_seconds", float64(at.Unix()), "use", use)
 		}
 	}
-	if n.cert != nil {
-		told("clients", n.cert.Expires())
+	if n.tls != nil {
+		_, until := n.tls.Valid()
+		told("clients", until)
 	}
 	if name := n.cfg.String("peer_tls_cert"); name != "" {
 		told("peers", peersExpiry(name, n.cfg.String("peer_tls_ca")))

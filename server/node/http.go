@@ -81,8 +81,8 @@ func (n *Node) serveHTTP() {
 		mux.Handle("GET /{$}", http.RedirectHandler(console.Path, http.StatusFound))
 	}
 	var config func() *tls.Config
-	if n.cert != nil {
-		config = n.cert.Config
+	if n.tls != nil {
+		config = n.tls.Config
 	}
 	n.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}

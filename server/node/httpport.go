@@ -7,11 +7,13 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/triremedb/trireme/server/auth"
 )
 
 // Limits of the HTTP port.
 const (
-	httpConnections = 1024                  // at a time; others are closed at once
+	httpConnections = 1024                  // at a time, three quarters from one address; others are closed at once
 	httpFirstByte   = 5 * time.Second       // how long a client may take to say anything
 	httpPause       = 50 * time.Millisecond // after a connection that could not be taken
 )
@@ -22,7 +24,7 @@ type eitherPort struct {
 	config func() *tls.Config // for a new connection; nil: there is no certificate
 	log    *slog.Logger
 
-	free     chan struct{} // a place for each connection
+	crowd    *auth.Crowd
 	accepted chan net.Conn
 	done     chan struct{}
 	closing  sync.Once
@@ -30,7 +32,7 @@ type eitherPort struct {
 }
 
 func newEitherPort(l net.Listener, config func() *tls.Config, log *slog.Logger) *eitherPort {
-	p := &eitherPort{Listener: l, config: config, log: log, free: make(chan struct{}, httpConnections), accepted: make(chan net.Conn), done: make(chan struct{})}
+	p := &eitherPort{Listener: l, config: config, log: log, crowd: auth.NewCrowd(httpConnections), accepted: make(chan net.Conn), done: make(chan struct{})}
 	go p.accept()
 	return p
 }
@@ -53,10 +55,9 @@ func (p *eitherPort) accept() {
 			}
 			continue
 		}
-		select {
-		case p.free <- struct{}{}:
-			go p.look(&placed{Conn: c, free: p.free})
-		default:
+		if leave := p.crowd.Enter(c.RemoteAddr()); leave != nil {
+			go p.look(&placed{Conn: c, leave: leave})
+		} else {
 			_ = c.Close()
 		}
 	}
@@ -129,11 +130,10 @@ func (b *begun) Read(p []byte) (int, error) {
 // placed is a connection that gives its place back.
 type placed struct {
 	net.Conn
-	free chan struct{}
-	once sync.Once
+	leave func()
 }
 
 func (p *placed) Close() error {
-	p.once.Do(func() { <-p.free })
+	p.leave()
 	return p.Conn.Close()
 }

@@ -43,8 +43,8 @@ func (n *Node) self() contact {
 		return net.JoinHostPort(host(n.cfg), strconv.Itoa(port))
 	}
 	c := contact{Addr: at(n.main), Reads: at(n.reads), HTTP: at(n.web), GRPC: at(n.programs)}
-	if n.cert != nil {
-		c.Certificate = n.cert.Fingerprint()
+	if n.tls != nil {
+		c.Certificate = n.tls.Fingerprint()
 	}
 	return c
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,7 +42,7 @@ type Node struct {
 	peers    transport.Transport
 	group    *group.Node
 	sessions *session.Manager
-	cert     *auth.Certificate
+	tls      *auth.TLS // nil: none
 	auth     *auth.Authenticator
 	door     *mysqlwire.Server
 	sqlapi   *sqlapi.Door
@@ -153,18 +152,18 @@ func (n *Node) bind() (err error) {
 
 // identity prepares what clients know the node by.
 func (n *Node) identity() (err error) {
-	cert, key := n.cfg.String("ssl_cert"), n.cfg.String("ssl_key")
-	switch {
-	case cert != "":
-		n.cert, err = auth.LoadCertificate(cert, key)
-	case n.cfg.Bool("auto_generate_certs"):
-		n.cert, err = auth.MakeCertificate(host(n.cfg))
+	if n.cfg.String("ssl_cert") != "" || n.cfg.Bool("auto_generate_certs") {
+		if n.tls, err = auth.OpenTLS(tlsOptions(n.cfg, n.log)); err != nil {
+			return fmt.Errorf("TLS for clients: %w", err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("the certificate for clients: %w", err)
-	}
-	n.auth, err = auth.New(auth.Options{Source: &n.accounts, KeyFile: n.cfg.String("caching_sha2_password_private_key_path")})
+	n.auth, err = auth.New(auth.Options{Source: &n.accounts, KeyFile: n.cfg.String("caching_sha2_password_private_key_path"), Log: n.log})
 	return err
+}
+
+// requiresTLS says whether clients without TLS are refused.
+func (n *Node) requiresTLS() bool {
+	return n.sessions.GlobalVariable("require_secure_transport") == "ON"
 }
 
 func (n *Node) openGroup(fs file.FS) error {
@@ -194,12 +193,12 @@ func (n *Node) openGroup(fs file.FS) error {
 
 func (n *Node) openDoor() {
 	o := mysqlwire.Options{Backend: &doorBackend{n}, Auth: n.auth, Version: session.VersionString(Version), Log: n.log,
-		RequireTLS:     n.cfg.Bool("require_secure_transport"),
+		RequireTLS:     n.requiresTLS,
 		MaxConnections: func() int { return int(n.sessions.GlobalNumber("max_connections")) },
 		ConnectTimeout: n.cfg.Duration("connect_timeout"),
 		Forward:        n.forward, Serves: n.serves, Redeem: n.tickets.redeem}
-	if n.cert != nil {
-		o.TLS = func() *tls.Config { return n.cert.Config() }
+	if n.tls != nil {
+		o.TLS = n.tls.Config
 	}
 	n.door = mysqlwire.New(o)
 	serve := func(l net.Listener, p mysqlwire.Port) {

@@ -17,6 +17,7 @@ import (
 	"github.com/triremedb/trireme/replication/discovery"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
+	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/config"
 )
 
@@ -72,6 +73,14 @@ func discover(cfg *config.Config, log *slog.Logger) (discovery.Discovery, error)
 		founders = []string{addr}
 	}
 	return discovery.NewStatic(name, founders)
+}
+
+// tlsOptions are those of TLS with clients.
+func tlsOptions(cfg *config.Config, log *slog.Logger) auth.TLSOptions {
+	o := auth.TLSOptions{CertFile: cfg.String("ssl_cert"), KeyFile: cfg.String("ssl_key"), Name: host(cfg),
+		CAFile: cfg.String("ssl_ca"), CRLFile: cfg.String("ssl_crl"), Log: log}
+	o.MinVersion, o.MaxVersion = cfg.TLSVersions()
+	return o
 }
 
 // transportOptions are those of the connections between members.

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
@@ -15,10 +14,10 @@ import (
 
 // openPrograms opens the gRPC door.
 func (n *Node) openPrograms() {
-	o := sqlapi.Options{Backend: &programs{doorBackend{n}}, Auth: n.auth, Log: n.log, RequireTLS: n.cfg.Bool("require_secure_transport"),
+	o := sqlapi.Options{Backend: &programs{doorBackend{n}}, Auth: n.auth, Log: n.log, RequireTLS: n.requiresTLS,
 		AllowPlaintext: n.cfg.Bool("grpc_allow_plaintext"), ConnectTimeout: n.cfg.Duration("connect_timeout")}
-	if n.cert != nil {
-		o.TLS = func() *tls.Config { return n.cert.Config() }
+	if n.tls != nil {
+		o.TLS = n.tls.Config
 	}
 	n.sqlapi = sqlapi.New(o)
 	n.sqlapi.Offer(n.admin.Register)

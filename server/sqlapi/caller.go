@@ -23,7 +23,7 @@ type credential struct{ d *Door }
 // connection is what is known of a connection.
 type connection struct {
 	credentials.CommonAuthInfo
-	tls *tls.ConnectionState // nil: none
+	channel auth.Channel
 }
 
 // AuthType implements credentials.AuthInfo.
@@ -49,6 +49,11 @@ const tlsRecord = 0x16 // the first byte of a TLS handshake
 
 // ServerHandshake implements credentials.TransportCredentials. gRPC limits its time.
 func (c *credential) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	leave := c.d.shaking.Enter(nc.RemoteAddr())
+	if leave == nil {
+		return nil, nil, errors.New("sqlapi: too many connections are in their handshake")
+	}
+	defer leave()
 	var begin [1]byte
 	if _, err := nc.Read(begin[:]); err != nil {
 		return nil, nil, err
@@ -71,7 +76,7 @@ func (c *credential) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInf
 		return nil, nil, err
 	}
 	state := t.ConnectionState()
-	return t, &connection{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, tls: &state}, nil
+	return t, &connection{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, channel: auth.ChannelOf(&state)}, nil
 }
 
 // peeked is a connection whose first byte was read.
@@ -110,22 +115,24 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 	}
 	conn, _ := p.AuthInfo.(*connection)
 	host, address := auth.RemoteHost(p.Addr)
-	c := &caller{secure: conn != nil && conn.tls != nil}
-	if !c.secure && (d.opt.RequireTLS || host != "localhost" && !d.opt.AllowPlaintext) {
+	var channel auth.Channel
+	if conn != nil {
+		channel = conn.channel
+	}
+	c := &caller{secure: channel.TLS()}
+	if !c.secure && (d.opt.RequireTLS != nil && d.opt.RequireTLS() || host != "localhost" && !d.opt.AllowPlaintext) {
 		return nil, errInsecure
 	}
 	user, password, ok := credentialsOf(ctx)
 	if !ok {
 		return nil, errNobody
 	}
-	acct, err := d.opt.Auth.Login(ctx, d.stop, user, host, address, password, c.secure)
+	acct, err := d.opt.Auth.Login(ctx, d.stop, user, host, address, password, &channel)
 	if err != nil {
 		return nil, err
 	}
 	c.info = session.ConnectionInfo{User: user, Host: host, AccountUser: acct.User, AccountHost: acct.Host, Collation: collation}
-	if c.secure {
-		c.info.TLS, c.info.TLSVersion = tls.CipherSuiteName(conn.tls.CipherSuite), auth.TLSVersion(conn.tls.Version)
-	}
+	c.info.TLS, c.info.TLSVersion = channel.Cipher, channel.Version
 	return c, nil
 }
 

@@ -70,10 +70,11 @@ type Options struct {
 
 	// TLS returns the configuration for a new connection; nil without a certificate.
 	TLS func() *tls.Config
-	// RequireTLS refuses calls without TLS (require_secure_transport), AllowPlaintext lets
-	// them in from other machines too.
-	RequireTLS, AllowPlaintext bool
-	ConnectTimeout             time.Duration // connect_timeout: 10 s
+	// RequireTLS says whether calls without TLS are refused (require_secure_transport), which may change;
+	// nil: they are not. AllowPlaintext lets them in from other machines too.
+	RequireTLS     func() bool
+	AllowPlaintext bool
+	ConnectTimeout time.Duration // connect_timeout: 10 s
 }
 
 // lastWords is how long a client may take to hear that the node stops.
@@ -93,6 +94,7 @@ const (
 	partBytes      = 32 << 10 // when a part of a result is sent, though more rows follow
 	stallMax       = 60       // seconds for which a client may not read its stream
 	maxNewcomers   = 512      // calls whose caller is not known yet
+	maxHandshakes  = 512      // connections that have not said yet how they speak, or not proved it
 	maxAttributes  = 64
 	maxAttributed  = 64 << 10 // bytes of them
 )
@@ -107,6 +109,7 @@ type Door struct {
 	clock     atomic.Int64 // seconds since the start, plus one
 	pending   atomic.Int64 // bytes
 	newcomers atomic.Int64
+	shaking   *auth.Crowd // connections in their handshake
 	tokens    tokens
 
 	mu       sync.Mutex
@@ -127,7 +130,8 @@ func New(opt Options) *Door {
 	if opt.ConnectTimeout == 0 {
 		opt.ConnectTimeout = 10 * time.Second
 	}
-	d := &Door{opt: opt, began: time.Now(), streams: make(map[*stream]struct{}), calls: make(map[*runner]struct{}), stop: make(chan struct{})}
+	d := &Door{opt: opt, began: time.Now(), streams: make(map[*stream]struct{}), calls: make(map[*runner]struct{}), stop: make(chan struct{}),
+		shaking: auth.NewCrowd(maxHandshakes)}
 	d.clock.Store(1)
 	d.tokens.init()
 	most := int(min(opt.Backend.MaxPacket()+64<<10, math.MaxInt32))

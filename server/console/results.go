@@ -49,6 +49,7 @@ type result struct {
 	MS           float64         `json:"ms"`
 
 	types []*types.Type
+	most  int // bytes of a value
 	rows  []byte
 	began time.Time
 }
@@ -101,6 +102,7 @@ func (r *results) Columns(cols []session.ResultColumn) error {
 		r.current.Columns = append(r.current.Columns, column{Name: valid(cols[i].Name), Type: typeName(t), Binary: isBinary(t),
 			Number: isNumber(t), Key: cols[i].Flags&session.PrimaryKey != 0})
 	}
+	r.current.most = cellMost(len(cols))
 	for _, name := range r.keyNames {
 		at := slices.IndexFunc(cols, func(c session.ResultColumn) bool { return c.OrgName == name })
 		if at < 0 {
@@ -110,6 +112,12 @@ func (r *results) Columns(cols []session.ResultColumn) error {
 		r.key = append(r.key, at)
 	}
 	return nil
+}
+
+// cellMost is how many bytes of a value are shown beside others: so many that a row always fits a
+// result, since a byte may become six (\u0000).
+func cellMost(columns int) int {
+	return min(cellBytes, ((resultBytes-2)/max(columns, 1)-3)/6)
 }
 
 // Rows implements session.ResultWriter.
@@ -158,11 +166,9 @@ func (r *results) cell(b *types.Batch, i, k int) error {
 		return nil
 	}
 	text := r.text(b, i, k)
-	if len(text) > cellBytes {
-		if len(c.Cut) < rowsMost {
-			c.Cut = append(c.Cut, cut{c.Count, k, len(text)})
-		}
-		end := cellBytes
+	if len(text) > c.most {
+		c.Cut = append(c.Cut, cut{c.Count, k, len(text)}) // no more than there are bytes for
+		end := c.most
 		for !isBinary(c.types[k]) && end > 0 && text[end]&0xc0 == 0x80 {
 			end--
 		}

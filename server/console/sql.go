@@ -134,6 +134,7 @@ func (c *Console) execute(ctx context.Context, s *signIn, ask *runRequest, limit
 	r.s = q
 	r.mu.Unlock()
 	if err := s.begin(ask.ID, r); err != nil {
+		_ = r.end() // somebody may be ending it
 		_ = q.Close()
 		return nil, nil, err
 	}
@@ -165,6 +166,9 @@ func (c *Console) execute(ctx context.Context, s *signIn, ask *runRequest, limit
 // by the port for reads), and its transactions' besides.
 func runText(ctx context.Context, q Session, ask *runRequest, out *results) error {
 	if !ask.Write {
+		if err := onlyReads(ask.Text); err != nil {
+			return err
+		}
 		if err := q.Query(ctx, "SET SESSION TRANSACTION READ ONLY", nothing{}); err != nil {
 			return err
 		}

@@ -22,8 +22,22 @@ func TestReadOnly(t *testing.T) {
 		"SET SESSION TRANSACTION READ WRITE; INSERT INTO d.a VALUES (2, 2)", "COMMIT; DELETE FROM d.a", "SET autocommit = 0; DELETE FROM d.a; COMMIT",
 		"START TRANSACTION READ WRITE; DELETE FROM d.a; COMMIT", "SET @@session.transaction_read_only = 0; DROP DATABASE d",
 		"BEGIN; SELECT 1; ROLLBACK; /* */ DELETE FROM d.a", "PREPARE s FROM 'DELETE FROM d.a'; EXECUTE s",
+		// What is everybody's: settings, and sessions.
+		"SET GLOBAL max_connections = 7", "SELECT 1; SET @a = 1, @@global.max_connections = 7", "SET PERSIST max_connections = 7", "SET SESSION sql_mode = '', GLOBAL max_connections = 7",
+		"SET GLOBAL TRANSACTION READ ONLY", "SET PASSWORD = 'x'", "KILL 4711", "KILL QUERY CONNECTION_ID()", "/*!50000 SET GLOBAL max_connections = 7 */",
+		"PREPARE s FROM 'SET GLOBAL max_connections = 7'; EXECUTE s", "SET @a = 'SET GLOBAL max_connections = 7'; PREPARE s FROM @a; EXECUTE s",
+		"SELECT COUNT (*) FROM d.a; SET GLOBAL max_connections = 7", // there are two statements with IGNORE_SPACE
 	} {
 		if a := u.run(text, nil); a.Error == nil || a.Error.Number != 1290 && a.Error.Number != 1792 {
+			t.Errorf("%s: %+v", text, a.Error)
+		}
+	}
+	if a := u.run("SELECT @@global.max_connections <> 7, @@global.transaction_read_only = 0", nil); a.Error != nil || *a.Results[0].Rows[0][0] != "1" || *a.Results[0].Rows[0][1] != "1" {
+		t.Errorf("a global setting has changed: %+v", a)
+	}
+	for _, text := range []string{"SET sql_mode = 'ANSI'; SELECT 'SET GLOBAL max_connections = 7'", "SET @a = 1; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+		"PREPARE s FROM 'SELECT ? /* SET GLOBAL */'; SET @x = 1; EXECUTE s USING @x", "SHOW GLOBAL VARIABLES LIKE 'max_connections'"} {
+		if a := u.run(text, nil); a.Error != nil {
 			t.Errorf("%s: %+v", text, a.Error)
 		}
 	}
@@ -55,6 +69,26 @@ func TestBounds(t *testing.T) {
 	if a := u.run("SELECT REPEAT('é', 100000), 'b'", nil); a.Error != nil || len(a.Results[0].Cut) != 1 || a.Results[0].Cut[0].Bytes != 200000 ||
 		strings.Trim(*a.Results[0].Rows[0][0], "é") != "" || *a.Results[0].Rows[0][1] != "b" {
 		t.Errorf("a long value: %+v", a.Error)
+	}
+	// A row that is larger than a result may be: all of its values are there, each cut.
+	u.must("CREATE DATABASE d")
+	for _, long := range []string{"REPEAT('x', 70000)", "REPEAT(CHAR(1 USING utf8mb4), 70000)", "REPEAT(UNHEX('FF'), 70000)"} {
+		var values, columns []string
+		for i := range 90 {
+			values, columns = append(values, long), append(columns, fmt.Sprintf("c%d LONGBLOB", i))
+		}
+		if a := u.run("SELECT "+strings.Join(values, ", "), nil); a.Error != nil || a.Full || len(a.Results) != 1 || a.Results[0].Count != 1 || len(a.Results[0].Rows[0]) != 90 || len(a.Results[0].Cut) != 90 {
+			t.Errorf("a large row of %s: %+v", long, a.Error)
+		}
+		u.must("CREATE TABLE d.wide (id INT PRIMARY KEY, "+strings.Join(columns, ", ")+")", "INSERT INTO d.wide VALUES (1, "+strings.Join(values, ", ")+"), (2, "+strings.Join(values, ", ")+")")
+		var page struct {
+			Rows [][]*string
+			Next []string
+		}
+		if u.post("browse/rows", map[string]any{"schema": "d", "table": "wide"}).into(t, &page); len(page.Rows) == 0 || len(page.Rows) == 1 && len(page.Next) == 0 {
+			t.Errorf("a page of large rows has %d, the next begins after %v", len(page.Rows), page.Next)
+		}
+		u.must("DROP TABLE d.wide")
 	}
 	if a := u.run(strings.Repeat("SELECT 1;", 100), nil); len(a.Results) != 64 || !a.Full {
 		t.Errorf("%d results", len(a.Results))

@@ -80,6 +80,8 @@ func (s *Session) clientError(err error) error {
 		return newError(errnoEntryFailed, "40000", "The transaction was rolled back: it depends on one that the group did not commit; try restarting transaction")
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &locked) && locked.Code == errnoInterrupted && s.gone.Load() && s.killed.Load() == killNothing:
+		return s.notLeader()
 	case errors.As(err, &locked):
 		return newError(locked.Code, locked.State, "%s", locked.Message)
 	case errors.Is(err, lock.ErrDeadlock):

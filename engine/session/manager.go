@@ -172,11 +172,12 @@ func (m *Manager) all() []*Session {
 // StepDown tells the sessions that this node takes no writes any more: those that came
 // in by the main port are of no use to their clients, which have to connect again. The
 // door closes idle ones at once and others after their statement, and says why:
-// Disconnect would tell of a KILL.
+// Disconnect would tell of a KILL. Waits for locks end: who holds them may be in doubt.
 func (m *Manager) StepDown() {
 	for _, s := range m.all() {
 		if !s.info.ReadOnly {
 			s.gone.Store(true)
+			s.stopWaiting()
 		}
 	}
 }

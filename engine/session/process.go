@@ -80,6 +80,15 @@ func (s *Session) setState(state string) {
 	s.mu.Unlock()
 }
 
+// stopWaiting ends a wait for a lock.
+func (s *Session) stopWaiting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.txn != nil {
+		s.txn.Interrupt()
+	}
+}
+
 // interrupted is asked now and then by what takes long. Errors: 1317, 3024.
 func (s *Session) interrupted() error {
 	if s.killed.Load() != killNothing {

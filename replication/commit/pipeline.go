@@ -115,6 +115,7 @@ type Pipeline struct {
 	again   *Proposal            // refused for now, for the task to propose
 	company bool                 // the last group had more than one transaction
 	refused error                // what those hear that come too late
+	forsook atomic.Bool          // sessions do not wait for what is in doubt
 	left    map[*txn.Txn]bool    // whose sessions have not waited for the end
 	claimed map[entry.Token]bool // of transactions between Commit and its end
 
@@ -179,6 +180,7 @@ func (p *Pipeline) Lead(term, last uint64) {
 		panic("commit: Lead with proposals in doubt")
 	}
 	p.term, p.last = term, last
+	p.forsook.Store(false)
 }
 
 // Resign closes the pipeline. Who waits unproposed hears reason and rolls back; what
@@ -200,6 +202,29 @@ func (p *Pipeline) Resign(reason error) {
 		t = next
 	}
 	p.parker.Unpark()
+}
+
+// errForsaken is why a session is told that an outcome is unknown.
+var errForsaken = errors.New("this node has lost the lead and does not learn what became of the transaction")
+
+// Forsake lets the sessions go that wait for the end of what is in doubt, after Resign: it may
+// be long until this node learns what the group has decided. They hear
+// txn.ErrOutcomeUnknown; the transactions end when it is known. While the pipeline is open it
+// does nothing.
+func (p *Pipeline) Forsake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.term != 0 || len(p.doubt) == 0 {
+		return
+	}
+	p.forsook.Store(true)
+	for _, pr := range p.doubt {
+		for _, t := range pr.txns {
+			if !t.Done.Load() && !p.left[t] {
+				t.Waiter.Unpark()
+			}
+		}
+	}
 }
 
 // Close ends the proposing task.
@@ -233,8 +258,11 @@ func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err e
 		defer context.AfterFunc(ctx, t.Waiter.Unpark)()
 	}
 	for !t.Done.Load() {
-		if ctx.Err() != nil {
-			return 0, p.leave(ctx, t)
+		switch {
+		case ctx.Err() != nil:
+			return 0, p.leave(context.Cause(ctx), t)
+		case p.forsook.Load():
+			return 0, p.leave(errForsaken, t)
 		}
 		t.Waiter.Park()
 	}
@@ -264,7 +292,7 @@ func (p *Pipeline) enqueue(t *txn.Txn) (mine bool, err error) {
 }
 
 // leave ends the wait of a session that waits no longer.
-func (p *Pipeline) leave(ctx context.Context, t *txn.Txn) error {
+func (p *Pipeline) leave(why error, t *txn.Txn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -272,10 +300,10 @@ func (p *Pipeline) leave(ctx context.Context, t *txn.Txn) error {
 		return t.Err
 	case p.queue.remove(t):
 		delete(p.claimed, t.Token)
-		return context.Cause(ctx)
+		return why
 	}
 	p.left[t] = true
-	return fmt.Errorf("%w: %w", txn.ErrOutcomeUnknown, context.Cause(ctx))
+	return fmt.Errorf("%w: %w", txn.ErrOutcomeUnknown, why)
 }
 
 // answer tells the session of a transaction how it ended. If the session has left,

@@ -63,6 +63,7 @@ type core struct {
 
 	role     atomic.Pointer[role]
 	serving  atomic.Uint64 // term in which sessions may write
+	lostAt   atomic.Int64  // when leadership was lost last, on the monotonic clock
 	served   atomic.Bool   // it ever was other than 0
 	diskFull atomic.Bool
 	// slowestMatch is the index up to which all members have the log, as the leader
@@ -338,6 +339,13 @@ func (c *core) setServing(term uint64) {
 	}
 }
 
+// writable reports whether sessions may write. The finisher may be held up and not have come
+// to the end of a term that is lost.
+func (c *core) writable() bool {
+	r := c.currentRole()
+	return r.leads && c.serving.Load() == r.term
+}
+
 func (c *core) setDiskFull(full bool) { c.diskFull.Store(full) }
 
 // setCommitted notes up to where the group has agreed.
@@ -349,6 +357,7 @@ func (c *core) setCommitted(e *raftpb.Entry) {
 // resign is called by the Raft task when leadership is lost.
 func (c *core) resign(now role, reason error) {
 	c.setRole(now)
+	c.lostAt.Store(int64(c.env.Monotonic()))
 	c.pipeline.Resign(reason)
 	c.finisher.resign(reason)
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // housekeep is the task of what has to be done now and then: the leader puts its
-// clock into an idle log and forgets old commit tokens; everybody removes files of
-// the log that nobody needs.
+// clock into an idle log and forgets old commit tokens; who has lost the lead lets sessions
+// go that wait for an outcome; everybody removes files of the log that nobody needs.
 func (c *core) housekeep() {
 	var marked, expired, purged time.Duration
 	for !c.isStopped() {
@@ -27,6 +27,9 @@ func (c *core) housekeep() {
 			if before != 0 || c.pipeline.Idle() {
 				c.pipeline.Mark(entry.Mark, markBody(before), func(trx.Position, error) {})
 			}
+		}
+		if now-time.Duration(c.lostAt.Load()) >= c.opt.DoubtTimeout {
+			c.pipeline.Forsake()
 		}
 		if now-purged >= c.opt.PurgeInterval {
 			purged = now

@@ -302,7 +302,7 @@ func (n *Node) Used(token entry.Token) (number uint64, found bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	if c.serving.Load() == 0 {
+	if !c.writable() {
 		return 0, false, ErrNotLeader
 	}
 	deadline := c.env.Monotonic() + n.opt.ReadTimeout
@@ -334,7 +334,7 @@ func (n *Node) Leader() (m Member, ok bool) {
 // Writable reports whether sessions of this node may write.
 func (n *Node) Writable() bool {
 	c, err := n.running()
-	return err == nil && c.serving.Load() != 0
+	return err == nil && c.writable()
 }
 
 // Transfer hands leadership to a voter; 0 chooses the one that is best informed. It

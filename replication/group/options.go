@@ -65,6 +65,7 @@ type Options struct {
 	UncommittedMax uint64        // bytes of entries proposed and not committed: 256 MiB
 	ReadTimeout    time.Duration // of linearizable reads without a majority: 5 s
 	ChangeTimeout  time.Duration // of a change of membership: 30 s
+	DoubtTimeout   time.Duration // how long commits wait for their outcome after leadership was lost: 2 s
 
 	StatusTimeout time.Duration // of a question about a member's status: 1 s
 	PurgeInterval time.Duration // between looks at old files of the log: 10 s
@@ -105,6 +106,7 @@ func (o *Options) setDefaults() {
 	def(&o.UncommittedMax, 256<<20)
 	def(&o.ReadTimeout, 5*time.Second)
 	def(&o.ChangeTimeout, 30*time.Second)
+	def(&o.DoubtTimeout, 2*time.Second)
 	def(&o.StatusTimeout, time.Second)
 	def(&o.PurgeInterval, 10*time.Second)
 	if o.Log == nil {

@@ -48,14 +48,18 @@ type noAccounts struct{}
 
 func (noAccounts) Account(string, string, string) (auth.Account, bool) { return auth.Account{}, false }
 
-func newDoor(t testing.TB) (*Door, *rigBackend) {
+func newDoor(t testing.TB, change ...func(*Options)) (*Door, *rigBackend) {
 	t.Helper()
 	b := &rigBackend{Rig: sessiontest.New(t, sessiontest.Options{Variables: map[string]string{"max_connections": "100000"}})}
 	a, err := auth.New(auth.Options{Source: noAccounts{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := New(Options{Backend: b, Auth: a})
+	o := Options{Backend: b, Auth: a}
+	for _, f := range change {
+		f(&o)
+	}
+	d := New(o)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

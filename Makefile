@@ -55,7 +55,7 @@ test-clients: bin/trireme bin/clients/python/installed bin/clients/node/installe
 
 binlog-oracles: bin/java/binlogdecode.jar bin/rust/debug/binlogdecode ## those decoders, of Java and Rust
 
-test-chart: ## what the Helm chart renders is what Kubernetes knows and the server takes; a module of its own, for Helm's and Kubernetes' sake
+test-chart: bin/trireme ## what the Helm chart renders is what Kubernetes knows and the server takes; a module of its own, for Helm's and Kubernetes' sake
 	CGO_ENABLED=0 go -C e2e/chart vet ./...
 	CGO_ENABLED=0 go -C e2e/chart test -count=1 ./...
 

@@ -17,6 +17,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -45,11 +46,13 @@ var kinds = map[string]func() runtime.Object{
 	"rbac.authorization.k8s.io/v1/Role":        func() runtime.Object { return &rbacv1.Role{} },
 	"rbac.authorization.k8s.io/v1/RoleBinding": func() runtime.Object { return &rbacv1.RoleBinding{} },
 	"v1/ConfigMap":                  func() runtime.Object { return &corev1.ConfigMap{} },
+	"v1/PersistentVolumeClaim":      func() runtime.Object { return &corev1.PersistentVolumeClaim{} },
 	"v1/Pod":                        func() runtime.Object { return &corev1.Pod{} },
 	"v1/Secret":                     func() runtime.Object { return &corev1.Secret{} },
 	"v1/Service":                    func() runtime.Object { return &corev1.Service{} },
 	"v1/ServiceAccount":             func() runtime.Object { return &corev1.ServiceAccount{} },
 	"apps/v1/StatefulSet":           func() runtime.Object { return &appsv1.StatefulSet{} },
+	"batch/v1/CronJob":              func() runtime.Object { return &batchv1.CronJob{} },
 	"policy/v1/PodDisruptionBudget": func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
 	"monitoring.coreos.com/v1/ServiceMonitor": func() runtime.Object { return &monitoringv1.ServiceMonitor{} },
 	"monitoring.coreos.com/v1/PrometheusRule": func() runtime.Object { return &monitoringv1.PrometheusRule{} },
@@ -57,7 +60,9 @@ var kinds = map[string]func() runtime.Object{
 }
 
 // render renders the chart as `helm install prod-db --namespace prod` does.
-func render(values string) (*release, error) {
+func render(values string) (*release, error) { return renderAs("prod-db", values) }
+
+func renderAs(name, values string) (*release, error) {
 	var given map[string]any
 	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
 		return nil, err
@@ -66,7 +71,7 @@ func render(values string) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := util.ToRenderValues(c, given, common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsInstall: true}, common.DefaultCapabilities)
+	all, err := util.ToRenderValues(c, given, common.ReleaseOptions{Name: name, Namespace: "prod", IsInstall: true}, common.DefaultCapabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +164,9 @@ var installations = map[string]string{
 		"rules: {enabled: true, labels: {release: prometheus}, alertLabels: {team: db}, without: [TriremeDeadlocks, TriremeNotScraped]}, dashboards: {enabled: true, annotations: {grafana_folder: Databases}, namespace: grafana}}",
 	"watched by rules alone": "monitoring: {rules: {enabled: true}}",
 	"dashboards alone":       "monitoring: {dashboards: {enabled: true}}",
+	"accounts":               accounts,
+	"backups":                "backup: {enabled: true}",
+	"backups elsewhere":      backupsElsewhere,
 	"placed": "{nodeSelector: {disk: ssd}, tolerations: [{key: db, operator: Exists}], priorityClassName: high, imagePullSecrets: [{name: pull}], podLabels: {team: db}, podAnnotations: {x: z}, " +
 		"affinity: {nodeAffinity: {}}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}], persistence: {storageClass: fast, annotations: {a: b}}}",
 }
@@ -208,8 +216,13 @@ func (r *release) pods() (pods []*corev1.Pod) {
 			p.Name = o.Name
 			for _, c := range o.Spec.VolumeClaimTemplates {
 				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
-					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}})
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}}) // made with the pod
 			}
+			pods = append(pods, p)
+		case *batchv1.CronJob:
+			t := o.Spec.JobTemplate.Spec.Template
+			p := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
+			p.Name = o.Name
 			pods = append(pods, p)
 		}
 	}
@@ -242,13 +255,27 @@ func (r *release) checkVolumes(t *testing.T, p *corev1.Pod) {
 			}
 		}
 	}
-	for _, v := range p.Spec.Volumes {
-		if v.ConfigMap != nil && r.objects["ConfigMap/"+v.ConfigMap.Name] == nil {
-			t.Errorf("pod %s: there is no ConfigMap %s", p.Name, v.ConfigMap.Name)
+	has := func(kind, name string) {
+		if (kind == "ConfigMap" || strings.HasPrefix(name, "prod-db")) && r.objects[kind+"/"+name] == nil && !(kind == "Secret" && r.signed[name]) {
+			t.Errorf("pod %s: there is no %s %s", p.Name, kind, name)
 		}
-		if s := v.Secret; s != nil && strings.HasPrefix(s.SecretName, "prod-db") {
-			if r.objects["Secret/"+s.SecretName] == nil && !r.signed[s.SecretName] {
-				t.Errorf("pod %s: there is no Secret %s", p.Name, s.SecretName)
+	}
+	for _, v := range p.Spec.Volumes {
+		switch {
+		case v.ConfigMap != nil:
+			has("ConfigMap", v.ConfigMap.Name)
+		case v.Secret != nil:
+			has("Secret", v.Secret.SecretName)
+		case v.PersistentVolumeClaim != nil:
+			has("PersistentVolumeClaim", v.PersistentVolumeClaim.ClaimName)
+		case v.Projected != nil:
+			for _, from := range v.Projected.Sources {
+				if from.ConfigMap != nil {
+					has("ConfigMap", from.ConfigMap.Name)
+				}
+				if from.Secret != nil {
+					has("Secret", from.Secret.Name)
+				}
 			}
 		}
 	}
@@ -380,6 +407,24 @@ func TestBadValues(t *testing.T) {
 		{"settings: {datadir: /elsewhere}", "datadir"},
 		{"settings: {Max-Connections: 5}", "Max-Connections"},
 		{"settings: {max_connections: [1]}", "max_connections"},
+		{"settings: {users_dir: /elsewhere}", "users_dir"},
+		{"users: [{name: a}]", "existingSecret"},
+		{"users: [{name: a_b, existingSecret: s}]", "name"},
+		{"users: [{name: trireme-backup, existingSecret: s}]", "name"},
+		{"users: [{name: a, existingSecret: s, password: p}]", "password"},
+		{"users: [{name: a, existingSecret: s, grants: [SELECT]}]", "grants"},
+		{"users: [{name: a, existingSecret: s, grants: ['SELECT ON a.*; DROP USER root']}]", "grants"},
+		{"users: [{name: a, existingSecret: s, plugin: sha256_password}]", "plugin"},
+		{"users: [{name: a, existingSecret: s}, {name: a, user: b, existingSecret: s}]", "users: a, the account b@%, comes twice"},
+		{"users: [{name: a, existingSecret: s}, {name: b, user: a, host: '%', existingSecret: s}]", "users: b, the account a@%, comes twice"},
+		{"{users: [{name: backup, existingSecret: s}], backup: {enabled: true}}", "the account backup@%, comes twice"},
+		{"backup: {enabled: true, schedule: nightly}", "schedule"},
+		{"backup: {enabled: true, keep: -1}", "keep"},
+		{"backup: {enabled: true, retention: 5}", "retention"},
+		{"backup: {enabled: true, rateMiB: fast}", "rateMiB"},
+		{"backup: {enabled: true, persistence: {size: lots}}", "size"},
+		{"backup: {enabled: true, persistence: {accessModes: [ReadOnlyMany]}}", "accessModes"},
+		{"backup: {enabled: true, deadlineSeconds: 1}", "deadlineSeconds"},
 		{"persistence: {accessModes: [ReadWriteMany]}", "accessModes"},
 		{"persistence: {size: lots}", "size"},
 		{"peerTLS: {source: maybe}", "source"},

@@ -87,9 +87,59 @@ ssl_key = /etc/trireme-client-tls/tls.key
 {{- if .Values.clientTLS.required }}
 require_secure_transport = ON
 {{- end }}
+{{- if include "trireme.users" . | fromYamlArray }}
+users_dir = /etc/trireme-users
+{{- end }}
 {{- range $name, $value := .Values.settings }}
 {{ $name }} = {{ $value }}
 {{- end }}
+{{- end -}}
+
+{{/* The accounts that the group keeps, that of the backups among them, as a list. */}}
+{{- define "trireme.users" -}}
+{{- $all := list -}}
+{{- range .Values.users -}}
+{{- $all = append $all . -}}
+{{- end -}}
+{{- if and .Values.backup.enabled .Values.backup.account.create -}}
+{{- $all = append $all (dict "name" "trireme-backup" "user" .Values.backup.account.user "existingSecret" (include "trireme.backupSecret" .)
+  "key" .Values.backup.account.key "grants" (list "BACKUP_ADMIN ON *.*")) -}}
+{{- end -}}
+{{- $names := list -}}
+{{- $accounts := list -}}
+{{- range $all -}}
+{{- $account := printf "%s@%s" (.user | default .name) (.host | default "%" | lower) -}}
+{{- if or (has .name $names) (has $account $accounts) -}}
+{{- fail (printf "users: %s, the account %s, comes twice" .name $account) -}}
+{{- end -}}
+{{- $names = append $names .name -}}
+{{- $accounts = append $accounts $account -}}
+{{- end -}}
+{{- toYaml $all -}}
+{{- end -}}
+
+{{- define "trireme.backupSecret" -}}
+{{ .Values.backup.account.existingSecret | default (printf "%s-backup" (include "trireme.fullname" .)) }}
+{{- end -}}
+
+{{/* Not the members' labels: a job is no peer. */}}
+{{- define "trireme.backupSelector" -}}
+app.kubernetes.io/name: {{ include "trireme.name" . }}-backup
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* Whom a backup is asked of, in turn: read replicas, the newest members first, and whoever answers. */}}
+{{- define "trireme.backupNodes" -}}
+{{- $domain := include "trireme.domain" . -}}
+{{- $name := include "trireme.fullname" . -}}
+{{- $all := list -}}
+{{- range $i := until (min 3 (int .Values.readReplicas.count) | int) -}}
+{{- $all = append $all (printf "%s-read-%d.%s:17000" $name $i $domain) -}}
+{{- end -}}
+{{- range $i := until (int .Values.replicaCount) | reverse -}}
+{{- $all = append $all (printf "%s-%d.%s:17000" $name $i $domain) -}}
+{{- end -}}
+{{- append $all (printf "%s.%s.svc.%s:17000" $name .Release.Namespace .Values.clusterDomain) | join "," -}}
 {{- end -}}
 
 {{/* The beginning of a Service for clients; what has to be selected besides follows. */}}

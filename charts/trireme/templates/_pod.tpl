@@ -4,6 +4,8 @@ member, which votes, or replica.
 */}}
 {{- define "trireme.set" -}}
 {{- $ := .root -}}
+{{- $users := list -}}
+{{- if eq .role "member" }}{{ $users = include "trireme.users" $ | fromYamlArray }}{{ end -}}
 apiVersion: apps/v1
 kind: StatefulSet
 metadata:
@@ -139,6 +141,9 @@ spec:
             {{- if ne $.Values.clientTLS.source "self" }}
             - {name: client-tls, mountPath: /etc/trireme-client-tls, readOnly: true}
             {{- end }}
+            {{- if $users }}
+            - {name: users, mountPath: /etc/trireme-users, readOnly: true}
+            {{- end }}
       volumes:
         - name: tmp
           emptyDir: {}
@@ -155,6 +160,26 @@ spec:
         {{- if ne $.Values.clientTLS.source "self" }}
         - name: client-tls
           secret: {secretName: {{ include "trireme.clientSecret" $ }}, defaultMode: 0440}
+        {{- end }}
+        {{- if $users }}
+        # All at once: what an account is and its password. A Secret that is missing keeps no node
+        # from starting.
+        - name: users
+          projected:
+            defaultMode: 0440
+            sources:
+              - configMap:
+                  name: {{ include "trireme.fullname" $ }}-users
+                  items:
+                    {{- range $users }}
+                    - {key: {{ .name }}, path: {{ .name }}/account.json}
+                    {{- end }}
+              {{- range $users }}
+              - secret:
+                  name: {{ .existingSecret }}
+                  optional: true
+                  items: [{key: {{ .key | default "password" | quote }}, path: {{ .name }}/password}]
+              {{- end }}
         {{- end }}
   volumeClaimTemplates:
     - metadata:

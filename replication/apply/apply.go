@@ -213,6 +213,13 @@ func (a *Applier) Applied() (index, number uint64) {
 	return index, a.number.Load()
 }
 
+// Full reports whether the applier waits for space on the disk.
+func (a *Applier) Full() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state == NoSpace
+}
+
 // Err is what has stopped the applier, or nil.
 func (a *Applier) Err() error {
 	a.mu.Lock()

@@ -89,9 +89,8 @@ func TestForsaken(t *testing.T) {
 	}
 }
 
-// A leader whose disk is so full that it cannot even remember the commit tokens of what the
-// group has committed lets another lead, and keeps no session waiting.
-func TestForsakenOnAFullDisk(t *testing.T) {
+// smallDisks is a group of three whose disks can be filled.
+func smallDisks(t *testing.T) (*rig, []*simfile.FS) {
 	r := closedRig(t, 3)
 	disks := make([]*simfile.FS, 3)
 	for i := range disks {
@@ -99,6 +98,36 @@ func TestForsakenOnAFullDisk(t *testing.T) {
 		r.options = func(o *group.Options) { o.FS = disks[i] }
 		r.start(i)
 	}
+	return r, disks
+}
+
+// A follower whose disk is full says so, be it the log or the tables that cannot grow, and goes on
+// by itself once there is space.
+func TestFollowerWithoutSpace(t *testing.T) {
+	r, disks := smallDisks(t)
+	l := r.leader()
+	createFruit(t, r.nodes[l])
+	follower := (l + 1) % 3
+	disks[follower].SetCapacity(disks[follower].Used())
+	var last uint64
+	for id, until := 0, time.Now().Add(time.Minute); !r.nodes[follower].Status().DiskFull; id++ {
+		if last = insertFruit(t, r.nodes[r.leader()], id); time.Now().After(until) {
+			t.Fatalf("a follower with a full disk: %+v", r.nodes[follower].Status())
+		}
+	}
+	disks[follower].SetCapacity(0)
+	r.equal(last)
+	for until := time.Now().Add(time.Minute); r.nodes[follower].Status().DiskFull; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("a follower with space says that it has none")
+		}
+	}
+}
+
+// A leader whose disk is so full that it cannot even remember the commit tokens of what the
+// group has committed lets another lead, and keeps no session waiting.
+func TestForsakenOnAFullDisk(t *testing.T) {
+	r, disks := smallDisks(t)
 	l := r.leader()
 	n := r.nodes[l]
 	createFruit(t, n)

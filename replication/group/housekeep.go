@@ -11,9 +11,11 @@ import (
 
 // housekeep is the task of what has to be done now and then: the leader puts its
 // clock into an idle log and forgets old commit tokens; who has lost the lead lets sessions
-// go that wait for an outcome; everybody removes files of the log that nobody needs.
+// go that wait for an outcome; everybody says when it has no space for what it applies, and
+// removes files of the log that nobody needs.
 func (c *core) housekeep() {
 	var marked, expired, purged time.Duration
+	var full bool // the applier has been seen to wait for space
 	for !c.isStopped() {
 		c.idle.ParkFor(c.opt.MarkInterval / 2)
 		now := c.env.Monotonic()
@@ -26,6 +28,13 @@ func (c *core) housekeep() {
 			}
 			if before != 0 || c.pipeline.Idle() {
 				c.pipeline.Mark(entry.Mark, markBody(before), func(trx.Position, error) {})
+			}
+		}
+		if c.applier.Full() != full {
+			if full = !full; full {
+				c.log.Error("the disk is full: this member cannot apply what the group commits until there is space")
+			} else {
+				c.log.Info("the disk has space again: this member applies what it has missed")
 			}
 		}
 		if now-time.Duration(c.lostAt.Load()) >= c.opt.DoubtTimeout {

@@ -59,7 +59,7 @@ func (n *Node) status() Status {
 	}
 	r := c.currentRole()
 	csn, pos := c.engine.Applied()
-	s.Term, s.Leader, s.Writable, s.DiskFull = r.term, r.leader, c.writable(), c.diskFull.Load()
+	s.Term, s.Leader, s.Writable, s.DiskFull = r.term, r.leader, c.writable(), c.diskFull.Load() || c.applier.Full()
 	s.Provisioning = n.provisioning.active()
 	s.Index, s.Applied, s.Number = c.binlog.LastIndex(), pos.Index, csn
 	s.Committed = c.committed.Load()

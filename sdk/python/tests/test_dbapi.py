@@ -143,6 +143,98 @@ def test_autocommit(conn: trireme.Connection, db: trireme.Database) -> None:
     assert conn.execute("SELECT COUNT(*) FROM t").fetchone() == (4,)  # it was one transaction
 
 
+def test_a_lost_transaction_of_statements(conn: trireme.Connection, db: trireme.Database) -> None:
+    """Nothing of a transaction that START TRANSACTION began runs outside of it when its session is lost."""
+    conn.autocommit = True
+    for own in ("SELECT 1", "SET @x = 1"):
+        conn.execute(own)
+        conn.execute("START TRANSACTION")
+        conn.execute("INSERT INTO t (n) VALUES (1)")
+        db.execute(f"KILL {conn.connection_id}")
+        for call in (
+            lambda: conn.execute("INSERT INTO t (n) VALUES (2)"),
+            lambda: conn.cursor().executemany("INSERT INTO t (n) VALUES (?)", [(3,), (4,)]),
+            conn.ping,
+            conn.commit,
+            conn.commit,
+        ):
+            with pytest.raises(trireme.OperationalError) as e:
+                call()
+            assert e.value.retry is trireme.Retry.ELSEWHERE
+            assert conn.in_transaction
+        if own == "SELECT 1":
+            conn.rollback()
+            assert not conn.in_transaction
+        else:
+            with pytest.raises(trireme.OperationalError, match="what was SET"):
+                conn.execute("ROLLBACK")
+        assert conn.execute("SELECT COUNT(*) FROM t").fetchone() == (0,)
+    conn.execute("BEGIN")
+    db.execute(f"KILL {conn.connection_id}")
+    with pytest.raises(trireme.OperationalError):
+        conn.commit()
+    conn.execute("BEGIN")  # anew
+    conn.execute("INSERT INTO t (n) VALUES (1)")
+    conn.commit()
+    assert db.fetchone("SELECT COUNT(*) FROM t") == (1,)
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_start_transaction_in_a_lost_session(conn: trireme.Connection, db: trireme.Database, monkeypatch: Any, autocommit: bool) -> None:
+    """It has had no effect that a new session would miss."""
+    conn.autocommit = autocommit
+    conn.execute("SELECT 1")
+    conn.commit()
+    session = conn._core.session
+    assert session is not None
+    send = session.send
+
+    def lost(m: Any) -> Any:
+        session.end(trireme.ConnectionLost("lost", number=2013, retry=trireme.Retry.SAME_TOKEN, session_ended=True))
+        return send(m)
+
+    monkeypatch.setattr(session, "send", lost)
+    conn.execute("START TRANSACTION")
+    conn.execute("INSERT INTO t (n) VALUES (1)")
+    conn.commit()
+    assert db.fetchone("SELECT COUNT(*) FROM t") == (1,)
+
+
+def test_a_lost_commit_behind_another(conn: trireme.Connection, db: trireme.Database, monkeypatch: Any) -> None:
+    """A transaction that a statement began is not taken for the one before, whose token the leader knows."""
+
+    def lose(sent: bool) -> trireme.Error:
+        session = conn._core.session
+        assert session is not None
+        finish = session.finish
+
+        async def lost(call: Any, until: Any) -> Any:
+            if sent:
+                await finish(call, until)
+            session.close()
+            raise trireme.ConnectionLost("lost", number=2013, retry=trireme.Retry.SAME_TOKEN, session_ended=True)
+
+        monkeypatch.setattr(session, "finish", lost)
+        send = session.send
+        if not sent:
+            monkeypatch.setattr(session, "send", lambda m: send(session.request()) if m.HasField("commit") else send(m))
+        with pytest.raises(trireme.Error) as e:
+            conn.commit()
+        monkeypatch.undo()
+        conn.rollback()
+        return e.value
+
+    conn.execute("START TRANSACTION")
+    conn.execute("INSERT INTO t (n) VALUES (1)")
+    assert not lose(True).retryable  # it was committed
+    assert db.fetchone("SELECT COUNT(*) FROM t") == (1,)
+    conn.execute("INSERT INTO t (n) VALUES (2)")
+    conn.execute("COMMIT AND CHAIN")
+    conn.execute("INSERT INTO t (n) VALUES (3)")
+    assert not lose(False).retryable  # and this was not
+    assert db.fetchone("SELECT COUNT(*) FROM t") == (2,)
+
+
 def test_definitions_commit(conn: trireme.Connection) -> None:
     conn.execute("INSERT INTO t (n) VALUES (1)")
     conn.execute("CREATE TABLE IF NOT EXISTS other (id INT PRIMARY KEY)")

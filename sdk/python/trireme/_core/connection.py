@@ -31,11 +31,12 @@ class CoreConnection:
         self._session: Session | None = None
         self._tx: Transaction | None = None
         self._manual = False  # a transaction was begun by a statement, such as START TRANSACTION
+        self._lost: Error | None = None  # why that one was rolled back, until rollback()
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction goes on, or has been rolled back without rollback() having been called."""
-        return self._manual or (self._tx is not None and (self._tx.active or self._tx.broken is not None))
+        return self._manual or self._lost is not None or (self._tx is not None and (self._tx.active or self._tx.broken is not None))
 
     @property
     def session(self) -> Session | None:
@@ -55,6 +56,9 @@ class CoreConnection:
             return s
         if s is not None:
             why, own = s.ended, s.own
+            if self._manual and why is not None:
+                self._lose(why)
+                self.ready()
             s.close()
             self._session = None
             if own:
@@ -71,6 +75,20 @@ class CoreConnection:
         self._session = await self.group.patiently(once, until)
         return self._session
 
+    def _lose(self, e: Error) -> None:
+        """Notes that the transaction which a statement began is gone. What comes is not to run outside of it."""
+        self._manual = False
+        self._lost = changed(e, Retry.ELSEWHERE)
+
+    def ready(self, st: Statement | None = None) -> None:
+        """Error: the transaction that a statement began is gone, and the next one neither ends it nor begins another."""
+        if st is not None and (st.undoes or st.begins):
+            self._lost = None
+        if self._lost is not None:
+            e = copied(self._lost)
+            e.message = f"the transaction was rolled back: {e.message}; call rollback() and run it again"
+            raise e
+
     async def settle(self) -> None:
         """Takes what is left of the statement before, whose session is needed."""
         rows, self.rows = self.rows, None
@@ -83,6 +101,7 @@ class CoreConnection:
         await self.settle()
         until = deadline(self.group, timeout)
         st = Statement(text, params, self.group.zone, read or self.read)
+        self.ready(st)
         if self._tx is not None:
             rows = await self._tx.execute(st, until)
         elif self.autocommit or self._manual:
@@ -113,7 +132,7 @@ class CoreConnection:
         async def once() -> CoreRows:
             nonlocal safe
             s = await self.open(until)
-            safe = not s.own and (st.reads or st.changes)
+            safe = not s.own and (st.reads or st.changes or st.begins)
             tx = self._tx = self._begin(s)
             try:
                 return await tx.execute(st, until)
@@ -134,8 +153,9 @@ class CoreConnection:
 
         async def once() -> CoreRows:
             nonlocal safe
-            safe = True
+            safe = not self._manual
             s = await self.open(until)
+            safe = True
             manual = self._manual
             own = s.own or st.stateful  # what a session has of its own is not to be had in another
             try:
@@ -147,8 +167,14 @@ class CoreConnection:
                     self._manual = False
                 if manual:
                     safe = False
-                    raise (after(e, st) if st.commits else elsewhere(e)) from None  # what is not committed has no effect
-                e = after(e, st)
+                    gone = e.retry in (Retry.TRANSACTION, Retry.ELSEWHERE)
+                    e = after(e, st) if st.commits else elsewhere(e)  # what is not committed has no effect
+                    if gone and st.word == "COMMIT":
+                        self._manual = False
+                    elif gone or (s.ended is not None and not st.commits):
+                        self._lose(e)
+                    raise e from None
+                e = elsewhere(e) if st.begins else after(e, st)
                 safe = not own and (s.ended is not None or e.retry is Retry.TRANSACTION)
                 raise e from None
 
@@ -164,6 +190,7 @@ class CoreConnection:
         """Runs a statement with many sets of parameters: of the transaction, or in autocommit as one of their own."""
         self.check()
         await self.settle()
+        self.ready()
         own = self._session is not None and self._session.own
         if self.autocommit and not self._manual and self.read is None and not own:
             result = await execute_many(self.group, text, params, timeout)
@@ -193,6 +220,7 @@ class CoreConnection:
         """Commits the transaction, if there is one."""
         self.check()
         await self.settle()
+        self.ready()
         tx = self._tx
         if self._manual:
             self._tx = None
@@ -217,6 +245,7 @@ class CoreConnection:
         if rows is not None:
             await rows.close()
         tx, self._tx = self._tx, None
+        self._lost = None
         if self._manual:
             self._manual = False
             s = self._session
@@ -240,6 +269,7 @@ class CoreConnection:
         """Asks the server for an answer."""
         self.check()
         await self.settle()
+        self.ready()
         until = deadline(self.group, timeout)
 
         async def once() -> None:
@@ -251,7 +281,7 @@ class CoreConnection:
             except Error as e:
                 raise (changed(e, Retry.NEVER) if self.in_transaction or s.own else elsewhere(e)) from None
 
-        await self.group.patiently(once, until)
+        await self.group.patiently(once, until, may=lambda e: self._lost is None)
 
     def cancel(self) -> None:
         """Interrupts what runs. Any task, or thread, may call it."""
@@ -267,6 +297,10 @@ class CoreConnection:
         try:
             if not self.group.closed:
                 await self.rollback()
+        except BaseException:
+            if s is not None:
+                s.close()  # it may be in the transaction still
+            raise
         finally:
             self.closed = True
             self._session = None

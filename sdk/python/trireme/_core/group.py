@@ -251,13 +251,15 @@ class Group:
                 return idle
             try:
                 s = await self.node(address).session(True, self._soon(until))
-                self._bad.pop(address, None)
+                with self._lock:
+                    self._bad.pop(address, None)
                 return s
             except Error as e:
                 last = elsewhere(e)
                 if last.retry is Retry.NEVER:
                     raise
-                self._bad[address] = self.runtime.now() + AVOIDED
+                with self._lock:
+                    self._bad[address] = self.runtime.now() + AVOIDED
         assert last is not None
         raise last
 

@@ -36,6 +36,8 @@ def first_word(text: str) -> str:
 
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 _READS = frozenset({"SELECT", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "TABLE", "VALUES"})
+_BEGINS = frozenset({"START", "BEGIN"})
+_USER_VARIABLE = re.compile("(?<!@)@(?!@)")  # or an @ in a literal
 _INNER = frozenset({"SAVEPOINT", "RELEASE", "ROLLBACK", "SET", "USE", "DO", "WITH"})
 _PLAIN = (
     _CHANGES
@@ -48,7 +50,9 @@ _PLAIN = (
 class Statement:
     """A statement that may be sent several times."""
 
-    __slots__ = ("again", "changes", "commits", "params", "read", "reads", "stateful", "text", "token", "word", "zone")
+    __slots__ = (
+        "again", "begins", "chains", "changes", "commits", "params", "read", "reads", "stateful", "text", "token", "undoes", "word", "zone",
+    )  # fmt: skip
 
     def __init__(self, text: str, params: Sequence[Any] | None, zone: dt.tzinfo, read: Read | None) -> None:
         if not isinstance(text, str):
@@ -69,14 +73,18 @@ class Statement:
         # something in its session that others would meet.
         self.changes = word in _CHANGES
         self.reads = word in _READS
-        # It may commit the transaction that goes on, as COMMIT and CREATE do.
+        # It may commit the transaction that goes on, as COMMIT and CREATE do; ends it without effect; begins one; leaves
+        # one behind that has no token.
         self.commits = not (self.changes or self.reads or word in _INNER)
+        self.undoes = word == "ROLLBACK" and "TO" not in text.upper().split()
+        self.begins = word in _BEGINS
+        self.chains = self.begins or (word in ("COMMIT", "ROLLBACK") and "CHAIN" in text.upper().split())
         if word in _PLAIN:
-            self.stateful = ("@" in text and "@@" not in text) or (word in _READS and "_LOCK(" in text.upper())
+            self.stateful = _USER_VARIABLE.search(text) is not None or (word in _READS and "_LOCK(" in text.upper())
         elif word == "CREATE":
             self.stateful = "TEMPORARY" in text[:200].upper()
         else:
-            self.stateful = True
+            self.stateful = not self.begins
 
     def fill(self, st: pb.SqlStatement, timeout: float | None, handle: int = 0) -> None:
         """Says it in the contract's words. ProgrammingError: a parameter cannot be one."""

@@ -222,7 +222,7 @@ class Stream:
         with self._lock:
             self.ended = e
             sessions, self._sessions = self._sessions, {}
-        for s in sessions.values():
+        for s in list(sessions.values()):  # some may be removed meanwhile
             s.end(e)
         self.node.drop(self)
 

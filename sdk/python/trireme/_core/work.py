@@ -75,6 +75,7 @@ async def query(group: Group, text: str, params: Sequence[Any] | None, read: Rea
 
     async def once() -> CoreRows:
         s = await (group.writer(until) if read is None else group.reader(until, behind))
+        s.own = s.own or st.begins  # nobody would end it
         try:
             rows = CoreRows(s, s.send(message(s, st, until)), until, group.put)
             await rows.part()
@@ -217,14 +218,17 @@ class Transaction:
         with begin_trace(self.group.options.trace, st.word or "statement", self.group.options.schema) as span:
             span.set("server.address", self.session.node.address)
             m = message(self.session, st, until, if_ok=not self.active)
+            commits = st.commits and (self.active or not st.begins)
             try:
                 begun = None if self.active else self.send_begin()
                 call = self.session.send(m)
                 await self._begun(begun, until)
-                rows = CoreRows(self.session, call, until, lambda s: None, self.note, lambda e: self.failed(e, st.commits))
+                rows = CoreRows(self.session, call, until, lambda s: None, self.note, lambda e: self.failed(e, commits))
                 await rows.part()
+                if st.chains or (rows.result is not None and rows.result.gtid):
+                    self.token = None  # it was of the transaction before this one
             except Error as e:
-                raise self.failed(e, st.commits) from None
+                raise self.failed(e, commits) from None
             except BaseException:
                 self.session.close()
                 self.broken = _gone()

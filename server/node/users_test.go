@@ -55,3 +55,54 @@ func TestUsersDir(t *testing.T) {
 	writeEntry(t, dir, "app", `{"user": "app", "grants": ["ALL ON shop.*", "CREATE ON bar.*"]}`, "third")
 	works("third", "CREATE DATABASE IF NOT EXISTS bar")
 }
+
+// TestUsersDirWithoutMajority: an account that cannot be changed, since nobody answers the
+// leader, keeps no node from stopping, and is changed when the group is back.
+func TestUsersDirWithoutMajority(t *testing.T) {
+	dir := t.TempDir()
+	writeEntry(t, dir, "app", `{"user": "app"}`, "first")
+	var said heardLog
+	members := loggedGroup(t, &said, "--users-dir="+dir)
+	login := func(m *member, password string) {
+		t.Helper()
+		db, err := sql.Open("mysql", fmt.Sprintf("app:%s@tcp(%s)/?tls=skip-verify&timeout=%v&readTimeout=%v", password, m.MainAddr(), patience, patience))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		eventually(t, "log in with "+password, db.Ping)
+	}
+	login(members[0], "first")
+	var lead *member
+	eventually(t, "a leader", func() error {
+		for _, m := range members {
+			if m.Leads() {
+				lead = m
+				return nil
+			}
+		}
+		return errors.New("nobody leads")
+	})
+	writeEntry(t, dir, "app", `{"user": "app"}`, "second")
+	for _, m := range members {
+		if m != lead {
+			m.stop()
+		}
+	}
+	writeEntry(t, dir, "app", `{"user": "app"}`, "third")
+	eventually(t, "the node takes no writes", func() error {
+		if lead.Leads() {
+			return errors.New("it does")
+		}
+		return nil
+	})
+	lead.stop()
+	for i, m := range members {
+		again, err := start(t, m.args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		members[i] = again
+	}
+	login(members[0], "third")
+}

@@ -30,7 +30,7 @@ type Options struct {
 	Addrs    []string // host:port of gRPC ports, of one node or more
 	User     string
 	Password string
-	TLS      *tls.Config // nil: none, which nodes take only from their own machine, unless they are told otherwise
+	TLS      *tls.Config // nil: none, which nodes take only from their own machine, unless they are told otherwise; see TLSFiles
 	Schema   string      // the current one
 	Program  string      // its name, for the server's lists
 

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/tls"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -23,7 +22,7 @@ func init() { sql.Register("trireme", Driver{}) }
 //	trireme://user:password@host:port,host:port/schema?tls=true&read=local
 //
 // with these parameters: tls is false (the default), true, or skip-verify, which proves nothing of
-// the server; read sends the connection's statements to any node: strong, local, or a time such as
+// the server; ca, cert, key and server_name are as in [TLSFiles], and mean tls=true; read sends the connection's statements to any node: strong, local, or a time such as
 // 500ms that the data may be behind, and writes fail; patience is as in Options.
 type Driver struct{}
 
@@ -52,19 +51,23 @@ func parseSource(name string) (o Options, read *Read, err error) {
 	}
 	o.Addrs, o.User, o.Schema = strings.Split(u.Host, ","), u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	o.Password, _ = u.User.Password()
+	var files TLSFiles
+	secure := ""
 	for key, all := range u.Query() {
 		value := all[0]
 		switch key {
 		case "tls":
-			switch value {
-			case "true":
-				o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-			case "skip-verify":
-				o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // as asked for
-			case "false":
-			default:
+			if secure = value; value != "true" && value != "skip-verify" && value != "false" {
 				return o, nil, fmt.Errorf("client: tls=%s: it is true, false or skip-verify", value)
 			}
+		case "ca":
+			files.CA = value
+		case "cert":
+			files.Cert = value
+		case "key":
+			files.Key = value
+		case "server_name":
+			files.ServerName = value
 		case "read":
 			r := Strong()
 			if value == "local" {
@@ -84,6 +87,15 @@ func parseSource(name string) (o Options, read *Read, err error) {
 		default:
 			return o, nil, fmt.Errorf("client: a data source has no parameter %s", key)
 		}
+	}
+	if secure == "true" || secure == "skip-verify" || files != (TLSFiles{}) {
+		if secure == "false" {
+			return o, nil, errors.New("client: tls=false: ca, cert, key and server_name go with TLS")
+		}
+		if o.TLS, err = files.Config(); err != nil {
+			return o, nil, err
+		}
+		o.TLS.InsecureSkipVerify = secure == "skip-verify" //nolint:gosec // as asked for
 	}
 	return o, read, nil
 }

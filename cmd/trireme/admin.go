@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -107,7 +106,7 @@ func adminFlags() (*flag.FlagSet, *admin, *adminLogin) {
 	f.StringVar(&l.user, "user", "root", "who you are")
 	f.StringVar(&l.password, "password", os.Getenv("MYSQL_PWD"), "your `password`; it is asked for if there is none (also MYSQL_PWD)")
 	f.StringVar(&l.file, "password-file", "", "`file` whose first line is the password")
-	f.StringVar(&l.tls, "tls", "preferred", "preferred (TLS but to this machine), required, verify or off")
+	l.ssl.add(f, " (TLS but to this machine)")
 	f.StringVar(&l.format, "o", "table", "table or json")
 	f.DurationVar(&a.timeout, "timeout", time.Minute, "how long a call may take")
 	f.DurationVar(&a.interval, "interval", time.Second, "watch: the time between two answers")
@@ -128,10 +127,13 @@ func adminFlags() (*flag.FlagSet, *admin, *adminLogin) {
 }
 
 // commonFlags are those that every command knows.
-const commonFlags = "grpc user password password-file tls o timeout"
+const commonFlags = "grpc user password password-file o timeout " + sslFlagNames
 
 // adminLogin is who calls, and how.
-type adminLogin struct{ user, password, file, tls, format string }
+type adminLogin struct {
+	user, password, file, format string
+	ssl                          sslFlags
+}
 
 func runAdmin(args []string) error {
 	f, a, l := adminFlags()
@@ -202,15 +204,18 @@ func (a *admin) connect(f *flag.FlagSet, l *adminLogin) error {
 	if err != nil {
 		return err
 	}
-	switch l.tls {
-	case "preferred", "required", "verify", "off":
-	default:
-		return misuse(f, "-tls=%s: it is preferred, required, verify or off", l.tls)
+	mode, err := l.ssl.resolve()
+	if err != nil {
+		return misuse(f, "%v", err)
 	}
 	a.ctx = metadata.AppendToOutgoingContext(context.Background(), "authorization",
 		"Basic "+base64.StdEncoding.EncodeToString([]byte(l.user+":"+password)))
 	a.dial = func(addr string) (*grpc.ClientConn, error) {
-		return grpc.NewClient("passthrough:"+addr, grpc.WithTransportCredentials(adminTLS(l.tls, addr)), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20)),
+		creds, err := l.ssl.credentials(mode, addr)
+		if err != nil {
+			return nil, err
+		}
+		return grpc.NewClient("passthrough:"+addr, grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20)),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}))
 	}
 	var d net.Dialer
@@ -231,15 +236,18 @@ func (a *admin) connect(f *flag.FlagSet, l *adminLogin) error {
 	return a.use(a.addr)
 }
 
-// adminTLS is how a node at an address is talked to.
-func adminTLS(how, addr string) credentials.TransportCredentials {
+// credentials are how a node at an address is talked to. Who has a certificate shows it to this machine too.
+func (s *sslFlags) credentials(mode, addr string) (credentials.TransportCredentials, error) {
 	host, _, _ := net.SplitHostPort(addr)
 	ip := net.ParseIP(host)
-	if here := host == "localhost" || ip != nil && ip.IsLoopback(); how == "off" || how == "preferred" && here {
-		return insecure.NewCredentials()
+	if here := host == "localhost" || ip != nil && ip.IsLoopback(); mode == sslDisabled || mode == sslPreferred && here && s.cert == "" {
+		return insecure.NewCredentials(), nil
 	}
-	return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, ServerName: host,
-		InsecureSkipVerify: how != "verify"}) //nolint:gosec // a node's own certificate proves nothing
+	c, err := s.config(mode, host)
+	if err != nil {
+		return nil, err
+	}
+	return credentials.NewTLS(c), nil
 }
 
 func (a *admin) use(addr string) error {

@@ -32,6 +32,10 @@ func TestAdminMisuse(t *testing.T) {
 		{"status -force", 2, "status does not know -force"},
 		{"status -o xml", 2, "table or json"},
 		{"status -tls maybe", 2, "preferred"},
+		{"status -ssl-mode MAYBE", 2, "VERIFY_IDENTITY"},
+		{"status -ssl-mode REQUIRED -tls off", 2, "say the same"},
+		{"status -ssl-cert x", 2, "belong together"},
+		{"status -password p -ssl-ca /no/such", 1, "no such file"},
 		{"watch -interval 1ms", 2, "100ms"},
 		{"kill x -grpc 127.0.0.1:1 -password p", 1, "whole number"},
 		{"status -grpc 127.0.0.1:1 -password p", 1, "grpc_port"},
@@ -44,31 +48,37 @@ func TestAdminMisuse(t *testing.T) {
 	}
 }
 
-// TestAdminCommands runs every command against a node.
-func TestAdminCommands(t *testing.T) {
+// alone starts a node that is a group of its own, and says where its directory and the file of root's password are.
+func alone(t *testing.T, settings ...string) (n *node.Node, dir, password string) {
+	t.Helper()
 	port, err := ports.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	cfg, err := config.Load(config.Sources{Args: []string{"--datadir=" + filepath.Join(dir, "data"), "--bind-address=127.0.0.1", "--port=0", "--read-only-port=-1",
-		"--http-port=-1", "--grpc-port=0", "--report-host=127.0.0.1", fmt.Sprintf("--peer-port=%d", port), "--initial-root-password=secret", "--innodb-buffer-pool-size=16M"}})
+	dir = t.TempDir()
+	cfg, err := config.Load(config.Sources{Args: append([]string{"--datadir=" + filepath.Join(dir, "data"), "--bind-address=127.0.0.1", "--port=0", "--read-only-port=-1",
+		"--http-port=-1", "--grpc-port=0", "--report-host=127.0.0.1", fmt.Sprintf("--peer-port=%d", port), "--initial-root-password=secret", "--innodb-buffer-pool-size=16M"}, settings...)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := node.Open(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
+	if n, err = node.Open(cfg, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := n.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
-	}()
-	password := filepath.Join(dir, "password")
+	})
+	password = filepath.Join(dir, "password")
 	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return n, dir, password
+}
+
+// TestAdminCommands runs every command against a node.
+func TestAdminCommands(t *testing.T) {
+	n, dir, password := alone(t)
 	ask := func(args string) (int, string) {
 		return quiet(t, append([]string{"admin", "--grpc", "127.0.0.1:1," + n.GRPCAddr(), "--password-file", password}, strings.Fields(args)...)...)
 	}

@@ -59,6 +59,8 @@ func TestExitCodes(t *testing.T) {
 		{"demo --nodes=3 stray", 2, "stray"},
 		{"demo --help", 0, "-mysql-port"},
 		{"sql --tls=maybe", 2, "preferred"},
+		{"sql --ssl-mode=DISABLED --ssl-cert=x --ssl-key=y", 2, "cannot be switched off"},
+		{"sql --ssl-cert=/no/such --ssl-key=/no/such --password x", 1, "no such file"},
 		{"sql a b", 2, "one schema"},
 		{"sql --port 1 --password x -e SELECT", 1, "refused"},
 		{"status --http 127.0.0.1:1", 1, "refused"},

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -31,7 +30,8 @@ type shell struct {
 func runSQL(args []string) error {
 	f := flags("sql [options] [schema]", "A shell for SQL. Statements end with ; or \\G (a line for each column). Input that is no terminal\n"+
 		"is run as a script, which ends at the first error. The shell's own words: help, use, quit.")
-	var execute, password, passwordFile, format, ssl string
+	var execute, password, passwordFile, format string
+	var ssl sslFlags
 	host := f.String("host", "127.0.0.1", "`address` of a node")
 	port := f.Int("port", 13306, "its MySQL port")
 	user := f.String("user", "root", "who you are")
@@ -39,7 +39,7 @@ func runSQL(args []string) error {
 	f.StringVar(&passwordFile, "password-file", "", "`file` whose first line is the password")
 	f.StringVar(&execute, "e", "", "run these `statements` and end")
 	f.StringVar(&format, "format", "", "table or tab; table is what a terminal gets")
-	f.StringVar(&ssl, "tls", "preferred", "preferred, required, verify or off")
+	ssl.add(f, "")
 	force := f.Bool("force", false, "go on after an error of a script")
 	if err := parse(f, args); err != nil {
 		return err
@@ -52,10 +52,15 @@ func runSQL(args []string) error {
 	c.User, c.Net, c.Addr, c.DBName = *user, "tcp", net.JoinHostPort(*host, strconv.Itoa(*port)), f.Arg(0)
 	c.ConnectionAttributes = "program_name:trireme-sql"
 	c.InterpolateParams = true
-	if err := setTLS(c, ssl, *host); err != nil {
+	mode, err := ssl.resolve()
+	if err != nil {
 		return misuse(f, "%v", err)
 	}
-	var err error
+	if c.AllowFallbackToPlaintext = mode == sslPreferred; mode != sslDisabled {
+		if c.TLS, err = ssl.config(mode, *host); err != nil {
+			return err
+		}
+	}
 	if c.Passwd, err = findPassword(password, passwordFile, terminal && execute == "", *user); err != nil {
 		return err
 	}
@@ -74,21 +79,6 @@ func runSQL(args []string) error {
 		return sh.interact(c.Addr)
 	}
 	return sh.script(os.Stdin)
-}
-
-func setTLS(c *mysql.Config, how, host string) error {
-	switch how {
-	case "preferred":
-		c.TLSConfig = "preferred"
-	case "required":
-		c.TLSConfig = "skip-verify"
-	case "verify":
-		c.TLS = &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
-	case "off":
-	default:
-		return fmt.Errorf("-tls=%s: it is preferred, required, verify or off", how)
-	}
-	return nil
 }
 
 func findPassword(given, file string, ask bool, user string) (string, error) {

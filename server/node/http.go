@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
@@ -123,6 +124,19 @@ func (n *Node) unready() error {
 		return errors.New("no leader is known")
 	case !n.hasAccounts(), s.Writable && !n.serves():
 		return errors.New("the group is beginning")
+	}
+	return tooFar(&s, n.cfg.Duration("ready_max_lag"))
+}
+
+// tooFar says that a member is too far behind the group for clients; 0: nobody is.
+func tooFar(s *group.Status, most time.Duration) error {
+	switch {
+	case most == 0 || s.Writable:
+		return nil
+	case s.Lag.Time < 0:
+		return errors.New("the node does not know yet how far it is behind the group")
+	case s.Lag.Time > most:
+		return fmt.Errorf("the node is %v behind the group, more than ready_max_lag (%v)", s.Lag.Time.Round(time.Millisecond), most)
 	}
 	return nil
 }

@@ -28,8 +28,13 @@ type Account struct {
 	Locked     bool
 	Expired    bool // the password
 	Require    Requirement
-	Admin      bool // may take the administrator's place (CONNECTION_ADMIN, SUPER)
+	// Administers says whether it may take the administrator's place (CONNECTION_ADMIN, SUPER);
+	// nil: no. To find out takes longer than to check a password.
+	Administers func() bool
 }
+
+// Admin reports whether the account may take the administrator's place.
+func (a *Account) Admin() bool { return a.Administers != nil && a.Administers() }
 
 // Source finds the account that a user who comes from a host, or its address, is to be
 // matched with.

@@ -88,7 +88,7 @@ func (c *Console) serveSignIn(w http.ResponseWriter, r *http.Request) error {
 	if before := c.signedIn(r); before != nil {
 		c.signIns.remove(before)
 	}
-	s := &signIn{caller: caller, hash: acct.Hash, admin: acct.Admin}
+	s := &signIn{caller: caller, hash: acct.Hash, admin: acct.Admin()}
 	c.setCookie(w, r, c.signIns.add(s))
 	c.audit(&caller, caller.id().Text(), "ConsoleSignIn", "done")
 	return c.serveSession(w, r, s)

@@ -420,7 +420,7 @@ type Handover struct {
 
 func (c *conn) handover(resp *response, acct *auth.Account, host string) *Handover {
 	h := &Handover{ID: c.id, User: resp.user, Host: host, AccountUser: acct.User, AccountHost: acct.Host,
-		Schema: resp.schema, Collation: resp.collation, Admin: acct.Admin,
+		Schema: resp.schema, Collation: resp.collation, Admin: acct.Admin(),
 		Attributes: resp.attributes, TLS: c.channel.Cipher, TLSVersion: c.channel.Version,
 		Certified: c.channel.Certified, Subject: c.channel.Subject, Issuer: c.channel.Issuer}
 	_, h.Address = c.origin()

@@ -377,7 +377,7 @@ func (a accounts) Account(user, _, _ string) (auth.Account, bool) {
 }
 
 var testAccounts = accounts{
-	"root":   {User: "root", Host: "%", Plugin: PluginSHA2, Hash: priv.HashSHA2([]byte("secret"), []byte("abcdefghijklmnopqrst")), Admin: true},
+	"root":   {User: "root", Host: "%", Plugin: PluginSHA2, Hash: priv.HashSHA2([]byte("secret"), []byte("abcdefghijklmnopqrst")), Administers: func() bool { return true }},
 	"app":    {User: "app", Host: "%", Plugin: PluginSHA2, Hash: priv.HashSHA2([]byte("secret"), []byte("abcdefghijklmnopqrsu"))},
 	"native": {User: "native", Host: "%", Plugin: PluginNative, Hash: priv.HashNative([]byte("secret"))},
 	"empty":  {User: "empty", Host: "%", Plugin: PluginSHA2},

@@ -35,7 +35,8 @@ func (a *accounts) Account(user, host, address string) (auth.Account, bool) {
 		return auth.Account{}, false
 	}
 	return auth.Account{User: p.Name, Host: p.Host, Plugin: p.Plugin, Hash: p.Hash, Locked: p.Locked, Expired: p.Expired,
-		Require: auth.Requirement{Kind: p.TLS, Cipher: p.Cipher, Issuer: p.Issuer, Subject: p.Subject}, Admin: a.n.sessions.AccountHas(p.ID, "CONNECTION_ADMIN")}, true
+		Require:     auth.Requirement{Kind: p.TLS, Cipher: p.Cipher, Issuer: p.Issuer, Subject: p.Subject},
+		Administers: func() bool { return a.n.sessions.AccountHas(p.ID, "CONNECTION_ADMIN") }}, true
 }
 
 // hasAccounts reports whether the group's system tables are here.

@@ -237,7 +237,9 @@ func sameColumns(known []*pb.SqlColumn, cols []session.ResultColumn) bool {
 		from := &cols[i]
 		t := from.Type
 		if c.Name != from.Name || c.Type != columnTypes[t.Kind] || c.Unsigned != t.Unsigned || c.NotNull != t.NotNull ||
-			c.Table != from.Table || c.Schema != from.Schema || c.OriginalName != from.OrgName {
+			c.Table != from.Table || c.Schema != from.Schema || c.OriginalTable != from.OrgTable || c.OriginalName != from.OrgName ||
+			c.PrimaryKey != (from.Flags&session.PrimaryKey != 0) || c.UniqueKey != (from.Flags&session.UniqueKey != 0) ||
+			c.MultipleKey != (from.Flags&session.MultipleKey != 0) || c.AutoIncrement != (from.Flags&session.AutoIncrement != 0) {
 			return false
 		}
 		switch {

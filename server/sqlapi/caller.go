@@ -23,7 +23,8 @@ type credential struct{ d *Door }
 // connection is what is known of a connection.
 type connection struct {
 	credentials.CommonAuthInfo
-	channel auth.Channel
+	channel       auth.Channel
+	host, address string // as auth.RemoteHost tells
 }
 
 // AuthType implements credentials.AuthInfo.
@@ -59,8 +60,9 @@ func (c *credential) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInf
 		return nil, nil, err
 	}
 	rest := &peeked{Conn: nc, early: begin[:]}
+	host, address := auth.RemoteHost(nc.RemoteAddr())
 	if begin[0] != tlsRecord {
-		return rest, &connection{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}, nil
+		return rest, &connection{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, host: host, address: address}, nil
 	}
 	var config *tls.Config
 	if c.d.opt.TLS != nil {
@@ -76,7 +78,7 @@ func (c *credential) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInf
 		return nil, nil, err
 	}
 	state := t.ConnectionState()
-	return t, &connection{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, channel: auth.ChannelOf(&state)}, nil
+	return t, &connection{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, channel: auth.ChannelOf(&state), host: host, address: address}, nil
 }
 
 // peeked is a connection whose first byte was read.
@@ -113,12 +115,11 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 	if !ok {
 		return nil, errNobody
 	}
-	conn, _ := p.AuthInfo.(*connection)
-	host, address := auth.RemoteHost(p.Addr)
-	var channel auth.Channel
-	if conn != nil {
-		channel = conn.channel
+	conn, ok := p.AuthInfo.(*connection)
+	if !ok {
+		return nil, errNobody
 	}
+	host, channel := conn.host, conn.channel
 	c := &caller{secure: channel.TLS()}
 	if !c.secure && (d.opt.RequireTLS != nil && d.opt.RequireTLS() || host != "localhost" && !d.opt.AllowPlaintext) {
 		return nil, errInsecure
@@ -127,7 +128,7 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 	if !ok {
 		return nil, errNobody
 	}
-	acct, err := d.opt.Auth.Login(ctx, d.stop, user, host, address, password, &channel)
+	acct, err := d.opt.Auth.Login(ctx, d.stop, user, host, conn.address, password, &channel)
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +150,7 @@ func (d *Door) Identify(ctx context.Context) (session.ConnectionInfo, error) {
 
 // credentialsOf reads the authorization of a call.
 func credentialsOf(ctx context.Context) (user, password string, ok bool) {
-	md, _ := metadata.FromIncomingContext(ctx)
-	all := md.Get("authorization")
+	all := metadata.ValueFromIncomingContext(ctx, "authorization")
 	if len(all) != 1 {
 		return "", "", false
 	}

@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -30,68 +31,95 @@ func (d *Door) serveExecute(who *caller, g grpc.ServerStream) error {
 	if err := receiveOne(g, m); err != nil {
 		return err
 	}
-	answer, err := d.execute(g.Context(), who, m)
-	if err != nil {
-		return err
-	}
-	return g.SendMsg(answer)
+	return d.execute(g.Context(), who, m, func(r *pb.SqlExecuteResponse) error { return g.SendMsg(r) })
 }
 
-// execute runs a statement in a session of its own.
-func (d *Door) execute(ctx context.Context, who *caller, m *pb.SqlExecuteRequest) (*pb.SqlExecuteResponse, error) {
-	if m.Statement == nil {
-		return nil, wrongArgument("there is no statement")
+// execute runs a statement in a session that is as a new one.
+func (d *Door) execute(ctx context.Context, who *caller, m *pb.SqlExecuteRequest, send func(*pb.SqlExecuteResponse) error) error {
+	switch {
+	case m.Statement == nil:
+		return wrongArgument("there is no statement")
+	case m.Statement.Handle != 0:
+		return wrongArgument("handles are of sessions: send the statement's text")
+	case !m.ReadOnly && !d.opt.Backend.Serves():
+		return moved(movedText)
 	}
-	if m.Statement.Handle != 0 {
-		return nil, wrongArgument("handles are of sessions: send the statement's text")
-	}
-	if !m.ReadOnly && !d.opt.Backend.Serves() {
-		return nil, moved(movedText)
-	}
-	r := &runner{}
-	r.init(d, context.WithoutCancel(ctx))
-	defer r.close()
+	isPlain := plain(m.Statement.Text)
+	v := d.visit(who.whose(m.Schema, m.ReadOnly), isPlain)
 	d.mu.Lock()
-	d.calls[r] = struct{}{}
+	d.calls[v] = struct{}{}
 	d.mu.Unlock()
+	keep := false
 	defer func() {
 		d.mu.Lock()
-		delete(d.calls, r)
+		delete(d.calls, v)
 		d.mu.Unlock()
+		if !keep || !d.visits.put(v, d.clock.Load()) {
+			v.close()
+		}
 	}()
-	r.begin()
-	info := who.info
-	info.ID, info.Schema, info.ReadOnly = d.opt.Backend.NextID(), m.Schema, m.ReadOnly
-	info.Disconnect = func() { go r.stop(errInterrupted) }
-	if err := r.open(info); err != nil {
-		return nil, err
+	v.begin()
+	if v.s == nil {
+		if err := d.openVisit(v, who); err != nil {
+			return err
+		}
 	}
 	// The caller's end ends the statement; a commit that was handed to the group goes on by itself.
-	defer context.AfterFunc(ctx, func() {
+	alone := context.AfterFunc(ctx, func() {
 		why := errInterrupted
 		if ctx.Err() == context.DeadlineExceeded {
 			why = errExpired
 		}
-		r.stop(why)
-		r.cancel()
-	})()
-	c := &collected{r: r, before: r.s.LastGTID(), most: defaultResult}
+		v.stop(why)
+		v.cancel()
+	})
+	c := &v.answer
+	c.begin(&v.runner, defaultResult)
 	if m.MaxResultBytes != 0 {
 		c.most = int(min(m.MaxResultBytes, uint64(d.opt.Backend.MaxPacket())))
 	}
-	repeated, err := r.statement(m.Statement, c)
-	why := r.end()
+	repeated, err := v.statement(m.Statement, c)
+	untouched := alone()
+	why := v.end()
 	switch {
 	case err != nil:
 		told := d.known(err)
 		if why != nil && told.Number == errInterrupted.Number {
 			told = why
 		}
-		return nil, told
+		return told
 	case repeated != 0:
-		return &pb.SqlExecuteResponse{Done: &pb.SqlDone{Gtid: repeated, Repeated: true}}, nil
+		return send(&pb.SqlExecuteResponse{Done: &pb.SqlDone{Gtid: repeated, Repeated: true}})
 	}
-	return &c.out, nil
+	err = send(&c.out)
+	c.end()
+	keep = untouched && why == nil && isPlain && v.unchanged()
+	return err
+}
+
+// visit returns a session that another call has left, if that will do, or one that is still to be opened.
+func (d *Door) visit(of whose, used bool) *visit {
+	if used {
+		if v := d.visits.take(of, d.clock.Load()); v != nil {
+			return v
+		}
+	}
+	v := &visit{of: of}
+	v.init(d, context.Background())
+	return v
+}
+
+// openVisit opens the session.
+func (d *Door) openVisit(v *visit, who *caller) error {
+	v.opened = d.clock.Load()
+	info := who.info
+	info.ID, info.Schema, info.ReadOnly = d.opt.Backend.NextID(), v.of.schema, v.of.readOnly
+	info.Disconnect = func() { go v.stop(errInterrupted) }
+	err := v.open(info)
+	if e := (*types.Error)(nil); errors.As(err, &e) && e.Number == errTooMany.Number && d.visits.drop(func(*visit) bool { return true }) {
+		err = v.open(info) // in the place of one that waited
+	}
+	return err
 }
 
 // serveOutcome is Outcome.

@@ -82,6 +82,7 @@ const lastWords = time.Second
 
 // Limits that no setting changes.
 const (
+	callWorkers    = 32       // tasks of gRPC that serve one call after the other, with a stack that is large already
 	maxConnections = 4096     // of the network
 	maxStreams     = 1000     // calls of one connection at a time
 	maxSessions    = 1000     // of one stream
@@ -111,10 +112,11 @@ type Door struct {
 	newcomers atomic.Int64
 	shaking   *auth.Crowd // connections in their handshake
 	tokens    tokens
+	visits    visits
 
 	mu       sync.Mutex
 	streams  map[*stream]struct{}
-	calls    map[*runner]struct{} // of Execute
+	calls    map[*visit]struct{} // of Execute
 	stopping bool
 	listener net.Listener
 	stop     chan struct{}
@@ -130,7 +132,7 @@ func New(opt Options) *Door {
 	if opt.ConnectTimeout == 0 {
 		opt.ConnectTimeout = 10 * time.Second
 	}
-	d := &Door{opt: opt, began: time.Now(), streams: make(map[*stream]struct{}), calls: make(map[*runner]struct{}), stop: make(chan struct{}),
+	d := &Door{opt: opt, began: time.Now(), streams: make(map[*stream]struct{}), calls: make(map[*visit]struct{}), stop: make(chan struct{}),
 		shaking: auth.NewCrowd(maxHandshakes)}
 	d.clock.Store(1)
 	d.tokens.init()
@@ -139,7 +141,7 @@ func New(opt Options) *Door {
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(opt.ConnectTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.WaitForHandlers(true))
+		grpc.WaitForHandlers(true), grpc.NumStreamWorkers(callWorkers))
 	d.grpc.RegisterService(&service, d)
 	d.health = health.NewServer()
 	healthpb.RegisterHealthServer(d.grpc, d.health)
@@ -255,12 +257,14 @@ func (d *Door) sweep() {
 		for _, st := range d.all() {
 			st.sweep(now)
 		}
+		d.visits.sweep(now)
 	}
 }
 
 // DropWriters ends the sessions that may write, since this node takes no writes any more: idle
 // ones at once, others after the request that they run.
 func (d *Door) DropWriters() {
+	d.visits.drop(func(v *visit) bool { return !v.of.readOnly })
 	for _, st := range d.all() {
 		for _, s := range st.all() {
 			if !s.readOnly {
@@ -309,9 +313,9 @@ func (d *Door) Shutdown(ctx context.Context) {
 			st.abort()
 		}
 		d.mu.Lock()
-		for r := range d.calls {
-			r.stop(moved(stoppedText))
-			r.cancel()
+		for v := range d.calls {
+			v.stop(moved(stoppedText))
+			v.cancel()
 		}
 		d.mu.Unlock()
 		<-ended
@@ -321,6 +325,7 @@ func (d *Door) Shutdown(ctx context.Context) {
 	d.grpc.GracefulStop()
 	last.Stop()
 	d.tasks.Wait()
+	d.visits.close()
 	d.workers.close()
 }
 

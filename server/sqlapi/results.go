@@ -144,13 +144,27 @@ func (r *results) drop() {
 	r.enc.clear()
 }
 
-// collected gathers a whole result, for a call with one answer.
+// collected gathers a whole result, for a call with one answer. Its memory is used again by the
+// next call with the same session.
 type collected struct {
-	r      *runner
-	before uint64
-	most   int
-	enc    encoder
-	out    pb.SqlExecuteResponse
+	r       *runner
+	before  uint64
+	most    int
+	columns []*pb.SqlColumn // of the last result
+	enc     encoder
+	out     pb.SqlExecuteResponse
+	done    pb.SqlDone
+}
+
+// begin prepares for a call.
+func (c *collected) begin(r *runner, most int) {
+	c.r, c.before, c.most = r, r.s.LastGTID(), most
+}
+
+// end forgets the result.
+func (c *collected) end() {
+	c.out.Columns, c.out.Batch, c.out.Done = nil, nil, nil
+	c.enc.shrink()
 }
 
 func (c *collected) start(*handle) {}
@@ -158,8 +172,10 @@ func (c *collected) start(*handle) {}
 // Columns implements session.ResultWriter.
 func (c *collected) Columns(cols []session.ResultColumn) error {
 	c.enc.begin(cols, c.r.s.Location())
-	c.out.Columns = describe(cols)
-	c.out.Batch = &c.enc.batch
+	if !sameColumns(c.columns, cols) {
+		c.columns = describe(cols)
+	}
+	c.out.Columns, c.out.Batch = c.columns, &c.enc.batch
 	return nil
 }
 
@@ -178,9 +194,11 @@ func (c *collected) Rows(b *types.Batch) error {
 // Done implements session.ResultWriter.
 func (c *collected) Done(o session.Outcome) error {
 	c.enc.batch.WindowBytes = uint64(c.enc.size)
-	c.out.Done = &pb.SqlDone{AffectedRows: o.AffectedRows, LastInsertId: o.LastInsertID, Warnings: uint32(o.Warnings), Info: utf8(o.Info)}
+	d := &c.done
+	d.AffectedRows, d.LastInsertId, d.Warnings, d.Info, d.Gtid = o.AffectedRows, o.LastInsertID, uint32(o.Warnings), utf8(o.Info), 0
 	if g := c.r.s.LastGTID(); g != c.before {
-		c.out.Done.Gtid = g
+		d.Gtid = g
 	}
+	c.out.Done = d
 	return nil
 }

@@ -75,16 +75,15 @@ func (r *runner) end() *types.Error {
 
 // stop ends the request that runs. An interrupt that comes before the statement has begun, or
 // between its parts, has no effect, so that it is made again.
-func (r *runner) stop(why *types.Error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stopLocked(why)
-}
+func (r *runner) stop(why *types.Error) { r.stopOf(0, why) }
 
 const interruptEvery = 5 * time.Millisecond
 
-func (r *runner) stopLocked(why *types.Error) {
-	if r.busy%2 == 0 || r.stopped != nil {
+// stopOf is stop if the request is a certain one, by busy; 0: any.
+func (r *runner) stopOf(busy uint64, why *types.Error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy%2 == 0 || r.stopped != nil || busy != 0 && r.busy != busy {
 		return
 	}
 	r.stopped = why
@@ -203,6 +202,9 @@ func (r *runner) statement(st *pb.SqlStatement, w writer) (repeated uint64, err 
 		defer end()
 	}
 	err = r.run(ctx, st, commitToken{token, hasToken}, w)
+	if err == nil && sets(r.textOf(st)) { // globally, for all that we know
+		r.d.visits.drop(func(*visit) bool { return true })
+	}
 	if hasToken {
 		if repeated, err = r.afterToken(token, content, err); repeated != 0 {
 			return repeated, nil
@@ -423,8 +425,9 @@ func (r *runner) afterToken(t entry.Token, content uint64, err error) (repeated 
 // group, it waits no longer.
 func (r *runner) limit(d time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
+	busy := r.busy // which only this task changes
 	timer := time.AfterFunc(d, func() {
-		r.stop(errExpired)
+		r.stopOf(busy, errExpired)
 		cancel(errExpired)
 	})
 	return ctx, func() {
@@ -461,15 +464,19 @@ var contentSeed = maphash.MakeSeed()
 // transactionContent stands for a transaction of several statements, of which a token says nothing.
 const transactionContent = 0
 
+// textOf is a statement's text, also if it has come by its handle.
+func (r *runner) textOf(st *pb.SqlStatement) string {
+	if known := r.prepared[st.Handle]; known != nil {
+		return known.text
+	}
+	return st.Text
+}
+
 // contentOf tells statements with their parameters apart.
 func (r *runner) contentOf(st *pb.SqlStatement) uint64 {
 	var h maphash.Hash
 	h.SetSeed(contentSeed)
-	text := st.Text
-	if known := r.prepared[st.Handle]; known != nil {
-		text = known.text
-	}
-	_, _ = h.WriteString(text)
+	_, _ = h.WriteString(r.textOf(st))
 	var b []byte
 	for _, p := range st.Params {
 		b = appendValue(append(b[:0], 0), p)

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,6 +163,8 @@ var installations = map[string]string{
 	"who may connect": "networkPolicy: {clients: [{podSelector: {matchLabels: {app: shop}}}], monitoring: [{namespaceSelector: {}}]}",
 	"watched": "monitoring: {serviceMonitor: {enabled: true, labels: {release: prometheus}, relabelings: [{action: labeldrop, regex: pod}]}, " +
 		"rules: {enabled: true, labels: {release: prometheus}, alertLabels: {team: db}, without: [TriremeDeadlocks, TriremeNotScraped]}, dashboards: {enabled: true, annotations: {grafana_folder: Databases}, namespace: grafana}}",
+	"clients' authorities":   "{clientTLS: {clientCA: {existingSecret: authorities, key: root.pem, crlKey: revoked.pem}, required: true}}",
+	"a bundle of them":       "{clientTLS: {source: secret, existingSecret: clients, clientCA: {existingConfigMap: bundle}}}",
 	"watched by rules alone": "monitoring: {rules: {enabled: true}}",
 	"dashboards alone":       "monitoring: {dashboards: {enabled: true}}",
 	"accounts":               accounts,
@@ -256,7 +259,7 @@ func (r *release) checkVolumes(t *testing.T, p *corev1.Pod) {
 		}
 	}
 	has := func(kind, name string) {
-		if (kind == "ConfigMap" || strings.HasPrefix(name, "prod-db")) && r.objects[kind+"/"+name] == nil && !(kind == "Secret" && r.signed[name]) {
+		if (kind == "ConfigMap" && name != "bundle" || strings.HasPrefix(name, "prod-db")) && r.objects[kind+"/"+name] == nil && !(kind == "Secret" && r.signed[name]) {
 			t.Errorf("pod %s: there is no %s %s", p.Name, kind, name)
 		}
 	}
@@ -395,6 +398,44 @@ func TestWhatStartsPodsAnew(t *testing.T) {
 	}
 }
 
+// The authorities of clients are mounted as a directory, so that their Secret may change, and the server is told where.
+func TestClientCA(t *testing.T) {
+	if c := object[*corev1.ConfigMap](t, must(t, "{}"), "ConfigMap/prod-db-trireme"); strings.Contains(c.Data["trireme.cnf"], "ssl_ca") {
+		t.Error("clients are asked for certificates of nobody")
+	}
+	for name, want := range map[string]map[string]string{"clients' authorities": {"root.pem": "ca.crt", "revoked.pem": "ca.crl"}, "a bundle of them": {"ca.crt": "ca.crt"}} {
+		r := must(t, installations[name])
+		conf := object[*corev1.ConfigMap](t, r, "ConfigMap/prod-db-trireme").Data["trireme.cnf"]
+		for _, setting := range []string{"ssl_ca = /etc/trireme-client-ca/ca.crt\n", "ssl_crl = /etc/trireme-client-ca/ca.crl\n"} {
+			if has, wanted := strings.Contains(conf+"\n", setting), strings.Contains(setting, "ssl_ca") || len(want) > 1; has != wanted {
+				t.Errorf("%s: %q is there: %v", name, setting, has)
+			}
+		}
+		spec := object[*appsv1.StatefulSet](t, r, "StatefulSet/prod-db-trireme").Spec.Template.Spec
+		i := slices.IndexFunc(spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "client-ca" })
+		j := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == "client-ca" })
+		if i < 0 || j < 0 {
+			t.Fatalf("%s: nothing is mounted", name)
+		}
+		if m := spec.Containers[0].VolumeMounts[i]; m.MountPath != "/etc/trireme-client-ca" || m.SubPath != "" || !m.ReadOnly {
+			t.Errorf("%s: %v", name, m)
+		}
+		var items []corev1.KeyToPath
+		if v := spec.Volumes[j]; v.Secret != nil {
+			items = v.Secret.Items
+		} else {
+			items = v.ConfigMap.Items
+		}
+		got := map[string]string{}
+		for _, k := range items {
+			got[k.Key] = k.Path
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // Values that cannot be meant are refused, and the answer names them.
 func TestBadValues(t *testing.T) {
 	for _, c := range []struct{ values, says string }{
@@ -431,6 +472,10 @@ func TestBadValues(t *testing.T) {
 		{"peerTLS: {source: secret}", "peerTLS.existingSecret has to name"},
 		{"clientTLS: {source: secret}", "clientTLS.existingSecret has to name"},
 		{"clientTLS: {source: certManager}", "clientTLS.issuerRef has to name"},
+		{"clientTLS: {clientCA: {existingSecret: a, existingConfigMap: b}}", "clientTLS.clientCA: existingSecret or existingConfigMap"},
+		{"clientTLS: {clientCA: {crlKey: a}}", "clientTLS.clientCA: crlKey"},
+		{"clientTLS: {clientCA: {existingSecret: a, key: ''}}", "key"},
+		{"settings: {ssl_ca: /elsewhere}", "ssl_ca"},
 		{"discovery: {type: consul}", "type"},
 		{"discovery: {type: etcd}", "discovery.etcd.endpoints has to list"},
 		{"monitoring: {serviceMonitor: {enabled: true, interval: often}}", "interval"},

@@ -62,6 +62,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* Where the authorities of clients come from: Secret, ConfigMap or nothing. */}}
+{{- define "trireme.clientCA" -}}
+{{- with .Values.clientTLS.clientCA -}}
+{{- if and .existingSecret .existingConfigMap -}}
+{{- fail "clientTLS.clientCA: existingSecret or existingConfigMap has to name the authorities of clients, not both" -}}
+{{- else if and .crlKey (not .existingSecret) (not .existingConfigMap) -}}
+{{- fail "clientTLS.clientCA: crlKey is of existingSecret or existingConfigMap, which has to be given" -}}
+{{- else if .existingSecret -}}
+Secret
+{{- else if .existingConfigMap -}}
+ConfigMap
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* What a Secret of this release holds under a key: it must stay as it is. */}}
 {{- define "trireme.kept" -}}
 {{- $held := lookup "v1" "Secret" .root.Release.Namespace .name -}}
@@ -83,6 +98,12 @@ peer_tls_ca = /etc/trireme-peer-tls/ca.crt
 {{- if ne .Values.clientTLS.source "self" }}
 ssl_cert = /etc/trireme-client-tls/tls.crt
 ssl_key = /etc/trireme-client-tls/tls.key
+{{- end }}
+{{- if include "trireme.clientCA" . }}
+ssl_ca = /etc/trireme-client-ca/ca.crt
+{{- if .Values.clientTLS.clientCA.crlKey }}
+ssl_crl = /etc/trireme-client-ca/ca.crl
+{{- end }}
 {{- end }}
 {{- if .Values.clientTLS.required }}
 require_secure_transport = ON

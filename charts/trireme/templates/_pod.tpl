@@ -141,6 +141,9 @@ spec:
             {{- if ne $.Values.clientTLS.source "self" }}
             - {name: client-tls, mountPath: /etc/trireme-client-tls, readOnly: true}
             {{- end }}
+            {{- if include "trireme.clientCA" $ }}
+            - {name: client-ca, mountPath: /etc/trireme-client-ca, readOnly: true}
+            {{- end }}
             {{- if $users }}
             - {name: users, mountPath: /etc/trireme-users, readOnly: true}
             {{- end }}
@@ -160,6 +163,24 @@ spec:
         {{- if ne $.Values.clientTLS.source "self" }}
         - name: client-tls
           secret: {secretName: {{ include "trireme.clientSecret" $ }}, defaultMode: 0440}
+        {{- end }}
+        {{- with $.Values.clientTLS.clientCA }}
+        {{- if include "trireme.clientCA" $ }}
+        - name: client-ca
+          {{- if .existingSecret }}
+          secret:
+            secretName: {{ .existingSecret }}
+          {{- else }}
+          configMap:
+            name: {{ .existingConfigMap }}
+          {{- end }}
+            defaultMode: 0440
+            items:
+              - {key: {{ .key | quote }}, path: ca.crt}
+              {{- with .crlKey }}
+              - {key: {{ . | quote }}, path: ca.crl}
+              {{- end }}
+        {{- end }}
         {{- end }}
         {{- if $users }}
         # All at once: what an account is and its password. A Secret that is missing keeps no node

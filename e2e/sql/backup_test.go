@@ -127,15 +127,7 @@ func TestBackup(t *testing.T) {
 	seeds := plan(t)
 	g := newGroup(t, servers.Options{})
 	ctx := context.Background()
-	o := client.Options{User: "root", Password: servers.Password, Patience: patience}
-	for _, n := range g.Nodes {
-		o.Addrs = append(o.Addrs, fmt.Sprintf("127.0.0.1:%d", n.GRPC))
-	}
-	db, err := client.Open(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openClient(t, g)
 	for _, text := range []string{"CREATE DATABASE b", "CREATE TABLE b.t (id INT PRIMARY KEY, v LONGTEXT, KEY (v(20)))",
 		"CREATE VIEW b.w AS SELECT COUNT(*) AS n FROM b.t", "CREATE USER reader IDENTIFIED BY 'r'", "GRANT SELECT ON b.* TO reader"} {
 		if _, err := db.Exec(ctx, text); err != nil {

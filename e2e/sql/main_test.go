@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"context"
 	"database/sql"
 	"flag"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/triremedb/trireme/client"
 	"github.com/triremedb/trireme/e2e/servers"
 )
 
@@ -63,6 +65,21 @@ func plan(t *testing.T) *rand.Rand {
 // limits are those of a client that does not wait forever.
 func limits(c *mysql.Config) {
 	c.Timeout, c.ReadTimeout, c.WriteTimeout = patience, patience, patience
+}
+
+// openClient is a program over gRPC that knows all nodes.
+func openClient(t *testing.T, g *servers.Group) *client.DB {
+	t.Helper()
+	o := client.Options{User: "root", Password: servers.Password, Patience: patience}
+	for _, n := range g.Nodes {
+		o.Addrs = append(o.Addrs, fmt.Sprintf("127.0.0.1:%d", n.GRPC))
+	}
+	db, err := client.Open(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // await waits until all nodes take writes again, with nobody's help.

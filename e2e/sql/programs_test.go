@@ -2,7 +2,6 @@ package sql
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,15 +16,7 @@ import (
 func TestPrograms(t *testing.T) {
 	g := newGroup(t, servers.Options{})
 	ctx := context.Background()
-	o := client.Options{User: "root", Password: servers.Password, Patience: patience}
-	for _, n := range g.Nodes {
-		o.Addrs = append(o.Addrs, fmt.Sprintf("127.0.0.1:%d", n.GRPC))
-	}
-	db, err := client.Open(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openClient(t, g)
 	for _, text := range []string{"CREATE DATABASE programs", "CREATE TABLE programs.t (id BIGINT PRIMARY KEY AUTO_INCREMENT, who INT, n INT, KEY (who))"} {
 		if _, err := db.Exec(ctx, text); err != nil {
 			t.Fatal(err)

@@ -27,7 +27,9 @@ func TestConsole(t *testing.T) {
 	name := "`" + strings.ReplaceAll(hostile, "`", "``") + "`"
 	db := servers.Open(t, leader.DSN("", nil))
 	for _, text := range []string{"CREATE DATABASE shop", "CREATE DATABASE " + name, "CREATE TABLE shop.fruit (id INT PRIMARY KEY, name VARCHAR(200), price DECIMAL(8,2))",
-		"CREATE TABLE " + name + "." + name + " (id INT PRIMARY KEY, " + name + " VARCHAR(100))", "INSERT INTO shop.fruit VALUES (1, 'apple', 0.75), (2, '<script>alert(1)</script>', 1)"} {
+		"CREATE TABLE " + name + "." + name + " (id INT PRIMARY KEY, " + name + " VARCHAR(100))", "INSERT INTO shop.fruit VALUES (1, 'apple', 0.75), (2, '<script>alert(1)</script>', 1)",
+		"CREATE TABLE shop.long (a LONGTEXT, b LONGTEXT, n INT)", "INSERT INTO shop.long WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 60) SELECT REPEAT('x', 70000), REPEAT('y', 70000), n FROM r",
+		"CREATE USER clerk IDENTIFIED BY 'clerk'"} {
 		if _, err := db.Exec(text); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -54,6 +56,8 @@ func TestConsole(t *testing.T) {
 	looks(p)
 	statements(p)
 	tables(p)
+	pages(p)
+	others(p)
 	p.clean("at the leader")
 
 	// The leader dies: another member's console tells who leads then.
@@ -111,6 +115,12 @@ func looks(p *page) {
 		for _, v := range views {
 			p.visit(v)
 			p.until("the view "+v, "document.querySelector('nav.views a[aria-current]')?.dataset.view === "+quote(v))
+			if v == "group" && width == 1360 {
+				p.until("the badges of a member are in one line", `[...document.querySelectorAll(".member > header")].every((head) => {
+					const middle = [...head.children].map((c) => c.getBoundingClientRect()).map((r) => r.top + r.height / 2);
+					return Math.max(...middle) - Math.min(...middle) < 6;
+				})`)
+			}
 			p.until(fmt.Sprintf("%s fits %d", v, width), fmt.Sprintf("innerWidth === %d && document.documentElement.scrollWidth <= innerWidth", width))
 			p.shoot(fmt.Sprintf("%s-%d", v, width))
 		}
@@ -163,4 +173,55 @@ func tables(p *page) {
 	p.until("no markup of theirs", "!document.querySelector('img[src=x]')")
 	p.shoot("tables-hostile")
 	p.clean("tables")
+}
+
+// pages: one of long values is shorter than others, and no row is passed over.
+func pages(p *page) {
+	p.t.Helper()
+	p.visit("tables/shop/long")
+	seen := map[string]bool{}
+	for {
+		p.until("a page", "document.querySelector('.values td.num')")
+		var last string
+		for _, n := range strings.Fields(p.text(".values tbody")) {
+			if len(n) <= 2 && n != "…" {
+				seen[n], last = true, n
+			}
+		}
+		if len(seen) >= 60 || last == "" {
+			break
+		}
+		p.click("[role=tabpanel] button", "On")
+		p.until("the next page", "![...document.querySelectorAll('.values td.num')].some((td) => td.innerText === "+quote(last)+")")
+	}
+	p.has("[role=tabpanel]", "to 60,")
+	p.clean("pages")
+}
+
+// others: who signs in next finds neither the text nor the results of who was there before, not
+// even of a run that ended meanwhile.
+func others(p *page) {
+	p.t.Helper()
+	p.visit("sql")
+	p.fill(".editor textarea", "SELECT 'mine'; SELECT SLEEP(600)")
+	p.until("the browser's list of requests is empty", "performance.clearResourceTimings() ?? true")
+	p.click(".editor button", "Run")
+	p.has(".results", "Running")
+	p.click("button.bare", "Sign out")
+	p.fill("input[name=user]", "clerk")
+	p.fill("input[name=password]", "clerk")
+	p.click("form button", "Sign in")
+	p.until("signed in", "document.querySelector('nav.views')")
+	p.until("the run has ended", "performance.getEntriesByType('resource').some((e) => e.name.endsWith('/sql/run'))")
+	p.visit("group")
+	p.has(".state", "PROCESS")
+	p.visit("sql")
+	p.until("the text is gone", "document.querySelector('.editor textarea')?.value === 'SELECT VERSION(), NOW();'")
+	p.until("the results are gone", "document.querySelector('.results').innerText === ''")
+	p.click("button.bare", "Sign out")
+	p.fill("input[name=user]", "root")
+	p.fill("input[name=password]", servers.Password)
+	p.click("form button", "Sign in")
+	p.until("signed in again", "document.querySelector('nav.views')")
+	p.clean("others")
 }

@@ -17,6 +17,7 @@ const views = { group, activity, statements, storage, settings, tables, sql };
 
 const root = document.getElementById("app");
 let leave = () => {};
+let leaving = false; // signing out by hand
 
 function begin(who) {
   signedInWith(who.token);
@@ -36,6 +37,7 @@ function begin(who) {
 }
 
 function signOut(why) {
+  if (leaving) return; // the form is not to be drawn twice: it may be filled in by then
   leave();
   leave = () => {};
   signedInWith("");
@@ -94,11 +96,13 @@ function makeFrame(who) {
 }
 
 async function leaveNow() {
+  leaving = true;
   try {
     await post("sign-out", {}, { quiet: true });
   } catch {
     // It ends by itself.
   }
+  leaving = false;
   signOut("You have signed out.");
 }
 

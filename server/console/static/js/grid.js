@@ -10,7 +10,7 @@ export function grid(result, label) {
   return h("div", { class: "values" }, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, h("table", {}, h("caption", { class: "unseen" }, label), h("thead", {}, head), h("tbody", {}, body))));
 }
 
-const shown = 400; // characters; all of them are in the title
+const shown = 400; // characters; more of them are in the title
 
 function cell(v, column, size) {
   const kind = column.number ? "num" : null;

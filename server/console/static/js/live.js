@@ -77,6 +77,7 @@ function open() {
     live.problem = JSON.parse(e.data);
     if ([1227, 1044].includes(live.problem.number)) {
       live.state = "refused";
+      live.group = null; // what it said last is true no more
       source.close();
     }
     tell();

@@ -18,7 +18,8 @@ export function mount(root) {
   let said = "";
   return watch((l) => {
     if (l.problem && !l.group) {
-      put(state);
+      said = "";
+      put(members);
       state.className = "state warn";
       put(state, h("div", {}, h("h1", {}, l.problem.message), h("p", {}, "The other views show what your account may see.")));
       return;

@@ -9,20 +9,22 @@ import { grid } from "../grid.js";
 
 export const title = "SQL";
 
-// What the tab remembers while other views are looked at.
-const kept = { text: "SELECT VERSION(), NOW();", schema: "", rows: "1000", limit: "30000", writes: false, out: null };
+// What the tab remembers while other views are looked at, of the account that is signed in.
+const fresh = { account: null, text: "SELECT VERSION(), NOW();", schema: "", rows: "1000", limit: "30000", writes: false, out: null };
+let kept = { ...fresh };
 
 /** markWrites shows on every view that writes are allowed. */
 function markWrites() {
   put(document.getElementById("marks"), kept.writes ? h("a", { class: "badge mark-writes", href: "#/sql" }, "writes are allowed") : null);
 }
 
-/** forget is for who signs in next. */
+/** forget is for who signs in next: somebody else finds no text either. A run that has not ended ends for nobody. */
 export function forget() {
-  Object.assign(kept, { writes: false, out: null });
+  kept = { ...kept, writes: false, out: null };
 }
 
 export function mount(root, { who }) {
+  if (kept.account !== who.account) kept = { ...fresh, account: who.account };
   let running = null;
   const editor = h("textarea", { "aria-label": "Statements", spellcheck: "false", autocapitalize: "none", value: kept.text, oninput: () => (kept.text = editor.value), onkeydown: keys });
   const schema = h("input", { class: "schema", list: "schemas", value: kept.schema, autocomplete: "off", spellcheck: "false", onchange: () => (kept.schema = schema.value) });
@@ -68,9 +70,11 @@ export function mount(root, { who }) {
     run.disabled = true;
     cancel.disabled = false;
     put(results, h("p", { class: "muted" }, "Running…"));
+    const mine = kept;
+    const wrote = kept.writes;
     try {
-      const out = await post("sql/run", { id: running, text: editor.value, schema: schema.value, write: kept.writes, rows: Number(rows.value), limit_ms: Number(limit.value) });
-      kept.out = { out, wrote: kept.writes };
+      const out = await post("sql/run", { id: running, text: editor.value, schema: schema.value, write: wrote, rows: Number(rows.value), limit_ms: Number(limit.value) });
+      mine.out = { out, wrote };
       show();
     } catch (e) {
       put(results, problem(e));

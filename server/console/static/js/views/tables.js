@@ -37,13 +37,16 @@ export function mount(root, { path }) {
   }
 
   async function listTables() {
-    const out = await post("browse/tables", { schema, filter: filter.value });
+    const part = filter.value;
+    const out = await post("browse/tables", { schema, filter: part });
+    if (part !== filter.value) return; // another answer is on its way
     put(
       list,
       out.rows.length
         ? out.rows.map(([name, kind, rows, data, index]) =>
             h("li", {}, h("a", { href: `#/tables/${encodeURIComponent(schema)}/${encodeURIComponent(name)}`, "aria-current": name === table ? "true" : null }, h("span", {}, name), h("small", {}, kind === "BASE TABLE" ? bytes(Number(data) + Number(index)) : kind === "VIEW" ? "view" : ""))))
         : h("li", { class: "empty" }, "No table is seen here."),
+      out.more ? h("li", { class: "empty" }, "There are more: search for a part of the name.") : null,
     );
   }
   listSchemas().catch(failed);
@@ -75,16 +78,18 @@ async function showTable(root, schema, table, failed) {
 function showRows(root, schema, table, failed) {
   const before = []; // where earlier pages began
   let from = {};
+  let passed = 0; // rows before the page: one of long values is shorter
   async function load() {
     const page = await post("browse/rows", { schema, table, limit: 50, ...from });
-    const first = before.length * 50 + 1;
+    const first = passed + 1;
     const onward = () => {
-      before.push(from);
-      from = page.next ? { after: page.next } : { offset: before.length * 50 };
+      before.push([from, passed]);
+      passed += page.count;
+      from = page.next ? { after: page.next } : { offset: passed };
       load().catch(failed);
     };
     const back = () => {
-      from = before.pop();
+      [from, passed] = before.pop();
       load().catch(failed);
     };
     put(

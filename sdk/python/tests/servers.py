@@ -52,11 +52,15 @@ def port() -> int:
 
 def certificates(directory: Path) -> Path:
     """Makes an authority in a new directory, and what it signs: a certificate of servers, for 127.0.0.1 and db.test, and one
-    of clients."""
+    of clients; and one of clients that another authority has signed."""
     directory.mkdir(parents=True)
-    authority = trustme.CA()
+    authority, other = trustme.CA(), trustme.CA()
     authority.cert_pem.write_to_path(directory / "ca.pem")
-    for name, issued in (("server", authority.issue_cert("127.0.0.1", "db.test")), ("client", authority.issue_cert("client@db.test"))):
+    for name, issued in (
+        ("server", authority.issue_cert("127.0.0.1", "db.test")),
+        ("client", authority.issue_cert("client@db.test", common_name="app")),
+        ("stranger", other.issue_cert("client@db.test", common_name="app")),
+    ):
         issued.cert_chain_pems[0].write_to_path(directory / f"{name}.pem")
         issued.private_key_pem.write_to_path(directory / f"{name}-key.pem")
     return directory
@@ -112,7 +116,7 @@ class Group:
         self.dir = directory
         self.tls = tls  # of certificates()
         if tls is not None:
-            settings += (f"--ssl-cert={tls / 'server.pem'}", f"--ssl-key={tls / 'server-key.pem'}")
+            settings += (f"--ssl-cert={tls / 'server.pem'}", f"--ssl-key={tls / 'server-key.pem'}", f"--ssl-ca={tls / 'ca.pem'}")
         self.settings = settings
         self.nodes: list[Node] = []
         self.nodes.extend(Node(self, i + 1) for i in range(nodes))

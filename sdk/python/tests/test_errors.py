@@ -104,6 +104,34 @@ def test_tls(group: Any) -> None:
         assert group.addresses[0] in str(e.value)
 
 
+def test_client_certificate(group: Any) -> None:
+    """An account that requires a certificate takes it from who has the password, too."""
+    ca, cert, key = (group.tls / name for name in ("ca.pem", "client.pem", "client-key.pem"))
+    shown = trireme.TLS(ca=ca, cert=cert, key=key)
+    with group.open(tls=trireme.TLS(ca=ca)) as db:
+        db.execute("DROP USER IF EXISTS known, named")
+        db.execute("CREATE USER known IDENTIFIED BY 'x' REQUIRE X509")
+        db.execute("CREATE USER named IDENTIFIED BY 'x' REQUIRE SUBJECT '/CN=somebody else'")
+    with group.open(tls=shown, user="known", password="x") as db:
+        assert db.fetchone("SELECT 1") == (1,)
+    address = group.addresses[0].split(":")[1]
+    files = f"ca={ca}&cert={cert}&key={key}"
+    with trireme.open(f"trireme://known:x@127.0.0.1:{address}/?{files}") as db:
+        assert db.fetchone("SELECT 1") == (1,)
+    for tls, user, password in (
+        (trireme.TLS(ca=ca), "known", "x"),
+        (shown, "known", "guess"),
+        (shown, "named", "x"),
+    ):
+        with pytest.raises(trireme.OperationalError) as e:
+            group.open(tls=tls, user=user, password=password)
+        assert e.value.number == 1045
+    stranger = trireme.TLS(ca=ca, cert=group.tls / "stranger.pem", key=group.tls / "stranger-key.pem")
+    with pytest.raises(trireme.OperationalError) as e:
+        group.open(tls=stranger, user="known", password="x", connect_timeout=1.0)
+    assert e.value.number in (2003, 2026)
+
+
 def test_unknown_session(group: Any) -> None:
     with group.open() as db:
         session = run(db._group.writer(None))

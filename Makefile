@@ -15,7 +15,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console test-python proto-python
+.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes test-python proto-python
 
 build: ## compile everything
 	go build ./...
@@ -66,6 +66,10 @@ test-monitoring: ## alert rules and dashboards against a Prometheus (Debian's pr
 test-console: ## the web console in a browser (Debian's chromium); a module of its own, for the browser driver's sake
 	go -C e2e/console vet ./...
 	go -C e2e/console test -count=1 ./...
+
+e2e-kubernetes: bin/kubernetes/built ## the Helm chart on a real Kubernetes of three nodes (Linux, root, containerd, runc, containernetworking-plugins, iptables)
+	go vet -tags kubernetes ./e2e/kubernetes
+	go test -count=1 -timeout 0 -tags kubernetes -v ./e2e/kubernetes $(FLAGS)
 
 lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## formatting, vet, staticcheck, contracts
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
@@ -139,6 +143,15 @@ bin/protoc-gen-go-grpc: tools/go.mod tools/go.sum
 # A module of its own: it takes minutes to build, and its dependencies are many.
 bin/buf: tools/buf/go.mod tools/buf/go.sum
 	go -C tools/buf build -o ../../bin/buf github.com/bufbuild/buf/cmd/buf
+
+# Kubernetes itself, and Helm: about 15 minutes of a processor, once.
+bin/kubernetes/built: tools/kubernetes/go.mod tools/kubernetes/go.sum $(wildcard tools/kubernetes/*/*.go)
+	version=$$(go -C tools/kubernetes list -m -f '{{.Version}}' k8s.io/kubernetes); mkdir -p bin/kubernetes; \
+	CGO_ENABLED=0 go -C tools/kubernetes build -trimpath -o ../../bin/kubernetes/ -ldflags "-s -w \
+		-X k8s.io/component-base/version.gitVersion=$$version -X k8s.io/component-base/version.gitMajor=1 \
+		-X k8s.io/component-base/version.gitMinor=$$(cut -d. -f2 <<<$$version) -X k8s.io/component-base/version.gitTreeState=clean \
+		-X k8s.io/client-go/pkg/version.gitVersion=$$version" ./kube ./coredns ./pause helm.sh/helm/v4/cmd/helm
+	touch $@
 
 bin/java/binlogdecode.jar: $(wildcard tools/binlogdecode/java/src/main/java/*.java) tools/binlogdecode/java/pom.xml
 	mvn -q -B -f tools/binlogdecode/java/pom.xml package

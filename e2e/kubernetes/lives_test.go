@@ -1,0 +1,307 @@
+//go:build kubernetes
+
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lives are what happens to a group, each with what is measured of it.
+func (g *group) lives(t *testing.T, b *bank, results *table) {
+	for _, life := range []struct {
+		name string
+		run  func(t *testing.T, b *bank) string
+	}{
+		{"a setting is changed", g.settingChanged},
+		{"another image", g.imageChanged},
+		{"back to the image before", g.rolledBack},
+		{"the leader's pod is deleted", g.leaderDeleted},
+		{"the leader's process is killed", g.leaderKilled},
+		{"a follower is killed for want of memory", g.followerStarved},
+		{"the leader's node loses its power", g.powerLost},
+		{"the leader's node is cut off", g.nodeCut},
+		{"the others do not hear the leader", g.leaderUnheard},
+		{"the leader's disk is full", g.diskFull},
+		{"every node is drained", g.nodesDrained},
+		{"all pods are deleted at once", g.allDeleted},
+		{"a volume is lost", g.volumeLost},
+		{"five members, and three again", g.scaled},
+		{"one member, and three again", g.scaledToOne},
+	} {
+		passed := t.Run(life.name, func(t *testing.T) {
+			outer := g.cluster.t
+			g.cluster.t, b.t = t, t
+			defer func() { g.cluster.t, b.t = outer, outer.(*testing.T) }()
+			b.goesOn()
+			b.mark()
+			began := time.Now()
+			said := life.run(t, b)
+			took := time.Since(began)
+			gap := b.goesOn()
+			g.equal(b)
+			results.add(t, life.name, round(gap), round(took)+said)
+		})
+		if !passed {
+			t.FailNow() // what comes next begins with a group that is whole
+		}
+	}
+}
+
+func (g *group) settingChanged(_ *testing.T, _ *bank) string {
+	g.upgrade("--set=settings.max_connections=200")
+	g.whole(3)
+	return ""
+}
+
+func (g *group) imageChanged(t *testing.T, _ *bank) string {
+	g.upgrade("--set=image.tag=" + nextTag)
+	g.whole(3)
+	for _, p := range g.members() {
+		if image := p.Spec.Containers[0].Image; image != repository+":"+nextTag {
+			t.Errorf("%s runs %s", p.Meta.Name, image)
+		}
+	}
+	return ""
+}
+
+func (g *group) rolledBack(t *testing.T, _ *bank) string {
+	g.helm("rollback", release, "--namespace="+namespace, "--wait", "--timeout=5m")
+	g.whole(3)
+	for _, p := range g.members() {
+		if image := p.Spec.Containers[0].Image; image != repository+":"+version {
+			t.Errorf("%s runs %s", p.Meta.Name, image)
+		}
+	}
+	return ""
+}
+
+func (g *group) podPath(p string) string { return "/api/v1/namespaces/" + namespace + "/pods/" + p }
+
+func (g *group) leaderDeleted(_ *testing.T, _ *bank) string {
+	was := g.leader()
+	g.must(g.api.remove(g.podPath(was.Meta.Name)))
+	g.gone(was)
+	g.whole(3)
+	return ""
+}
+
+// gone waits until a pod is no more, another of its name or not.
+func (g *group) gone(was *pod) {
+	g.t.Helper()
+	g.eventually(was.Meta.Name+" ends", func() error {
+		for _, p := range g.members() {
+			if p.Meta.UID == was.Meta.UID {
+				return fmt.Errorf("it is %s", p.Status.Phase)
+			}
+		}
+		return nil
+	})
+}
+
+func (g *group) leaderKilled(_ *testing.T, _ *bank) string {
+	was := g.leader()
+	g.must(g.machineOf(was).kill(was, "/trireme"))
+	g.startedAgain(was)
+	g.whole(3)
+	return ""
+}
+
+// startedAgain waits until a pod's container has been, and returns why that had ended.
+func (g *group) startedAgain(was *pod) (reason string) {
+	g.t.Helper()
+	g.eventually("the kubelet sees it", func() error {
+		for _, p := range g.members() {
+			if c := p.Status.Containers; p.Meta.UID == was.Meta.UID && len(c) == 1 && c[0].Restarts > was.Status.Containers[0].Restarts {
+				reason = c[0].Last.Terminated.Reason
+				return nil
+			}
+		}
+		return fmt.Errorf("no container has been started again")
+	})
+	return reason
+}
+
+// follower is a member that does not lead.
+func (g *group) follower() (follower pod) {
+	g.t.Helper()
+	leader := g.leader()
+	for _, p := range g.members() {
+		if p.Meta.UID != leader.Meta.UID {
+			follower = p
+		}
+	}
+	return follower
+}
+
+func (g *group) followerStarved(t *testing.T, _ *bank) string {
+	was := g.follower()
+	g.must(g.machineOf(&was).starve(&was, "/trireme"))
+	if reason := g.startedAgain(&was); reason != "OOMKilled" {
+		t.Errorf("its container has ended as %q", reason)
+	}
+	g.whole(3)
+	return ""
+}
+
+// leaderUnheard drops what the leader's pod sends to other members. It hears them, and programs
+// reach it.
+func (g *group) leaderUnheard(_ *testing.T, b *bank) string {
+	was, all := g.leader(), g.members()
+	m := g.machineOf(was)
+	g.must(m.isolate(was, all, true))
+	b.goesOn()
+	time.Sleep(away)
+	back := time.Now()
+	g.must(m.isolate(was, all, false))
+	g.whole(3)
+	return fmt.Sprintf(", which is %s after it was heard again", round(time.Since(back)))
+}
+
+// diskFull fills the small disk, on which the leader is.
+func (g *group) diskFull(_ *testing.T, b *bank) string {
+	small := g.nodes[len(g.nodes)-1]
+	var on pod
+	for _, p := range g.members() {
+		if p.Spec.Node == small.name() {
+			on = p
+		}
+	}
+	stands, err := g.status(&on)
+	g.must(err)
+	g.eventually(on.Meta.Name+" leads", func() error {
+		l := g.leader()
+		if l.Meta.UID == on.Meta.UID {
+			return nil
+		}
+		return g.admin(l, "transfer", strconv.FormatUint(stands.Member, 10))
+	})
+	b.bear(1114) // the table is full: until another leads, as MySQL says it
+	filler := filepath.Join(g.dir, "volumes", small.name(), "filler")
+	out, _ := exec.Command("dd", "if=/dev/zero", "of="+filler, "bs=64k").CombinedOutput() // until there is no room
+	if !strings.Contains(string(out), "No space left") {
+		g.t.Fatalf("the disk is not full: %s", out)
+	}
+	full := time.Now()
+	b.goesOn()
+	g.eventually(on.Meta.Name+" says that its disk is full", func() error {
+		if r, err := g.status(&on); err != nil || r.Status.DiskFull {
+			return err
+		}
+		return errors.New("it does not")
+	})
+	time.Sleep(away - time.Since(full))
+	b.goesOn()
+	back := time.Now()
+	g.must(os.Remove(filler))
+	g.eventually(on.Meta.Name+" has room", func() error {
+		if r, err := g.status(&on); err != nil || !r.Status.DiskFull {
+			return err
+		}
+		return errors.New("its disk is full")
+	})
+	g.whole(3)
+	return fmt.Sprintf(", which is %s after there was room again", round(time.Since(back)))
+}
+
+// away is how long a node is gone, in which the others go on.
+const away = 15 * time.Second
+
+func (g *group) powerLost(_ *testing.T, b *bank) string {
+	m := g.machineOf(g.leader())
+	m.powerOff()
+	b.goesOn()
+	time.Sleep(away)
+	back := time.Now()
+	m.start()
+	m.awaitReady(true)
+	g.whole(3)
+	return fmt.Sprintf(", which is %s after the node came back", round(time.Since(back)))
+}
+
+func (g *group) nodeCut(_ *testing.T, b *bank) string {
+	m := g.machineOf(g.leader())
+	m.pull()
+	b.goesOn()
+	time.Sleep(away)
+	back := time.Now()
+	m.plug()
+	g.whole(3)
+	return fmt.Sprintf(", which is %s after the cable was put in again", round(time.Since(back)))
+}
+
+func (g *group) nodesDrained(_ *testing.T, _ *bank) string {
+	for _, m := range g.nodes {
+		g.kubectl("drain", m.name(), "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=3m")
+		g.kubectl("uncordon", m.name())
+		g.whole(3)
+	}
+	return ""
+}
+
+func (g *group) allDeleted(_ *testing.T, b *bank) string {
+	old := map[string]bool{}
+	for _, p := range g.members() {
+		old[p.Meta.UID] = true
+		g.must(g.api.remove(g.podPath(p.Meta.Name)))
+	}
+	var running time.Time
+	g.eventually("a majority runs", func() error {
+		n := 0
+		for _, p := range g.members() {
+			if !old[p.Meta.UID] && p.runs() {
+				n++
+			}
+		}
+		if n < 2 {
+			return fmt.Errorf("%d containers run", n)
+		}
+		running = time.Now()
+		return nil
+	})
+	b.goesOn()
+	writable := time.Since(running)
+	g.whole(3)
+	return fmt.Sprintf("; writes %s after a majority ran", round(writable))
+}
+
+func (g *group) volumeLost(t *testing.T, _ *bank) string {
+	lost := g.follower()
+	was, err := g.status(&lost)
+	g.must(err)
+	g.must(g.api.remove("/api/v1/namespaces/" + namespace + "/persistentvolumeclaims/data-" + lost.Meta.Name))
+	g.must(g.api.remove(g.podPath(lost.Meta.Name)))
+	g.gone(&lost)
+	g.whole(3)
+	for _, p := range g.members() {
+		if r, err := g.status(&p); p.Meta.Name == lost.Meta.Name && (err != nil || r.Member == was.Member) {
+			t.Errorf("%s came back as member %d (%v)", p.Meta.Name, r.Member, err)
+		}
+	}
+	return ""
+}
+
+// scaled makes the group larger and smaller again: whoever is scaled away has left it.
+func (g *group) scaled(_ *testing.T, b *bank) string { return g.scale(b, 5) }
+
+func (g *group) scaledToOne(_ *testing.T, b *bank) string { return g.scale(b, 1) }
+
+// scale lets the group have another number of members for a while.
+func (g *group) scale(b *bank, members int) string {
+	began := time.Now()
+	g.upgrade(fmt.Sprintf("--set=replicaCount=%d", members))
+	g.whole(members)
+	there := time.Since(began)
+	g.equal(b)
+	began = time.Now()
+	g.upgrade("--set=replicaCount=3")
+	g.whole(3)
+	return fmt.Sprintf(": %s there, %s back", round(there), round(time.Since(began)))
+}

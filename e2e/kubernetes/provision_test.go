@@ -1,0 +1,78 @@
+//go:build kubernetes
+
+package kubernetes
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// provisioner makes volumes of the storage class: directories of this machine, each for the
+// node that the scheduler has chosen, as local disks are.
+const provisioner = "trireme.test/directories"
+
+func (c *cluster) provision() {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-tick.C:
+		}
+		if err := c.provisionOnce(); err != nil {
+			c.outer.Logf("volumes: %v", err) // and again
+		}
+	}
+}
+
+func (c *cluster) provisionOnce() error {
+	var claims list[claim]
+	if err := c.api.get("/api/v1/persistentvolumeclaims", &claims); err != nil {
+		return err
+	}
+	for i := range claims.Items {
+		cl := &claims.Items[i]
+		node := cl.Meta.Annotations["volume.kubernetes.io/selected-node"]
+		if cl.Spec.Volume != "" || node == "" || cl.Meta.Deleted != nil || cl.Spec.Class == nil || *cl.Spec.Class != class {
+			continue
+		}
+		if err := c.makeVolume(cl, node); err != nil {
+			return err
+		}
+	}
+	var volumes list[volume]
+	if err := c.api.get("/api/v1/persistentvolumes", &volumes); err != nil {
+		return err
+	}
+	for _, v := range volumes.Items {
+		if v.Status.Phase != "Released" && v.Status.Phase != "Failed" || v.Meta.Deleted != nil {
+			continue
+		}
+		if err := os.RemoveAll(v.Spec.Local.Path); err != nil {
+			return err
+		}
+		if err := c.api.remove("/api/v1/persistentvolumes/" + v.Meta.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) makeVolume(cl *claim, node string) error {
+	name := "volume-" + cl.Meta.UID
+	path := filepath.Join(c.dir, "volumes", node, name)
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	return c.api.create("/api/v1/persistentvolumes", map[string]any{
+		"metadata": map[string]any{"name": name, "annotations": map[string]string{"pv.kubernetes.io/provisioned-by": provisioner}},
+		"spec": map[string]any{
+			"capacity": cl.Spec.Resources.Requests, "accessModes": cl.Spec.Modes, "storageClassName": class, "persistentVolumeReclaimPolicy": "Delete",
+			"local":    map[string]string{"path": path},
+			"claimRef": map[string]string{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": cl.Meta.Namespace, "name": cl.Meta.Name, "uid": cl.Meta.UID},
+			"nodeAffinity": map[string]any{"required": map[string]any{"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{
+				map[string]any{"key": "kubernetes.io/hostname", "operator": "In", "values": []string{node}}}}}}},
+		}})
+}

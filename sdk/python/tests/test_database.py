@@ -95,6 +95,15 @@ def test_run_in_transaction(db: trireme.Database, table: str) -> None:
 
     with pytest.raises(KeyError):
         db.run_in_transaction(fail)
+    for text in ("START TRANSACTION", "COMMIT AND CHAIN", "ROLLBACK AND CHAIN", "COMMIT"):
+
+        def another(tx: trireme.Transaction, text: str = text) -> None:
+            tx.execute(text)
+            tx.execute("UPDATE t SET n = 200")
+
+        with pytest.raises(trireme.ProgrammingError, match="commits by itself"):
+            db.run_in_transaction(another)
+    assert db.fetchall("SELECT n FROM t ORDER BY id") == [(-1,), (1,)]
     with pytest.raises(trireme.ProgrammingError, match="commits by itself"):
         db.run_in_transaction(lambda tx: [tx.execute("CREATE TABLE IF NOT EXISTS u (id INT PRIMARY KEY)"), tx.execute("SELECT 1")])
     assert db.fetchall("SELECT n FROM t ORDER BY id") == [(-1,), (1,)]

@@ -66,6 +66,8 @@ def test_password_of_a_function(group: Any) -> None:
         ("h:1", {"window": 1}, "window=1"),
         ("h:1", {"patience": -1}, "patience=-1"),
         ("h:1", {"time_zone": "Nowhere/There"}, "time_zone"),
+        ("h:1", {"time_zone": "+24:00"}, "time_zone"),
+        ("h:1", {"time_zone": "Europe"}, "time_zone"),
         ("h:1", {"colour": "red"}, "there is no option colour"),
         ("h:1", {"tls": trireme.TLS(cert=b"-----BEGIN X")}, "cert and key belong together"),
         ("h:1", {"tls": trireme.TLS(ca="/nothing/there")}, "ca: .*No such file"),

@@ -106,14 +106,14 @@ class Json:
 
 def zone_of(name: str) -> dt.tzinfo:
     """The time zone that a session's time_zone means."""
-    if len(name) == 6 and name[0] in "+-" and name[3] == ":" and (name[1:3] + name[4:]).isdigit():
-        offset = dt.timedelta(hours=int(name[1:3]), minutes=int(name[4:]))
-        return dt.timezone(-offset if name[0] == "-" else offset)
     if name.upper() == "UTC":
         return dt.timezone.utc
     try:
+        if len(name) == 6 and name[0] in "+-" and name[3] == ":" and (name[1:3] + name[4:]).isdigit():
+            offset = dt.timedelta(hours=int(name[1:3]), minutes=int(name[4:]))
+            return dt.timezone(-offset if name[0] == "-" else offset)
         return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as e:
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as e:  # OSError: of a directory, such as Europe
         raise InterfaceError(
             f"time_zone={name!r}: Python knows no such time zone: give an offset such as '+02:00', or a name such as "
             "'Europe/Berlin' (package tzdata has them where the system has none)"

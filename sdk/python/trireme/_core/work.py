@@ -198,9 +198,18 @@ class Transaction:
         if self._noted is not None:
             self._noted(done)
         elif not done.in_transaction and not self.over:
-            self.broken = ProgrammingError(
-                "the transaction was ended by a statement that commits by itself, such as CREATE or COMMIT: run it outside"
-            )
+            self._ended()
+
+    def _ended(self) -> None:
+        self.broken = ProgrammingError(
+            "the transaction was ended by a statement that commits by itself, such as CREATE or COMMIT: run it outside"
+        )
+
+    def _another(self) -> None:
+        """Notes that a statement has ended the transaction, and that another one may go on, which has no token."""
+        self.token = None
+        if self._noted is None:
+            self._ended()
 
     async def _begun(self, call: Call | None, until: float | None) -> None:
         """Waits until it has begun."""
@@ -226,7 +235,7 @@ class Transaction:
                 rows = CoreRows(self.session, call, until, lambda s: None, self.note, lambda e: self.failed(e, commits))
                 await rows.part()
                 if st.chains or (rows.result is not None and rows.result.gtid):
-                    self.token = None  # it was of the transaction before this one
+                    self._another()
             except Error as e:
                 raise self.failed(e, commits) from None
             except BaseException:

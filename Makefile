@@ -15,7 +15,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes test-python proto-python
+.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes test-python proto-python load test-load
 
 build: ## compile everything
 	go build ./...
@@ -70,6 +70,13 @@ test-console: ## the web console in a browser (Debian's chromium); a module of i
 e2e-kubernetes: bin/kubernetes/built ## the Helm chart on a real Kubernetes of three nodes (Linux, root, containerd, runc, containernetworking-plugins, iptables)
 	go vet -tags kubernetes ./e2e/kubernetes
 	go test -count=1 -timeout 0 -tags kubernetes -v ./e2e/kubernetes $(FLAGS)
+
+load: bin/k6 ## load over gRPC by k6, with thresholds: SCENARIO, DURATION, VUS; ADDRESS for a group of one's own (docs/load.md)
+	go run ./e2e/k6
+
+test-load: bin/k6 ## k6's scripts for two seconds each
+	go vet -tags load ./e2e/k6
+	go test -count=1 -tags load ./e2e/k6
 
 lint: bin/staticcheck bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc ## formatting, vet, staticcheck, contracts
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
@@ -152,6 +159,10 @@ bin/kubernetes/built: tools/kubernetes/go.mod tools/kubernetes/go.sum $(wildcard
 		-X k8s.io/component-base/version.gitMinor=$$(cut -d. -f2 <<<$$version) -X k8s.io/component-base/version.gitTreeState=clean \
 		-X k8s.io/client-go/pkg/version.gitVersion=$$version" ./kube ./coredns ./pause helm.sh/helm/v4/cmd/helm
 	touch $@
+
+# k6: about 5 minutes of a processor, once.
+bin/k6: tools/k6/go.mod tools/k6/go.sum
+	go -C tools/k6 build -o ../../bin/k6 go.k6.io/k6
 
 bin/java/binlogdecode.jar: $(wildcard tools/binlogdecode/java/src/main/java/*.java) tools/binlogdecode/java/pom.xml
 	mvn -q -B -f tools/binlogdecode/java/pom.xml package

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import pickle
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -177,6 +178,35 @@ def test_a_lost_transaction_of_statements(conn: trireme.Connection, db: trireme.
     conn.execute("INSERT INTO t (n) VALUES (1)")
     conn.commit()
     assert db.fetchone("SELECT COUNT(*) FROM t") == (1,)
+
+
+def test_a_deadlock_of_statements(conn: trireme.Connection, db: trireme.Database) -> None:
+    """Nothing is run in autocommit behind a deadlock that has rolled back what START TRANSACTION began."""
+    conn.execute("INSERT INTO t (id, n) VALUES (1, 0), (2, 0)")
+    conn.commit()
+    conn.autocommit = True
+    with db.connection(autocommit=True) as other, ThreadPoolExecutor(1) as pool:
+        for c, row in ((conn, 1), (other, 2)):
+            c.execute("START TRANSACTION")
+            c.execute("UPDATE t SET n = n + 1 WHERE id = ?", [row])
+
+        def cross(c: trireme.Connection, row: int) -> trireme.Connection | None:
+            """Returns the connection if it was chosen."""
+            try:
+                c.execute("UPDATE t SET n = n + 1 WHERE id = ?", [row])
+            except trireme.TransactionRolledBack:
+                return c
+            return None
+
+        waiting = pool.submit(cross, other, 1)
+        chosen = cross(conn, 2) or waiting.result()
+        assert chosen is not None
+        for call in (lambda: chosen.execute("UPDATE t SET n = 100"), chosen.commit):
+            with pytest.raises(trireme.TransactionRolledBack):
+                call()
+        chosen.rollback()
+        (other if chosen is conn else conn).commit()
+    assert db.fetchall("SELECT n FROM t ORDER BY id") == [(1,), (1,)]
 
 
 @pytest.mark.parametrize("autocommit", [True, False])

@@ -90,24 +90,32 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 // look asks any node who is in the group.
 func (db *DB) look(ctx context.Context) error {
 	return db.patiently(ctx, func() error {
-		var err error
+		var last, refused error
 		for _, addr := range db.candidates() {
-			var n *node
-			if n, err = db.node(addr); err != nil {
+			n, err := db.node(addr)
+			if err != nil {
+				last = err
 				continue
 			}
-			var r *pb.SqlNodeResponse
-			r, err = pb.NewSqlClient(n.conn).Node(db.outgoing(ctx), &pb.SqlNodeRequest{})
-			if err = ofStatus(err); err != nil {
-				if retryable(err) == Never {
-					return err
-				}
-				continue
+			r, err := pb.NewSqlClient(n.conn).Node(db.outgoing(ctx), &pb.SqlNodeRequest{})
+			if err = ofStatus(err); err == nil {
+				db.learn(r)
+				return nil
 			}
-			db.learn(r)
-			return nil
+			why := n.refused.Load()
+			switch {
+			case retryable(err) == Never:
+				return err
+			case why != nil:
+				refused = why
+			default:
+				last = err
+			}
 		}
-		return elsewhere(err)
+		if last == nil {
+			return refused // by all of them, for good
+		}
+		return elsewhere(last)
 	})
 }
 
@@ -199,9 +207,10 @@ func (db *DB) node(addr string) (*node, error) {
 	if n := db.nodes[addr]; n != nil {
 		return n, nil
 	}
+	n := &node{db: db, addr: addr}
 	creds := insecure.NewCredentials()
 	if db.opt.TLS != nil {
-		creds = credentials.NewTLS(db.opt.TLS)
+		creds = &handshakes{credentials.NewTLS(db.opt.TLS), &n.refused}
 	}
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds), grpc.WithContextDialer(dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
@@ -211,7 +220,7 @@ func (db *DB) node(addr string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{db: db, addr: addr, conn: conn}
+	n.conn = conn
 	db.nodes[addr] = n
 	return n, nil
 }

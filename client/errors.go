@@ -13,7 +13,7 @@ import (
 
 // Error is an error of the server, or of the way to it.
 type Error struct {
-	Number  uint16 // MySQL's; 2013: the connection was lost
+	Number  uint16 // MySQL's; 2013: the connection was lost, 2026: TLS did not come about
 	State   string // SQLSTATE
 	Message string
 	// Retry says whether what failed may be tried again.

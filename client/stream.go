@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
@@ -35,6 +36,9 @@ func (n *node) openStream() (*stream, error) {
 		return nil, ofStatus(err)
 	}
 	st := &stream{n: n, call: call, cancel: cancel, sessions: make(map[uint64]*session)}
+	n.mu.Lock()
+	n.streams = append(n.streams, st)
+	n.mu.Unlock()
 	go st.receive()
 	return st, nil
 }
@@ -84,6 +88,13 @@ func (st *stream) end(err error) {
 	st.n.drop(st)
 }
 
+// ended is why the stream takes no sessions any more; nil: it does.
+func (st *stream) ended() error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return unsent(st.err)
+}
+
 // send sends a request. Afterwards it may be changed.
 func (st *stream) send(m *pb.SqlSessionsRequest) error {
 	st.sending.Lock()
@@ -124,6 +135,8 @@ type node struct {
 	db   *DB
 	addr string
 	conn *grpc.ClientConn
+	// refused is why the last handshake will not do better the next time; nil: it may.
+	refused atomic.Pointer[Error]
 
 	mu      sync.Mutex
 	streams []*stream
@@ -161,12 +174,12 @@ func (n *node) newSession(ctx context.Context, readOnly bool) (*session, error) 
 		defer n.opening.Unlock()
 		for !n.place(s) { // somebody may have opened one meanwhile
 			st, err := n.openStream()
+			if err == nil {
+				err = st.ended()
+			}
 			if err != nil {
 				return nil, err
 			}
-			n.mu.Lock()
-			n.streams = append(n.streams, st)
-			n.mu.Unlock()
 		}
 	}
 	if err := s.open(ctx); err != nil {

@@ -1,12 +1,16 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"sync/atomic"
+
+	"google.golang.org/grpc/credentials"
 )
 
 // TLSFiles are files, as PEM, by which client and server prove who they are.
@@ -52,4 +56,36 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 		return last.Load(), nil
 	}
 	return c, nil
+}
+
+// handshakes are TLS with a node, which remembers how the last one ended.
+type handshakes struct {
+	credentials.TransportCredentials
+	refused *atomic.Pointer[Error]
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (h *handshakes) ClientHandshake(ctx context.Context, name string, nc net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secure, info, err := h.TransportCredentials.ClientHandshake(ctx, name, nc)
+	h.refused.Store(refusal(err))
+	return secure, info, err
+}
+
+// Clone implements credentials.TransportCredentials.
+func (h *handshakes) Clone() credentials.TransportCredentials {
+	return &handshakes{h.TransportCredentials.Clone(), h.refused}
+}
+
+const tlsNumber = 2026
+
+// refusal is the error of a handshake that will not do better the next time: one of the two does not
+// believe the other, or has no TLS. nil: it may.
+func refusal(err error) *Error {
+	var cert *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var op *net.OpError
+	if !errors.As(err, &cert) && !errors.As(err, &record) && (!errors.As(err, &op) || op.Op != "remote error") {
+		return nil
+	}
+	return &Error{Number: tlsNumber, State: "HY000", Message: "TLS connection error: " + err.Error()}
 }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"crypto/tls"
 	"crypto/x509/pkix"
 	"database/sql"
 	"fmt"
@@ -93,6 +94,46 @@ func TestClientCertificate(t *testing.T) {
 		"cert=/no/such&key=/no/such": "no such file"} {
 		if _, err := sql.Open("trireme", "trireme://u:p@h:1/?"+bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// TestTLSMismatch: a client hears at once that it and the nodes cannot agree on TLS, as long as there is no other node.
+func TestTLSMismatch(t *testing.T) {
+	bare := func(name string, settings ...string) string {
+		t.Helper()
+		port, err := ports.Free()
+		if err != nil {
+			t.Fatal(err)
+		}
+		self := fmt.Sprintf("127.0.0.1:%d", port)
+		n, err := start(filepath.Join(t.TempDir(), name), []string{self}, self, settings...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { stop(n) })
+		return n.GRPCAddr()
+	}
+	without, strict := bare("without", "--auto-generate-certs=OFF"), bare("strict", "--require-secure-transport=ON")
+	unbelieved, lax := &tls.Config{ServerName: "elsewhere"}, &tls.Config{InsecureSkipVerify: true}
+	for _, c := range []struct {
+		what  string
+		addrs []string
+		tls   *tls.Config
+		want  uint16
+	}{
+		{"a certificate that nobody has signed", []string{address}, unbelieved, 2026},
+		{"a node without TLS", []string{without}, lax, 2026},
+		{"both", []string{without, address}, unbelieved, 2026},
+		{"a node that wants TLS", []string{strict}, nil, 3159},
+		{"another node", []string{without, address}, lax, 0},
+	} {
+		db, err := client.Open(ctx, client.Options{Addrs: c.addrs, User: "root", Password: "secret", TLS: c.tls, Patience: patience})
+		if err == nil {
+			_ = db.Close()
+		}
+		if number(err) != c.want {
+			t.Errorf("%s: %v, not %d", c.what, err, c.want)
 		}
 	}
 }

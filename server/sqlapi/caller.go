@@ -68,8 +68,10 @@ func (c *credential) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInf
 	if c.d.opt.TLS != nil {
 		config = c.d.opt.TLS()
 	}
-	if config == nil {
-		return nil, nil, errors.New("sqlapi: TLS without a certificate: set ssl_cert or auto_generate_certs")
+	if config == nil { // the client is told by an alert
+		config = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return nil, errors.New("sqlapi: TLS without a certificate: set ssl_cert or auto_generate_certs")
+		}}
 	}
 	config = config.Clone()
 	config.NextProtos = []string{"h2"}

@@ -13,6 +13,7 @@ const BatchBytes = 4 << 20
 type Batch struct {
 	Vecs []Vector
 	n    int
+	most int // rows, if fewer than BatchRows are wanted
 }
 
 // NewBatch returns an empty batch with columns of the given types.
@@ -54,9 +55,21 @@ func (b *Batch) EndRow() { b.n++ }
 // SetLen sets the number of rows, after the columns were filled by other means.
 func (b *Batch) SetLen(n int) { b.n = n }
 
+// SetMost lets the batch be full with fewer than BatchRows rows, or with 0 with as many again. It
+// stays so over Reset.
+func (b *Batch) SetMost(rows int) { b.most = rows }
+
+// Room is how many more rows there may be before the batch is full.
+func (b *Batch) Room() int {
+	if b.most > 0 {
+		return b.most - b.n
+	}
+	return BatchRows - b.n
+}
+
 // Full reports whether the batch should be passed on before the next row.
 func (b *Batch) Full() bool {
-	if b.n >= BatchRows {
+	if b.Room() <= 0 {
 		return true
 	}
 	for i := range b.Vecs {

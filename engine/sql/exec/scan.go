@@ -26,6 +26,7 @@ type reader struct {
 	sel     []uint32
 	rng     table.Range
 	more    bool
+	few     uint64 // rows of the next batch; 0: as many as go into one
 	wanted  func(*types.Batch) (bool, error)
 }
 
@@ -56,6 +57,38 @@ func (d *reader) wants(row *types.Batch) (bool, error) {
 	m := d.r.x.Mark()
 	defer d.r.x.Release(m)
 	return expr.True(d.r.x, d.filter, row, 0)
+}
+
+// expect tells an operator, before a call of next, that no more than so many of its rows are
+// going to be used. It may give more; but a scan that locks what it reads reads no more than
+// it takes to find them. It holds until it is said anew, so that who has said it once says it
+// before each call.
+func expect(o operator, rows uint64) {
+	switch o := o.(type) {
+	case *meterOp:
+		expect(o.op, rows)
+	case *filterOp:
+		expect(o.input, rows)
+	case *projectOp:
+		expect(o.input, rows)
+	case *lookupJoinOp:
+		expect(o.left, rows)
+	case *lateralJoinOp:
+		expect(o.left, rows)
+	case *tableScanOp:
+		o.reader.expect(rows)
+	}
+}
+
+// expect lets the next batch have no more than these rows. A scan without locks whose filter has
+// dropped rows reads twice as many the next time.
+func (d *reader) expect(rows uint64) {
+	rows = min(rows, types.BatchRows)
+	if d.lock == nil {
+		rows = min(max(rows, 2*d.few), types.BatchRows)
+	}
+	d.few = rows
+	d.view.SetMost(int(rows)) //nolint:gosec // at most BatchRows
 }
 
 // start begins a range.
@@ -165,7 +198,7 @@ type tableScanOp struct {
 }
 
 func (o *tableScanOp) open() error {
-	o.at, o.begun = 0, false
+	o.at, o.begun, o.few = 0, false, 0
 	return nil
 }
 

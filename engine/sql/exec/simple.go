@@ -146,6 +146,9 @@ func (o *limitOp) close() {
 
 func (o *limitOp) next() (*types.Batch, []uint32, error) {
 	for o.left > 0 && o.isUp {
+		if rows := o.skip + o.left; rows >= o.left { // without a count there is no bound
+			expect(o.input, rows)
+		}
 		b, sel, err := o.input.next()
 		if err != nil {
 			return nil, nil, err
@@ -181,6 +184,7 @@ func (o *limitOp) countRest() error {
 	if !o.node.CountAll || !o.isUp {
 		return nil
 	}
+	expect(o.input, math.MaxUint64)
 	for {
 		b, sel, err := o.input.next()
 		if err != nil {

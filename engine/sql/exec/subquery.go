@@ -113,6 +113,9 @@ func (s *subquery) single() (types.Value, error) {
 	if err := s.root.open(); err != nil {
 		return types.Null, err
 	}
+	if s.node.Kind == plan.ExistsSubquery {
+		expect(s.root, 1)
+	}
 	b, sel, err := s.root.next()
 	if err != nil {
 		return types.Null, err

@@ -46,7 +46,7 @@ func (s *Scanner) readRows(batch *types.Batch) (stop bool, err error) {
 	prefix := c.Prefix()
 	last := -1
 	for i := c.Pos(); i != end; i += step {
-		if batch.Len()+len(g.rows) >= types.BatchRows {
+		if len(g.rows) >= batch.Room() {
 			break
 		}
 		suffix, flags, value := c.At(i)

@@ -155,6 +155,11 @@ func statements(p *page) {
 	p.until("the mark is gone", "document.querySelector('#marks').innerText === ''")
 	p.fill(".editor textarea", "SELECT SLEEP(600)")
 	p.click(".editor button", "Run")
+	p.has(".results", "Running")
+	p.visit("group")
+	p.has(".state", "members are well")
+	p.visit("sql") // where it goes on
+	p.has(".results", "Running")
 	p.click(".editor button", "Cancel")
 	p.has(".results", "1317 (70100)")
 	p.clean("statements")

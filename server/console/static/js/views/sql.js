@@ -10,7 +10,7 @@ import { grid } from "../grid.js";
 export const title = "SQL";
 
 // What the tab remembers while other views are looked at, of the account that is signed in.
-const fresh = { account: null, text: "SELECT VERSION(), NOW();", schema: "", rows: "1000", limit: "30000", writes: false, out: null };
+const fresh = { account: null, text: "SELECT VERSION(), NOW();", schema: "", rows: "1000", limit: "30000", writes: false, running: null, out: null, draw: null };
 let kept = { ...fresh };
 
 /** markWrites shows on every view that writes are allowed. */
@@ -20,12 +20,11 @@ function markWrites() {
 
 /** forget is for who signs in next: somebody else finds no text either. A run that has not ended ends for nobody. */
 export function forget() {
-  kept = { ...kept, writes: false, out: null };
+  kept = { ...kept, writes: false, running: null, out: null };
 }
 
 export function mount(root, { who }) {
   if (kept.account !== who.account) kept = { ...fresh, account: who.account };
-  let running = null;
   const editor = h("textarea", { "aria-label": "Statements", spellcheck: "false", autocapitalize: "none", value: kept.text, oninput: () => (kept.text = editor.value), onkeydown: keys });
   const schema = h("input", { class: "schema", list: "schemas", value: kept.schema, autocomplete: "off", spellcheck: "false", onchange: () => (kept.schema = schema.value) });
   const schemas = h("datalist", { id: "schemas" });
@@ -65,42 +64,44 @@ export function mount(root, { who }) {
   }
 
   async function start() {
-    if (running || !editor.value.trim()) return;
-    running = crypto.randomUUID?.() ?? String(Math.random());
-    run.disabled = true;
-    cancel.disabled = false;
-    put(results, h("p", { class: "muted" }, "Running…"));
+    if (kept.running || !editor.value.trim()) return;
     const mine = kept;
+    const id = crypto.randomUUID?.() ?? String(Math.random());
     const wrote = kept.writes;
+    mine.running = id;
+    draw();
     try {
-      const out = await post("sql/run", { id: running, text: editor.value, schema: schema.value, write: wrote, rows: Number(rows.value), limit_ms: Number(limit.value) });
+      const out = await post("sql/run", { id, text: editor.value, schema: schema.value, write: wrote, rows: Number(rows.value), limit_ms: Number(limit.value) });
       mine.out = { out, wrote };
-      show();
     } catch (e) {
-      put(results, problem(e));
+      mine.out = { trouble: e };
     }
-    running = null;
-    run.disabled = false;
-    cancel.disabled = true;
+    mine.running = null;
+    mine.draw(); // of the view that is there by now
   }
 
   /** stop asks until the run is over: the node may not have begun it yet. */
   async function stop() {
-    const id = running;
+    const id = kept.running;
     cancel.disabled = true;
     try {
-      while (running === id && !(await post("sql/cancel", { id })).found) await new Promise((done) => setTimeout(done, 100));
+      while (kept.running === id && !(await post("sql/cancel", { id })).found) await new Promise((done) => setTimeout(done, 100));
     } catch (e) {
       put(results, problem(e));
     }
   }
 
-  function show() {
-    if (kept.out) put(results, shown(kept.out.out, kept.out.wrote));
+  /** draw shows the run that goes on, or what the last one gave. */
+  function draw() {
+    run.disabled = Boolean(kept.running);
+    cancel.disabled = !kept.running;
+    if (kept.running) put(results, h("p", { class: "muted" }, "Running…"));
+    else if (kept.out) put(results, kept.out.trouble ? problem(kept.out.trouble) : shown(kept.out.out, kept.out.wrote));
   }
 
+  kept.draw = draw;
   mode();
-  show();
+  draw();
   post("browse/schemas").then((out) => put(schemas, out.rows.map((r) => h("option", { value: r[0] }))), () => {});
 }
 

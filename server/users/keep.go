@@ -216,7 +216,7 @@ func (k *Keeper) keep(ctx context.Context, c *connection, e *entry) error {
 	ctx, cancel := context.WithTimeout(ctx, entryLimit)
 	defer cancel()
 	account := quoteName(e.id.Name) + "@" + quoteName(e.id.Host)
-	rows, err := c.run(ctx, "SELECT plugin, authentication_string, ssl_type, CAST(User_attributes AS CHAR) FROM mysql.user WHERE User = "+quoteText(e.id.Name)+
+	rows, err := c.run(ctx, "SELECT plugin, authentication_string, CAST(ssl_type AS CHAR), CAST(User_attributes AS CHAR) FROM mysql.user WHERE User = "+quoteText(e.id.Name)+
 		" AND Host = "+quoteText(e.id.Host))
 	if err != nil {
 		return err
@@ -244,7 +244,8 @@ func (k *Keeper) keep(ctx context.Context, c *connection, e *entry) error {
 		}
 		k.opt.Log.Info("users_dir: an account has another password", "account", e.id.Text(), "entry", e.name)
 	}
-	if (tls == "ANY") != e.tls {
+	// A certificate that others have required (X509, SPECIFIED) stays: it is more than TLS.
+	if e.tls && tls == "" || !e.tls && tls == "ANY" {
 		if _, err := c.run(ctx, "ALTER USER "+account+" REQUIRE "+requirement(e.tls)); err != nil {
 			return err
 		}

@@ -171,6 +171,25 @@ func TestAccountsAreChanged(t *testing.T) {
 	r.quiet()
 	r.want(r.grants("app"), "GRANT USAGE ON *.* TO `app`@`%`\nGRANT ALL PRIVILEGES ON `shop`.* TO `app`@`%`")
 	r.is("app", "second")
+	// A certificate that others require stays, and is not taken for less.
+	requires := func(want string) {
+		t.Helper()
+		r.clock = r.clock.Add(2 * time.Minute)
+		r.quiet()
+		if text := r.Text(r.root, "SHOW CREATE USER app"); !strings.Contains(text, "REQUIRE "+want+" ") {
+			t.Errorf("not %s: %s", want, text)
+		}
+	}
+	for _, require := range []string{"X509", "SUBJECT '/CN=app'"} {
+		r.Exec(r.root, "ALTER USER app REQUIRE "+require)
+		requires(require)
+	}
+	r.Exec(r.root, "ALTER USER app REQUIRE NONE")
+	requires("SSL")
+	r.entry("app", `{"user": "app", "plugin": "mysql_native_password", "grants": ["ALL ON shop.*"]}`, "second")
+	requires("NONE")
+	r.entry("app", `{"user": "app", "plugin": "mysql_native_password", "tls": true, "grants": ["ALL ON shop.*"]}`, "second")
+	requires("SSL")
 	// What is changed in the database comes back, in a while.
 	r.Exec(r.root, "ALTER USER app IDENTIFIED BY 'mine' REQUIRE NONE; REVOKE SELECT ON shop.* FROM app")
 	r.want(r.look(), "")

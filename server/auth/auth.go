@@ -131,7 +131,7 @@ func (a *Authenticator) Meets(acct *Account, ch *Channel) bool {
 		return true
 	}
 	a.opt.Log.Info("a client was refused for what its account REQUIREs", "user", acct.User, "host", acct.Host,
-		"type", acct.Require.Kind, "tls", ch.TLS(), "certificate", ch.Certified)
+		"type", acct.Require.Kind, "tls", ch.TLS(), "subject", ch.Subject, "issuer", ch.Issuer)
 	return false
 }
 

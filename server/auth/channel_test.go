@@ -78,6 +78,10 @@ func TestDistinguishedName(t *testing.T) {
 		want string
 	}{
 		{name(c, "SE", o, "MySQL AB", cn, "client"), "/C=SE/O=MySQL AB/CN=client"},
+		{name(c, "SE", asn1.ObjectIdentifier{2, 5, 4, 8}, "Uppsala", o, "MySQL AB", asn1.ObjectIdentifier{2, 5, 4, 11}, "Jürgen & co", cn, "app user", mail, "a@b.example",
+			asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}, "u1", asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 25}, "dc", asn1.ObjectIdentifier{2, 5, 4, 5}, "77",
+			asn1.ObjectIdentifier{2, 5, 4, 12}, "dr"),
+			`/C=SE/ST=Uppsala/O=MySQL AB/OU=J\xC3\xBCrgen & co/CN=app user/emailAddress=a@b.example/UID=u1/DC=dc/serialNumber=77/title=dr`},
 		{name(cn, "client", o, "turned round"), "/CN=client/O=turned round"},
 		{name(mail, "a@b.example", odd, "x"), "/emailAddress=a@b.example/1.3.6.1.4.1.99999.1=x"},
 		{name(cn, "Jürgen\n"), `/CN=J\xC3\xBCrgen\x0A`},

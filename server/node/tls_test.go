@@ -198,6 +198,38 @@ func TestClientCertificates(t *testing.T) {
 	holds(t, m.HTTPAddr(), client(&good), client(nil))
 }
 
+// TestCertificateElsewhere: who dials a member that does not lead shows that one the certificate, and the session is
+// the leader's all the same.
+func TestCertificateElsewhere(t *testing.T) {
+	ca, dir := authtest.NewAuthority(t, "ca"), t.TempDir()
+	certFile, keyFile := new(ca.Issue(pkix.Name{}, nil)).Write(t, dir, "server")
+	var said heardLog
+	members := loggedGroup(t, &said, "--ssl-cert="+certFile, "--ssl-key="+keyFile, "--ssl-ca="+authtest.File(t, dir+"/ca.pem", ca.PEM()), "--initial-root-password=secret")
+	root := open(t, members[0].MainAddr())
+	eventually(t, "log in", root.Ping)
+	execAll(t, root, "CREATE USER app IDENTIFIED BY 'p' REQUIRE SUBJECT '/CN=app'")
+	app := ca.Issue(pkix.Name{CommonName: "app"}, nil)
+	for _, m := range members {
+		o := mysql.NewConfig()
+		o.User, o.Passwd, o.Net, o.Addr = "app", "p", "tcp", m.MainAddr()
+		o.TLS = &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", GetClientCertificate: app.Show(t)}
+		connector, err := mysql.NewConnector(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(connector)
+		defer db.Close()
+		var name, version string
+		eventually(t, "log in with the certificate", func() error { return db.QueryRow("SHOW STATUS LIKE 'Ssl_version'").Scan(&name, &version) })
+		if version != "TLSv1.3" {
+			t.Errorf("%s: %q", m.MainAddr(), version)
+		}
+		if got := mysqlDoor(m.MainAddr())(t, "app", "p", &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}); got != 1045 {
+			t.Errorf("%s, without the certificate: %d", m.MainAddr(), got)
+		}
+	}
+}
+
 // holds looks whether a sign-in of the console is worth nothing in a connection without the certificate.
 func holds(t *testing.T, addr string, with, without *tls.Config) {
 	t.Helper()

@@ -323,3 +323,51 @@ func TestDatabaseSQL(t *testing.T) {
 		}
 	}
 }
+
+// TestTxEnded: once a statement has ended the transaction nothing behind it is committed by itself.
+func TestTxEnded(t *testing.T) {
+	db := open(t)
+	for i, text := range []string{"COMMIT", "ROLLBACK", "CREATE TABLE IF NOT EXISTS shop.extra (id INT PRIMARY KEY)"} {
+		before := count(t, db)
+		tx, err := db.Begin(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			_, err = tx.Exec(ctx, text)
+		} else {
+			var rows *client.Rows
+			if rows, err = tx.Query(ctx, text); err == nil {
+				rows.Next()
+				err = rows.Close()
+			}
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if _, err := tx.Exec(ctx, "INSERT INTO shop.orders (note) VALUES ('behind the end')"); err == nil {
+			t.Errorf("%s: a statement behind it succeeds", text)
+		}
+		if _, err := tx.Commit(ctx); err == nil {
+			t.Errorf("%s: the commit behind it succeeds", text)
+		}
+		if after := count(t, db); after != before {
+			t.Errorf("%s: %d rows, before there were %d", text, after, before)
+		}
+	}
+	// The session goes on for others.
+	if _, err := db.RunTx(ctx, nil, func(tx *client.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE shop.account SET balance = balance WHERE id = 1")
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+func count(t *testing.T, db *client.DB) (n int64) {
+	t.Helper()
+	if err := db.QueryRow(ctx, "SELECT COUNT(*) FROM shop.orders").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

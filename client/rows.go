@@ -21,6 +21,7 @@ type Rows struct {
 	starts  [][]int // of the values in each column's bytes
 	result  Result
 	last    bool // the answer has ended
+	outside bool // and with it, or before, the transaction
 	err     error
 	closed  bool
 }
@@ -73,6 +74,7 @@ func (r *Rows) part() error {
 	r.batch, r.row = res.Batch, -1
 	if res.Done != nil {
 		r.last = true
+		r.outside = !res.Done.InTransaction
 		r.result = resultOf(res.Done)
 	}
 	return r.index()

@@ -102,7 +102,11 @@ func (tx *Tx) ready() error {
 	}
 	if tx.rows != nil {
 		_ = tx.rows.Close()
-		_ = tx.failed(tx.rows.Err())
+		if err := tx.rows.Err(); err != nil {
+			_ = tx.failed(err)
+		} else if tx.rows.outside {
+			tx.ended()
+		}
 		tx.rows = nil
 	}
 	return tx.broken
@@ -124,6 +128,17 @@ func (tx *Tx) failed(err error) error {
 	return err
 }
 
+// errEnded says that a statement has ended the transaction.
+var errEnded = errors.New("client: a statement has ended the transaction, such as one that changes tables, or COMMIT as text: use Tx.Commit and Tx.Rollback")
+
+// ended notes that a statement has ended the transaction: what comes behind it must not be
+// committed by itself.
+func (tx *Tx) ended() {
+	if tx.broken == nil {
+		tx.broken = errEnded
+	}
+}
+
 // Exec runs a statement.
 func (tx *Tx) Exec(ctx context.Context, text string, args ...any) (Result, error) {
 	return tx.exec(ctx, text, args, len(args) > 0)
@@ -141,6 +156,9 @@ func (tx *Tx) exec(ctx context.Context, text string, args []any, prepare bool) (
 	done, err := tx.s.run(ctx, st, prepare)
 	if err != nil {
 		return Result{}, tx.failed(err)
+	}
+	if !done.InTransaction {
+		tx.ended()
 	}
 	return resultOf(done), nil
 }

@@ -96,7 +96,6 @@ type changer struct {
 	row     []types.Value // of Root
 	after   []types.Value
 	before  []types.Value
-	one     *types.Batch
 	key     []byte
 }
 
@@ -144,10 +143,7 @@ func (n *changer) begin(s *Session, p *changePlan) {
 	if cap(targets) < len(p.targets) {
 		targets = make([]target, len(p.targets))
 	}
-	if n.p != p {
-		n.one = nil
-	}
-	*n = changer{s: s, p: p, targets: targets[:len(p.targets)], row: n.row[:0], after: n.after, before: n.before, one: n.one, key: n.key}
+	*n = changer{s: s, p: p, targets: targets[:len(p.targets)], row: n.row[:0], after: n.after, before: n.before, key: n.key}
 	n.buffer = p.plan.Buffer
 }
 
@@ -210,11 +206,7 @@ func (n *changer) pointRow(c *compiled) error {
 	if err != nil || at != plan.AtKey {
 		return err
 	}
-	if n.one == nil {
-		n.one = types.NewBatch(plan.Types(g.Cols))
-	}
-	b := n.one
-	b.Reset()
+	b := s.pointBatch(g)
 	rowKey := key
 	o := n.targets[0].open
 	// The batch has one column more than is fetched, for the clustered key.
@@ -488,7 +480,7 @@ func (s *Session) changedRow(p *plan.Change, row []types.Value) *types.Batch {
 		if w.setRows == nil || len(w.setRows) >= kept {
 			w.setRows = map[*plan.Change]*types.Batch{}
 		}
-		b = types.NewBatch(plan.Types(p.Root.Columns()))
+		b = types.NewRow(plan.Types(p.Root.Columns()))
 		w.setRows[p] = b
 	}
 	b.Reset()

@@ -141,6 +141,7 @@ func (s *Session) describedKey(p *Prepared) []byte {
 // session, or from a new one if that is nil or its tables have changed. Many drivers prepare
 // each statement anew.
 func (s *Session) describe(ctx context.Context, p *Prepared, c *compiled) error {
+	defer s.keepNext()()
 	changed, err := c == nil, error(nil)
 	if c != nil {
 		changed, err = s.openTables(c)

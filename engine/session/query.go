@@ -242,7 +242,7 @@ func (s *Session) producePoint(c *compiled, p *plan.Point) (done bool, err error
 	out := s.batchFor(c)
 	in := out
 	if p.Exprs != nil {
-		in = s.pointBatch(c, g)
+		in = s.pointBatch(g)
 	}
 	found, err := s.readPointRow(s.opened(c, g.Table), g, key, in)
 	s.work.note(in)
@@ -288,14 +288,14 @@ func appendRow(x *expr.Context, exprs []expr.Node, in, out *types.Batch) error {
 }
 
 // pointBatch is the row of a point read over which expressions are evaluated.
-func (s *Session) pointBatch(c *compiled, g *plan.PointGet) *types.Batch {
+func (s *Session) pointBatch(g *plan.PointGet) *types.Batch {
 	w := &s.work
 	b := w.points[g]
 	if b == nil {
 		if w.points == nil || len(w.points) >= kept {
 			w.points = map[*plan.PointGet]*types.Batch{}
 		}
-		b = types.NewBatch(plan.Types(g.Cols))
+		b = types.NewRow(plan.Types(g.Cols))
 		w.points[g] = b
 	}
 	b.Reset()

@@ -75,6 +75,14 @@ func (s *Session) begin(access ast.Access) error {
 	return nil
 }
 
+// keepNext lets what was said of the next transaction hold for the one behind what is done before
+// the returned function is called.
+func (s *Session) keepNext() func() {
+	t, token := &s.trx, s.token
+	isolation, access := t.nextIsolation, t.nextAccess
+	return func() { s.token, t.nextIsolation, t.nextAccess = token, isolation, access }
+}
+
 func (s *Session) seconds(v *variable) time.Duration {
 	return time.Duration(s.value(v).n) * time.Second
 }

@@ -111,7 +111,7 @@ func (w *scratch) rowBatch(i *tableInfo, row []types.Value) *types.Batch {
 		if w.one == nil || len(w.one) >= kept {
 			w.one = map[*tableInfo]*types.Batch{}
 		}
-		b = types.NewBatch(i.types)
+		b = types.NewRow(i.types)
 		w.one[i] = b
 	}
 	b.Reset()

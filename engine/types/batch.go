@@ -26,6 +26,15 @@ func NewBatch(columns []*Type) *Batch {
 	return b
 }
 
+// NewRow returns an empty batch for a row or a few: it has no memory yet for a full one.
+func NewRow(columns []*Type) *Batch {
+	b := &Batch{Vecs: make([]Vector, len(columns))}
+	for i, t := range columns {
+		b.Vecs[i].Init(t)
+	}
+	return b
+}
+
 // Reset removes all rows and keeps the memory.
 func (b *Batch) Reset() {
 	for i := range b.Vecs {

@@ -231,6 +231,9 @@ func (b *bench) watch() (peak func() (memory, error), watched chan struct{}) {
 	return func() (memory, error) { task.Wait(); return most, err }, watched
 }
 
+// fills is how long a client is left alone that fills its window, before a turn begins.
+const fills = 300 * time.Millisecond
+
 // deaf starts a client that reads nothing of its stream once it has asked for the result.
 func (b *bench) deaf() (stop func() error, err error) {
 	conn, err := dial(b.address())
@@ -253,6 +256,7 @@ func (b *bench) deaf() (stop func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
+	time.Sleep(fills)
 	return stop, nil
 }
 
@@ -263,20 +267,34 @@ func (b *bench) stingy() (stop func() error, err error) {
 		return nil, err
 	}
 	s := st.sessions[0]
+	const window = 16 << 20
 	if err := s.send(&pb.SqlSessionsRequest{Kind: &pb.SqlSessionsRequest_Execute{Execute: &pb.SqlExecute{
-		Statement: &pb.SqlStatement{Text: large}, WindowBytes: 16 << 20}}}); err != nil {
+		Statement: &pb.SqlStatement{Text: large}, WindowBytes: window}}}); err != nil {
 		st.close()
 		return nil, err
 	}
 	var refused error
 	var reading sync.WaitGroup
+	var got uint64
+	full := make(chan struct{})
 	reading.Go(func() {
 		for m := range s.answers {
+			before := got
+			if got += m.GetResult().GetBatch().GetWindowBytes(); before <= window/2 && got > window/2 {
+				close(full)
+			}
 			if e := m.GetError(); e != nil {
 				refused = fmt.Errorf("error %d: %s", e.Number, e.Message)
 			}
 		}
 	})
+	select {
+	case <-full:
+		time.Sleep(fills)
+	case <-time.After(startLimit):
+		st.close()
+		return nil, errors.New("the result does not come")
+	}
 	return func() error {
 		st.close()
 		reading.Wait()

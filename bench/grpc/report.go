@@ -93,7 +93,7 @@ func (r *report) beside(callers int, all []contender, samples [][]sample) {
 // atMost adds a number of bytes.
 func (r *report) atMost(what string, bytes, target int64) {
 	const mib = 1 << 20
-	r.values = append(r.values, fmt.Sprintf("| %-84s | %6.1f MiB | %4d MiB | %s |", what, float64(bytes)/mib, target/mib, verdict(bytes <= target)))
+	r.values = append(r.values, fmt.Sprintf("| %-87s | %6.1f MiB | %4d MiB | %s |", what, float64(bytes)/mib, target/mib, verdict(bytes <= target)))
 }
 
 func (r *report) text() string {
@@ -108,7 +108,7 @@ func (r *report) text() string {
 			"Reads", strings.Join(r.rates, "\n"))
 	}
 	if len(r.values) > 0 {
-		fmt.Fprintf(&b, "\n| %-84s |      Value |  At most | |\n| --- | --: | --: | --- |\n%s\n", "Memory", strings.Join(r.values, "\n"))
+		fmt.Fprintf(&b, "\n| %-87s |      Value |  At most | |\n| --- | --: | --: | --- |\n%s\n", "Memory", strings.Join(r.values, "\n"))
 	}
 	if len(r.notes) > 0 {
 		fmt.Fprintf(&b, "\n- %s\n", strings.Join(r.notes, "\n- "))

@@ -22,8 +22,9 @@ func init() { sql.Register("trireme", Driver{}) }
 //	trireme://user:password@host:port,host:port/schema?tls=true&read=local
 //
 // with these parameters: tls is false (the default), true, or skip-verify, which proves nothing of
-// the server; ca, cert, key and server_name are as in [TLSFiles], and mean tls=true; read sends the connection's statements to any node: strong, local, or a time such as
-// 500ms that the data may be behind, and writes fail; patience is as in Options.
+// the server; ca, cert, key and server_name are as in [TLSFiles], and mean tls=true; read sends
+// the connection's statements to any node: strong, local, or a time such as 500ms that the data
+// may be behind, and writes fail; patience is as in Options.
 type Driver struct{}
 
 // Open implements driver.Driver.

@@ -98,7 +98,7 @@ func (db *DB) look(ctx context.Context) error {
 				continue
 			}
 			r, err := pb.NewSqlClient(n.conn).Node(db.outgoing(ctx), &pb.SqlNodeRequest{})
-			if err = ofStatus(err); err == nil {
+			if err = n.ofStatus(err); err == nil {
 				db.learn(r)
 				return nil
 			}
@@ -410,7 +410,7 @@ func (db *DB) outcome(ctx context.Context, token Token) (gtid uint64, committed 
 				return err
 			}
 			r, err := pb.NewSqlClient(n.conn).Outcome(db.outgoing(ctx), &pb.SqlOutcomeRequest{CommitToken: token[:]})
-			if err = ofStatus(err); err == nil {
+			if err = n.ofStatus(err); err == nil {
 				gtid, committed = r.Gtid, r.Committed
 			}
 			return err

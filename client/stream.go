@@ -33,7 +33,7 @@ func (n *node) openStream() (*stream, error) {
 	call, err := pb.NewSqlClient(n.conn).Sessions(ctx)
 	if err != nil {
 		cancel()
-		return nil, ofStatus(err)
+		return nil, n.ofStatus(err)
 	}
 	st := &stream{n: n, call: call, cancel: cancel, sessions: make(map[uint64]*session)}
 	n.mu.Lock()
@@ -158,6 +158,15 @@ func (n *node) away() int {
 		return 3
 	}
 	return 1
+}
+
+// ofStatus is the error of a call at the node. One that has left the group meanwhile has been
+// forgotten, and its connection closed: that says nothing of the others.
+func (n *node) ofStatus(err error) error {
+	if err != nil && n.conn.GetState() == connectivity.Shutdown {
+		return lost(err)
+	}
+	return ofStatus(err)
 }
 
 func (n *node) idle() bool {

@@ -19,6 +19,7 @@ import (
 	"regexp"
 
 	"github.com/triremedb/trireme/bench/contenders"
+	"github.com/triremedb/trireme/bench/reportfile"
 )
 
 type config struct {
@@ -96,12 +97,9 @@ func (c *config) run() (err error) {
 
 // write writes the report, and its plot beside it.
 func (m *measured) write(name string) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
 	picture := name[:len(name)-len(filepath.Ext(name))] + ".svg"
-	if err := os.WriteFile(picture, []byte(m.plot()), 0o644); err != nil {
+	if err := reportfile.Write(picture, m.plot()); err != nil {
 		return err
 	}
-	return os.WriteFile(name, []byte(m.text(filepath.Base(picture))), 0o644)
+	return reportfile.Write(name, m.text(filepath.Base(picture)))
 }

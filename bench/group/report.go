@@ -3,11 +3,12 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/triremedb/trireme/bench/reportfile"
 )
 
 // line is a measured value, with its target if it has one.
@@ -102,11 +103,8 @@ func (r *report) finish() error {
 	if r.c.report == "" || r.c.only != "" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(r.c.report), 0o755); err != nil {
-		return err
-	}
 	head := fmt.Sprintf(heading, r.c.rounds, runtime.NumCPU(), memoryGiB(), strings.TrimPrefix(runtime.Version(), "go"))
-	return os.WriteFile(r.c.report, []byte(head+text), 0o644)
+	return reportfile.Write(r.c.report, head+text)
 }
 
 const heading = `# A group of three nodes, measured

@@ -17,13 +17,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/pprof"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/triremedb/trireme/bench/reportfile"
 	"github.com/triremedb/trireme/client"
 	"github.com/triremedb/trireme/e2e/servers"
 )
@@ -149,10 +149,7 @@ func (c *config) run() (err error) {
 	if c.report == "" || c.quick || c.only != "" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(c.report), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(c.report, []byte(text), 0o644)
+	return reportfile.Write(c.report, text)
 }
 
 // bench is a run.

@@ -15,11 +15,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/triremedb/trireme/bench/contenders"
+	"github.com/triremedb/trireme/bench/reportfile"
 )
 
 type config struct {
@@ -119,8 +119,5 @@ func (c *config) run() (err error) {
 	if c.report == "" || c.quick || c.only != "" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(c.report), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(c.report, []byte(text), 0o644)
+	return reportfile.Write(c.report, text)
 }

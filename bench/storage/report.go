@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/triremedb/trireme/bench/reportfile"
 )
 
 // line is a measured value with its target.
@@ -77,14 +78,11 @@ func (r *report) finish() error {
 	if r.c.report == "" || r.c.only != "" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(r.c.report), 0o755); err != nil {
-		return err
-	}
 	text := fmt.Sprintf(heading, r.c.rows, rowBytes, r.c.rounds, runtime.NumCPU(), memoryGiB(), strings.TrimPrefix(runtime.Version(), "go")) + b.String()
 	if len(r.notes) > 0 {
 		text += "\n- " + strings.Join(r.notes, "\n- ") + "\n"
 	}
-	return os.WriteFile(r.c.report, []byte(text), 0o644)
+	return reportfile.Write(r.c.report, text)
 }
 
 const heading = `# The storage engine, measured

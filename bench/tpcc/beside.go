@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/bench/contenders"
+	"github.com/triremedb/trireme/bench/reportfile"
 )
 
 // target is what both ratios are to be at least.
@@ -55,10 +55,7 @@ func (c *config) beside(ctx context.Context) (err error) {
 	if c.report == "" || c.quick || c.only != "" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(c.report), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(c.report, []byte(text), 0o644)
+	return reportfile.Write(c.report, text)
 }
 
 func (c *config) compare(ctx context.Context, list []*contender) error {

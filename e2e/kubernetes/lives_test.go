@@ -157,12 +157,7 @@ func (g *group) leaderUnheard(_ *testing.T, b *bank) string {
 	was, all := g.leader(), g.members()
 	m := g.machineOf(was)
 	g.must(m.isolate(was, all, true))
-	b.goesOn()
-	time.Sleep(away)
-	back := time.Now()
-	g.must(m.isolate(was, all, false))
-	g.whole(3)
-	return fmt.Sprintf(", which is %s after it was heard again", round(time.Since(back)))
+	return g.without(b, "it was heard again", func() { g.must(m.isolate(was, all, false)) })
 }
 
 // diskFull fills the small disk, on which the leader is.
@@ -189,7 +184,6 @@ func (g *group) diskFull(_ *testing.T, b *bank) string {
 	if !strings.Contains(string(out), "No space left") {
 		g.t.Fatalf("the disk is not full: %s", out)
 	}
-	full := time.Now()
 	b.goesOn()
 	g.eventually(on.Meta.Name+" says that its disk is full", func() error {
 		if r, err := g.status(&on); err != nil || r.Status.DiskFull {
@@ -197,44 +191,44 @@ func (g *group) diskFull(_ *testing.T, b *bank) string {
 		}
 		return errors.New("it does not")
 	})
-	time.Sleep(away - time.Since(full))
-	b.goesOn()
-	back := time.Now()
-	g.must(os.Remove(filler))
-	g.eventually(on.Meta.Name+" has room", func() error {
-		if r, err := g.status(&on); err != nil || !r.Status.DiskFull {
-			return err
-		}
-		return errors.New("its disk is full")
+	return g.without(b, "there was room again", func() {
+		g.must(os.Remove(filler))
+		g.eventually(on.Meta.Name+" has room", func() error {
+			if r, err := g.status(&on); err != nil || !r.Status.DiskFull {
+				return err
+			}
+			return errors.New("its disk is full")
+		})
 	})
-	g.whole(3)
-	return fmt.Sprintf(", which is %s after there was room again", round(time.Since(back)))
 }
 
 // away is how long a node is gone, in which the others go on.
 const away = 15 * time.Second
 
-func (g *group) powerLost(_ *testing.T, b *bank) string {
-	m := g.machineOf(g.leader())
-	m.powerOff()
+// without lets the others go on for a while and then ends what keeps a member away.
+func (g *group) without(b *bank, end string, fn func()) string {
+	g.t.Helper()
 	b.goesOn()
 	time.Sleep(away)
 	back := time.Now()
-	m.start()
-	m.awaitReady(true)
+	fn()
 	g.whole(3)
-	return fmt.Sprintf(", which is %s after the node came back", round(time.Since(back)))
+	return fmt.Sprintf(", which is %s after %s", round(time.Since(back)), end)
+}
+
+func (g *group) powerLost(_ *testing.T, b *bank) string {
+	m := g.machineOf(g.leader())
+	m.powerOff()
+	return g.without(b, "the node came back", func() {
+		m.start()
+		m.awaitReady(true)
+	})
 }
 
 func (g *group) nodeCut(_ *testing.T, b *bank) string {
 	m := g.machineOf(g.leader())
 	m.pull()
-	b.goesOn()
-	time.Sleep(away)
-	back := time.Now()
-	m.plug()
-	g.whole(3)
-	return fmt.Sprintf(", which is %s after the cable was put in again", round(time.Since(back)))
+	return g.without(b, "the cable was put in again", m.plug)
 }
 
 func (g *group) nodesDrained(_ *testing.T, _ *bank) string {

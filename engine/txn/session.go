@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // BeginOptions say what transaction to begin. Part is the session's own.
@@ -318,6 +319,13 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 		err = s.fail(err)
 	}
 	return number, err
+}
+
+// Trace says what the commit of the session's transaction, if it has one, is part of.
+func (s *Session) Trace(c trace.Context) {
+	if s.t != nil {
+		s.t.Trace = c
+	}
 }
 
 // refused is where Commit ends that has no whole transaction to commit.

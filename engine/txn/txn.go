@@ -14,6 +14,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // CommitLog makes transactions durable.
@@ -55,6 +56,9 @@ type Txn struct {
 	Schema   bool
 	HasToken bool
 	Token    entry.Token
+	// Trace is what the commit, and the application of the changes elsewhere, is part
+	// of; zero: nobody traces it.
+	Trace trace.Context
 
 	// A slot for the commit log. Waiter is the parker of the task that called Commit,
 	// without a token then; the rest is the commit log's own, zero at the call of Commit.
@@ -112,6 +116,7 @@ func (t *Txn) begin(opt BeginOptions) {
 	t.Trx = t.m.opt.Engine.Trx.Begin(opt.Options)
 	t.Worker.Use(t.Trx)
 	t.Token, t.HasToken = opt.Token, opt.HasToken
+	t.Trace = trace.Context{}
 	if t.metadataWait = opt.MetadataWait; t.metadataWait == 0 {
 		t.metadataWait = t.m.opt.MetadataWait
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/internal/trace"
 	"github.com/triremedb/trireme/replication/commit"
 	"github.com/triremedb/trireme/replication/transport"
 )
@@ -72,6 +73,9 @@ type Options struct {
 
 	// Sabotage breaks the node on purpose. Tests see by it that they would notice.
 	Sabotage Sabotage
+
+	// Trace takes the records of traced transactions that the node applies; nil: nobody.
+	Trace trace.Recorder
 
 	// LeaseClock counts leases; it must go on while the machine sleeps. nil:
 	// CLOCK_BOOTTIME, or Env's monotonic clock in a simulation.

@@ -13,7 +13,9 @@ type autoStep struct {
 	block             uint64 // to reserve at the first row
 }
 
-func (a *autoStep) start(s *Session, p *insertPlan, rows int) {
+// start prepares for a statement. all says that each of its rows takes a new value, if the
+// column is given at all.
+func (a *autoStep) start(s *Session, p *insertPlan, rows int, all bool) {
 	*a = autoStep{}
 	if p.info.auto < 0 {
 		return
@@ -21,7 +23,7 @@ func (a *autoStep) start(s *Session, p *insertPlan, rows int) {
 	a.increment = s.value(varAutoIncrement).n
 	a.offset = s.value(varAutoOffset).n
 	a.first = s.opt.insertID
-	if p.rows != nil && rows > 1 && (p.allAuto || !p.given[p.info.auto]) {
+	if p.rows != nil && rows > 1 && (all || !p.given[p.info.auto]) {
 		a.block = uint64(rows)
 	}
 }

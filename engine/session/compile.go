@@ -294,35 +294,41 @@ func (s *Session) runNormalized(ctx context.Context, sql string, w ResultWriter)
 			}
 			return false, nil
 		}
-		err = s.runFirst(ctx, st, string(key), w)
+		params := make([]*types.Type, len(s.buf.Literals))
+		for i := range s.buf.Literals {
+			params[i] = s.literalType(s.buf.Literals[i].Type)
+		}
+		err = s.runFirst(ctx, st, params, string(key), w)
 		return err != errRecompile, err
 	}
+	return true, s.runKnown(ctx, c, key, w)
+}
+
+// runKnown runs a statement of the plan cache with the literals of s.buf.
+func (s *Session) runKnown(ctx context.Context, c *compiled, key []byte, w ResultWriter) error {
 	s.beginStatement(ctx, w)
 	s.meter.plan = c
 	s.diag.reset()
 	if s.gone.Load() && !s.info.ReadOnly {
-		return true, s.notLeader()
+		return s.notLeader()
 	}
 	s.x.Params = s.literals()
 	out, err := s.runCompiled(ctx, &c, key)
 	if err != nil {
-		return true, err
+		return err
 	}
-	return true, s.done(out, false)
+	return s.done(out, false)
 }
 
-// runFirst compiles a statement for the plan cache and runs it.
-func (s *Session) runFirst(ctx context.Context, st ast.Statement, key string, w ResultWriter) error {
+// runFirst compiles a statement for the plan cache and runs it with the literals of s.buf,
+// which have the types of params.
+func (s *Session) runFirst(ctx context.Context, st ast.Statement, params []*types.Type, key string, w ResultWriter) error {
 	s.beginStatement(ctx, w)
 	s.diag.reset()
 	if s.gone.Load() && !s.info.ReadOnly {
 		return s.notLeader()
 	}
 	s.x.Params = s.literals()
-	params := make([]*types.Type, len(s.buf.Literals))
-	for i := range s.buf.Literals {
-		params[i] = s.literalType(s.buf.Literals[i].Type)
-	}
 	before := s.trx.active
 	c, err := s.compile(st, params)
 	if s.lost(err); err != nil && before && !s.trx.active {

@@ -16,6 +16,7 @@ type inserter struct {
 	s       *Session
 	p       *insertPlan
 	t       *target
+	several bool // it may have more than one row
 	records int64
 	skipped int64 // duplicates that were ignored, replaced or updated
 	out     Outcome
@@ -45,12 +46,21 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 		return Outcome{}, err
 	}
 	n := &s.work.inserter
-	*n = inserter{s: s, p: p, t: t, lenient: p.rows == nil || len(p.rows) > 1 || p.ignore}
-	n.step.start(s, p, len(p.rows))
+	rows, all := len(p.rows), p.allAuto
+	bulk := s.work.rows
+	if bulk != nil {
+		rows, all = bulk.Rows, p.bulkAuto(bulk)
+	}
+	*n = inserter{s: s, p: p, t: t, several: p.rows == nil || rows > 1}
+	n.lenient = n.several || p.ignore
+	n.step.start(s, p, rows, all)
 	var err error
-	if p.rows != nil {
+	switch {
+	case bulk != nil:
+		err = n.literals(bulk)
+	case p.rows != nil:
 		err = n.values()
-	} else {
+	default:
 		err = n.query(c)
 	}
 	if err == nil && n.skipped > 0 {
@@ -443,7 +453,7 @@ func (n *inserter) finish() Outcome {
 		s.lastInsertID = n.firstID
 	}
 	s.opt.insertID = 0
-	if n.p.rows == nil || len(n.p.rows) > 1 {
+	if n.several {
 		n.out.Info = fmt.Sprintf("Records: %d  Duplicates: %d  Warnings: %d", n.records, n.skipped, s.diag.count())
 	}
 	return n.out

@@ -121,8 +121,8 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 	if err := s.setTarget(t, o); err != nil {
 		return nil, err
 	}
-	l.n = &inserter{s: s, p: p, t: t, lenient: true}
-	l.n.step.start(s, p, 0)
+	l.n = &inserter{s: s, p: p, t: t, lenient: true, several: true}
+	l.n.step.start(s, p, 0, false)
 	l.reader.emit = l.record
 	return l, nil
 }

@@ -39,6 +39,9 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error
 		s.beginStatement(ctx, w)
 		return err
 	}
+	if done, err := s.runBulk(ctx, sql, w); done {
+		return err
+	}
 	if done, err := s.runNormalized(ctx, sql, w); done {
 		return err
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 
+	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -35,6 +36,9 @@ type scratch struct {
 	links     []*target        // of the tables that cascades reach
 	rewritten []*record.Schema // tables whose rows actions of foreign keys have changed in the statement
 	textParam *types.Type
+	bulk      ast.Bulk
+	rows      *ast.Bulk     // what gives the INSERT its rows: bulk, or nil
+	rowValues []ast.Literal // of its present one
 	// setInsertID says that LAST_INSERT_ID(n) was called.
 	setInsertID bool
 	// ofConditions says that the statement shows the conditions of the one before: its

@@ -1,0 +1,116 @@
+package session
+
+import (
+	"context"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// bulkMin is the least length of a text in bytes for which it is worth a look whether it inserts
+// many rows of literals.
+const bulkMin = 512
+
+// runBulk runs a text that inserts many rows of literals, by way of the plan cache and
+// without a tree of them. done is false for all others.
+func (s *Session) runBulk(ctx context.Context, sql string, w ResultWriter) (done bool, err error) {
+	b := &s.work.bulk
+	if len(sql) < bulkMin || !b.Find(sql, s.mode) {
+		return false, nil
+	}
+	defer b.Release()
+	if c := types.CollationByID(s.x.Collation); c == nil || c.Charset() != types.CharsetUTF8MB4 {
+		return false, nil // strings have to be converted, or are no text
+	}
+	key := b.AppendKey(append(s.appendPlanKey(s.work.key[:0]), 0xff)) // which no other key goes on with
+	s.work.key = key
+	s.buf.Literals = s.buf.Literals[:0]
+	c, known := s.m.plans.get(key)
+	if known && c == nil {
+		return false, nil
+	}
+	s.work.rows = b
+	defer func() { s.work.rows = nil }()
+	if known {
+		return true, s.runKnown(ctx, c, key, w)
+	}
+	list, err := ast.Parse(b.Statement(), s.mode)
+	if err != nil || len(list) != 1 || list[0].Params() != b.Width {
+		return false, nil // the text as it is will say why
+	}
+	st, ok := list[0].(*ast.Insert)
+	if !ok || len(st.Rows) != 1 {
+		return false, nil
+	}
+	params := make([]*types.Type, b.Width)
+	for i := range params {
+		params[i] = s.textParam()
+	}
+	err = s.runFirst(ctx, st, params, string(key), w)
+	if err == errRecompile {
+		return false, nil
+	}
+	return true, err
+}
+
+// bulkAuto reports whether each of the rows takes a new AUTO_INCREMENT value.
+func (p *insertPlan) bulkAuto(b *ast.Bulk) bool {
+	for i, pos := range p.positions {
+		if pos == p.info.auto {
+			return b.AllNull(i)
+		}
+	}
+	return p.info.auto >= 0
+}
+
+// literals adds rows of literals. The plan has one row: a parameter for each of their
+// values, or nothing where the column has its default all the same.
+func (n *inserter) literals(b *ast.Bulk) error {
+	s := n.s
+	values := n.p.rows[0]
+	for i := range b.Rows {
+		row := n.blank()
+		list := b.Next(s.work.rowValues[:0])
+		s.work.rowValues = list
+		if err := n.store(values, list, row); err != nil {
+			if n.ignored(err) {
+				continue
+			}
+			return err
+		}
+		if err := n.add(row); err != nil {
+			return err
+		}
+		if i%64 == 0 {
+			if err := s.interrupted(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// store makes a row of literals.
+func (n *inserter) store(values []insertValue, list []ast.Literal, row []types.Value) error {
+	s, p := n.s, n.p
+	text := s.textParam()
+	for i := range list {
+		l, pos := &list[i], p.positions[i]
+		from := l.Type
+		if l.Kind == ast.LiteralString {
+			from = text
+		}
+		var x types.Value
+		var err error
+		if values[i].node == nil {
+			x, err = s.rowDefault(p.info, pos, row)
+		} else {
+			x, err = s.toColumn(p.info, pos, l.Value, from, n.lenient)
+		}
+		if err != nil {
+			return err
+		}
+		row[pos] = x
+	}
+	return n.defaults(row, false)
+}

@@ -95,20 +95,29 @@ func TestEncode(t *testing.T) {
 		body  []byte
 		set   Compression
 		codec entry.Codec
+		alone bool // it is one transaction, not two
 	}{
-		{"repetitive", bytes.Repeat([]byte("a row much like the others "), 100), Compression{}, entry.Zstd},
-		{"at a higher level", bytes.Repeat([]byte("a row much like the others "), 100), Compression{Level: 9}, entry.Zstd},
-		{"random", random, Compression{}, entry.Plain},
-		{"short", []byte("short"), Compression{}, entry.Plain},
-		{"off", bytes.Repeat([]byte("x"), 1000), Compression{Off: true}, entry.Plain},
-		{"below the threshold", bytes.Repeat([]byte("x"), 1000), Compression{Threshold: 2000}, entry.Plain},
+		{"repetitive", bytes.Repeat([]byte("a row much like the others "), 100), Compression{}, entry.Zstd, false},
+		{"at a higher level", bytes.Repeat([]byte("a row much like the others "), 100), Compression{Level: 9}, entry.Zstd, false},
+		{"random", random, Compression{}, entry.Plain, false},
+		{"short", []byte("short"), Compression{}, entry.Plain, false},
+		{"off", bytes.Repeat([]byte("x"), 1000), Compression{Off: true}, entry.Plain, false},
+		{"below the threshold", bytes.Repeat([]byte("x"), 1000), Compression{Threshold: 2000}, entry.Plain, false},
+		{"of two, not long", bytes.Repeat([]byte("x"), 300), Compression{}, entry.Zstd, false},
+		{"alone, not long", bytes.Repeat([]byte("x"), 300), Compression{}, entry.Plain, true},
+		{"alone and long", bytes.Repeat([]byte("x"), 600), Compression{}, entry.Zstd, true},
+		{"alone, with a threshold", bytes.Repeat([]byte("x"), 300), Compression{Threshold: 200}, entry.Zstd, true},
 	} {
 		var e encoder
 		e.configure(c.set)
 		if err := e.prepare(); err != nil {
 			t.Fatal(err)
 		}
-		data := e.entry(&entry.Envelope{Kind: entry.Transactions, Term: 3, First: 7, Count: 2, Time: 99}, c.body)
+		of := entry.Envelope{Kind: entry.Transactions, Term: 3, First: 7, Count: 2, Time: 99}
+		if c.alone {
+			of.First, of.Count = 8, 1
+		}
+		data := e.entry(&of, c.body)
 		env, body, err := entry.Parse(data)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)

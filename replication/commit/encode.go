@@ -13,11 +13,15 @@ import (
 type Compression struct {
 	Off   bool
 	Level int // zstd's 1 to 22; 0: the fastest
-	// Threshold is the body below which nothing is tried, in bytes; 0: 128.
+	// Threshold is the body below which nothing is tried, in bytes; 0: 128, and 512 for one
+	// transaction alone: what is saved then is not worth what every commit would wait for it.
 	Threshold int
 }
 
-const defaultThreshold = 128
+const (
+	defaultThreshold = 128
+	thresholdAlone   = 512
+)
 
 // encoder makes entries out of bodies. It belongs to the proposing task.
 type encoder struct {
@@ -68,6 +72,9 @@ func (e *encoder) entry(env *entry.Envelope, body []byte) []byte {
 	threshold := e.current.Threshold
 	if threshold == 0 {
 		threshold = defaultThreshold
+		if env.Count == 1 {
+			threshold = thresholdAlone
+		}
 	}
 	if env.Kind == entry.Transactions && !e.current.Off && len(body) >= threshold {
 		e.buf = e.zstd.EncodeAll(body, e.buf[:0])

@@ -144,6 +144,16 @@ func (v volatileVariables) UserVariable(name string) *types.Type {
 
 // compile plans a statement for parameters of the types.
 func (s *Session) compile(st ast.Statement, params []*types.Type) (*compiled, error) {
+	began := s.tick()
+	c, err := s.planned(st, params)
+	if s.span != nil {
+		s.part("plan", began, 0, err)
+		s.span.about(c)
+	}
+	return c, err
+}
+
+func (s *Session) planned(st ast.Statement, params []*types.Type) (*compiled, error) {
 	c := &compiled{kind: st, types: params}
 	l := &schemaCatalog{s: s, c: c}
 	env := s.planEnv(l, params)
@@ -235,6 +245,9 @@ func (s *Session) finishWork(ctx context.Context, c *compiled, out *Outcome, err
 // has changed; at is then the new one.
 func (s *Session) runCompiled(ctx context.Context, at **compiled, key []byte) (Outcome, error) {
 	c := *at
+	if s.span != nil {
+		s.span.about(c)
+	}
 	var out Outcome
 	changed, err := s.openTables(c)
 	if err == nil && (changed || s.outgrown(c)) {
@@ -287,7 +300,9 @@ func (s *Session) runNormalized(ctx context.Context, sql string, w ResultWriter)
 		return false, nil
 	}
 	if !known {
+		began := s.tick()
 		st, err := ast.ParseParameterized(sql, s.mode)
+		s.part("parse", began, 0, nil) // if it makes no sense so, it is parsed as it is
 		if err != nil || !worthCaching(st) {
 			if err == nil {
 				s.m.plans.put(string(key), nil)

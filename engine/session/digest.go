@@ -77,16 +77,20 @@ func (s *Session) record(now time.Duration, err error) {
 	if err != nil {
 		s.m.failed.Add(1)
 	}
+	sent, examined, text := uint64(0), m.examined+s.work.run.Examined, ""
+	if s.out.sent {
+		sent = s.out.rows
+	}
 	if d := &s.m.digests; d.max > 0 {
 		of := &d.rest
 		if errorNumber(err) != 1064 {
 			of = s.digestOf(d)
 		}
-		sent := uint64(0)
-		if s.out.sent {
-			sent = s.out.rows
-		}
-		of.add(took, m, sent, m.examined+s.work.run.Examined, types.Timestamp(s.x.Now.UnixMicro()), err != nil)
+		of.add(took, m, sent, examined, types.Timestamp(s.x.Now.UnixMicro()), err != nil)
+		text = of.text
+	}
+	if s.span != nil {
+		s.endSpan(now, text, sent, examined, err)
 	}
 	m.begin("")
 	m.start = now

@@ -10,6 +10,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // Options configure a manager. Env, FS and Backend are required.
@@ -21,6 +22,12 @@ type Options struct {
 	// Variables are initial values of global variables by name, as the configuration
 	// has them: text as in an option file.
 	Variables map[string]string
+
+	// Trace decides which statements are traced and takes their spans; nil: none are.
+	Trace trace.Recorder
+	// TraceText lets spans have the text of their statement without its values, as
+	// performance_schema has it (DIGEST_TEXT).
+	TraceText bool
 }
 
 // Manager is what the sessions of a node share: global variables, the plan cache, the

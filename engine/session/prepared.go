@@ -165,6 +165,9 @@ func (s *Session) describe(ctx context.Context, p *Prepared, c *compiled) error 
 // parameters.
 func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, w ResultWriter) error {
 	s.enter("Execute", p.sql)
+	if s.m.opt.Trace != nil {
+		s.beginSpan()
+	}
 	s.beginStatement(ctx, w)
 	s.meter.prepared = p
 	if !keepsDiagnostics(p.st) {
@@ -175,11 +178,7 @@ func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, 
 		s.work.ofConditions = keepsDiagnostics(p.st)
 		err = s.done(out, false)
 	}
-	s.record(s.leave(), err)
-	if err != nil {
-		return s.failed(err)
-	}
-	return nil
+	return s.ended(err)
 }
 
 func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) (Outcome, error) {

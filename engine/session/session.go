@@ -29,6 +29,7 @@ type ConnectionInfo struct {
 	Interactive              bool              // CLIENT_INTERACTIVE: interactive_timeout counts
 	ReadOnly                 bool              // came in by the port for reads
 	Admin                    bool              // came in by the administrator's place: not counted
+	Door                     string            // by which it came in, for traces: mysql, grpc
 	TLS                      string            // name of the cipher, empty without
 	TLSVersion               string
 	Attributes               map[string]string // connection attributes
@@ -84,6 +85,8 @@ type Session struct {
 	memoryHook   func(int64) error
 	work         scratch
 	meter        meter
+	caller       callerTrace // of the statement that comes
+	span         *span       // of the one that runs; nil: it is not traced
 
 	changes []Change
 	told    []Change // returned by TrackedChanges

@@ -14,12 +14,21 @@ import (
 // returned. ctx ends waits for the group, not for locks: that is Interrupt.
 func (s *Session) Query(ctx context.Context, sql string, w ResultWriter) error {
 	s.enter("Query", sql)
-	err := s.runText(ctx, sql, w)
-	s.record(s.leave(), err)
-	if err != nil {
-		return s.failed(err)
+	if s.m.opt.Trace != nil {
+		s.beginSpan()
 	}
-	return nil
+	return s.ended(s.runText(ctx, sql, w))
+}
+
+// ended ends a text, or the execution of a prepared statement. It returns what the client is told.
+func (s *Session) ended(err error) error {
+	now := s.leave()
+	if err != nil {
+		err = s.failed(err)
+	}
+	s.record(now, err)
+	s.caller = callerTrace{}
+	return err
 }
 
 // failed gives an error its number and puts it into the diagnostics.
@@ -45,7 +54,9 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error
 	if done, err := s.runNormalized(ctx, sql, w); done {
 		return err
 	}
+	began := s.tick()
 	statements, err := ast.Parse(sql, s.mode)
+	s.part("parse", began, 0, err)
 	if err != nil && (len(statements) == 0 || !s.info.MultiStatements) {
 		s.beginStatement(ctx, w)
 		return err
@@ -65,6 +76,9 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error
 		}
 		if more {
 			s.record(s.env.Monotonic(), nil)
+			if s.m.opt.Trace != nil {
+				s.beginSpan()
+			}
 		}
 	}
 	if err != nil { // those before the one that makes no sense have run, as in MySQL

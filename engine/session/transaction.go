@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // transactionState is where the session stands with its transaction.
@@ -197,7 +198,14 @@ func (s *Session) commit(ctx context.Context) error {
 	if wrote {
 		began = s.env.Monotonic()
 	}
+	var own trace.Context
+	if wrote {
+		own = s.traceCommit()
+	}
 	number, err := s.txn.Commit(ctx)
+	if own.Valid() {
+		s.recordPart(own, "commit", began, s.env.Monotonic(), err, trace.Attribute{Key: "trireme.transaction", Number: int64(number)})
+	}
 	if err != nil {
 		return err
 	}
@@ -478,9 +486,11 @@ func (s *Session) ask() error {
 
 // readAt waits until this node has what a read asks for; the process list says so.
 func (s *Session) readAt(o ReadOptions) error {
+	began := s.tick()
 	s.pointing.Store(true)
 	_, err := s.m.opt.Backend.ReadPoint(o)
 	s.pointing.Store(false)
+	s.part("read point", began, shortest, err)
 	return err
 }
 

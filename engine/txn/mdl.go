@@ -73,6 +73,7 @@ type metadataOwner struct {
 	spare   []*ticket
 	parker  env.Parker // during a wait
 	waiting *ticket    // guarded by all shards together, or by that of the ticket
+	waits   *lock.Waits
 
 	interrupted atomic.Bool
 }
@@ -136,7 +137,9 @@ func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, lim
 
 // wait parks until the ticket is granted or its wait is over.
 func (l *metadataLocks) wait(t *ticket, limit time.Duration) error {
-	deadline := l.env.Monotonic() + limit
+	began := l.env.Monotonic()
+	deadline := began + limit
+	defer func() { t.owner.waits.Add(l.env.Monotonic() - began) }()
 	for {
 		left := deadline - l.env.Monotonic()
 		inTime := t.owner.parker.ParkFor(left)

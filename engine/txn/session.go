@@ -16,7 +16,7 @@ import (
 	"github.com/triremedb/trireme/internal/trace"
 )
 
-// BeginOptions say what transaction to begin. Part is the session's own.
+// BeginOptions say what transaction to begin. Part and Waits are the session's own.
 type BeginOptions struct {
 	trx.Options
 	MetadataWait time.Duration // lock_wait_timeout; 0: the manager's
@@ -43,6 +43,8 @@ type Session struct {
 	cur *Txn
 
 	settling atomic.Bool // it waits until what it depends on is committed
+
+	waits lock.Waits // for rows and definitions
 }
 
 // Errors of calls at the wrong time.
@@ -113,7 +115,7 @@ func (s *Session) Begin(opt BeginOptions) error {
 	if s.idle = nil; t == nil {
 		t = s.newTxn()
 	}
-	opt.Part = uint32(s.id)
+	opt.Part, opt.Waits = uint32(s.id), &s.waits
 	t.begin(opt)
 	s.lost = nil
 	s.set(t)
@@ -327,6 +329,10 @@ func (s *Session) Trace(c trace.Context) {
 		s.t.Trace = c
 	}
 }
+
+// LockWaits is how often, and how long together, the session has waited for locks on rows and
+// definitions since it is there.
+func (s *Session) LockWaits() lock.Waits { return s.waits }
 
 // refused is where Commit ends that has no whole transaction to commit.
 func (s *Session) refused(err error) error {

@@ -106,7 +106,7 @@ func (s *Session) newTxn() *Txn {
 	m := s.m
 	t := &Txn{m: m, Worker: m.opt.Engine.Tables.NewWorker(), Waiter: m.opt.Env.NewParker()}
 	t.Keys.max = m.opt.WriteSetMax
-	t.locks.id = s.id
+	t.locks.id, t.locks.waits = s.id, &s.waits
 	t.events = m.newCache()
 	return t
 }

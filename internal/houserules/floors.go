@@ -53,7 +53,7 @@ var plan = [][]string{
 	{"replication/group"},
 	{"replication/backup"},
 	{"replication/simgroup"},
-	{"server/config", "server/auth", "server/metrics"},
+	{"server/config", "server/auth", "server/metrics", "server/tracing"},
 	{"server/sqlapi", "server/adminapi", "server/mysqlwire", "server/memcached", "server/console", "server/users"},
 	{"server/node"},
 	{"client"},

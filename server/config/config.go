@@ -293,6 +293,12 @@ func (s *Setting) normalise(text string) (string, error) {
 			err = s.limits(int64(d), s.show)
 		}
 		return d.String(), err
+	case Fraction:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(f >= 0 && f <= 1) {
+			return "", fmt.Errorf("cannot be %q: it is a number from 0 to 1, as 0.01", text)
+		}
+		return strconv.FormatFloat(f, 'f', -1, 64), nil
 	}
 	return text, nil
 }
@@ -415,6 +421,12 @@ func (c *Config) Bool(name string) bool { return c.String(name) == "ON" }
 func (c *Config) Int(name string) int64 {
 	n, _ := strconv.ParseInt(c.String(name), 10, 64)
 	return n
+}
+
+// Float returns a fraction.
+func (c *Config) Float(name string) float64 {
+	f, _ := strconv.ParseFloat(c.String(name), 64)
+	return f
 }
 
 // Duration returns a time.

@@ -31,7 +31,8 @@ func TestDefaultsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Int("innodb_buffer_pool_size") != 128<<20 || c.Duration("connect_timeout") != 10*time.Second || len(c.Variables()) != 0 {
+	if c.Int("innodb_buffer_pool_size") != 128<<20 || c.Duration("connect_timeout") != 10*time.Second || len(c.Variables()) != 0 ||
+		c.Float("trace_sample_ratio") != 0.01 {
 		t.Error(c)
 	}
 }
@@ -94,6 +95,9 @@ func TestRefused(t *testing.T) {
 		"--connect-timeout=1y":          "10s",
 		"--connect-timeout=10ms":        "the least is 1s",
 		"--ssl-cert=x":                  "belong together",
+		"--trace-sample-ratio=1.5":      "from 0 to 1",
+		"--trace-sample-ratio=NaN":      "from 0 to 1",
+		"--trace-sample-ratio=x":        "from 0 to 1",
 		"--ssl-crl=x":                   "needs ssl_ca",
 		"--tls-version=TLSv1.1,TLSv1.2": "older ones are not offered",
 		"--tls-version=":                "it is TLSv1.2",

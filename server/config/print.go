@@ -82,6 +82,8 @@ func (s *Setting) limitText() string {
 		what = "A time (ms, s, m, h)"
 	case s.Kind == List:
 		what = "A list with commas"
+	case s.Kind == Fraction:
+		what = "A number from 0 to 1"
 	default:
 		what = "Text"
 	}

@@ -12,6 +12,7 @@ const (
 	Bytes         // with K, M, G, T
 	Duration      // "500ms", "10s"; a bare number is seconds
 	List          // parted by commas
+	Fraction      // from 0 to 1, as 0.01
 )
 
 // Setting is something a node can be told.
@@ -123,6 +124,13 @@ var Sections = []Section{
 		{Name: "innodb_purge_threads", Kind: Number, Default: "2", Min: 1, Max: 32, Doc: "Tasks that remove old row versions."},
 		{Name: "innodb_undo_tablespaces", Kind: Number, Default: "2", Min: 1, Max: 127, Doc: "Fixed when the database is created."},
 		{Name: "table_open_cache", Kind: Number, Default: "4000", Min: 1, Max: 1 << 20, Doc: "Table definitions in memory."},
+	}},
+	{"Traces", []Setting{
+		{Name: "trace_endpoint", Doc: "Where spans of statements go, to a collector of OpenTelemetry's that takes OTLP over gRPC (docs/tracing.md): host:port or http://host:port without TLS, https://host:port with it. Empty: nothing is traced."},
+		{Name: "trace_sample_ratio", Kind: Fraction, Default: "0.01", Doc: "How many of the statements are traced whose callers do not say whether they want it, of all of them. Those that do are obeyed."},
+		{Name: "trace_max_per_second", Kind: Number, Default: "100", Min: 1, Max: 1_000_000, Doc: "Traces that requests of this node may begin in a second, those that callers ask for included."},
+		{Name: "trace_queue_size", Kind: Number, Default: "2048", Min: 64, Max: 1_000_000, Doc: "Spans that may wait until the collector takes them; what is more is dropped and counted."},
+		{Name: "trace_statement_text", Default: "digest", Choices: []string{"OFF", "digest"}, Doc: "Whether spans have the text of their statement: digest is the text with ? for each value."},
 	}},
 	{"Operation", []Setting{
 		{Name: "http_port", Kind: Number, Default: "18080", Min: -1, Max: 65535, Doc: "Port of /healthz, /readyz, /status, /metrics and the web console, with TLS and without. 0 is any free port, -1 none."},

@@ -439,5 +439,5 @@ func (h *Handover) connection(c *conn) session.ConnectionInfo {
 		Collation: types.CollationID(h.Collation), FoundRows: c.caps.has(capFoundRows),
 		IgnoreSpace: c.caps.has(capIgnoreSpace), MultiStatements: c.caps.has(capMultiStatements),
 		Interactive: c.caps.has(capInteractive), ReadOnly: c.port.ReadOnly,
-		TLS: h.TLS, TLSVersion: h.TLSVersion, Attributes: h.Attributes, Disconnect: c.disconnect}
+		TLS: h.TLS, TLSVersion: h.TLSVersion, Attributes: h.Attributes, Disconnect: c.disconnect, Door: "mysql"}
 }

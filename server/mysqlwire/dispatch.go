@@ -121,7 +121,13 @@ func (c *conn) query(p *payload) error {
 		}
 	}
 	c.res.start(c, false)
-	err := c.sess.Query(c.ctx, c.text(p.b), &c.res)
+	text := c.text(p.b)
+	if c.s.opt.Traced {
+		if of := parentIn(text); of.context.Valid() {
+			c.sess.UseTrace(of.context, of.sampled)
+		}
+	}
+	err := c.sess.Query(c.ctx, text, &c.res)
 	if len(c.res.fields) == 0 {
 		c.obeyLimits() // no rows: it may have been a SET
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation"
+	"github.com/triremedb/trireme/internal/trace"
 	"github.com/triremedb/trireme/server/auth"
 )
 
@@ -47,6 +48,7 @@ type fake struct {
 
 	prepared atomic.Int64 // statements that are not closed
 
+	parents []string      // told by UseTrace
 	waiting atomic.Int64  // statements that sleep, or wait at the gate
 	gate    chan struct{} // closed when "gate" may go on
 }
@@ -82,6 +84,12 @@ type fakeSession struct {
 }
 
 func (s *fakeSession) ID() uint64 { return s.info.ID }
+
+func (s *fakeSession) UseTrace(parent trace.Context, sampled bool) {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	s.f.parents = append(s.f.parents, parent.String())
+}
 
 var longText = &types.Type{Kind: types.KindLongText, Collation: types.CollationUTF8MB40900AI}
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/trace"
 	"github.com/triremedb/trireme/server/auth"
 )
 
@@ -21,6 +22,7 @@ type Session interface {
 	Query(ctx context.Context, sql string, w session.ResultWriter) error
 	Prepare(ctx context.Context, sql string) (*session.Prepared, error)
 	ExecutePrepared(ctx context.Context, p *session.Prepared, args []session.Arg, w session.ResultWriter) error
+	UseTrace(parent trace.Context, sampled bool)
 	Use(schema string) error
 	Reset() error
 	ChangeUser(info session.ConnectionInfo) error
@@ -62,6 +64,9 @@ type Options struct {
 	// administrator. nil: 151.
 	MaxConnections func() int
 	ConnectTimeout time.Duration // connect_timeout: 10 s
+	// Traced says that somebody takes traces, so that a traceparent in a text's last comment is looked
+	// for.
+	Traced bool
 
 	// Forward says to which member a session goes; nil, or nil with no error: it stays
 	// here. It is asked for connections that came in by a main port.

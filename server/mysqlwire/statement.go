@@ -6,16 +6,32 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // statement is a prepared statement of a connection.
 type statement struct {
 	id       uint32
 	prepared *session.Prepared
+	parent   parent     // what each execution is part of
 	types    []declared // of the parameters, as bound last
 	long     map[int]*longData
 	cursor   *cursor
 	failed   *types.Error // of COM_STMT_SEND_LONG_DATA, told by the next execution
+}
+
+// parent is the span of a client's that a statement is part of.
+type parent struct {
+	context trace.Context // zero: none
+	sampled bool
+}
+
+// parentIn finds it in the last comment of a text.
+func parentIn(text string) (p parent) {
+	if c, sampled, ok := trace.InComment(text); ok {
+		p = parent{c, sampled}
+	}
+	return p
 }
 
 // longData is the value of a parameter that came in pieces.
@@ -46,7 +62,11 @@ func (c *conn) prepare(ctx context.Context, text []byte) error {
 	if c.stmts == nil {
 		c.stmts = make(map[uint32]*statement)
 	}
-	c.stmts[p.ID] = &statement{id: p.ID, prepared: p}
+	st := &statement{id: p.ID, prepared: p}
+	if c.s.opt.Traced {
+		st.parent = parentIn(string(text))
+	}
+	c.stmts[p.ID] = st
 	return c.describe(p)
 }
 
@@ -125,6 +145,9 @@ func (c *conn) execute(ctx context.Context, p *payload) error {
 	if flags&cursorReadOnly != 0 && len(st.prepared.Columns) > 0 {
 		cur = &cursor{}
 		c.res.cursor = cur
+	}
+	if st.parent.context.Valid() {
+		c.sess.UseTrace(st.parent.context, st.parent.sampled)
 	}
 	err = c.sess.ExecutePrepared(ctx, st.prepared, args, &c.res)
 	clear(args) // so that what they point to can go

@@ -29,6 +29,14 @@ func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	if n.memory > 0 {
 		m.Set("trireme_memory_limit_bytes", float64(n.memory))
 	}
+	if n.traces != nil {
+		s := n.traces.Stats()
+		m.Set("trireme_trace_spans_sent_total", float64(s.Sent))
+		m.Set("trireme_trace_spans_dropped_total", float64(s.Full), "reason", "queue")
+		m.Set("trireme_trace_spans_dropped_total", float64(s.Failed), "reason", "failed")
+		m.Set("trireme_trace_spans_dropped_total", float64(s.Limited), "reason", "rate")
+		m.Set("trireme_trace_spans_queued", float64(s.Queued))
+	}
 	if n.isReady() {
 		n.groupMetrics(m)
 	}

@@ -17,7 +17,7 @@ var ofOthers = []string{"trireme_group_member_reachable", "trireme_group_member_
 
 // TestMetrics: /metrics of a node is what Prometheus reads, and has everything that is documented.
 func TestMetrics(t *testing.T) {
-	m := alone(t, "--memory-limit=1G")
+	m := alone(t, "--memory-limit=1G", "--trace-endpoint=127.0.0.1:1", "--trace-sample-ratio=0")
 	db := open(t, m.MainAddr())
 	eventually(t, "log in", db.Ping)
 	execAll(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)", "INSERT INTO shop.t VALUES (1)", "SELECT * FROM shop.t")

@@ -26,6 +26,7 @@ import (
 	"github.com/triremedb/trireme/server/console"
 	"github.com/triremedb/trireme/server/mysqlwire"
 	"github.com/triremedb/trireme/server/sqlapi"
+	"github.com/triremedb/trireme/server/tracing"
 )
 
 // Node is a running node.
@@ -47,6 +48,7 @@ type Node struct {
 	door     *mysqlwire.Server
 	sqlapi   *sqlapi.Door
 	http     *http.Server
+	traces   *tracing.Recorder // nil: nothing is traced
 
 	tickets  tickets
 	contacts contacts
@@ -99,6 +101,9 @@ func (n *Node) open() (err error) {
 	if err := n.identity(); err != nil {
 		return err
 	}
+	if err := n.openTraces(); err != nil {
+		return err
+	}
 	n.serveHTTP()
 	if n.set, err = n.newStatefulSet(); err != nil {
 		return err
@@ -111,9 +116,10 @@ func (n *Node) open() (err error) {
 		return fmt.Errorf("temporary files: %w", err)
 	}
 	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: file.OS(tmp), Backend: &backend{n},
-		Variables: n.cfg.Variables()}); err != nil {
+		Variables: n.cfg.Variables(), Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
 		return err
 	}
+	n.sendTraces()
 	n.accounts.n = n
 	if n.admin, err = n.newAdmin(); err != nil {
 		return fmt.Errorf("audit_log: %w", err)
@@ -168,6 +174,7 @@ func (n *Node) requiresTLS() bool {
 
 func (n *Node) openGroup(fs file.FS) error {
 	o := groupOptions(n.cfg, n.env, fs, n.log)
+	o.Trace = n.recorder()
 	d, err := discover(n.cfg, n.log)
 	if err != nil {
 		return err
@@ -195,8 +202,8 @@ func (n *Node) openDoor() {
 	o := mysqlwire.Options{Backend: &doorBackend{n}, Auth: n.auth, Version: session.VersionString(Version), Log: n.log,
 		RequireTLS:     n.requiresTLS,
 		MaxConnections: func() int { return int(n.sessions.GlobalNumber("max_connections")) },
-		ConnectTimeout: n.cfg.Duration("connect_timeout"),
-		Forward:        n.forward, Serves: n.serves, Redeem: n.tickets.redeem}
+		ConnectTimeout: n.cfg.Duration("connect_timeout"), Traced: n.traces != nil,
+		Forward: n.forward, Serves: n.serves, Redeem: n.tickets.redeem}
 	if n.tls != nil {
 		o.TLS = n.tls.Config
 	}
@@ -409,6 +416,9 @@ func (n *Node) closeAll() (err error) {
 		err = errors.Join(err, n.group.Close())
 	}
 	n.waits.Wait()
+	if n.traces != nil {
+		n.traces.Close()
+	}
 	if n.auditFile != nil {
 		err = errors.Join(err, n.auditFile.Close())
 	}

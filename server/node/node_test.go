@@ -81,8 +81,8 @@ func (m *member) stop() {
 	m.Node = nil
 }
 
-// group starts n nodes that found a group.
-func group(t *testing.T, n int) []*member {
+// group starts n nodes that found a group, with more settings if there are some.
+func group(t *testing.T, n int, more ...string) []*member {
 	t.Helper()
 	var addrs []string
 	for range n {
@@ -94,7 +94,7 @@ func group(t *testing.T, n int) []*member {
 		dir := t.TempDir()
 		go func() {
 			var err error
-			members[i], err = start(t, args(t, dir, addrs, addrs[i]))
+			members[i], err = start(t, append(args(t, dir, addrs, addrs[i]), more...))
 			errs <- err
 		}()
 	}

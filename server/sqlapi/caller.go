@@ -134,7 +134,7 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.info = session.ConnectionInfo{User: user, Host: host, AccountUser: acct.User, AccountHost: acct.Host, Collation: collation}
+	c.info = session.ConnectionInfo{User: user, Host: host, AccountUser: acct.User, AccountHost: acct.Host, Collation: collation, Door: "grpc"}
 	c.info.TLS, c.info.TLSVersion = channel.Cipher, channel.Version
 	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/triremedb/trireme/engine/types"
@@ -30,6 +31,11 @@ func (d *Door) serveExecute(who *caller, g grpc.ServerStream) error {
 	m := new(pb.SqlExecuteRequest)
 	if err := receiveOne(g, m); err != nil {
 		return err
+	}
+	if d.opt.Traced && m.Statement != nil && m.Statement.Traceparent == "" {
+		if all := metadata.ValueFromIncomingContext(g.Context(), "traceparent"); len(all) == 1 {
+			m.Statement.Traceparent = all[0]
+		}
 	}
 	return d.execute(g.Context(), who, m, func(r *pb.SqlExecuteResponse) error { return g.SendMsg(r) })
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/trace"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/server/auth"
 )
@@ -40,6 +41,7 @@ type Session interface {
 	UseToken(t entry.Token)
 	DropToken()
 	ReadAs(o *session.ReadOptions)
+	UseTrace(parent trace.Context, sampled bool)
 	LastGTID() uint64
 }
 
@@ -75,6 +77,8 @@ type Options struct {
 	RequireTLS     func() bool
 	AllowPlaintext bool
 	ConnectTimeout time.Duration // connect_timeout: 10 s
+	// Traced says that somebody takes traces, so that callers' traceparents are looked at.
+	Traced bool
 }
 
 // lastWords is how long a client may take to hear that the node stops.

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/trace"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -223,6 +224,7 @@ func (r *runner) run(ctx context.Context, st *pb.SqlStatement, token commitToken
 	case st.Handle == 0 && len(st.Params) == 0:
 		w.start(nil)
 		r.give(token)
+		r.traced(st.Traceparent)
 		return r.s.Query(ctx, st.Text, w)
 	}
 	h := r.prepared[st.Handle]
@@ -245,6 +247,7 @@ func (r *runner) run(ctx context.Context, st *pb.SqlStatement, token commitToken
 	if err == nil {
 		w.start(shown)
 		r.give(token)
+		r.traced(st.Traceparent)
 		err = r.s.ExecutePrepared(ctx, h.prepared, r.args, w)
 	}
 	clear(r.args) // so that what they point to can go
@@ -328,7 +331,7 @@ func (r *runner) transaction(b *pb.SqlBegin, w writer) (repeated uint64, err err
 		return 0, err
 	}
 	if r.s.Status()&session.StatusInTransaction != 0 {
-		if repeated, err := r.commit(discard{}); err != nil || repeated != 0 {
+		if repeated, err := r.commit(b.Traceparent, discard{}); err != nil || repeated != 0 {
 			return repeated, err
 		}
 	}
@@ -350,6 +353,7 @@ func (r *runner) transaction(b *pb.SqlBegin, w writer) (repeated uint64, err err
 	w.start(nil)
 	given := commitToken{token, hasToken}
 	r.give(given)
+	r.traced(b.Traceparent)
 	if err := r.s.Query(r.ctx, text, w); err != nil {
 		return 0, err
 	}
@@ -362,10 +366,11 @@ var isolations = map[pb.SqlIsolation]string{pb.SqlIsolation_SQL_ISOLATION_UNSPEC
 	pb.SqlIsolation_SQL_ISOLATION_REPEATABLE_READ: "REPEATABLE READ", pb.SqlIsolation_SQL_ISOLATION_SERIALIZABLE: "SERIALIZABLE"}
 
 // commit is SqlCommit.
-func (r *runner) commit(w writer) (repeated uint64, err error) {
+func (r *runner) commit(traceparent string, w writer) (repeated uint64, err error) {
 	token := r.txnToken
 	r.txnRead, r.txnToken.set = nil, false
 	w.start(nil)
+	r.traced(traceparent)
 	err = r.s.Query(r.ctx, "COMMIT", w)
 	if token.set {
 		return r.afterToken(token.token, transactionContent, err)
@@ -373,9 +378,10 @@ func (r *runner) commit(w writer) (repeated uint64, err error) {
 	return 0, err
 }
 
-func (r *runner) rollback(w writer) error {
+func (r *runner) rollback(traceparent string, w writer) error {
 	r.txnRead, r.txnToken.set = nil, false
 	w.start(nil)
+	r.traced(traceparent)
 	return r.s.Query(r.ctx, "ROLLBACK", w)
 }
 
@@ -384,6 +390,16 @@ func (r *runner) rollback(w writer) error {
 func (r *runner) give(t commitToken) {
 	if t.set {
 		r.s.UseToken(t.token)
+	}
+}
+
+// traced tells the session what the statement that comes now is part of, if its caller has said so.
+func (r *runner) traced(traceparent string) {
+	if !r.d.opt.Traced || traceparent == "" {
+		return
+	}
+	if c, sampled, ok := trace.Parse(traceparent); ok {
+		r.s.UseTrace(c, sampled)
 	}
 }
 

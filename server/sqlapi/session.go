@@ -346,9 +346,9 @@ func (s *sess) try(r *request) error {
 	case *pb.SqlSessionsRequest_Begin:
 		repeated, err = s.transaction(k.Begin, &s.out)
 	case *pb.SqlSessionsRequest_Commit:
-		repeated, err = s.commit(&s.out)
+		repeated, err = s.commit(k.Commit.GetTraceparent(), &s.out)
 	case *pb.SqlSessionsRequest_Rollback:
-		return s.rollback(&s.out)
+		return s.rollback(k.Rollback.GetTraceparent(), &s.out)
 	case *pb.SqlSessionsRequest_ClosePrepared:
 		if err = s.closePrepared(k.ClosePrepared.GetHandle()); err == nil {
 			err = s.out.empty()

@@ -27,6 +27,7 @@ import (
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/txn/txntest"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // Options say what node to make.
@@ -39,6 +40,7 @@ type Options struct {
 	Variables  map[string]string // global variables
 	Discard    bool              // keep no log: for benchmarks
 	Early      bool              // locks are released before the commit, as in a group
+	Trace      trace.Recorder    // nil: nothing is traced
 }
 
 // Rig is a node.
@@ -100,7 +102,8 @@ func (r *Rig) open() {
 	r.Log.Discard, r.Log.Early = r.opt.Discard, r.opt.Early
 	r.Txns, err = txn.NewManager(txn.Options{Env: r.Env, Engine: r.Engine, Log: r.Log, FS: r.FS})
 	r.must(err)
-	r.Manager, err = session.NewManager(session.Options{Env: r.Env, FS: r.FS, Backend: backend{r}, Variables: r.opt.Variables})
+	r.Manager, err = session.NewManager(session.Options{Env: r.Env, FS: r.FS, Backend: backend{r}, Variables: r.opt.Variables,
+		Trace: r.opt.Trace, TraceText: true})
 	r.must(err)
 }
 

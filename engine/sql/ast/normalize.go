@@ -29,7 +29,7 @@ const (
 //   - is NULL, TRUE, FALSE, a hex or bit literal, has an introducer or a type before it
 //     (DATE'..'), or is an integer beyond BIGINT;
 //   - stands in a select list, where it is part of a result column's name (spaces and
-//     the like are kept there too);
+//     the like are kept there too, but for a comment that ends the text);
 //   - stands in GROUP BY, ORDER BY or HAVING, where it may be a position or part of an
 //     expression that must equal one of the select list;
 //   - is what the grammar wants literally: lengths of types, fractional digits of NOW,
@@ -197,7 +197,7 @@ func (n *normalizer) space(gap int, t token, first bool) bool {
 	l := &n.levels[n.depth]
 	text := l.inText || l.list
 	if t.kind == tComment {
-		if text {
+		if text && strings.Trim(n.s[t.end:], " \t\r\n;") != "" {
 			return false
 		}
 		n.flush(gap)

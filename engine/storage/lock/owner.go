@@ -60,6 +60,22 @@ type TxnOptions struct {
 	// HighPriority transactions are a deadlock's victim only if all members of
 	// the cycle are.
 	HighPriority bool
+	// Waits counts the waits of the transaction's task; nil: nobody asks. It is the task's own.
+	Waits *Waits
+}
+
+// Waits is how often, and how long together, somebody has waited for locks.
+type Waits struct {
+	Count uint64
+	Time  time.Duration
+}
+
+// Add counts a wait.
+func (w *Waits) Add(d time.Duration) {
+	if w != nil {
+		w.Count++
+		w.Time += d
+	}
 }
 
 type outcome uint8

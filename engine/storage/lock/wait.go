@@ -74,10 +74,12 @@ func (t *Table) enterWait(o *Owner) bool {
 func (t *Table) leaveWait(o *Owner) error {
 	t.detector.leave(o)
 	o.mu.Lock()
-	how, dead, started := o.wait.outcome, o.wait.deadlock, o.wait.started
+	how, dead, started, waits := o.wait.outcome, o.wait.deadlock, o.wait.started, o.opts.Waits
 	o.wait.outcome, o.wait.deadlock = waitNone, nil
 	o.mu.Unlock()
-	t.stats.waited(t.env.Monotonic() - started)
+	took := t.env.Monotonic() - started
+	t.stats.waited(took)
+	waits.Add(took)
 	switch how {
 	case waitGranted:
 		return nil

@@ -47,6 +47,8 @@ type Options struct {
 	// Part is a number of the caller's choice: tasks with different ones are in each
 	// other's way less when they begin, end and take snapshots. It changes nothing else.
 	Part uint32
+	// Waits counts the transaction's waits for locks; nil: nobody asks.
+	Waits *lock.Waits
 }
 
 // State is where a transaction stands; see the package comment.
@@ -130,6 +132,7 @@ func (s *System) beginLocks(t *Trx) {
 	s.locks.Begin(&t.locks, t.ID(), lock.TxnOptions{
 		ReadCommitted: t.opt.Isolation == ReadCommitted || t.opt.Isolation == ReadUncommitted,
 		HighPriority:  t.opt.HighPriority,
+		Waits:         t.opt.Waits,
 	})
 }
 

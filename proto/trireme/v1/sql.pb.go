@@ -663,7 +663,12 @@ type SqlStatement struct {
 	Again bool `protobuf:"varint,6,opt,name=again,proto3" json:"again,omitempty"`
 	// How long the statement may take from its arrival on, the wait for those before
 	// it included, in milliseconds; 0: no limit. Then: error 3024.
-	TimeoutMs     uint32 `protobuf:"varint,7,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	TimeoutMs uint32 `protobuf:"varint,7,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	// The span that the statement is part of, as W3C Trace Context writes it in the
+	// header traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".
+	// What is none is not looked at. Of Execute, the call's metadata may have it
+	// instead, by the same name.
+	Traceparent   string `protobuf:"bytes,8,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -745,6 +750,13 @@ func (x *SqlStatement) GetTimeoutMs() uint32 {
 		return x.TimeoutMs
 	}
 	return 0
+}
+
+func (x *SqlStatement) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 // SqlColumn describes a column of a result.
@@ -1522,7 +1534,10 @@ type SqlBegin struct {
 	CommitToken []byte `protobuf:"bytes,4,opt,name=commit_token,json=commitToken,proto3" json:"commit_token,omitempty"`
 	// The token may have been sent before. If a transaction was committed with it,
 	// none is begun: SqlDone.repeated.
-	Again         bool `protobuf:"varint,5,opt,name=again,proto3" json:"again,omitempty"`
+	Again bool `protobuf:"varint,5,opt,name=again,proto3" json:"again,omitempty"`
+	// See SqlStatement.traceparent. The statements of the transaction, and its end,
+	// have their own.
+	Traceparent   string `protobuf:"bytes,6,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1592,6 +1607,13 @@ func (x *SqlBegin) GetAgain() bool {
 	return false
 }
 
+func (x *SqlBegin) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
+}
+
 // SqlExecute runs a statement.
 type SqlExecute struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1650,7 +1672,9 @@ func (x *SqlExecute) GetWindowBytes() uint32 {
 
 // SqlCommit commits the session's transaction.
 type SqlCommit struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// See SqlStatement.traceparent.
+	Traceparent   string `protobuf:"bytes,1,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1685,9 +1709,18 @@ func (*SqlCommit) Descriptor() ([]byte, []int) {
 	return file_trireme_v1_sql_proto_rawDescGZIP(), []int{14}
 }
 
+func (x *SqlCommit) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
+}
+
 // SqlRollback rolls the session's transaction back.
 type SqlRollback struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// See SqlStatement.traceparent.
+	Traceparent   string `protobuf:"bytes,1,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1720,6 +1753,13 @@ func (x *SqlRollback) ProtoReflect() protoreflect.Message {
 // Deprecated: Use SqlRollback.ProtoReflect.Descriptor instead.
 func (*SqlRollback) Descriptor() ([]byte, []int) {
 	return file_trireme_v1_sql_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *SqlRollback) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 // SqlReset rolls back, and forgets what the session has set and prepared.
@@ -2868,7 +2908,7 @@ const file_trireme_v1_sql_proto_rawDesc = "" +
 	"\x04time\x18\t \x01(\tH\x00R\x04time\x12\x14\n" +
 	"\x04bool\x18\n" +
 	" \x01(\bH\x00R\x04boolB\x06\n" +
-	"\x04kind\"\xe9\x01\n" +
+	"\x04kind\"\x8b\x02\n" +
 	"\fSqlStatement\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06handle\x18\x02 \x01(\rR\x06handle\x12,\n" +
@@ -2877,7 +2917,8 @@ const file_trireme_v1_sql_proto_rawDesc = "" +
 	"\fcommit_token\x18\x05 \x01(\fR\vcommitToken\x12\x14\n" +
 	"\x05again\x18\x06 \x01(\bR\x05again\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\a \x01(\rR\ttimeoutMs\"\xcf\x03\n" +
+	"timeout_ms\x18\a \x01(\rR\ttimeoutMs\x12 \n" +
+	"\vtraceparent\x18\b \x01(\tR\vtraceparent\"\xcf\x03\n" +
 	"\tSqlColumn\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x13.trireme.v1.SqlTypeR\x04type\x12\x1a\n" +
@@ -2943,19 +2984,22 @@ const file_trireme_v1_sql_proto_rawDesc = "" +
 	"\x06handle\x18\x01 \x01(\rR\x06handle\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\"*\n" +
 	"\x10SqlClosePrepared\x12\x16\n" +
-	"\x06handle\x18\x01 \x01(\rR\x06handle\"\xc1\x01\n" +
+	"\x06handle\x18\x01 \x01(\rR\x06handle\"\xe3\x01\n" +
 	"\bSqlBegin\x126\n" +
 	"\tisolation\x18\x01 \x01(\x0e2\x18.trireme.v1.SqlIsolationR\tisolation\x12\x1b\n" +
 	"\tread_only\x18\x02 \x01(\bR\breadOnly\x12'\n" +
 	"\x04read\x18\x03 \x01(\v2\x13.trireme.v1.SqlReadR\x04read\x12!\n" +
 	"\fcommit_token\x18\x04 \x01(\fR\vcommitToken\x12\x14\n" +
-	"\x05again\x18\x05 \x01(\bR\x05again\"g\n" +
+	"\x05again\x18\x05 \x01(\bR\x05again\x12 \n" +
+	"\vtraceparent\x18\x06 \x01(\tR\vtraceparent\"g\n" +
 	"\n" +
 	"SqlExecute\x126\n" +
 	"\tstatement\x18\x01 \x01(\v2\x18.trireme.v1.SqlStatementR\tstatement\x12!\n" +
-	"\fwindow_bytes\x18\x02 \x01(\rR\vwindowBytes\"\v\n" +
-	"\tSqlCommit\"\r\n" +
-	"\vSqlRollback\"\n" +
+	"\fwindow_bytes\x18\x02 \x01(\rR\vwindowBytes\"-\n" +
+	"\tSqlCommit\x12 \n" +
+	"\vtraceparent\x18\x01 \x01(\tR\vtraceparent\"/\n" +
+	"\vSqlRollback\x12 \n" +
+	"\vtraceparent\x18\x01 \x01(\tR\vtraceparent\"\n" +
 	"\n" +
 	"\bSqlReset\"\t\n" +
 	"\aSqlPing\"%\n" +

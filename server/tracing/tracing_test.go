@@ -1,0 +1,318 @@
+package tracing
+
+import (
+	"bytes"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/triremedb/trireme/internal/trace"
+	"github.com/triremedb/trireme/server/tracing/tracingtest"
+)
+
+func open(t *testing.T, o Options) *Recorder {
+	t.Helper()
+	if o.PerSecond == 0 {
+		o.PerSecond = 1_000_000
+	}
+	if o.Queue == 0 {
+		o.Queue = 2048
+	}
+	r, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// parent is what a caller may have said.
+var parent, _, _ = trace.Parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+
+func record(r *Recorder, n int) {
+	for range n {
+		c := r.Child(parent)
+		r.Record(&trace.Span{Context: c, Parent: parent.Span, Name: "work", Start: time.Now(), End: time.Now()})
+	}
+}
+
+func count(n int) func([]tracingtest.Span) bool {
+	return func(all []tracingtest.Span) bool { return len(all) >= n }
+}
+
+// TestSent: spans come as they were recorded, from whom they are.
+func TestSent(t *testing.T) {
+	c := tracingtest.New(t)
+	r := open(t, Options{Endpoint: c.Addr(), Ratio: 1})
+	own := r.Begin(parent)
+	start := time.Unix(1_800_000_000, 5)
+	r.Record(&trace.Span{Context: own, Parent: parent.Span, Kind: trace.Server, Name: "SELECT a.b", Start: start, End: start.Add(time.Second),
+		Attributes: []trace.Attribute{{Key: "text", Text: "a\xffb"}, {Key: "number", Number: -7}}, Error: "1062 (23000)"})
+	first := r.Begin(trace.Context{})
+	r.Record(&trace.Span{Context: first, Kind: trace.Consumer, Name: "apply", Start: start, End: start})
+	r.Start(Node{Group: "group", Member: "17", Version: "1.2"})
+
+	all := c.Await(t, "", count(2))
+	s := all[0]
+	want := tracingtest.Span{Trace: "0af7651916cd43dd8448eb211c80319c", ID: s.ID, Parent: "b7ad6b7169203331", Name: "SELECT a.b",
+		Kind: tracepb.Span_SPAN_KIND_SERVER, Failed: true, Status: "1062 (23000)"}
+	if s.Trace != want.Trace || s.Parent != want.Parent || s.Name != want.Name || s.Kind != want.Kind || !s.Failed || s.Status != want.Status ||
+		!s.Start.Equal(start) || !s.End.Equal(start.Add(time.Second)) || len(s.ID) != 16 || s.ID == s.Parent {
+		t.Errorf("%+v", s)
+	}
+	if s.Attributes["text"] != "a\ufffdb" || s.Attributes["number"] != "-7" {
+		t.Errorf("%v", s.Attributes)
+	}
+	if s.Resource["service.name"] != "trireme" || s.Resource["service.instance.id"] != "group:17" || s.Resource["service.version"] != "1.2" ||
+		s.Resource["trireme.group"] != "group" || s.Resource["trireme.member"] != "17" {
+		t.Errorf("%v", s.Resource)
+	}
+	if f := all[1]; f.Parent != "" || f.Failed || f.Kind != tracepb.Span_SPAN_KIND_CONSUMER || f.Trace == s.Trace {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestService: the environment names the service.
+func TestService(t *testing.T) {
+	t.Setenv("OTEL_SERVICE_NAME", "shop-db")
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+	c := tracingtest.New(t)
+	r := open(t, Options{Endpoint: "http://" + c.Addr()})
+	r.Start(Node{})
+	record(r, 1)
+	if of := c.Await(t, "", count(1))[0].Resource; of["service.name"] != "shop-db" || of["deployment.environment.name"] != "test" {
+		t.Errorf("%v", of)
+	}
+}
+
+// TestSampling: callers that have said so are obeyed, of the others as many are traced as the ratio
+// says.
+func TestSampling(t *testing.T) {
+	for _, ratio := range []float64{0, 0.1, 1} {
+		r := open(t, Options{Endpoint: "127.0.0.1:1", Ratio: ratio})
+		const n = 10000
+		begun := 0
+		seen := map[trace.Context]bool{}
+		for range n {
+			if c := r.Begin(trace.Context{}); c.Valid() {
+				begun++
+				seen[c] = true
+			}
+			if c := r.Begin(parent); c.Trace != parent.Trace || c.Span == parent.Span || !c.Valid() {
+				t.Fatalf("of a caller's trace: %v", c)
+			}
+		}
+		if least, most := int(ratio*n*0.8), int(ratio*n*1.2); begun < least || begun > most || len(seen) != begun {
+			t.Errorf("ratio %v: %d of %d, %d different", ratio, begun, n, len(seen))
+		}
+	}
+}
+
+// TestRate: no more traces begin in a second than the limit, also if callers ask for them.
+func TestRate(t *testing.T) {
+	r := open(t, Options{Endpoint: "127.0.0.1:1", Ratio: 1, PerSecond: 10})
+	var now int64
+	r.now = func() int64 { return now }
+	burst := func() (n int) {
+		for i := range 100 {
+			p := parent
+			if i%2 == 0 {
+				p = trace.Context{}
+			}
+			if r.Begin(p).Valid() {
+				n++
+			}
+		}
+		return n
+	}
+	for _, c := range []struct {
+		later time.Duration
+		want  int
+	}{{0, 10}, {0, 0}, {100 * time.Millisecond, 1}, {500 * time.Millisecond, 5}, {time.Hour, 10}} {
+		now += int64(c.later)
+		if n := burst(); n != c.want {
+			t.Errorf("after %v: %d traces begin, %d should", c.later, n, c.want)
+		}
+	}
+	if s := r.Stats(); s.Limited != 500-26 {
+		t.Errorf("%d were counted as limited", s.Limited)
+	}
+}
+
+// TestRateTogether: tasks share the limit.
+func TestRateTogether(t *testing.T) {
+	r := open(t, Options{Endpoint: "127.0.0.1:1", Ratio: 1, PerSecond: 1000})
+	r.now = func() int64 { return 0 }
+	var tasks sync.WaitGroup
+	begun := make([]int, 8)
+	for i := range begun {
+		tasks.Go(func() {
+			for range 1000 {
+				if r.Begin(parent).Valid() {
+					begun[i]++
+				}
+			}
+		})
+	}
+	tasks.Wait()
+	all := 0
+	for _, n := range begun {
+		all += n
+	}
+	if all != 1000 {
+		t.Errorf("%d traces have begun", all)
+	}
+}
+
+// TestQueue: what finds no place is dropped, and nobody waits.
+func TestQueue(t *testing.T) {
+	c := tracingtest.New(t)
+	r := open(t, Options{Endpoint: c.Addr(), Queue: 64})
+	record(r, 100)
+	if s := r.Stats(); s.Queued != 64 || s.Full != 36 {
+		t.Errorf("%+v", s)
+	}
+	r.Start(Node{})
+	c.Await(t, "", count(64))
+	awaitStats(t, r, func(s Stats) bool { return s.Sent == 64 && s.Queued == 0 })
+}
+
+func awaitStats(t *testing.T, r *Recorder, enough func(Stats) bool) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); !enough(r.Stats()); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("%+v", r.Stats())
+		}
+	}
+}
+
+// TestSlowCollector: one that does not answer costs spans, and Close does not wait for it for long.
+func TestSlowCollector(t *testing.T) {
+	c := tracingtest.New(t)
+	c.Block()
+	r := open(t, Options{Endpoint: c.Addr(), Queue: 64})
+	r.Start(Node{})
+	record(r, 1)
+	for until := time.Now().Add(time.Minute); c.Calls() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("the collector was not called")
+		}
+	}
+	record(r, 65)
+	if s := r.Stats(); s.Queued != 64 || s.Full != 1 {
+		t.Errorf("%+v", s)
+	}
+	closed(t, r)
+	if s := r.Stats(); s.Failed != 65 || s.Sent != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// closed ends a recorder, which may not take as long as a call to the collector.
+func closed(t *testing.T, r *Recorder) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(8 * time.Second): // a call may take ten
+		t.Fatal("Close waits for the collector")
+	}
+}
+
+// TestDeadCollector: the log tells that nobody is there, once.
+func TestDeadCollector(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	var log safeBuffer
+	r := open(t, Options{Endpoint: addr, Queue: 64, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	r.Start(Node{})
+	record(r, 3)
+	closed(t, r)
+	if s := r.Stats(); s.Failed != 3 || s.Sent != 0 {
+		t.Errorf("%+v", s)
+	}
+	for range 5 {
+		r.complaints.Handle(net.ErrClosed)
+	}
+	if text := log.String(); strings.Count(text, "sending traces") != 1 || !strings.Contains(text, "refused") {
+		t.Errorf("the log: %s", text)
+	}
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// TestFlush: Close sends what waits.
+func TestFlush(t *testing.T) {
+	c := tracingtest.New(t)
+	r := open(t, Options{Endpoint: c.Addr(), Queue: 4096})
+	r.Start(Node{})
+	record(r, 1500)
+	r.Close()
+	if n := len(c.Spans()); n != 1500 {
+		t.Errorf("%d spans have come, of %s", n, strconv.Itoa(1500))
+	}
+	r.Close() // and once more
+}
+
+// TestEndpoint: what may be written, and what may not.
+func TestEndpoint(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"collector:4317": "collector:4317", "http://collector:4317": "collector:4317", "https://collector:4317/": "collector:4317 TLS",
+		"[::1]:4317": "[::1]:4317", "127.0.0.1:4317": "127.0.0.1:4317", "http://[::1]:4317": "[::1]:4317",
+		"collector": "", "http://collector": "", "https://collector:4317/v1/traces": "", "ftp://collector:21": "", "collector:": "", ":4317": "",
+		"http://user:password@collector:4317": "", "collector:99999": "", "http://": "",
+	} {
+		address, secure, err := parseEndpoint(endpoint)
+		if secure {
+			address += " TLS"
+		}
+		if err != nil {
+			address = ""
+		}
+		if address != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %q %v", endpoint, address, err)
+		}
+	}
+}
+
+func BenchmarkBegin(b *testing.B) {
+	r, err := Open(Options{Endpoint: "127.0.0.1:1", Ratio: 0.01, PerSecond: 100, Queue: 64})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			r.Begin(trace.Context{})
+		}
+	})
+}

@@ -32,7 +32,7 @@ func serveNode(f *roleFlags) error {
 		Commit:  commit.Options{Outstanding: f.entries, Compression: commit.Compression{Off: f.plain}},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
 			return transport.New(transport.Options{Listen: self.addr, Identity: id, AllowPlaintext: true,
-				LogFormat: transport.Versions{Min: 1, Max: 1}, Logger: f.logger()}, h)
+				LogFormat: group.LogFormat, Logger: f.logger()}, h)
 		}}
 	if f.join {
 		opt.Join, opt.Contact = true, []string{f.contact}

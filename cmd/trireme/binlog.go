@@ -94,7 +94,7 @@ func (v *binlogView) list() error {
 		return err
 	}
 	t := tabwriter.NewWriter(v.w, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "FILE\tBYTES\tENTRIES\tTRANSACTIONS")
+	_, _ = fmt.Fprintln(t, "FILE\tFORMAT\tBYTES\tENTRIES\tTRANSACTIONS")
 	span := func(first, last uint64) string {
 		if last < first {
 			return "-"
@@ -102,7 +102,7 @@ func (v *binlogView) list() error {
 		return fmt.Sprintf("%d-%d", first, last)
 	}
 	for _, f := range files {
-		_, _ = fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", f.Name, f.Size, span(f.FirstIndex, f.LastIndex), span(f.FirstNumber, f.LastNumber))
+		_, _ = fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\n", f.Name, f.Version, f.Size, span(f.FirstIndex, f.LastIndex), span(f.FirstNumber, f.LastNumber))
 	}
 	return t.Flush()
 }
@@ -221,8 +221,12 @@ func (v *binlogView) print() error {
 }
 
 func (v *binlogView) transaction(uuid string, e *log.Entry, t *entry.Txn) error {
-	_, err := fmt.Fprintf(v.w, "%s:%d  entry %d, term %d, %s, after %d\n", uuid, t.Number, e.Index, e.Term,
-		time.UnixMicro(t.Time).UTC().Format("2006-01-02 15:04:05.000000"), t.DependsOn)
+	traced := ""
+	if c := t.Trace.String(); c != "" {
+		traced = ", trace " + c
+	}
+	_, err := fmt.Fprintf(v.w, "%s:%d  entry %d, term %d, %s, after %d%s\n", uuid, t.Number, e.Index, e.Term,
+		time.UnixMicro(t.Time).UTC().Format("2006-01-02 15:04:05.000000"), t.DependsOn, traced)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // quiet runs the program with its output thrown away, and returns what it wrote.
@@ -167,8 +169,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestBinlog looks into a log without transactions; those with some are tested with a
-// whole node.
+// TestBinlog looks into a log with nothing but an empty transaction; others are tested with
+// a whole node.
 func TestBinlog(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data.3")
@@ -176,13 +178,18 @@ func TestBinlog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Append([]log.Entry{{Index: 1, Term: 1}, {Index: 2, Term: 1}}); err != nil {
+	traced := entry.Txn{Number: 1, Time: 1, Flags: entry.TraceFlag, Trace: trace.Context{Trace: [16]byte{15: 5}, Span: [8]byte{7: 6}}}
+	body := entry.AppendTxn(make([]byte, entry.EnvelopeSize), &traced, 1)
+	e := entry.Envelope{Kind: entry.Transactions, RawLength: uint32(len(body) - entry.EnvelopeSize), Term: 1, First: 1, Count: 1, Time: 1}
+	e.Put(body)
+	if err := l.Append([]log.Entry{{Index: 1, Term: 1}, {Index: 2, Term: 1}, {Index: 3, Term: 1, Data: body}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range []struct{ do, want string }{{"list", "1-2"}, {"verify", "good, 2 entries"}, {"print", "entry 2, term 1: empty"}} {
+	for _, tc := range []struct{ do, want string }{{"list", "1-3"}, {"list", "FORMAT"}, {"verify", "good, 3 entries"},
+		{"print", "entry 2, term 1: empty"}, {"print", "after 0, trace 00-00000000000000000000000000000005-0000000000000006-01"}} {
 		code, out := quiet(t, "binlog", "--datadir", dir, tc.do)
 		if code != 0 || !strings.Contains(out, tc.want) {
 			t.Error(tc.do, code, out)

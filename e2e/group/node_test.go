@@ -52,7 +52,7 @@ func (s *setup) options(log *slog.Logger) group.Options {
 		Storage: storage.Options{BufferPoolSize: 16 << 20, RedoCapacity: 16 << 20, LockWait: 2 * time.Second},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
 			return transport.New(transport.Options{Listen: s.Listen, Identity: id, AllowPlaintext: true,
-				LogFormat: transport.Versions{Min: 1, Max: 1}, Logger: log}, h)
+				LogFormat: group.LogFormat, Logger: log}, h)
 		}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // Options configure an applier. Env and Engine are required; zero means the default
@@ -37,6 +38,11 @@ type Options struct {
 	OnApplied func(index, number uint64)
 	// OnStop, if not nil, is called once if the applier stops by itself.
 	OnStop func(error)
+
+	// Trace, if not nil, gets a span "apply" of every transaction that is part of a trace: from
+	// when a worker takes it until its changes are visible. Member is this member's id in it.
+	Trace  trace.Recorder
+	Member uint64
 }
 
 // Limits and defaults of options.

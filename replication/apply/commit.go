@@ -150,6 +150,9 @@ func (a *Applier) flush(g *group, pos trx.Position) error {
 	if a.opt.OnApplied != nil {
 		a.opt.OnApplied(pos.Index, a.number.Load())
 	}
+	if a.opt.Trace != nil {
+		a.endSpans(g.jobs)
+	}
 	clear(g.items)
 	clear(g.jobs)
 	g.items, g.jobs, g.retired = g.items[:0], g.jobs[:0], 0

@@ -2,9 +2,11 @@ package apply
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // item is an entry in the queue.
@@ -15,6 +17,8 @@ type item struct {
 	from  uint64         // the first transaction that is not in the engine yet, or one more than the last
 	left  int            // transactions that are not executed yet
 	state itemState
+
+	queued time.Duration // when, on the monotonic clock; with Options.Trace
 
 	body   []byte // decompressed; nil if it is in Data
 	jobs   []job  // from from on
@@ -36,6 +40,7 @@ type job struct {
 	entry.Txn
 	item *item
 	trx  *trx.Trx
+	span *trace.Span // nil: nobody is told of it
 	done bool
 }
 
@@ -83,6 +88,9 @@ func (a *Applier) Submit(e Entry) error {
 	a.last = Entry{Index: e.Index, Term: e.Term}
 	if it.left == 0 && (it.env.Kind != entry.Transactions || a.opt.Extra == nil) {
 		it.state = nothing
+	}
+	if a.opt.Trace != nil && it.left > 0 {
+		it.queued = a.opt.Env.Monotonic()
 	}
 	a.bytes += it.size
 	a.stats.pending += int64(it.left)
@@ -182,7 +190,7 @@ func newItem(e Entry) (*item, error) {
 // What an entry and a transaction take besides their bytes, about.
 const (
 	itemSize = 256
-	jobSize  = 128
+	jobSize  = 160
 )
 
 // open decompresses an entry and finds its transactions.

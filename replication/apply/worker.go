@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // worker is a task that applies transactions.
@@ -150,6 +151,9 @@ func (a *Applier) unpack(it *item) {
 func (w *worker) run(j *job) {
 	a := w.a
 	a.mu.Unlock()
+	if a.opt.Trace != nil && j.Trace.Valid() {
+		a.beginSpan(j)
+	}
 	j.trx = a.eng.Trx.Begin(trx.Options{HighPriority: true, Isolation: trx.ReadCommitted, Part: uint32(w.id)})
 	w.table.Use(j.trx)
 	rows, err := w.apply(j)
@@ -161,6 +165,9 @@ func (w *worker) run(j *job) {
 	a.mu.Lock()
 	if err != nil {
 		return
+	}
+	if j.span != nil {
+		j.span.Attributes = append(j.span.Attributes, trace.Attribute{Key: "trireme.rows", Number: int64(rows)})
 	}
 	j.done = true
 	j.item.left--

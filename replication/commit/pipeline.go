@@ -46,8 +46,9 @@ type Proposer interface {
 	// Propose hands over a proposal and waits until it is appended, having called
 	// Accept, or refused: ErrBusy, or an error that says that the term is over.
 	Propose(p *Proposal) error
-	// Rotate reports whether an entry of that many bytes should open a new file.
-	Rotate(size int) bool
+	// File says which file the next entry is to lie in: whether it opens a new one, and
+	// the format version of the one or the other. The true version may be newer.
+	File() (opens bool, version uint8)
 	// Help sees to what comes of proposals. The tasks that they need next may not have
 	// been woken before: the caller does their work as long as nobody else is at it, until
 	// done, or leaves all to them if done is nil.

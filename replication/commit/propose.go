@@ -200,10 +200,11 @@ func (p *Pipeline) encode(pr *Proposal) error {
 	p.mu.Unlock()
 	now := p.env.Now().UnixMicro()
 	e := entry.Envelope{Kind: entry.Transactions, Term: pr.Term, First: pr.first, Time: now}
+	version := p.place(&e)
 	body := p.body[:0]
 	kept := pr.txns[:0]
 	for _, t := range pr.txns {
-		next, err := p.appendTxn(body, t, pr.first+uint64(len(kept)), &e)
+		next, err := p.appendTxn(body, t, pr.first+uint64(len(kept)), &e, version)
 		if err != nil {
 			p.fail(p.answer(t, 0, err))
 			continue
@@ -217,10 +218,6 @@ func (p *Pipeline) encode(pr *Proposal) error {
 		return ErrNotLeader // nobody is left to hear it
 	}
 	e.Count = uint32(len(kept))
-	if p.opt.Proposer.Rotate(len(body)) {
-		e.Flags |= entry.FlagRotate
-		e.FileVersion = entry.FileVersion
-	}
 	pr.time = e.Time
 	pr.Data = p.enc.entry(&e, body)
 	if p.body = body; cap(body) > keepBuffer {
@@ -229,8 +226,19 @@ func (p *Pipeline) encode(pr *Proposal) error {
 	return nil
 }
 
-// appendTxn appends a transaction to a body.
-func (p *Pipeline) appendTxn(body []byte, t *txn.Txn, number uint64, e *entry.Envelope) ([]byte, error) {
+// place says in the envelope whether the entry opens a new file, and returns the format
+// version of the file that it comes into.
+func (p *Pipeline) place(e *entry.Envelope) (version uint8) {
+	opens, version := p.opt.Proposer.File()
+	if opens {
+		e.Flags |= entry.FlagRotate
+		e.FileVersion = version
+	}
+	return version
+}
+
+// appendTxn appends a transaction to a body that is to lie in a file of the version.
+func (p *Pipeline) appendTxn(body []byte, t *txn.Txn, number uint64, e *entry.Envelope, version uint8) ([]byte, error) {
 	x := entry.Txn{Number: number, Time: min(t.Time, e.Time)}
 	var err error
 	if x.Events, err = t.AppendEvents(p.events[:0]); err != nil {
@@ -252,6 +260,10 @@ func (p *Pipeline) appendTxn(body []byte, t *txn.Txn, number uint64, e *entry.En
 		x.Flags |= entry.TokenFlag
 		x.Token = t.Token
 	}
+	if version >= entry.TraceVersion && t.Trace.Valid() {
+		x.Flags |= entry.TraceFlag
+		x.Trace = t.Trace
+	}
 	return entry.AppendTxn(body, &x, e.Time), nil
 }
 
@@ -263,10 +275,7 @@ func (p *Pipeline) proposeMark(term uint64, m *mark) (trx.Position, error) {
 	p.mu.Lock()
 	e := entry.Envelope{Kind: m.kind, Term: term, First: p.last, Time: p.env.Now().UnixMicro()}
 	p.mu.Unlock()
-	if p.opt.Proposer.Rotate(len(m.body)) {
-		e.Flags |= entry.FlagRotate
-		e.FileVersion = entry.FileVersion
-	}
+	p.place(&e)
 	pr := &Proposal{Term: term, p: p, Data: p.enc.entry(&e, m.body)}
 	err := p.opt.Proposer.Propose(pr)
 	return trx.Position{Index: pr.index, Term: term}, err

@@ -60,6 +60,7 @@ type core struct {
 	incarnation uint64
 	leaseClock  func() time.Duration
 	rotating    atomic.Uint64 // index from which on the next rotation may be asked for
+	required    uint8         // what requireFormat has said; of the housekeeping task once it runs
 
 	role     atomic.Pointer[role]
 	serving  atomic.Uint64 // term in which sessions may write
@@ -133,7 +134,7 @@ func (c *core) open(id *identity) error {
 		return err
 	}
 	if c.applier, err = apply.New(apply.Options{Env: c.env, Engine: c.engine, Workers: c.opt.Workers, MemoryMax: c.opt.PendingMax,
-		Extra: c.extra, OnApplied: func(uint64, uint64) { c.appliedTo() }, OnStop: c.fail}); err != nil {
+		Trace: c.opt.Trace, Member: c.opt.ID, Extra: c.extra, OnApplied: func(uint64, uint64) { c.appliedTo() }, OnStop: c.fail}); err != nil {
 		return err
 	}
 	if c.source, err = c.openSource(id); err != nil {
@@ -189,6 +190,7 @@ func (c *core) openLog(id *identity) error {
 	}
 	c.restored.Store(c.binlog.LastIndex())
 	c.opened = c.env.Monotonic()
+	c.requireFormat()
 	c.raftlog, err = raftlog.New(raftlog.Config{Log: c.binlog, State: c.state, Applied: pos.Index,
 		ConfState: c.membership.roster.state, Snapshot: c.snapshotPoint})
 	return err
@@ -210,7 +212,8 @@ func stateOptions(opt *Options, id *identity) raftlog.StateOptions {
 // logOptions places the log beside the engine, in the directory of the data: they come
 // into use, and go, together.
 func logOptions(opt *Options, id *identity, data file.FS) log.Options {
-	return log.Options{FS: data, Env: opt.Env, Group: id.group, Preallocate: opt.LogPreallocate, Cache: opt.LogCache}
+	return log.Options{FS: data, Env: opt.Env, Group: id.group, Preallocate: opt.LogPreallocate, Cache: opt.LogCache,
+		Newest: uint8(opt.LogFormat.Max)}
 }
 
 func (c *core) openRaft() error {
@@ -402,15 +405,16 @@ func (c *core) Propose(p *commit.Proposal) error {
 	return r.err
 }
 
-// Rotate implements commit.Proposer: an entry opens a new file when the open one is
+// File implements commit.Proposer: an entry opens a new file when the open one is
 // full. Entries on their way are not counted, so that files are somewhat longer than
 // the limit; the next rotation waits until this one is in the log.
-func (c *core) Rotate(int) bool {
-	if c.binlog.LastIndex() < c.rotating.Load() || c.binlog.TailSize() < c.limits.logFileSize.Load() {
-		return false
+func (c *core) File() (opens bool, version uint8) {
+	tail := c.binlog.Tail()
+	if tail.Last < c.rotating.Load() || tail.Size < c.limits.logFileSize.Load() {
+		return false, tail.Version
 	}
-	c.rotating.Store(c.binlog.LastIndex() + uint64(max(c.opt.Commit.Outstanding, c.opt.Commit.OutstandingMax, commit.DefaultOutstandingMax)) + 8)
-	return true
+	c.rotating.Store(tail.Last + uint64(max(c.opt.Commit.Outstanding, c.opt.Commit.OutstandingMax, commit.DefaultOutstandingMax)) + 8)
+	return true, c.nextVersion(tail.Version)
 }
 
 // extra makes what the node stores with an entry that the applier commits:

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -74,6 +73,10 @@ type Options struct {
 	// Sabotage breaks the node on purpose. Tests see by it that they would notice.
 	Sabotage Sabotage
 
+	// LogFormat are the versions of the log's format that the node works with, as its
+	// transport says; zero: LogFormat. Others are for tests of groups whose programs differ.
+	LogFormat transport.Versions
+
 	// Trace takes the records of traced transactions that the node applies; nil: nobody.
 	Trace trace.Recorder
 
@@ -81,10 +84,6 @@ type Options struct {
 	// CLOCK_BOOTTIME, or Env's monotonic clock in a simulation.
 	LeaseClock func() time.Duration
 }
-
-// LogFormat are the versions of the log's format that this program reads and writes:
-// for transport.Options.
-var LogFormat = transport.Versions{Min: entry.FileVersion, Max: entry.FileVersion}
 
 // Sabotage is a way to break a node.
 type Sabotage uint8
@@ -113,6 +112,7 @@ func (o *Options) setDefaults() {
 	def(&o.DoubtTimeout, 2*time.Second)
 	def(&o.StatusTimeout, time.Second)
 	def(&o.PurgeInterval, 10*time.Second)
+	def(&o.LogFormat, LogFormat)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -152,6 +152,9 @@ func (o Options) Validate() error {
 		if err := o.Bootstrap.validate(&o); err != nil {
 			errs = append(errs, err)
 		}
+	}
+	if o.LogFormat.Min < LogFormat.Min || o.LogFormat.Max > LogFormat.Max || o.LogFormat.Min > o.LogFormat.Max {
+		bad("%v of the log's format; this program knows %v", o.LogFormat, LogFormat)
 	}
 	seen := map[uint64]bool{}
 	for _, m := range o.Founders {

@@ -55,6 +55,7 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Binlog_truncations", s.Log.Truncations)
 	fn("Binlog_files_purged", s.Log.Purged)
 	fn("Binlog_disk_reads", s.Log.DiskReads)
+	fn("Binlog_format_version", int64(s.Log.Version))
 	fn("Binlog_files", int64(s.Log.Files))
 	fn("Binlog_file_bytes", s.Log.FileBytes)
 	fn("Binlog_memory_bytes", s.Log.Cached)

@@ -60,6 +60,13 @@ func (d *Door) SetIdentity(id Identity) *Rejection {
 	return nil
 }
 
+// RequireLogFormat refuses callers that do not know this version of the log's format.
+func (d *Door) RequireLogFormat(version uint32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.self.LogFormat.Min = min(max(d.self.LogFormat.Min, version), d.self.LogFormat.Max)
+}
+
 // Hello is how the node presents itself to another.
 func (d *Door) Hello(to uint64) Hello {
 	d.mu.Lock()

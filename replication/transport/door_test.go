@@ -86,6 +86,11 @@ func (s *doorScript) run(d *datadriven.TestData) string {
 	case "identity":
 		h, _ := s.hello(d)
 		out = answer(s.door.SetIdentity(h.Identity))
+	case "require":
+		version := uint32(0)
+		d.ScanArgs(s.t, "log", &version)
+		s.door.RequireLogFormat(version)
+		out = fmt.Sprint(s.door.Hello(0).LogFormat, "\n")
 	case "admit":
 		h, p := s.hello(d)
 		_, r := s.door.Admit(h, p)

@@ -110,6 +110,9 @@ func (p *Peers) SetIdentity(id Identity) error {
 	return nil
 }
 
+// RequireLogFormat implements [Transport].
+func (p *Peers) RequireLogFormat(version uint32) { p.door.RequireLogFormat(version) }
+
 // kick makes every link try again now.
 func (p *Peers) kick() {
 	p.mu.RLock()

@@ -38,6 +38,10 @@ type Transport interface {
 	// SetIdentity tells which member of which group the node is, once a node that
 	// began without a group knows it.
 	SetIdentity(id Identity) error
+	// RequireLogFormat refuses nodes from now on that do not know this version of the log's
+	// format, which the node's log has come to. It never falls. Connections that there are
+	// stay.
+	RequireLogFormat(version uint32)
 	// Addr is the address by which others reach the node.
 	Addr() string
 	// Close ends all connections and waits until no method of the handler runs.

@@ -106,6 +106,7 @@ var Metrics = []Metric{
 	{"trireme_binlog_truncations_total", "Binlog_truncations", Counter, 1, "times that an uncommitted tail was taken back, after an election"},
 	{"trireme_binlog_files_purged_total", "Binlog_files_purged", Counter, 1, "files removed since nobody needs them"},
 	{"trireme_binlog_disk_reads_total", "Binlog_disk_reads", Counter, 1, "reads that were not answered from memory: a member or consumer lags"},
+	{"trireme_binlog_format_version", "Binlog_format_version", Gauge, 1, "format version of the log's newest file"},
 	{"trireme_binlog_files", "Binlog_files", Gauge, 1, "files of the log"},
 	{"trireme_binlog_file_bytes", "Binlog_file_bytes", Gauge, 1, "size of the files of the log"},
 	{"trireme_binlog_memory_bytes", "Binlog_memory_bytes", Gauge, 1, "recent entries of the log in memory"},

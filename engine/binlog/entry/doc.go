@@ -21,6 +21,7 @@
 //	    v  its number less that of the newest transaction that it depends on
 //	    v  microseconds from the transaction's commit to the envelope's time
 //	   16  commit token, with TokenFlag
+//	   24  trace context, with TraceFlag: the trace's id, 16 bytes, and the span's, 8
 //	    …  events: standard v4 events without checksum
 //
 // v is an unsigned varint. The body is stored as the leader made it: nobody encodes
@@ -30,4 +31,7 @@
 // Numbers follow each other without gaps in the order of the log. An entry whose
 // term is not that of the log's record holds no transactions (see
 // Envelope.Term): it lost its leader between being made and being appended.
+//
+// Files have versions, FirstVersion to FileVersion, so that members whose program does
+// not know something yet are never given it: TraceFlag is in files of version 2 only.
 package entry

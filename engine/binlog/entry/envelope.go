@@ -129,5 +129,13 @@ func Parse(data []byte) (e Envelope, body []byte, err error) {
 	return e, body, nil
 }
 
-// FileVersion is the format of the files that a leader of this program asks for.
-const FileVersion = 1
+// Versions of the format of files.
+const (
+	// FirstVersion is the oldest that there is.
+	FirstVersion = 1
+	// TraceVersion is the first in which transactions may have trace contexts.
+	TraceVersion = 2
+	// FileVersion is the newest: that of a new group's files, and of those that a leader
+	// asks for when all members know it.
+	FileVersion = 2
+)

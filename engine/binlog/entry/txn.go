@@ -3,6 +3,8 @@ package entry
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // Token is a number that a client chose for a transaction, so that a commit can be
@@ -15,8 +17,10 @@ const (
 	TokenFlag uint64 = 1 << iota
 	// SchemaFlag: the transaction changes the catalogue.
 	SchemaFlag
+	// TraceFlag: the transaction is part of a trace. Only in files from TraceVersion on.
+	TraceFlag
 
-	knownTxnFlags = TokenFlag | SchemaFlag
+	knownTxnFlags = TokenFlag | SchemaFlag | TraceFlag
 )
 
 // Txn is a transaction in a body.
@@ -25,19 +29,20 @@ type Txn struct {
 	DependsOn uint64 // the newest transaction that must be applied before; below Number
 	Time      int64  // of its commit, microseconds since 1970
 	Flags     uint64
-	Token     Token  // with TokenFlag
-	Events    []byte // aliases the body
+	Token     Token         // with TokenFlag
+	Trace     trace.Context // of the commit, valid, with TraceFlag; else zero
+	Events    []byte        // aliases the body
 }
 
 // maxHeader is the longest header of a transaction in bytes, its length included.
-const maxHeader = 4*binary.MaxVarintLen64 + len(Token{})
+const maxHeader = 4*binary.MaxVarintLen64 + len(Token{}) + trace.Size
 
 // HeaderSpace is what AppendTxn may add to a transaction's events.
 const HeaderSpace = maxHeader
 
 // AppendTxn appends a transaction to a body. entryTime is the envelope's.
 //
-// REQUIRES: DependsOn < Number; Time <= entryTime.
+// REQUIRES: DependsOn < Number; Time <= entryTime; Trace is valid with TraceFlag.
 func AppendTxn(dst []byte, t *Txn, entryTime int64) []byte {
 	var h [maxHeader]byte
 	n := binary.PutUvarint(h[:], t.Flags)
@@ -45,6 +50,10 @@ func AppendTxn(dst []byte, t *Txn, entryTime int64) []byte {
 	n += binary.PutUvarint(h[n:], uint64(entryTime-t.Time))
 	if t.Flags&TokenFlag != 0 {
 		n += copy(h[n:], t.Token[:])
+	}
+	if t.Flags&TraceFlag != 0 {
+		n += copy(h[n:], t.Trace.Trace[:])
+		n += copy(h[n:], t.Trace.Span[:])
 	}
 	dst = binary.AppendUvarint(dst, uint64(n+len(t.Events)))
 	dst = append(dst, h[:n]...)
@@ -91,6 +100,15 @@ func (r *Reader) Next(t *Txn) (more bool, err error) {
 			return false, r.corrupt("token")
 		}
 		b = b[copy(t.Token[:], b):]
+	}
+	if flags&TraceFlag != 0 {
+		if len(b) < trace.Size {
+			return false, r.corrupt("trace context")
+		}
+		b = b[copy(t.Trace.Trace[:], b):]
+		if b = b[copy(t.Trace.Span[:], b):]; !t.Trace.Valid() {
+			return false, r.corrupt("trace context")
+		}
 	}
 	t.Events = b
 	r.rest = r.rest[length:]

@@ -31,7 +31,7 @@ func (l *Log) Append(entries []Entry) error {
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	if err := validate(entries, at); err != nil {
+	if err := l.validate(entries, at); err != nil {
 		return err
 	}
 	if at.index != l.tail.index {
@@ -69,7 +69,7 @@ func (l *Log) fresh(entries []Entry) ([]Entry, place, error) {
 }
 
 // validate checks that the entries can follow at and each other.
-func validate(entries []Entry, at place) error {
+func (l *Log) validate(entries []Entry, at place) error {
 	for i := range entries {
 		e := &entries[i]
 		c, problem := inspect(e.Type, e.Term, len(e.Data), e.Data)
@@ -79,9 +79,8 @@ func validate(entries []Entry, at place) error {
 		if problem != "" {
 			return fmt.Errorf("%w: entry %d of term %d: %s", ErrInvalid, e.Index, e.Term, problem)
 		}
-		if c.rotate && c.version > formatVersion {
-			return fmt.Errorf("%w: entry %d opens a file of version %d, known are versions up to %d",
-				ErrNewerFormat, e.Index, c.version, formatVersion)
+		if c.rotate && c.version > l.opt.Newest {
+			return fmt.Errorf("entry %d opens a new file: %w", e.Index, newerFormat(uint32(c.version), l.opt.Newest))
 		}
 		at = at.after(record{length: len(e.Data), index: e.Index, term: e.Term}, c)
 	}
@@ -118,7 +117,7 @@ func (l *Log) writeAll(entries []Entry) error {
 			if err := l.flush(at); err != nil {
 				return err
 			}
-			if err := l.rotate(); err != nil {
+			if err := l.rotate(c.version); err != nil {
 				return err
 			}
 			at = l.tail

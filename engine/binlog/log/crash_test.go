@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
@@ -188,7 +189,7 @@ func TestCrashInCreate(t *testing.T) {
 			}
 			ok(err)
 			start := must(l.StartAt(4))
-			assert(start == Start{Index: 4, Term: 2, Number: 9, Checksum: 7, File: 3}, "%+v", start)
+			assert(start == Start{Index: 4, Term: 2, Number: 9, Checksum: 7, File: 3, Version: entry.FileVersion}, "%+v", start)
 			ok(l.Close())
 		})
 		if !crashed {

@@ -36,7 +36,7 @@ func (l *Log) verifyFile(s, next *segment) error {
 		return err
 	}
 	defer f.Close()
-	onDisk, m, err := readSegment(f, s.number, l.opt.Group)
+	onDisk, m, err := readSegment(f, s.number, &l.opt)
 	if err != nil {
 		return err
 	}

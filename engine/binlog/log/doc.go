@@ -9,7 +9,7 @@
 //
 //	header block
 //	   0  8  magic
-//	   8  4  format version
+//	   8  4  format version: 2; files of version 1 have no transactions with entry.TraceFlag
 //	  12  4  length of the block
 //	  16 16  group id
 //	  32  8  number of the file
@@ -36,7 +36,9 @@
 // entry of type normal is empty or begins with an entry.Envelope. One with
 // entry.FlagRotate is the first of a new file, and nothing else begins a file:
 // everything in a closed file follows from the entries, so that it is the same on
-// all members, byte for byte.
+// all members, byte for byte. The entry says the file's format version, too; it never
+// falls from file to file, and a program refuses files that are newer than it is
+// ([ErrNewerFormat]).
 //
 // # Invariants
 //

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	magic         = "TRIBLOG\x00"
-	formatVersion = 1
-	headerSize    = 4096
-	headerCRC     = 508
-	sectorSize    = 512
-	markOffset    = sectorSize // of mark 0; mark 1 lies a sector behind it
-	markSize      = 32
-	termsOffset   = 3 * sectorSize
-	maxTerms      = (headerSize - termsOffset) / 16
+	magic       = "TRIBLOG\x00"
+	headerSize  = 4096
+	headerCRC   = 508
+	sectorSize  = 512
+	markOffset  = sectorSize // of mark 0; mark 1 lies a sector behind it
+	markSize    = 32
+	termsOffset = 3 * sectorSize
+	maxTerms    = (headerSize - termsOffset) / 16
 
 	recordHeader = 25
 
@@ -47,6 +46,7 @@ type termStart struct{ index, term uint64 }
 
 // header is what a file's header block says.
 type header struct {
+	version      uint8 // of the format
 	group        [16]byte
 	number       uint64
 	first        uint64 // index of the first entry
@@ -64,7 +64,7 @@ func (h *header) encode(b []byte) {
 	clear(b[:headerSize])
 	le := binary.LittleEndian
 	copy(b, magic)
-	le.PutUint32(b[8:], formatVersion)
+	le.PutUint32(b[8:], uint32(h.version))
 	le.PutUint32(b[12:], headerSize)
 	copy(b[16:], h.group[:])
 	le.PutUint64(b[32:], h.number)
@@ -86,8 +86,9 @@ func headerChecksum(b []byte) uint32 {
 	return crc32.Update(crc, castagnoli, b[termsOffset:headerSize])
 }
 
-// decodeHeader reads a header block. Error: ErrNewerFormat, or what is wrong with it.
-func decodeHeader(b []byte) (h header, err error) {
+// decodeHeader reads a header block of a version up to newest. Error: ErrNewerFormat, or
+// what is wrong with it.
+func decodeHeader(b []byte, newest uint8) (h header, err error) {
 	le := binary.LittleEndian
 	switch {
 	case len(b) < headerSize:
@@ -96,14 +97,14 @@ func decodeHeader(b []byte) (h header, err error) {
 		return h, fmt.Errorf("this is no binlog file")
 	case le.Uint32(b[headerCRC:]) != headerChecksum(b): // newer formats have it there too
 		return h, fmt.Errorf("the header's checksum is wrong")
-	case le.Uint32(b[8:]) > formatVersion:
-		return h, fmt.Errorf("%w: version %d, known are versions up to %d", ErrNewerFormat, le.Uint32(b[8:]), formatVersion)
+	case le.Uint32(b[8:]) > uint32(newest):
+		return h, newerFormat(le.Uint32(b[8:]), newest)
 	case !allZero(b[headerCRC+4 : markOffset]):
 		return h, fmt.Errorf("the header has bytes where zeros belong")
-	case le.Uint32(b[8:]) == 0 || le.Uint32(b[12:]) != headerSize || int64(le.Uint64(b[64:])) < 0:
+	case le.Uint32(b[8:]) < entry.FirstVersion || le.Uint32(b[12:]) != headerSize || int64(le.Uint64(b[64:])) < 0:
 		return h, fmt.Errorf("the header is malformed")
 	}
-	h = header{number: le.Uint64(b[32:]), first: le.Uint64(b[40:]), termBefore: le.Uint64(b[48:]),
+	h = header{version: b[8], number: le.Uint64(b[32:]), first: le.Uint64(b[40:]), termBefore: le.Uint64(b[48:]),
 		numberBefore: le.Uint64(b[56:]), sizeBefore: int64(le.Uint64(b[64:])), chainBefore: le.Uint32(b[72:]),
 		termCount: le.Uint32(b[76:])}
 	copy(h.group[:], b[16:])
@@ -121,6 +122,10 @@ func decodeHeader(b []byte) (h header, err error) {
 		return h, fmt.Errorf("the header is malformed")
 	}
 	return h, nil
+}
+
+func newerFormat(version uint32, newest uint8) error {
+	return fmt.Errorf("%w: version %d, known are versions up to %d: upgrade this node", ErrNewerFormat, version, newest)
 }
 
 // mark is a sync mark: when it was written, everything below offset was durable.

@@ -134,12 +134,21 @@ func (l *Log) LastNumber() uint64 {
 	return l.tail.number
 }
 
-// TailSize is the length in bytes of the file that entries are appended to, without
-// preallocated space.
-func (l *Log) TailSize() int64 {
+// Tail describes the file that entries are appended to.
+type Tail struct {
+	Last    uint64 // index of the last entry in the log
+	Size    int64  // in bytes, without preallocated space
+	Version uint8  // of its format
+	// Agreed: the file stays, since it is the first one or its first entry is committed.
+	Agreed bool
+}
+
+// Tail describes the file that entries are appended to.
+func (l *Log) Tail() Tail {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.tail.offset
+	s := l.files[len(l.files)-1]
+	return Tail{Last: l.tail.index - 1, Size: l.tail.offset, Version: s.version, Agreed: len(l.files) == 1 || s.first <= l.committed}
 }
 
 // LastTerm is the term of the last entry.
@@ -233,7 +242,13 @@ func (l *Log) Number(index uint64) (uint64, error) {
 // next entry lies in.
 func (l *Log) StartAt(index uint64) (Start, error) {
 	p, err := l.locate(index + 1)
-	return Start{Index: index, Term: p.term, Number: p.number, Checksum: p.chain, File: p.file}, err
+	start := Start{Index: index, Term: p.term, Number: p.number, Checksum: p.chain, File: p.file}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if s := l.segment(p.file); err == nil && s != nil {
+		start.Version = s.version
+	}
+	return start, err
 }
 
 // Close makes everything durable, writes the sync mark for it and releases the

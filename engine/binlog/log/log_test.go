@@ -86,13 +86,19 @@ func sameEntries(a, b []Entry) bool {
 }
 
 // maker makes entries that follow each other.
-type maker struct{ index, term, number uint64 }
+type maker struct {
+	index, term, number uint64
+	version             uint8 // that an entry asks for that opens a file
+}
 
 func (m *maker) next(count uint32, size int, flags uint8) Entry {
 	m.index++
 	e := entry.Envelope{Flags: flags, Term: m.term, First: m.number, Count: count, Time: int64(m.index) * 1e6}
 	if count > 0 {
 		e.First = m.number + 1
+	}
+	if flags&entry.FlagRotate != 0 {
+		e.FileVersion = m.version
 	}
 	m.number += uint64(count)
 	return Entry{Index: m.index, Term: m.term, Data: data(e, size)}

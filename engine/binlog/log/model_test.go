@@ -19,9 +19,12 @@ type rendered struct {
 	bytes         []byte
 }
 
+// firstFile is of the oldest format, so that others come after it.
+var firstFile = Start{Version: entry.FirstVersion}
+
 // render lays out a log from its entries alone. The first one has index 1.
 func render(entries []Entry) []rendered {
-	h := Start{}.header(testGroup)
+	h := firstFile.header(&Options{Group: testGroup})
 	at := place{file: 1, offset: headerSize, index: 1}
 	b := make([]byte, headerSize)
 	h.encode(b)
@@ -33,7 +36,7 @@ func render(entries []Entry) []rendered {
 		c, problem := inspect(e.Type, e.Term, len(e.Data), e.Data)
 		assert(problem == "", "entry %d: %s", e.Index, problem)
 		if c.rotate {
-			h = header{group: testGroup, number: f.number + 1, first: e.Index, termBefore: at.term, numberBefore: at.number,
+			h = header{version: max(c.version, h.version), group: testGroup, number: f.number + 1, first: e.Index, termBefore: at.term, numberBefore: at.number,
 				sizeBefore: int64(len(f.bytes)), chainBefore: at.chain, termCount: uint32(len(began)),
 				terms: began[max(0, len(began)-maxTerms):]}
 			b := make([]byte, headerSize)
@@ -114,6 +117,7 @@ func (m *model) more(after uint64) []Entry {
 			var flags uint8
 			if m.rng.IntN(10) == 0 {
 				flags = entry.FlagRotate
+				mk.version = uint8(mk.index % (entry.FileVersion + 1)) // 0 stands for the first
 			}
 			entries = append(entries, mk.next(uint32(m.rng.IntN(4)), size, flags))
 		}
@@ -320,7 +324,7 @@ func (m *model) start(fsys *simfile.FS, opt Options) (*Log, error) {
 	l, err := Open(opt)
 	if errors.Is(err, ErrNoLog) {
 		assert(m.durable == 0 && m.purged == 1, "the log is gone")
-		l, err = Create(opt, Start{})
+		l, err = Create(opt, firstFile)
 	}
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func Create(opt Options, start Start) (*Log, error) {
 }
 
 func create(opt Options, start Start) (*Log, error) {
-	h := start.header(opt.Group)
+	h := start.header(&opt)
 	f, err := createFile(&opt, &h)
 	if err != nil {
 		return nil, err
@@ -44,8 +44,11 @@ func create(opt Options, start Start) (*Log, error) {
 }
 
 // header is that of the first file of a log.
-func (s Start) header(group [16]byte) header {
-	return header{group: group, number: max(s.File, 1), first: s.Index + 1, termBefore: s.Term,
+func (s Start) header(opt *Options) header {
+	if s.Version == 0 {
+		s.Version = opt.Newest
+	}
+	return header{version: s.Version, group: opt.Group, number: max(s.File, 1), first: s.Index + 1, termBefore: s.Term,
 		numberBefore: s.Number, chainBefore: s.Checksum}
 }
 
@@ -88,7 +91,7 @@ func (l *Log) Reset(start Start) error {
 			return l.halt(fmt.Errorf("reset: %w", err))
 		}
 	}
-	h := start.header(l.opt.Group)
+	h := start.header(&l.opt)
 	f, err := createFile(&l.opt, &h)
 	if err != nil {
 		return l.halt(fmt.Errorf("reset: %w", err))
@@ -215,11 +218,11 @@ func (o *opening) readHeader(number uint64) (*segment, openMark, error) {
 		return nil, openMark{}, err
 	}
 	defer f.Close()
-	return readSegment(f, number, o.l.opt.Group)
+	return readSegment(f, number, &o.l.opt)
 }
 
 // readSegment reads what the beginning of a file says. It ends where the file ends.
-func readSegment(f file.File, number uint64, group [16]byte) (*segment, openMark, error) {
+func readSegment(f file.File, number uint64, opt *Options) (*segment, openMark, error) {
 	name := FileName(number)
 	b := make([]byte, headerSize+recordHeader+entry.EnvelopeSize)
 	n, err := f.ReadAt(b, 0)
@@ -230,7 +233,7 @@ func readSegment(f file.File, number uint64, group [16]byte) (*segment, openMark
 	if err != nil {
 		return nil, openMark{}, err
 	}
-	h, err := decodeHeader(b[:n])
+	h, err := decodeHeader(b[:n], opt.Newest)
 	switch {
 	case errors.Is(err, ErrNewerFormat):
 		return nil, openMark{}, fmt.Errorf("%s: %w", name, err)
@@ -238,8 +241,8 @@ func readSegment(f file.File, number uint64, group [16]byte) (*segment, openMark
 		return nil, openMark{}, &CorruptError{File: name, What: err.Error()}
 	case h.number != number:
 		return nil, openMark{}, &CorruptError{File: name, What: fmt.Sprintf("the header is that of %s", FileName(h.number))}
-	case h.group != group:
-		return nil, openMark{}, fmt.Errorf("%w: %s is of group %x, this is group %x", ErrWrongGroup, name, h.group, group)
+	case h.group != opt.Group:
+		return nil, openMark{}, fmt.Errorf("%w: %s is of group %x, this is group %x", ErrWrongGroup, name, h.group, opt.Group)
 	}
 	m, blank, damaged := decodeMarks(b, number)
 	if damaged {
@@ -258,7 +261,7 @@ func readSegment(f file.File, number uint64, group [16]byte) (*segment, openMark
 // join checks that next can follow s, and takes from it how s ends.
 func (s *segment) join(next *segment) error {
 	h := &next.header
-	if h.first < s.first || h.termBefore < s.termBefore || h.numberBefore < s.numberBefore || h.sizeBefore < headerSize {
+	if h.first < s.first || h.termBefore < s.termBefore || h.numberBefore < s.numberBefore || h.sizeBefore < headerSize || h.version < s.version {
 		return &CorruptError{File: next.name(), What: fmt.Sprintf("the file does not follow %s", s.name())}
 	}
 	s.end, s.next = h.sizeBefore, h.first

@@ -36,6 +36,9 @@ type Options struct {
 	// Cache is how many bytes of recent entries are kept in memory, their
 	// administration counted: [DefaultCache] by default; negative: none.
 	Cache int64
+	// Newest is the newest version of the format that is known; entry.FileVersion by
+	// default. A lower one is for tests of groups whose programs differ.
+	Newest uint8
 }
 
 func (o Options) withDefaults() Options {
@@ -47,6 +50,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Cache == 0 {
 		o.Cache = DefaultCache
+	}
+	if o.Newest == 0 {
+		o.Newest = entry.FileVersion
 	}
 	return o
 }
@@ -60,6 +66,7 @@ type Start struct {
 	Number      uint64 // of the last transaction before
 	Checksum    uint32 // of the record before
 	File        uint64 // number of the first file; 0 means 1
+	Version     uint8  // of the first file's format; 0 means the newest that is known
 }
 
 // Entry is an entry of the log.

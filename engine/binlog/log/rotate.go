@@ -12,13 +12,16 @@ import (
 // name, everything before it is durable, so that recovery takes nothing in a file that
 // another one follows for torn.
 //
+// The new file has the format version that its first entry asks for, or that of the file
+// before if it is newer.
+//
 // REQUIRES: nothing is buffered.
-func (l *Log) rotate() error {
+func (l *Log) rotate(version uint8) error {
 	if err := l.syncAll(); err != nil {
 		return err
 	}
 	old := l.lastFile()
-	h := header{group: l.opt.Group, number: old.number + 1, first: l.tail.index, termBefore: l.tail.term,
+	h := header{version: max(version, old.version), group: l.opt.Group, number: old.number + 1, first: l.tail.index, termBefore: l.tail.term,
 		numberBefore: l.tail.number, sizeBefore: l.tail.offset, chainBefore: l.tail.chain,
 		terms: old.began[max(0, len(old.began)-maxTerms):], termCount: uint32(len(old.began))}
 	f, err := createFile(&l.opt, &h)

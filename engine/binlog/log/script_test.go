@@ -16,8 +16,8 @@ import (
 
 // TestScripts runs testdata. The commands:
 //
-//	create [index=I term=T number=N]   makes a log on an empty disk
-//	append term=T [at=I] [count=N] [size=S] [trx=K] [rotate] [type=Y] [time=seconds]
+//	create [index=I term=T number=N version=V]   makes a log on an empty disk
+//	append term=T [at=I] [count=N] [size=S] [trx=K] [rotate] [version=V] [type=Y] [time=seconds]
 //	                           N entries (1) of K transactions (0) and S bytes of body (10)
 //	sync | commit I | close | open
 //	kill                       ends the process: the files stay as they are
@@ -25,6 +25,8 @@ import (
 //	flip I | flip F offset=O   damages the data of entry I, or a byte of file F
 //	remove F | mark F sequence=S offset=O | unmark F sequence=S   takes a file away;
 //	                           writes a sync mark, or takes one away
+//	newest V                   the program knows format versions up to V from now on
+//	versions                   of all files
 //	version F | group F        makes the file's header that of another version or group
 //	terms | read lo hi | index number | hash F | verify F | cut I
 //	purge keep=I [bytes=B] [age=seconds]
@@ -48,6 +50,7 @@ type script struct {
 	fs     *simfile.FS
 	l      *Log
 	number map[uint64]uint64 // last transaction up to each entry
+	newest uint8
 }
 
 // clock stands at an hour after 1970.
@@ -59,6 +62,7 @@ func (clock) Monotonic() time.Duration { return 0 }
 func (s *script) options() Options {
 	opt := options(s.fs, clock{env.Real()})
 	opt.Cache = -1
+	opt.Newest = s.newest
 	return opt
 }
 
@@ -70,6 +74,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		d.MaybeScanArgs(t, "index", &start.Index)
 		d.MaybeScanArgs(t, "term", &start.Term)
 		d.MaybeScanArgs(t, "number", &start.Number)
+		d.MaybeScanArgs(t, "version", &start.Version)
+		s.newest = 0
 		s.fs, s.number = simfile.New(env.Real(), 1), map[uint64]uint64{start.Index: start.Number}
 		s.l, err = Create(s.options(), start)
 	case "append":
@@ -82,6 +88,15 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		err = s.l.Close()
 	case "open":
 		s.l, err = Open(s.options())
+	case "newest":
+		s.newest = uint8(arg(t, d, 0))
+		return ""
+	case "versions":
+		var b strings.Builder
+		for _, f := range s.l.Files() {
+			fmt.Fprintln(&b, f.Name, f.Version)
+		}
+		return b.String()
 	case "full":
 		s.fs.SetCapacity(0)
 		if d.CmdArgs[0].Key == "on" {
@@ -129,6 +144,7 @@ func (s *script) append(t *testing.T, d *datadriven.TestData) error {
 	d.MaybeScanArgs(t, "trx", &trx)
 	d.MaybeScanArgs(t, "type", &typ)
 	d.MaybeScanArgs(t, "time", &seconds)
+	d.MaybeScanArgs(t, "version", &mk.version)
 	mk.index, mk.number = at-1, s.number[at-1]
 	var flags uint8
 	if d.HasArg("rotate") {

@@ -21,6 +21,7 @@ type Stats struct {
 	Purged            int64 // files
 	DiskReads         int64 // calls of Read that went to the disk
 
+	Version   uint8 // of the open file's format
 	Files     int
 	FileBytes int64 // of all files, without preallocated space
 	Cached    int64 // bytes of entries in memory
@@ -52,6 +53,7 @@ func (l *Log) Stats() Stats {
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
+	s.Version = l.files[len(l.files)-1].version
 	s.Files = len(l.files)
 	for _, f := range l.files {
 		s.FileBytes += f.end

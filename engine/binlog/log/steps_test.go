@@ -118,7 +118,7 @@ func TestFoundIsMadeDurable(t *testing.T) {
 			m := newModel(s, seed)
 			fsys := simfile.New(s, seed)
 			in := fsys.Inject(simfile.Fault{Ops: simfile.OpSyncDir, Skip: 1, Err: syscall.EIO})
-			_, err := Create(options(fsys, s), Start{})
+			_, err := Create(options(fsys, s), firstFile)
 			assert(errors.Is(err, syscall.EIO), "%v", err)
 			in.Stop()
 			l := must(m.start(fsys, options(fsys, s)))

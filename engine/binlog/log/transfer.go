@@ -200,7 +200,7 @@ func (im *Import) Finish() error {
 
 // check reads a whole file, which must follow the last one.
 func (im *Import) check(f file.File, number uint64) (*segment, place, error) {
-	s, m, err := readSegment(f, number, im.opt.Group)
+	s, m, err := readSegment(f, number, &im.opt)
 	if err != nil {
 		return nil, place{}, err
 	}
@@ -210,7 +210,7 @@ func (im *Import) check(f file.File, number uint64) (*segment, place, error) {
 	if im.last != nil {
 		begin := s.start()
 		begin.file, begin.offset = im.last.number, s.sizeBefore
-		if begin != im.end {
+		if begin != im.end || s.version < im.last.version {
 			return nil, place{}, &CorruptError{File: s.name(), What: fmt.Sprintf("the file does not follow %s", im.last.name())}
 		}
 	}

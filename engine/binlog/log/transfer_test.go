@@ -58,7 +58,7 @@ func receive(im *Import, x *Export) error {
 func donor(s *simenv.Sim, seed uint64) (*Log, []Entry) {
 	opt := options(simfile.New(s, seed), s)
 	opt.Dir = "donor"
-	l := must(Create(opt, Start{}))
+	l := must(Create(opt, firstFile))
 	mk := maker{term: 1}
 	var all []Entry
 	for i := range 40 {
@@ -66,6 +66,7 @@ func donor(s *simenv.Sim, seed uint64) (*Log, []Entry) {
 		if i%10 == 9 {
 			flags = entry.FlagRotate
 			mk.term++
+			mk.version = uint8(min(i/10, entry.FileVersion)) // 0 stands for the first
 		}
 		all = append(all, mk.next(uint32(i%3), i*53%900, flags))
 	}
@@ -111,6 +112,9 @@ func TestImport(t *testing.T) {
 			for n := uint64(2); n <= 5; n++ {
 				assert(must(from.HashFile(n)) == must(to.HashFile(n)), "file %d differs", n)
 				ok(to.VerifyFile(n))
+			}
+			for i, f := range to.Files() {
+				assert(f.Version == from.Files()[i+1].Version && to.Tail().Version == 2, "%+v", f)
 			}
 			for i := uint64(9); i <= 41; i++ {
 				assert(must(from.Term(i)) == must(to.Term(i)) && must(from.Number(i)) == must(to.Number(i)), "entry %d", i)
@@ -162,6 +166,14 @@ func TestImportRefuses(t *testing.T) {
 		must(im.Begin(2, int64(len(good))))
 		must(im.Write(good))
 		assert(errors.Is(im.Finish(), ErrWrongGroup), "a foreign file")
+		old := opt
+		old.Newest, old.Dir = entry.FirstVersion, "old"
+		im = must(NewImport(old))
+		newer := bytesOf(4)
+		must(im.Begin(4, int64(len(newer))))
+		must(im.Write(newer))
+		assert(errors.Is(im.Finish(), ErrNewerFormat), "a file of a newer format")
+		im.Close()
 		ok(try(2, good))
 		assert(errors.Is(try(4, bytesOf(4)), ErrMissingFile), "a gap")
 		assert(errors.As(try(3, good), &damage), "a file that does not follow")

@@ -142,6 +142,10 @@ func (l *Log) commit(group []*txn.Txn) error {
 			x.Flags |= entry.TokenFlag
 			x.Token = t.Token
 		}
+		if t.Trace.Valid() {
+			x.Flags |= entry.TraceFlag
+			x.Trace = t.Trace
+		}
 		if t.Schema {
 			x.Flags |= entry.SchemaFlag
 			e.Flags |= entry.FlagBarrier

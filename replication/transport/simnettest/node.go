@@ -77,6 +77,9 @@ func (n *Node) SetIdentity(id transport.Identity) error {
 	return nil
 }
 
+// RequireLogFormat implements [transport.Transport].
+func (n *Node) RequireLogFormat(version uint32) { n.door.RequireLogFormat(version) }
+
 // sorted lists the links in the order of their ids.
 func (n *Node) sorted() []*link {
 	links := make([]*link, 0, len(n.links))

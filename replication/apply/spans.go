@@ -1,0 +1,35 @@
+package apply
+
+import (
+	"time"
+
+	"github.com/triremedb/trireme/internal/trace"
+)
+
+// beginSpan notes that a worker has taken a transaction that is part of a trace.
+func (a *Applier) beginSpan(j *job) {
+	waited := a.opt.Env.Monotonic() - j.item.queued
+	attributes := make([]trace.Attribute, 0, 5) // and the rows
+	j.span = &trace.Span{Context: a.opt.Trace.Child(j.Trace), Parent: j.Trace.Span, Kind: trace.Consumer, Name: "apply",
+		Start: a.opt.Env.Now(), Attributes: append(attributes,
+			trace.Attribute{Key: "trireme.member", Number: int64(a.opt.Member)},
+			trace.Attribute{Key: "trireme.transaction", Number: int64(j.Number)},
+			trace.Attribute{Key: "trireme.log_index", Number: int64(j.item.Index)},
+			trace.Attribute{Key: "trireme.wait_us", Number: waited.Microseconds()})}
+}
+
+// endSpans tells of transactions that are visible now.
+func (a *Applier) endSpans(jobs []*job) {
+	var now time.Time
+	for _, j := range jobs {
+		if j.span == nil {
+			continue
+		}
+		if now.IsZero() {
+			now = a.opt.Env.Now()
+		}
+		j.span.End = now
+		a.opt.Trace.Record(j.span)
+		j.span = nil
+	}
+}

@@ -114,6 +114,7 @@ func (w *world) check() {
 	if len(nodes) > 0 {
 		w.checkHistory(nodes[0])
 	}
+	w.checkTraces(nodes)
 }
 
 // checkHashes demands equal state hashes at a number that all members have.
@@ -246,37 +247,17 @@ func ReadLog(l *log.Log, def *record.Table) (numbers map[uint64]uint64, from uin
 }
 
 func readEntry(z *zstd.Decoder, layout *event.Layout, e *log.Entry, numbers map[uint64]uint64) error {
-	if e.Type != log.Normal || len(e.Data) == 0 {
-		return nil
-	}
-	env, body, err := entry.Parse(e.Data)
-	if err != nil || env.Kind != entry.Transactions || env.Term != e.Term {
-		return err
-	}
-	if env.Codec == entry.Zstd {
-		if body, err = z.DecodeAll(body, nil); err != nil {
-			return err
-		}
-	}
-	r := entry.NewReader(&env, body)
-	var t entry.Txn
-	for {
-		more, err := r.Next(&t)
-		if err != nil || !more {
-			return err
-		}
+	return eachTxn(z, e, func(t *entry.Txn) error {
 		id, found, err := opOf(layout, t.Events)
-		if err != nil {
+		if err != nil || !found {
 			return err
-		}
-		if !found {
-			continue
 		}
 		if was, twice := numbers[id]; twice {
 			return fmt.Errorf("operation %x is transaction %d and %d", id, was, t.Number)
 		}
 		numbers[id] = t.Number
-	}
+		return nil
+	})
 }
 
 // opOf returns the operation that a transaction recorded.

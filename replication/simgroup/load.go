@@ -211,6 +211,7 @@ func (w *world) transfer(n *node, rng *rand.Rand, o *op) {
 		_ = s.Rollback()
 		return
 	}
+	s.Trace(w.traceOf(o.id))
 	ctx := context.Background()
 	number, err := s.Commit(ctx)
 	var used *commit.TokenUsedError

@@ -19,6 +19,9 @@ func (w *world) nemesis(seed uint64) {
 		w.harmDisk, w.harmSpace, w.harmClock, w.harmLeader, w.harmLeader, w.harmMembers, w.harmMembers, w.harmSettings,
 		w.harmData,
 	}
+	if w.mixed() {
+		harms = append(harms, w.harmProgram, w.harmProgram, w.harmProgram)
+	}
 	for !w.stop {
 		env.Sleep(w.sim, time.Duration(rng.IntN(1200))*time.Millisecond)
 		if w.stop {
@@ -235,9 +238,20 @@ func (w *world) harmData(rng *rand.Rand) {
 	w.sim.Go("wipe", func() {
 		w.within(time.Minute, func() bool { return !n.busy })
 		n.halt(how)
-		n.id, n.fs, n.shown = 0, simfile.New(n.env, seed), 0
+		n.wipe(seed)
 		n.restart()
 	})
+}
+
+// harmProgram upgrades a node.
+func (w *world) harmProgram(rng *rand.Rand) {
+	for _, n := range w.up() {
+		if n.old {
+			how := haltKind(rng.IntN(3))
+			w.sim.Go("upgrade", func() { w.upgrade(n, how) })
+			return
+		}
+	}
 }
 
 // promote lets a learner vote once it has caught up.
@@ -281,5 +295,10 @@ func (w *world) heal() {
 	})
 	for _, n := range w.made {
 		n.restart()
+		if n.old && (w.plan != nil || w.opt.Seed%4 == 0) && !n.gone {
+			// Who was removed without having heard of it would not hear it any more: the group
+			// may not talk to its program.
+			w.upgrade(n, haltClean)
+		}
 	}
 }

@@ -22,11 +22,13 @@ type Result struct {
 	Lost    int // whose outcome the client does not know
 	Reads   int
 	Numbers uint64 // transactions acknowledged up to
+	Traced  int    // transactions in the logs at the end that are part of a trace
+	Spans   int    // of transactions that were applied
 }
 
 func (r Result) String() string {
-	s := fmt.Sprintf("trace %016x, %d steps, %d writes, %d outcomes unknown, %d reads, transaction %d",
-		r.Trace, r.Steps, r.Writes, r.Lost, r.Reads, r.Numbers)
+	s := fmt.Sprintf("trace %016x, %d steps, %d writes, %d outcomes unknown, %d reads, transaction %d, %d traced, %d spans",
+		r.Trace, r.Steps, r.Writes, r.Lost, r.Reads, r.Numbers, r.Traced, r.Spans)
 	if r.Problem != "" {
 		s += ": " + r.Problem
 	}
@@ -49,7 +51,7 @@ func Run(opt Options) (result Result) {
 	w := newWorld(opt, s)
 	s.Run(w.run)
 	return Result{Problem: w.problem, Trace: s.TraceHash(), Steps: s.Steps(), Writes: w.history.writes, Lost: w.history.lost,
-		Reads: w.history.reads, Numbers: w.history.acked}
+		Reads: w.history.reads, Numbers: w.history.acked, Traced: w.traced, Spans: len(w.spans)}
 }
 
 func seeded(seed uint64) io.Reader {

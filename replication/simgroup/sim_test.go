@@ -46,9 +46,27 @@ func TestSimulate(t *testing.T) {
 // of a new term over what was still served of an old one.
 func TestSimulateAgain(t *testing.T) {
 	for _, seed := range []uint64{71, 1267, 1892, 10120, 30020, 30234, 30366, 31201} {
-		if r := Run(Options{Seed: seed}); r.Problem != "" {
+		if r := Run(Options{Seed: seed, Plain: true}); r.Problem != "" {
 			t.Errorf("seed %d: %v", seed, r)
 		}
+	}
+}
+
+// Groups that begin with an older program go on with the newer one, and traces travel then; in
+// others they do from the beginning on.
+func TestTraces(t *testing.T) {
+	carried := map[bool]int{}
+	for seed := uint64(1); seed <= 6; seed++ {
+		r := Run(Options{Seed: seed})
+		if r.Problem != "" {
+			t.Errorf("seed %d: %v", seed, r)
+		}
+		if r.Traced > 0 && r.Spans > 0 {
+			carried[seed%3 == 1]++
+		}
+	}
+	if carried[true] == 0 || carried[false] < 4 {
+		t.Errorf("traces were carried in %d lives of 2 that begin with an older program, and in %d of the 4 others", carried[true], carried[false])
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage"
@@ -29,6 +30,8 @@ type Options struct {
 	Duration time.Duration
 	// Fixed says that nobody joins or leaves.
 	Fixed bool
+	// Plain says that no transaction is part of a trace and all run one program.
+	Plain bool
 	// Sabotage breaks the group on purpose, to see that the checks notice.
 	Sabotage group.Sabotage
 	Log      *slog.Logger
@@ -46,7 +49,10 @@ type world struct {
 	next uint64          // member id
 
 	history history
-	stop    bool // load and faults
+	spans   []applied // of all members
+	drawn   uint64    // contexts of spans
+	traced  int       // transactions in the logs that are part of a trace
+	stop    bool      // load and faults
 	problem string
 }
 
@@ -62,6 +68,7 @@ type node struct {
 	gone bool // left the group for good
 	busy bool // being started or stopped
 	join bool
+	old  bool // it runs a program that knows the first format of the log alone
 	life int
 
 	shown   uint64        // the newest transaction that a local read saw
@@ -112,6 +119,7 @@ func (w *world) founders() error {
 	var members []group.Member
 	for range w.opt.Nodes {
 		n := w.newNode()
+		n.old = w.mixed()
 		members = append(members, group.Member{ID: n.id, Addr: n.addr})
 	}
 	if w.opt.Seed%2 == 0 && !w.opt.Fixed {
@@ -175,11 +183,11 @@ func (n *node) options(founders []group.Member) group.Options {
 	o := group.Options{Env: n.env, FS: n.fs, Group: n.w.id, ID: n.id, Founders: founders, Join: n.join, ReadTimeout: readTimeout,
 		LogPreallocate: 64 << 10, LogCache: 256 << 10, LogFileSize: 16 << 10, LogKeep: 128 << 10, LogExpire: 3 * time.Second,
 		MessageMax: 32 << 10, InflightMax: 256 << 10, PurgeInterval: time.Second,
-		Sabotage: n.w.opt.Sabotage,
+		Sabotage: n.w.opt.Sabotage, LogFormat: n.knows(), Trace: recorder{n},
 		Storage: storage.Options{BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20, LogBufferSize: 1 << 20, MaxStreams: 16,
 			RecoveryTasks: 1, PurgeTasks: 1, UndoSizeMax: 1 << 20, LockWait: time.Second, Cleaner: buffer.CleanerOptions{}},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
-			tr, err := n.w.net.Listen(simnettest.Config{Addr: n.addr, Identity: id}, h)
+			tr, err := n.w.net.Listen(simnettest.Config{Addr: n.addr, Identity: id, LogFormat: n.knows()}, h)
 			if err != nil {
 				return nil, err
 			}
@@ -231,6 +239,9 @@ func (n *node) halt(how haltKind) {
 	n.busy = true
 	defer func() { n.busy = false }()
 	g := n.node
+	if errors.Is(g.Err(), log.ErrNewerFormat) {
+		n.w.failf("node %d was given what its program does not know: %v", n.id, g.Err())
+	}
 	n.node = nil
 	n.w.net.SetHostDown(n.addr, how == haltPower) // a dead machine refuses no connections
 	if how != haltClean {

@@ -5,6 +5,44 @@ import (
 	"testing"
 )
 
+// TestCrowdLeavesRoom: sources that take all they can leave something for the next one.
+func TestCrowdLeavesRoom(t *testing.T) {
+	c := NewCrowd(64)
+	for _, source := range []struct {
+		name string
+		want int
+	}{{"a", 48}, {"b", 12}, {"c", 3}, {"d", 1}} {
+		taken := 0
+		for c.EnterFrom(source.name) != nil {
+			taken++
+		}
+		if taken != source.want {
+			t.Errorf("%s has %d of 64, want %d", source.name, taken, source.want)
+		}
+	}
+	c = NewCrowd(64)
+	// Four that take what they can, and give back what they have had for the longest.
+	places := map[string][]func(){}
+	for range 1000 {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			if len(places[name]) > 0 {
+				places[name][0]()
+				places[name] = places[name][1:]
+			}
+			for {
+				leave := c.EnterFrom(name)
+				if leave == nil {
+					break
+				}
+				places[name] = append(places[name], leave)
+			}
+		}
+	}
+	if c.EnterFrom("e") == nil {
+		t.Error("nothing is left for the next one")
+	}
+}
+
 func TestCrowd(t *testing.T) {
 	at := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
 	c := NewCrowd(8)

@@ -11,19 +11,37 @@ import (
 )
 
 // Login lets a client in that sends its password as it is, over a connection that keeps it
-// secret. It waits where the user has guessed too often; stop ends waits. Errors are *types.Error.
+// secret. It waits where the user has guessed too often (Wait). Errors are *types.Error.
 func (a *Authenticator) Login(ctx context.Context, stop <-chan struct{}, user, host, address, password string, ch *Channel) (Account, error) {
-	if delay := a.Delay(user, address); delay > 0 {
-		timer := time.NewTimer(delay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return Account{}, Denied(user, host, password != "")
-		case <-stop:
-			return Account{}, &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress"}
+	if err := a.Wait(ctx, stop, user, address); err != nil {
+		if ctx.Err() != nil {
+			err = Denied(user, host, password != "")
 		}
+		return Account{}, err
 	}
+	return a.Prove(ctx, user, host, address, password, ch)
+}
+
+// Wait waits for as long as a user has to who has guessed too often. Errors: of the context, or 1053 when stop is closed.
+func (a *Authenticator) Wait(ctx context.Context, stop <-chan struct{}, user, address string) error {
+	delay := a.Delay(user, address)
+	if delay <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-stop:
+		return &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress"}
+	}
+}
+
+// Prove is Login without the wait.
+func (a *Authenticator) Prove(ctx context.Context, user, host, address, password string, ch *Channel) (Account, error) {
 	acct, known := a.Find(user, host, address)
 	proved := a.check(ctx, &acct, []byte(password))
 	if !known || !proved || !a.Meets(&acct, ch) {

@@ -76,6 +76,10 @@ type Options struct {
 	TLS, AllowPlaintext bool
 	RequireTLS          func() bool
 
+	// Hold keeps the connection of a request, by its context, from being closed to make room for another
+	// one, until release is called; nil: none is.
+	Hold func(ctx context.Context) (release func())
+
 	IdleTimeout time.Duration // of a sign-in: 30 minutes
 	Every       time.Duration // between two events: 1 s
 	SlowReader  time.Duration // how long a client may take to read an event: 10 s
@@ -88,30 +92,35 @@ type Options struct {
 const (
 	signInsMax    = 256 // people who are signed in
 	signInsOfOne  = 16  // of one account
-	signingInMax  = 64  // passwords that are looked at, or whose turn is awaited
+	signingInMax  = 64  // passwords that are looked at; of one address 48
+	delayedMax    = 32  // of those who guess: passwords that wait; of one user at one address 24
 	signInLife    = 12 * time.Hour
-	streamsMax    = 64
-	streamsOfOne  = 8  // of one sign-in
-	runsMax       = 16 // statements at a time
-	runsOfOne     = 4  // of one sign-in
+	requestsMax   = 256 // requests of who is signed in, without streams; of one account 192
+	streamsMax    = 64  // of one account 48
+	streamsOfOne  = 8   // of one sign-in
+	runsMax       = 16  // statements at a time; of one account 12
+	runsOfOne     = 4   // of one sign-in
 	requestMax    = 1 << 20
 	smallRequest  = 64 << 10
-	readingMax    = 15 * time.Second // for a request
-	answeringMax  = time.Minute      // for an answer
+	signInRequest = 8 << 10
+	answeringMax  = time.Minute // for a client to read an answer
 	headerToken   = "Trireme-Token"
 	headerPassive = "Trireme-Background" // the page asks by itself
 )
 
-// Console serves the pages and their API. All methods are safe for concurrent use.
+// Console serves the pages and their API. All methods are safe for concurrent use. Who serves it bounds
+// how long a client may take to send a request; how long it may read the console does.
 type Console struct {
 	opt     Options
 	mux     *http.ServeMux
 	cross   *http.CrossOriginProtection
 	signIns signIns
 
-	signing places // of passwords
-	streams places
-	runs    places
+	signing  *auth.Crowd // passwords, by address
+	delayed  *auth.Crowd // by user and address
+	requests *auth.Crowd // by account, as those that follow
+	streams  *auth.Crowd
+	runs     *auth.Crowd
 
 	stop   chan struct{}
 	mu     sync.Mutex
@@ -127,6 +136,9 @@ func New(opt Options) *Console {
 	if opt.Audit == nil {
 		opt.Audit = opt.Log
 	}
+	if opt.Hold == nil {
+		opt.Hold = func(context.Context) func() { return func() {} }
+	}
 	defaults := func(d *time.Duration, usual time.Duration) {
 		if *d == 0 {
 			*d = usual
@@ -136,7 +148,8 @@ func New(opt Options) *Console {
 	defaults(&opt.Every, time.Second)
 	defaults(&opt.SlowReader, 10*time.Second)
 	c := &Console{opt: opt, mux: http.NewServeMux(), cross: http.NewCrossOriginProtection(), stop: make(chan struct{}),
-		signing: make(places, signingInMax), streams: make(places, streamsMax), runs: make(places, runsMax)}
+		signing: auth.NewCrowd(signingInMax), delayed: auth.NewCrowd(delayedMax), requests: auth.NewCrowd(requestsMax),
+		streams: auth.NewCrowd(streamsMax), runs: auth.NewCrowd(runsMax)}
 	c.signIns.init(opt.IdleTimeout)
 	c.routes()
 	return c
@@ -200,20 +213,6 @@ func (c *Console) Close() {
 	c.mu.Unlock()
 	c.active.Wait()
 }
-
-// places are so many at a time.
-type places chan struct{}
-
-func (p places) take() bool {
-	select {
-	case p <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (p places) give() { <-p }
 
 // secret is a text that nobody guesses.
 func secret() string { return rand.Text() + rand.Text() }

@@ -17,6 +17,8 @@
 //     could read, unless a setting says so.
 //   - What changes something needs the token of the sign-in beside the cookie.
 //   - A statement that is not allowed to write runs in a session that cannot.
+//   - No place is taken by who has not proved who he is, but for the milliseconds in which his
+//     password is looked at, and few for who guesses.
 //   - Everything is bounded: sign-ins, streams, statements at a time, bytes of requests and
 //     results. A stream keeps no events for who reads slowly: it ends.
 package console

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/status"
 
@@ -33,6 +34,7 @@ var (
 	errInsecure    = &problem{http.StatusForbidden, 3159, "HY000", "passwords are not taken by a connection that others can read", "use https"}
 	errHost        = &problem{http.StatusForbidden, 3159, "HY000", "the console is not known by this name without TLS", "use https, localhost or an address; or set report_host to the name"}
 	errSigningIn   = &problem{http.StatusTooManyRequests, 1040, "08004", "too many are signing in", "try again later"}
+	errRequests    = &problem{http.StatusTooManyRequests, 1040, "08004", "the account makes too many requests of this node at a time", "try again later"}
 	errStreams     = &problem{http.StatusTooManyRequests, 1040, "08004", "too many pages watch this node", "close some, or open the console of another member"}
 	errRuns        = &problem{http.StatusTooManyRequests, 1040, "08004", "too many statements of consoles are running on this node", "wait for some to end"}
 	errStarting    = &problem{http.StatusServiceUnavailable, 1053, "08S01", "the node is starting, or being stopped", "try again, or ask another member"}
@@ -104,6 +106,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 
 func write(w http.ResponseWriter, status int, b []byte) {
 	w.Header().Set("Content-Type", "application/json")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answeringMax))
 	w.WriteHeader(status)
 	_, _ = w.Write(b) // the client's connection
 }

@@ -8,7 +8,10 @@ import (
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
-const eventStream = "text/event-stream"
+const (
+	eventStream = "text/event-stream"
+	pathEvents  = Path + "api/events"
+)
 
 // Numbers are what charts are made of, as they stand on this node. All but of Gauges only rise.
 type Numbers struct {
@@ -34,10 +37,11 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request, s *signIn)
 		return errStreams
 	}
 	defer s.stream(-1)
-	if !c.streams.take() {
+	leave := c.streams.EnterFrom(s.caller.id().Text())
+	if leave == nil {
 		return errStreams
 	}
-	defer c.streams.give()
+	defer leave()
 	w.Header().Set("Content-Type", eventStream)
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)

@@ -1,7 +1,7 @@
 package console
 
 // Streams is how many streams there are.
-func Streams(c *Console) int { return len(c.streams) }
+func Streams(c *Console) int { return c.streams.Len() }
 
 // SignIns is how many people are signed in.
 func SignIns(c *Console) int {

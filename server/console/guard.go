@@ -71,7 +71,8 @@ func (c *Console) knownHost(host string) bool {
 // answering turns what a handler returns into an answer.
 func (c *Console) answering(h func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		// What does not apply to a connection (of a test) does no harm.
+		// A run takes its time first; write sets another one when the answer is there. What does not apply to
+		// a connection (of a test) does no harm.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answeringMax + runMost))
 		if err := h(w, r); err != nil {
 			c.fail(w, err)
@@ -89,6 +90,15 @@ func (c *Console) known(h func(w http.ResponseWriter, r *http.Request, s *signIn
 		if r.Method != http.MethodGet && !equal(r.Header.Get(headerToken), s.token) {
 			return errToken
 		}
+		defer c.opt.Hold(r.Context())()
+		if r.URL.Path == pathEvents {
+			return h(w, r, s)
+		}
+		leave := c.requests.EnterFrom(s.caller.id().Text())
+		if leave == nil {
+			return errRequests
+		}
+		defer leave()
 		return h(w, r, s)
 	})
 }
@@ -112,10 +122,7 @@ func read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 }
 
 func readAll(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(readingMax))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	_ = control.SetReadDeadline(time.Time{})
 	var tooLarge *http.MaxBytesError
 	if err != nil && !errors.As(err, &tooLarge) {
 		return nil, badRequest("the request did not come whole")

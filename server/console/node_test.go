@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
@@ -340,4 +341,59 @@ func TestPrivileges(t *testing.T) {
 		t.Errorf("schemas: %s", r.body)
 	}
 	u.post("browse/rows", map[string]any{"schema": "hidden", "table": "b"}).wants(t, "hidden rows", 403, 1142)
+}
+
+// TestSlowSignIns: requests that do not come whole, and guesses that wait, keep nobody out who comes
+// from the same address.
+func TestSlowSignIns(t *testing.T) {
+	n := alone(t)
+	for range 100 {
+		c, err := net.Dial("tcp", n.HTTPAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_, err = io.WriteString(c, "POST /console/api/sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	guess := func() (status int) {
+		u := newUser(t, n, "http")
+		resp, err := u.c.Post(u.base+"api/sign-in", "application/json", strings.NewReader(`{"user":"victim","password":"guess"}`))
+		if err != nil {
+			return 0 // the node is stopped
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	for range 5 {
+		guess()
+	}
+	guessed := make(chan int)
+	for range 100 {
+		go func() { guessed <- guess() }()
+	}
+	refused := 0
+	for i := range 100 {
+		if status := <-guessed; status == http.StatusTooManyRequests {
+			refused++
+		} else if status != http.StatusUnauthorized {
+			t.Errorf("a guess: %d", status)
+		}
+		if i == 0 {
+			as(t, n, "root", "secret")
+		}
+	}
+	t.Logf("%d of 100 guesses were refused", refused)
+	u := as(t, n, "root", "secret")
+	u.base = "http://" + n.HTTPAddr()
+	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/status"} {
+		if r := u.do("GET", path, nil); r.status != 200 {
+			t.Errorf("%s: %d", path, r.status)
+		}
+	}
+	if r := newUser(t, n, "http").signIn("root", strings.Repeat("x", 10<<10)); r.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a password of 10 KiB: %d", r.status)
+	}
 }

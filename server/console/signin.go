@@ -47,7 +47,7 @@ func (c *Console) signedIn(r *http.Request) *signIn {
 
 // holds says whether the account is still what it was at the sign-in.
 func (c *Console) holds(s *signIn, r *http.Request) bool {
-	host, address := auth.RemoteHost(remote(r))
+	host, address := auth.RemoteHost(Remote(r))
 	channel := auth.ChannelOf(r.TLS)
 	acct, known := c.opt.Auth.Find(s.caller.User, host, address)
 	same := known && acct.User == s.caller.AccountUser && acct.Host == s.caller.AccountHost && acct.Hash == s.hash &&
@@ -58,27 +58,33 @@ func (c *Console) holds(s *signIn, r *http.Request) bool {
 	return same
 }
 
-// remote is the address of who makes a request.
-func remote(r *http.Request) net.Addr { return remoteAddr(r.RemoteAddr) }
+// Remote is the address of who makes a request.
+func Remote(r *http.Request) net.Addr { return remoteAddr(r.RemoteAddr) }
 
 type remoteAddr string
 
 func (remoteAddr) Network() string  { return "tcp" }
 func (a remoteAddr) String() string { return string(a) }
 
-// serveSignIn answers POST sign-in.
+// serveSignIn answers POST sign-in. Nobody has a place while his request is on its way, or while he waits
+// for having guessed too often: places are for passwords that are looked at, which takes milliseconds.
 func (c *Console) serveSignIn(w http.ResponseWriter, r *http.Request) error {
-	if !c.signing.take() {
-		return errSigningIn
-	}
-	defer c.signing.give()
 	var ask struct{ User, Password string }
-	if err := read(w, r, smallRequest, &ask); err != nil {
+	if err := read(w, r, signInRequest, &ask); err != nil {
 		return err
 	}
-	host, address := auth.RemoteHost(remote(r))
+	host, address := auth.RemoteHost(Remote(r))
+	if err := c.waitFor(r, ask.User, address); err != nil {
+		return err
+	}
+	leave := c.signing.Enter(Remote(r))
+	if leave == nil {
+		return errSigningIn
+	}
+	defer leave()
+	defer c.opt.Hold(r.Context())()
 	channel := auth.ChannelOf(r.TLS)
-	acct, err := c.opt.Auth.Login(r.Context(), c.stop, ask.User, host, address, ask.Password, &channel)
+	acct, err := c.opt.Auth.Prove(r.Context(), ask.User, host, address, ask.Password, &channel)
 	caller := Caller{User: ask.User, Host: host, AccountUser: acct.User, AccountHost: acct.Host, Address: r.RemoteAddr}
 	if err != nil {
 		p := explain(err)
@@ -92,6 +98,19 @@ func (c *Console) serveSignIn(w http.ResponseWriter, r *http.Request) error {
 	c.setCookie(w, r, c.signIns.add(s))
 	c.audit(&caller, caller.id().Text(), "ConsoleSignIn", "done")
 	return c.serveSession(w, r, s)
+}
+
+// waitFor waits where a user has guessed too often.
+func (c *Console) waitFor(r *http.Request, user, address string) error {
+	if c.opt.Auth.Delay(user, address) == 0 {
+		return nil
+	}
+	leave := c.delayed.EnterFrom(auth.Network(Remote(r)) + " " + user)
+	if leave == nil {
+		return errSigningIn
+	}
+	defer leave()
+	return c.opt.Auth.Wait(r.Context(), c.stop, user, address)
 }
 
 // audit writes a line of the audit log. Who does not even name a user writes none.

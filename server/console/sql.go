@@ -103,7 +103,6 @@ func (c *Console) serveRun(w http.ResponseWriter, r *http.Request, s *signIn) er
 		return err
 	}
 	defer done()
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answeringMax))
 	write(w, http.StatusOK, out.encode())
 	return nil
 }
@@ -111,12 +110,13 @@ func (c *Console) serveRun(w http.ResponseWriter, r *http.Request, s *signIn) er
 // execute runs a text and gathers its results, whose error is part of them. done gives the place
 // back that they take. key are columns whose values of the last row are kept, if all of them are there.
 func (c *Console) execute(ctx context.Context, s *signIn, ask *runRequest, limit time.Duration, key []string) (out *results, done func(), err error) {
-	if !c.runs.take() {
+	leave := c.runs.EnterFrom(s.caller.id().Text())
+	if leave == nil {
 		return nil, nil, errRuns
 	}
 	defer func() {
 		if err != nil {
-			c.runs.give()
+			leave()
 		}
 	}()
 	ctx, cancel := context.WithCancel(ctx)
@@ -159,7 +159,7 @@ func (c *Console) execute(ctx context.Context, s *signIn, ask *runRequest, limit
 	if err := q.Close(); err != nil {
 		c.opt.Log.Warn("closing a session of the console", "error", err)
 	}
-	return out, c.runs.give, nil
+	return out, leave, nil
 }
 
 // runText runs the text. Where it may not write, that is the session's from the outset (it came as

@@ -26,7 +26,7 @@ func (n *Node) openConsole() {
 			return adminapi.As(ctx, adminapi.Caller(c))
 		},
 		Name: strconv.Itoa(port), Hosts: []string{strings.ToLower(name), strings.ToLower(host(n.cfg))}, TLS: n.tls != nil,
-		RequireTLS: n.requiresTLS, AllowPlaintext: n.cfg.Bool("grpc_allow_plaintext"),
+		Hold: holdSeat, RequireTLS: n.requiresTLS, AllowPlaintext: n.cfg.Bool("grpc_allow_plaintext"),
 		IdleTimeout: n.cfg.Duration("http_console_timeout"), Log: n.log, Audit: n.audit}))
 }
 

@@ -64,18 +64,21 @@ func (n *Node) serveHTTP() {
 		}
 		_, _ = w.Write([]byte("ok\n"))
 	})
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+	reports := newSeats(httpReports)
+	mux.Handle("GET /status", reports.taking(httpAnswer, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(n.report())
-	})
-	mux.HandleFunc("GET /metrics", n.serveMetrics)
+	}))
+	mux.Handle("GET /metrics", reports.taking(httpAnswer, n.serveMetrics))
 	if n.cfg.Bool("http_pprof") {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		profiles := newSeats(httpProfiles)
+		profile := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, profiles.taking(httpProfile, h)) }
+		profile("GET /debug/pprof/", pprof.Index)
+		profile("GET /debug/pprof/cmdline", pprof.Cmdline)
+		profile("GET /debug/pprof/profile", pprof.Profile)
+		profile("GET /debug/pprof/symbol", pprof.Symbol)
+		profile("POST /debug/pprof/symbol", pprof.Symbol)
+		profile("GET /debug/pprof/trace", pprof.Trace)
 	}
 	if n.cfg.Bool("http_console") {
 		mux.HandleFunc(console.Path, n.serveConsole)
@@ -85,9 +88,11 @@ func (n *Node) serveHTTP() {
 	if n.tls != nil {
 		config = n.tls.Config
 	}
-	n.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
-	l := newEitherPort(n.web, config, n.log)
+	n.http = &http.Server{Handler: inTime(mux, httpBody, httpAnswer), ReadHeaderTimeout: httpHeader, IdleTimeout: httpIdle, MaxHeaderBytes: 64 << 10,
+		ConnContext: withSeat, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: httpStreams, MaxReceiveBufferPerConnection: 128 << 10, MaxReceiveBufferPerStream: 64 << 10,
+			SendPingTimeout: httpAnswer, PingTimeout: httpAnswer / 2, WriteByteTimeout: httpAnswer / 2}}
+	l := newEitherPort(n.web, httpConnections, config, n.log)
 	n.tasks.Add(1)
 	go func() {
 		defer n.tasks.Done()

@@ -13,7 +13,7 @@ import (
 
 // Limits of the HTTP port.
 const (
-	httpConnections = 1024                  // at a time, three quarters from one address; others are closed at once
+	httpConnections = 1024                  // at a time (seats)
 	httpFirstByte   = 5 * time.Second       // how long a client may take to say anything
 	httpPause       = 50 * time.Millisecond // after a connection that could not be taken
 )
@@ -24,15 +24,16 @@ type eitherPort struct {
 	config func() *tls.Config // for a new connection; nil: there is no certificate
 	log    *slog.Logger
 
-	crowd    *auth.Crowd
+	seats    *seats
 	accepted chan net.Conn
 	done     chan struct{}
 	closing  sync.Once
 	failed   error // of Accept, set before done is closed
 }
 
-func newEitherPort(l net.Listener, config func() *tls.Config, log *slog.Logger) *eitherPort {
-	p := &eitherPort{Listener: l, config: config, log: log, crowd: auth.NewCrowd(httpConnections), accepted: make(chan net.Conn), done: make(chan struct{})}
+// newEitherPort takes so many connections of a listener at a time.
+func newEitherPort(l net.Listener, most int, config func() *tls.Config, log *slog.Logger) *eitherPort {
+	p := &eitherPort{Listener: l, config: config, log: log, seats: newSeats(most), accepted: make(chan net.Conn), done: make(chan struct{})}
 	go p.accept()
 	return p
 }
@@ -55,15 +56,15 @@ func (p *eitherPort) accept() {
 			}
 			continue
 		}
-		if leave := p.crowd.Enter(c.RemoteAddr()); leave != nil {
-			go p.look(&placed{Conn: c, leave: leave})
+		if at := p.seats.take(auth.Network(c.RemoteAddr()), func() { _ = c.Close() }); at != nil {
+			go p.look(&seated{Conn: c, seat: at})
 		} else {
 			_ = c.Close()
 		}
 	}
 }
 
-func (p *eitherPort) look(c net.Conn) {
+func (p *eitherPort) look(c *seated) {
 	const tlsRecord = 0x16 // the first byte of a TLS handshake
 	begin := make([]byte, 1)
 	_ = c.SetReadDeadline(time.Now().Add(httpFirstByte))
@@ -72,7 +73,7 @@ func (p *eitherPort) look(c net.Conn) {
 		return
 	}
 	_ = c.SetReadDeadline(time.Time{})
-	var out net.Conn = &begun{Conn: c, early: begin}
+	var out net.Conn = &begun{seated: c, early: begin}
 	if begin[0] == tlsRecord {
 		if p.config == nil {
 			_ = c.Close()
@@ -114,7 +115,7 @@ func (p *eitherPort) Close() error {
 
 // begun is a connection whose first byte was read.
 type begun struct {
-	net.Conn
+	*seated
 	early []byte
 }
 
@@ -124,16 +125,16 @@ func (b *begun) Read(p []byte) (int, error) {
 		b.early = b.early[n:]
 		return n, nil
 	}
-	return b.Conn.Read(p)
+	return b.seated.Read(p)
 }
 
-// placed is a connection that gives its place back.
-type placed struct {
+// seated is a connection that gives its seat back.
+type seated struct {
 	net.Conn
-	leave func()
+	seat *seat
 }
 
-func (p *placed) Close() error {
-	p.leave()
-	return p.Conn.Close()
+func (c *seated) Close() error {
+	c.seat.leave()
+	return c.Conn.Close()
 }

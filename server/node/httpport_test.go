@@ -31,7 +31,7 @@ func TestHTTPPortGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newEitherPort(&failing{l, 3}, nil, slog.New(slog.DiscardHandler))
+	p := newEitherPort(&failing{l, 3}, httpConnections, nil, slog.New(slog.DiscardHandler))
 	const patience = time.Minute
 	dial := func() net.Conn {
 		c, err := net.DialTimeout("tcp", l.Addr().String(), patience)

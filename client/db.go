@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -43,6 +44,9 @@ type Options struct {
 	Window uint32
 	// Location is the time zone of sessions and of time.Time values; nil: UTC.
 	Location *time.Location
+	// TracerProvider takes spans of the calls; nil: the global one. Requests say what span they are
+	// part of in any case, if their context has one.
+	TracerProvider trace.TracerProvider
 }
 
 // DB is a group of nodes. All methods are safe for concurrent use.
@@ -50,6 +54,8 @@ type DB struct {
 	opt    Options
 	auth   string
 	closed atomic.Bool
+	tracer trace.Tracer
+	spans  []trace.SpanStartOption // of each
 
 	mu      sync.Mutex
 	nodes   map[string]*node
@@ -79,6 +85,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		o.Window = 1 << 20
 	}
 	db := &DB{opt: o, nodes: make(map[string]*node), known: slices.Clone(o.Addrs)}
+	db.tracing()
 	db.auth = "Basic " + base64.StdEncoding.EncodeToString([]byte(o.User+":"+o.Password))
 	if err := db.look(ctx); err != nil {
 		_ = db.Close()
@@ -247,9 +254,12 @@ func (db *DB) candidates() []string {
 const refreshEvery = 30 * time.Second
 
 // setLeader remembers where the leader is, and reports whether it is time to ask for its group.
-func (db *DB) setLeader(addr string) (ask bool) {
+func (db *DB) setLeader(ctx context.Context, addr string) (ask bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	if db.leader != "" && db.leader != addr {
+		at(ctx, addr, true)
+	}
 	now := time.Now()
 	if ask = addr != db.leader || now.Sub(db.asked) > refreshEvery; ask {
 		db.asked = now
@@ -288,6 +298,7 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 			return fmt.Errorf("%w (%w)", ctx.Err(), err)
 		case <-time.After(pause):
 		}
+		again(ctx, err)
 	}
 }
 
@@ -298,7 +309,7 @@ func (db *DB) writer(ctx context.Context) (*session, error) {
 	}
 	var s *session
 	err := db.atLeader(func(addr string) (err error) {
-		if s, err = db.openAt(ctx, addr, false); err == nil && db.setLeader(addr) {
+		if s, err = db.openAt(ctx, addr, false); err == nil && db.setLeader(ctx, addr) {
 			go db.refresh(addr)
 		}
 		return err

@@ -287,11 +287,13 @@ func (k *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 	return k.exec(ctx, text, args, false)
 }
 
-func (k *conn) exec(ctx context.Context, text string, args []driver.NamedValue, prepare bool) (driver.Result, error) {
+func (k *conn) exec(ctx context.Context, text string, args []driver.NamedValue, prepare bool) (_ driver.Result, err error) {
 	if k.tx != nil {
 		r, err := k.tx.exec(ctx, text, plain(args), prepare)
 		return execResult{r}, err
 	}
+	ctx, sp := k.db.begin(ctx, firstWord(text))
+	defer func() { sp.end(err) }()
 	st, err := k.db.statement(text, plain(args))
 	if err != nil {
 		return nil, err
@@ -351,7 +353,10 @@ func (k *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	return k.query(ctx, text, args, false)
 }
 
-func (k *conn) query(ctx context.Context, text string, args []driver.NamedValue, prepare bool) (driver.Rows, error) {
+func (k *conn) query(ctx context.Context, text string, args []driver.NamedValue, prepare bool) (_ driver.Rows, err error) {
+	outer := ctx
+	ctx, sp := k.db.begin(ctx, firstWord(text))
+	defer func() { sp.end(err) }()
 	st, err := k.db.statement(text, plain(args))
 	if err != nil {
 		return nil, err
@@ -370,6 +375,7 @@ func (k *conn) query(ctx context.Context, text string, args []driver.NamedValue,
 		}
 		return nil, err
 	}
+	rows.ctx = outer // the span ends before them
 	return &driverRows{rows}, nil
 }
 

@@ -62,7 +62,7 @@ var founded = map[string][]string{}
 var programs = map[string]string{}
 
 // startGroup starts nodes that found a group.
-func startGroup(dir string, n int) ([]*node.Node, error) {
+func startGroup(dir string, n int, more ...string) ([]*node.Node, error) {
 	var addrs []string
 	for range n {
 		port, err := ports.Free()
@@ -75,7 +75,7 @@ func startGroup(dir string, n int) ([]*node.Node, error) {
 	nodes, errs := make([]*node.Node, n), make([]error, n)
 	var starting sync.WaitGroup
 	for i := range n {
-		starting.Go(func() { nodes[i], errs[i] = start(fmt.Sprintf("%s/node%d", dir, i), addrs, addrs[i]) })
+		starting.Go(func() { nodes[i], errs[i] = start(fmt.Sprintf("%s/node%d", dir, i), addrs, addrs[i], more...) })
 	}
 	starting.Wait()
 	for i, n := range nodes {

@@ -56,7 +56,9 @@ func (db *DB) Exec(ctx context.Context, text string, args ...any) (Result, error
 	return db.exec(ctx, text, args, false)
 }
 
-func (db *DB) exec(ctx context.Context, text string, args []any, prepare bool) (Result, error) {
+func (db *DB) exec(ctx context.Context, text string, args []any, prepare bool) (_ Result, err error) {
+	ctx, sp := db.begin(ctx, firstWord(text))
+	defer func() { sp.end(err) }()
 	st, err := db.statement(text, args)
 	if err != nil {
 		return Result{}, err
@@ -100,6 +102,8 @@ func final(err error) error {
 // call sends a statement, and with it, if it is to be and is not yet, its preparation, whose
 // answer it takes.
 func (s *session) call(ctx context.Context, st *pb.SqlStatement, prepare bool) (*call, error) {
+	st.Traceparent = traceparent(ctx)
+	at(ctx, s.st.n.addr, false)
 	c, preparing, err := s.start(st, prepare)
 	if err == nil && preparing != nil {
 		err = s.awaitPrepared(ctx, st.Text, preparing)
@@ -132,7 +136,10 @@ func (db *DB) Query(ctx context.Context, text string, args ...any) (*Rows, error
 }
 
 // query runs a statement in a session of its own until its rows are closed.
-func (db *DB) query(ctx context.Context, session func(context.Context) (*session, error), read *Read, text string, args []any, prepare bool) (*Rows, error) {
+func (db *DB) query(ctx context.Context, session func(context.Context) (*session, error), read *Read, text string, args []any, prepare bool) (_ *Rows, err error) {
+	outer := ctx
+	ctx, sp := db.begin(ctx, firstWord(text))
+	defer func() { sp.end(err) }()
 	st, err := db.statement(text, args)
 	if err != nil {
 		return nil, err
@@ -151,6 +158,7 @@ func (db *DB) query(ctx context.Context, session func(context.Context) (*session
 		}
 		rows, err = s.rows(ctx, st, prepare, db.put)
 		if err == nil {
+			rows.ctx = outer // the span ends before them
 			return nil
 		}
 		db.put(s)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -41,6 +43,19 @@ type Tx struct {
 	broken error // why it was rolled back
 	rows   *Rows
 	result Result
+
+	// Of RunTx: its span, and the context that it was called with, instead of which statements are
+	// part of the span.
+	span  trace.Span
+	outer trace.SpanContext
+}
+
+// part begins the span of a call of the transaction.
+func (tx *Tx) part(ctx context.Context, operation string) (context.Context, span) {
+	if tx.span != nil && trace.SpanContextFromContext(ctx).Equal(tx.outer) {
+		ctx = trace.ContextWithSpan(ctx, tx.span)
+	}
+	return tx.db.begin(ctx, operation)
 }
 
 // errRepeated: a transaction with the same token was committed before.
@@ -80,8 +95,12 @@ func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 	return tx, nil
 }
 
-func (tx *Tx) begin(ctx context.Context, o *TxOptions) (*pb.SqlDone, error) {
-	b := &pb.SqlBegin{Isolation: pb.SqlIsolation(o.Isolation), ReadOnly: o.ReadOnly, Read: o.Read.proto(), Again: o.again}
+func (tx *Tx) begin(ctx context.Context, o *TxOptions) (_ *pb.SqlDone, err error) {
+	ctx, sp := tx.part(ctx, "BEGIN")
+	defer func() { sp.end(err) }()
+	at(ctx, tx.s.st.n.addr, false)
+	b := &pb.SqlBegin{Isolation: pb.SqlIsolation(o.Isolation), ReadOnly: o.ReadOnly, Read: o.Read.proto(), Again: o.again,
+		Traceparent: traceparent(ctx)}
 	if !o.ReadOnly {
 		b.CommitToken = tx.token[:]
 	}
@@ -144,10 +163,12 @@ func (tx *Tx) Exec(ctx context.Context, text string, args ...any) (Result, error
 	return tx.exec(ctx, text, args, len(args) > 0)
 }
 
-func (tx *Tx) exec(ctx context.Context, text string, args []any, prepare bool) (Result, error) {
+func (tx *Tx) exec(ctx context.Context, text string, args []any, prepare bool) (_ Result, err error) {
 	if err := tx.ready(); err != nil {
 		return Result{}, err
 	}
+	ctx, sp := tx.part(ctx, firstWord(text))
+	defer func() { sp.end(err) }()
 	st, err := tx.db.statement(text, args)
 	if err != nil {
 		return Result{}, err
@@ -164,10 +185,13 @@ func (tx *Tx) exec(ctx context.Context, text string, args []any, prepare bool) (
 }
 
 // Query runs a statement and returns its rows. The next statement of the transaction closes them.
-func (tx *Tx) Query(ctx context.Context, text string, args ...any) (*Rows, error) {
+func (tx *Tx) Query(ctx context.Context, text string, args ...any) (_ *Rows, err error) {
 	if err := tx.ready(); err != nil {
 		return nil, err
 	}
+	outer := ctx
+	ctx, sp := tx.part(ctx, firstWord(text))
+	defer func() { sp.end(err) }()
 	st, err := tx.db.statement(text, args)
 	if err != nil {
 		return nil, err
@@ -177,6 +201,7 @@ func (tx *Tx) Query(ctx context.Context, text string, args ...any) (*Rows, error
 	if err != nil {
 		return nil, tx.failed(err)
 	}
+	rows.ctx = outer // the span ends before them
 	tx.rows = rows
 	return rows, nil
 }
@@ -190,7 +215,7 @@ func (tx *Tx) QueryRow(ctx context.Context, text string, args ...any) *Row {
 // Commit commits the transaction. If the answer is lost, the leader is asked what became of it. An
 // error whose Retry is SameToken says that nobody could be asked; one whose Retry is Transaction or
 // Elsewhere, that it is not committed: whoever tries it again gives the same Token, as RunTx does.
-func (tx *Tx) Commit(ctx context.Context) (Result, error) {
+func (tx *Tx) Commit(ctx context.Context) (_ Result, err error) {
 	if err := tx.ready(); err != nil {
 		if !tx.over {
 			_ = tx.Rollback(ctx)
@@ -198,7 +223,12 @@ func (tx *Tx) Commit(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	defer tx.end()
-	c, err := tx.s.send(false, func(m *pb.SqlSessionsRequest) { m.Kind = &pb.SqlSessionsRequest_Commit{Commit: &pb.SqlCommit{}} })
+	ctx, sp := tx.part(ctx, "COMMIT")
+	defer func() { sp.end(err) }()
+	at(ctx, tx.s.st.n.addr, false)
+	c, err := tx.s.send(false, func(m *pb.SqlSessionsRequest) {
+		m.Kind = &pb.SqlSessionsRequest_Commit{Commit: &pb.SqlCommit{Traceparent: traceparent(ctx)}}
+	})
 	var done *pb.SqlDone
 	if err == nil {
 		done, err = tx.s.finish(ctx, c)
@@ -228,12 +258,14 @@ func (tx *Tx) Rollback(ctx context.Context) error {
 	if tx.ready() != nil && tx.s.ended() != nil {
 		return nil
 	}
+	ctx, sp := tx.part(ctx, "ROLLBACK")
 	c, err := tx.s.send(false, func(m *pb.SqlSessionsRequest) {
-		m.Kind = &pb.SqlSessionsRequest_Rollback{Rollback: &pb.SqlRollback{}}
+		m.Kind = &pb.SqlSessionsRequest_Rollback{Rollback: &pb.SqlRollback{Traceparent: traceparent(ctx)}}
 	})
 	if err == nil {
 		_, err = tx.s.finish(ctx, c)
 	}
+	sp.end(err)
 	if err != nil {
 		tx.s.close() // which rolls back as well
 	}
@@ -251,7 +283,10 @@ func (tx *Tx) end() {
 // RunTx runs fn in a transaction and commits it. While that fails for reasons that pass, such as a
 // deadlock or a leader that is gone, fn is called again, which must have no other effects. Of all
 // these transactions one is committed: they have one commit token.
-func (db *DB) RunTx(ctx context.Context, o *TxOptions, fn func(tx *Tx) error) (Result, error) {
+func (db *DB) RunTx(ctx context.Context, o *TxOptions, fn func(tx *Tx) error) (_ Result, err error) {
+	outer := ctx
+	ctx, sp := db.begin(ctx, "transaction")
+	defer func() { sp.end(err) }()
 	var opt TxOptions
 	if o != nil {
 		opt = *o
@@ -261,7 +296,7 @@ func (db *DB) RunTx(ctx context.Context, o *TxOptions, fn func(tx *Tx) error) (R
 	}
 	until := time.Now().Add(db.opt.Patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		result, err := db.once(ctx, &opt, fn)
+		result, err := db.once(ctx, outer, &opt, fn)
 		if err == nil {
 			return result, nil
 		}
@@ -274,11 +309,15 @@ func (db *DB) RunTx(ctx context.Context, o *TxOptions, fn func(tx *Tx) error) (R
 			return Result{}, errors.Join(ctx.Err(), err)
 		case <-time.After(pause):
 		}
+		again(ctx, err)
 	}
 }
 
-func (db *DB) once(ctx context.Context, o *TxOptions, fn func(tx *Tx) error) (Result, error) {
+// once runs fn in a transaction. Its statements are part of the span of ctx if their contexts name that of
+// outer, as they do if fn uses the context that RunTx was called with.
+func (db *DB) once(ctx, outer context.Context, o *TxOptions, fn func(tx *Tx) error) (Result, error) {
 	tx, err := db.Begin(ctx, o)
+	tx.span, tx.outer = trace.SpanFromContext(ctx), trace.SpanContextFromContext(outer)
 	if err != nil {
 		if err == errRepeated {
 			return tx.result, nil

@@ -2,8 +2,10 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +35,31 @@ type knownAccounts struct {
 	set    *priv.Set
 	// lookAgain is when to look for system tables again, where there are none.
 	lookAgain atomic.Int64
+
+	// active is what sessions share of one account, host and active roles: it takes kilobytes.
+	mu     sync.Mutex
+	active map[string]*priv.Active
+}
+
+// activeMost bounds how many are shared; the sessions of others have their own.
+const activeMost = 1024
+
+// activeFor is what an account may do that comes from a host with roles.
+func (k *knownAccounts) activeFor(id priv.ID, host string, roles []priv.ID) *priv.Active {
+	name := fmt.Sprintf("%q %q %q", id, host, roles)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	of := k.active[name]
+	if of == nil {
+		of = k.set.Active(id, host, roles)
+		if k.active == nil {
+			k.active = make(map[string]*priv.Active)
+		}
+		if len(k.active) < activeMost {
+			k.active[name] = of
+		}
+	}
+	return of
 }
 
 // bootstrapLook is how often is looked for system tables where there are none.
@@ -205,7 +232,7 @@ func (s *Session) privileges() *priv.Active {
 			}
 		}
 	}
-	a.known, a.active = k, k.set.Active(id, s.info.Host, a.roles)
+	a.known, a.active = k, k.activeFor(id, s.info.Host, a.roles)
 	return a.active
 }
 

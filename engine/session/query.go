@@ -145,7 +145,7 @@ func (s *Session) sendSelected(c *compiled, b *types.Batch, sel []uint32, left u
 	if n > left {
 		sel, n = sel[:left], left
 	}
-	out := s.batchFor(c)
+	out := s.batchFor(c, types.NewBatch)
 	out.Gather(b, sel)
 	s.work.note(out)
 	return left - n, s.out.batch(out)
@@ -208,15 +208,15 @@ func (c *compiled) queryTables() []*plan.Table {
 	return nil
 }
 
-// batchFor returns an empty batch for the plan's result.
-func (s *Session) batchFor(c *compiled) *types.Batch {
+// batchFor returns an empty batch for the plan's result, made as it is wanted for many rows or one.
+func (s *Session) batchFor(c *compiled, empty func([]*types.Type) *types.Batch) *types.Batch {
 	w := &s.work
 	b := w.batches[c]
 	if b == nil {
 		if w.batches == nil || len(w.batches) >= kept {
 			w.batches = map[*compiled]*types.Batch{}
 		}
-		b = types.NewBatch(columnTypes(c.columns))
+		b = empty(columnTypes(c.columns))
 		w.batches[c] = b
 	}
 	b.Reset()
@@ -239,7 +239,7 @@ func (s *Session) producePoint(c *compiled, p *plan.Point) (done bool, err error
 	if at != plan.AtKey {
 		return true, nil
 	}
-	out := s.batchFor(c)
+	out := s.batchFor(c, types.NewRow)
 	in := out
 	if p.Exprs != nil {
 		in = s.pointBatch(g)

@@ -79,10 +79,16 @@ type hold struct {
 	dirty  bool
 }
 
-// New returns an idle mini-transaction.
-func New(pool *buffer.Pool) *Mtr {
-	return &Mtr{pool: pool, log: pool.Log(), held: make([]hold, 0, 16), redo: make([]byte, 0, 1024)}
-}
+// New returns an idle mini-transaction. It has memory for what it does from when it first does it: most
+// sessions never write.
+func New(pool *buffer.Pool) *Mtr { return &Mtr{pool: pool, log: pool.Log()} }
+
+// What a mini-transaction has room for at first.
+const (
+	writtenFirst = 16 // pages
+	readFirst    = 4
+	redoFirst    = 1024 // bytes
+)
 
 // Pool is the buffer pool that the pages come from.
 func (m *Mtr) Pool() *buffer.Pool { return m.pool }
@@ -95,6 +101,9 @@ func (m *Mtr) Begin() error {
 	m.mustBe(idle)
 	if err := m.log.Admit(MaxRedo); err != nil {
 		return err
+	}
+	if m.redo == nil {
+		m.redo = make([]byte, 0, redoFirst)
 	}
 	m.phase = writing
 	return nil
@@ -197,6 +206,13 @@ func (m *Mtr) heldPage(id page.ID, mode Mode) (Page, bool) {
 func (m *Mtr) hold(h buffer.Handle, id page.ID, mode Mode) Page {
 	if m.phase == idle {
 		panic("mtr: page asked for outside Begin and Commit")
+	}
+	if m.held == nil {
+		room := writtenFirst
+		if m.phase == reading {
+			room = readFirst
+		}
+		m.held = make([]hold, 0, room)
 	}
 	m.gets++
 	m.held = append(m.held, hold{handle: h, number: m.gets, id: id, mode: mode})
@@ -377,7 +393,7 @@ func (m *Mtr) Commit() page.LSN {
 	}
 	m.redo = m.redo[:0]
 	if cap(m.redo) > 64<<10 {
-		m.redo = make([]byte, 0, 1024)
+		m.redo = make([]byte, 0, redoFirst)
 	}
 	m.phase = idle
 	return end

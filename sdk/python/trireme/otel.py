@@ -11,8 +11,8 @@ from .trace import Attribute, Span, Trace
 
 
 def tracing(tracer_provider: Any = None) -> Trace:
-    """A trace for Options.trace: a span of kind CLIENT for each call. None: the global provider's. Neither texts of
-    statements nor values are recorded."""
+    """A trace for Options.trace: a span of kind CLIENT for each call, which those of the server are part of. None: the
+    global provider's. Neither texts of statements nor values are recorded."""
     try:
         from opentelemetry import trace as api
     except ImportError as e:
@@ -22,6 +22,8 @@ def tracing(tracer_provider: Any = None) -> Trace:
     class Recorded:
         def __init__(self, span: api.Span) -> None:
             self._span = span
+            c = span.get_span_context()
+            self.traceparent = f"00-{c.trace_id:032x}-{c.span_id:016x}-{c.trace_flags & 1:02x}" if c.is_valid else ""
 
         def set(self, name: str, value: Attribute) -> None:
             self._span.set_attribute(name, value)

@@ -10,7 +10,8 @@ Attribute = Union[str, int, float, bool]
 
 
 class Span(Protocol):
-    """One call that goes on."""
+    """One call that goes on. It may have an attribute traceparent, a str as W3C Trace Context writes it in the header
+    of that name: the server's spans are part of the span that it names."""
 
     def set(self, name: str, value: Attribute) -> None:
         """Adds an attribute."""
@@ -22,6 +23,11 @@ class Trace(Protocol):
 
     def __call__(self, operation: str, attributes: Mapping[str, Attribute]) -> AbstractContextManager[Span]:
         """operation is such as "INSERT" or "transaction". The values of parameters are not among the attributes."""
+
+
+def traceparent(span: Span) -> str:
+    """What the span is called where its context is passed on; empty: it does not say."""
+    return getattr(span, "traceparent", None) or ""
 
 
 class _Nothing:

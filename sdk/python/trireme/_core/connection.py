@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import Error, InterfaceError, OperationalError, Retry, changed, copied, elsewhere
 from ..options import Read
 from ..trace import begin as begin_trace
+from ..trace import traceparent
 from ..v1 import sql_pb2 as pb
 from .group import Group
 from .rows import CoreRows, Result
@@ -179,6 +180,7 @@ class CoreConnection:
                 raise e from None
 
         with begin_trace(self.group.options.trace, st.word or "statement", self.group.options.schema) as span:
+            st.traceparent = traceparent(span)
             try:
                 rows = await self.group.patiently(once, until, may=lambda e: safe)
             except Error as e:

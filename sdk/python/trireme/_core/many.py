@@ -19,7 +19,7 @@ UNDER_WAY_BYTES = 4 << 20
 
 
 async def run_many(
-    s: Session, text: str, params: Iterable[Sequence[Any]], zone: dt.tzinfo, until: float | None
+    s: Session, text: str, params: Iterable[Sequence[Any]], zone: dt.tzinfo, until: float | None, traceparent: str
 ) -> tuple[Result, pb.SqlDone | None]:
     """Runs it. After the first failure the rest is not run; the error's row says which parameters it was."""
     st = Statement(text, None, zone, None)
@@ -54,6 +54,7 @@ async def run_many(
         for row, values in enumerate(params):
             m = s.request(if_ok=True)
             m.execute.statement.handle = handle
+            m.execute.statement.traceparent = traceparent
             if isinstance(values, (str, bytes, dict)) or not isinstance(values, Sequence):
                 bad = ProgrammingError(f"executemany takes a sequence of sequences, and these parameters are a {type(values).__name__}")
                 bad.row = row

@@ -51,7 +51,8 @@ class Statement:
     """A statement that may be sent several times."""
 
     __slots__ = (
-        "again", "begins", "chains", "changes", "commits", "params", "read", "reads", "stateful", "text", "token", "undoes", "word", "zone",
+        "again", "begins", "chains", "changes", "commits", "params", "read", "reads",
+        "stateful", "text", "token", "traceparent", "undoes", "word", "zone",
     )  # fmt: skip
 
     def __init__(self, text: str, params: Sequence[Any] | None, zone: dt.tzinfo, read: Read | None) -> None:
@@ -68,6 +69,7 @@ class Statement:
         self.read = read
         self.token: bytes | None = None
         self.again = False
+        self.traceparent = ""
         word = self.word = first_word(text)
         # It changes rows, so that it can have a token; changes nothing, so that it can be sent again; leaves
         # something in its session that others would meet.
@@ -102,6 +104,8 @@ class Statement:
         if self.token is not None:
             st.commit_token = self.token
             st.again = self.again
+        if self.traceparent:
+            st.traceparent = self.traceparent
         if timeout is not None:
             st.timeout_ms = int(min(max(timeout * 1000, 1), 1 << 31))
 

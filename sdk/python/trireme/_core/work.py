@@ -21,6 +21,7 @@ from ..errors import (
 )
 from ..options import Read
 from ..trace import begin as begin_trace
+from ..trace import traceparent
 from ..v1 import sql_pb2 as pb
 from .group import Group, log
 from .many import run_many
@@ -93,6 +94,7 @@ async def query(group: Group, text: str, params: Sequence[Any] | None, read: Rea
             raise
 
     with begin_trace(group.options.trace, st.word or "statement", group.options.schema) as span:
+        st.traceparent = traceparent(span)
         try:
             rows = await group.patiently(once, until)
         except Error as e:
@@ -159,9 +161,10 @@ class Transaction:
         self._read_only = read_only
         self._read = read
 
-    def send_begin(self, again: bool = False) -> Call:
-        """Begins it."""
+    def send_begin(self, parent: str, again: bool = False) -> Call:
+        """Begins it, as part of what the traceparent names."""
         m = self.session.request()
+        m.begin.traceparent = parent
         m.begin.isolation = self._isolation
         m.begin.read_only = self._read_only
         if self._read is not None:
@@ -226,10 +229,11 @@ class Transaction:
         await self.settle()
         with begin_trace(self.group.options.trace, st.word or "statement", self.group.options.schema) as span:
             span.set("server.address", self.session.node.address)
+            st.traceparent = traceparent(span)
             m = message(self.session, st, until, if_ok=not self.active)
             commits = st.commits and (self.active or not st.begins)
             try:
-                begun = None if self.active else self.send_begin()
+                begun = None if self.active else self.send_begin(st.traceparent)
                 call = self.session.send(m)
                 await self._begun(begun, until)
                 rows = CoreRows(self.session, call, until, lambda s: None, self.note, lambda e: self.failed(e, commits))
@@ -249,10 +253,11 @@ class Transaction:
         """Runs a statement with many sets of parameters, without waiting for each answer."""
         self.ready()
         await self.settle()
-        with begin_trace(self.group.options.trace, "executemany", self.group.options.schema):
+        with begin_trace(self.group.options.trace, "executemany", self.group.options.schema) as span:
+            parent = traceparent(span)
             try:
-                await self._begun(None if self.active else self.send_begin(), until)
-                result, done = await run_many(self.session, text, params, self.group.zone, until)
+                await self._begun(None if self.active else self.send_begin(parent), until)
+                result, done = await run_many(self.session, text, params, self.group.zone, until, parent)
             except Error as e:
                 raise self.failed(e) from None
             except BaseException:
@@ -277,7 +282,8 @@ class Transaction:
         until = deadline(self.group, None)
         m = self.session.request()
         m.commit.SetInParent()
-        with begin_trace(self.group.options.trace, "COMMIT", self.group.options.schema):
+        with begin_trace(self.group.options.trace, "COMMIT", self.group.options.schema) as span:
+            m.commit.traceparent = traceparent(span)
             try:
                 self.result = result_of(await self.session.finish(self.session.send(m), until))
             except Error as e:
@@ -331,16 +337,24 @@ def _gone() -> Error:
 
 
 async def open_transaction(
-    group: Group, token: bytes, again: bool, isolation: str | None, read_only: bool, read: Read | None, until: float | None
+    group: Group,
+    token: bytes,
+    again: bool,
+    isolation: str | None,
+    read_only: bool,
+    read: Read | None,
+    until: float | None,
+    parent: str = "",
 ) -> Transaction:
-    """Begins a transaction, in a session of its own. Its result is set if it was committed with its token before."""
+    """Begins a transaction, in a session of its own. Its result is set if it was committed with its token before. parent is
+    the traceparent of what it is part of."""
 
     async def once() -> Transaction:
         s = await (group.reader(until) if read_only and read is not None else group.writer(until))
         try:
             tx = Transaction(group, s, token=token, isolation=isolation, read_only=read_only, read=read)
             if again:  # otherwise it is begun with its first statement
-                done = await s.finish(tx.send_begin(again=True), until)
+                done = await s.finish(tx.send_begin(parent, again=True), until)
                 if done.repeated:
                     tx.over, tx.result = True, result_of(done)
             return tx
@@ -382,7 +396,7 @@ async def run_in_transaction(
             span.set("trireme.attempts", attempts)
             tx: Transaction | None = None
             try:
-                tx = await open_transaction(group, token, again, isolation, read_only, read, until)
+                tx = await open_transaction(group, token, again, isolation, read_only, read, until, traceparent(span))
                 if tx.result is not None:
                     group.note(tx.result.gtid)
                     return value  # type: ignore[return-value]  # it was that attempt's, whose commit was sent

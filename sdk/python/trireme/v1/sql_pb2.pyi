@@ -136,7 +136,7 @@ class SqlValue(_message.Message):
     def __init__(self, int: _Optional[int] = ..., uint: _Optional[int] = ..., double: _Optional[float] = ..., text: _Optional[str] = ..., blob: _Optional[bytes] = ..., decimal: _Optional[str] = ..., date: _Optional[str] = ..., datetime: _Optional[str] = ..., time: _Optional[str] = ..., bool: bool = ...) -> None: ...
 
 class SqlStatement(_message.Message):
-    __slots__ = ("text", "handle", "params", "read", "commit_token", "again", "timeout_ms")
+    __slots__ = ("text", "handle", "params", "read", "commit_token", "again", "timeout_ms", "traceparent")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     HANDLE_FIELD_NUMBER: _ClassVar[int]
     PARAMS_FIELD_NUMBER: _ClassVar[int]
@@ -144,6 +144,7 @@ class SqlStatement(_message.Message):
     COMMIT_TOKEN_FIELD_NUMBER: _ClassVar[int]
     AGAIN_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     text: str
     handle: int
     params: _containers.RepeatedCompositeFieldContainer[SqlValue]
@@ -151,7 +152,8 @@ class SqlStatement(_message.Message):
     commit_token: bytes
     again: bool
     timeout_ms: int
-    def __init__(self, text: _Optional[str] = ..., handle: _Optional[int] = ..., params: _Optional[_Iterable[_Union[SqlValue, _Mapping]]] = ..., read: _Optional[_Union[SqlRead, _Mapping]] = ..., commit_token: _Optional[bytes] = ..., again: bool = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+    traceparent: str
+    def __init__(self, text: _Optional[str] = ..., handle: _Optional[int] = ..., params: _Optional[_Iterable[_Union[SqlValue, _Mapping]]] = ..., read: _Optional[_Union[SqlRead, _Mapping]] = ..., commit_token: _Optional[bytes] = ..., again: bool = ..., timeout_ms: _Optional[int] = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class SqlColumn(_message.Message):
     __slots__ = ("name", "type", "unsigned", "not_null", "length", "precision", "scale", "schema", "table", "original_table", "original_name", "primary_key", "unique_key", "multiple_key", "auto_increment")
@@ -293,18 +295,20 @@ class SqlClosePrepared(_message.Message):
     def __init__(self, handle: _Optional[int] = ...) -> None: ...
 
 class SqlBegin(_message.Message):
-    __slots__ = ("isolation", "read_only", "read", "commit_token", "again")
+    __slots__ = ("isolation", "read_only", "read", "commit_token", "again", "traceparent")
     ISOLATION_FIELD_NUMBER: _ClassVar[int]
     READ_ONLY_FIELD_NUMBER: _ClassVar[int]
     READ_FIELD_NUMBER: _ClassVar[int]
     COMMIT_TOKEN_FIELD_NUMBER: _ClassVar[int]
     AGAIN_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     isolation: SqlIsolation
     read_only: bool
     read: SqlRead
     commit_token: bytes
     again: bool
-    def __init__(self, isolation: _Optional[_Union[SqlIsolation, str]] = ..., read_only: bool = ..., read: _Optional[_Union[SqlRead, _Mapping]] = ..., commit_token: _Optional[bytes] = ..., again: bool = ...) -> None: ...
+    traceparent: str
+    def __init__(self, isolation: _Optional[_Union[SqlIsolation, str]] = ..., read_only: bool = ..., read: _Optional[_Union[SqlRead, _Mapping]] = ..., commit_token: _Optional[bytes] = ..., again: bool = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class SqlExecute(_message.Message):
     __slots__ = ("statement", "window_bytes")
@@ -315,12 +319,16 @@ class SqlExecute(_message.Message):
     def __init__(self, statement: _Optional[_Union[SqlStatement, _Mapping]] = ..., window_bytes: _Optional[int] = ...) -> None: ...
 
 class SqlCommit(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("traceparent",)
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    traceparent: str
+    def __init__(self, traceparent: _Optional[str] = ...) -> None: ...
 
 class SqlRollback(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("traceparent",)
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    traceparent: str
+    def __init__(self, traceparent: _Optional[str] = ...) -> None: ...
 
 class SqlReset(_message.Message):
     __slots__ = ()

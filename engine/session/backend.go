@@ -24,6 +24,9 @@ type Backend interface {
 	// LeaderAddr is where clients reach the node that takes writes, empty if nobody
 	// knows.
 	LeaderAddr() string
+	// ReloadTLS reads the files again by which the node talks to clients. After an error, which says what is
+	// wrong with them, what was read before stays.
+	ReloadTLS() error
 	// Group and Server name the group, in whose GTIDs transactions are numbered, and the
 	// node.
 	Group() [16]byte

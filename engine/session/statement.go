@@ -224,6 +224,8 @@ func (s *Session) dispatchRare(ctx context.Context, st ast.Statement) (Outcome, 
 		return s.runLoadData(ctx, st)
 	case *ast.Call:
 		return out, newError(1305, "42000", "PROCEDURE %s does not exist", st.Name)
+	case *ast.ReloadTLS:
+		return out, s.runReloadTLS()
 	case *ast.Show, *ast.Maintain, *ast.Flush, *ast.Help:
 		return s.runShow(st)
 	case *ast.CreateUser, *ast.AlterUser, *ast.DropUser, *ast.RenameUser, *ast.SetPassword, *ast.Grant, *ast.RevokeAll,

@@ -1,9 +1,13 @@
 package session
 
-import "time"
+import (
+	"time"
+
+	"github.com/triremedb/trireme/engine/sql/priv"
+)
 
 // tlsVariables tell how the node talks to clients by TLS. They are settings of the node: files that change
-// are read again without SET GLOBAL.
+// are read again without SET GLOBAL, at once with ALTER INSTANCE RELOAD TLS.
 func tlsVariables() []*variable {
 	text := func(name string, get func(t ServerTLS) string) *variable {
 		return stringVar(name, inGlobal|readOnly, "").computed(func(s *Session, _ bool) varValue {
@@ -24,6 +28,17 @@ func tlsVariables() []*variable {
 		none("tls_ciphersuites"),
 		text("tls_version", func(t ServerTLS) string { return t.Versions }),
 	}
+}
+
+// runReloadTLS is ALTER INSTANCE RELOAD TLS.
+func (s *Session) runReloadTLS() error {
+	if err := s.privileges().Needs(priv.Super, "CONNECTION_ADMIN"); err != nil {
+		return err
+	}
+	if err := s.m.opt.Backend.ReloadTLS(); err != nil {
+		return newError(3888, "HY000", "Failed to set up SSL because of the following SSL library error: %v", err)
+	}
+	return nil
 }
 
 func tlsOffered(s *Session, _ bool) varValue {

@@ -205,12 +205,7 @@ func (t *TLS) look(after time.Duration) {
 	if t.made != nil && t.opt.CAFile == "" || now.Sub(t.checked) < after {
 		return
 	}
-	t.checked = now
-	found, err := t.read()
-	changed := err == nil && !found.same(&t.seen)
-	if changed {
-		err = t.use(found)
-	}
+	changed, err := t.reload()
 	switch {
 	case err != nil:
 		if text := err.Error(); text != t.told {
@@ -219,9 +214,39 @@ func (t *TLS) look(after time.Duration) {
 		}
 		return
 	case changed:
-		t.opt.Log.Info("the files of TLS for clients were read again", "certificate", t.opt.CertFile, "expires", t.leaf.NotAfter)
+		t.tell()
 	}
 	t.told = ""
+}
+
+// reload reads the files, and takes over what they say if that has changed. REQUIRES: the mutex is held.
+func (t *TLS) reload() (changed bool, err error) {
+	t.checked = t.opt.Now()
+	found, err := t.read()
+	if err != nil || found.same(&t.seen) {
+		return false, err
+	}
+	return true, t.use(found)
+}
+
+func (t *TLS) tell() {
+	t.opt.Log.Info("the files of TLS for clients were read again", "certificate", t.opt.CertFile, "expires", t.leaf.NotAfter)
+}
+
+// Reload reads the files again at once: the next connection is talked to by what they say. If they cannot be used
+// the error says why, and what was read before stays.
+func (t *TLS) Reload() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changed, err := t.reload()
+	if err != nil {
+		return err
+	}
+	t.told = ""
+	if changed {
+		t.tell()
+	}
+	return nil
 }
 
 func (c *contents) same(as *contents) bool {

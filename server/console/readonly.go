@@ -9,7 +9,7 @@ import (
 )
 
 // refusable are the words without which a text has nothing that onlyReads refuses.
-var refusable = regexp.MustCompile(`(?i)set|kill|prepare`)
+var refusable = regexp.MustCompile(`(?i)set|kill|prepare|instance`)
 
 // onlyReads refuses a text of a run that may not write for what its session would let pass, as
 // that of an operator at the port for reads: what changes settings for others, and what ends
@@ -51,6 +51,8 @@ func refused(st ast.Statement) string {
 	switch st := st.(type) {
 	case *ast.Kill:
 		return "KILL"
+	case *ast.ReloadTLS:
+		return "ALTER INSTANCE"
 	case *ast.Prepare:
 		if st.Var != "" {
 			return "PREPARE of a variable's text" // which is not known before

@@ -104,6 +104,14 @@ func (n *Node) serverTLS() session.ServerTLS {
 	return t
 }
 
+// ReloadTLS implements session.Backend.
+func (b *backend) ReloadTLS() error {
+	if b.n.tls == nil {
+		return errors.New("this node has no TLS: set ssl_cert and ssl_key, or auto_generate_certs")
+	}
+	return b.n.tls.Reload()
+}
+
 // memberUUID is a member's server_uuid: one half from the group's id, the other its own.
 func memberUUID(g [16]byte, id uint64) string {
 	binary.BigEndian.PutUint64(g[8:], id)

@@ -102,6 +102,44 @@ func consoleDoor(addr string) door {
 	}
 }
 
+// TestReloadTLS: what the files say is shown at once at each door, and files that cannot be used change nothing.
+func TestReloadTLS(t *testing.T) {
+	before, after, dir := authtest.NewAuthority(t, "before"), authtest.NewAuthority(t, "after"), t.TempDir()
+	certFile, keyFile := new(before.Issue(pkix.Name{}, nil)).Write(t, dir, "server")
+	peer := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	m, err := start(t, append(args(t, t.TempDir(), []string{peer}, peer), "--ssl-cert="+certFile, "--ssl-key="+keyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := open(t, m.MainAddr())
+	eventually(t, "log in", root.Ping)
+	execAll(t, root, "CREATE USER free IDENTIFIED BY 'p'")
+	doors := map[string]door{"MySQL": mysqlDoor(m.MainAddr()), "reads": mysqlDoor(m.ReadAddr()), "gRPC": grpcDoor(m.GRPCAddr()), "console": consoleDoor(m.HTTPAddr())}
+	shown := func(when string, by, notBy *authtest.Authority) {
+		t.Helper()
+		for name, enter := range doors {
+			if got := enter(t, "free", "p", &tls.Config{RootCAs: by.Pool(), ServerName: "localhost"}); got != 0 {
+				t.Errorf("%s, %s: %d", when, name, got)
+			}
+			if got := enter(t, "free", "p", &tls.Config{RootCAs: notBy.Pool(), ServerName: "localhost"}); got != handshake {
+				t.Errorf("%s, %s with the other certificate: %d", when, name, got)
+			}
+		}
+	}
+	shown("at first", before, after)
+	execAll(t, root, "ALTER INSTANCE RELOAD TLS")
+	shown("nothing new", before, after)
+	authtest.File(t, keyFile, []byte("no key"))
+	var told *mysql.MySQLError
+	if _, err := root.Exec("ALTER INSTANCE RELOAD TLS"); !errors.As(err, &told) || told.Number != 3888 || !strings.Contains(told.Message, keyFile) {
+		t.Errorf("a bad key: %v", err)
+	}
+	shown("with a bad key", before, after)
+	new(after.Issue(pkix.Name{}, nil)).Write(t, dir, "server")
+	execAll(t, root, "ALTER INSTANCE RELOAD TLS")
+	shown("with new files", after, before)
+}
+
 // TestClientCertificates: at each door a certificate has to be one of ssl_ca's authorities if it is shown, an
 // account that REQUIREs one lets nobody in without, and the password is asked for in any case.
 func TestClientCertificates(t *testing.T) {

@@ -54,6 +54,8 @@ type Rig struct {
 
 	// ReadOnly makes the node one that does not lead.
 	ReadOnly bool
+	// TLSFiles is what ALTER INSTANCE RELOAD TLS finds wrong.
+	TLSFiles error
 	// ReadPoint, if not nil, is asked for every read point first; an error is that of the
 	// session.
 	ReadPoint func(session.ReadOptions) error
@@ -274,6 +276,7 @@ func (b backend) Members() []session.Member {
 
 func (b backend) GroupSetting(string) (int64, bool)        { return 0, false }
 func (b backend) SetGroupSetting(string, int64) error      { return nil }
+func (b backend) ReloadTLS() error                         { return b.r.TLSFiles }
 func (b backend) NotLeader() error                         { return errNotLeader }
 func (b backend) Stale() error                             { return errStale }
 func (b backend) NoQuorum() error                          { return ErrNoQuorum }

@@ -215,6 +215,9 @@ type Shutdown struct {
 	Restart bool
 }
 
+// ReloadTLS is ALTER INSTANCE RELOAD TLS.
+type ReloadTLS struct{ source }
+
 // Help is HELP 'topic'.
 type Help struct {
 	source

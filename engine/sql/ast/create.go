@@ -23,10 +23,17 @@ func (r *reader) create() Statement {
 	return nil
 }
 
-// alter parses ALTER of users and views.
+// alter parses ALTER of users and views, and ALTER INSTANCE RELOAD TLS.
 func (r *reader) alter() Statement {
 	if r.accept("USER") {
 		return r.alterUser()
+	}
+	if r.accept("INSTANCE", "RELOAD", "TLS") {
+		if r.is("FOR") || r.is("NO") {
+			r.failWith(unsupported("ALTER INSTANCE RELOAD TLS with FOR CHANNEL or NO ROLLBACK ON ERROR"))
+			return nil
+		}
+		return &ReloadTLS{}
 	}
 	l, t := r.mark()
 	if r.accept("TABLE") {

@@ -369,6 +369,8 @@ func (f *formatter) utility(s Statement) {
 		} else {
 			f.s("shutdown")
 		}
+	case *ReloadTLS:
+		f.s("alter instance reload tls")
 	case *Help:
 		f.s("help ")
 		f.quote(s.Topic)

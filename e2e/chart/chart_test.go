@@ -168,8 +168,11 @@ var installations = map[string]string{
 	"watched by rules alone": "monitoring: {rules: {enabled: true}}",
 	"dashboards alone":       "monitoring: {dashboards: {enabled: true}}",
 	"accounts":               accounts,
-	"backups":                "backup: {enabled: true}",
-	"backups elsewhere":      backupsElsewhere,
+	"traces":                 "tracing: {endpoint: 'collector.observe:4317'}",
+	"traces by TLS": "{readReplicas: {count: 1}, tracing: {endpoint: 'https://collector:4317', sampleRatio: 0, maxPerSecond: 5, statementText: 'OFF', " +
+		"headers: {existingSecret: collector, key: all}, ca: {existingSecret: authority, key: root.pem}}}",
+	"backups":           "backup: {enabled: true}",
+	"backups elsewhere": backupsElsewhere,
 	"placed": "{nodeSelector: {disk: ssd}, tolerations: [{key: db, operator: Exists}], priorityClassName: high, imagePullSecrets: [{name: pull}], podLabels: {team: db}, podAnnotations: {x: z}, " +
 		"affinity: {nodeAffinity: {}}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}], persistence: {storageClass: fast, annotations: {a: b}}}",
 }
@@ -436,6 +439,51 @@ func TestClientCA(t *testing.T) {
 	}
 }
 
+// TestTracing: pods are told where spans go, and by what they prove who they are.
+func TestTracing(t *testing.T) {
+	const all = "StatefulSet/prod-db-trireme"
+	cnf := func(r *release) string {
+		return object[*corev1.ConfigMap](t, r, "ConfigMap/prod-db-trireme").Data["trireme.cnf"]
+	}
+	env := func(r *release) map[string]corev1.EnvVar {
+		list := map[string]corev1.EnvVar{}
+		for _, e := range object[*appsv1.StatefulSet](t, r, all).Spec.Template.Spec.Containers[0].Env {
+			list[e.Name] = e
+		}
+		return list
+	}
+	r := must(t, "{}")
+	if _, has := env(r)["OTEL_RESOURCE_ATTRIBUTES"]; has || strings.Contains(cnf(r), "trace_") {
+		t.Error("something is traced by default")
+	}
+	must(t, "{tracing: null}") // values of a release from before there were traces
+	r = must(t, installations["traces"])
+	for _, line := range []string{"trace_endpoint = collector.observe:4317", "trace_sample_ratio = 0.01", "trace_max_per_second = 100", "trace_statement_text = digest"} {
+		if !strings.Contains(cnf(r)+"\n", line+"\n") {
+			t.Errorf("%s is missing in %s", line, cnf(r))
+		}
+	}
+	e := env(r)
+	if e["OTEL_RESOURCE_ATTRIBUTES"].Value != "k8s.namespace.name=prod,k8s.pod.name=$(POD_NAME),k8s.node.name=$(POD_NODE_NAME)" ||
+		e["OTEL_EXPORTER_OTLP_TRACES_HEADERS"].ValueFrom != nil || e["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"].Value != "" {
+		t.Errorf("%v", e)
+	}
+	r = must(t, installations["traces by TLS"])
+	if !strings.Contains(cnf(r), "trace_endpoint = https://collector:4317\ntrace_sample_ratio = 0\n") || !strings.Contains(cnf(r), "trace_statement_text = OFF") {
+		t.Error(cnf(r))
+	}
+	e = env(r)
+	if from := e["OTEL_EXPORTER_OTLP_TRACES_HEADERS"].ValueFrom; from == nil || from.SecretKeyRef.Name != "collector" || from.SecretKeyRef.Key != "all" {
+		t.Errorf("%v", e)
+	}
+	spec := object[*appsv1.StatefulSet](t, r, all).Spec.Template.Spec
+	i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == "trace-ca" })
+	if i < 0 || spec.Volumes[i].Secret.SecretName != "authority" || spec.Volumes[i].Secret.Items[0].Key != "root.pem" ||
+		e["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"].Value != "/etc/trireme-trace-ca/"+spec.Volumes[i].Secret.Items[0].Path {
+		t.Errorf("%v", spec.Volumes)
+	}
+}
+
 // Values that cannot be meant are refused, and the answer names them.
 func TestBadValues(t *testing.T) {
 	for _, c := range []struct{ values, says string }{
@@ -449,6 +497,11 @@ func TestBadValues(t *testing.T) {
 		{"settings: {Max-Connections: 5}", "Max-Connections"},
 		{"settings: {max_connections: [1]}", "max_connections"},
 		{"settings: {users_dir: /elsewhere}", "users_dir"},
+		{"settings: {trace_endpoint: 'a:1'}", "trace_endpoint"},
+		{"tracing: {endpoint: collector}", "endpoint"},
+		{"tracing: {endpoint: 'https://collector:4317/v1/traces'}", "endpoint"},
+		{"tracing: {sampleRatio: 2}", "sampleRatio"},
+		{"tracing: {statementText: full}", "statementText"},
 		{"users: [{name: a}]", "existingSecret"},
 		{"users: [{name: a_b, existingSecret: s}]", "name"},
 		{"users: [{name: trireme-backup, existingSecret: s}]", "name"},

@@ -111,9 +111,22 @@ require_secure_transport = ON
 {{- if include "trireme.users" . | fromYamlArray }}
 users_dir = /etc/trireme-users
 {{- end }}
+{{- with .Values.tracing }}
+{{- if .endpoint }}
+trace_endpoint = {{ .endpoint }}
+trace_sample_ratio = {{ .sampleRatio }}
+trace_max_per_second = {{ .maxPerSecond }}
+trace_statement_text = {{ .statementText }}
+{{- end }}
+{{- end }}
 {{- range $name, $value := .Values.settings }}
 {{ $name }} = {{ $value }}
 {{- end }}
+{{- end -}}
+
+{{/* The Secret with the authority of the collector of traces; empty: none. */}}
+{{- define "trireme.traceCA" -}}
+{{- with .Values.tracing -}}{{- if .endpoint -}}{{ .ca.existingSecret }}{{- end -}}{{- end -}}
 {{- end -}}
 
 {{/* The accounts that the group keeps, that of the backups among them, as a list. */}}

@@ -107,6 +107,22 @@ spec:
             - name: TRIREME_ETCD_PASSWORD
               valueFrom: {secretKeyRef: {name: {{ $.Values.discovery.etcd.existingSecret }}, key: password}}
             {{- end }}
+            {{- with $.Values.tracing }}
+            {{- if .endpoint }}
+            - name: POD_NODE_NAME
+              valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+            - name: OTEL_RESOURCE_ATTRIBUTES
+              value: k8s.namespace.name={{ $.Release.Namespace }},k8s.pod.name=$(POD_NAME),k8s.node.name=$(POD_NODE_NAME)
+            {{- with .headers.existingSecret }}
+            - name: OTEL_EXPORTER_OTLP_TRACES_HEADERS
+              valueFrom: {secretKeyRef: {name: {{ . }}, key: {{ $.Values.tracing.headers.key | quote }}}}
+            {{- end }}
+            {{- if .ca.existingSecret }}
+            - name: OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE
+              value: /etc/trireme-trace-ca/ca.crt
+            {{- end }}
+            {{- end }}
+            {{- end }}
           ports:
             - {name: mysql, containerPort: 3306}
             - {name: mysql-read, containerPort: 3406}
@@ -147,6 +163,9 @@ spec:
             {{- if $users }}
             - {name: users, mountPath: /etc/trireme-users, readOnly: true}
             {{- end }}
+            {{- if include "trireme.traceCA" $ }}
+            - {name: trace-ca, mountPath: /etc/trireme-trace-ca, readOnly: true}
+            {{- end }}
       volumes:
         - name: tmp
           emptyDir: {}
@@ -181,6 +200,13 @@ spec:
               - {key: {{ . | quote }}, path: ca.crl}
               {{- end }}
         {{- end }}
+        {{- end }}
+        {{- if include "trireme.traceCA" $ }}
+        - name: trace-ca
+          secret:
+            secretName: {{ include "trireme.traceCA" $ }}
+            defaultMode: 0440
+            items: [{key: {{ $.Values.tracing.ca.key | quote }}, path: ca.crt}]
         {{- end }}
         {{- if $users }}
         # All at once: what an account is and its password. A Secret that is missing keeps no node

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,9 +11,11 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 var someMembers = []Member{{ID: 1, Addr: "a:1"}, {ID: 2, Addr: "b.example:17100", Learner: true}, {ID: 900, Addr: "c", Learner: true, Stays: true}}
@@ -140,5 +143,37 @@ func TestSettle(t *testing.T) {
 	}
 	if len(r.removed) != maxRemoved || r.removed[0] != 10 {
 		t.Errorf("of %d that have left %d are remembered, from %d on", maxRemoved+10, len(r.removed), r.removed[0])
+	}
+}
+
+// Of an entry that is restored in part the transactions that stay are what they were.
+func TestCut(t *testing.T) {
+	e := entry.Envelope{Kind: entry.Transactions, Term: 3, First: 8, Count: 3, Time: 1000}
+	var all []entry.Txn
+	var body []byte
+	for n := e.First; n <= e.Last(); n++ {
+		x := entry.Txn{Number: n, DependsOn: n - 1, Time: 900, Events: []byte{1, 2, byte(n)}, Flags: entry.TokenFlag | entry.TraceFlag,
+			Token: entry.Token{byte(n)}, Trace: trace.Context{Trace: [16]byte{byte(n)}, Span: [8]byte{byte(n)}}}
+		all = append(all, x)
+		body = entry.AppendTxn(body, &x, e.Time)
+	}
+	c := logCopy{until: 9}
+	data, err := c.cut(&e, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, body, err := entry.Parse(data)
+	if err != nil || short.First != 8 || short.Count != 2 || short.Term != 3 {
+		t.Fatalf("%+v %v", short, err)
+	}
+	r := entry.NewReader(&short, body)
+	for _, want := range all[:2] {
+		var got entry.Txn
+		if more, err := r.Next(&got); !more || err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, want %+v: %v, %v", got, want, more, err)
+		}
+	}
+	if more, err := r.Next(&entry.Txn{}); more || err != nil {
+		t.Errorf("behind the last one: %v, %v", more, err)
 	}
 }

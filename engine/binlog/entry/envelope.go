@@ -121,7 +121,7 @@ func Parse(data []byte) (e Envelope, body []byte, err error) {
 		return e, nil, fmt.Errorf("%w: a body of %d bytes, the most is %d", ErrCorrupt, e.RawLength, MaxBody)
 	case e.Codec == Plain && int(e.RawLength) != len(body):
 		return e, nil, fmt.Errorf("%w: %d bytes of body, %d announced", ErrCorrupt, len(body), e.RawLength)
-	case e.Kind == Transactions && (e.Count == 0 || e.First == 0 || e.First+uint64(e.Count) < e.First):
+	case e.Kind == Transactions && e.Count == 0 || e.Count != 0 && (e.First == 0 || e.First+uint64(e.Count) < e.First):
 		return e, nil, fmt.Errorf("%w: transactions %d, %d of them", ErrCorrupt, e.First, e.Count)
 	case e.Kind != Transactions && e.Kind != Large && e.Count != 0:
 		return e, nil, fmt.Errorf("%w: %v with %d transactions", ErrCorrupt, e.Kind, e.Count)

@@ -79,6 +79,7 @@ func FuzzOpen(f *testing.F) {
 func FuzzInspect(f *testing.F) {
 	f.Add(data(entry.Envelope{Count: 3, First: 4, Term: 2, Time: 9}, 20), uint64(2))
 	f.Add(data(entry.Envelope{Flags: entry.FlagRotate, FileVersion: 2}, 0), uint64(0))
+	f.Add(data(entry.Envelope{Kind: entry.Large, Count: 3}, 0), uint64(0))
 	f.Fuzz(func(t *testing.T, data []byte, term uint64) {
 		if len(data) == 0 {
 			return

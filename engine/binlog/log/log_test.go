@@ -177,3 +177,32 @@ func TestBasics(t *testing.T) {
 		ok(l.Close())
 	})
 }
+
+// The open file is agreed on when it can no longer be taken back, and its version with it.
+func TestTail(t *testing.T) {
+	simulate(t, 1, func(s *simenv.Sim) {
+		l := must(Create(options(simfile.New(s, 1), s), firstFile))
+		is := func(want Tail) {
+			t.Helper()
+			if got := l.Tail(); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		}
+		is(Tail{Size: headerSize, Version: 1, Agreed: true})
+		m := maker{term: 1, version: 2}
+		ok(l.Append([]Entry{m.next(1, 10, 0), m.next(1, 10, entry.FlagRotate)}))
+		size := int64(headerSize + recordHeader + entry.EnvelopeSize + 10)
+		is(Tail{Last: 2, Size: size, Version: 2})
+		ok(l.Sync())
+		l.SetCommitted(1)
+		is(Tail{Last: 2, Size: size, Version: 2})
+		ok(l.Append([]Entry{{Index: 2, Term: 2}}))
+		is(Tail{Last: 2, Size: size + recordHeader, Version: 1, Agreed: true})
+		m = maker{index: 2, term: 2, number: 1, version: 2}
+		ok(l.Append([]Entry{m.next(1, 10, entry.FlagRotate)}))
+		ok(l.Sync())
+		l.SetCommitted(3)
+		is(Tail{Last: 3, Size: size, Version: 2, Agreed: true})
+		ok(l.Close())
+	})
+}

@@ -21,8 +21,9 @@ import (
 //	indexes    added alone they are built beside running changes: one transaction adds them
 //	           as being built, a second one fills and publishes them. With other changes
 //	           all is one transaction that has the table for itself
-//	rebuild    the rows are copied into a new table, which takes the old one's place; the
-//	           table is nobody else's meanwhile (ddlcopy.go)
+//	rebuild    the rows are copied into a new table, which takes the old one's place: beside
+//	           running changes (ddlonline.go), or, where rows have no key by which their
+//	           copies are found, with the table for itself (ddlcopy.go)
 
 // alterTable is ALTER TABLE, CREATE INDEX and DROP INDEX.
 func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.TableName, specs []ast.AlterSpec, algorithm, locking string) (out Outcome, err error) {
@@ -33,7 +34,22 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 	if err := s.mayAlter(schema, name, st, specs); err != nil {
 		return out, err
 	}
+	for {
+		out, err = s.alterOnce(ctx, st, schema, name, specs, algorithm, locking)
+		if !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	if errorNumber(err) == dict.ErrnoTableExists && table.Name != "" {
+		err = newError(1050, "42S01", "%s", errorText(err))
+	}
+	return out, err
+}
+
+// alterOnce is a try of it. Error besides: errMoved, nothing was done.
+func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name string, specs []ast.AlterSpec, algorithm, locking string) (out Outcome, err error) {
 	var online *catalog.Change
+	var copied *onlineRebuild
 	err = s.inTransaction(ctx, func() error {
 		old, err := s.baseTable(schema, name)
 		if err != nil {
@@ -66,6 +82,10 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 		if err := s.checkChildren(ch); err != nil {
 			return err
 		}
+		if ch.Rebuild && onlineCopy(ch) && !strings.EqualFold(locking, "EXCLUSIVE") {
+			copied, err = s.watchTable(ch, s.textOf(st).Text)
+			return err
+		}
 		if ch.Rebuild {
 			out.AffectedRows, err = s.rebuild(ctx, ch, s.textOf(st).Text)
 			return err
@@ -76,11 +96,15 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 		}
 		return s.alterInPlace(ctx, ch, s.textOf(st).Text)
 	})
-	if err == nil && online != nil {
+	switch {
+	case err != nil:
+		if copied != nil {
+			copied.watch.Stop()
+		}
+	case copied != nil:
+		out.AffectedRows, err = copied.run(ctx)
+	case online != nil:
 		err = s.finishIndexes(ctx, online)
-	}
-	if errorNumber(err) == dict.ErrnoTableExists && table.Name != "" {
-		err = newError(1050, "42S01", "%s", errorText(err))
 	}
 	return out, err
 }
@@ -111,7 +135,7 @@ func checkAlgorithm(ch *catalog.Change, algorithm, locking string) error {
 		return newError(1845, "0A000", "ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=%s.", map[bool]string{true: "COPY", false: "INPLACE"}[ch.Rebuild])
 	case algorithm == "INPLACE" && ch.Rebuild:
 		return newError(1846, "0A000", "ALGORITHM=INPLACE is not supported. Reason: %s. Try ALGORITHM=COPY.", ch.Reason)
-	case (locking == "NONE" || locking == "SHARED") && ch.Rebuild:
+	case (locking == "NONE" || locking == "SHARED") && ch.Rebuild && !onlineCopy(ch):
 		return newError(1846, "0A000", "LOCK=%s is not supported. Reason: COPY algorithm requires a lock. Try LOCK=EXCLUSIVE.", locking)
 	}
 	return nil

@@ -36,15 +36,8 @@ const copyBytes = 4 << 20
 // rebuild replaces a table by one of another definition with the same rows, and returns
 // their number.
 func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) (rows uint64, err error) {
-	old, next := ch.Old, catalog.Clone(ch.Table)
-	final := txn.Name{Schema: next.Schema, Table: next.Name}
-	suffix := strconv.FormatUint(s.id, 36) + "-" + strconv.FormatUint(s.env.Uint64(), 36)
-	next.Name = tempPrefix + suffix
-	away := tempPrefix + "old-" + suffix
-	// The copy gets its foreign keys at the end: a writer of rows that have some opens the
-	// tables that they refer to, and that may be the one that the holder has.
-	keys := next.ForeignKeys
-	next.ForeignKeys = nil
+	old, next := ch.Old, s.copyDefinition(ch)
+	away := tempPrefix + "old-" + strings.TrimPrefix(next.Name, tempPrefix)
 	if _, err := s.txn.RenameTable(old.Schema, old.Name, old.Schema, away, nil); err != nil {
 		return 0, err
 	}
@@ -67,9 +60,7 @@ func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) 
 		}
 		auto := h.Table().NextAuto()
 		h.Release()
-		keepAuto(next, auto)
-		catalog.SetTimes(next, s.x.Now.UnixMicro(), 0)
-		made, err = w.CreateTable(next, nil)
+		made, err = s.makeCopy(w, next, auto)
 		return err
 	})
 	if err != nil {
@@ -81,20 +72,49 @@ func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) 
 	if _, err = s.txn.DropTable(old.Schema, away, nil); err != nil {
 		return 0, err
 	}
-	if _, err = s.txn.RenameTable(made.Schema, made.Name, final.Schema, final.Table, s.logged(string(text))); err != nil {
-		return 0, err
+	return rows, s.takePlace(ctx, ch, made, 0, text)
+}
+
+// takePlace gives a table that was made anew, and filled, the name of the one that it was made
+// of, which is dropped, and what else waits for that. auto is the next AUTO_INCREMENT
+// value at least.
+func (s *Session) takePlace(ctx context.Context, ch *catalog.Change, made *record.Table, auto uint64, text []byte) error {
+	final, keys := ch.Table, ch.Table.ForeignKeys
+	if _, err := s.txn.RenameTable(made.Schema, made.Name, final.Schema, final.Name, s.logged(string(text))); err != nil {
+		return err
 	}
 	moved := catalog.Clone(made)
-	moved.Schema, moved.Name, moved.ForeignKeys = final.Schema, final.Table, keys
-	if len(keys) > 0 {
-		if err = s.edit(made.ID, func(t *record.Table) { t.ForeignKeys = keys }); err != nil {
-			return 0, err
+	moved.Schema, moved.Name, moved.ForeignKeys = final.Schema, final.Name, keys
+	if len(keys) > 0 || auto > 1 {
+		err := s.edit(made.ID, func(t *record.Table) {
+			t.ForeignKeys = keys
+			keepAuto(t, auto)
+		})
+		if err != nil {
+			return err
 		}
 	}
-	if err = s.followChildren(ch, moved); err != nil {
-		return 0, err
+	if err := s.followChildren(ch, moved); err != nil {
+		return err
 	}
-	return rows, s.checkRows(ctx, ch, moved)
+	return s.checkRows(ctx, ch, moved)
+}
+
+// copyDefinition is the definition of the table that is made anew, under a name of its own.
+// It gets its foreign keys at the end: a writer of rows that have some opens the tables
+// that they refer to, and that may be the one that somebody has for himself.
+func (s *Session) copyDefinition(ch *catalog.Change) *record.Table {
+	next := catalog.Clone(ch.Table)
+	next.Name = tempPrefix + strconv.FormatUint(s.id, 36) + "-" + strconv.FormatUint(s.env.Uint64(), 36)
+	next.ForeignKeys = nil
+	return next
+}
+
+// makeCopy makes the new table.
+func (s *Session) makeCopy(w *txn.Session, next *record.Table, auto uint64) (*record.Table, error) {
+	keepAuto(next, auto)
+	catalog.SetTimes(next, s.x.Now.UnixMicro(), 0)
+	return w.CreateTable(next, nil)
 }
 
 // keepAuto lets a new table go on counting where the old one stands.
@@ -137,7 +157,13 @@ func (s *Session) copyRows(ctx context.Context, w *txn.Session, schema, name str
 	if err != nil {
 		return 0, err
 	}
-	scan := s.txn.NewScan()
+	return c.all(ctx, s.txn, from)
+}
+
+// all copies the rows of a table that a session's transaction sees, and returns their number.
+func (c *copier) all(ctx context.Context, of *txn.Session, from *txn.Table) (rows uint64, err error) {
+	s := c.s
+	scan := of.NewScan()
 	if err := scan.Start(from, table.Range{Columns: c.source}); err != nil {
 		return 0, err
 	}
@@ -201,6 +227,25 @@ func (s *Session) newCopier(w *txn.Session, from, to *record.Table) (*copier, er
 
 // copy copies the rows of the batch.
 func (c *copier) copy(ctx context.Context) error {
+	return c.each(ctx, func(row []types.Value) error {
+		return duplicateError(c.w.Insert(c.open, row, true), c.info, row)
+	})
+}
+
+// remove takes the copies of the batch's rows away.
+func (c *copier) remove(ctx context.Context) error {
+	return c.each(ctx, func(row []types.Value) error {
+		key, err := c.open.Table().Schema.AppendRowKey(nil, row)
+		if err != nil {
+			return err
+		}
+		return c.w.Delete(c.open, key, nil)
+	})
+}
+
+// each calls fn with the batch's rows as the new table has them, in a transaction of the
+// writer, which is committed when it has become large.
+func (c *copier) each(ctx context.Context, fn func(row []types.Value) error) error {
 	if c.open == nil {
 		if err := c.w.Begin(txn.BeginOptions{}); err != nil {
 			return err
@@ -216,7 +261,11 @@ func (c *copier) copy(ctx context.Context) error {
 	row := make([]types.Value, len(c.to.Columns))
 	for i := range c.batch.Len() {
 		c.rows++
-		if err := c.row(row, i); err != nil {
+		err := c.row(row, i)
+		if err == nil {
+			err = fn(row)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -226,6 +275,7 @@ func (c *copier) copy(ctx context.Context) error {
 	return nil
 }
 
+// row makes a row of the new table of one of the batch.
 func (c *copier) row(row []types.Value, i int) error {
 	s := c.s
 	clear(row)
@@ -258,11 +308,7 @@ func (c *copier) row(row []types.Value, i int) error {
 			return err
 		}
 	}
-	if err := s.completeRow(c.info, row); err != nil {
-		return err
-	}
-	err := c.w.Insert(c.open, row, true)
-	return duplicateError(err, c.info, row)
+	return s.completeRow(c.info, row)
 }
 
 // freshValue is what a column has that the old table lacks.

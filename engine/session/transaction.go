@@ -245,13 +245,19 @@ func (s *Session) implicitCommit(ctx context.Context) error {
 // inTransaction runs fn in a transaction of its own, for statements that change the
 // catalogue: the one before is committed. It commits what fn has done, or rolls it back.
 func (s *Session) inTransaction(ctx context.Context, fn func() error) error {
+	return s.inTransactionAt(ctx, 0, fn)
+}
+
+// inTransactionAt is inTransaction at an isolation level, of those of the variable plus one; 0: the
+// session's.
+func (s *Session) inTransactionAt(ctx context.Context, level uint8, fn func() error) error {
 	if s.token.set {
 		return notSupported("a commit token with a statement that changes definitions or accounts")
 	}
 	if err := s.implicitCommit(ctx); err != nil {
 		return err
 	}
-	s.trx.nextIsolation, s.trx.nextAccess = 0, 0
+	s.trx.nextIsolation, s.trx.nextAccess = level, 0
 	if err := s.begin(ast.AccessReadWrite); err != nil {
 		return err
 	}

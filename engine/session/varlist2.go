@@ -197,6 +197,7 @@ func engineVariables() []*variable {
 		uintVar("innodb_log_file_size", inGlobal|readOnly, 50331648, 4<<20, maxUint),
 		uintVar("innodb_log_files_in_group", inGlobal|readOnly, 2, 2, 100),
 		uintVar("innodb_max_dirty_pages_pct", inGlobal|readOnly, 90, 0, 99),
+		uintVar("innodb_online_alter_log_max_size", inGlobal, 128<<20, 65536, maxUint),
 		uintVar("innodb_open_files", inGlobal|readOnly, 4000, 10, math.MaxInt32),
 		uintVar("innodb_page_size", inGlobal|readOnly, 16384, 4096, 65536),
 		boolVar("innodb_print_all_deadlocks", inGlobal, false),

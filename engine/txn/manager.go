@@ -94,6 +94,8 @@ type Manager struct {
 	metas    map[uint64]*meta
 	events   event.Options
 	left     map[*Txn]bool // that the commit log has, and no session
+	watches  map[Name]*Watch
+	watched  atomic.Bool // there are some
 }
 
 // NewManager returns a manager without sessions. It removes what transactions of an
@@ -104,7 +106,7 @@ func NewManager(opt Options) (*Manager, error) {
 	}
 	opt.setDefaults()
 	m := &Manager{opt: opt, catalog: opt.Engine.Catalog, locks: newMetadataLocks(opt.Env),
-		suspendTurn: env.NewMutex(opt.Env), metas: map[uint64]*meta{}, left: map[*Txn]bool{}, events: opt.Events}
+		suspendTurn: env.NewMutex(opt.Env), metas: map[uint64]*meta{}, left: map[*Txn]bool{}, watches: map[Name]*Watch{}, events: opt.Events}
 	if _, err := cache.Clean(opt.FS, ""); err != nil {
 		return nil, err
 	}

@@ -121,13 +121,29 @@ func (p *pointRead) read(t *Txn, o *Table, key []byte, mode lock.Mode, policy lo
 	if err := t.mayWrite(o); err != nil {
 		return false, err
 	}
+	if batch.Len() > 0 { // a scan fills a batch from the beginning
+		return p.append(t, o, key, mode, policy, columns, batch)
+	}
 	p.key = append(p.key[:0], key...)
-	before := batch.Len()
 	err := p.scan.Start(t.Worker, o.tbl, nil, table.Range{Low: p.key, High: p.key, Columns: columns, Lock: mode, Policy: policy, Locking: true})
-	for more := true; more && err == nil && batch.Len() == before; {
+	for more := true; more && err == nil && batch.Len() == 0; {
 		more, err = p.scan.Next(batch)
 	}
-	return batch.Len() > before, err
+	return batch.Len() > 0, err
+}
+
+// append is read for a batch that has rows.
+func (p *pointRead) append(t *Txn, o *Table, key []byte, mode lock.Mode, policy lock.Policy, columns []int, batch *types.Batch) (bool, error) {
+	kinds := make([]*types.Type, len(columns))
+	for i, c := range columns {
+		kinds[i] = &o.tbl.Schema.Columns[c].Type
+	}
+	one := types.NewBatch(kinds)
+	found, err := p.read(t, o, key, mode, policy, columns, one)
+	if found && err == nil {
+		batch.AppendFrom(one, 0)
+	}
+	return found, err
 }
 
 // LockTable locks a whole table: TableS or TableX for LOCK TABLES, TableAutoInc for a

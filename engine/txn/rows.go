@@ -108,6 +108,9 @@ func (t *Txn) wroteKey(o *Table, row []types.Value) (err error) {
 		return err
 	}
 	t.Keys.add(hashKey(o.tbl.ID(), s.Keys[0].ID, t.key))
+	if o.watch != nil {
+		t.watch(o, t.key)
+	}
 	return nil
 }
 
@@ -241,6 +244,9 @@ func (t *Txn) update(o *Table, key []byte, before []types.Value, changes []recor
 func (t *Txn) wroteChanges(o *Table, key []byte, before []types.Value) error {
 	s, id := o.tbl.Schema, o.tbl.ID()
 	t.Keys.add(hashKey(id, s.Keys[0].ID, key))
+	if o.watch != nil {
+		t.watch(o, key)
+	}
 	t.after = append(t.after[:0], before...)
 	for i := range t.changes {
 		t.after[t.changes[i].Column] = t.changes[i].Value
@@ -300,6 +306,9 @@ func (t *Txn) delete(o *Table, key []byte, before []types.Value) error {
 	}
 	id := o.tbl.ID()
 	t.Keys.add(hashKey(id, o.tbl.Schema.Keys[0].ID, key))
+	if o.watch != nil {
+		t.watch(o, key)
+	}
 	for _, k := range o.meta.unique {
 		t.wroteUnique(id, k, before)
 	}

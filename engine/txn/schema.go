@@ -240,6 +240,11 @@ func tableLocks(tables ...Name) []lockWanted {
 func (t *Txn) lockNames(locks []lockWanted) error {
 	slices.SortFunc(locks, func(a, b lockWanted) int { return a.name.compare(b.name) })
 	for _, l := range locks {
+		if l.mode == Exclusive {
+			if err := t.unwatched(l.name); err != nil {
+				return err
+			}
+		}
 		if err := t.m.locks.acquire(&t.locks, l.name, l.mode, t.metadataWait); err != nil {
 			return err
 		}

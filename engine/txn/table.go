@@ -23,6 +23,7 @@ type Table struct {
 	seen    bool // the transaction's snapshot can read it
 	linked  bool // parents are known
 	parents []parent
+	watch   *Watch // who watches its rows, or nil
 }
 
 // Table is the engine's table.
@@ -191,7 +192,7 @@ func (t *Txn) open(n Name) (*Table, error) {
 	}
 	o := t.opened[t.inUse]
 	t.inUse++
-	*o = Table{name: n, serial: t.serial, handle: h, tbl: h.Table(), meta: x, parents: o.parents[:0]}
+	*o = Table{name: n, serial: t.serial, handle: h, tbl: h.Table(), meta: x, parents: o.parents[:0], watch: t.m.watching(n)}
 	return o, nil
 }
 

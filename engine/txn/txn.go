@@ -82,6 +82,9 @@ type Txn struct {
 
 	released bool // guarded by Manager.mu
 
+	watchedKeys []watchedKey // rows that it has changed of tables that somebody watches
+	owns        *Watch       // it changes the definition of the table that is watched
+
 	statement  mark
 	savepoints []savepoint
 	broken     error // what must be rolled back, for the changes are not whole
@@ -193,6 +196,8 @@ func (t *Txn) end() {
 	t.closeTables()
 	t.m.opt.Engine.Trx.End(t.Trx)
 	t.Trx = nil
+	t.endWatched()
+	t.owns = nil
 	t.m.locks.releaseFrom(&t.locks, 0)
 	t.rows.Discard()
 	t.events.Reset()

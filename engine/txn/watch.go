@@ -1,0 +1,220 @@
+package txn
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Watch notes which rows of a table transactions change, by their clustered keys, for who
+// makes a copy of the table beside them. A round of it:
+//
+//	Cut            what has ended by now is set aside
+//	a snapshot     of the table is taken
+//	Changed        says which rows differ, or may, from the snapshot of the round before
+//
+// Invariants: what a transaction that is visible in the snapshot has changed is among
+// Changed of that round, or of an earlier one since the transaction wrote it; what one
+// that is not visible has changed is among those of the next round. Until Stop other
+// changes of the table's definition wait.
+type Watch struct {
+	m     *Manager
+	name  Name
+	table uint64
+	limit int64
+
+	mu    sync.Mutex
+	under map[string]int      // by transactions that have not ended: how many times
+	ended map[string]struct{} // by those that have, since Cut
+	aside map[string]struct{} // and before it
+	bytes int64
+	over  bool
+}
+
+// watchedKey is a row that a transaction has changed.
+type watchedKey struct {
+	w   *Watch
+	key string
+}
+
+// errnoLogTooBig is ER_INNODB_ONLINE_LOG_TOO_BIG.
+const errnoLogTooBig = 1799
+
+// watchEntry is what a key takes besides its bytes, about.
+const watchEntry = 64
+
+// Watch begins to watch a table. limit is how many bytes of memory the keys may take. nil:
+// somebody watches it already.
+//
+// REQUIRES: the session's transaction has the table for itself (LockDefinitions), so that
+// every other one that uses it begins to do so later.
+func (s *Session) Watch(schema, name string, table uint64, limit int64) *Watch {
+	w := &Watch{m: s.m, name: Name{schema, name}, table: table, limit: limit,
+		under: map[string]int{}, ended: map[string]struct{}{}, aside: map[string]struct{}{}}
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if s.m.watches[w.name] != nil {
+		return nil
+	}
+	s.m.watches[w.name] = w
+	s.m.watched.Store(true)
+	return w
+}
+
+// Stop ends it. Stopping again does nothing.
+func (w *Watch) Stop() {
+	w.m.mu.Lock()
+	defer w.m.mu.Unlock()
+	if w.m.watches[w.name] == w {
+		delete(w.m.watches, w.name)
+		w.m.watched.Store(len(w.m.watches) > 0)
+	}
+}
+
+// watching returns who watches a table, or nil.
+func (m *Manager) watching(n Name) *Watch {
+	if !m.watched.Load() {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.watches[n]
+}
+
+// Cut begins a round, before its snapshot is taken.
+func (w *Watch) Cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.ended {
+		if _, there := w.aside[k]; there {
+			w.bytes -= int64(len(k)) + watchEntry
+		}
+		w.aside[k] = struct{}{}
+	}
+	clear(w.ended)
+}
+
+// Changed returns the keys of a round in their order. Error 1799: they were more than the
+// limit allows.
+func (w *Watch) Changed() ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return nil, types.NewError(errnoLogTooBig, "The table was changed so much while it was copied that the changes take more than "+
+			"'innodb_online_alter_log_max_size' bytes of memory. Set it higher, or try again when less is written.")
+	}
+	keys := make([]string, 0, len(w.aside)+len(w.ended)+len(w.under))
+	for k := range w.aside {
+		keys = append(keys, k)
+		w.bytes -= int64(len(k)) + watchEntry
+	}
+	for k := range w.ended {
+		keys = append(keys, k)
+	}
+	for k := range w.under {
+		keys = append(keys, k)
+	}
+	w.aside = map[string]struct{}{}
+	slices.Sort(keys)
+	return slices.Compact(keys), nil
+}
+
+// Waiting is how many keys the next round would have, about.
+func (w *Watch) Waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.aside) + len(w.ended) + len(w.under)
+}
+
+// wrote notes that a transaction changes the row with the key.
+func (w *Watch) wrote(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	if w.under[key]++; w.under[key] == 1 {
+		w.account(key)
+	}
+}
+
+// account counts a key that is new to one of the sets.
+//
+// REQUIRES: mu.
+func (w *Watch) account(key string) {
+	if w.bytes += int64(len(key)) + watchEntry; w.bytes > w.limit {
+		w.over = true
+		w.under, w.ended, w.aside = map[string]int{}, map[string]struct{}{}, map[string]struct{}{}
+	}
+}
+
+// end notes that a transaction that has changed the row is committed, and visible, or
+// rolled back.
+func (w *Watch) end(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	if _, there := w.ended[key]; !there {
+		w.ended[key] = struct{}{}
+		w.account(key)
+	}
+	if w.under[key]--; w.under[key] <= 0 {
+		delete(w.under, key)
+		w.bytes -= int64(len(key)) + watchEntry
+	}
+}
+
+// watch notes a change of a row for who watches the table.
+func (t *Txn) watch(o *Table, key []byte) {
+	k := watchedKey{o.watch, string(key)}
+	o.watch.wrote(k.key)
+	t.watchedKeys = append(t.watchedKeys, k)
+}
+
+// endWatched tells those who watch that the transaction has ended. Its metadata locks go
+// only after that.
+func (t *Txn) endWatched() {
+	for _, k := range t.watchedKeys {
+		k.w.end(k.key)
+	}
+	t.watchedKeys = nil
+}
+
+// LockWatched keeps everybody else from using the table, as LockDefinitions does, for who
+// watches it: to make the last round and to change the definition.
+func (s *Session) LockWatched(w *Watch) error {
+	t, err := s.enterToWrite(true)
+	if err != nil {
+		return err
+	}
+	t.owns = w
+	return s.leave(t.lockNames(tableLocks(w.name)))
+}
+
+// unwatched waits until nobody else watches a table whose definition is to be changed: a
+// request for a metadata lock would keep all from using the table meanwhile. Errors:
+// 1205, 1317.
+func (t *Txn) unwatched(n Name) error {
+	e := t.m.opt.Env
+	deadline := e.Monotonic() + t.metadataWait
+	for {
+		switch w := t.m.watching(n); {
+		case w == nil || w == t.owns:
+			return nil
+		case t.locks.interrupted.Load():
+			return lock.ErrInterrupted
+		case e.Monotonic() >= deadline:
+			return lock.ErrTimeout
+		}
+		env.Sleep(e, watchPoll)
+	}
+}
+
+// watchPoll is how often who waits for a watch to end looks whether it has.
+const watchPoll = 20 * time.Millisecond

@@ -190,8 +190,11 @@ func (g *guest) present() bool {
 // admit runs the checks in the order in which an operator wants to hear of them.
 func (d *Door) admit(h *Hello, p Purpose) (Welcome, *Rejection) {
 	w, r := d.agree(h)
-	if r == nil {
+	switch {
+	case r == nil:
 		r = d.checkGroup(h, p)
+	case r.Reason != ReasonMalformed && h.Group == d.self.Group && d.removed[h.Member]:
+		return Welcome{}, removed(h) // to upgrade it would be of no use
 	}
 	if r == nil && h.Member != 0 && d.self.Group != (GroupID{}) {
 		r = d.checkMember(h)
@@ -254,7 +257,7 @@ func (d *Door) checkMember(h *Hello) *Rejection {
 	case h.Member == self.Member:
 		return rejectf(ReasonDuplicateMember, "node %s is member %d; node %s claims the same member id", self.Addr, self.Member, h.Addr)
 	case d.removed[h.Member]:
-		return rejectf(ReasonRemoved, "member %d (%s) was removed from the group", h.Member, h.Addr)
+		return removed(h)
 	}
 	addr, known := d.peers[h.Member]
 	if known && addr != h.Addr {
@@ -272,6 +275,10 @@ func (d *Door) checkMember(h *Hello) *Rejection {
 		return rejectf(ReasonDuplicateMember, "member %d is connected from %s; node %s claims the same member id", h.Member, g.addr, h.Addr)
 	}
 	return nil
+}
+
+func removed(h *Hello) *Rejection {
+	return rejectf(ReasonRemoved, "member %d (%s) was removed from the group", h.Member, h.Addr)
 }
 
 // strangers counts the guests that are no known peers.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,7 +97,7 @@ func (a *admin) receiveFrom(dir string) (*backup.Info, *triremev1.AdminBackupSum
 	defer w.Close()
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	in, err := a.client.Backup(ctx, &triremev1.AdminBackupRequest{MaxBytesPerSecond: uint64(a.rate) << 20})
+	in, err := a.client.Backup(ctx, &triremev1.AdminBackupRequest{MaxBytesPerSecond: min(uint64(a.rate), math.MaxUint64>>20) << 20})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -262,7 +262,7 @@ type sender func([]byte) error
 func (s sender) Send(b []byte) error { return s(b) }
 
 // restore restores into a directory.
-func restore(from, to file.FS, addr string, until uint64) (uint64, error) {
+func restore(from, to file.FS, addr string, until uint64, more ...*log.Log) (uint64, error) {
 	b, err := backup.Open(from)
 	if err == nil {
 		err = b.Verify(nil)
@@ -271,7 +271,7 @@ func restore(from, to file.FS, addr string, until uint64) (uint64, error) {
 		return 0, err
 	}
 	return b.Restore(backup.Options{Data: to, Env: env.Real(), Storage: storage.Options{BufferPoolSize: 16 << 20, PurgeTasks: -1},
-		Until: until, Group: [16]byte{9}, Member: 77, Addr: addr})
+		Until: until, More: more, Group: [16]byte{9}, Member: 77, Addr: addr})
 }
 
 func TestRestore(t *testing.T) {
@@ -303,6 +303,24 @@ func TestRestore(t *testing.T) {
 	for until, want := range map[uint64]string{info.Snapshot - 1: "older backup", info.Last + 1: "comes later"} {
 		if _, err := restore(from, simfile.New(env.Real(), 2), "a:1", until); !errors.Is(err, group.ErrUntil) || !strings.Contains(err.Error(), want) {
 			t.Errorf("to %d: %v", until, err)
+		}
+	}
+}
+
+// TestRestoreLogs: a log that does not follow what the backup has is told from one that ends before it does.
+func TestRestoreLogs(t *testing.T) {
+	from := simfile.New(env.Real(), 1)
+	take(t, from)
+	for start, want := range map[uint64]string{1: "older than what it would follow: it ends with entry 1 (transaction 0)", 1_000_000: "begins with entry 1000001: the files before it were purged"} {
+		l, err := log.Create(log.Options{FS: simfile.New(env.Real(), 3), Env: env.Real(), Group: [16]byte{7}, Preallocate: -1}, log.Start{Index: start, Term: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := restore(from, simfile.New(env.Real(), 2), "a:1", 0, l); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "name the log of a member that has more") {
+			t.Errorf("a log from entry %d on: %v", start+1, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

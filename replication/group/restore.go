@@ -157,9 +157,13 @@ func (r *Restore) until() (uint64, error) {
 	m := r.Archive.Manifest()
 	newest, at := m.CSN, m.Position
 	for _, l := range r.Logs {
-		if l.FirstIndex() > at.Index+1 || l.LastIndex() < at.Index {
-			return 0, fmt.Errorf("group: the log is needed from entry %d on, but there is one of the entries %d to %d: a file is missing",
-				at.Index+1, l.FirstIndex(), l.LastIndex())
+		switch {
+		case l.FirstIndex() > at.Index+1:
+			return 0, fmt.Errorf("group: the log is needed from entry %d on, but the one that is to follow begins with entry %d: the files before it were purged; "+
+				"name the log of a member that has more, or restore a newer backup", at.Index+1, l.FirstIndex())
+		case l.LastIndex() < at.Index:
+			return 0, fmt.Errorf("group: the log that is to follow is older than what it would follow: it ends with entry %d (transaction %d), and the backup has all "+
+				"up to entry %d (transaction %d); restore without it, or name the log of a member that has more", l.LastIndex(), l.LastNumber(), at.Index, newest)
 		}
 		term, err := l.Term(at.Index)
 		if err != nil {

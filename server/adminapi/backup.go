@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"hash"
+	"math"
 	"time"
 
 	"google.golang.org/grpc"
@@ -99,7 +100,7 @@ func (b *sentBackup) Send(chunk []byte) error {
 	_, _ = b.sum.Write(chunk)
 	b.sent += uint64(len(chunk))
 	if b.rate > 0 {
-		due := time.Duration(float64(b.sent) / float64(b.rate) * float64(time.Second))
+		due := sendingTime(b.sent, b.rate)
 		for wait := due - time.Since(b.began); wait > 0; wait = due - time.Since(b.began) {
 			b.step()
 			select {
@@ -110,6 +111,15 @@ func (b *sentBackup) Send(chunk []byte) error {
 		}
 	}
 	return b.send(&triremev1.AdminBackupResponse{Step: &triremev1.AdminBackupResponse_Data{Data: chunk}})
+}
+
+// sendingTime is how long so many bytes take at a rate of bytes a second, at most what a Duration can say.
+func sendingTime(n, rate uint64) time.Duration {
+	took := float64(n) / float64(rate) * float64(time.Second)
+	if took >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(took)
 }
 
 // end ends the file that was begun, if one was.

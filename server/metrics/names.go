@@ -36,6 +36,8 @@ var Metrics = []Metric{
 	{"trireme_disk_free_bytes", "", Gauge, 1, "what the node may still use of it"},
 	{"trireme_disk_full", "", Gauge, 1, "1 while the disk is full"},
 	{"trireme_certificate_expiry_time_seconds", "", Gauge, 1, "until when a certificate is valid, in seconds since 1970; the label use is clients or peers"},
+	{"trireme_users_dir_failed", "", Gauge, 1, "1 while the leader can keep none of the accounts of users_dir; absent without users_dir, as the next one"},
+	{"trireme_users_dir_failed_entries", "", Gauge, 1, "entries of users_dir whose accounts are not as they say; 0 where the node does not lead"},
 	{"trireme_settings_fingerprint", "", Gauge, 1, "a number made of the settings that all voters should have alike"},
 	{"trireme_page_size_bytes", "Innodb_page_size", Gauge, 1, "bytes in a page"},
 	{"trireme_buffer_pool_pages", "Innodb_buffer_pool_pages_total", Gauge, 1, "pages that the pool may hold now"},

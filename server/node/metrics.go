@@ -25,6 +25,7 @@ func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	m.Set("trireme_disk_size_bytes", float64(total))
 	m.Set("trireme_disk_free_bytes", float64(free))
 	n.expiryMetrics(m)
+	n.usersMetrics(m)
 	processMetrics(m)
 	if n.memory > 0 {
 		m.Set("trireme_memory_limit_bytes", float64(n.memory))

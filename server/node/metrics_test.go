@@ -3,6 +3,7 @@ package node_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,10 +18,20 @@ var ofOthers = []string{"trireme_group_member_reachable", "trireme_group_member_
 
 // TestMetrics: /metrics of a node is what Prometheus reads, and has everything that is documented.
 func TestMetrics(t *testing.T) {
-	m := alone(t, "--memory-limit=1G", "--trace-endpoint=127.0.0.1:1", "--trace-sample-ratio=0")
+	entries := t.TempDir()
+	if err := os.Mkdir(entries+"/nothing", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m := alone(t, "--memory-limit=1G", "--users-dir="+entries, "--trace-endpoint=127.0.0.1:1", "--trace-sample-ratio=0")
 	db := open(t, m.MainAddr())
 	eventually(t, "log in", db.Ping)
 	execAll(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)", "INSERT INTO shop.t VALUES (1)", "SELECT * FROM shop.t")
+	eventually(t, "look at users_dir", func() error {
+		if n := m.metric("trireme_users_dir_failed_entries"); n != 1 {
+			return fmt.Errorf("%v entries fail", n)
+		}
+		return nil
+	})
 	code, text := m.get("metrics")
 	if code != 200 {
 		t.Fatal(code, text)

@@ -27,6 +27,7 @@ import (
 	"github.com/triremedb/trireme/server/mysqlwire"
 	"github.com/triremedb/trireme/server/sqlapi"
 	"github.com/triremedb/trireme/server/tracing"
+	"github.com/triremedb/trireme/server/users"
 )
 
 // Node is a running node.
@@ -63,6 +64,7 @@ type Node struct {
 	set       *statefulSet // nil: none
 	admin     *adminapi.Server
 	console   atomic.Pointer[console.Console] // nil: none, or not yet
+	users     atomic.Pointer[users.Keeper]    // the same
 	audit     *slog.Logger
 	auditFile *os.File // nil: the log
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/server/metrics"
 	"github.com/triremedb/trireme/server/users"
 )
 
@@ -22,6 +23,7 @@ func (n *Node) keepUsers() {
 		}
 		return s, nil
 	}})
+	n.users.Store(k)
 	ctx, stop := context.WithCancel(context.Background())
 	n.tasks.Add(2)
 	go func() {
@@ -33,4 +35,13 @@ func (n *Node) keepUsers() {
 		defer n.tasks.Done()
 		k.Run(ctx)
 	}()
+}
+
+// usersMetrics tells what users_dir has that is not so.
+func (n *Node) usersMetrics(m *metrics.Writer) {
+	if k := n.users.Load(); k != nil {
+		entries, all := k.Failing()
+		m.Set("trireme_users_dir_failed", metrics.On(all))
+		m.Set("trireme_users_dir_failed_entries", float64(entries))
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
@@ -43,11 +44,30 @@ const (
 	entryLimit = 30 * time.Second
 )
 
-// Keeper keeps accounts. One task uses it.
+// Keeper keeps accounts. One task uses it, but for Failing.
 type Keeper struct {
 	opt  Options
 	done map[string]*state // by entry
 	dir  string            // what was last told of the directory
+
+	failed  atomic.Int64 // entries
+	stopped atomic.Bool
+}
+
+// Failing is how many entries' accounts are not as their files say, and whether none can be kept: the directory cannot
+// be read, or there is no session. Where this node does not lead it is 0 and false. Any task may call it.
+func (k *Keeper) Failing() (entries int, all bool) { return int(k.failed.Load()), k.stopped.Load() }
+
+// count makes known what fails.
+func (k *Keeper) count() {
+	n := int64(0)
+	for _, st := range k.done {
+		if st.told != "" {
+			n++
+		}
+	}
+	k.failed.Store(n)
+	k.stopped.Store(k.dir != "")
 }
 
 // state is what became of an entry on this leader.
@@ -76,6 +96,7 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // Look does what is to be done now. What it could not do it tries again the next time.
 func (k *Keeper) Look(ctx context.Context, now time.Time) {
+	defer k.count()
 	if !k.opt.Leads() {
 		k.done, k.dir = nil, ""
 		return

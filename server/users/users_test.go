@@ -287,6 +287,9 @@ func TestBadEntries(t *testing.T) {
 	if strings.Contains(said, "Secret") || strings.Contains(said, "$A$") {
 		t.Errorf("a secret is logged: %s", said)
 	}
+	if n, all := r.keeper.Failing(); n != wrong+1 || all {
+		t.Errorf("%d entries fail (%v), not %d", n, all, wrong+1)
+	}
 	r.is("good", "Secret-19")
 	r.is("GOOD", "Secret-18")
 	r.is("missing", "Secret-21")
@@ -294,6 +297,9 @@ func TestBadEntries(t *testing.T) {
 	r.Exec(r.root, "CREATE DATABASE no; CREATE TABLE no.table_ (a INT PRIMARY KEY)")
 	if said := r.look(); said != "" {
 		t.Error(said)
+	}
+	if n, _ := r.keeper.Failing(); n != wrong {
+		t.Errorf("%d entries fail after one was mended, not %d", n, wrong)
 	}
 	if got := r.grants("missing"); !strings.Contains(got, "`no`.`table_`") {
 		t.Error(got)
@@ -364,6 +370,14 @@ func TestWithoutRights(t *testing.T) {
 	if !strings.Contains(said, "accounts are not kept") || !strings.Contains(said, "Access denied") || strings.Contains(said, "Secret") {
 		t.Error(said)
 	}
+	if n, all := r.keeper.Failing(); n != 0 || !all {
+		t.Errorf("without rights %d entries fail, all: %v", n, all)
+	}
+	r.leads = false
+	r.quiet()
+	if n, all := r.keeper.Failing(); n != 0 || all {
+		t.Errorf("where another leads %d entries fail, all: %v", n, all)
+	}
 }
 
 func TestTooManyEntries(t *testing.T) {
@@ -373,7 +387,8 @@ func TestTooManyEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if said := r.look(); !strings.Contains(said, "more than 1000 entries") {
+	said := r.look()
+	if _, all := r.keeper.Failing(); !all || !strings.Contains(said, "more than 1000 entries") {
 		t.Error(said)
 	}
 }

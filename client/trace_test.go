@@ -31,7 +31,7 @@ func tracer(t *testing.T) (*tracetest.InMemoryExporter, *sdktrace.TracerProvider
 func attributeOf(s *tracetest.SpanStub, key string) string {
 	for _, a := range s.Attributes {
 		if a.Key == attribute.Key(key) {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""

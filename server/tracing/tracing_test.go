@@ -303,16 +303,3 @@ func TestEndpoint(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkBegin(b *testing.B) {
-	r, err := Open(Options{Endpoint: "127.0.0.1:1", Ratio: 0.01, PerSecond: 100, Queue: 64})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	b.RunParallel(func(p *testing.PB) {
-		for p.Next() {
-			r.Begin(trace.Context{})
-		}
-	})
-}

@@ -60,6 +60,7 @@ type DB struct {
 	mu      sync.Mutex
 	nodes   map[string]*node
 	known   []string  // addresses to try, those of the options first
+	members []string  // addresses of the group's members, as they call themselves
 	leader  string    // where the last session was opened that may write; empty: not known
 	asked   time.Time // when the group was asked for its members
 	turn    int       // of reads
@@ -154,7 +155,7 @@ func (db *DB) learn(r *pb.SqlNodeResponse) {
 			known = append(known, addr)
 		}
 	}
-	db.known = known
+	db.known, db.members = known, slices.Clone(r.Members)
 	if db.leader == "" {
 		db.leader = r.Leader
 	}
@@ -208,6 +209,13 @@ func dial(ctx context.Context, addr string) (net.Conn, error) {
 func (db *DB) node(addr string) (*node, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	return db.nodeAt(addr)
+}
+
+// nodeAt is node.
+//
+// REQUIRES: mu is held.
+func (db *DB) nodeAt(addr string) (*node, error) {
 	if db.closed.Load() {
 		return nil, ErrClosed
 	}
@@ -304,7 +312,7 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 
 // writer returns a session at the leader.
 func (db *DB) writer(ctx context.Context) (*session, error) {
-	if s := db.idle(&db.writers); s != nil {
+	if s := db.idle(&db.writers, nil); s != nil {
 		return s, nil
 	}
 	var s *session
@@ -346,29 +354,6 @@ func (db *DB) atLeader(fn func(addr string) error) error {
 	return last
 }
 
-// reader returns a session that reads, at any node: another one each time.
-func (db *DB) reader(ctx context.Context) (*session, error) {
-	if s := db.idle(&db.readers); s != nil {
-		return s, nil
-	}
-	list := db.candidates()
-	db.mu.Lock()
-	db.turn++
-	from := db.turn
-	db.mu.Unlock()
-	var last error
-	for i := range list {
-		s, err := db.openAt(ctx, list[(from+i)%len(list)], true)
-		if err == nil {
-			return s, nil
-		}
-		if last = elsewhere(err); retryable(last) == Never {
-			break
-		}
-	}
-	return nil, last
-}
-
 func (db *DB) openAt(ctx context.Context, addr string, readOnly bool) (*session, error) {
 	n, err := db.node(addr)
 	if err != nil {
@@ -377,16 +362,15 @@ func (db *DB) openAt(ctx context.Context, addr string, readOnly bool) (*session,
 	return n.newSession(ctx, readOnly)
 }
 
-// idle takes a session that waits for its next call.
-func (db *DB) idle(list *[]*session) *session {
+// idle takes a session that waits for its next call: one at a node, or at any (nil).
+func (db *DB) idle(list *[]*session, at *node) *session {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	for n := len(*list); n > 0; n = len(*list) {
-		i := n - 1 // the one that came last is warm
-		if list == &db.readers {
-			i = 0 // nodes take turns
-		}
+	for i := len(*list) - 1; i >= 0; i-- { // the one that came last is warm
 		s := (*list)[i]
+		if at != nil && s.st.n != at {
+			continue
+		}
 		*list = slices.Delete(*list, i, i+1)
 		if s.ended() == nil {
 			return s
@@ -397,14 +381,20 @@ func (db *DB) idle(list *[]*session) *session {
 
 // put gives a session back.
 func (db *DB) put(s *session) {
+	s.reading(false)
 	list := &db.writers
 	if s.readOnly {
 		list = &db.readers
 	}
 	db.mu.Lock()
-	if s.ended() == nil && !s.own && len(*list) < db.opt.IdleSessions && !db.closed.Load() {
+	if s.ended() == nil && !s.own && db.opt.IdleSessions > 0 && !db.closed.Load() {
+		var oldest *session // it may be at a node that has gone, or where reads go no more
+		if len(*list) >= db.opt.IdleSessions {
+			oldest = (*list)[0]
+			*list = slices.Delete(*list, 0, 1)
+		}
 		*list = append(*list, s)
-		s = nil
+		s = oldest
 	}
 	db.mu.Unlock()
 	if s != nil {

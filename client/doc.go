@@ -7,7 +7,7 @@
 //
 // A DB finds the leader by itself and follows it. Writes in autocommit, and transactions run by
 // RunTx, carry a commit token: when an answer is lost they are sent again, to whoever leads by
-// then, and are committed once. Reads that may miss a little go to any node (DB.Reader).
+// then, and are committed once. Reads that may miss a little go to any node, each to another one (DB.Reader).
 //
 // Sessions are kept open and share a few streams; TIMESTAMP values and NOW() are in
 // Options.Location. The driver for database/sql is registered as "trireme".

@@ -172,6 +172,9 @@ func (k *conn) connect(ctx context.Context) error {
 		}
 		s, err := open(ctx)
 		if err == nil {
+			if k.s != nil {
+				k.s.reading(false) // it has ended
+			}
 			k.s = s
 		}
 		return err

@@ -150,6 +150,7 @@ func (db *DB) query(ctx context.Context, session func(context.Context) (*session
 		st.CommitToken = token[:]
 	}
 	var rows *Rows
+	behind := 0
 	err = db.patiently(ctx, func() error {
 		timeout(ctx, st)
 		s, err := session(ctx)
@@ -161,6 +162,7 @@ func (db *DB) query(ctx context.Context, session func(context.Context) (*session
 			rows.ctx = outer // the span ends before them
 			return nil
 		}
+		err = db.passOver(s, err, &behind)
 		db.put(s)
 		switch r := retryable(err); {
 		case r == SameToken && reads(text):
@@ -224,13 +226,15 @@ func (r *Read) proto() *pb.SqlRead {
 	return &pb.SqlRead{Consistency: r.kind, AtLeast: r.gtid, BoundMs: uint32(min(r.bound/time.Millisecond, 1<<31))}
 }
 
-// Reader reads from any node.
+// Reader reads from any node. Each of its calls goes to the member that has the fewest reads of this DB under
+// way, in turns; to one that was too far behind for a read the next ones do not go for 5 seconds.
 type Reader struct {
 	db   *DB
 	read Read
 }
 
-// Reader returns what reads from any node, taking turns.
+// Reader returns what reads from any node. It sees what r asks for, whichever node it is: a read that is AtLeast a
+// write's GTID sees it everywhere.
 func (db *DB) Reader(r Read) *Reader { return &Reader{db, r} }
 
 // Query is DB.Query at any node.

@@ -24,6 +24,8 @@ type session struct {
 	mu    sync.Mutex
 	calls map[uint64]*call
 	err   error // why it has ended
+	// counted: it is one of its node's reads under way.
+	counted bool
 }
 
 // prepared is a statement that was prepared in the session.
@@ -211,6 +213,7 @@ func (s *session) abandon(c *call) {
 
 // close ends the session without waiting for the server's answer.
 func (s *session) close() {
+	s.reading(false)
 	s.mu.Lock()
 	over := s.err != nil
 	if !over {

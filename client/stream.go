@@ -138,6 +138,9 @@ type node struct {
 	// refused is why the last handshake will not do better the next time; nil: it may.
 	refused atomic.Pointer[Error]
 
+	reads  atomic.Int64 // under way
+	behind atomic.Int64 // until when it is passed over by reads, nanoseconds since 1970
+
 	mu      sync.Mutex
 	streams []*stream
 	opening sync.Mutex

@@ -1,8 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -26,7 +28,7 @@ const (
 type TxOptions struct {
 	Isolation Isolation
 	ReadOnly  bool
-	// Read lets a transaction that only reads be served by any node.
+	// Read lets a transaction that only reads be served by any node, as Reader.
 	Read Read
 	// Token is the transaction's commit token; zero: one is made.
 	Token Token
@@ -70,6 +72,7 @@ func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 	if tx.token == (Token{}) {
 		tx.token = NewToken()
 	}
+	behind := 0
 	err := db.patiently(ctx, func() error {
 		open := db.writer
 		if o.ReadOnly && o.Read.proto() != nil {
@@ -85,6 +88,7 @@ func (db *DB) Begin(ctx context.Context, o *TxOptions) (*Tx, error) {
 			err = errRepeated
 		}
 		if err != nil {
+			err = db.passOver(tx.s, err, &behind)
 			db.put(tx.s)
 		}
 		return elsewhere(err) // nothing has been done yet
@@ -150,6 +154,24 @@ func (tx *Tx) failed(err error) error {
 // errEnded says that a statement has ended the transaction.
 var errEnded = errors.New("client: a statement has ended the transaction, such as one that changes tables, or COMMIT as text: use Tx.Commit and Tx.Rollback")
 
+// errBegun says that a statement would have ended the transaction and begun another one, of which nobody
+// could tell.
+var errBegun = errors.New("client: a transaction is open: BEGIN, START TRANSACTION and AND CHAIN as text would commit it and begin another one, " +
+	"which Tx.Commit and Tx.Rollback would then end; use Tx.Commit, and DB.Begin for the next one")
+
+// refuse refuses statements that begin a transaction.
+func refuse(text string) error {
+	switch firstWord(text) {
+	case "BEGIN", "START":
+		return errBegun
+	case "COMMIT", "ROLLBACK":
+		if strings.Contains(strings.ToUpper(text), "CHAIN") {
+			return errBegun
+		}
+	}
+	return nil
+}
+
 // ended notes that a statement has ended the transaction: what comes behind it must not be
 // committed by itself.
 func (tx *Tx) ended() {
@@ -158,13 +180,13 @@ func (tx *Tx) ended() {
 	}
 }
 
-// Exec runs a statement.
+// Exec runs a statement. BEGIN and START TRANSACTION as text are refused: the transaction goes on without them.
 func (tx *Tx) Exec(ctx context.Context, text string, args ...any) (Result, error) {
 	return tx.exec(ctx, text, args, len(args) > 0)
 }
 
 func (tx *Tx) exec(ctx context.Context, text string, args []any, prepare bool) (_ Result, err error) {
-	if err := tx.ready(); err != nil {
+	if err := cmp.Or(tx.ready(), refuse(text)); err != nil {
 		return Result{}, err
 	}
 	ctx, sp := tx.part(ctx, firstWord(text))
@@ -186,7 +208,7 @@ func (tx *Tx) exec(ctx context.Context, text string, args []any, prepare bool) (
 
 // Query runs a statement and returns its rows. The next statement of the transaction closes them.
 func (tx *Tx) Query(ctx context.Context, text string, args ...any) (_ *Rows, err error) {
-	if err := tx.ready(); err != nil {
+	if err := cmp.Or(tx.ready(), refuse(text)); err != nil {
 		return nil, err
 	}
 	outer := ctx

@@ -62,14 +62,22 @@ type Arg struct {
 // when the tables it names change.
 func (s *Session) Prepare(ctx context.Context, sql string) (*Prepared, error) {
 	s.enter("Prepare", sql)
+	if s.m.opt.Trace != nil {
+		s.beginSpan()
+	}
 	s.beginStatement(ctx, nil)
 	s.diag.reset()
 	p, err := s.prepare(ctx, sql)
-	s.leave()
+	now := s.leave()
 	if err != nil {
-		return nil, s.failed(err)
+		p, err = nil, s.failed(err)
 	}
-	return p, nil
+	if s.span != nil {
+		s.span.prepares = true
+		s.endSpan(now, "", 0, 0, err)
+	}
+	s.caller = callerTrace{}
+	return p, err
 }
 
 func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
@@ -120,7 +128,9 @@ const (
 
 // parsePrepared parses a text that is one statement.
 func (s *Session) parsePrepared(sql string) (ast.Statement, error) {
+	began := s.tick()
 	statements, err := ast.Parse(sql, s.mode)
+	s.part("parse", began, 0, err)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type ConnectionInfo struct {
 	Interactive              bool              // CLIENT_INTERACTIVE: interactive_timeout counts
 	ReadOnly                 bool              // came in by the port for reads
 	Admin                    bool              // came in by the administrator's place: not counted
-	Door                     string            // by which it came in, for traces: mysql, grpc
+	Door                     string            // by which it came in, for traces: mysql, grpc, console, admin
 	TLS                      string            // name of the cipher, empty without
 	TLSVersion               string
 	Attributes               map[string]string // connection attributes

@@ -22,8 +22,8 @@ type callerTrace struct {
 	sampled bool
 }
 
-// UseTrace says what the next text, or execution of a prepared statement, is part of: a span of its
-// caller's, and whether the caller has chosen it for tracing. Without a recorder it means nothing.
+// UseTrace says what the next text, preparation, or execution of a prepared statement is part of: a span
+// of its caller's, and whether the caller has chosen it for tracing. Without a recorder it means nothing.
 func (s *Session) UseTrace(parent trace.Context, sampled bool) {
 	s.caller = callerTrace{parent, sampled}
 }
@@ -36,6 +36,8 @@ type span struct {
 	began  time.Duration // the same by the clock that never jumps
 	waits  lock.Waits    // of the session before it
 	plan   *compiled     // nil: it has none, or not yet
+
+	prepares bool // it is the preparation of a statement
 }
 
 // shortest is how long a part of a statement takes at least that may take no time at all.
@@ -125,6 +127,9 @@ func (s *Session) endSpan(now time.Duration, text string, sent, examined uint64,
 		text = string(ast.AppendDigest(nil, m.text, s.mode, digestText))
 	}
 	operation, table := p.subject(text)
+	if p.prepares {
+		operation = "PREPARE"
+	}
 	out := &trace.Span{Context: p.own, Parent: p.parent.Span, Kind: trace.Server, Name: operation, Start: p.start, End: p.at(now),
 		Error: s.errorText(err)}
 	a := append(make([]trace.Attribute, 0, 16), trace.Attribute{Key: "db.system.name", Text: "trireme"},

@@ -176,9 +176,17 @@ func TestTraceCommit(t *testing.T) {
 func TestTracePrepared(t *testing.T) {
 	rec, _, s := traceRig(t, false)
 	ctx := context.Background()
+	s.UseTrace(caller, true)
 	p, err := s.Prepare(ctx, "SELECT id FROM orders WHERE note = ?")
 	if err != nil {
 		t.Fatal(err)
+	}
+	var got []string
+	for _, of := range rec.take() {
+		got = append(got, describe(of))
+	}
+	if want := "parse, plan, PREPARE shop.orders db.namespace=\"shop\" db.query.text=\"SELECT `id` FROM `orders` WHERE `note` = ?\" door=\"mysql\""; strings.Join(got, ", ") != want {
+		t.Errorf("preparing: %q", got)
 	}
 	args := []session.Arg{{Value: types.NewBytes([]byte("secret"))}}
 	for i, traced := range []bool{true, false, true} {

@@ -12,7 +12,7 @@ import (
 // is, and returns its first rows.
 func (s *Server) query(ctx context.Context, c *Caller, sql string, most int) ([][]types.Value, error) {
 	q, err := s.opt.Sessions.Open(session.ConnectionInfo{User: c.User, Host: c.Host, AccountUser: c.AccountUser, AccountHost: c.AccountHost,
-		Admin: true, ReadOnly: true, Attributes: map[string]string{"program_name": "trireme-admin"}})
+		Admin: true, ReadOnly: true, Attributes: map[string]string{"program_name": "trireme-admin"}, Door: "admin"})
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func (c *Console) execute(ctx context.Context, s *signIn, ask *runRequest, limit
 	r := &run{cancel: cancel}
 	info := session.ConnectionInfo{ID: c.opt.Sessions.NextID(), User: s.caller.User, Host: s.caller.Host, AccountUser: s.caller.AccountUser,
 		AccountHost: s.caller.AccountHost, Schema: ask.Schema, Collation: types.CollationUTF8MB40900AI, MultiStatements: true,
-		ReadOnly: !ask.Write, Admin: s.admin, Attributes: map[string]string{"program_name": "trireme-console"},
+		ReadOnly: !ask.Write, Admin: s.admin, Attributes: map[string]string{"program_name": "trireme-console"}, Door: "console",
 		Disconnect: func() { go r.stop(errInterrupted) }}
 	q, err := c.opt.Sessions.Open(info)
 	if err != nil {

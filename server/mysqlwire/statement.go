@@ -49,6 +49,12 @@ func unknownStatement(id uint32, in string) *types.Error {
 
 // prepare is COM_STMT_PREPARE.
 func (c *conn) prepare(ctx context.Context, text []byte) error {
+	var of parent
+	if c.s.opt.Traced {
+		if of = parentIn(string(text)); of.context.Valid() {
+			c.sess.UseTrace(of.context, of.sampled)
+		}
+	}
 	p, err := c.sess.Prepare(ctx, string(text))
 	if err != nil {
 		return err
@@ -62,11 +68,7 @@ func (c *conn) prepare(ctx context.Context, text []byte) error {
 	if c.stmts == nil {
 		c.stmts = make(map[uint32]*statement)
 	}
-	st := &statement{id: p.ID, prepared: p}
-	if c.s.opt.Traced {
-		st.parent = parentIn(string(text))
-	}
-	c.stmts[p.ID] = st
+	c.stmts[p.ID] = &statement{id: p.ID, prepared: p, parent: of}
 	return c.describe(p)
 }
 

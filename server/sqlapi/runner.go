@@ -231,7 +231,7 @@ func (r *runner) run(ctx context.Context, st *pb.SqlStatement, token commitToken
 	shown := h
 	if st.Handle == 0 {
 		var err error
-		if h, err = r.textHandle(ctx, st.Text); err != nil {
+		if h, err = r.textHandle(ctx, st.Text, st.Traceparent); err != nil {
 			return err
 		}
 		shown = nil
@@ -258,7 +258,7 @@ func (r *runner) run(ctx context.Context, st *pb.SqlStatement, token commitToken
 }
 
 // textHandle prepares a text, or finds it among those that were.
-func (r *runner) textHandle(ctx context.Context, text string) (*handle, error) {
+func (r *runner) textHandle(ctx context.Context, text, traceparent string) (*handle, error) {
 	if h := r.texts[text]; h != nil {
 		return h, nil
 	}
@@ -269,6 +269,7 @@ func (r *runner) textHandle(ctx context.Context, text string) (*handle, error) {
 			break
 		}
 	}
+	r.traced(traceparent)
 	p, err := r.s.Prepare(ctx, text)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
+	"crypto/x509/pkix"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,19 +14,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/triremedb/trireme/server/auth/authtest"
 )
 
 const httpPatience = time.Minute
 
-// slowPort serves a handler on a port of so many connections, with short limits.
-func slowPort(t *testing.T, connections int, h http.Handler) (address string) {
+// slowPort serves a handler on a port of so many connections, with short limits. config is for clients with TLS.
+func slowPort(t *testing.T, connections int, h http.Handler, config func() *tls.Config) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &http.Server{Handler: inTime(h, 50*time.Millisecond, 100*time.Millisecond), ConnContext: withSeat, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
-	p := newEitherPort(l, connections, nil, slog.New(slog.DiscardHandler))
+	p := newEitherPort(l, connections, config, slog.New(slog.DiscardHandler))
 	go func() { _ = s.Serve(p) }()
 	t.Cleanup(func() { _ = s.Close() })
 	return l.Addr().String()
@@ -70,11 +73,10 @@ func gone(t *testing.T, what string, c net.Conn) {
 	}
 }
 
-// TestSlowClients: a body that does not come, and an answer that is not read, end in time; what is whole takes the time
-// that it takes.
-func TestSlowClients(t *testing.T) {
-	failed := make(chan error, 2)
-	mux := http.NewServeMux()
+// slowHandlers are what slow clients ask for. What /body and /large end with is told.
+func slowHandlers() (mux *http.ServeMux, failed chan error) {
+	failed = make(chan error, 2)
+	mux = http.NewServeMux()
 	mux.HandleFunc("POST /body", func(w http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
 		failed <- err
@@ -90,12 +92,12 @@ func TestSlowClients(t *testing.T) {
 	})
 	mux.HandleFunc("POST /long", func(w http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(httpPatience))
 		select {
 		case <-time.After(300 * time.Millisecond):
 		case <-r.Context().Done():
 			err = r.Context().Err()
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(httpPatience))
 		_, _ = fmt.Fprint(w, err)
 	})
 	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +113,68 @@ func TestSlowClients(t *testing.T) {
 			}
 		}
 	})
-	address := slowPort(t, 64, mux)
+	return mux, failed
+}
+
+// TestSlowClientsOfHTTP2: the same, where requests share a connection.
+func TestSlowClientsOfHTTP2(t *testing.T) {
+	ca := authtest.NewAuthority(t, "ca")
+	of := ca.Issue(pkix.Name{}, nil)
+	pair := of.Pair(t)
+	mux, failed := slowHandlers()
+	address := slowPort(t, 64, mux, func() *tls.Config {
+		return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	})
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	c := &http.Client{Transport: transport, Timeout: httpPatience}
+	do := func(method, path string, body io.Reader) *http.Response {
+		t.Helper()
+		r, err := http.NewRequest(method, "https://"+address+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		if resp.ProtoMajor != 2 {
+			t.Errorf("%s: %s", path, resp.Proto)
+		}
+		return resp
+	}
+	all := func(r *http.Response) string {
+		t.Helper()
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b)
+	}
+	half, more := io.Pipe()
+	defer more.Close()
+	do("POST", "/body", half)
+	if err := <-failed; err == nil {
+		t.Error("half a body is read")
+	}
+	do("GET", "/large", nil) // whose answer is not read
+	if err := <-failed; err == nil {
+		t.Error("an endless answer is written")
+	}
+	if got := all(do("POST", "/long", strings.NewReader("body"))); got != "<nil>" {
+		t.Errorf("a long request: %q", got)
+	}
+	if got := all(do("GET", "/stream", nil)); strings.Count(got, "event") != 4 {
+		t.Errorf("a stream: %q", got)
+	}
+}
+
+// TestSlowClients: a body that does not come, and an answer that is not read, end in time; what is whole takes the time
+// that it takes.
+func TestSlowClients(t *testing.T) {
+	mux, failed := slowHandlers()
+	address := slowPort(t, 64, mux, nil)
 
 	gone(t, "half a body", says(t, address, "POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf"))
 	if err := <-failed; err == nil {
@@ -159,7 +222,7 @@ func TestFullHTTPPort(t *testing.T) {
 			}
 		}
 	}))
-	address := slowPort(t, 64, mux)
+	address := slowPort(t, 64, mux, nil)
 	held := says(t, address, "GET /held HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	<-began
 	for range 200 {

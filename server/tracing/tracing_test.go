@@ -12,6 +12,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/triremedb/trireme/e2e/servers/ports"
 	"github.com/triremedb/trireme/internal/trace"
 	"github.com/triremedb/trireme/server/tracing/tracingtest"
 )
@@ -250,6 +251,24 @@ func TestDeadCollector(t *testing.T) {
 	}
 	if text := log.String(); strings.Count(text, "sending traces") != 1 || !strings.Contains(text, "refused") {
 		t.Errorf("the log: %s", text)
+	}
+}
+
+// TestCollectorReturns: one that comes later, or again, gets what is recorded from then on.
+func TestCollectorReturns(t *testing.T) {
+	port, err := ports.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := "127.0.0.1:" + strconv.Itoa(port)
+	r := open(t, Options{Endpoint: addr})
+	r.Start(Node{})
+	record(r, 1)
+	c := tracingtest.At(t, addr)
+	for until := time.Now().Add(time.Minute); len(c.Spans()) == 0; time.Sleep(50 * time.Millisecond) {
+		if record(r, 1); time.Now().After(until) {
+			t.Fatal("nothing comes")
+		}
 	}
 }
 

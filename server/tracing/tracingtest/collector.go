@@ -42,7 +42,13 @@ type Collector struct {
 // New starts a collector, which ends with the test.
 func New(t testing.TB) *Collector {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return At(t, "127.0.0.1:0")
+}
+
+// At is New at an address.
+func At(t testing.TB, addr string) *Collector {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}

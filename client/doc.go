@@ -12,6 +12,8 @@
 // Sessions are kept open and share a few streams; TIMESTAMP values and NOW() are in
 // Options.Location. The driver for database/sql is registered as "trireme".
 //
+// Calls have spans of OpenTelemetry's (Options.TracerProvider), of which those of the server are part.
+//
 // # Invariants
 //
 //   - What returned without an error is committed by a majority of the group.

@@ -2,6 +2,8 @@ package tracing
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509/pkix"
 	"log/slog"
 	"net"
 	"strconv"
@@ -11,9 +13,12 @@ import (
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/triremedb/trireme/e2e/servers/ports"
 	"github.com/triremedb/trireme/internal/trace"
+	"github.com/triremedb/trireme/server/auth/authtest"
 	"github.com/triremedb/trireme/server/tracing/tracingtest"
 )
 
@@ -269,6 +274,30 @@ func TestCollectorReturns(t *testing.T) {
 		if record(r, 1); time.Now().After(until) {
 			t.Fatal("nothing comes")
 		}
+	}
+}
+
+// TestTLS: certificates and headers are those of the environment; a collector that cannot prove who it
+// is gets nothing.
+func TestTLS(t *testing.T) {
+	authority := authtest.NewAuthority(t, "observers")
+	server := authority.Issue(pkix.Name{CommonName: "collector"}, nil)
+	c := tracingtest.At(t, "127.0.0.1:0", grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{server.Pair(t)}})))
+	stranger := open(t, Options{Endpoint: "https://" + c.Addr()})
+	stranger.Start(Node{})
+	record(stranger, 1)
+	closed(t, stranger)
+	if s := stranger.Stats(); s.Failed != 1 || c.Calls() != 0 {
+		t.Errorf("%+v, %d calls", s, c.Calls())
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", authtest.File(t, "ca.pem", authority.PEM()))
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "authorization=Bearer%20abc,tenant=shop")
+	r := open(t, Options{Endpoint: "https://" + c.Addr()})
+	r.Start(Node{})
+	record(r, 1)
+	c.Await(t, "", count(1))
+	if h := c.Headers(); strings.Join(h["authorization"], "") != "Bearer abc" || strings.Join(h["tenant"], "") != "shop" {
+		t.Errorf("%v", h)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 )
 
 // Span is a span that has come.
@@ -36,6 +37,7 @@ type Collector struct {
 	mu      sync.Mutex
 	spans   []Span
 	calls   int
+	headers metadata.MD   // of the last call
 	blocked chan struct{} // nil: calls are answered at once
 }
 
@@ -45,15 +47,15 @@ func New(t testing.TB) *Collector {
 	return At(t, "127.0.0.1:0")
 }
 
-// At is New at an address.
-func At(t testing.TB, addr string) *Collector {
+// At is New at an address, for a server with more options.
+func At(t testing.TB, addr string, options ...grpc.ServerOption) *Collector {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &Collector{addr: l.Addr().String()}
-	s := grpc.NewServer()
+	s := grpc.NewServer(options...)
 	collectorpb.RegisterTraceServiceServer(s, c)
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() {
@@ -89,6 +91,7 @@ func (c *Collector) Unblock() {
 func (c *Collector) Export(ctx context.Context, r *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
 	c.mu.Lock()
 	c.calls++
+	c.headers, _ = metadata.FromIncomingContext(ctx)
 	wait := c.blocked
 	c.mu.Unlock()
 	if wait != nil {
@@ -139,6 +142,13 @@ func (c *Collector) Calls() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls
+}
+
+// Headers are the metadata of the last call.
+func (c *Collector) Headers() metadata.MD {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.headers
 }
 
 // Await waits until the spans of a trace are what they should be, and returns them; an empty trace

@@ -6,6 +6,7 @@ import (
 	"crypto/x509/pkix"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -290,7 +291,7 @@ func TestTLS(t *testing.T) {
 	if s := stranger.Stats(); s.Failed != 1 || c.Calls() != 0 {
 		t.Errorf("%+v, %d calls", s, c.Calls())
 	}
-	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", authtest.File(t, "ca.pem", authority.PEM()))
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", authtest.File(t, filepath.Join(t.TempDir(), "ca.pem"), authority.PEM()))
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "authorization=Bearer%20abc,tenant=shop")
 	r := open(t, Options{Endpoint: "https://" + c.Addr()})
 	r.Start(Node{})

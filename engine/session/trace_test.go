@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -126,7 +127,7 @@ func TestTraceStatements(t *testing.T) {
 			"plan", `SELECT db.namespace="shop" db.query.text="SELECT ?" door="mysql" db.response.returned_rows=1`}},
 	} {
 		_ = run(s, c.text)
-		spans := rec.take()
+		spans := slices.DeleteFunc(rec.take(), func(p *trace.Span) bool { return p.Name == "read point" }) // on a slow machine
 		var got []string
 		root := trace.Context{}
 		for i := len(spans) - 1; i >= 0; i-- {

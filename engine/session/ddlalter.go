@@ -51,6 +51,9 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 	var online *catalog.Change
 	var copied *onlineRebuild
 	err = s.inTransaction(ctx, func() error {
+		if err := s.txn.AwaitUnwatched(schema, name); err != nil {
+			return err
+		}
 		old, err := s.baseTable(schema, name)
 		if err != nil {
 			return err

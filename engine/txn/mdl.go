@@ -182,6 +182,16 @@ func (l *metadataLocks) releaseFrom(o *metadataOwner, n int) {
 	o.tickets = o.tickets[:n]
 }
 
+// holds reports whether the owner has a lock on a name, in the mode at least.
+func (o *metadataOwner) holds(n Name, mode MetadataMode) bool {
+	for _, t := range o.tickets {
+		if t.object.name == n && t.mode >= mode {
+			return true
+		}
+	}
+	return false
+}
+
 func (o *metadataOwner) ticket() *ticket {
 	if n := len(o.spare); n > 0 {
 		t := o.spare[n-1]

@@ -75,14 +75,22 @@ func (w *Watch) Stop() {
 	}
 }
 
-// watching returns who watches a table, or nil.
+// watching returns who watches a table, or, of a schema, one of its tables; or nil.
 func (m *Manager) watching(n Name) *Watch {
 	if !m.watched.Load() {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.watches[n]
+	if n.Table != "" {
+		return m.watches[n]
+	}
+	for of, w := range m.watches { // any one
+		if of.Schema == n.Schema {
+			return w
+		}
+	}
+	return nil
 }
 
 // Cut begins a round, before its snapshot is taken.
@@ -197,9 +205,19 @@ func (s *Session) LockWatched(w *Watch) error {
 	return s.leave(t.lockNames(tableLocks(w.name)))
 }
 
-// unwatched waits until nobody else watches a table whose definition is to be changed: a
-// request for a metadata lock would keep all from using the table meanwhile. Errors:
-// 1205, 1317.
+// AwaitUnwatched waits until nobody watches a table whose definition is to be changed. Who
+// looks at the definition before it locks it calls this first. Errors: 1205, 1317.
+func (s *Session) AwaitUnwatched(schema, name string) error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	return s.leave(t.unwatched(Name{schema, name}))
+}
+
+// unwatched waits until nobody else watches a table: a request for a metadata lock would
+// keep all from using it meanwhile. Errors: 1205, 1213 for a transaction that has what
+// who watches it will wait for, 1317.
 func (t *Txn) unwatched(n Name) error {
 	e := t.m.opt.Env
 	deadline := e.Monotonic() + t.metadataWait
@@ -207,6 +225,8 @@ func (t *Txn) unwatched(n Name) error {
 		switch w := t.m.watching(n); {
 		case w == nil || w == t.owns:
 			return nil
+		case t.locks.holds(n, Shared) || t.locks.holds(Name{Schema: n.Schema}, Exclusive):
+			return lock.ErrDeadlock
 		case t.locks.interrupted.Load():
 			return lock.ErrInterrupted
 		case e.Monotonic() >= deadline:

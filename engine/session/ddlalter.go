@@ -20,7 +20,8 @@ import (
 //	in place   another definition, no row is touched: one transaction
 //	indexes    added alone they are built beside running changes: one transaction adds them
 //	           as being built, a second one fills and publishes them. With other changes
-//	           all is one transaction that has the table for itself
+//	           all is one transaction that has the table for itself, if that is small;
+//	           else it is rebuilt
 //	rebuild    the rows are copied into a new table, which takes the old one's place: beside
 //	           running changes (ddlonline.go), or, where rows have no key by which their
 //	           copies are found, with the table for itself (ddlcopy.go)
@@ -71,7 +72,13 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 				return err
 			}
 		}
-		if strings.EqualFold(algorithm, "COPY") && !ch.Rebuild {
+		copies := strings.EqualFold(algorithm, "COPY")
+		if algorithm == "" || strings.EqualFold(algorithm, "DEFAULT") {
+			if copies, err = s.betterCopied(ch, schema, name); err != nil {
+				return err
+			}
+		}
+		if copies && !ch.Rebuild {
 			if ch, err = catalog.Alter(env, old, append(specs, &ast.Force{})); err != nil {
 				return err
 			}
@@ -93,7 +100,7 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 			out.AffectedRows, err = s.rebuild(ctx, ch, s.textOf(st).Text)
 			return err
 		}
-		if ch.Same && len(ch.Add) > 0 && len(ch.Checks) == 0 && len(ch.ForeignKeys) == 0 && len(ch.Renamed) == 0 {
+		if indexesAlone(ch) {
 			online = ch
 			return s.addIndexes(ch, s.textOf(st).Text)
 		}
@@ -110,6 +117,28 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 		err = s.finishIndexes(ctx, online)
 	}
 	return out, err
+}
+
+// indexesAlone reports whether a change adds indexes and does nothing else.
+func indexesAlone(ch *catalog.Change) bool {
+	return ch.Same && len(ch.Add) > 0 && len(ch.Checks) == 0 && len(ch.ForeignKeys) == 0 && len(ch.Renamed) == 0
+}
+
+// inPlaceRows is up to how many rows of a table indexes that come with other changes are
+// built with the table for oneself.
+const inPlaceRows = 20_000
+
+// betterCopied reports whether a change that could be made in place would keep others from
+// the table for long, which a copy of its rows beside them does not.
+func (s *Session) betterCopied(ch *catalog.Change, schema, name string) (bool, error) {
+	if ch.Rebuild || len(ch.Add) == 0 || indexesAlone(ch) || !onlineCopy(ch) {
+		return false, nil
+	}
+	o, err := s.txn.Open(schema, name)
+	if err != nil {
+		return false, err
+	}
+	return o.Table().Rows() > inPlaceRows, nil
 }
 
 func errorText(err error) string {

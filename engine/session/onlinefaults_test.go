@@ -205,3 +205,27 @@ func TestRebuildOldSnapshot(t *testing.T) {
 	r.want(t, r.s, "ALTER TABLE t MODIFY a BIGINT", "ok")
 	r.want(t, r.other, "SELECT COUNT(*) FROM t", "error 1412")
 }
+
+// Indexes that come with other changes keep nobody from a large table.
+func TestIndexesWithOtherChanges(t *testing.T) {
+	r := newRebuildRig(t)
+	for range 4 {
+		r.Exec(r.s, "INSERT INTO t (a, b) SELECT a, b FROM t")
+	}
+	during := 0
+	r.during(func() {
+		r.want(t, r.other, "INSERT INTO t (a, b) VALUES (-5, 'new')", "ok")
+		r.want(t, r.other, "SELECT COUNT(*) FROM t", "COUNT(*)\n32001")
+		during++
+	})
+	r.want(t, r.s, "ALTER TABLE t ADD COLUMN c INT DEFAULT 7, ADD INDEX i (c, a), ADD UNIQUE INDEX u (id, b), RENAME COLUMN b TO d", "ok: 32000 affected")
+	if during == 0 {
+		t.Error("nobody came in between")
+	}
+	r.want(t, r.s, "SELECT c, d FROM t FORCE INDEX (i) WHERE c = 7 AND a = -5", "c | d\n7 | new\n")
+	r.want(t, r.s, "SELECT COUNT(*) FROM t FORCE INDEX (u)", "COUNT(*)\n32001")
+	r.want(t, r.s, "ALTER TABLE t ADD COLUMN e INT DEFAULT 7, ADD INDEX j (e), ALGORITHM=INPLACE", "ok")
+	if got := r.Text(r.s, "CHECK TABLE t"); !strings.Contains(got, "OK") {
+		t.Error(got)
+	}
+}

@@ -62,6 +62,7 @@ func (g *group) settingChanged(_ *testing.T, _ *bank) string {
 }
 
 func (g *group) imageChanged(t *testing.T, _ *bank) string {
+	loaded := g.k6(t)
 	g.upgrade("--set=image.tag=" + nextTag)
 	g.whole(3)
 	for _, p := range g.members() {
@@ -69,7 +70,7 @@ func (g *group) imageChanged(t *testing.T, _ *bank) string {
 			t.Errorf("%s runs %s", p.Meta.Name, image)
 		}
 	}
-	return ""
+	return loaded()
 }
 
 func (g *group) rolledBack(t *testing.T, _ *bank) string {

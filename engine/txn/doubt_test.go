@@ -14,6 +14,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/trace"
 )
 
 // slowLog is a commit log that appends at once and commits when it is told.
@@ -333,6 +334,29 @@ func TestSuspend(t *testing.T) {
 		env.Sleep(r.env, 20*time.Millisecond)
 		again.want(t, "a commit afterwards", true, nil)
 	})
+}
+
+// TestTraceBesideSuspend: a commit may be given its span while its transaction is taken away.
+func TestTraceBesideSuspend(t *testing.T) {
+	r := newRig(t, env.Real(), nil)
+	defer r.close(t)
+	r.create(t, people("p"))
+	r.do(t, func() error { return r.s.Insert(open(t, r.s, "p"), row(1, "a", 0, nil), false) })
+	of := trace.Context{Trace: [16]byte{1}, Span: [8]byte{1}}
+	for i := range 50 {
+		update(t, r.s, 1, i+1)
+		done := make(chan error)
+		go func() {
+			err := r.m.Suspend(errors.New("not leader"))
+			r.m.Resume()
+			done <- err
+		}()
+		for range 100 {
+			r.s.Trace(of)
+		}
+		must(t, <-done)
+		must(t, r.s.Rollback())
+	}
 }
 
 // TestSuspendLeft: Suspend waits for a transaction that its session has left to the

@@ -325,6 +325,8 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 
 // Trace says what the commit of the session's transaction, if it has one, is part of.
 func (s *Session) Trace(c trace.Context) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	if s.t != nil {
 		s.t.Trace = c
 	}

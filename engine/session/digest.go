@@ -56,6 +56,7 @@ type StatementDigest struct {
 // meter is what a session measures of the statement that runs.
 type meter struct {
 	start    time.Duration
+	mode     ast.Mode // in which the text was read: a statement may change the session's
 	text     string
 	plan     *compiled // by which it runs; nil: none that is kept
 	prepared *Prepared
@@ -129,7 +130,7 @@ func (s *Session) digestOf(t *digests) *digest {
 		}
 	}
 	m.buf = append(append(m.buf[:0], s.schema...), 0)
-	m.buf = ast.AppendDigest(m.buf, m.text, s.mode, digestText)
+	m.buf = ast.AppendDigest(m.buf, m.text, m.mode, digestText)
 	d := t.find(m.buf, len(s.schema))
 	switch {
 	case d == &t.rest:

@@ -179,7 +179,7 @@ func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, 
 		s.beginSpan()
 	}
 	s.beginStatement(ctx, w)
-	s.meter.prepared = p
+	s.meter.prepared, s.meter.mode = p, p.mode
 	if !keepsDiagnostics(p.st) {
 		s.diag.reset()
 	}

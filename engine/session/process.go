@@ -57,7 +57,7 @@ func (s *Session) mark(connection bool) bool {
 // enter notes that the session is at work on a text.
 func (s *Session) enter(command, text string) {
 	now := s.env.Monotonic()
-	s.meter.start = now
+	s.meter.start, s.meter.mode = now, s.mode
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.began = command, text, now
 	s.mu.Unlock()

@@ -36,12 +36,17 @@ type span struct {
 	began  time.Duration // the same by the clock that never jumps
 	waits  lock.Waits    // of the session before it
 	plan   *compiled     // nil: it has none, or not yet
+	parts  int           // that were long enough; partsMost are recorded
 
 	prepares bool // it is the preparation of a statement
 }
 
 // shortest is how long a part of a statement takes at least that may take no time at all.
 const shortest = 50 * time.Microsecond
+
+// partsMost is how many parts of a statement are recorded, but commits: one may have any number of
+// queries in it, of which each is planned.
+const partsMost = 32
 
 // beginSpan begins the span of a statement, if that is to be traced.
 //
@@ -85,7 +90,11 @@ func (s *Session) part(name string, began, least time.Duration, err error) {
 	if s.span == nil {
 		return
 	}
-	if now := s.env.Monotonic(); now-began >= least {
+	now := s.env.Monotonic()
+	if now-began < least {
+		return
+	}
+	if s.span.parts++; s.span.parts <= partsMost {
 		s.recordPart(s.m.opt.Trace.Child(s.span.own), name, began, now, err)
 	}
 }
@@ -124,7 +133,7 @@ func (s *Session) endSpan(now time.Duration, text string, sent, examined uint64,
 	p, m := s.span, &s.meter
 	s.span = nil
 	if text == "" && errorNumber(err) != 1064 {
-		text = string(ast.AppendDigest(nil, m.text, s.mode, digestText))
+		text = string(ast.AppendDigest(nil, m.text, m.mode, digestText))
 	}
 	operation, table := p.subject(text)
 	if p.prepares {
@@ -171,17 +180,22 @@ func (s *Session) endSpan(now time.Duration, text string, sent, examined uint64,
 			count("trireme.lock_wait_us", uint64((w.Time-p.waits.Time)/time.Microsecond))
 		}
 	}
+	count("trireme.parts_left_out", uint64(max(p.parts-partsMost, 0)))
 	out.Attributes = a
 	s.m.opt.Trace.Record(out)
 }
 
+// planned are the first words of statements that their plan tells more of.
+var planned = map[string]bool{"SELECT": true, "WITH": true, "VALUES": true, "TABLE": true, "INSERT": true, "REPLACE": true, "UPDATE": true,
+	"DELETE": true, "EXECUTE": true}
+
 // subject is what a statement does, and the table that it is about, if that is one.
 func (p *span) subject(digest string) (operation, table string) {
-	if p.plan == nil {
-		operation, _, _ = strings.Cut(strings.TrimLeft(digest, "( "), " ")
-		if operation == "" || strings.ContainsAny(operation, "`?.") {
-			operation = "statement" // that makes no sense
-		}
+	operation, _, _ = strings.Cut(strings.TrimLeft(digest, "( "), " ")
+	switch {
+	case p.plan == nil && (operation == "" || strings.ContainsAny(operation, "`?.")):
+		return "statement", "" // that makes no sense
+	case p.plan == nil || operation != "" && !planned[operation]: // the plan is of a query in it
 		return operation, ""
 	}
 	switch st := p.plan.kind.(type) {

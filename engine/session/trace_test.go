@@ -156,6 +156,71 @@ func TestTraceStatements(t *testing.T) {
 	}
 }
 
+// TestTraceModes: a text's digest is that of the mode in which it was read. In another, a value may be
+// what is no value there.
+func TestTraceModes(t *testing.T) {
+	rec, r, s := traceRig(t, false)
+	ctx := context.Background()
+	told := func(what string) {
+		t.Helper()
+		for _, p := range rec.take() {
+			if d := describe(p); strings.Contains(d, "secret") {
+				t.Errorf("%s: %s", what, d)
+			}
+		}
+		for _, d := range r.Manager.Statements() {
+			if strings.Contains(d.Text, "secret") {
+				t.Errorf("%s: the digest %s", what, d.Text)
+			}
+		}
+	}
+	for _, text := range []string{
+		`SET sql_mode = 'ANSI_QUOTES', @a = "secret"`,
+		`SET sql_mode = 'ANSI_QUOTES'; SELECT "secret", id FROM orders; DO "secret"`,
+		`SET sql_mode = 'NO_BACKSLASH_ESCAPES', @a = '\' secret \''`,
+	} {
+		r.Exec(s, "SET sql_mode = ''")
+		if err := run(s, text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		told(text)
+	}
+	r.Exec(s, "SET sql_mode = ''")
+	p, err := s.Prepare(ctx, `SELECT "secret", id FROM orders WHERE id = ?`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Exec(s, "SET sql_mode = 'ANSI_QUOTES'")
+	s.UseTrace(caller, true)
+	if err := s.ExecutePrepared(ctx, p, []session.Arg{{Value: types.NewInt(1)}}, sessiontest.Discard); err != nil {
+		t.Fatal(err)
+	}
+	told("a prepared statement")
+}
+
+// TestTraceManyParts: a statement with many queries in it has some of their spans, and tells how many
+// are not there.
+func TestTraceManyParts(t *testing.T) {
+	rec, _, s := traceRig(t, false)
+	const n = 1000
+	if err := run(s, "DO "+strings.Repeat("(SELECT 1), ", n-1)+"(SELECT 1)"); err != nil {
+		t.Fatal(err)
+	}
+	spans := rec.take()
+	if len(spans) > 50 {
+		t.Errorf("%d spans", len(spans))
+	}
+	if d := describe(spans[len(spans)-1]); !strings.HasPrefix(d, "DO db.") || !strings.Contains(d, fmt.Sprintf(" parts_left_out=%d", n+1-(len(spans)-1))) {
+		t.Errorf("%d spans, the last: %s", len(spans), d)
+	}
+	if err := run(s, "SELECT 2"); err != nil {
+		t.Fatal(err)
+	}
+	if spans := rec.take(); len(spans) < 2 || strings.Contains(describe(spans[len(spans)-1]), "left_out") {
+		t.Errorf("the next one: %v", spans)
+	}
+}
+
 // TestTraceCommit: a commit has the number of its transaction, and the log is told of its span.
 func TestTraceCommit(t *testing.T) {
 	rec, _, s := traceRig(t, false)

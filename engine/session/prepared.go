@@ -107,7 +107,7 @@ func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
 		return nil, newError(1295, "HY000", "This command is not supported in the prepared statement protocol yet")
 	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
 		if p.text == nil && len(sql) <= maxSharedText {
-			p.text = append([]byte("\xff"), sql...)
+			p.text = append([]byte{0xff, byte(p.mode)}, sql...) // the session's mode may be another when it is executed
 			known, _ = s.m.plans.get(s.describedKey(p))
 		}
 		if err := s.describe(ctx, p, known); err != nil {

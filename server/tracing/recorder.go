@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 
@@ -41,6 +42,8 @@ type Recorder struct {
 
 	sent, full, limited, failed atomic.Uint64
 
+	refused int64 // spans of the call that is under way; of the sender
+
 	complaints complaints
 
 	closing sync.Once
@@ -62,7 +65,8 @@ func Open(o Options) (*Recorder, error) {
 	}
 	r := &Recorder{queue: make(chan *trace.Span, o.Queue), stop: make(chan struct{}), complaints: complaints{log: o.Log}}
 	otel.SetErrorHandler(&r.complaints) // what the variables of the environment may be told of
-	r.client = newClient(address, secure)
+	otel.SetLogger(logr.New(environment{&r.complaints}))
+	r.client = r.newClient(address, secure)
 	r.threshold = uint64(min(max(o.Ratio, 0), 1) * (1 << 63))
 	r.every = int64(time.Second) / int64(max(o.PerSecond, 1))
 	began := time.Now()

@@ -2,18 +2,23 @@ package tracing
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
+	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/triremedb/trireme/internal/trace"
 )
@@ -30,14 +35,36 @@ const (
 )
 
 // newClient returns a client of a collector, which is called when there are spans.
-func newClient(address string, secure bool) otlptrace.Client {
-	scheme := "http://"
-	if secure {
-		scheme = "https://"
-	}
-	return otlptracegrpc.NewClient(otlptracegrpc.WithEndpointURL(scheme+address),
+func (r *Recorder) newClient(address string, secure bool) otlptrace.Client {
+	options := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL("https://" + address),
+		otlptracegrpc.WithDialOption(grpc.WithChainUnaryInterceptor(r.partly)),
 		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: true, InitialInterval: 250 * time.Millisecond,
-			MaxInterval: 5 * time.Second, MaxElapsedTime: 10 * time.Second}))
+			MaxInterval: 5 * time.Second, MaxElapsedTime: 10 * time.Second})}
+	if !secure { // whatever authorities the environment names, perhaps for others
+		options = append(options, otlptracegrpc.WithTLSCredentials(insecure.NewCredentials()))
+	}
+	return otlptracegrpc.NewClient(options...)
+}
+
+// partly notes how many spans of a call the collector has refused though it took the call, which the client
+// takes for an error of all of them.
+func (r *Recorder) partly(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	err := call(ctx, method, request, reply, conn, options...)
+	if answer, ok := reply.(*collectorpb.ExportTraceServiceResponse); ok && err == nil && answer.PartialSuccess != nil {
+		r.refused = max(answer.PartialSuccess.RejectedSpans, 0)
+		r.complaints.Handle(fmt.Errorf("the collector refuses %d spans of a call: %q", r.refused, cut(answer.PartialSuccess.ErrorMessage)))
+		answer.PartialSuccess = nil
+	}
+	return err
+}
+
+// cut keeps a collector's message at a length that a log may have.
+func cut(message string) string {
+	const most = 500
+	if len(message) > most {
+		message = message[:most]
+	}
+	return strings.ToValidUTF8(message, "")
 }
 
 // Node is who sends.
@@ -81,12 +108,15 @@ func (r *Recorder) send(of *resourcepb.Resource) {
 		if len(batch) == 0 {
 			continue
 		}
+		r.refused = 0
+		failed := uint64(len(batch))
 		if err := r.client.UploadTraces(r.cutOff, upload(of, batch)); err != nil {
-			r.failed.Add(uint64(len(batch)))
 			r.complaints.Handle(err)
 		} else {
-			r.sent.Add(uint64(len(batch)))
+			failed = min(failed, uint64(r.refused))
 		}
+		r.failed.Add(failed)
+		r.sent.Add(uint64(len(batch)) - failed)
 		clear(batch)
 	}
 }
@@ -140,6 +170,32 @@ func (c *complaints) Handle(err error) {
 		return
 	}
 	c.quiet++
+}
+
+// environment tells the node's log what the client thinks of the variables of the environment: without what
+// they hold, which may be secret.
+type environment struct{ *complaints }
+
+func (environment) Init(logr.RuntimeInfo)            {}
+func (environment) Enabled(int) bool                 { return false }
+func (environment) Info(int, string, ...any)         {}
+func (e environment) WithValues(...any) logr.LogSink { return e }
+func (e environment) WithName(string) logr.LogSink   { return e }
+
+// Error implements logr.LogSink.
+func (e environment) Error(err error, message string, about ...any) {
+	attributes := []any{"doing", message}
+	for i := 0; i+1 < len(about); i += 2 {
+		if about[i] == "file" {
+			attributes = append(attributes, "file", about[i+1])
+		} else {
+			err = nil // it may have the value, too
+		}
+	}
+	if err != nil {
+		attributes = append(attributes, "error", err)
+	}
+	e.log.Warn("a variable OTEL_… of the environment is not as it should be, and does not count", attributes...)
 }
 
 // resourceOf says who sends; the environment may say it otherwise.

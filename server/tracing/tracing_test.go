@@ -302,6 +302,57 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestRefusedInPart: spans that a collector refuses of a call are counted, not the others, and the log
+// tells why.
+func TestRefusedInPart(t *testing.T) {
+	c := tracingtest.New(t)
+	c.Refuse(2)
+	var log safeBuffer
+	r := open(t, Options{Endpoint: c.Addr(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	record(r, 10)
+	r.Start(Node{})
+	r.Close()
+	if s := r.Stats(); s.Sent != 8 || s.Failed != 2 || c.Calls() != 1 {
+		t.Errorf("%+v, %d calls", s, c.Calls())
+	}
+	if text := log.String(); !strings.Contains(text, "too old") {
+		t.Errorf("the log: %s", text)
+	}
+}
+
+// TestPlain: http is without TLS, though the environment names an authority.
+func TestPlain(t *testing.T) {
+	authority := authtest.NewAuthority(t, "others")
+	t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", authtest.File(t, filepath.Join(t.TempDir(), "ca.pem"), authority.PEM()))
+	c := tracingtest.New(t)
+	r := open(t, Options{Endpoint: "http://" + c.Addr()})
+	r.Start(Node{})
+	record(r, 1)
+	r.Close()
+	if s := r.Stats(); s.Sent != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestEnvironment: the log tells what of the environment does not count, and no secret.
+func TestEnvironment(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing.pem")
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", missing)
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "Bearer secret,authorization=%secret")
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "secret")
+	var log safeBuffer
+	open(t, Options{Endpoint: "https://127.0.0.1:1", Log: slog.New(slog.NewTextHandler(&log, nil))})
+	text := log.String()
+	for _, want := range []string{missing, "parse headers", "parse duration"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing of %s: %s", want, text)
+		}
+	}
+	if strings.Contains(text, "secret") {
+		t.Errorf("a secret: %s", text)
+	}
+}
+
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -38,6 +38,7 @@ type Collector struct {
 	spans   []Span
 	calls   int
 	headers metadata.MD   // of the last call
+	refuses int64         // spans of each call
 	blocked chan struct{} // nil: calls are answered at once
 }
 
@@ -67,6 +68,13 @@ func At(t testing.TB, addr string, options ...grpc.ServerOption) *Collector {
 
 // Addr is its host:port.
 func (c *Collector) Addr() string { return c.addr }
+
+// Refuse makes calls tell that so many of their spans were not taken.
+func (c *Collector) Refuse(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuses = n
+}
 
 // Block makes calls wait until Unblock.
 func (c *Collector) Block() {
@@ -114,6 +122,10 @@ func (c *Collector) Export(ctx context.Context, r *collectorpb.ExportTraceServic
 					Failed: s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR, Status: s.Status.GetMessage()})
 			}
 		}
+	}
+	if c.refuses > 0 {
+		return &collectorpb.ExportTraceServiceResponse{PartialSuccess: &collectorpb.ExportTracePartialSuccess{RejectedSpans: c.refuses,
+			ErrorMessage: "too old"}}, nil
 	}
 	return &collectorpb.ExportTraceServiceResponse{}, nil
 }

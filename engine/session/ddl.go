@@ -23,7 +23,22 @@ func (s *Session) runDDL(st ast.Statement) (out Outcome, err error) {
 	if s.info.ReadOnly {
 		return out, newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
 	}
-	ctx := s.out.ctx
+	for {
+		out, err = s.runDDLOnce(s.out.ctx, st)
+		watched := (*txn.WatchedError)(nil)
+		if !errors.As(err, &watched) {
+			return out, err
+		}
+		// It was rolled back, so as to wait without locks.
+		s.diag.reset()
+		if err := s.inTransaction(s.out.ctx, func() error { return s.txn.AwaitUnwatched(watched.Name) }); err != nil {
+			return out, err
+		}
+	}
+}
+
+// runDDLOnce is a try of it. Error besides: *txn.WatchedError, nothing was done.
+func (s *Session) runDDLOnce(ctx context.Context, st ast.Statement) (out Outcome, err error) {
 	switch st := st.(type) {
 	case *ast.CreateSchema:
 		return s.createSchema(ctx, st)

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -40,6 +41,7 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 		if !errors.Is(err, errMoved) {
 			break
 		}
+		s.diag.reset()
 	}
 	if errorNumber(err) == dict.ErrnoTableExists && table.Name != "" {
 		err = newError(1050, "42S01", "%s", errorText(err))
@@ -52,7 +54,7 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 	var online *catalog.Change
 	var copied *onlineRebuild
 	err = s.inTransaction(ctx, func() error {
-		if err := s.txn.AwaitUnwatched(schema, name); err != nil {
+		if err := s.txn.AwaitUnwatched(txn.Name{Schema: schema, Table: name}); err != nil {
 			return err
 		}
 		old, err := s.baseTable(schema, name)
@@ -86,7 +88,11 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 		if err := checkAlgorithm(ch, algorithm, locking); err != nil {
 			return err
 		}
-		if err := s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name}); err != nil {
+		err = s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name})
+		if errors.Is(err, lock.ErrDeadlock) { // another one looks at the definition to change it
+			err = errors.Join(errMoved, err)
+		}
+		if err != nil {
 			return err
 		}
 		if err := s.checkChildren(ch); err != nil {
@@ -236,29 +242,47 @@ func (s *Session) alterInPlace(ctx context.Context, ch *catalog.Change, text []b
 // followChildren lets foreign keys of other tables follow the names of table and
 // columns.
 func (s *Session) followChildren(ch *catalog.Change, next *record.Table) error {
-	if next.Schema == ch.Old.Schema && next.Name == ch.Old.Name && len(ch.Renamed) == 0 {
-		return nil
-	}
-	var ids []uint64
-	err := s.eachChild(ch.Old.Schema, ch.Old.Name, func(child *record.Table, _ *record.ForeignKey) error {
-		if child.ID != ch.Old.ID {
-			ids = append(ids, child.ID)
-		}
-		return nil
-	})
+	children, err := s.followers(ch, next)
 	if err != nil {
 		return err
 	}
-	for i, id := range ids {
-		if i > 0 && ids[i-1] == id {
-			continue
-		}
-		err := s.edit(id, func(t *record.Table) { retarget(t, ch.Old.Schema, ch.Old.Name, next.Schema, next.Name, ch.Renamed) })
+	for _, c := range children {
+		err := s.edit(c.ID, func(t *record.Table) { retarget(t, ch.Old.Schema, ch.Old.Name, next.Schema, next.Name, ch.Renamed) })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// followers are the tables that followChildren changes.
+func (s *Session) followers(ch *catalog.Change, next *record.Table) (children []*record.Table, err error) {
+	if next.Schema == ch.Old.Schema && next.Name == ch.Old.Name && len(ch.Renamed) == 0 {
+		return nil, nil
+	}
+	err = s.eachChild(ch.Old.Schema, ch.Old.Name, func(child *record.Table, _ *record.ForeignKey) error {
+		if child.ID != ch.Old.ID && !slices.ContainsFunc(children, func(c *record.Table) bool { return c.ID == child.ID }) {
+			children = append(children, child)
+		}
+		return nil
+	})
+	return children, err
+}
+
+// follows are the names that a change of a table needs besides the table's.
+func (s *Session) follows(ch *catalog.Change) ([]txn.Name, error) {
+	children, err := s.followers(ch, ch.Table)
+	if err != nil {
+		return nil, err
+	}
+	var names []txn.Name
+	for _, c := range children {
+		names = append(names, txn.Name{Schema: c.Schema, Table: c.Name})
+	}
+	if to := ch.Table; to.Schema != ch.Old.Schema || to.Name != ch.Old.Name {
+		names = append(names, txn.Name{Schema: to.Schema, Table: to.Name})
+	}
+	return names, nil
 }
 
 // buildAlone adds an index to a table that is this transaction's alone.
@@ -316,31 +340,10 @@ func (s *Session) addIndexes(ch *catalog.Change, text []byte) error {
 // finishIndexes is the second: they are filled and published, or dropped because of the
 // error.
 func (s *Session) finishIndexes(ctx context.Context, ch *catalog.Change) error {
-	err := s.inTransaction(ctx, func() error {
-		h, err := s.eng.Catalog.OpenTableByID(s.txn.Trx(), ch.Old.ID)
-		if err != nil {
-			return newError(1146, "42S02", "Table '%s.%s' doesn't exist", ch.Old.Schema, ch.Old.Name) // dropped meanwhile
-		}
-		def := h.Table().Schema.Table
-		h.Release()
-		var ids []uint64
-		for _, ix := range ch.Add {
-			i := dict.FindIndex(def, ix.Name)
-			if i < 0 || !def.Indexes[i].Building {
-				return newError(1412, "HY000", "Table definition has changed, please retry transaction")
-			}
-			ids = append(ids, def.Indexes[i].ID)
-			if err := s.fill(def.Schema, def.Name, def.Indexes[i].ID); err != nil {
-				return err
-			}
-		}
-		for _, id := range ids {
-			if _, err := s.txn.PublishIndex(def.ID, id, nil); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := lock.ErrDeadlock
+	for errors.Is(err, lock.ErrDeadlock) { // with who looks at the definition to change it: what is filled stays
+		err = s.inTransaction(ctx, func() error { return s.publishIndexes(ch) })
+	}
 	if err == nil || errors.Is(err, s.m.opt.Backend.NotLeader()) {
 		return err // who leads now drops what is left (Manager.CleanUp)
 	}
@@ -354,10 +357,57 @@ func (s *Session) finishIndexes(ctx context.Context, ch *catalog.Change) error {
 		return nil
 	})
 	s.killed.CompareAndSwap(killNothing, killed)
+	if watched := (*txn.WatchedError)(nil); errors.As(err, &watched) { // by who came between the two steps
+		err = newError(1412, "HY000", "Table definition has changed, please retry transaction")
+	}
 	if drop != nil && errorNumber(drop) != 1146 {
 		s.diag.warn(newError(1105, "HY000", "what was built of the index could not be dropped: %v", drop))
 	}
 	return err
+}
+
+// publishIndexes fills what was added and publishes it.
+func (s *Session) publishIndexes(ch *catalog.Change) error {
+	h, err := s.eng.Catalog.OpenTableByID(s.txn.Trx(), ch.Old.ID)
+	if err != nil {
+		if s.rebuiltWith(ch) {
+			return nil
+		}
+		return newError(1146, "42S02", "Table '%s.%s' doesn't exist", ch.Old.Schema, ch.Old.Name) // dropped meanwhile
+	}
+	def := h.Table().Schema.Table
+	h.Release()
+	var ids []uint64
+	for _, ix := range ch.Add {
+		i := dict.FindIndex(def, ix.Name)
+		if i < 0 || !def.Indexes[i].Building {
+			return newError(1412, "HY000", "Table definition has changed, please retry transaction")
+		}
+		ids = append(ids, def.Indexes[i].ID)
+		if err := s.fill(def.Schema, def.Name, def.Indexes[i].ID); err != nil {
+			return err
+		}
+	}
+	for _, id := range ids {
+		if _, err := s.txn.PublishIndex(def.ID, id, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rebuiltWith reports whether a rebuild that came between the two steps has made the indexes.
+func (s *Session) rebuiltWith(ch *catalog.Change) bool {
+	def, err := s.definition(ch.Old.Schema, ch.Old.Name)
+	if err != nil || def == nil {
+		return false
+	}
+	for _, ix := range ch.Add {
+		if i := dict.FindIndex(def, ix.Name); i < 0 || def.Indexes[i].Building {
+			return false
+		}
+	}
+	return true
 }
 
 // checkRows checks that the rows satisfy new constraints. Errors: 3819, 1452.

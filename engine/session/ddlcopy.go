@@ -66,7 +66,7 @@ func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) 
 	if err != nil {
 		return 0, err
 	}
-	if rows, err = s.copyRows(ctx, w, old.Schema, away, made); err != nil {
+	if rows, err = s.copyRows(ctx, w, old.Schema, away, ch, made); err != nil {
 		return 0, err
 	}
 	if _, err = s.txn.DropTable(old.Schema, away, nil); err != nil {
@@ -146,14 +146,14 @@ func within(ctx context.Context, w *txn.Session, fn func() error) error {
 }
 
 // copyRows copies the rows of a table that the session's transaction has for itself.
-func (s *Session) copyRows(ctx context.Context, w *txn.Session, schema, name string, to *record.Table) (rows uint64, err error) {
+func (s *Session) copyRows(ctx context.Context, w *txn.Session, schema, name string, ch *catalog.Change, to *record.Table) (rows uint64, err error) {
 	s.setState("copy to tmp table")
 	defer s.setState("")
 	from, err := s.txn.Open(schema, name)
 	if err != nil {
 		return 0, err
 	}
-	c, err := s.newCopier(w, from.Definition(), to)
+	c, err := s.newCopier(w, from.Definition(), to, ch.Old.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -188,6 +188,7 @@ type copier struct {
 	s      *Session
 	w      *txn.Session
 	to     *record.Table
+	name   string     // of the table that the rows are of, for messages
 	open   *txn.Table // in the writer's transaction; nil without one
 	info   *tableInfo
 	source []int // positions in the old definition
@@ -199,11 +200,11 @@ type copier struct {
 	rows   int64
 }
 
-func (s *Session) newCopier(w *txn.Session, from, to *record.Table) (*copier, error) {
+func (s *Session) newCopier(w *txn.Session, from, to *record.Table, name string) (*copier, error) {
 	if err := s.beginChange(false); err != nil {
 		return nil, err
 	}
-	c := &copier{s: s, w: w, to: to}
+	c := &copier{s: s, w: w, to: to, name: name}
 	for p := range to.Columns {
 		col := &to.Columns[p]
 		old := -1
@@ -228,7 +229,7 @@ func (s *Session) newCopier(w *txn.Session, from, to *record.Table) (*copier, er
 // copy copies the rows of the batch.
 func (c *copier) copy(ctx context.Context) error {
 	return c.each(ctx, func(row []types.Value) error {
-		return duplicateError(c.w.Insert(c.open, row, true), c.info, row)
+		return duplicateNamed(c.w.Insert(c.open, row, true), c.info, c.name, row)
 	})
 }
 
@@ -243,36 +244,44 @@ func (c *copier) remove(ctx context.Context) error {
 	})
 }
 
-// each calls fn with the batch's rows as the new table has them, in a transaction of the
-// writer, which is committed when it has become large.
+// each calls fn with the batch's rows as the new table has them, in transactions of the
+// writer, which are committed when they have become large.
 func (c *copier) each(ctx context.Context, fn func(row []types.Value) error) error {
-	if c.open == nil {
-		if err := c.w.Begin(txn.BeginOptions{}); err != nil {
-			return err
-		}
-		var err error
-		if c.open, err = c.w.Open(c.to.Schema, c.to.Name); err != nil {
-			return err
-		}
-		if c.info, err = c.s.m.tableInfo(c.open.Table().Schema); err != nil {
-			return err
-		}
-	}
 	row := make([]types.Value, len(c.to.Columns))
 	for i := range c.batch.Len() {
+		if err := c.begin(); err != nil {
+			return err
+		}
 		c.rows++
 		err := c.row(row, i)
 		if err == nil {
 			err = fn(row)
 		}
+		if err == nil && c.bytes > copyBytes {
+			err = c.flush(ctx)
+		}
 		if err != nil {
 			return err
 		}
 	}
-	if c.bytes > copyBytes {
-		return c.flush(ctx)
-	}
 	return nil
+}
+
+// begin begins a transaction of the writer if it has none.
+func (c *copier) begin() error {
+	if c.open != nil {
+		return nil
+	}
+	if err := c.w.Begin(txn.BeginOptions{}); err != nil {
+		return err
+	}
+	open, err := c.w.Open(c.to.Schema, c.to.Name)
+	if err != nil {
+		return err
+	}
+	c.info, err = c.s.m.tableInfo(open.Table().Schema)
+	c.open = open
+	return err
 }
 
 // row makes a row of the new table of one of the batch.

@@ -96,6 +96,7 @@ func (b *onlineRebuild) run(ctx context.Context) (rows uint64, err error) {
 	defer s.setState("")
 	var readers [2]*txn.Session
 	defer func() {
+		s.setHelpers(nil) // nobody ends the cleaning up
 		if err != nil {
 			b.giveUp(ctx)
 		}
@@ -113,6 +114,7 @@ func (b *onlineRebuild) run(ctx context.Context) (rows uint64, err error) {
 	if b.w, err = s.m.opt.Backend.NewSession(); err != nil {
 		return 0, err
 	}
+	s.setHelpers([]*txn.Session{readers[0], readers[1], b.w})
 	seen, err := b.look(readers[0])
 	if err != nil {
 		return 0, err
@@ -149,7 +151,11 @@ func (b *onlineRebuild) giveUp(ctx context.Context) {
 func (b *onlineRebuild) look(r *txn.Session) (v view, err error) {
 	o := txn.BeginOptions{MetadataWait: b.s.seconds(varLockWait)}
 	o.ReadOnly = true
-	if err := r.Begin(o); err != nil {
+	err = r.Begin(o)
+	if err == nil {
+		err = b.s.interrupted() // the transaction knows nothing of a KILL before it
+	}
+	if err != nil {
 		return v, err
 	}
 	v = view{session: r}
@@ -175,7 +181,7 @@ func (b *onlineRebuild) begin(ctx context.Context, seen view) error {
 		b.made = nil
 		return err
 	}
-	b.c, err = b.s.newCopier(b.w, seen.table.Definition(), b.made)
+	b.c, err = b.s.newCopier(b.w, seen.table.Definition(), b.made, b.ch.Old.Name)
 	return err
 }
 
@@ -219,7 +225,7 @@ func (b *onlineRebuild) each(ctx context.Context, keys []string, get getter, tab
 		if _, err := get(table, b.key, b.c.source, batch); err != nil {
 			return err
 		}
-		if batch.Len() < roundBatch && i+1 < len(keys) {
+		if batch.Len() < roundBatch && !batch.Full() && i+1 < len(keys) {
 			continue
 		}
 		if err := b.s.interrupted(); err != nil {
@@ -253,7 +259,11 @@ func (b *onlineRebuild) replace(ctx context.Context, seen view) error {
 	if err := seen.session.Rollback(); err != nil { // so that nobody is left but this transaction
 		return err
 	}
-	if err := s.txn.LockWatched(b.watch); err != nil {
+	names, err := s.follows(b.ch)
+	if err != nil {
+		return err
+	}
+	if err := s.txn.LockWatched(b.watch, names...); err != nil {
 		return err
 	}
 	newest := func(o *txn.Table, key []byte, columns []int, batch *types.Batch) (bool, error) {
@@ -268,6 +278,11 @@ func (b *onlineRebuild) replace(ctx context.Context, seen view) error {
 	}
 	auto := o.Table().NextAuto()
 	if _, err := s.txn.DropTable(old.Schema, old.Name, nil); err != nil {
+		return err
+	}
+	// From here on the transaction has changed something, and is rolled back if this node
+	// stops writing. Before, others may have changed rows without the watch.
+	if err := b.watch.Err(); err != nil {
 		return err
 	}
 	return s.takePlace(ctx, b.ch, b.made, auto, b.text)

@@ -169,7 +169,7 @@ func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
 		var missing []string
 		var there []txn.Name
 		for _, n := range names {
-			if err := s.txn.AwaitUnwatched(n.Schema, n.Table); err != nil {
+			if err := s.txn.AwaitUnwatched(n); err != nil {
 				return err
 			}
 			def, err := s.definition(n.Schema, n.Table)
@@ -224,7 +224,7 @@ func (s *Session) truncate(ctx context.Context, st *ast.Truncate) error {
 		return err
 	}
 	return s.inTransaction(ctx, func() error {
-		if err := s.txn.AwaitUnwatched(schema, name); err != nil {
+		if err := s.txn.AwaitUnwatched(txn.Name{Schema: schema, Table: name}); err != nil {
 			return err
 		}
 		if _, err := s.baseTable(schema, name); err != nil {
@@ -283,7 +283,7 @@ func (s *Session) mayRename(schema, name, toSchema, toName string) error {
 
 // rename gives a table or view another name. Foreign keys that refer to it follow.
 func (s *Session) rename(schema, name, toSchema, toName string, text []byte) error {
-	if err := s.txn.AwaitUnwatched(schema, name); err != nil {
+	if err := s.txn.AwaitUnwatched(txn.Name{Schema: schema, Table: name}); err != nil {
 		return err
 	}
 	def, err := s.definition(schema, name)

@@ -1,6 +1,10 @@
 package session
 
-import "time"
+import (
+	"time"
+
+	"github.com/triremedb/trireme/engine/txn"
+)
 
 // Process is a line of the process list.
 type Process struct {
@@ -47,9 +51,7 @@ func (s *Session) mark(connection bool) bool {
 	case s.process.Command == "Sleep" || !s.killed.CompareAndSwap(killNothing, killQuery):
 		return false
 	}
-	if s.txn != nil {
-		s.txn.Interrupt()
-	}
+	s.interruptWaits()
 	s.parker.Unpark()
 	return true
 }
@@ -84,9 +86,24 @@ func (s *Session) setState(state string) {
 func (s *Session) stopWaiting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.interruptWaits()
+}
+
+// interruptWaits ends waits for locks. REQUIRES: mu.
+func (s *Session) interruptWaits() {
 	if s.txn != nil {
 		s.txn.Interrupt()
 	}
+	for _, h := range s.helpers {
+		h.Interrupt()
+	}
+}
+
+// setHelpers says what other sessions work for the statement: KILL ends their waits too.
+func (s *Session) setHelpers(list []*txn.Session) {
+	s.mu.Lock()
+	s.helpers = list
+	s.mu.Unlock()
 }
 
 // interrupted is asked now and then by what takes long. Errors: 1317, 3024.

@@ -94,8 +94,9 @@ type Session struct {
 	// Of the process list, KILL and the door. Any task may use these.
 	mu      sync.Mutex
 	process Process
-	began   time.Duration // when the present command, or idleness, began
-	killed  atomic.Uint32 // killQuery, killConnection
+	began   time.Duration  // when the present command, or idleness, began
+	killed  atomic.Uint32  // killQuery, killConnection
+	helpers []*txn.Session // that work for the statement: guarded by mu
 	// pointing says that it waits for its read point.
 	pointing atomic.Bool
 	gone     atomic.Bool // the session is of no use any more

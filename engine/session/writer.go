@@ -217,6 +217,11 @@ func (s *Session) insertRow(t *target, row []types.Value, upsert bool) error {
 // duplicateError gives a duplicate's error its text: the values of the key that the row
 // has. The original error stays within it.
 func duplicateError(err error, i *tableInfo, row []types.Value) error {
+	return duplicateNamed(err, i, i.keys.Name, row)
+}
+
+// duplicateNamed is duplicateError for a table that has another name for who made the statement.
+func duplicateNamed(err error, i *tableInfo, name string, row []types.Value) error {
 	var d *table.DuplicateError
 	if !errors.As(err, &d) {
 		return err
@@ -242,7 +247,7 @@ func duplicateError(err error, i *tableInfo, row []types.Value) error {
 		text = text[:512]
 	}
 	return &rowError{newError(errnoDuplicate, "23000", "Duplicate entry '%s' for key '%s.%s'",
-		strings.ToValidUTF8(string(text), "?"), i.keys.Name, k.Name), d}
+		strings.ToValidUTF8(string(text), "?"), name, k.Name), d}
 }
 
 // rowError is an error for clients with the one that caused it.

@@ -136,6 +136,7 @@ func (m *Manager) Suspend(reason error) error {
 	m.suspendTurn.Lock()
 	defer m.suspendTurn.Unlock()
 	m.suspended.Store(&reason)
+	m.loseWatches(reason)
 	m.mu.Lock()
 	sessions := slices.Clone(m.sessions)
 	m.mu.Unlock()

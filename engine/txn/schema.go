@@ -236,20 +236,29 @@ func tableLocks(tables ...Name) []lockWanted {
 }
 
 // lockNames takes metadata locks, all in one order, so that changes of several tables do
-// not wait for each other in a circle.
+// not wait for each other in a circle. Where a watch has begun while they were waited for they
+// are given back, and the watch's end is waited for.
 func (t *Txn) lockNames(locks []lockWanted) error {
 	slices.SortFunc(locks, func(a, b lockWanted) int { return a.name.compare(b.name) })
-	for _, l := range locks {
-		if l.mode == Exclusive {
-			if err := t.unwatched(l.name); err != nil {
+	before := len(t.locks.tickets)
+	for {
+		for _, l := range locks {
+			if l.mode == Exclusive {
+				if err := t.unwatched(l.name); err != nil {
+					return err
+				}
+			}
+		}
+		for _, l := range locks {
+			if err := t.m.locks.acquire(&t.locks, l.name, l.mode, t.metadataWait); err != nil {
 				return err
 			}
 		}
-		if err := t.m.locks.acquire(&t.locks, l.name, l.mode, t.metadataWait); err != nil {
-			return err
+		if !t.watched(locks) {
+			return nil
 		}
+		t.m.locks.releaseFrom(&t.locks, before)
 	}
-	return nil
 }
 
 // change makes a change of the catalogue and logs it.

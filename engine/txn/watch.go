@@ -33,6 +33,9 @@ type Watch struct {
 	aside map[string]struct{} // and before it
 	bytes int64
 	over  bool
+	lost  error // why it does not know of all changes
+
+	awaits *Watch // whose end who has this one waits for; guarded by Manager.mu
 }
 
 // watchedKey is a row that a transaction has changed.
@@ -107,13 +110,13 @@ func (w *Watch) Cut() {
 }
 
 // Changed returns the keys of a round in their order. Error 1799: they were more than the
-// limit allows.
+// limit allows. The reason of Manager.Suspend: this node has stopped writing since the
+// watch began, and who wrote instead has not said what.
 func (w *Watch) Changed() ([]string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
-		return nil, types.NewError(errnoLogTooBig, "The table was changed so much while it was copied that the changes take more than "+
-			"'innodb_online_alter_log_max_size' bytes of memory. Set it higher, or try again when less is written.")
+	if err := w.err(); err != nil {
+		return nil, err
 	}
 	keys := make([]string, 0, len(w.aside)+len(w.ended)+len(w.under))
 	for k := range w.aside {
@@ -195,37 +198,50 @@ func (t *Txn) endWatched() {
 }
 
 // LockWatched keeps everybody else from using the table, as LockDefinitions does, for who
-// watches it: to make the last round and to change the definition.
-func (s *Session) LockWatched(w *Watch) error {
+// watches it: to make the last round and to change the definition. more are other names that the
+// change will need: while it waits for one of them that is watched it has no table for itself.
+// Errors: 1205, 1213 where two that watch wait for each other, 1317.
+func (s *Session) LockWatched(w *Watch, more ...Name) error {
 	t, err := s.enterToWrite(true)
 	if err != nil {
 		return err
 	}
 	t.owns = w
-	return s.leave(t.lockNames(tableLocks(w.name)))
+	return s.leave(t.lockNames(tableLocks(append(more, w.name)...)))
 }
 
-// AwaitUnwatched waits until nobody watches a table whose definition is to be changed. Who
-// looks at the definition before it locks it calls this first. Errors: 1205, 1317.
-func (s *Session) AwaitUnwatched(schema, name string) error {
+// AwaitUnwatched waits until nobody watches a table, or of a schema any table, whose definition
+// is to be changed. Who looks at the definition before it locks it calls this first. Errors: 1205,
+// 1317, *WatchedError.
+func (s *Session) AwaitUnwatched(n Name) error {
 	t, err := s.enter()
 	if err != nil {
 		return err
 	}
-	return s.leave(t.unwatched(Name{schema, name}))
+	return s.leave(t.unwatched(n))
 }
 
+// WatchedError says that a definition cannot be changed as long as somebody watches the table,
+// and that the transaction has locks with which it cannot wait: they may be what who watches,
+// or who uses the table, waits for. It is to be rolled back, and tried again after AwaitUnwatched.
+type WatchedError struct{ Name Name }
+
+func (e *WatchedError) Error() string { return "txn: " + e.Name.String() + " is being rebuilt" }
+
 // unwatched waits until nobody else watches a table: a request for a metadata lock would
-// keep all from using it meanwhile. Errors: 1205, 1213 for a transaction that has what
-// who watches it will wait for, 1317.
+// keep all from using it meanwhile. Errors: as of AwaitUnwatched; 1213 for who watches a table, and
+// has it for itself or is waited for by the other.
 func (t *Txn) unwatched(n Name) error {
 	e := t.m.opt.Env
 	deadline := e.Monotonic() + t.metadataWait
+	defer t.m.notWaiting(t.owns)
 	for {
 		switch w := t.m.watching(n); {
 		case w == nil || w == t.owns:
 			return nil
-		case t.locks.holds(n, Shared) || t.locks.holds(Name{Schema: n.Schema}, Exclusive):
+		case t.owns == nil && len(t.locks.tickets) > 0:
+			return &WatchedError{n}
+		case t.owns != nil && (t.locks.holds(t.owns.name, Exclusive) || !t.m.mayAwait(t.owns, w)):
 			return lock.ErrDeadlock
 		case t.locks.interrupted.Load():
 			return lock.ErrInterrupted
@@ -234,6 +250,71 @@ func (t *Txn) unwatched(n Name) error {
 		}
 		env.Sleep(e, watchPoll)
 	}
+}
+
+// mayAwait notes that who watches a table waits for one that another watches, unless
+// that one waits for the first.
+func (m *Manager) mayAwait(own, other *Watch) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for w := other; w != nil; w = w.awaits {
+		if w == own {
+			return false
+		}
+	}
+	own.awaits = other
+	return true
+}
+
+// notWaiting is the end of what mayAwait has noted, if w is not nil.
+func (m *Manager) notWaiting(w *Watch) {
+	if w != nil {
+		m.mu.Lock()
+		w.awaits = nil
+		m.mu.Unlock()
+	}
+}
+
+// watched reports whether somebody else watches one of the tables that are locked to be changed.
+func (t *Txn) watched(locks []lockWanted) bool {
+	for _, l := range locks {
+		if l.mode == Exclusive {
+			if w := t.m.watching(l.name); w != nil && w != t.owns {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// loseWatches ends what watches note: this node stops writing, and what others write from now on
+// no session of it will say.
+func (m *Manager) loseWatches(reason error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range m.watches {
+		w.mu.Lock()
+		w.lost = reason
+		w.mu.Unlock()
+	}
+}
+
+// Err is why the watch does not know all changes, or nil: the reason of Manager.Suspend, 1799.
+func (w *Watch) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err()
+}
+
+func (w *Watch) err() error {
+	switch {
+	case w.lost != nil:
+		return w.lost
+	case w.over:
+		return types.NewError(errnoLogTooBig, "The table was changed so much while it was copied that the changes take more than "+
+			"'innodb_online_alter_log_max_size' bytes of memory. Set it higher, or try again when less is written.")
+	}
+	return nil
 }
 
 // watchPoll is how often who waits for a watch to end looks whether it has.

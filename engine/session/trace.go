@@ -56,7 +56,7 @@ func (s *Session) beginSpan() {
 	if s.caller.parent.Valid() && !s.caller.sampled {
 		return
 	}
-	own := s.m.opt.Trace.Begin(s.caller.parent)
+	own := s.m.opt.Trace.Begin(s.caller.parent, s.info.AccountUser)
 	if !own.Valid() {
 		return
 	}

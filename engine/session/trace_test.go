@@ -24,7 +24,7 @@ type recorder struct {
 	spans []*trace.Span
 }
 
-func (r *recorder) Begin(parent trace.Context) trace.Context {
+func (r *recorder) Begin(parent trace.Context, _ string) trace.Context {
 	if !parent.Valid() {
 		if !r.all {
 			return trace.Context{}

@@ -44,9 +44,10 @@ func (c Context) String() string {
 // concurrent use and do not wait.
 type Recorder interface {
 	// Begin decides whether a request is traced: one whose caller has sampled it, and
-	// has said so by the parent, or else one that the recorder chooses itself. own is the
-	// context of the request's own span, zero if it is not traced.
-	Begin(parent Context) (own Context)
+	// has said so by the parent, or else one that the recorder chooses itself. account is
+	// whose request it is; empty: nobody's. own is the context of the request's own span,
+	// zero if it is not traced.
+	Begin(parent Context, account string) (own Context)
 	// Child draws a context for a span below another.
 	Child(parent Context) (own Context)
 	// Record takes a span that has ended. The recorder keeps it; nobody changes it

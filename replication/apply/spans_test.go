@@ -21,7 +21,7 @@ type recorder struct {
 	spans []*trace.Span
 }
 
-func (r *recorder) Begin(trace.Context) trace.Context { return trace.Context{} }
+func (r *recorder) Begin(trace.Context, string) trace.Context { return trace.Context{} }
 
 func (r *recorder) Child(parent trace.Context) trace.Context {
 	r.mu.Lock()

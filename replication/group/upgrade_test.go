@@ -98,7 +98,7 @@ type spans struct {
 	all   map[uint64]*trace.Span // by the transaction's number
 }
 
-func (s *spans) Begin(trace.Context) trace.Context { return trace.Context{} }
+func (s *spans) Begin(trace.Context, string) trace.Context { return trace.Context{} }
 
 func (s *spans) Child(parent trace.Context) trace.Context {
 	s.mu.Lock()

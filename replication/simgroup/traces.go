@@ -67,7 +67,7 @@ type applied struct {
 }
 
 // Begin implements [trace.Recorder].
-func (r recorder) Begin(trace.Context) trace.Context { return trace.Context{} }
+func (r recorder) Begin(trace.Context, string) trace.Context { return trace.Context{} }
 
 // Child implements [trace.Recorder].
 func (r recorder) Child(parent trace.Context) trace.Context {

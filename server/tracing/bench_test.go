@@ -21,7 +21,7 @@ func BenchmarkBegin(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			r.Begin(trace.Context{})
+			r.Begin(trace.Context{}, "app")
 		}
 	})
 }

@@ -15,6 +15,7 @@
 //   - Nobody waits for the collector: spans lie in a queue of a fixed length, and one that finds it
 //     full is dropped and counted.
 //   - No more traces are begun in a second than Options.PerSecond, whoever asks for them; after a
-//     quiet time as many may begin at once.
+//     quiet time as many may begin at once. No account has more than half of them while others
+//     want some, but where two share a place among 64.
 //   - Close takes about two seconds at most, whatever the collector does.
 package tracing

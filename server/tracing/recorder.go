@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -37,8 +39,11 @@ type Recorder struct {
 	queue     chan *trace.Span
 	now       func() int64 // nanoseconds since any moment
 
-	// next is when the next trace would begin if they came evenly.
-	next atomic.Int64
+	// next is when the next trace would begin if they came evenly, and shares the same of accounts as
+	// if each had half of them. Which share is whose is chance; some are of several.
+	next   atomic.Int64
+	seed   maphash.Seed
+	shares [64]atomic.Int64
 
 	sent, full, limited, failed atomic.Uint64
 
@@ -67,6 +72,7 @@ func Open(o Options) (*Recorder, error) {
 	otel.SetErrorHandler(&r.complaints) // what the variables of the environment may be told of
 	otel.SetLogger(logr.New(environment{&r.complaints}))
 	r.client = r.newClient(address, secure)
+	r.seed = maphash.MakeSeed()
 	r.threshold = uint64(min(max(o.Ratio, 0), 1) * (1 << 63))
 	r.every = int64(time.Second) / int64(max(o.PerSecond, 1))
 	began := time.Now()
@@ -95,12 +101,12 @@ func parseEndpoint(endpoint string) (address string, secure bool, err error) {
 }
 
 // Begin implements trace.Recorder.
-func (r *Recorder) Begin(parent trace.Context) trace.Context {
+func (r *Recorder) Begin(parent trace.Context, account string) trace.Context {
 	asked := parent.Valid()
 	if !asked && rand.Uint64()>>1 >= r.threshold {
 		return trace.Context{}
 	}
-	if !r.take() {
+	if !r.take(account) {
 		r.limited.Add(1)
 		return trace.Context{}
 	}
@@ -126,16 +132,34 @@ func number() uint64 {
 	}
 }
 
-// take reports whether one trace more may begin now.
-func (r *Recorder) take() bool {
+// take reports whether one trace more may begin now. An account that has had its half leaves some room
+// to those that have not.
+func (r *Recorder) take(account string) bool {
 	now := r.now()
+	share := &r.shares[maphash.String(r.seed, account)%uint64(len(r.shares))]
+	own := max(share.Load(), now)+2*r.every-now <= 2*int64(time.Second)
+	most := int64(time.Second)
+	if !own {
+		most = max(most*3/4, r.every)
+	}
+	if !advance(&r.next, now, r.every, most) {
+		return false
+	}
+	if own {
+		advance(share, now, 2*r.every, math.MaxInt64)
+	}
+	return true
+}
+
+// advance takes one from a limit: one in every nanoseconds, at most so many nanoseconds ahead of now.
+func advance(next *atomic.Int64, now, every, most int64) bool {
 	for {
-		next := r.next.Load()
-		begin := max(next, now)
-		if begin+r.every-now > int64(time.Second) {
+		was := next.Load()
+		begin := max(was, now)
+		if begin+every-now > most {
 			return false
 		}
-		if r.next.CompareAndSwap(next, begin+r.every) {
+		if next.CompareAndSwap(was, begin+every) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509/pkix"
+	"hash/maphash"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -57,11 +58,11 @@ func count(n int) func([]tracingtest.Span) bool {
 func TestSent(t *testing.T) {
 	c := tracingtest.New(t)
 	r := open(t, Options{Endpoint: c.Addr(), Ratio: 1})
-	own := r.Begin(parent)
+	own := r.Begin(parent, "app")
 	start := time.Unix(1_800_000_000, 5)
 	r.Record(&trace.Span{Context: own, Parent: parent.Span, Kind: trace.Server, Name: "SELECT a.b", Start: start, End: start.Add(time.Second),
 		Attributes: []trace.Attribute{{Key: "text", Text: "a\xffb"}, {Key: "number", Number: -7}}, Error: "1062 (23000)"})
-	first := r.Begin(trace.Context{})
+	first := r.Begin(trace.Context{}, "app")
 	r.Record(&trace.Span{Context: first, Kind: trace.Consumer, Name: "apply", Start: start, End: start})
 	r.Start(Node{Group: "group", Member: "17", Version: "1.2"})
 
@@ -107,11 +108,11 @@ func TestSampling(t *testing.T) {
 		begun := 0
 		seen := map[trace.Context]bool{}
 		for range n {
-			if c := r.Begin(trace.Context{}); c.Valid() {
+			if c := r.Begin(trace.Context{}, ""); c.Valid() {
 				begun++
 				seen[c] = true
 			}
-			if c := r.Begin(parent); c.Trace != parent.Trace || c.Span == parent.Span || !c.Valid() {
+			if c := r.Begin(parent, strconv.Itoa(begun)); c.Trace != parent.Trace || c.Span == parent.Span || !c.Valid() {
 				t.Fatalf("of a caller's trace: %v", c)
 			}
 		}
@@ -128,11 +129,11 @@ func TestRate(t *testing.T) {
 	r.now = func() int64 { return now }
 	burst := func() (n int) {
 		for i := range 100 {
-			p := parent
+			p, account := parent, "app"
 			if i%2 == 0 {
-				p = trace.Context{}
+				p, account = trace.Context{}, "reports"
 			}
-			if r.Begin(p).Valid() {
+			if r.Begin(p, account).Valid() {
 				n++
 			}
 		}
@@ -152,6 +153,34 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// TestRateShared: one that wants all has all that others do not want, and no more.
+func TestRateShared(t *testing.T) {
+	r := open(t, Options{Endpoint: "127.0.0.1:1", Ratio: 1, PerSecond: 100})
+	var now int64
+	r.now = func() int64 { return now }
+	other := ""
+	for other == "" || maphash.String(r.seed, other)%64 == maphash.String(r.seed, "greedy")%64 {
+		other += "x"
+	}
+	for _, c := range []struct{ wants, least int }{{0, 0}, {20, 195}, {50, 480}, {1000, 480}} {
+		greedy, others := 0, 0
+		for ms := range 10_000 {
+			now += int64(time.Millisecond)
+			for range 10 {
+				if r.Begin(parent, "greedy").Valid() {
+					greedy++
+				}
+			}
+			if c.wants > 0 && ms%(1000/c.wants) == 0 && r.Begin(trace.Context{}, other).Valid() {
+				others++
+			}
+		}
+		if all := greedy + others; all < 980 || all > 1101 || others < c.least {
+			t.Errorf("%d wanted in a second: %d others and %d greedy", c.wants, others, greedy)
+		}
+	}
+}
+
 // TestRateTogether: tasks share the limit.
 func TestRateTogether(t *testing.T) {
 	r := open(t, Options{Endpoint: "127.0.0.1:1", Ratio: 1, PerSecond: 1000})
@@ -161,7 +190,7 @@ func TestRateTogether(t *testing.T) {
 	for i := range begun {
 		tasks.Go(func() {
 			for range 1000 {
-				if r.Begin(parent).Valid() {
+				if r.Begin(parent, "app").Valid() {
 					begun[i]++
 				}
 			}

@@ -59,8 +59,18 @@ func newWatched(t *testing.T) *watched {
 		})
 		w.disks = append(w.disks, disk)
 	}
+	// An account is kept as a directory has it, so that there is something to watch of it.
+	users := filepath.Join(dir, "users")
+	for name, text := range map[string]string{"account.json": `{"user": "watched"}`, "password": "wat-ched-1"} {
+		if err := os.MkdirAll(filepath.Join(users, "watched"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(users, "watched", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.g = servers.Test(t, servers.Options{Dir: dir, Nodes: 3, Data: func(i int) string { return filepath.Join(w.disks[i], "data") },
-		Settings: []string{"--memory-limit=1G", "--innodb-buffer-pool-size=32M", "--innodb-redo-log-capacity=8M", "--max-binlog-size=1M", "--binlog-keep-size=32M",
+		Settings: []string{"--memory-limit=1G", "--innodb-buffer-pool-size=32M", "--innodb-redo-log-capacity=8M", "--max-binlog-size=1M", "--binlog-keep-size=32M", "--users-dir=" + users,
 			// Nobody is to be elected for want of processor time.
 			"--election-ticks=40", fmt.Sprintf("--max-connections=%d", maxConnections)}})
 	rows := make([]string, accounts)

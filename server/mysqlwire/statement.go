@@ -48,14 +48,15 @@ func unknownStatement(id uint32, in string) *types.Error {
 }
 
 // prepare is COM_STMT_PREPARE.
-func (c *conn) prepare(ctx context.Context, text []byte) error {
+func (c *conn) prepare(ctx context.Context, b []byte) error {
+	text := string(b)
 	var of parent
 	if c.s.opt.Traced {
-		if of = parentIn(string(text)); of.context.Valid() {
+		if of = parentIn(text); of.context.Valid() {
 			c.sess.UseTrace(of.context, of.sampled)
 		}
 	}
-	p, err := c.sess.Prepare(ctx, string(text))
+	p, err := c.sess.Prepare(ctx, text)
 	if err != nil {
 		return err
 	}

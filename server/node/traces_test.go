@@ -120,7 +120,7 @@ func TestTraces(t *testing.T) {
 			t.Fatal(r, err)
 		}
 	}
-	ended(t, c, beginID, "START", nil)
+	ended(t, c, beginID, "START", map[string]int{"SET": 1})
 	for _, s := range ended(t, c, changeID, "UPDATE shop.orders", nil) {
 		if s.Name == "commit" {
 			t.Error("the commit is not the caller's of the UPDATE")

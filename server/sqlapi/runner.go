@@ -343,6 +343,7 @@ func (r *runner) transaction(b *pb.SqlBegin, w writer) (repeated uint64, err err
 		defer r.s.DropToken()
 	}
 	if isolation != "" {
+		r.traced(b.Traceparent)
 		if err := r.s.Query(r.ctx, "SET TRANSACTION ISOLATION LEVEL "+isolation, discard{}); err != nil {
 			return 0, err
 		}

@@ -22,7 +22,10 @@ func NewToken() (t Token) {
 	return t
 }
 
-// firstWord is the keyword that a statement begins with, in upper case.
+// longestWord is how long a keyword may be. Spans are named by it: what is longer is none.
+const longestWord = 32
+
+// firstWord is the keyword that a statement begins with, in upper case; empty: it begins with none.
 func firstWord(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n(;")
@@ -37,6 +40,9 @@ func firstWord(text string) string {
 			end := strings.IndexFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') })
 			if end < 0 {
 				end = len(text)
+			}
+			if end > longestWord {
+				return ""
 			}
 			return strings.ToUpper(text[:end])
 		}

@@ -227,5 +227,6 @@ def test_first_words() -> None:
         "/* open": "",
         ";insert into t": "INSERT",
         "-- only": "",
+        "x" * 33: "",
     }.items():
         assert first_word(text) == word, text

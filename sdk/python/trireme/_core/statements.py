@@ -24,11 +24,11 @@ def new_token() -> bytes:
 
 
 _SKIP = re.compile(r"(?:[\s(;]+|/\*.*?\*/|(?:#|--(?:[ \t]|$))[^\n]*(?:\n|$))*", re.DOTALL)
-_WORD = re.compile(r"[A-Za-z]+")
+_WORD = re.compile(r"[A-Za-z]{1,32}(?![A-Za-z])")  # spans are named by it: what is longer is none
 
 
 def first_word(text: str) -> str:
-    """The keyword that a statement begins with, in upper case."""
+    """The keyword that a statement begins with, in upper case; empty: it begins with none."""
     at = _SKIP.match(text)
     word = _WORD.match(text, at.end() if at else 0)
     return word[0].upper() if word else ""

@@ -83,6 +83,7 @@ func (s *Session) Prepare(ctx context.Context, sql string) (*Prepared, error) {
 func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
 	sql, err := s.clientText(sql)
 	if err != nil {
+		s.meter.text = ""
 		return nil, err
 	}
 	if limit := int64(s.m.global(variables["max_prepared_stmt_count"]).n); s.m.prepared.Load() >= limit {
@@ -132,6 +133,7 @@ func (s *Session) parsePrepared(sql string) (ast.Statement, error) {
 	statements, err := ast.Parse(sql, s.mode)
 	s.part("parse", began, 0, err)
 	if err != nil {
+		s.meter.text = "" // as in beginUnread
 		return nil, err
 	}
 	if len(statements) != 1 {

@@ -45,7 +45,7 @@ func (s *Session) failed(err error) error {
 func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error {
 	sql, err := s.clientText(sql)
 	if err != nil {
-		s.beginStatement(ctx, w)
+		s.beginUnread(ctx, w)
 		return err
 	}
 	if done, err := s.runBulk(ctx, sql, w); done {
@@ -58,7 +58,7 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error
 	statements, err := ast.Parse(sql, s.mode)
 	s.part("parse", began, 0, err)
 	if err != nil && (len(statements) == 0 || !s.info.MultiStatements) {
-		s.beginStatement(ctx, w)
+		s.beginUnread(ctx, w)
 		return err
 	}
 	if len(statements) > 1 && !s.info.MultiStatements {
@@ -82,10 +82,17 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error
 		}
 	}
 	if err != nil { // those before the one that makes no sense have run, as in MySQL
-		s.beginStatement(ctx, w)
+		s.beginUnread(ctx, w)
 		s.diag.reset()
 	}
 	return err
+}
+
+// beginUnread is beginStatement for a text that could not be read to its end: it has no digest, since
+// a secret might stand anywhere in it.
+func (s *Session) beginUnread(ctx context.Context, w ResultWriter) {
+	s.beginStatement(ctx, w)
+	s.meter.text = ""
 }
 
 // clientText turns a text of the client's character set into UTF-8.

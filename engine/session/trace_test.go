@@ -198,6 +198,38 @@ func TestTraceModes(t *testing.T) {
 	told("a prepared statement")
 }
 
+// TestTraceUnread: a text that could not be read to its end is told nowhere, whatever the error.
+func TestTraceUnread(t *testing.T) {
+	rec, r, s := traceRig(t, false)
+	for _, text := range []string{"CHANGE REPLICATION SOURCE TO SOURCE_PASSWORD = secret", "SIGNAL secret", "SELECT 1 secret secret"} {
+		for _, prepare := range []bool{false, true} {
+			var err error
+			if s.UseTrace(caller, true); prepare {
+				_, err = s.Prepare(context.Background(), text)
+			} else {
+				err = run(s, text)
+			}
+			if err == nil {
+				t.Errorf("%s: no error", text)
+			}
+			spans := rec.take()
+			if len(spans) == 0 {
+				t.Fatalf("%s: no spans", text)
+			}
+			for _, p := range spans {
+				if d := describe(p); strings.Contains(d, "secret") {
+					t.Errorf("%s: %s", text, d)
+				}
+			}
+		}
+	}
+	for _, d := range r.Manager.Statements() {
+		if strings.Contains(d.Text, "secret") {
+			t.Errorf("the digest %s", d.Text)
+		}
+	}
+}
+
 // TestTraceManyParts: a statement with many queries in it has some of their spans, and tells how many
 // are not there.
 func TestTraceManyParts(t *testing.T) {

@@ -68,7 +68,9 @@ func (p *insertPlan) bulkAuto(b *ast.Bulk) bool {
 func (n *inserter) literals(b *ast.Bulk) error {
 	s := n.s
 	values := n.p.rows[0]
+	m := s.x.Mark()
 	for i := range b.Rows {
+		s.x.Release(m)
 		row := n.blank()
 		list := b.Next(s.work.rowValues[:0])
 		s.work.rowValues = list

@@ -3,6 +3,7 @@ package session_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -85,6 +86,28 @@ func TestBulk(t *testing.T) {
 				t.Fatalf("%s\n%s\ninstead of\n%s", what, a, b)
 			}
 		}
+	}
+}
+
+// TestBulkMemory: what the expressions of one row need is given up before the next.
+func TestBulkMemory(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	r.CreateSchema("test")
+	s := r.Open(session.ConnectionInfo{Schema: "test"})
+	r.Exec(s, "CREATE TABLE t (a INT PRIMARY KEY, CHECK (LENGTH(REPEAT(a, 20000)) > 0))")
+	var rows []string
+	for i := range 4000 {
+		rows = append(rows, fmt.Sprintf("(%d)", i))
+	}
+	text := "INSERT INTO t VALUES " + strings.Join(rows, ",")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if got := r.Text(s, text); !strings.HasPrefix(got, "ok: 4000 affected") {
+		t.Error(got)
+	}
+	runtime.ReadMemStats(&after)
+	if made := (after.TotalAlloc - before.TotalAlloc) >> 20; made > 100 { // all rows need 300 MiB
+		t.Errorf("%d MiB of memory were made", made)
 	}
 }
 

@@ -148,6 +148,9 @@ func (r *reader) setNames() SetItem {
 
 // charsetName reads the name of a character set, which is not empty: that is DEFAULT.
 func (r *reader) charsetName() string {
+	if r.accept("BINARY") { // a reserved word
+		return "binary"
+	}
 	name := lower(r.nameOrString())
 	if name == "" {
 		r.failWith(errorf(1115, "42000", "Unknown character set: ''"))

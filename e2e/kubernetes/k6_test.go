@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -28,6 +29,10 @@ func (g *group) k6(t *testing.T) (ended func() string) {
 	for _, p := range g.members() {
 		addresses = append(addresses, fmt.Sprintf("%s.%s-peers.%s.svc.%s:17000", p.Meta.Name, name, namespace, domain))
 	}
+	// Names are the cluster's, for programs that are none of this test as well.
+	names := filepath.Join(g.cluster.dir, "resolv.conf")
+	g.must(os.WriteFile(names, []byte("nameserver "+switchIP+"\n"), 0o644))
+	g.cluster.run("mount", "--bind", names, "/etc/resolv.conf")
 	var out bytes.Buffer
 	cmd := exec.Command("go", "run", "./e2e/k6")
 	cmd.Dir = "../.."

@@ -50,6 +50,8 @@ export const neverAbove = (name, ms) => (limited ? [`max<${positive(name, ms)}`]
 export const options = (scenarios, ...thresholds) => ({
   scenarios,
   thresholds: Object.assign({ errors: ['count==0'], checks: ['rate==1'], retries: [] }, ...thresholds),
+  // A member that comes back may have another address by the same name.
+  dns: { ttl: '1s' },
   setupTimeout: '5m',
   teardownTimeout: '1m',
   insecureSkipTLSVerify: tls === 'skip-verify',

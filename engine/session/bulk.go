@@ -18,7 +18,10 @@ func (s *Session) runBulk(ctx context.Context, sql string, w ResultWriter) (done
 	if len(sql) < bulkMin || !b.Find(sql, s.mode) {
 		return false, nil
 	}
-	defer b.Release()
+	defer func() {
+		b.Release()
+		clear(s.work.rowValues) // they alias the text
+	}()
 	if c := types.CollationByID(s.x.Collation); c == nil || c.Charset() != types.CharsetUTF8MB4 {
 		return false, nil // strings have to be converted, or are no text
 	}

@@ -34,9 +34,17 @@ type Bulk struct {
 // bulkTail bounds what may stand behind the rows, in bytes.
 const bulkTail = 1 << 10
 
-// Find reports whether the text is one. If it is not, nothing is said about it: it may
-// be right or wrong.
+// Find reports whether the text is one. If it is not, nothing is said about it, which may
+// be right or wrong, and none of it is kept.
 func (b *Bulk) Find(sql string, mode Mode) bool {
+	if !b.find(sql, mode) {
+		b.Release()
+		return false
+	}
+	return true
+}
+
+func (b *Bulk) find(sql string, mode Mode) bool {
 	l := lexer{s: sql, mode: mode}
 	if !b.findRows(&l) {
 		return false

@@ -237,7 +237,12 @@ func TestBulkMemory(t *testing.T) {
 	if n := testing.AllocsPerRun(3, read); n > 1 {
 		t.Errorf("%v allocations for %d rows", n, b.Rows)
 	}
-	if b.Release(); b.head != "" || row[0].Value.Int() != 1 {
+	if b.Release(); b.head != "" || b.rows.s != "" || row[0].Value.Int() != 1 {
 		t.Error("the text is kept")
+	}
+	for _, tail := range []string{",(1,2)", ",(DEFAULT,'two',3.00,NULL,'it''s',-6e7)", "; SELECT 1"} {
+		if b.Find(sql+tail, 0) || b.head != "" || b.rows.s != "" {
+			t.Errorf("a text with %s behind it is found, or kept", tail)
+		}
 	}
 }

@@ -82,7 +82,7 @@ func (s *Session) watchTable(ch *catalog.Change, text []byte) (*onlineRebuild, e
 	}
 	b := &onlineRebuild{s: s, ch: ch, text: text, keys: o.Table().Schema}
 	limit := int64(s.value(varOnlineLog).n)
-	if b.watch = s.txn.Watch(ch.Old.Schema, ch.Old.Name, ch.Old.ID, limit); b.watch == nil {
+	if b.watch = s.txn.Watch(ch.Old.Schema, ch.Old.Name, limit); b.watch == nil {
 		return nil, errMoved
 	}
 	return b, nil

@@ -134,11 +134,7 @@ func (p *pointRead) read(t *Txn, o *Table, key []byte, mode lock.Mode, policy lo
 
 // append is read for a batch that has rows.
 func (p *pointRead) append(t *Txn, o *Table, key []byte, mode lock.Mode, policy lock.Policy, columns []int, batch *types.Batch) (bool, error) {
-	kinds := make([]*types.Type, len(columns))
-	for i, c := range columns {
-		kinds[i] = &o.tbl.Schema.Columns[c].Type
-	}
-	one := types.NewBatch(kinds)
+	one := o.batch(columns)
 	found, err := p.read(t, o, key, mode, policy, columns, one)
 	if found && err == nil {
 		batch.AppendFrom(one, 0)

@@ -317,11 +317,7 @@ func (t *Txn) delete(o *Table, key []byte, before []types.Value) error {
 
 // readBefore locks a row and reads columns of it, by position.
 func (t *Txn) readBefore(o *Table, key []byte, columns []int) ([]types.Value, error) {
-	kinds := make([]*types.Type, len(columns))
-	for i, c := range columns {
-		kinds[i] = &o.tbl.Schema.Columns[c].Type
-	}
-	batch := types.NewBatch(kinds)
+	batch := o.batch(columns)
 	found, err := t.point.read(t, o, key, lock.RecordX, lock.Block, columns, batch)
 	if err == nil && !found {
 		err = table.ErrNotFound

@@ -35,6 +35,15 @@ func (t *Table) Handle() *dict.Handle { return t.handle }
 // Definition is the table's definition.
 func (t *Table) Definition() *record.Table { return t.tbl.Schema.Table }
 
+// batch makes a batch for columns of the table, given by position.
+func (t *Table) batch(columns []int) *types.Batch {
+	kinds := make([]*types.Type, len(columns))
+	for i, c := range columns {
+		kinds[i] = &t.tbl.Schema.Columns[c].Type
+	}
+	return types.NewBatch(kinds)
+}
+
 // mayUse reports whether the transaction may use the table.
 func (t *Txn) mayUse(o *Table) error {
 	if o.serial != t.serial {

@@ -24,7 +24,6 @@ import (
 type Watch struct {
 	m     *Manager
 	name  Name
-	table uint64
 	limit int64
 
 	mu    sync.Mutex
@@ -55,8 +54,8 @@ const watchEntry = 64
 //
 // REQUIRES: the session's transaction has the table for itself (LockDefinitions), so that
 // every other one that uses it begins to do so later.
-func (s *Session) Watch(schema, name string, table uint64, limit int64) *Watch {
-	w := &Watch{m: s.m, name: Name{schema, name}, table: table, limit: limit,
+func (s *Session) Watch(schema, name string, limit int64) *Watch {
+	w := &Watch{m: s.m, name: Name{schema, name}, limit: limit,
 		under: map[string]int{}, ended: map[string]struct{}{}, aside: map[string]struct{}{}}
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 func TestWatchAcrossSuspend(t *testing.T) {
 	r := newRig(t, env.Real(), nil)
 	defer r.close(t)
-	def := r.create(t, people("p"))
+	r.create(t, people("p"))
 	var w *txn.Watch
 	r.do(t, func() error {
 		if err := r.s.LockDefinitions(txn.Name{Schema: "db", Table: "p"}); err != nil {
 			return err
 		}
-		w = r.s.Watch("db", "p", def.ID, 1<<20)
+		w = r.s.Watch("db", "p", 1<<20)
 		return nil
 	})
 	defer w.Stop()

@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -119,16 +118,7 @@ func TestMetricsOfTransactions(t *testing.T) {
 // their settings until one of them is told something else.
 func TestMetricsOfMembers(t *testing.T) {
 	members := group(t, 3)
-	var leader *member
-	eventually(t, "a leader", func() error {
-		for _, m := range members {
-			if m.Leads() {
-				leader = m
-				return nil
-			}
-		}
-		return errors.New("nobody leads")
-	})
+	leader, _ := leaderOf(t, members)
 	hears := func(want int) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("%d members that are heard", want), func() error {

@@ -17,13 +17,7 @@ import (
 // TestMistakes: what clients do wrong, or have no luck with, has an answer at once, with a number by which they
 // know what to do; and what they ask next is not hurt.
 func TestMistakes(t *testing.T) {
-	m := group(t, 1)[0]
-	eventually(t, "lead", func() error {
-		if !m.Leads() {
-			return errors.New("nobody")
-		}
-		return nil
-	})
+	m, _ := leaderOf(t, group(t, 1))
 	c := dial(t, m.GRPCAddr())
 	root, app := as("root", "secret"), as("app", "secret")
 	run := func(ctx context.Context, schema string, st *pb.SqlStatement) error {
@@ -115,13 +109,7 @@ func TestMistakes(t *testing.T) {
 
 // TestMistakesOnStreams: the same of sessions, of which one that is hurt does not hurt the others.
 func TestMistakesOnStreams(t *testing.T) {
-	m := group(t, 1)[0]
-	eventually(t, "lead", func() error {
-		if !m.Leads() {
-			return errors.New("nobody")
-		}
-		return nil
-	})
+	m, _ := leaderOf(t, group(t, 1))
 	s, err := dial(t, m.GRPCAddr()).Sessions(as("root", "secret"))
 	if err != nil {
 		t.Fatal(err)

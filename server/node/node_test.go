@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,20 @@ func eventually(t *testing.T, what string, fn func() error) {
 	t.Fatalf("%s: %v", what, err)
 }
 
+// leaderOf waits until somebody leads, and returns that member and another one, if there is one.
+func leaderOf(t *testing.T, members []*member) (leader, other *member) {
+	t.Helper()
+	eventually(t, "a leader", func() error {
+		i := slices.IndexFunc(members, func(m *member) bool { return m.Leads() })
+		if i < 0 {
+			return errors.New("nobody leads")
+		}
+		leader, other = members[i], members[(i+1)%len(members)]
+		return nil
+	})
+	return leader, other
+}
+
 func TestBadStarts(t *testing.T) {
 	peer := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	good := args(t, t.TempDir(), []string{peer}, peer)
@@ -209,17 +224,7 @@ func (m *member) get(path string) (code int, text string) {
 // clients go on when the leader leaves.
 func TestThree(t *testing.T) {
 	members := group(t, 3)
-	leader := -1
-	eventually(t, "somebody leads", func() error {
-		for i, m := range members {
-			if m.Leads() {
-				leader = i
-				return nil
-			}
-		}
-		return errors.New("nobody does")
-	})
-	other := members[(leader+1)%3]
+	leader, other := leaderOf(t, members)
 	db := open(t, other.MainAddr())
 	eventually(t, "log in", db.Ping)
 	exec := func(text string) error {
@@ -242,7 +247,7 @@ func TestThree(t *testing.T) {
 		}
 	}
 	eventually(t, "kill a session", func() error { return killed(t, db) })
-	members[leader].stop()
+	leader.stop()
 	eventually(t, "write after the leader has left", func() error { return exec("REPLACE INTO shop.t VALUES (3, 'three')") })
 }
 

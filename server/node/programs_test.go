@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -105,14 +104,8 @@ func ask(t *testing.T, s pb.Sql_SessionsClient, m *pb.SqlSessionsRequest) *pb.Sq
 }
 
 func TestSessions(t *testing.T) {
-	m := group(t, 1)[0]
+	m, _ := leaderOf(t, group(t, 1))
 	c := dial(t, m.GRPCAddr())
-	eventually(t, "lead", func() error {
-		if !m.Leads() {
-			return errors.New("nobody")
-		}
-		return nil
-	})
 	s, err := c.Sessions(as("root", "secret"))
 	if err != nil {
 		t.Fatal(err)
@@ -198,14 +191,8 @@ func TestProgramsTLS(t *testing.T) {
 
 // TestStopWithPrograms: a node that stops ends streams, and tells their sessions where to go on.
 func TestStopWithPrograms(t *testing.T) {
-	m := group(t, 1)[0]
+	m, _ := leaderOf(t, group(t, 1))
 	c := dial(t, m.GRPCAddr())
-	eventually(t, "lead", func() error {
-		if !m.Leads() {
-			return errors.New("nobody")
-		}
-		return nil
-	})
 	s, err := c.Sessions(as("root", "secret"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"errors"
 	"strconv"
 	"testing"
 
@@ -14,16 +13,7 @@ import (
 func TestTracesOfMembers(t *testing.T) {
 	c := tracingtest.New(t)
 	members := group(t, 3, "--trace-endpoint="+c.Addr(), "--trace-sample-ratio=0", "--trace-max-per-second=1000")
-	var leader *member
-	eventually(t, "a leader", func() error {
-		for _, m := range members {
-			if m.Leads() {
-				leader = m
-				return nil
-			}
-		}
-		return errors.New("nobody leads")
-	})
+	leader, _ := leaderOf(t, members)
 	root, rpc := as("root", "secret"), dial(t, leader.GRPCAddr())
 	parent, id := ofTrace(21)
 	for _, st := range []*pb.SqlStatement{{Text: "CREATE DATABASE shop"}, {Text: "CREATE TABLE shop.orders (id INT PRIMARY KEY)"},

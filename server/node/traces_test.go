@@ -2,7 +2,6 @@ package node_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -54,16 +53,7 @@ func child(t *testing.T, spans []tracingtest.Span, name, of string) *tracingtest
 func TestTraces(t *testing.T) {
 	c := tracingtest.New(t)
 	members := group(t, 3, "--trace-endpoint="+c.Addr(), "--trace-sample-ratio=0", "--trace-max-per-second=1000")
-	var leader, other *member
-	eventually(t, "a leader", func() error {
-		for i, m := range members {
-			if m.Leads() {
-				leader, other = m, members[(i+1)%len(members)]
-				return nil
-			}
-		}
-		return errors.New("nobody leads")
-	})
+	leader, other := leaderOf(t, members)
 	root, rpc := as("root", "secret"), dial(t, leader.GRPCAddr())
 	execute := func(ctx context.Context, st *pb.SqlStatement) {
 		t.Helper()

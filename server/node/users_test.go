@@ -73,16 +73,7 @@ func TestUsersDirWithoutMajority(t *testing.T) {
 		eventually(t, "log in with "+password, db.Ping)
 	}
 	login(members[0], "first")
-	var lead *member
-	eventually(t, "a leader", func() error {
-		for _, m := range members {
-			if m.Leads() {
-				lead = m
-				return nil
-			}
-		}
-		return errors.New("nobody leads")
-	})
+	lead, _ := leaderOf(t, members)
 	writeEntry(t, dir, "app", `{"user": "app"}`, "second")
 	for _, m := range members {
 		if m != lead {

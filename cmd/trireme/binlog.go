@@ -167,10 +167,8 @@ func (v *binlogView) entry(z *zstd.Decoder, e *log.Entry, note func(*log.Entry, 
 	if env.Kind != entry.Transactions || env.Term != e.Term {
 		return note(e, &env)
 	}
-	if env.Codec == entry.Zstd {
-		if body, err = z.DecodeAll(body, nil); err != nil {
-			return err
-		}
+	if body, err = env.Unpack(z, body, nil); err != nil {
+		return err
 	}
 	r := entry.NewReader(&env, body)
 	var t entry.Txn

@@ -199,14 +199,12 @@ func (a *Applier) open(it *item) error {
 	if err != nil {
 		return err
 	}
-	body := stored
 	if it.env.Codec == entry.Zstd {
-		if it.body, err = a.zstd.DecodeAll(stored, a.buffer(int(it.env.RawLength))); err != nil {
-			return fmt.Errorf("%w: %w", entry.ErrCorrupt, err)
-		}
-		if body = it.body; len(body) != int(it.env.RawLength) {
-			return fmt.Errorf("%w: body of %d bytes, %d announced", entry.ErrCorrupt, len(body), it.env.RawLength)
-		}
+		it.body = a.buffer(int(it.env.RawLength))
+	}
+	body, err := it.env.Unpack(a.zstd, stored, it.body)
+	if err != nil {
+		return err
 	}
 	r := entry.NewReader(&it.env, body)
 	it.jobs = make([]job, 0, it.left)

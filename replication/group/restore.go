@@ -321,11 +321,9 @@ func (c *logCopy) change(e *log.Entry, first bool) (over bool, err error) {
 
 // cut returns the entry without the transactions behind the last one wanted.
 func (c *logCopy) cut(env *entry.Envelope, body []byte) ([]byte, error) {
-	if env.Codec == entry.Zstd {
-		var err error
-		if body, err = c.unpack.DecodeAll(body, nil); err != nil {
-			return nil, err
-		}
+	body, err := env.Unpack(c.unpack, body, nil)
+	if err != nil {
+		return nil, err
 	}
 	out := make([]byte, entry.EnvelopeSize, entry.EnvelopeSize+len(body))
 	short := *env

@@ -68,10 +68,8 @@ func tracesIn(t *testing.T, l *log.Log) (contexts map[uint64]trace.Context, vers
 			if err != nil || envelope.Kind != entry.Transactions {
 				continue
 			}
-			if envelope.Codec == entry.Zstd {
-				if body, err = z.DecodeAll(body, nil); err != nil {
-					t.Fatal(err)
-				}
+			if body, err = envelope.Unpack(z, body, nil); err != nil {
+				t.Fatal(err)
 			}
 			r := entry.NewReader(&envelope, body)
 			var x entry.Txn

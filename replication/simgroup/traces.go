@@ -177,10 +177,8 @@ func eachTxn(z *zstd.Decoder, e *log.Entry, fn func(*entry.Txn) error) error {
 	if err != nil || env.Kind != entry.Transactions || env.Term != e.Term {
 		return err
 	}
-	if env.Codec == entry.Zstd {
-		if body, err = z.DecodeAll(body, nil); err != nil {
-			return err
-		}
+	if body, err = env.Unpack(z, body, nil); err != nil {
+		return err
 	}
 	r := entry.NewReader(&env, body)
 	var t entry.Txn

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Kind is what an entry is.
@@ -127,6 +129,22 @@ func Parse(data []byte) (e Envelope, body []byte, err error) {
 		return e, nil, fmt.Errorf("%w: %v with %d transactions", ErrCorrupt, e.Kind, e.Count)
 	}
 	return e, body, nil
+}
+
+// Unpack returns the body before compression: stored itself, or, of a compressed one, what is
+// appended to dst, which needs room for RawLength bytes lest memory is made. z is not used for
+// others. Error: ErrCorrupt.
+func (e *Envelope) Unpack(z *zstd.Decoder, stored, dst []byte) (body []byte, err error) {
+	if e.Codec == Plain {
+		return stored, nil
+	}
+	if body, err = z.DecodeAll(stored, dst[:0]); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if len(body) != int(e.RawLength) {
+		return nil, fmt.Errorf("%w: body of %d bytes, %d announced", ErrCorrupt, len(body), e.RawLength)
+	}
+	return body, nil
 }
 
 // Versions of the format of files.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/triremedb/trireme/internal/trace"
 )
 
@@ -111,6 +113,37 @@ func TestMalformed(t *testing.T) {
 		}
 		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), c.what) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A body comes back as it was before compression, into memory that has room for it; what is none
+// is told as such.
+func TestUnpack(t *testing.T) {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxBody))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	body := bytes.Repeat([]byte("a row much like the others "), 100)
+	stored := w.EncodeAll(body, nil)
+	plain := Envelope{Kind: Settings, RawLength: uint32(len(body))}
+	if got, err := plain.Unpack(nil, body, nil); err != nil || &got[0] != &body[0] {
+		t.Errorf("a plain body: %d bytes, %v", len(got), err)
+	}
+	packed := Envelope{Kind: Settings, Codec: Zstd, RawLength: uint32(len(body))}
+	room := make([]byte, 3, len(body))
+	got, err := packed.Unpack(r, stored, room)
+	if err != nil || !bytes.Equal(got, body) || &got[0] != &room[0] {
+		t.Errorf("a compressed body: %d bytes, %v", len(got), err)
+	}
+	for name, bad := range map[string][]byte{"no frame": body, "half of it": stored[:len(stored)/2], "another length": w.EncodeAll(body[1:], nil)} {
+		if got, err := packed.Unpack(r, bad, nil); got != nil || !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
 	}
 }

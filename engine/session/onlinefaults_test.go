@@ -46,6 +46,22 @@ func (r *rebuildRig) during(fn func()) {
 	}
 }
 
+// beside lets another session run a text in the middle of the next rebuild, and others go on
+// meanwhile, which it must not keep from anything; whether it waits already or not. The answer comes
+// when the rebuild is over.
+func (r *rebuildRig) beside(text string, others func()) <-chan string {
+	third := r.Open(session.ConnectionInfo{Schema: "test"})
+	answer := make(chan string, 1)
+	r.during(func() {
+		go func() { answer <- r.Text(third, text) }()
+		for range 20 {
+			others()
+			time.Sleep(time.Millisecond)
+		}
+	})
+	return answer
+}
+
 // clean checks that nothing is left of a rebuild that failed, and that the table is in use.
 func (r *rebuildRig) clean(t *testing.T, rows int) {
 	t.Helper()
@@ -147,21 +163,12 @@ func TestRebuildAndOtherChanges(t *testing.T) {
 		"RENAME TABLE t TO u", "CREATE INDEX i ON t (a)", "DROP SCHEMA test"} {
 		t.Run(text, func(t *testing.T) {
 			r := newRebuildRig(t)
-			third := r.Open(session.ConnectionInfo{Schema: "test"})
-			answer := make(chan string, 1)
-			r.during(func() {
-				go func() { answer <- r.Text(third, text) }()
-				// Whether it waits already or not, nobody else has to.
-				for range 20 {
-					r.want(t, r.other, "UPDATE t SET a = a + 1 WHERE id = 5", "ok")
-					r.want(t, r.other, "SELECT COUNT(*) FROM t", "COUNT(*)\n2000")
-					time.Sleep(time.Millisecond)
-				}
-				select {
-				case got := <-answer:
-					t.Errorf("it has not waited: %s", got)
-					answer <- got
-				default:
+			var answer <-chan string
+			answer = r.beside(text, func() {
+				r.want(t, r.other, "UPDATE t SET a = a + 1 WHERE id = 5", "ok")
+				r.want(t, r.other, "SELECT COUNT(*) FROM t", "COUNT(*)\n2000")
+				if len(answer) > 0 {
+					t.Error("it has not waited")
 				}
 			})
 			r.want(t, r.s, "ALTER TABLE t MODIFY a BIGINT", "ok: 2000 affected")

@@ -96,26 +96,26 @@ func (n *inserter) literals(b *ast.Bulk) error {
 }
 
 // store makes a row of literals.
-func (n *inserter) store(values []insertValue, list []ast.Literal, row []types.Value) error {
+func (n *inserter) store(values []insertValue, list, row []types.Value) error {
 	s, p := n.s, n.p
-	text := s.textParam()
 	for i := range list {
-		l, pos := &list[i], p.positions[i]
-		from := l.Type
-		if l.Kind == ast.LiteralString {
-			from = text
+		x, pos := &list[i], p.positions[i]
+		if values[i].node != nil && p.info.types[pos].Takes(x) {
+			row[pos] = *x
+			continue
 		}
-		var x types.Value
 		var err error
-		if values[i].node == nil {
-			x, err = s.rowDefault(p.info, pos, row)
-		} else {
-			x, err = s.toColumn(p.info, pos, l.Value, from, n.lenient)
+		switch {
+		case values[i].node == nil:
+			row[pos], err = s.rowDefault(p.info, pos, row)
+		case x.Class() == types.ClassBytes:
+			row[pos], err = s.toColumn(p.info, pos, *x, s.textParam(), n.lenient)
+		default:
+			row[pos], err = s.toColumn(p.info, pos, *x, nil, n.lenient)
 		}
 		if err != nil {
 			return err
 		}
-		row[pos] = x
 	}
 	return n.defaults(row, false)
 }

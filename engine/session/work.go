@@ -38,7 +38,7 @@ type scratch struct {
 	textParam *types.Type
 	bulk      ast.Bulk
 	rows      *ast.Bulk     // what gives the INSERT its rows: bulk, or nil
-	rowValues []ast.Literal // of its present one
+	rowValues []types.Value // of its present one
 	// setInsertID says that LAST_INSERT_ID(n) was called.
 	setInsertID bool
 	// ofConditions says that the statement shows the conditions of the one before: its

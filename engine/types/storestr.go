@@ -85,15 +85,6 @@ func (c *Context) convert(text []byte, from, to Charset) ([]byte, error) {
 	return out[start:], nil
 }
 
-func isASCII(s []byte) bool {
-	for _, b := range s {
-		if b >= 0x80 {
-			return false
-		}
-	}
-	return true
-}
-
 // hexTail renders the first bytes of what is malformed as MySQL does: \xNN for
 // bytes that are not ASCII, "..." if there are more than six.
 func hexTail(s []byte) []byte {

@@ -2,12 +2,9 @@ package ast
 
 import (
 	"encoding/binary"
-	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/triremedb/trireme/engine/types"
-	"github.com/triremedb/trireme/engine/types/decimal"
 )
 
 // Bulk is INSERT or REPLACE of several rows that are literals and nothing else, as
@@ -27,8 +24,7 @@ type Bulk struct {
 	rows       lexer  // at the first row
 	null       []bool // by column: every row has NULL there
 
-	arena    []byte
-	decimals []types.Type
+	arena []byte
 }
 
 // bulkTail bounds what may stand behind the rows, in bytes.
@@ -57,9 +53,7 @@ func (b *Bulk) find(sql string, mode Mode) bool {
 			return false
 		}
 		b.Rows++
-		end := l.pos
-		if t := l.next(); t.kind != tOp || sql[t.start] != ',' {
-			l.pos = end
+		if !l.comma() {
 			return b.Rows > 1 && b.findTail(&l)
 		}
 	}
@@ -139,13 +133,13 @@ func (b *Bulk) findTail(l *lexer) bool {
 	}
 }
 
-// Next appends the values of the next row, which has to be there, to dst. Their types
-// are those of literals; a string's says nothing of its length or collation.
-func (b *Bulk) Next(dst []Literal) []Literal {
-	b.arena, b.decimals = b.arena[:0], b.decimals[:0]
+// Next appends the values of the next row, which has to be there, to dst. The value of a
+// string literal is its bytes; the others say by their class what they are.
+func (b *Bulk) Next(dst []types.Value) []types.Value {
+	b.arena = b.arena[:0]
 	from := len(dst)
 	b.row(&b.rows, &dst)
-	b.rows.next() // the comma
+	b.rows.comma()
 	if len(dst)-from != b.Width {
 		panic("ast: a row that is none") // Find has seen it
 	}
@@ -174,130 +168,5 @@ func (b *Bulk) Release() {
 	if cap(arena) > normalMaxBytes {
 		arena = nil
 	}
-	*b = Bulk{null: b.null[:0], arena: arena, decimals: b.decimals[:0]}
-}
-
-// row reads a row: into values, or, if that is nil, only to see whether it is one.
-func (b *Bulk) row(l *lexer, values *[]Literal) bool {
-	if t := l.next(); t.kind != tOp || l.s[t.start] != '(' {
-		return false
-	}
-	for i := 0; ; i++ {
-		var x Literal
-		if !b.value(l, &x, values != nil) {
-			return false
-		}
-		if values != nil {
-			*values = append(*values, x)
-		} else if b.Rows == 0 {
-			b.null = append(b.null, x.Kind == LiteralNull)
-		} else if i >= b.Width {
-			return false
-		} else if x.Kind != LiteralNull {
-			b.null[i] = false
-		}
-		t := l.next()
-		if t.kind != tOp {
-			return false
-		}
-		switch l.s[t.start] {
-		case ',':
-		case ')':
-			if b.Rows == 0 {
-				b.Width = i + 1
-			}
-			return i+1 == b.Width
-		default:
-			return false
-		}
-	}
-}
-
-// value reads a literal. Without whole its kind is all that counts.
-func (b *Bulk) value(l *lexer, x *Literal, whole bool) bool {
-	t := l.next()
-	negative := t.kind == tOp && t.end-t.start == 1 && l.s[t.start] == '-'
-	if negative {
-		t = l.next()
-	}
-	s := l.s[t.start:t.end]
-	switch t.kind {
-	case tInt:
-		return bulkInt(x, s, negative)
-	case tDecimal:
-		x.Kind = LiteralDecimal
-		return len(s) <= types.MaxDecimalPrecision && (!whole || b.decimal(x, s, negative))
-	case tDouble:
-		v, err := strconv.ParseFloat(s, 64)
-		if negative {
-			v = -v
-		}
-		*x = Literal{Kind: LiteralDouble, Value: types.NewDouble(v), Type: typeDouble}
-		return err == nil
-	case tString:
-		if negative || isString(l) {
-			return false // two strings side by side are one
-		}
-		if whole {
-			*x = Literal{Kind: LiteralString, Value: types.NewBytes(b.text(s, l.mode)), Type: typeString}
-		} else {
-			x.Kind = LiteralString
-		}
-		return true
-	case tWord:
-		if negative || !strings.EqualFold(s, "NULL") {
-			return false
-		}
-		*x = Literal{Kind: LiteralNull, Type: typeNull}
-		return true
-	}
-	return false
-}
-
-// isString reports whether a string follows.
-func isString(l *lexer) bool {
-	c := l.at(l.run(l.pos, cSpace))
-	return c == '\'' || c == '"'
-}
-
-// bulkInt reads an integer that a BIGINT holds, with a sign or without.
-func bulkInt(x *Literal, s string, negative bool) bool {
-	v, ok := smallInt(s)
-	if !ok {
-		u, err := strconv.ParseUint(s, 10, 64)
-		switch {
-		case err != nil || negative && u > 1<<63-1:
-			return false
-		case u > 1<<63-1:
-			*x = Literal{Kind: LiteralInt, Value: types.NewUint(u), Type: typeUint}
-			return true
-		}
-		v = int64(u)
-	}
-	if negative {
-		v = -v
-	}
-	*x = Literal{Kind: LiteralInt, Value: types.NewInt(v), Type: typeInt}
-	return true
-}
-
-func (b *Bulk) decimal(x *Literal, s string, negative bool) bool {
-	d, _, _, err := decimal.Parse(unsafe.Slice(unsafe.StringData(s), len(s)))
-	if negative {
-		d = d.Neg()
-	}
-	b.decimals = append(b.decimals, decimalType(d))
-	*x = Literal{Kind: LiteralDecimal, Value: types.NewDecimal(d), Type: &b.decimals[len(b.decimals)-1]}
-	return err == nil
-}
-
-// text is the value of a string literal.
-func (b *Bulk) text(s string, mode Mode) []byte {
-	body := s[1 : len(s)-1]
-	if strings.IndexByte(body, s[0]) < 0 && strings.IndexByte(body, '\\') < 0 {
-		return unsafe.Slice(unsafe.StringData(body), len(body))
-	}
-	start := len(b.arena)
-	b.arena = appendUnquoted(b.arena, s, mode&ModeNoBackslashEscapes == 0)
-	return b.arena[start:len(b.arena):len(b.arena)]
+	*b = Bulk{null: b.null[:0], arena: arena}
 }

@@ -184,7 +184,7 @@ func checkAlgorithm(ch *catalog.Change, algorithm, locking string) error {
 //
 // REQUIRES: the table's definition is locked.
 func (s *Session) checkChildren(ch *catalog.Change) error {
-	after := catalog.Clone(ch.Table)
+	after := ch.Table.Clone()
 	after.Indexes = append(after.Indexes, ch.Add...)
 	return s.eachChild(ch.Old.Schema, ch.Old.Name, func(child *record.Table, k *record.ForeignKey) error {
 		if child.ID == ch.Old.ID {
@@ -198,7 +198,7 @@ func (s *Session) checkChildren(ch *catalog.Change) error {
 			}
 		}
 		key := *k
-		child = catalog.Clone(child)
+		child = child.Clone()
 		key.RefColumns = append([]string(nil), k.RefColumns...)
 		for i, c := range key.RefColumns {
 			for from, to := range ch.Renamed {

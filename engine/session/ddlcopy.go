@@ -83,7 +83,7 @@ func (s *Session) takePlace(ctx context.Context, ch *catalog.Change, made *recor
 	if _, err := s.txn.RenameTable(made.Schema, made.Name, final.Schema, final.Name, s.logged(string(text))); err != nil {
 		return err
 	}
-	moved := catalog.Clone(made)
+	moved := made.Clone()
 	moved.Schema, moved.Name, moved.ForeignKeys = final.Schema, final.Name, keys
 	if len(keys) > 0 || auto > 1 {
 		err := s.edit(made.ID, func(t *record.Table) {
@@ -104,7 +104,7 @@ func (s *Session) takePlace(ctx context.Context, ch *catalog.Change, made *recor
 // It gets its foreign keys at the end: a writer of rows that have some opens the tables
 // that they refer to, and that may be the one that somebody has for himself.
 func (s *Session) copyDefinition(ch *catalog.Change) *record.Table {
-	next := catalog.Clone(ch.Table)
+	next := ch.Table.Clone()
 	next.Name = tempPrefix + strconv.FormatUint(s.id, 36) + "-" + strconv.FormatUint(s.env.Uint64(), 36)
 	next.ForeignKeys = nil
 	return next

@@ -61,7 +61,7 @@ var errMoved = errors.New("session: the definition has changed")
 // onlineCopy reports whether a rebuild can run beside changes: each row of the old table has
 // to tell which row of the new one is its copy.
 func onlineCopy(ch *catalog.Change) bool {
-	next, err := record.Prepare(catalog.Clone(ch.Table))
+	next, err := record.Prepare(ch.Table.Clone())
 	if err != nil {
 		return false
 	}

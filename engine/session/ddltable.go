@@ -360,7 +360,7 @@ func (s *Session) edit(id uint64, change func(t *record.Table)) error {
 	if err != nil {
 		return err
 	}
-	next := catalog.Clone(h.Table().Schema.Table)
+	next := h.Table().Schema.Table.Clone()
 	h.Release()
 	change(next)
 	_, err = s.txn.ReplaceTable(next, nil)

@@ -76,6 +76,21 @@ const (
 // IsComparison reports whether the operator is one of = <=> <> < <= > >=.
 func (op BinaryOp) IsComparison() bool { return op >= OpEq && op <= OpGe }
 
+// Mirrored is the comparison that says the same when its sides are exchanged.
+func (op BinaryOp) Mirrored() BinaryOp {
+	switch op {
+	case OpLt:
+		return OpGt
+	case OpLe:
+		return OpGe
+	case OpGt:
+		return OpLt
+	case OpGe:
+		return OpLe
+	}
+	return op
+}
+
 // Binary applies an operator. Date arithmetic with INTERVAL is a Func, date_add or
 // date_sub, as are -> and ->> (json_extract, json_unquote) and || as concatenation.
 //

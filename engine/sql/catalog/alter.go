@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +43,7 @@ type alterer struct {
 
 // Alter works out what ALTER TABLE comes to. Errors: MySQL's.
 func Alter(env *Env, old *record.Table, specs []ast.AlterSpec) (*Change, error) {
-	next := Clone(old)
+	next := old.Clone()
 	next.Columns = slices.DeleteFunc(next.Columns, func(c record.Column) bool { return c.DroppedIn != 0 })
 	a := &alterer{definer: definer{env: env, t: next, nullable: map[string]bool{}, explicitNull: map[string]bool{}}, old: old,
 		change: &Change{Old: old, Renamed: map[string]string{}}}
@@ -103,19 +102,6 @@ func (a *alterer) checkReferring() error {
 		}
 	}
 	return nil
-}
-
-// Clone copies a definition.
-func Clone(t *record.Table) *record.Table {
-	c := *t
-	c.Columns = slices.Clone(t.Columns)
-	c.Indexes = slices.Clone(t.Indexes)
-	for i := range c.Indexes {
-		c.Indexes[i].Parts = slices.Clone(c.Indexes[i].Parts)
-	}
-	c.ForeignKeys = slices.Clone(t.ForeignKeys)
-	c.Options = maps.Clone(t.Options)
-	return &c
 }
 
 func isDrop(s ast.AlterSpec) bool {

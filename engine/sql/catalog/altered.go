@@ -108,7 +108,7 @@ func (a *alterer) resolve() (*Change, error) {
 
 // fresh makes a definition that of a new table: no row of it has seen another one.
 func fresh(t *record.Table) *record.Table {
-	t = Clone(t)
+	t = t.Clone()
 	t.ID, t.Version, t.RowVersion = 0, 0, record.FirstRowVersion
 	t.Columns = slices.DeleteFunc(t.Columns, func(c record.Column) bool {
 		return c.DroppedIn != 0 || c.Hidden && c.Name == dict.HiddenColumn
@@ -152,7 +152,7 @@ func (a *alterer) mustRebuild() string {
 		case before == nil && Default(c) == DefaultExpr:
 			return "the default value of an added column is an expression"
 		case before == nil:
-		case !sameStorage(&before.Type, &c.Type):
+		case !dict.SameStorage(&before.Type, &c.Type):
 			return "Cannot change column type INPLACE"
 		case before.Generated != c.Generated:
 			return "a generated column changes"
@@ -185,34 +185,10 @@ func (a *alterer) leadsNew(id uint32) bool {
 	return true
 }
 
-// sameStorage reports whether every value of one type is stored and sorted in the same
-// way by another one. It says of in-place changes what package dict allows.
-func sameStorage(from, to *types.Type) bool {
-	t := *from
-	switch from.Kind {
-	case types.KindVarChar, types.KindVarBinary:
-		if to.Length < from.Length {
-			return false
-		}
-		t.Length = to.Length
-	case types.KindEnum, types.KindSet:
-		x, _ := types.FixedSize(from)
-		y, _ := types.FixedSize(to)
-		if x != y || len(to.Members) < len(from.Members) || !slices.Equal(from.Members, to.Members[:len(from.Members)]) {
-			return false
-		}
-		t.Members = to.Members
-	}
-	if from.IsInteger() {
-		t.Length, t.ZeroFill = to.Length, to.ZeroFill
-	}
-	return t.Equal(to)
-}
-
 // inPlace makes the change one that touches no rows. ok is false if the table has had
 // too many such changes.
 func (a *alterer) inPlace() (ok bool, err error) {
-	ch, next := a.change, Clone(a.t)
+	ch, next := a.change, a.t.Clone()
 	version := next.RowVersion
 	changed := false
 	for i := range next.Columns {

@@ -244,52 +244,9 @@ func eachColumn(e ast.Expr, fn func(*ast.ColumnRef)) {
 		fn(c)
 		return
 	}
-	for _, x := range operands(e) {
+	for _, x := range ast.Operands(e) {
 		if x != nil {
 			eachColumn(x, fn)
 		}
 	}
-}
-
-// operands are the expressions directly below one.
-func operands(e ast.Expr) []ast.Expr {
-	switch e := e.(type) {
-	case *ast.Binary:
-		return []ast.Expr{e.Left, e.Right}
-	case *ast.Unary:
-		return []ast.Expr{e.Operand}
-	case *ast.Func:
-		return e.Args
-	case *ast.Aggregate:
-		return e.Args
-	case *ast.Case:
-		all := []ast.Expr{e.Operand, e.Else}
-		for i := range e.When {
-			all = append(all, e.When[i].Cond, e.When[i].Result)
-		}
-		return all
-	case *ast.Cast:
-		return []ast.Expr{e.Operand}
-	case *ast.In:
-		return append([]ast.Expr{e.Operand}, e.List...)
-	case *ast.Between:
-		return []ast.Expr{e.Operand, e.Low, e.High}
-	case *ast.Like:
-		return []ast.Expr{e.Operand, e.Pattern, e.Escape}
-	case *ast.Regexp:
-		return []ast.Expr{e.Operand, e.Pattern}
-	case *ast.IsNull:
-		return []ast.Expr{e.Operand}
-	case *ast.IsTruth:
-		return []ast.Expr{e.Operand}
-	case *ast.MemberOf:
-		return []ast.Expr{e.Operand, e.Array}
-	case *ast.Row:
-		return e.Items
-	case *ast.Interval:
-		return []ast.Expr{e.Value}
-	case *ast.Collate:
-		return []ast.Expr{e.Operand}
-	}
-	return nil
 }

@@ -138,7 +138,7 @@ func (b *Binder) comparison(e *ast.Binary) (Node, error) {
 		return b.compareQuery(e.Op, e.Left, q)
 	}
 	if q, ok := e.Left.(*ast.Subquery); ok && isRowExpr(e.Right) {
-		return b.compareQuery(flip(e.Op), e.Right, q)
+		return b.compareQuery(e.Op.Mirrored(), e.Right, q)
 	}
 	l, err := b.Bind(e.Left)
 	if err != nil {
@@ -154,21 +154,6 @@ func (b *Binder) comparison(e *ast.Binary) (Node, error) {
 func isRowExpr(e ast.Expr) bool {
 	_, ok := e.(*ast.Row)
 	return ok
-}
-
-// flip exchanges the sides of a comparison.
-func flip(op ast.BinaryOp) ast.BinaryOp {
-	switch op {
-	case ast.OpLt:
-		return ast.OpGt
-	case ast.OpLe:
-		return ast.OpGe
-	case ast.OpGt:
-		return ast.OpLt
-	case ast.OpGe:
-		return ast.OpLe
-	}
-	return op
 }
 
 func (b *Binder) compareQuery(op ast.BinaryOp, left ast.Expr, q *ast.Subquery) (Node, error) {

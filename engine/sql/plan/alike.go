@@ -32,7 +32,7 @@ func (p *planner) alike(rel *relation, e ast.Expr) bool {
 			return p.comparesAlike(rel, e.Op, e.Left, e.Right)
 		}
 	}
-	for _, o := range operandsOf(e) {
+	for _, o := range ast.Operands(e) {
 		if !p.alike(rel, o) {
 			return false
 		}

@@ -24,7 +24,7 @@ func (p *planner) same(a, b ast.Expr) bool {
 	if p.subs[a] != nil || p.subs[b] != nil || !p.sameNode(a, b) {
 		return false
 	}
-	l, r := operandsOf(a), operandsOf(b)
+	l, r := ast.Operands(a), ast.Operands(b)
 	if len(l) != len(r) {
 		return false
 	}
@@ -56,7 +56,7 @@ func (p *planner) sketch(e ast.Expr) uint64 {
 	case *ast.Func:
 		h = types.HashBytes(h, []byte(e.Name))
 	}
-	for _, o := range operandsOf(e) {
+	for _, o := range ast.Operands(e) {
 		h = types.HashUint64(h, p.sketch(o))
 	}
 	return h

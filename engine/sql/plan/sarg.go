@@ -84,7 +84,7 @@ func (p *planner) sargOf(rel *relation, e ast.Expr) (sarg, bool) {
 			if s, ok := p.comparisonSarg(rel, e.Op, e.Left, e.Right); ok {
 				return s, true
 			}
-			return p.comparisonSarg(rel, mirrored(e.Op), e.Right, e.Left)
+			return p.comparisonSarg(rel, e.Op.Mirrored(), e.Right, e.Left)
 		}
 	case *ast.Between:
 		return p.betweenSarg(rel, e)
@@ -109,21 +109,6 @@ func (p *planner) sargOf(rel *relation, e ast.Expr) (sarg, bool) {
 }
 
 var nullLiteral = &ast.Literal{Kind: ast.LiteralNull}
-
-// mirrored is the operator with its sides exchanged.
-func mirrored(op ast.BinaryOp) ast.BinaryOp {
-	switch op {
-	case ast.OpLt:
-		return ast.OpGt
-	case ast.OpLe:
-		return ast.OpGe
-	case ast.OpGt:
-		return ast.OpLt
-	case ast.OpGe:
-		return ast.OpLe
-	}
-	return op
-}
 
 func (p *planner) comparisonSarg(rel *relation, op ast.BinaryOp, col, value ast.Expr) (sarg, bool) {
 	pos, by, ok := p.indexedColumn(rel, col)

@@ -124,62 +124,9 @@ func walkExpr(e ast.Expr, f func(ast.Expr) bool) {
 	if e == nil || !f(e) {
 		return
 	}
-	for _, c := range operandsOf(e) {
+	for _, c := range ast.Operands(e) {
 		walkExpr(c, f)
 	}
-}
-
-// operandsOf lists a node's operands. Some may be nil.
-func operandsOf(e ast.Expr) []ast.Expr {
-	switch e := e.(type) {
-	case *ast.Binary:
-		return []ast.Expr{e.Left, e.Right}
-	case *ast.Unary:
-		return []ast.Expr{e.Operand}
-	case *ast.Func:
-		return e.Args
-	case *ast.Aggregate:
-		list := e.Args[:len(e.Args):len(e.Args)]
-		for _, o := range e.OrderBy {
-			list = append(list, o.Expr)
-		}
-		return list
-	case *ast.Case:
-		list := []ast.Expr{e.Operand, e.Else}
-		for _, w := range e.When {
-			list = append(list, w.Cond, w.Result)
-		}
-		return list
-	case *ast.Cast:
-		return []ast.Expr{e.Operand}
-	case *ast.In:
-		return append([]ast.Expr{e.Operand}, e.List...)
-	case *ast.Between:
-		return []ast.Expr{e.Operand, e.Low, e.High}
-	case *ast.Like:
-		return []ast.Expr{e.Operand, e.Pattern}
-	case *ast.Regexp:
-		return []ast.Expr{e.Operand, e.Pattern}
-	case *ast.IsNull:
-		return []ast.Expr{e.Operand}
-	case *ast.IsTruth:
-		return []ast.Expr{e.Operand}
-	case *ast.MemberOf:
-		return []ast.Expr{e.Operand, e.Array}
-	case *ast.Row:
-		return e.Items
-	case *ast.Assign:
-		return []ast.Expr{e.Value}
-	case *ast.Interval:
-		return []ast.Expr{e.Value}
-	case *ast.Collate:
-		return []ast.Expr{e.Operand}
-	case *ast.Match:
-		return []ast.Expr{e.Against}
-	case *ast.WindowFunc:
-		return e.Args
-	}
-	return nil
 }
 
 // conjuncts appends the operands of AND in e, in order.

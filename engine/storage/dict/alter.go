@@ -3,6 +3,7 @@ package dict
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -31,7 +32,7 @@ func (c *Catalog) ReplaceTable(w *table.Worker, def *record.Table) (*record.Tabl
 		if def.Version != old.Version && def.Version != old.Version+1 {
 			return nil, errorf(ErrnoDefinitionOld, "Table definition has changed, please retry transaction")
 		}
-		next := clone(def)
+		next := def.Clone()
 		next.Version = old.Version
 		return next, nil
 	})
@@ -102,7 +103,7 @@ func (c *Catalog) alter(w *table.Worker, id uint64, edit func(*record.Table) (*r
 		if err != nil {
 			return err
 		}
-		if next, err = edit(clone(old)); err != nil {
+		if next, err = edit(old.Clone()); err != nil {
 			return err
 		}
 		next.Version = old.Version + 1
@@ -304,15 +305,15 @@ func checkColumnInPlace(next *record.Table, before, col *record.Column) error {
 		return fmt.Errorf("%w: its place in the rows changes", ErrRebuild)
 	case dropped && (before.DroppedIn != 0 || col.DroppedIn != next.RowVersion || col.AddedIn == next.RowVersion):
 		return fmt.Errorf("%w: it is not dropped in the next row version", ErrRebuild)
-	case !sameStorage(&before.Type, &col.Type):
+	case !SameStorage(&before.Type, &col.Type):
 		return fmt.Errorf("%w: its type changes", ErrRebuild)
 	}
 	return nil
 }
 
-// sameStorage reports whether every value of the type from is stored, and sorted,
+// SameStorage reports whether every value of the type from is stored, and sorted,
 // in the same way by the type to.
-func sameStorage(from, to *types.Type) bool {
+func SameStorage(from, to *types.Type) bool {
 	t := *from
 	switch from.Kind {
 	case types.KindVarChar, types.KindVarBinary:
@@ -323,13 +324,8 @@ func sameStorage(from, to *types.Type) bool {
 	case types.KindEnum, types.KindSet:
 		a, _ := types.FixedSize(from)
 		b, _ := types.FixedSize(to)
-		if a != b || len(to.Members) < len(from.Members) {
+		if a != b || len(to.Members) < len(from.Members) || !slices.Equal(from.Members, to.Members[:len(from.Members)]) {
 			return false
-		}
-		for i := range from.Members {
-			if from.Members[i] != to.Members[i] {
-				return false
-			}
 		}
 		t.Members = to.Members
 	}

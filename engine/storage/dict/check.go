@@ -3,7 +3,6 @@ package dict
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -65,23 +64,10 @@ func sameValue(a, b types.Value) bool {
 	return a.Uint() == b.Uint()
 }
 
-// clone copies a definition so that nothing is shared that an edit may change.
-func clone(def *record.Table) *record.Table {
-	d := *def
-	d.Columns = slices.Clone(def.Columns)
-	d.Indexes = slices.Clone(def.Indexes)
-	for i := range d.Indexes {
-		d.Indexes[i].Parts = slices.Clone(d.Indexes[i].Parts)
-	}
-	d.ForeignKeys = slices.Clone(def.ForeignKeys)
-	d.Options = maps.Clone(def.Options)
-	return &d
-}
-
 // complete returns a copy of a definition with what CreateTable fills in, numbers
 // aside.
 func complete(def *record.Table) *record.Table {
-	d := clone(def)
+	d := def.Clone()
 	d.Version = max(d.Version, 1)
 	d.RowVersion = max(d.RowVersion, record.FirstRowVersion)
 	for i := range d.Columns {

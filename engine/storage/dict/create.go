@@ -230,7 +230,7 @@ func (c *Catalog) TruncateTable(w *table.Worker, schema, name string, next *reco
 // emptied is the definition of a table that takes the place of another without its
 // rows: it need not remember how older rows looked.
 func emptied(old *record.Table) *record.Table {
-	def := clone(old)
+	def := old.Clone()
 	def.ID = 0
 	def.Version++
 	def.RowVersion = record.FirstRowVersion

@@ -3,6 +3,8 @@ package record
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -90,6 +92,19 @@ type Table struct {
 	Collation   types.CollationID
 	Comment     string
 	Options     map[string]string // attributes kept for the layer above
+}
+
+// Clone copies a definition so that nothing is shared that an edit may change.
+func (t *Table) Clone() *Table {
+	c := *t
+	c.Columns = slices.Clone(t.Columns)
+	c.Indexes = slices.Clone(t.Indexes)
+	for i := range c.Indexes {
+		c.Indexes[i].Parts = slices.Clone(c.Indexes[i].Parts)
+	}
+	c.ForeignKeys = slices.Clone(t.ForeignKeys)
+	c.Options = maps.Clone(t.Options)
+	return &c
 }
 
 // Column returns the column with the ID, or nil.

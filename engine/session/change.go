@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
-	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/storage/table"
@@ -243,7 +242,7 @@ func (n *changer) pointRow(c *compiled) error {
 // rows runs the operators that find rows, and changes these.
 func (n *changer) rows(c *compiled) error {
 	s := n.s
-	tree, err := s.changeTree(c)
+	tree, err := s.tree(c, &c.change.plan.Query)
 	if err != nil {
 		return err
 	}
@@ -255,58 +254,7 @@ func (n *changer) rows(c *compiled) error {
 	if len(n.p.targets) > 1 || n.p.plan.Buffer {
 		n.done = make([]map[string]bool, len(n.p.targets))
 	}
-	if err := tree.Open(x); err != nil {
-		return err
-	}
-	var kept []*types.Batch
-	for {
-		b, sel, err := tree.Pull()
-		if err == nil && b != nil {
-			if n.buffer {
-				copied := types.NewBatch(tree.Schema())
-				gather(copied, b, sel)
-				kept = append(kept, copied)
-				err = s.account(copied.MemoryBytes())
-			} else {
-				err = n.batch(b, sel)
-			}
-		}
-		if err != nil {
-			_ = tree.Close() // the first error counts
-			return err
-		}
-		if b == nil {
-			break
-		}
-	}
-	if err := tree.Close(); err != nil {
-		return err
-	}
-	for _, b := range kept {
-		if err := n.batch(b, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// changeTree is Session.tree for a plan of changes.
-func (s *Session) changeTree(c *compiled) (*exec.Tree, error) {
-	w := &s.work
-	if t := w.trees[c]; t != nil {
-		return t, nil
-	}
-	t, err := exec.Build(&c.change.plan.Query, exec.Options{})
-	if err != nil {
-		return nil, err
-	}
-	if w.trees == nil || len(w.trees) >= kept {
-		w.trees = map[*compiled]*exec.Tree{}
-	}
-	if c.cached {
-		w.trees[c] = t
-	}
-	return t, nil
+	return s.eachFound(tree, x, n.buffer, n.batch)
 }
 
 // batch changes the rows that a batch tells of.

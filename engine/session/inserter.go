@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/types"
@@ -174,7 +175,7 @@ func (n *inserter) query(c *compiled) error {
 			return err
 		}
 	}
-	tree, err := s.tree(c)
+	tree, err := s.tree(c, c.query)
 	if err != nil {
 		return err
 	}
@@ -182,6 +183,12 @@ func (n *inserter) query(c *compiled) error {
 	if err != nil {
 		return err
 	}
+	return s.eachFound(tree, x, n.p.buffer, func(b *types.Batch, sel []uint32) error { return n.batch(tree.Schema(), b, sel) })
+}
+
+// eachFound calls fn with the rows that operators find, batch by batch; with buffer only when
+// all of them are found.
+func (s *Session) eachFound(tree *exec.Tree, x *exec.Context, buffer bool, fn func(b *types.Batch, sel []uint32) error) error {
 	if err := tree.Open(x); err != nil {
 		return err
 	}
@@ -189,13 +196,13 @@ func (n *inserter) query(c *compiled) error {
 	for {
 		b, sel, err := tree.Pull()
 		if err == nil && b != nil {
-			if n.p.buffer {
+			if buffer {
 				copied := types.NewBatch(tree.Schema())
 				gather(copied, b, sel)
 				kept = append(kept, copied)
 				err = s.account(copied.MemoryBytes())
 			} else {
-				err = n.batch(tree.Schema(), b, sel)
+				err = fn(b, sel)
 			}
 		}
 		if err != nil {
@@ -210,7 +217,7 @@ func (n *inserter) query(c *compiled) error {
 		return err
 	}
 	for _, b := range kept {
-		if err := n.batch(tree.Schema(), b, nil); err != nil {
+		if err := fn(b, nil); err != nil {
 			return err
 		}
 	}

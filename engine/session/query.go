@@ -90,7 +90,7 @@ func (s *Session) produce(c *compiled) error {
 			return err
 		}
 	}
-	tree, err := s.tree(c)
+	tree, err := s.tree(c, c.query)
 	if err != nil {
 		return err
 	}
@@ -162,13 +162,13 @@ func (s *Session) selectLimit(c *compiled) uint64 {
 	return math.MaxUint64
 }
 
-// tree returns the session's operators for a plan.
-func (s *Session) tree(c *compiled) (*exec.Tree, error) {
+// tree returns the session's operators for a query of a plan, of which it has one.
+func (s *Session) tree(c *compiled, q *plan.Query) (*exec.Tree, error) {
 	w := &s.work
 	if t := w.trees[c]; t != nil {
 		return t, nil
 	}
-	t, err := exec.Build(c.query, exec.Options{})
+	t, err := exec.Build(q, exec.Options{})
 	if err != nil {
 		return nil, err
 	}

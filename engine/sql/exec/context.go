@@ -121,3 +121,23 @@ func (r *run) note(b *types.Batch) {
 
 // check ends an interrupted statement.
 func (r *run) check() error { return r.x.Check() }
+
+// readAll runs an operator to its end, and passes its rows to add.
+func (r *run) readAll(input operator, add func(b *types.Batch, sel []uint32) error) error {
+	if err := input.open(); err != nil {
+		return err
+	}
+	defer input.close()
+	for {
+		b, sel, err := input.next()
+		if b == nil || err != nil {
+			return err
+		}
+		if err := add(b, sel); err != nil {
+			return err
+		}
+		if err := r.check(); err != nil {
+			return err
+		}
+	}
+}

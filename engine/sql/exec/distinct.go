@@ -47,6 +47,26 @@ func (s *keySet) find(b *types.Batch, add bool) {
 	}
 }
 
+// add finds out which rows of a batch are the first with their values, and which ones have
+// values that were not added since there is no room.
+func (s *keySet) add(b *types.Batch, first, rest []uint32) (_, _ []uint32) {
+	before := uint32(0)
+	if s.groups != nil {
+		before = uint32(s.groups.Len())
+	}
+	s.find(b, true)
+	for i, id := range s.ids {
+		switch {
+		case id == temptable.None:
+			rest = append(rest, uint32(i))
+		case id >= before:
+			first = append(first, uint32(i))
+			before = id + 1
+		}
+	}
+	return first, rest
+}
+
 // hashes are those of all rows of a batch.
 func (s *keySet) hashes(b *types.Batch) []uint64 {
 	s.hash = resize(s.hash, b.Len())
@@ -84,21 +104,7 @@ func (o *distinctOp) next() (*types.Batch, []uint32, error) {
 		if b == nil || err != nil {
 			return nil, nil, err
 		}
-		before := uint32(0)
-		if o.set.groups != nil {
-			before = uint32(o.set.groups.Len())
-		}
-		o.set.find(b, true)
-		o.sel, o.rest = o.sel[:0], o.rest[:0]
-		for i, id := range o.set.ids {
-			switch {
-			case id == temptable.None:
-				o.rest = append(o.rest, uint32(i))
-			case id >= before:
-				o.sel = append(o.sel, uint32(i))
-				before = id + 1
-			}
-		}
+		o.sel, o.rest = o.set.add(b, o.sel[:0], o.rest[:0])
 		if len(o.rest) > 0 {
 			if err := o.spill.add(o.r, o.types, "DISTINCT", b, o.rest, o.set.hashes(b)); err != nil {
 				return nil, nil, err

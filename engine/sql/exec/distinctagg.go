@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"github.com/triremedb/trireme/engine/sql/temptable"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -69,21 +68,7 @@ func (d *distinctInputs) update(ids []uint32, n int) error {
 func (d *distinctInputs) add(b *types.Batch) error {
 	keys := types.Batch{Vecs: b.Vecs[:len(d.set.types)]}
 	keys.SetLen(b.Len())
-	before := uint32(0)
-	if d.set.groups != nil {
-		before = uint32(d.set.groups.Len())
-	}
-	d.set.find(&keys, true)
-	d.keep, d.rest = d.keep[:0], d.rest[:0]
-	for i, id := range d.set.ids {
-		switch {
-		case id == temptable.None:
-			d.rest = append(d.rest, uint32(i))
-		case id >= before:
-			d.keep = append(d.keep, uint32(i))
-			before = id + 1
-		}
-	}
+	d.keep, d.rest = d.set.add(&keys, d.keep[:0], d.rest[:0])
 	if len(d.rest) > 0 {
 		if err := d.spill.add(d.r, d.types, "DISTINCT", b, d.rest, d.set.hashes(&keys)); err != nil {
 			return err

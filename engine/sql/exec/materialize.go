@@ -31,31 +31,11 @@ func (s *sharedTable) fill() error {
 	if err := s.list.Reset(); err != nil {
 		return err
 	}
-	if err := keepAll(s.r, s.input, s.list); err != nil {
+	if err := s.r.readAll(s.input, s.list.Add); err != nil {
 		return err
 	}
 	s.filled, s.version = true, v
 	return nil
-}
-
-// keepAll runs an operator into a list.
-func keepAll(r *run, input operator, list *temptable.List) error {
-	if err := input.open(); err != nil {
-		return err
-	}
-	defer input.close()
-	for {
-		b, sel, err := input.next()
-		if b == nil || err != nil {
-			return err
-		}
-		if err := list.Add(b, sel); err != nil {
-			return err
-		}
-		if err := r.check(); err != nil {
-			return err
-		}
-	}
 }
 
 // end gives the rows up at the end of a run.
@@ -247,20 +227,9 @@ func (o *recursiveOp) nextRound() error {
 
 // unseen selects the rows that have not been given.
 func (o *recursiveOp) unseen(b *types.Batch) ([]uint32, error) {
-	before := uint32(0)
-	if o.set.groups != nil {
-		before = uint32(o.set.groups.Len())
-	}
-	o.set.find(b, true)
+	o.sel, _ = o.set.add(b, o.sel[:0], nil)
 	if o.set.tight {
 		return nil, o.r.memory.Exceeded("recursive common table expression")
-	}
-	o.sel = o.sel[:0]
-	for i, id := range o.set.ids {
-		if id >= before {
-			o.sel = append(o.sel, uint32(i))
-			before = id + 1
-		}
 	}
 	return o.sel, nil
 }

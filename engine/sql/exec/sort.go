@@ -90,25 +90,9 @@ func (o *sortOp) close() {
 
 func (o *sortOp) start() error {
 	o.started = true
-	if err := o.input.open(); err != nil {
+	if err := o.r.readAll(o.input, o.add); err != nil {
 		return err
 	}
-	for {
-		b, sel, err := o.input.next()
-		if err != nil {
-			return err
-		}
-		if b == nil {
-			break
-		}
-		if err := o.add(b, sel); err != nil {
-			return err
-		}
-		if err := o.r.check(); err != nil {
-			return err
-		}
-	}
-	o.input.close()
 	return o.sorter.Finish()
 }
 

@@ -153,7 +153,7 @@ func (f *fullDisk) wait(n *core, closed func() bool) bool {
 	}
 	if now := n.env.Monotonic(); now-f.since >= handOver && n.currentRole().leads {
 		f.since = now
-		r := &transferRequest{parker: n.env.NewParker()}
+		r := &transferRequest{reply: reply{parker: n.env.NewParker()}}
 		n.inbox.call(func() { n.raft.moves.startTransfer(n.raft, r) })
 	}
 	for waited := time.Duration(0); waited < diskRetry; waited += diskRetry / 10 {

@@ -266,7 +266,7 @@ func (n *Node) letIn(ctx context.Context, payload []byte) ([]byte, error) {
 	c.inbox.call(func() {
 		if c.raft.moves.change == nil {
 			c.raft.moves.startChange(c.raft, &changeRequest{cc: cc, node: m.ID,
-				deadline: c.env.Monotonic() + n.opt.ChangeTimeout, parker: c.env.NewParker()})
+				deadline: c.env.Monotonic() + n.opt.ChangeTimeout, reply: reply{parker: c.env.NewParker()}})
 		}
 	})
 	return []byte{joinBegun}, nil

@@ -392,17 +392,14 @@ func (c *core) mute(m *raftpb.Message) bool {
 
 // Propose implements commit.Proposer.
 func (c *core) Propose(p *commit.Proposal) error {
-	r := &proposal{term: p.Term, p: p, parker: c.env.NewParker()}
+	r := &proposal{term: p.Term, p: p, reply: reply{parker: c.env.NewParker()}}
 	if !c.inbox.propose(r) {
 		return ErrStopped
 	}
 	if !c.raft.turn() {
 		c.inbox.kick()
 	}
-	for !r.done.Load() {
-		r.parker.Park()
-	}
-	return r.err
+	return r.wait()
 }
 
 // File implements commit.Proposer: an entry opens a new file when the open one is

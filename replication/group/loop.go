@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -232,7 +231,7 @@ func (t *raftTask) promote(id uint64) {
 			m.Learner = false
 			t.n.log.Info("a member has caught up and is to vote", "member", id)
 			t.moves.startChange(t, &changeRequest{cc: addVoter(m), node: id,
-				deadline: t.env.Monotonic() + t.n.opt.ChangeTimeout, parker: t.env.NewParker()})
+				deadline: t.env.Monotonic() + t.n.opt.ChangeTimeout, reply: reply{parker: t.env.NewParker()}})
 		}
 	}
 }
@@ -252,18 +251,10 @@ func (t *raftTask) campaign() {
 
 // proposal is an entry to append, and its answer.
 type proposal struct {
-	term   uint64 // the entry must land in this term; 0, of a change of membership: any
-	p      *commit.Proposal
-	conf   raftpb.ConfChangeI // instead of p
-	err    error
-	done   atomic.Bool
-	parker env.Parker
-}
-
-func (p *proposal) answer(err error) {
-	p.err = err
-	p.done.Store(true)
-	p.parker.Unpark()
+	reply
+	term uint64 // the entry must land in this term; 0, of a change of membership: any
+	p    *commit.Proposal
+	conf raftpb.ConfChangeI // instead of p
 }
 
 // propose appends an entry to the log, or refuses it.

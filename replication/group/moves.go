@@ -3,14 +3,11 @@ package group
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
-
-	"github.com/triremedb/trireme/engine/env"
 )
 
 // moves are the requests to change who is in the group and who leads it, one at a
@@ -22,14 +19,12 @@ type moves struct {
 
 // changeRequest adds, promotes or removes a member.
 type changeRequest struct {
+	reply
 	cc       *raftpb.ConfChangeV2
 	node     uint64
 	stage    changeStage
 	mark     uint64 // index of the entry that shows that the change has come round
 	deadline time.Duration
-	err      error
-	done     atomic.Bool
-	parker   env.Parker
 }
 
 // changeStage is how far a change of membership has come. Raft appends an empty entry
@@ -61,24 +56,10 @@ func (r *changeRequest) removes(id func(uint64) bool) bool {
 
 func anyone(uint64) bool { return true }
 
-func (r *changeRequest) answer(err error) {
-	r.err = err
-	r.done.Store(true)
-	r.parker.Unpark()
-}
-
 // transferRequest hands leadership over.
 type transferRequest struct {
-	to     uint64
-	err    error
-	done   atomic.Bool
-	parker env.Parker
-}
-
-func (r *transferRequest) answer(err error) {
-	r.err = err
-	r.done.Store(true)
-	r.parker.Unpark()
+	reply
+	to uint64
 }
 
 // startChange proposes a change of membership.
@@ -98,7 +79,7 @@ func (v *moves) startChange(t *raftTask, r *changeRequest) {
 
 func (v *moves) proposeChange(t *raftTask) {
 	r := v.change
-	p := &proposal{conf: r.cc, parker: t.env.NewParker()}
+	p := &proposal{conf: r.cc, reply: reply{parker: t.env.NewParker()}}
 	t.propose(p)
 	if p.err != nil {
 		v.change = nil

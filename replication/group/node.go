@@ -344,14 +344,11 @@ func (n *Node) Transfer(to uint64) error {
 	if err != nil {
 		return err
 	}
-	r := &transferRequest{to: to, parker: c.env.NewParker()}
+	r := &transferRequest{to: to, reply: reply{parker: c.env.NewParker()}}
 	if !c.inbox.call(func() { c.raft.moves.startTransfer(c.raft, r) }) {
 		return ErrStopped
 	}
-	for !r.done.Load() {
-		r.parker.Park()
-	}
-	return r.err
+	return r.wait()
 }
 
 // Add adds a member as a learner, or gives one another address. Unless it is to stay
@@ -428,14 +425,11 @@ func (n *Node) propose(id uint64, cc *raftpb.ConfChangeV2) error {
 	if id == raft.None || raft.IsLocalMsgTarget(id) {
 		return fmt.Errorf("group: %d cannot be the id of a member", id)
 	}
-	r := &changeRequest{cc: cc, node: id, deadline: c.env.Monotonic() + n.opt.ChangeTimeout, parker: c.env.NewParker()}
+	r := &changeRequest{cc: cc, node: id, deadline: c.env.Monotonic() + n.opt.ChangeTimeout, reply: reply{parker: c.env.NewParker()}}
 	if !c.inbox.call(func() { c.raft.moves.startChange(c.raft, r) }) {
 		return ErrStopped
 	}
-	for !r.done.Load() {
-		r.parker.Park()
-	}
-	return r.err
+	return r.wait()
 }
 
 // Members returns who is in the group as far as this node knows.

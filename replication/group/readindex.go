@@ -1,12 +1,9 @@
 package group
 
 import (
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3"
-
-	"github.com/triremedb/trireme/engine/env"
 )
 
 // reads are the requests for an index that a linearizable read must have seen. All
@@ -24,17 +21,14 @@ type readRound struct {
 }
 
 type readRequest struct {
+	reply
 	deadline time.Duration
 	index    uint64
-	err      error
-	done     atomic.Bool
-	parker   env.Parker
 }
 
 func (r *readRequest) answer(index uint64, err error) {
-	r.index, r.err = index, err
-	r.done.Store(true)
-	r.parker.Unpark()
+	r.index = index
+	r.reply.answer(err)
 }
 
 // add takes a request; the question goes out with it.

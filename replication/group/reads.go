@@ -3,7 +3,6 @@ package group
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -74,15 +73,12 @@ func (c *core) strongPoint(deadline time.Duration) (uint64, error) {
 			return csn, nil
 		}
 	}
-	r := &readRequest{deadline: deadline, parker: c.env.NewParker()}
+	r := &readRequest{deadline: deadline, reply: reply{parker: c.env.NewParker()}}
 	if !c.inbox.call(func() { c.raft.reads.add(c.raft, r) }) {
 		return 0, ErrStopped
 	}
-	for !r.done.Load() {
-		r.parker.Park()
-	}
-	if r.err != nil {
-		return 0, r.err
+	if err := r.wait(); err != nil {
+		return 0, err
 	}
 	if err := c.waitApplied(r.index, 0, deadline); err != nil {
 		return 0, err
@@ -92,16 +88,8 @@ func (c *core) strongPoint(deadline time.Duration) (uint64, error) {
 
 // appliedWait waits until an entry, or a transaction, is applied here.
 type appliedWait struct {
+	reply
 	index, csn uint64
-	err        error
-	done       atomic.Bool
-	parker     env.Parker
-}
-
-func (w *appliedWait) answer(err error) {
-	w.err = err
-	w.done.Store(true)
-	w.parker.Unpark()
 }
 
 func (c *core) reached(index, csn uint64) bool {
@@ -113,7 +101,7 @@ func (c *core) waitApplied(index, csn uint64, deadline time.Duration) error {
 	if c.reached(index, csn) {
 		return nil
 	}
-	w := &appliedWait{index: index, csn: csn, parker: c.env.NewParker()}
+	w := &appliedWait{index: index, csn: csn, reply: reply{parker: c.env.NewParker()}}
 	c.waitMu.Lock()
 	if c.stopped {
 		c.waitMu.Unlock()

@@ -2,15 +2,17 @@ package txn
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 )
 
 // FillIndex puts what an index lacks into it that AddIndex has added, beside changes of
 // the table by other sessions if the transaction that added it is committed. It changes
-// nothing that is logged: each member fills the index itself, at the latest when the
-// log publishes it. It may be called again after an error.
+// nothing that is logged: each member fills the index itself (CompleteIndex). It may be called
+// again after an error.
 //
 // stop, if not nil, is asked now and then whether to give up. Errors: what it returns,
 // *table.DuplicateError, record.ErrExternal (rows keep too little of long values: only a new
@@ -27,34 +29,41 @@ func (s *Session) FillIndex(o *Table, index uint64, stop func() error) (entries 
 			}
 			return stop()
 		}}
-		entries, err = fillPosition(t.Worker, o.tbl, index, t.Schema, opt)
+		var i int
+		if i, err = position(o.tbl, index); err == nil && o.tbl.Schema.Keys[i].Building {
+			entries, err = t.Worker.FillIndex(o.tbl, i, t.Schema, opt)
+		}
 	}
 	return entries, s.leave(err)
 }
 
-// fillIndex completes an index that the log is about to publish.
+// CompleteIndex is FillIndex on a member that applies the log: of an index of a table, both by
+// number, whose AddIndex is committed. alone says that nobody else applies changes
+// meanwhile. It may be called again after an error. Errors: what stop returns, table.ErrNoTable, and those of FillIndex but duplicates.
 //
-// REQUIRES: as of ApplySchema.
-func fillIndex(w *table.Worker, c *dict.Catalog, id, index uint64) error {
+// REQUIRES: worker.Applying, and the worker has a transaction; nobody changes the table's definition meanwhile.
+func CompleteIndex(w *table.Worker, c *dict.Catalog, id, index uint64, alone bool, stop func() error) error {
 	h, err := c.OpenTableByID(w.Trx(), id)
 	if err != nil {
 		return err
 	}
 	defer h.Release()
-	_, err = fillPosition(w, h.Table(), index, true, table.LoadOptions{})
+	i, err := position(h.Table(), index)
+	if err != nil {
+		return err
+	}
+	if !h.Table().Schema.Keys[i].Building {
+		return errors.New("txn: the index is not being built")
+	}
+	_, err = w.FillIndex(h.Table(), i, alone, table.LoadOptions{Stop: stop})
 	return err
 }
 
-// fillPosition fills the index of that number. alone says that nobody else changes rows
-// of the table.
-func fillPosition(w *table.Worker, t *table.Table, index uint64, alone bool, opt table.LoadOptions) (int64, error) {
-	for i, k := range t.Schema.Keys {
-		if k.ID == index {
-			if !k.Building {
-				return 0, nil
-			}
-			return w.FillIndex(t, i, alone, opt)
-		}
+// position is that of the index of a number among the table's keys.
+func position(t *table.Table, index uint64) (int, error) {
+	i := slices.IndexFunc(t.Schema.Keys, func(k *record.KeySchema) bool { return k.ID == index })
+	if i < 0 {
+		return 0, errors.New("txn: the table has no index of that number")
 	}
-	return 0, errors.New("txn: the table has no index of that number")
+	return i, nil
 }

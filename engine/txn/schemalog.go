@@ -29,7 +29,8 @@ var ErrSchemaDiffers = errors.New("txn: a logged schema change does not fit the 
 // ApplySchema makes a logged change of the catalogue in the worker's transaction.
 // Errors: those of package dict, and ErrSchemaDiffers.
 //
-// REQUIRES: worker.Applying; nobody else changes rows or the catalogue meanwhile.
+// REQUIRES: worker.Applying; nobody else changes rows or the catalogue meanwhile; an index
+// that is published is complete (CompleteIndex).
 func ApplySchema(w *table.Worker, c *dict.Catalog, op *SchemaOp) error {
 	switch op.Kind {
 	case OpCreateSchema:
@@ -54,11 +55,7 @@ func ApplySchema(w *table.Worker, c *dict.Catalog, op *SchemaOp) error {
 		def, err = c.TruncateTable(w, op.Old.Schema, op.Old.Table, op.Table)
 	case OpRenameTable:
 		def, err = c.RenameTable(w, op.Old.Schema, op.Old.Table, op.Table.Schema, op.Table.Name)
-	case OpPublishIndex:
-		if err = fillIndex(w, c, op.OldID, op.Index); err == nil {
-			def, err = c.ReplaceTable(w, op.Table)
-		}
-	case OpReplaceTable, OpAddIndex, OpDropIndex:
+	case OpReplaceTable, OpAddIndex, OpPublishIndex, OpDropIndex:
 		def, err = c.ReplaceTable(w, op.Table)
 	default:
 		return fmt.Errorf("%w: %v", ErrSchemaOp, op.Kind)

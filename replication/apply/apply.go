@@ -164,8 +164,9 @@ type Applier struct {
 	waiters   []*waiter
 	bodies    [][]byte // for reuse
 
-	group group // of the task that commits
-	stats counts
+	builder builder
+	group   group // of the task that commits
+	stats   counts
 }
 
 // New starts an applier of what lies behind the engine's applied position.
@@ -186,6 +187,8 @@ func New(opt Options) (*Applier, error) {
 		w := newWorker(a, i)
 		a.tasks.Go("applier", w.loop)
 	}
+	a.builder.parker = opt.Env.NewParker()
+	a.tasks.Go("index builder", a.build)
 	return a, nil
 }
 
@@ -307,6 +310,8 @@ func (a *Applier) Drain() error {
 		return err
 	}
 	a.mu.Lock()
+	a.builder.active = false
+	a.awaitBuilder(a.opt.Env.NewParker(), true)
 	a.sweep()
 	a.mu.Unlock()
 	return nil
@@ -356,6 +361,7 @@ func (a *Applier) fail(err error) {
 // wakeAll wakes everybody who waits. REQUIRES: mu.
 func (a *Applier) wakeAll() {
 	a.wakeIdle(len(a.idle))
+	a.builder.parker.Unpark()
 	if a.submitter != nil {
 		a.submitter.Unpark()
 	}

@@ -192,6 +192,9 @@ func (a *Applier) settle(g *group, pos trx.Position, swept bool) {
 	if swept {
 		a.sweep()
 	}
+	if a.mayBuild() {
+		a.builder.parker.Unpark()
+	}
 }
 
 // undo rolls back the transactions of entries that are not committed, newest first.

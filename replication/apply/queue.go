@@ -94,6 +94,7 @@ func (a *Applier) Submit(e Entry) error {
 	}
 	a.bytes += it.size
 	a.stats.pending += int64(it.left)
+	a.builder.active = a.builder.active || it.left > 0
 	a.push(it)
 	a.wakeIdle(1)
 	return nil

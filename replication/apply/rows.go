@@ -222,13 +222,24 @@ func (w *worker) schema(j *job, e *event.Event) error {
 		return w.malformed(j, err)
 	}
 	w.closeTables()
-	apply := func() error { return txn.ApplySchema(w.table, w.a.eng.Catalog, op) }
+	w.clear(op)
+	apply := func() error {
+		if op.Kind == txn.OpPublishIndex {
+			if err := w.publish(build{op.OldID, op.Index}); err != nil {
+				return err
+			}
+		}
+		return txn.ApplySchema(w.table, w.a.eng.Catalog, op)
+	}
 	if err = apply(); err != nil {
 		err = w.again(err, apply)
 	}
 	var refused *types.Error
 	switch {
-	case err == nil || err == ErrStopped:
+	case err == nil:
+		w.a.note(op)
+		return nil
+	case err == ErrStopped:
 		return err
 	case errors.As(err, &refused), errors.Is(err, txn.ErrSchemaDiffers), errors.Is(err, table.ErrNoTable),
 		errors.Is(err, table.ErrApply), errors.Is(err, dict.ErrRebuild):

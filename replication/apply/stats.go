@@ -8,6 +8,8 @@ type counts struct {
 	commits      uint64
 	memoryWaits  uint64
 	fullWaits    uint64
+	indexes      uint64
+	indexWaits   uint64
 	lastTime     int64
 	leaderTime   int64
 }
@@ -34,6 +36,8 @@ type Stats struct {
 	Commits      uint64 // groups
 	MemoryWaits  uint64 // times that Submit had to wait
 	SpaceWaits   uint64 // times that the disk was full
+	Indexes      uint64 // filled beside other changes
+	IndexWaits   uint64 // publications of indexes that were not filled by then
 }
 
 // Stats returns the applier's numbers.
@@ -45,6 +49,7 @@ func (a *Applier) Stats() Stats {
 		State: a.state, AppliedIndex: a.pos.Index, AppliedNumber: a.committed, LastTime: c.lastTime, LeaderTime: c.leaderTime,
 		PendingEntries: int64(len(a.queue) - a.head), PendingBytes: a.bytes, PendingTransactions: c.pending,
 		Transactions: c.transactions, Rows: c.rows, Commits: c.commits, MemoryWaits: c.memoryWaits, SpaceWaits: c.fullWaits,
+		Indexes: c.indexes, IndexWaits: c.indexWaits,
 	}
 }
 
@@ -61,4 +66,6 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Replica_commit_groups", int64(s.Commits))
 	fn("Replica_waits_for_memory", int64(s.MemoryWaits))
 	fn("Replica_waits_for_disk_space", int64(s.SpaceWaits))
+	fn("Replica_indexes_filled", int64(s.Indexes))
+	fn("Replica_waits_for_index", int64(s.IndexWaits))
 }

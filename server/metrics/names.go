@@ -136,6 +136,8 @@ var Metrics = []Metric{
 	{"trireme_applier_commit_groups_total", "Replica_commit_groups", Counter, 1, "commits of the engine that applying took"},
 	{"trireme_applier_memory_waits_total", "Replica_waits_for_memory", Counter, 1, "times that the applier was that far behind that the log was not read on"},
 	{"trireme_applier_disk_space_waits_total", "Replica_waits_for_disk_space", Counter, 1, "times that the disk was full"},
+	{"trireme_applier_indexes_filled_total", "Replica_indexes_filled", Counter, 1, "new indexes filled beside the applying of other changes"},
+	{"trireme_applier_index_waits_total", "Replica_waits_for_index", Counter, 1, "times that a new index was to be published and not filled yet: nothing is applied until it is"},
 	{"trireme_replica_lag_seconds", "Replica_lag_ms", Gauge, 0.001, "age of the last entry applied; absent while it is unknown"},
 	{"trireme_replica_lag_entries", "Replica_lag_entries", Gauge, 1, "entries that the group has agreed on and that are not applied here"},
 	{"trireme_replica_lag_bytes", "Replica_lag_bytes", Gauge, 1, "bytes of the log that the group has agreed on and that are not applied here; absent while it is unknown"},

@@ -135,7 +135,7 @@ func (l *Loader) add(row []types.Value) error {
 			return err
 		}
 		for _, k := range s.Keys[1:] {
-			if err := l.sort.add(k, r); err != nil {
+			if err := l.sort.add(k, r, 0); err != nil {
 				return err
 			}
 		}
@@ -289,7 +289,7 @@ func (w *Worker) BuildIndex(t *Table, position int, snap *trx.Snapshot, opt Load
 			if err != nil {
 				return 0, err
 			}
-			if err := x.add(key, r); err != nil {
+			if err := x.add(key, r, 0); err != nil {
 				return 0, err
 			}
 		}
@@ -307,14 +307,19 @@ func (w *Worker) BuildIndex(t *Table, position int, snap *trx.Snapshot, opt Load
 
 // indexSort sorts the entries of secondary indexes, of all of them at once: a byte
 // with the index's position comes before the key. So they share one memory, and
-// come out one index after the other. Before the value there is a byte that says
-// whether a part of the key is NULL.
+// come out one index after the other. Before the value there is a byte of flags.
 type indexSort struct {
 	w      *Worker
 	t      *Table
 	opt    LoadOptions
 	sorter *extsort.Sorter
 }
+
+// Flags of sorted entries.
+const (
+	sortedNull    = 1 << iota // a part of the key is NULL
+	sortedInDoubt             // the row may have been taken back since it was read
+)
 
 func newIndexSort(w *Worker, t *Table, opt LoadOptions) *indexSort {
 	if opt.FS == nil {
@@ -323,8 +328,8 @@ func newIndexSort(w *Worker, t *Table, opt LoadOptions) *indexSort {
 	return &indexSort{w: w, t: t, opt: opt, sorter: extsort.New(extsort.Options{FS: opt.FS, Env: w.e.Env, Dir: opt.Dir, Memory: opt.Memory})}
 }
 
-// add adds the row's entry in an index.
-func (x *indexSort) add(k *record.KeySchema, r record.Row) error {
+// add adds the row's entry in an index. flags is 0 or sortedInDoubt.
+func (x *indexSort) add(k *record.KeySchema, r record.Row, flags byte) error {
 	w, s := x.w, x.t.Schema
 	var partLen int
 	var hasNull bool
@@ -333,10 +338,10 @@ func (x *indexSort) add(k *record.KeySchema, r record.Row) error {
 	if w.sec, partLen, hasNull, w.arena, err = s.AppendSecondary(w.sec, k, r, w.arena[:0]); err != nil {
 		return err
 	}
-	w.secVal = append(w.secVal[:0], 0)
 	if hasNull {
-		w.secVal[0] = 1
+		flags |= sortedNull
 	}
+	w.secVal = append(w.secVal[:0], flags)
 	if w.secVal, err = s.AppendSecondaryValue(w.secVal, k, r, partLen); err != nil {
 		return err
 	}
@@ -373,7 +378,7 @@ func (x *indexSort) build(keys []*record.KeySchema) error {
 		if !ok {
 			return nil
 		}
-		if err := l.add(key[1:], value[0] != 0, value[1:]); err != nil {
+		if err := l.add(key[1:], value[0]&sortedNull != 0, value[1:]); err != nil {
 			return err
 		}
 	}

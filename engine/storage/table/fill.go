@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -15,16 +16,20 @@ import (
 //
 // The rows are read, their entries sorted, and each is put into the tree unless it is
 // there. Both are done with rows whose last writer is settled: it has ended, or is in doubt,
-// and then the build depends on it. Otherwise that is waited for. A writer who takes a change
+// and then the build depends on it; for who applies the log it is enough that the writer has done all
+// its changes, since they are taken back only after the builds have ended. Otherwise that is waited for. A writer who takes a change
 // back goes to the indexes first and to the row last, so that a row which it has changed
 // says nothing about the index; and the older entry comes back unasked (restoreEntry),
 // whoever has got its key in the index meanwhile.
 //
-// Between reading and putting the row may have changed: so it is looked at again
-// under the latch of the entry's leaf, and the entry put only if the row still
-// has it. Whoever changes a row comes to the index after that. What a change removes that is
-// not there yet is put there as deleted (markSecondary), to keep its key until the change
-// is committed.
+// Between reading and putting the row may have changed. Whoever changes a row comes to the index
+// after that, and what a change removes that is not there yet is put there as deleted
+// (markSecondary), to keep its key until the change is committed. The build holds a snapshot from before
+// it has read anything, so that purge leaves such entries where they are. Hence an entry of which
+// there is nothing in the index is the row's still, or whoever has changed the row is on the way
+// to mark it; and one that is there, deleted or not, was put there by someone who knows
+// better. Only if the change that was read may have been taken back since (its writer was in doubt), the row is
+// looked at again, under the latch of the entry's leaf.
 //
 // Hence at the end of FillIndex the newest version of each row has its entry, and each entry of
 // a unique index has been compared with the others; older versions may lack theirs, so
@@ -33,7 +38,7 @@ import (
 // The build keeps no row locked, so that it is in nobody's way and in no deadlock.
 
 // FillIndex puts what an index that is Building lacks into it, beside changes by
-// others, and returns the number of entries looked at. It may be called again after an
+// others (of the worker's kind: sessions, or others that apply the log), and returns the number of entries looked at. It may be called again after an
 // error or a crash, and finds out itself whether there is nothing there yet and nobody
 // else at work (alone), which is faster.
 //
@@ -52,6 +57,9 @@ func (w *Worker) FillIndex(t *Table, position int, alone bool, opt LoadOptions) 
 			return w.fillAlone(t, position, opt)
 		}
 	}
+	var view trx.View
+	w.e.Trx.OpenSnapshot(&view)
+	defer w.e.Trx.CloseSnapshot(&view)
 	opt.setDefaults()
 	x := newIndexSort(w, t, opt)
 	defer func() {
@@ -62,13 +70,13 @@ func (w *Worker) FillIndex(t *Table, position int, alone bool, opt LoadOptions) 
 	key := t.Schema.Keys[position]
 	var k walk
 	k.start(w, t, 0, nil)
-	var later [][]byte // rows whose last writer is not settled
+	var later [][]byte // rows whose last writer has not ended
 	k.pick = func(key, value []byte, flags byte) ([]byte, byte, bool, error) {
-		settled, err := w.isSettled(value)
-		if err == nil && !settled {
+		ended, err := w.hasEnded(value)
+		if err == nil && !ended {
 			later = append(later, bytes.Clone(key))
 		}
-		return value, flags, settled && flags&record.FlagDeleted == 0, err
+		return value, flags, ended && flags&record.FlagDeleted == 0, err
 	}
 	for more := true; more; later = later[:0] {
 		if more, err = k.next(); err != nil {
@@ -79,14 +87,14 @@ func (w *Worker) FillIndex(t *Table, position int, alone bool, opt LoadOptions) 
 			if err != nil {
 				return 0, err
 			}
-			if err := x.add(key, r); err != nil {
+			if err := x.add(key, r, 0); err != nil {
 				return 0, err
 			}
 		}
 		for _, row := range later {
 			r, err := w.settledRow(t, row, opt.Stop)
 			if err == nil && r.Val != nil {
-				err = x.add(key, r)
+				err = x.add(key, r, sortedInDoubt)
 			}
 			if err != nil {
 				return 0, err
@@ -101,12 +109,26 @@ func (w *Worker) FillIndex(t *Table, position int, alone bool, opt LoadOptions) 
 	return x.fill(key)
 }
 
+// hasEnded reports whether the last writer of a row, whose leaf is latched, will not take its
+// change back: it is committed, or the worker itself.
+func (w *Worker) hasEnded(value []byte) (bool, error) {
+	writer, err := writerOf(value)
+	if err != nil || writer == w.trx.ID() {
+		return err == nil, err
+	}
+	settled, entry := w.e.Trx.Settled(writer)
+	return settled && entry == 0, nil
+}
+
 // isSettled reports whether the last writer of a row, whose leaf is latched, is settled, or
 // is the worker itself.
 func (w *Worker) isSettled(value []byte) (bool, error) {
 	writer, err := writerOf(value)
-	if err != nil || w.Applying || writer == w.trx.ID() {
+	if err != nil || writer == w.trx.ID() {
 		return err == nil, err
+	}
+	if w.Applying {
+		return !w.e.Trx.Executing(writer), nil
 	}
 	settled, entry := w.e.Trx.Settled(writer)
 	if entry != 0 {
@@ -154,10 +176,18 @@ func (w *Worker) newest(t *Table, key []byte) (r record.Row, settled bool, err e
 // writerWait is how long a build waits for a writer before it asks whether to give up.
 const writerWait = time.Second
 
+// applierWait is how long a build that applies the log waits before it looks at a row again. Other
+// appliers take no locks by which it could wait for them, and it has time.
+const applierWait = time.Millisecond
+
 // awaitWriter waits for the row's last writer by the lock on the row, and looks at the row
 // while it has that. A transaction made for it takes the lock, so that nothing is left of
 // it, no lock on a gap either where the row goes. settled is false if the wait was in vain.
 func (w *Worker) awaitWriter(t *Table, key []byte) (r record.Row, settled bool, err error) {
+	if w.Applying {
+		env.Sleep(w.e.Env, applierWait)
+		return w.newest(t, key)
+	}
 	own := w.trx
 	w.trx = w.e.Trx.Begin(trx.Options{LockWait: writerWait})
 	defer func(waiter *trx.Trx) {
@@ -218,33 +248,49 @@ func (x *indexSort) fill(k *record.KeySchema) (n int64, err error) {
 	if err := x.sorter.Finish(); err != nil {
 		return 0, err
 	}
-	for ; ; n++ {
+	w, stop := x.w, x.opt.Stop
+	compared := k.Unique && !w.Applying // entries without NULL are
+	var run entryRun
+	for {
 		key, value, ok, err := x.sorter.Next()
-		if err != nil || !ok {
+		if err != nil {
 			return n, err
 		}
-		if x.opt.Stop != nil && n%stopEvery == 0 {
-			if err := x.opt.Stop(); err != nil {
+		flags := byte(0)
+		if ok {
+			key, flags, value = key[1:], value[0], value[1:]
+		}
+		alone := flags&sortedInDoubt != 0 || compared && flags&sortedNull == 0
+		if !ok || alone || run.isFull() {
+			if err := w.fillRun(x.t, k, &run); err != nil || !ok {
 				return n, err
 			}
 		}
-		if err := x.w.fillEntry(x.t, k, key[1:], value[0] != 0, x.opt.Stop); err != nil {
+		if !alone {
+			run.add(key, value)
+		} else if err := w.fillEntry(x.t, k, key, value, flags, stop); err != nil {
 			return n, err
 		}
-		x.w.e.Env.Yield()
+		if n++; stop != nil && n%stopEvery == 0 {
+			if err := stop(); err != nil {
+				return n, err
+			}
+		}
 	}
 }
 
 // fillEntry puts an entry into the index if the row that it points to still has it.
-func (w *Worker) fillEntry(t *Table, k *record.KeySchema, key []byte, hasNull bool, stop func() error) error {
+func (w *Worker) fillEntry(t *Table, k *record.KeySchema, key, value []byte, flags byte, stop func() error) error {
+	defer w.e.Env.Yield()
 	part, err := k.PartLen(key, len(k.Parts))
 	if err != nil {
 		return err
 	}
 	row := key[part:]
-	unique := k.Unique && !hasNull && !w.Applying
+	unique := k.Unique && flags&sortedNull == 0 && !w.Applying
+	sure := flags&sortedInDoubt == 0
 	// Only an entry that others are compared with has to be looked at before it is tried.
-	for look := unique; ; look = true {
+	for look := unique && !sure; ; look = true {
 		if look {
 			r, err := w.settledRow(t, row, stop)
 			if err != nil {
@@ -254,7 +300,7 @@ func (w *Worker) fillEntry(t *Table, k *record.KeySchema, key []byte, hasNull bo
 				return err
 			}
 		}
-		done, err := w.tryEntry(t, k, key, part, unique)
+		done, err := w.tryEntry(t, k, key, value, part, unique, sure)
 		var busy *busyRow
 		if unique {
 			// The part itself, see checkUnique: the entry keeps its key from now on.
@@ -303,11 +349,16 @@ func (w *Worker) hasEntry(t *Table, k *record.KeySchema, r record.Row, entry []b
 	return bytes.Equal(w.key, entry), err
 }
 
-// tryEntry puts the entry there if the row has it. done is false if somebody is changing the row.
-func (w *Worker) tryEntry(t *Table, k *record.KeySchema, key []byte, part int, unique bool) (done bool, err error) {
+// tryEntry puts the entry there if the row has it, of which sure tells. done is false if somebody
+// is changing the row.
+func (w *Worker) tryEntry(t *Table, k *record.KeySchema, key, value []byte, part int, unique, sure bool) (done bool, err error) {
 	w.filling = true
 	defer func() { w.filling = false }()
-	err = w.putSecondary(t, k, key, part, unique, func() ([]byte, byte, bool, error) {
+	err = w.putSecondary(t, k, key, part, unique, func(exact bool) ([]byte, byte, bool, error) {
+		if sure {
+			done = true
+			return value, 0, !exact, nil
+		}
 		r, settled, err := w.newest(t, key[part:])
 		if done = settled; !settled || err != nil {
 			return nil, 0, false, err
@@ -328,7 +379,7 @@ func (w *Worker) fillDeleted(t *Table, k *record.KeySchema, key []byte) error {
 	if err != nil {
 		return err
 	}
-	return w.putSecondary(t, k, key, part, false, func() ([]byte, byte, bool, error) {
+	return w.putSecondary(t, k, key, part, false, func(bool) ([]byte, byte, bool, error) {
 		r, err := t.Schema.Row(key[part:], w.old)
 		if err != nil {
 			return nil, 0, false, err

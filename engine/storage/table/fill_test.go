@@ -184,6 +184,30 @@ func TestFillSeesKeyMove(t *testing.T) {
 	})
 }
 
+// TestFillKeepsMarks: what a change has removed from the index before the build came to it does
+// not come back, although purge has been at work in between.
+func TestFillKeepsMarks(t *testing.T) {
+	for _, unique := range []bool{false, true} {
+		sim := simenv.New(1)
+		sim.Run(func() {
+			f := newFilling(t, sim, 5, unique)
+			changed := false
+			f.must(f.build(func() error {
+				if !changed {
+					changed = true
+					f.must(f.do(true, func(s *session) error { return f.set(s, 2, 7) }))
+					f.must(f.do(true, func(s *session) error { return s.Delete(f.tbl, pk(f.tbl, 3)) }))
+					_, err := f.r.purger.Run()
+					f.must(err)
+				}
+				return nil
+			}))
+			f.check(unique)
+			f.r.close()
+		})
+	}
+}
+
 // TestFillWaitsForWriters: rows that are being changed are filled in as they are in the end.
 // Nobody waits for the build meanwhile.
 func TestFillWaitsForWriters(t *testing.T) {
@@ -246,6 +270,15 @@ func TestFillBesideRollbacks(t *testing.T) {
 					return nil
 				})
 				w.done = true
+			})
+			g.Go("purge", func() {
+				for !w.done {
+					_, err := f.r.purger.Run()
+					f.must(err)
+					for range 10 {
+						sim.Yield()
+					}
+				}
 			})
 			g.Wait()
 			switch {

@@ -30,13 +30,13 @@ func (w *Worker) insertSecondaryOf(t *Table, k *record.KeySchema, r record.Row) 
 
 // insertSecondary inserts an entry, or revives it if it is there as deleted.
 func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byte, partLen int, unique bool) error {
-	return w.putSecondary(t, k, key, partLen, unique, func() ([]byte, byte, bool, error) { return value, 0, true, nil })
+	return w.putSecondary(t, k, key, partLen, unique, func(bool) ([]byte, byte, bool, error) { return value, 0, true, nil })
 }
 
 // putSecondary is insertSecondary of what entry gives under the X latch of the leaf to
-// which the key belongs: value and flags, or that there is nothing to do. An entry
-// that is there keeps its place, but a deleted one is put only where there is none.
-func (w *Worker) putSecondary(t *Table, k *record.KeySchema, key []byte, partLen int, unique bool, entry func() (value []byte, flags byte, put bool, err error)) error {
+// which the key belongs, told whether there is one: value and flags, or that there is nothing to
+// do. An entry that is there keeps its place, but a deleted one is put only where there is none.
+func (w *Worker) putSecondary(t *Table, k *record.KeySchema, key []byte, partLen int, unique bool, entry func(exact bool) (value []byte, flags byte, put bool, err error)) error {
 	tree := t.trees[k.Position]
 	id, err := w.trx.EnsureID()
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *Worker) putSecondary(t *Table, k *record.KeySchema, key []byte, partLen
 				continue
 			}
 		}
-		value, flags, put, err := entry()
+		value, flags, put, err := entry(exact)
 		if err != nil || !put || exact && flags&record.FlagDeleted != 0 {
 			w.commit()
 			return err

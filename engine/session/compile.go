@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"sync/atomic"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -64,6 +65,8 @@ func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
 	if err := s.pointFirst(); err != nil {
 		return plan.Source{}, err
 	}
+	// Locks, and the memory of transactions, have the names for longer than there is a text of them.
+	schema, name = strings.Clone(schema), strings.Clone(name)
 	t, err := s.openTable(schema, name)
 	if err != nil {
 		return plan.Source{}, err
@@ -228,7 +231,9 @@ func (s *Session) runPlanned(ctx context.Context, st ast.Statement, params []*ty
 	if err == nil {
 		out, err = s.execute(ctx, c)
 	}
-	return out, s.finishWork(ctx, c, &out, err)
+	err = s.finishWork(ctx, c, &out, err)
+	s.work.forget(c)
+	return out, err
 }
 
 // finishWork ends the work of a statement, if it has begun one.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/storage/dict"
@@ -363,7 +364,7 @@ func (s *Session) runPrepare(ctx context.Context, st *ast.Prepare) error {
 	if s.named == nil {
 		s.named = map[string]*Prepared{}
 	}
-	s.named[name] = p
+	s.named[strings.Clone(name)] = p // it is part of the statement's text
 	return nil
 }
 

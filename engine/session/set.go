@@ -350,7 +350,7 @@ func (s *Session) setUserVariable(name string, v types.Value, t *types.Type) err
 	if _, ok := s.user[name]; !ok && len(s.user) >= maxUserVariables {
 		return newError(errnoUnknown, "HY000", "Too many user variables (more than %d)", maxUserVariables)
 	}
-	s.user[name] = userVar{v.Clone(), t}
+	s.user[strings.Clone(name)] = userVar{v.Clone(), t} // the name is part of the statement's text
 	if s.opt.trackState {
 		s.change(ChangeState, "", "1")
 	}

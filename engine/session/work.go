@@ -82,6 +82,24 @@ func (w *scratch) release() {
 	}
 }
 
+// forget gives up what was made for a plan that no other statement will run, nil if it could not be
+// made: all of that refers to its text, which may be long.
+func (w *scratch) forget(c *compiled) {
+	w.inserter, w.changer = inserter{}, changer{}
+	if c == nil {
+		return
+	}
+	delete(w.trees, c)
+	delete(w.batches, c)
+	if c.query != nil && c.query.Point != nil {
+		delete(w.points, c.query.Point.Get)
+	}
+	if c.change != nil {
+		delete(w.points, c.change.point)
+		delete(w.setRows, c.change.plan)
+	}
+}
+
 // note looks at whether a batch has become large.
 func (w *scratch) note(b *types.Batch) {
 	w.large = w.large || b.MemoryBytes() > exec.LargeBatch

@@ -260,14 +260,14 @@ func (x *indexSort) fill(k *record.KeySchema) (n int64, err error) {
 		if ok {
 			key, flags, value = key[1:], value[0], value[1:]
 		}
-		alone := flags&sortedInDoubt != 0 || compared && flags&sortedNull == 0
-		if !ok || alone || run.isFull() {
-			if err := w.fillRun(x.t, k, &run); err != nil || !ok {
+		doubt := flags&sortedInDoubt != 0
+		if !ok || doubt || run.isFull() {
+			if err := w.fillRun(x.t, k, &run, stop); err != nil || !ok {
 				return n, err
 			}
 		}
-		if !alone {
-			run.add(key, value)
+		if !doubt {
+			run.add(key, value, compared && flags&sortedNull == 0)
 		} else if err := w.fillEntry(x.t, k, key, value, flags, stop); err != nil {
 			return n, err
 		}

@@ -115,7 +115,7 @@ func (w *Worker) putSecondary(t *Table, k *record.KeySchema, key []byte, partLen
 func (w *Worker) checkUnique(t *Table, k *record.KeySchema, key []byte, partLen int) (free, exact bool, err error) {
 	part := key[:partLen]
 	lo, hi := w.cur.Bounds()
-	inside := bytes.Compare(lo, part) <= 0 && (hi == nil || bytes.Compare(hi, part) > 0 && !bytes.HasPrefix(hi, part))
+	inside := withinBounds(part, lo, hi)
 	mode := lock.InsertIntention
 	if !inside {
 		mode = lock.NextKeyX

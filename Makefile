@@ -114,6 +114,8 @@ ifeq ($(BENCH),)
 	go -C bench run ./sql -nodes 3 $(FLAGS)
 	go -C bench run ./tpcc $(FLAGS) beside
 	go -C bench run ./analytics $(FLAGS)
+	go -C bench run ./ddl $(FLAGS)
+	go -C bench run ./ddl -nodes 3 $(FLAGS)
 	go -C bench run ./grpc $(FLAGS)
 else
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)

@@ -25,6 +25,7 @@ var (
 	count = flag.Int("oracle.n", 2000, "queries")
 	seed  = flag.Uint64("oracle.seed", 1, "first seed")
 	most  = flag.Int("oracle.most", 10, "differences to show")
+	only  = flag.String("oracle.only", "", "kind of queries: windows; empty: all")
 )
 
 func open(t *testing.T, dsn string) *sql.Conn {
@@ -131,6 +132,9 @@ func TestOracle(t *testing.T) {
 		}
 		for q := range 100 {
 			text, _ := g.query()
+			if *only == "windows" || *only == "" && q%4 == 0 {
+				text = g.windows()
+			}
 			want, wantErr := rows(b, text)
 			got, err := rows(a, text)
 			if same(got, err, want, wantErr) {

@@ -42,6 +42,7 @@ var plan = [][]string{
 	{"engine/sql/joinorder"},
 	{"engine/sql/plan"},
 	{"engine/sql/temptable"},
+	{"engine/sql/window"},
 	{"engine/sql/exec"},
 	{"engine/session"},
 	{"engine"},

@@ -178,19 +178,26 @@ func (f *formatter) windowFunc(e *WindowFunc) {
 // window writes a specification in brackets.
 func (f *formatter) window(w *Window) {
 	f.s("(")
+	sep := ""
 	if w.Base != "" {
 		f.name(w.Base)
+		sep = " "
 	}
 	if w.PartitionBy != nil {
-		f.s(" partition by ")
+		f.s(sep, "partition by ")
 		f.exprs(w.PartitionBy)
+		sep = " "
 	}
-	f.orderBy(w.OrderBy)
+	if w.OrderBy != nil {
+		f.s(sep, "order by ")
+		f.order(w.OrderBy)
+		sep = " "
+	}
 	if w.Frame != nil {
 		if w.Frame.Range {
-			f.s(" range between ")
+			f.s(sep, "range between ")
 		} else {
-			f.s(" rows between ")
+			f.s(sep, "rows between ")
 		}
 		f.bound(&w.Frame.Start)
 		f.s(" and ")

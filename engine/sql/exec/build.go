@@ -80,6 +80,8 @@ func (t *Tree) buildUnary(n plan.Node, cols []*types.Type) (operator, error) {
 		return o, nil
 	case *plan.Distinct:
 		return &distinctOp{r: r, input: input, types: cols, set: newKeySet(r, cols), dense: newBatch(cols)}, nil
+	case *plan.Window:
+		return newWindow(r, input, in, n), nil
 	case *plan.HashAggregate:
 		return newHashAggregate(r, input, in, n, cols), nil
 	case *plan.StreamAggregate:

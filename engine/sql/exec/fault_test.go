@@ -28,6 +28,10 @@ func spillingPlans(r *rig) []plan.Node {
 		&plan.Sort{Output: out, Input: in, Keys: []plan.SortKey{{Expr: expr.NewColumn(1, typeText, ""), Desc: true}}},
 		&plan.Distinct{Output: out, Input: in},
 		&plan.Materialize{Output: out, ID: 1, Input: in},
+		&plan.Window{
+			Output: plan.Output{Cols: append(in.Columns()[:len(in.Columns()):len(in.Columns())], plan.Column{Type: typeText})}, Input: in,
+			Calls: []plan.WindowCall{{Name: "last_value", Value: 1, Default: -1, Frame: plan.WindowFrame{End: plan.WindowBound{Following: true}}}},
+		},
 	}
 }
 

@@ -269,29 +269,35 @@ func (s *variances) Reset()             { s.state = s.state[:0] }
 func (s *variances) Update(_ *Context, groups []uint32, n int, in []*types.Vector) error {
 	v := in[0]
 	for i, f := range v.Float64s()[:n] {
-		if v.IsNull(i) {
-			continue
+		if !v.IsNull(i) {
+			s.state[groupAt(groups, i)].add(f)
 		}
-		e := &s.state[groupAt(groups, i)]
-		e.n++
-		delta := f - e.mean
-		e.mean += delta / float64(e.n)
-		e.m2 += delta * (f - e.mean)
 	}
 	return nil
 }
 
+func (e *moments) add(f float64) {
+	e.n++
+	delta := f - e.mean
+	e.mean += delta / float64(e.n)
+	e.m2 += delta * (f - e.mean)
+}
+
+// merge adds what o has seen.
+func (e *moments) merge(o moments) {
+	if o.n == 0 {
+		return
+	}
+	n := e.n + o.n
+	delta := o.mean - e.mean
+	e.m2 += o.m2 + delta*delta*float64(e.n)*float64(o.n)/float64(n)
+	e.mean += delta * float64(o.n) / float64(n)
+	e.n = n
+}
+
 func (s *variances) Merge(_ *Context, groups []uint32, other States) error {
 	for i, o := range other.(*variances).state {
-		e := &s.state[groups[i]]
-		if o.n == 0 {
-			continue
-		}
-		n := e.n + o.n
-		delta := o.mean - e.mean
-		e.m2 += o.m2 + delta*delta*float64(e.n)*float64(o.n)/float64(n)
-		e.mean += delta * float64(o.n) / float64(n)
-		e.n = n
+		s.state[groups[i]].merge(o)
 	}
 	return nil
 }

@@ -234,23 +234,29 @@ var nullDocument = func() []byte {
 }()
 
 func (s *documents) Update(_ *Context, groups []uint32, n int, in []*types.Vector) error {
-	value := in[len(in)-1]
 	for i := range n {
-		g := groupAt(groups, i)
-		was := cap(s.groups[g])
-		if s.object {
-			if in[0].IsNull(i) {
-				return errorf(3158, "22032", "JSON documents may not contain NULL member names.")
-			}
-			s.groups[g] = appendSized(s.groups[g], in[0].BytesAt(i))
+		if err := s.addRow(groupAt(groups, i), in, i); err != nil {
+			return err
 		}
-		doc := nullDocument
-		if !value.IsNull(i) {
-			doc = value.BytesAt(i)
-		}
-		s.groups[g] = appendSized(s.groups[g], doc)
-		s.bytes += int64(cap(s.groups[g]) - was)
 	}
+	return nil
+}
+
+func (s *documents) addRow(g uint32, in []*types.Vector, i int) error {
+	value := in[len(in)-1]
+	was := cap(s.groups[g])
+	if s.object {
+		if in[0].IsNull(i) {
+			return errorf(3158, "22032", "JSON documents may not contain NULL member names.")
+		}
+		s.groups[g] = appendSized(s.groups[g], in[0].BytesAt(i))
+	}
+	doc := nullDocument
+	if !value.IsNull(i) {
+		doc = value.BytesAt(i)
+	}
+	s.groups[g] = appendSized(s.groups[g], doc)
+	s.bytes += int64(cap(s.groups[g]) - was)
 	return nil
 }
 

@@ -62,7 +62,7 @@ func (s *NoScope) Aggregate(*ast.Aggregate) (Node, error) {
 }
 
 func (s *NoScope) Window(w *ast.WindowFunc) (Node, error) {
-	return nil, errNotSupported("window function %s", w.Name)
+	return nil, errorf(3593, "HY000", "You cannot use the window function '%s' in this context.'", w.Name)
 }
 
 func (s *NoScope) Subquery(*ast.Subquery) (Node, error) {

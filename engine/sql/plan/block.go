@@ -46,11 +46,17 @@ type blockPlan struct {
 	b     *block
 	need  []bool
 	limit float64 // of rows wanted, negative: all
+	// passes are the window functions that are needed, in the order in which they are
+	// computed.
+	passes []windowPass
 }
 
 func (p *planner) planBlock(b *block, need []bool, limit float64) (*sub, error) {
 	b = p.distinctAsGroups(b)
 	f := &blockPlan{p: p, b: b, need: need, limit: limit}
+	if len(b.calls) > 0 {
+		f.passes = p.windowPasses(b, p.usedCalls(b, need))
+	}
 	if n := p.limitRows(b.limit); n >= 0 && (limit < 0 || n < limit) {
 		f.limit = n
 	}
@@ -73,13 +79,16 @@ func (p *planner) planBlock(b *block, need []bool, limit float64) (*sub, error) 
 	if s, err = p.filter(s, having); err != nil {
 		return nil, err
 	}
+	if s, err = f.windows(s); err != nil {
+		return nil, err
+	}
 	return f.finish(s)
 }
 
 // distinctAsGroups is SELECT DISTINCT of columns as GROUP BY of them: an index may keep
 // equal rows together.
 func (p *planner) distinctAsGroups(b *block) *block {
-	if !b.distinct || b.grouped || b.from == nil || b.values != nil || len(b.having) > 0 || len(b.items) == 0 {
+	if !b.distinct || b.grouped || len(b.calls) > 0 || b.from == nil || b.values != nil || len(b.having) > 0 || len(b.items) == 0 {
 		return b
 	}
 	for _, k := range b.order {
@@ -129,6 +138,8 @@ func (f *blockPlan) input() (*sub, error) {
 		if !b.rollup && p.on(StreamAggregation) {
 			r.order, r.grouping = f.groupOrder()
 		}
+	case len(f.passes) > 0:
+		r.order, r.grouping = f.passOrder()
 	default:
 		if !b.distinct {
 			r.order = f.orderColumns()
@@ -171,6 +182,9 @@ func (f *blockPlan) wanted() colSet {
 	}
 	for _, e := range b.having {
 		p.columnsOf(e, set)
+	}
+	for i := range f.passes {
+		p.windowColumns(f.passes[i].calls, set)
 	}
 	for _, k := range b.order {
 		p.columnsOf(k.expr, set)

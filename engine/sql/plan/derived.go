@@ -106,7 +106,7 @@ func (f *from) merge(q *query, nullable bool) *joinTree {
 // mergeable reports whether a query in FROM can become part of the query around it.
 func (p *planner) mergeable(q *query, nullable bool) bool {
 	b := q.block
-	if b == nil || b.from == nil || b.values != nil || b.grouped || b.distinct || b.limit != nil ||
+	if b == nil || b.from == nil || b.values != nil || b.grouped || len(b.calls) > 0 || b.distinct || b.limit != nil ||
 		len(b.having) > 0 || b.straight || b.calcRows || q.volatile {
 		return false
 	}

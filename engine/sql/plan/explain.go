@@ -129,6 +129,8 @@ func describe(n Node) string {
 			return aggregateText("Aggregate", nil, n.Aggregates)
 		}
 		return aggregateText("Group aggregate", n.Groups, n.Aggregates)
+	case *Window:
+		return describeWindow(n)
 	case *Distinct:
 		return "Distinct"
 	case *SetOperation:
@@ -468,6 +470,11 @@ func Expressions(n Node) []expr.Node {
 		add(append(aggregateInputs(n.Aggregates), n.Groups...)...)
 	case *StreamAggregate:
 		add(append(aggregateInputs(n.Aggregates), n.Groups...)...)
+	case *Window:
+		for i := range n.Calls {
+			c := &n.Calls[i]
+			add(c.Count, c.Frame.Start.Offset, c.Frame.End.Offset)
+		}
 	case *NestedLoopJoin:
 		add(n.Condition)
 	case *HashJoin:

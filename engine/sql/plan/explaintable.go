@@ -67,6 +67,10 @@ func (w *rowWriter) node(n Node) {
 		w.extra = append(w.extra, "Using filesort")
 	case *HashAggregate, *Distinct:
 		w.extra = append(w.extra, "Using temporary")
+	case *Window:
+		if n.buffers() {
+			w.extra = append(w.extra, "Using temporary")
+		}
 	case *Filter:
 		w.extra = append(w.extra, "Using where")
 	case *SetOperation:

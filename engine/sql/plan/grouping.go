@@ -41,6 +41,9 @@ func (p *planner) resolveGrouping(b *block, q *query) error {
 	for _, a := range b.aggs {
 		f.given.add(a.id)
 	}
+	for _, c := range b.calls {
+		f.given.add(c.id)
+	}
 	return f.all()
 }
 
@@ -103,7 +106,45 @@ func (f *grouper) all() error {
 		}
 		k.expr = e
 	}
+	if err := f.windows(); err != nil {
+		return err
+	}
 	return f.p.checkDistinctOrder(b)
+}
+
+// windows rewrites the window functions, whose results are columns beside the
+// grouping's.
+func (f *grouper) windows() (err error) {
+	done := map[*window]bool{}
+	for i := range f.b.calls {
+		c := &f.b.calls[i]
+		f.number, f.clause = c.number, c.clause
+		call := *c.call
+		call.Args = slices.Clone(call.Args)
+		for k, e := range call.Args {
+			if call.Args[k], err = f.above(e); err != nil {
+				return err
+			}
+		}
+		c.call = &call
+		if done[c.over] {
+			continue
+		}
+		done[c.over] = true
+		// Windows that inherit share lists.
+		c.over.partition, c.over.order = slices.Clone(c.over.partition), slices.Clone(c.over.order)
+		for k, e := range c.over.partition {
+			if c.over.partition[k], err = f.above(e); err != nil {
+				return err
+			}
+		}
+		for k, o := range c.over.order {
+			if c.over.order[k].Expr, err = f.above(o.Expr); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // above rewrites one expression.

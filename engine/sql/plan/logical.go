@@ -115,6 +115,7 @@ type block struct {
 	grouped bool
 	groups  []group
 	aggs    []aggregate
+	calls   []windowCall // window functions, computed above grouping and HAVING
 	rollup  bool
 	having  []ast.Expr
 	// distinct, order and limit apply to the items, in this order.

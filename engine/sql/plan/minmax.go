@@ -11,7 +11,7 @@ import (
 // that order; nil if it is something else or no index fits.
 func (f *blockPlan) minMax() (*sub, error) {
 	p, b := f.p, f.b
-	if !p.on(MinMaxByIndex) || !b.grouped || len(b.groups) > 0 || len(b.aggs) != 1 || b.from == nil || b.from.leaf == nil || b.from.leaf.table == nil {
+	if !p.on(MinMaxByIndex) || !b.grouped || len(b.groups) > 0 || len(b.aggs) != 1 || len(b.calls) > 0 || b.from == nil || b.from.leaf == nil || b.from.leaf.table == nil {
 		return nil, nil
 	}
 	a := &b.aggs[0]

@@ -232,7 +232,7 @@ func (m *modification) finish(order []ast.OrderItem, l *ast.Limit, multi bool, k
 	b := m.q.block
 	b.from, b.where = m.tree, m.where
 	for _, o := range order {
-		k, err := p.resolveOrder(o, b, m.s)
+		k, err := p.resolveOrder(o, b, m.s, nil)
 		if err != nil {
 			return nil, err
 		}

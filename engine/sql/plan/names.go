@@ -33,6 +33,10 @@ type scope struct {
 	view   string // "schema.name" of the view whose text is resolved
 	// aggs takes aggregates; nil where there may be none.
 	aggs *block
+	// windows says that window functions may stand here; nil: they may not.
+	windows *windowScope
+	// specifying is the window whose specification is resolved.
+	specifying *window
 	// aliases are select items that unqualified names mean, after the columns or,
 	// with aliasFirst, before them; nil: none.
 	aliases    []item
@@ -51,6 +55,7 @@ func (s *scope) at(clause string) *scope {
 	c := *s
 	c.clause = clause
 	c.aggs, c.aliases, c.aliasFirst, c.selected = nil, nil, false, nil
+	c.windows, c.specifying = nil, nil
 	return &c
 }
 
@@ -141,7 +146,7 @@ func (p *planner) lookup(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
 func (p *planner) lookupHere(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
 	if s.aliasFirst {
 		if i, err := p.findAlias(s, ref); i >= 0 || err != nil {
-			return itemExpr(s, i, err)
+			return p.itemExpr(s, i, err)
 		}
 	}
 	v, err := s.find(ref)
@@ -154,17 +159,23 @@ func (p *planner) lookupHere(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
 	}
 	if len(s.aliases) > 0 && !s.aliasFirst {
 		if i, err := p.findAlias(s, ref); i >= 0 || err != nil {
-			return itemExpr(s, i, err)
+			return p.itemExpr(s, i, err)
 		}
 	}
 	return nil, nil
 }
 
-func itemExpr(s *scope, i int, err error) (ast.Expr, error) {
+// itemExpr is what the name of a select item means. One with a window function has no
+// value yet where window functions may not stand.
+func (p *planner) itemExpr(s *scope, i int, err error) (ast.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.aliases[i].expr, nil
+	it := &s.aliases[i]
+	if s.windows == nil && s.q.block != nil && p.hasWindow(s.q.block, it.expr) {
+		return nil, types.NewError(3594, "You cannot use the alias '%s' of an expression containing a window function in this context.'", it.meta.Name)
+	}
+	return it.expr, nil
 }
 
 // isSelected reports whether HAVING may name the column.

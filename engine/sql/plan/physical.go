@@ -201,6 +201,62 @@ type StreamAggregate struct {
 	Aggregates []Aggregate
 }
 
+// Window adds to each row of its input the results of window functions, which read rows
+// around it. The input is ordered by Partition and then Order, and the output is its
+// columns and then one for each function.
+type Window struct {
+	Output
+	Input     Node
+	Partition []int // columns of the input
+	Order     []int
+	Calls     []WindowCall
+}
+
+// WindowCall is a function of a Window.
+type WindowCall struct {
+	Name string // as in ast.WindowFunc
+	// Aggregate is the function if it is one. Its inputs are columns of the input.
+	Aggregate *expr.Aggregate
+	// Value and Default are columns of the input, or -1.
+	Value, Default int
+	// Count is NTILE's, NTH_VALUE's, LAG's or LEAD's number, a constant; nil: none.
+	Count expr.Node
+	Frame WindowFrame
+	// Window names the window in messages, Text is for EXPLAIN.
+	Window, Text string
+}
+
+// WindowFrame says which rows of its partition a function reads for a row. Functions
+// that read no frame have the whole partition.
+type WindowFrame struct {
+	Rows       bool // bounds are distances in rows; else in values, and peers are together
+	Start, End WindowBound
+}
+
+// BoundKind is the kind of a frame's bound.
+type BoundKind uint8
+
+const (
+	BoundUnbounded BoundKind = iota // the end of the partition
+	BoundCurrent                    // the row, or its peers
+	BoundOffset                     // a distance
+)
+
+// WindowBound is one end of a frame.
+type WindowBound struct {
+	Kind      BoundKind
+	Following bool // else preceding
+	// Offset is the distance, a constant: a number of rows, a difference, or the number
+	// of an interval.
+	Offset   expr.Node
+	Interval bool
+	// Key and Limit are columns of the input for distances in values: what is compared,
+	// and the value that the distance leads to from the row. Both have one type. Desc is
+	// the order of the keys.
+	Key, Limit int
+	Desc       bool
+}
+
 // Distinct drops rows that have come before. Rows are equal as GROUP BY has it.
 type Distinct struct {
 	Output
@@ -365,6 +421,7 @@ func (n *Sort) Children() []Node            { return []Node{n.Input} }
 func (n *TopN) Children() []Node            { return []Node{n.Input} }
 func (n *HashAggregate) Children() []Node   { return []Node{n.Input} }
 func (n *StreamAggregate) Children() []Node { return []Node{n.Input} }
+func (n *Window) Children() []Node          { return []Node{n.Input} }
 func (n *Distinct) Children() []Node        { return []Node{n.Input} }
 func (n *SetOperation) Children() []Node    { return n.Inputs }
 func (n *Materialize) Children() []Node     { return []Node{n.Input} }

@@ -113,6 +113,8 @@ func renamed(n Node, cols []Column) Node {
 		return rename(*n, cols)
 	case *StreamAggregate:
 		return rename(*n, cols)
+	case *Window:
+		return rename(*n, cols)
 	case *Filter:
 		return rename(*n, cols)
 	case *Limit:
@@ -197,6 +199,9 @@ func (p *planner) pushOne(rel *relation, q *query, e ast.Expr) (*query, bool) {
 		return nil, nil
 	})
 	if err != nil || p.hasSubquery(inner) || countNodes(inner, maxMerged) > maxMerged {
+		return nil, false
+	}
+	if len(b.calls) > 0 && (!p.alike(rel, e) || !p.readsPartitionsOnly(&b, inner)) {
 		return nil, false
 	}
 	switch {

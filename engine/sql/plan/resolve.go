@@ -47,9 +47,6 @@ func subScope(s *scope) *scope {
 }
 
 func (p *planner) resolveSelect(sel *ast.Select, around *scope) (*query, error) {
-	if len(sel.Windows) > 0 {
-		return nil, notSupported("WINDOW")
-	}
 	b := &block{
 		distinct: sel.Distinct, rollup: sel.Rollup, hints: sel.Hints,
 		straight: sel.Options&ast.SelectStraightJoin != 0,
@@ -76,13 +73,17 @@ func (p *planner) resolveSelect(sel *ast.Select, around *scope) (*query, error) 
 		}
 		b.where = conjuncts(b.where, where)
 	}
-	if err := p.resolveItems(sel.Items, b, s); err != nil {
+	windows, err := p.resolveWindows(sel.Windows, b, s)
+	if err != nil {
 		return nil, err
 	}
-	if err := p.resolveClauses(sel, b, s); err != nil {
+	if err := p.resolveItems(sel.Items, b, s, windows); err != nil {
 		return nil, err
 	}
-	if len(b.aggs) > 0 && len(sel.OrderBy) == 0 {
+	if err := p.resolveClauses(sel, b, s, windows); err != nil {
+		return nil, err
+	}
+	if len(b.aggs)+len(b.calls) > 0 && len(sel.OrderBy) == 0 {
 		b.order = nil
 	}
 	for i := range b.order {
@@ -94,7 +95,6 @@ func (p *planner) resolveSelect(sel *ast.Select, around *scope) (*query, error) 
 	if err := p.checkTypes(b); err != nil {
 		return nil, err
 	}
-	var err error
 	if b.limit, err = p.resolveLimit(s, sel.Limit); err != nil {
 		return nil, err
 	}
@@ -102,9 +102,9 @@ func (p *planner) resolveSelect(sel *ast.Select, around *scope) (*query, error) 
 }
 
 // resolveItems resolves the select list.
-func (p *planner) resolveItems(items []ast.SelectItem, b *block, s *scope) error {
+func (p *planner) resolveItems(items []ast.SelectItem, b *block, s *scope, windows *windowScope) error {
 	fields := s.at("field list")
-	fields.aggs = b
+	fields.aggs, fields.windows = b, windows
 	for i := range items {
 		it := &items[i]
 		if it.Star {
@@ -138,7 +138,7 @@ func (p *planner) resolveItems(items []ast.SelectItem, b *block, s *scope) error
 }
 
 // resolveClauses resolves GROUP BY, HAVING and ORDER BY.
-func (p *planner) resolveClauses(sel *ast.Select, b *block, s *scope) error {
+func (p *planner) resolveClauses(sel *ast.Select, b *block, s *scope, windows *windowScope) error {
 	for _, g := range sel.GroupBy {
 		e, err := p.resolveGroup(g.Expr, b, s)
 		if err != nil {
@@ -163,7 +163,7 @@ func (p *planner) resolveClauses(sel *ast.Select, b *block, s *scope) error {
 		b.having = conjuncts(nil, having)
 	}
 	for _, o := range sel.OrderBy {
-		k, err := p.resolveOrder(o, b, s)
+		k, err := p.resolveOrder(o, b, s, windows)
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (p *planner) resolveGroup(e ast.Expr, b *block, s *scope) (ast.Expr, error)
 			return nil, types.NewError(1054, "Unknown column '%d' in '%s'", n, "group statement")
 		}
 		it := &b.items[n-1]
-		if p.hasAggregate(b, it.expr) {
+		if p.hasAggregate(b, it.expr) || p.hasWindow(b, it.expr) {
 			return nil, types.NewError(1056, "Can't group on '%s'", it.meta.Name)
 		}
 		return it.expr, nil
@@ -221,7 +221,7 @@ func (p *planner) hasAggregate(b *block, e ast.Expr) bool {
 	return found
 }
 
-func (p *planner) resolveOrder(o ast.OrderItem, b *block, s *scope) (orderKey, error) {
+func (p *planner) resolveOrder(o ast.OrderItem, b *block, s *scope, windows *windowScope) (orderKey, error) {
 	k := orderKey{item: -1, desc: o.Desc}
 	if n, ok := position(o.Expr); ok {
 		if n < 1 || n > uint64(len(b.items)) {
@@ -232,7 +232,7 @@ func (p *planner) resolveOrder(o ast.OrderItem, b *block, s *scope) (orderKey, e
 		return k, nil
 	}
 	c := s.at("order clause")
-	c.aggs, c.aliases = b, b.items
+	c.aggs, c.aliases, c.windows = b, b.items, windows
 	if ref, ok := o.Expr.(*ast.ColumnRef); ok {
 		c.aliasFirst = true
 		i, err := p.findAlias(c, ref)
@@ -295,6 +295,11 @@ func (p *planner) setOutput(q *query) error {
 		q.out[i] = outColumn{meta: it.meta, typ: n.Type(), node: n}
 		q.out[i].meta.Type = n.Type()
 	}
+	for i := range q.block.calls {
+		for _, e := range q.block.calls[i].expressions() {
+			q.volatile = q.volatile || p.isVolatileExpr(e)
+		}
+	}
 	return nil
 }
 
@@ -306,6 +311,9 @@ func (p *planner) checkTypes(b *block) error {
 	}
 	for _, k := range b.order {
 		list = append(list, k.expr)
+	}
+	for i := range b.calls {
+		list = append(list, b.calls[i].expressions()...)
 	}
 	for _, e := range list {
 		if _, err := p.bindTyping(e); err != nil {
@@ -344,7 +352,7 @@ func (p *planner) resolveValues(v *ast.Values, around *scope) (*query, error) {
 		b.items = append(b.items, item{expr: p.ref(id), meta: p.cols[id].meta})
 	}
 	for _, o := range v.OrderBy {
-		k, err := p.resolveOrder(o, b, s)
+		k, err := p.resolveOrder(o, b, s, nil)
 		if err != nil {
 			return nil, err
 		}

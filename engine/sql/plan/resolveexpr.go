@@ -35,7 +35,7 @@ func (p *planner) resolve(s *scope, e ast.Expr) (ast.Expr, error) {
 			}
 			return p.resolveSubquery(s, e)
 		case *ast.WindowFunc:
-			return nil, notSupported("window functions")
+			return p.resolveWindowFunc(s, e)
 		}
 		return nil, nil
 	})
@@ -90,7 +90,7 @@ func (p *planner) resolveAggregate(s *scope, a *ast.Aggregate) (ast.Expr, error)
 		return nil, types.NewError(1111, "Invalid use of group function")
 	}
 	args := *s
-	args.aggs, args.aliases, args.selected = nil, nil, nil
+	args.aggs, args.aliases, args.selected, args.windows = nil, nil, nil, nil
 	c := *a
 	c.Args, c.OrderBy = nil, nil
 	for _, e := range a.Args {

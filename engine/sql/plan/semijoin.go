@@ -51,7 +51,7 @@ func (g *joinGraph) semijoin(e ast.Expr, not bool) (bool, error) {
 // flat reports whether a query's tables may be joined in the query around it.
 func flat(q *query, exists bool) bool {
 	b := q.block
-	if b == nil || b.from == nil || b.values != nil || b.grouped || len(b.having) > 0 || q.volatile {
+	if b == nil || b.from == nil || b.values != nil || b.grouped || len(b.calls) > 0 || len(b.having) > 0 || q.volatile {
 		return false
 	}
 	if b.limit == nil {

@@ -42,7 +42,7 @@ func (p *planner) resolveSetOp(u *ast.SetOp, around *scope) (*query, error) {
 		if ref, ok := o.Expr.(*ast.ColumnRef); ok && ref.Table != "" {
 			return nil, types.NewError(1250, "Table '%s' from one of the SELECTs cannot be used in %s", ref.Table, "global ORDER clause")
 		}
-		k, err := p.resolveOrder(o, b, s)
+		k, err := p.resolveOrder(o, b, s, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -185,7 +185,7 @@ func (p *planner) resolveRecursive(w *withScope, first, top *ast.SetOp) error {
 	if len(t.recursive.out) != len(t.out) {
 		return errSetColumns()
 	}
-	if b := t.recursive.block; b != nil && (b.grouped || b.distinct || len(b.order) > 0 || b.limit != nil) {
+	if b := t.recursive.block; b != nil && (b.grouped || len(b.calls) > 0 || b.distinct || len(b.order) > 0 || b.limit != nil) {
 		return types.NewError(3575, "Recursive Common Table Expression '%s' can contain neither aggregation nor window functions in recursive query block", w.def.Name)
 	}
 	t.distinct = !top.All

@@ -387,3 +387,62 @@ func TestNoFiles(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 }
+
+// A queue gives each cursor the rows that were added and not dropped, from memory or from
+// disk, and gives disk and memory back.
+func TestQueue(t *testing.T) {
+	for _, limit := range []int64{0, 1} {
+		cfg := testConfig(t, limit)
+		cfg.MinWork = 1
+		rng := rand.New(rand.NewPCG(uint64(limit), 3))
+		rows := randomRows(rng, keyTypes, 20_000, false)
+		q := NewQueue(cfg, keyTypes)
+		var far, near QueueCursor
+		read := func(c *QueueCursor, row int64) {
+			t.Helper()
+			if c.Batch == nil || row < c.First || row >= c.First+int64(c.Batch.Len()) {
+				if err := q.Seek(c, row); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for k, typ := range keyTypes {
+				if got := c.Batch.Vecs[k].Value(int(row - c.First)); types.Compare(got, rows[row][k], typ) != 0 {
+					t.Fatalf("row %d, column %d: %v, want %v", row, k, got, rows[row][k])
+				}
+			}
+		}
+		for q.Len() < int64(len(rows)) {
+			b := q.Tail()
+			for range min(1+rng.IntN(b.Room()), len(rows)-int(q.Len())) {
+				b.AppendRow(rows[int(q.Len())+b.Len()-tailRows(q)])
+			}
+			if err := q.Added(); err != nil {
+				t.Fatal(err)
+			}
+			low := max(0, q.Len()-9000)
+			read(&near, q.Len()-1)
+			read(&far, low)
+			if err := q.Drop(low); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if spilled := cfg.Memory.Spilled(); (spilled > 0) != (limit > 0) {
+			t.Errorf("with limit %d, %d bytes on disk", limit, spilled)
+		}
+		if err := q.Drop(q.Len()); err != nil {
+			t.Fatal(err)
+		}
+		if q.spill != nil {
+			t.Error("the file stays when no block is on disk")
+		}
+		if err := q.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		if used := cfg.Memory.Used(); used != 0 {
+			t.Errorf("%d bytes are still counted", used)
+		}
+	}
+}
+
+// tailRows is the number of rows that the tail had when they were last counted.
+func tailRows(q *Queue) int { return q.blocks[len(q.blocks)-1].rows }

@@ -28,6 +28,9 @@ func (a *autoStep) start(s *Session, p *insertPlan, rows int, all bool) {
 	}
 }
 
+// reserves reports whether values come from a block that is reserved for the statement.
+func (a *autoStep) reserves() bool { return a.first == 0 && a.increment == 1 && a.block > 1 }
+
 // next puts the row's value in, or leaves it to the engine.
 func (a *autoStep) next(s *Session, t *target, row []types.Value) error {
 	switch {

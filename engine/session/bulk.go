@@ -72,27 +72,52 @@ func (n *inserter) literals(b *ast.Bulk) error {
 	s := n.s
 	values := n.p.rows[0]
 	m := s.x.Mark()
+	g := &s.work.group
+	g.start(len(n.p.info.columns), n.mayGroup())
 	for i := range b.Rows {
-		s.x.Release(m)
-		row := n.blank()
+		if len(g.rows) == 0 {
+			s.x.Release(m)
+			s.work.store.Reset()
+			b.Reuse()
+		}
+		row := g.blank()
+		n.records++
+		s.work.store.Row = n.records
 		list := b.Next(s.work.rowValues[:0])
 		s.work.rowValues = list
-		if err := n.store(values, list, row); err != nil {
-			if n.ignored(err) {
+		err := n.store(values, list, row)
+		if err == nil && n.grouped(row) {
+			made := n.takesAuto(row)
+			if made {
+				err = n.step.next(s, n.t, row)
+			}
+			if err == nil {
+				g.add(row, made, s.diag.count())
+				if len(g.rows) == g.most {
+					err = n.addGroup()
+				}
+				if err != nil {
+					return err
+				}
 				continue
 			}
-			return err
 		}
-		if err := n.add(row); err != nil {
-			return err
+		if earlier := n.addGroup(); earlier != nil {
+			return earlier
 		}
-		if i%64 == 0 {
-			if err := s.interrupted(); err != nil {
-				return err
-			}
+		if err == nil {
+			err = n.add(row)
+		} else if n.ignored(err) {
+			err = nil
+		}
+		if err == nil && i%groupRows == 0 {
+			err = s.interrupted()
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return nil
+	return n.addGroup()
 }
 
 // store makes a row of literals.

@@ -53,6 +53,13 @@ func (d *diagnostics) fail(e *types.Error) {
 
 func (d *diagnostics) count() int { return d.total }
 
+// cut forgets the conditions after the first total ones, none of which is an error.
+func (d *diagnostics) cut(total int) {
+	kept := min(total, len(d.list))
+	clear(d.list[kept:])
+	d.list, d.total = d.list[:kept], total
+}
+
 // warnings is the number for the protocol, which has two bytes for it.
 func (d *diagnostics) warnings() uint16 { return uint16(min(d.total, 65535)) }
 

@@ -39,6 +39,7 @@ type scratch struct {
 	bulk      ast.Bulk
 	rows      *ast.Bulk     // what gives the INSERT its rows: bulk, or nil
 	rowValues []types.Value // of its present one
+	group     rowGroup
 	// setInsertID says that LAST_INSERT_ID(n) was called.
 	setInsertID bool
 	// ofConditions says that the statement shows the conditions of the one before: its
@@ -73,6 +74,7 @@ func (w *scratch) release() {
 	clear(w.row)
 	clear(w.before)
 	clear(w.values)
+	w.group.release()
 	w.store.Reset()
 	w.links = w.links[:0]
 	if w.large || w.run.Large {

@@ -37,15 +37,69 @@ func (s *Session) Upsert(o *Table, row []types.Value, keepZero bool) error {
 	return s.leave(t.insert(o, row, keepZero, true))
 }
 
-func (t *Txn) insert(o *Table, row []types.Value, keepZero, upsert bool) error {
-	if err := t.mayWrite(o); err != nil {
-		return err
+// InsertRows is Insert of several rows: all of them are added or, with an error, none.
+// failed is the place of the row that the error is about.
+//
+// REQUIRES: every row has an AUTO_INCREMENT value, or none has.
+func (s *Session) InsertRows(o *Table, rows [][]types.Value, keepZero bool) (failed int, err error) {
+	t, err := s.enterToWrite(true)
+	if err != nil {
+		return 0, err
 	}
-	if len(o.meta.links) > 0 && !o.linked {
-		if err := t.findParents(o); err != nil {
-			return err
+	failed, err = t.insertRows(o, rows, keepZero)
+	return failed, s.leave(err)
+}
+
+func (t *Txn) insertRows(o *Table, rows [][]types.Value, keepZero bool) (failed int, err error) {
+	if err := t.mayInsert(o); err != nil {
+		return 0, err
+	}
+	for i, row := range rows {
+		if err := o.giveKeys(row, keepZero); err != nil {
+			return i, err
 		}
 	}
+	if failed, err := t.Worker.InsertRows(o.tbl, rows); err != nil {
+		return failed, err
+	}
+	for i, row := range rows {
+		if err := t.inserted(o, row); err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
+
+func (t *Txn) insert(o *Table, row []types.Value, keepZero, upsert bool) error {
+	err := t.mayInsert(o)
+	if err == nil {
+		err = o.giveKeys(row, keepZero)
+	}
+	switch {
+	case err != nil:
+		return err
+	case upsert:
+		err = t.Worker.Upsert(o.tbl, row)
+	default:
+		err = t.Worker.Insert(o.tbl, row)
+	}
+	if err != nil {
+		return err
+	}
+	return t.inserted(o, row)
+}
+
+// mayInsert is mayWrite of who adds rows.
+func (t *Txn) mayInsert(o *Table) error {
+	err := t.mayWrite(o)
+	if err == nil && len(o.meta.links) > 0 && !o.linked {
+		err = t.findParents(o)
+	}
+	return err
+}
+
+// giveKeys gives a row the keys that the table makes up.
+func (o *Table) giveKeys(row []types.Value, keepZero bool) error {
 	x := o.meta
 	if x.auto >= 0 && (row[x.auto].IsNull() || !keepZero && row[x.auto].Uint() == 0) {
 		v, err := o.nextAuto()
@@ -57,16 +111,12 @@ func (t *Txn) insert(o *Table, row []types.Value, keepZero, upsert bool) error {
 	if x.rowID >= 0 && row[x.rowID].IsNull() {
 		row[x.rowID] = types.NewUint(o.tbl.NextRowID())
 	}
-	var err error
-	if upsert {
-		err = t.Worker.Upsert(o.tbl, row)
-	} else {
-		err = t.Worker.Insert(o.tbl, row)
-	}
-	if err != nil {
-		return err
-	}
-	if err := t.rows.Insert(x.layout, row); err != nil {
+	return nil
+}
+
+// inserted takes down that a row was added.
+func (t *Txn) inserted(o *Table, row []types.Value) error {
+	if err := t.rows.Insert(o.meta.layout, row); err != nil {
 		return t.undoTo(t.statement, err)
 	}
 	if err := t.wroteRow(o, row); err != nil {

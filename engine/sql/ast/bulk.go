@@ -15,7 +15,7 @@ import (
 // texts of the same head, tail and width.
 //
 // The zero Bulk is ready and may be used again. What it gives aliases the text, or
-// the Bulk until the next row.
+// the Bulk until Reuse.
 type Bulk struct {
 	Rows  int // 2 or more
 	Width int // values of a row, 1 or more
@@ -136,7 +136,6 @@ func (b *Bulk) findTail(l *lexer) bool {
 // Next appends the values of the next row, which has to be there, to dst. The value of a
 // string literal is its bytes; the others say by their class what they are.
 func (b *Bulk) Next(dst []types.Value) []types.Value {
-	b.arena = b.arena[:0]
 	from := len(dst)
 	b.row(&b.rows, &dst)
 	b.rows.comma()
@@ -145,6 +144,9 @@ func (b *Bulk) Next(dst []types.Value) []types.Value {
 	}
 	return dst
 }
+
+// Reuse gives up the values that Next has returned: memory for those that follow.
+func (b *Bulk) Reuse() { b.arena = b.arena[:0] }
 
 // AllNull reports whether every row has NULL in a column.
 func (b *Bulk) AllNull(column int) bool { return b.null[column] }

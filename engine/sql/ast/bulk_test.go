@@ -216,6 +216,7 @@ func TestBulkMemory(t *testing.T) {
 			t.Fatal("is none")
 		}
 		for range b.Rows {
+			b.Reuse()
 			row = b.Next(row[:0])
 		}
 	}

@@ -187,7 +187,9 @@ func (c *client) operation(iso trx.Isolation) error {
 	tbl := c.w.tables[n]
 	id := c.rng.Int64N(keySpace)
 	switch c.rng.IntN(10) {
-	case 0, 1, 2, 3:
+	case 0:
+		return c.insertRows(n, tbl, id)
+	case 1, 2, 3:
 		r := c.randomRow()
 		err := c.worker.Insert(tbl, r.values(id))
 		var dup *table.DuplicateError
@@ -210,6 +212,34 @@ func (c *client) operation(iso trx.Isolation) error {
 		}
 		return c.read(n, tbl)
 	}
+}
+
+// insertRows inserts rows together, mostly in the order of their keys.
+func (c *client) insertRows(n int, tbl *table.Table, id int64) error {
+	var rows []row
+	var ids []int64
+	var values [][]types.Value
+	for range 1 + c.rng.IntN(12) {
+		r := c.randomRow()
+		if c.rng.IntN(3) > 0 {
+			r.code = noCode
+		}
+		rows, ids, values = append(rows, r), append(ids, id), append(values, r.values(id))
+		if id = (id + 1) % keySpace; c.rng.IntN(8) == 0 {
+			id = c.rng.Int64N(keySpace)
+		}
+	}
+	_, err := c.worker.InsertRows(tbl, values)
+	var dup *table.DuplicateError
+	if errors.As(err, &dup) {
+		return nil
+	}
+	for i := range rows {
+		if err == nil {
+			c.note(n, ids[i], &rows[i])
+		}
+	}
+	return err
 }
 
 func (c *client) note(n int, id int64, r *row) {

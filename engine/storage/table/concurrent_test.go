@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -167,8 +168,10 @@ func (a *actor) steps() error {
 		}
 		var err error
 		switch n := a.rng.IntN(20); {
-		case n < 4:
+		case n < 3:
 			err = a.insert()
+		case n < 4:
+			err = a.insertRows()
 		case n < 9:
 			err = a.update()
 		case n < 11:
@@ -330,6 +333,46 @@ func (a *actor) insert() error {
 	}
 	a.own[r.id] = &r
 	return nil
+}
+
+// insertRows inserts rows together, mostly in the order of their keys.
+func (a *actor) insertRows() error {
+	var list []thing
+	var values [][]types.Value
+	id := a.rng.Int64N(a.w.keys)
+	for range 1 + a.rng.IntN(6) {
+		r := thing{id: id % a.w.keys, code: a.code(), name: a.rng.Int64N(a.w.keys / 3), age: a.age(), bio: a.bio()}
+		if a.rng.IntN(6) == 0 {
+			a.aim(&r)
+		}
+		list, values = append(list, r), append(values, r.values())
+		id += 1 + a.rng.Int64N(3)
+	}
+	a.note("insert %+v", list)
+	failed, err := a.InsertRows(a.w.tbl, values)
+	var dup *table.DuplicateError
+	before := maps.Clone(a.own)
+	for i := range list {
+		if err != nil && i == failed {
+			break
+		}
+		if err == nil {
+			if err := a.expectUnique(list[i], null); err != nil {
+				return err
+			}
+		}
+		a.own[list[i].id] = &list[i]
+	}
+	if err == nil {
+		return nil
+	}
+	if errors.As(err, &dup) {
+		err = a.expectDuplicate(list[failed], null, dup)
+	} else {
+		err = a.failure("insert", err)
+	}
+	a.own = before
+	return err
 }
 
 // aim puts a new row, now and then, into a range that the transaction has locked.

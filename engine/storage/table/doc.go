@@ -15,6 +15,11 @@
 // entry; purge removes the old one when no snapshot needs it. Room in pages is
 // made before, by mini-transactions of package btree that change structure only.
 //
+// Rows that are inserted together ([Worker.InsertRows]) share a mini-transaction as far as
+// they ascend within one leaf: one descent, one group of redo. Each has an undo
+// record of its own and checks its gap for itself; the entry after them stays latched, so
+// that it is the end of the gap of all of them.
+//
 // Every operation on a row is atomic: if a later index refuses it, what was done
 // is undone before the error is returned.
 //

@@ -45,18 +45,28 @@ func (w *Worker) insert(t *Table, row []types.Value) error {
 		return err
 	}
 	t.rows.Add(1) // a rollback takes it back with the record
-	if len(s.Keys) > 1 {
-		r, err := s.Row(w.key, w.row)
-		if err != nil {
-			return err
-		}
-		for _, k := range s.Keys[1:] {
-			if err := w.insertSecondaryOf(t, k, r); err != nil {
-				return err
-			}
-		}
+	if err := w.insertEntries(t, w.key, w.row); err != nil {
+		return err
 	}
 	w.noteCounters(t, row)
+	return nil
+}
+
+// insertEntries adds a row to the secondary indexes.
+func (w *Worker) insertEntries(t *Table, key, value []byte) error {
+	s := t.Schema
+	if len(s.Keys) == 1 {
+		return nil
+	}
+	r, err := s.Row(key, value)
+	if err != nil {
+		return err
+	}
+	for _, k := range s.Keys[1:] {
+		if err := w.insertSecondaryOf(t, k, r); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -106,7 +116,7 @@ func (w *Worker) insertClustered(t *Table, key []byte) error {
 			}
 			continue
 		}
-		again, must, err := w.mayInsert(index)
+		again, must, err := w.mayInsert(index, false)
 		if again || err != nil {
 			if err = w.letGo(must, err); err != nil {
 				return err

@@ -80,7 +80,7 @@ func (w *Worker) putSecondary(t *Table, k *record.KeySchema, key []byte, partLen
 			w.commit()
 			return nil
 		}
-		again, must, err := w.mayInsert(k.ID)
+		again, must, err := w.mayInsert(k.ID, false)
 		if again || err != nil {
 			if err = w.letGo(must, err); err != nil {
 				return err

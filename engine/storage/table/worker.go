@@ -48,6 +48,8 @@ type Worker struct {
 	undoIn []byte // undo record being read
 	ver    [2][]byte
 	long   []types.Value // off-page values of the row being read
+
+	encoded encodedRows // being inserted
 }
 
 // NewWorker returns a worker without a transaction.
@@ -154,22 +156,34 @@ func (w *Worker) mayApply(t *Table, writer uint64) error {
 // mayInsert checks, under the X latch of the cursor's leaf, that no lock protects
 // the gap into which key goes, and leaves the key of the entry after it in w.next
 // (nil at the index's end). again says that the caller must let go of everything,
-// call wait if must, and start over.
-func (w *Worker) mayInsert(index uint64) (again, must bool, err error) {
+// call wait if must, and start over. With hold that entry stays the next one until the
+// commit.
+func (w *Worker) mayInsert(index uint64, hold bool) (again, must bool, err error) {
 	if w.Applying {
 		return false, false, nil
 	}
 	if w.cur.Valid() {
 		w.next = append(w.next[:0], w.cur.Key()...)
 	} else {
-		next, ok, err := w.cur.PeekNext(w.next[:0])
+		look := w.cur.PeekNext
+		if hold {
+			look = w.cur.HoldNext
+		}
+		next, ok, err := look(w.next[:0])
 		if err != nil || !ok {
 			return true, false, err
 		}
 		w.next = next
 	}
+	must, err = w.intend(index)
+	return must, must, err
+}
+
+// intend asks whether the gap before w.next may be inserted into. must says that the
+// answer has to be waited for.
+func (w *Worker) intend(index uint64) (must bool, err error) {
 	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: index, Key: w.next, Mode: lock.InsertIntention, Timeout: w.trx.LockWait()})
-	return res == lock.MustWait, res == lock.MustWait, err
+	return res == lock.MustWait, err
 }
 
 // inherit passes gap locks on to an entry that was just inserted before w.next.

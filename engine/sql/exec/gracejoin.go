@@ -79,7 +79,7 @@ func (g *graceJoin) scatter(p *temptable.Partitions, keys *evaluator, b *types.B
 // hashes are those of the keys that the evaluator has.
 func (t *joinTable) hashes(keys *evaluator, n int, out []uint64) []uint64 {
 	if t.groups == nil {
-		t.groups = temptable.NewGroups(&t.r.temp, t.keys.types(), t.r.seed)
+		t.groups = t.newGroups()
 	}
 	t.groups.Hashes(keys.vecs, n, out)
 	return out

@@ -109,6 +109,18 @@ func (t *joinTable) isNull(keys *evaluator, k int) bool {
 	return false
 }
 
+// manyRows is from how many rows on it costs more to look at a key's spelling first than to work out
+// its weights: the table is larger than what a processor has at hand, and the spellings double it.
+// Tests lower it.
+var manyRows = 65536.0
+
+func (t *joinTable) newGroups() *temptable.Groups {
+	if t.expected > manyRows {
+		return temptable.NewKeys(&t.r.temp, t.keys.types(), t.r.seed)
+	}
+	return temptable.NewGroups(&t.r.temp, t.keys.types(), t.r.seed)
+}
+
 // add adds the selected rows.
 func (t *joinTable) add(b *types.Batch, sel []uint32) error {
 	n := rowsOf(b, sel)
@@ -125,7 +137,7 @@ func (t *joinTable) add(b *types.Batch, sel []uint32) error {
 		return nil
 	}
 	if t.groups == nil {
-		t.groups = temptable.NewGroups(&t.r.temp, t.keys.types(), t.r.seed)
+		t.groups = t.newGroups()
 	}
 	if before := t.groups.Len(); before == 0 {
 		t.groups.Expect(t.expected)

@@ -132,11 +132,14 @@ func diff(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// tiny makes operators go to disk early, and says so.
+// tiny makes operators go to disk early, and says so; and joins keep keys as those of many rows.
 func tiny(t *testing.T, r *rig, rng *rand.Rand) bool {
-	old := minWork
-	t.Cleanup(func() { minWork = old })
+	old, many := minWork, manyRows
+	t.Cleanup(func() { minWork, manyRows = old, many })
 	r.x.MemoryLimit, minWork = 0, 64<<10
+	if manyRows = 65536; rng.IntN(2) == 0 {
+		manyRows = -1
+	}
 	if rng.IntN(3) > 0 {
 		r.x.MemoryLimit, minWork = 1, int64(1+rng.IntN(16))<<10
 		return true

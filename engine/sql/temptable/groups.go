@@ -42,8 +42,18 @@ type Groups struct {
 // NewGroups returns an empty table for keys of columns of the given types. Tables
 // whose hashes must agree have one seed.
 func NewGroups(cfg *Config, columns []*types.Type, seed uint64) *Groups {
+	return newGroups(cfg, columns, seed, false)
+}
+
+// NewKeys is NewGroups for who never asks what the keys are, and expects that most are different:
+// text is kept as its weights, so that there are no spellings to look up first.
+func NewKeys(cfg *Config, columns []*types.Type, seed uint64) *Groups {
+	return newGroups(cfg, columns, seed, true)
+}
+
+func newGroups(cfg *Config, columns []*types.Type, seed uint64, weights bool) *Groups {
 	g := &Groups{cfg: cfg, seed: seed, null: None, mem: charge{a: cfg.Memory}}
-	g.code.init(columns)
+	g.code.init(columns, weights)
 	return g
 }
 

@@ -37,12 +37,17 @@ type keyCodec struct {
 	long  bool // some column is not of fixed size
 }
 
-func (k *keyCodec) init(columns []*types.Type) {
+// init prepares it for columns. weights says that of text the sort keys are enough: then more keys
+// are equal exactly where bytes are, but they cannot be turned into values again.
+func (k *keyCodec) init(columns []*types.Type, weights bool) {
 	k.types = columns
 	k.exact = true
 	k.base = (len(columns) + 7) / 8
 	for _, t := range columns {
 		kd := kindOf(t)
+		if weights && kd == kindText {
+			kd = kindWeights
+		}
 		k.kinds = append(k.kinds, kd)
 		k.exact = k.exact && kd.exact()
 		switch {
@@ -188,6 +193,8 @@ func (k *keyCodec) appendRow(dst []byte, cols []*types.Vector, i int) []byte {
 			case null:
 			case kd == kindDecimal:
 				dst = v.Decimals()[i].AppendText(dst)
+			case kd == kindWeights:
+				dst = types.CollationByID(k.types[c].Collation).AppendSortKey(dst, v.BytesAt(i))
 			default:
 				dst = append(dst, v.BytesAt(i)...)
 			}
@@ -296,7 +303,7 @@ func (k *keyCodec) equalLong(c int, a, b []byte) bool {
 		return true
 	}
 	switch k.kinds[c] {
-	case kindBytes:
+	case kindBytes, kindWeights:
 		return false
 	case kindDecimal:
 		x, _ := parseDecimal(a)

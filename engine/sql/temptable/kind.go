@@ -18,6 +18,7 @@ const (
 	kindDecimal      // wide decimals
 	kindBytes        // strings that are equal if their bytes are
 	kindText         // strings of a collation in which different bytes may be equal
+	kindWeights      // such strings, as their sort keys
 	kindJSON
 )
 
@@ -26,7 +27,7 @@ func (k kind) fixed() bool { return k >= kindInt && k <= kindFloat }
 
 // exact reports whether values are equal exactly if their bytes are, once -0.0 is
 // written as 0.0.
-func (k kind) exact() bool { return k <= kindFloat || k == kindBytes }
+func (k kind) exact() bool { return k <= kindFloat || k == kindBytes || k == kindWeights }
 
 func kindOf(t *types.Type) kind {
 	switch t.Class() {

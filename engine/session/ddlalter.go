@@ -36,6 +36,9 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 	if err := s.mayAlter(schema, name, st, specs); err != nil {
 		return out, err
 	}
+	if err := s.dropLeftBefore(ctx, schema, name); err != nil {
+		return out, err
+	}
 	for {
 		out, err = s.alterOnce(ctx, st, schema, name, specs, algorithm, locking)
 		if !errors.Is(err, errMoved) {
@@ -51,7 +54,8 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 
 // alterOnce is a try of it. Error besides: errMoved, nothing was done.
 func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name string, specs []ast.AlterSpec, algorithm, locking string) (out Outcome, err error) {
-	var online *catalog.Change
+	var change *catalog.Change
+	var added []uint64 // indexes that are being built
 	var copied *onlineRebuild
 	err = s.inTransaction(ctx, func() error {
 		if err := s.txn.AwaitUnwatched(txn.Name{Schema: schema, Table: name}); err != nil {
@@ -107,8 +111,9 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 			return err
 		}
 		if indexesAlone(ch) {
-			online = ch
-			return s.addIndexes(ch, s.textOf(st).Text)
+			change = ch
+			added, err = s.addIndexes(ch, s.textOf(st).Text)
+			return err
 		}
 		return s.alterInPlace(ctx, ch, s.textOf(st).Text)
 	})
@@ -119,8 +124,8 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 		}
 	case copied != nil:
 		out.AffectedRows, err = copied.run(ctx)
-	case online != nil:
-		err = s.finishIndexes(ctx, online)
+	case added != nil:
+		err = s.finishIndexes(ctx, change, added)
 	}
 	return out, err
 }
@@ -323,51 +328,64 @@ func (s *Session) duplicateIn(t *record.Table, err error) error {
 	return &rowError{newError(errnoDuplicate, "23000", "Duplicate entry '%s' for key '%s.%s'", duplicateText(t, d), t.Name, d.Index), d}
 }
 
-// addIndexes is the first step of indexes that are built beside running changes.
-func (s *Session) addIndexes(ch *catalog.Change, text []byte) error {
-	for i, ix := range ch.Add {
-		query := s.logged(string(text))
-		if i > 0 {
-			query = nil
+// addIndexes is the first step of indexes that are built beside running changes. It returns
+// their numbers.
+func (s *Session) addIndexes(ch *catalog.Change, text []byte) (ids []uint64, err error) {
+	query := s.logged(string(text))
+	for _, ix := range ch.Add {
+		made, err := s.txn.AddIndex(ch.Old.ID, ix, query)
+		if err != nil {
+			return nil, err
 		}
-		if _, err := s.txn.AddIndex(ch.Old.ID, ix, query); err != nil {
-			return err
-		}
+		ids = append(ids, made.Indexes[len(made.Indexes)-1].ID)
+		query = nil
 	}
-	return nil
+	return ids, nil
 }
 
 // finishIndexes is the second: they are filled and published, or dropped because of the
 // error.
-func (s *Session) finishIndexes(ctx context.Context, ch *catalog.Change) error {
+func (s *Session) finishIndexes(ctx context.Context, ch *catalog.Change, ids []uint64) error {
 	err := lock.ErrDeadlock
 	for errors.Is(err, lock.ErrDeadlock) { // with who looks at the definition to change it: what is filled stays
-		err = s.inTransaction(ctx, func() error { return s.publishIndexes(ch) })
+		err = s.inTransaction(ctx, func() error {
+			if err := s.txn.AwaitUnwatched(txn.Name{Schema: ch.Old.Schema, Table: ch.Old.Name}); err != nil {
+				return err
+			}
+			return s.publishIndexes(ch, ids)
+		})
 	}
 	if err == nil || errors.Is(err, s.m.opt.Backend.NotLeader()) {
 		return err // who leads now drops what is left (Manager.CleanUp)
 	}
-	killed := s.killed.Swap(killNothing) // else nothing could be cleaned up
-	drop := s.inTransaction(ctx, func() error {
-		for _, ix := range ch.Add {
-			if _, err := s.txn.DropIndex(ch.Old.ID, ix.Name, nil); err != nil && errorNumber(err) != dict.ErrnoCantDrop {
-				return err
-			}
-		}
-		return nil
-	})
-	s.killed.CompareAndSwap(killNothing, killed)
 	if watched := (*txn.WatchedError)(nil); errors.As(err, &watched) { // by who came between the two steps
 		err = newError(1412, "HY000", "Table definition has changed, please retry transaction")
 	}
-	if drop != nil && errorNumber(drop) != 1146 {
-		s.diag.warn(newError(1105, "HY000", "what was built of the index could not be dropped: %v", drop))
+	var drop error
+	if s.killed.Load() == killNothing {
+		drop = s.inTransaction(ctx, func() error {
+			for _, id := range ids {
+				if err := dropLeftover(s.eng, s.txn, leftover{ch.Old.ID, id}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if drop == nil {
+			return err
+		}
+	}
+	for _, id := range ids {
+		s.m.leave(leftover{ch.Old.ID, id})
+	}
+	if remain, later := s.m.DropLeft(context.WithoutCancel(ctx)); drop != nil && remain > 0 {
+		s.diag.warn(newError(1105, "HY000", "what was built of the index is dropped later: %v", errors.Join(drop, later)))
 	}
 	return err
 }
 
 // publishIndexes fills what was added and publishes it.
-func (s *Session) publishIndexes(ch *catalog.Change) error {
+func (s *Session) publishIndexes(ch *catalog.Change, ids []uint64) error {
 	h, err := s.eng.Catalog.OpenTableByID(s.txn.Trx(), ch.Old.ID)
 	if err != nil {
 		if s.rebuiltWith(ch) {
@@ -377,14 +395,11 @@ func (s *Session) publishIndexes(ch *catalog.Change) error {
 	}
 	def := h.Table().Schema.Table
 	h.Release()
-	var ids []uint64
-	for _, ix := range ch.Add {
-		i := dict.FindIndex(def, ix.Name)
-		if i < 0 || !def.Indexes[i].Building {
+	for _, id := range ids {
+		if building(def, id) < 0 {
 			return newError(1412, "HY000", "Table definition has changed, please retry transaction")
 		}
-		ids = append(ids, def.Indexes[i].ID)
-		if err := s.fill(def.Schema, def.Name, def.Indexes[i].ID); err != nil {
+		if err := s.fill(def.Schema, def.Name, id); err != nil {
 			return err
 		}
 	}

@@ -45,14 +45,14 @@ func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) 
 	if err != nil {
 		return 0, err
 	}
+	var made *record.Table
 	defer func() {
 		if err != nil {
 			_ = w.Rollback()
-			_ = within(ctx, w, func() error { _, err := w.DropTable(next.Schema, next.Name, nil); return err })
+			s.dropCopy(ctx, w, made)
 		}
 		_ = w.Close() // it has no transaction
 	}()
-	var made *record.Table
 	err = within(ctx, w, func() error {
 		h, err := s.eng.Catalog.OpenTableByID(s.txn.Trx(), old.ID)
 		if err != nil {
@@ -73,6 +73,17 @@ func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) 
 		return 0, err
 	}
 	return rows, s.takePlace(ctx, ch, made, 0, text)
+}
+
+// dropCopy drops a new table that is not to take the old one's place, now or when its users are done.
+func (s *Session) dropCopy(ctx context.Context, w *txn.Session, made *record.Table) {
+	if made == nil {
+		return
+	}
+	l := leftover{made.ID, 0}
+	if within(ctx, w, func() error { return dropLeftover(s.eng, w, l) }) != nil {
+		s.m.leave(l)
+	}
 }
 
 // takePlace gives a table that was made anew, and filled, the name of the one that it was made
@@ -135,7 +146,12 @@ func keepAuto(t *record.Table, next uint64) {
 
 // within runs fn in a transaction of w.
 func within(ctx context.Context, w *txn.Session, fn func() error) error {
-	if err := w.Begin(txn.BeginOptions{}); err != nil {
+	return withinAt(ctx, w, txn.BeginOptions{}, fn)
+}
+
+// withinAt is within with options of the transaction.
+func withinAt(ctx context.Context, w *txn.Session, opt txn.BeginOptions, fn func() error) error {
+	if err := w.Begin(opt); err != nil {
 		return err
 	}
 	if err := fn(); err != nil {
@@ -373,41 +389,4 @@ func duplicateText(t *record.Table, d *table.DuplicateError) string {
 		parts, rest = append(parts, text), after
 	}
 	return strings.Join(parts, "-")
-}
-
-// CleanUp drops what statements have left that a failure of node or session cut off:
-// tables and indexes that are being built. It is for the node that has just begun to
-// lead, before clients come. It returns how many it found.
-func (m *Manager) CleanUp(ctx context.Context) (found int, err error) {
-	w, err := m.opt.Backend.NewSession()
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	eng, err := m.opt.Backend.Engine()
-	if err != nil {
-		return 0, err
-	}
-	var defs []*record.Table
-	if err := eng.Catalog.Tables(nil, func(t *record.Table) error { defs = append(defs, t); return nil }); err != nil {
-		return 0, err
-	}
-	for _, t := range defs {
-		if strings.HasPrefix(t.Name, tempPrefix) {
-			found++
-			if err := within(ctx, w, func() error { _, err := w.DropTable(t.Schema, t.Name, nil); return err }); err != nil {
-				return found, err
-			}
-			continue
-		}
-		for i := range t.Indexes {
-			if ix := &t.Indexes[i]; ix.Building {
-				found++
-				if err := within(ctx, w, func() error { _, err := w.DropIndex(t.ID, ix.Name, nil); return err }); err != nil {
-					return found, err
-				}
-			}
-		}
-	}
-	return found, nil
 }

@@ -140,10 +140,7 @@ func (b *onlineRebuild) giveUp(ctx context.Context) {
 		return
 	}
 	_ = b.w.Rollback() // it may have no transaction
-	if b.made != nil {
-		// What cannot be dropped now is by who leads next: Manager.CleanUp.
-		_ = within(ctx, b.w, func() error { _, err := b.w.DropTable(b.made.Schema, b.made.Name, nil); return err })
-	}
+	b.s.dropCopy(ctx, b.w, b.made)
 }
 
 // look begins a transaction with a snapshot of the table. Error: errMoved if that is not what

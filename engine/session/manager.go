@@ -53,6 +53,7 @@ type Manager struct {
 	sessions map[uint64]*Session
 	counted  int // those that max_connections counts
 	closed   bool
+	left     leftovers
 	globals  []varValue // by slot; replaced, never changed
 	origins  []Origin   // of their values, by slot
 }
@@ -62,6 +63,7 @@ type Manager struct {
 func NewManager(opt Options) (*Manager, error) {
 	m := &Manager{opt: opt, env: opt.Env, sessions: make(map[uint64]*Session), started: opt.Env.Monotonic()}
 	m.locks.env = opt.Env
+	m.left.turn = env.NewMutex(opt.Env)
 	m.globals, m.origins = make([]varValue, len(varSlots)), make([]Origin, len(varSlots))
 	for i, v := range varSlots {
 		m.globals[i] = v.def

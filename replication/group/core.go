@@ -344,9 +344,11 @@ func (c *core) setServing(term uint64) {
 
 // writable reports whether sessions may write. The finisher may be held up and not have come
 // to the end of a term that is lost.
-func (c *core) writable() bool {
+func (c *core) writable() bool { return c.writableIn(c.serving.Load()) }
+
+func (c *core) writableIn(term uint64) bool {
 	r := c.currentRole()
-	return r.leads && c.serving.Load() == r.term
+	return r.leads && r.term == term
 }
 
 func (c *core) setDiskFull(full bool) { c.diskFull.Store(full) }

@@ -332,9 +332,17 @@ func (n *Node) Leader() (m Member, ok bool) {
 }
 
 // Writable reports whether sessions of this node may write.
-func (n *Node) Writable() bool {
-	c, err := n.running()
-	return err == nil && c.writable()
+func (n *Node) Writable() bool { return n.WritableTerm() != 0 }
+
+// WritableTerm is the term in which sessions of this node may write; 0: they may not. Another
+// one says that it did not lead in between.
+func (n *Node) WritableTerm() uint64 {
+	if c, err := n.running(); err == nil {
+		if term := c.serving.Load(); c.writableIn(term) {
+			return term
+		}
+	}
+	return 0
 }
 
 // Transfer hands leadership to a voter; 0 chooses the one that is best informed. It

@@ -130,8 +130,9 @@ func (n *Node) open() (err error) {
 	n.openPrograms()
 	n.openConsole()
 	close(n.ready)
-	n.tasks.Add(3)
+	n.tasks.Add(4)
 	go n.watch()
+	go n.tidy()
 	go n.handOver()
 	go n.lookAround()
 	n.keepUsers()
@@ -256,12 +257,13 @@ func (n *Node) after(wait, fn func()) {
 const watchEvery = 20 * time.Millisecond
 
 // watch follows whether the node leads: a new leader is prepared before it serves
-// clients, and the sessions of one that is one no more are ended.
+// clients, and the sessions of one that is one no more, or again, are ended.
 func (n *Node) watch() {
 	defer n.tasks.Done()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	var again time.Time // when to prepare once more
+	var led uint64      // the term in which it serves
 	relays := relays{n: n, changed: time.Now()}
 	for {
 		select {
@@ -270,22 +272,48 @@ func (n *Node) watch() {
 		case <-tick.C:
 		}
 		relays.look(time.Now())
-		switch writable, serving := n.group.Writable(), n.prepared.Load(); {
-		case serving && !writable:
+		switch term, serving := n.group.WritableTerm(), n.prepared.Load(); {
+		case serving && term != led:
 			n.prepared.Store(false)
 			n.log.Info("this node takes no writes any more: its sessions end")
 			n.sessions.StepDown()
 			n.door.DropWriters()
 			n.sqlapi.DropWriters()
-		case writable && !serving && time.Now().After(again):
+		case term != 0 && !serving && time.Now().After(again):
 			if err := n.prepare(); err != nil {
 				n.log.Warn("a new leader is not ready for clients", "error", err)
 				again = time.Now().Add(prepareRetry)
 				continue
 			}
+			led = term
 			n.prepared.Store(true)
 			n.log.Info("this node takes writes", "member", n.group.ID())
 		}
+	}
+}
+
+// tidyEvery is how often what statements have left is looked after.
+const tidyEvery = time.Second
+
+// tidy drops what statements have left that could not finish, when nobody uses it any more.
+func (n *Node) tidy() {
+	defer n.tasks.Done()
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-n.stopping:
+			return
+		case <-tick.C:
+		}
+		if !n.serves() {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), prepareLimit)
+		if _, err := n.sessions.DropLeft(ctx); err != nil && n.serves() {
+			n.log.Warn("what statements have left unfinished cannot be dropped", "error", err)
+		}
+		cancel()
 	}
 }
 

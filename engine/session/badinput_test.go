@@ -131,13 +131,16 @@ func TestLongStatements(t *testing.T) {
 func FuzzStatements(f *testing.F) {
 	for _, sql := range []string{"SELECT * FROM t WHERE id = 1", "INSERT INTO t VALUES (1, 2) ON DUPLICATE KEY UPDATE v = VALUES(v)",
 		"UPDATE t SET v = v + 1 WHERE id > 3 ORDER BY id LIMIT 2", "DELETE FROM t", "BEGIN", "SET @a = 1, sql_mode = ''",
-		"PREPARE p FROM 'SELECT ?'", "EXECUTE p USING @a", "SHOW TABLES", "EXPLAIN SELECT 1", "REPLACE INTO t SELECT 1, 2"} {
+		"PREPARE p FROM 'SELECT ?'", "EXECUTE p USING @a", "SHOW TABLES", "EXPLAIN SELECT 1", "REPLACE INTO t SELECT 1, 2",
+		"SELECT SUM(v) OVER (PARTITION BY id % 2 ORDER BY v ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING), LAG(v, 1, 0) OVER w FROM t WINDOW w AS (ORDER BY id)",
+		"SELECT *, NTILE(3) OVER (ORDER BY v RANGE BETWEEN 1.5 PRECEDING AND CURRENT ROW), MIN(v) OVER (ORDER BY NOW() + INTERVAL id DAY RANGE INTERVAL 1 DAY PRECEDING) FROM t"} {
 		f.Add(sql)
 	}
 	r := sessiontest.New(f, sessiontest.Options{Discard: true})
 	r.CreateSchema("test")
 	s := r.Open(session.ConnectionInfo{Schema: "test"})
 	r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+	r.Exec(s, "INSERT INTO t VALUES (1, 5), (2, 5), (3, NULL), (4, 1)")
 	f.Fuzz(func(t *testing.T, sql string) {
 		if upper := strings.ToUpper(sql); strings.Contains(upper, "SLEEP") || strings.Contains(upper, "LOCK") || strings.Contains(upper, "KILL") {
 			return // they wait, or end the session

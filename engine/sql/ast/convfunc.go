@@ -243,6 +243,11 @@ func (c *converter) window(n *past.WindowSpec) Window {
 func (c *converter) bound(n *past.FrameBound) Bound {
 	b := Bound{Unbounded: n.UnBounded, Following: n.Type == past.Following}
 	if n.Expr != nil && n.Type != past.CurrentRow {
+		if p, ok := n.Expr.(*paramNode); ok && n.Unit == past.TimeUnitInvalid {
+			// The grammar gives it the position of the word behind it.
+			b.Value = &Param{Index: paramIndex(c.params, p.offset+c.base) - 1}
+			return b
+		}
 		b.Value = c.expr(n.Expr)
 		if n.Unit != past.TimeUnitInvalid {
 			b.Value = &Interval{Value: b.Value, Unit: n.Unit.String()}

@@ -240,7 +240,9 @@ func (g *generator) query() string {
 	for range g.rng.IntN(3) {
 		where += " and " + g.cond(aliases, 1)
 	}
-	switch g.rng.IntN(6) {
+	switch g.rng.IntN(8) {
+	case 5:
+		return g.windows(from, aliases, where)
 	case 0:
 		k := g.number(aliases)
 		having := ""
@@ -265,6 +267,27 @@ func (g *generator) query() string {
 		return fmt.Sprintf("select %s from %s where %s union %s select %s from %s", g.number(aliases), from, where, g.pick("all", ""), g.number(oa), other)
 	}
 	return fmt.Sprintf("select %s, %s from %s where %s", g.column(aliases), g.number(aliases), from, where)
+}
+
+// windows is a query with window functions over rows in one possible order, or one that
+// reads part of such a query, by a column of the partitions and by others.
+func (g *generator) windows(from string, aliases []string, where string) string {
+	var ids, fs []string
+	for _, a := range aliases {
+		ids = append(ids, a+".id")
+	}
+	order, part := strings.Join(ids, ", "), g.column(aliases)
+	for range 1 + g.rng.IntN(3) {
+		x, p := g.number(aliases), g.pick("partition by "+part, "partition by "+part, "partition by "+part+", "+g.column(aliases), "")
+		f := g.pick("row_number()", "rank()", "ntile(3)", "cume_dist()", "sum("+x+")", "count(*)", "min("+x+")", "max("+x+")", "lag("+x+")", "lead("+x+", 2, 7)", "first_value("+x+")", "last_value("+x+")", "nth_value("+x+", 2)")
+		frame := g.pick("", "", "rows 2 preceding", "rows between 1 preceding and 3 following", "rows between 1 following and unbounded following", "range current row")
+		fs = append(fs, fmt.Sprintf("%s over (%s order by %s%s %s)", f, p, g.pick("", x+" desc, ", g.number(aliases)+", "), order, frame))
+	}
+	if len(aliases) == 1 && g.rng.IntN(2) == 0 {
+		d := fmt.Sprintf("(select %s i, %s p, %s w from %s where %s) d", ids[0], part, fs[0], from, where)
+		return fmt.Sprintf("select %s from %s where %s", g.pick("*", "d.i", "d.p, d.w"), d, g.pick("d.p = 'x'", "d.p > 2", "d.p in ('x', 3, 4)", "d.p is null", "d.w < 3", "d.i < 4", "d.p = d.w", "d.p = 2 and d.w <> 2"))
+	}
+	return fmt.Sprintf("select %s, %s from %s where %s", order, strings.Join(fs, ", "), from, where)
 }
 
 // seeds is how many random queries are run; another seed finds others.

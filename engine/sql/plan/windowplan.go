@@ -16,12 +16,12 @@ type windowPass struct {
 	over  *window
 	calls []windowCall
 	// keys are the order of its rows.
-	keys []orderColumnExpr
+	keys []windowKey
 	sort bool
 }
 
-// orderColumnExpr is a sort key over the statement's columns.
-type orderColumnExpr struct {
+// windowKey is a sort key over the statement's columns.
+type windowKey struct {
 	expr ast.Expr
 	desc bool
 }
@@ -70,28 +70,28 @@ func (p *planner) sameRows(a, b *window) bool {
 
 // passKeys are the keys by which the rows of a window are sorted. What is partitioned by
 // need not be ordered by.
-func (p *planner) passKeys(w *window) []orderColumnExpr {
-	keys := make([]orderColumnExpr, 0, len(w.partition)+len(w.order))
+func (p *planner) passKeys(w *window) []windowKey {
+	keys := make([]windowKey, 0, len(w.partition)+len(w.order))
 	for _, e := range w.partition {
 		if !p.keyOf(keys, e) {
-			keys = append(keys, orderColumnExpr{e, false})
+			keys = append(keys, windowKey{e, false})
 		}
 	}
 	for _, o := range w.order {
 		if !p.keyOf(keys, o.Expr) {
-			keys = append(keys, orderColumnExpr{o.Expr, o.Desc})
+			keys = append(keys, windowKey{o.Expr, o.Desc})
 		}
 	}
 	return keys
 }
 
-func (p *planner) keyOf(keys []orderColumnExpr, e ast.Expr) bool {
-	return slices.ContainsFunc(keys, func(k orderColumnExpr) bool { return p.same(k.expr, e) })
+func (p *planner) keyOf(keys []windowKey, e ast.Expr) bool {
+	return slices.ContainsFunc(keys, func(k windowKey) bool { return p.same(k.expr, e) })
 }
 
 // servedBy returns the keys of a window if rows in the order of keys are in its order
 // too: the partition's keys come first, in whatever order, and then those of ORDER BY.
-func (p *planner) servedBy(w *window, keys []orderColumnExpr) []orderColumnExpr {
+func (p *planner) servedBy(w *window, keys []windowKey) []windowKey {
 	want := p.passKeys(w)
 	if len(want) > len(keys) {
 		return nil
@@ -111,12 +111,25 @@ func (p *planner) servedBy(w *window, keys []orderColumnExpr) []orderColumnExpr 
 }
 
 // ordersBlock reports whether rows in the order of keys are in the order of ORDER BY.
-func (p *planner) ordersBlock(b *block, keys []orderColumnExpr) bool {
+func (p *planner) ordersBlock(b *block, keys []windowKey) bool {
 	if b.distinct || len(b.order) > len(keys) {
 		return false
 	}
 	for i, k := range b.order {
 		if k.desc != keys[i].desc || !p.same(k.expr, keys[i].expr) {
+			return false
+		}
+	}
+	return true
+}
+
+// orderServes reports whether rows in the order of ORDER BY are in the order of keys.
+func (p *planner) orderServes(b *block, keys []windowKey) bool {
+	if len(keys) > len(b.order) {
+		return false
+	}
+	for i, k := range keys {
+		if k.desc != b.order[i].desc || !p.same(k.expr, b.order[i].expr) {
 			return false
 		}
 	}
@@ -145,7 +158,8 @@ func (f *blockPlan) windows(s *sub) (*sub, error) {
 	if len(f.passes) == 0 {
 		return s, nil
 	}
-	ready := s.ordered && !f.b.grouped // the tables gave the first pass's order
+	// The tables gave the first pass's order, or a grouping that of ORDER BY.
+	ready := s.ordered && (!f.b.grouped || f.p.orderServes(f.b, f.passes[0].keys))
 	var err error
 	for i := range f.passes {
 		w := &f.passes[i]
@@ -172,16 +186,24 @@ type windowBuilder struct {
 	in    *sub
 	exprs []expr.Node // columns beside those of in
 	cols  []Column
+	of    []ast.Expr // what they are made of
 }
 
-// column returns the column of the pass's input that has the value of n.
-func (n *windowBuilder) column(e expr.Node, name string) int {
-	if c, ok := e.(*expr.Column); ok {
+// column returns the column of the pass's input that has the value of b, which was made
+// of e.
+func (n *windowBuilder) column(b expr.Node, e ast.Expr) int {
+	if c, ok := b.(*expr.Column); ok {
 		return c.Position()
 	}
-	n.exprs = append(n.exprs, e)
-	n.cols = append(n.cols, Column{Name: name, Type: e.Type()})
-	return len(n.in.node.Columns()) + len(n.exprs) - 1
+	first := len(n.in.node.Columns())
+	for i, o := range n.of {
+		if n.exprs[i].Type().Equal(b.Type()) && n.f.p.same(o, e) {
+			return first + i
+		}
+	}
+	n.exprs, n.of = append(n.exprs, b), append(n.of, e)
+	n.cols = append(n.cols, Column{Name: n.f.p.text(e), Type: b.Type()})
+	return first + len(n.exprs) - 1
 }
 
 // key is column for keys; -1 for one that is the same for all rows.
@@ -190,7 +212,7 @@ func (n *windowBuilder) key(e ast.Expr) (int, error) {
 	if err != nil || expr.IsConst(b) {
 		return -1, err
 	}
-	return n.column(b, n.f.p.text(e)), nil
+	return n.column(b, e), nil
 }
 
 func (n *windowBuilder) build(sort bool) (*sub, error) {
@@ -204,7 +226,7 @@ func (n *windowBuilder) build(sort bool) (*sub, error) {
 		}
 	}
 	at := func(e ast.Expr) int {
-		return keys[slices.IndexFunc(w.keys, func(k orderColumnExpr) bool { return p.same(k.expr, e) })]
+		return keys[slices.IndexFunc(w.keys, func(k windowKey) bool { return p.same(k.expr, e) })]
 	}
 	for _, e := range w.over.partition {
 		if c := at(e); c >= 0 {
@@ -300,15 +322,15 @@ func (n *windowBuilder) call(w *windowCall) (WindowCall, error) {
 			}
 			t := *p.cols[w.id].typ
 			values = []expr.Node{castTo(values[0], &t), castTo(d, &t)}
-			c.Default = n.column(values[1], p.text(args[2]))
+			c.Default = n.column(values[1], args[2])
 		}
-		c.Value = n.column(values[0], p.text(args[0]))
+		c.Value = n.column(values[0], args[0])
 	case "first_value", "last_value", "nth_value":
 		v, err := p.bind(n.in, args[0])
 		if err != nil {
 			return c, err
 		}
-		c.Value = n.column(v, p.text(args[0]))
+		c.Value = n.column(v, args[0])
 		c.Frame, err = n.frame(w.over)
 		return c, err
 	}
@@ -324,7 +346,7 @@ func (n *windowBuilder) aggregate(w *windowCall, c *WindowCall) error {
 	inputs := call.Inputs()
 	columns := make([]expr.Node, len(inputs))
 	for i, e := range inputs {
-		columns[i] = expr.NewColumn(n.column(e, expr.Text(e)), e.Type(), expr.Text(e))
+		columns[i] = expr.NewColumn(n.column(e, w.call.Args[i]), e.Type(), expr.Text(e))
 	}
 	c.Aggregate = call.WithInputs(columns)
 	c.Frame, err = n.frame(w.over)
@@ -405,7 +427,7 @@ func (n *windowBuilder) bound(w *window, b *bound) (WindowBound, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Key, r.Limit = n.column(castTo(k, l.Type()), "key"), n.column(l, p.text(limit))
+	r.Key, r.Limit = n.column(castTo(k, l.Type()), w.order[0].Expr), n.column(l, limit)
 	return r, nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -59,12 +59,13 @@ func (l *loader) run(ctx context.Context, warehouses int) error {
 	}
 }
 
-// batch collects rows of a table and inserts many with one statement.
+// batch collects rows of a table and inserts many with one statement. Statements are built
+// in memory that is used again: what the driver does is taken from the servers.
 type batch struct {
 	ctx  context.Context
 	db   *sql.DB
 	head string
-	b    strings.Builder
+	b    []byte
 	rows int
 }
 
@@ -77,28 +78,28 @@ func (l *loader) insert(ctx context.Context, table string) *batch {
 // add adds a row. Values have no quotes or backslashes in them.
 func (b *batch) add(values ...any) error {
 	if b.rows == 0 {
-		b.b.WriteString(b.head)
+		b.b = append(b.b[:0], b.head...)
 	} else {
-		b.b.WriteByte(',')
+		b.b = append(b.b, ',')
 	}
 	for i, v := range values {
 		if i == 0 {
-			b.b.WriteByte('(')
+			b.b = append(b.b, '(')
 		} else {
-			b.b.WriteByte(',')
+			b.b = append(b.b, ',')
 		}
 		switch v := v.(type) {
 		case nil:
-			b.b.WriteString("NULL")
+			b.b = append(b.b, "NULL"...)
 		case string:
-			b.b.WriteByte('\'')
-			b.b.WriteString(v)
-			b.b.WriteByte('\'')
+			b.b = append(append(append(b.b, '\''), v...), '\'')
+		case int:
+			b.b = strconv.AppendInt(b.b, int64(v), 10)
 		default:
-			fmt.Fprint(&b.b, v)
+			b.b = fmt.Append(b.b, v)
 		}
 	}
-	b.b.WriteByte(')')
+	b.b = append(b.b, ')')
 	if b.rows++; b.rows == batchRows {
 		return b.flush()
 	}
@@ -109,8 +110,7 @@ func (b *batch) flush() error {
 	if b.rows == 0 {
 		return nil
 	}
-	_, err := b.db.ExecContext(b.ctx, b.b.String())
-	b.b.Reset()
+	_, err := b.db.ExecContext(b.ctx, string(b.b))
 	b.rows = 0
 	return err
 }

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -67,6 +68,7 @@ func main() {
 		flag.PrintDefaults()
 		os.Exit(2)
 	}
+	debug.SetGCPercent(800) // of a small heap: what the driver does is taken from the servers
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	do := func() error { return c.do(ctx, flag.Arg(0)) }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"strconv"
 )
 
@@ -15,7 +14,8 @@ func (m money) String() string {
 	if m < 0 {
 		sign, m = "-", -m
 	}
-	return fmt.Sprintf("%s%d.%02d", sign, m/100, m%100)
+	cents := m % 100
+	return sign + strconv.FormatInt(int64(m/100), 10) + string([]byte{'.', '0' + byte(cents/10), '0' + byte(cents%10)})
 }
 
 func parseMoney(s string) (money, error) {

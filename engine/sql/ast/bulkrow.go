@@ -18,7 +18,9 @@ func (b *Bulk) row(l *lexer, values *[]types.Value) bool {
 		return false
 	}
 	for n := 0; ; n++ {
-		i = l.run(i+1, cSpace)
+		if i++; l.at(i) <= ' ' { // mostly there is none
+			i = l.run(i, cSpace)
+		}
 		var x types.Value
 		if end := plain(l, i, &x); end > i {
 			i = end

@@ -120,9 +120,14 @@ func (w *world) createTables(n *node) error {
 	}
 	err = run(func() error {
 		t, err := s.Open("bank", "accounts")
-		for i := 0; i < accounts && err == nil; i++ {
-			err = s.Insert(t, []types.Value{types.NewInt(int64(i)), types.NewInt(opening)}, false)
+		if err != nil {
+			return err
 		}
+		rows := make([][]types.Value, accounts)
+		for i := range rows {
+			rows[i] = []types.Value{types.NewInt(int64(i)), types.NewInt(opening)}
+		}
+		_, err = s.InsertRows(t, rows, false)
 		return err
 	})
 	var duplicate *table.DuplicateError

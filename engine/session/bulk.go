@@ -72,49 +72,21 @@ func (n *inserter) literals(b *ast.Bulk) error {
 	s := n.s
 	values := n.p.rows[0]
 	m := s.x.Mark()
-	g := &s.work.group
-	g.start(len(n.p.info.columns), n.mayGroup())
+	n.startGroup()
 	for i := range b.Rows {
-		if len(g.rows) == 0 {
-			s.x.Release(m)
-			s.work.store.Reset()
+		if n.fresh() {
 			b.Reuse()
 		}
-		row := g.blank()
-		n.records++
-		s.work.store.Row = n.records
+		row := n.next(m)
 		list := b.Next(s.work.rowValues[:0])
 		s.work.rowValues = list
-		err := n.store(values, list, row)
-		if err == nil && n.grouped(row) {
-			made := n.takesAuto(row)
-			if made {
-				err = n.step.next(s, n.t, row)
-			}
-			if err == nil {
-				g.add(row, made, s.diag.count())
-				if len(g.rows) == g.most {
-					err = n.addGroup()
-				}
-				if err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		if earlier := n.addGroup(); earlier != nil {
-			return earlier
-		}
-		if err == nil {
-			err = n.add(row)
-		} else if n.ignored(err) {
-			err = nil
-		}
-		if err == nil && i%groupRows == 0 {
-			err = s.interrupted()
-		}
-		if err != nil {
+		if err := n.put(row, n.store(values, list, row)); err != nil {
 			return err
+		}
+		if i%groupRows == 0 {
+			if err := s.interrupted(); err != nil {
+				return err
+			}
 		}
 	}
 	return n.addGroup()

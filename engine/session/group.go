@@ -1,6 +1,9 @@
 package session
 
-import "github.com/triremedb/trireme/engine/types"
+import (
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/types"
+)
 
 // rowGroup holds back rows of an INSERT, which are added in one go then. None is held back
 // that could see one before it: an expression over rows, a made-up value that has to
@@ -22,12 +25,9 @@ const (
 )
 
 // start prepares for rows of so many columns.
-func (g *rowGroup) start(width int, several bool) {
-	g.width, g.most = width, 0
-	if several {
-		g.most = min(groupRows, groupValues/width)
-	}
-	if need := max(g.most, 1) * width; cap(g.memory) < need {
+func (g *rowGroup) start(width int) {
+	g.width, g.most = width, min(groupRows, groupValues/width)
+	if need := g.most * width; cap(g.memory) < need {
 		g.memory = make([]types.Value, need)
 	}
 	g.empty()
@@ -49,20 +49,72 @@ func (g *rowGroup) empty() { g.rows, g.made, g.warned = g.rows[:0], g.made[:0], 
 
 // release gives up the values.
 func (g *rowGroup) release() {
-	clear(g.memory)
-	g.empty()
+	if g.most > 0 {
+		clear(g.memory)
+		g.empty()
+		g.most = 0
+	}
 }
 
-// mayGroup reports whether rows are added several at a time: if none of them is passed over
-// or changes another, and nothing is worked out from one.
-func (n *inserter) mayGroup() bool {
+// startGroup prepares for rows that may wait for each other: none of which is passed over
+// or changes another, and from none of which anything is worked out.
+func (n *inserter) startGroup() {
 	p, s := n.p, n.s
-	return n.several && !p.ignore && !p.replace && len(p.update) == 0 && !p.info.evaluates() && (len(p.info.parents) == 0 || !s.opt.foreignKeys)
+	if n.several && !p.ignore && !p.replace && len(p.update) == 0 && !p.refers && !p.info.evaluates() &&
+		(len(p.info.parents) == 0 || !s.opt.foreignKeys) && len(p.info.columns) <= groupValues/2 {
+		s.work.group.start(len(p.info.columns))
+	}
 }
 
-// grouped reports whether a row may wait for others.
-func (n *inserter) grouped(row []types.Value) bool {
-	return n.s.work.group.most > 1 && (!n.takesAuto(row) || n.step.reserves())
+// fresh reports whether no row waits: memory for those before the next one may be given up.
+func (n *inserter) fresh() bool { return len(n.s.work.group.rows) == 0 }
+
+// next returns the memory of the next row and counts it; m is the scratch memory that is not
+// for rows.
+func (n *inserter) next(m expr.Mark) []types.Value {
+	s, g := n.s, &n.s.work.group
+	if n.fresh() {
+		s.x.Release(m)
+	}
+	if g.most == 0 {
+		return n.blank()
+	}
+	n.records++
+	s.work.store.Row = n.records
+	if n.fresh() && n.records > 1 {
+		s.work.store.Reset()
+	}
+	return g.blank()
+}
+
+// put adds a row, at once or with those that follow. err says that it could not be made.
+func (n *inserter) put(row []types.Value, err error) error {
+	s, g := n.s, &n.s.work.group
+	if err == nil && g.most > 0 {
+		made := n.takesAuto(row)
+		if !made || n.step.reserves() {
+			if made {
+				err = n.step.next(s, n.t, row)
+			}
+			if err == nil {
+				g.add(row, made, s.diag.count())
+				if len(g.rows) == g.most {
+					err = n.addGroup()
+				}
+				return err
+			}
+		}
+	}
+	if earlier := n.addGroup(); earlier != nil {
+		return earlier
+	}
+	if err != nil {
+		if n.ignored(err) {
+			return nil
+		}
+		return err
+	}
+	return n.add(row)
 }
 
 // addGroup adds the rows that wait.

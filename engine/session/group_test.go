@@ -11,16 +11,21 @@ import (
 )
 
 // TestGroups: rows that are added in one go are numbered, refused and reported as rows that are
-// added one by one, which a comment between them asks for.
+// added one by one, as they are where a constraint is checked.
 func TestGroups(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	r := sessiontest.New(t, sessiontest.Options{})
 	r.CreateSchema("test")
 	s := r.Open(session.ConnectionInfo{Schema: "test"})
-	tables := [2]string{"fast", "slow"}
-	for _, table := range tables {
-		r.Exec(s, "CREATE TABLE "+table+" (a INT AUTO_INCREMENT PRIMARY KEY, b INT UNIQUE, c VARCHAR(4))")
+	tables := [3]string{"literals", "trees", "slow"}
+	for i, table := range tables {
+		check := ""
+		if i == 2 {
+			check = ", CHECK (b >= 0)"
+		}
+		r.Exec(s, "CREATE TABLE "+table+" (a INT AUTO_INCREMENT PRIMARY KEY, b INT UNIQUE, c VARCHAR(4)"+check+")")
+		r.Exec(s, "CREATE TABLE "+table+"_copy (a INT PRIMARY KEY, b INT UNIQUE, c VARCHAR(4)"+check+")")
 	}
 	refused := 0
 	for round := range 150 {
@@ -48,22 +53,27 @@ func TestGroups(t *testing.T) {
 			}
 			rows = append(rows, row)
 		}
+		shift := rng.IntN(3) * 1000
 		insertID := []int{0, 0, 0, 0, 0, 9000}[rng.IntN(6)]
-		var got [2]string
+		var got [3]string
 		for i, table := range tables {
 			list := strings.Join(rows, ",")
-			if i == 1 {
+			if i > 0 {
 				list = "/**/" + list
 			}
 			r.Exec(s, fmt.Sprintf("SET insert_id = %d", insertID))
 			got[i] = r.Text(s, fmt.Sprintf("INSERT INTO %s %s VALUES %s%s", table, columns, list, strings.Repeat(" ", 600))) +
 				r.Text(s, "SHOW WARNINGS") + r.Text(s, "SELECT LAST_INSERT_ID()") +
 				r.Text(s, "SELECT COUNT(*), SUM(a), SUM(b), MIN(c) FROM "+table) +
-				r.Text(s, "SELECT AUTO_INCREMENT FROM information_schema.tables WHERE table_name = '"+table+"'")
+				r.Text(s, "SELECT AUTO_INCREMENT FROM information_schema.tables WHERE table_name = '"+table+"'") +
+				r.Text(s, fmt.Sprintf("INSERT INTO %s_copy SELECT a + %d, b, CONCAT(c, '') FROM %s WHERE a > %d ORDER BY a LIMIT %d", table, shift, table, next, len(rows))) +
+				r.Text(s, fmt.Sprintf("SELECT COUNT(*), SUM(a), SUM(b), MIN(c) FROM %s_copy", table))
 			got[i] = strings.ReplaceAll(got[i], table, "slow")
 		}
-		if got[0] != got[1] {
-			t.Fatalf("seed %d, round %d: %.300s\n%s\ninstead of\n%s", seed, round, strings.Join(rows, ","), got[0], got[1])
+		for i := range 2 {
+			if got[i] != got[2] {
+				t.Fatalf("seed %d, round %d, %s: %.300s\n%s\ninstead of\n%s", seed, round, tables[i], strings.Join(rows, ","), got[i], got[2])
+			}
 		}
 		if strings.Contains(got[0], "Duplicate entry") {
 			refused++

@@ -54,6 +54,7 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 	}
 	*n = inserter{s: s, p: p, t: t, several: p.rows == nil || rows > 1}
 	n.lenient = n.several || p.ignore
+	s.work.group.release()
 	n.step.start(s, p, rows, all)
 	var err error
 	switch {
@@ -77,20 +78,14 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 // values adds the rows of VALUES.
 func (n *inserter) values() error {
 	m := n.s.x.Mark()
+	n.startGroup()
 	for i := range n.p.rows {
-		n.s.x.Release(m)
-		row := n.blank()
-		if err := n.evaluate(n.p.rows[i], row); err != nil {
-			if n.ignored(err) {
-				continue
-			}
-			return err
-		}
-		if err := n.add(row); err != nil {
+		row := n.next(m)
+		if err := n.put(row, n.evaluate(n.p.rows[i], row)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return n.addGroup()
 }
 
 // blank returns the memory of a row and counts it.
@@ -241,28 +236,26 @@ func (n *inserter) batch(from []*types.Type, b *types.Batch, sel []uint32) error
 	if sel != nil {
 		count = len(sel)
 	}
+	m := n.s.x.Mark()
+	n.startGroup()
 	for i := range count {
 		r := i
 		if sel != nil {
 			r = int(sel[i])
 		}
-		m := n.s.x.Mark()
-		row := n.blank()
-		err := n.fromQuery(from, b, r, row)
-		if err == nil {
-			err = n.add(row)
-		}
-		if err != nil && !n.ignored(err) {
+		row := n.next(m)
+		if err := n.put(row, n.fromQuery(from, b, r, row)); err != nil {
 			return err
 		}
-		n.s.x.Release(m)
 		if i%64 == 0 {
 			if err := n.s.interrupted(); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	err := n.addGroup()
+	n.s.x.Release(m)
+	return err
 }
 
 func (n *inserter) fromQuery(from []*types.Type, b *types.Batch, r int, row []types.Value) error {

@@ -22,6 +22,7 @@ func TestAllocations(t *testing.T) {
 		{"select distinct c from sbtest where id between 100 and 199 order by c", 0},
 		{"select a.id, b.k from sbtest a join sbtest b on b.id = a.k where a.id between 100 and 199", 0},
 		{"select a.id, b.id from sbtest a join sbtest b on b.id = a.k + 0 where a.id between 100 and 199 and b.id < 2000", 0},
+		{"select id, sum(k) over (order by id), rank() over (order by k), first_value(c) over (partition by k % 10 order by id) from sbtest where id between 100 and 199", 0},
 		{"select k % 10, count(*) from sbtest where id < 1000 group by k % 10", 0},
 	} {
 		tree, q := r.prepare(t, c.sql)

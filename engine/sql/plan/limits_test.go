@@ -34,6 +34,13 @@ func TestLimits(t *testing.T) {
 	for i := range 59 {
 		few += " LEFT JOIN t t" + itoa(i+1) + " ON t" + itoa(i) + ".a = t" + itoa(i+1) + ".b"
 	}
+	windows := func(n int) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = "SUM(a) OVER (ORDER BY b + " + itoa(i) + "e0)"
+		}
+		return "SELECT " + strings.Join(list, ", ") + " FROM t"
+	}
 	for _, c := range []struct {
 		name, text string
 		number     uint16
@@ -49,6 +56,9 @@ func TestLimits(t *testing.T) {
 		{"many joins", "SELECT 1 FROM " + few + " WHERE t0.id = 3", 0},
 		{"union", "SELECT 1" + strings.Repeat(" UNION SELECT a FROM t", 500), 0},
 		{"columns", "SELECT " + strings.Repeat("a, ", 4000) + "a FROM t GROUP BY a", 0},
+		{"windows", windows(127), 0},
+		{"too many windows", windows(128), 4086},
+		{"functions", "SELECT " + strings.Repeat("SUM(a) OVER (ORDER BY b), ", 4000) + "1 FROM t", 0},
 		{"too many columns", "SELECT " + strings.Repeat("a, ", 5000) + "a FROM t", 1117},
 	} {
 		parsed, err := ast.Parse(c.text, 0)

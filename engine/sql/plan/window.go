@@ -39,7 +39,11 @@ type windowScope struct {
 	defs    []ast.Window
 	windows []*window // of the definitions; nil: not resolved yet
 	busy    []bool    // being resolved
+	used    []*window // that functions have, each once
 }
+
+// maxWindows is how many windows a query block may use, as MySQL's: each may need a pass.
+const maxWindows = 127
 
 // title names a window in messages.
 func (w *window) title() string {
@@ -166,7 +170,9 @@ func (p *planner) resolveWindowFunc(s *scope, f *ast.WindowFunc) (ast.Expr, erro
 	if err != nil {
 		return nil, err
 	}
-	w = p.sharedWindow(ws.b, w)
+	if w, err = p.sharedWindow(ws, w); err != nil {
+		return nil, err
+	}
 	args := *s
 	args.aliases, args.aliasFirst, args.selected, args.windows = nil, false, nil, nil
 	c := *f
@@ -198,15 +204,19 @@ func (p *planner) resolveWindowFunc(s *scope, f *ast.WindowFunc) (ast.Expr, erro
 	return p.ref(call.id), nil
 }
 
-// sharedWindow returns the first window in use that is the same as w, so that a function
-// which is written twice is computed once.
-func (p *planner) sharedWindow(b *block, w *window) *window {
-	for i := range b.calls {
-		if o := b.calls[i].over; o == w || p.sameWindow(o, w) {
-			return o
+// sharedWindow returns the window in use that is the same as w, so that a function which
+// is written twice is computed once.
+func (p *planner) sharedWindow(ws *windowScope, w *window) (*window, error) {
+	for _, o := range ws.used {
+		if o == w || p.sameWindow(o, w) {
+			return o, nil
 		}
 	}
-	return w
+	if len(ws.used) == maxWindows {
+		return nil, types.NewError(4086, "Too many windows in SELECT: %d. Maximum allowed is %d.", maxWindows+1, maxWindows)
+	}
+	ws.used = append(ws.used, w)
+	return w, nil
 }
 
 // sameWindow reports whether two specifications have the same partition, order and frame.

@@ -22,6 +22,7 @@ type Queue struct {
 	n       int64 // rows added so far
 	spill   *Spill
 	onDisk  int
+	block   *queueBlock // to be used again
 	spare   []*types.Batch
 	held    int64 // bytes of whole blocks in memory
 	mem     charge
@@ -60,7 +61,11 @@ func (q *Queue) Tail() *types.Batch {
 			return b.batch
 		}
 	}
-	b := &queueBlock{first: q.n}
+	b := q.block
+	if q.block = nil; b == nil {
+		b = &queueBlock{}
+	}
+	*b = queueBlock{first: q.n}
 	if k := len(q.spare) - 1; k >= 0 {
 		b.batch, q.spare = q.spare[k], q.spare[:k]
 		b.batch.Reset()
@@ -166,8 +171,25 @@ func (q *Queue) Drop(row int64) error {
 
 // Reset removes all rows; the next one has number 0 again. Cursors have to be emptied.
 func (q *Queue) Reset() error {
+	// Memory of a small block is kept for the next run.
+	keep := q.spare
+	for _, b := range q.blocks[q.head:] {
+		if b.batch != nil {
+			keep = append(keep, b.batch)
+		}
+	}
+	q.spare = nil
+	for _, b := range keep {
+		if b.MemoryBytes() <= q.cfg.minWork() {
+			q.spare = append(keep[:0], b)
+			break
+		}
+	}
+	if q.head < len(q.blocks) {
+		q.block = q.blocks[q.head]
+	}
 	clear(q.blocks)
-	q.blocks, q.spare, q.n, q.held, q.onDisk = q.blocks[:0], nil, 0, 0, 0
+	q.blocks, q.n, q.held, q.onDisk = q.blocks[:0], 0, 0, 0
 	q.head, q.flushed = 0, 0
 	q.mem.set(0)
 	f := q.spill

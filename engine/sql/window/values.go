@@ -80,8 +80,13 @@ func (f *picked) start() (err error) {
 func (f *picked) reset() {
 	f.clear()
 	f.read.c.Clear()
-	f.kept = nil
+	if f.kept != nil && f.kept.MemoryBytes() > largeValue {
+		f.kept = nil
+	}
 }
+
+// largeValue is from which size on memory for a value is not kept from run to run.
+const largeValue = 64 << 10
 
 func (f *picked) bytes() int64 {
 	if f.kept == nil {

@@ -39,13 +39,15 @@ type Runner struct {
 	ended  bool                  // there is no more input
 
 	partStart, peerStart int64
-	peerScan             int64   // rows before it are peers
-	peerEnd              int64   // -1: not known yet
-	dense                int64   // groups of peers in the partition so far
-	starts               []int64 // of the partitions after the present one that have begun
-	held                 int64   // memory of the functions, as counted
-	gave                 bool
-	part                 types.Batch // copies of input columns, for part of a block
+	peerScan             int64 // rows before it are peers
+	peerEnd              int64 // -1: not known yet
+	dense                int64 // groups of peers in the partition so far
+	// starts are those of partitions that have begun; from next on after the present one.
+	starts []int64
+	next   int
+	held   int64 // memory of the functions, as counted
+	gave   bool
+	part   types.Batch // copies of input columns, for part of a block
 }
 
 // least is what the states of functions may hold however little the statement may, in
@@ -113,7 +115,7 @@ func (r *Runner) function(c *plan.WindowCall) function {
 func (r *Runner) Start(x *expr.Context) error {
 	r.x = x
 	r.given, r.row, r.placed, r.ended, r.gave = 0, 0, false, false, false
-	r.starts = r.starts[:0]
+	r.starts, r.next = r.starts[:0], 0
 	r.last.Reset()
 	for i := range r.out {
 		r.out[i].Reset()
@@ -315,7 +317,9 @@ func (r *Runner) place() error {
 	}
 	switch r.head.Batch.Vecs[r.width].Int64s()[r.row-r.head.First] {
 	case markPartition:
-		r.starts = r.starts[1:]
+		if r.next++; r.next == len(r.starts) {
+			r.starts, r.next = r.starts[:0], 0
+		}
 		r.partStart, r.peerStart, r.dense = r.row, r.row, 1
 		r.peerScan, r.peerEnd = r.row+1, -1
 	case markRow:
@@ -330,8 +334,8 @@ func (r *Runner) place() error {
 // partEnd is the end of the row's partition, or -1 if it is not known yet.
 func (r *Runner) partEnd() int64 {
 	switch {
-	case len(r.starts) > 0:
-		return r.starts[0]
+	case r.next < len(r.starts):
+		return r.starts[r.next]
 	case r.ended:
 		return r.queue.Len()
 	}

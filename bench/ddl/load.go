@@ -17,6 +17,9 @@ import (
 // rowsPerInsert is how many rows are loaded with a statement.
 const rowsPerInsert = 1000
 
+// kinds is how many rows the table has that t refers to.
+const kinds = 100
+
 // load makes the table, of rows of about 200 bytes.
 func load(s *contenders.Server, rows int) error {
 	db, err := sql.Open("mysql", s.DSN(""))
@@ -24,9 +27,14 @@ func load(s *contenders.Server, rows int) error {
 		return err
 	}
 	defer db.Close()
-	for _, text := range []string{"CREATE DATABASE ddl",
-		"CREATE TABLE ddl.t (id INT NOT NULL PRIMARY KEY, k INT NOT NULL, n INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL)"} {
+	for _, text := range []string{"CREATE DATABASE ddl", "CREATE TABLE ddl.kinds (id INT NOT NULL PRIMARY KEY)",
+		"CREATE TABLE ddl.t (id INT NOT NULL PRIMARY KEY, k INT NOT NULL, n INT NOT NULL, kind INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL)"} {
 		if _, err := db.Exec(text); err != nil {
+			return err
+		}
+	}
+	for id := range kinds {
+		if _, err := db.Exec("INSERT INTO ddl.kinds VALUES (?)", id); err != nil {
 			return err
 		}
 	}
@@ -36,7 +44,7 @@ func load(s *contenders.Server, rows int) error {
 		b.Reset()
 		b.WriteString("INSERT INTO ddl.t VALUES ")
 		for end := min(id+rowsPerInsert, rows); id < end; id++ {
-			fmt.Fprintf(&b, "(%d,%d,0,'%0120d','%060d'),", id, r.IntN(rows), r.Uint64(), r.Uint64())
+			fmt.Fprintf(&b, "(%d,%d,0,%d,'%0120d','%060d'),", id, r.IntN(rows), r.IntN(kinds), r.Uint64(), r.Uint64())
 		}
 		if _, err := db.Exec(b.String()[:b.Len()-1]); err != nil {
 			return err

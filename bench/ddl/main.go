@@ -51,6 +51,8 @@ var changes = []change{
 	{"add an index", "ALTER TABLE ddl.t ADD INDEX k (k)"},
 	{"add a unique index", "ALTER TABLE ddl.t ADD UNIQUE INDEX u (k, id)"},
 	{"another type", "ALTER TABLE ddl.t MODIFY n BIGINT NOT NULL"},
+	{"add a check", "ALTER TABLE ddl.t ADD CONSTRAINT counted CHECK (n >= 0)"},
+	{"add a foreign key", "ALTER TABLE ddl.t ADD CONSTRAINT kind FOREIGN KEY (kind) REFERENCES ddl.kinds (id)"},
 	{"drop an index", "ALTER TABLE ddl.t DROP INDEX u"},
 	{"FORCE", "ALTER TABLE ddl.t FORCE"},
 }

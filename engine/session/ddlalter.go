@@ -23,6 +23,8 @@ import (
 //	           as being built, a second one fills and publishes them. With other changes
 //	           all is one transaction that has the table for itself, if that is small;
 //	           else it is rebuilt
+//	constraints of a large table, alone or with indexes, are in force for who writes from a
+//	           first transaction on; then the rows are read beside running changes (ddlconstraint.go)
 //	rebuild    the rows are copied into a new table, which takes the old one's place: beside
 //	           running changes (ddlonline.go), or, where rows have no key by which their
 //	           copies are found, with the table for itself (ddlcopy.go)
@@ -56,6 +58,7 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name string, specs []ast.AlterSpec, algorithm, locking string) (out Outcome, err error) {
 	var change *catalog.Change
 	var added []uint64 // indexes that are being built
+	var tag string     // of constraints that rows may not satisfy
 	var copied *onlineRebuild
 	err = s.inTransaction(ctx, func() error {
 		if err := s.txn.AwaitUnwatched(txn.Name{Schema: schema, Table: name}); err != nil {
@@ -78,8 +81,13 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 				return err
 			}
 		}
-		copies := strings.EqualFold(algorithm, "COPY")
-		if algorithm == "" || strings.EqualFold(algorithm, "DEFAULT") {
+		copies, constrains := strings.EqualFold(algorithm, "COPY"), false
+		if !copies {
+			if constrains, err = s.constrainsBeside(ch, locking); err != nil {
+				return err
+			}
+		}
+		if !constrains && (algorithm == "" || strings.EqualFold(algorithm, "DEFAULT")) {
 			if copies, err = s.betterCopied(ch, schema, name); err != nil {
 				return err
 			}
@@ -92,7 +100,11 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 		if err := checkAlgorithm(ch, algorithm, locking); err != nil {
 			return err
 		}
-		err = s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name})
+		names := []txn.Name{{Schema: schema, Table: name}}
+		if constrains && len(ch.Add) == 0 {
+			names = constrained(ch)
+		}
+		err = s.txn.LockDefinitions(names...)
 		if errors.Is(err, lock.ErrDeadlock) { // another one looks at the definition to change it
 			err = errors.Join(errMoved, err)
 		}
@@ -110,7 +122,14 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 			out.AffectedRows, err = s.rebuild(ctx, ch, s.textOf(st).Text)
 			return err
 		}
-		if indexesAlone(ch) {
+		if constrains {
+			tag = s.newTag()
+		}
+		switch {
+		case constrains && len(ch.Add) == 0:
+			change = ch
+			return s.constrain(ch, old, tag, s.textOf(st).Text)
+		case constrains, indexesAlone(ch):
 			change = ch
 			added, err = s.addIndexes(ch, s.textOf(st).Text)
 			return err
@@ -124,8 +143,10 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 		}
 	case copied != nil:
 		out.AffectedRows, err = copied.run(ctx)
+	case tag != "":
+		err = s.finishConstraints(ctx, change, added, tag)
 	case added != nil:
-		err = s.finishIndexes(ctx, change, added)
+		err = s.finishIndexes(ctx, change, added, nil)
 	}
 	return out, err
 }
@@ -241,7 +262,7 @@ func (s *Session) alterInPlace(ctx context.Context, ch *catalog.Change, text []b
 			return err
 		}
 	}
-	return s.checkRows(ctx, ch, next)
+	return s.checkRows(ctx, ch, next, false)
 }
 
 // followChildren lets foreign keys of other tables follow the names of table and
@@ -343,52 +364,61 @@ func (s *Session) addIndexes(ch *catalog.Change, text []byte) (ids []uint64, err
 	return ids, nil
 }
 
-// finishIndexes is the second: they are filled and published, or dropped because of the
+// finishIndexes is the second: they are filled and published, and what then does is done, or dropped because of the
 // error.
-func (s *Session) finishIndexes(ctx context.Context, ch *catalog.Change, ids []uint64) error {
+func (s *Session) finishIndexes(ctx context.Context, ch *catalog.Change, ids []uint64, then func() error) error {
 	err := lock.ErrDeadlock
 	for errors.Is(err, lock.ErrDeadlock) { // with who looks at the definition to change it: what is filled stays
 		err = s.inTransaction(ctx, func() error {
 			if err := s.txn.AwaitUnwatched(txn.Name{Schema: ch.Old.Schema, Table: ch.Old.Name}); err != nil {
 				return err
 			}
-			return s.publishIndexes(ch, ids)
+			return s.publishIndexes(ch, ids, then)
 		})
 	}
 	if err == nil || errors.Is(err, s.m.opt.Backend.NotLeader()) {
 		return err // who leads now drops what is left (Manager.CleanUp)
 	}
 	if watched := (*txn.WatchedError)(nil); errors.As(err, &watched) { // by who came between the two steps
-		err = newError(1412, "HY000", "Table definition has changed, please retry transaction")
+		err = errChanged()
 	}
+	var left []leftover
+	for _, id := range ids {
+		left = append(left, leftover{table: ch.Old.ID, index: id})
+	}
+	s.takeBack(ctx, left)
+	return err
+}
+
+// takeBack drops what a statement has made that cannot be finished, now or later.
+func (s *Session) takeBack(ctx context.Context, left []leftover) {
 	var drop error
 	if s.killed.Load() == killNothing {
 		drop = s.inTransaction(ctx, func() error {
-			for _, id := range ids {
-				if err := dropLeftover(s.eng, s.txn, leftover{ch.Old.ID, id}); err != nil {
+			for _, l := range left {
+				if err := dropLeftover(s.eng, s.txn, l); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 		if drop == nil {
-			return err
+			return
 		}
 	}
-	for _, id := range ids {
-		s.m.leave(leftover{ch.Old.ID, id})
+	for _, l := range left {
+		s.m.leave(l)
 	}
 	if remain, later := s.m.DropLeft(context.WithoutCancel(ctx)); drop != nil && remain > 0 {
-		s.diag.warn(newError(1105, "HY000", "what was built of the index is dropped later: %v", errors.Join(drop, later)))
+		s.diag.warn(newError(1105, "HY000", "what was made of the indexes and constraints is dropped later: %v", errors.Join(drop, later)))
 	}
-	return err
 }
 
-// publishIndexes fills what was added and publishes it.
-func (s *Session) publishIndexes(ch *catalog.Change, ids []uint64) error {
+// publishIndexes fills what was added, publishes it, and does what then does.
+func (s *Session) publishIndexes(ch *catalog.Change, ids []uint64, then func() error) error {
 	h, err := s.eng.Catalog.OpenTableByID(s.txn.Trx(), ch.Old.ID)
 	if err != nil {
-		if s.rebuiltWith(ch) {
+		if then == nil && s.rebuiltWith(ch) {
 			return nil
 		}
 		return newError(1146, "42S02", "Table '%s.%s' doesn't exist", ch.Old.Schema, ch.Old.Name) // dropped meanwhile
@@ -397,7 +427,7 @@ func (s *Session) publishIndexes(ch *catalog.Change, ids []uint64) error {
 	h.Release()
 	for _, id := range ids {
 		if building(def, id) < 0 {
-			return newError(1412, "HY000", "Table definition has changed, please retry transaction")
+			return errChanged()
 		}
 		if err := s.fill(def.Schema, def.Name, id); err != nil {
 			return err
@@ -407,6 +437,9 @@ func (s *Session) publishIndexes(ch *catalog.Change, ids []uint64) error {
 		if _, err := s.txn.PublishIndex(def.ID, id, nil); err != nil {
 			return err
 		}
+	}
+	if then != nil {
+		return then()
 	}
 	return nil
 }
@@ -423,80 +456,6 @@ func (s *Session) rebuiltWith(ch *catalog.Change) bool {
 		}
 	}
 	return true
-}
-
-// checkRows checks that the rows satisfy new constraints. Errors: 3819, 1452.
-func (s *Session) checkRows(ctx context.Context, ch *catalog.Change, next *record.Table) error {
-	table := catalog.QuoteName(next.Schema) + "." + catalog.QuoteName(next.Name)
-	for _, c := range ch.Checks {
-		found, err := s.exists(ctx, "SELECT 1 FROM "+table+" WHERE NOT ("+c.Expr+") LIMIT 1")
-		if err != nil {
-			return err
-		}
-		if found {
-			return newError(3819, "HY000", "Check constraint '%s' is violated.", c.Name)
-		}
-	}
-	if !s.opt.foreignKeys {
-		return nil
-	}
-	for _, name := range ch.ForeignKeys {
-		for i := range next.ForeignKeys {
-			if k := &next.ForeignKeys[i]; k.Name == name {
-				if err := s.checkForeignKey(ctx, next, k); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// checkForeignKey checks that every row has its parent. The parent's rows are locked, so
-// that it stays so until the key is in force; and what was deleted before has gone for good, and
-// from what the check sees.
-func (s *Session) checkForeignKey(ctx context.Context, t *record.Table, k *record.ForeignKey) error {
-	if k.RefSchema != t.Schema || k.RefTable != t.Name {
-		o, err := s.txn.Open(k.RefSchema, k.RefTable)
-		if err != nil {
-			return missingTable(err, k.RefSchema, k.RefTable)
-		}
-		if err := s.txn.LockTable(o, lock.TableS); err != nil {
-			return err
-		}
-		if err := s.txn.Settle(ctx); err != nil { // the snapshot is to have what was waited for
-			return err
-		}
-	}
-	if err := s.txn.ForgetSnapshot(); err != nil {
-		return err
-	}
-	var notNull, same []string
-	for i, id := range k.Columns {
-		child, parent := catalog.QuoteName(t.Column(id).Name), catalog.QuoteName(k.RefColumns[i])
-		notNull = append(notNull, "c."+child+" IS NOT NULL")
-		same = append(same, "p."+parent+" = c."+child)
-	}
-	from := func(schema, name string) string { return catalog.QuoteName(schema) + "." + catalog.QuoteName(name) }
-	found, err := s.exists(ctx, "SELECT 1 FROM "+from(t.Schema, t.Name)+" c WHERE "+strings.Join(notNull, " AND ")+
-		" AND NOT EXISTS (SELECT 1 FROM "+from(k.RefSchema, k.RefTable)+" p WHERE "+strings.Join(same, " AND ")+") LIMIT 1")
-	if err != nil || !found {
-		return err
-	}
-	return newError(1452, "23000", "Cannot add or update a child row: a foreign key constraint fails (%s)", describeForeignKey(t, k))
-}
-
-// describeForeignKey writes a constraint as messages do.
-func describeForeignKey(t *record.Table, k *record.ForeignKey) string {
-	f := foreignKey{ForeignKey: k}
-	for _, id := range k.Columns {
-		for p := range t.Columns {
-			if t.Columns[p].ID == id {
-				f.columns = append(f.columns, p)
-			}
-		}
-	}
-	return f.describe(&record.Schema{Table: t})
 }
 
 // exists runs a query of the server's own within the transaction, and reports whether it

@@ -80,7 +80,7 @@ func (s *Session) dropCopy(ctx context.Context, w *txn.Session, made *record.Tab
 	if made == nil {
 		return
 	}
-	l := leftover{made.ID, 0}
+	l := leftover{table: made.ID}
 	if within(ctx, w, func() error { return dropLeftover(s.eng, w, l) }) != nil {
 		s.m.leave(l)
 	}
@@ -108,7 +108,7 @@ func (s *Session) takePlace(ctx context.Context, ch *catalog.Change, made *recor
 	if err := s.followChildren(ch, moved); err != nil {
 		return err
 	}
-	return s.checkRows(ctx, ch, moved)
+	return s.checkRows(ctx, ch, moved, false)
 }
 
 // copyDefinition is the definition of the table that is made anew, under a name of its own.

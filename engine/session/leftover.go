@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -16,8 +17,12 @@ import (
 )
 
 // leftover is what a statement has left that could not finish it: an index that is being
-// built, or, with index 0, a table that is being made.
-type leftover struct{ table, index uint64 }
+// built, constraints that rows have not been compared with, or, with neither, a table that is
+// being made.
+type leftover struct {
+	table, index uint64
+	tag          string // of the marks of the constraints
+}
 
 // leftovers are those that are still to be dropped. A session that has a table open, perhaps
 // only to read, is in the way of that, as long as it likes: nobody waits for it.
@@ -40,7 +45,7 @@ func (m *Manager) leave(l leftover) {
 }
 
 // CleanUp drops what statements have left that a failure of node or session cut off:
-// tables and indexes that are being built. It is for the node that has just begun to
+// tables and indexes that are being built, constraints that rows may not satisfy. It is for the node that has just begun to
 // lead, before clients come. It returns how many it found. What somebody uses is
 // left to DropLeft.
 func (m *Manager) CleanUp(ctx context.Context) (found int, err error) {
@@ -51,13 +56,16 @@ func (m *Manager) CleanUp(ctx context.Context) (found int, err error) {
 	var list []leftover
 	err = eng.Catalog.Tables(nil, func(t *record.Table) error {
 		if strings.HasPrefix(t.Name, tempPrefix) {
-			list = append(list, leftover{t.ID, 0})
+			list = append(list, leftover{table: t.ID})
 			return nil
 		}
 		for i := range t.Indexes {
 			if t.Indexes[i].Building {
-				list = append(list, leftover{t.ID, t.Indexes[i].ID})
+				list = append(list, leftover{table: t.ID, index: t.Indexes[i].ID})
 			}
+		}
+		for _, tag := range slices.Compact(catalog.Tags(t)) {
+			list = append(list, leftover{table: t.ID, tag: tag})
 		}
 		return nil
 	})
@@ -145,10 +153,15 @@ func dropLeftover(eng *storage.Engine, w *txn.Session, l leftover) error {
 	if def, err = l.definition(eng, w); def == nil || err != nil {
 		return err
 	}
-	if l.index == 0 {
-		_, err = w.DropTable(def.Schema, def.Name, nil)
-	} else {
+	switch {
+	case l.tag != "":
+		next := def.Clone()
+		catalog.TakeBack(next, l.tag)
+		_, err = w.ReplaceTable(next, nil)
+	case l.index != 0:
 		_, err = w.DropIndex(def.ID, def.Indexes[building(def, l.index)].Name, nil)
+	default:
+		_, err = w.DropTable(def.Schema, def.Name, nil)
 	}
 	return err
 }
@@ -164,7 +177,14 @@ func (l leftover) definition(eng *storage.Engine, w *txn.Session) (*record.Table
 	}
 	defer h.Release()
 	def := h.Table().Schema.Table
-	if l.index == 0 && !strings.HasPrefix(def.Name, tempPrefix) || l.index != 0 && building(def, l.index) < 0 {
+	there := strings.HasPrefix(def.Name, tempPrefix)
+	switch {
+	case l.tag != "":
+		there = slices.Contains(catalog.Tags(def), l.tag)
+	case l.index != 0:
+		there = building(def, l.index) >= 0
+	}
+	if !there {
 		return nil, nil
 	}
 	return def, nil

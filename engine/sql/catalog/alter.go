@@ -83,6 +83,7 @@ func Alter(env *Env, old *record.Table, specs []ast.AlterSpec) (*Change, error) 
 			a.change.Checks = append(a.change.Checks, c)
 		}
 	}
+	a.change.sweepMarks(next)
 	return a.resolve()
 }
 

@@ -133,6 +133,7 @@ func Fresh(t *record.Table) *record.Table {
 	t.ForeignKeys = nil
 	setOption(t, attrAuto, "")
 	setOption(t, attrNextFK, "")
+	forgetMarks(t)
 	return t
 }
 

@@ -32,6 +32,8 @@ const (
 	attrShown   = "charset."               // + column number: its character set was given
 	attrNext    = "check_next"             // number of the next nameless check
 	attrNextFK  = "fk_next"                // number of the next nameless foreign key
+
+	attrUnverified = "unverified." // + kind and name of a constraint, see OnlyConstrains
 )
 
 // SchemaReadOnly is the name in dict.Schema.Options of READ ONLY = 1.

@@ -1,0 +1,175 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/storage/record"
+)
+
+// A constraint that comes to a large table is in force as soon as it is there: nobody can write a row
+// that does not satisfy it. The rows from before are read after that, beside everybody. Until
+// they have been, the constraint has a mark among the table's options, so that it can be
+// taken back, with an index that came with it, if a row does not satisfy it or the statement comes to no end.
+//
+// A mark's name is attrUnverified, a kind and the name of constraint or index. Its value
+// is what is to be done and the tag of the statement.
+const (
+	unverifiedCheck = attrUnverified + "check."
+	unverifiedKey   = attrUnverified + "fk."
+	unverifiedIndex = attrUnverified + "index."
+)
+
+const (
+	markDrop    = "drop "
+	markRelease = "release " // a check that was there, NOT ENFORCED
+)
+
+// OnlyConstrains reports whether a change adds or enforces constraints, with indexes perhaps, and
+// does nothing else.
+func (ch *Change) OnlyConstrains() bool {
+	if ch.Rebuild || len(ch.Checks)+len(ch.ForeignKeys) == 0 {
+		return false
+	}
+	t := ch.Constrained(ch.Table, "")
+	TakeBack(t, "")
+	for _, counter := range []string{attrNext, attrNextFK} {
+		setOption(t, counter, ch.Old.Options[counter])
+	}
+	return sameDefinition(ch.Old, t)
+}
+
+// Follows reports whether a definition is that from before the change, with its indexes: nobody has
+// changed it meanwhile.
+func (ch *Change) Follows(now *record.Table) bool {
+	t := now.Clone()
+	t.Indexes = slices.DeleteFunc(t.Indexes, func(ix record.Index) bool {
+		return slices.ContainsFunc(ch.Add, func(a record.Index) bool { return a.Name == ix.Name })
+	})
+	return now.ID == ch.Old.ID && len(t.Indexes)+len(ch.Add) == len(now.Indexes) && sameDefinition(ch.Old, t)
+}
+
+// Constrained is a definition with the constraints of the change: marked, and its indexes too, as what
+// rows may not satisfy. The tag is the statement's own.
+func (ch *Change) Constrained(t *record.Table, tag string) *record.Table {
+	t = t.Clone()
+	before := Checks(ch.Old)
+	for _, c := range ch.Checks {
+		what := markDrop
+		if slices.ContainsFunc(before, func(b Check) bool { return b.Name == c.Name }) {
+			what = markRelease
+		}
+		setCheck(t, c)
+		setOption(t, unverifiedCheck+c.Name, what+tag)
+	}
+	for i := range ch.Table.ForeignKeys {
+		k := ch.Table.ForeignKeys[i]
+		if !slices.Contains(ch.ForeignKeys, k.Name) {
+			continue
+		}
+		if findForeignKey(t, k.Name) < 0 {
+			t.ForeignKeys = append(t.ForeignKeys, k)
+		}
+		setOption(t, unverifiedKey+k.Name, markDrop+tag)
+	}
+	for i := range ch.Add {
+		setOption(t, unverifiedIndex+ch.Add[i].Name, markDrop+tag)
+	}
+	for _, counter := range []string{attrNext, attrNextFK} {
+		setOption(t, counter, ch.Table.Options[counter])
+	}
+	return t
+}
+
+// Marks is how many marks Constrained makes.
+func (ch *Change) Marks() int { return len(ch.Checks) + len(ch.ForeignKeys) + len(ch.Add) }
+
+// Tags are those of the marks that a definition has.
+func Tags(t *record.Table) (tags []string) {
+	for name, v := range t.Options {
+		if strings.HasPrefix(name, attrUnverified) {
+			_, tag, _ := strings.Cut(v, " ")
+			tags = append(tags, tag)
+		}
+	}
+	slices.Sort(tags)
+	return tags
+}
+
+// marked are the names of a statement's marks, in order.
+func marked(t *record.Table, tag string) (names []string) {
+	for name, v := range t.Options {
+		if strings.HasPrefix(name, attrUnverified) && strings.HasSuffix(v, " "+tag) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Verify takes a statement's marks out of a definition: the rows satisfy the constraints. It
+// returns how many there were.
+func Verify(t *record.Table, tag string) int {
+	names := marked(t, tag)
+	for _, name := range names {
+		delete(t.Options, name)
+	}
+	return len(names)
+}
+
+// TakeBack undoes what of a definition has a statement's marks.
+func TakeBack(t *record.Table, tag string) {
+	for _, mark := range marked(t, tag) {
+		what := t.Options[mark]
+		delete(t.Options, mark)
+		if name, ok := strings.CutPrefix(mark, unverifiedKey); ok {
+			t.ForeignKeys = slices.DeleteFunc(t.ForeignKeys, func(k record.ForeignKey) bool { return k.Name == name })
+		} else if name, ok := strings.CutPrefix(mark, unverifiedIndex); ok {
+			t.Indexes = slices.DeleteFunc(t.Indexes, func(ix record.Index) bool { return ix.Name == name })
+		} else if name := strings.TrimPrefix(mark, unverifiedCheck); strings.HasPrefix(what, markDrop) {
+			setOption(t, attrCheck+name, "")
+		} else {
+			release(t, name)
+		}
+	}
+}
+
+// release makes a check one that is NOT ENFORCED.
+func release(t *record.Table, name string) {
+	for _, c := range Checks(t) {
+		if c.Name == name {
+			c.Enforced = false
+			setCheck(t, c)
+		}
+	}
+}
+
+// sweepMarks takes marks out of the definition that a change leads to where there is nothing to take back
+// any more, or where the change itself sees to it.
+func (ch *Change) sweepMarks(t *record.Table) {
+	checks := Checks(t)
+	for mark := range t.Options {
+		var there bool
+		if name, ok := strings.CutPrefix(mark, unverifiedKey); ok {
+			there = findForeignKey(t, name) >= 0 && !slices.Contains(ch.ForeignKeys, name)
+		} else if name, ok := strings.CutPrefix(mark, unverifiedIndex); ok {
+			there = slices.ContainsFunc(t.Indexes, func(ix record.Index) bool { return ix.Name == name })
+		} else if name, ok := strings.CutPrefix(mark, unverifiedCheck); ok {
+			there = slices.ContainsFunc(checks, func(c Check) bool { return c.Name == name && c.Enforced && !slices.Contains(ch.Checks, c) })
+		} else {
+			continue
+		}
+		if !there {
+			delete(t.Options, mark)
+		}
+	}
+}
+
+// forgetMarks is for a table that is made as another one: it has no rows.
+func forgetMarks(t *record.Table) {
+	for name := range t.Options {
+		if strings.HasPrefix(name, attrUnverified) {
+			delete(t.Options, name)
+		}
+	}
+}

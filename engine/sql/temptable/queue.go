@@ -1,6 +1,8 @@
 package temptable
 
 import (
+	"fmt"
+
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -129,6 +131,9 @@ func (q *Queue) Seek(c *QueueCursor, row int64) error {
 		}
 	}
 	b := q.blocks[lo]
+	if row < b.first {
+		return fmt.Errorf("temptable: row %d of a queue was dropped", row)
+	}
 	c.First = b.first
 	if b.batch != nil {
 		c.Batch = b.batch

@@ -37,6 +37,7 @@ func newFrame(r *Runner, c *plan.WindowCall) frame {
 // begin starts a run. Error: 3586 for distances that are none.
 func (f *frame) begin() (err error) {
 	f.from, f.to, f.part = 0, 0, -1
+	f.start.at, f.end.at = 0, 0
 	if f.before, err = f.distance(&f.call.Frame.Start); err == nil {
 		f.after, err = f.distance(&f.call.Frame.End)
 	}
@@ -50,6 +51,18 @@ func (f *frame) clear() {
 
 // fixed reports whether frames begin where their partitions do.
 func (f *frame) fixed() bool { return f.call.Frame.Start.Kind == plan.BoundUnbounded }
+
+// behind is the first row that an end which moves by values has still to pass: it may be
+// far behind its row, and behind the frame's other end.
+func (f *frame) behind() int64 {
+	low := never
+	for _, e := range []*ranged{&f.start, &f.end} {
+		if e.b.Kind == plan.BoundOffset && !f.call.Frame.Rows {
+			low = min(low, e.at)
+		}
+	}
+	return low
+}
 
 // distance evaluates a bound. It is the number of rows, or 0.
 func (f *frame) distance(b *plan.WindowBound) (int64, error) {

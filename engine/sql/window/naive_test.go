@@ -255,7 +255,9 @@ func (n *naive) sum(list []types.Value, double bool) string {
 	case n.call.Name == "avg" && double:
 		return number(mean)
 	case n.call.Name == "avg":
-		return strconv.FormatFloat(math.Round(mean*1e4)/1e4, 'f', 4, 64)
+		// Halves are rounded away from zero.
+		units, n := int64(math.Abs(sum))*20_000, int64(len(list))
+		return strconv.FormatFloat(math.Copysign(float64((units+n)/(2*n)), sum)/1e4, 'f', 4, 64)
 	case double:
 		return number(sum)
 	}

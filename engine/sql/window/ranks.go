@@ -12,10 +12,11 @@ type ranks struct {
 	end  int64 // of what was asked for
 }
 
-func (f *ranks) start() error { return nil }
-func (f *ranks) reset()       {}
-func (f *ranks) low() int64   { return never }
-func (f *ranks) bytes() int64 { return 0 }
+func (f *ranks) start() error  { return nil }
+func (f *ranks) reset()        {}
+func (f *ranks) low() int64    { return never }
+func (f *ranks) behind() int64 { return never }
+func (f *ranks) bytes() int64  { return 0 }
 
 func (f *ranks) ready() (bool, error) {
 	switch f.name {
@@ -76,6 +77,7 @@ type buckets struct {
 func (f *buckets) start() (err error)   { f.n, err = f.r.count(f.call, 1); return err }
 func (f *buckets) reset()               {}
 func (f *buckets) low() int64           { return never }
+func (f *buckets) behind() int64        { return never }
 func (f *buckets) bytes() int64         { return 0 }
 func (f *buckets) ready() (bool, error) { return f.r.partEnd() >= 0, nil }
 

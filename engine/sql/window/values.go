@@ -24,9 +24,10 @@ func (f *neighbour) start() (err error) {
 	return err
 }
 
-func (f *neighbour) reset()       { f.read.c.Clear() }
-func (f *neighbour) bytes() int64 { return 0 }
-func (f *neighbour) low() int64   { return max(0, f.r.row+min(f.n, 0)) }
+func (f *neighbour) reset()        { f.read.c.Clear() }
+func (f *neighbour) bytes() int64  { return 0 }
+func (f *neighbour) behind() int64 { return never }
+func (f *neighbour) low() int64    { return max(0, f.r.row+min(f.n, 0)) }
 
 func (f *neighbour) ready() (bool, error) {
 	return f.r.row+f.n < f.r.queue.Len() || f.r.partEnd() >= 0, nil

@@ -68,6 +68,8 @@ type function interface {
 	// low is the first row that will be read again, but for those not computed yet; never
 	// if none will.
 	low() int64
+	// behind is the same of what looks for the function's frames.
+	behind() int64
 	// reset ends a run.
 	reset()
 	// bytes is the memory that the function holds.
@@ -292,7 +294,7 @@ func (r *Runner) release() error {
 	low, bytes := r.row, int64(0)
 	for i, f := range r.funcs {
 		r.out[i].Reset()
-		low = min(low, f.low())
+		low = min(low, f.low(), f.behind())
 		bytes += f.bytes()
 	}
 	r.cfg.Memory.Add(bytes - r.held)

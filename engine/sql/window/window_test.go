@@ -18,7 +18,7 @@ import (
 	"github.com/triremedb/trireme/engine/types/json"
 )
 
-// The columns of test rows. low and high are key minus and plus the distances.
+// The columns of test rows. Those called low and high are key minus and plus distances.
 const (
 	colPart = iota
 	colKey
@@ -28,6 +28,8 @@ const (
 	colLow
 	colHigh
 	colJSON
+	colLower
+	colHigher
 )
 
 var (
@@ -35,7 +37,7 @@ var (
 	double   = &types.Type{Kind: types.KindDouble}
 	text     = &types.Type{Kind: types.KindVarChar, Length: 100, Collation: types.CollationUTF8MB40900AI}
 	jsonType = &types.Type{Kind: types.KindJSON, Collation: types.CollationBinary}
-	columns  = []*types.Type{text, bigint, bigint, double, text, bigint, bigint, jsonType}
+	columns  = []*types.Type{text, bigint, bigint, double, text, bigint, bigint, jsonType, bigint, bigint}
 )
 
 func column(c int) expr.Node { return expr.NewColumn(c, columns[c], "") }
@@ -75,15 +77,22 @@ func randomCase(rng *rand.Rand, n int) *testCase {
 	c := &testCase{node: &plan.Window{}}
 	desc := rng.IntN(2) == 0
 	parts, keys := pick(rng, 1, 2, 1+n/300, 1+n/3), pick(rng, 2, 5, 1+n/4, 4*n+1)
-	down, up := int64(rng.IntN(1+keys/2)), int64(rng.IntN(1+keys/2))
+	var shift [4]int64
+	for i := range shift {
+		shift[i] = int64(rng.IntN(1 + keys/2))
+	}
 	for range n {
 		row := make([]types.Value, len(columns))
 		row[colPart] = types.NewString(fmt.Sprintf(pick(rng, "p%d", "P%d"), rng.IntN(parts)))
 		if rng.IntN(10) > 0 {
 			k := int64(rng.IntN(keys))
-			row[colKey], row[colLow], row[colHigh] = types.NewInt(k), types.NewInt(k-down), types.NewInt(k+up)
-			if desc {
-				row[colLow], row[colHigh] = types.NewInt(k+down), types.NewInt(k-up)
+			row[colKey] = types.NewInt(k)
+			for i, c := range []int{colLow, colHigh, colLower, colHigher} {
+				if i%2 == 0 != desc {
+					row[c] = types.NewInt(k - shift[i])
+				} else {
+					row[c] = types.NewInt(k + shift[i])
+				}
 			}
 		}
 		if rng.IntN(8) > 0 {
@@ -192,8 +201,8 @@ func (c *testCase) frame(rng *rand.Rand, desc bool) plan.WindowFrame {
 		f.Start, f.End = distance(true), pick(rng, plan.WindowBound{Following: true}, distance(true))
 	}
 	for _, b := range []*plan.WindowBound{&f.Start, &f.End} {
-		if b.Limit = colLow; b.Following {
-			b.Limit = colHigh
+		if b.Limit = pick(rng, colLow, colLower); b.Following {
+			b.Limit = pick(rng, colHigh, colHigher)
 		}
 	}
 	return f
@@ -323,7 +332,7 @@ func big(n int, f plan.WindowCall, t *types.Type) *testCase {
 	c := &testCase{node: &plan.Window{Order: []int{colKey}, Calls: []plan.WindowCall{f}}}
 	for i := range n {
 		v := types.NewInt(int64(i))
-		c.rows = append(c.rows, []types.Value{types.NewString("p"), v, v, types.NewDouble(float64(i)), types.NewString("t"), v, v, types.Null})
+		c.rows = append(c.rows, []types.Value{types.NewString("p"), v, v, types.NewDouble(float64(i)), types.NewString("t"), v, v, types.Null, v, v})
 	}
 	for _, t := range columns {
 		c.node.Cols = append(c.node.Cols, plan.Column{Type: t})
@@ -335,7 +344,7 @@ func big(n int, f plan.WindowCall, t *types.Type) *testCase {
 // What reads few rows around each row keeps few rows of the largest partition; what
 // needs all of it takes it to disk.
 func TestMemory(t *testing.T) {
-	const rows, limit = 60_000, 256 << 10
+	const rows, limit = 60_000, 512 << 10
 	sum, err := expr.NewBinder(&expr.NoScope{}).NewAggregate("sum", []expr.Node{column(colDouble)}, nil, nil, false)
 	if err != nil {
 		t.Fatal(err)
@@ -377,6 +386,62 @@ func TestMemory(t *testing.T) {
 		}
 		if err := r.Reset(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// The ends of a frame may be far from the row and in the wrong order: what they have to
+// look at yet stays.
+func TestFarEnds(t *testing.T) {
+	far := func(limit int) plan.WindowBound {
+		return plan.WindowBound{Kind: plan.BoundOffset, Offset: constant(1), Key: colKey, Limit: limit}
+	}
+	near := func(n int64) plan.WindowBound {
+		return plan.WindowBound{Kind: plan.BoundOffset, Offset: constant(n)}
+	}
+	for _, f := range []plan.WindowFrame{
+		{Start: far(colHigh), End: far(colLow)},
+		{Start: far(colLow), End: far(colHigh)},
+		{End: far(colLow)},
+		{Rows: true, Start: near(10), End: near(4000)},
+		{Rows: true, Start: near(4000), End: near(3000)},
+		{Rows: true, End: near(3000)},
+	} {
+		for _, call := range []plan.WindowCall{{Name: "first_value"}, {Name: "last_value"}, {Name: "nth_value", Count: constant(2500)}} {
+			call.Value, call.Frame = colInt, f
+			c := big(6000, call, bigint)
+			for i, row := range c.rows {
+				row[colLow], row[colHigh] = types.NewInt(int64(i-4000)), types.NewInt(int64(i-10))
+			}
+			r := New(config(t, 0, 0), c.node, columns)
+			got, err := c.results(r, rand.New(rand.NewPCG(2, 2)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range c.rows {
+				low, high := max(0, i-4000), max(0, i-10+1)
+				switch {
+				case f.Rows && f.Start.Kind == plan.BoundUnbounded:
+					low, high = 0, max(0, i-3000+1)
+				case f.Rows && f.Start.Offset == nil:
+				case f.Rows:
+					s, _ := f.Start.Offset.Value(nil, nil, 0)
+					e, _ := f.End.Offset.Value(nil, nil, 0)
+					low, high = max(0, i-int(s.Int())), max(0, i-int(e.Int())+1)
+				case f.Start.Kind == plan.BoundUnbounded:
+					low, high = 0, max(0, i-4000+1)
+				case f.Start.Limit == colHigh:
+					low, high = max(0, i-10), max(0, i-4000+1)
+				}
+				at := map[string]int{"first_value": low, "last_value": high - 1, "nth_value": low + 2499}[call.Name]
+				want := "NULL"
+				if at >= low && at < high {
+					want = fmt.Sprint(at)
+				}
+				if got[i][0] != want {
+					t.Fatalf("%s %+v, row %d: %s, want %s", call.Name, f, i, got[i][0], want)
+				}
+			}
 		}
 	}
 }

@@ -310,7 +310,7 @@ func (a *Applier) Drain() error {
 		return err
 	}
 	a.mu.Lock()
-	a.builder.active = false
+	a.builder.active, a.builder.looked = false, false
 	a.awaitBuilder(a.opt.Env.NewParker(), true)
 	a.sweep()
 	a.mu.Unlock()

@@ -23,7 +23,7 @@ type builder struct {
 
 	// Guarded by Applier.mu.
 	active  bool       // transactions were submitted since the start or Drain
-	looked  bool       // for what an earlier life has left
+	looked  bool       // for what an earlier life, or who led meanwhile, has left
 	queue   []build    // to do, oldest first
 	current build      // in hand; index 0: none
 	filled  []build    // done, and not published yet
@@ -49,6 +49,7 @@ func (a *Applier) build() {
 			left := w.unfinished()
 			a.mu.Lock()
 			b.looked = true
+			b.filled = slices.DeleteFunc(b.filled, func(x build) bool { return !slices.Contains(left, x) })
 			b.queue = append(b.queue, slices.DeleteFunc(left, func(x build) bool {
 				return slices.Contains(b.queue, x) || slices.Contains(b.filled, x)
 			})...)
@@ -139,20 +140,19 @@ func (w *worker) publish(x build) error {
 // clear makes sure that the builder is not at work on the table of a schema change. Before
 // an index is published it may end what it has begun there.
 func (w *worker) clear(op *txn.SchemaOp) {
-	a, b := w.a, &w.a.builder
+	a, b, x := w.a, &w.a.builder, build{op.OldID, op.Index}
 	a.mu.Lock()
-	publishes := op.Kind == txn.OpPublishIndex
-	if b.current.index != 0 && b.current.table == op.OldID {
-		if publishes {
+	defer a.mu.Unlock()
+	busy, publishes := b.current.index != 0 && b.current.table == op.OldID, op.Kind == txn.OpPublishIndex
+	if publishes {
+		if busy || !slices.Contains(b.filled, x) {
 			a.stats.indexWaits++
 		}
+		b.queue = slices.DeleteFunc(b.queue, func(y build) bool { return x == y })
+	}
+	if busy {
 		a.awaitBuilder(w.parker, !publishes)
 	}
-	if i := slices.Index(b.queue, build{op.OldID, op.Index}); publishes && i >= 0 {
-		b.queue = slices.Delete(b.queue, i, i+1)
-		a.stats.indexWaits++
-	}
-	a.mu.Unlock()
 }
 
 // note keeps in mind what a schema change, which is about to be committed, means for the builder.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
@@ -150,5 +151,66 @@ func TestIndexBesideWorkers(t *testing.T) {
 			return fmt.Errorf("the workers waited for %d indexes, %d were filled", s.IndexWaits, s.Indexes)
 		}
 		return errors.Join(sameStates(x.eng, eng), a.Stop(), eng.close(), x.close())
+	})
+}
+
+// TestIndexBesidePurge: so it is where purge is at work, which takes away what no snapshot needs,
+// where the disk is full now and then, and where the process dies.
+func TestIndexBesidePurge(t *testing.T) {
+	simulate(t, func(sim *simenv.Sim, seed uint64) error {
+		x, err := newIndexing(sim, seed)
+		if err != nil {
+			return err
+		}
+		fsys := simfile.New(sim, seed+100)
+		open := func() (*engine, error) {
+			opt := options(fsys, sim)
+			opt.PurgeTasks, opt.PurgeInterval = 1+int(seed%2), time.Millisecond
+			eng, err := storage.Open(opt)
+			return &engine{Engine: eng}, err
+		}
+		eng, err := open()
+		if err != nil {
+			return err
+		}
+		rng := newRand(seed)
+		opt := apply.Options{Env: sim, Engine: eng.Engine, Workers: 1 + int(seed%4), RetryEvery: 2 * time.Millisecond}
+		a, err := apply.New(opt)
+		if err != nil {
+			return err
+		}
+		entries := x.log.Entries()
+		for at := x.added; at < len(entries) && err == nil; at += 1 + rng.IntN(10) {
+			if full := rng.IntN(4) == 0; full {
+				fsys.SetCapacity(fsys.Used() + int64(rng.IntN(60_000)))
+			}
+			err = feed(a, entries[:at])
+			env.Sleep(sim, time.Duration(rng.IntN(4))*time.Millisecond)
+			fsys.SetCapacity(0)
+			if err != nil || rng.IntN(12) > 0 {
+				continue
+			}
+			fsys.Crash()
+			_, _ = a.Stop(), eng.Close()
+			if fsys = fsys.CrashImage(); rng.IntN(2) == 0 {
+				fsys = fsys.KillImage()
+			}
+			if eng, err = open(); err == nil {
+				opt.Engine = eng.Engine
+				a, err = apply.New(opt)
+			}
+		}
+		if err = errors.Join(err, feed(a, entries), a.Drain()); err != nil {
+			return err
+		}
+		n := eng.Trx.LastCommitted()
+		want, err := x.eng.state(n)
+		if err != nil {
+			return err
+		}
+		if got, err := eng.state(n); err != nil || got != want {
+			return fmt.Errorf("states at %d differ: %w", n, err)
+		}
+		return errors.Join(a.Stop(), eng.close(), x.close())
 	})
 }

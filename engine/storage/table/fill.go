@@ -70,33 +70,19 @@ func (w *Worker) FillIndex(t *Table, position int, alone bool, opt LoadOptions) 
 	key := t.Schema.Keys[position]
 	var k walk
 	k.start(w, t, 0, nil)
-	var later [][]byte // rows whose last writer has not ended
-	k.pick = func(key, value []byte, flags byte) ([]byte, byte, bool, error) {
+	k.pick = func(_, value []byte, flags byte) ([]byte, byte, bool, error) {
 		ended, err := w.hasEnded(value)
 		if err == nil && !ended {
-			later = append(later, bytes.Clone(key))
+			return nil, flagUnsettled, true, nil
 		}
-		return value, flags, ended && flags&record.FlagDeleted == 0, err
+		return value, flags, flags&record.FlagDeleted == 0, err
 	}
-	for more := true; more; later = later[:0] {
+	for more := true; more; {
 		if more, err = k.next(); err != nil {
 			return 0, err
 		}
 		for i := range k.items {
-			r, err := k.row(i)
-			if err != nil {
-				return 0, err
-			}
-			if err := x.add(key, r, 0); err != nil {
-				return 0, err
-			}
-		}
-		for _, row := range later {
-			r, err := w.settledRow(t, row, opt.Stop)
-			if err == nil && r.Val != nil {
-				err = x.add(key, r, sortedInDoubt)
-			}
-			if err != nil {
+			if err := x.addSettled(key, &k, i); err != nil {
 				return 0, err
 			}
 		}
@@ -107,6 +93,25 @@ func (w *Worker) FillIndex(t *Table, position int, alone bool, opt LoadOptions) 
 		}
 	}
 	return x.fill(key)
+}
+
+// flagUnsettled says of an item of a walk that its last writer has not ended.
+const flagUnsettled = 1 << 7
+
+// addSettled adds the entry of an item of the walk, once it is known what its last writer does.
+func (x *indexSort) addSettled(key *record.KeySchema, k *walk, i int) error {
+	if k.items[i].flags&flagUnsettled == 0 {
+		r, err := k.row(i)
+		if err != nil {
+			return err
+		}
+		return x.add(key, r, 0)
+	}
+	r, err := x.w.settledRow(x.t, k.key(i), x.opt.Stop)
+	if err != nil || r.Val == nil {
+		return err
+	}
+	return x.add(key, r, sortedInDoubt)
 }
 
 // hasEnded reports whether the last writer of a row, whose leaf is latched, will not take its

@@ -35,7 +35,7 @@ func (w *Worker) insertSecondary(t *Table, k *record.KeySchema, key, value []byt
 
 // putSecondary is insertSecondary of what entry gives under the X latch of the leaf to
 // which the key belongs, told whether there is one: value and flags, or that there is nothing to
-// do. An entry that is there keeps its place, but a deleted one is put only where there is none.
+// do. An entry that is there keeps its place, and its value if it is to be deleted.
 func (w *Worker) putSecondary(t *Table, k *record.KeySchema, key []byte, partLen int, unique bool, entry func(exact bool) (value []byte, flags byte, put bool, err error)) error {
 	tree := t.trees[k.Position]
 	id, err := w.trx.EnsureID()
@@ -63,9 +63,15 @@ func (w *Worker) putSecondary(t *Table, k *record.KeySchema, key []byte, partLen
 			}
 		}
 		value, flags, put, err := entry(exact)
-		if err != nil || !put || exact && flags&record.FlagDeleted != 0 {
+		if err != nil || !put {
 			w.commit()
 			return err
+		}
+		if exact && flags&record.FlagDeleted != 0 {
+			w.cur.SetFlags(w.cur.Flags() | record.FlagDeleted)
+			w.cur.RaiseMaxTrx(id)
+			w.commit()
+			return nil
 		}
 		if exact {
 			if !w.cur.FitsUpdate(len(value)) {
@@ -293,10 +299,12 @@ func (w *Worker) giveProbed(t *Table) {
 // markSecondary sets the delete mark of the entry of a row's version in w.old, which
 // must exist. In an index that is being built it may not have been filled in yet: it is put
 // there as deleted then, so that others who want its key find the row in their way as
-// long as its change may be taken back.
+// long as its change may be taken back, and whoever fills the index knows that it is not the
+// row's any more. He may do so just before: then it is marked after all.
 func (w *Worker) markSecondary(t *Table, k *record.KeySchema, key []byte) error {
 	found, err := w.mark(t, k, key)
 	if err == nil && !found && k.Building {
+		w.e.Env.Yield() // for simulations: who fills the index may come by
 		return w.fillDeleted(t, k, key)
 	}
 	if err == nil && !found {

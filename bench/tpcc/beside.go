@@ -24,6 +24,7 @@ const settle = 2 * time.Second
 type contender struct {
 	*contenders.Server
 	load  time.Duration
+	busy  time.Duration // of the server, while it was loaded
 	turns []*result
 	cpu   []time.Duration // of the server, for each transaction that was committed
 }
@@ -62,8 +63,11 @@ func (c *config) compare(ctx context.Context, list []*contender) error {
 	for _, s := range list {
 		var err error
 		c.at(s)
-		if s.load, err = c.load(ctx); err == nil {
-			fmt.Fprintf(os.Stderr, "%s: loaded in %v\n", s.Name, s.load.Round(time.Millisecond))
+		before := s.CPU()
+		s.load, err = c.load(ctx)
+		s.busy = s.CPU() - before
+		if err == nil {
+			fmt.Fprintf(os.Stderr, "%s: loaded in %v, %v of CPU\n", s.Name, s.load.Round(time.Millisecond), s.busy.Round(time.Millisecond))
 			err = c.checkAlone(ctx)
 		}
 		if err != nil {
@@ -154,15 +158,15 @@ func (c *config) text(list []*contender) string {
 	fmt.Fprintf(&b, "# TPC-C, beside MariaDB\n\nWritten by `go -C bench run ./tpcc beside`: %d warehouses, %d terminals without keying and think times, statements prepared\n"+
 		"once for each connection, buffer pool %d MiB, %d turns of %v each; medians. %d processors, %s, the driver among what they do.\n"+
 		"Every commit is on disk before it is acknowledged. The 12 consistency conditions held before and after on each server.\n\n"+
-		"| Server | Load | tpmC | CPU each |", c.warehouses, c.clients, c.pool, c.rounds, c.duration, runtime.NumCPU(), runtime.Version())
-	line := "| --- | --: | --: | --: |"
+		"| Server | Load | CPU of it | tpmC | CPU each |", c.warehouses, c.clients, c.pool, c.rounds, c.duration, runtime.NumCPU(), runtime.Version())
+	line := "| --- | --: | --: | --: | --: |"
 	for _, k := range kinds {
 		fmt.Fprintf(&b, " %s p50 / p99 |", k.name)
 		line += " --: |"
 	}
 	fmt.Fprintf(&b, "\n%s\n", line)
 	for _, s := range list {
-		fmt.Fprintf(&b, "| %s %s | %.1f s | %.0f | %v |", s.Name, s.Version, s.load.Seconds(), s.tpmC(),
+		fmt.Fprintf(&b, "| %s %s | %.1f s | %.1f s | %.0f | %v |", s.Name, s.Version, s.load.Seconds(), s.busy.Seconds(), s.tpmC(),
 			middle(s.cpu, func(d time.Duration) time.Duration { return d }).Round(time.Microsecond))
 		for _, k := range kinds {
 			fmt.Fprintf(&b, " %.1f / %.0f ms |", ms(s.percentile(k.name, 50)), ms(s.percentile(k.name, 99)))
@@ -171,7 +175,7 @@ func (c *config) text(list []*contender) string {
 	}
 	if len(list) == 2 {
 		load, rate := list[1].load.Seconds()/list[0].load.Seconds(), list[0].tpmC()/list[1].tpmC()
-		fmt.Fprintf(&b, "| Ratio | %.2fx | %.2fx |%s\n| Target %.1fx | %s | %s |%s\n", load, rate, strings.Repeat(" |", 1+len(kinds)),
+		fmt.Fprintf(&b, "| Ratio | %.2fx | | %.2fx |%s\n| Target %.1fx | %s | | %s |%s\n", load, rate, strings.Repeat(" |", 1+len(kinds)),
 			target, verdict(load), verdict(rate), strings.Repeat(" |", 1+len(kinds)))
 	}
 	return b.String()

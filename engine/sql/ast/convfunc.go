@@ -217,7 +217,7 @@ func (c *converter) windowFunc(n *past.WindowFuncExpr) Expr {
 func (c *converter) window(n *past.WindowSpec) Window {
 	w := Window{Name: n.Name.O, Base: n.Ref.O}
 	if n.OnlyAlias {
-		w.Base, w.Name = n.Name.O, ""
+		w.Base, w.Name, w.Bare = n.Name.O, "", true
 	}
 	if n.PartitionBy != nil {
 		for _, item := range c.order(n.PartitionBy.Items) {

@@ -315,6 +315,7 @@ type WindowFunc struct {
 type Window struct {
 	Name        string // of WINDOW name AS (..)
 	Base        string // OVER base, OVER (base ..)
+	Bare        bool   // OVER base, without brackets: the window itself
 	PartitionBy []Expr
 	OrderBy     []OrderItem
 	Frame       *Frame

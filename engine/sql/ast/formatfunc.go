@@ -168,7 +168,7 @@ func (f *formatter) windowFunc(e *WindowFunc) {
 	f.opt(e.IgnoreNulls, " ignore nulls")
 	f.s(" over ")
 	w := &e.Window
-	if w.Base != "" && w.PartitionBy == nil && w.OrderBy == nil && w.Frame == nil {
+	if w.Bare {
 		f.name(w.Base)
 		return
 	}

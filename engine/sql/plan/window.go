@@ -100,8 +100,8 @@ func (p *planner) resolveWindow(ws *windowScope, def *ast.Window) (*window, erro
 			return nil, err
 		}
 		switch {
-		case def.Name == "" && def.PartitionBy == nil && def.OrderBy == nil && def.Frame == nil:
-			return base, nil // OVER name
+		case def.Bare:
+			return base, nil
 		case def.PartitionBy != nil:
 			return nil, types.NewError(3581, "A window which depends on another cannot define partitioning.")
 		case base.frame != nil:

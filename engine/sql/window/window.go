@@ -54,6 +54,10 @@ type Runner struct {
 // bytes: what is kept of a block of rows.
 const least = 1 << 20
 
+// largeColumn is from which size on memory for results is not kept from run to run, in
+// bytes.
+const largeColumn = 256 << 10
+
 // never is a row that is never reached.
 const never = int64(1) << 62
 
@@ -136,6 +140,15 @@ func (r *Runner) Reset() error {
 	r.held = 0
 	r.head.Clear()
 	r.peers.c.Clear()
+	for i := range r.out {
+		if v := &r.out[i]; v.MemoryBytes() > largeColumn {
+			t := v.Type()
+			*v = types.Vector{}
+			v.Init(t)
+		}
+	}
+	r.part.Vecs = nil
+	clear(r.view.Vecs)
 	for _, f := range r.funcs {
 		f.reset()
 	}

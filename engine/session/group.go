@@ -18,10 +18,10 @@ type rowGroup struct {
 	memory []types.Value
 }
 
-// Bounds of a group: rows, and their values in all.
+// Bounds of a group: rows, and their values in all, for which a session keeps 32 KiB.
 const (
 	groupRows   = 64
-	groupValues = 4096
+	groupValues = 1024
 )
 
 // start prepares for rows of so many columns.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/undo"
 	"github.com/triremedb/trireme/engine/types"
@@ -14,8 +15,9 @@ import (
 const (
 	// runRedo is the redo from which on a mini-transaction takes no further row.
 	runRedo = 32 << 10
-	// encodedMax is how many bytes of rows are encoded ahead.
-	encodedMax = 64 << 10
+	// encodedMax is from how many bytes on no further row is encoded ahead: what a leaf
+	// takes. A worker keeps the memory.
+	encodedMax = page.Size
 )
 
 // encodedRows are rows as the clustered index has them, one after the other.

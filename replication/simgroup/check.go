@@ -108,6 +108,7 @@ func (w *world) check() {
 	}
 	w.checkHashes(nodes)
 	w.checkFiles(nodes)
+	w.checkIndexes(nodes)
 	for _, n := range nodes {
 		w.audit(n, true)
 	}

@@ -83,6 +83,10 @@ func (w *world) run() {
 	}
 	seed := w.rng.Uint64()
 	tasks.Go("nemesis", func() { w.nemesis(seed) })
+	if !w.opt.Plain {
+		seed := w.rng.Uint64()
+		tasks.Go("indexer", func() { w.indexer(seed) })
+	}
 	w.within(w.opt.Duration, func() bool { return w.problem != "" })
 	w.stop = true
 	if w.problem == "" {

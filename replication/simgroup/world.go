@@ -30,7 +30,7 @@ type Options struct {
 	Duration time.Duration
 	// Fixed says that nobody joins or leaves.
 	Fixed bool
-	// Plain says that no transaction is part of a trace and all run one program.
+	// Plain says that no transaction is part of a trace, all run one program, and no index is built.
 	Plain bool
 	// Sabotage breaks the group on purpose, to see that the checks notice.
 	Sabotage group.Sabotage

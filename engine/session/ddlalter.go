@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
@@ -128,10 +129,14 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 		switch {
 		case constrains && len(ch.Add) == 0:
 			change = ch
-			return s.constrain(ch, old, tag, s.textOf(st).Text)
-		case constrains, indexesAlone(ch):
+			return s.constrain(ch, old, tag)
+		case constrains:
 			change = ch
-			added, err = s.addIndexes(ch, s.textOf(st).Text)
+			added, err = s.addIndexes(ch, nil)
+			return err
+		case indexesAlone(ch):
+			change = ch
+			added, err = s.addIndexes(ch, s.textOf(st))
 			return err
 		}
 		return s.alterInPlace(ctx, ch, s.textOf(st).Text)
@@ -144,7 +149,7 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 	case copied != nil:
 		out.AffectedRows, err = copied.run(ctx)
 	case tag != "":
-		err = s.finishConstraints(ctx, change, added, tag)
+		err = s.finishConstraints(ctx, change, added, tag, s.textOf(st))
 	case added != nil:
 		err = s.finishIndexes(ctx, change, added, nil)
 	}
@@ -333,6 +338,9 @@ func (s *Session) fill(schema, name string, id uint64) error {
 	if err != nil {
 		return err
 	}
+	if building(o.Definition(), id) < 0 {
+		return errChanged() // by who has emptied it, say
+	}
 	_, err = s.txn.FillIndex(o, id, s.interrupted)
 	if errors.Is(err, record.ErrExternal) {
 		err = newError(1846, "0A000", "ALGORITHM=INPLACE is not supported. Reason: rows keep too little of long values for the index. Try ALGORITHM=COPY.")
@@ -351,8 +359,7 @@ func (s *Session) duplicateIn(t *record.Table, err error) error {
 
 // addIndexes is the first step of indexes that are built beside running changes. It returns
 // their numbers.
-func (s *Session) addIndexes(ch *catalog.Change, text []byte) (ids []uint64, err error) {
-	query := s.logged(string(text))
+func (s *Session) addIndexes(ch *catalog.Change, query *event.Query) (ids []uint64, err error) {
 	for _, ix := range ch.Add {
 		made, err := s.txn.AddIndex(ch.Old.ID, ix, query)
 		if err != nil {
@@ -367,19 +374,25 @@ func (s *Session) addIndexes(ch *catalog.Change, text []byte) (ids []uint64, err
 // finishIndexes is the second: they are filled and published, and what then does is done, or dropped because of the
 // error.
 func (s *Session) finishIndexes(ctx context.Context, ch *catalog.Change, ids []uint64, then func() error) error {
-	err := lock.ErrDeadlock
-	for errors.Is(err, lock.ErrDeadlock) { // with who looks at the definition to change it: what is filled stays
+	var err error
+	watched := (*txn.WatchedError)(nil)
+	name := txn.Name{Schema: ch.Old.Schema, Table: ch.Old.Name}
+	for again := true; again; { // what is filled stays
 		err = s.inTransaction(ctx, func() error {
-			if err := s.txn.AwaitUnwatched(txn.Name{Schema: ch.Old.Schema, Table: ch.Old.Name}); err != nil {
-				return err
+			for _, n := range constrained(ch) {
+				if err := s.txn.AwaitUnwatched(n); err != nil {
+					return err
+				}
 			}
 			return s.publishIndexes(ch, ids, then)
 		})
+		// With who looks at the definition to change it, or who has begun to rebuild a table that a new key refers to.
+		again = errors.Is(err, lock.ErrDeadlock) || errors.As(err, &watched) && watched.Name != name
 	}
 	if err == nil || errors.Is(err, s.m.opt.Backend.NotLeader()) {
 		return err // who leads now drops what is left (Manager.CleanUp)
 	}
-	if watched := (*txn.WatchedError)(nil); errors.As(err, &watched) { // by who came between the two steps
+	if errors.As(err, &watched) { // by who came between the two steps
 		err = errChanged()
 	}
 	var left []leftover
@@ -396,7 +409,7 @@ func (s *Session) takeBack(ctx context.Context, left []leftover) {
 	if s.killed.Load() == killNothing {
 		drop = s.inTransaction(ctx, func() error {
 			for _, l := range left {
-				if err := dropLeftover(s.eng, s.txn, l); err != nil {
+				if err := dropLeftover(ctx, s.eng, s.txn, l); err != nil {
 					return err
 				}
 			}

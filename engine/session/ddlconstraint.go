@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -57,14 +58,10 @@ func (s *Session) newTag() string {
 
 // constrain puts the constraints in force. REQUIRES: the transaction has the tables of constrained for
 // itself, so that whoever writes one of them later knows of the constraints.
-func (s *Session) constrain(ch *catalog.Change, now *record.Table, tag string, text []byte) error {
+func (s *Session) constrain(ch *catalog.Change, now *record.Table, tag string) error {
 	next := ch.Constrained(now, tag)
 	catalog.SetTimes(next, 0, s.x.Now.UnixMicro())
-	query := s.logged(string(text))
-	if text == nil {
-		query = nil
-	}
-	_, err := s.txn.ReplaceTable(next, query)
+	_, err := s.txn.ReplaceTable(next, nil) // unmark logs the statement, if all goes well
 	return err
 }
 
@@ -74,7 +71,7 @@ func errChanged() error {
 
 // finishConstraints fills indexes that are being built, reads the rows, and takes the marks away, or what the
 // statement has made.
-func (s *Session) finishConstraints(ctx context.Context, ch *catalog.Change, building []uint64, tag string) error {
+func (s *Session) finishConstraints(ctx context.Context, ch *catalog.Change, building []uint64, tag string, query *event.Query) error {
 	if len(building) > 0 {
 		err := s.finishIndexes(ctx, ch, building, func() error { return s.constrainIndexed(ch, tag) })
 		if err != nil {
@@ -83,16 +80,12 @@ func (s *Session) finishConstraints(ctx context.Context, ch *catalog.Change, bui
 	}
 	err := s.verify(ctx, ch, tag)
 	if err == nil {
-		err = s.unmark(ctx, ch, tag)
+		err = s.unmark(ctx, ch, tag, query)
 	}
 	if err == nil || errors.Is(err, s.m.opt.Backend.NotLeader()) {
 		return err // who leads now takes back what is left (Manager.CleanUp)
 	}
-	left := []leftover{{table: ch.Old.ID, tag: tag}}
-	if id := s.idOf(ctx, ch); id != ch.Old.ID { // it was rebuilt meanwhile
-		left = append(left, leftover{table: id, tag: tag})
-	}
-	s.takeBack(ctx, left)
+	s.takeBack(ctx, []leftover{{table: ch.Old.ID, tag: tag}})
 	return err
 }
 
@@ -108,27 +101,64 @@ func (s *Session) constrainIndexed(ch *catalog.Change, tag string) error {
 	if now == nil || !ch.Follows(now) {
 		return errChanged()
 	}
-	return s.constrain(ch, now, tag, nil)
+	if err := s.checkReferred(ch, now); err != nil {
+		return err
+	}
+	return s.constrain(ch, now, tag)
+}
+
+// checkReferred checks again, once indexes are built, that the tables fit to which new foreign keys refer.
+func (s *Session) checkReferred(ch *catalog.Change, now *record.Table) error {
+	for i := range ch.Table.ForeignKeys {
+		k := &ch.Table.ForeignKeys[i]
+		if !s.opt.foreignKeys || !slices.Contains(ch.ForeignKeys, k.Name) {
+			continue
+		}
+		parent, err := s.definition(k.RefSchema, k.RefTable)
+		if err != nil {
+			return err
+		}
+		if parent == nil {
+			return newError(1824, "HY000", "Failed to open the referenced table '%s'", k.RefTable)
+		}
+		if err := catalog.CheckReference(now, k, parent); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // verify reads the rows, in a snapshot from after the constraints came into force. It locks none.
 func (s *Session) verify(ctx context.Context, ch *catalog.Change, tag string) error {
 	s.setState("altering table")
 	defer s.setState("")
-	return s.inTransactionAt(ctx, uint8(isoRepeatableRead)+1, func() error {
-		now, err := s.definition(ch.Old.Schema, ch.Old.Name)
-		if err != nil {
-			return err
-		}
-		if now == nil || catalog.Verify(now.Clone(), tag) != ch.Marks() {
-			return errChanged()
-		}
-		return s.checkRows(ctx, ch, now, true)
-	})
+	err := lock.ErrDeadlock
+	for errors.Is(err, lock.ErrDeadlock) { // with who has changed a table that a new key refers to, and wants the key to follow
+		err = s.inTransactionAt(ctx, uint8(isoRepeatableRead)+1, func() error {
+			now, err := s.definition(ch.Old.Schema, ch.Old.Name)
+			if err != nil {
+				return err
+			}
+			if now == nil || catalog.Verify(now.Clone(), tag) != ch.Marks() {
+				return errChanged()
+			}
+			for i := range now.ForeignKeys { // so that the queries have to wait for none
+				k := &now.ForeignKeys[i]
+				if !s.opt.foreignKeys || !slices.Contains(ch.ForeignKeys, k.Name) {
+					continue
+				}
+				if _, err := s.txn.Open(k.RefSchema, k.RefTable); err != nil {
+					return missingTable(err, k.RefSchema, k.RefTable)
+				}
+			}
+			return s.checkRows(ctx, ch, now, true)
+		})
+	}
+	return err
 }
 
-// unmark takes the marks away.
-func (s *Session) unmark(ctx context.Context, ch *catalog.Change, tag string) error {
+// unmark takes the marks away, and logs the statement, for those who follow the log: only now it has not been refused.
+func (s *Session) unmark(ctx context.Context, ch *catalog.Change, tag string, query *event.Query) error {
 	name := txn.Name{Schema: ch.Old.Schema, Table: ch.Old.Name}
 	err := lock.ErrDeadlock
 	for errors.Is(err, lock.ErrDeadlock) { // with who looks at the definition to change it
@@ -147,26 +177,14 @@ func (s *Session) unmark(ctx context.Context, ch *catalog.Change, tag string) er
 				return errChanged()
 			}
 			next := now.Clone()
-			if catalog.Verify(next, tag) != ch.Marks() { // somebody has dropped one
+			if catalog.Verify(next, tag) != ch.Marks() || !ch.SameNames(now) { // somebody has dropped one, or the text means something else
 				return errChanged()
 			}
-			_, err = s.txn.ReplaceTable(next, nil)
+			_, err = s.txn.ReplaceTable(next, query)
 			return err
 		})
 	}
 	return err
-}
-
-// idOf is the number of the table that has the name now, 0 if there is none.
-func (s *Session) idOf(ctx context.Context, ch *catalog.Change) (id uint64) {
-	_ = s.inTransaction(ctx, func() error { // who is killed will not know
-		now, err := s.definition(ch.Old.Schema, ch.Old.Name)
-		if now != nil {
-			id = now.ID
-		}
-		return err
-	})
-	return id
 }
 
 // checkRows checks that the rows satisfy new constraints, which are in force for others already or

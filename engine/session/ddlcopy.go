@@ -81,7 +81,7 @@ func (s *Session) dropCopy(ctx context.Context, w *txn.Session, made *record.Tab
 		return
 	}
 	l := leftover{table: made.ID}
-	if within(ctx, w, func() error { return dropLeftover(s.eng, w, l) }) != nil {
+	if within(ctx, w, func() error { return dropLeftover(ctx, s.eng, w, l) }) != nil {
 		s.m.leave(l)
 	}
 }

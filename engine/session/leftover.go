@@ -100,7 +100,7 @@ func (m *Manager) DropLeft(ctx context.Context) (remain int, err error) {
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	for _, l := range list {
-		err := withinAt(ctx, w, txn.BeginOptions{MetadataWait: leftoverWait}, func() error { return dropLeftover(eng, w, l) })
+		err := withinAt(ctx, w, txn.BeginOptions{MetadataWait: leftoverWait}, func() error { return dropLeftover(ctx, eng, w, l) })
 		if errors.Is(err, lock.ErrTimeout) || errors.Is(err, lock.ErrDeadlock) {
 			remain++
 			continue
@@ -130,10 +130,10 @@ func (s *Session) dropLeftBefore(ctx context.Context, schema, name string) error
 			return nil // the statement will say what is wrong
 		}
 		for _, l := range list {
-			if l.table != def.ID {
+			if l.table != def.ID && !slices.Contains(catalog.Tags(def), l.tag) {
 				continue
 			}
-			if err := dropLeftover(s.eng, s.txn, l); err != nil {
+			if err := dropLeftover(ctx, s.eng, s.txn, l); err != nil {
 				return err
 			}
 		}
@@ -142,22 +142,28 @@ func (s *Session) dropLeftBefore(ctx context.Context, schema, name string) error
 }
 
 // dropLeftover drops it if it is there still, and not finished by now.
-func dropLeftover(eng *storage.Engine, w *txn.Session, l leftover) error {
-	def, err := l.definition(eng, w)
-	if def == nil || err != nil {
-		return err
+func dropLeftover(ctx context.Context, eng *storage.Engine, w *txn.Session, l leftover) error {
+	def, err := l.definition(ctx, eng, w)
+	for locked := false; !locked; {
+		if def == nil || err != nil {
+			return err
+		}
+		name := txn.Name{Schema: def.Schema, Table: def.Name}
+		if err := w.LockDefinitions(name); err != nil {
+			return err
+		}
+		def, err = l.definition(ctx, eng, w)
+		locked = def != nil && name == txn.Name{Schema: def.Schema, Table: def.Name} // it was not renamed meanwhile
 	}
-	if err := w.LockDefinitions(txn.Name{Schema: def.Schema, Table: def.Name}); err != nil {
-		return err
-	}
-	if def, err = l.definition(eng, w); def == nil || err != nil {
+	if err != nil {
 		return err
 	}
 	switch {
 	case l.tag != "":
-		next := def.Clone()
-		catalog.TakeBack(next, l.tag)
-		_, err = w.ReplaceTable(next, nil)
+		var next *record.Table
+		if next, err = takenBack(eng, w, def, l.tag); err == nil {
+			_, err = w.ReplaceTable(next, nil)
+		}
 	case l.index != 0:
 		_, err = w.DropIndex(def.ID, def.Indexes[building(def, l.index)].Name, nil)
 	default:
@@ -166,8 +172,59 @@ func dropLeftover(eng *storage.Engine, w *txn.Session, l leftover) error {
 	return err
 }
 
-// definition is that of the table, nil if there is nothing to drop any more.
-func (l leftover) definition(eng *storage.Engine, w *txn.Session) (*record.Table, error) {
+// takenBack is a definition without what has the tag, but with its indexes if foreign keys that came
+// meanwhile need one.
+func takenBack(eng *storage.Engine, w *txn.Session, def *record.Table, tag string) (*record.Table, error) {
+	next := def.Clone()
+	catalog.TakeBack(next, tag)
+	needed := !catalog.KeysIndexed(next)
+	refs, err := eng.Catalog.References(w.Trx(), def.Schema, def.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range refs {
+		h, err := eng.Catalog.OpenTableByID(w.Trx(), r.Table)
+		if errors.Is(err, table.ErrNoTable) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		child := h.Table().Schema.Table
+		h.Release()
+		for i := range child.ForeignKeys {
+			k := &child.ForeignKeys[i]
+			if k.ID == r.Key && child.ID != def.ID && catalog.CheckReference(child, k, next) != nil {
+				needed = true
+			}
+		}
+	}
+	if needed {
+		next.Indexes = def.Clone().Indexes
+	}
+	return next, nil
+}
+
+// definition is that of the table, nil if there is nothing to drop any more. Constraints may have
+// moved into a table that was made of this one.
+func (l leftover) definition(ctx context.Context, eng *storage.Engine, w *txn.Session) (def *record.Table, err error) {
+	def, err = l.definitionByID(eng, w)
+	if def != nil || err != nil || l.tag == "" {
+		return def, err
+	}
+	if err := w.Settle(ctx); err != nil { // who made it may be in doubt still
+		return nil, err
+	}
+	err = eng.Catalog.Tables(nil, func(t *record.Table) error {
+		if slices.Contains(catalog.Tags(t), l.tag) && !strings.HasPrefix(t.Name, tempPrefix) {
+			def = t
+		}
+		return nil
+	})
+	return def, err
+}
+
+func (l leftover) definitionByID(eng *storage.Engine, w *txn.Session) (*record.Table, error) {
 	h, err := eng.Catalog.OpenTableByID(w.Trx(), l.table)
 	if errors.Is(err, table.ErrNoTable) {
 		return nil, nil

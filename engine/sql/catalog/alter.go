@@ -64,7 +64,10 @@ func Alter(env *Env, old *record.Table, specs []ast.AlterSpec) (*Change, error) 
 	if len(visible(next)) == 0 {
 		return nil, errorf(1090, "You can't delete all columns with ALTER TABLE; use DROP TABLE instead")
 	}
-	before := Checks(old)
+	before := old.Clone()
+	before.Schema, before.Name = next.Schema, next.Name
+	RenameSelfReferences(before, old.Schema, old.Name) // rows satisfy a check by whatever name
+	checks := Checks(before)
 	if pk := PrimaryKey(next); pk != nil {
 		for _, p := range pk.Parts {
 			if err := a.notNull(next.Column(p.Column)); err != nil {
@@ -79,7 +82,7 @@ func Alter(env *Env, old *record.Table, specs []ast.AlterSpec) (*Change, error) 
 		return nil, err
 	}
 	for _, c := range Checks(next) {
-		if c.Enforced && !slices.Contains(before, c) {
+		if c.Enforced && !slices.Contains(checks, c) {
 			a.change.Checks = append(a.change.Checks, c)
 		}
 	}
@@ -497,6 +500,11 @@ func (a *alterer) renameTo(s *ast.RenameTo) error {
 	}
 	a.t.Name = s.Table.Name
 	RenameSelfReferences(a.t, a.old.Schema, a.old.Name)
+	for i, name := range a.change.ForeignKeys {
+		if rest, ok := strings.CutPrefix(name, a.old.Name+"_ibfk_"); ok {
+			a.change.ForeignKeys[i] = a.t.Name + "_ibfk_" + rest
+		}
+	}
 	return nil
 }
 
@@ -509,12 +517,14 @@ func RenameSelfReferences(t *record.Table, schema, name string) {
 			k.RefSchema, k.RefTable = t.Schema, t.Name
 		}
 		if rest, ok := strings.CutPrefix(k.Name, name+"_ibfk_"); ok {
+			moveMark(t, unverifiedKey, k.Name, t.Name+"_ibfk_"+rest)
 			k.Name = t.Name + "_ibfk_" + rest
 		}
 	}
 	for _, c := range Checks(t) {
 		if rest, ok := strings.CutPrefix(c.Name, name+"_chk_"); ok {
 			setOption(t, attrCheck+c.Name, "")
+			moveMark(t, unverifiedCheck, c.Name, t.Name+"_chk_"+rest)
 			c.Name = t.Name + "_chk_" + rest
 			setCheck(t, c)
 		}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -139,10 +140,15 @@ func (d *definer) addForeignKey(def *ast.ForeignKey) error {
 	return d.addIndex(&ix)
 }
 
-// leadingIndex returns an index whose first parts are the columns, whole.
+// KeysIndexed reports whether all foreign keys of a table have their index in it.
+func KeysIndexed(t *record.Table) bool {
+	return !slices.ContainsFunc(t.ForeignKeys, func(k record.ForeignKey) bool { return leadingIndex(t, k.Columns) == nil })
+}
+
+// leadingIndex returns an index whose first parts are the columns, whole; one that is being built may come to nothing.
 func leadingIndex(t *record.Table, columns []uint32) *record.Index {
 	for i := range t.Indexes {
-		if leads(&t.Indexes[i], columns) {
+		if !t.Indexes[i].Building && leads(&t.Indexes[i], columns) {
 			return &t.Indexes[i]
 		}
 	}

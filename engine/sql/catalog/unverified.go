@@ -49,6 +49,32 @@ func (ch *Change) Follows(now *record.Table) bool {
 	return now.ID == ch.Old.ID && len(t.Indexes)+len(ch.Add) == len(now.Indexes) && sameDefinition(ch.Old, t)
 }
 
+// SameNames reports whether what new foreign keys and indexes name is called now as it was in the
+// statement. What a check names cannot get another name.
+func (ch *Change) SameNames(now *record.Table) bool {
+	called := func(id uint32) bool {
+		c := now.Column(id)
+		return c != nil && c.Name == ch.Table.Column(id).Name
+	}
+	for i := range ch.Add {
+		if slices.ContainsFunc(ch.Add[i].Parts, func(p record.Part) bool { return !called(p.Column) }) {
+			return false
+		}
+	}
+	for _, name := range ch.ForeignKeys {
+		i, j := findForeignKey(ch.Table, name), findForeignKey(now, name)
+		if i < 0 || j < 0 {
+			return false
+		}
+		was, is := &ch.Table.ForeignKeys[i], &now.ForeignKeys[j]
+		if was.RefSchema != is.RefSchema || was.RefTable != is.RefTable || !slices.Equal(was.RefColumns, is.RefColumns) ||
+			slices.ContainsFunc(is.Columns, func(id uint32) bool { return !called(id) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // Constrained is a definition with the constraints of the change: marked, and its indexes too, as what
 // rows may not satisfy. The tag is the statement's own.
 func (ch *Change) Constrained(t *record.Table, tag string) *record.Table {
@@ -163,6 +189,13 @@ func (ch *Change) sweepMarks(t *record.Table) {
 			delete(t.Options, mark)
 		}
 	}
+}
+
+// moveMark lets a mark follow the name of its constraint.
+func moveMark(t *record.Table, kind, from, to string) {
+	mark := t.Options[kind+from]
+	setOption(t, kind+from, "")
+	setOption(t, kind+to, mark)
 }
 
 // forgetMarks is for a table that is made as another one: it has no rows.

@@ -187,6 +187,33 @@ func TestConstraintsAndNames(t *testing.T) {
 	}
 }
 
+// TestRefusedConstraintsCountNot: a constraint that was refused has used up no number, one that was
+// added and dropped has.
+func TestRefusedConstraintsCountNot(t *testing.T) {
+	for _, how := range []string{"", ", LOCK=NONE"} {
+		r := sessiontest.New(t, sessiontest.Options{})
+		r.CreateSchema("test")
+		s := r.Open(session.ConnectionInfo{Schema: "test"})
+		r.Exec(s, "CREATE TABLE p (id INT PRIMARY KEY)")
+		r.Exec(s, "CREATE TABLE c (id INT PRIMARY KEY, p INT, KEY (p))")
+		r.Exec(s, "INSERT INTO c VALUES (1, 1)")
+		for _, c := range []struct{ text, answer, key, check string }{
+			{"ADD FOREIGN KEY (p) REFERENCES p (id), ADD CHECK (id > 0)", "error 1452", "", ""},
+			{"ADD CHECK (id > 1)", "error 3819", "", ""},
+			{"ADD FOREIGN KEY (p) REFERENCES c (id), ADD CHECK (id > 0)", "ok", "c_ibfk_1", "c_chk_1"},
+			{"DROP FOREIGN KEY c_ibfk_1, DROP CHECK c_chk_1", "ok", "", ""},
+			{"ADD FOREIGN KEY (p) REFERENCES c (id), ADD CHECK (id > 0)", "ok", "c_ibfk_2", "c_chk_2"},
+		} {
+			if got := r.Text(s, "ALTER TABLE c "+c.text+how); !strings.HasPrefix(got, c.answer) {
+				t.Errorf("%s%s: %s", c.text, how, got)
+			}
+			if shown := r.Text(s, "SHOW CREATE TABLE c"); !strings.Contains(shown, c.key) || !strings.Contains(shown, c.check) {
+				t.Errorf("%s%s:\n%s", c.text, how, shown)
+			}
+		}
+	}
+}
+
 func tableID(t *testing.T, r *sessiontest.Rig, name string) (id uint64) {
 	err := r.Engine.Catalog.Tables(nil, func(def *record.Table) error {
 		if def.Name == name {

@@ -180,6 +180,7 @@ func (s *Session) unmark(ctx context.Context, ch *catalog.Change, tag string, qu
 			if catalog.Verify(next, tag) != ch.Marks() || !ch.SameNames(now) { // somebody has dropped one, or the text means something else
 				return errChanged()
 			}
+			ch.Count(next)
 			_, err = s.txn.ReplaceTable(next, query)
 			return err
 		})

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -101,10 +102,17 @@ func (ch *Change) Constrained(t *record.Table, tag string) *record.Table {
 	for i := range ch.Add {
 		setOption(t, unverifiedIndex+ch.Add[i].Name, markDrop+tag)
 	}
-	for _, counter := range []string{attrNext, attrNextFK} {
-		setOption(t, counter, ch.Table.Options[counter])
-	}
 	return t
+}
+
+// Count lets the numbers of nameless constraints go on behind those of the change, once they are there to stay.
+func (ch *Change) Count(t *record.Table) {
+	for _, counter := range []string{attrNext, attrNextFK} {
+		was, _ := strconv.ParseUint(t.Options[counter], 10, 32)
+		if n, _ := strconv.ParseUint(ch.Table.Options[counter], 10, 32); n > was {
+			setOption(t, counter, ch.Table.Options[counter])
+		}
+	}
 }
 
 // Marks is how many marks Constrained makes.

@@ -15,6 +15,7 @@ type evaluator struct {
 	cols  []int // position in the input of a node that is a column, else -1
 	own   []types.Vector
 	vecs  []*types.Vector // the results of the last batch
+	byRow bool            // some expression sets a variable, for others to read
 }
 
 func newEvaluator(nodes []expr.Node) *evaluator {
@@ -22,6 +23,7 @@ func newEvaluator(nodes []expr.Node) *evaluator {
 	for i, n := range nodes {
 		e.own[i].Init(n.Type())
 		e.cols = append(e.cols, columnOf(n))
+		e.byRow = e.byRow || expr.NeedsRowOrder(n)
 	}
 	return e
 }
@@ -37,6 +39,9 @@ func columnOf(n expr.Node) int {
 // eval computes the expressions for the selected rows of a batch. Columns of a batch
 // without a selection are not copied.
 func (e *evaluator) eval(x *expr.Context, b *types.Batch, sel []uint32) error {
+	if e.byRow {
+		return e.evalRows(x, b, sel)
+	}
 	for i, n := range e.nodes {
 		if c := e.cols[i]; c >= 0 && sel == nil {
 			e.vecs[i] = &b.Vecs[c]
@@ -48,6 +53,30 @@ func (e *evaluator) eval(x *expr.Context, b *types.Batch, sel []uint32) error {
 		m := x.Mark()
 		if err := n.Vector(x, b, sel, v); err != nil {
 			return err
+		}
+		x.Release(m)
+	}
+	return nil
+}
+
+// evalRows is eval row by row, each from the left.
+func (e *evaluator) evalRows(x *expr.Context, b *types.Batch, sel []uint32) error {
+	for i := range e.nodes {
+		e.own[i].Reset()
+		e.vecs[i] = &e.own[i]
+	}
+	for k := range rowsOf(b, sel) {
+		row := k
+		if sel != nil {
+			row = int(sel[k])
+		}
+		m := x.Mark()
+		for i, n := range e.nodes {
+			v, err := n.Value(x, b, row)
+			if err != nil {
+				return err
+			}
+			e.own[i].Append(v)
 		}
 		x.Release(m)
 	}

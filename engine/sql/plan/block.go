@@ -365,17 +365,30 @@ func (f *blockPlan) finish(s *sub) (*sub, error) {
 	return &sub{node: &Project{Output: Output{cols, s.node.Estimate()}, Input: s.node, Exprs: exprs}, layout: newLayout(nil)}, nil
 }
 
-// lateItems reports whether the select list is better computed after sorting.
+// lateItems reports whether the select list is better computed after sorting: for the rows that are
+// left, or because it sets variables, which people expect to follow the order.
 func (f *blockPlan) lateItems() bool {
-	if f.b.limit == nil {
-		return false
-	}
+	late := false
 	for i := range f.b.items {
-		if f.p.hasSubquery(f.b.items[i].expr) {
-			return !f.sortsByItem(i)
+		e := f.b.items[i].expr
+		if f.b.limit != nil && f.p.hasSubquery(e) || assigns(e) {
+			if f.sortsByItem(i) {
+				return false
+			}
+			late = true
 		}
 	}
-	return false
+	return late
+}
+
+// assigns reports whether an expression sets a variable.
+func assigns(e ast.Expr) (found bool) {
+	walkExpr(e, func(e ast.Expr) bool {
+		_, is := e.(*ast.Assign)
+		found = found || is
+		return !found
+	})
+	return found
 }
 
 func (f *blockPlan) sortsByItem(i int) bool {

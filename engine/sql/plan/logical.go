@@ -171,6 +171,11 @@ type query struct {
 	volatile bool
 }
 
+// assigns reports whether the query is there to set variables, as (SELECT @n := 0) is.
+func (q *query) assigns() bool {
+	return slices.ContainsFunc(q.out, func(c outColumn) bool { return expr.NeedsRowOrder(c.node) })
+}
+
 // outColumn is a column of a query's result.
 type outColumn struct {
 	meta Column

@@ -36,6 +36,8 @@ type planner struct {
 	locking   bool
 	inDerived int // derived tables around what is being resolved
 	volatile  bool
+	userTypes map[string]*types.Type // by name, once the statement knows them
+	assigned  map[string][]ast.Expr
 	outer     []colSet // see outerNow
 }
 
@@ -201,7 +203,41 @@ func (p *planner) userVariable(name string) *types.Type {
 	if p.env.Variables == nil {
 		return nil
 	}
-	return p.env.Variables.UserVariable(name)
+	name = strings.ToLower(name)
+	t, known := p.userTypes[name]
+	if known {
+		return t
+	}
+	if p.userTypes == nil {
+		p.userTypes = map[string]*types.Type{}
+	}
+	t = p.env.Variables.UserVariable(name)
+	p.userTypes[name] = t // for values that read it themselves
+	for _, value := range p.assigned[name] {
+		if t != nil && t.Kind != types.KindNull {
+			break
+		}
+		if n, err := p.bindTyping(value); err == nil {
+			t = n.Type()
+		}
+	}
+	p.userTypes[name] = t
+	return t
+}
+
+// noteAssigned keeps the values that an expression gives to variables. One that has no type yet
+// has theirs, wherever the statement reads it: SELECT @n := @n + 1 FROM t, (SELECT @n := 0) z.
+func (p *planner) noteAssigned(e ast.Expr) {
+	walkExpr(e, func(e ast.Expr) bool {
+		if a, ok := e.(*ast.Assign); ok {
+			if p.assigned == nil {
+				p.assigned = map[string][]ast.Expr{}
+			}
+			name := strings.ToLower(a.Name)
+			p.assigned[name] = append(p.assigned[name], a.Value)
+		}
+		return true
+	})
 }
 
 // viewName is how uses name a view.

@@ -306,6 +306,12 @@ func (p *planner) setOutput(q *query) error {
 // checkTypes binds what setOutput does not, for its errors.
 func (p *planner) checkTypes(b *block) error {
 	list := append(append([]ast.Expr(nil), b.where...), b.having...)
+	for _, e := range list {
+		p.noteAssigned(e)
+	}
+	for i := range b.items {
+		p.noteAssigned(b.items[i].expr)
+	}
 	for _, g := range b.groups {
 		list = append(list, g.expr)
 	}

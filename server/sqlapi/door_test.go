@@ -344,10 +344,8 @@ func TestEnds(t *testing.T) {
 	}
 	w.ask(2, opening(&pb.SqlOpen{ReadOnly: true}))
 	w.ask(3, opening(&pb.SqlOpen{}))
-	w.ask(3, text(fmt.Sprint("KILL ", id)))
-	ended := func(session uint64, number uint32) {
+	ended := func(r *pb.SqlSessionsResponse, session uint64, number uint32) {
 		t.Helper()
-		r := w.answer()
 		if r.Session != session || r.Request != 0 || r.GetError().GetNumber() != number || !r.GetError().GetSessionEnded() {
 			t.Errorf("%v, not the end of session %d by %d", r, session, number)
 		}
@@ -355,10 +353,18 @@ func TestEnds(t *testing.T) {
 			t.Error(r)
 		}
 	}
-	ended(1, 1317)
+	killing := w.send(3, text(fmt.Sprint("KILL ", id)))
+	killed, end := w.answer(), w.answer()
+	if killed.Session != 3 { // two sessions: either may be heard of first
+		killed, end = end, killed
+	}
+	if killed.Session != 3 || killed.Request != killing || killed.GetResult().GetDone() == nil {
+		t.Errorf("%v does not answer KILL", killed)
+	}
+	ended(end, 1, 1317)
 	b.away = true
 	d.DropWriters()
-	ended(3, 1053)
+	ended(w.answer(), 3, 1053)
 	if e := w.ask(4, opening(&pb.SqlOpen{})).GetError(); e.GetNumber() != 1053 || e.GetLeader() == "" {
 		t.Error(e)
 	}
@@ -366,7 +372,7 @@ func TestEnds(t *testing.T) {
 		t.Error(r)
 	}
 	go d.Shutdown(context.Background())
-	ended(2, 1053)
+	ended(w.answer(), 2, 1053)
 	if err := <-w.over; d.known(err).Number != 1053 {
 		t.Error(err)
 	}

@@ -108,9 +108,12 @@ def queries():
 
 def windows():
     with orm.Session(engine("orm")) as s:
-        # Not supported yet: the error says so.
         rank = sa.func.row_number().over(partition_by=Work.author_id, order_by=Work.price.desc())
-        raises(1235, s.execute, sa.select(Work.title, rank).order_by(Work.id).limit(3))
+        running = sa.func.sum(Work.price).over(partition_by=Work.author_id, order_by=Work.price, rows=(None, 0))
+        before = sa.func.lag(Work.title).over(partition_by=Work.author_id, order_by=Work.id)
+        rows = s.execute(sa.select(Work.title, rank, running, before).order_by(Work.id).limit(3)).all()
+        equal([tuple(r) for r in rows], [("Homer 0", 3, decimal.Decimal("0.25"), None), ("Homer 1", 2, decimal.Decimal("1.50"), "Homer 0"),
+                                         ("Homer 2", 1, decimal.Decimal("3.75"), "Homer 1")])
 
 
 def updates():

@@ -123,19 +123,16 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 			out.AffectedRows, err = s.rebuild(ctx, ch, s.textOf(st).Text)
 			return err
 		}
-		if constrains {
-			tag = s.newTag()
-		}
+		change = ch
 		switch {
-		case constrains && len(ch.Add) == 0:
-			change = ch
-			return s.constrain(ch, old, tag)
 		case constrains:
-			change = ch
+			tag = s.newTag()
+			if len(ch.Add) == 0 {
+				return s.constrain(ch, old, tag)
+			}
 			added, err = s.addIndexes(ch, nil)
 			return err
 		case indexesAlone(ch):
-			change = ch
 			added, err = s.addIndexes(ch, s.textOf(st))
 			return err
 		}
@@ -439,9 +436,6 @@ func (s *Session) publishIndexes(ch *catalog.Change, ids []uint64, then func() e
 	def := h.Table().Schema.Table
 	h.Release()
 	for _, id := range ids {
-		if building(def, id) < 0 {
-			return errChanged()
-		}
 		if err := s.fill(def.Schema, def.Name, id); err != nil {
 			return err
 		}

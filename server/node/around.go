@@ -28,24 +28,14 @@ type heard struct {
 // aroundEvery is how often the leader asks.
 const aroundEvery = 2 * time.Second
 
-// lookAround keeps n.around while this node leads.
+// lookAround brings n.around up to date while this node leads.
 func (n *Node) lookAround() {
-	defer n.tasks.Done()
-	tick := time.NewTicker(aroundEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-n.stopping:
-			return
-		case <-tick.C:
-		}
-		// Not Writable: one whose disk is full leads, too.
-		if s := n.group.Status(); s.Leader != n.group.ID() || s.Provisioning {
-			n.around.set(nil)
-			continue
-		}
-		n.around.hear(n.group.ID(), n.group.Members(), n.group.GroupStatus())
+	// Not Writable: one whose disk is full leads, too.
+	if s := n.group.Status(); s.Leader != n.group.ID() || s.Provisioning {
+		n.around.set(nil)
+		return
 	}
+	n.around.hear(n.group.ID(), n.group.Members(), n.group.GroupStatus())
 }
 
 // hear takes answers in. Of a member that does not answer, what it had applied before holds.

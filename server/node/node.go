@@ -132,9 +132,9 @@ func (n *Node) open() (err error) {
 	close(n.ready)
 	n.tasks.Add(4)
 	go n.watch()
-	go n.tidy()
+	go n.each(tidyEvery, n.tidy)
 	go n.handOver()
-	go n.lookAround()
+	go n.each(aroundEvery, n.lookAround)
 	n.keepUsers()
 	return nil
 }
@@ -297,23 +297,28 @@ const tidyEvery = time.Second
 
 // tidy drops what statements have left that could not finish, when nobody uses it any more.
 func (n *Node) tidy() {
+	if !n.serves() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), prepareLimit)
+	defer cancel()
+	if _, err := n.sessions.DropLeft(ctx); err != nil && n.serves() {
+		n.log.Warn("what statements have left unfinished cannot be dropped", "error", err)
+	}
+}
+
+// each is a task that calls do every so often until the node stops.
+func (n *Node) each(every time.Duration, do func()) {
 	defer n.tasks.Done()
-	tick := time.NewTicker(tidyEvery)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-n.stopping:
 			return
 		case <-tick.C:
+			do()
 		}
-		if !n.serves() {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), prepareLimit)
-		if _, err := n.sessions.DropLeft(ctx); err != nil && n.serves() {
-			n.log.Warn("what statements have left unfinished cannot be dropped", "error", err)
-		}
-		cancel()
 	}
 }
 

@@ -172,8 +172,8 @@ type query struct {
 }
 
 // assigns reports whether the query is there to set variables, as (SELECT @n := 0) is.
-func (q *query) assigns() bool {
-	return slices.ContainsFunc(q.out, func(c outColumn) bool { return expr.NeedsRowOrder(c.node) })
+func (b *block) assigns() bool {
+	return slices.ContainsFunc(b.items, func(it item) bool { return assigns(it.expr) })
 }
 
 // outColumn is a column of a query's result.

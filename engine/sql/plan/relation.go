@@ -62,7 +62,7 @@ func (p *planner) planDerived(rel *relation, q *query, conds []ast.Expr, need co
 			used[id-rel.first] = true
 		}
 	}
-	if q.block == nil || q.block.distinct || q.assigns() {
+	if q.block == nil || q.block.distinct || q.block.assigns() {
 		used = nil
 	}
 	var s *sub

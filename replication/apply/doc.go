@@ -18,6 +18,9 @@
 //   - Nothing is skipped: what cannot be written for want of room is tried again until
 //     it can, and what does not fit the data stops the applier for good
 //     ([DivergedError]).
+//   - An index that the log has added is filled by a task beside the workers, and only while
+//     no change of its table's definition is made; Drain ends that too. Whoever publishes an
+//     index completes it first.
 //
 // Row changes take no locks and check no constraints: the leader has. Changes of the
 // catalogue run alone.

@@ -32,9 +32,15 @@ type digests struct {
 type digest struct {
 	schema, text, id string
 	life             uint64
+	parts            [4]digestPart
+}
 
+// digestPart has a part of a digest's counts. Sessions take one that is free: many run the
+// same statement at once.
+type digestPart struct {
 	mu sync.Mutex
 	n  DigestCounts
+	_  [32]byte // to its own cache lines
 }
 
 // DigestCounts is what is known of statements.
@@ -87,7 +93,7 @@ func (s *Session) record(now time.Duration, err error) {
 		if errorNumber(err) != 1064 {
 			of = s.digestOf(d)
 		}
-		of.add(took, m, sent, examined, types.Timestamp(s.x.Now.UnixMicro()), err != nil)
+		of.add(s.id, took, m, sent, examined, types.Timestamp(s.x.Now.UnixMicro()), err != nil)
 		text = of.text
 	}
 	if s.span != nil {
@@ -97,10 +103,10 @@ func (s *Session) record(now time.Duration, err error) {
 	m.start = now
 }
 
-func (d *digest) add(took time.Duration, m *meter, sent, examined uint64, at types.Timestamp, failed bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := &d.n
+func (d *digest) add(session uint64, took time.Duration, m *meter, sent, examined uint64, at types.Timestamp, failed bool) {
+	p := d.lockPart(session)
+	defer p.mu.Unlock()
+	n := &p.n
 	if n.Count++; n.Count == 1 {
 		n.FirstSeen, n.LeastTime = at, took
 	}
@@ -114,6 +120,49 @@ func (d *digest) add(took time.Duration, m *meter, sent, examined uint64, at typ
 	n.TotalTime += took
 	n.LeastTime, n.LongestTime = min(n.LeastTime, took), max(n.LongestTime, took)
 	n.LastSeen = max(n.LastSeen, at)
+}
+
+// lockPart locks a part that is free, or else the session's.
+func (d *digest) lockPart(session uint64) *digestPart {
+	own := session % uint64(len(d.parts))
+	for i := range uint64(len(d.parts)) {
+		if p := &d.parts[(own+i)%uint64(len(d.parts))]; p.mu.TryLock() {
+			return p
+		}
+	}
+	d.parts[own].mu.Lock()
+	return &d.parts[own]
+}
+
+// counts adds up the parts, and begins anew if it is told to.
+func (d *digest) counts(forget bool) DigestCounts {
+	var sum DigestCounts
+	for i := range d.parts {
+		p := &d.parts[i]
+		p.mu.Lock()
+		sum.add(&p.n)
+		if forget {
+			p.n = DigestCounts{}
+		}
+		p.mu.Unlock()
+	}
+	return sum
+}
+
+// add adds the counts of other statements.
+func (n *DigestCounts) add(o *DigestCounts) {
+	switch {
+	case o.Count == 0:
+		return
+	case n.Count == 0:
+		*n = *o
+		return
+	}
+	n.Count, n.Errors, n.Warnings = n.Count+o.Count, n.Errors+o.Errors, n.Warnings+o.Warnings
+	n.RowsAffected, n.RowsSent, n.RowsRead = n.RowsAffected+o.RowsAffected, n.RowsSent+o.RowsSent, n.RowsRead+o.RowsRead
+	n.TotalTime += o.TotalTime
+	n.LeastTime, n.LongestTime = min(n.LeastTime, o.LeastTime), max(n.LongestTime, o.LongestTime)
+	n.FirstSeen, n.LastSeen = min(n.FirstSeen, o.FirstSeen), max(n.LastSeen, o.LastSeen)
 }
 
 // digestOf finds where the statement is counted. One whose plan is kept knows it.
@@ -176,9 +225,7 @@ func (t *digests) forget() {
 	defer t.mu.Unlock()
 	t.life.Add(1)
 	t.byKey = nil
-	t.rest.mu.Lock()
-	t.rest.n = DigestCounts{}
-	t.rest.mu.Unlock()
+	t.rest.counts(true)
 }
 
 // Statements returns what is known of statements by their digests, those first that took the
@@ -194,10 +241,7 @@ func (m *Manager) Statements() []StatementDigest {
 	t.mu.RUnlock()
 	list := make([]StatementDigest, 0, len(all))
 	for _, d := range all {
-		d.mu.Lock()
-		one := StatementDigest{d.schema, d.id, d.text, d.n}
-		d.mu.Unlock()
-		if one.Count > 0 {
+		if one := (StatementDigest{d.schema, d.id, d.text, d.counts(false)}); one.Count > 0 {
 			list = append(list, one)
 		}
 	}

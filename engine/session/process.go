@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/internal/turn"
 )
 
 // Process is a line of the process list.
@@ -60,6 +61,7 @@ func (s *Session) mark(connection bool) bool {
 func (s *Session) enter(command, text string) {
 	now := s.env.Monotonic()
 	s.meter.start, s.meter.mode = now, s.mode
+	s.turn = turn.Turn{}
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.began = command, text, now
 	s.mu.Unlock()
@@ -111,6 +113,7 @@ func (s *Session) interrupted() error {
 	if s.killed.Load() != killNothing {
 		return newError(errnoInterrupted, "70100", "Query execution was interrupted")
 	}
+	s.turn.Pass()
 	if s.limit != 0 {
 		if s.checks++; s.checks%16 == 0 && s.env.Monotonic() > s.limit {
 			return newError(errnoTimeout, "HY000", "Query execution was interrupted, maximum statement execution time exceeded")

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/turn"
 )
 
 // ConnectionInfo says who a session is for.
@@ -105,6 +106,7 @@ type Session struct {
 	parker    env.Parker    // of SLEEP() and the like
 	limit     time.Duration // when max_execution_time ends; 0: never
 	checks    uint32
+	turn      turn.Turn // of the statement
 }
 
 // settings are variables as the session's own code uses them.

@@ -83,6 +83,7 @@ type Manager struct {
 	suspended atomic.Pointer[error]
 	shut      atomic.Pointer[error] // why nobody may do anything, or nil
 
+	events      atomic.Pointer[event.Options]
 	serials     atomic.Uint64
 	suspendTurn *env.Mutex
 	cacheErrors atomic.Int64
@@ -92,7 +93,6 @@ type Manager struct {
 	made     uint64
 	waiter   env.Parker // of Suspend, while it waits for the commit log
 	metas    map[uint64]*meta
-	events   event.Options
 	left     map[*Txn]bool // that the commit log has, and no session
 	watches  map[Name]*Watch
 	watched  atomic.Bool // there are some
@@ -106,7 +106,8 @@ func NewManager(opt Options) (*Manager, error) {
 	}
 	opt.setDefaults()
 	m := &Manager{opt: opt, catalog: opt.Engine.Catalog, locks: newMetadataLocks(opt.Env),
-		suspendTurn: env.NewMutex(opt.Env), metas: map[uint64]*meta{}, left: map[*Txn]bool{}, watches: map[Name]*Watch{}, events: opt.Events}
+		suspendTurn: env.NewMutex(opt.Env), metas: map[uint64]*meta{}, left: map[*Txn]bool{}, watches: map[Name]*Watch{}}
+	m.events.Store(&opt.Events)
 	if _, err := cache.Clean(opt.FS, ""); err != nil {
 		return nil, err
 	}
@@ -212,11 +213,7 @@ func (m *Manager) wake() {
 }
 
 // SetEvents changes Options.Events for tables that are opened from now on.
-func (m *Manager) SetEvents(opt event.Options) {
-	m.mu.Lock()
-	m.events = opt
-	m.mu.Unlock()
-}
+func (m *Manager) SetEvents(opt event.Options) { m.events.Store(&opt) }
 
 // Sessions is the number of open sessions.
 func (m *Manager) Sessions() int {

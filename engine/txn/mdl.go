@@ -20,19 +20,39 @@ import (
 // first. Cycles of metadata locks alone are found when a wait begins. One that goes
 // through a row lock ends by that lock's timeout.
 //
-// Mutex order: the shards by number.
+// Nearly all requests are for Shared where nobody has or wants Exclusive. Such a lock is
+// only noted in a slot, by which few owners are in each other's way, and the first who
+// asks for Exclusive moves what the slots have into the objects: the same idea as fast
+// paths of MySQL's metadata locks (WL#7306).
+//
+// Mutex order: the shards by number, then a slot.
 type metadataLocks struct {
 	env     env.Env
 	parkers *env.Parkers
 	shards  [metadataShards]metadataShard
+	slots   [metadataSlots]metadataSlot
 }
 
-const metadataShards = 16
+const (
+	metadataShards = 16
+	metadataSlots  = 64
+)
 
 type metadataShard struct {
 	mu      sync.Mutex
 	objects map[Name]*metadataObject
 	free    []*metadataObject
+	// exclusive counts the tickets in Exclusive, granted or waiting. While there are some, the
+	// slots have no ticket of the shard. It is changed under mu.
+	exclusive atomic.Int32
+}
+
+// metadataSlot has Shared locks of some owners on names that nobody has or wants in
+// Exclusive.
+type metadataSlot struct {
+	mu    sync.Mutex
+	first *ticket
+	_     [48]byte // to its own cache line
 }
 
 // Name is the name of a table, or of a schema if Table is empty.
@@ -58,11 +78,16 @@ type metadataObject struct {
 // ticket is a lock of one owner, granted or waited for.
 type ticket struct {
 	owner   *metadataOwner
-	object  *metadataObject
+	name    Name
 	shard   *metadataShard
 	mode    MetadataMode
+	object  *metadataObject // guarded by the shard; nil in a slot
 	granted bool
 	err     error // ended the wait
+
+	// Guarded by the slot.
+	inSlot     bool
+	prev, next *ticket
 }
 
 // metadataOwner is what a transaction has of metadata locks. It is used by one task
@@ -93,16 +118,20 @@ func (l *metadataLocks) shard(n Name) *metadataShard {
 
 // acquire takes a lock, waiting for it up to the limit. Errors: 1205, 1213, 1317.
 func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, limit time.Duration) error {
-	for _, t := range o.tickets {
-		if t.object.name == n && t.mode >= mode {
-			return nil
-		}
+	if o.holds(n, mode) {
+		return nil
 	}
 	s := l.shard(n)
+	if mode == Shared && l.slot(o).grant(o, n, s) {
+		return nil
+	}
 	s.mu.Lock()
+	if mode == Exclusive && s.exclusive.Add(1) == 1 {
+		l.gather(s)
+	}
 	obj := s.object(n)
 	t := o.ticket()
-	*t = ticket{owner: o, object: obj, shard: s, mode: mode}
+	*t = ticket{owner: o, name: n, object: obj, shard: s, mode: mode}
 	upgrade := obj.upgrades(t)
 	if obj.allows(t) && (upgrade || len(obj.waiting) == 0) {
 		obj.grant(t)
@@ -112,7 +141,7 @@ func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, lim
 	}
 	if o.interrupted.Load() {
 		o.spare = append(o.spare, t)
-		s.settle(obj)
+		s.gone(t)
 		s.mu.Unlock()
 		return lock.ErrInterrupted
 	}
@@ -166,15 +195,21 @@ func (l *metadataLocks) interrupt(o *metadataOwner) {
 	}
 }
 
-// releaseAll releases the locks from the n-th on, in the order in which they were
+// releaseFrom releases the locks from the n-th on, in the order in which they were
 // taken.
 func (l *metadataLocks) releaseFrom(o *metadataOwner, n int) {
+	if len(o.tickets) == n {
+		return
+	}
+	slot := l.slot(o)
 	for i, t := range o.tickets[n:] {
-		s := t.shard
-		s.mu.Lock()
-		t.object.granted = without(t.object.granted, t)
-		s.settle(t.object)
-		s.mu.Unlock()
+		if !slot.release(t) {
+			s := t.shard
+			s.mu.Lock()
+			t.object.granted = without(t.object.granted, t)
+			s.gone(t)
+			s.mu.Unlock()
+		}
 		*t = ticket{}
 		o.spare = append(o.spare, t)
 		o.tickets[n+i] = nil
@@ -182,10 +217,80 @@ func (l *metadataLocks) releaseFrom(o *metadataOwner, n int) {
 	o.tickets = o.tickets[:n]
 }
 
+// slot is where the owner's locks are noted that are in nobody's way.
+func (l *metadataLocks) slot(o *metadataOwner) *metadataSlot {
+	return &l.slots[o.id%metadataSlots]
+}
+
+// grant takes a lock in Shared, or returns false if somebody may be in the way.
+func (k *metadataSlot) grant(o *metadataOwner, n Name, s *metadataShard) bool {
+	k.mu.Lock()
+	// Whoever asks for Exclusive counts first and looks into the slot then.
+	if s.exclusive.Load() > 0 {
+		k.mu.Unlock()
+		return false
+	}
+	t := o.ticket()
+	*t = ticket{owner: o, name: n, shard: s, mode: Shared, granted: true, inSlot: true, next: k.first}
+	if k.first != nil {
+		k.first.prev = t
+	}
+	k.first = t
+	k.mu.Unlock()
+	o.tickets = append(o.tickets, t)
+	return true
+}
+
+// release releases a lock that is in the slot, and returns false if it is not there.
+func (k *metadataSlot) release(t *ticket) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !t.inSlot {
+		return false
+	}
+	k.remove(t)
+	return true
+}
+
+// remove takes a ticket out of the slot.
+//
+// REQUIRES: k.mu.
+func (k *metadataSlot) remove(t *ticket) {
+	if t.prev == nil {
+		k.first = t.next
+	} else {
+		t.prev.next = t.next
+	}
+	if t.next != nil {
+		t.next.prev = t.prev
+	}
+	t.inSlot, t.prev, t.next = false, nil, nil
+}
+
+// gather moves the shard's tickets out of the slots into its objects.
+//
+// REQUIRES: s.mu; s.exclusive is above zero.
+func (l *metadataLocks) gather(s *metadataShard) {
+	for i := range l.slots {
+		k := &l.slots[i]
+		k.mu.Lock()
+		for t := k.first; t != nil; {
+			next := t.next
+			if t.shard == s {
+				k.remove(t)
+				t.object = s.object(t.name)
+				t.object.grant(t)
+			}
+			t = next
+		}
+		k.mu.Unlock()
+	}
+}
+
 // holds reports whether the owner has a lock on a name, in the mode at least.
 func (o *metadataOwner) holds(n Name, mode MetadataMode) bool {
 	for _, t := range o.tickets {
-		if t.object.name == n && t.mode >= mode {
+		if t.name == n && t.mode >= mode {
 			return true
 		}
 	}
@@ -264,6 +369,16 @@ func (s *metadataShard) settle(o *metadataObject) {
 	}
 }
 
+// gone grants what has become possible since a ticket is no longer there.
+//
+// REQUIRES: s.mu.
+func (s *metadataShard) gone(t *ticket) {
+	if t.mode == Exclusive {
+		s.exclusive.Add(-1)
+	}
+	s.settle(t.object)
+}
+
 // giveUp ends the wait of a ticket with an error.
 //
 // REQUIRES: s.mu; the ticket waits.
@@ -272,7 +387,7 @@ func (s *metadataShard) giveUp(t *ticket, err error) {
 	t.owner.waiting = nil
 	t.object.waiting = without(t.object.waiting, t)
 	t.owner.parker.Unpark()
-	s.settle(t.object)
+	s.gone(t)
 }
 
 func without(list []*ticket, t *ticket) []*ticket {

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,5 +182,46 @@ func TestMetadataLoad(t *testing.T) {
 				t.Error("no deadlocks: the test is too tame")
 			}
 		})
+	}
+}
+
+// TestMetadataThreads has owners come and go at once: whoever has a name for himself is alone
+// with it, also where others had it in a slot.
+func TestMetadataThreads(t *testing.T) {
+	l := newMetadataLocks(env.Real())
+	var users [4]atomic.Int64 // of a name; one for himself counts 1000
+	var turns sync.WaitGroup
+	for id := range uint64(8) {
+		turns.Go(func() {
+			rng := rand.New(rand.NewPCG(1, id))
+			o := &metadataOwner{id: id, waits: new(lock.Waits)}
+			for range 3000 {
+				name, mode, weight := rng.IntN(len(users)), Shared, int64(1)
+				if id < 2 && rng.IntN(8) == 0 {
+					mode, weight = Exclusive, 1000
+				}
+				if err := l.acquire(o, Name{"s", fmt.Sprint(name)}, mode, time.Minute); err != nil {
+					t.Error(err)
+					return
+				}
+				if n := users[name].Add(weight); mode == Exclusive && n != 1000 || n > 1000 {
+					t.Errorf("users of a name: %d", n)
+				}
+				if rng.IntN(4) == 0 {
+					runtime.Gosched()
+				}
+				users[name].Add(-weight)
+				l.releaseFrom(o, 0)
+			}
+		})
+	}
+	turns.Wait()
+	if left := l.list(); len(left) > 0 {
+		t.Errorf("locks are left: %v", left)
+	}
+	for i := range l.shards {
+		if n := l.shards[i].exclusive.Load(); n != 0 {
+			t.Errorf("shard %d counts %d exclusive locks", i, n)
+		}
 	}
 }

@@ -55,10 +55,18 @@ func (l *metadataLocks) waits(o *metadataOwner) string {
 // list returns all locks, those of one name together and in order.
 func (l *metadataLocks) list() []MetadataLock {
 	var list []MetadataLock
+	l.lockAll() // so that none moves from a slot to its object meanwhile
+	defer l.unlockAll()
+	for i := range l.slots {
+		k := &l.slots[i]
+		k.mu.Lock()
+		for t := k.first; t != nil; t = t.next {
+			list = append(list, MetadataLock{t.name, t.mode, true, t.owner.id})
+		}
+		k.mu.Unlock()
+	}
 	for i := range l.shards {
-		s := &l.shards[i]
-		s.mu.Lock()
-		for name, o := range s.objects {
+		for name, o := range l.shards[i].objects {
 			for _, t := range o.granted {
 				list = append(list, MetadataLock{name, t.mode, true, t.owner.id})
 			}
@@ -66,7 +74,6 @@ func (l *metadataLocks) list() []MetadataLock {
 				list = append(list, MetadataLock{name, t.mode, false, t.owner.id})
 			}
 		}
-		s.mu.Unlock()
 	}
 	return list
 }

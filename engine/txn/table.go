@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/storage/dict"
@@ -86,9 +87,9 @@ const metasKept = 4096
 
 // meta returns that of a definition.
 func (m *Manager) meta(s *record.Schema) (*meta, error) {
-	id := s.Table.ID
+	id, opt := s.Table.ID, *m.events.Load()
 	m.mu.Lock()
-	x, opt := m.metas[id], m.events
+	x := m.metas[id]
 	m.mu.Unlock()
 	if x != nil && x.schema == s && x.layout.Options() == opt {
 		return x, nil
@@ -187,22 +188,44 @@ func (t *Txn) open(n Name) (*Table, error) {
 	if err := t.m.locks.acquire(&t.locks, n, Shared, t.metadataWait); err != nil {
 		return nil, err
 	}
-	h, err := t.m.catalog.OpenTable(t.Trx, n.Schema, n.Table)
-	if err != nil {
-		return nil, err
+	o := t.place(n)
+	h, x := o.handle, o.meta
+	if o.name != n || !h.Reopen(t.Trx) {
+		var err error
+		if h, err = t.m.catalog.OpenTable(t.Trx, n.Schema, n.Table); err != nil {
+			return nil, err
+		}
 	}
-	x, err := t.m.meta(h.Table().Schema)
-	if err != nil {
-		h.Release()
-		return nil, err
+	if s := h.Table().Schema; x == nil || x.schema != s || x.layout.Options() != *t.m.events.Load() {
+		var err error
+		if x, err = t.m.meta(s); err != nil {
+			h.Release()
+			return nil, err
+		}
 	}
-	if t.inUse == len(t.opened) {
-		t.opened = append(t.opened, new(Table))
-	}
-	o := t.opened[t.inUse]
 	t.inUse++
 	*o = Table{name: n, serial: t.serial, handle: h, tbl: h.Table(), meta: x, parents: o.parents[:0], watch: t.m.watching(n)}
 	return o, nil
+}
+
+// openedKept bounds how many tables of earlier transactions a session remembers.
+const openedKept = 16
+
+// place returns the object for the next table that is opened: that in which an earlier
+// transaction had the table, if it is remembered.
+func (t *Txn) place(n Name) *Table {
+	next := t.inUse
+	at := next + slices.IndexFunc(t.opened[next:], func(o *Table) bool { return o.name == n })
+	if at < next {
+		if len(t.opened) < openedKept || next == len(t.opened) {
+			t.opened = append(t.opened, new(Table))
+		}
+		at = len(t.opened) - 1 // that has not been used for long
+	}
+	o := t.opened[at]
+	copy(t.opened[next+1:at+1], t.opened[next:at])
+	t.opened[next] = o
+	return o
 }
 
 // closeTables gives back the tables. The objects stay as they are until they are used
@@ -212,6 +235,10 @@ func (t *Txn) closeTables() {
 		o.handle.Release()
 	}
 	t.inUse = 0
+	if len(t.opened) > openedKept {
+		clear(t.opened[openedKept:])
+		t.opened = t.opened[:openedKept]
+	}
 }
 
 // forgetTables closes the tables, since definitions have changed within the

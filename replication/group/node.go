@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -30,10 +31,11 @@ type Node struct {
 	transport transport.Transport
 	locked    io.Closer // the directory
 
-	mu       sync.Mutex
-	core     *core // nil: getting new data, or closed
-	err      error // why the node has failed
-	closed   bool
+	core   atomic.Pointer[core]  // nil: getting new data, or closed
+	err    atomic.Pointer[error] // why the node has failed
+	closed atomic.Bool
+
+	mu       sync.Mutex           // guards what follows
 	rejected map[uint64]rejection // by member, what was told last
 	contact  []string             // addresses of members, for a node that joins
 
@@ -107,9 +109,7 @@ func (n *Node) openData() error {
 	for _, id := range c.membership.roster.removed {
 		n.transport.RemovePeer(id)
 	}
-	n.mu.Lock()
-	n.core = c
-	n.mu.Unlock()
+	n.core.Store(c)
 	return nil
 }
 
@@ -199,11 +199,7 @@ func peersOf(members []Member) []transport.Peer {
 
 // Close ends the node. A leader should hand over first ([Node.Transfer]).
 func (n *Node) Close() error {
-	n.mu.Lock()
-	was := n.closed
-	n.closed = true
-	n.mu.Unlock()
-	if was {
+	if n.closed.Swap(true) {
 		return nil
 	}
 	n.presence.stop()
@@ -219,41 +215,29 @@ func (n *Node) Close() error {
 }
 
 // take takes the core out of the node.
-func (n *Node) take() *core {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	c := n.core
-	n.core = nil
-	return c
-}
+func (n *Node) take() *core { return n.core.Swap(nil) }
 
 // failed notes why the core has stopped.
-func (n *Node) failed(err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.err == nil {
-		n.err = err
-	}
-}
+func (n *Node) failed(err error) { n.err.CompareAndSwap(nil, &err) }
 
 // Err is why the node has stopped by itself, or nil.
 func (n *Node) Err() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.err
+	if p := n.err.Load(); p != nil {
+		return *p
+	}
+	return nil
 }
 
 // running returns the core. Error: ErrStopped, ErrProvisioning, or why the node has
-// failed.
+// failed. Every statement asks, more than once: it takes no mutex.
 func (n *Node) running() (*core, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch {
-	case n.err != nil:
-		return nil, n.err
-	case n.core != nil:
-		return n.core, nil
-	case n.closed:
+	if p := n.err.Load(); p != nil {
+		return nil, *p
+	}
+	if c := n.core.Load(); c != nil {
+		return c, nil
+	}
+	if n.closed.Load() {
 		return nil, ErrStopped
 	}
 	return nil, ErrProvisioning

@@ -20,7 +20,8 @@ type conn struct {
 	s    *Server
 	port Port
 	id   uint64
-	nc   net.Conn // as accepted
+	nc   net.Conn  // as accepted
+	in   *turnConn // the same, for reading
 	// address is where the client comes from, as newcomers are counted.
 	address string
 	raw     io.ReadWriter
@@ -68,8 +69,9 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn, port Port) *conn {
-	c := &conn{s: s, port: port, nc: nc, raw: nc, address: addressOf(nc)}
-	c.r = packetReader{src: nc, seq: &c.seq, max: maxHandshake}
+	in := newTurnConn(nc)
+	c := &conn{s: s, port: port, nc: nc, in: in, raw: in, address: addressOf(nc)}
+	c.r = packetReader{src: in, seq: &c.seq, max: maxHandshake}
 	c.w = packetWriter{dst: timedWriter{c}, seq: &c.seq}
 	c.res.c = c
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -224,6 +226,7 @@ func (c *conn) serve() {
 			c.end(err)
 			return
 		}
+		c.in.turn.Pass()
 	}
 }
 
@@ -371,7 +374,7 @@ func (c *conn) greet() (*response, error) {
 // startTLS goes on under TLS. What has been received already belongs to it.
 func (c *conn) startTLS(config *tls.Config) error {
 	early := append([]byte(nil), c.r.buf[c.r.start:c.r.end]...)
-	t := tls.Server(&prefixed{Conn: c.nc, early: early}, config)
+	t := tls.Server(&prefixed{Conn: c.in, early: early}, config)
 	if err := t.HandshakeContext(c.ctx); err != nil {
 		return err
 	}

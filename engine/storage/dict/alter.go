@@ -246,7 +246,7 @@ func (c *Catalog) seenOf(id uint64, w *table.Worker) uint64 {
 	defer c.mu.Unlock()
 	if p != nil {
 		if h, _ := p.latest(id); h != nil {
-			return h.seen
+			return h.seen.Load()
 		}
 	}
 	return max(c.sys.LastCommitted(), 1)

@@ -25,11 +25,13 @@ type Handle struct {
 	table *table.Table
 	refs  atomic.Int32
 	stale atomic.Bool
+	used  atomic.Bool // since the cache looked for tables to drop
 
-	// Guarded by Catalog.mu.
-	seen       uint64 // a CSN as of which the table existed; 0: its creation is pending
-	cached     bool   // by name and number, and in the LRU list
-	prev, next *Handle
+	// Changed under Catalog.mu.
+	seen   atomic.Uint64 // a CSN as of which the table existed; 0: its creation is pending
+	cached atomic.Bool   // by name and number, and in the ring
+
+	prev, next *Handle // guarded by Catalog.mu
 }
 
 // Table is the open table.
@@ -39,6 +41,29 @@ func (h *Handle) Table() *table.Table { return h.table }
 // than a transaction that is changing it can see. It costs a load: plan caches ask
 // it before each use.
 func (h *Handle) Current() bool { return !h.stale.Load() }
+
+// Reopen opens the table again as [Catalog.OpenTable] opened it before, or returns false
+// if OpenTable is to be asked, since t or somebody else has changed the table's definition.
+// It takes no mutex, unlike OpenTable.
+func (h *Handle) Reopen(t *trx.Trx) bool {
+	if h.stale.Load() || !h.cached.Load() || h.c.pendingOf(t) != nil {
+		return false
+	}
+	h.refs.Add(1)
+	if !h.cached.Load() { // it was retired meanwhile: nobody may take it up
+		h.Release()
+		return false
+	}
+	h.touch()
+	return true
+}
+
+// touch notes that the handle is used. It writes seldom: many tasks use the same.
+func (h *Handle) touch() {
+	if !h.used.Load() {
+		h.used.Store(true)
+	}
+}
 
 // Release gives the handle back.
 func (h *Handle) Release() {
@@ -173,7 +198,7 @@ func (c *Catalog) knownTable(id uint64) *table.Table {
 	if len(c.pending) > 0 {
 		// A table that is not committed is known to the transaction that created it.
 		for _, h := range slices.Backward(c.live[id]) {
-			if h.seen == 0 && !h.stale.Load() {
+			if h.seen.Load() == 0 && !h.stale.Load() {
 				return h.table
 			}
 		}
@@ -211,19 +236,16 @@ func (c *Catalog) readNewest(id uint64) (*record.Table, table.Physical, error) {
 	return def, at, err
 }
 
-// use takes a reference and moves the handle to the front.
+// use takes a reference.
 //
 // REQUIRES: c.mu; h is cached.
 func (c *Catalog) use(h *Handle) {
 	h.refs.Add(1)
-	if c.lru.next != h {
-		h.prev.next, h.next.prev = h.next, h.prev
-		c.linkFront(h)
-	}
+	h.touch()
 }
 
 func (c *Catalog) linkFront(h *Handle) {
-	h.prev, h.next = &c.lru, c.lru.next
+	h.prev, h.next = &c.ring, c.ring.next
 	h.prev.next, h.next.prev = h, h
 }
 
@@ -253,7 +275,8 @@ func (c *Catalog) load(id uint64) (*Handle, error) {
 func (c *Catalog) loadOnce(id, generation uint64) (*Handle, error) {
 	r := c.reader()
 	snap := r.latest(0)
-	h := &Handle{c: c, id: id, seen: max(snap.CSN, 1)}
+	h := &Handle{c: c, id: id}
+	h.seen.Store(max(snap.CSN, 1))
 	def, err := r.definition(snap, id)
 	var at table.Physical
 	if err == nil {
@@ -391,7 +414,7 @@ func (c *Catalog) install(h *Handle) {
 	if old := c.byName[name{s.Table.Schema, s.Name}]; old != nil {
 		c.retire(old)
 	}
-	h.cached = true
+	h.cached.Store(true)
 	c.byID[h.table.ID()] = h
 	c.byName[name{s.Table.Schema, s.Name}] = h
 	c.linkFront(h)
@@ -401,15 +424,15 @@ func (c *Catalog) install(h *Handle) {
 // evictionTries bounds how many handles one installation looks at.
 const evictionTries = 32
 
-// evict drops the handles used least recently while there are too many. Those in
-// use are passed over, and not looked at again soon; the cache then shrinks when one
-// of them is released.
+// evict drops handles that have not been used since it looked at them last, while there
+// are too many (CLOCK). Those in use are passed over, and not looked at again soon; the
+// cache then shrinks when one of them is released.
 //
 // REQUIRES: c.mu.
 func (c *Catalog) evict() {
 	for tries := 0; len(c.byID) > c.opt.CacheSize && tries < evictionTries; tries++ {
-		h := c.lru.prev
-		if h.refs.Load() == 0 {
+		h := c.ring.prev
+		if !h.used.Swap(false) && h.refs.Load() == 0 {
 			c.retire(h)
 			continue
 		}
@@ -423,9 +446,9 @@ func (c *Catalog) evict() {
 //
 // REQUIRES: c.mu.
 func (c *Catalog) retire(h *Handle) {
-	if h.cached {
+	if h.cached.Load() {
 		s := h.table.Schema
-		h.cached = false
+		h.cached.Store(false) // before it is asked who uses it: Reopen asks in the other order
 		delete(c.byID, h.table.ID())
 		delete(c.byName, name{s.Table.Schema, s.Name})
 		h.prev.next, h.next.prev = h.next, h.prev
@@ -439,7 +462,7 @@ func (c *Catalog) retire(h *Handle) {
 //
 // REQUIRES: c.mu.
 func (c *Catalog) forgetUnused(h *Handle) {
-	if h.refs.Load() != 0 || h.cached {
+	if h.refs.Load() != 0 || h.cached.Load() {
 		return
 	}
 	hs := slices.DeleteFunc(c.live[h.id], func(o *Handle) bool { return o == h })

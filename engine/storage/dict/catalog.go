@@ -40,7 +40,7 @@ type Catalog struct {
 	generation uint64 // rises with each committed change of definitions
 	byName     map[name]*Handle
 	byID       map[uint64]*Handle
-	lru        Handle               // ring of the cached handles, last used first
+	ring       Handle               // of the cached handles, those first that evict has looked at last
 	live       map[uint64][]*Handle // every handle that is cached or in use, by table
 	recovered  map[uint64]*table.Table
 	pending    map[uint64]*pending   // by transaction
@@ -71,7 +71,7 @@ func Open(e *table.Engine, opt Options) (*Catalog, error) {
 		recovered: map[uint64]*table.Table{}, pending: map[uint64]*pending{},
 		creating: map[garbage]uint32{}, garbage: map[garbage]*leftover{},
 	}
-	c.lru.prev, c.lru.next = &c.lru, &c.lru
+	c.ring.prev, c.ring.next = &c.ring, &c.ring
 	for range 16 {
 		c.turns = append(c.turns, env.NewMutex(e.Env))
 	}

@@ -20,9 +20,10 @@ import (
 )
 
 // Tables are created, dropped, truncated, renamed and changed by some tasks while
-// others open and read them by handles. Properties: a handle can be read until it is
-// released, whatever happens to its table; no two tables have one name; in the end
-// there is one tablespace for each table.
+// others open and read them by handles, new ones and ones that somebody had before.
+// Properties: a handle can be read until it is released, whatever happens to its table;
+// one of a definition that was changed cannot be opened again; no two tables have one
+// name; in the end there is one tablespace for each table.
 func TestConcurrent(t *testing.T) {
 	t.Run("real", func(t *testing.T) {
 		hammer(t, env.Real(), file.OS(t.TempDir()), 1, 15)
@@ -41,6 +42,12 @@ const (
 	hammerReaders = 3
 )
 
+// turn is taken by whoever changes a table.
+type turn struct {
+	mu  *env.Mutex
+	had atomic.Pointer[dict.Handle] // that somebody has had
+}
+
 func hammer(t *testing.T, e env.Env, fsys file.FS, seed uint64, rounds int) {
 	opt := options(fsys, e)
 	opt.TableCache = 1
@@ -53,9 +60,9 @@ func hammer(t *testing.T, e env.Env, fsys file.FS, seed uint64, rounds int) {
 		return err
 	}))
 	// Metadata locks are the business of the layer above: one for each name.
-	turns := make([]*env.Mutex, hammerTables)
+	turns := make([]turn, hammerTables)
 	for i := range turns {
-		turns[i] = env.NewMutex(e)
+		turns[i].mu = env.NewMutex(e)
 	}
 	tasks := env.NewGroup(e)
 	var writers atomic.Int64
@@ -76,7 +83,7 @@ func hammer(t *testing.T, e env.Env, fsys file.FS, seed uint64, rounds int) {
 		tasks.Go("reader", func() {
 			rng := rand.New(rand.NewPCG(seed, uint64(100+i)))
 			for writers.Load() > 0 {
-				if err := look(newSession(eng), rng); err != nil {
+				if err := look(newSession(eng), turns, rng); err != nil {
 					t.Error(err)
 					return
 				}
@@ -90,16 +97,16 @@ func hammer(t *testing.T, e env.Env, fsys file.FS, seed uint64, rounds int) {
 }
 
 // ddl makes one random change of the catalogue in a transaction.
-func ddl(s *session, turns []*env.Mutex, rng *rand.Rand) error {
+func ddl(s *session, turns []turn, rng *rand.Rand) error {
 	i := rng.IntN(hammerTables)
 	name := fmt.Sprint("t", i)
-	turns[i].Lock()
-	defer turns[i].Unlock()
+	turns[i].mu.Lock()
+	defer turns[i].mu.Unlock()
 	s.begin()
 	def, err := ddlIn(s, name, rng)
 	var dead *lock.DeadlockError
 	if err == nil && rng.IntN(4) != 0 {
-		return errors.Join(s.commit(), isCurrent(s, name, def))
+		return errors.Join(s.commit(), isCurrent(s, &turns[i], name, def))
 	}
 	var mysql *types.Error
 	if errors.As(err, &dead) || errors.As(err, &mysql) || errors.Is(err, table.ErrNoTable) {
@@ -110,9 +117,9 @@ func ddl(s *session, turns []*env.Mutex, rng *rand.Rand) error {
 
 // isCurrent checks that the definition that was committed is the one that others
 // get from now on, whoever was loading the table at that moment.
-func isCurrent(s *session, name string, want *record.Table) error {
+func isCurrent(s *session, turn *turn, name string, want *record.Table) error {
 	for range 3 {
-		h, err := s.c.OpenTable(nil, "db", name)
+		h, err := openAgain(s, turn, name)
 		if err != nil {
 			if want == nil && errors.Is(err, table.ErrNoTable) {
 				return nil
@@ -161,9 +168,22 @@ func ddlIn(s *session, name string, rng *rand.Rand) (*record.Table, error) {
 	return s.c.ReplaceTable(s.Worker, &def)
 }
 
+// openAgain opens a table by the handle that somebody has had, if that can be.
+func openAgain(s *session, turn *turn, name string) (*dict.Handle, error) {
+	if h := turn.had.Load(); h != nil && h.Reopen(nil) {
+		return h, nil
+	}
+	h, err := s.c.OpenTable(nil, "db", name)
+	if err == nil {
+		turn.had.Store(h)
+	}
+	return h, err
+}
+
 // look opens a table and reads it by all its indexes.
-func look(s *session, rng *rand.Rand) error {
-	h, err := s.c.OpenTable(nil, "db", fmt.Sprint("t", rng.IntN(hammerTables)))
+func look(s *session, turns []turn, rng *rand.Rand) error {
+	i := rng.IntN(hammerTables)
+	h, err := openAgain(s, &turns[i], fmt.Sprint("t", i))
 	if err != nil {
 		if errors.Is(err, table.ErrNoTable) {
 			return nil

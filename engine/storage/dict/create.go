@@ -164,7 +164,8 @@ func (c *Catalog) makeFiles(def *record.Table) (o op, err error) {
 
 // pendingHandle makes the handle of an op.
 func (c *Catalog) pendingHandle(t *table.Table, seen uint64) *Handle {
-	h := &Handle{c: c, id: t.ID(), table: t, seen: seen}
+	h := &Handle{c: c, id: t.ID(), table: t}
+	h.seen.Store(seen)
 	h.refs.Store(1)
 	c.mu.Lock()
 	c.live[h.id] = append(c.live[h.id], h)

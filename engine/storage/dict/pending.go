@@ -136,7 +136,7 @@ func (c *Catalog) settle(p *pending, i int, csn uint64) {
 		return
 	}
 	if last, _ := p.latest(o.id); last == o.handle {
-		o.handle.seen = max(o.handle.seen, csn, 1)
+		o.handle.seen.Store(max(o.handle.seen.Load(), csn, 1))
 		c.install(o.handle)
 	} else {
 		o.handle.stale.Store(true)

@@ -100,10 +100,7 @@ func (c *Catalog) EachState(snap *trx.Snapshot, a Area, fn func(key, value []byt
 // later that is read, gives table.ErrTableChanged (1412): such an index knows nothing of
 // older versions.
 func (c *Catalog) CheckSnapshot(h *Handle, snap *trx.Snapshot) error {
-	c.mu.Lock()
-	seen := h.seen
-	c.mu.Unlock()
-	if seen != 0 && seen <= snap.CSN {
+	if seen := h.seen.Load(); seen != 0 && seen <= snap.CSN {
 		return nil
 	}
 	r := c.reader()

@@ -3,15 +3,17 @@ package trx
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // inDoubt is the transactions that have released their locks and are not finished:
 // a ring in the order of the group's log.
 type inDoubt struct {
-	mu      sync.Mutex
-	first   *Trx // oldest
-	last    *Trx
-	undoing *Trx // the one that is being taken back, no longer in the ring
+	mu    sync.Mutex
+	first *Trx // oldest
+	last  *Trx
+	// The one that is being taken back, no longer in the ring. It is changed under mu.
+	undoing atomic.Pointer[Trx]
 }
 
 // ReleaseLocks releases the locks of a transaction whose commit is on its way and
@@ -73,19 +75,20 @@ func (d *inDoubt) remove(t *Trx) {
 func (d *inDoubt) fail(t *Trx) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.last != t || d.undoing != nil {
+	if d.last != t || d.undoing.Load() != nil {
 		panic(fmt.Sprintf("trx: transaction %d, in doubt at %+v, is rolled back before newer ones", t.ID(), t.position))
 	}
 	d.remove(t)
-	d.undoing = t
+	d.undoing.Store(t)
 }
 
 // failed says that a rollback is over.
 func (d *inDoubt) failed(t *Trx) {
-	d.mu.Lock()
-	if d.undoing == t {
-		d.undoing = nil
+	if d.undoing.Load() != t { // nobody else makes it t
+		return
 	}
+	d.mu.Lock()
+	d.undoing.Store(nil)
 	d.mu.Unlock()
 }
 

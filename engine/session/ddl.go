@@ -162,10 +162,19 @@ func (s *Session) definitionEnv(schema string) (*catalog.Env, error) {
 // typer binds the expressions of definitions.
 type typer struct{ s *Session }
 
-func (t typer) TypeOf(e ast.Expr, of *record.Table) (*types.Type, error) {
+func (t typer) bind(e ast.Expr, of *record.Table) (expr.Node, error) {
 	scope := &definitionScope{columnScope: columnScope{keys: &record.Schema{Table: of}}}
 	scope.Opt = t.s.bindOptions(nil)
-	n, err := expr.Bind(scope, e)
+	return expr.Bind(scope, e)
+}
+
+func (t typer) Check(e ast.Expr, of *record.Table) error {
+	_, err := t.bind(e, of)
+	return err
+}
+
+func (t typer) TypeOf(e ast.Expr, of *record.Table) (*types.Type, error) {
+	n, err := t.bind(e, of)
 	if err != nil {
 		return nil, err
 	}

@@ -332,15 +332,16 @@ func (s *Setting) limits(n int64, show func(int64) string) error {
 
 func parseBytes(text string, units bool) (int64, error) {
 	digits, shift := text, 0
-	if n := len(text); units && n > 1 {
-		if i := strings.IndexByte("kmgt", text[n-1]|0x20); i >= 0 {
-			digits, shift = text[:n-1], 10*(i+1)
+	if short := strings.TrimSuffix(text, "i"); units && len(short) > 1 { // 1Gi is Kubernetes' way to write 1G
+		last := len(short) - 1
+		if i := strings.IndexByte("kmgt", short[last]|0x20); i >= 0 {
+			digits, shift = short[:last], 10*(i+1)
 		}
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n<<shift>>shift != n {
 		if units {
-			return 0, fmt.Errorf("cannot be %q: it is a number of bytes, as 512M", text)
+			return 0, fmt.Errorf("cannot be %q: it is a number of bytes, as 512M or 512Mi", text)
 		}
 		return 0, fmt.Errorf("cannot be %q: it is a whole number", text)
 	}

@@ -82,6 +82,20 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestBytes reads numbers of bytes as MySQL and Kubernetes write them.
+func TestBytes(t *testing.T) {
+	for text, want := range map[string]int64{"1024": 1 << 10, "64k": 64 << 10, "512M": 512 << 20, "512Mi": 512 << 20, "3Gi": 3 << 30, "2t": 2 << 40,
+		"i": -1, "Mi": -1, "9x": -1, "12i": -1, "1Gii": -1, "1Gb": -1, "9999999T": -1} {
+		got, err := parseBytes(text, true)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%s: %d, not %d (%v)", text, got, want, err)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--prot=1":                      "is port meant?",

@@ -174,7 +174,8 @@ func (d *definer) defaultOf(e ast.Expr, isExpr bool, c *record.Column) error {
 		return nil
 	}
 	if isExpr {
-		return d.defaultExpr(e, c)
+		c.Default = "(" + ExprText(e) + ")" // checkDefaults looks at it
+		return nil
 	}
 	if l, ok := e.(*ast.Literal); ok && l.Kind == ast.LiteralNull {
 		if c.Type.NotNull {
@@ -207,20 +208,6 @@ func (d *definer) longDefault(e ast.Expr, c *record.Column) error {
 	if c.HasDefault {
 		c.Default = "NULL"
 	}
-	return nil
-}
-
-func (d *definer) defaultExpr(e ast.Expr, c *record.Column) error {
-	var bad error
-	eachColumn(e, func(ref *ast.ColumnRef) {
-		if of := dict.FindColumn(d.t, ref.Name); of != nil && of.AutoIncrement {
-			bad = errorf(3769, "Default value expression of column '%s' cannot refer to an auto-increment column.", c.Name)
-		}
-	})
-	if bad != nil {
-		return bad
-	}
-	c.Default = "(" + ExprText(e) + ")"
 	return nil
 }
 

@@ -161,6 +161,9 @@ func (d *definer) finish() (*record.Table, error) {
 	if err := d.checkGenerated(); err != nil {
 		return nil, err
 	}
+	if err := d.checkDefaults(); err != nil {
+		return nil, err
+	}
 	if err := d.checkAuto(); err != nil {
 		return nil, err
 	}
@@ -383,6 +386,58 @@ func (d *definer) checkReferences(c *record.Column) error {
 	}
 	_, err = d.env.Typer.TypeOf(e, d.t)
 	return err
+}
+
+// checkDefaults checks the defaults that are expressions.
+func (d *definer) checkDefaults() error {
+	for i := range d.t.Columns {
+		c := &d.t.Columns[i]
+		if c.Hidden || c.DroppedIn != 0 || Default(c) != DefaultExpr {
+			continue
+		}
+		if err := d.checkDefault(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *definer) checkDefault(c *record.Column) error {
+	e, err := ParseExpr(DefaultText(c))
+	if err != nil {
+		return err
+	}
+	var bad error
+	eachOperand(e, func(x ast.Expr) {
+		if bad != nil {
+			return
+		}
+		switch x := x.(type) {
+		case *ast.Subquery, *ast.Exists:
+			bad = errorf(3769, "Default value expression of column '%s' contains a disallowed function.", c.Name)
+		case *ast.In:
+			if x.Query != nil {
+				bad = errorf(3769, "Default value expression of column '%s' contains a disallowed function.", c.Name)
+			}
+		case *ast.Variable, *ast.Assign:
+			bad = errorf(3772, "Default value expression of column '%s' cannot refer user or system variables.", c.Name)
+		case *ast.ColumnRef:
+			of := dict.FindColumn(d.t, x.Name)
+			switch {
+			case of == nil || of.Hidden:
+				bad = errorf(1054, "Unknown column '%s' in 'default value expression'", x.Name)
+			case of.AutoIncrement:
+				bad = errorf(3768, "Default value expression of column '%s' cannot refer to an auto-increment column.", c.Name)
+			case (of.Generated != "" || Default(of) == DefaultExpr) && !precedes(d.t, of, c):
+				bad = errorf(3767, "Default value expression of column '%s' cannot refer to a column defined after it if that column is a "+
+					"generated column or has an expression as default value.", c.Name)
+			}
+		}
+	})
+	if bad != nil || d.env.Typer == nil {
+		return bad
+	}
+	return d.env.Typer.Check(e, d.t)
 }
 
 // precedes reports whether a stands before b in the definition.

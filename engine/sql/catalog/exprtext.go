@@ -240,13 +240,19 @@ func (p *printer) literal(l *ast.Literal) {
 // eachColumn calls fn for every column that an expression names, outside of
 // subqueries.
 func eachColumn(e ast.Expr, fn func(*ast.ColumnRef)) {
-	if c, ok := e.(*ast.ColumnRef); ok {
-		fn(c)
-		return
-	}
+	eachOperand(e, func(x ast.Expr) {
+		if c, ok := x.(*ast.ColumnRef); ok {
+			fn(c)
+		}
+	})
+}
+
+// eachOperand calls fn for an expression and all that it is made of, outside of subqueries.
+func eachOperand(e ast.Expr, fn func(ast.Expr)) {
+	fn(e)
 	for _, x := range ast.Operands(e) {
 		if x != nil {
-			eachColumn(x, fn)
+			eachOperand(x, fn)
 		}
 	}
 }

@@ -61,6 +61,8 @@ func (r *rowsReader) Close() {}
 // column, a function whose result varies).
 type Typer interface {
 	TypeOf(e ast.Expr, t *record.Table) (*types.Type, error)
+	// Check reports an error of a default, whose result may vary.
+	Check(e ast.Expr, t *record.Table) error
 	// Constant evaluates an expression without columns as a default for a type, and
 	// returns the value that a column of the type gets.
 	Constant(e ast.Expr, to *types.Type) (types.Value, error)

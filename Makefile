@@ -106,7 +106,7 @@ test-python: bin/trireme bin/sdk/python/installed ## the Python SDK: types, styl
 proto-python: bin/sdk/python/installed ## generate Python from the contract
 	bin/sdk/python/bin/python -m grpc_tools.protoc -I proto --python_out=sdk/python --pyi_out=sdk/python trireme/v1/sql.proto
 
-bench: ## the storage engine, a group of nodes, SQL, queries over many rows and gRPC beside others (FLAGS=-quick: minutes); with BENCH, Go benchmarks that match
+bench: ## the storage engine, a group of nodes, SQL, queries over many rows, short statements beside them and gRPC beside others (FLAGS=-quick: minutes); with BENCH, Go benchmarks that match
 ifeq ($(BENCH),)
 	go -C bench run ./storage $(FLAGS)
 	go -C bench run ./group $(FLAGS)
@@ -114,6 +114,7 @@ ifeq ($(BENCH),)
 	go -C bench run ./sql -nodes 3 $(FLAGS)
 	go -C bench run ./tpcc $(FLAGS) beside
 	go -C bench run ./analytics $(FLAGS)
+	go -C bench run ./mixed $(FLAGS)
 	go -C bench run ./ddl $(FLAGS)
 	go -C bench run ./ddl -nodes 3 $(FLAGS)
 	go -C bench run ./grpc $(FLAGS)

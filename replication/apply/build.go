@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/internal/turn"
 )
 
 // builder fills indexes between the two entries that add and publish them, one after the
@@ -117,10 +118,12 @@ func (w *worker) build(x build) error {
 // complete puts what an index lacks into it. Error: ErrStopped if the applier stops, or
 // if cancel says so.
 func (w *worker) complete(x build, alone bool, cancel *atomic.Bool) error {
+	var own turn.Turn // sessions read here meanwhile
 	return txn.CompleteIndex(w.table, w.a.eng.Catalog, x.table, x.index, alone, func() error {
 		if w.a.stopping.Load() || cancel.Load() {
 			return ErrStopped
 		}
+		own.Pass()
 		return nil
 	})
 }

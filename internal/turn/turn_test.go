@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestPass has one processor: a task on it that never waits lets one run whose input is
@@ -67,5 +68,30 @@ func TestPassesAtOnce(t *testing.T) {
 	}
 	for range tasks {
 		<-done
+	}
+}
+
+// TestShare has one processor: a task that takes turns comes off with its work also beside
+// one that takes none.
+func TestShare(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var over atomic.Bool
+	work := func(pass func()) (did int) {
+		for sum := 0; !over.Load(); did++ {
+			for range 20000 {
+				sum += did
+			}
+			runtime.KeepAlive(sum)
+			pass()
+		}
+		return did
+	}
+	hog := make(chan int)
+	go func() { hog <- work(func() {}) }()
+	time.AfterFunc(500*time.Millisecond, func() { over.Store(true) })
+	var turn Turn
+	did, beside := work(turn.Pass), <-hog
+	if did*50 < beside {
+		t.Errorf("it worked %d times, and the other %d times", did, beside)
 	}
 }

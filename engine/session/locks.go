@@ -22,19 +22,19 @@ type namedLock struct {
 	waiters []env.Parker // in order of arrival
 }
 
-// get takes a lock for a session: 1, or 0 when the time is up. stop is asked whether to
-// give up.
+// get takes a lock for a session: 1, or 0 when the time is up.
 func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64, error) {
 	deadline := n.env.Monotonic() + timeout
 	s.parker.Drain()
 	for {
 		left := deadline - n.env.Monotonic()
-		taken, err := n.try(s, name, timeout >= 0 && left <= 0)
+		stop := s.interrupted() // not under mu: it may let others go first
+		last := stop != nil || timeout >= 0 && left <= 0
 		switch {
-		case taken:
+		case n.try(s, name, last):
 			return 1, nil
-		case err != nil || timeout >= 0 && left <= 0:
-			return 0, err
+		case last:
+			return 0, stop
 		case timeout < 0:
 			s.parker.Park()
 		default:
@@ -46,7 +46,7 @@ func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64,
 // try takes a lock if it is free, or else enters the session in its queue. Who gives up leaves
 // the queue in the step that finds the lock taken: a lock that becomes free wakes the first
 // of those who still want it.
-func (n *namedLocks) try(s *Session, name string, last bool) (taken bool, err error) {
+func (n *namedLocks) try(s *Session, name string, last bool) (taken bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := n.locks[name]
@@ -61,16 +61,16 @@ func (n *namedLocks) try(s *Session, name string, last bool) (taken bool, err er
 		l.holder = s.id
 		l.depth++
 		l.leave(s.parker)
-		return true, nil
+		return true
 	}
-	if err := s.interrupted(); err != nil || last {
+	if last {
 		l.leave(s.parker)
-		return false, err
+		return false
 	}
 	if !slices.Contains(l.waiters, s.parker) {
 		l.waiters = append(l.waiters, s.parker)
 	}
-	return false, nil
+	return false
 }
 
 // leave takes a waiter out of the queue.

@@ -75,3 +75,30 @@ func TestNamedLockHandedOn(t *testing.T) {
 		t.Error("the lock went to nobody")
 	}
 }
+
+// TestNamedLockAsksAlone: whether a session is to give up is asked while others can get at the
+// locks, since it lets them go first.
+func TestNamedLockAsksAlone(t *testing.T) {
+	n := &namedLocks{env: env.Real()}
+	clock := &slowClock{Env: env.Real()}
+	holder := &Session{id: 1, env: n.env, parker: n.env.NewParker()}
+	s := &Session{id: 2, env: clock, parker: n.env.NewParker(), limit: time.Hour, checks: 15}
+	if got, err := n.get(holder, "a", 0); got != 1 || err != nil {
+		t.Fatal(got, err)
+	}
+	asked := false
+	clock.hook = func() {
+		if asked = true; !n.mu.TryLock() {
+			t.Error("others are locked out")
+			return
+		}
+		n.mu.Unlock()
+	}
+	if got, err := n.get(s, "a", 0); got != 0 || err != nil || !asked {
+		t.Error(got, err, asked)
+	}
+	s.killed.Store(killQuery)
+	if _, err := n.get(s, "a", -1); errorNumber(err) != errnoInterrupted || len(n.locks["a"].waiters) > 0 {
+		t.Error(err, n.locks["a"].waiters)
+	}
+}

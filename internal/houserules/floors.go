@@ -10,7 +10,8 @@ import (
 // directory and all below it; the longest entry counts. Packages of one entry may
 // import each other.
 var plan = [][]string{
-	{"internal/trace", "internal/turn"},
+	{"internal/trace"},
+	{"internal/turn"},
 	{"engine/env"},
 	{"engine/types"},
 	{"engine/storage/file"},

@@ -9,6 +9,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/internal/trace"
+	"github.com/triremedb/trireme/internal/turn"
 )
 
 // worker is a task that applies transactions.
@@ -23,6 +24,7 @@ type worker struct {
 	rows    event.RowReader
 	key     []byte
 	changes []record.Change
+	turn    turn.Turn // who steps Raft and who reads wait for processors too
 }
 
 func newWorker(a *Applier, id int) *worker {

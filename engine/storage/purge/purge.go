@@ -31,6 +31,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/storage/undo"
+	"github.com/triremedb/trireme/internal/turn"
 )
 
 // Options configure a purger.
@@ -276,8 +277,10 @@ func (r *round) purgeLog(w *table.Worker, head *undo.Head) error {
 	if head.InsertOnly() {
 		return nil
 	}
+	var own turn.Turn
 	return head.Each(func(rec undo.Record) error {
 		r.p.records.Add(1)
+		own.Pass()
 		if rec.Ptr.Insert() {
 			return nil
 		}

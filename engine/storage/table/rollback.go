@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/storage/undo"
+	"github.com/triremedb/trireme/internal/turn"
 )
 
 // RollbackTo takes back the transaction's changes since it had mark undo records.
@@ -18,10 +19,12 @@ import (
 func (w *Worker) RollbackTo(mark uint64) error {
 	w.undoing = true
 	defer func() { w.undoing = false }()
+	var own turn.Turn
 	for w.trx.UndoTop() > mark {
 		if err := w.undoLast(); err != nil {
 			return err
 		}
+		own.Pass()
 	}
 	w.trx.WentBack(mark)
 	return nil

@@ -9,7 +9,10 @@
 // now and then whether it is over.
 package turn
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Turn is how long a task has been at work since it waited last. The zero value has not
 // begun: the first Pass begins it.
@@ -22,12 +25,15 @@ type Turn struct {
 // take. A pass costs some microseconds.
 const Length = 100 * time.Microsecond
 
-// A pass lasts 10 ms and more if tasks that take no turns (a sort, a large function, what
-// applies the log) have the processors. A task that was content with Length then would get
-// a hundredth of what they get: the next turn is an eighth of the pass, and not more
-// than longest, for which short statements wait. It is Length again as soon as the others
-// are short.
+// A pass lasts 10 ms and more if tasks that take no turns (a sort, a large function) have the
+// processors. A task that was content with Length then would get a hundredth of what they
+// get: the next turn is an eighth of the pass, and not more than longest, for which short
+// statements wait. What others that take turns may have had of the pass does not count:
+// many would make each other's turns longer and longer.
 const longest = 2 * time.Millisecond
+
+// passing counts the tasks that let others go first at the moment.
+var passing atomic.Int32
 
 var start = time.Now()
 
@@ -41,8 +47,10 @@ func (t *Turn) Pass() {
 	case t.began == 0:
 		t.began = now
 	case now-t.began >= max(Length, t.length):
+		others := time.Duration(passing.Add(1) - 1)
 		pass()
+		passing.Add(-1)
 		t.Begin()
-		t.length = min((t.began-now)/8, longest)
+		t.length = min((t.began-now-others*longest)/8, longest)
 	}
 }

@@ -68,6 +68,7 @@ type Txn struct {
 	Number uint64
 	Err    error
 	Done   atomic.Bool
+	Packed []byte // its events, compressed before it has a number
 
 	m            *Manager
 	locks        metadataOwner
@@ -136,6 +137,9 @@ func (t *Txn) Size() int64 { return t.events.Size() }
 // that of reading the cache file.
 func (t *Txn) AppendEvents(dst []byte) ([]byte, error) { return t.events.AppendTo(dst) }
 
+// ReadEvents reads the transaction's events from off, as io.ReaderAt.
+func (t *Txn) ReadEvents(p []byte, off int64) (int, error) { return t.events.ReadAt(p, off) }
+
 // Appended says that the transaction is in the log of this node, at the position and
 // with the number: it is in doubt. Its locks are released (trx.System.ReleaseLocks),
 // unless it changes the catalogue.
@@ -203,7 +207,7 @@ func (t *Txn) end() {
 	t.events.Reset()
 	t.Keys.reset()
 	t.Schema, t.HasToken, t.Time = false, false, 0
-	t.Next, t.Number, t.Err = nil, 0, nil
+	t.Next, t.Number, t.Err, t.Packed = nil, 0, nil, nil
 	t.Done.Store(false)
 	t.state.Store(atSession)
 	clear(t.savepoints)

@@ -5,7 +5,6 @@ package turn
 import (
 	"os"
 	"runtime"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,9 +20,8 @@ type gate struct {
 	passed bool
 }
 
-// gates are as many as tasks have waited at once since the garbage collector took those
-// that were not needed.
-var gates = sync.Pool{New: func() any { return newGate() }}
+// gates are those that nobody uses.
+var gates = make(chan *gate, 256)
 
 // newGate returns nil if there is no file descriptor for it.
 func newGate() *gate {
@@ -53,15 +51,22 @@ func newGate() *gate {
 var event = [8]byte{0: 1}
 
 func pass() {
-	g := gates.Get().(*gate)
-	if g == nil {
-		runtime.Gosched()
-		return
+	var g *gate
+	select {
+	case g = <-gates:
+	default:
+		if g = newGate(); g == nil {
+			runtime.Gosched()
+			return
+		}
 	}
 	g.passed = false
-	if err := g.raw.Read(g.wait); err != nil {
+	if g.raw.Read(g.wait) != nil {
 		runtime.Gosched()
-		return
 	}
-	gates.Put(g)
+	select {
+	case gates <- g:
+	default:
+		_ = g.file.Close()
+	}
 }

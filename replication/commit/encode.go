@@ -23,7 +23,7 @@ const (
 	thresholdAlone   = 512
 )
 
-// encoder makes entries out of bodies. It belongs to the proposing task.
+// encoder makes entries out of bodies. It belongs to one task: the proposing one, or who packs.
 type encoder struct {
 	settings atomic.Pointer[Compression]
 	current  *Compression
@@ -39,6 +39,7 @@ type encodeCounters struct {
 	StoredBytes atomic.Uint64 // after it, envelopes included
 	Compressed  atomic.Uint64 // entries
 	Plain       atomic.Uint64
+	Packed      atomic.Uint64 // of those compressed: by the session
 }
 
 func (e *encoder) configure(c Compression) { e.settings.Store(&c) }
@@ -60,6 +61,21 @@ func (e *encoder) prepare() error {
 	}
 	e.current, e.zstd = c, z
 	return nil
+}
+
+// packed returns the data of an entry of one transaction whose events are compressed
+// already; header is what comes before them.
+//
+// REQUIRES: prepare.
+func (e *encoder) packed(env *entry.Envelope, header, packed []byte, events int) []byte {
+	env.RawLength, env.Codec = uint32(len(header)+events), entry.Zstd
+	e.buf = e.zstd.EncodeAll(header, e.buf[:0])
+	data := make([]byte, entry.EnvelopeSize, entry.EnvelopeSize+len(e.buf)+len(packed))
+	data = append(append(data, e.buf...), packed...)
+	env.Put(data)
+	e.count(env, data)
+	e.stats.Packed.Add(1)
+	return data
 }
 
 // entry returns the entry's data, with memory of its own.
@@ -89,14 +105,18 @@ func (e *encoder) entry(env *entry.Envelope, body []byte) []byte {
 	if cap(e.buf) > keepBuffer {
 		e.buf = nil
 	}
-	e.stats.RawBytes.Add(uint64(len(body)))
+	e.count(env, data)
+	return data
+}
+
+func (e *encoder) count(env *entry.Envelope, data []byte) {
+	e.stats.RawBytes.Add(uint64(env.RawLength))
 	e.stats.StoredBytes.Add(uint64(len(data)))
 	if env.Codec == entry.Zstd {
 		e.stats.Compressed.Add(1)
 	} else {
 		e.stats.Plain.Add(1)
 	}
-	return data
 }
 
 // keepBuffer is the largest buffer that is kept for the next entry.

@@ -71,6 +71,9 @@ type Options struct {
 	// GroupBytes is the size of a body above which no further transaction is added;
 	// 0: 1 MiB.
 	GroupBytes int
+	// PackAbove is the size of a transaction's events from which on its session compresses
+	// them; 0: 1 MiB.
+	PackAbove int64
 	// HistorySize is binlog_transaction_dependency_history_size: 25000 keys.
 	HistorySize int
 	// Fail stops the node: the engine is not what it should be.
@@ -90,6 +93,9 @@ func (o *Options) setDefaults() {
 	if o.GroupBytes == 0 {
 		o.GroupBytes = 1 << 20
 	}
+	if o.PackAbove == 0 {
+		o.PackAbove = 1 << 20
+	}
 	if o.HistorySize == 0 {
 		o.HistorySize = 25000
 	}
@@ -97,9 +103,10 @@ func (o *Options) setDefaults() {
 
 // Pipeline is the commit pipeline of a node.
 type Pipeline struct {
-	opt Options
-	env env.Env
-	enc encoder
+	opt    Options
+	env    env.Env
+	enc    encoder
+	packer packer
 
 	mu      sync.Mutex
 	parker  env.Parker // of the proposing task
@@ -147,7 +154,7 @@ type counters struct {
 type Counts struct {
 	Transactions, Entries, RolledBack, Refused uint64
 	RawBytes, StoredBytes                      uint64 // of bodies before compression, of entries after it
-	Compressed, Plain                          uint64 // entries
+	Compressed, Plain, Packed                  uint64 // entries
 }
 
 // Counts returns the counters as they are now.
@@ -155,7 +162,7 @@ func (p *Pipeline) Counts() Counts {
 	s, e := &p.stats, &p.enc.stats
 	return Counts{Transactions: s.Transactions.Load(), Entries: s.Entries.Load(), RolledBack: s.RolledBack.Load(),
 		Refused: s.Refused.Load(), RawBytes: e.RawBytes.Load(), StoredBytes: e.StoredBytes.Load(),
-		Compressed: e.Compressed.Load(), Plain: e.Plain.Load()}
+		Compressed: e.Compressed.Load(), Plain: e.Plain.Load(), Packed: e.Packed.Load()}
 }
 
 // New returns a pipeline that takes nothing before Lead.
@@ -163,12 +170,16 @@ func New(opt Options) *Pipeline {
 	opt.setDefaults()
 	p := &Pipeline{opt: opt, env: opt.Env, parker: opt.Env.NewParker(), finish: opt.Env.NewParker(),
 		history: newHistory(opt.HistorySize), refused: ErrNotLeader, left: map[*txn.Txn]bool{}, claimed: map[entry.Token]bool{}}
-	p.enc.configure(opt.Compression)
+	p.packer.turn = env.NewMutex(opt.Env)
+	p.SetCompression(opt.Compression)
 	return p
 }
 
 // SetCompression changes how bodies are made from now on.
-func (p *Pipeline) SetCompression(c Compression) { p.enc.configure(c) }
+func (p *Pipeline) SetCompression(c Compression) {
+	p.enc.configure(c)
+	p.packer.enc.configure(c)
+}
 
 // Lead opens the pipeline for a term of this node. last is the number of the last
 // transaction in the log, which the engine has.
@@ -246,8 +257,10 @@ func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err e
 		}
 	}
 	t.Trx.StartCommit()
+	p.pack(ctx, t)
 	mine, err := p.enqueue(t)
 	if err != nil {
+		p.unpack(t)
 		p.unclaim(t)
 		return 0, err
 	}
@@ -301,6 +314,7 @@ func (p *Pipeline) leave(why error, t *txn.Txn) error {
 		return t.Err
 	case p.queue.remove(t):
 		delete(p.claimed, t.Token)
+		p.unpack(t)
 		return why
 	}
 	p.left[t] = true
@@ -311,6 +325,7 @@ func (p *Pipeline) leave(why error, t *txn.Txn) error {
 // the transaction ends here.
 func (p *Pipeline) answer(t *txn.Txn, number uint64, err error) error {
 	p.unclaim(t)
+	p.unpack(t)
 	p.mu.Lock()
 	left := p.left[t]
 	if left {

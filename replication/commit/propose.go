@@ -201,6 +201,10 @@ func (p *Pipeline) encode(pr *Proposal) error {
 	now := p.env.Now().UnixMicro()
 	e := entry.Envelope{Kind: entry.Transactions, Term: pr.Term, First: pr.first, Time: now}
 	version := p.place(&e)
+	if len(pr.txns) == 1 && pr.txns[0].Packed != nil {
+		p.encodePacked(pr, &e, version)
+		return nil
+	}
 	body := p.body[:0]
 	kept := pr.txns[:0]
 	for _, t := range pr.txns {
@@ -239,14 +243,21 @@ func (p *Pipeline) place(e *entry.Envelope) (version uint8) {
 
 // appendTxn appends a transaction to a body that is to lie in a file of the version.
 func (p *Pipeline) appendTxn(body []byte, t *txn.Txn, number uint64, e *entry.Envelope, version uint8) ([]byte, error) {
-	x := entry.Txn{Number: number, Time: min(t.Time, e.Time)}
-	var err error
-	if x.Events, err = t.AppendEvents(p.events[:0]); err != nil {
+	events, err := t.AppendEvents(p.events[:0])
+	if err != nil {
 		return nil, err
 	}
-	if p.events = x.Events; cap(p.events) > keepBuffer {
+	if p.events = events; cap(p.events) > keepBuffer {
 		p.events = nil
 	}
+	x := p.describe(t, number, e, version)
+	x.Events = events
+	return entry.AppendTxn(body, &x, e.Time), nil
+}
+
+// describe numbers a transaction, and says what is known of it but its events.
+func (p *Pipeline) describe(t *txn.Txn, number uint64, e *entry.Envelope, version uint8) entry.Txn {
+	x := entry.Txn{Number: number, Time: min(t.Time, e.Time)}
 	if t.Schema || t.Keys.Everything() {
 		x.DependsOn = p.history.all(number)
 	} else {
@@ -264,7 +275,7 @@ func (p *Pipeline) appendTxn(body []byte, t *txn.Txn, number uint64, e *entry.En
 		x.Flags |= entry.TraceFlag
 		x.Trace = t.Trace
 	}
-	return entry.AppendTxn(body, &x, e.Time), nil
+	return x
 }
 
 // proposeMark proposes an entry without transactions.

@@ -72,6 +72,7 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Commit_stored_bytes", int64(s.Commit.StoredBytes))
 	fn("Commit_entries_compressed", int64(s.Commit.Compressed))
 	fn("Commit_entries_plain", int64(s.Commit.Plain))
+	fn("Commit_entries_packed", int64(s.Commit.Packed))
 	s.Apply.Each(fn)
 	fn("Replica_lag_ms", s.Lag.millis())
 	fn("Replica_lag_entries", int64(s.Lag.Entries))

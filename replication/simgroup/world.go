@@ -199,6 +199,9 @@ func (n *node) options(founders []group.Member) group.Options {
 	if n.w.opt.Seed%8 == 5 {
 		o.UncommittedMax = 1 // Raft refuses whatever comes beside another proposal
 	}
+	if n.w.opt.Seed%4 == 2 {
+		o.Commit.PackAbove = 300 // large transactions are few otherwise
+	}
 	if n.w.opt.Log != nil {
 		o.Log = n.w.opt.Log.With("node", n.id)
 	}

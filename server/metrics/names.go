@@ -124,6 +124,7 @@ var Metrics = []Metric{
 	{"trireme_commit_raw_bytes_total", "Commit_raw_bytes", Counter, 1, "bytes of events before compression"},
 	{"trireme_commit_stored_bytes_total", "Commit_stored_bytes", Counter, 1, "bytes that went into the log for transactions"},
 	{"trireme_commit_entries_compressed_total", "Commit_entries_compressed", Counter, 1, "entries that were compressed"},
+	{"trireme_commit_entries_packed_total", "Commit_entries_packed", Counter, 1, "entries of one large transaction, which its session compressed"},
 	{"trireme_commit_entries_plain_total", "Commit_entries_plain", Counter, 1, "entries that were not compressed: too small, or it did not pay"},
 	{"trireme_applier_state", "Replica_applier_state", Gauge, 1, "0 running, 1 waiting for disk space, 2 stopped by an error, 3 stopped"},
 	{"trireme_applier_applied_index", "Replica_applied_index", Gauge, 1, "index of the last entry applied"},

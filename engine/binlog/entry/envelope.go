@@ -131,12 +131,15 @@ func Parse(data []byte) (e Envelope, body []byte, err error) {
 	return e, body, nil
 }
 
-// Unpack returns the body before compression: stored itself, or, of a compressed one, what is
-// appended to dst, which needs room for RawLength bytes lest memory is made. z is not used for
-// others. Error: ErrCorrupt.
+// Unpack returns the body before compression: stored itself, or, of a compressed one, one or
+// several frames of zstd, what is appended to dst, which needs room for RawLength bytes lest
+// memory is made. z is not used for others. Error: ErrCorrupt.
 func (e *Envelope) Unpack(z *zstd.Decoder, stored, dst []byte) (body []byte, err error) {
 	if e.Codec == Plain {
 		return stored, nil
+	}
+	if cap(dst) < int(e.RawLength) {
+		dst = make([]byte, 0, e.RawLength) // at once: the decoder would make it anew for each frame
 	}
 	if body, err = z.DecodeAll(stored, dst[:0]); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)

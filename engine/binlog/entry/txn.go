@@ -44,6 +44,11 @@ const HeaderSpace = maxHeader
 //
 // REQUIRES: DependsOn < Number; Time <= entryTime; Trace is valid with TraceFlag.
 func AppendTxn(dst []byte, t *Txn, entryTime int64) []byte {
+	return append(AppendHeader(dst, t, entryTime, len(t.Events)), t.Events...)
+}
+
+// AppendHeader appends what AppendTxn appends before events of so many bytes.
+func AppendHeader(dst []byte, t *Txn, entryTime int64, events int) []byte {
 	var h [maxHeader]byte
 	n := binary.PutUvarint(h[:], t.Flags)
 	n += binary.PutUvarint(h[n:], t.Number-t.DependsOn)
@@ -55,9 +60,8 @@ func AppendTxn(dst []byte, t *Txn, entryTime int64) []byte {
 		n += copy(h[n:], t.Trace.Trace[:])
 		n += copy(h[n:], t.Trace.Span[:])
 	}
-	dst = binary.AppendUvarint(dst, uint64(n+len(t.Events)))
-	dst = append(dst, h[:n]...)
-	return append(dst, t.Events...)
+	dst = binary.AppendUvarint(dst, uint64(n+events))
+	return append(dst, h[:n]...)
 }
 
 // Reader gives the transactions of a body one by one.

@@ -1,0 +1,68 @@
+package group_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// insertMany inserts rows that make more than two pieces of events in one transaction.
+func insertMany(t *testing.T, s *txn.Session, first int) {
+	t.Helper()
+	o, err := s.Open("shop", "fruit")
+	for i := 0; i < 9000 && err == nil; i++ {
+		name := fmt.Sprint("fruit ", first+i, strings.Repeat(" and another one", 11))
+		err = s.Insert(o, []types.Value{types.NewInt(int64(first + i)), types.NewString(name)}, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Large transactions are compressed by their sessions, one at a time, beside small ones, and
+// are what they were on all members; one whose session does not wait is in nobody's way.
+func TestPacked(t *testing.T) {
+	r := newRig(t, 3)
+	l := r.nodes[r.leader()]
+	createFruit(t, l)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	s, err := l.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Begin(txn.BeginOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	insertMany(t, s, 1_000_000)
+	if _, err := s.Commit(ended); err == nil {
+		t.Error("a commit whose session does not wait succeeds")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	var work sync.WaitGroup
+	for c := range 3 {
+		work.Go(func() {
+			do(t, l, func(s *txn.Session) error {
+				insertMany(t, s, 10_000*(c+1))
+				return nil
+			})
+		})
+	}
+	for i := range 50 {
+		insertFruit(t, l, i)
+	}
+	work.Wait()
+	r.equal(insertFruit(t, l, 51))
+	stats, err := l.Stats()
+	if c := stats.Commit; err != nil || c.Packed < 3 || c.Packed > 4 || c.StoredBytes > c.RawBytes/4 {
+		t.Errorf("%+v %v", c, err)
+	}
+}

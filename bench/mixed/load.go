@@ -16,9 +16,11 @@ import (
 const (
 	rowsPerInsert = 1000
 	longQuery     = "SELECT kind, COUNT(*), SUM(n), MIN(c) FROM mixed.t WHERE pad LIKE '%77%' GROUP BY kind"
+	largeUpdate   = "UPDATE mixed.large SET c = CONCAT(id, UUID(), UUID(), UUID())" // of 250,000 rows: about 30 MB of changes
+	largeRows     = 250_000
 )
 
-// load makes the table.
+// load makes the tables.
 func load(s *contenders.Server, rows int) error {
 	db, err := sql.Open("mysql", s.DSN(""))
 	if err != nil {
@@ -43,6 +45,14 @@ func load(s *contenders.Server, rows int) error {
 			return err
 		}
 	}
+	if _, err := db.Exec("CREATE TABLE mixed.large LIKE mixed.t"); err != nil {
+		return err
+	}
+	for from := 0; from < min(rows, largeRows); from += largeRows / 5 { // no more than Galera takes in one
+		if _, err := db.Exec(fmt.Sprintf("INSERT INTO mixed.large SELECT * FROM mixed.t WHERE id >= %d AND id < %d", from, min(from+largeRows/5, largeRows))); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -61,17 +71,17 @@ func (l latencies) quantile(q float64) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
-// turn sends short statements beside n sessions with long queries.
-func (c *config) turn(s *contenders.Server, n int) (result, error) {
+// turn sends short statements beside others.
+func (c *config) turn(s *contenders.Server, beside company) (result, error) {
 	db, err := sql.Open("mysql", s.DSN(""))
 	if err != nil {
 		return result{}, err
 	}
 	defer db.Close()
-	db.SetMaxIdleConns(c.clients + n)
+	db.SetMaxIdleConns(c.clients + beside.sessions)
 	ctx, stop := context.WithTimeout(context.Background(), c.length())
 	defer stop()
-	r := result{server: s.Name, long: n}
+	r := result{server: s.Name, beside: beside.name}
 	var mu sync.Mutex // guards r
 	var clients sync.WaitGroup
 	fail := func(err error) {
@@ -81,18 +91,18 @@ func (c *config) turn(s *contenders.Server, n int) (result, error) {
 			r.firstOfFailure = err.Error()
 		}
 	}
-	for range n {
+	for range beside.sessions {
 		clients.Go(func() {
 			for ctx.Err() == nil {
 				began := time.Now()
-				err := exhaust(db.QueryContext(ctx, longQuery))
+				err := exhaust(db.QueryContext(ctx, beside.text))
 				switch {
 				case err == nil:
 					mu.Lock()
-					r.queries += 60 / c.length().Seconds()
+					r.long += 60 / c.length().Seconds()
 					mu.Unlock()
 				case ctx.Err() == nil:
-					fail(fmt.Errorf("a long query, after %v: %w", time.Since(began), err))
+					fail(fmt.Errorf("a long statement, after %v: %w", time.Since(began), err))
 				}
 			}
 		})

@@ -296,7 +296,7 @@ func (n *changer) batch(b *types.Batch, sel []uint32) error {
 			}
 		}
 		n.s.x.Release(m)
-		if i%64 == 0 {
+		if i%16 == 0 {
 			if err := n.s.interrupted(); err != nil {
 				return err
 			}

@@ -247,7 +247,7 @@ func (n *inserter) batch(from []*types.Type, b *types.Batch, sel []uint32) error
 		if err := n.put(row, n.fromQuery(from, b, r, row)); err != nil {
 			return err
 		}
-		if i%64 == 0 {
+		if i%16 == 0 {
 			if err := n.s.interrupted(); err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ type packer struct {
 }
 
 const (
-	packPiece = 512 << 10
+	packPiece = 128 << 10
 	packPoll  = 5 * time.Millisecond
 )
 

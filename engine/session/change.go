@@ -75,7 +75,8 @@ func (s *Session) compileChange(c *compiled, env *plan.Env, l *schemaCatalog, st
 		}
 		p.targets = append(p.targets, x)
 	}
-	if g, ok := m.Root.(*plan.PointGet); ok && len(p.targets) == 1 {
+	// Subqueries are run by operators, also those of assignments.
+	if g, ok := m.Root.(*plan.PointGet); ok && len(p.targets) == 1 && m.Subqueries == 0 {
 		p.point = g
 	}
 	c.change, c.uses = p, m.Uses

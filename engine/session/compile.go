@@ -327,7 +327,7 @@ func (s *Session) runNormalized(ctx context.Context, sql string, w ResultWriter)
 // runKnown runs a statement of the plan cache with the literals of s.buf.
 func (s *Session) runKnown(ctx context.Context, c *compiled, key []byte, w ResultWriter) error {
 	s.beginStatement(ctx, w)
-	s.meter.plan = c
+	s.meter.plan, s.meter.kind = c, statementKindOf(c.kind)
 	s.diag.reset()
 	if s.gone.Load() && !s.info.ReadOnly {
 		return s.notLeader()
@@ -344,6 +344,7 @@ func (s *Session) runKnown(ctx context.Context, c *compiled, key []byte, w Resul
 // which have the types of params.
 func (s *Session) runFirst(ctx context.Context, st ast.Statement, params []*types.Type, key string, w ResultWriter) error {
 	s.beginStatement(ctx, w)
+	s.meter.kind = statementKindOf(st)
 	s.diag.reset()
 	if s.gone.Load() && !s.info.ReadOnly {
 		return s.notLeader()

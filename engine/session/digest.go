@@ -64,6 +64,7 @@ type meter struct {
 	start    time.Duration
 	mode     ast.Mode // in which the text was read: a statement may change the session's
 	text     string
+	kind     statementKind
 	plan     *compiled // by which it runs; nil: none that is kept
 	prepared *Prepared
 	out      Outcome
@@ -73,7 +74,7 @@ type meter struct {
 
 // begin prepares for a statement.
 func (m *meter) begin(text string) {
-	m.text, m.plan, m.prepared, m.out, m.examined = text, nil, nil, Outcome{}, 0
+	m.text, m.kind, m.plan, m.prepared, m.out, m.examined = text, comOther, nil, nil, Outcome{}, 0
 }
 
 // record counts a statement that has ended.
@@ -81,6 +82,10 @@ func (s *Session) record(now time.Duration, err error) {
 	m := &s.meter
 	took := now - m.start
 	s.m.statements.observe(s.id, took)
+	s.m.kinds.add(s.id, m.kind)
+	if m.prepared != nil {
+		s.m.kinds.add(s.id, comStmtExecute)
+	}
 	if err != nil {
 		s.m.failed.Add(1)
 	}

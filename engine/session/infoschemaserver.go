@@ -218,6 +218,11 @@ func rowsStatus(q *virtualRows, global bool) error {
 		"Open_tables": number(int64(q.s.eng.Catalog.Stats().Cached)), "Prepared_stmt_count": number(m.prepared.Load()), "Innodb_page_size": number(pageSize),
 		"Aborted_clients": "0", "Aborted_connects": "0", "Connections": number(int64(m.nextID.Load())),
 		"group_replication_primary_member": primaryMember(m.opt.Backend.Members())}
+	add := func(name string, value int64) { list[name] = number(value) }
+	stats := q.s.eng.Stats()
+	stats.Each(add)
+	m.opt.Backend.Stats(add)
+	m.kinds.each(add)
 	tlsStatus(q.s, list)
 	names := make([]string, 0, len(list))
 	for name := range list {

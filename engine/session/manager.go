@@ -46,6 +46,7 @@ type Manager struct {
 	digests  digests
 	// statements and commits are how long they took.
 	statements, commits latencies
+	kinds               kindCounts
 	// accountsKnown is used through accounts.
 	accountsKnown accountCache
 

@@ -266,6 +266,15 @@ func (n *Node) Log() *log.Log {
 	return c.binlog
 }
 
+// MetadataLocks lists the metadata locks of the node's sessions, at most max.
+func (n *Node) MetadataLocks(max int) []txn.MetadataLock {
+	c, err := n.running()
+	if err != nil {
+		return nil
+	}
+	return c.sessions.MetadataLocks(max)
+}
+
 // NewSession returns a session on the node's data. Writes are for the leader; on
 // others they fail with ErrNotLeader.
 func (n *Node) NewSession() (*txn.Session, error) {

@@ -199,15 +199,15 @@ func (b *backend) BinaryLogs() ([]session.BinaryLog, error) {
 	return list, nil
 }
 
-// MetadataLocks implements session.Backend.
-func (b *backend) MetadataLocks(max int) []txn.MetadataLock {
-	if g, ok := any(b.n.group).(interface {
-		MetadataLocks(max int) []txn.MetadataLock
-	}); ok {
-		return g.MetadataLocks(max)
+// Stats implements session.Backend.
+func (b *backend) Stats(fn func(name string, value int64)) {
+	if stats, err := b.n.group.Stats(); err == nil {
+		stats.Each(fn)
 	}
-	return nil
 }
+
+// MetadataLocks implements session.Backend.
+func (b *backend) MetadataLocks(max int) []txn.MetadataLock { return b.n.group.MetadataLocks(max) }
 
 // doorBackend opens sessions for the MySQL door.
 type doorBackend struct{ n *Node }

@@ -280,4 +280,5 @@ func (b backend) ReloadTLS() error                         { return b.r.TLSFiles
 func (b backend) NotLeader() error                         { return errNotLeader }
 func (b backend) Stale() error                             { return errStale }
 func (b backend) NoQuorum() error                          { return ErrNoQuorum }
+func (b backend) Stats(func(name string, value int64))     {}
 func (b backend) MetadataLocks(max int) []txn.MetadataLock { return b.r.Txns.MetadataLocks(max) }

@@ -50,7 +50,8 @@ type Backend interface {
 	// Token explains an error of a commit token: a *TokenUsedError, or a *types.Error; nil if
 	// err is none.
 	Token(err error) error
-	// Stats calls fn with the numbers of the group and its log, under their names in SHOW STATUS.
+	// Stats calls fn with the numbers of the group, its log and the node's doors, under their names in
+	// SHOW STATUS.
 	Stats(fn func(name string, value int64))
 	// MetadataLocks lists the metadata locks, at most max.
 	MetadataLocks(max int) []txn.MetadataLock

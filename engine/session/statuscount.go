@@ -184,10 +184,7 @@ func (k *kindCounts) add(session uint64, kind statementKind) {
 func (k *kindCounts) each(fn func(name string, value int64)) {
 	var all int64
 	for kind, name := range comNames {
-		var n int64
-		for i := range k {
-			n += int64(k[i].n[kind].Load())
-		}
+		n := k.of(statementKind(kind))
 		if statementKind(kind) != comStmtExecute {
 			all += n
 		}
@@ -197,4 +194,21 @@ func (k *kindCounts) each(fn func(name string, value int64)) {
 	}
 	fn("Questions", all)
 	fn("Queries", all)
+}
+
+func (k *kindCounts) of(kind statementKind) (n int64) {
+	for i := range k {
+		n += int64(k[i].n[kind].Load())
+	}
+	return n
+}
+
+// Questions is how many statements were run.
+func (m *Manager) Questions() (n int64) {
+	m.kinds.each(func(name string, value int64) {
+		if name == "Questions" {
+			n = value
+		}
+	})
+	return n
 }

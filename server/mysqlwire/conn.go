@@ -17,11 +17,12 @@ import (
 // conn is a client's connection. One task serves it; only finish, abort and sweep are
 // called by others.
 type conn struct {
-	s    *Server
-	port Port
-	id   uint64
-	nc   net.Conn  // as accepted
-	in   *turnConn // the same, for reading
+	s       *Server
+	port    Port
+	id      uint64
+	nc      net.Conn  // as accepted
+	in      *turnConn // the same, for reading
+	traffic *traffic
 	// address is where the client comes from, as newcomers are counted.
 	address string
 	raw     io.ReadWriter
@@ -70,7 +71,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn, port Port) *conn {
 	in := newTurnConn(nc)
-	c := &conn{s: s, port: port, nc: nc, in: in, raw: in, address: addressOf(nc)}
+	c := &conn{s: s, port: port, nc: nc, in: in, raw: in, traffic: s.traffic(0), address: addressOf(nc)}
 	c.r = packetReader{src: in, seq: &c.seq, max: maxHandshake}
 	c.w = packetWriter{dst: timedWriter{c}, seq: &c.seq}
 	c.res.c = c
@@ -93,6 +94,7 @@ func (t timedWriter) Write(p []byte) (int, error) {
 	t.c.writeSince.Store(t.c.s.clock.Load() + 1)
 	n, err := t.c.raw.Write(p)
 	t.c.writeSince.Store(0)
+	t.c.traffic.sent.Add(int64(n))
 	return n, err
 }
 
@@ -131,6 +133,8 @@ func (c *conn) run() {
 	defer c.s.leave(c)
 	defer c.close()
 	c.id = c.s.opt.Backend.NextID()
+	c.traffic = c.s.traffic(c.id)
+	c.in.received = &c.traffic.received
 	if t, ok := c.nc.(*net.TCPConn); ok {
 		_ = t.SetNoDelay(true)
 		_ = t.SetKeepAlivePeriod(30 * time.Second)
@@ -138,6 +142,7 @@ func (c *conn) run() {
 	_ = c.nc.SetDeadline(time.Now().Add(c.s.opt.ConnectTimeout))
 	up, err := c.enter()
 	if err != nil {
+		c.s.counts.abortedConnects.Add(1)
 		c.refuse(err)
 		return
 	}
@@ -232,6 +237,7 @@ func (c *conn) serve() {
 
 // end is told why commands end.
 func (c *conn) end(err error) {
+	c.s.counts.abortedClients.Add(1)
 	if told := c.ending.Load(); told != nil {
 		c.sayLast(told)
 		return

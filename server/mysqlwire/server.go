@@ -90,6 +90,7 @@ type Server struct {
 	// closePrepared is Prepared.Close, but in tests.
 	closePrepared  func(*session.Prepared)
 	forwardTimeout time.Duration
+	counts         counts
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
@@ -185,6 +186,7 @@ func (s *Server) accept(nc net.Conn, port Port) {
 	}
 	if full {
 		s.mu.Unlock()
+		s.counts.tooMany.Add(1)
 		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
 		c.writeError(errTooMany)
 		_ = c.w.flush()
@@ -224,8 +226,10 @@ func (s *Server) admit(c *conn, admin bool) place {
 		c.place = administrators
 		s.reserved++
 	default:
+		s.counts.tooMany.Add(1)
 		return newcomer
 	}
+	s.counts.maxUsed = max(s.counts.maxUsed, s.admitted+s.reserved)
 	s.arrived(c)
 	return c.place
 }

@@ -3,6 +3,7 @@ package mysqlwire
 import (
 	"io"
 	"net"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/triremedb/trireme/internal/turn"
@@ -11,7 +12,8 @@ import (
 // turnConn is a client's connection that begins a turn whenever a read had to wait.
 type turnConn struct {
 	net.Conn
-	turn turn.Turn
+	turn     turn.Turn
+	received *atomic.Int64 // bytes; nil: they are not counted
 
 	raw  syscall.RawConn // nil: reads cannot tell whether they wait
 	read func(fd uintptr) bool
@@ -37,6 +39,7 @@ func (c *turnConn) Read(p []byte) (int, error) {
 	if c.raw == nil {
 		n, err := c.Conn.Read(p)
 		c.turn.Begin()
+		c.count(n)
 		return n, err
 	}
 	if len(p) == 0 {
@@ -53,7 +56,14 @@ func (c *turnConn) Read(p []byte) (int, error) {
 	case c.n == 0:
 		return 0, io.EOF
 	}
+	c.count(c.n)
 	return c.n, nil
+}
+
+func (c *turnConn) count(n int) {
+	if c.received != nil {
+		c.received.Add(int64(n))
+	}
 }
 
 // tryRead reads what is there, and returns false if nothing is: it is called again when

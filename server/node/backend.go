@@ -204,6 +204,9 @@ func (b *backend) Stats(fn func(name string, value int64)) {
 	if stats, err := b.n.group.Stats(); err == nil {
 		stats.Each(fn)
 	}
+	if d := b.n.door; d != nil {
+		d.Stats(fn)
+	}
 }
 
 // MetadataLocks implements session.Backend.
@@ -229,6 +232,10 @@ func (d *doorBackend) Open(info session.ConnectionInfo) (mysqlwire.Session, erro
 }
 
 func (d *doorBackend) Statistics() string {
-	return fmt.Sprintf("Uptime: %d  Threads: %d  Questions: 0  Slow queries: 0  Opens: 0  Flush tables: 0  "+
-		"Open tables: 0  Queries per second avg: 0.000", int(time.Since(d.n.began).Seconds()), d.n.door.Connections())
+	uptime, questions, open := time.Since(d.n.began).Seconds(), d.n.sessions.Questions(), 0
+	if eng, err := d.n.group.Engine(); err == nil {
+		open = eng.Catalog.Stats().Cached
+	}
+	return fmt.Sprintf("Uptime: %d  Threads: %d  Questions: %d  Slow queries: 0  Opens: %d  Flush tables: 0  Open tables: %d  Queries per second avg: %.3f",
+		int(uptime), d.n.door.Connections(), questions, open, open, float64(questions)/max(uptime, 1))
 }

@@ -93,6 +93,7 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	if stats, err := n.group.Stats(); err == nil {
 		stats.Each(m.Stat)
 	}
+	n.door.Stats(m.Stat)
 }
 
 func observed(m *metrics.Writer, name string, l session.Latencies) {

@@ -59,6 +59,14 @@ func TestStatus(t *testing.T) {
 	if _, err := db.Exec("no statement"); err == nil {
 		t.Fatal("no error")
 	}
+	stranger, err := sql.Open("mysql", "root:wrong@tcp("+m.MainAddr()+")/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	if err := stranger.Ping(); err == nil {
+		t.Fatal("a wrong password is let in")
+	}
 	after := globalStatus(t, db)
 	for name, want := range map[string]int64{"Com_insert": 1, "Com_insert_select": 1, "Com_replace": 1, "Com_update": 1, "Com_update_multi": 1, "Com_delete": 1,
 		"Com_begin": 2, "Com_savepoint": 1, "Com_rollback": 1, "Com_commit": 1, "Com_select": 5, "Com_stmt_execute": 3, "Com_set_option": 1, "Com_truncate": 1,
@@ -66,6 +74,10 @@ func TestStatus(t *testing.T) {
 		if got := after[name] - before[name]; got != want {
 			t.Errorf("%s has risen by %d, not by %d", name, got, want)
 		}
+	}
+	if n := after["Aborted_connects"] - before["Aborted_connects"]; n < 1 || after["Max_used_connections"] < 1 || after["Bytes_sent"]-before["Bytes_sent"] < 1000 ||
+		after["Bytes_received"]-before["Bytes_received"] < 500 {
+		t.Error(before, after)
 	}
 }
 

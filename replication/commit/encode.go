@@ -64,15 +64,15 @@ func (e *encoder) prepare() error {
 }
 
 // packed returns the data of an entry of one transaction whose events are compressed
-// already; header is what comes before them.
+// already; header is what comes before them, and packed has packRoom for it, which is used.
 //
 // REQUIRES: prepare.
 func (e *encoder) packed(env *entry.Envelope, header, packed []byte, events int) []byte {
 	env.RawLength, env.Codec = uint32(len(header)+events), entry.Zstd
 	e.buf = e.zstd.EncodeAll(header, e.buf[:0])
-	data := make([]byte, entry.EnvelopeSize, entry.EnvelopeSize+len(e.buf)+len(packed))
-	data = append(append(data, e.buf...), packed...)
+	data := packed[packRoom-entry.EnvelopeSize-len(e.buf):]
 	env.Put(data)
+	copy(data[entry.EnvelopeSize:], e.buf)
 	e.count(env, data)
 	e.stats.Packed.Add(1)
 	return data

@@ -257,8 +257,10 @@ func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err e
 		}
 	}
 	t.Trx.StartCommit()
-	p.pack(ctx, t)
-	mine, err := p.enqueue(t)
+	mine, err := false, p.pack(ctx, t)
+	if err == nil {
+		mine, err = p.enqueue(t)
+	}
 	if err != nil {
 		p.unpack(t)
 		p.unclaim(t)

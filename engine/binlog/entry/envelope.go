@@ -41,7 +41,7 @@ type Codec uint8
 
 const (
 	Plain Codec = iota
-	Zstd        // one frame
+	Zstd        // one frame or several
 )
 
 // Flags of an entry.

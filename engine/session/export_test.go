@@ -31,3 +31,19 @@ func TreeAfterPlanning(s *Session, text string) (ast.Statement, error) {
 	}
 	return st, nil
 }
+
+// PanicInStatement makes the session's statements panic between batches of rows: where they
+// are evaluated, or, with below, in a call of the storage engine. It is not inlined, so that what
+// panics is this package's.
+//
+//go:noinline
+func PanicInStatement(s *Session, below bool) {
+	s.x.Interrupted = func() error {
+		if !below {
+			panic("a bug")
+		}
+		stats := s.eng.Stats()
+		stats.Each(func(string, int64) { panic("a bug below") })
+		return nil
+	}
+}

@@ -23,6 +23,10 @@ type Options struct {
 	// has them: text as in an option file.
 	Variables map[string]string
 
+	// Panicked is told of a bug that a statement has met and that the session ends for, with the
+	// stack; nil: such panics are not caught.
+	Panicked func(value any, stack []byte)
+
 	// Trace decides which statements are traced and takes their spans; nil: none are.
 	Trace trace.Recorder
 	// TraceText lets spans have the text of their statement without its values, as
@@ -41,6 +45,7 @@ type Manager struct {
 	plans    planCache
 	full     atomic.Uint64 // statements that found no space
 	failed   atomic.Uint64 // statements that ended with an error
+	panics   atomic.Uint64 // statements that met a bug
 	locks    namedLocks
 	tables   tableCache
 	digests  digests

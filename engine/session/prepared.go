@@ -81,8 +81,9 @@ func (s *Session) Prepare(ctx context.Context, sql string) (*Prepared, error) {
 	return p, err
 }
 
-func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
-	sql, err := s.clientText(sql)
+func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err error) {
+	defer s.survive(&err)
+	sql, err = s.clientText(sql)
 	if err != nil {
 		s.meter.text = ""
 		return nil, err
@@ -90,7 +91,7 @@ func (s *Session) prepare(ctx context.Context, sql string) (*Prepared, error) {
 	if limit := int64(s.m.global(variables["max_prepared_stmt_count"]).n); s.m.prepared.Load() >= limit {
 		return nil, newError(1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: %d)", limit)
 	}
-	p := &Prepared{s: s, sql: sql, mode: s.mode, schema: s.schema, life: s.life}
+	p = &Prepared{s: s, sql: sql, mode: s.mode, schema: s.schema, life: s.life}
 	var known *compiled
 	if ast.NormalizePrepared(sql, s.mode, &s.buf) {
 		p.text = append(p.text, s.buf.Key...)
@@ -194,8 +195,8 @@ func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, 
 	return s.ended(err)
 }
 
-func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) (Outcome, error) {
-	var out Outcome
+func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) (out Outcome, err error) {
+	defer s.survive(&err)
 	if p.closed || p.s != s || p.life != s.life {
 		return out, newError(1243, "HY000", "Unknown prepared statement handler given to EXECUTE")
 	}

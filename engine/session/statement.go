@@ -42,8 +42,9 @@ func (s *Session) failed(err error) error {
 }
 
 // runText runs the statements of a text.
-func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) error {
-	sql, err := s.clientText(sql)
+func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err error) {
+	defer s.survive(&err)
+	sql, err = s.clientText(sql)
 	if err != nil {
 		s.beginUnread(ctx, w)
 		return err

@@ -199,6 +199,11 @@ func (b *backend) BinaryLogs() ([]session.BinaryLog, error) {
 	return list, nil
 }
 
+// panicked logs a bug that a statement has met, and that the node survives.
+func (n *Node) panicked(value any, stack []byte) {
+	n.log.Error("a statement has met a bug of this server; its session ends", "panic", fmt.Sprint(value), "stack", string(stack))
+}
+
 // Stats implements session.Backend.
 func (b *backend) Stats(fn func(name string, value int64)) {
 	if stats, err := b.n.group.Stats(); err == nil {

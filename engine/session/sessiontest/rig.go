@@ -41,6 +41,8 @@ type Options struct {
 	Discard    bool              // keep no log: for benchmarks
 	Early      bool              // locks are released before the commit, as in a group
 	Trace      trace.Recorder    // nil: nothing is traced
+	// Panicked is session.Options.Panicked.
+	Panicked func(value any, stack []byte)
 }
 
 // Rig is a node.
@@ -105,7 +107,7 @@ func (r *Rig) open() {
 	r.Txns, err = txn.NewManager(txn.Options{Env: r.Env, Engine: r.Engine, Log: r.Log, FS: r.FS})
 	r.must(err)
 	r.Manager, err = session.NewManager(session.Options{Env: r.Env, FS: r.FS, Backend: backend{r}, Variables: r.opt.Variables,
-		Trace: r.opt.Trace, TraceText: true})
+		Trace: r.opt.Trace, TraceText: true, Panicked: r.opt.Panicked})
 	r.must(err)
 }
 

@@ -208,15 +208,13 @@ func (s *Session) eachFound(tree *exec.Tree, x *exec.Context, buffer bool, fn fu
 			break
 		}
 	}
-	if err := tree.Close(); err != nil {
-		return err
-	}
 	for _, b := range kept {
-		if err := fn(b, nil); err != nil {
+		if err := fn(b, nil); err != nil { // the tree is open: it runs the subqueries of assignments
+			_ = tree.Close()
 			return err
 		}
 	}
-	return nil
+	return tree.Close()
 }
 
 // gather copies the selected rows of a batch.

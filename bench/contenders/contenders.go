@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -106,6 +107,27 @@ func (s *Server) SQL(text string) error {
 	defer db.Close()
 	_, err = db.Exec(text)
 	return err
+}
+
+// rowsPerInsert is how many rows are loaded with a statement.
+const rowsPerInsert = 1000
+
+// Fill inserts rows into a table, of which row writes the values, without parentheses.
+func Fill(db *sql.DB, table string, rows int, row func(b *strings.Builder, id int)) error {
+	var b strings.Builder
+	for id := 0; id < rows; {
+		b.Reset()
+		b.WriteString("INSERT INTO " + table + " VALUES ")
+		for end := min(id+rowsPerInsert, rows); id < end; id++ {
+			b.WriteByte('(')
+			row(&b, id)
+			b.WriteString("),")
+		}
+		if _, err := db.Exec(b.String()[:b.Len()-1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CPU is the CPU time that the server has used, on all its nodes.

@@ -14,9 +14,6 @@ import (
 	"github.com/triremedb/trireme/bench/contenders"
 )
 
-// rowsPerInsert is how many rows are loaded with a statement.
-const rowsPerInsert = 1000
-
 // kinds is how many rows the table has that t refers to.
 const kinds = 100
 
@@ -39,18 +36,9 @@ func load(s *contenders.Server, rows int) error {
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	var b strings.Builder
-	for id := 0; id < rows; {
-		b.Reset()
-		b.WriteString("INSERT INTO ddl.t VALUES ")
-		for end := min(id+rowsPerInsert, rows); id < end; id++ {
-			fmt.Fprintf(&b, "(%d,%d,0,%d,'%0120d','%060d'),", id, r.IntN(rows), r.IntN(kinds), r.Uint64(), r.Uint64())
-		}
-		if _, err := db.Exec(b.String()[:b.Len()-1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return contenders.Fill(db, "ddl.t", rows, func(b *strings.Builder, id int) {
+		fmt.Fprintf(b, "%d,%d,0,%d,'%0120d','%060d'", id, r.IntN(rows), r.IntN(kinds), r.Uint64(), r.Uint64())
+	})
 }
 
 // seen is what clients met with.

@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	rowsPerInsert = 1000
-	longQuery     = "SELECT kind, COUNT(*), SUM(n), MIN(c) FROM mixed.t WHERE pad LIKE '%77%' GROUP BY kind"
-	largeUpdate   = "UPDATE mixed.large SET c = CONCAT(id, UUID(), UUID(), UUID())" // of 250,000 rows: about 30 MB of changes
-	largeRows     = 250_000
+	longQuery   = "SELECT kind, COUNT(*), SUM(n), MIN(c) FROM mixed.t WHERE pad LIKE '%77%' GROUP BY kind"
+	largeUpdate = "UPDATE mixed.large SET c = CONCAT(id, UUID(), UUID(), UUID())" // of 250,000 rows: about 30 MB of changes
+	largeRows   = 250_000
 )
 
 // load makes the tables.
@@ -34,16 +33,11 @@ func load(s *contenders.Server, rows int) error {
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	var b strings.Builder
-	for id := 0; id < rows; {
-		b.Reset()
-		b.WriteString("INSERT INTO mixed.t VALUES ")
-		for end := min(id+rowsPerInsert, rows); id < end; id++ {
-			fmt.Fprintf(&b, "(%d,0,%d,'%0120d','%060d'),", id, r.IntN(100), r.Uint64(), r.Uint64())
-		}
-		if _, err := db.Exec(b.String()[:b.Len()-1]); err != nil {
-			return err
-		}
+	err = contenders.Fill(db, "mixed.t", rows, func(b *strings.Builder, id int) {
+		fmt.Fprintf(b, "%d,0,%d,'%0120d','%060d'", id, r.IntN(100), r.Uint64(), r.Uint64())
+	})
+	if err != nil {
+		return err
 	}
 	if _, err := db.Exec("CREATE TABLE mixed.large LIKE mixed.t"); err != nil {
 		return err

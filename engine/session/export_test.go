@@ -40,10 +40,18 @@ func TreeAfterPlanning(s *Session, text string) (ast.Statement, error) {
 func PanicInStatement(s *Session, below bool) {
 	s.x.Interrupted = func() error {
 		if !below {
-			panic("a bug")
+			panicDeeply(2000)
 		}
 		stats := s.eng.Stats()
 		stats.Each(func(string, int64) { panic("a bug below") })
 		return nil
 	}
+}
+
+// panicDeeply panics as what is nested deeply does.
+func panicDeeply(n int) int {
+	if n == 0 {
+		panic("a bug")
+	}
+	return panicDeeply(n-1) + 1
 }

@@ -182,16 +182,12 @@ func (k *kindCounts) add(session uint64, kind statementKind) {
 
 // each calls fn with the counts under their names in SHOW STATUS.
 func (k *kindCounts) each(fn func(name string, value int64)) {
-	var all int64
 	for kind, name := range comNames {
-		n := k.of(statementKind(kind))
-		if statementKind(kind) != comStmtExecute {
-			all += n
-		}
 		if name != "" {
-			fn(name, n)
+			fn(name, k.of(statementKind(kind)))
 		}
 	}
+	all := k.all()
 	fn("Questions", all)
 	fn("Queries", all)
 }
@@ -203,12 +199,15 @@ func (k *kindCounts) of(kind statementKind) (n int64) {
 	return n
 }
 
-// Questions is how many statements were run.
-func (m *Manager) Questions() (n int64) {
-	m.kinds.each(func(name string, value int64) {
-		if name == "Questions" {
-			n = value
+// all counts each statement once.
+func (k *kindCounts) all() (n int64) {
+	for kind := range comKinds {
+		if kind != comStmtExecute {
+			n += k.of(kind)
 		}
-	})
+	}
 	return n
 }
+
+// Questions is how many statements were run.
+func (m *Manager) Questions() int64 { return m.kinds.all() }

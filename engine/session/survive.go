@@ -41,8 +41,8 @@ var mayPanic = []string{module + "engine/session.", module + "engine/sql/", modu
 //
 // REQUIRES: it is called by survive, while the stack of the panic is still there.
 func survivable() bool {
-	var pcs [256]uintptr
-	n := runtime.Callers(3, pcs[:]) // without Callers, survivable and survive
+	pcs := make([]uintptr, 1<<15) // expressions may be nested deeply
+	n := runtime.Callers(3, pcs)  // without Callers, survivable and survive
 	frames := runtime.CallersFrames(pcs[:n])
 	for {
 		f, more := frames.Next()

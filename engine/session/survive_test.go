@@ -32,7 +32,7 @@ func TestSurvive(t *testing.T) {
 		if text := run(one); !strings.Contains(text, "1105") {
 			t.Fatalf("%d: %s", i, text)
 		}
-		if !one.Gone() || r.Manager.Panics() != uint64(i+1) || len(stacks) != i+1 || !bytes.Contains(stacks[i], []byte("PanicInStatement")) {
+		if !one.Gone() || r.Manager.Panics() != uint64(i+1) || len(stacks) != i+1 || !bytes.Contains(stacks[i], []byte("panicDeeply")) {
 			t.Errorf("%d: gone %v, %d panics, %s", i, one.Gone(), r.Manager.Panics(), stacks)
 		}
 		if err := one.Close(); err != nil {

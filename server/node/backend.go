@@ -241,6 +241,6 @@ func (d *doorBackend) Statistics() string {
 	if eng, err := d.n.group.Engine(); err == nil {
 		open = eng.Catalog.Stats().Cached
 	}
-	return fmt.Sprintf("Uptime: %d  Threads: %d  Questions: %d  Slow queries: 0  Opens: %d  Flush tables: 0  Open tables: %d  Queries per second avg: %.3f",
-		int(uptime), d.n.door.Connections(), questions, open, open, float64(questions)/max(uptime, 1))
+	return fmt.Sprintf("Uptime: %d  Threads: %d  Questions: %d  Slow queries: 0  Opens: 0  Flush tables: 0  Open tables: %d  Queries per second avg: %.3f",
+		int(uptime), d.n.door.Connections(), questions, open, float64(questions)/max(uptime, 1))
 }

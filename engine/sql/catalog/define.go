@@ -412,13 +412,11 @@ func (d *definer) checkDefault(c *record.Column) error {
 		if bad != nil {
 			return
 		}
-		switch x := x.(type) {
-		case *ast.Subquery, *ast.Exists:
+		if hasQuery(x) {
 			bad = errorf(3769, "Default value expression of column '%s' contains a disallowed function.", c.Name)
-		case *ast.In:
-			if x.Query != nil {
-				bad = errorf(3769, "Default value expression of column '%s' contains a disallowed function.", c.Name)
-			}
+			return
+		}
+		switch x := x.(type) {
 		case *ast.Variable, *ast.Assign:
 			bad = errorf(3772, "Default value expression of column '%s' cannot refer user or system variables.", c.Name)
 		case *ast.ColumnRef:
@@ -438,6 +436,17 @@ func (d *definer) checkDefault(c *record.Column) error {
 		return bad
 	}
 	return d.env.Typer.Check(e, d.t)
+}
+
+// hasQuery reports whether an expression itself, not its operands, has a subquery.
+func hasQuery(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Subquery, *ast.Exists:
+		return true
+	case *ast.In:
+		return e.Query != nil
+	}
+	return false
 }
 
 // precedes reports whether a stands before b in the definition.

@@ -46,7 +46,7 @@ func (h *Handle) Current() bool { return !h.stale.Load() }
 // if OpenTable is to be asked, since t or somebody else has changed the table's definition.
 // It takes no mutex, unlike OpenTable.
 func (h *Handle) Reopen(t *trx.Trx) bool {
-	if h.stale.Load() || !h.cached.Load() || h.c.pendingOf(t) != nil {
+	if !h.cached.Load() || h.c.pendingOf(t) != nil {
 		return false
 	}
 	h.refs.Add(1)

@@ -60,6 +60,40 @@ func AppendKey(dst []byte, v Value, t *Type, desc bool, prefixLen int) []byte {
 	return dst
 }
 
+// headed is a collation that can tell the first weights of a string without the others.
+type headed interface {
+	// AppendSortKeyHead appends the first bytes of the sort key of s: n of them or a few more. Fewer
+	// than n tell nothing of whether there are more.
+	AppendSortKeyHead(dst, s []byte, n int) []byte
+}
+
+// AppendKeyHead appends what AppendKey appends without a limit of characters, or, of a long string, only
+// its first bytes: more than n of them. whole says that it is all.
+func AppendKeyHead(dst []byte, v Value, t *Type, desc bool, n int) (key []byte, whole bool) {
+	if v.class != ClassBytes || t.Kind == KindBinary || len(v.Bytes()) <= n {
+		return AppendKey(dst, v, t, desc, 0), true
+	}
+	start := len(dst)
+	if !t.NotNull {
+		dst = append(dst, keyNotNull)
+	}
+	body, c := len(dst), CollationByID(t.Collation)
+	if !t.IsText() || c.Lossless() {
+		dst = append(dst, v.Bytes()[:n+1]...)
+	} else if c, ok := c.(headed); ok {
+		dst = c.AppendSortKeyHead(dst, v.Bytes(), n+1)
+	}
+	if len(dst)-body <= n {
+		return AppendKey(dst[:start], v, t, desc, 0), true
+	}
+	dst = escape(dst, body)
+	dst = dst[:len(dst)-1] // the end is elsewhere
+	if desc {
+		invert(dst[start:])
+	}
+	return dst, false
+}
+
 func appendKeyBody(dst []byte, v Value, t *Type, prefixLen int) []byte {
 	switch v.class {
 	case ClassBytes:

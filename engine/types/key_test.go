@@ -22,6 +22,12 @@ func TestKeyOrder(t *testing.T) {
 		if got := sign(bytes.Compare(AppendKey(nil, a, ty, true, 0), AppendKey(nil, b, ty, true, 0))); got != -want {
 			t.Fatalf("%s: descending keys compare %d, values %d", ty.Kind, got, want)
 		}
+		n, desc := rapid.IntRange(1, 20).Draw(t, "head"), rapid.Bool().Draw(t, "desc")
+		head, whole := AppendKeyHead([]byte("before"), a, ty, desc, n)
+		head, all := head[len("before"):], AppendKey(nil, a, ty, desc, 0)
+		if !bytes.HasPrefix(all, head) || whole != (len(head) == len(all)) || !whole && len(head) <= n {
+			t.Fatalf("%s: the head of the key %x is %x, whole: %v", ty.Kind, all, head, whole)
+		}
 		if want == 0 && Hash(7, a, ty) != Hash(7, b, ty) {
 			t.Fatalf("%s: equal values hash differently", ty.Kind)
 		}

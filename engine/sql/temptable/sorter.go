@@ -11,7 +11,10 @@ const (
 	// maxSortKey is how much of a key is kept for comparing, in bytes. Rows that agree
 	// that far are compared themselves.
 	maxSortKey = 1 << 10
-	sortChunk  = 64 << 10
+	// sortHead is how much of the key of a long string is made at first, in bytes: what an item's
+	// prefix takes and as much that all keys may have in common.
+	sortHead  = 16
+	sortChunk = 64 << 10
 	// pruneSlack is how many rows beyond twice the limit a sorter of the first rows
 	// gathers before it throws the others away.
 	pruneSlack = 4096
@@ -28,8 +31,8 @@ type SortKey struct {
 //
 // Rows stay where they are; what is sorted are items of 16 bytes, by the first 8
 // bytes of their keys with a radix sort and, where these are equal, by the rest. A key
-// of one column of fixed size has no rest. Beyond the statement's memory sorted runs
-// go to disk and are merged.
+// of one column of fixed size has no rest; that of a long string is made only where it
+// is asked for. Beyond the statement's memory sorted runs go to disk and are merged.
 type Sorter struct {
 	cfg   *Config
 	types []*types.Type
@@ -57,7 +60,10 @@ type Sorter struct {
 	merge *merger
 	pos   int // of Next
 
-	skipped int // bytes of the keys before the items' prefixes
+	skipped int  // bytes of the keys before the items' prefixes
+	whole   bool // keys are made whole at once: their heads are all the same
+	heads   bool // some keys are heads
+	owed    int  // about the bytes that the rests of these take
 	given   int64
 }
 
@@ -66,6 +72,9 @@ type sortItem struct {
 	row    uint32
 	key    uint32 // chunk number and offset of the key's length
 }
+
+// headBit is set in the length of a key of which only the head was made.
+const headBit = 1 << 31
 
 // NewSorter returns an empty sorter of rows with columns of the given types.
 func NewSorter(cfg *Config, columns []*types.Type, keys []SortKey) *Sorter {
@@ -94,7 +103,7 @@ func (s *Sorter) Reset() error {
 	for i := range s.chunks {
 		s.chunks[i] = s.chunks[i][:0]
 	}
-	s.skipped = 0
+	s.skipped, s.whole, s.heads, s.owed = 0, false, false, 0
 	s.bound.is, s.pos, s.given, s.runs, s.merge = false, 0, 0, nil, nil
 	s.mem.set(0)
 	f := s.spill
@@ -128,11 +137,14 @@ func (s *Sorter) Add(b *types.Batch, sel []uint32) error {
 		s.addWords(b, sel)
 	} else {
 		for k, i := range sel {
-			s.keyBuf = s.appendKey(s.keyBuf[:0], b, int(i))
-			s.items = append(s.items, sortItem{prefixOf(s.keyBuf), s.ids[k], s.keepKey(s.keyBuf)})
+			var whole bool
+			if s.keyBuf, whole = s.appendKey(s.keyBuf[:0], b, int(i), s.whole); !whole {
+				s.owed += s.keySize(b, int(i))
+			}
+			s.items = append(s.items, sortItem{prefixOf(s.keyBuf), s.ids[k], s.keepKey(s.keyBuf, whole)})
 		}
 	}
-	s.mem.set(int64(16*cap(s.items)+16*cap(s.swap)+4*cap(s.nulls)) + int64(len(s.chunks))*sortChunk)
+	s.mem.set(int64(16*cap(s.items)+16*cap(s.swap)+4*cap(s.nulls)+s.owed) + int64(len(s.chunks))*sortChunk)
 	if s.limit > 0 && s.limit < 1<<24 && int64(len(s.items)+len(s.nulls)) >= 2*s.limit+pruneSlack {
 		s.prune()
 	}
@@ -187,21 +199,54 @@ func appendWords(dst []uint64, v *types.Vector, kd kind, desc bool, sel []uint32
 	return dst
 }
 
-// appendKey appends the key of row i, cut off where it is too long. Whether there may be NULL is
-// for the sorter's columns to say: the vectors of UNION's parts may say less.
-func (s *Sorter) appendKey(dst []byte, b *types.Batch, i int) []byte {
+// appendKey appends the key of row i, cut off where it is too long, or unless all of it is wanted its
+// head; whole tells which. Whether there may be NULL is for the sorter's columns to say: the vectors of
+// UNION's parts may say less.
+func (s *Sorter) appendKey(dst []byte, b *types.Batch, i int, all bool) (key []byte, whole bool) {
 	for n, k := range s.keys {
 		v := &b.Vecs[k.Column]
 		if s.kinds[n].fixed() {
 			dst = appendWordKey(dst, v, i, s.kinds[n], k.Desc, s.types[k.Column].NotNull)
-		} else {
+		} else if all {
 			dst = types.AppendKey(dst, v.Value(i), s.types[k.Column], k.Desc, 0)
+		} else if dst, whole = types.AppendKeyHead(dst, v.Value(i), s.types[k.Column], k.Desc, sortHead); !whole {
+			return dst, false
 		}
 		if len(dst) >= maxSortKey {
-			return dst[:maxSortKey]
+			return dst[:maxSortKey], true
 		}
 	}
-	return dst
+	return dst, true
+}
+
+// keySize is about the size of the key of row i.
+func (s *Sorter) keySize(b *types.Batch, i int) (n int) {
+	for at, k := range s.keys {
+		if s.kinds[at].fixed() {
+			n += 8
+		} else if v := b.Vecs[k.Column].Value(i); v.Class() == types.ClassBytes {
+			n += 2 * len(v.Bytes())
+		}
+	}
+	return min(n, maxSortKey)
+}
+
+// complete makes whole the keys of which there are only heads.
+func (s *Sorter) complete(items []sortItem) {
+	if !s.heads {
+		return
+	}
+	for i := range items {
+		if it := &items[i]; s.isHead(it.key) {
+			it.key = s.keepKey(s.rowKey(it.row), true)
+		}
+	}
+}
+
+// rowKey makes the key of a row; it holds until another is made.
+func (s *Sorter) rowKey(row uint32) []byte {
+	s.keyBuf, _ = s.appendKey(s.keyBuf[:0], s.rows.segs[row>>segmentBits], int(row&segmentMask), true)
+	return s.keyBuf
 }
 
 // appendWordKey appends the key of a value of fixed size: a byte that tells of NULL, if
@@ -247,8 +292,8 @@ func prefixOf(key []byte) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// keepKey copies a key and returns where it lies.
-func (s *Sorter) keepKey(key []byte) uint32 {
+// keepKey copies a key, or the head of one, and returns where it lies.
+func (s *Sorter) keepKey(key []byte, whole bool) uint32 {
 	last := len(s.chunks) - 1
 	if last < 0 || len(s.chunks[last])+4+len(key) > cap(s.chunks[last]) {
 		s.chunks = append(s.chunks, make([]byte, 0, sortChunk))
@@ -256,27 +301,30 @@ func (s *Sorter) keepKey(key []byte) uint32 {
 	}
 	c := s.chunks[last]
 	at := uint32(last*sortChunk + len(c))
-	c = binary.LittleEndian.AppendUint32(c, uint32(len(key)))
+	size := uint32(len(key))
+	if !whole {
+		size |= headBit
+		s.heads = true
+	}
+	c = binary.LittleEndian.AppendUint32(c, size)
 	s.chunks[last] = append(c, key...)
 	return at
 }
 
 func (s *Sorter) key(at uint32) []byte {
 	c := s.chunks[at/sortChunk][at%sortChunk:]
-	n := binary.LittleEndian.Uint32(c)
+	n := binary.LittleEndian.Uint32(c) &^ headBit
 	return c[4 : 4+n : 4+n]
 }
 
-// compare compares two items; equal ones come in the order in which they were added.
-func (s *Sorter) compare(a, b sortItem) int {
-	switch {
-	case a.prefix < b.prefix:
-		return -1
-	case a.prefix > b.prefix:
-		return 1
-	case s.word:
-		return 0
-	}
+// isHead reports whether only the head of a key lies there.
+func (s *Sorter) isHead(at uint32) bool {
+	return binary.LittleEndian.Uint32(s.chunks[at/sortChunk][at%sortChunk:])&headBit != 0
+}
+
+// compareKeys compares two items whose keys are whole; equal ones come in the order in which they
+// were added.
+func (s *Sorter) compareKeys(a, b sortItem) int {
 	ka, kb := s.key(a.key), s.key(b.key)
 	c := bytes.Compare(ka, kb)
 	if c == 0 && len(ka) == maxSortKey {

@@ -2,6 +2,7 @@ package temptable
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -15,10 +16,10 @@ func (s *Sorter) sort() {
 		s.skipCommon()
 	}
 	if len(s.items) < 256 {
-		slices.SortFunc(s.items, s.compare)
-		return
+		slices.SortFunc(s.items, comparePrefixes)
+	} else {
+		s.items, s.swap = radixSort(s.items, s.swap)
 	}
-	s.items, s.swap = radixSort(s.items, s.swap)
 	if s.word {
 		return
 	}
@@ -28,21 +29,23 @@ func (s *Sorter) sort() {
 			to++
 		}
 		if to-from > 1 {
-			slices.SortFunc(s.items[from:to], s.compare)
+			s.complete(s.items[from:to])
+			slices.SortFunc(s.items[from:to], s.compareKeys)
 		}
 		from = to
 	}
 }
 
+func comparePrefixes(a, b sortItem) int { return cmp.Compare(a.prefix, b.prefix) }
+
 // skipCommon takes the items' prefixes from behind what all keys have in common, so
 // that they tell keys apart.
 func (s *Sorter) skipCommon() {
-	first := s.key(s.items[0].key)
-	common := len(first)
-	for i := range s.items {
-		if common = commonLen(first[:common], s.key(s.items[i].key)); common == 0 {
-			break
-		}
+	common := s.common()
+	if s.heads && common > sortHead-8 {
+		s.complete(s.items)
+		s.heads, s.whole, s.owed = false, true, 0
+		common = s.common()
 	}
 	if common == 0 && s.skipped == 0 {
 		return
@@ -51,6 +54,18 @@ func (s *Sorter) skipCommon() {
 	for i := range s.items {
 		s.items[i].prefix = prefixOf(s.key(s.items[i].key)[common:])
 	}
+}
+
+// common is how many first bytes are the same in all keys.
+func (s *Sorter) common() int {
+	first := s.key(s.items[0].key)
+	common := len(first)
+	for i := range s.items {
+		if common = commonLen(first[:common], s.key(s.items[i].key)); common == 0 {
+			break
+		}
+	}
+	return common
 }
 
 func commonLen(a, b []byte) int {
@@ -231,7 +246,12 @@ func (s *Sorter) writeRun() error {
 			b.Vecs[c].AppendFrom(&seg.Vecs[c], at)
 		}
 		if !s.word {
-			b.Vecs[len(s.types)].AppendBytes(s.key(s.items[k].key))
+			key := s.items[k].key
+			if s.isHead(key) {
+				b.Vecs[len(s.types)].AppendBytes(s.rowKey(id))
+			} else {
+				b.Vecs[len(s.types)].AppendBytes(s.key(key))
+			}
 		}
 		b.EndRow()
 		if b.Len() >= types.BatchRows || b.Len()&15 == 0 && b.MemoryBytes() > pendingBytes || k == len(ids)-1 {
@@ -250,6 +270,7 @@ func (s *Sorter) writeRun() error {
 		s.chunks[i] = s.chunks[i][:0]
 	}
 	s.chunks = s.chunks[:min(1, len(s.chunks))]
+	s.heads, s.owed = false, 0
 	s.mem.set(int64(16*cap(s.items) + 16*cap(s.swap) + 4*cap(s.nulls) + 4*cap(s.kept)))
 	return nil
 }

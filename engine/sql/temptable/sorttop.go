@@ -1,6 +1,8 @@
 package temptable
 
 import (
+	"encoding/binary"
+
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -84,15 +86,19 @@ func (s *Sorter) compact() {
 	s.other.Reset()
 	old := s.chunks
 	if !s.word {
-		s.chunks = nil
+		s.chunks, s.heads, s.owed = nil, false, 0
 	}
 	for i := range s.items {
 		it := &s.items[i]
 		it.row = moved[i]
 		if !s.word {
 			c := old[it.key/sortChunk][it.key%sortChunk:]
-			n := uint32(c[0]) | uint32(c[1])<<8 | uint32(c[2])<<16 | uint32(c[3])<<24
-			it.key = s.keepKey(c[4 : 4+n])
+			size := binary.LittleEndian.Uint32(c)
+			n, whole := size&^headBit, size&headBit == 0
+			if !whole {
+				s.owed += s.keySize(s.rows.segs[it.row>>segmentBits], int(it.row&segmentMask))
+			}
+			it.key = s.keepKey(c[4:4+n], whole)
 		}
 	}
 	copy(s.nulls, moved[len(s.items):])

@@ -89,6 +89,16 @@ func checkPair(t failer, c types.Collation, a, b []byte) int {
 	if c.Lossless() && !bytes.Equal(ka, a) {
 		t.Fatalf("%s: lossless, but the sort key of %q is %x", c.Name(), a, ka)
 	}
+	if h, ok := c.(interface {
+		AppendSortKeyHead(dst, s []byte, n int) []byte
+	}); ok {
+		for n := range 20 {
+			head := h.AppendSortKeyHead([]byte("x"), a, n)[1:]
+			if !bytes.HasPrefix(ka, head) || len(head) > n+1 {
+				t.Fatalf("%s: the first %d bytes of the sort key %x of %q are %x", c.Name(), n, ka, a, head)
+			}
+		}
+	}
 	if c.PadSpace() && c.Compare(a, append(bytes.Clone(a), "  "...)) != 0 {
 		t.Fatalf("%s: trailing spaces of %q are significant", c.Name(), a)
 	}

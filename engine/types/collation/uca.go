@@ -88,6 +88,24 @@ func appendPrimaryAny(dst, s []byte) []byte {
 	return dst
 }
 
+// AppendSortKeyHead appends the first n bytes of the sort key, or one more.
+func (c ucaAI) AppendSortKeyHead(dst, s []byte, n int) []byte {
+	end := len(dst) + n
+	for i := 0; i < len(s) && len(dst) < end; i++ {
+		if s[i] >= utf8.RuneSelf {
+			sc := scanner{s: s, at: i}
+			for p := sc.nextPrimary(); p != 0 && len(dst) < end; p = sc.nextPrimary() {
+				dst = binary.BigEndian.AppendUint16(dst, p)
+			}
+			return dst
+		}
+		if p := uca.ascii[s[i]].primary(); p != 0 {
+			dst = append(dst, byte(p>>8), byte(p))
+		}
+	}
+	return dst
+}
+
 func (c ucaAI) Hash(seed uint64, s []byte) uint64 {
 	h := hasher{h: seed}
 	from := 0
@@ -210,6 +228,11 @@ func (c ucaCS) AppendSortKey(dst, s []byte) []byte {
 		return dst[:last-1]
 	}
 	return dst[:end]
+}
+
+// AppendSortKeyHead appends primary weights only, at most n bytes of them or one more.
+func (c ucaCS) AppendSortKeyHead(dst, s []byte, n int) []byte {
+	return ucaAI{}.AppendSortKeyHead(dst, s, n)
 }
 
 // appendLower appends the weights of a lower level up to the last that is not common; some reports whether there are any.

@@ -11,4 +11,8 @@ func (c ucaPad) Compare(a, b []byte) int { return c.ucaAI.Compare(trimSpaces(a),
 
 func (c ucaPad) AppendSortKey(dst, s []byte) []byte { return c.ucaAI.AppendSortKey(dst, trimSpaces(s)) }
 
+func (c ucaPad) AppendSortKeyHead(dst, s []byte, n int) []byte {
+	return c.ucaAI.AppendSortKeyHead(dst, trimSpaces(s), n)
+}
+
 func (c ucaPad) Hash(seed uint64, s []byte) uint64 { return c.ucaAI.Hash(seed, trimSpaces(s)) }

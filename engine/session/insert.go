@@ -83,13 +83,14 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 		}
 	}
 	if query != nil {
+		query, referred := p.withReferred(query, st)
 		if c.query, err = plan.Select(env, query); err != nil {
 			return err
 		}
 		scope.query = c.query
 		c.uses = append(c.uses, c.query.Uses...)
 		l.volatile = l.volatile || c.query.Volatile
-		if len(c.query.Columns) != len(p.positions) {
+		if len(c.query.Columns)-referred != len(p.positions) {
 			return newError(1136, "21S01", "Column count doesn't match value count at row 1")
 		}
 		for _, t := range c.query.Tables {
@@ -242,6 +243,49 @@ func (p *insertPlan) bindUpdate(scope *insertScope, st *ast.Insert) error {
 		p.update = append(p.update, x)
 	}
 	return nil
+}
+
+// withReferred adds to the select list of INSERT's query the columns that ON DUPLICATE KEY UPDATE
+// names and neither the table nor the list has: those of a plain SELECT's tables can be used. n
+// is how many these are; they come last.
+func (p *insertPlan) withReferred(q ast.Query, st *ast.Insert) (with ast.Query, n int) {
+	sel, ok := q.(*ast.Select)
+	if !ok || sel.From == nil || sel.Distinct || len(sel.GroupBy) > 0 {
+		return q, 0
+	}
+	var more []ast.SelectItem
+	look := func(node ast.Node) bool {
+		switch x := node.(type) {
+		case ast.Query, *ast.ValuesFunc, *ast.Default:
+			return false
+		case *ast.ColumnRef:
+			own := x.Table == p.info.keys.Name || x.Table == "" && p.info.position(x.Name) >= 0
+			fromRow := st.RowAlias != "" && (x.Table == st.RowAlias || x.Table == "" && slices.Contains(st.ColumnAliases, x.Name))
+			if !own && !fromRow && !selects(sel, x) {
+				more = append(more, ast.SelectItem{Expr: x, Text: x.Name})
+			}
+		}
+		return true
+	}
+	for _, a := range st.OnDuplicate {
+		inspect(a.Value, look)
+	}
+	if more == nil {
+		return q, 0
+	}
+	wider := *sel
+	wider.Items = slices.Concat(sel.Items, more)
+	return &wider, len(more)
+}
+
+// selects reports whether a select list has a column, by its name or its alias.
+func selects(sel *ast.Select, ref *ast.ColumnRef) bool {
+	name := dict.Fold(ref.Name)
+	return slices.ContainsFunc(sel.Items, func(i ast.SelectItem) bool {
+		c, ok := i.Expr.(*ast.ColumnRef)
+		return ok && dict.Fold(c.Name) == name && (ref.Table == "" || ref.Table == c.Table) ||
+			ref.Table == "" && dict.Fold(i.Alias) == name
+	})
 }
 
 // hasQueries reports whether a value contains a query.

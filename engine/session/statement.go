@@ -116,7 +116,7 @@ func (s *Session) beginStatement(ctx context.Context, w ResultWriter) {
 	s.work.run.Examined = 0
 	s.x.ResetStatement()
 	s.x.Now = s.now()
-	s.x.DataChange = false
+	s.x.DataChange, s.x.Ignore = false, false
 	s.x.Params = nil
 	s.x.Row, s.x.Column = 0, ""
 	s.memory, s.limit, s.checks = 0, 0, 0

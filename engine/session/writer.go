@@ -40,7 +40,7 @@ func (s *Session) beginChange(ignore bool) error {
 	if s.info.ReadOnly {
 		return newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
 	}
-	s.x.DataChange = !ignore
+	s.x.DataChange, s.x.Ignore = !ignore, ignore
 	c := &s.work.store
 	c.Mode, c.Location, c.Today, c.Warn = s.x.Mode, s.x.Location, s.x.Today, s.x.Warn
 	if ignore {

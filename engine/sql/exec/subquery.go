@@ -131,7 +131,10 @@ func (s *subquery) single() (types.Value, error) {
 		row = int(sel[0])
 	}
 	if rowsOf(b, sel) > 1 {
-		return types.Null, errManyRows()
+		if _, err := c.put(types.Null); err != nil {
+			return types.Null, err
+		}
+		return types.Null, s.manyRows()
 	}
 	v, err := c.put(b.Vecs[0].Value(row))
 	if err != nil {
@@ -139,15 +142,23 @@ func (s *subquery) single() (types.Value, error) {
 	}
 	if b, _, err := s.root.next(); b != nil || err != nil {
 		if err == nil {
-			err = errManyRows()
+			c.setNull()
+			err = s.manyRows()
 		}
 		return types.Null, err
 	}
 	return v, nil
 }
 
-func errManyRows() error {
-	return &types.Error{Number: 1242, State: "21000", Message: "Subquery returns more than 1 row"}
+// manyRows is what is said of rows where one may be: an error or, with IGNORE, a warning, and the
+// value is NULL.
+func (s *subquery) manyRows() error {
+	err := &types.Error{Number: 1242, State: "21000", Message: "Subquery returns more than 1 row"}
+	if s.r.x.Ignore {
+		s.r.x.Warning(err)
+		return nil
+	}
+	return err
 }
 
 func boolean(v bool) types.Value {
@@ -354,7 +365,7 @@ func (s *subquery) compareRow(in *types.Batch, row int) (types.Value, error) {
 	case 1:
 		return s.compare(s.rows.Segment(0), 0)
 	}
-	return types.Null, errManyRows()
+	return types.Null, s.manyRows()
 }
 
 // cacheGroups is how many results of a correlated subquery are kept.
@@ -434,6 +445,13 @@ func (c *resultCache) begin() bool {
 	}
 	c.groups = temptable.NewGroups(&c.r.temp, c.types, c.r.seed)
 	return true
+}
+
+// setNull makes the result that put has kept last NULL.
+func (c *resultCache) setNull() {
+	if n := len(c.values); c.one || c.key != nil {
+		c.values[n-1] = types.Null
+	}
 }
 
 // put keeps the result for the key that find has looked for.

@@ -67,6 +67,8 @@ type Context struct {
 	// DataChange says that the statement changes data: in strict mode bad values
 	// are then errors and not warnings. With IGNORE it is false.
 	DataChange bool
+	// Ignore says that the statement has IGNORE.
+	Ignore bool
 
 	Now     time.Time // when the statement began, for NOW()
 	Env     env.Env   // clock and random numbers, for SYSDATE(), RAND(), UUID()

@@ -15,7 +15,7 @@ SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
 
-.PHONY: build run test simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes test-python proto-python load test-load
+.PHONY: build run test profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes test-python proto-python load test-load
 
 build: ## compile everything
 	go build ./...
@@ -24,7 +24,7 @@ run: bin/trireme ## a group of three nodes on this machine, until ^C; their data
 	bin/trireme demo $(FLAGS)
 
 test: bin/testsum ## all tests with the race detector, and the house rules; then the simulation without it
-	go test -race -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
+	go test -race -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
 	go test -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run TestSimulate -args -sim.n=$(SIMULATED) | bin/testsum
 
 simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
@@ -121,6 +121,13 @@ ifeq ($(BENCH),)
 else
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
 endif
+
+profile: ## measure anew what the compiler goes by, cmd/trireme/default.pgo; about ten minutes
+	rm -rf bin/profiles
+	go -C bench run ./sql -only trireme -rows 100000 -rounds 1 -seconds 6 -threads 1,8 -report "" -profiles $(CURDIR)/bin/profiles
+	go -C bench run ./tpcc -only trireme -rounds 1 -report "" -profiles $(CURDIR)/bin/profiles beside
+	go -C bench run ./analytics -rows 1000000 -rounds 3 -report "" -profiles $(CURDIR)/bin/profiles
+	go tool pprof -proto -output cmd/trireme/default.pgo bin/profiles/*.pb.gz
 
 fuzz: ## every fuzz target for FUZZTIME
 	@grep -rHoE '^func Fuzz[A-Za-z0-9_]*' --include='*_test.go' . | sort | \

@@ -23,15 +23,16 @@ import (
 )
 
 type config struct {
-	quick  bool
-	rows   int
-	rounds int
-	pool   int // MiB
-	memory int // MiB for a statement
-	report string
-	binary string
-	only   *regexp.Regexp
-	keep   bool
+	quick    bool
+	rows     int
+	rounds   int
+	pool     int // MiB
+	memory   int // MiB for a statement
+	report   string
+	binary   string
+	profiles string
+	only     *regexp.Regexp
+	keep     bool
 }
 
 func main() {
@@ -45,6 +46,7 @@ func main() {
 	flag.StringVar(&c.report, "report", "report/analytics.md", "file to write, with plots beside it; empty: none")
 	flag.StringVar(&c.binary, "trireme", "", "binary of the server; empty: build it")
 	flag.StringVar(&only, "queries", "", "run the queries whose names match this expression, and write no report")
+	flag.StringVar(&c.profiles, "profiles", "", "directory for CPU profiles of this database, of 5 s each")
 	flag.BoolVar(&c.keep, "keep", false, "keep the servers' directory")
 	flag.Parse()
 	if c.quick {
@@ -79,7 +81,7 @@ func (c *config) run() (err error) {
 	if !c.keep {
 		defer os.RemoveAll(dir)
 	}
-	servers, err := contenders.Start(contenders.Options{Dir: dir, Binary: c.binary, Pool: c.pool, Keep: c.keep}, "")
+	servers, err := contenders.Start(contenders.Options{Dir: dir, Binary: c.binary, Pool: c.pool, Keep: c.keep, Profiles: c.profiles}, "")
 	defer func() { err = errors.Join(err, servers.Stop()) }()
 	if err != nil {
 		return err

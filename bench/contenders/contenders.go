@@ -25,6 +25,8 @@ type Options struct {
 	Nodes  int    // of each; 0 is 1. From 2 on the other one is Galera.
 	Pool   int    // buffer pool, MiB
 	Keep   bool   // keep MariaDB's data
+
+	Profiles string // directory for CPU profiles of this database's leader; empty: none
 }
 
 // Server is a running database. A group is used through its leader, Galera through its
@@ -139,9 +141,12 @@ func (s *Server) CPU() (sum time.Duration) {
 }
 
 func startTrireme(o Options) (*Server, error) {
-	g, err := servers.Launch(servers.Options{Binary: o.Binary, Dir: o.Dir, Nodes: o.Nodes, Password: password, Settings: []string{
-		"--max-connections=500", "--log-level=warn",
-		fmt.Sprintf("--innodb-buffer-pool-size=%dM", o.Pool), "--innodb-redo-log-capacity=512M"}}, startLimit)
+	settings := []string{"--max-connections=500", "--log-level=warn",
+		fmt.Sprintf("--innodb-buffer-pool-size=%dM", o.Pool), "--innodb-redo-log-capacity=512M"}
+	if o.Profiles != "" {
+		settings = append(settings, "--http-pprof=ON")
+	}
+	g, err := servers.Launch(servers.Options{Binary: o.Binary, Dir: o.Dir, Nodes: o.Nodes, Password: password, Settings: settings}, startLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +160,13 @@ func startTrireme(o Options) (*Server, error) {
 		stop: func() error { return g.Stop(stopLimit) }}
 	for _, n := range g.Nodes {
 		s.processes = append(s.processes, n.Process())
+	}
+	if o.Profiles != "" {
+		p, err := startProfiler(n, o.Profiles)
+		if err != nil {
+			return nil, errors.Join(err, s.stop())
+		}
+		s.stop = func() error { return errors.Join(p.stop(), g.Stop(stopLimit)) }
 	}
 	return s, nil
 }

@@ -34,6 +34,7 @@ type config struct {
 	report    string
 	dir       string
 	binary    string
+	profiles  string
 	keep      bool
 	only      string
 	nodes     int
@@ -69,6 +70,7 @@ func main() {
 	flag.StringVar(&c.report, "report", "report/sql.md", "file to write, for groups with -group before its ending; empty: none")
 	flag.StringVar(&c.binary, "trireme", "", "binary of the server; empty: build it")
 	flag.StringVar(&c.only, "only", "", "run one contender only: trireme or mariadb")
+	flag.StringVar(&c.profiles, "profiles", "", "directory for CPU profiles of this database, of 5 s each")
 	flag.BoolVar(&c.keep, "keep", false, "keep the servers' directory")
 	flag.Parse()
 	if c.quick {
@@ -105,7 +107,7 @@ func (c *config) run() (err error) {
 	if !c.keep {
 		defer os.RemoveAll(c.dir)
 	}
-	servers, err := contenders.Start(contenders.Options{Dir: c.dir, Binary: c.binary, Nodes: c.nodes, Pool: c.pool, Keep: c.keep}, c.only)
+	servers, err := contenders.Start(contenders.Options{Dir: c.dir, Binary: c.binary, Nodes: c.nodes, Pool: c.pool, Keep: c.keep, Profiles: c.profiles}, c.only)
 	defer func() { err = errors.Join(err, servers.Stop()) }()
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func (c *config) beside(ctx context.Context) (err error) {
 	if !c.keep {
 		defer os.RemoveAll(dir)
 	}
-	started, err := contenders.Start(contenders.Options{Dir: dir, Binary: c.binary, Pool: c.pool, Keep: c.keep}, c.only)
+	started, err := contenders.Start(contenders.Options{Dir: dir, Binary: c.binary, Pool: c.pool, Keep: c.keep, Profiles: c.profiles}, c.only)
 	defer func() { err = errors.Join(err, started.Stop()) }()
 	if err != nil {
 		return err

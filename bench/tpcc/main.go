@@ -36,6 +36,7 @@ type config struct {
 	// For both servers beside each other.
 	rounds, pool         int
 	report, binary, only string
+	profiles             string
 	quick, keep          bool
 }
 
@@ -57,6 +58,7 @@ func main() {
 	flag.StringVar(&c.report, "report", "report/tpcc.md", "beside: file to write; empty: none")
 	flag.StringVar(&c.binary, "trireme", "", "beside: binary of the server; empty: build it")
 	flag.StringVar(&c.only, "only", "", "beside: run one contender only: trireme or mariadb")
+	flag.StringVar(&c.profiles, "profiles", "", "beside: directory for CPU profiles of this database, of 5 s each")
 	flag.BoolVar(&c.quick, "quick", false, "beside: one warehouse, one short turn, no report")
 	flag.BoolVar(&c.keep, "keep", false, "beside: keep the servers' directory")
 	flag.Parse()

@@ -83,7 +83,7 @@ func (f *osFile) unsetDirect() bool {
 // needed to read the data back, the size above all.
 func (f *osFile) Sync() error {
 	f.disk.stats.Syncs.Add(1)
-	return pathError("sync", f.name, control(f.f, unix.Fdatasync))
+	return pathError("sync", f.name, control(f.f, fdatasync))
 }
 
 // Truncate implements [File].

@@ -99,7 +99,7 @@ func (c *config) run() (err error) {
 
 // write writes the report, and its plot beside it.
 func (m *measured) write(name string) error {
-	picture := name[:len(name)-len(filepath.Ext(name))] + ".svg"
+	picture := reportfile.Picture(name)
 	if err := reportfile.Write(picture, m.plot()); err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/triremedb/trireme/bench/reportfile"
 )
 
 // ratio is how many times as long the second server takes as the first.
@@ -67,35 +69,11 @@ func (m *measured) text(picture string) string {
 	return b.String()
 }
 
-// plot is a picture of the ratios: a bar for each query, a mark at its target.
+// plot is a picture of the ratios.
 func (m *measured) plot() string {
-	const left, width, height, step = 190, 560, 24, 1
-	most := 4.0
-	for q := range m.queries {
-		most = max(most, m.ratio(q, took))
-	}
-	most = min(most, 20)
-	at := func(ratio float64) float64 { return left + min(ratio, most)/most*width }
-	var b strings.Builder
-	bottom := len(m.queries)*height + 10
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`+"\n", left+width+70, bottom+30)
-	b.WriteString(`<rect width="100%" height="100%" fill="white"/>` + "\n")
-	for x := 0.0; x <= most; x += step {
-		fmt.Fprintf(&b, `<path d="M%.1f 6V%d" stroke="#ddd"/><text x="%.1f" y="%d" text-anchor="middle">%.0f</text>`+"\n", at(x), bottom, at(x), bottom+18, x)
-	}
+	var bars []reportfile.Bar
 	for i, q := range m.queries {
-		y, r := 8+i*height, m.ratio(i, took)
-		color := "#4a7db5"
-		if r < q.target {
-			color = "#c0504d"
-		}
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`, left-8, y+14, q.name)
-		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`, left, y+2, at(r)-left, height-8, color)
-		fmt.Fprintf(&b, `<text x="%.1f" y="%d">%.2fx</text>`+"\n", at(r)+5, y+14, r)
-		if q.target > 0 {
-			fmt.Fprintf(&b, `<path d="M%.1f %dv%d" stroke="black" stroke-width="2"/>`+"\n", at(q.target), y, height-4)
-		}
+		bars = append(bars, reportfile.Bar{Name: q.name, Ratio: m.ratio(i, took), Target: q.target})
 	}
-	b.WriteString("</svg>\n")
-	return b.String()
+	return reportfile.Plot(bars)
 }

@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -116,10 +117,13 @@ func (c *config) run() (err error) {
 	if err != nil {
 		return err
 	}
-	text := m.text()
-	fmt.Print(text)
+	fmt.Print(m.text(""))
 	if c.report == "" || c.quick || c.only != "" {
 		return nil
 	}
-	return reportfile.Write(c.report, text)
+	picture := reportfile.Picture(c.report)
+	if err := reportfile.Write(picture, m.plot()); err != nil {
+		return err
+	}
+	return reportfile.Write(c.report, m.text(filepath.Base(picture)))
 }

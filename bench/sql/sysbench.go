@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/bench/contenders"
+	"github.com/triremedb/trireme/bench/reportfile"
 )
 
 // settle is what the background work of a turn gets before the next.
@@ -129,7 +130,8 @@ func median[T interface{ ~float64 | ~int64 }](list []sample, of func(sample) T) 
 	return v[len(v)/2]
 }
 
-func (m *measured) text() string {
+// text is the report; picture is the name of its plot.
+func (m *measured) text(picture string) string {
 	var b strings.Builder
 	peer, option := "MariaDB", ""
 	if m.c.nodes > 1 {
@@ -155,19 +157,44 @@ func (m *measured) text() string {
 			m.row(&b, w, n)
 		}
 	}
+	if picture != "" {
+		fmt.Fprintf(&b, "\n![Ratios of transactions per second](%s)\n", picture)
+	}
 	return b.String()
+}
+
+// plot is a picture of the ratios.
+func (m *measured) plot() string {
+	var bars []reportfile.Bar
+	for _, w := range m.c.workloads {
+		for _, n := range m.c.threads {
+			rates := m.rates(w, n)
+			if len(rates) < 2 || rates[1] == 0 {
+				continue
+			}
+			bars = append(bars, reportfile.Bar{Name: fmt.Sprintf("%s, %d", strings.TrimPrefix(w, "oltp_"), n), Ratio: rates[0] / rates[1], Target: targets[w]})
+		}
+	}
+	return reportfile.Plot(bars)
+}
+
+// rates are the servers' medians.
+func (m *measured) rates(w string, n int) (list []float64) {
+	for _, s := range m.servers {
+		list = append(list, median(m.samples[key(w, n, s.Name)], func(x sample) float64 { return x.rate }))
+	}
+	return list
 }
 
 func (m *measured) row(b *strings.Builder, w string, n int) {
 	fmt.Fprintf(b, "| %s | %d | ", w, n)
-	var rates []float64
+	rates := m.rates(w, n)
 	var tails []time.Duration
-	for _, s := range m.servers {
+	for i, s := range m.servers {
 		list := m.samples[key(w, n, s.Name)]
-		rate := median(list, func(x sample) float64 { return x.rate })
 		tail := median(list, func(x sample) time.Duration { return x.p99 })
-		rates, tails = append(rates, rate), append(tails, tail)
-		fmt.Fprintf(b, "%.0f | %v | %v | ", rate, tail.Round(10*time.Microsecond), median(list, func(x sample) time.Duration { return x.cpu }).Round(time.Microsecond))
+		tails = append(tails, tail)
+		fmt.Fprintf(b, "%.0f | %v | %v | ", rates[i], tail.Round(10*time.Microsecond), median(list, func(x sample) time.Duration { return x.cpu }).Round(time.Microsecond))
 	}
 	if len(rates) < 2 || rates[1] == 0 {
 		b.WriteString("| | |\n")

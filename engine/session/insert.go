@@ -278,13 +278,13 @@ func (p *insertPlan) withReferred(q ast.Query, st *ast.Insert) (with ast.Query, 
 	return &wider, len(more)
 }
 
-// selects reports whether a select list has a column, by its name or its alias.
+// selects reports whether a select list has a column, by its own name or the result's.
 func selects(sel *ast.Select, ref *ast.ColumnRef) bool {
 	name := dict.Fold(ref.Name)
 	return slices.ContainsFunc(sel.Items, func(i ast.SelectItem) bool {
 		c, ok := i.Expr.(*ast.ColumnRef)
 		return ok && dict.Fold(c.Name) == name && (ref.Table == "" || ref.Table == c.Table) ||
-			ref.Table == "" && dict.Fold(i.Alias) == name
+			!i.Star && ref.Table == "" && dict.Fold(i.Name()) == name
 	})
 }
 

@@ -130,22 +130,21 @@ func (s *subquery) single() (types.Value, error) {
 	if sel != nil {
 		row = int(sel[0])
 	}
-	if rowsOf(b, sel) > 1 {
-		if _, err := c.put(types.Null); err != nil {
-			return types.Null, err
-		}
-		return types.Null, s.manyRows()
-	}
 	v, err := c.put(b.Vecs[0].Value(row))
 	if err != nil {
 		return v, err
 	}
-	if b, _, err := s.root.next(); b != nil || err != nil {
-		if err == nil {
-			c.setNull()
-			err = s.manyRows()
+	many := rowsOf(b, sel) > 1
+	if !many {
+		more, _, err := s.root.next()
+		if err != nil {
+			return types.Null, err
 		}
-		return types.Null, err
+		many = more != nil
+	}
+	if many {
+		c.setNull()
+		return types.Null, s.manyRows()
 	}
 	return v, nil
 }

@@ -8,6 +8,7 @@
 // Invariants:
 //
 //   - Compare(a, b) == bytes.Compare(AppendSortKey(nil, a), AppendSortKey(nil, b)) for all byte strings, well-formed or not.
+//   - AppendSortKeyHead, which the collations of the UCA have, appends the beginning of the sort key: sorting mostly needs no more.
 //   - Compare(a, b) == 0 implies equal hashes. Hashes are the same in every process.
 //   - Nothing allocates, except that AppendSortKey grows dst.
 //

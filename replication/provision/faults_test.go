@@ -323,6 +323,11 @@ func (s *sink) Send(chunk []byte) error {
 	return nil
 }
 
+// sendFunc is a writer of chunks that looks at them.
+type sendFunc func(chunk []byte) error
+
+func (f sendFunc) Send(chunk []byte) error { return f(chunk) }
+
 // TestCommitted: a donor sends nothing that it does not know to be committed, and only
 // between entries.
 func TestCommitted(t *testing.T) {
@@ -599,8 +604,16 @@ func TestLifetimes(t *testing.T) {
 		if err := ask(fresh); err != nil {
 			t.Fatal(err)
 		}
-		if err := ask(request{what: askRelease, csn: d.eng.Trx.LastCommitted()}); err != nil || open() != 0 {
-			t.Errorf("%d open after the release, %v", open(), err)
+		answered := false
+		release := request{what: askRelease, csn: d.eng.Trx.LastCommitted(), receiver: receiver, min: 1, max: 1, group: testGroup}
+		if err := d.src.Answer(context.Background(), release.append(nil), sendFunc(func([]byte) error {
+			answered = true
+			if n := open(); n != 0 {
+				t.Errorf("%d open when the release is answered", n)
+			}
+			return nil
+		})); err != nil || !answered {
+			t.Errorf("release: %v, answered: %v", err, answered)
 		}
 		wantError(t, ask(request{what: askRelease, csn: 1}), ErrSnapshotGone)
 		d.close()

@@ -51,6 +51,12 @@ func (s *Source) Answer(ctx context.Context, req []byte, w ChunkWriter) error {
 	if err != nil {
 		return tell(&frameWriter{w: w}, err)
 	}
+	if r.what == askRelease {
+		// First, so that who gets the answer may rely on it.
+		s.leave(sn, &r)
+		f := frameWriter{w: w}
+		return f.send(frameEnd, new(ending).append(f.begin()))
+	}
 	defer s.leave(sn, &r)
 	v, err := s.sender()
 	if err == nil {

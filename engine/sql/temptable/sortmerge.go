@@ -2,7 +2,6 @@ package temptable
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -15,8 +14,8 @@ func (s *Sorter) sort() {
 	if !s.word && len(s.items) > 0 {
 		s.skipCommon()
 	}
-	if len(s.items) < 256 {
-		slices.SortFunc(s.items, comparePrefixes)
+	if len(s.items) <= fewItems {
+		s.items, s.swap = sortFew(s.items, s.swap)
 	} else {
 		s.items, s.swap = radixSort(s.items, s.swap)
 	}
@@ -36,7 +35,41 @@ func (s *Sorter) sort() {
 	}
 }
 
-func comparePrefixes(a, b sortItem) int { return cmp.Compare(a.prefix, b.prefix) }
+// fewItems is how many items are too few for a radix sort.
+const fewItems = 255
+
+// sortFew sorts few items by their prefixes and leaves equal ones in their order: by the first
+// byte in which there are differences at one go, then by moving each to its place.
+func sortFew(items, swap []sortItem) (sorted, spare []sortItem) {
+	some, all := uint64(0), ^uint64(0)
+	for i := range items {
+		some |= items[i].prefix
+		all &= items[i].prefix
+	}
+	shift := max(bits.Len64(some^all)-8, 0)
+	var starts [256]uint8
+	for i := range items {
+		starts[byte(items[i].prefix>>shift)]++
+	}
+	sum := uint8(0)
+	for i, n := range starts {
+		starts[i] = sum
+		sum += n
+	}
+	swap = slices.Grow(swap[:0], len(items))[:len(items)]
+	for _, it := range items {
+		b := byte(it.prefix >> shift)
+		swap[starts[b]] = it
+		starts[b]++
+	}
+	for i, it := range swap {
+		for ; i > 0 && swap[i-1].prefix > it.prefix; i-- {
+			swap[i] = swap[i-1]
+		}
+		swap[i] = it
+	}
+	return swap, items
+}
 
 // skipCommon takes the items' prefixes from behind what all keys have in common, so
 // that they tell keys apart.

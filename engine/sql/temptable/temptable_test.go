@@ -2,8 +2,10 @@ package temptable
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -457,3 +459,30 @@ func TestQueue(t *testing.T) {
 
 // tailRows is the number of rows that the tail had when they were last counted.
 func tailRows(q *Queue) int { return q.blocks[len(q.blocks)-1].rows }
+
+// Items are sorted by prefix, whatever their number and however alike these are, and equal ones
+// stay in their order.
+func TestSortItems(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var spare []sortItem
+	for range 3000 {
+		mask := ^uint64(0) >> rng.IntN(64) << rng.IntN(64)
+		rest := rng.Uint64() &^ mask
+		items := make([]sortItem, rng.IntN(fewItems+1))
+		for i := range items {
+			items[i] = sortItem{prefix: rng.Uint64()&mask | rest, row: uint32(i)}
+		}
+		want := slices.Clone(items)
+		slices.SortStableFunc(want, func(a, b sortItem) int { return cmp.Compare(a.prefix, b.prefix) })
+		var few []sortItem
+		if few, spare = sortFew(slices.Clone(items), spare); !slices.Equal(few, want) {
+			t.Fatalf("seed %d: few items: %v, want %v", seed, few, want)
+		}
+		if len(items) > 0 {
+			if many, _ := radixSort(items, nil); !slices.Equal(many, want) {
+				t.Fatalf("seed %d: radix: %v, want %v", seed, many, want)
+			}
+		}
+	}
+}

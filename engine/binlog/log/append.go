@@ -3,6 +3,8 @@ package log
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/triremedb/trireme/engine/storage/file"
 )
@@ -12,6 +14,12 @@ const (
 	bufferSize = 1 << 20
 	// directSize is from which length on data is written from where it lies.
 	directSize = 256 << 10
+	// fillStep is how much reserved space is written at a time.
+	fillStep = 128 << 10
+	// markGroups and markTime are how many groups a sync mark covers at most, and how
+	// old the one before may be when a group is made durable.
+	markGroups = 8
+	markTime   = 100 * time.Millisecond
 )
 
 // Append adds entries to the end of the log, in the file but not yet durable.
@@ -168,12 +176,27 @@ func (l *Log) flush(at place) error {
 	if err := l.reserve(at.offset); err != nil {
 		return err
 	}
-	if err := l.writeAt(l.buf, at.offset-int64(len(l.buf))); err != nil {
+	start := at.offset - int64(len(l.buf))
+	l.fill(at.offset)
+	if err := l.writeAt(l.buf, start); err != nil {
 		return err
 	}
 	l.buf = l.buf[:0]
 	l.publish(at)
 	return nil
+}
+
+// fill adds zeros to what is buffered, which ends at end, where it is the first to be
+// written there. A file system keeps a record of which reserved space was written, so
+// that the sync after a first write has to write more than the data.
+func (l *Log) fill(end int64) {
+	if end <= l.filled || l.opt.Preallocate < 0 || len(l.buf) >= fillStep {
+		return
+	}
+	l.filled = min((end+fillStep-1)/fillStep*fillStep, l.allocated)
+	n := len(l.buf)
+	l.buf = slices.Grow(l.buf, int(l.filled-end))[:n+int(l.filled-end)]
+	clear(l.buf[n:])
 }
 
 func (l *Log) writeAt(b []byte, off int64) error {
@@ -199,6 +222,7 @@ func (l *Log) reserve(end int64) error {
 	if end <= l.allocated || step < 0 {
 		return nil
 	}
+	l.filled = min(l.filled, l.allocated)
 	to := (end + step - 1) / step * step
 	err := l.f.Allocate(l.allocated, to-l.allocated)
 	if errors.Is(err, file.ErrNoSpace) {
@@ -258,7 +282,8 @@ func (l *Log) Sync() error {
 }
 
 // syncAll ends a group: one sync covers what was written since the last one. The sync
-// mark that it allows is written at once, and durable with the next group at the latest.
+// mark that it allows is written now and then, as it is a second place on the disk for the
+// next sync, and durable with the group after it at the latest.
 func (l *Log) syncAll() error {
 	if !l.dirty {
 		return nil
@@ -267,6 +292,11 @@ func (l *Log) syncAll() error {
 		return err
 	}
 	l.setSynced()
+	now := l.env.Monotonic()
+	if l.unmarked++; l.marked.offset != 0 && l.unmarked < markGroups && now-l.markedAt < markTime {
+		return nil
+	}
+	l.unmarked, l.markedAt = 0, now
 	// Without a new mark recovery is less sharp, no more: not worth failing for.
 	if err := l.writeMark(l.synced); err != nil && !errors.Is(err, file.ErrNoSpace) {
 		return l.halt(fmt.Errorf("sync mark: %w", err))

@@ -1,6 +1,7 @@
 package log
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -183,6 +184,43 @@ func TestAppendAllocates(t *testing.T) {
 	if s.Entries != int64(at) || s.Syncs == 0 || s.Files != 1 || s.Bytes != s.FileBytes-headerSize || s.Cached == 0 || s.SyncMax == 0 || s.SyncTime < s.SyncMax {
 		t.Errorf("%+v", s)
 	}
+	ok(l.Close())
+}
+
+// Reserved space is written with zeros before it is needed, in steps, and never beyond
+// what is reserved.
+func TestFill(t *testing.T) {
+	fsys := file.OS(t.TempDir())
+	opt := options(fsys, env.Real())
+	opt.Preallocate = 3 * fillStep / 2
+	l := must(Create(opt, Start{}))
+	mk := maker{term: 1}
+	steps := map[int64]bool{}
+	for i := range 2000 {
+		size := 300
+		if i%500 == 400 {
+			size = directSize + i // these are not filled up
+		}
+		ok(l.Append([]Entry{mk.next(1, size, 0)}))
+		if l.filled > l.allocated || size == 300 && l.filled < l.tail.offset {
+			t.Fatalf("entry %d ends at %d: filled up to %d of %d", i, l.tail.offset, l.filled, l.allocated)
+		}
+		steps[l.filled] = true
+	}
+	ok(l.Sync())
+	if want := int(l.tail.offset / (fillStep / 2)); len(steps) < 10 || len(steps) > want {
+		t.Errorf("%d times for %d bytes", len(steps), l.tail.offset)
+	}
+	rest := make([]byte, l.allocated-l.tail.offset)
+	if _, err := l.f.ReadAt(rest, l.tail.offset); err != nil || len(bytes.Trim(rest, "\x00")) > 0 {
+		t.Errorf("behind the end are %q, %v", bytes.Trim(rest, "\x00"), err)
+	}
+	ok(l.f.Close()) // as a killed process does
+	l = must(Open(opt))
+	if n := l.LastIndex(); n != 2000 {
+		t.Errorf("%d entries are left", n)
+	}
+	ok(l.Append([]Entry{mk.next(1, 300, 0)}))
 	ok(l.Close())
 }
 

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -24,12 +25,15 @@ type Log struct {
 
 	// Of the open file, the last one. Guarded by turn.
 	f         file.File
-	allocated int64  // the file's size
-	synced    place  // everything before is durable
-	dirty     bool   // something was written since
-	scrap     bool   // bytes behind the end may have been written
-	marked    mark   // the newest one that was written
-	markLoose bool   // it may not be durable
+	allocated int64 // the file's size
+	filled    int64 // up to where it was written, with zeros behind the end
+	synced    place // everything before is durable
+	dirty     bool  // something was written since
+	scrap     bool  // bytes behind the end may have been written
+	marked    mark  // the newest one that was written
+	markLoose bool  // it may not be durable
+	unmarked  int   // groups that became durable since
+	markedAt  time.Duration
 	buf       []byte // records on their way to the file
 	run       []recent
 

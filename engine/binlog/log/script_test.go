@@ -19,7 +19,7 @@ import (
 //	create [index=I term=T number=N version=V]   makes a log on an empty disk
 //	append term=T [at=I] [count=N] [size=S] [trx=K] [rotate] [version=V] [type=Y] [time=seconds]
 //	                           N entries (1) of K transactions (0) and S bytes of body (10)
-//	sync | commit I | close | open
+//	sync [soon] | commit I | close | open    a sync is long after the one before, or soon after it
 //	kill                       ends the process: the files stay as they are
 //	tear I                     zeros from the middle of the record of entry I to the end of its file
 //	flip I | flip F offset=O   damages the data of entry I, or a byte of file F
@@ -51,16 +51,21 @@ type script struct {
 	l      *Log
 	number map[uint64]uint64 // last transaction up to each entry
 	newest uint8
+	clock  clock
 }
 
-// clock stands at an hour after 1970.
-type clock struct{ env.Env }
+// clock stands at an hour after 1970, and runs when the script says so.
+type clock struct {
+	env.Env
+	runs time.Duration
+}
 
-func (clock) Now() time.Time           { return time.Unix(3600, 0) }
-func (clock) Monotonic() time.Duration { return 0 }
+func (*clock) Now() time.Time             { return time.Unix(3600, 0) }
+func (c *clock) Monotonic() time.Duration { return c.runs }
 
 func (s *script) options() Options {
-	opt := options(s.fs, clock{env.Real()})
+	s.clock.Env = env.Real()
+	opt := options(s.fs, &s.clock)
 	opt.Cache = -1
 	opt.Newest = s.newest
 	return opt
@@ -81,6 +86,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "append":
 		err = s.append(t, d)
 	case "sync":
+		if !d.HasArg("soon") {
+			s.clock.runs += markTime
+		}
 		err = s.l.Sync()
 	case "commit":
 		s.l.SetCommitted(arg(t, d, 0))

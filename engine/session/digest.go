@@ -101,6 +101,9 @@ func (s *Session) record(now time.Duration, err error) {
 		of.add(s.id, took, m, sent, examined, types.Timestamp(s.x.Now.UnixMicro()), err != nil)
 		text = of.text
 	}
+	if took >= s.opt.slow {
+		s.slow(took, sent, examined, err)
+	}
 	if s.span != nil {
 		s.endSpan(now, text, sent, examined, err)
 	}

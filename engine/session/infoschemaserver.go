@@ -215,7 +215,7 @@ func rowsStatus(q *virtualRows, global bool) error {
 	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	list := map[string]string{"Threads_connected": number(int64(m.Sessions())), "Threads_running": number(int64(running)), "Uptime": number(int64(m.Uptime() / time.Second)),
-		"Prepared_stmt_count": number(m.prepared.Load()), "Connections": number(int64(m.nextID.Load())),
+		"Prepared_stmt_count": number(m.prepared.Load()), "Slow_queries": number(m.Slow()), "Connections": number(int64(m.nextID.Load())),
 		"group_replication_primary_member": primaryMember(m.opt.Backend.Members())}
 	add := func(name string, value int64) { list[name] = number(value) }
 	stats := q.s.eng.Stats()

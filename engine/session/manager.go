@@ -27,6 +27,9 @@ type Options struct {
 	// stack; nil: such panics are not caught.
 	Panicked func(value any, stack []byte)
 
+	// Slow is told of each slow statement while slow_query_log is ON; it must not wait. nil: nobody is.
+	Slow func(SlowStatement)
+
 	// Trace decides which statements are traced and takes their spans; nil: none are.
 	Trace trace.Recorder
 	// TraceText lets spans have the text of their statement without its values, as
@@ -46,6 +49,7 @@ type Manager struct {
 	full     atomic.Uint64 // statements that found no space
 	failed   atomic.Uint64 // statements that ended with an error
 	panics   atomic.Uint64 // statements that met a bug
+	slow     atomic.Int64  // statements that took long
 	locks    namedLocks
 	tables   tableCache
 	digests  digests

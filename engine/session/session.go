@@ -125,6 +125,8 @@ type settings struct {
 	consistency      Consistency
 	readBound        time.Duration
 	readWait         time.Duration
+	slow             time.Duration // long_query_time
+	slowRows         uint64        // min_examined_row_limit
 	readAtLeast      string
 	selectLimit      uint64
 	insertID         uint64

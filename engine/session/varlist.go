@@ -3,6 +3,7 @@ package session
 import (
 	"math"
 	"strings"
+	"time"
 
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -146,7 +147,10 @@ func serverVariables() []*variable {
 		boolVar("log_queries_not_using_indexes", inGlobal, false),
 		boolVar("log_replica_updates", inGlobal|readOnly, true),
 		boolVar("log_slave_updates", inGlobal|readOnly, true),
-		doubleVar("long_query_time", both, 10, 0, 31536000),
+		doubleVar("long_query_time", both, 10, 0, 31536000).
+			onApply(func(s *Session, x varValue) {
+				s.opt.slow = time.Duration(math.Float64frombits(x.n) * float64(time.Second))
+			}),
 		boolVar("low_priority_updates", both, false),
 		boolVar("lower_case_file_system", inGlobal|readOnly, false),
 		uintVar("lower_case_table_names", inGlobal|readOnly, 0, 0, 2),
@@ -170,7 +174,7 @@ func serverVariables() []*variable {
 		uintVar("max_sp_recursion_depth", both, 0, 0, 255),
 		uintVar("max_user_connections", inGlobal|inSession|sessionRO, 0, 0, math.MaxUint32),
 		uintVar("max_write_lock_count", inGlobal, maxUint, 1, maxUint),
-		uintVar("min_examined_row_limit", both, 0, 0, maxUint),
+		uintVar("min_examined_row_limit", both, 0, 0, maxUint).onApply(func(s *Session, x varValue) { s.opt.slowRows = x.n }),
 		uintVar("net_buffer_length", inGlobal|inSession|sessionRO, 16384, 1024, 1048576),
 		uintVar("net_read_timeout", both, 30, 1, 31536000),
 		uintVar("net_retry_count", both, 10, 1, maxUint),

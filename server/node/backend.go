@@ -204,6 +204,12 @@ func (n *Node) panicked(value any, stack []byte) {
 	n.log.Error("a statement has met a bug of this server; its session ends", "panic", fmt.Sprint(value), "stack", string(stack))
 }
 
+// slow logs a statement that took long.
+func (n *Node) slow(st session.SlowStatement) {
+	n.log.Info("slow statement", "took", st.Took, "session", st.Session, "user", st.User, "host", st.Host, "schema", st.Schema,
+		"rows_sent", st.RowsSent, "rows_read", st.RowsRead, "rows_affected", st.RowsAffected, "error", st.Error, "text", st.Text)
+}
+
 // Stats implements session.Backend.
 func (b *backend) Stats(fn func(name string, value int64)) {
 	if stats, err := b.n.group.Stats(); err == nil {
@@ -241,6 +247,6 @@ func (d *doorBackend) Statistics() string {
 	if eng, err := d.n.group.Engine(); err == nil {
 		open = eng.Catalog.Stats().Cached
 	}
-	return fmt.Sprintf("Uptime: %d  Threads: %d  Questions: %d  Slow queries: 0  Opens: 0  Flush tables: 0  Open tables: %d  Queries per second avg: %.3f",
-		int(uptime), d.n.door.Connections(), questions, open, float64(questions)/max(uptime, 1))
+	return fmt.Sprintf("Uptime: %d  Threads: %d  Questions: %d  Slow queries: %d  Opens: 0  Flush tables: 0  Open tables: %d  Queries per second avg: %.3f",
+		int(uptime), d.n.door.Connections(), questions, d.n.sessions.Slow(), open, float64(questions)/max(uptime, 1))
 }

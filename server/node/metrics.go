@@ -75,6 +75,7 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	observed(m, "trireme_statement_duration_seconds", statements)
 	observed(m, "trireme_commit_duration_seconds", commits)
 	m.Set("trireme_statement_errors_total", float64(n.sessions.Failed()))
+	m.Set("trireme_statement_slow_total", float64(n.sessions.Slow()))
 	m.Set("trireme_statement_panics_total", float64(n.sessions.Panics()))
 	m.Set("trireme_statements_without_space_total", float64(n.sessions.OutOfSpace()))
 	oldest := 0.0

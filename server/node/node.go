@@ -118,7 +118,7 @@ func (n *Node) open() (err error) {
 		return fmt.Errorf("temporary files: %w", err)
 	}
 	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: file.OS(tmp), Backend: &backend{n},
-		Variables: n.cfg.Variables(), Panicked: n.panicked, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
+		Variables: n.cfg.Variables(), Panicked: n.panicked, Slow: n.slow, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
 		return err
 	}
 	n.sendTraces()

@@ -101,14 +101,22 @@ func (s *Session) record(now time.Duration, err error) {
 		of.add(s.id, took, m, sent, examined, types.Timestamp(s.x.Now.UnixMicro()), err != nil)
 		text = of.text
 	}
-	if took >= s.opt.slow {
-		s.slow(took, sent, examined, err)
+	if took >= s.opt.slow && examined >= s.opt.slowRows {
+		s.slow(took, text, sent, examined, err)
 	}
 	if s.span != nil {
 		s.endSpan(now, text, sent, examined, err)
 	}
 	m.begin("")
 	m.start = now
+}
+
+// digested is the text of the digest of the statement that has ended, empty for what is none.
+func (m *meter) digested(err error) string {
+	if errorNumber(err) == 1064 {
+		return ""
+	}
+	return string(ast.AppendDigest(nil, m.text, m.mode, digestText))
 }
 
 func (d *digest) add(session uint64, took time.Duration, m *meter, sent, examined uint64, at types.Timestamp, failed bool) {

@@ -132,8 +132,8 @@ func (s *Session) traceCommit() (own trace.Context) {
 func (s *Session) endSpan(now time.Duration, text string, sent, examined uint64, err error) {
 	p, m := s.span, &s.meter
 	s.span = nil
-	if text == "" && errorNumber(err) != 1064 {
-		text = string(ast.AppendDigest(nil, m.text, m.mode, digestText))
+	if text == "" {
+		text = m.digested(err)
 	}
 	operation, table := p.subject(text)
 	if p.prepares {

@@ -51,19 +51,19 @@ func (s *Source) Answer(ctx context.Context, req []byte, w ChunkWriter) error {
 	if err != nil {
 		return tell(&frameWriter{w: w}, err)
 	}
-	if r.what == askRelease {
-		// First, so that who gets the answer may rely on it.
-		s.leave(sn, &r)
-		f := frameWriter{w: w}
-		return f.send(frameEnd, new(ending).append(f.begin()))
-	}
-	defer s.leave(sn, &r)
 	v, err := s.sender()
 	if err == nil {
 		defer s.keep(v)
 		v.ctx, v.sn, v.done = ctx, sn, ending{}
 		v.out.w, v.out.sent = w, 0
 		err = v.answer(&r)
+	}
+	// Before the end is told: who hears of it may rely on a release, and open another stream.
+	s.leave(sn, &r)
+	if err == nil {
+		err = v.out.send(frameEnd, v.done.append(v.out.begin()))
+	}
+	if v != nil {
 		s.count.sent.Add(v.out.sent)
 	}
 	if err != nil {
@@ -118,22 +118,19 @@ func (s *Source) keep(v *sender) {
 	}
 }
 
+// answer sends all of an answer but its end.
 func (v *sender) answer(r *request) error {
-	var err error
 	switch r.what {
 	case askSnapshot:
-		err = v.out.send(frameManifest, v.sn.manifest.append(v.out.begin()))
+		return v.out.send(frameManifest, v.sn.manifest.append(v.out.begin()))
 	case askCatalogue:
-		err = v.catalogue()
+		return v.catalogue()
 	case askState:
-		err = v.state(r)
+		return v.state(r)
 	case askTable:
-		err = v.table(r)
+		return v.table(r)
 	}
-	if err != nil {
-		return err
-	}
-	return v.out.send(frameEnd, v.done.append(v.out.begin()))
+	return nil
 }
 
 // proceed says why to give up, if so. It is asked before each frame.

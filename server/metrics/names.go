@@ -32,7 +32,7 @@ var Metrics = []Metric{
 	{"trireme_statement_duration_seconds", "", Histogram, 1, "how long statements took on this node"},
 	{"trireme_commit_duration_seconds", "", Histogram, 1, "how long commits took of transactions that had changed something"},
 	{"trireme_statement_errors_total", "", Counter, 1, "statements that ended with an error"},
-	{"trireme_statement_slow_total", "", Counter, 1, "statements that took long_query_time of their session, or longer"},
+	{"trireme_statement_slow_total", "", Counter, 1, "statements that took long_query_time of their session or longer and read min_examined_row_limit rows or more"},
 	{"trireme_statement_panics_total", "", Counter, 1, "statements that met a bug of the server and ended with error 1105: the log has the stack"},
 	{"trireme_statements_without_space_total", "", Counter, 1, "statements that failed since a table could not grow (error 1114)"},
 	{"trireme_transactions_oldest_seconds", "", Gauge, 1, "age of the oldest transaction of a session; 0: there is none"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // TestGroups: rows that are added in one go are numbered, refused and reported as rows that are
@@ -28,7 +29,7 @@ func TestGroups(t *testing.T) {
 		r.Exec(s, "CREATE TABLE "+table+"_copy (a INT PRIMARY KEY, b INT UNIQUE, c VARCHAR(4)"+check+")")
 	}
 	refused := 0
-	for round := range 150 {
+	for round := range race.Fewer(150, 30) {
 		r.Exec(s, "SET sql_mode = '"+[]string{"STRICT_TRANS_TABLES", "", "NO_AUTO_VALUE_ON_ZERO"}[rng.IntN(3)]+"'")
 		r.Exec(s, "SET auto_increment_increment = "+[]string{"1", "1", "1", "3"}[rng.IntN(4)])
 		columns := []string{"(a,b,c)", "(b,c)"}[rng.IntN(2)]

@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // discard is a ResultWriter that keeps nothing.
@@ -31,6 +32,9 @@ func TestRebuildBesideChanges(t *testing.T) {
 	}
 }
 
+// rebuildRows is how many rows the tables of TestRebuildBesideChanges have to begin with.
+var rebuildRows = race.Fewer(3000, 600)
+
 func rebuildBesideChanges(t *testing.T, early bool) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -41,7 +45,7 @@ func rebuildBesideChanges(t *testing.T, early bool) {
 		r.Exec(s, "CREATE TABLE "+table+" (id INT NOT NULL AUTO_INCREMENT, u INT NOT NULL, v VARCHAR(40), w BIGINT, g INT AS (w % 7), PRIMARY KEY (id), UNIQUE KEY u (u), KEY v (v))")
 	}
 	var rows []string
-	for i := range 3000 {
+	for i := range rebuildRows {
 		rows = append(rows, fmt.Sprintf("(%d, %d, 'text %d', %d)", i+1, i+1, i, i*i))
 	}
 	for _, table := range []string{"t", "model"} {
@@ -109,7 +113,7 @@ func compareTables(t *testing.T, r *sessiontest.Rig, s *session.Session, when st
 // changeBoth changes both tables in one transaction, which a deadlock may end.
 func changeBoth(c *session.Session, rng *rand.Rand) error {
 	run := func(text string) error { return c.Query(context.Background(), text, discard{}) }
-	number := func() int { return 1 + rng.IntN(3500) }
+	number := func() int { return 1 + rng.IntN(rebuildRows*7/6) }
 	var list []string
 	for range 1 + rng.IntN(3) {
 		a, b := number(), number()

@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // TestUpsertsOfOneRow has many sessions insert one row or change it, by its primary key and
@@ -21,7 +22,7 @@ func TestUpsertsOfOneRow(t *testing.T) {
 		{"ReplaceByUniqueKey", "id INT PRIMARY KEY AUTO_INCREMENT, u INT UNIQUE, n INT", "REPLACE INTO t (u, n) VALUES (1, 7)", "n\n7\n"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			for seed := range uint64(8) {
+			for seed := range race.Fewer(uint64(8), 2) {
 				sim := simenv.New(seed)
 				sim.StepLimit = 1_000_000
 				sim.Run(func() {

@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 func smallOptions(e env.Env, fs file.FS) storage.Options {
@@ -38,7 +39,7 @@ func TestCreationInterrupted(t *testing.T) {
 	if calls < 20 {
 		t.Fatalf("creation made %d calls", calls)
 	}
-	for k := int64(1); k <= calls+1; k++ {
+	for k := int64(1); k <= calls+1; k += race.Fewer(int64(1), 5) {
 		if problem := interruptCreation(k, uint64(k)); problem != "" {
 			t.Fatalf("call %d of %d: %s", k, calls, problem)
 		}
@@ -111,7 +112,7 @@ func useNew(opt storage.Options, name string) string {
 // that fails. The same process may try again.
 func TestCreationFails(t *testing.T) {
 	for n, fault := range []error{file.ErrNoSpace, errors.New("medium error")} {
-		for skip := n; skip < 60; skip += 2 {
+		for skip := n; skip < 60; skip += race.Fewer(2, 10) {
 			s := simenv.New(uint64(skip))
 			s.Run(func() {
 				fs := simfile.New(s, 1)

@@ -378,6 +378,31 @@ func TestSuspendLeft(t *testing.T) {
 	})
 }
 
+// TestSuspendForgets: a transaction that Suspend has left alone waits for locks as if it had not
+// been, once changes are allowed again; KILL is not forgotten with it.
+func TestSuspendForgets(t *testing.T) {
+	doubtRig(t, func(r *rig, _ *slowLog) {
+		other, killed := r.m.NewSession(), r.m.NewSession()
+		short := txn.BeginOptions{Options: trx.Options{LockWait: time.Millisecond}}
+		must(t, other.Begin(short))
+		must(t, killed.Begin(short))
+		o, k := open(t, other, "p"), open(t, killed, "p")
+		killed.Interrupt()
+		must(t, r.m.Suspend(errors.New("this node no longer leads")))
+		r.m.Resume()
+		update(t, r.s, 1, 7)
+		if err := other.Delete(o, key(o, 1), nil); !errors.Is(err, lock.ErrTimeout) {
+			t.Errorf("the wait of a transaction that went on: %v", err)
+		}
+		if err := killed.Delete(k, key(k, 1), nil); !errors.Is(err, lock.ErrInterrupted) {
+			t.Errorf("the wait of one that was killed: %v", err)
+		}
+		must(t, r.s.Rollback())
+		must(t, other.Close())
+		must(t, killed.Close())
+	})
+}
+
 // TestDeadlock: the victim is rolled back, and told so until the next transaction.
 func TestDeadlock(t *testing.T) {
 	doubtRig(t, func(r *rig, l *slowLog) {

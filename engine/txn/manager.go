@@ -142,7 +142,7 @@ func (m *Manager) Suspend(reason error) error {
 	sessions := slices.Clone(m.sessions)
 	m.mu.Unlock()
 	for _, s := range sessions {
-		s.Interrupt()
+		s.interruptForSuspend()
 	}
 	for _, s := range slices.Backward(sessions) {
 		if err := s.giveWay(reason); err != nil {

@@ -153,8 +153,27 @@ func (s *Session) Interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cur != nil {
-		s.m.opt.Engine.Locks.Interrupt(s.cur.Trx.Locks())
-		s.m.locks.interrupt(&s.cur.locks)
+		s.cur.killed.Store(true)
+		s.cur.interrupt()
+	}
+}
+
+// interruptForSuspend ends a wait for a lock. [Session.giveWay] follows.
+func (s *Session) interruptForSuspend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cur != nil {
+		s.cur.interrupt()
+	}
+}
+
+// goOn takes the interrupt of Suspend back from a transaction that stays: a wait that comes when
+// changes are allowed again would end with it. That of KILL remains.
+func (s *Session) goOn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.cur.killed.Load() {
+		s.cur.resetInterrupt()
 	}
 }
 
@@ -412,7 +431,11 @@ func (s *Session) giveWay(reason error) error {
 		s.m.await(func() bool { return t.state.Load() != committing })
 		s.turn.Lock()
 	}
-	if s.t == nil || s.t.Trx.Locks().Locks() == 0 && !s.t.changed() {
+	if s.t == nil {
+		return nil
+	}
+	if s.t.Trx.Locks().Locks() == 0 && !s.t.changed() {
+		s.goOn()
 		return nil
 	}
 	if err := s.undo(); err != nil {

@@ -32,8 +32,6 @@ func (t *Txn) here() mark {
 // beginStatement starts a statement; the one before has ended.
 func (t *Txn) beginStatement() {
 	t.Trx.BeginStatement()
-	t.Trx.Locks().ResetInterrupt()
-	t.locks.interrupted.Store(false)
 	t.began = uint32(t.m.opt.Env.Now().Unix())
 	t.rows.Begin(t.began)
 	t.statement = t.here()
@@ -90,6 +88,9 @@ func (s *Session) BeginStatement() error {
 		return err
 	}
 	if err = t.endStatement(); err == nil {
+		s.mu.Lock() // a KILL comes before this or after, not in between
+		t.forgetInterrupt()
+		s.mu.Unlock()
 		t.beginStatement()
 	}
 	return s.leave(err)

@@ -80,6 +80,7 @@ type Txn struct {
 	inUse        int
 	serial       uint64 // of the tables that may be used
 	state        atomic.Uint32
+	killed       atomic.Bool // its session was interrupted during this statement, not for Suspend's sake
 
 	released bool // guarded by Manager.mu
 
@@ -127,7 +128,25 @@ func (t *Txn) begin(opt BeginOptions) {
 	t.rows.Reset(t.events)
 	t.newSerial()
 	t.state.Store(atSession)
+	t.forgetInterrupt() // no other task knows the transaction yet
 	t.beginStatement()
+}
+
+// interrupt ends a wait for a lock, now or later up to resetInterrupt.
+func (t *Txn) interrupt() {
+	t.m.opt.Engine.Locks.Interrupt(t.Trx.Locks())
+	t.m.locks.interrupt(&t.locks)
+}
+
+// forgetInterrupt takes back that of KILL as well.
+func (t *Txn) forgetInterrupt() {
+	t.killed.Store(false)
+	t.resetInterrupt()
+}
+
+func (t *Txn) resetInterrupt() {
+	t.Trx.Locks().ResetInterrupt()
+	t.locks.interrupted.Store(false)
 }
 
 // Size is the number of bytes that AppendEvents appends.

@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/session"
@@ -153,39 +152,36 @@ var ErrNotLeader = errNotLeader
 // Close ends the node. All that it should have given up is gone.
 func (r *Rig) Close() {
 	r.t.Helper()
-	r.shut()
-	if err := r.Engine.Close(); err != nil {
+	if err := r.shut(); err != nil {
 		r.t.Error(err)
 	}
 }
 
-// shut ends what is above the engine.
-func (r *Rig) shut() {
+// shut ends the sessions and everything below them. The error is the engine's.
+func (r *Rig) shut() error {
 	for _, s := range r.sessions {
 		if err := s.Close(); err != nil {
 			r.t.Error(err)
 		}
 	}
 	r.sessions = nil
-	// The engine has transactions of its own for a moment, to reclaim what was dropped.
-	for tries := 0; r.Engine.Trx.Count() != 0 && tries < 500; tries++ {
-		env.Sleep(r.Env, 10*time.Millisecond)
-	}
-	if n := r.Engine.Trx.Count(); n != 0 {
-		r.t.Errorf("%d transactions are left", n)
-	}
 	if locks := r.Txns.MetadataLocks(10); len(locks) > 0 {
 		r.t.Errorf("metadata locks are left: %v", locks)
 	}
 	r.must(r.Manager.Close())
 	r.must(r.Txns.Close())
+	err := r.Engine.Close()
+	// Only now: while the engine runs it has transactions of its own, to reclaim what was dropped.
+	if n := r.Engine.Trx.Count(); n != 0 {
+		r.t.Errorf("%d transactions are left", n)
+	}
+	return err
 }
 
 // Restart ends the node as a process that is told to stop, and starts it again.
 func (r *Rig) Restart() {
 	r.t.Helper()
-	r.shut()
-	r.must(r.Engine.Close())
+	r.must(r.shut())
 	r.open()
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // nested returns texts nested n deep in every way the grammar recurses.
@@ -86,7 +87,7 @@ func TestNesting(t *testing.T) {
 			}
 		}
 	}
-	for _, n := range []int{MaxDepth + 10, 100_000} {
+	for _, n := range []int{MaxDepth + 10, race.Fewer(100_000, 20_000)} {
 		for name, sql := range nested(n) {
 
 			list, err := Parse(sql, 0)
@@ -104,7 +105,7 @@ func TestNesting(t *testing.T) {
 
 // TestLongTexts: megabytes of anything give statements or a clean error.
 func TestLongTexts(t *testing.T) {
-	const size = 2 << 20
+	size := race.Fewer(2<<20, 1<<18)
 	for _, piece := range []string{
 		"(", "a", "'", " ", "-", "+1", ",1", ";", "/*", "/**/", "`", "\\", "select ", "\x00", "\xff", "?", "@", ".", "1", "e",
 	} {

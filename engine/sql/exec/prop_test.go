@@ -12,6 +12,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 var (
@@ -243,7 +244,7 @@ func (j *joinCase) node(r *rig, loop, buildLeft bool) plan.Node {
 // Joins of all kinds, in memory and on disk, give the rows of the naive model.
 func TestJoinsRandom(t *testing.T) {
 	r := newRig(t)
-	for seed := uint64(0); seed < 120; seed++ {
+	for seed := range race.Fewer(uint64(120), 24) {
 		rng := rand.New(rand.NewPCG(seed, 17))
 		n := 1 + rng.IntN(400)
 		distinct := 1 + rng.IntN(n)
@@ -293,7 +294,7 @@ type group struct {
 // Grouping gives the rows of the naive model.
 func TestGroupsRandom(t *testing.T) {
 	r := newRig(t)
-	for seed := uint64(0); seed < 80; seed++ {
+	for seed := range race.Fewer(uint64(80), 16) {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		n := rng.IntN(4000)
 		d := randomData(rng, "t", n, 1+rng.IntN(n+1))
@@ -389,7 +390,7 @@ func groupNode(r *rig, d *data, by []int, distinct, stream bool) plan.Node {
 // DISTINCT, EXCEPT and INTERSECT give the rows of the naive model.
 func TestSetsRandom(t *testing.T) {
 	r := newRig(t)
-	for seed := uint64(0); seed < 60; seed++ {
+	for seed := range race.Fewer(uint64(60), 12) {
 		rng := rand.New(rand.NewPCG(seed, 29))
 		n := 1 + rng.IntN(3000)
 		a, b := randomData(rng, "l", rng.IntN(n), 1+rng.IntN(n)), randomData(rng, "r", rng.IntN(n), 1+rng.IntN(n))

@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // Lookup implements plan.Catalog over the fake storage.
@@ -292,7 +293,7 @@ func (g *generator) windows(from string, aliases []string, where string) string 
 
 // seeds is how many random queries are run; another seed finds others.
 var (
-	seeds     = flag.Uint64("queries", 120, "number of random queries")
+	seeds     = flag.Uint64("queries", race.Fewer(uint64(120), 30), "number of random queries")
 	firstSeed = flag.Uint64("seed", 0, "seed of the first one")
 )
 

@@ -166,10 +166,12 @@ func (s *constSet) build() {
 	s.table = make([]uint32, size)
 	for i, v := range s.values {
 		at := s.how.hash(v) & uint64(size-1)
-		for s.table[at] != 0 {
+		for s.table[at] != 0 && !s.how.equal(v, s.values[s.table[at]-1]) {
 			at = (at + 1) & uint64(size-1)
 		}
-		s.table[at] = uint32(i + 1)
+		if s.table[at] == 0 {
+			s.table[at] = uint32(i + 1)
+		} // else an equal one is there: a list of n times one value would be walked n²/2 times
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // randomTable has a column of each kind, twice for those that matter most.
@@ -100,10 +101,7 @@ func TestVectorEqualsValue(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	r := randomRows(t, rng)
-	n := 1000
-	if testing.Short() {
-		n = 300
-	}
+	n := race.Fewer(1000, 250)
 	bound := 0
 	for range n {
 		text := randomText(rng, 4)

@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 const rangesTable = `CREATE TABLE r (
@@ -141,7 +142,7 @@ func TestRangesHold(t *testing.T) {
 	for i := range rows {
 		rows[i] = r.row(rnd)
 	}
-	for range 3000 {
+	for range race.Fewer(3000, 600) {
 		text := condition(rnd, 2)
 		if rnd.Intn(2) == 0 {
 			text += " AND " + condition(rnd, 1)

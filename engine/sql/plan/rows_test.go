@@ -24,6 +24,7 @@ import (
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/txn/txntest"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // database runs plans on a storage engine.
@@ -230,7 +231,7 @@ func TestSwitches(t *testing.T) {
 	d := openDatabase(t)
 	d.fill(rnd)
 	g := &generator{rnd: rnd}
-	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(race.Fewer(4*time.Second, time.Second)); time.Now().Before(end); {
 		text, ordered := g.query()
 		want, base, err := d.query(text, 0)
 		if err == errTooLong {

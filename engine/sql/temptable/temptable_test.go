@@ -16,6 +16,7 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation"
 	_ "github.com/triremedb/trireme/engine/types/json"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 var (
@@ -193,7 +194,7 @@ func TestGroupsHashesAndMisses(t *testing.T) {
 
 // A sorter gives what sort.SliceStable gives, in memory, from disk, and cut off.
 func TestSorter(t *testing.T) {
-	for seed := uint64(0); seed < 60; seed++ {
+	for seed := range race.Fewer(uint64(60), 12) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		cols := append(pick(rng, 1+rng.IntN(3)), bigint)
 		var keys []SortKey
@@ -283,7 +284,7 @@ func checkSorter(t *testing.T, s *Sorter, cols []*types.Type, keys []SortKey, ro
 
 // Rows in memory and on disk come back as they were.
 func TestListAndPartitions(t *testing.T) {
-	for seed := uint64(0); seed < 20; seed++ {
+	for seed := range race.Fewer(uint64(20), 5) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		cols := pick(rng, 1+rng.IntN(4))
 		rows := randomRows(rng, cols, rng.IntN(9000), false)
@@ -408,7 +409,7 @@ func TestQueue(t *testing.T) {
 		cfg := testConfig(t, limit)
 		cfg.MinWork = 1
 		rng := rand.New(rand.NewPCG(uint64(limit), 3))
-		rows := randomRows(rng, keyTypes, 20_000, false)
+		rows := randomRows(rng, keyTypes, race.Fewer(20_000, 12_000), false)
 		q := NewQueue(cfg, keyTypes)
 		var far, near QueueCursor
 		read := func(c *QueueCursor, row int64) {

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // The concurrency tests check three things:
@@ -190,11 +191,7 @@ func storm(w *world, tasks, keys, size, rounds, scans int, seed uint64, start fu
 // TestStormSimulated interleaves tasks at every point where they can park, with a
 // pool too small for the tree, for many seeds.
 func TestStormSimulated(t *testing.T) {
-	seeds := 40
-	if testing.Short() {
-		seeds = 5
-	}
-	for seed := range uint64(seeds) {
+	for seed := range race.Fewer(uint64(40), 8) {
 		s := simenv.New(seed)
 		s.YieldOdds = 2
 		s.Run(func() {

@@ -4,7 +4,8 @@
 //
 // One seed is one run: a simulated scheduler, clock and disk; several tasks that
 // run multi-row transactions; a crash at a call drawn from the seed; recovery from
-// an image in which unsynced writes were kept, lost, torn or reordered; checks;
+// an image in which unsynced writes were kept, lost, torn or reordered, or, after a kill,
+// from all that was written, though it still is not durable; checks;
 // what was lost applied again, now and then, as from a log; and then the same again
 // on the recovered engine. Most runs release locks before the commit is finished, so
 // that a crash finds transactions in doubt on top of each other. The checks:

@@ -19,7 +19,11 @@ import (
 	"github.com/triremedb/trireme/engine/storage/undo"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
+	"github.com/triremedb/trireme/internal/race"
 )
+
+// bulkRows is how many rows the larger tests load.
+var bulkRows = race.Fewer(50_000, 2000)
 
 // goods is a table with many types: a primary key that is lossy, a nullable unique
 // index, an index on a prefix of a long column, and an AUTO_INCREMENT column.
@@ -210,13 +214,13 @@ func TestLoadEqualsInserts(t *testing.T) {
 	if err := l.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	if st := l.SortStats(); st.Runs < 2 || st.Entries != 3*bulkRows {
+	if st := l.SortStats(); st.Runs < 2 || st.Entries != int64(3*bulkRows) {
 		t.Errorf("%+v: want several runs", st)
 	}
 	if names, err := fsys.List("tmp"); err != nil || len(names) != 0 {
 		t.Errorf("temporary files: %q, %v", names, err)
 	}
-	if all.Rows() != bulkRows || all.NextAuto() != one.NextAuto() {
+	if all.Rows() != int64(bulkRows) || all.NextAuto() != one.NextAuto() {
 		t.Errorf("%d rows, next %d; want next %d", all.Rows(), all.NextAuto(), one.NextAuto())
 	}
 	again, err := r.e.Open(all.Schema, all.Where)
@@ -225,7 +229,7 @@ func TestLoadEqualsInserts(t *testing.T) {
 	}
 	r.clean(all)
 	s.same(one, all)
-	if a, b := r.hash(one), r.hash(all); a != b || a.Rows != bulkRows {
+	if a, b := r.hash(one), r.hash(all); a != b || a.Rows != int64(bulkRows) {
 		t.Errorf("hashes %v and %v", a, b)
 	}
 
@@ -342,7 +346,7 @@ func TestBuildIndex(t *testing.T) {
 	slim.Indexes = slim.Indexes[:1]
 	tbl := r.create(slim)
 	s := r.session()
-	const count = min(bulkRows/2, 2000)
+	count := min(bulkRows/2, 2000)
 	var rows [][]types.Value
 	for n := range count {
 		rows = append(rows, person(int64(n), fmt.Sprint("name", n%100), int64(n%7), int64(n^0x155), strings.Repeat("b", n%100*100)))
@@ -373,7 +377,7 @@ func TestBuildIndex(t *testing.T) {
 	w := r.e.NewWorker()
 	for i := 1; i <= 2; i++ {
 		n, err := w.BuildIndex(wide, i, &v.Snapshot, table.LoadOptions{FS: fsys, Memory: 1})
-		if err != nil || n != count {
+		if err != nil || n != int64(count) {
 			t.Fatalf("%d entries, %v", n, err)
 		}
 	}

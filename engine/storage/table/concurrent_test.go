@@ -22,11 +22,12 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 var (
 	seedFlag  = flag.Uint64("table.seed", 0, "run the workload with this seed only")
-	seedsFlag = flag.Uint64("table.seeds", 10, "how many seeds the simulated workload runs with")
+	seedsFlag = flag.Uint64("table.seeds", race.Fewer(uint64(10), 3), "how many seeds the simulated workload runs with")
 )
 
 // The properties, for transactions at REPEATABLE READ and SERIALIZABLE that run

@@ -19,7 +19,7 @@ func TestExportLoad(t *testing.T) {
 	fsys := file.OS(t.TempDir())
 	r := newRig(t, env.Real(), fsys, 1024)
 	defer r.close()
-	const n = min(bulkRows/2, 5000)
+	n := min(bulkRows/2, 5000)
 	var rows [][]types.Value
 	for i := range n {
 		rows = append(rows, article(t, i))

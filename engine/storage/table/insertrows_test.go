@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // someRows makes rows in one of the orders in which they come: ascending, descending, any.
@@ -54,7 +55,7 @@ func TestInsertRows(t *testing.T) {
 	together, alone := r.create(people(30)), r.create(people(31))
 	s := r.session()
 	refused := 0
-	for round := range 200 {
+	for round := range race.Fewer(200, 40) {
 		s.begin(trx.RepeatableRead)
 		for range 1 + rng.IntN(3) {
 			rows := someRows(rng, rng.Int64N(20000))

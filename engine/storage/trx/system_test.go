@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/storage/undo/undotest"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // work runs sessions, purge and readers of the past until each has done its share
@@ -209,10 +210,7 @@ func TestParallel(t *testing.T) {
 
 // seeds is how many seeds a test tries.
 func seeds(n int) int {
-	if raceEnabled {
-		return max(1, n/8)
-	}
-	return n
+	return race.Fewer(n, max(1, n/8))
 }
 
 var trxDefault trx.Options

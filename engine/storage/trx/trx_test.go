@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // open makes a database and a session on it.
@@ -320,7 +321,7 @@ func TestRedoPerTransaction(t *testing.T) {
 	if appended > 100 || committed > 100 {
 		t.Errorf("redo of the first append: %d bytes, of the commit: %d", appended, committed)
 	}
-	if n := testing.AllocsPerRun(2000, one); n > 0 && !raceEnabled {
+	if n := testing.AllocsPerRun(2000, one); n > 0 && !race.Enabled {
 		t.Errorf("%v allocations per transaction", n)
 	}
 }

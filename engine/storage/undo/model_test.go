@@ -15,6 +15,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/space"
 	"github.com/triremedb/trireme/engine/storage/undo"
 	"github.com/triremedb/trireme/engine/storage/undo/undotest"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 const undoSpaces = 2
@@ -584,8 +585,5 @@ func (w *world) fork(rng *rand.Rand) *world {
 // seeds is how many seeds a test tries: fewer under the race detector, where the
 // point is another one.
 func seeds(n int) int {
-	if raceEnabled {
-		return max(1, n/8)
-	}
-	return n
+	return race.Fewer(n, max(1, n/8))
 }

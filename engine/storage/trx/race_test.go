@@ -1,5 +1,0 @@
-//go:build race
-
-package trx_test
-
-const raceEnabled = true

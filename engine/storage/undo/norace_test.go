@@ -1,5 +1,0 @@
-//go:build !race
-
-package undo_test
-
-const raceEnabled = false

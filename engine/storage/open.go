@@ -290,6 +290,7 @@ func (e *Engine) openSystem(fresh bool) error {
 	e.Purge = purge.New(purge.Options{Tables: e.Tables, Tasks: e.opt.PurgeTasks, Interval: e.opt.PurgeInterval,
 		UndoSpaces: undoSpaces, UndoSizeMax: e.opt.UndoSizeMax})
 	e.Purge.Start()
+	e.opt.Recovery.begin(StageOpen)
 	return nil
 }
 
@@ -339,6 +340,8 @@ func (e *Engine) rollbackResurrected() error {
 	for _, t := range e.Trx.Resurrected() {
 		left[t.ID()] = t
 	}
+	e.opt.Recovery.unfinished.Store(int64(len(left)))
+	e.opt.Recovery.begin(StageRollback)
 	for _, t := range e.Trx.Resurrected() {
 		todo := []uint64{t.ID()} // each waits for the next
 		if left[t.ID()] != t {
@@ -357,6 +360,7 @@ func (e *Engine) rollbackResurrected() error {
 				return err
 			}
 			e.Trx.End(left[id])
+			e.opt.Recovery.rolledBack.Add(1)
 			delete(left, id)
 			todo = todo[:len(todo)-1]
 		}

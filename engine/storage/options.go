@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/buffer"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/page"
 	"github.com/triremedb/trireme/engine/storage/redo"
 	"github.com/triremedb/trireme/engine/storage/undo"
 )
@@ -33,6 +34,8 @@ type Options struct {
 	FlushInterval  time.Duration // innodb_flush_log_at_timeout: 1 s
 	RecoveryMemory int           // redo held in memory at a time while recovering: 64 MiB
 	RecoveryTasks  int           // tasks that apply redo: one per processor
+	RecoveryCache  int64         // pages held in memory until recovery ends: the pool's size, which is not in use yet
+	Recovery       *Recovery     // is told how far recovery is; nil: nobody asks
 
 	OpenFiles       int   // innodb_open_files: 4000
 	DirectIO        bool  // innodb_flush_method=O_DIRECT
@@ -59,7 +62,11 @@ func (o *Options) setDefaults() {
 	def(&o.LogBufferSize, redo.DefaultBufferSize)
 	def(&o.FlushInterval, time.Second)
 	def(&o.RecoveryMemory, 64<<20)
+	def(&o.RecoveryCache, o.BufferPoolSize)
 	def(&o.RecoveryTasks, min(runtime.GOMAXPROCS(0), recoveryTasksMax))
+	if o.Recovery == nil {
+		o.Recovery = &Recovery{}
+	}
 	def(&o.OpenFiles, 4000)
 	def(&o.UndoTablespaces, 2)
 	def(&o.UndoSizeMax, 64<<20)
@@ -109,6 +116,7 @@ func (o Options) Validate() error {
 	v.bytes("innodb_log_buffer_size", int64(o.LogBufferSize), redo.MinBufferSize, logBufferMax)
 	v.atLeast("innodb_flush_log_at_timeout", o.FlushInterval, time.Millisecond)
 	v.bytes("the memory for recovery", int64(o.RecoveryMemory), recoveryMemoryMin, memoryMax)
+	v.bytes("the memory for pages of recovery", o.RecoveryCache, page.Size, memoryMax)
 	v.number("the number of recovery tasks", int64(o.RecoveryTasks), 1, recoveryTasksMax)
 	v.number("innodb_open_files", int64(o.OpenFiles), 10, 1<<31-1)
 	v.number("the reserve in extents", int64(o.ReserveExtents), 0, 1024)

@@ -16,14 +16,15 @@ import (
 )
 
 // recovery applies the redo log to the files. It works without a buffer pool:
-// pages are read, brought up to date and written back through the doublewrite
-// file, a bounded batch of redo at a time, so that a crash in the middle only
-// means that recovery starts again.
+// pages are read, brought up to date, kept as long as there is memory, and written
+// back through the doublewrite file, a bounded batch of redo at a time, so that a
+// crash in the middle only means that recovery starts again.
 type recovery struct {
 	opt    *Options
 	spaces *space.Registry
 	batch  *redo.Batch
-	writer *buffer.PageWriter
+	cache  *buffer.RecoveryCache // nil: nothing to apply so far
+	tell   *Recovery
 	// missing are tablespaces without a file for which redo was found: they must
 	// be dropped further on in the log.
 	missing map[uint32]bool
@@ -31,8 +32,7 @@ type recovery struct {
 	// on: they must be cut off, or made anew, further on in the log.
 	blank map[page.ID]bool
 
-	groups, pages int
-	end           page.LSN
+	from, end page.LSN // of what the batch holds
 }
 
 // recoverRedo repairs torn pages, opens the log and applies what it holds.
@@ -46,17 +46,17 @@ func recoverRedo(opt *Options, spaces *space.Registry, logOpt redo.Options) (*re
 	if _, err := buffer.RestoreTorn(opt.FS, spaces, ours); err != nil {
 		return nil, fmt.Errorf("storage: repairing torn pages: %w", err)
 	}
-	r := &recovery{opt: opt, spaces: spaces, batch: redo.NewBatch(opt.RecoveryMemory), missing: map[uint32]bool{}, blank: map[page.ID]bool{}}
-	var err error
-	if r.writer, err = buffer.NewPageWriter(opt.FS, spaces); err != nil {
-		return nil, err
-	}
+	r := &recovery{opt: opt, spaces: spaces, batch: redo.NewBatch(opt.RecoveryMemory), tell: opt.Recovery,
+		missing: map[uint32]bool{}, blank: map[page.ID]bool{}}
+	logOpt.OnRange = r.tell.redoRange
 	log, err := redo.Open(logOpt, r.add)
 	if err == nil {
 		err = r.finish()
 	}
-	if cerr := r.writer.Close(); err == nil {
-		err = cerr
+	if r.cache != nil {
+		if cerr := r.cache.Close(); err == nil {
+			err = cerr
+		}
 	}
 	if err == nil && log.CheckpointLSN() < log.Published() {
 		if err = log.FlushTo(log.Published()); err == nil {
@@ -81,20 +81,32 @@ func ignoreHalt(err, reason error) error {
 	return err
 }
 
-func (r *recovery) add(_, end page.LSN, payload []byte) error {
+func (r *recovery) add(start, end page.LSN, payload []byte) error {
 	if r.batch.Full() {
 		if err := r.apply(); err != nil {
 			return err
 		}
 	}
-	r.groups++
+	if r.tell.groups.Add(1) == 1 {
+		r.tell.begin(StageRedo)
+	}
+	if r.batch.Empty() {
+		r.from = start
+	}
 	r.end = end
 	return r.batch.Add(end, payload)
 }
 
 func (r *recovery) finish() error {
+	r.tell.begin(StageRedo) // there may have been nothing
 	if err := r.apply(); err != nil {
 		return err
+	}
+	if r.cache != nil {
+		r.tell.begin(StagePages)
+		if err := r.cache.Flush(); err != nil {
+			return err
+		}
 	}
 	for _, no := range slices.Sorted(maps.Keys(r.missing)) {
 		return fmt.Errorf("%w: tablespace %d (%s); the redo log has changes of it", errMissing, no, r.spaces.Name(no))
@@ -105,10 +117,16 @@ func (r *recovery) finish() error {
 	return nil
 }
 
-// apply brings the pages of the batch up to date on disk.
-func (r *recovery) apply() error {
+// apply brings the pages of the batch up to date, in memory or on disk.
+func (r *recovery) apply() (err error) {
 	if r.batch.Empty() {
 		return nil
+	}
+	if r.cache == nil {
+		if r.cache, err = buffer.NewRecoveryCache(r.opt.Env, r.opt.FS, r.spaces, r.opt.RecoveryCache); err != nil {
+			return err
+		}
+		r.tell.cache.Store(r.cache)
 	}
 	for _, op := range r.batch.SpaceOps() {
 		if err := r.applySpaceOp(op.Op); err != nil {
@@ -116,6 +134,9 @@ func (r *recovery) apply() error {
 		}
 	}
 	work := &pageWork{r: r, ids: r.batch.Pages()}
+	if err := r.cache.Begin(work.ids); err != nil {
+		return err
+	}
 	tasks := env.NewGroup(r.opt.Env)
 	for range max(1, min(r.opt.RecoveryTasks, len(work.ids))) {
 		tasks.Go("recovery", work.run)
@@ -124,9 +145,10 @@ func (r *recovery) apply() error {
 	if work.err != nil {
 		return work.err
 	}
-	if err := r.writer.Flush(); err != nil {
+	if err := r.cache.EndBatch(); err != nil {
 		return err
 	}
+	r.tell.redoAt.Store(uint64(r.end))
 	r.batch.Reset()
 	return nil
 }
@@ -142,6 +164,7 @@ func (r *recovery) applySpaceOp(op redo.Op) error {
 	case redo.KindSpaceDrop:
 		delete(r.missing, no)
 		r.forgetBlank(no, 0)
+		r.cache.DropSpace(no)
 		err = r.spaces.RecoverDrop(no)
 	case redo.KindSpaceResize:
 		r.forgetBlank(no, op.Pages)
@@ -168,30 +191,27 @@ type pageWork struct {
 	mu   sync.Mutex // guards what follows, and what the pages add to r
 	next int
 	err  error
-	turn *env.Mutex
 }
 
 func (w *pageWork) take() (page.ID, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.turn == nil {
-		w.turn = env.NewMutex(w.r.opt.Env)
-	}
 	if w.err != nil || w.next == len(w.ids) {
 		return page.ID{}, false
 	}
 	w.next++
+	w.r.tell.redoAt.Store(uint64(w.r.from) + uint64(w.r.end-w.r.from)*uint64(w.next-1)/uint64(len(w.ids)))
 	return w.ids[w.next-1], true
 }
 
 func (w *pageWork) run() {
-	p := make([]byte, page.Size)
+	spare := make([]byte, page.Size)
 	for {
 		id, ok := w.take()
 		if !ok {
 			return
 		}
-		if err := w.one(id, p); err != nil {
+		if err := w.one(id, spare); err != nil {
 			w.mu.Lock()
 			if w.err == nil {
 				w.err = err
@@ -202,29 +222,15 @@ func (w *pageWork) run() {
 }
 
 // one brings a page up to date.
-func (w *pageWork) one(id page.ID, p []byte) error {
+func (w *pageWork) one(id page.ID, spare []byte) error {
 	r := w.r
-	err := r.spaces.ReadPage(id, p)
-	switch {
-	case errors.Is(err, space.ErrBeyondEnd):
-		return nil // the file was cut after these changes, as the log tells further on
-	case errors.Is(err, space.ErrNotFound):
-		w.mu.Lock()
-		r.missing[id.Space] = true
-		w.mu.Unlock()
-		return nil
-	case err == nil && !r.batch.BeginsWithInit(id):
-		if err = page.Verify(p, id); err == nil && page.IsZero(p) {
-			w.mu.Lock()
-			r.blank[id] = true
-			w.mu.Unlock()
-			return nil
+	p, known := r.cache.Get(id, spare)
+	if !known {
+		there, err := w.read(id, p)
+		if err != nil || !there {
+			r.cache.Leave(id)
+			return err
 		}
-	case err == nil && page.Verify(p, id) != nil:
-		clear(p) // a torn write of a page that the log makes anew
-	}
-	if err != nil {
-		return err
 	}
 	if _, _, _, err := r.batch.Apply(id, p); err != nil {
 		return err
@@ -232,11 +238,40 @@ func (w *pageWork) one(id page.ID, p []byte) error {
 	// A page that lacks nothing is written too: it may be so in the system's cache
 	// only, where a process left it that was killed before its sync, or whose sync
 	// failed. The log is given up in the end.
+	return r.cache.Done(id, p)
+}
+
+// read reads the page that the batch's changes build on. there is false for a page that has
+// gone, as the log tells further on.
+func (w *pageWork) read(id page.ID, p []byte) (there bool, err error) {
+	r := w.r
+	err = r.spaces.ReadPage(id, p)
+	init := r.batch.BeginsWithInit(id)
+	switch {
+	case errors.Is(err, space.ErrBeyondEnd):
+		return false, nil // the file was cut after these changes
+	case errors.Is(err, space.ErrNotFound):
+		w.mu.Lock()
+		r.missing[id.Space] = true
+		w.mu.Unlock()
+		return false, nil
+	case err != nil:
+		return false, err
+	case init && page.Verify(p, id) != nil:
+		clear(p) // a torn write of a page that the log makes anew
+	case !init:
+		if err := page.Verify(p, id); err != nil {
+			return false, err
+		}
+		if page.IsZero(p) {
+			w.mu.Lock()
+			r.blank[id] = true
+			w.mu.Unlock()
+			return false, nil
+		}
+	}
 	w.mu.Lock()
 	delete(r.blank, id)
 	w.mu.Unlock()
-	w.turn.Lock()
-	defer w.turn.Unlock()
-	r.pages++
-	return r.writer.Add(id, p)
+	return true, nil
 }

@@ -2,10 +2,13 @@
 // time in an order drawn from a seed, on a virtual clock that moves only when
 // every task waits.
 //
-// Each task is a coroutine. It pauses inside Park, ParkFor and Yield; the scheduler,
+// Each task runs in a coroutine. It pauses inside Park, ParkFor and Yield; the scheduler,
 // on the goroutine of Run, then draws the next runnable task. Every decision goes
 // into a running hash: two runs with the same seed and program have the same
 // [Sim.TraceHash].
+//
+// A [Host] is a machine of the simulation: its tasks can be made to stand still together, and
+// its clock can be wrong.
 //
 // Invariant: at most one task runs at any moment, so code under simulation never
 // contends for a sync.Mutex (see package env for the rule that makes it so).
@@ -19,6 +22,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -40,6 +44,7 @@ type Sim struct {
 	timerSeq uint64
 	current  *task
 	tasks    map[uint64]*task
+	idle     []*worker
 	stopping bool
 	failure  any
 
@@ -54,9 +59,18 @@ type Sim struct {
 type task struct {
 	id   uint64
 	name string
-	// A task is a coroutine: resume runs it until it calls pause, or ends.
-	resume func() (struct{}, bool)
+	host *Host // nil: of no machine, such as the test itself
+	fn   func()
+	w    *worker // from its first step on
+}
+
+// worker is a coroutine that runs one task after the other: tasks are many and short, and
+// a new coroutine would have to grow its stack each time.
+type worker struct {
+	resume func() (struct{}, bool) // runs it until it calls pause, or ends
 	pause  func(struct{}) bool
+	stop   func()
+	t      *task
 }
 
 var _ env.Env = (*Sim)(nil)
@@ -111,9 +125,62 @@ func (s *Sim) step() {
 	s.runnable[last] = nil
 	s.runnable = s.runnable[:last]
 	s.mix(t.id)
+	s.resume(t)
+}
+
+// resume lets a task run until it pauses or ends.
+func (s *Sim) resume(t *task) {
+	if t.w == nil {
+		t.w = s.takeWorker()
+		t.w.t = t
+	}
 	s.current = t
-	t.resume()
+	t.w.resume()
 	s.current = nil
+}
+
+// takeWorker returns an idle worker, or a new one.
+func (s *Sim) takeWorker() *worker {
+	if last := len(s.idle) - 1; last >= 0 {
+		w := s.idle[last]
+		s.idle = s.idle[:last]
+		return w
+	}
+	w := &worker{}
+	w.resume, w.stop = iter.Pull(func(pause func(struct{}) bool) {
+		w.pause = pause
+		for more := true; more; {
+			s.runTask(w.t)
+			w.t = nil
+			s.idle = append(s.idle, w)
+			more = pause(struct{}{})
+		}
+	})
+	return w
+}
+
+// runTask runs a task to its end. A panic in it ends the simulation.
+func (s *Sim) runTask(t *task) {
+	defer func() {
+		if r := recover(); r != nil && s.failure == nil {
+			buf := make([]byte, 64<<10)
+			buf = buf[:runtime.Stack(buf, false)]
+			s.failure = fmt.Sprintf("task %q: %v\n%s", t.name, r, buf)
+		}
+		delete(s.tasks, t.id)
+	}()
+	if !s.stopping {
+		t.fn()
+	}
+}
+
+// ready makes a task runnable, or lets it wait until its host goes on.
+func (s *Sim) ready(t *task) {
+	if t.host != nil && t.host.paused {
+		t.host.held = append(t.host.held, t)
+		return
+	}
+	s.runnable = append(s.runnable, t)
 }
 
 // advance moves the clock to the next timer and fires it.
@@ -138,16 +205,22 @@ func (s *Sim) endTasks() {
 		}
 		sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
 		t := s.tasks[ids[0]]
-		s.current = t
+		if t.w == nil { // it has not begun
+			delete(s.tasks, t.id)
+			continue
+		}
 		ended := make(chan struct{})
 		go func() { // a goroutine that exits takes along the one that has resumed it
 			defer close(ended)
-			t.resume()
+			s.resume(t)
 		}()
 		<-ended
 		s.current = nil
 	}
-	s.runnable, s.timers, s.stopping = nil, nil, false
+	for _, w := range s.idle {
+		w.stop()
+	}
+	s.runnable, s.timers, s.idle, s.stopping = nil, nil, nil, false
 }
 
 // describe lists the tasks, and the stacks of all goroutines, theirs among them.
@@ -191,26 +264,14 @@ func (s *Sim) Monotonic() time.Duration { return s.now }
 func (s *Sim) Uint64() uint64 { return s.rng.Uint64() }
 
 // Go implements [env.Env].
-func (s *Sim) Go(name string, fn func()) {
+func (s *Sim) Go(name string, fn func()) { s.spawn(nil, name, fn) }
+
+func (s *Sim) spawn(h *Host, name string, fn func()) {
 	s.nextTask++
-	t := &task{id: s.nextTask, name: name}
+	t := &task{id: s.nextTask, name: name, host: h, fn: fn}
 	s.tasks[t.id] = t
-	s.runnable = append(s.runnable, t)
+	s.ready(t)
 	s.Trace(name)
-	t.resume, _ = iter.Pull(func(pause func(struct{}) bool) {
-		t.pause = pause
-		defer func() {
-			if r := recover(); r != nil && s.failure == nil {
-				buf := make([]byte, 64<<10)
-				buf = buf[:runtime.Stack(buf, false)]
-				s.failure = fmt.Sprintf("task %q: %v\n%s", t.name, r, buf)
-			}
-			delete(s.tasks, t.id)
-		}()
-		if !s.stopping {
-			fn()
-		}
-	})
 }
 
 // Yield implements [env.Env].
@@ -218,7 +279,7 @@ func (s *Sim) Yield() {
 	if s.current == nil || s.YieldOdds == 0 || s.rng.Uint64N(s.YieldOdds) != 0 {
 		return
 	}
-	s.runnable = append(s.runnable, s.current)
+	s.ready(s.current)
 	s.switchOut(s.current)
 }
 
@@ -227,7 +288,7 @@ func (s *Sim) switchOut(t *task) {
 	if s.stopping {
 		runtime.Goexit()
 	}
-	t.pause(struct{}{})
+	t.w.pause(struct{}{})
 	if s.stopping {
 		runtime.Goexit()
 	}
@@ -238,6 +299,7 @@ func (s *Sim) NewParker() env.Parker { return &parker{sim: s} }
 
 type parker struct {
 	sim     *Sim
+	host    *Host // whose clock it waits by; nil: the simulation's
 	token   bool
 	waiting *task
 	timer   *timer
@@ -268,9 +330,9 @@ func (p *parker) park(d time.Duration, limited bool) bool {
 	}
 	p.waiting, p.timeout = t, false
 	if limited {
-		p.timer = s.after(d, func() {
+		p.timer = s.after(p.host, d, func() {
 			p.timer, p.timeout, p.waiting = nil, true, nil
-			s.runnable = append(s.runnable, t)
+			s.ready(t)
 		})
 	}
 	s.switchOut(t)
@@ -284,31 +346,42 @@ func (p *parker) Unpark() {
 		return
 	}
 	if p.timer != nil {
-		heap.Remove(&p.sim.timers, p.timer.at)
+		p.sim.cancel(p.timer)
 		p.timer = nil
 	}
 	p.waiting = nil
-	p.sim.runnable = append(p.sim.runnable, t)
+	p.sim.ready(t)
 }
 
 func (p *parker) Drain() { p.token = false }
 
 type timer struct {
-	due  time.Duration
-	seq  uint64 // timers due at once fire in the order in which they were set
-	at   int    // index in the heap
+	host *Host
+	due  time.Duration // of one that stands still: what was left
+	seq  uint64        // timers due at once fire in the order in which they were set
+	at   int           // index in the heap
 	fire func()
 }
 
-func (s *Sim) after(d time.Duration, fn func()) *timer {
+func (s *Sim) after(h *Host, d time.Duration, fn func()) *timer {
 	s.timerSeq++
-	due := s.now + d
+	due := s.now + h.lasts(d)
 	if due < s.now {
 		due = math.MaxInt64
 	}
-	t := &timer{due: due, seq: s.timerSeq, fire: fn}
+	t := &timer{host: h, due: due, seq: s.timerSeq, fire: fn}
 	heap.Push(&s.timers, t)
 	return t
+}
+
+// cancel takes back a timer that has not fired.
+func (s *Sim) cancel(t *timer) {
+	if t.at >= 0 {
+		heap.Remove(&s.timers, t.at)
+		return
+	}
+	h := t.host
+	h.stopped = slices.DeleteFunc(h.stopped, func(o *timer) bool { return o == t })
 }
 
 type timerHeap []*timer

@@ -115,11 +115,18 @@ func (c *cleaner) needFrames(p *Pool) {
 	c.parker.Unpark()
 }
 
+// idleIntervals is the time between rounds while no page is dirty, in intervals.
+const idleIntervals = 4
+
 func (p *Pool) runCleaner() {
 	c := &p.clean
 	checkpointAt := p.env.Monotonic()
 	for !p.closing.isSet() {
-		c.parker.ParkFor(c.opt.Load().Interval)
+		pause := c.opt.Load().Interval
+		if p.flush.len() == 0 {
+			pause *= idleIntervals // whoever needs it sooner wakes it
+		}
+		c.parker.ParkFor(pause)
 		if p.closing.isSet() || p.log.Err() != nil {
 			return
 		}

@@ -82,6 +82,9 @@ type FS interface {
 	// waiting, or returns ErrLocked. Close gives the lock back and leaves the
 	// file; the end of the process gives it back too.
 	Lock(name string) (io.Closer, error)
+	// BootID names the run of the machine. As long as it is the same, no power was lost:
+	// what was written is read, synced or not. Empty: it is not known.
+	BootID() string
 }
 
 // File is an open file.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -210,6 +211,18 @@ func (d *Disk) Lock(name string) (io.Closer, error) {
 	}
 	return f, nil
 }
+
+// bootID is the kernel's name for its run.
+var bootID = sync.OnceValue(func() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+})
+
+// BootID implements [FS].
+func (d *Disk) BootID() string { return bootID() }
 
 func writeHolder(f *os.File) error {
 	if err := f.Truncate(0); err != nil {

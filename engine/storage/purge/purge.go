@@ -123,8 +123,11 @@ func (p *Purger) Stats() Stats {
 	return s
 }
 
+// idleIntervals is the longest time between two rounds, in intervals.
+const idleIntervals = 5
+
 func (p *Purger) coordinate() {
-	shrunk := p.e.Env.Monotonic()
+	shrunk, idle := p.e.Env.Monotonic(), time.Duration(0)
 	for !p.stopping.Load() {
 		if !p.paused.Load() {
 			n, err := p.round()
@@ -134,10 +137,13 @@ func (p *Purger) coordinate() {
 			}
 			p.note(err)
 			if n > 0 && err == nil {
+				idle = 0
 				continue
 			}
 		}
-		p.parker.ParkFor(p.opt.Interval)
+		// While there is nothing to purge it looks less often.
+		idle = min(idle+p.opt.Interval, idleIntervals*p.opt.Interval)
+		p.parker.ParkFor(idle)
 	}
 }
 

@@ -2,6 +2,7 @@ package redo
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/page"
@@ -24,23 +25,41 @@ import (
 // A Batch is for one task until it is complete; then Pages' ops may be applied by
 // many.
 type Batch struct {
-	limit   int
-	data    []byte // ops as logged
-	entries []batchEntry
-	pages   map[page.ID]*batchPage
+	limit, size int
+	pages       map[page.ID]*batchPage
+	// recent is the page of the op before, which the next op often changes too; nil: none.
+	recent   *batchPage
+	recentID page.ID
+	// slabs is the memory of chunks, used how much of it is: those before slab, and the
+	// beginning of that one.
+	slabs      [][]byte
+	slab, used int
 	// bySpace lists the IDs in pages and perhaps some that were dropped.
 	bySpace map[uint32]*batchSpace
 	spaces  []SpaceOp
 }
 
-type batchEntry struct {
-	lsn  page.LSN // end of the group
-	off  int      // in data
-	size int
-	next int32 // the next entry of the page, or -1
+// batchPage is the ops of a page in their order, each as the end of its group (8 bytes)
+// and as logged. They lie together, so that to apply them is to read on.
+type batchPage struct {
+	first, last *chunk
+	skip        int // bytes of first that do not count: the page is made anew behind them
 }
 
-type batchPage struct{ first, last int32 }
+// chunk is a piece of memory for ops of one page. Ops do not reach across chunks.
+type chunk struct {
+	data []byte
+	next *chunk
+}
+
+// The sizes of chunks and of the memory they are cut from. The chunks of a page get
+// longer: most of its ops lie in long ones, and a page with one op takes little.
+const (
+	chunkMin = 64
+	chunkMax = 4 << 10
+	slabMax  = 1 << 20
+	slabMin  = 4 * page.Size // longer than any op
+)
 
 type batchSpace struct {
 	ids   []page.ID
@@ -53,10 +72,10 @@ type SpaceOp struct {
 	Op  Op
 }
 
-// The memory that the parts of a batch take, roughly.
+// The memory that the parts of a batch take beside the ops, roughly.
 const (
-	batchEntryCost = 32
 	batchPageCost  = 96
+	batchChunkCost = 48
 )
 
 // NewBatch returns an empty batch that is full at about limit bytes of memory.
@@ -68,17 +87,15 @@ func NewBatch(limit int) *Batch {
 
 // Reset empties the batch for reuse.
 func (b *Batch) Reset() {
-	b.data, b.entries, b.spaces = b.data[:0], b.entries[:0], nil
+	b.size, b.slab, b.used, b.recent, b.spaces = 0, 0, 0, nil, nil
 	b.pages, b.bySpace = map[page.ID]*batchPage{}, map[uint32]*batchSpace{}
 }
 
 // Size is the memory in use in bytes, roughly.
-func (b *Batch) Size() int {
-	return len(b.data) + len(b.entries)*batchEntryCost + len(b.pages)*batchPageCost
-}
+func (b *Batch) Size() int { return b.size }
 
 // Full reports whether the batch should be applied before more is added.
-func (b *Batch) Full() bool { return b.Size() >= b.limit }
+func (b *Batch) Full() bool { return b.size >= b.limit }
 
 // Empty reports whether there is nothing to apply.
 func (b *Batch) Empty() bool { return len(b.pages) == 0 && len(b.spaces) == 0 }
@@ -86,16 +103,13 @@ func (b *Batch) Empty() bool { return len(b.pages) == 0 && len(b.spaces) == 0 }
 // Add takes the ops of the group that ends at end. The error is a *[DecodeError].
 // The payload is copied.
 func (b *Batch) Add(end page.LSN, payload []byte) error {
-	base := len(b.data)
-	b.data = append(b.data, payload...)
-	rest := b.data[base:]
-	for len(rest) > 0 {
+	for rest := payload; len(rest) > 0; {
 		op, next, err := Decode(rest)
 		if err != nil {
 			return err
 		}
 		if op.Kind.OfPage() {
-			b.addPageOp(op, batchEntry{lsn: end, off: len(b.data) - len(rest), size: len(rest) - len(next), next: -1})
+			b.addPageOp(&op, end, rest[:len(rest)-len(next)])
 		} else {
 			b.addSpaceOp(SpaceOp{end, op})
 		}
@@ -104,30 +118,68 @@ func (b *Batch) Add(end page.LSN, payload []byte) error {
 	return nil
 }
 
-func (b *Batch) addPageOp(op Op, e batchEntry) {
-	n := int32(len(b.entries))
-	b.entries = append(b.entries, e)
-	p := b.pages[op.ID]
-	switch {
-	case p == nil:
-		b.pages[op.ID] = &batchPage{n, n}
-		s := b.bySpace[op.ID.Space]
-		if s == nil {
-			s = &batchSpace{}
-			b.bySpace[op.ID.Space] = s
+func (b *Batch) addPageOp(op *Op, end page.LSN, logged []byte) {
+	p := b.recent
+	if p == nil || b.recentID != op.ID {
+		if p = b.pages[op.ID]; p == nil {
+			p = b.addPage(op.ID)
 		}
-		s.ids = append(s.ids, op.ID)
-		s.maxNo = max(s.maxNo, op.ID.No)
-	case op.Kind == KindInit:
-		*p = batchPage{n, n} // what was before does not matter any more
-	default:
-		b.entries[p.last].next = n
-		p.last = n
+		b.recent, b.recentID = p, op.ID
 	}
+	c := p.last
+	if c == nil || cap(c.data)-len(c.data) < lsnSize+len(logged) {
+		c = b.addChunk(p, lsnSize+len(logged))
+	}
+	if op.Kind == KindInit {
+		p.first, p.skip = c, len(c.data) // what was before does not matter any more
+	}
+	c.data = append(binary.LittleEndian.AppendUint64(c.data, uint64(end)), logged...)
+}
+
+const lsnSize = 8
+
+func (b *Batch) addPage(id page.ID) *batchPage {
+	p := &batchPage{}
+	b.pages[id] = p
+	b.size += batchPageCost
+	s := b.bySpace[id.Space]
+	if s == nil {
+		s = &batchSpace{}
+		b.bySpace[id.Space] = s
+	}
+	s.ids = append(s.ids, id)
+	s.maxNo = max(s.maxNo, id.No)
+	return p
+}
+
+// addChunk gives a page a chunk with room for so many bytes.
+func (b *Batch) addChunk(p *batchPage, room int) *chunk {
+	size := chunkMin
+	if p.last != nil {
+		size = min(2*cap(p.last.data), chunkMax)
+	}
+	size = max(size, room)
+	if b.slab < len(b.slabs) && len(b.slabs[b.slab])-b.used < size {
+		b.slab, b.used = b.slab+1, 0
+	}
+	if b.slab == len(b.slabs) {
+		b.slabs = append(b.slabs, make([]byte, max(slabMin, min(slabMax, b.limit/4))))
+	}
+	c := &chunk{data: b.slabs[b.slab][b.used : b.used : b.used+size]}
+	b.used += size
+	b.size += size + batchChunkCost
+	if p.last == nil {
+		p.first = c
+	} else {
+		p.last.next = c
+	}
+	p.last = c
+	return c
 }
 
 func (b *Batch) addSpaceOp(op SpaceOp) {
 	b.spaces = append(b.spaces, op)
+	b.recent = nil    // its page may go
 	keep := uint32(0) // pages below stay
 	switch op.Op.Kind {
 	case KindSpaceResize:
@@ -173,7 +225,7 @@ func (b *Batch) Pages() []page.ID {
 // the page after that follows in this batch or a later one.
 func (b *Batch) BeginsWithInit(id page.ID) bool {
 	p := b.pages[id]
-	return p != nil && Kind(b.data[b.entries[p.first].off]) == KindInit
+	return p != nil && Kind(p.first.data[p.skip+lsnSize]) == KindInit
 }
 
 // Apply brings the page p up to date: it applies the ops of groups that end above
@@ -187,25 +239,28 @@ func (b *Batch) Apply(id page.ID, p []byte) (ops int, first, last page.LSN, err 
 	if bp == nil {
 		return 0, 0, 0, nil
 	}
-	from := page.GetLSN(p)
-	for n := bp.first; n >= 0; n = b.entries[n].next {
-		e := &b.entries[n]
-		if e.lsn <= from {
-			continue
+	from, skip := page.GetLSN(p), bp.skip
+	for c := bp.first; c != nil; c, skip = c.next, 0 {
+		for rest := c.data[skip:]; len(rest) > 0; {
+			lsn := page.LSN(binary.LittleEndian.Uint64(rest))
+			op, next, err := Decode(rest[lsnSize:])
+			if err == nil && lsn > from {
+				err = apply(&op, p)
+			}
+			if err != nil {
+				return ops, first, last, err
+			}
+			rest = next
+			if lsn <= from {
+				continue
+			}
+			page.SetLSN(p, lsn)
+			if ops == 0 {
+				first = lsn
+			}
+			last = lsn
+			ops++
 		}
-		op, _, err := Decode(b.data[e.off : e.off+e.size])
-		if err == nil {
-			err = Apply(op, p)
-		}
-		if err != nil {
-			return ops, first, last, err
-		}
-		page.SetLSN(p, e.lsn)
-		if ops == 0 {
-			first = e.lsn
-		}
-		last = e.lsn
-		ops++
 	}
 	return ops, first, last, nil
 }

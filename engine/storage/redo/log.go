@@ -91,6 +91,9 @@ type Options struct {
 	// crossed three quarters of what it can hold, or an Admit has to wait. It must
 	// not block.
 	OnPressure func()
+	// OnRange is told what Open scans, before it does: from the checkpoint to the bound;
+	// and again when the end of the log is found. nil: nobody is told.
+	OnRange func(from, to page.LSN)
 }
 
 func (o Options) withDefaults() Options {
@@ -114,6 +117,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.OnPressure == nil {
 		o.OnPressure = func() {}
+	}
+	if o.OnRange == nil {
+		o.OnRange = func(from, to page.LSN) {}
 	}
 	return o
 }

@@ -183,6 +183,11 @@ func (d *decoder) byte() byte {
 
 // uvarint reads a number of at most limit.
 func (d *decoder) uvarint(limit uint64) uint64 {
+	if len(d.p) > 0 && d.p[0] < 0x80 && limit >= 0x80 { // most of them
+		v := d.p[0]
+		d.p = d.p[1:]
+		return uint64(v)
+	}
 	v, n := binary.Uvarint(d.p)
 	if n <= 0 || v > limit {
 		d.failed = true
@@ -288,6 +293,11 @@ func Apply(op Op, p []byte) error {
 	if problem := op.problem(); problem != "" {
 		return &DecodeError{Kind: op.Kind, Problem: problem}
 	}
+	return apply(&op, p)
+}
+
+// apply is Apply of an op that Decode has checked.
+func apply(op *Op, p []byte) error {
 	switch op.Kind {
 	case KindInit:
 		page.Init(p, op.ID, op.Type)

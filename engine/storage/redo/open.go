@@ -161,6 +161,13 @@ func open(opt Options, scan func(start, end page.LSN, payload []byte) error) (*L
 	if err != nil {
 		return nil, err
 	}
+	// A process that was killed may have given the file its name and not made that durable:
+	// after a resize the name would lead back to the old file.
+	for _, dir := range []string{opt.Dir, path.Dir(opt.Dir)} {
+		if err := opt.FS.SyncDir(dir); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
 	l, err := recoverLog(opt, f, scan)
 	if err != nil {
 		return nil, errors.Join(named(err, name), f.Close())
@@ -187,6 +194,8 @@ func recoverLog(opt Options, f file.File, scan func(start, end page.LSN, payload
 		return nil, err
 	}
 	sc := newScanner(f, s)
+	sc.found = func(end page.LSN) { opt.OnRange(s.checkpoint, end) }
+	sc.found(s.flushed)
 	end, err := sc.run(s.checkpoint, scan)
 	if err != nil {
 		return nil, err
@@ -266,6 +275,7 @@ type scanner struct {
 	limit  page.LSN // no group reaches beyond
 	// settled: what lies behind the bound is durable, or nobody uses it.
 	settled bool
+	found   func(end page.LSN) // is told the end of the log by settle
 	buf     []byte
 	at      page.LSN // of buf[0]
 }
@@ -319,6 +329,7 @@ func (sc *scanner) settle(at page.LSN) error {
 	ahead.settled, ahead.at, ahead.epochs = true, at, slices.Clone(sc.epochs)
 	end, err := ahead.run(at, nil)
 	if err == nil {
+		sc.found(end)
 		err = rewrite(sc.f, sc.slot.shape, sc.slot.flushed, end)
 	}
 	if err == nil {

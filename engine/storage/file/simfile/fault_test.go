@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -296,5 +297,137 @@ func TestDeterministicUnderSimulation(t *testing.T) {
 	}
 	if t1 == t3 || d1 == d3 {
 		t.Fatal("another seed, same run")
+	}
+}
+
+// A process that is killed loses nothing, and makes nothing durable.
+func TestKillIsNoSync(t *testing.T) {
+	lost, kept := 0, 0
+	for seed := range uint64(60) {
+		s := simfile.New(env.Real(), seed)
+		f := create(s, "f")
+		must(f.WriteAt([]byte("synced"), 0))
+		ok(f.Sync())
+		ok(s.SyncDir("."))
+		must(f.WriteAt([]byte("later!"), 0))
+		must(create(s, "g").WriteAt([]byte("new"), 0))
+		boot := s.BootID()
+		for range 2 {
+			s.Crash()
+			s = s.KillImage()
+		}
+		if string(read(s, "f")) != "later!" || string(read(s, "g")) != "new" || s.BootID() != boot {
+			t.Fatalf("a kill leaves %q and %q of run %s", read(s, "f"), read(s, "g"), s.BootID())
+		}
+		switch image := s.CrashImage(); string(read(image, "f")) {
+		case "synced":
+			lost++
+		case "later!":
+			kept++
+		default:
+			t.Fatalf("seed %d: %q", seed, read(image, "f"))
+		}
+		s.SyncAll()
+		if image := s.CrashImage(); string(read(image, "f")) != "later!" || string(read(image, "g")) != "new" || image.BootID() == boot {
+			t.Fatalf("a machine that was shut down in order leaves %q and %q", read(image, "f"), read(image, "g"))
+		}
+	}
+	if lost == 0 || kept == 0 {
+		t.Errorf("%d times lost, %d times kept", lost, kept)
+	}
+}
+
+// A sync that lies makes nothing durable; the next one does.
+func TestSyncThatLies(t *testing.T) {
+	lost := 0
+	for seed := range uint64(40) {
+		s := simfile.New(env.Real(), seed)
+		f := create(s, "f")
+		ok(s.SyncDir("."))
+		must(f.WriteAt([]byte("x"), 0))
+		in := s.Inject(simfile.Fault{Ops: simfile.OpSync, Times: 1, Lie: true})
+		ok(f.Sync())
+		if string(read(s.CrashImage(), "f")) != "x" {
+			lost++
+		}
+		ok(f.Sync())
+		if in.Hits() != 1 || string(read(s.CrashImage(), "f")) != "x" {
+			t.Fatalf("%d hits, %q", in.Hits(), read(s.CrashImage(), "f"))
+		}
+	}
+	if lost == 0 {
+		t.Error("nothing was lost")
+	}
+}
+
+// A write that is lost is seen until the cache is dropped; one that is misdirected does damage
+// elsewhere. Neither is made good by a sync, but by writing again.
+func TestLostAndMisdirectedWrites(t *testing.T) {
+	block := func(c byte) []byte { return bytes.Repeat([]byte{c}, simfile.SectorSize) }
+	for _, by := range []int64{0, simfile.SectorSize, -simfile.SectorSize, 100 * simfile.SectorSize} {
+		s := simfile.New(env.Real(), 1)
+		f := create(s, "f")
+		old := slices.Concat(block('a'), block('b'), block('c'))
+		must(f.WriteAt(old, 0))
+		ok(f.Sync())
+		ok(s.SyncDir("."))
+		s.Inject(simfile.Fault{Ops: simfile.OpWrite, Times: 1, Lie: true, Misdirect: by})
+		must(f.WriteAt(block('x'), simfile.SectorSize))
+		ok(f.Sync())
+		if got := read(s.KillImage(), "f"); got[simfile.SectorSize] != 'x' {
+			t.Errorf("by %d: the write is not seen", by)
+		}
+		want := slices.Clone(old)
+		if at := simfile.SectorSize + by; by != 0 && at < int64(len(want)) {
+			copy(want[at:], block('x'))
+		}
+		if got := read(s.CrashImage(), "f"); !bytes.Equal(got, want) {
+			t.Errorf("by %d: power that is lost leaves %q", by, got)
+		}
+		s.DropCaches()
+		if got := read(s, "f"); !bytes.Equal(got, want) {
+			t.Errorf("by %d: on the disk is %q", by, got)
+		}
+		must(f.WriteAt(old, 0))
+		ok(f.Sync())
+		if got := read(s.CrashImage(), "f"); !bytes.Equal(got, old) {
+			t.Errorf("by %d: written again it is %q", by, got)
+		}
+	}
+}
+
+// Rot changes what is read and what is on disk. A bad sector fails reads and partial writes until
+// it is written whole, after a restart too.
+func TestRotAndBadSectors(t *testing.T) {
+	s := simfile.New(env.Real(), 1)
+	f := create(s, "f")
+	must(f.WriteAt(make([]byte, 4*simfile.SectorSize), 0))
+	ok(f.Sync())
+	ok(s.SyncDir("."))
+	before := s.KillImage()
+	ok(s.FlipBit("f", 700, 5))
+	for _, image := range []*simfile.FS{s, s.KillImage(), s.CrashImage()} {
+		if read(image, "f")[700] != 32 {
+			t.Errorf("%d", read(image, "f")[700])
+		}
+	}
+	if read(before, "f")[700] != 0 || s.FlipBit("f", 1<<20, 0) == nil || s.FlipBit("g", 0, 0) == nil {
+		t.Error("a bit flips elsewhere")
+	}
+	ok(s.BadSector("f", simfile.SectorSize+1))
+	for _, image := range []*simfile.FS{s, s.KillImage(), s.CrashImage()} {
+		f := create(image, "f")
+		b := make([]byte, simfile.SectorSize)
+		must(f.ReadAt(b, 0))
+		for _, off := range []int64{1, simfile.SectorSize, 2*simfile.SectorSize - 1} {
+			if _, err := f.ReadAt(b, off); !errors.Is(err, syscall.EIO) {
+				t.Errorf("read at %d: %v", off, err)
+			}
+		}
+		if _, err := f.WriteAt(b, 1); !errors.Is(err, syscall.EIO) {
+			t.Errorf("a part of the sector: %v", err)
+		}
+		must(f.WriteAt(b, simfile.SectorSize))
+		must(f.ReadAt(b, simfile.SectorSize))
 	}
 }

@@ -3,6 +3,7 @@ package simfile
 import (
 	"io"
 	"io/fs"
+	"syscall"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -53,6 +54,9 @@ func (h *handle) ReadAt(p []byte, off int64) (int, error) {
 		return 0, fail(OpRead, h.name, injected)
 	}
 	n := int(max(0, min(int64(len(p)), h.ino.size-off)))
+	if h.ino.unreadable(off, int64(n), true) {
+		return 0, fail(OpRead, h.name, syscall.EIO)
+	}
 	h.ino.cur.readAt(p[:n], off)
 	h.fs.stats.Reads.Add(1)
 	h.fs.stats.ReadBytes.Add(int64(n))
@@ -78,11 +82,22 @@ func (h *handle) WriteAt(p []byte, off int64) (int, error) {
 		return 0, fail(OpWrite, h.name, fs.ErrInvalid)
 	}
 	s.stats.Writes.Add(1)
+	lies, _ := injected.(*lie)
+	if lies != nil {
+		injected = nil
+	}
 	if injected != nil {
-		p = p[:s.rng.IntN(len(p)+1)]
+		n := s.rng.IntN(len(p) + 1)
+		if n < len(p) {
+			n = max(0, n-int((off+int64(n))%SectorSize))
+		}
+		p = p[:n]
 		if s.rng.IntN(2) == 0 {
 			p = nil
 		}
+	}
+	if h.ino.unreadable(off, int64(len(p)), false) {
+		return 0, fail(OpWrite, h.name, syscall.EIO)
 	}
 	end := off + int64(len(p))
 	if end > maxFileSize || end < off {
@@ -94,7 +109,11 @@ func (h *handle) WriteAt(p []byte, off int64) (int, error) {
 		}
 	}
 	crashing := s.change()
-	h.ino.write(p, off)
+	if lies != nil {
+		h.ino.loseWrite(p, off, lies.by)
+	} else {
+		h.ino.write(p, off)
+	}
 	if err := s.settle(crashing, OpWrite, h.name, injected); err != nil {
 		return 0, err
 	}
@@ -129,8 +148,12 @@ func (h *handle) Sync() error {
 		return fail(OpSync, h.name, file.ErrCrashed)
 	}
 	crashing := s.change()
+	_, lies := injected.(*lie)
+	if lies {
+		injected = nil
+	}
 	switch {
-	case crashing: // as far as it got: nothing is sure
+	case crashing, lies: // as far as it got: nothing is sure
 	case injected != nil:
 		h.ino.failSync(point, s.rng)
 	default:

@@ -1,8 +1,9 @@
 package simfile
 
 import (
+	"maps"
 	"math/rand/v2"
-	"sort"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/env"
 )
@@ -24,42 +25,17 @@ func (s *FS) CrashImageFor(e env.Env, seed uint64) *FS {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rng := rand.New(rand.NewPCG(seed, 0x63_72_61_73_68))
-	return s.image(e, seed, s.tree.survive(rng), func(ino *inode) (chunks, int64) {
-		return ino.survive(rng)
-	})
-}
-
-// KillImage returns a new file system with what would be found after the process
-// was killed but the machine went on: everything.
-func (s *FS) KillImage() *FS {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.images++
-	seed := s.seed*0x9E3779B97F4A7C15 + s.images
-	return s.image(s.env, seed, s.tree.cur, func(ino *inode) (chunks, int64) {
-		return ino.cur.share(), ino.size
-	})
-}
-
-// image builds a file system of the given names and contents.
-//
-// REQUIRES: s.mu.
-func (s *FS) image(e env.Env, seed uint64, names map[string]*inode,
-	content func(*inode) (chunks, int64)) *FS {
-	to := New(e, seed)
-	to.capacity = s.capacity
-	sorted := make([]string, 0, len(names))
-	for name := range names {
-		sorted = append(sorted, name)
-	}
-	sort.Strings(sorted) // parents come before what they hold
-	for _, name := range sorted {
+	to := s.next(e, seed)
+	to.boots++
+	names := s.tree.survive(rng)
+	for _, name := range sorted(names) { // parents come before what they hold
 		if name == "." || to.tree.parent(name) != nil {
 			continue
 		}
-		ino := &inode{dir: names[name].dir, named: true}
+		from := names[name]
+		ino := &inode{dir: from.dir, named: true, bad: maps.Clone(from.bad)}
 		if !ino.dir {
-			ino.cur, ino.size = content(names[name])
+			ino.cur, ino.size = from.survive(rng)
 			ino.disk, ino.diskSize = ino.cur.share(), ino.size
 			to.used += ino.size
 		}
@@ -67,6 +43,74 @@ func (s *FS) image(e env.Env, seed uint64, names map[string]*inode,
 		to.tree.disk[name] = ino
 	}
 	return to
+}
+
+// KillImage returns a new file system with what would be found after the process
+// was killed but the machine went on: everything, and what was not durable still is
+// not. Power that is lost later may take it, if nobody has synced it.
+func (s *FS) KillImage() *FS {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.images++
+	to := s.next(s.env, s.seed*0x9E3779B97F4A7C15+s.images)
+	copies := map[*inode]*inode{}
+	copyOf := func(ino *inode) *inode {
+		if copies[ino] == nil && ino != nil {
+			copies[ino] = ino.clone()
+		}
+		return copies[ino]
+	}
+	for name, ino := range s.tree.cur {
+		to.tree.cur[name] = copyOf(ino)
+		if !ino.dir {
+			to.used += ino.size
+		}
+	}
+	clear(to.tree.disk)
+	for name, ino := range s.tree.disk {
+		to.tree.disk[name] = copyOf(ino)
+	}
+	for _, op := range s.tree.pending {
+		to.tree.pending = append(to.tree.pending, nameOp{from: op.from, to: op.to, ino: copyOf(op.ino)})
+	}
+	return to
+}
+
+// SyncAll makes everything durable, as a machine does that is shut down in order.
+func (s *FS) SyncAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, op := range s.tree.pending {
+		op.apply(s.tree.disk)
+	}
+	s.tree.pending = nil
+	for _, name := range sorted(s.tree.cur) {
+		ino := s.tree.cur[name]
+		ino.endSync(ino.beginSync())
+	}
+}
+
+// next returns the empty file system of the process after this one.
+//
+// REQUIRES: s.mu.
+func (s *FS) next(e env.Env, seed uint64) *FS {
+	to := New(e, seed)
+	to.capacity, to.boots = s.capacity, s.boots
+	return to
+}
+
+func sorted(names map[string]*inode) []string {
+	return slices.Sorted(maps.Keys(names))
+}
+
+// clone returns a file as another process finds it: the openers of this one are gone.
+func (ino *inode) clone() *inode {
+	to := *ino
+	to.open = 0
+	to.cur, to.disk = ino.cur.share(), ino.disk.share()
+	to.dirty, to.lost, to.bad = maps.Clone(ino.dirty), maps.Clone(ino.lost), maps.Clone(ino.bad)
+	to.pending = slices.Clone(ino.pending)
+	return &to
 }
 
 // survive draws which pending operations are on disk.

@@ -26,6 +26,8 @@ type inode struct {
 	// lost[i] are the sectors of chunk i that a failed Sync dropped and nothing
 	// has written since.
 	lost map[int]uint32
+	// bad are the sectors that cannot be read until they are written again.
+	bad map[int64]bool
 	// pending are the changes after synced, oldest first, for crash images to
 	// choose from. Empty while overflow is set.
 	pending      []change
@@ -78,6 +80,47 @@ func (ino *inode) write(p []byte, off int64) {
 	ino.touch(off, n)
 	ino.size = max(ino.size, off+n)
 	ino.record(change{kind: changeWrite, off: off, n: n, data: data})
+}
+
+// loseWrite is a write that is seen and never gets to the disk, or, with by, not to its place.
+func (ino *inode) loseWrite(p []byte, off, by int64) {
+	n := int64(len(p))
+	if n == 0 {
+		return
+	}
+	ino.seq++
+	ino.cur.writeAt(p, off, n)
+	ino.touch(off, n)
+	ino.size = max(ino.size, off+n)
+	ino.record(change{kind: changeGrow})
+	if ino.lost == nil {
+		ino.lost = map[int]uint32{}
+	}
+	for s := off / SectorSize; s <= (off+n-1)/SectorSize; s++ {
+		ino.lost[int(s/sectorsPerChunk)] |= 1 << (s % sectorsPerChunk)
+	}
+	if to := off + by; by != 0 && to >= 0 && to < ino.size {
+		p = p[:min(n, ino.size-to)]
+		ino.cur.writeAt(p, to, int64(len(p)))
+		ino.disk.writeAt(p, to, int64(len(p)))
+	}
+}
+
+// unreadable reports whether a call meets a sector that cannot be read. A write makes those
+// good that it covers.
+func (ino *inode) unreadable(off, n int64, read bool) bool {
+	if len(ino.bad) == 0 || n <= 0 {
+		return false
+	}
+	for s := off / SectorSize; s <= (off+n-1)/SectorSize; s++ {
+		if ino.bad[s] && (read || s*SectorSize < off || (s+1)*SectorSize > off+n && off+n < ino.size) {
+			return true
+		}
+	}
+	for s := off / SectorSize; !read && s <= (off+n-1)/SectorSize; s++ {
+		delete(ino.bad, s)
+	}
+	return false
 }
 
 // resize sets the size.

@@ -28,12 +28,19 @@
 // Contents are kept in copy-on-write chunks and zeros are not stored, so that an
 // image costs little more than what changes in it.
 //
+// A process that is killed loses nothing by that, but [FS.KillImage] makes nothing durable
+// either: what was not synced may still be lost with the power, some lives later.
+//
+// Disks do worse than lose power: [FS.Inject] makes calls fail, writes go astray and syncs
+// lie, for all files or for some; [FS.FlipBit] is rot, at rest or while a file is in use, and
+// [FS.BadSector] a sector that can no longer be read.
+//
 // A FS may be used under simenv and under env.Real, there by many goroutines.
-// It does not model read errors of single sectors (write garbage through a File to
-// get one), hard or symbolic links, permissions, or renames of directories.
+// It does not model hard or symbolic links, permissions, or renames of directories.
 package simfile
 
 import (
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"sync"
@@ -69,6 +76,7 @@ type FS struct {
 	crashAt   int64 // the call that crashes, counted from 1; 0 means none
 	crashed   bool
 	images    uint64 // images taken, so that each differs
+	boots     uint64 // how often power was lost before
 }
 
 var _ file.FS = (*FS)(nil)
@@ -82,6 +90,13 @@ func New(e env.Env, seed uint64) *FS {
 		tree:  newTree(),
 		locks: map[*inode]bool{},
 	}
+}
+
+// BootID implements [file.FS]: each loss of power makes another one.
+func (s *FS) BootID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("simulated-%d", s.boots)
 }
 
 // Stats counts the work done so far.

@@ -12,6 +12,7 @@ import (
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // rig runs a test on a simulated disk.
@@ -63,7 +64,7 @@ func checkContents(t *testing.T, c *Cache, want []byte) {
 // Whatever is written, cut and refused by the disk, the contents are those of a
 // buffer in memory, and no write that failed leaves a trace.
 func TestModel(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range race.Fewer(uint64(60), 12) {
 		rig(t, seed, func(disk *simfile.FS, opt Options) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			c := New(opt)

@@ -292,6 +292,9 @@ func (l *Log) syncAll() error {
 		return err
 	}
 	l.setSynced()
+	if err := l.noteSynced(); err != nil {
+		return l.halt(fmt.Errorf("sync mark: %w", err))
+	}
 	now := l.env.Monotonic()
 	if l.unmarked++; l.marked.offset != 0 && l.unmarked < markGroups && now-l.markedAt < markTime {
 		return nil

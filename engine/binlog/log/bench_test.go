@@ -2,7 +2,9 @@ package log
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -54,5 +56,51 @@ func BenchmarkReadDisk(b *testing.B) {
 		}
 	}
 	b.SetBytes(int64(bytes / b.N))
+	ok(l.Close())
+}
+
+// noSide is a side mark that costs nothing.
+type noSide struct{ file.File }
+
+func (noSide) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+// BenchmarkSideMark syncs groups of 600 bytes with the side mark and without, in turns, so that
+// what else the disk does costs both the same. It tells the medians.
+func BenchmarkSideMark(b *testing.B) {
+	var logs [2]*Log
+	var makers [2]maker
+	for i := range logs {
+		logs[i] = must(Create(Options{FS: file.OS(b.TempDir()), Env: env.Real(), Group: testGroup}, Start{}))
+		makers[i].term = 1
+	}
+	made := logs[1].side.f
+	logs[1].side.f = noSide{made}
+	var took [2][]float64
+	for n := 0; b.Loop(); n++ {
+		for i := range logs {
+			i ^= n & 1
+			start := time.Now()
+			ok(logs[i].Append([]Entry{makers[i].next(1, 535, 0)}))
+			ok(logs[i].Sync())
+			took[i] = append(took[i], float64(time.Since(start).Nanoseconds())/1000)
+		}
+	}
+	logs[1].side.f = made
+	for i, what := range []string{"µs/with", "µs/without"} {
+		ok(logs[i].Close())
+		slices.Sort(took[i])
+		b.ReportMetric(took[i][len(took[i])/2], what)
+		b.ReportMetric(took[i][len(took[i])/10], what+"-p10")
+	}
+}
+
+// BenchmarkNoteSynced is what the side mark costs without a sync.
+func BenchmarkNoteSynced(b *testing.B) {
+	l := must(Create(Options{FS: file.OS(b.TempDir()), Env: env.Real(), Group: testGroup}, Start{}))
+	for b.Loop() {
+		l.synced.index++
+		ok(l.noteSynced())
+	}
+	l.synced = l.tail
 	ok(l.Close())
 }

@@ -5,7 +5,8 @@
 // # The files
 //
 // binlog.000001, binlog.000002, … A file is a header block of 4096 bytes and
-// records without gaps. Integers are little-endian.
+// records without gaps. Integers are little-endian. Beside them lies synced.mark, which
+// says up to where the log was durable when its process ended; see DESIGN.md.
 //
 //	header block
 //	   0  8  magic
@@ -43,7 +44,8 @@
 // # Invariants
 //
 //	first - 1 <= committed; synced <= last; indexes follow each other, terms never fall
-//	mark <= synced: everything below the sync mark was durable before the mark was written
+//	mark <= synced: everything below a mark was durable before the mark was written
+//	behind the end the file holds zeros, durably, before a record is written there
 //	a file that another one follows is durable whole
 //	the last file has an entry, unless it is the first one of the log
 //

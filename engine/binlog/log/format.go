@@ -1,6 +1,7 @@
 package log
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -180,14 +181,7 @@ func decodeMarks(b []byte, number uint64) (m mark, blank, damaged bool) {
 	return m, blank, bad == 2 && good == 0
 }
 
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
+func allZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
 // record is the header of a record.
 type record struct {

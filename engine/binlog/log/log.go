@@ -34,9 +34,11 @@ type Log struct {
 	markLoose bool  // it may not be durable
 	unmarked  int   // groups that became durable since
 	markedAt  time.Duration
+	side      sideMark
 	buf       []byte // records on their way to the file
 	run       []recent
 
+	torn    *TornEnd // never changes once the log is open
 	failure atomic.Pointer[HaltError]
 	stats   counters
 
@@ -98,6 +100,9 @@ func (l *Log) halt(cause error) error {
 	l.failure.CompareAndSwap(nil, &HaltError{Cause: fatal(cause)})
 	return l.failure.Load()
 }
+
+// TornEnd is the end that was cut off when the log was opened, or nil.
+func (l *Log) TornEnd() *TornEnd { return l.torn }
 
 // usable says whether the log takes changes.
 func (l *Log) usable() error {
@@ -273,8 +278,18 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	if cerr := l.f.Close(); err == nil {
+	if cerr := l.closeFiles(); err == nil {
 		err = cerr
+	}
+	return err
+}
+
+func (l *Log) closeFiles() (err error) {
+	if l.side.f != nil {
+		err = l.side.f.Close()
+	}
+	if l.f != nil {
+		err = errors.Join(err, l.f.Close())
 	}
 	return err
 }
@@ -302,6 +317,9 @@ func (l *Log) lastFile() *segment {
 func (l *Log) settle() error {
 	if err := l.syncAll(); err != nil {
 		return err
+	}
+	if err := l.noteSynced(); err != nil {
+		return l.halt(fmt.Errorf("sync mark: %w", err))
 	}
 	if err := l.writeMark(l.synced); err != nil && !errors.Is(err, file.ErrNoSpace) {
 		return l.halt(err)

@@ -70,6 +70,7 @@ type model struct {
 	purged, mayPurge uint64
 	term             uint64
 	crashes          int
+	refused          int // appends for which there was no space
 }
 
 func newModel(s *simenv.Sim, seed uint64) *model {
@@ -148,6 +149,7 @@ func (m *model) put(l *Log, after uint64, entries []Entry) error {
 	err := l.Append(entries)
 	if errors.Is(err, file.ErrNoSpace) && l.Err() == nil {
 		assert(l.LastIndex() == after || l.LastIndex() == uint64(len(before)), "the log ends at %d, %d or %d were right", l.LastIndex(), after, len(before))
+		m.refused++
 		m.entries, m.other = before[:l.LastIndex()], nil
 		ok(m.is(l, l.fs, m.entries))
 		return nil
@@ -226,7 +228,7 @@ func (m *model) recovered(l *Log, fsys file.FS) {
 	assert(last >= m.durable, "the log ends at %d, %d was durable", last, m.durable)
 	assert(l.SyncedIndex() == last, "synced %d, last %d", l.SyncedIndex(), last)
 	names := must(fsys.List("binlog"))
-	assert(len(names) == len(l.Files()), "the directory holds %v", names)
+	assert(len(names) == len(l.Files())+1, "the directory holds %v", names) // and the side mark
 	for _, branch := range [][]Entry{m.entries, m.other} {
 		if last <= uint64(len(branch)) && m.is(l, fsys, branch[:last]) == nil {
 			m.entries, m.other, m.durable = branch[:last], nil, last

@@ -33,13 +33,24 @@ func Create(opt Options, start Start) (*Log, error) {
 }
 
 func create(opt Options, start Start) (*Log, error) {
-	h := start.header(&opt)
-	f, err := createFile(&opt, &h)
-	if err != nil {
+	// What it says would be about a log that was there before.
+	if err := removeSide(&opt); err != nil {
 		return nil, err
 	}
 	l := newLog(opt)
+	var err error
+	if l.side, err = openSide(&opt); err != nil {
+		return nil, err
+	}
+	h := start.header(&opt)
+	f, err := createFile(&opt, &h)
+	if err != nil {
+		return nil, errors.Join(err, l.closeFiles())
+	}
 	l.begin(f, &h)
+	if err := l.noteSynced(); err != nil {
+		return nil, errors.Join(err, l.closeFiles())
+	}
 	return l, nil
 }
 
@@ -81,6 +92,9 @@ func (l *Log) Reset(start Start) error {
 	if err := l.usable(); err != nil {
 		return err
 	}
+	if err := l.lowerSide(place{}); err != nil {
+		return l.halt(fmt.Errorf("reset: %w", err))
+	}
 	l.mu.Lock()
 	gone := append(append([]*segment(nil), l.doomed...), l.files...)
 	l.doomed = nil
@@ -98,6 +112,9 @@ func (l *Log) Reset(start Start) error {
 	}
 	l.f.Close()
 	l.begin(f, &h)
+	if err := l.noteSynced(); err != nil {
+		return l.halt(fmt.Errorf("reset: %w", err))
+	}
 	return nil
 }
 
@@ -155,15 +172,16 @@ func Open(opt Options) (*Log, error) {
 	o := opening{l: l}
 	err = contiguous(&opt, numbers)
 	if err == nil {
+		l.side, err = openSide(&opt)
+	}
+	if err == nil {
 		err = o.load(numbers)
 	}
 	if err == nil {
 		err = o.repair()
 	}
 	if err != nil {
-		if l.f != nil {
-			l.f.Close()
-		}
+		_ = l.closeFiles()
 		return nil, err
 	}
 	return l, nil
@@ -332,8 +350,24 @@ func (o *opening) finishRotation(i int) error {
 	return seal(f, s.end)
 }
 
-// openLast reads the last file whole. A bad record at or behind the sync mark is the
-// torn end.
+// proven are the places in the last file up to which it was durable, by its own mark and by
+// the side mark, which may name the file before. Error: the side mark's file is missing.
+func (o *opening) proven(s *segment, m *openMark) (marks []place, err error) {
+	if m.offset != 0 {
+		marks = append(marks, place{offset: m.offset, index: m.index})
+	}
+	switch side := &o.l.side.at; {
+	case side.file > s.number:
+		return nil, &CorruptError{File: FileName(side.file), Offset: side.offset, Index: side.index,
+			What: fmt.Sprintf("the log ends with %s", s.name()), Why: SyncedMark + " says that the file was durable up to there"}
+	case side.file == s.number:
+		marks = append(marks, *side)
+	}
+	return marks, nil
+}
+
+// openLast reads the last file whole. A bad record behind what is proven to have been durable
+// is the torn end, if it looks like one.
 func (o *opening) openLast() error {
 	l := o.l
 	i := len(l.files) - 1
@@ -344,7 +378,14 @@ func (o *opening) openLast() error {
 	}
 	l.f, l.allocated, l.marked = f, m.size, m.mark
 	sc := scanner{f: f, name: s.name(), at: s.start(), end: m.size}
-	whole := max(m.offset, headerSize)
+	marks, err := o.proven(s, m)
+	if err != nil {
+		return err
+	}
+	whole := int64(headerSize)
+	for _, p := range marks {
+		whole = max(whole, p.offset)
+	}
 	s.began = nil
 	for {
 		before := sc.at
@@ -354,23 +395,55 @@ func (o *opening) openLast() error {
 			if before.offset < whole {
 				return sc.known(err)
 			}
+			if err := o.cutTorn(&sc, bad); err != nil {
+				return err
+			}
 			break
 		}
 		if err != nil {
 			return err
 		}
-		if before.offset < whole && sc.at.offset > whole || sc.at.offset == whole && sc.at.index != m.index && m.offset != 0 {
-			return &CorruptError{File: s.name(), Offset: whole, Index: before.index, What: "the sync mark is not the end of an entry"}
+		for _, p := range marks {
+			if before.offset < p.offset && sc.at.offset > p.offset || sc.at.offset == p.offset && !p.marks(sc.at) {
+				return &CorruptError{File: s.name(), Offset: p.offset, Index: before.index, What: "the sync mark is not the end of an entry"}
+			}
 		}
 		if before.index == s.first {
 			s.firstTime = c.time
 		}
 		s.note(before, r.term)
+		l.opt.Checked(sc.at.offset, m.size)
 	}
 	s.end, s.next = sc.at.offset, sc.at.index
 	l.tail = sc.at
 	l.cache.reset(l.tail.index)
 	return o.makeDurable(whole)
+}
+
+// marks reports whether a mark for p can be one for end. That of the header knows no checksum.
+func (p place) marks(end place) bool {
+	return p.index == end.index && (p.file == 0 || p.chain == end.chain)
+}
+
+// cutTorn judges what lies behind the last good record. Nothing but zeros is no end that was
+// torn.
+func (o *opening) cutTorn(sc *scanner, bad *badRecord) error {
+	l := o.l
+	t := tail{f: sc.f, at: bad.at, size: sc.end, exact: l.side.exact() || l.opt.Copied}
+	if t.measure(); t.cause != nil || t.end == t.at.offset {
+		return t.cause
+	}
+	torn, why := t.judge()
+	switch {
+	case t.cause != nil:
+		return t.cause
+	case !torn:
+		return &CorruptError{File: sc.name, Offset: bad.at.offset, Index: bad.at.index, What: bad.what,
+			Why: "A record that a crash has torn lacks whole sectors, and " + why}
+	}
+	l.torn = &TornEnd{File: sc.name, Offset: t.at.offset, Bytes: t.end - t.at.offset, Index: t.at.index, Number: t.at.number,
+		What: bad.what, Why: why}
+	return nil
 }
 
 // makeDurable writes what lies between the mark and the end once more, unchanged, and

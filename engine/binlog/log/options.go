@@ -36,9 +36,15 @@ type Options struct {
 	// Cache is how many bytes of recent entries are kept in memory, their
 	// administration counted: [DefaultCache] by default; negative: none.
 	Cache int64
+	// Copied says that the files are a copy that was made while a node wrote to them: what
+	// it was writing may be there in part.
+	Copied bool
 	// Newest is the newest version of the format that is known; entry.FileVersion by
 	// default. A lower one is for tests of groups whose programs differ.
 	Newest uint8
+	// Checked is told now and then how many bytes of the newest file [Open] has checked;
+	// nil: nobody is told.
+	Checked func(read, size int64)
 }
 
 func (o Options) withDefaults() Options {
@@ -53,6 +59,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Newest == 0 {
 		o.Newest = entry.FileVersion
+	}
+	if o.Checked == nil {
+		o.Checked = func(int64, int64) {}
 	}
 	return o
 }
@@ -104,6 +113,8 @@ var (
 	ErrCompacted = errors.New("binlog: entry is no longer in the log")
 	// ErrUnavailable: what is asked for lies behind the last entry.
 	ErrUnavailable = errors.New("binlog: entry is not in the log yet")
+	// ErrLarge: the entry is longer than the caller wants to wait for.
+	ErrLarge = errors.New("binlog: entry takes long to read")
 	// ErrBadPosition: no entry begins at the position.
 	ErrBadPosition = errors.New("binlog: no entry begins at this position")
 	// ErrInvalid: entries that cannot be appended. The log is as it was.
@@ -124,6 +135,7 @@ type CorruptError struct {
 	Offset int64
 	Index  uint64 // of the entry; 0: not of an entry
 	What   string
+	Why    string // how it is known that they were durable; empty: it always is
 }
 
 func (e *CorruptError) Error() string {
@@ -131,8 +143,12 @@ func (e *CorruptError) Error() string {
 	if e.Index != 0 {
 		where += fmt.Sprintf(", entry %d", e.Index)
 	}
-	return fmt.Sprintf("binlog: damaged at %s: %s. These bytes were durable, so that no crash explains it: check the disk. "+
-		"This node must not go on with its log; empty its data directory and let it be provisioned from another member", where, e.What)
+	why := e.Why
+	if why == "" {
+		why = "These bytes were durable"
+	}
+	return fmt.Sprintf("binlog: damaged at %s: %s. %s, so that no crash explains it: check the disk. "+
+		"This node must not go on with its log; empty its data directory and let it be provisioned from another member", where, e.What, why)
 }
 
 // HaltError is what a halted log answers with: Cause is the error that halted it.

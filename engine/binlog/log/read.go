@@ -19,6 +19,16 @@ const readChunk = 1 << 20
 //
 // Errors: ErrCompacted, ErrUnavailable; a *CorruptError halts the log.
 func (l *Log) Read(lo, hi, maxBytes uint64) ([]Entry, error) {
+	return l.read(lo, hi, maxBytes, MaxData)
+}
+
+// ReadSmall is Read for a caller that cannot wait long. Error: ErrLarge if the data of the
+// first entry are not in memory and longer than largest.
+func (l *Log) ReadSmall(lo, hi, maxBytes uint64, largest int) ([]Entry, error) {
+	return l.read(lo, hi, maxBytes, largest)
+}
+
+func (l *Log) read(lo, hi, maxBytes uint64, largest int) ([]Entry, error) {
 	if lo >= hi {
 		return nil, nil
 	}
@@ -38,7 +48,7 @@ func (l *Log) Read(lo, hi, maxBytes uint64) ([]Entry, error) {
 		s := *l.segmentOf(lo)
 		l.mu.RUnlock()
 		l.stats.diskReads.Add(1)
-		entries, err := l.readDisk(&s, lo, min(hi, s.next), budget)
+		entries, err := l.readDisk(&s, lo, min(hi, s.next), budget, largest)
 		if again, err := l.doubt(taken, err); !again {
 			return entries, err
 		}
@@ -93,7 +103,7 @@ func (l *Log) readCache(lo, hi uint64, budget int64) []Entry {
 }
 
 // readDisk reads entries of one file.
-func (l *Log) readDisk(s *segment, lo, hi uint64, budget int64) ([]Entry, error) {
+func (l *Log) readDisk(s *segment, lo, hi uint64, budget int64, largest int) ([]Entry, error) {
 	f, err := l.fs.Open(l.path(s.name()), file.OpenOptions{ReadOnly: true})
 	if err != nil {
 		return nil, err
@@ -103,7 +113,7 @@ func (l *Log) readDisk(s *segment, lo, hi uint64, budget int64) ([]Entry, error)
 	if err != nil {
 		return nil, err
 	}
-	r := diskReader{f: f, s: s, at: at, hi: hi, budget: budget}
+	r := diskReader{f: f, s: s, at: at, hi: hi, budget: budget, largest: largest}
 	for r.at.index < hi && !r.full {
 		if err := r.chunk(); err != nil {
 			return nil, err
@@ -121,6 +131,7 @@ type diskReader struct {
 	at      place
 	hi      uint64
 	budget  int64
+	largest int // data of the first entry
 	entries []Entry
 	full    bool
 }
@@ -140,6 +151,9 @@ func (r *diskReader) chunk() error {
 		}
 		if need > min(recordHeader+MaxData, r.s.end-r.at.offset) {
 			return r.corrupt("its length leads behind the end")
+		}
+		if len(r.entries) == 0 && need > recordHeader+int64(r.largest) {
+			return ErrLarge
 		}
 		if b, err = r.read(need); err != nil {
 			return err

@@ -122,6 +122,9 @@ func (l *Log) truncate(at place) error {
 
 func (l *Log) takeBack(at place) error {
 	keep, newer, at := l.forget(at)
+	if err := l.lowerSide(at); err != nil {
+		return err
+	}
 	for i := len(newer) - 1; i > 0; i-- {
 		if err := l.unlink(newer[i]); err != nil {
 			return err
@@ -156,7 +159,7 @@ func (l *Log) takeBack(at place) error {
 	}
 	l.scrap, l.markLoose = false, false
 	l.setSynced()
-	return nil
+	return l.noteSynced()
 }
 
 // forget takes the entries from at on out of memory. It returns the file that is the

@@ -20,15 +20,17 @@ import (
 //	append term=T [at=I] [count=N] [size=S] [trx=K] [rotate] [version=V] [type=Y] [time=seconds]
 //	                           N entries (1) of K transactions (0) and S bytes of body (10)
 //	sync [soon] | commit I | close | open    a sync is long after the one before, or soon after it
-//	kill                       ends the process: the files stay as they are
+//	kill | power               ends the process, or the machine too: the files stay as they are
+//	side                       shows the side mark
 //	tear I                     zeros from the middle of the record of entry I to the end of its file
 //	flip I | flip F offset=O   damages the data of entry I, or a byte of file F
-//	remove F | mark F sequence=S offset=O | unmark F sequence=S   takes a file away;
+//	zero F offset=O count=N    a sector that was not written, or a part of it
+//	remove F | remove side | mark F sequence=S offset=O | unmark F sequence=S   takes a file away;
 //	                           writes a sync mark, or takes one away
 //	newest V                   the program knows format versions up to V from now on
 //	versions                   of all files
 //	version F | group F        makes the file's header that of another version or group
-//	terms | read lo hi | index number | hash F | verify F | cut I
+//	terms | read lo hi | index number | hash F | verify F
 //	purge keep=I [bytes=B] [age=seconds]
 //	full on|off                the disk takes no more, or does again
 func TestScripts(t *testing.T) {
@@ -95,7 +97,10 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "close":
 		err = s.l.Close()
 	case "open":
-		s.l, err = Open(s.options())
+		var l *Log
+		if l, err = Open(s.options()); err == nil {
+			s.l = l
+		}
 	case "newest":
 		s.newest = uint8(arg(t, d, 0))
 		return ""
@@ -118,12 +123,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		d.MaybeScanArgs(t, "age", &age)
 		r.MaxAge = time.Duration(age) * time.Second
 		_, err = s.l.Purge(r)
-	case "cut":
-		err = Cut(s.options(), arg(t, d, 0))
-		if err == nil {
-			return ""
-		}
-	case "kill", "tear", "flip", "remove", "mark", "unmark", "version", "group":
+	case "kill", "power", "zero", "tear", "flip", "remove", "mark", "unmark", "version", "group":
 		s.hurt(t, d)
 		return ""
 	default:
@@ -131,6 +131,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	}
 	if err != nil {
 		return err.Error()
+	}
+	if torn := s.l.TornEnd(); torn != nil && d.Cmd == "open" {
+		return s.state() + torn.String()
 	}
 	return s.state()
 }
@@ -210,8 +213,17 @@ func (s *script) open(name string) file.File {
 
 // hurt does to the files what a crash or a bad disk does.
 func (s *script) hurt(t *testing.T, d *datadriven.TestData) {
-	if d.Cmd == "kill" {
+	switch d.Cmd {
+	case "kill":
 		s.fs = s.fs.KillImage()
+		return
+	case "power":
+		s.fs.SyncAll()
+		s.fs = s.fs.CrashImage()
+		return
+	}
+	if d.Cmd == "remove" && d.HasArg("side") {
+		ok(s.fs.Remove("binlog/" + SyncedMark))
 		return
 	}
 	var pos Position
@@ -230,6 +242,10 @@ func (s *script) hurt(t *testing.T, d *datadriven.TestData) {
 	defer f.Close()
 	b := make([]byte, headerSize)
 	switch d.Cmd {
+	case "zero":
+		var n int
+		d.ScanArgs(t, "count", &n)
+		must(f.WriteAt(make([]byte, n), pos.Offset))
 	case "tear":
 		must(f.WriteAt(make([]byte, must(f.Size())-pos.Offset), pos.Offset))
 	case "flip":
@@ -275,6 +291,14 @@ func (s *script) ask(t *testing.T, d *datadriven.TestData) string {
 	case "hash":
 		answer, err = s.l.HashFile(arg(t, d, 0))
 		answer = fmt.Sprintf("%x", answer)
+	case "side":
+		side, err := openSide(&Options{FS: s.fs, Dir: "binlog", Group: testGroup})
+		ok(err)
+		ok(side.f.Close())
+		if side.at.file == 0 {
+			return "nothing is known"
+		}
+		return fmt.Sprintf("%s, offset %d, before entry %d, %s", FileName(side.at.file), side.at.offset, side.at.index, side.of)
 	case "verify":
 		answer, err = "good", s.l.VerifyFile(arg(t, d, 0))
 	default:

@@ -20,6 +20,7 @@ type Stats struct {
 	Truncations       int64 // tails taken back
 	Purged            int64 // files
 	DiskReads         int64 // calls of Read that went to the disk
+	TornBytes         int64 // that were cut off when it was opened, see TornEnd
 
 	Version   uint8 // of the open file's format
 	Files     int
@@ -50,6 +51,9 @@ func (l *Log) Stats() Stats {
 		DiskReads: c.diskReads.Load()}
 	for i := range c.latency {
 		s.SyncLatency[i] = c.latency[i].Load()
+	}
+	if l.torn != nil {
+		s.TornBytes = l.torn.Bytes
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()

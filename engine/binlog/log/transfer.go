@@ -101,6 +101,9 @@ func NewImport(opt Options) (*Import, error) {
 	if err == nil {
 		err = contiguous(&opt, numbers)
 	}
+	if err == nil {
+		err = removeSide(&opt) // it was another log's
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -241,6 +244,9 @@ func Destroy(opt Options) error {
 		return nil
 	}
 	if err != nil {
+		return err
+	}
+	if err := removeSide(&opt); err != nil {
 		return err
 	}
 	l := &Log{env: opt.Env, fs: opt.FS, opt: opt, turn: env.NewMutex(opt.Env)}

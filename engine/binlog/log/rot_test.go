@@ -1,0 +1,281 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
+)
+
+// unmarked makes a log of which the sync mark in the file covers the first entry only, the
+// others being synced since, and returns how they lie in the file. Some end with zeros, as rows
+// do whose last column is a small number.
+func unmarked(s *simenv.Sim, fsys *simfile.FS, n, size int) []Position {
+	l := must(Create(options(fsys, s), Start{}))
+	mk := maker{term: 1}
+	var at []Position
+	for i := range n {
+		var e Entry
+		if i == n/2 {
+			e = mk.empty()
+		} else if e = mk.next(1, size, 0); i%3 != 0 {
+			clear(e.Data[len(e.Data)-i%7-1:])
+		}
+		ok(l.Append([]Entry{e}))
+		ok(l.Sync())
+		at = append(at, must(l.Position(uint64(i)+1)))
+	}
+	return append(at, Position{File: 1, Offset: l.tail.offset})
+}
+
+// One bit of an acknowledged record that no mark in the file covers flips, and the process was
+// killed, or power was lost: the start names the record. It does not matter which bit it is, nor
+// whether other records follow.
+func TestFlippedBit(t *testing.T) {
+	for _, power := range []bool{false, true} {
+		for _, size := range []int{50, 700} {
+			simulate(t, 1, func(s *simenv.Sim) {
+				fsys := simfile.New(s, 1)
+				const n = 7
+				at := unmarked(s, fsys, n, size)
+				fsys = fsys.KillImage()
+				if power {
+					fsys.SyncAll()
+					fsys = fsys.CrashImage()
+					ok(fsys.Remove("binlog/" + SyncedMark))
+				}
+				for i := 1; i < n; i++ {
+					for off := at[i].Offset; off < at[i+1].Offset; off++ {
+						if off > at[i].Offset+100 && off%17 != 0 && off < at[i+1].Offset-10 {
+							continue
+						}
+						for bit := range uint(8) {
+							if (!power || off > at[i].Offset+recordHeader) && bit != uint(off%8) {
+								continue // every bit of the header, the others in turns
+							}
+							ok(fsys.FlipBit("binlog/binlog.000001", off, bit))
+							_, err := Open(options(fsys, s))
+							var damage *CorruptError
+							assert(errors.As(err, &damage) && damage.Offset == at[i].Offset && damage.Index == uint64(i)+1,
+								"power lost: %v, bit %d of byte %d of entry %d at %d: %v", power, bit, off-at[i].Offset, i+1, at[i].Offset, err)
+							ok(fsys.FlipBit("binlog/binlog.000001", off, bit))
+							if power {
+								ok(fsys.Remove("binlog/" + SyncedMark))
+							}
+						}
+					}
+				}
+				l := must(Open(options(fsys, s)))
+				assert(l.LastIndex() == n && l.TornEnd() == nil, "%d, %v", l.LastIndex(), l.TornEnd())
+				ok(l.Close())
+			})
+		}
+	}
+}
+
+// Bits flip at some time in the lives of a log that is killed and loses power. What was
+// acknowledged is there, or the start says what is damaged; then it is put right again.
+func TestRotAndCrashes(t *testing.T) {
+	flips, refused, torn := 0, 0, 0
+	eachSeed(t, 40, func(s *simenv.Sim, seed uint64) {
+		m := newModel(s, seed)
+		fsys := simfile.New(s, seed)
+		for range 10 {
+			fsys, _ = m.live(fsys, 1+int64(m.rng.IntN(150)), 100)
+			names, err := fsys.List("binlog")
+			if len(names) < 2 || err != nil {
+				continue // there is no log yet
+			}
+			name := "binlog/" + names[len(names)-2]
+			if m.rng.IntN(6) == 0 {
+				name = "binlog/" + SyncedMark
+			}
+			h := must(fsys.Open(name, file.OpenOptions{}))
+			size := must(h.Size())
+			ok(h.Close())
+			if size == 0 {
+				continue
+			}
+			off, bit := m.rng.Int64N(size), uint(m.rng.IntN(8))
+			flips++
+			before := fsys.KillImage() // as it was, and as durable as it was
+			ok(fsys.FlipBit(name, off, bit))
+			l, err := Open(options(fsys, s))
+			var damage *CorruptError
+			switch {
+			case errors.As(err, &damage):
+				refused++
+				fsys = before
+				continue
+			case errors.Is(err, ErrNoLog) && m.durable == 0:
+				continue
+			}
+			if err != nil {
+				panic(fmt.Sprintf("bit %d at %d of %s: %v", bit, off, name, err))
+			}
+			if l.TornEnd() != nil {
+				torn++
+			}
+			m.recovered(l, fsys)
+			ok(m.life(l, 5))
+			fsys = fsys.CrashImage()
+		}
+	})
+	if flips < 100 || refused < 20 || torn < 10 {
+		t.Errorf("%d bits flipped, %d times it was found, %d torn ends", flips, refused, torn)
+	}
+}
+
+// The side mark says what is durable after each sync, is lowered, durably, before anything is
+// taken back, and says nothing about a log that comes after it in its directory.
+func TestSideMark(t *testing.T) {
+	for seed := range uint64(20) {
+		simulate(t, seed, func(s *simenv.Sim) {
+			fsys := simfile.New(s, seed)
+			opt := options(fsys, s)
+			l := must(Create(opt, Start{}))
+			says := func(fsys *simfile.FS, want place) {
+				side, err := openSide(&Options{FS: fsys, Dir: "binlog", Group: testGroup})
+				ok(err)
+				ok(side.f.Close())
+				assert(side.at.sameEnd(want), "the mark says %+v, not %+v", side.at, want)
+			}
+			mk := maker{term: 1}
+			for range 5 {
+				ok(l.Append([]Entry{mk.next(1, 300, 0)}))
+				says(fsys.KillImage(), l.synced)
+				ok(l.Sync())
+				says(fsys.KillImage(), l.tail)
+				assert(l.side.exact(), "a mark of this run")
+			}
+			high := l.tail
+			fsys.SyncAll()
+			ok(l.Append([]Entry{{Index: 3, Term: 2}}))
+			side, err := openSide(&Options{FS: fsys.CrashImage(), Dir: "binlog", Group: testGroup})
+			ok(err)
+			assert(high.behind(side.most), "after entries were taken back a slot says %+v", side.most)
+			ok(l.Sync())
+			says(fsys.KillImage(), l.tail)
+			fsys.SyncAll()
+			ok(l.Reset(Start{Index: 100, Term: 5}))
+			says(fsys.KillImage(), l.tail)
+			side, err = openSide(&Options{FS: fsys.CrashImage(), Dir: "binlog", Group: testGroup})
+			ok(err)
+			assert(side.most.file == 0 || side.most.sameEnd(l.tail), "after a reset a slot says %+v", side.most)
+			ok(l.Append([]Entry{{Index: 101, Term: 5}}))
+			ok(l.Close())
+			fsys.SyncAll()
+			ok(Destroy(opt))
+			fsys = fsys.CrashImage()
+			l = must(Create(options(fsys, s), Start{}))
+			ok(l.Close())
+			ok(must(Open(options(fsys.CrashImage(), s))).Close())
+		})
+	}
+}
+
+// A side mark that cannot be read or written for lack of space keeps nothing from working. Any
+// other failure to write it halts the log as one to write an entry does.
+func TestSideMarkFails(t *testing.T) {
+	simulate(t, 1, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 1)
+		opt := options(fsys, s)
+		full := fsys.Inject(simfile.Fault{Ops: simfile.OpCreate | simfile.OpWrite, Name: SyncedMark, Err: file.ErrNoSpace})
+		l := must(Create(opt, Start{}))
+		mk := maker{term: 1}
+		step := func() error {
+			ok(l.Append([]Entry{mk.next(1, 300, 0)}))
+			return l.Sync()
+		}
+		ok(step())
+		assert(l.side.f == nil, "there was no space for it")
+		full.Stop()
+		ok(step())
+		assert(l.side.exact(), "there is space again")
+		full = fsys.Inject(simfile.Fault{Ops: simfile.OpWrite, Name: SyncedMark, Err: file.ErrNoSpace})
+		ok(step())
+		full.Stop()
+		ok(l.Append([]Entry{{Index: 1, Term: 2}}))
+		ok(l.Sync())
+		ok(fsys.BadSector("binlog/"+SyncedMark, 10))
+		ok(fsys.BadSector("binlog/"+SyncedMark, sectorSize+10))
+		l = must(Open(options(fsys, s)))
+		assert(l.LastIndex() == 1 && l.side.at.file != 0, "%+v", l.side)
+		fsys.Inject(simfile.Fault{Ops: simfile.OpWrite, Name: SyncedMark, Err: errors.New("broken")})
+		mk = maker{index: 1, term: 2}
+		assert(step() != nil && l.Err() != nil, "the log goes on with a disk that fails")
+	})
+}
+
+// What a loss of power leaves of a group lacks whole sectors, or the file's end. Anything else is
+// damage, unless the file is a copy that was made while a node wrote to it.
+func TestTornShapes(t *testing.T) {
+	const small, large = 1500, directSize + 1000
+	for _, c := range []struct {
+		what     string
+		size     int
+		from, to int64 // zeros, from the record's beginning on; to a sector's end if not 0
+		cut      int64 // the file ends here instead, from the record's beginning on
+		torn     bool
+		copied   bool
+	}{
+		{"the first sector", small, 0, 1, 0, true, false},
+		{"a sector in the middle", small, 700, 701, 0, true, false},
+		{"the last sector", small, small, small + 1, 0, true, false},
+		{"everything behind the first sector", small, 500, 4000, 0, true, false},
+		{"the end of the file", small, 0, 0, 800, true, false},
+		{"the file ends in the header", small, 0, 0, 10, true, false},
+		{"the data's beginning, written apart", large, recordHeader, recordHeader + 1, 0, true, false},
+		{"the data's beginning, written together", small, recordHeader, recordHeader + 1, 0, false, false},
+		{"the end of a sector", small, 800, 801, 0, false, false},
+		{"the end of a sector and all behind it", small, 800, 4000, 0, true, false},
+		{"all behind a place in the last sector", small, small + 20, 4000, 0, false, false},
+		{"the same in a copy", small, small + 20, 4000, 0, true, true},
+		{"the header's end and all behind it, in a copy", small, 10, 4000, 0, true, true},
+	} {
+		simulate(t, 1, func(s *simenv.Sim) {
+			fsys := simfile.New(s, 1)
+			opt := options(fsys, s)
+			opt.Preallocate, opt.Copied = 1<<20, c.copied
+			l := must(Create(opt, Start{}))
+			mk := maker{term: 1}
+			ok(l.Append([]Entry{mk.next(1, 100, 0)}))
+			ok(l.Sync())
+			at := l.tail.offset
+			ok(l.Append([]Entry{mk.next(1, c.size, 0)}))
+			fsys.SyncAll()
+			fsys = fsys.CrashImage()
+			ok(fsys.Remove("binlog/" + SyncedMark))
+			f := must(fsys.Open("binlog/binlog.000001", file.OpenOptions{}))
+			if c.cut != 0 {
+				ok(f.Truncate(at + c.cut))
+			} else {
+				from, to := at+c.from, (at+c.to+sectorSize-1)/sectorSize*sectorSize
+				if start := from / sectorSize * sectorSize; c.torn && !c.copied && c.size == small && c.from > 0 && c.to < 4000 {
+					from = max(start, at)
+				}
+				must(f.WriteAt(make([]byte, to-from), from))
+			}
+			ok(f.Close())
+			opt.FS = fsys
+			l, err := Open(opt)
+			var damage *CorruptError
+			if !c.torn {
+				assert(errors.As(err, &damage) && damage.Offset == at && damage.Index == 2, "%s: %v", c.what, err)
+				return
+			}
+			ok(err)
+			torn := l.TornEnd()
+			assert(torn != nil && torn.Offset == at && torn.Index == 2 && torn.Number == 1 && torn.Bytes > 0 && l.LastIndex() == 1 &&
+				l.Stats().TornBytes == torn.Bytes, "%s: %v", c.what, torn)
+			ok(l.Append([]Entry{{Index: 2, Term: 1}}))
+			ok(l.Close())
+			l = must(Open(opt))
+			assert(l.TornEnd() == nil && l.LastIndex() == 2, "%s: %v", c.what, l.TornEnd())
+			ok(l.Close())
+		})
+	}
+}

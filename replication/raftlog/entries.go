@@ -39,14 +39,22 @@ func toRaft(read []log.Entry) []*raftpb.Entry {
 const (
 	recentMax      = 4096 // a power of two
 	recentBytesMax = 16 << 20
+	// pendingBytesMax holds for committed entries that Raft has not given out, as the applier is behind.
+	pendingBytesMax = 128 << 20
 )
 
 // recent holds the newest entries as Raft gave them, so that what followers are sent is not
 // made again for each. Their data is what the log holds in memory too. Entry i lies at ring[i mod recentMax].
+//
+// Entries that are not committed are held whatever their size, since Raft's task is to need no
+// disk when it gives them out: their data is bounded by what a leader lets be uncommitted. Those
+// that are committed and not given out have a limit of their own.
 type recent struct {
 	ring        []*raftpb.Entry
 	first, next uint64
 	bytes       int
+	committed   uint64
+	given       uint64 // up to here Raft has given out what is committed
 }
 
 func (r *recent) at(index uint64) **raftpb.Entry { return &r.ring[index%recentMax] }
@@ -83,13 +91,22 @@ func (r *recent) push(entries []*raftpb.Entry) {
 		r.truncate(index)
 	}
 	for _, e := range entries {
-		r.bytes += len(e.GetData())
-		for r.first < r.next && (r.next-r.first == recentMax || r.bytes > recentBytesMax) {
+		if r.next-r.first == recentMax {
 			r.drop(r.first)
 			r.first++
 		}
+		r.bytes += len(e.GetData())
 		*r.at(r.next) = e
 		r.next++
+	}
+	r.shrink()
+}
+
+// shrink drops committed entries, the oldest first, beyond the limits.
+func (r *recent) shrink() {
+	for r.first < r.next && (r.bytes > recentBytesMax && r.first <= r.given || r.bytes > pendingBytesMax && r.first <= r.committed) {
+		r.drop(r.first)
+		r.first++
 	}
 }
 

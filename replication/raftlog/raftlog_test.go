@@ -172,7 +172,7 @@ func TestErrorsForRaft(t *testing.T) {
 		for i := uint64(11); i < 31; i++ {
 			entries = append(entries, &raftpb.Entry{Index: new(i), Term: new(uint64(3)), Data: mark(100)})
 		}
-		ok(store.Append(entries, nil))
+		ok(store.Append(&raftpb.Message{Entries: entries}))
 		for _, limit := range []uint64{0, 1, 200, 350, 1 << 40} {
 			fromMemory := must(store.Entries(12, 31, limit))
 			size := 0
@@ -192,6 +192,6 @@ func TestErrorsForRaft(t *testing.T) {
 		}
 		ok(l.Close())
 		ok(st.Close())
-		assert(errors.Is(store.Append(entries[:1], &raftpb.HardState{Term: new(uint64(9))}), fs.ErrClosed), "closed")
+		assert(errors.Is(store.Append(&raftpb.Message{Entries: entries[:1], Term: new(uint64(9))}), fs.ErrClosed), "closed")
 	})
 }

@@ -16,13 +16,12 @@ import (
 // State is what a member must never forget.
 type State struct {
 	Term, Vote uint64
-	// QuietBelow: the member's log was cut where it may have held acknowledged
-	// entries. It neither votes nor stands for election before its log reaches this
-	// index. 0: it may.
-	QuietBelow uint64
 	// LogFile is a file of the log that is there, durably, with entries in it; 0: none is
 	// known. A log that ends before it has lost files.
 	LogFile uint32
+	// Commit is an index that was committed and is in the log, durably; 0: none is known. A
+	// log that ends before it has lost entries.
+	Commit uint64
 }
 
 // The state file is two slots, written in turn, each in a sector of its own. Integers
@@ -36,15 +35,20 @@ type State struct {
 //	40  8  sequence; its lowest bit names the slot
 //	48  8  term
 //	56  8  vote
-//	64  8  QuietBelow
+//	64  8  zeros
 //	72  4  CRC-32C of bytes 0 to 71
+//	76  8  Commit, in format version 2
+//	84  4  CRC-32C of bytes 0 to 83, in format version 2
+//
+// A slot without a commit index has format version 1, which older programs read.
 //
 // Both slots are good from the beginning on, and a sector is written whole or not: a bad
 // one is damage. The other one may lack a vote that was given, so that it cannot stand in.
 const (
 	stateMagic   = "TRIRAFT\x00"
-	stateVersion = 1
-	stateSize    = 76
+	stateVersion = 2
+	stateSize    = 88
+	stateSizeOld = 76 // of format version 1
 	slotSpacing  = 4096
 
 	// StateFileName is the name of the state file.
@@ -166,21 +170,26 @@ func (sf *StateFile) load() error {
 func encodeState(b []byte, opt *StateOptions, sequence uint64, s State) {
 	le := binary.LittleEndian
 	copy(b, stateMagic)
-	le.PutUint32(b[8:], stateVersion)
+	version := uint32(1)
+	if s.Commit != 0 {
+		version = stateVersion
+	}
+	le.PutUint32(b[8:], version)
 	le.PutUint32(b[12:], s.LogFile)
 	copy(b[16:], opt.Group[:])
 	le.PutUint64(b[32:], opt.Member)
 	le.PutUint64(b[40:], sequence)
 	le.PutUint64(b[48:], s.Term)
 	le.PutUint64(b[56:], s.Vote)
-	le.PutUint64(b[64:], s.QuietBelow)
 	le.PutUint32(b[72:], crc32.Checksum(b[:72], castagnoli))
+	le.PutUint64(b[76:], s.Commit)
+	le.PutUint32(b[84:], crc32.Checksum(b[:84], castagnoli))
 }
 
 func decodeState(b []byte, opt *StateOptions) (sequence uint64, s State, err error) {
 	le := binary.LittleEndian
 	switch {
-	case len(b) < stateSize || string(b[:8]) != stateMagic:
+	case len(b) < stateSizeOld || string(b[:8]) != stateMagic:
 		return 0, s, fmt.Errorf("%w (a slot is missing)", ErrDamaged)
 	case le.Uint32(b[72:]) != crc32.Checksum(b[:72], castagnoli): // newer formats have it there too
 		return 0, s, fmt.Errorf("%w (a slot's checksum is wrong)", ErrDamaged)
@@ -190,7 +199,13 @@ func decodeState(b []byte, opt *StateOptions) (sequence uint64, s State, err err
 		return 0, s, fmt.Errorf("%w: member %x of group %x, this is member %x of group %x",
 			ErrWrongMember, le.Uint64(b[32:]), b[16:32], opt.Member, opt.Group)
 	}
-	s = State{Term: le.Uint64(b[48:]), Vote: le.Uint64(b[56:]), QuietBelow: le.Uint64(b[64:]), LogFile: le.Uint32(b[12:])}
+	s = State{Term: le.Uint64(b[48:]), Vote: le.Uint64(b[56:]), LogFile: le.Uint32(b[12:])}
+	if le.Uint32(b[8:]) > 1 {
+		if len(b) < stateSize || le.Uint32(b[84:]) != crc32.Checksum(b[:84], castagnoli) {
+			return 0, s, fmt.Errorf("%w (a slot's commit index has a wrong checksum)", ErrDamaged)
+		}
+		s.Commit = le.Uint64(b[76:])
+	}
 	return le.Uint64(b[40:]), s, nil
 }
 
@@ -224,15 +239,6 @@ func (sf *StateFile) SetVote(term, vote uint64) error {
 	return sf.set(s)
 }
 
-// SetQuietBelow makes QuietBelow durable and leaves the rest.
-func (sf *StateFile) SetQuietBelow(index uint64) error {
-	sf.turn.Lock()
-	defer sf.turn.Unlock()
-	s := sf.Get()
-	s.QuietBelow = index
-	return sf.set(s)
-}
-
 // SetLogFile makes LogFile durable and leaves the rest.
 func (sf *StateFile) SetLogFile(number uint32) error {
 	sf.turn.Lock()
@@ -240,6 +246,19 @@ func (sf *StateFile) SetLogFile(number uint32) error {
 	s := sf.Get()
 	s.LogFile = number
 	return sf.set(s)
+}
+
+// SetCommit makes the commit index durable and leaves the rest.
+func (sf *StateFile) SetCommit(index uint64) error {
+	sf.turn.Lock()
+	defer sf.turn.Unlock()
+	s := sf.Get()
+	s.Commit = index
+	err := sf.set(s)
+	if err == nil && index == 0 {
+		err = sf.write(s) // the other slot too: an older program reads both
+	}
+	return err
 }
 
 func (sf *StateFile) write(s State) error {

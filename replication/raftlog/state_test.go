@@ -31,12 +31,16 @@ func (m *stateModel) live(s *simenv.Sim, fsys *simfile.FS, rng *rand.Rand) error
 	m.is, m.may = got, got
 	for range 10 {
 		next := m.is
-		switch rng.IntN(4) {
+		switch rng.IntN(5) {
+		case 4:
+			next.Commit += rng.Uint64N(3)
+			m.may = next
+			err = sf.SetCommit(next.Commit)
 		case 0: // as it is
 		case 1:
-			next.QuietBelow = rng.Uint64N(5)
+			next.LogFile = rng.Uint32N(5)
 			m.may = next
-			err = sf.SetQuietBelow(next.QuietBelow)
+			err = sf.SetLogFile(next.LogFile)
 		case 2:
 			next.Term, next.Vote = next.Term+1, rng.Uint64N(3)
 			m.may = next
@@ -119,45 +123,71 @@ func TestStateFailures(t *testing.T) {
 // A state file that is damaged, foreign or newer is refused, each with its error.
 func TestStateRefused(t *testing.T) {
 	simulate(t, 1, func(s *simenv.Sim) {
-		fsys := simfile.New(s, 1)
-		opt := stateOptions(fsys, s)
-		ok(must(CreateState(opt, State{Term: 3, Vote: 2})).Close())
-		_, err := CreateState(opt, State{})
-		assert(errors.Is(err, ErrExists), "%v", err)
-		f := must(fsys.Open(StateFileName, file.OpenOptions{}))
-		good := make([]byte, 2*slotSpacing)
-		must(f.ReadAt(good, 0))
-		for _, slot := range []int{0, slotSpacing} {
-			for i := range stateSize {
-				b := append([]byte(nil), good...)
-				b[slot+i] ^= 1
-				must(f.WriteAt(b, 0))
-				_, err := OpenState(opt)
-				assert(errors.Is(err, ErrDamaged), "byte %d: %v", slot+i, err)
-			}
+		refused(simfile.New(s, 1), s, State{Term: 3, Vote: 2}, stateSizeOld)
+		refused(simfile.New(s, 2), s, State{Term: 3, Vote: 2, Commit: 9}, stateSize)
+	})
+}
+
+func refused(fsys *simfile.FS, s *simenv.Sim, state State, size int) {
+	opt := stateOptions(fsys, s)
+	ok(must(CreateState(opt, state)).Close())
+	_, err := CreateState(opt, State{})
+	assert(errors.Is(err, ErrExists), "%v", err)
+	f := must(fsys.Open(StateFileName, file.OpenOptions{}))
+	good := make([]byte, 2*slotSpacing)
+	must(f.ReadAt(good, 0))
+	for _, slot := range []int{0, slotSpacing} {
+		for i := range size {
 			b := append([]byte(nil), good...)
-			b[slot+8]++
-			binary.LittleEndian.PutUint32(b[slot+72:], crc32.Checksum(b[slot:][:72], castagnoli))
+			b[slot+i] ^= 1
 			must(f.WriteAt(b, 0))
 			_, err := OpenState(opt)
-			assert(errors.Is(err, ErrNewerFormat), "%v", err)
+			assert(errors.Is(err, ErrDamaged), "byte %d: %v", slot+i, err)
 		}
-		ok(f.Truncate(slotSpacing))
-		_, err = OpenState(opt)
-		assert(errors.Is(err, ErrDamaged), "%v", err)
-		must(f.WriteAt(append(append([]byte(nil), good[slotSpacing:]...), good[:slotSpacing]...), 0))
-		_, err = OpenState(opt)
-		assert(errors.Is(err, ErrDamaged), "slots in each other's place: %v", err)
-		must(f.WriteAt(good, 0))
-		ok(must(OpenState(opt)).Close())
-		other := opt
-		other.Member++
-		_, err = OpenState(other)
-		assert(errors.Is(err, ErrWrongMember), "%v", err)
-		other = opt
-		other.Group[3]++
-		_, err = OpenState(other)
-		assert(errors.Is(err, ErrWrongMember), "%v", err)
+		b := append([]byte(nil), good...)
+		b[slot+8] = stateVersion + 1
+		binary.LittleEndian.PutUint32(b[slot+72:], crc32.Checksum(b[slot:][:72], castagnoli))
+		must(f.WriteAt(b, 0))
+		_, err := OpenState(opt)
+		assert(errors.Is(err, ErrNewerFormat), "%v", err)
+	}
+	ok(f.Truncate(slotSpacing))
+	_, err = OpenState(opt)
+	assert(errors.Is(err, ErrDamaged), "%v", err)
+	must(f.WriteAt(append(append([]byte(nil), good[slotSpacing:]...), good[:slotSpacing]...), 0))
+	_, err = OpenState(opt)
+	assert(errors.Is(err, ErrDamaged), "slots in each other's place: %v", err)
+	must(f.WriteAt(good, 0))
+	ok(must(OpenState(opt)).Close())
+	other := opt
+	other.Member++
+	_, err = OpenState(other)
+	assert(errors.Is(err, ErrWrongMember), "%v", err)
+	other = opt
+	other.Group[3]++
+	_, err = OpenState(other)
+	assert(errors.Is(err, ErrWrongMember), "%v", err)
+}
+
+// Without a commit index the file is what programs read that know the first format alone.
+func TestStateFirstFormat(t *testing.T) {
+	simulate(t, 1, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 1)
+		opt := stateOptions(fsys, s)
+		sf := must(CreateState(opt, State{Term: 3}))
+		version := func() uint32 {
+			b := make([]byte, 2*slotSpacing)
+			must(must(fsys.Open(StateFileName, file.OpenOptions{})).ReadAt(b, 0))
+			slot := b[int(sf.sequence%2)*slotSpacing:]
+			return binary.LittleEndian.Uint32(slot[8:])
+		}
+		ok(sf.SetVote(4, 1))
+		assert(version() == 1, "version %d", version())
+		ok(sf.SetCommit(7))
+		assert(version() == 2, "version %d with a commit index", version())
+		ok(sf.SetCommit(0))
+		assert(version() == 1, "version %d after it", version())
+		ok(sf.Close())
 	})
 }
 

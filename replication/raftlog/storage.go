@@ -25,21 +25,29 @@ type Config struct {
 	// index that was applied, and the membership there. Not ok: there is none at
 	// the moment. It is called on Raft's task.
 	Snapshot func() (index uint64, conf *raftpb.ConfState, ok bool)
+	// Load has another task call Storage.Load, and Leads reports whether the member leads
+	// the group. Both are called on Raft's task. nil: entries are read on Raft's task,
+	// however large they are.
+	Load  func(index uint64)
+	Leads func() bool
 }
 
 // Storage implements raft.Storage.
 type Storage struct {
 	cfg     Config
+	entries []log.Entry // reused by Append
+	changes changes
+
 	mu      sync.Mutex
 	recent  recent
-	entries []log.Entry // reused by Append
+	loading loading
 	failure error
 }
 
 var _ raft.Storage = (*Storage)(nil)
 
 // New returns a storage over an open log. It fails if the engine is ahead of the log or
-// needs entries that are gone.
+// needs entries that are gone, and if the log lacks entries that were committed.
 func New(cfg Config) (*Storage, error) {
 	if first, last := cfg.Log.FirstIndex(), cfg.Log.LastIndex(); cfg.Applied+1 < first || cfg.Applied > last {
 		return nil, fmt.Errorf("raftlog: the engine has applied entry %d, the log holds entries %d to %d", cfg.Applied, first, last)
@@ -48,9 +56,23 @@ func New(cfg Config) (*Storage, error) {
 		return nil, fmt.Errorf("raftlog: the log ends with %s, and %s was there: files are missing. Put them back, or empty the node's directory and let it join as a new member",
 			log.FileName(newest), log.FileName(uint64(cfg.State.Get().LogFile)))
 	}
-	cfg.Log.SetCommitted(cfg.Applied)
-	cfg.ConfState = raftpb.EnsureConfState(cfg.ConfState)
-	return &Storage{cfg: cfg}, nil
+	saved := cfg.State.Get().Commit
+	if saved != 0 && saved <= cfg.Applied {
+		// The engine remembers it by itself, and older programs read a state file without it.
+		if err := cfg.State.SetCommit(0); err != nil && !errors.Is(err, file.ErrNoSpace) {
+			return nil, err
+		}
+	}
+	if last := cfg.Log.LastIndex(); saved > last {
+		return nil, fmt.Errorf("raftlog: the log ends at entry %d, and entry %d was there and committed: entries are missing. "+
+			"Put the log's files back, or empty the node's directory and let it join as a new member", last, saved)
+	}
+	s := &Storage{cfg: cfg}
+	s.cfg.ConfState = raftpb.EnsureConfState(cfg.ConfState)
+	s.changes = changes{saved: max(saved, cfg.Applied), unread: cfg.Log.LastIndex()}
+	s.recent.given, s.recent.committed = cfg.Applied, cfg.Applied
+	cfg.Log.SetCommitted(s.changes.saved)
+	return s, nil
 }
 
 // Log is the log below.
@@ -59,11 +81,9 @@ func (s *Storage) Log() *log.Log { return s.cfg.Log }
 // State is the state file below.
 func (s *Storage) State() *StateFile { return s.cfg.State }
 
-// MayVote reports whether the member may vote and stand for election.
-func (s *Storage) MayVote() bool { return s.cfg.Log.SyncedIndex() >= s.cfg.State.Get().QuietBelow }
-
 // Err is the first error that made the storage unusable, or nil. Raft's interface has no
-// room for most errors: see Entries.
+// room for most errors, see Entries: nothing that Raft says after a read that has failed may
+// leave the node.
 func (s *Storage) Err() error {
 	s.mu.Lock()
 	failure := s.failure
@@ -77,10 +97,12 @@ func (s *Storage) Err() error {
 	return s.cfg.Log.Err()
 }
 
-// InitialState implements raft.Storage. The commit index is the applied one.
+// InitialState implements raft.Storage. The commit index is the applied one, or the one that
+// was stored since: Raft hands out the entries between, and with them the changes of
+// membership that the member has acknowledged to know.
 func (s *Storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	st := s.cfg.State.Get()
-	hs := &raftpb.HardState{Term: &st.Term, Vote: &st.Vote, Commit: proto.Uint64(s.cfg.Applied)}
+	hs := &raftpb.HardState{Term: &st.Term, Vote: &st.Vote, Commit: proto.Uint64(max(st.Commit, s.cfg.Applied))}
 	return hs, s.cfg.ConfState, nil
 }
 
@@ -97,17 +119,24 @@ func (s *Storage) Term(index uint64) (uint64, error) {
 }
 
 // Entries implements raft.Storage. Raft panics on errors that it does not know: one that
-// makes the log unusable is kept for Err, and Raft hears ErrCompacted, upon which it sends
-// nothing.
+// makes the log unusable is kept for Err, and Raft hears ErrCompacted, upon which it would
+// offer a snapshot. It hears the same of a large entry that another task has begun to read.
 func (s *Storage) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	if lo >= hi {
 		return nil, nil
 	}
 	s.mu.Lock()
 	entries := s.recent.slice(lo, hi, maxSize)
+	if entries == nil {
+		entries = s.loading.take(lo)
+	}
+	gives := lo == s.recent.given+1
 	s.mu.Unlock()
 	if entries != nil {
 		return entries, nil
+	}
+	if !gives && s.cfg.Load != nil && s.cfg.Leads() {
+		return s.readSmall(lo, hi, maxSize)
 	}
 	read, err := s.cfg.Log.Read(lo, hi, maxSize)
 	if err != nil {
@@ -137,14 +166,14 @@ func (s *Storage) raftError(err error) error {
 // Snapshot implements raft.Storage: where a snapshot would be taken; its data takes
 // another way.
 func (s *Storage) Snapshot() (*raftpb.Snapshot, error) {
-	if s.cfg.Snapshot == nil {
+	if s.cfg.Snapshot == nil || s.postponed() {
 		return nil, raft.ErrSnapshotTemporarilyUnavailable
 	}
 	index, conf, ok := s.cfg.Snapshot()
 	if !ok || index == 0 {
 		return nil, raft.ErrSnapshotTemporarilyUnavailable
 	}
-	term, err := s.cfg.Log.Term(index)
+	term, err := s.Term(index)
 	if err != nil {
 		return nil, raft.ErrSnapshotTemporarilyUnavailable
 	}
@@ -152,17 +181,37 @@ func (s *Storage) Snapshot() (*raftpb.Snapshot, error) {
 		Index: &index, Term: &term, ConfState: raftpb.EnsureConfState(conf)}}, nil
 }
 
-// Append takes over what a storage message carries: the state, durably if term or vote
-// have changed, then the entries, not yet durably. Both may be empty. The entries and
-// their data must not change afterwards.
+// GaveOut says up to which index Raft has given out committed entries, and which are committed.
+func (s *Storage) GaveOut(given, committed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent.given = max(s.recent.given, given)
+	s.recent.committed = max(s.recent.committed, committed)
+	s.recent.shrink()
+}
+
+// Append takes over what a MsgStorageAppend carries: the state, durably if term or vote have
+// changed, then the entries, not yet durably, and the commit index. All may be absent. The
+// entries and their data must not change afterwards.
+//
+// REQUIRES: a message with entries has the commit index as of its Ready, also if that has not
+// changed.
 //
 // Error: file.ErrNoSpace, and the same call may be made again later; any other is final.
-func (s *Storage) Append(entries []*raftpb.Entry, hs *raftpb.HardState) error {
-	if !raft.IsEmptyHardState(hs) {
-		if err := s.cfg.State.SetVote(hs.GetTerm(), hs.GetVote()); err != nil {
+func (s *Storage) Append(m *raftpb.Message) error {
+	if m.Term != nil {
+		if err := s.cfg.State.SetVote(m.GetTerm(), m.GetVote()); err != nil {
 			return err
 		}
 	}
+	if err := s.appendEntries(m.GetEntries()); err != nil {
+		return err
+	}
+	s.changes.committed(m.GetCommit())
+	return nil
+}
+
+func (s *Storage) appendEntries(entries []*raftpb.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -178,8 +227,10 @@ func (s *Storage) Append(entries []*raftpb.Entry, hs *raftpb.HardState) error {
 	}
 	err := s.cfg.Log.Append(s.entries)
 	clear(s.entries)
+	s.changes.append(entries, err == nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.loading.truncate(entries[0].GetIndex())
 	if err != nil {
 		s.recent.truncate(min(entries[0].GetIndex(), s.cfg.Log.LastIndex()+1))
 		return err
@@ -188,10 +239,17 @@ func (s *Storage) Append(entries []*raftpb.Entry, hs *raftpb.HardState) error {
 	return nil
 }
 
-// Sync makes durable what was appended.
+// Sync makes durable what was appended, and the commit index where changes of membership
+// need it (see changes).
 func (s *Storage) Sync() error {
 	if err := s.cfg.Log.Sync(); err != nil {
 		return err
+	}
+	if index := s.changes.due(); index != 0 {
+		if err := s.cfg.State.SetCommit(index); err != nil {
+			return err
+		}
+		s.changes.saved = index
 	}
 	newest, _ := s.cfg.Log.Newest()
 	if uint32(newest) == s.cfg.State.Get().LogFile {
@@ -204,30 +262,14 @@ func (s *Storage) Sync() error {
 	return err
 }
 
-// HardState returns the state that a MsgStorageAppend carries; empty if it carries none.
-func HardState(m *raftpb.Message) *raftpb.HardState {
-	return &raftpb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}
-}
-
 // Store does what a MsgStorageAppend asks for, but for its snapshot: when it returns nil,
 // the message's responses may go out.
 func (s *Storage) Store(m *raftpb.Message) error {
-	if err := s.Append(m.GetEntries(), HardState(m)); err != nil {
+	if err := s.Append(m); err != nil {
 		return err
 	}
 	if len(m.GetEntries()) == 0 {
 		return nil
 	}
 	return s.Sync()
-}
-
-// Reset begins the log anew behind start.
-func (s *Storage) Reset(start log.Start) error {
-	s.mu.Lock()
-	s.recent.truncate(0)
-	s.mu.Unlock()
-	if err := s.cfg.State.SetLogFile(0); err != nil {
-		return err
-	}
-	return s.cfg.Log.Reset(start)
 }

@@ -46,7 +46,7 @@ func (p *pair) append() {
 		}
 		entries = append(entries, e)
 	}
-	ok(p.store.Append(entries, &raftpb.HardState{Term: new(p.term), Vote: new(uint64(1))}))
+	ok(p.store.Append(&raftpb.Message{Entries: entries, Term: new(p.term), Vote: new(uint64(1))}))
 	ok(p.ref.Append(entries))
 	if p.rng.IntN(3) == 0 {
 		ok(p.store.Sync())
@@ -125,6 +125,8 @@ func TestRecentLimits(t *testing.T) {
 		}
 		e := &raftpb.Entry{Index: new(next), Term: new(uint64(i)), Data: make([]byte, i%20_000)}
 		r.push([]*raftpb.Entry{e})
+		r.committed, r.given = next, next
+		r.shrink()
 		next++
 		if r.next != next || r.next-r.first > recentMax || r.bytes > recentBytesMax {
 			t.Fatalf("%d to %d, %d bytes", r.first, r.next, r.bytes)
@@ -166,14 +168,9 @@ func TestStoreFaults(t *testing.T) {
 		ok(n.store.Store(m))
 		ok(n.store.Store(&raftpb.Message{Commit: new(uint64(1)), Term: new(uint64(1)), Vote: new(uint64(5))}))
 
-		assert(n.store.MayVote(), "not quiet")
-		ok(n.store.State().SetQuietBelow(3))
-		assert(!n.store.MayVote(), "quiet")
 		more := []*raftpb.Entry{{Index: new(uint64(2)), Term: new(uint64(1))}, {Index: new(uint64(3)), Term: new(uint64(1))}}
-		ok(n.store.Append(more, nil))
-		assert(!n.store.MayVote(), "not durable yet")
+		ok(n.store.Append(&raftpb.Message{Entries: more}))
 		ok(n.store.Sync())
-		assert(n.store.MayVote(), "it has caught up")
 
 		in := fsys.Inject(simfile.Fault{Ops: simfile.OpSync, Err: syscall.EIO})
 		m.Entries = []*raftpb.Entry{{Index: new(uint64(4)), Term: new(uint64(1))}}
@@ -217,7 +214,7 @@ func TestNewestFileMissing(t *testing.T) {
 		e := entry.Envelope{Kind: entry.Mark, RawLength: 10, Flags: entry.FlagRotate}
 		e.Put(rotate)
 		add := func(index, term uint64, data []byte) {
-			ok(n.store.Append([]*raftpb.Entry{{Index: &index, Term: &term, Data: data}}, nil))
+			ok(n.store.Append(&raftpb.Message{Entries: []*raftpb.Entry{{Index: &index, Term: &term, Data: data}}}))
 			ok(n.store.Sync())
 		}
 		add(1, 1, mark(10))
@@ -226,10 +223,14 @@ func TestNewestFileMissing(t *testing.T) {
 		assert(n.store.State().Get().LogFile == 2, "%+v", n.store.State().Get())
 		n.close()
 
+		fsys.SyncAll()
 		lost := fsys.CrashImage()
 		ok(lost.Remove("binlog/" + log.FileName(2)))
+		_, err := log.Open(logOptions(lost, s))
+		assert(err != nil && strings.Contains(err.Error(), "the log ends with binlog.000001. synced.mark says"), "%v", err)
+		ok(lost.Remove("binlog/synced.mark"))
 		l, st := must(log.Open(logOptions(lost, s))), must(OpenState(stateOptions(lost, s)))
-		_, err := New(Config{Log: l, State: st})
+		_, err = New(Config{Log: l, State: st})
 		assert(err != nil && strings.Contains(err.Error(), "binlog.000002 was there: files are missing"), "%v", err)
 
 		n = open(fsys.CrashImage(), s, false, 0)

@@ -11,11 +11,12 @@ import (
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/apply"
 )
 
 var (
-	runs      = flag.Int("apply.n", 5, "number of seeds to run")
+	runs      = flag.Int("apply.n", race.Fewer(5, 2), "number of seeds to run")
 	firstSeed = flag.Uint64("apply.seed", 1, "first seed")
 )
 

@@ -15,12 +15,13 @@ import (
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // A transaction depends on the newest one that wrote one of its keys or of those that it
 // refers to, as long as the history knows; never on less.
 func TestHistory(t *testing.T) {
-	for seed := uint64(1); seed <= 200; seed++ {
+	for seed := uint64(1); seed <= race.Fewer(uint64(200), 40); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		limit := 1 + rng.IntN(60)
 		h := newHistory(limit)

@@ -12,6 +12,7 @@ import (
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
@@ -220,7 +221,7 @@ func (m *machine) agreed() bool {
 // Machines start, crash, lose their disks and each other. In the end all run in one
 // group.
 func TestBootstrapUnderFaults(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range race.Fewer(uint64(60), 12) {
 		sim := simenv.New(seed)
 		sim.StepLimit = 5_000_000
 		sim.Run(func() {

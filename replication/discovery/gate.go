@@ -29,13 +29,18 @@ func (g *gate) with(f func(h transport.Handler)) {
 var errEmpty = &transport.Failure{Text: "the node belongs to no group yet"}
 
 // Receive implements [transport.Handler].
-func (g *gate) Receive(from uint64, msgs []*raftpb.Message) {
-	g.with(func(h transport.Handler) { h.Receive(from, msgs) })
+func (g *gate) Receive(from, incarnation uint64, msgs []*raftpb.Message) {
+	g.with(func(h transport.Handler) { h.Receive(from, incarnation, msgs) })
 }
 
 // ReportUnreachable implements [transport.Handler].
 func (g *gate) ReportUnreachable(id uint64) {
 	g.with(func(h transport.Handler) { h.ReportUnreachable(id) })
+}
+
+// ReportGone implements [transport.Handler].
+func (g *gate) ReportGone(id, incarnation uint64) {
+	g.with(func(h transport.Handler) { h.ReportGone(id, incarnation) })
 }
 
 // ReportRefused implements [transport.Handler].

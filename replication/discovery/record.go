@@ -45,7 +45,11 @@ func readRecord(fsys file.FS) (*record, error) {
 	case err != nil:
 		return nil, err
 	}
-	return decodeRecord(b)
+	r, err := decodeRecord(b)
+	if err == nil {
+		err = fsys.SyncDir(".") // a process that was killed may have renamed it and no more
+	}
+	return r, err
 }
 
 func decodeRecord(b []byte) (*record, error) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
-	"github.com/triremedb/trireme/replication/raftlog"
 )
 
 // writer is the task that makes Raft's state and entries durable: everything that
@@ -101,7 +100,10 @@ func (w *writer) sync() error {
 // store writes requests and returns how many it has done.
 func (w *writer) store(batch []*raftpb.Message) (done int, err error) {
 	for i, m := range batch {
-		if err := w.n.raftlog.Append(m.GetEntries(), raftlog.HardState(m)); err != nil {
+		if w.n.opt.Sabotage == ForgetCommit {
+			m.Commit = nil
+		}
+		if err := w.n.raftlog.Append(m); err != nil {
 			return i, err
 		}
 	}

@@ -48,14 +48,17 @@ type core struct {
 	source     *provision.Source
 	worker     *table.Worker // for the node's own state; of the applying task
 	membership membership
+	removal    removal
 	limits     limits
+	recovery   *recovery
 
-	inbox    *inbox
-	raft     *raftTask
-	writer   *writer
-	finisher *finisher
-	tasks    *env.Group
-	wake     *env.Group // tells sessions that the node has failed
+	inbox     *inbox
+	processes processes
+	raft      *raftTask
+	writer    *writer
+	finisher  *finisher
+	tasks     *env.Group
+	wake      *env.Group // tells sessions that the node has failed
 
 	incarnation uint64
 	leaseClock  func() time.Duration
@@ -71,6 +74,9 @@ type core struct {
 	// knows it; 0: not known.
 	slowestMatch atomic.Uint64
 	committed    atomic.Uint64 // index
+	// agreed is the index up to which Raft says that the group has agreed. Others may have
+	// applied the log up to there when this node has not.
+	agreed atomic.Uint64
 	// restored is the end of the log as it was found; 0: what was applied before the
 	// start is applied again.
 	restored atomic.Uint64
@@ -94,9 +100,14 @@ func openCore(opt *Options, id *identity, data file.FS, tr transport.Transport, 
 	c := &core{opt: opt, env: opt.Env, log: opt.Log, transport: tr, data: data, onFail: onFail, onSnap: onSnap,
 		incarnation: opt.Env.Uint64(), leaseClock: opt.LeaseClock, idle: opt.Env.NewParker(), tasks: env.NewGroup(opt.Env), wake: env.NewGroup(opt.Env)}
 	c.role.Store(&role{})
-	err := c.open(id)
-	if err != nil {
+	c.recovery = newRecovery(opt)
+	if err := c.recovery.watched(func() error { return c.open(id) }); err != nil {
 		return nil, errors.Join(err, c.closeParts())
+	}
+	// Before Raft hands out entries: changes of membership among them change the peers.
+	tr.SetPeers(peersOf(c.membership.roster.members))
+	for _, peer := range c.membership.roster.removed {
+		tr.RemovePeer(peer)
 	}
 	c.start()
 	return c, nil
@@ -104,7 +115,7 @@ func openCore(opt *Options, id *identity, data file.FS, tr transport.Transport, 
 
 func (c *core) open(id *identity) error {
 	so := c.opt.Storage
-	so.FS, so.Env = c.data, c.env
+	so.FS, so.Env, so.Recovery = c.data, c.env, &c.recovery.engine
 	var err error
 	if c.engine, err = storage.Open(so); err != nil {
 		return err
@@ -127,6 +138,9 @@ func (c *core) open(id *identity) error {
 	c.pipeline = commit.New(po)
 	to := c.opt.Session
 	to.Env, to.Engine, to.FS, to.Log = c.env, c.engine, c.opt.FS, c.pipeline
+	if c.opt.Sabotage == AnswerEarly {
+		to.Log = hasty{c.pipeline}
+	}
 	if c.sessions, err = txn.NewManager(to); err != nil {
 		return err
 	}
@@ -169,7 +183,9 @@ func (c *core) openLog(id *identity) error {
 	if c.state, err = raftlog.OpenState(stateOptions(c.opt, id)); err != nil {
 		return err
 	}
-	c.binlog, err = log.Open(logOptions(c.opt, id, c.data))
+	lo := logOptions(c.opt, id, c.data)
+	lo.Checked = c.recovery.logChecked
+	c.binlog, err = log.Open(lo)
 	if errors.Is(err, log.ErrNoLog) && pos.Index == 0 && c.state.Get().Term == 0 {
 		c.binlog, err = log.Create(logOptions(c.opt, id, c.data), log.Start{})
 	}
@@ -180,6 +196,11 @@ func (c *core) openLog(id *identity) error {
 	if err != nil {
 		return err
 	}
+	if torn := c.binlog.TornEnd(); torn != nil {
+		c.log.Warn("the end of the binlog was torn when the node stopped, and is cut off; nobody was told that it is durable",
+			"file", torn.File, "offset", torn.Offset, "bytes", torn.Bytes, "first_entry", torn.Index, "transaction_before", torn.Number,
+			"found", torn.What, "reason", torn.Why)
+	}
 	if last := c.binlog.LastIndex(); last < pos.Index {
 		return fmt.Errorf("group: the log ends at index %d, but the engine has applied it up to %d: "+
 			"files of the log are missing; this node needs its data from another member", last, pos.Index)
@@ -189,10 +210,13 @@ func (c *core) openLog(id *identity) error {
 			"the entries between are missing; this node needs its data from another member", first, pos.Index)
 	}
 	c.restored.Store(c.binlog.LastIndex())
+	c.recovery.opened(c.engine, pos.Index, c.binlog.LastIndex())
 	c.opened = c.env.Monotonic()
 	c.requireFormat()
 	c.raftlog, err = raftlog.New(raftlog.Config{Log: c.binlog, State: c.state, Applied: pos.Index,
-		ConfState: c.membership.roster.state, Snapshot: c.snapshotPoint})
+		ConfState: c.membership.roster.state, Snapshot: c.snapshotPoint,
+		Load:  func(index uint64) { c.tasks.Go("log reader", func() { c.raftlog.Load(index) }) },
+		Leads: func() bool { return c.raft.raft.BasicStatus().RaftState == raft.StateLeader }})
 	return err
 }
 
@@ -216,6 +240,10 @@ func logOptions(opt *Options, id *identity, data file.FS) log.Options {
 		Newest: uint8(opt.LogFormat.Max)}
 }
 
+// committedMax is how many bytes of committed entries Raft gives out and reads at a time, on its
+// own task. The finisher may hold as much.
+const committedMax = 4 << 20
+
 func (c *core) openRaft() error {
 	_, pos := c.engine.Applied()
 	node, err := raft.NewRawNode(&raft.Config{
@@ -226,7 +254,7 @@ func (c *core) openRaft() error {
 		Applied:                   pos.Index,
 		AsyncStorageWrites:        true,
 		MaxSizePerMsg:             c.opt.MessageMax,
-		MaxCommittedSizePerReady:  uint64(c.opt.InboxMax),
+		MaxCommittedSizePerReady:  committedMax,
 		MaxUncommittedEntriesSize: c.opt.UncommittedMax,
 		MaxInflightMsgs:           4096,
 		MaxInflightBytes:          c.opt.InflightMax,
@@ -240,8 +268,10 @@ func (c *core) openRaft() error {
 	if err != nil {
 		return err
 	}
-	c.raft = &raftTask{n: c, env: c.env, in: c.inbox, raft: node, tick: c.opt.Tick, nextTick: c.env.Monotonic() + c.opt.Tick}
+	status := node.BasicStatus()
+	c.raft = &raftTask{n: c, env: c.env, in: c.inbox, raft: node, commit: status.HardState.Commit, tick: c.opt.Tick, nextTick: c.env.Monotonic() + c.opt.Tick}
 	c.raft.lease.length = leaseLength(c.opt.Tick, c.opt.ElectionTicks)
+	c.raft.begin()
 	return nil
 }
 
@@ -251,6 +281,7 @@ func (c *core) start() {
 	c.tasks.Go("finisher", c.finisher.run)
 	c.tasks.Go("commit", c.pipeline.Run)
 	c.tasks.Go("housekeeping", c.housekeep)
+	c.tasks.Go("recovery", c.watchRecovery)
 }
 
 // close ends the tasks and closes everything.
@@ -261,12 +292,14 @@ func (c *core) close() error {
 	return c.closeParts()
 }
 
-// yield gives up the lease. It comes before the node's address refuses connections,
-// which the others take for proof that nobody uses it.
+// yield gives up the lease and lets the others know, so that they need not wait for its end.
 func (c *core) yield() {
-	done := c.env.NewParker()
-	if c.inbox.call(func() { c.raft.lease.drop(); done.Unpark() }) {
-		done.Park()
+	done, term := c.env.NewParker(), uint64(0)
+	if !c.inbox.call(func() { term = c.raft.yield(); done.Unpark() }) {
+		return
+	}
+	if done.Park(); term != 0 {
+		c.sayYielded(term)
 	}
 }
 
@@ -332,7 +365,11 @@ func (c *core) fail(err error) {
 	})
 }
 
-func (c *core) setRole(r role)    { c.role.Store(&r) }
+func (c *core) setRole(r role) {
+	c.role.Store(&r)
+	c.opt.Changed()
+}
+
 func (c *core) currentRole() role { return *c.role.Load() }
 
 func (c *core) setServing(term uint64) {
@@ -340,6 +377,7 @@ func (c *core) setServing(term uint64) {
 	if term != 0 {
 		c.served.Store(true)
 	}
+	c.opt.Changed()
 }
 
 // writable reports whether sessions may write. The finisher may be held up and not have come
@@ -382,23 +420,13 @@ func (c *core) updatePeers(cc raftpb.ConfChangeI) {
 	}
 }
 
-// mute reports whether the node must not answer a message: one that may have lost
-// what it acknowledged does not vote before it has caught up.
-func (c *core) mute(m *raftpb.Message) bool {
-	switch m.GetType() {
-	case raftpb.MsgVote, raftpb.MsgPreVote, raftpb.MsgTimeoutNow:
-		return !c.raftlog.MayVote()
-	}
-	return false
-}
-
 // Propose implements commit.Proposer.
 func (c *core) Propose(p *commit.Proposal) error {
 	r := &proposal{term: p.Term, p: p, reply: reply{parker: c.env.NewParker()}}
 	if !c.inbox.propose(r) {
 		return ErrStopped
 	}
-	if !c.raft.turn() {
+	if len(p.Data) > inlineMax || !c.raft.turn() {
 		c.inbox.kick()
 	}
 	return r.wait()

@@ -16,7 +16,7 @@ import (
 var _ transport.Handler = (*Node)(nil)
 
 // Receive implements transport.Handler.
-func (n *Node) Receive(from uint64, msgs []*raftpb.Message) {
+func (n *Node) Receive(from, incarnation uint64, msgs []*raftpb.Message) {
 	c, err := n.running()
 	if err != nil {
 		return
@@ -29,7 +29,11 @@ func (n *Node) Receive(from uint64, msgs []*raftpb.Message) {
 			return // the transport has checked; a message for somebody else is not for Raft
 		}
 	}
-	c.inbox.fromPeers(msgs)
+	c.processes.heard(from, incarnation, msgs)
+	if c.inbox.fromPeers(msgs) > inlineMax {
+		c.inbox.kick()
+		return
+	}
 	if msgs[0].GetType() == raftpb.MsgAppResp && c.raft.turn() {
 		c.finisher.turn() // what the answers have decided; heartbeats do not come this way
 	}
@@ -43,22 +47,33 @@ func (n *Node) ReportUnreachable(id uint64) {
 	}
 }
 
-// ReportRefused implements transport.Handler: the process of that member is gone.
+// ReportGone implements transport.Handler.
+func (n *Node) ReportGone(_, incarnation uint64) {
+	if c, err := n.running(); err == nil {
+		c.processes.ended(incarnation)
+		c.inbox.call(c.raft.checkLeader)
+	}
+}
+
+// ReportRefused implements transport.Handler.
 func (n *Node) ReportRefused(id uint64) {
 	if c, err := n.running(); err == nil {
-		c.inbox.call(func() { c.raft.refused(id) })
+		c.inbox.call(func() { c.raft.refuses(id) })
 	}
 }
 
 // ReportConnected implements transport.Handler.
-func (n *Node) ReportConnected(uint64) {}
+func (n *Node) ReportConnected(id uint64) {
+	if c, err := n.running(); err == nil {
+		c.inbox.call(func() { c.raft.accepts(id) })
+	}
+}
 
 // ReportRejected implements transport.Handler.
 func (n *Node) ReportRejected(id uint64, r *transport.Rejection) {
 	if r.Reason == transport.ReasonRemoved {
-		// It would wait for ever for what the group decides, and its clients with it.
 		if c, err := n.running(); err == nil {
-			c.fail(fmt.Errorf("%w (member %d says so)", ErrRemoved, id))
+			c.removal.heard(c, id)
 		}
 		return
 	}
@@ -84,32 +99,6 @@ type rejection struct {
 // rejectedAgain is how often the same rejection is told.
 const rejectedAgain = time.Minute
 
-// refused lets the leader be forgotten whose process is gone, so that others may be
-// elected before the timeout. Voters step forward one after the other, lest they
-// split the vote.
-func (t *raftTask) refused(id uint64) {
-	if id != t.role.leader || t.role.leads || id == raft.None {
-		return
-	}
-	if err := t.raft.ForgetLeader(); err != nil {
-		return
-	}
-	t.updateRole()
-	rank := 1
-	for _, m := range t.n.membership.current() {
-		if m.ID == t.n.opt.ID {
-			if m.Learner {
-				return
-			}
-			break
-		}
-		if !m.Learner && m.ID != id {
-			rank++
-		}
-	}
-	t.campaignIn = rank
-}
-
 // Kinds of questions between nodes.
 const (
 	askStatus      = "group/status"
@@ -118,6 +107,7 @@ const (
 	askFirst       = "group/first"
 	askProvisioned = "group/provisioned"
 	askJoin        = "group/join"
+	askYielded     = "group/yielded"
 	bulkSnapshot   = "group/snapshot"
 )
 
@@ -135,6 +125,12 @@ func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte,
 		return nil, err
 	case askJoin:
 		return n.letIn(ctx, payload)
+	case askYielded:
+		c, err := n.running()
+		if err == nil {
+			err = c.hearYielded(transport.CallerFrom(ctx).Member, payload)
+		}
+		return nil, err
 	case askLogFile:
 		c, err := n.running()
 		if err != nil {

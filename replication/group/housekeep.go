@@ -12,15 +12,17 @@ import (
 // housekeep is the task of what has to be done now and then: the leader puts its
 // clock into an idle log and forgets old commit tokens; who has lost the lead lets sessions
 // go that wait for an outcome; everybody says when it has no space for what it applies, and
-// removes files of the log that nobody needs, and refuses nodes that do not know its
-// format.
+// removes files of the log that nobody needs, refuses nodes that do not know its
+// format, and finds out that it has left the group.
 func (c *core) housekeep() {
 	var marked, expired, purged time.Duration
 	var full bool // the applier has been seen to wait for space
+	var looked uint64
 	for !c.isStopped() {
 		c.idle.ParkFor(c.opt.MarkInterval / 2)
 		now := c.env.Monotonic()
 		c.requireFormat()
+		c.lookForRemoval(&looked)
 		if now-marked >= c.opt.MarkInterval && c.serving.Load() != 0 {
 			marked = now
 			var before int64

@@ -55,11 +55,14 @@ func newInbox(e env.Env, maxBytes int) *inbox {
 	return &inbox{parker: e.NewParker(), maxBytes: maxBytes}
 }
 
-// fromPeers adds messages of other members, without waking the task.
-func (in *inbox) fromPeers(msgs []*raftpb.Message) {
+// fromPeers adds messages of other members, without waking the task, and returns how many
+// bytes they have.
+func (in *inbox) fromPeers(msgs []*raftpb.Message) (total int) {
 	in.mu.Lock()
+	defer in.mu.Unlock()
 	for _, m := range msgs {
 		n := messageSize(m)
+		total += n
 		if in.closed || in.bytes+n > in.maxBytes && n > smallMessage {
 			in.dropped++
 			continue
@@ -67,7 +70,7 @@ func (in *inbox) fromPeers(msgs []*raftpb.Message) {
 		in.bytes += n
 		in.now.peers = append(in.now.peers, m)
 	}
-	in.mu.Unlock()
+	return total
 }
 
 // smallMessage is what is always taken: heartbeats and votes must get through

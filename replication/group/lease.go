@@ -12,15 +12,30 @@ import (
 // other member can have been elected.
 //
 // Each tick the leader sends heartbeats that carry a number (Raft's ReadIndex does
-// just that). When a majority has answered number n, none of that majority votes for
-// another before its election timeout has passed since it got the heartbeat, which
-// was after n was sent. So the lease runs from the sending of n, and is shorter than
-// the election timeout by a tick, for the phase of the voter's clock, and a margin
-// for clocks that run at different speeds. It is counted on a clock that does not
-// stand still while the machine sleeps.
+// just that). When a majority has answered number n the lease runs from the sending of
+// n. That nobody else is elected before it ends follows from these:
 //
-// Proof that the leader's process is gone is the one thing that lets others vote
-// earlier; then there is nobody left to use the lease.
+//   - A voter that takes in a heartbeat promises the leader to vote for nobody else, itself
+//     included, for (ElectionTicks-1) ticks (see promise). Each of that majority took n in
+//     after it was sent, so each promise ends (ElectionTicks-1) ticks after that or later, by
+//     the voter's clock. The lease is four fifths of it by the leader's clock: the clocks may
+//     differ in speed by as much.
+//   - Another leader needs the votes of a majority, which shares a voter with the one that
+//     answered. If the configuration has changed in between, so that the two share none, then
+//     the candidate has heard that the change is committed from the leader itself, after n was
+//     sent, and has promised as well.
+//   - A voter that starts again does not know what it promised and acts as if it had heard a
+//     leader just then.
+//   - A promise ends early only when nobody will use the lease any more: the leader says
+//     that it has given up the lease, the process that leads has ended, or the leader hands
+//     over. That is said of a leadership, one member's in one term, and a lease that has
+//     been given up does not come back in its term. A connection that is closed, silent or
+//     refused says nothing of that.
+//
+// Both times are counted on a clock that does not stand still while the machine sleeps. A
+// guest's clocks do stand still while its hypervisor has paused it, and no clock that a guest
+// can read is promised to go on: a leader that is paused within its lease and resumed would
+// answer from it. Options.NoLease is for machines to which that happens.
 //
 // A lease is of one term. What a node serves may still be that of an earlier term, which it
 // has lost and not put an end to yet: to that the lease gives no right.
@@ -47,7 +62,7 @@ func leaseLength(tick time.Duration, electionTicks int) time.Duration {
 func (l *lease) start(t *raftTask) {
 	l.until.Store(0)
 	l.term.Store(t.role.term)
-	l.sent, l.held = l.sent[:0], true
+	l.sent, l.held = l.sent[:0], !t.n.opt.NoLease
 	l.renew(t, 0)
 }
 
@@ -74,6 +89,7 @@ func (l *lease) confirmed(t *raftTask, s raft.ReadState) {
 	if !ok || kind != contextLease || !l.held {
 		return
 	}
+	t.n.removal.over() // a majority takes this member for its leader
 	for len(l.sent) > 0 && l.sent[0].seq <= seq {
 		if l.sent[0].seq == seq {
 			l.until.Store(int64(l.sent[0].at + l.length))

@@ -29,19 +29,21 @@ type raftTask struct {
 	tick     time.Duration
 	nextTick time.Duration // on the monotonic clock
 
-	term, vote uint64 // handed to the writer last
+	term, vote uint64  // handed to the writer last
+	commit     *uint64 // told by Raft last; not modified
 
 	work     work
 	outbox   []*raftpb.Message
-	proposed []*proposal // taken by Raft in this turn, not yet given out
+	proposed []*proposal       // taken by Raft in this turn, not yet given out
+	claims   []*raftpb.Message // answers for leaders that would send snapshots
 
 	role  role
 	lease lease
 	reads reads
 	moves moves
 
-	nextWatch  time.Duration
-	campaignIn int // ticks until this node stands for election out of turn; 0: it does not
+	nextWatch time.Duration
+	follower
 }
 
 // role is what this node is in the group, as the Raft task sees it.
@@ -78,7 +80,17 @@ func (t *raftTask) turn() bool {
 // give hands out what Raft wants done.
 func (t *raftTask) give() {
 	for t.raft.HasReady() {
-		t.ready(t.raft.Ready())
+		rd := t.raft.Ready()
+		if err := t.n.raftlog.Err(); err != nil {
+			// Raft takes an entry that cannot be read for one that was purged.
+			t.n.fail(fmt.Errorf("group: the log cannot be read: %w", err))
+			return
+		}
+		t.ready(rd)
+	}
+	if len(t.claims) > 0 { // all that Raft has is on its way to the disk now
+		t.store(&raftpb.Message{Type: raftpb.MsgStorageAppend.Enum(), Responses: t.claims})
+		t.claims = nil
 	}
 	if len(t.proposed) > 0 {
 		t.n.fail(fmt.Errorf("group: Raft took a proposal in term %d and has not appended it", t.proposed[0].term))
@@ -92,6 +104,9 @@ func (t *raftTask) recover() {
 		err, ok := r.(error)
 		if !ok {
 			err = fmt.Errorf("%v", r)
+		}
+		if cause := t.n.raftlog.Err(); cause != nil {
+			err = fmt.Errorf("%w (%w)", cause, err)
 		}
 		t.in.close() // nobody is to go on with it
 		t.n.fail(fmt.Errorf("group: the Raft task gave up: %w", err))
@@ -126,6 +141,7 @@ func (t *raftTask) end() {
 
 // step does the work that was taken: first what the node's own disk has said.
 func (t *raftTask) step() {
+	t.clock = 0
 	for _, m := range t.work.local {
 		t.stepOne(m)
 	}
@@ -142,11 +158,14 @@ func (t *raftTask) step() {
 }
 
 func (t *raftTask) stepOne(m *raftpb.Message) {
+	if fromLeader(m) {
+		t.promiseTo(m)
+	}
 	if m.GetType() == raftpb.MsgSnap {
 		t.offered(m)
 		return
 	}
-	if t.n.mute(m) {
+	if t.silent(m) {
 		return
 	}
 	err := t.raft.Step(m)
@@ -157,35 +176,39 @@ func (t *raftTask) stepOne(m *raftpb.Message) {
 
 // offered answers a leader that would send a snapshot: with what this member has, which
 // the leader may have forgotten, and by asking for data, if that is not enough.
+//
+// What is committed here agrees with the leader's log, but need not be in the log on disk
+// yet: that may even end with entries that others have replaced since, which wait to be
+// written. So the answer goes the way of all acknowledgements, behind them.
 func (t *raftTask) offered(m *raftpb.Message) {
 	s := t.raft.BasicStatus()
 	if m.GetTerm() != s.HardState.GetTerm() || t.role.leads {
 		return // its next heartbeat tells the term; then it offers again
 	}
-	has := min(s.HardState.GetCommit(), t.n.binlog.SyncedIndex())
-	t.n.transport.Send([]*raftpb.Message{{Type: raftpb.MsgAppResp.Enum(), To: m.From, From: new(t.n.opt.ID),
-		Term: m.Term, Index: &has}})
+	t.claims = append(t.claims, &raftpb.Message{Type: raftpb.MsgAppResp.Enum(), To: m.From, From: new(t.n.opt.ID),
+		Term: m.Term, Index: new(s.HardState.GetCommit())})
 	t.n.onSnap(m.GetFrom())
 }
 
 // ticks lets Raft's clock follow the node's. After a stop (a paused process, a
 // starved machine) time that passed counts as one tick only: what came in meanwhile
-// is looked at before an election is called for.
+// is looked at before an election is called for. Two ticks are never closer than a tick,
+// which the promises of voters count on.
 func (t *raftTask) ticks() {
 	now := t.env.Monotonic()
 	if now < t.nextTick {
 		return
 	}
+	// Before Raft's tick: every so many of them it forgets which members were active, and the
+	// looks, which are as many ticks apart, might always come just after that.
+	t.watch(now)
 	t.raft.Tick()
+	t.tickRefusal(now-t.nextTick >= t.tick)
 	t.campaign()
-	t.nextTick += t.tick
-	if now >= t.nextTick {
-		t.nextTick = now + t.tick
-	}
+	t.nextTick = now + t.tick
 	t.lease.renew(t, now)
 	t.reads.tick(t, now)
 	t.moves.tick(t, now)
-	t.watch(now)
 }
 
 // watch looks at the others as their leader, once in a while.
@@ -233,19 +256,6 @@ func (t *raftTask) promote(id uint64) {
 			t.moves.startChange(t, &changeRequest{cc: addVoter(m), node: id,
 				deadline: t.env.Monotonic() + t.n.opt.ChangeTimeout, reply: reply{parker: t.env.NewParker()}})
 		}
-	}
-}
-
-// campaign stands for election if the leader is known to be gone.
-func (t *raftTask) campaign() {
-	if t.campaignIn == 0 {
-		return
-	}
-	if t.campaignIn--; t.campaignIn > 0 || t.role.leader != raft.None || !t.n.raftlog.MayVote() {
-		return
-	}
-	if err := t.raft.Campaign(); err != nil {
-		t.n.log.Debug("no election", "error", err)
 	}
 }
 
@@ -300,6 +310,9 @@ func (t *raftTask) ready(rd raft.Ready) {
 	if rd.SoftState != nil || rd.HardState != nil {
 		t.updateRole()
 	}
+	if rd.HardState != nil {
+		t.n.agreed.Store(rd.HardState.GetCommit()) // before anybody else hears of it
+	}
 	t.outbox = t.outbox[:0]
 	var appends, applies *raftpb.Message
 	for _, m := range rd.Messages {
@@ -323,6 +336,8 @@ func (t *raftTask) ready(rd raft.Ready) {
 	}
 	if applies != nil {
 		t.committed(applies)
+		entries := applies.GetEntries()
+		t.n.raftlog.GaveOut(entries[len(entries)-1].GetIndex(), *t.commit)
 	}
 	for _, s := range rd.ReadStates {
 		t.lease.confirmed(t, s)
@@ -330,15 +345,18 @@ func (t *raftTask) ready(rd raft.Ready) {
 	}
 }
 
-// store hands what is to become durable to the writer. Raft also tells how far the group has
-// agreed, which is not stored: the engine knows how far it has come.
+// store hands what is to become durable to the writer. Raft tells the commit index only when
+// it has changed; with entries it always goes along, for the changes of membership among them.
 func (t *raftTask) store(m *raftpb.Message) {
 	if m.Term != nil {
+		t.commit = m.Commit
+		t.n.raftlog.GaveOut(0, *m.Commit)
 		if len(m.GetEntries())+len(m.GetResponses()) == 0 && m.GetTerm() == t.term && m.GetVote() == t.vote {
 			return
 		}
 		t.term, t.vote = m.GetTerm(), m.GetVote()
 	}
+	m.Commit = t.commit
 	t.n.writer.put(m)
 	if !t.guest {
 		t.n.writer.parker.Unpark()
@@ -383,6 +401,7 @@ func (t *raftTask) updateRole() {
 	if was.leads && (!now.leads || now.term != was.term) {
 		t.lease.drop()
 		t.reads.again()
+		t.n.raftlog.EndLead()
 		t.n.log.Info("leadership lost", "term", was.term, "leader", now.leader)
 		t.n.resign(now, ErrNotLeader)
 	}
@@ -393,4 +412,5 @@ func (t *raftTask) updateRole() {
 	if now.leader != was.leader && !now.leads && now.leader != raft.None {
 		t.n.log.Info("following", "leader", now.leader, "term", now.term)
 	}
+	t.checkLeader()
 }

@@ -84,6 +84,13 @@ func (m *membership) current() []Member {
 	return slices.Clone(m.latest().members)
 }
 
+// left reports whether a member is among those that were removed.
+func (m *membership) left(id uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.latest().removed, id)
+}
+
 // settle takes out who is not in the configuration any more and says who votes.
 func (r roster) settle(s *raftpb.ConfState) roster {
 	out := roster{state: s}

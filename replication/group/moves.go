@@ -17,7 +17,8 @@ type moves struct {
 	transfer *transferRequest
 }
 
-// changeRequest adds, promotes or removes a member.
+// changeRequest adds, promotes or removes a member. One without changes waits until those
+// before it cannot be forgotten any more.
 type changeRequest struct {
 	reply
 	cc       *raftpb.ConfChangeV2
@@ -31,10 +32,11 @@ type changeRequest struct {
 // in the place of a change that comes before the last one has been applied, or while it
 // has yet to leave a joint configuration, and does not say so: what it appended shows.
 //
-// When somebody leaves, the leader's word is not enough: were the one that left stopped,
-// and the leader lost before the others have heard that the change is committed, those
-// would still need the one that left to elect a leader. So the change is done only when a
-// majority of the new configuration has an entry that the leader has appended since.
+// The leader's word is not enough: were a member that left stopped, and the leader lost before
+// the others have heard that the change is committed, those would still need the one that left
+// to elect a leader. So a change is done only when a majority of the new configuration has an
+// entry that the leader has appended since: with it these members have stored the commit index
+// (raftlog, changes), and remember the new configuration whatever happens to them.
 type changeStage uint8
 
 const (
@@ -48,13 +50,18 @@ const (
 )
 
 // removes reports whether a member leaves by the change.
-func (r *changeRequest) removes(id func(uint64) bool) bool {
+func (r *changeRequest) removes(id uint64) bool {
 	return slices.ContainsFunc(r.cc.GetChanges(), func(c *raftpb.ConfChangeSingle) bool {
-		return c.GetType() == raftpb.ConfChangeRemoveNode && id(c.GetNodeId())
+		return c.GetType() == raftpb.ConfChangeRemoveNode && c.GetNodeId() == id
 	})
 }
 
-func anyone(uint64) bool { return true }
+// joins reports whether the change makes a member of one of those.
+func (r *changeRequest) joins(which func(id uint64) bool) bool {
+	return slices.ContainsFunc(r.cc.GetChanges(), func(c *raftpb.ConfChangeSingle) bool {
+		return c.GetType() != raftpb.ConfChangeRemoveNode && which(c.GetNodeId())
+	})
+}
 
 // transferRequest hands leadership over.
 type transferRequest struct {
@@ -69,10 +76,17 @@ func (v *moves) startChange(t *raftTask, r *changeRequest) {
 		r.answer(ErrNotLeader)
 	case v.change != nil:
 		r.answer(fmt.Errorf("group: %w: another member is being added, promoted or removed", ErrBusy))
-	case r.removes(func(id uint64) bool { return id == t.n.opt.ID }):
+	case r.removes(t.n.opt.ID):
 		r.answer(fmt.Errorf("group: member %d leads the group: hand leadership over before it is removed", t.n.opt.ID))
+	case r.joins(t.n.membership.left):
+		r.answer(fmt.Errorf("group: member %d has left the group, and its id is never used again, since it may have voted: "+
+			"start the node with an empty directory, so that it joins with a new id", r.node))
 	default:
 		v.change = r
+		if len(r.cc.GetChanges()) == 0 {
+			v.proposeMark(t)
+			return
+		}
 		v.proposeChange(t)
 	}
 }
@@ -116,10 +130,8 @@ func (v *moves) applied(t *raftTask, cc raftpb.ConfChangeI, state *raftpb.ConfSt
 	case !ours && r.stage != changeJoint:
 	case len(state.GetVotersOutgoing()) > 0:
 		r.stage = changeJoint
-	case r.removes(anyone):
-		v.proposeMark(t)
 	default:
-		v.end(nil)
+		v.proposeMark(t)
 	}
 }
 
@@ -144,8 +156,8 @@ func (v *moves) end(err error) {
 	v.change = nil
 }
 
-// startTransfer asks another member to take over. The lease ends first: the other
-// one is elected without waiting for it.
+// startTransfer asks another member to take over. The lease ends first, for the rest of the
+// term: the other one is elected without waiting for it, however late it hears of this.
 func (v *moves) startTransfer(t *raftTask, r *transferRequest) {
 	if err := v.checkTransfer(t, r); err != nil {
 		r.answer(err)
@@ -157,7 +169,7 @@ func (v *moves) startTransfer(t *raftTask, r *transferRequest) {
 }
 
 func (v *moves) checkTransfer(t *raftTask, r *transferRequest) error {
-	if !t.role.leads {
+	if !t.role.leads || t.raft.BasicStatus().RaftState != raft.StateLeader { // it may have heard of another just now
 		return ErrNotLeader
 	}
 	if v.transfer != nil {
@@ -198,8 +210,7 @@ func (v *moves) tick(t *raftTask, now time.Duration) {
 		v.transfer = nil
 		r.answer(nil)
 	case t.raft.BasicStatus().LeadTransferee == raft.None:
-		v.transfer = nil
-		t.lease.start(t)
+		v.transfer = nil // without a lease: the word to take over may still arrive
 		r.answer(fmt.Errorf("group: member %d did not take over; this member leads on", r.to))
 	}
 }
@@ -208,7 +219,7 @@ func (v *moves) tickChange(t *raftTask, now time.Duration) {
 	switch r := v.change; {
 	case r == nil:
 	case r.stage >= changeJoint && (now >= r.deadline || !t.role.leads):
-		v.end(fmt.Errorf("group: the change of membership has taken effect, but %w has confirmed it in time: who leaves is still needed until the group has a leader that says so", ErrNoQuorum))
+		v.end(fmt.Errorf("group: the change of membership has taken effect, but %w has confirmed it in time: a member that leaves is still needed until the same change is asked for again and succeeds", ErrNoQuorum))
 	case now >= r.deadline && r.stage == changeWaits:
 		v.end(fmt.Errorf("group: %w: the change of membership before this one has not been applied in time; nothing was changed", ErrBusy))
 	case now >= r.deadline:

@@ -105,10 +105,6 @@ func (n *Node) openData() error {
 	if err != nil {
 		return err
 	}
-	n.transport.SetPeers(peersOf(c.membership.current()))
-	for _, id := range c.membership.roster.removed {
-		n.transport.RemovePeer(id)
-	}
 	n.core.Store(c)
 	return nil
 }
@@ -218,7 +214,10 @@ func (n *Node) Close() error {
 func (n *Node) take() *core { return n.core.Swap(nil) }
 
 // failed notes why the core has stopped.
-func (n *Node) failed(err error) { n.err.CompareAndSwap(nil, &err) }
+func (n *Node) failed(err error) {
+	n.err.CompareAndSwap(nil, &err)
+	n.opt.Changed()
+}
 
 // Err is why the node has stopped by itself, or nil.
 func (n *Node) Err() error {
@@ -372,10 +371,14 @@ func (n *Node) Promote(id uint64) error {
 
 // Remove takes a member out of the group for good. When it returns, the group does not
 // need the member any more. The leader does not remove itself: it hands leadership over
-// and returns [ErrNotLeader]; the new leader is to be asked.
+// and returns [ErrNotLeader]; the new leader is to be asked. A member that has left already is
+// not needed either once Remove returns.
 func (n *Node) Remove(id uint64) error {
 	if id == n.opt.ID {
 		return n.giveUpLead()
+	}
+	if n.Left(id) {
+		return n.propose(id, &raftpb.ConfChangeV2{})
 	}
 	return n.change(id, raftpb.ConfChangeRemoveNode, nil)
 }
@@ -391,7 +394,7 @@ func (n *Node) Replace(old, with uint64) error {
 		if m.ID != with {
 			continue
 		}
-		m.Learner = false
+		m.Learner, m.Stays = false, false
 		return n.propose(with, &raftpb.ConfChangeV2{Context: encodeMember(m), Changes: []*raftpb.ConfChangeSingle{
 			{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(with)},
 			{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(old)},
@@ -431,6 +434,12 @@ func (n *Node) propose(id uint64, cc *raftpb.ConfChangeV2) error {
 		return ErrStopped
 	}
 	return r.wait()
+}
+
+// Left reports whether a member was removed, as far as this node knows and remembers.
+func (n *Node) Left(id uint64) bool {
+	c, err := n.running()
+	return err == nil && c.membership.left(id)
 }
 
 // Members returns who is in the group as far as this node knows.

@@ -40,8 +40,12 @@ type Options struct {
 
 	Tick          time.Duration // of Raft's clock, and of heartbeats: 50 ms
 	ElectionTicks int           // without word from a leader until an election: 10, up to twice that
+	NoLease       bool          // the leader asks a majority for each strong read, see lease.go
 
-	Storage storage.Options // of the engine; FS and Env are the node's
+	// Recovery tells whoever made it how far the node is before Open returns; nil: nobody asks.
+	Recovery *Recovery
+
+	Storage storage.Options // of the engine; FS, Env and Recovery are the node's
 	Session txn.Options     // of sessions; Env, Engine, FS and Log are the node's
 	Commit  commit.Options  // of the pipeline; Env, Engine and Proposer are the node's
 
@@ -70,6 +74,10 @@ type Options struct {
 	StatusTimeout time.Duration // of a question about a member's status: 1 s
 	PurgeInterval time.Duration // between looks at old files of the log: 10 s
 
+	// Changed is called when another member leads, or none, when sessions of this node may
+	// write or may not any more, and when it has failed. It must not block. nil: nobody is told.
+	Changed func()
+
 	// Sabotage breaks the node on purpose. Tests see by it that they would notice.
 	Sabotage Sabotage
 
@@ -93,6 +101,10 @@ const (
 	AnswerUnsynced          // the log answers before it has synced
 	SkipEntry               // a follower leaves out an entry now and then
 	StaleRead               // a leader of old answers strong reads by itself
+	AnswerEarly             // what depends on others' commits does not wait for them
+	ReadBehind              // a leader answers strong reads from what it has applied, which others may be ahead of
+	ForgetCommit            // the commit index is not stored
+	RefusalIsProof          // a leader whose address refuses connections is taken for dead
 )
 
 func (o *Options) setDefaults() {
@@ -113,6 +125,12 @@ func (o *Options) setDefaults() {
 	def(&o.StatusTimeout, time.Second)
 	def(&o.PurgeInterval, 10*time.Second)
 	def(&o.LogFormat, LogFormat)
+	if o.Changed == nil {
+		o.Changed = func() {}
+	}
+	if o.Recovery == nil {
+		o.Recovery = &Recovery{}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

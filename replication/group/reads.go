@@ -43,6 +43,9 @@ func (n *Node) ReadPoint(opt ReadOptions) (csn uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := c.removal.err(); err != nil {
+		return 0, err
+	}
 	if opt.Wait == 0 {
 		opt.Wait = n.opt.ReadTimeout
 	}
@@ -66,7 +69,13 @@ func (c *core) strongPoint(deadline time.Duration) (uint64, error) {
 		return c.engine.Trx.LastCommitted(), nil
 	}
 	if term := c.serving.Load(); term != 0 {
-		// First the snapshot, then the question whether this node still led when it was
+		// What another member may have applied by now, and shown to a reader, comes first.
+		if agreed := c.agreed.Load(); c.committed.Load() < agreed && c.opt.Sabotage != ReadBehind {
+			if err := c.waitApplied(agreed, 0, deadline); err != nil {
+				return 0, err
+			}
+		}
+		// Then the snapshot, then the question whether this node still led when it was
 		// taken.
 		csn := c.engine.Trx.LastCommitted()
 		if c.raft.lease.valid(c.leaseClock(), term) {

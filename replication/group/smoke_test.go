@@ -65,6 +65,14 @@ func closedRig(t *testing.T, n int) *rig {
 
 func (r *rig) start(i int) {
 	r.t.Helper()
+	n, err := r.open(i)
+	if err != nil {
+		r.t.Fatalf("node %d: %v", i+1, err)
+	}
+	r.nodes[i] = n
+}
+
+func (r *rig) open(i int) (*group.Node, error) {
 	o := group.Options{Env: env.Real(), FS: file.OS(r.dirs[i]), Group: [16]byte{7}, ID: uint64(i + 1), Founders: r.members,
 		Storage: storage.Options{BufferPoolSize: 32 << 20},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
@@ -73,11 +81,7 @@ func (r *rig) start(i int) {
 	if r.options != nil {
 		r.options(&o)
 	}
-	n, err := group.Open(o)
-	if err != nil {
-		r.t.Fatalf("node %d: %v", i+1, err)
-	}
-	r.nodes[i] = n
+	return group.Open(o)
 }
 
 func (r *rig) stop(i int) {

@@ -25,6 +25,11 @@ type station[T any] struct {
 	closed bool
 }
 
+// inlineMax is how many bytes a goroutine may have brought that runs Raft's stage inline. One
+// that has just handled a large transaction has used up its time slice, and pays for its memory
+// in the garbage collector: preempted there, it would hold up heartbeats.
+const inlineMax = 256 << 10
+
 func newStation[T any](e env.Env) station[T] { return station[T]{parker: e.NewParker()} }
 
 // put leaves something to be done, without waking anybody.

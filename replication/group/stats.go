@@ -53,6 +53,7 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Binlog_sync_time_max_us", s.Log.SyncMax.Microseconds())
 	fn("Binlog_rotations", s.Log.Rotations)
 	fn("Binlog_truncations", s.Log.Truncations)
+	fn("Binlog_torn_bytes", s.Log.TornBytes)
 	fn("Binlog_files_purged", s.Log.Purged)
 	fn("Binlog_disk_reads", s.Log.DiskReads)
 	fn("Binlog_format_version", int64(s.Log.Version))

@@ -64,6 +64,9 @@ func (n *Node) status() Status {
 	s.Index, s.Applied, s.Number = c.binlog.LastIndex(), pos.Index, csn
 	s.Committed = c.committed.Load()
 	s.Lag = c.lag(s.Applied, s.Committed)
+	if err := c.removal.err(); err != nil {
+		s.Error = err.Error()
+	}
 	return s
 }
 

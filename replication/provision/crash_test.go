@@ -14,9 +14,10 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
-var crashPoints = flag.Int("crash.points", 40, "in how many places TestCrash crashes")
+var crashPoints = flag.Int("crash.points", race.Fewer(40, 8), "in how many places TestCrash crashes")
 
 // smallWorld is the directory of a donor with little in it, made once.
 var smallWorld *simfile.FS

@@ -16,6 +16,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // job is a receiver with its home.
@@ -89,7 +90,7 @@ func (n *network) resumed() (count int) {
 // TestCuts: streams end anywhere, and are gone on with where they were.
 func TestCuts(t *testing.T) {
 	resumed := 0
-	for seed := range uint64(6) {
+	for seed := range race.Fewer(uint64(6), 2) {
 		simRun(t, seed, func(e env.Env, d *donor) {
 			rng := rand.New(rand.NewPCG(seed, 8))
 			d.net.cut = func(_ *request, _ int, chunk []byte) ([]byte, error) {
@@ -124,7 +125,7 @@ func (n *network) halve(chunk []byte) error {
 // TestDamage: a damaged part is asked for again; one that stays so ends the run with
 // its table's name.
 func TestDamage(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range race.Fewer(uint64(4), 1) {
 		simRun(t, seed, func(e env.Env, d *donor) {
 			rng := rand.New(rand.NewPCG(seed, 9))
 			hits := int64(0)

@@ -64,6 +64,11 @@ func OpenHome(fsys file.FS) (*Home, error) {
 	if err := fsys.MkdirAll("."); err != nil {
 		return nil, err
 	}
+	// The process before may have been killed when it had renamed something and not yet made
+	// that durable. What is found must not be another one after the next loss of power.
+	if err := fsys.SyncDir("."); err != nil {
+		return nil, err
+	}
 	numbers, err := h.directories()
 	if err != nil {
 		return nil, err

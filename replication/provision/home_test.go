@@ -173,10 +173,18 @@ func TestHomeCrash(t *testing.T) {
 				break
 			}
 			image := fsys.CrashImage()
+			if k%3 == 0 { // the process is killed and started again first
+				image = fsys.KillImage()
+				if _, err := OpenHome(image); err != nil {
+					t.Fatalf("killed at %d: %v", k, err)
+				}
+				image = image.CrashImage()
+			}
 			image.CrashAt(image.Mutations() + 1 + k%7)
 			if _, err := OpenHome(image); err != nil {
 				image = image.CrashImage()
 			}
+			image.CrashAt(0)
 			h, err = OpenHome(image)
 			if err != nil {
 				t.Fatalf("crash at %d: %v", k, err)

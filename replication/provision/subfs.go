@@ -34,6 +34,7 @@ func (s subFS) MkdirAll(dir string) error           { return s.fsys.MkdirAll(s.a
 func (s subFS) SyncDir(dir string) error            { return s.fsys.SyncDir(s.at(dir)) }
 func (s subFS) Exists(name string) (bool, error)    { return s.fsys.Exists(s.at(name)) }
 func (s subFS) Lock(name string) (io.Closer, error) { return s.fsys.Lock(s.at(name)) }
+func (s subFS) BootID() string                      { return s.fsys.BootID() }
 
 // removeTree removes a directory with all that is in it, or a file, and leaves it to
 // the caller to make that durable. What is below is durably gone first.

@@ -15,7 +15,7 @@ type sink struct {
 	receive func(msgs []*raftpb.Message)
 }
 
-func (s sink) Receive(_ uint64, msgs []*raftpb.Message) { s.receive(msgs) }
+func (s sink) Receive(_, _ uint64, msgs []*raftpb.Message) { s.receive(msgs) }
 
 // benchPair connects two nodes whose messages go to these functions.
 func benchPair(b *testing.B, toA, toB func(p *Peers, msgs []*raftpb.Message)) (x, y *Peers) {

@@ -18,7 +18,7 @@ import (
 )
 
 // errRefused says that every address of a node refused a connection.
-var errRefused = errors.New("connection refused: no process listens there")
+var errRefused = errors.New("every address of the node refused the connection")
 
 // dial connects to addr and proves who both are, as far as TLS does. The error is
 // errRefused only if the connection was refused by every address that the name

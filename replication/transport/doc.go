@@ -21,10 +21,9 @@
 //     at most once. Nothing is promised between connections, or across a cut.
 //   - No message reaches the handler before a handshake has shown that the sender
 //     is of this group, and none whose From or To is not the one of the handshake.
-//   - [Handler.ReportRefused] is called only when every address of the peer refused
-//     a connection by itself: nothing listens there. A closed, silent or
-//     unreachable peer never counts. A node must therefore stop leading before it
-//     closes its transport.
+//   - [Handler.ReportGone] is proof: the kernel that runs both nodes has said that every
+//     thread of the peer's process has ended. [Handler.ReportRefused] is none: it is
+//     called when every address of the peer refused a connection, for whatever reason.
 //   - A peer can make a node hold no more than the limits of [Options], whatever it
 //     sends.
 //

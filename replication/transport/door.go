@@ -202,7 +202,7 @@ func (d *Door) admit(h *Hello, p Purpose) (Welcome, *Rejection) {
 	if r != nil {
 		return Welcome{}, r
 	}
-	w.Identity, w.Build, w.Incarnation = d.self.Identity, d.self.Build, d.self.Incarnation
+	w.Identity, w.Build, w.Incarnation, w.Process = d.self.Identity, d.self.Build, d.self.Incarnation, d.self.Process
 	return w, nil
 }
 

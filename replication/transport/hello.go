@@ -1,6 +1,10 @@
 package transport
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/triremedb/trireme/internal/process"
+)
 
 // ProtocolMin and ProtocolMax are the versions of the contract between nodes that
 // this build speaks.
@@ -35,6 +39,7 @@ type Hello struct {
 	Addr        string // where the caller can be dialed
 	Build       string
 	Incarnation uint64 // drawn at random when the process starts
+	Process     process.Identity
 }
 
 // Welcome accepts a hello.
@@ -43,6 +48,7 @@ type Welcome struct {
 	Identity
 	Build       string
 	Incarnation uint64
+	Process     process.Identity
 }
 
 // Reason is why a hello is refused.

@@ -260,11 +260,11 @@ type gated struct {
 	gate chan struct{}
 }
 
-func (g gated) Receive(from uint64, msgs []*raftpb.Message) {
+func (g gated) Receive(from, incarnation uint64, msgs []*raftpb.Message) {
 	if msgs[0].GetType() == raftpb.MsgApp {
 		<-g.gate
 	}
-	g.node.Receive(from, msgs)
+	g.node.Receive(from, incarnation, msgs)
 }
 
 // proxy passes bytes on until it is told to stall: the connections stay, and

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/grpc"
 
+	"github.com/triremedb/trireme/internal/process"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -67,7 +68,7 @@ func New(opts Options, handler Handler) (*Peers, error) {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.door = NewDoor(Hello{
 		Protocol: opts.protocol, LogFormat: opts.LogFormat, Identity: opts.Identity,
-		Addr: p.opts.Advertise, Build: opts.Build, Incarnation: rand.Uint64(),
+		Addr: p.opts.Advertise, Build: opts.Build, Incarnation: rand.Uint64(), Process: process.Self(),
 	}, opts.MaxBulksEach)
 	p.lis = newListener(raw, &p.opts, p.certs)
 	p.serve()
@@ -242,8 +243,7 @@ func (p *Peers) Status() []PeerStatus {
 	return all
 }
 
-// Close implements [Transport]. It closes the listener first, which others take for
-// the end of the process: the node must not lead any more.
+// Close implements [Transport].
 func (p *Peers) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -277,6 +277,7 @@ type peer struct {
 	up      [2]bool
 	welcome Welcome
 	err     error
+	watched watched
 }
 
 func startPeer(p *Peers, id Peer) *peer {
@@ -295,6 +296,7 @@ func startPeer(p *Peers, id Peer) *peer {
 func (q *peer) stop() {
 	q.stopped.Store(true)
 	q.cancel()
+	q.unwatch()
 }
 
 func (q *peer) kick() {
@@ -316,6 +318,7 @@ func (q *peer) linkUp(purpose Purpose, w *Welcome) {
 		q.err = nil
 	}
 	q.mu.Unlock()
+	q.see(w.Incarnation, w.Process)
 	if both && !q.stopped.Load() {
 		q.p.opts.Logger.Info("peer is connected", "peer", q.ID, "address", q.Addr, "build", w.Build,
 			"protocol", w.Protocol, "log_format", w.LogFormat)

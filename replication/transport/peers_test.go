@@ -31,6 +31,8 @@ type node struct {
 	received    []*raftpb.Message
 	connected   map[uint64]int
 	refused     map[uint64]int
+	ended       []uint64 // incarnations
+	senders     []uint64 // incarnations, one for each call of Receive
 	unreachable map[uint64]int
 	rejected    map[uint64]*Rejection
 	answer      func(ctx context.Context, kind string, payload []byte) ([]byte, error)
@@ -107,13 +109,20 @@ func (n *node) waitFor(what string, cond func() bool) {
 	}
 }
 
-func (n *node) Receive(from uint64, msgs []*raftpb.Message) {
+func (n *node) Receive(from, incarnation uint64, msgs []*raftpb.Message) {
 	if n.hold != nil {
 		<-n.hold
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.received = append(n.received, msgs...)
+	n.senders = append(n.senders, incarnation)
+}
+
+func (n *node) ReportGone(_, incarnation uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = append(n.ended, incarnation)
 }
 
 func (n *node) count(m map[uint64]int, id uint64) {

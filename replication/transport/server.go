@@ -97,6 +97,7 @@ func (s *peerServer) messages(stream grpc.ServerStream, purpose Purpose, limit i
 		return err
 	}
 	if q := s.p.peer(h.Member); q != nil {
+		q.see(h.Incarnation, h.Process)
 		q.kick() // it is there: no need to wait before dialing it
 	}
 	stop := s.signsOfLife(conn, func() error { return send(nil) })
@@ -109,7 +110,8 @@ func (s *peerServer) signsOfLife(conn *serverConn, send func() error) (stop func
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		t := time.NewTicker(s.p.opts.LinkTimeout / 4)
+		every := s.p.opts.LinkTimeout / signsMissed
+		t := time.NewTimer(untilNext(every))
 		defer t.Stop()
 		for {
 			select {
@@ -119,6 +121,7 @@ func (s *peerServer) signsOfLife(conn *serverConn, send func() error) (stop func
 				if send() != nil {
 					return
 				}
+				t.Reset(untilNext(every))
 			}
 		}
 	}()
@@ -144,7 +147,7 @@ func (s *peerServer) receive(stream grpc.ServerStream, h Hello, limit int) error
 		}
 		frame, err := a.add(&in)
 		if err == nil && frame != nil {
-			err = s.deliver(frame, h.Member, self)
+			err = s.deliver(frame, &h, self)
 		}
 		if err != nil {
 			s.p.lis.log.warn("a peer's connection was closed", "peer", h.Member, "address", h.Addr, "error", err)
@@ -154,7 +157,8 @@ func (s *peerServer) receive(stream grpc.ServerStream, h Hello, limit int) error
 }
 
 // deliver hands the messages of a frame to the handler.
-func (s *peerServer) deliver(frame []byte, from, self uint64) error {
+func (s *peerServer) deliver(frame []byte, h *Hello, self uint64) error {
+	from := h.Member
 	msgs, err := decodeFrame(frame)
 	if err != nil {
 		return fmt.Errorf("member %d: %w", from, err)
@@ -167,7 +171,7 @@ func (s *peerServer) deliver(frame []byte, from, self uint64) error {
 	if q := s.p.peer(from); q != nil {
 		q.received.Add(uint64(len(frame)))
 	}
-	s.p.handler.Receive(from, msgs)
+	s.p.handler.Receive(from, h.Incarnation, msgs)
 	return nil
 }
 

@@ -52,13 +52,19 @@ type Transport interface {
 // tasks at once, except that Receive is called by one task at a time for each
 // connection.
 type Handler interface {
-	// Receive takes messages of a peer. While it waits, the sender's connection is not
-	// read: this is how a full inbox pushes back.
-	Receive(from uint64, msgs []*raftpb.Message)
+	// Receive takes messages of a peer, which its process of this incarnation has sent.
+	// While it waits, the sender's connection is not read: this is how a full inbox pushes
+	// back.
+	Receive(from, incarnation uint64, msgs []*raftpb.Message)
 	// ReportUnreachable says that messages to a peer were lost. It must not wait.
 	ReportUnreachable(id uint64)
-	// ReportRefused says that the peer's own address refused a connection: proof that
-	// its process is gone. It is repeated while that is so. It must not wait.
+	// ReportGone says that this incarnation of the peer's process has ended: it sends
+	// nothing and answers nobody any more. What it sent before may still arrive, and a
+	// later incarnation may be at work already. It is said at most once. It must not wait.
+	ReportGone(id, incarnation uint64)
+	// ReportRefused says that the peer's address refused a connection. The process may be
+	// well: a firewall or a proxy may have refused for it. It is repeated while that is
+	// so. It must not wait.
 	ReportRefused(id uint64)
 	// ReportConnected says that messages can reach a peer again. It must not wait.
 	ReportConnected(id uint64)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/triremedb/trireme/internal/process"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -196,12 +197,28 @@ func fromGroup(g GroupID) []byte {
 	return g[:]
 }
 
+func processToWire(id process.Identity) *pb.PeerProcess {
+	if id == (process.Identity{}) {
+		return nil
+	}
+	return &pb.PeerProcess{Pid: id.PID, Fd: id.Descriptor, Token: id.Token[:]}
+}
+
+// processFromWire reads a process's identity. One that makes no sense is none: the process
+// cannot be watched, and nothing else hangs on it.
+func processFromWire(p *pb.PeerProcess) process.Identity {
+	if len(p.GetToken()) != len(process.Identity{}.Token) {
+		return process.Identity{}
+	}
+	return process.Identity{PID: p.GetPid(), Descriptor: p.GetFd(), Token: [16]byte(p.GetToken())}
+}
+
 func helloToWire(h *Hello) *pb.PeerHello {
 	return &pb.PeerHello{
 		Protocol:  &pb.PeerVersions{Min: h.Protocol.Min, Max: h.Protocol.Max},
 		LogFormat: &pb.PeerVersions{Min: h.LogFormat.Min, Max: h.LogFormat.Max},
 		Group:     fromGroup(h.Group), From: h.Member, To: h.To,
-		Address: h.Addr, Build: h.Build, Incarnation: h.Incarnation,
+		Address: h.Addr, Build: h.Build, Incarnation: h.Incarnation, Process: processToWire(h.Process),
 	}
 }
 
@@ -217,14 +234,14 @@ func helloFromWire(h *pb.PeerHello) (Hello, *Rejection) {
 		Protocol:  Versions{h.GetProtocol().GetMin(), h.GetProtocol().GetMax()},
 		LogFormat: Versions{h.GetLogFormat().GetMin(), h.GetLogFormat().GetMax()},
 		Identity:  Identity{group, h.GetFrom()}, To: h.GetTo(),
-		Addr: h.GetAddress(), Build: h.GetBuild(), Incarnation: h.GetIncarnation(),
+		Addr: h.GetAddress(), Build: h.GetBuild(), Incarnation: h.GetIncarnation(), Process: processFromWire(h.GetProcess()),
 	}, nil
 }
 
 func welcomeToWire(w *Welcome) *pb.PeerWelcome {
 	return &pb.PeerWelcome{
 		Protocol: w.Protocol, LogFormat: w.LogFormat, Group: fromGroup(w.Group), Member: w.Member,
-		Build: w.Build, Incarnation: w.Incarnation,
+		Build: w.Build, Incarnation: w.Incarnation, Process: processToWire(w.Process),
 	}
 }
 
@@ -238,6 +255,6 @@ func welcomeFromWire(w *pb.PeerWelcome) (Welcome, *Rejection) {
 	}
 	return Welcome{
 		Protocol: w.GetProtocol(), LogFormat: w.GetLogFormat(), Identity: Identity{group, w.GetMember()},
-		Build: w.GetBuild(), Incarnation: w.GetIncarnation(),
+		Build: w.GetBuild(), Incarnation: w.GetIncarnation(), Process: processFromWire(w.GetProcess()),
 	}, nil
 }

@@ -12,8 +12,12 @@ import (
 	"github.com/triremedb/trireme/replication/transport"
 )
 
-// breakable is a call that ends when one of its nodes does.
-type breakable interface{ nodeGone(dead *Node) }
+// breakable is a call that ends when one of its nodes does, or when its connection is
+// broken on the way.
+type breakable interface {
+	nodeGone(dead *Node)
+	refused(from, to *Node)
+}
 
 func (n *Node) track(c breakable) { n.calls = append(n.calls, c) }
 
@@ -193,6 +197,12 @@ func (q *question) nodeGone(dead *Node) {
 	q.net.env.Go("net reset", func() { q.back(nil, nil, true) })
 }
 
+func (q *question) refused(from, to *Node) {
+	if q.from == from && q.target == to && to != nil {
+		q.finish(nil, q.broken(errClosed))
+	}
+}
+
 // stream is one bulk stream.
 type stream struct {
 	net      *Network
@@ -293,6 +303,12 @@ func (s *stream) nodeGone(dead *Node) {
 			s.cut(errClosed)
 		}
 	})
+}
+
+func (s *stream) refused(from, to *Node) {
+	if s.from == from && s.to == to {
+		s.cut(errClosed)
+	}
 }
 
 // wait parks until the other side does something, and ends the stream when it was

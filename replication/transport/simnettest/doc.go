@@ -14,8 +14,11 @@
 //   - a cut ([Network.Cut], [Network.Partition]): what is under way stands still
 //     and arrives if the cut heals in time, as with TCP; after Options.LinkTimeout the connection is
 //     lost with what it held;
-//   - a process that ends ([Node.Crash], [Node.Close]): its address refuses
-//     connections; a host that is gone ([Network.SetHostDown]): nothing answers.
+//   - a process that ends ([Node.Crash]): its address refuses connections, and the others
+//     have proof of its end, unless every node has a host of its own (Options.Apart);
+//   - a node that closes ([Node.Close]): its address refuses connections;
+//   - connections that are refused though the node lives ([Network.Refuse]);
+//   - a host that is gone ([Network.SetHostDown]): nothing answers.
 //
 // Everything is drawn from the environment: the same seed gives the same run.
 // Like all code under simulation it relies on tasks running one at a time and has no locks.

@@ -22,6 +22,9 @@ type Options struct {
 	ControlQueue transport.Limit
 	EntriesQueue transport.Limit
 	BulkWindow   int // bytes of bulk under way to a reader
+	// Apart says that each node has a host of its own, so that nobody has proof that
+	// another's process has ended.
+	Apart bool
 	// Faults of every link that has none of its own.
 	Faults Faults
 }
@@ -48,6 +51,8 @@ type Network struct {
 	cuts   map[way]bool
 	order  []way // of the cuts
 	faults map[way]Faults
+
+	refuses map[way]bool
 }
 
 type way struct{ from, to string }
@@ -76,7 +81,7 @@ func New(e env.Env, opts Options) *Network {
 	}
 	return &Network{
 		env: e, opts: opts, nodes: map[string]*Node{}, down: map[string]bool{},
-		cuts: map[way]bool{}, faults: map[way]Faults{},
+		cuts: map[way]bool{}, faults: map[way]Faults{}, refuses: map[way]bool{},
 	}
 }
 
@@ -157,8 +162,31 @@ func (n *Network) Partition(parts ...[]string) {
 	}
 }
 
-// HealAll ends all cuts.
+// Refuse makes connections from one address to another refused, though the node there may
+// live: as by a firewall that rejects, or a proxy whose process has ended. Those that there
+// are break; those of the other direction stay.
+func (n *Network) Refuse(from, to string) {
+	n.refuses[way{from, to}] = true
+	owner, target := n.nodes[from], n.nodes[to]
+	if owner == nil {
+		return
+	}
+	for _, l := range owner.sorted() {
+		if l.up && l.peer.Addr == to {
+			l.loseSoon(errClosed)
+		}
+	}
+	for _, c := range slices.Clone(owner.calls) {
+		c.refused(owner, target)
+	}
+}
+
+// Accept lets connections from one address to another come about again.
+func (n *Network) Accept(from, to string) { delete(n.refuses, way{from, to}) }
+
+// HealAll ends all cuts and refusals.
 func (n *Network) HealAll() {
+	clear(n.refuses)
 	for _, w := range slices.Clone(n.order) {
 		n.Heal(w.from, w.to)
 	}

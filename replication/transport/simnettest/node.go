@@ -17,7 +17,7 @@ import (
 var (
 	errSilent  = errors.New("no sign of life from the peer")
 	errClosed  = errors.New("the peer closed the connection")
-	errRefused = errors.New("connection refused: no process listens there")
+	errRefused = errors.New("connection refused")
 	errDial    = errors.New("the peer did not answer the dial in time")
 )
 
@@ -211,8 +211,27 @@ func (n *Node) Status() []transport.PeerStatus {
 }
 
 // Crash ends the node's process: nothing is sent or received any more, its
-// handler is not called again, and the others notice as they would with TCP.
+// handler is not called again, and the others notice as they would with TCP, and by
+// the word of the kernel if they run on the same host.
 func (n *Node) Crash() {
+	if !n.alive {
+		return
+	}
+	n.stop()
+	if n.net.opts.Apart || n.net.down[n.addr] {
+		return
+	}
+	for _, addr := range slices.Sorted(maps.Keys(n.net.nodes)) {
+		for _, l := range n.net.nodes[addr].sorted() {
+			if l.seen == n {
+				l.goneSoon()
+			}
+		}
+	}
+}
+
+// stop takes the node off the network.
+func (n *Node) stop() {
 	if !n.alive {
 		return
 	}
@@ -234,9 +253,9 @@ func (n *Node) Crash() {
 }
 
 // Close implements [transport.Transport]. It waits for calls of the handler that are under
-// way.
+// way. The process goes on: nobody has proof of its end.
 func (n *Node) Close() error {
-	n.Crash()
+	n.stop()
 	for n.serving > 0 {
 		n.idle.Park()
 	}
@@ -271,6 +290,7 @@ type link struct {
 	epoch   uint64
 	resumed uint64 // how often a cut healed
 	target  *Node
+	seen    *Node // which process was connected with last
 	leaves  []func()
 	welcome transport.Welcome
 	err     error
@@ -339,7 +359,7 @@ func (l *link) connect() error {
 		back.wake.Unpark() // the caller is there
 	}
 	env.Sleep(n.env, n.delay(to, from))
-	if l.stopped || evicted || !target.alive || !n.open(to, from) {
+	if l.stopped || evicted || !target.alive || !n.open(to, from) || n.refuses[way{from, to}] {
 		leaveAll()
 		return errDial
 	}
@@ -347,13 +367,25 @@ func (l *link) connect() error {
 		leaveAll()
 		return r
 	}
-	l.up, l.target, l.leaves, l.err = true, target, leaves, nil
+	l.up, l.target, l.seen, l.leaves, l.err = true, target, target, leaves, nil
 	l.epoch++
 	if !n.open(from, to) {
 		l.watch()
 	}
 	l.owner.handler.ReportConnected(l.peer.ID)
 	return nil
+}
+
+// goneSoon tells the owner that the process that it saw last has ended. The kernel says so
+// whatever the network does.
+func (l *link) goneSoon() {
+	n, incarnation := l.net, l.seen.door.Hello(0).Incarnation
+	n.env.Go("net gone", func() {
+		env.Sleep(n.env, time.Duration(n.env.Uint64()%uint64(2*time.Millisecond)))
+		if !l.stopped && l.owner.alive {
+			l.owner.handler.ReportGone(l.peer.ID, incarnation)
+		}
+	})
 }
 
 // reach takes the caller's task to the node that listens at an address.
@@ -364,7 +396,7 @@ func (n *Network) reach(from, to string) (*Node, error) {
 		return nil, errDial
 	}
 	target := n.listening(to)
-	if target == nil {
+	if target == nil || n.refuses[way{from, to}] {
 		env.Sleep(n.env, n.delay(to, from))
 		return nil, errRefused
 	}
@@ -481,8 +513,8 @@ func (l *link) stray(msgs []*raftpb.Message) {
 }
 
 func (l *link) deliver(msgs []*raftpb.Message) {
-	t, from := l.target, l.owner.self()
-	t.serve(func() { t.handler.Receive(from, msgs) })
+	t, from := l.target, l.owner.door.Hello(0)
+	t.serve(func() { t.handler.Receive(from.Member, from.Incarnation, msgs) })
 }
 
 // pipe is one direction of one connection: batches that arrive in order.

@@ -29,6 +29,7 @@ type host struct {
 	appends     []uint64 // the indexes of the appends
 	connected   map[uint64]int
 	refused     map[uint64]int
+	gone        map[uint64]int
 	unreachable map[uint64]int
 	rejected    map[uint64]string
 	work        time.Duration // of Answer
@@ -37,7 +38,7 @@ type host struct {
 func addr(id uint64) string { return fmt.Sprintf("n%d", id) }
 
 func join(n *Network, id uint64, change func(*Config)) *host {
-	h := &host{env: n.env, id: id, connected: map[uint64]int{}, refused: map[uint64]int{}, unreachable: map[uint64]int{},
+	h := &host{env: n.env, id: id, connected: map[uint64]int{}, refused: map[uint64]int{}, gone: map[uint64]int{}, unreachable: map[uint64]int{},
 		rejected: map[uint64]string{}}
 	c := Config{Addr: addr(id), Identity: transport.Identity{Group: group, Member: id}, Build: "test"}
 	if change != nil {
@@ -50,7 +51,7 @@ func join(n *Network, id uint64, change func(*Config)) *host {
 	return h
 }
 
-func (h *host) Receive(from uint64, msgs []*raftpb.Message) {
+func (h *host) Receive(from, incarnation uint64, msgs []*raftpb.Message) {
 	for _, m := range msgs {
 		if m.GetFrom() != from || m.GetTo() != h.id {
 			panic("wrong receiver")
@@ -63,6 +64,7 @@ func (h *host) Receive(from uint64, msgs []*raftpb.Message) {
 	}
 }
 func (h *host) ReportUnreachable(id uint64)                      { h.unreachable[id]++ }
+func (h *host) ReportGone(id, incarnation uint64)                { h.gone[id]++ }
 func (h *host) ReportRefused(id uint64)                          { h.refused[id]++ }
 func (h *host) ReportConnected(id uint64)                        { h.connected[id]++ }
 func (h *host) ReportRejected(id uint64, r *transport.Rejection) { h.rejected[id] = r.Text }

@@ -1,0 +1,164 @@
+package group_test
+
+import (
+	"testing"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
+)
+
+// refusals makes connections to the leader refused, and its own, again and again while it
+// lives. It returns the first stale read.
+func refusals(t *testing.T, seed uint64, electionTicks int, sabotage group.Sabotage) (stale string) {
+	options := func(o *group.Options) { o.ElectionTicks, o.Sabotage = electionTicks, sabotage }
+	simulate(t, seed, 3, simnettest.Options{}, options, func(r *simRig) {
+		stop := r.load(r.nodes...)
+		for range 3 {
+			l := r.leader(nil)
+			for _, n := range r.others(l) {
+				r.net.Refuse(n.addr, l.addr)
+				r.net.Refuse(l.addr, n.addr)
+			}
+			if r.leader(l) == nil {
+				return
+			}
+			env.Sleep(r.sim, time.Duration(electionTicks)*50*time.Millisecond)
+			r.net.HealAll()
+			env.Sleep(r.sim, time.Duration(r.sim.Uint64()%uint64(time.Second)))
+		}
+		stop()
+		if r.reads == 0 {
+			t.Error("no read was answered")
+		}
+		stale = r.stale
+	})
+	return stale
+}
+
+// A leader that lives while its address refuses connections is not overruled before its lease
+// is over: no strong read is stale.
+func TestRefusedAlive(t *testing.T) {
+	for _, ticks := range []int{4, 10, 60} {
+		for seed := range uint64(2) {
+			if stale := refusals(t, seed, ticks, group.NoSabotage); stale != "" {
+				t.Errorf("%d ticks, seed %d: %s", ticks, seed, stale)
+			}
+		}
+	}
+	if refusals(t, 0, 10, group.RefusalIsProof) == "" {
+		t.Error("that a refusal counts as proof is not noticed")
+	}
+}
+
+// How soon another member leads hangs on what is known of the leader that is no more. The
+// times are those of the simulated clock; the tick is 50 ms, and the timeout 10 to 20 ticks.
+func TestFailover(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		apart bool
+		end   func(r *simRig, l *simNode)
+		limit time.Duration
+	}{
+		{"a process on the same host has ended", false, func(_ *simRig, l *simNode) { l.kill() }, 300 * time.Millisecond},
+		{"a process on another host has ended", true, func(_ *simRig, l *simNode) { l.kill() }, 700 * time.Millisecond},
+		{"a leader has closed", true, func(_ *simRig, l *simNode) { l.close() }, 300 * time.Millisecond},
+		{"a host is gone", false, func(r *simRig, l *simNode) { r.net.SetHostDown(l.addr, true); l.kill() }, 3 * time.Second},
+	} {
+		for seed := range uint64(20) {
+			simulate(t, seed, 3, simnettest.Options{Apart: c.apart}, nil, func(r *simRig) {
+				env.Sleep(r.sim, time.Duration(r.sim.Uint64()%uint64(200*time.Millisecond)))
+				l := r.leader(nil)
+				began := r.sim.Monotonic()
+				c.end(r, l)
+				r.leader(l)
+				if after := r.sim.Monotonic() - began; after > c.limit {
+					t.Errorf("%s, seed %d: another leads after %v, at most %v are to pass", c.name, seed, after, c.limit)
+				}
+			})
+		}
+	}
+}
+
+// Proof that a process has ended does not count against the one that has taken its place,
+// though that leads now; what the dead one sent does not bring it back.
+func TestGoneIncarnation(t *testing.T) {
+	const old = 77
+	simulate(t, 1, 3, simnettest.Options{}, nil, func(r *simRig) {
+		l := r.leader(nil)
+		term := l.node.Status().Term
+		for _, n := range r.others(l) {
+			n.node.ReportGone(l.id, old)
+		}
+		env.Sleep(r.sim, time.Second)
+		if now := r.leader(nil); now != l || now.node.Status().Term != term {
+			t.Errorf("the end of another incarnation ended the lead of member %d in term %d: %+v", l.id, term, now.node.Status())
+		}
+		heartbeat := func(n *simNode) {
+			n.node.Receive(l.id, old, []*raftpb.Message{{Type: raftpb.MsgHeartbeat.Enum(), From: new(l.id), To: new(n.id),
+				Term: new(term + 5)}})
+		}
+		for _, n := range r.others(l) { // that process led in a later term, and is known to have ended
+			heartbeat(n)
+			env.Sleep(r.sim, time.Millisecond)
+			if s := n.node.Status(); s.Leader == l.id && s.Term == term+5 {
+				t.Errorf("member %d follows member %d, whose process has ended", n.id, l.id)
+			}
+		}
+	})
+}
+
+// quiet writes nothing into the log by itself.
+func quiet(o *group.Options) { o.MarkInterval = time.Hour }
+
+// A voter that starts again keeps the promise that it made before: it does not help to overrule
+// a leader that it has just heard.
+func TestPromiseOutlivesProcess(t *testing.T) {
+	for seed := range uint64(12) {
+		simulate(t, seed, 3, simnettest.Options{Apart: true}, quiet, func(r *simRig) {
+			l := r.leader(nil)
+			a, b := r.others(l)[0], r.others(l)[1]
+			r.cut(l, b) // it asks for votes again and again
+			env.Sleep(r.sim, time.Second+time.Duration(r.sim.Uint64()%uint64(time.Second)))
+			stop := r.load(b, l)
+			a.kill()
+			r.cut(l, a)
+			a.start()
+			r.leader(l)
+			env.Sleep(r.sim, 500*time.Millisecond)
+			if stop(); r.stale != "" {
+				t.Errorf("seed %d: %s", seed, r.stale)
+			}
+		})
+	}
+}
+
+// A leader whose successor does not take over has no lease any more: the successor may hear of
+// it later.
+func TestLateTransfer(t *testing.T) {
+	for seed := range uint64(4) {
+		simulate(t, seed, 3, simnettest.Options{LinkTimeout: 10 * time.Second}, quiet, func(r *simRig) {
+			l := r.leader(nil)
+			a, b := r.others(l)[0], r.others(l)[1]
+			env.Sleep(r.sim, time.Second)
+			r.net.Cut(l.addr, a.addr)
+			env.Sleep(r.sim, 110*time.Millisecond) // heartbeats stand before the word to take over
+			if l.node.Transfer(a.id) == nil {
+				t.Errorf("seed %d: member %d heard that it is to lead over a cable that is cut", seed, a.id)
+			}
+			env.Sleep(r.sim, 200*time.Millisecond)
+			r.net.Cut(a.addr, l.addr)
+			r.net.Cut(b.addr, l.addr)
+			r.net.Heal(l.addr, a.addr)
+			stop := r.load(a, l)
+			r.leader(l)
+			env.Sleep(r.sim, 500*time.Millisecond)
+			if stop(); r.stale != "" {
+				t.Errorf("seed %d: %s", seed, r.stale)
+			}
+		})
+	}
+}

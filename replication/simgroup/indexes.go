@@ -1,7 +1,6 @@
 package simgroup
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 
@@ -17,14 +16,19 @@ func (w *world) indexer(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	for !w.stop {
 		env.Sleep(w.sim, time.Duration(rng.IntN(400))*time.Millisecond)
-		n := w.leader()
+		n := w.server(rng)
 		if n == nil {
 			continue
 		}
-		if s, err := n.node.NewSession(); err == nil {
-			w.index(s, rng)
-			_ = s.Close()
-		}
+		n.env.Run(func() {
+			if n.node == nil {
+				return
+			}
+			if s, err := n.node.NewSession(); err == nil {
+				w.index(s, rng)
+				_ = s.Close()
+			}
+		})
 	}
 }
 
@@ -35,7 +39,7 @@ func (w *world) index(s *txn.Session, rng *rand.Rand) {
 	}
 	number, err := uint64(0), stepIndex(s, rng)
 	if err == nil {
-		number, err = s.Commit(context.Background())
+		number, err = s.Commit(ctx)
 	}
 	if err != nil {
 		_ = s.Rollback()
@@ -49,12 +53,18 @@ func stepIndex(s *txn.Session, rng *rand.Rand) error {
 	if err != nil {
 		return err
 	}
+	return changeIndex(s, t, record.Index{Name: "built", Unique: rng.IntN(3) == 0,
+		Parts: []record.Part{{Column: 2, Desc: rng.IntN(2) == 0}, {Column: 1}}}, rng)
+}
+
+// changeIndex adds an index to a table that has none of that name as its last one, or goes on
+// with it, or drops it.
+func changeIndex(s *txn.Session, t *txn.Table, want record.Index, rng *rand.Rand) (err error) {
 	def := t.Definition()
 	ix := &def.Indexes[len(def.Indexes)-1]
 	switch {
-	case ix.Name != "built":
-		_, err = s.AddIndex(def.ID, record.Index{Name: "built", Unique: rng.IntN(3) == 0,
-			Parts: []record.Part{{Column: 2, Desc: rng.IntN(2) == 0}, {Column: 1}}}, nil)
+	case ix.Name != want.Name:
+		_, err = s.AddIndex(def.ID, want, nil)
 	case ix.Building && rng.IntN(4) > 0:
 		if _, err = s.FillIndex(t, ix.ID, nil); err == nil {
 			_, err = s.PublishIndex(def.ID, ix.ID, nil)

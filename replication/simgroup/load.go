@@ -16,7 +16,6 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
-	"github.com/triremedb/trireme/replication/commit"
 	"github.com/triremedb/trireme/replication/group"
 )
 
@@ -25,32 +24,10 @@ const (
 	opening  = 1000 // balance of each account at the beginning
 )
 
-// outcome is what a client knows about a transaction.
-type outcome uint8
-
-const (
-	unknown outcome = iota // not answered, or answered so
-	committed
-	refused
+var (
+	big     = types.Type{Kind: types.KindBigInt, NotNull: true}
+	primary = record.Index{Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}}
 )
-
-// op is a transfer: the row that it leaves in the table of operations has its id.
-type op struct {
-	id      uint64
-	outcome outcome
-	number  uint64
-	token   entry.Token // zero: none
-}
-
-// history is what the clients know.
-type history struct {
-	ops    []*op
-	acked  uint64 // highest number that was acknowledged
-	reads  int
-	writes int
-	lost   int // answers unknown
-	found  int // of which a token told more
-}
 
 // setup makes the tables, on whoever leads.
 func (w *world) setup() error {
@@ -95,13 +72,15 @@ func (w *world) createTables(n *node) error {
 	if errors.As(err, &exists) && exists.Number == 1007 {
 		err = nil
 	}
-	big := types.Type{Kind: types.KindBigInt, NotNull: true}
 	tables := []record.Table{
 		{Schema: "bank", Name: "accounts", Columns: []record.Column{{ID: 1, Name: "id", Type: big}, {ID: 2, Name: "balance", Type: big}},
-			Indexes: []record.Index{{Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}}, {Name: "balance", Parts: []record.Part{{Column: 2}}}}},
+			Indexes: []record.Index{primary, {Name: "balance", Parts: []record.Part{{Column: 2}}}}},
 		{Schema: "bank", Name: "ops", Columns: []record.Column{{ID: 1, Name: "id", Type: big},
 			{ID: 2, Name: "note", Type: types.Type{Kind: types.KindVarChar, Length: 400, Collation: types.CollationUTF8MB40900AI}}},
-			Indexes: []record.Index{{Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}}, {Name: "note", Parts: []record.Part{{Column: 2, Prefix: 20}}}}},
+			Indexes: []record.Index{primary, {Name: "note", Parts: []record.Part{{Column: 2, Prefix: 20}}}}},
+	}
+	if !w.opt.Plain {
+		tables = append(tables, moreTables()...)
 	}
 	for i := range tables {
 		if err != nil {
@@ -132,102 +111,15 @@ func (w *world) createTables(n *node) error {
 	})
 	var duplicate *table.DuplicateError
 	if errors.As(err, &duplicate) {
-		return nil // an earlier try got through after all
+		err = nil // an earlier try got through after all
+	}
+	if err == nil && !w.opt.Plain {
+		err = run(func() error { return makeRegisters(s) })
+		if errors.As(err, &duplicate) {
+			err = nil
+		}
 	}
 	return err
-}
-
-// client runs transfers until the end.
-func (w *world) client(number int, seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, uint64(number)))
-	for i := 0; !w.stop; i++ {
-		env.Sleep(w.sim, time.Duration(rng.IntN(40))*time.Millisecond)
-		n := w.leader()
-		if n == nil {
-			env.Sleep(w.sim, 20*time.Millisecond)
-			continue
-		}
-		o := &op{id: uint64(number)<<32 | uint64(i)}
-		w.history.ops = append(w.history.ops, o)
-		w.history.writes++
-		w.transfer(n, rng, o)
-		for o.outcome == unknown && o.token != (entry.Token{}) && !w.stop {
-			env.Sleep(w.sim, time.Duration(20+rng.IntN(100))*time.Millisecond)
-			if n := w.leader(); n != nil {
-				w.retry(n, rng, o)
-			}
-		}
-		switch o.outcome {
-		case committed:
-			w.history.acked = max(w.history.acked, o.number)
-		case unknown:
-			w.history.lost++
-		}
-	}
-}
-
-// retry finds out what became of a transfer, or makes it again: with the token it is
-// made once at most.
-func (w *world) retry(n *node, rng *rand.Rand, o *op) {
-	number, found, err := n.node.Used(o.token)
-	switch {
-	case err != nil:
-	case found:
-		o.outcome, o.number = committed, number
-		w.history.found++
-	default:
-		w.transfer(n, rng, o)
-		if o.outcome == refused {
-			o.outcome = unknown // this try; who knows about the one before
-		}
-	}
-}
-
-// transfer moves money between two accounts.
-func (w *world) transfer(n *node, rng *rand.Rand, o *op) {
-	s, err := n.node.NewSession()
-	if err != nil {
-		o.outcome = refused
-		return
-	}
-	defer func() { _ = s.Close() }()
-	begin := txn.BeginOptions{}
-	switch {
-	case o.token != (entry.Token{}):
-		begin.HasToken, begin.Token = true, o.token
-	case rng.IntN(3) == 0:
-		begin.HasToken = true
-		o.token = token(w.sim.Now(), o.id)
-		begin.Token = o.token
-	}
-	o.outcome = refused
-	if err := s.Begin(begin); err != nil {
-		return
-	}
-	from, to := int64(rng.IntN(accounts)), int64(rng.IntN(accounts-1))
-	if to >= from {
-		to++
-	}
-	err = move(s, from, to, int64(rng.IntN(50)), o.id, rng)
-	if err == nil && rng.IntN(20) == 0 {
-		err = errors.New("the client changed its mind")
-	}
-	if err != nil {
-		_ = s.Rollback()
-		return
-	}
-	s.Trace(w.traceOf(o.id))
-	ctx := context.Background()
-	number, err := s.Commit(ctx)
-	var used *commit.TokenUsedError
-	switch {
-	case err == nil:
-		o.outcome, o.number = committed, number
-	case errors.As(err, &used):
-		o.outcome, o.number = committed, used.Number
-	case errors.Is(err, txn.ErrOutcomeUnknown), errors.Is(err, commit.ErrTokenInFlight):
-		o.outcome = unknown
-	}
 }
 
 // token is a UUID of version 7 as a client makes it.
@@ -238,28 +130,31 @@ func token(now time.Time, id uint64) entry.Token {
 	return t
 }
 
-func move(s *txn.Session, from, to, amount int64, id uint64, rng *rand.Rand) error {
+// transfer moves money between two accounts.
+func (w *world) transfer(_ *node, s *txn.Session, rng *rand.Rand, y *try) error {
+	from, to := int64(rng.IntN(accounts)), int64(rng.IntN(accounts-1))
+	if to >= from {
+		to++
+	}
+	amount := int64(rng.IntN(50))
+	y.legs = [...]leg{{from, -amount}, {to, amount}}
 	t, err := s.Open("bank", "accounts")
 	if err != nil {
 		return err
 	}
-	for _, leg := range [...]struct{ account, amount int64 }{{from, -amount}, {to, amount}} {
-		balance, err := lockBalance(s, t, leg.account)
+	for _, l := range y.legs {
+		balance, err := lockBalance(s, t, l.account)
 		if err != nil {
 			return err
 		}
-		key := t.Table().Schema.Keys[0].AppendKey(nil, types.NewInt(leg.account))
-		before := []types.Value{types.NewInt(leg.account), types.NewInt(balance)}
-		if _, err := s.Update(t, key, before, []record.Change{{Column: 1, Value: types.NewInt(balance + leg.amount)}}); err != nil {
+		key := t.Table().Schema.Keys[0].AppendKey(nil, types.NewInt(l.account))
+		before := []types.Value{types.NewInt(l.account), types.NewInt(balance)}
+		if _, err := s.Update(t, key, before, []record.Change{{Column: 1, Value: types.NewInt(balance + l.amount)}}); err != nil {
 			return err
 		}
 	}
-	ops, err := s.Open("bank", "ops")
-	if err != nil {
-		return err
-	}
-	note := fmt.Sprintf("%d to %d: %d %x", from, to, amount, rng.Perm(1+rng.IntN(60)))
-	return s.Insert(ops, []types.Value{types.NewInt(int64(id)), types.NewString(note[:min(len(note), 380)])}, false)
+	y.note = fmt.Sprintf("%d to %d: %d %x", from, to, amount, rng.Perm(1+rng.IntN(60)))
+	return nil
 }
 
 func lockBalance(s *txn.Session, t *txn.Table, account int64) (int64, error) {

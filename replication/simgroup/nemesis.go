@@ -17,10 +17,14 @@ func (w *world) nemesis(seed uint64) {
 	harms := []func(*rand.Rand){
 		w.harmProcess, w.harmProcess, w.harmProcess, w.harmAll, w.harmNetwork, w.harmNetwork, w.harmNetwork, w.harmLinks,
 		w.harmDisk, w.harmSpace, w.harmClock, w.harmLeader, w.harmLeader, w.harmMembers, w.harmMembers, w.harmSettings,
-		w.harmData,
+		w.harmData, w.harmRefusal, w.harmRefusal,
 	}
 	if w.mixed() {
 		harms = append(harms, w.harmProgram, w.harmProgram, w.harmProgram)
+	}
+	if !w.opt.Plain {
+		harms = append(harms, w.harmPause, w.harmPause, w.harmDrift, w.harmSwizzle)
+		harms = append(harms, w.diskHarms()...)
 	}
 	for !w.stop {
 		env.Sleep(w.sim, time.Duration(rng.IntN(1200))*time.Millisecond)
@@ -94,6 +98,33 @@ func (w *world) harmNetwork(rng *rand.Rand) {
 		for _, b := range w.made {
 			w.net.Heal(a.addr, b.addr)
 			w.net.Heal(b.addr, a.addr)
+		}
+	})
+}
+
+// harmRefusal lets connections to a node be refused though it lives, those of the node too or
+// not.
+func (w *world) harmRefusal(rng *rand.Rand) {
+	a := w.pick(rng)
+	if a == nil {
+		return
+	}
+	both := rng.IntN(2) == 0
+	for _, b := range w.made {
+		if b == a {
+			continue
+		}
+		w.net.Refuse(b.addr, a.addr)
+		if both {
+			w.net.Refuse(a.addr, b.addr)
+		}
+	}
+	pause := time.Duration(rng.IntN(3000)) * time.Millisecond
+	w.sim.Go("heal", func() {
+		env.Sleep(w.sim, pause)
+		for _, b := range w.made {
+			w.net.Accept(a.addr, b.addr)
+			w.net.Accept(b.addr, a.addr)
 		}
 	})
 }
@@ -284,6 +315,15 @@ func (w *world) heal() {
 	for _, n := range w.made {
 		n.fs.SetCapacity(0)
 		n.env.offset = 0
+		if n.failing != nil {
+			n.failing.Stop()
+		}
+		if !w.opt.Plain {
+			n.env.SetRate(1)
+		}
+		if n.env.Paused() {
+			n.goOn(pauseProcess, 0)
+		}
 	}
 	w.within(30*time.Second, func() bool {
 		for _, n := range w.made {
@@ -294,6 +334,9 @@ func (w *world) heal() {
 		return true
 	})
 	for _, n := range w.made {
+		if n.excused && n.node != nil && n.node.Err() != nil {
+			n.halt(haltKill)
+		}
 		n.restart()
 		if n.old && (w.plan != nil || w.opt.Seed%4 == 0) && !n.gone {
 			// Who was removed without having heard of it would not hear it any more: the group

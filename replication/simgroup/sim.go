@@ -37,21 +37,27 @@ func (r Result) String() string {
 
 // Run runs a simulation. Runs must not overlap: Raft draws its election timeouts
 // from crypto/rand, which is replaced meanwhile.
-func Run(opt Options) (result Result) {
+func Run(opt Options) Result {
+	w := simulated(opt, (*world).run)
+	return Result{Problem: w.problem, Trace: w.sim.TraceHash(), Steps: w.sim.Steps(), Writes: w.history.writes, Lost: w.history.lost,
+		Reads: w.history.reads, Numbers: w.history.acked, Traced: w.traced, Spans: len(w.spans)}
+}
+
+// simulated runs a script in a world of its own.
+func simulated(opt Options, script func(*world)) (w *world) {
 	s := simenv.New(opt.Seed)
 	s.StepLimit = 10_000_000
 	was := cryptorand.Reader
 	cryptorand.Reader = seeded(opt.Seed)
+	w = newWorld(opt, s)
 	defer func() {
 		cryptorand.Reader = was
 		if r := recover(); r != nil {
-			result.Problem = fmt.Sprintf("panic: %v", r)
+			w.problem = fmt.Sprintf("panic: %v", r)
 		}
 	}()
-	w := newWorld(opt, s)
-	s.Run(w.run)
-	return Result{Problem: w.problem, Trace: s.TraceHash(), Steps: s.Steps(), Writes: w.history.writes, Lost: w.history.lost,
-		Reads: w.history.reads, Numbers: w.history.acked, Traced: w.traced, Spans: len(w.spans)}
+	s.Run(func() { script(w) })
+	return w
 }
 
 func seeded(seed uint64) io.Reader {
@@ -77,15 +83,28 @@ func (w *world) run() {
 		seed := w.rng.Uint64()
 		tasks.Go("client", func() { w.client(i+1, seed) })
 	}
-	for range 2 {
+	for i := range 2 {
 		seed := w.rng.Uint64()
-		tasks.Go("reader", func() { w.reader(seed) })
+		if w.opt.Plain {
+			tasks.Go("reader", func() { w.reader(seed) })
+		} else {
+			tasks.Go("watcher", func() { w.watcher(i+1, seed) })
+		}
 	}
 	seed := w.rng.Uint64()
-	tasks.Go("nemesis", func() { w.nemesis(seed) })
+	w.calm = w.opt.Strikes || !w.opt.Plain && w.opt.Seed%3 == 0
+	if !w.calm && !w.opt.Harmless {
+		tasks.Go("nemesis", func() { w.nemesis(seed) })
+	}
+	if !w.opt.Harmless && (w.calm || !w.opt.Plain && w.opt.Seed%3 == 2) {
+		seed := w.rng.Uint64()
+		tasks.Go("striker", func() { w.striker(seed) })
+	}
 	if !w.opt.Plain {
 		seed := w.rng.Uint64()
 		tasks.Go("indexer", func() { w.indexer(seed) })
+		seed = w.rng.Uint64()
+		tasks.Go("definer", func() { w.definer(seed) })
 	}
 	w.within(w.opt.Duration, func() bool { return w.problem != "" })
 	w.stop = true
@@ -95,6 +114,9 @@ func (w *world) run() {
 		w.sim.Go("wait", func() { tasks.Wait(); over = true })
 		if w.within(2*time.Minute, func() bool { return over }) {
 			w.settle()
+			if w.opt.lie != nil {
+				w.opt.lie(w)
+			}
 			w.check()
 		} else {
 			w.failf("a client waits for ever: %s\n%s", w.standing(), stacks("simgroup.(*world)"))

@@ -1,13 +1,19 @@
 package simgroup
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"runtime"
 	"runtime/debug"
+	"sync"
+	"syscall"
 	"testing"
 
+	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/group"
 )
 
@@ -15,13 +21,21 @@ var (
 	seeds     = flag.Int("sim.n", 4, "number of seeds to run")
 	firstSeed = flag.Uint64("sim.seed", 1, "first seed")
 	fixed     = flag.Bool("sim.fixed", false, "nobody joins or leaves")
+	strikes   = flag.Bool("sim.strikes", false, "all harm is done by strikes")
+	procs     = flag.Int("sim.procs", 1, "number of processes that share the seeds")
+	stride    = flag.Uint64("sim.stride", 1, "from one seed to the next")
 	verbose   = flag.Bool("sim.v", false, "print each run's result, and with one seed the nodes' logs")
 )
 
 func TestSimulate(t *testing.T) {
+	if n := min(*procs, *seeds); n > 1 {
+		share(t, n)
+		return
+	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a third less time for many seeds
-	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
-		opt := Options{Seed: seed, Fixed: *fixed}
+	for i := range uint64(*seeds) {
+		seed := *firstSeed + i**stride
+		opt := Options{Seed: seed, Fixed: *fixed, Strikes: *strikes}
 		if *verbose && *seeds == 1 {
 			opt.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		}
@@ -35,6 +49,52 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
+// share runs the seeds in several processes: lives in one process would draw from one source of
+// randomness.
+func share(t *testing.T, n int) {
+	var all sync.WaitGroup
+	for i := range n {
+		lives := (*seeds - i + n - 1) / n
+		cmd := exec.Command(os.Args[0], "-test.run=^TestSimulate$", "-test.timeout=0", fmt.Sprintf("-sim.n=%d", lives),
+			fmt.Sprintf("-sim.seed=%d", *firstSeed+uint64(i)), fmt.Sprintf("-sim.stride=%d", n),
+			fmt.Sprintf("-sim.fixed=%v", *fixed), fmt.Sprintf("-sim.strikes=%v", *strikes),
+			fmt.Sprintf("-sim.v=%v", *verbose))
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+		out := &prefixed{}
+		cmd.Stdout, cmd.Stderr = out, out
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it ends with this process, of whatever
+		all.Go(func() {
+			runtime.LockOSThread() // which is what the signal goes by
+			if err := cmd.Run(); err != nil {
+				t.Errorf("process %d of %d: %v\n%s", i+1, n, err, out.rest.String())
+			}
+		})
+	}
+	all.Wait()
+}
+
+// prefixed passes on the lines about seeds as they come, and keeps the others.
+type prefixed struct {
+	line []byte
+	rest bytes.Buffer
+}
+
+func (p *prefixed) Write(b []byte) (int, error) {
+	p.line = append(p.line, b...)
+	for {
+		i := bytes.IndexByte(p.line, '\n')
+		if i < 0 {
+			return len(b), nil
+		}
+		if line := p.line[:i+1]; *verbose && bytes.HasPrefix(line, []byte("seed ")) {
+			_, _ = os.Stdout.Write(line)
+		} else {
+			p.rest.Write(line)
+		}
+		p.line = p.line[i+1:]
+	}
+}
+
 // TestSimulateAgain runs seeds that found something once: 30020, a member that came back so
 // late that it did not know the leader, whom its answers did not reach; 30366, a leader that
 // removed itself and was stopped before the others knew; 30234, two members too far behind
@@ -45,7 +105,8 @@ func TestSimulate(t *testing.T) {
 // data, and got and acknowledged more by the log before they were put in place; 1892, a lease
 // of a new term over what was still served of an old one.
 func TestSimulateAgain(t *testing.T) {
-	for _, seed := range []uint64{71, 1267, 1892, 10120, 30020, 30234, 30366, 31201} {
+	seeds := []uint64{71, 1267, 1892, 10120, 30020, 30234, 30366, 31201}
+	for _, seed := range seeds[:race.Fewer(len(seeds), 2)] {
 		if r := Run(Options{Seed: seed, Plain: true}); r.Problem != "" {
 			t.Errorf("seed %d: %v", seed, r)
 		}
@@ -66,31 +127,55 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	if carried[true] == 0 || carried[false] < 4 {
-		t.Errorf("traces were carried in %d lives of 2 that begin with an older program, and in %d of the 4 others", carried[true], carried[false])
+		t.Errorf("traces were carried in %d lives of 2 that begin with an older program, and in %d of the 4 others",
+			carried[true], carried[false])
 	}
 }
 
 // A run is a function of its seed.
 func TestDeterministic(t *testing.T) {
-	for seed := uint64(1); seed <= 2; seed++ {
+	for seed := uint64(1); seed <= race.Fewer(uint64(3), 1); seed++ { // of each kind of harm
 		if a, b := Run(Options{Seed: seed}), Run(Options{Seed: seed}); a != b {
 			t.Errorf("seed %d: %v, and again: %v", seed, a, b)
 		}
 	}
 }
 
-// A group that is broken on purpose is noticed.
+// Where the clocks of machines stand still leaders need no lease: they ask a majority, and nothing
+// that they answer is stale.
+func TestNoLease(t *testing.T) {
+	for seed := uint64(1); seed <= race.Fewer(uint64(12), 2); seed++ {
+		if r := Run(Options{Seed: seed, StoppedClocks: true, Strikes: true, Fixed: true, NoLease: true}); r.Problem != "" {
+			t.Errorf("seed %d: %v", seed, r)
+		}
+	}
+}
+
+// A group that is broken on purpose is noticed, in one of so many lives.
 func TestSabotage(t *testing.T) {
-	for name, s := range map[string]group.Sabotage{"answers before it has synced": group.AnswerUnsynced,
-		"leaves out an entry": group.SkipEntry, "an old leader answers reads": group.StaleRead} {
-		t.Run(name, func(t *testing.T) {
-			for seed := uint64(1); seed <= 60; seed++ {
-				if r := Run(Options{Seed: seed, Sabotage: s}); r.Problem != "" {
-					t.Logf("noticed in seed %d: %v", seed, r.Problem)
+	cases := []struct {
+		name  string
+		seeds uint64
+		opt   Options
+	}{
+		{"answers before it has synced", 60, Options{Sabotage: group.AnswerUnsynced}},
+		{"leaves out an entry", 60, Options{Sabotage: group.SkipEntry}},
+		{"an old leader answers reads", 60, Options{Sabotage: group.StaleRead}},
+		{"readers do not wait for the commits that they saw", 60, Options{Sabotage: group.AnswerEarly}},
+		{"a leader answers reads behind its followers", 60, Options{Sabotage: group.ReadBehind}},
+		{"a refusal counts as proof", 200, Options{Sabotage: group.RefusalIsProof}},
+		{"the commit index is not stored", 60, Options{Sabotage: group.ForgetCommit, Strikes: true}},
+		{"clocks stand still with a guest, and the lease with them", 200, Options{StoppedClocks: true, Strikes: true, Fixed: true}},
+	}
+	for _, c := range cases[:race.Fewer(len(cases), 2)] {
+		t.Run(c.name, func(t *testing.T) {
+			for c.opt.Seed = 1; c.opt.Seed <= c.seeds; c.opt.Seed++ {
+				if r := Run(c.opt); r.Problem != "" {
+					t.Logf("noticed in seed %d: %v", c.opt.Seed, r.Problem)
 					return
 				}
 			}
-			t.Error("60 runs went well")
+			t.Errorf("%d lives went well", c.seeds)
 		})
 	}
 }

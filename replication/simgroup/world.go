@@ -32,9 +32,20 @@ type Options struct {
 	Fixed bool
 	// Plain says that no transaction is part of a trace, all run one program, and no index is built.
 	Plain bool
+	// Harmless says that there are no faults at all.
+	Harmless bool
+	// Strikes says that all harm is done by strikes, at the worst moments.
+	Strikes bool
+	// StoppedClocks lets all clocks of a machine stand still while it is paused, and not show it
+	// afterwards, as some hypervisors do.
+	StoppedClocks bool
+	// NoLease says that leaders ask a majority for each strong read.
+	NoLease bool
 	// Sabotage breaks the group on purpose, to see that the checks notice.
 	Sabotage group.Sabotage
 	Log      *slog.Logger
+
+	lie func(w *world) // changes what clients were told, for tests of the checks
 }
 
 // world is a group and all that is known about it from outside.
@@ -48,11 +59,18 @@ type world struct {
 	plan *discovery.Plan // nil: nodes are told who they are; else they find out by themselves
 	next uint64          // member id
 
-	history history
+	history  chronicle
+	value    int            // of the last append, or write of a register
+	slots    [listSlots]int // how often the list in a slot has been replaced
+	docs     []int64        // ids that were ever drawn
+	parents  []int64
+	children []int64
+
 	spans   []applied // of all members
 	drawn   uint64    // contexts of spans
 	traced  int       // transactions in the logs that are part of a trace
 	stop    bool      // load and faults
+	calm    bool      // there is no harm but that of strikes
 	problem string
 }
 
@@ -67,22 +85,29 @@ type node struct {
 	net  *simnettest.Node
 	gone bool // left the group for good
 	busy bool // being started or stopped
-	join bool
-	old  bool // it runs a program that knows the first format of the log alone
-	life int
+	// excused says that the process may stop by itself: its disk has failed.
+	excused bool
+	failing *simfile.Injection // a call that is to fail, or has
+	join    bool
+	old     bool // it runs a program that knows the first format of the log alone
+	life    int
 
 	shown   uint64        // the newest transaction that a local read saw
 	started time.Duration // when
 }
 
-// nodeEnv is a node's view of the world: it has a wall clock of its own, which may be
-// wrong.
+// nodeEnv is a node's view of the world: it has clocks of its own, which may be wrong, and may
+// stand still.
 type nodeEnv struct {
-	*simenv.Sim
-	offset time.Duration
+	*simenv.Host
+	offset time.Duration // of the wall clock
+	lease  time.Duration // of the clock of leases: how long the machine was suspended
 }
 
-func (e *nodeEnv) Now() time.Time { return e.Sim.Now().Add(e.offset) }
+func (e *nodeEnv) Now() time.Time { return e.Host.Now().Add(e.offset) }
+
+// leaseClock goes on while the machine is suspended.
+func (e *nodeEnv) leaseClock() time.Duration { return e.Monotonic() + e.lease }
 
 func (w *world) failf(format string, args ...any) {
 	if w.problem == "" {
@@ -95,7 +120,8 @@ func newWorld(opt Options, s *simenv.Sim) *world {
 	for i := range w.id {
 		w.id[i] = byte(w.rng.Uint64())
 	}
-	w.net = simnettest.New(s, simnettest.Options{Faults: goodNetwork})
+	w.history.numbered = map[uint64]*op{}
+	w.net = simnettest.New(s, simnettest.Options{Faults: goodNetwork, Apart: opt.Seed%3 == 0})
 	if w.opt.Nodes == 0 {
 		w.opt.Nodes = 3 + 2*int(opt.Seed%4/3) // one in four has five
 	}
@@ -107,7 +133,7 @@ func newWorld(opt Options, s *simenv.Sim) *world {
 
 // newNode makes a machine.
 func (w *world) newNode() *node {
-	n := &node{w: w, id: w.next, addr: fmt.Sprintf("node%d:1", w.next), env: &nodeEnv{Sim: w.sim}}
+	n := &node{w: w, id: w.next, addr: fmt.Sprintf("node%d:1", w.next), env: &nodeEnv{Host: w.sim.NewHost()}}
 	w.next++
 	n.fs = simfile.New(n.env, w.rng.Uint64())
 	w.made = append(w.made, n)
@@ -183,7 +209,7 @@ func (n *node) options(founders []group.Member) group.Options {
 	o := group.Options{Env: n.env, FS: n.fs, Group: n.w.id, ID: n.id, Founders: founders, Join: n.join, ReadTimeout: readTimeout,
 		LogPreallocate: 64 << 10, LogCache: 256 << 10, LogFileSize: 16 << 10, LogKeep: 128 << 10, LogExpire: 3 * time.Second,
 		MessageMax: 32 << 10, InflightMax: 256 << 10, PurgeInterval: time.Second,
-		Sabotage: n.w.opt.Sabotage, LogFormat: n.knows(), Trace: recorder{n},
+		NoLease: n.w.opt.NoLease, Sabotage: n.w.opt.Sabotage, LogFormat: n.knows(), Trace: recorder{n}, LeaseClock: n.env.leaseClock,
 		Storage: storage.Options{BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20, LogBufferSize: 1 << 20, MaxStreams: 16,
 			RecoveryTasks: 1, PurgeTasks: 1, UndoSizeMax: 1 << 20, LockWait: time.Second, Cleaner: buffer.CleanerOptions{}},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
@@ -229,7 +255,7 @@ func (n *node) start(founders []group.Member) error {
 	if err != nil {
 		return err
 	}
-	n.node, n.id = g, g.ID()
+	n.node, n.id, n.excused = g, g.ID(), false
 	n.life++
 	return nil
 }
@@ -242,6 +268,9 @@ func (n *node) halt(how haltKind) {
 	n.busy = true
 	defer func() { n.busy = false }()
 	g := n.node
+	if how == haltClean {
+		n.env.Resume()
+	}
 	if errors.Is(g.Err(), log.ErrNewerFormat) {
 		n.w.failf("node %d was given what its program does not know: %v", n.id, g.Err())
 	}
@@ -251,12 +280,13 @@ func (n *node) halt(how haltKind) {
 		n.net.Crash()
 	}
 	if how == haltClean {
-		if err := g.Close(); err != nil && g.Err() == nil {
+		if err := g.Close(); err != nil && g.Err() == nil && !n.excused {
 			n.w.failf("node %d: closing: %v", n.id, err)
 		}
 		return
 	}
 	n.fs.Crash()
+	n.env.Resume() // a process that stands still does not end otherwise; it reaches nobody any more
 	_ = g.Close()
 	if how == haltPower {
 		n.fs = n.fs.CrashImageFor(n.env, n.w.rng.Uint64())

@@ -31,6 +31,7 @@ func (l *load) checkAll(everywhere bool) {
 		a := c.must(n, request{Do: "check", Number: number})
 		hashes[a.Hash] = n.ID
 		l.checkRows(n, a)
+		l.checkMarks(n, a)
 		c.checkFiles(n, a, files)
 		if everywhere || i == int(number)%len(c.members()) {
 			l.checkLog(n, c.must(n, request{Do: "history"}))

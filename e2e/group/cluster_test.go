@@ -3,9 +3,11 @@ package group_test
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,7 @@ type cluster struct {
 	dir  string
 	id   [16]byte
 	http *http.Client
+	net  *network // between the nodes; nil: they reach each other directly
 	// sabotage breaks the nodes on purpose; then they may complain.
 	sabotage group.Sabotage
 
@@ -38,19 +41,39 @@ type node struct {
 
 // newCluster founds a group and starts its nodes.
 func newCluster(t *testing.T, nodes int, s group.Sabotage) *cluster {
-	c := &cluster{t: t, sabotage: s, dir: workDir(t), id: [16]byte{0xe2, 0xe0},
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
+	return foundCluster(t, nodes, s, nil)
+}
+
+// newNetworked founds a group whose nodes reach each other over a network of the test.
+func newNetworked(t *testing.T, nodes int) *cluster {
+	return foundCluster(t, nodes, group.NoSabotage, newNetwork(t))
+}
+
+func foundCluster(t *testing.T, nodes int, s group.Sabotage, w *network) *cluster {
+	c := makeCluster(t, s)
+	c.net = w
 	var founders []group.Member
 	for range nodes {
 		n := c.newNode()
-		founders = append(founders, group.Member{ID: n.ID, Addr: n.Listen})
+		founders = append(founders, group.Member{ID: n.ID, Addr: n.addr()})
 	}
-	t.Cleanup(c.close)
+	c.launch(founders)
+	return c
+}
+
+// makeCluster makes a cluster without nodes.
+func makeCluster(t *testing.T, s group.Sabotage) *cluster {
+	return &cluster{t: t, sabotage: s, dir: workDir(t), id: [16]byte{0xe2, 0xe0},
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
+}
+
+// launch starts the nodes that found the group.
+func (c *cluster) launch(founders []group.Member) {
+	c.t.Cleanup(c.close)
 	for _, n := range c.nodes {
 		n.Founders = founders
 		c.start(n)
 	}
-	return c
 }
 
 func (c *cluster) newNode() *node {
@@ -59,6 +82,15 @@ func (c *cluster) newNode() *node {
 		setup: setup{Sabotage: c.sabotage, Group: c.id, ID: id, Dir: filepath.Join(c.dir, fmt.Sprintf("node%d", id)), Listen: freeAddr(c.t)}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.net != nil {
+		_, port, _ := net.SplitHostPort(n.Listen)
+		n.Advertise = relayName(id, port)
+		for _, other := range c.nodes {
+			_, its, _ := net.SplitHostPort(other.Listen)
+			c.net.add(link{n.ID, other.ID}, its)
+			c.net.add(link{other.ID, n.ID}, port)
+		}
+	}
 	c.nodes = append(c.nodes, n)
 	return n
 }
@@ -70,6 +102,11 @@ func (c *cluster) close() {
 	c.mu.Unlock()
 	for _, n := range nodes {
 		c.kill(n)
+	}
+	if c.net != nil {
+		c.net.close()
+	}
+	for _, n := range nodes {
 		text, _ := os.ReadFile(n.log)
 		for _, bad := range []string{"DATA RACE", "panic:", "this node stops"} {
 			if bad == "this node stops" && n.gone {
@@ -157,6 +194,18 @@ func (c *cluster) members() (nodes []*node) {
 	return nodes
 }
 
+// readable are the members, and those that have left and still run.
+func (c *cluster) readable() (nodes []*node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		if !n.gone || n.proc != nil {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
 // ask sends a request to a node. Errors are those of post; what the node says is in
 // the answer.
 func (c *cluster) ask(n *node, q request, limit time.Duration) (*answer, error) {
@@ -219,15 +268,20 @@ func (c *cluster) leader(but ...*node) *node {
 	return found
 }
 
+// writable asks all members at once, as some may stand still.
 func (c *cluster) writable(but []*node) *node {
-next:
-	for _, n := range c.members() {
-		for _, b := range but {
-			if n == b {
-				continue next
+	asked := slices.DeleteFunc(c.members(), func(n *node) bool { return slices.Contains(but, n) })
+	answers := make(chan *node, len(asked))
+	for _, n := range asked {
+		go func() {
+			if a, err := c.ask(n, request{Do: "status"}, answerTime); err != nil || !a.Status.Writable {
+				n = nil
 			}
-		}
-		if a, err := c.ask(n, request{Do: "status"}, answerTime); err == nil && a.Status.Writable {
+			answers <- n
+		}()
+	}
+	for range asked {
+		if n := <-answers; n != nil {
 			return n
 		}
 	}

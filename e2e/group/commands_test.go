@@ -31,12 +31,18 @@ var commands = map[string]func(*group.Node, *request, *answer) error{
 	"history":  readHistory,
 	"add":      func(n *group.Node, q *request, _ *answer) error { return n.Add(q.Member) },
 	"promote":  func(n *group.Node, q *request, _ *answer) error { return n.Promote(q.Member.ID) },
+	"replace":  func(n *group.Node, q *request, _ *answer) error { return n.Replace(q.Old, q.Member.ID) },
+	"set":      func(n *group.Node, q *request, _ *answer) error { return n.Set(q.Setting, q.Value) },
+	"define":   define,
 	"remove":   func(n *group.Node, q *request, _ *answer) error { return n.Remove(q.Member.ID) },
 	"handover": func(n *group.Node, q *request, _ *answer) error { return n.Transfer(q.Member.ID) },
 }
 
 func status(n *group.Node, _ *request, a *answer) error {
 	a.Status, a.Members = n.Status(), n.Members()
+	if l := n.Log(); l != nil {
+		a.Newest, _ = l.Newest()
+	}
 	return n.Err()
 }
 
@@ -280,6 +286,9 @@ func check(n *group.Node, q *request, a *answer) error {
 		if f.Closed {
 			a.Closed = append(a.Closed, f.Name)
 		}
+	}
+	if a.Marks, err = marks(n); err != nil {
+		return err
 	}
 	_, err = within(n, txn.BeginOptions{}, func(s *txn.Session) error {
 		ids, err := column(s, "ops", 0)

@@ -13,6 +13,10 @@
 //   - state hashes at one number are equal;
 //   - closed files of the log are equal byte for byte.
 //
+// Behind a network of relays, one for each ordered pair of nodes, the test also waits for the
+// answer to a change of membership, a transfer of leadership, a rotation of the log or a
+// definition, and within milliseconds kills, pauses, or cuts along old and new majorities.
+//
 // All the time, strong reads must see what was acknowledged before they began.
 //
 //	make e2e DURATION=10m

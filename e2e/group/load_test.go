@@ -28,10 +28,13 @@ type load struct {
 	mu       sync.Mutex
 	stopped  bool
 	ops      []*operation
-	acked    uint64   // highest number acknowledged
-	newest   []uint64 // operations acknowledged
+	defs     [slots][]definition
+	by       map[uint64]int // operations acknowledged, by node
+	acked    uint64         // highest number acknowledged
+	newest   []uint64       // operations acknowledged
 	times    []ackTime
 	watch    *watch
+	avoided  *node // which clients do not write to; nil: none
 	attempts int
 	reads    int
 	counts   map[outcome]int
@@ -50,7 +53,7 @@ const (
 )
 
 func startLoad(c *cluster, seed uint64) *load {
-	l := &load{c: c, counts: map[outcome]int{}}
+	l := &load{c: c, counts: map[outcome]int{}, by: map[uint64]int{}}
 	for i := range clients + readers {
 		l.wg.Add(1)
 		go func() {
@@ -110,7 +113,10 @@ func (l *load) operate(rng *rand.Rand, id uint64, leader *uint64) {
 
 // attempt sends the transfer to one node.
 func (l *load) attempt(rng *rand.Rand, q *request, o *operation, leader *uint64) {
-	members := l.c.members()
+	l.mu.Lock()
+	avoided := l.avoided
+	l.mu.Unlock()
+	members := slices.DeleteFunc(l.c.members(), func(m *node) bool { return m == avoided })
 	n := members[rng.IntN(len(members))]
 	if at := slices.IndexFunc(members, func(m *node) bool { return m.ID == *leader }); at >= 0 {
 		n = members[at]
@@ -141,9 +147,17 @@ func (l *load) attempt(rng *rand.Rand, q *request, o *operation, leader *uint64)
 	}
 }
 
+// avoid lets clients write to others than a node, so that none waits for it; nil: to all.
+func (l *load) avoid(n *node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.avoided = n
+}
+
 // acknowledged notes that from now on a strong read must see the operation.
 func (l *load) acknowledged(o *operation, by *node) {
 	l.acked = max(l.acked, o.number)
+	l.by[by.ID]++
 	l.times = append(l.times, ackTime{time.Now(), l.acked})
 	if len(l.times) > 20000 {
 		l.times = slices.Delete(l.times, 0, 10000)
@@ -210,7 +224,7 @@ func newToken(rng *rand.Rand) (t entry.Token) {
 func (l *load) read(rng *rand.Rand) {
 	l.gate.RLock()
 	defer l.gate.RUnlock()
-	members := l.c.members()
+	members := l.c.readable()
 	q := request{Consistency: group.Consistency(rng.IntN(5)), Limit: time.Second}
 	if q.Consistency > group.Local {
 		q.Consistency = group.Strong

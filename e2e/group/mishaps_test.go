@@ -231,6 +231,10 @@ func TestDamagedLog(t *testing.T) {
 		last := files[len(files)-1]
 		away := s.Dir + ".away"
 		rename(t, last, away)
+		refuses(t, s, `the log ends with binlog\.\d+\. synced\.mark says that the file was durable`)
+		if err := os.Remove(filepath.Join(filepath.Dir(last), "synced.mark")); err != nil {
+			t.Fatal(err)
+		}
 		refuses(t, s, `the log ends at index \d+, but the engine has applied it up to \d+: files of the log are missing`)
 		rename(t, away, last)
 		has(t, s, transfers)
@@ -428,7 +432,7 @@ func TestLostMajority(t *testing.T) {
 	for _, n := range c.nodes {
 		c.start(n)
 	}
-	l := &load{c: c, counts: map[outcome]int{}}
+	l := &load{c: c, counts: map[outcome]int{}, by: map[uint64]int{}}
 	for _, q := range []request{pay, second} {
 		o := &operation{id: q.Op, outcome: unknown}
 		var at uint64

@@ -26,14 +26,17 @@ const nodeVariable = "TRIREME_E2E_NODE"
 
 // setup is what a node is told.
 type setup struct {
-	Group    [16]byte
-	ID       uint64
-	Dir      string
-	Listen   string
-	Founders []group.Member
-	Join     bool
-	Contact  []string
-	Sabotage group.Sabotage
+	Group  [16]byte
+	ID     uint64
+	Dir    string
+	Listen string
+	// Advertise is a name behind a network of the test (relayName); empty: others reach the
+	// node where it listens.
+	Advertise string
+	Founders  []group.Member
+	Join      bool
+	Contact   []string
+	Sabotage  group.Sabotage
 	// ElectionTicks is as in group.Options.
 	ElectionTicks int
 }
@@ -44,6 +47,14 @@ type started struct {
 	Error string
 }
 
+// addr is where the others reach the node.
+func (s *setup) addr() string {
+	if s.Advertise != "" {
+		return s.Advertise
+	}
+	return s.Listen
+}
+
 // options are small where limits should be met in a short test.
 func (s *setup) options(log *slog.Logger) group.Options {
 	return group.Options{Env: env.Real(), FS: file.OS(s.Dir), Log: log, Group: s.Group, ID: s.ID,
@@ -51,7 +62,7 @@ func (s *setup) options(log *slog.Logger) group.Options {
 		LogPreallocate: 256 << 10, LogCache: 256 << 10, LogFileSize: 64 << 10,
 		Storage: storage.Options{BufferPoolSize: 16 << 20, RedoCapacity: 16 << 20, LockWait: 2 * time.Second},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
-			return transport.New(transport.Options{Listen: s.Listen, Identity: id, AllowPlaintext: true,
+			return transport.New(transport.Options{Listen: s.Listen, Advertise: s.Advertise, Identity: id, AllowPlaintext: true,
 				LogFormat: group.LogFormat, Logger: log}, h)
 		}}
 }
@@ -63,6 +74,9 @@ func runNode(text string) int {
 		return say(started{Error: err.Error()})
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if s.Advertise != "" {
+		net.DefaultResolver = namesOf(s.ID)
+	}
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return say(started{Error: err.Error()})

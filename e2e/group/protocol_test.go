@@ -30,7 +30,12 @@ type request struct {
 	Bound       time.Duration
 	Ops         []uint64 // to look for
 
-	Member group.Member // to add, promote, remove, hand over to
+	Member  group.Member // to add, promote, remove, hand over to, put in the place of Old
+	Old     uint64
+	Setting string // to set
+	Value   int64
+	Slot    int    // of a definition
+	Mark    string // of it
 }
 
 // outcome is what a node says about a transfer.
@@ -56,6 +61,8 @@ type answer struct {
 
 	Status  group.Status
 	Members []group.Member
+	Newest  uint64 // file of the log
+	Marks   [slots]string
 	Hash    string
 	Closed  []string // files
 	Ids     []uint64 // of all operations in the table

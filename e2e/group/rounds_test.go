@@ -237,10 +237,10 @@ func (r *run) replaceMember() {
 	fresh.Join = true
 	for _, n := range r.members() {
 		if n != fresh {
-			fresh.Contact = append(fresh.Contact, n.Listen)
+			fresh.Contact = append(fresh.Contact, n.addr())
 		}
 	}
-	member := group.Member{ID: fresh.ID, Addr: fresh.Listen}
+	member := group.Member{ID: fresh.ID, Addr: fresh.addr()}
 	r.change(request{Do: "add", Member: member}, func(m *group.Member) bool { return m != nil })
 	r.start(fresh)
 	if !r.eventually(func() bool {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -40,14 +41,14 @@ func Check(txns []*Txn, final map[int][]int, level Level) []Anomaly {
 			c.writes[p] = write{txn: i}
 			last[op.Key] = op.Value
 		}
-		for key, value := range last {
+		for key, value := range last { // in any order
 			c.writes[place{key, value}] = write{i, true}
 		}
 	}
 	c.judge(final)
-	for key, list := range final {
-		c.order[key] = list
-		c.values("the end", key, list)
+	for _, key := range slices.Sorted(maps.Keys(final)) {
+		c.order[key] = final[key]
+		c.values("the end", key, final[key])
 	}
 	for i := range txns {
 		c.reads(i)

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -47,7 +48,8 @@ func (c *checker) graph() [][]edge {
 			add(c.snapshot(i), c.commit(i), "")
 		}
 	}
-	for key, list := range c.order {
+	for _, key := range slices.Sorted(maps.Keys(c.order)) {
+		list := c.order[key]
 		for n := 1; n < len(list); n++ {
 			add(c.commit(c.writes[place{key, list[n-1]}].txn), c.commit(c.writes[place{key, list[n]}].txn), "ww")
 		}
@@ -127,7 +129,7 @@ func (c *checker) timeEdges(add func(from, to int, kind string)) {
 			latest[e.txn] = true
 			continue
 		}
-		for i := range latest {
+		for _, i := range slices.Sorted(maps.Keys(latest)) {
 			add(c.commit(i), c.snapshot(e.txn), "rt")
 			before[e.txn] = append(before[e.txn], i)
 		}

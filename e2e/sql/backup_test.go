@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/client"
 	"github.com/triremedb/trireme/e2e/servers"
@@ -135,7 +136,7 @@ func TestBackup(t *testing.T) {
 		}
 	}
 	work := changeRows(t, db, seeds)
-	for before := 0; before < 500 && !t.Failed(); {
+	for before := 0; before < 500 && !t.Failed(); time.Sleep(time.Millisecond) {
 		work.mu.Lock()
 		before = len(work.history)
 		work.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -237,24 +236,22 @@ func (b *bank) end() {
 	}
 }
 
-// Under kill -9, pauses and clean stops of any node, one after the other, money neither
-// comes nor goes and no acknowledged transfer is lost.
+// Under kill -9 of one or all, pauses of one or more and clean stops, money neither comes nor
+// goes and no acknowledged transfer is lost.
 func TestBank(t *testing.T) {
 	g, r := newGroup(t, servers.Options{}), plan(t)
 	b := newBank(t, g, r)
+	h := &nemesis{t: t, g: g, r: r}
 	for until := time.Now().Add(*duration); time.Now().Before(until); {
-		pause := func(least, more int) { time.Sleep(time.Duration(least+r.IntN(more)) * time.Millisecond) }
-		pause(0, 1500)
+		time.Sleep(h.upTo(1500 * time.Millisecond))
 		n := g.Nodes[r.IntN(len(g.Nodes))]
-		switch r.IntN(3) {
+		switch r.IntN(4) {
 		case 0:
-			n.Kill()
-			pause(0, 1000)
-			start(t, n)
+			h.down(time.Millisecond, n)
 		case 1:
-			n.Signal(syscall.SIGSTOP)
-			pause(500, 2000)
-			n.Signal(syscall.SIGCONT)
+			h.killAll()
+		case 2:
+			h.pauseSome()
 		default:
 			if err := n.Stop(patience); err != nil {
 				t.Errorf("node %d: %v", n.Number, err)

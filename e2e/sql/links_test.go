@@ -1,16 +1,10 @@
 package sql
 
 import (
-	"bytes"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -169,55 +163,15 @@ func (l *links) stream(from, to net.Conn, over link) {
 
 // owner finds the node whose process has the other end of a connection.
 func (l *links) owner(c net.Conn) (node int, ok bool) {
-	socket, ok := socketOf(c.RemoteAddr(), c.LocalAddr())
-	if !ok {
-		return 0, false
-	}
-	for i, n := range l.g.Nodes {
-		p := n.Process()
-		if p == nil {
-			continue
+	var pids []int
+	for _, n := range l.g.Nodes {
+		pid := 0
+		if p := n.Process(); p != nil {
+			pid = p.PID()
 		}
-		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.PID()))
-		for _, f := range files {
-			if target, err := os.Readlink(f); err == nil && target == "socket:["+socket+"]" {
-				return i, true
-			}
-		}
+		pids = append(pids, pid)
 	}
-	return 0, false
-}
-
-// socketOf finds the kernel's number of the socket between two addresses.
-func socketOf(local, remote net.Addr) (string, bool) {
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, err := os.ReadFile(table)
-		if err != nil {
-			continue
-		}
-		for line := range bytes.Lines(text) {
-			f := strings.Fields(string(line))
-			if len(f) > 9 && sameAddr(f[1], local) && sameAddr(f[2], remote) {
-				return f[9], f[9] != "0"
-			}
-		}
-	}
-	return "", false
-}
-
-// sameAddr compares an address in the kernel's table, 0100007F:1F90, with one of Go's.
-func sameAddr(listed string, a net.Addr) bool {
-	ip, port, _ := strings.Cut(listed, ":")
-	b, err := hex.DecodeString(ip)
-	if err != nil || len(b)%4 != 0 {
-		return false
-	}
-	for word := range slices.Chunk(b, 4) {
-		slices.Reverse(word)
-	}
-	at, ok := netip.AddrFromSlice(b)
-	want := a.(*net.TCPAddr).AddrPort()
-	return ok && at.Unmap() == want.Addr().Unmap() && port == fmt.Sprintf("%04X", want.Port())
+	return servers.Owner(c, pids)
 }
 
 // The links carry bytes, hold them while they are cut, in one direction or both, and give

@@ -172,10 +172,10 @@ func (l *lists) parse(text string) (list []int) {
 	return list
 }
 
-// TestLists kills leaders under transactions that read lists and append to them, and
+// TestLists does harm under transactions that read lists and append to them, and
 // demands that the history they have seen is one that their isolation level allows.
 func TestLists(t *testing.T) {
-	g := newGroup(t, servers.Options{})
+	g, links := newLinkedGroup(t)
 	run(t, servers.Open(t, g.Nodes[0].DSN("", limits)), "CREATE DATABASE IF NOT EXISTS lists")
 	for _, test := range []struct {
 		name    string
@@ -190,7 +190,7 @@ func TestLists(t *testing.T) {
 			run(t, servers.Open(t, g.Nodes[0].DSN("lists", limits)), "CREATE TABLE IF NOT EXISTS "+test.name+" (id INT PRIMARY KEY, v TEXT NOT NULL)")
 			caughtUp(t, g, "SELECT * FROM lists."+test.name)
 			l := &lists{t: t, g: g, table: test.name, level: test.level, began: time.Now()}
-			l.run(r)
+			l.run(&nemesis{t: t, g: g, l: links, r: r})
 			caughtUp(t, g, "SELECT * FROM lists."+test.name)
 			final := map[int][]int{}
 			all := &history.Txn{}
@@ -213,9 +213,9 @@ func TestLists(t *testing.T) {
 }
 
 // run is the load with its faults; the group is whole behind it.
-func (l *lists) run(r *rand.Rand) {
+func (l *lists) run(n *nemesis) {
 	begin := func(work func(int, *rand.Rand), i int) {
-		seed := r.Uint64()
+		seed := n.r.Uint64()
 		l.all.Go(func() { work(i, rand.New(rand.NewPCG(seed, 0))) })
 	}
 	for i := range clients {
@@ -229,12 +229,5 @@ func (l *lists) run(r *rand.Rand) {
 		l.all.Wait()
 	}
 	defer halt()
-	for time.Since(l.began) < *duration/2 {
-		time.Sleep(time.Duration(500+r.IntN(1500)) * time.Millisecond)
-		n := leader(l.t, l.g)
-		n.Kill()
-		time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
-		start(l.t, n)
-	}
-	await(l.t, l.g)
+	n.harm(l.began.Add(*duration / 2))
 }

@@ -23,12 +23,17 @@ build: ## compile everything
 run: bin/trireme ## a group of three nodes on this machine, until ^C; their data stay in trireme-demo
 	bin/trireme demo $(FLAGS)
 
-test: bin/testsum ## all tests with the race detector, and the house rules; then the simulation without it
+# Packages whose tests do less under the race detector (internal/race).
+lightened = $(shell go list -f '{{$$p := .ImportPath}}{{range .TestImports}}{{if eq . "$(race)"}}{{$$p}}{{end}}{{end}} {{range .XTestImports}}{{if eq . "$(race)"}}{{$$p}}{{end}}{{end}}' $(PKG) | sort -u)
+race      = github.com/triremedb/trireme/internal/race
+
+test: bin/testsum ## all tests with the race detector, and the house rules; then in full without it what does less under it; then the simulation
 	go test -race -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
-	go test -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run TestSimulate -args -sim.n=$(SIMULATED) | bin/testsum
+	packages="$(strip $(lightened))"; if [ -n "$$packages" ]; then go test -pgo=off -timeout $(TIMEOUT) -json $$packages | bin/testsum; fi
+	go test -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
 
 simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
-	go test -count=1 -timeout 0 ./replication/simgroup -run TestSimulate -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v
+	go test -v -count=1 -timeout 0 ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v -sim.procs=$(shell nproc)
 
 test-mariadb: ## random queries here and in MariaDB (Debian's mariadb-server)
 	go vet -tags oracles ./e2e/oracle

@@ -70,7 +70,7 @@ func openLog(dir string) (l *log.Log, group [16]byte, done func() error, err err
 	if group, err = copyLog(filepath.Join(data, "binlog"), filepath.Join(copied, "binlog")); err != nil {
 		return nil, group, nil, err
 	}
-	l, err = log.Open(log.Options{FS: file.OS(copied), Env: env.Real(), Group: group, Preallocate: -1})
+	l, err = log.Open(log.Options{FS: file.OS(copied), Env: env.Real(), Group: group, Preallocate: -1, Copied: true})
 	return l, group, done, err
 }
 
@@ -92,9 +92,14 @@ func copyLog(from, to string) (group [16]byte, err error) {
 	if len(names) == 0 {
 		return group, log.ErrNoLog
 	}
+	// First what is known to be durable, which is below the end of the files that follow.
+	if err := copyFile(filepath.Join(from, log.SyncedMark), filepath.Join(to, log.SyncedMark)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return group, err
+	}
 	for i, name := range names {
 		src, dst := filepath.Join(from, name), filepath.Join(to, name)
-		if i < len(names)-1 && os.Link(src, dst) == nil {
+		// Opening the copy may write to its last two files, which are the node's own if they are links.
+		if i < len(names)-2 && os.Link(src, dst) == nil {
 			continue
 		}
 		if err := copyFile(src, dst); err != nil {

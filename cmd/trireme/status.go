@@ -54,9 +54,17 @@ func askStatus(addr string) (r node.Report, err error) {
 	return r, json.NewDecoder(resp.Body).Decode(&r)
 }
 
+// doing says how far the recovery of a node is that starts.
+func doing(r *node.Report) string {
+	if r.Recovery.Doing() == "" {
+		return ""
+	}
+	return "; it is " + r.Recovery.String()
+}
+
 func showStatus(r *node.Report) error {
 	if r.Starting {
-		fmt.Printf("cluster %s: the node is starting\n", r.Cluster)
+		fmt.Printf("cluster %s: the node is starting%s\n", r.Cluster, doing(r))
 		return errFailed
 	}
 	fmt.Printf("cluster %s, group %s, Trireme %s\n\n", r.Cluster, r.Group, r.Version)
@@ -90,6 +98,9 @@ func showStatus(r *node.Report) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if r.Recovery.Doing() != "" {
+		fmt.Printf("\nthe node that was asked is %s\n", r.Recovery.String())
 	}
 	if !writable {
 		fmt.Println("\nno member takes writes")

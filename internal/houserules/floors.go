@@ -10,6 +10,7 @@ import (
 // directory and all below it; the longest entry counts. Packages of one entry may
 // import each other.
 var plan = [][]string{
+	{"internal/race"},
 	{"internal/trace"},
 	{"internal/turn"},
 	{"engine/env"},
@@ -47,20 +48,21 @@ var plan = [][]string{
 	{"engine/sql/exec"},
 	{"engine/session"},
 	{"engine"},
-	{"proto", "internal/socket"},
+	{"proto", "internal/socket", "internal/process"},
 	{"replication/raftlog", "replication/transport"},
 	{"replication/discovery"},
 	{"replication/commit", "replication/apply"},
 	{"replication/provision"},
 	{"replication/group"},
 	{"replication/backup"},
+	{"e2e/history"},
 	{"replication/simgroup"},
 	{"server/config", "server/auth", "server/metrics", "server/tracing"},
 	{"server/sqlapi", "server/adminapi", "server/mysqlwire", "server/memcached", "server/console", "server/users"},
 	{"server/node"},
 	{"client"},
 	{"cmd/trireme"},
-	{"e2e/servers", "e2e/history"},
+	{"e2e/servers"},
 	{"bench", "e2e"},
 	{"internal/houserules"},
 }
@@ -71,6 +73,7 @@ var simulations = []string{
 	"engine/env/simenv",
 	"engine/storage/file/simfile",
 	"replication/simgroup",
+	"internal/race",
 }
 
 // place returns the floor of a package and the plan's entry for it, or -1.

@@ -68,8 +68,9 @@ func parse(name string, text []byte) (*source, error) {
 	return s, err
 }
 
-// Check runs every rule over the repository at root.
-func Check(root string) ([]string, error) {
+// Check runs every rule over the repository at root, over the files of the directories
+// that are wanted.
+func Check(root string, wanted func(dir string) bool) ([]string, error) {
 	var sources []*source
 	var findings []string
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
@@ -81,7 +82,7 @@ func Check(root string) ([]string, error) {
 		if d.IsDir() {
 			return enter(p, name, d.Name())
 		}
-		if !d.Type().IsRegular() {
+		if !d.Type().IsRegular() || !wanted(path.Dir(name)) {
 			return nil
 		}
 		switch path.Ext(name) {

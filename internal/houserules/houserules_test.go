@@ -1,12 +1,17 @@
 package houserules
 
 import (
+	"path"
 	"strings"
 	"testing"
+
+	"github.com/triremedb/trireme/internal/race"
 )
 
+// TestHouse looks at every file, and under the race detector, which takes ten times as long
+// and finds nothing in one task, at those of the directories with short names.
 func TestHouse(t *testing.T) {
-	findings, err := Check("../..")
+	findings, err := Check("../..", func(dir string) bool { return !race.Enabled || len(path.Base(dir)) <= 3 })
 	if err != nil {
 		t.Fatal(err)
 	}

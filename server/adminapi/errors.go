@@ -125,6 +125,8 @@ func (s *Server) classify(err error) *Error {
 			Advice: "bring enough of them back; the status tells who is missing"}
 	case errors.Is(err, group.ErrBusy):
 		return &Error{Code: codes.Aborted, Message: err.Error(), Advice: "try again when that is done"}
+	case errors.Is(err, group.ErrMaybeRemoved):
+		return &Error{Code: codes.Unavailable, Number: errnoShutdown, State: "08S01", Message: err.Error(), Advice: "ask another member"}
 	case errors.Is(err, group.ErrProvisioning), errors.Is(err, group.ErrStopped), errors.Is(err, group.ErrRemoved):
 		return &Error{Code: codes.Unavailable, Number: errnoShutdown, State: "08S01", Message: err.Error(), Advice: "ask another member"}
 	case errors.As(err, &known):

@@ -144,6 +144,9 @@ func (s *Server) removable(ctx context.Context, id uint64, force bool) error {
 	if err := s.lead(); err != nil {
 		return err
 	}
+	if s.opt.Group.Left(id) {
+		return nil // an earlier request may not have heard whether it is done
+	}
 	m, err := s.member(id)
 	if err != nil {
 		return err

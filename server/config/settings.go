@@ -101,6 +101,7 @@ var Sections = []Section{
 		{Name: "peer_allow_plaintext", Kind: Switch, Default: "OFF", Doc: "Members talk without TLS: whoever reaches the peer port can read and write everything."},
 		{Name: "heartbeat_interval", Kind: Duration, Default: "50ms", Min: milli, Max: 10 * second, Doc: "Between signs of life of the leader. The same on every member."},
 		{Name: "election_ticks", Kind: Number, Default: "10", Min: 4, Max: 1000, Doc: "Heartbeats missed until an election, up to twice that."},
+		{Name: "strong_read_lease", Kind: Switch, Default: "ON", Doc: "The leader answers strong reads from a lease, without a message. OFF: each strong read asks a majority. A lease is counted on the machine's clock, so switch it off where that can stand still while other machines run: virtual machines that are paused, or migrated while they run."},
 	}},
 	{"The log", []Setting{
 		{Name: "max_binlog_size", Kind: Bytes, Default: "256M", Min: 4096, Max: tib, Doc: "A new file begins about there. The group's once it runs: SET GLOBAL."},

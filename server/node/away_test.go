@@ -11,7 +11,7 @@ import (
 // TestAway: what a node says that serves nobody is told from other errors.
 func TestAway(t *testing.T) {
 	b := &backend{}
-	for _, err := range []error{group.ErrStopped, group.ErrProvisioning, group.ErrRemoved} {
+	for _, err := range []error{group.ErrStopped, group.ErrProvisioning, group.ErrRemoved, group.ErrMaybeRemoved} {
 		if why, away := b.Away(fmt.Errorf("a statement: %w", err)); !away || why == "" {
 			t.Errorf("%v: %q, %v", err, why, away)
 		}

@@ -50,6 +50,8 @@ func (b *backend) Away(err error) (why string, away bool) {
 		return "this node is being given its data", true
 	case errors.Is(err, group.ErrRemoved):
 		return "this node was removed from the group", true
+	case errors.Is(err, group.ErrMaybeRemoved):
+		return "other members say that this node was removed from the group; its status tells what to do", true
 	}
 	return "", false
 }

@@ -9,7 +9,7 @@ import (
 // alikeSettings are those of the configuration, beside the global variables, that all voters
 // should have alike: they decide what one does when it comes to lead. What the machines may
 // differ in, as sizes of memory, is none of them.
-var alikeSettings = []string{"cluster_name", "heartbeat_interval", "election_ticks", "binlog_row_image", "max_binlog_cache_size",
+var alikeSettings = []string{"cluster_name", "heartbeat_interval", "election_ticks", "strong_read_lease", "binlog_row_image", "max_binlog_cache_size",
 	"require_secure_transport", "innodb_lock_wait_timeout", "innodb_flush_method"}
 
 // fingerprint is a number made of the settings that all voters should have alike. 48 bits of

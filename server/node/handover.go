@@ -4,7 +4,7 @@ import "time"
 
 const (
 	// handOverEvery is how often a leader looks whether another had better lead.
-	handOverEvery = 100 * time.Millisecond
+	handOverEvery = 500 * time.Millisecond
 	// drainEvery is how often a node that is drained and leads again tries to hand over.
 	drainEvery = time.Second
 )

@@ -17,17 +17,19 @@ import (
 
 // Report is what /status tells.
 type Report struct {
-	Version     string         `json:"version"`
-	Cluster     string         `json:"cluster"`
-	Starting    bool           `json:"starting,omitempty"`
-	Group       string         `json:"group,omitempty"`
-	Member      uint64         `json:"member,omitempty"`
-	Addr        string         `json:"addr,omitempty"`
-	ReadAddr    string         `json:"read_addr,omitempty"`
-	GRPCAddr    string         `json:"grpc_addr,omitempty"`
-	Connections int            `json:"connections"`
-	Status      group.Status   `json:"status"`
-	Members     []MemberReport `json:"members,omitempty"`
+	Version  string `json:"version"`
+	Cluster  string `json:"cluster"`
+	Starting bool   `json:"starting,omitempty"`
+	// Recovery is what the node did, or does, to have again what it had when it ended.
+	Recovery    group.RecoveryStatus `json:"recovery"`
+	Group       string               `json:"group,omitempty"`
+	Member      uint64               `json:"member,omitempty"`
+	Addr        string               `json:"addr,omitempty"`
+	ReadAddr    string               `json:"read_addr,omitempty"`
+	GRPCAddr    string               `json:"grpc_addr,omitempty"`
+	Connections int                  `json:"connections"`
+	Status      group.Status         `json:"status"`
+	Members     []MemberReport       `json:"members,omitempty"`
 }
 
 // MemberReport is a member in a Report.
@@ -113,7 +115,12 @@ func (n *Node) isReady() bool {
 
 // unready is why clients should not be sent here.
 func (n *Node) unready() error {
-	if !n.isReady() {
+	recovery := n.recovery()
+	doing := recovery.Doing()
+	switch {
+	case doing != "" && !n.isReady():
+		return errors.New(recovery.String())
+	case !n.isReady():
 		return errors.New("starting")
 	}
 	if err := n.group.Err(); err != nil {
@@ -125,8 +132,12 @@ func (n *Node) unready() error {
 		return errors.New("the node is being drained")
 	case s.Provisioning:
 		return errors.New("the node is being given its data")
+	case s.Error != "":
+		return errors.New(s.Error)
 	case s.Leader == 0:
 		return errors.New("no leader is known")
+	case doing != "" && !s.Writable:
+		return errors.New(recovery.String())
 	case !n.hasAccounts(), s.Writable && !n.serves():
 		return errors.New("the group is beginning")
 	}
@@ -147,7 +158,7 @@ func tooFar(s *group.Status, most time.Duration) error {
 }
 
 func (n *Node) report() Report {
-	r := Report{Version: Version, Cluster: n.cfg.String("cluster_name"), Starting: !n.isReady()}
+	r := Report{Version: Version, Cluster: n.cfg.String("cluster_name"), Starting: !n.isReady(), Recovery: n.recovery()}
 	if r.Starting {
 		return r
 	}

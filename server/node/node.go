@@ -42,6 +42,7 @@ type Node struct {
 	programs         net.Listener // of gRPC; may be nil
 
 	peers    transport.Transport
+	recovery func() group.RecoveryStatus // of what the group's Node has; asked before there is one, too
 	group    *group.Node
 	sessions *session.Manager
 	tls      *auth.TLS // nil: none
@@ -53,6 +54,7 @@ type Node struct {
 
 	tickets  tickets
 	contacts contacts
+	changes  changes
 	abouts   abouts
 	accounts accounts
 	known    atomic.Bool // the accounts are here
@@ -88,6 +90,8 @@ func Open(cfg *config.Config, log *slog.Logger) (*Node, error) {
 }
 
 func (n *Node) open() (err error) {
+	var recovery group.Recovery
+	n.recovery = recovery.Status
 	memory, _ := n.cfg.Memory(os.DirFS("/")) // what starts the node looks at the error
 	n.memory = memory.Limit
 	if n.dir, err = filepath.Abs(n.cfg.String("datadir")); err != nil {
@@ -110,7 +114,7 @@ func (n *Node) open() (err error) {
 	if n.set, err = n.newStatefulSet(); err != nil {
 		return err
 	}
-	if err := n.openGroup(fs); err != nil {
+	if err := n.openGroup(fs, &recovery); err != nil {
 		return err
 	}
 	tmp := filepath.Join(n.dir, "#tmp")
@@ -175,9 +179,9 @@ func (n *Node) requiresTLS() bool {
 	return n.sessions.GlobalVariable("require_secure_transport") == "ON"
 }
 
-func (n *Node) openGroup(fs file.FS) error {
+func (n *Node) openGroup(fs file.FS, recovery *group.Recovery) error {
 	o := groupOptions(n.cfg, n.env, fs, n.log)
-	o.Trace = n.recorder()
+	o.Trace, o.Recovery, o.Changed = n.recorder(), recovery, n.changes.tell
 	d, err := discover(n.cfg, n.log)
 	if err != nil {
 		return err
@@ -252,44 +256,71 @@ func (n *Node) after(wait, fn func()) {
 	}()
 }
 
-// watchEvery is how often the node looks whether it still leads: a client whose leader
-// stepped down waits that much longer.
-const watchEvery = 20 * time.Millisecond
+const (
+	// watchEvery is how often the node looks whether it still leads while something is to
+	// follow from a change.
+	watchEvery = 20 * time.Millisecond
+	// watchIdle is the same while nothing changes; a change wakes it.
+	watchIdle = relayEvery
+)
 
 // watch follows whether the node leads: a new leader is prepared before it serves
 // clients, and the sessions of one that is one no more, or again, are ended.
 func (n *Node) watch() {
 	defer n.tasks.Done()
-	tick := time.NewTicker(watchEvery)
+	changed := n.changes.subscribe()
+	tick := time.NewTimer(0)
 	defer tick.Stop()
-	var again time.Time // when to prepare once more
-	var led uint64      // the term in which it serves
-	relays := relays{n: n, changed: time.Now()}
+	w := watch{n: n, relays: relays{n: n, changed: time.Now()}}
 	for {
 		select {
 		case <-n.stopping:
 			return
+		case <-changed:
 		case <-tick.C:
 		}
-		relays.look(time.Now())
-		switch term, serving := n.group.WritableTerm(), n.prepared.Load(); {
-		case serving && term != led:
-			n.prepared.Store(false)
-			n.log.Info("this node takes no writes any more: its sessions end")
-			n.sessions.StepDown()
-			n.door.DropWriters()
-			n.sqlapi.DropWriters()
-		case term != 0 && !serving && time.Now().After(again):
-			if err := n.prepare(); err != nil {
-				n.log.Warn("a new leader is not ready for clients", "error", err)
-				again = time.Now().Add(prepareRetry)
-				continue
-			}
-			led = term
-			n.prepared.Store(true)
-			n.log.Info("this node takes writes", "member", n.group.ID())
+		pause := watchIdle
+		if w.look(time.Now()) {
+			pause = watchEvery
 		}
+		tick.Reset(pause)
 	}
+}
+
+// watch is what watch knows.
+type watch struct {
+	n      *Node
+	again  time.Time // when to prepare once more
+	led    uint64    // the term in which it serves
+	relays relays
+}
+
+// look does what follows from how the node stands; again is true while there is more to do.
+func (w *watch) look(now time.Time) (again bool) {
+	n := w.n
+	waits := w.relays.look(now)
+	switch term, serving := n.group.WritableTerm(), n.prepared.Load(); {
+	case serving && term != w.led:
+		n.prepared.Store(false)
+		n.log.Info("this node takes no writes any more: its sessions end")
+		n.sessions.StepDown()
+		n.door.DropWriters()
+		n.sqlapi.DropWriters()
+		return true
+	case term != 0 && !serving && now.After(w.again):
+		if err := n.prepare(); err != nil {
+			n.log.Warn("a new leader is not ready for clients", "error", err)
+			w.again = time.Now().Add(prepareRetry)
+			return true
+		}
+		w.led = term
+		n.prepared.Store(true)
+		n.log.Info("this node takes writes", "member", n.group.ID())
+		return true
+	case term != 0 && !serving:
+		return true
+	}
+	return waits
 }
 
 // tidyEvery is how often what statements have left is looked after.
@@ -327,23 +358,18 @@ func (n *Node) serves() bool { return n.prepared.Load() && n.group.Writable() }
 
 // Failed is closed when the node has stopped by itself; Err tells why.
 func (n *Node) Failed() <-chan struct{} {
-	failed := make(chan struct{})
+	failed, changed := make(chan struct{}), n.changes.subscribe()
 	n.tasks.Add(1)
 	go func() {
 		defer n.tasks.Done()
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
+		for n.group.Err() == nil {
 			select {
 			case <-n.stopping:
 				return
-			case <-tick.C:
-				if n.group.Err() != nil {
-					close(failed)
-					return
-				}
+			case <-changed:
 			}
 		}
+		close(failed)
 	}()
 	return failed
 }

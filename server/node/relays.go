@@ -25,8 +25,8 @@ const (
 	relayEvery  = 500 * time.Millisecond
 )
 
-// look is called often, by one task.
-func (r *relays) look(now time.Time) {
+// look is called often, by one task. It reports whether it has something to do soon.
+func (r *relays) look(now time.Time) (waits bool) {
 	leader, _ := r.n.group.Leader()
 	if leader.ID != r.leader {
 		r.leader, r.changed, r.dropped = leader.ID, now, false
@@ -41,12 +41,13 @@ func (r *relays) look(now time.Time) {
 		r.dropped = true
 	}
 	if !due {
-		return
+		return !r.dropped
 	}
 	r.looked = now
 	for _, member := range r.lost(now) {
 		r.n.door.DropFrom(member)
 	}
+	return !r.dropped
 }
 
 // lost are the members that this node leads, and has not heard for too long.

@@ -117,7 +117,7 @@ func (x PeerRejection_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PeerRejection_Reason.Descriptor instead.
 func (PeerRejection_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{3, 0}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{4, 0}
 }
 
 // PeerVersions is a range of versions, both ends included.
@@ -173,6 +173,71 @@ func (x *PeerVersions) GetMax() uint32 {
 	return 0
 }
 
+// PeerProcess is how a node's process presents itself to others on its host, so that
+// they notice its end without a connection. Others cannot use it.
+type PeerProcess struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its number, in its own namespace.
+	Pid uint32 `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	// The descriptor on which it holds a memory file whose name ends with the token.
+	Fd uint32 `protobuf:"varint,2,opt,name=fd,proto3" json:"fd,omitempty"`
+	// 16 bytes, drawn at random when the process started.
+	Token         []byte `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PeerProcess) Reset() {
+	*x = PeerProcess{}
+	mi := &file_trireme_v1_peer_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PeerProcess) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PeerProcess) ProtoMessage() {}
+
+func (x *PeerProcess) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_peer_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PeerProcess.ProtoReflect.Descriptor instead.
+func (*PeerProcess) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PeerProcess) GetPid() uint32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *PeerProcess) GetFd() uint32 {
+	if x != nil {
+		return x.Fd
+	}
+	return 0
+}
+
+func (x *PeerProcess) GetToken() []byte {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
 // PeerHello says who calls.
 type PeerHello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -193,14 +258,16 @@ type PeerHello struct {
 	Build string `protobuf:"bytes,7,opt,name=build,proto3" json:"build,omitempty"`
 	// A random number that a process draws when it starts. It tells a member that
 	// came back from two processes that both claim to be the member.
-	Incarnation   uint64 `protobuf:"varint,8,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Incarnation uint64 `protobuf:"varint,8,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// The caller's process; absent: it cannot be watched.
+	Process       *PeerProcess `protobuf:"bytes,9,opt,name=process,proto3" json:"process,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PeerHello) Reset() {
 	*x = PeerHello{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[1]
+	mi := &file_trireme_v1_peer_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -212,7 +279,7 @@ func (x *PeerHello) String() string {
 func (*PeerHello) ProtoMessage() {}
 
 func (x *PeerHello) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[1]
+	mi := &file_trireme_v1_peer_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -225,7 +292,7 @@ func (x *PeerHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerHello.ProtoReflect.Descriptor instead.
 func (*PeerHello) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{1}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *PeerHello) GetProtocol() *PeerVersions {
@@ -284,6 +351,13 @@ func (x *PeerHello) GetIncarnation() uint64 {
 	return 0
 }
 
+func (x *PeerHello) GetProcess() *PeerProcess {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
 // PeerWelcome accepts a hello.
 type PeerWelcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -298,14 +372,16 @@ type PeerWelcome struct {
 	// Its build, for people.
 	Build string `protobuf:"bytes,5,opt,name=build,proto3" json:"build,omitempty"`
 	// Its incarnation.
-	Incarnation   uint64 `protobuf:"varint,6,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Incarnation uint64 `protobuf:"varint,6,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// Its process; absent: it cannot be watched.
+	Process       *PeerProcess `protobuf:"bytes,7,opt,name=process,proto3" json:"process,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PeerWelcome) Reset() {
 	*x = PeerWelcome{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[2]
+	mi := &file_trireme_v1_peer_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -317,7 +393,7 @@ func (x *PeerWelcome) String() string {
 func (*PeerWelcome) ProtoMessage() {}
 
 func (x *PeerWelcome) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[2]
+	mi := &file_trireme_v1_peer_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -330,7 +406,7 @@ func (x *PeerWelcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerWelcome.ProtoReflect.Descriptor instead.
 func (*PeerWelcome) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{2}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PeerWelcome) GetProtocol() uint32 {
@@ -375,6 +451,13 @@ func (x *PeerWelcome) GetIncarnation() uint64 {
 	return 0
 }
 
+func (x *PeerWelcome) GetProcess() *PeerProcess {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
 // PeerRejection is the detail of a status that refuses a hello.
 type PeerRejection struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -387,7 +470,7 @@ type PeerRejection struct {
 
 func (x *PeerRejection) Reset() {
 	*x = PeerRejection{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[3]
+	mi := &file_trireme_v1_peer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -399,7 +482,7 @@ func (x *PeerRejection) String() string {
 func (*PeerRejection) ProtoMessage() {}
 
 func (x *PeerRejection) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[3]
+	mi := &file_trireme_v1_peer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -412,7 +495,7 @@ func (x *PeerRejection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerRejection.ProtoReflect.Descriptor instead.
 func (*PeerRejection) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{3}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PeerRejection) GetReason() PeerRejection_Reason {
@@ -443,7 +526,7 @@ type PeerControlRequest struct {
 
 func (x *PeerControlRequest) Reset() {
 	*x = PeerControlRequest{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[4]
+	mi := &file_trireme_v1_peer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -455,7 +538,7 @@ func (x *PeerControlRequest) String() string {
 func (*PeerControlRequest) ProtoMessage() {}
 
 func (x *PeerControlRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[4]
+	mi := &file_trireme_v1_peer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -468,7 +551,7 @@ func (x *PeerControlRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerControlRequest.ProtoReflect.Descriptor instead.
 func (*PeerControlRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{4}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PeerControlRequest) GetKind() isPeerControlRequest_Kind {
@@ -524,7 +607,7 @@ type PeerControlResponse struct {
 
 func (x *PeerControlResponse) Reset() {
 	*x = PeerControlResponse{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[5]
+	mi := &file_trireme_v1_peer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -536,7 +619,7 @@ func (x *PeerControlResponse) String() string {
 func (*PeerControlResponse) ProtoMessage() {}
 
 func (x *PeerControlResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[5]
+	mi := &file_trireme_v1_peer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -549,7 +632,7 @@ func (x *PeerControlResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerControlResponse.ProtoReflect.Descriptor instead.
 func (*PeerControlResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{5}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PeerControlResponse) GetWelcome() *PeerWelcome {
@@ -575,7 +658,7 @@ type PeerEntriesRequest struct {
 
 func (x *PeerEntriesRequest) Reset() {
 	*x = PeerEntriesRequest{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[6]
+	mi := &file_trireme_v1_peer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +670,7 @@ func (x *PeerEntriesRequest) String() string {
 func (*PeerEntriesRequest) ProtoMessage() {}
 
 func (x *PeerEntriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[6]
+	mi := &file_trireme_v1_peer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +683,7 @@ func (x *PeerEntriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerEntriesRequest.ProtoReflect.Descriptor instead.
 func (*PeerEntriesRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{6}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PeerEntriesRequest) GetKind() isPeerEntriesRequest_Kind {
@@ -664,7 +747,7 @@ type PeerEntriesResponse struct {
 
 func (x *PeerEntriesResponse) Reset() {
 	*x = PeerEntriesResponse{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[7]
+	mi := &file_trireme_v1_peer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +759,7 @@ func (x *PeerEntriesResponse) String() string {
 func (*PeerEntriesResponse) ProtoMessage() {}
 
 func (x *PeerEntriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[7]
+	mi := &file_trireme_v1_peer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +772,7 @@ func (x *PeerEntriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerEntriesResponse.ProtoReflect.Descriptor instead.
 func (*PeerEntriesResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{7}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PeerEntriesResponse) GetWelcome() *PeerWelcome {
@@ -713,7 +796,7 @@ type PeerBulkRequest struct {
 
 func (x *PeerBulkRequest) Reset() {
 	*x = PeerBulkRequest{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[8]
+	mi := &file_trireme_v1_peer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +808,7 @@ func (x *PeerBulkRequest) String() string {
 func (*PeerBulkRequest) ProtoMessage() {}
 
 func (x *PeerBulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[8]
+	mi := &file_trireme_v1_peer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +821,7 @@ func (x *PeerBulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerBulkRequest.ProtoReflect.Descriptor instead.
 func (*PeerBulkRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{8}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PeerBulkRequest) GetHello() *PeerHello {
@@ -774,7 +857,7 @@ type PeerBulkResponse struct {
 
 func (x *PeerBulkResponse) Reset() {
 	*x = PeerBulkResponse{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[9]
+	mi := &file_trireme_v1_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +869,7 @@ func (x *PeerBulkResponse) String() string {
 func (*PeerBulkResponse) ProtoMessage() {}
 
 func (x *PeerBulkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[9]
+	mi := &file_trireme_v1_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +882,7 @@ func (x *PeerBulkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerBulkResponse.ProtoReflect.Descriptor instead.
 func (*PeerBulkResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{9}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PeerBulkResponse) GetWelcome() *PeerWelcome {
@@ -830,7 +913,7 @@ type PeerAskRequest struct {
 
 func (x *PeerAskRequest) Reset() {
 	*x = PeerAskRequest{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[10]
+	mi := &file_trireme_v1_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +925,7 @@ func (x *PeerAskRequest) String() string {
 func (*PeerAskRequest) ProtoMessage() {}
 
 func (x *PeerAskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[10]
+	mi := &file_trireme_v1_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +938,7 @@ func (x *PeerAskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerAskRequest.ProtoReflect.Descriptor instead.
 func (*PeerAskRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{10}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PeerAskRequest) GetHello() *PeerHello {
@@ -894,7 +977,7 @@ type PeerAskResponse struct {
 
 func (x *PeerAskResponse) Reset() {
 	*x = PeerAskResponse{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[11]
+	mi := &file_trireme_v1_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -906,7 +989,7 @@ func (x *PeerAskResponse) String() string {
 func (*PeerAskResponse) ProtoMessage() {}
 
 func (x *PeerAskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[11]
+	mi := &file_trireme_v1_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -919,7 +1002,7 @@ func (x *PeerAskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerAskResponse.ProtoReflect.Descriptor instead.
 func (*PeerAskResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{11}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PeerAskResponse) GetWelcome() *PeerWelcome {
@@ -984,7 +1067,7 @@ type PeerFailure struct {
 
 func (x *PeerFailure) Reset() {
 	*x = PeerFailure{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[12]
+	mi := &file_trireme_v1_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1079,7 @@ func (x *PeerFailure) String() string {
 func (*PeerFailure) ProtoMessage() {}
 
 func (x *PeerFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[12]
+	mi := &file_trireme_v1_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1092,7 @@ func (x *PeerFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerFailure.ProtoReflect.Descriptor instead.
 func (*PeerFailure) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{12}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PeerFailure) GetCode() uint32 {
@@ -1034,7 +1117,11 @@ const file_trireme_v1_peer_proto_rawDesc = "" +
 	"trireme.v1\"2\n" +
 	"\fPeerVersions\x12\x10\n" +
 	"\x03min\x18\x01 \x01(\rR\x03min\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"\x86\x02\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"E\n" +
+	"\vPeerProcess\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\rR\x03pid\x12\x0e\n" +
+	"\x02fd\x18\x02 \x01(\rR\x02fd\x12\x14\n" +
+	"\x05token\x18\x03 \x01(\fR\x05token\"\xb9\x02\n" +
 	"\tPeerHello\x124\n" +
 	"\bprotocol\x18\x01 \x01(\v2\x18.trireme.v1.PeerVersionsR\bprotocol\x127\n" +
 	"\n" +
@@ -1044,7 +1131,8 @@ const file_trireme_v1_peer_proto_rawDesc = "" +
 	"\x02to\x18\x05 \x01(\x04R\x02to\x12\x18\n" +
 	"\aaddress\x18\x06 \x01(\tR\aaddress\x12\x14\n" +
 	"\x05build\x18\a \x01(\tR\x05build\x12 \n" +
-	"\vincarnation\x18\b \x01(\x04R\vincarnation\"\xae\x01\n" +
+	"\vincarnation\x18\b \x01(\x04R\vincarnation\x121\n" +
+	"\aprocess\x18\t \x01(\v2\x17.trireme.v1.PeerProcessR\aprocess\"\xe1\x01\n" +
 	"\vPeerWelcome\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x1d\n" +
 	"\n" +
@@ -1052,7 +1140,8 @@ const file_trireme_v1_peer_proto_rawDesc = "" +
 	"\x05group\x18\x03 \x01(\fR\x05group\x12\x16\n" +
 	"\x06member\x18\x04 \x01(\x04R\x06member\x12\x14\n" +
 	"\x05build\x18\x05 \x01(\tR\x05build\x12 \n" +
-	"\vincarnation\x18\x06 \x01(\x04R\vincarnation\"\x8c\x03\n" +
+	"\vincarnation\x18\x06 \x01(\x04R\vincarnation\x121\n" +
+	"\aprocess\x18\a \x01(\v2\x17.trireme.v1.PeerProcessR\aprocess\"\x8c\x03\n" +
 	"\rPeerRejection\x128\n" +
 	"\x06reason\x18\x01 \x01(\x0e2 .trireme.v1.PeerRejection.ReasonR\x06reason\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\"\xac\x02\n" +
@@ -1121,49 +1210,52 @@ func file_trireme_v1_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_trireme_v1_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_trireme_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_trireme_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_trireme_v1_peer_proto_goTypes = []any{
 	(PeerRejection_Reason)(0),   // 0: trireme.v1.PeerRejection.Reason
 	(*PeerVersions)(nil),        // 1: trireme.v1.PeerVersions
-	(*PeerHello)(nil),           // 2: trireme.v1.PeerHello
-	(*PeerWelcome)(nil),         // 3: trireme.v1.PeerWelcome
-	(*PeerRejection)(nil),       // 4: trireme.v1.PeerRejection
-	(*PeerControlRequest)(nil),  // 5: trireme.v1.PeerControlRequest
-	(*PeerControlResponse)(nil), // 6: trireme.v1.PeerControlResponse
-	(*PeerEntriesRequest)(nil),  // 7: trireme.v1.PeerEntriesRequest
-	(*PeerEntriesResponse)(nil), // 8: trireme.v1.PeerEntriesResponse
-	(*PeerBulkRequest)(nil),     // 9: trireme.v1.PeerBulkRequest
-	(*PeerBulkResponse)(nil),    // 10: trireme.v1.PeerBulkResponse
-	(*PeerAskRequest)(nil),      // 11: trireme.v1.PeerAskRequest
-	(*PeerAskResponse)(nil),     // 12: trireme.v1.PeerAskResponse
-	(*PeerFailure)(nil),         // 13: trireme.v1.PeerFailure
+	(*PeerProcess)(nil),         // 2: trireme.v1.PeerProcess
+	(*PeerHello)(nil),           // 3: trireme.v1.PeerHello
+	(*PeerWelcome)(nil),         // 4: trireme.v1.PeerWelcome
+	(*PeerRejection)(nil),       // 5: trireme.v1.PeerRejection
+	(*PeerControlRequest)(nil),  // 6: trireme.v1.PeerControlRequest
+	(*PeerControlResponse)(nil), // 7: trireme.v1.PeerControlResponse
+	(*PeerEntriesRequest)(nil),  // 8: trireme.v1.PeerEntriesRequest
+	(*PeerEntriesResponse)(nil), // 9: trireme.v1.PeerEntriesResponse
+	(*PeerBulkRequest)(nil),     // 10: trireme.v1.PeerBulkRequest
+	(*PeerBulkResponse)(nil),    // 11: trireme.v1.PeerBulkResponse
+	(*PeerAskRequest)(nil),      // 12: trireme.v1.PeerAskRequest
+	(*PeerAskResponse)(nil),     // 13: trireme.v1.PeerAskResponse
+	(*PeerFailure)(nil),         // 14: trireme.v1.PeerFailure
 }
 var file_trireme_v1_peer_proto_depIdxs = []int32{
 	1,  // 0: trireme.v1.PeerHello.protocol:type_name -> trireme.v1.PeerVersions
 	1,  // 1: trireme.v1.PeerHello.log_format:type_name -> trireme.v1.PeerVersions
-	0,  // 2: trireme.v1.PeerRejection.reason:type_name -> trireme.v1.PeerRejection.Reason
-	2,  // 3: trireme.v1.PeerControlRequest.hello:type_name -> trireme.v1.PeerHello
-	3,  // 4: trireme.v1.PeerControlResponse.welcome:type_name -> trireme.v1.PeerWelcome
-	2,  // 5: trireme.v1.PeerEntriesRequest.hello:type_name -> trireme.v1.PeerHello
-	3,  // 6: trireme.v1.PeerEntriesResponse.welcome:type_name -> trireme.v1.PeerWelcome
-	2,  // 7: trireme.v1.PeerBulkRequest.hello:type_name -> trireme.v1.PeerHello
-	3,  // 8: trireme.v1.PeerBulkResponse.welcome:type_name -> trireme.v1.PeerWelcome
-	2,  // 9: trireme.v1.PeerAskRequest.hello:type_name -> trireme.v1.PeerHello
-	3,  // 10: trireme.v1.PeerAskResponse.welcome:type_name -> trireme.v1.PeerWelcome
-	13, // 11: trireme.v1.PeerAskResponse.failure:type_name -> trireme.v1.PeerFailure
-	5,  // 12: trireme.v1.Peer.Control:input_type -> trireme.v1.PeerControlRequest
-	7,  // 13: trireme.v1.Peer.Entries:input_type -> trireme.v1.PeerEntriesRequest
-	9,  // 14: trireme.v1.Peer.Bulk:input_type -> trireme.v1.PeerBulkRequest
-	11, // 15: trireme.v1.Peer.Ask:input_type -> trireme.v1.PeerAskRequest
-	6,  // 16: trireme.v1.Peer.Control:output_type -> trireme.v1.PeerControlResponse
-	8,  // 17: trireme.v1.Peer.Entries:output_type -> trireme.v1.PeerEntriesResponse
-	10, // 18: trireme.v1.Peer.Bulk:output_type -> trireme.v1.PeerBulkResponse
-	12, // 19: trireme.v1.Peer.Ask:output_type -> trireme.v1.PeerAskResponse
-	16, // [16:20] is the sub-list for method output_type
-	12, // [12:16] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	2,  // 2: trireme.v1.PeerHello.process:type_name -> trireme.v1.PeerProcess
+	2,  // 3: trireme.v1.PeerWelcome.process:type_name -> trireme.v1.PeerProcess
+	0,  // 4: trireme.v1.PeerRejection.reason:type_name -> trireme.v1.PeerRejection.Reason
+	3,  // 5: trireme.v1.PeerControlRequest.hello:type_name -> trireme.v1.PeerHello
+	4,  // 6: trireme.v1.PeerControlResponse.welcome:type_name -> trireme.v1.PeerWelcome
+	3,  // 7: trireme.v1.PeerEntriesRequest.hello:type_name -> trireme.v1.PeerHello
+	4,  // 8: trireme.v1.PeerEntriesResponse.welcome:type_name -> trireme.v1.PeerWelcome
+	3,  // 9: trireme.v1.PeerBulkRequest.hello:type_name -> trireme.v1.PeerHello
+	4,  // 10: trireme.v1.PeerBulkResponse.welcome:type_name -> trireme.v1.PeerWelcome
+	3,  // 11: trireme.v1.PeerAskRequest.hello:type_name -> trireme.v1.PeerHello
+	4,  // 12: trireme.v1.PeerAskResponse.welcome:type_name -> trireme.v1.PeerWelcome
+	14, // 13: trireme.v1.PeerAskResponse.failure:type_name -> trireme.v1.PeerFailure
+	6,  // 14: trireme.v1.Peer.Control:input_type -> trireme.v1.PeerControlRequest
+	8,  // 15: trireme.v1.Peer.Entries:input_type -> trireme.v1.PeerEntriesRequest
+	10, // 16: trireme.v1.Peer.Bulk:input_type -> trireme.v1.PeerBulkRequest
+	12, // 17: trireme.v1.Peer.Ask:input_type -> trireme.v1.PeerAskRequest
+	7,  // 18: trireme.v1.Peer.Control:output_type -> trireme.v1.PeerControlResponse
+	9,  // 19: trireme.v1.Peer.Entries:output_type -> trireme.v1.PeerEntriesResponse
+	11, // 20: trireme.v1.Peer.Bulk:output_type -> trireme.v1.PeerBulkResponse
+	13, // 21: trireme.v1.Peer.Ask:output_type -> trireme.v1.PeerAskResponse
+	18, // [18:22] is the sub-list for method output_type
+	14, // [14:18] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_trireme_v1_peer_proto_init() }
@@ -1171,15 +1263,15 @@ func file_trireme_v1_peer_proto_init() {
 	if File_trireme_v1_peer_proto != nil {
 		return
 	}
-	file_trireme_v1_peer_proto_msgTypes[4].OneofWrappers = []any{
+	file_trireme_v1_peer_proto_msgTypes[5].OneofWrappers = []any{
 		(*PeerControlRequest_Hello)(nil),
 		(*PeerControlRequest_Frame)(nil),
 	}
-	file_trireme_v1_peer_proto_msgTypes[6].OneofWrappers = []any{
+	file_trireme_v1_peer_proto_msgTypes[7].OneofWrappers = []any{
 		(*PeerEntriesRequest_Hello)(nil),
 		(*PeerEntriesRequest_Frame)(nil),
 	}
-	file_trireme_v1_peer_proto_msgTypes[11].OneofWrappers = []any{
+	file_trireme_v1_peer_proto_msgTypes[12].OneofWrappers = []any{
 		(*PeerAskResponse_Payload)(nil),
 		(*PeerAskResponse_Failure)(nil),
 	}
@@ -1189,7 +1281,7 @@ func file_trireme_v1_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_trireme_v1_peer_proto_rawDesc), len(file_trireme_v1_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -40,10 +40,12 @@ type Backend interface {
 	SetGroupSetting(name string, value int64) error
 	// NotLeader is the error of writes on a node that does not lead, or no more, and
 	// Stale that of a ReadPoint that was not reached in time; NoQuorum is that of one for
-	// which no majority of the group answered. They are compared with errors.Is.
+	// which no majority of the group answered; ReadEnded that of one that ReadOptions.Ended has
+	// ended. They are compared with errors.Is.
 	NotLeader() error
 	Stale() error
 	NoQuorum() error
+	ReadEnded() error
 	// Away reports whether an error says that this node serves nobody, now or for good: it
 	// is stopping, or is being given its data. why is for clients.
 	Away(err error) (why string, away bool)
@@ -106,4 +108,7 @@ type ReadOptions struct {
 	Number      uint64        // of AtLeast
 	Bound       time.Duration // of Bounded
 	Wait        time.Duration // how long to wait for it; 0: the node's default
+	// Ended, if not nil, is asked now and then whether the wait is to end; the error is then
+	// that of Backend.ReadEnded.
+	Ended func() bool
 }

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func TestReadAs(t *testing.T) {
 	r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY)")
 	r.Exec(s, "SET trireme_read_wait = 1234")
 	var asked []session.ReadOptions
-	r.ReadPoint = func(o session.ReadOptions) error { asked = append(asked, o); return nil }
+	r.ReadPoint = func(o session.ReadOptions) error { o.Ended = nil; asked = append(asked, o); return nil }
 	s.ReadAs(&session.ReadOptions{Consistency: session.AtLeast, Number: 1})
 	r.Exec(s, "SELECT * FROM t")
 	s.ReadAs(&session.ReadOptions{Consistency: session.Bounded, Bound: time.Second, Wait: time.Minute})
@@ -37,7 +38,7 @@ func TestReadAs(t *testing.T) {
 		t.Fatalf("asked %v", asked)
 	}
 	for i := range want {
-		if asked[i] != want[i] {
+		if !reflect.DeepEqual(asked[i], want[i]) {
 			t.Errorf("read %d asked for %+v", i, asked[i])
 		}
 	}

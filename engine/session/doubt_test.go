@@ -169,6 +169,39 @@ func TestReadPointBeforeTables(t *testing.T) {
 	})
 }
 
+// TestReadPointEnds: KILL, the statement's time limit and the end of the lead end a wait for the
+// read point, each with its own error.
+func TestReadPointEnds(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, sim *simenv.Sim) {
+		s := r.Open(session.ConnectionInfo{Schema: "test"})
+		r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY)")
+		r.Exec(s, "SET max_execution_time = 100")
+		for _, c := range []struct {
+			what string
+			end  func()
+			want string
+		}{
+			{"a time limit", func() { env.Sleep(sim, time.Second) }, "error 3024"},
+			{"KILL QUERY", s.Interrupt, "error 1317"},
+			{"another leads", r.Manager.StepDown, "error 1053"},
+		} {
+			r.ReadPoint = func(o session.ReadOptions) error {
+				if o.Ended() {
+					t.Errorf("%s: the wait is over before it has begun", c.what)
+				}
+				if c.end(); o.Ended() {
+					return sessiontest.ErrReadEnded
+				}
+				return nil
+			}
+			got := r.Text(s, "SELECT * FROM t")
+			if r.ReadPoint = nil; !strings.Contains(got, c.want) {
+				t.Errorf("%s: %s", c.what, got)
+			}
+		}
+	})
+}
+
 // TestReadPointOnce: what a transaction has been shown before its first row says nothing about
 // when its snapshot was taken, and what is about this node alone waits for nobody.
 func TestReadPointOnce(t *testing.T) {

@@ -122,6 +122,23 @@ func (s *Session) interrupted() error {
 	return nil
 }
 
+// readEnds reports whether a wait for a read point is of no more use.
+func (s *Session) readEnds() bool {
+	return s.killed.Load() != killNothing || s.gone.Load() || s.limit != 0 && s.env.Monotonic() > s.limit
+}
+
+// whyReadEnded is the error of a statement whose wait readEnds has ended. Errors: 1317, 3024,
+// those of a node that does not lead.
+func (s *Session) whyReadEnded() error {
+	switch {
+	case s.killed.Load() != killNothing:
+		return newError(errnoInterrupted, "70100", "Query execution was interrupted")
+	case s.gone.Load():
+		return s.notLeader()
+	}
+	return newError(errnoTimeout, "HY000", "Query execution was interrupted, maximum statement execution time exceeded")
+}
+
 // account counts the memory of a statement. Error: 3170-like, when it is too much.
 func (s *Session) account(delta int64) error {
 	s.memory += delta

@@ -20,13 +20,13 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 		return out, err
 	}
 	q := c.query
+	s.startLimit()
 	s.out.locked = q.Locking || s.trx.active && s.trx.level == trx.Serializable && s.trx.multi
 	if len(q.Tables) > 0 {
 		if err := s.beforeRead(q); err != nil {
 			return out, err
 		}
 	}
-	s.startLimit()
 	into, err := s.intoVariables(c)
 	if err != nil {
 		return out, err

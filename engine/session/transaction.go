@@ -490,12 +490,17 @@ func (s *Session) ask() error {
 	return s.readAt(o)
 }
 
-// readAt waits until this node has what a read asks for; the process list says so.
+// readAt waits until this node has what a read asks for; the process list says so. KILL, the
+// statement's time limit and the node's giving up the lead end the wait.
 func (s *Session) readAt(o ReadOptions) error {
 	began := s.tick()
 	s.pointing.Store(true)
+	o.Ended = s.ends
 	_, err := s.m.opt.Backend.ReadPoint(o)
 	s.pointing.Store(false)
+	if errors.Is(err, s.m.opt.Backend.ReadEnded()) {
+		err = s.whyReadEnded()
+	}
 	s.part("read point", began, shortest, err)
 	return err
 }

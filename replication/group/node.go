@@ -298,7 +298,7 @@ func (n *Node) Used(token entry.Token) (number uint64, found bool, err error) {
 		return 0, false, ErrNotLeader
 	}
 	deadline := c.env.Monotonic() + n.opt.ReadTimeout
-	if _, err := c.strongPoint(deadline); err != nil { // an old leader knows nothing
+	if _, err := c.strongPoint(waiting{deadline: deadline}); err != nil { // an old leader knows nothing
 		return 0, false, err
 	}
 	return c.pipeline.Used(token, deadline)

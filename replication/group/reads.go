@@ -27,17 +27,48 @@ const (
 // ErrStale: this member has not reached in time what the read asks for.
 var ErrStale = errors.New("group: this member lags behind what the read asks for")
 
+// ErrReadEnded: ReadOptions.Ended has ended the wait of a read.
+var ErrReadEnded = errors.New("group: the read was ended while it waited")
+
+// endedEvery is how often a read that waits asks whether it is to end.
+const endedEvery = 20 * time.Millisecond
+
 // ReadOptions say what a read asks for.
 type ReadOptions struct {
 	Consistency Consistency
 	Number      uint64        // of AtLeast
 	Bound       time.Duration // of Bounded
 	Wait        time.Duration // how long to wait for it; 0: Options.ReadTimeout
+	// Ended, if not nil, is asked now and then, by the caller's task, whether the wait is to end.
+	Ended func() bool
+}
+
+// waiting is the wait of one read.
+type waiting struct {
+	deadline time.Duration // on the monotonic clock
+	ended    func() bool   // may be nil
+}
+
+// pause waits until p is unparked or the read asks again whether it goes on; an error says that
+// it does not.
+func (w *waiting) pause(e env.Env, p env.Parker) error {
+	left := w.deadline - e.Monotonic()
+	if left <= 0 {
+		return ErrStale
+	}
+	if w.ended != nil {
+		left = min(left, endedEvery)
+	}
+	p.ParkFor(left)
+	if w.ended != nil && w.ended() {
+		return ErrReadEnded
+	}
+	return nil
 }
 
 // ReadPoint returns the number of a transaction such that a snapshot there, or later,
 // is what the read asks for. Errors: ErrNoQuorum if a strong read finds no majority,
-// ErrStale.
+// ErrStale, ErrReadEnded.
 func (n *Node) ReadPoint(opt ReadOptions) (csn uint64, err error) {
 	c, err := n.running()
 	if err != nil {
@@ -49,29 +80,29 @@ func (n *Node) ReadPoint(opt ReadOptions) (csn uint64, err error) {
 	if opt.Wait == 0 {
 		opt.Wait = n.opt.ReadTimeout
 	}
-	deadline := c.env.Monotonic() + opt.Wait
+	w := waiting{deadline: c.env.Monotonic() + opt.Wait, ended: opt.Ended}
 	switch opt.Consistency {
 	case Strong:
-		return c.strongPoint(deadline)
+		return c.strongPoint(w)
 	case AtLeast:
-		err = c.waitApplied(0, opt.Number, deadline)
+		err = c.waitApplied(0, opt.Number, w)
 	case Bounded:
-		err = c.waitFresh(opt.Bound, deadline)
+		err = c.waitFresh(opt.Bound, w)
 	default:
-		err = c.waitRestored()
+		err = c.waitRestored(opt.Ended)
 	}
 	return c.engine.Trx.LastCommitted(), err
 }
 
 // strongPoint is the read point of a linearizable read.
-func (c *core) strongPoint(deadline time.Duration) (uint64, error) {
+func (c *core) strongPoint(w waiting) (uint64, error) {
 	if c.opt.Sabotage == StaleRead && c.served.Load() {
 		return c.engine.Trx.LastCommitted(), nil
 	}
 	if term := c.serving.Load(); term != 0 {
 		// What another member may have applied by now, and shown to a reader, comes first.
 		if agreed := c.agreed.Load(); c.committed.Load() < agreed && c.opt.Sabotage != ReadBehind {
-			if err := c.waitApplied(agreed, 0, deadline); err != nil {
+			if err := c.waitApplied(agreed, 0, w); err != nil {
 				return 0, err
 			}
 		}
@@ -82,14 +113,21 @@ func (c *core) strongPoint(deadline time.Duration) (uint64, error) {
 			return csn, nil
 		}
 	}
-	r := &readRequest{deadline: deadline, reply: reply{parker: c.env.NewParker()}}
+	r := &readRequest{deadline: w.deadline, reply: reply{parker: c.env.NewParker()}}
 	if !c.inbox.call(func() { c.raft.reads.add(c.raft, r) }) {
 		return 0, ErrStopped
 	}
-	if err := r.wait(); err != nil {
-		return 0, err
+	for !r.done.Load() {
+		if w.ended == nil {
+			r.parker.Park() // the Raft task knows the deadline
+		} else if r.parker.ParkFor(endedEvery); w.ended() {
+			return 0, ErrReadEnded
+		}
 	}
-	if err := c.waitApplied(r.index, 0, deadline); err != nil {
+	if r.err != nil {
+		return 0, r.err
+	}
+	if err := c.waitApplied(r.index, 0, w); err != nil {
 		return 0, err
 	}
 	return c.engine.Trx.LastCommitted(), nil
@@ -106,7 +144,7 @@ func (c *core) reached(index, csn uint64) bool {
 	return pos.Index >= index && at >= csn
 }
 
-func (c *core) waitApplied(index, csn uint64, deadline time.Duration) error {
+func (c *core) waitApplied(index, csn uint64, read waiting) error {
 	if c.reached(index, csn) {
 		return nil
 	}
@@ -123,12 +161,13 @@ func (c *core) waitApplied(index, csn uint64, deadline time.Duration) error {
 		return nil
 	}
 	for !w.done.Load() {
-		left := deadline - c.env.Monotonic()
-		if left <= 0 || !w.parker.ParkFor(left) && !w.done.Load() {
-			w.done.Store(true)
-			at, pos := c.engine.Applied()
-			return fmt.Errorf("%w: applied are transaction %d and log index %d, asked for %d and %d", ErrStale, at, pos.Index, csn, index)
+		err := read.pause(c.env, w.parker)
+		if err == nil || w.done.Load() {
+			continue
 		}
+		w.done.Store(true)
+		at, pos := c.engine.Applied()
+		return fmt.Errorf("%w: applied are transaction %d and log index %d, asked for %d and %d", err, at, pos.Index, csn, index)
 	}
 	return w.err
 }
@@ -160,12 +199,12 @@ func (c *core) appliedTo() {
 
 // waitRestored waits until everything is applied that may have been when the node ended: the
 // log as it was found, or what a leader has left of it.
-func (c *core) waitRestored() error {
+func (c *core) waitRestored(ended func() bool) error {
 	index := c.restored.Load()
 	if index == 0 {
 		return nil
 	}
-	err := c.waitApplied(min(index, c.binlog.LastIndex()), 0, c.opened+c.opt.ReadTimeout)
+	err := c.waitApplied(min(index, c.binlog.LastIndex()), 0, waiting{c.opened + c.opt.ReadTimeout, ended})
 	if errors.Is(err, ErrStale) {
 		err = nil
 	}
@@ -177,16 +216,19 @@ func (c *core) waitRestored() error {
 
 // waitFresh waits until what this member has is at most that old, by the clocks of
 // the leader and of this member.
-func (c *core) waitFresh(bound time.Duration, deadline time.Duration) error {
+func (c *core) waitFresh(bound time.Duration, w waiting) error {
 	for {
 		age := c.age()
 		if age <= bound {
 			return nil
 		}
-		if c.env.Monotonic() >= deadline {
+		if c.env.Monotonic() >= w.deadline {
 			return fmt.Errorf("%w: it is %v behind, %v are asked for", ErrStale, age.Round(time.Millisecond), bound)
 		}
-		env.Sleep(c.env, min(5*time.Millisecond, deadline-c.env.Monotonic()))
+		if w.ended != nil && w.ended() {
+			return ErrReadEnded
+		}
+		env.Sleep(c.env, min(5*time.Millisecond, w.deadline-c.env.Monotonic()))
 	}
 }
 

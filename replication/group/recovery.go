@@ -284,7 +284,7 @@ func (c *core) watchRecovery() {
 	said, to := "", c.recovery.to.Load()
 	for {
 		// The leader may have left less of the log than was found.
-		err := c.waitApplied(min(to, c.binlog.LastIndex()), 0, c.env.Monotonic()+reportEvery)
+		err := c.waitApplied(min(to, c.binlog.LastIndex()), 0, waiting{deadline: c.env.Monotonic() + reportEvery})
 		switch {
 		case err == nil:
 			c.recovery.finished()

@@ -157,7 +157,7 @@ func (n *Node) Set(name string, value int64) error {
 	if proposed != nil {
 		return proposed
 	}
-	if err := c.waitApplied(at.Index, 0, c.env.Monotonic()+n.opt.ReadTimeout); err != nil {
+	if err := c.waitApplied(at.Index, 0, waiting{deadline: c.env.Monotonic() + n.opt.ReadTimeout}); err != nil {
 		return fmt.Errorf("%w: %w", txn.ErrOutcomeUnknown, err)
 	}
 	if term, err := c.binlog.Term(at.Index); err != nil || term != at.Term {

@@ -33,12 +33,13 @@ func (b *backend) Group() [16]byte                            { return b.n.group
 func (b *backend) NotLeader() error                           { return group.ErrNotLeader }
 func (b *backend) Stale() error                               { return group.ErrStale }
 func (b *backend) NoQuorum() error                            { return group.ErrNoQuorum }
+func (b *backend) ReadEnded() error                           { return group.ErrReadEnded }
 func (b *backend) SetGroupSetting(name string, v int64) error { return b.n.group.Set(name, v) }
 
 func (b *backend) ReadPoint(opt session.ReadOptions) (uint64, error) {
 	// The names are the same, and their order.
 	return b.n.group.ReadPoint(group.ReadOptions{Consistency: group.Consistency(opt.Consistency),
-		Number: opt.Number, Bound: opt.Bound, Wait: opt.Wait})
+		Number: opt.Number, Bound: opt.Bound, Wait: opt.Wait, Ended: opt.Ended})
 }
 
 // Away implements session.Backend.

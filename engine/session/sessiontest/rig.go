@@ -225,6 +225,9 @@ var errAway = errors.New("this member is being given its data")
 
 var errStale = errors.New("this member lags behind")
 
+// ErrReadEnded is what a node says of a read point that session.ReadOptions.Ended has ended.
+var ErrReadEnded = errors.New("the read was ended while it waited")
+
 // ErrNoQuorum is what a node says that nobody answers.
 var ErrNoQuorum = errors.New("no majority of the group's members")
 
@@ -279,5 +282,6 @@ func (b backend) ReloadTLS() error                         { return b.r.TLSFiles
 func (b backend) NotLeader() error                         { return errNotLeader }
 func (b backend) Stale() error                             { return errStale }
 func (b backend) NoQuorum() error                          { return ErrNoQuorum }
+func (b backend) ReadEnded() error                         { return ErrReadEnded }
 func (b backend) Stats(func(name string, value int64))     {}
 func (b backend) MetadataLocks(max int) []txn.MetadataLock { return b.r.Txns.MetadataLocks(max) }

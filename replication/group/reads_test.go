@@ -1,0 +1,39 @@
+package group_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/replication/group"
+)
+
+// TestReadEnded: a read that waits for what does not come ends when its reader asks for it.
+func TestReadEnded(t *testing.T) {
+	r := newRig(t, 3)
+	leader := r.leader()
+	createFruit(t, r.nodes[leader])
+	follower := (leader + 1) % 3
+	for i := range r.nodes {
+		if i != follower {
+			r.stop(i)
+		}
+	}
+	for until := time.Now().Add(20 * time.Second); r.nodes[follower].Status().Leader != 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("one of three: %+v", r.nodes[follower].Status())
+		}
+	}
+	for _, o := range []group.ReadOptions{
+		{Consistency: group.Strong},
+		{Consistency: group.AtLeast, Number: 1 << 40},
+		{Consistency: group.Bounded, Bound: time.Nanosecond},
+	} {
+		asked := 0
+		o.Wait = time.Hour
+		o.Ended = func() bool { asked++; return asked > 2 }
+		if _, err := r.nodes[follower].ReadPoint(o); !errors.Is(err, group.ErrReadEnded) || asked != 3 {
+			t.Errorf("%+v: asked %d times: %v", o.Consistency, asked, err)
+		}
+	}
+}

@@ -28,26 +28,26 @@ func (w *world) pause(n *node, how pauseKind, d time.Duration) {
 	if n.node == nil || n.busy || n.env.Paused() {
 		return
 	}
-	life := n.life
+	life, late := n.life, time.Duration(0)
+	if how == pauseGuest {
+		late = time.Duration(w.rng.IntN(600)) * time.Millisecond
+	}
 	w.net.SetHostDown(n.addr, true)
 	n.env.Pause(how != pauseProcess)
 	w.sim.Go("resume", func() {
 		env.Sleep(w.sim, d)
-		if n.life == life && n.env.Paused() {
-			n.goOn(how, d)
+		if n.life != life || !n.env.Paused() {
+			return
+		}
+		if how == pauseMachine {
+			n.env.lease += d
+		}
+		n.env.Resume()
+		env.Sleep(w.sim, late) // the network of a guest that was moved comes back after its processors
+		if n.life == life && n.node != nil {
+			w.net.SetHostDown(n.addr, false)
 		}
 	})
-}
-
-// goOn ends a pause.
-func (n *node) goOn(how pauseKind, lasted time.Duration) {
-	if how == pauseMachine {
-		n.env.lease += lasted
-	}
-	n.env.Resume()
-	if n.node != nil {
-		n.w.net.SetHostDown(n.addr, false)
-	}
 }
 
 // drawPause draws a way to stand still. A guest whose clocks all stand still may answer from a

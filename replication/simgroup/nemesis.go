@@ -322,7 +322,10 @@ func (w *world) heal() {
 			n.env.SetRate(1)
 		}
 		if n.env.Paused() {
-			n.goOn(pauseProcess, 0)
+			n.env.Resume()
+			if n.node != nil {
+				w.net.SetHostDown(n.addr, false)
+			}
 		}
 	}
 	w.within(30*time.Second, func() bool {

@@ -16,16 +16,23 @@ const (
 	faultPause   = 2 * time.Millisecond
 	patience     = 2 * time.Second        // of a client with one node
 	settlePause  = 300 * time.Millisecond // between two trials
+	// busyWriters never pause: they, and what the nodes do for them, take all processors.
+	busyWriters = 8
 )
 
 // faulty starts a group and a crowd of clients, and ends both.
 func faulty(c *config, patience time.Duration, count bool, fn func(k *cluster, w *crowd) error) (err error) {
+	return loaded(c, faultClients, faultPause, patience, count, fn)
+}
+
+// loaded is faulty with as many clients, which pause between two writes.
+func loaded(c *config, clients int, pause, patience time.Duration, count bool, fn func(k *cluster, w *crowd) error) (err error) {
 	k, err := newGroup(c, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
-	w, err := newCrowd(k, faultClients, faultPause, patience, count)
+	w, err := newCrowd(k, clients, pause, patience, count)
 	if err != nil {
 		return err
 	}
@@ -36,8 +43,32 @@ func faulty(c *config, patience time.Duration, count bool, fn func(k *cluster, w
 
 // measureFailover kills the leader again and again.
 func measureFailover(c *config, r *report) error {
-	var times []time.Duration
-	err := faulty(c, patience, false, func(k *cluster, w *crowd) error {
+	times, err := failovers(c, r, faultClients, faultPause)
+	if err != nil {
+		return err
+	}
+	r.under(fmt.Sprintf("kill -9 of the leader to the next commit, median of %d", len(times)), median(times), time.Second)
+	r.under("kill -9 of the leader to the next commit, worst", slices.Max(times), 2500*time.Millisecond)
+	return nil
+}
+
+// measureBusyFailover does so while writers take all processors.
+func measureBusyFailover(c *config, r *report) error {
+	times, err := failovers(c, r, busyWriters, 0)
+	if err != nil {
+		return err
+	}
+	slices.Sort(times)
+	what := fmt.Sprintf("the same under %d writers without a pause", busyWriters)
+	r.under(fmt.Sprintf("%s, median of %d", what, len(times)), median(times), 100*time.Millisecond)
+	r.under(what+", 99 of 100", times[(len(times)*99+99)/100-1], 300*time.Millisecond)
+	r.value(what+", worst", "%s", millis(slices.Max(times)))
+	return nil
+}
+
+// failovers are how long nothing was committed after each kill of the leader.
+func failovers(c *config, r *report, clients int, pause time.Duration) (times []time.Duration, err error) {
+	err = loaded(c, clients, pause, patience, false, func(k *cluster, w *crowd) error {
 		for range c.failovers {
 			took, err := failover(k, w)
 			if err != nil {
@@ -49,16 +80,11 @@ func measureFailover(c *config, r *report) error {
 		if err := w.end(); err != nil {
 			return err
 		}
-		r.note("After %d failovers all %d acknowledged rows, and no others, were on all nodes.", len(times), len(w.ids))
+		r.note("After %d failovers under %d clients all %d acknowledged rows, and no others, were on all nodes.", len(times), clients, len(w.ids))
 		return w.verify()
 	})
-	if err != nil {
-		return err
-	}
 	fmt.Fprintf(os.Stderr, "  failovers: %v\n", rounded(times))
-	r.under(fmt.Sprintf("kill -9 of the leader to the next commit, median of %d", len(times)), median(times), time.Second)
-	r.under("kill -9 of the leader to the next commit, worst", slices.Max(times), 2500*time.Millisecond)
-	return nil
+	return times, err
 }
 
 // failover kills the leader, waits for the next commit, and lets the node come back

@@ -67,6 +67,7 @@ var parts = []struct {
 	{"log", measureLog},
 	{"hot", measureHotRow},
 	{"failover", measureFailover},
+	{"busy", measureBusyFailover},
 	{"hang", measureHang},
 	{"transfer", measureTransfer},
 	{"follower", measureFollower},
@@ -92,7 +93,7 @@ func parseFlags() *config {
 	flag.Int64Var(&c.provision, "provision", 1<<30, "bytes of rows that a new member is given")
 	flag.StringVar(&c.dir, "dir", "", "directory for data, about 10 GiB, removed afterwards (default: the temporary one)")
 	flag.StringVar(&c.report, "report", reportName, "report to write; empty: none; a quick run writes none unless named")
-	flag.StringVar(&c.only, "only", "", "one part: commit, log, hot, failover, hang, transfer, follower or provision")
+	flag.StringVar(&c.only, "only", "", "one part: commit, log, hot, failover, busy, hang, transfer, follower or provision")
 	flag.StringVar(&c.profile, "profile", "", "prefix of CPU profiles of the leader and of the clients")
 	flag.BoolVar(&c.strict, "strict", false, "exit with an error if a target is missed")
 	flag.BoolVar(&c.verbose, "v", false, "show what the nodes log")

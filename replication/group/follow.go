@@ -158,8 +158,7 @@ var transferContext = []byte("CampaignTransfer")
 
 // silent reports whether the node must not answer a message: a member does not vote against its
 // promise. A candidate that asks after the leader's lease is over is not ignored because this
-// member has not come to its own tick yet. One that asks goes first: two candidates may
-// leave each other without a majority.
+// member has not come to its own tick yet.
 func (t *raftTask) silent(m *raftpb.Message) bool {
 	switch m.GetType() {
 	case raftpb.MsgVote, raftpb.MsgPreVote:
@@ -172,11 +171,26 @@ func (t *raftTask) silent(m *raftpb.Message) bool {
 		if t.leaderRefuses() && t.leaseNow() >= t.promise.until {
 			t.abandon(refusedTooLong)
 		}
-		if t.campaignIn > 0 {
-			t.campaignIn = max(t.campaignIn, t.again())
-		}
 	}
 	return false
+}
+
+// voted notes what this member has answered a candidate. One that gets its vote goes first: two
+// candidates may leave each other without a majority. One that does not has an older log, so that
+// this member, which has the newer one, does not wait for its turn.
+func (t *raftTask) voted(answer *raftpb.Message) {
+	switch answer.GetType() {
+	case raftpb.MsgVoteResp, raftpb.MsgPreVoteResp:
+	default:
+		return
+	}
+	switch {
+	case t.campaignIn == 0 || answer.GetTo() == t.n.opt.ID:
+	case answer.GetReject():
+		t.campaignIn = 1
+	default:
+		t.campaignIn = max(t.campaignIn, t.again())
+	}
 }
 
 // abandon lets Raft forget a leader of which there is proof that its lease is over, or whose

@@ -1,6 +1,7 @@
 package group_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,7 @@ func TestFailover(t *testing.T) {
 	}{
 		{"a process on the same host has ended", false, func(_ *simRig, l *simNode) { l.kill() }, 300 * time.Millisecond},
 		{"a process on another host has ended", true, func(_ *simRig, l *simNode) { l.kill() }, 700 * time.Millisecond},
+		{"the first in line has an older log", false, func(_ *simRig, l *simNode) { l.kill() }, 300 * time.Millisecond},
 		{"a leader has closed", true, func(_ *simRig, l *simNode) { l.close() }, 300 * time.Millisecond},
 		{"a host is gone", false, func(r *simRig, l *simNode) { r.net.SetHostDown(l.addr, true); l.kill() }, 3 * time.Second},
 	} {
@@ -72,6 +74,11 @@ func TestFailover(t *testing.T) {
 			simulate(t, seed, 3, simnettest.Options{Apart: c.apart}, nil, func(r *simRig) {
 				env.Sleep(r.sim, time.Duration(r.sim.Uint64()%uint64(200*time.Millisecond)))
 				l := r.leader(nil)
+				if strings.HasSuffix(c.name, "an older log") {
+					r.net.Cut(l.addr, r.others(l)[0].addr)
+					l.write(l.node, "newer")
+					r.net.HealAll()
+				}
 				began := r.sim.Monotonic()
 				c.end(r, l)
 				r.leader(l)

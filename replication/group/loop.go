@@ -348,6 +348,9 @@ func (t *raftTask) ready(rd raft.Ready) {
 // store hands what is to become durable to the writer. Raft tells the commit index only when
 // it has changed; with entries it always goes along, for the changes of membership among them.
 func (t *raftTask) store(m *raftpb.Message) {
+	for _, r := range m.GetResponses() {
+		t.voted(r)
+	}
 	if m.Term != nil {
 		t.commit = m.Commit
 		t.n.raftlog.GaveOut(0, *m.Commit)

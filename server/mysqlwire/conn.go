@@ -221,6 +221,10 @@ func (c *conn) serve() {
 			c.end(err)
 			return
 		}
+		if told := c.ending.Load(); told != nil { // the command came while the connection was being ended
+			c.sayLast(told)
+			return
+		}
 		if command(p[0]) == comQuit {
 			return
 		}

@@ -310,6 +310,58 @@ func TestKillAndIdle(t *testing.T) {
 	}
 }
 
+// lateKill kills the session in between the arrival of a command and its reading.
+type lateKill struct {
+	net.Conn
+	kill func()
+}
+
+func (c lateKill) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 4 && command(b[4]) == comPing {
+		c.kill()
+	}
+	return n, err
+}
+
+type lateKills struct {
+	net.Listener
+	kill func()
+}
+
+func (l *lateKills) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return lateKill{nc, l.kill}, nil
+}
+
+// TestKillBeforeCommand: a command that has arrived, and not been read, when the session is
+// killed is not run.
+func TestKillBeforeCommand(t *testing.T) {
+	r := serve(t, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill := func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, s := range r.open {
+			s.info.Disconnect()
+		}
+	}
+	go func() { _ = r.s.Serve(&lateKills{l, kill}, Port{}) }()
+	c := dialRaw(t, l.Addr().String())
+	c.login(0)
+	c.command(byte(comPing))
+	c.wantError(1317)
+	if !c.ended() {
+		t.Error("the killed connection goes on")
+	}
+}
+
 func TestMaxConnections(t *testing.T) {
 	r := serve(t, func(o *Options, f *fake) { o.MaxConnections = func() int { return 2 } })
 	ctx := context.Background()

@@ -76,6 +76,44 @@ func TestFlippedBit(t *testing.T) {
 	}
 }
 
+// The length of the last record is wrong, so that the record seems to reach into sectors that were
+// never written: no torn write, though power was lost. The data end with zeros.
+func TestWrongLength(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		zeros int
+		wrong uint32 // bits of the length
+	}{
+		{"one bit, and more zeros than lengths are tried", lengthsMax + 50, 1 << 11},
+		{"two bits, and no zeros", 0, 3 << 11},
+		{"two bits, and the last length that is tried", lengthsMax - 1, 3 << 11},
+	} {
+		simulate(t, 1, func(s *simenv.Sim) {
+			fsys := simfile.New(s, 1)
+			l := must(Create(options(fsys, s), Start{}))
+			mk := maker{term: 1}
+			ok(l.Append([]Entry{mk.next(1, 50, 0)}))
+			ok(l.Sync())
+			at := l.tail.offset
+			e := mk.next(1, 1500, 0)
+			clear(e.Data[len(e.Data)-c.zeros:])
+			e.Data[len(e.Data)-c.zeros-1] = 'x'
+			ok(l.Append([]Entry{e}))
+			ok(l.Sync())
+			fsys = fsys.CrashImage()
+			ok(fsys.Remove("binlog/" + SyncedMark))
+			for bit := range 32 {
+				if c.wrong>>bit&1 != 0 {
+					ok(fsys.FlipBit("binlog/binlog.000001", at+4+int64(bit/8), uint(bit%8)))
+				}
+			}
+			_, err := Open(options(fsys, s))
+			var damage *CorruptError
+			assert(errors.As(err, &damage) && damage.Offset == at && damage.Index == 2, "%s: %v", c.what, err)
+		})
+	}
+}
+
 // Bits flip at some time in the lives of a log that is killed and loses power. What was
 // acknowledged is there, or the start says what is damaged; then it is put right again.
 func TestRotAndCrashes(t *testing.T) {

@@ -37,6 +37,7 @@ const maxRemoved = 256
 type membership struct {
 	mu      sync.Mutex
 	roster  roster
+	since   uint64         // the index of the change that made it; 0: one before this start
 	pending []memberChange // in force in Raft, not applied yet; rising indexes
 }
 
@@ -72,9 +73,16 @@ func (m *membership) applied(index uint64) ([]byte, error) {
 	if len(m.pending) == 0 || m.pending[0].index != index {
 		return nil, fmt.Errorf("group: no change of membership is known at index %d", index)
 	}
-	m.roster = m.pending[0].roster
+	m.roster, m.since = m.pending[0].roster, index
 	m.pending = append(m.pending[:0], m.pending[1:]...)
 	return m.roster.encode(), nil
+}
+
+// alone reports whether there is no other member, and since which index of the log.
+func (m *membership) alone() (since uint64, alone bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.since, len(m.pending) == 0 && len(m.roster.members) == 1
 }
 
 // current returns the members after the newest change that Raft knows.

@@ -101,7 +101,7 @@ func (c *core) strongPoint(w waiting) (uint64, error) {
 	}
 	if term := c.serving.Load(); term != 0 {
 		// What another member may have applied by now, and shown to a reader, comes first.
-		if agreed := c.agreed.Load(); c.committed.Load() < agreed && c.opt.Sabotage != ReadBehind {
+		if agreed := c.agreed.Load(); c.committed.Load() < agreed && !c.alone() && c.opt.Sabotage != ReadBehind {
 			if err := c.waitApplied(agreed, 0, w); err != nil {
 				return 0, err
 			}
@@ -131,6 +131,13 @@ func (c *core) strongPoint(w waiting) (uint64, error) {
 		return 0, err
 	}
 	return c.engine.Trx.LastCommitted(), nil
+}
+
+// alone reports whether no other member can have shown anything to a reader that this one has not
+// applied. Where nobody else could answer either, reads go on while a full disk keeps the finisher.
+func (c *core) alone() bool {
+	since, alone := c.membership.alone()
+	return alone && c.reached(since, 0)
 }
 
 // appliedWait waits until an entry, or a transaction, is applied here.

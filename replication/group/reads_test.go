@@ -37,3 +37,26 @@ func TestReadEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestReadAlone: what Raft has agreed on and the engine has not, since its disk is full, keeps
+// reads waiting only where another member may have shown it.
+func TestReadAlone(t *testing.T) {
+	for members, want := range map[int]error{1: nil, 3: group.ErrStale} {
+		r := closedRig(t, members)
+		r.options = quiet // an entry would tell the node what Raft has agreed on
+		for i := range members {
+			r.start(i)
+		}
+		n := r.nodes[r.leader()]
+		createFruit(t, n)
+		read := group.ReadOptions{Consistency: group.Strong, Wait: 20 * time.Second}
+		if _, err := n.ReadPoint(read); err != nil {
+			t.Fatal(err)
+		}
+		n.Agree(1 << 40)
+		read.Wait = 100 * time.Millisecond
+		if _, err := n.ReadPoint(read); !errors.Is(err, want) {
+			t.Errorf("%d members: %v", members, err)
+		}
+	}
+}

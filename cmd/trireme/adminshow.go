@@ -159,7 +159,13 @@ func (a *admin) transfer(args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.show(r, func(w io.Writer) { _, _ = fmt.Fprintf(w, "member %d leads\n", r.GetLeader()) })
+	return a.show(r, func(w io.Writer) {
+		if r.GetLeader() == 0 {
+			_, _ = fmt.Fprintln(w, "leadership was given up; who leads now is not known yet: see trireme status")
+			return
+		}
+		_, _ = fmt.Fprintf(w, "member %d leads\n", r.GetLeader())
+	})
 }
 
 func (a *admin) drain([]string) error {

@@ -33,6 +33,7 @@ func TestReadAs(t *testing.T) {
 	r.Exec(s, "SELECT * FROM t")
 	want := []session.ReadOptions{{Consistency: session.AtLeast, Number: 1, Wait: 1234 * time.Millisecond},
 		{Consistency: session.Bounded, Bound: time.Second, Wait: time.Minute},
+		{Consistency: session.Local, Wait: 1234 * time.Millisecond}, // a node may have reason to serve no reads at all
 		{Consistency: session.Strong, Bound: time.Second, Wait: 1234 * time.Millisecond}}
 	if len(asked) != len(want) {
 		t.Fatalf("asked %v", asked)

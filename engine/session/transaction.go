@@ -484,7 +484,7 @@ func (s *Session) ask() error {
 		return nil
 	}
 	o, err := s.readOptions()
-	if err != nil || o.Consistency == Local {
+	if err != nil {
 		return err
 	}
 	return s.readAt(o)

@@ -418,6 +418,11 @@ func (c *core) updatePeers(cc raftpb.ConfChangeI) {
 			c.transport.AddPeer(members[at].ID, members[at].Addr)
 		}
 	}
+	// One that is replaced stays until the group leaves the joint configuration, by an entry that
+	// names nobody.
+	for _, id := range c.membership.gone() {
+		c.transport.RemovePeer(id)
+	}
 }
 
 // Propose implements commit.Proposer.

@@ -92,6 +92,13 @@ func (m *membership) current() []Member {
 	return slices.Clone(m.latest().members)
 }
 
+// gone returns the ids of those that were removed.
+func (m *membership) gone() []uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.latest().removed)
+}
+
 // left reports whether a member is among those that were removed.
 func (m *membership) left(id uint64) bool {
 	m.mu.Lock()

@@ -358,10 +358,14 @@ func (n *Node) Add(m Member) error {
 }
 
 // Promote lets a learner vote now. It should have caught up (see Status): until it has,
-// commits may have to wait for it.
+// commits may have to wait for it. Of a member that votes it makes sure that this is not
+// forgotten any more.
 func (n *Node) Promote(id uint64) error {
 	for _, m := range n.Members() {
-		if m.ID == id {
+		switch {
+		case m.ID == id && !m.Learner:
+			return n.confirm(id)
+		case m.ID == id:
 			m.Learner, m.Stays = false, false
 			return n.propose(id, addVoter(m))
 		}
@@ -378,14 +382,15 @@ func (n *Node) Remove(id uint64) error {
 		return n.giveUpLead()
 	}
 	if n.Left(id) {
-		return n.propose(id, &raftpb.ConfChangeV2{})
+		return n.confirm(id)
 	}
 	return n.change(id, raftpb.ConfChangeRemoveNode, nil)
 }
 
 // Replace puts a new voter in the place of an old one in one step. The new one should
 // be a learner that has caught up. When Replace returns, the group does not need the old
-// one any more. The leader does not replace itself, as for [Node.Remove].
+// one any more, also if it had been replaced already. The leader does not replace itself, as for
+// [Node.Remove].
 func (n *Node) Replace(old, with uint64) error {
 	if old == n.opt.ID {
 		return n.giveUpLead()
@@ -393,6 +398,9 @@ func (n *Node) Replace(old, with uint64) error {
 	for _, m := range n.Members() {
 		if m.ID != with {
 			continue
+		}
+		if !m.Learner && n.Left(old) {
+			return n.confirm(old)
 		}
 		m.Learner, m.Stays = false, false
 		return n.propose(with, &raftpb.ConfChangeV2{Context: encodeMember(m), Changes: []*raftpb.ConfChangeSingle{
@@ -402,6 +410,10 @@ func (n *Node) Replace(old, with uint64) error {
 	}
 	return fmt.Errorf("group: there is no member %d", with)
 }
+
+// confirm returns when a change of membership that is in force, of which an earlier request may
+// not have heard, cannot be forgotten any more.
+func (n *Node) confirm(id uint64) error { return n.propose(id, &raftpb.ConfChangeV2{}) }
 
 // giveUpLead hands leadership over, since somebody else has to do what was asked for.
 func (n *Node) giveUpLead() error {

@@ -217,3 +217,44 @@ func TestLeftForGood(t *testing.T) {
 		}
 	})
 }
+
+// TestReplacedStops: a voter that was replaced is told so, and stops: one that runs, one that
+// stands still meanwhile, and one that is down and starts again.
+func TestReplacedStops(t *testing.T) {
+	for i, how := range []string{"runs", "stands still", "is down"} {
+		scene(t, Options{Seed: uint64(i), Nodes: 3}, func(w *world) {
+			fresh := w.learner()
+			lead := w.leader()
+			old := w.made[0]
+			if old == lead {
+				old = w.made[1]
+			}
+			switch how {
+			case "stands still":
+				w.pause(old, pauseProcess, 2*time.Second)
+			case "is down":
+				old.halt(haltKill)
+			}
+			if err := lead.node.Replace(old.id, fresh.id); err != nil {
+				w.failf("replacing node %d: %v", old.id, err)
+				return
+			}
+			if how == "is down" {
+				old.restart()
+			}
+			stopped := func() bool { return errors.Is(old.node.Err(), group.ErrRemoved) }
+			if old.gone = true; !w.within(20*time.Second, stopped) {
+				w.failf("one that %s was replaced and goes on: %+v", how, old.node.Status())
+			}
+			// An answer that got lost: the change is asked for again.
+			for range 2 {
+				if err := w.leader().node.Replace(old.id, fresh.id); err != nil {
+					w.failf("replaced already: %v", err)
+				}
+				if err := w.leader().node.Promote(fresh.id); err != nil {
+					w.failf("promoted already: %v", err)
+				}
+			}
+		})
+	}
+}

@@ -113,6 +113,10 @@ func (s *Server) PromoteMember(ctx context.Context, req *triremev1.AdminPromoteM
 		if err := s.lead(); err != nil {
 			return nil, err
 		}
+		if m, err := s.member(req.GetId()); err == nil && !m.Learner {
+			// An earlier request may not have heard whether it is done.
+			return &triremev1.AdminPromoteMemberResponse{}, s.opt.Group.Promote(m.ID)
+		}
 		if err := s.learner(ctx, req.GetId(), req.GetForce()); err != nil {
 			return nil, err
 		}
@@ -202,6 +206,10 @@ func (s *Server) ReplaceMember(ctx context.Context, req *triremev1.AdminReplaceM
 			return nil, err
 		}
 		old, err := s.member(req.GetId())
+		if with, e := s.member(req.GetWith()); e == nil && !with.Learner && s.opt.Group.Left(req.GetId()) {
+			// An earlier request may not have heard whether it is done.
+			return &triremev1.AdminReplaceMemberResponse{}, s.opt.Group.Replace(req.GetId(), req.GetWith())
+		}
 		switch {
 		case err != nil:
 			return nil, err

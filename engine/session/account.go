@@ -94,6 +94,9 @@ func (m *Manager) accounts() (*knownAccounts, error) {
 	}
 	next, err := m.loadAccounts(eng)
 	if err != nil {
+		if storage.Damaged(err) {
+			m.opt.Backend.Fail(fmt.Errorf("the accounts cannot be read: %w", err))
+		}
 		return nil, err
 	}
 	if m.accountsKnown.last.CompareAndSwap(k, next) {
@@ -238,20 +241,29 @@ func (s *Session) privileges() *priv.Active {
 
 // MatchAccount returns the account of a user that comes from a host, by its name or its
 // address, for doors. ok is false if there is none; before the group's bootstrap there
-// are none.
-func (m *Manager) MatchAccount(user, host, address string) (a priv.Account, ok bool) {
+// are none. Error: 1053, they cannot be read here.
+func (m *Manager) MatchAccount(user, host, address string) (a priv.Account, ok bool, err error) {
 	k, err := m.accounts()
 	if err == nil && k.set == nil {
 		k.lookAgain.Store(0) // they may have come this moment
 		k, err = m.accounts()
 	}
-	if err != nil || k.set == nil {
-		return a, false
+	if err != nil {
+		return a, false, newError(errnoShutdown, "08S01", "Server shutdown in progress: accounts cannot be read here: %v; connect again", err)
+	}
+	if k.set == nil {
+		return a, false, nil
 	}
 	if of := k.set.Match(user, host, address); of != nil {
-		return *of, true
+		return *of, true, nil
 	}
-	return a, false
+	return a, false, nil
+}
+
+// ReadAccounts reads the accounts, if there are system tables.
+func (m *Manager) ReadAccounts() error {
+	_, err := m.accounts()
+	return err
 }
 
 // AccountHas reports whether an account, with its default roles, holds one of the
@@ -268,6 +280,9 @@ func (m *Manager) AccountHas(id priv.ID, dynamic string) bool {
 // admit is asked when a session begins, or becomes another account's: error 1045.
 func (m *Manager) admit(s *Session) error {
 	s.acl = sessionACL{}
+	if err := s.m.ReadAccounts(); err != nil {
+		return err
+	}
 	if a := s.privileges(); a.Missing {
 		return newError(1045, "28000", "Access denied for user '%s'@'%s' (using password: YES)", s.info.User, s.info.Host)
 	}

@@ -35,7 +35,7 @@ func TestAccounts(t *testing.T) {
 			case "sql":
 				s := sessions[user]
 				if s == nil {
-					a, ok := r.Manager.MatchAccount(user, "", "10.0.0.1")
+					a, ok, _ := r.Manager.MatchAccount(user, "", "10.0.0.1")
 					if !ok {
 						return "no such account\n"
 					}
@@ -48,7 +48,7 @@ func TestAccounts(t *testing.T) {
 				}
 				return out.String()
 			case "account":
-				a, ok := r.Manager.MatchAccount(user, "", "10.0.0.1")
+				a, ok, _ := r.Manager.MatchAccount(user, "", "10.0.0.1")
 				return fmt.Sprintln(ok, a.ID, a.Plugin, a.Locked, a.Expired, a.TLS, len(a.Hash))
 			case "restart":
 				sessions = map[string]*session.Session{}

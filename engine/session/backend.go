@@ -24,6 +24,8 @@ type Backend interface {
 	// LeaderAddr is where clients reach the node that takes writes, empty if nobody
 	// knows.
 	LeaderAddr() string
+	// Fail stops the node: it cannot serve with the data that it has.
+	Fail(err error)
 	// ReloadTLS reads the files again by which the node talks to clients. After an error, which says what is
 	// wrong with them, what was read before stays.
 	ReloadTLS() error

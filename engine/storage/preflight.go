@@ -72,6 +72,12 @@ func (e *Engine) checkSystemPage() error {
 	return errors.Join(trx.CheckFormat(p), dict.CheckFormat(p))
 }
 
+// Damaged reports whether an error says that files of the engine are not what was written.
+func Damaged(err error) bool {
+	var badPage *page.CorruptError
+	return errors.As(err, &badPage) || errors.Is(err, space.ErrForeign)
+}
+
 // Advice says in a sentence what an operator can do about an error of the engine,
 // or "" for the errors of ordinary work.
 func Advice(err error) string {

@@ -219,6 +219,13 @@ func (n *Node) failed(err error) {
 	n.opt.Changed()
 }
 
+// Fail stops the node, as an error of its own does: it cannot serve with the data that it has.
+func (n *Node) Fail(err error) {
+	if c, e := n.running(); e == nil {
+		c.fail(err)
+	}
+}
+
 // Err is why the node has stopped by itself, or nil.
 func (n *Node) Err() error {
 	if p := n.err.Load(); p != nil {

@@ -39,7 +39,8 @@ func (a *Account) Admin() bool { return a.Administers != nil && a.Administers() 
 // Source finds the account that a user who comes from a host, or its address, is to be
 // matched with.
 type Source interface {
-	Account(user, host, address string) (Account, bool)
+	// Account finds an account; an error says that accounts cannot be read now, and is for the client.
+	Account(user, host, address string) (acct Account, known bool, err error)
 }
 
 // Options configure an Authenticator. Source is required.
@@ -116,12 +117,12 @@ func New(opt Options) (*Authenticator, error) {
 }
 
 // Find returns the account of a user that comes from a host. One that is not known gets
-// an account that no password opens.
-func (a *Authenticator) Find(user, host, address string) (acct Account, known bool) {
-	if acct, known = a.opt.Source.Account(user, host, address); known {
-		return acct, true
+// an account that no password opens. Errors: those of the source.
+func (a *Authenticator) Find(user, host, address string) (acct Account, known bool, err error) {
+	if acct, known, err = a.opt.Source.Account(user, host, address); known || err != nil {
+		return acct, known, err
 	}
-	return Account{User: user, Host: host, Plugin: a.opt.DefaultPlugin, Hash: nobody}, false
+	return Account{User: user, Host: host, Plugin: a.opt.DefaultPlugin, Hash: nobody}, false, nil
 }
 
 // Meets reports whether a client that has proved its password comes as the account requires. Why it does

@@ -19,12 +19,12 @@ import (
 
 type source map[string]Account
 
-func (s source) Account(user, host, _ string) (Account, bool) {
+func (s source) Account(user, host, _ string) (Account, bool, error) {
 	a, ok := s[user+"@"+host]
 	if !ok {
 		a, ok = s[user+"@%"]
 	}
-	return a, ok
+	return a, ok, nil
 }
 
 func answerSHA2(password string, nonce []byte) []byte {
@@ -48,7 +48,7 @@ func TestFastPathFollowsTheHash(t *testing.T) {
 		t.Fatal(err)
 	}
 	nonce := []byte("01234567890123456789")
-	acct, known := a.Find("app", "10.1.1.1", "10.1.1.1")
+	acct, known, _ := a.Find("app", "10.1.1.1", "10.1.1.1")
 	if !known {
 		t.Fatal("app is not known")
 	}
@@ -65,14 +65,14 @@ func TestFastPathFollowsTheHash(t *testing.T) {
 		t.Error("fast path")
 	}
 	src["app@%"] = Account{User: "app", Host: "%", Plugin: SHA2, Hash: priv.HashSHA2([]byte("new"), salt)}
-	acct, _ = a.Find("app", "10.1.1.1", "10.1.1.1")
+	acct, _, _ = a.Find("app", "10.1.1.1", "10.1.1.1")
 	if a.CheckFast(&acct, nonce, answerSHA2("old", nonce)) {
 		t.Error("the old password still opens")
 	}
-	if _, known = a.Find("nobody", "h", ""); known {
+	if _, known, _ = a.Find("nobody", "h", ""); known {
 		t.Error("nobody is known")
 	}
-	if a, _ := a.Find("nobody", "h", ""); priv.CheckSHA2(a.Hash, nil) || len(a.Hash) != 70 {
+	if a, _, _ := a.Find("nobody", "h", ""); priv.CheckSHA2(a.Hash, nil) || len(a.Hash) != 70 {
 		t.Error("nobody's hash")
 	}
 }

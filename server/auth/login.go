@@ -42,7 +42,10 @@ func (a *Authenticator) Wait(ctx context.Context, stop <-chan struct{}, user, ad
 
 // Prove is Login without the wait.
 func (a *Authenticator) Prove(ctx context.Context, user, host, address, password string, ch *Channel) (Account, error) {
-	acct, known := a.Find(user, host, address)
+	acct, known, err := a.Find(user, host, address)
+	if err != nil {
+		return Account{}, err
+	}
 	proved := a.check(ctx, &acct, []byte(password))
 	if !known || !proved || !a.Meets(&acct, ch) {
 		if ctx.Err() == nil {

@@ -30,8 +30,8 @@ func (f *fake) Status(context.Context, *triremev1.AdminStatusRequest) (*triremev
 
 func (f *fake) Needs(priv.ID, priv.Mask, ...string) error { return nil }
 
-func (f *fake) Account(user, _, _ string) (auth.Account, bool) {
-	return auth.Account{User: user, Host: "%", Plugin: auth.SHA2}, user == "u"
+func (f *fake) Account(user, _, _ string) (auth.Account, bool, error) {
+	return auth.Account{User: user, Host: "%", Plugin: auth.SHA2}, user == "u", nil
 }
 
 func (f *fake) open(t *testing.T, o console.Options) *console.Console {

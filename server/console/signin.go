@@ -49,8 +49,8 @@ func (c *Console) signedIn(r *http.Request) *signIn {
 func (c *Console) holds(s *signIn, r *http.Request) bool {
 	host, address := auth.RemoteHost(Remote(r))
 	channel := auth.ChannelOf(r.TLS)
-	acct, known := c.opt.Auth.Find(s.caller.User, host, address)
-	same := known && acct.User == s.caller.AccountUser && acct.Host == s.caller.AccountHost && acct.Hash == s.hash &&
+	acct, known, err := c.opt.Auth.Find(s.caller.User, host, address)
+	same := err == nil && known && acct.User == s.caller.AccountUser && acct.Host == s.caller.AccountHost && acct.Hash == s.hash &&
 		!acct.Locked && !acct.Expired && acct.Require.Met(&channel)
 	if !same {
 		c.signIns.remove(s)

@@ -22,7 +22,10 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 		}
 		_ = c.nc.SetDeadline(time.Now().Add(c.s.opt.ConnectTimeout))
 	}
-	acct, known := a.Find(resp.user, host, address)
+	acct, known, err := a.Find(resp.user, host, address)
+	if err != nil {
+		return nil, err
+	}
 	proved, withPassword, err := c.prove(resp, &acct)
 	if err != nil {
 		if withPassword { // a guess, and gone when it was not right

@@ -379,9 +379,9 @@ func (s *fakeSession) Limits() session.Limits {
 
 type accounts map[string]auth.Account
 
-func (a accounts) Account(user, _, _ string) (auth.Account, bool) {
+func (a accounts) Account(user, _, _ string) (auth.Account, bool, error) {
 	acct, ok := a[user]
-	return acct, ok
+	return acct, ok, nil
 }
 
 var testAccounts = accounts{

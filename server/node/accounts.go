@@ -22,21 +22,21 @@ type accounts struct{ n *Node }
 const accountsWait = 5 * time.Second
 
 // Account implements auth.Source.
-func (a *accounts) Account(user, host, address string) (auth.Account, bool) {
+func (a *accounts) Account(user, host, address string) (auth.Account, bool, error) {
 	for until := time.Now().Add(accountsWait); !a.n.hasAccounts() && time.Now().Before(until); {
 		select {
 		case <-a.n.stopping:
-			return auth.Account{}, false
+			return auth.Account{}, false, nil
 		case <-time.After(forwardRetry):
 		}
 	}
-	p, ok := a.n.sessions.MatchAccount(user, host, address)
-	if !ok || p.Plugin == priv.NoAuth {
-		return auth.Account{}, false
+	p, ok, err := a.n.sessions.MatchAccount(user, host, address)
+	if err != nil || !ok || p.Plugin == priv.NoAuth {
+		return auth.Account{}, false, err
 	}
 	return auth.Account{User: p.Name, Host: p.Host, Plugin: p.Plugin, Hash: p.Hash, Locked: p.Locked, Expired: p.Expired,
 		Require:     auth.Requirement{Kind: p.TLS, Cipher: p.Cipher, Issuer: p.Issuer, Subject: p.Subject},
-		Administers: func() bool { return a.n.sessions.AccountHas(p.ID, "CONNECTION_ADMIN") }}, true
+		Administers: func() bool { return a.n.sessions.AccountHas(p.ID, "CONNECTION_ADMIN") }}, true, nil
 }
 
 // hasAccounts reports whether the group's system tables are here.
@@ -104,6 +104,9 @@ func (n *Node) prepare() error {
 		if made && drawn {
 			n.log.Warn("the group has begun, with the account root@%; its password is told this once", "password", password)
 		}
+	}
+	if err := n.sessions.ReadAccounts(); err != nil {
+		return fmt.Errorf("reading the accounts: %w", err)
 	}
 	found, err := n.sessions.CleanUp(ctx)
 	if err != nil {

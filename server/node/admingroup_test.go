@@ -80,8 +80,9 @@ func TestAdminThree(t *testing.T) {
 		wants(t, "remove nobody", err, codes.NotFound, 1210, "there is no member 12345")
 		_, err = c.Transfer(ctx, &triremev1.AdminTransferRequest{To: 12345})
 		wants(t, "transfer to nobody", err, codes.NotFound, 1210, "there is no member 12345")
-		_, err = c.PromoteMember(ctx, &triremev1.AdminPromoteMemberRequest{Id: idOf(other)})
-		wants(t, "promote who votes", err, codes.FailedPrecondition, 1105, "votes already")
+		if _, err = c.PromoteMember(ctx, &triremev1.AdminPromoteMemberRequest{Id: idOf(other)}); err != nil {
+			t.Errorf("promote who votes, as one does whose answer got lost: %v", err)
+		}
 		_, err = c.ReplaceMember(ctx, &triremev1.AdminReplaceMemberRequest{Id: idOf(other), With: idOf(third)})
 		wants(t, "replace by who votes", err, codes.FailedPrecondition, 1105, "votes already")
 		_, err = c.ReplaceMember(ctx, &triremev1.AdminReplaceMemberRequest{Id: idOf(leader), With: idOf(third)})

@@ -36,6 +36,14 @@ func (b *backend) NoQuorum() error                            { return group.Err
 func (b *backend) ReadEnded() error                           { return group.ErrReadEnded }
 func (b *backend) SetGroupSetting(name string, v int64) error { return b.n.group.Set(name, v) }
 
+// Fail implements session.Backend.
+func (b *backend) Fail(err error) {
+	if advice := storage.Advice(err); advice != "" {
+		err = fmt.Errorf("%w: %s", err, advice)
+	}
+	b.n.group.Fail(err)
+}
+
 func (b *backend) ReadPoint(opt session.ReadOptions) (uint64, error) {
 	// The names are the same, and their order.
 	return b.n.group.ReadPoint(group.ReadOptions{Consistency: group.Consistency(opt.Consistency),

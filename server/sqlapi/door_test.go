@@ -46,7 +46,9 @@ func (b *rigBackend) MaxPacket() int64                       { return 4 << 20 }
 
 type noAccounts struct{}
 
-func (noAccounts) Account(string, string, string) (auth.Account, bool) { return auth.Account{}, false }
+func (noAccounts) Account(string, string, string) (auth.Account, bool, error) {
+	return auth.Account{}, false, nil
+}
 
 func newDoor(t testing.TB, change ...func(*Options)) (*Door, *rigBackend) {
 	t.Helper()

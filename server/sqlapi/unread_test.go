@@ -20,8 +20,8 @@ import (
 // onlyRoot is one account, without a password.
 type onlyRoot struct{}
 
-func (onlyRoot) Account(user, _, _ string) (auth.Account, bool) {
-	return auth.Account{User: "root", Host: "%", Plugin: auth.SHA2}, user == "root"
+func (onlyRoot) Account(user, _, _ string) (auth.Account, bool, error) {
+	return auth.Account{User: "root", Host: "%", Plugin: auth.SHA2}, user == "root", nil
 }
 
 // listening is a door that listens, and calls it by connections of their own.

@@ -106,7 +106,7 @@ func (r *rig) grants(account string) string {
 // is demands that an account's password is this one.
 func (r *rig) is(user, password string) {
 	r.t.Helper()
-	a, ok := r.Manager.MatchAccount(user, "", "10.0.0.1")
+	a, ok, _ := r.Manager.MatchAccount(user, "", "10.0.0.1")
 	if !ok || !(a.Plugin == priv.SHA2 && priv.CheckSHA2(a.Hash, []byte(password)) || a.Plugin == priv.Native && a.Hash == priv.HashNative([]byte(password))) {
 		r.t.Errorf("the password of %s is not %s: %v %+v", user, password, ok, a)
 	}
@@ -132,7 +132,7 @@ func TestAccountsAreMade(t *testing.T) {
 	r.is("o'd\"d\\`", `p'a"s\s`)
 	r.want(r.grants("app"), "GRANT USAGE ON *.* TO `app`@`%`\nGRANT BACKUP_ADMIN ON *.* TO `app`@`%`\nGRANT SELECT, INSERT ON `shop`.* TO `app`@`%`\nGRANT SELECT, UPDATE (`b`) ON `shop`.`t` TO `app`@`%`")
 	r.want(r.grants("'o''d\"d\\\\`'"), "GRANT USAGE ON *.* TO `o'd\"d\\```@`%`\nGRANT ALL PRIVILEGES ON `s\\_p`.* TO `o'd\"d\\```@`%` WITH GRANT OPTION")
-	if a, ok := r.Manager.MatchAccount("old", "", "10.0.0.1"); !ok || a.TLS != "ANY" {
+	if a, ok, _ := r.Manager.MatchAccount("old", "", "10.0.0.1"); !ok || a.TLS != "ANY" {
 		t.Errorf("%+v", a)
 	}
 }
@@ -164,7 +164,7 @@ func TestAccountsAreChanged(t *testing.T) {
 	r.is("app", "second")
 	// What others have given stays.
 	r.want(r.grants("app"), "GRANT USAGE ON *.* TO `app`@`%`\nGRANT SELECT ON `old`.* TO `app`@`%`\nGRANT SELECT, UPDATE, DELETE ON `shop`.* TO `app`@`%`")
-	if a, _ := r.Manager.MatchAccount("app", "", ""); !a.Locked {
+	if a, _, _ := r.Manager.MatchAccount("app", "", ""); !a.Locked {
 		t.Error("it is not locked any more")
 	}
 	r.entry("app", `{"user": "app", "plugin": "mysql_native_password", "tls": true, "grants": ["ALL ON shop.*"]}`, "second")
@@ -338,7 +338,7 @@ func TestOnlyTheLeader(t *testing.T) {
 	r.entry("app", `{"user": "app"}`, "first")
 	r.entry("bad", `{`, "x")
 	r.want(r.look(), "")
-	if _, ok := r.Manager.MatchAccount("app", "", ""); ok {
+	if _, ok, _ := r.Manager.MatchAccount("app", "", ""); ok {
 		t.Error("it was made")
 	}
 	r.leads = true

@@ -61,6 +61,8 @@ type Rig struct {
 	// ReadPoint, if not nil, is asked for every read point first; an error is that of the
 	// session.
 	ReadPoint func(session.ReadOptions) error
+	// Failed is why the node was told to stop; nil: it was not.
+	Failed error
 
 	t        testing.TB
 	opt      Options
@@ -279,6 +281,7 @@ func (b backend) Members() []session.Member {
 func (b backend) GroupSetting(string) (int64, bool)        { return 0, false }
 func (b backend) SetGroupSetting(string, int64) error      { return nil }
 func (b backend) ReloadTLS() error                         { return b.r.TLSFiles }
+func (b backend) Fail(err error)                           { b.r.Failed = err }
 func (b backend) NotLeader() error                         { return errNotLeader }
 func (b backend) Stale() error                             { return errStale }
 func (b backend) NoQuorum() error                          { return ErrNoQuorum }

@@ -17,6 +17,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	_ "github.com/triremedb/trireme/engine/types/collation" // comparisons of text
 	_ "github.com/triremedb/trireme/engine/types/json"      // and of documents
+	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/provision"
 )
 
@@ -133,7 +134,7 @@ func copyFile(from, to string) error {
 }
 
 func runCheck(args []string) error {
-	f := flags("check [options]", "Checks the data of a node that is stopped: every page, tree, row and index entry, and the log.\n"+
+	f := flags("check [options]", "Checks the data of a node that is stopped: every page, tree, row and index entry, the log, and who it is in the group.\n"+
 		"It recovers first, as a start of the node would. Findings are printed; with any it exits with 1.")
 	datadir := f.String("datadir", "data", "the node's `directory`")
 	pool := f.Int64("buffer-pool", 256, "memory for pages, in `MiB`")
@@ -160,6 +161,9 @@ func runCheck(args []string) error {
 	report := func(finding string) {
 		findings++
 		fmt.Println(finding)
+	}
+	if err := group.CheckFiles(root, env.Real()); err != nil {
+		report(err.Error())
 	}
 	if err := checkEngine(root, *pool<<20, report); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/internal/trace"
+	"github.com/triremedb/trireme/replication/raftlog"
 )
 
 var someMembers = []Member{{ID: 1, Addr: "a:1"}, {ID: 2, Addr: "b.example:17100", Learner: true}, {ID: 900, Addr: "c", Learner: true, Stays: true}}
@@ -83,6 +85,46 @@ func TestIdentity(t *testing.T) {
 		if _, err := readIdentity(fsys); err == nil || !strings.Contains(err.Error(), "is damaged") {
 			t.Errorf("a damaged file: %v", err)
 		}
+	})
+}
+
+// TestCheckFiles: what a start would refuse a check finds.
+func TestCheckFiles(t *testing.T) {
+	sim := simenv.New(1)
+	sim.Run(func() {
+		fsys := simfile.New(sim, 1)
+		check := func(what string, want error) {
+			if err := CheckFiles(fsys, sim); !errors.Is(err, want) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		flip := func(name string, slots ...int64) {
+			for _, at := range slots {
+				if err := fsys.FlipBit(name, at+20, 3); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		check("no group", nil)
+		id := &identity{group: [16]byte{1}, id: 7, founded: someRoster}
+		if err := id.write(fsys); err != nil {
+			t.Error(err)
+			return
+		}
+		check("no state", raftlog.ErrNoState)
+		st, err := raftlog.CreateState(stateOptions(&Options{FS: fsys, Env: sim}, id), raftlog.State{Term: 3})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = st.Close()
+		check("all there", nil)
+		flip(raftlog.StateFileName, 0, 4096)
+		check("a damaged state", raftlog.ErrDamaged)
+		flip(raftlog.StateFileName, 0, 4096)
+		check("all there again", nil)
+		flip(identityName, 0)
+		check("a damaged name", errIdentity)
 	})
 }
 

@@ -94,7 +94,8 @@ func (m *Manager) accounts() (*knownAccounts, error) {
 	}
 	next, err := m.loadAccounts(eng)
 	if err != nil {
-		if storage.Damaged(err) {
+		// Of a database whose engine was taken away meanwhile, and is another one now, nothing is damaged.
+		if now, e := m.opt.Backend.Engine(); e == nil && now == eng && storage.Damaged(err) {
 			m.opt.Backend.Fail(fmt.Errorf("the accounts cannot be read: %w", err))
 		}
 		return nil, err
@@ -277,11 +278,12 @@ func (m *Manager) AccountHas(id priv.ID, dynamic string) bool {
 	return of != nil && k.set.Active(id, "", of.DefaultRoles).Dynamic(dynamic)
 }
 
-// admit is asked when a session begins, or becomes another account's: error 1045.
+// admit is asked when a session begins, or becomes another account's. Errors: 1045, and why the
+// accounts cannot be read.
 func (m *Manager) admit(s *Session) error {
 	s.acl = sessionACL{}
 	if err := s.m.ReadAccounts(); err != nil {
-		return err
+		return s.clientError(err)
 	}
 	if a := s.privileges(); a.Missing {
 		return newError(1045, "28000", "Access denied for user '%s'@'%s' (using password: YES)", s.info.User, s.info.Host)

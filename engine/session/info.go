@@ -114,7 +114,7 @@ func (i *sessionInfo) WaitForGTIDs(set string, timeout time.Duration) (int64, er
 		// else: the loop finds out.
 		if err := s.readAt(ReadOptions{Consistency: AtLeast, Number: number, Wait: wait}); err != nil {
 			if interrupted, _ := s.sleep(min(wait, 10*time.Millisecond)); interrupted {
-				return 0, s.interrupted()
+				return 0, s.whyReadEnded()
 			}
 		}
 	}

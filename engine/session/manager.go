@@ -135,6 +135,9 @@ func (m *Manager) Open(info ConnectionInfo) (*Session, error) {
 	}
 	err := s.connect()
 	if err == nil {
+		err = m.ReadAccounts()
+	}
+	if err == nil {
 		err = s.open(info)
 	}
 	if err == nil {

@@ -228,6 +228,7 @@ func (s *Session) txnMu(fn func()) {
 func (s *Session) Use(schema string) error {
 	s.enter("Init DB", schema)
 	defer s.leave()
+	s.limit = 0
 	s.work.begin()
 	return s.use(schema)
 }

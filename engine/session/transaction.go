@@ -513,7 +513,9 @@ func (s *Session) pointFirst() error {
 	if !s.info.ReadOnly || s.trx.snapshot() {
 		return nil
 	}
-	if err := s.ask(); err != nil {
+	s.startLimit() // a query begins it anew when it runs
+	err := s.ask()
+	if s.limit = 0; err != nil {
 		return err
 	}
 	s.work.asked = true

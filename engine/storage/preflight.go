@@ -75,7 +75,8 @@ func (e *Engine) checkSystemPage() error {
 // Damaged reports whether an error says that files of the engine are not what was written.
 func Damaged(err error) bool {
 	var badPage *page.CorruptError
-	return errors.As(err, &badPage) || errors.Is(err, space.ErrForeign)
+	return errors.As(err, &badPage) || errors.Is(err, space.ErrForeign) || errors.Is(err, space.ErrNewerFormat) ||
+		errors.Is(err, space.ErrNotFound) || errors.Is(err, space.ErrBeyondEnd)
 }
 
 // Advice says in a sentence what an operator can do about an error of the engine,

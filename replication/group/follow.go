@@ -104,9 +104,10 @@ type follower struct {
 	refused leadership      // its address refuses connections, which may mean that it is dead
 	held    *raftpb.Message // of a candidate that asked while there was a promise; nil: nobody
 
-	rank       int // of this member among those that stand for election out of turn
-	campaignIn int // ticks until it does; 0: it does not
-	campaigns  int // how often it will do so again if nobody is elected
+	lost       uint64 // the term of the leader that was abandoned last
+	rank       int    // of this member among those that stand for election out of turn
+	campaignIn int    // ticks until it does; 0: it does not
+	campaigns  int    // how often it will do so again if nobody is elected
 }
 
 // promiseLength is how long a voter that heard the leader votes for nobody else: the shortest
@@ -158,7 +159,8 @@ var transferContext = []byte("CampaignTransfer")
 
 // silent reports whether the node must not answer a message: a member does not vote against its
 // promise. A candidate that asks after the leader's lease is over is not ignored because this
-// member has not come to its own tick yet.
+// member has not come to its own tick yet. One that asks goes first: two candidates may
+// leave each other without a majority.
 func (t *raftTask) silent(m *raftpb.Message) bool {
 	switch m.GetType() {
 	case raftpb.MsgVote, raftpb.MsgPreVote:
@@ -171,25 +173,19 @@ func (t *raftTask) silent(m *raftpb.Message) bool {
 		if t.leaderRefuses() && t.leaseNow() >= t.promise.until {
 			t.abandon(refusedTooLong)
 		}
+		if t.campaignIn > 0 {
+			t.campaignIn = max(t.campaignIn, t.again())
+		}
 	}
 	return false
 }
 
-// voted notes what this member has answered a candidate. One that gets its vote goes first: two
-// candidates may leave each other without a majority. One that does not has an older log, so that
-// this member, which has the newer one, does not wait for its turn.
-func (t *raftTask) voted(answer *raftpb.Message) {
-	switch answer.GetType() {
-	case raftpb.MsgVoteResp, raftpb.MsgPreVoteResp:
-	default:
-		return
-	}
-	switch {
-	case t.campaignIn == 0 || answer.GetTo() == t.n.opt.ID:
-	case answer.GetReject():
+// answered notes what this member answers a candidate. One that asks in the term of the leader that is
+// no more, and is refused, has an older log than this member: that one does not wait for its turn.
+// In a later term there are other reasons to refuse, and an election that is under way.
+func (t *raftTask) answered(m *raftpb.Message) {
+	if m.GetType() == raftpb.MsgPreVoteResp && m.GetReject() && m.GetTerm() == t.lost && t.campaignIn > 0 {
 		t.campaignIn = 1
-	default:
-		t.campaignIn = max(t.campaignIn, t.again())
 	}
 }
 
@@ -203,6 +199,7 @@ func (t *raftTask) abandon(why string) {
 	t.refused = leadership{}
 	held := t.held
 	t.held = nil
+	t.lost = t.role.term
 	t.rank, t.campaigns = t.rankAfter(t.role.leader), campaignsAgain
 	t.campaignIn = t.rank
 	t.updateRole()

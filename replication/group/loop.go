@@ -349,7 +349,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 // it has changed; with entries it always goes along, for the changes of membership among them.
 func (t *raftTask) store(m *raftpb.Message) {
 	for _, r := range m.GetResponses() {
-		t.voted(r)
+		t.answered(r)
 	}
 	if m.Term != nil {
 		t.commit = m.Commit
@@ -379,7 +379,7 @@ func (t *raftTask) committed(m *raftpb.Message) {
 			return
 		}
 		state := t.raft.ApplyConfChange(cc)
-		t.n.membership.changed(e.GetIndex(), cc, state)
+		t.n.membership.changed(e.GetIndex(), cc, state, t.n.agreed.Load())
 		t.n.updatePeers(cc)
 		t.moves.applied(t, cc, state)
 	}

@@ -37,24 +37,25 @@ const maxRemoved = 256
 type membership struct {
 	mu      sync.Mutex
 	roster  roster
-	since   uint64         // the index of the change that made it; 0: one before this start
+	since   uint64         // what others had heard of when the change that made it took effect; 0: before this start
 	pending []memberChange // in force in Raft, not applied yet; rising indexes
 }
 
 type memberChange struct {
 	index  uint64
+	agreed uint64 // the commit index that others may have heard of by then
 	roster roster
 }
 
 // changed notes a change that has taken effect in Raft.
-func (m *membership) changed(index uint64, cc raftpb.ConfChangeI, state *raftpb.ConfState) {
+func (m *membership) changed(index uint64, cc raftpb.ConfChangeI, state *raftpb.ConfState, agreed uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.latest()
 	if added, err := decodeMember(cc.AsV2().GetContext()); err == nil {
 		r.members = withMember(r.members, added)
 	}
-	m.pending = append(m.pending, memberChange{index: index, roster: r.settle(state)})
+	m.pending = append(m.pending, memberChange{index: index, agreed: max(index, agreed), roster: r.settle(state)})
 }
 
 // latest is the roster after the newest change.
@@ -73,16 +74,25 @@ func (m *membership) applied(index uint64) ([]byte, error) {
 	if len(m.pending) == 0 || m.pending[0].index != index {
 		return nil, fmt.Errorf("group: no change of membership is known at index %d", index)
 	}
-	m.roster, m.since = m.pending[0].roster, index
+	m.roster, m.since = m.pending[0].roster, m.pending[0].agreed
 	m.pending = append(m.pending[:0], m.pending[1:]...)
 	return m.roster.encode(), nil
 }
 
-// alone reports whether there is no other member, and since which index of the log.
+// alone reports whether there is no other member, and up to which index of the log others may have
+// shown something before they left.
 func (m *membership) alone() (since uint64, alone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.since, len(m.pending) == 0 && len(m.roster.members) == 1
+}
+
+// leaving reports whether a member is one only until the group leaves a joint configuration.
+func (m *membership) leaving(id uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.latest().state
+	return slices.Contains(s.GetVotersOutgoing(), id) && !slices.Contains(s.GetVoters(), id) && !slices.Contains(s.GetLearnersNext(), id)
 }
 
 // current returns the members after the newest change that Raft knows.

@@ -30,8 +30,12 @@ var ErrStale = errors.New("group: this member lags behind what the read asks for
 // ErrReadEnded: ReadOptions.Ended has ended the wait of a read.
 var ErrReadEnded = errors.New("group: the read was ended while it waited")
 
-// endedEvery is how often a read that waits asks whether it is to end.
-const endedEvery = 20 * time.Millisecond
+// endedFirst is when a read that waits asks first whether it is to end, and endedEvery how often it
+// asks when it has waited for long: thousands may wait at a time.
+const (
+	endedFirst = 10 * time.Millisecond
+	endedEvery = 320 * time.Millisecond
+)
 
 // ReadOptions say what a read asks for.
 type ReadOptions struct {
@@ -47,6 +51,13 @@ type ReadOptions struct {
 type waiting struct {
 	deadline time.Duration // on the monotonic clock
 	ended    func() bool   // may be nil
+	asks     time.Duration // after which pause it asks next; 0: it has not asked
+}
+
+// interval is how long to wait before the read asks again whether it is to end.
+func (w *waiting) interval() time.Duration {
+	w.asks = min(max(endedFirst, 2*w.asks), endedEvery)
+	return w.asks
 }
 
 // pause waits until p is unparked or the read asks again whether it goes on; an error says that
@@ -57,7 +68,7 @@ func (w *waiting) pause(e env.Env, p env.Parker) error {
 		return ErrStale
 	}
 	if w.ended != nil {
-		left = min(left, endedEvery)
+		left = min(left, w.interval())
 	}
 	p.ParkFor(left)
 	if w.ended != nil && w.ended() {
@@ -120,7 +131,7 @@ func (c *core) strongPoint(w waiting) (uint64, error) {
 	for !r.done.Load() {
 		if w.ended == nil {
 			r.parker.Park() // the Raft task knows the deadline
-		} else if r.parker.ParkFor(endedEvery); w.ended() {
+		} else if r.parker.ParkFor(w.interval()); !r.done.Load() && w.ended() {
 			return 0, ErrReadEnded
 		}
 	}
@@ -211,7 +222,7 @@ func (c *core) waitRestored(ended func() bool) error {
 	if index == 0 {
 		return nil
 	}
-	err := c.waitApplied(min(index, c.binlog.LastIndex()), 0, waiting{c.opened + c.opt.ReadTimeout, ended})
+	err := c.waitApplied(min(index, c.binlog.LastIndex()), 0, waiting{deadline: c.opened + c.opt.ReadTimeout, ended: ended})
 	if errors.Is(err, ErrStale) {
 		err = nil
 	}

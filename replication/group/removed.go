@@ -18,7 +18,8 @@ import (
 // One member's word does not end another for good: it may come from a member whose disk rots,
 // or which was put back from an old copy. The node stops, and will not start as this member
 // again, when a majority of the voters that it knows say so: one of them has taken part in every
-// later decision. Or when one does and the node's own log has the removal.
+// later decision. Or when one does and the node's own log has the removal, or the joint configuration
+// before it.
 //
 // Until then, and unless a leader talks to it as to a member, it serves no reads: if the word is
 // right, nobody tells it any more what it misses. A member that was away while others left, too,
@@ -55,7 +56,7 @@ func (v *removal) heard(c *core, from uint64) {
 		}
 	}
 	switch most := voters/2 + 1; {
-	case !self:
+	case !self || c.membership.leaving(c.opt.ID):
 		c.fail(fmt.Errorf("%w (member %d says so, and so does this member's log)", ErrRemoved, from))
 	case len(v.words) >= most:
 		c.fail(fmt.Errorf("%w (members %s say so)", ErrRemoved, list(v.words)))

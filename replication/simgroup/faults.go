@@ -44,7 +44,7 @@ func (w *world) pause(n *node, how pauseKind, d time.Duration) {
 		}
 		n.env.Resume()
 		env.Sleep(w.sim, late) // the network of a guest that was moved comes back after its processors
-		if n.life == life && n.node != nil {
+		if n.life == life && n.node != nil && !n.env.Paused() {
 			w.net.SetHostDown(n.addr, false)
 		}
 	})

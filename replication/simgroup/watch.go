@@ -231,8 +231,8 @@ func (w *world) keep(v *view) {
 	v.snap.txn.End = h.now()
 	if v.opt.Consistency == group.Local {
 		n.shown = max(n.shown, v.snap.snapshot)
-		if w.sim.Monotonic()-n.started >= readTimeout {
-			v.least = 0 // it is not to wait longer
+		if w.sim.Monotonic()-n.started >= readTimeout*9/10 {
+			v.least = 0 // it is not to wait longer, by its own clock
 		}
 	}
 	switch {

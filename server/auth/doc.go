@@ -4,7 +4,7 @@
 // opens nothing by itself.
 //
 //	a, err := auth.New(auth.Options{Source: accounts})
-//	acct, known := a.Find("app", "10.0.0.7", "10.0.0.7")
+//	acct, known, err := a.Find("app", "10.0.0.7", "10.0.0.7")
 //	ok := a.CheckFast(&acct, nonce, answer) || a.CheckPassword(ctx, &acct, password)
 //
 // # Invariants

@@ -21,6 +21,9 @@ type accounts struct{ n *Node }
 // accounts.
 const accountsWait = 5 * time.Second
 
+// accountsLook is how often a node tries to read the accounts, until it has once.
+const accountsLook = 200 * time.Millisecond
+
 // Account implements auth.Source.
 func (a *accounts) Account(user, host, address string) (auth.Account, bool, error) {
 	for until := time.Now().Add(accountsWait); !a.n.hasAccounts() && time.Now().Before(until); {

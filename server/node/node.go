@@ -293,18 +293,19 @@ type watch struct {
 	again time.Time // when to prepare once more
 	led   uint64    // the term in which it serves
 	// accounts says that the accounts have been read.
-	accounts bool
-	relays   relays
+	accounts  bool
+	readAgain time.Time // when to read them once more
+	relays    relays
 }
 
 // look does what follows from how the node stands; again is true while there is more to do.
 func (w *watch) look(now time.Time) (again bool) {
 	n := w.n
 	waits := w.relays.look(now)
-	if !w.accounts {
+	if !w.accounts && now.After(w.readAgain) {
 		// A node whose accounts are damaged stops before anybody is refused, and before it leads.
 		w.accounts = n.hasAccounts() && n.sessions.ReadAccounts() == nil
-		waits = waits || !w.accounts
+		w.readAgain = now.Add(accountsLook)
 	}
 	switch term, serving := n.group.WritableTerm(), n.prepared.Load(); {
 	case serving && term != w.led:

@@ -58,11 +58,11 @@ func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
 			if !ofGroup[v] {
 				return plan.Source{Virtual: v}, nil
 			}
-			return plan.Source{Virtual: v}, s.pointFirst()
+			return plan.Source{Virtual: v}, s.pointQuery()
 		}
 		return plan.Source{}, newError(1109, "42S02", "Unknown table '%s' in %s", name, known)
 	}
-	if err := s.pointFirst(); err != nil {
+	if err := s.pointQuery(); err != nil {
 		return plan.Source{}, err
 	}
 	// Locks, and the memory of transactions, have the names for longer than there is a text of them.
@@ -193,7 +193,7 @@ func (s *Session) appendPlanKey(dst []byte) []byte {
 func (s *Session) openTables(c *compiled) (changed bool, err error) {
 	s.work.open = s.work.open[:0]
 	if len(c.tables) > 0 {
-		if err := s.pointFirst(); err != nil {
+		if err := s.pointQuery(); err != nil {
 			return false, err
 		}
 	}

@@ -199,6 +199,28 @@ func TestReadPointEnds(t *testing.T) {
 				t.Errorf("%s: %s", c.what, got)
 			}
 		}
+		ends := func(o session.ReadOptions) error {
+			if env.Sleep(sim, 200*time.Millisecond); o.Ended() {
+				return sessiontest.ErrReadEnded
+			}
+			return nil
+		}
+		reader := r.Open(session.ConnectionInfo{Schema: "test", ReadOnly: true})
+		r.Exec(reader, "SET trireme_read_consistency = STRONG, max_execution_time = 100")
+		r.ReadPoint = ends
+		if got := r.Text(reader, "SELECT * FROM t"); !strings.Contains(got, "error 3024") {
+			t.Errorf("a time limit on the port for reads: %s", got)
+		}
+		if got := r.Text(reader, "SELECT WAIT_FOR_EXECUTED_GTID_SET('aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee:99999', 10)"); !strings.Contains(got, "error 3024") {
+			t.Errorf("a wait for what does not come, with a time limit: %s", got)
+		}
+		r.ReadPoint = nil
+		r.Exec(reader, "SELECT * FROM t")
+		r.ReadPoint = ends
+		if err := reader.Use("test"); err != nil {
+			t.Errorf("another database, after a query with a time limit: %v", err)
+		}
+		r.ReadPoint = nil
 	})
 }
 

@@ -513,13 +513,19 @@ func (s *Session) pointFirst() error {
 	if !s.info.ReadOnly || s.trx.snapshot() {
 		return nil
 	}
-	s.startLimit() // a query begins it anew when it runs
-	err := s.ask()
-	if s.limit = 0; err != nil {
+	if err := s.ask(); err != nil {
 		return err
 	}
 	s.work.asked = true
 	return nil
+}
+
+// pointQuery is pointFirst within the time limit of a query, which begins it anew when it runs.
+func (s *Session) pointQuery() error {
+	s.startLimit()
+	err := s.pointFirst()
+	s.limit = 0
+	return err
 }
 
 // confirm makes sure that this node led the group when what was read under locks was

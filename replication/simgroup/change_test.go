@@ -219,9 +219,10 @@ func TestLeftForGood(t *testing.T) {
 }
 
 // TestReplacedStops: a voter that was replaced is told so, and stops: one that runs, one that
-// stands still meanwhile, and one that is down and starts again.
+// stands still meanwhile, one that is down and starts again, and one that runs while another voter is
+// down, so that fewer can tell it.
 func TestReplacedStops(t *testing.T) {
-	for i, how := range []string{"runs", "stands still", "is down"} {
+	for i, how := range []string{"runs", "stands still", "is down", "runs beside one that is down"} {
 		scene(t, Options{Seed: uint64(i), Nodes: 3}, func(w *world) {
 			fresh := w.learner()
 			lead := w.leader()
@@ -229,7 +230,15 @@ func TestReplacedStops(t *testing.T) {
 			if old == lead {
 				old = w.made[1]
 			}
+			other := w.made[0]
+			for _, n := range w.made[:3] {
+				if n != lead && n != old {
+					other = n
+				}
+			}
 			switch how {
+			case "runs beside one that is down":
+				other.halt(haltKill)
 			case "stands still":
 				w.pause(old, pauseProcess, 2*time.Second)
 			case "is down":

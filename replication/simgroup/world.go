@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
@@ -308,7 +309,12 @@ func (n *node) restart() {
 	if n.node != nil || n.busy || n.gone {
 		return
 	}
-	if err := n.start(nil); err != nil {
+	err := n.start(nil)
+	if errors.Is(err, syscall.EIO) && n.failing != nil {
+		n.failing.Stop() // the call that was to fail was one of the start's
+		err = n.start(nil)
+	}
+	if err != nil {
 		n.w.failf("node %d does not start again: %v", n.id, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
@@ -70,7 +71,7 @@ func TestFailover(t *testing.T) {
 		{"a leader has closed", true, func(_ *simRig, l *simNode) { l.close() }, 300 * time.Millisecond},
 		{"a host is gone", false, func(r *simRig, l *simNode) { r.net.SetHostDown(l.addr, true); l.kill() }, 3 * time.Second},
 	} {
-		for seed := range uint64(20) {
+		for seed := range race.Fewer(uint64(20), 4) {
 			simulate(t, seed, 3, simnettest.Options{Apart: c.apart}, nil, func(r *simRig) {
 				env.Sleep(r.sim, time.Duration(r.sim.Uint64()%uint64(200*time.Millisecond)))
 				l := r.leader(nil)
@@ -124,7 +125,7 @@ func quiet(o *group.Options) { o.MarkInterval = time.Hour }
 // A voter that starts again keeps the promise that it made before: it does not help to overrule
 // a leader that it has just heard.
 func TestPromiseOutlivesProcess(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range race.Fewer(uint64(12), 2) {
 		simulate(t, seed, 3, simnettest.Options{Apart: true}, quiet, func(r *simRig) {
 			l := r.leader(nil)
 			a, b := r.others(l)[0], r.others(l)[1]
@@ -146,7 +147,7 @@ func TestPromiseOutlivesProcess(t *testing.T) {
 // A leader whose successor does not take over has no lease any more: the successor may hear of
 // it later.
 func TestLateTransfer(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range race.Fewer(uint64(4), 1) {
 		simulate(t, seed, 3, simnettest.Options{LinkTimeout: 10 * time.Second}, quiet, func(r *simRig) {
 			l := r.leader(nil)
 			a, b := r.others(l)[0], r.others(l)[1]

@@ -358,9 +358,9 @@ func (k *rowKeeper) Rows(b *types.Batch) error {
 
 func (k *rowKeeper) Done(Outcome) error { return nil }
 
-// startLimit begins max_execution_time for a query.
+// startLimit begins max_execution_time for a query, unless a wait before it has begun it.
 func (s *Session) startLimit() {
-	if ms := s.value(varMaxExecution).n; ms != 0 {
+	if ms := s.value(varMaxExecution).n; ms != 0 && s.limit == 0 {
 		s.limit = s.env.Monotonic() + time.Duration(ms)*time.Millisecond
 	}
 }

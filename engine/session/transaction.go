@@ -520,12 +520,10 @@ func (s *Session) pointFirst() error {
 	return nil
 }
 
-// pointQuery is pointFirst within the time limit of a query, which begins it anew when it runs.
+// pointQuery is pointFirst within the time limit of a query, which goes on when it runs.
 func (s *Session) pointQuery() error {
 	s.startLimit()
-	err := s.pointFirst()
-	s.limit = 0
-	return err
+	return s.pointFirst()
 }
 
 // confirm makes sure that this node led the group when what was read under locks was

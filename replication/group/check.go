@@ -15,7 +15,10 @@ import (
 func CheckFiles(root file.FS, e env.Env) error {
 	id, err := readIdentity(root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		if used, e := root.Exists(raftlog.StateFileName); e != nil || !used {
+			return e
+		}
+		return errIdentity
 	}
 	if err != nil {
 		return err

@@ -125,6 +125,10 @@ func TestCheckFiles(t *testing.T) {
 		check("all there again", nil)
 		flip(identityName, 0)
 		check("a damaged name", errIdentity)
+		if err := fsys.Remove(identityName); err != nil {
+			t.Error(err)
+		}
+		check("no name, and a state", errIdentity)
 	})
 }
 

@@ -34,7 +34,7 @@ var ErrReadEnded = errors.New("group: the read was ended while it waited")
 // asks when it has waited for long: thousands may wait at a time.
 const (
 	endedFirst = 10 * time.Millisecond
-	endedEvery = 320 * time.Millisecond
+	endedEvery = 80 * time.Millisecond
 )
 
 // ReadOptions say what a read asks for.

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/triremedb/trireme/e2e/servers"
 )
 
 // network is between the nodes of a cluster: a relay for each ordered pair of nodes, which the
@@ -200,31 +202,7 @@ func (w *network) carry(dialer net.Conn, l link, r *relay) {
 	if !w.keep(r, target) {
 		return
 	}
-	var both sync.WaitGroup
-	both.Go(func() { w.stream(dialer, target, l) })
-	both.Go(func() { w.stream(target, dialer, l.back()) })
-	both.Wait()
-}
-
-// stream carries bytes until their source ends.
-func (w *network) stream(from, to net.Conn, over link) {
-	// Once one direction has ended neither is of use; whatever still comes is the end.
-	defer func() { _, _ = from.Close(), to.Close() }()
-	b := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(b)
-		if !w.pass(over) {
-			return
-		}
-		if n > 0 {
-			if _, err := to.Write(b[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
+	servers.Relay(dialer, target, func() bool { return w.pass(l) }, func() bool { return w.pass(l.back()) })
 }
 
 // between are the links from each of one side to each of the other.

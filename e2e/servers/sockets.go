@@ -10,7 +10,38 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
+
+// Relay carries bytes between two connections until one direction ends, and closes both. What was
+// read goes on when out, from a to b, or back has returned true; false ends the relay.
+func Relay(a, b net.Conn, out, back func() bool) {
+	var both sync.WaitGroup
+	both.Go(func() { Carry(a, b, out) })
+	both.Go(func() { Carry(b, a, back) })
+	both.Wait()
+}
+
+// Carry is one direction of a relay.
+func Carry(from, to net.Conn, pass func() bool) {
+	// Once one direction has ended neither is of use; whatever still comes is the end.
+	defer func() { _, _ = from.Close(), to.Close() }()
+	b := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(b)
+		if !pass() {
+			return
+		}
+		if n > 0 {
+			if _, err := to.Write(b[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
 
 // Owner finds which of these processes has the other end of a connection over loopback.
 func Owner(c net.Conn, pids []int) (which int, ok bool) {

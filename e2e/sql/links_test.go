@@ -134,31 +134,7 @@ func (l *links) relay(dialer net.Conn, to, port int) {
 		return // nobody listens: the dialer's connection ends
 	}
 	defer target.Close()
-	var both sync.WaitGroup
-	both.Go(func() { l.stream(dialer, target, link{from, to}) })
-	both.Go(func() { l.stream(target, dialer, link{to, from}) })
-	both.Wait()
-}
-
-// stream carries bytes until their source ends.
-func (l *links) stream(from, to net.Conn, over link) {
-	// Once one direction has ended neither is of use; whatever still comes is the end.
-	defer func() { _, _ = from.Close(), to.Close() }()
-	b := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(b)
-		if !l.pass(over) {
-			return
-		}
-		if n > 0 {
-			if _, err := to.Write(b[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
+	servers.Relay(dialer, target, func() bool { return l.pass(link{from, to}) }, func() bool { return l.pass(link{to, from}) })
 }
 
 // owner finds the node whose process has the other end of a connection.
@@ -181,7 +157,7 @@ func TestLinks(t *testing.T) {
 	l.changed = sync.NewCond(&l.mu)
 	a, b := net.Pipe()
 	c, d := net.Pipe()
-	l.all.Go(func() { l.stream(b, c, link{0, 1}) })
+	l.all.Go(func() { servers.Carry(b, c, func() bool { return l.pass(link{0, 1}) }) })
 	send := func(s string) { // a pipe's bytes are taken before its writer goes on
 		if _, err := a.Write([]byte(s)); err != nil {
 			t.Error(err)

@@ -108,15 +108,25 @@ func (s *Session) setHelpers(list []*txn.Session) {
 	s.mu.Unlock()
 }
 
+// errInterrupted and errTimeLimit are the errors of a statement that KILL, or max_execution_time,
+// has ended.
+func errInterrupted() error {
+	return newError(errnoInterrupted, "70100", "Query execution was interrupted")
+}
+
+func errTimeLimit() error {
+	return newError(errnoTimeout, "HY000", "Query execution was interrupted, maximum statement execution time exceeded")
+}
+
 // interrupted is asked now and then by what takes long. Errors: 1317, 3024.
 func (s *Session) interrupted() error {
 	if s.killed.Load() != killNothing {
-		return newError(errnoInterrupted, "70100", "Query execution was interrupted")
+		return errInterrupted()
 	}
 	s.turn.Pass()
 	if s.limit != 0 {
 		if s.checks++; s.checks%16 == 0 && s.env.Monotonic() > s.limit {
-			return newError(errnoTimeout, "HY000", "Query execution was interrupted, maximum statement execution time exceeded")
+			return errTimeLimit()
 		}
 	}
 	return nil
@@ -132,11 +142,11 @@ func (s *Session) readEnds() bool {
 func (s *Session) whyReadEnded() error {
 	switch {
 	case s.killed.Load() != killNothing:
-		return newError(errnoInterrupted, "70100", "Query execution was interrupted")
+		return errInterrupted()
 	case s.gone.Load():
 		return s.notLeader()
 	}
-	return newError(errnoTimeout, "HY000", "Query execution was interrupted, maximum statement execution time exceeded")
+	return errTimeLimit()
 }
 
 // account counts the memory of a statement. Error: 3170-like, when it is too much.

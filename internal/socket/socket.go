@@ -1,5 +1,7 @@
-// Package socket says how soon the kernel gives up a TCP connection whose other end is silent: a
-// host that lost its power or its network says nothing, and a program that waits for its answer
+// Package socket says how TCP connections are used: how soon the kernel gives one up whose other
+// end is silent, and by which system calls an idle one is read and written ([Direct]).
+//
+// A host that lost its power or its network says nothing, and a program that waits for its answer
 // would wait for a quarter of an hour. Only the other kernel has to answer, so that a program
 // that is slow, or long at work, is not taken for a dead one.
 package socket

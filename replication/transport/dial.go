@@ -38,6 +38,7 @@ func (p *Peers) dial(ctx context.Context, addr string) (*clientConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	raw = socket.Direct(raw)
 	if p.certs == nil {
 		return &clientConn{Conn: raw, who: addr, plain: true}, nil
 	}

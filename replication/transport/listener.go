@@ -101,7 +101,7 @@ func (l *listener) enter(raw net.Conn) *serverConn {
 func (l *listener) handshake(c *serverConn) {
 	socket.Limit(c.raw, l.opts.LinkTimeout)
 	if l.tls != nil {
-		conn := tls.Server(c.raw, l.tls)
+		conn := tls.Server(socket.Direct(c.raw), l.tls)
 		if err := conn.Handshake(); err != nil { // the timer bounds it
 			answerPlaintext(c.raw, err)
 			c.Close()
@@ -110,7 +110,7 @@ func (l *listener) handshake(c *serverConn) {
 		}
 		c.Conn = conn
 	} else {
-		c.plain = true
+		c.plain, c.Conn = true, socket.Direct(c.raw)
 	}
 	select {
 	case l.ready <- c:

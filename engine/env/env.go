@@ -68,6 +68,41 @@ func Real() Env { return realEnv{} }
 
 type realEnv struct{}
 
+// UntilBeat is the time until the next multiple of a period on the process's clock, but at least
+// half of the period. Tasks that look around every so often, and sleep for as long, wake together:
+// to wake an idle process once costs less than to do so for each of them.
+func UntilBeat(period time.Duration) time.Duration {
+	if period <= 0 {
+		return 0
+	}
+	left := period - time.Since(processStart)%period
+	if left < period/2 {
+		left += period
+	}
+	return left
+}
+
+// Beat is UntilBeat, or the period itself where time is simulated, so that tasks come in any order.
+func Beat(e Env, period time.Duration) time.Duration {
+	if e != Real() {
+		return period
+	}
+	return UntilBeat(period)
+}
+
+// Ticker is like one of package time, and ticks at the multiples of its period (UntilBeat). After
+// each tick it has to be told that the next one is waited for.
+type Ticker struct {
+	*time.Timer
+	every time.Duration
+}
+
+// NewTicker returns one whose first tick is the next.
+func NewTicker(every time.Duration) Ticker { return Ticker{time.NewTimer(UntilBeat(every)), every} }
+
+// Next waits for the next tick.
+func (t Ticker) Next() { t.Reset(UntilBeat(t.every)) }
+
 var processStart = time.Now()
 
 func (realEnv) Now() time.Time           { return time.Now() }

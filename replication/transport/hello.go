@@ -7,10 +7,10 @@ import (
 )
 
 // ProtocolMin and ProtocolMax are the versions of the contract between nodes that
-// this build speaks.
+// this build speaks. From 2 on a leader's heartbeats tell how fresh its followers are.
 const (
 	ProtocolMin = 1
-	ProtocolMax = 1
+	ProtocolMax = 2
 )
 
 // Versions is a range of versions, both ends included.

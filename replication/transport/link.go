@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/triremedb/trireme/engine/env"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -264,23 +265,10 @@ func watchSigns(silence time.Duration, dead func()) *signs {
 			dead()
 			return
 		}
-		s.timer.Reset(untilNext(every))
+		s.timer.Reset(env.UntilBeat(every))
 	})
 	close(ready)
 	return s
-}
-
-var processStart = time.Now()
-
-// untilNext is the time until the next multiple of a period, but at least half of one. Timers
-// of one period that are set by it, of all connections, fire together: to wake an idle process
-// once costs less than to do so for each of them.
-func untilNext(period time.Duration) time.Duration {
-	left := period - time.Since(processStart)%period
-	if left < period/2 {
-		left += period
-	}
-	return left
 }
 
 func (s *signs) stop() { s.timer.Stop() }

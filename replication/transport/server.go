@@ -12,13 +12,16 @@ import (
 	grpcpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/triremedb/trireme/engine/env"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
+// serverKeepalive asks a caller seldom: the signs of life that this node sends tell the kernel, by
+// socket.Limit, of a host that is gone.
 func serverKeepalive(silence time.Duration) keepalive.ServerParameters {
 	return keepalive.ServerParameters{
 		MaxConnectionIdle: 30 * time.Second,
-		Time:              max(silence/2, time.Second),
+		Time:              max(10*silence, time.Second),
 		Timeout:           silence,
 	}
 }
@@ -111,7 +114,7 @@ func (s *peerServer) signsOfLife(conn *serverConn, send func() error) (stop func
 	go func() {
 		defer close(ended)
 		every := s.p.opts.LinkTimeout / signsMissed
-		t := time.NewTimer(untilNext(every))
+		t := time.NewTimer(env.UntilBeat(every))
 		defer t.Stop()
 		for {
 			select {
@@ -121,7 +124,7 @@ func (s *peerServer) signsOfLife(conn *serverConn, send func() error) (stop func
 				if send() != nil {
 					return
 				}
-				t.Reset(untilNext(every))
+				t.Reset(env.UntilBeat(every))
 			}
 		}
 	}()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/trace"
@@ -278,13 +279,14 @@ func (s *Server) all() []*conn {
 // One task for all costs less than a timer for each packet.
 func (s *Server) sweep() {
 	defer s.tasks.Done()
-	tick := time.NewTicker(time.Second)
+	tick := env.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-s.stop:
 			return
 		case <-tick.C:
+			tick.Next()
 		}
 		now := int64(time.Since(s.began) / time.Second)
 		s.clock.Store(now)

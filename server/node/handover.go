@@ -1,6 +1,10 @@
 package node
 
-import "time"
+import (
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+)
 
 const (
 	// handOverEvery is how often a leader looks whether another had better lead.
@@ -12,7 +16,7 @@ const (
 // handOver lets another member lead where this one is being drained, or its tables cannot grow.
 func (n *Node) handOver() {
 	defer n.tasks.Done()
-	tick := time.NewTicker(handOverEvery)
+	tick := env.NewTicker(handOverEvery)
 	defer tick.Stop()
 	space := spaceWatch{n: n}
 	var drained time.Time // when that was tried last
@@ -22,6 +26,7 @@ func (n *Node) handOver() {
 		case <-n.stopping:
 			return
 		case now = <-tick.C:
+			tick.Next()
 		}
 		switch {
 		case !n.group.Writable():

@@ -279,7 +279,7 @@ func (n *Node) watch() {
 		case <-changed:
 		case <-tick.C:
 		}
-		pause := watchIdle
+		pause := env.UntilBeat(watchIdle)
 		if w.look(time.Now()) {
 			pause = watchEvery
 		}
@@ -349,7 +349,7 @@ func (n *Node) tidy() {
 // each is a task that calls do every so often until the node stops.
 func (n *Node) each(every time.Duration, do func()) {
 	defer n.tasks.Done()
-	tick := time.NewTicker(every)
+	tick := env.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
@@ -357,6 +357,7 @@ func (n *Node) each(every time.Duration, do func()) {
 			return
 		case <-tick.C:
 			do()
+			tick.Next()
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/trace"
@@ -248,13 +249,14 @@ func (d *Door) all() []*stream {
 // sweep looks for sessions that have been idle, or whose client takes no rows, for too long.
 func (d *Door) sweep() {
 	defer d.tasks.Done()
-	tick := time.NewTicker(time.Second)
+	tick := env.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-d.stop:
 			return
 		case <-tick.C:
+			tick.Next()
 		}
 		now := int64(time.Since(d.began)/time.Second) + 1
 		d.clock.Store(now)

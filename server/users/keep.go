@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/types"
@@ -82,7 +83,7 @@ func New(o Options) *Keeper { return &Keeper{opt: o} }
 
 // Run keeps the accounts until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+	tick := env.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		k.Look(ctx, time.Now())
@@ -90,6 +91,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			tick.Next()
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (p *Pool) runCleaner() {
 	for !p.closing.isSet() {
 		pause := c.opt.Load().Interval
 		if p.flush.len() == 0 {
-			pause *= idleIntervals // whoever needs it sooner wakes it
+			pause = env.Beat(p.env, pause*idleIntervals) // whoever needs it sooner wakes it
 		}
 		c.parker.ParkFor(pause)
 		if p.closing.isSet() || p.log.Err() != nil {

@@ -143,7 +143,7 @@ func (p *Purger) coordinate() {
 		}
 		// While there is nothing to purge it looks less often.
 		idle = min(idle+p.opt.Interval, idleIntervals*p.opt.Interval)
-		p.parker.ParkFor(idle)
+		p.parker.ParkFor(env.Beat(p.e.Env, idle))
 	}
 }
 

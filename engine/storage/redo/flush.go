@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/page"
 )
 
@@ -37,7 +38,7 @@ func (l *Log) shouldWrite() bool {
 // volatile, and when nothing is left to flush brings the bound up to date.
 func (l *Log) runFlusher() {
 	for !l.stopping.Load() {
-		l.flusher.ParkFor(l.options.FlushInterval)
+		l.flusher.ParkFor(env.Beat(l.env, l.options.FlushInterval))
 		if l.stopping.Load() || l.failure.Load() != nil {
 			continue
 		}

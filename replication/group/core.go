@@ -80,8 +80,10 @@ type core struct {
 	// restored is the end of the log as it was found; 0: what was applied before the
 	// start is applied again.
 	restored atomic.Uint64
-	opened   time.Duration // when
-	lastTime atomic.Int64  // leader's clock in the last entry applied, microseconds
+	opened   time.Duration             // when
+	lastTime atomic.Int64              // leader's clock in the last entry applied, microseconds
+	lastTold atomic.Uint64             // the index of that entry, or of a later one
+	fresh    atomic.Pointer[freshness] // told by the leader last; nil: nothing
 	failure  atomic.Pointer[error]
 	onFail   func(error)
 	onSnap   func(from uint64)
@@ -249,7 +251,7 @@ func (c *core) openRaft() error {
 	node, err := raft.NewRawNode(&raft.Config{
 		ID:                        c.opt.ID,
 		ElectionTick:              c.opt.ElectionTicks,
-		HeartbeatTick:             1,
+		HeartbeatTick:             leaderSleeps,
 		Storage:                   c.raftlog,
 		Applied:                   pos.Index,
 		AsyncStorageWrites:        true,
@@ -453,6 +455,7 @@ func (c *core) File() (opens bool, version uint8) {
 // membership, and commit tokens.
 func (c *core) extra(a *apply.Applied) (*trx.Trx, error) {
 	if a.Envelope.Kind != 0 {
+		c.lastTold.Store(a.Index) // first: a new time is never read with an older index
 		c.lastTime.Store(a.Envelope.Time)
 	}
 	if a.Opaque {

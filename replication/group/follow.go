@@ -140,6 +140,10 @@ func (t *raftTask) promiseTo(m *raftpb.Message) {
 	}
 	t.promise = promise{to: leadership{m.GetFrom(), m.GetTerm()}, until: t.leaseNow() + t.length}
 	t.refused, t.held = leadership{}, nil
+	t.word = true
+	if f, ok := told(m); ok {
+		t.n.fresh.Store(&f)
+	}
 	t.n.removal.over()
 }
 

@@ -140,7 +140,7 @@ func TestLease(t *testing.T) {
 	task := &raftTask{n: &core{incarnation: 5}}
 	for i := range 3 {
 		l.seq++
-		l.sent = append(l.sent, leaseRound{l.seq, time.Duration(10*(i+1)) * time.Millisecond})
+		l.sent = append(l.sent, leaseRound{seq: l.seq, at: time.Duration(10*(i+1)) * time.Millisecond})
 	}
 	confirm := func(incarnation uint64, kind byte, seq uint64) {
 		l.confirmed(task, raft.ReadState{RequestCtx: readContext(incarnation, kind, seq)})

@@ -2,11 +2,14 @@ package group
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/replication/transport"
 )
 
 // housekeep is the task of what has to be done now and then: the leader puts its
@@ -19,7 +22,7 @@ func (c *core) housekeep() {
 	var full bool // the applier has been seen to wait for space
 	var looked uint64
 	for !c.isStopped() {
-		c.idle.ParkFor(c.opt.MarkInterval / 2)
+		c.idle.ParkFor(env.Beat(c.env, c.opt.MarkInterval/2))
 		now := c.env.Monotonic()
 		c.requireFormat()
 		c.lookForRemoval(&looked)
@@ -30,7 +33,7 @@ func (c *core) housekeep() {
 				expired = now
 				before = c.tokens.ForgetBefore(c.env.Now())
 			}
-			if before != 0 || c.pipeline.Idle() {
+			if before != 0 || c.marksTell() && c.pipeline.Idle() {
 				c.pipeline.Mark(entry.Mark, markBody(before), func(trx.Position, error) {})
 			}
 		}
@@ -51,6 +54,17 @@ func (c *core) housekeep() {
 			}
 		}
 	}
+}
+
+// tellsTime is the version of the protocol from which heartbeats tell followers how fresh they are.
+const tellsTime = 2
+
+// marksTell reports whether members need marks to know how fresh they are: where there is no
+// lease there are no rounds that would tell, and older programs do not hear it from those.
+func (c *core) marksTell() bool {
+	return c.opt.NoLease || slices.ContainsFunc(c.transport.Status(), func(s transport.PeerStatus) bool {
+		return s.Connected && s.Protocol < tellsTime
+	})
 }
 
 func (c *core) isStopped() bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 )
 
 // lease is the leader's right to answer reads without asking: for as long as no
@@ -42,6 +43,7 @@ import (
 type lease struct {
 	length time.Duration
 	seq    uint64
+	fresh  freshness
 	sent   []leaseRound // oldest first
 	held   bool         // by a leader that is not handing over
 
@@ -50,8 +52,18 @@ type lease struct {
 }
 
 type leaseRound struct {
-	seq uint64
-	at  time.Duration
+	seq  uint64
+	at   time.Duration
+	wall int64 // by the leader's clock, microseconds since 1970
+}
+
+// freshness says that everything that the group had acknowledged by a time, on the leader's clock
+// in microseconds since 1970, lies at most at an index. A leader tells it with each round: of the
+// last one that a majority has answered, for that proves that it led when it was sent, and what had
+// been committed by then. So followers know how old their data are where nothing is written.
+type freshness struct {
+	time  int64
+	index uint64 // 0: nothing is known
 }
 
 // leaseLength is the lease for an election timeout of the given number of ticks.
@@ -62,7 +74,7 @@ func leaseLength(tick time.Duration, electionTicks int) time.Duration {
 func (l *lease) start(t *raftTask) {
 	l.until.Store(0)
 	l.term.Store(t.role.term)
-	l.sent, l.held = l.sent[:0], !t.n.opt.NoLease
+	l.sent, l.held, l.fresh = l.sent[:0], !t.n.opt.NoLease, freshness{}
 	l.renew(t, 0)
 }
 
@@ -79,7 +91,10 @@ func (l *lease) renew(t *raftTask, _ time.Duration) {
 		return
 	}
 	l.seq++
-	l.sent = append(l.sent, leaseRound{l.seq, t.n.leaseClock()})
+	l.sent = append(l.sent, leaseRound{l.seq, t.n.leaseClock(), t.env.Now().UnixMicro()})
+	if t.n.opt.Sabotage == FreshUnproven && l.fresh.index != 0 {
+		l.fresh = freshness{t.env.Now().UnixMicro(), t.n.agreed.Load()}
+	}
 	t.raft.ReadIndex(readContext(t.n.incarnation, contextLease, l.seq))
 }
 
@@ -93,6 +108,7 @@ func (l *lease) confirmed(t *raftTask, s raft.ReadState) {
 	for len(l.sent) > 0 && l.sent[0].seq <= seq {
 		if l.sent[0].seq == seq {
 			l.until.Store(int64(l.sent[0].at + l.length))
+			l.fresh = freshness{l.sent[0].wall, s.Index}
 		}
 		l.sent = append(l.sent[:0], l.sent[1:]...)
 	}
@@ -126,4 +142,31 @@ func parseContext(incarnation uint64, b []byte) (kind byte, seq uint64, ok bool)
 		return 0, 0, false
 	}
 	return b[0], binary.LittleEndian.Uint64(b[9:]), true
+}
+
+// A heartbeat of a round carries freshness behind Raft's context, which its receiver sends back:
+// Raft reads a number of eight bytes there, and no further.
+const (
+	roundSize     = 8
+	freshnessSize = 16
+)
+
+// tell puts what followers are told into a heartbeat of a round.
+func (l *lease) tell(m *raftpb.Message) {
+	if l.held && l.fresh.index != 0 && m.GetType() == raftpb.MsgHeartbeat && len(m.GetContext()) == roundSize {
+		b := append(make([]byte, 0, roundSize+freshnessSize), m.GetContext()...)
+		b = binary.LittleEndian.AppendUint64(b, uint64(l.fresh.time))
+		m.Context = binary.LittleEndian.AppendUint64(b, l.fresh.index)
+	}
+}
+
+// told reads it; false: there is nothing.
+func told(m *raftpb.Message) (f freshness, ok bool) {
+	b := m.GetContext()
+	if m.GetType() != raftpb.MsgHeartbeat || len(b) != roundSize+freshnessSize {
+		return f, false
+	}
+	b = b[roundSize:]
+	f = freshness{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])}
+	return f, f.index != 0
 }

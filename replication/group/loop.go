@@ -44,6 +44,7 @@ type raftTask struct {
 
 	nextWatch time.Duration
 	follower
+	calm
 }
 
 // role is what this node is in the group, as the Raft task sees it.
@@ -56,7 +57,8 @@ type role struct {
 func (t *raftTask) run() {
 	defer t.end()
 	defer t.recover()
-	for !t.in.take(&t.work, t.nextTick-t.env.Monotonic()) {
+	for !t.in.take(&t.work, t.pause()) {
+		t.quiet = len(t.work.peers) == 0
 		t.step()
 		t.ticks()
 		t.give()
@@ -73,6 +75,7 @@ func (t *raftTask) turn() bool {
 	t.guest = true
 	t.step()
 	t.give()
+	t.disturb()
 	t.guest = false
 	return true
 }
@@ -148,6 +151,7 @@ func (t *raftTask) step() {
 	for _, m := range t.work.peers {
 		t.stepOne(m)
 	}
+	t.hear()
 	for _, p := range t.work.proposals {
 		t.propose(p)
 	}
@@ -202,8 +206,11 @@ func (t *raftTask) ticks() {
 	// Before Raft's tick: every so many of them it forgets which members were active, and the
 	// looks, which are as many ticks apart, might always come just after that.
 	t.watch(now)
-	t.raft.Tick()
-	t.tickRefusal(now-t.nextTick >= t.tick)
+	late := now-t.wake >= t.tick
+	for range 1 + t.missed(now, late) {
+		t.raft.Tick()
+	}
+	t.tickRefusal(late)
 	t.campaign()
 	t.nextTick = now + t.tick
 	t.lease.renew(t, now)
@@ -213,14 +220,10 @@ func (t *raftTask) ticks() {
 
 // watch looks at the others as their leader, once in a while.
 func (t *raftTask) watch(now time.Duration) {
-	if now < t.nextWatch {
+	if now < t.nextWatch || !t.role.leads {
 		return
 	}
 	t.nextWatch = now + time.Second
-	if !t.role.leads {
-		t.n.slowestMatch.Store(0)
-		return
-	}
 	slowest := uint64(math.MaxUint64)
 	var stuck []uint64
 	ready, leaderHas := uint64(0), t.n.binlog.LastIndex()
@@ -273,6 +276,7 @@ func (t *raftTask) propose(p *proposal) {
 		p.answer(ErrNotLeader)
 		return
 	}
+	t.worked = t.env.Monotonic()
 	if p.conf != nil {
 		p.answer(t.raft.ProposeConfChange(p.conf))
 		return
@@ -322,6 +326,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 		case raft.LocalApplyThread:
 			applies = m
 		default:
+			t.lease.tell(m)
 			t.outbox = append(t.outbox, m)
 		}
 	}
@@ -404,11 +409,13 @@ func (t *raftTask) updateRole() {
 	if was.leads && (!now.leads || now.term != was.term) {
 		t.lease.drop()
 		t.reads.again()
+		t.n.slowestMatch.Store(0)
 		t.n.raftlog.EndLead()
 		t.n.log.Info("leadership lost", "term", was.term, "leader", now.leader)
 		t.n.resign(now, ErrNotLeader)
 	}
 	if now.leads && !(was.leads && now.term == was.term) {
+		t.worked = t.env.Monotonic()
 		t.n.log.Info("elected leader", "term", now.term)
 		t.lease.start(t)
 	}

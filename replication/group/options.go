@@ -61,7 +61,7 @@ type Options struct {
 
 	Workers        int           // replica_parallel_workers: 4
 	PendingMax     int64         // replica_pending_jobs_size_max: 64 MiB
-	MarkInterval   time.Duration // the leader's clock is put into an idle log this often: 1 s
+	MarkInterval   time.Duration // the leader's clock is put into an idle log this often, where heartbeats do not tell it: 1 s
 	TokenLife      time.Duration // how long commit tokens are remembered at least: 1 hour
 	InboxMax       int           // bytes of messages that wait for the Raft task: 64 MiB
 	MessageMax     uint64        // bytes of entries in one message, unless one entry is larger: 1 MiB
@@ -105,6 +105,7 @@ const (
 	ReadBehind              // a leader answers strong reads from what it has applied, which others may be ahead of
 	ForgetCommit            // the commit index is not stored
 	RefusalIsProof          // a leader whose address refuses connections is taken for dead
+	FreshUnproven           // a leader tells followers that they are fresh before it knows that it still leads
 )
 
 func (o *Options) setDefaults() {

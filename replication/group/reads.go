@@ -250,13 +250,17 @@ func (c *core) waitFresh(bound time.Duration, w waiting) error {
 	}
 }
 
-// age is how old the newest entry is that this member has applied, by the leader's
-// clock in it and this member's now; 0 for the leader.
+// age is how long ago everything that the group had acknowledged was applied here, by this
+// member's clock now and the leader's in the newest entry applied, or in its last word if that
+// is of later entries; 0 for the leader.
 func (c *core) age() time.Duration {
 	if term := c.serving.Load(); term != 0 && c.raft.lease.valid(c.leaseClock(), term) {
 		return 0
 	}
 	at := c.lastTime.Load()
+	if f := c.fresh.Load(); f != nil && f.index >= c.lastTold.Load() && c.reached(f.index, 0) {
+		at = f.time
+	}
 	if at == 0 {
 		return time.Duration(1<<63 - 1)
 	}

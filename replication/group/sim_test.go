@@ -42,6 +42,7 @@ type simNode struct {
 	fs   *simfile.FS
 	node *group.Node // nil: down
 	net  *simnettest.Node
+	old  bool // its program speaks the first version of the protocol only
 }
 
 // simulate runs a test with a group of n nodes that has a leader.
@@ -85,7 +86,11 @@ func (n *simNode) start() {
 	o := group.Options{Env: r.sim, FS: n.fs, Group: [16]byte{9}, ID: n.id, Founders: r.members(), LogPreallocate: 64 << 10,
 		Storage: storage.Options{BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20, LogBufferSize: 1 << 20, RecoveryTasks: 1},
 		Transport: func(id transport.Identity, h transport.Handler) (tr transport.Transport, err error) {
-			n.net, err = r.net.Listen(simnettest.Config{Addr: n.addr, Identity: id, LogFormat: group.LogFormat}, h)
+			c := simnettest.Config{Addr: n.addr, Identity: id, LogFormat: group.LogFormat}
+			if n.old {
+				c.Protocol = transport.Versions{Min: 1, Max: 1}
+			}
+			n.net, err = r.net.Listen(c, h)
 			return n.net, err
 		}}
 	if os.Getenv("TRIREME_SIM_LOG") != "" {

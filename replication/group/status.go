@@ -32,7 +32,7 @@ type Status struct {
 // node that tells it knows.
 type Lag struct {
 	// Time is the age of the last entry applied, by the clocks of the leader and of the
-	// member; 0 if there is nothing to apply and the leader's marks come; -1: unknown.
+	// member; 0 if there is nothing to apply and the leader is heard; -1: unknown.
 	Time    time.Duration `json:"lag"`
 	Entries uint64        `json:"lag_entries"`
 	Bytes   int64         `json:"lag_bytes"` // of the log; -1: the teller's log does not reach that far
@@ -80,7 +80,7 @@ func (l *Lag) millis() int64 {
 
 var unknownLag = Lag{Time: -1, Bytes: -1}
 
-// lag tells how far this member is behind. Between two marks an idle log tells no time.
+// lag tells how far this member is behind. Between two words of the leader nobody tells the time.
 func (c *core) lag(applied, committed uint64) Lag {
 	l := Lag{Time: c.age()}
 	switch {

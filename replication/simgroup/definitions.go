@@ -64,7 +64,7 @@ func (w *world) define(n *node, rng *rand.Rand) bool {
 		}
 	})
 	if result == committed {
-		w.history.acked = max(w.history.acked, number)
+		w.history.acknowledged(number, w.sim.Monotonic())
 	}
 	if d != nil && result != refused {
 		d.outcome = result

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sort"
 	"time"
 
 	"github.com/triremedb/trireme/e2e/history"
@@ -54,6 +55,29 @@ type try struct {
 	gone  []rowOf
 }
 
+// ack is that acked became a number at a time.
+type ack struct {
+	number uint64
+	at     time.Duration
+}
+
+// acknowledged notes that a client has heard of a commit.
+func (h *chronicle) acknowledged(number uint64, at time.Duration) {
+	if number > h.acked {
+		h.acked = number
+		h.acks = append(h.acks, ack{number, at})
+	}
+}
+
+// ackedBy is the highest number that was acknowledged by a time.
+func (h *chronicle) ackedBy(at time.Duration) (number uint64) {
+	later := sort.Search(len(h.acks), func(i int) bool { return h.acks[i].at > at })
+	if later > 0 {
+		number = h.acks[later-1].number
+	}
+	return number
+}
+
 // leg is a change of an account's balance.
 type leg struct{ account, amount int64 }
 
@@ -64,10 +88,12 @@ type work func(w *world, n *node, s *txn.Session, rng *rand.Rand, y *try) error
 type chronicle struct {
 	ops      []*op
 	acked    uint64 // highest number that was acknowledged
+	acks     []ack  // when
 	newest   *op    // acknowledged with the highest number of all operations
 	numbered map[uint64]*op
 	clock    int64
 	reads    int
+	bounded  int // of which the age was checked
 	writes   int
 	lost     int // answers unknown
 	found    int // of which a token told more
@@ -128,7 +154,7 @@ func (w *world) client(number int, seed uint64) {
 		}
 		switch o.outcome {
 		case committed:
-			w.history.acked = max(w.history.acked, o.number)
+			w.history.acknowledged(o.number, w.sim.Monotonic())
 		case unknown:
 			w.history.lost++
 		}

@@ -45,7 +45,7 @@ func (w *world) index(s *txn.Session, rng *rand.Rand) {
 		_ = s.Rollback()
 		return
 	}
-	w.history.acked = max(w.history.acked, number)
+	w.history.acknowledged(number, w.sim.Monotonic())
 }
 
 func stepIndex(s *txn.Session, rng *rand.Rand) error {

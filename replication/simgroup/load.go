@@ -61,7 +61,7 @@ func (w *world) createTables(n *node) error {
 			return err
 		}
 		number, err := s.Commit(context.Background())
-		w.history.acked = max(w.history.acked, number)
+		w.history.acknowledged(number, w.sim.Monotonic())
 		return err
 	}
 	err = run(func() error {
@@ -182,10 +182,13 @@ func (w *world) reader(seed uint64) {
 		n := up[rng.IntN(len(up))]
 		opt := group.ReadOptions{Wait: time.Second}
 		least := uint64(0)
-		switch rng.IntN(4) {
+		switch rng.IntN(5) {
 		case 0:
 			opt.Consistency = group.Local
 			least = n.shown
+		case 4:
+			opt.Consistency, opt.Bound = group.Bounded, time.Duration(50+rng.IntN(1000))*time.Millisecond
+			least = w.history.ackedBy(w.sim.Monotonic() - opt.Bound)
 		case 1:
 			opt.Consistency, opt.Number = group.AtLeast, w.history.acked
 			least = opt.Number
@@ -198,6 +201,12 @@ func (w *world) reader(seed uint64) {
 			continue
 		}
 		w.history.reads++
+		if opt.Consistency == group.Bounded {
+			if w.untimely {
+				continue
+			}
+			w.history.bounded++
+		}
 		if opt.Consistency == group.Local {
 			n.shown = max(n.shown, csn)
 			if w.sim.Monotonic()-n.started >= readTimeout {

@@ -30,6 +30,14 @@ func (n *node) knows() transport.Versions {
 	return group.LogFormat
 }
 
+// speaks are the versions of the protocol that the machine's program speaks.
+func (n *node) speaks() (v transport.Versions) {
+	if n.old {
+		v = transport.Versions{Min: 1, Max: 1}
+	}
+	return v
+}
+
 // mixed reports whether the group begins with an older program.
 func (w *world) mixed() bool { return !w.opt.Plain && w.opt.Seed%3 == 1 }
 

@@ -67,12 +67,14 @@ type world struct {
 	parents  []int64
 	children []int64
 
-	spans   []applied // of all members
-	drawn   uint64    // contexts of spans
-	traced  int       // transactions in the logs that are part of a trace
-	stop    bool      // load and faults
-	calm    bool      // there is no harm but that of strikes
-	problem string
+	spans  []applied // of all members
+	drawn  uint64    // contexts of spans
+	traced int       // transactions in the logs that are part of a trace
+	stop   bool      // load and faults
+	calm   bool      // there is no harm but that of strikes
+	// untimely: clocks have been harmed, so that nobody can tell by them how old data are.
+	untimely bool
+	problem  string
 }
 
 // node is a machine: its disk outlives its process.
@@ -214,7 +216,7 @@ func (n *node) options(founders []group.Member) group.Options {
 		Storage: storage.Options{BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20, LogBufferSize: 1 << 20, MaxStreams: 16,
 			RecoveryTasks: 1, PurgeTasks: 1, UndoSizeMax: 1 << 20, LockWait: time.Second, Cleaner: buffer.CleanerOptions{}},
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
-			tr, err := n.w.net.Listen(simnettest.Config{Addr: n.addr, Identity: id, LogFormat: n.knows()}, h)
+			tr, err := n.w.net.Listen(simnettest.Config{Addr: n.addr, Identity: id, LogFormat: n.knows(), Protocol: n.speaks()}, h)
 			if err != nil {
 				return nil, err
 			}

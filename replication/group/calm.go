@@ -1,0 +1,86 @@
+package group
+
+import (
+	"time"
+
+	"go.etcd.io/raft/v3"
+)
+
+// calm lets the Raft task sleep for more than a tick where its clock is not needed. In an idle
+// group the looks at each tick, and the heartbeats, are most of what there is to do.
+//
+// The clock of a member that follows a leader, and waits for nothing, has one purpose: to tell
+// that the leader is silent. Each word of the leader puts the next tick off, so that Raft counts
+// from there, and the task looks only every few ticks whether there was one. A leader to which
+// nobody has brought anything for a while sends heartbeats at every second tick.
+//
+// The ticks that passed meanwhile are not lost: when it wakes, in time, the task counts them
+// all. One that does not hear its leader looks at each tick from then on, so that an election
+// comes no later.
+type calm struct {
+	worked time.Duration // when a leader was given something, on the monotonic clock
+	heard  time.Duration // when a follower heard the leader; 0: it has not
+	word   bool          // the leader's has come in this turn
+	quiet  bool          // nothing has come from others in the task's turn
+	sleep  bool          // the task has gone to sleep for some ticks
+	wake   time.Duration // when it is to wake
+}
+
+const (
+	// followerSleeps and leaderSleeps are for how many ticks the task sleeps at once.
+	followerSleeps = 4
+	leaderSleeps   = 2
+	// idleAfter is when a leader is idle.
+	idleAfter = time.Second
+)
+
+// isCalm reports whether there is nothing that is to be looked at with the next tick.
+func (t *raftTask) isCalm() bool {
+	if len(t.reads.waiting)+len(t.reads.asked) > 0 || t.moves.change != nil || t.moves.transfer != nil {
+		return false
+	}
+	if t.role.leads {
+		return t.env.Monotonic()-t.worked >= idleAfter
+	}
+	return t.role.leader != raft.None && t.campaignIn == 0 && t.refused.member == raft.None && t.held == nil &&
+		t.heard != 0 && t.env.Monotonic()-t.heard <= (leaderSleeps+1)*t.tick
+}
+
+// hear puts the next tick off if the leader was heard in this turn.
+func (t *raftTask) hear() {
+	if !t.word {
+		return
+	}
+	t.word, t.heard = false, t.env.Monotonic()
+	if t.sleep && !t.role.leads && t.isCalm() {
+		t.nextTick = t.heard + t.tick
+	}
+}
+
+// disturb wakes the task if a turn of somebody else has left what its clock is needed for.
+func (t *raftTask) disturb() {
+	if t.sleep && !t.isCalm() {
+		t.in.parker.Unpark()
+	}
+}
+
+// pause is how long the task may sleep if nothing comes.
+func (t *raftTask) pause() time.Duration {
+	t.wake, t.sleep = t.nextTick, t.isCalm()
+	switch {
+	case t.sleep && t.role.leads:
+		t.wake += (leaderSleeps - 1) * t.tick
+	case t.sleep:
+		t.wake += (followerSleeps - 1) * t.tick
+	}
+	return t.wake - t.env.Monotonic()
+}
+
+// missed is how many ticks have passed before this one that the task has slept through: none
+// if it stood still, or if something has come that may be the leader's word.
+func (t *raftTask) missed(now time.Duration, late bool) int {
+	if !t.sleep || late || !t.quiet && !t.role.leads {
+		return 0
+	}
+	return int((now - t.nextTick) / t.tick)
+}

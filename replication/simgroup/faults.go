@@ -110,7 +110,7 @@ func (w *world) harmSwizzle(rng *rand.Rand) {
 
 // diskHarms are what happens to disks: faults of package simfile have their place here.
 func (w *world) diskHarms() []func(*rand.Rand) {
-	return []func(*rand.Rand){w.harmDisk, w.harmSpace, w.harmFile}
+	return []func(*rand.Rand){w.harmDisk, w.harmSpace, w.harmFile, w.harmRot}
 }
 
 // harmFile lets a call on a file of a node fail once: the node may stop by that, and is started

@@ -257,13 +257,8 @@ func (w *world) harmMembers(rng *rand.Rand) {
 // group that loses a majority of its disks has lost what only they had.
 func (w *world) harmData(rng *rand.Rand) {
 	n, l := w.pick(rng), w.leader()
-	if n == nil || l == nil || w.plan == nil {
+	if n == nil || l == nil || w.plan == nil || w.rotten != nil || !w.wholeAt(l) {
 		return
-	}
-	for _, m := range l.node.Members() {
-		if m.Learner || w.find(m.ID) == nil {
-			return
-		}
 	}
 	how, seed := haltKind(1+rng.IntN(2)), rng.Uint64()
 	n.id = 0
@@ -340,6 +335,10 @@ func (w *world) heal() {
 	for _, n := range w.made {
 		if n.excused && n.node != nil && n.node.Err() != nil {
 			n.halt(haltKill)
+		}
+		if n == w.rotten && !n.gone { // it may not have been found yet
+			n.halt(haltKill)
+			n.wipe(w.rng.Uint64())
 		}
 		n.restart()
 		if n.old && (w.plan != nil || w.opt.Seed%4 == 0) && !n.gone {

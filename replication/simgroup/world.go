@@ -74,7 +74,9 @@ type world struct {
 	calm   bool      // there is no harm but that of strikes
 	// untimely: clocks have been harmed, so that nobody can tell by them how old data are.
 	untimely bool
-	problem  string
+	// rotten is the node whose disk rots; nil: none does.
+	rotten  *node
+	problem string
 }
 
 // node is a machine: its disk outlives its process.
@@ -258,7 +260,7 @@ func (n *node) start(founders []group.Member) error {
 	if err != nil {
 		return err
 	}
-	n.node, n.id, n.excused = g, g.ID(), false
+	n.node, n.id, n.excused = g, g.ID(), n == n.w.rotten
 	n.life++
 	return nil
 }
@@ -314,6 +316,10 @@ func (n *node) restart() {
 	err := n.start(nil)
 	if errors.Is(err, syscall.EIO) && n.failing != nil {
 		n.failing.Stop() // the call that was to fail was one of the start's
+		err = n.start(nil)
+	}
+	if err != nil && n == n.w.rotten { // it says what is wrong, and gets its data from the others
+		n.wipe(n.w.rng.Uint64())
 		err = n.start(nil)
 	}
 	if err != nil {

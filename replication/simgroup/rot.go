@@ -1,0 +1,89 @@
+package simgroup
+
+import (
+	"math/rand/v2"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/replication/group"
+)
+
+// harmRot lets a disk rot: a bit of a file flips, or a sector becomes unreadable, in whatever the node
+// has written. It happens to one node in a life, and no other disk is taken away then, so that all that is acknowledged
+// is left somewhere. The node may go on, if the place is of no use any more; it may stop, and refuse
+// to start again, and gets an empty disk then. What it may not do is answer from what is wrong, or
+// let others lose what only it and they had.
+func (w *world) harmRot(rng *rand.Rand) {
+	n, l := w.pick(rng), w.leader()
+	if n == nil || l == nil || w.plan == nil || w.rotten != nil || !w.wholeAt(l) {
+		return
+	}
+	names := files(n.fs, ".")
+	if len(names) == 0 {
+		return
+	}
+	name := names[rng.IntN(len(names))]
+	size := fileSize(n.fs, name)
+	if size == 0 {
+		return
+	}
+	off := rng.Int64N(size)
+	if rng.IntN(2) == 0 && off > simfile.SectorSize { // rather what was written last
+		off = size - 1 - rng.Int64N(min(size, 8*simfile.SectorSize))
+	}
+	bad := rng.IntN(3) == 0
+	w.rotten = n
+	n.excused = true
+	if bad {
+		_ = n.fs.BadSector(name, off)
+	} else {
+		_ = n.fs.FlipBit(name, off, uint(rng.IntN(8)))
+	}
+	pause := time.Duration(rng.IntN(1500)) * time.Millisecond
+	restart := rng.IntN(3) > 0
+	w.sim.Go("rot", func() {
+		env.Sleep(w.sim, pause)
+		if restart {
+			n.halt(haltKill)
+			n.restart()
+		}
+		for ; !w.stop; env.Sleep(w.sim, 100*time.Millisecond) {
+			if n.node != nil && !n.busy && n.node.Err() != nil {
+				n.halt(haltKill)
+				n.restart()
+			}
+		}
+	})
+}
+
+// wholeAt reports whether all members vote, and have what they ever had.
+func (w *world) wholeAt(leader *node) bool {
+	return !slices.ContainsFunc(leader.node.Members(), func(m group.Member) bool { return m.Learner || w.find(m.ID) == nil })
+}
+
+// files are the files below a directory.
+func files(fsys *simfile.FS, dir string) (names []string) {
+	entries, _ := fsys.List(dir)
+	for _, e := range entries {
+		name := path.Join(dir, e)
+		if below := files(fsys, name); len(below) > 0 {
+			names = append(names, below...)
+			continue
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func fileSize(fsys *simfile.FS, name string) (size int64) {
+	f, err := fsys.Open(name, file.OpenOptions{})
+	if err == nil {
+		size, _ = f.Size()
+		_ = f.Close()
+	}
+	return size
+}

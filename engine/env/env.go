@@ -68,15 +68,15 @@ func Real() Env { return realEnv{} }
 
 type realEnv struct{}
 
-// UntilBeat is the time until the next multiple of a period on the process's clock, but at least
-// half of the period. Tasks that look around every so often, and sleep for as long, wake together:
+// UntilBeat is the time until the next multiple of a period on the process's clock, or the one after
+// that if there is next to nothing left. Tasks that look around every so often, and sleep for as long, wake together:
 // to wake an idle process once costs less than to do so for each of them.
 func UntilBeat(period time.Duration) time.Duration {
 	if period <= 0 {
 		return 0
 	}
 	left := period - time.Since(processStart)%period
-	if left < period/2 {
+	if left < period/10 {
 		left += period
 	}
 	return left

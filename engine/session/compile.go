@@ -355,7 +355,7 @@ func (s *Session) runFirst(ctx context.Context, st ast.Statement, params []*type
 	if s.lost(err); err != nil && before && !s.trx.active {
 		return err // the statement is not to run by itself now
 	}
-	if err != nil && errorNumber(err) != errnoDeadlock {
+	if err != nil && errorNumber(err) != errnoDeadlock && s.work.unread == nil {
 		// Perhaps it makes sense with its literals in place only.
 		return errRecompile
 	}

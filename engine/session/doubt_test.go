@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -253,6 +254,20 @@ func TestReadPointOnce(t *testing.T) {
 		check("SHOW TABLES", 0)
 		check("COMMIT", 0)
 		check("SELECT * FROM t", 1)
+		known := r.ReadPoint
+		stale := errors.New("this member lags")
+		r.ReadPoint = func(session.ReadOptions) error { asked++; return stale }
+		for _, text := range []string{"SELECT * FROM t", "SELECT * FROM t WHERE id = 1", "SELECT a.id FROM t a JOIN t b USING (id)", "EXPLAIN SELECT * FROM t", "SHOW TABLES"} {
+			asked = 0
+			if err := reader.Query(context.Background(), text, discard{}); !errors.Is(err, stale) && !strings.Contains(fmt.Sprint(err), stale.Error()) || asked != 1 {
+				t.Errorf("%s asked %d times of a member that lags: %v", text, asked, err)
+			}
+			asked = 0
+			if got := r.Prepared(reader, text); !strings.Contains(got, stale.Error()) || asked != 1 {
+				t.Errorf("%s, prepared, asked %d times of a member that lags: %s", text, asked, got)
+			}
+		}
+		r.ReadPoint = known
 		asked = 0
 		if err := reader.Use("test"); err != nil || asked != 1 {
 			t.Error(err, asked)

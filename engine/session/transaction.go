@@ -480,14 +480,15 @@ func (s *Session) readPoint() error {
 
 // ask waits until this node has what the session's consistency asks for: once in a statement.
 func (s *Session) ask() error {
-	if s.work.asked {
-		return nil
+	if s.work.asked || s.work.unread != nil {
+		return s.work.unread
 	}
 	o, err := s.readOptions()
 	if err != nil {
 		return err
 	}
-	return s.readAt(o)
+	s.work.unread = s.readAt(o)
+	return s.work.unread
 }
 
 // readAt waits until this node has what a read asks for; the process list says so. KILL, the

@@ -14,14 +14,16 @@ import (
 // from there, and the task looks only every few ticks whether there was one. A leader to which
 // nobody has brought anything for a while sends heartbeats at every second tick.
 //
-// The ticks that passed meanwhile are not lost: when it wakes, in time, the task counts them
-// all. One that does not hear its leader looks at each tick from then on, so that an election
-// comes no later.
+// The ticks that passed meanwhile are not lost: when it wakes, in time, the task counts those that
+// have passed since it heard its leader, or its role changed, and one more: never more, since promises
+// to leaders count on it that so many ticks take as long, less one. One that does not hear its leader looks
+// at each tick from then on, so that an election comes no later.
 type calm struct {
+	sleeps bool          // it may
 	worked time.Duration // when a leader was given something, on the monotonic clock
 	heard  time.Duration // when a follower heard the leader; 0: it has not
+	from   time.Duration // when the leader was heard, or the role changed: ticks count from there
 	word   bool          // the leader's has come in this turn
-	quiet  bool          // nothing has come from others in the task's turn
 	sleep  bool          // the task has gone to sleep for some ticks
 	wake   time.Duration // when it is to wake
 }
@@ -30,13 +32,16 @@ const (
 	// followerSleeps and leaderSleeps are for how many ticks the task sleeps at once.
 	followerSleeps = 4
 	leaderSleeps   = 2
+	// sleepsFrom is the least election timeout, in ticks, with which anybody sleeps: with a shorter
+	// one, leases would end between the heartbeats of an idle leader.
+	sleepsFrom = 8
 	// idleAfter is when a leader is idle.
 	idleAfter = time.Second
 )
 
 // isCalm reports whether there is nothing that is to be looked at with the next tick.
 func (t *raftTask) isCalm() bool {
-	if len(t.reads.waiting)+len(t.reads.asked) > 0 || t.moves.change != nil || t.moves.transfer != nil {
+	if !t.sleeps || len(t.reads.waiting)+len(t.reads.asked) > 0 || t.moves.change != nil || t.moves.transfer != nil {
 		return false
 	}
 	if t.role.leads {
@@ -51,7 +56,8 @@ func (t *raftTask) hear() {
 	if !t.word {
 		return
 	}
-	t.word, t.heard = false, t.env.Monotonic()
+	t.heard = t.env.Monotonic()
+	t.word, t.from = false, t.heard
 	if t.sleep && !t.role.leads && t.isCalm() {
 		t.nextTick = t.heard + t.tick
 	}
@@ -76,11 +82,11 @@ func (t *raftTask) pause() time.Duration {
 	return t.wake - t.env.Monotonic()
 }
 
-// missed is how many ticks have passed before this one that the task has slept through: none
-// if it stood still, or if something has come that may be the leader's word.
+// missed is how many ticks have passed before this one that the task has slept through; none if
+// it stood still.
 func (t *raftTask) missed(now time.Duration, late bool) int {
-	if !t.sleep || late || !t.quiet && !t.role.leads {
+	if !t.sleep || late {
 		return 0
 	}
-	return int((now - t.nextTick) / t.tick)
+	return max(0, int((now-max(t.nextTick, t.from))/t.tick))
 }

@@ -81,8 +81,7 @@ type core struct {
 	// start is applied again.
 	restored atomic.Uint64
 	opened   time.Duration             // when
-	lastTime atomic.Int64              // leader's clock in the last entry applied, microseconds
-	lastTold atomic.Uint64             // the index of that entry, or of a later one
+	lastTime entryTime                 // of the last entry applied, by the leader's clock in it
 	fresh    atomic.Pointer[freshness] // told by the leader last; nil: nothing
 	failure  atomic.Pointer[error]
 	onFail   func(error)
@@ -150,7 +149,7 @@ func (c *core) open(id *identity) error {
 		return err
 	}
 	if c.applier, err = apply.New(apply.Options{Env: c.env, Engine: c.engine, Workers: c.opt.Workers, MemoryMax: c.opt.PendingMax,
-		Trace: c.opt.Trace, Member: c.opt.ID, Extra: c.extra, OnApplied: func(uint64, uint64) { c.appliedTo() }, OnStop: c.fail}); err != nil {
+		Trace: c.opt.Trace, Member: c.opt.ID, Extra: c.extra, OnApplied: func(uint64, uint64) { c.lastTime.publish(); c.appliedTo() }, OnStop: c.fail}); err != nil {
 		return err
 	}
 	if c.source, err = c.openSource(id); err != nil {
@@ -251,7 +250,7 @@ func (c *core) openRaft() error {
 	node, err := raft.NewRawNode(&raft.Config{
 		ID:                        c.opt.ID,
 		ElectionTick:              c.opt.ElectionTicks,
-		HeartbeatTick:             leaderSleeps,
+		HeartbeatTick:             1,
 		Storage:                   c.raftlog,
 		Applied:                   pos.Index,
 		AsyncStorageWrites:        true,
@@ -455,8 +454,7 @@ func (c *core) File() (opens bool, version uint8) {
 // membership, and commit tokens.
 func (c *core) extra(a *apply.Applied) (*trx.Trx, error) {
 	if a.Envelope.Kind != 0 {
-		c.lastTold.Store(a.Index) // first: a new time is never read with an older index
-		c.lastTime.Store(a.Envelope.Time)
+		c.lastTime.next = freshness{a.Envelope.Time, a.Index}
 	}
 	if a.Opaque {
 		state, err := c.membership.applied(a.Index)

@@ -120,6 +120,7 @@ func promiseLength(tick time.Duration, electionTicks int) time.Duration {
 // leader the moment before it ended.
 func (t *raftTask) begin() {
 	t.length = promiseLength(t.tick, t.n.opt.ElectionTicks)
+	t.sleeps = t.n.opt.ElectionTicks >= sleepsFrom
 	if t.n.state.Get().Term > 0 {
 		t.promise = promise{until: t.n.leaseClock() + t.length}
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
@@ -137,7 +138,7 @@ func TestCheckFiles(t *testing.T) {
 func TestLease(t *testing.T) {
 	l := lease{length: 100 * time.Millisecond, held: true}
 	l.term.Store(7)
-	task := &raftTask{n: &core{incarnation: 5}}
+	task := &raftTask{n: &core{incarnation: 5}, env: env.Real()}
 	for i := range 3 {
 		l.seq++
 		l.sent = append(l.sent, leaseRound{seq: l.seq, at: time.Duration(10*(i+1)) * time.Millisecond})
@@ -221,5 +222,29 @@ func TestCut(t *testing.T) {
 	}
 	if more, err := r.Next(&entry.Txn{}); more || err != nil {
 		t.Errorf("behind the last one: %v, %v", more, err)
+	}
+}
+
+// Ticks that a task has slept through count from the last word of its leader, and from the last change
+// of its role: promises to leaders count on it that n ticks take n-1 times the length of one.
+func TestMissedTicks(t *testing.T) {
+	const tick = 50 * time.Millisecond
+	for _, c := range []struct {
+		name string
+		from time.Duration // when the leader was heard
+		now  time.Duration
+		late bool
+		want int
+	}{
+		{"nothing was heard", 50 * time.Millisecond, 251 * time.Millisecond, false, 3},
+		{"the leader was heard in the last tick", 240 * time.Millisecond, 251 * time.Millisecond, false, 0},
+		{"the leader was heard two ticks before", 150 * time.Millisecond, 251 * time.Millisecond, false, 2},
+		{"the process stood still", 50 * time.Millisecond, 251 * time.Millisecond, true, 0},
+		{"the first tick is yet to come", 50 * time.Millisecond, 60 * time.Millisecond, false, 0},
+	} {
+		task := &raftTask{tick: tick, nextTick: 100 * time.Millisecond, calm: calm{sleep: true, from: c.from}}
+		if got := task.missed(c.now, c.late); got != c.want {
+			t.Errorf("%s: %d ticks, want %d", c.name, got, c.want)
+		}
 	}
 }

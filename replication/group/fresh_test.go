@@ -16,30 +16,78 @@ func (n *simNode) bounded(bound, wait time.Duration) (number uint64, ok bool) {
 	return number, err == nil
 }
 
-// An idle group writes nothing into its log, and its followers know nevertheless that they are
-// fresh. Where a member's program is older, and does not hear it from heartbeats, there are marks.
+// An idle group writes nothing into its log, and its members know nevertheless how fresh they are.
+// Where heartbeats do not tell it, there are marks.
 func TestFreshWhileIdle(t *testing.T) {
-	for _, old := range []bool{false, true} {
-		simulate(t, 3, 3, simnettest.Options{}, nil, func(r *simRig) {
+	for _, c := range []struct {
+		name    string
+		nodes   int
+		options func(*group.Options)
+		before  func(r *simRig, l *simNode)
+		marks   bool
+	}{
+		{"three voters", 3, nil, nil, false},
+		{"one alone", 1, nil, nil, false},
+		{"an older member", 3, nil, func(r *simRig, l *simNode) {
+			n := r.others(l)[0]
+			n.kill()
+			n.old = true
+			n.start()
+		}, true},
+		{"no lease", 3, func(o *group.Options) { o.NoLease = true }, nil, true},
+		{"one alone without a lease", 1, func(o *group.Options) { o.NoLease = true }, nil, true},
+		{"one voter and a replica", 2, func(o *group.Options) {
+			o.Founders[1].Learner, o.Founders[1].Stays = true, true
+		}, nil, true},
+		{"a transfer that came to nothing", 3, nil, func(r *simRig, l *simNode) {
+			n := r.others(l)[0]
+			n.kill()
+			if err := l.node.Transfer(n.id); err == nil {
+				t.Error("leadership went to a member that is not there")
+			}
+			env.Sleep(r.sim, 3*time.Second) // Raft gives it up
+			n.start()
+		}, true},
+		{"heartbeats every second", 3, func(o *group.Options) { o.Tick = time.Second }, nil, true},
+	} {
+		simulate(t, 3, c.nodes, simnettest.Options{}, c.options, func(r *simRig) {
 			l := r.leader(nil)
-			if old {
-				n := r.others(l)[0]
-				n.kill()
-				n.old = true
-				n.start()
+			if c.before != nil {
+				c.before(r, l)
 				env.Sleep(r.sim, time.Second)
 			}
-			l.write(l.node, "last")
-			env.Sleep(r.sim, 3*time.Second)
-			before := l.node.Status().Index
-			env.Sleep(r.sim, 20*time.Second)
-			if wrote := l.node.Status().Index - before; wrote > 0 != old {
-				t.Errorf("older member: %t; %d entries in 20 seconds", old, wrote)
+			if now := r.leader(nil); now != l {
+				t.Errorf("%s: member %d leads", c.name, now.id)
 			}
-			for _, n := range r.nodes {
-				if got, ok := n.bounded(300*time.Millisecond, time.Millisecond); !ok || got < r.acked {
-					t.Errorf("older member: %t; member %d: transaction %d of %d, %t: %+v", old, n.id, got, r.acked, ok, n.node.Status())
+			l.write(l.node, "last")
+			env.Sleep(r.sim, 5*time.Second)
+			before := l.node.Status().Index
+			bound, longest := 300*time.Millisecond, time.Duration(0)
+			if c.marks {
+				bound = 2 * time.Second // a mark is due after one, and is looked for every half
+			}
+			for range 200 {
+				env.Sleep(r.sim, 100*time.Millisecond)
+				for _, n := range r.nodes {
+					if got, ok := n.bounded(bound, time.Nanosecond); !ok || got < r.acked {
+						t.Errorf("%s: member %d, data of %v: transaction %d of %d, %t: %+v", c.name, n.id, bound, got, r.acked, ok, n.node.Status())
+						return
+					}
+					longest = max(longest, n.node.Status().Lag.Time)
 				}
+			}
+			for _, n := range r.nodes { // a shorter bound than what is told keeps to is asked for
+				for _, bound := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
+					if got, ok := n.bounded(bound, time.Second); !ok || got < r.acked {
+						t.Errorf("%s: member %d, data of %v: transaction %d of %d, %t", c.name, n.id, bound, got, r.acked, ok)
+					}
+				}
+			}
+			if wrote := l.node.Status().Index - before; wrote > 0 != c.marks {
+				t.Errorf("%s: %d entries in 20 seconds", c.name, wrote)
+			}
+			if longest > 0 {
+				t.Errorf("%s: a lag of %v", c.name, longest)
 			}
 		})
 	}

@@ -26,7 +26,8 @@ func (c *core) housekeep() {
 		now := c.env.Monotonic()
 		c.requireFormat()
 		c.lookForRemoval(&looked)
-		if now-marked >= c.opt.MarkInterval && c.serving.Load() != 0 {
+		// A wake may come a little earlier after the last one than it was meant to.
+		if now-marked >= c.opt.MarkInterval*3/4 && c.serving.Load() != 0 {
 			marked = now
 			var before int64
 			if now-expired >= time.Minute {
@@ -59,10 +60,15 @@ func (c *core) housekeep() {
 // tellsTime is the version of the protocol from which heartbeats tell followers how fresh they are.
 const tellsTime = 2
 
-// marksTell reports whether members need marks to know how fresh they are: where there is no
-// lease there are no rounds that would tell, and older programs do not hear it from those.
+// marksTell reports whether members need marks to know how fresh they are. Older programs do not
+// hear it from heartbeats; and a leader tells nothing by those if it has no lease, or has given it up to hand
+// over, which came to nothing; where it is the only voter, since Raft asks nobody then; and little if heartbeats are seldom.
 func (c *core) marksTell() bool {
-	return c.opt.NoLease || slices.ContainsFunc(c.transport.Status(), func(s transport.PeerStatus) bool {
+	if len(c.membership.current()) == 1 && !c.opt.NoLease {
+		return false
+	}
+	told := time.Duration(c.raft.lease.told.Load())
+	return c.env.Monotonic()-told > c.opt.MarkInterval || slices.ContainsFunc(c.transport.Status(), func(s transport.PeerStatus) bool {
 		return s.Connected && s.Protocol < tellsTime
 	})
 }

@@ -44,8 +44,10 @@ type lease struct {
 	length time.Duration
 	seq    uint64
 	fresh  freshness
-	sent   []leaseRound // oldest first
-	held   bool         // by a leader that is not handing over
+	proven time.Duration // when fresh was, on the monotonic clock
+	told   atomic.Int64  // proven of what the others were told last
+	sent   []leaseRound  // oldest first
+	held   bool          // by a leader that is not handing over
 
 	term  atomic.Uint64 // of the newest lease; it is set before until is
 	until atomic.Int64  // on the lease clock; 0: no lease
@@ -108,7 +110,8 @@ func (l *lease) confirmed(t *raftTask, s raft.ReadState) {
 	for len(l.sent) > 0 && l.sent[0].seq <= seq {
 		if l.sent[0].seq == seq {
 			l.until.Store(int64(l.sent[0].at + l.length))
-			l.fresh = freshness{l.sent[0].wall, s.Index}
+			l.fresh, l.proven = freshness{l.sent[0].wall, s.Index}, t.env.Monotonic()
+			t.n.fresh.Store(&freshness{l.fresh.time, l.fresh.index})
 		}
 		l.sent = append(l.sent[:0], l.sent[1:]...)
 	}
@@ -157,6 +160,7 @@ func (l *lease) tell(m *raftpb.Message) {
 		b := append(make([]byte, 0, roundSize+freshnessSize), m.GetContext()...)
 		b = binary.LittleEndian.AppendUint64(b, uint64(l.fresh.time))
 		m.Context = binary.LittleEndian.AppendUint64(b, l.fresh.index)
+		l.told.Store(int64(l.proven))
 	}
 }
 
@@ -169,4 +173,22 @@ func told(m *raftpb.Message) (f freshness, ok bool) {
 	b = b[roundSize:]
 	f = freshness{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])}
 	return f, f.index != 0
+}
+
+// entryTime is the leader's clock in the last entry applied, and the entry's index. The applier
+// writes it, and publishes it when the entry is to be seen by readers.
+type entryTime struct {
+	next  freshness
+	time  atomic.Int64
+	index atomic.Uint64
+}
+
+func (e *entryTime) publish() {
+	e.index.Store(e.next.index) // first: a new time is never read with an older index
+	e.time.Store(e.next.time)
+}
+
+func (e *entryTime) load() (time int64, index uint64) {
+	time = e.time.Load()
+	return time, e.index.Load()
 }

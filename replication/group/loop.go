@@ -57,8 +57,7 @@ type role struct {
 func (t *raftTask) run() {
 	defer t.end()
 	defer t.recover()
-	for !t.in.take(&t.work, t.pause()) {
-		t.quiet = len(t.work.peers) == 0
+	for pause := time.Duration(0); !t.in.take(&t.work, pause); pause = t.pause() {
 		t.step()
 		t.ticks()
 		t.give()
@@ -403,7 +402,7 @@ func (t *raftTask) updateRole() {
 	if now == was {
 		return
 	}
-	t.role = now
+	t.role, t.from = now, t.env.Monotonic()
 	t.n.setRole(now)
 	t.moves.tick(t, 0)
 	if was.leads && (!now.leads || now.term != was.term) {

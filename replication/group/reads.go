@@ -233,20 +233,36 @@ func (c *core) waitRestored(ended func() bool) error {
 }
 
 // waitFresh waits until what this member has is at most that old, by the clocks of
-// the leader and of this member.
+// the leader and of this member. Where it is older the member asks its leader, too, what is committed
+// now: an idle leader does not tell it often, and its word is as old as the answers that prove it.
 func (c *core) waitFresh(bound time.Duration, w waiting) error {
+	var asked *readRequest
 	for {
 		age := c.age()
 		if age <= bound {
 			return nil
 		}
-		if c.env.Monotonic() >= w.deadline {
+		if asked == nil {
+			asked = &readRequest{deadline: w.deadline, reply: reply{parker: c.env.NewParker()}}
+			if !c.inbox.call(func() { c.raft.reads.add(c.raft, asked) }) {
+				return ErrStopped
+			}
+		}
+		if asked.done.Load() && asked.err == nil && c.reached(asked.index, 0) {
+			return nil
+		}
+		left := w.deadline - c.env.Monotonic()
+		if left <= 0 {
 			return fmt.Errorf("%w: it is %v behind, %v are asked for", ErrStale, age.Round(time.Millisecond), bound)
 		}
 		if w.ended != nil && w.ended() {
 			return ErrReadEnded
 		}
-		env.Sleep(c.env, min(5*time.Millisecond, w.deadline-c.env.Monotonic()))
+		if pause := min(5*time.Millisecond, left); asked.done.Load() {
+			env.Sleep(c.env, pause)
+		} else {
+			asked.parker.ParkFor(pause)
+		}
 	}
 }
 
@@ -257,8 +273,8 @@ func (c *core) age() time.Duration {
 	if term := c.serving.Load(); term != 0 && c.raft.lease.valid(c.leaseClock(), term) {
 		return 0
 	}
-	at := c.lastTime.Load()
-	if f := c.fresh.Load(); f != nil && f.index >= c.lastTold.Load() && c.reached(f.index, 0) {
+	at, index := c.lastTime.load()
+	if f := c.fresh.Load(); f != nil && f.index >= index && c.reached(f.index, 0) {
 		at = f.time
 	}
 	if at == 0 {

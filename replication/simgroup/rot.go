@@ -9,7 +9,6 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
-	"github.com/triremedb/trireme/replication/group"
 )
 
 // harmRot lets a disk rot: a bit of a file flips, or a sector becomes unreadable, in whatever the node
@@ -60,9 +59,17 @@ func (w *world) harmRot(rng *rand.Rand) {
 	})
 }
 
-// wholeAt reports whether all members vote, and have what they ever had.
+// wholeAt reports whether all members vote, and have what they ever had. Each has to know it: what
+// the leader alone knows of a change may be lost with its disk.
 func (w *world) wholeAt(leader *node) bool {
-	return !slices.ContainsFunc(leader.node.Members(), func(m group.Member) bool { return m.Learner || w.find(m.ID) == nil })
+	members := leader.node.Members()
+	for _, m := range members {
+		n := w.find(m.ID)
+		if m.Learner || n == nil || n.node == nil || n.busy || !slices.Equal(n.node.Members(), members) {
+			return false
+		}
+	}
+	return true
 }
 
 // files are the files below a directory.

@@ -118,7 +118,7 @@ func TestSimulateAgain(t *testing.T) {
 // others they do from the beginning on.
 func TestTraces(t *testing.T) {
 	carried := map[bool]int{}
-	for seed := uint64(1); seed <= 6; seed++ {
+	for seed := uint64(1); seed <= 12; seed++ {
 		r := Run(Options{Seed: seed})
 		if r.Problem != "" {
 			t.Errorf("seed %d: %v", seed, r)
@@ -127,8 +127,8 @@ func TestTraces(t *testing.T) {
 			carried[seed%3 == 1]++
 		}
 	}
-	if carried[true] == 0 || carried[false] < 4 {
-		t.Errorf("traces were carried in %d lives of 2 that begin with an older program, and in %d of the 4 others",
+	if carried[true] == 0 || carried[false] < 8 {
+		t.Errorf("traces were carried in %d lives of 4 that begin with an older program, and in %d of the 8 others",
 			carried[true], carried[false])
 	}
 }

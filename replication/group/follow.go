@@ -276,6 +276,10 @@ func (t *raftTask) accepts(id uint64) {
 	if id == t.refused.member {
 		t.refused = leadership{}
 	}
+	if id == t.role.leader { // what was asked before may be lost
+		t.reads.again()
+		t.reads.ask(t)
+	}
 }
 
 // leaderRefuses reports whether the leader's address has refused connections since the leader

@@ -138,19 +138,22 @@ func TestCheckFiles(t *testing.T) {
 func TestLease(t *testing.T) {
 	l := lease{length: 100 * time.Millisecond, held: true}
 	l.term.Store(7)
-	task := &raftTask{n: &core{incarnation: 5}, env: env.Real()}
+	task := &raftTask{n: &core{incarnation: 5}, env: env.Real(), first: 40}
 	for i := range 3 {
 		l.seq++
 		l.sent = append(l.sent, leaseRound{seq: l.seq, at: time.Duration(10*(i+1)) * time.Millisecond})
 	}
+	index := uint64(39)
 	confirm := func(incarnation uint64, kind byte, seq uint64) {
-		l.confirmed(task, raft.ReadState{RequestCtx: readContext(incarnation, kind, seq)})
+		l.confirmed(task, raft.ReadState{RequestCtx: readContext(incarnation, kind, seq), Index: index})
 	}
 	confirm(4, contextLease, 3) // of an earlier process
 	confirm(5, contextRead, 3)
+	confirm(5, contextLease, 1) // of the only voter, from before it has committed in its term
 	if l.valid(0, 7) {
 		t.Error("a lease without an answer")
 	}
+	index = 40
 	confirm(5, contextLease, 2)
 	if !l.valid(119*time.Millisecond, 7) || l.valid(120*time.Millisecond, 7) {
 		t.Error("the lease of round 2 ends 100 ms after it was sent")

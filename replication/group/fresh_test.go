@@ -1,10 +1,13 @@
 package group_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
@@ -161,4 +164,67 @@ func TestOverruledLeaderTellsNothing(t *testing.T) {
 	if noticed == 0 && !race.Enabled {
 		t.Error("that a leader tells what nobody has confirmed is not noticed")
 	}
+}
+
+// The only voter that starts again does not know yet what it had acknowledged: no read is answered
+// before it does.
+func TestLoneVoterStartsAgain(t *testing.T) {
+	for seed := range uint64(10) {
+		simulate(t, seed, 1, simnettest.Options{}, nil, func(r *simRig) {
+			n := r.nodes[0]
+			for i := range 20 {
+				n.write(n.node, fmt.Sprintf("s%d", i))
+			}
+			n.kill()
+			n.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Delay: 100 * time.Millisecond})
+			env.Sleep(r.sim, 2*time.Second)
+			n.start()
+			tasks := env.NewGroup(r.sim)
+			for _, o := range []group.ReadOptions{
+				{Consistency: group.Strong}, {Consistency: group.Bounded, Bound: time.Second}, {Consistency: group.Bounded},
+			} {
+				o.Wait = 10 * time.Second
+				tasks.Go("reader", func() {
+					for range 50 {
+						if got, err := n.node.ReadPoint(o); err != nil || got < r.acked {
+							t.Errorf("seed %d, consistency %d: transaction %d of %d: %v", seed, o.Consistency, got, r.acked, err)
+							return
+						}
+						env.Sleep(r.sim, time.Millisecond)
+					}
+				})
+			}
+			tasks.Wait()
+		})
+	}
+}
+
+// A strong read that nobody answers ends after its time, however seldom the clock ticks, and one that
+// still waits is answered as soon as its leader is there again.
+func TestStrongReadWaitsNoLonger(t *testing.T) {
+	simulate(t, 1, 3, simnettest.Options{}, func(o *group.Options) { o.Tick = time.Second }, func(r *simRig) {
+		l := r.leader(nil)
+		env.Sleep(r.sim, 3*time.Second)
+		n := r.others(l)[0]
+		r.net.CutBoth(n.addr, l.addr)
+		read := func(wait time.Duration) (took time.Duration, err error) {
+			began := r.sim.Monotonic()
+			_, err = n.node.ReadPoint(group.ReadOptions{Consistency: group.Strong, Wait: wait})
+			return r.sim.Monotonic() - began, err
+		}
+		for _, wait := range []time.Duration{time.Millisecond, 300 * time.Millisecond} {
+			if took, err := read(wait); !errors.Is(err, group.ErrNoQuorum) || took > wait+time.Millisecond {
+				t.Errorf("%v: %v after %v", wait, err, took)
+			}
+		}
+		tasks := env.NewGroup(r.sim)
+		tasks.Go("heal", func() {
+			env.Sleep(r.sim, 3*time.Second) // the connections are lost, with what was sent
+			r.net.HealBoth(n.addr, l.addr)
+		})
+		if took, err := read(time.Minute); err != nil || took > 4200*time.Millisecond {
+			t.Errorf("%v after %v, and after 3s the leader was there again", err, took)
+		}
+		tasks.Wait()
+	})
 }

@@ -106,6 +106,9 @@ func (l *lease) confirmed(t *raftTask, s raft.ReadState) {
 	if !ok || kind != contextLease || !l.held {
 		return
 	}
+	if s.Index < t.first || t.first == 0 {
+		return // the only voter, which does not know yet what it had committed before it started again
+	}
 	t.n.removal.over() // a majority takes this member for its leader
 	for len(l.sent) > 0 && l.sent[0].seq <= seq {
 		if l.sent[0].seq == seq {

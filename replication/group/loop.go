@@ -38,6 +38,7 @@ type raftTask struct {
 	claims   []*raftpb.Message // answers for leaders that would send snapshots
 
 	role  role
+	first uint64 // index of the first entry of the term in which this member leads; 0: not known yet
 	lease lease
 	reads reads
 	moves moves
@@ -52,6 +53,31 @@ type role struct {
 	term   uint64
 	leader uint64
 	leads  bool
+}
+
+// settled reports whether a leader knows what its predecessors have committed: it has committed an
+// entry of its own term. Raft answers ReadIndex before, where there is one voter only.
+func (t *raftTask) settled() bool { return t.first != 0 && t.n.agreed.Load() >= t.first }
+
+// answersReads reports whether Raft is to be given the question of another member. Nobody waits for an
+// answer long, but asks again. Raft would pass it on in the other's name if it followed somebody, and
+// the only voter would answer before it knows.
+func (t *raftTask) answersReads() bool {
+	return t.raft.BasicStatus().RaftState == raft.StateLeader && (t.settled() || !t.lone())
+}
+
+// lone reports whether this member leads as the only voter.
+func (t *raftTask) lone() bool {
+	if !t.role.leads {
+		return false
+	}
+	voters := 0
+	for _, m := range t.n.membership.current() {
+		if !m.Learner {
+			voters++
+		}
+	}
+	return voters <= 1
 }
 
 func (t *raftTask) run() {
@@ -168,7 +194,7 @@ func (t *raftTask) stepOne(m *raftpb.Message) {
 		t.offered(m)
 		return
 	}
-	if t.silent(m) {
+	if t.silent(m) || m.GetType() == raftpb.MsgReadIndex && !t.answersReads() {
 		return
 	}
 	err := t.raft.Step(m)
@@ -334,6 +360,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 		clear(t.outbox)
 	}
 	if appends != nil {
+		t.firstOfTerm(appends.GetEntries())
 		t.accept(appends.GetEntries())
 		t.moves.appended(appends.GetEntries())
 		t.store(appends)
@@ -346,6 +373,19 @@ func (t *raftTask) ready(rd raft.Ready) {
 	for _, s := range rd.ReadStates {
 		t.lease.confirmed(t, s)
 		t.reads.confirmed(t, s)
+	}
+}
+
+// firstOfTerm notes where a leader's own entries begin.
+func (t *raftTask) firstOfTerm(entries []*raftpb.Entry) {
+	if !t.role.leads || t.first != 0 {
+		return
+	}
+	for _, e := range entries {
+		if e.GetTerm() == t.role.term {
+			t.first = e.GetIndex()
+			return
+		}
 	}
 }
 
@@ -402,7 +442,7 @@ func (t *raftTask) updateRole() {
 	if now == was {
 		return
 	}
-	t.role, t.from = now, t.env.Monotonic()
+	t.role, t.from, t.first = now, t.env.Monotonic(), 0
 	t.n.setRole(now)
 	t.moves.tick(t, 0)
 	if was.leads && (!now.leads || now.term != was.term) {

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -22,6 +23,7 @@ type readRound struct {
 
 type readRequest struct {
 	reply
+	gone     atomic.Bool // nobody waits for the answer any more
 	deadline time.Duration
 	index    uint64
 }
@@ -40,7 +42,7 @@ func (r *reads) add(t *raftTask, req *readRequest) {
 // ask sends a question for all that wait, if there is somebody to ask and not too
 // much is under way.
 func (r *reads) ask(t *raftTask) {
-	if len(r.waiting) == 0 || len(r.asked) >= maxReadRounds || t.role.leader == raft.None {
+	if len(r.waiting) == 0 || len(r.asked) >= maxReadRounds || t.role.leader == raft.None || t.lone() && !t.settled() {
 		return
 	}
 	r.seq++
@@ -80,6 +82,9 @@ func (r *reads) tick(t *raftTask, now time.Duration) {
 	}
 	kept := r.waiting[:0]
 	for _, req := range r.waiting {
+		if req.gone.Load() {
+			continue
+		}
 		if now >= req.deadline {
 			req.answer(0, ErrNoQuorum)
 			continue

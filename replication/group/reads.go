@@ -129,11 +129,16 @@ func (c *core) strongPoint(w waiting) (uint64, error) {
 		return 0, ErrStopped
 	}
 	for !r.done.Load() {
-		if w.ended == nil {
-			r.parker.Park() // the Raft task knows the deadline
-		} else if r.parker.ParkFor(w.interval()); !r.done.Load() && w.ended() {
-			return 0, ErrReadEnded
+		// The Raft task looks at deadlines with its ticks, and at those of questions that are under way later.
+		err := w.pause(c.env, r.parker)
+		if err == nil || r.done.Load() {
+			continue
 		}
+		r.gone.Store(true)
+		if errors.Is(err, ErrStale) {
+			err = ErrNoQuorum
+		}
+		return 0, err
 	}
 	if r.err != nil {
 		return 0, r.err
@@ -237,7 +242,12 @@ func (c *core) waitRestored(ended func() bool) error {
 // now: an idle leader does not tell it often, and its word is as old as the answers that prove it.
 func (c *core) waitFresh(bound time.Duration, w waiting) error {
 	var asked *readRequest
-	for {
+	defer func() {
+		if asked != nil {
+			asked.gone.Store(true)
+		}
+	}()
+	for pause := time.Millisecond; ; pause = min(2*pause, endedEvery/2) {
 		age := c.age()
 		if age <= bound {
 			return nil
@@ -248,8 +258,13 @@ func (c *core) waitFresh(bound time.Duration, w waiting) error {
 				return ErrStopped
 			}
 		}
-		if asked.done.Load() && asked.err == nil && c.reached(asked.index, 0) {
-			return nil
+		if asked.done.Load() {
+			if asked.err == nil && c.reached(asked.index, 0) {
+				return nil
+			}
+			if asked.err != nil && !errors.Is(asked.err, ErrNoQuorum) {
+				return asked.err
+			}
 		}
 		left := w.deadline - c.env.Monotonic()
 		if left <= 0 {
@@ -258,10 +273,10 @@ func (c *core) waitFresh(bound time.Duration, w waiting) error {
 		if w.ended != nil && w.ended() {
 			return ErrReadEnded
 		}
-		if pause := min(5*time.Millisecond, left); asked.done.Load() {
-			env.Sleep(c.env, pause)
+		if asked.done.Load() {
+			env.Sleep(c.env, min(pause, left))
 		} else {
-			asked.parker.ParkFor(pause)
+			asked.parker.ParkFor(min(pause, left))
 		}
 	}
 }

@@ -34,21 +34,29 @@ func (w *world) pause(n *node, how pauseKind, d time.Duration) {
 	}
 	w.net.SetHostDown(n.addr, true)
 	n.env.Pause(how != pauseProcess)
+	n.suspended, n.pausedAt = how == pauseMachine, w.sim.Monotonic()
 	w.untimely = w.untimely || how != pauseProcess
 	w.sim.Go("resume", func() {
 		env.Sleep(w.sim, d)
 		if n.life != life || !n.env.Paused() {
 			return
 		}
-		if how == pauseMachine {
-			n.env.lease += d
-		}
-		n.env.Resume()
+		n.resume()
 		env.Sleep(w.sim, late) // the network of a guest that was moved comes back after its processors
 		if n.life == life && n.node != nil && !n.env.Paused() {
 			w.net.SetHostDown(n.addr, false)
 		}
 	})
+}
+
+// resume lets a node go on that may stand still. A machine that was suspended knows by its clock of leases
+// for how long.
+func (n *node) resume() {
+	if n.env.Paused() && n.suspended {
+		n.env.lease += n.w.sim.Monotonic() - n.pausedAt
+	}
+	n.suspended = false
+	n.env.Resume()
 }
 
 // drawPause draws a way to stand still. A guest whose clocks all stand still may answer from a

@@ -318,7 +318,7 @@ func (w *world) heal() {
 			n.env.SetRate(1)
 		}
 		if n.env.Paused() {
-			n.env.Resume()
+			n.resume()
 			if n.node != nil {
 				w.net.SetHostDown(n.addr, false)
 			}

@@ -97,8 +97,10 @@ type node struct {
 	old     bool // it runs a program that knows the first format of the log alone
 	life    int
 
-	shown   uint64        // the newest transaction that a local read saw
-	started time.Duration // when
+	suspended bool          // it stands still as a machine does
+	pausedAt  time.Duration // since when it stands still
+	shown     uint64        // the newest transaction that a local read saw
+	started   time.Duration // when
 }
 
 // nodeEnv is a node's view of the world: it has clocks of its own, which may be wrong, and may
@@ -274,7 +276,7 @@ func (n *node) halt(how haltKind) {
 	defer func() { n.busy = false }()
 	g := n.node
 	if how == haltClean {
-		n.env.Resume()
+		n.resume()
 	}
 	if errors.Is(g.Err(), log.ErrNewerFormat) {
 		n.w.failf("node %d was given what its program does not know: %v", n.id, g.Err())
@@ -291,7 +293,7 @@ func (n *node) halt(how haltKind) {
 		return
 	}
 	n.fs.Crash()
-	n.env.Resume() // a process that stands still does not end otherwise; it reaches nobody any more
+	n.resume() // a process that stands still does not end otherwise; it reaches nobody any more
 	_ = g.Close()
 	if how == haltPower {
 		n.fs = n.fs.CrashImageFor(n.env, n.w.rng.Uint64())

@@ -68,9 +68,9 @@ func Real() Env { return realEnv{} }
 
 type realEnv struct{}
 
-// UntilBeat is the time until the next multiple of a period on the process's clock, or the one after
-// that if there is next to nothing left. Tasks that look around every so often, and sleep for as long, wake together:
-// to wake an idle process once costs less than to do so for each of them.
+// UntilBeat is the time until the next multiple of a period on the process's clock, or until the one
+// after that if less than a tenth of the period is left. Tasks that look around every so often sleep
+// for that long and wake together: to wake an idle process once costs less than to do so for each.
 func UntilBeat(period time.Duration) time.Duration {
 	if period <= 0 {
 		return 0

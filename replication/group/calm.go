@@ -15,9 +15,9 @@ import (
 // nobody has brought anything for a while sends heartbeats at every second tick.
 //
 // The ticks that passed meanwhile are not lost: when it wakes, in time, the task counts those that
-// have passed since it heard its leader, or its role changed, and one more: never more, since promises
-// to leaders count on it that so many ticks take as long, less one. One that does not hear its leader looks
-// at each tick from then on, so that an election comes no later.
+// have passed since it heard its leader, or its role changed, and one more. It never counts more:
+// promises to leaders stand on n ticks taking n-1 times the length of one. A member that does not hear
+// its leader looks at each tick from then on, so that an election comes no later.
 type calm struct {
 	sleeps bool          // it may
 	worked time.Duration // when a leader was given something, on the monotonic clock

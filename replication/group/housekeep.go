@@ -13,7 +13,7 @@ import (
 )
 
 // housekeep is the task of what has to be done now and then: the leader puts its
-// clock into an idle log and forgets old commit tokens; who has lost the lead lets sessions
+// clock into an idle log where heartbeats do not tell it, and forgets old commit tokens; who has lost the lead lets sessions
 // go that wait for an outcome; everybody says when it has no space for what it applies, and
 // removes files of the log that nobody needs, refuses nodes that do not know its
 // format, and finds out that it has left the group.
@@ -61,8 +61,9 @@ func (c *core) housekeep() {
 const tellsTime = 2
 
 // marksTell reports whether members need marks to know how fresh they are. Older programs do not
-// hear it from heartbeats; and a leader tells nothing by those if it has no lease, or has given it up to hand
-// over, which came to nothing; where it is the only voter, since Raft asks nobody then; and little if heartbeats are seldom.
+// hear it from heartbeats. A leader tells nothing by those if it has no lease, or has given it up for
+// a transfer that came to nothing, nor where it is the only voter, since Raft asks nobody then; and it
+// tells little if heartbeats are seldom.
 func (c *core) marksTell() bool {
 	if len(c.membership.current()) == 1 && !c.opt.NoLease {
 		return false

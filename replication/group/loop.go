@@ -55,31 +55,6 @@ type role struct {
 	leads  bool
 }
 
-// settled reports whether a leader knows what its predecessors have committed: it has committed an
-// entry of its own term. Raft answers ReadIndex before, where there is one voter only.
-func (t *raftTask) settled() bool { return t.first != 0 && t.n.agreed.Load() >= t.first }
-
-// answersReads reports whether Raft is to be given the question of another member. Nobody waits for an
-// answer long, but asks again. Raft would pass it on in the other's name if it followed somebody, and
-// the only voter would answer before it knows.
-func (t *raftTask) answersReads() bool {
-	return t.raft.BasicStatus().RaftState == raft.StateLeader && (t.settled() || !t.lone())
-}
-
-// lone reports whether this member leads as the only voter.
-func (t *raftTask) lone() bool {
-	if !t.role.leads {
-		return false
-	}
-	voters := 0
-	for _, m := range t.n.membership.current() {
-		if !m.Learner {
-			voters++
-		}
-	}
-	return voters <= 1
-}
-
 func (t *raftTask) run() {
 	defer t.end()
 	defer t.recover()
@@ -373,19 +348,6 @@ func (t *raftTask) ready(rd raft.Ready) {
 	for _, s := range rd.ReadStates {
 		t.lease.confirmed(t, s)
 		t.reads.confirmed(t, s)
-	}
-}
-
-// firstOfTerm notes where a leader's own entries begin.
-func (t *raftTask) firstOfTerm(entries []*raftpb.Entry) {
-	if !t.role.leads || t.first != 0 {
-		return
-	}
-	for _, e := range entries {
-		if e.GetTerm() == t.role.term {
-			t.first = e.GetIndex()
-			return
-		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 )
 
 // reads are the requests for an index that a linearizable read must have seen. All
@@ -42,7 +43,7 @@ func (r *reads) add(t *raftTask, req *readRequest) {
 // ask sends a question for all that wait, if there is somebody to ask and not too
 // much is under way.
 func (r *reads) ask(t *raftTask) {
-	if len(r.waiting) == 0 || len(r.asked) >= maxReadRounds || t.role.leader == raft.None || t.lone() && !t.settled() {
+	if len(r.waiting) == 0 || len(r.asked) >= maxReadRounds || t.role.leader == raft.None || !t.settled() && t.lone() {
 		return
 	}
 	r.seq++
@@ -115,4 +116,42 @@ func (r *reads) failAll(err error) {
 		req.answer(0, err)
 	}
 	r.asked, r.waiting = nil, nil
+}
+
+// settled reports whether a leader knows what its predecessors have committed: it has committed an
+// entry of its own term. Raft answers ReadIndex before, where there is one voter only.
+func (t *raftTask) settled() bool { return t.first != 0 && t.n.agreed.Load() >= t.first }
+
+// answersReads reports whether Raft is to be given the question of another member, which asks again
+// if there is no answer. Raft would pass it on in the other's name if it followed somebody, and the
+// only voter would answer before it knows.
+func (t *raftTask) answersReads() bool {
+	return t.raft.BasicStatus().RaftState == raft.StateLeader && (t.settled() || !t.lone())
+}
+
+// lone reports whether this member leads as the only voter.
+func (t *raftTask) lone() bool {
+	if !t.role.leads {
+		return false
+	}
+	voters := 0
+	for _, m := range t.n.membership.current() {
+		if !m.Learner {
+			voters++
+		}
+	}
+	return voters <= 1
+}
+
+// firstOfTerm notes where a leader's own entries begin.
+func (t *raftTask) firstOfTerm(entries []*raftpb.Entry) {
+	if !t.role.leads || t.first != 0 {
+		return
+	}
+	for _, e := range entries {
+		if e.GetTerm() == t.role.term {
+			t.first = e.GetIndex()
+			return
+		}
+	}
 }

@@ -129,7 +129,8 @@ func (c *core) strongPoint(w waiting) (uint64, error) {
 		return 0, ErrStopped
 	}
 	for !r.done.Load() {
-		// The Raft task looks at deadlines with its ticks, and at those of questions that are under way later.
+		// The Raft task looks at deadlines with its ticks only, and at those of questions that are
+		// under way later still.
 		err := w.pause(c.env, r.parker)
 		if err == nil || r.done.Load() {
 			continue
@@ -273,11 +274,7 @@ func (c *core) waitFresh(bound time.Duration, w waiting) error {
 		if w.ended != nil && w.ended() {
 			return ErrReadEnded
 		}
-		if asked.done.Load() {
-			env.Sleep(c.env, min(pause, left))
-		} else {
-			asked.parker.ParkFor(min(pause, left))
-		}
+		asked.parker.ParkFor(min(pause, left))
 	}
 }
 

@@ -49,8 +49,8 @@ func (w *world) pause(n *node, how pauseKind, d time.Duration) {
 	})
 }
 
-// resume lets a node go on that may stand still. A machine that was suspended knows by its clock of leases
-// for how long.
+// resume lets a node go on that may stand still. A machine that was suspended knows for how long by
+// its clock of leases.
 func (n *node) resume() {
 	if n.env.Paused() && n.suspended {
 		n.env.lease += n.w.sim.Monotonic() - n.pausedAt

@@ -12,8 +12,8 @@ import (
 )
 
 // harmRot lets a disk rot: a bit of a file flips, or a sector becomes unreadable, in whatever the node
-// has written. It happens to one node in a life, and no other disk is taken away then, so that all that is acknowledged
-// is left somewhere. The node may go on, if the place is of no use any more; it may stop, and refuse
+// has written. It happens to one node in a life, and no other disk is taken away then, so that all
+// that is acknowledged is left somewhere. The node may go on, if the place is of no use any more; it may stop, and refuse
 // to start again, and gets an empty disk then. What it may not do is answer from what is wrong, or
 // let others lose what only it and they had.
 func (w *world) harmRot(rng *rand.Rand) {

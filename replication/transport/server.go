@@ -114,7 +114,7 @@ func (s *peerServer) signsOfLife(conn *serverConn, send func() error) (stop func
 	go func() {
 		defer close(ended)
 		every := s.p.opts.LinkTimeout / signsMissed
-		t := time.NewTimer(env.UntilBeat(every))
+		t := env.NewTicker(every)
 		defer t.Stop()
 		for {
 			select {
@@ -124,7 +124,7 @@ func (s *peerServer) signsOfLife(conn *serverConn, send func() error) (stop func
 				if send() != nil {
 					return
 				}
-				t.Reset(env.UntilBeat(every))
+				t.Next()
 			}
 		}
 	}()

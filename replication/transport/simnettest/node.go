@@ -173,8 +173,9 @@ func (n *Node) Send(msgs []*raftpb.Message) {
 	}
 	var order []batch
 	parts := map[batch][]*raftpb.Message{}
+	id := n.door.Hello(0).Member
 	for _, m := range msgs {
-		if id := n.door.Hello(0).Member; m.GetFrom() != id {
+		if m.GetFrom() != id {
 			panic(fmt.Sprintf("simnettest: member %d sends a %v from %d to %d: the other end would close the connection", id, m.GetType(), m.GetFrom(), m.GetTo()))
 		}
 		b := batch{m.GetTo(), transport.PurposeOf(m)}

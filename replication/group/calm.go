@@ -12,7 +12,7 @@ import (
 // The clock of a member that follows a leader, and waits for nothing, has one purpose: to tell
 // that the leader is silent. Each word of the leader puts the next tick off, so that Raft counts
 // from there, and the task looks only every few ticks whether there was one. A leader to which
-// nobody has brought anything for a while sends heartbeats at every second tick.
+// nobody has brought anything for a while sends heartbeats at every third tick.
 //
 // The ticks that passed meanwhile are not lost: when it wakes, in time, the task counts those that
 // have passed since it heard its leader, or its role changed, and one more. It never counts more:
@@ -31,7 +31,7 @@ type calm struct {
 const (
 	// followerSleeps and leaderSleeps are for how many ticks the task sleeps at once.
 	followerSleeps = 4
-	leaderSleeps   = 2
+	leaderSleeps   = 3
 	// sleepsFrom is the least election timeout, in ticks, with which anybody sleeps: with a shorter
 	// one, leases would end between the heartbeats of an idle leader.
 	sleepsFrom = 8

@@ -12,7 +12,7 @@ import (
 // lease is the leader's right to answer reads without asking: for as long as no
 // other member can have been elected.
 //
-// Each tick, or each second one while it is idle, the leader sends heartbeats that carry a number (Raft's ReadIndex does
+// Each tick, or each third one while it is idle, the leader sends heartbeats that carry a number (Raft's ReadIndex does
 // just that). When a majority has answered number n the lease runs from the sending of
 // n. That nobody else is elected before it ends follows from these:
 //

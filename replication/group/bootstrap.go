@@ -243,16 +243,12 @@ func (n *Node) letIn(ctx context.Context, payload []byte) ([]byte, error) {
 		}
 		return answer, nil
 	}
-	cc := &raftpb.ConfChangeV2{Context: encodeMember(m), Changes: []*raftpb.ConfChangeSingle{
-		{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(m.ID)}}}
 	for _, old := range c.membership.current() {
 		switch {
 		case old.ID == m.ID:
 			return []byte{joinDone}, nil
 		case old.ID == n.id.id && old.Addr == m.Addr:
 			return nil, fmt.Errorf("group: %s is the address of the leader", m.Addr)
-		case old.Addr == m.Addr:
-			cc.Changes = append(cc.Changes, &raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(old.ID)})
 		}
 	}
 	s, err := discovery.Probe(ctx, n.transport, m.Addr, joinAsk/2)
@@ -262,12 +258,25 @@ func (n *Node) letIn(ctx context.Context, payload []byte) ([]byte, error) {
 	if s.State != discovery.Begun || s.Group != n.id.group || s.ID != m.ID {
 		return nil, fmt.Errorf("group: node %s says that it is member %d of group %v, not member %d that asks to join", m.Addr, s.ID, s.Group, m.ID)
 	}
-	n.opt.Log.Info("a node joins", "member", m.ID, "address", m.Addr, "replaces", len(cc.Changes)-1)
 	c.inbox.call(func() {
 		if c.raft.moves.change == nil {
-			c.raft.moves.startChange(c.raft, &changeRequest{cc: cc, node: m.ID,
+			cc := joinChange(m, c.membership.current())
+			n.opt.Log.Info("a node joins", "member", m.ID, "address", m.Addr, "replaces", len(cc.Changes)-1)
+			c.raft.moves.startChange(c.raft, &changeRequest{cc: cc, node: m.ID, joining: &m,
 				deadline: c.env.Monotonic() + n.opt.ChangeTimeout, reply: reply{parker: c.env.NewParker()}})
 		}
 	})
 	return []byte{joinBegun}, nil
+}
+
+// joinChange makes a learner of a node, and lets those leave that have had its address.
+func joinChange(m Member, members []Member) *raftpb.ConfChangeV2 {
+	cc := &raftpb.ConfChangeV2{Context: encodeMember(m), Changes: []*raftpb.ConfChangeSingle{
+		{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(m.ID)}}}
+	for _, old := range members {
+		if old.Addr == m.Addr && old.ID != m.ID {
+			cc.Changes = append(cc.Changes, &raftpb.ConfChangeSingle{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(old.ID)})
+		}
+	}
+	return cc
 }

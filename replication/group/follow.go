@@ -116,14 +116,12 @@ func promiseLength(tick time.Duration, electionTicks int) time.Duration {
 	return time.Duration(electionTicks-1) * tick
 }
 
-// begin is called before the task begins. A member that has taken part before may have heard a
-// leader the moment before it ended.
+// begin is called before the task begins. A member may have heard a leader the moment before it ended,
+// a founder even before the leader's term was on its disk.
 func (t *raftTask) begin() {
 	t.length = promiseLength(t.tick, t.n.opt.ElectionTicks)
 	t.sleeps = t.n.opt.ElectionTicks >= sleepsFrom
-	if t.n.state.Get().Term > 0 {
-		t.promise = promise{until: t.n.leaseClock() + t.length}
-	}
+	t.promise = promise{until: t.n.leaseClock() + t.length}
 }
 
 // leaseNow is a time on the lease clock in this turn, after its messages have come.

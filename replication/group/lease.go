@@ -87,13 +87,15 @@ func (l *lease) drop() {
 	l.until.Store(0)
 }
 
-// renew sends the next round.
+// renew sends the next round. A leader without a lease sends one while it doubts whether it is a member.
 func (l *lease) renew(t *raftTask, _ time.Duration) {
-	if !l.held {
+	if !l.held && (!t.role.leads || t.n.removal.err() == nil) {
 		return
 	}
 	l.seq++
-	l.sent = append(l.sent, leaseRound{l.seq, t.n.leaseClock(), t.env.Now().UnixMicro()})
+	if l.held {
+		l.sent = append(l.sent, leaseRound{l.seq, t.n.leaseClock(), t.env.Now().UnixMicro()})
+	}
 	if t.n.opt.Sabotage == FreshUnproven && l.fresh.index != 0 {
 		l.fresh = freshness{t.env.Now().UnixMicro(), t.n.agreed.Load()}
 	}
@@ -103,13 +105,16 @@ func (l *lease) renew(t *raftTask, _ time.Duration) {
 // confirmed notes that a majority has answered a round.
 func (l *lease) confirmed(t *raftTask, s raft.ReadState) {
 	kind, seq, ok := parseContext(t.n.incarnation, s.RequestCtx)
-	if !ok || kind != contextLease || !l.held {
+	if !ok || kind != contextLease {
 		return
 	}
 	if s.Index < t.first || t.first == 0 {
 		return // the only voter, which does not know yet what it had committed before it started again
 	}
 	t.n.removal.over() // a majority takes this member for its leader
+	if !l.held {
+		return
+	}
 	for len(l.sent) > 0 && l.sent[0].seq <= seq {
 		if l.sent[0].seq == seq {
 			l.until.Store(int64(l.sent[0].at + l.length))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -225,11 +226,11 @@ func (t *raftTask) watch(now time.Duration) {
 	}
 	t.nextWatch = now + time.Second
 	slowest := uint64(math.MaxUint64)
-	var stuck []uint64
-	ready, leaderHas := uint64(0), t.n.binlog.LastIndex()
+	var stuck, ready []uint64
+	leaderHas := t.n.binlog.LastIndex()
 	t.raft.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		if typ == raft.ProgressTypeLearner && pr.State == tracker.StateReplicate && pr.RecentActive && pr.Match+caughtUp >= leaderHas {
-			ready = id
+			ready = append(ready, id)
 		}
 		slowest = min(slowest, max(pr.Match, 1))
 		if pr.State == tracker.StateSnapshot && id != t.n.opt.ID {
@@ -247,17 +248,18 @@ func (t *raftTask) watch(now time.Duration) {
 // commits may have to wait for it from then on.
 const caughtUp = 100
 
-// promote lets a learner vote that has caught up and is meant to.
-func (t *raftTask) promote(id uint64) {
-	if id == 0 || t.moves.change != nil {
+// promote lets one of the learners vote that have caught up, if one is meant to.
+func (t *raftTask) promote(ready []uint64) {
+	if len(ready) == 0 || t.moves.change != nil {
 		return
 	}
 	for _, m := range t.n.membership.current() {
-		if m.ID == id && m.Learner && !m.Stays {
+		if m.Learner && !m.Stays && slices.Contains(ready, m.ID) {
 			m.Learner = false
-			t.n.log.Info("a member has caught up and is to vote", "member", id)
-			t.moves.startChange(t, &changeRequest{cc: addVoter(m), node: id,
+			t.n.log.Info("a member has caught up and is to vote", "member", m.ID)
+			t.moves.startChange(t, &changeRequest{cc: addVoter(m), node: m.ID,
 				deadline: t.env.Monotonic() + t.n.opt.ChangeTimeout, reply: reply{parker: t.env.NewParker()}})
+			return
 		}
 	}
 }
@@ -387,7 +389,7 @@ func (t *raftTask) committed(m *raftpb.Message) {
 		state := t.raft.ApplyConfChange(cc)
 		t.n.membership.changed(e.GetIndex(), cc, state, t.n.agreed.Load())
 		t.n.updatePeers(cc)
-		t.moves.applied(t, cc, state)
+		t.moves.applied(t, e, state)
 	}
 	t.moves.committed(m.GetEntries()[len(m.GetEntries())-1].GetIndex())
 	t.n.finisher.put(finishItem{committed: m})

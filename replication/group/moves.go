@@ -23,7 +23,10 @@ type changeRequest struct {
 	reply
 	cc       *raftpb.ConfChangeV2
 	node     uint64
+	joining  *Member // a node that asked for it by itself; nil: another change
 	stage    changeStage
+	index    uint64 // of its entry in the log, and that entry's term: another leader may put another there
+	term     uint64
 	mark     uint64 // index of the entry that shows that the change has come round
 	deadline time.Duration
 }
@@ -76,11 +79,6 @@ func (v *moves) startChange(t *raftTask, r *changeRequest) {
 		r.answer(ErrNotLeader)
 	case v.change != nil:
 		r.answer(fmt.Errorf("group: %w: another member is being added, promoted or removed", ErrBusy))
-	case r.removes(t.n.opt.ID):
-		r.answer(fmt.Errorf("group: member %d leads the group: hand leadership over before it is removed", t.n.opt.ID))
-	case r.joins(t.n.membership.left):
-		r.answer(fmt.Errorf("group: member %d has left the group, and its id is never used again, since it may have voted: "+
-			"start the node with an empty directory, so that it joins with a new id", r.node))
 	default:
 		v.change = r
 		if len(r.cc.GetChanges()) == 0 {
@@ -91,8 +89,21 @@ func (v *moves) startChange(t *raftTask, r *changeRequest) {
 	}
 }
 
+// proposeChange proposes the change, or refuses it by what those before it have made of the group.
 func (v *moves) proposeChange(t *raftTask) {
 	r := v.change
+	if r.joining != nil { // another may have taken its address meanwhile
+		r.cc = joinChange(*r.joining, t.n.membership.current())
+	}
+	switch {
+	case r.removes(t.n.opt.ID):
+		v.end(fmt.Errorf("group: member %d leads the group: hand leadership over before it is removed", t.n.opt.ID))
+		return
+	case r.joins(t.n.membership.left):
+		v.end(fmt.Errorf("group: member %d has left the group, and its id is never used again, since it may have voted: "+
+			"start the node with an empty directory, so that it joins with a new id", r.node))
+		return
+	}
 	p := &proposal{conf: r.cc, reply: reply{parker: t.env.NewParker()}}
 	t.propose(p)
 	if p.err != nil {
@@ -111,7 +122,7 @@ func (v *moves) appended(entries []*raftpb.Entry) {
 		r.stage = changeWaits
 		for _, e := range entries {
 			if e.GetType() != raftpb.EntryNormal && len(e.GetData()) > 0 {
-				r.stage = changeLogged
+				r.stage, r.index, r.term = changeLogged, e.GetIndex(), e.GetTerm()
 			}
 		}
 	case r.stage == changeMarking:
@@ -119,13 +130,15 @@ func (v *moves) appended(entries []*raftpb.Entry) {
 	}
 }
 
-// applied follows the configurations that take effect.
-func (v *moves) applied(t *raftTask, cc raftpb.ConfChangeI, state *raftpb.ConfState) {
+// applied follows the configurations that take effect. While one is joint the next change is the one that
+// leaves it. Others' changes, of the same member perhaps, which earlier leaders have left behind, are
+// not what was asked for.
+func (v *moves) applied(t *raftTask, e *raftpb.Entry, state *raftpb.ConfState) {
 	r := v.change
 	if r == nil {
 		return
 	}
-	ours := slices.ContainsFunc(cc.AsV2().GetChanges(), func(c *raftpb.ConfChangeSingle) bool { return c.GetNodeId() == r.node })
+	ours := r.stage == changeLogged && e.GetIndex() == r.index && e.GetTerm() == r.term
 	switch {
 	case !ours && r.stage != changeJoint:
 	case len(state.GetVotersOutgoing()) > 0:

@@ -124,9 +124,10 @@ func (t *raftTask) settled() bool { return t.first != 0 && t.n.agreed.Load() >= 
 
 // answersReads reports whether Raft is to be given the question of another member, which asks again
 // if there is no answer. Raft would pass it on in the other's name if it followed somebody, and the
-// only voter would answer before it knows.
+// only voter would answer before it knows. What was elected in this turn does not know its role yet.
 func (t *raftTask) answersReads() bool {
-	return t.raft.BasicStatus().RaftState == raft.StateLeader && (t.settled() || !t.lone())
+	s := t.raft.BasicStatus()
+	return s.RaftState == raft.StateLeader && t.role.leads && t.role.term == s.HardState.GetTerm() && (t.settled() || !t.lone())
 }
 
 // lone reports whether this member leads as the only voter.

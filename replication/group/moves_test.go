@@ -1,0 +1,112 @@
+package group
+
+import (
+	"testing"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/env"
+)
+
+// A request for a change is answered by the entry that it became, and by no other of the same member,
+// which an earlier leader, or an earlier request, has left in the log.
+func TestChangeOfOthers(t *testing.T) {
+	state := &raftpb.ConfState{Voters: []uint64{1, 2, 3}, Learners: []uint64{4}}
+	entry := func(index, term uint64) *raftpb.Entry {
+		return &raftpb.Entry{Index: &index, Term: &term, Type: raftpb.EntryConfChangeV2.Enum(), Data: []byte{1}}
+	}
+	for _, c := range []struct {
+		name    string
+		stage   changeStage
+		applied *raftpb.Entry
+	}{
+		{"Raft has put an empty entry in its place", changeWaits, entry(9, 3)},
+		{"it is proposed, and not appended", changeProposed, entry(9, 3)},
+		{"another comes before it", changeLogged, entry(9, 3)},
+		{"a later leader has put another there", changeLogged, entry(10, 4)},
+	} {
+		v := moves{change: &changeRequest{cc: addVoter(Member{ID: 4}), node: 4, stage: c.stage, index: 10, term: 3}}
+		v.applied(nil, c.applied, state) // what is taken for ours asks the task
+		if v.change.stage != c.stage {
+			t.Errorf("%s: its stage is %d, and was %d", c.name, v.change.stage, c.stage)
+		}
+	}
+	v := moves{change: &changeRequest{cc: addVoter(Member{ID: 4}), node: 4, stage: changeProposed}}
+	v.appended([]*raftpb.Entry{entry(10, 3)})
+	v.applied(nil, entry(10, 3), &raftpb.ConfState{Voters: []uint64{1, 2, 4}, VotersOutgoing: []uint64{1, 2, 3}})
+	if v.change.stage != changeJoint {
+		t.Errorf("its own entry takes it to stage %d", v.change.stage)
+	}
+}
+
+// Who joins replaces all that had its address when that is proposed.
+func TestJoinChange(t *testing.T) {
+	cc := joinChange(Member{ID: 9, Addr: "b:1"}, []Member{{ID: 1, Addr: "a:1"}, {ID: 2, Addr: "b:1"}, {ID: 5, Addr: "b:1", Learner: true}, {ID: 9, Addr: "b:1"}})
+	var leave []uint64
+	for _, c := range cc.GetChanges()[1:] {
+		if c.GetType() != raftpb.ConfChangeRemoveNode {
+			t.Errorf("%v", c)
+		}
+		leave = append(leave, c.GetNodeId())
+	}
+	if len(leave) != 2 || leave[0] != 2 || leave[1] != 5 {
+		t.Errorf("%v leave", leave)
+	}
+}
+
+// Raft answers the question of another member when this one knows what was committed before it
+// led, if it is the only voter: not in the turn in which it is elected either.
+func TestAnswersReads(t *testing.T) {
+	storage := raft.NewMemoryStorage()
+	if err := storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(5)), Term: new(uint64(1)),
+		ConfState: &raftpb.ConfState{Voters: []uint64{1}, Learners: []uint64{2}}}}); err != nil {
+		t.Fatal(err)
+	}
+	node, err := raft.NewRawNode(&raft.Config{ID: 1, ElectionTick: 10, HeartbeatTick: 1, Storage: storage, Applied: 5, MaxInflightMsgs: 1, MaxSizePerMsg: 1 << 20, CheckQuorum: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &core{}
+	c.membership.roster.members = []Member{{ID: 1}, {ID: 2, Learner: true}}
+	task := &raftTask{n: c, raft: node}
+	if err := node.Campaign(); err != nil {
+		t.Fatal(err)
+	}
+	for node.BasicStatus().RaftState != raft.StateLeader {
+		if task.answersReads() {
+			t.Fatal("it does not lead")
+		}
+		rd := node.Ready()
+		if err := storage.Append(rd.Entries); err != nil {
+			t.Fatal(err)
+		}
+		node.Advance(rd)
+	}
+	if task.answersReads() {
+		t.Error("in the turn in which it is elected")
+	}
+	task.role = role{term: node.BasicStatus().HardState.GetTerm(), leader: 1, leads: true}
+	if task.answersReads() {
+		t.Error("before it knows where its term begins")
+	}
+	if task.first = 6; task.answersReads() {
+		t.Error("before its first entry is committed")
+	}
+	if c.agreed.Store(6); !task.answersReads() {
+		t.Error("not even then")
+	}
+	if task.role.term--; task.answersReads() {
+		t.Error("with the role of an earlier term")
+	}
+}
+
+// A voter that starts, a founder as well, may have heard a leader the moment before.
+func TestPromiseOfStart(t *testing.T) {
+	c := &core{opt: &Options{ElectionTicks: 10}, leaseClock: leaseClock(env.Real())}
+	task := &raftTask{n: c, tick: time.Hour}
+	if task.begin(); !task.promised() {
+		t.Error("it has promised nothing")
+	}
+}

@@ -79,6 +79,20 @@ func runServer(args []string) error {
 	return stop(n, cfg, log, signals)
 }
 
+// awaitSpared lets the node go on as long as its group needs it; another signal ends that.
+func awaitSpared(n *node.Node, signals <-chan os.Signal) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	n.AwaitSpared(ctx)
+}
+
 // cutOff is how long statements that were cut off have to end.
 const cutOff = 10 * time.Second
 
@@ -86,6 +100,7 @@ const cutOff = 10 * time.Second
 // end though it was cut off.
 func stop(n *node.Node, cfg *config.Config, log *slog.Logger, signals <-chan os.Signal) error {
 	failed := n.Err()
+	awaitSpared(n, signals)
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.Duration("shutdown_timeout"))
 	defer cancel()
 	go func() {

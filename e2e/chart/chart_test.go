@@ -354,8 +354,8 @@ func (r *release) checkSettings(t *testing.T) {
 	}
 }
 
-// checkRights demands that pods have a token only where it gives the right to look at their
-// set, and nothing else.
+// checkRights demands that pods have a token only where it gives rights, and that these are to look at
+// their sets, to delete claims of members, and to tell events.
 func (r *release) checkRights(t *testing.T) {
 	t.Helper()
 	role, allowed := r.objects["Role/prod-db-trireme"].(*rbacv1.Role)
@@ -371,9 +371,21 @@ func (r *release) checkRights(t *testing.T) {
 		if !allowed {
 			continue
 		}
-		rule := role.Rules[0]
-		if len(role.Rules) != 1 || !slices.Equal(rule.Verbs, []string{"get"}) || !slices.Equal(rule.Resources, []string{"statefulsets"}) || !slices.Contains(rule.ResourceNames, set.Name) {
-			t.Errorf("%s: its pods may %v", key, role.Rules)
+		if set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+			t.Errorf("%s: Kubernetes deletes claims of members that have not left", key)
+		}
+		for _, rule := range role.Rules {
+			what := strings.Join(append(rule.Verbs, rule.Resources...), " ")
+			names := map[string]string{"get statefulsets": set.Name, "delete persistentvolumeclaims": "data-" + set.Name + "-6", "create events": ""}
+			named, ok := names[what]
+			if !ok || named != "" && !slices.Contains(rule.ResourceNames, named) {
+				t.Errorf("%s: its pods may %s %.40q", key, what, rule.ResourceNames)
+			}
+			for _, n := range rule.ResourceNames {
+				if !strings.HasPrefix(strings.TrimPrefix(n, "data-"), "prod-db-trireme") {
+					t.Errorf("%s: its pods may %s %s", key, what, n)
+				}
+			}
 		}
 		binding := object[*rbacv1.RoleBinding](t, r, "RoleBinding/prod-db-trireme")
 		if len(binding.Subjects) != 1 || binding.Subjects[0].Name != spec.ServiceAccountName || binding.RoleRef.Name != role.Name {

@@ -200,12 +200,15 @@ func (m *machine) awaitReady(ready bool) {
 }
 
 // kill sends SIGKILL to a program in a pod's container.
-func (m *machine) kill(p *pod, program string) error {
+func (m *machine) kill(p *pod, program string) error { return m.signal(p, program, syscall.SIGKILL) }
+
+// signal sends a signal to a pod's program.
+func (m *machine) signal(p *pod, program string, s syscall.Signal) error {
 	pid, err := m.find(p, program)
 	if err != nil {
 		return err
 	}
-	return syscall.Kill(pid, syscall.SIGKILL)
+	return syscall.Kill(pid, s)
 }
 
 // find is a program's process in a pod's container, as this machine numbers it; its control

@@ -21,6 +21,7 @@ var (
 	tools  = flag.String("e2e.tools", "../../bin/kubernetes", "directory of Kubernetes' programs, as `make bin/kubernetes/built` makes it")
 	under  = flag.String("e2e.dir", "/var/tmp", "where the directory for all that a run writes is made")
 	report = flag.String("e2e.report", "", "a file for the table of recovery times")
+	only   = flag.String("e2e.lives", "", "a regular expression: what happens to the group, of all that may; empty: all of it")
 	k6     = flag.Bool("e2e.k6", false, "let k6 (`make bin/k6`) load the group, too, while its image is changed")
 	hold   = flag.Bool("e2e.hold", false, "leave the cluster up at the end, until ^C")
 	inside = flag.String("e2e.inside", "", "set by the test when it runs itself in namespaces of its own: the run's directory")

@@ -92,7 +92,9 @@ var Sections = []Section{
 		{Name: "etcd_password", Secret: true, Doc: "etcd: and its password."},
 		{Name: "etcd_prefix", Default: "/trireme/", Doc: "etcd: what all keys begin with."},
 		{Name: "kubernetes_statefulset", Doc: "The StatefulSet that this node's pod, the first part of report_host, belongs to. A node that is stopped looks there whether it is to have fewer pods, and leaves the group for good if its own is not among them. Empty: it stays a member."},
-		{Name: "kubernetes_credentials", Default: "/var/run/secrets/kubernetes.io/serviceaccount", Doc: "Directory with the token, ca.crt and namespace of its service account, which has to be allowed to get that StatefulSet."},
+		{Name: "kubernetes_credentials", Default: "/var/run/secrets/kubernetes.io/serviceaccount", Doc: "Directory with the token, ca.crt and namespace of its service account, which has to be allowed to get the StatefulSets, and to delete claims and create events if the leader is to."},
+		{Name: "kubernetes_statefulsets", Kind: List, Doc: "The StatefulSets of all members of the group. A leader in a pod looks there which members are to be: those of other pods that do not leave by themselves it takes out of the group."},
+		{Name: "kubernetes_delete_claims", Kind: Switch, Default: "OFF", Doc: "The leader deletes the claims data-SET-N, N up to 31, of members that have left the group and whose pods the StatefulSet is not to have any more."},
 		{Name: "replica", Kind: Switch, Default: "OFF", Doc: "A node that joins stays a replica for reading, and does not vote."},
 		{Name: "peer_tls_cert", Doc: "Certificate by which the members know each other, for servers and clients, as PEM."},
 		{Name: "peer_tls_key", Doc: "Its key."},
@@ -142,6 +144,7 @@ var Sections = []Section{
 		{Name: "memory_limit", Kind: Bytes, Default: "0", Max: 16 * tib, Doc: "Memory of the process in all: what innodb_buffer_pool_size leaves of it is for Go's heap, see settings.md. 0: the limit of its container, if it has one. GOMEMLIMIT, if set, is the heap's limit instead."},
 		{Name: "audit_log", Doc: "A file to which changes by operators are written, a line of JSON for each; empty: they go to the log."},
 		{Name: "shutdown_timeout", Kind: Duration, Default: "30s", Max: 3600 * second, Doc: "How long statements may go on when the node stops."},
+		{Name: "stop_wait", Kind: Duration, Default: "0s", Max: 24 * 3600 * second, Doc: "How long a voter that is to be stopped goes on while the group cannot do without it, since others are away, behind, or being stopped themselves. 0: it stops at once. A second signal ends the wait."},
 	}},
 }
 

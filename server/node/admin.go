@@ -48,13 +48,14 @@ type about struct {
 	DiskTotal   uint64        `json:"disk_total"`
 	DiskFree    uint64        `json:"disk_free"`
 	Draining    bool          `json:"draining"`
+	Stopping    bool          `json:"stopping,omitempty"` // it ends, with its leader's leave
 	Connections int           `json:"connections"`
 	Uptime      time.Duration `json:"uptime"`
 }
 
 // ownAbout is the node's own.
 func (n *Node) ownAbout() about {
-	a := about{contact: n.self(), Version: Version, Draining: n.draining.Load(), Uptime: time.Since(n.began)}
+	a := about{contact: n.self(), Version: Version, Draining: n.draining.Load(), Stopping: n.goes.Load(), Uptime: time.Since(n.began)}
 	a.DiskTotal, a.DiskFree = diskSpace(n.dir)
 	if n.isReady() {
 		a.Connections = n.clients()
@@ -85,11 +86,7 @@ func (n *Node) about(ctx context.Context, id uint64) (adminapi.Member, error) {
 	if id == n.group.ID() {
 		return n.ownAbout().member(), nil
 	}
-	b, err := n.peers.Ask(ctx, transport.Call{To: id, Kind: askAbout, Timeout: contactAsk})
-	var a about
-	if err == nil {
-		err = json.Unmarshal(b, &a)
-	}
+	a, err := n.askAbout(ctx, id)
 	n.abouts.mu.Lock()
 	defer n.abouts.mu.Unlock()
 	if err != nil {
@@ -101,6 +98,15 @@ func (n *Node) about(ctx context.Context, id uint64) (adminapi.Member, error) {
 	}
 	n.abouts.known[id] = a
 	return a.member(), nil
+}
+
+// askAbout asks another member about itself.
+func (n *Node) askAbout(ctx context.Context, id uint64) (a about, err error) {
+	b, err := n.peers.Ask(ctx, transport.Call{To: id, Kind: askAbout, Timeout: contactAsk})
+	if err == nil {
+		err = json.Unmarshal(b, &a)
+	}
+	return a, err
 }
 
 func (a about) member() adminapi.Member {

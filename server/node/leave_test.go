@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -18,11 +20,20 @@ import (
 	"github.com/triremedb/trireme/server/node"
 )
 
-// kubernetes answers for StatefulSets as the API does.
+// kubernetes answers for StatefulSets as the API does, and takes in what is deleted and told.
 type kubernetes struct {
-	mu    sync.Mutex
-	set   string // what it says of the set; empty: there is none
-	asked int    // how often it was
+	mu     sync.Mutex
+	set    string   // what it says of the set; empty: there is none
+	asked  int      // how often it was
+	claims []string // that are there
+	done   []string // what was deleted, and reasons of events, in order
+}
+
+// has reports what was deleted and told.
+func (k *kubernetes) has() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.done)
 }
 
 func (k *kubernetes) say(set string) {
@@ -41,10 +52,25 @@ func (k *kubernetes) count() int {
 func (k *kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.asked++
+	claim, isClaim := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/prod/persistentvolumeclaims/")
 	switch {
 	case r.Header.Get("Authorization") != "Bearer it is me":
 		http.Error(w, "who are you?", http.StatusUnauthorized)
+		return
+	case r.Method == http.MethodDelete && isClaim && slices.Contains(k.claims, claim):
+		k.claims = slices.DeleteFunc(k.claims, func(c string) bool { return c == claim })
+		k.done = append(k.done, claim)
+		_, _ = w.Write([]byte("{}"))
+		return
+	case r.Method == http.MethodPost:
+		var event struct{ Reason, Message string }
+		_ = json.NewDecoder(r.Body).Decode(&event)
+		k.done = append(k.done, event.Reason)
+		_, _ = w.Write([]byte("{}"))
+		return
+	}
+	k.asked++
+	switch {
 	case r.URL.Path != "/apis/apps/v1/namespaces/prod/statefulsets/db" || k.set == "":
 		http.Error(w, `{"code": 404}`, http.StatusNotFound)
 	default:
@@ -160,5 +186,22 @@ func TestLeave(t *testing.T) {
 			return fmt.Errorf("it stands: %v", err)
 		}
 		return nil
+	})
+}
+
+// transfer has a member that leads hand over to one of others.
+func (m *member) transfer(t *testing.T, others []*member) {
+	t.Helper()
+	eventually(t, "another leads", func() error {
+		if !m.Leads() {
+			return nil
+		}
+		var r node.Report
+		_, text := others[0].get("status")
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			return err
+		}
+		_, err := adminOf(t, m).Transfer(signedIn("root", "secret"), &triremev1.AdminTransferRequest{To: r.Member})
+		return errors.Join(err, errors.New("it still leads"))
 	})
 }

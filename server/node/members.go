@@ -21,6 +21,7 @@ const (
 	askHandover = "node/handover"
 	askAbout    = "node/about"
 	askLeave    = "node/leave"
+	askSpare    = "node/spare"
 )
 
 // contact is how clients and other members reach a member.
@@ -66,6 +67,8 @@ func (h *handler) Answer(ctx context.Context, kind string, payload []byte) ([]by
 		return h.n.issue(ctx, payload)
 	case askLeave:
 		return h.n.letGo(ctx)
+	case askSpare:
+		return h.n.answerSpare(ctx, payload)
 	}
 	return h.Handler.Answer(ctx, kind, payload)
 }

@@ -60,6 +60,8 @@ type Node struct {
 	known    atomic.Bool // the accounts are here
 	prepared atomic.Bool // this node leads, and is ready for clients
 	draining atomic.Bool // it is to be stopped: see drain
+	goes     atomic.Bool // it ends, with its leader's leave
+	spared   spared
 	around   around
 	memory   int64 // what the process may use; 0: nobody says
 
@@ -139,6 +141,10 @@ func (n *Node) open() (err error) {
 	go n.each(tidyEvery, n.tidy)
 	go n.handOver()
 	go n.each(aroundEvery, n.lookAround)
+	if n.set != nil {
+		n.tasks.Add(1)
+		go n.each(scaledEvery, newScaled(n).look)
+	}
 	n.keepUsers()
 	return nil
 }

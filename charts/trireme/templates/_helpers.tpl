@@ -38,6 +38,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "trireme.peers" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
 {{- end -}}
 
+{{/* The StatefulSets of members. Those for reading may be none yet, or none any more. */}}
+{{- define "trireme.sets" -}}
+{{- $name := include "trireme.fullname" . -}}
+{{ list $name (printf "%s-read" $name) | toYaml }}
+{{- end -}}
+
 {{- define "trireme.serviceAccount" -}}
 {{ .Values.serviceAccount.name | default (include "trireme.fullname" .) }}
 {{- end -}}
@@ -87,6 +93,7 @@ ConfigMap
 {{- define "trireme.settings" -}}
 innodb_buffer_pool_size = {{ .Values.bufferPool }}
 shutdown_timeout = {{ .Values.shutdownSeconds }}s
+stop_wait = {{ .Values.stopWaitSeconds }}s
 initial_root_password_file = /etc/trireme-root/password
 {{- if eq .Values.peerTLS.source "none" }}
 peer_allow_plaintext = ON

@@ -21,7 +21,8 @@ spec:
   updateStrategy: {type: RollingUpdate}
   minReadySeconds: 3
   persistentVolumeClaimRetentionPolicy:
-    whenScaled: {{ $.Values.persistence.whenScaled }}
+    # Kubernetes does not know who has left the group: its leader deletes claims.
+    whenScaled: Retain
     whenDeleted: {{ $.Values.persistence.whenDeleted }}
   selector:
     matchLabels:
@@ -41,7 +42,7 @@ spec:
       serviceAccountName: {{ include "trireme.serviceAccount" $ }}
       automountServiceAccountToken: {{ $.Values.leaveWhenScaled }}
       enableServiceLinks: false
-      terminationGracePeriodSeconds: {{ add $.Values.shutdownSeconds 30 }}
+      terminationGracePeriodSeconds: {{ add $.Values.shutdownSeconds $.Values.stopWaitSeconds 30 }}
       securityContext: {{- toYaml $.Values.podSecurityContext | nindent 8 }}
       {{- with $.Values.imagePullSecrets }}
       imagePullSecrets: {{- toYaml . | nindent 8 }}
@@ -96,6 +97,10 @@ spec:
             {{- if $.Values.leaveWhenScaled }}
             - name: TRIREME_KUBERNETES_STATEFULSET
               value: {{ .name }}
+            - name: TRIREME_KUBERNETES_STATEFULSETS
+              value: {{ include "trireme.sets" $ | fromYamlArray | join "," }}
+            - name: TRIREME_KUBERNETES_DELETE_CLAIMS
+              value: {{ ternary "ON" "OFF" (eq $.Values.persistence.whenScaled "Delete") | quote }}
             {{- end }}
             {{- if eq .role "replica" }}
             - name: TRIREME_REPLICA

@@ -1,0 +1,149 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// patience is how long an answer may take: a stop waits for it.
+	patience = 3 * time.Second
+	// answerMax bounds what is read of an answer.
+	answerMax = 4 << 20
+)
+
+// Client calls the API of Kubernetes as the service account of this pod. It is safe for concurrent
+// use.
+type Client struct {
+	base      string // of the API
+	files     string // directory of the account's token, its namespace and the API's authority
+	namespace string
+
+	mu        sync.Mutex
+	authority []byte // that http trusts
+	http      *http.Client
+}
+
+// refusal is an answer that is no success.
+type refusal struct {
+	code int
+	text string
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("Kubernetes answers %d: %s", r.code, r.text)
+}
+
+// NewClient returns a client for the pod that this process runs in. credentials is the
+// directory that Kubernetes mounts for its service account.
+func NewClient(credentials string) (*Client, error) {
+	namespace, err := os.ReadFile(filepath.Join(credentials, "namespace"))
+	if err != nil {
+		return nil, err
+	}
+	address := net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
+	if address == ":" {
+		return nil, errors.New("this is no pod of Kubernetes: KUBERNETES_SERVICE_HOST is missing")
+	}
+	return &Client{base: "https://" + address, files: credentials, namespace: strings.TrimSpace(string(namespace))}, nil
+}
+
+// path is that of an object of the namespace.
+func (c *Client) path(api, kind, name string) string {
+	p := fmt.Sprintf("/%s/namespaces/%s/%s", api, c.namespace, kind)
+	if name != "" {
+		p += "/" + name
+	}
+	return p
+}
+
+// call makes a call; what is sent and what is answered may be nil.
+func (c *Client) call(ctx context.Context, method, path string, send, answer any) error {
+	var body io.Reader
+	if send != nil {
+		b, err := json.Marshal(send)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return err
+	}
+	token, err := os.ReadFile(filepath.Join(c.files, "token")) // it is renewed once in a while
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	req.Header.Set("Content-Type", "application/json")
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, answerMax))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		var status struct{ Message string }
+		if json.Unmarshal(b, &status) != nil || status.Message == "" {
+			status.Message = http.StatusText(resp.StatusCode)
+		}
+		return &refusal{resp.StatusCode, status.Message}
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b, answer); err != nil {
+		return fmt.Errorf("what Kubernetes answers: %w", err)
+	}
+	return nil
+}
+
+// client trusts the authority as it is now.
+func (c *Client) client() (*http.Client, error) {
+	authority, err := os.ReadFile(filepath.Join(c.files, "ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.http == nil || !bytes.Equal(authority, c.authority) {
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(authority)
+		if c.http != nil {
+			c.http.CloseIdleConnections()
+		}
+		c.http = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+			MaxIdleConns: 1, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true}}
+		c.authority = authority
+	}
+	return c.http, nil
+}
+
+// missing reports whether an error says that there is no such object.
+func missing(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.code == http.StatusNotFound
+}

@@ -1,0 +1,87 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Set is a StatefulSet as it is to be.
+type Set struct {
+	Name string
+	// Lasts says that the set is to have pods. One that ends, is gone, or is to have none for a while says
+	// nothing of members: they stay what they are.
+	Lasts bool
+	// Pods with numbers from Start up to End, which is not among them, are to be there.
+	Start, End int
+
+	uid string
+}
+
+// Has reports whether the set is to have a pod of that number.
+func (s *Set) Has(ordinal int) bool { return ordinal >= s.Start && ordinal < s.End }
+
+// Set asks how many pods a set is to have from now on.
+func (c *Client) Set(ctx context.Context, name string) (Set, error) {
+	var set struct {
+		Metadata struct {
+			UID               string  `json:"uid"`
+			DeletionTimestamp *string `json:"deletionTimestamp"`
+		} `json:"metadata"`
+		Spec struct {
+			Replicas *int `json:"replicas"`
+			Ordinals struct {
+				Start int `json:"start"`
+			} `json:"ordinals"`
+		} `json:"spec"`
+	}
+	err := c.call(ctx, http.MethodGet, c.path("apis/apps/v1", "statefulsets", name), nil, &set)
+	if missing(err) {
+		return Set{Name: name}, nil
+	}
+	if err != nil {
+		return Set{}, fmt.Errorf("the StatefulSet %s: %w", name, err)
+	}
+	s := Set{Name: name, Start: set.Spec.Ordinals.Start, uid: set.Metadata.UID}
+	if set.Spec.Replicas != nil && *set.Spec.Replicas > 0 && set.Metadata.DeletionTimestamp == nil {
+		s.Lasts, s.End = true, s.Start+*set.Spec.Replicas
+	}
+	return s, nil
+}
+
+// Place is the set of the pod in a host's name or an address, and the pod's number in it.
+func Place(address string) (set string, ordinal int, ok bool) {
+	pod, _, _ := strings.Cut(address, ".")
+	i := strings.LastIndexByte(pod, '-')
+	if i <= 0 {
+		return "", 0, false
+	}
+	ordinal, err := strconv.Atoi(pod[i+1:])
+	return pod[:i], ordinal, err == nil && ordinal >= 0
+}
+
+// DeleteClaim deletes the claim of a set's pod for its data; false: there is none. As long as a pod uses
+// it, Kubernetes keeps it.
+func (c *Client) DeleteClaim(ctx context.Context, set string, ordinal int) (deleted bool, err error) {
+	name := fmt.Sprintf("data-%s-%d", set, ordinal)
+	err = c.call(ctx, http.MethodDelete, c.path("api/v1", "persistentvolumeclaims", name), nil, nil)
+	if missing(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Tell makes an event of a set, which `kubectl describe` and `kubectl get events` show.
+func (c *Client) Tell(ctx context.Context, s *Set, reason, message string) error {
+	now := time.Now().UTC()
+	const noteMax = 1024 // of the API
+	return c.call(ctx, http.MethodPost, c.path("api/v1", "events", ""), map[string]any{
+		"metadata":       map[string]any{"generateName": s.Name + ".", "namespace": c.namespace},
+		"involvedObject": map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": s.Name, "namespace": c.namespace, "uid": s.uid},
+		"type":           "Warning", "reason": reason, "message": message[:min(len(message), noteMax)], "source": map[string]any{"component": "trireme"},
+		"firstTimestamp": now.Format(time.RFC3339), "lastTimestamp": now.Format(time.RFC3339), "count": 1,
+	}, nil)
+}

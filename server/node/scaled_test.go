@@ -1,0 +1,169 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// named lets every host's name mean this machine, for as long as a test runs.
+func named(t *testing.T) {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+	t.Cleanup(func() {
+		net.DefaultResolver = before
+		_ = conn.Close()
+	})
+	go func() {
+		for b := make([]byte, 1<<12); ; {
+			n, from, err := conn.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if m.Unpack(b[:n]) != nil || len(m.Questions) != 1 {
+				continue
+			}
+			m.Response, m.Additionals = true, nil
+			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+				m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 1},
+					Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}
+			}
+			if answer, err := m.Pack(); err == nil {
+				_, _ = conn.WriteTo(answer, from)
+			}
+		}
+	}()
+}
+
+// pods starts a group whose members are pods of the StatefulSet db.
+func pods(t *testing.T, count int, settings ...string) []*member {
+	t.Helper()
+	named(t)
+	var addrs []string
+	for i := range count {
+		addrs = append(addrs, fmt.Sprintf("db-%d.peers.test:%d", i, freePort(t)))
+	}
+	members := make([]*member, count)
+	errs := make(chan error, count)
+	for i := range members {
+		a := append(args(t, t.TempDir(), addrs, addrs[i]), append(settings, fmt.Sprintf("--report-host=db-%d.peers.test", i))...)
+		go func() {
+			var err error
+			members[i], err = start(t, a)
+			errs <- err
+		}()
+	}
+	for range members {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	leaderOf(t, members)
+	return members
+}
+
+// TestScaled: the leader takes out whom the StatefulSet has no place for and who does not leave by
+// itself; a claim is deleted when its member has left, and never before.
+func TestScaled(t *testing.T) {
+	k, settings := newKubernetes(t)
+	k.claims = []string{"data-db-0", "data-db-1", "data-db-2", "data-db-5"}
+	k.say(`{"spec": {"replicas": 3}}`)
+	members := pods(t, 3, append(settings, "--kubernetes-delete-claims")...)
+	eventually(t, "a claim that no member has is deleted", func() error {
+		if !slices.Equal(k.has(), []string{"data-db-5"}) {
+			return fmt.Errorf("%q", k.has())
+		}
+		return nil
+	})
+	lost := slices.IndexFunc(members, func(m *member) bool { return !m.Leads() })
+	if lost != 2 { // the last pod is not to lead
+		members[2].transfer(t, members[:2])
+	}
+	members[2].stop() // it stays a member
+	// Sets that are to have no pods, that end or are gone say nothing of members.
+	for _, set := range []string{`{"spec": {"replicas": 0}}`, `{"metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z"}, "spec": {"replicas": 1}}`, ""} {
+		k.say(set)
+		asked := k.count()
+		eventually(t, "the leader has looked twice", func() error {
+			if k.count() < asked+2 {
+				return errors.New("it has not")
+			}
+			return nil
+		})
+	}
+	if did := k.has(); len(did) != 1 {
+		t.Fatalf("a set without pods: %q", did)
+	}
+	k.say(`{"spec": {"replicas": 2}}`)
+	eventually(t, "the member that is away is taken out, and its claim deleted", func() error {
+		if len(k.has()) < 3 {
+			return fmt.Errorf("%q", k.has())
+		}
+		return nil
+	})
+	if did := k.has(); !slices.Equal(did, []string{"data-db-5", "MemberRemoved", "data-db-2"}) {
+		t.Errorf("%q", did)
+	}
+}
+
+// TestScaledStays: a member that the others cannot do without stays one, and its claim stays.
+func TestScaledStays(t *testing.T) {
+	k, settings := newKubernetes(t)
+	k.claims = []string{"data-db-0", "data-db-1", "data-db-2"}
+	k.say(`{"spec": {"replicas": 3}}`)
+	members := pods(t, 3, append(settings, "--kubernetes-delete-claims", "--shutdown-timeout=1s", "--stop-wait=1h")...)
+	if members[0].Leads() {
+		members[0].transfer(t, members[1:])
+	}
+	members[0].stop()
+	k.say(`{"spec": {"replicas": 1}}`)
+	stopped := make(chan struct{}, 2)
+	for _, m := range members[1:] {
+		go func() {
+			m.AwaitSpared(t.Context())
+			stopped <- struct{}{}
+		}()
+	}
+	eventually(t, "all say why they stay", func() error {
+		for reason, times := range map[string]int{"StopWaits": 2, "MemberStays": 1} {
+			count := 0
+			for _, did := range k.has() {
+				if did == reason {
+					count++
+				}
+			}
+			if count < times {
+				return fmt.Errorf("%q", k.has())
+			}
+		}
+		return nil
+	})
+	if did := k.has(); len(stopped) > 0 || slices.Contains(did, "data-db-2") || slices.Contains(did, "data-db-1") {
+		t.Fatalf("%q; %d were let go", did, len(stopped))
+	}
+	k.say(`{"spec": {"replicas": 3}}`) // so that the first may be started
+	var err error
+	if members[0], err = start(t, members[0].args); err != nil {
+		t.Fatal(err)
+	}
+	<-stopped
+	select {
+	case <-stopped:
+		t.Error("two of three were let go at once")
+	case <-time.After(3 * time.Second): // it asks each second
+	}
+}

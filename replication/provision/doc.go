@@ -7,12 +7,12 @@
 // that needs data runs a [Receiver], which builds a complete new engine beside the data
 // that are there, and then lets a [Home] put it in their place:
 //
-//	home, err := provision.OpenHome(dir)            // finishes what a crash cut short
+//	home, err := provision.OpenHome(dir)
 //	eng, err := storage.Open(… FS: home.Data() …)   // the data in use
 //
 //	r, err := provision.NewReceiver(provision.ReceiverOptions{Home: home, …})
 //	m, err := r.Run()
-//	// end what uses the old engine, close it
+//	// end what uses the old engine, close it, and see that it is not ahead of m
 //	err = home.Swap()
 //	// make the log begin behind m.Position, open the engine in home.Data()
 //
@@ -21,7 +21,8 @@
 //   - What a snapshot holds is the database as of its CSN, and that is the number of
 //     the last transaction up to its position. The position is committed.
 //   - A directory becomes data by one atomic rename, of the file that names it, and
-//     only after everything in it is durable. No other directory is ever opened as data.
+//     only after everything in it is durable, and only by [Home.Swap]. No other directory is
+//     ever opened as data.
 //   - A table is committed in the new engine together with the note that it is
 //     complete: after a crash it is there whole, or not at all.
 //   - Every byte of rows is under two checksums: that of its frame, and a running one

@@ -767,6 +767,13 @@ func TestAttach(t *testing.T) {
 		if err != nil || calls != 3 || d.net.asked(askTable) != asked {
 			t.Errorf("%d calls, %v", calls, err)
 		}
+		// A process that ends before it has swapped attaches again what the next one finds.
+		j.fs = j.fs.CrashImage()
+		j.home = openHome(t, j.fs)
+		j.opt.Home = j.home
+		if again, err := j.run(); err != nil || calls != 4 || d.net.asked(askTable) != asked || again.CSN != m.CSN {
+			t.Errorf("%d calls, snapshot %d after %d, %v", calls, again.CSN, m.CSN, err)
+		}
 		if err := j.home.Swap(); err != nil || content(j.home.Data(), "log") != fmt.Sprint(m.CSN) {
 			t.Errorf("%q, %v", content(j.home.Data(), "log"), err)
 		}

@@ -16,14 +16,16 @@ import (
 
 // Names in a home. data.<number> is a data directory; of those the one is in use whose
 // number is in the file data.current. A higher one with the file "receiving" is being
-// received; with the file "complete" it waits to come into use. Numbers are not used
-// again, and a directory that is to be removed loses those two files first: whatever
+// received, or waits for [Home.Swap]: nothing on disk tells the two apart. Numbers are not used
+// again, and a directory that is to be removed loses that file first: whatever
 // a crash leaves of it, it is neither gone on with nor opened.
 const (
 	currentName   = "data.current"
 	dirPrefix     = "data."
 	receivingName = "receiving"
-	completeName  = "complete"
+	// completeName is a file by which older programs said that a directory may come into use at
+	// the next start, whatever the member had acknowledged meanwhile. It counts for nothing.
+	completeName = "complete"
 )
 
 // Home is the place of a member's data: a directory for the engine, and during
@@ -44,7 +46,7 @@ type Home struct {
 type generation struct {
 	number   uint64
 	received bool // by a receiver, not made empty
-	complete bool // may become the data in use
+	complete bool // may become the data in use; known to the process alone that received it
 	manifest Manifest
 }
 
@@ -54,9 +56,10 @@ func (g *generation) dir() string { return dirPrefix + strconv.FormatUint(g.numb
 var ErrHome = errors.New("provision: the data directories are not as they were left")
 
 // OpenHome finds out which directory is in use, and makes a home in an empty file
-// system. What a crash has cut short is finished: a directory that is complete comes
-// into use, and those that are not in use any more are removed. What is half
-// received stays, for a receiver to go on with.
+// system. Directories that are not in use any more are removed. What was received
+// stays, for a receiver to go on with. It does not come into use, even if it is complete: the
+// caller of [Home.Swap] has made sure that the data in use are not ahead of it, and a start
+// cannot know.
 //
 // Errors: [ErrHome], those of the file system. Nothing is removed then.
 func OpenHome(fsys file.FS) (*Home, error) {
@@ -121,25 +124,29 @@ func (h *Home) settle(numbers []uint64) error {
 		}
 		g := generation{number: n, received: true}
 		receiving, err := h.fsys.Exists(g.dir() + "/" + receivingName)
+		if err == nil {
+			err = h.forgetComplete(&g)
+		}
 		if err != nil {
 			return err
 		}
-		m, err := h.readRecord(g.dir() + "/" + completeName)
-		switch {
-		case err == nil:
-			g.manifest, g.complete = m.manifest, true
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrMalformed):
-		default:
-			return err
-		}
-		if (g.complete || receiving) && (h.next == nil || h.next.number < n) {
+		if receiving && (h.next == nil || h.next.number < n) {
 			h.next = &g
 		}
 	}
-	if h.next != nil && h.next.complete {
-		return h.Swap()
-	}
 	return h.sweep(numbers)
+}
+
+// forgetComplete makes sure that no older program brings a directory into use.
+func (h *Home) forgetComplete(g *generation) error {
+	err := h.fsys.Remove(g.dir() + "/" + completeName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = h.fsys.SyncDir(g.dir())
+	}
+	return err
 }
 
 // sweep removes the directories that nobody needs.
@@ -191,7 +198,8 @@ func (h *Home) Received() (m Manifest, ok bool) {
 	return h.current.manifest, h.current.received
 }
 
-// Receiving reports whether something is half received, or waits for [Home.Swap].
+// Receiving reports whether something is half received, or waits for [Home.Swap]. After
+// [OpenHome] nothing waits before a receiver has run.
 func (h *Home) Receiving() (half, complete bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,7 +209,8 @@ func (h *Home) Receiving() (half, complete bool) {
 // Swap puts what was received in the place of the data in use, which are removed. After
 // an error it can be called again; [Home.Received] tells which of the two are in use.
 //
-// REQUIRES: a receiver has returned its manifest; the engine in use is closed; no
+// REQUIRES: a receiver has returned its manifest; the engine in use is closed; nothing that
+// has been acknowledged on the strength of the data in use is missing in what was received; no
 // other task uses the home.
 func (h *Home) Swap() error {
 	if h.next == nil || !h.next.complete {
@@ -213,10 +222,8 @@ func (h *Home) Swap() error {
 	h.mu.Lock()
 	h.current, h.next = *h.next, nil
 	h.mu.Unlock()
-	for _, name := range []string{completeName, receivingName} {
-		if err := h.fsys.Remove(h.current.dir() + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if err := h.fsys.Remove(h.current.dir() + "/" + receivingName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	numbers, err := h.directories()
 	if err == nil {
@@ -265,13 +272,13 @@ func (h *Home) receive() (fsys file.FS, resumed bool, err error) {
 	return sub, false, nil
 }
 
-// complete marks the directory that was received into: it can be swapped in.
+// complete says that the directory that was received into can be swapped in.
 //
-// REQUIRES: everything in it is durable.
+// REQUIRES: the files in it are durable.
 func (h *Home) complete(m Manifest) error {
 	g := *h.next
 	g.complete, g.manifest = true, m
-	if err := file.WriteWhole(subFS{h.fsys, g.dir()}, completeName, appendRecord(&g)); err != nil {
+	if err := h.fsys.SyncDir(g.dir()); err != nil {
 		return err
 	}
 	h.mu.Lock()

@@ -99,11 +99,20 @@ func TestHome(t *testing.T) {
 	if err := h.complete(someManifest); err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range []*Home{h, openHome(t, fsys.KillImage())} { // by call, and by a restart
-		if h.next != nil {
-			if err := h.Swap(); err != nil {
-				t.Fatal(err)
-			}
+	started := openHome(t, fsys.KillImage()) // it does not know what the member has acknowledged since
+	if half, complete := started.Receiving(); !half || complete || content(started.Data(), "a") != "old" {
+		t.Errorf("a start: half %v, complete %v, data %q", half, complete, content(started.Data(), "a"))
+	}
+	wantError(t, started.Swap(), ErrHome)
+	if sub, resumed, err = started.receive(); err != nil || !resumed || content(sub, "a") != "new" {
+		t.Errorf("%v %v %q", resumed, err, content(sub, "a"))
+	}
+	if err := started.complete(someManifest); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []*Home{h, started} {
+		if err := h.Swap(); err != nil {
+			t.Fatal(err)
 		}
 		if m, ok := h.Received(); !ok || fmt.Sprintf("%+v", m) != fmt.Sprintf("%+v", someManifest) || content(h.Data(), "a") != "new" {
 			t.Errorf("%+v %v %q", m, ok, content(h.Data(), "a"))
@@ -111,6 +120,30 @@ func TestHome(t *testing.T) {
 		wantNames(t, h.fsys, "binlog.000001", "data.3", "data.current")
 		if names := list(t, h.Data(), "."); !slices.Equal(names, []string{"a"}) {
 			t.Errorf("in the data: %v", names)
+		}
+	}
+}
+
+// TestHomeOfOlderProgram: a directory of which an older program says that it may come into use is
+// gone on with, and no program brings it into use without having asked.
+func TestHomeOfOlderProgram(t *testing.T) {
+	fsys := simfile.New(env.Real(), 1)
+	h := inUse(t, fsys)
+	sub, _, err := h.receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, sub, "a", "new")
+	record := appendRecord(&generation{number: 2, received: true, manifest: someManifest})
+	put(t, sub, completeName, string(record))
+	for range 2 {
+		fsys = fsys.CrashImage()
+		h = openHome(t, fsys)
+		if half, complete := h.Receiving(); !half || complete || content(h.Data(), "a") != "old" {
+			t.Errorf("half %v, complete %v, data %q", half, complete, content(h.Data(), "a"))
+		}
+		if names := list(t, fsys, "data.2"); !slices.Equal(names, []string{"a", receivingName}) {
+			t.Errorf("in what was received: %v", names)
 		}
 	}
 }
@@ -145,8 +178,9 @@ func TestHomeErrors(t *testing.T) {
 }
 
 // TestHomeCrash: whenever the machine crashes, either the old data or the complete new
-// ones are in use, whole.
+// ones are in use, whole; and the old ones until it was decided that they are not needed.
 func TestHomeCrash(t *testing.T) {
+	decided := false
 	work := func(h *Home, discard bool) error {
 		sub, _, err := h.receive()
 		if err != nil {
@@ -160,6 +194,7 @@ func TestHomeCrash(t *testing.T) {
 		if err := h.complete(someManifest); err != nil || discard {
 			return errors.Join(err, h.Discard())
 		}
+		decided = true
 		return h.Swap()
 	}
 	for _, discard := range []bool{false, true} {
@@ -167,6 +202,7 @@ func TestHomeCrash(t *testing.T) {
 		for k := int64(1); ; k++ {
 			fsys := simfile.New(env.Real(), uint64(k))
 			h := inUse(t, fsys)
+			decided = false
 			fsys.CrashAt(fsys.Mutations() + k)
 			err := work(h, discard)
 			if err == nil {
@@ -194,11 +230,11 @@ func TestHomeCrash(t *testing.T) {
 			switch {
 			case !received && a == "old" && b == "old":
 				olds++
-			case received && a == "new" && c == "new" && m.CSN == 77:
+			case received && decided && a == "new" && c == "new" && m.CSN == 77:
 				news++
 				wantNames(t, image, "binlog.000001", h.current.dir(), currentName)
 			default:
-				t.Errorf("crash at %d: received %v, %q %q %q", k, received, a, b, c)
+				t.Errorf("crash at %d: received %v, decided %v, %q %q %q", k, received, decided, a, b, c)
 			}
 			if _, complete := h.Receiving(); complete {
 				t.Errorf("crash at %d: a swap is left undone", k)
@@ -207,7 +243,7 @@ func TestHomeCrash(t *testing.T) {
 				t.Errorf("crash at %d: the log is gone", k)
 			}
 		}
-		if olds == 0 || news == 0 {
+		if olds == 0 || news == 0 != discard {
 			t.Errorf("discard %v: %d times old, %d times new", discard, olds, news)
 		}
 	}

@@ -35,13 +35,18 @@ type ReceiverOptions struct {
 	Open func(ctx context.Context, want Want, request []byte) (ChunkReader, error)
 	// Install, if not nil, puts this member's own state (Raft's membership from the
 	// manifest, its identity) into the new engine, in w's transaction. It may be called
-	// again if the disk is full.
+	// again if the disk is full. [ErrSnapshotGone] gives the snapshot up for a new one, and
+	// [ErrUnneeded] for good.
 	Install func(eng *storage.Engine, w *table.Worker, m *Manifest) error
 
 	// Attach, if not nil, adds to the new directory what belongs to the data and is no
 	// part of the engine: the log behind them. It is called when the engine is closed, and
-	// again after an error; [ErrSnapshotGone] gives the snapshot up for a new one.
+	// again after an error, but for those that Install may return too.
 	Attach func(data file.FS, m *Manifest) error
+
+	// Needed, if not nil, is asked before a snapshot that is gone is given up for a new one;
+	// false: the member has found what it lacks elsewhere, and Run ends with [ErrUnneeded].
+	Needed func() bool
 
 	Streams    int           // tables received at a time: 2
 	SortMemory int64         // for sorting index entries, all streams together: 128 MiB
@@ -75,6 +80,9 @@ func (o *ReceiverOptions) check() error {
 // ErrStopped: Stop was called. What was received stays for the next run.
 var ErrStopped = errors.New("provision: stopped")
 
+// ErrUnneeded: the member does not need a snapshot any more. What was received is gone.
+var ErrUnneeded = errors.New("provision: the data are not needed any more")
+
 // Receiver receives a snapshot into a new directory of a home. Progress and Stop are
 // safe for concurrent use.
 type Receiver struct {
@@ -97,10 +105,11 @@ func NewReceiver(opt ReceiverOptions) (*Receiver, error) {
 }
 
 // Run receives a snapshot, or goes on where an earlier run has ended. When it returns
-// without an error the new data are complete and durable, and wait for [Home.Swap].
+// without an error the new data are complete and durable, and wait for [Home.Swap]. If the process
+// ends before, a later run attaches once more what belongs to the data, and receives nothing else.
 //
 // Streams that break are opened again, a snapshot that is gone is given up for a new
-// one, and a full disk is waited for. Errors: [ErrStopped]; [ErrOtherGroup], [ErrVersion] and
+// one, and a full disk is waited for. Errors: [ErrStopped]; [ErrUnneeded]; [ErrOtherGroup], [ErrVersion] and
 // [ErrRequest] of the donor; those of a donor or its network that went on for
 // Options.GiveUp; those of the new engine. What was received stays for the next run.
 func (r *Receiver) Run() (Manifest, error) {
@@ -122,23 +131,35 @@ func (r *Receiver) run() (Manifest, error) {
 	r.begin()
 	for {
 		m, err := r.attempt()
-		if !errors.Is(err, ErrSnapshotGone) {
-			if err == nil {
-				r.setPhase(Complete)
-			}
+		if err == nil {
+			r.setPhase(Complete)
+		}
+		if !givenUp(err) {
 			return m, err
 		}
-		r.restarted(err)
-		if err := r.opt.Home.Discard(); err != nil {
+		if derr := r.opt.Home.Discard(); derr != nil {
+			return Manifest{}, derr
+		}
+		if errors.Is(err, ErrUnneeded) {
 			return Manifest{}, err
 		}
+		r.restarted(err)
 		if err := r.pause(r.ctx, r.opt.Retry); err != nil {
 			return Manifest{}, err
+		}
+		if r.opt.Needed != nil && !r.opt.Needed() {
+			return Manifest{}, ErrUnneeded
 		}
 	}
 }
 
-// attempt receives one snapshot. ErrSnapshotGone says that no donor has it any more.
+// givenUp reports whether an error says that a snapshot is of no use any more.
+func givenUp(err error) bool {
+	return errors.Is(err, ErrSnapshotGone) || errors.Is(err, ErrUnneeded)
+}
+
+// attempt receives one snapshot. ErrSnapshotGone says that no donor has it any more, or that
+// another one is needed.
 func (r *Receiver) attempt() (m Manifest, err error) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
@@ -150,7 +171,9 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 	watchdog := env.NewGroup(r.opt.Env)
 	watchdog.Go("provision: watchdog", b.watchStreams)
 	if err = b.receive(); err == nil {
-		err = b.finish()
+		if err = b.finish(); givenUp(err) {
+			b.release() // it must not keep the next one from being opened
+		}
 	} else if !b.begun {
 		b.release() // nobody will ask for it again
 	}
@@ -164,8 +187,8 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 		return m, err
 	}
 	if err := b.whenFull(func() error { return r.attach(&b.manifest) }); err != nil {
-		if errors.Is(err, ErrSnapshotGone) {
-			b.release() // it is given up, and must not keep the next one from being opened
+		if givenUp(err) {
+			b.release()
 		}
 		return m, err
 	}

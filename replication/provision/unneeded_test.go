@@ -1,0 +1,41 @@
+package provision
+
+import (
+	"testing"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/table"
+)
+
+// TestUnneeded: a receiver that hears that its snapshot is not needed leaves nothing behind, here and
+// at the donor, and one whose snapshot is gone asks before it begins again.
+func TestUnneeded(t *testing.T) {
+	for what, set := range map[string]func(o *ReceiverOptions, err error){
+		"install": func(o *ReceiverOptions, err error) {
+			o.Install = func(*storage.Engine, *table.Worker, *Manifest) error { return err }
+		},
+		"attach": func(o *ReceiverOptions, err error) { o.Attach = func(file.FS, *Manifest) error { return err } },
+	} {
+		for _, gone := range []bool{false, true} {
+			simRun(t, 1, func(e env.Env, d *donor) {
+				j := newJob(t, e, d.net)
+				set(&j.opt, ErrUnneeded)
+				asked := 0
+				j.opt.Needed = func() bool { asked++; return asked < 3 }
+				want := 0
+				if gone {
+					set(&j.opt, ErrSnapshotGone)
+					want = 3
+				}
+				_, err := j.run()
+				wantError(t, err, ErrUnneeded)
+				if _, open := d.src.Oldest(); open || asked != want {
+					t.Errorf("%s: asked %d times; a snapshot is open: %v", what, asked, open)
+				}
+				wantNames(t, j.fs, "data.current")
+			})
+		}
+	}
+}

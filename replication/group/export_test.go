@@ -1,5 +1,13 @@
 package group
 
+import (
+	"errors"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/replication/raftlog"
+)
+
 // Between measures the log of a node as its lag is measured.
 func (n *Node) Between(applied, committed uint64) (entries uint64, bytes int64) {
 	c, err := n.running()
@@ -17,3 +25,24 @@ func (n *Node) Agree(index uint64) {
 	}
 	c.agreed.Store(index)
 }
+
+// WantData makes the node ask for data as if its leader had no log for it.
+func (n *Node) WantData() { n.provisioning.want(0) }
+
+// WantsData reports whether the node is being given data.
+func (n *Node) WantsData() bool { return n.provisioning.active() }
+
+// AdoptLog says what becomes of Raft's state for a log that ends with an entry of a term.
+func AdoptLog(fsys file.FS, e env.Env, s raftlog.State, term uint64) (raftlog.State, error) {
+	n := &Node{opt: Options{FS: fsys, Env: e}, id: &identity{id: 1}}
+	st, err := raftlog.CreateState(stateOptions(&n.opt, n.id), s)
+	if err == nil {
+		err = errors.Join(st.Close(), n.adoptLog(term))
+	}
+	if err != nil {
+		return s, err
+	}
+	return n.createState(n.id)
+}
+
+var Ahead = ahead

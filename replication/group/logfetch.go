@@ -9,6 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/replication/provision"
 	"github.com/triremedb/trireme/replication/transport"
 )
@@ -26,7 +27,7 @@ func (p *provisioning) attachLog(data file.FS, m *provision.Manifest) error {
 	for _, call := range p.donors(false) {
 		err := log.Destroy(opt)
 		if err == nil {
-			err = fetchLog(n.transport, call, opt, m)
+			p.copied, err = fetchLog(n.transport, call, opt, m)
 		}
 		if err == nil {
 			return nil
@@ -39,39 +40,41 @@ func (p *provisioning) attachLog(data file.FS, m *provision.Manifest) error {
 	return fmt.Errorf("%w: nobody has its log: %w", provision.ErrSnapshotGone, errors.Join(errs...))
 }
 
-// fetchLog copies the files of a member's log.
-func fetchLog(tr transport.Transport, call transport.Call, opt log.Options, m *provision.Manifest) error {
+// fetchLog copies the files of a member's log, and returns the last entry's position.
+func fetchLog(tr transport.Transport, call transport.Call, opt log.Options, m *provision.Manifest) (
+	last trx.Position, err error) {
 	call.Kind, call.Payload = askLogFile, binary.LittleEndian.AppendUint64(nil, m.Position.Index)
 	answer, err := tr.Ask(context.Background(), call)
 	if err != nil {
-		return err
+		return last, err
 	}
 	if len(answer) != 8 {
-		return errMalformedAnswer
+		return last, errMalformedAnswer
 	}
 	im, err := log.NewImport(opt)
 	if err != nil {
-		return err
+		return last, err
 	}
 	defer im.Close()
 	for number := binary.LittleEndian.Uint64(answer); ; number++ {
-		last, err := fetchFile(tr, call, im, number)
+		end, err := fetchFile(tr, call, im, number)
 		if err != nil {
-			return err
+			return last, err
 		}
-		if last {
+		if end {
 			break
 		}
 	}
 	l, err := log.Open(opt)
 	if err != nil {
-		return err
+		return last, err
 	}
 	term, err := l.Term(m.Position.Index)
 	if err == nil && term != m.Position.Term {
 		err = fmt.Errorf("group: the log has term %d at index %d, the snapshot %d", term, m.Position.Index, m.Position.Term)
 	}
-	return errors.Join(err, l.Close())
+	last = trx.Position{Index: l.LastIndex(), Term: l.LastTerm()}
+	return last, errors.Join(err, l.Close())
 }
 
 var errMalformedAnswer = errors.New("group: malformed answer")

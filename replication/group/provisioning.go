@@ -9,10 +9,13 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/raft/v3"
+
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/replication/provision"
 	"github.com/triremedb/trireme/replication/raftlog"
 	"github.com/triremedb/trireme/replication/transport"
@@ -33,6 +36,7 @@ type provisioning struct {
 	asked    int             // how often donors were looked for
 	serves   *transport.Call // the donor at work; nil: none
 	receiver *provision.Receiver
+	copied   trx.Position // of the last entry of the log that came with the data; of the task
 	stopped  bool
 	tasks    *env.Group
 }
@@ -86,16 +90,19 @@ func (p *provisioning) run() {
 		stopped, wanted := p.stopped, p.wanted
 		p.mu.Unlock()
 		switch {
-		case stopped:
+		case stopped, p.n.Err() != nil: // nothing that is received now may come into use
 			return
 		case !wanted:
 			p.parker.Park()
 			continue
 		}
+		var err error
 		if p.unneeded() {
-			continue
+			err = p.n.home.Discard() // what an earlier run has left
+		} else {
+			err = p.receive()
 		}
-		if err := p.receive(); err != nil {
+		if err != nil {
 			if p.isStopped() {
 				return
 			}
@@ -105,8 +112,8 @@ func (p *provisioning) run() {
 	}
 }
 
-// unneeded asks the leader that wanted to send a snapshot whether its log reaches back
-// far enough after all: it may not have known how much this member has.
+// unneeded asks the leader whether its log reaches back far enough after all: it may not
+// have known how much this member has, or another one leads by now that has more.
 func (p *provisioning) unneeded() bool {
 	c, err := p.n.running()
 	p.mu.Lock()
@@ -115,43 +122,64 @@ func (p *provisioning) unneeded() bool {
 	if err != nil || donor == 0 {
 		return false
 	}
+	role := c.currentRole()
+	if role.leads {
+		p.end()
+		return true
+	}
+	if role.leader != raft.None {
+		donor = role.leader
+	}
 	answer, err := p.n.transport.Ask(context.Background(), transport.Call{To: donor, Kind: askFirst})
 	if err != nil || len(answer) != 8 {
 		return false
 	}
-	_, pos := c.engine.Applied()
 	first := binary.LittleEndian.Uint64(answer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.first = first
-	if pos.Index+1 < first {
+	if c.decided()+1 < first {
 		return false
 	}
 	p.wanted = false
 	return true
 }
 
-// suits refuses a snapshot that would not do: of a member that is as far behind as this
-// one, or further. Another donor is asked for the next.
+// end notes that no data are needed any more. A leader that does need to send some says so again.
+func (p *provisioning) end() {
+	p.mu.Lock()
+	p.wanted = false
+	p.mu.Unlock()
+}
+
+// decided is the index up to which the group has agreed on what is in this member's log.
+func (c *core) decided() uint64 {
+	_, pos := c.engine.Applied()
+	return max(pos.Index, c.agreed.Load())
+}
+
+// suits refuses a snapshot that would not do: of a member that is too far behind, for
+// which another donor is asked; and one that this member has caught up with by the log.
 func (p *provisioning) suits(m *provision.Manifest) error {
 	p.mu.Lock()
 	first := p.first
 	p.mu.Unlock()
-	var err error
-	switch c, stopped := p.n.running(); {
-	case m.Position.Index+1 < first:
-		err = fmt.Errorf("%w: it ends at log index %d, and the leader has no log before %d", provision.ErrSnapshotGone, m.Position.Index, first)
-	case stopped == nil && c.binlog.LastIndex() > m.Position.Index:
-		// What this member has acknowledged must be in what takes its place.
-		err = fmt.Errorf("%w: it ends at log index %d, and this member has the log up to %d",
-			provision.ErrSnapshotGone, m.Position.Index, c.binlog.LastIndex())
-	default:
+	if m.Position.Index+1 < first {
+		p.mu.Lock()
+		p.serves = nil
+		p.mu.Unlock()
+		return fmt.Errorf("%w: it ends at log index %d, and the leader has no log before %d",
+			provision.ErrSnapshotGone, m.Position.Index, first)
+	}
+	c, err := p.n.running()
+	if err != nil || p.n.opt.Sabotage == ReplaceUnasked {
 		return nil
 	}
-	p.mu.Lock()
-	p.serves = nil
-	p.mu.Unlock()
-	return err
+	if decided := c.decided(); decided >= m.Position.Index {
+		return fmt.Errorf("%w: they end at log index %d, and this member has the log up to %d",
+			provision.ErrUnneeded, m.Position.Index, decided)
+	}
+	return nil
 }
 
 func (p *provisioning) isStopped() bool {
@@ -171,7 +199,8 @@ func (p *provisioning) receive() error {
 		return provision.ErrStopped
 	}
 	r, err := provision.NewReceiver(provision.ReceiverOptions{Home: n.home, Env: n.opt.Env, Group: n.id.group,
-		Storage: n.opt.Storage, Open: p.ask, Install: p.installMembership, Attach: p.attachLog})
+		Storage: n.opt.Storage, Open: p.ask, Install: p.installMembership, Attach: p.attachLog,
+		Needed: func() bool { return !p.unneeded() }})
 	p.receiver = r
 	p.mu.Unlock()
 	if err != nil {
@@ -182,34 +211,49 @@ func (p *provisioning) receive() error {
 	p.mu.Lock()
 	p.receiver = nil
 	p.mu.Unlock()
+	if errors.Is(err, provision.ErrUnneeded) {
+		p.end()
+		n.opt.Log.Info("this member goes on with the log, which it has got meanwhile", "reason", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	return p.install(&m)
 }
 
-// install puts what was received in the place of what is there, unless that is ahead.
+// install puts what was received in the place of what is there, unless that is ahead. A
+// leader with a longer log may have reached this member meanwhile, and counts on what it has
+// acknowledged. It may do so until the core is closed, so the comparison comes after that; and
+// nothing on disk says before that the new data may come into use.
+//
+// An error once the core is closed ends provisioning: there is no core left to compare with.
 func (p *provisioning) install(m *provision.Manifest) error {
 	n := p.n
+	if err := n.Err(); err != nil {
+		return err
+	}
+	if c := n.core.Load(); c != nil && p.ahead(c) { // it goes on, and may lead
+		p.end()
+		err := n.home.Discard()
+		p.kept(m)
+		return err
+	}
 	keep := false
 	if c := n.take(); c != nil {
 		if err := c.close(); err != nil {
 			n.opt.Log.Warn("closing the old data", "error", err)
 		}
-		// A leader with a longer log may have reached it meanwhile, and counts on what it
-		// has acknowledged.
-		keep = c.binlog.LastIndex() > m.Position.Index
+		keep = p.ahead(c)
 	}
 	var err error
 	if keep {
 		err = n.home.Discard()
-	} else if err = n.forgetLog(); err == nil {
+	} else if err = n.adoptLog(p.copied.Term); err == nil {
 		err = n.home.Swap()
 	}
 	if err == nil {
-		p.mu.Lock()
-		p.wanted = false
-		p.mu.Unlock()
+		p.end()
 		err = n.openData()
 	}
 	if err != nil {
@@ -217,7 +261,7 @@ func (p *provisioning) install(m *provision.Manifest) error {
 		return err
 	}
 	if keep {
-		n.opt.Log.Info("this member has got more by the log meanwhile than the data that it was given: they are not needed", "csn", m.CSN, "index", m.Position.Index)
+		p.kept(m)
 		return nil
 	}
 	n.opt.Log.Info("this member has its data", "csn", m.CSN, "index", m.Position.Index)
@@ -227,14 +271,38 @@ func (p *provisioning) install(m *provision.Manifest) error {
 	return nil
 }
 
-// forgetLog says that the log that the node has, which may be ahead of what the group
-// has agreed on, is not to be missed.
-func (n *Node) forgetLog() error {
+func (p *provisioning) kept(m *provision.Manifest) {
+	p.n.opt.Log.Info("this member has got more by the log meanwhile than the data that it was given: they are not needed",
+		"csn", m.CSN, "index", m.Position.Index)
+}
+
+// ahead reports whether a core may have acknowledged more than is in the log that came with the
+// data, or as much.
+func (p *provisioning) ahead(c *core) bool {
+	own := trx.Position{Index: c.binlog.LastIndex(), Term: c.binlog.LastTerm()}
+	return ahead(own, p.copied) && p.n.opt.Sabotage != ReplaceUnasked
+}
+
+// ahead compares the last entries of a member's log and of one that is committed to its end.
+// What the member has acknowledged behind that end can count only if its last entry is of
+// no earlier term: the leader of a later term had all that the group had agreed on before.
+func ahead(own, copied trx.Position) bool {
+	return own.Index >= copied.Index && own.Term >= copied.Term
+}
+
+// adoptLog prepares Raft's state for a log that ends with an entry of a term, and is to take
+// the place of the one that is there. The old one is not to be missed, and the term is known from
+// now on: a leader of an earlier one must not overwrite the new log.
+func (n *Node) adoptLog(term uint64) error {
 	st, err := raftlog.OpenState(stateOptions(&n.opt, n.id))
 	if err != nil {
 		return err
 	}
-	return errors.Join(st.SetLogFile(0), st.Close())
+	err = st.SetLogFile(0)
+	if err == nil && st.Get().Term < term {
+		err = st.SetVote(term, raft.None)
+	}
+	return errors.Join(err, st.Close())
 }
 
 // installMembership stores the membership as of the snapshot, if it is one to begin with.

@@ -22,7 +22,6 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/triremedb/trireme/internal/socket"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -54,8 +53,11 @@ type DB struct {
 	opt    Options
 	auth   string
 	closed atomic.Bool
-	tracer trace.Tracer
-	spans  []trace.SpanStartOption // of each
+	dial   func(ctx context.Context, addr string) (net.Conn, error)
+	// silence is how long a node may be silent before another one is asked whether it leads.
+	silence time.Duration
+	tracer  trace.Tracer
+	spans   []trace.SpanStartOption // of each
 
 	mu      sync.Mutex
 	nodes   map[string]*node
@@ -70,6 +72,10 @@ type DB struct {
 
 // Open connects to a group. It waits until a node has answered that it knows the user.
 func Open(ctx context.Context, o Options) (*DB, error) {
+	return open(ctx, o, dialTCP, silence)
+}
+
+func open(ctx context.Context, o Options, dial func(context.Context, string) (net.Conn, error), silence time.Duration) (*DB, error) {
 	if len(o.Addrs) == 0 {
 		return nil, errors.New("client: Options.Addrs is empty: give the address of a gRPC port")
 	}
@@ -85,7 +91,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Window == 0 {
 		o.Window = 1 << 20
 	}
-	db := &DB{opt: o, nodes: make(map[string]*node), known: slices.Clone(o.Addrs)}
+	db := &DB{opt: o, dial: dial, silence: silence, nodes: make(map[string]*node), known: slices.Clone(o.Addrs)}
 	db.tracing()
 	db.auth = "Basic " + base64.StdEncoding.EncodeToString([]byte(o.User+":"+o.Password))
 	if err := db.look(ctx); err != nil {
@@ -95,29 +101,38 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return db, nil
 }
 
-// look asks any node who is in the group.
+// look asks any node who is in the group. A node that does not answer soon is waited for while the next
+// one is asked as well.
 func (db *DB) look(ctx context.Context) error {
 	return db.patiently(ctx, func() error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		list := db.candidates()
+		answers := make(chan answer, len(list))
 		var last, refused error
-		for _, addr := range db.candidates() {
-			n, err := db.node(addr)
-			if err != nil {
-				last = err
+		for asked, missing := 0, len(list); missing > 0; {
+			var soon <-chan time.Time
+			if asked < len(list) {
+				go db.askAt(ctx, list[asked], answers)
+				asked++
+				soon = time.After(db.silence / looks)
+			}
+			select {
+			case <-soon:
 				continue
-			}
-			r, err := pb.NewSqlClient(n.conn).Node(db.outgoing(ctx), &pb.SqlNodeRequest{})
-			if err = n.ofStatus(err); err == nil {
-				db.learn(r)
-				return nil
-			}
-			why := n.refused.Load()
-			switch {
-			case retryable(err) == Never:
-				return err
-			case why != nil:
-				refused = why
-			default:
-				last = err
+			case a := <-answers:
+				missing--
+				switch {
+				case a.err == nil:
+					db.learn(a.r)
+					return nil
+				case retryable(a.err) == Never:
+					return a.err
+				case a.refused != nil:
+					refused = a.refused
+				default:
+					last = a.err
+				}
 			}
 		}
 		if last == nil {
@@ -125,6 +140,35 @@ func (db *DB) look(ctx context.Context) error {
 		}
 		return elsewhere(last)
 	})
+}
+
+// answer is a node's to the question who is in the group.
+type answer struct {
+	r       *pb.SqlNodeResponse
+	err     error
+	refused error // TLS with the node will not come about
+}
+
+func (db *DB) askAt(ctx context.Context, addr string, answers chan<- answer) {
+	n, err := db.node(addr)
+	if err != nil {
+		answers <- answer{err: err}
+		return
+	}
+	ctx, done := n.calling(ctx)
+	defer done()
+	r, err := n.ask(ctx)
+	a := answer{r: r, err: err}
+	if refused := n.refused.Load(); refused != nil {
+		a.refused = refused
+	}
+	answers <- a
+}
+
+// ask asks the node who is in the group. The context says who calls.
+func (n *node) ask(ctx context.Context) (*pb.SqlNodeResponse, error) {
+	r, err := pb.NewSqlClient(n.conn).Node(ctx, &pb.SqlNodeRequest{})
+	return r, n.ofStatus(err)
 }
 
 // elsewhere makes an error of a question, which had no effect, one after which another node is
@@ -161,7 +205,7 @@ func (db *DB) learn(r *pb.SqlNodeResponse) {
 	}
 	for addr, n := range db.nodes {
 		if !slices.Contains(known, addr) && n.idle() {
-			_ = n.conn.Close()
+			_ = n.close()
 			delete(db.nodes, addr)
 		}
 	}
@@ -180,7 +224,7 @@ func (db *DB) Close() error {
 	}
 	var errs []error
 	for _, n := range nodes {
-		errs = append(errs, n.conn.Close())
+		errs = append(errs, n.close())
 	}
 	return errors.Join(errs...)
 }
@@ -188,21 +232,6 @@ func (db *DB) Close() error {
 // outgoing adds who calls.
 func (db *DB) outgoing(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", db.auth)
-}
-
-// silence is how long a node may leave data unacknowledged before another is asked. A group
-// elects a new leader in less.
-const silence = 2 * time.Second
-
-// connection hides from gRPC that it is one of TCP: it would set its own limit of silence.
-type connection struct{ net.Conn }
-
-func dial(ctx context.Context, addr string) (net.Conn, error) {
-	conn, err := socket.Dialer(silence).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	return connection{conn}, nil
 }
 
 // node returns the node at an address.
@@ -223,11 +252,12 @@ func (db *DB) nodeAt(addr string) (*node, error) {
 		return n, nil
 	}
 	n := &node{db: db, addr: addr}
+	n.over, n.end = context.WithCancel(context.Background())
 	creds := insecure.NewCredentials()
 	if db.opt.TLS != nil {
 		creds = &handshakes{credentials.NewTLS(db.opt.TLS), &n.refused}
 	}
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds), grpc.WithContextDialer(dial),
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds), grpc.WithContextDialer(n.dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 2 * time.Second,
 			Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
@@ -284,7 +314,9 @@ func (db *DB) refresh(addr string) {
 	ctx, cancel := context.WithTimeout(context.Background(), refreshEvery)
 	defer cancel()
 	if n, err := db.node(addr); err == nil {
-		if r, err := pb.NewSqlClient(n.conn).Node(db.outgoing(ctx), &pb.SqlNodeRequest{}); err == nil {
+		ctx, done := n.calling(ctx)
+		defer done()
+		if r, err := n.ask(ctx); err == nil {
 			db.learn(r)
 		}
 	}
@@ -410,7 +442,9 @@ func (db *DB) outcome(ctx context.Context, token Token) (gtid uint64, committed 
 			if err != nil {
 				return err
 			}
-			r, err := pb.NewSqlClient(n.conn).Outcome(db.outgoing(ctx), &pb.SqlOutcomeRequest{CommitToken: token[:]})
+			ctx, done := n.calling(ctx)
+			defer done()
+			r, err := pb.NewSqlClient(n.conn).Outcome(ctx, &pb.SqlOutcomeRequest{CommitToken: token[:]})
 			if err = n.ofStatus(err); err == nil {
 				gtid, committed = r.Gtid, r.Committed
 			}

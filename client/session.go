@@ -36,6 +36,7 @@ type prepared struct {
 
 // call is a request whose answer comes.
 type call struct {
+	n        *node
 	request  uint64
 	prepared *prepared
 	taken    uint64 // bytes of the window that the server has not been told of
@@ -62,28 +63,38 @@ func (c *call) add(m *pb.SqlSessionsResponse, err error) {
 
 // part waits for the next part of the answer.
 func (c *call) part(ctx context.Context) (*pb.SqlSessionsResponse, error) {
-	for {
-		c.mu.Lock()
-		if len(c.parts) > 0 {
-			m := c.parts[0]
-			c.parts = c.parts[1:]
-			c.mu.Unlock()
-			if e := m.GetError(); e != nil {
-				return nil, told(e)
+	m, err := c.next()
+	if m == nil && err == nil {
+		c.n.wait()
+		heard := c.n.heard.Load()
+		for m == nil && err == nil {
+			select {
+			case <-c.wake:
+				m, err = c.next()
+			case <-ctx.Done():
+				if err = ctx.Err(); c.n.heard.Load() == heard {
+					c.n.probe() // for the next call
+				}
 			}
-			return m, nil
 		}
-		err := c.err
-		c.mu.Unlock()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case <-c.wake:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		c.n.waited()
 	}
+	if e := m.GetError(); e != nil {
+		return nil, told(e)
+	}
+	return m, err
+}
+
+// next takes the next part if it has come.
+func (c *call) next() (*pb.SqlSessionsResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.parts) == 0 {
+		return nil, c.err
+	}
+	m := c.parts[0]
+	c.parts = c.parts[1:]
+	return m, nil
 }
 
 // take passes an answer on.
@@ -133,7 +144,7 @@ func (s *session) ended() error {
 // send sends a request; fill sets its kind.
 func (s *session) send(ifOK bool, fill func(m *pb.SqlSessionsRequest)) (*call, error) {
 	s.last++
-	c := &call{request: s.last, wake: make(chan struct{}, 1)}
+	c := &call{n: s.st.n, request: s.last, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	if s.err != nil {
 		s.mu.Unlock()

@@ -29,7 +29,9 @@ type stream struct {
 const sessionsPerStream = 250
 
 func (n *node) openStream() (*stream, error) {
-	ctx, cancel := context.WithCancel(n.db.outgoing(context.Background()))
+	ctx, cancel := context.WithCancel(n.db.outgoing(n.over))
+	n.wait()
+	defer n.waited()
 	call, err := pb.NewSqlClient(n.conn).Sessions(ctx)
 	if err != nil {
 		cancel()
@@ -97,9 +99,11 @@ func (st *stream) ended() error {
 
 // send sends a request. Afterwards it may be changed.
 func (st *stream) send(m *pb.SqlSessionsRequest) error {
+	st.n.wait()
 	st.sending.Lock()
 	err := st.call.SendMsg(m)
 	st.sending.Unlock()
+	st.n.waited()
 	if err != nil {
 		st.mu.Lock()
 		defer st.mu.Unlock()
@@ -137,6 +141,9 @@ type node struct {
 	conn *grpc.ClientConn
 	// refused is why the last handshake will not do better the next time; nil: it may.
 	refused atomic.Pointer[Error]
+	life
+	over context.Context // ends when the node is given up, or forgotten
+	end  context.CancelFunc
 
 	reads  atomic.Int64 // under way
 	behind atomic.Int64 // until when it is passed over by reads, nanoseconds since 1970
@@ -164,9 +171,9 @@ func (n *node) away() int {
 }
 
 // ofStatus is the error of a call at the node. One that has left the group meanwhile has been
-// forgotten, and its connection closed: that says nothing of the others.
+// forgotten, and its connection closed, as that of one that was given up: that says nothing of the others.
 func (n *node) ofStatus(err error) error {
-	if err != nil && n.conn.GetState() == connectivity.Shutdown {
+	if err != nil && (n.over.Err() != nil || n.conn.GetState() == connectivity.Shutdown) {
 		return lost(err)
 	}
 	return ofStatus(err)

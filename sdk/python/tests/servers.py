@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import time
@@ -99,6 +100,15 @@ class Node:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+    def freeze(self) -> None:
+        """The process stands still; its kernel goes on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
 
     def writable(self) -> bool:
         """Whether the node leads."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
@@ -14,7 +15,7 @@ from google.protobuf.message import Message
 
 from ..errors import InterfaceError
 from ..v1 import sql_pb2 as pb
-from .runtime import SERVICE, Channel, Inbox, Link, M, Part
+from .runtime import HEALTH, SERVICE, Channel, Inbox, Link, M, Part, runs, same
 
 
 class LoopInbox:
@@ -29,20 +30,26 @@ class LoopInbox:
 
     def put(self, part: Part) -> None:
         self._parts.append(part)
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self._waiter is not None:
+            _wake(self._waiter)
 
     async def get(self, until: float | None) -> Part:
         while not self._parts:
-            self._waiter = self._loop.create_future()
-            if until is None:
-                await self._waiter
-                continue
-            left = until - self._loop.time()
-            done, _ = await asyncio.wait({self._waiter}, timeout=max(left, 0))
-            if not done and not self._parts:
+            if until is not None and self._loop.time() >= until:
                 raise TimeoutError
+            self._waiter = self._loop.create_future()
+            timer = None if until is None else self._loop.call_at(until, _wake, self._waiter)
+            try:
+                await self._waiter
+            finally:
+                if timer is not None:
+                    timer.cancel()
         return self._parts.popleft()
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class LoopLink:
@@ -107,6 +114,7 @@ class LoopChannel:
             self._channel = grpc.aio.secure_channel(address, credentials, options)
         self._keep = keep
         self._loop = asyncio.get_running_loop()
+        self._closed = False
 
     def stream(
         self, metadata: list[tuple[str, str]], take: Callable[[pb.SqlSessionsResponse], None], end: Callable[[BaseException | None], None]
@@ -122,15 +130,43 @@ class LoopChannel:
             result: M = await stub(request, timeout=timeout, metadata=cast(Any, tuple(metadata)))
         except grpc.aio.UsageError:  # of a channel that another task has closed
             raise InterfaceError("the database is closed") from None
+        except asyncio.CancelledError:
+            if self._closed and not _cancelled():  # it is the call that was cancelled, with its channel
+                raise InterfaceError("the database is closed") from None
+            raise
         return result
+
+    def probe(self, timeout: float, done: Callable[[bool], None]) -> None:
+        async def ask() -> None:
+            answered = False
+            try:
+                await self._channel.unary_unary(HEALTH, same, same)(b"", timeout=timeout)
+                answered = True
+            except grpc.RpcError as e:
+                answered = runs(e)
+            except (grpc.aio.UsageError, asyncio.CancelledError):  # the channel was closed
+                pass
+            finally:
+                done(answered)
+
+        task = self._loop.create_task(ask())
+        self._keep.add(task)
+        task.add_done_callback(self._keep.discard)
 
     async def pause(self, seconds: float, metadata: list[tuple[str, str]]) -> None:
         await asyncio.sleep(seconds)
 
     def close(self) -> None:
+        self._closed = True
         task = self._loop.create_task(self._channel.close())
         self._keep.add(task)
         task.add_done_callback(self._keep.discard)
+
+
+def _cancelled() -> bool:
+    """Whether the task that runs is to end (before Python 3.11: not known)."""
+    task = asyncio.current_task()
+    return task is not None and sys.version_info >= (3, 11) and task.cancelling() > 0
 
 
 class Loop:

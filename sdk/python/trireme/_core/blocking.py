@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from ..errors import InterfaceError
 from ..v1 import sql_pb2 as pb
-from .runtime import SERVICE, Channel, Inbox, Link, M, Part, run
+from .runtime import HEALTH, SERVICE, Channel, Inbox, Link, M, Part, run, runs, same
 
 
 class BlockingInbox:
@@ -102,6 +102,23 @@ class BlockingChannel:
         except ValueError:  # of a channel that another thread has closed
             raise InterfaceError("the database is closed") from None
         return result
+
+    def probe(self, timeout: float, done: Callable[[bool], None]) -> None:
+        try:
+            asked: Any = self._channel.unary_unary(HEALTH, same, same).future(b"", timeout=timeout)
+        except ValueError:
+            raise InterfaceError("the database is closed") from None
+
+        def end(asked: Any) -> None:
+            try:
+                asked.result()
+                done(True)
+            except grpc.RpcError as e:
+                done(runs(e))
+            except grpc.FutureCancelledError:
+                done(False)
+
+        asked.add_done_callback(end)
 
     async def pause(self, seconds: float, metadata: list[tuple[str, str]]) -> None:
         # gRPC connects while some call waits, and only then: calls that fail at once would never see it connected.

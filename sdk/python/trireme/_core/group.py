@@ -8,15 +8,12 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import grpc
-
 from ..columns import Reading
 from ..errors import Error, InterfaceError, Retry, elsewhere
 from ..options import Options
 from ..v1 import sql_pb2 as pb
 from ..values import zone_of
 from .runtime import Runtime
-from .status import of_status
 from .stream import Node, Session
 
 T = TypeVar("T")
@@ -26,6 +23,7 @@ log = logging.getLogger("trireme")
 REFRESH = 30.0  # seconds after which the group is asked for its members, when sessions are opened
 AVOIDED = 5.0  # seconds for which a node is asked last that could not be reached
 QUESTION = 5.0  # seconds that a node may take to answer who leads, or to open a session
+SOON = 1.0  # the same for the first time, before the others are asked
 
 
 class Group:
@@ -95,11 +93,15 @@ class Group:
     async def look(self) -> None:
         """Asks any node who is in the group."""
 
+        timeout = SOON
+
         async def ask() -> None:
+            nonlocal timeout
             last: Error | None = None
+            within, timeout = timeout, QUESTION
             for address in self.candidates():
                 try:
-                    self._learn(await self._ask(address))
+                    self._learn(await self._ask(address, within))
                     return
                 except Error as e:
                     if e.retry is Retry.NEVER:
@@ -110,12 +112,30 @@ class Group:
 
         await self.patiently(ask, None, self.options.connect_timeout)
 
-    async def _ask(self, address: str) -> pb.SqlNodeResponse:
-        metadata = [("authorization", self.options.authorization())]
-        try:
-            return await self.node(address).channel.call("Node", pb.SqlNodeRequest(), pb.SqlNodeResponse, metadata, QUESTION)
-        except grpc.RpcError as e:
-            raise of_status(e, address, False) from None
+    async def _ask(self, address: str, timeout: float = QUESTION) -> pb.SqlNodeResponse:
+        return await self.node(address).call("Node", pb.SqlNodeRequest(), pb.SqlNodeResponse, timeout)
+
+    async def led_by_other(self, silent: str) -> str | None:
+        """The address of a member other than a silent one that says that it leads."""
+        for address in self.candidates():
+            if address != silent:
+                try:
+                    if (await self._ask(address, SOON)).leads:
+                        return address
+                except Error as e:
+                    log.debug("asking %s who leads instead of %s: %s", address, silent, e)
+        return None
+
+    def give_up(self, node: Node, leader: str) -> None:
+        """Ends what waits for a node that stands still."""
+        log.info("%s is silent, and %s leads: it is given up", node.address, leader)
+        with self._lock:
+            if self._nodes.get(node.address) is node:
+                del self._nodes[node.address]
+            if self._leader == node.address:
+                self._leader = leader
+            self._bad[node.address] = self.runtime.now() + AVOIDED
+        node.give_up()
 
     def _learn(self, r: pb.SqlNodeResponse) -> None:
         with self._lock:
@@ -150,17 +170,20 @@ class Group:
     async def outcome(self, token: bytes, until: float | None) -> int | None:
         """Asks the leader what became of a commit token: the transaction's number, or None."""
 
+        timeout = SOON
+
         async def at(address: str) -> int | None:
-            metadata = [("authorization", self.options.authorization())]
-            try:
-                r = await self.node(address).channel.call(
-                    "Outcome", pb.SqlOutcomeRequest(commit_token=token), pb.SqlOutcomeResponse, metadata, QUESTION
-                )
-            except grpc.RpcError as e:
-                raise of_status(e, address, False) from None
+            r = await self.node(address).call("Outcome", pb.SqlOutcomeRequest(commit_token=token), pb.SqlOutcomeResponse, timeout)
             return r.gtid if r.committed else None
 
-        return await self.patiently(lambda: self._at_leader(at), until)
+        async def ask() -> int | None:
+            nonlocal timeout
+            try:
+                return await self._at_leader(at)
+            finally:
+                timeout = QUESTION
+
+        return await self.patiently(ask, until)
 
     # What is tried again
 

@@ -20,6 +20,18 @@ M = TypeVar("M", bound=Message)
 Part = Union[pb.SqlSessionsResponse, Error]
 
 SERVICE = "/trireme.v1.Sql/"
+HEALTH = "/grpc.health.v1.Health/Check"  # whose empty request asks for the process as a whole
+
+
+def runs(e: grpc.RpcError) -> bool:
+    """Whether an error was sent by the process that was called."""
+    code = e.code() if hasattr(e, "code") else None
+    return code not in (None, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
+
+
+def same(b: bytes) -> bytes:
+    """Encodes and decodes messages of which nobody wants to know more."""
+    return b
 
 
 class Inbox(Protocol):
@@ -52,6 +64,10 @@ class Channel(Protocol):
 
     async def call(self, method: str, request: Message, answer: type[M], metadata: list[tuple[str, str]], timeout: float) -> M:
         """A call with one request and one answer. grpc.RpcError: it failed."""
+
+    def probe(self, timeout: float, done: Callable[[bool], None]) -> None:
+        """Asks whether the process at the other end runs, without waiting. done is told whether it has answered, by any thread of
+        the side."""
 
     async def pause(self, seconds: float, metadata: list[tuple[str, str]]) -> None:
         """Waits, and goes on connecting meanwhile."""

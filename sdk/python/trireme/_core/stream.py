@@ -5,11 +5,15 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import grpc
+from google.protobuf.message import Message
+
 from ..columns import Column
-from ..errors import ConnectionLost, Error, InternalError, Retry, StatementTimeout, copied, elsewhere, told
+from ..errors import ConnectionLost, Error, InterfaceError, InternalError, Retry, StatementTimeout, copied, elsewhere, told
 from ..v1 import sql_pb2 as pb
-from .runtime import Channel, Inbox, Link
+from .runtime import Channel, Inbox, Link, M
 from .status import of_status
+from .watch import Watch, doubt, silent
 
 if TYPE_CHECKING:
     from .group import Group
@@ -108,8 +112,9 @@ class Session:
     async def part(self, call: Call, until: float | None) -> pb.SqlSessionsResponse:
         """Waits for the next part of an answer. Error: it is one, or it has taken too long."""
         try:
-            part = await call.inbox.get(None if until is None else until + GRACE)
+            part = await self._next(call, None if until is None else until + GRACE)
         except TimeoutError:
+            self.node.watch.probe()  # for the next call
             self.abandon(call)
             raise StatementTimeout(
                 f"{self.node.address} has not answered within the timeout; whether a change was committed is not known",
@@ -125,6 +130,17 @@ class Session:
         if part.HasField("error"):
             raise told(part.error)
         return part
+
+    async def _next(self, call: Call, until: float | None) -> pb.SqlSessionsResponse | Error:
+        soon = self.group.runtime.now() + doubt()
+        if until is None or soon < until:
+            try:
+                return await call.inbox.get(soon)
+            except TimeoutError:
+                pass
+            with self.node.watch:
+                return await call.inbox.get(until)
+        return await call.inbox.get(until)
 
     async def finish(self, call: Call, until: float | None) -> pb.SqlDone:
         """Waits for the end of an answer whose rows nobody wants."""
@@ -210,6 +226,7 @@ class Stream:
 
     def _take(self, m: pb.SqlSessionsResponse) -> None:
         self._reached = True
+        self.node.watch.hear()
         session = self._sessions.get(m.session)
         if session is not None:
             session.take(m)
@@ -219,8 +236,13 @@ class Stream:
         e.session_ended = True
         if e.retry is Retry.ELSEWHERE:
             e.retry = Retry.SAME_TOKEN  # a request may have been on its way
+        self.end(e)
+
+    def end(self, e: Error) -> None:
+        """Fails what waits for answers. The stream takes no more sessions."""
         with self._lock:
-            self.ended = e
+            if self.ended is None:
+                self.ended = e
             sessions, self._sessions = self._sessions, {}
         for s in list(sessions.values()):  # some may be removed meanwhile
             s.end(e)
@@ -249,8 +271,10 @@ class Node:
         self.address = address
         self.channel = channel
         self._lock = threading.RLock()
+        self.watch = Watch(self)
         self._opening = group.runtime.lock()
         self._streams: list[Stream] = []
+        self._given_up: Error | None = None
 
     async def session(self, read_only: bool, until: float | None) -> Session:
         """Opens a session at the node."""
@@ -273,8 +297,28 @@ class Node:
             raise
         return s
 
+    async def call(self, method: str, request: Message, answer: type[M], timeout: float) -> M:
+        """A call with one request and one answer. Error: it failed."""
+        metadata = [("authorization", self.group.options.authorization())]
+        try:
+            return await self.channel.call(method, request, answer, metadata, timeout)
+        except grpc.RpcError as e:
+            raise of_status(e, self.address, False) from None
+        except InterfaceError:
+            self._check()
+            raise
+
+    def _check(self) -> None:
+        """An error if the node was given up: its channel is closed, which says nothing of the database."""
+        if self._given_up is not None:
+            raise elsewhere(copied(self._given_up))
+
     def _open_stream(self, s: Session) -> None:
-        stream = Stream(self, self.channel, self.group.options.authorization())
+        try:
+            stream = Stream(self, self.channel, self.group.options.authorization())
+        except InterfaceError:
+            self._check()
+            raise
         with self._lock:
             self._streams.append(stream)
         if not stream.add(s):
@@ -291,6 +335,16 @@ class Node:
         with self._lock:
             if gone in self._streams:
                 self._streams.remove(gone)
+
+    def give_up(self) -> None:
+        """Ends what waits for the node, as for one whose connection is lost."""
+        self._given_up = silent(self.address)
+        with self._lock:
+            streams = list(self._streams)
+        for stream in streams:
+            stream.end(copied(self._given_up))
+            stream.link.close()
+        self.close()
 
     def close(self) -> None:
         """Ends the streams."""

@@ -21,11 +21,11 @@ type program struct {
 	err   atomic.Value
 }
 
-// go on until the program has had a row acknowledged that it began after now, and say how long it took.
+// next waits until the program has got some rows further, and returns how long that took.
 func (p *program) next(t *testing.T, name string) time.Duration {
 	t.Helper()
 	began := time.Now()
-	for goal := p.acked.Load() + 2; p.acked.Load() < goal; time.Sleep(time.Millisecond) {
+	for goal := p.acked.Load() + 6; p.acked.Load() < goal; time.Sleep(time.Millisecond) {
 		if err := p.err.Load(); err != nil || time.Since(began) > patience {
 			t.Fatalf("%s has got no further than row %d: %v", name, p.acked.Load(), err)
 		}

@@ -37,21 +37,27 @@ func unary[Q, R any](fn func(triremev1.AdminClient, context.Context, Q, ...grpc.
 	}
 }
 
+// lagColumns is a member's lag in words; empty: nobody knows. Of one that does not answer it is what the
+// leader knows.
+func lagColumns(m *triremev1.AdminMember) (lag, entries, bytes string) {
+	if m.GetLagMs() >= 0 {
+		lag = span(uint64(m.GetLagMs()))
+	}
+	if m.GetLagBytes() >= 0 {
+		bytes = fmt.Sprint(m.GetLagBytes())
+	}
+	if m.GetLagEntries() > 0 || m.GetLagBytes() >= 0 {
+		entries = fmt.Sprint(m.GetLagEntries())
+	}
+	return lag, entries, bytes
+}
+
 func showGroup(w io.Writer, g *triremev1.AdminGroup) {
 	_, _ = fmt.Fprintf(w, "cluster %s, group %s, term %d, %s\n\n", g.GetCluster(), g.GetId(), g.GetTerm(), time.UnixMicro(g.GetTimeUs()).Format(time.RFC3339))
 	row(w, "MEMBER", "ROLE", "STATE", "MYSQL", "GRPC", "VERSION", "TRANSACTION", "LAG", "ENTRIES", "BYTES", "DISK FREE", "CLIENTS")
 	for _, m := range g.GetMembers() {
 		state := lower(m.GetState().String(), "ADMIN_MEMBER_STATE_")
-		lag, entries, bytes := "", "", ""
-		if m.GetState() == triremev1.AdminMemberState_ADMIN_MEMBER_STATE_ONLINE {
-			entries = fmt.Sprint(m.GetLagEntries())
-			if m.GetLagMs() >= 0 {
-				lag = span(uint64(m.GetLagMs()))
-			}
-			if m.GetLagBytes() >= 0 {
-				bytes = fmt.Sprint(m.GetLagBytes())
-			}
-		}
+		lag, entries, bytes := lagColumns(m)
 		if m.GetDraining() {
 			state += ", draining"
 		}

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/server/node"
 )
 
@@ -62,6 +63,21 @@ func doing(r *node.Report) string {
 	return "; it is " + r.Recovery.String()
 }
 
+// lagOf is a member's lag in words; "-": nobody knows. Of one that does not answer it is what the leader knows.
+func lagOf(l *group.Lag) (lag, entries, size string) {
+	lag, entries, size = "-", "-", "-"
+	if l.Time >= 0 {
+		lag = l.Time.Round(time.Millisecond).String()
+	}
+	if l.Entries >= 0 {
+		entries = strconv.FormatInt(l.Entries, 10)
+	}
+	if l.Bytes >= 0 {
+		size = strconv.FormatInt(l.Bytes, 10)
+	}
+	return lag, entries, size
+}
+
 func showStatus(r *node.Report) error {
 	if r.Starting {
 		fmt.Printf("cluster %s: the node is starting%s\n", r.Cluster, doing(r))
@@ -80,16 +96,7 @@ func showStatus(r *node.Report) error {
 		case m.Learner:
 			role = "learner"
 		}
-		lag, entries, size := "-", "-", "-" // of members that do not answer
-		if l := &m.Status.Lag; m.Status.Error == "" {
-			entries = strconv.FormatUint(l.Entries, 10)
-			if l.Time >= 0 {
-				lag = l.Time.Round(time.Millisecond).String()
-			}
-			if l.Bytes >= 0 {
-				size = strconv.FormatInt(l.Bytes, 10)
-			}
-		}
+		lag, entries, size := lagOf(&m.Status.Lag)
 		state := m.State
 		if m.Status.Error != "" {
 			state, good = state+" ("+m.Status.Error+")", false

@@ -83,6 +83,7 @@ type core struct {
 	opened   time.Duration             // when
 	lastTime entryTime                 // of the last entry applied, by the leader's clock in it
 	fresh    atomic.Pointer[freshness] // told by the leader last; nil: nothing
+	behind   behind
 	failure  atomic.Pointer[error]
 	onFail   func(error)
 	onSnap   func(from uint64)

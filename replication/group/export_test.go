@@ -9,7 +9,7 @@ import (
 )
 
 // Between measures the log of a node as its lag is measured.
-func (n *Node) Between(applied, committed uint64) (entries uint64, bytes int64) {
+func (n *Node) Between(applied, committed uint64) (entries, bytes int64) {
 	c, err := n.running()
 	if err != nil {
 		return 0, -1

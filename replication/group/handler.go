@@ -115,7 +115,11 @@ const (
 func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte, error) {
 	switch kind {
 	case askStatus:
-		return encodeStatus(n.status()), nil
+		s := n.status()
+		if c, err := n.running(); err == nil {
+			s.Behind = c.behindNow()
+		}
+		return encodeStatus(s), nil
 	case askProvisioned:
 		from := transport.CallerFrom(ctx).Member
 		c, err := n.running()

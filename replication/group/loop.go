@@ -44,7 +44,8 @@ type raftTask struct {
 	reads reads
 	moves moves
 
-	nextWatch time.Duration
+	nextWatch  time.Duration
+	nextBehind time.Duration
 	follower
 	calm
 }
@@ -207,6 +208,7 @@ func (t *raftTask) ticks() {
 	// Before Raft's tick: every so many of them it forgets which members were active, and the
 	// looks, which are as many ticks apart, might always come just after that.
 	t.watch(now)
+	t.watchBehind(now)
 	late := now-t.wake >= t.tick
 	for range 1 + t.missed(now, late) {
 		t.raft.Tick()

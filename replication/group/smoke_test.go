@@ -315,7 +315,7 @@ func TestLag(t *testing.T) {
 	l := leader.Log()
 	first, last := l.FirstIndex(), l.LastIndex()
 	entries, size := leader.Between(first-1, last)
-	if info := l.Files()[0]; entries != last-first+1 || size <= 0 || size >= info.Size {
+	if info := l.Files()[0]; entries != int64(last-first+1) || size <= 0 || size >= info.Size {
 		t.Errorf("from the first entry to the last, %d, of %+v: %d entries, %d bytes", last, info, entries, size)
 	}
 	for at := first; at <= last; at++ {

@@ -76,7 +76,7 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Commit_entries_packed", int64(s.Commit.Packed))
 	s.Apply.Each(fn)
 	fn("Replica_lag_ms", s.Lag.millis())
-	fn("Replica_lag_entries", int64(s.Lag.Entries))
+	fn("Replica_lag_entries", s.Lag.Entries)
 	fn("Replica_lag_bytes", s.Lag.Bytes)
 	fn("Provision_snapshots_open", int64(s.Source.Snapshots))
 	fn("Provision_streams_open", int64(s.Source.Streams))

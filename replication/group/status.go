@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -25,7 +26,12 @@ type Status struct {
 	Applied      uint64 `json:"applied"`   // index
 	Number       uint64 `json:"number"`    // of the last transaction applied
 	Lag
-	Error string `json:"error,omitempty"`
+	// SeenLag is how far the member is behind as its leader sees it, see Behind; 0: less than two
+	// seconds; -1: nobody says. GroupStatus tells it.
+	SeenLag time.Duration `json:"seen_lag"`
+	// Behind is what a leader that is asked by another member says of the others.
+	Behind []Behind `json:"behind,omitempty"`
+	Error  string   `json:"error,omitempty"`
 }
 
 // Lag is what a member has not applied yet of what the group has agreed on, as far as the
@@ -34,8 +40,8 @@ type Lag struct {
 	// Time is the age of the last entry applied, by the clocks of the leader and of the
 	// member; 0 if there is nothing to apply and the leader is heard; -1: unknown.
 	Time    time.Duration `json:"lag"`
-	Entries uint64        `json:"lag_entries"`
-	Bytes   int64         `json:"lag_bytes"` // of the log; -1: the teller's log does not reach that far
+	Entries int64         `json:"lag_entries"` // -1: unknown
+	Bytes   int64         `json:"lag_bytes"`   // of the log; -1: unknown, or the teller's log does not reach that far
 }
 
 // Follower is a member as its leader sees it.
@@ -50,7 +56,7 @@ type Follower struct {
 func (n *Node) Status() Status { return n.status() }
 
 func (n *Node) status() Status {
-	s := Status{ID: n.id.id, Lag: unknownLag}
+	s := Status{ID: n.id.id, Lag: UnknownLag, SeenLag: -1}
 	c, err := n.running()
 	if err != nil {
 		s.Provisioning = err == ErrProvisioning
@@ -78,7 +84,8 @@ func (l *Lag) millis() int64 {
 	return l.Time.Milliseconds()
 }
 
-var unknownLag = Lag{Time: -1, Bytes: -1}
+// UnknownLag is that of a member of which nothing is known.
+var UnknownLag = Lag{Time: -1, Entries: -1, Bytes: -1}
 
 // lag tells how far this member is behind. Between two words of the leader nobody tells the time.
 func (c *core) lag(applied, committed uint64) Lag {
@@ -94,11 +101,11 @@ func (c *core) lag(applied, committed uint64) Lag {
 }
 
 // between measures the log behind one entry up to another.
-func (c *core) between(applied, committed uint64) (entries uint64, bytes int64) {
+func (c *core) between(applied, committed uint64) (entries, bytes int64) {
 	if applied >= committed {
 		return 0, 0
 	}
-	entries = committed - applied
+	entries = int64(committed - applied)
 	from, err := c.binlog.Position(applied + 1)
 	if err != nil {
 		return entries, -1
@@ -117,7 +124,10 @@ func (c *core) between(applied, committed uint64) (entries uint64, bytes int64) 
 }
 
 func encodeStatus(s Status) []byte {
+// encodeStatus is for another member. Older programs cannot read that entries are unknown; the asker
+// counts them itself.
 	b, err := json.Marshal(s)
+	s.Entries = max(0, s.Entries)
 	if err != nil {
 		return nil // a struct of plain fields
 	}
@@ -156,7 +166,7 @@ func (t *raftTask) followers() []Follower {
 }
 
 // GroupStatus asks all members how they stand. Who does not answer in time has an
-// Error.
+// Error, and the lag that the leader knows, if that answers.
 func (n *Node) GroupStatus() []Status {
 	members := n.Members()
 	out := make([]Status, len(members))
@@ -167,7 +177,7 @@ func (n *Node) GroupStatus() []Status {
 			continue
 		}
 		asking.Go("status", func() {
-			out[i] = Status{ID: m.ID, Lag: unknownLag}
+			out[i] = Status{ID: m.ID, Lag: UnknownLag}
 			b, err := n.transport.Ask(context.Background(), transport.Call{To: m.ID, Kind: askStatus, Timeout: n.opt.StatusTimeout})
 			if err == nil {
 				err = json.Unmarshal(b, &out[i])
@@ -178,23 +188,43 @@ func (n *Node) GroupStatus() []Status {
 		})
 	}
 	asking.Wait()
-	n.measure(out)
+	if c, err := n.running(); err == nil {
+		c.measure(out)
+	}
 	return out
 }
 
-// measure holds the members against what the one that knows most has heard of.
-func (n *Node) measure(members []Status) {
-	c, err := n.running()
-	if err != nil {
-		return
-	}
+// measure holds the members against what the one that knows most has heard of, and adds what
+// their leader knows of them.
+func (c *core) measure(members []Status) {
+	c.behind.told(members)
+	known, term := c.behindNow(), c.currentRole().term
 	committed := uint64(0)
 	for i := range members {
-		committed = max(committed, members[i].Committed)
+		s := &members[i]
+		if s.Behind != nil && (known == nil || s.Term > term) {
+			known, term = s.Behind, s.Term
+		}
+		s.Behind, s.SeenLag = nil, -1
+		committed = max(committed, s.Committed)
+		if s.Leader == s.ID && s.Error == "" {
+			s.SeenLag = 0
+		}
 	}
 	for i := range members {
-		if s := &members[i]; s.Error == "" {
-			s.Lag.Entries, s.Lag.Bytes = c.between(s.Applied, committed)
+		s := &members[i]
+		at := slices.IndexFunc(known, func(b Behind) bool { return b.ID == s.ID })
+		if at >= 0 && !s.Provisioning {
+			s.SeenLag = known[at].Lag
+		}
+		switch {
+		case s.Error == "", s.Applied > 0: // it has answered
+			s.Entries, s.Lag.Bytes = c.between(s.Applied, committed)
+		case at >= 0 && known[at].Index > 0 && !s.Provisioning:
+			s.Lag.Time = known[at].Lag
+			s.Entries, s.Lag.Bytes = c.between(known[at].Index, committed)
+		default:
+			s.Lag = UnknownLag
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (s *Server) gather(ctx context.Context) (*triremev1.AdminGroup, error) {
 	states := n.GroupStatus()
 	asking.Wait()
 	for i, m := range members {
-		st := group.Status{Error: "it is not a member any more"}
+		st := group.Status{Lag: group.UnknownLag, Error: "it is not a member any more"}
 		for _, one := range states {
 			if one.ID == m.ID {
 				st = one
@@ -139,7 +139,7 @@ func describe(m *group.Member, st *group.Status, about *Member, leader uint64) *
 	out := &triremev1.AdminMember{Id: m.ID, Role: triremev1.AdminRole_ADMIN_ROLE_FOLLOWER, State: triremev1.AdminMemberState_ADMIN_MEMBER_STATE_ONLINE,
 		Error: st.Error, PeerAddress: m.Addr, MysqlAddress: about.MySQL, ReadOnlyAddress: about.ReadOnly, HttpAddress: about.HTTP, GrpcAddress: about.GRPC,
 		Version: about.Version, Term: st.Term, LastIndex: st.Index, CommittedIndex: st.Committed, AppliedIndex: st.Applied, AppliedNumber: st.Number,
-		LagMs: -1, LagEntries: st.Entries, LagBytes: st.Bytes, DiskTotalBytes: about.DiskTotal, DiskFreeBytes: about.DiskFree, DiskFull: st.DiskFull,
+		LagMs: -1, LagEntries: uint64(max(0, st.Entries)), LagBytes: st.Bytes, DiskTotalBytes: about.DiskTotal, DiskFreeBytes: about.DiskFree, DiskFull: st.DiskFull,
 		Draining: about.Draining, Connections: uint32(about.Connections), UptimeSeconds: uint64(about.Uptime / time.Second)}
 	if st.Lag.Time >= 0 {
 		out.LagMs = st.Lag.Time.Milliseconds()

@@ -450,9 +450,10 @@ type AdminMember struct {
 	AppliedIndex uint64 `protobuf:"varint,14,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
 	// GTID number of the last transaction applied.
 	AppliedNumber uint64 `protobuf:"varint,15,opt,name=applied_number,json=appliedNumber,proto3" json:"applied_number,omitempty"`
-	// Age of the last entry applied, in milliseconds; 0: nothing is behind; -1: unknown.
+	// Age of the last entry applied, in milliseconds; 0: nothing is behind; -1: unknown. Of a member that
+	// does not answer this and the next two are what the leader knows.
 	LagMs int64 `protobuf:"varint,16,opt,name=lag_ms,json=lagMs,proto3" json:"lag_ms,omitempty"`
-	// Entries that the group has agreed on and that are not applied.
+	// Entries that the group has agreed on and that are not applied; 0 with lag_bytes -1: unknown.
 	LagEntries uint64 `protobuf:"varint,17,opt,name=lag_entries,json=lagEntries,proto3" json:"lag_entries,omitempty"`
 	// Their bytes in the log; -1: unknown.
 	LagBytes int64 `protobuf:"varint,18,opt,name=lag_bytes,json=lagBytes,proto3" json:"lag_bytes,omitempty"`

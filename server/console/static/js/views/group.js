@@ -75,16 +75,20 @@ function fillCard(card, m, g, l) {
     card,
     h("header", {}, h("h2", {}, link ? h("a", { href: link, title: "Open its console" }, `Member ${m.id}`) : `Member ${m.id}`), m.id === g.answered_by ? badge("", "this node") : null, badge(m.id === g.leader ? "accent" : "soft", role), badge(kind, state), m.draining ? badge("warn", "draining") : null, m.disk_full ? badge("bad", "disk full") : null),
     m.error ? h("p", { class: "error" }, m.error) : null,
-    out ? h("p", { class: "muted" }, last ? `It answered last ${age((performance.now() - last.at) / 1000)} ago.` : "It has not answered since this page was opened.") : lag(m),
+    out ? h("p", { class: "muted" }, last ? `It answered last ${age((performance.now() - last.at) / 1000)} ago.` : "It has not answered since this page was opened.") : null,
+    out && lagUnknown(m) ? null : lag(m),
     facts(shown, out),
   );
   if (focused) card.querySelector("a")?.focus();
 }
 
+// lagUnknown: of a member that does not answer the leader knows how far it is behind, if it has heard from it.
+const lagUnknown = (m) => Number(m.lag_bytes) < 0 && Number(m.lag_entries) === 0;
+
 function lag(m) {
   const behind = Number(m.lag_ms) > 1000 || Number(m.lag_entries) > 1000;
   const one = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
-  return h("dl", { class: `lag${behind ? " behind" : ""}` }, one("Behind by", Number(m.lag_ms) < 0 ? "unknown" : seconds(Number(m.lag_ms) / 1000)), one("Entries", count(m.lag_entries)), one("Log", Number(m.lag_bytes) < 0 ? "unknown" : bytes(m.lag_bytes)));
+  return h("dl", { class: `lag${behind ? " behind" : ""}` }, one("Behind by", Number(m.lag_ms) < 0 ? "unknown" : seconds(Number(m.lag_ms) / 1000)), one("Entries", lagUnknown(m) ? "unknown" : count(m.lag_entries)), one("Log", Number(m.lag_bytes) < 0 ? "unknown" : bytes(m.lag_bytes)));
 }
 
 function facts(m, out) {

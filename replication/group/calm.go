@@ -57,7 +57,7 @@ func (t *raftTask) hear() {
 		return
 	}
 	t.heard = t.env.Monotonic()
-	t.word, t.from = false, t.heard
+	t.word, t.from, t.unheard = false, t.heard, 0
 	if t.sleep && !t.role.leads && t.isCalm() {
 		t.nextTick = t.heard + t.tick
 	}

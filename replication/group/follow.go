@@ -102,6 +102,7 @@ type follower struct {
 	promise promise
 	yielded leadership      // it has given up its lease for good, by its own word
 	refused leadership      // its address refuses connections, which may mean that it is dead
+	unheard int             // ticks since the leader was heard
 	held    *raftpb.Message // of a candidate that asked while there was a promise; nil: nobody
 
 	lost       uint64 // the term of the leader that was abandoned last
@@ -295,6 +296,20 @@ func (t *raftTask) tickRefusal(late bool) {
 	if !late && t.leaderRefuses() && t.leaseNow() >= t.promise.until {
 		t.abandon(refusedTooLong)
 	}
+}
+
+// silentTimeouts is after how many election timeouts a member that does not vote gives up a leader that
+// it does not hear.
+const silentTimeouts = 2
+
+// tickSilence lets a member that does not vote give up a leader that it has not heard for longer than
+// elections take. Raft lets those who vote do so, which then stand for election.
+func (t *raftTask) tickSilence(ticks int) {
+	t.unheard += ticks
+	if t.role.leads || t.role.leader == raft.None || t.unheard < silentTimeouts*t.n.opt.ElectionTicks || t.rankAfter(t.role.leader) != 0 {
+		return
+	}
+	t.abandon("it is silent")
 }
 
 // campaign stands for election if there is no leader any more.

@@ -210,10 +210,12 @@ func (t *raftTask) ticks() {
 	t.watch(now)
 	t.watchBehind(now)
 	late := now-t.wake >= t.tick
-	for range 1 + t.missed(now, late) {
+	ticks := 1 + t.missed(now, late)
+	for range ticks {
 		t.raft.Tick()
 	}
 	t.tickRefusal(late)
+	t.tickSilence(ticks)
 	t.campaign()
 	t.nextTick = now + t.tick
 	t.lease.renew(t, now)

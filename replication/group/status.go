@@ -87,13 +87,14 @@ func (l *Lag) millis() int64 {
 // UnknownLag is that of a member of which nothing is known.
 var UnknownLag = Lag{Time: -1, Entries: -1, Bytes: -1}
 
-// lag tells how far this member is behind. Between two words of the leader nobody tells the time.
+// lag tells how far this member is behind. Between two words of the leader nobody tells the time; where
+// there is no leader any more, nobody will.
 func (c *core) lag(applied, committed uint64) Lag {
 	l := Lag{Time: c.age()}
 	switch {
 	case l.Time > 1<<62:
 		l.Time = -1
-	case applied >= committed && l.Time <= 2*c.opt.MarkInterval:
+	case applied >= committed && l.Time <= 2*c.opt.MarkInterval && c.currentRole().leader != raft.None:
 		l.Time = 0
 	}
 	l.Entries, l.Bytes = c.between(applied, committed)
@@ -123,11 +124,11 @@ func (c *core) between(applied, committed uint64) (entries, bytes int64) {
 	return entries, bytes
 }
 
-func encodeStatus(s Status) []byte {
 // encodeStatus is for another member. Older programs cannot read that entries are unknown; the asker
 // counts them itself.
-	b, err := json.Marshal(s)
+func encodeStatus(s Status) []byte {
 	s.Entries = max(0, s.Entries)
+	b, err := json.Marshal(s)
 	if err != nil {
 		return nil // a struct of plain fields
 	}

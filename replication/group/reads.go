@@ -124,6 +124,18 @@ func (c *core) strongPoint(w waiting) (uint64, error) {
 			return csn, nil
 		}
 	}
+	index, err := c.askLeader(w)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.waitApplied(index, 0, w); err != nil {
+		return 0, err
+	}
+	return c.engine.Trx.LastCommitted(), nil
+}
+
+// askLeader asks the leader what the group has agreed on, and waits for one if there is none.
+func (c *core) askLeader(w waiting) (index uint64, err error) {
 	r := &readRequest{deadline: w.deadline, reply: reply{parker: c.env.NewParker()}}
 	if !c.inbox.call(func() { c.raft.reads.add(c.raft, r) }) {
 		return 0, ErrStopped
@@ -141,13 +153,7 @@ func (c *core) strongPoint(w waiting) (uint64, error) {
 		}
 		return 0, err
 	}
-	if r.err != nil {
-		return 0, r.err
-	}
-	if err := c.waitApplied(r.index, 0, w); err != nil {
-		return 0, err
-	}
-	return c.engine.Trx.LastCommitted(), nil
+	return r.index, r.err
 }
 
 // alone reports whether no other member can have shown anything to a reader that this one has not

@@ -137,7 +137,8 @@ var Sections = []Section{
 	}},
 	{"Operation", []Setting{
 		{Name: "http_port", Kind: Number, Default: "18080", Min: -1, Max: 65535, Doc: "Port of /healthz, /readyz, /status, /metrics and the web console, with TLS and without. 0 is any free port, -1 none."},
-		{Name: "ready_max_lag", Kind: Duration, Default: "30s", Max: 24 * 3600 * second, Doc: "/readyz fails while the node is further behind what the group has committed, so that a Service sends nobody there and an upgrade waits. 0: it may be any time behind."},
+		{Name: "ready_max_lag", Kind: Duration, Default: "30s", Max: 24 * 3600 * second, Doc: "/readyz fails while the node knows a leader and is further behind what the group has committed, so that a Service sends nobody there. 0: it may be any time behind. After a start it fails until the node has caught up once, within about a second, whatever this says."},
+		{Name: "ready_without_leader", Kind: Duration, Default: "1h", Max: 720 * 3600 * second, Doc: "How long a node that was ready stays so when it does not hear a leader any more, for those who read what it has. If other members answer that do hear one, /readyz fails within seconds. 0s: it fails at once."},
 		{Name: "http_console", Kind: Switch, Default: "ON", Doc: "Serve the web console on http_port, for accounts of the database (docs/console.md)."},
 		{Name: "http_console_timeout", Kind: Duration, Default: "30m", Min: 10 * second, Max: 12 * 3600 * second, Doc: "Who does nothing in the web console for so long is signed out."},
 		{Name: "http_pprof", Kind: Switch, Default: "OFF", Doc: "Serve /debug/pprof/ on http_port, for go tool pprof: profiles tell of statements and memory, and taking them costs time."},

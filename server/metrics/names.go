@@ -4,6 +4,7 @@ package metrics
 // of the engine or the group by that name (SHOW STATUS has it), times Scale.
 var Metrics = []Metric{
 	{"trireme_build_info", "", Gauge, 1, "1; the label version is the program's"},
+	{"trireme_node_info", "", Gauge, 1, "1; the labels are member (the node's id in the group) and address, as the leader tells them of other members"},
 	{"trireme_node_ready", "", Gauge, 1, "1 while clients should be sent here, as /readyz tells"},
 	{"trireme_node_leader", "", Gauge, 1, "1 while the node leads the group and takes writes"},
 	{"trireme_node_voter", "", Gauge, 1, "1 while the node is a member that votes"},
@@ -21,7 +22,8 @@ var Metrics = []Metric{
 	{"trireme_group_leader_known", "", Gauge, 1, "1 while the node knows who leads"},
 	{"trireme_group_members", "", Gauge, 1, "members of the group; the label role is voter or learner"},
 	{"trireme_group_member_reachable", "", Gauge, 1, "1 while the leader, which tells it, hears from another member; the labels are member (its id) and address"},
-	{"trireme_group_member_lag_entries", "", Gauge, 1, "entries that the group has agreed on and that the member, when the leader heard from it last, had not applied; the labels are the same"},
+	{"trireme_group_member_lag_entries", "", Gauge, 1, "entries that the group has agreed on and that the member has not applied, as far as the leader, which tells it, knows; absent while it has heard nothing; the labels are the same"},
+	{"trireme_group_member_lag_seconds", "", Gauge, 1, "how far the member is behind: the longer of what it said last and of how long ago the leader, which tells it, can prove that the member had everything, which goes on growing while a member is silent and lacks something; 0: less than the leader can tell, two seconds; absent while the member is being given its data; the labels are the same"},
 	{"trireme_connections", "", Gauge, 1, "clients connected to the MySQL ports, and sessions of the gRPC port"},
 	{"trireme_connections_limit", "", Gauge, 1, "max_connections"},
 	{"trireme_connections_max", "Max_used_connections", Gauge, 1, "the most clients of the MySQL ports at a time since the node was started"},

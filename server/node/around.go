@@ -21,48 +21,45 @@ type heard struct {
 	id        uint64
 	addr      string
 	reachable bool
-	applied   uint64 // index, when it last answered
-	behind    uint64 // entries, by what the group has agreed on since
+	entries   int64         // it is behind by; -1: unknown
+	lag       time.Duration // it is behind by; -1: unknown
 }
 
 // aroundEvery is how often the leader asks.
 const aroundEvery = 2 * time.Second
 
-// lookAround brings n.around up to date while this node leads.
+// lookAround brings n.around up to date while this node leads, and asks for a leader where it
+// knows none.
 func (n *Node) lookAround() {
+	s := n.group.Status()
+	if s.Leader == 0 && !s.Provisioning {
+		n.lookElsewhere()
+	}
 	// Not Writable: one whose disk is full leads, too.
-	if s := n.group.Status(); s.Leader != n.group.ID() || s.Provisioning {
+	if s.Leader != n.group.ID() || s.Provisioning {
 		n.around.set(nil)
 		return
 	}
 	n.around.hear(n.group.ID(), n.group.Members(), n.group.GroupStatus())
 }
 
-// hear takes answers in. Of a member that does not answer, what it had applied before holds.
+// hear takes answers in.
 func (a *around) hear(self uint64, members []group.Member, states []group.Status) {
-	committed := uint64(0)
-	for i := range states {
-		committed = max(committed, states[i].Committed)
-	}
 	var now []heard
 	for _, m := range members {
 		if m.ID == self {
 			continue
 		}
-		h := heard{id: m.ID, addr: m.Addr}
-		for _, before := range a.all() {
-			if before.id == m.ID {
-				h.applied = before.applied
-			}
-		}
+		h := heard{id: m.ID, addr: m.Addr, entries: -1, lag: -1}
 		for i := range states {
-			s := &states[i]
-			if s.ID == m.ID && s.Error == "" {
-				h.applied = s.Applied
+			if s := &states[i]; s.ID == m.ID {
+				h.reachable = s.Error == "" || s.Provisioning
+				h.entries, h.lag = s.Lag.Entries, max(s.SeenLag, s.Lag.Time)
+				if s.Provisioning { // it is told apart
+					h.lag = -1
+				}
 			}
-			h.reachable = h.reachable || s.ID == m.ID && (s.Error == "" || s.Provisioning)
 		}
-		h.behind = committed - min(committed, h.applied)
 		now = append(now, h)
 	}
 	a.set(now)
@@ -80,14 +77,16 @@ func (a *around) all() []heard {
 	return a.members
 }
 
-// metrics tells of the members. One that has not answered since this node leads may have
-// applied anything.
+// metrics tells of the members.
 func (a *around) metrics(m *metrics.Writer) {
 	for _, h := range a.all() {
 		labels := []string{"member", strconv.FormatUint(h.id, 10), "address", h.addr}
 		m.Set("trireme_group_member_reachable", metrics.On(h.reachable), labels...)
-		if h.applied > 0 {
-			m.Set("trireme_group_member_lag_entries", float64(h.behind), labels...)
+		if h.entries >= 0 {
+			m.Set("trireme_group_member_lag_entries", float64(h.entries), labels...)
+		}
+		if h.lag >= 0 {
+			m.Set("trireme_group_member_lag_seconds", h.lag.Seconds(), labels...)
 		}
 	}
 }

@@ -5,11 +5,9 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
-	"time"
 
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/server/console"
@@ -104,59 +102,6 @@ func (n *Node) serveHTTP() {
 	}()
 }
 
-func (n *Node) isReady() bool {
-	select {
-	case <-n.ready:
-		return true
-	default:
-		return false
-	}
-}
-
-// unready is why clients should not be sent here.
-func (n *Node) unready() error {
-	recovery := n.recovery()
-	doing := recovery.Doing()
-	switch {
-	case doing != "" && !n.isReady():
-		return errors.New(recovery.String())
-	case !n.isReady():
-		return errors.New("starting")
-	}
-	if err := n.group.Err(); err != nil {
-		return err
-	}
-	s := n.group.Status()
-	switch {
-	case n.draining.Load():
-		return errors.New("the node is being drained")
-	case s.Provisioning:
-		return errors.New("the node is being given its data")
-	case s.Error != "":
-		return errors.New(s.Error)
-	case s.Leader == 0:
-		return errors.New("no leader is known")
-	case doing != "" && !s.Writable:
-		return errors.New(recovery.String())
-	case !n.hasAccounts(), s.Writable && !n.serves():
-		return errors.New("the group is beginning")
-	}
-	return tooFar(&s, n.cfg.Duration("ready_max_lag"))
-}
-
-// tooFar says that a member is too far behind the group for clients; 0: nobody is.
-func tooFar(s *group.Status, most time.Duration) error {
-	switch {
-	case most == 0 || s.Writable:
-		return nil
-	case s.Lag.Time < 0:
-		return errors.New("the node does not know yet how far it is behind the group")
-	case s.Lag.Time > most:
-		return fmt.Errorf("the node is %v behind the group, more than ready_max_lag (%v)", s.Lag.Time.Round(time.Millisecond), most)
-	}
-	return nil
-}
-
 func (n *Node) report() Report {
 	r := Report{Version: Version, Cluster: n.cfg.String("cluster_name"), Starting: !n.isReady(), Recovery: n.recovery()}
 	if r.Starting {
@@ -167,7 +112,7 @@ func (n *Node) report() Report {
 	r.Connections, r.Status = n.door.Connections()+n.sqlapi.Sessions(), n.group.Status()
 	states := n.group.GroupStatus()
 	for _, m := range n.group.Members() {
-		mr := MemberReport{ID: m.ID, Addr: m.Addr, Learner: m.Learner, State: "UNREACHABLE"}
+		mr := MemberReport{ID: m.ID, Addr: m.Addr, Learner: m.Learner, State: "UNREACHABLE", Status: group.Status{ID: m.ID, Lag: group.UnknownLag}}
 		for i := range states {
 			if states[i].ID == m.ID {
 				mr.Status, mr.State = states[i], memberState(&states[i])

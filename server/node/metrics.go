@@ -52,6 +52,16 @@ func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	_, _ = m.WriteTo(w) // the client's connection
 }
 
+// peerAddress is where the group reaches this member.
+func (n *Node) peerAddress() string {
+	for _, m := range n.group.Members() {
+		if m.ID == n.group.ID() {
+			return m.Addr
+		}
+	}
+	return ""
+}
+
 // groupMetrics adds what an open node knows. What a node that is being given its data does not
 // have is left out.
 func (n *Node) groupMetrics(m *metrics.Writer) {
@@ -60,6 +70,7 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	m.Set("trireme_node_voter", metrics.On(n.votes()))
 	m.Set("trireme_node_provisioning", metrics.On(s.Provisioning))
 	m.Set("trireme_node_failed", metrics.On(n.group.Err() != nil))
+	m.Set("trireme_node_info", 1, "member", strconv.FormatUint(n.group.ID(), 10), "address", n.peerAddress())
 	m.Set("trireme_group_term", float64(s.Term))
 	m.Set("trireme_group_leader_known", metrics.On(s.Leader != 0))
 	m.Set("trireme_disk_full", metrics.On(s.DiskFull))

@@ -13,7 +13,7 @@ import (
 )
 
 // ofOthers are told by leaders that have others to tell of.
-var ofOthers = []string{"trireme_group_member_reachable", "trireme_group_member_lag_entries"}
+var ofOthers = []string{"trireme_group_member_reachable", "trireme_group_member_lag_entries", "trireme_group_member_lag_seconds"}
 
 // TestMetrics: /metrics of a node is what Prometheus reads, and has everything that is documented.
 func TestMetrics(t *testing.T) {

@@ -52,18 +52,19 @@ type Node struct {
 	http     *http.Server
 	traces   *tracing.Recorder // nil: nothing is traced
 
-	tickets  tickets
-	contacts contacts
-	changes  changes
-	abouts   abouts
-	accounts accounts
-	known    atomic.Bool // the accounts are here
-	prepared atomic.Bool // this node leads, and is ready for clients
-	draining atomic.Bool // it is to be stopped: see drain
-	goes     atomic.Bool // it ends, with its leader's leave
-	spared   spared
-	around   around
-	memory   int64 // what the process may use; 0: nobody says
+	tickets   tickets
+	contacts  contacts
+	changes   changes
+	abouts    abouts
+	accounts  accounts
+	known     atomic.Bool // the accounts are here
+	prepared  atomic.Bool // this node leads, and is ready for clients
+	draining  atomic.Bool // it is to be stopped: see drain
+	goes      atomic.Bool // it ends, with its leader's leave
+	spared    spared
+	around    around
+	readiness readiness
+	memory    int64 // what the process may use; 0: nobody says
 
 	set       *statefulSet // nil: none
 	admin     *adminapi.Server
@@ -136,8 +137,9 @@ func (n *Node) open() (err error) {
 	n.openPrograms()
 	n.openConsole()
 	close(n.ready)
-	n.tasks.Add(4)
+	n.tasks.Add(5)
 	go n.watch()
+	go n.catchUp()
 	go n.each(tidyEvery, n.tidy)
 	go n.handOver()
 	go n.each(aroundEvery, n.lookAround)
@@ -308,6 +310,7 @@ type watch struct {
 func (w *watch) look(now time.Time) (again bool) {
 	n := w.n
 	waits := w.relays.look(now)
+	n.readiness.look(w.relays.leader != 0, now)
 	if !w.accounts && now.After(w.readAgain) {
 		// A node whose accounts are damaged stops before anybody is refused, and before it leads.
 		w.accounts = n.hasAccounts() && n.sessions.ReadAccounts() == nil

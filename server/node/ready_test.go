@@ -68,3 +68,66 @@ func TestTooFar(t *testing.T) {
 		}
 	}
 }
+
+// A member that was ready and hears no leader stays so for those who read, but not where others that
+// answer hear one.
+func TestWithoutLeader(t *testing.T) {
+	began := time.Now()
+	const most = time.Hour
+	var r readiness
+	for _, c := range []struct {
+		what  string
+		known bool
+		after time.Duration
+		most  time.Duration
+		ready bool
+	}{
+		{"nobody has looked yet", false, -1, most, true},
+		{"it is lost", false, 0, most, true},
+		{"for long", false, most - time.Second, most, true},
+		{"for too long", false, most + time.Second, most, false},
+		{"for too long, where it may be longer", false, most + time.Second, 2 * most, true},
+		{"it is there", true, 2 * most, most, true},
+		{"it is lost again", false, 2*most + time.Second, most, true},
+		{"where that may not be", false, 2*most + time.Second, 0, false},
+	} {
+		if c.after >= 0 {
+			r.look(c.known, began.Add(c.after))
+		}
+		if err := r.err(began.Add(max(0, c.after)), c.most); (err == nil) != c.ready {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+	r.elsewhere = elsewhereLooks - 1
+	if err := r.err(began.Add(2*most), most); err != nil {
+		t.Errorf("others knew a leader once: %v", err)
+	}
+	r.elsewhere = elsewhereLooks
+	if err := r.err(began.Add(2*most), most); err == nil {
+		t.Error("others know a leader, and a member that does not is ready")
+	}
+	if r.look(true, began.Add(2*most)); r.err(began.Add(2*most), most) != nil {
+		t.Error("it hears the leader again, and is not ready")
+	}
+}
+
+// That a leader is known elsewhere is what another voter says that answers.
+func TestLeaderElsewhere(t *testing.T) {
+	members := []group.Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learner: true}}
+	for _, c := range []struct {
+		what   string
+		states []group.Status
+		known  bool
+	}{
+		{"nobody answers", []group.Status{{ID: 1}, {ID: 2, Leader: 3, Error: "no"}, {ID: 3, Leader: 3, Error: "no"}}, false},
+		{"nobody knows one", []group.Status{{ID: 1}, {ID: 2}, {ID: 3}}, false},
+		{"this member does by now", []group.Status{{ID: 1, Leader: 2}, {ID: 2}}, false},
+		{"one that does not vote has not noticed", []group.Status{{ID: 1}, {ID: 4, Leader: 3}}, false},
+		{"another follows it", []group.Status{{ID: 1}, {ID: 2, Leader: 3}, {ID: 3, Error: "no"}}, true},
+		{"it answers itself", []group.Status{{ID: 1}, {ID: 3, Leader: 3}}, true},
+	} {
+		if known := knowLeader(1, members, c.states); known != c.known {
+			t.Errorf("%s: %t", c.what, known)
+		}
+	}
+}

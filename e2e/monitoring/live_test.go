@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/triremedb/trireme/e2e/servers"
@@ -25,7 +26,7 @@ func TestLive(t *testing.T) {
 		test func(*testing.T, *watched)
 	}{
 		{"queries", queries}, {"healthy", func(_ *testing.T, w *watched) { w.only() }}, {"connections", connections}, {"transaction", transaction},
-		{"away", away}, {"disk", disk}, {"majority", majority},
+		{"away", away}, {"frozen", frozen}, {"disk", disk}, {"majority", majority},
 	} {
 		// What is told of a failure belongs to the part that found it.
 		if !t.Run(one.name, func(t *testing.T) {
@@ -41,7 +42,7 @@ func TestLive(t *testing.T) {
 }
 
 // series are the names of metrics in an expression.
-var series = regexp.MustCompile(`\b(?:trireme|process|go|job:trireme|instance:trireme)_[a-z0-9_:]+\b|\bup\b`)
+var series = regexp.MustCompile(`\b(?:trireme|process|go|job:trireme|instance:trireme|member:trireme)_[a-z0-9_:]+\b|\bup\b`)
 
 // queries runs the queries of all panels, and looks for all that rules ask about.
 func queries(t *testing.T, w *watched) {
@@ -155,6 +156,24 @@ func away(t *testing.T, w *watched) {
 		t.Errorf("%v", all)
 	}
 	w.start(others[0])
+	w.only()
+}
+
+// frozen: a follower's process stands still. It tells Prometheus nothing, and the leader tells how far
+// it is behind.
+func frozen(t *testing.T, w *watched) {
+	_, others := w.leader()
+	still := others[0]
+	still.Signal(syscall.SIGSTOP)
+	defer still.Signal(syscall.SIGCONT)
+	w.eventually("Prometheus hears nothing of it, and its lag grows beyond 10 s", func() error {
+		return w.finds(fmt.Sprintf(`member:trireme_replica_lag_seconds:max{address=~".*:%d"} > 10 and on (job) up{instance=%q} == 0`, still.Peers, address(still)))
+	})
+	all := w.only("TriremeMemberAway")
+	if len(all) != 1 || !strings.HasSuffix(all[0].Labels["address"], ":"+strconv.Itoa(still.Peers)) {
+		t.Errorf("%v", all)
+	}
+	still.Signal(syscall.SIGCONT)
 	w.only()
 }
 

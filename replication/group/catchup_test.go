@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
@@ -35,6 +36,7 @@ func TestCatchUp(t *testing.T) {
 			for _, n := range []*simNode{voter, replica} {
 				// It knows of no leader at first, and has applied all that it knows of.
 				r.cut(n, r.others(n)...)
+				n.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Delay: 200 * time.Millisecond}) // the leader answers sooner
 				n.start()
 				ended := false
 				tasks := env.NewGroup(r.sim)

@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,15 +76,20 @@ func TestPeersExpiry(t *testing.T) {
 	}
 }
 
-// TestAround: a member that does not answer falls behind by what is agreed on without it; one
-// that is being given its data is heard, and what it has is not known.
+// TestAround: of a member that does not answer the longer lag counts of what it said and of what the
+// leader knows; one that is being given its data is heard, and what it lacks is not known.
 func TestAround(t *testing.T) {
 	var a around
-	members := []group.Member{{ID: 1}, {ID: 2, Addr: "b:1"}, {ID: 3, Addr: "c:1"}}
-	a.hear(1, members, []group.Status{{ID: 1, Committed: 10, Applied: 10}, {ID: 2, Committed: 9, Applied: 8}, {ID: 3, Error: "no answer"}})
-	a.hear(1, members, []group.Status{{ID: 1, Committed: 20, Applied: 20}, {ID: 2, Error: "no answer"}, {ID: 3, Error: "being given its data", Provisioning: true}})
-	got := a.all()
-	if len(got) != 2 || got[0] != (heard{2, "b:1", false, 8, 12}) || got[1] != (heard{3, "c:1", true, 0, 20}) {
+	members := []group.Member{{ID: 1}, {ID: 2, Addr: "b:1"}, {ID: 3, Addr: "c:1"}, {ID: 4, Addr: "d:1"}}
+	a.hear(1, members, []group.Status{{ID: 1},
+		{ID: 2, Error: "no answer", Lag: group.Lag{Time: time.Minute, Entries: 12}, SeenLag: time.Minute},
+		{ID: 3, Error: "being given its data", Provisioning: true, Lag: group.UnknownLag, SeenLag: -1},
+		{ID: 4, Lag: group.Lag{Time: 5 * time.Second, Entries: 3}, SeenLag: 0}})
+	if got := a.all(); !slices.Equal(got, []heard{{2, "b:1", false, 12, time.Minute}, {3, "c:1", true, -1, -1}, {4, "d:1", true, 3, 5 * time.Second}}) {
 		t.Errorf("%v", got)
+	}
+	a.hear(1, members[:2], []group.Status{{ID: 1}, {ID: 2, Error: "no answer", Lag: group.UnknownLag, SeenLag: time.Hour}})
+	if got := a.all(); !slices.Equal(got, []heard{{2, "b:1", false, -1, time.Hour}}) {
+		t.Errorf("a member that this leader has not heard: %v", got)
 	}
 }

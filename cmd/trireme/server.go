@@ -24,6 +24,8 @@ end and stops. A second signal stops it at once.
 A setting comes from the first of: an option (--max-connections=100), the environment
 (TRIREME_MAX_CONNECTIONS=100), the file of --config (max_connections = 100), its default.
 --print-config prints what is in force, as a file, and stops.
+--check-config tells what a start would refuse, and stops: it opens neither data nor ports.
+It exits with 0 if nothing is wrong.
 Global variables of sessions (sql_mode, wait_timeout, …) may be set the same way.
 `
 
@@ -33,23 +35,34 @@ func checkVariable(name, value string) error {
 	return err
 }
 
+// notRight tells what is wrong with the configuration.
+func notRight(name string, err error) error {
+	fmt.Fprintf(os.Stderr, "trireme %s: the configuration is not right:\n%v\n", name, err)
+	return errUsage
+}
+
 func runServer(args []string) error {
 	cfg, err := config.Load(config.Sources{Args: args, Env: os.Environ(), Variable: checkVariable})
 	if cfg != nil && cfg.Help {
 		fmt.Print(serverText)
 		return config.Help(os.Stdout)
 	}
+	if err == nil && cfg.CheckConfig {
+		err = node.Check(cfg, false)
+	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "trireme server: the configuration is not right:\n%v\n", err)
-		return errUsage
+		return notRight("server", err)
+	}
+	if cfg.CheckConfig {
+		fmt.Println("the configuration is right")
+		return nil
 	}
 	if cfg.PrintConfig {
 		return cfg.Print(os.Stdout)
 	}
 	log := logger(cfg)
 	if err := limitMemory(cfg, thisMachine(), log); err != nil {
-		fmt.Fprintf(os.Stderr, "trireme server: the configuration is not right:\n%v\n", err)
-		return errUsage
+		return notRight("server", err)
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)

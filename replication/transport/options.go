@@ -75,6 +75,15 @@ func or[T comparable](v, otherwise T) T {
 	return v
 }
 
+// Check says what New would refuse of the options, their certificates included. It opens no port.
+func (o Options) Check() error {
+	if err := o.fill(); err != nil || o.TLS == nil {
+		return err
+	}
+	_, err := loadCertificates(o.TLS, o.Logger)
+	return err
+}
+
 // fill checks the options and puts the defaults in.
 func (o *Options) fill() error {
 	if o.TLS == nil && !o.AllowPlaintext {

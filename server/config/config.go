@@ -24,14 +24,19 @@ type Sources struct {
 	// Root is the root of the file system, which tells how much memory there is; nil: the
 	// machine's.
 	Root fs.FS
+	// Container is the limit on memory of the container in which the node is to run, in place of the limit of
+	// the control group of this process; 0: that one counts; negative: there is no limit.
+	Container int64
 }
 
 // Config are the settings of a node.
 type Config struct {
 	values    map[string]value
 	variables map[string]value
-	// PrintConfig and Help tell that the node is only asked for words.
-	PrintConfig, Help bool
+	// PrintConfig, CheckConfig and Help tell that the node is only asked for words.
+	PrintConfig, CheckConfig, Help bool
+
+	container int64 // of Sources
 }
 
 type value struct {
@@ -44,7 +49,7 @@ const prefix = "TRIREME_"
 // Load gathers and checks the settings. An error lists everything that is wrong, and
 // what to change.
 func Load(src Sources) (*Config, error) {
-	c := &Config{values: make(map[string]value), variables: make(map[string]value)}
+	c := &Config{values: make(map[string]value), variables: make(map[string]value), container: src.Container}
 	l := loader{c: c, src: src}
 	file := src.File
 	args := l.args(src.Args, &file)
@@ -87,6 +92,9 @@ func (l *loader) args(args []string, file *string) (all []given) {
 		switch name {
 		case "print_config":
 			l.c.PrintConfig = true
+			continue
+		case "check_config":
+			l.c.CheckConfig = true
 			continue
 		case "help", "h":
 			l.c.Help = true

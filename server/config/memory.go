@@ -43,7 +43,7 @@ func (c *Config) Memory(root fs.FS) (Memory, error) {
 	pool := c.Int("innodb_buffer_pool_size")
 	m := Memory{Limit: c.Int("memory_limit"), Origin: "memory_limit", Pool: pool + pool/frameShare}
 	if m.Limit == 0 {
-		m.Limit, m.Origin = ContainerMemory(root)
+		m.Limit, m.Origin = c.containerMemory(root)
 	}
 	if m.Limit == 0 {
 		return m, nil
@@ -79,7 +79,7 @@ func (l *loader) shares() {
 		percent, _ := strconv.ParseInt(digits, 10, 64)
 		limit, origin := l.c.Int("memory_limit"), "memory_limit"
 		if limit == 0 {
-			limit, origin = ContainerMemory(root)
+			limit, origin = l.c.containerMemory(root)
 		}
 		if limit == 0 {
 			limit, origin = machineMemory(root), "the machine's memory"
@@ -106,6 +106,17 @@ func machineMemory(root fs.FS) int64 {
 		}
 	}
 	return 0
+}
+
+// containerMemory is the limit on memory of the node's container, and who says so; 0: there is none.
+func (c *Config) containerMemory(root fs.FS) (limit int64, origin string) {
+	switch {
+	case c.container > 0:
+		return c.container, "the container's limit"
+	case c.container < 0:
+		return 0, ""
+	}
+	return ContainerMemory(root)
 }
 
 // ContainerMemory is the least limit on memory of the control groups (versions 1 and 2) that

@@ -145,3 +145,19 @@ func TestShareOfMemory(t *testing.T) {
 		}
 	}
 }
+
+// The limit of a container elsewhere counts in place of that of this process.
+func TestContainerElsewhere(t *testing.T) {
+	root := files(map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "134217728\n", "proc/meminfo": "MemTotal: 8388608 kB\n"})
+	for _, c := range []struct {
+		container, pool, limit int64
+	}{{0, 64 * mib, 128 * mib}, {2 * gib, gib, 2 * gib}, {-1, 4 * gib, 0}} {
+		cfg, err := Load(Sources{Args: []string{"--innodb-buffer-pool-size=50%", "--check-config"}, Root: root, Container: c.container})
+		if err != nil || !cfg.CheckConfig || cfg.Int("innodb_buffer_pool_size") != c.pool {
+			t.Errorf("%d: %v, a pool of %d", c.container, err, cfg.Int("innodb_buffer_pool_size"))
+		}
+		if m, err := cfg.Memory(root); err != nil || m.Limit != c.limit {
+			t.Errorf("%d: %+v, %v", c.container, m, err)
+		}
+	}
+}

@@ -121,7 +121,8 @@ func Markdown(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("# Settings of a node\n\nGenerated from `server/config`. A setting comes from the first of: an option of `trireme server` (`--max-connections=100`), the\n" +
 		"environment (`TRIREME_MAX_CONNECTIONS=100`), the file that `--config` names (`max_connections = 100`), its default. `-` and `_` are the\n" +
-		"same. `trireme server --print-config` prints what is in force, as such a file. Unknown names and values out of their limits are\n" +
+		"same. `trireme server --print-config` prints what is in force, as such a file; `--check-config` tells what a start would refuse, and\n" +
+		"stops: it opens neither data nor ports, and exits with 0 if nothing is wrong. Unknown names and values out of their limits are\n" +
 		"refused. A name that is not in these tables is taken for a global variable of sessions (`sql_mode`, `wait_timeout`, …). 512M, 512m and\n" +
 		"Kubernetes' 512Mi are the same number of bytes.\n")
 	for _, sec := range Sections {

@@ -28,6 +28,9 @@ type Report struct {
 	Connections int                  `json:"connections"`
 	Status      group.Status         `json:"status"`
 	Members     []MemberReport       `json:"members,omitempty"`
+	// Protocol and LogFormat tell who may stand beside this node: programs before an upgrade ask for them.
+	Protocol  Formats `json:"protocol"`
+	LogFormat Formats `json:"log_format"`
 }
 
 // MemberReport is a member in a Report.
@@ -103,13 +106,17 @@ func (n *Node) serveHTTP() {
 }
 
 func (n *Node) report() Report {
-	r := Report{Version: Version, Cluster: n.cfg.String("cluster_name"), Starting: !n.isReady(), Recovery: n.recovery()}
+	r := Report{Version: Version, Cluster: n.cfg.String("cluster_name"), Starting: !n.isReady(), Recovery: n.recovery(),
+		Protocol: Protocol(), LogFormat: LogFormat()}
 	if r.Starting {
 		return r
 	}
 	self := n.self()
 	r.Group, r.Member, r.Addr, r.ReadAddr, r.GRPCAddr = uuid(n.group.Group()), n.group.ID(), self.Addr, self.Reads, self.GRPC
 	r.Connections, r.Status = n.door.Connections()+n.sqlapi.Sessions(), n.group.Status()
+	if s, err := n.group.Stats(); err == nil {
+		r.LogFormat.Written = uint32(s.Log.Version)
+	}
 	states := n.group.GroupStatus()
 	for _, m := range n.group.Members() {
 		mr := MemberReport{ID: m.ID, Addr: m.Addr, Learner: m.Learner, State: "UNREACHABLE", Status: group.Status{ID: m.ID, Lag: group.UnknownLag}}

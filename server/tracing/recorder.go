@@ -81,6 +81,12 @@ func Open(o Options) (*Recorder, error) {
 	return r, nil
 }
 
+// CheckEndpoint says what is wrong with an endpoint.
+func CheckEndpoint(endpoint string) error {
+	_, _, err := parseEndpoint(endpoint)
+	return err
+}
+
 // parseEndpoint returns the host and port of an endpoint, and whether TLS is spoken there.
 func parseEndpoint(endpoint string) (address string, secure bool, err error) {
 	wrong := fmt.Errorf("cannot be %q: it is host:port, http://host:port or https://host:port of a collector's port for OTLP over gRPC", endpoint)

@@ -35,6 +35,7 @@ func subcommands() []subcommand {
 		{"restore", "make a new group of a backup", runRestore},
 		{"binlog", "list, print, export and verify a node's log", runBinlog},
 		{"check", "check the data of a node that is stopped", runCheck},
+		{"preflight", "tell before an upgrade whether it may begin", runPreflight},
 		{"completion", "what makes a shell complete these words", runCompletion},
 		{"version", "tell the version", func([]string) error {
 			fmt.Println("trireme", node.Version)

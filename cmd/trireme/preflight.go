@@ -1,0 +1,304 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/triremedb/trireme/server/config"
+	"github.com/triremedb/trireme/server/node"
+)
+
+const preflightText = `Tells before an upgrade whether it may begin; run it with the program that is to come.
+
+With --config or settings behind --, the configuration has to be one that a node would start with. Files that
+it names are looked at if their directories are on this machine. With --http, every voting member of the group
+has to be online and to have what is committed, and nothing that the group has written or says may be unknown
+to this program. The members are asked again until that holds, or --wait is over.`
+
+func runPreflight(args []string) error {
+	f := flags("preflight [options] [-- --setting=value ...]", preflightText)
+	file := f.String("config", "", "the configuration `file` of the nodes that are to be started")
+	memory := f.String("container-memory", "", "limits on memory of their containers, parted by commas, as Kubernetes writes them (`2Gi,1Gi`); none: no limit")
+	g := groupCheck{ask: askStatus, now: time.Now, sleep: time.Sleep, say: func(text string) { fmt.Println(text) }}
+	addrs := f.String("http", "", "HTTP `addresses` of the group's members, parted by commas; empty: the group is not asked")
+	f.IntVar(&g.running, "running", 0, "how many voting members there are to be now, the first so many of --http; 0: whoever answers tells")
+	f.IntVar(&g.members, "members", 0, "how many voting members there are to be afterwards; 0: as many as now")
+	f.DurationVar(&g.maxLag, "max-lag", 10*time.Second, "a member that is further behind counts as away")
+	f.DurationVar(&g.wait, "wait", time.Minute, "how long to wait for the group to be whole")
+	f.StringVar(&g.otherwise, "otherwise", "", "`words` that are added to a refusal: how to go on all the same")
+	if err := parse(f, args); err != nil {
+		return err
+	}
+	if g.running < 0 || g.members < 0 || g.maxLag < 0 || g.wait < 0 {
+		return misuse(f, "numbers and times are not negative")
+	}
+	limits, err := containerLimits(*memory)
+	if err != nil {
+		return misuse(f, "--container-memory: %v", err)
+	}
+	if *file == "" && f.NArg() == 0 && *addrs == "" {
+		return misuse(f, "there is nothing to check: give --config, settings or --http")
+	}
+	if *file != "" || f.NArg() > 0 {
+		for _, limit := range limits {
+			if err := checkElsewhere(*file, f.Args(), limit); err != nil {
+				return notRight("preflight", err)
+			}
+		}
+		fmt.Println("the configuration is right")
+	}
+	for addr := range strings.SplitSeq(*addrs, ",") {
+		if addr = strings.TrimSpace(addr); addr != "" {
+			g.addrs = append(g.addrs, addr)
+		}
+	}
+	if len(g.addrs) == 0 {
+		return nil
+	}
+	return g.run()
+}
+
+// checkElsewhere checks the configuration of a node on another machine, whose container has a limit on memory.
+func checkElsewhere(file string, settings []string, limit int64) error {
+	cfg, err := config.Load(config.Sources{Args: settings, Env: os.Environ(), File: file, Variable: checkVariable, Container: limit})
+	if err != nil {
+		return err
+	}
+	return node.Check(cfg, true)
+}
+
+// containerLimits reads --container-memory for config.Sources: 0 is the limit of this process, -1 is none.
+func containerLimits(text string) (all []int64, err error) {
+	if text == "" {
+		return []int64{0}, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == "none" {
+			all = append(all, -1)
+			continue
+		}
+		n, err := quantity(part)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// quantity reads a number of bytes as Kubernetes writes it: 1.5Gi, 2G (10^9 each), 2e9.
+func quantity(text string) (int64, error) {
+	units := []struct {
+		suffix string
+		bytes  float64
+	}{{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40}, {"Pi", 1 << 50}, {"Ei", 1 << 60},
+		{"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {"E", 1e18}, {"", 1}}
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(text, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(digits, 64)
+		if n = math.Ceil(n * u.bytes); err != nil || !(n >= 1 && n < 1<<62) {
+			break
+		}
+		return int64(n), nil
+	}
+	return 0, fmt.Errorf("%q is no quantity of memory, as 2Gi", text)
+}
+
+// groupCheck asks whether a group may be upgraded.
+type groupCheck struct {
+	addrs            []string
+	running, members int
+	maxLag, wait     time.Duration
+	otherwise        string
+
+	ask   func(addr string) (node.Report, error)
+	now   func() time.Time
+	sleep func(time.Duration)
+	say   func(text string)
+}
+
+// preflightEvery is how often the members are asked.
+const preflightEvery = time.Second
+
+// answer is what one of the addresses said.
+type answer struct {
+	addr   string
+	report node.Report
+	err    error
+}
+
+// name is the first part of an address' host: the pod's.
+func shortName(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	if net.ParseIP(host) != nil {
+		return addr
+	}
+	host, _, _ = strings.Cut(host, ".")
+	return host
+}
+
+// run waits until the group is whole.
+func (g *groupCheck) run() error {
+	until, said := g.now().Add(g.wait), ""
+	for {
+		all := g.askAll()
+		if g.running == 0 && !slices.ContainsFunc(all, func(a answer) bool { return !noSuchHost(a.err) }) {
+			g.say("there is no group yet, or all of its members are stopped: nobody has a name")
+			return nil
+		}
+		if bad := g.excluded(all); len(bad) > 0 {
+			return g.refuse("this program ("+node.Version+") cannot take the place of the one that runs:", bad,
+				"Use an image that knows both, or one that is no older than what the group has written.")
+		}
+		bad := g.missing(all)
+		if len(bad) == 0 {
+			g.say("the group is whole")
+			return nil
+		}
+		if !g.now().Before(until) {
+			return g.refuse("the group is not whole, and an upgrade stops its members one after the other:", bad, g.advice())
+		}
+		if text := strings.Join(bad, "; "); text != said {
+			g.say("waiting: " + text)
+			said = text
+		}
+		g.sleep(preflightEvery)
+	}
+}
+
+// refuse tells why not.
+func (g *groupCheck) refuse(why string, bad []string, advice string) error {
+	text := "trireme preflight: " + why + "\n  " + strings.Join(bad, "\n  ") + "\n" + advice
+	if g.otherwise != "" {
+		text += "\n" + g.otherwise
+	}
+	fmt.Fprintln(os.Stderr, text)
+	return errFailed
+}
+
+func (g *groupCheck) advice() string {
+	if g.members > 0 && g.members < g.running {
+		return fmt.Sprintf("Repair it before %d of %d members are taken away: a group decides by the majority of all, those that are away included.", g.running-g.members, g.running)
+	}
+	return "Repair it first: while a member is away the group may lose its majority with the next one that stops."
+}
+
+func noSuchHost(err error) bool {
+	var e *net.DNSError
+	return errors.As(err, &e) && e.IsNotFound
+}
+
+// askAll asks all addresses at the same time.
+func (g *groupCheck) askAll() []answer {
+	all := make([]answer, len(g.addrs))
+	var wg sync.WaitGroup
+	for i, addr := range g.addrs {
+		wg.Go(func() {
+			r, err := g.ask(addr)
+			all[i] = answer{addr, r, err}
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+// excluded are the members beside which this program cannot be.
+func (g *groupCheck) excluded(all []answer) (bad []string) {
+	for i := range all {
+		a := &all[i]
+		if why := a.report.Excludes(node.Protocol(), node.LogFormat()); a.err == nil && why != "" {
+			bad = append(bad, fmt.Sprintf("%s (Trireme %s): %s", shortName(a.addr), a.report.Version, why))
+		}
+	}
+	return bad
+}
+
+// missing is what keeps the group from being whole.
+func (g *groupCheck) missing(all []answer) (bad []string) {
+	var leader *node.Report
+	answered := 0
+	for i := range all {
+		a := &all[i]
+		switch {
+		case a.err != nil && i < g.running:
+			bad = append(bad, fmt.Sprintf("%s is away: %v", shortName(a.addr), reason(a.err)))
+		case a.err != nil:
+		case a.report.Starting:
+			answered++
+			bad = append(bad, fmt.Sprintf("%s is starting%s", shortName(a.addr), doing(&a.report)))
+		default:
+			answered++
+			if r := &a.report; r.Status.Writable && (leader == nil || r.Status.Term > leader.Status.Term) {
+				leader = r
+			}
+		}
+	}
+	if answered == 0 {
+		return append(bad, "no member answers; if members run, look whether a NetworkPolicy keeps this pod from their HTTP port")
+	}
+	if leader == nil {
+		return append(bad, "no member takes writes")
+	}
+	return append(bad, g.voters(leader, bad)...)
+}
+
+// voters is what the leader knows of members that vote, but for those that are told of already.
+func (g *groupCheck) voters(leader *node.Report, told []string) (bad []string) {
+	voters := 0
+	for _, m := range leader.Members {
+		if m.Learner {
+			continue
+		}
+		voters++
+		who := shortName(m.Addr)
+		if slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(s, who+" ") }) {
+			continue
+		}
+		switch lag := m.Status.Time; {
+		case m.State != "ONLINE":
+			why := ""
+			if m.Status.Error != "" {
+				why = ": " + m.Status.Error
+			}
+			bad = append(bad, fmt.Sprintf("%s, member %d, is %s%s", who, m.ID, m.State, why))
+		case m.Status.DiskFull:
+			bad = append(bad, fmt.Sprintf("%s, member %d, has a full disk", who, m.ID))
+		case m.Status.Writable:
+		case lag < 0:
+			bad = append(bad, fmt.Sprintf("%s, member %d, does not know yet how far it is behind", who, m.ID))
+		case lag > g.maxLag:
+			bad = append(bad, fmt.Sprintf("%s, member %d, is %v behind", who, m.ID, lag.Round(time.Millisecond)))
+		}
+	}
+	switch {
+	case voters < g.running:
+		bad = append(bad, fmt.Sprintf("of %d members %d vote: the others have not joined yet", g.running, voters))
+	case len(bad) > 0 && voters > g.running && g.running > 0:
+		bad = append(bad, fmt.Sprintf("%d members vote, and there are %d pods: whoever is gone for good has to be taken out by `trireme admin members remove`", voters, g.running))
+	}
+	return bad
+}
+
+// reason is an error without the call's address.
+func reason(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}

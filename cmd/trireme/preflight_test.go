@@ -1,0 +1,200 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/server/node"
+)
+
+// TestPreflightConfiguration: the configuration of nodes elsewhere is checked with their limits on memory.
+func TestPreflightConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "trireme.cnf")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		text, args string
+		code       int
+		want       string
+	}{
+		{"innodb_buffer_pool_size = 50%", "", 0, "is right"},
+		{"innodb_buffer_pool_size = 50%", "--container-memory=2Gi,none", 0, "is right"},
+		{"innodb_buffer_pool_size = 1500M", "--container-memory=2Gi", 0, "is right"},
+		{"innodb_buffer_pool_size = 1500M", "--container-memory=2Gi,1Gi", 2, "limited to 1G (the container's limit)"},
+		{"innodb_buffer_pool_size = 1500M\nmemory_limit = 1G", "--container-memory=2Gi", 2, "limited to 1G (memory_limit)"},
+		{"bogus_setting = 1", "", 2, file + ":1: there is no setting or variable bogus_setting"},
+		{"ssl_cert = /no/such/cert\nssl_key = /no/such/key", "", 0, "is right"}, // of a directory that is not here
+		{"ssl_cert = " + dir + "/cert\nssl_key = " + dir + "/key", "", 2, "no such file"},
+		{"kubernetes_statefulset = db", "", 0, "is right"},
+		{"", "--container-memory=lots", 2, "no quantity"},
+	} {
+		write(c.text)
+		if code, out := quiet(t, append([]string{"preflight", "--config=" + file}, strings.Fields(c.args)...)...); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%q %s: %d\n%s", c.text, c.args, code, out)
+		}
+	}
+	if code, out := quiet(t, "preflight"); code != 2 || !strings.Contains(out, "nothing to check") {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out := quiet(t, "preflight", "--", "--max-connections=abc"); code != 2 || !strings.Contains(out, "max_connections") {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+func TestQuantity(t *testing.T) {
+	for text, want := range map[string]int64{"2Gi": 2 << 30, "1.5Gi": 3 << 29, "2G": 2e9, "512Mi": 512 << 20, "1e9": 1e9, "2.147483648e+09": 2 << 30,
+		"1024": 1024, "128974848000m": 128974848, "1k": 1000, "": 0, "0": 0, "-1Gi": 0, "x": 0, "1Zi": 0, "NaN": 0, "99Ei": 0} {
+		if got, err := quantity(text); got != want || (err != nil) != (want == 0) {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+}
+
+// standing is a group as its members report it: three voters, the first of which leads.
+type standing map[string]*node.Report
+
+func whole(voters int) standing {
+	all := standing{}
+	var members []node.MemberReport
+	for i := range voters {
+		s := group.Status{ID: uint64(i + 1), Term: 5, Leader: 1, Writable: i == 0}
+		members = append(members, node.MemberReport{ID: s.ID, Addr: fmt.Sprintf("db-%d.peers:17100", i), State: "ONLINE", Status: s})
+	}
+	for i, m := range members {
+		all[fmt.Sprintf("db-%d.peers:18080", i)] = &node.Report{Version: "9", Status: m.Status, Members: append([]node.MemberReport(nil), members...),
+			Protocol: node.Protocol(), LogFormat: node.LogFormat()}
+	}
+	return all
+}
+
+func (s standing) leader() *node.Report { return s["db-0.peers:18080"] }
+
+// away takes a member away.
+func (s standing) away(i int) {
+	delete(s, fmt.Sprintf("db-%d.peers:18080", i))
+	for _, r := range s {
+		r.Members[i].State, r.Members[i].Status.Error = "UNREACHABLE", "no connection"
+	}
+}
+
+func TestPreflightGroup(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		voters           int
+		running, members int
+		change           func(s standing)
+		want             string // a part of the refusal; empty: none
+	}{
+		{"whole", 3, 3, 3, func(standing) {}, ""},
+		{"of one", 1, 1, 1, func(standing) {}, ""},
+		{"grows", 3, 3, 5, func(standing) {}, ""},
+		{"shrinks", 5, 5, 3, func(standing) {}, ""},
+		{"it is not known how many run", 3, 0, 0, func(standing) {}, ""},
+		{"away", 3, 3, 3, func(s standing) { s.away(2) }, "db-2 is away: lookup db-2.peers: no such host"},
+		{"away, what runs is not known", 3, 0, 3, func(s standing) { s.away(2) }, "db-2, member 3, is UNREACHABLE: no connection"},
+		{"shrinks while one is away", 3, 3, 1, func(s standing) { s.away(1) }, "Repair it before 2 of 3 members are taken away"},
+		{"nobody", 3, 3, 3, func(s standing) { clear(s) }, "no member answers"},
+		{"nobody has a name", 3, 0, 3, func(s standing) { clear(s) }, ""},
+		{"nobody leads", 3, 3, 3, func(s standing) { s.leader().Status.Writable = false }, "no member takes writes"},
+		{"starts", 3, 3, 3, func(s standing) { *s["db-1.peers:18080"] = node.Report{Starting: true} }, "db-1 is starting"},
+		{"is behind", 3, 3, 3, func(s standing) { s.leader().Members[1].Status.Time = time.Minute }, "db-1, member 2, is 1m0s behind"},
+		{"is behind, not far", 3, 3, 3, func(s standing) { s.leader().Members[1].Status.Time = time.Second }, ""},
+		{"knows nothing", 3, 3, 3, func(s standing) { s.leader().Members[1].Status.Time = -1 }, "does not know yet"},
+		{"a full disk", 3, 3, 3, func(s standing) { s.leader().Members[2].Status.DiskFull = true }, "db-2, member 3, has a full disk"},
+		{"gets its data", 3, 3, 3, func(s standing) { s.leader().Members[2].State = "RECOVERING" }, "is RECOVERING"},
+		{"joins", 3, 3, 3, func(s standing) { s.leader().Members[2].Learner = true }, "of 3 members 2 vote"},
+		{"a replica for reading is away", 4, 3, 3, func(s standing) { s.away(3); s.leader().Members[3].Learner = true }, ""},
+		{"is gone for good", 4, 3, 3, func(s standing) { s.away(3) }, "trireme admin members remove"},
+		{"a newer log", 3, 3, 3, func(s standing) { s.leader().LogFormat.Written = node.LogFormat().Max + 1 }, "its log has version"},
+		{"newer programs, an old log", 3, 3, 3, func(s standing) { s.leader().LogFormat.Max += 5 }, ""},
+		{"another protocol", 3, 3, 3, func(s standing) { s.leader().Protocol = node.Formats{Min: 90, Max: 91} }, "it speaks versions 90 to 91"},
+		{"an old program that tells nothing", 3, 3, 3, func(s standing) { s.leader().Protocol, s.leader().LogFormat = node.Formats{}, node.Formats{} }, ""},
+	} {
+		s := whole(c.voters)
+		c.change(s)
+		now := time.Now()
+		var said []string
+		g := groupCheck{running: c.running, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
+			now: func() time.Time { return now }, sleep: func(d time.Duration) { now = now.Add(d) }, say: func(text string) { said = append(said, text) },
+			ask: func(addr string) (node.Report, error) {
+				if r := s[addr]; r != nil {
+					return *r, nil
+				}
+				host, _, _ := strings.Cut(addr, ":")
+				return node.Report{}, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
+			}}
+		for i := range max(c.running, c.members, 3) {
+			g.addrs = append(g.addrs, fmt.Sprintf("db-%d.peers:18080", i))
+		}
+		out := outputOf(t, func() {
+			if err := g.run(); err != nil && !errors.Is(err, errFailed) {
+				t.Errorf("%s: %v", c.name, err)
+			} else if (err != nil) != (c.want != "") {
+				t.Errorf("%s: %v\n%v", c.name, err, said)
+			}
+		})
+		if !strings.Contains(out, c.want) || c.want != "" && !strings.Contains(out, "or else") {
+			t.Errorf("%s:\n%s", c.name, out)
+		}
+		if len(said) > 2 {
+			t.Errorf("%s: the same again and again: %q", c.name, said)
+		}
+	}
+}
+
+// A member that comes back ends the wait.
+func TestPreflightWaits(t *testing.T) {
+	s := whole(3)
+	back := *s["db-2.peers:18080"]
+	s.away(2)
+	now := time.Now()
+	began := now
+	g := groupCheck{addrs: []string{"db-0.peers:18080", "db-1.peers:18080", "db-2.peers:18080"}, running: 3, maxLag: time.Second, wait: time.Minute,
+		now: func() time.Time { return now }, say: func(string) {},
+		sleep: func(d time.Duration) {
+			if now = now.Add(d); now.Sub(began) > 20*time.Second {
+				s = whole(3)
+				s["db-2.peers:18080"] = &back
+			}
+		},
+		ask: func(addr string) (node.Report, error) {
+			if r := s[addr]; r != nil {
+				return *r, nil
+			}
+			return node.Report{}, errors.New("no route")
+		}}
+	if err := g.run(); err != nil || now.Sub(began) < 20*time.Second || now.Sub(began) > 25*time.Second {
+		t.Errorf("%v after %v", err, now.Sub(began))
+	}
+}
+
+// outputOf is what fn writes to standard error.
+func outputOf(t *testing.T, fn func()) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "out")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := os.Stderr
+	os.Stderr = f
+	defer func() { os.Stderr = stderr; _ = f.Close() }()
+	fn()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

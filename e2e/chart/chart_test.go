@@ -54,6 +54,7 @@ var kinds = map[string]func() runtime.Object{
 	"v1/ServiceAccount":             func() runtime.Object { return &corev1.ServiceAccount{} },
 	"apps/v1/StatefulSet":           func() runtime.Object { return &appsv1.StatefulSet{} },
 	"batch/v1/CronJob":              func() runtime.Object { return &batchv1.CronJob{} },
+	"batch/v1/Job":                  func() runtime.Object { return &batchv1.Job{} },
 	"policy/v1/PodDisruptionBudget": func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
 	"monitoring.coreos.com/v1/ServiceMonitor": func() runtime.Object { return &monitoringv1.ServiceMonitor{} },
 	"monitoring.coreos.com/v1/PrometheusRule": func() runtime.Object { return &monitoringv1.PrometheusRule{} },
@@ -64,6 +65,11 @@ var kinds = map[string]func() runtime.Object{
 func render(values string) (*release, error) { return renderAs("prod-db", values) }
 
 func renderAs(name, values string) (*release, error) {
+	return renderIn(nil, common.ReleaseOptions{Name: name, Namespace: "prod", IsInstall: true}, values)
+}
+
+// renderIn renders the chart where a cluster has objects already; nil: nobody can look at one.
+func renderIn(in engine.ClientProvider, as common.ReleaseOptions, values string) (*release, error) {
 	var given map[string]any
 	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
 		return nil, err
@@ -72,11 +78,15 @@ func renderAs(name, values string) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := util.ToRenderValues(c, given, common.ReleaseOptions{Name: name, Namespace: "prod", IsInstall: true}, common.DefaultCapabilities)
+	all, err := util.ToRenderValues(c, given, as, common.DefaultCapabilities)
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Render(c, all)
+	var e engine.Engine
+	files, err := e.Render(c, all)
+	if in != nil {
+		files, err = engine.RenderWithClientProvider(c, all, in)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +181,12 @@ var installations = map[string]string{
 	"traces":                 "tracing: {endpoint: 'collector.observe:4317'}",
 	"traces by TLS": "{readReplicas: {count: 1}, tracing: {endpoint: 'https://collector:4317', sampleRatio: 0, maxPerSecond: 5, statementText: 'OFF', " +
 		"headers: {existingSecret: collector, key: all}, ca: {existingSecret: authority, key: root.pem}}}",
-	"backups":           "backup: {enabled: true}",
-	"backups elsewhere": backupsElsewhere,
+	"backups":                              "backup: {enabled: true}",
+	"large numbers":                        "{settings: {max_binlog_size: 268435456, max_connections: 100000}, resources: {limits: {memory: 2147483648}}}",
+	"unlimited memory":                     "resources: {limits: null}",
+	"nothing checked":                      "upgrade: {check: {enabled: false}}",
+	"values from before there were checks": "{upgrade: null}",
+	"backups elsewhere":                    backupsElsewhere,
 	"placed": "{nodeSelector: {disk: ssd}, tolerations: [{key: db, operator: Exists}], priorityClassName: high, imagePullSecrets: [{name: pull}], podLabels: {team: db}, podAnnotations: {x: z}, " +
 		"affinity: {nodeAffinity: {}}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}], persistence: {storageClass: fast, annotations: {a: b}}}",
 }
@@ -230,6 +244,11 @@ func (r *release) pods() (pods []*corev1.Pod) {
 			p := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
 			p.Name = o.Name
 			pods = append(pods, p)
+		case *batchv1.Job:
+			t := o.Spec.Template
+			p := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
+			p.Name = o.Name
+			pods = append(pods, p)
 		}
 	}
 	return pods
@@ -272,6 +291,12 @@ func (r *release) checkVolumes(t *testing.T, p *corev1.Pod) {
 			has("ConfigMap", v.ConfigMap.Name)
 		case v.Secret != nil:
 			has("Secret", v.Secret.SecretName)
+		case v.DownwardAPI != nil:
+			for _, i := range v.DownwardAPI.Items {
+				if key := annotationKey(i.FieldRef.FieldPath); p.Annotations[key] == "" {
+					t.Errorf("pod %s: there is no annotation %q", p.Name, key)
+				}
+			}
 		case v.PersistentVolumeClaim != nil:
 			has("PersistentVolumeClaim", v.PersistentVolumeClaim.ClaimName)
 		case v.Projected != nil:
@@ -285,6 +310,32 @@ func (r *release) checkVolumes(t *testing.T, p *corev1.Pod) {
 			}
 		}
 	}
+}
+
+// annotationKey is the annotation that a path of a field means.
+func annotationKey(path string) string {
+	key, _ := strings.CutPrefix(path, "metadata.annotations['")
+	return strings.TrimSuffix(key, "']")
+}
+
+// settingsOf is the file of settings that a pod mounts.
+func settingsOf(t *testing.T, p *corev1.PodTemplateSpec) string {
+	t.Helper()
+	c := p.Spec.Containers[0]
+	for _, m := range c.VolumeMounts {
+		i := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name && v.DownwardAPI != nil })
+		if m.MountPath == "/etc/trireme" && i >= 0 && p.Spec.Volumes[i].DownwardAPI.Items[0].Path == "trireme.cnf" {
+			return p.Annotations[annotationKey(p.Spec.Volumes[i].DownwardAPI.Items[0].FieldRef.FieldPath)]
+		}
+	}
+	t.Fatalf("a pod of %v mounts no settings", p.Labels)
+	return ""
+}
+
+// settings are those of the members.
+func (r *release) settings(t *testing.T) string {
+	t.Helper()
+	return settingsOf(t, &object[*appsv1.StatefulSet](t, r, "StatefulSet/prod-db-trireme").Spec.Template)
 }
 
 // checkServices demands that every Service leads to ports of pods.
@@ -316,19 +367,21 @@ func (r *release) checkServices(t *testing.T, pods []*corev1.Pod) {
 // checkSettings demands that the server takes the settings, by file and environment.
 func (r *release) checkSettings(t *testing.T) {
 	t.Helper()
-	c := object[*corev1.ConfigMap](t, r, "ConfigMap/prod-db-trireme")
 	file := filepath.Join(t.TempDir(), "trireme.cnf")
-	if err := os.WriteFile(file, []byte(c.Data["trireme.cnf"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	root := fstest.MapFS{"proc/self/cgroup": {Data: []byte("0::/\n")}, "sys/fs/cgroup/memory.max": {Data: []byte("2147483648\n")}}
 	for key, o := range r.objects {
 		set, ok := o.(*appsv1.StatefulSet)
 		if !ok {
 			continue
 		}
+		if err := os.WriteFile(file, []byte(settingsOf(t, &set.Spec.Template)), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		env := []string{"TRIREME_DATADIR=/var/lib/trireme/data"} // of the image
 		for _, e := range set.Spec.Template.Spec.Containers[0].Env {
+			if from := e.ValueFrom; from != nil && from.ConfigMapKeyRef != nil {
+				e.Value = object[*corev1.ConfigMap](t, r, "ConfigMap/"+from.ConfigMapKeyRef.Name).Data[from.ConfigMapKeyRef.Key]
+			}
 			env = append(env, e.Name+"="+strings.ReplaceAll(e.Value, "$(POD_NAME)", set.Name+"-0"))
 		}
 		cfg, err := config.Load(config.Sources{Env: env, Args: []string{"--config=" + file}, Root: root,
@@ -347,6 +400,9 @@ func (r *release) checkSettings(t *testing.T) {
 		}
 		if got, want := cfg.String("peer_address"), set.Name+"-0.prod-db-trireme-peers.prod.svc.cluster.local:17100"; got != want {
 			t.Errorf("%s: its address is %s, not %s", key, got, want)
+		}
+		if got, want := cfg.Int("discovery_expect"), int64(*object[*appsv1.StatefulSet](t, r, "StatefulSet/prod-db-trireme").Spec.Replicas); got != want {
+			t.Errorf("%s: %d found the group, not %d", key, got, want)
 		}
 		if cfg.Bool("replica") != strings.HasSuffix(set.Name, "-read") {
 			t.Errorf("%s: replica is %v", key, cfg.Bool("replica"))
@@ -415,12 +471,12 @@ func TestWhatStartsPodsAnew(t *testing.T) {
 
 // The authorities of clients are mounted as a directory, so that their Secret may change, and the server is told where.
 func TestClientCA(t *testing.T) {
-	if c := object[*corev1.ConfigMap](t, must(t, "{}"), "ConfigMap/prod-db-trireme"); strings.Contains(c.Data["trireme.cnf"], "ssl_ca") {
+	if strings.Contains(must(t, "{}").settings(t), "ssl_ca") {
 		t.Error("clients are asked for certificates of nobody")
 	}
 	for name, want := range map[string]map[string]string{"clients' authorities": {"root.pem": "ca.crt", "revoked.pem": "ca.crl"}, "a bundle of them": {"ca.crt": "ca.crt"}} {
 		r := must(t, installations[name])
-		conf := object[*corev1.ConfigMap](t, r, "ConfigMap/prod-db-trireme").Data["trireme.cnf"]
+		conf := r.settings(t)
 		for _, setting := range []string{"ssl_ca = /etc/trireme-client-ca/ca.crt\n", "ssl_crl = /etc/trireme-client-ca/ca.crl\n"} {
 			if has, wanted := strings.Contains(conf+"\n", setting), strings.Contains(setting, "ssl_ca") || len(want) > 1; has != wanted {
 				t.Errorf("%s: %q is there: %v", name, setting, has)
@@ -454,9 +510,7 @@ func TestClientCA(t *testing.T) {
 // TestTracing: pods are told where spans go, and by what they prove who they are.
 func TestTracing(t *testing.T) {
 	const all = "StatefulSet/prod-db-trireme"
-	cnf := func(r *release) string {
-		return object[*corev1.ConfigMap](t, r, "ConfigMap/prod-db-trireme").Data["trireme.cnf"]
-	}
+	cnf := func(r *release) string { return r.settings(t) }
 	env := func(r *release) map[string]corev1.EnvVar {
 		list := map[string]corev1.EnvVar{}
 		for _, e := range object[*appsv1.StatefulSet](t, r, all).Spec.Template.Spec.Containers[0].Env {
@@ -546,6 +600,10 @@ func TestBadValues(t *testing.T) {
 		{"monitoring: {serviceMonitor: {enabled: true, interval: often}}", "interval"},
 		{"monitoring: {rules: {without: [Other]}}", "without"},
 		{"monitoring: {alerts: {enabled: true}}", "alerts"},
+		{"upgrade: {check: {group: sometimes}}", "group"},
+		{"upgrade: {check: {timeoutSeconds: 1}}", "timeoutSeconds"},
+		{"upgrade: {enabled: false}", "enabled"},
+		{"podAnnotations: {trireme.io/settings: port=1}", "trireme.io/settings"},
 		{"service: {port: 70000}", "port"},
 		{"service: {type: ExternalName}", "type"},
 	} {

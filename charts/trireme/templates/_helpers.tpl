@@ -89,8 +89,21 @@ ConfigMap
 {{- if $held -}}{{ index $held.data .key }}{{- end -}}
 {{- end -}}
 
-{{/* The settings of which a change starts the pods anew. */}}
+{{/*
+The file of settings. It stands in an annotation of the pod, so that a pod of an older revision has its own, and a change
+starts the pods anew.
+*/}}
 {{- define "trireme.settings" -}}
+cluster_name = {{ .Values.clusterName | default (include "trireme.fullname" .) }}
+{{- if eq .Values.discovery.type "etcd" }}
+discovery = etcd
+etcd_endpoints = {{ required "discovery.type is etcd: discovery.etcd.endpoints has to list its addresses" (join "," .Values.discovery.etcd.endpoints) }}
+etcd_prefix = {{ .Values.discovery.etcd.prefix }}
+{{- else }}
+discovery = dns
+discovery_dns_pattern = {{ include "trireme.fullname" . }}-{}.{{ include "trireme.domain" . }}:17100
+discovery_dns_service = {{ include "trireme.domain" . }}:17100
+{{- end }}
 innodb_buffer_pool_size = {{ .Values.bufferPool }}
 shutdown_timeout = {{ .Values.shutdownSeconds }}s
 stop_wait = {{ .Values.stopWaitSeconds }}s
@@ -127,8 +140,16 @@ trace_statement_text = {{ .statementText }}
 {{- end }}
 {{- end }}
 {{- range $name, $value := .Values.settings }}
-{{ $name }} = {{ $value }}
+{{ $name }} = {{ if kindIs "float64" $value }}{{ toJson $value }}{{ else }}{{ $value }}{{ end }}
 {{- end }}
+{{- end -}}
+
+{{/* The volume with that file. */}}
+{{- define "trireme.settingsVolume" -}}
+name: config
+downwardAPI:
+  items:
+    - {path: trireme.cnf, fieldRef: {fieldPath: "metadata.annotations['trireme.io/settings']"}}
 {{- end -}}
 
 {{/* The Secret with the authority of the collector of traces; empty: none. */}}
@@ -167,6 +188,46 @@ trace_statement_text = {{ .statementText }}
 {{- define "trireme.backupSelector" -}}
 app.kubernetes.io/name: {{ include "trireme.name" . }}-backup
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* Not the members' labels either. */}}
+{{- define "trireme.checkSelector" -}}
+app.kubernetes.io/name: {{ include "trireme.name" . }}-check
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/*
+The Secrets and ConfigMaps with certificates that can be looked at before an upgrade, as {name, path, volume}: those of the
+user's own, of which one that is missing is an empty directory, and those that the release has made already.
+*/}}
+{{- define "trireme.checkFiles" -}}
+{{- $all := list -}}
+{{- if .Release.IsUpgrade -}}
+{{- $secrets := list -}}
+{{- if ne .Values.peerTLS.source "none" -}}
+{{- $secrets = append $secrets (dict "name" "peer-tls" "of" (include "trireme.peerSecret" .) "given" (eq .Values.peerTLS.source "secret")) -}}
+{{- end -}}
+{{- if ne .Values.clientTLS.source "self" -}}
+{{- $secrets = append $secrets (dict "name" "client-tls" "of" (include "trireme.clientSecret" .) "given" (eq .Values.clientTLS.source "secret")) -}}
+{{- end -}}
+{{- range $secrets -}}
+{{- if or .given (lookup "v1" "Secret" $.Release.Namespace .of) -}}
+{{- $all = append $all (dict "name" .name "secret" (dict "secretName" .of "defaultMode" 0440 "optional" true)) -}}
+{{- end -}}
+{{- end -}}
+{{- if include "trireme.clientCA" . -}}
+{{- with .Values.clientTLS.clientCA -}}
+{{- $items := list (dict "key" .key "path" "ca.crt") -}}
+{{- if .crlKey -}}{{- $items = append $items (dict "key" .crlKey "path" "ca.crl") -}}{{- end -}}
+{{- if .existingSecret -}}
+{{- $all = append $all (dict "name" "client-ca" "secret" (dict "secretName" .existingSecret "defaultMode" 0440 "optional" true "items" $items)) -}}
+{{- else -}}
+{{- $all = append $all (dict "name" "client-ca" "configMap" (dict "name" .existingConfigMap "defaultMode" 0440 "optional" true "items" $items)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $all -}}
 {{- end -}}
 
 {{/* Whom a backup is asked of, in turn: read replicas, the newest members first, and whoever answers. */}}

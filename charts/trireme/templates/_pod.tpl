@@ -35,8 +35,9 @@ spec:
         app.kubernetes.io/component: {{ .role }}
         {{- with $.Values.podLabels }}{{- toYaml . | nindent 8 }}{{- end }}
       annotations:
-        # Not of the number of members, which running nodes do not look at.
-        checksum/settings: {{ include "trireme.settings" $ | sha256sum }}
+        # Mounted as a file. Not the number of members, which running nodes do not look at.
+        trireme.io/settings: |
+          {{- include "trireme.settings" $ | nindent 10 }}
         {{- with $.Values.podAnnotations }}{{- toYaml . | nindent 8 }}{{- end }}
     spec:
       serviceAccountName: {{ include "trireme.serviceAccount" $ }}
@@ -94,6 +95,8 @@ spec:
               value: $(POD_NAME).{{ include "trireme.domain" $ }}
             - name: TRIREME_PEER_ADDRESS
               value: $(POD_NAME).{{ include "trireme.domain" $ }}:17100
+            - name: TRIREME_DISCOVERY_EXPECT
+              valueFrom: {configMapKeyRef: {name: {{ include "trireme.fullname" $ }}-founders, key: founders}}
             {{- if $.Values.leaveWhenScaled }}
             - name: TRIREME_KUBERNETES_STATEFULSET
               value: {{ .name }}
@@ -174,8 +177,7 @@ spec:
       volumes:
         - name: tmp
           emptyDir: {}
-        - name: config
-          configMap: {name: {{ include "trireme.fullname" $ }}}
+        - {{ include "trireme.settingsVolume" $ | nindent 10 | trim }}
         - name: root
           secret:
             secretName: {{ include "trireme.rootSecret" $ }}

@@ -1,0 +1,187 @@
+package chart
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	common "helm.sh/helm/v4/pkg/chart/common"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// seen is a cluster whose objects templates can look at: documents by "Kind/name".
+type seen map[string]string
+
+func (s seen) GetClientFor(_, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	return seenKind{of: s, kind: kind}, true, nil
+}
+
+type seenKind struct {
+	dynamic.NamespaceableResourceInterface
+	of   seen
+	kind string
+}
+
+func (k seenKind) Namespace(string) dynamic.ResourceInterface { return k }
+
+func (k seenKind) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	text, ok := k.of[k.kind+"/"+name]
+	if !ok {
+		return nil, errors.NewNotFound(schema.GroupResource{Resource: k.kind}, name)
+	}
+	o := &unstructured.Unstructured{}
+	return o, yaml.Unmarshal([]byte(text), &o.Object)
+}
+
+// upgraded renders the chart as helm upgrade does; in may be nil.
+func upgraded(t *testing.T, in seen, values string) *release {
+	t.Helper()
+	as := common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsUpgrade: true, Revision: 2}
+	r, err := renderIn(nil, as, values)
+	if in != nil {
+		r, err = renderIn(in, as, values)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// running is a cluster in which the release has so many members.
+func running(members int) seen {
+	return seen{
+		"StatefulSet/prod-db-trireme":     "{metadata: {name: prod-db-trireme}, spec: {replicas: " + strconv.Itoa(members) + "}}",
+		"ServiceAccount/prod-db-trireme":  "{metadata: {name: prod-db-trireme}}",
+		"Secret/prod-db-trireme-peer-tls": "{metadata: {name: prod-db-trireme-peer-tls}, data: {tls.crt: YQ==}}",
+	}
+}
+
+// option is what the job's program is told; "": nothing.
+func option(t *testing.T, r *release, name string) string {
+	t.Helper()
+	for _, a := range object[*batchv1.Job](t, r, "Job/prod-db-trireme-check").Spec.Template.Spec.Containers[0].Args {
+		if value, ok := strings.CutPrefix(a, "--"+name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+const peersOf = ".prod-db-trireme-peers.prod.svc.cluster.local:18080"
+
+// TestCheckJob: who is asked before an upgrade, and with what.
+func TestCheckJob(t *testing.T) {
+	hosts := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, "prod-db-trireme-"+strconv.Itoa(i)+peersOf)
+		}
+		return strings.Join(all, ",")
+	}
+	for _, c := range []struct {
+		name                              string
+		release                           *release
+		http, running, members, container string
+	}{
+		{"an installation", must(t, "{}"), "", "", "", "2Gi"},
+		{"an installation, always", must(t, "upgrade: {check: {group: always}}"), hosts(3), "", "3", "2Gi"},
+		{"an upgrade", upgraded(t, running(3), "{}"), hosts(3), "3", "3", "2Gi"},
+		{"more members", upgraded(t, running(3), "replicaCount: 5"), hosts(3), "3", "5", "2Gi"},
+		{"fewer members", upgraded(t, running(5), "replicaCount: 3"), hosts(5), "5", "3", "2Gi"},
+		{"all were stopped", upgraded(t, running(0), "{}"), "", "", "", "2Gi"},
+		{"their set is gone", upgraded(t, seen{}, "{}"), hosts(3), "", "3", "2Gi"},
+		{"no cluster to look at", upgraded(t, nil, "{}"), hosts(3), "", "3", "2Gi"},
+		{"the group is not asked", upgraded(t, running(3), "upgrade: {check: {group: false}}"), "", "", "", "2Gi"},
+		{"replicas with less memory", upgraded(t, running(3), "readReplicas: {count: 1, resources: {limits: {memory: 1Gi}}}"), hosts(3), "3", "3", "2Gi,1Gi"},
+		{"no limit", must(t, "resources: {limits: null}"), "", "", "", "none"},
+	} {
+		for name, want := range map[string]string{"http": c.http, "running": c.running, "members": c.members, "container-memory": c.container} {
+			if got := option(t, c.release, name); got != want {
+				t.Errorf("%s: %s is %q, not %q", c.name, name, got, want)
+			}
+		}
+	}
+	if r := must(t, "upgrade: {check: {enabled: false}}"); r.objects["Job/prod-db-trireme-check"] != nil {
+		t.Error("there is a job")
+	}
+}
+
+// TestCheckJobIsNoMember: no Service, set or policy takes the job for a member; it has the nodes' settings and no token.
+func TestCheckJobIsNoMember(t *testing.T) {
+	for _, r := range []*release{must(t, "{}"), upgraded(t, running(3), "networkPolicy: {monitoring: [{namespaceSelector: {}}]}")} {
+		job := object[*batchv1.Job](t, r, "Job/prod-db-trireme-check")
+		pod := job.Spec.Template
+		checkRestricted(t, &corev1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
+		if got, want := settingsOf(t, &pod), r.settings(t); got != want {
+			t.Errorf("the job checks\n%s\nand nodes start with\n%s", got, want)
+		}
+		if *pod.Spec.AutomountServiceAccountToken || pod.Spec.RestartPolicy != corev1.RestartPolicyNever || *job.Spec.BackoffLimit != 0 {
+			t.Errorf("%+v", pod.Spec)
+		}
+		if a := job.Annotations; a["helm.sh/hook"] != "pre-install,pre-upgrade" || a["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
+			t.Errorf("%v", a)
+		}
+		set := object[*appsv1.StatefulSet](t, r, "StatefulSet/prod-db-trireme")
+		if labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(labels.Set(pod.Labels)) {
+			t.Error("it is one of the set")
+		}
+		for key, o := range r.objects {
+			if s, ok := o.(*corev1.Service); ok && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+				t.Errorf("%s leads to it", key)
+			}
+		}
+		policy := object[*networkingv1.NetworkPolicy](t, r, "NetworkPolicy/prod-db-trireme")
+		if !slices.ContainsFunc(policy.Spec.Ingress, func(in networkingv1.NetworkPolicyIngressRule) bool {
+			return len(in.Ports) == 1 && in.Ports[0].Port.StrVal == "http" && len(in.From) == 1 && in.From[0].PodSelector != nil &&
+				labels.SelectorFromSet(in.From[0].PodSelector.MatchLabels).Matches(labels.Set(pod.Labels))
+		}) {
+			t.Error("it does not reach the HTTP port")
+		}
+	}
+	// Before an installation nothing of the release is there.
+	spec := object[*batchv1.Job](t, must(t, installations["given secrets"]), "Job/prod-db-trireme-check").Spec.Template.Spec
+	if spec.ServiceAccountName != "" || len(spec.Volumes) != 1 {
+		t.Errorf("an installation: %q, %v", spec.ServiceAccountName, spec.Volumes)
+	}
+}
+
+// TestCheckJobSeesCertificates: those that are there are looked at, and one of the user's that is missing keeps no pod
+// from starting, so that the program tells of it.
+func TestCheckJobSeesCertificates(t *testing.T) {
+	for name, want := range map[string]string{
+		"defaults": "peer-tls", "given secrets": "peer-tls client-tls", "cert-manager": "peer-tls", "no TLS": "", "clients' authorities": "peer-tls client-ca",
+		"a bundle of them": "peer-tls client-tls client-ca"} {
+		r := upgraded(t, running(3), installations[name])
+		spec := object[*batchv1.Job](t, r, "Job/prod-db-trireme-check").Spec.Template.Spec
+		var got []string
+		for _, v := range spec.Volumes[1:] {
+			got = append(got, v.Name)
+			if optional := v.Secret != nil && *v.Secret.Optional || v.ConfigMap != nil && *v.ConfigMap.Optional; !optional {
+				t.Errorf("%s: the pod does not start without %s", name, v.Name)
+			}
+			if !slices.ContainsFunc(spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+				return m.Name == v.Name && strings.Contains(r.settings(t), m.MountPath+"/")
+			}) {
+				t.Errorf("%s: %s is not where the settings say", name, v.Name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, not %s", name, got, want)
+		}
+		if spec.ServiceAccountName != "prod-db-trireme" {
+			t.Errorf("%s: account %q", name, spec.ServiceAccountName)
+		}
+	}
+}

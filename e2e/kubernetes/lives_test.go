@@ -22,6 +22,9 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		run  func(t *testing.T, b *bank) string
 	}{
 		{"a setting is changed", g.settingChanged},
+		{"a bad setting is refused; it rolls out without the check, and a member is killed", g.badSetting},
+		{"an upgrade waits while a member is away", g.upgradeWaits},
+		{"all members are stopped, and started by an upgrade", g.stoppedAndUpgraded},
 		{"another image", g.imageChanged},
 		{"back to the image before", g.rolledBack},
 		{"the leader's pod is deleted", g.leaderDeleted},

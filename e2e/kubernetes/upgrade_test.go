@@ -84,7 +84,7 @@ const usual = 2 * time.Second
 func (g *group) badSetting(t *testing.T, b *bank) string {
 	good := g.revision()
 	g.refused(t, []string{"there is no setting or variable bogus_setting"}, "--set=settings.bogus_setting=1")
-	g.refused(t, []string{`max_connections cannot be "abc"`}, "--set=settings.max_connections=abc")
+	g.refused(t, []string{"max_connections cannot be"}, "--set=settings.max_connections=abc")
 	g.refused(t, []string{"innodb_buffer_pool_size is 2G, but all memory"}, "--set=bufferPool=2G")
 	if gap := b.goesOn(); gap > usual {
 		t.Errorf("nothing was changed, and nothing was written for %v", gap)
@@ -179,6 +179,7 @@ func (g *group) upgradeWaits(t *testing.T, b *bank) string {
 
 // stoppedAndUpgraded: nobody answers where no members are to run, and an upgrade does not wait for them.
 func (g *group) stoppedAndUpgraded(t *testing.T, _ *bank) string {
+	g.upgrade("--set=persistence.whenScaled=Retain")
 	g.kubectl("-n", namespace, "scale", "statefulset/"+name, "--replicas=0")
 	g.eventually("all pods have ended", func() error {
 		if pods := g.members(); len(pods) > 0 {
@@ -187,7 +188,7 @@ func (g *group) stoppedAndUpgraded(t *testing.T, _ *bank) string {
 		return nil
 	})
 	began := time.Now()
-	g.upgrade("--set=settings.max_connections=220", "--force-conflicts") // kubectl has set the number of pods
+	g.upgrade("--set=settings.max_connections=220", "--set=persistence.whenScaled=Delete", "--force-conflicts") // kubectl has set the number of pods
 	g.whole(3)
 	g.noJobs(t)
 	return fmt.Sprintf(", which is %s after the upgrade began", round(time.Since(began)))

@@ -39,7 +39,6 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"a volume is lost", g.volumeLost},
 		{"five members, and three again", g.scaled},
 		{"one member, and three again", g.scaledToOne},
-		{"no members for a while", g.hibernated},
 		{"a setting is changed while a member is away", g.notRolledWhileAway},
 		{"one member is wanted while that one is away", g.wantedAlone},
 		{"five members, two stand still, and three", g.frozenScaledAway},

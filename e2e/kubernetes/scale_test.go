@@ -62,7 +62,7 @@ func (g *group) consists(members int) {
 	})
 }
 
-// first keeps the first pod from running, until the function that it returns is called.
+// withoutFirst keeps the first pod from running, until the function that it returns is called.
 func (g *group) withoutFirst() (back func()) {
 	g.t.Helper()
 	pods := g.members()
@@ -80,26 +80,6 @@ func (g *group) withoutFirst() (back func()) {
 		return errors.New("it does not")
 	})
 	return func() { g.kubectl("uncordon", node) }
-}
-
-// hibernated lets the group have no pods for a while. Everything is as before afterwards.
-func (g *group) hibernated(_ *testing.T, b *bank) string {
-	set := "statefulset/" + name
-	g.kubectl("-n", namespace, "scale", set, "--replicas=0")
-	g.eventually("no pod is there", func() error {
-		if pods := g.members(); len(pods) > 0 {
-			return fmt.Errorf("there are %d", len(pods))
-		}
-		return nil
-	})
-	if c := g.claims(); len(c) != 3 {
-		g.t.Fatalf("only the claims %v are left", c)
-	}
-	began := time.Now()
-	g.kubectl("-n", namespace, "scale", set, "--replicas=3")
-	g.whole(3)
-	b.goesOn()
-	return fmt.Sprintf(", of which %s for the way back", round(time.Since(began)))
 }
 
 // wantedAlone lets the group have one member while that one is away: the others stay, and leave

@@ -177,9 +177,9 @@ func (g *group) upgradeWaits(t *testing.T, b *bank) string {
 	return fmt.Sprintf(", which is %s after it may be placed again", round(time.Since(back)))
 }
 
-// stoppedAndUpgraded: nobody answers where no members are to run, and an upgrade does not wait for them.
+// stoppedAndUpgraded: nobody answers where no members are to run, and an upgrade does not wait for them. All
+// data are there afterwards.
 func (g *group) stoppedAndUpgraded(t *testing.T, _ *bank) string {
-	g.upgrade("--set=persistence.whenScaled=Retain")
 	g.kubectl("-n", namespace, "scale", "statefulset/"+name, "--replicas=0")
 	g.eventually("all pods have ended", func() error {
 		if pods := g.members(); len(pods) > 0 {
@@ -187,8 +187,11 @@ func (g *group) stoppedAndUpgraded(t *testing.T, _ *bank) string {
 		}
 		return nil
 	})
+	if c := g.claims(); len(c) != 3 {
+		t.Fatalf("only the claims %v are left", c)
+	}
 	began := time.Now()
-	g.upgrade("--set=settings.max_connections=220", "--set=persistence.whenScaled=Delete", "--force-conflicts") // kubectl has set the number of pods
+	g.upgrade("--set=settings.max_connections=220", "--force-conflicts") // kubectl has set the number of pods
 	g.whole(3)
 	g.noJobs(t)
 	return fmt.Sprintf(", which is %s after the upgrade began", round(time.Since(began)))

@@ -57,7 +57,7 @@ var plan = [][]string{
 	{"replication/backup"},
 	{"e2e/history"},
 	{"replication/simgroup"},
-	{"server/config", "server/auth", "server/metrics", "server/tracing"},
+	{"server/config", "server/auth", "server/metrics", "server/tracing", "server/kubernetes"},
 	{"server/sqlapi", "server/adminapi", "server/mysqlwire", "server/memcached", "server/console", "server/users"},
 	{"server/node"},
 	{"client"},

@@ -147,3 +147,10 @@ func missing(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.code == http.StatusNotFound
 }
+
+// Refused reports whether an error says that this pod may not do what it asked for: it has no such right, or
+// has it no more, as when its namespace is being deleted.
+func Refused(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && (r.code == http.StatusForbidden || r.code == http.StatusUnauthorized)
+}

@@ -48,7 +48,7 @@ type about struct {
 	DiskTotal   uint64        `json:"disk_total"`
 	DiskFree    uint64        `json:"disk_free"`
 	Draining    bool          `json:"draining"`
-	Stopping    bool          `json:"stopping,omitempty"` // it ends, with its leader's leave
+	Stopping    bool          `json:"stopping,omitempty"` // it does so now
 	Connections int           `json:"connections"`
 	Uptime      time.Duration `json:"uptime"`
 }

@@ -27,6 +27,7 @@ type kubernetes struct {
 	asked  int      // how often it was
 	claims []string // that are there
 	done   []string // what was deleted, and reasons of events, in order
+	shut   bool     // pods have no rights any more
 }
 
 // has reports what was deleted and told.
@@ -56,6 +57,9 @@ func (k *kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Header.Get("Authorization") != "Bearer it is me":
 		http.Error(w, "who are you?", http.StatusUnauthorized)
+		return
+	case k.shut:
+		http.Error(w, "you may not", http.StatusForbidden)
 		return
 	case r.Method == http.MethodDelete && isClaim && slices.Contains(k.claims, claim):
 		k.claims = slices.DeleteFunc(k.claims, func(c string) bool { return c == claim })

@@ -60,7 +60,7 @@ type Node struct {
 	known     atomic.Bool // the accounts are here
 	prepared  atomic.Bool // this node leads, and is ready for clients
 	draining  atomic.Bool // it is to be stopped: see drain
-	goes      atomic.Bool // it ends, with its leader's leave
+	goes      atomic.Bool // it stops now
 	spared    spared
 	around    around
 	readiness readiness
@@ -428,6 +428,7 @@ func (n *Node) Leads() bool { return n.serves() }
 // Stop ends the node: no new clients, leadership handed over, statements ended or cut
 // off when ctx ends. One that is stopped for good leaves the group; see statefulSet.
 func (n *Node) Stop(ctx context.Context) error {
+	n.goes.Store(true)
 	leaver := n.leaving(ctx) // while clients are served: the answer may take its time
 	if n.door != nil {
 		n.door.StopAccepting()

@@ -131,6 +131,13 @@ func TestScaledStays(t *testing.T) {
 	}
 	members[0].stop()
 	k.say(`{"spec": {"replicas": 1}}`)
+	k.mu.Lock()
+	k.shut = true
+	k.mu.Unlock()
+	members[1].AwaitSpared(t.Context()) // nobody can tell whether all are stopped
+	k.mu.Lock()
+	k.shut = false
+	k.mu.Unlock()
 	stopped := make(chan struct{}, 2)
 	for _, m := range members[1:] {
 		go func() {

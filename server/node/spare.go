@@ -11,6 +11,7 @@ import (
 
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
+	"github.com/triremedb/trireme/server/kubernetes"
 )
 
 // Whoever stops pods, one after the other or all at once, may not know how the group stands: a
@@ -92,8 +93,8 @@ func (n *Node) askSpared(ctx context.Context) error {
 	var req spareRequest
 	if n.set != nil {
 		set, err := n.set.Set(ctx, n.set.name)
-		if err == nil && !set.Lasts {
-			return nil // all are stopped
+		if err == nil && !set.Lasts || kubernetes.Refused(err) {
+			return nil // all are stopped; or nobody can tell
 		}
 		req.Leaves = err == nil && !set.Has(n.set.ordinal)
 	}

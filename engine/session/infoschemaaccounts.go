@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/priv"
@@ -107,11 +108,15 @@ func rowsEnabledRoles(q *virtualRows) error {
 	return nil
 }
 
+// rowsUserAttributes tells what statements have given accounts, which is a part of their attributes.
 func rowsUserAttributes(q *virtualRows) error {
 	return q.eachAccount(func(a *priv.Account) {
+		var all struct {
+			Metadata json.RawMessage `json:"metadata"`
+		}
 		var text any
-		if a.Attributes != "" {
-			text = a.Attributes
+		if json.Unmarshal([]byte(a.Attributes), &all) == nil && len(all.Metadata) > 0 {
+			text = string(all.Metadata)
 		}
 		q.row(a.Name, a.Host, text)
 	})

@@ -64,6 +64,7 @@ var Sections = []Section{
 		{Name: "connect_timeout", Kind: Duration, Default: "10s", Min: second, Max: 3600 * second, Doc: "How long a client may take to log in."},
 		{Name: "initial_root_password", Secret: true, Doc: "The password of root@% when a group begins. Empty: one is drawn and printed once. Later starts do not look at it."},
 		{Name: "initial_root_password_file", Doc: "A file with that password instead: its first line."},
+		{Name: "root_password_file", Doc: "A file whose first line becomes the password of root@% whenever it changes, within seconds of that. What a statement has set stays until then."},
 		{Name: "users_dir", Doc: "A directory that tells which accounts the leader makes, and keeps as it says: passwords, privileges (docs/operations-server.md). It is read again all the time. Empty: none."},
 	}},
 	{"TLS for clients", []Setting{

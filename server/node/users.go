@@ -9,21 +9,28 @@ import (
 	"github.com/triremedb/trireme/server/users"
 )
 
-// keepUsers keeps the accounts of users_dir while this node leads, by the privileges of the
-// account that a group begins with.
+// keepUsers keeps the accounts of users_dir, and the password of root, while this node leads, by the
+// privileges of the account that a group begins with.
 func (n *Node) keepUsers() {
-	dir := n.cfg.String("users_dir")
-	if dir == "" {
-		return
-	}
-	k := users.New(users.Options{Dir: dir, Leads: n.serves, Log: n.log, Open: func() (users.Session, error) {
+	o := users.Options{Dir: n.cfg.String("users_dir"), Leads: n.serves, Log: n.log, Open: func() (users.Session, error) {
 		s, err := n.sessions.Open(session.ConnectionInfo{User: "users_dir", Host: "localhost", AccountUser: "root", AccountHost: "%", Admin: true})
 		if err != nil {
 			return nil, fmt.Errorf("they are made by the privileges of root@%%, which begins with the group: %w", err)
 		}
 		return s, nil
-	}})
-	n.users.Store(k)
+	}}
+	if o.Dir != "" {
+		k := users.New(o)
+		n.users.Store(k)
+		n.untilStopped(k.Run)
+	}
+	if file := n.cfg.String("root_password_file"); file != "" {
+		n.untilStopped(users.NewRoot(file, o).Run)
+	}
+}
+
+// untilStopped runs a task whose context ends when the node stops.
+func (n *Node) untilStopped(task func(ctx context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	n.tasks.Add(2)
 	go func() {
@@ -33,7 +40,7 @@ func (n *Node) keepUsers() {
 	}()
 	go func() {
 		defer n.tasks.Done()
-		k.Run(ctx)
+		task(ctx)
 	}()
 }
 

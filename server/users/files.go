@@ -87,21 +87,11 @@ func readEntry(dir, name string) (e entry) {
 		e.fail(accountFile, err)
 		return e
 	}
-	secret, err := readFile(filepath.Join(dir, name, passwordFile))
-	if err == nil {
-		line, _, _ := bytes.Cut(secret, []byte("\n"))
-		switch e.password = strings.TrimSpace(string(line)); {
-		case e.password == "":
-			err = errors.New("its first line, the password, is empty")
-		case len(e.password) > passwordMax:
-			err = fmt.Errorf("the password is longer than %d bytes", passwordMax)
-		}
-	}
-	if err != nil {
+	if e.password, err = readPassword(filepath.Join(dir, name, passwordFile)); err != nil {
 		e.fail(passwordFile, err)
 	}
 	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "%q %q", text, secret)
+	_, _ = fmt.Fprintf(sum, "%q %q", text, e.password)
 	sum.Sum(e.sum[:0])
 	return e
 }

@@ -130,7 +130,7 @@ func (k *Keeper) Look(ctx context.Context, now time.Time) {
 	if err != nil || len(due) == 0 {
 		return
 	}
-	s, err := k.open(ctx)
+	s, err := open(ctx, k.opt.Open)
 	if err != nil {
 		k.tellDir(err)
 		return
@@ -176,8 +176,8 @@ func (k *Keeper) tellDir(err error) {
 type connection struct{ Session }
 
 // open opens a session in which texts mean what quoteText takes them for.
-func (k *Keeper) open(ctx context.Context) (*connection, error) {
-	s, err := k.opt.Open()
+func open(ctx context.Context, session func() (Session, error)) (*connection, error) {
+	s, err := session()
 	if err != nil {
 		return nil, err
 	}

@@ -228,7 +228,7 @@ func TestForeignAccounts(t *testing.T) {
 	r.quiet()
 	r.is("app", "given")
 	r.is("other", "own")
-	r.want(r.Text(r.root, `SELECT ATTRIBUTE->>'$.metadata.more' AS m FROM information_schema.USER_ATTRIBUTES WHERE USER = 'app'`), "m\n[1]\n")
+	r.want(r.Text(r.root, `SELECT ATTRIBUTE->>'$.more' AS m FROM information_schema.USER_ATTRIBUTES WHERE USER = 'app'`), "m\n[1]\n")
 }
 
 // An entry that is wrong is told of by its file, and stops no other.
@@ -391,4 +391,74 @@ func TestTooManyEntries(t *testing.T) {
 	if _, all := r.keeper.Failing(); !all || !strings.Contains(said, "more than 1000 entries") {
 		t.Error(said)
 	}
+}
+
+// The password of root@% follows its file; what a statement has set stays until the file changes.
+func TestRootPassword(t *testing.T) {
+	r := newRig(t)
+	file := filepath.Join(t.TempDir(), "password")
+	var root *users.Root
+	lead := func() {
+		root = users.NewRoot(file, users.Options{Log: slog.New(slog.NewTextHandler(&r.log, nil)), Leads: func() bool { return r.leads },
+			Open: func() (users.Session, error) {
+				s, err := r.Manager.Open(session.ConnectionInfo{User: "users_dir", Host: "localhost", AccountUser: "root", AccountHost: "%", Admin: true})
+				return &failing{s, r}, err
+			}})
+	}
+	look := func(password string) string {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(password+"\nmore\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.log.Reset()
+		root.Look(context.Background())
+		return r.log.String()
+	}
+	statement := func(text string) {
+		t.Helper()
+		r.Text(r.root, text)
+	}
+	lead()
+	statement("ALTER USER root@'%' IDENTIFIED BY 'begun' ATTRIBUTE '{\"mine\": 1}'")
+	// A group that began before the file was looked at keeps what it has.
+	if said := look("first"); !strings.Contains(said, "changed otherwise") {
+		t.Errorf("it says nothing of another password: %q", said)
+	}
+	r.is("root", "begun")
+	look("second")
+	r.is("root", "second")
+	lead() // another leader
+	if said := look("second"); said != "" {
+		t.Error(said)
+	}
+	statement("ALTER USER root@'%' IDENTIFIED BY 'by hand'")
+	lead()
+	look("second")
+	r.is("root", "by hand")
+	look("third")
+	r.is("root", "third")
+	for _, bad := range []string{"", strings.Repeat("x", 300)} {
+		if said := look(bad); !strings.Contains(said, "ERROR") {
+			t.Errorf("%.10q: %q", bad, said)
+		}
+		r.is("root", "third")
+	}
+	// A leader that ends in the middle leaves it to the next.
+	for at := 1; at <= 4; at++ {
+		r.failAt = at
+		password := fmt.Sprint("fourth", at)
+		if said := look(password); strings.Contains(said, "fourth") {
+			t.Error(said)
+		}
+		r.failAt = 0
+		lead()
+		look(password)
+		r.is("root", password)
+	}
+	if attributes := r.Text(r.root, "SELECT JSON_EXTRACT(attribute, '$.mine') FROM information_schema.user_attributes WHERE user = 'root'"); !strings.Contains(attributes, "1") {
+		t.Errorf("other attributes are gone: %q", attributes)
+	}
+	r.leads = false
+	look("fifth")
+	r.is("root", "fourth4")
 }

@@ -108,6 +108,7 @@ innodb_buffer_pool_size = {{ .Values.bufferPool }}
 shutdown_timeout = {{ .Values.shutdownSeconds }}s
 stop_wait = {{ .Values.stopWaitSeconds }}s
 initial_root_password_file = /etc/trireme-root/password
+root_password_file = /etc/trireme-root/password
 {{- if eq .Values.peerTLS.source "none" }}
 peer_allow_plaintext = ON
 {{- else }}

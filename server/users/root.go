@@ -1,0 +1,152 @@
+package users
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sql/priv"
+)
+
+// rootKey is the attribute of root@% with a hash of the password that the file had when it was looked at
+// last. Where the account has another password and the file still has this one, it was changed by a
+// statement, and stays; a file that has another one was changed since.
+const rootKey = "root_password_file"
+
+// rootAccount is the account that a group begins with.
+const rootAccount = "'root'@'%'"
+
+// Root gives root@% the password that a file has, whenever that changes. One task uses it.
+type Root struct {
+	opt  Options
+	file string
+	sum  [sha256.Size]byte // of the password that was looked at last on this leader
+	told string            // the last error
+}
+
+// NewRoot returns one for a file, whose first line is the password. Of the options it needs no Dir.
+func NewRoot(file string, o Options) *Root { return &Root{opt: o, file: file} }
+
+// Run looks at the file until ctx ends.
+func (r *Root) Run(ctx context.Context) {
+	tick := env.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		r.Look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			tick.Next()
+		}
+	}
+}
+
+// Look does what is to be done now. What it could not do it tries again the next time.
+func (r *Root) Look(ctx context.Context) {
+	if !r.opt.Leads() {
+		r.sum, r.told = [sha256.Size]byte{}, ""
+		return
+	}
+	password, err := readPassword(r.file)
+	sum := sha256.Sum256([]byte(password))
+	if err == nil && sum == r.sum {
+		return
+	}
+	if err == nil {
+		err = r.keep(ctx, password)
+	}
+	if !r.opt.Leads() || ctx.Err() != nil {
+		return // the next leader does it
+	}
+	text := ""
+	if err == nil {
+		r.sum = sum
+	} else if text = err.Error(); text != r.told {
+		r.opt.Log.Error("root_password_file: the password of root@% is not kept", "file", r.file, "error", text)
+	}
+	r.told = text
+}
+
+// readPassword reads the first line of a file.
+func readPassword(file string) (string, error) {
+	b, err := readFile(file)
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	switch password := strings.TrimSpace(string(line)); {
+	case password == "":
+		return "", errors.New("its first line, the password, is empty")
+	case len(password) > passwordMax:
+		return "", fmt.Errorf("the password is longer than %d bytes", passwordMax)
+	default:
+		return password, nil
+	}
+}
+
+// keep brings the account in step with the file.
+func (r *Root) keep(ctx context.Context, password string) error {
+	ctx, cancel := context.WithTimeout(ctx, entryLimit)
+	defer cancel()
+	c, err := open(ctx, r.opt.Open)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	rows, err := c.run(ctx, "SELECT plugin, authentication_string, CAST(User_attributes AS CHAR) FROM mysql.user WHERE User = 'root' AND Host = '%'")
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return errors.New("there is no account root@%")
+	}
+	plugin, hash := rows[0][0], rows[0][1]
+	attributes := metadata(rows[0][2])
+	seen := ""
+	_ = json.Unmarshal(attributes[rootKey], &seen) // somebody may have written something else there
+	holds, changed := proves(plugin, hash, password), seen != "" && !priv.CheckSHA2(seen, []byte(password))
+	identified := ""
+	switch {
+	case !holds && changed:
+		now, err := priv.HashPassword(plugin, password, salt)
+		if err != nil {
+			return err
+		}
+		identified = " IDENTIFIED WITH " + quoteText(plugin) + " AS " + quoteText(now)
+	case !holds:
+		r.opt.Log.Warn("root@% has another password than root_password_file, since it was changed otherwise: that stays until the file changes", "file", r.file)
+	}
+	if seen != "" && !changed {
+		return nil
+	}
+	now, err := priv.HashPassword(priv.SHA2, password, salt)
+	if err != nil {
+		return err
+	}
+	attributes[rootKey], _ = json.Marshal(now) // a text
+	b, _ := json.Marshal(attributes)           // what was read
+	if _, err := c.run(ctx, "ALTER USER "+rootAccount+identified+" ATTRIBUTE "+quoteText(string(b))); err != nil {
+		return errors.New(strings.NewReplacer(now, "…", identified, "…").Replace(err.Error())) // where a message repeats the statement
+	}
+	if identified != "" {
+		r.opt.Log.Info("root@% has the new password of root_password_file")
+	}
+	return nil
+}
+
+// metadata is what statements have put into an account's attributes.
+func metadata(attributes string) map[string]json.RawMessage {
+	var a struct {
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if json.Unmarshal([]byte(attributes), &a) != nil || a.Metadata == nil {
+		return map[string]json.RawMessage{}
+	}
+	return a.Metadata
+}

@@ -315,6 +315,8 @@ func (t *tracker) waiting() (seq uint8, ok bool) {
 	}
 	// An OK, ERR or EOF ends an answer; what else it may be cannot be told from outside,
 	// and an error too many is worse than a plain end.
-	final := last.first == headerOK || last.first == headerErr || last.first == headerEOF && last.length < 9
-	return last.seq + 1, !final && !t.framed
+	if last.first == headerOK || last.first == headerErr || last.first == headerEOF && last.length < 9 {
+		return 0, false // what comes now comes by itself
+	}
+	return last.seq + 1, !t.framed
 }

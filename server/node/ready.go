@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,12 +141,20 @@ func (n *Node) unready() error {
 		return errors.New("no leader is known")
 	case !n.readiness.caughtUp.Load():
 		return errors.New("the node is catching up with the group")
+	case n.willVote():
+		return errors.New("the node does not vote yet")
 	case !n.hasAccounts(), s.Writable && !n.serves():
 		return errors.New("the group is beginning")
 	case s.Leader == 0:
 		return n.readiness.err(time.Now(), n.cfg.Duration("ready_without_leader"))
 	}
 	return tooFar(&s, n.cfg.Duration("ready_max_lag"))
+}
+
+// willVote reports whether this member is to vote and does not yet: the group cannot spare another for it.
+func (n *Node) willVote() bool {
+	self := n.group.ID()
+	return slices.ContainsFunc(n.group.Members(), func(m group.Member) bool { return m.ID == self && m.Learner && !m.Stays })
 }
 
 // tooFar says that a member that knows a leader is too far behind the group for clients; 0: nobody is.

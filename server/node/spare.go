@@ -29,7 +29,7 @@ const (
 	// loses nothing when one more is stopped.
 	spareLeaderless = 10 * time.Second
 	// spareHolds is how long a member that was let go counts as gone by that alone: until it says so
-	// itself.
+	// itself, or was started again.
 	spareHolds = 10 * time.Second
 	// spareLag is how far a member may be behind to count as there.
 	spareLag = 5 * time.Second
@@ -148,11 +148,15 @@ func (n *Node) spare(ctx context.Context, id uint64, req spareRequest) error {
 	if !n.group.Writable() {
 		return errNobodyLeads
 	}
-	voters, there, asks := 0, 0, false
+	voters, there, asks, joins := 0, 0, false, false
 	var away []string
 	states := n.group.GroupStatus()
 	for _, m := range n.group.Members() {
 		if m.Learner {
+			if !m.Stays {
+				joins = true
+				away = append(away, fmt.Sprintf("member %d at %s does not vote yet", m.ID, m.Addr))
+			}
 			continue
 		}
 		voters++
@@ -173,8 +177,8 @@ func (n *Node) spare(ctx context.Context, id uint64, req spareRequest) error {
 	switch {
 	case !asks:
 		return nil // it does not vote
-	case !req.Leaves && voters-1 < majority:
-		return nil // the group always needs it
+	case !req.Leaves && voters-1 < majority && !joins:
+		return nil // two voters, or one: the group always needs it
 	case there < majority:
 		return fmt.Errorf("without it %d of %d voters would be there: %s", there, voters, strings.Join(away, ", "))
 	}
@@ -187,11 +191,9 @@ func (n *Node) spare(ctx context.Context, id uint64, req spareRequest) error {
 
 // absent says why a voter does not count as there; empty: it does.
 func (n *Node) absent(ctx context.Context, m group.Member, states []group.Status) string {
-	if time.Since(n.spared.at[m.ID]) < spareHolds {
-		return "is being stopped"
-	}
+	letGo := time.Since(n.spared.at[m.ID])
 	if m.ID == n.group.ID() {
-		if n.goes.Load() {
+		if n.goes.Load() || letGo < spareHolds {
 			return "is being stopped"
 		}
 		return ""
@@ -209,7 +211,11 @@ func (n *Node) absent(ctx context.Context, m group.Member, states []group.Status
 		case s.Lag.Time < 0 || s.Lag.Time > spareLag:
 			return fmt.Sprintf("is %d entries behind", s.Lag.Entries)
 		}
-		if a, err := n.askAbout(ctx, m.ID); err != nil || a.Stopping {
+		a, err := n.askAbout(ctx, m.ID)
+		switch {
+		case err != nil:
+			return "does not answer"
+		case a.Stopping, letGo < spareHolds && letGo < a.Uptime:
 			return "is being stopped"
 		}
 		return ""

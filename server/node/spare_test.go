@@ -1,0 +1,108 @@
+package node_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/server/node"
+)
+
+// spared reports whether a node would be let go within a moment.
+func (m *member) spared() bool { return m.sparedWithin(time.Second) }
+
+func (m *member) sparedWithin(d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(m.t.Context(), d)
+	defer cancel()
+	m.AwaitSpared(ctx)
+	return ctx.Err() == nil
+}
+
+// TestSpared: of three voters one may stop, and the next one when that is back.
+func TestSpared(t *testing.T) {
+	members := group(t, 3, "--stop-wait=1h")
+	leader, other := leaderOf(t, members)
+	ready := func(m *member) {
+		t.Helper()
+		eventually(t, "it is ready", func() error {
+			if code, text := m.get("readyz"); code != 200 {
+				return errors.New(text)
+			}
+			return nil
+		})
+	}
+	for _, m := range members {
+		ready(m)
+	}
+	if !other.spared() {
+		t.Fatal("three voters cannot spare one")
+	}
+	other.stop()
+	if leader.spared() {
+		t.Error("of two voters that are there one may go")
+	}
+	i := slices.Index(members, other)
+	again, err := start(t, other.args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	members[i] = again
+	ready(again)
+	// It was let go a moment ago, by the same leader, and is another process.
+	if third := members[3-i-slices.Index(members, leader)]; !third.sparedWithin(5 * time.Second) {
+		t.Error("a member that was started again still counts as being stopped")
+	}
+}
+
+// TestSparedWhileOneJoins: a member that lost its data is not ready before it votes, and until then the two
+// voters that are left are needed.
+func TestSparedWhileOneJoins(t *testing.T) {
+	members := group(t, 3, "--stop-wait=1h", "--shutdown-timeout=1s")
+	leader, other := leaderOf(t, members)
+	third := members[3-slices.Index(members, leader)-slices.Index(members, other)]
+	dir := third.args[0][len("--datadir="):]
+	third.stop()
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := start(t, third.args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	votes := func() bool {
+		var r node.Report
+		_, text := m.get("status")
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			return false
+		}
+		return slices.ContainsFunc(r.Members, func(o node.MemberReport) bool { return o.ID == r.Member && !o.Learner })
+	}
+	let := make(chan bool)
+	go func() { // whoever asks all the time is let go when that one votes
+		for !other.sparedWithin(30*time.Millisecond) && t.Context().Err() == nil {
+		}
+		let <- votes()
+	}()
+	early := 0
+	eventually(t, "it is ready", func() error {
+		code, text := m.get("readyz")
+		if code != 200 {
+			return fmt.Errorf("%d %s", code, text)
+		}
+		if !votes() {
+			early++
+		}
+		return nil
+	})
+	if early > 0 {
+		t.Error("it was ready before it voted")
+	}
+	if !<-let {
+		t.Error("one of two voters was let go before the third voted")
+	}
+}

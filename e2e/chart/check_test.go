@@ -142,7 +142,10 @@ func TestCheckJobIsNoMember(t *testing.T) {
 				t.Errorf("%s leads to it", key)
 			}
 		}
-		policy := object[*networkingv1.NetworkPolicy](t, r, "NetworkPolicy/prod-db-trireme")
+		policy := object[*networkingv1.NetworkPolicy](t, r, "NetworkPolicy/prod-db-trireme-check")
+		if a := policy.Annotations; a["helm.sh/hook"] != "pre-install,pre-upgrade" || a["helm.sh/hook-weight"] != "-1" || a["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
+			t.Errorf("it is not there when the job asks, or stays: %v", a)
+		}
 		if !slices.ContainsFunc(policy.Spec.Ingress, func(in networkingv1.NetworkPolicyIngressRule) bool {
 			return len(in.Ports) == 1 && in.Ports[0].Port.StrVal == "http" && len(in.From) == 1 && in.From[0].PodSelector != nil &&
 				labels.SelectorFromSet(in.From[0].PodSelector.MatchLabels).Matches(labels.Set(pod.Labels))

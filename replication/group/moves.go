@@ -92,8 +92,13 @@ func (v *moves) startChange(t *raftTask, r *changeRequest) {
 // proposeChange proposes the change, or refuses it by what those before it have made of the group.
 func (v *moves) proposeChange(t *raftTask) {
 	r := v.change
-	if r.joining != nil { // another may have taken its address meanwhile
-		r.cc = joinChange(*r.joining, t.n.membership.current())
+	if r.joining != nil { // it, or another with its address, may have become a member meanwhile
+		members := t.n.membership.current()
+		if slices.ContainsFunc(members, func(m Member) bool { return m.ID == r.joining.ID }) {
+			v.end(nil)
+			return
+		}
+		r.cc = joinChange(*r.joining, members)
 	}
 	switch {
 	case r.removes(t.n.opt.ID):

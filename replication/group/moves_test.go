@@ -110,3 +110,16 @@ func TestPromiseOfStart(t *testing.T) {
 		t.Error("it has promised nothing")
 	}
 }
+
+// Who asks to join and has become a member meanwhile stays what it is.
+func TestJoinsOnce(t *testing.T) {
+	c := &core{opt: &Options{ID: 1}}
+	c.membership.roster.members = []Member{{ID: 1, Addr: "a:1"}, {ID: 9, Addr: "b:1"}}
+	m := Member{ID: 9, Addr: "b:1", Learner: true}
+	r := &changeRequest{cc: joinChange(m, nil), node: 9, joining: &m, reply: reply{parker: env.Real().NewParker()}}
+	v := moves{change: r}
+	v.proposeChange(&raftTask{n: c}) // what is proposed asks Raft
+	if v.change != nil || r.wait() != nil {
+		t.Errorf("%+v", v.change)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/replication/group"
@@ -14,14 +15,21 @@ import (
 // not to be there any more are taken out if they do not leave by themselves, and the claims of
 // those that have left are deleted (decision 0034).
 //
-// A claim goes only if its pod has no place in the set, the set is to have pods at all, and the group has no
-// member of that pod's name. What the group has is asked after a read that the lease or a majority
-// has confirmed: this node still leads.
+// A claim goes only if this node has seen its pod's name among the group's members, and that member has left
+// in a way that a majority cannot forget any more; if no other member has the name; and if the set is to
+// have pods, and not that one. A claim of which none of that is known stays: it may hold what another
+// group needs, or what this one had before it was lost.
 type scaled struct {
 	n      *Node
-	beyond map[uint64]time.Time // members without a place: since when that is known
-	said   map[uint64]string    // why one of them cannot be taken out
-	clean  map[string]int       // sets: beyond that number no claim is left
+	seen   map[uint64]seenMember // whether this node leads or not
+	beyond map[uint64]time.Time  // members without a place: since when that is known
+	said   map[uint64]string     // why one of them cannot be taken out
+}
+
+// seenMember is one that was a member of the group while this node looked.
+type seenMember struct {
+	addr string
+	left bool // for good, as a majority knows
 }
 
 const (
@@ -32,12 +40,10 @@ const (
 	// scaledPatience is for how long a member that does not answer is left to leave by itself. One that does
 	// has the time besides that its statements may take.
 	scaledPatience = 20 * time.Second
-	// claimsMax is how many claims of a set are looked for: those that the chart lets pods delete.
-	claimsMax = 32
 )
 
 func newScaled(n *Node) *scaled {
-	s := &scaled{n: n}
+	s := &scaled{n: n, seen: map[uint64]seenMember{}}
 	s.forget()
 	return s
 }
@@ -45,6 +51,9 @@ func newScaled(n *Node) *scaled {
 // look is called once in a while.
 func (s *scaled) look() {
 	n := s.n
+	for _, m := range n.group.Members() {
+		s.seen[m.ID] = seenMember{addr: m.Addr}
+	}
 	if !n.serves() {
 		s.forget()
 		return
@@ -67,30 +76,35 @@ func (s *scaled) look() {
 		}
 		sets[name] = set
 	}
-	if _, err := n.group.ReadPoint(group.ReadOptions{Consistency: group.Strong}); err != nil {
-		return
-	}
-	members := n.group.Members()
-	s.takeOut(ctx, sets, members)
+	s.takeOut(ctx, sets)
 	if n.cfg.Bool("kubernetes_delete_claims") {
-		s.deleteClaims(ctx, sets, members)
+		s.deleteClaims(ctx, sets)
 	}
+}
+
+// place is the pod that an address is of, if it is one of the sets in this node's own domain.
+func (s *scaled) place(addr string, sets map[string]kubernetes.Set) (set kubernetes.Set, ordinal int, ok bool) {
+	at, _ := splitAddr(addr)
+	_, domain, _ := strings.Cut(at, ".")
+	_, own, _ := strings.Cut(host(s.n.cfg), ".")
+	name, ordinal, ok := kubernetes.Place(addr)
+	set, known := sets[name]
+	return set, ordinal, ok && known && domain == own
 }
 
 // forget begins anew: another leader has looked after the sets meanwhile.
 func (s *scaled) forget() {
-	s.beyond, s.said, s.clean = map[uint64]time.Time{}, map[uint64]string{}, map[string]int{}
+	s.beyond, s.said = map[uint64]time.Time{}, map[uint64]string{}
 }
 
 // takeOut takes members out of the group that have no place, if they do not leave by themselves:
 // they may be frozen, or gone.
-func (s *scaled) takeOut(ctx context.Context, sets map[string]kubernetes.Set, members []group.Member) {
+func (s *scaled) takeOut(ctx context.Context, sets map[string]kubernetes.Set) {
 	n, now := s.n, time.Now()
 	beyond := map[uint64]time.Time{}
 	var states []group.Status
-	for _, m := range members {
-		name, ordinal, ok := kubernetes.Place(m.Addr)
-		set := sets[name]
+	for _, m := range n.group.Members() {
+		set, ordinal, ok := s.place(m.Addr, sets)
 		if !ok || !set.Lasts || set.Has(ordinal) {
 			continue
 		}
@@ -128,49 +142,49 @@ func (s *scaled) takeOut(ctx context.Context, sets map[string]kubernetes.Set, me
 }
 
 // deleteClaims deletes the claims of members that have left.
-func (s *scaled) deleteClaims(ctx context.Context, sets map[string]kubernetes.Set, members []group.Member) {
-	used := map[string]bool{}
-	for _, m := range members {
-		name, ordinal, ok := kubernetes.Place(m.Addr)
-		if _, known := sets[name]; !ok || !known {
-			s.n.log.Warn("no claims are deleted: a member is of no known StatefulSet", "member", m.ID, "address", m.Addr)
-			return
-		}
-		used[fmt.Sprintf("%s-%d", name, ordinal)] = true
-	}
-	for name, set := range sets {
-		end, swept := s.clean[name]
-		switch {
-		case !set.Lasts:
-			delete(s.clean, name)
-		case swept && end <= set.End, s.sweep(ctx, &set, used):
-			s.clean[name] = set.End
-		default:
-			delete(s.clean, name)
-		}
-	}
-}
-
-// sweep deletes the claims behind a set's last pod; true: none is left.
-func (s *scaled) sweep(ctx context.Context, set *kubernetes.Set, used map[string]bool) (clean bool) {
+func (s *scaled) deleteClaims(ctx context.Context, sets map[string]kubernetes.Set) {
 	n := s.n
-	clean = true
-	for ordinal := set.End; ordinal < claimsMax; ordinal++ {
-		if used[fmt.Sprintf("%s-%d", set.Name, ordinal)] {
-			clean = false
+	for id, m := range s.seen {
+		set, ordinal, ok := s.place(m.addr, sets)
+		if used := s.used(m.addr); !ok || used != 0 && used != id {
+			delete(s.seen, id) // it is none of ours, or came back as another member
 			continue
+		} else if used == id || !set.Lasts || set.Has(ordinal) || !n.group.Left(id) {
+			continue
+		}
+		if !m.left {
+			if err := n.group.Remove(id); err != nil { // which says that the group cannot forget it any more
+				n.log.Debug("whether a member has left for good is not known yet", "member", id, "error", err)
+				continue
+			}
+			m.left = true
+			s.seen[id] = m
+		}
+		// All that took its time.
+		now, err := n.set.Set(ctx, set.Name)
+		if err != nil || !now.Lasts || now.Has(ordinal) || s.used(m.addr) != 0 || !n.serves() {
+			return
 		}
 		deleted, err := n.set.DeleteClaim(ctx, set.Name, ordinal)
 		switch {
 		case err != nil:
 			n.log.Warn("the claim of a member that has left cannot be deleted", "set", set.Name, "pod", ordinal, "error", err)
-			return false
 		case deleted:
-			clean = false // until it is gone
 			n.log.Info("the claim of a member that has left the group is deleted", "set", set.Name, "pod", ordinal)
+		default:
+			delete(s.seen, id)
 		}
 	}
-	return clean
+}
+
+// used is the member at an address; 0: there is none.
+func (s *scaled) used(addr string) uint64 {
+	for _, m := range s.n.group.Members() {
+		if m.Addr == addr {
+			return m.ID
+		}
+	}
+	return 0
 }
 
 // tellOf makes an event of a set.

@@ -28,6 +28,8 @@ const (
 	// spareLeaderless is for how long a node waits for somebody to lead. A group without a leader
 	// loses nothing when one more is stopped.
 	spareLeaderless = 10 * time.Second
+	// spareRefused is how often Kubernetes has to refuse an answer until that is its last word.
+	spareRefused = 5
 	// spareHolds is how long a member that was let go counts as gone by that alone: until it says so
 	// itself, or was started again.
 	spareHolds = 10 * time.Second
@@ -59,8 +61,9 @@ func (n *Node) AwaitSpared(ctx context.Context) {
 		return
 	}
 	began, said := time.Now(), ""
+	refused := 0
 	for led := began; n.group.Err() == nil && n.votes(); {
-		wait := n.askSpared(ctx)
+		wait := n.askSpared(ctx, &refused)
 		if wait == nil {
 			n.goes.Store(true) // before the leader forgets
 			break
@@ -89,11 +92,16 @@ func (n *Node) AwaitSpared(ctx context.Context) {
 var errNobodyLeads = errors.New("nobody leads the group")
 
 // askSpared returns why this node had better go on; nil: nothing speaks for that.
-func (n *Node) askSpared(ctx context.Context) error {
+func (n *Node) askSpared(ctx context.Context, refused *int) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*spareAsk)
+	defer cancel()
 	var req spareRequest
 	if n.set != nil {
 		set, err := n.set.Set(ctx, n.set.name)
-		if err == nil && !set.Lasts || kubernetes.Refused(err) {
+		if *refused++; !kubernetes.Refused(err) {
+			*refused = 0
+		}
+		if err == nil && !set.Lasts || *refused >= spareRefused {
 			return nil // all are stopped; or nobody can tell
 		}
 		req.Leaves = err == nil && !set.Has(n.set.ordinal)
@@ -110,8 +118,8 @@ func (n *Node) askSpared(ctx context.Context) error {
 		return err
 	}
 	b, err := n.peers.Ask(ctx, transport.Call{To: leader.ID, Kind: askSpare, Payload: payload, Timeout: spareAsk})
-	var refused *transport.Failure
-	if errors.As(err, &refused) {
+	var older *transport.Failure
+	if errors.As(err, &older) {
 		return nil // an older program, which knows nothing of it
 	}
 	var answer spareAnswer
@@ -145,6 +153,9 @@ func (n *Node) answerSpare(ctx context.Context, payload []byte) ([]byte, error) 
 func (n *Node) spare(ctx context.Context, id uint64, req spareRequest) error {
 	n.spared.mu.Lock()
 	defer n.spared.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err() // nobody waits for it any more
+	}
 	if !n.group.Writable() {
 		return errNobodyLeads
 	}
@@ -181,6 +192,9 @@ func (n *Node) spare(ctx context.Context, id uint64, req spareRequest) error {
 		return nil // two voters, or one: the group always needs it
 	case there < majority:
 		return fmt.Errorf("without it %d of %d voters would be there: %s", there, voters, strings.Join(away, ", "))
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // it would count as let go, and has not heard of it
 	}
 	if n.spared.at == nil {
 		n.spared.at = map[uint64]time.Time{}

@@ -7,16 +7,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/priv"
 )
 
-// rootKey is the attribute of root@% with a hash of the password that the file had when it was looked at
-// last. Where the account has another password and the file still has this one, it was changed by a
-// statement, and stays; a file that has another one was changed since.
+// rootKey is the attribute of root@% with hashes of the passwords that the file has had, the newest
+// first. Where the account has another password and the file still has the newest, it was changed by a
+// statement, and stays. A file that has one of the others is an old one, as another pod may see it for a
+// while, or for good. One that has none of them was changed since.
 const rootKey = "root_password_file"
+
+// rootKept is how many of them are kept.
+const rootKept = 5
 
 // rootAccount is the account that a group begins with.
 const rootAccount = "'root'@'%'"
@@ -108,11 +113,15 @@ func (r *Root) keep(ctx context.Context, password string) error {
 	}
 	plugin, hash := rows[0][0], rows[0][1]
 	attributes := metadata(rows[0][2])
-	seen := ""
+	var seen []string
 	_ = json.Unmarshal(attributes[rootKey], &seen) // somebody may have written something else there
-	holds, changed := proves(plugin, hash, password), seen != "" && !priv.CheckSHA2(seen, []byte(password))
-	identified := ""
+	at := slices.IndexFunc(seen, func(hash string) bool { return priv.CheckSHA2(hash, []byte(password)) })
+	// A statement that gives the account other attributes takes these away. This leader may know better.
+	changed := at < 0 && (len(seen) > 0 || r.sum != [sha256.Size]byte{})
+	holds, identified := proves(plugin, hash, password), ""
 	switch {
+	case at > 0:
+		return errors.New("the file has a password that it had before another one: it is an old file, or a password was used again; give root a new one")
 	case !holds && changed:
 		now, err := priv.HashPassword(plugin, password, salt)
 		if err != nil {
@@ -122,15 +131,16 @@ func (r *Root) keep(ctx context.Context, password string) error {
 	case !holds:
 		r.opt.Log.Warn("root@% has another password than root_password_file, since it was changed otherwise: that stays until the file changes", "file", r.file)
 	}
-	if seen != "" && !changed {
+	if at == 0 {
 		return nil
 	}
 	now, err := priv.HashPassword(priv.SHA2, password, salt)
 	if err != nil {
 		return err
 	}
-	attributes[rootKey], _ = json.Marshal(now) // a text
-	b, _ := json.Marshal(attributes)           // what was read
+	seen = slices.Insert(seen, 0, now)
+	attributes[rootKey], _ = json.Marshal(seen[:min(len(seen), rootKept)]) // texts
+	b, _ := json.Marshal(attributes)                                       // what was read
 	if _, err := c.run(ctx, "ALTER USER "+rootAccount+identified+" ATTRIBUTE "+quoteText(string(b))); err != nil {
 		return errors.New(strings.NewReplacer(now, "…", identified, "…").Replace(err.Error())) // where a message repeats the statement
 	}

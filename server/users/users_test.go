@@ -437,11 +437,20 @@ func TestRootPassword(t *testing.T) {
 	r.is("root", "by hand")
 	look("third")
 	r.is("root", "third")
+	lead() // whose file is an old one
+	if said := look("second"); !strings.Contains(said, "old file") {
+		t.Errorf("an old password is taken: %q", said)
+	}
+	r.is("root", "third")
+	look("third")
+	statement("ALTER USER root@'%' ATTRIBUTE '{\"mine\": 1}'") // without what the file has had
+	look("third b")
+	r.is("root", "third b")
 	for _, bad := range []string{"", strings.Repeat("x", 300)} {
 		if said := look(bad); !strings.Contains(said, "ERROR") {
 			t.Errorf("%.10q: %q", bad, said)
 		}
-		r.is("root", "third")
+		r.is("root", "third b")
 	}
 	// A leader that ends in the middle leaves it to the next.
 	for at := 1; at <= 4; at++ {

@@ -106,7 +106,9 @@ discovery_dns_service = {{ include "trireme.domain" . }}:17100
 {{- end }}
 innodb_buffer_pool_size = {{ .Values.bufferPool }}
 shutdown_timeout = {{ .Values.shutdownSeconds }}s
+{{- if not (kindIs "invalid" .Values.stopWaitSeconds) }}
 stop_wait = {{ .Values.stopWaitSeconds }}s
+{{- end }}
 initial_root_password_file = /etc/trireme-root/password
 root_password_file = /etc/trireme-root/password
 {{- if eq .Values.peerTLS.source "none" }}

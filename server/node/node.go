@@ -145,7 +145,7 @@ func (n *Node) open() (err error) {
 	go n.each(aroundEvery, n.lookAround)
 	if n.set != nil {
 		n.tasks.Add(1)
-		go n.each(scaledEvery, newScaled(n).look)
+		go n.each(noticeEvery, newScaled(n).look)
 	}
 	n.keepUsers()
 	return nil

@@ -24,6 +24,7 @@ type scaled struct {
 	seen   map[uint64]seenMember // whether this node leads or not
 	beyond map[uint64]time.Time  // members without a place: since when that is known
 	said   map[uint64]string     // why one of them cannot be taken out
+	next   time.Time             // when Kubernetes is to be asked
 }
 
 // seenMember is one that was a member of the group while this node looked.
@@ -33,7 +34,9 @@ type seenMember struct {
 }
 
 const (
-	// scaledEvery is how often the leader looks.
+	// noticeEvery is how often each member looks who is in the group, and scaledEvery how often the leader
+	// asks Kubernetes who is to be.
+	noticeEvery = time.Second
 	scaledEvery = 5 * time.Second
 	// scaledLimit is how long a look may take: members that stand still do not answer.
 	scaledLimit = 30 * time.Second
@@ -42,21 +45,33 @@ const (
 	scaledPatience = 20 * time.Second
 )
 
+// newScaled is called when the node's group is open: who is in it then may have left a moment later.
 func newScaled(n *Node) *scaled {
 	s := &scaled{n: n, seen: map[uint64]seenMember{}}
 	s.forget()
+	s.notice()
 	return s
+}
+
+// notice notes who is in the group.
+func (s *scaled) notice() {
+	for _, m := range s.n.group.Members() {
+		s.seen[m.ID] = seenMember{addr: m.Addr}
+	}
 }
 
 // look is called once in a while.
 func (s *scaled) look() {
 	n := s.n
-	for _, m := range n.group.Members() {
-		s.seen[m.ID] = seenMember{addr: m.Addr}
-	}
+	s.notice()
 	if !n.serves() {
 		s.forget()
 		return
+	}
+	if now := time.Now(); now.Before(s.next) {
+		return
+	} else {
+		s.next = now.Add(scaledEvery)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scaledLimit)
 	defer cancel()

@@ -168,4 +168,16 @@ func TestScaledStays(t *testing.T) {
 		t.Error("two of three were let go at once")
 	case <-time.After(3 * time.Second): // it asks each second
 	}
+	// Who was started again a moment before others left knows of them, too.
+	k.say(`{"spec": {"replicas": 1}}`)
+	members[2].stop()
+	members[1].stop()
+	eventually(t, "the claims of those that have left are deleted", func() error {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if !slices.Equal(k.claims, []string{"data-db-0"}) {
+			return fmt.Errorf("%q", k.claims)
+		}
+		return nil
+	})
 }

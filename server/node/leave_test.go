@@ -107,33 +107,8 @@ func newKubernetes(t *testing.T) (k *kubernetes, settings []string) {
 // small for it, and only then.
 func TestLeave(t *testing.T) {
 	k, settings := newKubernetes(t)
-	addrs := make([]string, 3)
-	for i := range addrs {
-		addrs[i] = fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	}
-	members := make([]*member, 3)
-	errs := make(chan error, 3)
-	for i := range members {
-		a := append(args(t, t.TempDir(), addrs, addrs[i]), append(settings, fmt.Sprintf("--report-host=db-%d.peers.prod", i))...)
-		go func() {
-			var err error
-			members[i], err = start(t, a)
-			errs <- err
-		}()
-	}
-	for range members {
-		if err := <-errs; err != nil {
-			t.Fatal(err)
-		}
-	}
-	report := func(i int) (r node.Report) {
-		t.Helper()
-		code, text := members[i].get("status")
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			t.Fatalf("%d %s: %v", code, text, err)
-		}
-		return r
-	}
+	members := pods(t, 3, settings...)
+	report := func(i int) node.Report { return members[i].report(t) }
 	consists := func(i, of int) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("%d members", of), func() error {
@@ -200,12 +175,7 @@ func (m *member) transfer(t *testing.T, others []*member) {
 		if !m.Leads() {
 			return nil
 		}
-		var r node.Report
-		_, text := others[0].get("status")
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			return err
-		}
-		_, err := adminOf(t, m).Transfer(signedIn("root", "secret"), &triremev1.AdminTransferRequest{To: r.Member})
+		_, err := adminOf(t, m).Transfer(signedIn("root", "secret"), &triremev1.AdminTransferRequest{To: others[0].report(t).Member})
 		return errors.Join(err, errors.New("it still leads"))
 	})
 }

@@ -89,17 +89,26 @@ func group(t *testing.T, n int, more ...string) []*member {
 	for range n {
 		addrs = append(addrs, fmt.Sprintf("127.0.0.1:%d", freePort(t)))
 	}
-	members := make([]*member, n)
-	errs := make(chan error, n)
-	for i := range n {
-		dir := t.TempDir()
+	var all [][]string
+	for _, addr := range addrs {
+		all = append(all, append(args(t, t.TempDir(), addrs, addr), more...))
+	}
+	return startAll(t, all)
+}
+
+// startAll starts nodes that wait for each other.
+func startAll(t *testing.T, args [][]string) []*member {
+	t.Helper()
+	members := make([]*member, len(args))
+	errs := make(chan error, len(args))
+	for i, a := range args {
 		go func() {
 			var err error
-			members[i], err = start(t, append(args(t, dir, addrs, addrs[i]), more...))
+			members[i], err = start(t, a)
 			errs <- err
 		}()
 	}
-	for range n {
+	for range members {
 		if err := <-errs; err != nil {
 			t.Fatal(err)
 		}

@@ -53,10 +53,15 @@ func newScaled(n *Node) *scaled {
 	return s
 }
 
-// notice notes who is in the group.
+// notice notes who is in the group, and forgets whose names others have now.
 func (s *scaled) notice() {
 	for _, m := range s.n.group.Members() {
 		s.seen[m.ID] = seenMember{addr: m.Addr}
+	}
+	for id, m := range s.seen {
+		if used := s.used(m.addr); used != 0 && used != id {
+			delete(s.seen, id)
+		}
 	}
 }
 
@@ -68,11 +73,11 @@ func (s *scaled) look() {
 		s.forget()
 		return
 	}
-	if now := time.Now(); now.Before(s.next) {
+	now := time.Now()
+	if now.Before(s.next) {
 		return
-	} else {
-		s.next = now.Add(scaledEvery)
 	}
+	s.next = now.Add(scaledEvery)
 	ctx, cancel := context.WithTimeout(context.Background(), scaledLimit)
 	defer cancel()
 	go func() {
@@ -84,6 +89,9 @@ func (s *scaled) look() {
 	}()
 	sets := map[string]kubernetes.Set{}
 	for _, name := range append(n.cfg.List("kubernetes_statefulsets"), n.set.name) {
+		if _, asked := sets[name]; asked {
+			continue
+		}
 		set, err := n.set.Set(ctx, name)
 		if err != nil {
 			n.log.Warn("Kubernetes does not say how many members there are to be", "error", err)
@@ -161,10 +169,7 @@ func (s *scaled) deleteClaims(ctx context.Context, sets map[string]kubernetes.Se
 	n := s.n
 	for id, m := range s.seen {
 		set, ordinal, ok := s.place(m.addr, sets)
-		if used := s.used(m.addr); !ok || used != 0 && used != id {
-			delete(s.seen, id) // it is none of ours, or came back as another member
-			continue
-		} else if used == id || !set.Lasts || set.Has(ordinal) || !n.group.Left(id) {
+		if !ok || s.used(m.addr) != 0 || !set.Lasts || set.Has(ordinal) || !n.group.Left(id) {
 			continue
 		}
 		if !m.left {
@@ -200,11 +205,4 @@ func (s *scaled) used(addr string) uint64 {
 		}
 	}
 	return 0
-}
-
-// tellOf makes an event of a set.
-func (n *Node) tellOf(ctx context.Context, set *kubernetes.Set, reason, message string) {
-	if err := n.set.Tell(ctx, set, reason, message); err != nil {
-		n.log.Warn("an event cannot be told to Kubernetes", "reason", reason, "error", err)
-	}
 }

@@ -57,21 +57,11 @@ func pods(t *testing.T, count int, settings ...string) []*member {
 	for i := range count {
 		addrs = append(addrs, fmt.Sprintf("db-%d.peers.test:%d", i, freePort(t)))
 	}
-	members := make([]*member, count)
-	errs := make(chan error, count)
-	for i := range members {
-		a := append(args(t, t.TempDir(), addrs, addrs[i]), append(settings, fmt.Sprintf("--report-host=db-%d.peers.test", i))...)
-		go func() {
-			var err error
-			members[i], err = start(t, a)
-			errs <- err
-		}()
+	var all [][]string
+	for i, addr := range addrs {
+		all = append(all, append(append(args(t, t.TempDir(), addrs, addr), settings...), fmt.Sprintf("--report-host=db-%d.peers.test", i)))
 	}
-	for range members {
-		if err := <-errs; err != nil {
-			t.Fatal(err)
-		}
-	}
+	members := startAll(t, all)
 	leaderOf(t, members)
 	return members
 }

@@ -243,10 +243,16 @@ func (n *Node) tell(ctx context.Context, reason, message string) {
 		return
 	}
 	set, err := n.set.Set(ctx, n.set.name)
-	if err == nil {
-		err = n.set.Tell(ctx, &set, reason, message)
-	}
 	if err != nil {
+		n.log.Warn("an event cannot be told to Kubernetes", "reason", reason, "error", err)
+		return
+	}
+	n.tellOf(ctx, &set, reason, message)
+}
+
+// tellOf makes an event of a set.
+func (n *Node) tellOf(ctx context.Context, set *kubernetes.Set, reason, message string) {
+	if err := n.set.Tell(ctx, set, reason, message); err != nil {
 		n.log.Warn("an event cannot be told to Kubernetes", "reason", reason, "error", err)
 	}
 }

@@ -2,9 +2,7 @@ package node_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -25,17 +23,8 @@ func (m *member) sparedWithin(d time.Duration) bool {
 func TestSpared(t *testing.T) {
 	members := group(t, 3, "--stop-wait=1h")
 	leader, other := leaderOf(t, members)
-	ready := func(m *member) {
-		t.Helper()
-		eventually(t, "it is ready", func() error {
-			if code, text := m.get("readyz"); code != 200 {
-				return errors.New(text)
-			}
-			return nil
-		})
-	}
 	for _, m := range members {
-		ready(m)
+		eventually(t, "it is ready", m.readyz)
 	}
 	if !other.sparedWithin(patience) {
 		t.Fatal("three voters cannot spare one")
@@ -51,7 +40,7 @@ func TestSpared(t *testing.T) {
 		t.Fatal(err)
 	}
 	members[i] = again
-	ready(again)
+	eventually(t, "it is ready", again.readyz)
 	// It was let go a moment ago, by the same leader, and is another process.
 	const holds, margin = 10 * time.Second, 4 * time.Second
 	soon := time.Since(let) < holds-margin // and else it is forgotten by now
@@ -76,11 +65,7 @@ func TestSparedWhileOneJoins(t *testing.T) {
 		t.Fatal(err)
 	}
 	votes := func() bool {
-		var r node.Report
-		_, text := m.get("status")
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			return false
-		}
+		r := m.report(t)
 		return slices.ContainsFunc(r.Members, func(o node.MemberReport) bool { return o.ID == r.Member && !o.Learner })
 	}
 	let := make(chan bool)
@@ -91,14 +76,11 @@ func TestSparedWhileOneJoins(t *testing.T) {
 	}()
 	early := 0
 	eventually(t, "it is ready", func() error {
-		code, text := m.get("readyz")
-		if code != 200 {
-			return fmt.Errorf("%d %s", code, text)
-		}
-		if !votes() {
+		err := m.readyz()
+		if err == nil && !votes() {
 			early++
 		}
-		return nil
+		return err
 	})
 	if early > 0 {
 		t.Error("it was ready before it voted")

@@ -412,8 +412,11 @@ func plainName(n string) bool {
 	return n != ""
 }
 
-// bareName reports whether a name needs no quotes where any name may stand.
-func bareName(n string) bool { return plainName(n) && !reserved[upper(n)] }
+// bareName reports whether a name needs no quotes where any name may stand. A digit
+// or a dot may begin a number, and _ a character set's introducer.
+func bareName(n string) bool {
+	return plainName(n) && classes[n[0]]&cLetter != 0 && n[0] != '_' && !reserved[upper(n)]
+}
 
 func (f *formatter) match(e *Match) {
 	f.s("(match (")

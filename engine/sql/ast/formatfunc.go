@@ -1,6 +1,10 @@
 package ast
 
-import "github.com/triremedb/trireme/engine/types"
+import (
+	"strings"
+
+	"github.com/triremedb/trireme/engine/types"
+)
 
 // call writes a function call, see converter.call for the arguments.
 func (f *formatter) call(e *Func) {
@@ -44,7 +48,7 @@ func (f *formatter) call(e *Func) {
 			return
 		}
 	}
-	if bareName(e.Name) || reservedFunctions[e.Name] {
+	if bareName(e.Name) && strings.IndexByte(e.Name, '.') < 0 || reservedFunctions[e.Name] {
 		f.s(e.Name)
 	} else {
 		f.name(e.Name)

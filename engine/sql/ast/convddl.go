@@ -17,11 +17,13 @@ func (c *converter) ddl(n past.StmtNode) Statement {
 		return s
 	case *past.AlterDatabaseStmt:
 		s := &AlterSchema{Name: n.Name.O}
-		var encryption string
-		for _, o := range n.Options {
-			c.schemaOption(o, &s.Charset, &s.Collate, &encryption)
+		if s.Name == "" && !n.AlterDefaultDatabase {
+			c.fail(errorf(1102, "42000", "Incorrect database name ''"))
 		}
-		if strings.EqualFold(encryption, "Y") {
+		for _, o := range n.Options {
+			c.schemaOption(o, &s.Charset, &s.Collate, &s.Encryption)
+		}
+		if s.Encryption == "Y" {
 			c.fail(unsupported("ENCRYPTION"))
 		}
 		return s

@@ -239,7 +239,7 @@ func (c *converter) like(n *past.PatternLikeOrIlikeExpr) Expr {
 	if n.EscapeExplicit {
 		s := ""
 		if n.Escape != 0 {
-			s = string(rune(n.Escape))
+			s = string([]byte{n.Escape})
 		}
 		l.Escape = stringLiteral(s)
 	}

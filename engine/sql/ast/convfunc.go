@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	past "github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/charset"
 )
 
 // synonyms maps names of functions to the one that stands in trees.
@@ -64,19 +65,24 @@ var aggregates = map[string]bool{
 // is concat. MOD(a, b) is a Binary.
 func (c *converter) call(n *past.FuncCallExpr) Expr {
 	name := n.FnName.L
+	if n.Schema.O != "" {
+		name = "" // none of the grammar's
+	}
 	if foreign[name] {
 		c.refuse()
 	}
-	if aggregates[name] && n.Schema.O == "" {
+	if aggregates[name] {
 		// Quoted, or with a space before the bracket and without IGNORE_SPACE.
 		c.fail(errorf(1630, "42000", "FUNCTION %s does not exist. Check the 'Function Name Parsing and Resolution' "+
 			"section in the Reference Manual", n.FnName.O))
 	}
+	if !hasSyntax(name, n.Args) {
+		c.fail(errorf(1305, "42000", "FUNCTION %s does not exist", n.FnName.O))
+		return &Func{}
+	}
 	switch name {
 	case "date_add", "adddate", "date_sub", "subdate":
-		if len(n.Args) == 3 {
-			return c.dateArith(name, n)
-		}
+		return c.dateArith(name, n)
 	case past.DateLiteral:
 		return c.temporal(n, LiteralDate)
 	case past.TimeLiteral:
@@ -88,8 +94,8 @@ func (c *converter) call(n *past.FuncCallExpr) Expr {
 	case past.JSONMemberOf:
 		return &MemberOf{Operand: c.expr(n.Args[0]), Array: c.expr(n.Args[1])}
 	}
-	f := &Func{Schema: n.Schema.O, Name: name}
-	if canonical, ok := synonyms[name]; ok && f.Schema == "" {
+	f := &Func{Schema: n.Schema.O, Name: n.FnName.L}
+	if canonical, ok := synonyms[name]; ok {
 		f.Name = canonical
 	}
 	for i, a := range n.Args {
@@ -112,6 +118,86 @@ func (c *converter) call(n *past.FuncCallExpr) Expr {
 	return f
 }
 
+// hasSyntax reports whether a call of a function with a syntax of its own has that syntax. It may
+// not have it if the name is quoted, or if a space without IGNORE_SPACE parts it from the bracket:
+// the grammar then takes the name for that of any function, and MySQL knows none of that name.
+func hasSyntax(name string, args []past.ExprNode) bool {
+	n := len(args)
+	switch name {
+	case "cast", "char":
+		return false
+	case "curdate", "current_date", "current_role", "current_user", "utc_date":
+		return n == 0
+	case "curtime", "current_time", "sysdate", "utc_time", "utc_timestamp":
+		return n == 0 || n == 1 && isNumber(args[0])
+	case "adddate", "date_add", "date_sub", "subdate":
+		return n == 3 && isArgument[*past.TimeUnitExpr](args[2])
+	case "extract":
+		return n == 2 && isArgument[*past.TimeUnitExpr](args[0])
+	case "timestampadd", "timestampdiff":
+		return n == 3 && isArgument[*past.TimeUnitExpr](args[0])
+	case "get_format":
+		return n == 2 && isArgument[*past.GetFormatSelectorExpr](args[0])
+	case "trim":
+		return n == 1 || n == 2 || n == 3 && isArgument[*past.TrimDirectionExpr](args[2])
+	case "mid", "substr", "substring":
+		return n == 2 || n == 3
+	case past.CharFunc: // its last argument is a character set, or none
+		return n > 1 && (isNull(args[n-1]) || isCharset(args[n-1]))
+	case "convert":
+		return n == 2 && isCharset(args[1])
+	case "weight_string":
+		return n == 1 || n == 3 && isLength(args[2])
+	case past.JSONMemberOf:
+		return n == 2
+	case past.DateLiteral, past.TimeLiteral, past.TimestampLiteral:
+		return n == 1 && isArgument[*valueNode](args[0])
+	}
+	return true
+}
+
+// isArgument reports whether an argument is one of the grammar's special nodes.
+func isArgument[T past.ExprNode](n past.ExprNode) bool {
+	_, ok := n.(T)
+	return ok
+}
+
+func isNull(n past.ExprNode) bool {
+	v, ok := n.(*valueNode)
+	return ok && v.value == nil
+}
+
+func isNumber(n past.ExprNode) bool {
+	v, ok := n.(*valueNode)
+	if !ok {
+		return false
+	}
+	switch v.value.(type) {
+	case int64, uint64:
+		return true
+	}
+	return false
+}
+
+func isCharset(n past.ExprNode) bool {
+	v, ok := n.(*valueNode)
+	if !ok {
+		return false
+	}
+	_, err := charset.GetCharsetInfo(v.GetString())
+	return err == nil
+}
+
+// isLength reports whether an argument is a length that the grammar made a value.
+func isLength(n past.ExprNode) bool {
+	v, ok := n.(*valueNode)
+	if !ok {
+		return false
+	}
+	_, ok = v.value.(int)
+	return ok
+}
+
 // argument converts an argument, which may be one of the grammar's special nodes.
 func (c *converter) argument(name string, i int, n past.ExprNode) Expr {
 	switch n := n.(type) {
@@ -128,19 +214,15 @@ func (c *converter) argument(name string, i int, n past.ExprNode) Expr {
 		}
 		return &Keyword{Word: "DATETIME"}
 	case *valueNode:
-		if v, ok := n.value.(int); ok { // a length that the grammar made a value
-			return intLiteral(int64(v))
+		if isLength(n) {
+			return intLiteral(int64(n.value.(int)))
 		}
 	}
 	return c.expr(n)
 }
 
 func (c *converter) dateArith(name string, n *past.FuncCallExpr) Expr {
-	unit, ok := n.Args[2].(*past.TimeUnitExpr)
-	if !ok {
-		c.refuse()
-		return &Func{}
-	}
+	unit := n.Args[2].(*past.TimeUnitExpr)
 	if canonical, ok := synonyms[name]; ok {
 		name = canonical
 	}
@@ -149,15 +231,7 @@ func (c *converter) dateArith(name string, n *past.FuncCallExpr) Expr {
 }
 
 func (c *converter) convertUsing(n *past.FuncCallExpr) Expr {
-	if len(n.Args) != 2 {
-		c.refuse()
-		return &Func{}
-	}
-	cs, ok := n.Args[1].(*valueNode)
-	if !ok {
-		c.refuse()
-		return &Func{}
-	}
+	cs := n.Args[1].(*valueNode)
 	t := charType()
 	t.Charset = cs.GetString()
 	return &Cast{Operand: c.expr(n.Args[0]), Type: t, Using: true}

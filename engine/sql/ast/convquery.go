@@ -116,6 +116,9 @@ func (c *converter) itemText(f *past.SelectField) string {
 			return s // a string's name is its value
 		}
 	}
+	if _, ok := f.Expr.(*paramNode); ok {
+		return "?" // the grammar finds no text if a word follows at once
+	}
 	start := f.Offset + c.base
 	end := start + len(f.OriginalText())
 	if start < 0 || end > len(c.sql) {

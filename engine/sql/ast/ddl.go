@@ -36,10 +36,11 @@ type CreateSchema struct {
 // AlterSchema is ALTER DATABASE. An empty name means the current schema.
 type AlterSchema struct {
 	source
-	Name     string
-	Charset  string
-	Collate  string
-	ReadOnly *bool
+	Name       string
+	Charset    string
+	Collate    string
+	Encryption string // 'N' or empty
+	ReadOnly   *bool
 }
 
 // DropSchema is DROP DATABASE.

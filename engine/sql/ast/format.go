@@ -212,8 +212,8 @@ func (f *formatter) rareExpr(e Expr) {
 	case *Variable:
 		f.variable(e)
 	case *Assign:
-		f.s("(@")
-		f.name(e.Name)
+		f.s("(")
+		f.userVariable(e.Name)
 		f.s(" := ")
 		f.expr(e.Value)
 		f.s(")")
@@ -382,10 +382,18 @@ func (f *formatter) subquery(q Query) {
 	f.s(")")
 }
 
+// userVariable writes @ and a name. The grammar drops one @ that a quoted name begins with.
+func (f *formatter) userVariable(name string) {
+	f.s("@")
+	if name[:min(1, len(name))] == "@" {
+		name = "@" + name
+	}
+	f.name(name)
+}
+
 func (f *formatter) variable(v *Variable) {
 	if v.User {
-		f.s("@")
-		f.name(v.Name)
+		f.userVariable(v.Name)
 		return
 	}
 	f.s("@@")
@@ -412,10 +420,14 @@ func plainName(n string) bool {
 	return n != ""
 }
 
-// bareName reports whether a name needs no quotes where any name may stand. A digit
-// or a dot may begin a number, and _ a character set's introducer.
-func bareName(n string) bool {
-	return plainName(n) && classes[n[0]]&cLetter != 0 && n[0] != '_' && !reserved[upper(n)]
+// bareName reports whether a name needs no quotes where any name may stand.
+func bareName(n string) bool { return startsAsName(n) && !reserved[upper(n)] }
+
+// startsAsName reports whether nothing but the name's being reserved asks for quotes where
+// a value may stand, too: a digit or a dot may begin a number, _ a character
+// set's introducer, and a dot at the end wants another name.
+func startsAsName(n string) bool {
+	return plainName(n) && classes[n[0]]&cLetter != 0 && n[0] != '_' && n[len(n)-1] != '.'
 }
 
 func (f *formatter) match(e *Match) {

@@ -9,18 +9,14 @@ func (f *formatter) ddl(s Statement) bool {
 		f.s("create database ")
 		f.opt(s.IfNotExists, "if not exists ")
 		f.name(s.Name)
-		f.charset(s.Charset, s.Collate)
-		if s.Encryption != "" {
-			f.s(" encryption ")
-			f.quote(s.Encryption)
-		}
+		f.schemaOptions(s.Charset, s.Collate, s.Encryption)
 	case *AlterSchema:
 		f.s("alter database")
 		if s.Name != "" {
 			f.s(" ")
 			f.name(s.Name)
 		}
-		f.charset(s.Charset, s.Collate)
+		f.schemaOptions(s.Charset, s.Collate, s.Encryption)
 	case *DropSchema:
 		f.s("drop database ")
 		f.opt(s.IfExists, "if exists ")
@@ -64,6 +60,14 @@ func (f *formatter) ddl(s Statement) bool {
 		return false
 	}
 	return true
+}
+
+func (f *formatter) schemaOptions(charset, collate, encryption string) {
+	f.charset(charset, collate)
+	if encryption != "" {
+		f.s(" default encryption ") // without DEFAULT the grammar wants a schema's name
+		f.quote(encryption)
+	}
 }
 
 func (f *formatter) charset(charset, collate string) {
@@ -363,16 +367,17 @@ func (f *formatter) alterTable(s *AlterTable) {
 	f.s("alter table ")
 	f.table(s.Table)
 	sep := " "
-	for _, a := range s.Specs {
-		f.s(sep)
-		f.alterSpec(a)
-		sep = ", "
-	}
 	if s.Algorithm != "" {
 		f.s(sep, "algorithm = ", s.Algorithm)
 		sep = ", "
 	}
 	if s.Lock != "" {
 		f.s(sep, "lock = ", s.Lock)
+		sep = ", "
+	}
+	for _, a := range s.Specs { // ORDER BY takes what follows for columns
+		f.s(sep)
+		f.alterSpec(a)
+		sep = ", "
 	}
 }

@@ -3,6 +3,8 @@ package ast
 import (
 	"strings"
 
+	"github.com/pingcap/tidb/pkg/parser"
+
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -48,7 +50,7 @@ func (f *formatter) call(e *Func) {
 			return
 		}
 	}
-	if bareName(e.Name) && strings.IndexByte(e.Name, '.') < 0 || reservedFunctions[e.Name] {
+	if bareFunction(e.Name) {
 		f.s(e.Name)
 	} else {
 		f.name(e.Name)
@@ -56,12 +58,35 @@ func (f *formatter) call(e *Func) {
 	f.args(e.Args)
 }
 
-// reservedFunctions are the functions whose names are reserved words.
-var reservedFunctions = map[string]bool{
-	"char": true, "current_role": true, "current_user": true, "database": true, "if": true, "insert": true,
-	"interval": true, "left": true, "mod": true, "repeat": true, "replace": true, "right": true, "utc_date": true,
-	"utc_time": true, "utc_timestamp": true,
+// bareFunction reports whether a function's name needs no quotes: a dot would part a
+// schema from it, and the grammar's words are other things than functions, but for some.
+func bareFunction(n string) bool {
+	if grammarWords[n] {
+		return spokenFunctions[n]
+	}
+	return bareName(n) && strings.IndexByte(n, '.') < 0
 }
+
+// grammarWords are the words that the grammar knows, reserved or not.
+var grammarWords = func() map[string]bool {
+	words := make(map[string]bool, len(parser.Keywords))
+	for _, k := range parser.Keywords {
+		words[lower(k.Word)] = true
+	}
+	return words
+}()
+
+// spokenFunctions are the functions whose names are words of the grammar.
+var spokenFunctions = func() map[string]bool {
+	words := map[string]bool{}
+	for w := range strings.FieldsSeq("ascii char charset coalesce collation current_date current_role current_time " +
+		"current_timestamp current_user database date day format hour if insert interval left localtime localtimestamp " +
+		"microsecond minute month password point quarter repeat replace reverse right row_count second time " +
+		"timestamp truncate user utc_date utc_time utc_timestamp week weight_string year") {
+		words[w] = true
+	}
+	return words
+}()
 
 func (f *formatter) args(list []Expr) {
 	f.s("(")

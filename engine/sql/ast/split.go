@@ -41,6 +41,8 @@ type splitter struct {
 	// after INTERVAL: where its bracket is, if the token before opened or closed it.
 	interval bool
 	bracket  span
+	// point is where a number ended with its decimal point, if it was the token before.
+	point int
 	// misplaced is a clause that the grammar takes where MySQL does not.
 	misplaced bool
 }
@@ -95,10 +97,32 @@ func split(sql string, mode Mode) (clean string, pieces []piece, err error) {
 			s.piece.start = t.start
 		}
 		s.piece.end = t.end
+		if !s.partPoint(t) {
+			return "", s.pieces, syntaxError(sql, t.start, s.piece.start)
+		}
 		if err := s.count(t); err != nil {
 			return "", s.pieces, err
 		}
 	}
+}
+
+// partPoint puts a tab between a number that ends with its decimal point and a word: over spaces
+// the grammar takes the point for that of a qualified name, and a reserved word for a name.
+// It reports whether that could be done if it had to.
+func (s *splitter) partPoint(t token) bool {
+	point := s.point
+	s.point = 0
+	switch {
+	case t.kind == tDecimal && s.s[t.end-1] == '.':
+		s.point = t.end
+	case t.kind != tWord || point == 0:
+	case point == t.start:
+		return !reserved[upper(s.s[t.start:t.end])]
+	case s.s[t.start-1] != '\n':
+		s.blank(token{})
+		s.clean[t.start-1] = '\t'
+	}
+	return true
 }
 
 // explained reports whether the last token is the first word of a statement that is

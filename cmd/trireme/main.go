@@ -4,6 +4,8 @@
 //	trireme demo
 //	trireme sql -e 'SELECT 1'
 //
+// Where it is called kubectl-trireme it is a plugin of kubectl (package kubectl).
+//
 // Every subcommand tells its options with --help. It exits with 0 when it did what was
 // asked, with 1 when it could not, with 2 when what was asked makes no sense.
 package main
@@ -14,7 +16,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
+	"golang.org/x/term"
+
+	"github.com/triremedb/trireme/cmd/trireme/kubectl"
 	"github.com/triremedb/trireme/server/node"
 )
 
@@ -50,7 +57,26 @@ var errUsage = errors.New("usage")
 // errFailed says that the answer is no, and that the user has been told.
 var errFailed = errors.New("failed")
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl-trireme" {
+		os.Exit(exitCode("kubectl trireme", runKubectl(os.Args[1:])))
+	}
+	os.Exit(run(os.Args[1:]))
+}
+
+// runKubectl is what the program does where kubectl finds it as its plugin.
+func runKubectl(args []string) error {
+	p := kubectl.Plugin{Kubectl: "kubectl", Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Terminal: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))}
+	err := p.Run(args)
+	switch {
+	case errors.Is(err, kubectl.ErrUsage):
+		return errUsage
+	case errors.Is(err, kubectl.ErrFailed):
+		return errFailed
+	}
+	return err
+}
 
 func run(args []string) int {
 	if len(args) == 0 {
@@ -66,7 +92,7 @@ func run(args []string) int {
 	}
 	for _, c := range subcommands() {
 		if c.name == args[0] {
-			return exitCode(c.name, c.run(args[1:]))
+			return exitCode("trireme "+c.name, c.run(args[1:]))
 		}
 	}
 	fmt.Fprintf(os.Stderr, "trireme: there is no subcommand %q\n\n", args[0])
@@ -74,7 +100,7 @@ func run(args []string) int {
 	return 2
 }
 
-func exitCode(name string, err error) int {
+func exitCode(program string, err error) int {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
@@ -83,7 +109,7 @@ func exitCode(name string, err error) int {
 	case errors.Is(err, errFailed):
 		return 1
 	}
-	fmt.Fprintf(os.Stderr, "trireme %s: %v\n", name, err)
+	fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
 	return 1
 }
 

@@ -1,0 +1,241 @@
+package kubectl
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+func (p *Plugin) none(args []string) error {
+	if len(args) > 0 {
+		return p.misuse("unexpected %q", args[0])
+	}
+	return nil
+}
+
+type statefulSet struct {
+	Meta meta `json:"metadata"`
+	Spec struct {
+		Replicas int `json:"replicas"`
+	} `json:"spec"`
+	Status struct {
+		Ready   int `json:"readyReplicas"`
+		Updated int `json:"updatedReplicas"`
+	} `json:"status"`
+}
+
+type claim struct {
+	Meta   meta `json:"metadata"`
+	Status struct {
+		Phase    string            `json:"phase"`
+		Capacity map[string]string `json:"capacity"`
+	} `json:"status"`
+}
+
+type event struct {
+	Meta     meta   `json:"metadata"`
+	Type     string `json:"type"`
+	Reason   string `json:"reason"`
+	Message  string `json:"message"`
+	Involved struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"involvedObject"`
+	Last   time.Time `json:"lastTimestamp"`
+	Micro  time.Time `json:"eventTime"`
+	Series *struct {
+		Last time.Time `json:"lastObservedTime"`
+	} `json:"series"`
+}
+
+func (e *event) at() time.Time {
+	if e.Series != nil && e.Series.Last.After(e.Last) {
+		return e.Series.Last
+	}
+	if e.Last.IsZero() {
+		return e.Micro
+	}
+	return e.Last
+}
+
+// recent is how old the events are that status shows.
+const recent = 15 * time.Minute
+
+// status tells what Kubernetes knows of the group, and what the group knows of itself.
+func (p *Plugin) status(args []string) error {
+	if err := p.none(args); err != nil {
+		return err
+	}
+	pods, err := p.pods()
+	if err != nil {
+		return err
+	}
+	selector := instanceLabel + "=" + p.release
+	sets, err := get[statefulSet](p, "statefulsets", "-l", selector)
+	if err != nil {
+		return err
+	}
+	claims, err := get[claim](p, "persistentvolumeclaims", "-l", selector)
+	if err != nil {
+		return err
+	}
+	if len(sets) == 0 && len(pods) == 0 {
+		return fmt.Errorf("there is no release %s here", p.release)
+	}
+	whole := true
+	rows := [][]any{{"STATEFULSET", "WANTED", "READY", "OF THE NEW REVISION"}}
+	for i := range sets {
+		s := &sets[i]
+		whole = whole && s.Status.Ready >= s.Spec.Replicas
+		rows = append(rows, []any{s.Meta.Name, s.Spec.Replicas, s.Status.Ready, s.Status.Updated})
+	}
+	p.table(rows)
+	rows = [][]any{{"POD", "READY", "STATE", "RESTARTS", "NODE"}}
+	for i := range pods {
+		q := &pods[i]
+		rows = append(rows, []any{q.Meta.Name, q.ready(), q.state(), q.restarts(), q.Spec.Node})
+	}
+	p.table(rows)
+	rows = [][]any{{"CLAIM", "STATE", "SIZE"}}
+	for i := range claims {
+		c := &claims[i]
+		rows = append(rows, []any{c.Meta.Name, c.Status.Phase, c.Status.Capacity["storage"]})
+	}
+	p.table(rows)
+	if err := p.showEvents(); err != nil {
+		return err
+	}
+	s, err := p.server()
+	if err != nil {
+		_, _ = fmt.Fprintln(p.Stdout, err)
+		return ErrFailed
+	}
+	if err := p.through(inside(s.Meta.Name, "status", "--http=127.0.0.1:18080")...); err != nil {
+		return err
+	}
+	if !whole {
+		return ErrFailed
+	}
+	return nil
+}
+
+// table writes rows, and an empty line.
+func (p *Plugin) table(rows [][]any) {
+	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			if i > 0 {
+				_, _ = fmt.Fprint(w, "\t")
+			}
+			_, _ = fmt.Fprint(w, cell)
+		}
+		_, _ = fmt.Fprintln(w)
+	}
+	_ = w.Flush()
+	_, _ = fmt.Fprintln(p.Stdout)
+}
+
+// events are those of the release's objects, the oldest first.
+func (p *Plugin) events() ([]event, error) {
+	all, err := get[event](p, "events")
+	if err != nil {
+		return nil, err
+	}
+	sets, err := get[statefulSet](p, "statefulsets", "-l", instanceLabel+"="+p.release)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(e event) bool {
+		return !slices.ContainsFunc(sets, func(s statefulSet) bool {
+			rest, ours := strings.CutPrefix(strings.TrimPrefix(e.Involved.Name, "data-"), s.Meta.Name)
+			return ours && (rest == "" || rest[0] == '-')
+		})
+	})
+	slices.SortStableFunc(all, func(a, b event) int { return a.at().Compare(b.at()) })
+	return all, nil
+}
+
+// showEvents shows recent warnings, and what the group has said that it waits for.
+func (p *Plugin) showEvents() error {
+	all, err := p.events()
+	if err != nil {
+		return err
+	}
+	said := false
+	for i := range all {
+		e := &all[i]
+		if age := time.Since(e.at()); age < recent && (e.Type == "Warning" || strings.HasSuffix(e.Reason, "Waits") || e.Reason == "MemberStays") {
+			_, _ = fmt.Fprintf(p.Stdout, "%s ago, %s: %s: %s\n", age.Round(time.Second), e.Involved.Name, e.Reason, strings.TrimSpace(e.Message))
+			said = true
+		}
+	}
+	if said {
+		_, _ = fmt.Fprintln(p.Stdout)
+	}
+	return nil
+}
+
+func (p *Plugin) sql(args []string) error {
+	s, err := p.server()
+	if err != nil {
+		return err
+	}
+	words := inside(s.Meta.Name, append([]string{"sql", "--port=3306", "--password-file=" + passwordFile}, args...)...)
+	words = slices.Insert(words, 1, "-i")
+	if p.Terminal {
+		words = slices.Insert(words, 1, "-t")
+	}
+	return p.through(words...)
+}
+
+func (p *Plugin) admin(args []string) error {
+	s, err := p.server()
+	if err != nil {
+		return err
+	}
+	return p.through(inside(s.Meta.Name, append([]string{"admin", "--password-file=" + passwordFile}, args...)...)...)
+}
+
+// switchover hands leadership over, and waits until the other leads.
+func (p *Plugin) switchover(args []string) error {
+	if len(args) > 1 {
+		return p.misuse("unexpected %q", args[1])
+	}
+	if len(args) == 0 {
+		return p.admin([]string{"transfer"})
+	}
+	if _, err := p.pods(); err != nil {
+		return err
+	}
+	out, err := p.output(inside(args[0], "status", "--http=127.0.0.1:18080", "--json")...)
+	if err != nil {
+		return err
+	}
+	var r struct {
+		Member uint64 `json:"member"`
+	}
+	if err := json.Unmarshal(out, &r); err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	if r.Member == 0 {
+		return fmt.Errorf("%s is no member of the group yet", args[0])
+	}
+	return p.admin([]string{"transfer", strconv.FormatUint(r.Member, 10)})
+}
+
+func (p *Plugin) logs(args []string) error {
+	if _, err := p.pods(); err != nil {
+		return err
+	}
+	// kubectl follows five containers at most if it is not told.
+	words := []string{"logs", "-l", instanceLabel + "=" + p.release + "," + componentLabel + " in (member,replica)", "-c", container,
+		"--prefix", "--max-log-requests=100"}
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--tail") || strings.HasPrefix(a, "--since") }) {
+		words = append(words, "--tail=1000")
+	}
+	return p.through(append(words, args...)...)
+}

@@ -21,6 +21,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		name string
 		run  func(t *testing.T, b *bank) string
 	}{
+		{"it is looked after by kubectl's plugin", g.lookedAfter},
 		{"a setting is changed", g.settingChanged},
 		{"a bad setting is refused; it rolls out without the check, and a member is killed", g.badSetting},
 		{"an upgrade waits while a member is away", g.upgradeWaits},

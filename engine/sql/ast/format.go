@@ -421,7 +421,9 @@ func plainName(n string) bool {
 }
 
 // bareName reports whether a name needs no quotes where any name may stand.
-func bareName(n string) bool { return startsAsName(n) && !reserved[upper(n)] }
+func bareName(n string) bool {
+	return startsAsName(n) && !reserved[upper(n)] && !reserved[upper(n[strings.LastIndexByte(n, '.')+1:])]
+}
 
 // startsAsName reports whether nothing but the name's being reserved asks for quotes where
 // a value may stand, too: a digit or a dot may begin a number, _ a character
@@ -470,8 +472,7 @@ func (f *formatter) literal(l *Literal) {
 		f.b = l.Value.Decimal().AppendText(f.b)
 		if text := string(f.b[start:]); !strings.Contains(text, ".") {
 			if _, err := strconv.ParseUint(text, 10, 64); err == nil {
-				// The grammar takes a word after a point for a name, hence the brackets.
-				f.b = append(f.b[:start], "("+text+".)"...)
+				f.b = append(f.b, '.') // a decimal of no decimals
 			}
 		}
 	case LiteralDouble:

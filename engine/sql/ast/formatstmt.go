@@ -183,7 +183,7 @@ func (f *formatter) set(s *Set) {
 			case nil:
 				f.s("default")
 			case *ColumnRef:
-				if v.Table == "" && startsAsName(v.Name) {
+				if v.Table == "" && startsAsName(v.Name) && !strings.Contains(v.Name, ".") {
 					f.s(v.Name) // ON and ALL are no names
 				} else {
 					f.column(v)

@@ -21,16 +21,6 @@ import (
 // and that leads from one process: a process that starts again begins as a follower.
 type leadership struct{ member, term uint64 }
 
-// promise is what a voter owes the leader that it heard last: to vote for nobody else until a
-// time. Leases stand on it (see lease.go).
-//
-// Raft refuses votes for as long, but forgets that it has to when the process starts again,
-// and when it hears of a higher term without a leader. So the promise is kept here as well.
-type promise struct {
-	to    leadership    // zero: whomever the member followed before it started
-	until time.Duration // on the lease clock
-}
-
 // processes is what this member knows of the processes of leaders. It is safe for concurrent use.
 type processes struct {
 	leads atomic.Pointer[ledFrom] // of the highest term heard of
@@ -98,8 +88,9 @@ func (p *processes) hasEnded(l leadership) bool {
 // leader before Raft's own election timeout has passed, and when it may vote.
 type follower struct {
 	clock   time.Duration // the lease clock in this turn; 0: not read yet
-	length  time.Duration // of promises
+	length  time.Duration // of promises, as this member's election timeout asks for it
 	promise promise
+	longest longest
 	yielded leadership      // it has given up its lease for good, by its own word
 	refused leadership      // its address refuses connections, which may mean that it is dead
 	unheard int             // ticks since the leader was heard
@@ -111,45 +102,12 @@ type follower struct {
 	campaigns  int    // how often it will do so again if nobody is elected
 }
 
-// promiseLength is how long a voter that heard the leader votes for nobody else: the shortest
-// time in which that many ticks less one pass, whatever their phase.
-func promiseLength(tick time.Duration, electionTicks int) time.Duration {
-	return time.Duration(electionTicks-1) * tick
-}
-
-// begin is called before the task begins. A member may have heard a leader the moment before it ended,
-// a founder even before the leader's term was on its disk.
-func (t *raftTask) begin() {
-	t.length = promiseLength(t.tick, t.n.opt.ElectionTicks)
-	t.sleeps = t.n.opt.ElectionTicks >= sleepsFrom
-	t.promise = promise{until: t.n.leaseClock() + t.length}
-}
-
 // leaseNow is a time on the lease clock in this turn, after its messages have come.
 func (t *raftTask) leaseNow() time.Duration {
 	if t.clock == 0 {
 		t.clock = t.n.leaseClock()
 	}
 	return t.clock
-}
-
-// promiseTo promises a leader that was heard now not to vote for others.
-func (t *raftTask) promiseTo(m *raftpb.Message) {
-	if m.GetTerm() < max(t.role.term, t.promise.to.term) {
-		return // of a leader of old, whose messages Raft drops
-	}
-	t.promise = promise{to: leadership{m.GetFrom(), m.GetTerm()}, until: t.leaseNow() + t.length}
-	t.refused, t.held = leadership{}, nil
-	t.word = true
-	if f, ok := told(m); ok {
-		t.n.fresh.Store(&f)
-	}
-	t.n.removal.over()
-}
-
-// promised reports whether this member may not vote for anyone else yet.
-func (t *raftTask) promised() bool {
-	return t.leaseNow() < t.promise.until && !t.over(t.promise.to)
 }
 
 // over reports whether there is proof that nobody will use the lease of a leadership any more.

@@ -170,7 +170,7 @@ func TestLease(t *testing.T) {
 	if l.valid(0, 7) {
 		t.Error("a lease after it was dropped")
 	}
-	if got := leaseLength(50*time.Millisecond, 10); got >= 450*time.Millisecond {
+	if got := leaseLength(promiseLength(50*time.Millisecond, 10)); got >= 450*time.Millisecond {
 		t.Errorf("a lease of %v is not shorter than the shortest election timeout", got)
 	}
 }

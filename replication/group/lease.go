@@ -17,10 +17,10 @@ import (
 // n. That nobody else is elected before it ends follows from these:
 //
 //   - A voter that takes in a heartbeat promises the leader to vote for nobody else, itself
-//     included, for (ElectionTicks-1) ticks (see promise). Each of that majority took n in
-//     after it was sent, so each promise ends (ElectionTicks-1) ticks after that or later, by
-//     the voter's clock. The lease is four fifths of it by the leader's clock: the clocks may
-//     differ in speed by as much.
+//     included, for as long as the heartbeat says, which is (ElectionTicks-1) ticks of the leader
+//     (see promise). Each of that majority took n in after it was sent, so each promise ends that
+//     long after that or later, by the voter's clock. The lease is four fifths of it by the
+//     leader's clock: the clocks may differ in speed by as much.
 //   - Another leader needs the votes of a majority, which shares a voter with the one that
 //     answered. If the configuration has changed in between, so that the two share none, then
 //     the candidate has heard that the change is committed from the leader itself, after n was
@@ -41,6 +41,7 @@ import (
 // A lease is of one term. What a node serves may still be that of an earlier term, which it
 // has lost and not put an end to yet: to that the lease gives no right.
 type lease struct {
+	counts time.Duration // the promise on which it counts
 	length time.Duration
 	seq    uint64
 	fresh  freshness
@@ -68,10 +69,8 @@ type freshness struct {
 	index uint64 // 0: nothing is known
 }
 
-// leaseLength is the lease for an election timeout of the given number of ticks.
-func leaseLength(tick time.Duration, electionTicks int) time.Duration {
-	return time.Duration(electionTicks-1) * tick * 8 / 10
-}
+// leaseLength is the lease that counts on a promise.
+func leaseLength(counts time.Duration) time.Duration { return counts * 8 / 10 }
 
 func (l *lease) start(t *raftTask) {
 	l.until.Store(0)
@@ -155,27 +154,40 @@ func parseContext(incarnation uint64, b []byte) (kind byte, seq uint64, ok bool)
 	return b[0], binary.LittleEndian.Uint64(b[9:]), true
 }
 
-// A heartbeat of a round carries freshness behind Raft's context, which its receiver sends back:
-// Raft reads a number of eight bytes there, and no further.
+// A heartbeat of a round carries freshness and the promise that the lease counts on behind Raft's
+// context, which its receiver sends back: Raft reads a number of eight bytes there, and no further.
 const (
-	roundSize     = 8
-	freshnessSize = 16
+	roundSize = 8
+	toldSize  = roundSize + 16 + 8
 )
 
 // tell puts what followers are told into a heartbeat of a round.
 func (l *lease) tell(m *raftpb.Message) {
-	if l.held && l.fresh.index != 0 && m.GetType() == raftpb.MsgHeartbeat && len(m.GetContext()) == roundSize {
-		b := append(make([]byte, 0, roundSize+freshnessSize), m.GetContext()...)
-		b = binary.LittleEndian.AppendUint64(b, uint64(l.fresh.time))
-		m.Context = binary.LittleEndian.AppendUint64(b, l.fresh.index)
+	if !l.held || m.GetType() != raftpb.MsgHeartbeat || len(m.GetContext()) != roundSize {
+		return
+	}
+	b := append(make([]byte, 0, toldSize), m.GetContext()...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(l.fresh.time))
+	b = binary.LittleEndian.AppendUint64(b, l.fresh.index)
+	m.Context = binary.LittleEndian.AppendUint64(b, uint64(l.counts))
+	if l.fresh.index != 0 {
 		l.told.Store(int64(l.proven))
 	}
+}
+
+// counted is the promise that the leader's lease counts on; 0: it does not say.
+func counted(m *raftpb.Message) time.Duration {
+	b := m.GetContext()
+	if m.GetType() != raftpb.MsgHeartbeat || len(b) != toldSize {
+		return 0
+	}
+	return min(max(time.Duration(binary.LittleEndian.Uint64(b[toldSize-8:])), 0), promiseMax)
 }
 
 // told reads it; false: there is nothing.
 func told(m *raftpb.Message) (f freshness, ok bool) {
 	b := m.GetContext()
-	if m.GetType() != raftpb.MsgHeartbeat || len(b) != roundSize+freshnessSize {
+	if m.GetType() != raftpb.MsgHeartbeat || len(b) != toldSize {
 		return f, false
 	}
 	b = b[roundSize:]

@@ -164,8 +164,8 @@ func (t *raftTask) step() {
 }
 
 func (t *raftTask) stepOne(m *raftpb.Message) {
-	if fromLeader(m) {
-		t.promiseTo(m)
+	if fromLeader(m) && !t.promiseTo(m) {
+		return
 	}
 	if m.GetType() == raftpb.MsgSnap {
 		t.offered(m)
@@ -212,7 +212,9 @@ func (t *raftTask) ticks() {
 	late := now-t.wake >= t.tick
 	ticks := 1 + t.missed(now, late)
 	for range ticks {
-		t.raft.Tick()
+		if !t.waits() {
+			t.raft.Tick()
+		}
 	}
 	t.tickRefusal(late)
 	t.tickSilence(ticks)

@@ -106,7 +106,7 @@ func TestAnswersReads(t *testing.T) {
 func TestPromiseOfStart(t *testing.T) {
 	c := &core{opt: &Options{ElectionTicks: 10}, leaseClock: leaseClock(env.Real())}
 	task := &raftTask{n: c, tick: time.Hour}
-	if task.begin(); !task.promised() {
+	if err := task.begin(); err != nil || !task.promised() {
 		t.Error("it has promised nothing")
 	}
 }

@@ -106,6 +106,7 @@ const (
 	ForgetCommit            // the commit index is not stored
 	RefusalIsProof          // a leader whose address refuses connections is taken for dead
 	FreshUnproven           // a leader tells followers that they are fresh before it knows that it still leads
+	PromisesOwn             // a follower promises a leader what its own election timeout asks for, and no more
 	ReplaceUnasked          // data that were received replace what the member has acknowledged meanwhile
 )
 

@@ -232,6 +232,9 @@ func (n *node) options(founders []group.Member) group.Options {
 	if n.w.opt.Seed%8 == 5 {
 		o.UncommittedMax = 1 // Raft refuses whatever comes beside another proposal
 	}
+	if n.w.opt.Seed%8 == 3 { // settings that somebody changes on one member after the other
+		o.ElectionTicks = [...]int{6, 10, 10, 25}[n.env.Uint64()%4]
+	}
 	if n.w.opt.Seed%4 == 2 {
 		o.Commit.PackAbove = 300 // large transactions are few otherwise
 	}

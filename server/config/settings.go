@@ -103,7 +103,7 @@ var Sections = []Section{
 		{Name: "peer_tls_server_name", Doc: "The name that the others' certificates have; empty: the host that is dialed."},
 		{Name: "peer_allow_plaintext", Kind: Switch, Default: "OFF", Doc: "Members talk without TLS: whoever reaches the peer port can read and write everything."},
 		{Name: "heartbeat_interval", Kind: Duration, Default: "50ms", Min: milli, Max: 10 * second, Doc: "Between signs of life of the leader, which sends every third one only while it is idle. The same on every member."},
-		{Name: "election_ticks", Kind: Number, Default: "10", Min: 4, Max: 1000, Doc: "Heartbeats missed until an election, up to twice that."},
+		{Name: "election_ticks", Kind: Number, Default: "10", Min: 4, Max: 1000, Doc: "Heartbeats missed until an election, up to twice that. Members may differ while it is changed on one after the other: what the leader is set to counts, if it is more."},
 		{Name: "strong_read_lease", Kind: Switch, Default: "ON", Doc: "The leader answers strong reads from a lease, without a message. OFF: each strong read asks a majority. A lease is counted on the machine's clock, so switch it off where that can stand still while other machines run: virtual machines that are paused, or migrated while they run."},
 	}},
 	{"The log", []Setting{

@@ -1,0 +1,163 @@
+package group
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/storage/file"
+)
+
+// promise is what a voter owes the leader that it heard last: to vote for nobody else until a
+// time. Leases stand on it (see lease.go).
+//
+// Raft refuses votes for as long, but forgets that it has to when the process starts again,
+// and when it hears of a higher term without a leader. So the promise is kept here as well.
+//
+// Members may be set to different election timeouts, if only while somebody changes them one
+// after the other. The leader tells in its heartbeats on what promise its lease counts, and who
+// takes one in promises that much, or what its own timeout asks for if that is more.
+type promise struct {
+	to    leadership    // zero: whomever the member followed before it started
+	until time.Duration // on the lease clock
+}
+
+// promiseLength is how long a voter that heard the leader votes for nobody else: the shortest
+// time in which that many ticks less one pass, whatever their phase.
+func promiseLength(tick time.Duration, electionTicks int) time.Duration {
+	return min(time.Duration(electionTicks-1)*tick, promiseMax)
+}
+
+// longest is the longest promise that may still hold. It is in a file before it is given: a process that
+// starts again, perhaps with another timeout, acts as if it had given it just then.
+type longest struct {
+	fsys   file.FS // nil: of a test without a directory
+	length time.Duration
+	until  time.Duration // when the last promise of that length ends
+}
+
+const (
+	promiseName = "promise"
+	promiseSize = 20
+	// promiseMax is more than any settings ask for.
+	promiseMax = 3 * time.Hour
+)
+
+var promiseMagic = [8]byte{'T', 'R', 'I', 'P', 'R', 'O', 'M', '1'}
+
+// read reads the file: 8 bytes of magic, 4 of the CRC-32C of what follows, and 8 of nanoseconds.
+// Of a directory without it nothing is known.
+func (l *longest) read() error {
+	b, err := file.ReadWhole(l.fsys, promiseName, promiseSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, file.ErrTooLong) {
+		return err
+	}
+	if err != nil || len(b) != promiseSize || [8]byte(b) != promiseMagic || binary.LittleEndian.Uint32(b[8:]) != crc32.Checksum(b[12:], castagnoli) {
+		return fmt.Errorf("group: the file named %s is damaged; remove it when this node has been stopped for longer "+
+			"than the longest election timeout of all members (heartbeat_interval times election_ticks)", promiseName)
+	}
+	l.length = time.Duration(binary.LittleEndian.Uint64(b[12:]))
+	return nil
+}
+
+// keep makes a length durable.
+func (l *longest) keep(length time.Duration) error {
+	if length == l.length {
+		return nil
+	}
+	if l.fsys != nil {
+		b := append(append([]byte(nil), promiseMagic[:]...), 0, 0, 0, 0)
+		b = binary.LittleEndian.AppendUint64(b, uint64(length))
+		binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[12:], castagnoli))
+		if err := file.WriteWhole(l.fsys, promiseName, b); err != nil {
+			return err
+		}
+	}
+	l.length = length
+	return nil
+}
+
+// begin is called before the task begins. A member may have heard a leader the moment before it ended,
+// a founder even before the leader's term was on its disk.
+func (t *raftTask) begin() error {
+	t.length = promiseLength(t.tick, t.n.opt.ElectionTicks)
+	t.sleeps = t.n.opt.ElectionTicks >= sleepsFrom
+	if t.n.opt.Sabotage == PromisesOwn {
+		t.longest.length = 0
+	}
+	if err := t.longest.keep(max(t.length, t.longest.length)); err != nil {
+		return err
+	}
+	t.promise = promise{until: t.n.leaseClock() + t.longest.length}
+	t.longest.until = t.promise.until
+	return nil
+}
+
+// promiseTo promises a leader that was heard now not to vote for others. False: it cannot, and must not
+// take in the message.
+func (t *raftTask) promiseTo(m *raftpb.Message) bool {
+	if m.GetTerm() < max(t.role.term, t.promise.to.term) {
+		return true // of a leader of old, whose messages Raft drops
+	}
+	length := max(t.length, counted(m))
+	if t.n.opt.Sabotage == PromisesOwn {
+		length = t.length
+	}
+	if !t.promises(length) {
+		return false
+	}
+	to := leadership{m.GetFrom(), m.GetTerm()}
+	until := t.leaseNow() + length
+	if to == t.promise.to {
+		until = max(until, t.promise.until)
+	}
+	t.promise = promise{to: to, until: until}
+	if length == t.longest.length {
+		t.longest.until = max(t.longest.until, until)
+	}
+	t.refused, t.held = leadership{}, nil
+	t.word = true
+	if f, ok := told(m); ok {
+		t.n.fresh.Store(&f)
+	}
+	t.n.removal.over()
+	return true
+}
+
+// promises makes durable that promises of a length are given, if that was not known, and shorter ones
+// again once the longer ones are over.
+func (t *raftTask) promises(length time.Duration) bool {
+	if length == t.longest.length || length < t.longest.length && t.leaseNow() < t.longest.until {
+		return true
+	}
+	err := t.longest.keep(length)
+	switch {
+	case err == nil:
+		t.n.log.Info("what a leader counts on has changed", "promise", length, "election_timeout", t.length)
+		return true
+	case length < t.longest.length: // what is there is enough
+		return true
+	case !errors.Is(err, file.ErrNoSpace):
+		t.n.fail(fmt.Errorf("group: %w", err))
+	}
+	return false
+}
+
+// promised reports whether this member may not vote for anyone else yet.
+func (t *raftTask) promised() bool {
+	return t.leaseNow() < t.promise.until && !t.over(t.promise.to)
+}
+
+// waits reports whether Raft's own clock stands still, lest this member stand for election before
+// a promise is over that is longer than its own election timeout.
+func (t *raftTask) waits() bool {
+	return !t.role.leads && t.promise.until-t.leaseNow() > t.length && t.promised()
+}

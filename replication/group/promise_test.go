@@ -1,0 +1,100 @@
+package group_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
+)
+
+// unlike lets the member that leads have a longer election timeout than the others, cuts it off, or
+// starts a follower again with a shorter timeout besides, and returns the first stale read.
+func unlike(t *testing.T, seed uint64, again bool, sabotage group.Sabotage) (stale string) {
+	ticks := map[uint64]int{1: 40, 2: 10, 3: 10}
+	options := func(o *group.Options) { o.ElectionTicks, o.Sabotage = ticks[o.ID], sabotage }
+	simulate(t, seed, 3, simnettest.Options{}, options, func(r *simRig) {
+		first := r.nodes[0]
+		stop := r.load(r.nodes...)
+		for range 3 {
+			if !r.within(time.Minute, func() bool {
+				l := r.leader(nil)
+				return l == first || l != nil && l.node.Transfer(first.id) == nil && r.within(time.Second, first.node.Writable)
+			}) {
+				t.Errorf("seed %d: the first member does not lead", seed)
+				break
+			}
+			env.Sleep(r.sim, time.Second)
+			if again {
+				ticks[2], ticks[3] = 40, 40
+				for _, n := range r.others(first) {
+					n.kill()
+					n.start()
+					env.Sleep(r.sim, time.Second)
+				}
+				ticks[2], ticks[3] = 4, 4
+			}
+			r.cut(first, r.others(first)...)
+			if again {
+				for _, n := range r.others(first) {
+					n.kill()
+					n.start()
+				}
+			}
+			if r.leader(first) == nil {
+				break
+			}
+			env.Sleep(r.sim, 3*time.Second)
+			r.net.HealAll()
+			env.Sleep(r.sim, time.Second)
+		}
+		stop()
+		if r.reads == 0 {
+			t.Errorf("seed %d: no read was answered", seed)
+		}
+		stale = r.stale
+	})
+	return stale
+}
+
+// Members may have different election timeouts, and other ones after a start: no strong read is stale.
+func TestDifferentTimeouts(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		for seed := range uint64(3) {
+			if stale := unlike(t, seed, again, group.NoSabotage); stale != "" {
+				t.Errorf("again %t, seed %d: %s", again, seed, stale)
+			}
+		}
+		if unlike(t, 0, again, group.PromisesOwn) == "" {
+			t.Errorf("again %t: that a follower promises what its own timeout asks for is not noticed", again)
+		}
+	}
+}
+
+// A damaged file of the promise stops a start, which says what to do.
+func TestPromiseDamaged(t *testing.T) {
+	simulate(t, 1, 1, simnettest.Options{}, nil, func(r *simRig) {
+		n := r.nodes[0]
+		n.kill()
+		f, err := n.fs.Open("promise", file.OpenOptions{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if _, err := f.WriteAt([]byte{0xff}, 15); err != nil {
+			t.Error(err)
+		}
+		_ = f.Close()
+		if _, err := group.Open(group.Options{Env: r.sim, FS: n.fs, ID: 1, Group: [16]byte{9}, Founders: r.members(),
+			Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
+				return r.net.Listen(simnettest.Config{Addr: n.addr, Identity: id, LogFormat: group.LogFormat}, h)
+			}}); err == nil ||
+			!strings.Contains(err.Error(), "promise is damaged") {
+			t.Errorf("it starts: %v", err)
+		}
+	})
+}

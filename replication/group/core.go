@@ -215,11 +215,30 @@ func (c *core) openLog(id *identity) error {
 	c.recovery.opened(c.engine, pos.Index, c.binlog.LastIndex())
 	c.opened = c.env.Monotonic()
 	c.requireFormat()
+	if err := c.keepTerm(); err != nil {
+		return err
+	}
 	c.raftlog, err = raftlog.New(raftlog.Config{Log: c.binlog, State: c.state, Applied: pos.Index,
 		ConfState: c.membership.roster.state, Snapshot: c.snapshotPoint,
 		Load:  func(index uint64) { c.tasks.Go("log reader", func() { c.raftlog.Load(index) }) },
 		Leads: func() bool { return c.raft.raft.BasicStatus().RaftState == raft.StateLeader }})
 	return err
+}
+
+// keepTerm lets the state file know the term of the newest entry. One that has forgotten it is an
+// older copy, but in a directory that was given its log by another member before it took part in an
+// election. What it has promised in that term is not known: it votes for nobody else there.
+func (c *core) keepTerm() error {
+	term, err := c.binlog.Term(c.binlog.LastIndex())
+	st := c.state.Get()
+	if err != nil || term <= st.Term {
+		return nil // a log without entries does not know the term before them
+	}
+	if st.Term != 0 {
+		c.log.Warn("the state file is older than the log: an old copy of it was put back, or the log came from another member; "+
+			"what this member has promised since in terms without an entry is forgotten", "term", st.Term, "log_term", term)
+	}
+	return c.state.SetVote(term, c.opt.ID)
 }
 
 // snapshotPoint tells Raft what a member that needs a snapshot would get. The data go

@@ -98,3 +98,34 @@ func TestPromiseDamaged(t *testing.T) {
 		}
 	})
 }
+
+// A state file that was put back has forgotten terms in which this member has voted; those of which its log
+// has entries it learns from there.
+func TestOlderStateFile(t *testing.T) {
+	simulate(t, 2, 3, simnettest.Options{}, nil, func(r *simRig) {
+		n := r.nodes[0]
+		old, err := file.ReadWhole(n.fs, "raft.state", 1<<20)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		stop := r.load(r.nodes...)
+		for _, to := range []*simNode{r.nodes[1], r.nodes[2], r.nodes[1], r.nodes[2]} {
+			if l := r.leader(nil); l != to && (l == nil || l.node.Transfer(to.id) != nil || !r.within(time.Minute, to.node.Writable)) {
+				t.Error("nobody takes over")
+			}
+			env.Sleep(r.sim, 200*time.Millisecond)
+		}
+		term := n.node.Status().Term
+		stop()
+		for _, n := range r.nodes {
+			n.kill()
+		}
+		if err := file.WriteWhole(n.fs, "raft.state", old); err != nil {
+			t.Error(err)
+		}
+		if n.start(); n.node != nil && !r.within(time.Second, func() bool { return n.node.Status().Term >= term }) {
+			t.Errorf("it knows term %d, and its log has entries of term %d", n.node.Status().Term, term)
+		}
+	})
+}

@@ -43,6 +43,7 @@ func subcommands() []subcommand {
 		{"binlog", "list, print, export and verify a node's log", runBinlog},
 		{"check", "check the data of a node that is stopped", runCheck},
 		{"preflight", "tell before an upgrade whether it may begin", runPreflight},
+		{"prepare", "make way for Helm before it changes a release", runPrepare},
 		{"completion", "what makes a shell complete these words", runCompletion},
 		{"version", "tell the version", func([]string) error {
 			fmt.Println("trireme", node.Version)

@@ -3,16 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/triremedb/trireme/server/config"
+	"github.com/triremedb/trireme/server/kubernetes"
 	"github.com/triremedb/trireme/server/node"
 )
 
@@ -86,34 +85,13 @@ func containerLimits(text string) (all []int64, err error) {
 			all = append(all, -1)
 			continue
 		}
-		n, err := quantity(part)
+		n, err := kubernetes.Quantity(part)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, n)
 	}
 	return all, nil
-}
-
-// quantity reads a number of bytes as Kubernetes writes it: 1.5Gi, 2G (10^9 each), 2e9.
-func quantity(text string) (int64, error) {
-	units := []struct {
-		suffix string
-		bytes  float64
-	}{{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40}, {"Pi", 1 << 50}, {"Ei", 1 << 60},
-		{"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {"E", 1e18}, {"", 1}}
-	for _, u := range units {
-		digits, ok := strings.CutSuffix(text, u.suffix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseFloat(digits, 64)
-		if n = math.Ceil(n * u.bytes); err != nil || !(n >= 1 && n < 1<<62) {
-			break
-		}
-		return int64(n), nil
-	}
-	return 0, fmt.Errorf("%q is no quantity of memory, as 2Gi", text)
 }
 
 // groupCheck asks whether a group may be upgraded.

@@ -92,6 +92,9 @@ func (c *Client) call(ctx context.Context, method, path string, send, answer any
 	}
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	req.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	}
 	client, err := c.client()
 	if err != nil {
 		return err

@@ -7,6 +7,9 @@
 // the leader tidies up: it deletes the claim of a member that is no member any more, and of
 // nobody else (decision 0034).
 //
+// Before Helm changes a release, a job prepares its sets: it expands claims, and sets aside a set
+// that Helm could not change (decision 0037).
+//
 // A pod proves who it is by the token of its service account. Every call names one object, so that
 // the account can be allowed just those: nothing is listed or watched.
 package kubernetes

@@ -2,8 +2,10 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,8 +19,42 @@ type Set struct {
 	Lasts bool
 	// Pods with numbers from Start up to End, which is not among them, are to be there.
 	Start, End int
+	// Size is what claims for data ask for that the set makes.
+	Size string
+	// Scaled says that the number of pods was set by `kubectl`, or through the set's scale as autoscalers do.
+	Scaled bool
 
 	uid string
+}
+
+// Exists reports whether there is such a set at all.
+func (s *Set) Exists() bool { return s.uid != "" }
+
+// Pods is how many pods the set is to have.
+func (s *Set) Pods() int { return s.End - s.Start }
+
+// claimSpec is what a claim asks for.
+type claimSpec struct {
+	Resources struct {
+		Requests struct {
+			Storage string `json:"storage"`
+		} `json:"requests"`
+	} `json:"resources"`
+}
+
+// manager is somebody who has set fields of an object.
+type manager struct {
+	Manager     string `json:"manager"`
+	Subresource string `json:"subresource"`
+	Fields      struct {
+		Spec map[string]json.RawMessage `json:"f:spec"`
+	} `json:"fieldsV1"`
+}
+
+// scaled reports whether that one has set the number of pods, and is not what has made the set.
+func (m *manager) scaled() bool {
+	_, has := m.Fields.Spec["f:replicas"]
+	return has && (m.Subresource == "scale" || strings.HasPrefix(m.Manager, "kubectl"))
 }
 
 // Has reports whether the set is to have a pod of that number.
@@ -28,14 +64,21 @@ func (s *Set) Has(ordinal int) bool { return ordinal >= s.Start && ordinal < s.E
 func (c *Client) Set(ctx context.Context, name string) (Set, error) {
 	var set struct {
 		Metadata struct {
-			UID               string  `json:"uid"`
-			DeletionTimestamp *string `json:"deletionTimestamp"`
+			UID               string    `json:"uid"`
+			DeletionTimestamp *string   `json:"deletionTimestamp"`
+			ManagedFields     []manager `json:"managedFields"`
 		} `json:"metadata"`
 		Spec struct {
 			Replicas *int `json:"replicas"`
 			Ordinals struct {
 				Start int `json:"start"`
 			} `json:"ordinals"`
+			Claims []struct {
+				Metadata struct {
+					Name string `json:"name"`
+				} `json:"metadata"`
+				Spec claimSpec `json:"spec"`
+			} `json:"volumeClaimTemplates"`
 		} `json:"spec"`
 	}
 	err := c.call(ctx, http.MethodGet, c.path("apis/apps/v1", "statefulsets", name), nil, &set)
@@ -46,8 +89,16 @@ func (c *Client) Set(ctx context.Context, name string) (Set, error) {
 		return Set{}, fmt.Errorf("the StatefulSet %s: %w", name, err)
 	}
 	s := Set{Name: name, Start: set.Spec.Ordinals.Start, uid: set.Metadata.UID}
-	if set.Spec.Replicas != nil && *set.Spec.Replicas > 0 && set.Metadata.DeletionTimestamp == nil {
-		s.Lasts, s.End = true, s.Start+*set.Spec.Replicas
+	s.End = s.Start
+	if set.Spec.Replicas != nil {
+		s.End += *set.Spec.Replicas
+	}
+	s.Lasts = s.Pods() > 0 && set.Metadata.DeletionTimestamp == nil
+	s.Scaled = slices.ContainsFunc(set.Metadata.ManagedFields, func(m manager) bool { return m.scaled() })
+	for _, c := range set.Spec.Claims {
+		if c.Metadata.Name == "data" {
+			s.Size = c.Spec.Resources.Requests.Storage
+		}
 	}
 	return s, nil
 }
@@ -66,8 +117,7 @@ func Place(address string) (set string, ordinal int, ok bool) {
 // DeleteClaim deletes the claim of a set's pod for its data; false: there is none. As long as a pod uses
 // it, Kubernetes keeps it.
 func (c *Client) DeleteClaim(ctx context.Context, set string, ordinal int) (deleted bool, err error) {
-	name := fmt.Sprintf("data-%s-%d", set, ordinal)
-	err = c.call(ctx, http.MethodDelete, c.path("api/v1", "persistentvolumeclaims", name), nil, nil)
+	err = c.call(ctx, http.MethodDelete, c.path("api/v1", "persistentvolumeclaims", claimName(set, ordinal)), nil, nil)
 	if missing(err) {
 		return false, nil
 	}

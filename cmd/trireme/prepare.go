@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/triremedb/trireme/server/kubernetes"
+)
+
+const prepareText = `Prepares the StatefulSets of a release for what Helm changes next; for jobs of the Helm chart. SET=PODS are sets
+and how many pods they are to have from now on.
+
+Helm cannot change what claims a StatefulSet makes, nor the number of its pods where kubectl or an autoscaler has
+set it to another one. So the claims are expanded, and a set that Helm could not change is deleted without its
+pods, which run on: Helm makes it anew, and the new one takes them over. Nothing is changed if anything of it
+cannot be: a claim that does not grow, or a set that is to make smaller ones.`
+
+func runPrepare(args []string) error {
+	f := flags("prepare [options] SET=PODS ...", prepareText)
+	p := preparation{say: func(text string) { fmt.Println(text) }}
+	f.StringVar(&p.size, "size", "", "the `size` of each claim, as Kubernetes writes it (20Gi)")
+	f.IntVar(&p.claims, "claims", 32, "how many claims a set may have, those of pods that it had before included")
+	f.BoolVar(&p.smaller, "smaller", false, "let a set make smaller claims than until now; those that are there stay as large as they are")
+	f.BoolVar(&p.rollback, "rollback", false, "whatever claims there are, they are no reason to stop; includes --smaller")
+	f.DurationVar(&p.wait, "wait", time.Minute, "how long to wait for Kubernetes")
+	f.StringVar(&p.otherwise, "otherwise", "", "`words` that are added to a refusal: how to go on all the same")
+	credentials := f.String("credentials", "/var/run/secrets/kubernetes.io/serviceaccount", "`directory` with the token, ca.crt and namespace of the pod's service account")
+	if err := parse(f, args); err != nil {
+		return err
+	}
+	var err error
+	if p.bytes, err = kubernetes.Quantity(p.size); err != nil {
+		return misuse(f, "--size: %v", err)
+	}
+	if p.claims < 0 || p.wait <= 0 || f.NArg() == 0 {
+		return misuse(f, "give sets, and no negative numbers or times")
+	}
+	for _, word := range f.Args() {
+		name, pods, _ := strings.Cut(word, "=")
+		n, err := strconv.Atoi(pods)
+		if name == "" || err != nil || n < 0 {
+			return misuse(f, "%q is not SET=PODS, as db=3", word)
+		}
+		p.sets = append(p.sets, wantedSet{name: name, pods: n})
+	}
+	if p.api, err = kubernetes.NewClient(*credentials); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.wait)
+	defer cancel()
+	return p.run(ctx)
+}
+
+// wantedSet is a set as it is to be, and as it is.
+type wantedSet struct {
+	name   string
+	pods   int
+	now    kubernetes.Set
+	claims []kubernetes.Claim
+	anew   bool // it has to be made anew
+}
+
+// preparation makes way for Helm.
+type preparation struct {
+	api               *kubernetes.Client
+	sets              []wantedSet
+	size              string
+	bytes             int64
+	claims            int
+	smaller, rollback bool
+	wait              time.Duration
+	otherwise         string
+	say               func(text string)
+
+	expand []kubernetes.Claim // those that are to grow
+	bad    []string           // why nothing may be changed
+	advice []string
+}
+
+// run looks at everything before it changes anything. It may be run again after any of its steps.
+func (p *preparation) run(ctx context.Context) error {
+	if err := p.allowed(ctx); err != nil {
+		return err
+	}
+	for i := range p.sets {
+		if err := p.look(ctx, &p.sets[i]); err != nil {
+			return err
+		}
+	}
+	if len(p.bad) > 0 {
+		text := "trireme prepare: nothing was changed:\n  " + strings.Join(append(p.bad, p.advice...), "\n  ")
+		if p.otherwise != "" {
+			text += "\n" + p.otherwise
+		}
+		fmt.Fprintln(os.Stderr, text)
+		return errFailed
+	}
+	for i := range p.expand {
+		c := &p.expand[i]
+		if err := p.api.Expand(ctx, c, p.size, false); err != nil {
+			return fmt.Errorf("the claim %s: %w", c.Name, err)
+		}
+		p.say(fmt.Sprintf("%s grows from %s to %s", c.Name, c.Size, p.size))
+	}
+	for i := range p.sets {
+		s := &p.sets[i]
+		if !s.anew {
+			continue
+		}
+		p.say(s.name + " is set aside, its pods run on: Helm makes it anew")
+		if err := p.api.SetAside(ctx, &s.now); err != nil {
+			return err
+		}
+	}
+	p.say("all is prepared")
+	return nil
+}
+
+// allowedEvery is how often a job whose rights are not in force yet asks again.
+const allowedEvery = 200 * time.Millisecond
+
+// allowed waits until this account has its rights, which were given to it a moment ago.
+func (p *preparation) allowed(ctx context.Context) error {
+	for {
+		_, err := p.api.Set(ctx, p.sets[0].name)
+		if !kubernetes.Refused(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(allowedEvery):
+		}
+	}
+}
+
+// look says what is to become of a set and its claims.
+func (p *preparation) look(ctx context.Context, s *wantedSet) (err error) {
+	if s.now, err = p.api.Set(ctx, s.name); err != nil {
+		return err
+	}
+	was := int64(0) // of a set that is gone nobody knows
+	if s.now.Exists() {
+		if was, err = kubernetes.Quantity(s.now.Size); err != nil {
+			return fmt.Errorf("the claims of the StatefulSet %s: %w", s.name, err)
+		}
+	}
+	resized := was != p.bytes
+	scaled := s.now.Scaled && s.now.Pods() != s.pods
+	s.anew = s.now.Exists() && (resized || scaled)
+	if !resized && !s.anew {
+		return nil
+	}
+	for i := range p.claims {
+		claim, found, err := p.api.Claim(ctx, s.name, i)
+		if err != nil {
+			return err
+		}
+		if found {
+			s.claims = append(s.claims, claim)
+		}
+	}
+	if p.bytes < was && !p.smaller && !p.rollback {
+		p.refuse(fmt.Sprintf("%s has volumes of %s, which do not become smaller: %s is less", s.name, s.now.Size, p.size),
+			fmt.Sprintf("Keep persistence.size=%s, or make a new release of a backup, or give one member after the other a new volume:", s.now.Size),
+			"docs/operations-kubernetes.md, Volumes.")
+	}
+	if resized {
+		if err := p.grow(ctx, s); err != nil {
+			return err
+		}
+	}
+	for i := range s.claims {
+		if c := &s.claims[i]; s.anew && c.OwnedBy(&s.now) {
+			p.owned(s, c)
+			break
+		}
+	}
+	return nil
+}
+
+// grow finds the claims that are to grow, and tries whether they would.
+func (p *preparation) grow(ctx context.Context, s *wantedSet) error {
+	for i := range s.claims {
+		c := &s.claims[i]
+		has, err := kubernetes.Quantity(c.Size)
+		if err != nil {
+			return fmt.Errorf("the claim %s: %w", c.Name, err)
+		}
+		if has >= p.bytes {
+			if has > p.bytes {
+				p.say(fmt.Sprintf("%s stays as it is: it has %s already", c.Name, c.Size))
+			}
+			continue
+		}
+		err = p.api.Expand(ctx, c, p.size, true)
+		switch {
+		case err == nil:
+			p.expand = append(p.expand, *c)
+		case p.rollback:
+			p.say(fmt.Sprintf("%s stays as it is: it does not grow from %s to %s: %v", c.Name, c.Size, p.size, err))
+		case errors.Is(err, context.DeadlineExceeded):
+			return err
+		default:
+			p.refuse(fmt.Sprintf("%s does not grow from %s to %s: %v", c.Name, c.Size, p.size, err),
+				"A claim grows that has its volume, of a storage class with allowVolumeExpansion: true.",
+				"If yours cannot do that: docs/operations-kubernetes.md, Volumes.")
+		}
+	}
+	return nil
+}
+
+// owned refuses to set a set aside to which a claim belongs: data could go with it.
+func (p *preparation) owned(s *wantedSet, c *kubernetes.Claim) {
+	advice := "First helm upgrade --set persistence.whenDeleted=Retain and nothing else, wait until the members run, then this one."
+	if s.now.Pods() != s.pods && s.now.Scaled {
+		advice = fmt.Sprintf("First kubectl scale statefulset %s --replicas=%d, which is what helm upgrade wants, then this one.", s.name, s.pods)
+	}
+	p.refuse(fmt.Sprintf("%s belongs to the StatefulSet %s and could be deleted with it (persistence.whenDeleted is Delete), and Helm cannot change the set as it is",
+		c.Name, s.name), advice)
+}
+
+// refuse notes why nothing may be changed, and what to do, once.
+func (p *preparation) refuse(why string, advice ...string) {
+	p.bad = append(p.bad, why)
+	for _, a := range advice {
+		if !strings.Contains(strings.Join(p.advice, "\n"), a) {
+			p.advice = append(p.advice, a)
+		}
+	}
+}

@@ -108,6 +108,9 @@ type meta struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	Deleted     *time.Time        `json:"deletionTimestamp"`
+	Owners      []struct {
+		UID string `json:"uid"`
+	} `json:"ownerReferences"`
 }
 
 type condition struct {
@@ -178,9 +181,18 @@ type claim struct {
 		Volume    string          `json:"volumeName"`
 		Modes     json.RawMessage `json:"accessModes"`
 		Resources struct {
-			Requests json.RawMessage `json:"requests"`
+			Requests storage `json:"requests"`
 		} `json:"resources"`
 	} `json:"spec"`
+	Status struct {
+		Phase    string  `json:"phase"`
+		Capacity storage `json:"capacity"`
+	} `json:"status"`
+}
+
+// storage is what a claim asks for, and what it has.
+type storage struct {
+	Size string `json:"storage"`
 }
 
 type volume struct {

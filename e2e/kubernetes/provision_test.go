@@ -9,7 +9,7 @@ import (
 )
 
 // provisioner makes volumes of the storage class: directories of this machine, each for the
-// node that the scheduler has chosen, as local disks are.
+// node that the scheduler has chosen, as local disks are. It lets them grow, as a driver does.
 const provisioner = "trireme.test/directories"
 
 func (c *cluster) provision() {
@@ -34,6 +34,11 @@ func (c *cluster) provisionOnce() error {
 	}
 	for i := range claims.Items {
 		cl := &claims.Items[i]
+		if want := cl.Spec.Resources.Requests; cl.Status.Phase == "Bound" && cl.Status.Capacity != want {
+			if err := c.growVolume(cl, want); err != nil {
+				return err
+			}
+		}
 		node := cl.Meta.Annotations["volume.kubernetes.io/selected-node"]
 		if cl.Spec.Volume != "" || node == "" || cl.Meta.Deleted != nil || cl.Spec.Class == nil || *cl.Spec.Class != class {
 			continue
@@ -75,4 +80,13 @@ func (c *cluster) makeVolume(cl *claim, node string) error {
 			"nodeAffinity": map[string]any{"required": map[string]any{"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{
 				map[string]any{"key": "kubernetes.io/hostname", "operator": "In", "values": []string{node}}}}}}},
 		}})
+}
+
+// growVolume gives a claim what it asks for.
+func (c *cluster) growVolume(cl *claim, want storage) error {
+	if err := c.api.call("PATCH", "/api/v1/persistentvolumes/"+cl.Spec.Volume, map[string]any{"spec": map[string]any{"capacity": want}}, nil); err != nil {
+		return err
+	}
+	return c.api.call("PATCH", "/api/v1/namespaces/"+cl.Meta.Namespace+"/persistentvolumeclaims/"+cl.Meta.Name+"/status",
+		map[string]any{"status": map[string]any{"capacity": want}}, nil)
 }

@@ -48,7 +48,10 @@ func incarnation(p *pod) string {
 }
 
 // revision is that of the release which is in force.
-func (g *group) revision() string {
+func (g *group) revision() string { return g.revisionBefore(0) }
+
+// revisionBefore is the one that was in force so many upgrades ago. Those that were refused do not count.
+func (g *group) revisionBefore(back int) string {
 	g.t.Helper()
 	var all []struct {
 		Revision int    `json:"revision"`
@@ -56,11 +59,14 @@ func (g *group) revision() string {
 	}
 	g.must(json.Unmarshal([]byte(g.helm("history", release, "--namespace="+namespace, "--output=json")), &all))
 	for _, r := range slices.Backward(all) {
-		if r.Status == "deployed" {
+		if r.Status != "deployed" && r.Status != "superseded" {
+			continue
+		}
+		if back--; back < 0 {
 			return strconv.Itoa(r.Revision)
 		}
 	}
-	g.t.Fatalf("no revision is in force: %v", all)
+	g.t.Fatalf("no such revision was in force: %v", all)
 	return ""
 }
 
@@ -177,10 +183,21 @@ func (g *group) upgradeWaits(t *testing.T, b *bank) string {
 	return fmt.Sprintf(", which is %s after it may be placed again", round(time.Since(back)))
 }
 
-// stoppedAndUpgraded: nobody answers where no members are to run, and an upgrade does not wait for them. All
-// data are there afterwards.
+// stoppedAndUpgraded: nobody answers where no members are to run, and an upgrade does not wait for them, nor does it
+// fail since kubectl has set the number of pods. All data are there afterwards.
 func (g *group) stoppedAndUpgraded(t *testing.T, _ *bank) string {
 	g.kubectl("-n", namespace, "scale", "statefulset/"+name, "--replicas=0")
+	g.asleep()
+	began := time.Now()
+	g.upgrade("--set=settings.max_connections=220")
+	g.whole(3)
+	g.noJobs(t)
+	return fmt.Sprintf(", which is %s after the upgrade began", round(time.Since(began)))
+}
+
+// asleep waits until no pod is left. All claims have to be.
+func (g *group) asleep() {
+	g.t.Helper()
 	g.eventually("all pods have ended", func() error {
 		if pods := g.members(); len(pods) > 0 {
 			return fmt.Errorf("there are %d", len(pods))
@@ -188,11 +205,29 @@ func (g *group) stoppedAndUpgraded(t *testing.T, _ *bank) string {
 		return nil
 	})
 	if c := g.claims(); len(c) != 3 {
-		t.Fatalf("only the claims %v are left", c)
+		g.t.Fatalf("only the claims %v are left", c)
 	}
+}
+
+// hibernated: a group sleeps by a value, and is woken by it.
+func (g *group) hibernated(t *testing.T, _ *bank) string {
+	g.upgrade("--set=hibernate=true")
+	g.asleep()
 	began := time.Now()
-	g.upgrade("--set=settings.max_connections=220", "--force-conflicts") // kubectl has set the number of pods
+	g.upgrade("--set=hibernate=false")
 	g.whole(3)
 	g.noJobs(t)
-	return fmt.Sprintf(", which is %s after the upgrade began", round(time.Since(began)))
+	return fmt.Sprintf(", which is %s after it was woken", round(time.Since(began)))
+}
+
+// scaledByHand: an upgrade takes back what kubectl has scaled, and goes on with both the number and the rest.
+func (g *group) scaledByHand(t *testing.T, _ *bank) string {
+	g.kubectl("-n", namespace, "scale", "statefulset/"+name, "--replicas=5")
+	g.whole(5)
+	began := time.Now()
+	g.upgrade("--set=settings.max_connections=230")
+	g.consists(3)
+	g.whole(3)
+	g.noJobs(t)
+	return fmt.Sprintf(", of which %s by the upgrade", round(time.Since(began)))
 }

@@ -44,6 +44,55 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ list $name (printf "%s-read" $name) | toYaml }}
 {{- end -}}
 
+{{/* Those that are to be, as {name, pods}. */}}
+{{- define "trireme.wanted" -}}
+{{- $name := include "trireme.fullname" . -}}
+{{- $all := list (dict "name" $name "pods" (ternary 0 (int .Values.replicaCount) (.Values.hibernate | default false))) -}}
+{{- if .Values.readReplicas.count -}}
+{{- $all = append $all (dict "name" (printf "%s-read" $name) "pods" (ternary 0 (int .Values.readReplicas.count) (.Values.hibernate | default false))) -}}
+{{- end -}}
+{{- toYaml $all -}}
+{{- end -}}
+
+{{/* How many claims a set may have, those of members that have left included, and their names. */}}
+{{- define "trireme.claimsMax" -}}
+{{ max 32 (int .Values.readReplicas.count) }}
+{{- end -}}
+{{- define "trireme.claims" -}}
+{{- $claims := list -}}
+{{- range $set := include "trireme.sets" . | fromYamlArray -}}
+{{- range $i := until (include "trireme.claimsMax" $ | int) -}}
+{{- $claims = append $claims (printf "data-%s-%d" $set $i) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $claims -}}
+{{- end -}}
+
+{{/*
+Why Helm may be unable to change a StatefulSet as it is: its claims have another size, or its number of pods is another
+one, which kubectl or an autoscaler has set. Also if the members' is gone, or nobody can look; empty: it can.
+*/}}
+{{- define "trireme.fixed" -}}
+{{- if .Release.IsUpgrade -}}
+{{- $members := include "trireme.fullname" . -}}
+{{- range include "trireme.wanted" . | fromYamlArray -}}
+{{- $set := lookup "apps/v1" "StatefulSet" $.Release.Namespace .name -}}
+{{- if not $set -}}
+{{- if eq .name $members }}gone {{ end -}}
+{{- else -}}
+{{- range $set.spec.volumeClaimTemplates -}}
+{{- if and (eq .metadata.name "data") (ne (toString .spec.resources.requests.storage) (toString $.Values.persistence.size)) }}size {{ end -}}
+{{- end -}}
+{{- if ne (int $set.spec.replicas) (int .pods) -}}
+{{- range $set.metadata.managedFields -}}
+{{- if and (or (eq (.subresource | default "") "scale") (hasPrefix "kubectl" .manager)) (hasKey (get (.fieldsV1 | default dict) "f:spec" | default dict) "f:replicas") }}scaled {{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "trireme.serviceAccount" -}}
 {{ .Values.serviceAccount.name | default (include "trireme.fullname" .) }}
 {{- end -}}
@@ -196,6 +245,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{/* Not the members' labels either. */}}
 {{- define "trireme.checkSelector" -}}
 app.kubernetes.io/name: {{ include "trireme.name" . }}-check
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "trireme.prepareSelector" -}}
+app.kubernetes.io/name: {{ include "trireme.name" . }}-prepare
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 

@@ -1,0 +1,102 @@
+//go:build kubernetes
+
+package kubernetes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stored is the members' StatefulSet with what its claims ask for.
+type stored struct {
+	Meta meta `json:"metadata"`
+	Spec struct {
+		Claims []claim `json:"volumeClaimTemplates"`
+	} `json:"spec"`
+}
+
+func (g *group) set() (s stored) {
+	g.t.Helper()
+	g.must(g.api.get("/apis/apps/v1/namespaces/"+namespace+"/statefulsets/"+name, &s))
+	return s
+}
+
+// sized demands that the set makes claims of a size, that those of members have another, and that all pods are the set's.
+func (g *group) sized(template, claims string) {
+	g.t.Helper()
+	s := g.set()
+	if got := s.Spec.Claims[0].Spec.Resources.Requests.Size; got != template {
+		g.t.Errorf("the set makes claims of %s, not %s", got, template)
+	}
+	g.eventually("the volumes have "+claims, func() error {
+		var all list[claim]
+		if err := g.api.get("/api/v1/namespaces/"+namespace+"/persistentvolumeclaims", &all); err != nil {
+			return err
+		}
+		for _, c := range all.Items {
+			if strings.HasPrefix(c.Meta.Name, "data-"+name+"-") && (c.Status.Capacity.Size != claims || c.Spec.Resources.Requests.Size != claims) {
+				return fmt.Errorf("%s has %s and asks for %s", c.Meta.Name, c.Status.Capacity.Size, c.Spec.Resources.Requests.Size)
+			}
+		}
+		return nil
+	})
+	g.eventually("the set has taken its pods over", func() error {
+		for _, p := range g.members() {
+			if len(p.Meta.Owners) != 1 || p.Meta.Owners[0].UID != s.Meta.UID {
+				return fmt.Errorf("%s belongs to %v", p.Meta.Name, p.Meta.Owners)
+			}
+		}
+		return nil
+	})
+}
+
+// undisturbed demands that nothing was started anew, and that writes went on.
+func (g *group) undisturbed(b *bank, before []string, what string) {
+	g.t.Helper()
+	if after := g.fingerprint(); !slices.Equal(before, after) {
+		g.t.Errorf("%s: pods are %q, not %q", what, after, before)
+	}
+	if gap := b.goesOn(); gap > usual {
+		g.t.Errorf("%s: nothing was written for %v", what, gap)
+	}
+}
+
+// volumesGrow: claims grow while the group is used, and no pod is started anew; what cannot be is refused before anything
+// is changed; and an upgrade that was cut short between the end of the old set and the new one is made good by the next one.
+func (g *group) volumesGrow(t *testing.T, b *bank) string {
+	before := g.fingerprint()
+	g.refused(t, []string{name + " has volumes of 20Gi, which do not become smaller: 10Gi is less", "or give one member after the other a new volume"}, "--set=persistence.size=10Gi")
+	g.refused(t, []string{"data-" + name + "-0 does not grow from 20Gi to 40Gi", "allowVolumeExpansion: true"}, "--set=persistence.size=40Gi")
+	g.sized("20Gi", "20Gi")
+
+	g.must(g.api.call("PATCH", "/apis/storage.k8s.io/v1/storageclasses/"+class, map[string]any{"allowVolumeExpansion": true}, nil))
+	was := g.set().Meta.UID
+	began := time.Now()
+	g.upgrade("--set=persistence.size=40Gi")
+	g.sized("40Gi", "40Gi")
+	took := time.Since(began)
+	g.undisturbed(b, before, "volumes have grown")
+	g.noJobs(t)
+	if g.set().Meta.UID == was {
+		t.Error("the set is the one of before")
+	}
+	g.whole(3)
+
+	// The program that ran Helm ended between the two.
+	g.kubectl("-n", namespace, "delete", "statefulset", name, "--cascade=orphan")
+	g.keeps(b, 3)
+	g.upgrade("--set=persistence.size=40Gi")
+	g.sized("40Gi", "40Gi")
+	g.undisturbed(b, before, "the set was made again")
+
+	// What has grown stays so.
+	g.helm("rollback", release, g.revisionBefore(2), "--namespace="+namespace, "--wait", "--timeout=5m")
+	g.sized("20Gi", "40Gi")
+	g.undisturbed(b, before, "the size was taken back")
+	g.noJobs(t)
+	g.whole(3)
+	return fmt.Sprintf(", of which %s until all volumes had grown", round(took))
+}

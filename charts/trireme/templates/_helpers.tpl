@@ -318,3 +318,32 @@ securityContext: {{- toYaml .Values.securityContext | nindent 2 }}
 volumeMounts:
   - {name: root, mountPath: /etc/trireme-root, readOnly: true}
 {{- end -}}
+
+{{/* Rules of a NetworkPolicy by networkPolicy.egress: to DNS, and to the API of Kubernetes. */}}
+{{- define "trireme.egressDNS" -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+  {{- with .dns }}
+  to: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+{{- define "trireme.egressAPI" -}}
+- ports:
+    {{- range .apiServerPorts }}
+    - {port: {{ . }}}
+    {{- end }}
+  {{- with .apiServer }}
+  to: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* The ports of addresses, each once. */}}
+{{- define "trireme.ports" -}}
+{{- $ports := list -}}
+{{- range . -}}
+{{- $port := regexFind ":[0-9]+/?$" . | trimPrefix ":" | trimSuffix "/" -}}
+{{- $ports = append $ports (int ($port | default (ternary "443" "80" (hasPrefix "https://" .)))) -}}
+{{- end -}}
+{{- toYaml (uniq $ports) -}}
+{{- end -}}

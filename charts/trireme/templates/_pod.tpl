@@ -4,6 +4,11 @@ member, which votes, or replica.
 */}}
 {{- define "trireme.set" -}}
 {{- $ := .root -}}
+{{- $of := $.Values -}}
+{{- if eq .role "replica" }}{{ $of = $.Values.readReplicas }}{{ end -}}
+{{- $pod := include "trireme.podValues" (dict "root" $ "of" $of "inherits" (list "all")) | fromYaml -}}
+{{- if not $pod.affinity }}{{ $_ := set $pod "affinity" (include "trireme.apart" . | fromYaml) }}{{ end -}}
+{{- if not $pod.topologySpreadConstraints }}{{ $_ := set $pod "topologySpreadConstraints" (include "trireme.zones" . | fromYamlArray) }}{{ end -}}
 {{- $users := list -}}
 {{- if eq .role "member" }}{{ $users = include "trireme.users" $ | fromYamlArray }}{{ end -}}
 apiVersion: apps/v1
@@ -33,56 +38,19 @@ spec:
       labels:
         {{- include "trireme.labels" $ | nindent 8 }}
         app.kubernetes.io/component: {{ .role }}
-        {{- with $.Values.podLabels }}{{- toYaml . | nindent 8 }}{{- end }}
+        {{- with $pod.podLabels }}{{- toYaml . | nindent 8 }}{{- end }}
       annotations:
+        kubectl.kubernetes.io/default-container: trireme
         # Mounted as a file. Not the number of members, which running nodes do not look at.
         trireme.io/settings: |
           {{- include "trireme.settings" $ | nindent 10 }}
-        {{- with $.Values.podAnnotations }}{{- toYaml . | nindent 8 }}{{- end }}
+        {{- with $pod.podAnnotations }}{{- toYaml . | nindent 8 }}{{- end }}
     spec:
       serviceAccountName: {{ include "trireme.serviceAccount" $ }}
       automountServiceAccountToken: {{ $.Values.leaveWhenScaled }}
       enableServiceLinks: false
       terminationGracePeriodSeconds: {{ add $.Values.shutdownSeconds $.Values.stopWaitSeconds 30 }}
-      securityContext: {{- toYaml $.Values.podSecurityContext | nindent 8 }}
-      {{- with $.Values.imagePullSecrets }}
-      imagePullSecrets: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $.Values.priorityClassName }}
-      priorityClassName: {{ . }}
-      {{- end }}
-      {{- with $.Values.nodeSelector }}
-      nodeSelector: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $.Values.tolerations }}
-      tolerations: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      affinity:
-        {{- if $.Values.affinity }}
-        {{- toYaml $.Values.affinity | nindent 8 }}
-        {{- else }}
-        podAntiAffinity:
-          preferredDuringSchedulingIgnoredDuringExecution:
-            - weight: 100
-              podAffinityTerm:
-                topologyKey: kubernetes.io/hostname
-                labelSelector:
-                  matchLabels:
-                    {{- include "trireme.selector" $ | nindent 20 }}
-                    app.kubernetes.io/component: {{ .role }}
-        {{- end }}
-      topologySpreadConstraints:
-        {{- if $.Values.topologySpreadConstraints }}
-        {{- toYaml $.Values.topologySpreadConstraints | nindent 8 }}
-        {{- else }}
-        - maxSkew: 1
-          topologyKey: topology.kubernetes.io/zone
-          whenUnsatisfiable: ScheduleAnyway
-          labelSelector:
-            matchLabels:
-              {{- include "trireme.selector" $ | nindent 14 }}
-              app.kubernetes.io/component: {{ .role }}
-        {{- end }}
+      {{- include "trireme.podPlace" (dict "root" $ "pod" $pod) | nindent 6 }}
       containers:
         - name: trireme
           image: {{ include "trireme.image" $ }}
@@ -131,6 +99,10 @@ spec:
             {{- end }}
             {{- end }}
             {{- end }}
+            {{- with $pod.extraEnv }}{{ toYaml . | nindent 12 }}{{ end }}
+          {{- with $pod.extraEnvFrom }}
+          envFrom: {{- toYaml . | nindent 12 }}
+          {{- end }}
           ports:
             - {name: mysql, containerPort: 3306}
             - {name: mysql-read, containerPort: 3406}
@@ -153,7 +125,7 @@ spec:
               # Until the Services send nobody here any more; then the node hands leadership over.
               sleep: {seconds: 3}
           resources: {{- toYaml .resources | nindent 12 }}
-          securityContext: {{- toYaml $.Values.securityContext | nindent 12 }}
+          securityContext: {{- toYaml $pod.securityContext | nindent 12 }}
           volumeMounts:
             - {name: data, mountPath: /var/lib/trireme}
             - {name: tmp, mountPath: /tmp}
@@ -174,6 +146,10 @@ spec:
             {{- if include "trireme.traceCA" $ }}
             - {name: trace-ca, mountPath: /etc/trireme-trace-ca, readOnly: true}
             {{- end }}
+            {{- with $pod.extraVolumeMounts }}{{ toYaml . | nindent 12 }}{{ end }}
+        {{- with $pod.sidecars }}
+        {{- include "trireme.containers" (dict "list" . "pod" $pod) | nindent 8 }}
+        {{- end }}
       volumes:
         - name: tmp
           emptyDir: {}
@@ -235,6 +211,7 @@ spec:
                   items: [{key: {{ .key | default "password" | quote }}, path: {{ .name }}/password}]
               {{- end }}
         {{- end }}
+        {{- with $pod.extraVolumes }}{{ toYaml . | nindent 8 }}{{ end }}
   volumeClaimTemplates:
     - metadata:
         name: data

@@ -9,7 +9,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- define "trireme.prepareJob" -}}
 {{- $ := .root -}}
 {{- $check := $.Values.upgrade.check | default dict -}}
-{{- $full := include "trireme.fullname" $ -}}
+{{- $pod := include "trireme.jobValues" (dict "root" $ "of" $check) | fromYaml -}}
 apiVersion: batch/v1
 kind: Job
 metadata:
@@ -29,8 +29,8 @@ spec:
       labels:
         {{- include "trireme.prepareSelector" $ | nindent 8 }}
         app.kubernetes.io/component: prepare
-        {{- with $check.podLabels }}{{ toYaml . | nindent 8 }}{{ end }}
-      {{- with $check.podAnnotations }}
+        {{- with $pod.podLabels }}{{ toYaml . | nindent 8 }}{{ end }}
+      {{- with $pod.podAnnotations }}
       annotations: {{- toYaml . | nindent 8 }}
       {{- end }}
     spec:
@@ -38,19 +38,7 @@ spec:
       serviceAccountName: {{ .account }}
       automountServiceAccountToken: true
       enableServiceLinks: false
-      securityContext: {{- toYaml $.Values.podSecurityContext | nindent 8 }}
-      {{- with $.Values.imagePullSecrets }}
-      imagePullSecrets: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $.Values.priorityClassName }}
-      priorityClassName: {{ . }}
-      {{- end }}
-      {{- with ternary $.Values.nodeSelector $check.nodeSelector (kindIs "invalid" $check.nodeSelector) }}
-      nodeSelector: {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with ternary $.Values.tolerations $check.tolerations (kindIs "invalid" $check.tolerations) }}
-      tolerations: {{- toYaml . | nindent 8 }}
-      {{- end }}
+      {{- include "trireme.podPlace" (dict "root" $ "pod" $pod) | nindent 6 }}
       containers:
         - name: prepare
           image: {{ include "trireme.image" $ }}
@@ -67,7 +55,19 @@ spec:
             {{- range include "trireme.wanted" $ | fromYamlArray }}
             - {{ .name }}={{ .pods }}
             {{- end }}
+          {{- with $pod.extraEnv }}
+          env: {{- toYaml . | nindent 12 }}
+          {{- end }}
+          {{- with $pod.extraEnvFrom }}
+          envFrom: {{- toYaml . | nindent 12 }}
+          {{- end }}
           terminationMessagePolicy: FallbackToLogsOnError
           resources: {{- toYaml $check.resources | nindent 12 }}
-          securityContext: {{- toYaml $.Values.securityContext | nindent 12 }}
+          securityContext: {{- toYaml $pod.securityContext | nindent 12 }}
+          {{- with $pod.extraVolumeMounts }}
+          volumeMounts: {{- toYaml . | nindent 12 }}
+          {{- end }}
+      {{- with $pod.extraVolumes }}
+      volumes: {{- toYaml . | nindent 8 }}
+      {{- end }}
 {{- end }}

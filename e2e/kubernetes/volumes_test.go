@@ -87,6 +87,19 @@ func (g *group) volumesGrow(t *testing.T, b *bank) string {
 
 	// The program that ran Helm ended between the two.
 	g.kubectl("-n", namespace, "delete", "statefulset", name, "--cascade=orphan")
+	g.eventually("nobody may be evicted", func() error {
+		var budget struct {
+			Status struct {
+				Allowed  int `json:"disruptionsAllowed"`
+				Expected int `json:"expectedPods"`
+			} `json:"status"`
+		}
+		err := g.api.get("/apis/policy/v1/namespaces/"+namespace+"/poddisruptionbudgets/"+name, &budget)
+		if s := budget.Status; err == nil && (s.Allowed != 0 || s.Expected != 0) {
+			err = fmt.Errorf("of %d pods %d may be", s.Expected, s.Allowed)
+		}
+		return err
+	})
 	g.keeps(b, 3)
 	g.upgrade("--set=persistence.size=40Gi")
 	g.sized("40Gi", "40Gi")
@@ -98,5 +111,19 @@ func (g *group) volumesGrow(t *testing.T, b *bank) string {
 	g.undisturbed(b, before, "the size was taken back")
 	g.noJobs(t)
 	g.whole(3)
+
+	// A member that is given a new volume gets a smaller one.
+	g.volumeLost(t, b)
+	var all list[claim]
+	g.must(g.api.get("/api/v1/namespaces/"+namespace+"/persistentvolumeclaims", &all))
+	smaller := 0
+	for _, c := range all.Items {
+		if strings.HasPrefix(c.Meta.Name, "data-"+name+"-") && c.Status.Capacity.Size == "20Gi" {
+			smaller++
+		}
+	}
+	if smaller != 1 {
+		t.Errorf("%d volumes are smaller", smaller)
+	}
 	return fmt.Sprintf(", of which %s until all volumes had grown", round(took))
 }

@@ -18,15 +18,16 @@ and how many pods they are to have from now on.
 Helm cannot change what claims a StatefulSet makes, nor the number of its pods where kubectl or an autoscaler has
 set it to another one. So the claims are expanded, and a set that Helm could not change is deleted without its
 pods, which run on: Helm makes it anew, and the new one takes them over. Nothing is changed if anything of it
-cannot be: a claim that does not grow, or a set that is to make smaller ones.`
+cannot be: a claim that does not grow, or would have to be smaller or of another storage class.`
 
 func runPrepare(args []string) error {
 	f := flags("prepare [options] SET=PODS ...", prepareText)
 	p := preparation{say: func(text string) { fmt.Println(text) }}
 	f.StringVar(&p.size, "size", "", "the `size` of each claim, as Kubernetes writes it (20Gi)")
 	f.IntVar(&p.claims, "claims", 32, "how many claims a set may have, those of pods that it had before included")
-	f.BoolVar(&p.smaller, "smaller", false, "let a set make smaller claims than until now; those that are there stay as large as they are")
-	f.BoolVar(&p.rollback, "rollback", false, "whatever claims there are, they are no reason to stop; includes --smaller")
+	f.StringVar(&p.class, "storage-class", "", "the storage `class` of each claim; empty: the default one")
+	f.BoolVar(&p.keep, "keep-claims", false, "leave the claims that are there as they are: only new ones have the size and the storage class")
+	f.BoolVar(&p.rollback, "rollback", false, "claims that are there grow if they can, and are no reason to stop")
 	f.DurationVar(&p.wait, "wait", time.Minute, "how long to wait for Kubernetes")
 	f.StringVar(&p.otherwise, "otherwise", "", "`words` that are added to a refusal: how to go on all the same")
 	credentials := f.String("credentials", "/var/run/secrets/kubernetes.io/serviceaccount", "`directory` with the token, ca.crt and namespace of the pod's service account")
@@ -67,15 +68,15 @@ type wantedSet struct {
 
 // preparation makes way for Helm.
 type preparation struct {
-	api               *kubernetes.Client
-	sets              []wantedSet
-	size              string
-	bytes             int64
-	claims            int
-	smaller, rollback bool
-	wait              time.Duration
-	otherwise         string
-	say               func(text string)
+	api            *kubernetes.Client
+	sets           []wantedSet
+	size, class    string
+	bytes          int64
+	claims         int
+	keep, rollback bool
+	wait           time.Duration
+	otherwise      string
+	say            func(text string)
 
 	expand []kubernetes.Claim // those that are to grow
 	bad    []string           // why nothing may be changed
@@ -150,9 +151,9 @@ func (p *preparation) look(ctx context.Context, s *wantedSet) (err error) {
 			return fmt.Errorf("the claims of the StatefulSet %s: %w", s.name, err)
 		}
 	}
-	resized := was != p.bytes
+	resized, other := was != p.bytes, s.now.Class != p.class
 	scaled := s.now.Scaled && s.now.Pods() != s.pods
-	s.anew = s.now.Exists() && (resized || scaled)
+	s.anew = s.now.Exists() && (resized || other || scaled)
 	if !resized && !s.anew {
 		return nil
 	}
@@ -165,12 +166,18 @@ func (p *preparation) look(ctx context.Context, s *wantedSet) (err error) {
 			s.claims = append(s.claims, claim)
 		}
 	}
-	if p.bytes < was && !p.smaller && !p.rollback {
-		p.refuse(fmt.Sprintf("%s has volumes of %s, which do not become smaller: %s is less", s.name, s.now.Size, p.size),
-			fmt.Sprintf("Keep persistence.size=%s, or make a new release of a backup, or give one member after the other a new volume:", s.now.Size),
-			"docs/operations-kubernetes.md, Volumes.")
+	const instead = "or make a new release of a backup, or give one member after the other a new volume: docs/operations-kubernetes.md, Volumes."
+	if s.anew && !p.keep && !p.rollback {
+		if p.bytes < was {
+			p.refuse(fmt.Sprintf("%s has volumes of %s, which do not become smaller: %s is less", s.name, s.now.Size, p.size),
+				fmt.Sprintf("Keep persistence.size=%s, %s", s.now.Size, instead))
+		}
+		if other {
+			p.refuse(fmt.Sprintf("%s has volumes of the storage class %q, which do not come to be of %q", s.name, s.now.Class, p.class),
+				fmt.Sprintf("Keep persistence.storageClass=%s, %s", s.now.Class, instead))
+		}
 	}
-	if resized {
+	if resized && !p.keep {
 		if err := p.grow(ctx, s); err != nil {
 			return err
 		}
@@ -208,8 +215,7 @@ func (p *preparation) grow(ctx context.Context, s *wantedSet) error {
 			return err
 		default:
 			p.refuse(fmt.Sprintf("%s does not grow from %s to %s: %v", c.Name, c.Size, p.size, err),
-				"A claim grows that has its volume, of a storage class with allowVolumeExpansion: true.",
-				"If yours cannot do that: docs/operations-kubernetes.md, Volumes.")
+				"A claim grows that has its volume, of a storage class with allowVolumeExpansion: true. If yours cannot do that: docs/operations-kubernetes.md, Volumes.")
 		}
 	}
 	return nil

@@ -45,7 +45,8 @@ func TestPrepareJob(t *testing.T) {
 		{"more members", standing(set + " 20Gi 3 helm"), "replicaCount: 5", ""},
 		{"volumes grow", standing(set + " 20Gi 3 helm"), "persistence: {size: 40Gi}", "--size=40Gi --claims=32 prod-db-trireme=3"},
 		{"volumes shrink", standing(set + " 20Gi 3 helm"), "persistence: {size: 10Gi}", "--size=10Gi --claims=32 prod-db-trireme=3"},
-		{"new ones are smaller", standing(set + " 20Gi 3 helm"), "{persistence: {size: 10Gi}, upgrade: {prepare: {smaller: true}}}", "--size=10Gi --claims=32 --smaller prod-db-trireme=3"},
+		{"new ones are smaller", standing(set + " 20Gi 3 helm"), "{persistence: {size: 10Gi}, upgrade: {prepare: {keepClaims: true}}}", "--size=10Gi --claims=32 --keep-claims prod-db-trireme=3"},
+		{"another storage class", standing(set + " 20Gi 3 helm"), "persistence: {storageClass: fast}", "--size=20Gi --storage-class=fast --claims=32 prod-db-trireme=3"},
 		{"a size in bytes", standing(set + " 20Gi 3 helm"), "persistence: {size: 21474836480}", "--size=2.147483648e+10 --claims=32 prod-db-trireme=3"},
 		{"replicas' volumes grow", standing(set+" 40Gi 3 helm", readSet+" 20Gi 2 helm"), "{persistence: {size: 40Gi}, readReplicas: {count: 40}}",
 			"--size=40Gi --claims=40 prod-db-trireme=3 prod-db-trireme-read=40"},
@@ -77,7 +78,7 @@ func TestPrepareJob(t *testing.T) {
 			t.Errorf("%s: before an upgrade: %q, not %q", c.name, got, want)
 		}
 		back := args("prepare-rollback")
-		if !strings.Contains(back, " --rollback ") || strings.Contains(back, "--smaller") || want != "" && strings.ReplaceAll(want, " --smaller", "") != strings.ReplaceAll(back, " --rollback", "") {
+		if !strings.Contains(back, " --rollback ") || strings.Contains(back, "--keep-claims") || want != "" && strings.ReplaceAll(want, " --keep-claims", "") != strings.ReplaceAll(back, " --rollback", "") {
 			t.Errorf("%s: before a rollback: %q", c.name, back)
 		}
 	}

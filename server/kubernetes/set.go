@@ -19,8 +19,8 @@ type Set struct {
 	Lasts bool
 	// Pods with numbers from Start up to End, which is not among them, are to be there.
 	Start, End int
-	// Size is what claims for data ask for that the set makes.
-	Size string
+	// Size is what claims for data ask for that the set makes, and Class the storage class; empty: the default one.
+	Size, Class string
 	// Scaled says that the number of pods was set by `kubectl`, or through the set's scale as autoscalers do.
 	Scaled bool
 
@@ -35,6 +35,7 @@ func (s *Set) Pods() int { return s.End - s.Start }
 
 // claimSpec is what a claim asks for.
 type claimSpec struct {
+	Class     string `json:"storageClassName,omitempty"`
 	Resources struct {
 		Requests struct {
 			Storage string `json:"storage"`
@@ -97,7 +98,7 @@ func (c *Client) Set(ctx context.Context, name string) (Set, error) {
 	s.Scaled = slices.ContainsFunc(set.Metadata.ManagedFields, func(m manager) bool { return m.scaled() })
 	for _, c := range set.Spec.Claims {
 		if c.Metadata.Name == "data" {
-			s.Size = c.Spec.Resources.Requests.Storage
+			s.Size, s.Class = c.Spec.Resources.Requests.Storage, c.Spec.Class
 		}
 	}
 	return s, nil

@@ -69,7 +69,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/*
-Why Helm may be unable to change a StatefulSet as it is: its claims have another size, or its number of pods is another
+Why Helm may be unable to change a StatefulSet as it is: it makes other claims, or its number of pods is another
 one, which kubectl or an autoscaler has set. Also if the members' is gone, or nobody can look; empty: it can.
 */}}
 {{- define "trireme.fixed" -}}
@@ -82,6 +82,7 @@ one, which kubectl or an autoscaler has set. Also if the members' is gone, or no
 {{- else -}}
 {{- range $set.spec.volumeClaimTemplates -}}
 {{- if and (eq .metadata.name "data") (ne (toString .spec.resources.requests.storage) (toString $.Values.persistence.size)) }}size {{ end -}}
+{{- if and (eq .metadata.name "data") (ne (.spec.storageClassName | default "") ($.Values.persistence.storageClass | default "")) }}class {{ end -}}
 {{- end -}}
 {{- if ne (int $set.spec.replicas) (int .pods) -}}
 {{- range $set.metadata.managedFields -}}

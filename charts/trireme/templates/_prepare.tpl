@@ -46,11 +46,14 @@ spec:
           args:
             - prepare
             - --size={{ $.Values.persistence.size }}
+            {{- with $.Values.persistence.storageClass }}
+            - --storage-class={{ . }}
+            {{- end }}
             - --claims={{ include "trireme.claimsMax" $ }}
             {{- if eq (join "," .events) "pre-rollback" }}
             - --rollback
-            {{- else if $.Values.upgrade.prepare.smaller }}
-            - --smaller
+            {{- else if $.Values.upgrade.prepare.keepClaims }}
+            - --keep-claims
             {{- end }}
             {{- range include "trireme.wanted" $ | fromYamlArray }}
             - {{ .name }}={{ .pods }}

@@ -92,9 +92,10 @@ func heldSet(name, size string, replicas int, managers string) string {
 }
 
 const (
-	byHelm    = `, "managedFields": [{"manager": "helm", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
-	byKubectl = `, "managedFields": [{"manager": "helm", "operation": "Apply", "fieldsV1": {"f:spec": {"f:template": {}}}}, {"manager": "kubectl", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
-	byEdit    = `, "managedFields": [{"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
+	byHelm       = `, "managedFields": [{"manager": "helm", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
+	byKubectl    = `, "managedFields": [{"manager": "helm", "operation": "Apply", "fieldsV1": {"f:spec": {"f:template": {}}}}, {"manager": "kubectl", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
+	byAutoscaler = `, "managedFields": [{"manager": "kube-controller-manager", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
+	byEdit       = `, "managedFields": [{"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
 )
 
 // TestPrepare: what is expanded and set aside before Helm goes on, and what is refused before anything is changed.
@@ -142,6 +143,7 @@ func TestPrepare(t *testing.T) {
 		{"back to more, and one cannot grow", held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), fixed: []string{"data-db-2"}},
 			"--size=40Gi --rollback db=3", []string{"data-db-0 40Gi", "data-db-1 40Gi", "db is deleted"}, 0, "data-db-2 stays as it is"},
 		{"scaled by kubectl", held{sets: map[string]string{"db": heldSet("db", "20Gi", 0, byKubectl)}, claims: three("20Gi")}, "--size=20Gi db=3", []string{"db is deleted"}, 0, ""},
+		{"scaled by an autoscaler", held{sets: map[string]string{"db": heldSet("db", "20Gi", 7, byAutoscaler)}, claims: three("20Gi")}, "--size=20Gi db=3", []string{"db is deleted"}, 0, ""},
 		{"edited by kubectl", held{sets: map[string]string{"db": heldSet("db", "20Gi", 5, byEdit)}, claims: three("20Gi")}, "--size=20Gi db=3", []string{"db is deleted"}, 0, ""},
 		{"scaled by kubectl to what is wanted", held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byKubectl)}, claims: three("20Gi")}, "--size=20Gi db=3", nil, 0, ""},
 		{"scaled, and a claim is smaller", held{sets: map[string]string{"db": heldSet("db", "20Gi", 0, byKubectl)}, claims: three("10Gi"), fixed: []string{"data-db-0"}}, "--size=20Gi db=3",

@@ -29,7 +29,6 @@ type row struct {
 // page tells of all values what their comments say.
 type page struct {
 	b        strings.Builder
-	general  []*row // that are no maps
 	problems []string
 }
 

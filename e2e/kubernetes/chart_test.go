@@ -112,6 +112,7 @@ func (g *group) holdUp() {
 // checkVolumes removes the release and checks what is on the members' volumes, which stay.
 func (g *group) checkVolumes() {
 	g.t.Helper()
+	g.consists(3) // claims of members that have left go a while after them
 	g.helm("uninstall", release, "--namespace="+namespace, "--wait")
 	g.eventually("all pods have ended", func() error {
 		if pods := g.members(); len(pods) > 0 {

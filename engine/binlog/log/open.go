@@ -305,6 +305,10 @@ func (o *opening) repair() error {
 	if err := o.openLast(); err != nil {
 		return err
 	}
+	l.committed = l.files[0].first - 1
+	if l.Err() != nil {
+		return nil // salvaged
+	}
 	if s := l.files[len(l.files)-1]; len(l.files) > 1 && s.next == s.first {
 		// The entry that opened it did not make it to the disk; another one may
 		// come in its place, and not open a file.
@@ -313,7 +317,6 @@ func (o *opening) repair() error {
 			return err
 		}
 	}
-	l.committed = l.files[0].first - 1
 	return l.settle()
 }
 
@@ -393,9 +396,11 @@ func (o *opening) openLast() error {
 		var bad *badRecord
 		if errors.As(err, &bad) {
 			if before.offset < whole {
-				return sc.known(err)
+				err = sc.known(err)
+			} else {
+				err = o.cutTorn(&sc, bad)
 			}
-			if err := o.cutTorn(&sc, bad); err != nil {
+			if err != nil && !o.salvage(err) {
 				return err
 			}
 			break
@@ -417,7 +422,20 @@ func (o *opening) openLast() error {
 	s.end, s.next = sc.at.offset, sc.at.index
 	l.tail = sc.at
 	l.cache.reset(l.tail.index)
+	if l.Err() != nil {
+		return nil // salvaged
+	}
 	return o.makeDurable(whole)
+}
+
+// salvage reports whether the log is opened all the same with what comes before the damage.
+func (o *opening) salvage(err error) bool {
+	var damage *CorruptError
+	if !o.l.opt.Salvage || !errors.As(err, &damage) {
+		return false
+	}
+	_ = o.l.halt(damage)
+	return true
 }
 
 // marks reports whether a mark for p can be one for end. That of the header knows no checksum.

@@ -39,6 +39,10 @@ type Options struct {
 	// Copied says that the files are a copy that was made while a node wrote to them: what
 	// it was writing may be there in part.
 	Copied bool
+	// Salvage opens a log whose last file is damaged, for reading what comes before the damage: it
+	// has halted with the damage as its cause, and nothing is changed in the file. Only for who knows
+	// that entries are lost.
+	Salvage bool
 	// Newest is the newest version of the format that is known; entry.FileVersion by
 	// default. A lower one is for tests of groups whose programs differ.
 	Newest uint8
@@ -138,17 +142,22 @@ type CorruptError struct {
 	Why    string // how it is known that they were durable; empty: it always is
 }
 
-func (e *CorruptError) Error() string {
+// Where says what is wrong, and where.
+func (e *CorruptError) Where() string {
 	where := fmt.Sprintf("%s, offset %d", e.File, e.Offset)
 	if e.Index != 0 {
 		where += fmt.Sprintf(", entry %d", e.Index)
 	}
+	return where + ": " + e.What
+}
+
+func (e *CorruptError) Error() string {
 	why := e.Why
 	if why == "" {
 		why = "These bytes were durable"
 	}
-	return fmt.Sprintf("binlog: damaged at %s: %s. %s, so that no crash explains it: check the disk. "+
-		"This node must not go on with its log; empty its data directory and let it be provisioned from another member", where, e.What, why)
+	return fmt.Sprintf("binlog: damaged at %s. %s, so that no crash explains it: check the disk. "+
+		"This node must not go on with its log; empty its data directory and let it be provisioned from another member", e.Where(), why)
 }
 
 // HaltError is what a halted log answers with: Cause is the error that halted it.

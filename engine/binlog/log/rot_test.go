@@ -1,6 +1,7 @@
 package log
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -74,6 +75,34 @@ func TestFlippedBit(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What comes before the damage can be read when it is asked for, and nothing is changed.
+func TestSalvage(t *testing.T) {
+	simulate(t, 1, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 1)
+		const n, bad = 7, 5
+		at := unmarked(s, fsys, n, 50)
+		fsys = fsys.KillImage()
+		opt := options(fsys, s)
+		opt.Salvage = true
+		ok(fsys.FlipBit("binlog/binlog.000001", at[bad-1].Offset+recordHeader+3, 2))
+		read := func() []byte { return must(file.ReadWhole(fsys, "binlog/binlog.000001", 64<<20)) }
+		before := read()
+		l := must(Open(opt))
+		var damage *CorruptError
+		assert(errors.As(l.Err(), &damage) && damage.Index == bad, "%v", l.Err())
+		entries := must(l.Read(1, l.LastIndex()+1, 1<<20))
+		assert(l.LastIndex() == bad-1 && len(entries) == bad-1, "up to %d, %d entries", l.LastIndex(), len(entries))
+		assert(l.Append([]Entry{{Index: bad, Term: 9}}) != nil, "it takes entries")
+		_ = l.Close()
+		assert(bytes.Equal(before, read()), "the file was changed")
+		// Where there is no damage it is a log as any.
+		ok(fsys.FlipBit("binlog/binlog.000001", at[bad-1].Offset+recordHeader+3, 2))
+		l = must(Open(opt))
+		assert(l.Err() == nil && l.LastIndex() == n, "%v, up to %d", l.Err(), l.LastIndex())
+		ok(l.Close())
+	})
 }
 
 // The length of the last record is wrong, so that the record seems to reach into sectors that were

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -161,18 +162,18 @@ The directory is empty; the backup is not changed.
 Settings are those of trireme server; datadir, peer_address or report_host matter here.
 `
 
-// restoreArgs takes the command's own options out of those of a server.
-func restoreArgs(args []string) (own map[string]string, rest []string, err error) {
+// ownArgs takes a command's own options, switches and those with a value, out of those of a server.
+func ownArgs(args, switches, valued []string) (own map[string]string, rest []string, err error) {
 	own = map[string]string{}
 	for i := 0; i < len(args); i++ {
-		name, value, valued := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		name, value, has := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
 		switch {
 		case !strings.HasPrefix(args[i], "-"):
 			rest = append(rest, args[i]) // the value of an option, or an error of its own
-		case name == "check" || name == "list" || name == "help" || name == "h":
+		case slices.Contains(switches, name) || name == "help" || name == "h":
 			own[name] = "yes"
-		case name == "from" || name == "until" || name == "log":
-			if !valued {
+		case slices.Contains(valued, name):
+			if !has {
 				if i++; i == len(args) {
 					return nil, nil, fmt.Errorf("--%s wants a value", name)
 				}
@@ -187,7 +188,7 @@ func restoreArgs(args []string) (own map[string]string, rest []string, err error
 }
 
 func runRestore(args []string) error {
-	own, rest, err := restoreArgs(args)
+	own, rest, err := ownArgs(args, []string{"check", "list"}, []string{"from", "until", "log"})
 	if err == nil && own["from"] == "" && own["help"]+own["h"] == "" {
 		err = errors.New("--from, the directory of the backup, is missing")
 	}

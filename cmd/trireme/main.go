@@ -40,6 +40,7 @@ func subcommands() []subcommand {
 		{"admin", "look into nodes and change a group: members, settings, sessions, locks", runAdmin},
 		{"backup", "copy a group's database into a directory, while it is used", runBackup},
 		{"restore", "make a new group of a backup", runRestore},
+		{"regroup", "make a new group of one member's directory, when the majority is lost", runRegroup},
 		{"binlog", "list, print, export and verify a node's log", runBinlog},
 		{"check", "check the data of a node that is stopped", runCheck},
 		{"preflight", "tell before an upgrade whether it may begin", runPreflight},

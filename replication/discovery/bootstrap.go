@@ -27,6 +27,9 @@ type Options struct {
 	Name      string // of the cluster
 	// Begun says which member of which group the directory belongs to; zero: of none.
 	Begun transport.Identity
+	// Replaced are the groups that were lost and that of Begun has been made of, at most 64: what
+	// still runs of them is none to join.
+	Replaced []transport.GroupID
 
 	Every      time.Duration // pause between rounds of questions; 0: 250 ms
 	AskTimeout time.Duration // 0: 1 s
@@ -104,7 +107,7 @@ func (b *Bootstrap) prepared(r *record) {
 // tell makes the node's state known to others that ask. plan is that of an Empty
 // node.
 func (b *Bootstrap) tell(plan *Plan) {
-	s := Status{State: b.local.State, Name: b.opts.Name, Group: b.local.Group, ID: b.local.ID}
+	s := Status{State: b.local.State, Name: b.opts.Name, Group: b.local.Group, ID: b.local.ID, Replaced: b.opts.Replaced}
 	switch {
 	case b.local.State == Prepared:
 		s.Nodes = b.local.Founded.Nodes
@@ -212,7 +215,7 @@ func (b *Bootstrap) Begin(id transport.Identity, h transport.Handler) {
 	b.set(h)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status = Status{State: Begun, Name: b.opts.Name, Group: id.Group, ID: id.Member}
+	b.status = Status{State: Begun, Name: b.opts.Name, Group: id.Group, ID: id.Member, Replaced: b.opts.Replaced}
 }
 
 // Answer implements [transport.Handler].

@@ -61,6 +61,8 @@ type Status struct {
 	// Nodes are the founders: of the plan of an Empty node, of what a Prepared node has
 	// agreed to. Of a Begun one they say nothing any more.
 	Nodes []string
+	// Replaced are groups that were lost and that this node's group, which has begun, has been made of.
+	Replaced []transport.GroupID
 }
 
 // Kind is what a node should do.
@@ -129,9 +131,15 @@ func Decide(local *Local, plan *Plan, answers []Answer) Action {
 func decideBegun(local *Local, plan *Plan, answers []Answer) (Action, bool) {
 	var found *Answer
 	var contacts []string
+	replaced := map[transport.GroupID]bool{}
+	for i := range answers {
+		for _, g := range answers[i].Status.Replaced {
+			replaced[g] = true
+		}
+	}
 	for i := range answers {
 		a := &answers[i]
-		if a.Err != nil || a.Status.State != Begun {
+		if a.Err != nil || a.Status.State != Begun || replaced[a.Status.Group] {
 			continue
 		}
 		switch {

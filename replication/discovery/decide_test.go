@@ -153,6 +153,26 @@ func TestDecideOtherPlans(t *testing.T) {
 	}
 }
 
+// What is left of a group that was lost does not keep nodes from the one that was made of it, and is not joined.
+func TestDecideReplaced(t *testing.T) {
+	local := Local{Addr: "a:1", FreshID: 9}
+	abc := testPlan("a", "b", "c")
+	b, c := answer("b begun G", abc), answer("c begun H", abc)
+	if got := describe(Decide(&local, abc, []Answer{b, c})); !strings.HasPrefix(got, "refuse: ") {
+		t.Errorf("two groups that know nothing of each other: %s", got)
+	}
+	c.Status.Replaced = []transport.GroupID{gid("F"), gid("G")}
+	for _, answers := range [][]Answer{{b, c}, {c, b}} {
+		if got, want := describe(Decide(&local, abc, answers)), "join H as 9 by c:1"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	told, err := decodeStatus(c.Status.encode())
+	if err != nil || fmt.Sprint(*told) != fmt.Sprint(c.Status) {
+		t.Errorf("%+v becomes %+v: %v", c.Status, told, err)
+	}
+}
+
 func TestPlan(t *testing.T) {
 	p, err := NewPlan("c", []string{"b:1", "a:1", "c:1"}, 0)
 	if err != nil || p.ID("a:1") != 1 || p.ID("c:1") != 3 || p.ID("d:1") != 0 || fmt.Sprint(p.Founders()) != "[{1 a:1} {2 b:1} {3 c:1}]" {
@@ -190,6 +210,8 @@ func make65() (nodes []string) {
 
 func FuzzDecode(f *testing.F) {
 	s := Status{State: Prepared, Name: "c", Group: gid("G"), ID: 300, Nodes: []string{"a:1", "b:1"}}
+	f.Add(s.encode())
+	s.Replaced = []transport.GroupID{gid("H"), gid("I")}
 	f.Add(s.encode())
 	f.Add((&record{gid("G"), 2, testPlan("a", "b")}).encode())
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -3,10 +3,13 @@ package discovery
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/triremedb/trireme/replication/transport"
 )
 
 // A status travels as a version byte, the state, the group, the member's id, the
-// name and the founders; strings with their length, numbers as unsigned varints.
+// name and the founders; strings with their length, numbers as unsigned varints. The groups that were
+// replaced follow, if there are any: older programs do not understand a node that has some.
 const statusVersion = 1
 
 var errStatus = errors.New("discovery: malformed status")
@@ -15,7 +18,11 @@ func (s *Status) encode() []byte {
 	b := append([]byte{statusVersion, byte(s.State)}, s.Group[:]...)
 	b = binary.AppendUvarint(b, s.ID)
 	b = appendString(b, s.Name)
-	return appendStrings(b, s.Nodes)
+	b = appendStrings(b, s.Nodes)
+	for _, g := range s.Replaced {
+		b = append(b, g[:]...)
+	}
+	return b
 }
 
 func decodeStatus(b []byte) (*Status, error) {
@@ -25,10 +32,13 @@ func decodeStatus(b []byte) (*Status, error) {
 		return nil, errStatus
 	}
 	s.State = State(d.byte())
-	copy(s.Group[:], d.bytes(uint64(len(s.Group))))
+	s.Group = d.group()
 	s.ID = d.uint()
 	s.Name = string(d.bytes(d.uint()))
 	s.Nodes = d.strings()
+	for len(d.left) > 0 && !d.failed && len(s.Replaced) < maxReplaced {
+		s.Replaced = append(s.Replaced, d.group())
+	}
 	if d.failed || len(d.left) > 0 || s.State > Begun {
 		return nil, errStatus
 	}
@@ -61,6 +71,14 @@ func (d *decoder) bytes(n uint64) []byte {
 	b := d.left[:n]
 	d.left = d.left[n:]
 	return b
+}
+
+// maxReplaced is how many groups a node names that its own has been made of.
+const maxReplaced = 64
+
+func (d *decoder) group() (g transport.GroupID) {
+	copy(g[:], d.bytes(uint64(len(g))))
+	return g
 }
 
 func (d *decoder) byte() byte {

@@ -55,9 +55,13 @@ func (n *Node) bootstrap(ctx context.Context) error {
 			return err
 		}
 	}
+	replaced, err := readReplaced(n.opt.FS)
+	if err != nil {
+		return err
+	}
 	o := n.opt.Bootstrap
 	b, err := discovery.New(discovery.Options{Env: n.opt.Env, FS: n.opt.FS, Discovery: o.Discovery,
-		Addr: o.Addr, Name: o.Name, Begun: begun, Log: n.opt.Log})
+		Addr: o.Addr, Name: o.Name, Begun: begun, Replaced: replaced, Log: n.opt.Log})
 	if err != nil {
 		return err
 	}
@@ -93,6 +97,20 @@ func (n *Node) decide(ctx context.Context, b *discovery.Bootstrap) error {
 	}
 	b.Begin(id, n)
 	return nil
+}
+
+// checkAddress says when others look for this member elsewhere than where it is.
+func (n *Node) checkAddress() {
+	c, err := n.running()
+	if n.opt.Bootstrap == nil || err != nil {
+		return
+	}
+	for _, m := range c.membership.current() {
+		if m.ID == n.id.id && m.Addr != n.opt.Bootstrap.Addr {
+			n.opt.Log.Warn("the group knows this member at another address, where others will look for it: start it there",
+				"known", m.Addr, "started", n.opt.Bootstrap.Addr)
+		}
+	}
 }
 
 // presence makes the node a member of the group if it is none yet, and keeps what the

@@ -13,6 +13,9 @@ import (
 // and Raft's state. The error is why a start would be refused; a directory that belongs to no group
 // has none.
 func CheckFiles(root file.FS, e env.Env) error {
+	if err := notRegrouping(root); err != nil {
+		return err
+	}
 	id, err := readIdentity(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		if used, e := root.Exists(raftlog.StateFileName); e != nil || !used {

@@ -85,9 +85,14 @@ func (n *Node) ReportRejected(id uint64, r *transport.Rejection) {
 		n.rejected[id] = rejection{r.Text, now}
 	}
 	n.mu.Unlock()
-	if !again {
-		n.opt.Log.Warn("a member and this one do not talk to each other", "member", id, "reason", r)
+	if again {
+		return
 	}
+	args := []any{"member", id, "reason", r}
+	if r.Reason == transport.ReasonOtherGroup {
+		args = append(args, "advice", "of two groups one was replaced (trireme regroup, trireme restore): stop what is left of that one and empty its directories")
+	}
+	n.opt.Log.Warn("a member and this one do not talk to each other", args...)
 }
 
 // rejection is what was told of a member, and when.

@@ -63,9 +63,14 @@ func OpenContext(ctx context.Context, opt Options) (*Node, error) {
 	if err := n.lock(); err != nil {
 		return nil, err
 	}
-	if err := n.open(ctx); err != nil {
+	err := notRegrouping(opt.FS)
+	if err == nil {
+		err = n.open(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, n.unlock())
 	}
+	n.checkAddress()
 	n.provisioning.start()
 	n.presence.start()
 	return n, nil

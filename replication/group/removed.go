@@ -120,7 +120,7 @@ func (c *core) removedAt() (index uint64) {
 			return index // the end was cut off meanwhile; there will be another word
 		}
 		for i := range entries {
-			if c.removes(&entries[i]) {
+			if removes(&entries[i], c.opt.ID) {
 				index = entries[i].Index
 			}
 		}
@@ -129,13 +129,13 @@ func (c *core) removedAt() (index uint64) {
 	return index
 }
 
-// removes reports whether an entry takes this member out of the group.
-func (c *core) removes(e *log.Entry) bool {
+// removes reports whether an entry takes a member out of the group.
+func removes(e *log.Entry, id uint64) bool {
 	if e.Type == log.Normal || len(e.Data) == 0 {
 		return false
 	}
 	cc, err := decodeConfChange(&raftpb.Entry{Type: raftpb.EntryType(e.Type).Enum(), Data: e.Data})
 	return err == nil && slices.ContainsFunc(cc.AsV2().GetChanges(), func(ch *raftpb.ConfChangeSingle) bool {
-		return ch.GetType() == raftpb.ConfChangeRemoveNode && ch.GetNodeId() == c.opt.ID
+		return ch.GetType() == raftpb.ConfChangeRemoveNode && ch.GetNodeId() == id
 	})
 }

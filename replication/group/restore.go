@@ -228,15 +228,21 @@ func (r *Restore) prepare() error {
 // copyLog makes the new group's log, from the snapshot to the last transaction, and
 // returns the last term in it.
 func (r *Restore) copyLog(opt log.Options, m *provision.Manifest, until uint64) (term uint64, err error) {
-	l, err := log.Create(opt, log.Start{Index: m.Position.Index, Term: m.Position.Term, Number: m.CSN})
+	return copyLog(opt, log.Start{Index: m.Position.Index, Term: m.Position.Term, Number: m.CSN}, until, r.Logs...)
+}
+
+// copyLog makes a new group's log that begins at start, of what logs of the old group have behind
+// that, up to the last transaction wanted. It returns the last term in it.
+func copyLog(opt log.Options, start log.Start, until uint64, from ...*log.Log) (term uint64, err error) {
+	l, err := log.Create(opt, start)
 	if err != nil {
 		return 0, err
 	}
-	c := logCopy{until: until, index: m.Position.Index, term: m.Position.Term, number: m.CSN}
+	c := logCopy{until: until, index: start.Index, term: start.Term, number: start.Number}
 	if c.unpack, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(entry.MaxBody)); err == nil {
 		defer c.unpack.Close()
-		for i := 0; i < len(r.Logs) && err == nil && !c.over; i++ {
-			err = c.run(r.Logs[i], l)
+		for i := 0; i < len(from) && err == nil && !c.over; i++ {
+			err = c.run(from[i], l)
 		}
 	}
 	if err == nil {
@@ -264,14 +270,18 @@ const copyBytes = 4 << 20
 func (c *logCopy) run(from, to *log.Log) error {
 	first := to.LastIndex() < to.FirstIndex()
 	for c.index < from.LastIndex() && !c.over {
-		entries, err := from.Read(c.index+1, from.LastIndex()+1, copyBytes)
+		entries, err := readSome(from, c.index+1)
+		var damage *log.CorruptError
+		if errors.As(err, &damage) && c.number == c.until {
+			return nil // what is damaged comes behind what is wanted
+		}
 		if err != nil {
 			return err
 		}
 		var out []log.Entry
 		for _, e := range entries {
 			if c.over, err = c.change(&e, first); err != nil {
-				return fmt.Errorf("group: entry %d of the backup's log: %w", e.Index, err)
+				return fmt.Errorf("group: entry %d of the old group's log: %w", e.Index, err)
 			}
 			if c.over {
 				break

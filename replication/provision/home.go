@@ -188,6 +188,13 @@ func (h *Home) Data() file.FS {
 	return subFS{h.fsys, h.current.dir()}
 }
 
+// Dir is the name of the directory of the engine in use.
+func (h *Home) Dir() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current.dir()
+}
+
 // Received says which snapshot the data in use was received as; ok is false if it
 // was not. The log must not end before that position, nor hold another entry there:
 // if it does, a crash came between the swap and the reset of the log, which then

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
@@ -36,12 +35,7 @@ func (r *Restore) Run(cfg *config.Config) (last uint64, err error) {
 	fs := file.OS(cfg.String("datadir"))
 	o := backup.Options{Data: fs, Env: e, Storage: groupOptions(cfg, e, fs, slog.New(slog.DiscardHandler)).Storage,
 		Until: until, More: r.More, Addr: peerAddress(cfg), Watch: r.Watch}
-	for o.Member == 0 || o.Member > 1<<63-1 {
-		o.Member = e.Uint64() >> 1
-	}
-	for i := range o.Group {
-		o.Group[i] = byte(e.Uint64())
-	}
+	o.Group, o.Member = freshGroup(e)
 	if last, err = r.Backup.Restore(o); errors.Is(err, backup.ErrDamaged) {
 		err = fmt.Errorf("%w; use another backup", err)
 	}
@@ -50,19 +44,9 @@ func (r *Restore) Run(cfg *config.Config) (last uint64, err error) {
 
 // until reads the transaction to restore to.
 func (r *Restore) until() (uint64, error) {
-	if r.Until == "" {
-		return 0, nil
+	of, number, err := parseUntil(r.Until)
+	if err == nil && of != "" && !strings.EqualFold(of, r.Backup.Info.Group) {
+		err = fmt.Errorf("%s is a transaction of group %s, and the backup is of group %s", r.Until, of, r.Backup.Info.Group)
 	}
-	digits := r.Until
-	if source, number, ok := strings.Cut(r.Until, ":"); ok {
-		if !strings.EqualFold(source, r.Backup.Info.Group) {
-			return 0, fmt.Errorf("%s is a transaction of group %s, and the backup is of group %s", r.Until, source, r.Backup.Info.Group)
-		}
-		digits = number
-	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil || n == 0 {
-		return 0, fmt.Errorf("%q is no transaction: it is a GTID, as %s:%d, or its number", r.Until, r.Backup.Info.Group, r.Backup.Info.Last)
-	}
-	return n, nil
+	return number, err
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
+	"github.com/triremedb/trireme/server/node"
 )
 
 // lower is the name of a value of an enum, less what all its names begin with.
@@ -78,6 +79,18 @@ func showGroup(w io.Writer, g *triremev1.AdminGroup) {
 	}
 	if !g.GetWritable() {
 		_, _ = fmt.Fprint(w, "\nno member takes writes")
+		voters, answered := 0, 0
+		for _, m := range g.GetMembers() {
+			if r := m.GetRole(); r != triremev1.AdminRole_ADMIN_ROLE_LEARNER && r != triremev1.AdminRole_ADMIN_ROLE_REPLICA {
+				voters++
+				if m.GetError() == "" {
+					answered++
+				}
+			}
+		}
+		if text := node.NoMajority(voters, answered); text != "" {
+			_, _ = fmt.Fprint(w, "\n", text)
+		}
 	}
 	_, _ = fmt.Fprintln(w)
 }

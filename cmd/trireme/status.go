@@ -88,7 +88,14 @@ func showStatus(r *node.Report) error {
 	_, _ = fmt.Fprintln(w, "MEMBER\tROLE\tSTATE\tMYSQL\tREAD-ONLY\tPEER\tTRANSACTION\tLAG\tENTRIES\tBYTES")
 	good := true
 	writable := false
+	voters, answered := 0, 0
 	for _, m := range r.Members {
+		if !m.Learner {
+			voters++
+			if m.Status.Error == "" {
+				answered++
+			}
+		}
 		role := "follower"
 		switch {
 		case m.Status.Writable:
@@ -111,6 +118,9 @@ func showStatus(r *node.Report) error {
 	}
 	if !writable {
 		fmt.Println("\nno member takes writes")
+		if text := node.NoMajority(voters, answered); text != "" {
+			fmt.Println(text)
+		}
 	}
 	if !writable || !good {
 		return errFailed

@@ -19,6 +19,13 @@ type readiness struct {
 	leaderless time.Time // since when no leader is known; zero: one is
 	// elsewhere counts looks in a row at which this member knew no leader and others that answered did.
 	elsewhere int
+	minority  minority
+}
+
+// minority is how many voters answered, itself counted, when a member that knows no leader asked them last.
+type minority struct {
+	voters, answered int
+	told             time.Time // in the log
 }
 
 const (
@@ -67,7 +74,7 @@ func (r *readiness) look(known bool, now time.Time) {
 	defer r.mu.Unlock()
 	switch {
 	case known:
-		r.leaderless, r.elsewhere = time.Time{}, 0
+		r.leaderless, r.elsewhere, r.minority = time.Time{}, 0, minority{}
 	case r.leaderless.IsZero():
 		r.leaderless = now
 	}
@@ -75,14 +82,53 @@ func (r *readiness) look(known bool, now time.Time) {
 
 // lookElsewhere asks the others for a leader while this member knows none.
 func (n *Node) lookElsewhere() {
-	known := knowLeader(n.group.ID(), n.group.Members(), n.group.GroupStatus())
+	members, states := n.group.Members(), n.group.GroupStatus()
+	known := knowLeader(n.group.ID(), members, states)
 	r := &n.readiness
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.elsewhere++; !known {
 		r.elsewhere = 0
 	}
+	r.minority.voters, r.minority.answered = countVoters(members, states)
+	now := time.Now()
+	if text := r.minority.text(); text != "" && now.Sub(r.leaderless) > minorityAfter && now.Sub(r.minority.told) > minorityAgain {
+		r.minority.told = now
+		n.log.Warn("this member can write nothing", "reason", text)
+	}
 }
+
+// The log says that there is no majority when it has been so for a while, and again now and then.
+const (
+	minorityAfter = 20 * time.Second
+	minorityAgain = 10 * time.Minute
+)
+
+// countVoters counts the voters, and those that have answered.
+func countVoters(members []group.Member, states []group.Status) (voters, answered int) {
+	for _, m := range members {
+		if m.Learner {
+			continue
+		}
+		voters++
+		if slices.ContainsFunc(states, func(s group.Status) bool { return s.ID == m.ID && s.Error == "" }) {
+			answered++
+		}
+	}
+	return voters, answered
+}
+
+// NoMajority is what is said where so few voters answer that nothing can be agreed on; empty: enough do.
+func NoMajority(voters, answered int) string {
+	if answered > voters/2 || voters == 0 {
+		return ""
+	}
+	return fmt.Sprintf("no majority: %d of %d voters answer. If the disks of the others are lost: "+
+		"docs/operations-group.md, When the majority is lost", answered, voters)
+}
+
+// text says that there is no majority; empty: there is, or nothing is known.
+func (m *minority) text() string { return NoMajority(m.voters, m.answered) }
 
 // knowLeader reports whether another voter has answered that knows a leader. Those who do not vote are
 // not asked: older programs keep a leader that is gone.
@@ -107,11 +153,28 @@ func (r *readiness) err(now time.Time, most time.Duration) error {
 	case r.elsewhere >= elsewhereLooks:
 		return errors.New("the node does not hear the leader, which others know")
 	case most == 0:
-		return errors.New("no leader is known")
+		return r.and("no leader is known")
 	case !r.leaderless.IsZero() && now.Sub(r.leaderless) > most:
-		return fmt.Errorf("no leader has been known for %v, longer than ready_without_leader (%v)", now.Sub(r.leaderless).Round(time.Second), most)
+		return r.and(fmt.Sprintf("no leader has been known for %v, longer than ready_without_leader (%v)", now.Sub(r.leaderless).Round(time.Second), most))
 	}
 	return nil
+}
+
+// withMinority adds to why the node is not ready that so few voters answer, if that is so.
+func (r *readiness) withMinority(text string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.and(text)
+}
+
+// and is withMinority.
+//
+// REQUIRES: r.mu.
+func (r *readiness) and(text string) error {
+	if why := r.minority.text(); why != "" {
+		text += "; " + why
+	}
+	return errors.New(text)
 }
 
 // unready is why clients should not be sent here.
@@ -136,9 +199,9 @@ func (n *Node) unready() error {
 	case s.Error != "":
 		return errors.New(s.Error)
 	case doing != "" && !s.Writable:
-		return errors.New(recovery.String())
+		return n.readiness.withMinority(recovery.String())
 	case !n.readiness.caughtUp.Load() && s.Leader == 0:
-		return errors.New("no leader is known")
+		return n.readiness.withMinority("no leader is known")
 	case !n.readiness.caughtUp.Load():
 		return errors.New("the node is catching up with the group")
 	case n.willVote():

@@ -131,3 +131,30 @@ func TestLeaderElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// So few voters that nothing can be agreed on are told of, with where to read on; who does not vote does not count.
+func TestNoMajority(t *testing.T) {
+	members := []group.Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learner: true}}
+	for _, c := range []struct {
+		states []group.Status
+		want   string
+	}{
+		{[]group.Status{{ID: 1}, {ID: 2}, {ID: 3, Error: "no"}, {ID: 4}}, ""},
+		{[]group.Status{{ID: 1}, {ID: 2, Error: "no"}, {ID: 3, Error: "no"}, {ID: 4}}, "no majority: 1 of 3 voters answer"},
+	} {
+		got := NoMajority(countVoters(members, c.states))
+		if !strings.HasPrefix(got, c.want) || got != "" && !strings.Contains(got, "docs/operations-group.md, When the majority is lost") || (got == "") != (c.want == "") {
+			t.Errorf("%+v: %q", c.states, got)
+		}
+	}
+	if got := NoMajority(countVoters(nil, nil)); got != "" {
+		t.Errorf("a node that knows nobody: %q", got)
+	}
+	r := readiness{minority: minority{voters: 3, answered: 1}}
+	if err := r.withMinority("recovering"); !strings.Contains(err.Error(), "recovering; no majority: 1 of 3") {
+		t.Error(err)
+	}
+	if r.look(true, time.Now()); r.withMinority("recovering").Error() != "recovering" {
+		t.Error("there is a leader again, and no majority is still said")
+	}
+}

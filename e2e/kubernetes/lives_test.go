@@ -41,6 +41,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"every node is drained", g.nodesDrained},
 		{"all pods are deleted at once", g.allDeleted},
 		{"a volume is lost", g.volumeLost},
+		{"two of three volumes are lost", g.majorityLost},
 		{"five members, and three again", g.scaled},
 		{"one member, and three again", g.scaledToOne},
 		{"a setting is changed while a member is away", g.notRolledWhileAway},

@@ -3,6 +3,7 @@ package env_test
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -232,5 +233,39 @@ func TestGroupWaitsForAll(t *testing.T) {
 		if done != 11 {
 			t.Fatalf("%d tasks are done", done)
 		}
+	})
+}
+
+// TestGate: a gate that is being closed lets nobody in, and Close waits for those inside.
+func TestGate(t *testing.T) {
+	each(t, func(t *testing.T, e env.Env) {
+		var g env.Gate
+		callers := env.NewGroup(e)
+		var left atomic.Int32
+		for range 3 {
+			entered := e.NewParker()
+			callers.Go("caller", func() {
+				if !g.Enter() {
+					t.Error("an open gate")
+				}
+				entered.Unpark()
+				for !g.Closed() {
+					env.Sleep(e, time.Millisecond)
+				}
+				if g.Enter() {
+					t.Error("a gate that is being closed lets a call in")
+				}
+				left.Add(1)
+				g.Leave()
+			})
+			entered.Park()
+		}
+		if g.Closed() {
+			t.Error("closed too early")
+		}
+		if g.Close(e); left.Load() != 3 {
+			t.Errorf("closed while %d calls were inside", 3-left.Load())
+		}
+		callers.Wait()
 	})
 }

@@ -1,6 +1,9 @@
 package env
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Mutex is a lock that may be held across file I/O and other waits. Waiters get
 // it in the order in which they came.
@@ -145,5 +148,57 @@ func (g *Group) Wait() {
 		p.Park()
 		g.mu.Lock()
 	}
+	g.mu.Unlock()
+}
+
+// Gate lets calls in until it is closed. The zero value is open. It never keeps a caller
+// waiting, so that a call may be made within another.
+type Gate struct {
+	mu     sync.Mutex
+	inside int
+	parker Parker // of Close, while it waits
+	closed atomic.Bool
+}
+
+// Enter begins a call; false if the gate is closed. Leave ends the call after true.
+func (g *Gate) Enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed.Load() {
+		return false
+	}
+	g.inside++
+	return true
+}
+
+// Leave ends a call.
+func (g *Gate) Leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.inside--; g.inside < 0 {
+		panic("env: Leave without Enter")
+	}
+	if g.inside == 0 && g.parker != nil {
+		g.parker.Unpark()
+	}
+}
+
+// Closed reports whether Close has begun: long calls ask now and then, and end early.
+func (g *Gate) Closed() bool { return g.closed.Load() }
+
+// Close lets nobody in any more and waits until all calls have ended.
+//
+// REQUIRES: it is called once, and not within a call.
+func (g *Gate) Close(e Env) {
+	p := e.NewParker()
+	g.mu.Lock()
+	g.closed.Store(true)
+	g.parker = p
+	for g.inside > 0 {
+		g.mu.Unlock()
+		p.Park()
+		g.mu.Lock()
+	}
+	g.parker = nil
 	g.mu.Unlock()
 }

@@ -72,6 +72,7 @@ type sessionACL struct {
 	chosen bool      // SET ROLE was used
 	roles  []priv.ID // then
 	system bool      // the statement is the server's own
+	unread error     // why the accounts could not be read, for this statement; nil: they could
 }
 
 // accounts returns the accounts, nil if there are no system tables yet.
@@ -208,13 +209,15 @@ func (s *Session) accountID() priv.ID {
 var everything = priv.Everything()
 
 // privileges are what the session may do now. Where there are no system tables, before
-// the group's bootstrap, it is everything; where they cannot be read, nothing.
+// the group's bootstrap, it is everything; where they cannot be read, nothing: what the
+// statement is refused then fails with the reason for that, see clientError.
 func (s *Session) privileges() *priv.Active {
 	a := &s.acl
 	if a.system {
 		return everything
 	}
 	k, err := s.m.accounts()
+	a.unread = err
 	switch {
 	case err != nil:
 		return priv.NewSet().Active(s.accountID(), s.info.Host, nil)

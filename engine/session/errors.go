@@ -78,6 +78,9 @@ func (s *Session) clientError(err error) error {
 		return s.notLeader()
 	case errors.Is(err, table.ErrEntryFailed):
 		return newError(errnoEntryFailed, "40000", "The transaction was rolled back: it depends on one that the group did not commit; try restarting transaction")
+	case errors.As(err, &known) && s.acl.unread != nil: // it says no more than that the statement may do nothing
+		err, s.acl.unread = s.acl.unread, nil
+		return s.clientError(err)
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &locked) && locked.Code == errnoInterrupted && s.gone.Load() && s.killed.Load() == killNothing:
@@ -102,6 +105,8 @@ func engineError(s *Session, err error) error {
 		return newError(errnoShutdown, "08S01", "Server shutdown in progress: %s; a transaction was rolled back; connect again", why)
 	}
 	switch {
+	case errors.Is(err, storage.ErrClosed):
+		return newError(errnoShutdown, "08S01", "Server shutdown in progress: this node is stopping or being given its data; connect again")
 	case errors.Is(err, table.ErrTableChanged):
 		return newError(1412, "HY000", "Table definition has changed, please retry transaction")
 	case errors.Is(err, table.ErrNoTable):

@@ -91,6 +91,9 @@ func addVirtual(d *made) *catalog.Virtual {
 			if err := d.rows(q); err != nil {
 				return nil, err
 			}
+			if err := q.s.acl.unread; err != nil {
+				return nil, err // it shows what the session may see, and nobody knows what that is
+			}
 		}
 		return catalog.NewRowsReader(q.list), q.err
 	}

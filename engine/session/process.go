@@ -61,7 +61,7 @@ func (s *Session) mark(connection bool) bool {
 func (s *Session) enter(command, text string) {
 	now := s.env.Monotonic()
 	s.meter.start, s.meter.mode = now, s.mode
-	s.turn = turn.Turn{}
+	s.turn, s.acl.unread = turn.Turn{}, nil
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.began = command, text, now
 	s.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -401,12 +402,18 @@ func (s *Session) checksum(schema, name string) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if _, err := s.txn.Snapshot(); err != nil {
+		number, err := s.txn.Snapshot()
+		if err != nil {
 			return 0, err
 		}
-		w := s.eng.Tables.NewWorker()
-		w.Use(s.txn.Trx())
-		h, err := w.Hash(o.Table(), s.txn.Trx().Snapshot(), s.interrupted)
+		// Its own snapshot: that of the transaction ends with it, which may be at any time
+		// when the engine is closed. READ UNCOMMITTED has no number.
+		var view trx.View
+		if err := s.eng.Trx.OpenSnapshotAt(&view, min(number, s.eng.Trx.LastCommitted())); err != nil {
+			return 0, err
+		}
+		defer s.eng.Trx.CloseSnapshot(&view)
+		h, err := s.eng.Tables.NewWorker().Hash(o.Table(), &view.Snapshot, s.interrupted)
 		return types.HashBytes(0, []byte(h.String())) & math.MaxUint32, err
 	}()
 	return sum, s.endWork(s.out.ctx, err, false)

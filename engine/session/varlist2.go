@@ -1,10 +1,12 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
+	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -269,7 +271,9 @@ func engineSize(v *variable) {
 		}
 		set := e.Settings()
 		set.BufferPoolSize = int64(x.n)
-		if err := e.Set(set); err != nil {
+		if err := e.Set(set); errors.Is(err, storage.ErrClosed) {
+			return err
+		} else if err != nil {
 			return v.wrongValue(fmt.Sprint(x.n))
 		}
 		return nil

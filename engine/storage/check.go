@@ -19,6 +19,10 @@ import (
 // of text, as it is made. How much is found depends on the state that the caller
 // promises; see table.CheckState. The error is that the check could not go on.
 func (e *Engine) Check(state table.CheckState, report func(finding string)) error {
+	if err := e.Tables.Enter(); err != nil {
+		return err
+	}
+	defer e.Tables.Leave()
 	tables, err := e.userTables()
 	if err != nil {
 		return err

@@ -33,6 +33,9 @@ const (
 	tempDir      = "tmp" // of sorts; what a crash has left there is waste
 )
 
+// ErrClosed: the engine is closed, or being closed. Who only looks at it may still ask.
+var ErrClosed = table.ErrClosed
+
 // Engine is an open storage engine. Its parts are for the layers above.
 type Engine struct {
 	Tables  *table.Engine
@@ -432,11 +435,14 @@ func (e *Engine) Applied() (csn uint64, pos trx.Position) { return e.Trx.Applied
 func (e *Engine) Sync() error { return e.Log.FlushTo(e.Trx.CommitLSN()) }
 
 // Close ends the engine's tasks and makes everything durable, so that the next
-// Open has nothing to redo. No session may be at work. If the engine has halted, or
-// halts in Close, the error says so; all is closed even then.
+// Open has nothing to redo. No session may be at work, and no transaction may run but for
+// reads of the catalogue, checks and hashes: those that are under way end early, and from
+// then on they fail with [ErrClosed]. If the engine has halted, or halts in Close, the error
+// says so; all is closed even then.
 func (e *Engine) Close() error {
 	e.Purge.Stop()
 	e.Catalog.Close()
+	e.Tables.Shut()
 	err := e.Pool.Close()
 	halt := e.Log.Err()
 	if halt != nil {

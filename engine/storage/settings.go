@@ -57,13 +57,17 @@ func (o *Options) initialSettings() Settings {
 //
 // Nothing is changed if a value is not possible. Shrinking the buffer pool or the
 // redo log waits until pages have been written. An error of doing so (a full disk,
-// what halted the engine, redo.ErrTooSmall if the load leaves no room) leaves the
+// what halted the engine, [ErrClosed], redo.ErrTooSmall if the load leaves no room) leaves the
 // settings that were not reached yet as they were.
 //
 // REQUIRES: the task holds no latch.
 func (e *Engine) Set(s Settings) error {
 	e.settingsTurn.Lock()
 	defer e.settingsTurn.Unlock()
+	if err := e.Tables.Enter(); err != nil {
+		return err
+	}
+	defer e.Tables.Leave()
 	now := e.settings()
 	if err := s.validate(e.Pool.SizeMax(), now.PurgeTasks > 0); err != nil {
 		return err

@@ -258,7 +258,7 @@ func (n *Node) running() (*core, error) {
 var ErrProvisioning = errors.New("group: this member is being given its data")
 
 // Engine returns the engine for reads. It is closed when the node is, and when the
-// node gets its data anew.
+// node gets its data anew: who reads it then gets storage.ErrClosed.
 func (n *Node) Engine() (*storage.Engine, error) {
 	c, err := n.running()
 	if err != nil {

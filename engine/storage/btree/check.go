@@ -35,9 +35,10 @@ type Summary struct {
 // bounds, wrong prefixes and hints. reach, if not nil, is told every page reached and
 // the segment that must own it; space.Check compares that with its books.
 // The tree may be in use: readers and changes of leaves go on, structure changes
-// wait while the leaves of one parent are looked at. The error is one of reading
-// that says nothing about the tree.
-func (t *Tree) Check(report func(Finding), reach func(seg, no uint32)) (Summary, error) {
+// wait while the leaves of one parent are looked at. stop, if not nil, is asked
+// between two parents whether to give up. The error is stop's, or one of reading that
+// says nothing about the tree.
+func (t *Tree) Check(report func(Finding), reach func(seg, no uint32), stop func() error) (Summary, error) {
 	k := &checker{t: t, report: report, reach: reach}
 	for !k.done {
 		w := t.begin()
@@ -46,6 +47,9 @@ func (t *Tree) Check(report func(Finding), reach func(seg, no uint32)) (Summary,
 		err := k.family()
 		w.m.Commit()
 		w.end()
+		if err == nil && stop != nil {
+			err = stop()
+		}
 		if err != nil {
 			return k.sum, err
 		}

@@ -33,7 +33,7 @@ func (w *world) poke(no uint32, off int, b []byte) {
 
 // nodes lists the tree's pages.
 func (w *world) nodes() (pages []uint32) {
-	_, err := w.tree.Check(func(f Finding) { w.t.Errorf("%v", f) }, func(_, no uint32) { pages = append(pages, no) })
+	_, err := w.tree.Check(func(f Finding) { w.t.Errorf("%v", f) }, func(_, no uint32) { pages = append(pages, no) }, nil)
 	w.must(err)
 	return pages
 }
@@ -79,7 +79,7 @@ func (w *world) useAll(key []byte) {
 	a.c.Reset()
 	a.m.Commit()
 	_, _, _ = w.tree.Estimate(key, nil)
-	_, _ = w.tree.Check(func(Finding) {}, nil)
+	_, _ = w.tree.Check(func(Finding) {}, nil, nil)
 	_ = w.tree.MakeRoom(key, 3000)
 	_ = w.tree.Shrink(key)
 }
@@ -129,7 +129,7 @@ func TestCheckFinds(t *testing.T) {
 			pages := w.nodes()
 			w.poke(pages[len(pages)-2], c.off, c.b)
 			var found []string
-			_, err := w.tree.Check(func(f Finding) { found = append(found, f.String()) }, nil)
+			_, err := w.tree.Check(func(f Finding) { found = append(found, f.String()) }, nil, nil)
 			w.must(err)
 			if all := strings.Join(found, "\n"); len(found) == 0 || !strings.Contains(all, c.want) {
 				t.Errorf("found %q, want %q", found, c.want)

@@ -186,7 +186,7 @@ func (w *world) check() Summary {
 	w.t.Helper()
 	sc, err := w.sp.NewCheck(func(f space.Finding) { w.t.Errorf("space: %v", f) })
 	w.must(err)
-	sum, err := w.tree.Check(func(f Finding) { w.t.Errorf("%v", f) }, sc.Reach)
+	sum, err := w.tree.Check(func(f Finding) { w.t.Errorf("%v", f) }, sc.Reach, nil)
 	w.must(err)
 	sc.Finish()
 	return sum

@@ -410,7 +410,8 @@ func (p *Pool) flushFrames(space uint32, frames []uint32) error {
 }
 
 // Close ends the pool's tasks, writes what is dirty unless the engine has failed,
-// and unmaps the memory. Nothing may use the pool any more.
+// and unmaps the memory. Nothing may use the pool any more: whoever does fails at
+// once, also in race builds, which unmap nothing.
 func (p *Pool) Close() error {
 	p.StopTasks()
 	var err error
@@ -425,6 +426,7 @@ func (p *Pool) Close() error {
 	if ferr := errors.Join(freeArena(p.arena), p.unmap()); err == nil {
 		err = ferr
 	}
+	p.arena, p.frames = nil, nil
 	return err
 }
 

@@ -116,7 +116,10 @@ func (c *Catalog) OpenTable(t *trx.Trx, schema, tbl string) (*Handle, error) {
 		c.mu.Unlock()
 	}
 	for {
-		r := c.reader()
+		r, err := c.reader()
+		if err != nil {
+			return nil, err
+		}
 		id, err := r.tableNamed(r.latest(ownID(t)), schema, tbl)
 		c.done(r)
 		if err != nil {
@@ -226,7 +229,10 @@ func (c *Catalog) loadUncommitted(id uint64) (*table.Table, error) {
 func (c *Catalog) readNewest(id uint64) (*record.Table, table.Physical, error) {
 	t := c.sys.Begin(trx.Options{Isolation: trx.ReadUncommitted})
 	defer c.sys.End(t)
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, table.Physical{}, err
+	}
 	defer c.done(r)
 	def, err := r.definition(t.Snapshot(), id)
 	if err != nil {
@@ -251,6 +257,10 @@ func (c *Catalog) linkFront(h *Handle) {
 
 // load opens a table in its committed definition and puts it into the cache.
 func (c *Catalog) load(id uint64) (*Handle, error) {
+	if err := c.e.Enter(); err != nil {
+		return nil, err
+	}
+	defer c.e.Leave()
 	turn := c.turns[id%uint64(len(c.turns))]
 	turn.Lock()
 	defer turn.Unlock()
@@ -273,7 +283,10 @@ func (c *Catalog) load(id uint64) (*Handle, error) {
 
 // loadOnce returns nil without an error if it was overtaken by a change.
 func (c *Catalog) loadOnce(id, generation uint64) (*Handle, error) {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
 	snap := r.latest(0)
 	h := &Handle{c: c, id: id}
 	h.seen.Store(max(snap.CSN, 1))

@@ -21,7 +21,8 @@ type Options struct {
 }
 
 // Catalog is the catalogue of a database. All methods are safe for concurrent use;
-// those that take a worker belong to the worker's task and transaction.
+// those that take a worker belong to the worker's task and transaction. Once the engine is
+// closed, those that read fail with table.ErrClosed.
 type Catalog struct {
 	e   *table.Engine
 	sys *trx.System
@@ -85,7 +86,7 @@ func Open(e *table.Engine, opt Options) (*Catalog, error) {
 // Close ends the catalogue's background task. What is still to be deleted is found
 // again after the next start.
 //
-// REQUIRES: nobody uses the catalogue any more, other than to release handles.
+// REQUIRES: nobody changes a definition any more.
 func (c *Catalog) Close() {
 	c.mu.Lock()
 	c.closing = true
@@ -110,13 +111,16 @@ func IsSystem(id uint64) bool { return id < idEnd }
 // numbers, as the snapshot sees them: that of a transaction for its own view of
 // the world, nil for what is committed now. The catalogue's own are not among them.
 func (c *Catalog) Tables(snap *trx.Snapshot, fn func(def *record.Table) error) error {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return err
+	}
 	defer c.done(r)
 	if snap == nil {
 		snap = r.latest(0)
 	}
 	var ids []uint64
-	err := r.each(c.own[idTables], snap, 0, nil, func(row values) error {
+	err = r.each(c.own[idTables], snap, 0, nil, func(row values) error {
 		ids = append(ids, row[tableID].Uint())
 		return nil
 	})
@@ -135,7 +139,10 @@ func (c *Catalog) Tables(snap *trx.Snapshot, fn func(def *record.Table) error) e
 // Definition is the definition of a table as the snapshot sees it; nil for what is
 // committed now. Error: table.ErrNoTable.
 func (c *Catalog) Definition(snap *trx.Snapshot, id uint64) (*record.Table, error) {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
 	defer c.done(r)
 	if snap == nil {
 		snap = r.latest(0)
@@ -152,7 +159,10 @@ type TableName struct {
 // TableNames returns the tables of a schema in the order of their names, as t sees
 // them; t may be nil. Error: 1049.
 func (c *Catalog) TableNames(t *trx.Trx, schema string) ([]TableName, error) {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
 	defer c.done(r)
 	snap := r.latest(ownID(t))
 	s, err := r.schemaNamed(snap, schema)
@@ -176,11 +186,14 @@ type Reference struct {
 // References returns the foreign keys that refer to the table of that name, as t
 // sees them; t may be nil.
 func (c *Catalog) References(t *trx.Trx, schema, table string) ([]Reference, error) {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
 	defer c.done(r)
 	var refs []Reference
 	prefix := values{stringValue(schema), stringValue(table)}
-	err := r.each(c.own[idForeignKeys], r.latest(ownID(t)), 1, prefix, func(row values) error {
+	err = r.each(c.own[idForeignKeys], r.latest(ownID(t)), 1, prefix, func(row values) error {
 		refs = append(refs, Reference{row[foreignTable].Uint(), row[foreignID].Uint()})
 		return nil
 	})

@@ -294,7 +294,10 @@ func (c *Catalog) lockNumbered(w *table.Worker, id uint64) (*record.Table, error
 func (c *Catalog) newestDefinition(id uint64) (*record.Table, error) {
 	t := c.sys.Begin(trx.Options{Isolation: trx.ReadUncommitted})
 	defer c.sys.End(t)
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
 	defer c.done(r)
 	return r.definition(t.Snapshot(), id)
 }

@@ -13,7 +13,10 @@ import (
 // REQUIRES: the snapshot stays open as long as the table is used: it keeps the files
 // of what was dropped after it.
 func (c *Catalog) TableAt(snap *trx.Snapshot, id uint64) (*table.Table, error) {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
 	defer c.done(r)
 	def, err := r.definition(snap, id)
 	if err != nil {

@@ -34,18 +34,24 @@ type reader struct {
 // readersKept bounds the idle readers that are kept.
 const readersKept = 8
 
-func (c *Catalog) reader() *reader {
+// reader returns a reader, which done takes back. Until then the engine's pages stay.
+// Error: table.ErrClosed.
+func (c *Catalog) reader() (*reader, error) {
+	if err := c.e.Enter(); err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := len(c.readers); n > 0 {
 		r := c.readers[n-1]
 		c.readers = c.readers[:n-1]
-		return r
+		return r, nil
 	}
-	return &reader{c: c, w: c.e.NewWorker()}
+	return &reader{c: c, w: c.e.NewWorker()}, nil
 }
 
 func (c *Catalog) done(r *reader) {
+	defer c.e.Leave()
 	c.sys.CloseSnapshot(&r.view)
 	c.mu.Lock()
 	if len(c.readers) < readersKept {
@@ -65,7 +71,7 @@ func (r *reader) latest(own uint64) *trx.Snapshot {
 // each calls fn with the rows whose key in the index begins with prefix. Strings
 // in row are valid until fn returns; fn must not use the reader.
 func (r *reader) each(t *table.Table, snap *trx.Snapshot, index int, prefix values, fn func(row values) error) error {
-	return scanRows(&r.scan, r.w, r.batch(t), t, snap, table.Range{Index: index}, prefix, fn)
+	return r.c.scanRows(&r.scan, r.w, r.batch(t), t, snap, table.Range{Index: index}, prefix, fn)
 }
 
 // batch returns the reader's batch for a table of the catalogue. It is made small:
@@ -87,7 +93,7 @@ func newBatch(t *table.Table) *types.Batch {
 	return b
 }
 
-func scanRows(s *table.Scanner, w *table.Worker, b *types.Batch, t *table.Table, snap *trx.Snapshot,
+func (c *Catalog) scanRows(s *table.Scanner, w *table.Worker, b *types.Batch, t *table.Table, snap *trx.Snapshot,
 	rng table.Range, prefix values, fn func(row values) error) error {
 	if len(prefix) > 0 {
 		rng.Low = t.Schema.Keys[rng.Index].AppendKey(nil, prefix...)
@@ -105,6 +111,9 @@ func scanRows(s *table.Scanner, w *table.Worker, b *types.Batch, t *table.Table,
 		if more, err = s.Next(b); err != nil {
 			return err
 		}
+		if err = c.e.Closed(); err != nil {
+			return err
+		}
 		for i := range b.Len() {
 			row = b.Row(row, i)
 			if err := fn(row); err != nil {
@@ -119,13 +128,16 @@ func scanRows(s *table.Scanner, w *table.Worker, b *types.Batch, t *table.Table,
 // applier takes no locks: nothing that it depends on can change.
 func (c *Catalog) lockRows(w *table.Worker, t *table.Table, index int, mode lock.Mode, prefix values, fn func(row values) error) error {
 	if w.Applying {
-		r := c.reader()
+		r, err := c.reader()
+		if err != nil {
+			return err
+		}
 		defer c.done(r)
 		return r.each(t, r.latest(ownID(w.Trx())), index, prefix, fn)
 	}
 	var s table.Scanner
 	rng := table.Range{Index: index, Locking: true, Lock: mode}
-	return scanRows(&s, w, newBatch(t), t, nil, rng, prefix, fn)
+	return c.scanRows(&s, w, newBatch(t), t, nil, rng, prefix, fn)
 }
 
 // get returns the row with the primary key, with memory of its own, or nil.

@@ -198,7 +198,10 @@ func (c *Catalog) deleteTables(tables []garbage) error {
 }
 
 func (c *Catalog) whereIs(id uint64) (table.Physical, error) {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return table.Physical{}, err
+	}
 	defer c.done(r)
 	return r.physical(r.latest(0), id)
 }
@@ -268,14 +271,17 @@ func (c *Catalog) dropTree(no uint32, index uint64, root uint32) error {
 func (c *Catalog) deletePhysical(g garbage) error {
 	t := c.own[idPhysical]
 	return c.local(func(w *table.Worker) error {
-		r := c.reader()
+		r, err := c.reader()
+		if err != nil {
+			return err
+		}
 		defer c.done(r)
 		var keys [][]byte
 		prefix := values{uintValue(g.table)}
 		if g.index != 0 {
 			prefix = append(prefix, uintValue(g.index))
 		}
-		err := r.each(t, r.latest(0), 0, prefix, func(row values) error {
+		err = r.each(t, r.latest(0), 0, prefix, func(row values) error {
 			keys = append(keys, keyOf(t, row[:physicalIndex+1]))
 			return nil
 		})
@@ -406,7 +412,10 @@ type physicalEntry struct {
 // The order matters: rows are read first. Who made one and was not yet done then
 // is found in memory, or has committed by the time that logical rows are read.
 func (c *Catalog) physicalRows(busy map[uint32]bool) ([]physicalEntry, error) {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
 	defer c.done(r)
 	c.mu.Lock()
 	if busy != nil {
@@ -416,7 +425,7 @@ func (c *Catalog) physicalRows(busy map[uint32]bool) ([]physicalEntry, error) {
 	}
 	c.mu.Unlock()
 	var all []physicalEntry
-	err := r.each(c.own[idPhysical], r.latest(0), 0, nil, func(row values) error {
+	err = r.each(c.own[idPhysical], r.latest(0), 0, nil, func(row values) error {
 		all = append(all, physicalEntry{row[physicalTable].Uint(), row[physicalIndex].Uint(), uint32(row[physicalSpace].Uint())})
 		return nil
 	})
@@ -470,7 +479,10 @@ func (c *Catalog) unclaimed(rows []physicalEntry) (map[garbage]bool, error) {
 	}
 	newest := c.sys.Begin(trx.Options{Isolation: trx.ReadUncommitted})
 	defer c.sys.End(newest)
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
 	defer c.done(r)
 	for _, snap := range []*trx.Snapshot{newest.Snapshot(), r.latest(0)} {
 		err := r.each(c.own[idTables], snap, 0, nil, func(row values) error {

@@ -75,7 +75,10 @@ func (c *Catalog) DropSchema(w *table.Worker, name string) error {
 
 // FindSchema returns a schema as t sees it; t may be nil. Error: 1049.
 func (c *Catalog) FindSchema(t *trx.Trx, name string) (Schema, error) {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return Schema{}, err
+	}
 	defer c.done(r)
 	return r.schemaNamed(r.latest(ownID(t)), name)
 }
@@ -83,13 +86,16 @@ func (c *Catalog) FindSchema(t *trx.Trx, name string) (Schema, error) {
 // Schemas returns the schemas in the order of their names, as the snapshot sees
 // them; nil stands for what is committed now.
 func (c *Catalog) Schemas(snap *trx.Snapshot) ([]Schema, error) {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
 	defer c.done(r)
 	if snap == nil {
 		snap = r.latest(0)
 	}
 	var all []Schema
-	err := r.each(c.own[idSchemas], snap, 1, nil, func(row values) error {
+	err = r.each(c.own[idSchemas], snap, 1, nil, func(row values) error {
 		s, err := decodeSchema(row)
 		all = append(all, s)
 		return err

@@ -32,7 +32,10 @@ func (c *Catalog) area(a Area) *table.Table {
 // GetState returns a value as t sees it; t may be nil. found is false if there is
 // none.
 func (c *Catalog) GetState(t *trx.Trx, a Area, key []byte) (value []byte, found bool, err error) {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return nil, false, err
+	}
 	defer c.done(r)
 	row, err := r.get(c.area(a), r.latest(ownID(t)), bytesValue(key))
 	if err != nil || row == nil {
@@ -85,7 +88,10 @@ func (c *Catalog) DeleteState(w *table.Worker, a Area, key []byte) error {
 // order of the keys; nil stands for what is committed now. They are valid until fn
 // returns.
 func (c *Catalog) EachState(snap *trx.Snapshot, a Area, fn func(key, value []byte) error) error {
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return err
+	}
 	defer c.done(r)
 	if snap == nil {
 		snap = r.latest(0)
@@ -103,7 +109,10 @@ func (c *Catalog) CheckSnapshot(h *Handle, snap *trx.Snapshot) error {
 	if seen := h.seen.Load(); seen != 0 && seen <= snap.CSN {
 		return nil
 	}
-	r := c.reader()
+	r, err := c.reader()
+	if err != nil {
+		return err
+	}
 	defer c.done(r)
 	row, err := r.get(c.own[idTables], snap, uintValue(h.id))
 	if err == nil && row == nil {

@@ -87,8 +87,12 @@ type CheckSummary struct {
 // each one is looked up.
 //
 // The error is one of reading, or Stop's; damage is a finding. Findings come while
-// no latch is held.
+// no latch is held. A check ends early with [ErrClosed] when the engine is closed.
 func (t *Table) Check(opt CheckOptions, report func(Finding)) (CheckSummary, error) {
+	if err := t.engine.Enter(); err != nil {
+		return CheckSummary{}, err
+	}
+	defer t.engine.Leave()
 	if opt.Limit == 0 {
 		opt.Limit = 100
 	}
@@ -165,12 +169,7 @@ func (c *checker) spaceFinding(f space.Finding) {
 	c.finding(Finding{Table: c.name, Page: f.Page, Problem: f.Problem}, -1)
 }
 
-func (c *checker) stop() error {
-	if c.opt.Stop == nil {
-		return nil
-	}
-	return c.opt.Stop()
-}
+func (c *checker) stop() error { return c.t.engine.goOn(c.opt.Stop) }
 
 // damaged reports an error that says that the data is wrong, and passes others on.
 func (c *checker) damaged(position int, key []byte, err error) error {
@@ -258,11 +257,8 @@ func (c *checker) tree(position int) (sound bool, err error) {
 		sound = false
 		c.finding(Finding{Table: c.name, Index: c.t.Schema.Keys[position].Name,
 			Page: page.ID{Space: c.t.space.No(), No: f.Page}, Problem: f.Problem}, position)
-	}, c.reach)
+	}, c.reach, c.stop)
 	c.sum.Indexes = append(c.sum.Indexes, sum)
-	if err == nil {
-		err = c.stop()
-	}
 	return sound, err
 }
 

@@ -673,7 +673,7 @@ func (w *workload) checkEnd() error {
 func (w *workload) walk(index, want int) error {
 	tree := w.tbl.Tree(index)
 	var findings []string
-	_, err := tree.Check(func(f btree.Finding) { findings = append(findings, f.String()) }, nil)
+	_, err := tree.Check(func(f btree.Finding) { findings = append(findings, f.String()) }, nil, nil)
 	if err != nil || len(findings) > 0 {
 		return fmt.Errorf("index %d: %v %v", index, err, findings)
 	}

@@ -17,6 +17,8 @@ var (
 	// released its locks early, and whose entry in the log has failed (3101). It must
 	// roll back.
 	ErrEntryFailed = errors.New("table: the transaction depends on one that the group did not commit")
+	// ErrClosed: the engine is closed, or being closed.
+	ErrClosed = errors.New("table: the storage engine is closed")
 	// ErrTableChanged: the table was rebuilt after the snapshot was taken (1412).
 	ErrTableChanged = errors.New("table: table definition has changed, please retry transaction")
 )

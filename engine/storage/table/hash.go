@@ -29,8 +29,13 @@ func (h StateHash) String() string { return fmt.Sprintf("%x (%d rows)", h.Sum[:8
 //	         stored form, of JSON the canonical encoding
 //
 // The definition of the table is not hashed: it is rows of the catalogue. stop, if
-// not nil, is asked now and then whether to give up.
+// not nil, is asked now and then whether to give up. Error when the engine is closed:
+// [ErrClosed].
 func (w *Worker) Hash(t *Table, snap *trx.Snapshot, stop func() error) (StateHash, error) {
+	if err := w.e.Enter(); err != nil {
+		return StateHash{}, err
+	}
+	defer w.e.Leave()
 	var k walk
 	k.startRows(w, t, snap, nil)
 	h := rowHasher{w: w, t: t, sum: sha256.New()}
@@ -48,10 +53,8 @@ func (w *Worker) Hash(t *Table, snap *trx.Snapshot, stop func() error) (StateHas
 				return StateHash{}, err
 			}
 		}
-		if stop != nil {
-			if err := stop(); err != nil {
-				return StateHash{}, err
-			}
+		if err = w.e.goOn(stop); err != nil {
+			return StateHash{}, err
 		}
 	}
 	var n [8]byte

@@ -54,6 +54,10 @@ func (t *Table) ForgetStatistics() {
 // sample counts on some leaves how often the first parts of the keys change from an entry
 // to the next.
 func (t *Table) sample(position int) ([]float64, error) {
+	if err := t.engine.Enter(); err != nil {
+		return nil, err
+	}
+	defer t.engine.Leave()
 	parts := t.Schema.Keys[position].Parts
 	ends := func(key []byte, dst []int) ([]int, error) {
 		at := 0

@@ -27,7 +27,45 @@ type Engine struct {
 	Undo   *undo.Manager
 	// Lookup finds the table of an undo record; [ErrNoTable] if it was dropped.
 	Lookup func(id uint64) (*Table, error)
+
+	uses env.Gate
 }
+
+// Enter begins a call that uses pages and may come at any time, also while the engine is
+// being closed: the pages stay until Leave. Transactions of sessions and the engine's own
+// tasks need not call it, since they end before. Error: [ErrClosed].
+func (e *Engine) Enter() error {
+	if !e.uses.Enter() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Leave ends a call for which Enter has returned no error.
+func (e *Engine) Leave() { e.uses.Leave() }
+
+// Closed returns [ErrClosed] once Shut is called, which waits for long calls: they ask
+// now and then.
+func (e *Engine) Closed() error {
+	if e.uses.Closed() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// goOn says why a long call has to end, if so: what stop says, if it is not nil, or that
+// the engine is being closed.
+func (e *Engine) goOn(stop func() error) error {
+	if stop != nil {
+		if err := stop(); err != nil {
+			return err
+		}
+	}
+	return e.Closed()
+}
+
+// Shut makes Enter fail, and waits until all calls have left.
+func (e *Engine) Shut() { e.uses.Close(e.Env) }
 
 // Physical says where a table's data lies on this node.
 type Physical struct {
@@ -104,6 +142,10 @@ func (t *Table) Counters() (nextAuto, nextRowID uint64, err error) {
 	if len(t.counted) == 0 { // the catalogue's tables share a tablespace
 		return 1, 1, nil
 	}
+	if err := t.engine.Enter(); err != nil {
+		return 0, 0, err
+	}
+	defer t.engine.Leave()
 	auto, err := t.space.Word(wordAuto)
 	if err != nil {
 		return 0, 0, err

@@ -2,9 +2,11 @@ package group
 
 import (
 	"fmt"
+	"maps"
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +67,11 @@ func findSetting(name string) *setting {
 type limits struct {
 	logFileSize, logKeep, logExpire atomic.Int64
 	compression                     commit.Compression // of the applying task
+
+	mu sync.Mutex
+	// changed are the settings that the catalogue has: those that were changed by an entry.
+	// They are kept here too, since they lie there among all the commit tokens.
+	changed map[string]int64
 }
 
 // Setting is a setting of the group.
@@ -89,7 +96,15 @@ func (c *core) loadSettings() error {
 			settings[i].set(c, v)
 		}
 	}
+	c.limits.changed = changed
 	return err
+}
+
+// changedSettings returns the settings that were changed by an entry of the log.
+func (c *core) changedSettings() map[string]int64 {
+	c.limits.mu.Lock()
+	defer c.limits.mu.Unlock()
+	return maps.Clone(c.limits.changed)
 }
 
 func (c *core) storedSettings() (map[string]int64, error) {
@@ -112,10 +127,7 @@ func (n *Node) Settings() ([]Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed, err := c.storedSettings()
-	if err != nil {
-		return nil, err
-	}
+	changed := c.changedSettings()
 	var out []Setting
 	for _, s := range settings {
 		v, ok := changed[s.name]
@@ -179,6 +191,9 @@ func (c *core) storeSetting(body []byte) (*trx.Trx, error) {
 		if s := findSetting(name); s != nil {
 			s.set(c, value)
 		}
+		c.limits.mu.Lock()
+		c.limits.changed[name] = value
+		c.limits.mu.Unlock()
 	}
 	return t, err
 }

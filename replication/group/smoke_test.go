@@ -275,22 +275,42 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// A setting of the group is in force where it was changed when Set returns.
+// A setting of the group is in force where it was changed when Set returns, elsewhere when it is
+// applied, and after a restart.
 func TestSet(t *testing.T) {
 	r := newRig(t, 3)
-	n := r.nodes[r.leader()]
+	l := r.leader()
+	n := r.nodes[l]
+	r.hasSetting(n, "binlog_keep_size", 4<<30, false)
 	for value := int64(1); value <= 30; value++ {
 		if err := n.Set("binlog_keep_size", value<<20); err != nil {
 			t.Fatal(err)
 		}
-		all, err := n.Settings()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range all {
-			if s.Name == "binlog_keep_size" && s.Value != value<<20 {
-				t.Fatalf("%s is %d after it was set to %d", s.Name, s.Value, value<<20)
+		r.hasSetting(n, "binlog_keep_size", value<<20, true)
+	}
+	last := n.Status().Applied
+	r.stop(l)
+	r.start(l)
+	for _, n := range r.nodes {
+		for until := time.Now().Add(time.Minute); n.Status().Applied < last; time.Sleep(time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("the change is not applied: %+v", n.Status())
 			}
+		}
+		r.hasSetting(n, "binlog_keep_size", 30<<20, true)
+		r.hasSetting(n, "max_binlog_size", 256<<20, false)
+	}
+}
+
+func (r *rig) hasSetting(n *group.Node, name string, value int64, changed bool) {
+	r.t.Helper()
+	all, err := n.Settings()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Name == name && (s.Value != value || s.Changed != changed) {
+			r.t.Fatalf("node %d: %+v; it was set to %d: %v", n.ID(), s, value, changed)
 		}
 	}
 }

@@ -69,7 +69,9 @@ func (r *changeRequest) joins(which func(id uint64) bool) bool {
 // transferRequest hands leadership over.
 type transferRequest struct {
 	reply
-	to uint64
+	to       uint64        // 0: the best
+	deadline time.Duration // until when a member that can take over is waited for
+	begun    bool          // Raft hands over: it takes no proposals
 }
 
 // startChange proposes a change of membership.
@@ -174,16 +176,18 @@ func (v *moves) end(err error) {
 	v.change = nil
 }
 
-// startTransfer asks another member to take over. The lease ends first, for the rest of the
-// term: the other one is elected without waiting for it, however late it hears of this.
+// startTransfer asks another member to take over, once that is known to be there. Until then
+// nothing changes: while Raft hands over it takes no proposals, for up to an election timeout, which
+// a member that does not answer would cost every write. Raft forgets once in an election timeout whom it has
+// heard; whoever is there is heard again within a few ticks.
 func (v *moves) startTransfer(t *raftTask, r *transferRequest) {
 	if err := v.checkTransfer(t, r); err != nil {
 		r.answer(err)
 		return
 	}
-	t.lease.drop()
+	r.deadline = t.env.Monotonic() + time.Duration(t.n.opt.ElectionTicks)*t.tick
 	v.transfer = r
-	t.raft.TransferLeader(r.to)
+	v.handOver(t)
 }
 
 func (v *moves) checkTransfer(t *raftTask, r *transferRequest) error {
@@ -191,29 +195,58 @@ func (v *moves) checkTransfer(t *raftTask, r *transferRequest) error {
 		return ErrNotLeader
 	}
 	if v.transfer != nil {
-		return fmt.Errorf("group: %w: leadership is being handed to member %d", ErrBusy, v.transfer.to)
+		return fmt.Errorf("group: %w: leadership is being handed to another member", ErrBusy)
 	}
-	if r.to == 0 {
-		r.to = v.bestSuccessor(t)
-	}
-	if r.to == t.n.opt.ID {
+	voters := 0
+	t.raft.WithProgress(func(id uint64, typ raft.ProgressType, _ tracker.Progress) {
+		if id != t.n.opt.ID && typ == raft.ProgressTypePeer && (r.to == 0 || r.to == id) {
+			voters++
+		}
+	})
+	switch {
+	case r.to == t.n.opt.ID:
 		return fmt.Errorf("group: member %d leads already", r.to)
-	}
-	if r.to == 0 {
-		return fmt.Errorf("group: %w: no other voter is in reach", ErrNoQuorum)
+	case voters == 0 && r.to != 0:
+		return fmt.Errorf("group: member %d is none that votes: only voters lead", r.to)
+	case voters == 0:
+		return fmt.Errorf("group: %w: there is no other voter", ErrNoQuorum)
 	}
 	return nil
 }
 
-// bestSuccessor is the voter whose log is the longest.
-func (v *moves) bestSuccessor(t *raftTask) uint64 {
+// handOver begins to hand over if there is a member that can take over. The lease ends first, for the rest
+// of the term: the other one is elected without waiting for it, however late it hears of this.
+func (v *moves) handOver(t *raftTask) {
+	r := v.transfer
+	to := v.bestSuccessor(t, r.to)
+	if to == 0 {
+		return
+	}
+	r.to, r.begun = to, true
+	t.lease.drop()
+	t.raft.TransferLeader(to)
+}
+
+// bestSuccessor is the voter in reach whose log is the longest; only one may be asked for. One that needs
+// its data first could not take over in time.
+func (v *moves) bestSuccessor(t *raftTask, only uint64) uint64 {
 	best, match := uint64(0), uint64(0)
 	t.raft.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
-		if id != t.n.opt.ID && typ == raft.ProgressTypePeer && pr.RecentActive && (best == 0 || pr.Match > match) {
+		able := typ == raft.ProgressTypePeer && pr.RecentActive && pr.State != tracker.StateSnapshot
+		if id != t.n.opt.ID && (only == 0 || id == only) && able && (best == 0 || pr.Match > match) {
 			best, match = id, pr.Match
 		}
 	})
 	return best
+}
+
+// nobodyTakesOver is why leadership was not handed over.
+func (r *transferRequest) nobodyTakesOver() error {
+	if r.to == 0 {
+		return fmt.Errorf("group: %w: no other voter is in reach; this member leads on", ErrNoQuorum)
+	}
+	return fmt.Errorf("group: member %d cannot take over: it does not answer, or needs its data first; this member leads on: "+
+		"choose another, or none, for the one that knows most", r.to)
 }
 
 // tick ends what takes too long.
@@ -227,6 +260,11 @@ func (v *moves) tick(t *raftTask, now time.Duration) {
 	case !t.role.leads:
 		v.transfer = nil
 		r.answer(nil)
+	case !r.begun && now >= r.deadline:
+		v.transfer = nil
+		r.answer(r.nobodyTakesOver())
+	case !r.begun:
+		v.handOver(t)
 	case t.raft.BasicStatus().LeadTransferee == raft.None:
 		v.transfer = nil // without a lease: the word to take over may still arrive
 		r.answer(fmt.Errorf("group: member %d did not take over; this member leads on", r.to))

@@ -1,11 +1,13 @@
 package group
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 
 	"github.com/triremedb/trireme/engine/env"
 )
@@ -54,6 +56,97 @@ func TestJoinChange(t *testing.T) {
 	if len(leave) != 2 || leave[0] != 2 || leave[1] != 5 {
 		t.Errorf("%v leave", leave)
 	}
+}
+
+// Leadership is handed to a voter that answers, and to nobody before: Raft takes no proposals, and the
+// lease is gone for the term, once it has begun.
+func TestTransferWaits(t *testing.T) {
+	state := &raftpb.ConfState{Voters: []uint64{1, 2, 3}, Learners: []uint64{4}}
+	task := leads(t, &core{opt: &Options{ID: 1, ElectionTicks: 10}}, state)
+	hears := func(id uint64) {
+		t.Helper()
+		if err := task.raft.Step(&raftpb.Message{Type: raftpb.MsgHeartbeatResp.Enum(), From: &id, To: new(uint64(1)), Term: &task.role.term}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forgets := func() { // whom it has heard
+		for range task.n.opt.ElectionTicks {
+			task.raft.Tick()
+		}
+		task.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+			if id != 1 && pr.RecentActive {
+				t.Fatalf("Raft has not forgotten member %d", id)
+			}
+		})
+	}
+	asks := func(to uint64) *transferRequest {
+		task.lease.held = true
+		r := &transferRequest{to: to, reply: reply{parker: task.env.NewParker()}}
+		task.moves.startTransfer(task, r)
+		return r
+	}
+	hands := func() uint64 { return task.raft.BasicStatus().LeadTransferee }
+	for to, want := range map[uint64]string{1: "leads already", 4: "none that votes", 5: "none that votes"} {
+		if err := asks(to).wait(); err == nil || !strings.Contains(err.Error(), want) || !task.lease.held {
+			t.Errorf("to member %d: %v; it has its lease: %v", to, err, task.lease.held)
+		}
+	}
+	for to, want := range map[uint64]string{0: "no other voter is in reach", 3: "member 3 cannot take over"} {
+		hears(2)
+		hears(3)
+		forgets() // both
+		if to != 0 {
+			hears(2)
+		}
+		r := asks(to)
+		task.moves.tick(task, 1)
+		if hands() != 0 || !task.lease.held || r.done.Load() {
+			t.Errorf("to member %d, which does not answer: to %d; the lease is held: %v", to, hands(), task.lease.held)
+		}
+		task.moves.tick(task, r.deadline)
+		if !r.done.Load() {
+			t.Fatalf("to member %d: no answer", to)
+		}
+		if err := r.wait(); err == nil || !strings.Contains(err.Error(), want) || !task.lease.held {
+			t.Errorf("to member %d: %v", to, err)
+		}
+	}
+	r := asks(3)
+	if task.moves.tick(task, 1); hands() != 0 {
+		t.Error("a member that was not heard is to lead")
+	}
+	hears(3)
+	if task.moves.tick(task, 1); hands() != 3 || task.lease.held || r.done.Load() {
+		t.Errorf("a member that was heard again: %d is to lead; the lease is held: %v", hands(), task.lease.held)
+	}
+}
+
+// leads makes a task of member 1, which has just been elected by all voters of a group.
+func leads(t *testing.T, c *core, state *raftpb.ConfState) *raftTask {
+	t.Helper()
+	storage := raft.NewMemoryStorage()
+	if err := storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(5)), Term: new(uint64(1)), ConfState: state}}); err != nil {
+		t.Fatal(err)
+	}
+	node, err := raft.NewRawNode(&raft.Config{ID: 1, ElectionTick: c.opt.ElectionTicks, HeartbeatTick: 1, Storage: storage, Applied: 5, MaxInflightMsgs: 1, MaxSizePerMsg: 1 << 20, CheckQuorum: true})
+	if err == nil {
+		err = node.Campaign()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node.BasicStatus().RaftState != raft.StateLeader {
+		if node.HasReady() {
+			node.Advance(node.Ready())
+		}
+		term := node.BasicStatus().HardState.Term
+		for _, id := range state.GetVoters()[1:] {
+			if err := node.Step(&raftpb.Message{Type: raftpb.MsgVoteResp.Enum(), From: &id, To: new(uint64(1)), Term: term}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return &raftTask{n: c, env: env.Real(), raft: node, tick: time.Millisecond, role: role{term: node.BasicStatus().HardState.GetTerm(), leader: 1, leads: true}}
 }
 
 // Raft answers the question of another member when this one knows what was committed before it

@@ -172,21 +172,23 @@ func (p *presence) announce() {
 	}
 }
 
-// joinGroup asks until the group has taken the node in.
+// joinGroup asks until the group has taken the node in, and has given it its data.
 func (p *presence) joinGroup() {
 	var lead string // where the leader is said to be
+	gone, fresh := refusals{}, p.n.hasNoData()
 	for !p.over.Load() {
 		if p.isMember() {
 			return
 		}
-		next := ""
-		for _, addr := range p.contacts(lead) {
+		next, contacts := "", p.contacts(lead)
+		for _, addr := range contacts {
 			answer, err := p.n.transport.Ask(p.ctx, transport.Call{Addr: addr, Kind: askJoin, Timeout: joinAsk,
 				Payload: encodeMember(Member{ID: p.n.id.id, Addr: p.n.opt.Bootstrap.Addr, Learner: true, Stays: p.n.opt.Bootstrap.Replica})})
+			gone.heard(addr, err)
 			if err != nil || len(answer) == 0 || p.over.Load() {
 				continue
 			}
-			if answer[0] == joinDone {
+			if answer[0] == joinDone && !p.n.hasNoData() {
 				return
 			}
 			if answer[0] == joinElsewhere && len(answer) > 1 {
@@ -194,11 +196,48 @@ func (p *presence) joinGroup() {
 			}
 			break
 		}
+		if fresh && gone.most(contacts) && p.n.hasNoData() {
+			p.n.failed(fmt.Errorf("%w (most of those that it asked to join say so; it has no data yet)", ErrRemoved))
+			p.n.provisioning.stopReceiving()
+			return
+		}
 		lead, next = next, lead
 		if lead == "" || lead == next {
 			p.join.ParkFor(joinEvery)
 		}
 	}
+}
+
+// hasNoData reports whether the node is being given its data.
+func (n *Node) hasNoData() bool {
+	_, err := n.running()
+	return errors.Is(err, ErrProvisioning)
+}
+
+// refusals are addresses at which members say that this one was removed. A node that has data hears that from members that
+// it knows (see removal); one that has none yet knows nobody, and would wait for its data for ever. Its directory holds
+// nothing that the group needs.
+type refusals map[string]bool
+
+func (r refusals) heard(addr string, err error) {
+	var said *transport.Rejection
+	switch {
+	case errors.As(err, &said) && said.Reason == transport.ReasonRemoved:
+		r[addr] = true
+	case err == nil:
+		delete(r, addr)
+	}
+}
+
+// most reports whether most of those that can be asked say so.
+func (r refusals) most(contacts []string) bool {
+	count := 0
+	for _, addr := range contacts {
+		if r[addr] {
+			count++
+		}
+	}
+	return count > len(contacts)/2
 }
 
 func (p *presence) isMember() bool {

@@ -148,3 +148,53 @@ func TestBootstrapWaits(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A node that was removed before it had its data ends: nobody else would tell it.
+func TestRemovedWithoutData(t *testing.T) {
+	r := closedRig(t, 4)
+	r.bootstrap(false, 0, 1, 2)
+	o := r.bootstrapped(3, false)
+	listen, done := o.Transport, make(chan struct{}, 1)
+	o.Transport = func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
+		inner, err := listen(id, h)
+		return &noBulk{inner, done}, err
+	}
+	n, err := group.OpenContext(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.nodes[3] = n
+	<-done
+	for err := group.ErrBusy; err != nil; { // the change that let it in ends when the others have heard of it
+		if err = r.nodes[r.leader()].Remove(n.ID()); err != nil && !errors.Is(err, group.ErrBusy) {
+			t.Fatal(err)
+		}
+	}
+	for until := time.Now().Add(time.Minute); n.Err() == nil && time.Now().Before(until); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := n.Err(); !errors.Is(err, group.ErrRemoved) {
+		t.Errorf("a node that was removed before it had its data: %v; %+v", err, n.Status())
+	}
+}
+
+// noBulk is a transport over which no data come. It says when the node has been told that it is a member.
+type noBulk struct {
+	transport.Transport
+	done chan struct{}
+}
+
+func (n *noBulk) OpenBulk(context.Context, transport.Call) (transport.BulkReader, error) {
+	return nil, errors.New("no data for you")
+}
+
+func (n *noBulk) Ask(ctx context.Context, c transport.Call) ([]byte, error) {
+	b, err := n.Transport.Ask(ctx, c)
+	if c.Kind == "group/join" && len(b) == 1 && b[0] == 1 {
+		select {
+		case n.done <- struct{}{}:
+		default:
+		}
+	}
+	return b, err
+}

@@ -50,6 +50,12 @@ func (p *provisioning) init(n *Node) {
 func (p *provisioning) start() { p.tasks.Go("provisioning", p.run) }
 
 func (p *provisioning) stop() {
+	p.stopReceiving()
+	p.tasks.Wait()
+}
+
+// stopReceiving ends the task soon.
+func (p *provisioning) stopReceiving() {
 	p.mu.Lock()
 	p.stopped = true
 	if p.receiver != nil {
@@ -57,7 +63,6 @@ func (p *provisioning) stop() {
 	}
 	p.mu.Unlock()
 	p.parker.Unpark()
-	p.tasks.Wait()
 }
 
 // want asks for new data. It does not wait, and asking again changes nothing.

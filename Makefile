@@ -14,8 +14,10 @@ FLAGS    ?=
 SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
+COMBINATIONS      ?= 10
+FIRST_COMBINATION ?= 0
 
-.PHONY: build run test profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes test-python proto-python load test-load
+.PHONY: build run test profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python proto-python load test-load
 
 build: ## compile everything
 	go build ./...
@@ -75,6 +77,10 @@ test-console: ## the web console in a browser (Debian's chromium); a module of i
 e2e-kubernetes: bin/kubernetes/built ## the Helm chart on a real Kubernetes of three nodes (Linux, root, containerd, runc, containernetworking-plugins, iptables)
 	go vet -tags kubernetes ./e2e/kubernetes
 	go test -count=1 -timeout 0 -tags kubernetes -v ./e2e/kubernetes $(FLAGS)
+
+e2e-kubernetes-notwhole: bin/kubernetes/built ## there: COMBINATIONS of what happens to a group and why a member is not whole, from the seed FIRST_COMBINATION on
+	go vet -tags kubernetes ./e2e/kubernetes
+	go test -count=1 -timeout 0 -tags kubernetes -v ./e2e/kubernetes -args -e2e.combinations=$(COMBINATIONS) -e2e.seed=$(FIRST_COMBINATION) $(FLAGS)
 
 load: bin/k6 ## load over gRPC by k6, with thresholds: SCENARIO, DURATION, VUS; ADDRESS for a group of one's own (docs/load.md)
 	go run ./e2e/k6

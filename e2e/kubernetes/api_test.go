@@ -150,6 +150,9 @@ type pod struct {
 				Running *struct {
 					Since time.Time `json:"startedAt"`
 				} `json:"running"`
+				Waiting struct {
+					Reason string `json:"reason"`
+				} `json:"waiting"`
 			} `json:"state"`
 		} `json:"containerStatuses"`
 	} `json:"status"`

@@ -36,24 +36,16 @@ func (r *table) add(t *testing.T, what, gap, whole string) {
 // TestChart installs the chart and lets a load go on while its group lives through what
 // happens on a Kubernetes.
 func TestChart(t *testing.T) {
+	if *combinations > 0 {
+		return // there is room for one cluster
+	}
 	results := &table{}
-	image := filepath.Join(*inside, "trireme.tar")
-	files, size, err := buildImage(image, repository+":"+version, repository+":"+nextTag)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if size > imageMax {
-		t.Errorf("the image has %d bytes, more than %d", size, imageMax)
-	}
-	began := time.Now()
-	c := startCluster(t, 3, image)
-	t.Logf("three nodes are ready after %v; the image has %d MB", since(began), size>>20)
-	g := &group{cluster: c, program: filepath.Join(files, "trireme"), http: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+	g := startGroup(t, 0)
 	if *hold {
 		defer g.holdUp()
 	}
 	g.install(t, results)
-	b := newBank(t, name+"."+namespace+".svc."+domain+":17000", g.password)
+	b := newBank(t, address, "root", g.password)
 	b.goesOn()
 	g.whole(3)
 	g.lives(t, b, results)
@@ -65,13 +57,31 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// install installs the chart as its documentation does.
-func (g *group) install(t *testing.T, results *table) {
+// startGroup starts a cluster of three nodes, whose volumes have a size or share what there is (0), for a group that
+// is not installed yet.
+func startGroup(t *testing.T, volumes int64) *group {
+	t.Helper()
+	image := filepath.Join(*inside, "trireme.tar")
+	files, size, err := buildImage(image, repository+":"+version, repository+":"+nextTag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size > imageMax {
+		t.Errorf("the image has %d bytes, more than %d", size, imageMax)
+	}
+	began := time.Now()
+	c := startCluster(t, 3, volumes, image)
+	t.Logf("three nodes are ready after %v; the image has %d MB", since(began), size>>20)
+	return &group{cluster: c, program: filepath.Join(files, "trireme"), http: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+}
+
+// install installs the chart as its documentation does, with more values.
+func (g *group) install(t *testing.T, results *table, values ...string) {
 	t.Helper()
 	g.must(g.api.create("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": namespace,
 		"labels": map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}))
 	began := time.Now()
-	g.helm("install", release, chartDir, "--namespace="+namespace)
+	g.helm(append([]string{"install", release, chartDir, "--namespace=" + namespace}, values...)...)
 	g.eventually("the first answer", func() error {
 		if g.password == "" {
 			g.password = g.secret()

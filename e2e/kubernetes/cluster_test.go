@@ -38,27 +38,28 @@ func podsOf(n int) string   { return fmt.Sprintf("10.244.%d.0/24", n) }
 // cluster is a Kubernetes: its control plane runs where the tests do, and every node in
 // namespaces of its own, at the end of a cable to a switch.
 type cluster struct {
-	t     testing.TB // the test that runs now
-	outer testing.TB // the one whose end is the cluster's
-	dir   string     // of the run
-	tools string
-	keys  *keys
-	api   *api
-	admin string // kubeconfig
-	nodes []*machine
-	stop  chan struct{}
-	tasks sync.WaitGroup
+	t       testing.TB // the test that runs now
+	outer   testing.TB // the one whose end is the cluster's
+	dir     string     // of the run
+	tools   string
+	keys    *keys
+	api     *api
+	admin   string // kubeconfig
+	nodes   []*machine
+	volumes int64 // bytes of each volume; 0: all share
+	stop    chan struct{}
+	tasks   sync.WaitGroup
 }
 
 // startCluster starts a cluster whose nodes have the images, archives by `docker save`. It is
-// there until the test ends.
-func startCluster(t testing.TB, nodes int, images ...string) *cluster {
+// there until the test ends. Each volume is a disk of its own of so many bytes; 0: a directory.
+func startCluster(t testing.TB, nodes int, volumes int64, images ...string) *cluster {
 	t.Helper()
 	bin, err := filepath.Abs(*tools)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, outer: t, dir: *inside, tools: bin, nodes: make([]*machine, 0, nodes), stop: make(chan struct{})}
+	c := &cluster{t: t, outer: t, dir: *inside, tools: bin, volumes: volumes, nodes: make([]*machine, 0, nodes), stop: make(chan struct{})}
 	t.Cleanup(func() { close(c.stop); c.tasks.Wait() })
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -74,6 +75,9 @@ func startCluster(t testing.TB, nodes int, images ...string) *cluster {
 		c.must(os.Rename(image, filepath.Join(c.dir, "images", fmt.Sprintf("%d.tar", i))))
 	}
 	c.network()
+	// Nodes see the disks that are put in later.
+	c.run("mount", "--bind", filepath.Join(c.dir, "volumes"), filepath.Join(c.dir, "volumes"))
+	c.run("mount", "--make-shared", filepath.Join(c.dir, "volumes"))
 	c.smallDisk(nodes)
 	c.certificates(nodes)
 	c.controlPlane()

@@ -23,7 +23,8 @@ import (
 const (
 	namespace = "prod"
 	release   = "db"
-	name      = release + "-trireme" // of the chart's objects
+	name      = release + "-trireme"                                 // of the chart's objects
+	address   = name + "." + namespace + ".svc." + domain + ":17000" // for programs
 	members   = "app.kubernetes.io/instance=" + release + ",app.kubernetes.io/component=member"
 	chartDir  = "../../charts/trireme"
 )
@@ -64,11 +65,13 @@ func (g *group) dsn(p *pod) string {
 
 // standing is what a member says at /status.
 type standing struct {
-	Member uint64 `json:"member"`
-	Status struct {
-		Term     uint64 `json:"term"`
-		Writable bool   `json:"writable"`
-		DiskFull bool   `json:"disk_full"`
+	Member   uint64 `json:"member"`
+	Starting bool   `json:"starting"`
+	Status   struct {
+		Term         uint64 `json:"term"`
+		Writable     bool   `json:"writable"`
+		Provisioning bool   `json:"provisioning"`
+		DiskFull     bool   `json:"disk_full"`
 	} `json:"status"`
 	Members []struct {
 		ID      uint64 `json:"id"`
@@ -81,6 +84,22 @@ type standing struct {
 // status asks a member how it and the others stand.
 func (g *group) status(p *pod) (r standing, err error) {
 	answer, err := g.http.Get("http://" + p.Status.IP + ":18080/status")
+	if err != nil {
+		return r, err
+	}
+	defer answer.Body.Close()
+	return r, json.NewDecoder(answer.Body).Decode(&r)
+}
+
+// briefly asks as status does, and gives up sooner: who stands still is asked all the time.
+func (g *group) briefly(p *pod) (r standing, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Status.IP+":18080/status", nil)
+	if err != nil {
+		return r, err
+	}
+	answer, err := g.http.Do(req)
 	if err != nil {
 		return r, err
 	}

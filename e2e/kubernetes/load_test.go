@@ -6,7 +6,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,13 +42,20 @@ type bank struct {
 	failed []error
 	last   time.Time     // when the newest was acknowledged
 	gap    time.Duration // the longest between two
+	pauses []pause       // the long ones
 }
 
-// newBank begins the load.
-func newBank(t *testing.T, address, password string) *bank {
+// pause is a time in which nothing was acknowledged.
+type pause struct{ from, to time.Time }
+
+// long is how long a pause has to be to be remembered by itself.
+const long = time.Second
+
+// newBank begins the load, as an account that may make the database.
+func newBank(t *testing.T, address, user, password string) *bank {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	db, err := client.Open(ctx, client.Options{Addrs: []string{address}, User: "root", Password: password,
+	db, err := client.Open(ctx, client.Options{Addrs: []string{address}, User: user, Password: password,
 		TLS: &tls.Config{InsecureSkipVerify: true}, Program: "bank", Patience: patience}) //nolint:gosec // nodes make their own certificates
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +129,9 @@ func (b *bank) transfer(ctx context.Context) {
 	if !b.last.IsZero() && now.Sub(b.last) > b.gap {
 		b.gap = now.Sub(b.last)
 	}
+	if !b.last.IsZero() && now.Sub(b.last) > long {
+		b.pauses = append(b.pauses, pause{b.last, now})
+	}
 	b.last = now
 	b.acked = append(b.acked, id)
 }
@@ -128,7 +140,14 @@ func (b *bank) transfer(ctx context.Context) {
 func (b *bank) mark() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.gap, b.bears = 0, 0
+	b.gap, b.bears, b.pauses = 0, 0, nil
+}
+
+// paused are the long pauses since the mark.
+func (b *bank) paused() []pause {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.pauses)
 }
 
 // bear says which error is no failure of what happens now.
@@ -156,6 +175,21 @@ func (b *bank) goesOn() time.Duration {
 			b.t.Fatal("no transfer is acknowledged any more")
 		}
 	}
+}
+
+// renew forgets what was transferred, once it was audited: what members hold stays small.
+func (b *bank) renew() {
+	b.t.Helper()
+	_, letGo := b.hold()
+	defer letGo()
+	for _, s := range []string{"TRUNCATE TABLE bank.ledger", fmt.Sprintf("UPDATE bank.account SET balance = %d", opening)} {
+		if _, err := b.db.Exec(context.Background(), s); err != nil {
+			b.t.Fatalf("%s: %v", s, err)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.acked = nil
 }
 
 // hold waits for the transfers that are under way and keeps others from beginning until

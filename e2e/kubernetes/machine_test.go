@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,6 +23,7 @@ type machine struct {
 	c      *cluster
 	number int
 	now    *servers.Process // unshare, whose child is the first process
+	off    bool
 }
 
 func (m *machine) name() string  { return nodeName(m.number) }
@@ -111,10 +113,10 @@ func (m *machine) start() {
 	c := m.c
 	m.makeGroups()
 	env := []string{"DIR=" + m.dir(), "LOG=" + filepath.Join(c.dir, "log", m.name()), "RUN=" + c.dir, "TOOLS=" + c.tools, "NODE=" + m.name(), "IP=" + nodeIP(m.number)}
-	args := append([]string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private", "env"}, env...)
+	args := append([]string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "slave", "env"}, env...)
 	p, err := servers.StartProcess(filepath.Join(c.dir, "log", m.name()+".log"), "unshare", append(args, "bash", "-c", boot)...)
 	c.must(err)
-	m.now = p
+	m.now, m.off = p, false
 	own, err := os.Readlink("/proc/self/ns/net")
 	c.must(err)
 	c.eventually(m.name()+" begins", func() error {
@@ -174,6 +176,7 @@ func (m *machine) makeGroups() {
 // keeps it is this machine's.
 func (m *machine) powerOff() {
 	m.now.Kill()
+	m.off = true
 	m.c.run("ip", "link", "delete", m.cable()) // the kernel takes its time to
 	m.c.eventually(m.name()+" ends", func() error { return removeGroups(m.groups()) })
 }
@@ -232,22 +235,22 @@ func (m *machine) find(p *pod, program string) (pid int, err error) {
 	return 0, fmt.Errorf("%s does not run in %s", program, p.Meta.Name)
 }
 
-// memoryGroup is the directory of a process's control group for memory.
-func memoryGroup(pid int) (string, error) {
+// controlGroup is the directory of a process's control group for something, as memory.
+func controlGroup(pid int, controller string) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
 		return "", err
 	}
 	for line := range strings.Lines(string(text)) { // number:controllers:path
 		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(part) == 3 && part[1] == "memory" {
-			return "/sys/fs/cgroup/memory" + part[2], nil
+		if len(part) == 3 && slices.Contains(strings.Split(part[1], ","), controller) {
+			return "/sys/fs/cgroup/" + controller + part[2], nil
 		}
 		if len(part) == 3 && part[0] == "0" && part[2] != "/" {
 			return "/sys/fs/cgroup" + part[2], nil
 		}
 	}
-	return "", fmt.Errorf("process %d has no control group for memory", pid)
+	return "", fmt.Errorf("process %d has no control group for %s", pid, controller)
 }
 
 // starve takes the memory of a pod's container until the kernel ends the program in it.
@@ -256,7 +259,7 @@ func (m *machine) starve(p *pod, program string) error {
 	if err != nil {
 		return err
 	}
-	group, err := memoryGroup(pid)
+	group, err := controlGroup(pid, "memory")
 	if err != nil {
 		return err
 	}

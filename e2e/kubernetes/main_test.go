@@ -18,13 +18,16 @@ import (
 )
 
 var (
-	tools  = flag.String("e2e.tools", "../../bin/kubernetes", "directory of Kubernetes' programs, as `make bin/kubernetes/built` makes it")
-	under  = flag.String("e2e.dir", "/var/tmp", "where the directory for all that a run writes is made")
-	report = flag.String("e2e.report", "", "a file for the table of recovery times")
-	only   = flag.String("e2e.lives", "", "a regular expression: what happens to the group, of all that may; empty: all of it")
-	k6     = flag.Bool("e2e.k6", false, "let k6 (`make bin/k6`) load the group, too, while its image is changed")
-	hold   = flag.Bool("e2e.hold", false, "leave the cluster up at the end, until ^C")
-	inside = flag.String("e2e.inside", "", "set by the test when it runs itself in namespaces of its own: the run's directory")
+	tools        = flag.String("e2e.tools", "../../bin/kubernetes", "directory of Kubernetes' programs, as `make bin/kubernetes/built` makes it")
+	under        = flag.String("e2e.dir", "/var/tmp", "where the directory for all that a run writes is made")
+	report       = flag.String("e2e.report", "", "a file for the table of recovery times")
+	only         = flag.String("e2e.lives", "", "a regular expression: what happens to the group, of all that may; empty: all of it")
+	k6           = flag.Bool("e2e.k6", false, "let k6 (`make bin/k6`) load the group, too, while its image is changed")
+	hold         = flag.Bool("e2e.hold", false, "leave the cluster up at the end, until ^C")
+	combinations = flag.Int("e2e.combinations", 0, "instead of all that: so many lives, each with one member that is not whole")
+	firstSeed    = flag.Uint64("e2e.seed", 0, "the first one's seed, by which it can be led alone; each next one's is the next number")
+	failures     = flag.String("e2e.failures", filepath.Join(os.TempDir(), "trireme-notwhole"), "where the logs of combinations that fail are put")
+	inside       = flag.String("e2e.inside", "", "set by the test when it runs itself in namespaces of its own: the run's directory")
 )
 
 const (

@@ -3,8 +3,10 @@
 package kubernetes
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -55,6 +57,9 @@ func (c *cluster) provisionOnce() error {
 		if v.Status.Phase != "Released" && v.Status.Phase != "Failed" || v.Meta.Deleted != nil {
 			continue
 		}
+		if c.volumes > 0 { // once: another look may find it taken out
+			_ = syscall.Unmount(v.Spec.Local.Path, syscall.MNT_DETACH)
+		}
 		if err := os.RemoveAll(v.Spec.Local.Path); err != nil {
 			return err
 		}
@@ -68,8 +73,14 @@ func (c *cluster) provisionOnce() error {
 func (c *cluster) makeVolume(cl *claim, node string) error {
 	name := "volume-" + cl.Meta.UID
 	path := filepath.Join(c.dir, "volumes", node, name)
+	_, err := os.Stat(path)
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
+	}
+	if c.volumes > 0 && err != nil { // it was not there yet
+		if err := syscall.Mount("tmpfs", path, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755", c.volumes)); err != nil {
+			return err
+		}
 	}
 	return c.api.create("/api/v1/persistentvolumes", map[string]any{
 		"metadata": map[string]any{"name": name, "annotations": map[string]string{"pv.kubernetes.io/provisioned-by": provisioner}},

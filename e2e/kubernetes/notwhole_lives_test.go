@@ -23,41 +23,49 @@ import (
 // life is what happens to a group a member of which may not be whole. It ends with as many members as
 // combination.size says, which are whole once the fault is over.
 type life struct {
-	name  string
-	from  int  // how many members there are before
-	alone bool // there is a time with one member
-	do    func(c *combination)
+	name string
+	from int // how many members there are before
+	kind kind
+	do   func(c *combination)
 }
+
+type kind int
+
+const (
+	gentle kind = iota // no member is stopped while the group cannot do without it
+	alone              // as well, but there is a time with one member
+	abrupt             // members end, or cannot start, whatever the others do
+)
 
 // combined are the lives. Another number of them has to go through all faults as well (TestPlans).
 var combined = []life{
-	{"five members of three", 3, false, func(c *combination) { c.scaled(5) }},
-	{"three members of five", 5, false, func(c *combination) { c.scaled(3) }},
-	{"one member of three, and three", 3, true, (*combination).aloneForAWhile},
-	{"one member of five, and three", 5, true, (*combination).aloneForAWhile},
-	{"no member, and three", 3, false, (*combination).noneForAWhile},
-	{"a setting", 3, false, func(c *combination) {
+	{"five members of three", 3, gentle, func(c *combination) { c.scaled(5) }},
+	{"three members of five", 5, gentle, func(c *combination) { c.scaled(3) }},
+	{"one member of three, and three", 3, alone, (*combination).aloneForAWhile},
+	{"one member of five, and three", 5, alone, (*combination).aloneForAWhile},
+	{"no member, and three", 3, abrupt, (*combination).noneForAWhile},
+	{"a setting", 3, gentle, func(c *combination) {
 		c.upgrade(fmt.Sprintf("--set=settings.max_connections=%d", 200+c.random.IntN(1000)))
 	}},
-	{"a bad setting, and back", 3, false, func(c *combination) { c.badAndBack("--set=settings.bogus_setting=1") }},
-	{"an image that is not there, and back", 3, false, func(c *combination) { c.badAndBack("--set=image.tag=none") }},
-	{"another image", 3, false, func(c *combination) { c.upgrade("--set=image.tag=" + c.otherTag()) }},
-	{"another image, and back halfway", 3, false, (*combination).backHalfway},
-	{"another password of root", 3, false, (*combination).passwordRotated},
-	{"another authority of peers", 3, false, (*combination).authorityRotated},
-	{"a node is drained", 3, false, (*combination).drained},
-	{"a backup", 3, false, func(c *combination) { c.backUp(fmt.Sprintf("backup-%d", c.seed)) }},
-	{"the leader's pod is deleted", 3, false, func(c *combination) { c.must(c.api.remove(c.podPath(c.leader().Meta.Name))) }},
-	{"the leader's pod is deleted by force", 3, false, func(c *combination) {
+	{"a bad setting, and back", 3, abrupt, func(c *combination) { c.badAndBack("--set=settings.bogus_setting=1") }},
+	{"an image that is not there, and back", 3, abrupt, func(c *combination) { c.badAndBack("--set=image.tag=none") }},
+	{"another image", 3, gentle, func(c *combination) { c.upgrade("--set=image.tag=" + c.otherTag()) }},
+	{"another image, and back halfway", 3, gentle, (*combination).backHalfway},
+	{"another password of root", 3, gentle, (*combination).passwordRotated},
+	{"another authority of peers", 3, gentle, (*combination).authorityRotated},
+	{"a node is drained", 3, gentle, (*combination).drained},
+	{"a backup", 3, gentle, func(c *combination) { c.backUp(fmt.Sprintf("backup-%d", c.seed)) }},
+	{"the leader's pod is deleted", 3, gentle, func(c *combination) { c.must(c.api.remove(c.podPath(c.leader().Meta.Name))) }},
+	{"the leader's pod is deleted by force", 3, abrupt, func(c *combination) {
 		c.kubectl("-n", namespace, "delete", "pod", c.leader().Meta.Name, "--force", "--grace-period=0")
 	}},
-	{"the leader's process is killed", 3, false, func(c *combination) { l := c.leader(); c.note(c.machineOf(l).kill(l, "/trireme")) }},
-	{"a follower is killed for want of memory", 3, false, func(c *combination) { f := c.follower(); c.note(c.machineOf(&f).starve(&f, "/trireme")) }},
-	{"a follower's claim is lost", 3, false, func(c *combination) { f := c.follower(); c.must(c.empty(&f)) }},
-	{"the leader's claim is lost", 5, false, func(c *combination) { c.must(c.empty(c.leader())) }},
-	{"all pods are deleted", 3, false, (*combination).deletedAll},
-	{"the leader's node loses its power", 3, false, (*combination).powerLostForAWhile},
-	{"leadership goes round", 3, false, (*combination).leadershipGoesRound},
+	{"the leader's process is killed", 3, abrupt, func(c *combination) { l := c.leader(); c.note(c.machineOf(l).kill(l, "/trireme")) }},
+	{"a follower is killed for want of memory", 3, abrupt, func(c *combination) { f := c.follower(); c.note(c.machineOf(&f).starve(&f, "/trireme")) }},
+	{"a follower's claim is lost", 3, gentle, func(c *combination) { f := c.follower(); c.must(c.empty(&f)) }},
+	{"the leader's claim is lost", 5, gentle, func(c *combination) { c.must(c.empty(c.leader())) }},
+	{"all pods are deleted", 3, gentle, (*combination).deletedAll},
+	{"the leader's node loses its power", 3, abrupt, (*combination).powerLostForAWhile},
+	{"leadership goes round", 3, gentle, (*combination).leadershipGoesRound},
 }
 
 // upgrade changes values of the release. One that is refused since a member is not whole has changed nothing, and

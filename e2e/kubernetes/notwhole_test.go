@@ -54,7 +54,7 @@ func draw(seed uint64) plan {
 	p.before = random.IntN(5) < 2
 	p.moment = time.Duration(random.IntN(1+[]int{300, 1500, 4000, 10000}[random.IntN(4)])) * time.Millisecond
 	p.lasts = time.Duration([]int{5000, 5000, 8000, 8000, 15000, 15000, 40000}[random.IntN(7)]+random.IntN(2000)) * time.Millisecond
-	if p.fault.name == "emptied" && p.life.alone {
+	if p.fault.name == "emptied" && p.life.kind == alone {
 		p.before = true // who is the only one may not be emptied
 	}
 	return p
@@ -234,9 +234,7 @@ func (c *combination) run(number int) {
 	if heal > healMax {
 		c.t.Errorf("it took %v until the group was whole", heal)
 	}
-	if d, how := c.w.stopped(c.b.paused()); d > stopMax {
-		c.t.Errorf("nothing was acknowledged for %v while %s", d, how)
-	}
+	c.stops()
 	for _, wrong := range c.w.wrong {
 		c.t.Error(wrong)
 	}
@@ -246,6 +244,21 @@ func (c *combination) run(number int) {
 	}
 	for _, text := range append(c.notes, c.w.again()...) {
 		after += "; " + text
+	}
+}
+
+// stops looks for times in which nothing was acknowledged.
+func (c *combination) stops() {
+	c.t.Helper()
+	if d, s := c.w.stopped(c.b.paused(), (*sample).majority); d > stopMax {
+		c.t.Errorf("nothing was acknowledged for %v while %d of %d voters were there", d, s.able, s.voters)
+	}
+	most := stopMax
+	if !c.before {
+		most = againMax
+	}
+	if d, s := c.w.stopped(c.b.paused(), (*sample).spares); d > most && c.life.kind != abrupt {
+		c.t.Errorf("nothing was acknowledged for %v: with one member that was not whole others were stopped, until %d of %d voters were there", d, s.able, s.voters)
 	}
 }
 

@@ -21,6 +21,8 @@ const (
 	// give up a silent leader after two seconds, within which the others have elected one; a start of another
 	// election, the programs' pauses between tries, and a machine of two processors that runs all of it take the rest.
 	stopMax = 5 * time.Second
+	// againMax is the same where a member comes to be not whole while another one is just being started again.
+	againMax = 15 * time.Second
 	// leftMax is for how long a member may be left over that its set has no place for: 20 s until it is taken out,
 	// as long as its statements may take besides if it still answers (10 s here), and what it takes to notice and do.
 	leftMax = time.Minute
@@ -44,6 +46,7 @@ type watch struct {
 	term     uint64                   // of that leader
 	beyond   map[uint64]time.Duration // members without a place: for how long others could have taken them out
 	restarts map[string]string        // why containers were started again
+	before   map[string]int           // by pods' UIDs: how often containers had been started again before
 	wrong    []string
 }
 
@@ -55,9 +58,12 @@ type sample struct {
 
 func (s *sample) majority() bool { return s.able > s.voters/2 }
 
+// spares tells whether a group goes on with one member that is not whole.
+func (s *sample) spares() bool { return s.voters >= 3 }
+
 func (g *group) watch() *watch {
 	w := &watch{g: g, end: make(chan struct{}), disabled: map[string]int{}, taken: map[string]int{}, claims: map[string]string{},
-		voters: map[uint64]string{}, beyond: map[uint64]time.Duration{}, restarts: map[string]string{}}
+		voters: map[uint64]string{}, beyond: map[uint64]time.Duration{}, restarts: map[string]string{}, before: map[string]int{}}
 	w.task.Go(func() {
 		for {
 			w.look()
@@ -158,10 +164,18 @@ func (w *watch) look() {
 func (w *watch) containers(pods []pod) {
 	for _, p := range pods {
 		for _, c := range p.Status.Containers {
-			if c.Restarts > 0 && c.Last.Terminated.Reason != "" {
-				w.restarts[fmt.Sprint(p.Meta.Name, " ", p.Meta.UID)] = fmt.Sprintf("%s started again %d times, after %s", p.Meta.Name, c.Restarts, c.Last.Terminated.Reason)
+			before, known := w.before[p.Meta.UID]
+			if !known {
+				if len(w.samples) == 1 {
+					before = c.Restarts
+				}
+				w.before[p.Meta.UID] = before
 			}
-			if c.State.Waiting.Reason == "CrashLoopBackOff" && !w.mayCrash {
+			if c.Restarts > before && c.Last.Terminated.Reason != "" {
+				w.restarts[fmt.Sprint(p.Meta.Name, " ", p.Meta.UID)] = fmt.Sprintf("%s started again %d times, after %s", p.Meta.Name, c.Restarts-before, c.Last.Terminated.Reason)
+			}
+			// One that was killed now and minutes ago waits once, and is started.
+			if c.State.Waiting.Reason == "CrashLoopBackOff" && c.Restarts > before && !w.mayCrash {
 				w.blame("%s is in CrashLoopBackOff", p.Meta.Name)
 			}
 		}
@@ -240,28 +254,24 @@ func (w *watch) keepLogs() {
 	}
 }
 
-// stopped is the longest time in which nothing was acknowledged though a majority was there.
-func (w *watch) stopped(pauses []pause) (longest time.Duration, how string) {
+// stopped is the longest time in which nothing was acknowledged though something held, and how it ended.
+func (w *watch) stopped(pauses []pause, holds func(*sample) bool) (longest time.Duration, end sample) {
 	for _, p := range pauses {
 		var since time.Time
 		for i := range w.samples {
 			s := &w.samples[i]
-			if s.at.Before(p.from) || s.at.After(p.to) {
-				continue
-			}
-			if !s.majority() {
+			switch {
+			case s.at.Before(p.from) || s.at.After(p.to):
+			case !holds(s):
 				since = time.Time{}
-				continue
-			}
-			if since.IsZero() {
+			case since.IsZero():
 				since = s.at
-			}
-			if d := s.at.Sub(since); d > longest {
-				longest, how = d, fmt.Sprintf("%d of %d voters were there", s.able, s.voters)
+			case s.at.Sub(since) > longest:
+				longest, end = s.at.Sub(since), *s
 			}
 		}
 	}
-	return longest, how
+	return longest, end
 }
 
 // again says which containers were started again.

@@ -94,7 +94,7 @@ type admin struct {
 	limit, rate        uint
 	into               string
 	keep, keepDays     uint
-	others             []string // addresses that follow the dialed one's
+	all, others        []string // addresses of nodes; others are those that follow the dialed one's
 	order              string
 	out                io.Writer
 }
@@ -220,6 +220,7 @@ func (a *admin) connect(f *flag.FlagSet, l *adminLogin) error {
 	}
 	var d net.Dialer
 	addrs := strings.Split(strings.ReplaceAll(a.addr, " ", ""), ",")
+	a.all = addrs
 	for i, addr := range addrs {
 		a.addr, a.others = addr, addrs[i+1:]
 		if i < len(addrs)-1 {

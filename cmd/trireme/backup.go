@@ -51,14 +51,19 @@ func (a *admin) backup(args []string) error {
 	}
 	var info *backup.Info
 	var sum *triremev1.AdminBackupSummary
+	began := time.Now()
 	name, removed, err := s.add(a.ctx, func(dir string) (*backup.Info, error) {
 		var err error
 		info, sum, err = a.receiveBackup(dir)
 		return info, err
 	})
 	if name == "" {
+		if !errors.Is(err, errOthers) { // else nothing was tried
+			a.report(nil, time.Since(began), err)
+		}
 		return err
 	}
+	a.report(info, time.Since(began), nil)
 	return errors.Join(a.show(sum, func(w io.Writer) {
 		row(w, "backup", filepath.Join(a.into, name))
 		printBackup(w, info)

@@ -55,6 +55,9 @@ const (
 	shelfLock  = "trireme-backup.lock"
 )
 
+// errOthers says that a backup is being made already.
+var errOthers = errors.New("another backup is being made")
+
 // shelved reads the name of a backup's directory.
 func shelved(name string) (begun time.Time, ok bool) {
 	begun, err := time.Parse(shelfName, name)
@@ -70,7 +73,7 @@ func (s *shelf) add(ctx context.Context, fill func(dir string) (*backup.Info, er
 	}
 	lock, err := root.Lock(shelfLock)
 	if errors.Is(err, file.ErrLocked) {
-		return "", nil, fmt.Errorf("another backup is being made into %s: %w", s.dir, err)
+		return "", nil, fmt.Errorf("%w into %s: %w", errOthers, s.dir, err)
 	}
 	if err != nil {
 		return "", nil, err

@@ -79,3 +79,19 @@ func TestClaimsAreNoHooks(t *testing.T) {
 		}
 	}
 }
+
+// Members know how old a backup may become where backups are made.
+func TestBackupAge(t *testing.T) {
+	for values, want := range map[string]string{"backup: {enabled: true}": "backup_max_age = 30h", "backup: {enabled: true, maxAgeHours: 87600}": "backup_max_age = 87600h",
+		"backup: {enabled: true, maxAgeHours: 0}": "", "backup: {enabled: true, maxAgeHours: null}": "", "backup: {maxAgeHours: 7}": ""} {
+		got := ""
+		for line := range strings.Lines(must(t, values).settings(t)) {
+			if strings.HasPrefix(line, "backup_max_age") {
+				got = strings.TrimSpace(line)
+			}
+		}
+		if got != want {
+			t.Errorf("with %s the setting is %q", values, got)
+		}
+	}
+}

@@ -26,9 +26,10 @@ import (
 // beside it.
 type watched struct {
 	*prometheus
-	t     *testing.T
-	g     *servers.Group
-	disks []string
+	t      *testing.T
+	g      *servers.Group
+	binary string
+	disks  []string
 }
 
 const (
@@ -69,8 +70,12 @@ func newWatched(t *testing.T) *watched {
 			t.Fatal(err)
 		}
 	}
-	w.g = servers.Test(t, servers.Options{Dir: dir, Nodes: 3, Data: func(i int) string { return filepath.Join(w.disks[i], "data") },
-		Settings: []string{"--memory-limit=1G", "--innodb-buffer-pool-size=32M", "--innodb-redo-log-capacity=8M", "--max-binlog-size=1M", "--binlog-keep-size=32M", "--users-dir=" + users,
+	var err error
+	if w.binary, err = servers.Build(dir); err != nil {
+		t.Fatal(err)
+	}
+	w.g = servers.Test(t, servers.Options{Binary: w.binary, Dir: dir, Nodes: 3, Data: func(i int) string { return filepath.Join(w.disks[i], "data") },
+		Settings: []string{"--memory-limit=1G", "--innodb-buffer-pool-size=32M", "--innodb-redo-log-capacity=8M", "--max-binlog-size=1M", "--binlog-keep-size=32M", "--users-dir=" + users, "--backup-max-age=1h",
 			// Nobody is to be elected for want of processor time.
 			"--election-ticks=40", fmt.Sprintf("--max-connections=%d", maxConnections)}})
 	rows := make([]string, accounts)

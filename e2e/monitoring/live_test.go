@@ -7,6 +7,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,7 +28,7 @@ func TestLive(t *testing.T) {
 		name string
 		test func(*testing.T, *watched)
 	}{
-		{"queries", queries}, {"healthy", func(_ *testing.T, w *watched) { w.only() }}, {"connections", connections}, {"transaction", transaction},
+		{"backups", backups}, {"queries", queries}, {"healthy", func(_ *testing.T, w *watched) { w.only() }}, {"connections", connections}, {"transaction", transaction},
 		{"away", away}, {"frozen", frozen}, {"disk", disk}, {"majority", majority},
 	} {
 		// What is told of a failure belongs to the part that found it.
@@ -101,6 +104,30 @@ func queries(t *testing.T, w *watched) {
 		}
 		return errors.Join(errs...)
 	})
+}
+
+// backups: one fails, and the next is whole.
+func backups(t *testing.T, w *watched) {
+	leader, others := w.leader()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	backup := func(into string) error {
+		cmd := exec.Command(w.binary, "backup", "--into="+into, fmt.Sprintf("--grpc=127.0.0.1:%d,127.0.0.1:%d", others[0].GRPC, leader.GRPC))
+		cmd.Env = append(os.Environ(), "MYSQL_PWD="+servers.Password)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		return err
+	}
+	if err := backup(filepath.Join(file, "backups")); err == nil {
+		t.Fatal("a backup was made in a file")
+	}
+	w.only("TriremeBackupFailed")
+	w.eventually("a backup", func() error { return backup(t.TempDir()) })
+	w.only()
 }
 
 // connections: nine tenths of them are idle clients.

@@ -50,6 +50,7 @@ type core struct {
 	membership membership
 	removal    removal
 	limits     limits
+	backups    backups
 	recovery   *recovery
 
 	inbox     *inbox
@@ -156,6 +157,7 @@ func (c *core) open(id *identity) error {
 	if c.source, err = c.openSource(id); err != nil {
 		return err
 	}
+	c.backups.group = id.group
 	if err := c.loadSettings(); err != nil {
 		return err
 	}

@@ -97,6 +97,9 @@ func (c *core) loadSettings() error {
 		}
 	}
 	c.limits.changed = changed
+	for name, v := range changed {
+		c.backups.note(name, v)
+	}
 	return err
 }
 
@@ -154,6 +157,11 @@ func (n *Node) Set(name string, value int64) error {
 	if value < s.least || value > s.most {
 		return fmt.Errorf("group: %s cannot be %d; it must be %d to %d", name, value, s.least, s.most)
 	}
+	return c.logNumber(name, value)
+}
+
+// logNumber logs a number that the group keeps under a name, on the leader, and waits until it is applied here.
+func (c *core) logNumber(name string, value int64) error {
 	done := c.env.NewParker()
 	var at trx.Position
 	var proposed error
@@ -169,7 +177,7 @@ func (n *Node) Set(name string, value int64) error {
 	if proposed != nil {
 		return proposed
 	}
-	if err := c.waitApplied(at.Index, 0, waiting{deadline: c.env.Monotonic() + n.opt.ReadTimeout}); err != nil {
+	if err := c.waitApplied(at.Index, 0, waiting{deadline: c.env.Monotonic() + c.opt.ReadTimeout}); err != nil {
 		return fmt.Errorf("%w: %w", txn.ErrOutcomeUnknown, err)
 	}
 	if term, err := c.binlog.Term(at.Index); err != nil || term != at.Term {
@@ -194,6 +202,7 @@ func (c *core) storeSetting(body []byte) (*trx.Trx, error) {
 		c.limits.mu.Lock()
 		c.limits.changed[name] = value
 		c.limits.mu.Unlock()
+		c.backups.note(name, value)
 	}
 	return t, err
 }

@@ -25,6 +25,27 @@ func (s *Server) Backup(req *triremev1.AdminBackupRequest, out grpc.ServerStream
 	return err
 }
 
+// ReportBackup implements the contract.
+func (s *Server) ReportBackup(ctx context.Context, req *triremev1.AdminReportBackupRequest) (*triremev1.AdminReportBackupResponse, error) {
+	return serve(ctx, s, rightReport, req, func(*Caller) (*triremev1.AdminReportBackupResponse, error) {
+		if err := s.lead(); err != nil {
+			return nil, err
+		}
+		if req.GetSizeBytes() > math.MaxInt64 || req.GetDurationUs() > math.MaxInt64/1000 {
+			return nil, badArgument("a backup has at most %d bytes and takes at most %d us", int64(math.MaxInt64), math.MaxInt64/1000)
+		}
+		if req.GetError() != "" {
+			s.opt.Log.Warn("a backup has failed", "error", cut(req.GetError(), reportMax))
+			return &triremev1.AdminReportBackupResponse{}, s.opt.Group.BackupFailed()
+		}
+		took := time.Duration(req.GetDurationUs()) * time.Microsecond
+		return &triremev1.AdminReportBackupResponse{}, s.opt.Group.BackupSucceeded(int64(req.GetSizeBytes()), took)
+	})
+}
+
+// reportMax is how much of a report's error goes to the log.
+const reportMax = 1 << 10
+
 func (s *Server) backup(req *triremev1.AdminBackupRequest, out grpc.ServerStreamingServer[triremev1.AdminBackupResponse]) error {
 	select {
 	case s.backups <- struct{}{}:

@@ -173,12 +173,13 @@ var (
 	rightBinlogs      = right{call: "ListBinlogs", any: priv.Super | priv.ReplicationClient, dynamic: []string{"BINLOG_ADMIN"}}
 	rightPurge        = right{"PurgeBinlogs", priv.Super, []string{"BINLOG_ADMIN"}, true}
 	rightBackup       = right{"Backup", priv.Super, []string{"BACKUP_ADMIN"}, true}
+	rightReport       = right{"ReportBackup", priv.Super, []string{"BACKUP_ADMIN"}, true}
 )
 
 // changes are the calls that go to the audit log.
 var changes = func() map[string]bool {
 	m := map[string]bool{}
-	for _, r := range []right{rightAdd, rightPromote, rightRemove, rightReplace, rightTransfer, rightDrain, rightSet, rightKill, rightPurge, rightBackup} {
+	for _, r := range []right{rightAdd, rightPromote, rightRemove, rightReplace, rightTransfer, rightDrain, rightSet, rightKill, rightPurge, rightBackup, rightReport} {
 		m[r.call] = r.change
 	}
 	return m

@@ -100,6 +100,10 @@ func calls(c triremev1.AdminClient, ctx context.Context) map[string]func() error
 			_, err := c.PurgeBinlogs(ctx, &triremev1.AdminPurgeBinlogsRequest{To: "binlog.999999"})
 			return err
 		},
+		"ReportBackup": func() error {
+			_, err := c.ReportBackup(ctx, &triremev1.AdminReportBackupRequest{Error: "none was made"})
+			return err
+		},
 		"Backup": func() error {
 			in, err := c.Backup(ctx, &triremev1.AdminBackupRequest{})
 			for err == nil {
@@ -121,7 +125,7 @@ var privilegesOf = map[string][]string{
 	"ListSettings": {"PROCESS", "REPLICATION CLIENT", "SYSTEM_VARIABLES_ADMIN"}, "SetSetting": {"SYSTEM_VARIABLES_ADMIN"},
 	"ListSessions": {"PROCESS"}, "KillSession": {"CONNECTION_ADMIN"}, "ListTransactions": {"PROCESS"}, "ListLockWaits": {"PROCESS"},
 	"ListTables": {"PROCESS"}, "ListStatements": {"PROCESS"}, "ListBinlogs": {"REPLICATION CLIENT", "BINLOG_ADMIN"}, "PurgeBinlogs": {"BINLOG_ADMIN"},
-	"Backup": {"BACKUP_ADMIN"},
+	"Backup": {"BACKUP_ADMIN"}, "ReportBackup": {"BACKUP_ADMIN"},
 }
 
 func execAll(t *testing.T, db *sql.DB, texts ...string) {

@@ -78,6 +78,7 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	m.Set("trireme_group_members", float64(voters), "role", "voter")
 	m.Set("trireme_group_members", float64(len(n.group.Members())-voters), "role", "learner")
 	n.around.metrics(m)
+	n.backupMetrics(m)
 	m.Set("trireme_settings_fingerprint", float64(n.fingerprint()))
 	m.Set("trireme_connections", float64(n.clients()))
 	m.Set("trireme_connections_limit", float64(n.sessions.GlobalNumber("max_connections")))
@@ -114,6 +115,25 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 		stats.Each(m.Stat)
 	}
 	n.door.Stats(m.Stat)
+}
+
+// backupMetrics adds what the group remembers of its backups.
+func (n *Node) backupMetrics(m *metrics.Writer) {
+	if wanted := n.cfg.Duration("backup_max_age"); wanted > 0 {
+		m.Set("trireme_backup_max_age_seconds", wanted.Seconds())
+	}
+	b, err := n.group.Backups()
+	if err != nil {
+		return
+	}
+	if !b.Succeeded.IsZero() {
+		m.Set("trireme_backup_last_success_timestamp_seconds", float64(b.Succeeded.UnixMilli())/1e3)
+		m.Set("trireme_backup_last_size_bytes", float64(b.Bytes))
+		m.Set("trireme_backup_last_duration_seconds", b.Duration.Seconds())
+	}
+	if !b.Failed.IsZero() {
+		m.Set("trireme_backup_last_failure_timestamp_seconds", float64(b.Failed.UnixMilli())/1e3)
+	}
 }
 
 func observed(m *metrics.Writer, name string, l session.Latencies) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/server/metrics"
 )
 
@@ -21,9 +22,14 @@ func TestMetrics(t *testing.T) {
 	if err := os.Mkdir(entries+"/nothing", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	m := alone(t, "--memory-limit=1G", "--users-dir="+entries, "--trace-endpoint=127.0.0.1:1", "--trace-sample-ratio=0")
+	m := alone(t, "--memory-limit=1G", "--users-dir="+entries, "--trace-endpoint=127.0.0.1:1", "--trace-sample-ratio=0", "--backup-max-age=30h")
 	db := open(t, m.MainAddr())
 	eventually(t, "log in", db.Ping)
+	for _, failed := range []string{"", "no room"} {
+		if _, err := adminOf(t, m).ReportBackup(signedIn("root", "secret"), &triremev1.AdminReportBackupRequest{Error: failed, SizeBytes: 7, DurationUs: 5e5}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	execAll(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)", "INSERT INTO shop.t VALUES (1)", "SELECT * FROM shop.t")
 	eventually(t, "look at users_dir", func() error {
 		if n := m.metric("trireme_users_dir_failed_entries"); n != 1 {
@@ -76,6 +82,11 @@ func TestMetrics(t *testing.T) {
 		"process_resident_memory_bytes", "trireme_disk_free_bytes", "trireme_node_voter", "trireme_settings_fingerprint", "trireme_certificate_expiry_time_seconds"} {
 		if seen[name] == 0 {
 			t.Errorf("%s is 0", name)
+		}
+	}
+	for name, want := range map[string]float64{"trireme_backup_last_size_bytes": 7, "trireme_backup_last_duration_seconds": 0.5, "trireme_backup_max_age_seconds": 30 * 3600} {
+		if seen[name] != want {
+			t.Errorf("%s is %v", name, seen[name])
 		}
 	}
 	if n := seen["trireme_memory_limit_bytes"]; n != 1<<30 {

@@ -184,6 +184,9 @@ require_secure_transport = ON
 {{- if include "trireme.users" . | fromYamlArray }}
 users_dir = /etc/trireme-users
 {{- end }}
+{{- if and .Values.backup.enabled .Values.backup.maxAgeHours }}
+backup_max_age = {{ int .Values.backup.maxAgeHours }}h
+{{- end }}
 {{- with .Values.tracing }}
 {{- if .endpoint }}
 trace_endpoint = {{ .endpoint }}

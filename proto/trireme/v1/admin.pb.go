@@ -3667,6 +3667,107 @@ func (x *AdminBackupSummary) GetLastNumber() uint64 {
 	return 0
 }
 
+// AdminReportBackupRequest says how an attempt at a backup has ended.
+type AdminReportBackupRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why there is none; empty: it is whole, and was compared with its checksums.
+	Error string `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
+	// Bytes of its files.
+	SizeBytes uint64 `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	// How long it took, in microseconds.
+	DurationUs    uint64 `protobuf:"varint,3,opt,name=duration_us,json=durationUs,proto3" json:"duration_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdminReportBackupRequest) Reset() {
+	*x = AdminReportBackupRequest{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminReportBackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminReportBackupRequest) ProtoMessage() {}
+
+func (x *AdminReportBackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminReportBackupRequest.ProtoReflect.Descriptor instead.
+func (*AdminReportBackupRequest) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *AdminReportBackupRequest) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *AdminReportBackupRequest) GetSizeBytes() uint64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *AdminReportBackupRequest) GetDurationUs() uint64 {
+	if x != nil {
+		return x.DurationUs
+	}
+	return 0
+}
+
+// AdminReportBackupResponse: the group remembers it.
+type AdminReportBackupResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdminReportBackupResponse) Reset() {
+	*x = AdminReportBackupResponse{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminReportBackupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminReportBackupResponse) ProtoMessage() {}
+
+func (x *AdminReportBackupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminReportBackupResponse.ProtoReflect.Descriptor instead.
+func (*AdminReportBackupResponse) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{50}
+}
+
 var File_trireme_v1_admin_proto protoreflect.FileDescriptor
 
 const file_trireme_v1_admin_proto_rawDesc = "" +
@@ -3912,7 +4013,14 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\btaken_us\x18\x04 \x01(\x03R\atakenUs\x12'\n" +
 	"\x0fsnapshot_number\x18\x05 \x01(\x04R\x0esnapshotNumber\x12\x1f\n" +
 	"\vlast_number\x18\x06 \x01(\x04R\n" +
-	"lastNumber*\x87\x01\n" +
+	"lastNumber\"p\n" +
+	"\x18AdminReportBackupRequest\x12\x14\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x02 \x01(\x04R\tsizeBytes\x12\x1f\n" +
+	"\vduration_us\x18\x03 \x01(\x04R\n" +
+	"durationUs\"\x1b\n" +
+	"\x19AdminReportBackupResponse*\x87\x01\n" +
 	"\tAdminRole\x12\x1a\n" +
 	"\x16ADMIN_ROLE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11ADMIN_ROLE_LEADER\x10\x01\x12\x17\n" +
@@ -3942,7 +4050,7 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\x19ADMIN_STATEMENT_ORDER_MAX\x10\x02\x12!\n" +
 	"\x1dADMIN_STATEMENT_ORDER_AVERAGE\x10\x03\x12'\n" +
 	"#ADMIN_STATEMENT_ORDER_ROWS_EXAMINED\x10\x04\x12 \n" +
-	"\x1cADMIN_STATEMENT_ORDER_ERRORS\x10\x052\x98\r\n" +
+	"\x1cADMIN_STATEMENT_ORDER_ERRORS\x10\x052\xf5\r\n" +
 	"\x05Admin\x12I\n" +
 	"\x06Status\x12\x1e.trireme.v1.AdminStatusRequest\x1a\x1f.trireme.v1.AdminStatusResponse\x12H\n" +
 	"\x05Watch\x12\x1d.trireme.v1.AdminWatchRequest\x1a\x1e.trireme.v1.AdminWatchResponse0\x01\x12R\n" +
@@ -3964,7 +4072,8 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"ListTables\x12\".trireme.v1.AdminListTablesRequest\x1a#.trireme.v1.AdminListTablesResponse\x12X\n" +
 	"\vListBinlogs\x12#.trireme.v1.AdminListBinlogsRequest\x1a$.trireme.v1.AdminListBinlogsResponse\x12[\n" +
 	"\fPurgeBinlogs\x12$.trireme.v1.AdminPurgeBinlogsRequest\x1a%.trireme.v1.AdminPurgeBinlogsResponse\x12K\n" +
-	"\x06Backup\x12\x1e.trireme.v1.AdminBackupRequest\x1a\x1f.trireme.v1.AdminBackupResponse0\x01B9Z7github.com/triremedb/trireme/proto/trireme/v1;triremev1b\x06proto3"
+	"\x06Backup\x12\x1e.trireme.v1.AdminBackupRequest\x1a\x1f.trireme.v1.AdminBackupResponse0\x01\x12[\n" +
+	"\fReportBackup\x12$.trireme.v1.AdminReportBackupRequest\x1a%.trireme.v1.AdminReportBackupResponseB9Z7github.com/triremedb/trireme/proto/trireme/v1;triremev1b\x06proto3"
 
 var (
 	file_trireme_v1_admin_proto_rawDescOnce sync.Once
@@ -3979,7 +4088,7 @@ func file_trireme_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_trireme_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_trireme_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_trireme_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_trireme_v1_admin_proto_goTypes = []any{
 	(AdminRole)(0),                        // 0: trireme.v1.AdminRole
 	(AdminMemberState)(0),                 // 1: trireme.v1.AdminMemberState
@@ -4035,6 +4144,8 @@ var file_trireme_v1_admin_proto_goTypes = []any{
 	(*AdminBackupRequest)(nil),            // 51: trireme.v1.AdminBackupRequest
 	(*AdminBackupResponse)(nil),           // 52: trireme.v1.AdminBackupResponse
 	(*AdminBackupSummary)(nil),            // 53: trireme.v1.AdminBackupSummary
+	(*AdminReportBackupRequest)(nil),      // 54: trireme.v1.AdminReportBackupRequest
+	(*AdminReportBackupResponse)(nil),     // 55: trireme.v1.AdminReportBackupResponse
 }
 var file_trireme_v1_admin_proto_depIdxs = []int32{
 	0,  // 0: trireme.v1.AdminMember.role:type_name -> trireme.v1.AdminRole
@@ -4073,27 +4184,29 @@ var file_trireme_v1_admin_proto_depIdxs = []int32{
 	47, // 33: trireme.v1.Admin.ListBinlogs:input_type -> trireme.v1.AdminListBinlogsRequest
 	49, // 34: trireme.v1.Admin.PurgeBinlogs:input_type -> trireme.v1.AdminPurgeBinlogsRequest
 	51, // 35: trireme.v1.Admin.Backup:input_type -> trireme.v1.AdminBackupRequest
-	9,  // 36: trireme.v1.Admin.Status:output_type -> trireme.v1.AdminStatusResponse
-	11, // 37: trireme.v1.Admin.Watch:output_type -> trireme.v1.AdminWatchResponse
-	13, // 38: trireme.v1.Admin.AddMember:output_type -> trireme.v1.AdminAddMemberResponse
-	15, // 39: trireme.v1.Admin.PromoteMember:output_type -> trireme.v1.AdminPromoteMemberResponse
-	17, // 40: trireme.v1.Admin.RemoveMember:output_type -> trireme.v1.AdminRemoveMemberResponse
-	19, // 41: trireme.v1.Admin.ReplaceMember:output_type -> trireme.v1.AdminReplaceMemberResponse
-	21, // 42: trireme.v1.Admin.Transfer:output_type -> trireme.v1.AdminTransferResponse
-	23, // 43: trireme.v1.Admin.Drain:output_type -> trireme.v1.AdminDrainResponse
-	26, // 44: trireme.v1.Admin.ListSettings:output_type -> trireme.v1.AdminListSettingsResponse
-	28, // 45: trireme.v1.Admin.SetSetting:output_type -> trireme.v1.AdminSetSettingResponse
-	31, // 46: trireme.v1.Admin.ListSessions:output_type -> trireme.v1.AdminListSessionsResponse
-	33, // 47: trireme.v1.Admin.KillSession:output_type -> trireme.v1.AdminKillSessionResponse
-	36, // 48: trireme.v1.Admin.ListTransactions:output_type -> trireme.v1.AdminListTransactionsResponse
-	39, // 49: trireme.v1.Admin.ListLockWaits:output_type -> trireme.v1.AdminListLockWaitsResponse
-	42, // 50: trireme.v1.Admin.ListStatements:output_type -> trireme.v1.AdminListStatementsResponse
-	45, // 51: trireme.v1.Admin.ListTables:output_type -> trireme.v1.AdminListTablesResponse
-	48, // 52: trireme.v1.Admin.ListBinlogs:output_type -> trireme.v1.AdminListBinlogsResponse
-	50, // 53: trireme.v1.Admin.PurgeBinlogs:output_type -> trireme.v1.AdminPurgeBinlogsResponse
-	52, // 54: trireme.v1.Admin.Backup:output_type -> trireme.v1.AdminBackupResponse
-	36, // [36:55] is the sub-list for method output_type
-	17, // [17:36] is the sub-list for method input_type
+	54, // 36: trireme.v1.Admin.ReportBackup:input_type -> trireme.v1.AdminReportBackupRequest
+	9,  // 37: trireme.v1.Admin.Status:output_type -> trireme.v1.AdminStatusResponse
+	11, // 38: trireme.v1.Admin.Watch:output_type -> trireme.v1.AdminWatchResponse
+	13, // 39: trireme.v1.Admin.AddMember:output_type -> trireme.v1.AdminAddMemberResponse
+	15, // 40: trireme.v1.Admin.PromoteMember:output_type -> trireme.v1.AdminPromoteMemberResponse
+	17, // 41: trireme.v1.Admin.RemoveMember:output_type -> trireme.v1.AdminRemoveMemberResponse
+	19, // 42: trireme.v1.Admin.ReplaceMember:output_type -> trireme.v1.AdminReplaceMemberResponse
+	21, // 43: trireme.v1.Admin.Transfer:output_type -> trireme.v1.AdminTransferResponse
+	23, // 44: trireme.v1.Admin.Drain:output_type -> trireme.v1.AdminDrainResponse
+	26, // 45: trireme.v1.Admin.ListSettings:output_type -> trireme.v1.AdminListSettingsResponse
+	28, // 46: trireme.v1.Admin.SetSetting:output_type -> trireme.v1.AdminSetSettingResponse
+	31, // 47: trireme.v1.Admin.ListSessions:output_type -> trireme.v1.AdminListSessionsResponse
+	33, // 48: trireme.v1.Admin.KillSession:output_type -> trireme.v1.AdminKillSessionResponse
+	36, // 49: trireme.v1.Admin.ListTransactions:output_type -> trireme.v1.AdminListTransactionsResponse
+	39, // 50: trireme.v1.Admin.ListLockWaits:output_type -> trireme.v1.AdminListLockWaitsResponse
+	42, // 51: trireme.v1.Admin.ListStatements:output_type -> trireme.v1.AdminListStatementsResponse
+	45, // 52: trireme.v1.Admin.ListTables:output_type -> trireme.v1.AdminListTablesResponse
+	48, // 53: trireme.v1.Admin.ListBinlogs:output_type -> trireme.v1.AdminListBinlogsResponse
+	50, // 54: trireme.v1.Admin.PurgeBinlogs:output_type -> trireme.v1.AdminPurgeBinlogsResponse
+	52, // 55: trireme.v1.Admin.Backup:output_type -> trireme.v1.AdminBackupResponse
+	55, // 56: trireme.v1.Admin.ReportBackup:output_type -> trireme.v1.AdminReportBackupResponse
+	37, // [37:57] is the sub-list for method output_type
+	17, // [17:37] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name
 	17, // [17:17] is the sub-list for extension extendee
 	0,  // [0:17] is the sub-list for field type_name
@@ -4116,7 +4229,7 @@ func file_trireme_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_trireme_v1_admin_proto_rawDesc), len(file_trireme_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   49,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -53,6 +53,7 @@ const (
 	Admin_ListBinlogs_FullMethodName      = "/trireme.v1.Admin/ListBinlogs"
 	Admin_PurgeBinlogs_FullMethodName     = "/trireme.v1.Admin/PurgeBinlogs"
 	Admin_Backup_FullMethodName           = "/trireme.v1.Admin/Backup"
+	Admin_ReportBackup_FullMethodName     = "/trireme.v1.Admin/ReportBackup"
 )
 
 // AdminClient is the client API for Admin service.
@@ -120,6 +121,10 @@ type AdminClient interface {
 	// ended; then what the backup is. Writers are not held up, and any member can be asked.
 	// ABORTED: what was sent is of no use; a new call begins anew. Privilege: BACKUP_ADMIN.
 	Backup(ctx context.Context, in *AdminBackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AdminBackupResponse], error)
+	// ReportBackup tells the group how an attempt at a backup that is kept has ended, whichever
+	// member gave it. The group remembers the last that was whole and when the last one failed, for
+	// metrics of all members. Leader. Privilege: BACKUP_ADMIN.
+	ReportBackup(ctx context.Context, in *AdminReportBackupRequest, opts ...grpc.CallOption) (*AdminReportBackupResponse, error)
 }
 
 type adminClient struct {
@@ -338,6 +343,16 @@ func (c *adminClient) Backup(ctx context.Context, in *AdminBackupRequest, opts .
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Admin_BackupClient = grpc.ServerStreamingClient[AdminBackupResponse]
 
+func (c *adminClient) ReportBackup(ctx context.Context, in *AdminReportBackupRequest, opts ...grpc.CallOption) (*AdminReportBackupResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AdminReportBackupResponse)
+	err := c.cc.Invoke(ctx, Admin_ReportBackup_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServer is the server API for Admin service.
 // All implementations must embed UnimplementedAdminServer
 // for forward compatibility.
@@ -403,6 +418,10 @@ type AdminServer interface {
 	// ended; then what the backup is. Writers are not held up, and any member can be asked.
 	// ABORTED: what was sent is of no use; a new call begins anew. Privilege: BACKUP_ADMIN.
 	Backup(*AdminBackupRequest, grpc.ServerStreamingServer[AdminBackupResponse]) error
+	// ReportBackup tells the group how an attempt at a backup that is kept has ended, whichever
+	// member gave it. The group remembers the last that was whole and when the last one failed, for
+	// metrics of all members. Leader. Privilege: BACKUP_ADMIN.
+	ReportBackup(context.Context, *AdminReportBackupRequest) (*AdminReportBackupResponse, error)
 	mustEmbedUnimplementedAdminServer()
 }
 
@@ -469,6 +488,9 @@ func (UnimplementedAdminServer) PurgeBinlogs(context.Context, *AdminPurgeBinlogs
 }
 func (UnimplementedAdminServer) Backup(*AdminBackupRequest, grpc.ServerStreamingServer[AdminBackupResponse]) error {
 	return status.Error(codes.Unimplemented, "method Backup not implemented")
+}
+func (UnimplementedAdminServer) ReportBackup(context.Context, *AdminReportBackupRequest) (*AdminReportBackupResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportBackup not implemented")
 }
 func (UnimplementedAdminServer) mustEmbedUnimplementedAdminServer() {}
 func (UnimplementedAdminServer) testEmbeddedByValue()               {}
@@ -819,6 +841,24 @@ func _Admin_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Admin_BackupServer = grpc.ServerStreamingServer[AdminBackupResponse]
 
+func _Admin_ReportBackup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdminReportBackupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ReportBackup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ReportBackup_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ReportBackup(ctx, req.(*AdminReportBackupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Admin_ServiceDesc is the grpc.ServiceDesc for Admin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -893,6 +933,10 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PurgeBinlogs",
 			Handler:    _Admin_PurgeBinlogs_Handler,
+		},
+		{
+			MethodName: "ReportBackup",
+			Handler:    _Admin_ReportBackup_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/backup"
+	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/provision"
 	"github.com/triremedb/trireme/server/config"
 	"github.com/triremedb/trireme/server/node"
@@ -158,11 +160,13 @@ Makes a new group of a backup: the data directory (--datadir) of its first membe
 is started with the same settings afterwards. Other nodes join it with empty directories.
 The directory is empty; the backup is not changed.
 
-  --from    directory of the backup
-  --until   last transaction to restore, a GTID or its number; without it, all
-  --log     data directory of a member, or a copy: its log goes on where the backup's ends
-  --check   read the whole backup, compare it with its checksums, and restore nothing
-  --list    tell the backups in a directory that trireme backup --into has filled
+  --from      directory of the backup; DIR/latest: the newest one in DIR, which trireme backup --into has filled
+  --until     last transaction to restore, a GTID or its number; without it, all
+  --log       data directory of a member, or a copy: its log goes on where the backup's ends
+  --check     read the whole backup, compare it with its checksums, and restore nothing
+  --if-empty  where the data directory has a member's data, say so and change nothing: no error
+  --result    file to which the last line is written as well, for who waits for a container's end
+  --list      tell the backups in a directory that trireme backup --into has filled
 
 Settings are those of trireme server; datadir, peer_address or report_host matter here.
 `
@@ -193,7 +197,7 @@ func ownArgs(args, switches, valued []string) (own map[string]string, rest []str
 }
 
 func runRestore(args []string) error {
-	own, rest, err := ownArgs(args, []string{"check", "list"}, []string{"from", "until", "log"})
+	own, rest, err := ownArgs(args, []string{"check", "list", "if-empty"}, []string{"from", "until", "log", "result"})
 	if err == nil && own["from"] == "" && own["help"]+own["h"] == "" {
 		err = errors.New("--from, the directory of the backup, is missing")
 	}
@@ -208,14 +212,11 @@ func runRestore(args []string) error {
 	if own["list"] != "" {
 		return newShelf(own["from"]).list(os.Stdout)
 	}
-	b, err := backup.Open(file.OS(own["from"]))
-	if err != nil {
-		return fmt.Errorf("%s: %w", own["from"], err)
-	}
-	if err := b.Verify(nil); err != nil {
-		return fmt.Errorf("%s: %w", own["from"], err)
-	}
 	if own["check"] != "" {
+		b, err := openBackup(own["from"])
+		if err != nil {
+			return err
+		}
 		a := &admin{out: os.Stdout}
 		return a.show(nil, func(w io.Writer) {
 			printBackup(w, b.Info)
@@ -227,30 +228,79 @@ func runRestore(args []string) error {
 		fmt.Fprintf(os.Stderr, "trireme restore: the configuration is not right:\n%v\n", err)
 		return errUsage
 	}
-	return restore(cfg, b, own["until"], own["log"])
+	err = group.Vacant(file.OS(cfg.String("datadir"))) // before the whole backup is read
+	if own["if-empty"] != "" && errors.Is(err, group.ErrHasData) {
+		return result(own["result"], fmt.Sprintf("there are data already in %s: nothing is restored", cfg.String("datadir")))
+	}
+	if err != nil {
+		return err
+	}
+	b, err := openBackup(own["from"])
+	if err != nil {
+		return err
+	}
+	last, err := restore(cfg, b, own["until"], own["log"])
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("restored to transaction %d of %s, from the backup of %s", last, b.Info.Group, b.Info.Taken.UTC().Format(time.RFC3339))
+	if err := result(own["result"], text); err != nil {
+		return err
+	}
+	dir, _ := filepath.Abs(cfg.String("datadir"))
+	fmt.Printf("a new group's first member is in %s\nStart it with the same settings; other nodes join it with empty directories.\n", dir)
+	return nil
 }
 
-func restore(cfg *config.Config, b *backup.Backup, until, logDir string) (err error) {
+// result says what has come of a restore.
+func result(name, text string) error {
+	fmt.Println(text)
+	if name == "" {
+		return nil
+	}
+	return os.WriteFile(name, []byte(text+"\n"), 0o600)
+}
+
+// openBackup opens a backup, and compares all of it with its checksums.
+func openBackup(from string) (*backup.Backup, error) {
+	if _, err := os.Stat(from); filepath.Base(from) == "latest" && errors.Is(err, fs.ErrNotExist) {
+		shelf := newShelf(filepath.Dir(from))
+		name, err := shelf.latest()
+		if err != nil {
+			return nil, err
+		}
+		from = filepath.Join(shelf.dir, name)
+		fmt.Printf("the newest backup is %s\n", from)
+	}
+	b, err := backup.Open(file.OS(from))
+	if err == nil {
+		err = b.Verify(nil)
+	}
+	if errors.Is(err, backup.ErrNoBackup) {
+		if others, listed := newShelf(filepath.Dir(from)).whole(); listed == nil && len(others) > 0 {
+			err = fmt.Errorf("%w; beside it there are %s", err, strings.Join(others, ", "))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return b, nil
+}
+
+func restore(cfg *config.Config, b *backup.Backup, until, logDir string) (last uint64, err error) {
 	r := &node.Restore{Backup: b, Until: until, Watch: func(p provision.Progress) {
 		fmt.Fprintf(os.Stderr, "%s: %d of %d tables, %d rows\n", p.Phase, p.TablesDone, p.Tables, p.RowsDone)
 	}}
 	if logDir != "" {
 		l, group, done, openErr := openLog(logDir)
 		if openErr != nil {
-			return fmt.Errorf("--log: %w", openErr)
+			return 0, fmt.Errorf("--log: %w", openErr)
 		}
 		defer func() { err = errors.Join(err, l.Close(), done()) }()
 		if g := uuidText(group); g != b.Info.Group {
-			return fmt.Errorf("--log: it is the log of group %s, and the backup is of group %s", g, b.Info.Group)
+			return 0, fmt.Errorf("--log: it is the log of group %s, and the backup is of group %s", g, b.Info.Group)
 		}
 		r.More = []*log.Log{l}
 	}
-	last, err := r.Run(cfg)
-	if err != nil {
-		return err
-	}
-	dir, _ := filepath.Abs(cfg.String("datadir"))
-	fmt.Printf("restored to transaction %d of %s: a new group's first member is in %s\n"+
-		"Start it with the same settings; other nodes join it with empty directories.\n", last, b.Info.Group, dir)
-	return nil
+	return r.Run(cfg)
 }

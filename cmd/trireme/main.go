@@ -41,6 +41,7 @@ func subcommands() []subcommand {
 		{"backup", "copy a group's database into a directory, while it is used", runBackup},
 		{"restore", "make a new group of a backup", runRestore},
 		{"regroup", "make a new group of one member's directory, when the majority is lost", runRegroup},
+		{"restore-claim", "on Kubernetes, have a backup restored into the claim of a group's first member", runRestoreClaim},
 		{"binlog", "list, print, export and verify a node's log", runBinlog},
 		{"check", "check the data of a node that is stopped", runCheck},
 		{"preflight", "tell before an upgrade whether it may begin", runPreflight},
@@ -118,7 +119,7 @@ func exitCode(program string, err error) int {
 func usage(w io.Writer) {
 	_, _ = fmt.Fprintf(w, "Trireme is a replicated SQL database of the MySQL dialect.\n\nUsage: trireme <subcommand> [options]\n\n")
 	for _, c := range subcommands() {
-		_, _ = fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
+		_, _ = fmt.Fprintf(w, "  %-13s %s\n", c.name, c.summary)
 	}
 	_, _ = fmt.Fprintf(w, "\ntrireme <subcommand> --help tells the options.\n")
 }

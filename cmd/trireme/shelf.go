@@ -280,6 +280,38 @@ func (s *shelf) remove(root file.FS, name string, info *backup.Info) (gone bool,
 	return true, s.discard(root, name+partSuffix)
 }
 
+// latest is the name of the newest backup.
+func (s *shelf) latest() (string, error) {
+	names, err := s.whole()
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("there is no backup in %s", s.dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	return names[len(names)-1], nil
+}
+
+// whole are the names of backups, the oldest first.
+func (s *shelf) whole() (all []string, err error) {
+	names, err := s.fsys(s.dir).List(".")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if _, ok := shelved(name); !ok {
+			continue
+		}
+		if _, err := backup.Open(s.fsys(filepath.Join(s.dir, name))); err != nil {
+			s.warn("%s is passed over: %v", name, err)
+			continue
+		}
+		all = append(all, name)
+	}
+	return all, nil
+}
+
 // list tells the backups, the oldest first.
 func (s *shelf) list(out io.Writer) error {
 	names, err := s.fsys(s.dir).List(".")

@@ -394,3 +394,24 @@ func TestShelfList(t *testing.T) {
 		t.Errorf("%d\n%s", code, out)
 	}
 }
+
+// TestShelfLatest: DIR/latest is the newest that is whole, and a name that is none tells which there are.
+func TestShelfLatest(t *testing.T) {
+	r := newShelfRig(t, t.TempDir())
+	first, _ := r.must()
+	second, _ := r.must()
+	for _, none := range []string{"2030-01-06T00-00-00Z", "zzz", "2030-01-07T00-00-00Z.part"} {
+		if err := os.Mkdir(filepath.Join(r.dir, none), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, out := quiet(t, "restore", "--check", "--from", filepath.Join(r.dir, "latest")); code != 0 || !strings.Contains(out, "the newest backup is "+filepath.Join(r.dir, second)) {
+		t.Errorf("%d\n%s", code, out)
+	}
+	if code, out := quiet(t, "restore", "--check", "--from", filepath.Join(r.dir, "monday")); code != 1 || !strings.Contains(out, "beside it there are "+first+", "+second) {
+		t.Errorf("%d\n%s", code, out)
+	}
+	if code, out := quiet(t, "restore", "--check", "--from", filepath.Join(t.TempDir(), "latest")); code != 1 || !strings.Contains(out, "there is no backup in") {
+		t.Errorf("%d\n%s", code, out)
+	}
+}

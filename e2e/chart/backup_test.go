@@ -189,57 +189,7 @@ func (r *release) project(t *testing.T, v *corev1.ProjectedVolumeSource, dir str
 	}
 }
 
-// documented is the manifest for a restore in the documentation.
-func documented(t *testing.T) (claim *corev1.PersistentVolumeClaim, job *batchv1.Job) {
-	t.Helper()
-	b, err := os.ReadFile("../../docs/operations-kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := regexp.MustCompile("(?s)   ```yaml\n(.*?)   ```").FindStringSubmatch(string(b))
-	if text == nil {
-		t.Fatal("there is no manifest")
-	}
-	first, second, _ := strings.Cut(regexp.MustCompile("(?m)^   ").ReplaceAllString(text[1], ""), "\n---\n")
-	claim, job = &corev1.PersistentVolumeClaim{}, &batchv1.Job{}
-	if err := errors.Join(yaml.UnmarshalStrict([]byte(first), claim), yaml.UnmarshalStrict([]byte(second), job)); err != nil {
-		t.Fatal(err)
-	}
-	return claim, job
-}
-
-// The documented restore makes the claim that the first pod will have, for the address that it
-// will have there.
-func TestDocumentedRestore(t *testing.T) {
-	claim, job := documented(t)
-	r, err := renderAs("db", "backup: {enabled: true}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := object[*appsv1.StatefulSet](t, r, "StatefulSet/db-trireme")
-	made := set.Spec.VolumeClaimTemplates[0]
-	if claim.Name != made.Name+"-"+set.Name+"-0" || !labels.Equals(claim.Labels, made.Labels) || !slices.Equal(claim.Spec.AccessModes, made.Spec.AccessModes) ||
-		claim.Spec.Resources.Requests.Storage().Cmp(*made.Spec.Resources.Requests.Storage()) != 0 {
-		t.Errorf("%+v is no claim of %+v", claim, made)
-	}
-	pod := &corev1.Pod{ObjectMeta: job.Spec.Template.ObjectMeta, Spec: job.Spec.Template.Spec}
-	checkRestricted(t, pod)
-	_, backup := object[*batchv1.CronJob](t, r, "CronJob/db-trireme-backup"), r.objects["PersistentVolumeClaim/db-trireme-backup"]
-	if backup == nil || pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName != "db-trireme-backup" || pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != claim.Name {
-		t.Errorf("%+v", pod.Spec.Volumes)
-	}
-	args := strings.Join(pod.Spec.Containers[0].Args, " ")
-	for _, want := range []string{"--peer-address=db-trireme-0.db-trireme-peers.prod.svc.cluster.local:17100", "--datadir=/var/lib/trireme/data", "--from=/backups/db-trireme/"} {
-		if !strings.Contains(args+" ", want) {
-			t.Errorf("no %s: %s", want, args)
-		}
-	}
-	if mounts := pod.Spec.Containers[0].VolumeMounts; mounts[0].MountPath != set.Spec.Template.Spec.Containers[0].VolumeMounts[0].MountPath || !mounts[1].ReadOnly {
-		t.Errorf("%+v", mounts)
-	}
-}
-
-// The accounts, the job and the documented restore, with the program: a node makes the
+// The accounts, the job of backups and that of a restore, with the program: a node makes the
 // accounts, gives the job two backups, of which it keeps one, and that can be restored.
 func TestBackupsWork(t *testing.T) {
 	r := must(t, "{backup: {enabled: true, keep: 1}, "+accounts+"}")
@@ -302,21 +252,33 @@ func TestBackupsWork(t *testing.T) {
 	if err != nil || name == "" || strings.Count(out, "\n") != 2 {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	_, job := documented(t)
-	args = nil
-	for _, a := range job.Spec.Template.Spec.Containers[0].Args {
-		switch option, _, _ := strings.Cut(a, "="); option {
-		case "--from":
-			a = option + "=" + filepath.Join(shelf, name)
-		case "--datadir":
-			a = option + "=" + filepath.Join(dir, "restored")
-		}
-		args = append(args, a)
+	claim, job := restoreOf(t, must(t, "{restore: {from: prod-db-trireme/latest, existingClaim: prod-db-trireme-backup}, settings: {innodb_undo_tablespaces: 3}, bufferPool: 32M}"))
+	if claim.Name != job.Spec.Template.Spec.Volumes[0].PersistentVolumeClaim.ClaimName {
+		t.Errorf("it restores into %v", job.Spec.Template.Spec.Volumes)
 	}
-	if out, err = run(args...); err != nil || !strings.Contains(out, "restored to transaction") {
+	file := filepath.Join(dir, "trireme.cnf")
+	if err := os.WriteFile(file, []byte(settingsOf(t, &job.Spec.Template)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	local = strings.NewReplacer("/backups/", dir+"/backups/", "/etc/trireme/trireme.cnf", file, "/dev/termination-log", filepath.Join(dir, "result"))
+	args = []string{"--datadir=" + filepath.Join(dir, "restored")} // which the image's environment tells
+	for _, e := range job.Spec.Template.Spec.Containers[0].Env {
+		t.Setenv(e.Name, e.Value)
+	}
+	for _, a := range job.Spec.Template.Spec.Containers[0].Args {
+		args = append(args, local.Replace(a))
+	}
+	args = append(args[1:], args[0])
+	if out, err = run(args...); err != nil || !strings.Contains(out, "restored to transaction") || !strings.Contains(out, name) {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if out, err = run(args...); err == nil || !strings.Contains(out, "not empty") {
+	if said, err := os.ReadFile(filepath.Join(dir, "result")); err != nil || !strings.HasPrefix(string(said), "restored to transaction") {
+		t.Errorf("%q, %v", said, err)
+	}
+	if out, err = run(args...); err != nil || !strings.Contains(out, "there are data already") {
+		t.Errorf("a restore over data: %v\n%s", err, out)
+	}
+	if out, err = run(slices.DeleteFunc(args, func(a string) bool { return a == "--if-empty" })...); err == nil || !strings.Contains(out, "not empty") {
 		t.Errorf("a restore over data: %v\n%s", err, out)
 	}
 }

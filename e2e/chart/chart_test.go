@@ -187,6 +187,7 @@ var installations = map[string]string{
 	"nothing checked":                      "upgrade: {check: {enabled: false}}",
 	"values from before there were checks": "{upgrade: null}",
 	"backups elsewhere":                    backupsElsewhere,
+	"restored":                             restoring,
 	"placed": "{nodeSelector: {disk: ssd}, tolerations: [{key: db, operator: Exists}], priorityClassName: high, imagePullSecrets: [{name: pull}], podLabels: {team: db}, podAnnotations: {x: z}, " +
 		"affinity: {nodeAffinity: {}}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}], persistence: {storageClass: fast, annotations: {a: b}}}",
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -46,6 +47,38 @@ type Restore struct {
 
 // ErrUntil says that the transaction to restore to is not in the backup.
 var ErrUntil = errors.New("that transaction is not in the backup")
+
+// ErrHasData says that a directory holds a member's data: nothing is restored into it.
+var ErrHasData = errors.New("group: the directory to restore into is not empty, it has a member's data: name an empty one, so that no data are lost")
+
+// Vacant reports whether a directory could be restored into, as [Restore.Prepare] would find it: it holds nothing, or
+// what a restore that was cut short has left. Error: [ErrHasData]; another one if there is something else.
+func Vacant(fsys file.FS) error {
+	names, err := fsys.List(".")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if slices.Contains(names, identityName) {
+		return ErrHasData
+	}
+	return vacant(names)
+}
+
+// vacant looks at the names in a directory.
+func vacant(names []string) error {
+	again := slices.Contains(names, restoringName)
+	for _, name := range names {
+		switch {
+		case name == lockName || strings.HasPrefix(name, restoringName) || name == "lost+found":
+		case name == identityName || !again:
+			return fmt.Errorf("group: the directory to restore into is not empty (%s is there): name an empty one, so that no data are lost", name)
+		}
+	}
+	return nil
+}
 
 // restoringName is a file that is there from a restore's beginning to its end: what it
 // has left half done may be thrown away. Names that begin like it are the caller's.
@@ -192,16 +225,12 @@ func (r *Restore) prepare() error {
 	if err != nil {
 		return err
 	}
-	again, err := r.FS.Exists(restoringName)
-	if err != nil {
+	if err := vacant(names); err != nil {
 		return err
 	}
+	again := slices.Contains(names, restoringName)
 	for _, name := range names {
-		switch {
-		case name == lockName || strings.HasPrefix(name, restoringName) || name == "lost+found":
-		case name == identityName || !again:
-			return fmt.Errorf("group: the directory to restore into is not empty (%s is there): name an empty one, so that no data are lost", name)
-		case name == raftlog.StateFileName || strings.HasPrefix(name, raftlog.StateFileName+"."):
+		if name == raftlog.StateFileName || strings.HasPrefix(name, raftlog.StateFileName+".") {
 			if err := r.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

@@ -10,6 +10,9 @@
 // Before Helm changes a release, a job prepares its sets: it expands claims, and sets aside a set
 // that Helm could not change (decision 0037).
 //
+// Before there is a group, a pod of its own can have a backup restored into the first member's
+// claim (Restore, decision 0036).
+//
 // A pod proves who it is by the token of its service account. Every call names one object, so that
-// the account can be allowed just those: nothing is listed or watched.
+// the account can be allowed just those: nothing is listed or watched, but the pods of a Job that restores.
 package kubernetes

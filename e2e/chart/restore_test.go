@@ -1,0 +1,147 @@
+package chart
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	common "helm.sh/helm/v4/pkg/chart/common"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+)
+
+const restoring = "{replicaCount: 1, nodeSelector: {disk: ssd}, persistence: {size: 90Gi, storageClass: fast, accessModes: [ReadWriteOncePod], annotations: {a: b}}, readReplicas: {count: 1}, " +
+	"restore: {from: old-trireme/latest, existingClaim: old-trireme-backup, until: 12345678, podLabels: {team: db}, resources: {limits: {memory: 8Gi}}}}"
+
+// restoreOf is what the job before an installation makes.
+func restoreOf(t *testing.T, r *release) (*corev1.PersistentVolumeClaim, *batchv1.Job) {
+	t.Helper()
+	a := object[*batchv1.Job](t, r, "Job/prod-db-trireme-restore").Spec.Template.Annotations
+	claim, job := &corev1.PersistentVolumeClaim{}, &batchv1.Job{}
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(a["trireme.io/claim"]), claim), yaml.UnmarshalStrict([]byte(a["trireme.io/job"]), job)); err != nil {
+		t.Fatal(err)
+	}
+	return claim, job
+}
+
+// What is restored into is the claim that the first pod will have, and the address is the pod's.
+func TestRestoreIsForTheFirstPod(t *testing.T) {
+	r := must(t, restoring)
+	claim, job := restoreOf(t, r)
+	set := object[*appsv1.StatefulSet](t, r, "StatefulSet/prod-db-trireme")
+	made := set.Spec.VolumeClaimTemplates[0]
+	if claim.Name != made.Name+"-"+set.Name+"-0" || !labels.Equals(claim.Labels, made.Labels) || !labels.Equals(claim.Annotations, made.Annotations) {
+		t.Errorf("%+v is no claim of %+v", claim, made)
+	}
+	is, want := must2(t, yaml.Marshal, claim.Spec), must2(t, yaml.Marshal, made.Spec)
+	if is != want {
+		t.Errorf("the claim is\n%s\nand the set's\n%s", is, want)
+	}
+	pod := &corev1.Pod{ObjectMeta: job.Spec.Template.ObjectMeta, Spec: job.Spec.Template.Spec}
+	pod.Name = job.Name
+	checkRestricted(t, pod)
+	r.checkVolumesOf(t, pod, claim.Name)
+	c, member := pod.Spec.Containers[0], set.Spec.Template.Spec
+	if got, want := settingsOf(t, &job.Spec.Template), settingsOf(t, &set.Spec.Template); got != want {
+		t.Errorf("it restores for the settings\n%s\nand nodes start with\n%s", got, want)
+	}
+	for _, want := range []string{"--if-empty", "--from=/backups/old-trireme/latest", "--until=12345678"} {
+		if !slices.Contains(c.Args, want) {
+			t.Errorf("no %s: %q", want, c.Args)
+		}
+	}
+	if !slices.Contains(c.Env, corev1.EnvVar{Name: "TRIREME_PEER_ADDRESS", Value: "prod-db-trireme-0.prod-db-trireme-peers.prod.svc.cluster.local:17100"}) {
+		t.Errorf("%v", c.Env)
+	}
+	mount := func(c *corev1.Container, name string) corev1.VolumeMount {
+		return c.VolumeMounts[slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == name })]
+	}
+	if mount(&c, "data") != mount(&member.Containers[0], "data") || !mount(&c, "backups").ReadOnly {
+		t.Errorf("%+v", c.VolumeMounts)
+	}
+	if *pod.Spec.AutomountServiceAccountToken || pod.Spec.NodeSelector["disk"] != "ssd" || c.Resources.Limits.Memory().String() != "8Gi" || pod.Labels["team"] != "db" {
+		t.Errorf("%+v", pod)
+	}
+	if labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(labels.Set(pod.Labels)) {
+		t.Error("it is one of the set")
+	}
+}
+
+func must2(t *testing.T, fn func(any) ([]byte, error), v any) string {
+	t.Helper()
+	b, err := fn(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// checkVolumesOf is checkVolumes for a pod that uses a claim which no object of the release is.
+func (r *release) checkVolumesOf(t *testing.T, p *corev1.Pod, made string) {
+	t.Helper()
+	r.objects["PersistentVolumeClaim/"+made] = &corev1.PersistentVolumeClaim{}
+	defer delete(r.objects, "PersistentVolumeClaim/"+made)
+	r.checkVolumes(t, p)
+}
+
+// Before an installation, and never later, there is a job with an account that names the claims and sets of the release.
+func TestRestoreRights(t *testing.T) {
+	r := must(t, restoring)
+	for _, key := range []string{"ServiceAccount/prod-db-trireme-restore", "Role/prod-db-trireme-restore", "RoleBinding/prod-db-trireme-restore", "Job/prod-db-trireme-restore"} {
+		var a map[string]string
+		switch o := r.objects[key].(type) {
+		case *corev1.ServiceAccount:
+			a = o.Annotations
+		case *rbacv1.Role:
+			a = o.Annotations
+		case *rbacv1.RoleBinding:
+			a = o.Annotations
+			if o.RoleRef.Name != "prod-db-trireme-restore" || o.Subjects[0].Name != "prod-db-trireme-restore" {
+				t.Errorf("%+v", o)
+			}
+		case *batchv1.Job:
+			a = o.Annotations
+			if spec := o.Spec.Template.Spec; spec.ServiceAccountName != "prod-db-trireme-restore" || !*spec.AutomountServiceAccountToken {
+				t.Errorf("%+v", spec)
+			}
+		}
+		if a["helm.sh/hook"] != "pre-install" || a["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
+			t.Errorf("%s: %v", key, a)
+		}
+	}
+	may := map[string][]string{}
+	for _, rule := range object[*rbacv1.Role](t, r, "Role/prod-db-trireme-restore").Rules {
+		for _, verb := range rule.Verbs {
+			may[verb+" "+rule.Resources[0]] = rule.ResourceNames
+		}
+	}
+	claim, job := restoreOf(t, r)
+	for what, names := range map[string][]string{"get statefulsets": {"prod-db-trireme", "prod-db-trireme-read"}, "patch persistentvolumeclaims": {claim.Name}, "get jobs": {job.Name},
+		"delete jobs": {job.Name}, "create persistentvolumeclaims": nil, "create jobs": nil, "list pods": nil} {
+		if got, ok := may[what]; !ok || !slices.Equal(got, names) {
+			t.Errorf("it may %s of %v (%v)", what, got, ok)
+		}
+		delete(may, what)
+	}
+	if all := may["get persistentvolumeclaims"]; len(all) != 64 || all[0] != claim.Name || !slices.Contains(all, "data-prod-db-trireme-read-31") || len(may) != 1 {
+		t.Errorf("it may besides %v", may)
+	}
+	for key := range must(t, "{}").objects {
+		if strings.Contains(key, "restore") {
+			t.Errorf("without restore.from there is %s", key)
+		}
+	}
+	if _, err := renderIn(nil, common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsUpgrade: true, Revision: 2}, "restore: null"); err != nil {
+		t.Error(err) // values of a release from before
+	}
+	for _, bad := range []string{"{from: a}", "{from: /a, existingClaim: b}", "{from: ../a, existingClaim: b}", "{from: a/../../b, existingClaim: b}", "{from: a, existingClaim: b, until: yesterday}"} {
+		if _, err := render("restore: " + bad); err == nil {
+			t.Errorf("restore: %s is taken", bad)
+		}
+	}
+}

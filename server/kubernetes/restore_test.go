@@ -1,0 +1,257 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// api is an API of Kubernetes with objects by their paths.
+type api struct {
+	mu      sync.Mutex
+	objects map[string]map[string]any
+	made    []string // "POST path", "PATCH path", "DELETE path"
+	uids    int
+	// looked is called before a Job is told of, so that it goes on.
+	looked func(job map[string]any)
+	into   any // the claim of the last Job that was made
+	fails  int // so many calls are answered by an error that passes
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer := func(code int, o any) {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(o)
+	}
+	if r.Header.Get("Authorization") != "Bearer tok" {
+		answer(http.StatusUnauthorized, map[string]string{"message": "who are you"})
+		return
+	}
+	path := strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/prod/")
+	path = strings.TrimPrefix(path, "/apis/batch/v1/namespaces/prod/")
+	path = strings.TrimPrefix(path, "/apis/apps/v1/namespaces/prod/")
+	o := a.objects[path]
+	var sent map[string]any
+	_ = json.NewDecoder(r.Body).Decode(&sent)
+	if r.Method != http.MethodGet {
+		a.made = append(a.made, r.Method+" "+path)
+	}
+	switch {
+	case r.Method == http.MethodGet && a.fails > 0 && strings.HasPrefix(path, "jobs/") && o != nil:
+		a.fails--
+		answer(http.StatusServiceUnavailable, map[string]string{"message": "not now"})
+	case r.Method == http.MethodPost:
+		meta := sent["metadata"].(map[string]any)
+		a.uids++
+		meta["uid"] = fmt.Sprint("uid", a.uids)
+		a.objects[path+"/"+meta["name"].(string)] = sent
+		if path == "jobs" {
+			a.into = annotations(sent)[claimKey]
+		}
+		answer(http.StatusCreated, sent)
+	case path == "pods":
+		answer(http.StatusOK, a.objects["pods"])
+	case o == nil:
+		answer(http.StatusNotFound, map[string]string{"message": path + " not found"})
+	case r.Method == http.MethodDelete:
+		delete(a.objects, path)
+		answer(http.StatusOK, map[string]string{})
+	case r.Method == http.MethodPatch:
+		if r.Header.Get("Content-Type") != "application/merge-patch+json" {
+			answer(http.StatusUnsupportedMediaType, map[string]string{})
+			return
+		}
+		for k, v := range sent["metadata"].(map[string]any)["annotations"].(map[string]any) {
+			annotations(o)[k] = v
+		}
+		answer(http.StatusOK, o)
+	default:
+		if strings.HasPrefix(path, "jobs/") && a.looked != nil {
+			a.looked(o)
+		}
+		answer(http.StatusOK, o)
+	}
+}
+
+func annotations(o map[string]any) map[string]any {
+	return o["metadata"].(map[string]any)["annotations"].(map[string]any)
+}
+
+func ends(how string) func(map[string]any) {
+	return func(job map[string]any) {
+		job["status"] = map[string]any{"conditions": []any{map[string]any{"type": how, "status": "True"}}}
+	}
+}
+
+// ended is a pod that waited for a node and ended with some words.
+func ended(words string) map[string]any {
+	return map[string]any{"items": []any{map[string]any{"status": map[string]any{
+		"conditions":        []any{map[string]any{"type": "PodScheduled", "status": "False", "message": "no node has room"}},
+		"containerStatuses": []any{map[string]any{"state": map[string]any{"terminated": map[string]any{"message": words, "finishedAt": "2026-01-01"}}}}}}}}
+}
+
+// object is one with annotations.
+func object(name, uid string, all map[string]any) map[string]any {
+	if all == nil {
+		all = map[string]any{}
+	}
+	return map[string]any{"metadata": map[string]any{"name": name, "uid": uid, "annotations": all}}
+}
+
+// newRestore makes a restore of the set db in that API.
+func newRestore(t *testing.T, a *api) (r *Restore, said func() string) {
+	t.Helper()
+	s := httptest.NewTLSServer(a)
+	t.Cleanup(s.Close)
+	dir := t.TempDir()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	for name, text := range map[string]string{"token": "tok\n", "namespace": "prod", "ca.crt": string(ca)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", host)
+	t.Setenv("KUBERNETES_SERVICE_PORT", port)
+	c, err := NewClient(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	return &Restore{Client: c, Sets: []string{"db", "db-read"}, Poll: time.Millisecond,
+		Claim: json.RawMessage(`{"metadata": {"name": "data-db-0", "labels": {"a": "b"}}, "spec": {"x": "y"}}`),
+		Job:   json.RawMessage(`{"metadata": {"name": "db-restore-data", "annotations": {"trireme.io/restore": "monday"}}}`),
+		Say:   func(format string, a ...any) { words = append(words, fmt.Sprintf(format, a...)) }}, func() string { return strings.Join(words, "\n") }
+}
+
+const (
+	ownClaim = "persistentvolumeclaims/data-db-0"
+	ownJob   = "jobs/db-restore-data"
+)
+
+// Where nothing is, a claim is made and restored into; what had that done before is told from it.
+func TestRestoreMakesOnce(t *testing.T) {
+	a := &api{objects: map[string]map[string]any{"pods": ended("restored to transaction 7")}, looked: ends("Complete"), fails: 1}
+	r, said := newRestore(t, a)
+	if err := r.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"POST persistentvolumeclaims", "POST jobs", "PATCH " + ownClaim, "DELETE " + ownJob}
+	if !slices.Equal(a.made, want) {
+		t.Errorf("%q", a.made)
+	}
+	c := a.objects[ownClaim]
+	if annotations(c)[restoreKey] != "done: monday: restored to transaction 7" || c["spec"].(map[string]any)["x"] != "y" || a.into != "uid1" {
+		t.Errorf("%v, by a job for %v", c, a.into)
+	}
+	for range 2 {
+		if err := r.Run(context.Background()); err != nil || !slices.Equal(a.made, want) {
+			t.Fatalf("once more: %v, %q", err, a.made)
+		}
+	}
+	if !strings.Contains(said(), "data-db-0 is there already, and what is in it: nothing is restored") {
+		t.Error(said())
+	}
+}
+
+// Nothing is made or changed where there may be data.
+func TestRestoreLeavesData(t *testing.T) {
+	for path, says := range map[string]string{"statefulsets/db": "StatefulSet db", "statefulsets/db-read": "StatefulSet db-read", "persistentvolumeclaims/data-db-1": "data-db-1",
+		"persistentvolumeclaims/data-db-6": "data-db-6", "persistentvolumeclaims/data-db-read-0": "data-db-read-0", ownClaim: "data-db-0"} {
+		for _, begun := range []bool{false, true} {
+			a := &api{objects: map[string]map[string]any{path: object(path[strings.LastIndex(path, "/")+1:], "u", nil)}, looked: ends("Complete")}
+			if begun && path != ownClaim { // an emptied first member of a group that lives
+				a.objects[ownClaim] = object("data-db-0", "u0", map[string]any{restoreKey: restoring})
+			}
+			r, said := newRestore(t, a)
+			if err := r.Run(context.Background()); err != nil || len(a.made) > 0 || !strings.Contains(said(), says) || !strings.Contains(said(), "nothing is restored") {
+				t.Errorf("%s (%v): %v, %q, %s", path, begun, err, a.made, said())
+			}
+		}
+	}
+}
+
+// One that was not finished is gone on with; a Job that was for something else is removed before.
+func TestRestoreGoesOn(t *testing.T) {
+	begun := func() map[string]any {
+		return object("data-db-0", "u0", map[string]any{restoreKey: restoring})
+	}
+	job := func(what, claim string, status map[string]any) map[string]any {
+		o := object("db-restore-data", "j", map[string]any{restoreKey: what, claimKey: claim})
+		o["status"] = status
+		return o
+	}
+	failed := map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
+	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	anew := []string{"DELETE " + ownJob, "POST jobs", "PATCH " + ownClaim, "DELETE " + ownJob}
+	for name, c := range map[string]struct {
+		job  map[string]any
+		made []string
+	}{
+		"no job yet":            {nil, anew[1:]},
+		"one is at it":          {job("monday", "u0", nil), anew[2:]},
+		"one has just ended":    {job("monday", "u0", complete), anew[2:]},
+		"one has failed":        {job("monday", "u0", failed), anew},
+		"one of another":        {job("tuesday", "u0", nil), anew},
+		"one of a claim before": {job("monday", "u9", complete), anew},
+	} {
+		a := &api{objects: map[string]map[string]any{ownClaim: begun()}}
+		if c.job != nil {
+			a.objects[ownJob] = c.job
+		}
+		looks := 0
+		a.looked = func(o map[string]any) {
+			if looks++; looks > 2 {
+				ends("Complete")(o)
+			}
+		}
+		r, _ := newRestore(t, a)
+		if err := r.Run(context.Background()); err != nil || !slices.Equal(a.made, c.made) {
+			t.Errorf("%s: %v, %q", name, err, a.made)
+		}
+	}
+}
+
+// A Job that fails, or waits, says why; the claim stays one that was not finished.
+func TestRestoreFails(t *testing.T) {
+	a := &api{objects: map[string]map[string]any{"pods": ended("the backup is damaged")}}
+	looks := 0
+	a.looked = func(o map[string]any) {
+		if looks++; looks > 2 {
+			ends("Failed")(o)
+		}
+	}
+	r, said := newRestore(t, a)
+	err := r.Run(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "has failed: the backup is damaged") || strings.Count(said(), "waits: no node has room") != 1 {
+		t.Errorf("%v\n%s", err, said())
+	}
+	if annotations(a.objects[ownClaim])[restoreKey] != restoring {
+		t.Errorf("%v", a.objects[ownClaim])
+	}
+	a.objects[ownClaim]["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "is being deleted") {
+		t.Error(err)
+	}
+}

@@ -47,6 +47,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"a setting is changed while a member is away", g.notRolledWhileAway},
 		{"one member is wanted while that one is away", g.wantedAlone},
 		{"five members, two stand still, and three", g.frozenScaledAway},
+		{"a backup is made, and a new release begins with it", g.restored},
 	} {
 		if !regexp.MustCompile(*only).MatchString(life.name) {
 			continue

@@ -131,6 +131,10 @@ func TestRestoreRights(t *testing.T) {
 	if all := may["get persistentvolumeclaims"]; len(all) != 64 || all[0] != claim.Name || !slices.Contains(all, "data-prod-db-trireme-read-31") || len(may) != 1 {
 		t.Errorf("it may besides %v", may)
 	}
+	limited := must(t, strings.Replace(restoring, "{replicaCount: 1,", "{replicaCount: 1, networkPolicy: {egress: {enabled: true}},", 1))
+	if !limited.reaches(&object[*batchv1.Job](t, limited, "Job/prod-db-trireme-restore").Spec.Template, outside, "6443") {
+		t.Error("it does not reach Kubernetes where egress is limited")
+	}
 	for key := range must(t, "{}").objects {
 		if strings.Contains(key, "restore") {
 			t.Errorf("without restore.from there is %s", key)

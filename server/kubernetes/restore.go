@@ -136,7 +136,7 @@ func (r *Restore) others(ctx context.Context, own string) (there string, err err
 			return "the StatefulSet " + set, nil
 		}
 		for i := range podsMax {
-			name := fmt.Sprintf("data-%s-%d", set, i)
+			name := claimName(set, i)
 			if name == own {
 				continue
 			}

@@ -54,8 +54,8 @@ func (g *group) restored(t *testing.T, b *bank) string {
 	for i := range 3 {
 		var is claim
 		g.must(g.api.get(fmt.Sprintf("/api/v1/namespaces/%s/persistentvolumeclaims/data-%s-trireme-%d", namespace, copied, i), &is))
-		if !strings.Contains(string(is.Spec.Resources.Requests), "30Gi") {
-			t.Errorf("the claim %s has %s", is.Meta.Name, is.Spec.Resources.Requests)
+		if size := is.Spec.Resources.Requests.Size; size != "30Gi" {
+			t.Errorf("the claim %s has %s", is.Meta.Name, size)
 		}
 		if done := is.Meta.Annotations["trireme.io/restore"]; strings.Contains(done, ": restored to transaction ") != (i == 0) {
 			t.Errorf("the claim %s says %q of itself", is.Meta.Name, done)

@@ -132,7 +132,7 @@ func TestRestoreRights(t *testing.T) {
 		t.Errorf("it may besides %v", may)
 	}
 	limited := must(t, strings.Replace(restoring, "{replicaCount: 1,", "{replicaCount: 1, networkPolicy: {egress: {enabled: true}},", 1))
-	if !limited.reaches(&object[*batchv1.Job](t, limited, "Job/prod-db-trireme-restore").Spec.Template, outside, "6443") {
+	if !limited.reaches(&object[*batchv1.Job](t, limited, "Job/prod-db-trireme-restore").Spec.Template, map[string]string{"app": "other"}, "6443") {
 		t.Error("it does not reach Kubernetes where egress is limited")
 	}
 	for key := range must(t, "{}").objects {

@@ -10,6 +10,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/triremedb/trireme/internal/socket"
+	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
 // A process may stand still while its kernel does not: it was stopped, its container is frozen, it gets
@@ -154,30 +155,50 @@ func (n *node) probe() {
 	}()
 }
 
-// ledBy asks the nodes other than n at the same time. It returns the one that says that it leads; nil: none
-// does.
+// ledBy asks the nodes other than n at the same time, and those that they take for the leader: it may have joined since
+// the program asked for the members. It returns the one that says that it leads; nil: none does.
 func (db *DB) ledBy(n *node) *node {
 	ctx, cancel := context.WithTimeout(context.Background(), db.silence/2)
 	defer cancel()
-	var others []*node
-	for _, addr := range db.candidates() {
-		if other, err := db.node(addr); err == nil && addr != n.addr {
-			others = append(others, other)
-		}
+	type answer struct {
+		of *node
+		r  *pb.SqlNodeResponse // nil: there is none
 	}
-	leads := make(chan *node, len(others))
-	for _, other := range others {
+	answers := make(chan answer)
+	asked, missing := map[string]bool{n.addr: true}, 0
+	ask := func(addr string) {
+		other, err := db.node(addr)
+		if err != nil || asked[addr] {
+			return
+		}
+		asked[addr] = true
+		missing++
 		go func() {
-			if r, err := other.ask(db.outgoing(ctx)); err != nil || !r.Leads {
-				leads <- nil
-				return
+			r, err := other.ask(db.outgoing(ctx))
+			if err != nil {
+				r = nil
 			}
-			leads <- other
+			select {
+			case answers <- answer{other, r}:
+			case <-ctx.Done():
+			}
 		}()
 	}
-	for range others {
-		if leader := <-leads; leader != nil {
-			return leader
+	for _, addr := range db.candidates() {
+		ask(addr)
+	}
+	for ; missing > 0; missing-- {
+		select {
+		case a := <-answers:
+			switch {
+			case a.r == nil:
+			case a.r.Leads:
+				return a.of
+			case a.r.Leader != "":
+				ask(a.r.Leader)
+			}
+		case <-ctx.Done():
+			return nil
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -11,7 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
 	"github.com/triremedb/trireme/client"
+	"github.com/triremedb/trireme/e2e/servers/ports"
+	pb "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/server/node"
 )
 
@@ -250,6 +257,65 @@ func TestFrozenLeader(t *testing.T) {
 		}
 		if n > most || n < most && id > 2 {
 			t.Errorf("row %d was changed %d times", id, n)
+		}
+	}
+}
+
+// TestFrozenLeaderOfOthers: the leader falls silent, and the member that is elected has joined since the program asked who
+// is in the group.
+func TestFrozenLeaderOfOthers(t *testing.T) {
+	w, dir := newNetwork(), t.TempDir()
+	nodes, err := startGroup(dir, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		for _, n := range nodes {
+			stop(n)
+		}
+	}()
+	db := through(t, w, nodes)
+	exec(t, db, "CREATE DATABASE ice", "CREATE TABLE ice.t (id INT PRIMARY KEY)")
+	port, err := ports.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined, err := start(dir+"/node3", founded[dir], fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes = append(nodes, joined)
+	_, lead := leader(t, nodes)
+	w.freeze(lead.GRPCAddr())
+	transfer(t, lead, joined)
+	// The error tells why it was given up: in the end the keepalive of gRPC does so as well.
+	if _, err := db.Exec(ctx, "SET @x = 1"); err == nil || !strings.Contains(err.Error(), "another member leads") {
+		t.Errorf("a statement without a token: %v", err)
+	}
+	exec(t, db, "INSERT INTO ice.t VALUES (1)")
+	w.thaw()
+}
+
+// transfer hands leadership to another member, as soon as it votes.
+func transfer(t *testing.T, lead, to *node.Node) {
+	t.Helper()
+	var conns []*grpc.ClientConn
+	for _, n := range []*node.Node{lead, to} {
+		conn, err := grpc.NewClient(n.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conns = append(conns, conn)
+	}
+	as := metadata.AppendToOutgoingContext(ctx, "authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("root:secret")))
+	for until := time.Now().Add(patience); !to.Leads(); time.Sleep(10 * time.Millisecond) {
+		r, err := pb.NewSqlClient(conns[1]).Node(as, &pb.SqlNodeRequest{})
+		if err == nil {
+			_, err = pb.NewAdminClient(conns[0]).Transfer(as, &pb.AdminTransferRequest{To: r.Member})
+		}
+		if err != nil && time.Now().After(until) {
+			t.Fatal(err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import servers
 import trireme
 from trireme import aio
 from trireme._core import watch
+from trireme.v1 import sql_pb2 as pb
 
 MANY = "WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < 600) SELECT a.n, REPEAT('x', 100) FROM s a, s b"
 INSERT = "INSERT INTO t (who, n) VALUES (?, ?)"
@@ -42,6 +43,27 @@ def count(g: servers.Group, who: str) -> tuple[int, int]:
         found = db.fetchone("SELECT COUNT(*), COUNT(DISTINCT n) FROM t WHERE who = ?", [who])
         assert found is not None
         return int(found[0]), int(found[1])
+
+
+def test_leader_of_others(cold: servers.Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who leads may have joined since the program asked who is in the group: others name it."""
+    answers = {
+        "old": pb.SqlNodeResponse(leader="gone"),
+        "other": pb.SqlNodeResponse(leader="joined"),
+        "joined": pb.SqlNodeResponse(leads=True, leader="joined"),
+    }
+
+    async def ask(address: str, timeout: float = 0) -> pb.SqlNodeResponse:
+        if address not in answers:
+            raise trireme.OperationalError(f"{address} does not answer")
+        return answers[address]
+
+    with cold.open() as db:
+        monkeypatch.setattr(db._group, "_ask", ask)
+        monkeypatch.setattr(db._group, "candidates", lambda: ["silent", "old", "other"])
+        assert asyncio.run(db._group.led_by_other("silent")) == "joined"
+        answers["joined"] = pb.SqlNodeResponse(leader="silent")
+        assert asyncio.run(db._group.led_by_other("silent")) is None
 
 
 def test_leader(cold: servers.Group) -> None:

@@ -116,14 +116,19 @@ class Group:
         return await self.node(address).call("Node", pb.SqlNodeRequest(), pb.SqlNodeResponse, timeout)
 
     async def led_by_other(self, silent: str) -> str | None:
-        """The address of a member other than a silent one that says that it leads."""
-        for address in self.candidates():
-            if address != silent:
-                try:
-                    if (await self._ask(address, SOON)).leads:
-                        return address
-                except Error as e:
-                    log.debug("asking %s who leads instead of %s: %s", address, silent, e)
+        """The address of a member other than a silent one that says that it leads. Whom others take for the leader is asked as
+        well: it may have joined since the program asked for the members."""
+        addresses = [a for a in self.candidates() if a != silent]
+        for address in addresses:  # it grows
+            try:
+                r = await self._ask(address, SOON)
+            except Error as e:
+                log.debug("asking %s who leads instead of %s: %s", address, silent, e)
+                continue
+            if r.leads:
+                return address
+            if r.leader and r.leader != silent and r.leader not in addresses:
+                addresses.append(r.leader)
         return None
 
     def give_up(self, node: Node, leader: str) -> None:

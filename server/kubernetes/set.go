@@ -115,14 +115,15 @@ func Place(address string) (set string, ordinal int, ok bool) {
 	return pod[:i], ordinal, err == nil && ordinal >= 0
 }
 
-// DeleteClaim deletes the claim of a set's pod for its data; false: there is none. As long as a pod uses
-// it, Kubernetes keeps it.
-func (c *Client) DeleteClaim(ctx context.Context, set string, ordinal int) (deleted bool, err error) {
-	err = c.call(ctx, http.MethodDelete, c.path("api/v1", "persistentvolumeclaims", claimName(set, ordinal)), nil, nil)
+// DeleteClaim deletes a claim, and no other that has got its name meanwhile. As long as a pod uses it, Kubernetes
+// keeps it.
+func (c *Client) DeleteClaim(ctx context.Context, claim *Claim) error {
+	err := c.call(ctx, http.MethodDelete, c.path("api/v1", "persistentvolumeclaims", claim.Name),
+		map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": map[string]string{"uid": claim.uid}}, nil)
 	if missing(err) {
-		return false, nil
+		return nil
 	}
-	return err == nil, err
+	return err
 }
 
 // Tell makes an event of a set, which `kubectl describe` and `kubectl get events` show.

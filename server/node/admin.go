@@ -49,13 +49,14 @@ type about struct {
 	DiskFree    uint64        `json:"disk_free"`
 	Draining    bool          `json:"draining"`
 	Stopping    bool          `json:"stopping,omitempty"` // it does so now
+	Blind       bool          `json:"blind,omitempty"`    // it is to be stopped, and is not told why
 	Connections int           `json:"connections"`
 	Uptime      time.Duration `json:"uptime"`
 }
 
 // ownAbout is the node's own.
 func (n *Node) ownAbout() about {
-	a := about{contact: n.self(), Version: Version, Draining: n.draining.Load(), Stopping: n.goes.Load(), Uptime: time.Since(n.began)}
+	a := about{contact: n.self(), Version: Version, Draining: n.draining.Load(), Stopping: n.goes.Load(), Blind: n.blind.Load(), Uptime: time.Since(n.began)}
 	a.DiskTotal, a.DiskFree = diskSpace(n.dir)
 	if n.isReady() {
 		a.Connections = n.clients()

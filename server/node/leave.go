@@ -1,9 +1,11 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/triremedb/trireme/replication/group"
@@ -43,93 +45,112 @@ func (n *Node) newStatefulSet() (*statefulSet, error) {
 	return &statefulSet{c, name, ordinal}, nil
 }
 
-// leaver is a node that is stopped for good.
-type leaver struct {
-	n   *Node
-	set kubernetes.Set
-}
-
-// leaving says whether this node has to leave the group, and how; nil: it stays a member.
-func (n *Node) leaving(ctx context.Context) *leaver {
+// leaving is the set that has no place for this node any more, because of which it has to leave the group; nil: it
+// stays a member.
+func (n *Node) leaving(ctx context.Context) *kubernetes.Set {
 	if n.set == nil || n.group == nil || n.group.Err() != nil {
 		return nil
 	}
 	set, err := n.set.Set(ctx, n.set.name)
-	if err != nil {
+	switch known := n.noPlace.Load(); {
+	case err == nil:
+	case known != nil: // and the leader may have let it go for that
+		set = *known
+	default:
 		n.log.Warn("whether this member is wanted any more is not known: it stays one", "error", err)
+		return nil
 	}
-	if err != nil || !set.Lasts || set.Has(n.set.ordinal) {
+	if !set.Lasts || set.Has(n.set.ordinal) {
 		return nil
 	}
 	n.log.Info("the StatefulSet has no place for this member any more: it leaves the group", "set", set.Name, "pods", set.End)
-	return &leaver{n, set}
+	return &set
 }
 
-// successor is a voter that stays; 0: any.
-func (l *leaver) successor() uint64 {
-	if l == nil {
-		return 0
+// handOn hands leadership to the voter that knows most; where this node leaves because of a set, to one that stays, if
+// there is one that can take over.
+func (n *Node) handOn(leaves *kubernetes.Set) error {
+	if leaves != nil && (n.handTo(leaves) == nil || !n.group.Writable()) {
+		return nil
 	}
-	return l.n.staying(l.set)
+	return n.group.Transfer(0)
 }
 
-// staying is another voter whose pod a set is to have; 0: there is none.
-func (n *Node) staying(set kubernetes.Set) uint64 {
-	for _, m := range n.group.Members() {
-		name, ordinal, ok := kubernetes.Place(m.Addr)
-		if ok && name == set.Name && set.Has(ordinal) && !m.Learner && m.ID != n.group.ID() {
-			return m.ID
+// handTo hands leadership to a voter whose pod a set is to have.
+func (n *Node) handTo(set *kubernetes.Set) error {
+	err := errors.New("no other voter has a place in the StatefulSet")
+	for _, id := range n.staying(set) {
+		if err = n.group.Transfer(id); err == nil || !n.group.Writable() {
+			return nil
 		}
 	}
-	return 0
+	return err
 }
 
-// leave has the leader take this member out of the group.
-func (l *leaver) leave() {
-	if l == nil {
-		return
+// staying are the other voters whose pods a set is to have, as their leader sees them: those that answer
+// before others, and whoever has more of the log before who has less.
+func (n *Node) staying(set *kubernetes.Set) (ids []uint64) {
+	all := n.group.Followers()
+	slices.SortStableFunc(all, func(a, b group.Follower) int {
+		switch {
+		case a.Active != b.Active && a.Active:
+			return -1
+		case a.Active != b.Active:
+			return 1
+		}
+		return cmp.Compare(b.Match, a.Match)
+	})
+	for _, m := range all {
+		name, ordinal, ok := kubernetes.Place(m.Addr)
+		if ok && name == set.Name && set.Has(ordinal) && !m.Learner {
+			ids = append(ids, m.ID)
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	return ids
+}
+
+// leave has the leader take this member out of the group: why it is still in it; nil: it has left.
+func (n *Node) leave(ctx context.Context, set *kubernetes.Set) error {
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	for {
-		err := l.try(ctx)
-		if l.left() {
-			l.n.log.Info("this member has left the group")
-			return
+		err := n.tryLeave(ctx, set)
+		if err == nil || n.left() {
+			n.log.Info("this member has left the group")
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			l.n.log.Warn("this member could not leave the group: it stays in it, and its leader takes it out once the others can do without it", "member",
-				l.n.group.ID(), "error", err)
-			return
+			return fmt.Errorf("the member cannot leave the group: %w", err)
 		case <-time.After(leaveRetry):
 		}
 	}
 }
 
-func (l *leaver) left() bool {
-	if errors.Is(l.n.group.Err(), group.ErrRemoved) {
+func (n *Node) left() bool {
+	if errors.Is(n.group.Err(), group.ErrRemoved) {
 		return true
 	}
-	all := l.n.group.Members()
+	all := n.group.Members()
 	for _, m := range all {
-		if m.ID == l.n.group.ID() {
+		if m.ID == n.group.ID() {
 			return false
 		}
 	}
 	return len(all) > 0
 }
 
-func (l *leaver) try(ctx context.Context) error {
-	leader, ok := l.n.group.Leader()
+// tryLeave asks once; nil: this member has left.
+func (n *Node) tryLeave(ctx context.Context, set *kubernetes.Set) error {
+	leader, ok := n.group.Leader()
 	switch {
 	case !ok:
-		return errors.New("nobody leads the group")
-	case leader.ID == l.n.group.ID():
-		return l.n.group.Transfer(l.successor())
+		return errNobodyLeads
+	case leader.ID == n.group.ID():
+		return cmp.Or(n.handOn(set), errors.New("this member leads the group"))
 	}
 	// The answer may not come: whoever has left is not talked to.
-	_, err := l.n.peers.Ask(ctx, transport.Call{To: leader.ID, Kind: askLeave, Timeout: time.Second})
+	_, err := n.peers.Ask(ctx, transport.Call{To: leader.ID, Kind: askLeave, Timeout: time.Second})
 	return err
 }
 

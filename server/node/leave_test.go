@@ -27,7 +27,48 @@ type kubernetes struct {
 	asked  int      // how often it was
 	claims []string // that are there
 	done   []string // what was deleted, and reasons of events, in order
+	told   []string // what events say
 	shut   bool     // pods have no rights any more
+	denied int      // how often it said so
+	anew   string   // a claim that is another one of that name as soon as somebody has looked at it
+}
+
+// shutOut takes the pods' rights away, or gives them back.
+func (k *kubernetes) shutOut(shut bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.shut, k.denied = shut, 0
+}
+
+// refusals is how often it was asked without a right to since shutOut.
+func (k *kubernetes) refusals() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.denied
+}
+
+// claim answers for a claim that is there. Its uid is its name, or more if it is another one.
+func (k *kubernetes) claim(w http.ResponseWriter, r *http.Request, name string) {
+	uid := name
+	switch {
+	case r.Method == http.MethodGet && k.anew == name:
+		k.anew += "+"
+	case k.anew == name+"+":
+		uid = k.anew
+	}
+	if r.Method == http.MethodGet {
+		_, _ = fmt.Fprintf(w, `{"metadata": {"uid": %q}}`, uid)
+		return
+	}
+	var options struct{ Preconditions struct{ UID string } }
+	if err := json.NewDecoder(r.Body).Decode(&options); err != nil || options.Preconditions.UID != uid {
+		k.done = append(k.done, "not "+name)
+		http.Error(w, `{"code": 409}`, http.StatusConflict)
+		return
+	}
+	k.claims = slices.DeleteFunc(k.claims, func(c string) bool { return c == name })
+	k.done = append(k.done, name)
+	_, _ = w.Write([]byte("{}"))
 }
 
 // has reports what was deleted and told.
@@ -59,17 +100,16 @@ func (k *kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 		return
 	case k.shut:
+		k.denied++
 		http.Error(w, "you may not", http.StatusForbidden)
 		return
-	case r.Method == http.MethodDelete && isClaim && slices.Contains(k.claims, claim):
-		k.claims = slices.DeleteFunc(k.claims, func(c string) bool { return c == claim })
-		k.done = append(k.done, claim)
-		_, _ = w.Write([]byte("{}"))
+	case isClaim && slices.Contains(k.claims, claim):
+		k.claim(w, r, claim)
 		return
 	case r.Method == http.MethodPost:
 		var event struct{ Reason, Message string }
 		_ = json.NewDecoder(r.Body).Decode(&event)
-		k.done = append(k.done, event.Reason)
+		k.done, k.told = append(k.done, event.Reason), append(k.told, event.Message)
 		_, _ = w.Write([]byte("{}"))
 		return
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/config"
 	"github.com/triremedb/trireme/server/console"
+	"github.com/triremedb/trireme/server/kubernetes"
 	"github.com/triremedb/trireme/server/mysqlwire"
 	"github.com/triremedb/trireme/server/sqlapi"
 	"github.com/triremedb/trireme/server/tracing"
@@ -61,12 +62,14 @@ type Node struct {
 	prepared  atomic.Bool // this node leads, and is ready for clients
 	draining  atomic.Bool // it is to be stopped: see drain
 	goes      atomic.Bool // it stops now
+	blind     atomic.Bool // it is to be stopped, and Kubernetes refuses to say why
 	spared    spared
 	around    around
 	readiness readiness
 	memory    int64 // what the process may use; 0: nobody says
 
-	set       *statefulSet // nil: none
+	set       *statefulSet                   // nil: none
+	noPlace   atomic.Pointer[kubernetes.Set] // because of which it is to leave; nil: none
 	admin     *adminapi.Server
 	console   atomic.Pointer[console.Console] // nil: none, or not yet
 	users     atomic.Pointer[users.Keeper]    // the same
@@ -429,7 +432,7 @@ func (n *Node) Leads() bool { return n.serves() }
 // off when ctx ends. One that is stopped for good leaves the group; see statefulSet.
 func (n *Node) Stop(ctx context.Context) error {
 	n.goes.Store(true)
-	leaver := n.leaving(ctx) // while clients are served: the answer may take its time
+	leaves := n.leaving(ctx) // while clients are served: the answer may take its time
 	if n.door != nil {
 		n.door.StopAccepting()
 	}
@@ -437,11 +440,25 @@ func (n *Node) Stop(ctx context.Context) error {
 		n.sqlapi.StopAccepting()
 	}
 	if n.group != nil && n.group.Err() == nil && n.group.Writable() && n.voters() > 1 {
-		if err := n.group.Transfer(leaver.successor()); err != nil {
+		if err := n.handOn(leaves); err != nil {
 			n.log.Warn("handing leadership over", "error", err)
 		}
 	}
 	n.stopOnce.Do(func() { close(n.stopping) })
+	var doors sync.WaitGroup
+	doors.Go(func() { n.shutDoors(ctx) })
+	doors.Go(func() { n.shutConsole(ctx) })
+	doors.Wait()
+	if leaves != nil {
+		if err := n.leave(context.Background(), leaves); err != nil {
+			n.log.Warn("this member stays in the group, and its leader takes it out once the others can do without it", "member", n.group.ID(), "error", err)
+		}
+	}
+	return n.closeAll()
+}
+
+// shutDoors lets in no client any more, and ends their statements, or cuts them off when ctx ends.
+func (n *Node) shutDoors(ctx context.Context) {
 	var doors sync.WaitGroup
 	if n.door != nil {
 		doors.Go(func() { n.door.Shutdown(ctx) })
@@ -449,10 +466,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	if n.sqlapi != nil {
 		doors.Go(func() { n.sqlapi.Shutdown(ctx) })
 	}
-	doors.Go(func() { n.shutConsole(ctx) })
 	doors.Wait()
-	leaver.leave()
-	return n.closeAll()
 }
 
 func (n *Node) voters() (count int) {

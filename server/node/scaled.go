@@ -25,6 +25,8 @@ type scaled struct {
 	beyond map[uint64]time.Time  // members without a place: since when that is known
 	said   map[uint64]string     // why one of them cannot be taken out
 	next   time.Time             // when Kubernetes is to be asked
+
+	handAgain time.Time // when another may be asked to lead again
 }
 
 // seenMember is one that was a member of the group while this node looked.
@@ -148,9 +150,7 @@ func (s *scaled) takeOut(ctx context.Context, sets map[string]kubernetes.Set) {
 		}
 		var err error
 		if m.ID == n.group.ID() {
-			if to := n.staying(set); to != 0 {
-				err = n.group.Transfer(to) // which takes this one out
-			}
+			err = s.handOver(now, set)
 		} else if err = n.admin.Leave(ctx, m.ID); err == nil {
 			n.log.Warn("a member that the StatefulSet has no place for was taken out of the group: it did not leave by itself", "member", m.ID, "address", m.Addr)
 			n.tellOf(ctx, &set, "MemberRemoved", fmt.Sprintf("member %d at %s, which the set has no place for, did not leave by itself and was taken out of the group", m.ID, m.Addr))
@@ -162,6 +162,16 @@ func (s *scaled) takeOut(ctx context.Context, sets map[string]kubernetes.Set) {
 		}
 	}
 	s.beyond = beyond
+}
+
+// handOver lets another lead, which takes this member out. Writes wait while one that answers is to take over
+// and does not: so that is not tried at each look.
+func (s *scaled) handOver(now time.Time, set kubernetes.Set) error {
+	if now.Before(s.handAgain) {
+		return nil
+	}
+	s.handAgain = now.Add(scaledPatience)
+	return s.n.handTo(&set)
 }
 
 // deleteClaims deletes the claims of members that have left.
@@ -180,20 +190,24 @@ func (s *scaled) deleteClaims(ctx context.Context, sets map[string]kubernetes.Se
 			m.left = true
 			s.seen[id] = m
 		}
-		// All that took its time.
-		now, err := n.set.Set(ctx, set.Name)
-		if err != nil || !now.Lasts || now.Has(ordinal) || s.used(m.addr) != 0 || !n.serves() {
-			return
-		}
-		deleted, err := n.set.DeleteClaim(ctx, set.Name, ordinal)
-		switch {
-		case err != nil:
-			n.log.Warn("the claim of a member that has left cannot be deleted", "set", set.Name, "pod", ordinal, "error", err)
-		case deleted:
-			n.log.Info("the claim of a member that has left the group is deleted", "set", set.Name, "pod", ordinal)
-		default:
+		claim, found, err := n.set.Claim(ctx, set.Name, ordinal)
+		if err == nil && !found {
 			delete(s.seen, id)
+			continue
 		}
+		if err == nil {
+			// All that took its time; so may the call, and the pod come back with another claim of the name.
+			now, asked := n.set.Set(ctx, set.Name)
+			if asked != nil || !now.Lasts || now.Has(ordinal) || s.used(m.addr) != 0 || !n.serves() {
+				return
+			}
+			err = n.set.DeleteClaim(ctx, &claim)
+		}
+		if err != nil {
+			n.log.Warn("the claim of a member that has left cannot be deleted", "set", set.Name, "pod", ordinal, "error", err)
+			continue
+		}
+		n.log.Info("the claim of a member that has left the group is deleted", "set", set.Name, "pod", ordinal)
 	}
 }
 

@@ -203,7 +203,7 @@ func TestLoneVoterStartsAgain(t *testing.T) {
 // A strong read that nobody answers ends after its time, however seldom the clock ticks, and one that
 // still waits is answered as soon as its leader is there again.
 func TestStrongReadWaitsNoLonger(t *testing.T) {
-	simulate(t, 1, 3, simnettest.Options{}, func(o *group.Options) { o.Tick = time.Second }, func(r *simRig) {
+	simulate(t, 4, 3, simnettest.Options{}, func(o *group.Options) { o.Tick = time.Second }, func(r *simRig) {
 		l := r.leader(nil)
 		env.Sleep(r.sim, 3*time.Second)
 		n := r.others(l)[0]

@@ -89,7 +89,7 @@ func (p *parting) ask(ctx context.Context) error {
 	case p.set != nil && !p.set.Lasts, n.blind.Load() && n.allStop(ctx):
 		return nil
 	case p.set == nil && n.voters() == 2: // if this one is to leave, the other one is lost with it unless it has left
-		return fmt.Errorf("Kubernetes does not say whether the member is to leave the group: %w", err)
+		return fmt.Errorf("whether the member is to leave the group is not known: %w", err)
 	}
 	if err := n.askSpared(ctx, spareRequest{Leaves: p.leaves()}); err != nil || !p.leaves() {
 		return err

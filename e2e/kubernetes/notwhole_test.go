@@ -195,17 +195,6 @@ func (c *combination) run(number int) {
 	c.t.Logf("%s", &c.plan)
 	c.must(os.RemoveAll(c.saved()))
 	var gap, heal time.Duration
-	var after string
-	defer func() {
-		verdict := "well"
-		if c.t.Failed() {
-			verdict = "FAILED"
-		}
-		c.t.Logf("COMBINATION %d, %s; no write for %v; whole %v after all was over%s; %s", number, &c.plan, round(gap), round(heal), after, verdict)
-		if c.t.Failed() {
-			c.save()
-		}
-	}()
 	c.sized(c.life.from)
 	c.b.mark()
 	if c.fault.name == "full" {
@@ -214,7 +203,23 @@ func (c *combination) run(number int) {
 	c.b.goesOn()
 	c.w = c.watch()
 	stop := sync.OnceFunc(c.w.stop)
-	defer stop()
+	defer func() { // however it ends
+		stop()
+		for _, wrong := range c.w.wrong {
+			c.t.Error(wrong)
+		}
+		verdict := "well"
+		if c.t.Failed() {
+			verdict = "FAILED"
+		}
+		for _, text := range append(c.notes, c.w.again()...) {
+			verdict = text + "; " + verdict
+		}
+		c.t.Logf("COMBINATION %d, %s; no write for %v; whole %v after all was over; %s", number, &c.plan, round(gap), round(heal), verdict)
+		if c.t.Failed() {
+			c.save()
+		}
+	}()
 	started := make(chan struct{})
 	go c.disturb(started)
 	let := sync.OnceFunc(func() { close(started) })
@@ -235,15 +240,9 @@ func (c *combination) run(number int) {
 		c.t.Errorf("it took %v until the group was whole", heal)
 	}
 	c.stops()
-	for _, wrong := range c.w.wrong {
-		c.t.Error(wrong)
-	}
 	c.equal(c.b)
 	if !c.t.Failed() {
 		c.b.renew()
-	}
-	for _, text := range append(c.notes, c.w.again()...) {
-		after += "; " + text
 	}
 }
 
@@ -253,12 +252,15 @@ func (c *combination) stops() {
 	if d, s := c.w.stopped(c.b.paused(), (*sample).majority); d > stopMax {
 		c.t.Errorf("nothing was acknowledged for %v while %d of %d voters were there", d, s.able, s.voters)
 	}
-	most := stopMax
-	if !c.before {
-		most = againMax
+	if c.life.kind == abrupt {
+		return
 	}
-	if d, s := c.w.stopped(c.b.paused(), (*sample).spares); d > most && c.life.kind != abrupt {
-		c.t.Errorf("nothing was acknowledged for %v: with one member that was not whole others were stopped, until %d of %d voters were there", d, s.able, s.voters)
+	if c.before {
+		if d, s := c.w.stopped(c.b.paused(), (*sample).lost); d > lostMax {
+			c.t.Errorf("nothing was acknowledged for %v while only %d of %d voters were there: others were stopped though one was not whole", d, s.able, s.voters)
+		}
+	} else if d, s := c.w.stopped(c.b.paused(), (*sample).spares); d > againMax {
+		c.t.Errorf("nothing was acknowledged for %v, until %d of %d voters were there: others were stopped though one was not whole", d, s.able, s.voters)
 	}
 }
 

@@ -21,7 +21,10 @@ const (
 	// give up a silent leader after two seconds, within which the others have elected one; a start of another
 	// election, the programs' pauses between tries, and a machine of two processors that runs all of it take the rest.
 	stopMax = 5 * time.Second
-	// againMax is the same where a member comes to be not whole while another one is just being started again.
+	// lostMax is for how long a majority may not be there where one member is not whole from the beginning on, and no
+	// other ends but when the group can do without it: members that stand still, or are busy, may be slow to answer.
+	lostMax = time.Second
+	// againMax is how long a stop may be where a member comes to be not whole while another one is just being started again.
 	againMax = 15 * time.Second
 	// leftMax is for how long a member may be left over that its set has no place for: 20 s until it is taken out,
 	// as long as its statements may take besides if it still answers (10 s here), and what it takes to notice and do.
@@ -57,6 +60,9 @@ type sample struct {
 }
 
 func (s *sample) majority() bool { return s.able > s.voters/2 }
+
+// lost tells whether a group that bears the loss of a member has no majority.
+func (s *sample) lost() bool { return s.voters >= 3 && !s.majority() }
 
 // spares tells whether a group goes on with one member that is not whole.
 func (s *sample) spares() bool { return s.voters >= 3 }

@@ -272,6 +272,7 @@ func (n *Node) Await(limit time.Duration) error {
 
 // Status is what a node says of itself at /status; see group.Status.
 type Status struct {
+	ID       uint64 `json:"id"`
 	Term     uint64 `json:"term"`
 	Writable bool   `json:"writable"`
 	DiskFull bool   `json:"disk_full"`

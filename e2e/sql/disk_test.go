@@ -176,6 +176,40 @@ func TestFullTables(t *testing.T) {
 	caughtUp(t, g, "SELECT COUNT(*) FROM big.t")
 }
 
+// A member that is made the leader, and has no space to apply what the group has committed, lets another lead though
+// nobody makes space.
+func TestElectedWithoutSpace(t *testing.T) {
+	g, disks := newGroupOnDisks(t)
+	if g == nil {
+		return
+	}
+	first := leader(t, g)
+	to := g.Nodes[first.Number%3]
+	db := servers.Open(t, first.DSN("", limits))
+	run(t, db, "CREATE DATABASE big", "CREATE TABLE big.t (id INT PRIMARY KEY, b VARBINARY(8000) NOT NULL)")
+	if err := disks[to.Number-1].fill(); err != nil {
+		t.Fatal(err)
+	}
+	status := func() (s servers.Status) {
+		insist(t, "status", func() (err error) { s, err = to.Status(); return err })
+		return s
+	}
+	id := 0
+	for ; !status().DiskFull; id++ {
+		run(t, db, fmt.Sprintf("REPLACE INTO big.t VALUES (%d, REPEAT('x', 8000))", id))
+	}
+	before := status()
+	if out, err := trireme("admin", fmt.Sprintf("-grpc=127.0.0.1:%d", first.GRPC), "transfer", fmt.Sprint(before.ID)); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run(t, db, fmt.Sprintf("REPLACE INTO big.t VALUES (%d, REPEAT('x', 8000))", id))
+	if s := status(); !s.DiskFull || s.Term < before.Term+2 {
+		t.Errorf("node %d was elected after term %d and could begin: %+v", to.Number, before.Term, s)
+	}
+	disks[to.Number-1].free()
+	caughtUp(t, g, "SELECT COUNT(*) FROM big.t")
+}
+
 // keepFull fills a disk until its node says that it is full.
 func keepFull(t *testing.T, n *servers.Node, d *disk) {
 	t.Helper()

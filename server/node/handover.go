@@ -28,8 +28,10 @@ func (n *Node) handOver() {
 		case now = <-tick.C:
 			tick.Next()
 		}
-		switch {
-		case !n.group.Writable():
+		switch s := n.group.Status(); {
+		case space.cannotBegin(&s, now):
+			space.handOver()
+		case !s.Writable:
 		case n.draining.Load():
 			if now.Sub(drained) < drainEvery {
 				continue

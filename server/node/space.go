@@ -8,13 +8,15 @@ import (
 
 // spaceWatch lets another member lead when tables cannot grow on this one. Statements that
 // need space fail with error 1114 then, while the log may have some left and the group sees
-// nothing wrong.
+// nothing wrong. The same goes for one that was elected and cannot begin, since it has no space to apply what
+// the group has committed: it hears its followers and is heard, so that they elect nobody.
 type spaceWatch struct {
 	n     *Node
 	seen  uint64    // statements that had failed for want of space
 	since time.Time // when they began to; zero: they do not
 	last  time.Time // when one was seen
 	next  time.Time // until when leadership is not offered again
+	stuck time.Time // since when this node leads and cannot begin; zero: it does not
 }
 
 const (
@@ -45,6 +47,21 @@ func (w *spaceWatch) look(failed uint64, now time.Time) bool {
 	}
 	w.next = now.Add(spaceAgain)
 	return true
+}
+
+// cannotBegin is told how this node stands, often, while it takes no writes. It reports whether another is to
+// lead; nobody writes until one does, so it does so again soon.
+func (w *spaceWatch) cannotBegin(s *group.Status, now time.Time) bool {
+	switch {
+	case s.Leader != s.ID || s.Writable || !s.DiskFull:
+		w.stuck = time.Time{}
+	case w.stuck.IsZero():
+		w.stuck = now
+	case now.Sub(w.stuck) >= spaceGrace:
+		w.stuck = now
+		return true
+	}
+	return false
 }
 
 // handOver asks the best of the others to lead.

@@ -38,6 +38,38 @@ func TestSpaceWatch(t *testing.T) {
 	}
 }
 
+// A leader that cannot begin since there is no space is relieved after a while, and again: nobody writes meanwhile.
+func TestCannotBegin(t *testing.T) {
+	var w spaceWatch
+	now := time.Unix(1000, 0)
+	full := group.Status{ID: 1, Leader: 1, DiskFull: true}
+	begun, follows, room := full, full, full
+	begun.Writable, follows.Leader, room.DiskFull = true, 2, false
+	for i, step := range []struct {
+		after time.Duration
+		is    group.Status
+		want  bool
+	}{
+		{0, full, false},
+		{spaceGrace / 2, full, false},
+		{spaceGrace / 2, full, true},
+		{spaceGrace / 2, full, false},
+		{spaceGrace / 2, full, true},
+		{spaceGrace, begun, false},
+		{spaceGrace, full, false}, // it begins anew
+		{spaceGrace, follows, false},
+		{spaceGrace, full, false},
+		{spaceGrace, room, false},
+		{spaceGrace, full, false},
+		{spaceGrace, full, true},
+	} {
+		now = now.Add(step.after)
+		if got := w.cannotBegin(&step.is, now); got != step.want {
+			t.Errorf("step %d: %v", i, got)
+		}
+	}
+}
+
 // TestRoomier: leadership goes to a voter that can be reached, has space, and has applied most.
 func TestRoomier(t *testing.T) {
 	members := []group.Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learner: true}, {ID: 5}}

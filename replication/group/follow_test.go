@@ -170,3 +170,32 @@ func TestLateTransfer(t *testing.T) {
 		})
 	}
 }
+
+// The lead is handed over by nobody but the leader, which gives up its lease before: a member that
+// asks for it, or tells another one to take over, is not listened to.
+func TestTransferUnasked(t *testing.T) {
+	for _, typ := range []raftpb.MessageType{raftpb.MsgTransferLeader, raftpb.MsgTimeoutNow} {
+		simulate(t, 1, 3, simnettest.Options{}, quiet, func(r *simRig) {
+			l := r.leader(nil)
+			a, b := r.others(l)[0], r.others(l)[1]
+			l.write(l.node, "before")
+			env.Sleep(r.sim, time.Second)
+			term := l.node.Status().Term
+			to := l
+			if typ == raftpb.MsgTimeoutNow {
+				to = b
+			}
+			stop := r.load(l, a, b)
+			for range 5 {
+				to.node.Receive(a.id, 1, []*raftpb.Message{{Type: typ.Enum(), From: new(a.id), To: new(to.id), Term: new(term)}})
+				env.Sleep(r.sim, 200*time.Millisecond)
+			}
+			if stop(); r.stale != "" {
+				t.Errorf("%v: %s", typ, r.stale)
+			}
+			if s := l.node.Status(); s.Term != term || !s.Writable {
+				t.Errorf("%v: the leader of term %d is: %+v", typ, term, s)
+			}
+		})
+	}
+}

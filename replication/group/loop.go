@@ -151,7 +151,9 @@ func (t *raftTask) step() {
 		t.stepOne(m)
 	}
 	for _, m := range t.work.peers {
-		t.stepOne(m)
+		if !t.unfit(m) {
+			t.stepOne(m)
+		}
 	}
 	t.hear()
 	for _, p := range t.work.proposals {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 )
 
@@ -91,10 +90,17 @@ func PurposeOf(m *raftpb.Message) Purpose {
 	return ForControl
 }
 
-// carried reports whether a message of this type travels between nodes.
-// Proposals are not forwarded.
+// carried reports whether a message of this type travels between nodes. Some never leave their
+// node; proposals are not forwarded; and a leader hands over only when its own node says so, which
+// gives up its lease before.
 func carried(t raftpb.MessageType) bool {
-	return t >= 0 && t <= raftpb.MsgForgetLeader && !raft.IsLocalMsg(t) && t != raftpb.MsgProp && t != raftpb.MsgForgetLeader
+	switch t {
+	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgSnap, raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp,
+		raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgTimeoutNow,
+		raftpb.MsgReadIndex, raftpb.MsgReadIndexResp:
+		return true
+	}
+	return false
 }
 
 // encoder builds a frame as a list of pieces, so that long data is not copied.

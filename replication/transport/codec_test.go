@@ -14,7 +14,7 @@ import (
 
 var travelling = []raftpb.MessageType{
 	raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgSnap, raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp,
-	raftpb.MsgTransferLeader, raftpb.MsgTimeoutNow, raftpb.MsgReadIndex, raftpb.MsgReadIndexResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp,
+	raftpb.MsgTimeoutNow, raftpb.MsgReadIndex, raftpb.MsgReadIndexResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp,
 }
 
 func ids(t *rapid.T, name string) []uint64 {
@@ -117,6 +117,7 @@ func TestUnencodable(t *testing.T) {
 		"term 0 follows term 1":                      back,
 		"type MsgProp does not travel":               {Type: raftpb.MsgProp.Enum()},
 		"type MsgHup does not travel":                {Type: raftpb.MsgHup.Enum()},
+		"type MsgTransferLeader does not travel":     {Type: raftpb.MsgTransferLeader.Enum()},
 		"type MsgStorageAppend does not travel":      {Type: raftpb.MsgStorageAppend.Enum()},
 		"too large: MsgReadIndex":                    {Type: raftpb.MsgReadIndex.Enum(), Context: make([]byte, maxContext+1)},
 		"too large: MsgApp":                          appendMsg(1, 2, 5, make([]byte, MaxFrame)),

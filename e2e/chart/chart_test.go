@@ -412,7 +412,7 @@ func (r *release) checkSettings(t *testing.T) {
 }
 
 // checkRights demands that pods have a token only where it gives rights, and that these are to look at
-// their sets, to delete claims of members, and to tell events.
+// their sets, to look at claims of members and to delete them, and to tell events.
 func (r *release) checkRights(t *testing.T) {
 	t.Helper()
 	role, allowed := r.objects["Role/prod-db-trireme"].(*rbacv1.Role)
@@ -433,7 +433,7 @@ func (r *release) checkRights(t *testing.T) {
 		}
 		for _, rule := range role.Rules {
 			what := strings.Join(append(rule.Verbs, rule.Resources...), " ")
-			names := map[string]string{"get statefulsets": set.Name, "delete persistentvolumeclaims": "data-" + set.Name + "-6", "create events": ""}
+			names := map[string]string{"get statefulsets": set.Name, "get delete persistentvolumeclaims": "data-" + set.Name + "-6", "create events": ""}
 			named, ok := names[what]
 			if !ok || named != "" && !slices.Contains(rule.ResourceNames, named) {
 				t.Errorf("%s: its pods may %s %.40q", key, what, rule.ResourceNames)

@@ -108,6 +108,7 @@ const (
 	FreshUnproven           // a leader tells followers that they are fresh before it knows that it still leads
 	PromisesOwn             // a follower promises a leader what its own election timeout asks for, and no more
 	ReplaceUnasked          // data that were received replace what the member has acknowledged meanwhile
+	ReplaceSame             // data that were received replace the same data: nothing is lost, but all is opened anew
 )
 
 func (o *Options) setDefaults() {

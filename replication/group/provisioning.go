@@ -180,7 +180,7 @@ func (p *provisioning) suits(m *provision.Manifest) error {
 	if err != nil || p.n.opt.Sabotage == ReplaceUnasked {
 		return nil
 	}
-	if decided := c.decided(); decided >= m.Position.Index {
+	if decided := c.decided(); decided > m.Position.Index || decided == m.Position.Index && p.n.opt.Sabotage != ReplaceSame {
 		return fmt.Errorf("%w: they end at log index %d, and this member has the log up to %d",
 			provision.ErrUnneeded, m.Position.Index, decided)
 	}
@@ -285,7 +285,13 @@ func (p *provisioning) kept(m *provision.Manifest) {
 // data, or as much.
 func (p *provisioning) ahead(c *core) bool {
 	own := trx.Position{Index: c.binlog.LastIndex(), Term: c.binlog.LastTerm()}
-	return ahead(own, p.copied) && p.n.opt.Sabotage != ReplaceUnasked
+	switch p.n.opt.Sabotage {
+	case ReplaceUnasked:
+		return false
+	case ReplaceSame:
+		return own != p.copied && ahead(own, p.copied)
+	}
+	return ahead(own, p.copied)
 }
 
 // ahead compares the last entries of a member's log and of one that is committed to its end.

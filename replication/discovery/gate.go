@@ -53,6 +53,11 @@ func (g *gate) ReportConnected(id uint64) {
 	g.with(func(h transport.Handler) { h.ReportConnected(id) })
 }
 
+// ReportReached implements [transport.Handler].
+func (g *gate) ReportReached(id uint64) {
+	g.with(func(h transport.Handler) { h.ReportReached(id) })
+}
+
 // ReportRejected implements [transport.Handler].
 func (g *gate) ReportRejected(id uint64, r *transport.Rejection) {
 	g.with(func(h transport.Handler) { h.ReportRejected(id, r) })

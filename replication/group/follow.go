@@ -233,7 +233,13 @@ func (t *raftTask) accepts(id uint64) {
 	if id == t.refused.member {
 		t.refused = leadership{}
 	}
-	if id == t.role.leader { // what was asked before may be lost
+	t.askAgain(id)
+}
+
+// askAgain asks the leader what it was asked before a connection with it was made, either way: the
+// question may be lost, or the answer.
+func (t *raftTask) askAgain(id uint64) {
+	if id == t.role.leader {
 		t.reads.again()
 		t.reads.ask(t)
 	}

@@ -203,29 +203,31 @@ func TestLoneVoterStartsAgain(t *testing.T) {
 // A strong read that nobody answers ends after its time, however seldom the clock ticks, and one that
 // still waits is answered as soon as its leader is there again.
 func TestStrongReadWaitsNoLonger(t *testing.T) {
-	simulate(t, 4, 3, simnettest.Options{}, func(o *group.Options) { o.Tick = time.Second }, func(r *simRig) {
-		l := r.leader(nil)
-		env.Sleep(r.sim, 3*time.Second)
-		n := r.others(l)[0]
-		r.net.CutBoth(n.addr, l.addr)
-		read := func(wait time.Duration) (took time.Duration, err error) {
-			began := r.sim.Monotonic()
-			_, err = n.node.ReadPoint(group.ReadOptions{Consistency: group.Strong, Wait: wait})
-			return r.sim.Monotonic() - began, err
-		}
-		for _, wait := range []time.Duration{time.Millisecond, 300 * time.Millisecond} {
-			if took, err := read(wait); !errors.Is(err, group.ErrNoQuorum) || took > wait+time.Millisecond {
-				t.Errorf("%v: %v after %v", wait, err, took)
+	for seed := range uint64(12) {
+		simulate(t, seed, 3, simnettest.Options{}, func(o *group.Options) { o.Tick = time.Second }, func(r *simRig) {
+			l := r.leader(nil)
+			env.Sleep(r.sim, 3*time.Second)
+			n := r.others(l)[0]
+			r.net.CutBoth(n.addr, l.addr)
+			read := func(wait time.Duration) (took time.Duration, err error) {
+				began := r.sim.Monotonic()
+				_, err = n.node.ReadPoint(group.ReadOptions{Consistency: group.Strong, Wait: wait})
+				return r.sim.Monotonic() - began, err
 			}
-		}
-		tasks := env.NewGroup(r.sim)
-		tasks.Go("heal", func() {
-			env.Sleep(r.sim, 3*time.Second) // the connections are lost, with what was sent
-			r.net.HealBoth(n.addr, l.addr)
+			for _, wait := range []time.Duration{time.Millisecond, 300 * time.Millisecond} {
+				if took, err := read(wait); !errors.Is(err, group.ErrNoQuorum) || took > wait+time.Millisecond {
+					t.Errorf("%v: %v after %v", wait, err, took)
+				}
+			}
+			tasks := env.NewGroup(r.sim)
+			tasks.Go("heal", func() {
+				env.Sleep(r.sim, 3*time.Second) // the connections are lost, with what was sent
+				r.net.HealBoth(n.addr, l.addr)
+			})
+			if took, err := read(time.Minute); err != nil || took > 4200*time.Millisecond {
+				t.Errorf("seed %d: %v after %v, and after 3s the leader was there again", seed, err, took)
+			}
+			tasks.Wait()
 		})
-		if took, err := read(time.Minute); err != nil || took > 4200*time.Millisecond {
-			t.Errorf("%v after %v, and after 3s the leader was there again", err, took)
-		}
-		tasks.Wait()
-	})
+	}
 }

@@ -69,6 +69,13 @@ func (n *Node) ReportConnected(id uint64) {
 	}
 }
 
+// ReportReached implements [transport.Handler].
+func (n *Node) ReportReached(id uint64) {
+	if c, err := n.running(); err == nil {
+		c.inbox.call(func() { c.raft.askAgain(id) })
+	}
+}
+
 // ReportRejected implements transport.Handler.
 func (n *Node) ReportRejected(id uint64, r *transport.Rejection) {
 	if r.Reason == transport.ReasonRemoved {

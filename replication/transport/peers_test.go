@@ -30,6 +30,7 @@ type node struct {
 	mu          sync.Mutex
 	received    []*raftpb.Message
 	connected   map[uint64]int
+	reached     map[uint64]int
 	refused     map[uint64]int
 	ended       []uint64 // incarnations
 	senders     []uint64 // incarnations, one for each call of Receive
@@ -40,7 +41,7 @@ type node struct {
 }
 
 func newNode(t testing.TB, id uint64) *node {
-	return &node{t: t, id: id, connected: map[uint64]int{}, refused: map[uint64]int{}, unreachable: map[uint64]int{},
+	return &node{t: t, id: id, connected: map[uint64]int{}, reached: map[uint64]int{}, refused: map[uint64]int{}, unreachable: map[uint64]int{},
 		rejected: map[uint64]*Rejection{}}
 }
 
@@ -86,7 +87,7 @@ func acquaint(t testing.TB, nodes ...*node) {
 	for _, n := range nodes {
 		for _, p := range peers {
 			if p.ID != n.id {
-				n.waitFor("connection", func() bool { return n.connected[p.ID] > 0 })
+				n.waitFor("connection", func() bool { return n.connected[p.ID] > 0 && n.reached[p.ID] > 0 })
 			}
 		}
 	}
@@ -141,6 +142,7 @@ func (n *node) times(m map[uint64]int, id uint64) int {
 func (n *node) ReportUnreachable(id uint64) { n.count(n.unreachable, id) }
 func (n *node) ReportRefused(id uint64)     { n.count(n.refused, id) }
 func (n *node) ReportConnected(id uint64)   { n.count(n.connected, id) }
+func (n *node) ReportReached(id uint64)     { n.count(n.reached, id) }
 
 func (n *node) ReportRejected(id uint64, r *Rejection) {
 	n.mu.Lock()

@@ -68,6 +68,9 @@ type Handler interface {
 	ReportRefused(id uint64)
 	// ReportConnected says that messages can reach a peer again. It must not wait.
 	ReportConnected(id uint64)
+	// ReportReached says that a peer has connected: what it sent before may be lost, and its
+	// messages can come again. It must not wait.
+	ReportReached(id uint64)
 	// ReportRejected says that the peer refused this node's hello, or this node the
 	// peer's welcome. It is repeated while that is so. It must not wait.
 	ReportRejected(id uint64, r *Rejection)

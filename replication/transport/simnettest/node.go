@@ -377,6 +377,7 @@ func (l *link) connect() error {
 		l.watch()
 	}
 	l.owner.handler.ReportConnected(l.peer.ID)
+	target.handler.ReportReached(hello.Member)
 	return nil
 }
 

@@ -28,6 +28,7 @@ type host struct {
 	commits     []uint64 // of the heartbeats that came
 	appends     []uint64 // the indexes of the appends
 	connected   map[uint64]int
+	reached     map[uint64]int
 	refused     map[uint64]int
 	gone        map[uint64]int
 	unreachable map[uint64]int
@@ -38,7 +39,7 @@ type host struct {
 func addr(id uint64) string { return fmt.Sprintf("n%d", id) }
 
 func join(n *Network, id uint64, change func(*Config)) *host {
-	h := &host{env: n.env, id: id, connected: map[uint64]int{}, refused: map[uint64]int{}, gone: map[uint64]int{}, unreachable: map[uint64]int{},
+	h := &host{env: n.env, id: id, connected: map[uint64]int{}, reached: map[uint64]int{}, refused: map[uint64]int{}, gone: map[uint64]int{}, unreachable: map[uint64]int{},
 		rejected: map[uint64]string{}}
 	c := Config{Addr: addr(id), Identity: transport.Identity{Group: group, Member: id}, Build: "test"}
 	if change != nil {
@@ -67,6 +68,7 @@ func (h *host) ReportUnreachable(id uint64)                      { h.unreachable
 func (h *host) ReportGone(id, incarnation uint64)                { h.gone[id]++ }
 func (h *host) ReportRefused(id uint64)                          { h.refused[id]++ }
 func (h *host) ReportConnected(id uint64)                        { h.connected[id]++ }
+func (h *host) ReportReached(id uint64)                          { h.reached[id]++ }
 func (h *host) ReportRejected(id uint64, r *transport.Rejection) { h.rejected[id] = r.Text }
 func (h *host) Answer(ctx context.Context, kind string, p []byte) ([]byte, error) {
 	if h.work > 0 {
@@ -107,7 +109,7 @@ func pair(t *testing.T, seed uint64, opts Options, run func(sim *simenv.Sim, n *
 		a.net.SetPeers([]transport.Peer{{ID: 1, Addr: addr(1)}, {ID: 2, Addr: addr(2)}})
 		b.net.AddPeer(1, addr(1))
 		env.Sleep(sim, 20*time.Millisecond)
-		if a.connected[2] != 1 || b.connected[1] != 1 {
+		if a.connected[2] != 1 || b.connected[1] != 1 || a.reached[2] != 1 || b.reached[1] != 1 {
 			t.Fatalf("seed %d: not connected: %+v", seed, a.net.Status())
 		}
 		run(sim, n, a, b)
@@ -149,8 +151,8 @@ func TestFaultsOfMessages(t *testing.T) {
 		n.SetFaults(addr(1), addr(2), Faults{Reset: 1000})
 		a.net.Send(beat(1, 2, 1))
 		env.Sleep(sim, 50*time.Millisecond)
-		if a.unreachable[2] == 0 || a.connected[2] != 2 {
-			t.Errorf("after a reset: unreachable %d, connected %d", a.unreachable[2], a.connected[2])
+		if a.unreachable[2] == 0 || a.connected[2] != 2 || b.reached[1] != 2 {
+			t.Errorf("after a reset: unreachable %d, connected %d, reached %d", a.unreachable[2], a.connected[2], b.reached[1])
 		}
 	})
 }

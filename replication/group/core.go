@@ -295,6 +295,7 @@ func (c *core) openRaft() error {
 	c.raft = &raftTask{n: c, env: c.env, in: c.inbox, raft: node, commit: status.HardState.Commit, tick: c.opt.Tick, nextTick: c.env.Monotonic() + c.opt.Tick}
 	c.raft.lease.counts = promiseLength(c.opt.Tick, c.opt.ElectionTicks)
 	c.raft.lease.length = leaseLength(c.raft.lease.counts)
+	c.raft.bounds.last = c.binlog.LastIndex()
 	c.raft.longest.fsys = c.opt.FS
 	if err := c.raft.longest.read(); err != nil {
 		return err

@@ -155,7 +155,8 @@ func parseContext(incarnation uint64, b []byte) (kind byte, seq uint64, ok bool)
 }
 
 // A heartbeat of a round carries freshness and the promise that the lease counts on behind Raft's
-// context, which its receiver sends back: Raft reads a number of eight bytes there, and no further.
+// context, which its receiver sends back: Raft reads a number of eight bytes there, and no further. A
+// later program may tell more behind these.
 const (
 	roundSize = 8
 	toldSize  = roundSize + 16 + 8
@@ -178,16 +179,16 @@ func (l *lease) tell(m *raftpb.Message) {
 // counted is the promise that the leader's lease counts on; 0: it does not say.
 func counted(m *raftpb.Message) time.Duration {
 	b := m.GetContext()
-	if m.GetType() != raftpb.MsgHeartbeat || len(b) != toldSize {
+	if m.GetType() != raftpb.MsgHeartbeat || len(b) < toldSize {
 		return 0
 	}
-	return min(max(time.Duration(binary.LittleEndian.Uint64(b[toldSize-8:])), 0), promiseMax)
+	return min(max(time.Duration(binary.LittleEndian.Uint64(b[toldSize-8:toldSize])), 0), promiseMax)
 }
 
 // told reads it; false: there is nothing.
 func told(m *raftpb.Message) (f freshness, ok bool) {
 	b := m.GetContext()
-	if m.GetType() != raftpb.MsgHeartbeat || len(b) != toldSize {
+	if m.GetType() != raftpb.MsgHeartbeat || len(b) < toldSize {
 		return f, false
 	}
 	b = b[roundSize:]

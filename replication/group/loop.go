@@ -38,6 +38,8 @@ type raftTask struct {
 	proposed []*proposal       // taken by Raft in this turn, not yet given out
 	claims   []*raftpb.Message // answers for leaders that would send snapshots
 
+	bounds bounds
+
 	role  role
 	first uint64 // index of the first entry of the term in which this member leads; 0: not known yet
 	lease lease
@@ -336,6 +338,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 		case raft.LocalApplyThread:
 			applies = m
 		default:
+			t.bounds.sent(m)
 			t.lease.tell(m)
 			t.outbox = append(t.outbox, m)
 		}
@@ -345,6 +348,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 		clear(t.outbox)
 	}
 	if appends != nil {
+		t.bounds.appended(appends.GetEntries())
 		t.firstOfTerm(appends.GetEntries())
 		t.accept(appends.GetEntries())
 		t.moves.appended(appends.GetEntries())

@@ -1,13 +1,44 @@
 package group
 
 import (
+	"encoding/binary"
+	"fmt"
+
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// refuse says why a message of another member must not come to Raft; empty: it may. leader is whom
-// this member follows in the message's term.
-func refuse(m *raftpb.Message, leader uint64) string {
+// bounds are what this member's Raft has said. Raft trusts that no message refers to more than
+// that, and panics, or counts on what is not there, if one does. Messages that cannot be right
+// whatever a member has said do not come through the transport.
+type bounds struct {
+	last  uint64 // index of the newest entry of the log, as it was given out to be written
+	term  uint64 // in which the newest round of heartbeats was sent
+	round uint64 // number of that round
+}
+
+// appended notes entries that are given out to be written.
+func (b *bounds) appended(entries []*raftpb.Entry) {
+	if n := len(entries); n > 0 {
+		b.last = entries[n-1].GetIndex()
+	}
+}
+
+// sent notes a message for another member.
+func (b *bounds) sent(m *raftpb.Message) {
+	if m.GetType() != raftpb.MsgHeartbeat || len(m.GetContext()) < roundSize {
+		return
+	}
+	n := binary.LittleEndian.Uint64(m.GetContext())
+	if m.GetTerm() > b.term || m.GetTerm() == b.term && n > b.round {
+		b.term, b.round = m.GetTerm(), n
+	}
+}
+
+// refuse says why a message of another member must not come to Raft; empty: it may. leads says
+// that this member leads in the term of the message, and leader is whom it follows in that term,
+// as Raft has it.
+func (b *bounds) refuse(m *raftpb.Message, leads bool, leader uint64) string {
 	switch m.GetType() {
 	case raftpb.MsgTransferLeader:
 		// Raft would hand over with the lease in force. The other one would be elected
@@ -17,21 +48,52 @@ func refuse(m *raftpb.Message, leader uint64) string {
 		if leader != m.GetFrom() {
 			return "only the leader hands its lead over"
 		}
+	case raftpb.MsgAppResp:
+		if leads && m.GetIndex() > b.last {
+			return fmt.Sprintf("it is about entry %d, and the log ends at %d", m.GetIndex(), b.last)
+		}
+	case raftpb.MsgHeartbeatResp:
+		if !leads || len(m.GetContext()) < roundSize {
+			break
+		}
+		if n := binary.LittleEndian.Uint64(m.GetContext()); m.GetTerm() != b.term || n > b.round {
+			return fmt.Sprintf("it answers round %d of heartbeats, which was not sent", n)
+		}
 	}
 	return ""
 }
 
+// lost returns an error if the leader counts on entries that this member has no more: it never
+// tells a member of more than what the member has acknowledged. One that goes on would vote without
+// them.
+func (b *bounds) lost(m *raftpb.Message) error {
+	if m.GetType() != raftpb.MsgHeartbeat || m.GetCommit() <= b.last {
+		return nil
+	}
+	return fmt.Errorf("group: by the word of its leader, member %d, this member has acknowledged the entries of the log up to index %d, "+
+		"but the log ends at %d: files of the log are missing, or older ones were put in their place; "+
+		"put them back, or empty the node's directory and let it join as a new member", m.GetFrom(), m.GetCommit(), b.last)
+}
+
 // unfit reports whether a message of another member must not come to Raft.
 func (t *raftTask) unfit(m *raftpb.Message) bool {
+	if m.GetTerm() < t.role.term && m.GetTerm() != 0 {
+		return false // Raft does not look into it
+	}
+	leads := t.role.leads && t.role.term == m.GetTerm()
 	var leader uint64
 	if m.GetType() == raftpb.MsgTimeoutNow { // seldom; the role may be that of the turn before
 		if s := t.raft.BasicStatus(); s.HardState.GetTerm() == m.GetTerm() && s.RaftState == raft.StateFollower {
 			leader = s.Lead
 		}
 	}
-	why := refuse(m, leader)
-	if why != "" {
-		t.n.log.Warn("a message was refused", "type", m.GetType().String(), "from", m.GetFrom(), "reason", why)
+	if err := t.bounds.lost(m); err != nil && !leads {
+		t.n.fail(err)
+		return true
 	}
-	return why != ""
+	if why := t.bounds.refuse(m, leads, leader); why != "" {
+		t.n.log.Warn("a message was refused", "type", m.GetType().String(), "from", m.GetFrom(), "reason", why)
+		return true
+	}
+	return false
 }

@@ -90,19 +90,6 @@ func PurposeOf(m *raftpb.Message) Purpose {
 	return ForControl
 }
 
-// carried reports whether a message of this type travels between nodes. Some never leave their
-// node; proposals are not forwarded; and a leader hands over only when its own node says so, which
-// gives up its lease before.
-func carried(t raftpb.MessageType) bool {
-	switch t {
-	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgSnap, raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp,
-		raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgTimeoutNow,
-		raftpb.MsgReadIndex, raftpb.MsgReadIndexResp:
-		return true
-	}
-	return false
-}
-
 // encoder builds a frame as a list of pieces, so that long data is not copied.
 type encoder struct {
 	pieces   [][]byte
@@ -179,6 +166,9 @@ func Encodable(m *raftpb.Message) error {
 		if len(ids) > maxMembers {
 			return fmt.Errorf("%w: a configuration of %d members", ErrTooLarge, len(ids))
 		}
+	}
+	if err := misshapen(m); err != nil {
+		return fmt.Errorf("transport: %w does not travel", err)
 	}
 	return nil
 }

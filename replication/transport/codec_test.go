@@ -3,6 +3,8 @@ package transport
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -24,29 +26,44 @@ func ids(t *rapid.T, name string) []uint64 {
 // message draws any message that travels, with every pointer set, as the decoder
 // makes them.
 func message(t *rapid.T) *raftpb.Message {
-	u := func(name string) *uint64 { return new(rapid.Uint64().Draw(t, name)) }
+	u := func(name string) *uint64 { return new(rapid.Uint64Max(maxNumber).Draw(t, name)) }
 	m := &raftpb.Message{
 		Type: rapid.SampledFrom(travelling).Draw(t, "type").Enum(),
-		To:   u("to"), From: u("from"), Term: u("term"), LogTerm: u("logterm"), Index: u("index"), Commit: u("commit"),
+		To:   u("to"), From: u("from"), Term: new(rapid.Uint64Range(1, maxNumber).Draw(t, "term")), LogTerm: u("logterm"), Index: u("index"), Commit: u("commit"),
 		Vote: u("vote"), RejectHint: u("hint"), Reject: new(rapid.Bool().Draw(t, "reject")),
 	}
 	if rapid.Bool().Draw(t, "context") {
-		m.Context = rapid.SliceOfN(rapid.Byte(), 1, 1000).Draw(t, "bytes")
+		m.Context = rapid.SliceOfN(rapid.Byte(), maxRound, 1000).Draw(t, "bytes")
+		if typ := m.GetType(); typ == raftpb.MsgHeartbeat || typ == raftpb.MsgHeartbeatResp {
+			m.Context = m.Context[:roundSize*rapid.IntRange(1, maxRound/roundSize).Draw(t, "numbers")]
+		}
 	}
-	index, term := rapid.Uint64Max(1<<63).Draw(t, "first"), rapid.Uint64Max(1<<62).Draw(t, "entryterm")
-	for range rapid.IntRange(0, 5).Draw(t, "entries") {
+	entries, lengths := 0, []int{0, 1, 100, inlineData, inlineData + 1, 5000}
+	index, term := uint64(0), uint64(0)
+	switch m.GetType() {
+	case raftpb.MsgApp:
+		entries = rapid.IntRange(0, 5).Draw(t, "entries")
+		index, term = rapid.Uint64Range(1, maxNumber-5).Draw(t, "first"), rapid.Uint64Range(1, 1<<61).Draw(t, "entryterm")
+		m.Index, m.LogTerm, m.Term = new(index-1), new(rapid.Uint64Max(term).Draw(t, "before")), new(uint64(maxNumber))
+	case raftpb.MsgReadIndex:
+		m.Term = new(uint64(0))
+		fallthrough
+	case raftpb.MsgReadIndexResp:
+		entries, lengths = 1, lengths[:5]
+	}
+	for range entries {
 		e := &raftpb.Entry{
 			Index: new(index), Term: new(term),
 			Type: rapid.SampledFrom([]raftpb.EntryType{raftpb.EntryNormal, raftpb.EntryConfChange, raftpb.EntryConfChangeV2}).Draw(t, "entrytype").Enum(),
 		}
-		if n := rapid.SampledFrom([]int{0, 1, 100, inlineData, inlineData + 1, 5000}).Draw(t, "length"); n > 0 {
+		if n := rapid.SampledFrom(lengths).Draw(t, "length"); n > 0 {
 			e.Data = bytes.Repeat([]byte{rapid.Byte().Draw(t, "data")}, n)
 		}
 		m.Entries = append(m.Entries, e)
 		index++
 		term += rapid.Uint64Max(1<<40).Draw(t, "later")
 	}
-	if rapid.Bool().Draw(t, "snapshot") {
+	if m.GetType() == raftpb.MsgSnap && rapid.Bool().Draw(t, "snapshot") {
 		m.Snapshot = &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: u("snapindex"), Term: u("snapterm"), ConfState: &raftpb.ConfState{
 			Voters: ids(t, "voters"), Learners: ids(t, "learners"), VotersOutgoing: ids(t, "outgoing"), LearnersNext: ids(t, "next"),
 			AutoLeave: new(rapid.Bool().Draw(t, "leave")),
@@ -167,14 +184,83 @@ func TestMalformedFrames(t *testing.T) {
 	}
 }
 
+// TestMisshapen: what Raft never sends and would not bear is neither sent nor taken in.
+func TestMisshapen(t *testing.T) {
+	of := func(typ raftpb.MessageType, change func(m *raftpb.Message)) *raftpb.Message {
+		m := &raftpb.Message{Type: typ.Enum(), Term: new(uint64(7)), Index: new(uint64(4)), LogTerm: new(uint64(5))}
+		change(m)
+		return m
+	}
+	entries := func(index uint64, terms ...uint64) func(m *raftpb.Message) {
+		return func(m *raftpb.Message) {
+			for i, term := range terms {
+				m.Entries = append(m.Entries, &raftpb.Entry{Index: new(index + uint64(i)), Term: new(term)})
+			}
+		}
+	}
+	none := func(*raftpb.Message) {}
+	type shape struct {
+		m    *raftpb.Message
+		want string // empty: it travels
+	}
+	cases := []shape{
+		{of(raftpb.MsgApp, entries(5, 5, 6, 7)), ""},
+		{of(raftpb.MsgApp, none), ""},
+		{of(raftpb.MsgApp, entries(6, 5)), "entries 6 to 6 behind entry 4"},
+		{of(raftpb.MsgApp, entries(4, 5)), "entries 4 to 4 behind entry 4"},
+		{of(raftpb.MsgApp, entries(5, 4)), "of the terms 4 to 4, behind one of term 5"},
+		{of(raftpb.MsgApp, entries(5, 7, 8)), "of the terms 7 to 8"},
+		{of(raftpb.MsgApp, func(m *raftpb.Message) { m.LogTerm = nil; entries(5, 0)(m) }), "of the terms 0 to 0"},
+		{of(raftpb.MsgApp, func(m *raftpb.Message) { m.Snapshot = &raftpb.Snapshot{} }), "MsgApp with a snapshot"},
+		{of(raftpb.MsgVote, func(m *raftpb.Message) { m.Term = nil }), "MsgVote with term 0"},
+		{of(raftpb.MsgApp, func(m *raftpb.Message) { m.Term = nil }), "MsgApp with term 0"},
+		{of(raftpb.MsgVote, func(m *raftpb.Message) { m.Term = new(uint64(maxNumber + 1)) }), "MsgVote with the number"},
+		{of(raftpb.MsgVote, func(m *raftpb.Message) { m.Term = new(uint64(math.MaxUint64)) }), "MsgVote with the number"},
+		{of(raftpb.MsgAppResp, func(m *raftpb.Message) { m.Index = new(uint64(math.MaxUint64)) }), "MsgAppResp with the number"},
+		{of(raftpb.MsgAppResp, func(m *raftpb.Message) { m.RejectHint = new(uint64(math.MaxUint64)) }), "MsgAppResp with the number"},
+		{of(raftpb.MsgHeartbeat, func(m *raftpb.Message) { m.Commit = new(uint64(math.MaxUint64)) }), "MsgHeartbeat with the number"},
+		{of(raftpb.MsgHeartbeatResp, none), ""},
+		{of(raftpb.MsgHeartbeatResp, entries(5, 5)), "MsgHeartbeatResp with 1 entries"},
+		{of(raftpb.MsgReadIndex, func(m *raftpb.Message) { m.Term = nil; entries(0, 0)(m) }), ""},
+		{of(raftpb.MsgReadIndex, entries(0, 0)), "MsgReadIndex with term 7"},
+		{of(raftpb.MsgReadIndex, func(m *raftpb.Message) { m.Term = nil }), "MsgReadIndex with 0 entries"},
+		{of(raftpb.MsgReadIndex, func(m *raftpb.Message) {
+			m.Term, m.Entries = nil, []*raftpb.Entry{{Data: make([]byte, maxQuestion+1)}}
+		}), "MsgReadIndex with 1 entries"},
+		{of(raftpb.MsgReadIndexResp, entries(0, 0, 0)), "MsgReadIndexResp with 2 entries"},
+		{of(raftpb.MsgTransferLeader, none), "a message of type MsgTransferLeader"},
+		{of(raftpb.MsgForgetLeader, none), "a message of type MsgForgetLeader"},
+	}
+	for _, typ := range []raftpb.MessageType{raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp} {
+		for n := range maxRound + 10 { // today 8, or 32 with what the leader tells; 24 of an older program
+			want := ""
+			if n%8 != 0 || n > maxRound {
+				want = fmt.Sprintf("type %v with a context of %d bytes", typ, n)
+			}
+			cases = append(cases, shape{of(typ, func(m *raftpb.Message) { m.Context = make([]byte, n) }), want})
+		}
+	}
+	for _, c := range cases {
+		if err := Encodable(c.m); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("to be sent: %v, want %q", err, c.want)
+		}
+		var e encoder
+		e.message(c.m)
+		_, err := decodeFrame(slices.Concat(e.finish()...))
+		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrFrame) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("received: %v, want %q", err, c.want)
+		}
+	}
+}
+
 // Whatever comes: no panic, memory in proportion, and what decodes encodes to
 // something that decodes to the same.
 func FuzzDecodeFrame(f *testing.F) {
 	for _, m := range []*raftpb.Message{
 		heartbeat(1, 2, 3), appendMsg(1, 2, 3, []byte("abc"), nil, make([]byte, 600)),
-		{Type: raftpb.MsgSnap.Enum(), Snapshot: &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(5)),
+		{Type: raftpb.MsgSnap.Enum(), Term: new(uint64(1)), Snapshot: &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(5)),
 			ConfState: &raftpb.ConfState{Voters: []uint64{1, 2, 3}}}}},
-		{Type: raftpb.MsgReadIndex.Enum(), Context: []byte("ctx")},
+		{Type: raftpb.MsgReadIndex.Enum(), Context: []byte("ctx"), Entries: []*raftpb.Entry{{Data: []byte("question")}}},
 	} {
 		var e encoder
 		e.message(m)

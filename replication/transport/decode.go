@@ -131,6 +131,11 @@ func (d *decoder) message() *raftpb.Message {
 	if fields&hasSnapshot != 0 {
 		m.Snapshot = d.snapshot()
 	}
+	if d.err == nil {
+		if err := misshapen(m); err != nil {
+			d.fail("%v", err)
+		}
+	}
 	return m
 }
 

@@ -26,6 +26,16 @@ func (n *Node) Agree(index uint64) {
 	c.agreed.Store(index)
 }
 
+// Questions are how many questions for an index to read at the node's Raft was asked by the node itself,
+// and how many of all it keeps. Only in a simulation, where nothing else runs.
+func (n *Node) Questions() (asked uint64, kept int) {
+	c, err := n.running()
+	if err != nil {
+		return 0, 0
+	}
+	return c.raft.lease.seq + c.raft.reads.seq, c.raft.reads.kept
+}
+
 // WantData makes the node ask for data as if its leader had no log for it.
 func (n *Node) WantData() { n.provisioning.want(0) }
 

@@ -76,7 +76,6 @@ func (l *lease) start(t *raftTask) {
 	l.until.Store(0)
 	l.term.Store(t.role.term)
 	l.sent, l.held, l.fresh = l.sent[:0], !t.n.opt.NoLease, freshness{}
-	l.renew(t, 0)
 }
 
 // drop ends the lease: leadership is lost, or about to be handed over.
@@ -87,18 +86,22 @@ func (l *lease) drop() {
 }
 
 // renew sends the next round. A leader without a lease sends one while it doubts whether it is a member.
-func (l *lease) renew(t *raftTask, _ time.Duration) {
-	if !l.held && (!t.role.leads || t.n.removal.err() == nil) {
+// One that has not committed an entry in its term yet sends none: Raft would keep the rounds until it
+// has, which may be long where the others' disks are full.
+func (l *lease) renew(t *raftTask) {
+	if !l.held && (!t.role.leads || t.n.removal.err() == nil) || !t.settled() {
 		return
 	}
-	l.seq++
-	if l.held {
-		l.sent = append(l.sent, leaseRound{l.seq, t.n.leaseClock(), t.env.Now().UnixMicro()})
-	}
+	round := leaseRound{l.seq + 1, t.n.leaseClock(), t.env.Now().UnixMicro()}
 	if t.n.opt.Sabotage == FreshUnproven && l.fresh.index != 0 {
 		l.fresh = freshness{t.env.Now().UnixMicro(), t.n.agreed.Load()}
 	}
-	t.raft.ReadIndex(readContext(t.n.incarnation, contextLease, l.seq))
+	if !t.askRaft(readContext(t.n.incarnation, contextLease, round.seq)) {
+		return
+	}
+	if l.seq = round.seq; l.held {
+		l.sent = append(l.sent, round)
+	}
 }
 
 // confirmed notes that a majority has answered a round.
@@ -108,7 +111,7 @@ func (l *lease) confirmed(t *raftTask, s raft.ReadState) {
 		return
 	}
 	if s.Index < t.first || t.first == 0 {
-		return // the only voter, which does not know yet what it had committed before it started again
+		return // of an earlier leadership
 	}
 	t.n.removal.over() // a majority takes this member for its leader
 	if !l.held {

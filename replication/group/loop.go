@@ -175,7 +175,7 @@ func (t *raftTask) stepOne(m *raftpb.Message) {
 		t.offered(m)
 		return
 	}
-	if t.silent(m) || m.GetType() == raftpb.MsgReadIndex && !t.answersReads() {
+	if t.silent(m) || m.GetType() == raftpb.MsgReadIndex && !t.answersReads(m) {
 		return
 	}
 	err := t.raft.Step(m)
@@ -224,7 +224,7 @@ func (t *raftTask) ticks() {
 	t.tickSilence(ticks)
 	t.campaign()
 	t.nextTick = now + t.tick
-	t.lease.renew(t, now)
+	t.lease.renew(t)
 	t.reads.tick(t, now)
 	t.moves.tick(t, now)
 }
@@ -338,6 +338,9 @@ func (t *raftTask) ready(rd raft.Ready) {
 		case raft.LocalApplyThread:
 			applies = m
 		default:
+			if m.GetType() == raftpb.MsgReadIndexResp {
+				t.reads.answered()
+			}
 			t.bounds.sent(m)
 			t.lease.tell(m)
 			t.outbox = append(t.outbox, m)
@@ -360,9 +363,11 @@ func (t *raftTask) ready(rd raft.Ready) {
 		t.n.raftlog.GaveOut(entries[len(entries)-1].GetIndex(), *t.commit)
 	}
 	for _, s := range rd.ReadStates {
+		t.reads.answered()
 		t.lease.confirmed(t, s)
 		t.reads.confirmed(t, s)
 	}
+	t.settle()
 }
 
 // store hands what is to become durable to the writer. Raft tells the commit index only when
@@ -419,6 +424,7 @@ func (t *raftTask) updateRole() {
 		return
 	}
 	t.role, t.from, t.first = now, t.env.Monotonic(), 0
+	t.reads.kept, t.reads.settled, t.reads.early = 0, false, nil
 	t.n.setRole(now)
 	t.moves.tick(t, 0)
 	if was.leads && (!now.leads || now.term != was.term) {

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 	"time"
@@ -150,7 +151,7 @@ func leads(t *testing.T, c *core, state *raftpb.ConfState) *raftTask {
 }
 
 // Raft answers the question of another member when this one knows what was committed before it
-// led, if it is the only voter: not in the turn in which it is elected either.
+// led: not in the turn in which it is elected either. What came too early is kept until then.
 func TestAnswersReads(t *testing.T) {
 	storage := raft.NewMemoryStorage()
 	if err := storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(5)), Term: new(uint64(1)),
@@ -164,11 +165,12 @@ func TestAnswersReads(t *testing.T) {
 	c := &core{}
 	c.membership.roster.members = []Member{{ID: 1}, {ID: 2, Learner: true}}
 	task := &raftTask{n: c, raft: node}
+	question := &raftpb.Message{Type: raftpb.MsgReadIndex.Enum(), From: new(uint64(2)), Entries: []*raftpb.Entry{{Data: []byte("a")}}}
 	if err := node.Campaign(); err != nil {
 		t.Fatal(err)
 	}
 	for node.BasicStatus().RaftState != raft.StateLeader {
-		if task.answersReads() {
+		if task.answersReads(question) {
 			t.Fatal("it does not lead")
 		}
 		rd := node.Ready()
@@ -177,20 +179,20 @@ func TestAnswersReads(t *testing.T) {
 		}
 		node.Advance(rd)
 	}
-	if task.answersReads() {
+	if task.answersReads(question) {
 		t.Error("in the turn in which it is elected")
 	}
 	task.role = role{term: node.BasicStatus().HardState.GetTerm(), leader: 1, leads: true}
-	if task.answersReads() {
+	if task.answersReads(question) {
 		t.Error("before it knows where its term begins")
 	}
-	if task.first = 6; task.answersReads() {
-		t.Error("before its first entry is committed")
+	if task.first = 6; task.answersReads(question) || task.reads.early[2] != question || len(task.reads.early) != 1 {
+		t.Error("before its first entry is committed, or the question is not kept")
 	}
-	if c.agreed.Store(6); !task.answersReads() {
+	if c.agreed.Store(6); !task.answersReads(question) {
 		t.Error("not even then")
 	}
-	if task.role.term--; task.answersReads() {
+	if task.role.term--; task.answersReads(question) {
 		t.Error("with the role of an earlier term")
 	}
 }
@@ -214,5 +216,74 @@ func TestJoinsOnce(t *testing.T) {
 	v.proposeChange(&raftTask{n: c}) // what is proposed asks Raft
 	if v.change != nil || r.wait() != nil {
 		t.Errorf("%+v", v.change)
+	}
+}
+
+// What Raft keeps of questions is bounded: before the leader's first commit of its term, which asks nothing and
+// keeps the last question of each member; and later, also where others answer appends and no heartbeats. Members
+// that ask without end do not keep the leader from its lease. When they answer all goes on.
+func TestKeptQuestions(t *testing.T) {
+	r := newBesieged(t)
+	r.elect(t)
+	last := r.bounds.last
+	answer := func(typ raftpb.MessageType, m *raftpb.Message) {
+		m.Type, m.From, m.To, m.Term = typ.Enum(), new(uint64(2)), new(uint64(1)), new(r.raft.BasicStatus().HardState.GetTerm())
+		r.hear(m)
+		r.drain(t)
+	}
+	answered := func() (own, others int) {
+		answer(raftpb.MsgHeartbeatResp, &raftpb.Message{Context: binary.LittleEndian.AppendUint64(nil, r.bounds.round)})
+		own, others = r.states, r.answers
+		r.states, r.answers = 0, 0
+		return own, others
+	}
+	c := &core{opt: &Options{}, env: env.Real(), leaseClock: leaseClock(env.Real())}
+	task := &raftTask{n: c, env: c.env, raft: r.raft, first: last}
+	task.role = role{term: r.raft.BasicStatus().HardState.GetTerm(), leader: 1, leads: true}
+	task.lease.start(task)
+	asks := func(n int) {
+		for range n {
+			for _, from := range []uint64{2, 3} {
+				task.stepOne(&raftpb.Message{Type: raftpb.MsgReadIndex.Enum(), From: &from, To: new(uint64(1)), Entries: []*raftpb.Entry{{Data: []byte("question")}}})
+			}
+		}
+	}
+	for range 5 * maxKept {
+		asks(1)
+		task.lease.renew(task)
+	}
+	answer(raftpb.MsgAppResp, &raftpb.Message{Index: &last})
+	if own, others := answered(); own != 0 || others != 0 || task.reads.kept != 0 || len(task.lease.sent) != 0 {
+		t.Fatalf("before it has committed in its term: %d questions of its own, %d of others, %d rounds", own, others, len(task.lease.sent))
+	}
+	c.agreed.Store(last)
+	task.settle()
+	r.drain(t)
+	if own, others := answered(); own != 1 || others != 2 || task.reads.kept != 3 {
+		t.Fatalf("once it has: %d rounds, %d of 2 questions of others, %d are counted", own, others, task.reads.kept)
+	}
+	task.reads.kept = 0
+
+	asks(5 * maxKept)
+	began := task.lease.seq
+	for range 5 * maxKept {
+		task.lease.renew(task)
+		asks(1)
+	}
+	n := int(task.lease.seq - began)
+	r.drain(t)
+	own, others := answered()
+	if others != maxKept/2 || n != maxKept/2 || len(task.lease.sent) != n+1 {
+		t.Fatalf("%d rounds, %d of them kept, and %d questions of others", n, len(task.lease.sent), others)
+	}
+	if own != n {
+		t.Fatalf("%d of %d rounds are answered", own, n)
+	}
+	for range own + others {
+		task.reads.answered()
+	}
+	before := task.lease.seq
+	if task.lease.renew(task); task.lease.seq != before+1 {
+		t.Error("no round after the answers")
 	}
 }

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +16,11 @@ type reads struct {
 	seq     uint64
 	waiting []*readRequest // for the next question
 	asked   []readRound    // oldest first
+
+	// Of a leader.
+	kept    int                        // questions that Raft keeps, of this member and of others
+	settled bool                       // it has noticed that it is
+	early   map[uint64]*raftpb.Message // before: the last question of each other member
 }
 
 type readRound struct {
@@ -43,20 +50,48 @@ func (r *reads) add(t *raftTask, req *readRequest) {
 // ask sends a question for all that wait, if there is somebody to ask and not too
 // much is under way.
 func (r *reads) ask(t *raftTask) {
-	if len(r.waiting) == 0 || len(r.asked) >= maxReadRounds || t.role.leader == raft.None || !t.settled() && t.lone() {
+	if len(r.waiting) == 0 || len(r.asked) >= maxReadRounds || t.role.leader == raft.None || t.role.leads && !t.settled() {
+		return
+	}
+	if !t.askRaft(readContext(t.n.incarnation, contextRead, r.seq+1)) {
 		return
 	}
 	r.seq++
 	r.asked = append(r.asked, readRound{seq: r.seq, at: t.env.Monotonic(), calls: r.waiting})
 	r.waiting = nil
-	t.raft.ReadIndex(readContext(t.n.incarnation, contextRead, r.seq))
 }
+
+// askRaft asks for an index to read at; false: Raft keeps too many questions.
+func (t *raftTask) askRaft(ctx []byte) bool {
+	if t.role.leads && !t.reads.keep(maxKept) {
+		return false
+	}
+	t.raft.ReadIndex(ctx)
+	return true
+}
+
+// keep counts a question that the leader's Raft keeps until a majority has answered a heartbeat;
+// false: there are as many as may be. It sends them along with all heartbeats, so that none has to be asked again.
+func (r *reads) keep(most int) bool {
+	if r.kept >= most {
+		return false
+	}
+	r.kept++
+	return true
+}
+
+// answered counts a question that Raft keeps no more.
+func (r *reads) answered() { r.kept = max(r.kept-1, 0) }
 
 const (
 	maxReadRounds = 4
 	// readRetryTicks is after how many ticks a question counts as lost: a follower's
 	// travels by a message that may be dropped.
 	readRetryTicks = 4
+	// maxKept is how many questions Raft may keep. In a second come some dozens, and a leader
+	// that does not hear a majority for some seconds leads no more. Others have half of it, lest one
+	// that asks without end keeps the leader from its lease.
+	maxKept = 1024
 )
 
 // confirmed answers a round, and those that were asked before: their index is not
@@ -119,29 +154,42 @@ func (r *reads) failAll(err error) {
 }
 
 // settled reports whether a leader knows what its predecessors have committed: it has committed an
-// entry of its own term. Raft answers ReadIndex before, where there is one voter only.
+// entry of its own term. Raft answers ReadIndex before, where there is one voter only, and keeps what
+// it is asked elsewhere, as long as that takes and however often it is asked.
 func (t *raftTask) settled() bool { return t.first != 0 && t.n.agreed.Load() >= t.first }
 
-// answersReads reports whether Raft is to be given the question of another member, which asks again
-// if there is no answer. Raft would pass it on in the other's name if it followed somebody, and the
-// only voter would answer before it knows. What was elected in this turn does not know its role yet.
-func (t *raftTask) answersReads() bool {
-	s := t.raft.BasicStatus()
-	return s.RaftState == raft.StateLeader && t.role.leads && t.role.term == s.HardState.GetTerm() && (t.settled() || !t.lone())
+// settle does what a leader puts off until it is settled.
+func (t *raftTask) settle() {
+	if !t.role.leads || t.reads.settled || !t.settled() {
+		return
+	}
+	t.reads.settled = true
+	t.lease.renew(t)
+	t.reads.ask(t)
+	early := t.reads.early
+	t.reads.early = nil
+	for _, from := range slices.Sorted(maps.Keys(early)) {
+		t.stepOne(early[from])
+	}
 }
 
-// lone reports whether this member leads as the only voter.
-func (t *raftTask) lone() bool {
-	if !t.role.leads {
+// answersReads reports whether Raft is to be given the question of another member, which asks again
+// if there is no answer. Raft would pass it on in the other's name if it followed somebody. What was
+// elected in this turn does not know its role yet. Of the questions that come before the leader is
+// settled it keeps each member's last, whose answer is one to those before.
+func (t *raftTask) answersReads(m *raftpb.Message) bool {
+	s := t.raft.BasicStatus()
+	if s.RaftState != raft.StateLeader || !t.role.leads || t.role.term != s.HardState.GetTerm() {
 		return false
 	}
-	voters := 0
-	for _, m := range t.n.membership.current() {
-		if !m.Learner {
-			voters++
-		}
+	if t.settled() {
+		return t.reads.keep(maxKept / 2)
 	}
-	return voters <= 1
+	if t.reads.early == nil {
+		t.reads.early = map[uint64]*raftpb.Message{}
+	}
+	t.reads.early[m.GetFrom()] = m
+	return false
 }
 
 // firstOfTerm notes where a leader's own entries begin.

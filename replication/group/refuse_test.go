@@ -91,8 +91,10 @@ type besieged struct {
 	raft    *raft.RawNode
 	storage *raft.MemoryStorage
 	bounds  bounds
-	failed  bool // it has stopped
-	wrong   string
+	failed  bool   // it has stopped
+	wrong   string // what it has read and should not
+	states  int    // questions of its own that were answered
+	answers int    // those of others
 }
 
 func newBesieged(t *testing.T) *besieged {
@@ -154,6 +156,7 @@ func (r *besieged) hear(m *raftpb.Message) {
 func (r *besieged) drain(t *testing.T) {
 	for r.raft.HasReady() && !r.failed {
 		rd := r.raft.Ready()
+		r.states += len(rd.ReadStates)
 		for _, m := range rd.Messages {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
@@ -174,6 +177,9 @@ func (r *besieged) drain(t *testing.T) {
 				// A change of membership that cannot be is a leader's, and a majority's, lie.
 				r.failed = slices.ContainsFunc(m.GetEntries(), func(e *raftpb.Entry) bool { return e.GetType() != raftpb.EntryNormal })
 			default:
+				if m.GetType() == raftpb.MsgReadIndexResp {
+					r.answers++
+				}
 				r.bounds.sent(m)
 			}
 			for _, own := range m.GetResponses() {

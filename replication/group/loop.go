@@ -153,7 +153,7 @@ func (t *raftTask) step() {
 		t.stepOne(m)
 	}
 	for _, m := range t.work.peers {
-		if !t.unfit(m) {
+		if !t.disowned(m) && !t.unfit(m) {
 			t.stepOne(m)
 		}
 	}

@@ -63,18 +63,6 @@ func (b *bounds) refuse(m *raftpb.Message, leads bool, leader uint64) string {
 	return ""
 }
 
-// lost returns an error if the leader counts on entries that this member has no more: it never
-// tells a member of more than what the member has acknowledged. One that goes on would vote without
-// them.
-func (b *bounds) lost(m *raftpb.Message) error {
-	if m.GetType() != raftpb.MsgHeartbeat || m.GetCommit() <= b.last {
-		return nil
-	}
-	return fmt.Errorf("group: by the word of its leader, member %d, this member has acknowledged the entries of the log up to index %d, "+
-		"but the log ends at %d: files of the log are missing, or older ones were put in their place; "+
-		"put them back, or empty the node's directory and let it join as a new member", m.GetFrom(), m.GetCommit(), b.last)
-}
-
 // unfit reports whether a message of another member must not come to Raft.
 func (t *raftTask) unfit(m *raftpb.Message) bool {
 	if m.GetTerm() < t.role.term && m.GetTerm() != 0 {
@@ -86,10 +74,6 @@ func (t *raftTask) unfit(m *raftpb.Message) bool {
 		if s := t.raft.BasicStatus(); s.HardState.GetTerm() == m.GetTerm() && s.RaftState == raft.StateFollower {
 			leader = s.Lead
 		}
-	}
-	if err := t.bounds.lost(m); err != nil && !leads {
-		t.n.fail(err)
-		return true
 	}
 	if why := t.bounds.refuse(m, leads, leader); why != "" {
 		t.n.log.Warn("a message was refused", "type", m.GetType().String(), "from", m.GetFrom(), "reason", why)

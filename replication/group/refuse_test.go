@@ -140,7 +140,7 @@ func (r *besieged) hear(m *raftpb.Message) {
 	}
 	switch {
 	case m.GetTerm() < s.HardState.GetTerm() && m.GetTerm() != 0:
-	case r.bounds.lost(m) != nil && !leads:
+	case forgotten(m, r.bounds.last) != nil && !leads:
 		r.failed = true
 		return
 	case r.bounds.refuse(m, leads, leader) != "":
@@ -311,7 +311,7 @@ func TestRefuse(t *testing.T) {
 
 	for commit, lost := range map[uint64]bool{last: false, last + 1: true} {
 		m := message(raftpb.MsgHeartbeat, func(m *raftpb.Message) { m.Commit = &commit })
-		if err := r.bounds.lost(m); (err != nil) != lost {
+		if err := forgotten(m, last); (err != nil) != lost {
 			t.Errorf("a leader that counts on %d of %d entries: %v", commit, last, err)
 		}
 	}

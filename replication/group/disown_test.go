@@ -1,0 +1,100 @@
+package group_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
+)
+
+// copyOf stops a node, and returns a copy of its directory; the node goes on.
+func copyOf(n *simNode) *simfile.FS {
+	n.kill()
+	old := n.fs.KillImage()
+	n.start()
+	return old
+}
+
+// writes commits some transactions, and waits until the nodes have applied them.
+func (r *simRig) writes(name string, count int, nodes ...*simNode) {
+	r.t.Helper()
+	l := r.leader(nil)
+	for i := range count {
+		l.write(l.node, fmt.Sprintf("%s_%d", name, i))
+	}
+	for _, n := range append(nodes, l) {
+		if !r.within(20*time.Second, func() bool { s := n.node.Status(); return s.Number >= r.acked && s.Committed == s.Index }) {
+			r.t.Fatalf("member %d does not apply transaction %d: %+v", n.id, r.acked, n.node.Status())
+		}
+	}
+}
+
+// ends waits for a node to stop by itself, for a reason that says what to do.
+func (r *simRig) ends(n *simNode, why error) {
+	r.t.Helper()
+	if !r.within(30*time.Second, func() bool { return n.node.Err() != nil }) {
+		r.t.Fatalf("member %d has not stopped: %+v", n.id, n.node.Status())
+	}
+	for _, part := range []string{"stop this member, empty its directory", "joins as a new member"} {
+		if !errors.Is(n.node.Err(), why) || !strings.Contains(n.node.Status().Error, part) {
+			r.t.Errorf("member %d has stopped, and says nothing of %q, %v: %v", n.id, part, why, n.node.Err())
+		}
+	}
+}
+
+// A member that was put back from a copy of its directory stops once its leader knows that it had
+// more, and says so in its own words.
+func TestOlderDirectory(t *testing.T) {
+	for seed := range uint64(4) {
+		simulate(t, seed, 3, simnettest.Options{}, nil, func(r *simRig) {
+			n := r.others(r.leader(nil))[0]
+			old := copyOf(n)
+			r.writes("w", 10, r.nodes...)
+			n.kill()
+			n.fs = old
+			n.start()
+			r.ends(n, group.ErrForgotten)
+			if err := r.leader(nil).node.Err(); err != nil {
+				t.Errorf("the leader has stopped: %v", err)
+			}
+		})
+	}
+}
+
+// A group of which a majority has forgotten what it acknowledged goes on without it. The member that
+// has applied it neither serves what nobody else has nor waits for ever, however much the others have
+// written since.
+func TestContradictingMember(t *testing.T) {
+	for seed := range uint64(6) {
+		simulate(t, seed, 3, simnettest.Options{}, nil, func(r *simRig) {
+			l := r.leader(nil)
+			n, away := r.others(l)[0], r.others(l)[1]
+			r.writes("before", 3, r.nodes...)
+			old := copyOf(n)
+			away.kill()
+			kept := r.acked
+			r.writes("lost", 20, n)
+			n.kill()
+			l.close() // what it has applied is durable
+			n.fs = old
+			n.start()
+			away.start()
+			r.acked = kept
+			r.writes("after", []int{0, 3, 40}[seed%3], n, away)
+			env.Sleep(r.sim, time.Second)
+			l.start()
+			r.ends(l, group.ErrContradicts)
+			for _, n := range []*simNode{n, away} {
+				if err := n.node.Err(); err != nil {
+					t.Errorf("member %d has stopped, too: %v", n.id, err)
+				}
+			}
+		})
+	}
+}

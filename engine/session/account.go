@@ -217,9 +217,9 @@ func (s *Session) privileges() *priv.Active {
 		return everything
 	}
 	k, err := s.m.accounts()
-	a.unread = err
 	switch {
 	case err != nil:
+		a.unread = err // also if a later look, for the same statement, succeeds
 		return priv.NewSet().Active(s.accountID(), s.info.Host, nil)
 	case k.set == nil:
 		return everything

@@ -49,7 +49,7 @@ type Backend interface {
 	NoQuorum() error
 	ReadEnded() error
 	// Away reports whether an error says that this node serves nobody, now or for good: it
-	// is stopping, or is being given its data. why is for clients.
+	// is stopping, has failed, or is being given its data. why is for clients.
 	Away(err error) (why string, away bool)
 	// Token explains an error of a commit token: a *TokenUsedError, or a *types.Error; nil if
 	// err is none.

@@ -62,6 +62,10 @@ func (b *backend) Away(err error) (why string, away bool) {
 	case errors.Is(err, group.ErrMaybeRemoved):
 		return "other members say that this node was removed from the group; its status tells what to do", true
 	}
+	// Whatever stopped the node, clients go on elsewhere; its log and /healthz say what it was.
+	if failed := b.n.failure(); failed != nil && errors.Is(err, failed) {
+		return "this node has stopped because of an error", true
+	}
 	return "", false
 }
 

@@ -395,6 +395,14 @@ func (n *Node) Failed() <-chan struct{} {
 	return failed
 }
 
+// failure is Err, also while the group is not open yet.
+func (n *Node) failure() error {
+	if n == nil || n.group == nil {
+		return nil
+	}
+	return n.group.Err()
+}
+
 // Err is why the node has stopped by itself.
 func (n *Node) Err() error { return n.group.Err() }
 

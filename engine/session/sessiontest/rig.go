@@ -61,6 +61,8 @@ type Rig struct {
 	// ReadPoint, if not nil, is asked for every read point first; an error is that of the
 	// session.
 	ReadPoint func(session.ReadOptions) error
+	// Away, if not nil, is asked before sessions get the engine; an error is what they get instead.
+	Away func() error
 	// Failed is why the node was told to stop; nil: it was not.
 	Failed error
 
@@ -222,7 +224,9 @@ func (r *Rig) Exec(s *session.Session, sql string) {
 // errNotLeader is the error of the rig's node when it does not lead.
 var errNotLeader = errors.New("this member does not lead the group")
 
-// errAway is the error of the rig's node while it gets its data.
+// ErrAway is the error of the rig's node while it gets its data.
+var ErrAway = errAway
+
 var errAway = errors.New("this member is being given its data")
 
 var errStale = errors.New("this member lags behind")
@@ -244,7 +248,15 @@ func (r *Rig) Demote() error {
 type backend struct{ r *Rig }
 
 func (b backend) NewSession() (*txn.Session, error) { return b.r.Txns.NewSession(), nil }
-func (b backend) Engine() (*storage.Engine, error)  { return b.r.Engine, nil }
+
+func (b backend) Engine() (*storage.Engine, error) {
+	if b.r.Away != nil {
+		if err := b.r.Away(); err != nil {
+			return nil, err
+		}
+	}
+	return b.r.Engine, nil
+}
 
 func (b backend) ReadPoint(opt session.ReadOptions) (uint64, error) {
 	if b.r.ReadPoint != nil {

@@ -60,7 +60,7 @@ func (l *link) run(ctx context.Context) {
 				continue
 			}
 		}
-		pause = nextPause(pause, time.Since(lost), opts)
+		pause = nextPause(pause, time.Since(lost), lasting(err), opts)
 		select {
 		case <-ctx.Done():
 		case <-l.again:
@@ -74,12 +74,29 @@ func (l *link) run(ctx context.Context) {
 const fastPause = 50 * time.Millisecond
 
 // nextPause doubles the pause within its limits.
-func nextPause(pause, since time.Duration, opts *Options) time.Duration {
+func nextPause(pause, since time.Duration, refused bool, opts *Options) time.Duration {
 	most := opts.RetryMax
-	if since < opts.RetryFast {
+	switch {
+	case refused:
+		most = opts.RetryRefused
+	case since < opts.RetryFast:
 		most = min(most, fastPause)
 	}
 	return min(max(2*pause, opts.RetryMin), most)
+}
+
+// lasting reports whether a node was refused for a reason that is not over by itself: somebody has to
+// do something about it. A node that is let in where it had been refused is dialed at once.
+func lasting(err error) bool {
+	var r *Rejection
+	if !errors.As(err, &r) {
+		return false
+	}
+	switch r.Reason {
+	case ReasonTooMany, ReasonNoGroup, ReasonNotAMember:
+		return false
+	}
+	return true
 }
 
 // jitter takes up to a quarter off.

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,4 +46,37 @@ func TestStopWatch(t *testing.T) {
 			cancel(nil)
 		}
 	})
+}
+
+// TestPauses: a node whose peer is gone looks for it often at first; one that is refused, as two nodes with
+// each other's directories are, does not knock for ever as often as that.
+func TestPauses(t *testing.T) {
+	opts := Options{AllowPlaintext: true, Listen: "x", LogFormat: Versions{1, 1}}
+	if err := opts.fill(); err != nil {
+		t.Fatal(err)
+	}
+	attempts := func(err error, from, to time.Duration) (count int) {
+		pause := time.Duration(0)
+		for at := time.Duration(0); at < to; at += pause {
+			if at >= from {
+				count++
+			}
+			pause = nextPause(pause, at, lasting(err), &opts)
+		}
+		return count
+	}
+	for _, test := range []struct {
+		err           error
+		first, minute int // attempts in the first five seconds, and in a later minute
+	}{
+		{errRefused, 102, 121},
+		{&Rejection{Reason: ReasonNoGroup}, 102, 121},
+		{fmt.Errorf("dialing: %w", &Rejection{Reason: ReasonOtherMember}), 9, 12},
+		{&Rejection{Reason: ReasonDuplicateMember}, 9, 12},
+	} {
+		first, minute := attempts(test.err, 0, 5*time.Second), attempts(test.err, time.Minute, 2*time.Minute)
+		if first > test.first || minute > test.minute {
+			t.Errorf("%v: %d attempts in five seconds and %d in a minute, at most %d and %d are wanted", test.err, first, minute, test.first, test.minute)
+		}
+	}
 }

@@ -43,8 +43,9 @@ type Options struct {
 	AskTimeout time.Duration
 	// RetryMin and RetryMax bound the pause between attempts to connect, which doubles;
 	// 0: 10 and 500 ms. For RetryFast after a connection was lost (0: 5 s) the
-	// pause is at most 50 ms, so that a dead leader is noticed at once.
-	RetryMin, RetryMax, RetryFast time.Duration
+	// pause is at most 50 ms, so that a dead leader is noticed at once. After a refusal that
+	// somebody has to do something about it is at most RetryRefused, at any time; 0: 5 s.
+	RetryMin, RetryMax, RetryFast, RetryRefused time.Duration
 
 	// ControlQueue and EntriesQueue limit what waits for one peer; 0: 4096 messages and
 	// 4 MiB, 4096 messages and 64 MiB. One message may always wait, however long.
@@ -112,6 +113,7 @@ func (o *Options) fill() error {
 	o.RetryMin = or(o.RetryMin, 10*time.Millisecond)
 	o.RetryMax = max(or(o.RetryMax, 500*time.Millisecond), o.RetryMin)
 	o.RetryFast = or(o.RetryFast, 5*time.Second)
+	o.RetryRefused = max(or(o.RetryRefused, 5*time.Second), o.RetryMax)
 	o.ControlQueue = Limit{or(o.ControlQueue.Messages, 4096), or(o.ControlQueue.Bytes, 4<<20)}
 	o.EntriesQueue = Limit{or(o.EntriesQueue.Messages, 4096), or(o.EntriesQueue.Bytes, 64<<20)}
 	o.MaxConnections, o.MaxNewcomers = or(o.MaxConnections, 512), or(o.MaxNewcomers, 64)

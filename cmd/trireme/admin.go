@@ -46,7 +46,7 @@ func adminCommands() []adminCommand {
 	return []adminCommand{
 		{"status", "", "", "how the group and its members stand", (*admin).status},
 		{"watch", "", "interval", "the same again and again", (*admin).watch},
-		{"members add", "<id> <host:port>", "replica", "make a learner of a node, or give it another address", (*admin).membersAdd},
+		{"members add", "<id> <host:port>", "replica", "make a learner of a node, or give a member another address, where it runs already", (*admin).membersAdd},
 		{"members promote", "<id>", "force", "let a learner vote", (*admin).membersPromote},
 		{"members remove", "<id>", "force", "take a member out of the group for good", (*admin).membersRemove},
 		{"members replace", "<id> <id>", "force", "put a learner, the second, in the place of a voter", (*admin).membersReplace},

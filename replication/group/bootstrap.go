@@ -107,7 +107,8 @@ func (n *Node) checkAddress() {
 	}
 	for _, m := range c.membership.current() {
 		if m.ID == n.id.id && m.Addr != n.opt.Bootstrap.Addr {
-			n.opt.Log.Warn("the group knows this member at another address, where others will look for it: start it there",
+			n.opt.Log.Warn("the group knows this member at another address, where others will look for it: start it there, or, if it was moved here "+
+				"and its former process has ended, tell the group: "+moveCommand(m.ID, n.opt.Bootstrap.Addr),
 				"known", m.Addr, "started", n.opt.Bootstrap.Addr)
 		}
 	}

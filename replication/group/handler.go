@@ -64,6 +64,7 @@ func (n *Node) ReportRefused(id uint64) {
 
 // ReportConnected implements transport.Handler.
 func (n *Node) ReportConnected(id uint64) {
+	n.elsewhere.over(id)
 	if c, err := n.running(); err == nil {
 		c.inbox.call(func() { c.raft.accepts(id) })
 	}
@@ -96,7 +97,10 @@ func (n *Node) ReportRejected(id uint64, r *transport.Rejection) {
 		return
 	}
 	args := []any{"member", id, "reason", r}
-	if r.Reason == transport.ReasonOtherGroup {
+	switch r.Reason {
+	case transport.ReasonDuplicateMember:
+		args = append(args, "advice", n.elsewhere.heard(id, r.Text, n.transport.Addr(), n.id.id))
+	case transport.ReasonOtherGroup:
 		args = append(args, "advice", "of two groups one was replaced (trireme regroup, trireme restore): stop what is left of that one and empty its directories")
 	}
 	n.opt.Log.Warn("a member and this one do not talk to each other", args...)

@@ -41,6 +41,7 @@ type Node struct {
 
 	provisioning provisioning
 	presence     presence
+	elsewhere    elsewhere
 }
 
 // Open opens the node in its directory: it recovers what is there, or founds or joins

@@ -72,6 +72,8 @@ func (n *Node) status() Status {
 	s.Lag = c.lag(s.Applied, s.Committed)
 	if err := c.removal.err(); err != nil {
 		s.Error = err.Error()
+	} else if s.Leader == raft.None {
+		s.Error = n.elsewhere.text()
 	}
 	return s
 }

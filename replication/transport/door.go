@@ -87,12 +87,20 @@ func (d *Door) SetPeers(peers []Peer) {
 	}
 }
 
-// AddPeer makes a member known.
+// AddPeer makes a member known. A process of it that is inside from another address is shown out: the
+// member has moved, and of one member only one process is inside.
 func (d *Door) AddPeer(id uint64, addr string) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.peers[id] = addr
 	delete(d.removed, id)
+	g := d.guests[id]
+	if g == nil || g.addr == addr {
+		g = nil
+	} else {
+		delete(d.guests, id)
+	}
+	d.mu.Unlock()
+	g.showOut()
 }
 
 // RemovePeer refuses a member from now on and shows it out.

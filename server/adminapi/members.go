@@ -3,6 +3,7 @@ package adminapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
 
@@ -83,11 +84,20 @@ func (s *Server) AddMember(ctx context.Context, req *triremev1.AdminAddMemberReq
 				return nil, refused("remove that one first, or choose another address", "member %d is at %s", other.ID, m.Addr)
 			}
 			if other.ID == m.ID && !other.Learner {
-				return nil, refused("restart it with its new peer_address", "member %d votes", m.ID)
+				return &triremev1.AdminAddMemberResponse{}, notMoved(s.opt.Group.Move(ctx, m.ID, m.Addr), &m)
 			}
 		}
 		return &triremev1.AdminAddMemberResponse{}, s.opt.Group.Add(m)
 	})
+}
+
+// notMoved says what to do where a member that votes cannot be given another address.
+func notMoved(err error, m *group.Member) error {
+	if !errors.Is(err, group.ErrNotMoved) {
+		return err
+	}
+	return refused(fmt.Sprintf("end its former process, start it with its directory and peer_address=%s, and ask again; "+
+		"of one that leads, transfer leadership first", m.Addr), "member %d cannot be given the address %s: %v", m.ID, m.Addr, err)
 }
 
 // checkAddress checks host:port.

@@ -83,7 +83,7 @@ func (m *Manager) accounts() (*knownAccounts, error) {
 	}
 	k := m.accountsKnown.last.Load()
 	if k != nil && k.eng == eng && (k.handle == nil || k.handle.Current()) {
-		if k.handle != nil {
+		if k.handle != nil && !k.set.Empty() { // else the first account is being applied
 			return k, nil
 		}
 		if now := int64(m.env.Monotonic()); now < k.lookAgain.Load() {
@@ -262,6 +262,13 @@ func (m *Manager) MatchAccount(user, host, address string) (a priv.Account, ok b
 		return *of, true, nil
 	}
 	return a, false, nil
+}
+
+// HasAccounts reports whether any account is known here: a group that has begun has one, and every member
+// once it has applied it. Where they cannot be read, MatchAccount says why.
+func (m *Manager) HasAccounts() bool {
+	k, err := m.accounts()
+	return err != nil || k.set != nil && !k.set.Empty()
 }
 
 // ReadAccounts reads the accounts, if there are system tables.

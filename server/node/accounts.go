@@ -11,11 +11,15 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/server/auth"
 )
 
 // accounts finds accounts for the doors.
-type accounts struct{ n *Node }
+type accounts struct {
+	n    *Node
+	wait time.Duration // accountsWait, but in tests
+}
 
 // accountsWait is how long a client waits for a group that is just beginning to have
 // accounts.
@@ -24,12 +28,16 @@ const accountsWait = 5 * time.Second
 // accountsLook is how often a node tries to read the accounts, until it has once.
 const accountsLook = 200 * time.Millisecond
 
-// Account implements auth.Source.
+// Account implements auth.Source. Where no account is known yet nobody is told that its password is wrong.
 func (a *accounts) Account(user, host, address string) (auth.Account, bool, error) {
-	for until := time.Now().Add(accountsWait); !a.n.hasAccounts() && time.Now().Before(until); {
+	for until := time.Now().Add(a.wait); !a.n.sessions.HasAccounts(); {
+		if !time.Now().Before(until) {
+			return auth.Account{}, false, &types.Error{Number: 1053, State: "08S01",
+				Message: "This member does not have the group's accounts yet: connect again later"}
+		}
 		select {
 		case <-a.n.stopping:
-			return auth.Account{}, false, nil
+			return auth.Account{}, false, &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress"}
 		case <-time.After(forwardRetry):
 		}
 	}

@@ -132,7 +132,7 @@ func (n *Node) open() (err error) {
 		return err
 	}
 	n.sendTraces()
-	n.accounts.n = n
+	n.accounts.n, n.accounts.wait = n, accountsWait
 	if n.admin, err = n.newAdmin(); err != nil {
 		return fmt.Errorf("audit_log: %w", err)
 	}

@@ -81,6 +81,9 @@ func NewSet() *Set { return &Set{accounts: map[ID]*Account{}} }
 // Account returns an account, or nil.
 func (s *Set) Account(id ID) *Account { return s.accounts[id] }
 
+// Empty reports whether there is no account.
+func (s *Set) Empty() bool { return len(s.accounts) == 0 }
+
 // Accounts returns the accounts in order.
 func (s *Set) Accounts() []*Account {
 	all := slices.Collect(maps.Values(s.accounts))

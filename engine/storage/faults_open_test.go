@@ -60,7 +60,7 @@ func badRedoVersion(d *disk) {
 // nothing may be changed, the disk is compared.
 func TestOpenRefuses(t *testing.T) {
 	garbage := []byte(strings.Repeat("this is somebody else's file\n", 1<<15))
-	restore := "restore the directory from a backup"
+	restore := "restore a backup"
 	for _, c := range []struct {
 		name    string
 		damage  func(d *disk)
@@ -151,7 +151,7 @@ func TestCorruptSystemPages(t *testing.T) {
 		d.flip(undoName, no)
 		err := d.tryOpen()
 		wantCorrupt(t, err, page.ID{Space: space.FirstUndo, No: no})
-		want(t, err, nil, "backup", "rebuild this node")
+		want(t, err, nil, "rebuild this node: stop it, empty its data directory", "where there are none, restore a backup", "damaged is")
 	})
 }
 

@@ -169,7 +169,7 @@ func TestDamagedUndoPage(t *testing.T) {
 	wantCorrupt(t, err, id)
 	_, err = d.eng.Purge.Run()
 	wantCorrupt(t, err, id)
-	want(t, err, nil, "rebuild this node", "backup")
+	want(t, err, nil, "rebuild this node", "empty its data directory", "backup")
 	// Purge goes on without the stream of the damaged page, and nobody writes there.
 	stuck := d.eng.Purge.HistoryLength()
 	for range 5 {

@@ -93,20 +93,25 @@ func Advice(err error) string {
 	case errors.As(err, &halt):
 		return "look at the disk and the system's log, then restart: what was durable is recovered"
 	case errors.As(err, &badLog):
-		return "restore the directory from a backup, or rebuild this node from another member of the group"
+		return rebuild
 	case errors.As(err, &badPage):
-		a := fmt.Sprintf("restore %s from a backup, or rebuild this node from another member of the group", spaceFile(badPage.ID.Space))
+		a := rebuild + "; damaged is " + spaceFile(badPage.ID.Space)
 		if no := badPage.ID.Space; no != space.System && !isUndo(no) {
 			a += "; other tables are not affected"
 		}
 		return a
 	case errors.Is(err, space.ErrForeign), errors.Is(err, redo.ErrWrongID), errors.Is(err, space.ErrNotFound), errors.Is(err, errMissing):
-		return "put back the file that belongs there, or restore the directory from a backup"
+		return "put back the file that belongs there, or " + rebuild
 	case errors.Is(err, file.ErrNoSpace):
 		return "free some disk space or enlarge the disk; nothing was changed"
 	}
 	return ""
 }
+
+// rebuild is what to do about data that are damaged: files of a backup are of another time, and of no use beside
+// the others of a directory.
+const rebuild = "rebuild this node: stop it, empty its data directory and start it, and it gets its data from the other members of its group; " +
+	"where there are none, restore a backup of the whole (trireme restore)"
 
 // errMissing says that a file of the database is not there.
 var errMissing = errors.New("a file of the database is missing")

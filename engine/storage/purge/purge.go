@@ -254,7 +254,7 @@ func (r *round) work() {
 
 // passOver notes that a log was set aside, and all that follows in its stream.
 func (r *round) passOver(err error) {
-	err = fmt.Errorf("purge: the undo of some transactions cannot be read and stays; rebuild this node from another member of the group, or restore it from a backup: %w", err)
+	err = fmt.Errorf("purge: the undo of some transactions cannot be read and stays; rebuild this node at leisure: stop it, empty its data directory and start it, and it gets its data from the other members of its group; where there are none, restore a backup: %w", err)
 	r.mu.Lock()
 	r.damage = err
 	r.mu.Unlock()

@@ -48,6 +48,9 @@ func (n *Node) bootstrap(ctx context.Context) error {
 	switch id, err := readIdentity(n.opt.FS); {
 	case err == nil:
 		begun = transport.Identity{Group: id.group, Member: id.id}
+		if err := keepCluster(n.opt.FS, id.group, n.opt.Bootstrap.Name); err != nil {
+			return err
+		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	default: // others must not hear that a directory is empty that is not
@@ -89,6 +92,9 @@ func (n *Node) decide(ctx context.Context, b *discovery.Bootstrap) error {
 		n.opt.Group, n.opt.ID, n.opt.Join, n.opt.Contact = a.Group, a.ID, true, a.Contacts
 	}
 	if n.id, err = n.identify(); err != nil {
+		return err
+	}
+	if err := keepCluster(n.opt.FS, n.id.group, n.opt.Bootstrap.Name); err != nil {
 		return err
 	}
 	id := transport.Identity{Group: n.id.group, Member: n.id.id}

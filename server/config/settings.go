@@ -78,7 +78,7 @@ var Sections = []Section{
 		{Name: "caching_sha2_password_private_key_path", Doc: "RSA key as PEM, for which clients without TLS encrypt their password; empty: one is made at each start."},
 	}},
 	{"The group", []Setting{
-		{Name: "cluster_name", Default: "trireme", Doc: "Name of the cluster: nodes of others are refused."},
+		{Name: "cluster_name", Default: "trireme", Doc: "Name of the cluster: nodes of others are refused, and so is a directory of another."},
 		{Name: "peer_bind", Default: "*", Doc: "Address on which the other members are served."},
 		{Name: "peer_port", Kind: Number, Default: "17100", Min: 1, Max: 65535, Doc: "Port for the other members."},
 		{Name: "peer_address", Doc: "host:port by which the others reach this node, as the list of founders has it; empty: report_host or the host's name with peer_port."},

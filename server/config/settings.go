@@ -147,7 +147,7 @@ var Sections = []Section{
 		{Name: "audit_log", Doc: "A file to which changes by operators are written, a line of JSON for each; empty: they go to the log."},
 		{Name: "backup_max_age", Kind: Duration, Default: "0s", Max: 3660 * 24 * 3600 * second, Doc: "How old the last backup of the group that is kept (trireme backup --into) may become: the metrics tell it, and the alert TriremeBackupTooOld goes by it. 0: backups are not expected."},
 		{Name: "shutdown_timeout", Kind: Duration, Default: "30s", Max: 3600 * second, Doc: "How long statements may go on when the node stops."},
-		{Name: "stop_wait", Kind: Duration, Default: "0s", Max: 24 * 3600 * second, Doc: "How long a voter that is to be stopped goes on while the group cannot do without it, since others are away, behind, or being stopped themselves, or while one that is stopped for good cannot leave it. 0: it stops at once. A second signal ends the wait."},
+		{Name: "stop_wait", Kind: Duration, Default: "0s", Max: 24 * 3600 * second, Doc: "How long a voter that is to be stopped goes on while the group cannot do without it, since others are away, behind, without space, or being stopped themselves, or while one that is stopped for good cannot leave it. 0: it stops at once. A second signal ends the wait."},
 	}},
 }
 

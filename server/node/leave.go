@@ -67,11 +67,17 @@ func (n *Node) leaving(ctx context.Context) *kubernetes.Set {
 	return &set
 }
 
-// handOn hands leadership to the voter that knows most; where this node leaves because of a set, to one that stays, if
-// there is one that can take over.
+// handOn hands leadership to the voter that knows most, of those that have space if some have none; where this node
+// leaves because of a set, to one that stays, if there is one that can take over.
 func (n *Node) handOn(leaves *kubernetes.Set) error {
 	if leaves != nil && (n.handTo(leaves) == nil || !n.group.Writable()) {
 		return nil
+	}
+	states := n.group.GroupStatus()
+	if slices.ContainsFunc(states, func(s group.Status) bool { return s.DiskFull }) {
+		if to := roomier(n.group.ID(), n.group.Members(), states); to != 0 && n.group.Transfer(to) == nil || !n.group.Writable() {
+			return nil
+		}
 	}
 	return n.group.Transfer(0)
 }

@@ -85,3 +85,24 @@ func TestRoomier(t *testing.T) {
 		t.Errorf("member %d", got)
 	}
 }
+
+// TestLacks: who says that it is whole is one that the group can rely on while another one is stopped.
+func TestLacks(t *testing.T) {
+	whole := group.Status{ID: 2}
+	if why := lacks(&whole); why != "" {
+		t.Errorf("one that is whole %s", why)
+	}
+	for want, change := range map[string]func(s *group.Status){
+		"is being given its data":  func(s *group.Status) { s.Provisioning = true },
+		"does not answer":          func(s *group.Status) { s.Error = "out of reach" },
+		"has no space on its disk": func(s *group.Status) { s.DiskFull = true },
+		"is 7 entries behind":      func(s *group.Status) { s.Lag = group.Lag{Time: spareLag + 1, Entries: 7} },
+		"is -1 entries behind":     func(s *group.Status) { s.Lag = group.UnknownLag },
+	} {
+		s := whole
+		change(&s)
+		if got := lacks(&s); got != want {
+			t.Errorf("one that %s %q", want, got)
+		}
+	}
+}

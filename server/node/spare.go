@@ -127,13 +127,8 @@ func (n *Node) absent(ctx context.Context, m group.Member, states []group.Status
 		if s.ID != m.ID {
 			continue
 		}
-		switch {
-		case s.Provisioning:
-			return "is being given its data"
-		case s.Error != "":
-			return "does not answer"
-		case s.Lag.Time < 0 || s.Lag.Time > spareLag:
-			return fmt.Sprintf("is %d entries behind", s.Lag.Entries)
+		if why := lacks(s); why != "" {
+			return why
 		}
 		a, err := n.askAbout(ctx, m.ID)
 		switch {
@@ -145,4 +140,20 @@ func (n *Node) absent(ctx context.Context, m group.Member, states []group.Status
 		return ""
 	}
 	return "does not answer"
+}
+
+// lacks says what a voter that says so of itself lacks to do without others; empty: nothing. One whose disk is full may
+// still write the log, but can neither lead nor do so for long.
+func lacks(s *group.Status) string {
+	switch {
+	case s.Provisioning:
+		return "is being given its data"
+	case s.Error != "":
+		return "does not answer"
+	case s.DiskFull:
+		return "has no space on its disk"
+	case s.Lag.Time < 0 || s.Lag.Time > spareLag:
+		return fmt.Sprintf("is %d entries behind", s.Lag.Entries)
+	}
+	return ""
 }

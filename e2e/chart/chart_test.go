@@ -109,7 +109,11 @@ func (r *release) add(document string) error {
 	var head struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
-		Spec              struct{ SecretName string } `json:"spec"`
+		Spec              struct {
+			SecretName string
+			IsCA       bool
+			PrivateKey struct{ RotationPolicy string }
+		} `json:"spec"`
 	}
 	if err := yaml.Unmarshal([]byte(document), &head); err != nil {
 		return err
@@ -131,6 +135,9 @@ func (r *release) add(document string) error {
 		}
 		if head.Kind == "Certificate" {
 			r.signed[head.Spec.SecretName] = true
+		}
+		if head.Spec.IsCA && head.Spec.PrivateKey.RotationPolicy != "Never" { // cert-manager's default is another one
+			return fmt.Errorf("%s: the authority may get another key, which members would not know all at once", key)
 		}
 		return nil
 	}

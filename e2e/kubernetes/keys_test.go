@@ -24,6 +24,8 @@ type keys struct {
 	dir string
 	ca  *x509.Certificate
 	key crypto.Signer
+	// until is when what is signed from now on ends; zero: in a day.
+	until time.Time
 }
 
 func newKeys(dir string) (*keys, error) {
@@ -46,6 +48,9 @@ func newKeys(dir string) (*keys, error) {
 	}
 	return k, k.write("accounts", "PRIVATE KEY", accounts)
 }
+
+// renew makes the authority's certificate anew, with the same key.
+func (k *keys) renew() error { return k.sign("ca", k.ca, k.key) }
 
 func (k *keys) file(name string) string { return filepath.Join(k.dir, name) }
 
@@ -72,6 +77,9 @@ func (k *keys) sign(name string, c *x509.Certificate, key crypto.Signer) (err er
 		return err
 	}
 	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	if !k.until.IsZero() {
+		c.NotAfter = k.until
+	}
 	der, err := x509.CreateCertificate(rand.Reader, c, k.ca, key.Public(), k.key)
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"the leader's pod is deleted", g.leaderDeleted},
 		{"the leader's process is killed", g.leaderKilled},
 		{"a follower is killed for want of memory", g.followerStarved},
+		{"the leader is killed for want of memory", g.leaderStarved},
 		{"the leader's node loses its power", g.powerLost},
 		{"the leader's node is cut off", g.nodeCut},
 		{"the others do not hear the leader", g.leaderUnheard},
@@ -47,6 +48,8 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"a setting is changed while a member is away", g.notRolledWhileAway},
 		{"one member is wanted while that one is away", g.wantedAlone},
 		{"five members, two stand still, and three", g.frozenScaledAway},
+		{"certificates are renewed as by cert-manager", g.certificatesRenewed},
+		{"certificates expire, and are replaced", g.certificatesExpired},
 		{"a backup is made, and a new release begins with it", g.restored},
 	} {
 		if !regexp.MustCompile(*only).MatchString(life.name) {
@@ -160,8 +163,14 @@ func (g *group) follower() (follower pod) {
 
 func (g *group) followerStarved(t *testing.T, _ *bank) string {
 	was := g.follower()
-	g.must(g.machineOf(&was).starve(&was, "/trireme"))
-	if reason := g.startedAgain(&was); reason != "OOMKilled" {
+	return g.outOfMemory(t, &was)
+}
+
+func (g *group) leaderStarved(t *testing.T, _ *bank) string { return g.outOfMemory(t, g.leader()) }
+
+func (g *group) outOfMemory(t *testing.T, was *pod) string {
+	g.must(g.machineOf(was).starve(was, "/trireme"))
+	if reason := g.startedAgain(was); reason != "OOMKilled" {
 		t.Errorf("its container has ended as %q", reason)
 	}
 	g.whole(3)

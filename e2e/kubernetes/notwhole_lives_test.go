@@ -3,17 +3,9 @@
 package kubernetes
 
 import (
-	"bytes"
-	"crypto/tls"
-	"crypto/x509/pkix"
 	"database/sql"
-	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -161,24 +153,6 @@ func (c *combination) backHalfway() {
 	c.helm("rollback", release, good, "--namespace="+namespace)
 }
 
-// patchSecret changes keys of a Secret.
-func (c *combination) patchSecret(secret string, data map[string][]byte) {
-	c.t.Helper()
-	encoded := map[string]string{}
-	for key, value := range data {
-		encoded[key] = base64.StdEncoding.EncodeToString(value)
-	}
-	c.must(c.api.call("PATCH", "/api/v1/namespaces/"+namespace+"/secrets/"+secret, map[string]any{"data": encoded}, nil))
-}
-
-// nudge has kubelets bring Secrets to pods now, instead of within a minute.
-func (c *combination) nudge() {
-	for _, p := range c.group.members() {
-		c.note(c.api.call("PATCH", c.podPath(p.Meta.Name), map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-			"trireme.test/nudge": time.Now().Format(time.RFC3339Nano)}}}, nil))
-	}
-}
-
 // passwordRotated: what the Secret says is root's password.
 func (c *combination) passwordRotated() {
 	was := c.password
@@ -187,7 +161,7 @@ func (c *combination) passwordRotated() {
 	tries := 0
 	c.eventually("root has the new password", func() error {
 		if tries++; tries%100 == 1 {
-			c.nudge()
+			c.nudge(c.group.members()...)
 		}
 		return c.login(password)
 	})
@@ -210,72 +184,21 @@ func (c *combination) login(password string) error {
 // authorityRotated replaces the authority of the members' certificates, as it is done by hand: both are trusted,
 // then the certificate is the new one's, then only that is trusted.
 func (c *combination) authorityRotated() {
-	const secret = name + "-peer-tls"
-	var held struct {
-		Data map[string][]byte `json:"data"`
-	}
-	c.must(c.api.get("/api/v1/namespaces/"+namespace+"/secrets/"+secret, &held))
-	k, err := newKeys(filepath.Join(c.dir, fmt.Sprintf("peers-%d", time.Now().UnixNano())))
-	c.must(err)
-	peers := name + "-peers." + namespace + ".svc." + domain
-	c.must(k.issue("peer", pkix.Name{CommonName: name}, peers, "*."+peers))
-	file := map[string][]byte{}
-	for _, f := range []string{"ca.crt", "peer.crt", "peer.key"} {
-		file[f], err = os.ReadFile(k.file(f))
-		c.must(err)
-	}
+	was := c.secretData(peersSecret)["ca.crt"]
+	k := c.authority()
+	leaf := c.leaf(k)
 	for _, step := range []map[string][]byte{
-		{"ca.crt": append(append(slices.Clone(held.Data["ca.crt"]), '\n'), file["ca.crt"]...)},
-		{"tls.crt": file["peer.crt"], "tls.key": file["peer.key"]},
-		{"ca.crt": file["ca.crt"]},
+		{"ca.crt": bundle(was, leaf["ca.crt"])},
+		{"tls.crt": leaf["tls.crt"], "tls.key": leaf["tls.key"]},
+		{"ca.crt": leaf["ca.crt"]},
 	} {
-		c.patchSecret(secret, step)
+		c.patchSecret(peersSecret, step)
 		c.arrived("peer-tls", step)
 	}
 	<-c.over // a member that stands still shows nothing
 	for _, p := range c.group.members() {
-		c.eventually(p.Meta.Name+" shows the new certificate", func() error { return c.shows(&p, file["peer.crt"]) })
+		c.eventually(p.Meta.Name+" shows the new certificate", func() error { return c.shows(&p, leaf["tls.crt"]) })
 	}
-}
-
-// arrived waits until a Secret's files are in all pods that run, and have been read there.
-func (c *combination) arrived(volume string, files map[string][]byte) {
-	c.t.Helper()
-	tries := 0
-	c.eventually("files are in the pods", func() error {
-		if tries++; tries%100 == 1 {
-			c.nudge()
-		}
-		for _, p := range c.group.members() {
-			m, err := c.nodeOf(&p)
-			if err != nil || !p.runs() {
-				continue // it finds them when it starts
-			}
-			for file, text := range files {
-				b, err := os.ReadFile(filepath.Join("/proc", m.first(), "root/var/lib/kubelet/pods", p.Meta.UID, "volumes/kubernetes.io~secret", volume, file))
-				if err != nil || string(b) != string(text) {
-					return fmt.Errorf("%s has an older %s (%v)", p.Meta.Name, file, err)
-				}
-			}
-		}
-		return nil
-	})
-	time.Sleep(11 * time.Second) // nodes look every ten seconds
-}
-
-// shows demands that a member has a certificate.
-func (c *combination) shows(p *pod, cert []byte) error {
-	want, _ := pem.Decode(cert)
-	d := &tls.Dialer{NetDialer: &net.Dialer{Timeout: 2 * time.Second}, Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // it is compared
-	conn, err := d.Dial("tcp", p.Status.IP+":17100")
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if got := conn.(*tls.Conn).ConnectionState().PeerCertificates; !bytes.Equal(got[0].Raw, want.Bytes) {
-		return fmt.Errorf("it shows one of %s", got[0].Issuer)
-	}
-	return nil
 }
 
 // drained drains a node; the pod disruption budget may keep that from going on for a while.

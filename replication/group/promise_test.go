@@ -150,7 +150,7 @@ func TestOlderDisk(t *testing.T) {
 		if !r.within(time.Second, func() bool { return n.node.Status().Error != "" }) {
 			t.Fatalf("it goes on: %+v", n.node.Status())
 		}
-		if s := n.node.Status(); !strings.Contains(s.Error, "has acknowledged the entries of the log up to index") {
+		if s := n.node.Status(); !strings.Contains(s.Error, group.ErrForgotten.Error()) {
 			t.Errorf("it has ended: %s", s.Error)
 		}
 		if !l.node.Writable() {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -228,5 +229,19 @@ func TestPasswordFlood(t *testing.T) {
 	eventually(t, "no socket is left", func() bool { return sockets() <= open })
 	if err := r.db(t, nil).Ping(); err != nil {
 		t.Error("the right password after the wrong ones:", err)
+	}
+}
+
+// TestNoRoom: who comes while descriptors are kept for files is told that there are too many connections.
+func TestNoRoom(t *testing.T) {
+	var room atomic.Bool
+	r := serve(t, func(o *Options, _ *fake) { o.HasRoom = func(net.Conn) bool { return room.Load() } })
+	for _, want := range []int{1040, 0} {
+		nc := dialFrom(t, "127.0.0.1", r.addr)
+		if n := greeted(t, nc); int(n) != want {
+			t.Errorf("error %d, want %d", n, want)
+		}
+		_ = nc.Close()
+		room.Store(true)
 	}
 }

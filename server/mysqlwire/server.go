@@ -64,6 +64,8 @@ type Options struct {
 	// MaxConnections is max_connections, which may change; one more place is for an
 	// administrator. nil: 151.
 	MaxConnections func() int
+	// HasRoom says whether the process has descriptors for a connection; nil: it has.
+	HasRoom        func(net.Conn) bool
 	ConnectTimeout time.Duration // connect_timeout: 10 s
 	// Traced says that somebody takes traces, so that a traceparent in a text's last comment is looked
 	// for.
@@ -117,6 +119,9 @@ const (
 func New(opt Options) *Server {
 	if opt.MaxConnections == nil {
 		opt.MaxConnections = func() int { return 151 }
+	}
+	if opt.HasRoom == nil {
+		opt.HasRoom = func(net.Conn) bool { return true }
 	}
 	if opt.ConnectTimeout == 0 {
 		opt.ConnectTimeout = 10 * time.Second
@@ -177,9 +182,9 @@ var errTooMany = &types.Error{Number: 1040, State: "08004", Message: "Too many c
 // accept starts a connection's task, or says that there are too many.
 func (s *Server) accept(nc net.Conn, port Port) {
 	c := newConn(s, nc, port)
-	limit := s.opt.MaxConnections()
+	limit, room := s.opt.MaxConnections(), s.opt.HasRoom(nc)
 	s.mu.Lock()
-	full := s.newcomers >= maxNewcomers || s.from[c.address] >= maxFrom || s.admitted >= limit && s.reserved > 0
+	full := !room || s.newcomers >= maxNewcomers || s.from[c.address] >= maxFrom || s.admitted >= limit && s.reserved > 0
 	if s.stopping {
 		s.mu.Unlock()
 		_ = nc.Close()

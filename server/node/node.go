@@ -171,6 +171,12 @@ func (n *Node) bind() (err error) {
 	}
 	n.main, n.reads, n.web = listen("port"), listen("read_only_port"), listen("http_port")
 	n.programs = listen("grpc_port")
+	for _, l := range []*net.Listener{&n.web, &n.programs} {
+		if *l != nil {
+			*l = &roomy{*l, n.hasRoom}
+		}
+	}
+	n.warnOfDescriptors()
 	return err
 }
 
@@ -219,6 +225,7 @@ func (n *Node) openGroup(fs file.FS, recovery *group.Recovery) error {
 func (n *Node) openDoor() {
 	o := mysqlwire.Options{Backend: &doorBackend{n}, Auth: n.auth, Version: session.VersionString(Version), Log: n.log,
 		RequireTLS:     n.requiresTLS,
+		HasRoom:        n.hasRoom,
 		MaxConnections: func() int { return int(n.sessions.GlobalNumber("max_connections")) },
 		ConnectTimeout: n.cfg.Duration("connect_timeout"), Traced: n.traces != nil,
 		Forward: n.forward, Serves: n.serves, Redeem: n.tickets.redeem}

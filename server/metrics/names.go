@@ -11,6 +11,7 @@ var Metrics = []Metric{
 	{"trireme_node_provisioning", "", Gauge, 1, "1 while the node is being given its data"},
 	{"trireme_node_draining", "", Gauge, 1, "1 while the node is being drained"},
 	{"trireme_node_failed", "", Gauge, 1, "1 once the node has stopped by itself"},
+	{"trireme_node_failure_timestamp_seconds", "", Gauge, 1, "when the node, or a process before it with this data directory, has last stopped by itself, in seconds since 1970; the label reason says why; absent while none has"},
 	{"trireme_node_start_time_seconds", "", Gauge, 1, "when the node was started, in seconds since 1970"},
 	{"trireme_recovery_running", "", Gauge, 1, "1 while the node recovers what it had when it ended"},
 	{"trireme_recovery_redo_bytes", "", Gauge, 1, "bytes of redo that the last start had to apply, as far as known"},

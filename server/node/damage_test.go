@@ -47,6 +47,10 @@ func TestDamagedAccounts(t *testing.T) {
 		if text := err.Error(); !strings.Contains(text, "accounts cannot be read") || !strings.Contains(text, "rebuild this node") || !strings.Contains(text, space) {
 			t.Errorf("%s: %v", space, err)
 		}
+		b, readErr := os.ReadFile(filepath.Join(filepath.Dir(data), "failure.json"))
+		if readErr != nil || !strings.Contains(string(b), `"reason":"a page of its data is damaged"`) {
+			t.Errorf("%s: the next process is told %q (%v)", space, b, readErr)
+		}
 		if err := db.Ping(); err != nil {
 			t.Errorf("a client of the others: %v", err)
 		}

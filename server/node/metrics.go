@@ -31,6 +31,7 @@ func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	total, free := diskSpace(n.dir)
 	m.Set("trireme_disk_size_bytes", float64(total))
 	m.Set("trireme_disk_free_bytes", float64(free))
+	n.failureMetrics(m)
 	n.expiryMetrics(m)
 	n.usersMetrics(m)
 	processMetrics(m)

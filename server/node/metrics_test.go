@@ -22,7 +22,11 @@ func TestMetrics(t *testing.T) {
 	if err := os.Mkdir(entries+"/nothing", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	m := alone(t, "--memory-limit=1G", "--users-dir="+entries, "--trace-endpoint=127.0.0.1:1", "--trace-sample-ratio=0", "--backup-max-age=30h")
+	dir := t.TempDir() // of which a process before has said why it failed
+	if err := os.WriteFile(dir+"/failure.json", []byte(`{"time":"2026-01-01T00:00:00Z","reason":"it has stopped by itself"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := alone(t, "--datadir="+dir, "--memory-limit=1G", "--users-dir="+entries, "--trace-endpoint=127.0.0.1:1", "--trace-sample-ratio=0", "--backup-max-age=30h")
 	db := open(t, m.MainAddr())
 	eventually(t, "log in", db.Ping)
 	for _, failed := range []string{"", "no room"} {

@@ -68,6 +68,9 @@ type Node struct {
 	readiness readiness
 	memory    int64 // what the process may use; 0: nobody says
 
+	failureBefore *failure                // that of a process before; nil: none is known
+	lastFailure   atomic.Pointer[failure] // that of this process or of one before; nil: none is known
+
 	set       *statefulSet                   // nil: none
 	noPlace   atomic.Pointer[kubernetes.Set] // because of which it is to leave; nil: none
 	admin     *adminapi.Server
@@ -89,6 +92,9 @@ func Open(cfg *config.Config, log *slog.Logger) (*Node, error) {
 	n := &Node{cfg: cfg, log: log, env: env.Real(), began: time.Now(), ready: make(chan struct{}), stopping: make(chan struct{})}
 	n.tickets.init()
 	if err := n.open(); err != nil {
+		if reason(err) != stopped {
+			n.noteFailureOf(err, time.Now())
+		}
 		n.closeAll()
 		return nil, err
 	}
@@ -107,6 +113,7 @@ func (n *Node) open() (err error) {
 	if err := fs.MkdirAll("."); err != nil {
 		return fmt.Errorf("datadir: %w", err)
 	}
+	n.readFailure()
 	if err := n.bind(); err != nil {
 		return err
 	}
@@ -447,6 +454,7 @@ func (n *Node) Leads() bool { return n.serves() }
 // off when ctx ends. One that is stopped for good leaves the group; see statefulSet.
 func (n *Node) Stop(ctx context.Context) error {
 	n.goes.Store(true)
+	n.noteFailure()
 	leaves := n.leaving(ctx) // while clients are served: the answer may take its time
 	if n.door != nil {
 		n.door.StopAccepting()

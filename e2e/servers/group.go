@@ -35,6 +35,9 @@ type Options struct {
 	// Host is the address by which the others reach a node, counted from 0; nil:
 	// 127.0.0.1, on which all of them listen.
 	Host func(i int) string
+	// Peer is the address by which the others reach a node's port for members, if that is not
+	// Host and the port itself.
+	Peer func(i, port int) string
 	// Enter is the command that starts a node's process in a network of its own, where it
 	// listens on Host's address; nil: on 127.0.0.1 of this one.
 	Enter func(i int) []string
@@ -55,8 +58,14 @@ type Node struct {
 	Port, Reads, Peers int
 	HTTP, GRPC         int
 
+	// The next Start heeds what is set here.
+	Settings []string // besides those of the group, as --name=value
+	Binary   string   // the server, if not the group's
+	Under    []string // a command that runs the process and becomes it
+
 	g     *Group
 	host  string
+	peer  string   // where the others reach its port for members
 	bind  string   // where it listens
 	enter []string // what its process is started by
 	log   string
@@ -90,8 +99,12 @@ func New(o Options) (*Group, error) {
 				return nil, err
 			}
 		}
+		n.peer = fmt.Sprintf("%s:%d", n.host, n.Peers)
+		if o.Peer != nil {
+			n.peer = o.Peer(i, n.Peers)
+		}
 		g.Nodes = append(g.Nodes, n)
-		founders = append(founders, fmt.Sprintf("%s:%d", n.host, n.Peers))
+		founders = append(founders, n.peer)
 	}
 	g.founders = strings.Join(founders, ",")
 	return g, nil
@@ -186,16 +199,32 @@ func (g *Group) Leader(limit time.Duration) (*Node, error) {
 func (n *Node) Start() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	args := append(slices.Clone(n.enter), n.g.options.Binary, "server", "--datadir="+n.Dir, "--bind-address="+n.bind, "--report-host="+n.host,
+	binary := n.g.options.Binary
+	if n.Binary != "" {
+		binary = n.Binary
+	}
+	args := append(slices.Concat(n.enter, n.Under), binary, "server", "--datadir="+n.Dir, "--bind-address="+n.bind, "--report-host="+n.host,
 		fmt.Sprintf("--port=%d", n.Port), fmt.Sprintf("--read-only-port=%d", n.Reads), fmt.Sprintf("--http-port=%d", n.HTTP),
-		fmt.Sprintf("--grpc-port=%d", n.GRPC), "--peer-bind="+n.bind, fmt.Sprintf("--peer-port=%d", n.Peers), fmt.Sprintf("--peer-address=%s:%d", n.host, n.Peers),
+		fmt.Sprintf("--grpc-port=%d", n.GRPC), "--peer-bind="+n.bind, fmt.Sprintf("--peer-port=%d", n.Peers), "--peer-address="+n.peer,
 		"--peer-allow-plaintext", "--founders="+n.g.founders, "--initial-root-password="+n.g.options.Password)
-	args = append(args, n.g.options.Settings...)
+	args = slices.Concat(args, n.g.options.Settings, n.Settings)
 	p, err := StartProcess(n.log, args[0], args[1:]...)
 	if err == nil {
 		n.now = p
 	}
 	return err
+}
+
+// StartAgain starts the node's process if it has ended by itself, or is none.
+func (n *Node) StartAgain() error {
+	if p := n.Process(); p != nil {
+		select {
+		case <-p.Exited():
+		default:
+			return nil
+		}
+	}
+	return n.Start()
 }
 
 // Process is the node's process; nil if it has been ended.

@@ -66,7 +66,7 @@ test-chart: bin/trireme ## what the Helm chart renders is what Kubernetes knows 
 	CGO_ENABLED=0 go -C e2e/chart vet ./...
 	CGO_ENABLED=0 go -C e2e/chart test -count=1 ./...
 
-test-monitoring: ## alert rules and dashboards against a Prometheus (Debian's prometheus) that watches a group through faults
+test-monitoring: ## alert rules and dashboards against a Prometheus (Debian's prometheus) that watches groups through a fault for each alert
 	go vet -tags monitoring ./e2e/monitoring
 	go test -count=1 -timeout 15m -tags monitoring ./e2e/monitoring
 

@@ -22,14 +22,17 @@ import (
 	"github.com/triremedb/trireme/e2e/servers"
 )
 
-// watched is a group of three nodes on disks of their own, with clients, and a Prometheus
-// beside it.
+// watched is a group of three nodes on disks of their own, with clients, and the Prometheus that
+// watches it.
 type watched struct {
 	*prometheus
 	t      *testing.T
 	g      *servers.Group
 	binary string
 	disks  []string
+	users  string // the directory of accounts
+
+	*depotParts // of the group depot
 }
 
 const (
@@ -40,44 +43,41 @@ const (
 	accounts       = 400
 )
 
-func newWatched(t *testing.T) *watched {
+// newWatched starts a group. prepare may change what it is started with, and its nodes before they start.
+func newWatched(t *testing.T, binary string, settings []string, prepare func(*servers.Options) func(*servers.Group)) *watched {
 	t.Helper()
 	dir := t.TempDir()
-	w := &watched{t: t}
+	w := &watched{t: t, binary: binary}
 	for i := range 3 {
-		disk := filepath.Join(dir, fmt.Sprintf("disk%d", i+1))
-		if err := os.Mkdir(disk, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size="+diskSize); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			// Its processes have been killed before.
-			if err := syscall.Unmount(disk, 0); err != nil {
-				t.Errorf("%s is still mounted: %v", disk, err)
-			}
-		})
-		w.disks = append(w.disks, disk)
+		w.disks = append(w.disks, mountDisk(t, filepath.Join(dir, fmt.Sprintf("disk%d", i+1))))
 	}
 	// An account is kept as a directory has it, so that there is something to watch of it.
-	users := filepath.Join(dir, "users")
-	for name, text := range map[string]string{"account.json": `{"user": "watched"}`, "password": "wat-ched-1"} {
-		if err := os.MkdirAll(filepath.Join(users, "watched"), 0o755); err != nil {
+	w.users = filepath.Join(dir, "users")
+	for name, text := range map[string]string{"account.json": account, "password": "wat-ched-1"} {
+		if err := os.MkdirAll(filepath.Join(w.users, "watched"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(users, "watched", name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.users, "watched", name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var err error
-	if w.binary, err = servers.Build(dir); err != nil {
+	o := servers.Options{Binary: w.binary, Dir: dir, Nodes: 3, Data: func(i int) string { return filepath.Join(w.disks[i], "data") },
+		Settings: append([]string{"--memory-limit=1G", "--innodb-buffer-pool-size=32M", "--innodb-redo-log-capacity=8M", "--max-binlog-size=1M", "--binlog-keep-size=32M", "--users-dir=" + w.users,
+			// Nobody is to be elected for want of processor time.
+			"--election-ticks=40", fmt.Sprintf("--max-connections=%d", maxConnections)}, settings...)}
+	var ready func(*servers.Group)
+	if prepare != nil {
+		ready = prepare(&o)
+	}
+	g, err := servers.New(o)
+	if err != nil {
 		t.Fatal(err)
 	}
-	w.g = servers.Test(t, servers.Options{Binary: w.binary, Dir: dir, Nodes: 3, Data: func(i int) string { return filepath.Join(w.disks[i], "data") },
-		Settings: []string{"--memory-limit=1G", "--innodb-buffer-pool-size=32M", "--innodb-redo-log-capacity=8M", "--max-binlog-size=1M", "--binlog-keep-size=32M", "--users-dir=" + users, "--backup-max-age=1h",
-			// Nobody is to be elected for want of processor time.
-			"--election-ticks=40", fmt.Sprintf("--max-connections=%d", maxConnections)}})
+	if ready != nil {
+		ready(g)
+	}
+	w.g = g
+	servers.Start(t, g)
 	rows := make([]string, accounts)
 	for id := range rows {
 		rows[id] = fmt.Sprintf("(%d, 0, '')", id)
@@ -86,8 +86,28 @@ func newWatched(t *testing.T) *watched {
 		"CREATE TABLE IF NOT EXISTS bank.account (id INT PRIMARY KEY, n INT NOT NULL, b VARBINARY(2000) NOT NULL)",
 		"REPLACE INTO bank.account VALUES "+strings.Join(rows, ","))
 	w.load()
-	w.prometheus = watch(t, w.g)
 	return w
+}
+
+// account is the one of users_dir.
+const account = `{"user": "watched"}`
+
+// mountDisk makes a disk for a test.
+func mountDisk(t *testing.T, disk string) string {
+	t.Helper()
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size="+diskSize); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// Its processes have been killed before.
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Errorf("%s is still mounted: %v", disk, err)
+		}
+	})
+	return disk
 }
 
 // run runs statements that may be run twice: on a busy machine another node may come to lead.

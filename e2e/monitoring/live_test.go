@@ -20,30 +20,6 @@ import (
 	"github.com/triremedb/trireme/e2e/servers"
 )
 
-// Queries of rules and panels find something in a group that is at work, nothing fires in it, and
-// each fault has its alert.
-func TestLive(t *testing.T) {
-	w := newWatched(t)
-	for _, one := range []struct {
-		name string
-		test func(*testing.T, *watched)
-	}{
-		{"backups", backups}, {"queries", queries}, {"healthy", func(_ *testing.T, w *watched) { w.only() }}, {"connections", connections}, {"transaction", transaction},
-		{"away", away}, {"frozen", frozen}, {"disk", disk}, {"majority", majority},
-	} {
-		// What is told of a failure belongs to the part that found it.
-		if !t.Run(one.name, func(t *testing.T) {
-			p := *w.prometheus
-			p.t = t
-			part := *w
-			part.t, part.prometheus = t, &p
-			one.test(t, &part)
-		}) {
-			return
-		}
-	}
-}
-
 // series are the names of metrics in an expression.
 var series = regexp.MustCompile(`\b(?:trireme|process|go|job:trireme|instance:trireme|member:trireme)_[a-z0-9_:]+\b|\bup\b`)
 
@@ -75,6 +51,7 @@ func queries(t *testing.T, w *watched) {
 	if len(asked) == 0 {
 		t.Fatal("there are no rules")
 	}
+	delete(asked, "trireme_node_failure_timestamp_seconds") // no node has failed yet; see broken
 	variables := strings.NewReplacer("$namespace", ".*", "$job", "shop", "$instance", ".*", "$__rate_interval", "10s")
 	for file, d := range dashboards(t) {
 		for _, p := range d.Panels {
@@ -108,26 +85,27 @@ func queries(t *testing.T, w *watched) {
 
 // backups: one fails, and the next is whole.
 func backups(t *testing.T, w *watched) {
-	leader, others := w.leader()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	backup := func(into string) error {
-		cmd := exec.Command(w.binary, "backup", "--into="+into, fmt.Sprintf("--grpc=127.0.0.1:%d,127.0.0.1:%d", others[0].GRPC, leader.GRPC))
-		cmd.Env = append(os.Environ(), "MYSQL_PWD="+servers.Password)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, out)
-		}
-		return err
-	}
-	if err := backup(filepath.Join(file, "backups")); err == nil {
+	if err := w.backup(filepath.Join(file, "backups")); err == nil {
 		t.Fatal("a backup was made in a file")
 	}
 	w.only("TriremeBackupFailed")
-	w.eventually("a backup", func() error { return backup(t.TempDir()) })
-	w.only()
+	w.eventually("a backup", func() error { return w.backup(t.TempDir()) })
+}
+
+// backup makes one of the group.
+func (w *watched) backup(into string) error {
+	leader, others := w.leader()
+	cmd := exec.Command(w.binary, "backup", "--into="+into, fmt.Sprintf("--grpc=127.0.0.1:%d,127.0.0.1:%d", others[0].GRPC, leader.GRPC))
+	cmd.Env = append(os.Environ(), "MYSQL_PWD="+servers.Password)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, out)
+	}
+	return err
 }
 
 // connections: nine tenths of them are idle clients.
@@ -153,25 +131,6 @@ func connections(t *testing.T, w *watched) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.only()
-}
-
-// transaction: one that reads and does not end.
-func transaction(t *testing.T, w *watched) {
-	leader, _ := w.leader()
-	db := servers.Open(t, leader.DSN("bank", limits))
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	servers.Text(t, tx, "SELECT COUNT(*) FROM account")
-	if a := w.fires("TriremeLongTransaction"); a.Labels["instance"] != address(leader) {
-		t.Errorf("%v", a)
-	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	w.only()
 }
 
 // away: a follower is killed.
@@ -183,7 +142,6 @@ func away(t *testing.T, w *watched) {
 		t.Errorf("%v", all)
 	}
 	w.start(others[0])
-	w.only()
 }
 
 // frozen: a follower's process stands still. It tells Prometheus nothing, and the leader tells how far
@@ -201,7 +159,6 @@ func frozen(t *testing.T, w *watched) {
 		t.Errorf("%v", all)
 	}
 	still.Signal(syscall.SIGCONT)
-	w.only()
 }
 
 // disk: that of a follower is almost full, and then full.
@@ -219,6 +176,7 @@ func disk(t *testing.T, w *watched) {
 		f.leave(t, 20<<20)
 		return err
 	})
+	w.fired["TriremeDiskAlmostFull"] = true
 	w.eventually("the alert of a full disk, and no others of disks", func() error {
 		f.leave(t, 0)
 		names, all, err := w.firing()
@@ -232,8 +190,8 @@ func disk(t *testing.T, w *watched) {
 		}
 		return err
 	})
+	w.fired["TriremeDiskFull"] = true
 	f.free()
-	w.only()
 }
 
 // majority: two of three are killed.
@@ -246,5 +204,4 @@ func majority(t *testing.T, w *watched) {
 		t.Errorf("%v", all)
 	}
 	w.start(leader, others[0])
-	w.only()
 }

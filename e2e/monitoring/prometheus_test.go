@@ -23,17 +23,23 @@ import (
 // patience is how long a test waits for what has to come.
 const patience = servers.Patience
 
-// prometheus is a server that watches a group, with the rules in a hurry.
+// prometheus is a server that watches groups, with the rules in a hurry, as seen by one of them.
 type prometheus struct {
-	t   *testing.T
-	url string
+	t     *testing.T
+	url   string
+	job   string          // whose alerts are looked at
+	fired map[string]bool // the alerts that a test has waited for
 }
 
-// faster is by how much all times of the rules are shortened.
+// faster is by how much all times of the rules are shortened; longest is how long they then are at most: those
+// for which something is looked at, and those for which it has to last.
 const faster = 60
 
-// hurried are numbers in the rules' expressions that are times, and what a test can wait for.
-var hurried = [][2]string{{"> 3600", "> 5"}, {"> 60\n", "> 5\n"}, {"4 * 3600", "4 * 60"}}
+var longest = map[string]time.Duration{"[": 40 * time.Second, "for: ": 20 * time.Second}
+
+// hurried are numbers in the rules' expressions that are times, or numbers of what takes its time,
+// and what a test can wait for.
+var hurried = [][2]string{{"> 3600", "> 5"}, {"< 3600", "< 20"}, {"> 60\n", "> 5\n"}, {"4 * 3600", "4 * 60"}, {"> 1e6", "> 300"}}
 
 // hurry shortens the rules' times.
 func hurry(t *testing.T, rules string) string {
@@ -50,12 +56,12 @@ func hurry(t *testing.T, rules string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s[:at] + strconv.Itoa(int(max(1, d.Seconds()/faster))) + "s"
+		return s[:at] + strconv.Itoa(int(max(time.Second, min(d/faster, longest[s[:at]])).Seconds())) + "s"
 	})
 }
 
-// watch starts a Prometheus beside a group.
-func watch(t *testing.T, g *servers.Group) *prometheus {
+// watch starts a Prometheus beside groups, each of which is a job.
+func watch(t *testing.T, groups map[string]*watched) {
 	t.Helper()
 	home := t.TempDir()
 	write := func(name, text string) string {
@@ -65,17 +71,19 @@ func watch(t *testing.T, g *servers.Group) *prometheus {
 		}
 		return name
 	}
-	var targets []string
-	for _, n := range g.Nodes {
-		targets = append(targets, strconv.Quote(address(n)))
-	}
-	config := write("prometheus.yml", fmt.Sprintf(`
+	config := fmt.Sprintf(`
 global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
 rule_files: [%s]
 scrape_configs:
-  - job_name: shop
-    static_configs: [{targets: [%s]}]
-`, write("rules.yaml", hurry(t, read(t, rulesFile))), strings.Join(targets, ", ")))
+`, write("rules.yaml", hurry(t, read(t, rulesFile))))
+	for job, w := range groups {
+		var targets []string
+		for _, n := range w.g.Nodes {
+			targets = append(targets, strconv.Quote(address(n)))
+		}
+		config += fmt.Sprintf("  - job_name: %s\n    static_configs: [{targets: [%s]}]\n", job, strings.Join(targets, ", "))
+	}
+	config = write("prometheus.yml", config)
 	port, err := ports.Free()
 	if err != nil {
 		t.Fatal(err)
@@ -92,15 +100,16 @@ scrape_configs:
 			t.Logf("Prometheus said:\n%s", p.LastWords())
 		}
 	})
-	w := &prometheus{t, fmt.Sprintf("http://127.0.0.1:%d/api/v1/", port)}
-	w.eventually("Prometheus reads all nodes", func() error {
-		found, err := w.ask("up == 1")
-		if err == nil && len(found) != len(g.Nodes) {
-			err = fmt.Errorf("%v", found)
-		}
-		return err
-	})
-	return w
+	for job, w := range groups {
+		w.prometheus = &prometheus{t: t, url: fmt.Sprintf("http://127.0.0.1:%d/api/v1/", port), job: job, fired: map[string]bool{}}
+		w.eventually("Prometheus reads all nodes", func() error {
+			found, err := w.ask(fmt.Sprintf("up{job=%q} == 1", job))
+			if err == nil && len(found) != len(w.g.Nodes) {
+				err = fmt.Errorf("%v", found)
+			}
+			return err
+		})
+	}
 }
 
 // address is a node as Prometheus calls it.
@@ -159,12 +168,12 @@ type alert struct {
 	State               string
 }
 
-// firing are the alerts that would wake somebody, by their names.
+// firing are the alerts of the group that would wake somebody, by their names.
 func (p *prometheus) firing() (names []string, all []alert, err error) {
 	var answer struct{ Alerts []alert }
 	err = p.get("alerts", &answer)
 	for _, a := range answer.Alerts {
-		if a.State == "firing" {
+		if a.State == "firing" && a.Labels["job"] == p.job {
 			all = append(all, a)
 			if !slices.Contains(names, a.Labels["alertname"]) {
 				names = append(names, a.Labels["alertname"])
@@ -197,6 +206,9 @@ func (p *prometheus) only(names ...string) (all []alert) {
 		}
 		return err
 	})
+	for _, name := range names {
+		p.fired[name] = true
+	}
 	return all
 }
 
@@ -213,6 +225,7 @@ func (p *prometheus) fires(name string) (found alert) {
 		}
 		return fmt.Errorf("%v fire (%w)", all, err)
 	})
+	p.fired[name] = true
 	return found
 }
 

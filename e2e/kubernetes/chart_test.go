@@ -62,7 +62,7 @@ func TestChart(t *testing.T) {
 func startGroup(t *testing.T, volumes int64) *group {
 	t.Helper()
 	image := filepath.Join(*inside, "trireme.tar")
-	files, size, err := buildImage(image, repository+":"+version, repository+":"+nextTag)
+	files, size, err := buildImage("../..", image, nil, repository+":"+version, repository+":"+nextTag)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func startGroup(t *testing.T, volumes int64) *group {
 	began := time.Now()
 	c := startCluster(t, 3, volumes, image)
 	t.Logf("three nodes are ready after %v; the image has %d MB", since(began), size>>20)
-	return &group{cluster: c, program: filepath.Join(files, "trireme"), http: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+	return &group{cluster: c, selector: members, program: filepath.Join(files, "trireme"), http: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
 // install installs the chart as its documentation does, with more values.
@@ -84,7 +84,7 @@ func (g *group) install(t *testing.T, results *table, values ...string) {
 	g.helm(append([]string{"install", release, chartDir, "--namespace=" + namespace}, values...)...)
 	g.eventually("the first answer", func() error {
 		if g.password == "" {
-			g.password = g.secret()
+			g.password = g.secret(name)
 		}
 		db, err := sql.Open("mysql", fmt.Sprintf("root:%s@tcp(%s.%s.svc.%s:3306)/?tls=skip-verify&timeout=2s", g.password, name, namespace, domain))
 		if err != nil {

@@ -29,16 +29,17 @@ const (
 	chartDir  = "../../charts/trireme"
 )
 
-// group is the chart's release.
+// group is a release of the chart.
 type group struct {
 	*cluster
+	selector string // of its members' pods
 	program  string // trireme, as in the image
 	password string
 	http     *http.Client
 }
 
-// secret reads the password that the chart has made.
-func (g *group) secret() string {
+// secret reads the password that the chart has made for a release, by its full name.
+func (g *group) secret(name string) string {
 	g.t.Helper()
 	var s struct {
 		Data map[string]string `json:"data"`
@@ -120,7 +121,7 @@ func (g *group) admin(p *pod, command ...string) error {
 // members are the pods of members.
 func (g *group) members() []pod {
 	g.t.Helper()
-	pods, err := g.pods(namespace, members)
+	pods, err := g.pods(namespace, g.selector)
 	g.must(err)
 	return pods
 }
@@ -148,7 +149,7 @@ func (g *group) leader() (leader *pod) {
 func (g *group) whole(voters int) {
 	g.t.Helper()
 	g.eventually("the group is whole", func() error {
-		pods, err := g.pods(namespace, members)
+		pods, err := g.pods(namespace, g.selector)
 		if err != nil {
 			return err
 		}

@@ -105,11 +105,10 @@ func addFiles(w *tar.Writer, from, to string) error {
 	})
 }
 
-// buildImage makes the image of the Dockerfile without Docker: its last stage has to be files
+// buildImage makes the image of a tree's Dockerfile without Docker: its last stage has to be files
 // of the one before on an empty base, which its commands put into /out. They stay in a
 // directory beside the image's file, which is returned.
-func buildImage(file string, tags ...string) (out string, size int64, err error) {
-	const root = "../.."
+func buildImage(root, file string, env []string, tags ...string) (out string, size int64, err error) {
 	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
 	if err != nil {
 		return "", 0, err
@@ -127,7 +126,7 @@ func buildImage(file string, tags ...string) (out string, size int64, err error)
 				continue // modules, which are here
 			}
 			run := exec.Command("bash", "-ec", regexp.MustCompile(`/out\b`).ReplaceAllString(rest, out))
-			run.Dir = root
+			run.Dir, run.Env = root, append(os.Environ(), env...)
 			// Modes of what is made are those of a build in Docker.
 			syscall.Umask(0o022)
 			if said, err := run.CombinedOutput(); err != nil {

@@ -50,6 +50,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"five members, two stand still, and three", g.frozenScaledAway},
 		{"certificates are renewed as by cert-manager", g.certificatesRenewed},
 		{"certificates expire, and are replaced", g.certificatesExpired},
+		{"a release of an older program is upgraded, and goes back", g.upgradedAndBack},
 		{"a backup is made, and a new release begins with it", g.restored},
 	} {
 		if !regexp.MustCompile(*only).MatchString(life.name) {

@@ -113,7 +113,7 @@ func (c *combination) noneForAWhile() {
 
 // badAndBack lets in what cannot run, if it is not refused, and goes back.
 func (c *combination) badAndBack(value string) {
-	good := c.revision()
+	good := c.revision(release)
 	if c.checked {
 		before := c.fingerprint()
 		if out, err := c.tool("helm", "upgrade", release, chartDir, "--namespace="+namespace, "--reuse-values", "--wait", "--timeout=4m", value); err == nil {
@@ -147,7 +147,7 @@ func (c *combination) otherTag() string {
 }
 
 func (c *combination) backHalfway() {
-	good := c.revision()
+	good := c.revision(release)
 	c.helm("upgrade", release, chartDir, "--namespace="+namespace, "--reuse-values", "--no-hooks", "--set=image.tag="+c.otherTag())
 	time.Sleep(time.Duration(c.random.IntN(15000)) * time.Millisecond)
 	c.helm("rollback", release, good, "--namespace="+namespace)

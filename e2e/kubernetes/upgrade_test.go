@@ -47,11 +47,11 @@ func incarnation(p *pod) string {
 	return fmt.Sprint(p.Meta.Name, " ", p.Meta.UID, " started again ", restarts, " times")
 }
 
-// revision is that of the release which is in force.
-func (g *group) revision() string { return g.revisionBefore(0) }
+// revision is that of a release which is in force.
+func (g *group) revision(release string) string { return g.revisionBefore(release, 0) }
 
 // revisionBefore is the one that was in force so many upgrades ago. Those that were refused do not count.
-func (g *group) revisionBefore(back int) string {
+func (g *group) revisionBefore(release string, back int) string {
 	g.t.Helper()
 	var all []struct {
 		Revision int    `json:"revision"`
@@ -88,7 +88,7 @@ const usual = 2 * time.Second
 // badSetting: settings that no node starts with change nothing. Let in all the same they stop the member that is
 // changed first, and no other: one that is killed meanwhile comes back by itself, with the settings that it had.
 func (g *group) badSetting(t *testing.T, b *bank) string {
-	good := g.revision()
+	good := g.revision(release)
 	g.refused(t, []string{"there is no setting or variable bogus_setting"}, "--set=settings.bogus_setting=1")
 	g.refused(t, []string{"max_connections cannot be"}, "--set=settings.max_connections=abc")
 	g.refused(t, []string{"innodb_buffer_pool_size is 2G, but all memory"}, "--set=bufferPool=2G")

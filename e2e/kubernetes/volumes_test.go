@@ -106,7 +106,7 @@ func (g *group) volumesGrow(t *testing.T, b *bank) string {
 	g.undisturbed(b, before, "the set was made again")
 
 	// What has grown stays so.
-	g.helm("rollback", release, g.revisionBefore(2), "--namespace="+namespace, "--wait", "--timeout=5m")
+	g.helm("rollback", release, g.revisionBefore(release, 2), "--namespace="+namespace, "--wait", "--timeout=5m")
 	g.sized("20Gi", "40Gi")
 	g.undisturbed(b, before, "the size was taken back")
 	g.noJobs(t)

@@ -126,6 +126,10 @@ func (w *watch) look() {
 	if err != nil {
 		return // a look without the API tells nothing
 	}
+	kept, err := w.kept()
+	if err != nil {
+		return
+	}
 	now := time.Now()
 	says := make([]*standing, len(pods))
 	var asked sync.WaitGroup
@@ -162,7 +166,10 @@ func (w *watch) look() {
 	}
 	w.samples = append(w.samples, sample{now, len(w.voters), len(able)})
 	w.containers(pods)
-	w.places(leads, able)
+	if leads {
+		w.gone(kept)
+		w.places(able)
+	}
 	w.keepLogs()
 }
 
@@ -188,26 +195,25 @@ func (w *watch) containers(pods []pod) {
 	}
 }
 
-// places looks at claims that go and at members that stay.
-func (w *watch) places(leads bool, able map[uint64]bool) {
-	var set struct {
-		Spec struct {
-			Replicas int `json:"replicas"`
-		} `json:"spec"`
-	}
+// kept are the members' claims that are not deleted.
+func (w *watch) kept() (map[string]string, error) {
 	var all list[claim]
-	if w.g.api.get("/apis/apps/v1/namespaces/"+namespace+"/statefulsets/"+name, &set) != nil ||
-		w.g.api.get("/api/v1/namespaces/"+namespace+"/persistentvolumeclaims", &all) != nil {
-		return
+	if err := w.g.api.get("/api/v1/namespaces/"+namespace+"/persistentvolumeclaims", &all); err != nil {
+		return nil, err
 	}
-	now := map[string]string{}
+	kept := map[string]string{}
 	for _, c := range all.Items {
 		if strings.HasPrefix(c.Meta.Name, "data-"+name+"-") && c.Meta.Deleted == nil {
-			now[c.Meta.Name] = c.Meta.UID
+			kept[c.Meta.Name] = c.Meta.UID
 		}
 	}
+	return kept, nil
+}
+
+// gone looks at claims that go. Which are there was asked before the leader was asked who its members are.
+func (w *watch) gone(kept map[string]string) {
 	for claim, uid := range w.claims {
-		if now[claim] == uid {
+		if kept[claim] == uid {
 			continue
 		}
 		pod := strings.TrimPrefix(claim, "data-")
@@ -221,8 +227,20 @@ func (w *watch) places(leads bool, able map[uint64]bool) {
 			}
 		}
 	}
-	w.claims = now
-	if n := len(w.samples); n > 1 && set.Spec.Replicas > 0 && leads {
+	w.claims = kept
+}
+
+// places looks at members that stay.
+func (w *watch) places(able map[uint64]bool) {
+	var set struct {
+		Spec struct {
+			Replicas int `json:"replicas"`
+		} `json:"spec"`
+	}
+	if w.g.api.get("/apis/apps/v1/namespaces/"+namespace+"/statefulsets/"+name, &set) != nil {
+		return
+	}
+	if n := len(w.samples); n > 1 && set.Spec.Replicas > 0 {
 		passed := w.samples[n-1].at.Sub(w.samples[n-2].at)
 		for id, pod := range w.voters {
 			_, ordinal, _ := kubernetes.Place(pod)

@@ -73,11 +73,8 @@ func (n *Node) handOn(leaves *kubernetes.Set) error {
 	if leaves != nil && (n.handTo(leaves) == nil || !n.group.Writable()) {
 		return nil
 	}
-	states := n.group.GroupStatus()
-	if slices.ContainsFunc(states, func(s group.Status) bool { return s.DiskFull }) {
-		if to := roomier(n.group.ID(), n.group.Members(), states); to != 0 && n.group.Transfer(to) == nil || !n.group.Writable() {
-			return nil
-		}
+	if to := heir(n.group.ID(), n.group.Members(), n.group.GroupStatus()); to != 0 && n.group.Transfer(to) == nil || !n.group.Writable() {
+		return nil
 	}
 	return n.group.Transfer(0)
 }

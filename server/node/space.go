@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"time"
 
 	"github.com/triremedb/trireme/replication/group"
@@ -93,4 +94,12 @@ func roomier(self uint64, members []group.Member, states []group.Status) (best u
 		}
 	}
 	return best
+}
+
+// heir is whom this node had better hand leadership to when it stops; 0: whoever knows most, as all have space.
+func heir(self uint64, members []group.Member, states []group.Status) uint64 {
+	if !slices.ContainsFunc(states, func(s group.Status) bool { return s.DiskFull }) {
+		return 0
+	}
+	return roomier(self, members, states)
 }

@@ -86,6 +86,19 @@ func TestRoomier(t *testing.T) {
 	}
 }
 
+// TestHeir: who stops hands over to one that has space, and chooses only if somebody has none.
+func TestHeir(t *testing.T) {
+	members := []group.Member{{ID: 1}, {ID: 2}, {ID: 3}}
+	states := []group.Status{{ID: 1, Applied: 99}, {ID: 2, Applied: 80, DiskFull: true}, {ID: 3, Applied: 70}}
+	if got := heir(1, members, states); got != 3 {
+		t.Errorf("member %d", got)
+	}
+	states[1].DiskFull = false
+	if got := heir(1, members, states); got != 0 {
+		t.Errorf("member %d", got)
+	}
+}
+
 // TestLacks: who says that it is whole is one that the group can rely on while another one is stopped.
 func TestLacks(t *testing.T) {
 	whole := group.Status{ID: 2}

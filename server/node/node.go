@@ -101,6 +101,13 @@ func Open(cfg *config.Config, log *slog.Logger) (*Node, error) {
 	return n, nil
 }
 
+const (
+	// aloneMax is how long a pod waits for another process that uses its directory, and aloneEvery how often it looks:
+	// longer than a container is given by default to end.
+	aloneMax   = time.Minute
+	aloneEvery = 200 * time.Millisecond
+)
+
 func (n *Node) open() (err error) {
 	var recovery group.Recovery
 	n.recovery = recovery.Status
@@ -225,7 +232,24 @@ func (n *Node) openGroup(fs file.FS, recovery *group.Recovery) error {
 		n.peers = p
 		return p, nil
 	}
-	n.group, err = group.Open(o)
+	return n.alone(func() error {
+		n.group, err = group.Open(o)
+		return err
+	})
+}
+
+// alone opens what only one process may use. A pod that was deleted by force is no more for Kubernetes while its
+// container runs for some seconds yet: the next one of its name waits for that instead of ending, which the kubelet
+// would answer by longer and longer pauses.
+func (n *Node) alone(open func() error) error {
+	err := open()
+	for until, said := time.Now().Add(aloneMax), false; n.set != nil && errors.Is(err, file.ErrLocked) && time.Now().Before(until); err = open() {
+		if !said {
+			n.log.Warn("another process uses the directory, as that of a pod does which was deleted by force: this node waits until it has ended", "at_most", aloneMax, "error", err)
+			said = true
+		}
+		time.Sleep(aloneEvery)
+	}
 	return err
 }
 

@@ -4,12 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/server/config"
+	"github.com/triremedb/trireme/server/node"
 )
 
 // named lets every host's name mean this machine, for as long as a test runs.
@@ -166,4 +173,53 @@ func TestScaledStays(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// heard is a log that tells when somebody has written a text to it.
+type heard struct {
+	text string
+	once sync.Once
+	done chan struct{}
+}
+
+func (h *heard) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), h.text) {
+		h.once.Do(func() { close(h.done) })
+	}
+	return len(b), nil
+}
+
+// TestDeletedByForce: a pod whose directory another process uses yet, as the one that was deleted by force, waits until
+// that has ended; elsewhere it is an error at once.
+func TestDeletedByForce(t *testing.T) {
+	k, settings := newKubernetes(t)
+	k.say(`{"spec": {"replicas": 1}}`)
+	m := pods(t, 1, settings...)[0]
+	elsewhere := slices.DeleteFunc(slices.Clone(m.args), func(arg string) bool { return strings.HasPrefix(arg, "--kubernetes") })
+	if _, err := start(t, elsewhere); !errors.Is(err, file.ErrLocked) {
+		t.Fatalf("a node whose directory is in use: %v", err)
+	}
+	cfg, err := config.Load(config.Sources{Args: m.args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &heard{text: "another process uses the directory", done: make(chan struct{})}
+	next, opened := &member{args: m.args, t: t}, make(chan error, 1)
+	t.Cleanup(next.stop)
+	go func() {
+		n, err := node.Open(cfg, slog.New(slog.NewTextHandler(said, nil)))
+		if err == nil {
+			next.Node = n
+		}
+		opened <- err
+	}()
+	select {
+	case <-said.done:
+	case err := <-opened:
+		t.Fatalf("it does not wait: %v", err)
+	}
+	m.stop()
+	if err := <-opened; err != nil {
+		t.Errorf("the next pod: %v", err)
+	}
 }

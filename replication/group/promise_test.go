@@ -129,32 +129,3 @@ func TestOlderStateFile(t *testing.T) {
 		}
 	})
 }
-
-// A member whose whole disk was put back to an earlier state has forgotten what it has acknowledged. While its
-// leader counts on that, the member ends with an error that says so.
-func TestOlderDisk(t *testing.T) {
-	simulate(t, 3, 3, simnettest.Options{}, quiet, func(r *simRig) {
-		l := r.leader(nil)
-		n := r.others(l)[0]
-		n.kill()
-		old := n.fs.KillImage()
-		n.start()
-		stop := r.load(l)
-		env.Sleep(r.sim, 2*time.Second)
-		stop()
-		n.kill()
-		n.fs = old
-		if n.start(); n.node == nil {
-			return
-		}
-		if !r.within(time.Second, func() bool { return n.node.Status().Error != "" }) {
-			t.Fatalf("it goes on: %+v", n.node.Status())
-		}
-		if s := n.node.Status(); !strings.Contains(s.Error, group.ErrForgotten.Error()) {
-			t.Errorf("it has ended: %s", s.Error)
-		}
-		if !l.node.Writable() {
-			t.Error("the leader does not serve")
-		}
-	})
-}

@@ -102,9 +102,9 @@ func (s *peerServer) messages(stream grpc.ServerStream, purpose Purpose, limit i
 	if q := s.p.peer(h.Member); q != nil {
 		q.see(h.Incarnation, h.Process)
 		q.kick() // it is there: no need to wait before dialing it
-		if purpose == ForControl {
-			s.p.handler.ReportReached(h.Member)
-		}
+	}
+	if purpose == ForControl {
+		s.p.handler.ReportReached(h.Member)
 	}
 	stop := s.signsOfLife(conn, func() error { return send(nil) })
 	defer stop()

@@ -91,7 +91,9 @@ func (b *Binder) newIn(arg Node, list []Node, not bool) (Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		n.add(l, b.fold(r), how)
+		r = b.fold(r)
+		n.t.NotNull = n.t.NotNull && l.Type().NotNull && r.Type().NotNull // conversions make NULL of some values
+		n.add(l, r, how)
 	}
 	for _, s := range n.sets {
 		s.build()

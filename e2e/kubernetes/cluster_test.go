@@ -277,6 +277,22 @@ func (c *cluster) lastWords() {
 			c.t.Logf("kubectl %s:\n%s", strings.Join(args, " "), strings.Join(lines[max(0, len(lines)-60):], "\n"))
 		}
 	}
+	var all list[pod]
+	_ = c.api.get("/api/v1/pods", &all)
+	for _, p := range all.Items {
+		if len(p.Status.Containers) == 1 && p.Status.Containers[0].Restarts > 0 {
+			c.t.Logf("%s said before it was started again:\n%s", p.Meta.Name, c.saidBefore(p.Meta.Namespace, p.Meta.Name))
+		}
+	}
+}
+
+// saidBefore is the end of what a pod's container said before its newest start, or why that is not known.
+func (c *cluster) saidBefore(namespace, pod string) string {
+	out, err := c.tool("kube", "kubectl", "-n", namespace, "logs", pod, "--previous", "--tail=12")
+	if err != nil {
+		return fmt.Sprintf("%s (%v)", out, err)
+	}
+	return out
 }
 
 // pods lists the pods of a namespace with a label.

@@ -196,9 +196,14 @@ func (c *combination) authorityRotated() {
 		c.arrived("peer-tls", step)
 	}
 	<-c.over // a member that stands still shows nothing
-	for _, p := range c.group.members() {
-		c.eventually(p.Meta.Name+" shows the new certificate", func() error { return c.shows(&p, leaf["tls.crt"]) })
-	}
+	c.eventually("members show the new certificate", func() error {
+		for _, p := range c.group.members() { // what has waited for its node has an address only now
+			if err := c.shows(&p, leaf["tls.crt"]); err != nil {
+				return fmt.Errorf("%s: %w", p.Meta.Name, err)
+			}
+		}
+		return nil
+	})
 }
 
 // drained drains a node; the pod disruption budget may keep that from going on for a while.

@@ -8,5 +8,6 @@
 // returned.
 //
 // The commit index is kept only as far as changes of membership need it (see changes): a node
-// starts with that or the applied one and learns the rest from the leader. The data of a snapshot does not pass through here.
+// starts with that or the applied one and learns the rest from the leader. The data of a snapshot
+// does not pass through here.
 package raftlog

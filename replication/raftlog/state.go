@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -35,20 +37,26 @@ type State struct {
 //	40  8  sequence; its lowest bit names the slot
 //	48  8  term
 //	56  8  vote
-//	64  8  zeros
+//	64  8  Commit
 //	72  4  CRC-32C of bytes 0 to 71
-//	76  8  Commit, in format version 2
-//	84  4  CRC-32C of bytes 0 to 83, in format version 2
+//	76 12  zeros (format version 2: Commit, and a CRC-32C of bytes 0 to 83)
+//	88  8  sequence, again
+//	96  4  CRC-32C of bytes 88 to 95
 //
-// A slot without a commit index has format version 1, which older programs read.
+// Older programs of format version 1 write the first 76 bytes, and leave the rest. Where this
+// program has Commit they have an index that the log must reach before the member votes, so
+// that they read a file with a commit index. Bytes 88 to 99 tell whose index it is: it is a
+// Commit where the sequence stands there again. Format version 2 is read and not written: the
+// programs of format version 1 refuse it.
 //
 // Both slots are good from the beginning on, and a sector is written whole or not: a bad
 // one is damage. The other one may lack a vote that was given, so that it cannot stand in.
 const (
 	stateMagic   = "TRIRAFT\x00"
-	stateVersion = 2
-	stateSize    = 88
-	stateSizeOld = 76 // of format version 1
+	stateVersion = 1 // as it is written
+	stateRead    = 2
+	stateSize    = 100
+	stateSizeOld = 76 // of the older programs of format version 1
 	slotSpacing  = 4096
 
 	// StateFileName is the name of the state file.
@@ -170,20 +178,17 @@ func (sf *StateFile) load() error {
 func encodeState(b []byte, opt *StateOptions, sequence uint64, s State) {
 	le := binary.LittleEndian
 	copy(b, stateMagic)
-	version := uint32(1)
-	if s.Commit != 0 {
-		version = stateVersion
-	}
-	le.PutUint32(b[8:], version)
+	le.PutUint32(b[8:], stateVersion)
 	le.PutUint32(b[12:], s.LogFile)
 	copy(b[16:], opt.Group[:])
 	le.PutUint64(b[32:], opt.Member)
 	le.PutUint64(b[40:], sequence)
 	le.PutUint64(b[48:], s.Term)
 	le.PutUint64(b[56:], s.Vote)
+	le.PutUint64(b[64:], s.Commit)
 	le.PutUint32(b[72:], crc32.Checksum(b[:72], castagnoli))
-	le.PutUint64(b[76:], s.Commit)
-	le.PutUint32(b[84:], crc32.Checksum(b[:84], castagnoli))
+	le.PutUint64(b[88:], sequence)
+	le.PutUint32(b[96:], crc32.Checksum(b[88:96], castagnoli))
 }
 
 func decodeState(b []byte, opt *StateOptions) (sequence uint64, s State, err error) {
@@ -193,20 +198,39 @@ func decodeState(b []byte, opt *StateOptions) (sequence uint64, s State, err err
 		return 0, s, fmt.Errorf("%w (a slot is missing)", ErrDamaged)
 	case le.Uint32(b[72:]) != crc32.Checksum(b[:72], castagnoli): // newer formats have it there too
 		return 0, s, fmt.Errorf("%w (a slot's checksum is wrong)", ErrDamaged)
-	case le.Uint32(b[8:]) > stateVersion:
-		return 0, s, fmt.Errorf("%w: version %d, known are versions up to %d", ErrNewerFormat, le.Uint32(b[8:]), stateVersion)
+	case le.Uint32(b[8:]) > stateRead:
+		return 0, s, fmt.Errorf("%w: version %d, known are versions up to %d", ErrNewerFormat, le.Uint32(b[8:]), stateRead)
 	case string(b[16:32]) != string(opt.Group[:]) || le.Uint64(b[32:]) != opt.Member:
 		return 0, s, fmt.Errorf("%w: member %x of group %x, this is member %x of group %x",
 			ErrWrongMember, le.Uint64(b[32:]), b[16:32], opt.Member, opt.Group)
 	}
 	s = State{Term: le.Uint64(b[48:]), Vote: le.Uint64(b[56:]), LogFile: le.Uint32(b[12:])}
-	if le.Uint32(b[8:]) > 1 {
-		if len(b) < stateSize || le.Uint32(b[84:]) != crc32.Checksum(b[:84], castagnoli) {
-			return 0, s, fmt.Errorf("%w (a slot's commit index has a wrong checksum)", ErrDamaged)
+	sequence = le.Uint64(b[40:])
+	s.Commit, err = decodeCommit(b, sequence)
+	return sequence, s, err
+}
+
+// decodeCommit finds the commit index in a slot that is good otherwise.
+func decodeCommit(b []byte, sequence uint64) (uint64, error) {
+	le := binary.LittleEndian
+	b = append(slices.Clip(b), make([]byte, max(0, stateSize-len(b)))...)
+	if le.Uint32(b[8:]) == stateRead {
+		if le.Uint32(b[84:]) != crc32.Checksum(b[:84], castagnoli) {
+			return 0, fmt.Errorf("%w (a slot's commit index has a wrong checksum)", ErrDamaged)
 		}
-		s.Commit = le.Uint64(b[76:])
+		return le.Uint64(b[76:]), nil
 	}
-	return le.Uint64(b[40:]), s, nil
+	again := b[88:stateSize]
+	if bytes.Equal(again, make([]byte, len(again))) {
+		return 0, nil // only older programs have written here
+	}
+	if le.Uint32(again[8:]) != crc32.Checksum(again[:8], castagnoli) {
+		return 0, fmt.Errorf("%w (the checksum of a slot's second sequence is wrong)", ErrDamaged)
+	}
+	if le.Uint64(again) != sequence {
+		return 0, nil // an older program wrote it last
+	}
+	return le.Uint64(b[64:]), nil
 }
 
 // Get returns the state that is durable.
@@ -254,11 +278,7 @@ func (sf *StateFile) SetCommit(index uint64) error {
 	defer sf.turn.Unlock()
 	s := sf.Get()
 	s.Commit = index
-	err := sf.set(s)
-	if err == nil && index == 0 {
-		err = sf.write(s) // the other slot too: an older program reads both
-	}
-	return err
+	return sf.set(s)
 }
 
 func (sf *StateFile) write(s State) error {

@@ -123,12 +123,12 @@ func TestStateFailures(t *testing.T) {
 // A state file that is damaged, foreign or newer is refused, each with its error.
 func TestStateRefused(t *testing.T) {
 	simulate(t, 1, func(s *simenv.Sim) {
-		refused(simfile.New(s, 1), s, State{Term: 3, Vote: 2}, stateSizeOld)
-		refused(simfile.New(s, 2), s, State{Term: 3, Vote: 2, Commit: 9}, stateSize)
+		refused(simfile.New(s, 1), s, State{Term: 3, Vote: 2})
+		refused(simfile.New(s, 2), s, State{Term: 3, Vote: 2, Commit: 9})
 	})
 }
 
-func refused(fsys *simfile.FS, s *simenv.Sim, state State, size int) {
+func refused(fsys *simfile.FS, s *simenv.Sim, state State) {
 	opt := stateOptions(fsys, s)
 	ok(must(CreateState(opt, state)).Close())
 	_, err := CreateState(opt, State{})
@@ -137,7 +137,10 @@ func refused(fsys *simfile.FS, s *simenv.Sim, state State, size int) {
 	good := make([]byte, 2*slotSpacing)
 	must(f.ReadAt(good, 0))
 	for _, slot := range []int{0, slotSpacing} {
-		for i := range size {
+		for i := range stateSize {
+			if stateSizeOld <= i && i < 88 {
+				continue // says nothing
+			}
 			b := append([]byte(nil), good...)
 			b[slot+i] ^= 1
 			must(f.WriteAt(b, 0))
@@ -145,7 +148,7 @@ func refused(fsys *simfile.FS, s *simenv.Sim, state State, size int) {
 			assert(errors.Is(err, ErrDamaged), "byte %d: %v", slot+i, err)
 		}
 		b := append([]byte(nil), good...)
-		b[slot+8] = stateVersion + 1
+		b[slot+8] = stateRead + 1
 		binary.LittleEndian.PutUint32(b[slot+72:], crc32.Checksum(b[slot:][:72], castagnoli))
 		must(f.WriteAt(b, 0))
 		_, err := OpenState(opt)
@@ -169,25 +172,87 @@ func refused(fsys *simfile.FS, s *simenv.Sim, state State, size int) {
 	assert(errors.Is(err, ErrWrongMember), "%v", err)
 }
 
-// Without a commit index the file is what programs read that know the first format alone.
-func TestStateFirstFormat(t *testing.T) {
+// older is a slot as older programs of the first format write it: without what follows, and
+// with an index that the log must reach before the member votes.
+func older(opt *StateOptions, sequence, voteFrom uint64, s State) []byte {
+	b := make([]byte, slotSpacing)
+	s.Commit = voteFrom
+	encodeState(b, opt, sequence, s)
+	return b[:stateSizeOld]
+}
+
+// Older programs read a file with a commit index, and write it; what they leave there of a
+// commit index is none.
+func TestStateOlderPrograms(t *testing.T) {
 	simulate(t, 1, func(s *simenv.Sim) {
 		fsys := simfile.New(s, 1)
 		opt := stateOptions(fsys, s)
-		sf := must(CreateState(opt, State{Term: 3}))
-		version := func() uint32 {
-			b := make([]byte, 2*slotSpacing)
-			must(must(fsys.Open(StateFileName, file.OpenOptions{})).ReadAt(b, 0))
-			slot := b[int(sf.sequence%2)*slotSpacing:]
-			return binary.LittleEndian.Uint32(slot[8:])
-		}
-		ok(sf.SetVote(4, 1))
-		assert(version() == 1, "version %d", version())
+		ok(must(CreateState(opt, State{Term: 3})).Close())
+		f := must(fsys.Open(StateFileName, file.OpenOptions{}))
+		// One that had only older programs.
+		must(f.WriteAt(make([]byte, 2*slotSpacing), 0))
+		must(f.WriteAt(older(&opt, 2, 0, State{Term: 3}), 0))
+		must(f.WriteAt(older(&opt, 3, 55, State{Term: 4, Vote: 1, LogFile: 6}), slotSpacing))
+		sf := must(OpenState(opt))
+		assert(sf.Get() == State{Term: 4, Vote: 1, LogFile: 6}, "%+v", sf.Get())
 		ok(sf.SetCommit(7))
-		assert(version() == 2, "version %d with a commit index", version())
-		ok(sf.SetCommit(0))
-		assert(version() == 1, "version %d after it", version())
+		for turn := range uint64(3) {
+			ok(sf.SetVote(5+turn, 2))
+			ok(sf.Close())
+			for slot := range uint64(2) {
+				b := make([]byte, stateSizeOld)
+				must(f.ReadAt(b, int64(slot*slotSpacing)))
+				le := binary.LittleEndian
+				assert(le.Uint32(b[8:]) == 1 && le.Uint32(b[72:]) == crc32.Checksum(b[:72], castagnoli), "an older program refuses %x", b)
+				assert(le.Uint64(b[64:]) == 7, "it would vote from index %d on", le.Uint64(b[64:]))
+			}
+			for i := range 1 + turn {
+				sequence := sf.sequence + 1 + i
+				must(f.WriteAt(older(&opt, sequence, 7, sf.Get()), int64(sequence%2)*slotSpacing))
+			}
+			sf = must(OpenState(opt))
+			assert(sf.Get() == State{Term: 5 + turn, Vote: 2, LogFile: 6}, "%+v", sf.Get())
+			ok(sf.SetCommit(7))
+			ok(sf.Close())
+			sf = must(OpenState(opt))
+			assert(sf.Get().Commit == 7, "%+v", sf.Get())
+		}
 		ok(sf.Close())
+	})
+}
+
+// A file of the second format is read, and written in the first.
+func TestStateSecondFormat(t *testing.T) {
+	simulate(t, 1, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 1)
+		opt := stateOptions(fsys, s)
+		state := State{Term: 3, Vote: 1, LogFile: 2}
+		ok(must(CreateState(opt, state)).Close())
+		f := must(fsys.Open(StateFileName, file.OpenOptions{}))
+		le := binary.LittleEndian
+		for slot := range int64(2) {
+			b := older(&opt, uint64(4+slot), 0, state)
+			le.PutUint32(b[8:], 2)
+			le.PutUint32(b[72:], crc32.Checksum(b[:72], castagnoli))
+			b = le.AppendUint64(b, 9)
+			b = le.AppendUint32(b, crc32.Checksum(b, castagnoli))
+			must(f.WriteAt(b, slot*slotSpacing))
+		}
+		state.Commit = 9
+		for range 2 {
+			sf := must(OpenState(opt))
+			assert(sf.Get() == state, "%+v", sf.Get())
+			ok(sf.Close())
+		}
+		b := make([]byte, 1)
+		must(f.ReadAt(b, 8))
+		first := b[0]
+		must(f.ReadAt(b, slotSpacing+8))
+		assert(first == 1 && b[0] == 1, "format versions %d and %d", first, b[0])
+		// Its commit index has a checksum.
+		must(f.WriteAt([]byte{2}, 8))
+		_, err := OpenState(opt)
+		assert(errors.Is(err, ErrDamaged), "%v", err)
 	})
 }
 

@@ -57,12 +57,6 @@ func New(cfg Config) (*Storage, error) {
 			log.FileName(newest), log.FileName(uint64(cfg.State.Get().LogFile)))
 	}
 	saved := cfg.State.Get().Commit
-	if saved != 0 && saved <= cfg.Applied {
-		// The engine remembers it by itself, and older programs read a state file without it.
-		if err := cfg.State.SetCommit(0); err != nil && !errors.Is(err, file.ErrNoSpace) {
-			return nil, err
-		}
-	}
 	if last := cfg.Log.LastIndex(); saved > last {
 		return nil, fmt.Errorf("raftlog: the log ends at entry %d, and entry %d was there and committed: entries are missing. "+
 			"Put the log's files back, or empty the node's directory and let it join as a new member", last, saved)

@@ -204,7 +204,7 @@ func (n *Node) unready() error {
 		return n.readiness.withMinority("no leader is known")
 	case !n.readiness.caughtUp.Load():
 		return errors.New("the node is catching up with the group")
-	case n.willVote():
+	case willVote(n.group.Members(), n.group.ID()):
 		return errors.New("the node does not vote yet")
 	case !n.hasAccounts(), s.Writable && !n.serves():
 		return errors.New("the group is beginning")
@@ -214,10 +214,11 @@ func (n *Node) unready() error {
 	return tooFar(&s, n.cfg.Duration("ready_max_lag"))
 }
 
-// willVote reports whether this member is to vote and does not yet: the group cannot spare another for it.
-func (n *Node) willVote() bool {
-	self := n.group.ID()
-	return slices.ContainsFunc(n.group.Members(), func(m group.Member) bool { return m.ID == self && m.Learner && !m.Stays })
+// willVote reports whether a member is to vote and does not yet: the group cannot spare another for it. One
+// that does not know yet that the group took it in may be to vote.
+func willVote(members []group.Member, self uint64) bool {
+	at := slices.IndexFunc(members, func(m group.Member) bool { return m.ID == self })
+	return at < 0 || members[at].Learner && !members[at].Stays
 }
 
 // tooFar says that a member that knows a leader is too far behind the group for clients; 0: nobody is.

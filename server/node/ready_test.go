@@ -45,6 +45,28 @@ func TestRecovering(t *testing.T) {
 	}
 }
 
+// A member is one that the group can spare another for when it votes, or is not to.
+func TestWillVote(t *testing.T) {
+	others := []group.Member{{ID: 1}, {ID: 2}, {ID: 4, Learner: true, Stays: true}}
+	for _, c := range []struct {
+		self *group.Member
+		will bool
+	}{
+		{&group.Member{ID: 3}, false},
+		{&group.Member{ID: 3, Learner: true}, true},
+		{&group.Member{ID: 3, Learner: true, Stays: true}, false},
+		{nil, true}, // it has the group's data of before it was let in
+	} {
+		members := others
+		if c.self != nil {
+			members = append(members[:len(members):len(members)], *c.self)
+		}
+		if will := willVote(members, 3); will != c.will {
+			t.Errorf("%+v: %t", c.self, will)
+		}
+	}
+}
+
 // Clients are not sent to who is far behind, or may be.
 func TestTooFar(t *testing.T) {
 	for _, c := range []struct {

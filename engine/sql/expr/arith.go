@@ -135,6 +135,10 @@ func decimalResult(op ast.BinaryOp, l, r Node, incr int) types.Type {
 	}
 	scale = min(scale, types.MaxDecimalScale)
 	precision = max(min(precision, types.MaxDecimalPrecision), scale, 1)
+	if op == ast.OpDiv && isInexact(r) {
+		// The divisor may be smaller than its type tells, 1 / (1 / 3000000), and the quotient larger.
+		precision = types.MaxDecimalPrecision
+	}
 	return types.Type{Kind: types.KindDecimal, Precision: uint8(precision), Scale: uint8(scale),
 		Unsigned: l.Type().Unsigned && r.Type().Unsigned && op != ast.OpSub}
 }

@@ -30,6 +30,7 @@ type kubernetes struct {
 	told   []string // what events say
 	shut   bool     // pods have no rights any more
 	denied int      // how often it said so
+	busy   bool     // it says nothing of claims
 	anew   string   // a claim that is another one of that name as soon as somebody has looked at it
 }
 
@@ -38,6 +39,13 @@ func (k *kubernetes) shutOut(shut bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.shut, k.denied = shut, 0
+}
+
+// setBusy lets it answer questions for claims with an error, or as it should.
+func (k *kubernetes) setBusy(busy bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.busy = busy
 }
 
 // refusals is how often it was asked without a right to since shutOut.
@@ -102,6 +110,9 @@ func (k *kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case k.shut:
 		k.denied++
 		http.Error(w, "you may not", http.StatusForbidden)
+		return
+	case isClaim && k.busy:
+		http.Error(w, "later", http.StatusServiceUnavailable)
 		return
 	case isClaim && slices.Contains(k.claims, claim):
 		k.claim(w, r, claim)

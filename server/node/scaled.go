@@ -15,13 +15,14 @@ import (
 // not to be there any more are taken out if they do not leave by themselves, and the claims of
 // those that have left are deleted (decision 0034).
 //
-// A claim goes only if this node has seen its pod's name among the group's members, and that member has left
+// A claim goes only if this node, or a process of it before, has seen its pod's name among the group's members, and that member has left
 // in a way that a majority cannot forget any more; if no other member has the name; and if the set is to
 // have pods, and not that one. A claim of which none of that is known stays: it may hold what another
 // group needs, or what this one had before it was lost.
 type scaled struct {
 	n      *Node
-	seen   map[uint64]seenMember // whether this node leads or not
+	seen   map[uint64]seenMember // pods, whether this node leads or not
+	unkept bool                  // seenName could not be written
 	beyond map[uint64]time.Time  // members without a place: since when that is known
 	said   map[uint64]string     // why one of them cannot be taken out
 	next   time.Time             // when Kubernetes is to be asked
@@ -51,19 +52,30 @@ const (
 func newScaled(n *Node) *scaled {
 	s := &scaled{n: n, seen: map[uint64]seenMember{}}
 	s.forget()
+	if err := s.readSeen(); err != nil {
+		n.log.Warn("whose claims are to go is not known from before", "file", seenName, "error", err)
+	}
 	s.notice()
 	return s
 }
 
-// notice notes who is in the group, and forgets whose names others have now.
+// notice notes which pods are in the group, and forgets whose names others have now.
 func (s *scaled) notice() {
+	changed := s.unkept
 	for _, m := range s.n.group.Members() {
-		s.seen[m.ID] = seenMember{addr: m.Addr}
+		if _, _, ok := s.pod(m.Addr); ok && s.seen[m.ID] != (seenMember{addr: m.Addr}) {
+			s.seen[m.ID] = seenMember{addr: m.Addr}
+			changed = true
+		}
 	}
 	for id, m := range s.seen {
 		if used := s.used(m.addr); used != 0 && used != id {
 			delete(s.seen, id)
+			changed = true
 		}
+	}
+	if changed {
+		s.keepSeen()
 	}
 }
 
@@ -90,7 +102,7 @@ func (s *scaled) look() {
 		}
 	}()
 	sets := map[string]kubernetes.Set{}
-	for _, name := range append(n.cfg.List("kubernetes_statefulsets"), n.set.name) {
+	for _, name := range s.sets() {
 		if _, asked := sets[name]; asked {
 			continue
 		}
@@ -107,14 +119,24 @@ func (s *scaled) look() {
 	}
 }
 
-// place is the pod that an address is of, if it is one of the sets in this node's own domain.
-func (s *scaled) place(addr string, sets map[string]kubernetes.Set) (set kubernetes.Set, ordinal int, ok bool) {
+// sets are the names of the StatefulSets that the group runs in.
+func (s *scaled) sets() []string {
+	return append(s.n.cfg.List("kubernetes_statefulsets"), s.n.set.name)
+}
+
+// pod is the pod that an address is of, if it is one of the sets in this node's own domain.
+func (s *scaled) pod(addr string) (set string, ordinal int, ok bool) {
 	at, _ := splitAddr(addr)
 	_, domain, _ := strings.Cut(at, ".")
 	_, own, _ := strings.Cut(host(s.n.cfg), ".")
-	name, ordinal, ok := kubernetes.Place(addr)
-	set, known := sets[name]
-	return set, ordinal, ok && known && domain == own
+	set, ordinal, ok = kubernetes.Place(addr)
+	return set, ordinal, ok && domain == own && slices.Contains(s.sets(), set)
+}
+
+// place is pod, with what Kubernetes says of its set.
+func (s *scaled) place(addr string, sets map[string]kubernetes.Set) (set kubernetes.Set, ordinal int, ok bool) {
+	name, ordinal, ok := s.pod(addr)
+	return sets[name], ordinal, ok
 }
 
 // forget begins anew: another leader has looked after the sets meanwhile.
@@ -193,6 +215,7 @@ func (s *scaled) deleteClaims(ctx context.Context, sets map[string]kubernetes.Se
 		claim, found, err := n.set.Claim(ctx, set.Name, ordinal)
 		if err == nil && !found {
 			delete(s.seen, id)
+			s.keepSeen()
 			continue
 		}
 		if err == nil {

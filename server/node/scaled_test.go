@@ -161,10 +161,22 @@ func TestScaledStays(t *testing.T) {
 		t.Error("two of three were let go at once")
 	case <-time.After(3 * time.Second): // it asks each second
 	}
-	// Who was started again a moment before others left knows of them, too.
+	// Who was started again a moment before others left, or after that, knows of them, too.
 	k.say(`{"spec": {"replicas": 1}}`)
+	k.setBusy(true)
 	members[2].stop()
 	members[1].stop()
+	eventually(t, "they have left", func() error {
+		if r := members[0].report(t); len(r.Members) != 1 {
+			return fmt.Errorf("%+v", r.Members)
+		}
+		return nil
+	})
+	members[0].stop()
+	if members[0], err = start(t, members[0].args); err != nil {
+		t.Fatal(err)
+	}
+	k.setBusy(false)
 	eventually(t, "the claims of those that have left are deleted", func() error {
 		k.mu.Lock()
 		defer k.mu.Unlock()

@@ -64,10 +64,23 @@ func (w *world) allJoined(members []group.Member) bool {
 			n.gone = true // who asked for it did not hear that it was done
 		}
 		if w.plan != nil && !n.gone && !in {
+			if n.inDoubt() {
+				continue // an operator empties its directory (docs/operations-group.md)
+			}
 			return false
 		}
 	}
 	return true
+}
+
+// inDoubt reports whether a node was told that it left the group by fewer members than the
+// majority it needs for certainty, because some of those that it knows have left, too.
+func (n *node) inDoubt() bool {
+	if n.node == nil {
+		return false
+	}
+	_, err := n.node.ReadPoint(group.ReadOptions{})
+	return errors.Is(err, group.ErrMaybeRemoved)
 }
 
 func (w *world) standing() string {

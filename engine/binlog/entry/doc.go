@@ -24,6 +24,9 @@
 //	   24  trace context, with TraceFlag: the trace's id, 16 bytes, and the span's, 8
 //	    …  events: standard v4 events without checksum
 //
+// An entry of kind Large is one transaction whose events do not lie in its body but behind the
+// entry in its file, compressed in frames (package body): see [AppendLarge].
+//
 // v is an unsigned varint. The body is stored as the leader made it: nobody encodes
 // it again, so that files are the same on all members. Everything in an entry
 // follows from the leader's word; a member's own settings have no say.
@@ -33,5 +36,6 @@
 // Envelope.Term): it lost its leader between being made and being appended.
 //
 // Files have versions, FirstVersion to FileVersion, so that members whose program does
-// not know something yet are never given it: TraceFlag is in files of version 2 only.
+// not know something yet are never given it: TraceFlag is in files from version 2 on, Large
+// in files from version 3 on.
 package entry

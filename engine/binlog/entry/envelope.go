@@ -18,7 +18,8 @@ const (
 	Settings
 	// Mark carries the leader's clock when there is nothing else to carry it.
 	Mark
-	// Large refers to a file that is a transaction by itself. Reserved.
+	// Large is a transaction whose events lie behind the entry in a file of their own, from
+	// LargeVersion on; see LargeBody.
 	Large
 )
 
@@ -125,6 +126,8 @@ func Parse(data []byte) (e Envelope, body []byte, err error) {
 		return e, nil, fmt.Errorf("%w: %d bytes of body, %d announced", ErrCorrupt, len(body), e.RawLength)
 	case e.Kind == Transactions && e.Count == 0 || e.Count != 0 && (e.First == 0 || e.First+uint64(e.Count) < e.First):
 		return e, nil, fmt.Errorf("%w: transactions %d, %d of them", ErrCorrupt, e.First, e.Count)
+	case e.Kind == Large && (e.Count != 1 || e.Codec != Plain || !e.Rotate() || e.FileVersion < LargeVersion):
+		return e, nil, fmt.Errorf("%w: a large transaction with count %d, codec %d, flags %#x and version %d", ErrCorrupt, e.Count, e.Codec, e.Flags, e.FileVersion)
 	case e.Kind != Transactions && e.Kind != Large && e.Count != 0:
 		return e, nil, fmt.Errorf("%w: %v with %d transactions", ErrCorrupt, e.Kind, e.Count)
 	}
@@ -156,6 +159,8 @@ const (
 	FirstVersion = 1
 	// TraceVersion is the first in which transactions may have trace contexts.
 	TraceVersion = 2
+	// LargeVersion is the first in which there may be entries of kind Large.
+	LargeVersion = 3
 	// FileVersion is the newest: that of a new group's files, and of those that a leader
 	// asks for when all members know it.
 	FileVersion = 2

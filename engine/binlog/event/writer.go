@@ -87,6 +87,16 @@ type Transaction struct {
 	LastCommitted, Sequence uint64 // as in GTID
 	Time                    int64  // of the commit, microseconds since 1970
 	Events                  []byte
+	// Each, if not nil, gives the events in pieces, each of whole ones, instead of Events. It is
+	// called twice: a transaction's length is known before its first event is written.
+	Each func(fn func(events []byte) error) error
+}
+
+func (t *Transaction) each(fn func(events []byte) error) error {
+	if t.Each == nil {
+		return fn(t.Events)
+	}
+	return t.Each(fn)
 }
 
 // Transaction writes a transaction: its GTID, then either BEGIN, its events and XID, or
@@ -94,16 +104,16 @@ type Transaction struct {
 // written; the writer's.
 func (w *Writer) Transaction(t *Transaction) error {
 	timestamp := uint32(t.Time / 1e6)
-	shape, err := w.measure(t.Events)
-	if err != nil {
+	var shape shape
+	if err := t.each(func(events []byte) error { return w.measure(&shape, events) }); err != nil {
 		return err
 	}
 	g := GTID{UUID: w.opt.UUID, Number: t.Number, LastCommitted: t.LastCommitted, Sequence: t.Sequence,
-		CommitTime: t.Time, ServerVersion: defaultVersionNumber, Statement: shape.statement}
+		CommitTime: t.Time, ServerVersion: defaultVersionNumber, Statement: shape.statement()}
 	b := Query{Text: begin, Client: utf8mb4, Connection: utf8mb4, Server: utf8mb4}
 	w.buf = AppendGTID(w.buf[:0], timestamp, &g)
 	rest := shape.length + uint64(len(w.buf)-1+w.tail())
-	if !shape.statement {
+	if !shape.statement() {
 		frame := AppendXID(AppendQuery(nil, timestamp, &b), timestamp, t.Number)
 		rest += uint64(len(frame) + 2*w.tail())
 	}
@@ -112,13 +122,13 @@ func (w *Writer) Transaction(t *Transaction) error {
 	if err := w.finish(); err != nil {
 		return err
 	}
-	if !shape.statement {
+	if !shape.statement() {
 		w.buf = AppendQuery(w.buf[:0], timestamp, &b)
 		if err := w.finish(); err != nil {
 			return err
 		}
 	}
-	if err := w.events(t.Events); err != nil || shape.statement {
+	if err := t.each(w.events); err != nil || shape.statement() {
 		return err
 	}
 	w.buf = AppendXID(w.buf[:0], timestamp, t.Number)
@@ -130,25 +140,26 @@ const utf8mb4 = 255
 
 // shape is what a transaction's events are like once they have left.
 type shape struct {
-	length    uint64 // with checksums
-	statement bool   // a statement and no rows
+	length        uint64 // with checksums
+	rows, queries bool
 }
 
-func (w *Writer) measure(events []byte) (s shape, err error) {
-	var rows, queries bool
+// statement reports whether there is a statement and no rows.
+func (s *shape) statement() bool { return s.queries && !s.rows }
+
+func (w *Writer) measure(s *shape, events []byte) error {
 	r := NewReader(events)
 	var e Event
 	for {
 		more, err := r.Next(&e)
 		if !more || err != nil {
-			s.statement = queries && !rows
-			return s, err
+			return err
 		}
 		if e.Type == TypeSchema {
 			continue
 		}
-		rows = rows || e.Type == TypeTableMap || e.Type.IsRows()
-		queries = queries || e.Type == TypeQuery
+		s.rows = s.rows || e.Type == TypeTableMap || e.Type.IsRows()
+		s.queries = s.queries || e.Type == TypeQuery
 		s.length += uint64(len(e.Raw) + w.tail())
 	}
 }

@@ -16,7 +16,7 @@ func sample() []byte {
 	entries := []Entry{mk.empty(), mk.next(2, 30, 0), mk.next(0, 0, 0)}
 	mk.term = 4
 	entries = append(entries, mk.next(1, 100, 0), Entry{Index: 5, Term: 4, Type: ConfChangeV2, Data: []byte{1}})
-	b := render(entries)[0].bytes
+	b := render(entries, nil)[0].bytes
 	m := mark{sequence: 3, offset: headerSize + recordHeader, index: 2}
 	m.encode(b[m.at():], 1)
 	return b

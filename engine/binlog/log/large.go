@@ -315,8 +315,8 @@ type Body struct {
 	f file.File
 }
 
-// OpenBody opens the body of a large transaction. The entry is verified, the body is not: that is
-// done by those who read it, see [Body.Damaged].
+// OpenBody opens the body of a large transaction. The entry is verified; the reader verifies the
+// body, and reports damage with [Body.Damaged].
 //
 // Errors: ErrNoBody if the entry is of another kind, ErrCompacted, ErrUnavailable; a
 // *CorruptError halts the log.

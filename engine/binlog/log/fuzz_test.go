@@ -119,7 +119,7 @@ func FuzzInspect(f *testing.F) {
 			if problem != "" && lerr == nil && l.Offset >= headerSize+recordHeader+uint32(len(data)) && l.Offset <= largeOffsetMax && l.Offset%largeAlign == 0 {
 				t.Fatalf("a good description of a body: %s", problem)
 			}
-		} else if c.large != nil {
+		} else if err == nil && c.large != nil {
 			t.Fatal("a large transaction where there is none")
 		}
 		if err == nil && e.Kind != entry.Large && problem != "" {

@@ -27,8 +27,12 @@ const (
 // one with another term the old tail is taken back, durably, before anything is
 // written. The log keeps the entries' Data.
 //
+// The body of a large transaction comes from Options.Bodies. Its entry is durable at once.
+//
 // Errors: ErrInvalid and ErrNewerFormat, file.ErrNoSpace: nothing was added, and the
-// log goes on; a conflicting tail may be gone. ErrCommitted and any other halt it.
+// log goes on; a conflicting tail may be gone. ErrNoBody: the entries before the large
+// transaction were added. So were, if the disk is full, those up to the last large
+// transaction whose turn came, and perhaps itself. ErrCommitted and any other halt the log.
 func (l *Log) Append(entries []Entry) error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -96,10 +100,10 @@ func (l *Log) validate(entries []Entry, at place) error {
 }
 
 // write adds entries that were validated. If the disk is full the log ends again
-// where it ended before.
+// where it ended before, or where a large transaction begins or ends.
 func (l *Log) write(entries []Entry) error {
 	before := l.tail
-	err := l.writeAll(entries)
+	err := l.writeAll(entries, &before)
 	clear(l.run)
 	l.buf, l.run = l.buf[:0], l.run[:0]
 	if err == nil || l.Err() != nil {
@@ -115,20 +119,25 @@ func (l *Log) write(entries []Entry) error {
 }
 
 // writeAll lays out records and writes them, a new file where one begins. An error
-// other than a full disk halts the log.
-func (l *Log) writeAll(entries []Entry) error {
+// other than a full disk or a missing body halts the log. kept is set to the place up to
+// which the entries stay whatever comes behind them.
+func (l *Log) writeAll(entries []Entry, kept *place) error {
 	at := l.tail
+	full := l.lastFile().large != nil // the open file takes nothing
 	for i := range entries {
 		e := &entries[i]
 		c, _ := inspect(e.Type, e.Term, len(e.Data), e.Data)
-		if c.rotate {
+		if c.rotate || full {
 			if err := l.flush(at); err != nil {
 				return err
 			}
-			if err := l.rotate(c.version); err != nil {
+			if err := l.nextFile(e, &c, kept); err != nil {
 				return err
 			}
-			at = l.tail
+			at, full = l.tail, c.large != nil
+			if full {
+				continue
+			}
 		}
 		if len(l.buf) > 0 && len(l.buf)+recordHeader+len(e.Data) > bufferSize {
 			if err := l.flush(at); err != nil {
@@ -149,6 +158,24 @@ func (l *Log) writeAll(entries []Entry) error {
 		}
 	}
 	return l.flush(at)
+}
+
+// nextFile opens the file that begins with an entry: the whole of it if the entry is a
+// large transaction.
+func (l *Log) nextFile(e *Entry, c *content, kept *place) error {
+	if c.large != nil {
+		// What its place in the log has cost, or its body, is not thrown away for another
+		// entry's sake.
+		*kept = l.tail
+		err := l.appendLarge(e, c)
+		*kept = l.tail
+		return err
+	}
+	version := uint8(0)
+	if c.rotate {
+		version = c.version
+	}
+	return l.rotate(version)
 }
 
 // writeDirect writes what is buffered and behind it data, which ends at at.

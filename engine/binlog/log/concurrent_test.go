@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
@@ -19,10 +20,13 @@ import (
 //
 //  1. what is read of committed entries is what was appended, and of others consistent in itself;
 //  2. positions, numbers and terms agree with the entries;
-//  3. a reader meets no error but that entries are gone or not there.
+//  3. a reader meets no error but that entries are gone or not there;
+//  4. a body that is open stays whole.
 func concurrently(e env.Env, fsys file.FS, seed uint64, rounds int) {
 	opt := options(fsys, e)
 	opt.Cache = 20_000
+	all := bodies{}
+	opt.Newest, opt.Bodies = entry.LargeVersion, &stage{fs: fsys, all: all}
 	l := must(Create(opt, Start{}))
 	var stop atomic.Bool
 	readers := env.NewGroup(e)
@@ -52,11 +56,14 @@ func concurrently(e env.Env, fsys file.FS, seed uint64, rounds int) {
 		}
 		var entries []Entry
 		for range 1 + rng.IntN(4) {
-			var flags uint8
-			if rng.IntN(12) == 0 {
-				flags = entry.FlagRotate
+			switch rng.IntN(12) {
+			case 0:
+				entries = append(entries, mk.next(1, rng.IntN(3000), entry.FlagRotate))
+			case 1:
+				entries = append(entries, mk.large(all, 1+rng.IntN(3), rng.IntN(900)))
+			default:
+				entries = append(entries, mk.next(1, rng.IntN(3000), 0))
 			}
-			entries = append(entries, mk.next(1, rng.IntN(3000), flags))
 		}
 		ok(l.Append(entries))
 		if rng.IntN(3) == 0 {
@@ -93,6 +100,14 @@ func look(l *Log, rng *rand.Rand) {
 	}
 	term, err := l.Term(lo)
 	assert(err == nil && term == got[0].Term || gone(err), "term of %d: %d, %v", lo, term, err)
+	if entry.Kind(got[0].Data[0]) == entry.Large {
+		b, err := l.OpenBody(lo)
+		assert(err == nil && b.Index == lo || gone(err), "body of %d: %v", lo, err)
+		if err == nil {
+			ok(b.Damaged(body.Verify(b, &b.LargeBody))) // though it may be purged by now
+			ok(b.Close())
+		}
+	}
 	number, err := l.Number(lo)
 	assert(err == nil && number == lo || gone(err), "number of %d: %d, %v", lo, number, err)
 	index, err := l.IndexOf(lo)

@@ -37,6 +37,10 @@ func (m *model) live(fsys *simfile.FS, k int64, steps int) (*simfile.FS, int64) 
 	opt := options(fsys, m.sim)
 	opt.Cache = []int64{0, -1, 3000}[m.rng.IntN(3)]
 	opt.Preallocate = []int64{-1, 16 << 10, 4 << 10}[m.rng.IntN(3)]
+	m.lacks = m.rng.IntN(3) == 0
+	if m.rng.IntN(3) == 0 {
+		defer renamesFail(fsys).Stop()
+	}
 	l, err := m.start(fsys, opt)
 	if err == nil {
 		err = m.life(l, steps)

@@ -6,8 +6,8 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file"
 )
 
-// VerifyFile reads a file of the log and checks every record in it, up to the end as it
-// is when the call begins. Error: *CorruptError, which does not halt the log.
+// VerifyFile reads a file of the log and checks every record in it, and the body of a large
+// transaction, up to the end as it is when the call begins. Error: *CorruptError, which does not halt the log.
 func (l *Log) VerifyFile(number uint64) error {
 	for {
 		l.mu.RLock()
@@ -40,11 +40,16 @@ func (l *Log) verifyFile(s, next *segment) error {
 		return err
 	}
 	if next == nil {
-		_, err := verify(f, s, s.end)
-		return err
+		if _, err := verify(f, s, s.end); err != nil {
+			return err
+		}
+		return s.verifyBody(f)
 	}
 	if !m.blank || onDisk.end != s.end {
 		return &CorruptError{File: s.name(), Offset: s.end, What: "a closed file has a sync mark, or another length than it should have"}
 	}
-	return s.verifyBefore(f, next)
+	if err := s.verifyBefore(f, next); err != nil {
+		return err
+	}
+	return s.verifyBody(f)
 }

@@ -10,7 +10,8 @@
 //
 //	header block
 //	   0  8  magic
-//	   8  4  format version: 2; files of version 1 have no transactions with entry.TraceFlag
+//	   8  4  format version: 1 to 3; files of version 1 have no transactions with
+//	         entry.TraceFlag, and those before version 3 are not files of large transactions
 //	  12  4  length of the block
 //	  16 16  group id
 //	  32  8  number of the file
@@ -35,18 +36,34 @@
 //
 // The checksum of the first record of a file begins with the one in the header. An
 // entry of type normal is empty or begins with an entry.Envelope. One with
-// entry.FlagRotate is the first of a new file, and nothing else begins a file:
-// everything in a closed file follows from the entries, so that it is the same on
+// entry.FlagRotate is the first of a new file. So is the entry behind a large
+// transaction, and nothing else begins a file: everything in a closed file follows from the entries, so that it is the same on
 // all members, byte for byte. The entry says the file's format version, too; it never
 // falls from file to file, and a program refuses files that are newer than it is
 // ([ErrNewerFormat]).
+//
+// # Files of large transactions
+//
+// An entry of kind entry.Large has a file of its own, of version 3 or newer:
+//
+//	header block
+//	the entry's record, at 4096
+//	zeros, up to the place that the entry names, a multiple of 4096
+//	the transaction's body (package body), of the length that the entry names
+//
+// There the file ends. The chain of checksums goes through the record, which holds the
+// body's digest, and not through the body. A body comes from [Options].Bodies: the log takes
+// over the file that the body lies in. A file gets its name when it is durable whole, so that
+// a start checks header, record and length, and does not read the body. The body is checked
+// when it is read: by [Log.VerifyFile], by [Import], and by readers of [Log.OpenBody].
 //
 // # Invariants
 //
 //	first - 1 <= committed; synced <= last; indexes follow each other, terms never fall
 //	mark <= synced: everything below a mark was durable before the mark was written
 //	behind the end the file holds zeros, durably, before a record is written there
-//	a file that another one follows is durable whole
+//	a file that another one follows, and that of a large transaction, is durable whole
+//	nothing is written into the file of a large transaction but its sync marks
 //	the last file has an entry, unless it is the first one of the log
 //
 // # Use
@@ -56,7 +73,8 @@
 // Readers come from any task, see [Log.Read]; they may read what is not synced yet,
 // and only Raft may read what is not committed.
 //
-// A full disk ([file.ErrNoSpace]) leaves the log as it was; the caller tries again.
+// A full disk ([file.ErrNoSpace]) leaves the log as it was, or with the entries up to a
+// large transaction; the caller tries again, as with [ErrNoBody].
 // Any other failure to write, and a damaged record wherever it is met, halts the log
 // for good: [Log.Err] names the cause.
 //

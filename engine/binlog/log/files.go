@@ -19,6 +19,7 @@ type FileInfo struct {
 	FirstNumber uint64 // of the first transaction in it, or behind it
 	LastNumber  uint64 // FirstNumber - 1: it has none
 	Version     uint8  // of its format
+	Large       bool   // it holds a large transaction and nothing else
 	// Closed: another file follows and all entries are committed. The file never
 	// changes again and is the same on all members.
 	Closed bool
@@ -35,7 +36,7 @@ func (l *Log) Files() []FileInfo {
 			last = l.files[i+1].numberBefore
 		}
 		infos[i] = FileInfo{Name: s.name(), Number: s.number, Size: s.end, FirstIndex: s.first, LastIndex: s.next - 1,
-			FirstNumber: s.numberBefore + 1, LastNumber: last, Version: s.version, Closed: l.isClosed(i)}
+			FirstNumber: s.numberBefore + 1, LastNumber: last, Version: s.version, Large: s.large != nil, Closed: l.isClosed(i)}
 	}
 	return infos
 }

@@ -232,10 +232,17 @@ type content struct {
 	count   uint32
 	time    int64
 	known   bool // there is an envelope
+	// large describes the body of a large transaction, which lies behind the record; nil: the
+	// entry is of another kind.
+	large *entry.LargeBody
 }
 
-// inspect reads the envelope of an entry from the first bytes of its data. It is
-// entry.Parse without the body.
+// headSize is how many bytes of an entry's data inspect looks at.
+const headSize = entry.EnvelopeSize + entry.LargeSize
+
+// inspect reads the envelope of an entry from the first bytes of its data, headSize of them if
+// there are so many. It is entry.Parse without the body, but for what an entry of kind Large says
+// of its transaction's body.
 func inspect(typ uint8, term uint64, length int, head []byte) (c content, problem string) {
 	switch {
 	case typ > ConfChangeV2:
@@ -258,6 +265,11 @@ func inspect(typ uint8, term uint64, length int, head []byte) (c content, proble
 	if kind == entry.Transactions && c.count == 0 || c.count != 0 && (c.first == 0 || c.first+uint64(c.count) < c.first) {
 		return c, "its envelope is malformed"
 	}
+	if kind == entry.Large {
+		if problem := c.inspectLarge(length, head); problem != "" {
+			return c, problem
+		}
+	}
 	if le.Uint64(head[8:]) != term {
 		c.first, c.count = 0, 0 // made in another term: it holds nothing
 	}
@@ -267,6 +279,9 @@ func inspect(typ uint8, term uint64, length int, head []byte) (c content, proble
 // after is the boundary behind a record that begins at p.
 func (p place) after(r record, c content) place {
 	p.offset += recordHeader + int64(r.length)
+	if c.large != nil {
+		p.offset = fileEnd(c.large)
+	}
 	p.index = r.index + 1
 	p.term = r.term
 	p.chain = r.crc

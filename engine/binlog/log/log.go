@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 )
@@ -67,6 +68,9 @@ type segment struct {
 	end       int64  // behind the last record
 	next      uint64 // index behind the last entry
 	firstTime int64  // wall clock of the first entry, microseconds since 1970; 0: unknown
+	// large describes the body that fills the file behind its one record; nil: it is not the
+	// file of a large transaction. It never changes but when that record is taken back.
+	large *entry.LargeBody
 	// began are the terms that begin in the file, ascending. Those before cut are
 	// not known without reading the file.
 	began  []termStart
@@ -256,6 +260,9 @@ func (l *Log) StartAt(index uint64) (Start, error) {
 	defer l.mu.RUnlock()
 	if s := l.segment(p.file); err == nil && s != nil {
 		start.Version = s.version
+		if s.large != nil && p.index > s.first {
+			start.File++ // nothing follows in the file of a large transaction
+		}
 	}
 	return start, err
 }

@@ -22,21 +22,26 @@ type rendered struct {
 // firstFile is of the oldest format, so that others come after it.
 var firstFile = Start{Version: entry.FirstVersion}
 
-// render lays out a log from its entries alone. The first one has index 1.
-func render(entries []Entry) []rendered {
+// render lays out a log from its entries and bodies alone. The first one has index 1.
+func render(entries []Entry, all bodies) []rendered {
 	h := firstFile.header(&Options{Group: testGroup})
 	at := place{file: 1, offset: headerSize, index: 1}
 	b := make([]byte, headerSize)
 	h.encode(b)
 	files := []rendered{{1, 1, b}}
 	var began []termStart
+	full := false
 	for i := range entries {
 		e := &entries[i]
 		f := &files[len(files)-1]
 		c, problem := inspect(e.Type, e.Term, len(e.Data), e.Data)
 		assert(problem == "", "entry %d: %s", e.Index, problem)
-		if c.rotate {
-			h = header{version: max(c.version, h.version), group: testGroup, number: f.number + 1, first: e.Index, termBefore: at.term, numberBefore: at.number,
+		if c.rotate || full {
+			version := h.version
+			if c.rotate {
+				version = max(version, c.version)
+			}
+			h = header{version: version, group: testGroup, number: f.number + 1, first: e.Index, termBefore: at.term, numberBefore: at.number,
 				sizeBefore: int64(len(f.bytes)), chainBefore: at.chain, termCount: uint32(len(began)),
 				terms: began[max(0, len(began)-maxTerms):]}
 			b := make([]byte, headerSize)
@@ -51,6 +56,10 @@ func render(entries []Entry) []rendered {
 		var crc uint32
 		f.bytes, crc = appendRecord(f.bytes, e, at.chain)
 		f.bytes = append(f.bytes, e.Data...)
+		if full = c.large != nil; full {
+			f.bytes = append(f.bytes, make([]byte, int(c.large.Offset)-len(f.bytes))...)
+			f.bytes = append(f.bytes, all[c.large.ID]...)
+		}
 		at = at.after(record{crc: crc, length: len(e.Data), index: e.Index, term: e.Term}, c)
 	}
 	return files
@@ -70,11 +79,15 @@ type model struct {
 	purged, mayPurge uint64
 	term             uint64
 	crashes          int
-	refused          int // appends for which there was no space
+	refused          int // appends for which there was no space, or no body
+
+	bodies bodies
+	lacks  bool // now and then a body is not there
 }
 
 func newModel(s *simenv.Sim, seed uint64) *model {
-	return &model{sim: s, rng: rand.New(rand.NewPCG(seed, 1)), term: 1, purged: 1, mayPurge: 1}
+	return &model{sim: s, rng: rand.New(rand.NewPCG(seed, 1)), term: 1, purged: 1, mayPurge: 1,
+		bodies: bodies{}}
 }
 
 func (m *model) last() uint64 { return uint64(len(m.entries)) }
@@ -93,7 +106,7 @@ func (m *model) more(after uint64) []Entry {
 	}
 	var entries []Entry
 	for range 1 + m.rng.IntN(5) {
-		switch m.rng.IntN(12) {
+		switch m.rng.IntN(14) {
 		case 0:
 			entries = append(entries, mk.empty())
 		case 1:
@@ -107,6 +120,8 @@ func (m *model) more(after uint64) []Entry {
 			entry1.Term--
 			entry1.Put(e.Data)
 			entries = append(entries, e)
+		case 3:
+			entries = append(entries, mk.large(m.bodies, 1+m.rng.IntN(3), m.rng.IntN(900)))
 		default:
 			size := m.rng.IntN(900)
 			switch m.rng.IntN(40) {
@@ -118,7 +133,7 @@ func (m *model) more(after uint64) []Entry {
 			var flags uint8
 			if m.rng.IntN(10) == 0 {
 				flags = entry.FlagRotate
-				mk.version = uint8(mk.index % (entry.FileVersion + 1)) // 0 stands for the first
+				mk.version = uint8(mk.index % (entry.LargeVersion + 1)) // 0 stands for the first
 			}
 			entries = append(entries, mk.next(uint32(m.rng.IntN(4)), size, flags))
 		}
@@ -147,11 +162,8 @@ func (m *model) put(l *Log, after uint64, entries []Entry) error {
 	before := m.entries
 	m.entries = append(m.entries[:after:after], entries...)
 	err := l.Append(entries)
-	if errors.Is(err, file.ErrNoSpace) && l.Err() == nil {
-		assert(l.LastIndex() == after || l.LastIndex() == uint64(len(before)), "the log ends at %d, %d or %d were right", l.LastIndex(), after, len(before))
-		m.refused++
-		m.entries, m.other = before[:l.LastIndex()], nil
-		ok(m.is(l, l.fs, m.entries))
+	if (errors.Is(err, file.ErrNoSpace) || errors.Is(err, ErrNoBody)) && l.Err() == nil {
+		m.refusedAt(l, before, after, errors.Is(err, ErrNoBody))
 		return nil
 	}
 	if err == nil {
@@ -160,6 +172,25 @@ func (m *model) put(l *Log, after uint64, entries []Entry) error {
 		m.durable = max(m.durable, l.SyncedIndex())
 	}
 	return err
+}
+
+// refusedAt takes down how far the log has got with an append that has failed: it is as before,
+// or ends where a large transaction begins or ends.
+func (m *model) refusedAt(l *Log, before []Entry, after uint64, noBody bool) {
+	last := l.LastIndex()
+	isLarge := func(i uint64) bool {
+		return i > after && i <= m.last() && len(m.entries[i-1].Data) > 0 && entry.Kind(m.entries[i-1].Data[0]) == entry.Large
+	}
+	switch {
+	case isLarge(last+1) || isLarge(last) && !noBody:
+		m.entries = m.entries[:last]
+	default:
+		assert(!noBody && (last == after || last == uint64(len(before))), "the log ends at %d, %d or %d were right", last, after, len(before))
+		m.entries = before[:last]
+	}
+	m.refused++
+	m.other, m.durable = nil, max(min(m.durable, last), l.SyncedIndex())
+	ok(m.is(l, l.fs, m.entries))
 }
 
 func (m *model) sync(l *Log) error {
@@ -241,7 +272,7 @@ func (m *model) recovered(l *Log, fsys file.FS) {
 
 // is compares the log and its files with entries.
 func (m *model) is(l *Log, fsys file.FS, entries []Entry) error {
-	want := render(entries)
+	want := render(entries, m.bodies)
 	files := l.Files()
 	first := files[0].FirstIndex
 	if first < m.purged || first > max(m.mayPurge, 1) {
@@ -288,6 +319,10 @@ func (m *model) lookups(l *Log, entries []Entry) error {
 		if n := must(l.Number(e.Index)); n != number {
 			return fmt.Errorf("after entry %d the number is %d, not %d", e.Index, n, number)
 		}
+		if len(e.Data) > 0 && entry.Kind(e.Data[0]) == entry.Large && e.Type == Normal {
+			readBody(l, m.bodies, e.Index)
+			ok(l.VerifyFile(must(l.Position(e.Index)).File))
+		}
 		if pos := must(l.Position(e.Index)); must(l.Find(pos)) != e.Index {
 			return fmt.Errorf("position %v is not found", pos)
 		}
@@ -321,8 +356,16 @@ func sameFile(l *Log, fsys file.FS, f FileInfo, want *rendered, followed bool) e
 	return nil
 }
 
+// large has a log take large transactions.
+func (m *model) large(fsys *simfile.FS, opt Options) Options {
+	opt.Newest = entry.LargeVersion
+	opt.Bodies = &stage{fs: fsys, all: m.bodies, lacks: func() bool { return m.lacks && m.rng.IntN(5) == 0 }}
+	return opt
+}
+
 // start opens the log, or makes it.
 func (m *model) start(fsys *simfile.FS, opt Options) (*Log, error) {
+	opt = m.large(fsys, opt)
 	l, err := Open(opt)
 	if errors.Is(err, ErrNoLog) {
 		assert(m.durable == 0 && m.purged == 1, "the log is gone")

@@ -8,7 +8,6 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 )
@@ -242,7 +241,7 @@ func (o *opening) readHeader(number uint64) (*segment, openMark, error) {
 // readSegment reads what the beginning of a file says. It ends where the file ends.
 func readSegment(f file.File, number uint64, opt *Options) (*segment, openMark, error) {
 	name := FileName(number)
-	b := make([]byte, headerSize+recordHeader+entry.EnvelopeSize)
+	b := make([]byte, headerSize+recordHeader+headSize)
 	n, err := f.ReadAt(b, 0)
 	if err != nil && err != io.EOF {
 		return nil, openMark{}, err
@@ -267,13 +266,23 @@ func readSegment(f file.File, number uint64, opt *Options) (*segment, openMark, 
 		return nil, openMark{}, &CorruptError{File: name, Offset: markOffset, What: "both sync marks are unreadable"}
 	}
 	s := &segment{header: h, end: size, next: h.first}
-	if n == len(b) {
-		r := decodeRecord(b[headerSize:])
-		if c, problem := inspect(r.typ, r.term, max(r.length, 0), b[headerSize+recordHeader:]); problem == "" && r.index == h.first {
-			s.firstTime = c.time
-		}
-	}
+	s.learnFirst(b[headerSize:n])
 	return s, openMark{mark: m, blank: blank, size: size}, nil
+}
+
+// learnFirst takes down what the first record says, of which b are the first bytes. The
+// record's checksum is not looked at.
+func (s *segment) learnFirst(b []byte) {
+	if len(b) < recordHeader {
+		return
+	}
+	r, head := decodeRecord(b), b[recordHeader:]
+	if r.index != s.first || len(head) < min(r.length, headSize) {
+		return
+	}
+	if c, problem := inspect(r.typ, r.term, r.length, head); problem == "" {
+		s.firstTime, s.large = c.time, c.large
+	}
 }
 
 // join checks that next can follow s, and takes from it how s ends.
@@ -281,6 +290,9 @@ func (s *segment) join(next *segment) error {
 	h := &next.header
 	if h.first < s.first || h.termBefore < s.termBefore || h.numberBefore < s.numberBefore || h.sizeBefore < headerSize || h.version < s.version {
 		return &CorruptError{File: next.name(), What: fmt.Sprintf("the file does not follow %s", s.name())}
+	}
+	if s.large != nil && (h.sizeBefore != fileEnd(s.large) || h.first != s.first+1) {
+		return &CorruptError{File: next.name(), What: fmt.Sprintf("the file does not follow %s, a large transaction", s.name())}
 	}
 	s.end, s.next = h.sizeBefore, h.first
 	s.began, s.cut = h.terms, h.termCount > uint32(len(h.terms))
@@ -389,6 +401,10 @@ func (o *opening) openLast() error {
 	for _, p := range marks {
 		whole = max(whole, p.offset)
 	}
+	if s.large != nil {
+		// It got its name when it was durable whole, so that no crash has torn it.
+		whole, s.large = max(whole, m.size), nil
+	}
 	s.began = nil
 	for {
 		before := sc.at
@@ -414,7 +430,7 @@ func (o *opening) openLast() error {
 			}
 		}
 		if before.index == s.first {
-			s.firstTime = c.time
+			s.firstTime, s.large = c.time, c.large
 		}
 		s.note(before, r.term)
 		l.opt.Checked(sc.at.offset, m.size)

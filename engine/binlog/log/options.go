@@ -44,8 +44,11 @@ type Options struct {
 	// that entries are lost.
 	Salvage bool
 	// Newest is the newest version of the format that is known; entry.FileVersion by
-	// default. A lower one is for tests of groups whose programs differ.
+	// default. Another one is for tests of groups whose programs differ.
 	Newest uint8
+	// Bodies has the bodies of large transactions that are appended. nil: there are none, and an
+	// entry of kind entry.Large is never taken.
+	Bodies Bodies
 	// Checked is told now and then how many bytes of the newest file [Open] has checked;
 	// nil: nobody is told.
 	Checked func(read, size int64)
@@ -119,6 +122,8 @@ var (
 	ErrUnavailable = errors.New("binlog: entry is not in the log yet")
 	// ErrLarge: the entry is longer than the caller wants to wait for.
 	ErrLarge = errors.New("binlog: entry takes long to read")
+	// ErrNoBody: the body of a large transaction is not here, or the entry has none.
+	ErrNoBody = errors.New("binlog: no body of a large transaction")
 	// ErrBadPosition: no entry begins at the position.
 	ErrBadPosition = errors.New("binlog: no entry begins at this position")
 	// ErrInvalid: entries that cannot be appended. The log is as it was.

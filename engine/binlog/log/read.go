@@ -139,6 +139,9 @@ type diskReader struct {
 // chunk reads one piece and takes the whole records in it.
 func (r *diskReader) chunk() error {
 	size := min(max(r.budget, 4<<10), readChunk, r.s.end-r.at.offset)
+	if r.s.large != nil {
+		size = min(size, int64(r.s.large.Offset)-r.at.offset) // not the body
+	}
 	b, err := r.read(size)
 	if err != nil {
 		return err

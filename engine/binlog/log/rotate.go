@@ -21,9 +21,7 @@ func (l *Log) rotate(version uint8) error {
 		return err
 	}
 	old := l.lastFile()
-	h := header{version: max(version, old.version), group: l.opt.Group, number: old.number + 1, first: l.tail.index, termBefore: l.tail.term,
-		numberBefore: l.tail.number, sizeBefore: l.tail.offset, chainBefore: l.tail.chain,
-		terms: old.began[max(0, len(old.began)-maxTerms):], termCount: uint32(len(old.began))}
+	h := l.nextHeader(old, version)
 	f, err := createFile(&l.opt, &h)
 	if err != nil {
 		return l.failed("new file "+FileName(h.number), err)
@@ -49,6 +47,13 @@ func (l *Log) rotate(version uint8) error {
 	l.synced = l.tail
 	l.stats.rotations.Add(1)
 	return nil
+}
+
+// nextHeader is the header of the file that follows old, the last one.
+func (l *Log) nextHeader(old *segment, version uint8) header {
+	return header{version: max(version, old.version), group: l.opt.Group, number: old.number + 1, first: l.tail.index, termBefore: l.tail.term,
+		numberBefore: l.tail.number, sizeBefore: l.tail.offset, chainBefore: l.tail.chain,
+		terms: old.began[max(0, len(old.began)-maxTerms):], termCount: uint32(len(old.began))}
 }
 
 // createFile makes a file that holds its header only. It has its name, durably, or
@@ -178,6 +183,9 @@ func (l *Log) forget(at place) (keep *segment, newer []*segment, end place) {
 		at.file, at.offset = keep.number, newer[0].sizeBefore
 	}
 	keep.end, keep.next = at.offset, at.index
+	if keep.next == keep.first {
+		keep.large = nil
+	}
 	keep.points.truncate(at.index)
 	for len(keep.began) > 0 && keep.began[len(keep.began)-1].index >= at.index {
 		keep.began = keep.began[:len(keep.began)-1]

@@ -6,14 +6,14 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/storage/file"
 )
 
 // scanWindow is how much of a file a scanner reads at a time.
 const scanWindow = 64 << 10
 
-// scanner walks over the records of a file, in bounded memory whatever their length.
+// scanner walks over the records of a file, in bounded memory whatever their length. Of the body
+// of a large transaction it reads nothing but what lies in the record's window.
 type scanner struct {
 	f    file.File
 	name string
@@ -22,6 +22,7 @@ type scanner struct {
 
 	window []byte
 	start  int64 // of the window
+	full   bool  // the record before is that of a large transaction: nothing follows in the file
 }
 
 // badRecord says that there is no record at a place.
@@ -87,12 +88,15 @@ func (s *scanner) next(verify bool) (record, content, error) {
 			return r, c, s.bad("the checksum is %08x, the bytes give %08x", r.crc, crc)
 		}
 	}
-	s.at = s.at.after(r, c)
+	s.at, s.full = s.at.after(r, c), c.large != nil
 	return r, c, nil
 }
 
 // peek reads the header and the envelope of the next record.
 func (s *scanner) peek() (r record, c content, err error) {
+	if s.full && s.end > s.at.offset {
+		return r, c, s.bad("there are bytes behind the body of a large transaction")
+	}
 	if s.end-s.at.offset < recordHeader {
 		return r, c, s.bad("the file ends")
 	}
@@ -107,7 +111,7 @@ func (s *scanner) peek() (r record, c content, err error) {
 	if r.length < 0 || r.length > MaxData || int64(r.length) > s.end-s.at.offset-recordHeader {
 		return r, c, s.bad("it ends behind the file, if its length of %d bytes is true", r.length)
 	}
-	head, err := s.view(s.at.offset+recordHeader, min(r.length, entry.EnvelopeSize))
+	head, err := s.view(s.at.offset+recordHeader, min(r.length, headSize))
 	if err != nil {
 		return r, c, err
 	}
@@ -120,6 +124,8 @@ func (s *scanner) peek() (r record, c content, err error) {
 		return r, c, s.bad("%s", problem)
 	case c.rotate && s.at.offset != headerSize:
 		return r, c, s.bad("it should begin a new file")
+	case c.large != nil && fileEnd(c.large) > s.end:
+		return r, c, s.bad("the file has %d bytes, it should have %d", s.end, fileEnd(c.large))
 	}
 	return r, c, nil
 }
@@ -145,7 +151,7 @@ func (s *scanner) checksum(r record) (uint32, error) {
 }
 
 // verify reads and checks all records of a file up to end, where one must end, and
-// returns the boundary there. Error: *CorruptError, or the file's.
+// returns the boundary there. It does not read the body of a large transaction. Error: *CorruptError, or the file's.
 func verify(f file.File, s *segment, end int64) (place, error) {
 	sc := scanner{f: f, name: s.name(), at: s.start(), end: end}
 	for sc.at.offset < end {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -16,9 +17,13 @@ import (
 
 // TestScripts runs testdata. The commands:
 //
-//	create [index=I term=T number=N version=V]   makes a log on an empty disk
+//	create [index=I term=T number=N version=V newest=W]   makes a log on an empty disk
 //	append term=T [at=I] [count=N] [size=S] [trx=K] [rotate] [version=V] [type=Y] [time=seconds]
 //	                           N entries (1) of K transactions (0) and S bytes of body (10)
+//	append term=T [at=I] [size=S] large [lacks] [copy]   a large transaction of two frames of S bytes of events;
+//	                           its body is missing, or cannot be renamed
+//	append term=T [at=I] empty   an entry without data
+//	body I                     what OpenBody finds
 //	sync [soon] | commit I | close | open    a sync is long after the one before, or soon after it
 //	kill | power               ends the process, or the machine too: the files stay as they are
 //	side                       shows the side mark
@@ -54,6 +59,8 @@ type script struct {
 	number map[uint64]uint64 // last transaction up to each entry
 	newest uint8
 	clock  clock
+	bodies bodies
+	lacks  bool
 }
 
 // clock stands at an hour after 1970, and runs when the script says so.
@@ -70,6 +77,7 @@ func (s *script) options() Options {
 	opt := options(s.fs, &s.clock)
 	opt.Cache = -1
 	opt.Newest = s.newest
+	opt.Bodies = &stage{fs: s.fs, all: s.bodies, lacks: func() bool { return s.lacks }}
 	return opt
 }
 
@@ -83,6 +91,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		d.MaybeScanArgs(t, "number", &start.Number)
 		d.MaybeScanArgs(t, "version", &start.Version)
 		s.newest = 0
+		d.MaybeScanArgs(t, "newest", &s.newest)
+		s.bodies = bodies{}
 		s.fs, s.number = simfile.New(env.Real(), 1), map[uint64]uint64{start.Index: start.Number}
 		s.l, err = Create(s.options(), start)
 	case "append":
@@ -164,7 +174,15 @@ func (s *script) append(t *testing.T, d *datadriven.TestData) error {
 	var entries []Entry
 	numbers := map[uint64]uint64{}
 	for range count {
-		e := mk.next(uint32(trx), size, flags)
+		var e Entry
+		switch {
+		case d.HasArg("large"):
+			e = mk.large(s.bodies, 2, size)
+		case d.HasArg("empty"):
+			e = mk.empty()
+		default:
+			e = mk.next(uint32(trx), size, flags)
+		}
 		if seconds != 0 {
 			binary.LittleEndian.PutUint64(e.Data[32:], uint64(seconds)*1e6)
 		}
@@ -172,6 +190,9 @@ func (s *script) append(t *testing.T, d *datadriven.TestData) error {
 		flags = 0
 		numbers[mk.index] = mk.number
 		entries = append(entries, e)
+	}
+	if s.lacks = d.HasArg("lacks"); d.HasArg("copy") {
+		defer renamesFail(s.fs).Stop()
 	}
 	err := s.l.Append(entries)
 	if err == nil {
@@ -288,6 +309,12 @@ func (s *script) ask(t *testing.T, d *datadriven.TestData) string {
 		answer = strings.Join(text, " ")
 	case "index":
 		answer, err = s.l.IndexOf(arg(t, d, 0))
+	case "body":
+		var b *Body
+		if b, err = s.l.OpenBody(arg(t, d, 0)); err == nil {
+			answer = fmt.Sprintf("%d bytes at %d, %d events in %d frames, %v", b.Stored, b.Offset, b.Events, b.Frames, b.Damaged(body.Verify(b, &b.LargeBody)))
+			ok(b.Close())
+		}
 	case "hash":
 		answer, err = s.l.HashFile(arg(t, d, 0))
 		answer = fmt.Sprintf("%x", answer)

@@ -17,6 +17,8 @@ type Stats struct {
 	SyncTime, SyncMax time.Duration
 	SyncLatency       [SyncBuckets]int64
 	Rotations         int64
+	Large             int64 // large transactions appended
+	LargeCopied       int64 // those of them whose body was copied, as it could not be renamed
 	Truncations       int64 // tails taken back
 	Purged            int64 // files
 	DiskReads         int64 // calls of Read that went to the disk
@@ -31,6 +33,7 @@ type Stats struct {
 type counters struct {
 	entries, bytes, syncs, syncTime, syncMax  atomic.Int64
 	rotations, truncations, purged, diskReads atomic.Int64
+	large, largeCopied                        atomic.Int64
 	latency                                   [SyncBuckets]atomic.Int64
 }
 
@@ -48,7 +51,7 @@ func (l *Log) Stats() Stats {
 	s := Stats{Entries: c.entries.Load(), Bytes: c.bytes.Load(), Syncs: c.syncs.Load(),
 		SyncTime: time.Duration(c.syncTime.Load()), SyncMax: time.Duration(c.syncMax.Load()),
 		Rotations: c.rotations.Load(), Truncations: c.truncations.Load(), Purged: c.purged.Load(),
-		DiskReads: c.diskReads.Load()}
+		DiskReads: c.diskReads.Load(), Large: c.large.Load(), LargeCopied: c.largeCopied.Load()}
 	for i := range c.latency {
 		s.SyncLatency[i] = c.latency[i].Load()
 	}

@@ -27,7 +27,11 @@ func crashDuring(t *testing.T, prepare, act func(m *model, l *Log) error) {
 				crashed = fsys.Crashed()
 				assert(err == nil && !crashed || errors.Is(err, file.ErrCrashed), "%v", err)
 				_ = l.Close()
-				fsys = fsys.CrashImage()
+				if seed%2 == 0 {
+					fsys = fsys.CrashImage()
+				} else {
+					fsys = fsys.KillImage()
+				}
 				for range 2 {
 					l = must(m.start(fsys, options(fsys, s)))
 					ok(m.life(l, 3))

@@ -218,6 +218,9 @@ func (im *Import) check(f file.File, number uint64) (*segment, place, error) {
 		}
 	}
 	end, err := verify(f, s, s.end)
+	if err == nil {
+		err = s.verifyBody(f)
+	}
 	s.next = end.index
 	return s, end, err
 }

@@ -206,7 +206,7 @@ func TestExportOpenFile(t *testing.T) {
 				n = 5
 			}
 			x := must(from.Export(n))
-			want := render(all[:committed])
+			want := render(all[:committed], nil)
 			b := make([]byte, x.Size)
 			read := must(x.ReadAt(b, 0))
 			if committed == 38 {

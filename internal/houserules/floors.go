@@ -33,6 +33,7 @@ var plan = [][]string{
 	{"engine/storage/dict", "engine/storage/purge"},
 	{"engine/storage"},
 	{"engine/binlog/entry"},
+	{"engine/binlog/body"},
 	{"engine/binlog/event"},
 	{"engine/binlog/cache"},
 	{"engine/binlog/log"},

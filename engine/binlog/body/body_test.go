@@ -360,10 +360,11 @@ func FuzzHeader(f *testing.F) {
 func FuzzReader(f *testing.F) {
 	m := makeBody(f, 6, 30, 100, 10)
 	f.Add(m.bytes[Offset:], m.summary.Digest[:], int64(140), int64(6), uint32(3))
+	z := newDecoder(f)
 	f.Fuzz(func(t *testing.T, b, digest []byte, plain, count int64, frames uint32) {
 		want := entry.LargeBody{Stored: int64(len(b)), Plain: plain, Events: count, Frames: frames}
 		copy(want.Digest[:], digest)
-		r := NewReader(bytes.NewReader(b), &want, newDecoder(t))
+		r := NewReader(bytes.NewReader(b), &want, z)
 		var got int64
 		for {
 			_, p, err := r.Next()

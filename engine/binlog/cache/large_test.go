@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/event"
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/internal/race"
@@ -91,9 +92,14 @@ func appendEvent(dst []byte, rng *rand.Rand, t event.Type, n int) []byte {
 	if rng.IntN(3) == 0 {
 		mask = 255
 	}
-	for i := range n {
+	for range min(n, 4000) {
 		seed = seed*6364136223846793005 + 1442695040888963407
-		e = append(e, byte(seed>>56)&mask|byte(i>>12))
+		e = append(e, byte(seed>>56)&mask)
+	}
+	for len(e) < cap(e) { // again and again, with a number
+		at := len(e)
+		e = append(e, e[event.HeaderSize:min(4000, event.HeaderSize+cap(e)-at)]...)
+		e[at] = byte(at >> 12)
 	}
 	return append(dst, e...)
 }
@@ -612,6 +618,37 @@ func TestTurnOnFullDisk(t *testing.T) {
 				t.Fatal(err, disk.Used())
 			}
 		})
+	}
+}
+
+// BenchmarkLarge writes a large transaction of 64 MiB in events of 8 KiB.
+func BenchmarkLarge(b *testing.B) {
+	g := newGroup(b, 8<<20)
+	c := New(Options{FS: file.OS(b.TempDir()), Env: env.Real(), Large: g})
+	rng := rand.New(rand.NewPCG(1, 1))
+	var all [][]byte
+	for range 64 {
+		p := appendEvent(nil, rng, event.TypeTableMap, 40)
+		at := len(p)
+		p = appendEvent(p, rng, event.TypeWriteRows, 8000)
+		p[at+offFlags] = byte(event.FlagStatementEnd)
+		all = append(all, p)
+	}
+	b.SetBytes(64 << 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := 0; c.Size() < 64<<20; i++ {
+			if _, err := c.Write(all[i%len(all)]); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if _, err := c.Seal(); err != nil {
+			b.Fatal(err)
+		}
+		c.Reset()
+	}
+	if err := c.Close(); err != nil {
+		b.Fatal(err)
 	}
 }
 

@@ -24,7 +24,8 @@ type Options struct {
 	FS     file.FS // its directory #binlog_cache_files is the manager's
 
 	CacheSize    int           // binlog_cache_size: bytes of a transaction's events in memory, 32 KiB
-	CacheMax     int64         // max_binlog_cache_size: above it error 1197; at most 64 MiB, the default
+	CacheMax     int64         // max_binlog_cache_size: above it error 1197; cache.Unlimited
+	Large        cache.Large   // makes large transactions; nil: a transaction has at most event.MaxTransaction
 	Events       event.Options // binlog_row_image, binlog_row_metadata
 	WriteSetMax  int           // hashes in a write set: 100,000
 	MetadataWait time.Duration // lock_wait_timeout, of metadata locks: one year
@@ -35,7 +36,7 @@ func (o *Options) setDefaults() {
 		o.CacheSize = cache.DefaultSize
 	}
 	if o.CacheMax == 0 {
-		o.CacheMax = event.MaxTransaction
+		o.CacheMax = cache.Unlimited
 	}
 	if o.WriteSetMax == 0 {
 		o.WriteSetMax = DefaultWriteSetMax
@@ -59,8 +60,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("txn: Env, Engine, FS and Log are required")
 	case o.CacheSize < cache.MinSize || int64(o.CacheSize) > event.MaxTransaction:
 		return fmt.Errorf("txn: binlog_cache_size is %d; it must be %d to %d", o.CacheSize, cache.MinSize, event.MaxTransaction)
-	case o.CacheMax < cache.MinSize || o.CacheMax > event.MaxTransaction:
-		return fmt.Errorf("txn: max_binlog_cache_size is %d; it must be %d to %d", o.CacheMax, cache.MinSize, event.MaxTransaction)
+	case o.CacheMax < cache.MinSize:
+		return fmt.Errorf("txn: max_binlog_cache_size is %d; the least is %d", o.CacheMax, cache.MinSize)
 	case o.WriteSetMax < 1 || o.WriteSetMax > writeSetLimit:
 		return fmt.Errorf("txn: the limit of a write set is %d; it must be 1 to %d", o.WriteSetMax, writeSetLimit)
 	case o.MetadataWait < metadataWaitLo:
@@ -111,7 +112,7 @@ func NewManager(opt Options) (*Manager, error) {
 	if _, err := cache.Clean(opt.FS, ""); err != nil {
 		return nil, err
 	}
-	m.cache = cache.Options{FS: opt.FS, Env: opt.Env, Size: opt.CacheSize, MaxSize: opt.CacheMax, Stats: &m.CacheStats}
+	m.cache = cache.Options{FS: opt.FS, Env: opt.Env, Size: opt.CacheSize, MaxSize: opt.CacheMax, Large: opt.Large, Stats: &m.CacheStats}
 	return m, nil
 }
 

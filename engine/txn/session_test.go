@@ -461,7 +461,7 @@ func TestWrongTime(t *testing.T) {
 	wantErrno(t, err, 1049)
 	must(t, r.s.Rollback())
 	for _, bad := range []txn.Options{{}, {Env: env.Real(), Engine: r.eng, Log: r.log, FS: r.fs, CacheSize: 1},
-		{Env: env.Real(), Engine: r.eng, Log: r.log, FS: r.fs, CacheMax: 1 << 30}, {Env: env.Real(), Engine: r.eng, Log: r.log, FS: r.fs, WriteSetMax: -1}} {
+		{Env: env.Real(), Engine: r.eng, Log: r.log, FS: r.fs, CacheMax: 100}, {Env: env.Real(), Engine: r.eng, Log: r.log, FS: r.fs, WriteSetMax: -1}} {
 		if _, err := txn.NewManager(bad); err == nil {
 			t.Errorf("options %+v are taken", bad)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/cache"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/event"
@@ -158,6 +159,17 @@ func (t *Txn) AppendEvents(dst []byte) ([]byte, error) { return t.events.AppendT
 
 // ReadEvents reads the transaction's events from off, as io.ReaderAt.
 func (t *Txn) ReadEvents(p []byte, off int64) (int, error) { return t.events.ReadAt(p, off) }
+
+// Large reports whether the transaction is to be committed as a large one, with
+// [Txn.SealEvents] instead of AppendEvents.
+func (t *Txn) Large() bool { return t.events.Outgrown() }
+
+// SealEvents closes the last frame of a large transaction's events and returns its body. When
+// the transaction ends the body is dropped, unless it is Taken by then. Error: that of writing
+// or reading the cache file.
+//
+// REQUIRES: Large.
+func (t *Txn) SealEvents() (*body.File, error) { return t.events.Seal() }
 
 // Appended says that the transaction is in the log of this node, at the position and
 // with the number: it is in doubt. Its locks are released (trx.System.ReleaseLocks),

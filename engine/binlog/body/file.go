@@ -85,6 +85,21 @@ func (b *File) Frame(n int, epoch uint64) (f Frame, ok bool) {
 	return b.x.Frame(n), true
 }
 
+// Holds returns the frame with byte off of the events, and the checksum of the frame before
+// it; ok is false behind the last one.
+func (b *File) Holds(off int64) (f Frame, before uint32, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.x.Holds(off)
+	if n == b.x.Len() {
+		return f, 0, false
+	}
+	if n > 0 {
+		before = b.x.Frame(n - 1).CRC
+	}
+	return b.x.Frame(n), before, true
+}
+
 // Watch has the parker unparked after each change, until Unwatch.
 func (b *File) Watch(p env.Parker) {
 	b.mu.Lock()

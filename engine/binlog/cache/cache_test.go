@@ -169,8 +169,13 @@ func TestTooLarge(t *testing.T) {
 		}
 		mustWrite(t, c, make([]byte, 10))
 		checkContents(t, c, make([]byte, 6000))
-		if New(Options{MaxSize: 1 << 50}).opt.MaxSize != event.MaxTransaction {
-			t.Fatal("limit above the greatest transaction")
+		opt.MaxSize = 0
+		c = New(opt)
+		for range 64 {
+			mustWrite(t, c, make([]byte, 1<<20))
+		}
+		if _, err := c.Write(make([]byte, 1)); err != event.ErrTooLarge {
+			t.Fatalf("above the greatest transaction of an entry: %v", err)
 		}
 	})
 }

@@ -147,7 +147,7 @@ func TestRefused(t *testing.T) {
 	dropped := smallTable(2)
 	dropped.RowVersion, dropped.Columns[2].DroppedIn = 2, 2
 	d := newLayout(t, dropped, Options{})
-	huge := types.NewBytes(make([]byte, MaxTransaction))
+	huge := types.NewBytes(make([]byte, MaxEvent))
 	tests := []struct {
 		name string
 		do   func(r *Rows) error

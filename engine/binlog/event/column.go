@@ -165,7 +165,7 @@ func (c *column) append(dst []byte, v types.Value) ([]byte, error) {
 	if uint64(len(s)) > c.limit {
 		return dst, fmt.Errorf("binlog event: value of %d bytes for column %s, which takes %d", len(s), c.name, c.limit)
 	}
-	if len(dst)+len(s) > MaxTransaction {
+	if len(dst)+len(s) > MaxEvent {
 		return dst, ErrTooLarge
 	}
 	return append(appendLE(dst, uint64(len(s)), int(c.size)), s...), nil

@@ -81,9 +81,15 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// MaxTransaction is the greatest length of a transaction's events in bytes, and so
-// of one event. What is longer fails with ErrTooLarge.
-const MaxTransaction = 64 << 20
+const (
+	// MaxTransaction is the greatest length in bytes of the events of a transaction that lies
+	// in its entry of the log. One that is longer has a body of its own, or fails with
+	// ErrTooLarge.
+	MaxTransaction = 64 << 20
+	// MaxEvent is about the greatest length of an event in bytes: a row with a value as long
+	// as max_allowed_packet. A longer row fails with ErrTooLarge.
+	MaxEvent = 1<<30 + 16<<20
+)
 
 // ErrTooLarge is error 1197, ER_TRANS_CACHE_FULL.
 var ErrTooLarge error = types.NewError(1197, "Multi-statement transaction required more than "+
@@ -119,6 +125,19 @@ func endEvent(dst []byte, start int) []byte {
 	return dst
 }
 
+// ParseHeader reads the header at the beginning of b; ok is false if b is too short. The
+// header's length may be anything.
+func ParseHeader(b []byte) (h Header, ok bool) {
+	if len(b) < HeaderSize {
+		return h, false
+	}
+	return Header{
+		Timestamp: binary.LittleEndian.Uint32(b), Type: Type(b[offType]),
+		ServerID: binary.LittleEndian.Uint32(b[offServerID:]), Length: binary.LittleEndian.Uint32(b[offLength:]),
+		LogPos: binary.LittleEndian.Uint32(b[offLogPos:]), Flags: binary.LittleEndian.Uint16(b[offFlags:]),
+	}, true
+}
+
 // Reader gives the events of a run of bytes one by one.
 type Reader struct{ rest []byte }
 
@@ -131,13 +150,9 @@ func (r *Reader) Next(e *Event) (more bool, err error) {
 		return false, nil
 	}
 	b := r.rest
-	if len(b) < HeaderSize {
+	var ok bool
+	if e.Header, ok = ParseHeader(b); !ok {
 		return false, corrupt("%d bytes, a header has %d", len(b), HeaderSize)
-	}
-	e.Header = Header{
-		Timestamp: binary.LittleEndian.Uint32(b), Type: Type(b[offType]),
-		ServerID: binary.LittleEndian.Uint32(b[offServerID:]), Length: binary.LittleEndian.Uint32(b[offLength:]),
-		LogPos: binary.LittleEndian.Uint32(b[offLogPos:]), Flags: binary.LittleEndian.Uint16(b[offFlags:]),
 	}
 	if e.Length < HeaderSize || uint64(e.Length) > uint64(len(b)) {
 		return false, corrupt("%v event of %d bytes where %d are", e.Type, e.Length, len(b))

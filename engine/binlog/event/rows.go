@@ -28,12 +28,14 @@ const (
 
 // Rows makes the events of a transaction's row changes. Consecutive changes of one
 // kind to one table share events. It writes whole events to its writer, normally the
-// transaction's cache, and holds back the last one until the statement's end.
+// transaction's cache, and holds back the last one until the statement's end. If the writer
+// is a [Framer], a table map follows the end of each frame.
 //
 // After an error the statement has failed: its events are to be cut off the writer,
 // and [Rows.Discard] called.
 type Rows struct {
 	w         io.Writer
+	frames    Framer // w, if it is one
 	timestamp uint32
 
 	layout *Layout // of the table map that was last written or is in buf; nil: none
@@ -53,6 +55,7 @@ type Rows struct {
 func (r *Rows) Reset(w io.Writer) {
 	r.Discard()
 	r.w = w
+	r.frames, _ = w.(Framer)
 }
 
 // Begin begins a statement. REQUIRES: the one before is ended or discarded.
@@ -137,7 +140,7 @@ func (r *Rows) open(l *Layout, kind Type, before, after bitmap) error {
 	if same && kind == r.kind && len(r.buf)-r.start < RowsSize && r.before.equal(before) && r.after.equal(after) {
 		return nil
 	}
-	if !same {
+	if !same || r.frames != nil && r.frames.Full(len(r.buf)) {
 		if err := r.End(); err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ type rig struct {
 	term    uint64
 	want    map[entry.StreamID][]byte // what was finished, as its leader had it
 	damage  func(from *node, kind string, chunk []byte) []byte
-	resends bool
+	entries []entry.LargeBody // the group's log
 }
 
 // node is a member.
@@ -47,6 +47,7 @@ type node struct {
 	net   *simnettest.Node
 	store *Store
 	log   map[entry.StreamID]string // bodies that are in the log
+	last  int                       // entries of the group's log that are in this one
 	seen  map[entry.StreamID]*body.File
 	has   []entry.LargeBody // what OnHas has said
 }
@@ -67,7 +68,7 @@ func run(t *testing.T, seed uint64, members int, opts simnettest.Options, test f
 		r := &rig{t: t, sim: sim, rng: rand.New(rand.NewPCG(seed, 1)), net: simnettest.New(sim, opts), leader: 1, term: 5,
 			want: map[entry.StreamID][]byte{}}
 		for id := uint64(1); id <= uint64(members); id++ {
-			r.nodes = append(r.nodes, &node{r: r, id: id, fs: simfile.New(sim, seed+id)})
+			r.nodes = append(r.nodes, &node{r: r, id: id, fs: simfile.New(sim, seed+id), log: map[entry.StreamID]string{}})
 		}
 		for _, n := range r.nodes {
 			n.up()
@@ -86,7 +87,7 @@ func (r *rig) fatalf(format string, args ...any) { panic(fmt.Sprintf(format, arg
 // up starts a member that is not running.
 func (n *node) up() {
 	r := n.r
-	n.log, n.seen, n.has = map[entry.StreamID]string{}, map[entry.StreamID]*body.File{}, nil
+	n.seen, n.has = map[entry.StreamID]*body.File{}, nil
 	names, _ := n.fs.List(defaultDir)
 	for _, name := range names {
 		_ = n.fs.Remove(defaultDir + "/" + name)
@@ -193,6 +194,7 @@ type session struct {
 }
 
 func (n *node) session() *session {
+	store := n.store
 	if err := n.fs.MkdirAll(defaultDir); err != nil {
 		n.r.fatalf("%v", err)
 	}
@@ -201,13 +203,13 @@ func (n *node) session() *session {
 	if err != nil {
 		n.r.fatalf("%v", err)
 	}
-	return &session{n, n.store.Begin(n.r.term, name, f), f, n.store}
+	return &session{n, store.Begin(n.r.term, name, f), f, store}
 }
 
 // write adds a frame with about so many bytes.
 func (s *session) write(size int) {
 	events := make([]byte, 1+s.n.r.rng.IntN(2*size))
-	for i := range events {
+	for i := 0; i < len(events); i += 1 + len(events)/64 {
 		events[i] = byte(s.n.r.rng.Uint32())
 	}
 	frame, h := body.AppendFrame(nil, nil, s.b.Status().Chain, events, 1+s.n.r.rng.IntN(9))
@@ -268,7 +270,6 @@ func (n *node) commit(l entry.LargeBody) {
 	if !s.Pin(&l) {
 		n.r.fatalf("member %d: not pinned", n.id)
 	}
-	s.DropBefore(0)
 	name, err := s.Take(&l)
 	if err != nil {
 		n.r.fatalf("member %d: %v", n.id, err)
@@ -280,6 +281,21 @@ func (n *node) commit(l entry.LargeBody) {
 	n.log[l.ID] = to
 	s.Taken(&l, true)
 	n.compare(to, l)
+}
+
+// follow takes the group's log into that of a member, until its process ends.
+func (n *node) follow() {
+	for s := n.store; n.store == s; env.Sleep(n.r.sim, 20*time.Millisecond) {
+		for n.store == s && n.last < len(n.r.entries) {
+			l := n.r.entries[n.last]
+			if n.log[l.ID] == "" {
+				n.commit(l)
+			}
+			if n.log[l.ID] != "" {
+				n.last++
+			}
+		}
+	}
 }
 
 // until waits for something.
@@ -327,13 +343,15 @@ func (r *rig) check() {
 		if n.store == nil {
 			continue
 		}
-		n.store.mu.Lock()
-		staged := slices.Clone(n.store.staged)
-		n.store.mu.Unlock()
-		for _, st := range staged {
-			if st.whole {
-				n.compare(st.b.Name, st.l)
+		for _, st := range slices.Clone(n.store.staged) {
+			if !st.whole || !st.b.Hold() {
+				continue
 			}
+			got := make([]byte, st.l.Stored)
+			if _, err := st.b.ReadAt(got, 0); err != nil || !bytes.Equal(got, r.want[st.b.ID]) {
+				r.fatalf("member %d: %v is not what its leader had: %v", n.id, st.b.ID, err)
+			}
+			st.b.Release()
 		}
 	}
 }

@@ -197,6 +197,7 @@ func (v *sender) collect(skip []uint64) {
 // leave unregisters the sender.
 func (v *sender) leave() {
 	s := v.s
+	defer s.closeUnused()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.senders = slices.DeleteFunc(s.senders, func(o *sender) bool { return o == v })

@@ -74,10 +74,15 @@ func (s *Store) Fetch(want *entry.LargeBody, index uint64, from []uint64) {
 	s.startFetches()
 }
 
-// CancelFetch ends Fetch: the log does not need the body any more.
+// CancelFetch ends Fetch: the log does not need the body any more. What was fetched and not
+// pinned is not kept for the log.
 func (s *Store) CancelFetch(want *entry.LargeBody) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if st := s.stagedOf(want.ID); st != nil && st.wanted {
+		st.wanted = false
+		s.outlived(st)
+	}
 	f := s.fetchOf(want.ID)
 	if f == nil {
 		return
@@ -111,7 +116,11 @@ func (s *Store) startFetches() {
 func (s *Store) endFetch(f *fetch) {
 	s.fetches = slices.DeleteFunc(s.fetches, func(g *fetch) bool { return g == f })
 	st := s.stagedOf(f.want.ID)
-	if st != nil && st.from == nil && !st.whole && s.needless(st) {
+	switch {
+	case st == nil:
+	case st.whole:
+		st.wanted = !f.over
+	case st.from == nil && s.needless(st):
 		s.remove(st)
 	}
 	s.startFetches()

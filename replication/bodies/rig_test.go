@@ -48,6 +48,7 @@ type node struct {
 	store *Store
 	log   map[entry.StreamID]string // bodies that are in the log
 	last  int                       // entries of the group's log that are in this one
+	busy  map[entry.StreamID]bool   // bodies that are being taken
 	seen  map[entry.StreamID]*body.File
 	has   []entry.LargeBody // what OnHas has said
 }
@@ -87,7 +88,7 @@ func (r *rig) fatalf(format string, args ...any) { panic(fmt.Sprintf(format, arg
 // up starts a member that is not running.
 func (n *node) up() {
 	r := n.r
-	n.seen, n.has = map[entry.StreamID]*body.File{}, nil
+	n.seen, n.has, n.busy = map[entry.StreamID]*body.File{}, nil, map[entry.StreamID]bool{}
 	names, _ := n.fs.List(defaultDir)
 	for _, name := range names {
 		_ = n.fs.Remove(defaultDir + "/" + name)
@@ -213,7 +214,11 @@ func (s *session) write(size int) {
 		events[i] = byte(s.n.r.rng.Uint32())
 	}
 	frame, h := body.AppendFrame(nil, nil, s.b.Status().Chain, events, 1+s.n.r.rng.IntN(9))
-	if err := s.b.Write(frame, h, s.n.r.rng.Uint64N(1000)); err != nil {
+	err := s.b.Write(frame, h, s.n.r.rng.Uint64N(1000))
+	if errors.Is(err, file.ErrNoSpace) {
+		return // the statement fails
+	}
+	if err != nil {
 		s.n.r.fatalf("%v", err)
 	}
 	s.store.Changed(s.b)
@@ -227,8 +232,9 @@ func (s *session) cut() {
 
 // finish is COMMIT up to the proposal.
 func (s *session) finish() (entry.LargeBody, error) {
-	if s.b.Status().Frames == 0 {
+	for s.b.Status().Frames == 0 {
 		s.write(100)
+		env.Sleep(s.n.r.sim, 100*time.Millisecond)
 	}
 	raw := make([]byte, s.b.Status().Stored)
 	if _, err := s.b.ReadAt(raw, 0); err != nil {
@@ -262,11 +268,12 @@ func (n *node) commit(l entry.LargeBody) {
 	s := n.store
 	if !s.Has(&l) {
 		s.Fetch(&l, 7, nil)
-		n.r.until("the body is fetched", func() bool { return n.store != s || s.Has(&l) })
+		n.r.until("the body is fetched", func() bool { return n.store != s || s.Has(&l) || n.log[l.ID] != "" })
 	}
-	if n.store != s {
+	if n.store != s || n.busy[l.ID] || n.log[l.ID] != "" {
 		return
 	}
+	n.busy[l.ID] = true
 	if !s.Pin(&l) {
 		n.r.fatalf("member %d: not pinned", n.id)
 	}
@@ -293,6 +300,8 @@ func (n *node) follow() {
 			}
 			if n.log[l.ID] != "" {
 				n.last++
+			} else {
+				env.Sleep(n.r.sim, time.Millisecond)
 			}
 		}
 	}

@@ -19,10 +19,11 @@ type staged struct {
 	moved atomic.Int64 // bytes that came
 
 	// Guarded by Store.mu.
-	from *source // whose stream writes it; nil: only a fetch does
-	over bool    // its leader has said that the transaction is over
-	gone bool    // it is not on the list any more
-	told having  // what its leader knows
+	from   *source // whose stream writes it; nil: only a fetch does
+	over   bool    // its leader has said that the transaction is over
+	wanted bool    // it was fetched, and Raft has not been given its entry yet
+	gone   bool    // it is not on the list any more
+	told   having  // what its leader knows
 }
 
 // stagedOf returns a body that was received, or is being. REQUIRES: mu.

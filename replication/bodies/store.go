@@ -190,10 +190,8 @@ func (s *Store) Unpin(want *entry.LargeBody) {
 		s.settle(o)
 	}
 	if st := s.stagedOf(want.ID); st != nil {
-		st.pinned = false
-		if st.over || st.b.ID.Term < s.floor {
-			s.remove(st)
-		}
+		st.pinned, st.wanted = false, false
+		s.outlived(st)
 	}
 }
 
@@ -255,7 +253,7 @@ func (s *Store) noteTaken(id entry.StreamID) {
 }
 
 // DropBefore removes what leaders of terms before this one have sent and Raft has not been
-// given, and takes no more of it. A body that is being fetched stays.
+// given, and takes no more of it. A body that Fetch was asked for stays.
 //
 // A new leader may have an entry of an older term in its log, whose body is here: the call is
 // best made when this member's log has the first entry of the new term.
@@ -278,9 +276,16 @@ func (s *Store) DropBefore(term uint64) {
 	s.wakeSenders()
 }
 
+// outlived removes a body that was only kept for the log. REQUIRES: mu.
+func (s *Store) outlived(st *staged) {
+	if (st.over || st.b.ID.Term < s.floor) && s.needless(st) {
+		s.remove(st)
+	}
+}
+
 // needless reports whether nobody but its leader may need a body. REQUIRES: mu.
 func (s *Store) needless(st *staged) bool {
-	return !st.pinned && !st.taking && s.fetchOf(st.b.ID) == nil
+	return !st.pinned && !st.taking && !st.wanted && s.fetchOf(st.b.ID) == nil
 }
 
 // forget takes a body off the list. REQUIRES: mu.

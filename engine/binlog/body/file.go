@@ -41,6 +41,9 @@ type File struct {
 	state   State
 	summary entry.LargeBody
 	watches []env.Parker
+	cuts    []cut
+	holds   int // of readers
+	closed  bool
 }
 
 // NewFile returns the body that is to lie in f, which is called name and is empty.
@@ -64,6 +67,11 @@ type Status struct {
 func (b *File) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.status()
+}
+
+// status is Status. REQUIRES: mu.
+func (b *File) status() Status {
 	return Status{State: b.state, Epoch: b.epoch, Frames: b.x.Len(), Stored: b.x.Stored(), Plain: b.x.Plain(), Events: b.x.Events(),
 		Synced: b.synced, Chain: b.x.Chain()}
 }
@@ -175,6 +183,7 @@ func (b *File) Truncate(n int) {
 	b.mu.Lock()
 	b.x.Truncate(n)
 	b.epoch++
+	b.cuts = addCut(b.cuts, cut{b.epoch, n})
 	end := b.x.Stored()
 	b.synced = min(b.synced, end)
 	b.changed()
@@ -219,6 +228,3 @@ func (b *File) End(s State) {
 	b.state = s
 	b.changed()
 }
-
-// Close releases the file. It does not remove it.
-func (b *File) Close() error { return b.f.Close() }

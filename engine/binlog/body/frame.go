@@ -114,9 +114,13 @@ func (h *Header) Verify(before uint32, payload []byte) error {
 	var b [HeaderSize]byte
 	h.put(b[:])
 	if crc := crc32.Update(checksum(before, b[:]), castagnoli, payload); len(payload) != int(h.Stored) || crc != h.CRC {
-		return fmt.Errorf("%w: the frame's checksum is %08x, its bytes give %08x", ErrCorrupt, h.CRC, crc)
+		return h.mismatch(crc)
 	}
 	return nil
+}
+
+func (h *Header) mismatch(crc uint32) error {
+	return fmt.Errorf("%w: the frame's checksum is %08x, its bytes give %08x", ErrCorrupt, h.CRC, crc)
 }
 
 // Unpack returns a frame's events: the payload itself, or, of a compressed one, what is

@@ -47,14 +47,18 @@ const LargeSize = 96
 // body, and the transaction's header as AppendTxn makes it, without events. The entry has
 // FlagRotate and one transaction, and is not compressed.
 func AppendLarge(dst []byte, l *LargeBody, t *Txn, entryTime int64) []byte {
+	return AppendHeader(AppendLargeBody(dst, l), t, entryTime, 0)
+}
+
+// AppendLargeBody appends the LargeSize bytes that ParseLargeBody reads.
+func AppendLargeBody(dst []byte, l *LargeBody) []byte {
 	le := binary.LittleEndian
 	for _, v := range [...]uint64{l.ID.Term, l.ID.Member, l.ID.Start, l.ID.Number, uint64(l.Stored), uint64(l.Plain), uint64(l.Events)} {
 		dst = le.AppendUint64(dst, v)
 	}
 	dst = le.AppendUint32(dst, l.Offset)
 	dst = le.AppendUint32(dst, l.Frames)
-	dst = append(dst, l.Digest[:]...)
-	return AppendHeader(dst, t, entryTime, 0)
+	return append(dst, l.Digest[:]...)
 }
 
 // ParseLarge reads the body of an entry of kind Large. Error: ErrCorrupt.

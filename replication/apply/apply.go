@@ -33,6 +33,13 @@ type Options struct {
 	// a restart, Extra is called again, and the first transaction was not committed. An
 	// error stops the applier.
 	Extra func(*Applied) (*trx.Trx, error)
+	// OpenBody opens the file of the log that begins with an entry of kind entry.Large, for
+	// a worker, which closes it. Without it such an entry stops the applier.
+	OpenBody func(index uint64) (Body, error)
+	// Damaged, if not nil, is told that the body behind an entry is not what the entry says
+	// (body.ErrCorrupt). nil says that it has been repaired: the transaction is applied from its
+	// beginning again. An error stops the applier. The worker waits for it without a mutex.
+	Damaged func(index uint64, err error) error
 	// OnApplied, if not nil, is called after commits with the position that is applied
 	// now, in order. It must not wait.
 	OnApplied func(index, number uint64)

@@ -29,7 +29,15 @@ const tablesKept = 256
 // apply applies a transaction's events and returns how many rows it has changed. Error:
 // ErrStopped in the middle, or what is wrong.
 func (w *worker) apply(j *job) (rows uint64, err error) {
-	r := event.NewReader(j.Events)
+	if j.isLarge() {
+		return w.applyLarge(j)
+	}
+	return w.events(j, j.Events)
+}
+
+// events applies a run of events that is readable without those before it.
+func (w *worker) events(j *job, events []byte) (rows uint64, err error) {
+	r := event.NewReader(events)
 	var e event.Event
 	var o *opened
 	for {
@@ -136,6 +144,9 @@ func (w *worker) change(j *job, o *opened, e *event.Event) (rows uint64, err err
 			}
 		}
 		if rows++; rows%turnEvery == 0 {
+			if w.a.stopping.Load() {
+				return rows, ErrStopped // of a large transaction a lot may be left
+			}
 			w.turn.Pass()
 		}
 	}

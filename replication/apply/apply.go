@@ -9,6 +9,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
@@ -40,6 +41,11 @@ type Options struct {
 	// (body.ErrCorrupt). nil says that it has been repaired: the transaction is applied from its
 	// beginning again. An error stops the applier. The worker waits for it without a mutex.
 	Damaged func(index uint64, err error) error
+	// AheadMax is how many large transactions are applied ahead at a time: 4; -1: none.
+	AheadMax int
+	// AheadEnded, if not nil, is called once for each file that Ahead has begun with, by the
+	// task, when it reads the file no more.
+	AheadEnded func(b *body.File)
 	// OnApplied, if not nil, is called after commits with the position that is applied
 	// now, in order. It must not wait.
 	OnApplied func(index, number uint64)
@@ -171,6 +177,11 @@ type Applier struct {
 	waiters   []*waiter
 	bodies    [][]byte // for reuse
 
+	aheads       []*ahead         // in the order in which they began
+	aheadWaiters []env.Parker     // of tasks that wait until some of them have ended
+	streams      []entry.StreamID // of entries submitted last
+	drained      bool             // nothing was submitted since Drain: rows may be others' to change
+
 	builder builder
 	group   group // of the task that commits
 	stats   counts
@@ -206,6 +217,9 @@ func (o *Options) check() error {
 	if o.MemoryMax == 0 {
 		o.MemoryMax = DefaultMemoryMax
 	}
+	if o.AheadMax == 0 {
+		o.AheadMax = DefaultAheadMax
+	}
 	if o.RetryEvery == 0 {
 		o.RetryEvery = defaultRetry
 	}
@@ -216,6 +230,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("apply: replica_parallel_workers is %d; it must be 1 to %d", o.Workers, WorkersMax)
 	case o.MemoryMax < MemoryMin:
 		return fmt.Errorf("apply: replica_pending_jobs_size_max is %d; the least is %d", o.MemoryMax, MemoryMin)
+	case o.AheadMax > AheadMaxMax:
+		return fmt.Errorf("apply: %d large transactions are to be applied ahead; the most is %d", o.AheadMax, AheadMaxMax)
 	case o.RetryEvery < time.Millisecond:
 		return fmt.Errorf("apply: disk space is tried again every %v; the least is 1 ms", o.RetryEvery)
 	}
@@ -307,8 +323,8 @@ func (a *Applier) forget(w *waiter) {
 	}
 }
 
-// Drain waits until everything submitted so far is applied. Then others may commit in
-// the engine; the next Submit goes on behind that. Error: what has stopped the applier.
+// Drain waits until everything submitted so far is applied, and ends all work ahead. Then others may
+// commit in the engine; the next Submit goes on behind that. Error: what has stopped the applier.
 func (a *Applier) Drain() error {
 	a.mu.Lock()
 	index := a.last.Index
@@ -316,12 +332,16 @@ func (a *Applier) Drain() error {
 	if err := a.WaitApplied(index, 0); err != nil {
 		return err
 	}
+	p := a.opt.Env.NewParker()
 	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.drained = true
+	a.endAhead(func(*ahead) bool { return true })
+	a.awaitAhead(p, func(h *ahead) bool { return h.ending.Load() }) // the builder may wait for their rows
 	a.builder.active, a.builder.looked = false, false
-	a.awaitBuilder(a.opt.Env.NewParker(), true)
+	a.awaitBuilder(p, true)
 	a.sweep()
-	a.mu.Unlock()
-	return nil
+	return a.err
 }
 
 // sweep lets the workers close their tables. REQUIRES: mu.
@@ -369,6 +389,9 @@ func (a *Applier) fail(err error) {
 func (a *Applier) wakeAll() {
 	a.wakeIdle(len(a.idle))
 	a.builder.parker.Unpark()
+	for _, h := range a.aheads {
+		h.w.parker.Unpark()
+	}
 	if a.submitter != nil {
 		a.submitter.Unpark()
 	}

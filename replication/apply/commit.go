@@ -192,6 +192,7 @@ func (a *Applier) settle(g *group, pos trx.Position, swept bool) {
 	if swept {
 		a.sweep()
 	}
+	a.wakeAhead()
 	if a.mayBuild() {
 		a.builder.parker.Unpark()
 	}

@@ -96,6 +96,11 @@ func (a *Applier) Submit(e Entry) error {
 	if a.opt.Trace != nil && it.left > 0 {
 		it.queued = a.opt.Env.Monotonic()
 	}
+	a.claim(it)
+	if a.drained {
+		a.drained = false
+		a.wakeAhead()
+	}
 	a.bytes += it.size
 	a.stats.pending += int64(it.left)
 	a.builder.active = a.builder.active || it.left > 0
@@ -142,6 +147,7 @@ func (a *Applier) adopt() {
 	a.number.Store(csn)
 	a.index.Store(pos.Index)
 	a.sweep()
+	a.wakeAhead()
 }
 
 // follows checks that numbers have no gaps and come but once. The first entry may begin

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/txn/txntest"
+	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/apply"
 )
 
@@ -65,7 +67,6 @@ type stream struct {
 	bad   int    // the first frame that has to be cut off, -1 if there is none
 	data  []byte // the frames
 	after uint64
-	ended bool // told by the applier
 	taken bool // by the applier
 }
 
@@ -91,7 +92,11 @@ func (s *stream) send(units []unit, after uint64) error {
 	frame, h := s.b.frame(nil, s.f.Status().Chain, runOf(units))
 	s.from = append(s.from, s.sent)
 	s.data = append(s.data, frame...)
-	return s.f.Write(frame, h, s.after)
+	err := s.f.Write(frame, h, s.after)
+	if err != nil {
+		s.f.End(body.Dropped)
+	}
+	return err
 }
 
 // next sends some of the units that are left.
@@ -142,7 +147,9 @@ func (s *stream) finish() error {
 		}
 	}
 	l := s.f.Finish()
+	s.b.mu.Lock()
 	s.b.files[s.x.index] = append(make([]byte, body.Offset), s.data...)
+	s.b.mu.Unlock()
 	s.b.describe(s.x, &l)
 	return nil
 }
@@ -162,7 +169,7 @@ func (b *bulky) describe(x *largeTxn, l *entry.LargeBody) {
 
 // script is a random script of a follower that is given streams and entries.
 type script struct {
-	sim      *simenv.Sim
+	sim      env.Env
 	rng      *rand.Rand
 	l        *leader
 	b        *bulky
@@ -173,6 +180,7 @@ type script struct {
 	sent     int // entries submitted
 	serial   uint64
 	workers  int
+	mu       sync.Mutex // guards begun, ended, and of streams the list and taken
 	begun    int
 	ended    int
 	over     uint64 // taken over
@@ -193,6 +201,8 @@ func (s *script) start() (err error) {
 func (s *script) begin() (err error) {
 	s.a, err = apply.New(apply.Options{Env: s.sim, Engine: s.eng.Engine, Workers: s.workers, MemoryMax: 2 << 20, OpenBody: s.b.open, AheadMax: 3, RetryEvery: time.Millisecond,
 		AheadEnded: func(f *body.File) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			for _, x := range s.streams {
 				if x.f == f && x.taken {
 					x.taken = false
@@ -225,14 +235,11 @@ func (s *script) stop() error {
 
 // offer offers a stream to the applier.
 func (s *script) offer(x *stream) {
-	if x.taken {
-		return
-	}
-	x.taken = true // before the task can say that it has ended
-	if s.a.Ahead(x.f) {
+	s.mu.Lock() // the task may say at once that it has ended
+	defer s.mu.Unlock()
+	if !x.taken && s.a.Ahead(x.f) {
 		s.begun++
-	} else {
-		x.taken = false
+		x.taken = true
 	}
 }
 
@@ -259,7 +266,9 @@ func (s *script) open() error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
 	s.streams = append(s.streams, st)
+	s.mu.Unlock()
 	s.offer(st)
 	return nil
 }
@@ -390,8 +399,9 @@ func (s *script) step(faults bool) error {
 	case n == 99 && faults:
 		s.fs.SetCapacity(s.fs.Used() + int64(s.rng.IntN(100_000)))
 		room := env.NewGroup(s.sim)
+		full := time.Duration(s.rng.IntN(5000)) * time.Microsecond
 		room.Go("room", func() { // Submit may wait for it
-			env.Sleep(s.sim, time.Duration(s.rng.IntN(5000))*time.Microsecond)
+			env.Sleep(s.sim, full)
 			s.fs.SetCapacity(0)
 		})
 		for range 10 {
@@ -401,18 +411,12 @@ func (s *script) step(faults bool) error {
 			env.Sleep(s.sim, 100*time.Microsecond)
 		}
 		room.Wait()
-		// What could not be written of a stream is not there.
-		for _, st := range s.streams {
-			if st.f.Status().State == body.Growing {
-				st.f.End(body.Dropped)
-			}
-		}
 	}
 	return nil
 }
 
 // newScript returns one of a random log that has several terms.
-func newScript(sim *simenv.Sim, seed uint64) (*script, error) {
+func newScript(sim env.Env, seed uint64) (*script, error) {
 	l, err := newLeader(sim, seed, nil)
 	if err != nil {
 		return nil, err
@@ -482,5 +486,21 @@ func TestAhead(t *testing.T) {
 	t.Logf("%d transactions were applied ahead, %d times it was taken back, %d rows", over, dropped, rows)
 	if *runs >= 5 && (over == 0 || dropped == 0) {
 		t.Errorf("%d transactions were applied ahead, %d times it was taken back", over, dropped)
+	}
+}
+
+// TestAheadTasks is TestAhead with real tasks.
+func TestAheadTasks(t *testing.T) {
+	for seed := uint64(1); seed <= uint64(race.Fewer(8, 4)); seed++ {
+		s, err := newScript(env.Real(), seed)
+		must(t, err)
+		for s.sent < len(s.b.entries) {
+			if err := s.step(seed%4 != 0); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		if err := s.finish(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
 	}
 }

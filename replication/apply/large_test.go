@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type bulky struct {
 	coder   *zstd.Encoder
 	rng     *rand.Rand
 
+	mu             sync.Mutex // guards what follows, and files
 	opened, closed int
 }
 
@@ -204,12 +206,16 @@ type bodyFile struct {
 }
 
 func (f bodyFile) Close() error {
+	f.b.mu.Lock()
+	defer f.b.mu.Unlock()
 	f.b.closed++
 	return nil
 }
 
 // open is apply.Options.OpenBody.
 func (b *bulky) open(index uint64) (apply.Body, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	data := b.files[index]
 	if data == nil {
 		return nil, fmt.Errorf("entry %d has no body", index)
@@ -218,12 +224,12 @@ func (b *bulky) open(index uint64) (apply.Body, error) {
 	return bodyFile{bytes.NewReader(data), b}, nil
 }
 
-// some picks about one of n transactions that have events.
+// some picks about one of n transactions that have more than table maps.
 func some(rng *rand.Rand, n int) func(t *entry.Txn) bool {
 	picked := map[uint64]bool{}
 	return func(t *entry.Txn) bool {
 		if _, asked := picked[t.Number]; !asked {
-			picked[t.Number] = len(t.Events) > 0 && rng.IntN(n) == 0
+			picked[t.Number] = len(unitsOf(t.Events)) > 0 && rng.IntN(n) == 0
 		}
 		return picked[t.Number]
 	}

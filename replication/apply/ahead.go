@@ -140,21 +140,22 @@ func (a *Applier) aheadOf(id entry.StreamID) *ahead {
 }
 
 // endAhead tells work ahead to end. REQUIRES: mu.
-func (a *Applier) endAhead(which func(*ahead) bool) (any bool) {
+func (a *Applier) endAhead(which func(*ahead) bool) (found bool) {
 	for _, h := range a.aheads {
 		if which(h) {
-			any = true
+			found = true
 			h.ending.Store(true)
 			h.w.parker.Unpark()
 		}
 	}
-	return any
+	return found
 }
 
-// awaitAhead waits until the work ahead that was told to end has ended. REQUIRES: mu, which it gives
-// up meanwhile.
+// awaitAhead waits until the work ahead that was told to end has ended. More may have begun
+// since, which is not waited for. REQUIRES: mu, which it gives up meanwhile; no deferred call
+// unlocks it, since a simulation may end the task here.
 func (a *Applier) awaitAhead(p env.Parker, which func(*ahead) bool) {
-	for slices.ContainsFunc(a.aheads, which) {
+	for slices.ContainsFunc(a.aheads, func(h *ahead) bool { return h.ending.Load() && which(h) }) {
 		a.aheadWaiters = append(a.aheadWaiters, p)
 		a.mu.Unlock()
 		p.Park()
@@ -167,12 +168,12 @@ func (a *Applier) awaitAhead(p env.Parker, which func(*ahead) bool) {
 func (a *Applier) clearAhead(p env.Parker, id uint64) bool {
 	uses := func(h *ahead) bool { return slices.Contains(h.tables, id) }
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.endAhead(uses) {
-		return false
+	found := a.endAhead(uses)
+	if found {
+		a.awaitAhead(p, uses)
 	}
-	a.awaitAhead(p, uses)
-	return true
+	a.mu.Unlock()
+	return found
 }
 
 // claim notes in Submit what an entry means for work ahead. REQUIRES: mu.
@@ -241,17 +242,17 @@ func (h *ahead) run() {
 		a.fail(err)
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.stats.aheadDropped++
 	h.remove()
-	if h.job != nil && !a.stopping.Load() {
-		h.w.ahead = nil
-		h.w.run(h.job)
+	if h.job == nil || a.stopping.Load() {
 		a.mu.Unlock()
-		h.w.closeTables()
-		a.mu.Lock()
-		a.wakeIdle(1)
+		return
 	}
+	h.w.ahead = nil
+	h.w.run(h.job)
+	a.wakeIdle(1)
+	a.mu.Unlock()
+	h.w.closeTables()
 }
 
 // remove takes the work out of the list. REQUIRES: mu.
@@ -397,18 +398,19 @@ func (h *ahead) barred() bool {
 func (h *ahead) admit(id uint64) error {
 	a := h.a
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	for h.barred() && !h.interrupted() {
 		h.waiting = true
 		a.mu.Unlock()
 		h.w.parker.Park()
 		a.mu.Lock()
 	}
-	if h.interrupted() {
-		return errDropped
-	}
-	if !slices.Contains(h.tables, id) {
+	ended := h.interrupted()
+	if !ended && !slices.Contains(h.tables, id) {
 		h.tables = append(h.tables, id)
+	}
+	a.mu.Unlock()
+	if ended {
+		return errDropped
 	}
 	return nil
 }

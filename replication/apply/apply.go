@@ -334,14 +334,16 @@ func (a *Applier) Drain() error {
 	}
 	p := a.opt.Env.NewParker()
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.drained = true
-	a.endAhead(func(*ahead) bool { return true })
-	a.awaitAhead(p, func(h *ahead) bool { return h.ending.Load() }) // the builder may wait for their rows
+	all := func(*ahead) bool { return true }
+	a.endAhead(all)
+	a.awaitAhead(p, all) // the builder may wait for their rows
 	a.builder.active, a.builder.looked = false, false
 	a.awaitBuilder(p, true)
 	a.sweep()
-	return a.err
+	err := a.err
+	a.mu.Unlock()
+	return err
 }
 
 // sweep lets the workers close their tables. REQUIRES: mu.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
@@ -33,6 +34,18 @@ type Options struct {
 	// a restart, Extra is called again, and the first transaction was not committed. An
 	// error stops the applier.
 	Extra func(*Applied) (*trx.Trx, error)
+	// OpenBody opens the file of the log that begins with an entry of kind entry.Large, for
+	// a worker, which closes it. Without it such an entry stops the applier.
+	OpenBody func(index uint64) (Body, error)
+	// Damaged, if not nil, is told that the body behind an entry is not what the entry says
+	// (body.ErrCorrupt). nil says that it has been repaired: the transaction is applied from its
+	// beginning again. An error stops the applier. The worker waits for it without a mutex.
+	Damaged func(index uint64, err error) error
+	// AheadMax is how many large transactions are applied ahead at a time: 4; -1: none.
+	AheadMax int
+	// AheadEnded, if not nil, is called once for each file that Ahead has begun with, by the
+	// task, when it reads the file no more.
+	AheadEnded func(b *body.File)
 	// OnApplied, if not nil, is called after commits with the position that is applied
 	// now, in order. It must not wait.
 	OnApplied func(index, number uint64)
@@ -164,6 +177,11 @@ type Applier struct {
 	waiters   []*waiter
 	bodies    [][]byte // for reuse
 
+	aheads       []*ahead         // in the order in which they began
+	aheadWaiters []env.Parker     // of tasks that wait until some of them have ended
+	streams      []entry.StreamID // of entries submitted last
+	drained      bool             // nothing was submitted since Drain: rows may be others' to change
+
 	builder builder
 	group   group // of the task that commits
 	stats   counts
@@ -199,6 +217,9 @@ func (o *Options) check() error {
 	if o.MemoryMax == 0 {
 		o.MemoryMax = DefaultMemoryMax
 	}
+	if o.AheadMax == 0 {
+		o.AheadMax = DefaultAheadMax
+	}
 	if o.RetryEvery == 0 {
 		o.RetryEvery = defaultRetry
 	}
@@ -209,6 +230,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("apply: replica_parallel_workers is %d; it must be 1 to %d", o.Workers, WorkersMax)
 	case o.MemoryMax < MemoryMin:
 		return fmt.Errorf("apply: replica_pending_jobs_size_max is %d; the least is %d", o.MemoryMax, MemoryMin)
+	case o.AheadMax > AheadMaxMax:
+		return fmt.Errorf("apply: %d large transactions are to be applied ahead; the most is %d", o.AheadMax, AheadMaxMax)
 	case o.RetryEvery < time.Millisecond:
 		return fmt.Errorf("apply: disk space is tried again every %v; the least is 1 ms", o.RetryEvery)
 	}
@@ -300,8 +323,8 @@ func (a *Applier) forget(w *waiter) {
 	}
 }
 
-// Drain waits until everything submitted so far is applied. Then others may commit in
-// the engine; the next Submit goes on behind that. Error: what has stopped the applier.
+// Drain waits until everything submitted so far is applied, and ends all work ahead. Then others may
+// commit in the engine; the next Submit goes on behind that. Error: what has stopped the applier.
 func (a *Applier) Drain() error {
 	a.mu.Lock()
 	index := a.last.Index
@@ -309,12 +332,18 @@ func (a *Applier) Drain() error {
 	if err := a.WaitApplied(index, 0); err != nil {
 		return err
 	}
+	p := a.opt.Env.NewParker()
 	a.mu.Lock()
+	a.drained = true
+	all := func(*ahead) bool { return true }
+	a.endAhead(all)
+	a.awaitAhead(p, all) // the builder may wait for their rows
 	a.builder.active, a.builder.looked = false, false
-	a.awaitBuilder(a.opt.Env.NewParker(), true)
+	a.awaitBuilder(p, true)
 	a.sweep()
+	err := a.err
 	a.mu.Unlock()
-	return nil
+	return err
 }
 
 // sweep lets the workers close their tables. REQUIRES: mu.
@@ -362,6 +391,9 @@ func (a *Applier) fail(err error) {
 func (a *Applier) wakeAll() {
 	a.wakeIdle(len(a.idle))
 	a.builder.parker.Unpark()
+	for _, h := range a.aheads {
+		h.w.parker.Unpark()
+	}
 	if a.submitter != nil {
 		a.submitter.Unpark()
 	}

@@ -145,7 +145,6 @@ func (w *worker) publish(x build) error {
 func (w *worker) clear(op *txn.SchemaOp) {
 	a, b, x := w.a, &w.a.builder, build{op.OldID, op.Index}
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	busy, publishes := b.current.index != 0 && b.current.table == op.OldID, op.Kind == txn.OpPublishIndex
 	if publishes {
 		if busy || !slices.Contains(b.filled, x) {
@@ -156,6 +155,7 @@ func (w *worker) clear(op *txn.SchemaOp) {
 	if busy {
 		a.awaitBuilder(w.parker, !publishes)
 	}
+	a.mu.Unlock()
 }
 
 // note keeps in mind what a schema change, which is about to be committed, means for the builder.

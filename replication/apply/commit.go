@@ -32,7 +32,7 @@ func (a *Applier) shouldCommit() bool {
 		return true
 	}
 	it := a.nextItem()
-	return it != nil && it.state == open && len(it.jobs[it.taken].Events) >= longEvents
+	return it != nil && it.state == open && (it.env.Kind == entry.Large || len(it.jobs[it.taken].Events) >= longEvents)
 }
 
 // group is what one task commits at a time.
@@ -192,6 +192,7 @@ func (a *Applier) settle(g *group, pos trx.Position, swept bool) {
 	if swept {
 		a.sweep()
 	}
+	a.wakeAhead()
 	if a.mayBuild() {
 		a.builder.parker.Unpark()
 	}

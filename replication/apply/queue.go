@@ -12,10 +12,11 @@ import (
 // item is an entry in the queue.
 type item struct {
 	Entry
-	env   entry.Envelope // kind 0: it counts for nothing
-	size  int64          // memory that it counts for, in bytes
-	from  uint64         // the first transaction that is not in the engine yet, or one more than the last
-	left  int            // transactions that are not executed yet
+	env   entry.Envelope  // kind 0: it counts for nothing
+	size  int64           // memory that it counts for, in bytes
+	from  uint64          // the first transaction that is not in the engine yet, or one more than the last
+	left  int             // transactions that are not executed yet
+	large entry.LargeBody // of kind Large
 	state itemState
 
 	queued time.Duration // when, on the monotonic clock; with Options.Trace
@@ -44,6 +45,9 @@ type job struct {
 	done bool
 }
 
+// isLarge reports whether the transaction's events lie in a file of their own.
+func (j *job) isLarge() bool { return j.item.env.Kind == entry.Large }
+
 // barrier reports whether nothing runs beside the transaction.
 func (j *job) barrier() bool {
 	return j.Flags&entry.SchemaFlag != 0 || j.item.env.Flags&entry.FlagBarrier != 0
@@ -53,7 +57,7 @@ func (j *job) barrier() bool {
 // out. It waits while too much is pending. Error: what has stopped the applier, or an
 // entry that is none, which stops it.
 func (a *Applier) Submit(e Entry) error {
-	it, err := newItem(e)
+	it, err := a.newItem(e)
 	if err != nil {
 		err = fmt.Errorf("apply: log entry %d: %w", e.Index, err)
 		a.fail(err)
@@ -71,7 +75,7 @@ func (a *Applier) Submit(e Entry) error {
 	case e.Index <= a.last.Index:
 		return nil
 	}
-	if it.env.Kind == entry.Transactions {
+	if it.hasTransactions() {
 		if err := a.follows(&it.env); err != nil {
 			err = fmt.Errorf("apply: log entry %d: %w", e.Index, err)
 			a.mu.Unlock()
@@ -86,11 +90,16 @@ func (a *Applier) Submit(e Entry) error {
 		}
 	}
 	a.last = Entry{Index: e.Index, Term: e.Term}
-	if it.left == 0 && (it.env.Kind != entry.Transactions || a.opt.Extra == nil) {
+	if it.left == 0 && (!it.hasTransactions() || a.opt.Extra == nil) {
 		it.state = nothing
 	}
 	if a.opt.Trace != nil && it.left > 0 {
 		it.queued = a.opt.Env.Monotonic()
+	}
+	a.claim(it)
+	if a.drained {
+		a.drained = false
+		a.wakeAhead()
 	}
 	a.bytes += it.size
 	a.stats.pending += int64(it.left)
@@ -138,6 +147,7 @@ func (a *Applier) adopt() {
 	a.number.Store(csn)
 	a.index.Store(pos.Index)
 	a.sweep()
+	a.wakeAhead()
 }
 
 // follows checks that numbers have no gaps and come but once. The first entry may begin
@@ -164,23 +174,34 @@ func (a *Applier) push(it *item) {
 	a.queue = append(a.queue, it)
 }
 
+// hasTransactions reports whether the entry is of a kind that has numbers.
+func (it *item) hasTransactions() bool {
+	return it.env.Kind == entry.Transactions || it.env.Kind == entry.Large
+}
+
 // newItem looks at an entry's envelope.
-func newItem(e Entry) (*item, error) {
+func (a *Applier) newItem(e Entry) (*item, error) {
 	it := &item{Entry: e, size: int64(len(e.Data)) + itemSize}
 	if e.Opaque || len(e.Data) == 0 {
 		return it, nil
 	}
-	env, _, err := entry.Parse(e.Data)
+	env, stored, err := entry.Parse(e.Data)
 	if err != nil {
 		return nil, err
 	}
 	if env.Term != e.Term {
 		return it, nil // it lost its leader between being made and being appended
 	}
-	if env.Kind == entry.Large {
-		return nil, fmt.Errorf("%w: kind %v is not known to this version", entry.ErrCorrupt, env.Kind)
-	}
 	it.env = env
+	if env.Kind == entry.Large {
+		if a.opt.OpenBody == nil {
+			return nil, errNoBodies
+		}
+		if it.large, err = entry.ParseLargeBody(stored); err != nil {
+			return nil, err
+		}
+		it.size += largeSize
+	}
 	if env.Codec == entry.Zstd {
 		it.size += int64(env.RawLength)
 	}
@@ -196,6 +217,9 @@ const (
 
 // open decompresses an entry and finds its transactions.
 func (a *Applier) open(it *item) error {
+	if it.env.Kind == entry.Large {
+		return it.openLarge()
+	}
 	_, stored, err := entry.Parse(it.Data)
 	if err != nil {
 		return err

@@ -29,7 +29,15 @@ const tablesKept = 256
 // apply applies a transaction's events and returns how many rows it has changed. Error:
 // ErrStopped in the middle, or what is wrong.
 func (w *worker) apply(j *job) (rows uint64, err error) {
-	r := event.NewReader(j.Events)
+	if j.isLarge() {
+		return w.applyLarge(j)
+	}
+	return w.events(j, j.Events)
+}
+
+// events applies a run of events that is readable without those before it.
+func (w *worker) events(j *job, events []byte) (rows uint64, err error) {
+	r := event.NewReader(events)
 	var e event.Event
 	var o *opened
 	for {
@@ -48,6 +56,8 @@ func (w *worker) apply(j *job) (rows uint64, err error) {
 			if err != nil {
 				return rows, err
 			}
+		case e.Type == event.TypeSchema && w.ahead != nil:
+			return rows, errNotAhead
 		case e.Type == event.TypeSchema:
 			if err := w.schema(j, &e); err != nil {
 				return rows, err
@@ -73,6 +83,11 @@ func (w *worker) open(j *job, e *event.Event) (*opened, error) {
 	id, err := e.TableID()
 	if err != nil {
 		return nil, w.malformed(j, err)
+	}
+	if w.ahead != nil {
+		if err := w.ahead.admit(id); err != nil {
+			return nil, err
+		}
 	}
 	o := w.opened[id]
 	if o != nil && o.layout.Matches(e) && o.handle.Current() {
@@ -131,11 +146,14 @@ func (w *worker) change(j *job, o *opened, e *event.Event) (rows uint64, err err
 			return rows, w.malformed(j, err)
 		}
 		if err := w.row(o, e.Type); err != nil {
-			if err = w.again(err, func() error { return w.row(o, e.Type) }); err != nil {
-				return rows, w.rowError(j, o, err)
+			if err = w.retry(j, o, e.Type, err); err != nil {
+				return rows, err
 			}
 		}
 		if rows++; rows%turnEvery == 0 {
+			if w.a.stopping.Load() || w.ahead != nil && w.ahead.ending.Load() {
+				return rows, ErrStopped // of a large transaction a lot may be left
+			}
 			w.turn.Pass()
 		}
 	}
@@ -161,6 +179,24 @@ func (w *worker) row(o *opened, kind event.Type) (err error) {
 		return nil
 	}
 	return w.table.Update(o.tbl, w.key, w.changes)
+}
+
+// retry makes the change at hand again after an error, where there is hope: work ahead that
+// may be in its way is ended, and a full disk waited for. Work ahead itself is given up.
+func (w *worker) retry(j *job, o *opened, kind event.Type, err error) error {
+	if w.ahead != nil {
+		return err
+	}
+	for misfit(err) && w.a.clearAhead(w.parker, o.tbl.ID()) {
+		err = w.row(o, kind)
+	}
+	if err != nil {
+		err = w.again(err, func() error { return w.row(o, kind) })
+	}
+	if err != nil {
+		return w.rowError(j, o, err)
+	}
+	return nil
 }
 
 // again repeats what has failed for want of room until it succeeds, fails for another
@@ -190,6 +226,10 @@ func (w *worker) again(err error, try func() error) error {
 func (a *Applier) setFull(full bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if full {
+		// What the log says goes first. A transaction that is committed is like others.
+		a.endAhead(func(h *ahead) bool { return h.job == nil })
+	}
 	switch {
 	case full && a.state == Running:
 		a.state = NoSpace
@@ -205,8 +245,7 @@ func (w *worker) rowError(j *job, o *opened, err error) error {
 		return err
 	}
 	def := o.tbl.Schema.Table
-	var dup *table.DuplicateError
-	if errors.Is(err, table.ErrApply) || errors.Is(err, table.ErrNotFound) || errors.As(err, &dup) {
+	if misfit(err) {
 		key := w.key
 		if w.rows.Kind() == event.TypeWriteRows {
 			key, _ = o.tbl.Schema.AppendRowKey(nil, w.rows.After)
@@ -228,6 +267,9 @@ func (w *worker) schema(j *job, e *event.Event) error {
 		return w.malformed(j, err)
 	}
 	w.closeTables()
+	if op.OldID != 0 {
+		w.a.clearAhead(w.parker, op.OldID) // first: the builder may wait for its rows
+	}
 	w.clear(op)
 	apply := func() error {
 		if op.Kind == txn.OpPublishIndex {

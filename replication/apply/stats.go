@@ -10,8 +10,13 @@ type counts struct {
 	fullWaits    uint64
 	indexes      uint64
 	indexWaits   uint64
-	lastTime     int64
-	leaderTime   int64
+
+	aheadRows         uint64
+	aheadTransactions uint64
+	aheadDropped      uint64
+
+	lastTime   int64
+	leaderTime int64
 }
 
 // Stats are an applier's numbers of the moment. Times are the leader's, in
@@ -38,6 +43,10 @@ type Stats struct {
 	SpaceWaits   uint64 // times that the disk was full
 	Indexes      uint64 // filled beside other changes
 	IndexWaits   uint64 // publications of indexes that were not filled by then
+
+	AheadRows         uint64 // changed ahead, whatever became of them
+	AheadTransactions uint64 // large ones that were applied ahead when they were committed
+	AheadDropped      uint64 // work ahead that was taken back
 }
 
 // Stats returns the applier's numbers.
@@ -50,6 +59,7 @@ func (a *Applier) Stats() Stats {
 		PendingEntries: int64(len(a.queue) - a.head), PendingBytes: a.bytes, PendingTransactions: c.pending,
 		Transactions: c.transactions, Rows: c.rows, Commits: c.commits, MemoryWaits: c.memoryWaits, SpaceWaits: c.fullWaits,
 		Indexes: c.indexes, IndexWaits: c.indexWaits,
+		AheadRows: c.aheadRows, AheadTransactions: c.aheadTransactions, AheadDropped: c.aheadDropped,
 	}
 }
 
@@ -68,4 +78,7 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Replica_waits_for_disk_space", int64(s.SpaceWaits))
 	fn("Replica_indexes_filled", int64(s.Indexes))
 	fn("Replica_waits_for_index", int64(s.IndexWaits))
+	fn("Replica_ahead_rows", int64(s.AheadRows))
+	fn("Replica_ahead_transactions", int64(s.AheadTransactions))
+	fn("Replica_ahead_dropped", int64(s.AheadDropped))
 }

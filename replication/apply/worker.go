@@ -20,6 +20,7 @@ type worker struct {
 	parker env.Parker
 	opened map[uint64]*opened
 	swept  uint64
+	ahead  *ahead // what it works for; nil: what is committed
 
 	rows    event.RowReader
 	key     []byte
@@ -53,6 +54,7 @@ func (w *worker) loop() {
 		}
 		j, it := a.take()
 		switch {
+		case j != nil && a.leave(j):
 		case j != nil:
 			w.run(j)
 		case it != nil:
@@ -121,12 +123,12 @@ func (a *Applier) share() {
 // mayBegin reports whether a transaction that is the next one may begin. REQUIRES: mu.
 func (a *Applier) mayBegin(j *job) bool {
 	switch {
-	case a.barrier > a.committed:
+	case a.barrier > a.committed || a.staleAhead(j.item.Term):
 		return false
 	case j.barrier():
 		return a.committed == j.Number-1
 	}
-	return a.executed >= j.DependsOn && a.inFlight < inFlightMax
+	return a.executed >= j.DependsOn && a.inFlight+len(a.aheads) < inFlightMax
 }
 
 // unpack opens an entry. REQUIRES: mu, which it gives up meanwhile.
@@ -153,7 +155,7 @@ func (a *Applier) unpack(it *item) {
 func (w *worker) run(j *job) {
 	a := w.a
 	a.mu.Unlock()
-	if a.opt.Trace != nil && j.Trace.Valid() {
+	if a.opt.Trace != nil && j.Trace.Valid() && j.span == nil {
 		a.beginSpan(j)
 	}
 	j.trx = a.eng.Trx.Begin(trx.Options{HighPriority: true, Isolation: trx.ReadCommitted, Part: uint32(w.id)})
@@ -168,6 +170,11 @@ func (w *worker) run(j *job) {
 	if err != nil {
 		return
 	}
+	a.executedJob(j, rows)
+}
+
+// executedJob notes that a transaction is executed. REQUIRES: mu.
+func (a *Applier) executedJob(j *job, rows uint64) {
 	if j.span != nil {
 		j.span.Attributes = append(j.span.Attributes, trace.Attribute{Key: "trireme.rows", Number: int64(rows)})
 	}

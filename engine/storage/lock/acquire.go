@@ -31,6 +31,15 @@ type Request struct {
 	Policy Policy
 	// Timeout limits the wait; 0 takes Options.WaitTimeout, negative is no limit.
 	Timeout time.Duration
+	// Area, if known, lets the lock become part of one that covers a range of keys.
+	// Only for entries.
+	Area Area
+	// Written says that the owner has written the record of the entry, and so has
+	// that locked: of a next-key lock only the gap is needed.
+	Written bool
+	// NoEntry says that no entry has this key, which stands for something else:
+	// locks on ranges of keys do not cover it.
+	NoEntry bool
 }
 
 // Result is the answer to a request.
@@ -67,6 +76,10 @@ func (t *Table) Acquire(o *Owner, r Request) (Result, error) {
 	} else if len(key) == 0 {
 		mode = mode.onSupremum()
 	}
+	wide, ranged := mode, r.Area.Known && mode.OnRecord()
+	if r.Written {
+		mode = mode.gap()
+	}
 	h := t.hash(r.Index, key, table)
 	s := t.shardOf(h)
 	s.mu.Lock()
@@ -76,8 +89,27 @@ func (t *Table) Acquire(o *Owner, r Request) (Result, error) {
 		var held *lock
 		held, blocker = q.check(o, mode)
 		if held != nil {
+			if ranged && !held.echo && absorbs(wide, held.mode) && q.onlyOf(o) {
+				at := place{t: t, s: s, hash: h, index: r.Index, key: key, q: q}
+				// What a full table has no room for stays as it is.
+				_ = t.keepInSpan(&at, o, wide, r.Area, false)
+			}
 			s.mu.Unlock()
 			return Held, nil
+		}
+	}
+	if !table && !r.NoEntry {
+		if slot := t.spansOn(r.Index, key); slot != nil {
+			at := place{t: t, s: s, hash: h, index: r.Index, key: key, q: q}
+			held, other := t.meetSpans(slot, &at, o, mode, r.Policy)
+			if held {
+				s.mu.Unlock()
+				return Held, nil
+			}
+			q = at.q
+			if blocker == nil {
+				blocker = other
+			}
 		}
 	}
 	if blocker == nil && mode == InsertIntention {
@@ -91,6 +123,27 @@ func (t *Table) Acquire(o *Owner, r Request) (Result, error) {
 		}
 		return MustWait, ErrNoWait
 	}
+	if blocker == nil && ranged && q.onlyOf(o) {
+		at := place{t: t, s: s, hash: h, index: r.Index, key: key, q: q}
+		err := t.keepInSpan(&at, o, wide, r.Area, false)
+		s.mu.Unlock()
+		if err != nil {
+			return MustWait, err
+		}
+		return Granted, nil
+	}
+	return t.enqueue(o, &r, s, q, h, mode, blocker)
+}
+
+// enqueue grants a lock, or makes it wait behind the blocker.
+//
+// REQUIRES: the mutex of the shard, which is released.
+func (t *Table) enqueue(o *Owner, r *Request, s *shard, q *queue, hash uint64, mode Mode, blocker *Owner) (Result, error) {
+	defer s.mu.Unlock()
+	key, table := r.Key, mode.IsTable()
+	if table {
+		key = nil
+	}
 	n := lockBytes + queueBytes + int64(len(key))
 	var l *lock
 	var err error
@@ -100,21 +153,18 @@ func (t *Table) Acquire(o *Owner, r Request) (Result, error) {
 		l, err = o.newLock(r.Index, s.number, mode, n, false)
 		o.mu.Unlock()
 	} else {
-		l, err = t.newWait(o, r, s.number, mode, n, blocker)
+		l, err = t.newWait(o, *r, s.number, mode, n, blocker)
 	}
 	if err != nil {
-		s.mu.Unlock()
 		return MustWait, err
 	}
 	if q == nil {
-		q = s.make(h, r.Index, key, table)
+		q = s.make(hash, r.Index, key, table)
 	}
 	q.add(l, blocker != nil)
 	if blocker != nil {
-		s.mu.Unlock()
 		return MustWait, nil
 	}
-	s.mu.Unlock()
 	return Granted, nil
 }
 
@@ -185,7 +235,7 @@ func (t *Table) Holds(o *Owner, index uint64, key []byte, mode Mode) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.find(h, index, key, table)
-	return q != nil && q.holds(o, mode)
+	return q != nil && q.holds(o, mode) || !table && t.holdsInSpan(o, index, key, mode)
 }
 
 // wakes collects whom to wake once the shard's mutex is released.

@@ -110,10 +110,10 @@ func (s *script) exec(f []string) string {
 		env.Sleep(s.env, d)
 		return ""
 	case "insert": // insert index newKey successor
-		t.InheritOnInsert(number(f[1]), key(f[2]), key(f[3]))
+		t.InheritOnInsert(nil, number(f[1]), key(f[2]), key(f[3]))
 		return ""
 	case "remove": // remove index key successor
-		t.InheritOnRemove(number(f[1]), key(f[2]), key(f[3]))
+		t.InheritOnRemove(nil, number(f[1]), key(f[2]), key(f[3]))
 		return ""
 	case "deadlock":
 		if d := t.LastDeadlock(); d != nil {
@@ -152,7 +152,7 @@ func (s *script) session(name, verb string, args []string) string {
 	case "lock": // index key mode [nowait|skip|timeout] , or tN mode
 		return s.lock(name, o, args)
 	case "unlock":
-		if !t.Unlock(o, number(args[0]), key(args[1]), modeOf(args[2], false)) {
+		if !t.Unlock(o, number(args[0]), key(args[1]), modeOf(args[2], false), Area{}) {
 			return "not held"
 		}
 	case "commit": // [sequence]

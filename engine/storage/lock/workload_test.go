@@ -110,7 +110,7 @@ func (x *testIndex) put(k []byte) {
 }
 
 func (x *testIndex) remove(w *workload, k []byte) {
-	w.table.InheritOnRemove(x.id, k, x.successor(k, false))
+	w.table.InheritOnRemove(nil, x.id, k, x.successor(k, false))
 	i, _ := slices.BinarySearchFunc(x.keys, k, bytes.Compare)
 	x.keys = slices.Delete(x.keys, i, i+1)
 	delete(x.writer, string(k))
@@ -187,7 +187,7 @@ func (w *workload) insert(t *testTrx, x *testIndex, k []byte) error {
 			}
 			x.put(k)
 			x.writer[string(k)] = t
-			w.table.InheritOnInsert(x.id, k, next)
+			w.table.InheritOnInsert(&t.owner, x.id, k, next)
 			t.wrote = append(t.wrote, [2]any{x, k})
 			t.owner.SetWeight(uint64(len(t.wrote)))
 			x.latch.Unlock()

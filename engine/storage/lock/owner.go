@@ -201,8 +201,14 @@ func (o *Owner) charge(n int64, force bool) bool {
 	return true
 }
 
-// discharge gives n bytes back. REQUIRES: o.mu.
-func (o *Owner) discharge(n int64) { o.used -= n }
+// discharge gives n bytes back, to the table once it is worth it. REQUIRES: o.mu.
+func (o *Owner) discharge(n int64) {
+	o.used -= n
+	if spare := o.charged - max(o.used, 0); spare > 1<<20+o.used {
+		o.charged -= spare - 1<<19
+		o.table.memory.Add(1<<19 - spare)
+	}
+}
 
 // dischargeAll gives back everything. REQUIRES: o.mu.
 func (o *Owner) dischargeAll() {

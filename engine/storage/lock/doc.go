@@ -9,7 +9,7 @@
 // and removing entries does ([Table.InheritOnInsert], [Table.InheritOnRemove]).
 //
 // A transaction with many locks keeps those on neighbouring entries as ranges of
-// keys ([Request].Area); what others can tell is the same (DESIGN.md, Ranges).
+// keys ([Hint]); what others can tell is the same (DESIGN.md, Ranges).
 //
 // How it is used:
 //

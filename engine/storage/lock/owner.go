@@ -221,7 +221,9 @@ func (o *Owner) dischargeAll() {
 // link adds l to the owner's locks. REQUIRES: o.mu.
 func (o *Owner) link(l *lock) {
 	o.listOf(l).pushOwn(l)
-	o.counted(1)
+	if o.count++; o.count == o.table.rangesFrom {
+		o.many.Store(true)
+	}
 }
 
 // counted adds n to the number of locks. REQUIRES: o.mu.
@@ -233,7 +235,7 @@ func (o *Owner) counted(n int) {
 }
 
 // Many reports whether o has, or had since [Table.Begin], so many locks that they should be kept
-// on ranges of keys ([Request.Area]), or given up where the writer's id in a record says
+// on ranges of keys ([Hint]), or given up where the writer's id in a record says
 // the same ([Table.Wrote]). Small transactions spare themselves the work.
 func (o *Owner) Many() bool { return o.many.Load() }
 

@@ -107,12 +107,13 @@ func (m *twins) lock(i, x, at int, mode Mode, policy Policy, how int) string {
 		if mode == RecordS || mode == RecordX {
 			return "granted"
 		}
-		return m.ask(i, x, Request{Index: uint64(x), Mode: mode, Policy: policy})
+		return m.ask(i, x, Request{Index: uint64(x), Mode: mode, Policy: policy}, Hint{})
 	}
 	key := m.keys[x][at]
 	r := Request{Index: uint64(x), Key: []byte(key), Mode: mode, Policy: policy}
+	var hint Hint
 	if how >= 0 {
-		r.Area = m.area(x, at, how)
+		hint.Area = m.area(x, at, how)
 	}
 	h, ok := m.writer[key]
 	switch {
@@ -120,7 +121,7 @@ func (m *twins) lock(i, x, at int, mode Mode, policy Policy, how int) string {
 	case h == i && (mode == RecordS || mode == RecordX):
 		return "held"
 	case h == i && mode.OnRecord():
-		r.Written = true
+		hint.Written = true
 	case h != i:
 		for n, t := range m.tables {
 			if got, _ := t.ConvertImplicit(&m.own[n][h], uint64(h+1), 1, r.Key); got != ImplicitHeld {
@@ -128,16 +129,16 @@ func (m *twins) lock(i, x, at int, mode Mode, policy Policy, how int) string {
 			}
 		}
 	}
-	return m.ask(i, x, r)
+	return m.ask(i, x, r, hint)
 }
 
-func (m *twins) ask(i, x int, r Request) string {
-	return m.both(fmt.Sprintf("%v on %d %q in [%q, %q)", r.Mode, x, r.Key, r.Area.From, r.Area.To), func(t *Table, o *Owner, n int) string {
-		r := r
+func (m *twins) ask(i, x int, r Request, hint Hint) string {
+	return m.both(fmt.Sprintf("%v on %d %q in [%q, %q)", r.Mode, x, r.Key, hint.Area.From, hint.Area.To), func(t *Table, o *Owner, n int) string {
+		hint := hint
 		if n == 0 {
-			r.Area = Area{}
+			hint.Area = Area{}
 		}
-		res, err := t.Acquire(o, r)
+		res, err := t.AcquireHinted(o, r, &hint)
 		return fmt.Sprint(res, err)
 	}, i)
 }
@@ -215,7 +216,7 @@ func (m *twins) insert(i, x int) {
 	}
 	m.rt.Logf("%d: insert %d %q", i+1, x, key)
 	next := m.successor(x, at)
-	if m.ask(i, x, Request{Index: uint64(x), Key: next, Mode: InsertIntention}) != fmt.Sprint(Granted, nil) {
+	if m.ask(i, x, Request{Index: uint64(x), Key: next, Mode: InsertIntention}, Hint{}) != fmt.Sprint(Granted, nil) {
 		return
 	}
 	m.keys[x] = slices.Insert(m.keys[x], at, key)

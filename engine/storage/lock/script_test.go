@@ -252,7 +252,7 @@ func (s *script) scan(o *Owner, index uint64, keys []string, mode Mode) string {
 		} else if i > 0 {
 			area.To = []byte(keys[i-1])
 		}
-		res, err := s.table.Acquire(o, Request{Index: index, Key: key(k), Mode: mode, Area: area, Policy: NoWait})
+		res, err := s.table.AcquireHinted(o, Request{Index: index, Key: key(k), Mode: mode, Policy: NoWait}, &Hint{Area: area})
 		if err != nil {
 			return fmt.Sprintf("%s at %s", codeOf(err), k)
 		}

@@ -142,7 +142,7 @@ func (w *workload) lock(t *testTrx, x *testIndex, k []byte, inclusive bool, mode
 				w.fail("%v is locked by others than its writer %d", key, h.id)
 			}
 		}
-		res, err := w.table.Acquire(&t.owner, Request{Index: x.id, Key: key, Mode: m, Timeout: -1, Area: w.area(t, x, key)})
+		res, err := w.table.AcquireHinted(&t.owner, Request{Index: x.id, Key: key, Mode: m, Timeout: -1}, &Hint{Area: w.area(t, x, key)})
 		if err == nil && res != MustWait {
 			w.claim(t, x, k, key, m)
 			x.latch.Unlock()

@@ -1,6 +1,7 @@
 package table_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -144,5 +145,61 @@ func (l *largeStatement) run(t *testing.T, r *rig, tbl *table.Table, n int64) {
 	}
 	if m := r.e.Locks.Memory(); m != 0 {
 		t.Errorf("%d bytes are left", m)
+	}
+}
+
+// TestSavepointKeepsLocks: what a rollback to a savepoint takes back stays locked,
+// although the records name others as their writers again.
+func TestSavepointKeepsLocks(t *testing.T) {
+	rangesFrom = 1
+	defer func() { rangesFrom = 0 }()
+	r := newRig(t, env.Real(), file.OS(t.TempDir()), 1024)
+	defer r.close()
+	tbl := r.create(counters(31))
+	s, other := r.session(), r.session()
+	s.begin(trx.RepeatableRead)
+	const n = 500
+	for id := range int64(n) {
+		if err := s.Insert(tbl, []types.Value{types.NewInt(id), types.NewInt(id * 7 % n), types.NewInt(0)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.commit(); err != nil {
+		t.Fatal(err)
+	}
+	s.begin(trx.RepeatableRead)
+	mark := s.Savepoint()
+	for id := range int64(n) {
+		if id%3 == 0 {
+			continue
+		}
+		if err := s.Update(tbl, pk(tbl, id), []record.Change{{Column: 2, Value: types.NewInt(1)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l := s.Trx().Locks().Locks(); l > 10 {
+		t.Errorf("%d locks beside the written rows", l)
+	}
+	if err := s.RollbackTo(mark); err != nil {
+		t.Fatal(err)
+	}
+	other.begin(trx.ReadCommitted)
+	for id := range int64(n) {
+		var sc table.Scanner
+		key := pk(tbl, id)
+		rg := table.Range{Low: key, High: key, Locking: true, Lock: lock.RecordX, Policy: lock.NoWait, Columns: []int{2}}
+		batch := types.NewBatch([]*types.Type{&tbl.Schema.Columns[2].Type})
+		err := sc.Start(other.Worker, tbl, nil, rg)
+		if err == nil {
+			_, err = sc.Next(batch)
+		}
+		if free := id%3 == 0; free && err != nil || !free && !errors.Is(err, lock.ErrNoWait) {
+			t.Fatalf("row %d: %v", id, err)
+		}
+	}
+	other.rollback()
+	s.rollback()
+	if m := r.e.Locks.Stats(); m.Memory != 0 || m.Ranges != 0 {
+		t.Errorf("left: %+v", m)
 	}
 }

@@ -126,7 +126,7 @@ func (w *Worker) checkUnique(t *Table, k *record.KeySchema, key []byte, partLen 
 	if !inside {
 		mode = lock.NextKeyX
 	}
-	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: k.ID, Key: part, Mode: mode, Timeout: w.trx.LockWait(), NoEntry: true})
+	res, err := w.e.Locks.AcquireHinted(w.trx.Locks(), lock.Request{Index: k.ID, Key: part, Mode: mode, Timeout: w.trx.LockWait()}, &lock.Hint{NoEntry: true})
 	if err != nil || res == lock.MustWait {
 		w.giveProbed(t)
 		return false, false, w.letGo(err == nil, err)

@@ -156,9 +156,14 @@ func (w *Worker) lockWithin(index uint64, key []byte, mode lock.Mode, policy loc
 			}
 		}
 	}
-	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{
-		Index: index, Key: key, Mode: mode, Policy: policy, Timeout: w.trx.LockWait(), Area: area, Written: written,
-	})
+	r := lock.Request{Index: index, Key: key, Mode: mode, Policy: policy, Timeout: w.trx.LockWait()}
+	var res lock.Result
+	var err error
+	if area.Known || written {
+		res, err = w.e.Locks.AcquireHinted(w.trx.Locks(), r, &lock.Hint{Area: area, Written: written})
+	} else {
+		res, err = w.e.Locks.Acquire(w.trx.Locks(), r)
+	}
 	if entry != 0 && err == nil && (res == lock.Granted || res == lock.Held) && mode.OnRecord() {
 		w.trx.AddDependence(entry)
 	}

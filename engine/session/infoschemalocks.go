@@ -54,6 +54,9 @@ func rowsDataLocks(q *virtualRows) error {
 			data = "supremum pseudo-record"
 		default:
 			data = cutText("0x"+hex.EncodeToString(l.Key), 8192)
+			if l.Range {
+				data = cutText(fmt.Sprintf("0x%x .. 0x%x", l.Key, l.End), 8192)
+			}
 		}
 		status := "WAITING"
 		if l.Granted {

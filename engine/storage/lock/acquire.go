@@ -33,6 +33,19 @@ type Request struct {
 	Timeout time.Duration
 }
 
+// Hint is what a caller knows of the key of a request beside the request itself.
+type Hint struct {
+	// Area, if known, lets the lock become part of one that covers a range of keys.
+	// Only for entries.
+	Area Area
+	// Written says that the owner has written the record of the entry, and so has
+	// that locked: of a next-key lock only the gap is needed.
+	Written bool
+	// NoEntry says that no entry has this key, which stands for something else:
+	// locks on ranges of keys do not cover it.
+	NoEntry bool
+}
+
 // Result is the answer to a request.
 type Result uint8
 
@@ -71,6 +84,9 @@ func (t *Table) Acquire(o *Owner, r Request) (Result, error) {
 	s := t.shardOf(h)
 	s.mu.Lock()
 	q := s.find(h, r.Index, key, table)
+	if !table && t.slotOf(r.Index).n.Load() != 0 {
+		return t.acquireRanged(o, r, &Hint{}, s, q, h, mode)
+	}
 	var blocker *Owner
 	if q != nil {
 		var held *lock
@@ -80,6 +96,88 @@ func (t *Table) Acquire(o *Owner, r Request) (Result, error) {
 			return Held, nil
 		}
 	}
+	if blocker != nil || mode == InsertIntention {
+		return t.enqueue(o, r, s, q, h, mode, blocker)
+	}
+	o.mu.Lock()
+	o.assertReady()
+	l, err := o.newLock(r.Index, s.number, mode, lockBytes+queueBytes+int64(len(key)), false)
+	o.mu.Unlock()
+	if err != nil {
+		s.mu.Unlock()
+		return MustWait, err
+	}
+	if q == nil {
+		q = s.make(h, r.Index, key, table)
+	}
+	q.add(l, false)
+	s.mu.Unlock()
+	return Granted, nil
+}
+
+// AcquireHinted is [Table.Acquire] of a lock on a key of which more is known. The two are
+// apart since the arguments of Acquire fit into registers.
+func (t *Table) AcquireHinted(o *Owner, r Request, hint *Hint) (Result, error) {
+	mode := r.Mode
+	if mode.IsTable() {
+		panic("lock: a table has no key")
+	}
+	if len(r.Key) == 0 {
+		mode = mode.onSupremum()
+	}
+	h := t.hash(r.Index, r.Key, false)
+	s := t.shardOf(h)
+	s.mu.Lock()
+	return t.acquireRanged(o, r, hint, s, s.find(h, r.Index, r.Key, false), h, mode)
+}
+
+// acquireRanged is Acquire, from the lookup of the queue on, where ranges may matter.
+//
+// REQUIRES: the mutex of the shard, which is released.
+func (t *Table) acquireRanged(o *Owner, r Request, hint *Hint, s *shard, q *queue, hash uint64, mode Mode) (Result, error) {
+	wide, ranged := mode, hint.Area.Known && mode.OnRecord()
+	if hint.Written {
+		mode = mode.gap()
+	}
+	at := place{t: t, s: s, hash: hash, index: r.Index, key: r.Key, q: q}
+	var blocker *Owner
+	if q != nil {
+		var held *lock
+		held, blocker = q.check(o, mode)
+		if held != nil {
+			if ranged && !held.echo && absorbs(wide, held.mode) && q.onlyOf(o) {
+				// What a full table has no room for stays as it is.
+				_ = t.keepInSpan(&at, o, wide, hint.Area, false)
+			}
+			s.mu.Unlock()
+			return Held, nil
+		}
+	}
+	if slot := t.spansOn(r.Index, r.Key); slot != nil && !hint.NoEntry {
+		held, other := t.meetSpans(slot, &at, o, mode, r.Policy)
+		if held {
+			s.mu.Unlock()
+			return Held, nil
+		}
+		if blocker == nil {
+			blocker = other
+		}
+	}
+	if blocker == nil && ranged && at.q.onlyOf(o) {
+		err := t.keepInSpan(&at, o, wide, hint.Area, false)
+		s.mu.Unlock()
+		if err != nil {
+			return MustWait, err
+		}
+		return Granted, nil
+	}
+	return t.enqueue(o, r, s, at.q, hash, mode, blocker)
+}
+
+// enqueue grants a lock, or makes it wait behind the blocker as far as the policy says.
+//
+// REQUIRES: the mutex of the shard, which is released.
+func (t *Table) enqueue(o *Owner, r Request, s *shard, q *queue, hash uint64, mode Mode, blocker *Owner) (Result, error) {
 	if blocker == nil && mode == InsertIntention {
 		s.mu.Unlock()
 		return Granted, nil
@@ -90,6 +188,10 @@ func (t *Table) Acquire(o *Owner, r Request) (Result, error) {
 			return Skip, nil
 		}
 		return MustWait, ErrNoWait
+	}
+	key, table := r.Key, mode.IsTable()
+	if table {
+		key = nil
 	}
 	n := lockBytes + queueBytes + int64(len(key))
 	var l *lock
@@ -107,14 +209,13 @@ func (t *Table) Acquire(o *Owner, r Request) (Result, error) {
 		return MustWait, err
 	}
 	if q == nil {
-		q = s.make(h, r.Index, key, table)
+		q = s.make(hash, r.Index, key, table)
 	}
 	q.add(l, blocker != nil)
+	s.mu.Unlock()
 	if blocker != nil {
-		s.mu.Unlock()
 		return MustWait, nil
 	}
-	s.mu.Unlock()
 	return Granted, nil
 }
 
@@ -185,7 +286,7 @@ func (t *Table) Holds(o *Owner, index uint64, key []byte, mode Mode) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.find(h, index, key, table)
-	return q != nil && q.holds(o, mode)
+	return q != nil && q.holds(o, mode) || !table && t.holdsInSpan(o, index, key, mode)
 }
 
 // wakes collects whom to wake once the shard's mutex is released.

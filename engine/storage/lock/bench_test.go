@@ -148,6 +148,6 @@ func BenchmarkInheritNothing(b *testing.B) {
 	table := New(Options{Env: env.Real()})
 	k, s := keyOf(1), keyOf(2)
 	for b.Loop() {
-		table.InheritOnInsert(1, k, s)
+		table.InheritOnInsert(nil, 1, k, s)
 	}
 }

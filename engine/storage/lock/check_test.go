@@ -1,6 +1,9 @@
 package lock
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // check walks the whole table and returns the first broken invariant. The caller
 // makes sure that nothing changes.
@@ -18,6 +21,62 @@ func (t *Table) check() error {
 		}
 		if n != s.queues {
 			return fmt.Errorf("shard %d has %d queues, counts %d", i, n, s.queues)
+		}
+	}
+	return t.checkSpans()
+}
+
+// checkSpans looks at the spans as a tree, and each one against the queues that it covers:
+// it conflicts with no lock, and what waits for it finds a lock of its owner there.
+func (t *Table) checkSpans() error {
+	total := 0
+	for i := range t.spans {
+		s := &t.spans[i]
+		all := s.root.near(nil, 0, nil, nil)
+		for ix := uint64(1); ix < 10; ix++ {
+			all = s.root.near(all, ix, nil, nil)
+		}
+		if len(all) != int(s.n.Load()) {
+			return fmt.Errorf("slot %d has %d spans, counts %d", i, len(all), s.n.Load())
+		}
+		total += len(all)
+		for j, p := range all {
+			if j > 0 && !all[j-1].before(p) {
+				return fmt.Errorf("spans are out of order")
+			}
+			if p.owner.state != ownerActive || len(p.end) > 0 && bytes.Compare(p.low, p.end) >= 0 {
+				return fmt.Errorf("span [%q, %q) of %d", p.low, p.end, p.owner.id)
+			}
+			if q := p.up; q == nil && s.root != p || q != nil && (q.left != p && q.right != p || q.prio < p.prio) {
+				return fmt.Errorf("span [%q, %q) hangs loose", p.low, p.end)
+			}
+			max := p.max
+			if p.pull(); p.max != max && (max.endsBefore(p.max) || p.max.endsBefore(max)) {
+				return fmt.Errorf("span [%q, %q) does not know the greatest end", p.low, p.end)
+			}
+		}
+	}
+	if n := t.stats.ranges.Load(); int(n) != total {
+		return fmt.Errorf("%d spans, %d counted", total, n)
+	}
+	return nil
+}
+
+// checkCovered compares a queue with the spans that cover its key.
+func (t *Table) checkCovered(q *queue) error {
+	if q.table || q.supremum() {
+		return nil
+	}
+	for _, p := range t.slotOf(q.index).over(q.index, q.key) {
+		for g := q.granted.head; g != nil; g = g.next {
+			if g.owner != p.owner && mustWait(g.mode, p.mode, false) && mustWait(p.mode, g.mode, false) {
+				return fmt.Errorf("%v of %d is granted within a span of %d", g.mode, g.owner.id, p.owner.id)
+			}
+		}
+		for w := q.waiting.head; w != nil; w = w.next {
+			if w.owner != p.owner && mustWait(w.mode, p.mode, false) && !q.holds(p.owner, p.mode) {
+				return fmt.Errorf("%v of %d does not know that it waits for a span of %d", w.mode, w.owner.id, p.owner.id)
+			}
 		}
 	}
 	return nil
@@ -56,7 +115,7 @@ func (t *Table) checkQueue(s *shard, q *queue) error {
 			return err
 		}
 	}
-	return nil
+	return t.checkCovered(q)
 }
 
 // checkWaiter: the owner that w waits for has a lock here that is in its way; in

@@ -8,6 +8,9 @@
 // keyed by page, page splits and merges do not concern this package; inserting
 // and removing entries does ([Table.InheritOnInsert], [Table.InheritOnRemove]).
 //
+// A transaction with many locks keeps those on neighbouring entries as ranges of
+// keys ([Hint]); what others can tell is the same (DESIGN.md, Ranges).
+//
 // How it is used:
 //
 //	t.Begin(owner, trxID, TxnOptions{})
@@ -26,7 +29,7 @@
 //     lock, granted or waiting, on the same key which the waiter must wait for.
 //     Whoever takes such a lock out of the queue looks at the waiters it blocked.
 //   - Acquire, Unlock, ConvertImplicit and the Inherit calls never park.
-//   - Mutex order: detector, then shards by number, then owner. Nothing parks
+//   - Mutex order: detector, then shards by number, then ranges of an index, then owner. Nothing parks
 //     while one of them is held.
 //
 // The package does not lock metadata, does not know which records a statement

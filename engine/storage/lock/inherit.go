@@ -1,15 +1,17 @@
 package lock
 
-// InheritOnInsert is called after newKey was inserted before successor, under
-// the same latch: who has locked the gap before successor gets both halves of
+// InheritOnInsert is called after inserter has inserted newKey before successor, under
+// the same latch, and holds it by that (nil if it does not): who has locked the gap before successor gets both halves of
 // it. Waiting requests count too, since they have claimed the whole gap. It
 // never parks and cannot fail; the locks it adds may exceed the memory limit.
-func (t *Table) InheritOnInsert(index uint64, newKey, successor []byte) {
+func (t *Table) InheritOnInsert(inserter *Owner, index uint64, newKey, successor []byte) {
 	from := t.hash(index, successor, false)
 	s := t.shardOf(from)
 	s.mu.Lock()
 	q := s.find(from, index, successor, false)
-	if q == nil || !q.hasGaps() {
+	// While the leaf is latched no span comes to cover newKey, so that the mutex of
+	// its shard is not needed to see that there is none.
+	if (q == nil || !q.hasGaps()) && t.spansOn(index, newKey) == nil {
 		s.mu.Unlock()
 		return
 	}
@@ -19,10 +21,13 @@ func (t *Table) InheritOnInsert(index uint64, newKey, successor []byte) {
 	d := t.shardOf(to)
 	lockPair(s, d)
 	defer unlockPair(s, d)
+	heir := place{t: t, s: d, hash: to, index: index, key: newKey}
+	if slot := t.spansOn(index, newKey); slot != nil {
+		heir.inheritSpans(slot, inserter, successor)
+	}
 	if q = s.find(from, index, successor, false); q == nil {
 		return
 	}
-	heir := place{t: t, s: d, hash: to, index: index, key: newKey}
 	for _, list := range [...]lockList{q.granted, q.waiting} {
 		for l := list.head; l != nil; l = l.next {
 			if gapModes.has(l.mode) {
@@ -36,30 +41,37 @@ func (t *Table) InheritOnInsert(index uint64, newKey, successor []byte) {
 // the rollback of an insert), under the latch of its leaf: its locks, waiting
 // ones too, become locks on the gap before successor, which now reaches over
 // where it was; its waiters are woken with [ErrRetry]. The X locks of
-// READ COMMITTED owners are not inherited. It never parks and cannot fail.
+// READ COMMITTED owners are not inherited. It never parks and cannot fail. inserter is
+// not nil if it takes back an entry that it had inserted and, but for its gap, not locked.
 //
 // REQUIRES: no change of the entries from removed to successor by others.
-func (t *Table) InheritOnRemove(index uint64, removed, successor []byte) {
+func (t *Table) InheritOnRemove(inserter *Owner, index uint64, removed, successor []byte) {
 	from := t.hash(index, removed, false)
 	s := t.shardOf(from)
 	s.mu.Lock()
 	q := s.find(from, index, removed, false)
+	nothing := q == nil && t.spansOn(index, removed) == nil
 	s.mu.Unlock()
-	if q == nil {
+	if nothing {
 		return
 	}
 	to := t.hash(index, successor, false)
 	d := t.shardOf(to)
 	var w wakes
 	lockPair(s, d)
+	heir := place{t: t, s: d, hash: to, index: index, key: successor}
 	if q = s.find(from, index, removed, false); q != nil {
-		heir := place{t: t, s: d, hash: to, index: index, key: successor}
 		for _, list := range [...]lockList{q.granted, q.waiting} {
 			for l := list.head; l != nil; l = l.next {
-				heir.addRemoved(l)
+				heir.addRemoved(l.owner, l.mode)
 			}
 		}
-		heir.recheck(&w)
+	}
+	if slot := t.spansOn(index, removed); slot != nil {
+		heir.inheritRemoved(slot, inserter, removed)
+	}
+	heir.recheck(&w)
+	if q != nil {
 		t.evict(s, q, &w)
 	}
 	unlockPair(s, d)
@@ -105,21 +117,31 @@ func (p *place) find() *queue {
 }
 
 // addRemoved adds what a lock on a removed key becomes.
-func (p *place) addRemoved(l *lock) {
-	if l.mode == InsertIntention {
-		return
+func (p *place) addRemoved(o *Owner, mode Mode) {
+	if p.inherited(o, mode) {
+		p.add(o, mode.gap())
 	}
-	o := l.owner
+}
+
+// inherited reports whether a lock on a removed key is kept, on the gap.
+func (p *place) inherited(o *Owner, mode Mode) bool {
+	if mode == InsertIntention {
+		return false
+	}
 	o.mu.Lock()
-	skip := o.opts.ReadCommitted && l.mode.gap() == GapX
-	o.mu.Unlock()
-	if !skip {
-		p.add(o, l.mode.gap())
-	}
+	defer o.mu.Unlock()
+	return !o.opts.ReadCommitted || mode.gap() != GapX
 }
 
 // add grants o a lock, unless it has what covers it or is releasing.
 func (p *place) add(o *Owner, mode Mode) {
+	if !p.t.holdsInSpan(o, p.index, p.key, mode) {
+		p.addHeld(o, mode)
+	}
+}
+
+// addHeld is add where no span covers the lock.
+func (p *place) addHeld(o *Owner, mode Mode) {
 	q := p.find()
 	if q != nil && q.holds(o, mode) {
 		return
@@ -180,10 +202,22 @@ const (
 // early and was made active again, since its entry failed: who has got a lock on
 // what it wrote meanwhile must not go on.
 func (t *Table) ConvertImplicit(holder *Owner, id uint64, index uint64, key []byte) (how Implicit, sequence uint64) {
+	return t.implicit(holder, id, index, key, true)
+}
+
+// FindImplicit is ConvertImplicit for who is not going to wait for the holder: the lock
+// stays implicit, so that reads which pass over rows in great number leave nothing behind.
+func (t *Table) FindImplicit(holder *Owner, id uint64, index uint64, key []byte) (how Implicit, sequence uint64) {
+	return t.implicit(holder, id, index, key, false)
+}
+
+func (t *Table) implicit(holder *Owner, id uint64, index uint64, key []byte, convert bool) (how Implicit, sequence uint64) {
 	h := t.hash(index, key, false)
 	s := t.shardOf(h)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	at := place{t: t, s: s, hash: h, index: index, key: key}
+	held, inSpan, broken := at.holders(holder)
 	holder.mu.Lock()
 	defer holder.mu.Unlock()
 	switch {
@@ -191,22 +225,47 @@ func (t *Table) ConvertImplicit(holder *Owner, id uint64, index uint64, key []by
 		return ImplicitUnknown, 0
 	case holder.state == ownerReleased:
 		return ImplicitReleased, holder.released
+	case broken:
+		return ImplicitBroken, 0
+	case held || !convert:
+		return ImplicitHeld, 0
 	}
-	q := s.find(h, index, key, false)
-	if q != nil {
+	l, _ := holder.newLock(index, s.number, RecordX, lockBytes+queueBytes+int64(len(key)), true)
+	if inSpan {
+		l.echo = true
+		holder.count--
+	}
+	if at.q == nil {
+		at.q = s.make(h, index, key, false)
+	}
+	at.q.add(l, false)
+	return ImplicitHeld, 0
+}
+
+// holders tells whether the holder has an X lock of its own on the entry, or a span that
+// covers it; or else someone else has a lock on it.
+func (p *place) holders(holder *Owner) (held, inSpan, others bool) {
+	if q := p.find(); q != nil {
 		for g := q.granted.head; g != nil; g = g.next {
 			switch {
 			case g.owner == holder && g.mode.Covers(RecordX):
-				return ImplicitHeld, 0
+				return true, false, false
 			case g.owner != holder && g.mode.OnRecord():
-				return ImplicitBroken, 0
+				return false, false, true
 			}
 		}
 	}
-	l, _ := holder.newLock(index, s.number, RecordX, lockBytes+queueBytes+int64(len(key)), true)
-	if q == nil {
-		q = s.make(h, index, key, false)
+	if slot := p.t.spansOn(p.index, p.key); slot != nil {
+		slot.mu.Lock()
+		defer slot.mu.Unlock()
+		for _, of := range slot.over(p.index, p.key) {
+			switch {
+			case of.owner == holder && of.mode.Covers(RecordX):
+				return false, true, false
+			case of.owner != holder && of.mode.OnRecord() && of.owner.active():
+				others = true
+			}
+		}
 	}
-	q.add(l, false)
-	return ImplicitHeld, 0
+	return false, false, others
 }

@@ -209,14 +209,14 @@ func runModel(rt *rapid.T, fifo bool) {
 			table.ReleaseAutoInc(o)
 			m.remove(func(l modelLock) bool { return l.owner == i && l.mode == TableAutoInc })
 		case op == 10: // the entry "b" goes, and its successor is the supremum
-			table.InheritOnRemove(1, []byte("b"), Supremum)
+			table.InheritOnRemove(nil, 1, []byte("b"), Supremum)
 			m.inherit(modelLock{index: 1, key: "b", mode: RecordS}, modelLock{index: 1}, true)
 			m.remove(func(l modelLock) bool { return l.index == 1 && l.key == "b" && !l.mode.IsTable() })
 		case op == 11: // "a" comes before "b"
-			table.InheritOnRemove(1, []byte("a"), []byte("b"))
+			table.InheritOnRemove(nil, 1, []byte("a"), []byte("b"))
 			m.inherit(modelLock{index: 1, key: "a", mode: RecordS}, modelLock{index: 1, key: "b"}, true)
 			m.remove(func(l modelLock) bool { return l.index == 1 && l.key == "a" && !l.mode.IsTable() })
-			table.InheritOnInsert(1, []byte("a"), []byte("b"))
+			table.InheritOnInsert(nil, 1, []byte("a"), []byte("b"))
 			m.inherit(modelLock{index: 1, key: "b", mode: RecordS}, modelLock{index: 1, key: "a"}, false)
 		}
 		if err := table.check(); err != nil {

@@ -24,7 +24,8 @@ type Owner struct {
 	// tables and records are the owner's locks in the order they were asked
 	// for, the one waited for included. While the owner releases, the lists are its own.
 	tables, records lockList
-	count           int
+	count           int   // of locks; a span counts as often as it was made wider
+	spans           *span // chained by ownNext
 	arena           lockArena
 	used, charged   int64 // bytes of locks held; bytes of them reported to the table
 	released        uint64
@@ -38,7 +39,9 @@ type Owner struct {
 	reservation atomic.Uint64
 	scheduling  atomic.Uint64
 
-	undo atomic.Uint64
+	undo   atomic.Uint64
+	many   atomic.Bool   // has, or had, many locks
+	splits atomic.Uint64 // how often an entry of others was cut out of a span
 
 	// Guarded by the detector's mutex.
 	slot  int
@@ -112,6 +115,9 @@ func (t *Table) Begin(o *Owner, id uint64, opts TxnOptions) {
 	o.table, o.id, o.opts, o.state = t, id, opts, ownerActive
 	o.released = 0
 	o.undo.Store(0)
+	if o.many.Load() {
+		o.many.Store(false)
+	}
 }
 
 // SetID changes the id, for a transaction that gets one with its first write.
@@ -195,8 +201,14 @@ func (o *Owner) charge(n int64, force bool) bool {
 	return true
 }
 
-// discharge gives n bytes back. REQUIRES: o.mu.
-func (o *Owner) discharge(n int64) { o.used -= n }
+// discharge gives n bytes back, to the table once it is worth it. REQUIRES: o.mu.
+func (o *Owner) discharge(n int64) {
+	o.used -= n
+	if spare := o.charged - max(o.used, 0); spare > 1<<20+o.used {
+		o.charged -= spare - 1<<19
+		o.table.memory.Add(1<<19 - spare)
+	}
+}
 
 // dischargeAll gives back everything. REQUIRES: o.mu.
 func (o *Owner) dischargeAll() {
@@ -209,13 +221,34 @@ func (o *Owner) dischargeAll() {
 // link adds l to the owner's locks. REQUIRES: o.mu.
 func (o *Owner) link(l *lock) {
 	o.listOf(l).pushOwn(l)
-	o.count++
+	if o.count++; o.count == o.table.rangesFrom {
+		o.many.Store(true)
+	}
 }
+
+// counted adds n to the number of locks. REQUIRES: o.mu.
+func (o *Owner) counted(n int) {
+	o.count += n
+	if o.count >= o.table.rangesFrom && !o.many.Load() {
+		o.many.Store(true)
+	}
+}
+
+// Many reports whether o has, or had since [Table.Begin], so many locks that they should be kept
+// on ranges of keys ([Hint]), or given up where the writer's id in a record says
+// the same ([Table.Wrote]). Small transactions spare themselves the work.
+func (o *Owner) Many() bool { return o.many.Load() }
+
+// Splits counts how often someone else has inserted an entry into a range that o has
+// locked the entries of.
+func (o *Owner) Splits() uint64 { return o.splits.Load() }
 
 // unlink takes l out and makes its memory free. REQUIRES: o.mu.
 func (o *Owner) unlink(l *lock, bytes int64) {
 	o.listOf(l).removeOwn(l)
-	o.count--
+	if !l.echo {
+		o.count--
+	}
 	o.discharge(bytes)
 	o.arena.put(l)
 }

@@ -16,6 +16,7 @@ type lock struct {
 	index            uint64
 	shard            uint32
 	mode             Mode
+	echo             bool // of a span, which covers the key too
 }
 
 const (

@@ -27,6 +27,7 @@ func (t *Table) ReleaseAll(o *Owner, sequence uint64) {
 	for l := o.records.tail; l != nil; l = l.ownPrev {
 		t.release(l)
 	}
+	t.releaseSpans(o)
 	for l := o.tables.tail; l != nil; l = l.ownPrev {
 		t.release(l)
 	}
@@ -68,8 +69,9 @@ func (t *Table) grantAndUnlock(s *shard, q *queue, gone *Owner) {
 
 // Unlock releases one granted record lock of exactly this mode, for a row that
 // turned out not to match (READ COMMITTED). It reports whether there was one.
-// Only a lock that the same read was newly [Granted] may be given up so.
-func (t *Table) Unlock(o *Owner, index uint64, key []byte, mode Mode) bool {
+// Only a lock that the same read was newly [Granted] may be given up so. The area is
+// that of the request, unless [Owner.Splits] has changed since: then that of the key alone.
+func (t *Table) Unlock(o *Owner, index uint64, key []byte, mode Mode, area Area) bool {
 	if mode.IsTable() {
 		panic("lock: Unlock of a table lock")
 	}
@@ -79,10 +81,14 @@ func (t *Table) Unlock(o *Owner, index uint64, key []byte, mode Mode) bool {
 	h := t.hash(index, key, false)
 	s := t.shardOf(h)
 	s.mu.Lock()
+	if !area.Known {
+		area, _ = Single(nil, key)
+	}
+	found := t.unlockInSpan(o, index, key, mode, area)
 	q := s.find(h, index, key, false)
 	if q == nil {
 		s.mu.Unlock()
-		return false
+		return found
 	}
 	l := q.granted.head
 	for l != nil && (l.owner != o || l.mode != mode) {
@@ -90,7 +96,7 @@ func (t *Table) Unlock(o *Owner, index uint64, key []byte, mode Mode) bool {
 	}
 	if l == nil {
 		s.mu.Unlock()
-		return false
+		return found
 	}
 	q.removeGranted(l)
 	o.mu.Lock()

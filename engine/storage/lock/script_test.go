@@ -110,10 +110,10 @@ func (s *script) exec(f []string) string {
 		env.Sleep(s.env, d)
 		return ""
 	case "insert": // insert index newKey successor
-		t.InheritOnInsert(number(f[1]), key(f[2]), key(f[3]))
+		t.InheritOnInsert(nil, number(f[1]), key(f[2]), key(f[3]))
 		return ""
 	case "remove": // remove index key successor
-		t.InheritOnRemove(number(f[1]), key(f[2]), key(f[3]))
+		t.InheritOnRemove(nil, number(f[1]), key(f[2]), key(f[3]))
 		return ""
 	case "deadlock":
 		if d := t.LastDeadlock(); d != nil {
@@ -123,6 +123,9 @@ func (s *script) exec(f []string) string {
 	case "stats":
 		st := t.Stats()
 		return fmt.Sprintf("waits=%d now=%d deadlocks=%d timeouts=%d", st.Waits, st.WaitsNow, st.Deadlocks, st.Timeouts)
+	case "ranges":
+		st := t.Stats()
+		return fmt.Sprintf("now=%d locks=%d splits=%d", st.Ranges, st.RangeLocks, st.RangeSplits)
 	case "memory":
 		return fmt.Sprint(t.Memory())
 	}
@@ -137,7 +140,7 @@ func (s *script) session(name, verb string, args []string) string {
 		s.owners[name] = o
 		t.Begin(o, number(name[1:]), TxnOptions{})
 	}
-	if o.state != ownerActive && (verb == "lock" || verb == "many" || verb == "implicit") {
+	if o.state != ownerActive && (verb == "lock" || verb == "scan" || verb == "many" || verb == "implicit") {
 		t.Begin(o, number(name[1:]), TxnOptions{})
 	}
 	switch verb {
@@ -151,8 +154,15 @@ func (s *script) session(name, verb string, args []string) string {
 		t.Begin(o, number(name[1:]), opt)
 	case "lock": // index key mode [nowait|skip|timeout] , or tN mode
 		return s.lock(name, o, args)
+	case "scan": // index k1,k2,... mode: locks entries that are neighbours, in ranges
+		return s.scan(o, number(args[0]), strings.Split(args[1], ","), modeOf(args[2], false))
+	case "wrote": // index key
+		if k := key(args[1]); t.Wrote(o, number(args[0]), k) {
+			area, _ := Single(nil, k)
+			t.DropAlone(o, number(args[0]), k, area)
+		}
 	case "unlock":
-		if !t.Unlock(o, number(args[0]), key(args[1]), modeOf(args[2], false)) {
+		if !t.Unlock(o, number(args[0]), key(args[1]), modeOf(args[2], false), Area{}) {
 			return "not held"
 		}
 	case "commit": // [sequence]
@@ -234,6 +244,25 @@ func (s *script) lock(name string, o *Owner, args []string) string {
 	return "waits"
 }
 
+func (s *script) scan(o *Owner, index uint64, keys []string, mode Mode) string {
+	for i, k := range keys {
+		area, _ := Single(nil, key(k))
+		if i > 0 && keys[i-1] < k {
+			area.From = []byte(keys[i-1] + "\x00")
+		} else if i > 0 {
+			area.To = []byte(keys[i-1])
+		}
+		res, err := s.table.AcquireHinted(o, Request{Index: index, Key: key(k), Mode: mode, Policy: NoWait}, &Hint{Area: area})
+		if err != nil {
+			return fmt.Sprintf("%s at %s", codeOf(err), k)
+		}
+		if res == Held {
+			s.events = append(s.events, k+" held")
+		}
+	}
+	return "granted"
+}
+
 func codeOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -249,7 +278,11 @@ func (s *script) locks() string {
 		if l.Granted {
 			status = "GRANTED"
 		}
-		fmt.Fprintf(&b, "\n%d %s %s %s", l.Trx, placeName(l.Table, l.Index, l.Key), l.Mode, status)
+		where := placeName(l.Table, l.Index, l.Key)
+		if l.Range {
+			where = strings.ReplaceAll(fmt.Sprintf("%d [%s, %s)", l.Index, l.Key, l.End), "\x00", "+")
+		}
+		fmt.Fprintf(&b, "\n%d %s %s %s", l.Trx, where, l.Mode, status)
 	}
 	if b.Len() == 0 {
 		return "none"

@@ -16,6 +16,10 @@ type Info struct {
 	Key     []byte // nil is the supremum, or a table
 	Mode    string // such as "X,REC_NOT_GAP" or "S,GAP"
 	Granted bool
+	// Range says that the lock is on all entries from Key on to before End, which is
+	// the index's end if empty. Those of them that somebody waits for are listed too.
+	Range bool
+	End   []byte
 }
 
 // WaitInfo is a waiting lock and one that is in its way, as in
@@ -56,6 +60,13 @@ func (t *Table) Snapshot(max int) Snapshot {
 		}
 		s.mu.Unlock()
 	}
+	for i := range t.spans {
+		if s := &t.spans[i]; s.n.Load() != 0 {
+			s.mu.Lock()
+			snap.collectSpans(s.root, full)
+			s.mu.Unlock()
+		}
+	}
 	snap.sort()
 	return snap
 }
@@ -69,7 +80,7 @@ func (snap *Snapshot) collect(q *queue, fifo bool) {
 	for i, list := range [...]lockList{q.granted, q.waiting} {
 		for l := list.head; l != nil; l = l.next {
 			trx := l.owner.ID()
-			snap.Locks = append(snap.Locks, Info{trx, q.table, q.index, key, l.mode.name(super), i == 0})
+			snap.Locks = append(snap.Locks, Info{Trx: trx, Table: q.table, Index: q.index, Key: key, Mode: l.mode.name(super), Granted: i == 0})
 			if i == 0 {
 				continue
 			}
@@ -81,6 +92,17 @@ func (snap *Snapshot) collect(q *queue, fifo bool) {
 			})
 		}
 	}
+}
+
+func (snap *Snapshot) collectSpans(p *span, full func(int) bool) {
+	if p == nil || full(len(snap.Locks)) {
+		snap.Truncated = snap.Truncated || p != nil
+		return
+	}
+	snap.collectSpans(p.left, full)
+	snap.Locks = append(snap.Locks, Info{Trx: p.owner.ID(), Index: p.index, Key: append([]byte{}, p.low...),
+		Mode: p.mode.String(), Granted: true, Range: true, End: bytes.Clone(p.end)})
+	snap.collectSpans(p.right, full)
 }
 
 func (snap *Snapshot) sort() {
@@ -119,12 +141,19 @@ type Stats struct {
 	WaitTime  time.Duration // of the waits that are over (Innodb_row_lock_time)
 	WaitMax   time.Duration
 	Memory    int64 // bytes, as [Table.Memory]
+	// Ranges is the number of locks on ranges of keys now, RangeLocks how many locks on
+	// single keys were made from such for others to wait for, RangeSplits how many entries were
+	// inserted into such a range by others.
+	Ranges                  int64
+	RangeLocks, RangeSplits uint64
 }
 
 type counters struct {
 	waits, deadlocks, timeouts atomic.Uint64
 	waiting                    atomic.Int64
 	time, longest              atomic.Int64
+	ranges                     atomic.Int64
+	rangeLocks, rangeSplits    atomic.Uint64
 }
 
 func (c *counters) waited(d time.Duration) {
@@ -148,5 +177,9 @@ func (t *Table) Stats() Stats {
 		WaitTime:  time.Duration(c.time.Load()),
 		WaitMax:   time.Duration(c.longest.Load()),
 		Memory:    t.Memory(),
+
+		Ranges:      c.ranges.Load(),
+		RangeLocks:  c.rangeLocks.Load(),
+		RangeSplits: c.rangeSplits.Load(),
 	}
 }

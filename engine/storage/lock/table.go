@@ -2,6 +2,7 @@ package lock
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,9 @@ type Options struct {
 	RecheckEvery time.Duration
 	// MemoryMax bounds the bytes of all locks (lock_memory_max); 1 GiB by default.
 	MemoryMax int64
+	// RangesFrom is the number of locks from which on a transaction's locks are kept on
+	// ranges of keys where that can be; 32 by default, negative: never.
+	RangesFrom int
 	// NoDeadlockDetect is innodb_deadlock_detect=off: deadlocks end by timeout.
 	NoDeadlockDetect bool
 	// FIFO grants waiting record locks in the order of their arrival instead of
@@ -40,6 +44,7 @@ type Table struct {
 
 	waitTimeout  atomic.Int64 // time.Duration
 	recheckEvery time.Duration
+	rangesFrom   int
 	memory       atomic.Int64
 	memoryMax    atomic.Int64
 	detect       atomic.Bool
@@ -48,6 +53,8 @@ type Table struct {
 	suspensions atomic.Uint64
 	detector    detector
 	stats       counters
+
+	spans [spanSlots]spanSlot
 }
 
 // New returns an empty lock table.
@@ -62,6 +69,13 @@ func New(o Options) *Table {
 		shardShift:   uint(64 - bits.TrailingZeros(uint(n))),
 		seed:         o.Env.Uint64(),
 		recheckEvery: orDefault(o.RecheckEvery, time.Second),
+		rangesFrom:   orDefault(o.RangesFrom, 32),
+	}
+	if o.RangesFrom < 0 {
+		t.rangesFrom = math.MaxInt
+	}
+	for i := range t.spans {
+		t.spans[i].rng = fold(t.seed^uint64(i), 0xD6E8FEB86659FD93) | 1
 	}
 	for i := range t.shards {
 		t.shards[i].number = uint32(i)

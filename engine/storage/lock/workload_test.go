@@ -110,7 +110,11 @@ func (x *testIndex) put(k []byte) {
 }
 
 func (x *testIndex) remove(w *workload, k []byte) {
-	w.table.InheritOnRemove(x.id, k, x.successor(k, false))
+	var inserter *Owner
+	if h := x.writer[string(k)]; h != nil {
+		inserter = &h.owner
+	}
+	w.table.InheritOnRemove(inserter, x.id, k, x.successor(k, false))
 	i, _ := slices.BinarySearchFunc(x.keys, k, bytes.Compare)
 	x.keys = slices.Delete(x.keys, i, i+1)
 	delete(x.writer, string(k))
@@ -138,7 +142,7 @@ func (w *workload) lock(t *testTrx, x *testIndex, k []byte, inclusive bool, mode
 				w.fail("%v is locked by others than its writer %d", key, h.id)
 			}
 		}
-		res, err := w.table.Acquire(&t.owner, Request{Index: x.id, Key: key, Mode: m, Timeout: -1})
+		res, err := w.table.AcquireHinted(&t.owner, Request{Index: x.id, Key: key, Mode: m, Timeout: -1}, &Hint{Area: w.area(t, x, key)})
 		if err == nil && res != MustWait {
 			w.claim(t, x, k, key, m)
 			x.latch.Unlock()
@@ -152,6 +156,20 @@ func (w *workload) lock(t *testTrx, x *testIndex, k []byte, inclusive bool, mode
 			return nil, err
 		}
 	}
+}
+
+// area is up to the keys beside the one given, for transactions that keep ranges.
+// REQUIRES: latch.
+func (w *workload) area(t *testTrx, x *testIndex, key []byte) Area {
+	if len(key) == 0 || !t.owner.Many() {
+		return Area{}
+	}
+	i, _ := slices.BinarySearchFunc(x.keys, key, bytes.Compare)
+	a := Area{To: x.successor(key, false), Known: true}
+	if i > 0 {
+		a.From = append(bytes.Clone(x.keys[i-1]), 0)
+	}
+	return a
 }
 
 // claim asserts that nobody else has a claim against the lock, and notes it.
@@ -187,7 +205,7 @@ func (w *workload) insert(t *testTrx, x *testIndex, k []byte) error {
 			}
 			x.put(k)
 			x.writer[string(k)] = t
-			w.table.InheritOnInsert(x.id, k, next)
+			w.table.InheritOnInsert(&t.owner, x.id, k, next)
 			t.wrote = append(t.wrote, [2]any{x, k})
 			t.owner.SetWeight(uint64(len(t.wrote)))
 			x.latch.Unlock()
@@ -340,7 +358,7 @@ func simulate(t *testing.T, seed uint64, fifo bool) (trace uint64, st Stats) {
 	sim.Run(func() {
 		// No repeated searches: the first one of each waiter, and those asked
 		// for by a removal, have to find every deadlock.
-		w = newWorkload(sim, Options{Shards: 4, FIFO: fifo, RecheckEvery: 1000 * time.Hour})
+		w = newWorkload(sim, Options{Shards: 4, FIFO: fifo, RecheckEvery: 1000 * time.Hour, RangesFrom: int(seed % 4)})
 		w.pause = func(n int) { // without moving the clock
 			for range n / 2 {
 				sim.Yield()
@@ -384,7 +402,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 
 func TestConcurrentWorkload(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
-		w := newWorkload(env.Real(), Options{Shards: 4, FIFO: fifo})
+		w := newWorkload(env.Real(), Options{Shards: 4, FIFO: fifo, RangesFrom: 2})
 		stop := make(chan struct{})
 		var side sync.WaitGroup
 		side.Go(func() { // observers and settings must not disturb

@@ -309,7 +309,7 @@ func (w *Worker) fillEntry(t *Table, k *record.KeySchema, key, value []byte, fla
 		var busy *busyRow
 		if unique {
 			// The part itself, see checkUnique: the entry keeps its key from now on.
-			w.e.Locks.Unlock(w.trx.Locks(), k.ID, key[:part], lock.NextKeyX)
+			w.e.Locks.Unlock(w.trx.Locks(), k.ID, key[:part], lock.NextKeyX, lock.Area{})
 		}
 		var taken *DuplicateError
 		switch {
@@ -333,7 +333,7 @@ func (w *Worker) fillEntry(t *Table, k *record.KeySchema, key, value []byte, fla
 			if has {
 				return err
 			}
-			w.e.Locks.Unlock(w.trx.Locks(), t.Schema.Keys[0].ID, taken.Row, w.meets)
+			w.e.Locks.Unlock(w.trx.Locks(), t.Schema.Keys[0].ID, taken.Row, w.meets, lock.Area{})
 		case err != nil || done:
 			return err
 		}

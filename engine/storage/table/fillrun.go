@@ -146,7 +146,7 @@ func (w *Worker) isFree(k *record.KeySchema, key, value []byte, exact bool) (boo
 			return false, nil
 		}
 	}
-	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: k.ID, Key: part, Mode: lock.InsertIntention, Policy: lock.SkipLocked})
+	res, err := w.e.Locks.AcquireHinted(w.trx.Locks(), lock.Request{Index: k.ID, Key: part, Mode: lock.InsertIntention, Policy: lock.SkipLocked}, &lock.Hint{NoEntry: true})
 	return res != lock.Skip, err
 }
 

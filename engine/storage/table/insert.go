@@ -235,6 +235,7 @@ func (w *Worker) replaceHere(t *Table, key []byte, flags byte) (done bool, err e
 	}
 	record.SetHeader(w.row, w.trx.ID(), uint64(ptr))
 	w.cur.Update(flags, w.row)
+	w.wrote(t, key)
 	w.commit()
 	return true, nil
 }

@@ -111,7 +111,14 @@ func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
 			}
 		}
 		policy := s.policyFor(key)
-		res, err := w.lockRecord(s.key.ID, key, mode, policy, writer)
+		res, err := w.lockWithin(s.key.ID, key, mode, policy, writer, s.area(key, mode, false))
+		if res == lock.Held && err == nil && c.Pos() == 0 && gapsOf(mode) {
+			// Nothing can have come before the entry since its gap was locked: it may
+			// be of one range with the entry before.
+			if area := s.area(key, mode, true); area.Known {
+				res, err = w.lockWithin(s.key.ID, key, mode, policy, writer, area)
+			}
+		}
 		if err != nil || res == lock.MustWait {
 			w.release()
 			if err == nil {
@@ -147,6 +154,8 @@ func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
 	}
 	return s.lockRow(batch, key)
 }
+
+func gapsOf(mode lock.Mode) bool { return mode == lock.NextKeyS || mode == lock.NextKeyX }
 
 func writerOf(value []byte) (uint64, error) {
 	if len(value) < record.HeaderSize {
@@ -284,7 +293,7 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 		return false, err
 	}
 	policy := s.policyFor(key)
-	res, err := w.lockRecord(s.t.Schema.Keys[0].ID, s.row, s.r.Lock, policy, writer)
+	res, err := w.lockWithin(s.t.Schema.Keys[0].ID, s.row, s.r.Lock, policy, writer, s.rowArea())
 	switch {
 	case err != nil:
 		return false, err

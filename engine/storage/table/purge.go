@@ -57,7 +57,7 @@ func (w *Worker) purgeRow(t *Table, key []byte, ptr undo.RollPtr) error {
 	if err != nil || gone {
 		return err
 	}
-	return w.removeEntry(t, 0, key, func() (bool, error) {
+	return w.removeEntry(t, 0, key, nil, func() (bool, error) {
 		return deletedBy(w.cur.Value(), w.cur.Flags(), ptr), nil
 	})
 }
@@ -73,7 +73,7 @@ func (w *Worker) purgeEntry(t *Table, k *record.KeySchema, entry []byte, oldest 
 	if err != nil {
 		return err
 	}
-	err = w.removeEntry(t, k.Position, entry, func() (bool, error) {
+	err = w.removeEntry(t, k.Position, entry, nil, func() (bool, error) {
 		if w.cur.Flags()&record.FlagDeleted == 0 {
 			return false, nil
 		}

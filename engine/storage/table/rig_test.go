@@ -21,6 +21,9 @@ import (
 	_ "github.com/triremedb/trireme/engine/types/json"
 )
 
+// rangesFrom is lock.Options.RangesFrom of the rigs.
+var rangesFrom int
+
 // rig is an engine without a catalogue: its tables are in a map.
 type rig struct {
 	t      testing.TB
@@ -68,7 +71,7 @@ func newRig(t testing.TB, e env.Env, fsys file.FS, poolPages int64) *rig {
 		m.Commit()
 		undoSpaces = append(undoSpaces, sp)
 	}
-	locks := lock.New(lock.Options{Env: e})
+	locks := lock.New(lock.Options{Env: e, RangesFrom: rangesFrom})
 	sysTrx, err := trx.Open(trx.SystemOptions{Pool: pool, Locks: locks, Undo: undo.Options{Spaces: undoSpaces}})
 	must(err)
 	r.e = &table.Engine{Env: e, Pool: pool, Spaces: spaces, Locks: locks, Trx: sysTrx, Undo: sysTrx.Undo(),

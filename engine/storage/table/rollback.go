@@ -135,13 +135,13 @@ func (w *Worker) undoInsert(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 		if _, _, err := w.secondaryKey(t, k, r); err != nil {
 			return err
 		}
-		err := w.removeEntry(t, k.Position, w.sec, nil)
+		err := w.removeEntry(t, k.Position, w.sec, w.trx.Locks(), nil)
 		if err := w.passOver(t, k.Position, w.sec, err); err != nil {
 			return err
 		}
 	}
 	w.e.Env.Yield() // for simulations: the indexes are as before and the row is not
-	if err := w.dropRow(t, log, u.Key, ptr); err != nil {
+	if err := w.dropRow(t, log, u.Key, ptr, w.trx.Locks()); err != nil {
 		return err
 	}
 	t.rows.Add(-1)
@@ -149,20 +149,23 @@ func (w *Worker) undoInsert(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 }
 
 // dropRow removes the clustered record whose last change ptr describes, together
-// with the undo record.
-func (w *Worker) dropRow(t *Table, log *undo.Log, key []byte, ptr undo.RollPtr) error {
-	return w.removeEntry(t, 0, key, func() (bool, error) {
+// with the undo record. inserter is as of removeEntry.
+func (w *Worker) dropRow(t *Table, log *undo.Log, key []byte, ptr undo.RollPtr, inserter *lock.Owner) error {
+	return w.removeEntry(t, 0, key, inserter, func() (bool, error) {
 		if undo.RollPtr(record.RollPtr(w.cur.Value())) != ptr {
 			return false, record.ErrCorrupt
+		}
+		if inserter == nil {
+			w.keepLock(t, key) // what a lock on the record becomes, it becomes too
 		}
 		return true, log.DropLast(w.m)
 	})
 }
 
 // removeEntry takes an entry out of an index for good, and passes its locks on to
-// the gap that it leaves. before, if not nil, runs with the leaf in X, and says
-// whether to go on.
-func (w *Worker) removeEntry(t *Table, position int, key []byte, before func() (bool, error)) error {
+// the gap that it leaves; inserter, if not nil, has inserted it and takes that back.
+// before, if not nil, runs with the leaf in X, and says whether to go on.
+func (w *Worker) removeEntry(t *Table, position int, key []byte, inserter *lock.Owner, before func() (bool, error)) error {
 	tree, index := t.trees[position], t.Schema.Keys[position].ID
 	for {
 		if err := w.begin(); err != nil {
@@ -187,7 +190,7 @@ func (w *Worker) removeEntry(t *Table, position int, key []byte, before func() (
 				return err
 			}
 		}
-		w.e.Locks.InheritOnRemove(index, key, next)
+		w.e.Locks.InheritOnRemove(inserter, index, key, next)
 		w.cur.Remove()
 		thin := w.cur.Thin()
 		w.commit()
@@ -252,7 +255,7 @@ func (w *Worker) undoUpdate(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 	w.e.Env.Yield() // for simulations, as in undoInsert
 	if wasDeleted && w.e.Trx.Visible(&view.Snapshot, record.TrxID(w.row)) {
 		// Purge may have come by already, and left the record to this transaction.
-		err = w.dropRow(t, log, u.Key, ptr)
+		err = w.dropRow(t, log, u.Key, ptr, nil)
 	} else {
 		err = w.restoreRow(t, log, u, ptr)
 	}
@@ -310,6 +313,7 @@ func (w *Worker) restoreRow(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 			w.commit()
 			return err
 		}
+		w.keepLock(t, u.Key)
 		w.cur.Update(u.OldFlags, w.row)
 		w.commit()
 		return nil
@@ -337,7 +341,7 @@ func (w *Worker) withdraw(t *Table, k *record.KeySchema, entry, version []byte, 
 		_, err = w.mark(t, k, entry)
 		return err
 	}
-	return w.removeEntry(t, k.Position, entry, nil)
+	return w.removeEntry(t, k.Position, entry, w.trx.Locks(), nil)
 }
 
 // clusteredOf returns a copy of the clustered key in a secondary entry, nil if the

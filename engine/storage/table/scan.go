@@ -122,6 +122,9 @@ func (s *Scanner) Next(batch *types.Batch) (more bool, err error) {
 	batch.Reset()
 	s.keys, s.ends = s.keys[:0], s.ends[:0]
 	s.took.reset()
+	if s.r.Locking {
+		s.took.splits = s.w.trx.Locks().Splits()
+	}
 	for s.state != scanEnd && !batch.Full() {
 		if s.r.Locking {
 			err = s.nextLocked(batch)

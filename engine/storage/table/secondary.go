@@ -126,7 +126,7 @@ func (w *Worker) checkUnique(t *Table, k *record.KeySchema, key []byte, partLen 
 	if !inside {
 		mode = lock.NextKeyX
 	}
-	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: k.ID, Key: part, Mode: mode, Timeout: w.trx.LockWait()})
+	res, err := w.e.Locks.AcquireHinted(w.trx.Locks(), lock.Request{Index: k.ID, Key: part, Mode: mode, Timeout: w.trx.LockWait()}, &lock.Hint{NoEntry: true})
 	if err != nil || res == lock.MustWait {
 		w.giveProbed(t)
 		return false, false, w.letGo(err == nil, err)
@@ -291,7 +291,7 @@ func (w *Worker) probe(t *Table, k *record.KeySchema, entry, row, part []byte) (
 // giveProbed gives up the lock on the row that was probed last, if it was new.
 func (w *Worker) giveProbed(t *Table) {
 	if len(w.probed) > 0 {
-		w.e.Locks.Unlock(w.trx.Locks(), t.Schema.Keys[0].ID, w.probed, w.meets)
+		w.e.Locks.Unlock(w.trx.Locks(), t.Schema.Keys[0].ID, w.probed, w.meets, lock.Area{})
 		w.probed = w.probed[:0]
 	}
 }

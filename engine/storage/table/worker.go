@@ -50,6 +50,7 @@ type Worker struct {
 	long   []types.Value // off-page values of the row being read
 
 	encoded encodedRows // being inserted
+	area    neighbours  // of cur
 }
 
 // NewWorker returns a worker without a transaction.
@@ -120,25 +121,49 @@ func (w *Worker) wait() error {
 // transaction that wrote the entry's clustered record last, or 0 for a secondary
 // entry. If the writer is in doubt, whoever gets the lock on the record depends on it.
 func (w *Worker) lockRecord(index uint64, key []byte, mode lock.Mode, policy lock.Policy, writer uint64) (lock.Result, error) {
+	return w.lockWithin(index, key, mode, policy, writer, lock.Area{})
+}
+
+// lockWithin is lockRecord where the entry's area is known.
+func (w *Worker) lockWithin(index uint64, key []byte, mode lock.Mode, policy lock.Policy, writer uint64, area lock.Area) (lock.Result, error) {
+	written := false
 	var entry uint64 // of the log, by which the writer stands or falls
 	if writer != 0 {
 		if writer == w.trx.ID() {
 			switch mode { // the record itself is ours already
 			case lock.RecordS, lock.RecordX:
 				return lock.Held, nil
-			case lock.NextKeyS:
-				mode = lock.GapS
-			case lock.NextKeyX:
-				mode = lock.GapX
+			case lock.NextKeyS, lock.NextKeyX:
+				written = true
 			}
 		} else if holder := w.e.Trx.Holder(writer); holder != nil {
 			var how lock.Implicit
-			if how, entry = w.e.Locks.ConvertImplicit(holder, writer, index, key); how == lock.ImplicitBroken {
+			// A scan that passes over rows would leave a lock for each with a holder of many.
+			waits := policy == lock.Block || !mode.OnRecord() || !holder.Many()
+			if waits {
+				how, entry = w.e.Locks.ConvertImplicit(holder, writer, index, key)
+			} else {
+				how, entry = w.e.Locks.FindImplicit(holder, writer, index, key)
+			}
+			switch {
+			case how == lock.ImplicitBroken:
 				return lock.MustWait, ErrEntryFailed
+			case how != lock.ImplicitHeld || waits:
+			case policy == lock.SkipLocked:
+				return lock.Skip, nil
+			default:
+				return lock.MustWait, lock.ErrNoWait
 			}
 		}
 	}
-	res, err := w.e.Locks.Acquire(w.trx.Locks(), lock.Request{Index: index, Key: key, Mode: mode, Policy: policy, Timeout: w.trx.LockWait()})
+	r := lock.Request{Index: index, Key: key, Mode: mode, Policy: policy, Timeout: w.trx.LockWait()}
+	var res lock.Result
+	var err error
+	if area.Known || written {
+		res, err = w.e.Locks.AcquireHinted(w.trx.Locks(), r, &lock.Hint{Area: area, Written: written})
+	} else {
+		res, err = w.e.Locks.Acquire(w.trx.Locks(), r)
+	}
 	if entry != 0 && err == nil && (res == lock.Granted || res == lock.Held) && mode.OnRecord() {
 		w.trx.AddDependence(entry)
 	}
@@ -189,7 +214,7 @@ func (w *Worker) intend(index uint64) (must bool, err error) {
 // inherit passes gap locks on to an entry that was just inserted before w.next.
 func (w *Worker) inherit(index uint64, key []byte) {
 	if !w.Applying {
-		w.e.Locks.InheritOnInsert(index, key, w.next)
+		w.e.Locks.InheritOnInsert(w.trx.Locks(), index, key, w.next)
 	}
 }
 

@@ -293,6 +293,9 @@ func (c *core) openRaft() error {
 	}
 	status := node.BasicStatus()
 	c.raft = &raftTask{n: c, env: c.env, in: c.inbox, raft: node, commit: status.HardState.Commit, tick: c.opt.Tick, nextTick: c.env.Monotonic() + c.opt.Tick}
+	// From the first message on one of a lower term is a former leader's.
+	c.raft.role.term = status.HardState.GetTerm()
+	c.role.Store(&role{term: c.raft.role.term})
 	c.raft.lease.counts = promiseLength(c.opt.Tick, c.opt.ElectionTicks)
 	c.raft.lease.length = leaseLength(c.raft.lease.counts)
 	c.raft.bounds.last = c.binlog.LastIndex()

@@ -22,9 +22,14 @@ import (
 // Members may be set to different election timeouts, if only while somebody changes them one
 // after the other. The leader tells in its heartbeats on what promise its lease counts, and who
 // takes one in promises that much, or what its own timeout asks for if that is more.
+//
+// Invariant: until is not before started.
 type promise struct {
 	to    leadership    // zero: whomever the member followed before it started
 	until time.Duration // on the lease clock
+	// started is until when a promise may hold that was given before this process started. Nobody
+	// knows to whom: not even proof that a leader is no more, heard of since, ends it.
+	started time.Duration
 }
 
 // promiseLength is how long a voter that heard the leader votes for nobody else: the shortest
@@ -96,8 +101,9 @@ func (t *raftTask) begin() error {
 	if err := t.longest.keep(max(t.length, t.longest.length)); err != nil {
 		return err
 	}
-	t.promise = promise{until: t.n.leaseClock() + t.longest.length}
-	t.longest.until = t.promise.until
+	until := t.n.leaseClock() + t.longest.length
+	t.promise = promise{until: until, started: until}
+	t.longest.until = until
 	return nil
 }
 
@@ -115,11 +121,11 @@ func (t *raftTask) promiseTo(m *raftpb.Message) bool {
 		return false
 	}
 	to := leadership{m.GetFrom(), m.GetTerm()}
-	until := t.leaseNow() + length
+	until := max(t.leaseNow()+length, t.promise.started)
 	if to == t.promise.to {
 		until = max(until, t.promise.until)
 	}
-	t.promise = promise{to: to, until: until}
+	t.promise.to, t.promise.until = to, until
 	if length == t.longest.length {
 		t.longest.until = max(t.longest.until, until)
 	}
@@ -153,7 +159,8 @@ func (t *raftTask) promises(length time.Duration) bool {
 
 // promised reports whether this member may not vote for anyone else yet.
 func (t *raftTask) promised() bool {
-	return t.leaseNow() < t.promise.until && !t.over(t.promise.to)
+	now := t.leaseNow()
+	return now < t.promise.started || now < t.promise.until && !t.over(t.promise.to)
 }
 
 // waits reports whether Raft's own clock stands still, lest this member stand for election before

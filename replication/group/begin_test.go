@@ -1,0 +1,70 @@
+package group
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/triremedb/trireme/engine/env"
+)
+
+// begun is the Raft task of a member with an election timeout of 10 ticks that has just started and may have
+// promised something for 39 ticks before. It has been in term 7. Its lease clock is at now.
+func begun(t *testing.T, now *time.Duration) *raftTask {
+	t.Helper()
+	n := &core{opt: &Options{ElectionTicks: 10, Tick: time.Second}, env: env.Real(), log: slog.New(slog.DiscardHandler),
+		leaseClock: func() time.Duration { return *now }}
+	task := &raftTask{n: n, tick: time.Second, role: role{term: 7}}
+	task.longest.length = 39 * time.Second
+	if err := task.begin(); err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+// from is a message of a leader.
+func from(member, term uint64, typ raftpb.MessageType) *raftpb.Message {
+	return &raftpb.Message{Type: typ.Enum(), From: proto.Uint64(member), Term: proto.Uint64(term)}
+}
+
+// A member that has started may have promised something to whomever it hears then, or to somebody else: what it
+// hears does not end that earlier, nor does proof that a leader is no more.
+func TestPromiseOutlivesStart(t *testing.T) {
+	now := time.Hour
+	task := begun(t, &now)
+	end := now + 39*time.Second
+	hear := func(after time.Duration, m *raftpb.Message) {
+		t.Helper()
+		now, task.clock = time.Hour+after, 0
+		if !task.promiseTo(m) {
+			t.Fatalf("after %v the message is not taken in", after)
+		}
+		if until := max(end, now+9*time.Second); task.promise.until != until {
+			t.Errorf("after %v, and %v from %d in term %d, the promise ends %v after the start, not %v", after, m.GetType(), m.GetFrom(),
+				m.GetTerm(), task.promise.until-time.Hour, until-time.Hour)
+		}
+	}
+	hear(time.Second, from(1, 7, raftpb.MsgApp))
+	hear(2*time.Second, from(3, 8, raftpb.MsgSnap))
+	hear(3*time.Second, from(2, 9, raftpb.MsgApp))
+	if task.yielded = (leadership{2, 9}); !task.promised() {
+		t.Error("another's lease may go on, and the member votes since the newest leader has given up its own")
+	}
+	hear(31*time.Second, from(2, 9, raftpb.MsgApp))
+	if now, task.clock = end, 0; task.promised() {
+		t.Error("the promise of the start is over and the leader has given up its lease")
+	}
+}
+
+// A member that has started takes a message of a term before its own for a former leader's.
+func TestPromiseToFormerLeader(t *testing.T) {
+	now := time.Hour
+	task := begun(t, &now)
+	task.promiseTo(from(3, 6, raftpb.MsgApp))
+	if task.promise.to != (leadership{}) {
+		t.Errorf("it promises something to %+v", task.promise.to)
+	}
+}

@@ -291,9 +291,11 @@ func (t *raftTask) campaign() {
 	if t.promised() {
 		return
 	}
-	if err := t.raft.Campaign(); err != nil {
-		t.n.log.Debug("no election", "error", err)
+	if t.standsBack() {
+		t.campaignIn = 1
+		return
 	}
+	t.stand()
 	if t.campaigns--; t.campaigns >= 0 {
 		t.campaignIn = t.again()
 	}

@@ -73,3 +73,12 @@ func TestLaggardStandsAtLast(t *testing.T) {
 		}
 	})
 }
+
+// Leadership is handed to the member that has applied everything, if no other is asked for.
+func TestTransferToCurrent(t *testing.T) {
+	held(t, 5, simnettest.Options{}, func(r *simRig) {
+		if err := r.nodes[0].node.Transfer(0); err != nil || !r.within(time.Second, r.nodes[2].node.Writable) {
+			t.Errorf("%v: %+v and %+v", err, r.nodes[1].node.Status(), r.nodes[2].node.Status())
+		}
+	})
+}

@@ -193,6 +193,7 @@ func (c *core) openLog(id *identity) error {
 	}
 	lo := logOptions(c.opt, id, c.data)
 	lo.Checked = c.recovery.logChecked
+	lo.Known = max(pos.Index, c.state.Get().Commit)
 	c.binlog, err = log.Open(lo)
 	if errors.Is(err, log.ErrNoLog) && pos.Index == 0 && c.state.Get().Term == 0 {
 		c.binlog, err = log.Create(logOptions(c.opt, id, c.data), log.Start{})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
@@ -74,6 +75,55 @@ func TestFlippedBit(t *testing.T) {
 				ok(l.Close())
 			})
 		}
+	}
+}
+
+// Power was lost, no mark is left, and a sector of zeros, or zeros up to the end, lie where entries were that the
+// engine has applied: that is damage, and the file is left as it is. Behind what is known it is a torn end.
+func TestKnown(t *testing.T) {
+	for _, opens := range []bool{false, true} { // the entry that is gone has opened a file
+		simulate(t, 1, func(s *simenv.Sim) {
+			fsys := simfile.New(s, 1)
+			l := must(Create(options(fsys, s), Start{}))
+			mk := maker{term: 1, version: entry.FileVersion}
+			ok(l.Append([]Entry{mk.next(1, 100, 0)}))
+			ok(l.Sync())
+			flags := uint8(0)
+			if opens {
+				flags = entry.FlagRotate
+			}
+			ok(l.Append([]Entry{mk.next(1, 1500, flags)}))
+			ok(l.Sync())
+			at := must(l.Position(2))
+			name := "binlog/" + FileName(at.File)
+			fsys = fsys.CrashImage()
+			if there, err := fsys.Exists("binlog/" + SyncedMark); err == nil && there {
+				ok(fsys.Remove("binlog/" + SyncedMark))
+			}
+			f := must(fsys.Open(name, file.OpenOptions{}))
+			if opens {
+				must(f.WriteAt(make([]byte, must(f.Size())-at.Offset), at.Offset))
+			} else {
+				from := (at.Offset/sectorSize + 1) * sectorSize
+				must(f.WriteAt(make([]byte, sectorSize), from))
+			}
+			// Of the marks in the file none covers the entry.
+			must(f.WriteAt(make([]byte, termsOffset-markOffset), markOffset))
+			ok(f.Close())
+			before := must(file.ReadWhole(fsys, name, 64<<20))
+			opt := options(fsys, s)
+			opt.Known = 2
+			_, err := Open(opt)
+			var damage *CorruptError
+			assert(errors.As(err, &damage) && damage.Index == 2, "opens a file: %t: %v", opens, err)
+			there, err := fsys.Exists(name)
+			ok(err)
+			assert(there && bytes.Equal(before, must(file.ReadWhole(fsys, name, 64<<20))), "opens a file: %t: it was changed", opens)
+			opt.Known = 1
+			l = must(Open(opt))
+			assert(l.LastIndex() == 1 && (l.TornEnd() != nil) == !opens, "opens a file: %t: up to %d, %v", opens, l.LastIndex(), l.TornEnd())
+			ok(l.Close())
+		})
 	}
 }
 

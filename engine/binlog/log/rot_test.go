@@ -327,6 +327,78 @@ func TestSideMarkFails(t *testing.T) {
 	})
 }
 
+// Only the newest place that was written tells where the log ended. One that is left behind since the newest slot has
+// rotted, could not be written or could not be read is a lower bound, no more.
+func TestSideMarkDoubt(t *testing.T) {
+	flip := func(slot int64) func(fsys *simfile.FS, sync func()) {
+		return func(fsys *simfile.FS, _ func()) { ok(fsys.FlipBit("binlog/"+SyncedMark, slot*sectorSize+50, 1)) }
+	}
+	for what, c := range map[string]struct {
+		harm  func(fsys *simfile.FS, sync func())
+		exact bool // after the next start
+	}{
+		"nothing":                 {func(*simfile.FS, func()) {}, true},
+		"one slot has rotted":     {flip(0), false},
+		"the other has":           {flip(1), false},
+		"a slot has become zero":  {func(fsys *simfile.FS, _ func()) { zero(fsys, 0) }, false},
+		"the other has become so": {func(fsys *simfile.FS, _ func()) { zero(fsys, 1) }, false},
+		"there was no space for it": {func(fsys *simfile.FS, sync func()) {
+			full := fsys.Inject(simfile.Fault{Ops: simfile.OpWrite, Name: SyncedMark, Err: file.ErrNoSpace})
+			sync()
+			full.Stop()
+		}, false},
+	} {
+		simulate(t, 1, func(s *simenv.Sim) {
+			fsys := simfile.New(s, 1)
+			l := must(Create(options(fsys, s), Start{}))
+			mk := maker{term: 1}
+			sync := func() {
+				ok(l.Append([]Entry{mk.next(1, 300, 0)}))
+				ok(l.Sync())
+			}
+			for range 7 {
+				sync()
+			}
+			c.harm(fsys, sync)
+			opt := options(fsys.KillImage(), s)
+			side := must(openSide(&Options{FS: opt.FS, Dir: "binlog", Group: testGroup}))
+			assert(side.exact() == c.exact, "%s: %+v", what, side)
+			ok(side.f.Close())
+			last := l.LastIndex()
+			l = must(Open(opt))
+			assert(l.LastIndex() == last, "%s: up to %d", what, l.LastIndex())
+			sync()
+			sync()
+			fsys = opt.FS.(*simfile.FS).KillImage()
+			side = must(openSide(&Options{FS: fsys, Dir: "binlog", Group: testGroup}))
+			assert(side.exact() && side.at.sameEnd(l.tail), "%s, and a start after that: %+v", what, side)
+		})
+	}
+	// What cannot be read now is not there when it can be read again, beside slots that count from 1.
+	simulate(t, 1, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 1)
+		l := must(Create(options(fsys, s), Start{}))
+		mk := maker{term: 1}
+		for range 7 {
+			ok(l.Append([]Entry{mk.next(1, 300, 0)}))
+			ok(l.Sync())
+		}
+		fsys = fsys.KillImage()
+		failing := fsys.Inject(simfile.Fault{Ops: simfile.OpRead, Name: SyncedMark, Times: 1, Err: errors.New("for now")})
+		l = must(Open(options(fsys, s)))
+		failing.Stop()
+		side := must(openSide(&Options{FS: fsys.KillImage(), Dir: "binlog", Group: testGroup}))
+		assert(side.exact() && side.at.sameEnd(l.tail), "the mark says %+v, and the log ends at %+v", side.at, l.tail)
+	})
+}
+
+// zero makes a slot of the side mark zeros.
+func zero(fsys *simfile.FS, slot int64) {
+	f := must(fsys.Open("binlog/"+SyncedMark, file.OpenOptions{}))
+	must(f.WriteAt(make([]byte, sectorSize), slot*sectorSize))
+	ok(f.Close())
+}
+
 // What a loss of power leaves of a group lacks whole sectors, or the file's end. Anything else is
 // damage, unless the file is a copy that was made while a node wrote to it.
 func TestTornShapes(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 )
 
 // begun is the Raft task of a member with an election timeout of 10 ticks that has just started and may have
@@ -56,6 +58,55 @@ func TestPromiseOutlivesStart(t *testing.T) {
 	hear(31*time.Second, from(2, 9, raftpb.MsgApp))
 	if now, task.clock = end, 0; task.promised() {
 		t.Error("the promise of the start is over and the leader has given up its lease")
+	}
+}
+
+// A full disk keeps no member from starting: it follows, and answers no heartbeat with a promise that the file does not
+// cover, until there is space.
+func TestPromiseWithoutSpace(t *testing.T) {
+	for _, stored := range []time.Duration{0, 5 * time.Second, 39 * time.Second} {
+		now := time.Hour
+		fsys := simfile.New(env.Real(), 1)
+		n := &core{opt: &Options{ElectionTicks: 10, Tick: time.Second}, env: env.Real(), log: slog.New(slog.DiscardHandler),
+			leaseClock: func() time.Duration { return now }}
+		task := &raftTask{n: n, tick: time.Second, role: role{term: 7}}
+		task.longest.fsys = fsys
+		if stored != 0 {
+			if err := task.longest.keep(stored); err != nil {
+				t.Fatal(err)
+			}
+		}
+		full := fsys.Inject(simfile.Fault{Ops: simfile.OpCreate | simfile.OpWrite, Name: promiseName + "*", Err: file.ErrNoSpace})
+		if err := task.begin(); err != nil {
+			t.Fatalf("%v are stored: %v", stored, err)
+		}
+		if until := time.Hour + max(9*time.Second, stored); task.promise.until != until {
+			t.Errorf("%v are stored: a start promises nothing until %v", stored, task.promise.until-time.Hour)
+		}
+		beat := func(counts time.Duration) bool {
+			l := lease{held: true, counts: counts}
+			m := from(1, 7, raftpb.MsgHeartbeat)
+			m.Context = make([]byte, roundSize)
+			l.tell(m)
+			task.clock = 0
+			return task.promiseTo(m)
+		}
+		if !task.promiseTo(from(1, 7, raftpb.MsgApp)) {
+			t.Errorf("%v are stored: it does not follow", stored)
+		}
+		for _, counts := range []time.Duration{4 * time.Second, 9 * time.Second, 30 * time.Second} {
+			if beat(counts) != (counts <= stored) {
+				t.Errorf("%v are stored: a heartbeat that counts on %v is answered: %t", stored, counts, counts > stored)
+			}
+		}
+		if beat(0) != (9*time.Second <= stored) {
+			t.Errorf("%v are stored: one that does not say on what it counts", stored)
+		}
+		full.Stop()
+		now += spaceAgain
+		if !beat(9*time.Second) || max(task.longest.length, stored) < 9*time.Second {
+			t.Errorf("%v are stored: there is space again, and %v are", stored, task.longest.length)
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 package group
 
 import (
+	"encoding/binary"
 	"log/slog"
+	"math"
 	"testing"
 	"time"
 
@@ -52,7 +54,7 @@ func TestPromiseOutlivesStart(t *testing.T) {
 	hear(time.Second, from(1, 7, raftpb.MsgApp))
 	hear(2*time.Second, from(3, 8, raftpb.MsgSnap))
 	hear(3*time.Second, from(2, 9, raftpb.MsgApp))
-	if task.yielded = (leadership{2, 9}); !task.promised() {
+	if task.yielded.note(leadership{2, 9}); !task.promised() {
 		t.Error("another's lease may go on, and the member votes since the newest leader has given up its own")
 	}
 	hear(31*time.Second, from(2, 9, raftpb.MsgApp))
@@ -117,5 +119,40 @@ func TestPromiseToFormerLeader(t *testing.T) {
 	task.promiseTo(from(3, 6, raftpb.MsgApp))
 	if task.promise.to != (leadership{}) {
 		t.Errorf("it promises something to %+v", task.promise.to)
+	}
+}
+
+// No word of a member, or of somebody else, keeps another's from being heard: that it has given up its lease.
+func TestYieldsOfOthers(t *testing.T) {
+	c := &core{opt: &Options{ID: 1, ElectionTicks: 10}, log: slog.New(slog.DiscardHandler)}
+	c.membership.roster.members = []Member{{ID: 1}, {ID: 2}, {ID: 3}}
+	task := leads(t, c, &raftpb.ConfState{Voters: []uint64{1, 2, 3}})
+	c.raft, c.inbox = task, newInbox(env.Real(), 1<<20)
+	term := task.raft.BasicStatus().HardState.GetTerm()
+	says := func(member, term uint64) error {
+		err := c.hearYielded(member, binary.LittleEndian.AppendUint64(nil, term))
+		c.inbox.rest(&task.work)
+		for _, fn := range task.work.calls {
+			fn()
+		}
+		task.work.reset()
+		return err
+	}
+	for _, stranger := range []uint64{0, 9} {
+		if says(stranger, math.MaxUint64) == nil {
+			t.Errorf("a word of %d, which is no member, is taken", stranger)
+		}
+	}
+	for _, l := range []leadership{{2, math.MaxUint64}, {2, term + 1}, {3, term + 2}, {3, term}} {
+		if err := says(l.member, l.term); err != nil {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+	if !task.over(leadership{3, term}) || task.over(leadership{2, term}) || task.over(leadership{3, term + 2}) {
+		t.Errorf("in term %d: %v", term, task.yielded)
+	}
+	c.membership.roster.members = c.membership.roster.members[:2]
+	if err := says(2, term+1); err != nil || len(task.yielded) != 1 {
+		t.Errorf("%v: of a group of two: %v", err, task.yielded)
 	}
 }

@@ -53,8 +53,8 @@ type Transport interface {
 // connection.
 type Handler interface {
 	// Receive takes messages of a peer, which its process of this incarnation has sent.
-	// While it waits, the sender's connection is not read: this is how a full inbox pushes
-	// back.
+	// While it waits, the sender's connection is not read. What it has no room for it may
+	// drop: Raft sends again.
 	Receive(from, incarnation uint64, msgs []*raftpb.Message)
 	// ReportUnreachable says that messages to a peer were lost. It must not wait.
 	ReportUnreachable(id uint64)

@@ -157,8 +157,11 @@ type BulkReader interface {
 // BulkWriter takes chunks for a reader on another node.
 type BulkWriter interface {
 	// Send waits until there is room for the chunk, of at most MaxChunk bytes, and
-	// copies it. An error means that the reader is gone.
+	// copies it. An error means that the reader is gone, or has taken nothing for so long that the
+	// stream was ended.
 	Send(chunk []byte) error
+	// Abort ends the stream, also a Send that waits. Any task may call it, more than once.
+	Abort()
 }
 
 // MaxChunk is the longest chunk of bulk.

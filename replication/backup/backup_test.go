@@ -259,6 +259,8 @@ func take(t *testing.T, into file.FS) *backup.Info {
 
 type sender func([]byte) error
 
+func (sender) Abort() {}
+
 func (s sender) Send(b []byte) error { return s(b) }
 
 // restore restores into a directory.

@@ -86,6 +86,17 @@ func (b *behind) lag(index uint64, now time.Duration) time.Duration {
 	return 0
 }
 
+// toApply is how long ago the group had agreed on what a member has still to apply, by its own last word. One that
+// has said nothing comes behind those that have applied all, and before those that have not.
+func (b *behind) toApply(id uint64, now time.Duration) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.members[id]; m.applied != 0 {
+		return b.lag(m.applied, now)
+	}
+	return 1
+}
+
 // watchBehind looks how far everybody is, once in a while.
 func (t *raftTask) watchBehind(now time.Duration) {
 	if now < t.nextBehind {

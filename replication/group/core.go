@@ -78,6 +78,9 @@ type core struct {
 	// agreed is the index up to which Raft says that the group has agreed. Others may have
 	// applied the log up to there when this node has not.
 	agreed atomic.Uint64
+	// applied is the index up to which the engine has applied the log, for Raft's task, which does not
+	// wait for a commit as who asks the engine may.
+	applied atomic.Uint64
 	// restored is the end of the log as it was found; 0: what was applied before the
 	// start is applied again.
 	restored atomic.Uint64
@@ -125,6 +128,7 @@ func (c *core) open(id *identity) error {
 	}
 	_, pos := c.engine.Applied()
 	c.committed.Store(pos.Index) // what is applied is committed
+	c.applied.Store(pos.Index)
 	c.worker = c.engine.Tables.NewWorker()
 	c.worker.Applying = true
 	c.tokens = commit.NewTokens(c.engine, c.opt.TokenLife)
@@ -151,7 +155,7 @@ func (c *core) open(id *identity) error {
 		return err
 	}
 	if c.applier, err = apply.New(apply.Options{Env: c.env, Engine: c.engine, Workers: c.opt.Workers, MemoryMax: c.opt.PendingMax,
-		Trace: c.opt.Trace, Member: c.opt.ID, Extra: c.extra, OnApplied: func(uint64, uint64) { c.lastTime.publish(); c.appliedTo() }, OnStop: c.fail}); err != nil {
+		Trace: c.opt.Trace, Member: c.opt.ID, Extra: c.extra, OnApplied: func(index, _ uint64) { c.lastTime.publish(); c.applied.Store(index); c.appliedTo() }, OnStop: c.fail}); err != nil {
 		return err
 	}
 	if c.source, err = c.openSource(id); err != nil {
@@ -189,6 +193,7 @@ func (c *core) openLog(id *identity) error {
 	}
 	lo := logOptions(c.opt, id, c.data)
 	lo.Checked = c.recovery.logChecked
+	lo.Known = max(pos.Index, c.state.Get().Commit)
 	c.binlog, err = log.Open(lo)
 	if errors.Is(err, log.ErrNoLog) && pos.Index == 0 && c.state.Get().Term == 0 {
 		c.binlog, err = log.Create(logOptions(c.opt, id, c.data), log.Start{})
@@ -222,8 +227,9 @@ func (c *core) openLog(id *identity) error {
 	}
 	c.raftlog, err = raftlog.New(raftlog.Config{Log: c.binlog, State: c.state, Applied: pos.Index,
 		ConfState: c.membership.roster.state, Snapshot: c.snapshotPoint,
-		Load:  func(index uint64) { c.tasks.Go("log reader", func() { c.raftlog.Load(index) }) },
-		Leads: func() bool { return c.raft.raft.BasicStatus().RaftState == raft.StateLeader }})
+		Load:   func(index uint64) { c.tasks.Go("log reader", func() { c.raftlog.Load(index) }) },
+		Leads:  func() bool { return c.raft.raft.BasicStatus().RaftState == raft.StateLeader },
+		Survey: func() { c.tasks.Go("log survey", func() { c.raftlog.Survey(c.isStopped) }) }})
 	return err
 }
 
@@ -293,6 +299,9 @@ func (c *core) openRaft() error {
 	}
 	status := node.BasicStatus()
 	c.raft = &raftTask{n: c, env: c.env, in: c.inbox, raft: node, commit: status.HardState.Commit, tick: c.opt.Tick, nextTick: c.env.Monotonic() + c.opt.Tick}
+	// From the first message on one of a lower term is a former leader's.
+	c.raft.role.term = status.HardState.GetTerm()
+	c.role.Store(&role{term: c.raft.role.term})
 	c.raft.lease.counts = promiseLength(c.opt.Tick, c.opt.ElectionTicks)
 	c.raft.lease.length = leaseLength(c.raft.lease.counts)
 	c.raft.bounds.last = c.binlog.LastIndex()
@@ -480,6 +489,9 @@ func (c *core) File() (opens bool, version uint8) {
 // extra makes what the node stores with an entry that the applier commits:
 // membership, and commit tokens.
 func (c *core) extra(a *apply.Applied) (*trx.Trx, error) {
+	for c.opt.Sabotage == HoldApplier && !c.isStopped() {
+		env.Sleep(c.env, 10*time.Millisecond)
+	}
 	if a.Envelope.Kind != 0 {
 		c.lastTime.next = freshness{a.Envelope.Time, a.Index}
 	}

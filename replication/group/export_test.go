@@ -56,3 +56,6 @@ func AdoptLog(fsys file.FS, e env.Env, s raftlog.State, term uint64) (raftlog.St
 }
 
 var Ahead = ahead
+
+// SetSabotage breaks the running node. Only in a simulation, where nothing else runs.
+func (n *Node) SetSabotage(s Sabotage) { n.opt.Sabotage = s }

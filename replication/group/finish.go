@@ -122,7 +122,7 @@ func (f *finisher) entry(e *raftpb.Entry) error {
 	index, term, inDoubt := f.n.pipeline.Oldest()
 	switch {
 	case inDoubt && index == e.GetIndex() && term == e.GetTerm():
-		return f.finish()
+		return f.finish(index)
 	case inDoubt && (index <= e.GetIndex() || term < e.GetTerm()):
 		// The group has decided for another entry: what this node proposed from there
 		// on is lost. It may begin further on, behind entries without transactions.
@@ -152,8 +152,8 @@ func (f *finisher) entry(e *raftpb.Entry) error {
 	return nil
 }
 
-// finish commits the oldest entry in doubt.
-func (f *finisher) finish() error {
+// finish commits the oldest entry in doubt, which is at an index.
+func (f *finisher) finish(index uint64) error {
 	if err := f.drain(); err != nil {
 		return err
 	}
@@ -168,6 +168,7 @@ func (f *finisher) finish() error {
 	if extra != nil {
 		f.n.engine.Trx.End(extra)
 	}
+	f.n.applied.Store(index)
 	f.n.appliedTo()
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -91,7 +92,7 @@ type follower struct {
 	length  time.Duration // of promises, as this member's election timeout asks for it
 	promise promise
 	longest longest
-	yielded leadership      // it has given up its lease for good, by its own word
+	yielded yields
 	refused leadership      // its address refuses connections, which may mean that it is dead
 	unheard int             // ticks since the leader was heard
 	held    *raftpb.Message // of a candidate that asked while there was a promise; nil: nobody
@@ -112,7 +113,7 @@ func (t *raftTask) leaseNow() time.Duration {
 
 // over reports whether there is proof that nobody will use the lease of a leadership any more.
 func (t *raftTask) over(l leadership) bool {
-	return l.member != raft.None && (l == t.yielded || t.n.processes.hasEnded(l))
+	return l.member != raft.None && (t.yielded.has(l) || t.n.processes.hasEnded(l))
 }
 
 // transferContext is in the votes that a leader has asked for by handing over. It has given up
@@ -203,7 +204,7 @@ func (t *raftTask) checkLeader() {
 		return
 	}
 	switch l := (leadership{t.role.leader, t.role.term}); {
-	case l == t.yielded:
+	case t.yielded.has(l):
 		t.abandon("it has given up the lead")
 	case t.n.processes.hasEnded(l):
 		t.abandon("its process has ended")
@@ -223,7 +224,7 @@ func (t *raftTask) refuses(id uint64) {
 	}
 	t.refused = leadership{id, t.role.term}
 	if t.n.opt.Sabotage == RefusalIsProof {
-		t.yielded = t.refused
+		t.yielded.note(t.refused)
 		t.checkLeader()
 	}
 }
@@ -291,9 +292,11 @@ func (t *raftTask) campaign() {
 	if t.promised() {
 		return
 	}
-	if err := t.raft.Campaign(); err != nil {
-		t.n.log.Debug("no election", "error", err)
+	if t.standsBack() {
+		t.campaignIn = 1
+		return
 	}
+	t.stand()
 	if t.campaigns--; t.campaigns >= 0 {
 		t.campaignIn = t.again()
 	}
@@ -308,12 +311,41 @@ func (t *raftTask) yield() uint64 {
 	return t.role.term
 }
 
-// hasYielded notes the word of a leader that it has given up its lease.
-func (t *raftTask) hasYielded(l leadership) {
-	if l.term >= t.yielded.term {
-		t.yielded = l
-		t.checkLeader()
+// yields are the leaderships whose lease was given up for good, by their own word: of each member the one of the
+// highest term. What one member says does not touch what another has said.
+type yields map[uint64]uint64
+
+func (y yields) has(l leadership) bool {
+	term, said := y[l.member]
+	return said && term == l.term
+}
+
+func (y *yields) note(l leadership) {
+	if *y == nil {
+		*y = yields{}
 	}
+	(*y)[l.member] = max((*y)[l.member], l.term)
+}
+
+// keep forgets those who are no members any more.
+func (y yields) keep(members []Member) {
+	maps.DeleteFunc(y, func(id, _ uint64) bool { return !isMember(members, id) })
+}
+
+func isMember(members []Member, id uint64) bool {
+	return slices.ContainsFunc(members, func(m Member) bool { return m.ID == id })
+}
+
+// hasYielded notes the word of a leader that it has given up its lease. Nobody leads in a term far beyond the one that
+// this member knows, without its vote: such a word would only be in the way of a true one.
+func (t *raftTask) hasYielded(l leadership) {
+	if l.term > t.raft.BasicStatus().HardState.GetTerm()+1 {
+		t.n.log.Warn("a member says that it has led in a term that cannot have come", "member", l.member, "term", l.term)
+		return
+	}
+	t.yielded.keep(t.n.membership.current())
+	t.yielded.note(l)
+	t.checkLeader()
 }
 
 // yieldTicks is how long a leader that ends waits until the others have heard that its lease
@@ -340,6 +372,9 @@ func (c *core) sayYielded(term uint64) {
 func (c *core) hearYielded(from uint64, payload []byte) error {
 	if len(payload) != 8 {
 		return fmt.Errorf("group: %d bytes of a term", len(payload))
+	}
+	if !isMember(c.membership.current(), from) {
+		return fmt.Errorf("group: %d is no member, and leads nobody", from)
 	}
 	l := leadership{from, binary.LittleEndian.Uint64(payload)}
 	c.inbox.call(func() { c.raft.hasYielded(l) })

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"bytes"
 	"sync"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 // inbox collects what Raft has to do. Anyone may add to it. At most one takes at a time:
 // the Raft task, or somebody else for one turn, as at a [station].
 //
-// Invariant: messages from peers take at most maxBytes; what is beyond is dropped
-// (Raft sends again). What the node itself adds is bounded by what it has in work.
+// Invariant: messages from peers take at most maxBytes, and of each member smallMax small ones more; what is
+// beyond is dropped (Raft sends again). What the node itself adds is bounded by what it has in work.
+// Nobody waits for room: the connection would not be read meanwhile, and heartbeats come behind what
+// waits. What holds the task for long may be waiting for other messages.
 type inbox struct {
 	mu       sync.Mutex
 	parker   env.Parker
@@ -22,6 +25,7 @@ type inbox struct {
 
 	now     work
 	bytes   int
+	small   map[uint64]int // messages beyond maxBytes, by member
 	dropped uint64
 	closed  bool
 
@@ -63,9 +67,12 @@ func (in *inbox) fromPeers(msgs []*raftpb.Message) (total int) {
 	for _, m := range msgs {
 		n := messageSize(m)
 		total += n
-		if in.closed || in.bytes+n > in.maxBytes && n > smallMessage {
+		if in.closed || in.bytes+n > in.maxBytes && !in.takesSmall(m, n) {
 			in.dropped++
 			continue
+		}
+		if len(m.GetContext()) > 0 { // it is a part of a frame, whose other messages may be dropped
+			m.Context = bytes.Clone(m.GetContext())
 		}
 		in.bytes += n
 		in.now.peers = append(in.now.peers, m)
@@ -73,14 +80,40 @@ func (in *inbox) fromPeers(msgs []*raftpb.Message) (total int) {
 	return total
 }
 
-// smallMessage is what is always taken: heartbeats and votes must get through
-// however much is waiting.
-const smallMessage = 256
+// Small messages are taken also where there is no room: heartbeats and votes must get through
+// however much is waiting. In a second, a member sends some tens of them.
+const (
+	smallMessage = 512
+	smallMax     = 1024
+)
+
+// takesSmall reports whether a message of a member is taken beyond maxBytes. REQUIRES: mu.
+func (in *inbox) takesSmall(m *raftpb.Message, size int) bool {
+	if size > smallMessage || len(m.GetEntries()) > 0 || in.small[m.GetFrom()] >= smallMax {
+		return false
+	}
+	if in.small == nil {
+		in.small = map[uint64]int{}
+	}
+	in.small[m.GetFrom()]++
+	return true
+}
+
+// What a message and an entry take in memory besides what is of any length.
+const (
+	messageOverhead = 256
+	entryOverhead   = 128
+)
 
 func messageSize(m *raftpb.Message) int {
-	n := 64
+	n := messageOverhead + len(m.GetContext())
 	for _, e := range m.GetEntries() {
-		n += 48 + len(e.GetData())
+		n += entryOverhead + len(e.GetData())
+	}
+	if s := m.GetSnapshot(); s != nil {
+		c := s.GetMetadata().GetConfState()
+		n += messageOverhead + len(s.GetData()) +
+			8*(len(c.GetVoters())+len(c.GetLearners())+len(c.GetVotersOutgoing())+len(c.GetLearnersNext()))
 	}
 	return n
 }
@@ -184,6 +217,7 @@ func (in *inbox) swap(w *work) {
 	if !in.now.empty() {
 		in.now, *w = *w, in.now
 		in.bytes = 0
+		clear(in.small)
 	}
 }
 

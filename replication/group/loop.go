@@ -178,7 +178,12 @@ func (t *raftTask) stepOne(m *raftpb.Message) {
 	if t.silent(m) || m.GetType() == raftpb.MsgReadIndex && !t.answersReads(m) {
 		return
 	}
-	err := t.raft.Step(m)
+	var err error
+	if m.GetType() == raftpb.MsgTimeoutNow {
+		err = t.takeOver(m)
+	} else {
+		err = t.raft.Step(m)
+	}
 	if err != nil && !errors.Is(err, raft.ErrStepPeerNotFound) && !errors.Is(err, raft.ErrProposalDropped) {
 		t.n.log.Warn("a message was refused", "type", m.GetType().String(), "from", m.GetFrom(), "error", err)
 	}
@@ -215,11 +220,7 @@ func (t *raftTask) ticks() {
 	t.watchBehind(now)
 	late := now-t.wake >= t.tick
 	ticks := 1 + t.missed(now, late)
-	for range ticks {
-		if !t.waits() {
-			t.raft.Tick()
-		}
-	}
+	t.tickRaft(ticks)
 	t.tickRefusal(late)
 	t.tickSilence(ticks)
 	t.campaign()

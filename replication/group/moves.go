@@ -227,14 +227,18 @@ func (v *moves) handOver(t *raftTask) {
 	t.raft.TransferLeader(to)
 }
 
-// bestSuccessor is the voter in reach whose log is the longest; only one may be asked for. One that needs
-// its data first could not take over in time.
+// bestSuccessor is the voter in reach that can serve soonest: that has the least to apply, and of those the one
+// whose log is the longest; only one may be asked for. One that needs its data first could not take over in time.
 func (v *moves) bestSuccessor(t *raftTask, only uint64) uint64 {
-	best, match := uint64(0), uint64(0)
+	best, match, left := uint64(0), uint64(0), time.Duration(0)
+	now := t.env.Monotonic()
 	t.raft.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		able := typ == raft.ProgressTypePeer && pr.RecentActive && pr.State != tracker.StateSnapshot
-		if id != t.n.opt.ID && (only == 0 || id == only) && able && (best == 0 || pr.Match > match) {
-			best, match = id, pr.Match
+		if id == t.n.opt.ID || only != 0 && id != only || !able {
+			return
+		}
+		if has := t.n.behind.toApply(id, now); best == 0 || has < left || has == left && pr.Match > match {
+			best, match, left = id, pr.Match, has
 		}
 	})
 	return best

@@ -350,12 +350,16 @@ func (n *Node) WritableTerm() uint64 {
 	return 0
 }
 
-// Transfer hands leadership to a voter; 0 chooses the one that is best informed. It
+// Transfer hands leadership to a voter; 0 chooses the one that can serve soonest. It
 // returns when another member leads or the attempt is over.
 func (n *Node) Transfer(to uint64) error {
 	c, err := n.running()
 	if err != nil {
 		return err
+	}
+	if to == 0 && c.currentRole().leads { // how much they have applied
+		limit := min(n.opt.StatusTimeout, time.Duration(n.opt.ElectionTicks)*n.opt.Tick)
+		c.behind.told(n.askStatus(c.membership.current(), limit))
 	}
 	r := &transferRequest{to: to, reply: reply{parker: c.env.NewParker()}}
 	if !c.inbox.call(func() { c.raft.moves.startTransfer(c.raft, r) }) {

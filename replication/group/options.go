@@ -109,6 +109,7 @@ const (
 	PromisesOwn             // a follower promises a leader what its own election timeout asks for, and no more
 	ReplaceUnasked          // data that were received replace what the member has acknowledged meanwhile
 	ReplaceSame             // data that were received replace the same data: nothing is lost, but all is opened anew
+	HoldApplier             // nothing more is applied of what others propose
 )
 
 func (o *Options) setDefaults() {

@@ -22,9 +22,14 @@ import (
 // Members may be set to different election timeouts, if only while somebody changes them one
 // after the other. The leader tells in its heartbeats on what promise its lease counts, and who
 // takes one in promises that much, or what its own timeout asks for if that is more.
+//
+// Invariant: until is not before started.
 type promise struct {
 	to    leadership    // zero: whomever the member followed before it started
 	until time.Duration // on the lease clock
+	// started is until when a promise may hold that was given before this process started. Nobody
+	// knows to whom: not even proof that a leader is no more, heard of since, ends it.
+	started time.Duration
 }
 
 // promiseLength is how long a voter that heard the leader votes for nobody else: the shortest
@@ -39,7 +44,11 @@ type longest struct {
 	fsys   file.FS // nil: of a test without a directory
 	length time.Duration
 	until  time.Duration // when the last promise of that length ends
+	again  time.Duration // when it is written again, after there was no space for it
 }
+
+// spaceAgain is after how long space is looked for again.
+const spaceAgain = time.Second
 
 const (
 	promiseName = "promise"
@@ -93,11 +102,16 @@ func (t *raftTask) begin() error {
 	if t.n.opt.Sabotage == PromisesOwn {
 		t.longest.length = 0
 	}
-	if err := t.longest.keep(max(t.length, t.longest.length)); err != nil {
+	length := max(t.length, t.longest.length)
+	if err := t.longest.keep(length); errors.Is(err, file.ErrNoSpace) {
+		t.n.log.Warn("there is no space for the file named promise: until there is this member confirms no lease that counts on more",
+			"promise", t.longest.length, "election_timeout", length)
+	} else if err != nil {
 		return err
 	}
-	t.promise = promise{until: t.n.leaseClock() + t.longest.length}
-	t.longest.until = t.promise.until
+	until := t.n.leaseClock() + length
+	t.promise = promise{until: until, started: until}
+	t.longest.until = until
 	return nil
 }
 
@@ -107,19 +121,22 @@ func (t *raftTask) promiseTo(m *raftpb.Message) bool {
 	if m.GetTerm() < max(t.role.term, t.promise.to.term) {
 		return true // of a leader of old, whose messages Raft drops
 	}
-	length := max(t.length, counted(m))
+	counts := t.countedOn(m)
+	length := max(t.length, counts)
 	if t.n.opt.Sabotage == PromisesOwn {
 		length = t.length
 	}
 	if !t.promises(length) {
-		return false
+		if length = t.longest.length; length < counts {
+			return false
+		}
 	}
 	to := leadership{m.GetFrom(), m.GetTerm()}
-	until := t.leaseNow() + length
+	until := max(t.leaseNow()+length, t.promise.started)
 	if to == t.promise.to {
 		until = max(until, t.promise.until)
 	}
-	t.promise = promise{to: to, until: until}
+	t.promise.to, t.promise.until = to, until
 	if length == t.longest.length {
 		t.longest.until = max(t.longest.until, until)
 	}
@@ -132,13 +149,28 @@ func (t *raftTask) promiseTo(m *raftpb.Message) bool {
 	return true
 }
 
+// countedOn is the promise that somebody may count on, once the message is answered. Only answers to heartbeats
+// prove a lease; a leader that does not say what it counts on has the same election timeout, as far as is known.
+func (t *raftTask) countedOn(m *raftpb.Message) time.Duration {
+	if told := counted(m); told != 0 || m.GetType() != raftpb.MsgHeartbeat {
+		return told
+	}
+	return t.length
+}
+
 // promises makes durable that promises of a length are given, if that was not known, and shorter ones
 // again once the longer ones are over.
 func (t *raftTask) promises(length time.Duration) bool {
 	if length == t.longest.length || length < t.longest.length && t.leaseNow() < t.longest.until {
 		return true
 	}
+	if t.leaseNow() < t.longest.again {
+		return length < t.longest.length
+	}
 	err := t.longest.keep(length)
+	if errors.Is(err, file.ErrNoSpace) {
+		t.longest.again = t.leaseNow() + spaceAgain
+	}
 	switch {
 	case err == nil:
 		t.n.log.Info("what a leader counts on has changed", "promise", length, "election_timeout", t.length)
@@ -153,7 +185,8 @@ func (t *raftTask) promises(length time.Duration) bool {
 
 // promised reports whether this member may not vote for anyone else yet.
 func (t *raftTask) promised() bool {
-	return t.leaseNow() < t.promise.until && !t.over(t.promise.to)
+	now := t.leaseNow()
+	return now < t.promise.started || now < t.promise.until && !t.over(t.promise.to)
 }
 
 // waits reports whether Raft's own clock stands still, lest this member stand for election before

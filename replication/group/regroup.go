@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -197,19 +198,27 @@ func (r *Regroup) survey(s *Survey, id *identity) error {
 	if s.State = err; err != nil && !errors.Is(err, raftlog.ErrDamaged) && !errors.Is(err, raftlog.ErrNoState) {
 		return err
 	}
-	// The log before the engine: opening that one where there is nothing would make one.
-	l, damage, err := openSalvaged(r.logOptions(id.group, ""))
+	// The log before the engine: opening that one where there is nothing would make one. Before the engine has said
+	// how far it is nothing is taken for a torn end, and cut off.
+	opt := r.logOptions(id.group, "")
+	opt.Known = math.MaxUint64
+	l, damage, err := openSalvaged(opt)
 	if err != nil {
 		return err
 	}
-	if l != nil {
-		defer closeSalvaged(l)
-	}
-	s.Damage = damage
+	defer func() { closeSalvaged(l) }()
 	members, err := r.readEngine(s, id)
 	if err != nil {
 		return err
 	}
+	if damage != nil && l != nil {
+		closeSalvaged(l)
+		opt.Known = max(s.Applied.Index, state.Commit)
+		if l, damage, err = openSalvaged(opt); err != nil {
+			return err
+		}
+	}
+	s.Damage = damage
 	s.tell(members)
 	if s.Addr = r.Addr; s.Addr == "" {
 		s.Addr = s.Member.Addr
@@ -270,8 +279,13 @@ func openSalvaged(opt log.Options) (l *log.Log, damage, err error) {
 	return l, nil, err
 }
 
-// closeSalvaged closes what openSalvaged has opened. It was only read, and one with damage would say so again.
-func closeSalvaged(l *log.Log) { _ = l.Close() }
+// closeSalvaged closes what openSalvaged has opened, if anything. It was only read, and one with damage would say so
+// again.
+func closeSalvaged(l *log.Log) {
+	if l != nil {
+		_ = l.Close()
+	}
+}
 
 // withEngine opens the engine for fn.
 func (r *Regroup) withEngine(fn func(eng *storage.Engine) error) (err error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 
@@ -203,7 +204,9 @@ func (r *Regroup) makeLog(start log.Start) error {
 	if err := opt.FS.MkdirAll("."); err != nil {
 		return err
 	}
-	old, _, err := openSalvaged(r.logOptions(r.plan.old, r.Aside()))
+	aside := r.logOptions(r.plan.old, r.Aside())
+	aside.Known = math.MaxUint64 // it stays as it is
+	old, _, err := openSalvaged(aside)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/replication/group"
 )
@@ -71,6 +72,61 @@ func TestRotAfterKill(t *testing.T) {
 			t.Errorf("cut off: %v", torn)
 		}
 		r.stop(0)
+	}
+}
+
+// Power was lost, and zeros lie where an entry was that no mark covers and that the engine has applied: the node
+// names the entry, and its file is as it was.
+func TestZerosOverApplied(t *testing.T) {
+	r := closedRig(t, 1)
+	disk := simfile.New(env.Real(), 1)
+	r.options = func(o *group.Options) { o.FS, o.LogPreallocate = disk, 1<<20 }
+	r.start(0)
+	n := r.nodes[r.leader()]
+	createFruit(t, n)
+	for id := range 20 {
+		insertFruit(t, n, id)
+	}
+	index := n.Log().LastIndex()
+	pos, err := n.Log().Position(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := n.Engine(); err != nil || e.Sync() != nil {
+		t.Fatal(err)
+	}
+	disk.Crash()
+	_ = n.Close()
+	r.nodes[0] = nil
+	disk = disk.KillImage()
+	disk.SyncAll()
+	disk = disk.CrashImage()
+	name := binlogDir + log.FileName(pos.File)
+	f, err := disk.Open(name, file.OpenOptions{})
+	if err == nil {
+		_, err = f.WriteAt(make([]byte, 512-pos.Offset%512), pos.Offset)
+	}
+	if err == nil {
+		_, err = f.WriteAt([]byte("what is left of it"), pos.Offset+512-pos.Offset%512)
+	}
+	if err == nil {
+		_, err = f.WriteAt(make([]byte, 1024), 512) // the marks
+	}
+	if err := errors.Join(err, disk.Remove(binlogDir+log.SyncedMark)); err != nil {
+		t.Fatal(err)
+	}
+	whole := func() string {
+		b, err := file.ReadWhole(disk, name, 64<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	before := whole()
+	_, err = r.open(0)
+	var damage *log.CorruptError
+	if !errors.As(err, &damage) || damage.Index != index || whole() != before {
+		t.Errorf("entry %d at %v: %v; the file is as it was: %t", index, pos, err, whole() == before)
 	}
 }
 

@@ -171,7 +171,15 @@ func (t *raftTask) followers() []Follower {
 // GroupStatus asks all members how they stand. Who does not answer in time has an
 // Error, and the lag that the leader knows, if that answers.
 func (n *Node) GroupStatus() []Status {
-	members := n.Members()
+	out := n.askStatus(n.Members(), n.opt.StatusTimeout)
+	if c, err := n.running(); err == nil {
+		c.measure(out)
+	}
+	return out
+}
+
+// askStatus asks members how they stand.
+func (n *Node) askStatus(members []Member, limit time.Duration) []Status {
 	out := make([]Status, len(members))
 	asking := env.NewGroup(n.opt.Env)
 	for i, m := range members {
@@ -181,7 +189,7 @@ func (n *Node) GroupStatus() []Status {
 		}
 		asking.Go("status", func() {
 			out[i] = Status{ID: m.ID, Lag: UnknownLag}
-			b, err := n.transport.Ask(context.Background(), transport.Call{To: m.ID, Kind: askStatus, Timeout: n.opt.StatusTimeout})
+			b, err := n.transport.Ask(context.Background(), transport.Call{To: m.ID, Kind: askStatus, Timeout: limit})
 			if err == nil {
 				err = json.Unmarshal(b, &out[i])
 			}
@@ -191,9 +199,6 @@ func (n *Node) GroupStatus() []Status {
 		})
 	}
 	asking.Wait()
-	if c, err := n.running(); err == nil {
-		c.measure(out)
-	}
 	return out
 }
 

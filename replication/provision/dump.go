@@ -124,6 +124,8 @@ type discard struct{}
 
 func (discard) Send([]byte) error { return nil }
 
+func (discard) Abort() {}
+
 // eachFrame calls fn with the frames of an answer but the last, which has to be its end.
 func eachFrame(r io.Reader, fn func(t frameType, d *decoder)) error {
 	in := frameReader{r: &pieces{Reader: r}}

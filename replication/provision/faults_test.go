@@ -325,7 +325,11 @@ func (s *sink) Send(chunk []byte) error {
 }
 
 // sendFunc is a writer of chunks that looks at them.
+func (s *sink) Abort() {}
+
 type sendFunc func(chunk []byte) error
+
+func (f sendFunc) Abort() {}
 
 func (f sendFunc) Send(chunk []byte) error { return f(chunk) }
 

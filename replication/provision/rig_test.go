@@ -82,6 +82,8 @@ func (p *pipe) Send(chunk []byte) error {
 	}
 }
 
+func (p *pipe) Abort() { _ = p.Close() }
+
 // end ends what can be read, after the chunks that are there.
 func (p *pipe) end(err error) {
 	p.mu.Lock()
@@ -204,6 +206,8 @@ type cutter struct {
 	p     *pipe
 	count int
 }
+
+func (c *cutter) Abort() { c.p.Abort() }
 
 func (c *cutter) Send(chunk []byte) error {
 	c.count++

@@ -46,7 +46,7 @@ func (s *Source) Answer(ctx context.Context, req []byte, w ChunkWriter) error {
 	}
 	var sn *snapshot
 	if err == nil {
-		sn, err = s.enter(&r)
+		sn, err = s.enter(&r, w)
 	}
 	if err != nil {
 		return tell(&frameWriter{w: w}, err)

@@ -12,7 +12,7 @@ import (
 const evictAfter = 30 * time.Second
 
 // enter counts a stream in and finds the snapshot that it asks for, or opens it.
-func (s *Source) enter(r *request) (*snapshot, error) {
+func (s *Source) enter(r *request, w ChunkWriter) (*snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -29,7 +29,7 @@ func (s *Source) enter(r *request) (*snapshot, error) {
 		s.leaveStream()
 		return nil, err
 	}
-	sn.active++
+	sn.active = append(sn.active, answering{r, w})
 	sn.users[r.receiver] = true
 	return sn, nil
 }
@@ -80,7 +80,7 @@ func (s *Source) makeRoom() error {
 	}
 	victim, now := -1, s.opt.Env.Monotonic()
 	for i, sn := range s.snapshots {
-		if sn.active == 0 && now-sn.last >= evictAfter && (victim < 0 || sn.last < s.snapshots[victim].last) {
+		if len(sn.active) == 0 && now-sn.last >= evictAfter && (victim < 0 || sn.last < s.snapshots[victim].last) {
 			victim = i
 		}
 	}
@@ -180,12 +180,12 @@ func (s *Source) complete(sn *snapshot) error {
 func (s *Source) leave(sn *snapshot, r *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sn.active--
+	sn.active = slices.DeleteFunc(sn.active, func(a answering) bool { return a.r == r })
 	sn.last = s.opt.Env.Monotonic()
 	if r.what == askRelease {
 		delete(sn.users, r.receiver)
 	}
-	if sn.active == 0 && (sn.gone || len(sn.users) == 0) {
+	if len(sn.active) == 0 && (sn.gone || len(sn.users) == 0) {
 		s.drop(slices.Index(s.snapshots, sn))
 	}
 	s.leaveStream()
@@ -216,7 +216,8 @@ func (s *Source) proceed(sn *snapshot) error {
 // watchEvery is how often the ages of snapshots are looked at, at most.
 const watchEvery = 5 * time.Second
 
-// watchSnapshots closes snapshots that are not used any more, until there are none.
+// watchSnapshots closes snapshots that are not used any more, until there are none. A request of one that is too
+// old ends at its next part, and is cut off if it has not come to that when the ages are looked at again.
 func (s *Source) watchSnapshots() {
 	for {
 		s.watch.ParkFor(min(watchEvery, s.opt.Grace, s.opt.MaxAge))
@@ -224,8 +225,11 @@ func (s *Source) watchSnapshots() {
 		s.mu.Lock()
 		for i := len(s.snapshots) - 1; i >= 0; i-- {
 			sn := s.snapshots[i]
+			if sn.gone {
+				sn.abort()
+			}
 			sn.gone = sn.gone || now-sn.opened >= s.opt.MaxAge
-			if sn.active == 0 && (sn.gone || now-sn.last >= s.opt.Grace) {
+			if len(sn.active) == 0 && (sn.gone || now-sn.last >= s.opt.Grace) {
 				s.drop(i)
 				s.count.expired.Add(1)
 			}

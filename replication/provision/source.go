@@ -103,9 +103,24 @@ type snapshot struct {
 
 	// Guarded by Source.mu.
 	users  map[uint64]bool // receivers that may come back
-	active int             // requests that are being answered
+	active []answering     // that are being given
 	last   time.Duration   // when the last one ended
 	gone   bool            // too old: the requests in progress end
+}
+
+// answering is a request that is being answered, and where to.
+type answering struct {
+	r *request
+	w ChunkWriter
+}
+
+// abort ends the streams of readers that do not read, which would not hear otherwise that they are to end.
+//
+// REQUIRES: Source.mu.
+func (sn *snapshot) abort() {
+	for _, a := range sn.active {
+		a.w.Abort()
+	}
 }
 
 // errClosed: the source is closed, or being closed.
@@ -144,16 +159,21 @@ func (s *Source) Stats() SourceStats {
 	return st
 }
 
+// closeGrace is how long the streams have to come to their next part when a source is closed.
+const closeGrace = time.Second
+
 // Close ends all streams and closes all snapshots. It waits for the streams, which end
-// at their next part; who serves them makes sure that none waits for its reader for
-// ever.
+// at their next part; those that wait for their readers are cut off after a while.
 func (s *Source) Close() {
 	s.mu.Lock()
 	s.closed = true
 	for s.streams > 0 {
 		s.mu.Unlock()
-		s.idle.Park()
+		s.idle.ParkFor(closeGrace)
 		s.mu.Lock()
+		for _, sn := range s.snapshots {
+			sn.abort()
+		}
 	}
 	s.mu.Unlock()
 	s.watch.Unpark()

@@ -9,9 +9,11 @@ import (
 )
 
 // ChunkWriter takes what is sent. Send waits while the reader is behind and does not
-// keep the chunk, which has at most MaxChunk bytes.
+// keep the chunk, which has at most MaxChunk bytes. Abort ends the stream, also a Send that waits. Any task may
+// call it, more than once.
 type ChunkWriter interface {
 	Send(chunk []byte) error
+	Abort()
 }
 
 // ChunkReader gives what was sent, in its order. Next returns a chunk that is valid

@@ -30,6 +30,9 @@ type Config struct {
 	// however large they are.
 	Load  func(index uint64)
 	Leads func() bool
+	// Survey has another task call Storage.Survey. It is called on Raft's task. nil: entries are read for
+	// their types on Raft's task.
+	Survey func()
 }
 
 // Storage implements raft.Storage.
@@ -38,10 +41,13 @@ type Storage struct {
 	entries []log.Entry // reused by Append
 	changes changes
 
-	mu      sync.Mutex
-	recent  recent
-	loading loading
-	failure error
+	mu        sync.Mutex
+	recent    recent
+	loading   loading
+	survey    survey
+	surveying bool // another task looks
+	standing  bool // Raft asks for types only
+	failure   error
 }
 
 var _ raft.Storage = (*Storage)(nil)
@@ -65,6 +71,7 @@ func New(cfg Config) (*Storage, error) {
 	s.cfg.ConfState = raftpb.EnsureConfState(cfg.ConfState)
 	s.changes = changes{saved: max(saved, cfg.Applied), unread: cfg.Log.LastIndex()}
 	s.recent.given, s.recent.committed = cfg.Applied, cfg.Applied
+	s.survey = survey{base: cfg.Applied, from: cfg.Applied, to: cfg.Log.LastIndex()}
 	cfg.Log.SetCommitted(s.changes.saved)
 	return s, nil
 }
@@ -115,12 +122,19 @@ func (s *Storage) Term(index uint64) (uint64, error) {
 // Entries implements raft.Storage. Raft panics on errors that it does not know: one that
 // makes the log unusable is kept for Err, and Raft hears ErrCompacted, upon which it would
 // offer a snapshot. It hears the same of a large entry that another task has begun to read.
+// While Raft looks whether it may stand for election it gets what stands in for the entries' types.
 func (s *Storage) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	if lo >= hi {
 		return nil, nil
 	}
 	s.mu.Lock()
-	entries := s.recent.slice(lo, hi, maxSize)
+	var entries []*raftpb.Entry
+	if s.standing && (s.cfg.Leads == nil || !s.cfg.Leads()) {
+		entries = s.survey.types(lo, hi)
+	}
+	if entries == nil {
+		entries = s.recent.slice(lo, hi, maxSize)
+	}
 	if entries == nil {
 		entries = s.loading.take(lo)
 	}
@@ -136,7 +150,11 @@ func (s *Storage) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	if err != nil {
 		return nil, s.raftError(err)
 	}
-	return toRaft(read), nil
+	entries = toRaft(read)
+	s.mu.Lock()
+	s.survey.read(entries)
+	s.mu.Unlock()
+	return entries, nil
 }
 
 // raftError turns an error of the log into one that Raft knows.
@@ -225,11 +243,13 @@ func (s *Storage) appendEntries(entries []*raftpb.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loading.truncate(entries[0].GetIndex())
+	s.survey.truncate(entries[0].GetIndex())
 	if err != nil {
 		s.recent.truncate(min(entries[0].GetIndex(), s.cfg.Log.LastIndex()+1))
 		return err
 	}
 	s.recent.push(entries)
+	s.survey.appended(entries)
 	return nil
 }
 

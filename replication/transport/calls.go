@@ -222,7 +222,7 @@ func (s *peerServer) Bulk(req *pb.PeerBulkRequest, stream grpc.ServerStreamingSe
 	default:
 		return s.refuse(conn, ForBulk, rejectf(ReasonTooMany, "node %s serves %d bulk streams already", s.p.Addr(), s.p.opts.MaxBulks))
 	}
-	out := &bulkWriter{stream: stream}
+	out := &bulkWriter{stream: stream, conn: conn, stall: s.p.opts.BulkStall}
 	if err := stream.Send(&pb.PeerBulkResponse{Welcome: welcomeToWire(&w)}); err != nil {
 		return err
 	}
@@ -240,7 +240,12 @@ func (s *peerServer) Bulk(req *pb.PeerBulkRequest, stream grpc.ServerStreamingSe
 type bulkWriter struct {
 	mu     sync.Mutex
 	stream grpc.ServerStreamingServer[pb.PeerBulkResponse]
+	conn   *serverConn // of this stream alone
+	stall  time.Duration
 }
+
+// Abort implements [BulkWriter].
+func (w *bulkWriter) Abort() { w.conn.Close() }
 
 // Send implements [BulkWriter].
 func (w *bulkWriter) Send(chunk []byte) error {
@@ -250,9 +255,14 @@ func (w *bulkWriter) Send(chunk []byte) error {
 	case len(chunk) > MaxChunk:
 		return fmt.Errorf("%w: a chunk of %d bytes, at most %d are allowed", ErrTooLarge, len(chunk), MaxChunk)
 	}
-	w.mu.Lock()
+	late := time.AfterFunc(w.stall, w.Abort)
+	w.mu.Lock() // there may be no room for a sign of life either
 	defer w.mu.Unlock()
-	if err := w.stream.Send(&pb.PeerBulkResponse{Chunk: chunk}); err != nil {
+	err := w.stream.Send(&pb.PeerBulkResponse{Chunk: chunk})
+	if !late.Stop() {
+		return fmt.Errorf("%w: it has taken nothing for %v", errGone, w.stall)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}
 	return nil

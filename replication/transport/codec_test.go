@@ -33,9 +33,12 @@ func message(t *rapid.T) *raftpb.Message {
 		Vote: u("vote"), RejectHint: u("hint"), Reject: new(rapid.Bool().Draw(t, "reject")),
 	}
 	if rapid.Bool().Draw(t, "context") {
-		m.Context = rapid.SliceOfN(rapid.Byte(), maxRound, 1000).Draw(t, "bytes")
-		if typ := m.GetType(); typ == raftpb.MsgHeartbeat || typ == raftpb.MsgHeartbeatResp {
-			m.Context = m.Context[:roundSize*rapid.IntRange(1, maxRound/roundSize).Draw(t, "numbers")]
+		context := rapid.SliceOfN(rapid.Byte(), maxRound, maxRound).Draw(t, "bytes")
+		switch m.GetType() {
+		case raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp:
+			m.Context = context[:roundSize*rapid.IntRange(1, maxRound/roundSize).Draw(t, "numbers")]
+		case raftpb.MsgVote, raftpb.MsgPreVote:
+			m.Context = context[:rapid.IntRange(1, maxVote).Draw(t, "vote")]
 		}
 	}
 	entries, lengths := 0, []int{0, 1, 100, inlineData, inlineData + 1, 5000}
@@ -231,6 +234,27 @@ func TestMisshapen(t *testing.T) {
 		{of(raftpb.MsgTransferLeader, none), "a message of type MsgTransferLeader"},
 		{of(raftpb.MsgForgetLeader, none), "a message of type MsgForgetLeader"},
 	}
+	for _, typ := range travelling {
+		longest := map[raftpb.MessageType]int{raftpb.MsgVote: 16, raftpb.MsgPreVote: 16}[typ]
+		for n := range maxVote + 5 {
+			if typ == raftpb.MsgHeartbeat || typ == raftpb.MsgHeartbeatResp {
+				continue
+			}
+			want := ""
+			if n > longest {
+				want = fmt.Sprintf("type %v with a context of %d bytes", typ, n)
+			}
+			cases = append(cases, shape{of(typ, func(m *raftpb.Message) {
+				m.Context = make([]byte, n)
+				if typ == raftpb.MsgReadIndex || typ == raftpb.MsgReadIndexResp {
+					entries(0, 0)(m)
+				}
+				if typ == raftpb.MsgReadIndex {
+					m.Term = nil
+				}
+			}), want})
+		}
+	}
 	for _, typ := range []raftpb.MessageType{raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp} {
 		for n := range maxRound + 10 { // today 8, or 32 with what the leader tells; 24 of an older program
 			want := ""
@@ -260,7 +284,8 @@ func FuzzDecodeFrame(f *testing.F) {
 		heartbeat(1, 2, 3), appendMsg(1, 2, 3, []byte("abc"), nil, make([]byte, 600)),
 		{Type: raftpb.MsgSnap.Enum(), Term: new(uint64(1)), Snapshot: &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{Index: new(uint64(5)),
 			ConfState: &raftpb.ConfState{Voters: []uint64{1, 2, 3}}}}},
-		{Type: raftpb.MsgReadIndex.Enum(), Context: []byte("ctx"), Entries: []*raftpb.Entry{{Data: []byte("question")}}},
+		{Type: raftpb.MsgVote.Enum(), Term: new(uint64(1)), Context: []byte("CampaignTransfer")},
+		{Type: raftpb.MsgReadIndex.Enum(), Entries: []*raftpb.Entry{{Data: []byte("question")}}},
 	} {
 		var e encoder
 		e.message(m)

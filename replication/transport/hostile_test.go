@@ -378,6 +378,43 @@ func TestDeadLink(t *testing.T) {
 	}
 }
 
+// A reader of bulk that takes nothing does not keep the writer for ever, nor does one whose stream the writer gives up.
+func TestBulkReaderStandsStill(t *testing.T) {
+	for _, aborts := range []bool{false, true} {
+		a := startNode(t, 1, nil)
+		b := startNode(t, 2, func(o *Options) {
+			if o.BulkStall = 300 * time.Millisecond; aborts {
+				o.BulkStall = time.Hour
+			}
+		})
+		ended := make(chan error, 1)
+		b.bulk = func(_ context.Context, _ string, _ []byte, w BulkWriter) (err error) {
+			if aborts {
+				defer time.AfterFunc(500*time.Millisecond, w.Abort).Stop()
+			}
+			for err == nil {
+				err = w.Send(make([]byte, MaxChunk))
+			}
+			ended <- err
+			return err
+		}
+		acquaint(t, a, b)
+		r, err := a.net.OpenBulk(context.Background(), Call{To: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-ended:
+			if !errors.Is(err, errGone) || strings.Contains(err.Error(), "nothing for 300ms") == aborts {
+				t.Errorf("aborts: %t: the writer hears %v", aborts, err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("aborts: %t: it writes on", aborts)
+		}
+		r.Close()
+	}
+}
+
 // Limits on calls: how many are answered at a time, and how many streams are served.
 func TestLimitsOfCalls(t *testing.T) {
 	a := startNode(t, 1, nil)

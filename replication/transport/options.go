@@ -41,6 +41,9 @@ type Options struct {
 	LinkTimeout time.Duration
 	// AskTimeout is how long a question waits for its answer; 0: 5 s.
 	AskTimeout time.Duration
+	// BulkStall is how long the reader of a bulk stream may take nothing of it before the stream is
+	// ended: what is read from would be kept for it. 0: 30 s.
+	BulkStall time.Duration
 	// RetryMin and RetryMax bound the pause between attempts to connect, which doubles;
 	// 0: 10 and 500 ms. For RetryFast after a connection was lost (0: 5 s) the
 	// pause is at most 50 ms, so that a dead leader is noticed at once. After a refusal that
@@ -109,6 +112,7 @@ func (o *Options) fill() error {
 	o.HandshakeTimeout = or(o.HandshakeTimeout, 2*time.Second)
 	o.DialTimeout = or(o.DialTimeout, time.Second)
 	o.LinkTimeout = max(or(o.LinkTimeout, 2*time.Second), 200*time.Millisecond)
+	o.BulkStall = or(o.BulkStall, 30*time.Second)
 	o.AskTimeout = or(o.AskTimeout, 5*time.Second)
 	o.RetryMin = or(o.RetryMin, 10*time.Millisecond)
 	o.RetryMax = max(or(o.RetryMax, 500*time.Millisecond), o.RetryMin)

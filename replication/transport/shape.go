@@ -18,6 +18,9 @@ const (
 	// maxRound is the longest context of those two. Members tell each other more behind the round, in
 	// numbers of the same size: three of them today.
 	maxRound = 64
+	// maxVote is the longest context of a vote that is asked for: that a leader has handed over. Raft
+	// sends contexts with nothing else.
+	maxVote = 16
 	// maxQuestion is the longest context of a question for an index to read at. Raft keeps
 	// such questions.
 	maxQuestion = 1024
@@ -45,6 +48,8 @@ func misshapen(m *raftpb.Message) error {
 		return fmt.Errorf("a message of type %v with term %d", t, m.GetTerm())
 	case m.GetSnapshot() != nil && t != raftpb.MsgSnap:
 		return fmt.Errorf("a message of type %v with a snapshot", t)
+	case !fits(m.GetContext(), t):
+		return fmt.Errorf("a message of type %v with a context of %d bytes", t, len(m.GetContext()))
 	}
 	for _, n := range [...]uint64{m.GetTerm(), m.GetLogTerm(), m.GetIndex(), m.GetCommit(), m.GetRejectHint(),
 		m.GetSnapshot().GetMetadata().GetIndex(), m.GetSnapshot().GetMetadata().GetTerm()} {
@@ -60,15 +65,23 @@ func misshapen(m *raftpb.Message) error {
 			return fmt.Errorf("a message of type %v with %d entries", t, len(ents))
 		}
 		return nil
-	case raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp:
-		if n := len(m.GetContext()); n%roundSize != 0 || n > maxRound {
-			return fmt.Errorf("a message of type %v with a context of %d bytes", t, n)
-		}
 	}
 	if len(ents) > 0 {
 		return fmt.Errorf("a message of type %v with %d entries", m.GetType(), len(ents))
 	}
 	return nil
+}
+
+// fits reports whether a message of a type may have such a context.
+func fits(context []byte, t raftpb.MessageType) bool {
+	n := len(context)
+	switch t {
+	case raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp:
+		return n%roundSize == 0 && n <= maxRound
+	case raftpb.MsgVote, raftpb.MsgPreVote:
+		return n <= maxVote
+	}
+	return n == 0
 }
 
 // misplaced says why entries cannot be those that follow the one which a message of a leader names.

@@ -53,8 +53,8 @@ type Transport interface {
 // connection.
 type Handler interface {
 	// Receive takes messages of a peer, which its process of this incarnation has sent.
-	// While it waits, the sender's connection is not read: this is how a full inbox pushes
-	// back.
+	// While it waits, the sender's connection is not read. What it has no room for it may
+	// drop: Raft sends again.
 	Receive(from, incarnation uint64, msgs []*raftpb.Message)
 	// ReportUnreachable says that messages to a peer were lost. It must not wait.
 	ReportUnreachable(id uint64)
@@ -157,8 +157,11 @@ type BulkReader interface {
 // BulkWriter takes chunks for a reader on another node.
 type BulkWriter interface {
 	// Send waits until there is room for the chunk, of at most MaxChunk bytes, and
-	// copies it. An error means that the reader is gone.
+	// copies it. An error means that the reader is gone, or has taken nothing for so long that the
+	// stream was ended.
 	Send(chunk []byte) error
+	// Abort ends the stream, also a Send that waits. Any task may call it, more than once.
+	Abort()
 }
 
 // MaxChunk is the longest chunk of bulk.

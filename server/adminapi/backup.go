@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash"
 	"math"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -52,7 +53,8 @@ func (s *Server) backup(req *triremev1.AdminBackupRequest, out grpc.ServerStream
 	default:
 		return &Error{Code: codes.ResourceExhausted, Message: "a backup is being made from this node", Advice: "wait until it is done, or ask another member"}
 	}
-	b := &sentBackup{out: out, sum: sha256.New(), rate: req.GetMaxBytesPerSecond(), began: time.Now(), steps: make(chan struct{}, 1)}
+	b := &sentBackup{out: out, sum: sha256.New(), rate: req.GetMaxBytesPerSecond(), began: time.Now(), steps: make(chan struct{}, 1),
+		aborted: make(chan struct{})}
 	done := make(chan error, 1)
 	go func() { // the call's end ends this, too; then the place is free
 		err := s.sendBackup(out.Context(), b)
@@ -67,6 +69,8 @@ func (s *Server) backup(req *triremev1.AdminBackupRequest, out grpc.ServerStream
 			return backupError(err)
 		case <-b.steps:
 			stall.Reset(backupStall)
+		case <-b.aborted:
+			return &Error{Code: codes.Aborted, Message: "the backup's snapshot was open for too long, or is closed since the member's data are", Advice: "begin anew, from another member if this one is stopped"}
 		case <-stall.C:
 			return &Error{Code: codes.Aborted, Message: "the client has taken nothing of its backup for " + backupStall.String(), Advice: "begin anew, with a disk that is fast enough"}
 		}
@@ -114,7 +118,13 @@ type sentBackup struct {
 	began time.Time
 	sent  uint64
 	steps chan struct{} // told of each that was taken
+
+	abort   sync.Once
+	aborted chan struct{}
 }
+
+// Abort implements provision.ChunkWriter: the end of the call ends a send that waits.
+func (b *sentBackup) Abort() { b.abort.Do(func() { close(b.aborted) }) }
 
 // Send implements provision.ChunkWriter.
 func (b *sentBackup) Send(chunk []byte) error {

@@ -13,12 +13,13 @@ const (
 	drainEvery = time.Second
 )
 
-// handOver lets another member lead where this one is being drained, or its tables cannot grow.
+// handOver lets another member lead where this one is being drained, its tables cannot grow, or it has much to apply
+// before it can begin.
 func (n *Node) handOver() {
 	defer n.tasks.Done()
 	tick := env.NewTicker(handOverEvery)
 	defer tick.Stop()
-	space := spaceWatch{n: n}
+	space, begin := spaceWatch{n: n}, beginWatch{n: n}
 	var drained time.Time // when that was tried last
 	for {
 		var now time.Time
@@ -28,9 +29,13 @@ func (n *Node) handOver() {
 		case now = <-tick.C:
 			tick.Next()
 		}
-		switch s := n.group.Status(); {
+		s := n.group.Status()
+		late := begin.isLate(&s, now)
+		switch {
 		case space.cannotBegin(&s, now):
 			space.handOver()
+		case late:
+			begin.handOver()
 		case !s.Writable:
 		case n.draining.Load():
 			if now.Sub(drained) < drainEvery {

@@ -438,6 +438,12 @@ func (o *opening) openLast() error {
 	s.end, s.next = sc.at.offset, sc.at.index
 	l.tail = sc.at
 	l.cache.reset(l.tail.index)
+	if i > 0 && s.next == s.first && s.first <= l.opt.Known {
+		err := &CorruptError{File: s.name(), Offset: headerSize, Index: s.first, What: "the entry that opened the file is not there", Why: l.opt.known()}
+		if !o.salvage(err) {
+			return err
+		}
+	}
 	if l.Err() != nil {
 		return nil // salvaged
 	}
@@ -467,6 +473,9 @@ func (o *opening) cutTorn(sc *scanner, bad *badRecord) error {
 	if t.measure(); t.cause != nil || t.end == t.at.offset {
 		return t.cause
 	}
+	if bad.at.index <= l.opt.Known {
+		return &CorruptError{File: sc.name, Offset: bad.at.offset, Index: bad.at.index, What: bad.what, Why: l.opt.known()}
+	}
 	torn, why := t.judge()
 	switch {
 	case t.cause != nil:
@@ -478,6 +487,11 @@ func (o *opening) cutTorn(sc *scanner, bad *badRecord) error {
 	l.torn = &TornEnd{File: sc.name, Offset: t.at.offset, Bytes: t.end - t.at.offset, Index: t.at.index, Number: t.at.number,
 		What: bad.what, Why: why}
 	return nil
+}
+
+// known says why a record up to Known was durable.
+func (o *Options) known() string {
+	return fmt.Sprintf("Entry %d was applied, or was stored to be committed, which it is only once it is durable", o.Known)
 }
 
 // makeDurable writes what lies between the mark and the end once more, unchanged, and

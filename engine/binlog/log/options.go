@@ -36,6 +36,10 @@ type Options struct {
 	// Cache is how many bytes of recent entries are kept in memory, their
 	// administration counted: [DefaultCache] by default; negative: none.
 	Cache int64
+	// Known is the index of an entry up to which the caller knows the log to have been durable: the engine has
+	// applied it, or it was stored that it is committed. A bad record up to there is damage, and the file is not
+	// changed. A log that ends before it is the caller's to refuse.
+	Known uint64
 	// Copied says that the files are a copy that was made while a node wrote to them: what
 	// it was writing may be there in part.
 	Copied bool

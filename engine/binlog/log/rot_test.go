@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
@@ -74,6 +75,55 @@ func TestFlippedBit(t *testing.T) {
 				ok(l.Close())
 			})
 		}
+	}
+}
+
+// Power was lost, no mark is left, and a sector of zeros, or zeros up to the end, lie where entries were that the
+// engine has applied: that is damage, and the file is left as it is. Behind what is known it is a torn end.
+func TestKnown(t *testing.T) {
+	for _, opens := range []bool{false, true} { // the entry that is gone has opened a file
+		simulate(t, 1, func(s *simenv.Sim) {
+			fsys := simfile.New(s, 1)
+			l := must(Create(options(fsys, s), Start{}))
+			mk := maker{term: 1, version: entry.FileVersion}
+			ok(l.Append([]Entry{mk.next(1, 100, 0)}))
+			ok(l.Sync())
+			flags := uint8(0)
+			if opens {
+				flags = entry.FlagRotate
+			}
+			ok(l.Append([]Entry{mk.next(1, 1500, flags)}))
+			ok(l.Sync())
+			at := must(l.Position(2))
+			name := "binlog/" + FileName(at.File)
+			fsys = fsys.CrashImage()
+			if there, err := fsys.Exists("binlog/" + SyncedMark); err == nil && there {
+				ok(fsys.Remove("binlog/" + SyncedMark))
+			}
+			f := must(fsys.Open(name, file.OpenOptions{}))
+			if opens {
+				must(f.WriteAt(make([]byte, must(f.Size())-at.Offset), at.Offset))
+			} else {
+				from := (at.Offset/sectorSize + 1) * sectorSize
+				must(f.WriteAt(make([]byte, sectorSize), from))
+			}
+			// Of the marks in the file none covers the entry.
+			must(f.WriteAt(make([]byte, termsOffset-markOffset), markOffset))
+			ok(f.Close())
+			before := must(file.ReadWhole(fsys, name, 64<<20))
+			opt := options(fsys, s)
+			opt.Known = 2
+			_, err := Open(opt)
+			var damage *CorruptError
+			assert(errors.As(err, &damage) && damage.Index == 2, "opens a file: %t: %v", opens, err)
+			there, err := fsys.Exists(name)
+			ok(err)
+			assert(there && bytes.Equal(before, must(file.ReadWhole(fsys, name, 64<<20))), "opens a file: %t: it was changed", opens)
+			opt.Known = 1
+			l = must(Open(opt))
+			assert(l.LastIndex() == 1 && (l.TornEnd() != nil) == !opens, "opens a file: %t: up to %d, %v", opens, l.LastIndex(), l.TornEnd())
+			ok(l.Close())
+		})
 	}
 }
 
@@ -278,6 +328,78 @@ func TestSideMarkFails(t *testing.T) {
 		mk = maker{index: 1, term: 2}
 		assert(step() != nil && l.Err() != nil, "the log goes on with a disk that fails")
 	})
+}
+
+// Only the newest place that was written tells where the log ended. One that is left behind since the newest slot has
+// rotted, could not be written or could not be read is a lower bound, no more.
+func TestSideMarkDoubt(t *testing.T) {
+	flip := func(slot int64) func(fsys *simfile.FS, sync func()) {
+		return func(fsys *simfile.FS, _ func()) { ok(fsys.FlipBit("binlog/"+SyncedMark, slot*sectorSize+50, 1)) }
+	}
+	for what, c := range map[string]struct {
+		harm  func(fsys *simfile.FS, sync func())
+		exact bool // after the next start
+	}{
+		"nothing":                 {func(*simfile.FS, func()) {}, true},
+		"one slot has rotted":     {flip(0), false},
+		"the other has":           {flip(1), false},
+		"a slot has become zero":  {func(fsys *simfile.FS, _ func()) { zero(fsys, 0) }, false},
+		"the other has become so": {func(fsys *simfile.FS, _ func()) { zero(fsys, 1) }, false},
+		"there was no space for it": {func(fsys *simfile.FS, sync func()) {
+			full := fsys.Inject(simfile.Fault{Ops: simfile.OpWrite, Name: SyncedMark, Err: file.ErrNoSpace})
+			sync()
+			full.Stop()
+		}, false},
+	} {
+		simulate(t, 1, func(s *simenv.Sim) {
+			fsys := simfile.New(s, 1)
+			l := must(Create(options(fsys, s), Start{}))
+			mk := maker{term: 1}
+			sync := func() {
+				ok(l.Append([]Entry{mk.next(1, 300, 0)}))
+				ok(l.Sync())
+			}
+			for range 7 {
+				sync()
+			}
+			c.harm(fsys, sync)
+			opt := options(fsys.KillImage(), s)
+			side := must(openSide(&Options{FS: opt.FS, Dir: "binlog", Group: testGroup}))
+			assert(side.exact() == c.exact, "%s: %+v", what, side)
+			ok(side.f.Close())
+			last := l.LastIndex()
+			l = must(Open(opt))
+			assert(l.LastIndex() == last, "%s: up to %d", what, l.LastIndex())
+			sync()
+			sync()
+			fsys = opt.FS.(*simfile.FS).KillImage()
+			side = must(openSide(&Options{FS: fsys, Dir: "binlog", Group: testGroup}))
+			assert(side.exact() && side.at.sameEnd(l.tail), "%s, and a start after that: %+v", what, side)
+		})
+	}
+	// What cannot be read now is not there when it can be read again, beside slots that count from 1.
+	simulate(t, 1, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 1)
+		l := must(Create(options(fsys, s), Start{}))
+		mk := maker{term: 1}
+		for range 7 {
+			ok(l.Append([]Entry{mk.next(1, 300, 0)}))
+			ok(l.Sync())
+		}
+		fsys = fsys.KillImage()
+		failing := fsys.Inject(simfile.Fault{Ops: simfile.OpRead, Name: SyncedMark, Times: 1, Err: errors.New("for now")})
+		l = must(Open(options(fsys, s)))
+		failing.Stop()
+		side := must(openSide(&Options{FS: fsys.KillImage(), Dir: "binlog", Group: testGroup}))
+		assert(side.exact() && side.at.sameEnd(l.tail), "the mark says %+v, and the log ends at %+v", side.at, l.tail)
+	})
+}
+
+// zero makes a slot of the side mark zeros.
+func zero(fsys *simfile.FS, slot int64) {
+	f := must(fsys.Open("binlog/"+SyncedMark, file.OpenOptions{}))
+	must(f.WriteAt(make([]byte, sectorSize), slot*sectorSize))
+	ok(f.Close())
 }
 
 // What a loss of power leaves of a group lacks whole sectors, or the file's end. Anything else is

@@ -47,6 +47,8 @@ type sideMark struct {
 	// at is what the newest slot says, and of is the boot id in it.
 	at place
 	of string
+	// doubtful: a slot cannot be read, or is not the one that must be there, and may have been the newest.
+	doubtful bool
 	// most is the furthest place that some slot may name: one whose write has failed, and
 	// one that cannot be read now, may do so too.
 	most place
@@ -63,8 +65,20 @@ func (p place) sameEnd(q place) bool {
 	return p.file == q.file && p.offset == q.offset && p.index == q.index && p.chain == q.chain
 }
 
-// openSide opens the side mark, or makes it. One that cannot be read says nothing.
+// openSide opens the side mark, or makes it. One that the disk does not give back says nothing, and is made anew: what
+// may be in it is not to be found beside newer slots some day.
 func openSide(opt *Options) (sideMark, error) {
+	s, err := readSide(opt)
+	if err != nil || !s.doubtful || s.sequence != 0 {
+		return s, err
+	}
+	if err := errors.Join(s.f.Close(), removeSide(opt)); err != nil {
+		return s, err
+	}
+	return readSide(opt)
+}
+
+func readSide(opt *Options) (sideMark, error) {
 	s := sideMark{boot: opt.FS.BootID()}
 	f, err := opt.FS.Open(opt.path(SyncedMark), file.OpenOptions{Create: true})
 	if errors.Is(err, file.ErrNoSpace) {
@@ -77,17 +91,19 @@ func openSide(opt *Options) (sideMark, error) {
 	var b [2 * sectorSize]byte
 	n, err := f.ReadAt(b[:], 0)
 	if err != nil && err != io.EOF {
-		n, s.most = 0, place{file: math.MaxUint64}
+		n, s.most, s.doubtful = 0, place{file: math.MaxUint64}, true
 	}
+	var sequences [2]uint64
 	for i := range 2 {
 		slot := b[min(n, i*sectorSize):min(n, (i+1)*sectorSize)]
 		sequence, at, of, ok := decodeSide(slot, opt)
 		if !ok || sequence%2 != uint64(i) {
 			if !allZero(slot) {
-				s.most = place{file: math.MaxUint64}
+				s.most, s.doubtful = place{file: math.MaxUint64}, true
 			}
 			continue
 		}
+		sequences[i] = sequence
 		if at.behind(s.most) {
 			s.most = at
 		}
@@ -95,6 +111,8 @@ func openSide(opt *Options) (sideMark, error) {
 			s.sequence, s.at, s.of = sequence, at, of
 		}
 	}
+	// The other slot was written just before the newest one.
+	s.doubtful = s.doubtful || s.sequence != 0 && min(sequences[0], sequences[1]) != s.sequence-1
 	return s, nil
 }
 
@@ -132,16 +150,19 @@ func (s *sideMark) put(group *[16]byte, at place) error {
 		return err
 	}
 	s.sequence++
-	s.at, s.of = at, s.boot
+	s.at, s.of, s.doubtful = at, s.boot, false
 	return nil
 }
 
 // exact reports whether the side mark names the very place up to which the log was durable
-// when its process ended, since power was not lost in between.
-func (s *sideMark) exact() bool { return s.at.file != 0 && s.boot != "" && s.of == s.boot }
+// when its process ended, since power was not lost in between. It is asked at the start.
+func (s *sideMark) exact() bool {
+	return s.at.file != 0 && s.boot != "" && s.of == s.boot && !s.doubtful
+}
 
 // noteSynced writes the side mark. A full disk is no reason to fail: recovery is less sharp
-// without it.
+// without it. What cannot be written over goes, on a file system that asks for space for that: the
+// place in it would be taken for the newest one.
 func (l *Log) noteSynced() error {
 	s := &l.side
 	if s.at.sameEnd(l.synced) && s.of == s.boot {
@@ -156,10 +177,18 @@ func (l *Log) noteSynced() error {
 			return nil
 		}
 	}
-	if err := s.put(&l.opt.Group, l.synced); err != nil && !errors.Is(err, file.ErrNoSpace) {
-		return err
+	err := s.put(&l.opt.Group, l.synced)
+	if errors.Is(err, file.ErrNoSpace) {
+		return l.dropSide()
 	}
-	return nil
+	return err
+}
+
+// dropSide removes the side mark of a log that goes on without it.
+func (l *Log) dropSide() error {
+	err := errors.Join(l.side.f.Close(), removeSide(&l.opt))
+	l.side = sideMark{boot: l.side.boot}
+	return err
 }
 
 // lowerSide makes durable that nothing behind at is said to be durable, before it is taken
@@ -172,9 +201,7 @@ func (l *Log) lowerSide(at place) error {
 	for range 2 {
 		err := s.put(&l.opt.Group, at)
 		if errors.Is(err, file.ErrNoSpace) { // without the file nothing is said
-			err = errors.Join(s.f.Close(), removeSide(&l.opt))
-			*s = sideMark{boot: s.boot}
-			return err
+			return l.dropSide()
 		}
 		if err != nil {
 			return err

@@ -212,7 +212,8 @@ type stream struct {
 	reader   env.Parker
 	writer   env.Parker
 	chunks   []chunk
-	bytes    int // of chunks that the reader has not taken
+	bytes    int           // of chunks that the reader has not taken
+	taken    time.Duration // when it took one last
 	last     time.Duration
 	busy     time.Duration
 	err      error // for the reader
@@ -332,8 +333,12 @@ func (s *stream) Send(data []byte) error {
 		return fmt.Errorf("%w: a chunk of %d bytes, at most %d are allowed", transport.ErrTooLarge, len(data), transport.MaxChunk)
 	}
 	var silence time.Duration
+	began := s.net.env.Monotonic()
 	for !s.over && s.bytes > 0 && s.bytes+len(data) > s.net.opts.BulkWindow {
 		s.wait(s.writer, s.net.opts.LinkTimeout, &silence)
+		if s.net.env.Monotonic()-max(began, s.taken) >= s.net.opts.BulkStall {
+			s.cut(errClosed)
+		}
 	}
 	if !s.over && s.net.draw(s.net.faultsOf(s.to.addr, s.from.addr).Break) {
 		s.cut(errClosed)
@@ -345,6 +350,13 @@ func (s *stream) Send(data []byte) error {
 		s.put(chunk{data: slices.Clone(data)})
 	}
 	return nil
+}
+
+// Abort implements [transport.BulkWriter].
+func (s *stream) Abort() {
+	if !s.over {
+		s.cut(errClosed)
+	}
 }
 
 // bulkReader is the reader's end of a stream.
@@ -376,6 +388,7 @@ func (r *bulkReader) Next() ([]byte, error) {
 		c := s.chunks[0]
 		s.chunks = s.chunks[1:]
 		s.bytes -= len(c.data)
+		s.taken = e.Monotonic()
 		s.writer.Unpark()
 		if c.err == nil {
 			return c.data, nil

@@ -22,6 +22,7 @@ type Options struct {
 	ControlQueue transport.Limit
 	EntriesQueue transport.Limit
 	BulkWindow   int // bytes of bulk under way to a reader
+	BulkStall    time.Duration
 	// Apart says that each node has a host of its own, so that nobody has proof that
 	// another's process has ended.
 	Apart bool
@@ -67,6 +68,7 @@ func New(e env.Env, opts Options) *Network {
 	or(&opts.DialTimeout, time.Second)
 	or(&opts.LinkTimeout, 2*time.Second)
 	or(&opts.AskTimeout, 5*time.Second)
+	or(&opts.BulkStall, 30*time.Second)
 	or(&opts.RetryMin, 10*time.Millisecond)
 	or(&opts.RetryMax, 500*time.Millisecond)
 	or(&opts.RetryFast, 5*time.Second)

@@ -116,6 +116,24 @@ func pair(t *testing.T, seed uint64, opts Options, run func(sim *simenv.Sim, n *
 	})
 }
 
+// A reader of bulk that takes nothing loses its stream.
+func TestBulkReaderStandsStill(t *testing.T) {
+	pair(t, 1, Options{BulkWindow: 1 << 20}, func(sim *simenv.Sim, _ *Network, a, b *host) {
+		r, err := a.net.OpenBulk(context.Background(), transport.Call{To: 2, Payload: []byte{0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.Sleep(sim, 29*time.Second)
+		if len(b.net.calls) != 1 {
+			t.Errorf("%d streams are served after 29 s", len(b.net.calls))
+		}
+		env.Sleep(sim, 4*time.Second)
+		if _, err := r.Next(); err == nil || len(b.net.calls) != 0 {
+			t.Errorf("%d streams are served after 33 s, and the reader hears %v", len(b.net.calls), err)
+		}
+	})
+}
+
 func TestOrder(t *testing.T) {
 	for seed := range uint64(20) {
 		pair(t, seed, Options{}, func(sim *simenv.Sim, _ *Network, a, b *host) {

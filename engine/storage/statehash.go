@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 )
@@ -40,21 +41,20 @@ func (e *Engine) StateHash(csn uint64) ([sha256.Size]byte, error) {
 			}
 		}
 	}
-	ids, err := e.userTables()
+	var ids []uint64
+	err := e.Catalog.Tables(t.Snapshot(), func(def *record.Table) error {
+		ids = append(ids, def.ID)
+		return nil
+	})
 	if err != nil {
 		return sum, err
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		handle, err := e.Catalog.OpenTableByID(t, id)
-		if err != nil {
-			return sum, err
-		}
-		err = e.Catalog.CheckSnapshot(handle, t.Snapshot())
+		tbl, err := e.Catalog.TableAt(t.Snapshot(), id)
 		if err == nil {
-			err = add(handle.Table())
+			err = add(tbl)
 		}
-		handle.Release()
 		if err != nil {
 			return sum, err
 		}

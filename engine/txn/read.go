@@ -16,18 +16,20 @@ func isMissing(err error) bool {
 	return errors.Is(err, table.ErrNoTable) || errors.As(err, &e) && e.Number == dict.ErrnoNoSchema
 }
 
-// snapshot is what the transaction's plain reads of the table see. Error: 1412 for a
-// table that was made or rebuilt since.
+// snapshot is what the transaction's plain reads of the table see. Error: 1412 if the
+// table that is open is not what its name stood for then. A READ COMMITTED transaction has a
+// new snapshot with each statement, and on a node that applies the log the table may be
+// another by then.
 func (t *Txn) snapshot(o *Table) (*trx.Snapshot, error) {
 	if err := t.mayUse(o); err != nil {
 		return nil, err
 	}
 	snap := t.Trx.Snapshot()
-	if !o.seen {
+	if !o.seen || o.seenAt != snap.CSN {
 		if err := t.m.catalog.CheckSnapshot(o.handle, snap); err != nil {
 			return nil, err
 		}
-		o.seen = true
+		o.seen, o.seenAt = true, snap.CSN
 	}
 	return snap, nil
 }

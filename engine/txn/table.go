@@ -21,7 +21,8 @@ type Table struct {
 	handle  *dict.Handle
 	tbl     *table.Table
 	meta    *meta
-	seen    bool // the transaction's snapshot can read it
+	seen    bool // the transaction's snapshot of CSN seenAt can read it
+	seenAt  uint64
 	linked  bool // parents are known
 	parents []parent
 	watch   *Watch // who watches its rows, or nil

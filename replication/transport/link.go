@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/triremedb/trireme/engine/env"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -107,26 +106,26 @@ func jitter(d time.Duration) time.Duration {
 // messageStream is the client's end of Control or Entries.
 type messageStream interface {
 	grpc.ClientStream
-	welcome() (*pb.PeerWelcome, error)
+	response() (response, error)
+}
+
+// response is one of Control or of Entries: the welcome, or a sign of life.
+type response interface {
+	GetWelcome() *pb.PeerWelcome
+	GetReceived() *pb.PeerReceived
 }
 
 type controlStream struct {
 	grpc.BidiStreamingClient[pb.PeerControlRequest, pb.PeerControlResponse]
 }
 
-func (s controlStream) welcome() (*pb.PeerWelcome, error) {
-	m, err := s.Recv()
-	return m.GetWelcome(), err
-}
+func (s controlStream) response() (response, error) { return s.Recv() }
 
 type entriesStream struct {
 	grpc.BidiStreamingClient[pb.PeerEntriesRequest, pb.PeerEntriesResponse]
 }
 
-func (s entriesStream) welcome() (*pb.PeerWelcome, error) {
-	m, err := s.Recv()
-	return m.GetWelcome(), err
-}
+func (s entriesStream) response() (response, error) { return s.Recv() }
 
 // open starts the stream and says hello.
 func (l *link) open(ctx context.Context, cc *grpc.ClientConn, hello *pb.PeerHello) (messageStream, error) {
@@ -144,9 +143,6 @@ func (l *link) open(ctx context.Context, cc *grpc.ClientConn, hello *pb.PeerHell
 	}
 	return entriesStream{s}, s.Send(&pb.PeerEntriesRequest{Kind: &pb.PeerEntriesRequest_Hello{Hello: hello}})
 }
-
-// errSilent says that a connection gave no sign of life.
-var errSilent = errors.New("no sign of life from the peer")
 
 // connect makes one connection and uses it until it breaks. It reports whether the
 // connection got as far as a welcome, and why it ended.
@@ -173,14 +169,14 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 	})
 	defer watch.Stop()
 	stream, err := l.open(ctx, cc, helloToWire(&hello))
-	var w *pb.PeerWelcome
+	var first response
 	if stream != nil { // an error of Send is explained by Recv
-		w, err = stream.welcome()
+		first, err = stream.response()
 	}
 	if err != nil {
 		return false, l.why(ctx, conn, err)
 	}
-	welcome, r := welcomeFromWire(w)
+	welcome, r := welcomeFromWire(first.GetWelcome())
 	if r == nil {
 		r = CheckWelcome(&hello, &welcome)
 	}
@@ -193,21 +189,23 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 	if err := stopWatch(ctx, watch); err != nil {
 		return false, err
 	}
-	signs := watchSigns(p.opts.LinkTimeout, func() { cancel(errSilent) })
+	signs := watchSigns(p.opts.LinkTimeout, cancel)
 	defer signs.stop()
+	signs.hear(first.GetReceived())
 	go func() {
 		for {
-			if _, err := stream.welcome(); err != nil {
+			m, err := stream.response()
+			if err != nil {
 				cancel(l.why(ctx, conn, err))
 				return
 			}
-			signs.seen.Store(true)
+			signs.hear(m.GetReceived())
 		}
 	}()
 	l.calls.Store(cc)
 	l.queue.setOpen(true)
 	q.linkUp(l.purpose, &welcome)
-	err = l.send(ctx, stream)
+	err = l.send(ctx, stream, signs)
 	cancel(l.why(ctx, conn, err))
 	return true, context.Cause(ctx)
 }
@@ -235,7 +233,7 @@ func (l *link) why(ctx context.Context, conn *clientConn, err error) error {
 }
 
 // send sends frames until the stream breaks.
-func (l *link) send(ctx context.Context, stream messageStream) error {
+func (l *link) send(ctx context.Context, stream messageStream, signs *signs) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -246,6 +244,7 @@ func (l *link) send(ctx context.Context, stream messageStream) error {
 		for l.queue.take(&e) {
 			l.sent.Add(uint64(e.size()))
 			for _, f := range split(e.finish()) {
+				signs.sent.Add(1)
 				if err := stream.SendMsg(f); err != nil {
 					// The reading side knows why.
 					<-ctx.Done()
@@ -255,37 +254,3 @@ func (l *link) send(ctx context.Context, stream messageStream) error {
 		}
 	}
 }
-
-// signs watches for signs of life. It looks four times in the time allowed, so that
-// a process that was itself stopped for that long has a chance to hear what came
-// meanwhile.
-type signs struct {
-	seen   atomic.Bool
-	missed int
-	timer  *time.Timer
-}
-
-const signsMissed = 4
-
-// watchSigns calls dead when no sign was seen for so long.
-func watchSigns(silence time.Duration, dead func()) *signs {
-	s := &signs{}
-	every := silence / signsMissed
-	ready := make(chan struct{})
-	s.timer = time.AfterFunc(every, func() {
-		<-ready
-		s.missed++
-		if s.seen.Swap(false) {
-			s.missed = 0
-		}
-		if s.missed >= signsMissed {
-			dead()
-			return
-		}
-		s.timer.Reset(env.UntilBeat(every))
-	})
-	close(ready)
-	return s
-}
-
-func (s *signs) stop() { s.timer.Stop() }

@@ -100,8 +100,9 @@ func (l *listener) enter(raw net.Conn) *serverConn {
 // handshake runs TLS and hands the connection over.
 func (l *listener) handshake(c *serverConn) {
 	socket.Limit(c.raw, l.opts.LinkTimeout)
+	counted := &countedConn{socket.Direct(c.raw), &c.bytes}
 	if l.tls != nil {
-		conn := tls.Server(socket.Direct(c.raw), l.tls)
+		conn := tls.Server(counted, l.tls)
 		if err := conn.Handshake(); err != nil { // the timer bounds it
 			answerPlaintext(c.raw, err)
 			c.Close()
@@ -110,7 +111,7 @@ func (l *listener) handshake(c *serverConn) {
 		}
 		c.Conn = conn
 	} else {
-		c.plain, c.Conn = true, socket.Direct(c.raw)
+		c.plain, c.Conn = true, counted
 	}
 	select {
 	case l.ready <- c:
@@ -176,6 +177,19 @@ type serverConn struct {
 	started  bool
 	admitted atomic.Bool
 	closing  sync.Once
+	bytes    atomic.Uint64 // that came, below TLS: of a record each is counted when it is there
+}
+
+// countedConn counts what is read of a connection.
+type countedConn struct {
+	net.Conn
+	bytes *atomic.Uint64
+}
+
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.bytes.Add(uint64(max(n, 0)))
+	return n, err
 }
 
 // connAddr is how a call finds its connection: gRPC hands on the address.

@@ -64,20 +64,20 @@ func (s *peerServer) refuse(conn *serverConn, purpose Purpose, r *Rejection) err
 
 // Control implements the contract.
 func (s *peerServer) Control(stream grpc.BidiStreamingServer[pb.PeerControlRequest, pb.PeerControlResponse]) error {
-	return s.messages(stream, ForControl, maxControlFrame, func(w *pb.PeerWelcome) error {
-		return stream.Send(&pb.PeerControlResponse{Welcome: w})
+	return s.messages(stream, ForControl, maxControlFrame, func(w *pb.PeerWelcome, r *pb.PeerReceived) error {
+		return stream.Send(&pb.PeerControlResponse{Welcome: w, Received: r})
 	})
 }
 
 // Entries implements the contract.
 func (s *peerServer) Entries(stream grpc.BidiStreamingServer[pb.PeerEntriesRequest, pb.PeerEntriesResponse]) error {
-	return s.messages(stream, ForEntries, MaxFrame, func(w *pb.PeerWelcome) error {
-		return stream.Send(&pb.PeerEntriesResponse{Welcome: w})
+	return s.messages(stream, ForEntries, MaxFrame, func(w *pb.PeerWelcome, r *pb.PeerReceived) error {
+		return stream.Send(&pb.PeerEntriesResponse{Welcome: w, Received: r})
 	})
 }
 
 // messages lets a peer's stream in and hands its messages to the handler.
-func (s *peerServer) messages(stream grpc.ServerStream, purpose Purpose, limit int, send func(*pb.PeerWelcome) error) error {
+func (s *peerServer) messages(stream grpc.ServerStream, purpose Purpose, limit int, send func(*pb.PeerWelcome, *pb.PeerReceived) error) error {
 	conn := connOf(stream.Context())
 	late := time.AfterFunc(s.p.opts.HandshakeTimeout, func() { conn.Close() })
 	var in inFrame
@@ -96,7 +96,8 @@ func (s *peerServer) messages(stream grpc.ServerStream, purpose Purpose, limit i
 	}
 	defer leave()
 	conn.admit()
-	if err := send(welcomeToWire(&w)); err != nil {
+	got := &receipts{conn: conn}
+	if err := send(welcomeToWire(&w), got.news()); err != nil {
 		return err
 	}
 	if q := s.p.peer(h.Member); q != nil {
@@ -106,9 +107,9 @@ func (s *peerServer) messages(stream grpc.ServerStream, purpose Purpose, limit i
 	if purpose == ForControl {
 		s.p.handler.ReportReached(h.Member)
 	}
-	stop := s.signsOfLife(conn, func() error { return send(nil) })
+	stop := s.signsOfLife(conn, func() error { return send(nil, got.news()) })
 	defer stop()
-	return s.receive(stream, h, limit)
+	return s.receive(stream, h, limit, got)
 }
 
 // signsOfLife sends one now and then until stop is called.
@@ -143,7 +144,7 @@ func (s *peerServer) signsOfLife(conn *serverConn, send func() error) (stop func
 }
 
 // receive reads frames until the stream ends or sends something it may not.
-func (s *peerServer) receive(stream grpc.ServerStream, h Hello, limit int) error {
+func (s *peerServer) receive(stream grpc.ServerStream, h Hello, limit int, got *receipts) error {
 	self := s.p.door.Hello(0).Member
 	a := assembler{limit: limit}
 	for {
@@ -151,9 +152,12 @@ func (s *peerServer) receive(stream grpc.ServerStream, h Hello, limit int) error
 		if err := stream.RecvMsg(&in); err != nil {
 			return err
 		}
+		got.requests.Add(1)
 		frame, err := a.add(&in)
 		if err == nil && frame != nil {
+			got.busy.Store(true)
 			err = s.deliver(frame, &h, self)
+			got.busy.Store(false)
 		}
 		if err != nil {
 			s.p.lis.log.warn("a peer's connection was closed", "peer", h.Member, "address", h.Addr, "error", err)

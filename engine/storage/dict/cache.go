@@ -28,7 +28,7 @@ type Handle struct {
 	used  atomic.Bool // since the cache looked for tables to drop
 
 	// Changed under Catalog.mu.
-	seen   atomic.Uint64 // a CSN as of which the table existed; 0: its creation is pending
+	seen   atomic.Uint64 // a CSN as of which this was its definition; 0: its creation is pending
 	cached atomic.Bool   // by name and number, and in the ring
 
 	prev, next *Handle // guarded by Catalog.mu

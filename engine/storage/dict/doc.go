@@ -27,7 +27,7 @@
 //
 // Numbers of tables and indexes are never used again: a truncated or rebuilt table
 // is a new one under the old name. Undo of the old one finds no table, and a
-// snapshot from before is told so ([Catalog.CheckSnapshot]).
+// snapshot from before the table had that name is told so ([Catalog.CheckSnapshot]).
 //
 // # Pending changes
 //

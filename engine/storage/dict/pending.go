@@ -103,7 +103,7 @@ func (c *Catalog) Committed(t *trx.Trx) {
 		return
 	}
 	delete(c.pending, t.ID())
-	c.pendings.Add(-1)
+	defer c.pendings.Add(-1) // after old handles are stale: CheckSnapshot asks in the other order
 	c.generation++
 	c.changes.Add(1)
 	csn := c.sys.LastCommitted()

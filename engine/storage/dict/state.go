@@ -100,36 +100,3 @@ func (c *Catalog) EachState(snap *trx.Snapshot, a Area, fn func(key, value []byt
 		return fn(row[stateKey].Bytes(), row[stateValue].Bytes())
 	})
 }
-
-// CheckSnapshot says whether the table's rows as of the snapshot are in the table
-// that is open: a table that was created, truncated or rebuilt later, or got an index
-// later that is read, gives table.ErrTableChanged (1412): such an index knows nothing of
-// older versions.
-func (c *Catalog) CheckSnapshot(h *Handle, snap *trx.Snapshot) error {
-	if seen := h.seen.Load(); seen != 0 && seen <= snap.CSN {
-		return nil
-	}
-	r, err := c.reader()
-	if err != nil {
-		return err
-	}
-	defer c.done(r)
-	row, err := r.get(c.own[idTables], snap, uintValue(h.id))
-	if err == nil && row == nil {
-		err = table.ErrTableChanged
-	}
-	if err != nil || len(h.table.Schema.Indexes) == 1 {
-		return err
-	}
-	before, err := r.definition(snap, h.id)
-	if err != nil {
-		return err
-	}
-	for i := range h.table.Schema.Indexes {
-		ix := &h.table.Schema.Indexes[i]
-		if was := indexWithID(before, ix.ID); !ix.Building && (was == nil || was.Building) {
-			return table.ErrTableChanged
-		}
-	}
-	return nil
-}

@@ -600,7 +600,10 @@ func (*PeerControlRequest_Frame) isPeerControlRequest_Kind() {}
 type PeerControlResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Set in the first response only.
-	Welcome       *PeerWelcome `protobuf:"bytes,1,opt,name=welcome,proto3" json:"welcome,omitempty"`
+	Welcome *PeerWelcome `protobuf:"bytes,1,opt,name=welcome,proto3" json:"welcome,omitempty"`
+	// What has come of the stream so far, with the welcome and when it has changed. A node
+	// that says nothing of it with the welcome never does.
+	Received      *PeerReceived `protobuf:"bytes,2,opt,name=received,proto3" json:"received,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -638,6 +641,13 @@ func (*PeerControlResponse) Descriptor() ([]byte, []int) {
 func (x *PeerControlResponse) GetWelcome() *PeerWelcome {
 	if x != nil {
 		return x.Welcome
+	}
+	return nil
+}
+
+func (x *PeerControlResponse) GetReceived() *PeerReceived {
+	if x != nil {
+		return x.Received
 	}
 	return nil
 }
@@ -740,7 +750,10 @@ func (*PeerEntriesRequest_Frame) isPeerEntriesRequest_Kind() {}
 type PeerEntriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Set in the first response only.
-	Welcome       *PeerWelcome `protobuf:"bytes,1,opt,name=welcome,proto3" json:"welcome,omitempty"`
+	Welcome *PeerWelcome `protobuf:"bytes,1,opt,name=welcome,proto3" json:"welcome,omitempty"`
+	// What has come of the stream so far, with the welcome and when it has changed. A node
+	// that says nothing of it with the welcome never does.
+	Received      *PeerReceived `protobuf:"bytes,2,opt,name=received,proto3" json:"received,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -782,6 +795,77 @@ func (x *PeerEntriesResponse) GetWelcome() *PeerWelcome {
 	return nil
 }
 
+func (x *PeerEntriesResponse) GetReceived() *PeerReceived {
+	if x != nil {
+		return x.Received
+	}
+	return nil
+}
+
+// PeerReceived is what a node has received on a stream that it was dialed for.
+type PeerReceived struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Requests that were read, the hello not among them.
+	Requests uint64 `protobuf:"varint,1,opt,name=requests,proto3" json:"requests,omitempty"`
+	// Bytes that came on the connection: only whether they become more means something.
+	Bytes uint64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// The node has requests to work at before it reads more.
+	Busy          bool `protobuf:"varint,3,opt,name=busy,proto3" json:"busy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PeerReceived) Reset() {
+	*x = PeerReceived{}
+	mi := &file_trireme_v1_peer_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PeerReceived) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PeerReceived) ProtoMessage() {}
+
+func (x *PeerReceived) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_peer_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PeerReceived.ProtoReflect.Descriptor instead.
+func (*PeerReceived) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PeerReceived) GetRequests() uint64 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *PeerReceived) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *PeerReceived) GetBusy() bool {
+	if x != nil {
+		return x.Busy
+	}
+	return false
+}
+
 // PeerBulkRequest asks for something large.
 type PeerBulkRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -796,7 +880,7 @@ type PeerBulkRequest struct {
 
 func (x *PeerBulkRequest) Reset() {
 	*x = PeerBulkRequest{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[9]
+	mi := &file_trireme_v1_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -808,7 +892,7 @@ func (x *PeerBulkRequest) String() string {
 func (*PeerBulkRequest) ProtoMessage() {}
 
 func (x *PeerBulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[9]
+	mi := &file_trireme_v1_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -821,7 +905,7 @@ func (x *PeerBulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerBulkRequest.ProtoReflect.Descriptor instead.
 func (*PeerBulkRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{9}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PeerBulkRequest) GetHello() *PeerHello {
@@ -857,7 +941,7 @@ type PeerBulkResponse struct {
 
 func (x *PeerBulkResponse) Reset() {
 	*x = PeerBulkResponse{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[10]
+	mi := &file_trireme_v1_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -869,7 +953,7 @@ func (x *PeerBulkResponse) String() string {
 func (*PeerBulkResponse) ProtoMessage() {}
 
 func (x *PeerBulkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[10]
+	mi := &file_trireme_v1_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -882,7 +966,7 @@ func (x *PeerBulkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerBulkResponse.ProtoReflect.Descriptor instead.
 func (*PeerBulkResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{10}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PeerBulkResponse) GetWelcome() *PeerWelcome {
@@ -913,7 +997,7 @@ type PeerAskRequest struct {
 
 func (x *PeerAskRequest) Reset() {
 	*x = PeerAskRequest{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[11]
+	mi := &file_trireme_v1_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1009,7 @@ func (x *PeerAskRequest) String() string {
 func (*PeerAskRequest) ProtoMessage() {}
 
 func (x *PeerAskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[11]
+	mi := &file_trireme_v1_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1022,7 @@ func (x *PeerAskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerAskRequest.ProtoReflect.Descriptor instead.
 func (*PeerAskRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{11}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PeerAskRequest) GetHello() *PeerHello {
@@ -977,7 +1061,7 @@ type PeerAskResponse struct {
 
 func (x *PeerAskResponse) Reset() {
 	*x = PeerAskResponse{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[12]
+	mi := &file_trireme_v1_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -989,7 +1073,7 @@ func (x *PeerAskResponse) String() string {
 func (*PeerAskResponse) ProtoMessage() {}
 
 func (x *PeerAskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[12]
+	mi := &file_trireme_v1_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1002,7 +1086,7 @@ func (x *PeerAskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerAskResponse.ProtoReflect.Descriptor instead.
 func (*PeerAskResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{12}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PeerAskResponse) GetWelcome() *PeerWelcome {
@@ -1067,7 +1151,7 @@ type PeerFailure struct {
 
 func (x *PeerFailure) Reset() {
 	*x = PeerFailure{}
-	mi := &file_trireme_v1_peer_proto_msgTypes[13]
+	mi := &file_trireme_v1_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1163,7 @@ func (x *PeerFailure) String() string {
 func (*PeerFailure) ProtoMessage() {}
 
 func (x *PeerFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_peer_proto_msgTypes[13]
+	mi := &file_trireme_v1_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1176,7 @@ func (x *PeerFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerFailure.ProtoReflect.Descriptor instead.
 func (*PeerFailure) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{13}
+	return file_trireme_v1_peer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PeerFailure) GetCode() uint32 {
@@ -1162,16 +1246,22 @@ const file_trireme_v1_peer_proto_rawDesc = "" +
 	"\x12PeerControlRequest\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x15.trireme.v1.PeerHelloH\x00R\x05hello\x12\x16\n" +
 	"\x05frame\x18\x02 \x01(\fH\x00R\x05frameB\x06\n" +
-	"\x04kind\"H\n" +
+	"\x04kind\"~\n" +
 	"\x13PeerControlResponse\x121\n" +
-	"\awelcome\x18\x01 \x01(\v2\x17.trireme.v1.PeerWelcomeR\awelcome\"w\n" +
+	"\awelcome\x18\x01 \x01(\v2\x17.trireme.v1.PeerWelcomeR\awelcome\x124\n" +
+	"\breceived\x18\x02 \x01(\v2\x18.trireme.v1.PeerReceivedR\breceived\"w\n" +
 	"\x12PeerEntriesRequest\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x15.trireme.v1.PeerHelloH\x00R\x05hello\x12\x16\n" +
 	"\x05frame\x18\x02 \x01(\fH\x00R\x05frame\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\rR\x04moreB\x06\n" +
-	"\x04kind\"H\n" +
+	"\x04kind\"~\n" +
 	"\x13PeerEntriesResponse\x121\n" +
-	"\awelcome\x18\x01 \x01(\v2\x17.trireme.v1.PeerWelcomeR\awelcome\"l\n" +
+	"\awelcome\x18\x01 \x01(\v2\x17.trireme.v1.PeerWelcomeR\awelcome\x124\n" +
+	"\breceived\x18\x02 \x01(\v2\x18.trireme.v1.PeerReceivedR\breceived\"T\n" +
+	"\fPeerReceived\x12\x1a\n" +
+	"\brequests\x18\x01 \x01(\x04R\brequests\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x12\n" +
+	"\x04busy\x18\x03 \x01(\bR\x04busy\"l\n" +
 	"\x0fPeerBulkRequest\x12+\n" +
 	"\x05hello\x18\x01 \x01(\v2\x15.trireme.v1.PeerHelloR\x05hello\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
@@ -1210,7 +1300,7 @@ func file_trireme_v1_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_trireme_v1_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_trireme_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_trireme_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_trireme_v1_peer_proto_goTypes = []any{
 	(PeerRejection_Reason)(0),   // 0: trireme.v1.PeerRejection.Reason
 	(*PeerVersions)(nil),        // 1: trireme.v1.PeerVersions
@@ -1222,11 +1312,12 @@ var file_trireme_v1_peer_proto_goTypes = []any{
 	(*PeerControlResponse)(nil), // 7: trireme.v1.PeerControlResponse
 	(*PeerEntriesRequest)(nil),  // 8: trireme.v1.PeerEntriesRequest
 	(*PeerEntriesResponse)(nil), // 9: trireme.v1.PeerEntriesResponse
-	(*PeerBulkRequest)(nil),     // 10: trireme.v1.PeerBulkRequest
-	(*PeerBulkResponse)(nil),    // 11: trireme.v1.PeerBulkResponse
-	(*PeerAskRequest)(nil),      // 12: trireme.v1.PeerAskRequest
-	(*PeerAskResponse)(nil),     // 13: trireme.v1.PeerAskResponse
-	(*PeerFailure)(nil),         // 14: trireme.v1.PeerFailure
+	(*PeerReceived)(nil),        // 10: trireme.v1.PeerReceived
+	(*PeerBulkRequest)(nil),     // 11: trireme.v1.PeerBulkRequest
+	(*PeerBulkResponse)(nil),    // 12: trireme.v1.PeerBulkResponse
+	(*PeerAskRequest)(nil),      // 13: trireme.v1.PeerAskRequest
+	(*PeerAskResponse)(nil),     // 14: trireme.v1.PeerAskResponse
+	(*PeerFailure)(nil),         // 15: trireme.v1.PeerFailure
 }
 var file_trireme_v1_peer_proto_depIdxs = []int32{
 	1,  // 0: trireme.v1.PeerHello.protocol:type_name -> trireme.v1.PeerVersions
@@ -1236,26 +1327,28 @@ var file_trireme_v1_peer_proto_depIdxs = []int32{
 	0,  // 4: trireme.v1.PeerRejection.reason:type_name -> trireme.v1.PeerRejection.Reason
 	3,  // 5: trireme.v1.PeerControlRequest.hello:type_name -> trireme.v1.PeerHello
 	4,  // 6: trireme.v1.PeerControlResponse.welcome:type_name -> trireme.v1.PeerWelcome
-	3,  // 7: trireme.v1.PeerEntriesRequest.hello:type_name -> trireme.v1.PeerHello
-	4,  // 8: trireme.v1.PeerEntriesResponse.welcome:type_name -> trireme.v1.PeerWelcome
-	3,  // 9: trireme.v1.PeerBulkRequest.hello:type_name -> trireme.v1.PeerHello
-	4,  // 10: trireme.v1.PeerBulkResponse.welcome:type_name -> trireme.v1.PeerWelcome
-	3,  // 11: trireme.v1.PeerAskRequest.hello:type_name -> trireme.v1.PeerHello
-	4,  // 12: trireme.v1.PeerAskResponse.welcome:type_name -> trireme.v1.PeerWelcome
-	14, // 13: trireme.v1.PeerAskResponse.failure:type_name -> trireme.v1.PeerFailure
-	6,  // 14: trireme.v1.Peer.Control:input_type -> trireme.v1.PeerControlRequest
-	8,  // 15: trireme.v1.Peer.Entries:input_type -> trireme.v1.PeerEntriesRequest
-	10, // 16: trireme.v1.Peer.Bulk:input_type -> trireme.v1.PeerBulkRequest
-	12, // 17: trireme.v1.Peer.Ask:input_type -> trireme.v1.PeerAskRequest
-	7,  // 18: trireme.v1.Peer.Control:output_type -> trireme.v1.PeerControlResponse
-	9,  // 19: trireme.v1.Peer.Entries:output_type -> trireme.v1.PeerEntriesResponse
-	11, // 20: trireme.v1.Peer.Bulk:output_type -> trireme.v1.PeerBulkResponse
-	13, // 21: trireme.v1.Peer.Ask:output_type -> trireme.v1.PeerAskResponse
-	18, // [18:22] is the sub-list for method output_type
-	14, // [14:18] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	10, // 7: trireme.v1.PeerControlResponse.received:type_name -> trireme.v1.PeerReceived
+	3,  // 8: trireme.v1.PeerEntriesRequest.hello:type_name -> trireme.v1.PeerHello
+	4,  // 9: trireme.v1.PeerEntriesResponse.welcome:type_name -> trireme.v1.PeerWelcome
+	10, // 10: trireme.v1.PeerEntriesResponse.received:type_name -> trireme.v1.PeerReceived
+	3,  // 11: trireme.v1.PeerBulkRequest.hello:type_name -> trireme.v1.PeerHello
+	4,  // 12: trireme.v1.PeerBulkResponse.welcome:type_name -> trireme.v1.PeerWelcome
+	3,  // 13: trireme.v1.PeerAskRequest.hello:type_name -> trireme.v1.PeerHello
+	4,  // 14: trireme.v1.PeerAskResponse.welcome:type_name -> trireme.v1.PeerWelcome
+	15, // 15: trireme.v1.PeerAskResponse.failure:type_name -> trireme.v1.PeerFailure
+	6,  // 16: trireme.v1.Peer.Control:input_type -> trireme.v1.PeerControlRequest
+	8,  // 17: trireme.v1.Peer.Entries:input_type -> trireme.v1.PeerEntriesRequest
+	11, // 18: trireme.v1.Peer.Bulk:input_type -> trireme.v1.PeerBulkRequest
+	13, // 19: trireme.v1.Peer.Ask:input_type -> trireme.v1.PeerAskRequest
+	7,  // 20: trireme.v1.Peer.Control:output_type -> trireme.v1.PeerControlResponse
+	9,  // 21: trireme.v1.Peer.Entries:output_type -> trireme.v1.PeerEntriesResponse
+	12, // 22: trireme.v1.Peer.Bulk:output_type -> trireme.v1.PeerBulkResponse
+	14, // 23: trireme.v1.Peer.Ask:output_type -> trireme.v1.PeerAskResponse
+	20, // [20:24] is the sub-list for method output_type
+	16, // [16:20] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_trireme_v1_peer_proto_init() }
@@ -1271,7 +1364,7 @@ func file_trireme_v1_peer_proto_init() {
 		(*PeerEntriesRequest_Hello)(nil),
 		(*PeerEntriesRequest_Frame)(nil),
 	}
-	file_trireme_v1_peer_proto_msgTypes[12].OneofWrappers = []any{
+	file_trireme_v1_peer_proto_msgTypes[13].OneofWrappers = []any{
 		(*PeerAskResponse_Payload)(nil),
 		(*PeerAskResponse_Failure)(nil),
 	}
@@ -1281,7 +1374,7 @@ func file_trireme_v1_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_trireme_v1_peer_proto_rawDesc), len(file_trireme_v1_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

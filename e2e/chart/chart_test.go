@@ -121,7 +121,11 @@ func (r *release) add(document string) error {
 	if head.Kind == "" {
 		return nil // nothing but comments
 	}
-	if bad := validation.IsDNS1123Label(head.Name); len(bad) > 0 {
+	valid := validation.IsDNS1123Label
+	if head.Annotations["helm.sh/hook"] != "" { // see TestHooksHaveNamesOfTheirOwn
+		valid = validation.IsDNS1123Subdomain
+	}
+	if bad := valid(head.Name); len(bad) > 0 {
 		return fmt.Errorf("the name %q: %v", head.Name, bad)
 	}
 	key := head.Kind + "/" + head.Name

@@ -2,8 +2,19 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* At most 40 characters: names of pods and of their hosts are made of it. */}}
+{{/*
+At most 40 characters: names of pods and of their hosts are made of it. It has no dot, which names of Services cannot have: objects of hooks,
+which Helm deletes by name, have one, so that they are nobody's else.
+*/}}
 {{- define "trireme.fullname" -}}
+{{- $name := include "trireme.plainName" . -}}
+{{- if contains "." $name -}}
+{{- fail (printf "the name %s has a dot, which names of Services cannot have: give fullnameOverride another one" $name) -}}
+{{- end -}}
+{{- $name -}}
+{{- end -}}
+
+{{- define "trireme.plainName" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- else if contains (include "trireme.name" .) .Release.Name -}}

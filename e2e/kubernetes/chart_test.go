@@ -45,7 +45,8 @@ func TestChart(t *testing.T) {
 		defer g.holdUp()
 	}
 	g.install(t, results)
-	b := newBank(t, address, "root", g.password)
+	g.loadAccount()
+	b := newBank(t, address, loadUser, loadSecret)
 	b.goesOn()
 	g.whole(3)
 	g.lives(t, b, results)

@@ -562,6 +562,18 @@ func TestTracing(t *testing.T) {
 	}
 }
 
+// TestNodesAreAskedByName: a certificate of a member is for its name. Nodes that join would be refused at bare addresses, which the
+// headless Service leads to, again and again.
+func TestNodesAreAskedByName(t *testing.T) {
+	for values, addresses := range map[string]bool{"{}": false, "peerTLS: {source: certManager}": false, "peerTLS: {source: none}": true,
+		"settings: {peer_tls_server_name: members.example.com}": true} {
+		conf := must(t, values).settings(t)
+		if strings.Contains(conf, "discovery_dns_service = ") != addresses || !strings.Contains(conf, "discovery_dns_pattern = ") {
+			t.Errorf("%s: %s", values, conf)
+		}
+	}
+}
+
 // Values that cannot be meant are refused, and the answer names them.
 func TestBadValues(t *testing.T) {
 	for _, c := range []struct{ values, says string }{

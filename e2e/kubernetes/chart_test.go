@@ -106,6 +106,10 @@ func (g *group) install(t *testing.T, results *table, values ...string) {
 	nodes := map[string]bool{}
 	for _, p := range g.members() {
 		nodes[p.Spec.Node] = true
+		// Nodes that join ask each other by names, for which their certificates are.
+		if said := g.kubectl("-n", namespace, "logs", p.Meta.Name); strings.Contains(said, "bad certificate") {
+			t.Errorf("%s was called by somebody who took its certificate for another's:\n%s", p.Meta.Name, said)
+		}
 	}
 	if len(nodes) != 3 {
 		t.Errorf("members are on %d nodes", len(nodes))

@@ -121,7 +121,11 @@ func (r *release) add(document string) error {
 	if head.Kind == "" {
 		return nil // nothing but comments
 	}
-	if bad := validation.IsDNS1123Label(head.Name); len(bad) > 0 {
+	valid := validation.IsDNS1123Label
+	if head.Annotations["helm.sh/hook"] != "" { // see TestHooksHaveNamesOfTheirOwn
+		valid = validation.IsDNS1123Subdomain
+	}
+	if bad := valid(head.Name); len(bad) > 0 {
 		return fmt.Errorf("the name %q: %v", head.Name, bad)
 	}
 	key := head.Kind + "/" + head.Name
@@ -555,6 +559,18 @@ func TestTracing(t *testing.T) {
 	if i < 0 || spec.Volumes[i].Secret.SecretName != "authority" || spec.Volumes[i].Secret.Items[0].Key != "root.pem" ||
 		e["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"].Value != "/etc/trireme-trace-ca/"+spec.Volumes[i].Secret.Items[0].Path {
 		t.Errorf("%v", spec.Volumes)
+	}
+}
+
+// TestNodesAreAskedByName: a certificate of a member is for its name. Nodes that join would be refused at bare addresses, which the
+// headless Service leads to, again and again.
+func TestNodesAreAskedByName(t *testing.T) {
+	for values, addresses := range map[string]bool{"{}": false, "peerTLS: {source: certManager}": false, "peerTLS: {source: none}": true,
+		"settings: {peer_tls_server_name: members.example.com}": true} {
+		conf := must(t, values).settings(t)
+		if strings.Contains(conf, "discovery_dns_service = ") != addresses || !strings.Contains(conf, "discovery_dns_pattern = ") {
+			t.Errorf("%s: %s", values, conf)
+		}
 	}
 }
 

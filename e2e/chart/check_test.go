@@ -142,7 +142,7 @@ func TestCheckJobIsNoMember(t *testing.T) {
 				t.Errorf("%s leads to it", key)
 			}
 		}
-		policy := object[*networkingv1.NetworkPolicy](t, r, "NetworkPolicy/prod-db-trireme-check")
+		policy := object[*networkingv1.NetworkPolicy](t, r, "NetworkPolicy/prod-db-trireme.check")
 		if a := policy.Annotations; a["helm.sh/hook"] != "pre-install,pre-upgrade" || a["helm.sh/hook-weight"] != "-1" || a["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
 			t.Errorf("it is not there when the job asks, or stays: %v", a)
 		}

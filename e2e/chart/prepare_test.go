@@ -105,8 +105,8 @@ func TestPrepareHooks(t *testing.T) {
 		{"rendered without a cluster", must(t, "upgrade: {check: {group: always}}"), "pre-install,pre-upgrade,pre-rollback"},
 	} {
 		before, _ := strings.CutSuffix(c.events, ",pre-rollback")
-		for key, want := range map[string]string{"ServiceAccount/prod-db-trireme-prepare": c.events, "Role/prod-db-trireme-prepare": c.events,
-			"RoleBinding/prod-db-trireme-prepare": c.events, "Job/prod-db-trireme-prepare": before, "Job/prod-db-trireme-prepare-rollback": "pre-rollback"} {
+		for key, want := range map[string]string{"ServiceAccount/prod-db-trireme.prepare": c.events, "Role/prod-db-trireme.prepare": c.events,
+			"RoleBinding/prod-db-trireme.prepare": c.events, "Job/prod-db-trireme-prepare": before, "Job/prod-db-trireme-prepare-rollback": "pre-rollback"} {
 			if want == "pre-rollback" && key == "Job/prod-db-trireme-prepare" {
 				if c.r.objects[key] != nil {
 					t.Errorf("%s: there is %s", c.name, key)
@@ -125,7 +125,7 @@ func TestPrepareHooks(t *testing.T) {
 				t.Errorf("%s: %s: %v", c.name, key, a)
 			}
 		}
-		role := object[*rbacv1.Role](t, c.r, "Role/prod-db-trireme-prepare")
+		role := object[*rbacv1.Role](t, c.r, "Role/prod-db-trireme.prepare")
 		var rights []string
 		for _, rule := range role.Rules {
 			rights = append(rights, strings.Join(rule.Verbs, "+")+" "+strings.Join(rule.Resources, "+"))
@@ -141,7 +141,7 @@ func TestPrepareHooks(t *testing.T) {
 		if want := []string{"get+delete statefulsets", "get+patch persistentvolumeclaims"}; !slices.Equal(rights, want) {
 			t.Errorf("%s: it may %q, not %q", c.name, rights, want)
 		}
-		binding := object[*rbacv1.RoleBinding](t, c.r, "RoleBinding/prod-db-trireme-prepare")
+		binding := object[*rbacv1.RoleBinding](t, c.r, "RoleBinding/prod-db-trireme.prepare")
 		job := object[*batchv1.Job](t, c.r, "Job/prod-db-trireme-prepare-rollback")
 		pod := job.Spec.Template
 		if len(binding.Subjects) != 1 || binding.Subjects[0].Name != pod.Spec.ServiceAccountName || binding.RoleRef.Name != role.Name || !*pod.Spec.AutomountServiceAccountToken {

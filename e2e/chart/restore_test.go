@@ -92,7 +92,7 @@ func (r *release) checkVolumesOf(t *testing.T, p *corev1.Pod, made string) {
 // Before an installation, and never later, there is a job with an account that names the claims and sets of the release.
 func TestRestoreRights(t *testing.T) {
 	r := must(t, restoring)
-	for _, key := range []string{"ServiceAccount/prod-db-trireme-restore", "Role/prod-db-trireme-restore", "RoleBinding/prod-db-trireme-restore", "Job/prod-db-trireme-restore"} {
+	for _, key := range []string{"ServiceAccount/prod-db-trireme.restore", "Role/prod-db-trireme.restore", "RoleBinding/prod-db-trireme.restore", "Job/prod-db-trireme-restore"} {
 		var a map[string]string
 		switch o := r.objects[key].(type) {
 		case *corev1.ServiceAccount:
@@ -101,12 +101,12 @@ func TestRestoreRights(t *testing.T) {
 			a = o.Annotations
 		case *rbacv1.RoleBinding:
 			a = o.Annotations
-			if o.RoleRef.Name != "prod-db-trireme-restore" || o.Subjects[0].Name != "prod-db-trireme-restore" {
+			if o.RoleRef.Name != "prod-db-trireme.restore" || o.Subjects[0].Name != "prod-db-trireme.restore" {
 				t.Errorf("%+v", o)
 			}
 		case *batchv1.Job:
 			a = o.Annotations
-			if spec := o.Spec.Template.Spec; spec.ServiceAccountName != "prod-db-trireme-restore" || !*spec.AutomountServiceAccountToken {
+			if spec := o.Spec.Template.Spec; spec.ServiceAccountName != "prod-db-trireme.restore" || !*spec.AutomountServiceAccountToken {
 				t.Errorf("%+v", spec)
 			}
 		}
@@ -115,7 +115,7 @@ func TestRestoreRights(t *testing.T) {
 		}
 	}
 	may := map[string][]string{}
-	for _, rule := range object[*rbacv1.Role](t, r, "Role/prod-db-trireme-restore").Rules {
+	for _, rule := range object[*rbacv1.Role](t, r, "Role/prod-db-trireme.restore").Rules {
 		for _, verb := range rule.Verbs {
 			may[verb+" "+rule.Resources[0]] = rule.ResourceNames
 		}

@@ -45,7 +45,8 @@ func TestChart(t *testing.T) {
 		defer g.holdUp()
 	}
 	g.install(t, results)
-	b := newBank(t, address, "root", g.password)
+	g.loadAccount()
+	b := newBank(t, address, loadUser, loadSecret)
 	b.goesOn()
 	g.whole(3)
 	g.lives(t, b, results)
@@ -105,6 +106,10 @@ func (g *group) install(t *testing.T, results *table, values ...string) {
 	nodes := map[string]bool{}
 	for _, p := range g.members() {
 		nodes[p.Spec.Node] = true
+		// Nodes that join ask each other by names, for which their certificates are.
+		if said := g.kubectl("-n", namespace, "logs", p.Meta.Name); strings.Contains(said, "bad certificate") {
+			t.Errorf("%s was called by somebody who took its certificate for another's:\n%s", p.Meta.Name, said)
+		}
 	}
 	if len(nodes) != 3 {
 		t.Errorf("members are on %d nodes", len(nodes))

@@ -31,6 +31,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"volumes grow, and what cannot be is refused", g.volumesGrow},
 		{"another image", g.imageChanged},
 		{"back to the image before", g.rolledBack},
+		{"root gets another password, and the release goes back", g.passwordChanged},
 		{"the leader's pod is deleted", g.leaderDeleted},
 		{"the leader's process is killed", g.leaderKilled},
 		{"a follower is killed for want of memory", g.followerStarved},

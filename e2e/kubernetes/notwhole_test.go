@@ -116,12 +116,9 @@ func TestNotWhole(t *testing.T) {
 	g.helm("uninstall", release, "--namespace="+namespace, "--wait")
 }
 
-// begin installs the chart, and lets programs begin.
-func (g *group) begin(t *testing.T) *bank {
-	t.Helper()
-	g.password = ""
-	g.install(t, &table{}, smallWaits...)
-	g.whole(3)
+// loadAccount makes an account for programs, as which root may get another password.
+func (g *group) loadAccount() {
+	g.t.Helper()
 	g.eventually("an account for the load", func() error {
 		db, err := sql.Open("mysql", fmt.Sprintf("root:%s@tcp(%s.%s.svc.%s:3306)/?tls=skip-verify&timeout=2s", g.password, name, namespace, domain))
 		if err != nil {
@@ -135,6 +132,15 @@ func (g *group) begin(t *testing.T) *bank {
 		}
 		return nil
 	})
+}
+
+// begin installs the chart, and lets programs begin.
+func (g *group) begin(t *testing.T) *bank {
+	t.Helper()
+	g.password = ""
+	g.install(t, &table{}, smallWaits...)
+	g.whole(3)
+	g.loadAccount()
 	b := newBank(t, address, loadUser, loadSecret)
 	b.goesOn()
 	g.backUp("first-backup") // Helm waits until the volume for backups is bound, which its first user does

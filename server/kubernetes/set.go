@@ -126,14 +126,20 @@ func (c *Client) DeleteClaim(ctx context.Context, claim *Claim) error {
 	return err
 }
 
-// Tell makes an event of a set, which `kubectl describe` and `kubectl get events` show.
-func (c *Client) Tell(ctx context.Context, s *Set, reason, message string) error {
+// Kinds of events.
+const (
+	Warning = "Warning"
+	Normal  = "Normal"
+)
+
+// Tell makes an event of a set, which `kubectl describe` and `kubectl get events` show for an hour.
+func (c *Client) Tell(ctx context.Context, s *Set, kind, reason, message string) error {
 	now := time.Now().UTC()
 	const noteMax = 1024 // of the API
 	return c.call(ctx, http.MethodPost, c.path("api/v1", "events", ""), map[string]any{
 		"metadata":       map[string]any{"generateName": s.Name + ".", "namespace": c.namespace},
 		"involvedObject": map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": s.Name, "namespace": c.namespace, "uid": s.uid},
-		"type":           "Warning", "reason": reason, "message": message[:min(len(message), noteMax)], "source": map[string]any{"component": "trireme"},
+		"type":           kind, "reason": reason, "message": message[:min(len(message), noteMax)], "source": map[string]any{"component": "trireme"},
 		"firstTimestamp": now.Format(time.RFC3339), "lastTimestamp": now.Format(time.RFC3339), "count": 1,
 	}, nil)
 }

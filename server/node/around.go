@@ -35,6 +35,9 @@ func (n *Node) lookAround() {
 	if s.Leader == 0 && !s.Provisioning {
 		n.lookElsewhere()
 	}
+	if !s.Provisioning {
+		n.tellMajority(s.Leader)
+	}
 	// Not Writable: one whose disk is full leads, too.
 	if s.Leader != n.group.ID() || s.Provisioning {
 		n.around.set(nil)

@@ -78,6 +78,7 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	voters := n.voters()
 	m.Set("trireme_group_members", float64(voters), "role", "voter")
 	m.Set("trireme_group_members", float64(len(n.group.Members())-voters), "role", "learner")
+	m.Set("trireme_group_other_group", metrics.On(n.others.Load()))
 	n.around.metrics(m)
 	n.backupMetrics(m)
 	m.Set("trireme_settings_fingerprint", float64(n.fingerprint()))

@@ -18,6 +18,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file"
 	_ "github.com/triremedb/trireme/engine/types/collation" // comparisons of text
 	_ "github.com/triremedb/trireme/engine/types/json"      // and of documents
+	"github.com/triremedb/trireme/replication/discovery"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/server/adminapi"
@@ -42,16 +43,17 @@ type Node struct {
 	main, reads, web net.Listener // reads and web may be nil
 	programs         net.Listener // of gRPC; may be nil
 
-	peers    transport.Transport
-	recovery func() group.RecoveryStatus // of what the group's Node has; asked before there is one, too
-	group    *group.Node
-	sessions *session.Manager
-	tls      *auth.TLS // nil: none
-	auth     *auth.Authenticator
-	door     *mysqlwire.Server
-	sqlapi   *sqlapi.Door
-	http     *http.Server
-	traces   *tracing.Recorder // nil: nothing is traced
+	peers     transport.Transport
+	discovery discovery.Discovery
+	recovery  func() group.RecoveryStatus // of what the group's Node has; asked before there is one, too
+	group     *group.Node
+	sessions  *session.Manager
+	tls       *auth.TLS // nil: none
+	auth      *auth.Authenticator
+	door      *mysqlwire.Server
+	sqlapi    *sqlapi.Door
+	http      *http.Server
+	traces    *tracing.Recorder // nil: nothing is traced
 
 	tickets   tickets
 	contacts  contacts
@@ -66,7 +68,9 @@ type Node struct {
 	spared    spared
 	around    around
 	readiness readiness
-	memory    int64 // what the process may use; 0: nobody says
+	majority  situation
+	others    atomic.Bool // another group answers where this one has its nodes
+	memory    int64       // what the process may use; 0: nobody says
 
 	failureBefore *failure                // that of a process before; nil: none is known
 	lastFailure   atomic.Pointer[failure] // that of this process or of one before; nil: none is known
@@ -91,6 +95,7 @@ type Node struct {
 func Open(cfg *config.Config, log *slog.Logger) (*Node, error) {
 	n := &Node{cfg: cfg, log: log, env: env.Real(), began: time.Now(), ready: make(chan struct{}), stopping: make(chan struct{})}
 	n.tickets.init()
+	n.majority = situation{begins: "NoMajority", ends: "MajorityBack"}
 	if err := n.open(); err != nil {
 		if reason(err) != stopped {
 			n.noteFailureOf(err, time.Now())
@@ -134,6 +139,9 @@ func (n *Node) open() (err error) {
 	if n.set, err = n.newStatefulSet(); err != nil {
 		return err
 	}
+	if n.set != nil {
+		n.untilStopped(n.tellJoining)
+	}
 	if err := n.openGroup(fs, &recovery); err != nil {
 		return err
 	}
@@ -154,12 +162,13 @@ func (n *Node) open() (err error) {
 	n.openPrograms()
 	n.openConsole()
 	close(n.ready)
-	n.tasks.Add(5)
+	n.tasks.Add(6)
 	go n.watch()
 	go n.catchUp()
 	go n.each(tidyEvery, n.tidy)
 	go n.handOver()
 	go n.each(aroundEvery, n.lookAround)
+	go n.each(otherEvery, (&otherGroup{n: n, situation: situation{begins: "OtherGroup", ends: "OtherGroupGone"}}).look)
 	if n.set != nil {
 		n.tasks.Add(1)
 		go n.each(noticeEvery, newScaled(n).look)
@@ -217,6 +226,7 @@ func (n *Node) openGroup(fs file.FS, recovery *group.Recovery) error {
 	if err != nil {
 		return err
 	}
+	n.discovery = d
 	to, err := transportOptions(n.cfg, n.log)
 	if err != nil {
 		return err

@@ -198,22 +198,31 @@ func (p *parting) leave(ctx context.Context) error {
 	return n.leave(ctx, p.set)
 }
 
-// tell makes an event of the node's StatefulSet, if it is of one.
-func (n *Node) tell(ctx context.Context, reason, message string) {
+// tell makes an event of the node's StatefulSet, if it is of one, and reports whether it did.
+func (n *Node) tell(ctx context.Context, reason, message string) bool {
+	return n.tellKind(ctx, kubernetes.Warning, reason, message)
+}
+
+func (n *Node) tellKind(ctx context.Context, kind, reason, message string) bool {
 	if n.set == nil {
-		return
+		return false
 	}
 	set, err := n.set.Set(ctx, n.set.name)
-	if err != nil {
-		n.log.Warn("an event cannot be told to Kubernetes", "reason", reason, "error", err)
-		return
+	if err == nil {
+		err = n.set.Tell(ctx, &set, kind, reason, message)
 	}
-	n.tellOf(ctx, &set, reason, message)
+	return n.toldEvent(reason, err)
 }
 
 // tellOf makes an event of a set.
 func (n *Node) tellOf(ctx context.Context, set *kubernetes.Set, reason, message string) {
-	if err := n.set.Tell(ctx, set, reason, message); err != nil {
+	n.toldEvent(reason, n.set.Tell(ctx, set, kubernetes.Warning, reason, message))
+}
+
+// toldEvent reports whether an event was told; the log says why not.
+func (n *Node) toldEvent(reason string, err error) bool {
+	if err != nil && !n.isStopping() {
 		n.log.Warn("an event cannot be told to Kubernetes", "reason", reason, "error", err)
 	}
+	return err == nil
 }

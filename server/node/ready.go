@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ type readiness struct {
 // minority is how many voters answered, itself counted, when a member that knows no leader asked them last.
 type minority struct {
 	voters, answered int
+	silent           []string  // addresses of voters that did not
 	told             time.Time // in the log
 }
 
@@ -91,6 +93,7 @@ func (n *Node) lookElsewhere() {
 		r.elsewhere = 0
 	}
 	r.minority.voters, r.minority.answered = countVoters(members, states)
+	r.minority.silent = silentVoters(members, states)
 	now := time.Now()
 	if text := r.minority.text(); text != "" && now.Sub(r.leaderless) > minorityAfter && now.Sub(r.minority.told) > minorityAgain {
 		r.minority.told = now
@@ -116,6 +119,26 @@ func countVoters(members []group.Member, states []group.Status) (voters, answere
 		}
 	}
 	return voters, answered
+}
+
+// silentVoters are the addresses of voters that have not answered.
+func silentVoters(members []group.Member, states []group.Status) (addrs []string) {
+	for _, m := range members {
+		if !m.Learner && !slices.ContainsFunc(states, func(s group.Status) bool { return s.ID == m.ID && s.Error == "" }) {
+			addrs = append(addrs, m.Addr)
+		}
+	}
+	return addrs
+}
+
+// lacking says which voters a member lacks that has known no leader for a while and that hears no majority; empty: it is not so.
+func (r *readiness) lacking(now time.Time) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.minority.text() == "" || r.leaderless.IsZero() || now.Sub(r.leaderless) < minorityAfter {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d voters answer, not those at %s", r.minority.answered, r.minority.voters, strings.Join(r.minority.silent, ", "))
 }
 
 // NoMajority is what is said where so few voters answer that nothing can be agreed on; empty: enough do.

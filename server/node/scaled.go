@@ -92,15 +92,8 @@ func (s *scaled) look() {
 		return
 	}
 	s.next = now.Add(scaledEvery)
-	ctx, cancel := context.WithTimeout(context.Background(), scaledLimit)
+	ctx, cancel := n.untilStopping(scaledLimit)
 	defer cancel()
-	go func() {
-		select {
-		case <-n.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	sets := map[string]kubernetes.Set{}
 	for _, name := range s.sets() {
 		if _, asked := sets[name]; asked {

@@ -25,6 +25,10 @@ func (n *Node) keepUsers() {
 		n.untilStopped(k.Run)
 	}
 	if file := n.cfg.String("root_password_file"); file != "" {
+		o.Lasting = func(ctx context.Context, why string) {
+			n.tell(ctx, "RootPasswordRefused", fmt.Sprintf("root@%% does not have the password of its Secret: %s. Clients of that Secret cannot log in. "+
+				"Put a password into the Secret that it has not had", why))
+		}
 		n.untilStopped(users.NewRoot(file, o).Run)
 	}
 }

@@ -34,6 +34,8 @@ type Options struct {
 	// Open opens a session that may make accounts and give privileges.
 	Open func() (Session, error)
 	Log  *slog.Logger
+	// Lasting is told why root does not have the password of its file, once it has been so for minutes; nil: nobody is.
+	Lasting func(ctx context.Context, why string)
 }
 
 const (

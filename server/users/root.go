@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/priv"
@@ -32,7 +33,13 @@ type Root struct {
 	file string
 	sum  [sha256.Size]byte // of the password that was looked at last on this leader
 	told string            // the last error
+
+	since time.Time // it is so; zero: there is no error
+	alarm bool      // Options.Lasting was told of it
 }
+
+// rootLasts is how long the password is not kept until that is no matter of a file that Kubernetes has yet to change.
+const rootLasts = 3 * time.Minute
 
 // NewRoot returns one for a file, whose first line is the password. Of the options it needs no Dir.
 func NewRoot(file string, o Options) *Root { return &Root{opt: o, file: file} }
@@ -42,7 +49,7 @@ func (r *Root) Run(ctx context.Context) {
 	tick := env.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		r.Look(ctx)
+		r.Look(ctx, time.Now())
 		select {
 		case <-ctx.Done():
 			return
@@ -53,9 +60,10 @@ func (r *Root) Run(ctx context.Context) {
 }
 
 // Look does what is to be done now. What it could not do it tries again the next time.
-func (r *Root) Look(ctx context.Context) {
+func (r *Root) Look(ctx context.Context, now time.Time) {
 	if !r.opt.Leads() {
-		r.sum, r.told = [sha256.Size]byte{}, ""
+		r.sum = [sha256.Size]byte{}
+		r.tell(ctx, nil, now)
 		return
 	}
 	password, err := readPassword(r.file)
@@ -69,13 +77,26 @@ func (r *Root) Look(ctx context.Context) {
 	if !r.opt.Leads() || ctx.Err() != nil {
 		return // the next leader does it
 	}
-	text := ""
 	if err == nil {
 		r.sum = sum
-	} else if text = err.Error(); text != r.told {
-		r.opt.Log.Error("root_password_file: the password of root@% is not kept", "file", r.file, "error", text)
 	}
-	r.told = text
+	r.tell(ctx, err, now)
+}
+
+// tell logs an error, once, and tells Options.Lasting of one that lasts, once.
+func (r *Root) tell(ctx context.Context, err error, now time.Time) {
+	if err == nil {
+		r.told, r.since, r.alarm = "", time.Time{}, false
+		return
+	}
+	if text := err.Error(); text != r.told {
+		r.opt.Log.Error("root_password_file: the password of root@% is not kept", "file", r.file, "error", text)
+		r.told, r.since, r.alarm = text, now, false
+	}
+	if r.opt.Lasting != nil && !r.alarm && now.Sub(r.since) >= rootLasts {
+		r.alarm = true
+		r.opt.Lasting(ctx, r.told)
+	}
 }
 
 // readPassword reads the first line of a file.

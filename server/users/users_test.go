@@ -398,8 +398,10 @@ func TestRootPassword(t *testing.T) {
 	r := newRig(t)
 	file := filepath.Join(t.TempDir(), "password")
 	var root *users.Root
+	now, lasts := time.Now(), []string(nil)
 	lead := func() {
 		root = users.NewRoot(file, users.Options{Log: slog.New(slog.NewTextHandler(&r.log, nil)), Leads: func() bool { return r.leads },
+			Lasting: func(_ context.Context, why string) { lasts = append(lasts, why) },
 			Open: func() (users.Session, error) {
 				s, err := r.Manager.Open(session.ConnectionInfo{User: "users_dir", Host: "localhost", AccountUser: "root", AccountHost: "%", Admin: true})
 				return &failing{s, r}, err
@@ -411,7 +413,7 @@ func TestRootPassword(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.log.Reset()
-		root.Look(context.Background())
+		root.Look(context.Background(), now)
 		return r.log.String()
 	}
 	statement := func(text string) {
@@ -442,6 +444,16 @@ func TestRootPassword(t *testing.T) {
 		t.Errorf("an old password is taken: %q", said)
 	}
 	r.is("root", "third")
+	// Files come to be new within minutes. That one which does not is told of, once.
+	for minute := range 8 {
+		if look("second"); len(lasts) > 0 != (minute >= 3) || len(lasts) > 1 {
+			t.Errorf("after %d minutes it is told %q", minute, lasts)
+		}
+		now = now.Add(time.Minute)
+	}
+	if len(lasts) == 1 && !strings.Contains(lasts[0], "give root a new one") {
+		t.Errorf("it is told %q", lasts)
+	}
 	look("third")
 	statement("ALTER USER root@'%' ATTRIBUTE '{\"mine\": 1}'") // without what the file has had
 	look("third b")

@@ -2,8 +2,19 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* At most 40 characters: names of pods and of their hosts are made of it. */}}
+{{/*
+At most 40 characters: names of pods and of their hosts are made of it. It has no dot, which names of Services cannot have: objects of hooks,
+which Helm deletes by name, have one, so that they are nobody's else.
+*/}}
 {{- define "trireme.fullname" -}}
+{{- $name := include "trireme.plainName" . -}}
+{{- if contains "." $name -}}
+{{- fail (printf "the name %s has a dot, which names of Services cannot have: give fullnameOverride another one" $name) -}}
+{{- end -}}
+{{- $name -}}
+{{- end -}}
+
+{{- define "trireme.plainName" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- else if contains (include "trireme.name" .) .Release.Name -}}
@@ -133,10 +144,53 @@ ConfigMap
 {{- end -}}
 {{- end -}}
 
-{{/* What a Secret of this release holds under a key: it must stay as it is. */}}
-{{- define "trireme.kept" -}}
+{{/*
+How a Secret is made that is made once, {root, name, key}: "hook": by a hook, since there is none; "manifest": as an object of the
+release, as charts before made it, so that it comes to be kept; empty: there is one, which nothing of the release changes any more. What an
+upgrade or a rollback applies must not have its data: of a password that was changed since, Helm would refuse to take the old one, or
+take it.
+*/}}
+{{- define "trireme.makes" -}}
 {{- $held := lookup "v1" "Secret" .root.Release.Namespace .name -}}
-{{- if $held -}}{{ index $held.data .key }}{{- end -}}
+{{- if not $held -}}
+hook
+{{- else -}}
+{{- $notes := $held.metadata.annotations | default dict -}}
+{{- $owner := get $notes "meta.helm.sh/release-name" -}}
+{{- if and $owner (ne $owner .root.Release.Name) -}}
+{{- fail (printf "the Secret %s is of the release %s: take another name for this one, or delete the Secret if nothing needs it" .name $owner) -}}
+{{- end -}}
+{{- if not (hasKey ($held.data | default dict) .key) -}}
+{{- fail (printf "the Secret %s is there and has no key %s: add it, or name the key that it has" .name .key) -}}
+{{- end -}}
+{{- if and $owner (ne (get $notes "helm.sh/resource-policy") "keep") -}}manifest{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The beginning of such a Secret: {root, name, how, type}. A hook's object is of no release's manifest, and stays. */}}
+{{- define "trireme.secretHead" -}}
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ .name }}
+  labels: {{- include "trireme.labels" .root | nindent 4 }}
+  annotations:
+    helm.sh/resource-policy: keep
+    {{- if eq .how "hook" }}
+    helm.sh/hook: pre-install,pre-upgrade
+    helm.sh/hook-weight: "5"
+    # Never before its creation, which is what none at all would mean.
+    helm.sh/hook-delete-policy: hook-failed
+    meta.helm.sh/release-name: {{ .root.Release.Name }}
+    meta.helm.sh/release-namespace: {{ .root.Release.Namespace }}
+    {{- end }}
+type: {{ .type }}
+{{- end -}}
+
+{{/* What a Secret holds that is there, or what it is to have: {root, name, data}. */}}
+{{- define "trireme.secretData" -}}
+{{- $held := lookup "v1" "Secret" .root.Release.Namespace .name -}}
+data: {{- toYaml ($held.data | default .data) | nindent 2 }}
 {{- end -}}
 
 {{/*
@@ -152,7 +206,10 @@ etcd_prefix = {{ .Values.discovery.etcd.prefix }}
 {{- else }}
 discovery = dns
 discovery_dns_pattern = {{ include "trireme.fullname" . }}-{}.{{ include "trireme.domain" . }}:17100
+{{- /* It leads to addresses, for which no certificate is: only names can be asked by TLS. */}}
+{{- if or (eq .Values.peerTLS.source "none") (hasKey .Values.settings "peer_tls_server_name") }}
 discovery_dns_service = {{ include "trireme.domain" . }}:17100
+{{- end }}
 {{- end }}
 innodb_buffer_pool_size = {{ .Values.bufferPool }}
 shutdown_timeout = {{ .Values.shutdownSeconds }}s

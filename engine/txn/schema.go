@@ -268,6 +268,7 @@ func (s *Session) change(query *event.Query, locks []lockWanted, change func(*Tx
 		return err
 	}
 	if err = t.lockNames(locks); err == nil {
+		s.m.opt.BeforeSchema()
 		err = t.change(query, change)
 	}
 	return s.leave(err)

@@ -31,6 +31,11 @@ import (
 //     its commit came in that term (staleAhead).
 //   - Drain, Stop and a full disk end all work ahead, and whatever goes wrong with it ends it.
 //
+// Drain does not wait for that: a member that becomes the leader serves at once, and to take back
+// millions of rows lasts. Until then the rows belong to a running transaction, which sessions wait
+// for like for any other. Schema changes wait until all of it is over (AwaitAhead), since work ahead
+// has no metadata locks.
+//
 // Ending it means to roll it back. The transaction is then applied at its commit like others,
 // by the same task if its entry is there already.
 //
@@ -163,6 +168,16 @@ func (a *Applier) awaitAhead(p env.Parker, which func(*ahead) bool) {
 	}
 }
 
+func anyAhead(*ahead) bool { return true }
+
+// AwaitAhead waits until the work ahead that Drain has told to end is taken back.
+func (a *Applier) AwaitAhead() {
+	p := a.opt.Env.NewParker()
+	a.mu.Lock()
+	a.awaitAhead(p, anyAhead)
+	a.mu.Unlock()
+}
+
 // clearAhead ends the work ahead that has opened a table, and reports whether there was any.
 // A worker calls it that is about to change what may be in the work's hands.
 func (a *Applier) clearAhead(p env.Parker, id uint64) bool {
@@ -232,6 +247,7 @@ func (h *ahead) run() {
 		h.z.Close()
 	}
 	h.payload, h.events = nil, nil
+	h.w.closeTables() // after an error in a frame some are open
 	if a.opt.AheadEnded != nil {
 		a.opt.AheadEnded(h.b)
 	}
@@ -282,13 +298,16 @@ func (h *ahead) deliver() bool {
 	return true
 }
 
-// takeBack rolls the work back.
+// takeBack rolls the work back, as that of a session: this member may lead by now, and sessions may
+// have locked the gaps and may wait for the rows.
 func (h *ahead) takeBack() error {
 	t := h.probe.trx
 	if t == nil {
 		return nil
 	}
 	h.w.table.Use(t)
+	h.w.table.Applying = false
+	defer func() { h.w.table.Applying = true }()
 	if err := h.w.table.Rollback(); err != nil {
 		return err
 	}

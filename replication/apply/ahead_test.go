@@ -385,7 +385,7 @@ func (s *script) step(faults bool) error {
 	case n == 97 && faults:
 		return s.restart()
 	case n == 98:
-		if err := s.a.Drain(); err != nil {
+		if err := drained(s.a); err != nil {
 			return err
 		}
 		for _, st := range s.a.AheadStatus() {
@@ -456,7 +456,7 @@ func (s *script) finish() error {
 			return err
 		}
 	}
-	if err := errors.Join(s.a.Drain(), s.stop()); err != nil {
+	if err := errors.Join(drained(s.a), s.stop()); err != nil {
 		return err
 	}
 	if last := s.eng.Trx.LastCommitted(); last != n(s.l) {
@@ -503,4 +503,11 @@ func TestAheadTasks(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
+}
+
+// drained drains an applier and waits until what was applied ahead is taken back, too.
+func drained(a *apply.Applier) error {
+	err := a.Drain()
+	a.AwaitAhead()
+	return err
 }

@@ -87,7 +87,7 @@ func (s *single) is(frames int, over, dropped, opened uint64) error {
 
 // end submits entries up to the last one, from one on, and compares.
 func (s *single) end(from int, over, dropped, opened uint64) error {
-	if err := errors.Join(s.submit(from, len(s.b.entries)), s.a.Drain()); err != nil {
+	if err := errors.Join(s.submit(from, len(s.b.entries)), drained(s.a)); err != nil {
 		return err
 	}
 	return errors.Join(s.is(-1, over, dropped, opened), sameStates(s.eng, s.to), s.a.Stop(), s.closeAll())
@@ -198,9 +198,19 @@ func TestAheadCases(t *testing.T) {
 		}},
 		{"Drain", nil, func(s *single) error {
 			s.a.Ahead(s.st.f)
-			if err := errors.Join(s.submit(0, 1), s.sendAll(), s.a.Drain()); err != nil {
+			if err := errors.Join(s.submit(0, 1), s.sendAll()); err != nil {
 				return err
 			}
+			for s.a.AheadStatus()[0].Frames == 0 {
+				env.Sleep(s.sim, time.Millisecond)
+			}
+			if err := s.a.Drain(); err != nil {
+				return err
+			}
+			if n := s.to.Trx.Count(); n != 1 {
+				return fmt.Errorf("%d transactions are left: a member that is to lead has waited until what was applied ahead was taken back", n)
+			}
+			s.a.AwaitAhead()
 			if n := s.to.Trx.Count(); n != 0 {
 				return fmt.Errorf("%d transactions are left", n)
 			}

@@ -335,9 +335,10 @@ func (a *Applier) Drain() error {
 	p := a.opt.Env.NewParker()
 	a.mu.Lock()
 	a.drained = true
-	all := func(*ahead) bool { return true }
-	a.endAhead(all)
-	a.awaitAhead(p, all) // the builder may wait for their rows
+	a.endAhead(anyAhead)
+	if a.builder.current.index != 0 {
+		a.awaitAhead(p, anyAhead) // the builder may wait for their rows
+	}
 	a.builder.active, a.builder.looked = false, false
 	a.awaitBuilder(p, true)
 	a.sweep()

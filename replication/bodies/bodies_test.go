@@ -353,6 +353,40 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// A body that comes by the leader's stream after all, and goes into the log, is not fetched once more.
+func TestFetchOvertaken(t *testing.T) {
+	run(t, 12, 3, simnettest.Options{}, func(r *rig) {
+		late := r.nodes[2]
+		late.down()
+		s := r.nodes[0].session()
+		s.write(100_000)
+		l, err := s.finish()
+		if err != nil {
+			r.fatalf("%v", err)
+		}
+		late.up()
+		never := entry.LargeBody{ID: entry.StreamID{Term: 3, Member: 9}, Stored: 1000, Plain: 1, Events: 1, Frames: 1, Offset: body.Offset}
+		for i := range fetchesMax { // no other one begins meanwhile
+			never.ID.Number = uint64(i)
+			late.store.Fetch(&never, 7, []uint64{1})
+		}
+		late.store.Fetch(&l, 8, []uint64{1})
+		r.until("it comes by the stream", func() bool { return late.store.Has(&l) })
+		r.commit(l)
+		for i := range fetchesMax {
+			never.ID.Number = uint64(i)
+			late.store.CancelFetch(&never)
+		}
+		env.Sleep(r.sim, 3*time.Second)
+		late.store.CancelFetch(&l)
+		late.store.Unpin(&l)
+		env.Sleep(r.sim, time.Second)
+		if got := late.store.Status(); got.Fetching != 0 || len(got.Streams) != 0 || len(late.files()) != 0 || got.Received >= 2*l.Stored {
+			r.fatalf("%d fetches, %v, %d bytes received for %d", got.Fetching, late.files(), got.Received, l.Stored)
+		}
+	})
+}
+
 // A fetch that is not wanted any more ends and leaves nothing.
 func TestCancelFetch(t *testing.T) {
 	run(t, 11, 2, simnettest.Options{}, func(r *rig) {

@@ -76,6 +76,8 @@ func (p *localPipe) Next() ([]byte, error) {
 	}
 }
 
+func (p *localPipe) Abort() { p.cancel() }
+
 func (p *localPipe) Close() error {
 	p.cancel()
 	return nil

@@ -247,6 +247,12 @@ func (s *Store) noteTaken(id entry.StreamID) {
 		s.taken = slices.Delete(s.taken, 0, 1)
 	}
 	s.taken = append(s.taken, id)
+	if f := s.fetchOf(id); f != nil {
+		f.stop() // what it waits for has come otherwise
+		if !f.running {
+			s.endFetch(f)
+		}
+	}
 	if s.src != nil && s.src.of(id) {
 		s.src.close(id.Number)
 	}
@@ -276,9 +282,9 @@ func (s *Store) DropBefore(term uint64) {
 	s.wakeSenders()
 }
 
-// outlived removes a body that was only kept for the log. REQUIRES: mu.
+// outlived removes a body that was only kept, or fetched, for the log. REQUIRES: mu.
 func (s *Store) outlived(st *staged) {
-	if (st.over || st.b.ID.Term < s.floor) && s.needless(st) {
+	if (st.over || st.from == nil || st.b.ID.Term < s.floor) && s.needless(st) {
 		s.remove(st)
 	}
 }

@@ -113,6 +113,8 @@ func FuzzParse(f *testing.F) {
 // sink is a reader that takes everything.
 type sink struct{ chunks int }
 
+func (*sink) Abort() {}
+
 func (s *sink) Send([]byte) error {
 	if s.chunks++; s.chunks > 1000 {
 		return errors.New("enough")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/binlog/log"
@@ -130,7 +131,7 @@ func (v *binlogView) verify() error {
 // each calls fn with every transaction of a file that is wanted, and note with every
 // other entry.
 func (v *binlogView) each(f *log.FileInfo, note func(e *log.Entry, env *entry.Envelope) error,
-	fn func(e *log.Entry, t *entry.Txn) error) error {
+	fn func(e *log.Entry, t *logTxn) error) error {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(entry.MaxBody))
 	if err != nil {
 		return err
@@ -159,31 +160,80 @@ func (v *binlogView) each(f *log.FileInfo, note func(e *log.Entry, env *entry.En
 }
 
 func (v *binlogView) entry(z *zstd.Decoder, e *log.Entry, note func(*log.Entry, *entry.Envelope) error,
-	fn func(*log.Entry, *entry.Txn) error) error {
-	env, body, err := entry.Parse(e.Data)
-	if err != nil {
+	fn func(*log.Entry, *logTxn) error) error {
+	env, stored, err := entry.Parse(e.Data)
+	switch {
+	case err != nil:
 		return err
-	}
-	if env.Kind != entry.Transactions || env.Term != e.Term {
+	case env.Term != e.Term:
+		return note(e, &env)
+	case env.Kind == entry.Large:
+		return v.large(e, &env, stored, fn)
+	case env.Kind != entry.Transactions:
 		return note(e, &env)
 	}
-	if body, err = env.Unpack(z, body, nil); err != nil {
+	if stored, err = env.Unpack(z, stored, nil); err != nil {
 		return err
 	}
-	r := entry.NewReader(&env, body)
-	var t entry.Txn
+	r := entry.NewReader(&env, stored)
+	var t logTxn
 	for {
-		more, err := r.Next(&t)
+		more, err := r.Next(&t.Txn)
 		if err != nil || !more {
 			return err
 		}
-		if t.Number < v.from || v.to != 0 && t.Number > v.to {
+		if !v.wants(t.Number) {
 			continue
 		}
+		t.each = func(fn func(events []byte) error) error { return fn(t.Events) }
 		if err := fn(e, &t); err != nil {
 			return err
 		}
 	}
+}
+
+// wants reports whether a transaction is between those that were named.
+func (v *binlogView) wants(number uint64) bool {
+	return number >= v.from && (v.to == 0 || number <= v.to)
+}
+
+// logTxn is a transaction of the log, and a way to its events: in one piece, or frame by frame.
+type logTxn struct {
+	entry.Txn
+	each  func(fn func(events []byte) error) error
+	large *entry.LargeBody // nil: its events are in its entry
+}
+
+// large is entry for one that has a body, which is read as often as it is asked for.
+func (v *binlogView) large(e *log.Entry, env *entry.Envelope, stored []byte, fn func(*log.Entry, *logTxn) error) error {
+	l, t, err := entry.ParseLarge(env, stored)
+	if err != nil || !v.wants(t.Number) {
+		return err
+	}
+	f, err := v.log.OpenBody(e.Index)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	z, err := body.NewDecoder()
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	return fn(e, &logTxn{Txn: t, large: &l, each: func(fn func(events []byte) error) error {
+		for r := body.NewReader(f, &l, z); ; {
+			_, events, err := r.Next()
+			if err == io.EOF {
+				return nil
+			}
+			if err == nil {
+				err = fn(events)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}})
 }
 
 func (v *binlogView) print() error {
@@ -210,7 +260,7 @@ func (v *binlogView) print() error {
 			}
 			_, err := fmt.Fprintf(v.w, "entry %d, term %d: %s\n", e.Index, e.Term, what)
 			return err
-		}, func(e *log.Entry, t *entry.Txn) error { return v.transaction(uuid, e, t) })
+		}, func(e *log.Entry, t *logTxn) error { return v.transaction(uuid, e, t) })
 		if err != nil {
 			return err
 		}
@@ -218,17 +268,20 @@ func (v *binlogView) print() error {
 	return nil
 }
 
-func (v *binlogView) transaction(uuid string, e *log.Entry, t *entry.Txn) error {
-	traced := ""
+func (v *binlogView) transaction(uuid string, e *log.Entry, t *logTxn) error {
+	more := ""
 	if c := t.Trace.String(); c != "" {
-		traced = ", trace " + c
+		more = ", trace " + c
+	}
+	if l := t.large; l != nil {
+		more += fmt.Sprintf(", large: %d events of %d bytes in %d frames of %d", l.Events, l.Plain, l.Frames, l.Stored)
 	}
 	_, err := fmt.Fprintf(v.w, "%s:%d  entry %d, term %d, %s, after %d%s\n", uuid, t.Number, e.Index, e.Term,
-		time.UnixMicro(t.Time).UTC().Format("2006-01-02 15:04:05.000000"), t.DependsOn, traced)
+		time.UnixMicro(t.Time).UTC().Format("2006-01-02 15:04:05.000000"), t.DependsOn, more)
 	if err != nil {
 		return err
 	}
-	return printEvents(v.w, t.Events)
+	return t.each(func(events []byte) error { return printEvents(v.w, events) })
 }
 
 // printEvents writes a line for each event.
@@ -307,13 +360,13 @@ func (v *binlogView) exportFile(f *log.FileInfo, name string, more bool) (err er
 		return w.Begin(uint32(at/1e6), previous)
 	}
 	base := f.FirstNumber - 1
-	err = v.each(f, func(*log.Entry, *entry.Envelope) error { return nil }, func(_ *log.Entry, t *entry.Txn) error {
+	err = v.each(f, func(*log.Entry, *entry.Envelope) error { return nil }, func(_ *log.Entry, t *logTxn) error {
 		last = t.Time
 		if err := begin(t.Time); err != nil {
 			return err
 		}
 		return w.Transaction(&event.Transaction{Number: t.Number, LastCommitted: t.DependsOn - min(t.DependsOn, base),
-			Sequence: t.Number - base, Time: t.Time, Events: t.Events})
+			Sequence: t.Number - base, Time: t.Time, Each: t.each})
 	})
 	if err == nil {
 		err = begin(0)

@@ -143,6 +143,7 @@ func engineVariables() []*variable {
 		uintVar("binlog_expire_logs_seconds", inGlobal|inGroup, 2592000, 1, 1<<32),
 		uintVar("binlog_keep_size", inGlobal|inGroup, 4<<30, 1<<16, 1<<50),
 		uintVar("commit_token_life_seconds", inGlobal|inGroup, 3600, 60, 1<<32),
+		uintVar("binlog_large_commit_threshold", inGlobal|inGroup, 8<<20, 256<<10, 1<<40),
 		uintVar("max_binlog_size", inGlobal|inGroup, 256<<20, 4096, 1<<40),
 		uintVar("max_binlog_cache_size", inGlobal|readOnly, 1<<64-4096, 4096, maxUint),
 		uintVar("max_binlog_stmt_cache_size", inGlobal|readOnly, 64<<20, 4096, maxUint),

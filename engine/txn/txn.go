@@ -70,6 +70,9 @@ type Txn struct {
 	Err    error
 	Done   atomic.Bool
 	Packed []byte // its events, compressed before it has a number
+	// Body describes the body of a large transaction that enough members have; nil: its events
+	// go into its entry.
+	Body *entry.LargeBody
 
 	m            *Manager
 	locks        metadataOwner
@@ -238,7 +241,7 @@ func (t *Txn) end() {
 	t.events.Reset()
 	t.Keys.reset()
 	t.Schema, t.HasToken, t.Time = false, false, 0
-	t.Next, t.Number, t.Err, t.Packed = nil, 0, nil, nil
+	t.Next, t.Number, t.Err, t.Packed, t.Body = nil, 0, nil, nil, nil
 	t.Done.Store(false)
 	t.state.Store(atSession)
 	clear(t.savepoints)

@@ -37,7 +37,7 @@ const (
 // be read, who proposes does what is to be done. An error says why it is not to be proposed.
 func (p *Pipeline) pack(ctx context.Context, t *txn.Txn) error {
 	k := &p.packer
-	if t.Size() < p.opt.PackAbove || t.Schema {
+	if t.Size() < p.opt.PackAbove || t.Schema || t.Body != nil {
 		return nil
 	}
 	for !k.turn.TryLock() {

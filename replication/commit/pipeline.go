@@ -49,6 +49,8 @@ type Proposer interface {
 	// File says which file the next entry is to lie in: whether it opens a new one, and
 	// the format version of the one or the other. The true version may be newer.
 	File() (opens bool, version uint8)
+	// Opens is the format version of a file that the next entry would open.
+	Opens() (version uint8)
 	// Help sees to what comes of proposals. The tasks that they need next may not have
 	// been woken before: the caller does their work as long as nobody else is at it, until
 	// done, or leaves all to them if done is nil.
@@ -62,6 +64,8 @@ type Options struct {
 	Proposer Proposer
 
 	Compression Compression
+	// Bodies are those of large transactions; nil: there are none.
+	Bodies Bodies
 	// Tokens remembers which commit tokens were used.
 	Tokens *Tokens
 	// Outstanding is how many entries may be on their way at a time; 0: 2. One goes
@@ -146,21 +150,22 @@ type Pipeline struct {
 type counters struct {
 	Transactions atomic.Uint64
 	Entries      atomic.Uint64
+	Large        atomic.Uint64 // entries that are large transactions
 	RolledBack   atomic.Uint64 // transactions whose entry failed
 	Refused      atomic.Uint64 // proposals that had to be made again
 }
 
 // Counts are the counters of a pipeline at one moment.
 type Counts struct {
-	Transactions, Entries, RolledBack, Refused uint64
-	RawBytes, StoredBytes                      uint64 // of bodies before compression, of entries after it
-	Compressed, Plain, Packed                  uint64 // entries
+	Transactions, Entries, Large, RolledBack, Refused uint64
+	RawBytes, StoredBytes                             uint64 // of bodies before compression, of entries after it
+	Compressed, Plain, Packed                         uint64 // entries
 }
 
 // Counts returns the counters as they are now.
 func (p *Pipeline) Counts() Counts {
 	s, e := &p.stats, &p.enc.stats
-	return Counts{Transactions: s.Transactions.Load(), Entries: s.Entries.Load(), RolledBack: s.RolledBack.Load(),
+	return Counts{Transactions: s.Transactions.Load(), Entries: s.Entries.Load(), Large: s.Large.Load(), RolledBack: s.RolledBack.Load(),
 		Refused: s.Refused.Load(), RawBytes: e.RawBytes.Load(), StoredBytes: e.StoredBytes.Load(),
 		Compressed: e.Compressed.Load(), Plain: e.Plain.Load(), Packed: e.Packed.Load()}
 }
@@ -256,8 +261,11 @@ func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err e
 			return 0, err
 		}
 	}
-	t.Trx.StartCommit()
-	mine, err := false, p.pack(ctx, t)
+	mine, err := false, p.finishBody(ctx, t)
+	if err == nil {
+		t.Trx.StartCommit()
+		err = p.pack(ctx, t)
+	}
 	if err == nil {
 		mine, err = p.enqueue(t)
 	}

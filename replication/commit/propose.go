@@ -82,15 +82,16 @@ func (p *Pipeline) takeGroup() {
 		p.historyTerm = p.term
 		p.history.reset(p.last)
 	}
-	size := 0
+	size := int64(0)
 	for t := p.queue.head; t != nil; t = p.queue.head {
-		size += entry.HeaderSpace + int(t.Size())
-		if len(p.work) > 0 && (size > p.opt.GroupBytes || t.Schema) {
+		size += int64(entry.HeaderSpace) + t.Size()
+		alone := t.Schema || t.Body != nil // a barrier, or a file by itself
+		if len(p.work) > 0 && (size > int64(p.opt.GroupBytes) || alone) {
 			break
 		}
 		p.work = append(p.work, p.queue.pop())
-		if t.Schema {
-			break // an entry of its own: it is a barrier
+		if alone {
+			break
 		}
 	}
 	p.company = len(p.work) > 1
@@ -154,6 +155,7 @@ func (p *Pipeline) try(pr *Proposal) (again *Proposal) {
 		err = p.encode(pr)
 	}
 	if err == nil {
+		p.pin(pr)
 		err = p.opt.Proposer.Propose(pr)
 	}
 	if errors.Is(err, ErrBusy) {
@@ -164,6 +166,9 @@ func (p *Pipeline) try(pr *Proposal) (again *Proposal) {
 		err = ErrNotLeader
 	}
 	if err != nil {
+		if len(pr.txns) > 0 {
+			p.unpin(pr)
+		}
 		for _, t := range pr.txns {
 			p.fail(p.answer(t, 0, err))
 		}
@@ -200,6 +205,9 @@ func (p *Pipeline) encode(pr *Proposal) error {
 	p.mu.Unlock()
 	now := p.env.Now().UnixMicro()
 	e := entry.Envelope{Kind: entry.Transactions, Term: pr.Term, First: pr.first, Time: now}
+	if pr.txns[0].Body != nil {
+		return p.encodeLarge(pr, &e)
+	}
 	version := p.place(&e)
 	if len(pr.txns) == 1 && pr.txns[0].Packed != nil {
 		p.encodePacked(pr, &e, version)

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
@@ -22,6 +23,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/replication/apply"
+	"github.com/triremedb/trireme/replication/bodies"
 	"github.com/triremedb/trireme/replication/commit"
 	"github.com/triremedb/trireme/replication/provision"
 	"github.com/triremedb/trireme/replication/raftlog"
@@ -44,6 +46,7 @@ type core struct {
 	sessions   *txn.Manager
 	pipeline   *commit.Pipeline
 	applier    *apply.Applier
+	bodies     *bodies.Store
 	tokens     *commit.Tokens
 	source     *provision.Source
 	worker     *table.Worker // for the node's own state; of the applying task
@@ -75,6 +78,7 @@ type core struct {
 	// knows it; 0: not known.
 	slowestMatch atomic.Uint64
 	committed    atomic.Uint64 // index
+	accepted     atomic.Uint64 // index of the newest entry that Raft has taken into its log
 	// agreed is the index up to which Raft says that the group has agreed. Others may have
 	// applied the log up to there when this node has not.
 	agreed atomic.Uint64
@@ -141,10 +145,12 @@ func (c *core) open(id *identity) error {
 	c.inbox = newInbox(c.env, c.opt.InboxMax)
 	c.writer, c.finisher = newWriter(c), newFinisher(c)
 	po := c.opt.Commit
-	po.Env, po.Engine, po.Proposer, po.Tokens, po.Fail = c.env, c.engine, c, c.tokens, c.fail
+	po.Env, po.Engine, po.Proposer, po.Tokens, po.Bodies, po.Fail = c.env, c.engine, c, c.tokens, c.bodies, c.fail
 	c.pipeline = commit.New(po)
 	to := c.opt.Session
-	to.Env, to.Engine, to.FS, to.Log = c.env, c.engine, c.opt.FS, c.pipeline
+	// Files of transactions lie beside the log, which renames those of large ones.
+	to.Env, to.Engine, to.FS, to.Log, to.Large = c.env, c.engine, c.data, c.pipeline, largeMaker{c}
+	to.BeforeSchema = func() { c.applier.AwaitAhead() }
 	if c.opt.Sabotage == AnswerEarly {
 		to.Log = hasty{c.pipeline}
 	}
@@ -155,7 +161,8 @@ func (c *core) open(id *identity) error {
 		return err
 	}
 	if c.applier, err = apply.New(apply.Options{Env: c.env, Engine: c.engine, Workers: c.opt.Workers, MemoryMax: c.opt.PendingMax,
-		Trace: c.opt.Trace, Member: c.opt.ID, Extra: c.extra, OnApplied: func(index, _ uint64) { c.lastTime.publish(); c.applied.Store(index); c.appliedTo() }, OnStop: c.fail}); err != nil {
+		Trace: c.opt.Trace, Member: c.opt.ID, OpenBody: c.openBody, Damaged: c.damagedBody, AheadEnded: (*body.File).Release, Extra: c.extra,
+		OnApplied: func(index, _ uint64) { c.lastTime.publish(); c.applied.Store(index); c.appliedTo() }, OnStop: c.fail}); err != nil {
 		return err
 	}
 	if c.source, err = c.openSource(id); err != nil {
@@ -192,11 +199,12 @@ func (c *core) openLog(id *identity) error {
 		return err
 	}
 	lo := logOptions(c.opt, id, c.data)
+	c.openBodies(&lo)
 	lo.Checked = c.recovery.logChecked
 	lo.Known = max(pos.Index, c.state.Get().Commit)
 	c.binlog, err = log.Open(lo)
 	if errors.Is(err, log.ErrNoLog) && pos.Index == 0 && c.state.Get().Term == 0 {
-		c.binlog, err = log.Create(logOptions(c.opt, id, c.data), log.Start{})
+		c.binlog, err = log.Create(lo, log.Start{})
 	}
 	if errors.Is(err, log.ErrNoLog) {
 		err = fmt.Errorf("group: %w, but this member has taken part up to term %d: its files are missing; "+
@@ -305,6 +313,7 @@ func (c *core) openRaft() error {
 	c.raft.lease.counts = promiseLength(c.opt.Tick, c.opt.ElectionTicks)
 	c.raft.lease.length = leaseLength(c.raft.lease.counts)
 	c.raft.bounds.last = c.binlog.LastIndex()
+	c.accepted.Store(c.raft.bounds.last)
 	c.raft.longest.fsys = c.opt.FS
 	if err := c.raft.longest.read(); err != nil {
 		return err
@@ -370,6 +379,9 @@ func (c *core) closeParts() error {
 	if c.pipeline != nil {
 		c.pipeline.Drop()
 	}
+	if c.bodies != nil {
+		c.bodies.Close()
+	}
 	if c.state != nil {
 		errs = append(errs, c.state.Close())
 	}
@@ -434,11 +446,12 @@ func (c *core) setCommitted(e *raftpb.Entry) {
 	c.binlog.SetCommitted(e.GetIndex())
 }
 
-// resign is called by the Raft task when leadership is lost.
-func (c *core) resign(now role, reason error) {
+// resign is called by the Raft task when leadership is lost, which it had in the term was.
+func (c *core) resign(was uint64, now role, reason error) {
 	c.setRole(now)
 	c.lostAt.Store(int64(c.env.Monotonic()))
 	c.pipeline.Resign(reason)
+	c.bodies.Resign(was)
 	c.finisher.resign(reason)
 }
 
@@ -485,6 +498,9 @@ func (c *core) File() (opens bool, version uint8) {
 	c.rotating.Store(tail.Last + uint64(max(c.opt.Commit.Outstanding, c.opt.Commit.OutstandingMax, commit.DefaultOutstandingMax)) + 8)
 	return true, c.nextVersion(tail.Version)
 }
+
+// Opens implements commit.Proposer.
+func (c *core) Opens() (version uint8) { return c.nextVersion(c.binlog.Tail().Version) }
 
 // extra makes what the node stores with an entry that the applier commits:
 // membership, and commit tokens.

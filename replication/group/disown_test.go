@@ -3,6 +3,7 @@ package group_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,17 @@ func (r *simRig) writes(name string, count int, nodes ...*simNode) {
 	}
 }
 
+// heard waits until the leader knows what a node has.
+func (r *simRig) heard(n *simNode) {
+	r.t.Helper()
+	l, index := r.leader(nil), n.node.Status().Index
+	if !r.within(20*time.Second, func() bool {
+		return slices.ContainsFunc(l.node.Followers(), func(f group.Follower) bool { return f.ID == n.id && f.Match >= index })
+	}) {
+		r.t.Fatalf("the leader does not hear that member %d has entry %d", n.id, index)
+	}
+}
+
 // ends waits for a node to stop by itself, for a reason that says what to do.
 func (r *simRig) ends(n *simNode, why error) {
 	r.t.Helper()
@@ -56,6 +68,7 @@ func TestOlderDirectory(t *testing.T) {
 			n := r.others(r.leader(nil))[0]
 			old := copyOf(n)
 			r.writes("w", 10, r.nodes...)
+			r.heard(n)
 			n.kill()
 			n.fs = old
 			n.start()

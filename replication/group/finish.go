@@ -31,6 +31,7 @@ type finisher struct {
 	// Of whom is at work.
 	batch    []finishItem
 	serving  uint64 // term in which sessions may write; 0: they may not
+	term     uint64 // of the newest entry
 	uses     []commit.Use
 	applying bool // the applier may have something left
 }
@@ -119,6 +120,10 @@ func (f *finisher) do(i *finishItem) error {
 
 // entry finishes or applies one committed entry.
 func (f *finisher) entry(e *raftpb.Entry) error {
+	if e.GetTerm() > f.term {
+		f.term = e.GetTerm()
+		f.n.newTerm(f.term)
+	}
 	index, term, inDoubt := f.n.pipeline.Oldest()
 	switch {
 	case inDoubt && index == e.GetIndex() && term == e.GetTerm():

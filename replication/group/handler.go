@@ -164,6 +164,11 @@ func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte,
 		}
 		return binary.LittleEndian.AppendUint64(nil, c.binlog.FirstIndex()), nil
 	}
+	if c, err := n.running(); err == nil {
+		if answer, handled, err := c.answerBodies(ctx, kind, payload); handled {
+			return answer, err
+		}
+	}
 	return nil, fmt.Errorf("group: unknown question %q", kind)
 }
 
@@ -178,6 +183,9 @@ func (n *Node) Bulk(ctx context.Context, kind string, payload []byte, w transpor
 		return c.sendLogFile(payload, w)
 	case bulkSnapshot:
 		return c.source.Answer(ctx, payload, w)
+	}
+	if handled, err := c.bodies.HandleBulk(ctx, transport.CallerFrom(ctx).Member, kind, payload, w); handled {
+		return err
 	}
 	return fmt.Errorf("group: unknown kind of bulk data %q", kind)
 }

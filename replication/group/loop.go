@@ -38,7 +38,8 @@ type raftTask struct {
 	proposed []*proposal       // taken by Raft in this turn, not yet given out
 	claims   []*raftpb.Message // answers for leaders that would send snapshots
 
-	bounds bounds
+	bounds  bounds
+	lacking lacking
 
 	role  role
 	first uint64 // index of the first entry of the term in which this member leads; 0: not known yet
@@ -143,7 +144,7 @@ func (t *raftTask) end() {
 	t.lease.drop()
 	t.reads.failAll(ErrStopped)
 	t.moves.failAll(ErrStopped)
-	t.n.resign(role{term: t.role.term}, ErrStopped)
+	t.n.resign(t.role.term, role{term: t.role.term}, ErrStopped)
 }
 
 // step does the work that was taken: first what the node's own disk has said.
@@ -153,7 +154,10 @@ func (t *raftTask) step() {
 		t.stepOne(m)
 	}
 	for _, m := range t.work.peers {
-		if !t.disowned(m) && !t.unfit(m) {
+		if t.disowned(m) || t.unfit(m) {
+			continue
+		}
+		if m = t.complete(m); m != nil {
 			t.stepOne(m)
 		}
 	}
@@ -353,6 +357,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 	}
 	if appends != nil {
 		t.bounds.appended(appends.GetEntries())
+		t.n.accepted.Store(t.bounds.last)
 		t.firstOfTerm(appends.GetEntries())
 		t.accept(appends.GetEntries())
 		t.moves.appended(appends.GetEntries())
@@ -409,6 +414,7 @@ func (t *raftTask) committed(m *raftpb.Message) {
 		t.n.updatePeers(cc)
 		t.moves.applied(t, e, state)
 	}
+	t.passed(m.GetEntries()[len(m.GetEntries())-1].GetIndex())
 	t.moves.committed(m.GetEntries()[len(m.GetEntries())-1].GetIndex())
 	t.n.finisher.put(finishItem{committed: m})
 	if !t.guest {
@@ -434,7 +440,7 @@ func (t *raftTask) updateRole() {
 		t.n.slowestMatch.Store(0)
 		t.n.raftlog.EndLead()
 		t.n.log.Info("leadership lost", "term", was.term, "leader", now.leader)
-		t.n.resign(now, ErrNotLeader)
+		t.n.resign(was.term, now, ErrNotLeader)
 	}
 	if now.leads && !(was.leads && now.term == was.term) {
 		t.worked = t.env.Monotonic()

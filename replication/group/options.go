@@ -52,6 +52,9 @@ type Options struct {
 	LogPreallocate int64 // bytes by which a binlog file grows: 16 MiB
 	LogCache       int64 // memory for recent entries: 32 MiB
 	LogFileSize    int64 // max_binlog_size: 256 MiB; the leader's counts
+	// LargeThreshold is binlog_large_commit_threshold: 8 MiB. A transaction with more bytes of events
+	// is streamed to the others while it runs, into a file that becomes one of the log.
+	LargeThreshold int64
 	// LogKeep is how many bytes of closed files are kept for members that lag and for
 	// consumers, at most: 4 GiB. A member that needs more gets its data anew.
 	LogKeep int64
@@ -116,6 +119,7 @@ func (o *Options) setDefaults() {
 	def(&o.Tick, 50*time.Millisecond)
 	def(&o.ElectionTicks, 10)
 	def(&o.LogFileSize, 256<<20)
+	def(&o.LargeThreshold, 8<<20)
 	def(&o.LogKeep, 4<<30)
 	def(&o.LogExpire, 30*24*time.Hour)
 	def(&o.MarkInterval, time.Second)

@@ -397,7 +397,7 @@ func (p *LogPoint) pass(e *log.Entry) error {
 	}
 	if env.Term == e.Term {
 		p.Time = time.UnixMicro(env.Time).UTC()
-		if env.Kind == entry.Transactions {
+		if env.Count > 0 {
 			p.Number = max(p.Number, env.Last())
 		}
 	}

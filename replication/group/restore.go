@@ -263,11 +263,13 @@ func (r *Restore) copyLog(opt log.Options, m *provision.Manifest, until uint64) 
 // copyLog makes a new group's log that begins at start, of what logs of the old group have behind
 // that, up to the last transaction wanted. It returns the last term in it.
 func copyLog(opt log.Options, start log.Start, until uint64, from ...*log.Log) (term uint64, err error) {
+	bodies := &copiedBodies{fs: opt.FS, dir: "."}
+	opt.Bodies = bodies
 	l, err := log.Create(opt, start)
 	if err != nil {
 		return 0, err
 	}
-	c := logCopy{until: until, index: start.Index, term: start.Term, number: start.Number}
+	c := logCopy{until: until, index: start.Index, term: start.Term, number: start.Number, bodies: bodies}
 	if c.unpack, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(entry.MaxBody)); err == nil {
 		defer c.unpack.Close()
 		for i := 0; i < len(from) && err == nil && !c.over; i++ {
@@ -287,6 +289,7 @@ func copyLog(opt log.Options, start log.Start, until uint64, from ...*log.Log) (
 type logCopy struct {
 	until  uint64
 	unpack *zstd.Decoder
+	bodies *copiedBodies
 	over   bool   // all that is wanted is there
 	index  uint64 // of the last entry copied
 	term   uint64 // its
@@ -315,12 +318,29 @@ func (c *logCopy) run(from, to *log.Log) error {
 			if c.over {
 				break
 			}
+			if err := c.largeBody(&e, from); err != nil {
+				return err
+			}
 			out = append(out, e)
 			first, c.index, c.term = false, e.Index, e.Term
+			if c.bodies.id != (entry.StreamID{}) {
+				break // it is to be appended before another one is copied
+			}
 		}
 		if err := to.Append(out); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// largeBody copies the body of a large transaction, which its entry is appended with.
+func (c *logCopy) largeBody(e *log.Entry, from *log.Log) error {
+	if e.Type != log.Normal || len(e.Data) == 0 || entry.Kind(e.Data[0]) != entry.Large {
+		return nil
+	}
+	if err := c.bodies.fetch(from, e.Index); err != nil {
+		return fmt.Errorf("group: the large transaction of entry %d: %w", e.Index, err)
 	}
 	return nil
 }
@@ -339,14 +359,14 @@ func (c *logCopy) change(e *log.Entry, first bool) (over bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	counts := env.Kind == entry.Transactions && env.Term == e.Term
+	counts := (env.Kind == entry.Transactions || env.Kind == entry.Large) && env.Term == e.Term
 	switch {
 	case counts && env.First > c.until:
 		return true, nil
 	case counts:
 		c.number = min(env.Last(), c.until)
 	}
-	if first && env.Rotate() { // the log's first file is there already
+	if first && env.Rotate() && env.Kind != entry.Large { // the log's first file is there already
 		e.Data = append([]byte(nil), e.Data...)
 		env.Flags &^= entry.FlagRotate
 		env.FileVersion = 0

@@ -34,6 +34,8 @@ var settings = []setting{
 		func(c *core, v int64) { c.limits.logExpire.Store(v * int64(time.Second)) }},
 	{"binlog_keep_size", 1 << 16, 1 << 50, func(o *Options) int64 { return o.LogKeep },
 		func(c *core, v int64) { c.limits.logKeep.Store(v) }},
+	{"binlog_large_commit_threshold", 1, 1 << 40, func(o *Options) int64 { return o.LargeThreshold },
+		func(c *core, v int64) { c.limits.largeThreshold.Store(v) }},
 	{"binlog_transaction_compression", 0, 1, func(o *Options) int64 {
 		if o.Commit.Compression.Off {
 			return 0
@@ -41,6 +43,7 @@ var settings = []setting{
 		return 1
 	}, func(c *core, v int64) {
 		c.limits.compression.Off = v == 0
+		c.limits.plainBodies.Store(v == 0)
 		c.pipeline.SetCompression(c.limits.compression)
 	}},
 	{"binlog_transaction_compression_level_zstd", 1, 22, func(o *Options) int64 { return int64(max(o.Commit.Compression.Level, 1)) },
@@ -65,8 +68,10 @@ func findSetting(name string) *setting {
 
 // limits are the settings in force that no part of the node keeps.
 type limits struct {
-	logFileSize, logKeep, logExpire atomic.Int64
-	compression                     commit.Compression // of the applying task
+	logFileSize, logKeep, logExpire, largeThreshold atomic.Int64
+
+	compression commit.Compression // of the applying task
+	plainBodies atomic.Bool        // compression.Off, for sessions
 
 	mu sync.Mutex
 	// changed are the settings that the catalogue has: those that were changed by an entry.
@@ -87,7 +92,9 @@ const settingPrefix = "group/setting/"
 // loadSettings puts the settings in force as the catalogue has them.
 func (c *core) loadSettings() error {
 	c.limits.compression = c.opt.Commit.Compression
+	c.limits.plainBodies.Store(c.opt.Commit.Compression.Off)
 	c.limits.logFileSize.Store(c.opt.LogFileSize)
+	c.limits.largeThreshold.Store(c.opt.LargeThreshold)
 	c.limits.logKeep.Store(c.opt.LogKeep)
 	c.limits.logExpire.Store(int64(c.opt.LogExpire))
 	changed, err := c.storedSettings()

@@ -3,6 +3,7 @@ package group
 import (
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/replication/apply"
+	"github.com/triremedb/trireme/replication/bodies"
 	"github.com/triremedb/trireme/replication/commit"
 	"github.com/triremedb/trireme/replication/provision"
 )
@@ -16,12 +17,13 @@ type Stats struct {
 	Source  provision.SourceStats
 	Lag     Lag // of this member, as far as it knows
 	Cache   CacheStats
+	Bodies  bodies.Status
 	Dropped uint64 // messages that did not fit the inbox
 	Direct  uint64 // entries that a session finished in place of the tasks
 }
 
 // CacheStats are numbers of the transactions' binlog caches.
-type CacheStats struct{ Use, DiskUse, DiskBytes, Files int64 }
+type CacheStats struct{ Use, DiskUse, LargeUse, DiskBytes, Files int64 }
 
 // Stats returns the node's numbers. Errors: as of Engine.
 func (n *Node) Stats() (Stats, error) {
@@ -35,12 +37,12 @@ func (n *Node) Stats() (Stats, error) {
 	c.inbox.mu.Unlock()
 	return Stats{Log: c.binlog.Stats(), Commit: c.pipeline.Counts(), Apply: c.applier.Stats(), Source: c.source.Stats(),
 		Lag:   c.lag(pos.Index, c.committed.Load()),
-		Cache: c.cacheStats(), Dropped: dropped, Direct: c.finisher.direct.Load()}, nil
+		Cache: c.cacheStats(), Bodies: c.bodies.Status(), Dropped: dropped, Direct: c.finisher.direct.Load()}, nil
 }
 
 func (c *core) cacheStats() CacheStats {
 	s := &c.sessions.CacheStats
-	return CacheStats{Use: s.Use.Load(), DiskUse: s.DiskUse.Load(), DiskBytes: s.DiskBytes.Load(), Files: s.Files.Load()}
+	return CacheStats{Use: s.Use.Load(), DiskUse: s.DiskUse.Load(), LargeUse: s.LargeUse.Load(), DiskBytes: s.DiskBytes.Load(), Files: s.Files.Load()}
 }
 
 // Each calls fn with every number under its name in SHOW STATUS, in an order that does
@@ -63,7 +65,17 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Binlog_cache_use", s.Cache.Use)
 	fn("Binlog_cache_disk_use", s.Cache.DiskUse)
 	fn("Binlog_cache_disk_bytes", s.Cache.DiskBytes)
+	fn("Binlog_cache_large_use", s.Cache.LargeUse)
 	fn("Binlog_cache_files", s.Cache.Files)
+	fn("Binlog_large_commits", int64(s.Commit.Large))
+	fn("Binlog_large_copied", s.Log.LargeCopied)
+	fn("Binlog_large_running", int64(len(s.Bodies.Streams)))
+	fn("Binlog_large_waits", s.Bodies.Waiting)
+	fn("Binlog_large_fetching", int64(s.Bodies.Fetching))
+	fn("Binlog_large_bytes_sent", s.Bodies.Streamed)
+	fn("Binlog_large_bytes_received", s.Bodies.Received)
+	fn("Binlog_large_refetches", s.Bodies.Refetched)
+	fn("Binlog_large_dropped", s.Bodies.Dropped)
 	fn("Commit_transactions", int64(s.Commit.Transactions))
 	fn("Commit_entries", int64(s.Commit.Entries))
 	fn("Commit_entries_direct", int64(s.Direct))

@@ -111,6 +111,7 @@ var Sections = []Section{
 		{Name: "binlog_keep_size", Kind: Bytes, Default: "4G", Min: 64 * kib, Doc: "Closed files beyond this go even if a member needs them. The group's."},
 		{Name: "binlog_expire_logs_seconds", Kind: Number, Default: "2592000", Min: 1, Max: 1 << 32, Doc: "Closed files older than this go. The group's."},
 		{Name: "binlog_row_image", Default: "minimal", Choices: []string{"minimal", "noblob", "full"}, Doc: "Which columns of a changed row are logged."},
+		{Name: "binlog_large_commit_threshold", Kind: Bytes, Default: "8M", Min: 256 * kib, Max: tib, Doc: "A transaction with more bytes of events is streamed to the other members while it runs, and its commit renames a file. The group's once it runs: SET GLOBAL."},
 		{Name: "binlog_cache_size", Kind: Bytes, Default: "32K", Min: 4 * kib, Max: gib, Doc: "A transaction's events in memory; more go to a file."},
 		{Name: "max_binlog_cache_size", Kind: Bytes, Default: "0", Doc: "The largest transaction, in bytes of its events, at least 4K: error 1197. 0: no limit but the disk's."},
 		{Name: "replica_parallel_workers", Kind: Number, Default: "4", Min: 1, Max: 1024, Doc: "Tasks that apply what other members committed."},

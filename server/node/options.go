@@ -114,7 +114,7 @@ func alone(cfg *config.Config) bool {
 func groupOptions(cfg *config.Config, e env.Env, fs file.FS, log *slog.Logger) group.Options {
 	o := group.Options{Env: e, FS: fs, Log: log,
 		Tick: cfg.Duration("heartbeat_interval"), ElectionTicks: int(cfg.Int("election_ticks")), NoLease: !cfg.Bool("strong_read_lease"),
-		LogFileSize: cfg.Int("max_binlog_size"), LogKeep: cfg.Int("binlog_keep_size"),
+		LogFileSize: cfg.Int("max_binlog_size"), LogKeep: cfg.Int("binlog_keep_size"), LargeThreshold: cfg.Int("binlog_large_commit_threshold"),
 		LogExpire: time.Duration(cfg.Int("binlog_expire_logs_seconds")) * time.Second,
 		Workers:   int(cfg.Int("replica_parallel_workers")),
 		Storage: storage.Options{BufferPoolSize: cfg.Int("innodb_buffer_pool_size"),

@@ -163,5 +163,5 @@ const (
 	LargeVersion = 3
 	// FileVersion is the newest: that of a new group's files, and of those that a leader
 	// asks for when all members know it.
-	FileVersion = 2
+	FileVersion = 3
 )

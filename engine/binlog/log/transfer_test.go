@@ -114,7 +114,7 @@ func TestImport(t *testing.T) {
 				ok(to.VerifyFile(n))
 			}
 			for i, f := range to.Files() {
-				assert(f.Version == from.Files()[i+1].Version && to.Tail().Version == 2, "%+v", f)
+				assert(f.Version == from.Files()[i+1].Version && to.Tail().Version == entry.FileVersion, "%+v", f)
 			}
 			for i := uint64(9); i <= 41; i++ {
 				assert(must(from.Term(i)) == must(to.Term(i)) && must(from.Number(i)) == must(to.Number(i)), "entry %d", i)

@@ -1,0 +1,70 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/storage/file"
+)
+
+// copiedBodies implements log.Bodies for a log that is made of another one: the body of a large
+// transaction is copied before its entry is appended.
+type copiedBodies struct {
+	fs  file.FS
+	dir string
+	id  entry.StreamID // of the body that is here
+}
+
+func (c *copiedBodies) name() string { return path.Join(c.dir, "body.tmp") }
+
+// fetch copies the body of a log's entry.
+func (c *copiedBodies) fetch(from *log.Log, index uint64) (err error) {
+	b, err := from.OpenBody(index)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	f, err := c.fs.Open(c.name(), file.OpenOptions{Create: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	buf := make([]byte, 1<<20)
+	for off, end := int64(b.Offset), int64(b.Offset)+b.Stored; off < end; {
+		n, err := b.ReadAt(buf[:min(int64(len(buf)), end-off)], off)
+		if err != nil && (err != io.EOF || n == 0) {
+			return err
+		}
+		if _, err := f.WriteAt(buf[:n], off); err != nil {
+			return err
+		}
+		off += int64(n)
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	c.id = b.ID
+	return nil
+}
+
+// Take implements log.Bodies.
+func (c *copiedBodies) Take(b *entry.LargeBody) (string, error) {
+	if b.ID != c.id {
+		return "", fmt.Errorf("%w: of large transaction %v", log.ErrNoBody, b.ID)
+	}
+	return c.name(), nil
+}
+
+// Taken implements log.Bodies.
+func (c *copiedBodies) Taken(_ *entry.LargeBody, moved bool) {
+	if moved {
+		c.id = entry.StreamID{}
+	}
+}

@@ -1,0 +1,132 @@
+package group
+
+import (
+	"slices"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
+)
+
+// lacking keeps entries from Raft that this member could not store: a large transaction's body
+// comes another way than its entry, and may be late. Raft must not have the entry before, since the
+// writer, which also stores votes, would have to wait for the body.
+//
+// Such an entry, and what a leader sends behind it, is treated like messages that were lost: the
+// leader sends it again. The message with the entry is kept, and given to Raft when the body is here.
+type lacking struct {
+	index uint64          // of the entry; 0: nothing is lacking
+	term  uint64          // of the leader that has sent it
+	held  *raftpb.Message // from that entry on
+
+	wanted []wanted // bodies that are kept or fetched for entries that leaders have sent
+}
+
+// wanted is a body for an entry that need not come into the log: another leader may put another one
+// there.
+type wanted struct {
+	body  entry.LargeBody
+	index uint64
+}
+
+// complete returns the part of a leader's message that Raft may have now; nil: none of it.
+func (t *raftTask) complete(m *raftpb.Message) *raftpb.Message {
+	if m.GetType() != raftpb.MsgApp {
+		return m
+	}
+	l := &t.lacking
+	if l.index != 0 && m.GetTerm() == l.term && m.GetIndex() >= l.index {
+		return nil // Raft lacks the entry before it
+	}
+	for i, e := range m.GetEntries() {
+		want, large := largeBody(e)
+		if !large || t.stored(e) {
+			continue
+		}
+		if w := (wanted{want, e.GetIndex()}); !slices.Contains(l.wanted, w) {
+			l.wanted = append(l.wanted, w)
+		}
+		if !t.n.bodies.Pin(&want) {
+			return t.hold(m, i, &want)
+		}
+	}
+	if n := len(m.GetEntries()); m.GetTerm() > l.term || n > 0 && m.GetEntries()[n-1].GetIndex() >= l.index {
+		l.clear()
+	}
+	return m
+}
+
+func (l *lacking) clear() { l.index, l.term, l.held = 0, 0, nil }
+
+// passed lets go of bodies of which the log has taken all that it will: the group has agreed on the entries
+// up to the index, and they are in this member's log.
+func (t *raftTask) passed(index uint64) {
+	l := &t.lacking
+	kept := l.wanted[:0]
+	for _, w := range l.wanted {
+		if w.index > index {
+			kept = append(kept, w)
+			continue
+		}
+		t.n.bodies.CancelFetch(&w.body)
+		t.n.bodies.Unpin(&w.body)
+	}
+	clear(l.wanted[len(kept):])
+	l.wanted = kept
+}
+
+// hold keeps a message from entry i on, whose body is fetched, and returns what comes before.
+func (t *raftTask) hold(m *raftpb.Message, i int, want *entry.LargeBody) *raftpb.Message {
+	e := m.GetEntries()[i]
+	l := &t.lacking
+	l.index, l.term, l.held = e.GetIndex(), m.GetTerm(), part(m, i, len(m.GetEntries()))
+	t.n.fetchBody(want, e.GetIndex(), m.GetFrom())
+	if i == 0 {
+		return nil
+	}
+	return part(m, 0, i)
+}
+
+// part is a message with some of its entries.
+func part(m *raftpb.Message, from, to int) *raftpb.Message {
+	p := proto.CloneOf(&raftpb.Message{Type: m.Type, To: m.To, From: m.From, Term: m.Term, LogTerm: m.LogTerm, Index: m.Index, Commit: m.Commit})
+	if from > 0 {
+		before := m.GetEntries()[from-1]
+		p.Index, p.LogTerm = proto.Uint64(before.GetIndex()), proto.Uint64(before.GetTerm())
+	}
+	p.Entries = m.GetEntries()[from:to:to]
+	return p
+}
+
+// stored reports whether the log has the entry, and with it the body.
+func (t *raftTask) stored(e *raftpb.Entry) bool {
+	term, err := t.n.binlog.Term(e.GetIndex())
+	return err == nil && term == e.GetTerm()
+}
+
+// bodyCame gives Raft what was kept from it for want of a body, if that is all there now.
+func (t *raftTask) bodyCame() {
+	m := t.lacking.held
+	if m == nil || m.GetTerm() != t.role.term {
+		return
+	}
+	t.lacking.clear()
+	if m = t.complete(m); m != nil {
+		t.stepOne(m)
+	}
+}
+
+// largeBody is what an entry of kind Large says of its body; large is false of all others. One that
+// is malformed is left to the log, which refuses it.
+func largeBody(e *raftpb.Entry) (want entry.LargeBody, large bool) {
+	data := e.GetData()
+	if e.GetType() != raftpb.EntryNormal || len(data) == 0 || entry.Kind(data[0]) != entry.Large {
+		return want, false
+	}
+	_, b, err := entry.Parse(data)
+	if err == nil {
+		want, err = entry.ParseLargeBody(b)
+	}
+	return want, err == nil
+}

@@ -50,6 +50,11 @@ func TestChanges(t *testing.T) {
 func storms(t *testing.T, number uint64, until time.Time) *storm {
 	rng := rand.New(rand.NewPCG(number, 1))
 	c := newNetworked(t, 3+rng.IntN(3))
+	if c.large = number%2 == 0; c.large {
+		for _, n := range c.nodes {
+			n.Large = true
+		}
+	}
 	c.found()
 	r := &storm{run: &run{cluster: c, load: startLoad(c, number), rng: rng}, answered: map[string]int{}}
 	for i := 0; c.failed() == "" && (i == 0 || i < strikesEach && time.Now().Before(until)); i++ {

@@ -24,6 +24,7 @@ type cluster struct {
 	http *http.Client
 	net  *network // between the nodes; nil: they reach each other directly
 	// sabotage breaks the nodes on purpose; then they may complain.
+	large    bool // transactions, many of them
 	sabotage group.Sabotage
 
 	mu    sync.Mutex
@@ -79,7 +80,7 @@ func (c *cluster) launch(founders []group.Member) {
 func (c *cluster) newNode() *node {
 	id := uint64(len(c.nodes) + 1)
 	n := &node{log: filepath.Join(c.dir, fmt.Sprintf("node%d.log", id)),
-		setup: setup{Sabotage: c.sabotage, Group: c.id, ID: id, Dir: filepath.Join(c.dir, fmt.Sprintf("node%d", id)), Listen: freeAddr(c.t)}}
+		setup: setup{Sabotage: c.sabotage, Large: c.large, Group: c.id, ID: id, Dir: filepath.Join(c.dir, fmt.Sprintf("node%d", id)), Listen: freeAddr(c.t)}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.net != nil {

@@ -39,6 +39,7 @@ type setup struct {
 	Sabotage  group.Sabotage
 	// ElectionTicks is as in group.Options.
 	ElectionTicks int
+	Large         bool // transactions are large from largeThreshold bytes of events on
 }
 
 // started is a node's first line.
@@ -57,7 +58,7 @@ func (s *setup) addr() string {
 
 // options are small where limits should be met in a short test.
 func (s *setup) options(log *slog.Logger) group.Options {
-	return group.Options{Env: env.Real(), FS: file.OS(s.Dir), Log: log, Group: s.Group, ID: s.ID,
+	o := group.Options{Env: env.Real(), FS: file.OS(s.Dir), Log: log, Group: s.Group, ID: s.ID,
 		Founders: s.Founders, Join: s.Join, Contact: s.Contact, Sabotage: s.Sabotage, ElectionTicks: s.ElectionTicks,
 		LogPreallocate: 256 << 10, LogCache: 256 << 10, LogFileSize: 64 << 10,
 		Storage: storage.Options{BufferPoolSize: 16 << 20, RedoCapacity: 16 << 20, LockWait: 2 * time.Second},
@@ -65,7 +66,14 @@ func (s *setup) options(log *slog.Logger) group.Options {
 			return transport.New(transport.Options{Listen: s.Listen, Advertise: s.Advertise, Identity: id, AllowPlaintext: true,
 				LogFormat: group.LogFormat, Logger: log}, h)
 		}}
+	if s.Large {
+		o.LargeThreshold = largeThreshold
+	}
+	return o
 }
+
+// largeThreshold makes large transactions of about half of all transfers.
+const largeThreshold = 500
 
 // runNode is a node's process: it serves until its standard input ends.
 func runNode(text string) int {

@@ -88,7 +88,7 @@ func (g *group) upgradedAndBack(t *testing.T, outer *bank) string {
 		b.sql("SET GLOBAL max_binlog_size = " + size)
 		b.goesOn()
 		if size == "4096" {
-			o.format(2)
+			o.format(3)
 		}
 	}
 	before := o.members()
@@ -100,7 +100,7 @@ func (g *group) upgradedAndBack(t *testing.T, outer *bank) string {
 				continue
 			}
 			out, err := g.tool("kube", "kubectl", "-n", namespace, "logs", p.Meta.Name, "--previous")
-			if err == nil && strings.Contains(out, "version 2") {
+			if err == nil && strings.Contains(out, "version 3") {
 				return nil
 			}
 			return fmt.Errorf("it says %s (%w)", out, err)

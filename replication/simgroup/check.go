@@ -124,11 +124,27 @@ func (w *world) check() {
 		w.failf("%d members are there to be checked: %s", len(nodes), w.standing())
 		return
 	}
+	w.checkBodies(nodes)
 	w.checkHashes(nodes)
 	w.checkFiles(nodes)
 	w.checkIndexes(nodes)
 	w.checkHistory(nodes)
 	w.checkTraces(nodes)
+}
+
+// checkBodies demands that nothing of a large transaction is left where none runs.
+func (w *world) checkBodies(nodes []*node) {
+	for _, n := range nodes {
+		var left int
+		if !w.within(15*time.Second, func() bool {
+			s, err := n.node.Stats()
+			left = len(s.Bodies.Streams) + s.Bodies.Fetching
+			return err == nil && left == 0
+		}) {
+			s, _ := n.node.Stats()
+			w.failf("node %d: %d bodies of large transactions are left: %+v", n.id, left, s.Bodies)
+		}
+	}
 }
 
 // checkHashes demands equal state hashes at a number that all members have.
@@ -225,7 +241,7 @@ func ReadLog(l *log.Log, def *record.Table) (numbers map[uint64]uint64, from uin
 			return nil, 0, err
 		}
 		for _, e := range entries {
-			if err := readEntry(z, layout, &e, numbers); err != nil {
+			if err := readEntry(l, z, layout, &e, numbers); err != nil {
 				return nil, 0, fmt.Errorf("entry %d: %w", e.Index, err)
 			}
 		}
@@ -234,8 +250,8 @@ func ReadLog(l *log.Log, def *record.Table) (numbers map[uint64]uint64, from uin
 	return numbers, start.Number + 1, nil
 }
 
-func readEntry(z *zstd.Decoder, layout *event.Layout, e *log.Entry, numbers map[uint64]uint64) error {
-	return eachTxn(z, e, func(t *entry.Txn) error {
+func readEntry(l *log.Log, z *zstd.Decoder, layout *event.Layout, e *log.Entry, numbers map[uint64]uint64) error {
+	return eachTxn(l, z, e, func(t *entry.Txn) error {
 		id, found, err := opOf(layout, t.Events)
 		if err != nil || !found {
 			return err

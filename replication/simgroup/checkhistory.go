@@ -203,7 +203,7 @@ func (w *world) checkEffects(n *node, c *contents) {
 		case there != want:
 			w.failf("node %d: row %d of %s is there: %v, by the operations that took place: %v", n.id, r.id, r.table,
 				there, want)
-		case there && r.table == "docs" && !bytes.Equal(value.Bytes(), body(r.id)):
+		case there && r.table == "docs" && !bytes.Equal(value.Bytes(), document(r.id)):
 			w.failf("node %d: document %d has other contents", n.id, r.id)
 		}
 	}

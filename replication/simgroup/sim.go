@@ -24,11 +24,13 @@ type Result struct {
 	Numbers uint64 // transactions acknowledged up to
 	Traced  int    // transactions in the logs at the end that are part of a trace
 	Spans   int    // of transactions that were applied
+	Large   uint64 // large transactions, by those that lead at the end
+	Ahead   uint64 // of them applied ahead, by those that run at the end
 }
 
 func (r Result) String() string {
-	s := fmt.Sprintf("trace %016x, %d steps, %d writes, %d outcomes unknown, %d reads, transaction %d, %d traced, %d spans",
-		r.Trace, r.Steps, r.Writes, r.Lost, r.Reads, r.Numbers, r.Traced, r.Spans)
+	s := fmt.Sprintf("trace %016x, %d steps, %d writes, %d outcomes unknown, %d reads, transaction %d, %d traced, %d spans, %d large, %d applied ahead",
+		r.Trace, r.Steps, r.Writes, r.Lost, r.Reads, r.Numbers, r.Traced, r.Spans, r.Large, r.Ahead)
 	if r.Problem != "" {
 		s += ": " + r.Problem
 	}
@@ -40,7 +42,7 @@ func (r Result) String() string {
 func Run(opt Options) Result {
 	w := simulated(opt, (*world).run)
 	return Result{Problem: w.problem, Trace: w.sim.TraceHash(), Steps: w.sim.Steps(), Writes: w.history.writes, Lost: w.history.lost,
-		Reads: w.history.reads, Numbers: w.history.acked, Traced: w.traced, Spans: len(w.spans)}
+		Reads: w.history.reads, Numbers: w.history.acked, Traced: w.traced, Spans: len(w.spans), Large: w.large, Ahead: w.ahead}
 }
 
 // simulated runs a script in a world of its own.
@@ -120,6 +122,12 @@ func (w *world) run() {
 			w.check()
 		} else {
 			w.failf("a client waits for ever: %s\n%s", w.standing(), stacks("simgroup.(*world)"))
+		}
+	}
+	for _, n := range w.up() {
+		if s, err := n.node.Stats(); err == nil {
+			w.large += s.Commit.Large
+			w.ahead += s.Apply.AheadTransactions
 		}
 	}
 	for _, n := range w.made {

@@ -3,10 +3,12 @@ package simgroup
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/binlog/log"
@@ -146,7 +148,7 @@ func (w *world) readTraces(l *log.Log, layout *event.Layout, inLog map[uint64]tr
 			}
 			for _, e := range entries {
 				i = e.Index + 1
-				err := eachTxn(z, &e, func(t *entry.Txn) error {
+				err := eachTxn(l, z, &e, func(t *entry.Txn) error {
 					known[t.Number] = true
 					if t.Trace.Valid() {
 						inLog[t.Number] = t.Trace
@@ -176,19 +178,22 @@ func (w *world) readTraces(l *log.Log, layout *event.Layout, inLog map[uint64]tr
 	return nil
 }
 
-// eachTxn calls fn for the transactions of an entry.
-func eachTxn(z *zstd.Decoder, e *log.Entry, fn func(*entry.Txn) error) error {
+// eachTxn calls fn for the transactions of an entry of l.
+func eachTxn(l *log.Log, z *zstd.Decoder, e *log.Entry, fn func(*entry.Txn) error) error {
 	if e.Type != log.Normal || len(e.Data) == 0 {
 		return nil
 	}
-	env, body, err := entry.Parse(e.Data)
+	env, stored, err := entry.Parse(e.Data)
+	if err == nil && env.Kind == entry.Large && env.Term == e.Term {
+		return largeTxn(l, z, e.Index, &env, stored, fn)
+	}
 	if err != nil || env.Kind != entry.Transactions || env.Term != e.Term {
 		return err
 	}
-	if body, err = env.Unpack(z, body, nil); err != nil {
+	if stored, err = env.Unpack(z, stored, nil); err != nil {
 		return err
 	}
-	r := entry.NewReader(&env, body)
+	r := entry.NewReader(&env, stored)
 	var t entry.Txn
 	for {
 		more, err := r.Next(&t)
@@ -198,5 +203,28 @@ func eachTxn(z *zstd.Decoder, e *log.Entry, fn func(*entry.Txn) error) error {
 		if err := fn(&t); err != nil {
 			return err
 		}
+	}
+}
+
+// largeTxn calls fn for a large transaction, with all its events.
+func largeTxn(l *log.Log, z *zstd.Decoder, index uint64, env *entry.Envelope, stored []byte, fn func(*entry.Txn) error) error {
+	want, t, err := entry.ParseLarge(env, stored)
+	if err != nil {
+		return err
+	}
+	f, err := l.OpenBody(index)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	for r := body.NewReader(f, &want, z); ; {
+		_, events, err := r.Next()
+		if err == io.EOF {
+			return fn(&t)
+		}
+		if err != nil {
+			return err
+		}
+		t.Events = append(t.Events, events...)
 	}
 }

@@ -367,7 +367,7 @@ type rowOf struct {
 }
 
 // body is the content of a document: of many lengths, and hard to compress.
-func body(id int64) []byte {
+func document(id int64) []byte {
 	rng := rand.New(rand.NewPCG(uint64(id), 4))
 	b := make([]byte, 200+rng.IntN(24000))
 	for i := 0; i+8 <= len(b); i += 8 {
@@ -384,7 +384,7 @@ func (w *world) useDocs(_ *node, s *txn.Session, rng *rand.Rand, y *try) error {
 	}
 	if w.value++; len(w.docs) < 8 || rng.IntN(3) > 0 {
 		id := int64(w.value)
-		if err := s.Insert(t, []types.Value{types.NewInt(id), types.NewBytes(body(id))}, false); err != nil {
+		if err := s.Insert(t, []types.Value{types.NewInt(id), types.NewBytes(document(id))}, false); err != nil {
 			return err
 		}
 		w.docs = append(w.docs, id)

@@ -71,7 +71,9 @@ type world struct {
 	drawn  uint64    // contexts of spans
 	traced int       // transactions in the logs that are part of a trace
 	stop   bool      // load and faults
-	calm   bool      // there is no harm but that of strikes
+	large  uint64    // see Result
+	ahead  uint64
+	calm   bool // there is no harm but that of strikes
 	// untimely: clocks have been harmed, so that nobody can tell by them how old data are.
 	untimely bool
 	// rotten is the node whose disk rots; nil: none does.
@@ -237,6 +239,9 @@ func (n *node) options(founders []group.Member) group.Options {
 	}
 	if n.w.opt.Seed%4 == 2 {
 		o.Commit.PackAbove = 300 // large transactions are few otherwise
+	}
+	if n.w.opt.Seed%4 < 2 { // transactions of a few rows are large
+		o.LargeThreshold = [...]int64{200, 600, 2000, 6000}[n.w.opt.Seed/4%4]
 	}
 	if n.w.opt.Log != nil {
 		o.Log = n.w.opt.Log.With("node", n.id)

@@ -125,7 +125,7 @@ func (g *group) loadAccount() {
 			return err
 		}
 		defer db.Close()
-		for _, s := range []string{"CREATE USER IF NOT EXISTS '" + loadUser + "'@'%' IDENTIFIED BY '" + loadSecret + "'", "GRANT ALL ON *.* TO '" + loadUser + "'@'%'"} {
+		for _, s := range []string{"CREATE USER IF NOT EXISTS '" + loadUser + "'@'%' IDENTIFIED BY '" + loadSecret + "'", "GRANT ALL ON *.* TO '" + loadUser + "'@'%' WITH GRANT OPTION"} {
 			if _, err := db.Exec(s); err != nil {
 				return err
 			}

@@ -300,8 +300,9 @@ func (t *Table) releaseSpans(o *Owner) {
 	o.spans = nil
 }
 
-// unlockInSpan takes a key out of o's span of the mode, if there is one that covers it.
-func (t *Table) unlockInSpan(o *Owner, index uint64, key []byte, mode Mode, area Area) bool {
+// someSpan reports whether fn is true of one of o's spans over the key, and ends with that one. The
+// spans' slot is locked meanwhile.
+func (t *Table) someSpan(o *Owner, index uint64, key []byte, fn func(*spanSlot, *span) bool) bool {
 	slot := t.spansOn(index, key)
 	if slot == nil {
 		return false
@@ -309,30 +310,29 @@ func (t *Table) unlockInSpan(o *Owner, index uint64, key []byte, mode Mode, area
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
 	for _, p := range slot.over(index, key) {
-		if p.owner == o && p.mode == mode && slot.cut(p, area.From, area.To) {
-			o.mu.Lock()
-			o.counted(-1)
-			o.mu.Unlock()
+		if p.owner == o && fn(slot, p) {
 			return true
 		}
 	}
 	return false
 }
 
+// unlockInSpan takes a key out of o's span of the mode, if there is one that covers it.
+func (t *Table) unlockInSpan(o *Owner, index uint64, key []byte, mode Mode, area Area) bool {
+	return t.someSpan(o, index, key, func(slot *spanSlot, p *span) bool {
+		if p.mode != mode || !slot.cut(p, area.From, area.To) {
+			return false
+		}
+		o.mu.Lock()
+		o.counted(-1)
+		o.mu.Unlock()
+		return true
+	})
+}
+
 // holdsInSpan reports whether a span of o covers a lock on the key.
 func (t *Table) holdsInSpan(o *Owner, index uint64, key []byte, mode Mode) bool {
-	slot := t.spansOn(index, key)
-	if slot == nil {
-		return false
-	}
-	slot.mu.Lock()
-	defer slot.mu.Unlock()
-	for _, p := range slot.over(index, key) {
-		if p.owner == o && p.mode.Covers(mode) {
-			return true
-		}
-	}
-	return false
+	return t.someSpan(o, index, key, func(_ *spanSlot, p *span) bool { return p.mode.Covers(mode) })
 }
 
 // inheritSpans is InheritOnInsert for spans: the new entry is cut out of those of

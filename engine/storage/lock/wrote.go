@@ -26,18 +26,7 @@ func (t *Table) Wrote(o *Owner, index uint64, key []byte) (alone bool) {
 			s.drop(q)
 		}
 	}
-	slot := t.spansOn(index, key)
-	if slot == nil {
-		return false
-	}
-	slot.mu.Lock()
-	defer slot.mu.Unlock()
-	for _, p := range slot.over(index, key) {
-		if p.owner == o && RecordX.Covers(p.mode) {
-			return true
-		}
-	}
-	return false
+	return t.someSpan(o, index, key, func(_ *spanSlot, p *span) bool { return RecordX.Covers(p.mode) })
 }
 
 // DropAlone is Wrote for ranges that have no entry beside the key, which is the only one in

@@ -137,7 +137,7 @@ func TestNames(t *testing.T) {
 // one starts a group of one node.
 func one(t *testing.T, fsys file.FS, addr string, found bool) *group.Node {
 	t.Helper()
-	o := group.Options{Env: env.Real(), FS: fsys, Storage: storage.Options{BufferPoolSize: 16 << 20}, LogPreallocate: -1,
+	o := group.Options{Env: env.Real(), FS: fsys, Storage: storage.Options{BufferPoolSize: 16 << 20}, LogPreallocate: -1, LargeThreshold: 200,
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
 			return transport.New(transport.Options{Listen: addr, Identity: id, AllowPlaintext: true, LogFormat: group.LogFormat}, h)
 		}}

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/replication/apply"
 	"github.com/triremedb/trireme/replication/bodies"
-	"github.com/triremedb/trireme/replication/transport"
 )
 
 // openBodies makes the store of the bodies of large transactions. The log takes them from it.
@@ -124,8 +122,3 @@ func (m largeMaker) End(b *body.File) { m.c.bodies.End(b) }
 
 // Compress implements cache.Large.
 func (m largeMaker) Compress() bool { return !m.c.limits.plainBodies.Load() }
-
-// answerBodies answers what is asked about large transactions.
-func (c *core) answerBodies(ctx context.Context, kind string, payload []byte) (answer []byte, handled bool, err error) {
-	return c.bodies.HandleAsk(transport.CallerFrom(ctx).Member, kind, payload)
-}

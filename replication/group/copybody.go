@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 
+	"github.com/triremedb/trireme/engine/binlog/cache"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -14,12 +14,12 @@ import (
 // copiedBodies implements log.Bodies for a log that is made of another one: the body of a large
 // transaction is copied before its entry is appended.
 type copiedBodies struct {
-	fs  file.FS
-	dir string
-	id  entry.StreamID // of the body that is here
+	fs file.FS
+	id entry.StreamID // of the body that is here
 }
 
-func (c *copiedBodies) name() string { return path.Join(c.dir, "body.tmp") }
+// copiedName is where the copy lies: what a crash leaves of it goes at the node's start.
+const copiedName = cache.DefaultDir + "/ML_copy"
 
 // fetch copies the body of a log's entry.
 func (c *copiedBodies) fetch(from *log.Log, index uint64) (err error) {
@@ -28,7 +28,10 @@ func (c *copiedBodies) fetch(from *log.Log, index uint64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	f, err := c.fs.Open(c.name(), file.OpenOptions{Create: true})
+	if err := c.fs.MkdirAll(cache.DefaultDir); err != nil {
+		return err
+	}
+	f, err := c.fs.Open(copiedName, file.OpenOptions{Create: true})
 	if err != nil {
 		return err
 	}
@@ -59,7 +62,7 @@ func (c *copiedBodies) Take(b *entry.LargeBody) (string, error) {
 	if b.ID != c.id {
 		return "", fmt.Errorf("%w: of large transaction %v", log.ErrNoBody, b.ID)
 	}
-	return c.name(), nil
+	return copiedName, nil
 }
 
 // Taken implements log.Bodies.

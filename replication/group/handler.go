@@ -165,7 +165,7 @@ func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte,
 		return binary.LittleEndian.AppendUint64(nil, c.binlog.FirstIndex()), nil
 	}
 	if c, err := n.running(); err == nil {
-		if answer, handled, err := c.answerBodies(ctx, kind, payload); handled {
+		if answer, handled, err := c.bodies.HandleAsk(transport.CallerFrom(ctx).Member, kind, payload); handled {
 			return answer, err
 		}
 	}

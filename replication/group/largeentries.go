@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 )
@@ -90,12 +89,12 @@ func (t *raftTask) hold(m *raftpb.Message, i int, want *entry.LargeBody) *raftpb
 
 // part is a message with some of its entries.
 func part(m *raftpb.Message, from, to int) *raftpb.Message {
-	p := proto.CloneOf(&raftpb.Message{Type: m.Type, To: m.To, From: m.From, Term: m.Term, LogTerm: m.LogTerm, Index: m.Index, Commit: m.Commit})
+	p := &raftpb.Message{Type: m.Type, To: m.To, From: m.From, Term: m.Term, LogTerm: m.LogTerm, Index: m.Index, Commit: m.Commit,
+		Entries: m.GetEntries()[from:to:to]}
 	if from > 0 {
 		before := m.GetEntries()[from-1]
-		p.Index, p.LogTerm = proto.Uint64(before.GetIndex()), proto.Uint64(before.GetTerm())
+		p.Index, p.LogTerm = before.Index, before.Term
 	}
-	p.Entries = m.GetEntries()[from:to:to]
 	return p
 }
 

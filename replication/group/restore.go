@@ -263,7 +263,7 @@ func (r *Restore) copyLog(opt log.Options, m *provision.Manifest, until uint64) 
 // copyLog makes a new group's log that begins at start, of what logs of the old group have behind
 // that, up to the last transaction wanted. It returns the last term in it.
 func copyLog(opt log.Options, start log.Start, until uint64, from ...*log.Log) (term uint64, err error) {
-	bodies := &copiedBodies{fs: opt.FS, dir: "."}
+	bodies := &copiedBodies{fs: opt.FS}
 	opt.Bodies = bodies
 	l, err := log.Create(opt, start)
 	if err != nil {

@@ -20,6 +20,10 @@
 // for row locks), transactions gather in the queue; then one entry takes them all.
 // Without load a transaction is an entry by itself at once: nobody waits for company.
 //
+// A transaction whose events have outgrown binlog_large_commit_threshold comes with a body, a
+// file that a majority has on disk before the transaction is queued ([Bodies]). Its entry says
+// which body it is, and is an entry by itself.
+//
 // # Early lock release
 //
 // A transaction's locks are released once Raft has accepted its entry. What happens

@@ -2,6 +2,7 @@ package bodies
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -398,6 +399,9 @@ func TestCancelFetch(t *testing.T) {
 		env.Sleep(r.sim, 3*time.Second)
 		if got := r.nodes[1].store.Status(); got.Fetching != 10 || len(r.nodes[1].files()) != fetchesMax {
 			r.fatalf("%d fetches, %v", got.Fetching, r.nodes[1].files())
+		}
+		if miss := r.nodes[1].miss; !slices.Contains(miss, 7) {
+			r.fatalf("nobody has the body, and OnMiss has heard of %d", miss)
 		}
 		r.nodes[1].store.DropBefore(6)
 		for i := range 10 {

@@ -51,7 +51,7 @@ func (s *Store) fetchOf(id entry.StreamID) *fetch {
 }
 
 // Fetch begins to get a whole body from any of the members in turn, until it is here or
-// CancelFetch is called; OnHas is called in the end. index is that of the body's entry in
+// CancelFetch is called; OnHas is called in the end, and OnMiss whenever none of them had it. index is that of the body's entry in
 // the log. If the fetch is under way, it goes on with the members that are named now.
 func (s *Store) Fetch(want *entry.LargeBody, index uint64, from []uint64) {
 	s.mu.Lock()
@@ -131,7 +131,7 @@ func (s *Store) fetch(f *fetch) {
 	s.mu.Lock()
 	done := s.await(f.wake)
 	s.mu.Unlock()
-	pause, said := pauseMin, ""
+	pause, said := pauseMin, map[uint64]string{}
 	for try := 0; !s.fetched(f); {
 		if s.coming(f) {
 			f.wake.ParkFor(lookEvery)
@@ -143,12 +143,16 @@ func (s *Store) fetch(f *fetch) {
 			continue
 		}
 		s.count.refetched.Add(1)
-		if text := err.Error(); text != said { // a full disk says the same many times
-			said = text
+		if text := err.Error(); text != said[holder] { // a full disk says the same many times
+			said[holder] = text
 			s.opt.Logger.Warn("the body of a large transaction was not fetched; it is tried again",
 				"transaction", f.want.ID.String(), "from", holder, "error", err)
 		}
 		if try++; !more || errors.Is(err, transport.ErrClosed) {
+			s.mu.Lock()
+			index := f.index
+			s.mu.Unlock()
+			s.opt.OnMiss(index)
 			s.rest(f, pause)
 			pause = min(2*pause, pauseMax)
 		}

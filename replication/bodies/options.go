@@ -36,6 +36,9 @@ type Options struct {
 	OnBody func(*body.File)
 	// OnHas hears that a body is here: Has is true for it now. nil: nobody.
 	OnHas func(entry.LargeBody)
+	// OnMiss hears that no member that Fetch may ask gave the body, by the index of its entry;
+	// the fetch goes on. Their logs may have been purged of it. nil: nobody.
+	OnMiss func(index uint64)
 	// Log opens the file of the log with a body, which lies at want.Offset in it; nil: there
 	// is none. It returns an error if the log has no such body.
 	Log func(want *entry.LargeBody, index uint64) (io.ReaderAt, io.Closer, error)
@@ -89,6 +92,9 @@ func (o *Options) fill() {
 	}
 	if o.OnHas == nil {
 		o.OnHas = func(entry.LargeBody) {}
+	}
+	if o.OnMiss == nil {
+		o.OnMiss = func(uint64) {}
 	}
 	if o.Log == nil {
 		o.Log = func(*entry.LargeBody, uint64) (io.ReaderAt, io.Closer, error) { return nil, nil, o.ErrNoBody }

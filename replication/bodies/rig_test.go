@@ -51,6 +51,7 @@ type node struct {
 	busy  map[entry.StreamID]bool   // bodies that are being taken
 	seen  map[entry.StreamID]*body.File
 	has   []entry.LargeBody // what OnHas has said
+	miss  []uint64          // what OnMiss has said
 }
 
 func addr(id uint64) string { return fmt.Sprintf("n%d", id) }
@@ -88,7 +89,7 @@ func (r *rig) fatalf(format string, args ...any) { panic(fmt.Sprintf(format, arg
 // up starts a member that is not running.
 func (n *node) up() {
 	r := n.r
-	n.seen, n.has, n.busy = map[entry.StreamID]*body.File{}, nil, map[entry.StreamID]bool{}
+	n.seen, n.has, n.miss, n.busy = map[entry.StreamID]*body.File{}, nil, nil, map[entry.StreamID]bool{}
 	names, _ := n.fs.List(defaultDir)
 	for _, name := range names {
 		_ = n.fs.Remove(defaultDir + "/" + name)
@@ -112,6 +113,7 @@ func (n *node) up() {
 		},
 		OnBody: func(b *body.File) { n.seen[b.ID] = b },
 		OnHas:  func(l entry.LargeBody) { n.has = append(n.has, l) },
+		OnMiss: func(index uint64) { n.miss = append(n.miss, index) },
 		Log:    n.openLog,
 	})
 	var peers []transport.Peer

@@ -19,8 +19,9 @@ func (c *core) openBodies(lo *log.Options) {
 	c.bodies = bodies.New(bodies.Options{Env: c.env, FS: c.data, Transport: c.transport, Member: c.opt.ID, Logger: c.log,
 		Members: c.others, Leader: func() (member, term uint64) { r := c.currentRole(); return r.leader, r.term },
 		Quorum: c.membership.quorum, OnBody: c.bodyBegun,
-		OnHas: func(entry.LargeBody) { c.inbox.call(c.raft.bodyCame) },
-		Log:   c.bodyOf, ErrNoBody: log.ErrNoBody})
+		OnHas:  func(entry.LargeBody) { c.inbox.call(c.raft.bodyCame) },
+		OnMiss: func(index uint64) { c.inbox.call(func() { c.raft.bodyMissed(index) }) },
+		Log:    c.bodyOf, ErrNoBody: log.ErrNoBody})
 	lo.Bodies = c.bodies
 }
 

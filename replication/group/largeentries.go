@@ -116,6 +116,15 @@ func (t *raftTask) bodyCame() {
 	}
 }
 
+// bodyMissed lets the leader's messages to Raft again although the body of an entry is not here: no
+// member has given it. Raft refuses those behind the entry, so that the leader looks for it in its log,
+// and sends it again, or a snapshot if its log has been purged of it.
+func (t *raftTask) bodyMissed(index uint64) {
+	if t.lacking.index == index {
+		t.lacking.clear()
+	}
+}
+
 // largeBody is what an entry of kind Large says of its body; large is false of all others. One that
 // is malformed is left to the log, which refuses it.
 func largeBody(e *raftpb.Entry) (want entry.LargeBody, large bool) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"sync/atomic"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -50,6 +49,7 @@ type Engine struct {
 	opt     Options
 	lock    io.Closer
 	commits *env.Mutex // one session commits at a time
+	unended unended
 	// sessions counts those that were made.
 	sessions atomic.Uint32
 
@@ -281,7 +281,7 @@ func (e *Engine) openSystem(fresh bool) error {
 		return err
 	}
 	e.Tables.Lookup = e.Catalog.Lookup
-	if err := e.rollbackResurrected(); err != nil {
+	if err := e.unended.rollbackFirst(e); err != nil {
 		return fmt.Errorf("storage: rolling back what was not committed: %w", err)
 	}
 	if err := e.removeOrphans(); err != nil {
@@ -294,6 +294,7 @@ func (e *Engine) openSystem(fresh bool) error {
 		UndoSpaces: undoSpaces, UndoSizeMax: e.opt.UndoSizeMax})
 	e.Purge.Start()
 	e.opt.Recovery.begin(StageOpen)
+	e.unended.start()
 	return nil
 }
 
@@ -327,48 +328,6 @@ func (e *Engine) undoSpaces() ([]*space.Space, error) {
 
 func missingUndo(no uint32) error {
 	return fmt.Errorf("storage: %w: undo tablespace %d (%s)", errMissing, no-space.FirstUndo, spaceFile(no))
-}
-
-// rollbackResurrected undoes the transactions that were running when the engine
-// ended. Those that changed the catalogue come first only by their nature: each
-// undo record finds its table by the catalogue as it is then.
-//
-// Some may have changed rows that others, in doubt then, had changed before. Nothing
-// durable tells their order but the rows: a rollback that meets a later change waits
-// for that transaction's. These waits have no cycle, since locks were released in
-// the order of the log.
-func (e *Engine) rollbackResurrected() error {
-	w := e.Tables.NewWorker()
-	left := map[uint64]*trx.Trx{}
-	for _, t := range e.Trx.Resurrected() {
-		left[t.ID()] = t
-	}
-	e.opt.Recovery.unfinished.Store(int64(len(left)))
-	e.opt.Recovery.begin(StageRollback)
-	for _, t := range e.Trx.Resurrected() {
-		todo := []uint64{t.ID()} // each waits for the next
-		if left[t.ID()] != t {
-			continue // ended, and its object has no id
-		}
-		for len(todo) > 0 {
-			id := todo[len(todo)-1]
-			w.Use(left[id])
-			err := w.Rollback()
-			var newer *table.NewerChangeError
-			switch {
-			case errors.As(err, &newer) && left[newer.Newer] != nil && !slices.Contains(todo, newer.Newer):
-				todo = append(todo, newer.Newer)
-				continue
-			case err != nil:
-				return err
-			}
-			e.Trx.End(left[id])
-			e.opt.Recovery.rolledBack.Add(1)
-			delete(left, id)
-			todo = todo[:len(todo)-1]
-		}
-	}
-	return nil
 }
 
 // removeOrphans deletes tablespaces that no table claims: of tables whose creation
@@ -437,9 +396,11 @@ func (e *Engine) Sync() error { return e.Log.FlushTo(e.Trx.CommitLSN()) }
 // Close ends the engine's tasks and makes everything durable, so that the next
 // Open has nothing to redo. No session may be at work, and no transaction may run but for
 // reads of the catalogue, checks and hashes: those that are under way end early, and from
-// then on they fail with [ErrClosed]. If the engine has halted, or halts in Close, the error
+// then on they fail with [ErrClosed]. A transaction that Leaves says may be left as it is: the next
+// Open takes it back, as it goes on with what it takes back now. If the engine has halted, or halts in Close, the error
 // says so; all is closed even then.
 func (e *Engine) Close() error {
+	e.unended.end()
 	e.Purge.Stop()
 	e.Catalog.Close()
 	e.Tables.Shut()
@@ -453,6 +414,7 @@ func (e *Engine) Close() error {
 
 // abandon closes what was opened before an error.
 func (e *Engine) abandon(reason error) {
+	e.unended.end()
 	if e.Purge != nil {
 		e.Purge.Stop()
 	}

@@ -36,6 +36,9 @@ type Options struct {
 	RecoveryTasks  int           // tasks that apply redo: one per processor
 	RecoveryCache  int64         // pages held in memory until recovery ends: the pool's size, which is not in use yet
 	Recovery       *Recovery     // is told how far recovery is; nil: nobody asks
+	// RollbackLater has Open return before it has rolled back what was running with more changes
+	// than this; 0: it rolls back everything first. See [Engine.AwaitRollback].
+	RollbackLater int64
 
 	OpenFiles       int   // innodb_open_files: 4000
 	DirectIO        bool  // innodb_flush_method=O_DIRECT
@@ -95,6 +98,8 @@ const (
 	undoSizeMin       = 1 << 20
 	lockMemoryMin     = 64 << 10
 	purgeTasksMax     = 32
+
+	awaitEvery = 5 * time.Millisecond // between looks at a rollback
 )
 
 // Validate reports every option that is out of its limits, by MySQL's name. Open
@@ -118,6 +123,7 @@ func (o Options) Validate() error {
 	v.bytes("the memory for recovery", int64(o.RecoveryMemory), recoveryMemoryMin, memoryMax)
 	v.bytes("the memory for pages of recovery", o.RecoveryCache, page.Size, memoryMax)
 	v.number("the number of recovery tasks", int64(o.RecoveryTasks), 1, recoveryTasksMax)
+	v.number("the changes of a transaction that are rolled back first", o.RollbackLater, 0, 1<<62)
 	v.number("innodb_open_files", int64(o.OpenFiles), 10, 1<<31-1)
 	v.number("the reserve in extents", int64(o.ReserveExtents), 0, 1024)
 	v.number("innodb_undo_tablespaces", int64(o.UndoTablespaces), 1, undo.MaxSpaces)

@@ -12,17 +12,19 @@ type Stage uint32
 
 // The stages of a recovery, in their order.
 const (
-	StageNone     Stage = iota // not begun
-	StageRedo                  // redo is read and applied to pages in memory
-	StagePages                 // the pages are written
-	StageRollback              // what was not committed is rolled back
-	StageOpen                  // all is done
+	StageNone       Stage = iota // not begun
+	StageRedo                    // redo is read and applied to pages in memory
+	StagePages                   // the pages are written
+	StageRollback                // what was not committed is rolled back
+	StageOpen                    // all is done, but for what is rolled back beside new work
+	StageRolledBack              // that is done, too
 )
 
 // Recovery tells from outside how far [Open] is with the recovery of a database. Its
 // methods are safe for concurrent use; one value serves one Open.
 type Recovery struct {
-	// OnStage is called by the task that opens whenever a stage begins; nil: nobody is told.
+	// OnStage is called by the task that opens whenever a stage begins, and by another one for the
+	// last; nil: nobody is told.
 	OnStage func(Stage)
 
 	stage                    atomic.Uint32
@@ -30,6 +32,7 @@ type Recovery struct {
 	groups                   atomic.Int64
 	cache                    atomic.Pointer[buffer.RecoveryCache]
 	unfinished, rolledBack   atomic.Int64
+	changesLeft              atomic.Int64
 }
 
 // RecoveryState is how far a recovery is.
@@ -42,13 +45,14 @@ type RecoveryState struct {
 	PagesKept    int64 // in memory, to be written
 	Unfinished   int64 // transactions to roll back
 	RolledBack   int64
+	ChangesLeft  int64 // to take back of the one at hand
 }
 
 // State returns how far the recovery is.
 func (r *Recovery) State() RecoveryState {
 	from, to, at := r.redoFrom.Load(), r.redoTo.Load(), r.redoAt.Load()
 	s := RecoveryState{Stage: Stage(r.stage.Load()), Groups: r.groups.Load(), Redo: int64(max(to, at) - from), RedoApplied: int64(at - from),
-		Unfinished: r.unfinished.Load(), RolledBack: r.rolledBack.Load()}
+		Unfinished: r.unfinished.Load(), RolledBack: r.rolledBack.Load(), ChangesLeft: r.changesLeft.Load()}
 	if c := r.cache.Load(); c != nil {
 		s.PagesWritten, s.PagesKept = c.Written.Load(), c.Kept.Load()
 	}

@@ -26,7 +26,7 @@ type Options struct {
 	CacheSize    int           // binlog_cache_size: bytes of a transaction's events in memory, 32 KiB
 	CacheMax     int64         // max_binlog_cache_size: above it error 1197; cache.Unlimited
 	Large        cache.Large   // makes large transactions; nil: a transaction has at most event.MaxTransaction
-	BeforeSchema func()        // is called before each change of the catalogue, and waits for who has no metadata locks; nil: nobody
+	BeforeSchema func()        // is called before each change of the catalogue and lock of a whole table, and waits for who has neither metadata locks nor any on tables; nil: nobody
 	Events       event.Options // binlog_row_image, binlog_row_metadata
 	WriteSetMax  int           // hashes in a write set: 100,000
 	MetadataWait time.Duration // lock_wait_timeout, of metadata locks: one year

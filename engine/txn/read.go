@@ -152,6 +152,9 @@ func (s *Session) LockTable(o *Table, mode lock.Mode) error {
 		return err
 	}
 	if err = t.mayWrite(o); err == nil {
+		if mode == lock.TableS || mode == lock.TableX {
+			s.m.opt.BeforeSchema()
+		}
 		err = t.Worker.LockTable(o.tbl, mode)
 	}
 	return s.leave(err)

@@ -170,12 +170,14 @@ func (a *Applier) awaitAhead(p env.Parker, which func(*ahead) bool) {
 
 func anyAhead(*ahead) bool { return true }
 
-// AwaitAhead waits until the work ahead that Drain has told to end is taken back.
+// AwaitAhead waits until the work ahead that Drain has told to end is taken back, and what was
+// running when the engine ended the last time.
 func (a *Applier) AwaitAhead() {
 	p := a.opt.Env.NewParker()
 	a.mu.Lock()
 	a.awaitAhead(p, anyAhead)
 	a.mu.Unlock()
+	a.eng.AwaitRollback(a.stopping.Load)
 }
 
 // clearAhead ends the work ahead that has opened a table, and reports whether there was any.
@@ -254,8 +256,10 @@ func (h *ahead) run() {
 	if err == nil && h.deliver() {
 		return
 	}
-	if err := h.takeBack(); err != nil {
-		a.fail(err)
+	if !a.stopping.Load() || h.probe.trx == nil || !a.eng.Leaves(h.probe.trx) { // else the next start takes it back
+		if err := h.takeBack(); err != nil {
+			a.fail(err)
+		}
 	}
 	a.mu.Lock()
 	a.stats.aheadDropped++

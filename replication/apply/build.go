@@ -118,6 +118,7 @@ func (w *worker) build(x build) error {
 // complete puts what an index lacks into it. Error: ErrStopped if the applier stops, or
 // if cancel says so.
 func (w *worker) complete(x build, alone bool, cancel *atomic.Bool) error {
+	w.a.eng.AwaitRollback(func() bool { return w.a.stopping.Load() || cancel.Load() })
 	var own turn.Turn // sessions read here meanwhile
 	return txn.CompleteIndex(w.table, w.a.eng.Catalog, x.table, x.index, alone, func() error {
 		if w.a.stopping.Load() || cancel.Load() {

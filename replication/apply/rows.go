@@ -182,13 +182,20 @@ func (w *worker) row(o *opened, kind event.Type) (err error) {
 }
 
 // retry makes the change at hand again after an error, where there is hope: work ahead that
-// may be in its way is ended, and a full disk waited for. Work ahead itself is given up.
+// may be in its way is ended, what was running when the engine ended is waited for, and so is a full
+// disk. Work ahead itself is given up.
 func (w *worker) retry(j *job, o *opened, kind event.Type, err error) error {
 	if w.ahead != nil {
 		return err
 	}
-	for misfit(err) && w.a.clearAhead(w.parker, o.tbl.ID()) {
-		err = w.row(o, kind)
+	// What was in the way may be gone by now, and more work ahead may have begun.
+	for alone := 0; misfit(err) && alone < 2; err = w.row(o, kind) {
+		if !w.a.clearAhead(w.parker, o.tbl.ID()) && !w.a.eng.AwaitRollback(w.a.stopping.Load) {
+			alone++
+		}
+	}
+	if misfit(err) && w.a.stopping.Load() {
+		return ErrStopped // it may not have waited to the end
 	}
 	if err != nil {
 		err = w.again(err, func() error { return w.row(o, kind) })
@@ -270,6 +277,7 @@ func (w *worker) schema(j *job, e *event.Event) error {
 	if op.OldID != 0 {
 		w.a.clearAhead(w.parker, op.OldID) // first: the builder may wait for its rows
 	}
+	w.a.eng.AwaitRollback(w.a.stopping.Load)
 	w.clear(op)
 	apply := func() error {
 		if op.Kind == txn.OpPublishIndex {

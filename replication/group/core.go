@@ -126,6 +126,7 @@ func openCore(opt *Options, id *identity, data file.FS, tr transport.Transport, 
 func (c *core) open(id *identity) error {
 	so := c.opt.Storage
 	so.FS, so.Env, so.Recovery = c.data, c.env, &c.recovery.engine
+	def(&so.RollbackLater, 10_000) // changes, some 50 ms
 	var err error
 	if c.engine, err = storage.Open(so); err != nil {
 		return err

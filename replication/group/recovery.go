@@ -32,8 +32,9 @@ type RecoveryStatus struct {
 	PagesWritten int64  `json:"pages_written"`
 	PagesKept    int64  `json:"pages_kept"` // in memory, to be written
 	Unfinished   int64  `json:"transactions"`
-	RolledBack   int64  `json:"transactions_rolled_back"`
-	Log          int64  `json:"log_bytes"` // of the newest file of the log, to check
+	RolledBack   int64  `json:"transactions_rolled_back"` // the rest is when it is done: large ones, beside new work
+	ChangesLeft  int64  `json:"changes_to_roll_back"`     // of the transaction at hand
+	Log          int64  `json:"log_bytes"`                // of the newest file of the log, to check
 	LogRead      int64  `json:"log_read_bytes"`
 	// EntriesFrom and EntriesTo are the indexes of the first and last entry of the log that
 	// the engine did not have when it was open; none if the first is the higher one.
@@ -162,6 +163,11 @@ func (r *recovery) onEngine(s storage.Stage) {
 		if e := r.engine.State(); e.RolledBack > 0 {
 			r.log.Info("recovery: transactions were rolled back", "transactions", e.RolledBack, "took", r.between(stageRollback, stageLog))
 		}
+		if e := r.engine.State(); e.RolledBack < e.Unfinished {
+			r.log.Info("recovery: large transactions are rolled back beside new work", "transactions", e.Unfinished-e.RolledBack)
+		}
+	case storage.StageRolledBack:
+		r.log.Info("recovery: all transactions that had not ended are rolled back", "took", r.between(stageRollback, stageNone))
 	}
 }
 
@@ -228,13 +234,13 @@ func (r *recovery) say(last string) string {
 }
 
 // between is how long it took from the beginning of a stage to that of a later one, or
-// has taken so far.
+// has taken so far, which it says of stageNone too.
 func (r *recovery) between(from, to stage) time.Duration {
 	began, end := r.began[from].Load(), int64(r.env.Monotonic())+1
 	if began == 0 {
 		return 0
 	}
-	if at := r.began[to].Load(); at != 0 {
+	if at := r.began[to].Load(); at != 0 && to > from {
 		end = at
 	}
 	return time.Duration(end - began).Round(time.Millisecond)
@@ -243,7 +249,7 @@ func (r *recovery) between(from, to stage) time.Duration {
 func (r *recovery) status() RecoveryStatus {
 	e := r.engine.State()
 	s := RecoveryStatus{Stage: stageNames[r.at()], Redo: e.Redo, RedoApplied: e.RedoApplied, RedoGroups: e.Groups,
-		PagesWritten: e.PagesWritten, PagesKept: e.PagesKept, Unfinished: e.Unfinished, RolledBack: e.RolledBack,
+		PagesWritten: e.PagesWritten, PagesKept: e.PagesKept, Unfinished: e.Unfinished, RolledBack: e.RolledBack, ChangesLeft: e.ChangesLeft,
 		Log: r.logSize.Load(), LogRead: r.logRead.Load(), EntriesFrom: r.from.Load(), EntriesTo: r.to.Load()}
 	switch e := r.data.Load(); {
 	case e != nil:
@@ -275,6 +281,9 @@ func (s *RecoveryStatus) String() string {
 	}
 	if n := s.Entries(); n > 0 {
 		fmt.Fprintf(&b, ", %.1f s for %d entries of the log", s.EntriesTime, n)
+	}
+	if n := s.Unfinished - s.RolledBack; n > 0 {
+		fmt.Fprintf(&b, "; large transactions that had not ended are rolled back: %d, of the first %d changes are left", n, s.ChangesLeft)
 	}
 	return b.String()
 }

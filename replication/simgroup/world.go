@@ -243,6 +243,9 @@ func (n *node) options(founders []group.Member) group.Options {
 	if n.w.opt.Seed%4 < 2 { // transactions of a few rows are large
 		o.LargeThreshold = [...]int64{200, 600, 2000, 6000}[n.w.opt.Seed/4%4]
 	}
+	if n.w.opt.Seed%5 != 0 { // what a crash leaves of transactions of a few rows is rolled back beside new work
+		o.Storage.RollbackLater = [...]int64{1, 2, 3, 8, 20}[n.w.opt.Seed%5]
+	}
 	if n.w.opt.Log != nil {
 		o.Log = n.w.opt.Log.With("node", n.id)
 	}

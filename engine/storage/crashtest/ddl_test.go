@@ -38,6 +38,7 @@ func ddlRow(id int64) row {
 // runDDL runs transactions until the engine halts or n are done.
 func (c *client) runDDL(n int) {
 	c.ddl = true
+	c.w.eng.AwaitRollback(func() bool { return c.w.eng.Err() != nil })
 	for range n {
 		err := c.ddlTransaction()
 		if err != nil {

@@ -149,18 +149,23 @@ func (w *world) apply(worker *table.Worker, changes []change) error {
 		if r, changed := own[c.table][c.id]; changed {
 			there = r != row{}
 		}
-		var err error
-		switch {
-		case c.row == nil:
-			err = worker.Delete(tbl, key)
-		case there:
-			var all []record.Change
-			for i, v := range c.row.values(c.id)[1:] {
-				all = append(all, record.Change{Column: i + 1, Value: v})
+		try := func() error {
+			switch {
+			case c.row == nil:
+				return worker.Delete(tbl, key)
+			case there:
+				var all []record.Change
+				for i, v := range c.row.values(c.id)[1:] {
+					all = append(all, record.Change{Column: i + 1, Value: v})
+				}
+				return worker.Update(tbl, key, all)
 			}
-			err = worker.Update(tbl, key, all)
-		default:
-			err = worker.Insert(tbl, c.row.values(c.id))
+			return worker.Insert(tbl, c.row.values(c.id))
+		}
+		err := try()
+		if err != nil { // the row may be that of a transaction which is being rolled back
+			w.eng.AwaitRollback(func() bool { return false })
+			err = try()
 		}
 		if err != nil {
 			return fmt.Errorf("applying %d to table %d again: %w", c.id, c.table, err)

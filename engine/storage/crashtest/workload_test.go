@@ -63,6 +63,7 @@ type world struct {
 	fs      *simfile.FS
 
 	early   bool // locks may be released before the commit is finished
+	beside  bool // compare does not wait for what is rolled back beside new work
 	pending []pendingTrx
 	lost    [][]change // committed, but undone by the last crash
 }

@@ -137,8 +137,7 @@ func (s *System) resurrect(l *undo.Log) error {
 
 // Resurrected returns the transactions that were running when the engine ended,
 // rolling back: the caller undoes them, by FinishRollback and End, before or
-// beside new work. Their rows are locked implicitly; their table locks are the
-// caller's to take again.
+// beside new work. Their rows are locked implicitly; they have no locks on tables.
 func (s *System) Resurrected() []*Trx { return s.resurrected }
 
 // Undo is the manager of the undo tablespaces.

@@ -143,6 +143,26 @@ func (l *Log) Last(buf []byte) (rec Record, ok bool, err error) {
 	}, true, nil
 }
 
+// First reads the oldest record of a log that is not empty; its payload is copied to buf.
+//
+// REQUIRES: the task holds no latch and no writing mini-transaction.
+func (l *Log) First(buf []byte) (payload []byte, err error) {
+	m := l.s.u.getMtr()
+	defer l.s.u.putMtr(m)
+	m.BeginRead()
+	defer m.Commit()
+	p, err := m.Get(l.s.id(l.start.page), mtr.S)
+	if err != nil {
+		return nil, err
+	}
+	at := int(l.start.off) + headerEntry
+	e, good := entryAt(p.Data, at)
+	if !good || e.kind != kindInsert && e.kind != kindChange {
+		return nil, corrupt(l.s.id(l.start.page), "undo record at offset", uint64(at), uint64(peek(p.Data, at)))
+	}
+	return append(buf[:0], e.data...), nil
+}
+
 // DropLast takes away the newest record, in the mini-transaction that reverts its
 // change (or in one of its own if there is nothing to revert). With its last
 // record the log vanishes from the stream.

@@ -18,6 +18,7 @@ var Metrics = []Metric{
 	{"trireme_recovery_redo_applied_bytes", "", Gauge, 1, "bytes of it that are applied"},
 	{"trireme_recovery_entries", "", Gauge, 1, "entries of the log that were there and that the engine did not have"},
 	{"trireme_recovery_entries_applied", "", Gauge, 1, "entries of them that are applied"},
+	{"trireme_recovery_transactions_left", "", Gauge, 1, "transactions that had not ended when the node did and are not rolled back yet, large ones beside new work"},
 	{"trireme_recovery_duration_seconds", "", Gauge, 1, "how long the recovery took, or has taken"},
 	{"trireme_group_term", "", Gauge, 1, "Raft's term"},
 	{"trireme_group_leader_known", "", Gauge, 1, "1 while the node knows who leads"},

@@ -27,6 +27,7 @@ func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	m.Set("trireme_recovery_redo_applied_bytes", float64(r.RedoApplied))
 	m.Set("trireme_recovery_entries", float64(r.Entries()))
 	m.Set("trireme_recovery_entries_applied", float64(r.EntriesApplied))
+	m.Set("trireme_recovery_transactions_left", float64(r.Unfinished-r.RolledBack))
 	m.Set("trireme_recovery_duration_seconds", r.Time)
 	total, free := diskSpace(n.dir)
 	m.Set("trireme_disk_size_bytes", float64(total))

@@ -23,10 +23,13 @@ type Options struct {
 	Log    CommitLog
 	FS     file.FS // its directory #binlog_cache_files is the manager's
 
-	CacheSize    int           // binlog_cache_size: bytes of a transaction's events in memory, 32 KiB
-	CacheMax     int64         // max_binlog_cache_size: above it error 1197; cache.Unlimited
-	Large        cache.Large   // makes large transactions; nil: a transaction has at most event.MaxTransaction
-	BeforeSchema func()        // is called before each change of the catalogue and lock of a whole table, and waits for who has neither metadata locks nor any on tables; nil: nobody
+	CacheSize int         // binlog_cache_size: bytes of a transaction's events in memory, 32 KiB
+	CacheMax  int64       // max_binlog_cache_size: above it error 1197; cache.Unlimited
+	Large     cache.Large // makes large transactions; nil: a transaction has at most event.MaxTransaction
+	// BeforeSchema is called before each change of the catalogue and lock of a whole table, and waits
+	// for who has neither metadata locks nor any on tables, or until stop says not to. It reports
+	// whether nobody is left. nil: there is nobody.
+	BeforeSchema func(stop func() bool) bool
 	Events       event.Options // binlog_row_image, binlog_row_metadata
 	WriteSetMax  int           // hashes in a write set: 100,000
 	MetadataWait time.Duration // lock_wait_timeout, of metadata locks: one year
@@ -43,7 +46,7 @@ func (o *Options) setDefaults() {
 		o.WriteSetMax = DefaultWriteSetMax
 	}
 	if o.BeforeSchema == nil {
-		o.BeforeSchema = func() {}
+		o.BeforeSchema = func(func() bool) bool { return true }
 	}
 	if o.MetadataWait == 0 {
 		o.MetadataWait = 365 * 24 * time.Hour

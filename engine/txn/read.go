@@ -151,10 +151,11 @@ func (s *Session) LockTable(o *Table, mode lock.Mode) error {
 	if err != nil {
 		return err
 	}
-	if err = t.mayWrite(o); err == nil {
-		if mode == lock.TableS || mode == lock.TableX {
-			s.m.opt.BeforeSchema()
-		}
+	err = t.mayWrite(o)
+	if err == nil && (mode == lock.TableS || mode == lock.TableX) {
+		err = t.awaitUnended()
+	}
+	if err == nil {
 		err = t.Worker.LockTable(o.tbl, mode)
 	}
 	return s.leave(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 )
 
@@ -268,10 +269,26 @@ func (s *Session) change(query *event.Query, locks []lockWanted, change func(*Tx
 		return err
 	}
 	if err = t.lockNames(locks); err == nil {
-		s.m.opt.BeforeSchema()
+		err = t.awaitUnended()
+	}
+	if err == nil {
 		err = t.change(query, change)
 	}
 	return s.leave(err)
+}
+
+// awaitUnended waits for changes that are being taken back and have no locks on tables, at most as
+// long as for a metadata lock.
+func (t *Txn) awaitUnended() error {
+	e := t.m.opt.Env
+	until := e.Monotonic() + t.metadataWait
+	if t.m.opt.BeforeSchema(func() bool { return t.locks.interrupted.Load() || e.Monotonic() >= until }) {
+		return nil
+	}
+	if t.locks.interrupted.Load() {
+		return lock.ErrInterrupted
+	}
+	return lock.ErrTimeout
 }
 
 func (t *Txn) change(query *event.Query, change func(*Txn) (*SchemaOp, error)) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -580,6 +581,56 @@ func TestMetadataWait(t *testing.T) {
 	}
 	must(t, other.Rollback())
 	must(t, other.Close())
+}
+
+// TestBeforeSchema: a schema change and a lock of a whole table wait for who has no metadata locks, and
+// KILL and lock_wait_timeout end that.
+func TestBeforeSchema(t *testing.T) {
+	var busy atomic.Bool
+	asked := make(chan bool, 1)
+	r := newRig(t, env.Real(), func(o *txn.Options) {
+		o.BeforeSchema = func(stop func() bool) bool {
+			for ; busy.Load() && !stop(); time.Sleep(time.Millisecond) {
+				select {
+				case asked <- true:
+				default:
+				}
+			}
+			return !busy.Load()
+		}
+	})
+	defer r.close(t)
+	r.create(t, people("p"))
+	busy.Store(true)
+	waits := map[string]func() error{
+		"TRUNCATE": func() error { _, err := r.s.TruncateTable("db", "p", nil); return err },
+		"LOCK":     func() error { return r.s.LockTable(open(t, r.s, "p"), lock.TableS) },
+	}
+	for name, wait := range waits {
+		must(t, r.s.Begin(txn.BeginOptions{MetadataWait: 5 * time.Millisecond}))
+		if err := wait(); !errors.Is(err, lock.ErrTimeout) {
+			t.Errorf("%s: the wait ends with %v", name, err)
+		}
+		must(t, r.s.Rollback())
+		must(t, r.s.Begin(txn.BeginOptions{}))
+		<-asked // of before
+		killed := make(chan error)
+		go func() { killed <- wait() }()
+		<-asked
+		r.s.Interrupt()
+		if err := <-killed; !errors.Is(err, lock.ErrInterrupted) {
+			t.Errorf("%s: KILL ends the wait with %v", name, err)
+		}
+		must(t, r.s.Rollback())
+	}
+	busy.Store(false)
+	for name, wait := range waits {
+		must(t, r.s.Begin(txn.BeginOptions{}))
+		if err := wait(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, r.s.Rollback())
+	}
 }
 
 // TestStaleTable: a table of one transaction is refused in the next.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -55,6 +56,8 @@ var (
 	// errNotAhead ends work ahead with a change of the catalogue in it.
 	errNotAhead = errors.New("apply: a schema change cannot be applied ahead")
 )
+
+const awaitEvery = 5 * time.Millisecond // between looks at work ahead that ends
 
 // streamsKept is of how many entries of kind Large the streams are remembered.
 const streamsKept = 64
@@ -171,13 +174,22 @@ func (a *Applier) awaitAhead(p env.Parker, which func(*ahead) bool) {
 func anyAhead(*ahead) bool { return true }
 
 // AwaitAhead waits until the work ahead that Drain has told to end is taken back, and what was
-// running when the engine ended the last time.
-func (a *Applier) AwaitAhead() {
-	p := a.opt.Env.NewParker()
-	a.mu.Lock()
-	a.awaitAhead(p, anyAhead)
-	a.mu.Unlock()
-	a.eng.AwaitRollback(a.stopping.Load)
+// running when the engine ended the last time, or until stop says not to, which it is asked now and
+// then. It reports whether nothing is left.
+func (a *Applier) AwaitAhead(stop func() bool) bool {
+	stopped := func() bool { return a.stopping.Load() || stop() }
+	ending := func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return slices.ContainsFunc(a.aheads, func(h *ahead) bool { return h.ending.Load() })
+	}
+	for p := a.opt.Env.NewParker(); ending(); p.ParkFor(awaitEvery) {
+		if stopped() {
+			return false
+		}
+	}
+	a.eng.AwaitRollback(stopped)
+	return !stopped()
 }
 
 // clearAhead ends the work ahead that has opened a table, and reports whether there was any.

@@ -508,6 +508,6 @@ func TestAheadTasks(t *testing.T) {
 // drained drains an applier and waits until what was applied ahead is taken back, too.
 func drained(a *apply.Applier) error {
 	err := a.Drain()
-	a.AwaitAhead()
+	a.AwaitAhead(never)
 	return err
 }

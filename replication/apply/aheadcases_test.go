@@ -210,7 +210,7 @@ func TestAheadCases(t *testing.T) {
 			if n := s.to.Trx.Count(); n != 1 {
 				return fmt.Errorf("%d transactions are left: a member that is to lead has waited until what was applied ahead was taken back", n)
 			}
-			s.a.AwaitAhead()
+			s.a.AwaitAhead(never)
 			if n := s.to.Trx.Count(); n != 0 {
 				return fmt.Errorf("%d transactions are left", n)
 			}
@@ -356,3 +356,5 @@ func (s *single) another() (units []unit, err error) {
 	}
 	return unitsOf(b.large[0].Events), p.closeAll()
 }
+
+func never() bool { return false }

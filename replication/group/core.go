@@ -151,7 +151,7 @@ func (c *core) open(id *identity) error {
 	to := c.opt.Session
 	// Files of transactions lie beside the log, which renames those of large ones.
 	to.Env, to.Engine, to.FS, to.Log, to.Large = c.env, c.engine, c.data, c.pipeline, largeMaker{c}
-	to.BeforeSchema = func() { c.applier.AwaitAhead() }
+	to.BeforeSchema = func(stop func() bool) bool { return c.applier.AwaitAhead(stop) }
 	if c.opt.Sabotage == AnswerEarly {
 		to.Log = hasty{c.pipeline}
 	}

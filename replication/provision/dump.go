@@ -47,6 +47,14 @@ func IsDumpName(name string) bool {
 //
 // Errors: those of begin, behind and the chunks' writer; *[RemoteError] of the source.
 func (s *Source) Dump(ctx context.Context, begin func(name string) (ChunkWriter, error), behind func(*Manifest) error) (m Manifest, err error) {
+	s.mu.Lock()
+	s.dumps++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.dumps--
+		s.mu.Unlock()
+	}()
 	d := &dump{s: s, ctx: ctx, begin: begin, token: s.opt.Env.Uint64()}
 	head, err := d.small(request{what: askSnapshot, fresh: true})
 	if err != nil {

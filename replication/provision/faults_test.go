@@ -578,6 +578,14 @@ func TestLifetimes(t *testing.T) {
 			t.Errorf("oldest: %+v %v", pos, ok)
 		}
 		wantError(t, ask(fresh), ErrBusy, "2 snapshots open")
+		// A backup has one of its own, which takes nobody's place.
+		_, err := d.src.Dump(context.Background(), func(string) (ChunkWriter, error) { return discard{}, nil }, func(*Manifest) error {
+			wantError(t, ask(fresh), ErrBusy, "3 snapshots open")
+			return nil
+		})
+		if err != nil || open() != 2 {
+			t.Errorf("a dump beside 2 snapshots: %v, %d are open after it", err, open())
+		}
 		env.Sleep(s, evictAfter) // the oldest gives way
 		if err := ask(fresh); err != nil || open() != 2 {
 			t.Errorf("%d open, %v", open(), err)
@@ -593,7 +601,6 @@ func TestLifetimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		csn, opened := d.eng.Trx.LastCommitted(), s.Monotonic()
-		var err error
 		for range 25 * 60 / 5 { // in use all the time
 			env.Sleep(s, 5*time.Minute)
 			bump()

@@ -20,7 +20,7 @@ func (s *Source) enter(r *request, w ChunkWriter) (*snapshot, error) {
 		return nil, errClosed
 	case r.group != s.opt.Group:
 		return nil, remotef(ErrOtherGroup, "it is a member of group %x, and was asked for data of group %x", s.opt.Group, r.group)
-	case s.streams >= s.opt.MaxStreams:
+	case s.streams >= s.opt.MaxStreams+s.dumps:
 		return nil, remotef(ErrBusy, "it serves %d streams, as many as it may", s.streams)
 	}
 	s.streams++
@@ -75,7 +75,7 @@ func (s *Source) find(r *request) (*snapshot, error) {
 //
 // REQUIRES: s.mu.
 func (s *Source) makeRoom() error {
-	if len(s.snapshots)+s.taking < s.opt.MaxSnapshots {
+	if len(s.snapshots)+s.taking < s.opt.MaxSnapshots+s.dumps {
 		return nil
 	}
 	victim, now := -1, s.opt.Env.Monotonic()

@@ -33,8 +33,8 @@ type SourceOptions struct {
 
 	Grace        time.Duration // how long a snapshot stays open without a request: 10 min
 	MaxAge       time.Duration // how long it stays open at all: 24 h
-	MaxSnapshots int           // open at a time: 2
-	MaxStreams   int           // served at a time: 8
+	MaxSnapshots int           // open at a time, besides those of dumps: 2
+	MaxStreams   int           // served at a time, besides those of dumps: 8
 	PartSize     int           // bytes of rows in a part: 1 MiB, at most 16 MiB
 	Rate         int64         // bytes a second that are sent, all streams together; 0: no limit
 }
@@ -76,6 +76,7 @@ type Source struct {
 	snapshots []*snapshot
 	taking    int // snapshots that are being opened
 	streams   int
+	dumps     int       // that are under way
 	senders   []*sender // at rest
 	watching  bool
 	closed    bool

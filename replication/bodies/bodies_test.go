@@ -207,6 +207,37 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
+// A transaction that a majority had no room for commits once there is room, before COMMIT or later.
+func TestFullMajority(t *testing.T) {
+	for _, later := range []time.Duration{0, 20 * time.Second} {
+		run(t, 12, 3, simnettest.Options{}, func(r *rig) {
+			s := r.nodes[0].session()
+			for _, n := range r.nodes[1:] {
+				n.fs.SetCapacity(4 << 20)
+			}
+			for range 10 {
+				s.write(1_000_000)
+				env.Sleep(r.sim, 50*time.Millisecond)
+			}
+			r.until("it is refused", func() bool { return len(r.nodes[1].files()) == 0 && len(r.nodes[2].files()) == 0 })
+			freed := time.Duration(0)
+			r.sim.Go("space", func() {
+				env.Sleep(r.sim, later)
+				for _, n := range r.nodes[1:] {
+					n.fs.SetCapacity(0)
+				}
+				freed = r.sim.Monotonic()
+			})
+			l, err := s.finish()
+			if wait := r.sim.Monotonic() - freed; err != nil || wait > 2*wantEvery {
+				r.fatalf("%v, %v after there was room", err, wait)
+			}
+			r.commit(l)
+			s.abort()
+		})
+	}
+}
+
 // A sync that fails drops what it may have lost.
 func TestFailedSync(t *testing.T) {
 	run(t, 7, 3, simnettest.Options{}, func(r *rig) {

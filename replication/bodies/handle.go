@@ -13,7 +13,7 @@ var errStranger = errors.New("bodies: only members have large transactions")
 // HandleAsk answers a question of a member if it is one of this package.
 func (s *Store) HandleAsk(from uint64, kind string, payload []byte) (answer []byte, handled bool, err error) {
 	switch kind {
-	case askOffer, askHave:
+	case askOffer, askHave, askWant:
 		if from == 0 {
 			return nil, true, errStranger
 		}
@@ -21,6 +21,8 @@ func (s *Store) HandleAsk(from uint64, kind string, payload []byte) (answer []by
 	switch kind {
 	case askOffer:
 		return nil, true, s.offered(from, payload)
+	case askWant:
+		return nil, true, s.asked(from, payload)
 	case askHave:
 		again, err := s.heard(from, payload)
 		if again {

@@ -15,11 +15,12 @@ import (
 type own struct {
 	held
 	haves  []memberHas
-	over   bool  // the session is done with it
-	ours   bool  // the file is the store's, since the session has left it; see Pin
-	moved  bool  // the file is in the log
-	failed error // of a sync: what was lost a later one would not tell
-	fed    int   // senders that have it on their lists
+	refuse []uint64 // members that do not receive it
+	over   bool     // the session is done with it
+	ours   bool     // the file is the store's, since the session has left it; see Pin
+	moved  bool     // the file is in the log
+	failed error    // of a sync: what was lost a later one would not tell
+	fed    int      // senders that have it on their lists
 }
 
 // memberHas is how much of a body another member has said it has.
@@ -153,7 +154,7 @@ func (s *Store) Finish(ctx context.Context, b *body.File) (l entry.LargeBody, er
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, p.Unpark)()
 	}
-	for {
+	for want := s.opt.Env.Monotonic() + wantAfter; ; {
 		haves, err := s.standing(o)
 		switch {
 		case err != nil:
@@ -166,7 +167,24 @@ func (s *Store) Finish(ctx context.Context, b *body.File) (l entry.LargeBody, er
 			s.count.completed.Add(1)
 			return l, nil
 		}
+		if now := s.opt.Env.Monotonic(); now >= want {
+			want = now + wantEvery
+			s.want(o)
+		}
 		p.ParkFor(lookEvery) // the membership may change without a word
+	}
+}
+
+// want asks members that have refused a body to receive it after all: it cannot be committed without
+// them, and there may be room by now.
+func (s *Store) want(o *own) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, member := range o.refuse {
+		q := wanted{o.b.ID.Term, s.start, o.b.ID.Number}
+		s.spawn("large want", func() {
+			_, _ = s.opt.Transport.Ask(s.ctx, transport.Call{To: member, Kind: askWant, Payload: q.append(nil), Timeout: askTimeout})
+		})
 	}
 }
 

@@ -62,6 +62,8 @@ const (
 	offerEvery  = time.Second     // to members without a stream
 	askTimeout  = 2 * time.Second // of offers and reports
 	lookEvery   = 250 * time.Millisecond
+	wantAfter   = time.Second      // of waiting for a majority, members that have refused a body are asked to take it
+	wantEvery   = 3 * time.Second  // they are asked again
 	idleEnd     = 10 * time.Second // after which a stream with nothing to send is closed
 	triesMax    = 3                // to receive a stream from one leader
 	reopenMax   = 6                // attempts to open a stream until the next offer

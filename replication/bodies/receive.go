@@ -23,7 +23,8 @@ type source struct {
 	running   bool           // a task reads, or is about to
 	reporting bool           // another one reports
 	oldest    uint64         // streams with lesser numbers are over
-	closed    []uint64       // numbers from oldest on that are over, or not wanted; rising
+	closed    []uint64       // numbers from oldest on that are over, or refused; rising
+	refused   []uint64       // those of them that the leader may ask for
 	tries     map[uint64]int // to receive a stream
 }
 
@@ -48,6 +49,7 @@ func (src *source) close(number uint64) {
 	if i, ok := slices.BinarySearch(src.closed, number); !ok && number >= src.oldest {
 		src.closed = slices.Insert(src.closed, i, number)
 	}
+	src.refused = slices.DeleteFunc(src.refused, func(n uint64) bool { return n == number })
 	delete(src.tries, number)
 }
 
@@ -61,6 +63,28 @@ func (src *source) prune(oldest uint64) {
 	src.oldest = max(src.oldest, oldest)
 	i, _ := slices.BinarySearch(src.closed, src.oldest)
 	src.closed = slices.Delete(src.closed, 0, i)
+	src.refused = slices.DeleteFunc(src.refused, func(n uint64) bool { return n < src.oldest })
+}
+
+// refuse is close for a stream that the leader may ask for. REQUIRES: mu.
+func (src *source) refuse(number uint64) {
+	src.close(number)
+	if number >= src.oldest {
+		src.refused = append(src.refused, number)
+	}
+}
+
+// reopen takes refuse back, and reports whether there was a refusal. REQUIRES: mu.
+func (src *source) reopen(number uint64) bool {
+	i := slices.Index(src.refused, number)
+	if i < 0 {
+		return false
+	}
+	src.refused = slices.Delete(src.refused, i, i+1)
+	if i, ok := slices.BinarySearch(src.closed, number); ok {
+		src.closed = slices.Delete(src.closed, i, i+1)
+	}
+	return true
 }
 
 // errAgain says that one stream has to be taken up anew, which a new connection does.
@@ -93,6 +117,21 @@ func (s *Store) offered(from uint64, payload []byte) error {
 	}
 	if src := s.src; !src.running {
 		src.running = s.spawn("large receive", func() { s.receive(src) })
+	}
+	return nil
+}
+
+// asked hears that a leader cannot commit what was refused here. A new connection begins it anew.
+func (s *Store) asked(from uint64, payload []byte) error {
+	q, err := parseWanted(payload)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if src := s.src; src != nil && src.id == (entry.StreamID{Term: q.term, Member: from, Start: q.start}) && !s.stale(src) &&
+		src.reopen(q.number) && src.cancel != nil {
+		src.cancel()
 	}
 	return nil
 }
@@ -265,7 +304,7 @@ func (s *Store) begun(src *source, number uint64) error {
 	s.mu.Lock()
 	known := src.isClosed(number) || s.stagedOf(id) != nil || slices.Contains(s.taken, id)
 	if full := len(s.staged) >= streamsMax; full && !known {
-		src.close(number)
+		src.refuse(number)
 		known = true
 	}
 	s.mu.Unlock()
@@ -427,7 +466,7 @@ func (s *Store) refuse(src *source, st *staged, err error) error {
 // unwanted says once that a stream is not received.
 func (s *Store) unwanted(src *source, number uint64, err error) {
 	s.mu.Lock()
-	src.close(number)
+	src.refuse(number)
 	s.wake()
 	s.mu.Unlock()
 	s.opt.Logger.Warn("a large transaction is not received while it runs; this member will fetch it when it commits",

@@ -102,6 +102,9 @@ func (v *sender) enter(l *list) (gone []ended, oldest uint64, err error) {
 		}
 	}
 	s.senders = append(s.senders, v)
+	for _, o := range s.own {
+		o.refuse = slices.DeleteFunc(o.refuse, func(m uint64) bool { return m == v.member })
+	}
 	var skip []uint64
 	for i := range l.have {
 		h := &l.have[i]
@@ -112,6 +115,7 @@ func (v *sender) enter(l *list) (gone []ended, oldest uint64, err error) {
 			skip = append(skip, h.number)
 			continue
 		case h.skip:
+			o.refuse = append(o.refuse, v.member)
 			skip = append(skip, h.number)
 			continue
 		}

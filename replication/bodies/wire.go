@@ -13,6 +13,7 @@ import (
 const (
 	askOffer   = "large-offer"  // leader to member: there is something to fetch
 	askHave    = "large-have"   // member to leader: so far I have it
+	askWant    = "large-want"   // leader to member: receive what you have refused, I cannot commit without
 	bulkStream = "large-stream" // the running transactions of a leader
 	bulkBody   = "large-body"   // one whole body
 )
@@ -101,6 +102,20 @@ func parseOffer(b []byte) (o offer, err error) {
 	r.version()
 	o = offer{r.u64(), r.u64()}
 	return o, r.end()
+}
+
+// wanted is the question large-want.
+type wanted struct{ term, start, number uint64 }
+
+func (w wanted) append(b []byte) []byte {
+	return appendUints(append(b, wireVersion), w.term, w.start, w.number)
+}
+
+func parseWanted(b []byte) (w wanted, err error) {
+	r := reader{b: b}
+	r.version()
+	w = wanted{r.u64(), r.u64(), r.u64()}
+	return w, r.end()
 }
 
 // point is the end of a frame.

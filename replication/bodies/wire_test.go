@@ -41,7 +41,7 @@ func requests() (all [][]byte) {
 		{number: 6, skip: true}, {number: 7, whole: true}}}
 	r := report{leader: 1, start: 2, have: []having{{3, 4, true}, {5, 6, false}}}
 	q := request{want: someBody, index: 3, at: 4}
-	return [][]byte{offer{1, 2}.append(nil), l.append(nil), r.append(nil), q.append(nil)}
+	return [][]byte{offer{1, 2}.append(nil), l.append(nil), r.append(nil), q.append(nil), wanted{1, 2, 3}.append(nil)}
 }
 
 // What is written is read, and no shorter, longer or changed form of it is.
@@ -83,6 +83,9 @@ func TestWire(t *testing.T) {
 	if q, err := parseRequest(all[3]); err != nil || q != (request{someBody, 3, 4}) {
 		t.Fatalf("%+v, %v", q, err)
 	}
+	if w, err := parseWanted(all[4]); err != nil || w != (wanted{1, 2, 3}) {
+		t.Fatalf("%+v, %v", w, err)
+	}
 	for i, b := range all {
 		for cut := range b {
 			if parseAny(b[:cut])[i] == nil {
@@ -92,12 +95,13 @@ func TestWire(t *testing.T) {
 	}
 }
 
-func parseAny(b []byte) [4]error {
+func parseAny(b []byte) [5]error {
 	_, a := parseOffer(b)
 	_, c := parseList(b)
 	_, d := parseReport(b)
 	_, e := parseRequest(b)
-	return [4]error{a, c, d, e}
+	_, f := parseWanted(b)
+	return [5]error{a, c, d, e, f}
 }
 
 func FuzzParse(f *testing.F) {
@@ -162,12 +166,13 @@ func TestHostile(t *testing.T) {
 					rep.have = append(rep.have, having{some(), int64(some() >> 5), rng.IntN(2) == 0})
 				}
 				q := request{want: someBody, at: int64(rng.Uint64N(8))}
-				for _, b := range [][]byte{offer{some(), some()}.append(nil), l.append(nil), rep.append(nil), q.append(nil)} {
+				for _, b := range [][]byte{offer{some(), some()}.append(nil), wanted{5, 3, some()}.append(nil), l.append(nil), rep.append(nil), q.append(nil)} {
 					if rng.IntN(3) == 0 {
 						b[rng.IntN(len(b))] ^= byte(1 + rng.IntN(255))
 					}
 					_, _, _ = n.store.HandleAsk(1, askOffer, b)
 					_, _, _ = n.store.HandleAsk(1, askHave, b)
+					_, _, _ = n.store.HandleAsk(1, askWant, b)
 					ctx, cancel := context.WithCancel(context.Background())
 					cancel()
 					_, _ = n.store.HandleBulk(ctx, 1, bulkStream, b, &sink{})

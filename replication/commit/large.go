@@ -14,7 +14,7 @@ import (
 // pass through the pipeline.
 type Bodies interface {
 	// Finish waits until a majority of the group has the whole body on disk, and describes it.
-	// It ends with the context's cause, or when this node has lost the lead.
+	// It ends with the context's cause, or with an [ErrNotLeader] when this node has lost the lead.
 	Finish(ctx context.Context, b *body.File) (entry.LargeBody, error)
 	// Pin keeps a body that Finish has described for the log, whatever its session does. Unpin
 	// takes that back: its entry was refused.

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/replication/apply"
 	"github.com/triremedb/trireme/replication/bodies"
+	"github.com/triremedb/trireme/replication/commit"
 )
 
 // openBodies makes the store of the bodies of large transactions. The log takes them from it.
@@ -23,6 +25,21 @@ func (c *core) openBodies(lo *log.Options) {
 		OnMiss: func(index uint64) { c.inbox.call(func() { c.raft.bodyMissed(index) }) },
 		Log:    c.bodyOf, ErrNoBody: log.ErrNoBody})
 	lo.Bodies = c.bodies
+}
+
+// commitBodies implements commit.Bodies.
+type commitBodies struct{ *bodies.Store }
+
+// Finish implements commit.Bodies. What is given up for want of a majority was not proposed.
+func (b commitBodies) Finish(ctx context.Context, f *body.File) (entry.LargeBody, error) {
+	l, err := b.Store.Finish(ctx, f)
+	switch {
+	case errors.Is(err, bodies.ErrOver):
+		err = commit.ErrRolledBack
+	case errors.Is(err, bodies.ErrClosed):
+		err = ErrStopped
+	}
+	return l, err
 }
 
 // others are the other members.

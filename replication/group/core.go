@@ -146,7 +146,7 @@ func (c *core) open(id *identity) error {
 	c.inbox = newInbox(c.env, c.opt.InboxMax)
 	c.writer, c.finisher = newWriter(c), newFinisher(c)
 	po := c.opt.Commit
-	po.Env, po.Engine, po.Proposer, po.Tokens, po.Bodies, po.Fail = c.env, c.engine, c, c.tokens, c.bodies, c.fail
+	po.Env, po.Engine, po.Proposer, po.Tokens, po.Bodies, po.Fail = c.env, c.engine, c, c.tokens, commitBodies{c.bodies}, c.fail
 	c.pipeline = commit.New(po)
 	to := c.opt.Session
 	// Files of transactions lie beside the log, which renames those of large ones.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
@@ -59,4 +61,35 @@ func TestPurgedBody(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A COMMIT of a large transaction that waits for a majority ends as others do when the leader has lost
+// its lead: rolled back, since it was not proposed.
+func TestLargeWithoutMajority(t *testing.T) {
+	simulate(t, 1, 3, simnettest.Options{}, func(o *group.Options) { o.LargeThreshold = 200 }, func(r *simRig) {
+		l := r.leader(nil)
+		createFruit(t, l.node)
+		r.cut(l, r.others(l)...)
+		s, err := l.node.NewSession()
+		if err == nil {
+			err = s.Begin(txn.BeginOptions{})
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		o, err := s.Open("shop", "fruit")
+		for i := 0; i < 10 && err == nil; i++ {
+			err = s.Insert(o, []types.Value{types.NewInt(int64(i)), types.NewString(strings.Repeat("plum", 50))}, false)
+		}
+		if err == nil {
+			_, err = s.Commit(context.Background())
+		}
+		if !errors.Is(err, group.ErrNotLeader) || errors.Is(err, txn.ErrOutcomeUnknown) {
+			t.Errorf("COMMIT without a majority: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
@@ -140,6 +141,15 @@ func (t *Txn) begin(opt BeginOptions) {
 func (t *Txn) interrupt() {
 	t.m.opt.Engine.Locks.Interrupt(t.Trx.Locks())
 	t.m.locks.interrupt(&t.locks)
+}
+
+// Killed returns lock.ErrInterrupted if KILL has told the statement to end: a part of a commit that may
+// be given up ends with it. Any task may call it.
+func (t *Txn) Killed() error {
+	if t.killed.Load() {
+		return lock.ErrInterrupted
+	}
+	return nil
 }
 
 // forgetInterrupt takes back that of KILL as well.

@@ -171,6 +171,19 @@ func TestQuorum(t *testing.T) {
 			r.fatalf("without two members: %v", err)
 		}
 		s.abort()
+		r.term++
+		s = r.nodes[0].session()
+		s.write(1_000_000)
+		killed := errors.New("killed")
+		r.sim.Go("kill", func() {
+			env.Sleep(r.sim, 5*time.Second)
+			r.killed = killed
+		})
+		if _, err = s.finish(); err != killed {
+			r.fatalf("after KILL: %v", err)
+		}
+		r.killed = nil
+		s.abort()
 	})
 }
 

@@ -131,9 +131,9 @@ func (s *Store) Resign(term uint64) {
 }
 
 // Finish completes a body, whose last frame is written, and waits until enough members
-// hold it. Errors: ctx's cause; ErrOver after Resign; the file's. The transaction is then to
-// be rolled back.
-func (s *Store) Finish(ctx context.Context, b *body.File) (l entry.LargeBody, err error) {
+// hold it, or until stop, which is asked now and then, returns an error. Errors: that; ctx's cause;
+// ErrOver after Resign; the file's. The transaction is then to be rolled back.
+func (s *Store) Finish(ctx context.Context, b *body.File, stop func() error) (l entry.LargeBody, err error) {
 	s.mu.Lock()
 	o := s.ownOf(b.ID)
 	s.mu.Unlock()
@@ -156,6 +156,9 @@ func (s *Store) Finish(ctx context.Context, b *body.File) (l entry.LargeBody, er
 	}
 	for want := s.opt.Env.Monotonic() + wantAfter; ; {
 		haves, err := s.standing(o)
+		if err == nil {
+			err = stop()
+		}
 		switch {
 		case err != nil:
 			return l, err

@@ -34,6 +34,7 @@ type rig struct {
 	nodes   []*node
 	leader  uint64
 	term    uint64
+	killed  error                     // what ends waits for a majority
 	want    map[entry.StreamID][]byte // what was finished, as its leader had it
 	damage  func(from *node, kind string, chunk []byte) []byte
 	entries []entry.LargeBody // the group's log
@@ -243,7 +244,7 @@ func (s *session) finish() (entry.LargeBody, error) {
 		s.n.r.fatalf("%v", err)
 	}
 	s.n.r.want[s.b.ID] = raw
-	return s.store.Finish(context.Background(), s.b)
+	return s.store.Finish(context.Background(), s.b, func() error { return s.n.r.killed })
 }
 
 // abort is ROLLBACK.

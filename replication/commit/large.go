@@ -14,8 +14,8 @@ import (
 // pass through the pipeline.
 type Bodies interface {
 	// Finish waits until a majority of the group has the whole body on disk, and describes it.
-	// It ends with the context's cause, or with an [ErrNotLeader] when this node has lost the lead.
-	Finish(ctx context.Context, b *body.File) (entry.LargeBody, error)
+	// It ends with the context's cause, with what stop returns, which it asks now and then, or with an [ErrNotLeader] when this node has lost the lead.
+	Finish(ctx context.Context, b *body.File, stop func() error) (entry.LargeBody, error)
 	// Pin keeps a body that Finish has described for the log, whatever its session does. Unpin
 	// takes that back: its entry was refused.
 	Pin(l *entry.LargeBody) bool
@@ -49,7 +49,7 @@ func (p *Pipeline) finishBody(ctx context.Context, t *txn.Txn) error {
 	if err := p.over(ctx); err != nil {
 		return err
 	}
-	l, err := p.opt.Bodies.Finish(ctx, b)
+	l, err := p.opt.Bodies.Finish(ctx, b, t.Killed)
 	if err != nil {
 		return err
 	}

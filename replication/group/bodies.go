@@ -31,8 +31,8 @@ func (c *core) openBodies(lo *log.Options) {
 type commitBodies struct{ *bodies.Store }
 
 // Finish implements commit.Bodies. What is given up for want of a majority was not proposed.
-func (b commitBodies) Finish(ctx context.Context, f *body.File) (entry.LargeBody, error) {
-	l, err := b.Store.Finish(ctx, f)
+func (b commitBodies) Finish(ctx context.Context, f *body.File, stop func() error) (entry.LargeBody, error) {
+	l, err := b.Store.Finish(ctx, f, stop)
 	switch {
 	case errors.Is(err, bodies.ErrOver):
 		err = commit.ErrRolledBack

@@ -117,7 +117,7 @@ test-python: bin/trireme bin/sdk/python/installed ## the Python SDK: types, styl
 proto-python: bin/sdk/python/installed ## generate Python from the contract
 	bin/sdk/python/bin/python -m grpc_tools.protoc -I proto --python_out=sdk/python --pyi_out=sdk/python trireme/v1/sql.proto
 
-bench: ## the storage engine, a group of nodes, SQL, queries over many rows, short statements beside them and gRPC beside others (FLAGS=-quick: minutes); with BENCH, Go benchmarks that match
+bench: ## the storage engine, a group of nodes, SQL, queries over many rows, short statements beside them, large transactions and gRPC beside others (FLAGS=-quick: minutes); with BENCH, Go benchmarks that match
 ifeq ($(BENCH),)
 	go -C bench run ./storage $(FLAGS)
 	go -C bench run ./group $(FLAGS)
@@ -128,6 +128,8 @@ ifeq ($(BENCH),)
 	go -C bench run ./mixed $(FLAGS)
 	go -C bench run ./ddl $(FLAGS)
 	go -C bench run ./ddl -nodes 3 $(FLAGS)
+	go -C bench run ./large $(FLAGS)
+	go -C bench run ./large -nodes 3 $(FLAGS)
 	go -C bench run ./grpc $(FLAGS)
 else
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)

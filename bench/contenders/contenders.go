@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/triremedb/trireme/e2e/servers"
 )
 
@@ -37,7 +39,9 @@ type Server struct {
 	User, Password string
 
 	dsn       func(schema string) string
-	processes []*servers.Process
+	followers []func(schema string) string
+	processes []*servers.Process // the leader's, or the first node's, and then the others'
+	leads     func() bool        // nil: all nodes are alike
 	stop      func() error
 }
 
@@ -100,6 +104,18 @@ func (l List) Stop() error {
 // DSN returns the data source name of a schema, for the driver "mysql".
 func (s *Server) DSN(schema string) string { return s.dsn(schema) }
 
+// Followers returns the data source names of a schema on the other nodes, whose sessions
+// read what the node has: they wait for nothing that the leader has committed.
+func (s *Server) Followers(schema string) (list []string) {
+	for _, dsn := range s.followers {
+		list = append(list, dsn(schema))
+	}
+	return list
+}
+
+// Leads reports whether the node that is used still leads its group.
+func (s *Server) Leads() bool { return s.leads == nil || s.leads() }
+
 // SQL runs a statement.
 func (s *Server) SQL(text string) error {
 	db, err := sql.Open("mysql", s.DSN(""))
@@ -140,6 +156,17 @@ func (s *Server) CPU() (sum time.Duration) {
 	return sum
 }
 
+// RSS is the resident memory of each node's process in bytes, the leader's first.
+func (s *Server) RSS() (list []int64) {
+	for _, p := range s.processes {
+		list = append(list, p.RSS())
+	}
+	return list
+}
+
+// Missing says what has to be installed for the other contender.
+func Missing(nodes int) error { return servers.FindMariaDB(nodes > 1) }
+
 func startTrireme(o Options) (*Server, error) {
 	settings := []string{"--max-connections=500", "--log-level=warn",
 		fmt.Sprintf("--innodb-buffer-pool-size=%dM", o.Pool), "--innodb-redo-log-capacity=512M"}
@@ -156,10 +183,18 @@ func startTrireme(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Name: "trireme", Port: n.Port, User: "root", Password: password,
-		dsn:  func(schema string) string { return n.DSN(schema, nil) },
+		dsn: func(schema string) string { return n.DSN(schema, nil) },
+		leads: func() bool {
+			now, err := g.Leader(startLimit)
+			return err == nil && now == n
+		},
 		stop: func() error { return g.Stop(stopLimit) }}
-	for _, n := range g.Nodes {
-		s.processes = append(s.processes, n.Process())
+	s.processes = []*servers.Process{n.Process()}
+	for _, other := range g.Nodes {
+		if other != n {
+			s.processes = append(s.processes, other.Process())
+			s.followers = append(s.followers, func(schema string) string { return other.ReadDSN(schema, local) })
+		}
 	}
 	if o.Profiles != "" {
 		p, err := startProfiler(n, o.Profiles)
@@ -169,6 +204,11 @@ func startTrireme(o Options) (*Server, error) {
 		s.stop = func() error { return errors.Join(p.stop(), g.Stop(stopLimit)) }
 	}
 	return s, nil
+}
+
+// local has sessions read what their node has.
+func local(c *mysql.Config) {
+	c.Params = map[string]string{"trireme_read_consistency": "'LOCAL'"}
 }
 
 func settings(o Options) []string {
@@ -195,8 +235,11 @@ func startGalera(o Options) (*Server, error) {
 func mariadb(o Options, name string, nodes []*servers.MariaDB) *Server {
 	first := nodes[0]
 	s := &Server{Name: name, Port: first.Port, User: "root", dsn: func(schema string) string { return first.DSN(schema, nil) }}
-	for _, m := range nodes {
+	for i, m := range nodes {
 		s.processes = append(s.processes, m.Process)
+		if i > 0 { // wsrep_sync_wait is 0 unless it is set
+			s.followers = append(s.followers, func(schema string) string { return m.DSN(schema, nil) })
+		}
 	}
 	s.stop = func() error {
 		var errs []error

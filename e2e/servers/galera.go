@@ -3,7 +3,6 @@ package servers
 import (
 	"database/sql"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,8 +27,8 @@ func StartGalera(dir string, limit time.Duration, n int, settings ...string) (no
 			}
 		}
 	}()
-	if _, err := os.Stat(galeraLibrary); err != nil {
-		return nil, fmt.Errorf("galera (Debian's package galera-4): %w", err)
+	if err := FindMariaDB(true); err != nil {
+		return nil, err
 	}
 	var given [][2]int
 	var addresses []string

@@ -23,6 +23,21 @@ type MariaDB struct {
 	dir, user string
 }
 
+// FindMariaDB says which of Debian's packages a MariaDB lacks on this machine, or a cluster of Galera.
+func FindMariaDB(galera bool) error {
+	for _, program := range []string{"mariadbd", "mariadb-install-db"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("MariaDB (Debian's package mariadb-server): %w", err)
+		}
+	}
+	if galera {
+		if _, err := os.Stat(galeraLibrary); err != nil {
+			return fmt.Errorf("galera (Debian's package galera-4): %w", err)
+		}
+	}
+	return nil
+}
+
 // StartMariaDB starts a server with settings (--name=value) and waits until it takes
 // writes. log is the file for what it says.
 func StartMariaDB(log string, limit time.Duration, settings ...string) (*MariaDB, error) {

@@ -55,6 +55,19 @@ func (p *Process) CPU() time.Duration {
 	return time.Duration(used.Nano())
 }
 
+// RSS is the process's resident memory in bytes; 0 if it does not run any more.
+func (p *Process) RSS() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID()))
+	if err != nil {
+		return 0
+	}
+	var size, resident int64
+	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
+		return 0
+	}
+	return resident * int64(os.Getpagesize())
+}
+
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 

@@ -269,9 +269,6 @@ func (s *Session) change(query *event.Query, locks []lockWanted, change func(*Tx
 		return err
 	}
 	if err = t.lockNames(locks); err == nil {
-		err = t.awaitUnended()
-	}
-	if err == nil {
 		err = t.change(query, change)
 	}
 	return s.leave(err)
@@ -292,6 +289,9 @@ func (t *Txn) awaitUnended() error {
 }
 
 func (t *Txn) change(query *event.Query, change func(*Txn) (*SchemaOp, error)) error {
+	if err := t.awaitUnended(); err != nil {
+		return err
+	}
 	if err := t.endStatement(); err != nil { // rows before it are of other definitions
 		return err
 	}

@@ -600,9 +600,13 @@ func TestBeforeSchema(t *testing.T) {
 		}
 	})
 	defer r.close(t)
-	r.create(t, people("p"))
+	def := r.create(t, people("p"))
 	busy.Store(true)
 	waits := map[string]func() error{
+		"INDEX": func() error {
+			_, err := r.s.AddIndex(def.ID, record.Index{Name: "n", Parts: []record.Part{{Column: 3}}}, nil)
+			return err
+		},
 		"TRUNCATE": func() error { _, err := r.s.TruncateTable("db", "p", nil); return err },
 		"LOCK":     func() error { return r.s.LockTable(open(t, r.s, "p"), lock.TableS) },
 	}

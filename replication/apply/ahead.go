@@ -104,7 +104,7 @@ const (
 	AheadRollback                      // nothing any more: it is being taken back
 )
 
-var aheadWaits = [...]string{"", "more frames", "the log", "a schema change", "the new leader", "its rollback"}
+var aheadWaits = [...]string{"", "more frames", "an entry of the log", "a schema change", "the next entry of the log", "its rollback"}
 
 func (w AheadWait) String() string { return aheadWaits[w] }
 

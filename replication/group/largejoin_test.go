@@ -20,7 +20,7 @@ func TestJoinLarge(t *testing.T) {
 	leaders.Session = 77
 	leaders.Others = []bodies.MemberStatus{{Member: 3, Synced: 30}, {Member: 4, Synced: 50, Whole: true}}
 	follower := grown
-	follower.AheadBytes, follower.AheadRows, follower.Waits, follower.WaitsFor = 400, 8, "the log", 12
+	follower.AheadBytes, follower.AheadRows, follower.Waits = 400, 8, "entry 12 of the log"
 	as := func(m LargeMember, member uint64) LargeMember { m.Member = member; return m }
 	for _, c := range []struct {
 		name string

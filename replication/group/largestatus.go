@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -56,9 +57,7 @@ type LargeMember struct {
 	AheadBytes int64  `json:"ahead_bytes"` // of events
 	AheadRows  uint64 `json:"ahead_rows"`
 	// Waits is what the applier waits for with the rest; empty: for nothing, or there is no work ahead.
-	// WaitsFor is the index of the entry, if it is one of the log.
-	Waits    string `json:"waits,omitempty"`
-	WaitsFor uint64 `json:"waits_for,omitempty"`
+	Waits string `json:"waits,omitempty"`
 }
 
 // largeHere is what a member says of a large transaction.
@@ -183,7 +182,10 @@ func largeState(st *bodies.StreamStatus) LargeState {
 }
 
 func (m *LargeMember) ahead(w *apply.AheadStatus) {
-	m.AheadBytes, m.AheadRows, m.Waits, m.WaitsFor = w.Bytes, w.Rows, w.Waits.String(), w.After
+	m.AheadBytes, m.AheadRows, m.Waits = w.Bytes, w.Rows, w.Waits.String()
+	if w.Waits == apply.AheadEntry {
+		m.Waits = fmt.Sprintf("entry %d of the log", w.After)
+	}
 }
 
 // encodeLarge is for another member. Of more than fit an answer the oldest are told.

@@ -14,7 +14,9 @@ import (
 
 func TestJoinLarge(t *testing.T) {
 	id := func(n uint64) entry.StreamID { return entry.StreamID{Term: 4, Member: 1, Start: 9, Number: n} }
-	here := func(n uint64, age time.Duration, m LargeMember) largeHere { return largeHere{ID: id(n), Age: age, LargeMember: m} }
+	here := func(n uint64, age time.Duration, m LargeMember) largeHere {
+		return largeHere{ID: id(n), Age: age, LargeMember: m}
+	}
 	grown := LargeMember{State: LargeGrowing, Events: 5, Plain: 500, Stored: 50, Synced: 40}
 	leaders := here(1, time.Minute, grown)
 	leaders.Session = 77

@@ -106,7 +106,7 @@ type LargeTransaction struct {
 // LargeMember is what a member has of a large transaction.
 type LargeMember struct {
 	ID         string // as a UUID
-	State      string // ABSENT, GROWING, COMPLETE, FETCHING, COMMITTING, APPLYING, LOGGED, ROLLING BACK, UNREACHABLE
+	State      string // ABSENT, REFUSED, GROWING, COMPLETE, FETCHING, COMMITTING, APPLYING, LOGGED, ROLLING BACK, UNREACHABLE
 	Answers    bool   // else only Synced and Whole are known, as the leader has heard them
 	Events     int64
 	Plain      int64 // bytes of events

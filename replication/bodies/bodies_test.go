@@ -219,6 +219,9 @@ func TestFullDisk(t *testing.T) {
 		if err != nil || full.store.Has(&ll) || len(full.files()) != 1 {
 			r.fatalf("the large one: %v, files %v", err, full.files())
 		}
+		if got := full.store.Refused(9); len(got) != 1 || got[0] != ll.ID || len(full.store.Refused(0)) > 0 || len(r.nodes[1].store.Refused(9)) > 0 {
+			r.fatalf("it says that it refuses %v", got)
+		}
 		r.sim.Go("space", func() {
 			env.Sleep(r.sim, 30*time.Second)
 			full.fs.SetCapacity(0)

@@ -93,6 +93,23 @@ func (h *held) status(at time.Duration) StreamStatus {
 		Stored: now.Stored, Synced: now.Synced, Whole: h.whole, Pinned: h.pinned}
 }
 
+// Refused returns the streams of the present leader that this member does not receive while they run, at
+// most max, the latest ones.
+func (s *Store) Refused(max int) []entry.StreamID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.src == nil {
+		return nil
+	}
+	numbers := s.src.refused[len(s.src.refused)-min(max, len(s.src.refused)):]
+	list := make([]entry.StreamID, len(numbers))
+	for i, n := range numbers {
+		list[i] = s.src.id
+		list[i].Number = n
+	}
+	return list
+}
+
 // Logged returns the streams of the bodies that the log has taken last, at most max, oldest first.
 func (s *Store) Logged(max int) []entry.StreamID {
 	s.mu.Lock()

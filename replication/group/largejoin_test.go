@@ -31,15 +31,16 @@ func TestJoinLarge(t *testing.T) {
 	}{
 		{"nobody is asked", nil, []LargeTransaction{}},
 		{"nothing runs", []largeSaid{{member: 1, heard: true}, {member: 2}}, []LargeTransaction{}},
-		{"one is silent, another is left out, and another has nothing", []largeSaid{{member: 1, heard: true, running: []largeHere{leaders}},
-			{member: 2, heard: true, running: []largeHere{here(1, time.Second, follower)}}, {member: 3}, {member: 4, left: true}, {member: 5, heard: true}},
+		{"one is silent, another is left out, and another has nothing, or has refused it", []largeSaid{{member: 1, heard: true, largeAnswer: largeAnswer{Running: []largeHere{leaders}}},
+			{member: 2, heard: true, largeAnswer: largeAnswer{Running: []largeHere{here(1, time.Second, follower)}}}, {member: 3}, {member: 4, left: true}, {member: 5, heard: true},
+			{member: 6, heard: true, largeAnswer: largeAnswer{Refused: []entry.StreamID{id(2), id(1)}}}},
 			[]LargeTransaction{{ID: id(1), Session: 77, Age: time.Minute, Members: []LargeMember{as(grown, 1), as(follower, 2),
-				{Member: 3, State: LargeUnreachable, Synced: 30}, {Member: 5, State: LargeAbsent}}}}},
-		{"the leader is silent", []largeSaid{{member: 1}, {member: 2, heard: true, running: []largeHere{here(1, time.Second, follower)}}},
+				{Member: 3, State: LargeUnreachable, Synced: 30}, {Member: 5, State: LargeAbsent}, {Member: 6, State: LargeRefused}}}}},
+		{"the leader is silent", []largeSaid{{member: 1}, {member: 2, heard: true, largeAnswer: largeAnswer{Running: []largeHere{here(1, time.Second, follower)}}}},
 			[]LargeTransaction{{ID: id(1), Age: time.Second, Members: []LargeMember{{Member: 1, State: LargeUnreachable}, as(follower, 2)}}}},
 		{"several, of which one is committed on some members", []largeSaid{
-			{member: 1, heard: true, running: []largeHere{here(3, time.Second, grown)}, logged: []entry.StreamID{id(2)}},
-			{member: 2, heard: true, running: []largeHere{here(2, time.Hour, LargeMember{State: LargeFetching}), here(3, 2*time.Second, grown)}}},
+			{member: 1, heard: true, largeAnswer: largeAnswer{Running: []largeHere{here(3, time.Second, grown)}, Logged: []entry.StreamID{id(2)}}},
+			{member: 2, heard: true, largeAnswer: largeAnswer{Running: []largeHere{here(2, time.Hour, LargeMember{State: LargeFetching}), here(3, 2*time.Second, grown)}}}},
 			[]LargeTransaction{
 				{ID: id(2), Age: time.Hour, Members: []LargeMember{{Member: 1, State: LargeLogged}, {Member: 2, State: LargeFetching}}},
 				{ID: id(3), Age: 2 * time.Second, Members: []LargeMember{as(grown, 1), as(grown, 2)}}}},
@@ -50,7 +51,7 @@ func TestJoinLarge(t *testing.T) {
 	}
 	many := largeSaid{member: 1, heard: true}
 	for n := range uint64(2 * largeMax) {
-		many.running = append(many.running, here(n, time.Duration(n), grown))
+		many.Running = append(many.Running, here(n, time.Duration(n), grown))
 	}
 	if got := joinLarge([]largeSaid{many}); len(got) != largeMax || got[0].ID != id(2*largeMax-1) {
 		t.Errorf("%d transactions, the first is %v", len(got), got[0].ID)

@@ -22,7 +22,8 @@ type LargeState string
 
 // States of a large transaction on a member, in the order of its life there.
 const (
-	LargeAbsent      LargeState = "absent"       // the member has nothing of it: not yet, or it has refused it
+	LargeAbsent      LargeState = "absent"       // the member has nothing of it
+	LargeRefused     LargeState = "refused"      // the member could not receive it, and fetches it after the commit
 	LargeGrowing     LargeState = "growing"      // statements add to it
 	LargeComplete    LargeState = "complete"     // COMMIT waits until a majority has it
 	LargeFetching    LargeState = "fetching"     // it is committed, and the member's log waits for its body
@@ -72,12 +73,13 @@ type largeHere struct {
 // largeAnswer is a member's answer to askLarge.
 type largeAnswer struct {
 	Running []largeHere      `json:"running"`
+	Refused []entry.StreamID `json:"refused"`
 	Logged  []entry.StreamID `json:"logged"` // those that its log has taken last
 }
 
 const (
 	largeMax  = 256 // transactions in an answer, the oldest ones, and in what is made of all answers
-	loggedMax = 64
+	loggedMax = 64  // and refused ones
 )
 
 // LargeTransactions asks all members what they have of running large transactions. The oldest come
@@ -96,21 +98,20 @@ func (n *Node) LargeTransactions() []LargeTransaction {
 
 // largeSaid is what came of asking a member.
 type largeSaid struct {
-	member  uint64
-	left    bool // it is left out
-	heard   bool // it has answered
-	running []largeHere
-	logged  []entry.StreamID
+	member uint64
+	left   bool // it is left out
+	heard  bool // it has answered
+	largeAnswer
 }
 
 func (n *Node) askLarge(member uint64) largeSaid {
 	s := largeSaid{member: member}
-	var a largeAnswer
+	a := &s.largeAnswer
 	var err error
 	if member == n.id.id {
 		var c *core
 		if c, err = n.running(); err == nil {
-			a = c.largeHere()
+			*a = c.largeHere()
 		}
 		s.left = err != nil
 	} else {
@@ -118,22 +119,21 @@ func (n *Node) askLarge(member uint64) largeSaid {
 		b, err = n.transport.Ask(context.Background(), transport.Call{To: member, Kind: askLarge, Timeout: n.opt.StatusTimeout})
 		var failure *transport.Failure
 		if err == nil {
-			err = json.Unmarshal(b, &a)
+			err = json.Unmarshal(b, a)
 			s.left = err != nil
 		} else {
 			s.left = errors.As(err, &failure)
 		}
 	}
-	if s.heard = err == nil; s.heard {
-		s.running, s.logged = a.Running[:min(largeMax, len(a.Running))], a.Logged
-	}
+	s.heard = err == nil
+	a.Running = a.Running[:min(largeMax, len(a.Running))]
 	return s
 }
 
 // largeHere is what this member has of large transactions, the oldest first.
 func (c *core) largeHere() largeAnswer {
 	work := c.applier.AheadStatus()
-	a := largeAnswer{Logged: c.bodies.Logged(loggedMax)}
+	a := largeAnswer{Refused: c.bodies.Refused(loggedMax), Logged: c.bodies.Logged(loggedMax)}
 	for _, st := range c.bodies.Status().Streams {
 		state := largeState(&st)
 		if state == "" {
@@ -208,7 +208,7 @@ func joinLarge(said []largeSaid) []LargeTransaction {
 	byID := map[entry.StreamID]*LargeTransaction{}
 	heardBy := map[entry.StreamID][]bodies.MemberStatus{} // what leaders have heard of others
 	for _, s := range said {
-		for _, h := range s.running {
+		for _, h := range s.Running {
 			t := byID[h.ID]
 			if t == nil {
 				t = &LargeTransaction{ID: h.ID}
@@ -246,10 +246,12 @@ func (s *largeSaid) of(id entry.StreamID, heard []bodies.MemberStatus) LargeMemb
 		return m
 	}
 	m := LargeMember{State: LargeAbsent}
-	if i := slices.IndexFunc(s.running, func(h largeHere) bool { return h.ID == id }); i >= 0 {
-		m = s.running[i].LargeMember
-	} else if slices.Contains(s.logged, id) {
+	if i := slices.IndexFunc(s.Running, func(h largeHere) bool { return h.ID == id }); i >= 0 {
+		m = s.Running[i].LargeMember
+	} else if slices.Contains(s.Logged, id) {
 		m.State = LargeLogged
+	} else if slices.Contains(s.Refused, id) {
+		m.State = LargeRefused
 	}
 	m.Member = s.member
 	return m

@@ -79,6 +79,7 @@ func (s *Server) ListTransactions(ctx context.Context, req *triremev1.AdminListT
 // largeStates are the states of large transactions in the contract.
 var largeStates = map[group.LargeState]triremev1.AdminLargeTransactionState{
 	group.LargeAbsent:      triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_ABSENT,
+	group.LargeRefused:     triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_REFUSED,
 	group.LargeGrowing:     triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_GROWING,
 	group.LargeComplete:    triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_COMPLETE,
 	group.LargeFetching:    triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_FETCHING,

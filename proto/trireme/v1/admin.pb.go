@@ -273,7 +273,7 @@ type AdminLargeTransactionState int32
 
 const (
 	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_UNSPECIFIED AdminLargeTransactionState = 0
-	// The member has nothing of it: not yet, or it could not receive it.
+	// The member has nothing of it.
 	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_ABSENT AdminLargeTransactionState = 1
 	// Statements add to it.
 	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_GROWING AdminLargeTransactionState = 2
@@ -292,21 +292,24 @@ const (
 	// The member does not answer: synced_bytes and whole are what the leader has last heard from
 	// it, and everything else is 0.
 	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE AdminLargeTransactionState = 9
+	// The member could not receive it, and fetches it after the commit.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_REFUSED AdminLargeTransactionState = 10
 )
 
 // Enum value maps for AdminLargeTransactionState.
 var (
 	AdminLargeTransactionState_name = map[int32]string{
-		0: "ADMIN_LARGE_TRANSACTION_STATE_UNSPECIFIED",
-		1: "ADMIN_LARGE_TRANSACTION_STATE_ABSENT",
-		2: "ADMIN_LARGE_TRANSACTION_STATE_GROWING",
-		3: "ADMIN_LARGE_TRANSACTION_STATE_COMPLETE",
-		4: "ADMIN_LARGE_TRANSACTION_STATE_FETCHING",
-		5: "ADMIN_LARGE_TRANSACTION_STATE_COMMITTING",
-		6: "ADMIN_LARGE_TRANSACTION_STATE_APPLYING",
-		7: "ADMIN_LARGE_TRANSACTION_STATE_LOGGED",
-		8: "ADMIN_LARGE_TRANSACTION_STATE_ROLLING_BACK",
-		9: "ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE",
+		0:  "ADMIN_LARGE_TRANSACTION_STATE_UNSPECIFIED",
+		1:  "ADMIN_LARGE_TRANSACTION_STATE_ABSENT",
+		2:  "ADMIN_LARGE_TRANSACTION_STATE_GROWING",
+		3:  "ADMIN_LARGE_TRANSACTION_STATE_COMPLETE",
+		4:  "ADMIN_LARGE_TRANSACTION_STATE_FETCHING",
+		5:  "ADMIN_LARGE_TRANSACTION_STATE_COMMITTING",
+		6:  "ADMIN_LARGE_TRANSACTION_STATE_APPLYING",
+		7:  "ADMIN_LARGE_TRANSACTION_STATE_LOGGED",
+		8:  "ADMIN_LARGE_TRANSACTION_STATE_ROLLING_BACK",
+		9:  "ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE",
+		10: "ADMIN_LARGE_TRANSACTION_STATE_REFUSED",
 	}
 	AdminLargeTransactionState_value = map[string]int32{
 		"ADMIN_LARGE_TRANSACTION_STATE_UNSPECIFIED":  0,
@@ -319,6 +322,7 @@ var (
 		"ADMIN_LARGE_TRANSACTION_STATE_LOGGED":       7,
 		"ADMIN_LARGE_TRANSACTION_STATE_ROLLING_BACK": 8,
 		"ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE":  9,
+		"ADMIN_LARGE_TRANSACTION_STATE_REFUSED":      10,
 	}
 )
 
@@ -4451,7 +4455,7 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\x17ADMIN_SCOPE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ADMIN_SCOPE_NODE\x10\x01\x12\x18\n" +
 	"\x14ADMIN_SCOPE_VARIABLE\x10\x02\x12\x15\n" +
-	"\x11ADMIN_SCOPE_GROUP\x10\x03*\xdb\x03\n" +
+	"\x11ADMIN_SCOPE_GROUP\x10\x03*\x86\x04\n" +
 	"\x1aAdminLargeTransactionState\x12-\n" +
 	")ADMIN_LARGE_TRANSACTION_STATE_UNSPECIFIED\x10\x00\x12(\n" +
 	"$ADMIN_LARGE_TRANSACTION_STATE_ABSENT\x10\x01\x12)\n" +
@@ -4462,7 +4466,9 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"&ADMIN_LARGE_TRANSACTION_STATE_APPLYING\x10\x06\x12(\n" +
 	"$ADMIN_LARGE_TRANSACTION_STATE_LOGGED\x10\a\x12.\n" +
 	"*ADMIN_LARGE_TRANSACTION_STATE_ROLLING_BACK\x10\b\x12-\n" +
-	")ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE\x10\t*\xea\x01\n" +
+	")ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE\x10\t\x12)\n" +
+	"%ADMIN_LARGE_TRANSACTION_STATE_REFUSED\x10\n" +
+	"*\xea\x01\n" +
 	"\x13AdminStatementOrder\x12%\n" +
 	"!ADMIN_STATEMENT_ORDER_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bADMIN_STATEMENT_ORDER_COUNT\x10\x01\x12\x1d\n" +

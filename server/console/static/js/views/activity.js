@@ -106,7 +106,7 @@ export function mount(root, { who }) {
 
 const largeState = (m) => m.state.replace("ADMIN_LARGE_TRANSACTION_STATE_", "").replaceAll("_", " ").toLowerCase();
 const away = (m) => largeState(m) === "unreachable";
-const largeKinds = { unreachable: "bad", absent: "warn", fetching: "warn", "rolling back": "warn", complete: "soft", committing: "soft" };
+const largeKinds = { unreachable: "bad", absent: "warn", refused: "warn", fetching: "warn", "rolling back": "warn", complete: "soft", committing: "soft" };
 
 const session = (id) => (id === "0" ? "unknown" : `session ${id}`);
 

@@ -57,6 +57,7 @@ func adminCommands() []adminCommand {
 		{"sessions", "", "active limit", "the sessions of clients", (*admin).sessions},
 		{"kill", "<session>", "statement", "end a session, or its statement", (*admin).kill},
 		{"transactions", "", "limit", "the transactions of sessions, the oldest first", (*admin).transactions},
+		{"large", "", "limit", "large transactions that run, and what each member has of them", (*admin).large},
 		{"locks", "", "limit", "who waits for whose locks", (*admin).locks},
 		{"statements", "[schema]", "limit order", "statements that differ in values only, and what they cost", (*admin).statements},
 		{"tables", "[schema]", "limit", "tables with their sizes, the largest first", (*admin).tables},

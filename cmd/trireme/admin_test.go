@@ -111,6 +111,8 @@ func TestAdminCommands(t *testing.T) {
 		{"kill 4711", 1, "ERROR 1094"},
 		{"kill -statement 4711", 1, "ERROR 1094"},
 		{"transactions", 0, "ISOLATION"},
+		{"large", 0, "APPLIER WAITS FOR"},
+		{"large -limit 257", 1, "the most is 256"},
 		{"locks", 0, "WAITING SESSION"},
 		{"statements", 0, "SET GLOBAL `wait_timeout` = ?"},
 		{"statements -order errors -limit 1", 0, "AVERAGE"},
@@ -136,7 +138,7 @@ func TestAdminCommands(t *testing.T) {
 			t.Errorf("trireme admin %s: %d, not %d: %s", tc.args, code, tc.code, out)
 		}
 	}
-	for _, c := range []string{"status", "settings", "sessions", "transactions", "locks", "statements", "tables", "binlog list", "drain -undo"} {
+	for _, c := range []string{"status", "settings", "sessions", "transactions", "large", "locks", "statements", "tables", "binlog list", "drain -undo"} {
 		code, out := ask(c + " -o json")
 		if code != 0 || !json.Valid([]byte(out)) {
 			t.Errorf("trireme admin %s -o json: %d: %s", c, code, out)
@@ -150,7 +152,7 @@ func TestCompletion(t *testing.T) {
 		if code != 0 {
 			t.Errorf("%s: %d: %s", shell, code, out)
 		}
-		for _, word := range []string{"server", "admin", "transactions", "promote", "purge", "password-file"} {
+		for _, word := range []string{"server", "admin", "transactions", "large", "promote", "purge", "password-file"} {
 			if !strings.Contains(out, word) {
 				t.Errorf("%s: no %s", shell, word)
 			}

@@ -291,6 +291,23 @@ func (a *admin) transactions([]string) error {
 	})
 }
 
+func (a *admin) large([]string) error {
+	r, err := call(a, unary(triremev1.AdminClient.ListLargeTransactions), &triremev1.AdminListLargeTransactionsRequest{Limit: uint32(a.limit)})
+	if err != nil {
+		return err
+	}
+	return a.show(r, func(w io.Writer) {
+		row(w, "TRANSACTION", "LEADER", "SESSION", "AGE", "MEMBER", "STATE", "EVENTS", "BYTES", "STORED", "SYNCED", "WHOLE", "APPLIED", "ROWS APPLIED", "APPLIER WAITS FOR")
+		for _, t := range r.GetTransactions() {
+			for _, m := range t.GetMembers() {
+				state := strings.ReplaceAll(lower(m.GetState().String(), "ADMIN_LARGE_TRANSACTION_STATE_"), "_", " ")
+				row(w, t.GetId(), t.GetLeader(), t.GetSession(), span(t.GetAgeMs()), m.GetMember(), state, m.GetEvents(), size(m.GetEventBytes()), size(m.GetStoredBytes()),
+					size(m.GetSyncedBytes()), m.GetWhole(), size(m.GetAppliedBytes()), m.GetAppliedRows(), m.GetApplierWaitsFor())
+			}
+		}
+	})
+}
+
 func (a *admin) locks([]string) error {
 	r, err := call(a, unary(triremev1.AdminClient.ListLockWaits), &triremev1.AdminListLockWaitsRequest{Limit: uint32(a.limit)})
 	if err != nil {

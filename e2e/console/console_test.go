@@ -1,6 +1,7 @@
 package console
 
 import (
+	"database/sql"
 	"fmt"
 	"net/url"
 	"strings"
@@ -55,6 +56,7 @@ func TestConsole(t *testing.T) {
 	statements(p)
 	tables(p)
 	pages(p)
+	large(p, db)
 	others(p)
 	p.clean("at the leader")
 
@@ -199,6 +201,32 @@ func pages(p *page) {
 	}
 	p.has("[role=tabpanel]", "to 60,")
 	p.clean("pages")
+}
+
+// large: a large transaction is seen while it runs, with what each member has of it.
+func large(p *page, db *sql.DB) {
+	p.t.Helper()
+	const shown = "[...document.querySelectorAll('section.panel')].some((s) => !s.hidden && s.querySelector('h2').innerText.startsWith('Large transactions'))"
+	p.visit("activity")
+	p.until("nothing is shown of it", "document.querySelector('main h1')?.innerText === 'Activity' && !"+shown)
+	tx, err := db.Begin()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.Exec("INSERT INTO shop.long WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 120) SELECT REPEAT(UUID(), 2000), REPEAT(UUID(), 2000), n FROM r"); err != nil {
+		p.t.Fatal(err)
+	}
+	p.until("it is shown of three members", shown+" && document.querySelectorAll('[aria-label=\"Large transactions\"] tbody tr').length === 3")
+	p.has("[aria-label='Large transactions']", "growing")
+	p.has("[aria-label='Large transactions']", "more frames")
+	p.until("no view is wider than the page", "document.documentElement.scrollWidth <= innerWidth")
+	p.shoot("large")
+	if err := tx.Rollback(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.until("it is over", "!"+shown)
+	p.clean("large")
 }
 
 // others: who signs in next finds neither the text nor the results of who was there before, not

@@ -28,6 +28,7 @@ var shop = []fault{
 	{"healthy", func(_ *testing.T, w *watched) { w.only() }, nil},
 	{"connections", connections, []string{"TriremeConnectionsNearMax"}},
 	{"clients", clients, []string{"TriremeLongTransaction", "TriremeUndoBacklog", "TriremeLockWaits", "TriremeDeadlocks", "TriremeSettingsDiffer", "TriremeAccountsNotKept"}},
+	{"forgotten", forgotten, []string{"TriremeLargeTransaction"}},
 	{"away", away, []string{"TriremeMemberAway"}},
 	{"frozen", frozen, []string{"TriremeMemberAway"}},
 	{"disk", disk, []string{"TriremeDiskAlmostFull", "TriremeDiskFull"}},
@@ -40,6 +41,7 @@ var depot = []fault{
 	{"slow", slow, []string{"TriremeCommitsSlow", "TriremeLogSyncSlow", "TriremeDiskFillsSoon", "TriremeCertificateExpires", "TriremeCertificateExpired"}},
 	{"leaderless", leaderless, []string{"TriremeNoLeader"}},
 	{"stuck", stuck, []string{"TriremeReplicaLags", "TriremeNodeNotReady"}},
+	{"unsynced", unsynced, []string{"TriremeLargeBodyMissing"}},
 	{"broken", broken, []string{"TriremeNodeBroken"}},
 	{"rotten", rotten, []string{"TriremeNodeBroken"}},
 }

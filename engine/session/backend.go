@@ -59,6 +59,10 @@ type Backend interface {
 	Stats(fn func(name string, value int64))
 	// MetadataLocks lists the metadata locks, at most max.
 	MetadataLocks(max int) []txn.MetadataLock
+	// LargeTransactions asks all members what they have of running large transactions, the oldest first, for
+	// performance_schema.trireme_large_transactions. A member that does not answer is not waited for
+	// for longer than about a second.
+	LargeTransactions() []LargeTransaction
 }
 
 // ServerInfo says what node this is.
@@ -88,6 +92,30 @@ type Member struct {
 	State   string // ONLINE, RECOVERING, UNREACHABLE, OFFLINE, ERROR
 	Role    string // PRIMARY, SECONDARY
 	Version string
+}
+
+// LargeTransaction is a large transaction that runs, or that is not applied everywhere.
+type LargeTransaction struct {
+	ID      string
+	Leader  string // the member whose session runs it, as a UUID
+	Session uint64 // there; 0: none, or unknown
+	Age     time.Duration
+	Members []LargeMember
+}
+
+// LargeMember is what a member has of a large transaction.
+type LargeMember struct {
+	ID         string // as a UUID
+	State      string // ABSENT, REFUSED, GROWING, COMPLETE, FETCHING, COMMITTING, APPLYING, LOGGED, ROLLING BACK, UNREACHABLE
+	Answers    bool   // else only Synced and Whole are known, as the leader has heard them
+	Events     int64
+	Plain      int64 // bytes of events
+	Stored     int64 // bytes in the member's file
+	Synced     int64 // of them
+	Whole      bool  // all of it is there, verified and synced
+	AheadBytes int64 // of events applied ahead of the commit
+	AheadRows  uint64
+	Waits      string // what the applier waits for with the rest; empty: for nothing
 }
 
 // Consistency is what a read may miss: trireme_read_consistency.

@@ -52,6 +52,9 @@ var perfTables = []made{
 		"REQUESTING_EVENT_ID bigint unsigned, REQUESTING_OBJECT_INSTANCE_BEGIN bigint unsigned, BLOCKING_ENGINE_LOCK_ID varchar(128), BLOCKING_ENGINE_TRANSACTION_ID bigint unsigned, " +
 		"BLOCKING_THREAD_ID bigint unsigned, BLOCKING_EVENT_ID bigint unsigned, BLOCKING_OBJECT_INSTANCE_BEGIN bigint unsigned", rowsDataLockWaits},
 	{perfSchema, digestTable, digestColumns, rowsDigests},
+	{perfSchema, "trireme_large_transactions", "TRANSACTION_ID varchar(96), LEADER_ID char(36), PROCESSLIST_ID bigint unsigned, TIME bigint unsigned, MEMBER_ID char(36), STATE varchar(16), " +
+		"EVENTS bigint unsigned, EVENT_BYTES bigint unsigned, STORED_BYTES bigint unsigned, SYNCED_BYTES bigint unsigned, WHOLE varchar(3), " +
+		"APPLIED_BYTES bigint unsigned, APPLIED_ROWS bigint unsigned, APPLIER_WAITS_FOR varchar(64)", rowsLarge},
 	{perfSchema, "threads", "THREAD_ID bigint unsigned, NAME varchar(128), TYPE varchar(10), PROCESSLIST_ID bigint unsigned, PROCESSLIST_USER varchar(32), PROCESSLIST_HOST varchar(255), PROCESSLIST_DB varchar(64), " +
 		"PROCESSLIST_COMMAND varchar(16), PROCESSLIST_TIME bigint, PROCESSLIST_STATE varchar(64), PROCESSLIST_INFO longtext", rowsThreads},
 }
@@ -259,6 +262,29 @@ func rowsMetadataLocks(q *virtualRows) error {
 			mode = "EXCLUSIVE"
 		}
 		q.row(kind, l.Name.Schema, orNull(l.Name.Table), nil, 0, mode, "TRANSACTION", status, "", l.Session, nil)
+	}
+	return nil
+}
+
+// rowsLarge lists what members have of running large transactions. Error: 1227.
+func rowsLarge(q *virtualRows) error {
+	if err := q.s.privileges().Needs(priv.Process); err != nil {
+		return err
+	}
+	yes := map[bool]string{true: "YES", false: "NO"}
+	for _, t := range q.s.m.opt.Backend.LargeTransactions() {
+		session := any(nil)
+		if t.Session != 0 {
+			session = t.Session
+		}
+		age := int64(t.Age / time.Second)
+		for _, m := range t.Members {
+			if m.Answers {
+				q.row(t.ID, t.Leader, session, age, m.ID, m.State, m.Events, m.Plain, m.Stored, m.Synced, yes[m.Whole], m.AheadBytes, m.AheadRows, orNull(m.Waits))
+			} else {
+				q.row(t.ID, t.Leader, session, age, m.ID, m.State, nil, nil, nil, m.Synced, yes[m.Whole], nil, nil, nil)
+			}
+		}
 	}
 	return nil
 }

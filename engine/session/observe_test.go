@@ -1,7 +1,9 @@
 package session_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,5 +136,38 @@ func TestDigestsAreBounded(t *testing.T) {
 	}
 	if sum(statements) != 43 || sum(commits) != 2 || len(statements.Counts) != len(statements.Limits)+1 || statements.Sum <= 0 {
 		t.Errorf("%+v %+v", statements, commits)
+	}
+}
+
+// TestLargeTransactions: running large transactions by transaction and member; what nobody knows of a
+// member that does not answer is NULL.
+func TestLargeTransactions(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	if _, err := r.Manager.Bootstrap(context.Background(), session.BootstrapOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := r.Open(session.ConnectionInfo{User: "root", Host: "localhost", AccountUser: "root", AccountHost: "%"})
+	const query = "SELECT * FROM performance_schema.trireme_large_transactions"
+	const head = "TRANSACTION_ID | LEADER_ID | PROCESSLIST_ID | TIME | MEMBER_ID | STATE | EVENTS | EVENT_BYTES | STORED_BYTES | SYNCED_BYTES | WHOLE | APPLIED_BYTES | APPLIED_ROWS | APPLIER_WAITS_FOR\n"
+	if got := r.Text(s, query); got != head {
+		t.Errorf("nothing runs: %s", got)
+	}
+	r.Large = []session.LargeTransaction{{ID: "5.1.ab.3", Leader: "one", Session: 77, Age: 90 * time.Second, Members: []session.LargeMember{
+		{ID: "one", State: "GROWING", Answers: true, Events: 5, Plain: 500, Stored: 50, Synced: 40},
+		{ID: "two", State: "COMPLETE", Answers: true, Events: 5, Plain: 500, Stored: 50, Synced: 50, Whole: true, AheadBytes: 400, AheadRows: 8, Waits: "more frames"},
+		{ID: "three", State: "UNREACHABLE", Synced: 30}}},
+		{ID: "4.2.cd.1", Leader: "two", Members: []session.LargeMember{{ID: "one", State: "ABSENT", Answers: true}}}}
+	const want = head + `5.1.ab.3 | one | 77 | 90 | one | GROWING | 5 | 500 | 50 | 40 | NO | 0 | 0 | NULL
+5.1.ab.3 | one | 77 | 90 | two | COMPLETE | 5 | 500 | 50 | 50 | YES | 400 | 8 | more frames
+5.1.ab.3 | one | 77 | 90 | three | UNREACHABLE | NULL | NULL | NULL | 30 | NO | NULL | NULL | NULL
+4.2.cd.1 | two | NULL | 0 | one | ABSENT | 0 | 0 | 0 | 0 | NO | 0 | 0 | NULL
+`
+	if got := r.Text(s, query); got != want {
+		t.Errorf("%s, not\n%s", got, want)
+	}
+	r.Exec(s, "CREATE USER plain")
+	plain := r.Open(session.ConnectionInfo{User: "plain", Host: "h", AccountUser: "plain", AccountHost: "%"})
+	if got := r.Text(plain, query); !strings.Contains(got, "1227") || !strings.Contains(got, "PROCESS") {
+		t.Errorf("without the privilege PROCESS: %s", got)
 	}
 }

@@ -61,7 +61,7 @@ func (s *Session) begin(access ast.Access) error {
 		readOnly = access == ast.AccessReadOnly
 	}
 	t.nextIsolation, t.nextAccess = 0, 0
-	o := txn.BeginOptions{MetadataWait: s.seconds(varLockWait)}
+	o := txn.BeginOptions{MetadataWait: s.seconds(varLockWait), Client: s.id}
 	o.Isolation, o.ReadOnly, o.LockWait = isolations[level], readOnly, s.seconds(varRowLockWait)
 	if s.info.ReadOnly && o.Isolation == trx.Serializable {
 		o.Isolation = trx.RepeatableRead // snapshots of the past are serializable, and nobody may lock here

@@ -37,8 +37,9 @@ func newBodies(threshold int64) *bodies {
 	return &bodies{threshold: threshold, live: map[*body.File]bool{}}
 }
 
-func (g *bodies) Begin(name string, f file.File) (*body.File, bool) {
+func (g *bodies) Begin(name string, f file.File, o body.Owner) (*body.File, bool) {
 	b := body.NewFile(g.id(), name, f)
+	b.Owner = o
 	g.add(b)
 	return b, true
 }
@@ -226,9 +227,15 @@ func TestLargeEnds(t *testing.T) {
 			t.Fatalf("files %v and %d bodies are left", names, len(g.live))
 		}
 	}
-	must(t, r.s.Begin(txn.BeginOptions{}))
+	must(t, r.s.Begin(txn.BeginOptions{Client: 42}))
+	began := r.s.Trx().Started()
 	fill(open(t, r.s, "p"))
 	left(2, 1)
+	for b := range g.live {
+		if b.Owner != (body.Owner{Session: 42, Began: began}) {
+			t.Errorf("the transaction of session 42 of %v has a body of %+v", began, b.Owner)
+		}
+	}
 	must(t, r.s.Rollback())
 	left(1, 0)
 

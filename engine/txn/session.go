@@ -19,6 +19,7 @@ import (
 // BeginOptions say what transaction to begin. Part and Waits are the session's own.
 type BeginOptions struct {
 	trx.Options
+	Client       uint64        // number of the client's session, for lists of large transactions; 0: none
 	MetadataWait time.Duration // lock_wait_timeout; 0: the manager's
 	Token        entry.Token   // of the commit, with HasToken
 	HasToken     bool

@@ -130,6 +130,7 @@ func (t *Txn) begin(opt BeginOptions) {
 	if t.metadataWait = opt.MetadataWait; t.metadataWait == 0 {
 		t.metadataWait = t.m.opt.MetadataWait
 	}
+	t.events.Owner = body.Owner{Session: opt.Client, Began: t.Trx.Started()}
 	t.rows.Reset(t.events)
 	t.newSerial()
 	t.state.Store(atSession)

@@ -66,6 +66,7 @@ const streamsKept = 64
 type ahead struct {
 	a      *Applier
 	b      *body.File
+	began  time.Duration
 	w      *worker // its parker is unparked by the file, by progress of the log and with ending
 	ending atomic.Bool
 
@@ -91,13 +92,32 @@ type ahead struct {
 // aheadMark is a place to go back to.
 type aheadMark struct{ undo, rows uint64 }
 
+// AheadWait is what work ahead waits for.
+type AheadWait uint8
+
+const (
+	AheadNothing      AheadWait = iota // it applies a frame
+	AheadFrames                        // its leader, which has sent no more frames, or commits
+	AheadEntry                         // the log: the entry AheadStatus.After is not applied yet
+	AheadSchemaChange                  // a schema change that is being applied
+	AheadLog                           // the next entry of the log, since this member was the leader
+	AheadRollback                      // nothing any more: it is being taken back
+)
+
+var aheadWaits = [...]string{"", "more frames", "an entry of the log", "a schema change", "the next entry of the log", "its rollback"}
+
+func (w AheadWait) String() string { return aheadWaits[w] }
+
 // AheadStatus says how far a work ahead is.
 type AheadStatus struct {
 	ID     entry.StreamID
+	Age    time.Duration
 	Frames int
 	Rows   uint64
 	Bytes  int64  // of events
 	After  uint64 // index of the entry that it waits for; 0: for none
+	Waits  AheadWait
+	Body   body.Status
 }
 
 // AheadStatus lists the work ahead, oldest first.
@@ -107,11 +127,31 @@ func (a *Applier) AheadStatus() []AheadStatus {
 	list := make([]AheadStatus, len(a.aheads))
 	for i, h := range a.aheads {
 		list[i] = h.status
+		list[i].Age = a.opt.Env.Monotonic() - h.began
 		if h.waiting && h.after > a.pos.Index {
 			list[i].After = h.after
 		}
+		list[i].Body = h.b.Status()
+		list[i].Waits = h.waitsFor(&list[i])
 	}
 	return list
+}
+
+// waitsFor is what the work waits for. REQUIRES: Applier.mu.
+func (h *ahead) waitsFor(now *AheadStatus) AheadWait {
+	switch {
+	case h.interrupted() || now.Body.State == body.Dropped:
+		return AheadRollback
+	case h.waiting && h.a.drained:
+		return AheadLog
+	case now.After > 0:
+		return AheadEntry
+	case h.waiting && h.barred():
+		return AheadSchemaChange
+	case now.Frames == now.Body.Frames && h.job == nil:
+		return AheadFrames
+	}
+	return AheadNothing
 }
 
 // Ahead begins to apply the body of a large transaction that may not be committed yet, and reports
@@ -129,7 +169,7 @@ func (a *Applier) Ahead(b *body.File) bool {
 	case b.Status().State > body.Complete || b.ID.Term < a.last.Term || slices.Contains(a.streams, b.ID) || a.aheadOf(b.ID) != nil:
 		return false
 	}
-	h := &ahead{a: a, b: b, w: newWorker(a, a.opt.Workers+1+len(a.aheads)), status: AheadStatus{ID: b.ID}}
+	h := &ahead{a: a, b: b, began: a.opt.Env.Monotonic(), w: newWorker(a, a.opt.Workers+1+len(a.aheads)), status: AheadStatus{ID: b.ID}}
 	h.w.ahead = h
 	h.probe.item = &item{}
 	a.aheads = append(a.aheads, h)

@@ -107,7 +107,7 @@ func TestAheadCases(t *testing.T) {
 			if err := s.sendAll(); err != nil {
 				return err
 			}
-			if l := s.a.AheadStatus(); len(l) != 1 || l[0].Frames != 0 || l[0].After != 1 || l[0].ID != s.x.id {
+			if l := s.a.AheadStatus(); len(l) != 1 || l[0].Frames != 0 || l[0].After != 1 || l[0].Waits != apply.AheadEntry || l[0].ID != s.x.id {
 				return fmt.Errorf("before the entries that it depends on: %+v", l)
 			}
 			if err := s.submit(0, 1); err != nil {
@@ -115,7 +115,8 @@ func TestAheadCases(t *testing.T) {
 			}
 			s.rest()
 			plain := s.st.f.Status().Plain
-			if l := s.a.AheadStatus(); len(l) != 1 || l[0].Frames != frames || l[0].After != 0 || l[0].Rows != singleRows || l[0].Bytes != plain {
+			if l := s.a.AheadStatus(); len(l) != 1 || l[0].Frames != frames || l[0].After != 0 || l[0].Rows != singleRows || l[0].Bytes != plain ||
+				l[0].Waits != apply.AheadFrames || l[0].Body.Plain != plain {
 				return fmt.Errorf("applied ahead: %+v", l)
 			}
 			// Nobody sees any of it.

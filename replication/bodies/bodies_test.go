@@ -32,6 +32,13 @@ func TestStream(t *testing.T) {
 				r.fatalf("frame %d is %+v, not %+v", i, f, a)
 			}
 		}
+		now := r.nodes[0].store.Status()
+		if st := now.Streams[0]; !st.Own || st.Session != 7 || st.Age <= 0 || now.Oldest != st.Age || len(r.nodes[0].store.Logged(9)) > 0 {
+			r.fatalf("its leader says %+v", now)
+		}
+		if now := follower.store.Status(); now.Oldest != 0 || now.Streams[0].Session != 0 || now.Streams[0].Age <= 0 {
+			r.fatalf("another member says %+v", now)
+		}
 		r.until("some is synced", func() bool { return follower.streams()[0].Synced >= syncEveryStaged })
 		before := follower.streams()[0].Synced
 		if before == s.b.Status().Stored {
@@ -46,8 +53,11 @@ func TestStream(t *testing.T) {
 		s.abort() // the session is done; the file is the log's
 		env.Sleep(r.sim, time.Second)
 		for _, n := range r.nodes {
-			if len(n.files()) > 0 || len(n.store.Status().Streams) > 0 {
+			if now := n.store.Status(); len(n.files()) > 0 || len(now.Streams) > 0 || now.Oldest > 0 {
 				r.fatalf("member %d keeps %v", n.id, n.files())
+			}
+			if got := n.store.Logged(1); len(got) != 1 || got[0] != l.ID || len(n.store.Logged(0)) > 0 {
+				r.fatalf("member %d has %v in its log", n.id, got)
 			}
 		}
 	})
@@ -208,6 +218,9 @@ func TestFullDisk(t *testing.T) {
 		ll, err := large.finish()
 		if err != nil || full.store.Has(&ll) || len(full.files()) != 1 {
 			r.fatalf("the large one: %v, files %v", err, full.files())
+		}
+		if got := full.store.Refused(9); len(got) != 1 || got[0] != ll.ID || len(full.store.Refused(0)) > 0 || len(r.nodes[1].store.Refused(9)) > 0 {
+			r.fatalf("it says that it refuses %v", got)
 		}
 		r.sim.Go("space", func() {
 			env.Sleep(r.sim, 30*time.Second)

@@ -14,10 +14,11 @@ import (
 	"github.com/triremedb/trireme/replication/transport"
 )
 
-// fetch is a body that the log needs and that is not here. All fields but want and wake are
+// fetch is a body that the log needs and that is not here. All fields but want, began and wake are
 // guarded by Store.mu.
 type fetch struct {
 	want    entry.LargeBody
+	began   time.Duration
 	wake    env.Parker
 	index   uint64
 	from    []uint64
@@ -67,7 +68,7 @@ func (s *Store) Fetch(want *entry.LargeBody, index uint64, from []uint64) {
 		f = nil
 	}
 	if f == nil {
-		f = &fetch{want: *want, wake: s.opt.Env.NewParker()}
+		f = &fetch{want: *want, began: s.opt.Env.Monotonic(), wake: s.opt.Env.NewParker()}
 		s.fetches = append(s.fetches, f)
 	}
 	f.index, f.from = index, slices.Clone(from)

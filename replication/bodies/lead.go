@@ -62,12 +62,13 @@ func (s *Store) ownNumber(number uint64) *own {
 // Begin makes the file of a session's transaction, which is empty, the body of a stream. The
 // session writes it, calls Changed after each change, and End when the transaction is over,
 // unless its State is Taken then. The handle is the store's to close.
-func (s *Store) Begin(term uint64, name string, f file.File) *body.File {
+func (s *Store) Begin(term uint64, o body.Owner, name string, f file.File) *body.File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.number++
 	b := body.NewFile(entry.StreamID{Term: term, Member: s.opt.Member, Start: s.start, Number: s.number}, name, f)
-	s.own = append(s.own, &own{held: held{b: b}})
+	b.Owner = o
+	s.own = append(s.own, &own{held: held{b: b, began: o.Began}})
 	if !s.offering {
 		s.offering = s.spawn("large offers", s.offers)
 	}

@@ -153,7 +153,7 @@ func realTransaction(all []*Store, disks []*simfile.FS, rng *rand.Rand) error {
 		return err
 	}
 	s := all[0]
-	b := s.Begin(5, name, f)
+	b := s.Begin(5, body.Owner{}, name, f)
 	for i := range 11 {
 		frame, h := body.AppendFrame(nil, nil, b.Status().Chain, make([]byte, 1+rng.IntN(200_000)), 1)
 		if err := b.Write(frame, h, 1); err != nil {

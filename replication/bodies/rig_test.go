@@ -207,7 +207,7 @@ func (n *node) session() *session {
 	if err != nil {
 		n.r.fatalf("%v", err)
 	}
-	return &session{n, store.Begin(n.r.term, name, f), f, store}
+	return &session{n, store.Begin(n.r.term, body.Owner{Session: 7, Began: n.r.sim.Monotonic()}, name, f), f, store}
 }
 
 // write adds a frame with about so many bytes.

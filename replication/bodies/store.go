@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
@@ -56,6 +57,7 @@ type Store struct {
 type held struct {
 	b      *body.File
 	l      entry.LargeBody // what it is, if whole
+	began  time.Duration   // when the transaction did; elsewhere than on its leader, when this file was made
 	whole  bool            // complete, verified and synced
 	pinned bool            // Raft has been given its entry
 	taking bool            // the log is about to rename it
@@ -353,7 +355,7 @@ func (s *Store) create(id entry.StreamID) (*staged, error) {
 		var f file.File
 		name := path.Join(s.opt.Dir, fmt.Sprintf("%s%016x", filePrefix, s.opt.Env.Uint64()))
 		if f, err = s.opt.FS.Open(name, file.OpenOptions{Exclusive: true}); err == nil {
-			return &staged{held: held{b: body.NewFile(id, name, f)}, w: env.NewMutex(s.opt.Env)}, nil
+			return &staged{held: held{b: body.NewFile(id, name, f), began: s.opt.Env.Monotonic()}, w: env.NewMutex(s.opt.Env)}, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			break

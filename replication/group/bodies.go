@@ -120,13 +120,13 @@ func (m largeMaker) Threshold() int64 { return m.c.limits.largeThreshold.Load() 
 
 // Begin implements cache.Large. Members whose program does not know large transactions could not
 // take part.
-func (m largeMaker) Begin(name string, f file.File) (b *body.File, ok bool) {
+func (m largeMaker) Begin(name string, f file.File, o body.Owner) (b *body.File, ok bool) {
 	c := m.c
 	term := c.serving.Load()
 	if term == 0 || !c.writableIn(term) || c.Opens() < entry.LargeVersion {
 		return nil, false
 	}
-	return c.bodies.Begin(term, name, f), true
+	return c.bodies.Begin(term, o, name, f), true
 }
 
 // After implements cache.Large.

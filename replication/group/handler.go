@@ -124,6 +124,7 @@ const (
 	askProvisioned = "group/provisioned"
 	askJoin        = "group/join"
 	askYielded     = "group/yielded"
+	askLarge       = "group/large"
 	bulkSnapshot   = "group/snapshot"
 )
 
@@ -136,6 +137,12 @@ func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte,
 			s.Behind = c.behindNow()
 		}
 		return encodeStatus(s), nil
+	case askLarge:
+		c, err := n.running()
+		if err != nil {
+			return nil, err
+		}
+		return encodeLarge(c.largeHere()), nil
 	case askProvisioned:
 		from := transport.CallerFrom(ctx).Member
 		c, err := n.running()

@@ -66,6 +66,13 @@ func (b sqlBackend) Stats(fn func(name string, value int64)) {
 
 func (b sqlBackend) MetadataLocks(max int) []txn.MetadataLock { return b.n.MetadataLocks(max) }
 
+func (b sqlBackend) LargeTransactions() (list []session.LargeTransaction) {
+	for _, t := range b.n.LargeTransactions() {
+		list = append(list, session.LargeTransaction{ID: t.ID.String()})
+	}
+	return list
+}
+
 type noResult struct{}
 
 func (noResult) Columns([]session.ResultColumn) error { return nil }

@@ -70,6 +70,7 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Binlog_large_commits", int64(s.Commit.Large))
 	fn("Binlog_large_copied", s.Log.LargeCopied)
 	fn("Binlog_large_running", int64(len(s.Bodies.Streams)))
+	fn("Binlog_large_oldest_ms", s.Bodies.Oldest.Milliseconds())
 	fn("Binlog_large_waits", s.Bodies.Waiting)
 	fn("Binlog_large_fetching", int64(s.Bodies.Fetching))
 	fn("Binlog_large_bytes_sent", s.Bodies.Streamed)

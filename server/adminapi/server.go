@@ -167,6 +167,7 @@ var (
 	rightSessions     = right{call: "ListSessions", any: priv.Process}
 	rightKill         = right{"KillSession", priv.Super, []string{"CONNECTION_ADMIN"}, true}
 	rightTransactions = right{call: "ListTransactions", any: priv.Process}
+	rightLarge        = right{call: "ListLargeTransactions", any: priv.Process}
 	rightLockWaits    = right{call: "ListLockWaits", any: priv.Process}
 	rightStatements   = right{call: "ListStatements", any: priv.Process}
 	rightTables       = right{call: "ListTables", any: priv.Process}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
+	"github.com/triremedb/trireme/replication/group"
 )
 
 // What lists give when nothing is said, and at most.
@@ -14,6 +15,7 @@ const (
 	listUsual     = 1000
 	listMost      = 100_000
 	waitsMost     = 10_000
+	largeMost     = 256
 	statementUsed = 1024
 	statementMost = 65536
 )
@@ -69,6 +71,42 @@ func (s *Server) ListTransactions(ctx context.Context, req *triremev1.AdminListT
 			}
 			out.Transactions = append(out.Transactions, &triremev1.AdminTransaction{Id: t.ID, Session: t.Session, User: valid(t.User), Host: t.Host, BeganUs: t.Began.UnixMicro(),
 				AgeMs: age, State: state, Isolation: t.Isolation, ReadOnly: t.ReadOnly, Statement: valid(cut(t.Statement, statementUsed))})
+		}
+		return out, nil
+	})
+}
+
+// largeStates are the states of large transactions in the contract.
+var largeStates = map[group.LargeState]triremev1.AdminLargeTransactionState{
+	group.LargeAbsent:      triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_ABSENT,
+	group.LargeRefused:     triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_REFUSED,
+	group.LargeGrowing:     triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_GROWING,
+	group.LargeComplete:    triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_COMPLETE,
+	group.LargeFetching:    triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_FETCHING,
+	group.LargeCommitting:  triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_COMMITTING,
+	group.LargeApplying:    triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_APPLYING,
+	group.LargeLogged:      triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_LOGGED,
+	group.LargeRollingBack: triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_ROLLING_BACK,
+	group.LargeUnreachable: triremev1.AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE,
+}
+
+// ListLargeTransactions implements the contract.
+func (s *Server) ListLargeTransactions(ctx context.Context, req *triremev1.AdminListLargeTransactionsRequest) (*triremev1.AdminListLargeTransactionsResponse, error) {
+	return serve(ctx, s, rightLarge, req, func(*Caller) (*triremev1.AdminListLargeTransactionsResponse, error) {
+		most, err := limit(req.GetLimit(), largeMost, largeMost)
+		if err != nil {
+			return nil, err
+		}
+		list := s.opt.Group.LargeTransactions()
+		out := &triremev1.AdminListLargeTransactionsResponse{}
+		for _, t := range list[:min(most, len(list))] {
+			one := &triremev1.AdminLargeTransaction{Id: t.ID.String(), Leader: t.ID.Member, Session: t.Session, AgeMs: uint64(max(t.Age, 0).Milliseconds())}
+			for _, m := range t.Members {
+				one.Members = append(one.Members, &triremev1.AdminLargeTransactionMember{Member: m.Member, State: largeStates[m.State], Events: uint64(m.Events),
+					EventBytes: uint64(m.Plain), StoredBytes: uint64(m.Stored), SyncedBytes: uint64(m.Synced), Whole: m.Whole, AppliedBytes: uint64(m.AheadBytes),
+					AppliedRows: m.AheadRows, ApplierWaitsFor: valid(cut(m.Waits, statementUsed))})
+			}
+			out.Transactions = append(out.Transactions, one)
 		}
 		return out, nil
 	})

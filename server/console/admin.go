@@ -13,15 +13,16 @@ import (
 // adminCalls are the operators' calls that the pages may make: those that only tell, and
 // KillSession.
 var adminCalls = map[string]func(triremev1.AdminServer) adminCall{
-	"Status":           func(a triremev1.AdminServer) adminCall { return call(a.Status) },
-	"ListSettings":     func(a triremev1.AdminServer) adminCall { return call(a.ListSettings) },
-	"ListSessions":     func(a triremev1.AdminServer) adminCall { return call(a.ListSessions) },
-	"KillSession":      func(a triremev1.AdminServer) adminCall { return call(a.KillSession) },
-	"ListTransactions": func(a triremev1.AdminServer) adminCall { return call(a.ListTransactions) },
-	"ListLockWaits":    func(a triremev1.AdminServer) adminCall { return call(a.ListLockWaits) },
-	"ListStatements":   func(a triremev1.AdminServer) adminCall { return call(a.ListStatements) },
-	"ListTables":       func(a triremev1.AdminServer) adminCall { return call(a.ListTables) },
-	"ListBinlogs":      func(a triremev1.AdminServer) adminCall { return call(a.ListBinlogs) },
+	"Status":                func(a triremev1.AdminServer) adminCall { return call(a.Status) },
+	"ListSettings":          func(a triremev1.AdminServer) adminCall { return call(a.ListSettings) },
+	"ListSessions":          func(a triremev1.AdminServer) adminCall { return call(a.ListSessions) },
+	"KillSession":           func(a triremev1.AdminServer) adminCall { return call(a.KillSession) },
+	"ListTransactions":      func(a triremev1.AdminServer) adminCall { return call(a.ListTransactions) },
+	"ListLargeTransactions": func(a triremev1.AdminServer) adminCall { return call(a.ListLargeTransactions) },
+	"ListLockWaits":         func(a triremev1.AdminServer) adminCall { return call(a.ListLockWaits) },
+	"ListStatements":        func(a triremev1.AdminServer) adminCall { return call(a.ListStatements) },
+	"ListTables":            func(a triremev1.AdminServer) adminCall { return call(a.ListTables) },
+	"ListBinlogs":           func(a triremev1.AdminServer) adminCall { return call(a.ListBinlogs) },
 }
 
 type adminCall func(ctx context.Context, body []byte) ([]byte, error)

@@ -315,7 +315,7 @@ func TestPrivileges(t *testing.T) {
 	root.must("CREATE DATABASE seen", "CREATE DATABASE hidden", "CREATE TABLE seen.a (id INT PRIMARY KEY)", "CREATE TABLE hidden.b (id INT PRIMARY KEY)",
 		"CREATE USER u IDENTIFIED BY 'p'", "GRANT SELECT ON seen.* TO u")
 	u := as(t, n, "u", "p")
-	for _, call := range []string{"Status", "ListSettings", "ListSessions", "ListTransactions", "ListLockWaits", "ListStatements", "ListTables", "ListBinlogs", "KillSession"} {
+	for _, call := range []string{"Status", "ListSettings", "ListSessions", "ListTransactions", "ListLargeTransactions", "ListLockWaits", "ListStatements", "ListTables", "ListBinlogs", "KillSession"} {
 		u.post("admin/"+call, nil).wants(t, call, 403, 1227)
 	}
 	if r := u.do("GET", "api/events", nil); !strings.Contains(string(r.body), `"number":1227`) || strings.Contains(string(r.body), "event: group") {

@@ -92,10 +92,14 @@ func calls(c triremev1.AdminClient, ctx context.Context) map[string]func() error
 			return err
 		},
 		"ListTransactions": func() error { _, err := c.ListTransactions(ctx, &triremev1.AdminListTransactionsRequest{}); return err },
-		"ListLockWaits":    func() error { _, err := c.ListLockWaits(ctx, &triremev1.AdminListLockWaitsRequest{}); return err },
-		"ListStatements":   func() error { _, err := c.ListStatements(ctx, &triremev1.AdminListStatementsRequest{}); return err },
-		"ListTables":       func() error { _, err := c.ListTables(ctx, &triremev1.AdminListTablesRequest{}); return err },
-		"ListBinlogs":      func() error { _, err := c.ListBinlogs(ctx, &triremev1.AdminListBinlogsRequest{}); return err },
+		"ListLargeTransactions": func() error {
+			_, err := c.ListLargeTransactions(ctx, &triremev1.AdminListLargeTransactionsRequest{})
+			return err
+		},
+		"ListLockWaits":  func() error { _, err := c.ListLockWaits(ctx, &triremev1.AdminListLockWaitsRequest{}); return err },
+		"ListStatements": func() error { _, err := c.ListStatements(ctx, &triremev1.AdminListStatementsRequest{}); return err },
+		"ListTables":     func() error { _, err := c.ListTables(ctx, &triremev1.AdminListTablesRequest{}); return err },
+		"ListBinlogs":    func() error { _, err := c.ListBinlogs(ctx, &triremev1.AdminListBinlogsRequest{}); return err },
 		"PurgeBinlogs": func() error {
 			_, err := c.PurgeBinlogs(ctx, &triremev1.AdminPurgeBinlogsRequest{To: "binlog.999999"})
 			return err
@@ -124,7 +128,7 @@ var privilegesOf = map[string][]string{
 	"ReplaceMember": {"GROUP_REPLICATION_ADMIN"}, "Transfer": {"GROUP_REPLICATION_ADMIN"}, "Drain": {"GROUP_REPLICATION_ADMIN"},
 	"ListSettings": {"PROCESS", "REPLICATION CLIENT", "SYSTEM_VARIABLES_ADMIN"}, "SetSetting": {"SYSTEM_VARIABLES_ADMIN"},
 	"ListSessions": {"PROCESS"}, "KillSession": {"CONNECTION_ADMIN"}, "ListTransactions": {"PROCESS"}, "ListLockWaits": {"PROCESS"},
-	"ListTables": {"PROCESS"}, "ListStatements": {"PROCESS"}, "ListBinlogs": {"REPLICATION CLIENT", "BINLOG_ADMIN"}, "PurgeBinlogs": {"BINLOG_ADMIN"},
+	"ListLargeTransactions": {"PROCESS"}, "ListTables": {"PROCESS"}, "ListStatements": {"PROCESS"}, "ListBinlogs": {"REPLICATION CLIENT", "BINLOG_ADMIN"}, "PurgeBinlogs": {"BINLOG_ADMIN"},
 	"Backup": {"BACKUP_ADMIN"}, "ReportBackup": {"BACKUP_ADMIN"},
 }
 

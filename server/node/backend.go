@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -237,6 +238,22 @@ func (b *backend) Stats(fn func(name string, value int64)) {
 
 // MetadataLocks implements session.Backend.
 func (b *backend) MetadataLocks(max int) []txn.MetadataLock { return b.n.group.MetadataLocks(max) }
+
+// LargeTransactions implements session.Backend.
+func (b *backend) LargeTransactions() []session.LargeTransaction {
+	g := b.n.group.Group()
+	list := b.n.group.LargeTransactions()
+	out := make([]session.LargeTransaction, len(list))
+	for i, t := range list {
+		out[i] = session.LargeTransaction{ID: t.ID.String(), Leader: memberUUID(g, t.ID.Member), Session: t.Session, Age: t.Age}
+		for _, m := range t.Members {
+			out[i].Members = append(out[i].Members, session.LargeMember{ID: memberUUID(g, m.Member), State: strings.ToUpper(string(m.State)),
+				Answers: m.State != group.LargeUnreachable, Events: m.Events, Plain: m.Plain, Stored: m.Stored, Synced: m.Synced, Whole: m.Whole,
+				AheadBytes: m.AheadBytes, AheadRows: m.AheadRows, Waits: m.Waits})
+		}
+	}
+	return out
+}
 
 // doorBackend opens sessions for the MySQL door.
 type doorBackend struct{ n *Node }

@@ -3,6 +3,7 @@ package body
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -30,9 +31,10 @@ const (
 // all other methods are safe for concurrent use. No method but ReadFrame and the writer's
 // touches the disk.
 type File struct {
-	ID   entry.StreamID
-	Name string // in the file system of the node's data
-	f    file.File
+	ID    entry.StreamID
+	Name  string // in the file system of the node's data
+	Owner Owner  // on the leader; constant once other tasks know the file
+	f     file.File
 
 	mu      sync.Mutex
 	x       Index
@@ -44,6 +46,12 @@ type File struct {
 	cuts    []cut
 	holds   int // of readers
 	closed  bool
+}
+
+// Owner is the transaction that makes a body, as lists show it.
+type Owner struct {
+	Session uint64        // number of the client's session, its processlist id; 0: none
+	Began   time.Duration // when the transaction did, on the node's monotonic clock
 }
 
 // NewFile returns the body that is to lie in f, which is called name and is empty.

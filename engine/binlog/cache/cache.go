@@ -88,6 +88,9 @@ type Stats struct {
 
 // Cache is the events of one session's transaction. It belongs to one task at a time.
 type Cache struct {
+	// Owner is the transaction whose events these are, for lists of large transactions.
+	Owner body.Owner
+
 	opt Options
 
 	buf     []byte

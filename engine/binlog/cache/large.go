@@ -18,11 +18,11 @@ type Large interface {
 	// Threshold is binlog_large_commit_threshold as it is now, in bytes.
 	Threshold() int64
 	// Begin is asked when a transaction's events outgrow the threshold. f is an empty file
-	// for its body, called name. ok is false if no large transaction can be made now: the
+	// for its body, called name. o is Cache.Owner. ok is false if no large transaction can be made now: the
 	// cache goes on without, and asks again when the events have doubled, or would become
 	// too many for a transaction that is not large. With ok, the file's handle is Large's
 	// to close (body.File.Close), after End or once the body is taken into the log.
-	Begin(name string, f file.File) (b *body.File, ok bool)
+	Begin(name string, f file.File, o body.Owner) (b *body.File, ok bool)
 	// After is the newest log index that is accepted now, the 'after' of a frame that is
 	// closed now.
 	After() uint64
@@ -91,7 +91,7 @@ func (c *Cache) turnLarge() (turned bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("binlog cache: %w", err)
 	}
-	b, ok := c.opt.Large.Begin(name, f)
+	b, ok := c.opt.Large.Begin(name, f, c.Owner)
 	if !ok {
 		// If the file cannot be removed, the next start does.
 		_ = errors.Join(f.Close(), c.remove(name))

@@ -38,7 +38,7 @@ func newGroup(t testing.TB, threshold int64) *group {
 
 func (g *group) Threshold() int64 { return g.threshold }
 
-func (g *group) Begin(name string, f file.File) (*body.File, bool) {
+func (g *group) Begin(name string, f file.File, o body.Owner) (*body.File, bool) {
 	if n, err := f.Size(); n != 0 || err != nil || f.Name() != name || !strings.HasPrefix(name, DefaultDir+"/ML_") {
 		g.t.Errorf("file %s (%s) of %d bytes, %v", name, f.Name(), n, err)
 	}
@@ -47,6 +47,7 @@ func (g *group) Begin(name string, f file.File) (*body.File, bool) {
 		return nil, false
 	}
 	b := body.NewFile(entry.StreamID{Number: uint64(g.began)}, name, f)
+	b.Owner = o
 	g.live[b] = true
 	return b, true
 }

@@ -63,6 +63,8 @@ type Rig struct {
 	ReadPoint func(session.ReadOptions) error
 	// Away, if not nil, is asked before sessions get the engine; an error is what they get instead.
 	Away func() error
+	// Large are the running large transactions of which the node is told.
+	Large []session.LargeTransaction
 	// Failed is why the node was told to stop; nil: it was not.
 	Failed error
 
@@ -300,3 +302,5 @@ func (b backend) NoQuorum() error                          { return ErrNoQuorum 
 func (b backend) ReadEnded() error                         { return ErrReadEnded }
 func (b backend) Stats(func(name string, value int64))     {}
 func (b backend) MetadataLocks(max int) []txn.MetadataLock { return b.r.Txns.MetadataLocks(max) }
+
+func (b backend) LargeTransactions() []session.LargeTransaction { return b.r.Large }

@@ -268,6 +268,91 @@ func (AdminScope) EnumDescriptor() ([]byte, []int) {
 	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
+// AdminLargeTransactionState is what has become of a large transaction on a member.
+type AdminLargeTransactionState int32
+
+const (
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_UNSPECIFIED AdminLargeTransactionState = 0
+	// The member has nothing of it.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_ABSENT AdminLargeTransactionState = 1
+	// Statements add to it.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_GROWING AdminLargeTransactionState = 2
+	// COMMIT waits until a majority has it.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_COMPLETE AdminLargeTransactionState = 3
+	// It is committed, and the member's log waits for its body.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_FETCHING AdminLargeTransactionState = 4
+	// Its entry is on the way through Raft.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_COMMITTING AdminLargeTransactionState = 5
+	// It is in the member's log, and not applied as a whole.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_APPLYING AdminLargeTransactionState = 6
+	// It is in the member's log.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_LOGGED AdminLargeTransactionState = 7
+	// What was applied ahead of the commit is being taken back.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_ROLLING_BACK AdminLargeTransactionState = 8
+	// The member does not answer: synced_bytes and whole are what the leader has last heard from
+	// it, and everything else is 0.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE AdminLargeTransactionState = 9
+	// The member could not receive it, and fetches it after the commit.
+	AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_REFUSED AdminLargeTransactionState = 10
+)
+
+// Enum value maps for AdminLargeTransactionState.
+var (
+	AdminLargeTransactionState_name = map[int32]string{
+		0:  "ADMIN_LARGE_TRANSACTION_STATE_UNSPECIFIED",
+		1:  "ADMIN_LARGE_TRANSACTION_STATE_ABSENT",
+		2:  "ADMIN_LARGE_TRANSACTION_STATE_GROWING",
+		3:  "ADMIN_LARGE_TRANSACTION_STATE_COMPLETE",
+		4:  "ADMIN_LARGE_TRANSACTION_STATE_FETCHING",
+		5:  "ADMIN_LARGE_TRANSACTION_STATE_COMMITTING",
+		6:  "ADMIN_LARGE_TRANSACTION_STATE_APPLYING",
+		7:  "ADMIN_LARGE_TRANSACTION_STATE_LOGGED",
+		8:  "ADMIN_LARGE_TRANSACTION_STATE_ROLLING_BACK",
+		9:  "ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE",
+		10: "ADMIN_LARGE_TRANSACTION_STATE_REFUSED",
+	}
+	AdminLargeTransactionState_value = map[string]int32{
+		"ADMIN_LARGE_TRANSACTION_STATE_UNSPECIFIED":  0,
+		"ADMIN_LARGE_TRANSACTION_STATE_ABSENT":       1,
+		"ADMIN_LARGE_TRANSACTION_STATE_GROWING":      2,
+		"ADMIN_LARGE_TRANSACTION_STATE_COMPLETE":     3,
+		"ADMIN_LARGE_TRANSACTION_STATE_FETCHING":     4,
+		"ADMIN_LARGE_TRANSACTION_STATE_COMMITTING":   5,
+		"ADMIN_LARGE_TRANSACTION_STATE_APPLYING":     6,
+		"ADMIN_LARGE_TRANSACTION_STATE_LOGGED":       7,
+		"ADMIN_LARGE_TRANSACTION_STATE_ROLLING_BACK": 8,
+		"ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE":  9,
+		"ADMIN_LARGE_TRANSACTION_STATE_REFUSED":      10,
+	}
+)
+
+func (x AdminLargeTransactionState) Enum() *AdminLargeTransactionState {
+	p := new(AdminLargeTransactionState)
+	*p = x
+	return p
+}
+
+func (x AdminLargeTransactionState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AdminLargeTransactionState) Descriptor() protoreflect.EnumDescriptor {
+	return file_trireme_v1_admin_proto_enumTypes[4].Descriptor()
+}
+
+func (AdminLargeTransactionState) Type() protoreflect.EnumType {
+	return &file_trireme_v1_admin_proto_enumTypes[4]
+}
+
+func (x AdminLargeTransactionState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AdminLargeTransactionState.Descriptor instead.
+func (AdminLargeTransactionState) EnumDescriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{4}
+}
+
 // AdminStatementOrder is what comes first.
 type AdminStatementOrder int32
 
@@ -317,11 +402,11 @@ func (x AdminStatementOrder) String() string {
 }
 
 func (AdminStatementOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_trireme_v1_admin_proto_enumTypes[4].Descriptor()
+	return file_trireme_v1_admin_proto_enumTypes[5].Descriptor()
 }
 
 func (AdminStatementOrder) Type() protoreflect.EnumType {
-	return &file_trireme_v1_admin_proto_enumTypes[4]
+	return &file_trireme_v1_admin_proto_enumTypes[5]
 }
 
 func (x AdminStatementOrder) Number() protoreflect.EnumNumber {
@@ -330,7 +415,7 @@ func (x AdminStatementOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AdminStatementOrder.Descriptor instead.
 func (AdminStatementOrder) EnumDescriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 // AdminError is the detail of every status that is not OK.
@@ -2440,6 +2525,310 @@ func (x *AdminListTransactionsResponse) GetTransactions() []*AdminTransaction {
 	return nil
 }
 
+// AdminLargeTransactionMember is what a member has of a large transaction.
+type AdminLargeTransactionMember struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The member's id.
+	Member uint64 `protobuf:"varint,1,opt,name=member,proto3" json:"member,omitempty"`
+	// What has become of the transaction there.
+	State AdminLargeTransactionState `protobuf:"varint,2,opt,name=state,proto3,enum=trireme.v1.AdminLargeTransactionState" json:"state,omitempty"`
+	// Events that it has, each of many rows.
+	Events uint64 `protobuf:"varint,3,opt,name=events,proto3" json:"events,omitempty"`
+	// Their bytes.
+	EventBytes uint64 `protobuf:"varint,4,opt,name=event_bytes,json=eventBytes,proto3" json:"event_bytes,omitempty"`
+	// Bytes in the member's file, compressed.
+	StoredBytes uint64 `protobuf:"varint,5,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	// How many of them are durable.
+	SyncedBytes uint64 `protobuf:"varint,6,opt,name=synced_bytes,json=syncedBytes,proto3" json:"synced_bytes,omitempty"`
+	// It has all of the transaction, checked and synced.
+	Whole bool `protobuf:"varint,7,opt,name=whole,proto3" json:"whole,omitempty"`
+	// Bytes of events that it has applied ahead of the commit.
+	AppliedBytes uint64 `protobuf:"varint,8,opt,name=applied_bytes,json=appliedBytes,proto3" json:"applied_bytes,omitempty"`
+	// Rows that it has applied ahead of the commit.
+	AppliedRows uint64 `protobuf:"varint,9,opt,name=applied_rows,json=appliedRows,proto3" json:"applied_rows,omitempty"`
+	// What its applier waits for with the rest, for people; empty: for nothing, or nothing is
+	// applied ahead.
+	ApplierWaitsFor string `protobuf:"bytes,10,opt,name=applier_waits_for,json=applierWaitsFor,proto3" json:"applier_waits_for,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *AdminLargeTransactionMember) Reset() {
+	*x = AdminLargeTransactionMember{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminLargeTransactionMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminLargeTransactionMember) ProtoMessage() {}
+
+func (x *AdminLargeTransactionMember) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminLargeTransactionMember.ProtoReflect.Descriptor instead.
+func (*AdminLargeTransactionMember) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *AdminLargeTransactionMember) GetMember() uint64 {
+	if x != nil {
+		return x.Member
+	}
+	return 0
+}
+
+func (x *AdminLargeTransactionMember) GetState() AdminLargeTransactionState {
+	if x != nil {
+		return x.State
+	}
+	return AdminLargeTransactionState_ADMIN_LARGE_TRANSACTION_STATE_UNSPECIFIED
+}
+
+func (x *AdminLargeTransactionMember) GetEvents() uint64 {
+	if x != nil {
+		return x.Events
+	}
+	return 0
+}
+
+func (x *AdminLargeTransactionMember) GetEventBytes() uint64 {
+	if x != nil {
+		return x.EventBytes
+	}
+	return 0
+}
+
+func (x *AdminLargeTransactionMember) GetStoredBytes() uint64 {
+	if x != nil {
+		return x.StoredBytes
+	}
+	return 0
+}
+
+func (x *AdminLargeTransactionMember) GetSyncedBytes() uint64 {
+	if x != nil {
+		return x.SyncedBytes
+	}
+	return 0
+}
+
+func (x *AdminLargeTransactionMember) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
+func (x *AdminLargeTransactionMember) GetAppliedBytes() uint64 {
+	if x != nil {
+		return x.AppliedBytes
+	}
+	return 0
+}
+
+func (x *AdminLargeTransactionMember) GetAppliedRows() uint64 {
+	if x != nil {
+		return x.AppliedRows
+	}
+	return 0
+}
+
+func (x *AdminLargeTransactionMember) GetApplierWaitsFor() string {
+	if x != nil {
+		return x.ApplierWaitsFor
+	}
+	return ""
+}
+
+// AdminLargeTransaction is a large transaction that runs, or that is not applied everywhere.
+type AdminLargeTransaction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id in the group: term.member.start.number.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The member whose session runs it.
+	Leader uint64 `protobuf:"varint,2,opt,name=leader,proto3" json:"leader,omitempty"`
+	// The session there; 0: none, or the leader does not answer.
+	Session uint64 `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"`
+	// How long ago it began, in milliseconds; if the leader does not answer, how long ago other
+	// members have heard of it.
+	AgeMs uint64 `protobuf:"varint,4,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"`
+	// What members have of it. Those that are being given their data, or do not know this call,
+	// are missing.
+	Members       []*AdminLargeTransactionMember `protobuf:"bytes,5,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdminLargeTransaction) Reset() {
+	*x = AdminLargeTransaction{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminLargeTransaction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminLargeTransaction) ProtoMessage() {}
+
+func (x *AdminLargeTransaction) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminLargeTransaction.ProtoReflect.Descriptor instead.
+func (*AdminLargeTransaction) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *AdminLargeTransaction) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AdminLargeTransaction) GetLeader() uint64 {
+	if x != nil {
+		return x.Leader
+	}
+	return 0
+}
+
+func (x *AdminLargeTransaction) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *AdminLargeTransaction) GetAgeMs() uint64 {
+	if x != nil {
+		return x.AgeMs
+	}
+	return 0
+}
+
+func (x *AdminLargeTransaction) GetMembers() []*AdminLargeTransactionMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+// AdminListLargeTransactionsRequest says how many.
+type AdminListLargeTransactionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many at most, 1 to 256; 0: 256. The oldest come.
+	Limit         uint32 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdminListLargeTransactionsRequest) Reset() {
+	*x = AdminListLargeTransactionsRequest{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminListLargeTransactionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminListLargeTransactionsRequest) ProtoMessage() {}
+
+func (x *AdminListLargeTransactionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminListLargeTransactionsRequest.ProtoReflect.Descriptor instead.
+func (*AdminListLargeTransactionsRequest) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *AdminListLargeTransactionsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// AdminListLargeTransactionsResponse lists them.
+type AdminListLargeTransactionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The transactions, the oldest first.
+	Transactions  []*AdminLargeTransaction `protobuf:"bytes,1,rep,name=transactions,proto3" json:"transactions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdminListLargeTransactionsResponse) Reset() {
+	*x = AdminListLargeTransactionsResponse{}
+	mi := &file_trireme_v1_admin_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdminListLargeTransactionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdminListLargeTransactionsResponse) ProtoMessage() {}
+
+func (x *AdminListLargeTransactionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_trireme_v1_admin_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdminListLargeTransactionsResponse.ProtoReflect.Descriptor instead.
+func (*AdminListLargeTransactionsResponse) Descriptor() ([]byte, []int) {
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *AdminListLargeTransactionsResponse) GetTransactions() []*AdminLargeTransaction {
+	if x != nil {
+		return x.Transactions
+	}
+	return nil
+}
+
 // AdminLockWait is a transaction that waits for another's lock.
 type AdminLockWait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2469,7 +2858,7 @@ type AdminLockWait struct {
 
 func (x *AdminLockWait) Reset() {
 	*x = AdminLockWait{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[32]
+	mi := &file_trireme_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2870,7 @@ func (x *AdminLockWait) String() string {
 func (*AdminLockWait) ProtoMessage() {}
 
 func (x *AdminLockWait) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[32]
+	mi := &file_trireme_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2883,7 @@ func (x *AdminLockWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminLockWait.ProtoReflect.Descriptor instead.
 func (*AdminLockWait) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AdminLockWait) GetWaiting() uint64 {
@@ -2578,7 +2967,7 @@ type AdminListLockWaitsRequest struct {
 
 func (x *AdminListLockWaitsRequest) Reset() {
 	*x = AdminListLockWaitsRequest{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[33]
+	mi := &file_trireme_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2979,7 @@ func (x *AdminListLockWaitsRequest) String() string {
 func (*AdminListLockWaitsRequest) ProtoMessage() {}
 
 func (x *AdminListLockWaitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[33]
+	mi := &file_trireme_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2992,7 @@ func (x *AdminListLockWaitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListLockWaitsRequest.ProtoReflect.Descriptor instead.
 func (*AdminListLockWaitsRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AdminListLockWaitsRequest) GetLimit() uint32 {
@@ -2624,7 +3013,7 @@ type AdminListLockWaitsResponse struct {
 
 func (x *AdminListLockWaitsResponse) Reset() {
 	*x = AdminListLockWaitsResponse{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[34]
+	mi := &file_trireme_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +3025,7 @@ func (x *AdminListLockWaitsResponse) String() string {
 func (*AdminListLockWaitsResponse) ProtoMessage() {}
 
 func (x *AdminListLockWaitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[34]
+	mi := &file_trireme_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +3038,7 @@ func (x *AdminListLockWaitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListLockWaitsResponse.ProtoReflect.Descriptor instead.
 func (*AdminListLockWaitsResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *AdminListLockWaitsResponse) GetWaits() []*AdminLockWait {
@@ -2697,7 +3086,7 @@ type AdminStatement struct {
 
 func (x *AdminStatement) Reset() {
 	*x = AdminStatement{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[35]
+	mi := &file_trireme_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +3098,7 @@ func (x *AdminStatement) String() string {
 func (*AdminStatement) ProtoMessage() {}
 
 func (x *AdminStatement) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[35]
+	mi := &file_trireme_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +3111,7 @@ func (x *AdminStatement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminStatement.ProtoReflect.Descriptor instead.
 func (*AdminStatement) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AdminStatement) GetSchema() string {
@@ -2838,7 +3227,7 @@ type AdminListStatementsRequest struct {
 
 func (x *AdminListStatementsRequest) Reset() {
 	*x = AdminListStatementsRequest{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[36]
+	mi := &file_trireme_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2850,7 +3239,7 @@ func (x *AdminListStatementsRequest) String() string {
 func (*AdminListStatementsRequest) ProtoMessage() {}
 
 func (x *AdminListStatementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[36]
+	mi := &file_trireme_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2863,7 +3252,7 @@ func (x *AdminListStatementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListStatementsRequest.ProtoReflect.Descriptor instead.
 func (*AdminListStatementsRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AdminListStatementsRequest) GetSchema() string {
@@ -2900,7 +3289,7 @@ type AdminListStatementsResponse struct {
 
 func (x *AdminListStatementsResponse) Reset() {
 	*x = AdminListStatementsResponse{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[37]
+	mi := &file_trireme_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +3301,7 @@ func (x *AdminListStatementsResponse) String() string {
 func (*AdminListStatementsResponse) ProtoMessage() {}
 
 func (x *AdminListStatementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[37]
+	mi := &file_trireme_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +3314,7 @@ func (x *AdminListStatementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListStatementsResponse.ProtoReflect.Descriptor instead.
 func (*AdminListStatementsResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AdminListStatementsResponse) GetStatements() []*AdminStatement {
@@ -2961,7 +3350,7 @@ type AdminTable struct {
 
 func (x *AdminTable) Reset() {
 	*x = AdminTable{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[38]
+	mi := &file_trireme_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2973,7 +3362,7 @@ func (x *AdminTable) String() string {
 func (*AdminTable) ProtoMessage() {}
 
 func (x *AdminTable) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[38]
+	mi := &file_trireme_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2986,7 +3375,7 @@ func (x *AdminTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminTable.ProtoReflect.Descriptor instead.
 func (*AdminTable) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AdminTable) GetSchema() string {
@@ -3037,7 +3426,7 @@ type AdminListTablesRequest struct {
 
 func (x *AdminListTablesRequest) Reset() {
 	*x = AdminListTablesRequest{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[39]
+	mi := &file_trireme_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3049,7 +3438,7 @@ func (x *AdminListTablesRequest) String() string {
 func (*AdminListTablesRequest) ProtoMessage() {}
 
 func (x *AdminListTablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[39]
+	mi := &file_trireme_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3062,7 +3451,7 @@ func (x *AdminListTablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListTablesRequest.ProtoReflect.Descriptor instead.
 func (*AdminListTablesRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AdminListTablesRequest) GetSchema() string {
@@ -3090,7 +3479,7 @@ type AdminListTablesResponse struct {
 
 func (x *AdminListTablesResponse) Reset() {
 	*x = AdminListTablesResponse{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[40]
+	mi := &file_trireme_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3491,7 @@ func (x *AdminListTablesResponse) String() string {
 func (*AdminListTablesResponse) ProtoMessage() {}
 
 func (x *AdminListTablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[40]
+	mi := &file_trireme_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3504,7 @@ func (x *AdminListTablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListTablesResponse.ProtoReflect.Descriptor instead.
 func (*AdminListTablesResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *AdminListTablesResponse) GetTables() []*AdminTable {
@@ -3150,7 +3539,7 @@ type AdminBinlog struct {
 
 func (x *AdminBinlog) Reset() {
 	*x = AdminBinlog{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[41]
+	mi := &file_trireme_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3162,7 +3551,7 @@ func (x *AdminBinlog) String() string {
 func (*AdminBinlog) ProtoMessage() {}
 
 func (x *AdminBinlog) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[41]
+	mi := &file_trireme_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3175,7 +3564,7 @@ func (x *AdminBinlog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminBinlog.ProtoReflect.Descriptor instead.
 func (*AdminBinlog) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AdminBinlog) GetName() string {
@@ -3243,7 +3632,7 @@ type AdminListBinlogsRequest struct {
 
 func (x *AdminListBinlogsRequest) Reset() {
 	*x = AdminListBinlogsRequest{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[42]
+	mi := &file_trireme_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3255,7 +3644,7 @@ func (x *AdminListBinlogsRequest) String() string {
 func (*AdminListBinlogsRequest) ProtoMessage() {}
 
 func (x *AdminListBinlogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[42]
+	mi := &file_trireme_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3268,7 +3657,7 @@ func (x *AdminListBinlogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListBinlogsRequest.ProtoReflect.Descriptor instead.
 func (*AdminListBinlogsRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 // AdminListBinlogsResponse lists them.
@@ -3282,7 +3671,7 @@ type AdminListBinlogsResponse struct {
 
 func (x *AdminListBinlogsResponse) Reset() {
 	*x = AdminListBinlogsResponse{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[43]
+	mi := &file_trireme_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3294,7 +3683,7 @@ func (x *AdminListBinlogsResponse) String() string {
 func (*AdminListBinlogsResponse) ProtoMessage() {}
 
 func (x *AdminListBinlogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[43]
+	mi := &file_trireme_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3307,7 +3696,7 @@ func (x *AdminListBinlogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminListBinlogsResponse.ProtoReflect.Descriptor instead.
 func (*AdminListBinlogsResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AdminListBinlogsResponse) GetFiles() []*AdminBinlog {
@@ -3328,7 +3717,7 @@ type AdminPurgeBinlogsRequest struct {
 
 func (x *AdminPurgeBinlogsRequest) Reset() {
 	*x = AdminPurgeBinlogsRequest{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[44]
+	mi := &file_trireme_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3340,7 +3729,7 @@ func (x *AdminPurgeBinlogsRequest) String() string {
 func (*AdminPurgeBinlogsRequest) ProtoMessage() {}
 
 func (x *AdminPurgeBinlogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[44]
+	mi := &file_trireme_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3353,7 +3742,7 @@ func (x *AdminPurgeBinlogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminPurgeBinlogsRequest.ProtoReflect.Descriptor instead.
 func (*AdminPurgeBinlogsRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AdminPurgeBinlogsRequest) GetTo() string {
@@ -3374,7 +3763,7 @@ type AdminPurgeBinlogsResponse struct {
 
 func (x *AdminPurgeBinlogsResponse) Reset() {
 	*x = AdminPurgeBinlogsResponse{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[45]
+	mi := &file_trireme_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3386,7 +3775,7 @@ func (x *AdminPurgeBinlogsResponse) String() string {
 func (*AdminPurgeBinlogsResponse) ProtoMessage() {}
 
 func (x *AdminPurgeBinlogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[45]
+	mi := &file_trireme_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3399,7 +3788,7 @@ func (x *AdminPurgeBinlogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminPurgeBinlogsResponse.ProtoReflect.Descriptor instead.
 func (*AdminPurgeBinlogsResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AdminPurgeBinlogsResponse) GetRemoved() []string {
@@ -3420,7 +3809,7 @@ type AdminBackupRequest struct {
 
 func (x *AdminBackupRequest) Reset() {
 	*x = AdminBackupRequest{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[46]
+	mi := &file_trireme_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3432,7 +3821,7 @@ func (x *AdminBackupRequest) String() string {
 func (*AdminBackupRequest) ProtoMessage() {}
 
 func (x *AdminBackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[46]
+	mi := &file_trireme_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3445,7 +3834,7 @@ func (x *AdminBackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminBackupRequest.ProtoReflect.Descriptor instead.
 func (*AdminBackupRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AdminBackupRequest) GetMaxBytesPerSecond() uint64 {
@@ -3473,7 +3862,7 @@ type AdminBackupResponse struct {
 
 func (x *AdminBackupResponse) Reset() {
 	*x = AdminBackupResponse{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[47]
+	mi := &file_trireme_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3485,7 +3874,7 @@ func (x *AdminBackupResponse) String() string {
 func (*AdminBackupResponse) ProtoMessage() {}
 
 func (x *AdminBackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[47]
+	mi := &file_trireme_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3498,7 +3887,7 @@ func (x *AdminBackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminBackupResponse.ProtoReflect.Descriptor instead.
 func (*AdminBackupResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AdminBackupResponse) GetStep() isAdminBackupResponse_Step {
@@ -3597,7 +3986,7 @@ type AdminBackupSummary struct {
 
 func (x *AdminBackupSummary) Reset() {
 	*x = AdminBackupSummary{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[48]
+	mi := &file_trireme_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3609,7 +3998,7 @@ func (x *AdminBackupSummary) String() string {
 func (*AdminBackupSummary) ProtoMessage() {}
 
 func (x *AdminBackupSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[48]
+	mi := &file_trireme_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3622,7 +4011,7 @@ func (x *AdminBackupSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminBackupSummary.ProtoReflect.Descriptor instead.
 func (*AdminBackupSummary) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AdminBackupSummary) GetGroup() string {
@@ -3682,7 +4071,7 @@ type AdminReportBackupRequest struct {
 
 func (x *AdminReportBackupRequest) Reset() {
 	*x = AdminReportBackupRequest{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[49]
+	mi := &file_trireme_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3694,7 +4083,7 @@ func (x *AdminReportBackupRequest) String() string {
 func (*AdminReportBackupRequest) ProtoMessage() {}
 
 func (x *AdminReportBackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[49]
+	mi := &file_trireme_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3707,7 +4096,7 @@ func (x *AdminReportBackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminReportBackupRequest.ProtoReflect.Descriptor instead.
 func (*AdminReportBackupRequest) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AdminReportBackupRequest) GetError() string {
@@ -3740,7 +4129,7 @@ type AdminReportBackupResponse struct {
 
 func (x *AdminReportBackupResponse) Reset() {
 	*x = AdminReportBackupResponse{}
-	mi := &file_trireme_v1_admin_proto_msgTypes[50]
+	mi := &file_trireme_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3752,7 +4141,7 @@ func (x *AdminReportBackupResponse) String() string {
 func (*AdminReportBackupResponse) ProtoMessage() {}
 
 func (x *AdminReportBackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_trireme_v1_admin_proto_msgTypes[50]
+	mi := &file_trireme_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3765,7 +4154,7 @@ func (x *AdminReportBackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdminReportBackupResponse.ProtoReflect.Descriptor instead.
 func (*AdminReportBackupResponse) Descriptor() ([]byte, []int) {
-	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_trireme_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 var File_trireme_v1_admin_proto protoreflect.FileDescriptor
@@ -3922,7 +4311,30 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"min_age_ms\x18\x01 \x01(\x04R\bminAgeMs\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"a\n" +
 	"\x1dAdminListTransactionsResponse\x12@\n" +
-	"\ftransactions\x18\x01 \x03(\v2\x1c.trireme.v1.AdminTransactionR\ftransactions\"\xcb\x02\n" +
+	"\ftransactions\x18\x01 \x03(\v2\x1c.trireme.v1.AdminTransactionR\ftransactions\"\xfc\x02\n" +
+	"\x1bAdminLargeTransactionMember\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\x04R\x06member\x12<\n" +
+	"\x05state\x18\x02 \x01(\x0e2&.trireme.v1.AdminLargeTransactionStateR\x05state\x12\x16\n" +
+	"\x06events\x18\x03 \x01(\x04R\x06events\x12\x1f\n" +
+	"\vevent_bytes\x18\x04 \x01(\x04R\n" +
+	"eventBytes\x12!\n" +
+	"\fstored_bytes\x18\x05 \x01(\x04R\vstoredBytes\x12!\n" +
+	"\fsynced_bytes\x18\x06 \x01(\x04R\vsyncedBytes\x12\x14\n" +
+	"\x05whole\x18\a \x01(\bR\x05whole\x12#\n" +
+	"\rapplied_bytes\x18\b \x01(\x04R\fappliedBytes\x12!\n" +
+	"\fapplied_rows\x18\t \x01(\x04R\vappliedRows\x12*\n" +
+	"\x11applier_waits_for\x18\n" +
+	" \x01(\tR\x0fapplierWaitsFor\"\xb3\x01\n" +
+	"\x15AdminLargeTransaction\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06leader\x18\x02 \x01(\x04R\x06leader\x12\x18\n" +
+	"\asession\x18\x03 \x01(\x04R\asession\x12\x15\n" +
+	"\x06age_ms\x18\x04 \x01(\x04R\x05ageMs\x12A\n" +
+	"\amembers\x18\x05 \x03(\v2'.trireme.v1.AdminLargeTransactionMemberR\amembers\"9\n" +
+	"!AdminListLargeTransactionsRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\rR\x05limit\"k\n" +
+	"\"AdminListLargeTransactionsResponse\x12E\n" +
+	"\ftransactions\x18\x01 \x03(\v2!.trireme.v1.AdminLargeTransactionR\ftransactions\"\xcb\x02\n" +
 	"\rAdminLockWait\x12\x18\n" +
 	"\awaiting\x18\x01 \x01(\x04R\awaiting\x12'\n" +
 	"\x0fwaiting_session\x18\x02 \x01(\x04R\x0ewaitingSession\x12+\n" +
@@ -4043,14 +4455,27 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\x17ADMIN_SCOPE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ADMIN_SCOPE_NODE\x10\x01\x12\x18\n" +
 	"\x14ADMIN_SCOPE_VARIABLE\x10\x02\x12\x15\n" +
-	"\x11ADMIN_SCOPE_GROUP\x10\x03*\xea\x01\n" +
+	"\x11ADMIN_SCOPE_GROUP\x10\x03*\x86\x04\n" +
+	"\x1aAdminLargeTransactionState\x12-\n" +
+	")ADMIN_LARGE_TRANSACTION_STATE_UNSPECIFIED\x10\x00\x12(\n" +
+	"$ADMIN_LARGE_TRANSACTION_STATE_ABSENT\x10\x01\x12)\n" +
+	"%ADMIN_LARGE_TRANSACTION_STATE_GROWING\x10\x02\x12*\n" +
+	"&ADMIN_LARGE_TRANSACTION_STATE_COMPLETE\x10\x03\x12*\n" +
+	"&ADMIN_LARGE_TRANSACTION_STATE_FETCHING\x10\x04\x12,\n" +
+	"(ADMIN_LARGE_TRANSACTION_STATE_COMMITTING\x10\x05\x12*\n" +
+	"&ADMIN_LARGE_TRANSACTION_STATE_APPLYING\x10\x06\x12(\n" +
+	"$ADMIN_LARGE_TRANSACTION_STATE_LOGGED\x10\a\x12.\n" +
+	"*ADMIN_LARGE_TRANSACTION_STATE_ROLLING_BACK\x10\b\x12-\n" +
+	")ADMIN_LARGE_TRANSACTION_STATE_UNREACHABLE\x10\t\x12)\n" +
+	"%ADMIN_LARGE_TRANSACTION_STATE_REFUSED\x10\n" +
+	"*\xea\x01\n" +
 	"\x13AdminStatementOrder\x12%\n" +
 	"!ADMIN_STATEMENT_ORDER_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bADMIN_STATEMENT_ORDER_COUNT\x10\x01\x12\x1d\n" +
 	"\x19ADMIN_STATEMENT_ORDER_MAX\x10\x02\x12!\n" +
 	"\x1dADMIN_STATEMENT_ORDER_AVERAGE\x10\x03\x12'\n" +
 	"#ADMIN_STATEMENT_ORDER_ROWS_EXAMINED\x10\x04\x12 \n" +
-	"\x1cADMIN_STATEMENT_ORDER_ERRORS\x10\x052\xf5\r\n" +
+	"\x1cADMIN_STATEMENT_ORDER_ERRORS\x10\x052\xed\x0e\n" +
 	"\x05Admin\x12I\n" +
 	"\x06Status\x12\x1e.trireme.v1.AdminStatusRequest\x1a\x1f.trireme.v1.AdminStatusResponse\x12H\n" +
 	"\x05Watch\x12\x1d.trireme.v1.AdminWatchRequest\x1a\x1e.trireme.v1.AdminWatchResponse0\x01\x12R\n" +
@@ -4065,7 +4490,8 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"SetSetting\x12\".trireme.v1.AdminSetSettingRequest\x1a#.trireme.v1.AdminSetSettingResponse\x12[\n" +
 	"\fListSessions\x12$.trireme.v1.AdminListSessionsRequest\x1a%.trireme.v1.AdminListSessionsResponse\x12X\n" +
 	"\vKillSession\x12#.trireme.v1.AdminKillSessionRequest\x1a$.trireme.v1.AdminKillSessionResponse\x12g\n" +
-	"\x10ListTransactions\x12(.trireme.v1.AdminListTransactionsRequest\x1a).trireme.v1.AdminListTransactionsResponse\x12^\n" +
+	"\x10ListTransactions\x12(.trireme.v1.AdminListTransactionsRequest\x1a).trireme.v1.AdminListTransactionsResponse\x12v\n" +
+	"\x15ListLargeTransactions\x12-.trireme.v1.AdminListLargeTransactionsRequest\x1a..trireme.v1.AdminListLargeTransactionsResponse\x12^\n" +
 	"\rListLockWaits\x12%.trireme.v1.AdminListLockWaitsRequest\x1a&.trireme.v1.AdminListLockWaitsResponse\x12a\n" +
 	"\x0eListStatements\x12&.trireme.v1.AdminListStatementsRequest\x1a'.trireme.v1.AdminListStatementsResponse\x12U\n" +
 	"\n" +
@@ -4087,129 +4513,139 @@ func file_trireme_v1_admin_proto_rawDescGZIP() []byte {
 	return file_trireme_v1_admin_proto_rawDescData
 }
 
-var file_trireme_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_trireme_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_trireme_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_trireme_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_trireme_v1_admin_proto_goTypes = []any{
-	(AdminRole)(0),                        // 0: trireme.v1.AdminRole
-	(AdminMemberState)(0),                 // 1: trireme.v1.AdminMemberState
-	(AdminOrigin)(0),                      // 2: trireme.v1.AdminOrigin
-	(AdminScope)(0),                       // 3: trireme.v1.AdminScope
-	(AdminStatementOrder)(0),              // 4: trireme.v1.AdminStatementOrder
-	(*AdminError)(nil),                    // 5: trireme.v1.AdminError
-	(*AdminMember)(nil),                   // 6: trireme.v1.AdminMember
-	(*AdminGroup)(nil),                    // 7: trireme.v1.AdminGroup
-	(*AdminStatusRequest)(nil),            // 8: trireme.v1.AdminStatusRequest
-	(*AdminStatusResponse)(nil),           // 9: trireme.v1.AdminStatusResponse
-	(*AdminWatchRequest)(nil),             // 10: trireme.v1.AdminWatchRequest
-	(*AdminWatchResponse)(nil),            // 11: trireme.v1.AdminWatchResponse
-	(*AdminAddMemberRequest)(nil),         // 12: trireme.v1.AdminAddMemberRequest
-	(*AdminAddMemberResponse)(nil),        // 13: trireme.v1.AdminAddMemberResponse
-	(*AdminPromoteMemberRequest)(nil),     // 14: trireme.v1.AdminPromoteMemberRequest
-	(*AdminPromoteMemberResponse)(nil),    // 15: trireme.v1.AdminPromoteMemberResponse
-	(*AdminRemoveMemberRequest)(nil),      // 16: trireme.v1.AdminRemoveMemberRequest
-	(*AdminRemoveMemberResponse)(nil),     // 17: trireme.v1.AdminRemoveMemberResponse
-	(*AdminReplaceMemberRequest)(nil),     // 18: trireme.v1.AdminReplaceMemberRequest
-	(*AdminReplaceMemberResponse)(nil),    // 19: trireme.v1.AdminReplaceMemberResponse
-	(*AdminTransferRequest)(nil),          // 20: trireme.v1.AdminTransferRequest
-	(*AdminTransferResponse)(nil),         // 21: trireme.v1.AdminTransferResponse
-	(*AdminDrainRequest)(nil),             // 22: trireme.v1.AdminDrainRequest
-	(*AdminDrainResponse)(nil),            // 23: trireme.v1.AdminDrainResponse
-	(*AdminSetting)(nil),                  // 24: trireme.v1.AdminSetting
-	(*AdminListSettingsRequest)(nil),      // 25: trireme.v1.AdminListSettingsRequest
-	(*AdminListSettingsResponse)(nil),     // 26: trireme.v1.AdminListSettingsResponse
-	(*AdminSetSettingRequest)(nil),        // 27: trireme.v1.AdminSetSettingRequest
-	(*AdminSetSettingResponse)(nil),       // 28: trireme.v1.AdminSetSettingResponse
-	(*AdminSession)(nil),                  // 29: trireme.v1.AdminSession
-	(*AdminListSessionsRequest)(nil),      // 30: trireme.v1.AdminListSessionsRequest
-	(*AdminListSessionsResponse)(nil),     // 31: trireme.v1.AdminListSessionsResponse
-	(*AdminKillSessionRequest)(nil),       // 32: trireme.v1.AdminKillSessionRequest
-	(*AdminKillSessionResponse)(nil),      // 33: trireme.v1.AdminKillSessionResponse
-	(*AdminTransaction)(nil),              // 34: trireme.v1.AdminTransaction
-	(*AdminListTransactionsRequest)(nil),  // 35: trireme.v1.AdminListTransactionsRequest
-	(*AdminListTransactionsResponse)(nil), // 36: trireme.v1.AdminListTransactionsResponse
-	(*AdminLockWait)(nil),                 // 37: trireme.v1.AdminLockWait
-	(*AdminListLockWaitsRequest)(nil),     // 38: trireme.v1.AdminListLockWaitsRequest
-	(*AdminListLockWaitsResponse)(nil),    // 39: trireme.v1.AdminListLockWaitsResponse
-	(*AdminStatement)(nil),                // 40: trireme.v1.AdminStatement
-	(*AdminListStatementsRequest)(nil),    // 41: trireme.v1.AdminListStatementsRequest
-	(*AdminListStatementsResponse)(nil),   // 42: trireme.v1.AdminListStatementsResponse
-	(*AdminTable)(nil),                    // 43: trireme.v1.AdminTable
-	(*AdminListTablesRequest)(nil),        // 44: trireme.v1.AdminListTablesRequest
-	(*AdminListTablesResponse)(nil),       // 45: trireme.v1.AdminListTablesResponse
-	(*AdminBinlog)(nil),                   // 46: trireme.v1.AdminBinlog
-	(*AdminListBinlogsRequest)(nil),       // 47: trireme.v1.AdminListBinlogsRequest
-	(*AdminListBinlogsResponse)(nil),      // 48: trireme.v1.AdminListBinlogsResponse
-	(*AdminPurgeBinlogsRequest)(nil),      // 49: trireme.v1.AdminPurgeBinlogsRequest
-	(*AdminPurgeBinlogsResponse)(nil),     // 50: trireme.v1.AdminPurgeBinlogsResponse
-	(*AdminBackupRequest)(nil),            // 51: trireme.v1.AdminBackupRequest
-	(*AdminBackupResponse)(nil),           // 52: trireme.v1.AdminBackupResponse
-	(*AdminBackupSummary)(nil),            // 53: trireme.v1.AdminBackupSummary
-	(*AdminReportBackupRequest)(nil),      // 54: trireme.v1.AdminReportBackupRequest
-	(*AdminReportBackupResponse)(nil),     // 55: trireme.v1.AdminReportBackupResponse
+	(AdminRole)(0),                             // 0: trireme.v1.AdminRole
+	(AdminMemberState)(0),                      // 1: trireme.v1.AdminMemberState
+	(AdminOrigin)(0),                           // 2: trireme.v1.AdminOrigin
+	(AdminScope)(0),                            // 3: trireme.v1.AdminScope
+	(AdminLargeTransactionState)(0),            // 4: trireme.v1.AdminLargeTransactionState
+	(AdminStatementOrder)(0),                   // 5: trireme.v1.AdminStatementOrder
+	(*AdminError)(nil),                         // 6: trireme.v1.AdminError
+	(*AdminMember)(nil),                        // 7: trireme.v1.AdminMember
+	(*AdminGroup)(nil),                         // 8: trireme.v1.AdminGroup
+	(*AdminStatusRequest)(nil),                 // 9: trireme.v1.AdminStatusRequest
+	(*AdminStatusResponse)(nil),                // 10: trireme.v1.AdminStatusResponse
+	(*AdminWatchRequest)(nil),                  // 11: trireme.v1.AdminWatchRequest
+	(*AdminWatchResponse)(nil),                 // 12: trireme.v1.AdminWatchResponse
+	(*AdminAddMemberRequest)(nil),              // 13: trireme.v1.AdminAddMemberRequest
+	(*AdminAddMemberResponse)(nil),             // 14: trireme.v1.AdminAddMemberResponse
+	(*AdminPromoteMemberRequest)(nil),          // 15: trireme.v1.AdminPromoteMemberRequest
+	(*AdminPromoteMemberResponse)(nil),         // 16: trireme.v1.AdminPromoteMemberResponse
+	(*AdminRemoveMemberRequest)(nil),           // 17: trireme.v1.AdminRemoveMemberRequest
+	(*AdminRemoveMemberResponse)(nil),          // 18: trireme.v1.AdminRemoveMemberResponse
+	(*AdminReplaceMemberRequest)(nil),          // 19: trireme.v1.AdminReplaceMemberRequest
+	(*AdminReplaceMemberResponse)(nil),         // 20: trireme.v1.AdminReplaceMemberResponse
+	(*AdminTransferRequest)(nil),               // 21: trireme.v1.AdminTransferRequest
+	(*AdminTransferResponse)(nil),              // 22: trireme.v1.AdminTransferResponse
+	(*AdminDrainRequest)(nil),                  // 23: trireme.v1.AdminDrainRequest
+	(*AdminDrainResponse)(nil),                 // 24: trireme.v1.AdminDrainResponse
+	(*AdminSetting)(nil),                       // 25: trireme.v1.AdminSetting
+	(*AdminListSettingsRequest)(nil),           // 26: trireme.v1.AdminListSettingsRequest
+	(*AdminListSettingsResponse)(nil),          // 27: trireme.v1.AdminListSettingsResponse
+	(*AdminSetSettingRequest)(nil),             // 28: trireme.v1.AdminSetSettingRequest
+	(*AdminSetSettingResponse)(nil),            // 29: trireme.v1.AdminSetSettingResponse
+	(*AdminSession)(nil),                       // 30: trireme.v1.AdminSession
+	(*AdminListSessionsRequest)(nil),           // 31: trireme.v1.AdminListSessionsRequest
+	(*AdminListSessionsResponse)(nil),          // 32: trireme.v1.AdminListSessionsResponse
+	(*AdminKillSessionRequest)(nil),            // 33: trireme.v1.AdminKillSessionRequest
+	(*AdminKillSessionResponse)(nil),           // 34: trireme.v1.AdminKillSessionResponse
+	(*AdminTransaction)(nil),                   // 35: trireme.v1.AdminTransaction
+	(*AdminListTransactionsRequest)(nil),       // 36: trireme.v1.AdminListTransactionsRequest
+	(*AdminListTransactionsResponse)(nil),      // 37: trireme.v1.AdminListTransactionsResponse
+	(*AdminLargeTransactionMember)(nil),        // 38: trireme.v1.AdminLargeTransactionMember
+	(*AdminLargeTransaction)(nil),              // 39: trireme.v1.AdminLargeTransaction
+	(*AdminListLargeTransactionsRequest)(nil),  // 40: trireme.v1.AdminListLargeTransactionsRequest
+	(*AdminListLargeTransactionsResponse)(nil), // 41: trireme.v1.AdminListLargeTransactionsResponse
+	(*AdminLockWait)(nil),                      // 42: trireme.v1.AdminLockWait
+	(*AdminListLockWaitsRequest)(nil),          // 43: trireme.v1.AdminListLockWaitsRequest
+	(*AdminListLockWaitsResponse)(nil),         // 44: trireme.v1.AdminListLockWaitsResponse
+	(*AdminStatement)(nil),                     // 45: trireme.v1.AdminStatement
+	(*AdminListStatementsRequest)(nil),         // 46: trireme.v1.AdminListStatementsRequest
+	(*AdminListStatementsResponse)(nil),        // 47: trireme.v1.AdminListStatementsResponse
+	(*AdminTable)(nil),                         // 48: trireme.v1.AdminTable
+	(*AdminListTablesRequest)(nil),             // 49: trireme.v1.AdminListTablesRequest
+	(*AdminListTablesResponse)(nil),            // 50: trireme.v1.AdminListTablesResponse
+	(*AdminBinlog)(nil),                        // 51: trireme.v1.AdminBinlog
+	(*AdminListBinlogsRequest)(nil),            // 52: trireme.v1.AdminListBinlogsRequest
+	(*AdminListBinlogsResponse)(nil),           // 53: trireme.v1.AdminListBinlogsResponse
+	(*AdminPurgeBinlogsRequest)(nil),           // 54: trireme.v1.AdminPurgeBinlogsRequest
+	(*AdminPurgeBinlogsResponse)(nil),          // 55: trireme.v1.AdminPurgeBinlogsResponse
+	(*AdminBackupRequest)(nil),                 // 56: trireme.v1.AdminBackupRequest
+	(*AdminBackupResponse)(nil),                // 57: trireme.v1.AdminBackupResponse
+	(*AdminBackupSummary)(nil),                 // 58: trireme.v1.AdminBackupSummary
+	(*AdminReportBackupRequest)(nil),           // 59: trireme.v1.AdminReportBackupRequest
+	(*AdminReportBackupResponse)(nil),          // 60: trireme.v1.AdminReportBackupResponse
 }
 var file_trireme_v1_admin_proto_depIdxs = []int32{
 	0,  // 0: trireme.v1.AdminMember.role:type_name -> trireme.v1.AdminRole
 	1,  // 1: trireme.v1.AdminMember.state:type_name -> trireme.v1.AdminMemberState
-	6,  // 2: trireme.v1.AdminGroup.members:type_name -> trireme.v1.AdminMember
-	7,  // 3: trireme.v1.AdminStatusResponse.group:type_name -> trireme.v1.AdminGroup
-	7,  // 4: trireme.v1.AdminWatchResponse.group:type_name -> trireme.v1.AdminGroup
+	7,  // 2: trireme.v1.AdminGroup.members:type_name -> trireme.v1.AdminMember
+	8,  // 3: trireme.v1.AdminStatusResponse.group:type_name -> trireme.v1.AdminGroup
+	8,  // 4: trireme.v1.AdminWatchResponse.group:type_name -> trireme.v1.AdminGroup
 	3,  // 5: trireme.v1.AdminSetting.scope:type_name -> trireme.v1.AdminScope
 	2,  // 6: trireme.v1.AdminSetting.origin:type_name -> trireme.v1.AdminOrigin
-	24, // 7: trireme.v1.AdminListSettingsResponse.settings:type_name -> trireme.v1.AdminSetting
-	24, // 8: trireme.v1.AdminSetSettingResponse.setting:type_name -> trireme.v1.AdminSetting
-	29, // 9: trireme.v1.AdminListSessionsResponse.sessions:type_name -> trireme.v1.AdminSession
-	34, // 10: trireme.v1.AdminListTransactionsResponse.transactions:type_name -> trireme.v1.AdminTransaction
-	37, // 11: trireme.v1.AdminListLockWaitsResponse.waits:type_name -> trireme.v1.AdminLockWait
-	4,  // 12: trireme.v1.AdminListStatementsRequest.order:type_name -> trireme.v1.AdminStatementOrder
-	40, // 13: trireme.v1.AdminListStatementsResponse.statements:type_name -> trireme.v1.AdminStatement
-	43, // 14: trireme.v1.AdminListTablesResponse.tables:type_name -> trireme.v1.AdminTable
-	46, // 15: trireme.v1.AdminListBinlogsResponse.files:type_name -> trireme.v1.AdminBinlog
-	53, // 16: trireme.v1.AdminBackupResponse.summary:type_name -> trireme.v1.AdminBackupSummary
-	8,  // 17: trireme.v1.Admin.Status:input_type -> trireme.v1.AdminStatusRequest
-	10, // 18: trireme.v1.Admin.Watch:input_type -> trireme.v1.AdminWatchRequest
-	12, // 19: trireme.v1.Admin.AddMember:input_type -> trireme.v1.AdminAddMemberRequest
-	14, // 20: trireme.v1.Admin.PromoteMember:input_type -> trireme.v1.AdminPromoteMemberRequest
-	16, // 21: trireme.v1.Admin.RemoveMember:input_type -> trireme.v1.AdminRemoveMemberRequest
-	18, // 22: trireme.v1.Admin.ReplaceMember:input_type -> trireme.v1.AdminReplaceMemberRequest
-	20, // 23: trireme.v1.Admin.Transfer:input_type -> trireme.v1.AdminTransferRequest
-	22, // 24: trireme.v1.Admin.Drain:input_type -> trireme.v1.AdminDrainRequest
-	25, // 25: trireme.v1.Admin.ListSettings:input_type -> trireme.v1.AdminListSettingsRequest
-	27, // 26: trireme.v1.Admin.SetSetting:input_type -> trireme.v1.AdminSetSettingRequest
-	30, // 27: trireme.v1.Admin.ListSessions:input_type -> trireme.v1.AdminListSessionsRequest
-	32, // 28: trireme.v1.Admin.KillSession:input_type -> trireme.v1.AdminKillSessionRequest
-	35, // 29: trireme.v1.Admin.ListTransactions:input_type -> trireme.v1.AdminListTransactionsRequest
-	38, // 30: trireme.v1.Admin.ListLockWaits:input_type -> trireme.v1.AdminListLockWaitsRequest
-	41, // 31: trireme.v1.Admin.ListStatements:input_type -> trireme.v1.AdminListStatementsRequest
-	44, // 32: trireme.v1.Admin.ListTables:input_type -> trireme.v1.AdminListTablesRequest
-	47, // 33: trireme.v1.Admin.ListBinlogs:input_type -> trireme.v1.AdminListBinlogsRequest
-	49, // 34: trireme.v1.Admin.PurgeBinlogs:input_type -> trireme.v1.AdminPurgeBinlogsRequest
-	51, // 35: trireme.v1.Admin.Backup:input_type -> trireme.v1.AdminBackupRequest
-	54, // 36: trireme.v1.Admin.ReportBackup:input_type -> trireme.v1.AdminReportBackupRequest
-	9,  // 37: trireme.v1.Admin.Status:output_type -> trireme.v1.AdminStatusResponse
-	11, // 38: trireme.v1.Admin.Watch:output_type -> trireme.v1.AdminWatchResponse
-	13, // 39: trireme.v1.Admin.AddMember:output_type -> trireme.v1.AdminAddMemberResponse
-	15, // 40: trireme.v1.Admin.PromoteMember:output_type -> trireme.v1.AdminPromoteMemberResponse
-	17, // 41: trireme.v1.Admin.RemoveMember:output_type -> trireme.v1.AdminRemoveMemberResponse
-	19, // 42: trireme.v1.Admin.ReplaceMember:output_type -> trireme.v1.AdminReplaceMemberResponse
-	21, // 43: trireme.v1.Admin.Transfer:output_type -> trireme.v1.AdminTransferResponse
-	23, // 44: trireme.v1.Admin.Drain:output_type -> trireme.v1.AdminDrainResponse
-	26, // 45: trireme.v1.Admin.ListSettings:output_type -> trireme.v1.AdminListSettingsResponse
-	28, // 46: trireme.v1.Admin.SetSetting:output_type -> trireme.v1.AdminSetSettingResponse
-	31, // 47: trireme.v1.Admin.ListSessions:output_type -> trireme.v1.AdminListSessionsResponse
-	33, // 48: trireme.v1.Admin.KillSession:output_type -> trireme.v1.AdminKillSessionResponse
-	36, // 49: trireme.v1.Admin.ListTransactions:output_type -> trireme.v1.AdminListTransactionsResponse
-	39, // 50: trireme.v1.Admin.ListLockWaits:output_type -> trireme.v1.AdminListLockWaitsResponse
-	42, // 51: trireme.v1.Admin.ListStatements:output_type -> trireme.v1.AdminListStatementsResponse
-	45, // 52: trireme.v1.Admin.ListTables:output_type -> trireme.v1.AdminListTablesResponse
-	48, // 53: trireme.v1.Admin.ListBinlogs:output_type -> trireme.v1.AdminListBinlogsResponse
-	50, // 54: trireme.v1.Admin.PurgeBinlogs:output_type -> trireme.v1.AdminPurgeBinlogsResponse
-	52, // 55: trireme.v1.Admin.Backup:output_type -> trireme.v1.AdminBackupResponse
-	55, // 56: trireme.v1.Admin.ReportBackup:output_type -> trireme.v1.AdminReportBackupResponse
-	37, // [37:57] is the sub-list for method output_type
-	17, // [17:37] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	25, // 7: trireme.v1.AdminListSettingsResponse.settings:type_name -> trireme.v1.AdminSetting
+	25, // 8: trireme.v1.AdminSetSettingResponse.setting:type_name -> trireme.v1.AdminSetting
+	30, // 9: trireme.v1.AdminListSessionsResponse.sessions:type_name -> trireme.v1.AdminSession
+	35, // 10: trireme.v1.AdminListTransactionsResponse.transactions:type_name -> trireme.v1.AdminTransaction
+	4,  // 11: trireme.v1.AdminLargeTransactionMember.state:type_name -> trireme.v1.AdminLargeTransactionState
+	38, // 12: trireme.v1.AdminLargeTransaction.members:type_name -> trireme.v1.AdminLargeTransactionMember
+	39, // 13: trireme.v1.AdminListLargeTransactionsResponse.transactions:type_name -> trireme.v1.AdminLargeTransaction
+	42, // 14: trireme.v1.AdminListLockWaitsResponse.waits:type_name -> trireme.v1.AdminLockWait
+	5,  // 15: trireme.v1.AdminListStatementsRequest.order:type_name -> trireme.v1.AdminStatementOrder
+	45, // 16: trireme.v1.AdminListStatementsResponse.statements:type_name -> trireme.v1.AdminStatement
+	48, // 17: trireme.v1.AdminListTablesResponse.tables:type_name -> trireme.v1.AdminTable
+	51, // 18: trireme.v1.AdminListBinlogsResponse.files:type_name -> trireme.v1.AdminBinlog
+	58, // 19: trireme.v1.AdminBackupResponse.summary:type_name -> trireme.v1.AdminBackupSummary
+	9,  // 20: trireme.v1.Admin.Status:input_type -> trireme.v1.AdminStatusRequest
+	11, // 21: trireme.v1.Admin.Watch:input_type -> trireme.v1.AdminWatchRequest
+	13, // 22: trireme.v1.Admin.AddMember:input_type -> trireme.v1.AdminAddMemberRequest
+	15, // 23: trireme.v1.Admin.PromoteMember:input_type -> trireme.v1.AdminPromoteMemberRequest
+	17, // 24: trireme.v1.Admin.RemoveMember:input_type -> trireme.v1.AdminRemoveMemberRequest
+	19, // 25: trireme.v1.Admin.ReplaceMember:input_type -> trireme.v1.AdminReplaceMemberRequest
+	21, // 26: trireme.v1.Admin.Transfer:input_type -> trireme.v1.AdminTransferRequest
+	23, // 27: trireme.v1.Admin.Drain:input_type -> trireme.v1.AdminDrainRequest
+	26, // 28: trireme.v1.Admin.ListSettings:input_type -> trireme.v1.AdminListSettingsRequest
+	28, // 29: trireme.v1.Admin.SetSetting:input_type -> trireme.v1.AdminSetSettingRequest
+	31, // 30: trireme.v1.Admin.ListSessions:input_type -> trireme.v1.AdminListSessionsRequest
+	33, // 31: trireme.v1.Admin.KillSession:input_type -> trireme.v1.AdminKillSessionRequest
+	36, // 32: trireme.v1.Admin.ListTransactions:input_type -> trireme.v1.AdminListTransactionsRequest
+	40, // 33: trireme.v1.Admin.ListLargeTransactions:input_type -> trireme.v1.AdminListLargeTransactionsRequest
+	43, // 34: trireme.v1.Admin.ListLockWaits:input_type -> trireme.v1.AdminListLockWaitsRequest
+	46, // 35: trireme.v1.Admin.ListStatements:input_type -> trireme.v1.AdminListStatementsRequest
+	49, // 36: trireme.v1.Admin.ListTables:input_type -> trireme.v1.AdminListTablesRequest
+	52, // 37: trireme.v1.Admin.ListBinlogs:input_type -> trireme.v1.AdminListBinlogsRequest
+	54, // 38: trireme.v1.Admin.PurgeBinlogs:input_type -> trireme.v1.AdminPurgeBinlogsRequest
+	56, // 39: trireme.v1.Admin.Backup:input_type -> trireme.v1.AdminBackupRequest
+	59, // 40: trireme.v1.Admin.ReportBackup:input_type -> trireme.v1.AdminReportBackupRequest
+	10, // 41: trireme.v1.Admin.Status:output_type -> trireme.v1.AdminStatusResponse
+	12, // 42: trireme.v1.Admin.Watch:output_type -> trireme.v1.AdminWatchResponse
+	14, // 43: trireme.v1.Admin.AddMember:output_type -> trireme.v1.AdminAddMemberResponse
+	16, // 44: trireme.v1.Admin.PromoteMember:output_type -> trireme.v1.AdminPromoteMemberResponse
+	18, // 45: trireme.v1.Admin.RemoveMember:output_type -> trireme.v1.AdminRemoveMemberResponse
+	20, // 46: trireme.v1.Admin.ReplaceMember:output_type -> trireme.v1.AdminReplaceMemberResponse
+	22, // 47: trireme.v1.Admin.Transfer:output_type -> trireme.v1.AdminTransferResponse
+	24, // 48: trireme.v1.Admin.Drain:output_type -> trireme.v1.AdminDrainResponse
+	27, // 49: trireme.v1.Admin.ListSettings:output_type -> trireme.v1.AdminListSettingsResponse
+	29, // 50: trireme.v1.Admin.SetSetting:output_type -> trireme.v1.AdminSetSettingResponse
+	32, // 51: trireme.v1.Admin.ListSessions:output_type -> trireme.v1.AdminListSessionsResponse
+	34, // 52: trireme.v1.Admin.KillSession:output_type -> trireme.v1.AdminKillSessionResponse
+	37, // 53: trireme.v1.Admin.ListTransactions:output_type -> trireme.v1.AdminListTransactionsResponse
+	41, // 54: trireme.v1.Admin.ListLargeTransactions:output_type -> trireme.v1.AdminListLargeTransactionsResponse
+	44, // 55: trireme.v1.Admin.ListLockWaits:output_type -> trireme.v1.AdminListLockWaitsResponse
+	47, // 56: trireme.v1.Admin.ListStatements:output_type -> trireme.v1.AdminListStatementsResponse
+	50, // 57: trireme.v1.Admin.ListTables:output_type -> trireme.v1.AdminListTablesResponse
+	53, // 58: trireme.v1.Admin.ListBinlogs:output_type -> trireme.v1.AdminListBinlogsResponse
+	55, // 59: trireme.v1.Admin.PurgeBinlogs:output_type -> trireme.v1.AdminPurgeBinlogsResponse
+	57, // 60: trireme.v1.Admin.Backup:output_type -> trireme.v1.AdminBackupResponse
+	60, // 61: trireme.v1.Admin.ReportBackup:output_type -> trireme.v1.AdminReportBackupResponse
+	41, // [41:62] is the sub-list for method output_type
+	20, // [20:41] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_trireme_v1_admin_proto_init() }
@@ -4217,7 +4653,7 @@ func file_trireme_v1_admin_proto_init() {
 	if File_trireme_v1_admin_proto != nil {
 		return
 	}
-	file_trireme_v1_admin_proto_msgTypes[47].OneofWrappers = []any{
+	file_trireme_v1_admin_proto_msgTypes[51].OneofWrappers = []any{
 		(*AdminBackupResponse_Begin)(nil),
 		(*AdminBackupResponse_Data)(nil),
 		(*AdminBackupResponse_End)(nil),
@@ -4228,8 +4664,8 @@ func file_trireme_v1_admin_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_trireme_v1_admin_proto_rawDesc), len(file_trireme_v1_admin_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   51,
+			NumEnums:      6,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

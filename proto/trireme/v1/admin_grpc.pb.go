@@ -34,26 +34,27 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Admin_Status_FullMethodName           = "/trireme.v1.Admin/Status"
-	Admin_Watch_FullMethodName            = "/trireme.v1.Admin/Watch"
-	Admin_AddMember_FullMethodName        = "/trireme.v1.Admin/AddMember"
-	Admin_PromoteMember_FullMethodName    = "/trireme.v1.Admin/PromoteMember"
-	Admin_RemoveMember_FullMethodName     = "/trireme.v1.Admin/RemoveMember"
-	Admin_ReplaceMember_FullMethodName    = "/trireme.v1.Admin/ReplaceMember"
-	Admin_Transfer_FullMethodName         = "/trireme.v1.Admin/Transfer"
-	Admin_Drain_FullMethodName            = "/trireme.v1.Admin/Drain"
-	Admin_ListSettings_FullMethodName     = "/trireme.v1.Admin/ListSettings"
-	Admin_SetSetting_FullMethodName       = "/trireme.v1.Admin/SetSetting"
-	Admin_ListSessions_FullMethodName     = "/trireme.v1.Admin/ListSessions"
-	Admin_KillSession_FullMethodName      = "/trireme.v1.Admin/KillSession"
-	Admin_ListTransactions_FullMethodName = "/trireme.v1.Admin/ListTransactions"
-	Admin_ListLockWaits_FullMethodName    = "/trireme.v1.Admin/ListLockWaits"
-	Admin_ListStatements_FullMethodName   = "/trireme.v1.Admin/ListStatements"
-	Admin_ListTables_FullMethodName       = "/trireme.v1.Admin/ListTables"
-	Admin_ListBinlogs_FullMethodName      = "/trireme.v1.Admin/ListBinlogs"
-	Admin_PurgeBinlogs_FullMethodName     = "/trireme.v1.Admin/PurgeBinlogs"
-	Admin_Backup_FullMethodName           = "/trireme.v1.Admin/Backup"
-	Admin_ReportBackup_FullMethodName     = "/trireme.v1.Admin/ReportBackup"
+	Admin_Status_FullMethodName                = "/trireme.v1.Admin/Status"
+	Admin_Watch_FullMethodName                 = "/trireme.v1.Admin/Watch"
+	Admin_AddMember_FullMethodName             = "/trireme.v1.Admin/AddMember"
+	Admin_PromoteMember_FullMethodName         = "/trireme.v1.Admin/PromoteMember"
+	Admin_RemoveMember_FullMethodName          = "/trireme.v1.Admin/RemoveMember"
+	Admin_ReplaceMember_FullMethodName         = "/trireme.v1.Admin/ReplaceMember"
+	Admin_Transfer_FullMethodName              = "/trireme.v1.Admin/Transfer"
+	Admin_Drain_FullMethodName                 = "/trireme.v1.Admin/Drain"
+	Admin_ListSettings_FullMethodName          = "/trireme.v1.Admin/ListSettings"
+	Admin_SetSetting_FullMethodName            = "/trireme.v1.Admin/SetSetting"
+	Admin_ListSessions_FullMethodName          = "/trireme.v1.Admin/ListSessions"
+	Admin_KillSession_FullMethodName           = "/trireme.v1.Admin/KillSession"
+	Admin_ListTransactions_FullMethodName      = "/trireme.v1.Admin/ListTransactions"
+	Admin_ListLargeTransactions_FullMethodName = "/trireme.v1.Admin/ListLargeTransactions"
+	Admin_ListLockWaits_FullMethodName         = "/trireme.v1.Admin/ListLockWaits"
+	Admin_ListStatements_FullMethodName        = "/trireme.v1.Admin/ListStatements"
+	Admin_ListTables_FullMethodName            = "/trireme.v1.Admin/ListTables"
+	Admin_ListBinlogs_FullMethodName           = "/trireme.v1.Admin/ListBinlogs"
+	Admin_PurgeBinlogs_FullMethodName          = "/trireme.v1.Admin/PurgeBinlogs"
+	Admin_Backup_FullMethodName                = "/trireme.v1.Admin/Backup"
+	Admin_ReportBackup_FullMethodName          = "/trireme.v1.Admin/ReportBackup"
 )
 
 // AdminClient is the client API for Admin service.
@@ -101,6 +102,10 @@ type AdminClient interface {
 	KillSession(ctx context.Context, in *AdminKillSessionRequest, opts ...grpc.CallOption) (*AdminKillSessionResponse, error)
 	// ListTransactions lists the transactions of sessions. Privilege: PROCESS.
 	ListTransactions(ctx context.Context, in *AdminListTransactionsRequest, opts ...grpc.CallOption) (*AdminListTransactionsResponse, error)
+	// ListLargeTransactions lists the large transactions that run in the group, or are not applied
+	// everywhere, with what each member has of them. The node asks all members, and waits about a
+	// second for those that do not answer. Privilege: PROCESS.
+	ListLargeTransactions(ctx context.Context, in *AdminListLargeTransactionsRequest, opts ...grpc.CallOption) (*AdminListLargeTransactionsResponse, error)
 	// ListLockWaits lists who waits for whose row and table locks. Privilege: PROCESS.
 	ListLockWaits(ctx context.Context, in *AdminListLockWaitsRequest, opts ...grpc.CallOption) (*AdminListLockWaitsResponse, error)
 	// ListStatements lists statements that differ in their values only, with what they have
@@ -274,6 +279,16 @@ func (c *adminClient) ListTransactions(ctx context.Context, in *AdminListTransac
 	return out, nil
 }
 
+func (c *adminClient) ListLargeTransactions(ctx context.Context, in *AdminListLargeTransactionsRequest, opts ...grpc.CallOption) (*AdminListLargeTransactionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AdminListLargeTransactionsResponse)
+	err := c.cc.Invoke(ctx, Admin_ListLargeTransactions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminClient) ListLockWaits(ctx context.Context, in *AdminListLockWaitsRequest, opts ...grpc.CallOption) (*AdminListLockWaitsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AdminListLockWaitsResponse)
@@ -398,6 +413,10 @@ type AdminServer interface {
 	KillSession(context.Context, *AdminKillSessionRequest) (*AdminKillSessionResponse, error)
 	// ListTransactions lists the transactions of sessions. Privilege: PROCESS.
 	ListTransactions(context.Context, *AdminListTransactionsRequest) (*AdminListTransactionsResponse, error)
+	// ListLargeTransactions lists the large transactions that run in the group, or are not applied
+	// everywhere, with what each member has of them. The node asks all members, and waits about a
+	// second for those that do not answer. Privilege: PROCESS.
+	ListLargeTransactions(context.Context, *AdminListLargeTransactionsRequest) (*AdminListLargeTransactionsResponse, error)
 	// ListLockWaits lists who waits for whose row and table locks. Privilege: PROCESS.
 	ListLockWaits(context.Context, *AdminListLockWaitsRequest) (*AdminListLockWaitsResponse, error)
 	// ListStatements lists statements that differ in their values only, with what they have
@@ -470,6 +489,9 @@ func (UnimplementedAdminServer) KillSession(context.Context, *AdminKillSessionRe
 }
 func (UnimplementedAdminServer) ListTransactions(context.Context, *AdminListTransactionsRequest) (*AdminListTransactionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTransactions not implemented")
+}
+func (UnimplementedAdminServer) ListLargeTransactions(context.Context, *AdminListLargeTransactionsRequest) (*AdminListLargeTransactionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListLargeTransactions not implemented")
 }
 func (UnimplementedAdminServer) ListLockWaits(context.Context, *AdminListLockWaitsRequest) (*AdminListLockWaitsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListLockWaits not implemented")
@@ -740,6 +762,24 @@ func _Admin_ListTransactions_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_ListLargeTransactions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdminListLargeTransactionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ListLargeTransactions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ListLargeTransactions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ListLargeTransactions(ctx, req.(*AdminListLargeTransactionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Admin_ListLockWaits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(AdminListLockWaitsRequest)
 	if err := dec(in); err != nil {
@@ -913,6 +953,10 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListTransactions",
 			Handler:    _Admin_ListTransactions_Handler,
+		},
+		{
+			MethodName: "ListLargeTransactions",
+			Handler:    _Admin_ListLargeTransactions_Handler,
 		},
 		{
 			MethodName: "ListLockWaits",

@@ -1,7 +1,7 @@
-// What goes on at this node: who waits for whom, transactions, sessions.
+// What goes on at this node: who waits for whom, transactions, sessions; and large transactions, which all members tell of.
 import { h, put, say } from "../dom.js";
 import { admin } from "../api.js";
-import { age, count, seconds } from "../format.js";
+import { age, bytes, count, percent, seconds } from "../format.js";
 import { ask, badge, panel, problem, refresh } from "../parts.js";
 import { table } from "../table.js";
 
@@ -37,6 +37,25 @@ export function mount(root, { who }) {
       { title: "", once: true, cell: (t) => (who.may.kill ? killButton(t.session, "the session", trouble) : "") },
     ],
   });
+  const large = table({
+    label: "Large transactions",
+    empty: "None runs.",
+    key: ({ t, m }) => `${t.id}/${m.member}`,
+    columns: [
+      { title: "Session", kind: "tight", cell: ({ t }) => `${session(t.session)} of member ${t.leader}` },
+      { title: "Open for", num: true, cell: ({ t }) => seconds(t.age_ms / 1000) },
+      { title: "Member", num: true, cell: ({ m }) => m.member },
+      { title: "State", cell: ({ m }) => badge(largeKinds[largeState(m)] ?? "", largeState(m)) },
+      { title: "Events", num: true, cell: ({ m }) => (away(m) ? null : bytes(m.event_bytes)) },
+      { title: "Synced", num: true, cell: ({ m }) => (m.whole ? "all" : away(m) ? bytes(m.synced_bytes) : `${bytes(m.synced_bytes)} of ${bytes(m.stored_bytes)}`) },
+      { title: "Applied ahead", num: true, cell: ({ t, m }) => (away(m) || m.member === t.leader ? null : `${count(m.applied_rows)} rows, ${percent(Number(m.applied_bytes), Number(m.event_bytes))}`) },
+      { title: "Applier waits for", kind: "tight", cell: ({ m }) => m.applier_waits_for },
+      { title: "Transaction", kind: "tight", cell: ({ t }) => t.id },
+    ],
+  });
+  const largeTrouble = h("div", { hidden: true });
+  const largePanel = panel("Large transactions of the group", null, large.root);
+  largePanel.hidden = true;
   const active = h("input", { type: "checkbox", onchange: () => load(false).catch((e) => showTrouble(trouble, e)) });
   const total = h("span", { class: "muted" });
   const sessions = table({
@@ -59,6 +78,8 @@ export function mount(root, { who }) {
     h("div", { class: "head" }, h("h1", {}, title), h("p", {}, `On member ${who.node.member}. Sessions that write run at the leader.`)),
     trouble,
     panel("Lock waits", null, waits.root),
+    largeTrouble,
+    largePanel,
     panel("Transactions", null, transactions.root),
     panel("Sessions", h("div", { class: "tools" }, total, h("label", {}, active, "only those that run something")), sessions.root),
   );
@@ -72,8 +93,20 @@ export function mount(root, { who }) {
     sessions.update(s.sessions);
     put(total, `${count(s.sessions.length)} of ${count(s.total)}`);
   }
-  return refresh(2000, load, (e) => showTrouble(trouble, e));
+
+  // By itself, since the answer waits for members that do not answer.
+  async function loadLarge() {
+    const { transactions: list } = await admin("ListLargeTransactions", {}, { background: true });
+    large.update(list.flatMap((t) => t.members.map((m) => ({ t, m }))));
+    largePanel.hidden = list.length === 0;
+  }
+  const ends = [refresh(2000, load, (e) => showTrouble(trouble, e)), refresh(2000, loadLarge, (e) => showTrouble(largeTrouble, e?.number === 1227 ? null : e))];
+  return () => ends.forEach((end) => end());
 }
+
+const largeState = (m) => m.state.replace("ADMIN_LARGE_TRANSACTION_STATE_", "").replaceAll("_", " ").toLowerCase();
+const away = (m) => largeState(m) === "unreachable";
+const largeKinds = { unreachable: "bad", absent: "warn", refused: "warn", fetching: "warn", "rolling back": "warn", complete: "soft", committing: "soft" };
 
 const session = (id) => (id === "0" ? "unknown" : `session ${id}`);
 

@@ -115,4 +115,3 @@ func TestUnended(t *testing.T) {
 		}
 	}
 }
-

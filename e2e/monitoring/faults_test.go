@@ -31,6 +31,7 @@ var shop = []fault{
 	{"forgotten", forgotten, []string{"TriremeLargeTransaction"}},
 	{"away", away, []string{"TriremeMemberAway"}},
 	{"frozen", frozen, []string{"TriremeMemberAway"}},
+	{"another", another, []string{"TriremeMemberAway", "TriremeOtherGroup"}},
 	{"disk", disk, []string{"TriremeDiskAlmostFull", "TriremeDiskFull"}},
 	{"majority", majority, []string{"TriremeNoMajority"}},
 	{"processes", processes, []string{"TriremeVersionsDiffer", "TriremeNodeRestarts", "TriremeMemoryNearLimit", "TriremeNotScraped"}},

@@ -161,6 +161,23 @@ func frozen(t *testing.T, w *watched) {
 	still.Signal(syscall.SIGCONT)
 }
 
+// another: where a follower was, a node answers that has founded a group by itself.
+func another(t *testing.T, w *watched) {
+	leader, others := w.leader()
+	gone, dir := others[0], t.TempDir()
+	gone.Kill()
+	p, err := servers.StartProcess(filepath.Join(dir, "log"), w.binary, "server", "--datadir="+filepath.Join(dir, "data"), "--bind-address=127.0.0.1", "--report-host=127.0.0.1",
+		"--port=0", "--read-only-port=-1", "--grpc-port=-1", "--http-port=0", "--peer-bind=127.0.0.1", fmt.Sprintf("--peer-port=%d", gone.Peers), "--peer-allow-plaintext",
+		"--initial-root-password="+servers.Password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	about(t, w.only("TriremeMemberAway", "TriremeOtherGroup"), "TriremeOtherGroup", leader)
+	p.Kill()
+	w.start(gone)
+}
+
 // disk: that of a follower is almost full, and then full.
 func disk(t *testing.T, w *watched) {
 	_, others := w.leader()

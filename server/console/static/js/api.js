@@ -22,6 +22,7 @@ export function whenSignedOut(fn) {
 
 async function send(path, options, quiet) {
   let response;
+  const sent = token;
   try {
     response = await fetch(`api/${path}`, { credentials: "same-origin", redirect: "error", ...options });
   } catch (e) {
@@ -36,7 +37,8 @@ async function send(path, options, quiet) {
   }
   if (response.ok) return body;
   const problem = new Problem(response.status, body.error ?? { number: 1105, sqlstate: "HY000", message: response.statusText });
-  if (response.status === 401 && !quiet) onSignedOut();
+  // A late answer to a call of an earlier sign-in says nothing of this one.
+  if (response.status === 401 && !quiet && sent === token) onSignedOut();
   throw problem;
 }
 

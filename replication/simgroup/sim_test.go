@@ -159,8 +159,7 @@ func TestNoLease(t *testing.T) {
 	}
 }
 
-// A group that is broken on purpose is noticed, in one of so many lives. group.ReplaceUnasked has no case: 200
-// lives go well with it.
+// A group that is broken on purpose is noticed, in one of so many lives, which goes well if it is not broken.
 func TestSabotage(t *testing.T) {
 	cases := []struct {
 		name  string
@@ -175,6 +174,7 @@ func TestSabotage(t *testing.T) {
 		{"a leader answers reads behind its followers", 60, Options{Sabotage: group.ReadBehind}, ""},
 		{"a refusal counts as proof", 200, Options{Sabotage: group.RefusalIsProof}, ""},
 		{"the commit index is not stored", 60, Options{Sabotage: group.ForgetCommit, Strikes: true}, ""},
+		{"received data replace what was acknowledged meanwhile", 60, Options{Sabotage: group.ReplaceUnasked, Fixed: true, Overtaken: true}, ""},
 		{"clocks stand still with a guest, and the lease with them", 200, Options{StoppedClocks: true, Strikes: true, Fixed: true},
 			"had been acknowledged, or seen there, before"},
 	}
@@ -186,6 +186,12 @@ func TestSabotage(t *testing.T) {
 						t.Fatalf("seed %d: not what was broken: %v", c.opt.Seed, r.Problem)
 					}
 					t.Logf("noticed in seed %d: %v", c.opt.Seed, r.Problem)
+					if c.opt.Sabotage != group.NoSabotage {
+						c.opt.Sabotage = group.NoSabotage
+						if r := Run(c.opt); r.Problem != "" {
+							t.Errorf("seed %d: the same life of a group that is not broken: %v", c.opt.Seed, r.Problem)
+						}
+					}
 					return
 				}
 			}

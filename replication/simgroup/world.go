@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"time"
 
@@ -42,6 +43,9 @@ type Options struct {
 	StoppedClocks bool
 	// NoLease says that leaders ask a majority for each strong read.
 	NoLease bool
+	// Overtaken lets members keep logs of different lengths, and disks take their time with data that are
+	// received, so that the log of another leader overtakes them.
+	Overtaken bool
 	// Sabotage breaks the group on purpose, to see that the checks notice.
 	Sabotage group.Sabotage
 	Log      *slog.Logger
@@ -246,6 +250,14 @@ func (n *node) options(founders []group.Member) group.Options {
 	if n.w.opt.Seed%5 != 0 { // what a crash leaves of transactions of a few rows is rolled back beside new work
 		o.Storage.RollbackLater = [...]int64{1, 2, 3, 8, 20}[n.w.opt.Seed%5]
 	}
+	if n.w.overtaken() {
+		if slices.Index(n.w.made, n)%2 == 0 {
+			o.LogKeep = 24 << 10
+		} else {
+			o.LogKeep, o.LogExpire = 4<<20, time.Hour
+		}
+		n.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Name: "*.part", Times: 4, Delay: time.Second})
+	}
 	if n.w.opt.Log != nil {
 		o.Log = n.w.opt.Log.With("node", n.id)
 	}
@@ -262,6 +274,11 @@ func (n *node) options(founders []group.Member) group.Options {
 		}
 	}
 	return o
+}
+
+// overtaken reports whether the life is one of Options.Overtaken; some are that by their seed.
+func (w *world) overtaken() bool {
+	return w.opt.Overtaken || !w.opt.Plain && w.opt.Sabotage == group.NoSabotage && w.opt.Seed%9 == 4
 }
 
 // start starts the machine's process.

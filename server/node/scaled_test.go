@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -19,47 +20,45 @@ import (
 	"github.com/triremedb/trireme/server/node"
 )
 
-// named lets every host's name mean this machine, for as long as a test runs.
-func named(t *testing.T) {
-	t.Helper()
+// TestMain lets the names of pods mean this machine. That holds until the process ends: a connection that a test's
+// nodes were opening may still ask for a name when the test has ended.
+func TestMain(m *testing.M) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	before := net.DefaultResolver
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
 	}}
-	t.Cleanup(func() {
-		net.DefaultResolver = before
-		_ = conn.Close()
-	})
-	go func() {
-		for b := make([]byte, 1<<12); ; {
-			n, from, err := conn.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			var m dnsmessage.Message
-			if m.Unpack(b[:n]) != nil || len(m.Questions) != 1 {
-				continue
-			}
-			m.Response, m.Additionals = true, nil
-			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-				m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 1},
-					Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}
-			}
-			if answer, err := m.Pack(); err == nil {
-				_, _ = conn.WriteTo(answer, from)
-			}
+	go answerNames(conn)
+	os.Exit(m.Run())
+}
+
+// answerNames answers 127.0.0.1 for names in test, and that there are no others.
+func answerNames(conn net.PacketConn) {
+	for b := make([]byte, 1<<12); ; {
+		n, from, err := conn.ReadFrom(b)
+		if err != nil {
+			return
 		}
-	}()
+		var m dnsmessage.Message
+		if m.Unpack(b[:n]) != nil || len(m.Questions) != 1 {
+			continue
+		}
+		m.Response, m.Additionals = true, nil
+		if q := m.Questions[0]; q.Type == dnsmessage.TypeA && strings.HasSuffix(q.Name.String(), ".test.") {
+			m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 1},
+				Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}
+		}
+		if answer, err := m.Pack(); err == nil {
+			_, _ = conn.WriteTo(answer, from)
+		}
+	}
 }
 
 // pods starts a group whose members are pods of the StatefulSet db.
 func pods(t *testing.T, count int, settings ...string) []*member {
 	t.Helper()
-	named(t)
 	var addrs []string
 	for i := range count {
 		addrs = append(addrs, fmt.Sprintf("db-%d.peers.test:%d", i, freePort(t)))

@@ -115,7 +115,6 @@ func TestOtherGroupIsTold(t *testing.T) {
 // TestJoinWaitsIsTold: a pod that waits for the others says so.
 func TestJoinWaitsIsTold(t *testing.T) {
 	t.Cleanup(node.SetJoinPatience(time.Second))
-	named(t)
 	k, settings := newKubernetes(t)
 	k.say(`{"spec": {"replicas": 2}}`)
 	var addrs []string

@@ -11,6 +11,7 @@ import (
 
 // A member whose accounts are damaged stops and says why, before it refuses anybody or leads.
 func TestDamagedAccounts(t *testing.T) {
+	t.Parallel()
 	for _, space := range []string{"00000001.trd", "00000002.trd"} {
 		members := group(t, 3)
 		leader, other := leaderOf(t, members)

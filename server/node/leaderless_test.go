@@ -36,6 +36,7 @@ func (m *member) report(t *testing.T) (r node.Report) {
 // read what it has, and sends those who write away. Started again it is not ready: it has not
 // heard what it may lack.
 func TestReadsWithoutLeader(t *testing.T) {
+	t.Parallel()
 	members := group(t, 3)
 	leader, other := leaderOf(t, members)
 	var last *member
@@ -96,6 +97,7 @@ func TestReadsWithoutLeader(t *testing.T) {
 // TestReadyWhenCaughtUp: a member that was away is ready when it has what the leader had when it was
 // started, however little ready_max_lag asks for.
 func TestReadyWhenCaughtUp(t *testing.T) {
+	t.Parallel()
 	members := group(t, 3, "--ready-max-lag=0s")
 	leader, other := leaderOf(t, members)
 	other.stop()

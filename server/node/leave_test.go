@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -104,9 +105,6 @@ func (k *kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer k.mu.Unlock()
 	claim, isClaim := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/prod/persistentvolumeclaims/")
 	switch {
-	case r.Header.Get("Authorization") != "Bearer it is me":
-		http.Error(w, "who are you?", http.StatusUnauthorized)
-		return
 	case k.shut:
 		k.denied++
 		http.Error(w, "you may not", http.StatusForbidden)
@@ -133,24 +131,43 @@ func (k *kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newKubernetes starts one, and returns the settings of its pods.
+// kubernetesAPI serves all tests, since pods find it by their environment. Their tokens tell which kubernetes is meant.
+type kubernetesAPI struct {
+	tokens sync.Map // of *kubernetes
+	server *httptest.Server
+}
+
+var theAPI kubernetesAPI
+
+func (a *kubernetesAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if k, ok := a.tokens.Load(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")); ok {
+		k.(*kubernetes).ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "who are you?", http.StatusUnauthorized)
+}
+
+// start serves, and lets the process be a pod's.
+func (a *kubernetesAPI) start() {
+	a.server = httptest.NewTLSServer(a)
+	h, port, err := net.SplitHostPort(a.server.Listener.Addr().String())
+	if err := errors.Join(err, os.Setenv("KUBERNETES_SERVICE_HOST", h), os.Setenv("KUBERNETES_SERVICE_PORT", port)); err != nil {
+		panic(err)
+	}
+}
+
+// newKubernetes returns one that holds for a test, and the settings of its pods.
 func newKubernetes(t *testing.T) (k *kubernetes, settings []string) {
 	k = &kubernetes{}
-	server := httptest.NewTLSServer(k)
-	t.Cleanup(server.Close)
+	token := rand.Text()
+	theAPI.tokens.Store(token, k)
 	dir := t.TempDir()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	for name, text := range map[string]string{"token": "it is me\n", "namespace": "prod", "ca.crt": string(ca)} {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: theAPI.server.Certificate().Raw})
+	for name, text := range map[string]string{"token": token + "\n", "namespace": "prod", "ca.crt": string(ca)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBERNETES_SERVICE_HOST", h)
-	t.Setenv("KUBERNETES_SERVICE_PORT", port)
 	return k, []string{"--kubernetes-statefulset=db", "--kubernetes-credentials=" + dir}
 }
 

@@ -70,6 +70,7 @@ func TestLeavesBeforeItStops(t *testing.T) {
 // TestLeavesLater: Kubernetes does not answer when a member is to be stopped. Of two voters it would take
 // the other one with it if it stopped; and what was known stays known.
 func TestLeavesLater(t *testing.T) {
+	t.Parallel()
 	k, settings := newKubernetes(t)
 	k.say(`{"spec": {"replicas": 1}}`)
 	members := pods(t, 2, append(settings, "--shutdown-timeout=1s", "--stop-wait=1h")...)
@@ -101,6 +102,7 @@ func TestLeavesLater(t *testing.T) {
 // TestAllStop: members that are stopped together and have lost their rights, as when a namespace ends, do not
 // wait for each other.
 func TestAllStop(t *testing.T) {
+	t.Parallel()
 	k, settings := newKubernetes(t)
 	k.say(`{"spec": {"replicas": 2}}`)
 	members := pods(t, 2, append(settings, "--shutdown-timeout=1s", "--stop-wait=1h")...)
@@ -150,6 +152,7 @@ func TestLeaderLeavesWhileOneIsAway(t *testing.T) {
 // TestLetGoAndNeeded: a member was let go because it leaves, and while statements of its clients end another goes away.
 // It stays a voter, which the group needs, until it can leave.
 func TestLetGoAndNeeded(t *testing.T) {
+	t.Parallel()
 	k, settings := newKubernetes(t)
 	k.say(`{"spec": {"replicas": 3}}`)
 	members := pods(t, 3, append(settings, "--shutdown-timeout=1h", "--stop-wait=1h")...)
@@ -250,6 +253,7 @@ func TestStopKnowsWhatWasSaid(t *testing.T) {
 // TestLeaderStaysWithoutPlace: a leader that has no place goes on leading while nobody with a place is there, and does not
 // try to hand over to one that is not.
 func TestLeaderStaysWithoutPlace(t *testing.T) {
+	t.Parallel()
 	k, settings := newKubernetes(t)
 	k.say(`{"spec": {"replicas": 3}}`)
 	members := pods(t, 3, append(settings, "--shutdown-timeout=1s", "--stop-wait=1h")...)

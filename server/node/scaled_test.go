@@ -20,8 +20,8 @@ import (
 	"github.com/triremedb/trireme/server/node"
 )
 
-// TestMain lets the names of pods mean this machine. That holds until the process ends: a connection that a test's
-// nodes were opening may still ask for a name when the test has ended.
+// TestMain lets the names of pods mean this machine, and starts the API of Kubernetes. Both last until the process ends:
+// a connection that a test's nodes were opening may still ask for a name when the test has ended.
 func TestMain(m *testing.M) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
 	}}
 	go answerNames(conn)
+	theAPI.start()
 	os.Exit(m.Run())
 }
 
@@ -75,6 +76,7 @@ func pods(t *testing.T, count int, settings ...string) []*member {
 // TestScaled: the leader takes out whom the StatefulSet has no place for and who does not leave by
 // itself; a claim is deleted when its member has left, and never before.
 func TestScaled(t *testing.T) {
+	t.Parallel()
 	k, settings := newKubernetes(t)
 	k.claims = []string{"data-db-0", "data-db-1", "data-db-2", "data-db-5"}
 	k.say(`{"spec": {"replicas": 3}}`)
@@ -116,6 +118,7 @@ func TestScaled(t *testing.T) {
 
 // TestScaledStays: a member that the others cannot do without stays one, and its claim stays.
 func TestScaledStays(t *testing.T) {
+	t.Parallel()
 	k, settings := newKubernetes(t)
 	k.claims = []string{"data-db-0", "data-db-1", "data-db-2"}
 	k.say(`{"spec": {"replicas": 3}}`)

@@ -41,6 +41,7 @@ func (k *kubernetes) said(t *testing.T, reason string) (count int, text string) 
 // TestMajorityIsTold: a member that hears no majority says so by an event, once, with those that do not answer, and
 // says when there is one again.
 func TestMajorityIsTold(t *testing.T) {
+	t.Parallel()
 	k, settings := newKubernetes(t)
 	k.say(`{"spec": {"replicas": 0}}`) // so that nobody leaves
 	members := pods(t, 3, settings...)
@@ -68,6 +69,7 @@ func TestMajorityIsTold(t *testing.T) {
 
 // TestOtherGroupIsTold: two groups are made of one. The leader of each says that the other one answers, by an event and a metric.
 func TestOtherGroupIsTold(t *testing.T) {
+	t.Parallel()
 	k, settings := newKubernetes(t)
 	k.say(`{"spec": {"replicas": 0}}`)
 	members := pods(t, 2, settings...)

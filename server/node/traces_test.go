@@ -51,6 +51,7 @@ func child(t *testing.T, spans []tracingtest.Span, name, of string) *tracingtest
 // TestTraces: statements that come in by any door are traced as their callers say, down to their
 // commit.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	c := tracingtest.New(t)
 	members := group(t, 3, "--trace-endpoint="+c.Addr(), "--trace-sample-ratio=0", "--trace-max-per-second=1000")
 	leader, other := leaderOf(t, members)

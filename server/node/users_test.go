@@ -22,6 +22,7 @@ func writeEntry(t *testing.T, dir, name, account, password string) {
 
 // TestUsersDir: whoever leads makes and changes accounts as its files say, without a restart.
 func TestUsersDir(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeEntry(t, dir, "app", `{"user": "app", "grants": ["ALL ON shop.*"]}`, "first")
 	var said heardLog
@@ -59,6 +60,7 @@ func TestUsersDir(t *testing.T) {
 // TestUsersDirWithoutMajority: an account that cannot be changed, since nobody answers the
 // leader, keeps no node from stopping, and is changed when the group is back.
 func TestUsersDirWithoutMajority(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeEntry(t, dir, "app", `{"user": "app"}`, "first")
 	var said heardLog

@@ -3,10 +3,14 @@ package group_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -61,6 +65,56 @@ func TestPurgedBody(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lateMessages is the transport of a member that keeps what it sends of large transactions' entries.
+type lateMessages struct {
+	transport.Transport
+	kept *[]*raftpb.Message
+}
+
+func (t lateMessages) Send(msgs []*raftpb.Message) {
+	for _, m := range msgs {
+		if slices.ContainsFunc(m.GetEntries(), func(e *raftpb.Entry) bool { return len(e.GetData()) > 0 && entry.Kind(e.GetData()[0]) == entry.Large }) {
+			*t.kept = append(*t.kept, m)
+		}
+	}
+	t.Transport.Send(msgs)
+}
+
+// A message that comes once more when all logs have been purged of its large transaction is ignored: nobody
+// fetches the body.
+func TestLateLarge(t *testing.T) {
+	kept, sends := map[uint64]*[]*raftpb.Message{}, map[uint64]transport.Transport{}
+	options := func(o *group.Options) {
+		o.LargeThreshold, o.LogFileSize, o.LogKeep, o.PurgeInterval = 200, 8<<10, 16<<10, time.Second
+		open := o.Transport
+		o.Transport = func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
+			tr, err := open(id, h)
+			kept[o.ID], sends[o.ID] = new([]*raftpb.Message), tr
+			return lateMessages{tr, kept[o.ID]}, err
+		}
+	}
+	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
+		l := r.leader(nil)
+		createFruit(t, l.node)
+		for i := range 300 {
+			insertTraced(t, l.node, 1_000_000_000+i) // some 300 bytes
+		}
+		env.Sleep(r.sim, 3*time.Second)
+		late := *kept[l.id]
+		if len(late) < 4 {
+			t.Error("no messages with large transactions")
+			return
+		}
+		sends[l.id].Send(late[:4])
+		env.Sleep(r.sim, 100*time.Millisecond)
+		for _, n := range r.others(l) {
+			if s, err := n.node.Stats(); err != nil || s.Bodies.Fetching > 0 || len(s.Bodies.Streams) > 0 {
+				t.Errorf("member %d: %v; %+v", n.id, err, s.Bodies)
+			}
+		}
+	})
 }
 
 // A COMMIT of a large transaction that waits for a majority ends as others do when the leader has lost

@@ -40,8 +40,8 @@ func (t *raftTask) complete(m *raftpb.Message) *raftpb.Message {
 	}
 	for i, e := range m.GetEntries() {
 		want, large := largeBody(e)
-		if !large || t.stored(e) {
-			continue
+		if !large || t.stored(e) || e.GetIndex() <= t.raft.BasicStatus().HardState.GetCommit() {
+			continue // Raft ignores what the group has agreed on: it may be in data that this member was given, and not in its log
 		}
 		if w := (wanted{want, e.GetIndex()}); !slices.Contains(l.wanted, w) {
 			l.wanted = append(l.wanted, w)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
@@ -15,7 +16,7 @@ import (
 // A member that was away has caught up when it has what the leader had when it was asked: not
 // earlier, though it knows of nothing that it lacks, and not without a leader.
 func TestCatchUp(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range race.Fewer(uint64(3), 1) {
 		simulate(t, seed, 4, simnettest.Options{}, func(o *group.Options) { o.Founders[3].Learner, o.Founders[3].Stays = true, true }, func(r *simRig) {
 			l := r.leader(nil)
 			replica, voter := r.nodes[3], r.others(l)[0]

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	seeds     = flag.Int("sim.n", 4, "number of seeds to run")
+	seeds     = flag.Int("sim.n", race.Fewer(4, 2), "number of seeds to run")
 	firstSeed = flag.Uint64("sim.seed", 1, "first seed")
 	fixed     = flag.Bool("sim.fixed", false, "nobody joins or leaves")
 	strikes   = flag.Bool("sim.strikes", false, "all harm is done by strikes")

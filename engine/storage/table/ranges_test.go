@@ -15,10 +15,11 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
 )
 
 var (
-	lockRows = flag.Int("lockrows", 30_000, "rows that TestLocksOfLargeStatements locks with each statement")
+	lockRows = flag.Int("lockrows", race.Fewer(30_000, 3_000), "rows that TestLocksOfLargeStatements locks with each statement")
 	lockFrom = flag.Int("lockfrom", 0, "lock.Options.RangesFrom of TestLocksOfLargeStatements")
 )
 

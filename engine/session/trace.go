@@ -127,6 +127,16 @@ func (s *Session) traceCommit() (own trace.Context) {
 	return own
 }
 
+// aboutCommit are the attributes of a commit's span.
+func (s *Session) aboutCommit(number uint64) []trace.Attribute {
+	a := append(make([]trace.Attribute, 0, 3), trace.Attribute{Key: "trireme.transaction", Number: int64(number)})
+	if l := s.txn.LargeCommit(); l.Bytes > 0 {
+		a = append(a, trace.Attribute{Key: "trireme.large_bytes", Number: l.Bytes},
+			trace.Attribute{Key: "trireme.large_wait_us", Number: l.Wait.Microseconds()})
+	}
+	return a
+}
+
 // endSpan records the span of a statement that has ended. text is its digest, empty if it is not
 // known; sent and examined are rows. err is nil or what the client is told.
 func (s *Session) endSpan(now time.Duration, text string, sent, examined uint64, err error) {

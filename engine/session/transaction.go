@@ -204,7 +204,7 @@ func (s *Session) commit(ctx context.Context) error {
 	}
 	number, err := s.txn.Commit(ctx)
 	if own.Valid() {
-		s.recordPart(own, "commit", began, s.env.Monotonic(), err, trace.Attribute{Key: "trireme.transaction", Number: int64(number)})
+		s.recordPart(own, "commit", began, s.env.Monotonic(), err, s.aboutCommit(number)...)
 	}
 	if err != nil {
 		return err

@@ -46,6 +46,13 @@ type Session struct {
 	settling atomic.Bool // it waits until what it depends on is committed
 
 	waits lock.Waits // for rows and definitions
+	large LargeCommit
+}
+
+// LargeCommit is what the commit of a large transaction had to wait for.
+type LargeCommit struct {
+	Bytes int64         // length of its events
+	Wait  time.Duration // until a majority had them on disk
 }
 
 // Errors of calls at the wrong time.
@@ -329,6 +336,10 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	s.large = LargeCommit{}
+	if t.Body != nil {
+		s.large = LargeCommit{t.Body.Plain, t.BodyWait}
+	}
 	defer s.m.wake()
 	switch {
 	case err == nil:
@@ -351,6 +362,9 @@ func (s *Session) Trace(c trace.Context) {
 		s.t.Trace = c
 	}
 }
+
+// LargeCommit tells of the last Commit that had changes; zero: the transaction was no large one.
+func (s *Session) LargeCommit() LargeCommit { return s.large }
 
 // LockWaits is how often, and how long together, the session has waited for locks on rows and
 // definitions since it is there.

@@ -73,7 +73,8 @@ type Txn struct {
 	Packed []byte // its events, compressed before it has a number
 	// Body describes the body of a large transaction that enough members have; nil: its events
 	// go into its entry.
-	Body *entry.LargeBody
+	Body     *entry.LargeBody
+	BodyWait time.Duration // from the call of Commit until they had it
 
 	m            *Manager
 	locks        metadataOwner

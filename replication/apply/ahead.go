@@ -412,6 +412,7 @@ func (h *ahead) taken() *job {
 	a.mu.Unlock()
 	if j != nil && j.span == nil && a.opt.Trace != nil && j.Trace.Valid() {
 		a.beginSpan(j)
+		j.largeSpan(a.opt.Env.Monotonic() - h.began)
 	}
 	return j
 }

@@ -157,6 +157,9 @@ func (w *worker) run(j *job) {
 	a.mu.Unlock()
 	if a.opt.Trace != nil && j.Trace.Valid() && j.span == nil {
 		a.beginSpan(j)
+		if j.isLarge() {
+			j.largeSpan(0)
+		}
 	}
 	j.trx = a.eng.Trx.Begin(trx.Options{HighPriority: true, Isolation: trx.ReadCommitted, Part: uint32(w.id)})
 	w.table.Use(j.trx)

@@ -49,11 +49,12 @@ func (p *Pipeline) finishBody(ctx context.Context, t *txn.Txn) error {
 	if err := p.over(ctx); err != nil {
 		return err
 	}
+	began := p.env.Monotonic()
 	l, err := p.opt.Bodies.Finish(ctx, b, t.Killed)
 	if err != nil {
 		return err
 	}
-	t.Body = &l
+	t.Body, t.BodyWait = &l, p.env.Monotonic()-began
 	return nil
 }
 

@@ -45,3 +45,31 @@ func TestTracesOfMembers(t *testing.T) {
 		t.Errorf("a commit and its application are told of by the members %v", seen)
 	}
 }
+
+// TestTracesOfLarge: the spans of a large transaction say how many bytes it has and what it waited for.
+func TestTracesOfLarge(t *testing.T) {
+	c := tracingtest.New(t)
+	members := group(t, 3, "--trace-endpoint="+c.Addr(), "--trace-sample-ratio=0", "--trace-max-per-second=1000", "--binlog-large-commit-threshold=256K")
+	leader, _ := leaderOf(t, members)
+	root, rpc := as("root", "secret"), dial(t, leader.GRPCAddr())
+	parent, id := ofTrace(22)
+	for _, st := range []*pb.SqlStatement{{Text: "CREATE DATABASE shop"}, {Text: "CREATE TABLE shop.orders (id INT PRIMARY KEY, note LONGTEXT)"},
+		{Text: "INSERT INTO shop.orders VALUES (1, REPEAT('a', 1000000)), (2, REPEAT('b', 1000000))", Traceparent: parent}} {
+		if _, err := rpc.Execute(root, &pb.SqlExecuteRequest{Statement: st}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spans := ended(t, c, id, "INSERT shop.orders", map[string]int{"commit": 1, "apply": 2})
+	for _, s := range spans {
+		wait, ok := map[string]string{"commit": "trireme.large_wait_us", "apply": "trireme.ahead_us"}[s.Name]
+		if !ok {
+			continue
+		}
+		if n, err := strconv.Atoi(s.Attributes["trireme.large_bytes"]); err != nil || n < 2_000_000 || n > 2_001_000 {
+			t.Errorf("%s has %q bytes", s.Name, s.Attributes["trireme.large_bytes"])
+		}
+		if n, err := strconv.Atoi(s.Attributes[wait]); err != nil || n < 0 {
+			t.Errorf("%s of %s is %q", wait, s.Name, s.Attributes[wait])
+		}
+	}
+}

@@ -315,7 +315,10 @@ func (s *Session) Close() error {
 
 // Gone reports whether the session is of no more use, since it was killed or this node
 // does not lead any more: the door sends the last answer and closes the connection.
-func (s *Session) Gone() bool { return s.gone.Load() || s.killed.Load() == killConnection }
+func (s *Session) Gone() bool { return s.gone.Load() || s.Killed() }
+
+// Killed reports whether that is so because of a KILL.
+func (s *Session) Killed() bool { return s.killed.Load() == killConnection }
 
 // Status returns the status flags after the last statement.
 func (s *Session) Status() StatusFlags {

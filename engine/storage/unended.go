@@ -4,9 +4,11 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
@@ -34,6 +36,9 @@ type unended struct {
 
 // unendedStep is how many changes are taken back between two looks at whether the engine ends.
 const unendedStep = 256
+
+// unendedRetry is how long a rollback beside new work waits for room on the disk until it goes on.
+const unendedRetry = 100 * time.Millisecond
 
 // rollbackFirst rolls back what has to be over before anything else is done: changes of
 // the catalogue, and what is small.
@@ -148,7 +153,11 @@ func (u *unended) start() {
 	u.tasks = env.NewGroup(u.e.opt.Env)
 	u.tasks.Go("rollback", func() {
 		for len(u.left) > 0 && !u.stop.Load() {
-			if _, err := u.rollback(u.left[0], nil); err != nil {
+			_, err := u.rollback(u.left[0], nil)
+			switch {
+			case errors.Is(err, file.ErrNoSpace) && u.e.Err() == nil: // others may make room
+				u.e.opt.Env.NewParker().ParkFor(unendedRetry)
+			case err != nil:
 				u.e.Log.Fail(err)
 				return
 			}
@@ -169,12 +178,12 @@ func (u *unended) end() {
 }
 
 // AwaitRollback waits until all is taken back that was running when the engine ended the last time,
-// or until stop says not to, which it is asked now and then. It reports whether it had to wait.
+// until the engine fails, or until stop says not to, which it is asked now and then. It reports whether it had to wait.
 func (e *Engine) AwaitRollback(stop func() bool) (waited bool) {
 	if e.unended.over.Load() {
 		return false
 	}
-	for p := e.opt.Env.NewParker(); !e.unended.over.Load() && !e.unended.stop.Load() && !stop(); {
+	for p := e.opt.Env.NewParker(); !e.unended.over.Load() && !e.unended.stop.Load() && e.Err() == nil && !stop(); {
 		waited = true
 		p.ParkFor(awaitEvery)
 	}

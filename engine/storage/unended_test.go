@@ -145,3 +145,17 @@ func TestRollbackFirst(t *testing.T) {
 	d.create("c")
 	d.close()
 }
+
+// TestRollbackFails: who waits for a rollback beside new work does so no longer once the engine has failed.
+func TestRollbackFails(t *testing.T) {
+	d := halfDone(t)
+	d.opt.RollbackLater, d.opt.Recovery = 100, &storage.Recovery{}
+	d.open()
+	d.eng.Log.Fail(errors.New("the disk is broken"))
+	asked := 0
+	d.eng.AwaitRollback(func() bool { asked++; return asked > 100 })
+	if asked > 100 {
+		t.Error("it waits for a rollback that does not come")
+	}
+	_ = d.eng.Close()
+}

@@ -387,6 +387,9 @@ func (h *ahead) work() (err error) {
 		case st.Epoch != h.epoch:
 			err = h.goBack(st.Epoch)
 		case h.x.Len() < st.Frames:
+			if h.probe.trx == nil { // this member may have ended while it applied the same rows ahead
+				h.a.eng.AwaitRollback(h.interrupted)
+			}
 			err = h.next()
 		case j == nil:
 			h.w.parker.Park()

@@ -353,17 +353,23 @@ func (a *Applier) sweep() {
 	a.wakeIdle(len(a.idle))
 }
 
-// Stop ends the applier. What is not committed is rolled back, so that others may
-// change rows afterwards; the log has it still. It returns what has stopped the
-// applier before, if anything, and errors of the rollback.
-func (a *Applier) Stop() error {
+// Cancel begins Stop: whoever waits for the applier does so no longer. Submit, Drain and WaitApplied fail
+// with ErrStopped from then on.
+func (a *Applier) Cancel() {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.stopping.Store(true)
 	if a.state != Failed {
 		a.state = Stopped
 	}
 	a.wakeAll()
-	a.mu.Unlock()
+}
+
+// Stop ends the applier. What is not committed is rolled back, so that others may
+// change rows afterwards; the log has it still. It returns what has stopped the
+// applier before, if anything, and errors of the rollback.
+func (a *Applier) Stop() error {
+	a.Cancel()
 	a.tasks.Wait()
 	a.mu.Lock()
 	err := a.err

@@ -188,17 +188,18 @@ func (w *worker) retry(j *job, o *opened, kind event.Type, err error) error {
 	if w.ahead != nil {
 		return err
 	}
-	// What was in the way may be gone by now, and more work ahead may have begun.
-	for alone := 0; misfit(err) && alone < 2; err = w.row(o, kind) {
+	try := func() error { return w.row(o, kind) }
+	err = w.again(err, try)
+	// What was in the way may be gone by now, and more work ahead may have begun. There may be something in
+	// the way of what has waited for room.
+	for alone := 0; misfit(err) && alone < 2; {
 		if !w.a.clearAhead(w.parker, o.tbl.ID()) && !w.a.eng.AwaitRollback(w.a.stopping.Load) {
 			alone++
 		}
+		err = w.again(try(), try)
 	}
 	if misfit(err) && w.a.stopping.Load() {
 		return ErrStopped // it may not have waited to the end
-	}
-	if err != nil {
-		err = w.again(err, func() error { return w.row(o, kind) })
 	}
 	if err != nil {
 		return w.rowError(j, o, err)
@@ -211,9 +212,12 @@ func (w *worker) retry(j *job, o *opened, kind event.Type, err error) error {
 // to be taken back.
 func (w *worker) again(err error, try func() error) error {
 	a := w.a
-	for {
+	for waited := false; ; waited = true {
 		full := errors.Is(err, file.ErrNoSpace)
 		if !full && !errors.Is(err, undo.ErrTooManyTransactions) || a.eng.Err() != nil {
+			if waited {
+				a.setFull(false)
+			}
 			return err
 		}
 		a.setFull(full)
@@ -222,10 +226,7 @@ func (w *worker) again(err error, try func() error) error {
 			return ErrStopped
 		}
 		w.parker.ParkFor(a.opt.RetryEvery)
-		if err = try(); err == nil {
-			a.setFull(false)
-			return nil
-		}
+		err = try()
 	}
 }
 

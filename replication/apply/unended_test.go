@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
@@ -71,7 +74,7 @@ func TestUnended(t *testing.T) {
 					return err
 				}
 			}
-			return p.insert(2*rows, "and one more")
+			return p.insert(10_000, "and one more")
 		},
 		"drop": func(p *pair) error {
 			return p.do(func() error { _, err := p.s.DropTable("db", "t", nil); return err })
@@ -81,37 +84,52 @@ func TestUnended(t *testing.T) {
 		},
 	}
 	for name, change := range changes {
-		err := simulateOne(1, func(sim *simenv.Sim, _ uint64) error {
-			p, err := newPair(sim)
-			for id := int64(1); id <= rows && err == nil; id++ {
-				err = p.insert(id, "x")
-			}
-			if err != nil {
-				return err
-			}
-			a, err := apply.New(apply.Options{Env: sim, Engine: p.to.Engine, Workers: 2})
-			if err == nil {
-				err = errors.Join(p.send(a), a.Drain(), a.Stop(), p.to.Sync())
-			}
-			if err == nil {
-				err = p.endWithin(sim, rows)
-			}
-			if err == nil {
-				err = change(p)
-			}
-			if err != nil {
-				return err
-			}
-			if a, err = apply.New(apply.Options{Env: sim, Engine: p.to.Engine, Workers: 2}); err != nil {
-				return err
-			}
-			if err := errors.Join(p.send(a), a.Drain(), a.Stop(), sameStates(p.eng, p.to)); err != nil {
-				return err
-			}
-			return p.closeAll()
-		})
-		if err != nil {
+		if err := unended(rows, change, 0); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for full := 1; full < 4; full++ {
+		if err := unended(1400, changes["all"], full); err != nil {
+			t.Errorf("the disk is full %d times: %v", full, err)
+		}
+	}
+}
+
+// unended makes a change beside the rollback of a transaction that has changed the rows. full times there is
+// no room first.
+func unended(rows int64, change func(p *pair) error, full int) error {
+	return simulateOne(1, func(sim *simenv.Sim, _ uint64) error {
+		p, err := newPair(sim)
+		for id := int64(1); id <= rows && err == nil; id++ {
+			err = p.insert(id, "x")
+		}
+		if err != nil {
+			return err
+		}
+		a, err := apply.New(apply.Options{Env: sim, Engine: p.to.Engine, Workers: 2})
+		if err == nil {
+			err = errors.Join(p.send(a), a.Drain(), a.Stop(), p.to.Sync())
+		}
+		if err == nil {
+			err = p.endWithin(sim, rows)
+		}
+		if err == nil {
+			err = change(p)
+		}
+		if err != nil {
+			return err
+		}
+		o := apply.Options{Env: sim, Engine: p.to.Engine, Workers: 2}
+		if full > 0 {
+			p.fs.Inject(simfile.Fault{Ops: simfile.OpAllocate, Name: "*.trd", Err: file.ErrNoSpace, Times: full})
+			o.RetryEvery = time.Millisecond
+		}
+		if a, err = apply.New(o); err != nil {
+			return err
+		}
+		if err := errors.Join(p.send(a), a.Drain(), a.Stop(), sameStates(p.eng, p.to)); err != nil {
+			return err
+		}
+		return p.closeAll()
+	})
 }

@@ -3,6 +3,7 @@ package bodies
 import (
 	"errors"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -255,13 +256,63 @@ func TestFullMajority(t *testing.T) {
 				freed = r.sim.Monotonic()
 			})
 			l, err := s.finish()
-			if wait := r.sim.Monotonic() - freed; err != nil || wait > 2*wantEvery {
+			if wait := r.sim.Monotonic() - freed; err != nil || wait > wantMax {
 				r.fatalf("%v, %v after there was room", err, wait)
 			}
 			r.commit(l)
 			s.abort()
 		})
 	}
+}
+
+// A transaction for which a majority had no file when it began commits once there are files again.
+func TestRefusedBegin(t *testing.T) {
+	run(t, 13, 3, simnettest.Options{}, func(r *rig) {
+		for _, n := range r.nodes[1:] {
+			n.fs.Inject(simfile.Fault{Ops: simfile.OpCreate, Err: syscall.EMFILE, Times: 1})
+		}
+		s := r.nodes[0].session()
+		for range 5 {
+			s.write(100_000)
+			env.Sleep(r.sim, 50*time.Millisecond)
+		}
+		if got := r.nodes[1].store.Refused(9); len(got) != 1 {
+			r.fatalf("it refuses %v", got)
+		}
+		began := r.sim.Monotonic()
+		l, err := s.finish()
+		if wait := r.sim.Monotonic() - began; err != nil || wait > 2*wantAfter {
+			r.fatalf("%v, after %v", err, wait)
+		}
+		r.commit(l)
+		s.abort()
+	})
+}
+
+// A member without room is not asked while the others suffice, however long they take.
+func TestFullIsNotNeeded(t *testing.T) {
+	run(t, 14, 3, simnettest.Options{}, func(r *rig) {
+		slow, full := r.nodes[1], r.nodes[2]
+		s := r.nodes[0].session()
+		full.fs.SetCapacity(4 << 20)
+		for range 20 {
+			s.write(1_000_000)
+			env.Sleep(r.sim, 50*time.Millisecond)
+		}
+		r.until("it is refused", func() bool { return len(full.store.Refused(9)) == 1 })
+		slow.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Delay: time.Minute, Times: 1})
+		came, began := full.store.count.received.Load(), r.sim.Monotonic()
+		l, err := s.finish()
+		if wait := r.sim.Monotonic() - began; err != nil || wait < time.Minute {
+			r.fatalf("%v, after %v", err, wait)
+		}
+		if n := full.store.count.received.Load() - came; n != 0 {
+			r.fatalf("%d bytes were sent to the member that has no room", n)
+		}
+		full.fs.SetCapacity(0)
+		r.commit(l)
+		s.abort()
+	})
 }
 
 // A sync that fails drops what it may have lost.

@@ -155,7 +155,8 @@ func (s *Store) Finish(ctx context.Context, b *body.File, stop func() error) (l 
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, p.Unpark)()
 	}
-	for want := s.opt.Env.Monotonic() + wantAfter; ; {
+	want, every := s.opt.Env.Monotonic()+wantAfter, wantEvery
+	for {
 		haves, err := s.standing(o)
 		if err == nil {
 			err = stop()
@@ -171,12 +172,30 @@ func (s *Store) Finish(ctx context.Context, b *body.File, stop func() error) (l 
 			s.count.completed.Add(1)
 			return l, nil
 		}
-		if now := s.opt.Env.Monotonic(); now >= want {
-			want = now + wantEvery
+		if now := s.opt.Env.Monotonic(); now >= want && s.lacks(o) {
+			want, every = now+every, min(2*every, wantMax)
 			s.want(o)
 		}
 		p.ParkFor(lookEvery) // the membership may change without a word
 	}
+}
+
+// lacks reports whether those members are too few that have a body, or are receiving it.
+func (s *Store) lacks(o *own) bool {
+	s.mu.Lock()
+	takes := []uint64{s.opt.Member}
+	for _, h := range o.haves {
+		if h.whole {
+			takes = append(takes, h.member)
+		}
+	}
+	for _, v := range s.senders {
+		if !slices.Contains(o.refuse, v.member) {
+			takes = append(takes, v.member)
+		}
+	}
+	s.mu.Unlock()
+	return !s.opt.Quorum(func(member uint64) bool { return slices.Contains(takes, member) })
 }
 
 // want asks members that have refused a body to receive it after all: it cannot be committed without

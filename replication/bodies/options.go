@@ -63,7 +63,8 @@ const (
 	askTimeout  = 2 * time.Second // of offers and reports
 	lookEvery   = 250 * time.Millisecond
 	wantAfter   = time.Second      // of waiting for a majority, members that have refused a body are asked to take it
-	wantEvery   = 3 * time.Second  // they are asked again
+	wantEvery   = 3 * time.Second  // they are asked again, then after twice that, and so on
+	wantMax     = 30 * time.Second // up to this
 	idleEnd     = 10 * time.Second // after which a stream with nothing to send is closed
 	triesMax    = 3                // to receive a stream from one leader
 	reopenMax   = 6                // attempts to open a stream until the next offer

@@ -297,24 +297,25 @@ func (s *Store) greeted(src *source, m *message) error {
 	return nil
 }
 
-// begun makes room for a new stream.
+// begun makes room for a new stream. Error: errAgain, if there is none, as refuse.
 func (s *Store) begun(src *source, number uint64) error {
 	id := src.id
 	id.Number = number
 	s.mu.Lock()
 	known := src.isClosed(number) || s.stagedOf(id) != nil || slices.Contains(s.taken, id)
-	if full := len(s.staged) >= streamsMax; full && !known {
-		src.refuse(number)
-		known = true
-	}
+	full := len(s.staged) >= streamsMax
 	s.mu.Unlock()
 	if known {
 		return nil
 	}
+	if full {
+		s.unwanted(src, number, fmt.Errorf("bodies: there are %d already", streamsMax))
+		return errAgain
+	}
 	st, err := s.create(id)
 	if err != nil {
 		s.unwanted(src, number, err)
-		return nil
+		return errAgain
 	}
 	st.from = src
 	s.mu.Lock()

@@ -363,6 +363,7 @@ func (c *core) stop(reason error) {
 	c.writer.close()
 	c.finisher.close()
 	c.pipeline.Close(reason)
+	c.applier.Cancel() // the finisher may wait for it
 	c.idle.Unpark()
 }
 

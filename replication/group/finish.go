@@ -1,6 +1,7 @@
 package group
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -53,7 +54,9 @@ func (f *finisher) run() {
 	for f.take(&f.batch) {
 		for i := range f.batch {
 			if err := f.do(&f.batch[i]); err != nil {
-				f.n.fail(err)
+				if !f.n.isStopped() || !errors.Is(err, apply.ErrStopped) {
+					f.n.fail(err)
+				}
 				return
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -64,6 +65,9 @@ func (s *Source) Dump(ctx context.Context, begin func(name string) (ChunkWriter,
 	if m, err = readManifest(bytes.NewReader(head)); err != nil {
 		return m, err
 	}
+	if err := s.retain(d.token); err != nil {
+		return m, err
+	}
 	list, err := d.small(request{what: askCatalogue, csn: m.CSN})
 	if err != nil {
 		return m, err
@@ -84,6 +88,18 @@ func (s *Source) Dump(ctx context.Context, begin func(name string) (ChunkWriter,
 		err = behind(&m)
 	}
 	return m, err
+}
+
+// retain has a snapshot stay until a receiver of it releases it, however long nothing is read.
+func (s *Source) retain(receiver uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.snapshots, func(sn *snapshot) bool { return sn.users[receiver] })
+	if i < 0 {
+		return remotef(ErrSnapshotGone, "the snapshot was closed before it was read")
+	}
+	s.snapshots[i].retained = receiver
+	return nil
 }
 
 // dump is a dump that is being made.

@@ -578,14 +578,34 @@ func TestLifetimes(t *testing.T) {
 			t.Errorf("oldest: %+v %v", pos, ok)
 		}
 		wantError(t, ask(fresh), ErrBusy, "2 snapshots open")
-		// A backup has one of its own, which takes nobody's place.
-		_, err := d.src.Dump(context.Background(), func(string) (ChunkWriter, error) { return discard{}, nil }, func(*Manifest) error {
-			wantError(t, ask(fresh), ErrBusy, "3 snapshots open")
-			return nil
-		})
-		if err != nil || open() != 2 {
-			t.Errorf("a dump beside 2 snapshots: %v, %d are open after it", err, open())
+		// A backup has one of its own, which takes nobody's place, and nobody takes its.
+		dump := func(behind func(m *Manifest)) {
+			t.Helper()
+			_, err := d.src.Dump(context.Background(), func(string) (ChunkWriter, error) { return discard{}, nil }, func(m *Manifest) error {
+				behind(m)
+				return nil
+			})
+			if err != nil || open() != 2 {
+				t.Errorf("a dump beside 2 snapshots: %v, %d are open after it", err, open())
+			}
 		}
+		dump(func(*Manifest) { wantError(t, ask(fresh), ErrBusy, "3 snapshots open") })
+		env.Sleep(s, evictAfter)
+		dump(func(m *Manifest) {
+			bump()
+			env.Sleep(s, 11*time.Minute) // the others are too old by then
+			for range 3 {
+				bump()
+				if err := ask(fresh); err != nil {
+					t.Error(err)
+				}
+				env.Sleep(s, evictAfter)
+			}
+			if pos, ok := d.src.Oldest(); !ok || pos != m.Position {
+				t.Errorf("oldest: %+v %v beside a dump of %+v", pos, ok, m.Position)
+			}
+		})
+		first = d.eng.Trx.LastCommitted()
 		env.Sleep(s, evictAfter) // the oldest gives way
 		if err := ask(fresh); err != nil || open() != 2 {
 			t.Errorf("%d open, %v", open(), err)
@@ -600,6 +620,7 @@ func TestLifetimes(t *testing.T) {
 		if err := ask(fresh); err != nil {
 			t.Fatal(err)
 		}
+		var err error
 		csn, opened := d.eng.Trx.LastCommitted(), s.Monotonic()
 		for range 25 * 60 / 5 { // in use all the time
 			env.Sleep(s, 5*time.Minute)

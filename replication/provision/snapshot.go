@@ -80,7 +80,7 @@ func (s *Source) makeRoom() error {
 	}
 	victim, now := -1, s.opt.Env.Monotonic()
 	for i, sn := range s.snapshots {
-		if len(sn.active) == 0 && now-sn.last >= evictAfter && (victim < 0 || sn.last < s.snapshots[victim].last) {
+		if len(sn.active) == 0 && sn.retained == 0 && now-sn.last >= evictAfter && (victim < 0 || sn.last < s.snapshots[victim].last) {
 			victim = i
 		}
 	}
@@ -184,6 +184,9 @@ func (s *Source) leave(sn *snapshot, r *request) {
 	sn.last = s.opt.Env.Monotonic()
 	if r.what == askRelease {
 		delete(sn.users, r.receiver)
+		if sn.retained == r.receiver {
+			sn.retained = 0
+		}
 	}
 	if len(sn.active) == 0 && (sn.gone || len(sn.users) == 0) {
 		s.drop(slices.Index(s.snapshots, sn))
@@ -229,7 +232,7 @@ func (s *Source) watchSnapshots() {
 				sn.abort()
 			}
 			sn.gone = sn.gone || now-sn.opened >= s.opt.MaxAge
-			if len(sn.active) == 0 && (sn.gone || now-sn.last >= s.opt.Grace) {
+			if len(sn.active) == 0 && (sn.gone || sn.retained == 0 && now-sn.last >= s.opt.Grace) {
 				s.drop(i)
 				s.count.expired.Add(1)
 			}

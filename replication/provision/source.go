@@ -103,10 +103,11 @@ type snapshot struct {
 	opened   time.Duration
 
 	// Guarded by Source.mu.
-	users  map[uint64]bool // receivers that may come back
-	active []answering     // that are being given
-	last   time.Duration   // when the last one ended
-	gone   bool            // too old: the requests in progress end
+	users    map[uint64]bool // receivers that may come back
+	active   []answering     // that are being given
+	retained uint64          // by a receiver that a dump is made for; 0: by none
+	last     time.Duration   // when the last one ended
+	gone     bool            // too old: the requests in progress end
 }
 
 // answering is a request that is being answered, and where to.

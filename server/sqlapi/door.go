@@ -36,6 +36,7 @@ type Session interface {
 	Close() error
 	Interrupt()
 	Gone() bool
+	Killed() bool
 	Status() session.StatusFlags
 	Location() *time.Location
 	Limits() session.Limits

@@ -293,7 +293,10 @@ func (s *sess) perform(r *request) {
 	} else if !s.out.rows {
 		s.obeyLimits() // it may have been a SET
 	}
-	if gone {
+	switch {
+	case gone && s.s != nil && s.s.Killed(): // and Disconnect has not come yet
+		s.end(errInterrupted, false)
+	case gone:
 		s.end(moved(movedText), false)
 	}
 }

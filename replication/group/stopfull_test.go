@@ -1,0 +1,47 @@
+package group_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
+)
+
+// A member stops at once although more of the log waits to be applied than it keeps in memory, and cannot be
+// applied: there is no room for its data.
+func TestStopsWhileApplierWaits(t *testing.T) {
+	simulate(t, 1, 3, simnettest.Options{}, func(o *group.Options) { o.PendingMax = 64 << 10 }, func(r *simRig) {
+		l := r.leader(nil)
+		createFruit(t, l.node)
+		insertFruit(t, l.node, 0)
+		n := r.others(l)[0]
+		full := n.fs.Inject(simfile.Fault{Ops: simfile.OpAllocate, Name: "*.trd", Err: file.ErrNoSpace})
+		for i := range 3000 {
+			insertTraced(t, l.node, 1_000_000+i)
+		}
+		env.Sleep(r.sim, time.Second)
+		began := r.sim.Monotonic()
+		if lag := l.node.Status().Number - n.node.Status().Number; full.Hits() == 0 || lag < 1000 {
+			t.Errorf("it is %d transactions behind", lag)
+		}
+		node := n.node
+		n.close()
+		if err := node.Err(); err != nil && !errors.Is(err, group.ErrStopped) {
+			t.Errorf("it has failed: %v", err)
+		}
+		if took := r.sim.Monotonic() - began; took > time.Second {
+			t.Errorf("it took %v to stop", took)
+		}
+		full.Stop()
+		n.start()
+		last := l.node.Status().Number
+		if !r.within(time.Minute, func() bool { return n.node.Status().Number >= last }) {
+			t.Errorf("it does not catch up: %+v", n.node.Status())
+		}
+	})
+}

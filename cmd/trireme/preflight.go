@@ -48,9 +48,11 @@ func runPreflight(args []string) error {
 	}
 	if *file != "" || f.NArg() > 0 {
 		for _, limit := range limits {
-			if err := checkElsewhere(*file, f.Args(), limit); err != nil {
+			cfg, err := checkElsewhere(*file, f.Args(), limit)
+			if err != nil {
 				return notRight("preflight", err)
 			}
+			g.cluster = cfg.String("cluster_name")
 		}
 		fmt.Println("the configuration is right")
 	}
@@ -66,12 +68,12 @@ func runPreflight(args []string) error {
 }
 
 // checkElsewhere checks the configuration of a node on another machine, whose container has a limit on memory.
-func checkElsewhere(file string, settings []string, limit int64) error {
+func checkElsewhere(file string, settings []string, limit int64) (*config.Config, error) {
 	cfg, err := config.Load(config.Sources{Args: settings, Env: os.Environ(), File: file, Variable: checkVariable, Container: limit})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return node.Check(cfg, true)
+	return cfg, node.Check(cfg, true)
 }
 
 // containerLimits reads --container-memory for config.Sources: 0 is the limit of this process, -1 is none.
@@ -97,6 +99,7 @@ func containerLimits(text string) (all []int64, err error) {
 // groupCheck asks whether a group may be upgraded.
 type groupCheck struct {
 	addrs            []string
+	cluster          string // cluster_name of the nodes that are to be started; empty: not known
 	running, members int
 	maxLag, wait     time.Duration
 	otherwise        string
@@ -142,6 +145,10 @@ func (g *groupCheck) run() error {
 		if bad := g.excluded(all); len(bad) > 0 {
 			return g.refuse("this program ("+node.Version+") cannot take the place of the one that runs:", bad,
 				"Use an image that knows both, or one that is no older than what the group has written.")
+		}
+		if bad := g.ofOthers(all); len(bad) > 0 {
+			return g.refuse("the nodes that are to be started would be of another cluster, and would not start with the data that are there:", bad,
+				"The name of a cluster cannot be changed.")
 		}
 		bad := g.missing(all)
 		if len(bad) == 0 {
@@ -201,6 +208,16 @@ func (g *groupCheck) excluded(all []answer) (bad []string) {
 		a := &all[i]
 		if why := a.report.Excludes(node.Protocol(), node.LogFormat()); a.err == nil && why != "" {
 			bad = append(bad, fmt.Sprintf("%s (Trireme %s): %s", shortName(a.addr), a.report.Version, why))
+		}
+	}
+	return bad
+}
+
+// ofOthers are the members of a cluster of another name.
+func (g *groupCheck) ofOthers(all []answer) (bad []string) {
+	for i := range all {
+		if a := &all[i]; a.err == nil && g.cluster != "" && a.report.Cluster != "" && a.report.Cluster != g.cluster {
+			bad = append(bad, fmt.Sprintf("%s is of the cluster %q, and cluster_name is %q", shortName(a.addr), a.report.Cluster, g.cluster))
 		}
 	}
 	return bad

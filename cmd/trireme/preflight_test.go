@@ -111,13 +111,14 @@ func TestPreflightGroup(t *testing.T) {
 		{"a newer log", 3, 3, 3, func(s standing) { s.leader().LogFormat.Written = node.LogFormat().Max + 1 }, "its log has version"},
 		{"newer programs, an old log", 3, 3, 3, func(s standing) { s.leader().LogFormat.Max += 5 }, ""},
 		{"another protocol", 3, 3, 3, func(s standing) { s.leader().Protocol = node.Formats{Min: 90, Max: 91} }, "it speaks versions 90 to 91"},
+		{"of another name", 3, 3, 3, func(s standing) { s["db-1.peers:18080"].Cluster = "other" }, `db-1 is of the cluster "other", and cluster_name is "db"`},
 		{"an old program that tells nothing", 3, 3, 3, func(s standing) { s.leader().Protocol, s.leader().LogFormat = node.Formats{}, node.Formats{} }, ""},
 	} {
 		s := whole(c.voters)
 		c.change(s)
 		now := time.Now()
 		var said []string
-		g := groupCheck{running: c.running, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
+		g := groupCheck{cluster: "db", running: c.running, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
 			now: func() time.Time { return now }, sleep: func(d time.Duration) { now = now.Add(d) }, say: func(text string) { said = append(said, text) },
 			ask: func(addr string) (node.Report, error) {
 				if r := s[addr]; r != nil {

@@ -31,11 +31,12 @@ const (
 func TestSecretsAreMadeOnce(t *testing.T) {
 	const values = "backup: {enabled: true}"
 	for _, c := range []struct {
-		name string
-		r    *release
+		name   string
+		r      *release
+		weight string // the check of an upgrade comes after them: it asks whether all pods are there
 	}{
-		{"an installation", must(t, values)},
-		{"they were deleted", upgraded(t, seen{}, values)},
+		{"an installation", must(t, values), "5"},
+		{"they were deleted", upgraded(t, seen{}, values), "-2"},
 	} {
 		for name, key := range madeOnce {
 			s := object[*corev1.Secret](t, c.r, "Secret/"+name)
@@ -45,7 +46,7 @@ func TestSecretsAreMadeOnce(t *testing.T) {
 			a := s.Annotations
 			// Without a policy Helm deletes what is there before it makes another one.
 			if a["helm.sh/hook"] != "pre-install,pre-upgrade" || a["helm.sh/hook-delete-policy"] != "hook-failed" || a["helm.sh/resource-policy"] != "keep" ||
-				a["meta.helm.sh/release-name"] != "prod-db" || a["meta.helm.sh/release-namespace"] != "prod" {
+				a["helm.sh/hook-weight"] != c.weight || a["meta.helm.sh/release-name"] != "prod-db" || a["meta.helm.sh/release-namespace"] != "prod" {
 				t.Errorf("%s: %s: %v", c.name, name, a)
 			}
 		}

@@ -259,8 +259,14 @@ func (r *Restore) await(ctx context.Context, name string) (result string, err er
 		waits, last := r.pods(ctx, name)
 		switch {
 		case err == nil && is.has("Complete"):
+			if last == "" {
+				last = "the pod that did it is gone; the newest transaction of the first member says up to where"
+			}
 			return last, nil
 		case err == nil && is.has("Failed"):
+			if last == "" {
+				last = "its pod is gone, deleted or with its node, and has not said why; kubectl describe tells more"
+			}
 			return "", fmt.Errorf("the Job %s has failed: %s", name, last)
 		case waits != said && waits != "":
 			r.Say("the Job %s waits: %s", name, waits)
@@ -272,6 +278,12 @@ func (r *Restore) await(ctx context.Context, name string) (result string, err er
 	}
 }
 
+// Codes by which a container ends that a signal has stopped.
+const (
+	exitKilled     = 128 + 9
+	exitTerminated = 128 + 15
+)
+
 // pods tells what the Job's pod waits for, and what the last one said that ended.
 func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 	var pods struct {
@@ -281,7 +293,10 @@ func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 				ContainerStatuses []struct {
 					State struct {
 						Waiting    *struct{ Reason, Message string }
-						Terminated *struct{ Message, FinishedAt string }
+						Terminated *struct {
+							Message, FinishedAt string
+							ExitCode            int
+						}
 					} `json:"state"`
 				} `json:"containerStatuses"`
 			} `json:"status"`
@@ -291,7 +306,7 @@ func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 	if err := r.Client.call(ctx, http.MethodGet, path, nil, &pods); err != nil {
 		return "", err.Error()
 	}
-	last, at := "nobody has said why: kubectl describe tells more", ""
+	last, at := "", ""
 	for _, p := range pods.Items {
 		for _, c := range p.Status.Conditions {
 			if c.Type == "PodScheduled" && c.Status == "False" {
@@ -303,7 +318,9 @@ func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 				waits = w.Reason + " " + w.Message
 			}
 			if e := c.State.Terminated; e != nil && e.FinishedAt >= at {
-				last, at = strings.TrimSpace(e.Message), e.FinishedAt
+				if last, at = strings.TrimSpace(e.Message), e.FinishedAt; e.ExitCode == exitKilled || e.ExitCode == exitTerminated {
+					last = "its pod was stopped from outside. The last that it said: " + last
+				}
 			}
 		}
 	}

@@ -250,6 +250,15 @@ func TestRestoreFails(t *testing.T) {
 	if annotations(a.objects[ownClaim])[restoreKey] != restoring {
 		t.Errorf("%v", a.objects[ownClaim])
 	}
+	killed := ended("the newest backup is of monday")
+	state := killed["items"].([]any)[0].(map[string]any)["status"].(map[string]any)["containerStatuses"].([]any)[0].(map[string]any)["state"].(map[string]any)
+	state["terminated"].(map[string]any)["exitCode"] = 143
+	for want, pods := range map[string]map[string]any{"its pod is gone": {"items": []any{}}, "stopped from outside. The last that it said: the newest backup is of monday": killed} {
+		a.objects["pods"] = pods
+		if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
 	a.objects[ownClaim]["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "is being deleted") {
 		t.Error(err)

@@ -92,6 +92,14 @@ func TestReadsWithoutLeader(t *testing.T) {
 			t.Fatal("a member that was started without a leader is ready")
 		}
 	}
+	rows := 0
+	alone := open(t, again.ReadAddr())
+	eventually(t, "it serves what it has to who asks it all the same", func() error {
+		return alone.QueryRow("SELECT COUNT(*) FROM shop.t").Scan(&rows)
+	})
+	if rows != 1 {
+		t.Errorf("it has %d rows", rows)
+	}
 }
 
 // TestReadyWhenCaughtUp: a member that was away is ready when it has what the leader had when it was

@@ -57,6 +57,9 @@ func (n *Node) AwaitSpared(ctx context.Context) {
 			n.goes.Store(true) // before the leader forgets
 			break
 		}
+		if ctx.Err() != nil {
+			return
+		}
 		now := time.Now()
 		if p.leaves() || !errors.Is(wait, errNobodyLeads) {
 			led = now
@@ -163,11 +166,11 @@ func (n *Node) askSpared(ctx context.Context, req spareRequest) error {
 	if unknownSpare(err) {
 		return nil
 	}
-	var answer spareAnswer
-	if err == nil {
-		err = json.Unmarshal(b, &answer)
+	if err != nil {
+		return fmt.Errorf("the leader, member %d at %s, does not say whether the others can do without this one: %w", leader.ID, leader.Addr, err)
 	}
-	if err == nil && answer.Wait != "" {
+	var answer spareAnswer
+	if err = json.Unmarshal(b, &answer); err == nil && answer.Wait != "" {
 		err = errors.New(answer.Wait)
 	}
 	return err

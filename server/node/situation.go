@@ -3,8 +3,10 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/server/kubernetes"
 )
 
@@ -73,12 +75,18 @@ const situationLimit = 10 * time.Second
 func (n *Node) tellMajority(leader uint64) {
 	now := time.Now()
 	if leader == 0 {
-		if text := n.readiness.lacking(now); text != "" {
+		// A pod that is no member yet, or has got another volume, knows nothing of the others.
+		isMember := slices.ContainsFunc(n.group.Members(), func(m group.Member) bool { return m.ID == n.group.ID() })
+		if text := n.readiness.lacking(now); text != "" && isMember {
 			ctx, cancel := n.untilStopping(situationLimit)
 			defer cancel()
-			n.majority.lasts(ctx, n, now, fmt.Sprintf("member %d at %s hears too few others: %s. Writes wait; reads of what is here go on. "+
+			reads := "reads of what is here go on"
+			if !n.readiness.caughtUp.Load() {
+				reads = "the Services send no reads here either, since it has heard no leader since it was started"
+			}
+			n.majority.lasts(ctx, n, now, fmt.Sprintf("member %d at %s hears too few others: %s. Writes wait; %s. "+
 				"The group goes on by itself when they are back. If their disks are lost: docs/operations-kubernetes.md, When the majority is lost",
-				n.group.ID(), peerAddress(n.cfg), text))
+				n.group.ID(), peerAddress(n.cfg), text, reads))
 		}
 		return
 	}

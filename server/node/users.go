@@ -26,8 +26,13 @@ func (n *Node) keepUsers() {
 	}
 	if file := n.cfg.String("root_password_file"); file != "" {
 		o.Lasting = func(ctx context.Context, why string) {
-			n.tell(ctx, "RootPasswordRefused", fmt.Sprintf("root@%% does not have the password of its Secret: %s. Clients of that Secret cannot log in. "+
-				"Put a password into the Secret that it has not had", why))
+			cure := "Put a password into the Secret that it has not had"
+			if s, err := o.Open(); err != nil { // the account is gone, or may nothing any more
+				cure = "Make the account root@% again, with all privileges, by one that may"
+			} else {
+				_ = s.Close()
+			}
+			n.tell(ctx, "RootPasswordRefused", fmt.Sprintf("root@%% does not have the password of its Secret: %s. Clients of that Secret cannot log in. %s", why, cure))
 		}
 		n.untilStopped(users.NewRoot(file, o).Run)
 	}

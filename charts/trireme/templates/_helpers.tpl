@@ -178,7 +178,9 @@ metadata:
     helm.sh/resource-policy: keep
     {{- if eq .how "hook" }}
     helm.sh/hook: pre-install,pre-upgrade
-    helm.sh/hook-weight: "5"
+    # Before the check of an upgrade: a pod that has no such Secret may be why the group is not whole. An installation
+    # that is refused leaves none.
+    helm.sh/hook-weight: {{ ternary "-2" "5" .root.Release.IsUpgrade | quote }}
     # Never before its creation, which is what none at all would mean.
     helm.sh/hook-delete-policy: hook-failed
     meta.helm.sh/release-name: {{ .root.Release.Name }}

@@ -129,6 +129,27 @@ func TestAheadCases(t *testing.T) {
 			s.st.f.End(body.Taken)
 			return s.end(1, 1, 0, 0)
 		}},
+		{"taken over after a restart within the same rows", nil, func(s *single) error {
+			err := errors.Join(s.submit(0, 1), s.a.Drain(), s.a.Stop(), s.to.Sync())
+			if err == nil {
+				err = s.endWithin(s.sim, 0, 4*singleRows)
+			}
+			if err == nil {
+				s.a, err = apply.New(apply.Options{Env: s.sim, Engine: s.to.Engine, OpenBody: s.b.open, AheadMax: 2})
+			}
+			if err == nil {
+				s.st, err = s.stream(s.x.id)
+			}
+			if err != nil {
+				return err
+			}
+			s.a.Ahead(s.st.f)
+			if err := errors.Join(s.sendAll(), s.st.finish()); err != nil {
+				return err
+			}
+			s.st.f.End(body.Taken)
+			return s.end(1, 1, 0, 0)
+		}},
 		{"cut off and written anew", nil, func(s *single) error {
 			s.a.Ahead(s.st.f)
 			if err := errors.Join(s.submit(0, 1), s.sendAll()); err != nil {

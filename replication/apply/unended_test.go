@@ -18,15 +18,15 @@ import (
 )
 
 // endWithin ends the follower's engine within a transaction that has changed rows of table t from
-// 1 to n, and inserted rows behind them; the engine that it opens then takes that back beside new work.
-func (p *pair) endWithin(e env.Env, n int64) error {
+// 1 to n, and inserted rows behind them up to last; the engine that it opens then takes that back beside new work.
+func (p *pair) endWithin(e env.Env, n, last int64) error {
 	h, err := p.to.Catalog.OpenTable(nil, "db", "t")
 	if err != nil {
 		return err
 	}
 	w, tbl := p.to.Tables.NewWorker(), h.Table()
 	w.Use(p.to.Trx.Begin(trx.Options{}))
-	for id := int64(1); id <= 3*n && err == nil; id++ { // the first changes are taken back last
+	for id := int64(1); id <= last && err == nil; id++ { // the first changes are taken back last
 		key := tbl.Schema.Keys[0].AppendKey(nil, types.NewInt(id))
 		switch {
 		case id > n:
@@ -111,7 +111,7 @@ func unended(rows int64, change func(p *pair) error, full int) error {
 			err = errors.Join(p.send(a), a.Drain(), a.Stop(), p.to.Sync())
 		}
 		if err == nil {
-			err = p.endWithin(sim, rows)
+			err = p.endWithin(sim, rows, 3*rows)
 		}
 		if err == nil {
 			err = change(p)

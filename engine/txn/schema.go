@@ -279,6 +279,8 @@ func (s *Session) change(query *event.Query, locks []lockWanted, change func(*Tx
 func (t *Txn) awaitUnended() error {
 	e := t.m.opt.Env
 	until := e.Monotonic() + t.metadataWait
+	t.awaits.Store(true)
+	defer t.awaits.Store(false)
 	if t.m.opt.BeforeSchema(func() bool { return t.locks.interrupted.Load() || e.Monotonic() >= until }) {
 		return nil
 	}

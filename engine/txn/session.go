@@ -196,6 +196,8 @@ func (s *Session) Waits() string {
 		return ""
 	case t.state.Load() != atSession || s.settling.Load():
 		return "waiting for handler commit"
+	case t.awaits.Load():
+		return "waiting for transactions to be rolled back"
 	case s.m.opt.Engine.Locks.Waits(t.Trx.Locks()):
 		return "Waiting for row lock"
 	}

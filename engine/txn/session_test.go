@@ -621,6 +621,9 @@ func TestBeforeSchema(t *testing.T) {
 		killed := make(chan error)
 		go func() { killed <- wait() }()
 		<-asked
+		if waits := r.s.Waits(); waits != "waiting for transactions to be rolled back" {
+			t.Errorf("%s: it waits for %q", name, waits)
+		}
 		r.s.Interrupt()
 		if err := <-killed; !errors.Is(err, lock.ErrInterrupted) {
 			t.Errorf("%s: KILL ends the wait with %v", name, err)

@@ -86,6 +86,7 @@ type Txn struct {
 	inUse        int
 	serial       uint64 // of the tables that may be used
 	state        atomic.Uint32
+	awaits       atomic.Bool // it waits for a rollback
 	killed       atomic.Bool // its session was interrupted during this statement, not for Suspend's sake
 
 	released bool // guarded by Manager.mu

@@ -30,7 +30,7 @@ lightened = $(shell go list -f '{{$$p := .ImportPath}}{{range .TestImports}}{{if
 race      = github.com/triremedb/trireme/internal/race
 
 test: bin/testsum ## all tests with the race detector, and the house rules; then in full without it what does less under it; then the simulation
-	go test -race -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
+	GORACE=atexit_sleep_ms=20 go test -race -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
 	packages="$(strip $(lightened))"; if [ -n "$$packages" ]; then go test -pgo=off -timeout $(TIMEOUT) -json $$packages | bin/testsum; fi
 	go test -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
 

@@ -202,7 +202,11 @@ func (c *core) openLog(id *identity) error {
 	lo := logOptions(c.opt, id, c.data)
 	c.openBodies(&lo)
 	lo.Checked = c.recovery.logChecked
-	lo.Known = max(pos.Index, c.state.Get().Commit)
+	given, err := readGiven(c.data, pos.Index)
+	if err != nil {
+		return err
+	}
+	lo.Known = max(pos.Index, c.state.Get().Commit, given)
 	c.binlog, err = log.Open(lo)
 	if errors.Is(err, log.ErrNoLog) && pos.Index == 0 && c.state.Get().Term == 0 {
 		c.binlog, err = log.Create(lo, log.Start{})
@@ -234,7 +238,7 @@ func (c *core) openLog(id *identity) error {
 	if err := c.keepTerm(); err != nil {
 		return err
 	}
-	c.raftlog, err = raftlog.New(raftlog.Config{Log: c.binlog, State: c.state, Applied: pos.Index,
+	c.raftlog, err = raftlog.New(raftlog.Config{Log: c.binlog, State: c.state, Applied: pos.Index, Given: given,
 		ConfState: c.membership.roster.state, Snapshot: c.snapshotPoint,
 		Load:   func(index uint64) { c.tasks.Go("log reader", func() { c.raftlog.Load(index) }) },
 		Leads:  func() bool { return c.raft.raft.BasicStatus().RaftState == raft.StateLeader },

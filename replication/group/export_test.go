@@ -59,3 +59,21 @@ var Ahead = ahead
 
 // SetSabotage breaks the running node. Only in a simulation, where nothing else runs.
 func (n *Node) SetSabotage(s Sabotage) { n.opt.Sabotage = s }
+
+// What is beside data that were given.
+const GivenName = givenName
+
+func WriteGiven(data file.FS, index uint64) error { return writeGiven(data, index) }
+
+func ReadGiven(data file.FS, applied uint64) (uint64, error) { return readGiven(data, applied) }
+
+// Waits are how many wait until something is applied.
+func (n *Node) Waits() int {
+	c, err := n.running()
+	if err != nil {
+		panic(err)
+	}
+	c.waitMu.Lock()
+	defer c.waitMu.Unlock()
+	return len(c.waiters)
+}

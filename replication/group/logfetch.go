@@ -29,6 +29,9 @@ func (p *provisioning) attachLog(data file.FS, m *provision.Manifest) error {
 		if err == nil {
 			p.copied, err = fetchLog(n.transport, call, opt, m)
 		}
+		if err == nil && n.opt.Sabotage != ForgetCommit {
+			err = writeGiven(data, p.copied.Index)
+		}
 		if err == nil {
 			return nil
 		}

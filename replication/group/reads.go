@@ -3,6 +3,7 @@ package group
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -187,7 +188,7 @@ func (c *core) waitApplied(index, csn uint64, read waiting) error {
 	c.waiters = append(c.waiters, w)
 	c.waitMu.Unlock()
 	if c.reached(index, csn) { // meanwhile
-		w.done.Store(true)
+		w.done.Store(true) // appliedTo forgets it
 		return nil
 	}
 	for !w.done.Load() {
@@ -195,7 +196,9 @@ func (c *core) waitApplied(index, csn uint64, read waiting) error {
 		if err == nil || w.done.Load() {
 			continue
 		}
-		w.done.Store(true)
+		c.waitMu.Lock()
+		c.waiters = slices.DeleteFunc(c.waiters, func(o *appliedWait) bool { return o == w })
+		c.waitMu.Unlock()
 		at, pos := c.engine.Applied()
 		return fmt.Errorf("%w: applied are transaction %d and log index %d, asked for %d and %d", err, at, pos.Index, csn, index)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
 
 // TestReadEnded: a read that waits for what does not come ends when its reader asks for it.
@@ -59,4 +60,19 @@ func TestReadAlone(t *testing.T) {
 			t.Errorf("%d members: %v", members, err)
 		}
 	}
+}
+
+// Reads that wait in vain for a transaction are forgotten.
+func TestWaitsInVain(t *testing.T) {
+	simulate(t, 1, 1, simnettest.Options{}, nil, func(r *simRig) {
+		n := r.leader(nil).node
+		for range 100 {
+			if _, err := n.ReadPoint(group.ReadOptions{Consistency: group.AtLeast, Number: 1 << 40, Wait: time.Millisecond}); err == nil {
+				t.Error("it sees what nobody has written")
+			}
+		}
+		if waits := n.Waits(); waits != 0 {
+			t.Errorf("%d waits are left", waits)
+		}
+	})
 }

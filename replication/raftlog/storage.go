@@ -21,6 +21,8 @@ type Config struct {
 	// and ConfState the group's membership at that point.
 	Applied   uint64
 	ConfState *raftpb.ConfState
+	// Given is up to where the group had agreed on the log when another member gave it, if it has. It is durable.
+	Given uint64
 	// Snapshot returns the point of the snapshot that a member would get now: an
 	// index that was applied, and the membership there. Not ok: there is none at
 	// the moment. It is called on Raft's task.
@@ -62,7 +64,7 @@ func New(cfg Config) (*Storage, error) {
 		return nil, fmt.Errorf("raftlog: the log ends with %s, and %s was there: files are missing. Put them back, or empty the node's directory and let it join as a new member",
 			log.FileName(newest), log.FileName(uint64(cfg.State.Get().LogFile)))
 	}
-	saved := cfg.State.Get().Commit
+	saved := max(cfg.State.Get().Commit, cfg.Given)
 	if last := cfg.Log.LastIndex(); saved > last {
 		return nil, fmt.Errorf("raftlog: the log ends at entry %d, and entry %d was there and committed: entries are missing. "+
 			"Put the log's files back, or empty the node's directory and let it join as a new member", last, saved)
@@ -99,11 +101,11 @@ func (s *Storage) Err() error {
 }
 
 // InitialState implements raft.Storage. The commit index is the applied one, or the one that
-// was stored since: Raft hands out the entries between, and with them the changes of
+// was stored since, or that came with the log: Raft hands out the entries between, and with them the changes of
 // membership that the member has acknowledged to know.
 func (s *Storage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	st := s.cfg.State.Get()
-	hs := &raftpb.HardState{Term: &st.Term, Vote: &st.Vote, Commit: proto.Uint64(max(st.Commit, s.cfg.Applied))}
+	hs := &raftpb.HardState{Term: &st.Term, Vote: &st.Vote, Commit: proto.Uint64(max(st.Commit, s.cfg.Given, s.cfg.Applied))}
 	return hs, s.cfg.ConfState, nil
 }
 

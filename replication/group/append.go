@@ -2,6 +2,7 @@ package group
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -29,6 +30,39 @@ type writer struct {
 }
 
 func newWriter(n *core) *writer { return &writer{n: n, station: newStation[*raftpb.Message](n.env)} }
+
+// mergeFrom is how many requests lie there before answers are merged. Without a disk that hangs or is full there are
+// a few.
+const mergeFrom = 64
+
+// merge puts a request that has nothing to write into the newest one, if there are many: while a disk is full each heartbeat
+// of a leader makes one. The newest acknowledgement of a term stands for those before it. It reports false if it has to
+// be put behind the others.
+func (w *writer) merge(m *raftpb.Message) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queue) < mergeFrom {
+		return false
+	}
+	into := w.queue[len(w.queue)-1]
+	for _, r := range m.GetResponses() {
+		i := slices.IndexFunc(into.GetResponses(), func(o *raftpb.Message) bool {
+			return o.GetTo() == r.GetTo() && o.GetType() == r.GetType() && o.GetTerm() == r.GetTerm() && !o.GetReject() && len(o.GetContext()) == 0
+		})
+		if i >= 0 && mergeable(r) {
+			into.Responses[i] = r
+		} else {
+			into.Responses = append(into.Responses, r)
+		}
+	}
+	into.Commit = m.Commit
+	return true
+}
+
+// mergeable reports whether an answer stands for earlier ones of its kind and term.
+func mergeable(r *raftpb.Message) bool {
+	return (r.GetType() == raftpb.MsgAppResp || r.GetType() == raftpb.MsgStorageAppendResp) && !r.GetReject() && len(r.GetContext()) == 0
+}
 
 func (w *writer) run() {
 	for w.take(&w.batch) {

@@ -77,3 +77,14 @@ func (n *Node) Waits() int {
 	defer c.waitMu.Unlock()
 	return len(c.waiters)
 }
+
+// Unwritten is how many requests of Raft's wait for the log's task.
+func (n *Node) Unwritten() int {
+	c, err := n.running()
+	if err != nil {
+		panic(err)
+	}
+	c.writer.mu.Lock()
+	defer c.writer.mu.Unlock()
+	return len(c.writer.queue)
+}

@@ -382,16 +382,20 @@ func (t *raftTask) store(m *raftpb.Message) {
 	for _, r := range m.GetResponses() {
 		t.answered(r)
 	}
+	answers := len(m.GetEntries()) == 0
 	if m.Term != nil {
 		t.commit = m.Commit
 		t.n.raftlog.GaveOut(0, *m.Commit)
 		if len(m.GetEntries())+len(m.GetResponses()) == 0 && m.GetTerm() == t.term && m.GetVote() == t.vote {
 			return
 		}
+		answers = answers && m.GetTerm() == t.term && m.GetVote() == t.vote
 		t.term, t.vote = m.GetTerm(), m.GetVote()
 	}
 	m.Commit = t.commit
-	t.n.writer.put(m)
+	if !answers || !t.n.writer.merge(m) {
+		t.n.writer.put(m)
+	}
 	if !t.guest {
 		t.n.writer.parker.Unpark()
 	}

@@ -45,3 +45,25 @@ func TestStopsWhileApplierWaits(t *testing.T) {
 		}
 	})
 }
+
+// A follower whose disk is full for long keeps a bounded number of answers for then, and goes on when there is room.
+func TestFullDiskForLong(t *testing.T) {
+	simulate(t, 2, 3, simnettest.Options{}, nil, func(r *simRig) {
+		l := r.leader(nil)
+		createFruit(t, l.node)
+		n := r.others(l)[0]
+		full := n.fs.Inject(simfile.Fault{Ops: simfile.OpWrite | simfile.OpAllocate, Name: "binlog.*", Err: file.ErrNoSpace})
+		var last uint64
+		for i := range 20 {
+			last = insertFruit(t, l.node, i+1)
+		}
+		env.Sleep(r.sim, 5*time.Minute)
+		if waits := n.node.Unwritten(); full.Hits() == 0 || waits > 200 {
+			t.Errorf("%d requests wait for room, %d writes were refused", waits, full.Hits())
+		}
+		full.Stop()
+		if !r.within(time.Minute, func() bool { return n.node.Status().Number >= last }) {
+			t.Errorf("it does not go on: %+v", n.node.Status())
+		}
+	})
+}

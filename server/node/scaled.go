@@ -33,8 +33,13 @@ type scaled struct {
 // seenMember is one that was a member of the group while this node looked.
 type seenMember struct {
 	addr string
-	left bool // for good, as a majority knows
+	left bool      // for good, as a majority knows
+	gone time.Time // since when it is no member; zero: it is one
 }
+
+// seenKept is for how long the claim of one that is gone may be deleted. Whoever leads does that soon: a claim of
+// that name that is there much later may be another one, made for a pod that is to come.
+const seenKept = 24 * time.Hour
 
 const (
 	// noticeEvery is how often each member looks who is in the group, and scaledEvery how often the leader
@@ -61,8 +66,9 @@ func newScaled(n *Node) *scaled {
 
 // notice notes which pods are in the group, and forgets whose names others have now.
 func (s *scaled) notice() {
-	changed := s.unkept
-	for _, m := range s.n.group.Members() {
+	members := s.n.group.Members()
+	changed := forgetGone(s.seen, members, time.Now()) || s.unkept
+	for _, m := range members {
 		if _, _, ok := s.pod(m.Addr); ok && s.seen[m.ID] != (seenMember{addr: m.Addr}) {
 			s.seen[m.ID] = seenMember{addr: m.Addr}
 			changed = true
@@ -77,6 +83,27 @@ func (s *scaled) notice() {
 	if changed {
 		s.keepSeen()
 	}
+}
+
+// forgetGone notes since when some are gone, and forgets those for which that is long ago.
+func forgetGone(seen map[uint64]seenMember, members []group.Member, now time.Time) (changed bool) {
+	for id, m := range seen {
+		is := slices.ContainsFunc(members, func(o group.Member) bool { return o.ID == id })
+		switch {
+		case is == m.gone.IsZero() && (is || now.Sub(m.gone) <= seenKept):
+			continue
+		case is:
+			m.gone = time.Time{}
+			seen[id] = m
+		case m.gone.IsZero():
+			m.gone = now
+			seen[id] = m
+		default:
+			delete(seen, id)
+		}
+		changed = true
+	}
+	return changed
 }
 
 // look is called once in a while.

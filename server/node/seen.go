@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"time"
 
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/replication/transport"
@@ -21,7 +22,8 @@ const seenMax = 1 << 16
 // seenPods is what the file says.
 type seenPods struct {
 	Group string            `json:"group"`
-	Pods  map[uint64]string `json:"pods"` // addresses of members
+	Pods  map[uint64]string `json:"pods"`           // addresses of members
+	Gone  map[uint64]int64  `json:"gone,omitempty"` // since when they are none, in seconds since 1970
 }
 
 // keepSeen writes the file. It is of no use while claims are left alone, and then of harm: claims that were
@@ -30,9 +32,12 @@ func (s *scaled) keepSeen() {
 	if !s.n.cfg.Bool("kubernetes_delete_claims") {
 		return
 	}
-	pods := seenPods{Group: s.group(), Pods: map[uint64]string{}}
+	pods := seenPods{Group: s.group(), Pods: map[uint64]string{}, Gone: map[uint64]int64{}}
 	for id, m := range s.seen {
 		pods.Pods[id] = m.addr
+		if !m.gone.IsZero() {
+			pods.Gone[id] = m.gone.Unix()
+		}
 	}
 	b, err := json.Marshal(pods)
 	if err == nil {
@@ -74,7 +79,11 @@ func (s *scaled) readSeen() error {
 		return nil
 	}
 	for id, addr := range pods.Pods {
-		s.seen[id] = seenMember{addr: addr}
+		m := seenMember{addr: addr}
+		if gone, ok := pods.Gone[id]; ok {
+			m.gone = time.Unix(gone, 0)
+		}
+		s.seen[id] = m
 	}
 	return nil
 }

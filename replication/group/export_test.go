@@ -88,3 +88,12 @@ func (n *Node) Unwritten() int {
 	defer c.writer.mu.Unlock()
 	return len(c.writer.queue)
 }
+
+// OnRaft makes a call on the Raft task.
+func (n *Node) OnRaft(fn func()) {
+	c, err := n.running()
+	if err != nil {
+		panic(err)
+	}
+	c.inbox.call(fn)
+}

@@ -137,7 +137,9 @@ func (t *raftTask) end() {
 			break
 		}
 		for _, fn := range t.work.calls {
-			fn()
+			if fn != nil {
+				t.endCall(fn)
+			}
 		}
 		t.work.reset()
 	}
@@ -145,6 +147,12 @@ func (t *raftTask) end() {
 	t.reads.failAll(ErrStopped)
 	t.moves.failAll(ErrStopped)
 	t.n.resign(t.role.term, role{term: t.role.term}, ErrStopped)
+}
+
+// endCall makes a call when the task has ended, perhaps by a panic of Raft's, which the call may meet as well.
+func (t *raftTask) endCall(fn func()) {
+	defer t.recover()
+	fn()
 }
 
 // step does the work that was taken: first what the node's own disk has said.
@@ -165,7 +173,8 @@ func (t *raftTask) step() {
 	for _, p := range t.work.proposals {
 		t.propose(p)
 	}
-	for _, fn := range t.work.calls {
+	for i, fn := range t.work.calls {
+		t.work.calls[i] = nil // end does not repeat what panics
 		fn()
 	}
 	t.work.reset()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -397,23 +398,26 @@ func (c *core) openSource(id *identity) (*provision.Source, error) {
 	})
 }
 
-// between runs fn between two entries.
+// between runs fn between two entries. After an error it has not run, and does not.
 func (f *finisher) between(fn func()) error {
 	done := f.n.env.NewParker()
 	var err error
-	ok := false
+	var begun, over atomic.Bool // begun: the finisher has come to it, or nobody waits for it
 	f.add(finishItem{call: func(e error) {
+		if !begun.CompareAndSwap(false, true) {
+			return
+		}
 		if err = e; err == nil {
 			fn()
 		}
-		ok = true
+		over.Store(true)
 		done.Unpark()
 	}})
 	for {
-		if done.ParkFor(time.Second); ok {
+		if done.ParkFor(time.Second); over.Load() {
 			return err
 		}
-		if f.n.isStopped() {
+		if f.n.isStopped() && begun.CompareAndSwap(false, true) {
 			return ErrStopped
 		}
 	}

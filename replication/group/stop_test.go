@@ -2,6 +2,7 @@ package group_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,5 +66,22 @@ func TestFullDiskForLong(t *testing.T) {
 		if !r.within(time.Minute, func() bool { return n.node.Status().Number >= last }) {
 			t.Errorf("it does not go on: %+v", n.node.Status())
 		}
+	})
+}
+
+// A panic of Raft's makes the node fail, and does no more harm: not again when the task answers who waits for it.
+func TestRaftGivesUp(t *testing.T) {
+	simulate(t, 3, 1, simnettest.Options{}, nil, func(r *simRig) {
+		n := r.leader(nil)
+		calls := 0
+		n.node.OnRaft(func() {
+			calls++
+			panic("an invariant does not hold")
+		})
+		if !r.within(time.Second, func() bool { return n.node.Err() != nil }) || !strings.Contains(n.node.Err().Error(), "gave up: an invariant") || calls != 1 {
+			t.Errorf("%d calls, then %v", calls, n.node.Err())
+		}
+		_ = n.node.Close()
+		n.node = nil
 	})
 }

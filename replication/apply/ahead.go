@@ -414,8 +414,7 @@ func (h *ahead) taken() *job {
 	j := h.job
 	a.mu.Unlock()
 	if j != nil && j.span == nil && a.opt.Trace != nil && j.Trace.Valid() {
-		a.beginSpan(j)
-		j.largeSpan(a.opt.Env.Monotonic() - h.began)
+		a.beginSpan(j, a.opt.Env.Monotonic()-h.began)
 	}
 	return j
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/triremedb/trireme/internal/trace"
 )
 
-// beginSpan notes that a worker has taken a transaction that is part of a trace.
-func (a *Applier) beginSpan(j *job) {
+// beginSpan notes that a worker has taken a transaction that is part of a trace. ahead is for how long it has been
+// applied by then, if that began before its commit.
+func (a *Applier) beginSpan(j *job, ahead time.Duration) {
 	waited := a.opt.Env.Monotonic() - j.item.queued
 	attributes := make([]trace.Attribute, 0, 7) // all of them
 	j.span = &trace.Span{Context: a.opt.Trace.Child(j.Trace), Parent: j.Trace.Span, Kind: trace.Consumer, Name: "apply",
@@ -16,13 +17,10 @@ func (a *Applier) beginSpan(j *job) {
 			trace.Attribute{Key: "trireme.transaction", Number: int64(j.Number)},
 			trace.Attribute{Key: "trireme.log_index", Number: int64(j.item.Index)},
 			trace.Attribute{Key: "trireme.wait_us", Number: waited.Microseconds()})}
-}
-
-// largeSpan notes that the transaction is a large one. ahead is for how long it has been applied already,
-// if that began before its commit.
-func (j *job) largeSpan(ahead time.Duration) {
-	j.span.Attributes = append(j.span.Attributes, trace.Attribute{Key: "trireme.large_bytes", Number: j.item.large.Plain},
-		trace.Attribute{Key: "trireme.ahead_us", Number: ahead.Microseconds()})
+	if j.isLarge() {
+		j.span.Attributes = append(j.span.Attributes, trace.Attribute{Key: "trireme.large_bytes", Number: j.item.large.Plain},
+			trace.Attribute{Key: "trireme.ahead_us", Number: ahead.Microseconds()})
+	}
 }
 
 // endSpans tells of transactions that are visible now.

@@ -156,10 +156,7 @@ func (w *worker) run(j *job) {
 	a := w.a
 	a.mu.Unlock()
 	if a.opt.Trace != nil && j.Trace.Valid() && j.span == nil {
-		a.beginSpan(j)
-		if j.isLarge() {
-			j.largeSpan(0)
-		}
+		a.beginSpan(j, 0)
 	}
 	j.trx = a.eng.Trx.Begin(trx.Options{HighPriority: true, Isolation: trx.ReadCommitted, Part: uint32(w.id)})
 	w.table.Use(j.trx)

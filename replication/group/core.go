@@ -202,7 +202,7 @@ func (c *core) openLog(id *identity) error {
 	lo := logOptions(c.opt, id, c.data)
 	c.openBodies(&lo)
 	lo.Checked = c.recovery.logChecked
-	given, err := readGiven(c.data, pos.Index)
+	given, err := readGiven(c.data)
 	if err != nil {
 		return err
 	}

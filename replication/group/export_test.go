@@ -60,12 +60,15 @@ var Ahead = ahead
 // SetSabotage breaks the running node. Only in a simulation, where nothing else runs.
 func (n *Node) SetSabotage(s Sabotage) { n.opt.Sabotage = s }
 
+// Give makes the data those that were given with a log up to an index. It is called between Prepare and Run.
+func (r *Regroup) Give(index uint64) error { return writeGiven(r.home.Data(), index) }
+
 // What is beside data that were given.
 const GivenName = givenName
 
 func WriteGiven(data file.FS, index uint64) error { return writeGiven(data, index) }
 
-func ReadGiven(data file.FS, applied uint64) (uint64, error) { return readGiven(data, applied) }
+func ReadGiven(data file.FS) (uint64, error) { return readGiven(data) }
 
 // Waits are how many wait until something is applied.
 func (n *Node) Waits() int {

@@ -1,11 +1,8 @@
 package group
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io/fs"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -52,29 +49,21 @@ const spaceAgain = time.Second
 
 const (
 	promiseName = "promise"
-	promiseSize = 20
 	// promiseMax is more than any settings ask for.
 	promiseMax = 3 * time.Hour
 )
 
 var promiseMagic = [8]byte{'T', 'R', 'I', 'P', 'R', 'O', 'M', '1'}
 
-// read reads the file: 8 bytes of magic, 4 of the CRC-32C of what follows, and 8 of nanoseconds.
-// Of a directory without it nothing is known.
+// read reads the file, which holds nanoseconds. Of a directory without it nothing is known.
 func (l *longest) read() error {
-	b, err := file.ReadWhole(l.fsys, promiseName, promiseSize)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil && !errors.Is(err, file.ErrTooLong) {
-		return err
-	}
-	if err != nil || len(b) != promiseSize || [8]byte(b) != promiseMagic || binary.LittleEndian.Uint32(b[8:]) != crc32.Checksum(b[12:], castagnoli) {
+	n, err := readNumberFile(l.fsys, promiseName, promiseMagic)
+	if err == errNumberFile {
 		return fmt.Errorf("group: the file named %s is damaged; remove it when this node has been stopped for longer "+
 			"than the longest election timeout of all members (heartbeat_interval times election_ticks)", promiseName)
 	}
-	l.length = time.Duration(binary.LittleEndian.Uint64(b[12:]))
-	return nil
+	l.length = time.Duration(n)
+	return err
 }
 
 // keep makes a length durable.
@@ -83,10 +72,7 @@ func (l *longest) keep(length time.Duration) error {
 		return nil
 	}
 	if l.fsys != nil {
-		b := append(append([]byte(nil), promiseMagic[:]...), 0, 0, 0, 0)
-		b = binary.LittleEndian.AppendUint64(b, uint64(length))
-		binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[12:], castagnoli))
-		if err := file.WriteWhole(l.fsys, promiseName, b); err != nil {
+		if err := writeNumberFile(l.fsys, promiseName, promiseMagic, uint64(length)); err != nil {
 			return err
 		}
 	}

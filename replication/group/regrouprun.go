@@ -96,6 +96,9 @@ func (r *Regroup) moveAside() error {
 			return err
 		}
 	}
+	if err := r.move(r.home.Dir(), path.Join(to, r.home.Dir()), givenName); err != nil { // it is of the old log
+		return err
+	}
 	if err := r.move(".", to, raftlog.StateFileName); err != nil {
 		return err
 	}

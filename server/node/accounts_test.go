@@ -3,12 +3,14 @@ package node
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/server/users"
 )
 
 // TestAccountsNotYet: a client that comes before the group's accounts are here is told so, and not that its
@@ -38,3 +40,18 @@ func TestAccountsNotYet(t *testing.T) {
 		}
 	}
 }
+
+// What an event advises where root does not get its password depends on whether root is there.
+func TestRootCure(t *testing.T) {
+	for want, err := range map[string]error{"Put a password": nil, "Make the account root@% again": errors.New("there is none")} {
+		got := rootCure(func() (users.Session, error) { return closing{}, err })
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%v: %s", err, got)
+		}
+	}
+}
+
+// closing is a session that does nothing.
+type closing struct{ users.Session }
+
+func (closing) Close() error { return nil }

@@ -58,7 +58,17 @@ func TestMajorityIsTold(t *testing.T) {
 	if count, _ := k.said(t, "NoMajority"); count != 1 || slices.Contains(k.has(), "MajorityBack") {
 		t.Errorf("%q", k.has())
 	}
+	members[1].stop()
 	var err error
+	if members[1], err = start(t, members[1].args); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it says that it serves no reads, since it was started without a majority", func() error {
+		if count, text := k.said(t, "NoMajority"); count != 2 || !strings.Contains(text, "the Services send no reads here either") {
+			return fmt.Errorf("%d events, the last: %s", count, text)
+		}
+		return nil
+	})
 	if members[2], err = start(t, members[2].args); err != nil {
 		t.Fatal(err)
 	}

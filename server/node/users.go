@@ -26,16 +26,21 @@ func (n *Node) keepUsers() {
 	}
 	if file := n.cfg.String("root_password_file"); file != "" {
 		o.Lasting = func(ctx context.Context, why string) {
-			cure := "Put a password into the Secret that it has not had"
-			if s, err := o.Open(); err != nil { // the account is gone, or may nothing any more
-				cure = "Make the account root@% again, with all privileges, by one that may"
-			} else {
-				_ = s.Close()
-			}
-			n.tell(ctx, "RootPasswordRefused", fmt.Sprintf("root@%% does not have the password of its Secret: %s. Clients of that Secret cannot log in. %s", why, cure))
+			n.tell(ctx, "RootPasswordRefused", fmt.Sprintf("root@%% does not have the password of its Secret: %s. Clients of that Secret cannot log in. %s",
+				why, rootCure(o.Open)))
 		}
 		n.untilStopped(users.NewRoot(file, o).Run)
 	}
+}
+
+// rootCure is what helps where root does not get the password of its Secret.
+func rootCure(open func() (users.Session, error)) string {
+	s, err := open()
+	if err != nil { // the account is gone, or may nothing any more
+		return "Make the account root@% again, with all privileges, by one that may"
+	}
+	_ = s.Close()
+	return "Put a password into the Secret that it has not had"
 }
 
 // untilStopped runs a task whose context ends when the node stops.

@@ -15,7 +15,7 @@ const (
 	faultClients = 4
 	faultPause   = 2 * time.Millisecond
 	patience     = 2 * time.Second        // of a client with one node
-	settlePause  = 300 * time.Millisecond // between two trials
+	settlePause  = 700 * time.Millisecond // between two trials
 	// busyWriters never pause: they, and what the nodes do for them, take all processors.
 	busyWriters = 8
 )

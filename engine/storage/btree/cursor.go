@@ -32,6 +32,7 @@ type Cursor struct {
 	lo, hi   []byte // bounds of the leaf: lo <= key < hi
 	hiOpen   bool
 	par      parent
+	last     lastLeaf
 	plo, phi []byte // bounds of par
 	phiOpen  bool
 	descents uint32
@@ -109,8 +110,10 @@ func (c *Cursor) drop() {
 // may have entries: this is the place for inserting key.
 func (c *Cursor) SeekLeaf(key []byte, mode mtr.Mode) (exact bool, err error) {
 	c.drop()
-	if err := c.descend(atKey, key, mode); err != nil {
-		return false, err
+	if !c.again(key, mode) {
+		if err := c.descend(atKey, key, mode); err != nil {
+			return false, err
+		}
 	}
 	c.state, c.steps = latched, 0
 	c.i, exact = c.n.search(key)
@@ -332,7 +335,7 @@ func (c *Cursor) letGo() {
 		panic("btree: cursor leaves a changed leaf before the commit")
 	}
 	c.m.Release(c.page)
-	c.state = unset
+	c.state, c.last = unset, lastLeaf{}
 }
 
 // checkProgress makes sure that a scan does not go round in circles on separators
@@ -402,6 +405,7 @@ func (c *Cursor) sibling(step int) (ok bool, err error) {
 	}
 	c.page, c.n, p.slot, c.hiOpen = pg, nodeOf(pg.Data), s, open
 	c.kept = c.m.Mark() == mark
+	c.last = lastLeaf{tree: c.t, id: id}
 	if step > 0 {
 		c.lo, c.hi, c.posBuf = c.hi, c.posBuf, c.lo
 	} else {

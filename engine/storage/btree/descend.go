@@ -1,6 +1,8 @@
 package btree
 
 import (
+	"bytes"
+
 	"github.com/triremedb/trireme/engine/storage/buffer"
 	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/page"
@@ -51,6 +53,41 @@ type parent struct {
 	known   bool
 }
 
+// lastLeaf is the leaf whose bounds and parent the cursor knows. It outlives the latch: as long as
+// the parent has the same version the leaf is where its keys are.
+type lastLeaf struct {
+	tree *Tree // nil: none
+	id   page.ID
+}
+
+// again latches the leaf where the cursor was last, if the key belongs there. Those who work
+// through a tree in the order of its keys, a mini-transaction a row, save most descents by it.
+// key must not alias the cursor's bounds.
+//
+// REQUIRES: no leaf is held.
+func (c *Cursor) again(key []byte, mode mtr.Mode) bool {
+	p := &c.par
+	if c.last.tree != c.t || !p.known || bytes.Compare(key, c.lo) < 0 || !c.hiOpen && bytes.Compare(key, c.hi) >= 0 {
+		return false
+	}
+	if (c.descents+1)%latchEvery == 0 || !c.t.pool.Validate(p.frame, p.version) {
+		return false
+	}
+	c.descents++
+	c.t.env.Yield() // for simulations: here others may change the structure
+	mark := c.m.Mark()
+	pg, err := c.m.Get(c.last.id, mode)
+	if err != nil {
+		return false // the way from the root will meet the error, if it is one
+	}
+	if n := nodeOf(pg.Data); c.t.pool.Validate(p.frame, p.version) && c.t.checkPage(n, 0) == nil {
+		c.page, c.n, c.mode, c.kept = pg, n, mode, c.m.Mark() == mark
+		return true
+	}
+	c.m.ReleaseTo(mark)
+	return false
+}
+
 // above is what a descent holds of the node that it comes from: its latch, or its
 // version.
 type above struct {
@@ -81,7 +118,7 @@ func (c *Cursor) attempt(a aim, key []byte, mode mtr.Mode, optimistic bool) (ok 
 	var up above
 	defer c.leaveAbove(&up)
 	c.lo, c.hi, c.hiOpen = c.lo[:0], c.hi[:0], true
-	c.par.known = false
+	c.par.known, c.last = false, lastLeaf{}
 	id, level := t.root, -1
 	for {
 		if optimistic && level != 0 && !(level < 0 && t.flat.Load()) {
@@ -127,6 +164,7 @@ func (c *Cursor) attempt(a aim, key []byte, mode mtr.Mode, optimistic bool) (ok 
 				return false, nil // the root turned out to be a leaf
 			}
 			c.page, c.n, c.mode, c.kept = p, n, mode, c.m.Mark() == mark
+			c.last = lastLeaf{tree: t, id: id}
 			return true, nil
 		}
 		if want == mtr.X {

@@ -12,7 +12,8 @@ import (
 
 // A locking scan looks at one entry after the other: it locks the entry (and the
 // gap before it, where the isolation level asks for that), then the row, and reads
-// the newest version, which can no longer change.
+// the newest version, which can no longer change. Through the clustered index it keeps
+// the leaf's latch from entry to entry as long as nothing has to be waited for.
 
 // nextLocked adds the next row of a locking scan to the batch, or ends the scan.
 func (s *Scanner) nextLocked(batch *types.Batch) error {
@@ -82,15 +83,19 @@ func (s *Scanner) entryMode(key []byte, deleted, beyond bool) (mode lock.Mode, w
 // it must be called again: a lock had to be waited for, or the entry has no row.
 func (s *Scanner) lockEntry(batch *types.Batch) (done bool, err error) {
 	w := s.w
-	w.rm.BeginRead()
-	if s.state == scanStart && s.r.Backward && s.gaps() {
-		if again, err := s.lockAbove(); again || err != nil {
+	if s.stands {
+		s.stands = false
+	} else {
+		w.rm.BeginRead()
+		if s.state == scanStart && s.r.Backward && s.gaps() {
+			if again, err := s.lockAbove(); again || err != nil {
+				return false, err
+			}
+		}
+		if err := s.position(); err != nil {
+			w.release()
 			return false, err
 		}
-	}
-	if err := s.position(); err != nil {
-		w.release()
-		return false, err
 	}
 	c := &w.look
 	if !c.Valid() {
@@ -168,6 +173,25 @@ func writerOf(value []byte) (uint64, error) {
 func (s *Scanner) advance(key []byte) {
 	s.last = append(s.last[:0], key...)
 	s.state = scanOn
+}
+
+// stand moves to the next entry of the leaf and keeps its latch, so that the rows of a leaf are
+// locked in one go. It reports false where that must end: at the leaf's end, with a full batch,
+// or if the row is to be completed without a latch.
+//
+// REQUIRES: w.rm is open with the cursor on the entry that the scan is done with.
+func (s *Scanner) stand(batch *types.Batch) bool {
+	c := &s.w.look
+	i := c.Pos() + 1
+	if s.r.Backward {
+		i = c.Pos() - 1
+	}
+	if s.state != scanOn || s.pending.is || batch.Full() || uint(i) >= uint(c.LeafLen()) {
+		return false
+	}
+	c.SetPos(i)
+	s.stands = true
+	return true
 }
 
 // lockEnd is reached when the index has no further entry: forwards, the gap after
@@ -251,19 +275,24 @@ func (s *Scanner) firstAbove() ([]byte, error) {
 // lockRow locks the row of the entry under the cursor and adds its newest version
 // to the batch, if it is not deleted.
 //
-// REQUIRES: w.rm is open with the cursor on the entry; it is closed.
+// REQUIRES: w.rm is open with the cursor on the entry; it is closed, unless the scan stands.
 func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error) {
 	w := s.w
-	defer w.release()
 	c := &w.look
 	if s.r.Index == 0 {
 		s.advance(key)
-		if c.Flags()&record.FlagDeleted != 0 {
+		deleted := c.Flags()&record.FlagDeleted != 0
+		if deleted {
 			s.refuse()
-			return false, nil
+		} else {
+			err = s.found(batch, key, c.Value())
 		}
-		return true, s.found(batch, key, c.Value())
+		if err != nil || !s.stand(batch) {
+			w.release()
+		}
+		return !deleted, err
 	}
+	defer w.release()
 	row, err := record.ClusteredKey(key, c.Value())
 	if err != nil {
 		return false, err

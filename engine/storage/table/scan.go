@@ -57,6 +57,7 @@ type Scanner struct {
 	keys     []byte // clustered keys of the batch, one after the other
 	ends     []int
 	row      []byte // clustered key of the row being decoded
+	stands   bool   // the cursor is on the entry behind last, and w.rm open
 	pending  pendingRow
 	gather   rowGatherer
 	took     tookLocks
@@ -84,7 +85,7 @@ func (s *Scanner) Start(w *Worker, t *Table, snap *trx.Snapshot, r Range) error 
 	s.w, s.t, s.snap, s.r = w, t, snap, r
 	s.key, s.state = t.Schema.Keys[r.Index], scanStart
 	s.last = s.last[:0]
-	s.pending.is = false
+	s.pending.is, s.stands = false, false
 	s.took.start()
 	s.asking = asking{}
 	s.gather.start(t, &r)

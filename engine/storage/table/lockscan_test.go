@@ -1,0 +1,99 @@
+package table_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// TestLockingScanOfLeaves: a locking scan, which keeps a leaf's latch from row to row, gives the rows that a
+// plain scan gives: over leaves with rows that are completed without a latch, with delete marks, either way,
+// in batches of any size. Afterwards no latch is left: all rows can be changed.
+func TestLockingScanOfLeaves(t *testing.T) {
+	r := newRig(t, env.Real(), file.OS(t.TempDir()), 512)
+	defer r.close()
+	tbl := r.create(people(60))
+	s := r.session()
+	const rows = 700
+	var all [][]types.Value
+	for id := range int64(rows) {
+		bio := fmt.Sprint("short", id)
+		if id%5 == 0 {
+			bio = strings.Repeat(fmt.Sprint("long", id), 3000)
+		}
+		all = append(all, person(id, fmt.Sprint("name", id), id, id, bio))
+	}
+	s.insertAll(tbl, all)
+	s.begin(trx.RepeatableRead)
+	for id := int64(3); id < rows; id += 4 {
+		if err := s.Delete(tbl, pk(tbl, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.commit(); err != nil {
+		t.Fatal(err)
+	}
+	kept := slices.DeleteFunc(slices.Clone(all), func(row []types.Value) bool { return row[0].Int()%4 == 3 })
+
+	for _, iso := range []trx.Isolation{trx.ReadCommitted, trx.RepeatableRead} {
+		for _, backward := range []bool{false, true} {
+			for _, size := range []int{1, 7, 1024} {
+				s.begin(iso)
+				got := lockedRows(t, s, tbl, size, table.Range{Backward: backward, Columns: []int{0, 4}, Locking: true, Lock: lock.RecordX})
+				want := slices.Clone(kept)
+				if backward {
+					slices.Reverse(want)
+				}
+				if len(got) != len(want) {
+					t.Fatalf("%v, backward %v, batches of %d: %d rows, %d were expected", iso, backward, size, len(got), len(want))
+				}
+				for i, row := range got {
+					if row.id != want[i][0].Int() || row.bio != string(want[i][4].Bytes()) {
+						t.Fatalf("%v, backward %v, batches of %d: row %d is of id %d", iso, backward, size, i, row.id)
+					}
+				}
+				for _, row := range want {
+					if err := s.Update(tbl, pk(tbl, row[0].Int()), []record.Change{{Column: 2, Value: types.NewInt(-1)}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s.rollback()
+			}
+		}
+	}
+}
+
+type lockedRow struct {
+	id  int64
+	bio string
+}
+
+func lockedRows(t *testing.T, s *session, tbl *table.Table, size int, r table.Range) (got []lockedRow) {
+	t.Helper()
+	var scan table.Scanner
+	if err := scan.Start(s.Worker, tbl, nil, r); err != nil {
+		t.Fatal(err)
+	}
+	batch := types.NewBatch([]*types.Type{&tbl.Schema.Columns[0].Type, &tbl.Schema.Columns[4].Type})
+	batch.SetMost(size)
+	for more := true; more; {
+		var err error
+		if more, err = scan.Next(batch); err != nil {
+			t.Fatal(err)
+		}
+		for i := range batch.Len() {
+			row := batch.Row(nil, i)
+			got = append(got, lockedRow{row[0].Int(), string(row[1].Bytes())})
+		}
+	}
+	return got
+}

@@ -12,9 +12,13 @@
 //     [FS.SyncDir] of its directory returned nil. Syncing a file does not make
 //     its name durable. A rename is atomic: after a failure either the old or
 //     the new state is there.
-//   - After Sync has failed, what was unsynced may be lost even though a later
-//     Sync succeeds: the operating system may have dropped it. The only safe
-//     reaction is to stop and recover from the redo log.
+//   - After Sync has failed, what was unsynced may be lost even though a Sync
+//     through another handle, or after the file was opened again, succeeds: the
+//     operating system may have dropped it. The only safe reaction is to stop and
+//     recover from the redo log. Through the same handle no Sync succeeds any more,
+//     nor does one that overlaps the failed one and covers what it was to write: the
+//     system tells a failure once for each handle, and whoever is told may not be the
+//     one whose bytes were lost.
 //
 // Names are slash-separated paths relative to the file system's root; they may
 // not leave it. All methods are safe for concurrent use. Concurrent calls that
@@ -95,7 +99,8 @@ type File interface {
 	// WriteAt writes all of p at off and extends the file as needed, or returns
 	// an error; then any part of p may have been written.
 	WriteAt(p []byte, off int64) (int, error)
-	// Sync makes durable the bytes and the size as they were when it was called.
+	// Sync makes durable the bytes and the size as they were when it was called. Syncs
+	// of one handle run one after the other; after one that failed all return its error.
 	Sync() error
 	// Truncate sets the size. A larger one adds zeros without reserving space.
 	Truncate(size int64) error

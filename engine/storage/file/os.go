@@ -21,8 +21,9 @@ const (
 
 // Disk is the operating system's file system below one directory.
 type Disk struct {
-	root  string
-	stats Stats
+	root     string
+	stats    Stats
+	datasync func(fd int) error // fdatasync, but for tests
 }
 
 var _ FS = (*Disk)(nil)
@@ -30,7 +31,7 @@ var _ FS = (*Disk)(nil)
 // OS returns the file system below the directory root. The directory may be made
 // later with MkdirAll("."). Names that lead out of it are refused; symbolic links
 // inside it are followed, so that an operator can put a directory on another disk.
-func OS(root string) *Disk { return &Disk{root: root} }
+func OS(root string) *Disk { return &Disk{root: root, datasync: fdatasync} }
 
 // Stats counts the work done so far.
 func (d *Disk) Stats() *Stats { return &d.stats }

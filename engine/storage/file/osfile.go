@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,9 @@ type osFile struct {
 	name     string
 	readOnly bool
 	direct   atomic.Bool // O_DIRECT is set on the descriptor
+
+	syncing sync.Mutex // held while a sync runs
+	lost    error      // of the first sync that failed
 }
 
 // Name implements [File].
@@ -80,10 +84,17 @@ func (f *osFile) unsetDirect() bool {
 }
 
 // Sync implements [File] with fdatasync, which also writes the metadata that is
-// needed to read the data back, the size above all.
+// needed to read the data back, the size above all. Linux tells a failed write-back once for each
+// descriptor: of two syncs at once one gets the error and the other nil, and so does a later one.
+// Therefore each waits for the one before it and does not succeed where that failed.
 func (f *osFile) Sync() error {
 	f.disk.stats.Syncs.Add(1)
-	return pathError("sync", f.name, control(f.f, fdatasync))
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	if f.lost == nil {
+		f.lost = pathError("sync", f.name, control(f.f, f.disk.datasync))
+	}
+	return f.lost
 }
 
 // Truncate implements [File].

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -259,6 +260,55 @@ func TestRestartAfterFailedSync(t *testing.T) {
 		})
 	}
 	if failed < 20 {
+		t.Errorf("only %d syncs have failed", failed)
+	}
+}
+
+// A sync fails once, slowly, while others of the file are on their way: nobody takes their success
+// for that of the lost bytes. What was called durable, or is below a checkpoint, is on the disk.
+func TestSyncsBesideAFailedOne(t *testing.T) {
+	failed := 0
+	for seed := range uint64(300) {
+		simulate(t, seed, func(s *simenv.Sim) {
+			h := newHistory()
+			rng := rand.New(rand.NewPCG(seed, 1))
+			fsys := h.create(s, seed)
+			l, found, err := reopen(tiny(fsys, s))
+			ok(err)
+			h.recovered(l, found)
+			h.work(s, l, rng, 6)
+			fsys.Inject(simfile.Fault{Ops: simfile.OpSync, Name: fileName, Jitter: 4 * time.Millisecond})
+			in := fsys.Inject(simfile.Fault{Ops: simfile.OpSync, Name: fileName, Skip: rng.IntN(6), Times: 1,
+				Delay: time.Duration(rng.IntN(4)) * time.Millisecond, Err: syscall.EIO})
+			g := env.NewGroup(s)
+			for range 2 {
+				seed := rng.Uint64()
+				g.Go("worker", func() { h.logGroups(s, l, rand.New(rand.NewPCG(seed, 0)), 12) })
+			}
+			g.Go("checkpointer", func() {
+				for range 8 {
+					env.Sleep(s, time.Duration(rng.IntN(4))*time.Millisecond)
+					lsn := min(l.Flushed(), h.somewhere(l, rng))
+					h.tried = max(h.tried, lsn)
+					if l.Checkpoint(lsn) == nil {
+						h.ckpt = max(h.ckpt, lsn)
+						h.durable = max(h.durable, lsn)
+					}
+				}
+			})
+			g.Wait()
+			failed += in.Hits()
+			assert(in.Hits() == 0 || l.Err() != nil, "the log goes on after a failed sync")
+			assert(l.Flushed() >= h.durable, "durable %d, flushed %d", h.durable, l.Flushed())
+			h.durable = max(h.durable, l.Flushed())
+			_ = l.Close()
+			l, found, err = reopen(tiny(fsys.CrashImage(), s))
+			ok(err)
+			h.recovered(l, found)
+			ok(l.Close())
+		})
+	}
+	if failed < 200 {
 		t.Errorf("only %d syncs have failed", failed)
 	}
 }

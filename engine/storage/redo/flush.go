@@ -194,6 +194,9 @@ func (l *Log) boundLag() uint64 { return min(boundLagMax, uint64(l.capacity.Load
 // sync makes durable what was written before the call. The flushed LSN, and with
 // it the bound, moves to the end of a whole group: of a group that reaches across
 // the bound recovery could not tell whether it is torn or damaged.
+//
+// A flush and a slot may sync at the same time: the file lets one follow the other, and after a
+// failed sync none succeeds (see package file), so that flushed never moves over what was lost.
 func (l *Log) sync() error {
 	if err := l.Err(); err != nil {
 		return err

@@ -43,7 +43,7 @@ func TestInjectErrors(t *testing.T) {
 		}
 	}
 	sticky.Stop()
-	ok(data.Sync())
+	ok(reopened(s, data).Sync())
 }
 
 // Each kind of call can be made to fail, and then changes nothing.
@@ -79,6 +79,12 @@ func TestInjectEveryKind(t *testing.T) {
 	}
 }
 
+// reopened is another handle of f, which it closes.
+func reopened(s *simfile.FS, f file.File) file.File {
+	ok(f.Close())
+	return must(s.Open(f.Name(), file.OpenOptions{}))
+}
+
 // After a failed Sync the data is readable but may be lost, even though a later
 // Sync succeeds, until it is written again.
 func TestFailedSyncLosesData(t *testing.T) {
@@ -94,6 +100,7 @@ func TestFailedSyncLosesData(t *testing.T) {
 		if f.Sync() == nil || in.Hits() != 1 {
 			t.Fatal("Sync did not fail")
 		}
+		f = reopened(s, f)
 		ok(f.Sync())
 		if bytes.Count(read(s, "f"), []byte("B")) != 2048 {
 			t.Fatal("the running system lost the data")
@@ -128,6 +135,7 @@ func TestFailedSyncOfTruncation(t *testing.T) {
 		if n := len(read(s.CrashImage(), "f")); n != 1000 && n != 40_000 {
 			t.Fatalf("seed %d: size is %d", seed, n)
 		}
+		f = reopened(s, f)
 		ok(f.Sync())
 		ok(f.Truncate(40_000))
 		ok(f.Sync())
@@ -215,17 +223,43 @@ func TestSyncCoversWhatCameBefore(t *testing.T) {
 	})
 }
 
-// Two Syncs that overlap, the later one done first: nothing falls back.
-func TestOverlappingSyncs(t *testing.T) {
+// After a failed Sync none of the same handle succeeds, one that was waiting for it least of all.
+func TestSyncAfterAFailedOne(t *testing.T) {
 	sim := simenv.New(1)
 	sim.Run(func() {
 		s := simfile.New(sim, 1)
 		f := create(s, "f")
+		other := must(s.Open("f", file.OpenOptions{}))
+		s.Inject(simfile.Fault{Ops: simfile.OpSync, Times: 1, Delay: 10 * time.Millisecond, Err: syscall.EIO})
+		must(f.WriteAt([]byte("A"), 0))
+		g := env.NewGroup(sim)
+		for range 3 {
+			g.Go("sync", func() {
+				if err := f.Sync(); !errors.Is(err, syscall.EIO) {
+					t.Errorf("beside the failed one: %v", err)
+				}
+			})
+		}
+		g.Wait()
+		must(f.WriteAt([]byte("B"), 0))
+		if err := f.Sync(); !errors.Is(err, syscall.EIO) {
+			t.Errorf("after the failed one: %v", err)
+		}
+		ok(other.Sync())
+	})
+}
+
+// Two Syncs that overlap, through two handles, the later one done first: nothing falls back.
+func TestOverlappingSyncs(t *testing.T) {
+	sim := simenv.New(1)
+	sim.Run(func() {
+		s := simfile.New(sim, 1)
+		f, slow := create(s, "f"), must(s.Open("f", file.OpenOptions{}))
 		ok(s.SyncDir("."))
 		s.Inject(simfile.Fault{Ops: simfile.OpSync, Times: 1, Delay: 10 * time.Millisecond})
 		must(f.WriteAt([]byte("A"), 0))
 		g := env.NewGroup(sim)
-		g.Go("slow", func() { ok(f.Sync()) })
+		g.Go("slow", func() { ok(slow.Sync()) })
 		env.Sleep(sim, time.Millisecond)
 		must(f.WriteAt([]byte("B"), 0))
 		ok(f.Sync())

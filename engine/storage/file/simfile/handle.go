@@ -16,6 +16,9 @@ type handle struct {
 	name     string
 	readOnly bool
 	closed   bool // guarded by fs.mu
+
+	syncing *env.Mutex // held while a Sync runs
+	lost    error      // that the first failed Sync was injected with; guarded by syncing
 }
 
 // Name implements [file.File].
@@ -126,8 +129,14 @@ func (h *handle) WriteAt(p []byte, off int64) (int, error) {
 func (h *handle) Sync() error {
 	s := h.fs
 	s.env.Yield()
+	h.syncing.Lock()
+	defer h.syncing.Unlock()
 	s.mu.Lock()
-	if err := h.usable(false); err != nil {
+	err := h.usable(false)
+	if err == nil {
+		err = h.lost
+	}
+	if err != nil {
 		s.mu.Unlock()
 		return fail(OpSync, h.name, err)
 	}
@@ -155,6 +164,7 @@ func (h *handle) Sync() error {
 	switch {
 	case crashing, lies: // as far as it got: nothing is sure
 	case injected != nil:
+		h.lost = injected
 		h.ino.failSync(point, s.rng)
 	default:
 		h.ino.endSync(point)

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 )
 
@@ -15,7 +16,7 @@ func (s *FS) Open(name string, opt file.OpenOptions) (file.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &handle{fs: s, ino: ino, name: name, readOnly: opt.ReadOnly}, nil
+	return &handle{fs: s, ino: ino, name: name, readOnly: opt.ReadOnly, syncing: env.NewMutex(s.env)}, nil
 }
 
 // obtain finds a file, or makes it, and counts an opener. The call is of kind op

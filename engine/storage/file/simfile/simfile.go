@@ -23,7 +23,7 @@
 //     keep their order and a rename is never half done. What lies in a directory
 //     whose own name was lost is lost.
 //   - After a failed Sync each sector it should have written is on disk or not, and
-//     no later Sync writes it unless it is written again.
+//     no later Sync, which takes another handle, writes it unless it is written again.
 //
 // Contents are kept in copy-on-write chunks and zeros are not stored, so that an
 // image costs little more than what changes in it.

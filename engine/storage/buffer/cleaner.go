@@ -375,14 +375,18 @@ func (p *Pool) FlushSpace(space uint32) error {
 		}
 		frames = frames[n:]
 	}
-	// Pages that a batch is just writing are not dirty any more, nor on disk yet.
+	// Pages that a batch is just writing are not dirty any more, nor on disk yet; and a failed sync
+	// of the tablespace may have lost what that batch counts on, so that it stops the engine.
 	p.clean.turn.Lock()
-	err := p.log.Err()
-	p.clean.turn.Unlock()
-	if err != nil {
+	defer p.clean.turn.Unlock()
+	if err := p.log.Err(); err != nil {
 		return err
 	}
-	return p.store.SyncSpace(space)
+	err := p.store.SyncSpace(space)
+	if ignoreDropped(err) != nil {
+		p.log.Fail(err)
+	}
+	return err
 }
 
 // flushFrames writes those of the frames that hold dirty pages of the tablespace.

@@ -1,13 +1,17 @@
 package space
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
 	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/buffer"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
@@ -151,6 +155,101 @@ func TestOpenFilesLimit(t *testing.T) {
 		t.Fatalf("sync after a failed close: %v", err)
 	}
 	w.log.Fail(broken)
+}
+
+// TestSyncFailsForAll: a sync of a tablespace fails once, in the cleaner's batch or beside it.
+// Whoever hears of it, the engine halts, or every page below the checkpoint is on disk; and a handle
+// that is closed then and opened again forgets nothing.
+func TestSyncFailsForAll(t *testing.T) {
+	halted := 0
+	for seed := range uint64(60) {
+		s := simenv.New(seed)
+		s.StepLimit = 2_000_000
+		s.Run(func() {
+			fsys := simfile.New(s, seed)
+			w, err := boot(s, fsys, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sp := newSpaceIn(t, w, 1)
+			nos := allocN(t, w, sp, newSegment(t, w, sp), 20)
+			in := fsys.Inject(simfile.Fault{Ops: simfile.OpSync, Name: "00000001.trd", Skip: int(seed % 3), Times: 1,
+				Delay: time.Millisecond, Err: syscall.EIO})
+			fsys.Inject(simfile.Fault{Ops: simfile.OpSync | simfile.OpWrite, Jitter: time.Millisecond})
+			tasks := env.NewGroup(s)
+			for range 2 {
+				tasks.Go("flush all", func() { _ = w.pool.FlushAll() })
+				tasks.Go("flush space", func() { _ = w.pool.FlushSpace(1) })
+			}
+			tasks.Go("change", func() {
+				for i, no := range nos {
+					_, _ = w.do(func(m *mtr.Mtr) error {
+						p, err := m.GetNew(sp.ID(no), page.TypeIndex)
+						if err == nil {
+							m.WriteU64(p, stampOff, uint64(i+1))
+						}
+						return err
+					})
+					s.Yield()
+				}
+			})
+			tasks.Wait()
+			if in.Hits() > 0 && w.log.Err() == nil {
+				t.Errorf("seed %d: a sync has failed and the engine goes on", seed)
+			}
+			if in.Hits() > 0 {
+				halted++
+			}
+			ckpt := w.log.CheckpointLSN()
+			image := fsys.CrashImage()
+			for i, no := range nos {
+				id, p := sp.ID(no), make([]byte, page.Size)
+				if err := w.reg.ReadPage(id, p); err != nil || page.GetLSN(p) == 0 || page.GetLSN(p) > ckpt {
+					continue // not written, or the log has it
+				}
+				f, err := image.Open(w.reg.Name(1), file.OpenOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				onDisk := make([]byte, page.Size)
+				if _, err := f.ReadAt(onDisk, int64(no)*page.Size); err != nil {
+					t.Fatal(err)
+				}
+				if got := binary.LittleEndian.Uint64(onDisk[stampOff:]); got != uint64(i+1) {
+					t.Errorf("seed %d: page %d below the checkpoint at LSN %d holds %d", seed, no, ckpt, got)
+				}
+				_ = f.Close()
+			}
+			_ = w.close()
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	if halted < 30 {
+		t.Errorf("only %d syncs have failed", halted)
+	}
+}
+
+// TestFailedSyncIsKept: a file whose sync has failed is not synced as if nothing had happened once
+// it was closed and opened again.
+func TestFailedSyncIsKept(t *testing.T) {
+	w, fsys := newWorld(t, Options{OpenFiles: 1})
+	first, second := newSpaceIn(t, w, 1), newSpaceIn(t, w, 2)
+	if err := w.reg.WritePage(first.ID(5), make([]byte, page.Size)); err != nil {
+		t.Fatal(err)
+	}
+	fsys.Inject(simfile.Fault{Ops: simfile.OpSync, Name: "00000001.trd", Times: 1, Err: syscall.EIO})
+	if err := w.reg.SyncSpace(1); !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	if err := w.reg.ReadPage(second.ID(0), make([]byte, page.Size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.reg.SyncSpace(1); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("sync after a failed one: %v", err)
+	}
+	w.log.Fail(syscall.EIO)
 }
 
 // TestDrop drops a space with dirty pages; late work on it does no harm.

@@ -158,6 +158,9 @@ func (r *Registry) SyncSpace(no uint32) error {
 	h.written = false
 	r.mu.Unlock()
 	if err := h.f.Sync(); err != nil {
+		r.mu.Lock()
+		h.written = true // closed and opened again it must not sync as if nothing had been lost
+		r.mu.Unlock()
 		return fmt.Errorf("space: syncing tablespace %d: %w", no, err)
 	}
 	return nil

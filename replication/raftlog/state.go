@@ -290,7 +290,9 @@ func (sf *StateFile) write(s State) error {
 		// back what was there.
 		encodeState(b[:], &sf.opt, sf.sequence-1, sf.older)
 		if _, werr := sf.f.WriteAt(b[:], at); werr == nil {
-			_ = sf.f.Sync()
+			if serr := sf.sync(); serr != nil {
+				return serr
+			}
 		}
 		err = fmt.Errorf("raftlog: state file: %w", err)
 		if errors.Is(err, file.ErrNoSpace) {
@@ -298,16 +300,25 @@ func (sf *StateFile) write(s State) error {
 		}
 		return sf.state.fail(err)
 	}
-	if err := sf.f.Sync(); err != nil {
-		if errors.Is(err, file.ErrNoSpace) {
-			err = errors.New(err.Error()) // a failed sync is final
-		}
-		return sf.state.fail(fmt.Errorf("raftlog: state file: %w", err))
+	if err := sf.sync(); err != nil {
+		return err
 	}
 	sf.sequence++
 	sf.older = sf.Get()
 	sf.state.set(s)
 	return nil
+}
+
+// sync syncs the file. A failed sync is final.
+func (sf *StateFile) sync() error {
+	err := sf.f.Sync()
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, file.ErrNoSpace) {
+		err = errors.New(err.Error())
+	}
+	return sf.state.fail(fmt.Errorf("raftlog: state file: %w", err))
 }
 
 // Close releases the file. Everything in it is durable.

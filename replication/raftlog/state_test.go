@@ -120,6 +120,28 @@ func TestStateFailures(t *testing.T) {
 	}
 }
 
+// A full disk is no failure as long as what was there can be put back; a sync that fails in that is.
+func TestStatePutBackFails(t *testing.T) {
+	simulate(t, 1, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 1)
+		sf := must(CreateState(stateOptions(fsys, s), State{Term: 1}))
+		full := simfile.Fault{Ops: simfile.OpWrite, Times: 1, Err: file.ErrNoSpace}
+		fsys.Inject(full)
+		assert(errors.Is(sf.Set(State{Term: 2}), file.ErrNoSpace) && sf.state.err() == nil, "a full disk")
+		ok(sf.Set(State{Term: 2}))
+		for _, lost := range []error{syscall.EIO, file.ErrNoSpace} {
+			sf := must(OpenState(stateOptions(fsys, s)))
+			fsys.Inject(full)
+			fsys.Inject(simfile.Fault{Ops: simfile.OpSync, Times: 1, Err: lost})
+			err := sf.Set(State{Term: 3})
+			assert(err != nil && !errors.Is(err, file.ErrNoSpace), "the state goes on after a failed sync: %v", err)
+			assert(sf.Set(State{Term: 4}) != nil, "the file is used after %v", err)
+			_ = sf.Close()
+		}
+		ok(sf.Close())
+	})
+}
+
 // A state file that is damaged, foreign or newer is refused, each with its error.
 func TestStateRefused(t *testing.T) {
 	simulate(t, 1, func(s *simenv.Sim) {

@@ -185,6 +185,7 @@ func (im *Import) Finish() error {
 		return err
 	}
 	if err := im.f.Sync(); err != nil {
+		im.discard() // what was lost would not be missed before the system forgets it
 		return err
 	}
 	if err := im.f.Close(); err != nil {

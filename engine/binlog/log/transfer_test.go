@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"syscall"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
@@ -190,6 +191,28 @@ func TestImportRefuses(t *testing.T) {
 		ok(Destroy(opt))
 		_, err = Open(opt)
 		assert(errors.Is(err, ErrNoLog), "%v", err)
+		ok(from.Close())
+	})
+}
+
+// What a failed sync may have lost is not taken for received: the file is received anew.
+func TestImportAfterFailedSync(t *testing.T) {
+	simulate(t, 1, func(s *simenv.Sim) {
+		from, _ := donor(s, 1)
+		fsys := simfile.New(s, 2)
+		in := fsys.Inject(simfile.Fault{Ops: simfile.OpSync, Name: "*" + partSuffix, Times: 1, Err: syscall.EIO})
+		err := transfer(from, options(fsys, s), 2)
+		assert(errors.Is(err, syscall.EIO) && in.Hits() == 1, "%v", err)
+		im := must(NewImport(options(fsys, s)))
+		assert(must(im.Begin(2, 1<<20)) == 0, "the file goes on behind what was lost")
+		im.Close()
+		ok(transfer(from, options(fsys, s), 2))
+		image := fsys.CrashImage()
+		to := must(Open(options(image, s)))
+		for n := uint64(2); n <= 4; n++ {
+			ok(to.VerifyFile(n))
+		}
+		ok(to.Close())
 		ok(from.Close())
 	})
 }

@@ -22,13 +22,10 @@ const (
 
 	freeKey = MaxEntry - MaxInlineRow
 
-	// MaxUndo is the longest undo record, package undo's limit. That of a row's
-	// deletion names all its index entries and off-page values, so that together they
-	// are bounded: a row that can be inserted can be deleted.
+	// MaxUndo is the longest undo record, package undo's limit. It holds a clustered key
+	// with an old row, or with an index entry, or with all of a row's references to off-page
+	// values; of what a deletion leaves behind there may be several.
 	MaxUndo = 15 << 10
-
-	undoFixed = 64 // kind, table, lengths, the delta of a deletion
-	undoEntry = 13 // index and length of an entry
 )
 
 // ErrRowTooLarge says that a row does not fit a page even with its long values
@@ -42,12 +39,7 @@ var ErrKeyTooLong = errors.New("record: key too long")
 // prepareLimits works out which indexes can get entries beyond the limits, and
 // refuses those that could have no others.
 func (s *Schema) prepareLimits() error {
-	least, undo := 0, undoFixed
-	for i := range s.Columns {
-		if s.MayBeExternal[i] {
-			undo += LOBRefSize
-		}
-	}
+	least := 0
 	for _, k := range s.Keys {
 		k.maxParts, k.maxValue = 0, 2
 		parts := 0
@@ -71,19 +63,14 @@ func (s *Schema) prepareLimits() error {
 		if k.Position == 0 {
 			least, s.pkMax = parts, min(k.maxParts, MaxEntryKey)
 			k.checkSize = k.maxParts > freeKey
-			undo = addLimit(undo, s.pkMax)
 			continue
 		}
 		key := addLimit(k.maxParts, s.pkMax)
 		k.checkSize = key > MaxEntryKey || key+k.maxValue > MaxEntry
-		undo = addLimit(undo, key+undoEntry)
-	}
-	for _, k := range s.Keys[1:] {
-		if k.checkSize || undo > MaxUndo {
+		if k.checkSize {
 			s.unbounded = append(s.unbounded, k)
 		}
 	}
-	s.checkUndo = undo > MaxUndo
 	return nil
 }
 
@@ -119,7 +106,6 @@ func (s *Schema) checkNewRow(dst []byte, start int, values []types.Value, extern
 		pk = s.boundOf(s.Keys[0], values, external)
 	}
 	sure := len(dst)-start+pk <= MaxEntry && pk <= MaxEntryKey
-	undo := undoFixed + pk + externalRefs(external)
 	for _, k := range s.unbounded {
 		if !sure {
 			break
@@ -128,8 +114,7 @@ func (s *Schema) checkNewRow(dst []byte, start int, values []types.Value, extern
 		for _, c := range k.Kept {
 			value += 10 + storedLen(values[c], external, c)
 		}
-		undo += key + undoEntry
-		sure = key <= MaxEntryKey && key+value <= MaxEntry && undo <= MaxUndo
+		sure = key <= MaxEntryKey && key+value <= MaxEntry
 	}
 	if sure {
 		return dst, nil
@@ -140,17 +125,6 @@ func (s *Schema) checkNewRow(dst []byte, start int, values []types.Value, extern
 		return dst[:start], err
 	}
 	return s.checkEntries(dst, start, end, dst[end:])
-}
-
-// externalRefs is the length of the references in external.
-func externalRefs(external []External) int {
-	n := 0
-	for _, e := range external {
-		if e != nil {
-			n += LOBRefSize
-		}
-	}
-	return n
 }
 
 // boundOf bounds the key form of all parts of an index for the values.
@@ -186,26 +160,11 @@ func (s *Schema) checkEntries(dst []byte, start, end int, key []byte) ([]byte, e
 	}
 	at := len(dst)
 	for _, k := range s.unbounded {
-		if dst, _, _, _, err = s.AppendSecondary(dst, k, row, nil); err != nil {
+		if dst, _, _, _, err = s.AppendSecondary(dst[:at], k, row, nil); err != nil {
 			return dst[:start], err
 		}
 	}
-	undo := len(dst) - at + len(s.unbounded)*undoEntry + undoFixed + len(key)
-	if s.checkUndo && undo+rowRefs(row) > MaxUndo {
-		return dst[:start], fmt.Errorf("%w: its index keys have %d bytes together", ErrRowTooLarge, len(dst)-at+len(key))
-	}
 	return dst[:end], nil
-}
-
-// rowRefs is the length of the references to off-page values in a row.
-func rowRefs(row Row) int {
-	n := 0
-	for i := range row.schema.Columns {
-		if row.IsExternal(i) {
-			n += LOBRefSize
-		}
-	}
-	return n
 }
 
 // checkEntry checks the lengths of a secondary record.

@@ -93,8 +93,8 @@ func TestDeclaredKeyLength(t *testing.T) {
 	}
 }
 
-// TestAcceptedRowsFit checks that a row is taken if, and only if, all its entries
-// and the undo record of its deletion are within the limits.
+// TestAcceptedRowsFit checks that a row is taken if, and only if, all its entries are within
+// the limits, and that undo of it then fits.
 func TestAcceptedRowsFit(t *testing.T) {
 	collations := []types.CollationID{types.CollationUTF8MB40900AI, types.CollationUTF8MB40900AS, types.CollationUTF8MB4Bin, types.CollationLatin1Bin}
 	rapid.Check(t, func(t *rapid.T) {
@@ -130,7 +130,7 @@ func TestAcceptedRowsFit(t *testing.T) {
 			for _, i := range s.Keys[1].Kept {
 				kept += 2 + len(row[i].Bytes())
 			}
-			fits = fits && secKey <= record.MaxEntryKey && secKey+kept <= record.MaxEntry && 64+len(pkKey)+n*(secKey+13) <= record.MaxUndo
+			fits = fits && secKey <= record.MaxEntryKey && secKey+kept <= record.MaxEntry
 		}
 		built, err := s.AppendRow([]byte("x"), row, nil)
 		if (err == nil) != fits {
@@ -172,7 +172,7 @@ func checkFits(t *rapid.T, s *record.Schema, row []types.Value, val []byte) {
 	if len(key) > btree.MaxKey || len(key)+len(val) > btree.MaxEntry {
 		t.Fatalf("clustered record of %d and %d bytes", len(key), len(val))
 	}
-	b := record.AppendUndoUpdate(nil, 1<<50, key, 0, val, val)
+	first := record.AppendUndoUpdate(nil, 1<<50, key, 0, val, val)
 	for _, k := range s.Keys[1:] {
 		sec, n, _, _, err := s.AppendSecondary(nil, k, r, nil)
 		if err != nil {
@@ -182,10 +182,18 @@ func checkFits(t *rapid.T, s *record.Schema, row []types.Value, val []byte) {
 		if err != nil || len(sec) > btree.MaxKey || len(sec)+len(v) > btree.MaxEntry {
 			t.Fatalf("record of index %s of %d and %d bytes, %v", k.Name, len(sec), len(v), err)
 		}
-		b = record.AppendOldSecondary(b, 1<<50, sec)
+		b := record.FinishSecondary(record.AppendOldSecondary(first, 1<<50, sec))
+		if len(b) > undo.MaxRecord {
+			t.Fatalf("undo record of %d bytes with one entry", len(b))
+		}
 	}
-	if b = record.FinishSecondary(b); len(b) > undo.MaxRecord {
-		t.Fatalf("undo record of %d bytes", len(b))
+	refs := len(val) / record.LOBRefSize * record.LOBRefSize
+	if n := len(record.FinishSecondary(first)) + refs; n > undo.MaxRecord {
+		t.Fatalf("undo record of %d bytes with references", n)
+	}
+	other := bytes.Repeat([]byte{1, 2, 3}, len(val))[:len(val)]
+	if n := len(record.FinishSecondary(record.AppendUndoUpdate(nil, 1<<50, key, 0, val, other))); n > undo.MaxRecord {
+		t.Fatalf("undo record of %d bytes with the row", n)
 	}
 }
 

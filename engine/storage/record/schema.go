@@ -38,11 +38,8 @@ type Schema struct {
 	// MayBeExternal tells by column position whether values can lie off-page.
 	MayBeExternal []bool
 
-	pkMax int // longest clustered key
-	// unbounded are the secondary indexes whose entries may exceed the limits, alone
-	// or, with checkUndo, together.
-	unbounded []*KeySchema
-	checkUndo bool
+	pkMax     int          // longest clustered key
+	unbounded []*KeySchema // secondary indexes whose entries may exceed the limits
 
 	layouts  []*Layout // by row version
 	current  *Layout

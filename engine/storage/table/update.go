@@ -136,8 +136,8 @@ func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
 
 // updateInSteps handles an update for which one undo record is too small: it would
 // have to keep the old values and the old index entries. A deletion keeps only
-// these, and the insertion over it only those. What the update has stored off-page
-// is taken back first.
+// these, in as many records as it takes, and the insertion over it only those. What
+// the update has stored off-page is taken back first.
 func (w *Worker) updateInSteps(t *Table, key []byte, changes []record.Change, top uint64) error {
 	if w.trx.UndoTop() > top {
 		if err := w.RollbackTo(top); err != nil {
@@ -229,8 +229,10 @@ func (w *Worker) updateSecondaries(t *Table, key []byte, changes []record.Change
 	return nil
 }
 
+// delete deletes a row. Its undo names all its index entries: those for which one record has no
+// room are in records before, of changes that leave the row as it is.
 func (w *Worker) delete(t *Table, key []byte) error {
-	for {
+	for from := 1; from <= len(t.Schema.Keys); {
 		if _, err := w.prepareUndo(usualUndo); err != nil {
 			return err
 		}
@@ -238,32 +240,25 @@ func (w *Worker) delete(t *Table, key []byte) error {
 		if err != nil {
 			return err
 		}
+		flags := w.cur.Flags()
 		w.old = append(w.old[:0], old.Val...)
 		old.Val = w.old
 		w.row = append(w.row[:0], w.old...)
-		w.undo = record.AppendUndoUpdate(w.undo[:0], t.ID(), key, w.cur.Flags(), w.old, w.row)
-		for _, k := range t.Schema.Keys[1:] {
-			if _, _, err = w.secondaryKey(t, k, old); err != nil {
-				w.commit()
-				return err
-			}
-			w.undo = record.AppendOldSecondary(w.undo, k.ID, w.sec)
-		}
-		w.undo = record.FinishSecondary(w.undo)
-		err = old.EachExternal(func(_ int, ref []byte) error {
-			w.undo = record.AppendOldLOB(w.undo, ref)
-			return nil
-		})
+		w.undo = record.AppendUndoUpdate(w.undo[:0], t.ID(), key, flags, w.old, w.row)
+		next, err := w.listForDelete(t, old, from)
 		if err != nil {
 			w.commit()
 			return err
 		}
-		done, err := w.replaceHere(t, key, w.cur.Flags()|record.FlagDeleted)
+		if next > len(t.Schema.Keys) {
+			flags |= record.FlagDeleted
+		}
+		done, err := w.replaceHere(t, key, flags)
 		if err != nil {
 			return err
 		}
 		if done {
-			break
+			from = next
 		}
 	}
 	t.rows.Add(-1)
@@ -280,6 +275,37 @@ func (w *Worker) delete(t *Table, key []byte) error {
 		}
 	}
 	return nil
+}
+
+// listForDelete adds to the undo record what the row leaves behind when it is deleted: its entries
+// in the indexes from a position on, and its off-page values. It returns the position of the first
+// entry for which there is no room, or one behind the last index if the record has everything.
+func (w *Worker) listForDelete(t *Table, old record.Row, from int) (next int, err error) {
+	for next = from; next < len(t.Schema.Keys); next++ {
+		k := t.Schema.Keys[next]
+		if _, _, err := w.secondaryKey(t, k, old); err != nil {
+			return 0, err
+		}
+		n := len(w.undo)
+		if w.undo = record.AppendOldSecondary(w.undo, k.ID, w.sec); len(w.undo) >= record.MaxUndo {
+			w.undo = record.FinishSecondary(w.undo[:n])
+			return next, nil
+		}
+	}
+	w.undo = record.FinishSecondary(w.undo)
+	n := len(w.undo)
+	err = old.EachExternal(func(_ int, ref []byte) error {
+		w.undo = record.AppendOldLOB(w.undo, ref)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(w.undo) > record.MaxUndo {
+		w.undo = w.undo[:n]
+		return next, nil
+	}
+	return next + 1, nil
 }
 
 // move gives a row another primary key: the old row is deleted, the new one

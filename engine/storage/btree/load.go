@@ -21,7 +21,8 @@ var (
 // to right, each level as its nodes fill up; memory is bounded by one node a level
 // and the entries that may still join it. Nobody else may use the tree meanwhile.
 // If loading ends without Finish, the tree is still empty and the pages written
-// belong to its segments until it is dropped.
+// belong to its segments until it is dropped, loaded again or [Tree.Discard] is
+// called.
 type Loader struct {
 	// Unlogged keeps the content of the pages out of the redo log; Finish syncs the
 	// tablespace before the root refers to them. Set before the first Add.
@@ -63,23 +64,31 @@ func (t *Tree) NewLoader(fill int) *Loader {
 	return &Loader{t: t, m: mtr.New(t.pool), b: new(builder), limit: capacity * fill / 100}
 }
 
-// start looks at the root.
+// start looks at the root, and frees what an earlier load has left.
 func (l *Loader) start() error {
-	l.m.BeginRead()
-	defer l.m.Commit()
-	p, err := l.m.Get(l.t.root, mtr.S)
-	if err != nil {
+	if err := l.look(); err != nil {
 		return err
 	}
-	n := nodeOf(p.Data)
-	if err := l.t.checkPage(n, -1); err != nil {
+	if err := l.t.Discard(); err != nil {
+		return err
+	}
+	l.started = true
+	l.levels = append(l.levels, &loadLevel{near: l.t.root.No})
+	return nil
+}
+
+// look finds the segments of the tree, which must be empty.
+func (l *Loader) look() error {
+	l.m.BeginRead()
+	defer l.m.Commit()
+	n, err := l.t.readRoot(l.m)
+	if err != nil {
 		return err
 	}
 	if n.level() > 0 || n.count() > 0 {
 		return ErrNotEmpty
 	}
-	l.leafSeg, l.innerSeg, l.started = n.leafSeg(), n.innerSeg(), true
-	l.levels = append(l.levels, &loadLevel{near: l.t.root.No})
+	l.leafSeg, l.innerSeg = n.leafSeg(), n.innerSeg()
 	return nil
 }
 

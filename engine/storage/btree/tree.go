@@ -23,6 +23,7 @@ type Space interface {
 	AllocPageReserved(m *mtr.Mtr, seg, near uint32) (no uint32, err error)
 	FreePage(m *mtr.Mtr, seg, no uint32) error
 	FreeSegmentStep(m *mtr.Mtr, seg uint32) (done bool, err error)
+	ClearSegmentStep(m *mtr.Mtr, seg, keep uint32) (done bool, err error)
 }
 
 // Tree is one index. All methods are safe for concurrent use, unless they say
@@ -127,6 +128,65 @@ func DropStep(m *mtr.Mtr, sp Space, index uint64, root uint32) (done bool, err e
 		return false, err
 	}
 	return sp.FreeSegmentStep(m, n.innerSeg())
+}
+
+// IsEmpty reports whether the tree is as Create makes it: its root is a leaf without entries. One of
+// more levels is not, though it may have no entries either.
+func (t *Tree) IsEmpty(m *mtr.Mtr) (bool, error) {
+	m.BeginRead()
+	defer m.Commit()
+	n, err := t.readRoot(m)
+	return err == nil && n.level() == 0 && n.count() == 0, err
+}
+
+// readRoot latches the root in S.
+func (t *Tree) readRoot(m *mtr.Mtr) (node, error) {
+	p, err := m.Get(t.root, mtr.S)
+	if err != nil {
+		return node{}, err
+	}
+	n := nodeOf(p.Data)
+	return n, t.checkPage(n, -1)
+}
+
+// Discard frees the pages of a tree whose root is a leaf, all but that: a load that did not come to
+// its end has left them. It does nothing to a tree of more levels. Others may use the tree, but for a
+// load. It goes in small mini-transactions, and may be called again after an error or a crash.
+func (t *Tree) Discard() error {
+	w := t.begin()
+	defer w.end()
+	w.m.BeginRead()
+	n, err := t.readRoot(w.m)
+	var flat bool
+	var leaf, inner uint32
+	if err == nil {
+		flat, leaf, inner = n.level() == 0, n.leafSeg(), n.innerSeg()
+	}
+	w.m.Commit()
+	if !flat || leaf == noSegment {
+		return err
+	}
+	// The root gets no child meanwhile: only a structure change would give it one.
+	if err := t.clear(w.m, leaf, 0); err != nil {
+		return err
+	}
+	return t.clear(w.m, inner, t.root.No)
+}
+
+// clear frees the pages of a segment but one.
+func (t *Tree) clear(m *mtr.Mtr, seg, keep uint32) error {
+	for done := false; !done; {
+		if err := m.Begin(); err != nil {
+			return err
+		}
+		var err error
+		done, err = t.space.ClearSegmentStep(m, seg, keep)
+		m.Commit()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // noSegment marks the leaf segment of a tree that is being dropped as gone.

@@ -354,6 +354,101 @@ func (w *world) drop() {
 	w.check()
 }
 
+// TestDiscard: loads that do not come to their end leave pages. Discard frees them, as does the next
+// load, and leaves what others have put into the root; of a tree with more levels nothing goes.
+func TestDiscard(t *testing.T) {
+	w := newWorld(t, env.Real(), 512, 32<<20)
+	defer w.close()
+	load := func(n int) *Loader {
+		l := w.tree.NewLoader(90)
+		l.Unlogged = n%2 == 0
+		for i := range n {
+			w.must(l.Add(fmt.Appendf(nil, "%08d", i), 0, make([]byte, 1000)))
+		}
+		return l
+	}
+	pages := func() (n uint32) {
+		w.m.BeginRead()
+		leaf, inner, err := w.tree.Segments(w.m)
+		w.m.Commit()
+		w.must(err)
+		for _, seg := range []uint32{leaf, inner} {
+			used, _, err := w.sp.SegmentPages(seg)
+			w.must(err)
+			n += used
+		}
+		return n
+	}
+	for _, n := range []int{20, 301, 20_000, 4001} {
+		load(n)
+		if pages() < uint32(n/20) {
+			t.Fatalf("%d entries were to leave pages", n)
+		}
+		if n < 4001 {
+			w.must(w.tree.Discard())
+			w.check()
+			if n := pages(); n != 1 {
+				t.Fatalf("%d pages are left", n)
+			}
+		}
+	}
+	a, model := w.self(), map[string]string{"k": "v"}
+	w.must(a.put("k", 0, "v"))
+	w.must(w.tree.Discard())
+	w.same(model)
+	w.check()
+	for i := range 200 {
+		k := fmt.Sprintf("%04d", i)
+		model[k] = strings.Repeat("x", 500)
+		w.must(a.put(k, 0, model[k]))
+	}
+	w.must(w.tree.Discard())
+	w.same(model)
+	w.check()
+
+	w.drop()
+	load(3001)
+	l := load(500)
+	w.must(l.Finish())
+	if sum := w.check(); sum.Leaves < 30 {
+		t.Errorf("%+v", sum)
+	}
+	w.drop()
+}
+
+// TestIsEmpty: a tree that has lost all its entries and kept its levels is not as Create makes it.
+func TestIsEmpty(t *testing.T) {
+	w := newWorld(t, env.Real(), 512, 32<<20)
+	defer w.close()
+	expect := func(want bool) {
+		t.Helper()
+		if empty, err := w.tree.IsEmpty(w.m); err != nil || empty != want {
+			t.Fatalf("empty: %v, %v", empty, err)
+		}
+	}
+	expect(true)
+	a := w.self()
+	for i := range 100 {
+		w.must(a.put(fmt.Sprintf("%04d", i), 0, strings.Repeat("x", 500)))
+		expect(false)
+	}
+	for i := range 100 {
+		w.must(w.m.Begin())
+		found, err := w.c.SeekLeaf(fmt.Appendf(nil, "%04d", i), mtr.X)
+		if !found || err != nil {
+			t.Fatal(found, err)
+		}
+		w.c.Remove()
+		w.c.Leave()
+		w.m.Commit()
+	}
+	w.same(map[string]string{})
+	expect(false)
+	if err := w.tree.NewLoader(90).Finish(); err != ErrNotEmpty {
+		t.Fatal(err)
+	}
+}
+
 // TestUnsorted refuses keys out of order.
 func TestUnsorted(t *testing.T) {
 	w := newWorld(t, env.Real(), 64, redo.MinCapacity)

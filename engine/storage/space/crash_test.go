@@ -89,6 +89,8 @@ func (k *worker) step() error {
 		return k.alloc(s, seg)
 	case c < 18:
 		return k.free(s, seg)
+	case c < 19:
+		return k.clearSegment(s, seg)
 	default:
 		return k.freeSegment(s, seg)
 	}
@@ -228,6 +230,30 @@ func (k *worker) freeSegment(s *Space, seg uint32) error {
 		delete(k.now[s.no], seg)
 		k.remember(lsn)
 	}
+	return nil
+}
+
+func (k *worker) clearSegment(s *Space, seg uint32) error {
+	m := mtr.New(k.w.pool)
+	m.BeginRead()
+	in, err := s.readInode(m, seg)
+	m.Commit()
+	if err != nil {
+		return err
+	}
+	keep := in.slots[k.rng.IntN(len(in.slots))]
+	lsn, err := k.w.do(func(m *mtr.Mtr) error {
+		done, err := s.ClearSegmentStep(m, seg, keep)
+		if err == nil && !done {
+			err = errors.New("the model expects one step")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(k.now[s.no][seg], func(no uint32, _ uint64) bool { return no != keep })
+	k.remember(lsn)
 	return nil
 }
 

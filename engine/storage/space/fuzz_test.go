@@ -63,7 +63,7 @@ func misuse(t *testing.T, w *world, s *Space, segs, nos []uint32, rng *rand.Rand
 	for range 40 {
 		seg, no := segs[rng.IntN(len(segs))], nos[rng.IntN(len(nos))]
 		_, err := w.do(func(m *mtr.Mtr) (err error) {
-			switch rng.IntN(6) {
+			switch rng.IntN(7) {
 			case 0:
 				_, err = s.CreateSegment(m)
 			case 1, 2:
@@ -75,6 +75,8 @@ func misuse(t *testing.T, w *world, s *Space, segs, nos []uint32, rng *rand.Rand
 				err = s.FreePage(m, seg, no)
 			case 4:
 				_, err = s.FreeSegmentStep(m, seg)
+			case 5:
+				_, err = s.ClearSegmentStep(m, seg, []uint32{0, no}[rng.IntN(2)])
 			default:
 				var c Cut
 				if c, err = s.ShrinkPrepare(m); err == nil {

@@ -21,6 +21,19 @@ func (st state) clone() state {
 	return c
 }
 
+// singlePages are those pages of a segment that are not in extents of its own.
+func singlePages(t fataler, w *world, s *Space, seg uint32) []uint32 {
+	t.Helper()
+	m := mtr.New(w.pool)
+	m.BeginRead()
+	defer m.Commit()
+	in, err := s.readInode(m, seg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(slices.Clone(in.slots[:]), func(no uint32) bool { return no == 0 })
+}
+
 // TestAgainstModel draws operations and compares with a model: no page is handed
 // out twice, freed pages are used again, the check agrees with the model.
 func TestAgainstModel(t *testing.T) {
@@ -94,6 +107,22 @@ func TestAgainstModel(t *testing.T) {
 					delete(owner, no)
 				}
 				delete(st, seg)
+			},
+			"clear segment": func(rt *rapid.T) {
+				seg := pick()
+				keep := rapid.SampledFrom(append(singlePages(rt, w, s, seg), 0)).Draw(rt, "keep")
+				for done := false; !done; {
+					w.must(rt, func(m *mtr.Mtr) (err error) {
+						done, err = s.ClearSegmentStep(m, seg, keep)
+						return err
+					})
+				}
+				for no := range st[seg] {
+					if no != keep {
+						delete(owner, no)
+						delete(st[seg], no)
+					}
+				}
 			},
 			"shrink": func(rt *rapid.T) {
 				before := s.SizePages()

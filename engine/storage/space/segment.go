@@ -1,5 +1,7 @@
 package space
 
+import "slices"
+
 // freeStepExtents bounds the extents that one FreeSegmentStep frees.
 const freeStepExtents = 32
 
@@ -52,11 +54,33 @@ func (p *plan) freeSegment(seg uint32) (done bool, err error) {
 	if err := p.segment(seg); err != nil {
 		return false, err
 	}
+	if done, err = p.freeExtents(seg); err != nil || !done {
+		return false, err
+	}
+	return true, p.freeInode()
+}
+
+// clearSegment is freeSegment of all but the segment itself and one of its single pages, or 0.
+func (p *plan) clearSegment(seg, keep uint32) (done bool, err error) {
+	if err := p.segment(seg); err != nil {
+		return false, err
+	}
+	if keep != 0 && !slices.Contains(p.in.slots[:], keep) {
+		return false, p.corrupt(keep, "page to be kept is not a single one of the segment", uint64(seg), 0)
+	}
+	if done, err = p.freeExtents(seg); err != nil || !done {
+		return false, err
+	}
+	return true, p.freeSlots(keep)
+}
+
+// freeExtents frees a bounded number of the loaded segment's extents; done says that none is left.
+func (p *plan) freeExtents(seg uint32) (done bool, err error) {
 	for range freeStepExtents {
 		l := &p.in.full
 		if l.count == 0 {
 			if l = &p.in.partial; l.count == 0 {
-				return true, p.freeInode()
+				return true, nil
 			}
 		}
 		e, err := p.extent(l.first)
@@ -83,10 +107,10 @@ func (p *plan) freeSegment(seg uint32) (done bool, err error) {
 	return false, nil
 }
 
-// freeInode frees the loaded segment's single pages and its inode slot.
-func (p *plan) freeInode() error {
+// freeSlots frees the loaded segment's single pages but one, or 0.
+func (p *plan) freeSlots(keep uint32) error {
 	for i, no := range p.in.slots {
-		if no == 0 {
+		if no == 0 || no == keep {
 			continue
 		}
 		if no >= p.h.size {
@@ -99,10 +123,22 @@ func (p *plan) freeInode() error {
 		if e.d.state != extShared || e.d.used>>(no%ExtentPages)&1 == 0 {
 			return p.corrupt(no, "segment's page is not a single one", extShared, uint64(e.d.state))
 		}
+		if p.in.fragCount == 0 {
+			return p.corrupt(p.inPage.ID().No, "segment's count of single pages", 1, 0)
+		}
 		p.in.slots[i] = 0
+		p.in.fragCount--
 		if err := p.freeShared(e, no); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// freeInode frees the loaded segment's single pages and its inode slot.
+func (p *plan) freeInode() error {
+	if err := p.freeSlots(0); err != nil {
+		return err
 	}
 	if p.h.segUsed == 0 {
 		return p.corrupt(0, "count of segments", 1, 0)

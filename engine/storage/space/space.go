@@ -146,6 +146,21 @@ func (s *Space) FreeSegmentStep(m *mtr.Mtr, seg uint32) (done bool, err error) {
 	return done, p.commit()
 }
 
+// ClearSegmentStep frees some of the segment's pages as FreeSegmentStep does, but neither the segment
+// nor the page keep, which is one of its first [FragmentPages], or 0 for none. done is true with
+// the last.
+func (s *Space) ClearSegmentStep(m *mtr.Mtr, seg, keep uint32) (done bool, err error) {
+	p := &s.plan
+	if err := p.begin(s, m); err != nil {
+		return false, err
+	}
+	done, err = p.clearSegment(seg, keep)
+	if err != nil {
+		return false, p.abandon(err)
+	}
+	return done, p.commit()
+}
+
 // growTo makes the file at least need pages long. A full disk gives [ErrNoSpace].
 func (s *Space) growTo(need uint32) error {
 	s.growing.Lock()

@@ -57,7 +57,9 @@ func (r *rig) secondary(tbl *table.Table, position int, row []types.Value) (key,
 		r.t.Fatal(err)
 	}
 	row = slices.Clone(row)
-	row[4] = types.NewString("")
+	if len(row) > 4 {
+		row[4] = types.NewString("")
+	}
 	b, err := s.AppendRow(nil, row, nil)
 	if err != nil {
 		r.t.Fatal(err)

@@ -51,11 +51,15 @@ import (
 // transaction.
 func (w *Worker) FillIndex(t *Table, position int, alone bool, opt LoadOptions) (entries int64, err error) {
 	if alone {
-		if empty, err := w.isEmpty(t, position); err != nil {
+		if empty, err := t.trees[position].IsEmpty(w.rm); err != nil {
 			return 0, err
 		} else if empty {
 			return w.fillAlone(t, position, opt)
 		}
+	}
+	// A process that ended may have left them when it was alone.
+	if err := t.trees[position].Discard(); err != nil {
+		return 0, err
 	}
 	var view trx.View
 	w.e.Trx.OpenSnapshot(&view)
@@ -230,22 +234,19 @@ func (w *Worker) lockNewest(t *Table, key []byte) (must bool, err error) {
 	return res == lock.MustWait, err
 }
 
-func (w *Worker) isEmpty(t *Table, position int) (bool, error) {
-	w.rm.BeginRead()
-	defer w.release()
-	w.look.Init(t.trees[position], w.rm)
-	err := w.look.First(mtr.S)
-	return !w.look.Valid(), err
-}
-
 // fillAlone loads the empty tree with what is committed, and what the worker's own
-// transaction has changed.
+// transaction has changed. If that fails it gives back the pages that it has taken, as the disk may
+// be full and the next try far off; what cannot be given back now goes before that.
 func (w *Worker) fillAlone(t *Table, position int, opt LoadOptions) (int64, error) {
 	var view trx.View
 	w.e.Trx.OpenSnapshot(&view)
 	defer w.e.Trx.CloseSnapshot(&view)
 	view.Own = w.trx.ID()
-	return w.BuildIndex(t, position, &view.Snapshot, opt)
+	n, err := w.BuildIndex(t, position, &view.Snapshot, opt)
+	if err != nil {
+		_ = t.trees[position].Discard()
+	}
+	return n, err
 }
 
 // fill puts the sorted entries into the tree.

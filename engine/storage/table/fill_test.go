@@ -209,6 +209,24 @@ func TestFillKeepsMarks(t *testing.T) {
 	}
 }
 
+// TestFillOfHollowTree: the tree of an index has no entries, but levels. It is filled like one that
+// somebody has begun.
+func TestFillOfHollowTree(t *testing.T) {
+	const rows = 2000
+	f := newFilling(t, env.Real(), rows, false)
+	defer f.r.close()
+	f.must(f.build(nil))
+	for id := range rows {
+		key, _ := f.r.secondary(f.tbl, 1, numbered(id, 10*id))
+		f.r.entry(f.tbl, 1, key, false, func(c cursor) { c.Remove() })
+	}
+	f.must(f.do(true, func(s *session) error {
+		_, err := s.FillIndex(f.tbl, 1, true, table.LoadOptions{})
+		return err
+	}))
+	f.check(false)
+}
+
 // TestFillWaitsForWriters: rows that are being changed are filled in as they are in the end.
 // Nobody waits for the build meanwhile.
 func TestFillWaitsForWriters(t *testing.T) {

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 )
@@ -333,6 +336,37 @@ func TestWriteFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkFile(t, b, z, [][]byte{[]byte("first"), []byte("second")}, 0)
+}
+
+// A body is synced piecewise beside the sync that is to make it whole. If either fails neither says
+// that the bytes are durable, nor does a later one.
+func TestSyncsFailTogether(t *testing.T) {
+	for seed := range uint64(20) {
+		sim := simenv.New(seed)
+		sim.Run(func() {
+			fs := simfile.New(sim, seed)
+			b, z := newFile(t, fs), newEncoder(t)
+			rng := rand.New(rand.NewPCG(seed, 5))
+			frame, h := AppendFrame(nil, z, b.Status().Chain, events(rng, 5000), 1)
+			if err := b.Write(frame, h, 0); err != nil {
+				t.Fatal(err)
+			}
+			fs.Inject(simfile.Fault{Ops: simfile.OpSync, Times: 1, Jitter: time.Millisecond, Err: syscall.EIO})
+			tasks := env.NewGroup(sim)
+			for range 2 {
+				tasks.Go("sync", func() {
+					env.Sleep(sim, time.Duration(rng.IntN(500))*time.Microsecond)
+					if err := b.Sync(); !errors.Is(err, syscall.EIO) {
+						t.Errorf("seed %d: %v", seed, err)
+					}
+				})
+			}
+			tasks.Wait()
+			if err := b.Sync(); !errors.Is(err, syscall.EIO) || b.Status().Synced != 0 {
+				t.Errorf("seed %d: %v, %d bytes are said to be durable", seed, err, b.Status().Synced)
+			}
+		})
+	}
 }
 
 // FuzzHeader: what parses is written again as it was.

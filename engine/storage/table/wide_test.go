@@ -106,7 +106,8 @@ func (m wideRows) expect(s *session, tbl *table.Table, snap *trx.Snapshot, when 
 }
 
 // TestWideRows adds indexes to rows whose entries have more bytes together than one undo record
-// takes. What the build takes can be changed, deleted, taken back, read as it was, and loaded.
+// takes. What the build takes can be changed, deleted, taken back, read as it was, and loaded, by
+// sessions and by who applies the log.
 func TestWideRows(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -147,6 +148,7 @@ func TestWideRows(t *testing.T) {
 		do(t, s.commit())
 		reopen(false)
 		tbl.SetRows(int64(len(rows)))
+		s.Applying = seed%2 == 1
 
 		for range 6 {
 			reader, before := r.session(), maps.Clone(rows)

@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/replication/provision"
@@ -17,92 +21,271 @@ import (
 // attachLog gives data that were received their log: the group's own files, from the
 // one that holds the snapshot's position on, as another member has them up to where
 // they are committed.
-func (p *provisioning) attachLog(data file.FS, m *provision.Manifest) error {
+//
+// Who cannot be reached, or breaks off, says nothing about the data. They are given up for others
+// only if every donor has said that its log does not go with them, or if some have and for
+// logPatience nobody had one that does. After any other error they stay, and attaching them again
+// goes on with the files of the log that are there.
+func (p *provisioning) attachLog(ctx context.Context, data file.FS, m *provision.Manifest) error {
 	n := p.n
 	if err := p.suits(m); err != nil {
 		return err
 	}
 	opt := logOptions(&n.opt, n.id, data)
+	if p.fetching.of != m.Position {
+		p.fetching = fetching{of: m.Position}
+	}
+	donors := p.donors(false)
+	if len(donors) == 0 {
+		return fmt.Errorf("group: %w: nobody is known who could give this member its log", ErrNoQuorum)
+	}
 	var errs []error
-	for _, call := range p.donors(false) {
-		err := log.Destroy(opt)
-		if err == nil {
-			p.copied, err = fetchLog(n.transport, call, opt, m)
-		}
+	never, not := 0, 0 // donors whose log does not go with the data, for good or by now
+	for _, call := range donors {
+		err := p.fetchLog(ctx, call, opt, m)
 		if err == nil && n.opt.Sabotage != ForgetCommit {
 			err = writeGiven(data, p.copied.Index)
 		}
-		if err == nil {
+		switch {
+		case err == nil:
+			p.fetching = fetching{}
 			return nil
-		}
-		if p.isStopped() {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, file.ErrNoSpace):
 			return err
+		case misses(err, log.ErrCompacted) || errors.Is(err, errOtherTerm):
+			never++
+			not++
+		case misses(err, log.ErrUnavailable) || isDamaged(err):
+			not++
 		}
-		errs = append(errs, err)
+		errs = append(errs, fmt.Errorf("%s: %w", &call, err))
 	}
-	return fmt.Errorf("%w: nobody has its log: %w", provision.ErrSnapshotGone, errors.Join(errs...))
+	err := errors.Join(errs...)
+	if never < len(donors) && !p.fetching.tooLong(n.opt.Env, not > 0) {
+		return fmt.Errorf("group: getting the log of the data that were received: %w", err)
+	}
+	p.mu.Lock()
+	p.serves = nil // another one may have one that goes with its data
+	p.mu.Unlock()
+	return fmt.Errorf("%w: nobody has its log: %w", provision.ErrSnapshotGone, err)
 }
 
-// fetchLog copies the files of a member's log, and returns the last entry's position.
-func fetchLog(tr transport.Transport, call transport.Call, opt log.Options, m *provision.Manifest) (
-	last trx.Position, err error) {
-	call.Kind, call.Payload = askLogFile, binary.LittleEndian.AppendUint64(nil, m.Position.Index)
-	answer, err := tr.Ask(context.Background(), call)
+// fetching is how far a member is with the log of the data that it has received.
+type fetching struct {
+	of trx.Position // the snapshot's
+	// kept: of the log there are whole files, behind which the next ones belong, and of that one maybe a part.
+	kept bool
+	// without is since when somebody says that its log does not go with the data, and nobody had one that
+	// does: on the monotonic clock, plus 1; 0: nobody has said so.
+	without time.Duration
+}
+
+// logPatience is how long a log that goes with the data that were received is looked for at those who
+// cannot be reached, when others have none.
+const logPatience = 5 * time.Minute
+
+// tooLong reports whether the time is up to look for the log; said: somebody says that it has none.
+func (f *fetching) tooLong(e env.Env, said bool) bool {
+	now := e.Monotonic()
+	if f.without == 0 && said {
+		f.without = now + 1
+	}
+	return f.without != 0 && now-f.without >= logPatience
+}
+
+// misses reports whether a log has answered with an error, the donor's or what has come of it. Those of the donor
+// travel as their texts.
+func misses(err, with error) bool {
+	var f *transport.Failure
+	return errors.Is(err, with) || errors.As(err, &f) && strings.Contains(f.Text, with.Error())
+}
+
+// isDamaged reports whether what has come is no log.
+func isDamaged(err error) bool {
+	var c *log.CorruptError
+	return errors.As(err, &c)
+}
+
+var (
+	errMalformedAnswer = errors.New("group: malformed answer")
+	errOtherTerm       = errors.New("group: the log is of another history than the snapshot")
+)
+
+// brokenOff is an error of the donor or its network. What has come before is as it should be.
+type brokenOff struct{ error }
+
+func (e *brokenOff) Unwrap() error { return e.error }
+
+// fetchLog copies the files of a donor's log that are not here yet, and notes the last entry's position.
+func (p *provisioning) fetchLog(ctx context.Context, call transport.Call, opt log.Options, m *provision.Manifest) error {
+	w := watchDonor(ctx, p.n.opt.Env)
+	defer w.end()
+	f := logFetch{donor: w, transport: p.n.transport, call: call}
+	first, err := f.first(m.Position.Index)
 	if err != nil {
-		return last, err
+		return err
 	}
-	if len(answer) != 8 {
-		return last, errMalformedAnswer
-	}
-	im, err := log.NewImport(opt)
-	if err != nil {
-		return last, err
-	}
-	defer im.Close()
-	for number := binary.LittleEndian.Uint64(answer); ; number++ {
-		end, err := fetchFile(tr, call, im, number)
-		if err != nil {
-			return last, err
+	if !p.fetching.kept {
+		if err := log.Destroy(opt); err != nil {
+			return err
 		}
-		if end {
-			break
-		}
+	}
+	err = f.files(opt, first)
+	var broken *brokenOff
+	if p.fetching.kept = errors.As(err, &broken); err != nil {
+		return err
 	}
 	l, err := log.Open(opt)
 	if err != nil {
-		return last, err
+		return err
 	}
 	term, err := l.Term(m.Position.Index)
 	if err == nil && term != m.Position.Term {
-		err = fmt.Errorf("group: the log has term %d at index %d, the snapshot %d", term, m.Position.Index, m.Position.Term)
+		err = fmt.Errorf("%w: it has term %d at index %d, the snapshot %d", errOtherTerm, term, m.Position.Index, m.Position.Term)
 	}
-	last = trx.Position{Index: l.LastIndex(), Term: l.LastTerm()}
-	return last, errors.Join(err, l.Close())
+	p.copied = trx.Position{Index: l.LastIndex(), Term: l.LastTerm()}
+	return errors.Join(err, l.Close())
 }
 
-var errMalformedAnswer = errors.New("group: malformed answer")
+// logFetch copies the files of a log from a donor.
+type logFetch struct {
+	donor     *donorWatch
+	transport transport.Transport
+	call      transport.Call
+}
 
-// fetchFile copies one file and reports whether it is the last one. The stream is
-// its size, 8 bytes, whether it is closed, 1 byte, and its bytes.
-func fetchFile(tr transport.Transport, call transport.Call, im *log.Import, number uint64) (last bool, err error) {
-	call.Kind, call.Payload = bulkLogFile, binary.LittleEndian.AppendUint64(nil, number)
-	bulk, err := tr.OpenBulk(context.Background(), call)
-	if err != nil {
-		return false, err
+// first asks which file an entry is in.
+func (f *logFetch) first(index uint64) (number uint64, err error) {
+	call := f.call
+	call.Kind, call.Payload = askLogFile, binary.LittleEndian.AppendUint64(nil, index)
+	answer, err := f.transport.Ask(f.donor.ctx, call)
+	if err == nil && len(answer) != 8 {
+		err = errMalformedAnswer
 	}
-	r := transport.ToReader(bulk)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(answer), nil
+}
+
+// files copies the files from a number on, but for those that are there.
+func (f *logFetch) files(opt log.Options, number uint64) error {
+	im, err := log.NewImport(opt)
+	if err != nil {
+		return err
+	}
+	defer im.Close()
+	if last, _ := im.Last(); last != 0 {
+		number = max(number, last+1)
+	}
+	for ; ; number++ {
+		if end, err := f.file(im, number); end || err != nil {
+			return err
+		}
+	}
+}
+
+// file copies one file and reports whether it is the last one. The stream is
+// its size, 8 bytes, whether it is closed, 1 byte, and its bytes.
+func (f *logFetch) file(im *log.Import, number uint64) (last bool, err error) {
+	call := f.call
+	call.Kind, call.Payload = bulkLogFile, binary.LittleEndian.AppendUint64(nil, number)
+	f.donor.wait(true)
+	bulk, err := f.transport.OpenBulk(f.donor.ctx, call)
+	f.donor.wait(false)
+	if err != nil {
+		return false, f.donor.why(err)
+	}
+	r := transport.ToReader(&watchedReader{bulk, f.donor})
 	defer func() { _ = r.Close() }()
 	var head [9]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return false, err
 	}
-	if _, err := im.Begin(number, int64(binary.LittleEndian.Uint64(head[:]))); err != nil {
+	there, err := im.Begin(number, int64(binary.LittleEndian.Uint64(head[:])))
+	if err != nil {
+		return false, err
+	}
+	if _, err := io.CopyN(io.Discard, r, there); err != nil { // of an earlier attempt; Finish verifies it with the rest
 		return false, err
 	}
 	if _, err := io.Copy(im, r); err != nil {
 		return false, err
 	}
 	return head[8] == 0, im.Finish()
+}
+
+// donorWatch gives a donor up that is silent for provision.DefaultStall while something is waited for: a
+// donor whose disk hangs gives signs of life, and other donors may be well.
+type donorWatch struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	env    env.Env
+	wake   env.Parker
+	task   *env.Group
+	// waits is since when something is waited for, on the monotonic clock in nanoseconds, plus 1; 0: it is not.
+	waits         atomic.Int64
+	stalled, over atomic.Bool
+}
+
+// donorWatchEvery is how often a donor is looked at.
+const donorWatchEvery = time.Second
+
+func watchDonor(ctx context.Context, e env.Env) *donorWatch {
+	w := &donorWatch{env: e, wake: e.NewParker(), task: env.NewGroup(e)}
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	w.task.Go("log fetch watch", func() {
+		for !w.over.Load() {
+			w.wake.ParkFor(donorWatchEvery)
+			since := w.waits.Load()
+			if since > 0 && e.Monotonic()-time.Duration(since-1) >= provision.DefaultStall {
+				w.stalled.Store(true)
+				w.cancel()
+			}
+		}
+	})
+	return w
+}
+
+func (w *donorWatch) end() {
+	w.over.Store(true)
+	w.wake.Unpark()
+	w.task.Wait()
+	w.cancel()
+}
+
+func (w *donorWatch) wait(on bool) {
+	if !on {
+		w.waits.Store(0)
+		return
+	}
+	w.waits.Store(int64(w.env.Monotonic()) + 1)
+}
+
+// why is err, or that the donor was given up.
+func (w *donorWatch) why(err error) error {
+	if w.stalled.Load() {
+		err = fmt.Errorf("the donor was silent for %v", provision.DefaultStall)
+	}
+	return &brokenOff{err}
+}
+
+// watchedReader notes when the donor is waited for.
+type watchedReader struct {
+	transport.BulkReader
+	donor *donorWatch
+}
+
+func (r *watchedReader) Next() ([]byte, error) {
+	r.donor.wait(true)
+	defer r.donor.wait(false)
+	chunk, err := r.BulkReader.Next()
+	if err != nil && err != io.EOF {
+		err = r.donor.why(err)
+	}
+	return chunk, err
 }
 
 // logFileOf answers which file holds an entry, or begins behind it.

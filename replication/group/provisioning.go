@@ -38,6 +38,7 @@ type provisioning struct {
 	serves   *transport.Call // the donor at work; nil: none
 	receiver *provision.Receiver
 	copied   trx.Position // of the last entry of the log that came with the data; of the task
+	fetching fetching     // that log; of the task
 	stopped  bool
 	tasks    *env.Group
 }

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -222,7 +223,7 @@ func (r *Regroup) makeLog(start log.Start) error {
 			from = append(from, old)
 		}
 	}
-	_, err = copyLog(opt, start, r.plan.until, from...)
+	_, err = copyLog(context.Background(), opt, start, r.plan.until, from...)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -150,11 +151,11 @@ func (r *Restore) receive(home *provision.Home, id *identity, last uint64) (term
 		Install: func(eng *storage.Engine, w *table.Worker, _ *provision.Manifest) error {
 			return eng.Catalog.PutState(w, dict.Local, []byte(membershipKey), id.founded.encode())
 		},
-		Attach: func(data file.FS, m *provision.Manifest) error {
+		Attach: func(ctx context.Context, data file.FS, m *provision.Manifest) error {
 			opt := logOptions(&Options{Env: r.Env}, id, data)
 			err := log.Destroy(opt)
 			if err == nil {
-				term, err = r.copyLog(opt, m, last)
+				term, err = r.copyLog(ctx, opt, m, last)
 			}
 			return err
 		}})
@@ -256,13 +257,13 @@ func (r *Restore) prepare() error {
 
 // copyLog makes the new group's log, from the snapshot to the last transaction, and
 // returns the last term in it.
-func (r *Restore) copyLog(opt log.Options, m *provision.Manifest, until uint64) (term uint64, err error) {
-	return copyLog(opt, log.Start{Index: m.Position.Index, Term: m.Position.Term, Number: m.CSN}, until, r.Logs...)
+func (r *Restore) copyLog(ctx context.Context, opt log.Options, m *provision.Manifest, until uint64) (term uint64, err error) {
+	return copyLog(ctx, opt, log.Start{Index: m.Position.Index, Term: m.Position.Term, Number: m.CSN}, until, r.Logs...)
 }
 
 // copyLog makes a new group's log that begins at start, of what logs of the old group have behind
 // that, up to the last transaction wanted. It returns the last term in it.
-func copyLog(opt log.Options, start log.Start, until uint64, from ...*log.Log) (term uint64, err error) {
+func copyLog(ctx context.Context, opt log.Options, start log.Start, until uint64, from ...*log.Log) (term uint64, err error) {
 	bodies := &copiedBodies{fs: opt.FS}
 	opt.Bodies = bodies
 	l, err := log.Create(opt, start)
@@ -273,7 +274,7 @@ func copyLog(opt log.Options, start log.Start, until uint64, from ...*log.Log) (
 	if c.unpack, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(entry.MaxBody)); err == nil {
 		defer c.unpack.Close()
 		for i := 0; i < len(from) && err == nil && !c.over; i++ {
-			err = c.run(from[i], l)
+			err = c.run(ctx, from[i], l)
 		}
 	}
 	if err == nil {
@@ -299,9 +300,12 @@ type logCopy struct {
 // copyBytes is how much of the log is copied at a time.
 const copyBytes = 4 << 20
 
-func (c *logCopy) run(from, to *log.Log) error {
+func (c *logCopy) run(ctx context.Context, from, to *log.Log) error {
 	first := to.LastIndex() < to.FirstIndex()
 	for c.index < from.LastIndex() && !c.over {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		entries, err := readSome(from, c.index+1)
 		var damage *log.CorruptError
 		if errors.As(err, &damage) && c.number == c.until {

@@ -670,7 +670,7 @@ func TestAttach(t *testing.T) {
 	simRun(t, 1, func(e env.Env, d *donor) {
 		j := newJob(t, e, d.net)
 		calls := 0
-		j.opt.Attach = func(data file.FS, m *Manifest) error {
+		j.opt.Attach = func(_ context.Context, data file.FS, m *Manifest) error {
 			switch calls++; calls {
 			case 1:
 				return fmt.Errorf("%w: the log has moved on", ErrSnapshotGone)

@@ -40,9 +40,10 @@ type ReceiverOptions struct {
 	Install func(eng *storage.Engine, w *table.Worker, m *Manifest) error
 
 	// Attach, if not nil, adds to the new directory what belongs to the data and is no
-	// part of the engine: the log behind them. It is called when the engine is closed, and
-	// again after an error, but for those that Install may return too.
-	Attach func(data file.FS, m *Manifest) error
+	// part of the engine: the log behind them. It is called when the engine is closed. Those errors that
+	// Install may return mean here what they mean there; another one ends Run, and the next run
+	// attaches again. It ends soon once ctx is cancelled.
+	Attach func(ctx context.Context, data file.FS, m *Manifest) error
 
 	// Needed, if not nil, is asked before a snapshot that is gone is given up for a new one;
 	// false: the member has found what it lacks elsewhere, and Run ends with [ErrUnneeded].
@@ -52,7 +53,7 @@ type ReceiverOptions struct {
 	SortMemory int64         // for sorting index entries, all streams together: 128 MiB
 	Rate       int64         // bytes a second that are received, all streams together; 0: no limit
 	Retry      time.Duration // wait before a request is repeated: 1 s
-	Stall      time.Duration // a stream that brings nothing for so long is given up: 30 s
+	Stall      time.Duration // a stream that brings nothing for so long is given up: DefaultStall
 	GiveUp     time.Duration // Run ends if no row has arrived for so long: 5 min
 	SpaceRetry time.Duration // wait while the disk is full: 10 s
 	// Verify reads every table again after it was loaded.
@@ -71,11 +72,14 @@ func (o *ReceiverOptions) check() error {
 	setDefault(&o.Streams, 2)
 	setDefault(&o.SortMemory, 128<<20)
 	setDefault(&o.Retry, time.Second)
-	setDefault(&o.Stall, 30*time.Second)
+	setDefault(&o.Stall, DefaultStall)
 	setDefault(&o.GiveUp, 5*time.Minute)
 	setDefault(&o.SpaceRetry, 10*time.Second)
 	return nil
 }
+
+// DefaultStall is how long a donor may be silent unless the options say otherwise.
+const DefaultStall = 30 * time.Second
 
 // ErrStopped: Stop was called. What was received stays for the next run.
 var ErrStopped = errors.New("provision: stopped")
@@ -111,7 +115,7 @@ func NewReceiver(opt ReceiverOptions) (*Receiver, error) {
 // Streams that break are opened again, a snapshot that is gone is given up for a new
 // one, and a full disk is waited for. Errors: [ErrStopped]; [ErrUnneeded]; [ErrOtherGroup], [ErrVersion] and
 // [ErrRequest] of the donor; those of a donor or its network that went on for
-// Options.GiveUp; those of the new engine. What was received stays for the next run.
+// Options.GiveUp; those of the new engine and of Attach. What was received stays for the next run.
 func (r *Receiver) Run() (Manifest, error) {
 	m, err := r.run()
 	if err != nil && r.ctx.Err() != nil {
@@ -170,6 +174,11 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 	}
 	watchdog := env.NewGroup(r.opt.Env)
 	watchdog.Go("provision: watchdog", b.watchStreams)
+	defer func() {
+		b.over.Store(true)
+		b.watch.Unpark()
+		watchdog.Wait()
+	}()
 	if err = b.receive(); err == nil {
 		if err = b.finish(); givenUp(err) {
 			b.release() // it must not keep the next one from being opened
@@ -177,16 +186,13 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 	} else if !b.begun {
 		b.release() // nobody will ask for it again
 	}
-	b.over.Store(true)
-	b.watch.Unpark()
-	watchdog.Wait()
 	if cerr := b.eng.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
 		return m, err
 	}
-	if err := b.whenFull(func() error { return r.attach(&b.manifest) }); err != nil {
+	if err := b.whenFull(func() error { return r.attach(ctx, &b.manifest) }); err != nil {
 		if givenUp(err) {
 			b.release()
 		}
@@ -200,7 +206,7 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 }
 
 // attach adds what belongs to the data besides the engine.
-func (r *Receiver) attach(m *Manifest) error {
+func (r *Receiver) attach(ctx context.Context, m *Manifest) error {
 	if r.opt.Attach == nil {
 		return nil
 	}
@@ -208,7 +214,7 @@ func (r *Receiver) attach(m *Manifest) error {
 	if err != nil {
 		return err
 	}
-	return r.opt.Attach(fsys, m)
+	return r.opt.Attach(ctx, fsys, m)
 }
 
 // pauseStep is how often a task that waits looks whether it should.

@@ -1,7 +1,9 @@
 package provision
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
@@ -16,7 +18,9 @@ func TestUnneeded(t *testing.T) {
 		"install": func(o *ReceiverOptions, err error) {
 			o.Install = func(*storage.Engine, *table.Worker, *Manifest) error { return err }
 		},
-		"attach": func(o *ReceiverOptions, err error) { o.Attach = func(file.FS, *Manifest) error { return err } },
+		"attach": func(o *ReceiverOptions, err error) {
+			o.Attach = func(context.Context, file.FS, *Manifest) error { return err }
+		},
 	} {
 		for _, gone := range []bool{false, true} {
 			simRun(t, 1, func(e env.Env, d *donor) {
@@ -38,4 +42,25 @@ func TestUnneeded(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestReleaseHangs: a donor that does not answer that its snapshot may go keeps nobody.
+func TestReleaseHangs(t *testing.T) {
+	simRun(t, 1, func(e env.Env, d *donor) {
+		hangs, over := false, false
+		d.net.cut = func(q *request, _ int, chunk []byte) ([]byte, error) {
+			for hangs = hangs || q.what == askRelease; q.what == askRelease && !over; {
+				env.Sleep(e, time.Second)
+			}
+			return chunk, nil
+		}
+		late := env.NewGroup(e)
+		late.Go("the donor goes on", func() { env.Sleep(e, time.Hour); over = true })
+		j := newJob(t, e, d.net)
+		began := e.Monotonic()
+		if _, err := j.run(); err != nil || !hangs || e.Monotonic()-began > time.Minute {
+			t.Errorf("it hangs: %v; after %v: %v", hangs, e.Monotonic()-began, err)
+		}
+		late.Wait()
+	})
 }

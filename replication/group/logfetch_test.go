@@ -1,0 +1,314 @@
+package group_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
+)
+
+const (
+	askLogFile   = "group/log/file"
+	bulkLogFile  = "group/log/bytes"
+	bulkSnapshot = "group/snapshot"
+)
+
+// taps look at, and meddle with, what nodes ask each other. Fields that are nil do nothing.
+type taps struct {
+	opened func(from, kind string, payload []byte)       // a bulk stream was
+	bulk   func(at, kind string) error                   // before one is served
+	answer func(at, kind string, err *error) (done bool) // before a question is answered
+}
+
+// on puts the taps on a node.
+func (x *taps) on(o *group.Options) {
+	listen := o.Transport
+	o.Transport = func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
+		w := &tappedHandler{Handler: h, taps: x}
+		tr, err := listen(id, w)
+		if err != nil {
+			return nil, err
+		}
+		w.addr.Store(tr.Addr())
+		return &tappedTransport{tr, x}, nil
+	}
+}
+
+type tappedTransport struct {
+	transport.Transport
+	taps *taps
+}
+
+func (t *tappedTransport) OpenBulk(ctx context.Context, c transport.Call) (transport.BulkReader, error) {
+	r, err := t.Transport.OpenBulk(ctx, c)
+	if t.taps.opened != nil {
+		t.taps.opened(t.Addr(), c.Kind, c.Payload)
+	}
+	return r, err
+}
+
+type tappedHandler struct {
+	transport.Handler
+	taps *taps
+	addr atomic.Value
+}
+
+func (h *tappedHandler) Answer(ctx context.Context, kind string, payload []byte) ([]byte, error) {
+	if fn := h.taps.answer; fn != nil {
+		var err error
+		if fn(h.addr.Load().(string), kind, &err) {
+			return nil, err
+		}
+	}
+	return h.Handler.Answer(ctx, kind, payload)
+}
+
+func (h *tappedHandler) Bulk(ctx context.Context, kind string, payload []byte, w transport.BulkWriter) error {
+	if fn := h.taps.bulk; fn != nil {
+		if err := fn(h.addr.Load().(string), kind); err != nil {
+			return err
+		}
+	}
+	return h.Handler.Bulk(ctx, kind, payload, w)
+}
+
+// joining simulates a group of three with some files of the log, and a fourth node that is to join, which
+// is not started yet.
+func joining(t *testing.T, seed uint64, x *taps, contacts []string, test func(r *simRig, l, joiner *simNode)) {
+	simulate(t, seed, 3, simnettest.Options{}, func(o *group.Options) {
+		o.LogFileSize, o.LogPreallocate = 4096, -1
+		if o.ID == 4 {
+			o.Founders, o.Join, o.Contact = nil, true, contacts
+		}
+		x.on(o)
+	}, func(r *simRig) {
+		l := r.leader(nil)
+		createFruit(t, l.node)
+		for i := range 120 {
+			insertTraced(t, l.node, i)
+		}
+		joiner := &simNode{rig: r, id: 4, addr: "node4", fs: simfile.New(r.sim, seed+100)}
+		r.nodes = append(r.nodes, joiner)
+		if err := l.node.Add(group.Member{ID: 4, Addr: joiner.addr}); err != nil {
+			t.Error(err)
+		}
+		test(r, l, joiner)
+	})
+}
+
+var threeContacts = []string{"node1", "node2", "node3"}
+
+// joined waits until a node has the group's data, and returns how often it began anew.
+func (n *simNode) joined(limit time.Duration, number uint64) (restarts int64) {
+	r := n.rig
+	r.t.Helper()
+	if !r.within(limit, func() bool {
+		if p, ok := n.node.Progress(); ok {
+			restarts = max(restarts, p.Restarts)
+		}
+		return n.node.Status().Number >= number
+	}) {
+		p, _ := n.node.Progress()
+		r.t.Errorf("it has not joined: %+v, %+v", n.node.Status(), p)
+	}
+	return restarts
+}
+
+// A network that is cut while the log is copied costs a joining member neither the data that it has
+// received nor the files of the log that it has.
+func TestCutWhileLogIsCopied(t *testing.T) {
+	for seed := range uint64(3) {
+		var r *simRig
+		var leader, joiner *simNode
+		fetched := map[uint64]int{} // files of the log, by their numbers
+		requests := -1              // of the snapshot, since the cut
+		x := &taps{answer: func(_, kind string, _ *error) bool {
+			if kind == askLogFile && len(fetched) == 0 { // there are to be several files behind the snapshot
+				for i := range 120 {
+					insertTraced(t, leader.node, 1000+i)
+				}
+				env.Sleep(r.sim, time.Second) // all know that they are committed
+			}
+			return false
+		}, opened: func(from, kind string, payload []byte) {
+			switch {
+			case from != "node4":
+			case kind == bulkSnapshot && requests >= 0:
+				requests++
+			case kind == bulkLogFile:
+				number := binary.LittleEndian.Uint64(payload)
+				fetched[number]++
+				if requests < 0 && len(fetched) == 3 {
+					requests = 0
+					r.cut(joiner, r.others(joiner)...)
+					r.sim.Go("heal", func() {
+						env.Sleep(r.sim, 10*time.Second)
+						r.net.HealAll()
+					})
+				}
+			}
+		}}
+		joining(t, seed, x, threeContacts, func(rig *simRig, l, n *simNode) {
+			r, leader, joiner = rig, l, n
+			n.start()
+			restarts := n.joined(time.Minute, l.node.Status().Number)
+			if requests < 0 || requests > 1 || restarts != 0 { // one says that the snapshot is not needed any more
+				t.Errorf("seed %d: since the cut %d requests for a snapshot were made, %d restarts", seed, requests, restarts)
+			}
+			again := 0
+			for _, times := range fetched {
+				again += times - 1
+			}
+			if len(fetched) < 5 || again > 1 {
+				t.Errorf("seed %d: files of the log were fetched so often: %v", seed, fetched)
+			}
+		})
+	}
+}
+
+// A donor that sends nothing more of the log, but gives signs of life, is given up for another one.
+func TestLogDonorHangs(t *testing.T) {
+	var r *simRig
+	hangs, over, snapshots := "", false, 0
+	x := &taps{bulk: func(at, kind string) error {
+		if kind == bulkLogFile && (hangs == "" || hangs == at) {
+			hangs = at
+			for !over {
+				env.Sleep(r.sim, time.Second)
+			}
+		}
+		return nil
+	}, opened: func(from, kind string, _ []byte) {
+		if kind == bulkSnapshot && hangs != "" {
+			snapshots++
+		}
+	}}
+	joining(t, 1, x, threeContacts, func(rig *simRig, l, n *simNode) {
+		r = rig
+		n.start()
+		if restarts := n.joined(time.Minute, l.node.Status().Number); hangs == "" || restarts != 0 || snapshots > 1 {
+			t.Errorf("%q hangs, %d restarts, %d requests for a snapshot", hangs, restarts, snapshots)
+		}
+		over = true
+	})
+}
+
+// A member stops at once while the log is copied.
+func TestStopsWhileLogIsCopied(t *testing.T) {
+	var r *simRig
+	hangs, over := false, false
+	x := &taps{bulk: func(_, kind string) error {
+		for hangs = hangs || kind == bulkLogFile; kind == bulkLogFile && !over; {
+			env.Sleep(r.sim, time.Second)
+		}
+		return nil
+	}}
+	joining(t, 1, x, threeContacts, func(rig *simRig, l, n *simNode) {
+		r = rig
+		n.start()
+		if !r.within(20*time.Second, func() bool { return hangs }) {
+			t.Error("no log is copied")
+		}
+		env.Sleep(r.sim, time.Second)
+		began := r.sim.Monotonic()
+		r.sim.Go("the donors go on", func() { env.Sleep(r.sim, 20*time.Second); over = true })
+		n.close()
+		if took := r.sim.Monotonic() - began; took > 2*time.Second {
+			t.Errorf("it took %v to stop", took)
+		}
+		over = true
+		n.start()
+		n.joined(time.Minute, l.node.Status().Number)
+	})
+}
+
+// The same between real processes' transports, whose streams give signs of life.
+func TestStopsWhileLogIsCopiedForReal(t *testing.T) {
+	r := closedRig(t, 3)
+	hangs, over := make(chan bool, 10), make(chan bool)
+	x := &taps{bulk: func(_, kind string) error {
+		if kind == bulkLogFile {
+			hangs <- true
+			<-over
+		}
+		return nil
+	}}
+	r.members = r.members[:2]
+	r.options = x.on
+	r.start(0)
+	r.start(1)
+	t.Cleanup(func() { close(over) })
+	l := r.nodes[r.leader()]
+	createFruit(t, l)
+	if err := l.Add(group.Member{ID: 3, Addr: r.addrs[2]}); err != nil {
+		t.Fatal(err)
+	}
+	r.options = func(o *group.Options) {
+		o.Founders, o.Join, o.Contact = nil, true, r.addrs[:2]
+		x.on(o)
+	}
+	r.start(2)
+	select {
+	case <-hangs:
+	case <-time.After(20 * time.Second):
+		t.Fatal("no log is copied")
+	}
+	done := make(chan bool)
+	go func() {
+		r.stop(2)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Error("the member does not stop")
+	}
+}
+
+// Data are given up for others when every member says that its log does not go with them, and when all who
+// can be reached say so for minutes; and not sooner.
+func TestNobodyHasTheLog(t *testing.T) {
+	for _, c := range []struct {
+		contacts []string
+		atLeast  time.Duration
+	}{{threeContacts, 0}, {append([]string{"nobody"}, threeContacts...), 5 * time.Minute}} {
+		refused, first := 0, time.Duration(0)
+		var r *simRig
+		var joiner *simNode
+		x := &taps{answer: func(_, kind string, err *error) bool {
+			if r == nil || kind != askLogFile {
+				return false
+			}
+			if p, ok := joiner.node.Progress(); ok && p.Restarts > 0 {
+				return false
+			}
+			if refused++; first == 0 {
+				first = r.sim.Monotonic()
+			}
+			*err = fmt.Errorf("%w: 1, the first is 1000", log.ErrCompacted)
+			return true
+		}}
+		joining(t, 1, x, c.contacts, func(rig *simRig, l, n *simNode) {
+			n.start()
+			r, joiner = rig, n
+			var at time.Duration
+			if !r.within(10*time.Minute, func() bool {
+				p, ok := n.node.Progress()
+				at = r.sim.Monotonic() - first
+				return ok && p.Restarts > 0
+			}) || refused < 3 || at < c.atLeast || at > c.atLeast+10*time.Second {
+				t.Errorf("contacts %v: the data were given up after %v and %d refusals", c.contacts, at, refused)
+			}
+			n.joined(time.Minute, l.node.Status().Number)
+		})
+	}
+}

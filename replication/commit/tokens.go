@@ -22,7 +22,7 @@ import (
 
 // Errors of tokens. The transaction is not executed.
 var (
-	// ErrTokenExpired: the token is older than what is remembered.
+	// ErrTokenExpired: the token is older than what is remembered, or not younger than one that was forgotten.
 	ErrTokenExpired = errors.New("commit: the commit token is too old to know whether a transaction was committed with it")
 	// ErrTokenAhead: the token was made in the future by this node's clock.
 	ErrTokenAhead = errors.New("commit: the commit token was made in the future by this node's clock: is the client's clock right?")
@@ -55,6 +55,7 @@ type Tokens struct {
 	engine *storage.Engine
 	worker *table.Worker // of the task that applies or finishes
 	life   atomic.Int64  // time.Duration
+	floor  atomic.Int64  // tokens made up to then may have been forgotten; in microseconds
 }
 
 // NewTokens returns the memory of an engine. Tokens are good for life.
@@ -68,6 +69,14 @@ func NewTokens(e *storage.Engine, life time.Duration) *Tokens {
 
 // SetLife changes how long tokens are good for.
 func (k *Tokens) SetLife(d time.Duration) { k.life.Store(int64(d)) }
+
+// SetFloor says up to when tokens were made, in microseconds, that may have been forgotten: one of that
+// time that is not found may have been used. The life of tokens alone does not tell that: it may have been shorter, and
+// the clock of a leader ahead.
+func (k *Tokens) SetFloor(micros int64) { k.floor.Store(micros) }
+
+// Floor is what SetFloor was told.
+func (k *Tokens) Floor() int64 { return k.floor.Load() }
 
 // ForgetBefore is the time, in microseconds, from before which tokens may be forgotten
 // now: nobody can use them any more.
@@ -84,10 +93,15 @@ func (k *Tokens) check(t entry.Token, now int64) error {
 		return ErrTokenAhead
 	}
 	number, found, err := k.Lookup(t)
-	if err == nil && found {
-		err = &TokenUsedError{number}
+	switch {
+	case err != nil:
+		return err
+	case found:
+		return &TokenUsedError{number}
+	case tokenTime(t) <= k.Floor(): // which rises before anything is forgotten: it is read after the look
+		return ErrTokenExpired
 	}
-	return err
+	return nil
 }
 
 // claim takes a token for a transaction, if it is good and nobody has used it or is
@@ -195,17 +209,31 @@ func (k *Tokens) change(add []Use, before int64) error {
 		return nil
 	}
 	var old [][]byte
-	err := k.engine.Catalog.EachState(nil, dict.Replicated, func(key, value []byte) error {
-		if len(key) == len(tokenPrefix)+len(entry.Token{}) && string(key[:len(tokenPrefix)]) == tokenPrefix &&
-			len(value) == 16 && int64(binary.LittleEndian.Uint64(value[8:])) < before {
-			old = append(old, append([]byte(nil), key...))
-		}
-		return nil
-	})
+	err := k.each(before, func(key []byte) { old = append(old, append([]byte(nil), key...)) })
 	for _, key := range old {
 		if err == nil {
 			err = k.engine.Catalog.DeleteState(k.worker, dict.Replicated, key)
 		}
 	}
 	return err
+}
+
+// each calls fn with the keys of the tokens that were used before a time, in microseconds.
+func (k *Tokens) each(before int64, fn func(key []byte)) error {
+	return k.engine.Catalog.EachState(nil, dict.Replicated, func(key, value []byte) error {
+		if len(key) == len(tokenPrefix)+len(entry.Token{}) && string(key[:len(tokenPrefix)]) == tokenPrefix &&
+			len(value) == 16 && int64(binary.LittleEndian.Uint64(value[8:])) < before {
+			fn(key)
+		}
+		return nil
+	})
+}
+
+// Youngest returns when the youngest was made, in microseconds, of the tokens that were used before a
+// time; found is false if there are none.
+func (k *Tokens) Youngest(before int64) (made int64, found bool, err error) {
+	err = k.each(before, func(key []byte) {
+		made, found = max(made, tokenTime(entry.Token(key[len(tokenPrefix):]))), true
+	})
+	return made, found, err
 }

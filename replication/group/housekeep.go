@@ -18,7 +18,8 @@ import (
 // removes files of the log that nobody needs, refuses nodes that do not know its
 // format, and finds out that it has left the group.
 func (c *core) housekeep() {
-	var marked, expired, purged time.Duration
+	var marked, purged time.Duration
+	var forget forgetting
 	var full bool // the applier has been seen to wait for space
 	var looked uint64
 	for !c.isStopped() {
@@ -27,13 +28,9 @@ func (c *core) housekeep() {
 		c.requireFormat()
 		c.lookForRemoval(&looked)
 		// A wake may come a little earlier after the last one than it was meant to.
-		if now-marked >= c.opt.MarkInterval*3/4 && c.serving.Load() != 0 {
+		before := forget.look(c)
+		if before != 0 || now-marked >= c.opt.MarkInterval*3/4 && c.serving.Load() != 0 {
 			marked = now
-			var before int64
-			if now-expired >= time.Minute {
-				expired = now
-				before = c.tokens.ForgetBefore(c.env.Now())
-			}
 			if before != 0 || c.marksTell() && c.pipeline.Idle() {
 				c.pipeline.Mark(entry.Mark, markBody(before), func(trx.Position, error) {})
 			}

@@ -105,7 +105,7 @@ func (c *core) loadSettings() error {
 	}
 	c.limits.changed = changed
 	for name, v := range changed {
-		c.backups.note(name, v)
+		c.note(name, v)
 	}
 	return err
 }
@@ -173,7 +173,7 @@ func (c *core) logNumber(name string, value int64) error {
 	var at trx.Position
 	var proposed error
 	var answered atomic.Bool
-	c.pipeline.Mark(entry.Settings, []byte(name+"="+strconv.FormatInt(value, 10)), func(p trx.Position, err error) {
+	c.pipeline.Mark(entry.Settings, numberBody(name, value), func(p trx.Position, err error) {
 		at, proposed = p, err
 		answered.Store(true)
 		done.Unpark()
@@ -193,6 +193,20 @@ func (c *core) logNumber(name string, value int64) error {
 	return nil
 }
 
+// numberBody is the body of an entry that keeps a number under a name.
+func numberBody(name string, value int64) []byte {
+	return []byte(name + "=" + strconv.FormatInt(value, 10))
+}
+
+// note takes a number that the group keeps and that is no setting, if it is one that this version knows.
+func (c *core) note(name string, value int64) {
+	if name == tokenFloor {
+		c.tokens.SetFloor(value)
+		return
+	}
+	c.backups.note(name, value)
+}
+
 // storeSetting applies an entry that changes a setting. One that a newer version
 // knows and this one does not is kept all the same: all members have the same.
 func (c *core) storeSetting(body []byte) (*trx.Trx, error) {
@@ -209,7 +223,7 @@ func (c *core) storeSetting(body []byte) (*trx.Trx, error) {
 		c.limits.mu.Lock()
 		c.limits.changed[name] = value
 		c.limits.mu.Unlock()
-		c.backups.note(name, value)
+		c.note(name, value)
 	}
 	return t, err
 }

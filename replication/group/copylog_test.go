@@ -25,6 +25,7 @@ func TestCopyLogEnds(t *testing.T) {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
 		for _, want := range []error{nil, context.Canceled} {
 			opt := log.Options{FS: fsys, Env: sim, Dir: "to", Group: [16]byte{2}, Preallocate: -1}
 			if _, err := copyLog(ctx, opt, log.Start{}, 0, from); !errors.Is(err, want) {

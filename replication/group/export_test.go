@@ -39,6 +39,9 @@ func (n *Node) Questions() (asked uint64, kept int) {
 // WantData makes the node ask for data as if its leader had no log for it.
 func (n *Node) WantData() { n.provisioning.want(0) }
 
+// WantDataAsOf is WantData if a member has said that data are needed.
+func (n *Node) WantDataAsOf(member uint64) { n.provisioning.want(member) }
+
 // WantsData reports whether the node is being given data.
 func (n *Node) WantsData() bool { return n.provisioning.active() }
 

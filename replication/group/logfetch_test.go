@@ -231,7 +231,34 @@ func TestStopsWhileLogIsCopied(t *testing.T) {
 	})
 }
 
-// The same between real processes' transports, whose streams give signs of life.
+// And while the leader does not answer whether data are needed at all.
+func TestStopsWhileLeaderIsAsked(t *testing.T) {
+	var r *simRig
+	asked, over := false, false
+	x := &taps{answer: func(_, kind string, _ *error) bool {
+		for asked = asked || kind == "group/first"; kind == "group/first" && !over; {
+			env.Sleep(r.sim, time.Second)
+		}
+		return false
+	}}
+	simulate(t, 1, 3, simnettest.Options{}, x.on, func(rig *simRig) {
+		r = rig
+		l := r.leader(nil)
+		n := r.others(l)[0]
+		n.node.WantDataAsOf(l.id)
+		if !r.within(time.Second, func() bool { return asked }) {
+			t.Error("the leader is not asked")
+		}
+		began := r.sim.Monotonic()
+		n.close()
+		if took := r.sim.Monotonic() - began; took > time.Second {
+			t.Errorf("it took %v to stop", took)
+		}
+		over = true
+	})
+}
+
+// A member stops at once while the log is copied over real transports, whose streams give signs of life.
 func TestStopsWhileLogIsCopiedForReal(t *testing.T) {
 	r := closedRig(t, 3)
 	hangs, over := make(chan bool, 10), make(chan bool)

@@ -41,12 +41,16 @@ type provisioning struct {
 	fetching fetching     // that log; of the task
 	stopped  bool
 	tasks    *env.Group
+
+	ctx    context.Context // of the task's questions
+	cancel context.CancelFunc
 }
 
 func (p *provisioning) init(n *Node) {
 	p.n = n
 	p.parker = n.opt.Env.NewParker()
 	p.tasks = env.NewGroup(n.opt.Env)
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 }
 
 func (p *provisioning) start() { p.tasks.Go("provisioning", p.run) }
@@ -64,6 +68,7 @@ func (p *provisioning) stopReceiving() {
 		p.receiver.Stop()
 	}
 	p.mu.Unlock()
+	p.cancel()
 	p.parker.Unpark()
 }
 
@@ -137,7 +142,7 @@ func (p *provisioning) unneeded() bool {
 	if role.leader != raft.None {
 		donor = role.leader
 	}
-	answer, err := p.n.transport.Ask(context.Background(), transport.Call{To: donor, Kind: askFirst})
+	answer, err := p.n.transport.Ask(p.ctx, transport.Call{To: donor, Kind: askFirst})
 	if err != nil || len(answer) != 8 {
 		return false
 	}
@@ -273,7 +278,7 @@ func (p *provisioning) install(m *provision.Manifest) error {
 	}
 	n.opt.Log.Info("this member has its data", "csn", m.CSN, "index", m.Position.Index)
 	if leader, ok := n.Leader(); ok {
-		_, _ = n.transport.Ask(context.Background(), transport.Call{To: leader.ID, Kind: askProvisioned})
+		_, _ = n.transport.Ask(p.ctx, transport.Call{To: leader.ID, Kind: askProvisioned})
 	}
 	return nil
 }

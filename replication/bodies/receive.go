@@ -165,11 +165,16 @@ func (s *Store) receive(src *source) {
 // stale reports whether a source is over. REQUIRES: mu.
 func (s *Store) stale(src *source) bool { return src.over || s.closed || s.src != src }
 
-// read opens a stream and reads it. moved says that something came. Errors: errAgain,
-// errStale, the transport's; nil: the leader has nothing more.
+// read opens a stream and reads it. moved says that something came. Errors: errAgain, also if the stream was
+// ended here so that another one begins; errStale, the transport's; nil: the leader has nothing more.
 func (s *Store) read(src *source) (moved bool, err error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
+	defer func() {
+		if err != nil && err != errStale && ctx.Err() != nil {
+			err = errAgain
+		}
+	}()
 	s.mu.Lock()
 	if s.stale(src) {
 		s.mu.Unlock()
@@ -464,10 +469,15 @@ func (s *Store) refuse(src *source, st *staged, err error) error {
 	return errAgain
 }
 
-// unwanted says once that a stream is not received.
+// unwanted says once that a stream is not received. The leader, which counts on every member that has a
+// connection until that one's list says otherwise, hears it by a new one: what is open ends here, since the
+// task that reads it may be waiting for the leader.
 func (s *Store) unwanted(src *source, number uint64, err error) {
 	s.mu.Lock()
 	src.refuse(number)
+	if src.cancel != nil {
+		src.cancel()
+	}
 	s.wake()
 	s.mu.Unlock()
 	s.opt.Logger.Warn("a large transaction is not received while it runs; this member will fetch it when it commits",

@@ -257,7 +257,7 @@ func (s *Store) fetchFrom(f *fetch, holder uint64) error {
 // fetchedWhole makes a fetched body durable; then it is here. REQUIRES: st.w.
 func (s *Store) fetchedWhole(f *fetch, st *staged) error {
 	st.b.Finish()
-	err := st.b.Sync()
+	err := s.sync(&st.held)
 	s.mu.Lock()
 	if st.gone {
 		s.mu.Unlock()

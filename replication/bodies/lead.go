@@ -19,7 +19,6 @@ type own struct {
 	over   bool     // the session is done with it
 	ours   bool     // the file is the store's, since the session has left it; see Pin
 	moved  bool     // the file is in the log
-	failed error    // of a sync: what was lost a later one would not tell
 	fed    int      // senders that have it on their lists
 }
 
@@ -68,7 +67,7 @@ func (s *Store) Begin(term uint64, o body.Owner, name string, f file.File) *body
 	s.number++
 	b := body.NewFile(entry.StreamID{Term: term, Member: s.opt.Member, Start: s.start, Number: s.number}, name, f)
 	b.Owner = o
-	s.own = append(s.own, &own{held: held{b: b, began: o.Began}})
+	s.own = append(s.own, &own{held: s.hold(b, o.Began)})
 	if !s.offering {
 		s.offering = s.spawn("large offers", s.offers)
 	}
@@ -213,17 +212,18 @@ func (s *Store) want(o *own) {
 
 // syncOwn makes a complete body durable here.
 func (s *Store) syncOwn(o *own, l entry.LargeBody) error {
-	err := o.b.Sync()
+	if err := s.sync(&o.held); err != nil {
+		return o.broken(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.failed == nil {
-		o.failed = err
-	}
-	if o.failed != nil {
-		return fmt.Errorf("bodies: large transaction %v: %w", o.b.ID, o.failed)
-	}
 	o.whole, o.l = true, l
 	return nil
+}
+
+// broken is what COMMIT says if this member has not kept what the session wrote.
+func (o *own) broken(err error) error {
+	return fmt.Errorf("bodies: large transaction %v: %w", o.b.ID, err)
 }
 
 // standing says who has a body, or why it is not waited for any more.
@@ -235,6 +235,8 @@ func (s *Store) standing(o *own) ([]memberHas, error) {
 		return nil, ErrClosed
 	case o.over || o.b.ID.Term <= s.resigned:
 		return nil, ErrOver
+	case o.failed != nil:
+		return nil, o.broken(o.failed)
 	}
 	return slices.Clone(o.haves), nil
 }

@@ -60,7 +60,7 @@ func (st *staged) frames(p []byte, after func(i int) (uint64, bool)) error {
 
 // finish makes a complete body durable; then it is here.
 func (s *Store) finish(src *source, st *staged, l entry.LargeBody) {
-	err := st.b.Sync()
+	err := s.sync(&st.held)
 	s.mu.Lock()
 	if st.gone {
 		s.mu.Unlock()
@@ -103,8 +103,8 @@ func (s *Store) syncPieces() {
 		}
 		s.mu.Unlock()
 		if o != nil {
-			s.syncPiece(o)
-		} else if err := st.b.Sync(); err != nil {
+			_ = s.sync(&o.held) // COMMIT says it
+		} else if err := s.sync(&st.held); err != nil {
 			s.lost(st, err)
 		} else {
 			s.mu.Lock()
@@ -139,15 +139,6 @@ func (s *Store) unsynced() (o *own, st *staged) {
 		}
 	}
 	return o, st
-}
-
-func (s *Store) syncPiece(o *own) {
-	err := o.b.Sync()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil && o.failed == nil {
-		o.failed = err
-	}
 }
 
 // lost drops a received body of which a sync may have lost something.

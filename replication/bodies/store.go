@@ -61,6 +61,45 @@ type held struct {
 	whole  bool            // complete, verified and synced
 	pinned bool            // Raft has been given its entry
 	taking bool            // the log is about to rename it
+
+	syncs  *env.Mutex // of whoever syncs the file, until the result is noted
+	failed error      // what has lost something of the file, or cannot read it: it stays
+}
+
+// hold returns a body that nothing is known of.
+func (s *Store) hold(b *body.File, began time.Duration) held {
+	return held{b: b, began: began, syncs: env.NewMutex(s.opt.Env)}
+}
+
+// sync makes durable what was written to a body before. A system tells of what it could not write only once, so
+// syncs come one after the other, and each fails that comes after one that has.
+func (s *Store) sync(h *held) error {
+	h.syncs.Lock()
+	defer h.syncs.Unlock()
+	s.mu.Lock()
+	whole, err := h.whole, h.failed
+	s.mu.Unlock()
+	if whole || err != nil {
+		return err
+	}
+	if err = h.b.Sync(); err != nil {
+		s.fail(h, err)
+	}
+	return err
+}
+
+// fail notes that a body is not to be relied on.
+func (s *Store) fail(h *held, err error) {
+	s.mu.Lock()
+	first := h.failed == nil
+	if first {
+		h.failed = err
+	}
+	s.wake()
+	s.mu.Unlock()
+	if first {
+		s.opt.Logger.Error("the file of a large transaction cannot be relied on", "transaction", h.b.ID.String(), "file", h.b.Name, "error", err)
+	}
 }
 
 // New returns an empty store.
@@ -148,6 +187,9 @@ func (s *Store) holds(want *entry.LargeBody) *held {
 	h := s.find(want.ID)
 	if h == nil || !h.whole || !same(&h.l, want) {
 		return nil
+	}
+	if h.failed != nil && !h.pinned {
+		return nil // what Raft has been given was synced then
 	}
 	return h
 }
@@ -355,7 +397,7 @@ func (s *Store) create(id entry.StreamID) (*staged, error) {
 		var f file.File
 		name := path.Join(s.opt.Dir, fmt.Sprintf("%s%016x", filePrefix, s.opt.Env.Uint64()))
 		if f, err = s.opt.FS.Open(name, file.OpenOptions{Exclusive: true}); err == nil {
-			return &staged{held: held{b: body.NewFile(id, name, f), began: s.opt.Env.Monotonic()}, w: env.NewMutex(s.opt.Env)}, nil
+			return &staged{held: s.hold(body.NewFile(id, name, f), s.opt.Env.Monotonic()), w: env.NewMutex(s.opt.Env)}, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			break

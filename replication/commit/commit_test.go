@@ -216,3 +216,21 @@ func TestOpen(t *testing.T) {
 		}
 	})
 }
+
+// lostBodies are bodies that are not here any more.
+type lostBodies struct{ Bodies }
+
+func (lostBodies) Pin(*entry.LargeBody) bool { return false }
+func (lostBodies) Unpin(*entry.LargeBody)    {}
+
+// A large transaction whose body was lost while it was queued is not proposed; its session hears it.
+func TestLostBody(t *testing.T) {
+	sim := simenv.New(1)
+	sim.Run(func() {
+		p := New(Options{Env: sim, Engine: &storage.Engine{Locks: lock.New(lock.Options{Env: sim})}, Bodies: lostBodies{}})
+		x := &txn.Txn{Body: &entry.LargeBody{}, Waiter: sim.NewParker()}
+		if again := p.try(&Proposal{p: p, txns: []*txn.Txn{x}}); again != nil || !x.Done.Load() || x.Err != errLostBody {
+			t.Errorf("%v; the session hears %v", again, x.Err)
+		}
+	})
+}

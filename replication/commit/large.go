@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/binlog/body"
@@ -17,16 +18,20 @@ type Bodies interface {
 	// It ends with the context's cause, with what stop returns, which it asks now and then, or with an [ErrNotLeader] when this node has lost the lead.
 	Finish(ctx context.Context, b *body.File, stop func() error) (entry.LargeBody, error)
 	// Pin keeps a body that Finish has described for the log, whatever its session does. Unpin
-	// takes that back: its entry was refused.
+	// takes that back: its entry was refused. Pin is false if the body is not here any more.
 	Pin(l *entry.LargeBody) bool
 	Unpin(l *entry.LargeBody)
 }
 
+// errLostBody says that a body that Finish has described is not to be relied on any more.
+var errLostBody = errors.New("commit: this node cannot sync or read the file of the large transaction, as its log says; it is rolled back")
+
 // pin keeps the body of a proposal, if it has one, from before Raft is given the entry.
-func (p *Pipeline) pin(pr *Proposal) {
-	if l := pr.txns[0].Body; l != nil {
-		p.opt.Bodies.Pin(l)
+func (p *Pipeline) pin(pr *Proposal) error {
+	if l := pr.txns[0].Body; l != nil && !p.opt.Bodies.Pin(l) {
+		return errLostBody
 	}
+	return nil
 }
 
 // unpin ends pin for a proposal that is not in the log.

@@ -150,12 +150,11 @@ func (p *Pipeline) propose(pr *Proposal) {
 
 // try proposes once. again is the proposal if it was refused for now.
 func (p *Pipeline) try(pr *Proposal) (again *Proposal) {
-	var err error
-	if pr.Data == nil {
+	err := p.pin(pr) // before it has a number, which another one would get
+	if err == nil && pr.Data == nil {
 		err = p.encode(pr)
 	}
 	if err == nil {
-		p.pin(pr)
 		err = p.opt.Proposer.Propose(pr)
 	}
 	if errors.Is(err, ErrBusy) {

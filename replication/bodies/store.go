@@ -164,12 +164,13 @@ func (s *Store) await(p env.Parker) (done func()) {
 	}
 }
 
-// find returns the body with an id, or nil. REQUIRES: mu.
-func (s *Store) find(id entry.StreamID) *held {
-	if o := s.ownOf(id); o != nil && (!o.over || o.ours) {
+// find returns the body with an id of which something is true, or nil. A former leader may have two: what its session
+// wrote, and what was fetched after that was lost or its file was taken. REQUIRES: mu.
+func (s *Store) find(id entry.StreamID, is func(*held) bool) *held {
+	if o := s.ownOf(id); o != nil && (!o.over || o.ours) && is(&o.held) {
 		return &o.held
 	}
-	if st := s.stagedOf(id); st != nil {
+	if st := s.stagedOf(id); st != nil && is(&st.held) {
 		return &st.held
 	}
 	return nil
@@ -184,14 +185,10 @@ func same(a, b *entry.LargeBody) bool {
 
 // holds returns the body that is wanted if all of it is here. REQUIRES: mu.
 func (s *Store) holds(want *entry.LargeBody) *held {
-	h := s.find(want.ID)
-	if h == nil || !h.whole || !same(&h.l, want) {
-		return nil
-	}
-	if h.failed != nil && !h.pinned {
-		return nil // what Raft has been given was synced then
-	}
-	return h
+	return s.find(want.ID, func(h *held) bool {
+		// What Raft has been given was synced then.
+		return h.whole && same(&h.l, want) && (h.failed == nil || h.pinned)
+	})
 }
 
 // Has reports whether the whole body is here, verified and synced.
@@ -256,8 +253,8 @@ func (s *Store) Take(want *entry.LargeBody) (name string, err error) {
 // more; else it stays pinned.
 func (s *Store) Taken(want *entry.LargeBody, moved bool) {
 	s.mu.Lock()
-	h := s.find(want.ID)
-	if h == nil || !h.taking {
+	h := s.find(want.ID, func(h *held) bool { return h.taking })
+	if h == nil {
 		s.mu.Unlock()
 		return
 	}
@@ -270,10 +267,12 @@ func (s *Store) Taken(want *entry.LargeBody, moved bool) {
 	h.b.End(body.Taken)
 	s.noteTaken(want.ID)
 	st := s.stagedOf(want.ID)
-	if st != nil {
+	if st != nil && h == &st.held {
 		s.forget(st)
-	} else if o := s.ownOf(want.ID); o != nil {
-		o.moved = true
+	} else {
+		st = nil
+		o := s.ownOf(want.ID)
+		o.moved, o.whole = true, false // the log may lose the entry and get it once more
 		s.settle(o)
 	}
 	s.wakeSenders()

@@ -76,3 +76,48 @@ func TestFailedSyncBeside(t *testing.T) {
 		s.abort()
 	})
 }
+
+// A former leader whose log has lost an entry again does not take the file for the body's that the log had: it
+// fetches the body, though a member is still being sent the first file.
+func TestTakenTwice(t *testing.T) {
+	run(t, 18, 3, simnettest.Options{BulkWindow: 1 << 20, Faults: simnettest.Faults{BytesPerSecond: 100_000}}, func(r *rig) {
+		old := r.nodes[0]
+		s := old.session()
+		for range 5 {
+			s.write(1_000_000)
+		}
+		r.net.SetFaults(addr(1), addr(2), simnettest.Faults{})
+		l, err := s.finish()
+		if err != nil {
+			r.fatalf("%v", err)
+		}
+		old.commit(l)
+		r.nodes[1].commit(l)
+		s.abort()
+		if len(old.store.Status().Streams) != 1 {
+			r.fatalf("nobody is being sent it")
+		}
+		if err := old.fs.Remove(old.log[l.ID]); err != nil { // the log is cut
+			r.fatalf("%v", err)
+		}
+		delete(old.log, l.ID)
+		delete(old.busy, l.ID)
+		if old.store.Has(&l) || old.store.Pin(&l) {
+			r.fatalf("a body is here that has no file")
+		}
+		old.store.Resign(5)
+		r.leader, r.term = 2, 6
+		r.net.SetDefaultFaults(simnettest.Faults{})
+		old.commit(l)
+		r.nodes[2].commit(l)
+		for _, n := range r.nodes {
+			n.store.DropBefore(6)
+		}
+		env.Sleep(r.sim, time.Second)
+		for _, n := range r.nodes {
+			if now := n.store.Status(); len(n.files()) > 0 || len(now.Streams) > 0 {
+				r.fatalf("member %d keeps %v, %+v", n.id, n.files(), now)
+			}
+		}
+	})
+}

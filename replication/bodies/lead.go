@@ -223,7 +223,7 @@ func (s *Store) syncOwn(o *own, l entry.LargeBody) error {
 
 // broken is what COMMIT says if this member has not kept what the session wrote.
 func (o *own) broken(err error) error {
-	return fmt.Errorf("bodies: large transaction %v: %w", o.b.ID, err)
+	return fmt.Errorf("bodies: this member could not keep the events of large transaction %v, which is rolled back; see to its disk: %w", o.b.ID, err)
 }
 
 // standing says who has a body, or why it is not waited for any more.

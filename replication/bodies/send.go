@@ -369,8 +369,8 @@ func (v *sender) sendData(x *sending, frames int) (sent, again bool, err error) 
 		return false, true, nil
 	}
 	if err != nil {
-		v.s.opt.Logger.Error("a large transaction cannot be read to be sent to a member",
-			"transaction", b.ID.String(), "member", v.member, "error", err)
+		// The transaction cannot be committed with such a file: COMMIT says so instead of waiting for this member.
+		v.s.fail(&x.o.held, fmt.Errorf("reading it for member %d: %w", v.member, err))
 		x.stuck = true
 		return false, false, nil
 	}

@@ -121,3 +121,31 @@ func TestTakenTwice(t *testing.T) {
 		}
 	})
 }
+
+// COMMIT fails if the leader cannot read what its session wrote, before it or while it waits.
+func TestFailedRead(t *testing.T) {
+	for _, later := range []time.Duration{0, time.Second} {
+		run(t, 19, 3, simnettest.Options{BulkWindow: 1 << 20, Faults: simnettest.Faults{BytesPerSecond: 1_000_000}}, func(r *rig) {
+			r.nodes[2].down()
+			s := r.nodes[0].session()
+			for range 10 {
+				s.write(1_000_000)
+			}
+			var in *simfile.Injection
+			r.sim.Go("fault", func() {
+				env.Sleep(r.sim, later)
+				in = r.nodes[0].fs.Inject(simfile.Fault{Ops: simfile.OpRead, Err: file.ErrCrashed, Times: 1})
+			})
+			if later == 0 {
+				r.until("a read fails", func() bool { return in != nil && in.Hits() == 1 })
+			}
+			began := r.sim.Monotonic()
+			l, err := s.finish()
+			if wait := r.sim.Monotonic() - began; !errors.Is(err, file.ErrCrashed) || wait > later+time.Second || r.nodes[0].store.Pin(&l) {
+				r.fatalf("COMMIT after %v: %v", wait, err)
+			}
+			s.abort()
+			r.until("it is dropped", func() bool { return len(r.nodes[0].files())+len(r.nodes[1].files()) == 0 })
+		})
+	}
+}

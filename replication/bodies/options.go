@@ -70,6 +70,7 @@ const (
 	reopenMax   = 6                // attempts to open a stream until the next offer
 	pauseMin    = 50 * time.Millisecond
 	pauseMax    = 2 * time.Second
+	pauseLate   = 10 * time.Second // until a leader that does not answer, or has nothing more, is asked again what became of its transactions
 	stallAfter  = 3 * time.Second  // a stream that brings nothing of a body is not waited for
 	silentAfter = 10 * time.Second // a holder that sends nothing is given up
 	fetchesMax  = 4                // at a time

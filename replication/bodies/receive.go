@@ -118,6 +118,7 @@ func (s *Store) offered(from uint64, payload []byte) error {
 	if src := s.src; !src.running {
 		src.running = s.spawn("large receive", func() { s.receive(src) })
 	}
+	s.src.wake.Unpark() // from a pause
 	return nil
 }
 
@@ -138,28 +139,45 @@ func (s *Store) asked(from uint64, payload []byte) error {
 
 // receive reads a leader's streams until there are none, or the leader does not answer.
 // Then it is the leader's next offer that begins it again.
+//
+// As long as something of the leader's is here it goes on, slowly: what was rolled back meanwhile is not offered.
 func (s *Store) receive(src *source) {
 	pause := pauseMin
-	for try := 0; try < reopenMax; {
+	for try := 0; ; {
 		moved, err := s.read(src)
 		if moved {
 			try, pause = 0, pauseMin
 		}
-		if err == nil || errors.Is(err, errStale) {
-			break
-		}
 		if errors.Is(err, errAgain) {
 			continue // it is counted by stream
 		}
+		if err != nil {
+			try++
+		}
+		late := err == nil || try >= reopenMax
+		if (late || errors.Is(err, errStale)) && s.received(src) {
+			return
+		}
 		s.opt.Logger.Debug("the stream of a leader's large transactions broke", "member", src.id.Member, "error", err)
+		if late {
+			src.wake.ParkFor(pauseLate)
+			continue
+		}
 		src.wake.ParkFor(pause)
 		pause = min(2*pause, pauseMax)
-		try++
 	}
+}
+
+// received ends the task that reads a source, unless something is here whose end its leader has not told.
+func (s *Store) received(src *source) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.stale(src) && slices.ContainsFunc(s.staged, func(st *staged) bool { return st.from == src }) {
+		return false
+	}
 	src.running = false
 	s.wake()
+	return true
 }
 
 // stale reports whether a source is over. REQUIRES: mu.

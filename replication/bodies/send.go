@@ -295,13 +295,13 @@ func (v *sender) advance(x *sending) (sent, done bool, err error) {
 			}
 			return true, true, v.sendEnd(number, endDropped)
 		case x.completed:
-			return false, st.State == body.Taken, nil
+			return false, v.s.logged(x.o), nil
 		case !x.begun:
 			x.begun = true
 			m := beginMessage(v.buf[:0], msgBegin, number)
 			return true, false, v.send(m, len(m))
 		case x.stuck:
-			return false, st.State == body.Taken, nil
+			return false, v.s.logged(x.o), nil
 		}
 		again := false
 		switch {
@@ -316,6 +316,14 @@ func (v *sender) advance(x *sending) (sent, done bool, err error) {
 			return sent, false, err
 		}
 	}
+}
+
+// logged reports whether the log has taken a body. Until then its transaction may still be rolled back, which the
+// members that have it are to hear.
+func (s *Store) logged(o *own) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return o.moved
 }
 
 // sendCut says how much of a stream stays. again: it was cut once more meanwhile.

@@ -228,6 +228,11 @@ func (s *Store) Unpin(want *entry.LargeBody) {
 	defer s.mu.Unlock()
 	if o := s.ownOf(want.ID); o != nil {
 		o.pinned = false
+		if o.ours && !o.moved && !o.taking {
+			o.whole = false
+			o.b.End(body.Dropped)
+			s.wakeSenders()
+		}
 		s.settle(o)
 	}
 	if st := s.stagedOf(want.ID); st != nil {

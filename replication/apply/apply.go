@@ -46,6 +46,9 @@ type Options struct {
 	// AheadEnded, if not nil, is called once for each file that Ahead has begun with, by the
 	// task, when it reads the file no more.
 	AheadEnded func(b *body.File)
+	// OnFull, if not nil, is called before the log's changes are tried again that have found no space more than
+	// once: something may be given up for them. It must not wait.
+	OnFull func()
 	// OnApplied, if not nil, is called after commits with the position that is applied
 	// now, in order. It must not wait.
 	OnApplied func(index, number uint64)

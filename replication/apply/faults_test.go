@@ -291,8 +291,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestDiskFull: without room on the disk the applier waits, says so, and goes on by
-// itself when there is room.
+// TestDiskFull: without room on the disk the applier waits, says so, asks for room, and goes on by
+// itself when there is some.
 func TestDiskFull(t *testing.T) {
 	simulate(t, func(sim *simenv.Sim, seed uint64) error {
 		p, err := newPair(sim)
@@ -313,7 +313,8 @@ func TestDiskFull(t *testing.T) {
 		}); err != nil {
 			return err
 		}
-		a, err := apply.New(apply.Options{Env: sim, Engine: p.to.Engine, Workers: 1 + int(seed%4)})
+		asked := 0
+		a, err := apply.New(apply.Options{Env: sim, Engine: p.to.Engine, Workers: 1 + int(seed%4), OnFull: func() { asked++ }})
 		if err != nil {
 			return err
 		}
@@ -338,8 +339,8 @@ func TestDiskFull(t *testing.T) {
 			}
 		}
 		p.fs.SetCapacity(0)
-		if s := a.Stats(); !full || s.State != apply.Running || s.SpaceWaits == 0 {
-			return fmt.Errorf("full: %v, then %+v", full, s)
+		if s := a.Stats(); !full || s.State != apply.Running || s.SpaceWaits == 0 || asked == 0 {
+			return fmt.Errorf("full: %v, then %+v; room was asked for %d times", full, s, asked)
 		}
 		if err := errors.Join(sameStates(p.eng, p.to), a.Stop()); err != nil {
 			return err

@@ -225,6 +225,9 @@ func (w *worker) again(err error, try func() error) error {
 			a.setFull(false)
 			return ErrStopped
 		}
+		if full && waited && w.ahead == nil && a.opt.OnFull != nil {
+			a.opt.OnFull()
+		}
 		w.parker.ParkFor(a.opt.RetryEvery)
 		err = try()
 	}

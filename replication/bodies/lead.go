@@ -266,7 +266,7 @@ func (s *Store) heard(member uint64, payload []byte) (again bool, err error) {
 		return true, nil
 	}
 	for _, h := range r.have {
-		if o := s.ownNumber(h.number); o != nil {
+		if o := s.ownNumber(h.number); o != nil && !slices.Contains(o.refuse, member) { // else it is a late word
 			o.has(member, h.synced, h.whole)
 		}
 	}

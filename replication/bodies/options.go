@@ -73,6 +73,7 @@ const (
 	pauseLate   = 10 * time.Second // until a leader that does not answer, or has nothing more, is asked again what became of its transactions
 	stallAfter  = 3 * time.Second  // a stream that brings nothing of a body is not waited for
 	silentAfter = 10 * time.Second // a holder that sends nothing is given up
+	roomAfter   = 5 * time.Second  // GiveRoom waits for the space of a file
 	fetchesMax  = 4                // at a time
 	streamsMax  = 1024             // that are received and not in the log
 	leftMax     = 16               // unfinished files of transactions that are in the leader's log

@@ -331,13 +331,15 @@ func (s *Store) begun(src *source, number uint64) error {
 	if known {
 		return nil
 	}
-	if full {
-		s.unwanted(src, number, fmt.Errorf("bodies: there are %d already", streamsMax))
-		return errAgain
+	st, err := (*staged)(nil), fmt.Errorf("bodies: there are %d already", streamsMax)
+	if !full {
+		st, err = s.create(id)
 	}
-	st, err := s.create(id)
 	if err != nil {
-		s.unwanted(src, number, err)
+		s.mu.Lock()
+		s.shun(src, number)
+		s.mu.Unlock()
+		s.unwanted(id, err)
 		return errAgain
 	}
 	st.from = src
@@ -479,25 +481,28 @@ func (s *Store) refuse(src *source, st *staged, err error) error {
 	gone := st.gone
 	if !gone {
 		s.remove(st)
+		s.shun(src, st.b.ID.Number)
 	}
 	s.mu.Unlock()
 	if !gone {
-		s.unwanted(src, st.b.ID.Number, err)
+		s.unwanted(st.b.ID, err)
 	}
 	return errAgain
 }
 
-// unwanted says once that a stream is not received. The leader, which counts on every member that has a
-// connection until that one's list says otherwise, hears it by a new one: what is open ends here, since the
-// task that reads it may be waiting for the leader.
-func (s *Store) unwanted(src *source, number uint64, err error) {
-	s.mu.Lock()
+// shun refuses a stream. The leader, which counts on every member that has a connection until that one's list says
+// otherwise, hears it by a new one: what is open ends here, since the task that reads it may be waiting for the
+// leader. REQUIRES: mu.
+func (s *Store) shun(src *source, number uint64) {
 	src.refuse(number)
 	if src.cancel != nil {
 		src.cancel()
 	}
 	s.wake()
-	s.mu.Unlock()
+}
+
+// unwanted says once that a stream is not received.
+func (s *Store) unwanted(id entry.StreamID, err error) {
 	s.opt.Logger.Warn("a large transaction is not received while it runs; this member will fetch it when it commits",
-		"member", src.id.Member, "transaction", number, "error", err)
+		"member", id.Member, "transaction", id.String(), "error", err)
 }

@@ -115,6 +115,8 @@ func (v *sender) enter(l *list) (gone []ended, oldest uint64, err error) {
 			skip = append(skip, h.number)
 			continue
 		case h.skip:
+			// It may have had it: there was no room for what is not committed.
+			o.haves = slices.DeleteFunc(o.haves, func(h memberHas) bool { return h.member == v.member })
 			o.refuse = append(o.refuse, v.member)
 			skip = append(skip, h.number)
 			continue

@@ -35,6 +35,7 @@ type Store struct {
 	syncing bool         // the task of syncPieces runs
 	taken   []entry.StreamID
 	unused  []*body.File // to be closed, if there are no tasks any more
+	room    room
 
 	// On the leader.
 	number    uint64 // of the newest stream
@@ -367,8 +368,13 @@ func (s *Store) removeFile(b *body.File) {
 		if err != nil {
 			s.opt.Logger.Warn("the file of a large transaction was not removed", "file", b.Name, "error", err)
 		}
+		s.mu.Lock()
+		s.room.removals--
+		s.mu.Unlock()
 	})
-	if !removed {
+	if removed {
+		s.room.removals++
+	} else {
 		s.unused = append(s.unused, b)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triremedb/trireme/engine/binlog/body"
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
@@ -148,4 +150,69 @@ func TestFailedRead(t *testing.T) {
 			r.until("it is dropped", func() bool { return len(r.nodes[0].files())+len(r.nodes[1].files()) == 0 })
 		})
 	}
+}
+
+// A member without space gives up what is only early, the growing before the whole, and one at a time; not what
+// Raft has been given, or a fetch wants. Its leader hears it, and asks for it when COMMIT cannot do without.
+func TestGiveRoom(t *testing.T) {
+	run(t, 25, 3, simnettest.Options{}, func(r *rig) {
+		r.nodes[2].down()
+		n := r.nodes[1]
+		var all []*session
+		for i := range 4 { // two are whole, of which one is pinned; two grow
+			s := r.nodes[0].session()
+			for range 3 + i {
+				s.write(500_000)
+			}
+			all = append(all, s)
+		}
+		whole, err := all[0].finish()
+		pinned, err2 := all[1].finish()
+		if err != nil || err2 != nil || !n.store.Pin(&pinned) {
+			r.fatalf("%v, %v", err, err2)
+		}
+		for _, s := range all[2:] {
+			r.until("all of it is there", func() bool { return n.seen[s.b.ID].Status().Stored == s.b.Status().Stored })
+		}
+		small, large := n.seen[all[2].b.ID], n.seen[all[3].b.ID]
+		if small.Status().Stored > large.Status().Stored {
+			small, large = large, small
+		}
+		reader := large.Hold()
+		n.store.GiveRoom()
+		env.Sleep(r.sim, time.Second)
+		n.store.GiveRoom() // the space of the first is still to come
+		if large.Status().State != body.Dropped || small.Status().State != body.Growing || len(n.files()) != 3 || !reader {
+			r.fatalf("the larger one does not go first: %v", n.files())
+		}
+		large.Release()
+		n.store.GiveRoom()
+		env.Sleep(r.sim, time.Second)
+		if small.Status().State != body.Dropped || !n.store.Has(&whole) {
+			r.fatalf("the growing one does not go before the whole one")
+		}
+		for range 3 {
+			n.store.GiveRoom()
+			env.Sleep(r.sim, time.Second)
+		}
+		if n.store.Has(&whole) || !n.store.Has(&pinned) || len(n.store.Refused(9)) != 3 {
+			r.fatalf("it has %v, and refuses %v", n.streams(), n.store.Refused(9))
+		}
+		for _, st := range r.nodes[0].store.Status().Streams {
+			if len(st.Members) > 0 && st.ID != pinned.ID {
+				r.fatalf("the leader counts on %+v", st)
+			}
+		}
+		l, err := all[2].finish()
+		if err != nil || !n.store.Has(&l) {
+			r.fatalf("%v", err)
+		}
+		for _, c := range []entry.LargeBody{l, pinned, whole} {
+			r.commit(c)
+		}
+		for _, s := range all {
+			s.abort()
+		}
+		r.until("nothing is left", func() bool { return len(r.nodes[0].files())+len(n.files()) == 0 })
+	})
 }

@@ -192,6 +192,7 @@ func (f *fullDisk) wait(n *core, closed func() bool) bool {
 		r := &transferRequest{reply: reply{parker: n.env.NewParker()}}
 		n.inbox.call(func() { n.raft.moves.startTransfer(n.raft, r) })
 	}
+	n.giveRoom()
 	for waited := time.Duration(0); waited < diskRetry; waited += diskRetry / 10 {
 		if closed() {
 			return false

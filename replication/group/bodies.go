@@ -112,6 +112,13 @@ func (c *core) fetchBody(want *entry.LargeBody, index, leader uint64) {
 // before: nothing that is not in the log by now will be proposed by leaders of earlier ones.
 func (c *core) newTerm(term uint64) { c.bodies.DropBefore(term) }
 
+// giveRoom removes from a full disk what is there only early: a body that is not committed.
+func (c *core) giveRoom() {
+	if c.bodies != nil {
+		c.bodies.GiveRoom()
+	}
+}
+
 // largeMaker implements cache.Large: sessions of a leader make large transactions.
 type largeMaker struct{ c *core }
 

@@ -162,7 +162,7 @@ func (c *core) open(id *identity) error {
 		return err
 	}
 	if c.applier, err = apply.New(apply.Options{Env: c.env, Engine: c.engine, Workers: c.opt.Workers, MemoryMax: c.opt.PendingMax,
-		Trace: c.opt.Trace, Member: c.opt.ID, OpenBody: c.openBody, Damaged: c.damagedBody, AheadEnded: (*body.File).Release, Extra: c.extra,
+		Trace: c.opt.Trace, Member: c.opt.ID, OpenBody: c.openBody, Damaged: c.damagedBody, AheadEnded: (*body.File).Release, OnFull: c.giveRoom, Extra: c.extra,
 		OnApplied: func(index, _ uint64) { c.lastTime.publish(); c.applied.Store(index); c.appliedTo() }, OnStop: c.fail}); err != nil {
 		return err
 	}

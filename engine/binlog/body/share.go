@@ -65,6 +65,13 @@ func (b *File) Release() {
 	}
 }
 
+// Closed reports whether the file is released.
+func (b *File) Closed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed && b.holds == 0
+}
+
 // Close releases the file, once nobody holds it. It does not remove it, and may be called
 // again.
 func (b *File) Close() error {

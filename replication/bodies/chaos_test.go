@@ -7,6 +7,8 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
@@ -130,7 +132,7 @@ func (r *rig) propose(l entry.LargeBody) {
 // strike makes something go wrong, or right again.
 func (r *rig) strike() {
 	n := r.nodes[r.rng.IntN(len(r.nodes))]
-	switch r.rng.IntN(6) {
+	switch r.rng.IntN(8) {
 	case 0:
 		if n.store != nil && r.up() > len(r.nodes)/2+1 {
 			n.down()
@@ -154,6 +156,12 @@ func (r *rig) strike() {
 		r.net.Cut(addr(n.id), addr(r.leader))
 	case 5:
 		r.net.HealAll()
+	case 6:
+		if n.store != nil {
+			n.store.GiveRoom()
+		}
+	case 7:
+		n.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Err: file.ErrCrashed, Times: 1, Jitter: time.Second})
 	}
 }
 

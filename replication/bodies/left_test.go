@@ -121,3 +121,18 @@ func TestLateLog(t *testing.T) {
 		}
 	})
 }
+
+// Close does not wait for the end of a pause.
+func TestCloseInPause(t *testing.T) {
+	run(t, 26, 2, simnettest.Options{}, func(r *rig) {
+		n := r.nodes[1]
+		r.away(n).abort()
+		env.Sleep(r.sim, time.Minute)
+		began := r.sim.Monotonic()
+		running := n.store.src.running
+		n.down()
+		if took := r.sim.Monotonic() - began; !running || took > 100*time.Millisecond {
+			r.fatalf("it took %v", took)
+		}
+	})
+}

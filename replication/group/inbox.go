@@ -15,7 +15,8 @@ import (
 // the Raft task, or somebody else for one turn, as at a [station].
 //
 // Invariant: messages from peers take at most maxBytes, and of each member smallMax small ones more; what is
-// beyond is dropped (Raft sends again). What the node itself adds is bounded by what it has in work.
+// beyond is dropped (Raft sends again). One message that is longer than all may take is taken where next to nothing
+// waits: Raft would send it again for ever. What the node itself adds is bounded by what it has in work.
 // Nobody waits for room: the connection would not be read meanwhile, and heartbeats come behind what
 // waits. What holds the task for long may be waiting for other messages.
 type inbox struct {
@@ -67,7 +68,7 @@ func (in *inbox) fromPeers(msgs []*raftpb.Message) (total int) {
 	for _, m := range msgs {
 		n := messageSize(m)
 		total += n
-		if in.closed || in.bytes+n > in.maxBytes && !in.takesSmall(m, n) {
+		if in.closed || in.bytes+n > in.maxBytes && in.bytes > nearlyEmpty && !in.takesSmall(m, n) {
 			in.dropped++
 			continue
 		}
@@ -85,6 +86,8 @@ func (in *inbox) fromPeers(msgs []*raftpb.Message) (total int) {
 const (
 	smallMessage = 512
 	smallMax     = 1024
+	// nearlyEmpty is how many bytes may wait before a message that is too long for maxBytes: heartbeats always do.
+	nearlyEmpty = 64 << 10
 )
 
 // takesSmall reports whether a message of a member is taken beyond maxBytes. REQUIRES: mu.

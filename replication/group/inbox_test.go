@@ -52,3 +52,22 @@ func TestInboxIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// The longest message that there can be is taken where next to nothing waits, whatever all may take together: nobody could
+// give it to this member otherwise. One at a time.
+func TestInboxTakesTheLongest(t *testing.T) {
+	long := func() *raftpb.Message {
+		return &raftpb.Message{Type: raftpb.MsgApp.Enum(), From: proto.Uint64(1), Entries: []*raftpb.Entry{{Data: make([]byte, 2<<20)}}}
+	}
+	in := newInbox(env.Real(), 1<<20)
+	for range 2 {
+		for range 5 {
+			in.fromPeers([]*raftpb.Message{{Type: raftpb.MsgHeartbeat.Enum(), From: proto.Uint64(1), Context: make([]byte, 64)}})
+		}
+		if in.fromPeers([]*raftpb.Message{long(), long()}); len(in.now.peers) != 6 {
+			t.Errorf("behind five heartbeats, of two messages that are longer than all may take, %d are taken", len(in.now.peers)-5)
+		}
+		var w work
+		in.rest(&w)
+	}
+}

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
 
 // insertMany inserts rows that make more than two pieces of events in one transaction.
@@ -87,4 +90,36 @@ func TestPacked(t *testing.T) {
 	if stats, err = l.Stats(); err != nil || stats.Commit.Packed != 4 {
 		t.Errorf("%+v %v", stats.Commit, err)
 	}
+}
+
+// An entry that is longer than all messages that may wait for a member's Raft comes to it all the same.
+func TestLongestEntry(t *testing.T) {
+	options := func(o *group.Options) { o.InboxMax, o.LargeThreshold = 1<<20, 64<<20 }
+	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
+		l := r.leader(nil)
+		createFruit(t, l.node)
+		s, err := l.node.NewSession()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := errors.Join(s.Begin(txn.BeginOptions{}), l.node.Set("binlog_transaction_compression", 0)); err != nil {
+			t.Error(err)
+		}
+		insertMany(t, s, 0, repetitive)
+		var number uint64
+		done := false
+		r.sim.Go("commit", func() { number, err = s.Commit(context.Background()); done = true })
+		if !r.within(time.Minute, func() bool { return done }) || err != nil {
+			t.Errorf("the commit has ended: %v, %v", done, err)
+		}
+		for _, n := range r.others(l) {
+			if !r.within(time.Minute, func() bool { return n.node.Status().Number >= number && done }) {
+				t.Errorf("member %d does not get the entry: %+v", n.id, n.node.Status())
+			}
+		}
+		if done {
+			_ = s.Close()
+		}
+	})
 }

@@ -3,6 +3,7 @@ package group
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -21,6 +22,8 @@ import (
 type writer struct {
 	n *core
 	station[*raftpb.Message]
+
+	since atomic.Int64 // when the call to the disk that is under way began, on the monotonic clock; 0: there is none
 
 	batch []*raftpb.Message
 	reply []*raftpb.Message // to this node
@@ -114,6 +117,7 @@ func (w *writer) flush() bool {
 // once writes and syncs what can be written and gives out the answers; the Raft task is
 // not woken for them. rest is what could not, and err why.
 func (w *writer) once(batch []*raftpb.Message) (rest []*raftpb.Message, err error) {
+	defer w.since.Store(0)
 	done, err := w.store(batch)
 	if done > 0 {
 		if err := w.sync(); err != nil {
@@ -128,6 +132,7 @@ func (w *writer) sync() error {
 	if w.n.opt.Sabotage == AnswerUnsynced {
 		return nil
 	}
+	w.begins()
 	return w.n.raftlog.Sync()
 }
 
@@ -137,6 +142,7 @@ func (w *writer) store(batch []*raftpb.Message) (done int, err error) {
 		if w.n.opt.Sabotage == ForgetCommit {
 			m.Commit = nil
 		}
+		w.begins()
 		if err := w.n.raftlog.Append(m); err != nil {
 			return i, err
 		}

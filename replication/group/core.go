@@ -100,6 +100,8 @@ type core struct {
 	waiters []*appliedWait
 	stopped bool
 	idle    env.Parker // of the housekeeping task
+	purging env.Parker // of the task that purges the log
+	forgets env.Parker // of the task that has old commit tokens forgotten
 }
 
 // membershipKey is where the membership is kept in the catalogue's local area.
@@ -108,7 +110,8 @@ const membershipKey = "group/membership"
 // openCore recovers the engine and the log and starts the tasks.
 func openCore(opt *Options, id *identity, data file.FS, tr transport.Transport, onFail func(error), onSnap func(uint64)) (*core, error) {
 	c := &core{opt: opt, env: opt.Env, log: opt.Log, transport: tr, data: data, onFail: onFail, onSnap: onSnap,
-		incarnation: opt.Env.Uint64(), leaseClock: opt.LeaseClock, idle: opt.Env.NewParker(), tasks: env.NewGroup(opt.Env), wake: env.NewGroup(opt.Env)}
+		incarnation: opt.Env.Uint64(), leaseClock: opt.LeaseClock, idle: opt.Env.NewParker(), purging: opt.Env.NewParker(), forgets: opt.Env.NewParker(),
+		tasks: env.NewGroup(opt.Env), wake: env.NewGroup(opt.Env)}
 	c.role.Store(&role{})
 	c.recovery = newRecovery(opt)
 	if err := c.recovery.watched(func() error { return c.open(id) }); err != nil {
@@ -332,6 +335,8 @@ func (c *core) start() {
 	c.tasks.Go("finisher", c.finisher.run)
 	c.tasks.Go("commit", c.pipeline.Run)
 	c.tasks.Go("housekeeping", c.housekeep)
+	c.tasks.Go("log purge", c.purge)
+	c.tasks.Go("commit tokens", c.forgetTokens)
 	c.tasks.Go("recovery", c.watchRecovery)
 }
 
@@ -369,6 +374,8 @@ func (c *core) stop(reason error) {
 	c.pipeline.Close(reason)
 	c.applier.Cancel() // the finisher may wait for it
 	c.idle.Unpark()
+	c.purging.Unpark()
+	c.forgets.Unpark()
 }
 
 func (c *core) closeParts() error {

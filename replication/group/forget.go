@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/trx"
 )
 
@@ -13,7 +14,7 @@ import (
 // ahead. It is a number that the leader logs as it logs changes of settings, so that members of older
 // versions keep it, too, and it goes with data that are given, and with backups.
 //
-// It is the housekeeping task's.
+// It belongs to its own task, since it reads the engine.
 type forgetting struct {
 	looked bool
 	at     time.Duration // of the last look, on the monotonic clock
@@ -34,6 +35,17 @@ const (
 	// clockSlack is by how much the wall clock may part from the monotonic one between two looks.
 	clockSlack = 10 * time.Second
 )
+
+// forgetTokens is the task in which the leader has old commit tokens forgotten.
+func (c *core) forgetTokens() {
+	var f forgetting
+	for !c.isStopped() {
+		c.forgets.ParkFor(env.Beat(c.env, c.opt.MarkInterval/2))
+		if before := f.look(c); before != 0 {
+			c.pipeline.Mark(entry.Mark, markBody(before), func(trx.Position, error) {})
+		}
+	}
+}
 
 // look returns from before when tokens are to be forgotten now, in microseconds; 0: none are.
 //

@@ -13,13 +13,12 @@ import (
 )
 
 // housekeep is the task of what has to be done now and then: the leader puts its
-// clock into an idle log where heartbeats do not tell it, and forgets old commit tokens; who has lost the lead lets sessions
-// go that wait for an outcome; everybody says when it has no space for what it applies, and
-// removes files of the log that nobody needs, refuses nodes that do not know its
-// format, and finds out that it has left the group.
+// clock into an idle log where heartbeats do not tell it; who has lost the lead lets sessions
+// go that wait for an outcome; everybody says when it has no space for what it applies, refuses nodes that do not
+// know its format, and finds out that it has left the group. It waits for no disk, but to read of its own
+// removal, lest one that does not answer keep sessions waiting as well.
 func (c *core) housekeep() {
-	var marked, purged time.Duration
-	var forget forgetting
+	var marked time.Duration
 	var full bool // the applier has been seen to wait for space
 	var looked uint64
 	for !c.isStopped() {
@@ -28,11 +27,10 @@ func (c *core) housekeep() {
 		c.requireFormat()
 		c.lookForRemoval(&looked)
 		// A wake may come a little earlier after the last one than it was meant to.
-		before := forget.look(c)
-		if before != 0 || now-marked >= c.opt.MarkInterval*3/4 && c.serving.Load() != 0 {
+		if now-marked >= c.opt.MarkInterval*3/4 && c.serving.Load() != 0 {
 			marked = now
-			if before != 0 || c.marksTell() && c.pipeline.Idle() {
-				c.pipeline.Mark(entry.Mark, markBody(before), func(trx.Position, error) {})
+			if c.marksTell() && c.pipeline.Idle() {
+				c.pipeline.Mark(entry.Mark, nil, func(trx.Position, error) {})
 			}
 		}
 		if c.applier.Full() != full {
@@ -45,11 +43,18 @@ func (c *core) housekeep() {
 		if now-time.Duration(c.lostAt.Load()) >= c.opt.DoubtTimeout {
 			c.pipeline.Forsake()
 		}
-		if now-purged >= c.opt.PurgeInterval {
-			purged = now
-			if err := c.purgeLog(); err != nil {
-				c.fail(err)
-			}
+	}
+}
+
+// purge is the task that removes files of the log that nobody needs.
+func (c *core) purge() {
+	for {
+		c.purging.ParkFor(env.Beat(c.env, c.opt.PurgeInterval))
+		if c.isStopped() {
+			return
+		}
+		if err := c.purgeLog(); err != nil {
+			c.fail(err)
 		}
 	}
 }

@@ -46,6 +46,7 @@ type raftTask struct {
 	lease lease
 	reads reads
 	moves moves
+	stall stall
 
 	nextWatch  time.Duration
 	nextBehind time.Duration
@@ -241,6 +242,7 @@ func (t *raftTask) ticks() {
 	t.lease.renew(t)
 	t.reads.tick(t, now)
 	t.moves.tick(t, now)
+	t.stall.tick(t, now)
 }
 
 // watch looks at the others as their leader, once in a while.

@@ -70,6 +70,7 @@ func (r *changeRequest) joins(which func(id uint64) bool) bool {
 type transferRequest struct {
 	reply
 	to       uint64        // 0: the best
+	least    uint64        // the log up to where it has to have acknowledged
 	deadline time.Duration // until when a member that can take over is waited for
 	begun    bool          // Raft hands over: it takes no proposals
 }
@@ -218,7 +219,7 @@ func (v *moves) checkTransfer(t *raftTask, r *transferRequest) error {
 // of the term: the other one is elected without waiting for it, however late it hears of this.
 func (v *moves) handOver(t *raftTask) {
 	r := v.transfer
-	to := v.bestSuccessor(t, r.to)
+	to := v.bestSuccessor(t, r)
 	if to == 0 {
 		return
 	}
@@ -229,12 +230,12 @@ func (v *moves) handOver(t *raftTask) {
 
 // bestSuccessor is the voter in reach that can serve soonest: that has the least to apply, and of those the one
 // whose log is the longest; only one may be asked for. One that needs its data first could not take over in time.
-func (v *moves) bestSuccessor(t *raftTask, only uint64) uint64 {
+func (v *moves) bestSuccessor(t *raftTask, r *transferRequest) uint64 {
 	best, match, left := uint64(0), uint64(0), time.Duration(0)
 	now := t.env.Monotonic()
 	t.raft.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
-		able := typ == raft.ProgressTypePeer && pr.RecentActive && pr.State != tracker.StateSnapshot
-		if id == t.n.opt.ID || only != 0 && id != only || !able {
+		able := typ == raft.ProgressTypePeer && pr.RecentActive && pr.State != tracker.StateSnapshot && pr.Match >= r.least
+		if id == t.n.opt.ID || r.to != 0 && id != r.to || !able {
 			return
 		}
 		if has := t.n.behind.toApply(id, now); best == 0 || has < left || has == left && pr.Match > match {

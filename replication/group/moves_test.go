@@ -117,6 +117,9 @@ func TestTransferWaits(t *testing.T) {
 		t.Error("a member that was not heard is to lead")
 	}
 	hears(3)
+	if to := task.moves.bestSuccessor(task, &transferRequest{least: 6}); to != 0 {
+		t.Errorf("member %d is the best of those that have acknowledged the log up to index 6, which nobody has", to)
+	}
 	if task.moves.tick(task, 1); hands() != 3 || task.lease.held || r.done.Load() {
 		t.Errorf("a member that was heard again: %d is to lead; the lease is held: %v", hands(), task.lease.held)
 	}

@@ -26,6 +26,8 @@ type Status struct {
 	Applied      uint64 `json:"applied"`   // index
 	Number       uint64 `json:"number"`    // of the last transaction applied
 	Lag
+	// DiskStalled is for how long the disk of the log has not answered a call; 0: not for seconds.
+	DiskStalled time.Duration `json:"disk_stalled,omitempty"`
 	// SeenLag is how far the member is behind as its leader sees it, see Behind; 0: less than two
 	// seconds; -1: nobody says. GroupStatus tells it.
 	SeenLag time.Duration `json:"seen_lag"`
@@ -66,6 +68,7 @@ func (n *Node) status() Status {
 	r := c.currentRole()
 	csn, pos := c.engine.Applied()
 	s.Term, s.Leader, s.Writable, s.DiskFull = r.term, r.leader, c.writable(), c.diskFull.Load() || c.applier.Full()
+	s.DiskStalled = c.stalled()
 	s.Provisioning = n.provisioning.active()
 	s.Index, s.Applied, s.Number = c.binlog.LastIndex(), pos.Index, csn
 	s.Committed = c.committed.Load()

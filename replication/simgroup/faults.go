@@ -118,7 +118,26 @@ func (w *world) harmSwizzle(rng *rand.Rand) {
 
 // diskHarms are what happens to disks: faults of package simfile have their place here.
 func (w *world) diskHarms() []func(*rand.Rand) {
-	return []func(*rand.Rand){w.harmDisk, w.harmSpace, w.harmFile, w.harmRot}
+	return []func(*rand.Rand){w.harmDisk, w.harmSpace, w.harmStall, w.harmStall, w.harmFile, w.harmRot}
+}
+
+// harmStall lets a disk stand still, that of the leader if there is one: calls for the log take seconds.
+func (w *world) harmStall(rng *rand.Rand) {
+	n := w.leader()
+	if n == nil {
+		n = w.pick(rng)
+	}
+	if n == nil {
+		return
+	}
+	ops := []simfile.Op{simfile.OpSync, simfile.OpSync | simfile.OpWrite, simfile.OpAny}
+	stalls := n.fs.Inject(simfile.Fault{Ops: ops[rng.IntN(len(ops))], Name: "binlog.*", Times: 1 + rng.IntN(3),
+		Delay: 2 * time.Second, Jitter: time.Duration(1+rng.IntN(8)) * time.Second})
+	pause := time.Duration(rng.IntN(4000)) * time.Millisecond
+	w.sim.Go("heal", func() {
+		env.Sleep(w.sim, pause)
+		stalls.Stop()
+	})
 }
 
 // harmFile lets a call on a file of a node fail once: the node may stop by that, and is started

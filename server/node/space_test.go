@@ -81,6 +81,10 @@ func TestRoomier(t *testing.T) {
 	if got := roomier(1, members, states); got != 2 {
 		t.Errorf("member %d", got)
 	}
+	states[1].DiskStalled = time.Minute
+	if got := roomier(1, members, states); got != 0 {
+		t.Errorf("member %d", got)
+	}
 	if got := roomier(1, members, states[:1]); got != 0 {
 		t.Errorf("member %d", got)
 	}
@@ -93,7 +97,11 @@ func TestHeir(t *testing.T) {
 	if got := heir(1, members, states); got != 3 {
 		t.Errorf("member %d", got)
 	}
-	states[1].DiskFull = false
+	states[1].DiskFull, states[1].DiskStalled = false, time.Second
+	if got := heir(1, members, states); got != 3 {
+		t.Errorf("member %d", got)
+	}
+	states[1].DiskStalled = 0
 	if got := heir(1, members, states); got != 0 {
 		t.Errorf("member %d", got)
 	}
@@ -106,11 +114,12 @@ func TestLacks(t *testing.T) {
 		t.Errorf("one that is whole %s", why)
 	}
 	for want, change := range map[string]func(s *group.Status){
-		"is being given its data":  func(s *group.Status) { s.Provisioning = true },
-		"does not answer":          func(s *group.Status) { s.Error = "out of reach" },
-		"has no space on its disk": func(s *group.Status) { s.DiskFull = true },
-		"is 7 entries behind":      func(s *group.Status) { s.Lag = group.Lag{Time: spareLag + 1, Entries: 7} },
-		"is -1 entries behind":     func(s *group.Status) { s.Lag = group.UnknownLag },
+		"is being given its data":         func(s *group.Status) { s.Provisioning = true },
+		"does not answer":                 func(s *group.Status) { s.Error = "out of reach" },
+		"has no space on its disk":        func(s *group.Status) { s.DiskFull = true },
+		"has a disk that does not answer": func(s *group.Status) { s.DiskStalled = time.Second },
+		"is 7 entries behind":             func(s *group.Status) { s.Lag = group.Lag{Time: spareLag + 1, Entries: 7} },
+		"is -1 entries behind":            func(s *group.Status) { s.Lag = group.UnknownLag },
 	} {
 		s := whole
 		change(&s)

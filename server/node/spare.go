@@ -152,6 +152,8 @@ func lacks(s *group.Status) string {
 		return "does not answer"
 	case s.DiskFull:
 		return "has no space on its disk"
+	case s.DiskStalled > 0:
+		return "has a disk that does not answer"
 	case s.Lag.Time < 0 || s.Lag.Time > spareLag:
 		return fmt.Sprintf("is %d entries behind", s.Lag.Entries)
 	}

@@ -1,0 +1,104 @@
+package group
+
+import (
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/tracker"
+)
+
+// stall is what a member does about a disk that takes a call of the log's writer and does not return: neither success nor an
+// error. A leader's heartbeats go on, its followers acknowledge, and the group agrees; but the leader answers a commit
+// once it has the entry itself, so that every COMMIT would wait for as long.
+//
+// So it hands over. That takes nothing of its own disk: the word to take over is sent at once, and the successor is
+// elected by the others. It does so only where the group has agreed on an entry that it has not stored. Then a majority
+// has, which does without this member and whose disks are well, and to one of those it hands over. Anywhere else it is needed
+// itself, or the others' disks stall too: the leader's lease, and with it the reads, would be given away for nothing.
+//
+// What it had proposed is in doubt, as after any loss of the lead (see DESIGN.md). It stores nothing, and so acknowledges
+// nothing, before the disk answers.
+type stall struct {
+	since time.Duration // when the first call that took too long began; 0: the disk is well
+	seen  time.Duration // when one was seen that takes too long, last
+
+	transfer *transferRequest // the last attempt, until its end is told
+	next     time.Duration    // when there may be another
+	pause    time.Duration    // until the next one after that
+}
+
+const (
+	// stallPauseMax bounds the time between two attempts, which doubles. A member whose disk is well for that long
+	// begins anew: disks that stall by turns do not keep the lead going round.
+	stallPauseMax = time.Minute
+	// stallAdvice is what the log says to the operator.
+	stallAdvice = "see to the disk: iostat -x 1, dmesg, the volume's limits. If it does not come back, stop this node, kill it if it does not end, " +
+		"and replace it: docs/operations-alerts.md, TriremeLogSyncSlow"
+)
+
+// stallLimit is how long a call of the log's writer may take until its disk is taken to stall.
+func (o *Options) stallLimit() time.Duration {
+	return max(handOver, 4*time.Duration(o.ElectionTicks)*o.Tick)
+}
+
+// stalled is how long the disk of the log has not answered a call; 0: not for long.
+func (c *core) stalled() time.Duration {
+	since := c.writer.since.Load()
+	if took := c.env.Monotonic() - time.Duration(since); since != 0 && took >= c.opt.stallLimit() {
+		return took
+	}
+	return 0
+}
+
+// begins notes that a call to the disk begins.
+func (w *writer) begins() { w.since.Store(max(1, int64(w.n.env.Monotonic()))) }
+
+// tick looks whether the disk answers, and hands over if that has to be.
+func (s *stall) tick(t *raftTask, now time.Duration) {
+	if r := s.transfer; r != nil && r.done.Load() {
+		if s.transfer = nil; r.err != nil {
+			t.n.log.Warn("leadership was not handed over", "error", r.err)
+		}
+	}
+	took := t.n.stalled()
+	if took == 0 {
+		s.isWell(t, now)
+		return
+	}
+	if s.seen = now; s.since == 0 {
+		s.since = now - took
+		t.n.log.Error("the disk of the log does not answer: this member acknowledges and answers nothing that has to be stored",
+			"for", took.Round(time.Millisecond), "leads", t.role.leads, "advice", stallAdvice)
+	}
+	if now >= s.next && s.transfer == nil && t.role.leads && t.outrun() {
+		s.handOver(t, now)
+	}
+}
+
+// isWell ends a stall of which nothing was seen for a while.
+func (s *stall) isWell(t *raftTask, now time.Duration) {
+	limit := t.n.opt.stallLimit()
+	if s.since != 0 && now-s.seen >= limit {
+		t.n.log.Info("the disk of the log answers again", "after", (s.seen - s.since).Round(time.Millisecond))
+		s.since = 0
+	}
+	if now-s.seen >= stallPauseMax {
+		s.next, s.pause = 0, 0
+	}
+}
+
+func (s *stall) handOver(t *raftTask, now time.Duration) {
+	s.pause = min(max(t.n.opt.stallLimit(), 2*s.pause), stallPauseMax)
+	s.next = now + s.pause
+	t.n.log.Warn("a majority of the others has stored what this member's disk does not take: one of them is to lead", "again_in", s.pause)
+	s.transfer = &transferRequest{least: t.n.agreed.Load(), reply: reply{parker: t.env.NewParker()}}
+	t.moves.startTransfer(t, s.transfer)
+}
+
+// outrun reports whether the group has agreed on more than this member, which leads, has stored.
+func (t *raftTask) outrun() (yes bool) {
+	t.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+		yes = yes || id == t.n.opt.ID && pr.Match < t.n.agreed.Load()
+	})
+	return yes
+}

@@ -1,0 +1,198 @@
+package group_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/race"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
+)
+
+// inserted returns a session that has inserted a row and not committed it.
+func inserted(n *group.Node, id int) (*txn.Session, error) {
+	s, err := n.NewSession()
+	if err == nil {
+		err = s.Begin(txn.BeginOptions{})
+	}
+	if err != nil {
+		return s, err
+	}
+	o, err := s.Open("shop", "fruit")
+	if err == nil {
+		err = s.Insert(o, []types.Value{types.NewInt(int64(id)), types.NewString(fmt.Sprint("fruit ", id))}, false)
+	}
+	return s, err
+}
+
+// insert commits a row, however that ends.
+func insert(n *group.Node, id int) (number uint64, err error) {
+	s, err := inserted(n, id)
+	if err == nil {
+		number, err = s.Commit(context.Background())
+	}
+	if s != nil {
+		_ = s.Close()
+	}
+	return number, err
+}
+
+// alike waits until all nodes have applied a transaction and compares what they have.
+func (r *simRig) alike(number uint64) {
+	r.t.Helper()
+	want := ""
+	for _, n := range r.nodes {
+		if !r.within(time.Minute, func() bool { return n.node.Status().Number >= number }) {
+			r.t.Errorf("member %d does not get transaction %d: %+v", n.id, number, n.node.Status())
+			return
+		}
+		e, err := n.node.Engine()
+		if err != nil {
+			r.t.Error(err)
+			return
+		}
+		h, err := e.StateHash(number)
+		if got := fmt.Sprintf("%x", h); err != nil || want != "" && got != want {
+			r.t.Errorf("member %d differs at %d: %v", n.id, number, err)
+		} else {
+			want = got
+		}
+	}
+}
+
+// A leader whose disk takes a call and does not return hands over, whatever else it does with that disk: another member
+// answers commits within seconds, and the sessions of the old leader do not wait for the disk, but the one that is in
+// the call itself. When the disk answers the old leader follows, and has everything.
+func TestLeadersDiskStalls(t *testing.T) {
+	const away = 3 * time.Minute
+	for what, fault := range map[string]simfile.Fault{
+		"syncs of the log":  {Ops: simfile.OpSync, Name: "binlog.*", Delay: away},
+		"writes to the log": {Ops: simfile.OpWrite, Name: "binlog.*", Delay: away},
+		"everything":        {Ops: simfile.OpAny, Delay: away},
+	} {
+		for seed := range race.Fewer(uint64(4), 1) {
+			simulate(t, seed, 3, simnettest.Options{}, func(o *group.Options) { o.PurgeInterval = time.Second }, func(r *simRig) {
+				l := r.leader(nil)
+				createFruit(t, l.node)
+				const clients = 5
+				var sessions []*txn.Session
+				for id := range clients { // what needs the disk by itself waits for it
+					s, err := inserted(l.node, id)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					sessions = append(sessions, s)
+				}
+				stalls := l.fs.Inject(fault)
+				began := r.sim.Monotonic()
+				ended := map[int]error{}
+				for id, s := range sessions {
+					r.sim.Go("client", func() {
+						_, err := s.Commit(context.Background())
+						ended[id] = err
+						_ = s.Close()
+					})
+				}
+				now := r.leader(l)
+				if now == nil {
+					return
+				}
+				last, err := insert(now.node, 100)
+				if took := r.sim.Monotonic() - began; err != nil || took > 10*time.Second {
+					t.Errorf("%s, seed %d: the commit on another member ends after %v: %v", what, seed, took, err)
+				}
+				if !r.within(10*time.Second, func() bool { return len(ended) >= clients-1 }) {
+					t.Errorf("%s, seed %d: of %d sessions of the old leader %d have an answer: %v", what, seed, clients, len(ended), ended)
+				}
+				for id, err := range ended {
+					if !errors.Is(err, txn.ErrOutcomeUnknown) && !errors.Is(err, group.ErrNotLeader) {
+						t.Errorf("%s, seed %d: the commit of row %d on the old leader: %v", what, seed, id, err)
+					}
+				}
+				if s := l.node.Status(); s.DiskStalled < 2*time.Second || s.Leader != now.id {
+					t.Errorf("%s, seed %d: the old leader says %+v", what, seed, s)
+				}
+				stalls.Stop()
+				if !r.within(2*away, func() bool { return len(ended) == clients && l.node.Status().DiskStalled == 0 }) {
+					t.Errorf("%s, seed %d: the disk answers again, and the member says %+v", what, seed, l.node.Status())
+				}
+				if last, err = insert(r.leader(nil).node, 101); err != nil {
+					t.Error(err)
+				}
+				r.alike(last)
+			})
+		}
+	}
+}
+
+// Where no majority has stored what the leader has not, it leads on with its lease: it is needed, or the others' disks stall as
+// well. Nobody can commit anything, but reads are answered.
+func TestStalledAndNeeded(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		nodes, stalled int
+		down           int
+	}{
+		{"the only voter", 1, 1, 0},
+		{"one of two", 2, 1, 0},
+		{"all", 3, 3, 0},
+		{"one of the two that are left", 3, 1, 1},
+	} {
+		simulate(t, 1, c.nodes, simnettest.Options{}, nil, func(r *simRig) {
+			l := r.leader(nil)
+			createFruit(t, l.node)
+			for _, n := range r.others(l)[:c.down] {
+				n.kill()
+			}
+			env.Sleep(r.sim, time.Second)
+			var stalls []*simfile.Injection
+			for _, n := range append([]*simNode{l}, r.others(l)...)[:c.stalled] {
+				stalls = append(stalls, n.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Name: "binlog.*", Delay: time.Minute}))
+			}
+			term, ended := l.node.Status().Term, 0
+			for id := range 2 {
+				r.sim.Go("client", func() {
+					if _, err := insert(l.node, id); err != nil {
+						t.Errorf("%s: %v", c.name, err)
+					}
+					ended++
+				})
+			}
+			env.Sleep(r.sim, 30*time.Second)
+			if s := l.node.Status(); s.Term != term || !s.Writable || s.DiskStalled < 20*time.Second || ended > 0 {
+				t.Errorf("%s: in term %d: %+v; %d commits are answered", c.name, term, s, ended)
+			}
+			asked, _ := l.node.Questions()
+			if _, err := l.node.ReadPoint(group.ReadOptions{Consistency: group.Strong, Wait: time.Second}); err != nil {
+				t.Errorf("%s: a read: %v", c.name, err)
+			}
+			if again, _ := l.node.Questions(); again != asked {
+				t.Errorf("%s: a read asks a majority: the lease is gone", c.name)
+			}
+			for _, s := range stalls {
+				s.Stop()
+			}
+			if !r.within(3*time.Minute, func() bool { return ended == 2 }) {
+				t.Errorf("%s: the disks answer again, and %d commits are answered", c.name, ended)
+			}
+			for _, n := range r.nodes {
+				if n.node == nil {
+					n.start()
+				}
+			}
+			last, err := insert(r.leader(nil).node, 100)
+			if err != nil {
+				t.Error(err)
+			}
+			r.alike(last)
+		})
+	}
+}

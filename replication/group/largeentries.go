@@ -99,6 +99,9 @@ func part(m *raftpb.Message, from, to int) *raftpb.Message {
 }
 
 // stored reports whether the log has the entry, and with it the body.
+//
+// The writer may have yet to take entries back, but not this one: a leader sends an entry from before its term only upon an answer that
+// this member has given in that term, and answers to appends, refusals as well, leave when all is written that came before.
 func (t *raftTask) stored(e *raftpb.Entry) bool {
 	term, err := t.n.binlog.Term(e.GetIndex())
 	return err == nil && term == e.GetTerm()

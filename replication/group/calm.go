@@ -78,6 +78,8 @@ func (t *raftTask) pause() time.Duration {
 		t.wake += (leaderSleeps - 1) * t.tick
 	case t.sleep:
 		t.wake += (followerSleeps - 1) * t.tick
+	case t.held != nil && t.role.leader == raft.None: // until it may be answered
+		t.wake = min(t.wake, t.env.Monotonic()+max(0, t.promiseEnds()-t.n.leaseClock()))
 	}
 	return t.wake - t.env.Monotonic()
 }

@@ -171,6 +171,15 @@ func (t *raftTask) abandon(why string) {
 	}
 }
 
+// answerHeld asks Raft what a candidate has asked that was held, once the promise has ended by time: that of this member's start ends
+// no other way. While a leader is followed, abandon sees to it.
+func (t *raftTask) answerHeld() {
+	if m := t.held; m != nil && t.role.leader == raft.None && !t.promised() {
+		t.held = nil
+		t.stepOne(m)
+	}
+}
+
 // campaignsAgain is how often a member stands for election again that was not elected: the
 // others may have learned only later that the leader is no more, or the vote was split.
 const campaignsAgain = 3

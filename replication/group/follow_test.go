@@ -199,3 +199,28 @@ func TestTransferUnasked(t *testing.T) {
 		})
 	}
 }
+
+// A voter that has just been started answers a candidate as soon as it may: the one that asked does not have to ask again. What
+// the voter may have promised before it was started ends by time alone.
+func TestFailoverAfterStart(t *testing.T) {
+	const promised = 450 * time.Millisecond // the timeout less a tick
+	for _, first := range []int{0, 1} {
+		for seed := range race.Fewer(uint64(12), 3) {
+			simulate(t, seed, 3, simnettest.Options{}, quiet, func(r *simRig) {
+				l := r.leader(nil)
+				env.Sleep(r.sim, time.Second)
+				voter := r.others(l)[first]
+				voter.kill()
+				env.Sleep(r.sim, 100*time.Millisecond)
+				voter.start()
+				began := r.sim.Monotonic()
+				env.Sleep(r.sim, 200*time.Millisecond+time.Duration(r.sim.Uint64()%uint64(140*time.Millisecond))) // the other one asks within 100 ms
+				l.kill()
+				r.leader(l)
+				if after := r.sim.Monotonic() - began - promised; after < 0 || after > 30*time.Millisecond {
+					t.Errorf("voter %d of two is started, seed %d: another member leads %v after it may vote", first+1, seed, after)
+				}
+			})
+		}
+	}
+}

@@ -224,6 +224,7 @@ func (t *raftTask) offered(m *raftpb.Message) {
 // is looked at before an election is called for. Two ticks are never closer than a tick,
 // which the promises of voters count on.
 func (t *raftTask) ticks() {
+	t.answerHeld()
 	now := t.env.Monotonic()
 	if now < t.nextTick {
 		return

@@ -170,9 +170,14 @@ func (t *raftTask) promises(length time.Duration) bool {
 }
 
 // promised reports whether this member may not vote for anyone else yet.
-func (t *raftTask) promised() bool {
-	now := t.leaseNow()
-	return now < t.promise.started || now < t.promise.until && !t.over(t.promise.to)
+func (t *raftTask) promised() bool { return t.leaseNow() < t.promiseEnds() }
+
+// promiseEnds is when it may, on the lease clock, as far as is known.
+func (t *raftTask) promiseEnds() time.Duration {
+	if t.over(t.promise.to) {
+		return t.promise.started
+	}
+	return t.promise.until // which is not before
 }
 
 // waits reports whether Raft's own clock stands still, lest this member stand for election before

@@ -1,6 +1,7 @@
 package group_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
@@ -142,6 +144,29 @@ func TestPromiseOutlivesProcess(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who asked a leader for a change of membership that has lost the lead since does not wait for it any longer: what becomes of it
+// is for the new leader to say.
+func TestChangeOfWhoLostTheLead(t *testing.T) {
+	simulate(t, 1, 3, simnettest.Options{}, nil, func(r *simRig) {
+		l := r.leader(nil)
+		gone := r.others(l)[0]
+		r.cut(l, r.others(l)...)
+		began := r.sim.Monotonic()
+		err := l.node.Remove(gone.id)
+		if took := r.sim.Monotonic() - began; !errors.Is(err, txn.ErrOutcomeUnknown) || took > 5*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+		r.net.HealAll()
+		lead := r.leader(nil)
+		if lead == gone {
+			gone = l
+		}
+		if err := lead.node.Remove(gone.id); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A leader whose successor does not take over has no lease any more: the successor may hear of

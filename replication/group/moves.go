@@ -8,6 +8,8 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
+
+	"github.com/triremedb/trireme/engine/txn"
 )
 
 // moves are the requests to change who is in the group and who leads it, one at a
@@ -281,6 +283,9 @@ func (v *moves) tickChange(t *raftTask, now time.Duration) {
 	case r == nil:
 	case r.stage >= changeJoint && (now >= r.deadline || !t.role.leads):
 		v.end(fmt.Errorf("group: the change of membership has taken effect, but %w has confirmed it in time: a member that leaves is still needed until the same change is asked for again and succeeds", ErrNoQuorum))
+	case !t.role.leads && r.stage != changeWaits:
+		v.end(fmt.Errorf("group: the change of membership was proposed, and then this member has lost the lead: it may still happen, and to ask the new leader for "+
+			"the same change makes sure: %w", txn.ErrOutcomeUnknown))
 	case now >= r.deadline && r.stage == changeWaits:
 		v.end(fmt.Errorf("group: %w: the change of membership before this one has not been applied in time; nothing was changed", ErrBusy))
 	case now >= r.deadline:

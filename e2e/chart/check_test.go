@@ -45,6 +45,21 @@ func (k seenKind) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...
 	return o, yaml.Unmarshal([]byte(text), &o.Object)
 }
 
+func (k seenKind) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	all := &unstructured.UnstructuredList{}
+	for key, text := range k.of {
+		if !strings.HasPrefix(key, k.kind+"/") {
+			continue
+		}
+		o := unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+			return nil, err
+		}
+		all.Items = append(all.Items, o)
+	}
+	return all, nil
+}
+
 // upgraded renders the chart as helm upgrade does; in may be nil.
 func upgraded(t *testing.T, in seen, values string) *release {
 	t.Helper()

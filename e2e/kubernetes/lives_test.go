@@ -24,6 +24,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"it is looked after by kubectl's plugin", g.lookedAfter},
 		{"a setting is changed", g.settingChanged},
 		{"a bad setting is refused; it rolls out without the check, and a member is killed", g.badSetting},
+		{"another name is refused", g.nameRefused},
 		{"an upgrade waits while a member is away", g.upgradeWaits},
 		{"all members are stopped, and started by an upgrade", g.stoppedAndUpgraded},
 		{"the group hibernates, and is woken", g.hibernated},

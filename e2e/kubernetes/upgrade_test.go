@@ -132,6 +132,21 @@ func (g *group) badSetting(t *testing.T, b *bank) string {
 	return fmt.Sprintf("; the member that was killed was ready again after %s", round(back))
 }
 
+// nameRefused: an upgrade that would make an empty database in the place of this one changes nothing.
+func (g *group) nameRefused(t *testing.T, b *bank) string {
+	before := g.set().Meta.UID
+	for _, other := range []string{"nameOverride=other", "fullnameOverride=other", "nameOverride=other,fullnameOverride=" + name} {
+		g.refused(t, []string{"are called " + name, "make a new release from a backup"}, "--set="+other)
+	}
+	if g.set().Meta.UID != before {
+		t.Error("the set is another one")
+	}
+	if gap := b.goesOn(); gap > usual {
+		t.Errorf("nothing was changed, and nothing was written for %v", gap)
+	}
+	return ""
+}
+
 // upgradeWaits: with a member that cannot be placed, no other is stopped; the upgrade goes on when it is back.
 func (g *group) upgradeWaits(t *testing.T, b *bank) string {
 	away := g.follower()

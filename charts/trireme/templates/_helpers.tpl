@@ -24,6 +24,27 @@ which Helm deletes by name, have one, so that they are nobody's else.
 {{- end -}}
 {{- end -}}
 
+{{/*
+Refuses names other than those that the release's sets have: Helm would delete these sets and make empty ones beside their claims, and a set of
+another selector it cannot change. Of an umbrella chart's several databases each is found by its chart's name. Without a cluster to look
+at nobody knows.
+*/}}
+{{- define "trireme.sameNames" -}}
+{{- if .Release.IsUpgrade -}}
+{{- $name := include "trireme.fullname" . -}}
+{{- range (lookup "apps/v1" "StatefulSet" .Release.Namespace "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $chart := regexReplaceAll "-v?[0-9]+[.][0-9]+[.][0-9].*$" (get $labels "helm.sh/chart") "" -}}
+{{- if and (eq (get (.metadata.annotations | default dict) "meta.helm.sh/release-name") $.Release.Name) (eq (get $labels "app.kubernetes.io/component") "member") (eq $chart $.Chart.Name) -}}
+{{- $is := get $labels "app.kubernetes.io/name" -}}
+{{- if or (ne .metadata.name $name) (ne $is (include "trireme.name" $)) -}}
+{{- fail (printf "the objects of the release %s are called %s (app.kubernetes.io/name: %s), and would be called %s (%s) now, with an empty database in the place of this one: a release keeps its names. Take nameOverride and fullnameOverride back. For another name make a new release from a backup: docs/operations-kubernetes.md, Restoring" $.Release.Name .metadata.name $is $name (include "trireme.name" $)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "trireme.selector" -}}
 app.kubernetes.io/name: {{ include "trireme.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -1,0 +1,52 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	common "helm.sh/helm/v4/pkg/chart/common"
+)
+
+// named is a StatefulSet of a release as it was installed: its chart, app.kubernetes.io/name and component.
+func named(set, release, chart, is, component string) string {
+	return fmt.Sprintf("{metadata: {name: %s, annotations: {meta.helm.sh/release-name: %s}, labels: {helm.sh/chart: %s, app.kubernetes.io/name: %s, "+
+		"app.kubernetes.io/component: %s}}, spec: {replicas: 3}}", set, release, chart, is, component)
+}
+
+// TestNamesStay: an upgrade that would make other objects beside those of the release is refused, and the answer says what to do.
+func TestNamesStay(t *testing.T) {
+	own := named(set, "prod-db", "trireme-0.0.9", "trireme", "member")
+	for _, c := range []struct {
+		name   string
+		in     seen
+		values string
+		says   string // empty: it is not refused
+	}{
+		{"the same names", seen{"StatefulSet/" + set: own}, "{}", ""},
+		{"another second part", seen{"StatefulSet/" + set: own}, "nameOverride: other", "are called prod-db-trireme (app.kubernetes.io/name: trireme), and would be called prod-db-other (other)"},
+		{"another name", seen{"StatefulSet/" + set: own}, "fullnameOverride: other", "make a new release from a backup"},
+		{"an override is taken away", seen{"StatefulSet/given": named("given", "prod-db", "trireme-0.1.0", "trireme", "member")}, "{}", "are called given"},
+		{"labels alone, which selectors have", seen{"StatefulSet/" + set: own}, "{fullnameOverride: prod-db-trireme, nameOverride: other}", "a release keeps its names"},
+		{"an override stays", seen{"StatefulSet/given": named("given", "prod-db", "trireme-0.1.0", "trireme", "member")}, "fullnameOverride: given", ""},
+		{"another release's", seen{"StatefulSet/else": named("else", "else", "trireme-0.1.0", "trireme", "member")}, "{}", ""},
+		{"another chart of the release", seen{"StatefulSet/prod-db-2": named("prod-db-2", "prod-db", "trireme-2-0.1.0", "trireme-2", "member")}, "{}", ""},
+		{"the read replicas'", seen{"StatefulSet/" + readSet: named(readSet, "prod-db", "trireme-0.1.0", "trireme", "replica")}, "{}", ""},
+		{"a set that has no labels", seen{"StatefulSet/bare": "{metadata: {name: bare}}"}, "{}", ""},
+	} {
+		_, err := renderIn(c.in, common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsUpgrade: true, Revision: 2}, c.values)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		// An installation has no sets of its own, and what is rendered as one each time cannot look.
+		if _, err := renderIn(c.in, common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsInstall: true}, c.values); err != nil {
+			t.Errorf("%s, an installation: %v", c.name, err)
+		}
+	}
+	// The check asks for a set by the label that sets have.
+	if l := must(t, "{}").objects["StatefulSet/"+set]; l == nil {
+		t.Fatal("there is no set")
+	} else if got := l.(interface{ GetLabels() map[string]string }).GetLabels(); got["helm.sh/chart"] != "trireme-0.1.0" || got["app.kubernetes.io/component"] != "member" || got["app.kubernetes.io/name"] != "trireme" {
+		t.Errorf("its labels are %v", got)
+	}
+}

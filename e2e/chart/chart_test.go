@@ -350,7 +350,7 @@ func (r *release) settings(t *testing.T) string {
 	return settingsOf(t, &object[*appsv1.StatefulSet](t, r, "StatefulSet/prod-db-trireme").Spec.Template)
 }
 
-// checkServices demands that every Service leads to ports of pods.
+// checkServices demands that every Service leads to ports of pods, and to no job's or test's, which have none.
 func (r *release) checkServices(t *testing.T, pods []*corev1.Pod) {
 	t.Helper()
 	for key, o := range r.objects {
@@ -360,7 +360,7 @@ func (r *release) checkServices(t *testing.T, pods []*corev1.Pod) {
 		}
 		found := 0
 		for _, p := range pods {
-			if p.Labels["app.kubernetes.io/component"] == "test" || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(p.Labels)) {
+			if !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(p.Labels)) {
 				continue
 			}
 			found++

@@ -332,6 +332,12 @@ app.kubernetes.io/name: {{ include "trireme.name" . }}-check
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* The pod of helm test: by the members' labels Services would lead to it. */}}
+{{- define "trireme.testSelector" -}}
+app.kubernetes.io/name: {{ include "trireme.name" . }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
 {{- define "trireme.prepareSelector" -}}
 app.kubernetes.io/name: {{ include "trireme.name" . }}-prepare
 app.kubernetes.io/instance: {{ .Release.Name }}

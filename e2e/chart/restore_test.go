@@ -128,7 +128,7 @@ func TestRestoreRights(t *testing.T) {
 		}
 		delete(may, what)
 	}
-	if all := may["get persistentvolumeclaims"]; len(all) != 64 || all[0] != claim.Name || !slices.Contains(all, "data-prod-db-trireme-read-31") || len(may) != 1 {
+	if all := may["get persistentvolumeclaims"]; len(all) != 198 || all[0] != claim.Name || !slices.Contains(all, "data-prod-db-trireme-read-98") || len(may) != 1 {
 		t.Errorf("it may besides %v", may)
 	}
 	limited := must(t, strings.Replace(restoring, "{replicaCount: 1,", "{replicaCount: 1, networkPolicy: {egress: {enabled: true}},", 1))

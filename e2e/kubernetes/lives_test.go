@@ -46,6 +46,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"a volume is lost", g.volumeLost},
 		{"two of three volumes are lost", g.majorityLost},
 		{"five members, and three again", g.scaled},
+		{"two read replicas, and none", g.replicasComeAndGo},
 		{"one member, and three again", g.scaledToOne},
 		{"a setting is changed while a member is away", g.notRolledWhileAway},
 		{"one member is wanted while that one is away", g.wantedAlone},

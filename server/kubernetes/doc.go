@@ -5,7 +5,8 @@
 // Kubernetes does not tell a pod why it is stopped, and deletes the claims of pods that are
 // scaled away without asking whether their members have left the group. So members ask, and
 // the leader tidies up: it deletes the claim of a member that is no member any more, and of
-// nobody else (decision 0034).
+// nobody else (decision 0034). A set that is gone is asked for among the others of its group: by what these say it
+// is gone for good, or set aside.
 //
 // Before Helm changes a release, a job prepares its sets: it expands claims, and sets aside a set
 // that Helm could not change (decision 0037).

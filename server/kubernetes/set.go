@@ -14,8 +14,8 @@ import (
 // Set is a StatefulSet as it is to be.
 type Set struct {
 	Name string
-	// Lasts says that the set is to have pods. One that ends, is gone, or is to have none for a while says
-	// nothing of members: they stay what they are.
+	// Lasts says that who has no place in the set is to leave. A set that ends, is gone, or is to have no pods for a while says
+	// nothing of members: they stay what they are. SetAmong knows of sets that are gone for good.
 	Lasts bool
 	// Pods with numbers from Start up to End, which is not among them, are to be there.
 	Start, End int
@@ -24,8 +24,14 @@ type Set struct {
 	// Scaled says that the number of pods was set by `kubectl`, or through the set's scale as autoscalers do.
 	Scaled bool
 
-	uid string
+	uid   string
+	goes  bool     // it is being deleted
+	group []string // all sets of its group that there are to be, as it says; nil: it says nothing
 }
+
+// setsKey is the annotation of a set with the names of all sets of its group, parted by commas: those that there are to be from
+// now on, also if they have no pods for a while. One that is gone and not among them is not set aside to be made anew.
+const setsKey = "trireme.io/sets"
 
 // Exists reports whether there is such a set at all.
 func (s *Set) Exists() bool { return s.uid != "" }
@@ -65,9 +71,10 @@ func (s *Set) Has(ordinal int) bool { return ordinal >= s.Start && ordinal < s.E
 func (c *Client) Set(ctx context.Context, name string) (Set, error) {
 	var set struct {
 		Metadata struct {
-			UID               string    `json:"uid"`
-			DeletionTimestamp *string   `json:"deletionTimestamp"`
-			ManagedFields     []manager `json:"managedFields"`
+			UID               string            `json:"uid"`
+			Annotations       map[string]string `json:"annotations"`
+			DeletionTimestamp *string           `json:"deletionTimestamp"`
+			ManagedFields     []manager         `json:"managedFields"`
 		} `json:"metadata"`
 		Spec struct {
 			Replicas *int `json:"replicas"`
@@ -89,16 +96,42 @@ func (c *Client) Set(ctx context.Context, name string) (Set, error) {
 	if err != nil {
 		return Set{}, fmt.Errorf("the StatefulSet %s: %w", name, err)
 	}
-	s := Set{Name: name, Start: set.Spec.Ordinals.Start, uid: set.Metadata.UID}
+	s := Set{Name: name, Start: set.Spec.Ordinals.Start, uid: set.Metadata.UID, goes: set.Metadata.DeletionTimestamp != nil}
+	if names := set.Metadata.Annotations[setsKey]; names != "" {
+		s.group = strings.Split(names, ",")
+	}
 	s.End = s.Start
 	if set.Spec.Replicas != nil {
 		s.End += *set.Spec.Replicas
 	}
-	s.Lasts = s.Pods() > 0 && set.Metadata.DeletionTimestamp == nil
+	s.Lasts = s.Pods() > 0 && !s.goes
 	s.Scaled = slices.ContainsFunc(set.Metadata.ManagedFields, func(m manager) bool { return m.scaled() })
 	for _, c := range set.Spec.Claims {
 		if c.Metadata.Name == "data" {
 			s.Size, s.Class = c.Spec.Resources.Requests.Storage, c.Spec.Class
+		}
+	}
+	return s, nil
+}
+
+// SetAmong asks as Set does for one of a group's sets. One that is being deleted or is gone lasts, without pods, if another set of the group
+// that lasts says that there is to be none of that name: its members are to leave. If none says so it may be set aside.
+func (c *Client) SetAmong(ctx context.Context, name string, group []string) (Set, error) {
+	s, err := c.Set(ctx, name)
+	if err != nil || s.Exists() && !s.goes {
+		return s, err
+	}
+	for _, other := range group {
+		if other == name {
+			continue
+		}
+		// It is asked after the one that is gone: what it says is no older.
+		o, err := c.Set(ctx, other)
+		if err != nil {
+			return Set{}, err
+		}
+		if o.Lasts && o.group != nil && !slices.Contains(o.group, name) {
+			s.Lasts, s.End = true, s.Start
 		}
 	}
 	return s, nil

@@ -45,13 +45,21 @@ func (n *Node) newStatefulSet() (*statefulSet, error) {
 	return &statefulSet{c, name, ordinal}, nil
 }
 
+// sets are the names of the StatefulSets that the group runs in.
+func (n *Node) sets() []string { return append(n.cfg.List("kubernetes_statefulsets"), n.set.name) }
+
+// askSet asks Kubernetes what one of them is to have.
+func (n *Node) askSet(ctx context.Context, name string) (kubernetes.Set, error) {
+	return n.set.SetAmong(ctx, name, n.sets())
+}
+
 // leaving is the set that has no place for this node any more, because of which it has to leave the group; nil: it
 // stays a member.
 func (n *Node) leaving(ctx context.Context) *kubernetes.Set {
 	if n.set == nil || n.group == nil || n.group.Err() != nil {
 		return nil
 	}
-	set, err := n.set.Set(ctx, n.set.name)
+	set, err := n.askSet(ctx, n.set.name)
 	switch known := n.noPlace.Load(); {
 	case err == nil:
 	case known != nil: // and the leader may have let it go for that

@@ -25,6 +25,7 @@ import (
 type kubernetes struct {
 	mu     sync.Mutex
 	set    string   // what it says of the set; empty: there is none
+	read   string   // what it says of the set of read replicas
 	asked  int      // how often it was
 	claims []string // that are there
 	done   []string // what was deleted, and reasons of events, in order
@@ -93,6 +94,13 @@ func (k *kubernetes) say(set string) {
 	k.set = set
 }
 
+// sayBoth says something of both sets.
+func (k *kubernetes) sayBoth(set, read string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.set, k.read = set, read
+}
+
 // count is how often it was asked.
 func (k *kubernetes) count() int {
 	k.mu.Lock()
@@ -123,12 +131,12 @@ func (k *kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	k.asked++
-	switch {
-	case r.URL.Path != "/apis/apps/v1/namespaces/prod/statefulsets/db" || k.set == "":
+	set := map[string]string{"db": k.set, "db-read": k.read}[strings.TrimPrefix(r.URL.Path, "/apis/apps/v1/namespaces/prod/statefulsets/")]
+	if set == "" {
 		http.Error(w, `{"code": 404}`, http.StatusNotFound)
-	default:
-		_, _ = w.Write([]byte(k.set))
+		return
 	}
+	_, _ = w.Write([]byte(set))
 }
 
 // kubernetesAPI serves all tests, since pods find it by their environment. Their tokens tell which kubernetes is meant.

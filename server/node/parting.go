@@ -107,7 +107,7 @@ func (p *parting) look(ctx context.Context) error {
 	if n.set == nil {
 		return nil
 	}
-	set, err := n.set.Set(ctx, n.set.name)
+	set, err := n.askSet(ctx, n.set.name)
 	if p.refused++; !kubernetes.Refused(err) {
 		p.refused = 0
 	}
@@ -217,8 +217,12 @@ func (n *Node) tellKind(ctx context.Context, kind, reason, message string) bool 
 	return n.toldEvent(reason, err)
 }
 
-// tellOf makes an event of a set.
+// tellOf makes an event of a set; of this node's own if that one is gone, since nobody reads of it any more.
 func (n *Node) tellOf(ctx context.Context, set *kubernetes.Set, reason, message string) {
+	if !set.Exists() {
+		n.tell(ctx, reason, message)
+		return
+	}
 	n.toldEvent(reason, n.set.Tell(ctx, set, kubernetes.Warning, reason, message))
 }
 

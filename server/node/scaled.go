@@ -17,7 +17,7 @@ import (
 //
 // A claim goes only if this node, or a process of it before, has seen its pod's name among the group's members, and that member has left
 // in a way that a majority cannot forget any more; if no other member has the name; and if the set is to
-// have pods, and not that one. A claim of which none of that is known stays: it may hold what another
+// have pods, and not that one, or is gone for good. A claim of which none of that is known stays: it may hold what another
 // group needs, or what this one had before it was lost.
 type scaled struct {
 	n      *Node
@@ -122,11 +122,11 @@ func (s *scaled) look() {
 	ctx, cancel := n.untilStopping(scaledLimit)
 	defer cancel()
 	sets := map[string]kubernetes.Set{}
-	for _, name := range s.sets() {
+	for _, name := range n.sets() {
 		if _, asked := sets[name]; asked {
 			continue
 		}
-		set, err := n.set.Set(ctx, name)
+		set, err := n.askSet(ctx, name)
 		if err != nil {
 			n.log.Warn("Kubernetes does not say how many members there are to be", "error", err)
 			return
@@ -139,18 +139,13 @@ func (s *scaled) look() {
 	}
 }
 
-// sets are the names of the StatefulSets that the group runs in.
-func (s *scaled) sets() []string {
-	return append(s.n.cfg.List("kubernetes_statefulsets"), s.n.set.name)
-}
-
 // pod is the pod that an address is of, if it is one of the sets in this node's own domain.
 func (s *scaled) pod(addr string) (set string, ordinal int, ok bool) {
 	at, _ := splitAddr(addr)
 	_, domain, _ := strings.Cut(at, ".")
 	_, own, _ := strings.Cut(host(s.n.cfg), ".")
 	set, ordinal, ok = kubernetes.Place(addr)
-	return set, ordinal, ok && domain == own && slices.Contains(s.sets(), set)
+	return set, ordinal, ok && domain == own && slices.Contains(s.n.sets(), set)
 }
 
 // place is pod, with what Kubernetes says of its set.
@@ -240,7 +235,7 @@ func (s *scaled) deleteClaims(ctx context.Context, sets map[string]kubernetes.Se
 		}
 		if err == nil {
 			// All that took its time; so may the call, and the pod come back with another claim of the name.
-			now, asked := n.set.Set(ctx, set.Name)
+			now, asked := n.askSet(ctx, set.Name)
 			if asked != nil || !now.Lasts || now.Has(ordinal) || s.used(m.addr) != 0 || !n.serves() {
 				return
 			}

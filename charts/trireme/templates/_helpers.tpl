@@ -86,9 +86,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml $all -}}
 {{- end -}}
 
-{{/* How many claims a set may have, those of members that have left included, and their names. */}}
+{{- define "trireme.wantedNames" -}}
+{{- $names := list -}}
+{{- range include "trireme.wanted" . | fromYamlArray }}{{ $names = append $names .name }}{{ end -}}
+{{- join "," $names -}}
+{{- end -}}
+
+{{/* How many claims a set may have, those of members that have left included, and their names: as many as values.schema.json allows read replicas. */}}
 {{- define "trireme.claimsMax" -}}
-{{ max 32 (int .Values.readReplicas.count) }}
+99
 {{- end -}}
 {{- define "trireme.claims" -}}
 {{- $claims := list -}}

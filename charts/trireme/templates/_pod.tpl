@@ -18,6 +18,11 @@ metadata:
   labels:
     {{- include "trireme.labels" $ | nindent 4 }}
     app.kubernetes.io/component: {{ .role }}
+  {{- if eq .role "member" }}
+  annotations:
+    # All sets of the group that there are to be, also while they have no pods: members of one that is gone and not among them leave.
+    trireme.io/sets: {{ include "trireme.wantedNames" $ }}
+  {{- end }}
 spec:
   serviceName: {{ include "trireme.peers" $ }}
   replicas: {{ .replicas }}

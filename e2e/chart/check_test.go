@@ -83,6 +83,40 @@ func running(members int) seen {
 	}
 }
 
+// TestWaking: a group none of which runs is not started with so few of its members that they are no majority, nor has it fewer members while
+// it sleeps, so that nobody knows how many they are.
+func TestWaking(t *testing.T) {
+	for _, c := range []struct {
+		name, values      string
+		running, founders int
+		says              string
+	}{
+		{"as it was", "replicaCount: 5", 0, 5, ""},
+		{"by a majority", "replicaCount: 3", 0, 5, ""},
+		{"by fewer", "replicaCount: 1", 0, 3, "wake it with replicaCount=3"},
+		{"by three of seven", "replicaCount: 3", 0, 7, "none of the group's 7 members runs, and 3 of them are no majority"},
+		{"by more", "replicaCount: 5", 0, 3, ""},
+		{"it runs, and the job asks it", "replicaCount: 1", 3, 3, ""},
+		{"it sleeps on", "{replicaCount: 3, hibernate: true}", 0, 3, ""},
+		{"fewer while it sleeps", "{replicaCount: 3, hibernate: true}", 0, 5, "Change replicaCount before it hibernates"},
+		{"fewer as it falls asleep", "{replicaCount: 3, hibernate: true}", 5, 5, "a group of 5 members that hibernates cannot come to have 3"},
+		{"all the same", "{replicaCount: 1, upgrade: {check: {group: false}}}", 0, 3, ""},
+		{"nobody knows", "replicaCount: 1", 0, 0, ""},
+	} {
+		in := running(c.running)
+		if c.founders > 0 {
+			in["ConfigMap/prod-db-trireme-founders"] = "{metadata: {name: f}, data: {founders: '" + strconv.Itoa(c.founders) + "'}}"
+		}
+		_, err := renderIn(in, common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsUpgrade: true, Revision: 2}, c.values)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if _, err := render("{replicaCount: 1, hibernate: true}"); err != nil {
+		t.Errorf("an installation: %v", err)
+	}
+}
+
 // option is what the job's program is told; "": nothing.
 func option(t *testing.T, r *release, name string) string {
 	t.Helper()

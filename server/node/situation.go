@@ -85,7 +85,7 @@ func (n *Node) tellMajority(leader uint64) {
 				reads = "the Services send no reads here either, since it has heard no leader since it was started"
 			}
 			n.majority.lasts(ctx, n, now, fmt.Sprintf("member %d at %s hears too few others: %s. Writes wait; %s. "+
-				"The group goes on by itself when they are back. If their disks are lost: docs/operations-kubernetes.md, When the majority is lost",
+				"The group goes on by itself when they are back. If their pods were scaled away, scale up to as many as before. If their disks are lost: docs/operations-kubernetes.md, When the majority is lost",
 				n.group.ID(), peerAddress(n.cfg), text, reads))
 		}
 		return

@@ -49,7 +49,7 @@ func TestMajorityIsTold(t *testing.T) {
 	members[0].stop()
 	members[2].stop()
 	_, text := k.said(t, "NoMajority")
-	for _, part := range []string{"1 of 3 voters answer", "not those at db-0.peers.test", "db-2.peers.test", "Writes wait", "When the majority is lost"} {
+	for _, part := range []string{"1 of 3 voters answer", "not those at db-0.peers.test", "db-2.peers.test", "Writes wait", "If their pods were scaled away, scale up", "When the majority is lost"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q: %s", part, text)
 		}

@@ -92,6 +92,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- join "," $names -}}
 {{- end -}}
 
+{{/*
+Refuses to wake a group that sleeps with too few members, {root, running}: it would have no majority, and nobody could take the others out. How many
+they are says the ConfigMap with the founders, which is not to say less while it sleeps.
+*/}}
+{{- define "trireme.wakes" -}}
+{{- $wanted := int .root.Values.replicaCount -}}
+{{- $are := int (get ((lookup "v1" "ConfigMap" .root.Release.Namespace (printf "%s-founders" (include "trireme.fullname" .root))).data | default dict) "founders" | default "0") -}}
+{{- $otherwise := "To go on all the same: upgrade.check.group=false" -}}
+{{- if and .root.Values.hibernate (gt .running -1) (lt $wanted $are) -}}
+{{- fail (printf "a group of %d members that hibernates cannot come to have %d: members leave while a majority of all is there. Change replicaCount before it hibernates, or when it is awake. %s" $are $wanted $otherwise) -}}
+{{- else if and (not .root.Values.hibernate) (eq (int .running) 0) (le (mul 2 $wanted) $are) -}}
+{{- fail (printf "none of the group's %d members runs, and %d of them are no majority, without which nothing can be decided, nor members taken out: wake it with replicaCount=%d, and scale it when it is awake. %s" $are $wanted $are $otherwise) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* How many claims a set may have, those of members that have left included, and their names: as many as values.schema.json allows read replicas. */}}
 {{- define "trireme.claimsMax" -}}
 99

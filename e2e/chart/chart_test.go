@@ -128,6 +128,13 @@ func (r *release) add(document string) error {
 	if bad := valid(head.Name); len(bad) > 0 {
 		return fmt.Errorf("the name %q: %v", head.Name, bad)
 	}
+	var all any
+	if err := yaml.Unmarshal([]byte(document), &all); err != nil {
+		return err
+	}
+	if err := legalLabels(all); err != nil {
+		return err
+	}
 	key := head.Kind + "/" + head.Name
 	if _, twice := r.objects[key]; twice {
 		return fmt.Errorf("%s comes twice", key)
@@ -148,6 +155,35 @@ func (r *release) add(document string) error {
 	o := made()
 	r.objects[key] = o
 	return yaml.UnmarshalStrict([]byte(document), o)
+}
+
+// legalLabels demands that labels, and what selects by them, are such as Kubernetes takes, wherever they are in an object.
+func legalLabels(in any) error {
+	switch in := in.(type) {
+	case []any:
+		for _, v := range in {
+			if err := legalLabels(v); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for key, v := range in {
+			if err := legalLabels(v); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			labels, ok := v.(map[string]any)
+			if !ok || key != "labels" && key != "matchLabels" {
+				continue
+			}
+			for k, v := range labels {
+				text, ok := v.(string)
+				if bad := append(validation.IsQualifiedName(k), validation.IsValidLabelValue(text)...); len(bad) > 0 || !ok {
+					return fmt.Errorf("the label %s: %v is no label: %v", k, v, bad)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func must(t *testing.T, values string) *release {
@@ -578,6 +614,9 @@ func TestNodesAreAskedByName(t *testing.T) {
 func TestBadValues(t *testing.T) {
 	for _, c := range []struct{ values, says string }{
 		{"replicaCount: 2", "replicaCount"},
+		{"image: {digest: latest}", "digest"},
+		{"image: {digest: 'sha256:0123'}", "digest"},
+		{"nameOverride: a_", "nameOverride"},
 		{"replicaCount: three", "replicaCount"},
 		{"replicacount: 3", "replicacount"},
 		{"readReplicas: {count: -1}", "count"},

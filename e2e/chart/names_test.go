@@ -14,6 +14,36 @@ func named(set, release, chart, is, component string) string {
 		"app.kubernetes.io/component: %s}}, spec: {replicas: 3}}", set, release, chart, is, component)
 }
 
+const everything = "backup: {enabled: true}, readReplicas: {count: 1}, restore: {from: a/b, existingClaim: c}, networkPolicy: {egress: {enabled: true}}, " +
+	"upgrade: {check: {group: always}}, monitoring: {serviceMonitor: {enabled: true}, rules: {enabled: true}, dashboards: {enabled: true}}"
+
+// TestImages: an image may be named by a tag of any length, by a digest, and by both; labels, which are shorter, stay legal.
+func TestImages(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0123456789abcdef", 4)
+	long := strings.Repeat("v1.2_3-", 18) // 126 characters
+	for _, c := range []struct{ values, image, version string }{
+		{"image: {}", "triremedb/trireme:0.1.0", "0.1.0"},
+		{"image: {tag: 1.2.3}", "triremedb/trireme:1.2.3", "1.2.3"},
+		{"image: {tag: 1.2.3, digest: null}", "triremedb/trireme:1.2.3", "1.2.3"}, // values of a release from before
+		{"image: {tag: '" + long + "'}", "triremedb/trireme:" + long, long[:62]},
+		{"image: {tag: _internal_}", "triremedb/trireme:_internal_", "internal"},
+		{"image: {tag: '1.2.3@" + digest + "'}", "triremedb/trireme:1.2.3@" + digest, "1.2.3"},
+		{"image: {tag: 1.2.3, digest: '" + digest + "'}", "triremedb/trireme:1.2.3@" + digest, "1.2.3"},
+		{"image: {digest: '" + digest + "'}", "triremedb/trireme@" + digest, "0.1.0"},
+	} {
+		r := must(t, "{"+c.values+", "+everything+", nameOverride: a234567890123456789012345678901234567_-_b, fullnameOverride: prod-db-trireme}")
+		for _, p := range r.pods() {
+			if got := p.Spec.Containers[0].Image; got != c.image {
+				t.Errorf("%s: %s runs %s", c.values, p.Name, got)
+			}
+		}
+		s := r.objects["StatefulSet/"+set].(interface{ GetLabels() map[string]string })
+		if got := s.GetLabels()["app.kubernetes.io/version"]; got != c.version {
+			t.Errorf("%s: the label is %q, not %q", c.values, got, c.version)
+		}
+	}
+}
+
 // TestNamesStay: an upgrade that would make other objects beside those of the release is refused, and the answer says what to do.
 func TestNamesStay(t *testing.T) {
 	own := named(set, "prod-db", "trireme-0.0.9", "trireme", "member")

@@ -1,5 +1,5 @@
 {{- define "trireme.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- regexReplaceAll "[-_.]+$" (default .Chart.Name .Values.nameOverride | trunc 40) "" -}}
 {{- end -}}
 
 {{/*
@@ -50,15 +50,29 @@ app.kubernetes.io/name: {{ include "trireme.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* What a text is as the value of a label, which is shorter than a tag may be, and has no digest. */}}
+{{- define "trireme.labelValue" -}}
+{{- $name := regexReplaceAll "@.*" (toString .) "" -}}
+{{- regexReplaceAll "[^A-Za-z0-9._-]" $name "_" | trunc 63 | trimAll "-_." -}}
+{{- end -}}
+
 {{- define "trireme.labels" -}}
 {{ include "trireme.selector" . }}
-app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
+app.kubernetes.io/version: {{ include "trireme.labelValue" (.Values.image.tag | default .Chart.AppVersion) | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+helm.sh/chart: {{ include "trireme.labelValue" (printf "%s-%s" .Chart.Name .Chart.Version) }}
 {{- end -}}
 
 {{- define "trireme.image" -}}
-{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
+{{- with .Values.image -}}
+{{- if not .digest -}}
+{{ printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) }}
+{{- else if .tag -}}
+{{ printf "%s:%s@%s" .repository .tag .digest }}
+{{- else -}}
+{{ printf "%s@%s" .repository .digest }}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "trireme.peers" -}}

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +29,11 @@ func runPrepare(args []string) error {
 	f.StringVar(&p.size, "size", "", "the `size` of each claim, as Kubernetes writes it (20Gi)")
 	f.IntVar(&p.claims, "claims", 32, "how many claims a set may have, those of pods that it had before included")
 	f.StringVar(&p.class, "storage-class", "", "the storage `class` of each claim; empty: the default one")
+	modes := f.String("access-modes", "", "access `modes` of claims that are made from now on, parted by commas; empty: those of the set")
+	f.Func("claim-annotations", "`annotations` of claims that are made from now on, as a JSON object; missing: those of the set", func(text string) error {
+		p.annotations = map[string]string{}
+		return json.Unmarshal([]byte(text), &p.annotations)
+	})
 	f.BoolVar(&p.keep, "keep-claims", false, "leave the claims that are there as they are: only new ones have the size and the storage class")
 	f.BoolVar(&p.rollback, "rollback", false, "claims that are there grow if they can, and are no reason to stop")
 	f.DurationVar(&p.wait, "wait", time.Minute, "how long to wait for Kubernetes")
@@ -37,6 +45,9 @@ func runPrepare(args []string) error {
 	var err error
 	if p.bytes, err = kubernetes.Quantity(p.size); err != nil {
 		return misuse(f, "--size: %v", err)
+	}
+	if *modes != "" {
+		p.modes = strings.Split(*modes, ",")
 	}
 	if p.claims < 0 || p.wait <= 0 || f.NArg() == 0 {
 		return misuse(f, "give sets, and no negative numbers or times")
@@ -72,6 +83,8 @@ type preparation struct {
 	sets           []wantedSet
 	size, class    string
 	bytes          int64
+	modes          []string          // nil: not said
+	annotations    map[string]string // nil: not said
 	claims         int
 	keep, rollback bool
 	wait           time.Duration
@@ -153,7 +166,9 @@ func (p *preparation) look(ctx context.Context, s *wantedSet) (err error) {
 	}
 	resized, other := was != p.bytes, s.now.Class != p.class
 	scaled := s.now.Scaled && s.now.Pods() != s.pods
-	s.anew = s.now.Exists() && (resized || other || scaled)
+	// Claims that are there stay as they are: what else is said of claims is of new ones.
+	newOnes := p.modes != nil && !slices.Equal(p.modes, s.now.Modes) || p.annotations != nil && !maps.Equal(p.annotations, s.now.Annotations)
+	s.anew = s.now.Exists() && (resized || other || scaled || newOnes)
 	if !resized && !s.anew {
 		return nil
 	}

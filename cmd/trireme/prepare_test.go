@@ -87,7 +87,7 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // heldSet is a set of three pods; managers are further fields of its metadata.
 func heldSet(name, size string, replicas int, managers string) string {
-	return fmt.Sprintf(`{"metadata": {"uid": "of-%s"%s}, "spec": {"replicas": %d, "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": %q}}}}]}}`,
+	return fmt.Sprintf(`{"metadata": {"uid": "of-%s"%s}, "spec": {"replicas": %d, "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": %q}}}}]}}`,
 		name, managers, replicas, size)
 }
 
@@ -114,6 +114,12 @@ func TestPrepare(t *testing.T) {
 		tells string
 	}{
 		{"as it was", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, "--size=20480Mi db=3", nil, 0, "all is prepared"},
+		{"claims as they were", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, "--size=20Gi --access-modes=ReadWriteOnce --claim-annotations={} db=3", nil, 0, "all is prepared"},
+		{"other access modes", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, "--size=20Gi --access-modes=ReadWriteOncePod db=3", []string{"db is deleted"}, 0, ""},
+		{"annotations", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=20Gi --claim-annotations={"a":"b"} db=3`, []string{"db is deleted"}, 0, ""},
+		{"annotations, and claims go with their set", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), owner: owned}, `--size=20Gi --claim-annotations={"a":"b"} db=3`, nil, 1,
+			"data-db-1 belongs to the StatefulSet db"},
+		{"no annotations", &held{}, "--size=1Gi --claim-annotations=[1] db=3", nil, 2, "claim-annotations"},
 		{"more pods", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, "--size=20Gi db=5", nil, 0, ""},
 		{"it grows", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), going: 2}, "--size=40Gi db=3", grown, 0, "data-db-2 grows from 20Gi to 40Gi"},
 		{"rights are not in force yet", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), refuses: 3}, "--size=40Gi db=3", grown, 0, ""},

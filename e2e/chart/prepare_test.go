@@ -26,7 +26,7 @@ func standing(sets ...string) seen {
 			manager += ", subresource: " + sub
 		}
 		s["StatefulSet/"+name] = fmt.Sprintf("{metadata: {name: %s, managedFields: [{manager: x, operation: Update}, %s}]}, spec: {replicas: %d, "+
-			"volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: %s}}}}]}}", name, manager, pods, size)
+			"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: %s}}}}]}}", name, manager, pods, size)
 	}
 	return s
 }
@@ -43,24 +43,27 @@ func TestPrepareJob(t *testing.T) {
 	}{
 		{"nothing changes", standing(set + " 20Gi 3 helm"), "{}", ""},
 		{"more members", standing(set + " 20Gi 3 helm"), "replicaCount: 5", ""},
-		{"volumes grow", standing(set + " 20Gi 3 helm"), "persistence: {size: 40Gi}", "--size=40Gi --claims=99 prod-db-trireme=3"},
-		{"volumes shrink", standing(set + " 20Gi 3 helm"), "persistence: {size: 10Gi}", "--size=10Gi --claims=99 prod-db-trireme=3"},
-		{"new ones are smaller", standing(set + " 20Gi 3 helm"), "{persistence: {size: 10Gi}, upgrade: {prepare: {keepClaims: true}}}", "--size=10Gi --claims=99 --keep-claims prod-db-trireme=3"},
-		{"another storage class", standing(set + " 20Gi 3 helm"), "persistence: {storageClass: fast}", "--size=20Gi --storage-class=fast --claims=99 prod-db-trireme=3"},
-		{"a size in bytes", standing(set + " 20Gi 3 helm"), "persistence: {size: 21474836480}", "--size=2.147483648e+10 --claims=99 prod-db-trireme=3"},
+		{"volumes grow", standing(set + " 20Gi 3 helm"), "persistence: {size: 40Gi}", "--size=40Gi --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=3"},
+		{"volumes shrink", standing(set + " 20Gi 3 helm"), "persistence: {size: 10Gi}", "--size=10Gi --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=3"},
+		{"new ones are smaller", standing(set + " 20Gi 3 helm"), "{persistence: {size: 10Gi}, upgrade: {prepare: {keepClaims: true}}}", "--size=10Gi --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 --keep-claims prod-db-trireme=3"},
+		{"another storage class", standing(set + " 20Gi 3 helm"), "persistence: {storageClass: fast}", "--size=20Gi --storage-class=fast --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=3"},
+		{"other access modes", standing(set + " 20Gi 3 helm"), "persistence: {accessModes: [ReadWriteOncePod]}", "--size=20Gi --access-modes=ReadWriteOncePod --claim-annotations={} --claims=99 prod-db-trireme=3"},
+		{"other annotations", standing(set + " 20Gi 3 helm"), "persistence: {annotations: {b: 'x: \"y\"', a: z}}",
+			`--size=20Gi --access-modes=ReadWriteOnce --claim-annotations={"a":"z","b":"x: \"y\""} --claims=99 prod-db-trireme=3`},
+		{"a size in bytes", standing(set + " 20Gi 3 helm"), "persistence: {size: 21474836480}", "--size=2.147483648e+10 --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=3"},
 		{"replicas' volumes grow", standing(set+" 40Gi 3 helm", readSet+" 20Gi 2 helm"), "{persistence: {size: 40Gi}, readReplicas: {count: 40}}",
-			"--size=40Gi --claims=99 prod-db-trireme=3 prod-db-trireme-read=40"},
+			"--size=40Gi --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=3 prod-db-trireme-read=40"},
 		{"replicas come", standing(set + " 20Gi 3 helm"), "readReplicas: {count: 1}", ""},
 		{"replicas go", standing(set+" 20Gi 3 helm", readSet+" 10Gi 2 helm"), "{}", ""},
-		{"scaled by kubectl", standing(set + " 20Gi 0 kubectl scale"), "{}", "--size=20Gi --claims=99 prod-db-trireme=3"},
+		{"scaled by kubectl", standing(set + " 20Gi 0 kubectl scale"), "{}", "--size=20Gi --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=3"},
 		{"scaled by kubectl, and so it is to be", standing(set + " 20Gi 3 kubectl scale"), "{}", ""},
-		{"edited", standing(set + " 20Gi 5 kubectl-edit"), "{}", "--size=20Gi --claims=99 prod-db-trireme=3"},
+		{"edited", standing(set + " 20Gi 5 kubectl-edit"), "{}", "--size=20Gi --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=3"},
 		{"replicas were scaled by an autoscaler", standing(set+" 20Gi 3 helm", readSet+" 20Gi 7 kube-controller-manager scale"), "readReplicas: {count: 2}",
-			"--size=20Gi --claims=99 prod-db-trireme=3 prod-db-trireme-read=2"},
+			"--size=20Gi --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=3 prod-db-trireme-read=2"},
 		{"it is to sleep", standing(set + " 20Gi 3 helm"), "hibernate: true", ""},
-		{"it sleeps already", standing(set + " 20Gi 0 kubectl scale"), "{hibernate: true, persistence: {size: 40Gi}}", "--size=40Gi --claims=99 prod-db-trireme=0"},
-		{"the set is gone", seen{}, "{}", "--size=20Gi --claims=99 prod-db-trireme=3"},
-		{"no cluster to look at", nil, "{}", "--size=20Gi --claims=99 prod-db-trireme=3"},
+		{"it sleeps already", standing(set + " 20Gi 0 kubectl scale"), "{hibernate: true, persistence: {size: 40Gi}}", "--size=40Gi --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=0"},
+		{"the set is gone", seen{}, "{}", "--size=20Gi --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=3"},
+		{"no cluster to look at", nil, "{}", "--size=20Gi --access-modes=ReadWriteOnce --claim-annotations={} --claims=99 prod-db-trireme=3"},
 	} {
 		r := upgraded(t, c.in, c.values)
 		args := func(name string) string {

@@ -21,6 +21,9 @@ type Set struct {
 	Start, End int
 	// Size is what claims for data ask for that the set makes, and Class the storage class; empty: the default one.
 	Size, Class string
+	// Modes and Annotations are what else these claims have.
+	Modes       []string
+	Annotations map[string]string
 	// Scaled says that the number of pods was set by `kubectl`, or through the set's scale as autoscalers do.
 	Scaled bool
 
@@ -41,7 +44,8 @@ func (s *Set) Pods() int { return s.End - s.Start }
 
 // claimSpec is what a claim asks for.
 type claimSpec struct {
-	Class     string `json:"storageClassName,omitempty"`
+	Class     string   `json:"storageClassName,omitempty"`
+	Modes     []string `json:"accessModes,omitempty"`
 	Resources struct {
 		Requests struct {
 			Storage string `json:"storage"`
@@ -83,7 +87,8 @@ func (c *Client) Set(ctx context.Context, name string) (Set, error) {
 			} `json:"ordinals"`
 			Claims []struct {
 				Metadata struct {
-					Name string `json:"name"`
+					Name        string            `json:"name"`
+					Annotations map[string]string `json:"annotations"`
 				} `json:"metadata"`
 				Spec claimSpec `json:"spec"`
 			} `json:"volumeClaimTemplates"`
@@ -109,6 +114,7 @@ func (c *Client) Set(ctx context.Context, name string) (Set, error) {
 	for _, c := range set.Spec.Claims {
 		if c.Metadata.Name == "data" {
 			s.Size, s.Class = c.Spec.Resources.Requests.Storage, c.Spec.Class
+			s.Modes, s.Annotations = c.Spec.Modes, c.Metadata.Annotations
 		}
 	}
 	return s, nil

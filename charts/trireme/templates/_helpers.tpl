@@ -149,6 +149,8 @@ one, which kubectl or an autoscaler has set. Also if the members' is gone, or no
 {{- else -}}
 {{- range $set.spec.volumeClaimTemplates -}}
 {{- if and (eq .metadata.name "data") (ne (toString .spec.resources.requests.storage) (toString $.Values.persistence.size)) }}size {{ end -}}
+{{- if and (eq .metadata.name "data") (ne (toJson .spec.accessModes) (toJson $.Values.persistence.accessModes)) }}modes {{ end -}}
+{{- if and (eq .metadata.name "data") (ne (.metadata.annotations | default dict | toJson) ($.Values.persistence.annotations | default dict | toJson)) }}annotations {{ end -}}
 {{- if and (eq .metadata.name "data") (ne (.spec.storageClassName | default "") ($.Values.persistence.storageClass | default "")) }}class {{ end -}}
 {{- end -}}
 {{- if ne (int $set.spec.replicas) (int .pods) -}}

@@ -49,6 +49,8 @@ spec:
             {{- with $.Values.persistence.storageClass }}
             - --storage-class={{ . }}
             {{- end }}
+            - --access-modes={{ join "," $.Values.persistence.accessModes }}
+            - {{ printf "--claim-annotations=%s" ($.Values.persistence.annotations | default dict | toJson) | quote }}
             - --claims={{ include "trireme.claimsMax" $ }}
             {{- if eq (join "," .events) "pre-rollback" }}
             - --rollback

@@ -52,7 +52,7 @@ func runPreflight(args []string) error {
 			if err != nil {
 				return notRight("preflight", err)
 			}
-			g.cluster = cfg.String("cluster_name")
+			g.cluster, g.peerTLS = cfg.String("cluster_name"), node.PeerTLS(cfg)
 		}
 		fmt.Println("the configuration is right")
 	}
@@ -100,6 +100,7 @@ func containerLimits(text string) (all []int64, err error) {
 type groupCheck struct {
 	addrs            []string
 	cluster          string // cluster_name of the nodes that are to be started; empty: not known
+	peerTLS          string // how they talk to others; empty: not known
 	running, members int
 	maxLag, wait     time.Duration
 	otherwise        string
@@ -149,6 +150,10 @@ func (g *groupCheck) run() error {
 		if bad := g.ofOthers(all); len(bad) > 0 {
 			return g.refuse("the nodes that are to be started would be of another cluster, and would not start with the data that are there:", bad,
 				"The name of a cluster cannot be changed.")
+		}
+		if bad := g.unheard(all); len(bad) > 0 {
+			return g.refuse("the nodes that are to be started would talk to each other otherwise than those that run, and neither would hear the other:", bad,
+				"Nothing can be started anew one after the other then. Stop all members for this change: on Kubernetes first helm upgrade with --set hibernate=true, then with hibernate=false and the change.")
 		}
 		bad := g.missing(all)
 		if len(bad) == 0 {
@@ -219,6 +224,22 @@ func (g *groupCheck) ofOthers(all []answer) (bad []string) {
 		if a := &all[i]; a.err == nil && g.cluster != "" && a.report.Cluster != "" && a.report.Cluster != g.cluster {
 			bad = append(bad, fmt.Sprintf("%s is of the cluster %q, and cluster_name is %q", shortName(a.addr), a.report.Cluster, g.cluster))
 		}
+	}
+	return bad
+}
+
+// unheard are the members of a group of several that would not hear the nodes that are to be started.
+func (g *groupCheck) unheard(all []answer) (bad []string) {
+	several := false
+	for i := range all {
+		a := &all[i]
+		several = several || len(a.report.Members) > 1
+		if is := a.report.PeerTLS; a.err == nil && is != "" && g.peerTLS != "" && is != g.peerTLS {
+			bad = append(bad, fmt.Sprintf("%s has TLS with its peers %s, and they would have it %s (peer_tls_cert, peer_allow_plaintext; peerTLS.source of the chart)", shortName(a.addr), is, g.peerTLS))
+		}
+	}
+	if !several {
+		return nil
 	}
 	return bad
 }

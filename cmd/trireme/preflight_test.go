@@ -65,7 +65,7 @@ func whole(voters int) standing {
 	}
 	for i, m := range members {
 		all[fmt.Sprintf("db-%d.peers:18080", i)] = &node.Report{Version: "9", Status: m.Status, Members: append([]node.MemberReport(nil), members...),
-			Protocol: node.Protocol(), LogFormat: node.LogFormat()}
+			Protocol: node.Protocol(), LogFormat: node.LogFormat(), PeerTLS: "on"}
 	}
 	return all
 }
@@ -112,13 +112,20 @@ func TestPreflightGroup(t *testing.T) {
 		{"newer programs, an old log", 3, 3, 3, func(s standing) { s.leader().LogFormat.Max += 5 }, ""},
 		{"another protocol", 3, 3, 3, func(s standing) { s.leader().Protocol = node.Formats{Min: 90, Max: 91} }, "it speaks versions 90 to 91"},
 		{"of another name", 3, 3, 3, func(s standing) { s["db-1.peers:18080"].Cluster = "other" }, `db-1 is of the cluster "other", and cluster_name is "db"`},
+		{"peers would talk otherwise", 3, 3, 3, func(s standing) { s["db-1.peers:18080"].PeerTLS = "off" }, "db-1 has TLS with its peers off, and they would have it on"},
+		{"how peers talk is to change", 3, 3, 3, func(s standing) {
+			for _, r := range s {
+				r.PeerTLS = "off"
+			}
+		}, "--set hibernate=true"},
+		{"how peers talk, and there are none", 1, 1, 1, func(s standing) { s.leader().PeerTLS = "off" }, ""},
 		{"an old program that tells nothing", 3, 3, 3, func(s standing) { s.leader().Protocol, s.leader().LogFormat = node.Formats{}, node.Formats{} }, ""},
 	} {
 		s := whole(c.voters)
 		c.change(s)
 		now := time.Now()
 		var said []string
-		g := groupCheck{cluster: "db", running: c.running, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
+		g := groupCheck{cluster: "db", peerTLS: "on", running: c.running, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
 			now: func() time.Time { return now }, sleep: func(d time.Duration) { now = now.Add(d) }, say: func(text string) { said = append(said, text) },
 			ask: func(addr string) (node.Report, error) {
 				if r := s[addr]; r != nil {

@@ -31,6 +31,8 @@ type Report struct {
 	// Protocol and LogFormat tell who may stand beside this node: programs before an upgrade ask for them.
 	Protocol  Formats `json:"protocol"`
 	LogFormat Formats `json:"log_format"`
+	// PeerTLS is how the node talks to others, which do not hear it if they do otherwise; empty: an older program.
+	PeerTLS string `json:"peer_tls,omitempty"`
 }
 
 // MemberReport is a member in a Report.
@@ -107,7 +109,7 @@ func (n *Node) serveHTTP() {
 
 func (n *Node) report() Report {
 	r := Report{Version: Version, Cluster: n.cfg.String("cluster_name"), Starting: !n.isReady(), Recovery: n.recovery(),
-		Protocol: Protocol(), LogFormat: LogFormat()}
+		Protocol: Protocol(), LogFormat: LogFormat(), PeerTLS: PeerTLS(n.cfg)}
 	if r.Starting {
 		return r
 	}

@@ -104,6 +104,14 @@ func transportOptions(cfg *config.Config, log *slog.Logger) (transport.Options, 
 	return o, nil
 }
 
+// PeerTLS says whether nodes of a configuration talk to each other with TLS: "on" or "off".
+func PeerTLS(cfg *config.Config) string {
+	if cfg.String("peer_tls_cert") != "" {
+		return "on"
+	}
+	return "off"
+}
+
 // alone reports whether the configuration is that of a group of one.
 func alone(cfg *config.Config) bool {
 	f := cfg.List("founders")

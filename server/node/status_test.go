@@ -5,7 +5,9 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/triremedb/trireme/server/config"
 	"github.com/triremedb/trireme/server/metrics"
+	"github.com/triremedb/trireme/server/node"
 )
 
 // globalStatus is what SHOW GLOBAL STATUS says.
@@ -102,5 +104,21 @@ func TestMetadataLocksShown(t *testing.T) {
 	}
 	if name != "t" || mode != "GRANTED" {
 		t.Error(name, mode)
+	}
+}
+
+// TestPeerTLS: a node tells how it talks to others, so that nobody is started who would not be heard.
+func TestPeerTLS(t *testing.T) {
+	for want, settings := range map[string][]string{"off": {"--peer-allow-plaintext"}, "on": {"--peer-tls-cert=c", "--peer-tls-key=k", "--peer-tls-ca=a"}} {
+		cfg, err := config.Load(config.Sources{Args: append([]string{"--datadir=" + t.TempDir()}, settings...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := node.PeerTLS(cfg); got != want {
+			t.Errorf("%q: %s", settings, got)
+		}
+	}
+	if got := alone(t).report(t).PeerTLS; got != "off" {
+		t.Errorf("/status says %q", got)
 	}
 }

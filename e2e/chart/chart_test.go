@@ -215,7 +215,7 @@ var installations = map[string]string{
 	"no TLS":          "peerTLS: {source: none}",
 	"etcd":            "discovery: {type: etcd, etcd: {endpoints: ['http://etcd:2379'], existingSecret: etcd}}",
 	"settings":        "settings: {max_connections: 500, binlog_row_image: full, http_pprof: true, sql_mode: ANSI}",
-	"load balancers":  "{service: {type: LoadBalancer, annotations: {a: b}}, readService: {type: NodePort, nodePort: 30306}}",
+	"load balancers":  "{service: {type: LoadBalancer, annotations: {a: b}, loadBalancerSourceRanges: [10.0.0.0/8, 'fd00::/8']}, readService: {type: NodePort, nodePort: 30306}}",
 	"little of it":    "{readService: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}, leaveWhenScaled: false, serviceAccount: {name: own}}",
 	"who may connect": "networkPolicy: {clients: [{podSelector: {matchLabels: {app: shop}}}], monitoring: [{namespaceSelector: {}}]}",
 	"watched": "monitoring: {serviceMonitor: {enabled: true, labels: {release: prometheus}, relabelings: [{action: labeldrop, regex: pod}]}, " +
@@ -680,6 +680,9 @@ func TestBadValues(t *testing.T) {
 		{"hibernate: 1", "hibernate"},
 		{"service: {port: 70000}", "port"},
 		{"service: {type: ExternalName}", "type"},
+		{"service: {loadBalancerSourceRanges: [10.0.0.0/8]}", "networkPolicy.clients says who may connect"},
+		{"{service: {type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.1]}}", "loadBalancerSourceRanges"},
+		{"service: {http: sometimes}", "http"},
 	} {
 		if _, err := render(c.values); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.values, err)

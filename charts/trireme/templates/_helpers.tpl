@@ -414,6 +414,14 @@ user's own, of which one that is missing is an empty directory, and those that t
 {{- toYaml $all -}}
 {{- end -}}
 
+{{/* Whether the Service for clients has a port besides that of MySQL; empty: it has not. Values of a release from before say nothing of it. */}}
+{{- define "trireme.hasGRPC" -}}
+{{- if ternary .Values.service.grpc true (kindIs "bool" .Values.service.grpc) }}true{{ end -}}
+{{- end -}}
+{{- define "trireme.hasHTTP" -}}
+{{- if ternary .Values.service.http (eq .Values.service.type "ClusterIP") (kindIs "bool" .Values.service.http) }}true{{ end -}}
+{{- end -}}
+
 {{/* Whom a backup is asked of, in turn: read replicas, the newest members first, and whoever answers. */}}
 {{- define "trireme.backupNodes" -}}
 {{- $domain := include "trireme.domain" . -}}
@@ -425,7 +433,10 @@ user's own, of which one that is missing is an empty directory, and those that t
 {{- range $i := until (int .Values.replicaCount) | reverse -}}
 {{- $all = append $all (printf "%s-%d.%s:17000" $name $i $domain) -}}
 {{- end -}}
-{{- append $all (printf "%s.%s.svc.%s:17000" $name .Release.Namespace .Values.clusterDomain) | join "," -}}
+{{- if include "trireme.hasGRPC" . -}}
+{{- $all = append $all (printf "%s.%s.svc.%s:17000" $name .Release.Namespace .Values.clusterDomain) -}}
+{{- end -}}
+{{- join "," $all -}}
 {{- end -}}
 
 {{/* The beginning of a Service for clients; what has to be selected besides follows. */}}
@@ -433,6 +444,12 @@ user's own, of which one that is missing is an empty directory, and those that t
 type: {{ .service.type }}
 {{- with .service.loadBalancerClass }}
 loadBalancerClass: {{ . }}
+{{- end }}
+{{- with .service.loadBalancerSourceRanges }}
+{{- if ne $.service.type "LoadBalancer" }}
+{{- fail (printf "loadBalancerSourceRanges are of a Service of type LoadBalancer, and this one is %s: it would be open to all. networkPolicy.clients says who may connect" $.service.type) }}
+{{- end }}
+loadBalancerSourceRanges: {{- toYaml . | nindent 2 }}
 {{- end }}
 selector: {{- include "trireme.selector" .root | nindent 2 }}
 {{- end -}}

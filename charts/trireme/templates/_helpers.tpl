@@ -454,10 +454,11 @@ loadBalancerSourceRanges: {{- toYaml . | nindent 2 }}
 selector: {{- include "trireme.selector" .root | nindent 2 }}
 {{- end -}}
 
-{{/* A container that runs the shell for SQL. */}}
+{{/* A container that runs the shell for SQL. Under a ResourceQuota a pod has to say what it needs. */}}
 {{- define "trireme.testShell" -}}
 image: {{ include "trireme.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+resources: {requests: {cpu: 50m, memory: 64Mi}, limits: {memory: 128Mi}}
 securityContext: {{- toYaml .Values.securityContext | nindent 2 }}
 volumeMounts:
   - {name: root, mountPath: /etc/trireme-root, readOnly: true}

@@ -80,3 +80,30 @@ func TestNamesStay(t *testing.T) {
 		t.Errorf("its labels are %v", got)
 	}
 }
+
+// TestNamesOfOtherKinds: what YAML takes for a number or a truth without quotes is a name all the same.
+func TestNamesOfOtherKinds(t *testing.T) {
+	for _, name := range []string{"on", "y", "null", "true", "123", "1e3", "0x10", "0o7"} {
+		given := strings.ReplaceAll(`{nameOverride: "NAME", fullnameOverride: "NAME", serviceAccount: {name: "NAME"}, root: {existingSecret: "NAME", key: "NAME"}, persistence: {storageClass: "NAME"}, priorityClassName: "NAME",
+			peerTLS: {source: secret, existingSecret: "NAME"}, clientTLS: {source: secret, existingSecret: "NAME", clientCA: {existingConfigMap: "NAME", key: "NAME", crlKey: "NAME"}},
+			users: [{name: "NAME", user: "NAME", host: "10.%", existingSecret: "NAME", key: "NAME"}], discovery: {type: etcd, etcd: {endpoints: ['http://etcd:2379'], existingSecret: "NAME"}},
+			tracing: {endpoint: 'collector:4317', headers: {existingSecret: "NAME", key: "NAME"}, ca: {existingSecret: "NAME", key: "NAME"}}, image: {tag: "NAME"}, clusterName: "NAME",
+			backup: {enabled: true, persistence: {existingClaim: "NAME", storageClass: "NAME"}, account: {user: "NAME", existingSecret: "NAME", key: "NAME"}, ca: {existingSecret: "NAME", key: "NAME"}},
+			readReplicas: {count: 1}, restore: {from: "NAME", existingClaim: "NAME"}, networkPolicy: {egress: {enabled: true}}, service: {type: LoadBalancer, loadBalancerClass: "NAME"},
+			upgrade: {check: {group: always}}, monitoring: {serviceMonitor: {enabled: true}, rules: {enabled: true}, dashboards: {enabled: true, namespace: "NAME"}}}`, "NAME", name)
+		r, err := renderIn(nil, common.ReleaseOptions{Name: name, Namespace: name, IsInstall: true}, given)
+		if err != nil {
+			t.Errorf("%s: %.600v", name, err)
+			continue
+		}
+		for _, p := range r.pods() {
+			if p.Labels["app.kubernetes.io/instance"] != name {
+				t.Errorf("%s: a pod has the labels %v", name, p.Labels)
+			}
+		}
+		// With names that the chart makes.
+		if _, err := renderAs(name, "{peerTLS: {source: certManager}, clientTLS: {source: certManager, issuerRef: {name: ca}}, "+everything+"}"); err != nil {
+			t.Errorf("%s: %.600v", name, err)
+		}
+	}
+}

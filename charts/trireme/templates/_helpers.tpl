@@ -46,8 +46,8 @@ at nobody knows.
 {{- end -}}
 
 {{- define "trireme.selector" -}}
-app.kubernetes.io/name: {{ include "trireme.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "trireme.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{/* What a text is as the value of a label, which is shorter than a tag may be, and has no digest. */}}
@@ -230,7 +230,7 @@ hook
 apiVersion: v1
 kind: Secret
 metadata:
-  name: {{ .name }}
+  name: {{ .name | quote }}
   labels: {{- include "trireme.labels" .root | nindent 4 }}
   annotations:
     helm.sh/resource-policy: keep
@@ -241,8 +241,8 @@ metadata:
     helm.sh/hook-weight: {{ ternary "-2" "5" .root.Release.IsUpgrade | quote }}
     # Never before its creation, which is what none at all would mean.
     helm.sh/hook-delete-policy: hook-failed
-    meta.helm.sh/release-name: {{ .root.Release.Name }}
-    meta.helm.sh/release-namespace: {{ .root.Release.Namespace }}
+    meta.helm.sh/release-name: {{ .root.Release.Name | quote }}
+    meta.helm.sh/release-namespace: {{ .root.Release.Namespace | quote }}
     {{- end }}
 type: {{ .type }}
 {{- end -}}
@@ -360,24 +360,24 @@ downwardAPI:
 {{/* Not the members' labels: a job is no peer. */}}
 {{- define "trireme.backupSelector" -}}
 app.kubernetes.io/name: {{ include "trireme.name" . }}-backup
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{/* Not the members' labels either. */}}
 {{- define "trireme.checkSelector" -}}
 app.kubernetes.io/name: {{ include "trireme.name" . }}-check
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{/* The pod of helm test: by the members' labels Services would lead to it. */}}
 {{- define "trireme.testSelector" -}}
 app.kubernetes.io/name: {{ include "trireme.name" . }}-test
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "trireme.prepareSelector" -}}
 app.kubernetes.io/name: {{ include "trireme.name" . }}-prepare
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{/*
@@ -443,7 +443,7 @@ user's own, of which one that is missing is an empty directory, and those that t
 {{- define "trireme.clientPort" -}}
 type: {{ .service.type }}
 {{- with .service.loadBalancerClass }}
-loadBalancerClass: {{ . }}
+loadBalancerClass: {{ . | quote }}
 {{- end }}
 {{- with .service.loadBalancerSourceRanges }}
 {{- if ne $.service.type "LoadBalancer" }}

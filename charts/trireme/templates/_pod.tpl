@@ -14,17 +14,17 @@ member, which votes, or replica.
 apiVersion: apps/v1
 kind: StatefulSet
 metadata:
-  name: {{ .name }}
+  name: {{ .name | quote }}
   labels:
     {{- include "trireme.labels" $ | nindent 4 }}
     app.kubernetes.io/component: {{ .role }}
   {{- if eq .role "member" }}
   annotations:
     # All sets of the group that there are to be, also while they have no pods: members of one that is gone and not among them leave.
-    trireme.io/sets: {{ include "trireme.wantedNames" $ }}
+    trireme.io/sets: {{ include "trireme.wantedNames" $ | quote }}
   {{- end }}
 spec:
-  serviceName: {{ include "trireme.peers" $ }}
+  serviceName: {{ include "trireme.peers" $ | quote }}
   replicas: {{ .replicas }}
   # All founders have to be there before the group begins.
   podManagementPolicy: Parallel
@@ -51,7 +51,7 @@ spec:
           {{- include "trireme.settings" $ | nindent 10 }}
         {{- with $pod.podAnnotations }}{{- toYaml . | nindent 8 }}{{- end }}
     spec:
-      serviceAccountName: {{ include "trireme.serviceAccount" $ }}
+      serviceAccountName: {{ include "trireme.serviceAccount" $ | quote }}
       automountServiceAccountToken: {{ $.Values.leaveWhenScaled }}
       enableServiceLinks: false
       terminationGracePeriodSeconds: {{ add $.Values.shutdownSeconds $.Values.stopWaitSeconds 30 }}
@@ -72,9 +72,9 @@ spec:
               valueFrom: {configMapKeyRef: {name: {{ include "trireme.fullname" $ }}-founders, key: founders}}
             {{- if $.Values.leaveWhenScaled }}
             - name: TRIREME_KUBERNETES_STATEFULSET
-              value: {{ .name }}
+              value: {{ .name | quote }}
             - name: TRIREME_KUBERNETES_STATEFULSETS
-              value: {{ include "trireme.sets" $ | fromYamlArray | join "," }}
+              value: {{ include "trireme.sets" $ | fromYamlArray | join "," | quote }}
             - name: TRIREME_KUBERNETES_DELETE_CLAIMS
               value: {{ ternary "ON" "OFF" (eq $.Values.persistence.whenScaled "Delete") | quote }}
             {{- end }}
@@ -84,9 +84,9 @@ spec:
             {{- end }}
             {{- if and (eq $.Values.discovery.type "etcd") $.Values.discovery.etcd.existingSecret }}
             - name: TRIREME_ETCD_USERNAME
-              valueFrom: {secretKeyRef: {name: {{ $.Values.discovery.etcd.existingSecret }}, key: username}}
+              valueFrom: {secretKeyRef: {name: {{ $.Values.discovery.etcd.existingSecret | quote }}, key: username}}
             - name: TRIREME_ETCD_PASSWORD
-              valueFrom: {secretKeyRef: {name: {{ $.Values.discovery.etcd.existingSecret }}, key: password}}
+              valueFrom: {secretKeyRef: {name: {{ $.Values.discovery.etcd.existingSecret | quote }}, key: password}}
             {{- end }}
             {{- with $.Values.tracing }}
             {{- if .endpoint }}
@@ -96,7 +96,7 @@ spec:
               value: k8s.namespace.name={{ $.Release.Namespace }},k8s.pod.name=$(POD_NAME),k8s.node.name=$(POD_NODE_NAME)
             {{- with .headers.existingSecret }}
             - name: OTEL_EXPORTER_OTLP_TRACES_HEADERS
-              valueFrom: {secretKeyRef: {name: {{ . }}, key: {{ $.Values.tracing.headers.key | quote }}}}
+              valueFrom: {secretKeyRef: {name: {{ . | quote }}, key: {{ $.Values.tracing.headers.key | quote }}}}
             {{- end }}
             {{- if .ca.existingSecret }}
             - name: OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE
@@ -161,25 +161,25 @@ spec:
         - {{ include "trireme.settingsVolume" $ | nindent 10 | trim }}
         - name: root
           secret:
-            secretName: {{ include "trireme.rootSecret" $ }}
-            items: [{key: {{ $.Values.root.key }}, path: password}]
+            secretName: {{ include "trireme.rootSecret" $ | quote }}
+            items: [{key: {{ $.Values.root.key | quote }}, path: password}]
         {{- if ne $.Values.peerTLS.source "none" }}
         - name: peer-tls
-          secret: {secretName: {{ include "trireme.peerSecret" $ }}, defaultMode: 0440}
+          secret: {secretName: {{ include "trireme.peerSecret" $ | quote }}, defaultMode: 0440}
         {{- end }}
         {{- if ne $.Values.clientTLS.source "self" }}
         - name: client-tls
-          secret: {secretName: {{ include "trireme.clientSecret" $ }}, defaultMode: 0440}
+          secret: {secretName: {{ include "trireme.clientSecret" $ | quote }}, defaultMode: 0440}
         {{- end }}
         {{- with $.Values.clientTLS.clientCA }}
         {{- if include "trireme.clientCA" $ }}
         - name: client-ca
           {{- if .existingSecret }}
           secret:
-            secretName: {{ .existingSecret }}
+            secretName: {{ .existingSecret | quote }}
           {{- else }}
           configMap:
-            name: {{ .existingConfigMap }}
+            name: {{ .existingConfigMap | quote }}
           {{- end }}
             defaultMode: 0440
             items:
@@ -192,7 +192,7 @@ spec:
         {{- if include "trireme.traceCA" $ }}
         - name: trace-ca
           secret:
-            secretName: {{ include "trireme.traceCA" $ }}
+            secretName: {{ include "trireme.traceCA" $ | quote }}
             defaultMode: 0440
             items: [{key: {{ $.Values.tracing.ca.key | quote }}, path: ca.crt}]
         {{- end }}
@@ -207,11 +207,11 @@ spec:
                   name: {{ include "trireme.fullname" $ }}-users
                   items:
                     {{- range $users }}
-                    - {key: {{ .name }}, path: {{ .name }}/account.json}
+                    - {key: {{ .name | quote }}, path: {{ .name }}/account.json}
                     {{- end }}
               {{- range $users }}
               - secret:
-                  name: {{ .existingSecret }}
+                  name: {{ .existingSecret | quote }}
                   optional: true
                   items: [{key: {{ .key | default "password" | quote }}, path: {{ .name }}/password}]
               {{- end }}
@@ -227,7 +227,7 @@ spec:
       spec:
         accessModes: {{- toYaml $.Values.persistence.accessModes | nindent 10 }}
         {{- with $.Values.persistence.storageClass }}
-        storageClassName: {{ . }}
+        storageClassName: {{ . | quote }}
         {{- end }}
         resources: {requests: {storage: {{ $.Values.persistence.size }}}}
 {{- end -}}

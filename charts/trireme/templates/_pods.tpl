@@ -36,7 +36,7 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{/* What pods of all workloads may have besides: {root, pod}. */}}
 {{- define "trireme.podMore" -}}
 {{- with .pod.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .pod.affinity }}
 affinity: {{- toYaml . | nindent 2 }}

@@ -13,7 +13,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 apiVersion: batch/v1
 kind: Job
 metadata:
-  name: {{ .name }}
+  name: {{ .name | quote }}
   labels: {{- include "trireme.labels" $ | nindent 4 }}
   annotations:
     helm.sh/hook: {{ join "," .events }}
@@ -35,7 +35,7 @@ spec:
       {{- end }}
     spec:
       restartPolicy: Never
-      serviceAccountName: {{ .account }}
+      serviceAccountName: {{ .account | quote }}
       automountServiceAccountToken: true
       enableServiceLinks: false
       {{- include "trireme.podPlace" (dict "root" $ "pod" $pod) | nindent 6 }}

@@ -228,6 +228,8 @@ func runRestore(args []string) error {
 		fmt.Fprintf(os.Stderr, "trireme restore: the configuration is not right:\n%v\n", err)
 		return errUsage
 	}
+	endWhenTold() // what is half done is begun anew by whoever restores again
+
 	err = group.Vacant(file.OS(cfg.String("datadir"))) // before the whole backup is read
 	if own["if-empty"] != "" && errors.Is(err, group.ErrHasData) {
 		return result(own["result"], fmt.Sprintf("there are data already in %s: nothing is restored", cfg.String("datadir")))

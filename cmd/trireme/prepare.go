@@ -98,7 +98,7 @@ type preparation struct {
 
 // run looks at everything before it changes anything. It may be run again after any of its steps.
 func (p *preparation) run(ctx context.Context) error {
-	if err := p.allowed(ctx); err != nil {
+	if err := p.api.AwaitRights(ctx, p.sets[0].name); err != nil {
 		return err
 	}
 	for i := range p.sets {
@@ -117,7 +117,7 @@ func (p *preparation) run(ctx context.Context) error {
 	for i := range p.expand {
 		c := &p.expand[i]
 		if err := p.api.Expand(ctx, c, p.size, false); err != nil {
-			return fmt.Errorf("the claim %s: %w", c.Name, err)
+			return p.halfway(i, err)
 		}
 		p.say(fmt.Sprintf("%s grows from %s to %s", c.Name, c.Size, p.size))
 	}
@@ -135,22 +135,19 @@ func (p *preparation) run(ctx context.Context) error {
 	return nil
 }
 
-// allowedEvery is how often a job whose rights are not in force yet asks again.
-const allowedEvery = 200 * time.Millisecond
-
-// allowed waits until this account has its rights, which were given to it a moment ago.
-func (p *preparation) allowed(ctx context.Context) error {
-	for {
-		_, err := p.api.Set(ctx, p.sets[0].name)
-		if !kubernetes.Refused(err) {
-			return err
+// halfway tells what has grown where a claim does not grow after all, as under a quota that has room for some of them: each alone would.
+func (p *preparation) halfway(i int, err error) error {
+	c := &p.expand[i]
+	has := "nothing was changed"
+	if i > 0 {
+		var names []string
+		for _, grown := range p.expand[:i] {
+			names = append(names, grown.Name)
 		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(allowedEvery):
-		}
+		has = strings.Join(names, ", ") + " asked for it already, which stays so, and nothing else was changed"
 	}
+	return fmt.Errorf("the claim %s does not grow from %s to %s: %w\n%s. Make room, by a ResourceQuota that has enough for all claims for one, and run helm upgrade once more: it goes on where it was",
+		c.Name, c.Size, p.size, err, has)
 }
 
 // look says what is to become of a set and its claims.

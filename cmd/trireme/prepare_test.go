@@ -22,6 +22,7 @@ type held struct {
 	claims  map[string]string // their sizes
 	owner   map[string]string // of claims, if they have one
 	fixed   []string          // claims that do not grow
+	quota   int               // how many claims may grow; 0: all, though each alone would
 	going   int               // how often a set that was deleted is still there
 	refuses int               // how often rights are not in force yet
 	did     []string
@@ -60,6 +61,8 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case slices.Contains(h.fixed, name):
 			say(http.StatusForbidden, "the storageclass that provisions the pvc must support resize")
 		case r.URL.Query().Get("dryRun") == "All":
+		case h.quota > 0 && len(h.did) >= h.quota:
+			say(http.StatusForbidden, "exceeded quota")
 		default:
 			h.claims[name] = body.Spec.Resources.Requests.Storage
 			h.did = append(h.did, name+" "+h.claims[name])
@@ -120,6 +123,8 @@ func TestPrepare(t *testing.T) {
 		{"annotations, and claims go with their set", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), owner: owned}, `--size=20Gi --claim-annotations={"a":"b"} db=3`, nil, 1,
 			"data-db-1 belongs to the StatefulSet db"},
 		{"no annotations", &held{}, "--size=1Gi --claim-annotations=[1] db=3", nil, 2, "claim-annotations"},
+		{"a quota has room for two", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), quota: 2}, "--size=40Gi db=3", grown[:2], 1,
+			"data-db-2 does not grow from 20Gi to 40Gi: Kubernetes answers 403: exceeded quota\ndata-db-0, data-db-1 asked for it already, which stays so, and nothing else was changed"},
 		{"more pods", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, "--size=20Gi db=5", nil, 0, ""},
 		{"it grows", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), going: 2}, "--size=40Gi db=3", grown, 0, "data-db-2 grows from 20Gi to 40Gi"},
 		{"rights are not in force yet", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), refuses: 3}, "--size=40Gi db=3", grown, 0, ""},

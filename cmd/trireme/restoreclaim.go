@@ -41,9 +41,19 @@ func runRestoreClaim(args []string) error {
 	if err := errors.Join(bad[:]...); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return r.Run(ctx)
+	endWhenTold() // all that was done is found by whoever does it again
+	return r.Run(context.Background())
+}
+
+// endWhenTold lets SIGTERM end this process, as the first one of a container as well, for which the kernel has no default. The code tells a Job that
+// the pod was stopped from outside.
+func endWhenTold() {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	go func() {
+		<-told
+		os.Exit(kubernetes.ExitTerminated)
+	}()
 }
 
 // manifest reads an object.

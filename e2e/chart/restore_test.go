@@ -89,6 +89,24 @@ func (r *release) checkVolumesOf(t *testing.T, p *corev1.Pod, made string) {
 	r.checkVolumes(t, p)
 }
 
+// A pod that is stopped from outside does not end a restore: another one begins when it is gone. What the program says no to is final.
+func TestRestoreOfPodsThatAreStopped(t *testing.T) {
+	r := must(t, restoring)
+	_, data := restoreOf(t, r)
+	for _, job := range []*batchv1.Job{data, object[*batchv1.Job](t, r, "Job/prod-db-trireme-restore")} {
+		s := job.Spec
+		if *s.BackoffLimit != 3 || *s.PodReplacementPolicy != batchv1.Failed || s.Template.Spec.RestartPolicy != corev1.RestartPolicyNever || s.ActiveDeadlineSeconds == nil || len(s.PodFailurePolicy.Rules) != 2 {
+			t.Fatalf("%s: %+v", job.Name, s)
+		}
+		if rule := s.PodFailurePolicy.Rules[0]; rule.Action != batchv1.PodFailurePolicyActionIgnore || rule.OnPodConditions[0].Type != corev1.DisruptionTarget || rule.OnPodConditions[0].Status != corev1.ConditionTrue {
+			t.Errorf("%s: %+v", job.Name, rule)
+		}
+		if rule := s.PodFailurePolicy.Rules[1]; rule.Action != batchv1.PodFailurePolicyActionFailJob || !slices.Equal(rule.OnExitCodes.Values, []int32{1, 2}) {
+			t.Errorf("%s: %+v", job.Name, rule)
+		}
+	}
+}
+
 // Before an installation, and never later, there is a job with an account that names the claims and sets of the release.
 func TestRestoreRights(t *testing.T) {
 	r := must(t, restoring)

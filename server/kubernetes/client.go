@@ -101,12 +101,12 @@ func (c *Client) call(ctx context.Context, method, path string, send, answer any
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return unanswered{err}
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, answerMax))
 	if err != nil {
-		return err
+		return unanswered{err}
 	}
 	if resp.StatusCode/100 != 2 {
 		var status struct{ Message string }
@@ -143,6 +143,38 @@ func (c *Client) client() (*http.Client, error) {
 		c.authority = authority
 	}
 	return c.http, nil
+}
+
+// unanswered is an error of the way to the API: it may have done what it was asked for, or not.
+type unanswered struct{ error }
+
+func (u unanswered) Unwrap() error { return u.error }
+
+// passes reports whether an error may pass by itself: the API does not answer for a while, as when it is upgraded.
+func passes(err error) bool {
+	var no *refusal
+	if errors.As(err, &no) {
+		return no.code == http.StatusTooManyRequests || no.code >= http.StatusInternalServerError
+	}
+	return errors.As(err, new(unanswered))
+}
+
+// rightsEvery is how often AwaitRights asks.
+const rightsEvery = 200 * time.Millisecond
+
+// AwaitRights waits until this account may look at a set: its rights were given to it a moment ago, and are not in force everywhere.
+func (c *Client) AwaitRights(ctx context.Context, set string) error {
+	for {
+		_, err := c.Set(ctx, set)
+		if !Refused(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(rightsEvery):
+		}
+	}
 }
 
 // missing reports whether an error says that there is no such object.

@@ -66,14 +66,22 @@ func (j *job) has(end string) bool {
 	return false
 }
 
+// rightsWait is how long rights may take to be in force.
+const rightsWait = time.Minute
+
 // Run returns when the data are there, or there is nothing to do.
-func (r *Restore) Run(ctx context.Context) error {
-	into, err := r.begin(ctx)
-	if into == nil || err != nil {
+func (r *Restore) Run(ctx context.Context) (err error) {
+	rights, cancel := context.WithTimeout(ctx, rightsWait)
+	defer cancel()
+	if err := r.Client.AwaitRights(rights, r.Sets[0]); err != nil && !passes(err) {
 		return err
 	}
-	made, what, err := r.job(ctx, into)
-	if err != nil {
+	var into *claim
+	if err := r.again(ctx, func() error { into, err = r.begin(ctx); return err }); into == nil || err != nil {
+		return err
+	}
+	var made, what string
+	if err := r.again(ctx, func() error { made, what, err = r.job(ctx, into); return err }); err != nil {
 		return fmt.Errorf("the Job %s: %w", made, err)
 	}
 	r.Say("the Job %s restores %s into %s", made, what, into.Metadata.Name)
@@ -82,11 +90,31 @@ func (r *Restore) Run(ctx context.Context) error {
 		return err
 	}
 	r.Say("%s", said)
-	if err := r.Client.call(ctx, http.MethodPatch, r.Client.claimPath(into.Metadata.Name), map[string]any{"metadata": map[string]any{
-		"annotations": map[string]string{restoreKey: restored + what + ": " + said}}}, nil); err != nil {
+	done := map[string]any{"metadata": map[string]any{"annotations": map[string]string{restoreKey: restored + what + ": " + said}}}
+	if err := r.again(ctx, func() error {
+		return r.Client.call(ctx, http.MethodPatch, r.Client.claimPath(into.Metadata.Name), done, nil)
+	}); err != nil {
 		return err
 	}
 	return r.removeJob(ctx, made) // Kubernetes keeps a claim as long as there is a pod that has used it
+}
+
+// again has a step done again while its errors may pass by themselves. Each finds what was made before, also by a call whose answer was lost.
+func (r *Restore) again(ctx context.Context, step func() error) error {
+	said := ""
+	for {
+		err := step()
+		if !passes(err) || ctx.Err() != nil {
+			return err
+		}
+		if text := err.Error(); text != said {
+			r.Say("it is tried again: %s", text)
+			said = text
+		}
+		if r.pause(ctx) != nil {
+			return err
+		}
+	}
 }
 
 func (c *Client) claimPath(name string) string {
@@ -221,7 +249,7 @@ func (r *Restore) job(ctx context.Context, into *claim) (name, what string, err 
 func (r *Restore) removeJob(ctx context.Context, name string) error {
 	err := r.Client.call(ctx, http.MethodDelete, r.Client.jobPath(name), map[string]any{"propagationPolicy": "Foreground"}, nil)
 	for !missing(err) {
-		if err != nil && !r.passing(err) {
+		if err != nil && !passes(err) {
 			return err
 		}
 		if err := r.pause(ctx); err != nil {
@@ -230,12 +258,6 @@ func (r *Restore) removeJob(ctx context.Context, name string) error {
 		err = r.Client.call(ctx, http.MethodGet, r.Client.jobPath(name), nil, nil)
 	}
 	return nil
-}
-
-// passing reports whether an error may pass by itself: the API does not answer for a while, as when it is upgraded.
-func (r *Restore) passing(err error) bool {
-	var no *refusal
-	return !errors.As(err, &no) || no.code == http.StatusTooManyRequests || no.code >= http.StatusInternalServerError
 }
 
 func (r *Restore) pause(ctx context.Context) error {
@@ -253,7 +275,7 @@ func (r *Restore) await(ctx context.Context, name string) (result string, err er
 	for {
 		var is job
 		err := r.Client.call(ctx, http.MethodGet, r.Client.jobPath(name), nil, &is)
-		if err != nil && !r.passing(err) {
+		if err != nil && !passes(err) {
 			return "", fmt.Errorf("the Job %s: %w", name, err)
 		}
 		waits, last := r.pods(ctx, name)
@@ -280,15 +302,17 @@ func (r *Restore) await(ctx context.Context, name string) (result string, err er
 
 // Codes by which a container ends that a signal has stopped.
 const (
-	exitKilled     = 128 + 9
-	exitTerminated = 128 + 15
+	exitKilled = 128 + 9
+	// ExitTerminated is that of a program which was told to end.
+	ExitTerminated = 128 + 15
 )
 
 // pods tells what the Job's pod waits for, and what the last one said that ended.
 func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 	var pods struct {
 		Items []struct {
-			Status struct {
+			Metadata metadata `json:"metadata"`
+			Status   struct {
 				Conditions        []condition `json:"conditions"`
 				ContainerStatuses []struct {
 					State struct {
@@ -308,6 +332,9 @@ func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 	}
 	last, at := "", ""
 	for _, p := range pods.Items {
+		if p.Metadata.Deleted != nil {
+			waits = "its pod is being ended; another one begins when that is over"
+		}
 		for _, c := range p.Status.Conditions {
 			if c.Type == "PodScheduled" && c.Status == "False" {
 				waits = c.Message
@@ -318,7 +345,7 @@ func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 				waits = w.Reason + " " + w.Message
 			}
 			if e := c.State.Terminated; e != nil && e.FinishedAt >= at {
-				if last, at = strings.TrimSpace(e.Message), e.FinishedAt; e.ExitCode == exitKilled || e.ExitCode == exitTerminated {
+				if last, at = strings.TrimSpace(e.Message), e.FinishedAt; e.ExitCode == exitKilled || e.ExitCode == ExitTerminated {
 					last = "its pod was stopped from outside. The last that it said: " + last
 				}
 			}

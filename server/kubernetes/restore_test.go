@@ -28,6 +28,10 @@ type api struct {
 	looked func(job map[string]any)
 	into   any // the claim of the last Job that was made
 	fails  int // so many calls are answered by an error that passes
+
+	breaks  []int          // how the next calls are answered: 0: as they should be, -1: not at all
+	loses   map[string]int // how often a call is answered by an error though it was done
+	refuses map[string]int // by what calls are answered
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -49,6 +53,27 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&sent)
 	if r.Method != http.MethodGet {
 		a.made = append(a.made, r.Method+" "+path)
+	}
+	if len(a.breaks) > 0 {
+		code := a.breaks[0]
+		a.breaks = a.breaks[1:]
+		if code < 0 {
+			panic(http.ErrAbortHandler)
+		}
+		if code > 0 {
+			a.made = slices.DeleteFunc(a.made, func(s string) bool { return s == r.Method+" "+path })
+			answer(code, map[string]string{"message": "not now"})
+			return
+		}
+	}
+	if code := a.refuses[r.Method+" "+path]; code > 0 {
+		answer(code, map[string]string{"message": fmt.Sprint("because of ", code)})
+		return
+	}
+	if a.loses[r.Method+" "+path] > 0 {
+		a.loses[r.Method+" "+path]--
+		done := answer
+		answer = func(_ int, _ any) { done(http.StatusGatewayTimeout, map[string]string{"message": "lost"}) }
 	}
 	switch {
 	case r.Method == http.MethodGet && a.fails > 0 && strings.HasPrefix(path, "jobs/") && o != nil:
@@ -262,5 +287,50 @@ func TestRestoreFails(t *testing.T) {
 	a.objects[ownClaim]["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "is being deleted") {
 		t.Error(err)
+	}
+}
+
+// Rights that are not in force yet are waited for, and calls that fail for a while, or whose answers are lost, are made again; nothing is made twice.
+func TestRestoreIsPatient(t *testing.T) {
+	want := []string{"POST persistentvolumeclaims", "POST jobs", "PATCH " + ownClaim, "DELETE " + ownJob}
+	for name, broken := range map[string]func(a *api){
+		"no rights yet": func(a *api) { a.breaks = []int{403, 403, 403} },
+		"who are you":   func(a *api) { a.breaks = []int{401} },
+		"at first":      func(a *api) { a.breaks = []int{503, 500, 429} },
+		"between":       func(a *api) { a.breaks = []int{0, 0, 0, 500, 0, 503} },
+		"answers are lost": func(a *api) {
+			a.loses = map[string]int{"POST persistentvolumeclaims": 1, "POST jobs": 1, "PATCH " + ownClaim: 1}
+		},
+		"nobody answers once": func(a *api) { a.breaks = []int{-1, 0, -1} },
+	} {
+		a := &api{objects: map[string]map[string]any{"pods": ended("restored to transaction 7")}, looked: ends("Complete")}
+		broken(a)
+		r, said := newRestore(t, a)
+		if err := r.Run(t.Context()); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, said())
+		}
+		if made := slices.Compact(slices.Clone(a.made)); !slices.Equal(made, want) || annotations(a.objects[ownClaim])[restoreKey] != "done: monday: restored to transaction 7" {
+			t.Errorf("%s: %q, %v", name, a.made, a.objects[ownClaim])
+		}
+		for _, made := range []string{"POST persistentvolumeclaims", "POST jobs"} {
+			if n := strings.Count(strings.Join(a.made, "\n"), made); n != 1 {
+				t.Errorf("%s: %s %d times", name, made, n)
+			}
+		}
+	}
+	// What is refused for good is said at once; a wait has an end.
+	for name, code := range map[string]int{"not allowed to make it": 403, "not as it has to be": 422} {
+		a := &api{objects: map[string]map[string]any{}, refuses: map[string]int{"POST persistentvolumeclaims": code}}
+		r, _ := newRestore(t, a)
+		if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprint(code)) || len(a.made) != 1 {
+			t.Errorf("%s: %v, %q", name, err, a.made)
+		}
+	}
+	a := &api{objects: map[string]map[string]any{}, refuses: map[string]int{"POST persistentvolumeclaims": 503}}
+	r, said := newRestore(t, a)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := r.Run(ctx); err == nil || strings.Count(said(), "it is tried again: making the claim for the data") != 1 {
+		t.Errorf("%v\n%s", err, said())
 	}
 }

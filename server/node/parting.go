@@ -28,6 +28,8 @@ const (
 	// spareLeaderless is for how long a node waits for somebody to lead. A group without a leader
 	// loses nothing when one more is stopped.
 	spareLeaderless = 10 * time.Second
+	// spareSaid is how often a node says anew what it waits for. That may have a number which is another one each time.
+	spareSaid = 30 * time.Second
 	// spareRefused is how often Kubernetes has to refuse an answer until that is its last word.
 	spareRefused = 5
 )
@@ -49,7 +51,8 @@ func (n *Node) AwaitSpared(ctx context.Context) {
 	if most == 0 {
 		return
 	}
-	began, said := time.Now(), ""
+	began := time.Now()
+	var said spoken
 	p := &parting{n: n, until: began.Add(most)}
 	for led := began; n.group.Err() == nil && n.votes(); {
 		wait := p.ask(ctx)
@@ -68,10 +71,9 @@ func (n *Node) AwaitSpared(ctx context.Context) {
 			n.log.Warn("this node stops though the group is not whole without it", "waited", now.Sub(began).Round(time.Millisecond), "for", wait)
 			break
 		}
-		if wait.Error() != said {
-			said = wait.Error()
-			n.log.Warn("this node is to be stopped and waits until the group can do without it", "for", said, "at_most", most)
-			n.tell(ctx, "StopWaits", fmt.Sprintf("member %d at %s is to be stopped and waits: %s", n.group.ID(), peerAddress(n.cfg), said))
+		if said.anew(wait.Error(), now) {
+			n.log.Warn("this node is to be stopped and waits until the group can do without it", "for", said.text, "at_most", most)
+			n.tell(ctx, "StopWaits", fmt.Sprintf("member %d at %s is to be stopped and waits: %s", n.group.ID(), peerAddress(n.cfg), said.text))
 		}
 		select {
 		case <-ctx.Done():
@@ -79,6 +81,21 @@ func (n *Node) AwaitSpared(ctx context.Context) {
 		case <-time.After(spareEvery):
 		}
 	}
+}
+
+// spoken is what was said last.
+type spoken struct {
+	text string
+	at   time.Time
+}
+
+// anew reports whether a text is to be said: it is another one, and nothing was said for a while.
+func (s *spoken) anew(text string, now time.Time) bool {
+	if text == s.text || s.text != "" && now.Sub(s.at) < spareSaid {
+		return false
+	}
+	*s = spoken{text, now}
+	return true
 }
 
 var errNobodyLeads = errors.New("nobody leads the group")

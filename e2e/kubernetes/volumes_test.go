@@ -85,6 +85,15 @@ func (g *group) volumesGrow(t *testing.T, b *bank) string {
 	}
 	g.whole(3)
 
+	// What else is said of claims is of those that are made from now on.
+	g.upgrade("--set=persistence.annotations.note=new,persistence.accessModes={ReadWriteOncePod}")
+	if c := g.set().Spec.Claims[0]; c.Meta.Annotations["note"] != "new" || string(c.Spec.Modes) != `["ReadWriteOncePod"]` {
+		t.Errorf("the set makes claims with %v and %s", c.Meta.Annotations, c.Spec.Modes)
+	}
+	g.undisturbed(b, before, "other claims are made from now on")
+	g.upgrade("--set=persistence.annotations=null,persistence.accessModes={ReadWriteOnce}")
+	g.sized("40Gi", "40Gi")
+
 	// The program that ran Helm ended between the two.
 	g.kubectl("-n", namespace, "delete", "statefulset", name, "--cascade=orphan")
 	g.eventually("nobody may be evicted", func() error {
@@ -106,7 +115,7 @@ func (g *group) volumesGrow(t *testing.T, b *bank) string {
 	g.undisturbed(b, before, "the set was made again")
 
 	// What has grown stays so.
-	g.helm("rollback", release, g.revisionBefore(release, 2), "--namespace="+namespace, "--wait", "--timeout=5m")
+	g.helm("rollback", release, g.revisionBefore(release, 4), "--namespace="+namespace, "--wait", "--timeout=5m")
 	g.sized("20Gi", "40Gi")
 	g.undisturbed(b, before, "the size was taken back")
 	g.noJobs(t)

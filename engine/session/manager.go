@@ -127,7 +127,7 @@ func (m *Manager) Open(info ConnectionInfo) (*Session, error) {
 		info.ID = m.NextID()
 	}
 	s := &Session{m: m, env: m.env, id: info.ID, info: info, parker: m.env.NewParker(), began: m.env.Monotonic()}
-	s.ends = s.readEnds
+	s.ends, s.stops = s.readEnds, s.waitEnds
 	s.process = Process{ID: s.id, User: info.User, Host: info.Host, Command: "Sleep"}
 	s.out.s = s
 	if err := m.add(s); err != nil {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"time"
 
 	"github.com/triremedb/trireme/engine/txn"
@@ -135,6 +136,18 @@ func (s *Session) interrupted() error {
 // readEnds reports whether a wait for a read point is of no more use.
 func (s *Session) readEnds() bool {
 	return s.killed.Load() != killNothing || s.gone.Load() || s.limit != 0 && s.env.Monotonic() > s.limit
+}
+
+// waitEnds is why the wait for what a snapshot has to see, once the transaction has built on it, is of no
+// more use, or nil.
+func (s *Session) waitEnds() error {
+	if ctx := s.out.ctx; ctx != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if s.readEnds() {
+		return s.whyReadEnded()
+	}
+	return nil
 }
 
 // whyReadEnded is the error of a statement whose wait readEnds has ended. Errors: 1317, 3024,

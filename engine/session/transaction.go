@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/internal/trace"
@@ -61,7 +62,7 @@ func (s *Session) begin(access ast.Access) error {
 		readOnly = access == ast.AccessReadOnly
 	}
 	t.nextIsolation, t.nextAccess = 0, 0
-	o := txn.BeginOptions{MetadataWait: s.seconds(varLockWait), Client: s.id}
+	o := txn.BeginOptions{MetadataWait: s.seconds(varLockWait), Client: s.id, Ended: s.stops}
 	o.Isolation, o.ReadOnly, o.LockWait = isolations[level], readOnly, s.seconds(varRowLockWait)
 	if s.info.ReadOnly && o.Isolation == trx.Serializable {
 		o.Isolation = trx.RepeatableRead // snapshots of the past are serializable, and nobody may lock here
@@ -163,8 +164,10 @@ func (s *Session) failWork(ctx context.Context, cause error) error {
 		}
 		return s.abandon(errors.Join(cause, err))
 	}
-	if err := s.txn.Settle(ctx); err != nil {
-		return s.lost(err)
+	if !wasEnded(cause) {
+		if err := s.txn.Settle(ctx); err != nil {
+			return s.lost(err)
+		}
 	}
 	if !t.multi {
 		return s.abandon(cause)
@@ -175,6 +178,16 @@ func (s *Session) failWork(ctx context.Context, cause error) error {
 		}
 	}
 	return cause
+}
+
+// wasEnded reports whether an error says no more than that KILL or a time limit has ended the statement:
+// nobody waits for anything before it is told.
+func wasEnded(err error) bool {
+	switch errorNumber(err) {
+	case errnoInterrupted, errnoTimeout:
+		return true
+	}
+	return errors.Is(err, lock.ErrInterrupted)
 }
 
 // abandon rolls the transaction back because of an error, which it returns.

@@ -21,7 +21,7 @@ func (l *plainLog) Commit(_ context.Context, t *txn.Txn) (uint64, error) {
 	return csn + 1, l.r.eng.Trx.CommitGroup(items[:], pos)
 }
 
-func (l *plainLog) WaitFinished(context.Context, uint64) error { return nil }
+func (l *plainLog) WaitFinished(context.Context, uint64, func() error) error { return nil }
 
 // TestMemory: a transaction of a few rows takes next to no memory of its own.
 func TestMemory(t *testing.T) {

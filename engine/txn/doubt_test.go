@@ -62,8 +62,13 @@ func (l *slowLog) Commit(_ context.Context, t *txn.Txn) (uint64, error) {
 	return t.Number, t.Err
 }
 
-func (l *slowLog) WaitFinished(_ context.Context, index uint64) error {
+func (l *slowLog) WaitFinished(_ context.Context, index uint64, ended func() error) error {
 	for {
+		if ended != nil {
+			if err := ended(); err != nil {
+				return err
+			}
+		}
 		if _, pos := l.r.eng.Trx.Applied(); pos.Index >= index {
 			return nil
 		}

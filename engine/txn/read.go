@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"context"
 	"errors"
 
 	"github.com/triremedb/trireme/engine/storage/dict"
@@ -34,6 +35,35 @@ func (t *Txn) snapshot(o *Table) (*trx.Snapshot, error) {
 	return snap, nil
 }
 
+// awaitOwn waits, if the transaction's next plain read takes a new snapshot, until what the transaction
+// depends on is committed: the snapshot would be from before it, and the rows that the transaction has
+// changed since are built on it, so that together they would be a state that never was. KILL ends the
+// wait, and BeginOptions.Ended; the transaction goes on then. It does not if an entry is lost.
+//
+// REQUIRES: turn, which it gives back meanwhile. After an error s.t may be another than t.
+func (s *Session) awaitOwn(t *Txn) error {
+	depends := t.Trx.DependsOn()
+	if depends == 0 || !t.Trx.TakesSnapshot() {
+		return nil
+	}
+	var stopped error
+	s.turn.Unlock()
+	err := s.waitFinished(context.Background(), depends, func() error {
+		if stopped = t.Killed(); stopped == nil && t.ended != nil {
+			stopped = t.ended()
+		}
+		return stopped
+	})
+	s.turn.Lock()
+	switch {
+	case s.t != t: // Suspend came
+		return s.lost
+	case err != nil && stopped == nil:
+		return s.lose(err)
+	}
+	return err
+}
+
 // ReadAt makes the transaction's plain reads see the state as of a number, for good.
 // Errors: trx.ErrSnapshotTooOld, trx.ErrSnapshotInFuture.
 //
@@ -53,8 +83,10 @@ func (s *Session) Snapshot() (number uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	number = t.Trx.Snapshot().CSN
-	return number, s.leave(nil)
+	if err = s.awaitOwn(t); err == nil {
+		number = t.Trx.Snapshot().CSN
+	}
+	return number, s.leave(err)
 }
 
 // ForgetSnapshot makes the next plain read see what is committed by then, at any isolation
@@ -82,7 +114,10 @@ func (s *Session) Get(o *Table, key []byte, columns []int, batch *types.Batch) (
 		}
 		return found, s.leave(err)
 	}
-	snap, err := t.snapshot(o)
+	var snap *trx.Snapshot
+	if err = s.awaitOwn(t); err == nil {
+		snap, err = t.snapshot(o)
+	}
 	if err == nil {
 		found, err = t.Worker.Get(o.tbl, key, snap, columns, batch)
 	}
@@ -191,7 +226,7 @@ func (c *Scan) Start(o *Table, r table.Range) error {
 		if err = s.m.Suspended(); err == nil {
 			err = t.mayWrite(o)
 		}
-	} else {
+	} else if err = s.awaitOwn(t); err == nil {
 		snap, err = t.snapshot(o)
 	}
 	if err == nil {

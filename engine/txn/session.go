@@ -19,6 +19,9 @@ import (
 // BeginOptions say what transaction to begin. Part and Waits are the session's own.
 type BeginOptions struct {
 	trx.Options
+	// Ended, if not nil, ends the wait of a plain read for what the transaction depends on, by an error. The
+	// session's task asks it, now and then; it need not know of Interrupt.
+	Ended        func() error
 	Client       uint64        // number of the client's session, for lists of large transactions; 0: none
 	MetadataWait time.Duration // lock_wait_timeout; 0: the manager's
 	Token        entry.Token   // of the commit, with HasToken
@@ -204,11 +207,12 @@ func (s *Session) Waits() string {
 	return s.m.locks.waits(&t.locks)
 }
 
-// waitFinished waits until the entries up to an index are committed.
-func (s *Session) waitFinished(ctx context.Context, index uint64) error {
+// waitFinished waits until the entries up to an index are committed. ended is as of
+// CommitLog.WaitFinished.
+func (s *Session) waitFinished(ctx context.Context, index uint64, ended func() error) error {
 	s.settling.Store(true)
 	defer s.settling.Store(false)
-	return s.m.opt.Log.WaitFinished(ctx, index)
+	return s.m.opt.Log.WaitFinished(ctx, index, ended)
 }
 
 // enter begins a call within a transaction; leave follows unless it returns an error.
@@ -397,7 +401,7 @@ func (s *Session) fail(err error) error {
 func (s *Session) commitUnchanged(ctx context.Context, t *Txn) (uint64, error) {
 	if depends := t.Trx.DependsOn(); depends != 0 {
 		s.turn.Unlock()
-		err := s.waitFinished(ctx, depends)
+		err := s.waitFinished(ctx, depends, nil)
 		s.turn.Lock()
 		if err == nil && s.t != t {
 			err = s.lost
@@ -426,7 +430,7 @@ func (s *Session) Settle(ctx context.Context) error {
 	if depends == 0 {
 		return nil
 	}
-	if err = s.waitFinished(ctx, depends); err == nil {
+	if err = s.waitFinished(ctx, depends, nil); err == nil {
 		return nil
 	}
 	s.turn.Lock()
@@ -451,7 +455,7 @@ func (s *Session) giveWay(reason error) error {
 	if s.t == nil {
 		return nil
 	}
-	if s.t.Trx.Locks().Locks() == 0 && !s.t.changed() {
+	if s.t.Trx.Locks().Locks() == 0 && !s.t.changed() && s.t.Trx.DependsOn() == 0 {
 		s.goOn()
 		return nil
 	}

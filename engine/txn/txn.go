@@ -36,8 +36,9 @@ type CommitLog interface {
 
 	// WaitFinished waits until the entries of the group's log up to the index, which
 	// trx.Trx.DependsOn gave, are committed in the engine. An error says that some of
-	// them are lost, or that nobody knows.
-	WaitFinished(ctx context.Context, index uint64) error
+	// them are lost, or that nobody knows. If ended is not nil it is asked now and then; an
+	// error of it ends the wait, and is returned.
+	WaitFinished(ctx context.Context, index uint64, ended func() error) error
 }
 
 // ErrOutcomeUnknown: whether the transaction is committed will be known later, or
@@ -79,6 +80,7 @@ type Txn struct {
 	m            *Manager
 	locks        metadataOwner
 	metadataWait time.Duration
+	ended        func() error // BeginOptions.Ended
 	events       *cache.Cache
 	rows         event.Rows
 	began        uint32   // when the statement did, seconds since 1970
@@ -132,6 +134,7 @@ func (t *Txn) begin(opt BeginOptions) {
 	if t.metadataWait = opt.MetadataWait; t.metadataWait == 0 {
 		t.metadataWait = t.m.opt.MetadataWait
 	}
+	t.ended = opt.Ended
 	t.events.Owner = body.Owner{Session: opt.Client, Began: t.Trx.Started()}
 	t.rows.Reset(t.events)
 	t.newSerial()

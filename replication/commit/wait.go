@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 )
@@ -14,9 +15,12 @@ type finishWait struct {
 	parker env.Parker
 }
 
+// askEvery is how often a wait that may be ended asks whether it is.
+const askEvery = 20 * time.Millisecond
+
 // WaitFinished implements txn.CommitLog. Once the pipeline is closed it waits no
 // longer: then it is the caller that is to be rolled back.
-func (p *Pipeline) WaitFinished(ctx context.Context, index uint64) error {
+func (p *Pipeline) WaitFinished(ctx context.Context, index uint64, ended func() error) error {
 	if p.applied() >= index {
 		return nil
 	}
@@ -40,16 +44,24 @@ func (p *Pipeline) WaitFinished(ctx context.Context, index uint64) error {
 		defer context.AfterFunc(ctx, w.parker.Unpark)()
 	}
 	for {
+		stop := context.Cause(ctx)
+		if stop == nil && ended != nil {
+			stop = ended()
+		}
 		p.mu.Lock()
 		done := w.done
-		if !done && ctx.Err() != nil {
-			w.done, w.err, done = true, context.Cause(ctx), true
+		if !done && stop != nil {
+			w.done, w.err, done = true, stop, true
 		}
 		p.mu.Unlock()
-		if done {
+		switch {
+		case done:
 			return w.err
+		case ended != nil:
+			w.parker.ParkFor(askEvery)
+		default:
+			w.parker.Park()
 		}
-		w.parker.Park()
 	}
 }
 

@@ -10,4 +10,4 @@ import (
 type hasty struct{ *commit.Pipeline }
 
 // WaitFinished implements txn.CommitLog.
-func (hasty) WaitFinished(context.Context, uint64) error { return nil }
+func (hasty) WaitFinished(context.Context, uint64, func() error) error { return nil }

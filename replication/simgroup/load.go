@@ -142,7 +142,7 @@ func (w *world) transfer(_ *node, s *txn.Session, rng *rand.Rand, y *try) error 
 	if err != nil {
 		return err
 	}
-	for _, l := range y.legs {
+	for i, l := range y.legs {
 		balance, err := lockBalance(s, t, l.account)
 		if err != nil {
 			return err
@@ -152,9 +152,24 @@ func (w *world) transfer(_ *node, s *txn.Session, rng *rand.Rand, y *try) error 
 		if _, err := s.Update(t, key, before, []record.Change{{Column: 1, Value: types.NewInt(balance + l.amount)}}); err != nil {
 			return err
 		}
+		if i == 0 && !w.opt.Plain && rng.IntN(4) == 0 {
+			if err := w.sumWithin(s, t, -amount); err != nil {
+				return err
+			}
+		}
 	}
 	y.note = fmt.Sprintf("%d to %d: %d %x", from, to, amount, rng.Perm(1+rng.IntN(60)))
 	return nil
+}
+
+// sumWithin adds up the balances in a transaction that has changed them by an amount: what its own row
+// is built on is in its snapshot, whoever had committed it and whether the group had agreed by then.
+func (w *world) sumWithin(s *txn.Session, t *txn.Table, changed int64) error {
+	sum, rows, err := sumBalances(s, t)
+	if err == nil && (rows != accounts || sum != accounts*opening+changed) {
+		w.failf("a transaction that has changed the accounts by %d sees %d with %d together; there were %d with %d", changed, rows, sum, accounts, accounts*opening)
+	}
+	return err
 }
 
 func lockBalance(s *txn.Session, t *txn.Table, account int64) (int64, error) {

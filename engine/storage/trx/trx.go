@@ -220,6 +220,9 @@ func (t *Trx) Snapshot() *Snapshot {
 	return &t.view.Snapshot
 }
 
+// TakesSnapshot reports whether the next call of Snapshot takes a new one, of what is committed by then.
+func (t *Trx) TakesSnapshot() bool { return t.stale && t.opt.Isolation != ReadUncommitted }
+
 // SnapshotAt makes the transaction read as of a CSN of the past, for good. See
 // [System.OpenSnapshotAt] for errors.
 //

@@ -5,6 +5,7 @@ package txntest
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -82,8 +83,17 @@ func (l *Log) Bytes() int64 {
 }
 
 // WaitFinished implements txn.CommitLog.
-func (l *Log) WaitFinished(_ context.Context, index uint64) error {
-	l.turn.Lock() // whoever has appended the entry holds the turn until it is committed
+func (l *Log) WaitFinished(_ context.Context, index uint64, ended func() error) error {
+	// Whoever has appended the entry holds the turn until it is committed.
+	for ended != nil && !l.turn.TryLock() {
+		if err := ended(); err != nil {
+			return err
+		}
+		env.Sleep(l.env, time.Millisecond)
+	}
+	if ended == nil {
+		l.turn.Lock()
+	}
 	defer l.turn.Unlock()
 	if _, at := l.eng.Trx.Applied(); at.Index < index && index <= l.lost {
 		return table.ErrEntryFailed

@@ -252,6 +252,11 @@ func (n *changer) rows(c *compiled) error {
 		return err
 	}
 	x.SemiConsistent = x.SemiConsistent && n.p.update
+	if x.LockReads == nil && n.p.plan.ReadsBesides() {
+		if err := s.readPoint(); err != nil {
+			return err
+		}
+	}
 	if len(n.p.targets) > 1 || n.p.plan.Buffer {
 		n.done = make([]map[string]bool, len(n.p.targets))
 	}

@@ -129,6 +129,7 @@ func (n *inserter) addGroup() error {
 		return duplicateError(err, n.t.info, g.rows[failed])
 	}
 	s.trx.wrote = true
+	n.changed = true
 	n.out.AffectedRows += uint64(len(g.rows))
 	for i, row := range g.rows {
 		n.noteID(row, g.made[i])

@@ -9,6 +9,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -20,6 +21,8 @@ type inserter struct {
 	several bool // it may have more than one row
 	records int64
 	skipped int64 // duplicates that were ignored, replaced or updated
+	changed bool  // a row was added or changed
+	locked  bool  // the query's rows are read under locks
 	out     Outcome
 	firstID uint64 // the first AUTO_INCREMENT value that was made up
 	step    autoStep
@@ -65,14 +68,26 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 	default:
 		err = n.query(c)
 	}
-	if err == nil && n.skipped > 0 {
-		s.out.locked = true // the answer tells of rows that were there
-		err = s.out.settle()
+	if err == nil {
+		err = n.settle()
 	}
 	if err != nil {
 		return Outcome{}, err
 	}
 	return n.finish(), nil
+}
+
+// settle waits until what the answer tells of rows that were there is committed. If nothing was changed no
+// commit confirms that this node leads.
+func (n *inserter) settle() error {
+	if n.skipped == 0 && (n.changed || !n.locked) {
+		return nil
+	}
+	n.s.out.locked = true
+	if err := n.s.out.settle(); err != nil || n.changed {
+		return err
+	}
+	return n.s.confirm()
 }
 
 // values adds the rows of VALUES.
@@ -165,7 +180,8 @@ func (n *inserter) defaults(row []types.Value, early bool) error {
 // query adds the rows of a query.
 func (n *inserter) query(c *compiled) error {
 	s := n.s
-	if len(c.query.Tables) > 0 && !c.query.Locking {
+	n.locked = len(c.query.Tables) > 0 && (c.query.Locking || s.locksReads(c) || s.trx.level == trx.Serializable)
+	if len(c.query.Tables) > 0 && !n.locked {
 		if err := s.readPoint(); err != nil {
 			return err
 		}
@@ -310,6 +326,7 @@ func (n *inserter) add(row []types.Value) error {
 		err := s.insertRow(n.t, row, upsert)
 		if err == nil {
 			n.out.AffectedRows++
+			n.changed = true
 			break
 		}
 		var d *table.DuplicateError
@@ -367,6 +384,7 @@ func (n *inserter) displace(d *table.DuplicateError) error {
 		return err
 	}
 	n.out.AffectedRows++
+	n.changed = true
 	return nil
 }
 
@@ -428,6 +446,7 @@ func (n *inserter) update(d *table.DuplicateError, row []types.Value) error {
 		}
 		return err
 	}
+	n.changed = n.changed || changed
 	switch {
 	case changed:
 		n.out.AffectedRows += 2

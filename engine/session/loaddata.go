@@ -49,6 +49,9 @@ func (s *Session) runLoadData(ctx context.Context, st *ast.LoadData) (Outcome, e
 		err = l.reader.finish()
 	}
 	if err == nil {
+		err = l.n.settle()
+	}
+	if err == nil {
 		out = l.n.finish()
 		skipped := l.n.skipped
 		if st.Replace {

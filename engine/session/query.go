@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -194,8 +195,22 @@ func (s *Session) runContext(c *compiled) (*exec.Context, error) {
 	*x = exec.Context{Expr: &s.x, Storage: &w.storage, Source: s, Env: s.env, FS: s.m.opt.FS, MemoryLimit: s.opt.memoryMax,
 		MaxRecursion: s.value(varRecursion).n, Large: w.run.Large}
 	x.SemiConsistent = s.trx.level == trx.ReadCommitted || s.trx.level == trx.ReadUncommitted
+	if s.locksReads(c) {
+		x.LockReads = lockedRead
+	}
 	return x, nil
 }
+
+// locksReads reports whether a statement locks, in S, what it reads besides the rows that it changes: else rows
+// would be changed by what its transaction's snapshot has of others, which has not been so for as long as the
+// transaction may take. At READ COMMITTED it reads a snapshot of its own, as in InnoDB; at SERIALIZABLE the
+// transaction locks all that it reads anyway.
+func (s *Session) locksReads(c *compiled) bool {
+	return (c.insert != nil || c.change != nil) && s.trx.level == trx.RepeatableRead
+}
+
+// lockedRead is which tables: nobody who looks accounts up keeps them from being changed.
+func lockedRead(t *plan.Table) bool { return t.Def.Schema != priv.Schema }
 
 // queryTables are the plan's base tables.
 func (c *compiled) queryTables() []*plan.Table {

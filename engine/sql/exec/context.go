@@ -33,6 +33,9 @@ type Context struct {
 	// SemiConsistent says that a locking scan need not wait for rows that its filter
 	// does not want (UPDATE at READ COMMITTED and below).
 	SemiConsistent bool
+	// LockReads says which of the tables that the plan reads without locks are locked in S: what a statement
+	// reads besides the rows it changes, at REPEATABLE READ. Nil: none.
+	LockReads func(t *plan.Table) bool
 
 	// FoundRows is set by a plan with SQL_CALC_FOUND_ROWS to the number of rows without
 	// the limit.

@@ -39,6 +39,17 @@ func newReader(r *run, t *plan.Table, columns []*types.Type, fetch []int, rowKey
 	return d
 }
 
+// sharedLock is how tables are locked that are only read, with Context.LockReads.
+var sharedLock = plan.Lock{Mode: lock.RecordS}
+
+// locked is how the run locks what it reads, or nil. Plans are shared by isolation levels.
+func (d *reader) locked() *plan.Lock {
+	if d.lock == nil && d.r.LockReads != nil && d.r.LockReads(d.table) {
+		return &sharedLock
+	}
+	return d.lock
+}
+
 // hasSubquery reports whether an expression runs a query.
 func hasSubquery(n expr.Node) bool {
 	return !expr.Walk(n, func(n expr.Node) bool {
@@ -84,7 +95,7 @@ func expect(o operator, rows uint64) {
 // dropped rows reads twice as many the next time.
 func (d *reader) expect(rows uint64) {
 	rows = min(rows, types.BatchRows)
-	if d.lock == nil {
+	if d.locked() == nil {
 		rows = min(max(rows, 2*d.few), types.BatchRows)
 	}
 	d.few = rows
@@ -101,8 +112,8 @@ func (d *reader) start(index int, b *plan.ByteRange, backward bool) error {
 		Index: index, Low: b.Low, High: b.High, LowOpen: b.LowOpen, HighOpen: b.HighOpen,
 		Backward: backward, Columns: d.fetch, Keys: d.rowKey,
 	}
-	if d.lock != nil {
-		d.rng.Locking, d.rng.Lock, d.rng.Policy = true, d.lock.Mode, d.lock.Policy
+	if l := d.locked(); l != nil {
+		d.rng.Locking, d.rng.Lock, d.rng.Policy = true, l.Mode, l.Policy
 		if d.r.SemiConsistent && !b.Single {
 			d.rng.Wanted = d.wanted
 		}
@@ -141,7 +152,7 @@ func (d *reader) next() (*types.Batch, []uint32, error) {
 		if d.sel, err = filter(d.r, d.filter, d.out, nil, d.sel); err != nil {
 			return nil, nil, err
 		}
-		if d.lock != nil && len(d.sel) < n {
+		if len(d.sel) < n && d.locked() != nil {
 			d.unlock(n)
 		}
 		if len(d.sel) == n {
@@ -170,7 +181,7 @@ func (d *reader) unlock(n int) {
 func (d *reader) get(key []byte) (*types.Batch, []uint32, error) {
 	d.out.Reset()
 	d.view.SetLen(0)
-	found, err := d.r.Storage.Get(d.table, key, d.lock, d.fetch, &d.view)
+	found, err := d.r.Storage.Get(d.table, key, d.locked(), d.fetch, &d.view)
 	if err != nil || !found {
 		return nil, nil, err
 	}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/expr"
@@ -146,6 +148,12 @@ type Change struct {
 	// Buffer says that all rows must be found before the first is changed, since the
 	// changes would move rows in the index that is being read, or because of a join.
 	Buffer bool
+}
+
+// ReadsBesides reports whether the statement reads tables besides those that ModifyRows has locked: in
+// subqueries and derived tables.
+func (c *Change) ReadsBesides() bool {
+	return slices.ContainsFunc(c.Tables, func(t *Table) bool { return !t.Locked })
 }
 
 // Target is a table whose rows are changed.

@@ -98,14 +98,23 @@ func TestConfirmed(t *testing.T) {
 	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
 		s := r.Open(session.ConnectionInfo{Schema: "test"})
 		r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY)")
+		r.Exec(s, "CREATE TABLE u (id INT PRIMARY KEY, n INT, t INT, FOREIGN KEY (t) REFERENCES t (id))")
+		r.Exec(s, "INSERT INTO u VALUES (1, 1, NULL)")
 		for _, text := range []string{"SELECT id INTO @v FROM t WHERE id = 7 FOR UPDATE", "SELECT id INTO @v FROM t FOR UPDATE",
-			"CREATE TABLE t (id INT)", "DROP TABLE missing", "CREATE DATABASE test"} {
+			"CREATE TABLE t (id INT)", "DROP TABLE missing", "CREATE DATABASE test",
+			"INSERT INTO u VALUES (1, 1, NULL)", "INSERT INTO u VALUES (1, 1, NULL), (2, 2, NULL)", "INSERT IGNORE INTO u VALUES (1, 2, NULL)",
+			"INSERT INTO u VALUES (1, 2, NULL) ON DUPLICATE KEY UPDATE n = 1", "INSERT INTO u VALUES (2, 2, 7)", "INSERT IGNORE INTO u VALUES (2, 2, 7)",
+			"INSERT INTO u SELECT id, id, id FROM t", "UPDATE u SET t = 7", "UPDATE u SET n = 1", "DELETE FROM u WHERE n = 9",
+			"BEGIN; INSERT INTO u VALUES (1, 1, NULL)"} {
 			r.ReadPoint = func(session.ReadOptions) error { return sessiontest.ErrNotLeader }
-			if got := r.Text(r.Open(session.ConnectionInfo{Schema: "test"}), text); !strings.Contains(got, "error 1053") {
-				t.Errorf("%s: %s", text, got)
+			for _, found := range []bool{false, true} {
+				one := r.Open(session.ConnectionInfo{Schema: "test", MultiStatements: true, FoundRows: found})
+				if got := r.Text(one, text); !strings.Contains(got, "error 1053 (08S01)") {
+					t.Errorf("%s: %s", text, got)
+				}
 			}
 			r.ReadPoint = nil
-			if got := r.Text(s, text); strings.Contains(got, "error 1053") {
+			if got := r.Text(s, strings.TrimPrefix(text, "BEGIN; ")); strings.Contains(got, "error 1053") {
 				t.Errorf("%s: %s", text, got)
 			}
 		}

@@ -146,7 +146,7 @@ func (s *Session) endWork(ctx context.Context, err error, settle bool) error {
 }
 
 // failWork rolls a statement back because of an error, which it returns, or what kept
-// it from doing so. What the error tells of others' rows is committed then.
+// it from doing so. What the error tells of others' rows is committed then, and this node leads.
 func (s *Session) failWork(ctx context.Context, cause error) error {
 	t := &s.trx
 	if t.active && !s.txn.InTransaction() {
@@ -164,10 +164,11 @@ func (s *Session) failWork(ctx context.Context, cause error) error {
 		}
 		return s.abandon(errors.Join(cause, err))
 	}
-	if !wasEnded(cause) {
-		if err := s.txn.Settle(ctx); err != nil {
-			return s.lost(err)
+	if err := s.stand(ctx, cause); err != nil {
+		if s.lost(err); !t.active {
+			return err
 		}
+		cause = err
 	}
 	if !t.multi {
 		return s.abandon(cause)
@@ -178,6 +179,22 @@ func (s *Session) failWork(ctx context.Context, cause error) error {
 		}
 	}
 	return cause
+}
+
+// stand makes sure that an error may be told: that what it depends on is committed, and, if it may tell of
+// rows or definitions, that this node leads. It returns what kept it from that.
+func (s *Session) stand(ctx context.Context, cause error) error {
+	if wasEnded(cause) {
+		return nil
+	}
+	if err := s.txn.Settle(ctx); err != nil {
+		return err
+	}
+	switch errorNumber(cause) {
+	case 0, errnoLockTimeout, errnoDeadlock, errnoShutdown, errnoReadOnlyServer: // which tell of no data
+		return nil
+	}
+	return s.confirm()
 }
 
 // wasEnded reports whether an error says no more than that KILL or a time limit has ended the statement:
@@ -290,15 +307,7 @@ func (s *Session) inTransactionAt(ctx context.Context, level uint8, fn func() er
 func (s *Session) failTransaction(ctx context.Context, cause error) error {
 	s.trx.multi = false
 	if s.txn.InTransaction() {
-		err := s.txn.Settle(ctx)
-		switch errorNumber(cause) {
-		case 0, errnoInterrupted, errnoTimeout, errnoLockTimeout, errnoDeadlock: // which tell of no data
-		default:
-			if err == nil {
-				err = s.confirm()
-			}
-		}
-		if err != nil {
+		if err := s.stand(ctx, cause); err != nil {
 			cause = err
 		}
 	}

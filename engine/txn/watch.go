@@ -33,6 +33,7 @@ type Watch struct {
 	bytes int64
 	over  bool
 	lost  error // why it does not know of all changes
+	done  bool  // Stop was called
 
 	awaits *Watch // whose end who has this one waits for; guarded by Manager.mu
 }
@@ -75,7 +76,21 @@ func (w *Watch) Stop() {
 		delete(w.m.watches, w.name)
 		w.m.watched.Store(len(w.m.watches) > 0)
 	}
+	w.mu.Lock()
+	w.done = true
+	w.forget()
+	w.mu.Unlock()
 }
+
+// forget gives up what was noted, of a watch that notes nothing any more.
+//
+// REQUIRES: mu.
+func (w *Watch) forget() { w.under, w.ended, w.aside, w.bytes = nil, nil, nil, 0 }
+
+// closed reports whether it notes nothing any more: it knows too much, or not all, or is over.
+//
+// REQUIRES: mu.
+func (w *Watch) closed() bool { return w.over || w.done || w.lost != nil }
 
 // watching returns who watches a table, or, of a schema, one of its tables; or nil.
 func (m *Manager) watching(n Name) *Watch {
@@ -99,6 +114,9 @@ func (m *Manager) watching(n Name) *Watch {
 func (w *Watch) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed() {
+		return
+	}
 	for k := range w.ended {
 		if _, there := w.aside[k]; there {
 			w.bytes -= int64(len(k)) + watchEntry
@@ -140,25 +158,26 @@ func (w *Watch) Waiting() int {
 	return len(w.aside) + len(w.ended) + len(w.under)
 }
 
-// wrote notes that a transaction changes the row with the key.
-func (w *Watch) wrote(key string) {
+// wrote notes that a transaction changes the row with the key, and reports whether it has: not if the
+// watch is of no more use.
+func (w *Watch) wrote(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
-		return
+	if w.closed() {
+		return false
 	}
-	if w.under[key]++; w.under[key] == 1 {
-		w.account(key)
-	}
+	w.under[key]++
+	w.account(key) // each time: the transaction keeps it as often
+	return !w.over
 }
 
-// account counts a key that is new to one of the sets.
+// account counts a key that is noted.
 //
 // REQUIRES: mu.
 func (w *Watch) account(key string) {
 	if w.bytes += int64(len(key)) + watchEntry; w.bytes > w.limit {
 		w.over = true
-		w.under, w.ended, w.aside = map[string]int{}, map[string]struct{}{}, map[string]struct{}{}
+		w.forget()
 	}
 }
 
@@ -167,24 +186,33 @@ func (w *Watch) account(key string) {
 func (w *Watch) end(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
+	if w.closed() {
 		return
 	}
 	if _, there := w.ended[key]; !there {
 		w.ended[key] = struct{}{}
-		w.account(key)
+		if w.account(key); w.over {
+			return
+		}
 	}
+	w.bytes -= int64(len(key)) + watchEntry
 	if w.under[key]--; w.under[key] <= 0 {
 		delete(w.under, key)
-		w.bytes -= int64(len(key)) + watchEntry
 	}
 }
 
-// watch notes a change of a row for who watches the table.
+// watch notes a change of a row for who watches the table, as long as that is of use to him: each change takes
+// memory here until the transaction ends.
 func (t *Txn) watch(o *Table, key []byte) {
 	k := watchedKey{o.watch, string(key)}
-	o.watch.wrote(k.key)
-	t.watchedKeys = append(t.watchedKeys, k)
+	if k.w.wrote(k.key) {
+		t.watchedKeys = append(t.watchedKeys, k)
+		return
+	}
+	o.watch = nil
+	if t.watchedKeys = slices.DeleteFunc(t.watchedKeys, func(x watchedKey) bool { return x.w == k.w }); len(t.watchedKeys) == 0 {
+		t.watchedKeys = nil
+	}
 }
 
 // endWatched tells those who watch that the transaction has ended. Its metadata locks go
@@ -294,6 +322,7 @@ func (m *Manager) loseWatches(reason error) {
 	for _, w := range m.watches {
 		w.mu.Lock()
 		w.lost = reason
+		w.forget()
 		w.mu.Unlock()
 	}
 }

@@ -73,3 +73,36 @@ func TestWatchLimit(t *testing.T) {
 		t.Error("keys are kept beyond the limit")
 	}
 }
+
+// What a transaction keeps for who watches is bounded with it: when the watch knows too much, or is
+// lost, or over, nothing is kept.
+func TestWatchedKeysAreBounded(t *testing.T) {
+	for name, end := range map[string]func(*Watch){
+		"too much": func(*Watch) {},
+		"lost":     func(w *Watch) { w.m.loseWatches(ErrReadOnly) },
+		"stopped":  (*Watch).Stop,
+	} {
+		w := newWatch(100 * (watchEntry + 8))
+		w.m.watches[w.name] = w
+		tr, o := new(Txn), &Table{watch: w}
+		write := func(n int) {
+			for range n {
+				if o.watch != nil {
+					tr.watch(o, []byte("the same"))
+				}
+			}
+		}
+		write(50)
+		if len(tr.watchedKeys) != 50 {
+			t.Errorf("%s: %d keys of 50", name, len(tr.watchedKeys))
+		}
+		end(w)
+		write(100)
+		if o.watch != nil || tr.watchedKeys != nil {
+			t.Errorf("%s: %d keys are kept", name, len(tr.watchedKeys))
+		}
+		if tr.endWatched(); w.Waiting() != 0 || w.bytes != 0 {
+			t.Errorf("%s: %d keys and %d bytes are left", name, w.Waiting(), w.bytes)
+		}
+	}
+}

@@ -30,6 +30,8 @@ type slowLog struct {
 	queued *txn.Txn
 	// hold keeps transactions from being appended.
 	hold bool
+	// beforeHeard, with mute, is called before who commits hears of it.
+	beforeHeard func()
 }
 
 var errLost = errors.New("the entry is lost")
@@ -54,6 +56,9 @@ func (l *slowLog) Commit(_ context.Context, t *txn.Txn) (uint64, error) {
 	t.Appended(csn+uint64(len(l.doubt))+1, l.last)
 	l.doubt, l.at = append(l.doubt, t), append(l.at, l.last)
 	if l.mute {
+		if l.beforeHeard != nil {
+			l.beforeHeard()
+		}
 		return 0, fmt.Errorf("%w: mute", txn.ErrOutcomeUnknown)
 	}
 	for !t.Done.Load() {
@@ -268,6 +273,47 @@ func TestOutcomeUnknown(t *testing.T) {
 			}
 			must(t, r.s.Rollback())
 		})
+	}
+}
+
+// TestEndedBeforeHeard: a transaction may end before its session has heard that the outcome is unknown,
+// while others look at the session.
+func TestEndedBeforeHeard(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		for _, suspend := range []bool{false, true} {
+			doubtRig(t, func(r *rig, l *slowLog) {
+				l.mute = true
+				looks := 0
+				l.beforeHeard = func() {
+					end := l.commit
+					if lost {
+						end = l.lose
+					}
+					must(t, end())
+					r.start(func() error {
+						r.s.Waits()
+						r.s.Interrupt()
+						r.s.Trx()
+						looks++
+						if suspend {
+							defer r.m.Resume()
+							return r.m.Suspend(errors.New("this node no longer leads"))
+						}
+						return nil
+					})
+				}
+				update(t, r.s, 1, 7)
+				if err := commit(r.s)(); !errors.Is(err, txn.ErrOutcomeUnknown) || r.s.InTransaction() || looks != 1 {
+					t.Errorf("commit says %v", err)
+				}
+				env.Sleep(r.env, 20*time.Millisecond)
+				must(t, r.s.Begin(txn.BeginOptions{}))
+				if n := lockRow(t, r.s, 1); n != 7 == !lost {
+					t.Errorf("the row has %d; lost: %v", n, lost)
+				}
+				must(t, r.s.Rollback())
+			})
+		}
 	}
 }
 

@@ -161,13 +161,17 @@ func (m *Manager) Suspend(reason error) error {
 	return nil
 }
 
-// leave notes that a transaction's session has left it to the commit log, unless that
-// has released it already.
+// leave notes that a transaction's session, which does not have it any more, has left it to the commit
+// log. If that has released it already it ends.
 func (m *Manager) leave(t *Txn) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !t.released {
+	released := t.released
+	if !released {
 		m.left[t] = true
+	}
+	m.mu.Unlock()
+	if released {
+		t.discard()
 	}
 }
 

@@ -351,8 +351,8 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 	case err == nil:
 		s.finish()
 	case errors.Is(err, ErrOutcomeUnknown):
+		s.set(nil) // before it may end: others look at what the session has
 		s.m.leave(t)
-		s.set(nil)
 	default:
 		t.state.Store(atSession)
 		err = s.fail(err)

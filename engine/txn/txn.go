@@ -230,18 +230,29 @@ func (t *Txn) Rollback() error {
 }
 
 // Release gives the object back, for a commit log that has answered its session with
-// [ErrOutcomeUnknown].
+// [ErrOutcomeUnknown]. It ends at once, or when the session, which others may still be looking at, has
+// heard that.
 //
 // REQUIRES: Published was called, or Rollback without an error.
 func (t *Txn) Release() {
 	m := t.m
-	t.end()
-	m.discard(t.events)
 	m.mu.Lock()
 	t.released = true
-	delete(m.left, t)
+	left := m.left[t]
 	m.mu.Unlock()
+	if left {
+		t.discard()
+		m.mu.Lock()
+		delete(m.left, t)
+		m.mu.Unlock()
+	}
 	m.wake()
+}
+
+// discard ends a transaction that no session takes back.
+func (t *Txn) discard() {
+	t.end()
+	t.m.discard(t.events)
 }
 
 // end ends a transaction that is committed, is rolled back, or has changed nothing,

@@ -158,6 +158,7 @@ func (s *Session) compile(st ast.Statement, params []*types.Type) (*compiled, er
 
 func (s *Session) planned(st ast.Statement, params []*types.Type) (*compiled, error) {
 	c := &compiled{kind: st, types: params}
+	_, s.work.reads = st.(ast.Query)
 	l := &schemaCatalog{s: s, c: c}
 	env := s.planEnv(l, params)
 	var err error
@@ -192,6 +193,7 @@ func (s *Session) appendPlanKey(dst []byte) []byte {
 // what it was compiled with.
 func (s *Session) openTables(c *compiled) (changed bool, err error) {
 	s.work.open = s.work.open[:0]
+	s.work.reads = c.insert == nil && c.change == nil
 	if len(c.tables) > 0 {
 		if err := s.pointQuery(); err != nil {
 			return false, err

@@ -22,7 +22,7 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 	}
 	q := c.query
 	s.startLimit()
-	s.out.locked = q.Locking || s.trx.active && s.trx.level == trx.Serializable && s.trx.multi
+	s.out.locked = q.Locking || s.trx.active && s.trx.level == trx.Serializable
 	if len(q.Tables) > 0 {
 		if err := s.beforeRead(q); err != nil {
 			return out, err

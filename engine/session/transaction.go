@@ -64,8 +64,10 @@ func (s *Session) begin(access ast.Access) error {
 	t.nextIsolation, t.nextAccess = 0, 0
 	o := txn.BeginOptions{MetadataWait: s.seconds(varLockWait), Client: s.id, Ended: s.stops}
 	o.Isolation, o.ReadOnly, o.LockWait = isolations[level], readOnly, s.seconds(varRowLockWait)
-	if s.info.ReadOnly && o.Isolation == trx.Serializable {
-		o.Isolation = trx.RepeatableRead // snapshots of the past are serializable, and nobody may lock here
+	if o.Isolation == trx.Serializable && (s.info.ReadOnly || s.work.reads && s.opt.autocommit) {
+		// One snapshot is serializable, be it of the past. Where writers are refused nobody may lock, and a query
+		// that is the whole transaction need not.
+		o.Isolation = trx.RepeatableRead
 	}
 	o.Token, o.HasToken = s.takeToken()
 	s.published.Store(publishedTrx(o.Isolation, readOnly))

@@ -45,6 +45,8 @@ type scratch struct {
 	// ofConditions says that the statement shows the conditions of the one before: its
 	// end tells of none, or clients that ask after each warning would never stop.
 	ofConditions bool
+	// reads says that the statement that uses tables is a query.
+	reads bool
 	// asked says that the read point was asked for in this statement, and unread, if not nil, why
 	// it was not reached: whoever asks again in the statement does not wait again.
 	asked  bool
@@ -60,7 +62,7 @@ const kept = 64
 
 // begin prepares for a statement.
 func (w *scratch) begin() {
-	w.setInsertID, w.ofConditions, w.asked, w.unread, w.params = false, false, false, nil, nil
+	w.setInsertID, w.ofConditions, w.reads, w.asked, w.unread, w.params = false, false, false, false, nil, nil
 	w.open, w.rewritten = w.open[:0], w.rewritten[:0]
 }
 

@@ -63,7 +63,7 @@ func adminCommands() []adminCommand {
 		{"tables", "[schema]", "limit", "tables with their sizes, the largest first", (*admin).tables},
 		{"binlog list", "", "", "the files of the node's log", (*admin).binlogList},
 		{"binlog purge", "<file>", "", "remove the files before one", (*admin).binlogPurge},
-		{"backup", "[directory]", "rate into keep keep-days", "copy the database, and the log from there on, into a new directory", (*admin).backup},
+		{"backup", "[directory]", "rate into keep keep-days stale", "copy the database, and the log from there on, into a new directory", (*admin).backup},
 	}
 }
 
@@ -95,6 +95,7 @@ type admin struct {
 	limit, rate        uint
 	into               string
 	keep, keepDays     uint
+	stale              bool
 	all, others        []string // addresses of nodes; others are those that follow the dialed one's
 	order              string
 	out                io.Writer
@@ -124,6 +125,7 @@ func adminFlags() (*flag.FlagSet, *admin, *adminLogin) {
 	f.StringVar(&a.into, "into", "", "backup: `directory` in which the backup gets a directory of its own, named by the time")
 	f.UintVar(&a.keep, "keep", 0, "backup: with --into, remove all but the newest `N` when the new one is whole; 0: remove none")
 	f.UintVar(&a.keepDays, "keep-days", 0, "backup: with --into, remove those older than `days`, beyond the newest --keep; 0: whatever their age")
+	f.BoolVar(&a.stale, "stale", false, "backup: with --into, or of several nodes, take it also of one that hears no leader, or is behind")
 	return f, a, l
 }
 

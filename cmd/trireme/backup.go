@@ -44,7 +44,7 @@ func (a *admin) backup(args []string) error {
 		if err != nil {
 			return err
 		}
-		return a.show(sum, func(w io.Writer) { printBackup(w, info) })
+		return a.show(sum, func(w io.Writer) { printMade(w, info, sum) })
 	}
 	s := newShelf(a.into)
 	if s.keep, s.age = int(a.keep), time.Duration(a.keepDays)*24*time.Hour; a.keep > keepMax || a.keepDays > keepMax {
@@ -65,15 +65,37 @@ func (a *admin) backup(args []string) error {
 		}
 		return err
 	}
-	a.report(info, time.Since(began), nil)
+	var failed error
+	if errors.Is(err, errOlder) {
+		failed = err
+	}
+	a.report(info, time.Since(began), failed)
 	return errors.Join(a.show(sum, func(w io.Writer) {
 		row(w, "backup", filepath.Join(a.into, name))
-		printBackup(w, info)
+		printMade(w, info, sum)
 		row(w, "checked", "it is what was sent")
 		for _, old := range removed {
 			row(w, "removed", old)
 		}
 	}), err)
+}
+
+// current reports whether only members are asked that prove to be current: a backup that takes the place of others has to
+// have what those have, and of several members one is looked for that does. Who names one member and one directory has
+// that member's data, which may be all that is left.
+func (a *admin) current() bool { return !a.stale && (a.into != "" || len(a.all) > 1) }
+
+// standingText says how a member stood to its group when a backup was made of it.
+func standingText(s *triremev1.AdminBackupSummary) string {
+	switch {
+	case s.GetLeaderHeard() && s.GetBehindEntries() == 0:
+		return "it heard the leader, and had all that the group had agreed on"
+	case s.GetLeaderHeard():
+		return fmt.Sprintf("it heard the leader, and lacked %d entries of what the group had agreed on", s.GetBehindEntries())
+	case s.GetLagMs() > 0:
+		return fmt.Sprintf("it heard no leader; what it has is %v old", span(uint64(s.GetLagMs())))
+	}
+	return "it heard no leader, or is of an older version, which does not say"
 }
 
 // keepMax is the most of --keep and --keep-days.
@@ -105,7 +127,8 @@ func (a *admin) receiveFrom(dir string) (*backup.Info, *triremev1.AdminBackupSum
 	defer w.Close()
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	in, err := a.client.Backup(ctx, &triremev1.AdminBackupRequest{MaxBytesPerSecond: min(uint64(a.rate), math.MaxUint64>>20) << 20})
+	in, err := a.client.Backup(ctx, &triremev1.AdminBackupRequest{MaxBytesPerSecond: min(uint64(a.rate), math.MaxUint64>>20) << 20,
+		RequireCurrent: a.current()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,6 +151,9 @@ func (a *admin) receiveFrom(dir string) (*backup.Info, *triremev1.AdminBackupSum
 			err = w.End(sum)
 		case *triremev1.AdminBackupResponse_Summary:
 			info, err := finishBackup(w, s.Summary)
+			if text := standingText(s.Summary); err == nil && (!s.Summary.GetLeaderHeard() || s.Summary.GetBehindEntries() > 0) {
+				fmt.Fprintf(os.Stderr, "trireme: warning: the backup may lack what other members have: %s: %s\n", a.addr, text)
+			}
 			return info, s.Summary, err
 		default:
 			err = status.Error(codes.Unimplemented, "a step that this program does not know")
@@ -151,6 +177,12 @@ func printBackup(w io.Writer, info *backup.Info) {
 	row(w, "program", info.Program)
 	row(w, "can be restored to", fmt.Sprintf("transactions %d to %d", info.Snapshot, info.Last))
 	row(w, "size", fmt.Sprintf("%s in %d files", size(uint64(info.Bytes())), len(info.Files)))
+}
+
+// printMade says what a backup is, and of what kind of member.
+func printMade(w io.Writer, info *backup.Info, s *triremev1.AdminBackupSummary) {
+	printBackup(w, info)
+	row(w, "member", standingText(s))
 }
 
 const restoreText = `Usage: trireme restore --from=backup [--until=GTID] [--log=directory] [--check] [--setting=value ...]

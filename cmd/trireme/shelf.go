@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +28,14 @@ import (
 //   - A directory with such a name holds a backup that was whole when it was compared with its
 //     checksums. One that is being made, or removed, has the name with partSuffix behind it, and
 //     what an interrupted run has left of that the next one removes.
-//   - An old backup goes only when a new one is there, and only if it is of the same group and
-//     nothing else lies in its directory.
+//   - An old backup goes only when a new one is there, and only if it is of the same group, has
+//     nothing that the new one lacks at its end, and nothing else lies in its directory.
 //   - What has another name, or holds what no backup does, is never touched.
 //   - Names ascend, whatever the clock does: a later backup has a later name.
 type shelf struct {
 	dir string
-	// Old backups that go: all but the newest keep of the group's, of these those that are older
-	// than age. Neither is set: none.
+	// Old backups that go: all but keep of the group's, those that go furthest and of these the newest; of them those
+	// that are older than age. Neither is set: none.
 	keep int
 	age  time.Duration
 
@@ -213,18 +214,16 @@ func (s *shelf) discard(root file.FS, part string) error {
 	return root.SyncDir(".")
 }
 
-// removeOld removes old backups of the group. newest, which was just made, stays.
-func (s *shelf) removeOld(root file.FS, newest string, info *backup.Info) (removed []string, err error) {
-	if s.keep == 0 && s.age == 0 {
-		return nil, nil
-	}
-	names, err := root.List(".")
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-	slices.Reverse(names) // the newest first
-	kept := 0
+// onShelf is a backup in a directory of its own.
+type onShelf struct {
+	name  string
+	begun time.Time
+	info  *backup.Info
+}
+
+// ofGroup lists the backups of a group that are whole, those that go furthest first, and of those that go as far the newest. Of
+// others it warns with a text.
+func (s *shelf) ofGroup(names []string, group, other string) (all []onShelf) {
 	for _, name := range names {
 		begun, ok := shelved(name)
 		if !ok {
@@ -232,22 +231,45 @@ func (s *shelf) removeOld(root file.FS, newest string, info *backup.Info) (remov
 		}
 		b, err := backup.Open(s.fsys(filepath.Join(s.dir, name)))
 		if err != nil {
-			s.warn("%s is not counted, and stays: %v", name, err)
+			s.warn(other, name, err)
 			continue
 		}
-		if b.Info.Group != info.Group {
-			continue // what is left of another group, maybe
+		if b.Info.Group == group { // else what is left of another group, maybe
+			all = append(all, onShelf{name, begun, b.Info})
 		}
-		if kept++; name == newest || kept <= max(s.keep, 1) || s.age > 0 && !s.old(begun, b.Info, info) {
+	}
+	slices.SortFunc(all, func(a, b onShelf) int {
+		return cmp.Or(cmp.Compare(b.info.Last, a.info.Last), strings.Compare(b.name, a.name))
+	})
+	return all
+}
+
+// errOlder says that a backup has less than one that was made before it.
+var errOlder = errors.New("the new backup is whole, but has less than one that was made before")
+
+// removeOld removes old backups of the group. newest, which was just made, stays, and so does what has more than it.
+func (s *shelf) removeOld(root file.FS, newest string, info *backup.Info) (removed []string, err error) {
+	names, err := root.List(".")
+	if err != nil {
+		return nil, err
+	}
+	all := s.ofGroup(names, info.Group, "%s is not counted, and stays: %v")
+	for kept, b := range all {
+		if s.keep == 0 && s.age == 0 || kept < max(s.keep, 1) || b.name == newest || b.info.Last > info.Last || s.age > 0 && !s.old(b.begun, b.info, info) {
 			continue
 		}
-		gone, err := s.remove(root, name, b.Info)
+		gone, err := s.remove(root, b.name, b.info)
 		if err != nil {
 			return removed, fmt.Errorf("the new backup is whole, but an old one could not be removed: %w", err)
 		}
 		if gone {
-			removed = append(removed, name)
+			removed = append(removed, b.name)
 		}
+	}
+	if len(all) > 0 && all[0].info.Last > info.Last {
+		best := all[0]
+		return removed, fmt.Errorf("%w: it ends with transaction %d, and %s with %d, so that the member it is of had not heard of all; "+
+			"no backup that has more was removed: make another one, of a member that hears the leader", errOlder, info.Last, best.name, best.info.Last)
 	}
 	return removed, nil
 }
@@ -280,7 +302,7 @@ func (s *shelf) remove(root file.FS, name string, info *backup.Info) (gone bool,
 	return true, s.discard(root, name+partSuffix)
 }
 
-// latest is the name of the newest backup.
+// latest is the name of the newest backup; where others of its group go further, of that which goes furthest.
 func (s *shelf) latest() (string, error) {
 	names, err := s.whole()
 	if err == nil && len(names) == 0 {
@@ -289,7 +311,17 @@ func (s *shelf) latest() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return names[len(names)-1], nil
+	newest := names[len(names)-1]
+	b, err := backup.Open(s.fsys(filepath.Join(s.dir, newest)))
+	if err != nil {
+		return "", err
+	}
+	best := s.ofGroup(names, b.Info.Group, "%s is passed over: %v")
+	if len(best) == 0 || best[0].info.Last == b.Info.Last {
+		return newest, nil
+	}
+	s.warn("%s is newer, but has less: it ends with transaction %d, and %s with %d", newest, b.Info.Last, best[0].name, best[0].info.Last)
+	return best[0].name, nil
 }
 
 // whole are the names of backups, the oldest first.

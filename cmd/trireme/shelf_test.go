@@ -22,6 +22,7 @@ type shelfRig struct {
 	t        *testing.T
 	clock    time.Time
 	group    string
+	last     uint64 // where the backups end that are made
 	warnings []string
 	// Changes of the disk that go well, and bytes that it takes; -1: any number. What comes
 	// after them fails, as if the process was ended, or the disk was full.
@@ -126,7 +127,7 @@ func (r *shelfRig) fill(dir string) (*backup.Info, error) {
 			return nil, err
 		}
 	}
-	return w.Finish(backup.Info{Group: r.group, Taken: r.clock})
+	return w.Finish(backup.Info{Group: r.group, Taken: r.clock, Last: r.last})
 }
 
 func (r *shelfRig) add() (string, []string, error) {
@@ -224,6 +225,53 @@ func TestShelfAge(t *testing.T) {
 	r.clock = r.clock.Add(1000 * time.Hour)
 	last, _ := r.must()
 	r.has(last) // the newest stays
+}
+
+// A backup that has less than another one replaces none that has more, says so, and is not the one that is restored. The
+// next that has all puts things right.
+func TestShelfOlder(t *testing.T) {
+	for _, limit := range []func(r *shelfRig){func(r *shelfRig) { r.keep = 1 }, func(r *shelfRig) { r.age = time.Minute }} {
+		r := newShelfRig(t, t.TempDir())
+		r.last = 14
+		few, _ := r.must()
+		r.last = 19
+		most, _ := r.must()
+		limit(r)
+		r.last = 15
+		var newest string
+		for range 2 {
+			r.clock = r.clock.Add(time.Hour)
+			name, _, err := r.add()
+			if name == "" || !errors.Is(err, errOlder) || !strings.Contains(err.Error(), "it ends with transaction 15, and "+most+" with 19") {
+				t.Errorf("%q, %v", name, err)
+			}
+			r.has(most, name)
+			newest = name
+		}
+		if name, err := r.latest(); name != most || err != nil || !strings.Contains(strings.Join(r.warnings, "\n"), newest+" is newer, but has less") {
+			t.Errorf("%s is to be restored, %v; %v", name, err, r.warnings)
+		}
+		r.last = 20
+		all, removed := r.must()
+		if r.has(all); len(removed) != 2 || slices.Contains(removed, few) {
+			t.Errorf("removed: %v", removed)
+		}
+	}
+	// All that have more stay, however few are to be kept. Later those that go furthest do.
+	r := newShelfRig(t, t.TempDir())
+	r.last = 18
+	more, _ := r.must()
+	r.last = 19
+	most, _ := r.must()
+	r.clock, r.last, r.keep = r.clock.Add(time.Hour), 14, 1
+	few, _, err := r.add()
+	if !errors.Is(err, errOlder) {
+		t.Error(err)
+	}
+	r.has(more, most, few)
+	r.keep, r.last = 2, 20
+	all, _ := r.must()
+	r.has(most, all)
 }
 
 // A clock that goes back makes no backup older than one that was there before, and one that goes

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/replication/provision"
@@ -10,6 +11,46 @@ import (
 
 // BackupLogPrefix is what the names of a backup's log files begin with.
 const BackupLogPrefix = "log."
+
+// Standing is how far a member was behind its group when it was asked.
+type Standing struct {
+	// Heard: a leader, and with it a majority, has said since what the group has agreed on.
+	Heard bool
+	// Behind are the entries that the group had agreed on then and that this member does not know to be committed;
+	// without a leader nobody knows.
+	Behind uint64
+	// Age is how old what it has is, by the clocks of the last leader and of this member; -1: unknown.
+	Age time.Duration
+}
+
+// Current reports whether the member had everything that the group had acknowledged when it was asked.
+func (s *Standing) Current() bool { return s.Heard && s.Behind == 0 }
+
+// Standing finds out how this member stands to its group. It waits up to limit until the member is current.
+// Errors: ErrStopped, ErrProvisioning, why the node has failed, and ctx's.
+func (n *Node) Standing(ctx context.Context, limit time.Duration) (s Standing, err error) {
+	c, err := n.running()
+	if err != nil {
+		return s, err
+	}
+	w := waiting{deadline: c.env.Monotonic() + limit, ended: func() bool { return ctx.Err() != nil }}
+	index, err := c.askLeader(w)
+	s.Heard = err == nil
+	for p := c.env.NewParker(); err == nil && c.binlog.Committed() < index; {
+		if err = w.pause(c.env, p); errors.Is(err, ErrStale) {
+			s.Behind = index - min(index, c.binlog.Committed())
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return s, err
+	}
+	if errors.Is(err, ErrStopped) {
+		return s, err
+	}
+	_, pos := c.engine.Applied()
+	s.Age = c.lag(pos.Index, c.binlog.Committed()).Time
+	return s, nil
+}
 
 // Backup writes a snapshot of the database as this member has it, and the group's log from
 // there up to what is committed when the snapshot is written: with both any moment between

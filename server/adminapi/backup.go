@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"hash"
 	"math"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
+	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/provision"
 )
 
@@ -57,7 +59,7 @@ func (s *Server) backup(req *triremev1.AdminBackupRequest, out grpc.ServerStream
 		aborted: make(chan struct{})}
 	done := make(chan error, 1)
 	go func() { // the call's end ends this, too; then the place is free
-		err := s.sendBackup(out.Context(), b)
+		err := s.sendBackup(out.Context(), b, req.GetRequireCurrent())
 		<-s.backups
 		done <- err
 	}()
@@ -90,7 +92,37 @@ func backupError(err error) error {
 	return err
 }
 
-func (s *Server) sendBackup(ctx context.Context, b *sentBackup) error {
+const (
+	// currentPatience is how long a member that has to be current may take for it: to hear a leader, and to apply
+	// what the group had agreed on. One that takes longer is behind.
+	currentPatience = 20 * time.Second
+	// standingPatience is how long a member looks for a leader that gives a backup with or without one.
+	standingPatience = 5 * time.Second
+)
+
+// standing finds out how the node stands to its group, and refuses if that is not as the client demands.
+func (s *Server) standing(ctx context.Context, current bool) (group.Standing, error) {
+	patience := standingPatience
+	if current {
+		patience = currentPatience
+	}
+	st, err := s.opt.Group.Standing(ctx, patience)
+	if err != nil || !current || st.Current() {
+		return st, err
+	}
+	e := &Error{Code: codes.Unavailable, Message: "this member hears no leader: the group may have written without it, so that a backup of it may lack what others have",
+		Advice: "ask another member; if none is left, trireme backup --stale takes what this one has"}
+	if st.Heard {
+		e.Message = fmt.Sprintf("this member is behind: after %v it lacks %d entries of those that the group had agreed on", patience, st.Behind)
+	}
+	return st, e
+}
+
+func (s *Server) sendBackup(ctx context.Context, b *sentBackup, current bool) error {
+	st, err := s.standing(ctx, current)
+	if err != nil {
+		return err
+	}
 	m, last, err := s.opt.Group.Backup(ctx, func(name string) (provision.ChunkWriter, error) {
 		if err := b.end(); err != nil {
 			return nil, err
@@ -104,9 +136,12 @@ func (s *Server) sendBackup(ctx context.Context, b *sentBackup) error {
 	if err != nil {
 		return err
 	}
-	return b.send(&triremev1.AdminBackupResponse{Step: &triremev1.AdminBackupResponse_Summary{Summary: &triremev1.AdminBackupSummary{
-		Group: uuid(m.Group), Cluster: s.opt.Config.String("cluster_name"), Program: s.opt.Program,
-		TakenUs: m.Time, SnapshotNumber: m.CSN, LastNumber: last}}})
+	sum := &triremev1.AdminBackupSummary{Group: uuid(m.Group), Cluster: s.opt.Config.String("cluster_name"), Program: s.opt.Program,
+		TakenUs: m.Time, SnapshotNumber: m.CSN, LastNumber: last, LeaderHeard: st.Heard, BehindEntries: st.Behind, LagMs: -1}
+	if st.Age >= 0 {
+		sum.LagMs = st.Age.Milliseconds()
+	}
+	return b.send(&triremev1.AdminBackupResponse{Step: &triremev1.AdminBackupResponse_Summary{Summary: sum}})
 }
 
 // sentBackup is a backup that is being sent. One task sends.

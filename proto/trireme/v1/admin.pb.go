@@ -3798,13 +3798,16 @@ func (x *AdminPurgeBinlogsResponse) GetRemoved() []string {
 	return nil
 }
 
-// AdminBackupRequest says how fast.
+// AdminBackupRequest says how fast, and of which members.
 type AdminBackupRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Bytes a second that are sent at most; 0: as many as are taken.
 	MaxBytesPerSecond uint64 `protobuf:"varint,1,opt,name=max_bytes_per_second,json=maxBytesPerSecond,proto3" json:"max_bytes_per_second,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Only of a member that proves that it is current: it hears a leader, and has within seconds all
+	// that the group had agreed on when the call came. Another one answers with UNAVAILABLE.
+	RequireCurrent bool `protobuf:"varint,2,opt,name=require_current,json=requireCurrent,proto3" json:"require_current,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *AdminBackupRequest) Reset() {
@@ -3842,6 +3845,13 @@ func (x *AdminBackupRequest) GetMaxBytesPerSecond() uint64 {
 		return x.MaxBytesPerSecond
 	}
 	return 0
+}
+
+func (x *AdminBackupRequest) GetRequireCurrent() bool {
+	if x != nil {
+		return x.RequireCurrent
+	}
+	return false
 }
 
 // AdminBackupResponse is the next step of a backup.
@@ -3979,7 +3989,14 @@ type AdminBackupSummary struct {
 	// GTID number of the last transaction in the data.
 	SnapshotNumber uint64 `protobuf:"varint,5,opt,name=snapshot_number,json=snapshotNumber,proto3" json:"snapshot_number,omitempty"`
 	// GTID number of the last transaction in the log: what lies between can be restored.
-	LastNumber    uint64 `protobuf:"varint,6,opt,name=last_number,json=lastNumber,proto3" json:"last_number,omitempty"`
+	LastNumber uint64 `protobuf:"varint,6,opt,name=last_number,json=lastNumber,proto3" json:"last_number,omitempty"`
+	// The node heard a leader when the call came, and with it a majority of the group.
+	LeaderHeard bool `protobuf:"varint,7,opt,name=leader_heard,json=leaderHeard,proto3" json:"leader_heard,omitempty"`
+	// Entries of the log that the group had agreed on then, and that the node lacked when the snapshot was taken;
+	// without a leader nobody knows.
+	BehindEntries uint64 `protobuf:"varint,8,opt,name=behind_entries,json=behindEntries,proto3" json:"behind_entries,omitempty"`
+	// How old what it had was then, by the clocks of the last leader and of the node; -1: unknown.
+	LagMs         int64 `protobuf:"varint,9,opt,name=lag_ms,json=lagMs,proto3" json:"lag_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4052,6 +4069,27 @@ func (x *AdminBackupSummary) GetSnapshotNumber() uint64 {
 func (x *AdminBackupSummary) GetLastNumber() uint64 {
 	if x != nil {
 		return x.LastNumber
+	}
+	return 0
+}
+
+func (x *AdminBackupSummary) GetLeaderHeard() bool {
+	if x != nil {
+		return x.LeaderHeard
+	}
+	return false
+}
+
+func (x *AdminBackupSummary) GetBehindEntries() uint64 {
+	if x != nil {
+		return x.BehindEntries
+	}
+	return 0
+}
+
+func (x *AdminBackupSummary) GetLagMs() int64 {
+	if x != nil {
+		return x.LagMs
 	}
 	return 0
 }
@@ -4409,15 +4447,16 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\x18AdminPurgeBinlogsRequest\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\"5\n" +
 	"\x19AdminPurgeBinlogsResponse\x12\x18\n" +
-	"\aremoved\x18\x01 \x03(\tR\aremoved\"E\n" +
+	"\aremoved\x18\x01 \x03(\tR\aremoved\"n\n" +
 	"\x12AdminBackupRequest\x12/\n" +
-	"\x14max_bytes_per_second\x18\x01 \x01(\x04R\x11maxBytesPerSecond\"\x9b\x01\n" +
+	"\x14max_bytes_per_second\x18\x01 \x01(\x04R\x11maxBytesPerSecond\x12'\n" +
+	"\x0frequire_current\x18\x02 \x01(\bR\x0erequireCurrent\"\x9b\x01\n" +
 	"\x13AdminBackupResponse\x12\x16\n" +
 	"\x05begin\x18\x01 \x01(\tH\x00R\x05begin\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04data\x12\x12\n" +
 	"\x03end\x18\x03 \x01(\fH\x00R\x03end\x12:\n" +
 	"\asummary\x18\x04 \x01(\v2\x1e.trireme.v1.AdminBackupSummaryH\x00R\asummaryB\x06\n" +
-	"\x04step\"\xc3\x01\n" +
+	"\x04step\"\xa4\x02\n" +
 	"\x12AdminBackupSummary\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x12\x18\n" +
@@ -4425,7 +4464,10 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\btaken_us\x18\x04 \x01(\x03R\atakenUs\x12'\n" +
 	"\x0fsnapshot_number\x18\x05 \x01(\x04R\x0esnapshotNumber\x12\x1f\n" +
 	"\vlast_number\x18\x06 \x01(\x04R\n" +
-	"lastNumber\"p\n" +
+	"lastNumber\x12!\n" +
+	"\fleader_heard\x18\a \x01(\bR\vleaderHeard\x12%\n" +
+	"\x0ebehind_entries\x18\b \x01(\x04R\rbehindEntries\x12\x15\n" +
+	"\x06lag_ms\x18\t \x01(\x03R\x05lagMs\"p\n" +
 	"\x18AdminReportBackupRequest\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x1d\n" +
 	"\n" +

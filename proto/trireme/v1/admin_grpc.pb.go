@@ -124,7 +124,8 @@ type AdminClient interface {
 	// Backup sends a copy of the database as this node has it, and of the log from there up to
 	// the call's end: the files of a backup, one after the other, each begun, sent in pieces and
 	// ended; then what the backup is. Writers are not held up, and any member can be asked.
-	// ABORTED: what was sent is of no use; a new call begins anew. Privilege: BACKUP_ADMIN.
+	// ABORTED: what was sent is of no use; a new call begins anew. UNAVAILABLE: another member is to be
+	// asked. Privilege: BACKUP_ADMIN.
 	Backup(ctx context.Context, in *AdminBackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AdminBackupResponse], error)
 	// ReportBackup tells the group how an attempt at a backup that is kept has ended, whichever
 	// member gave it. The group remembers the last that was whole and when the last one failed, for
@@ -435,7 +436,8 @@ type AdminServer interface {
 	// Backup sends a copy of the database as this node has it, and of the log from there up to
 	// the call's end: the files of a backup, one after the other, each begun, sent in pieces and
 	// ended; then what the backup is. Writers are not held up, and any member can be asked.
-	// ABORTED: what was sent is of no use; a new call begins anew. Privilege: BACKUP_ADMIN.
+	// ABORTED: what was sent is of no use; a new call begins anew. UNAVAILABLE: another member is to be
+	// asked. Privilege: BACKUP_ADMIN.
 	Backup(*AdminBackupRequest, grpc.ServerStreamingServer[AdminBackupResponse]) error
 	// ReportBackup tells the group how an attempt at a backup that is kept has ended, whichever
 	// member gave it. The group remembers the last that was whole and when the last one failed, for

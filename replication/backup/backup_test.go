@@ -134,9 +134,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// one starts a group of one node.
-func one(t *testing.T, fsys file.FS, addr string, found bool) *group.Node {
-	t.Helper()
+// options are those of a node that may found a group.
+func options(fsys file.FS, addr string, found bool) group.Options {
 	o := group.Options{Env: env.Real(), FS: fsys, Storage: storage.Options{BufferPoolSize: 16 << 20}, LogPreallocate: -1, LargeThreshold: 200,
 		Transport: func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
 			return transport.New(transport.Options{Listen: addr, Identity: id, AllowPlaintext: true, LogFormat: group.LogFormat}, h)
@@ -144,7 +143,13 @@ func one(t *testing.T, fsys file.FS, addr string, found bool) *group.Node {
 	if found {
 		o.Group, o.ID, o.Founders = [16]byte{7}, 1, []group.Member{{ID: 1, Addr: addr}}
 	}
-	n, err := group.Open(o)
+	return o
+}
+
+// one starts a group of one node.
+func one(t *testing.T, fsys file.FS, addr string, found bool) *group.Node {
+	t.Helper()
+	n, err := group.Open(options(fsys, addr, found))
 	if err != nil {
 		t.Fatal(err)
 	}

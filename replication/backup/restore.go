@@ -117,9 +117,6 @@ type Options struct {
 	Watch func(provision.Progress)
 }
 
-// scratchDir is where the log is put together in the new directory, see group.Restore.
-const scratchDir = "restoring.log"
-
 // Restore makes a new group's first member of a verified backup, and returns the last
 // transaction that it has. See [group.Restore] for what the directory is after an error.
 func (b *Backup) Restore(o Options) (last uint64, err error) {
@@ -133,7 +130,7 @@ func (b *Backup) Restore(o Options) (last uint64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	opt := log.Options{FS: o.Data, Env: o.Env, Dir: scratchDir, Group: archive.Manifest().Group, Preallocate: -1}
+	opt := log.Options{FS: o.Data, Env: o.Env, Dir: group.RestoreScratch, Group: archive.Manifest().Group, Preallocate: -1}
 	if err := log.Destroy(opt); err != nil {
 		return 0, err
 	}
@@ -147,7 +144,7 @@ func (b *Backup) Restore(o Options) (last uint64, err error) {
 		err = fmt.Errorf("the data do not fit: %w; make room, and restore again", file.ErrNoSpace)
 	}
 	if err = errors.Join(err, l.Close()); err == nil {
-		err = errors.Join(log.Destroy(opt), o.Data.Remove(scratchDir))
+		err = errors.Join(log.Destroy(opt), o.Data.Remove(group.RestoreScratch))
 	}
 	return last, err
 }

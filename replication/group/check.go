@@ -13,7 +13,7 @@ import (
 // and Raft's state. The error is why a start would be refused; a directory that belongs to no group
 // has none.
 func CheckFiles(root file.FS, e env.Env) error {
-	if err := notRegrouping(root); err != nil {
+	if _, err := notHalfMade(root); err != nil {
 		return err
 	}
 	id, err := readIdentity(root)

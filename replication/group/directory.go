@@ -3,8 +3,11 @@ package group
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/replication/raftlog"
 )
 
@@ -25,6 +28,23 @@ func (n *Node) lock() error {
 }
 
 func (n *Node) unlock() error { return n.locked.Close() }
+
+// notHalfMade makes sure that nothing was cut short in a directory that makes it another member's, and returns the
+// names in it. Until that is done, a node that started there would found or join a group without the data.
+func notHalfMade(fsys file.FS) (names []string, err error) {
+	if names, err = fsys.List("."); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case slices.Contains(names, planName):
+		return nil, errRegrouping
+	case slices.Contains(names, restoringName) && !slices.Contains(names, identityName):
+		return nil, errRestoring
+	}
+	return names, nil
+}
 
 // unused makes sure that a directory that does not say whose it is has not been used
 // by a member yet: what that one has promised must not be forgotten.

@@ -64,8 +64,11 @@ func OpenContext(ctx context.Context, opt Options) (*Node, error) {
 	if err := n.lock(); err != nil {
 		return nil, err
 	}
-	err := notRegrouping(opt.FS)
+	names, err := notHalfMade(opt.FS)
 	if err == nil {
+		if err := tidyRestored(opt.FS, opt.Env, names); err != nil {
+			n.opt.Log.Warn("what a restore has left in the directory stays", "error", err)
+		}
 		err = n.open(ctx)
 	}
 	if err != nil {

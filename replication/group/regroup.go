@@ -80,15 +80,6 @@ type LogPoint struct {
 // errRegrouping says that a regroup was cut short.
 var errRegrouping = errors.New("group: trireme regroup was cut short in this directory: run it again, it goes on where it was")
 
-// notRegrouping makes sure that no regroup was cut short in a directory.
-func notRegrouping(fsys file.FS) error {
-	half, err := fsys.Exists(planName)
-	if err == nil && half {
-		err = errRegrouping
-	}
-	return err
-}
-
 // Prepare takes the directory and says what is in it. With an error the survey has what was found so far, or
 // is nil. The directory is the caller's until Close.
 func (r *Regroup) Prepare() (*Survey, error) {

@@ -73,6 +73,8 @@ func vacant(names []string) error {
 	again := slices.Contains(names, restoringName)
 	for _, name := range names {
 		switch {
+		case name == planName:
+			return errors.New("group: the directory to restore into is not empty, trireme regroup was cut short in it: run that again, it goes on where it was, or name an empty one")
 		case name == lockName || strings.HasPrefix(name, restoringName) || name == "lost+found":
 		case name == identityName || !again:
 			return fmt.Errorf("group: the directory to restore into is not empty (%s is there): name an empty one, so that no data are lost", name)
@@ -82,8 +84,40 @@ func vacant(names []string) error {
 }
 
 // restoringName is a file that is there from a restore's beginning to its end: what it
-// has left half done may be thrown away. Names that begin like it are the caller's.
+// has left half done may be thrown away, and no node starts there before the directory is a member's.
 const restoringName = "restoring"
+
+// RestoreScratch is a directory in the new member's for the caller of a restore: a log in it goes at the latest when
+// the member starts.
+const RestoreScratch = restoringName + ".log"
+
+// errRestoring says that a restore was cut short.
+var errRestoring = errors.New("group: a restore into this directory was cut short: run trireme restore again, or empty the directory")
+
+// tidyRestored removes what a restore has left in a directory with these names, if it was cut short when that was a
+// member's already.
+func tidyRestored(fsys file.FS, e env.Env, names []string) error {
+	left := false
+	if slices.Contains(names, RestoreScratch) {
+		left = true
+		if err := log.Destroy(log.Options{FS: fsys, Env: e, Dir: RestoreScratch}); err != nil {
+			return err
+		}
+		if err := fsys.Remove(RestoreScratch); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(names, restoringName) {
+		left = true
+		if err := fsys.Remove(restoringName); err != nil {
+			return err
+		}
+	}
+	if !left {
+		return nil
+	}
+	return fsys.SyncDir(".")
+}
 
 // Prepare takes the directory, which is empty, or one in which a restore was cut short.
 // Close gives it back.

@@ -73,7 +73,7 @@ func (a *admin) backup(args []string) error {
 	return errors.Join(a.show(sum, func(w io.Writer) {
 		row(w, "backup", filepath.Join(a.into, name))
 		printMade(w, info, sum)
-		row(w, "checked", "it is what was sent")
+		row(w, "checked", "it is what was sent, and its log is whole")
 		for _, old := range removed {
 			row(w, "removed", old)
 		}
@@ -195,7 +195,7 @@ The directory is empty; the backup is not changed.
   --from      directory of the backup; DIR/latest: the newest one in DIR, which trireme backup --into has filled
   --until     last transaction to restore, a GTID or its number; without it, all
   --log       data directory of a member, or a copy: its log goes on where the backup's ends
-  --check     read the whole backup, compare it with its checksums, and restore nothing
+  --check     read the whole backup, compare it with its checksums, check its log, and restore nothing
   --if-empty  where the data directory has a member's data, say so and change nothing: no error
   --result    file to which the last line is written as well, for who waits for a container's end
   --list      tell the backups in a directory that trireme backup --into has filled
@@ -245,14 +245,14 @@ func runRestore(args []string) error {
 		return newShelf(own["from"]).list(os.Stdout)
 	}
 	if own["check"] != "" {
-		b, err := openBackup(own["from"])
+		b, err := openBackup(own["from"], verifyAll)
 		if err != nil {
 			return err
 		}
 		a := &admin{out: os.Stdout}
 		return a.show(nil, func(w io.Writer) {
 			printBackup(w, b.Info)
-			row(w, "checked", "it is what was written")
+			row(w, "checked", "it is what was written, and its log is whole")
 		})
 	}
 	cfg, err := config.Load(config.Sources{Args: rest, Env: os.Environ(), Variable: checkVariable})
@@ -269,7 +269,16 @@ func runRestore(args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := openBackup(own["from"])
+	b, err := openBackup(own["from"], func(b *backup.Backup) error {
+		number, err := (&node.Restore{Backup: b, Until: own["until"]}).Number()
+		if err != nil {
+			return err
+		}
+		if b.DataAlone(number) {
+			return b.VerifyData(nil)
+		}
+		return b.Verify(nil)
+	})
 	if err != nil {
 		return err
 	}
@@ -295,8 +304,10 @@ func result(name, text string) error {
 	return os.WriteFile(name, []byte(text+"\n"), 0o600)
 }
 
-// openBackup opens a backup, and compares all of it with its checksums.
-func openBackup(from string) (*backup.Backup, error) {
+func verifyAll(b *backup.Backup) error { return b.Verify(nil) }
+
+// openBackup opens a backup, and has it verified.
+func openBackup(from string, verify func(*backup.Backup) error) (*backup.Backup, error) {
 	if _, err := os.Stat(from); filepath.Base(from) == "latest" && errors.Is(err, fs.ErrNotExist) {
 		shelf := newShelf(filepath.Dir(from))
 		name, err := shelf.latest()
@@ -308,7 +319,7 @@ func openBackup(from string) (*backup.Backup, error) {
 	}
 	b, err := backup.Open(file.OS(from))
 	if err == nil {
-		err = b.Verify(nil)
+		err = verify(b)
 	}
 	if errors.Is(err, backup.ErrNoBackup) {
 		if others, listed := newShelf(filepath.Dir(from)).whole(); listed == nil && len(others) > 0 {

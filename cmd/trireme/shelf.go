@@ -25,9 +25,9 @@ import (
 // shelf is a directory of backups, each in a directory of its own that is named by the time
 // at which it was begun.
 //
-//   - A directory with such a name holds a backup that was whole when it was compared with its
-//     checksums. One that is being made, or removed, has the name with partSuffix behind it, and
-//     what an interrupted run has left of that the next one removes.
+//   - A directory with such a name holds a backup that was whole when it was verified. One that is
+//     being made, or removed, has the name with partSuffix behind it, and what an interrupted run
+//     has left of that the next one removes.
 //   - An old backup goes only when a new one is there, and only if it is of the same group, has
 //     nothing that the new one lacks at its end, and nothing else lies in its directory.
 //   - What has another name, or holds what no backup does, is never touched.
@@ -42,11 +42,12 @@ type shelf struct {
 	now    func() time.Time
 	fsys   func(dir string) file.FS
 	rename func(from, to string) error // of directories
+	verify func(b *backup.Backup) error
 	warn   func(format string, a ...any)
 }
 
 func newShelf(dir string) *shelf {
-	return &shelf{dir: dir, now: time.Now, fsys: func(dir string) file.FS { return file.OS(dir) }, rename: os.Rename,
+	return &shelf{dir: dir, now: time.Now, fsys: func(dir string) file.FS { return file.OS(dir) }, rename: os.Rename, verify: verifyAll,
 		warn: func(format string, a ...any) { fmt.Fprintf(os.Stderr, "trireme: "+format+"\n", a...) }}
 }
 
@@ -104,7 +105,7 @@ func (s *shelf) add(ctx context.Context, fill func(dir string) (*backup.Info, er
 	return name, removed, err
 }
 
-// produce makes a backup and compares all of it with its checksums.
+// produce makes a backup and verifies all of it.
 func (s *shelf) produce(ctx context.Context, dir string, fill func(dir string) (*backup.Info, error)) (*backup.Info, error) {
 	info, err := fill(dir)
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *shelf) produce(ctx context.Context, dir string, fill func(dir string) (
 	go func() {
 		b, err := backup.Open(s.fsys(dir))
 		if err == nil {
-			err = b.Verify(nil)
+			err = s.verify(b)
 		}
 		checked <- err
 	}()

@@ -86,7 +86,7 @@ func TestWriteCrash(t *testing.T) {
 		}
 		b, err := backup.Open(fsys.CrashImage())
 		if err == nil {
-			if err = b.Verify(nil); err != nil || len(b.Info.Files) != 5 {
+			if err = b.VerifySums(nil); err != nil || len(b.Info.Files) != 5 {
 				t.Errorf("after a crash at call %d: %v, %d files", k, err, len(b.Info.Files))
 			}
 		} else if !errors.Is(err, backup.ErrNoBackup) {
@@ -212,6 +212,13 @@ func take(t *testing.T, into file.FS) *backup.Info {
 			t.Error(err)
 		}
 	}()
+	fill(t, n)
+	return backUp(t, n, into)
+}
+
+// fill makes the table and the rows of the snapshot.
+func fill(t *testing.T, n *group.Node) {
+	t.Helper()
 	do(t, n, func(s *txn.Session) error { _, err := s.CreateSchema(dict.Schema{Name: "shop"}, nil); return err })
 	do(t, n, func(s *txn.Session) error {
 		_, err := s.CreateTable(&record.Table{Schema: "shop", Name: "fruit",
@@ -221,6 +228,11 @@ func take(t *testing.T, into file.FS) *backup.Info {
 		return err
 	})
 	insert(t, n, 0, rowsOfSnapshot)
+}
+
+// backUp makes a backup. The other rows come while it is written.
+func backUp(t *testing.T, n *group.Node, into file.FS) *backup.Info {
+	t.Helper()
 	w, err := backup.Create(into)
 	if err != nil {
 		t.Fatal(err)
@@ -277,8 +289,12 @@ func restore(from, to file.FS, addr string, until uint64, more ...*log.Log) (uin
 	if err != nil {
 		return 0, err
 	}
-	return b.Restore(backup.Options{Data: to, Env: env.Real(), Storage: storage.Options{BufferPoolSize: 16 << 20, PurgeTasks: -1},
-		Until: until, More: more, Group: [16]byte{9}, Member: 77, Addr: addr})
+	return b.Restore(restoreOptions(to, addr, until, more...))
+}
+
+func restoreOptions(to file.FS, addr string, until uint64, more ...*log.Log) backup.Options {
+	return backup.Options{Data: to, Env: env.Real(), Storage: storage.Options{BufferPoolSize: 16 << 20, PurgeTasks: -1},
+		Until: until, More: more, Group: [16]byte{9}, Member: 77, Addr: addr}
 }
 
 func TestRestore(t *testing.T) {

@@ -20,7 +20,8 @@
 //
 //   - backup.json comes last and by a rename, when all else is durable: a directory with it
 //     holds a whole backup.
-//   - Nothing of a backup is used before every byte of it was compared with its checksum.
+//   - Nothing of a backup is used before every byte of it was compared with its checksum, and every record of the log with
+//     its own: a member's disk may have been damaged when it was sent. A restore to the snapshot's transaction uses no log.
 //   - No name in a directory or from the network leads out of the directory.
 //   - Memory does not depend on the size of the data.
 package backup

@@ -50,12 +50,35 @@ func (b *Backup) open(name string) (io.ReadCloser, error) {
 	return reader{io.NewSectionReader(f, 0, b.Info.Files[i].Bytes), f}, nil
 }
 
-// Verify reads all files and compares them with their lengths and checksums. done, if not
-// nil, is told of the bytes that were read. Error: [ErrDamaged], which names the files.
+// Verify reads all files, compares them with their lengths and checksums, and checks the log as a restore does. done, if not
+// nil, is told of the bytes that were compared. Error: [ErrDamaged], which names the files.
 func (b *Backup) Verify(done func(bytes int64)) error {
+	if err := b.VerifyData(done); err != nil {
+		return errors.Join(err, b.compare(b.logs(), done))
+	}
+	err := b.compare(b.logs(), done)
+	if err == nil {
+		err = b.verifyLog()
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\nThe data are whole: --until=%d restores them without the log, up to transaction %d", err, b.Info.Snapshot, b.Info.Snapshot)
+	}
+	return err
+}
+
+// VerifyData is Verify of the files that a restore to the snapshot's own transaction needs: all but those of the log.
+func (b *Backup) VerifyData(done func(bytes int64)) error {
+	return b.compare(slices.DeleteFunc(slices.Clone(b.Info.Files), isLog), done)
+}
+
+// VerifySums is Verify without what is in the files.
+func (b *Backup) VerifySums(done func(bytes int64)) error { return b.compare(b.Info.Files, done) }
+
+// compare compares files with their lengths and checksums.
+func (b *Backup) compare(files []File, done func(bytes int64)) error {
 	var bad []error
 	buf := make([]byte, 1<<20)
-	for _, f := range b.Info.Files {
+	for _, f := range files {
 		err := b.verify(&f, buf, done)
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			err = damaged("%s: %v", f.Name, err)
@@ -63,6 +86,58 @@ func (b *Backup) Verify(done func(bytes int64)) error {
 		bad = append(bad, err)
 	}
 	return errors.Join(bad...)
+}
+
+func isLog(f File) bool { _, ok := logNumber(f.Name); return ok }
+
+// logs are the files of the log in their order.
+func (b *Backup) logs() []File {
+	files := slices.DeleteFunc(slices.Clone(b.Info.Files), func(f File) bool { return !isLog(f) })
+	slices.SortFunc(files, func(x, y File) int {
+		m, _ := logNumber(x.Name)
+		n, _ := logNumber(y.Name)
+		return cmp.Compare(m, n)
+	})
+	return files
+}
+
+// verifyLog checks what is in the files of the log: that they are whole, follow each other and the data, and end where
+// the backup says. A checksum proves only that they are what the member had.
+func (b *Backup) verifyLog() error {
+	archive, err := provision.OpenArchive(b.open)
+	if err != nil {
+		return damaged("%v", err)
+	}
+	m := archive.Manifest()
+	check := log.NewCheck(m.Group)
+	for _, f := range b.logs() {
+		number, _ := logNumber(f.Name)
+		in, err := b.fsys.Open(f.Name, file.OpenOptions{ReadOnly: true})
+		if err == nil {
+			err = errors.Join(check.File(in, number), in.Close())
+		}
+		if err != nil {
+			return damagedLog(f.Name, err)
+		}
+	}
+	switch first, next, last := check.Span(); {
+	case next == 0:
+		return damaged("it has no log")
+	case first > m.Position.Index+1:
+		return damaged("its log begins with entry %d, and its data are as of entry %d", first, m.Position.Index)
+	case last != b.Info.Last:
+		return damaged("its log ends with transaction %d, and %s says %d", last, InfoName, b.Info.Last)
+	}
+	return nil
+}
+
+// damagedLog says that a file of the log is no part of one. What a node is to do then is not what a backup's reader is.
+func damagedLog(name string, err error) error {
+	var at *log.CorruptError
+	if errors.As(err, &at) {
+		return damaged("%s: it was damaged before it was sent: %s", name, at.Where())
+	}
+	return damaged("%s: %v", name, err)
 }
 
 func (b *Backup) verify(f *File, buf []byte, done func(int64)) error {
@@ -117,7 +192,7 @@ type Options struct {
 	Watch func(provision.Progress)
 }
 
-// Restore makes a new group's first member of a verified backup, and returns the last
+// Restore makes a new group's first member of a verified backup (its data alone may be, where DataAlone), and returns the last
 // transaction that it has. See [group.Restore] for what the directory is after an error.
 func (b *Backup) Restore(o Options) (last uint64, err error) {
 	archive, err := provision.OpenArchive(b.open)
@@ -134,20 +209,27 @@ func (b *Backup) Restore(o Options) (last uint64, err error) {
 	if err := log.Destroy(opt); err != nil {
 		return 0, err
 	}
-	l, err := b.log(opt)
-	if err != nil {
-		return 0, err
+	if !b.DataAlone(o.Until) {
+		l, failed := b.log(opt)
+		if failed != nil {
+			return 0, failed
+		}
+		defer func() {
+			if err = errors.Join(err, l.Close()); err == nil {
+				err = errors.Join(log.Destroy(opt), o.Data.Remove(group.RestoreScratch))
+			}
+		}()
+		r.Logs = append([]*log.Log{l}, o.More...)
 	}
-	r.Logs = append([]*log.Log{l}, o.More...)
 	full := watch(r, o.Watch)
 	if last, err = r.Run(); full() && err != nil {
 		err = fmt.Errorf("the data do not fit: %w; make room, and restore again", file.ErrNoSpace)
 	}
-	if err = errors.Join(err, l.Close()); err == nil {
-		err = errors.Join(log.Destroy(opt), o.Data.Remove(group.RestoreScratch))
-	}
 	return last, err
 }
+
+// DataAlone reports whether a restore up to a transaction needs no log, since the data are as of that one.
+func (b *Backup) DataAlone(until uint64) bool { return until != 0 && until == b.Info.Snapshot }
 
 // watch tells fn how far a restore is, and stops it if the disk is full: nobody makes room
 // for somebody who says nothing. ended ends that and reports whether it was so.
@@ -188,14 +270,13 @@ func (b *Backup) log(opt log.Options) (*log.Log, error) {
 		return nil, err
 	}
 	defer im.Close()
-	files := slices.DeleteFunc(slices.Clone(b.Info.Files), func(f File) bool { _, ok := logNumber(f.Name); return !ok })
-	slices.SortFunc(files, func(x, y File) int {
-		m, _ := logNumber(x.Name)
-		n, _ := logNumber(y.Name)
-		return cmp.Compare(m, n)
-	})
+	files := b.logs()
 	for i := range files {
 		if err := b.take(im, &files[i]); err != nil {
+			var corrupt *log.CorruptError
+			if errors.As(err, &corrupt) {
+				return nil, damagedLog(files[i].Name, err)
+			}
 			return nil, fmt.Errorf("%s: %w", files[i].Name, err)
 		}
 	}

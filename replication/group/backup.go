@@ -57,8 +57,11 @@ func (n *Node) Standing(ctx context.Context, limit time.Duration) (s Standing, e
 // can be restored. begin opens the files one after the other, as for [provision.Source.Dump].
 // The group goes on meanwhile; what the log and the snapshot hold is not purged.
 //
+// Every file of the log is verified before it is sent, as its receiver verifies it. Meanwhile the writer gets empty chunks, so that it
+// hears that the backup goes on.
+//
 // last is the last transaction in the log. Besides those of begin and its writers errors are
-// *[provision.RemoteError], and [ErrProvisioning] of a member that has no data.
+// *[provision.RemoteError], *[log.CorruptError] if this member's log is damaged, and [ErrProvisioning] of a member that has no data.
 func (n *Node) Backup(ctx context.Context, begin func(name string) (provision.ChunkWriter, error)) (m provision.Manifest, last uint64, err error) {
 	c, err := n.running()
 	if err != nil {
@@ -76,6 +79,7 @@ func (c *core) backupLog(ctx context.Context, m *provision.Manifest, begin func(
 	if err != nil {
 		return 0, err
 	}
+	check := log.NewCheck(m.Group)
 	for number := at.File; ; number++ {
 		x, err := c.binlog.Export(number)
 		if err != nil {
@@ -84,13 +88,36 @@ func (c *core) backupLog(ctx context.Context, m *provision.Manifest, begin func(
 		closed, next := x.Closed, x.Next
 		w, err := begin(BackupLogPrefix + log.FileName(number))
 		if err == nil {
+			err = x.Verify(check, sayAlive(ctx, w))
+		}
+		if err == nil {
 			err = sendExport(w, x)
 		}
 		if err = errors.Join(err, x.Close(), ctx.Err()); err != nil {
+			var damage *log.CorruptError
+			if errors.As(err, &damage) {
+				c.opt.Log.Error("the log of this member is damaged, so that no backup can be made of it: empty the node's directory and let it get its data from another member",
+					"damage", damage.Where())
+			}
 			return 0, err
 		}
 		if !closed {
 			return c.binlog.Number(next - 1)
 		}
+	}
+}
+
+// aliveEvery is after how many bytes that are only read a backup's writer hears that it goes on.
+const aliveEvery = 8 << 20
+
+// sayAlive returns a function that is told of bytes that are read and not sent, for [log.Export.Verify].
+func sayAlive(ctx context.Context, w provision.ChunkWriter) func(bytes int) error {
+	read := 0
+	return func(bytes int) error {
+		if read += bytes; read < aliveEvery {
+			return ctx.Err()
+		}
+		read = 0
+		return w.Send(nil)
 	}
 }

@@ -32,7 +32,7 @@ type Restore struct {
 	Storage storage.Options // FS and Env are set by Run
 	Archive *provision.Archive
 	// Logs are the log behind the archive's snapshot, as the old group had it: the backup's,
-	// and others that go on behind it.
+	// and others that go on behind it. None is needed to restore to the snapshot.
 	Logs []*log.Log
 	// Until is the last transaction to restore; 0: all that the log has.
 	Until uint64

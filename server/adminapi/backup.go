@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/triremedb/trireme/engine/binlog/log"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/provision"
@@ -81,10 +82,15 @@ func (s *Server) backup(req *triremev1.AdminBackupRequest, out grpc.ServerStream
 
 // backupError says what to do about an error of a backup.
 func backupError(err error) error {
+	var damage *log.CorruptError
+	if errors.As(err, &damage) {
+		return &Error{Code: codes.Unavailable, Message: "the log of this member is damaged: " + damage.Where(),
+			Advice: "ask another member; then empty this node's directory and let it get its data from the others"}
+	}
 	var told *provision.RemoteError
 	if errors.As(err, &told) {
 		code := codes.Aborted
-		if told.Kind == provision.ErrBusy || told.Kind == provision.ErrBehind {
+		if told.Kind == provision.ErrBusy || told.Kind == provision.ErrBehind || told.Kind == provision.ErrDonor {
 			code = codes.Unavailable
 		}
 		return &Error{Code: code, Message: told.Text, Advice: "try again, or ask another member"}

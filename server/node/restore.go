@@ -27,7 +27,7 @@ type Restore struct {
 // of a new group, to which other nodes can be added as to any. It returns the last
 // transaction that is there.
 func (r *Restore) Run(cfg *config.Config) (last uint64, err error) {
-	until, err := r.until()
+	until, err := r.Number()
 	if err != nil {
 		return 0, err
 	}
@@ -42,8 +42,8 @@ func (r *Restore) Run(cfg *config.Config) (last uint64, err error) {
 	return last, err
 }
 
-// until reads the transaction to restore to.
-func (r *Restore) until() (uint64, error) {
+// Number is the transaction to restore to; 0: all.
+func (r *Restore) Number() (uint64, error) {
 	of, number, err := parseUntil(r.Until)
 	if err == nil && of != "" && !strings.EqualFold(of, r.Backup.Info.Group) {
 		err = fmt.Errorf("%s is a transaction of group %s, and the backup is of group %s", r.Until, of, r.Backup.Info.Group)

@@ -55,7 +55,7 @@
 // body's digest, and not through the body. A body comes from [Options].Bodies: the log takes
 // over the file that the body lies in. A file gets its name when it is durable whole, so that
 // a start checks header, record and length, and does not read the body. The body is checked
-// when it is read: by [Log.VerifyFile], by [Import], and by readers of [Log.OpenBody].
+// when it is read: by [Log.VerifyFile], [Import] and [Check], and by readers of [Log.OpenBody].
 //
 // # Invariants
 //

@@ -70,6 +70,60 @@ func (x *Export) ReadAt(p []byte, off int64) (int, error) {
 // Close releases the file.
 func (x *Export) Close() error { return x.f.Close() }
 
+// Verify checks what the export gives as the member does that takes it over. reading is told of each piece that was
+// read; its error ends the call. Errors: those of [Check.File], reading's.
+func (x *Export) Verify(c *Check, reading func(bytes int) error) error {
+	return c.File(exported{x.f, x, reading}, x.Number)
+}
+
+// exported is a file as it is exported.
+type exported struct {
+	file.File
+	x       *Export
+	reading func(bytes int) error
+}
+
+func (e exported) ReadAt(p []byte, off int64) (int, error) {
+	n, err := e.x.ReadAt(p, off)
+	if again := e.reading(n); again != nil {
+		return 0, again
+	}
+	return n, err
+}
+
+func (e exported) Size() (int64, error) { return e.x.Size, nil }
+
+// Check verifies files of a group's log, one after the other, as [Import] does, and keeps none.
+type Check struct {
+	opt  Options
+	last *segment // the last file, or nil
+	from uint64   // the first entry in them, or behind them
+	end  place    // where the last one ends
+}
+
+// NewCheck returns a check that may begin with any file of a group's log.
+func NewCheck(group [16]byte) *Check { return &Check{opt: Options{Group: group}.withDefaults()} }
+
+// File reads a file and checks every record in it, the body of a large transaction, and that it follows the file
+// before. Errors: *CorruptError, ErrWrongGroup, ErrNewerFormat, ErrMissingFile, the file's.
+func (c *Check) File(f file.File, number uint64) error {
+	if c.last != nil && number != c.last.number+1 {
+		return fmt.Errorf("%w: %s, behind %s", ErrMissingFile, FileName(c.last.number+1), c.last.name())
+	}
+	s, end, err := checkFile(&c.opt, c.last, c.end, f, number)
+	if err != nil {
+		return err
+	}
+	if c.last == nil {
+		c.from = s.first
+	}
+	c.last, c.end = s, end
+	return nil
+}
+
+// Span is the first entry in the files, the one that follows them, and the last transaction up to there; zero before the first file.
+func (c *Check) Span() (first, next, number uint64) { return c.from, c.end.index, c.end.number }
+
 const partSuffix = ".part"
 
 // Import receives files of another member's log, in their order, into a directory that
@@ -204,18 +258,23 @@ func (im *Import) Finish() error {
 
 // check reads a whole file, which must follow the last one.
 func (im *Import) check(f file.File, number uint64) (*segment, place, error) {
-	s, m, err := readSegment(f, number, &im.opt)
+	return checkFile(&im.opt, im.last, im.end, f, number)
+}
+
+// checkFile reads a whole file, which must follow last, if there is one, that ends at before.
+func checkFile(opt *Options, last *segment, before place, f file.File, number uint64) (*segment, place, error) {
+	s, m, err := readSegment(f, number, opt)
 	if err != nil {
 		return nil, place{}, err
 	}
 	if !m.blank {
 		return nil, place{}, &CorruptError{File: s.name(), Offset: markOffset, What: "an imported file has a sync mark"}
 	}
-	if im.last != nil {
+	if last != nil {
 		begin := s.start()
-		begin.file, begin.offset = im.last.number, s.sizeBefore
-		if begin != im.end || s.version < im.last.version {
-			return nil, place{}, &CorruptError{File: s.name(), What: fmt.Sprintf("the file does not follow %s", im.last.name())}
+		begin.file, begin.offset = last.number, s.sizeBefore
+		if begin != before || s.version < last.version {
+			return nil, place{}, &CorruptError{File: s.name(), What: fmt.Sprintf("the file does not follow %s", last.name())}
 		}
 	}
 	end, err := verify(f, s, s.end)

@@ -67,7 +67,7 @@ func (s *Store) Begin(term uint64, o body.Owner, name string, f file.File) *body
 	s.number++
 	b := body.NewFile(entry.StreamID{Term: term, Member: s.opt.Member, Start: s.start, Number: s.number}, name, f)
 	b.Owner = o
-	s.own = append(s.own, &own{held: s.hold(b, o.Began)})
+	s.own = append(s.own, &own{held: s.newHeld(b, o.Began)})
 	if !s.offering {
 		s.offering = s.spawn("large offers", s.offers)
 	}

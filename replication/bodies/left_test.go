@@ -94,6 +94,9 @@ func TestRefusedProposal(t *testing.T) {
 		r.until("all have it", func() bool { return r.nodes[1].store.Has(&l) && r.nodes[2].store.Has(&l) })
 		env.Sleep(r.sim, time.Second)
 		r.nodes[0].store.Unpin(&l)
+		if state := s.b.Status().State; state != body.Taken {
+			r.fatalf("to its session the file is %v, which would remove it", state)
+		}
 		s.abort()
 		r.until("it is dropped", func() bool { return len(r.nodes[0].files())+len(r.nodes[1].files())+len(r.nodes[2].files()) == 3 })
 		other.abort()

@@ -18,7 +18,7 @@ type room struct {
 var errRoom = errors.New("bodies: the disk is full, and the log needs the room")
 
 // GiveRoom removes a body that is here only early, for whoever finds no space on the disk and will try again: what
-// waits to be committed goes before what is a promise. It returns at once; the file goes when its readers have let
+// is committed comes before what may never be. It returns at once; the file goes when its readers have let
 // go of it. One that still grows goes before one that is whole, a large one before a small one. What Raft has been
 // given, or the log waits for, stays.
 //

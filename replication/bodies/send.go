@@ -290,20 +290,24 @@ func (v *sender) advance(x *sending) (sent, done bool, err error) {
 		}
 		x.epoch = st.Epoch
 		number := b.ID.Number
+		dropped, logged := st.State == body.Dropped, false
+		if st.State == body.Taken {
+			dropped, logged = v.s.fate(x.o)
+		}
 		switch {
-		case st.State == body.Dropped:
+		case dropped:
 			if !x.begun {
 				return false, true, nil
 			}
 			return true, true, v.sendEnd(number, endDropped)
 		case x.completed:
-			return false, v.s.logged(x.o), nil
+			return false, logged, nil
 		case !x.begun:
 			x.begun = true
 			m := beginMessage(v.buf[:0], msgBegin, number)
 			return true, false, v.send(m, len(m))
 		case x.stuck:
-			return false, v.s.logged(x.o), nil
+			return false, logged, nil
 		}
 		again := false
 		switch {
@@ -320,12 +324,12 @@ func (v *sender) advance(x *sending) (sent, done bool, err error) {
 	}
 }
 
-// logged reports whether the log has taken a body. Until then its transaction may still be rolled back, which the
-// members that have it are to hear.
-func (s *Store) logged(o *own) bool {
+// fate says what became of a body that its session has left: its entry was refused, or the log has taken it. Until then
+// it may be either, and the members that have it are to hear of the one.
+func (s *Store) fate(o *own) (refused, logged bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return o.moved
+	return !o.pinned && !o.taking && !o.moved, o.moved
 }
 
 // sendCut says how much of a stream stays. again: it was cut once more meanwhile.

@@ -67,8 +67,8 @@ type held struct {
 	failed error      // what has lost something of the file, or cannot read it: it stays
 }
 
-// hold returns a body that nothing is known of.
-func (s *Store) hold(b *body.File, began time.Duration) held {
+// newHeld returns a body that nothing is known of.
+func (s *Store) newHeld(b *body.File, began time.Duration) held {
 	return held{b: b, began: began, syncs: env.NewMutex(s.opt.Env)}
 }
 
@@ -215,7 +215,7 @@ func (s *Store) pin(want *entry.LargeBody) *held {
 		return nil
 	}
 	h.pinned = true
-	if o := s.ownOf(want.ID); o != nil && !o.over {
+	if o := s.ownOf(want.ID); o != nil && h == &o.held && !o.over {
 		o.over, o.ours = true, true
 		o.b.End(body.Taken)
 	}
@@ -231,8 +231,7 @@ func (s *Store) Unpin(want *entry.LargeBody) {
 		o.pinned = false
 		if o.ours && !o.moved && !o.taking {
 			o.whole = false
-			o.b.End(body.Dropped)
-			s.wakeSenders()
+			s.wakeSenders() // they tell it; to the session it stays Taken
 		}
 		s.settle(o)
 	}
@@ -407,7 +406,7 @@ func (s *Store) create(id entry.StreamID) (*staged, error) {
 		var f file.File
 		name := path.Join(s.opt.Dir, fmt.Sprintf("%s%016x", filePrefix, s.opt.Env.Uint64()))
 		if f, err = s.opt.FS.Open(name, file.OpenOptions{Exclusive: true}); err == nil {
-			return &staged{held: s.hold(body.NewFile(id, name, f), s.opt.Env.Monotonic()), w: env.NewMutex(s.opt.Env)}, nil
+			return &staged{held: s.newHeld(body.NewFile(id, name, f), s.opt.Env.Monotonic()), w: env.NewMutex(s.opt.Env)}, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			break

@@ -230,7 +230,7 @@ func TestTransferUnasked(t *testing.T) {
 func TestFailoverAfterStart(t *testing.T) {
 	const promised = 450 * time.Millisecond // the timeout less a tick
 	for _, first := range []int{0, 1} {
-		for seed := range race.Fewer(uint64(12), 3) {
+		for seed := range race.Fewer(uint64(6), 2) {
 			simulate(t, seed, 3, simnettest.Options{}, quiet, func(r *simRig) {
 				l := r.leader(nil)
 				env.Sleep(r.sim, time.Second)

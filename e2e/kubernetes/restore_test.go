@@ -62,7 +62,8 @@ func (g *group) restored(t *testing.T, b *bank) string {
 		if size := is.Spec.Resources.Requests.Size; size != "30Gi" {
 			t.Errorf("the claim %s has %s", is.Meta.Name, size)
 		}
-		if done := is.Meta.Annotations["trireme.io/restore"]; strings.Contains(done, ": restored to transaction ") != (i == 0) {
+		// Up to where is lost with the words of a pod that was deleted a moment before its end.
+		if done := is.Meta.Annotations["trireme.io/restore"]; strings.HasPrefix(done, "done: ") != (i == 0) {
 			t.Errorf("the claim %s says %q of itself", is.Meta.Name, done)
 		}
 	}

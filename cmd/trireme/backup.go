@@ -341,7 +341,12 @@ func restore(cfg *config.Config, b *backup.Backup, until, logDir string) (last u
 		if openErr != nil {
 			return 0, fmt.Errorf("--log: %w", openErr)
 		}
-		defer func() { err = errors.Join(err, l.Close(), done()) }()
+		defer func() {
+			if closed := l.Close(); err == nil { // else it is of the log that is no more, or says the same of it
+				err = closed
+			}
+			err = errors.Join(err, done())
+		}()
 		if g := uuidText(group); g != b.Info.Group {
 			return 0, fmt.Errorf("--log: it is the log of group %s, and the backup is of group %s", g, b.Info.Group)
 		}

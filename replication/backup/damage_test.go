@@ -193,3 +193,59 @@ func TestBackupOfDamagedLog(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRestoreDamagedLog: a log that is to follow the backup's is verified as it is copied, with what lies in it unread: damage ends
+// the restore, which tells up to where the log can be read. With that all before the damage is restored.
+func TestRestoreDamagedLog(t *testing.T) {
+	from, disk := simfile.New(env.Real(), 1), simfile.New(env.Real(), 2)
+	n := one(t, disk, address(t), true)
+	fill(t, n)
+	info := backUp(t, n, from)
+	insert(t, n, rowsOfAll, rowsOfAll+10) // each of these is a large transaction
+	const damagedRow = 6
+	wanted := info.Last + damagedRow // the last one before the damage
+	var spoiled log.FileInfo
+	for _, f := range n.Log().Files() {
+		if f.Large && f.FirstNumber == wanted+1 {
+			spoiled = f
+		}
+	}
+	if spoiled.Size == 0 {
+		t.Fatalf("transaction %d is in no file of its own", wanted+1)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for what, at := range map[string]int64{"the body": spoiled.Size - 9, "the record": 4096 + 60} {
+		disk := disk.KillImage()
+		if err := disk.FlipBit("data.1/binlog/"+spoiled.Name, at, 3); err != nil {
+			t.Fatal(err)
+		}
+		for _, until := range []uint64{0, wanted + 1, wanted} {
+			l, err := log.Open(log.Options{FS: disk, Env: env.Real(), Dir: "data.1/binlog", Group: [16]byte{7}, Preallocate: -1, Copied: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := simfile.New(env.Real(), 3)
+			last, err := restore(from, to, "a:1", until, l)
+			_ = l.Close()
+			if until == wanted {
+				if err != nil || last != wanted {
+					t.Errorf("%s, to what comes before: %d, %v", what, last, err)
+					continue
+				}
+				whole := *info
+				whole.Last = wanted
+				checkRestored(t, what, to, &whole)
+				continue
+			}
+			var damage *log.CorruptError
+			if !errors.As(err, &damage) || damage.File != spoiled.Name || !strings.Contains(err.Error(), fmt.Sprintf("--until=%d;", wanted)) || strings.Contains(err.Error(), "empty its data directory") {
+				t.Errorf("%s, to %d: %v", what, until, err)
+			}
+			if member, err := to.Exists("member"); err != nil || member {
+				t.Errorf("%s: it is a member's (%v)", what, err)
+			}
+		}
+	}
+}

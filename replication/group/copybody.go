@@ -21,13 +21,16 @@ type copiedBodies struct {
 // copiedName is where the copy lies: what a crash leaves of it goes at the node's start.
 const copiedName = cache.DefaultDir + "/ML_copy"
 
-// fetch copies the body of a log's entry.
+// fetch verifies and copies the body of a log's entry. Error: *log.CorruptError, or the files'.
 func (c *copiedBodies) fetch(from *log.Log, index uint64) (err error) {
 	b, err := from.OpenBody(index)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := b.Verify(); err != nil { // nobody else looks before the member applies it, when all has been said to be well
+		return err
+	}
 	if err := c.fs.MkdirAll(cache.DefaultDir); err != nil {
 		return err
 	}

@@ -349,12 +349,19 @@ func (r *Regroup) readLog(s *Survey, l *log.Log, committed uint64) {
 		}
 		for i := range entries {
 			e := &entries[i]
+			stored, err := verifyLarge(l, e)
+			if err != nil {
+				if s.Damage = err; errors.As(err, &corrupt) {
+					s.Damage = errors.New(corrupt.Where())
+				}
+				return
+			}
 			s.Left = s.Left || removes(e, s.Member.ID)
 			if err := s.Last.pass(e); err != nil {
 				s.Damage = fmt.Errorf("entry %d: %w", e.Index, err)
 				return
 			}
-			s.LogBytes += uint64(len(e.Data)) + log.RecordOverhead
+			s.LogBytes += uint64(len(e.Data)) + log.RecordOverhead + uint64(stored)
 			if e.Index <= committed {
 				s.Known = s.Last
 			}
@@ -363,6 +370,18 @@ func (r *Regroup) readLog(s *Survey, l *log.Log, committed uint64) {
 			}
 		}
 	}
+}
+
+// verifyLarge checks the body of an entry that is a large transaction, and returns the bytes that it takes.
+func verifyLarge(l *log.Log, e *log.Entry) (stored int64, err error) {
+	if !isLarge(e) {
+		return 0, nil
+	}
+	b, err := l.OpenBody(e.Index)
+	if err != nil {
+		return 0, err
+	}
+	return b.Stored, errors.Join(b.Verify(), b.Close())
 }
 
 // readSome reads entries from an index on. Where some are damaged it reads one at a time, so that those

@@ -304,12 +304,16 @@ func copyLog(ctx context.Context, opt log.Options, start log.Start, until uint64
 	if err != nil {
 		return 0, err
 	}
-	c := logCopy{until: until, index: start.Index, term: start.Term, number: start.Number, bodies: bodies}
+	c := logCopy{until: until, index: start.Index, term: start.Term, number: start.Number, whole: start.Number, bodies: bodies}
 	if c.unpack, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(entry.MaxBody)); err == nil {
 		defer c.unpack.Close()
 		for i := 0; i < len(from) && err == nil && !c.over; i++ {
 			err = c.run(ctx, from[i], l)
 		}
+	}
+	var damage *log.CorruptError
+	if errors.As(err, &damage) {
+		err = &brokenLog{damage, c.whole}
 	}
 	if err == nil {
 		err = l.Sync()
@@ -320,6 +324,19 @@ func copyLog(ctx context.Context, opt log.Options, start log.Start, until uint64
 	return c.term, err
 }
 
+// brokenLog is damage of a log that is copied.
+type brokenLog struct {
+	*log.CorruptError
+	last uint64 // transaction before the damage
+}
+
+func (e *brokenLog) Error() string {
+	return fmt.Sprintf("group: the log of the old group is damaged: %s\nIt can be read up to transaction %d: to go on without what comes later, give --until=%d; "+
+		"another member's log may be whole", e.Where(), e.last, e.last)
+}
+
+func (e *brokenLog) Unwrap() error { return e.CorruptError }
+
 // logCopy copies entries of a log into another one.
 type logCopy struct {
 	until  uint64
@@ -328,7 +345,8 @@ type logCopy struct {
 	over   bool   // all that is wanted is there
 	index  uint64 // of the last entry copied
 	term   uint64 // its
-	number uint64 // of the last transaction copied
+	number uint64 // of the last transaction copied, or that is being copied
+	whole  uint64 // of the last one that is known to be whole
 }
 
 // copyBytes is how much of the log is copied at a time.
@@ -360,7 +378,7 @@ func (c *logCopy) run(ctx context.Context, from, to *log.Log) error {
 				return err
 			}
 			out = append(out, e)
-			first, c.index, c.term = false, e.Index, e.Term
+			first, c.index, c.term, c.whole = false, e.Index, e.Term, c.number
 			if c.bodies.id != (entry.StreamID{}) {
 				break // it is to be appended before another one is copied
 			}
@@ -374,13 +392,18 @@ func (c *logCopy) run(ctx context.Context, from, to *log.Log) error {
 
 // largeBody copies the body of a large transaction, which its entry is appended with.
 func (c *logCopy) largeBody(e *log.Entry, from *log.Log) error {
-	if e.Type != log.Normal || len(e.Data) == 0 || entry.Kind(e.Data[0]) != entry.Large {
+	if !isLarge(e) {
 		return nil
 	}
 	if err := c.bodies.fetch(from, e.Index); err != nil {
 		return fmt.Errorf("group: the large transaction of entry %d: %w", e.Index, err)
 	}
 	return nil
+}
+
+// isLarge reports whether an entry is a large transaction, whose body lies behind it.
+func isLarge(e *log.Entry) bool {
+	return e.Type == log.Normal && len(e.Data) > 0 && entry.Kind(e.Data[0]) == entry.Large
 }
 
 // change makes an entry fit for the new group, and cuts off the transactions that are not

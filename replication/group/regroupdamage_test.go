@@ -1,0 +1,108 @@
+package group_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
+)
+
+// The body of a large transaction behind the data, which nobody reads before the new member applies it, is verified before a
+// regroup is said to go: damage is told, with the transaction before. The room that bodies need is counted.
+func TestRegroupDamagedBody(t *testing.T) {
+	options := func(o *group.Options) { rarely(o); o.LargeThreshold = 200 }
+	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
+		l := r.leader(nil)
+		createFruit(t, l.node)
+		for i := range 6 {
+			r.acked = insertRandom(r, l.node, 100*i)
+		}
+		left := r.others(l)[0]
+		if !r.within(10*time.Second, func() bool { return left.node.Status().Number >= r.acked }) {
+			t.Fatal("it stays behind")
+		}
+		damaged := r.acked - 2
+		var file log.FileInfo
+		var bodies uint64
+		for _, f := range left.node.Log().Files() {
+			if f.Large {
+				bodies += uint64(f.Size) / 2
+			}
+			if f.Large && f.FirstNumber == damaged {
+				file = f
+			}
+		}
+		if file.Size == 0 {
+			t.Fatalf("transaction %d is in no file of its own", damaged)
+		}
+		for _, n := range r.nodes {
+			n.kill()
+		}
+		g := regroup(r, left.fs.KillImage())
+		s, err := g.Prepare()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Close(); err != nil || s.Damage != nil || s.Applied.Number >= damaged || s.LogBytes < bodies {
+			t.Errorf("whole: %+v, bodies of more than %d bytes, %v", s, bodies, err)
+		}
+		if err := left.fs.FlipBit("data.1/binlog/"+file.Name, file.Size-20, 3); err != nil {
+			t.Fatal(err)
+		}
+		s, err = regroup(r, left.fs.KillImage()).Prepare()
+		if err == nil || s == nil || s.Damage == nil || s.Last.Number != damaged-1 || !strings.Contains(err.Error(), fmt.Sprintf("--until=%d", damaged-1)) ||
+			!strings.Contains(err.Error(), file.Name) || strings.Contains(err.Error(), "empty its") {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		node := &simNode{rig: r, addr: left.addr, fs: left.fs.KillImage()}
+		g = regroup(r, node.fs)
+		g.Until = damaged - 1
+		if _, err := run(g); err != nil {
+			t.Fatal(err)
+		}
+		if err := node.alone(node.addr); err != nil || !r.within(time.Minute, node.node.Writable) || node.node.Status().Number < damaged-1 {
+			t.Errorf("to what comes before: %v", err)
+		}
+		node.kill()
+	})
+}
+
+// insertRandom inserts a hundred rows that do not compress, as one transaction.
+func insertRandom(r *simRig, n *group.Node, from int) uint64 {
+	r.t.Helper()
+	s, err := n.NewSession()
+	if err == nil {
+		err = s.Begin(txn.BeginOptions{})
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	o, err := s.Open("shop", "fruit")
+	for i := 0; i < 100 && err == nil; i++ {
+		var text strings.Builder
+		for range 10 {
+			fmt.Fprintf(&text, "%x", r.sim.Uint64())
+		}
+		err = s.Insert(o, []types.Value{types.NewInt(int64(from + i)), types.NewString(text.String())}, false)
+	}
+	var number uint64
+	if err == nil {
+		number, err = s.Commit(context.Background())
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	env.Sleep(r.sim, 10*time.Millisecond)
+	if err := s.Close(); err != nil {
+		r.t.Error(err)
+	}
+	return number
+}

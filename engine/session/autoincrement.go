@@ -1,6 +1,11 @@
 package session
 
-import "github.com/triremedb/trireme/engine/types"
+import (
+	"math"
+
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/types"
+)
 
 // autoStep gives AUTO_INCREMENT values where the engine's next one will not do: with an
 // increment or offset, after SET insert_id, and for the rows of one statement, whose
@@ -33,10 +38,11 @@ func (a *autoStep) reserves() bool { return a.first == 0 && a.increment == 1 && 
 
 // next puts the row's value in, or leaves it to the engine.
 func (a *autoStep) next(s *Session, t *target, row []types.Value) error {
+	var v uint64
+	given := a.first != 0
 	switch {
-	case a.first != 0:
-		row[t.info.auto] = autoValue(t, a.first)
-		a.first = 0
+	case given:
+		v, a.first = a.first, 0
 	case a.increment != 1:
 		tbl := t.open.Table()
 		offset := a.offset
@@ -45,12 +51,14 @@ func (a *autoStep) next(s *Session, t *target, row []types.Value) error {
 		}
 		for {
 			from := tbl.NextAuto()
-			v := offset
+			v = offset
 			if from > offset {
-				v = offset + (from-offset+a.increment-1)/a.increment*a.increment
+				v = offset + ((from-offset-1)/a.increment+1)*a.increment
 			}
-			if got := tbl.ReserveAuto(v - from + 1); got <= v && v < got+(v-from+1) {
-				row[t.info.auto] = autoValue(t, v)
+			if v < from {
+				return errNoMoreAuto() // it is beyond what there is
+			}
+			if got := tbl.ReserveAuto(v - from + 1); got <= v && v-got < v-from+1 {
 				break
 			}
 		}
@@ -58,25 +66,30 @@ func (a *autoStep) next(s *Session, t *target, row []types.Value) error {
 		if a.left == 0 {
 			a.next1, a.left = t.open.Table().ReserveAuto(a.block), a.block
 		}
-		if a.next1 != 0 {
-			row[t.info.auto] = autoValue(t, a.next1)
+		if v = a.next1; v != table.NoMoreAuto {
+			a.next1++
 		}
-		a.next1++
 		a.left--
 	default:
 		return nil
 	}
-	v, err := s.toColumn(t.info, t.info.auto, row[t.info.auto], nil, false)
-	if err != nil {
-		return newError(1467, "HY000", "Failed to read auto-increment value from storage engine")
+	unsigned := t.info.types[t.info.auto].Unsigned
+	if v == table.NoMoreAuto && !given || !unsigned && v > math.MaxInt64 {
+		return errNoMoreAuto()
 	}
-	row[t.info.auto] = v
+	value := types.NewUint(v)
+	if !unsigned {
+		value = types.NewInt(int64(v))
+	}
+	value, err := s.toColumn(t.info, t.info.auto, value, nil, false)
+	if err != nil {
+		return errNoMoreAuto()
+	}
+	row[t.info.auto] = value
 	return nil
 }
 
-func autoValue(t *target, v uint64) types.Value {
-	if t.info.types[t.info.auto].Unsigned {
-		return types.NewUint(v)
-	}
-	return types.NewInt(int64(v))
+// errNoMoreAuto is ER_AUTOINC_READ_FAILED.
+func errNoMoreAuto() error {
+	return newError(1467, "HY000", "Failed to read auto-increment value from storage engine")
 }

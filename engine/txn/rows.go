@@ -129,7 +129,7 @@ func (t *Txn) inserted(o *Table, row []types.Value) error {
 func (o *Table) nextAuto() (types.Value, error) {
 	x := o.meta
 	if next := o.tbl.NextAuto(); next <= x.autoUp {
-		if v := o.tbl.ReserveAuto(1); v != 0 && v <= x.autoUp {
+		if v := o.tbl.ReserveAuto(1); v <= x.autoUp && v != table.NoMoreAuto {
 			if o.tbl.Schema.Columns[x.auto].Type.Unsigned {
 				return types.NewUint(v), nil
 			}

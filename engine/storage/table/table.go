@@ -226,15 +226,26 @@ func (t *Table) keyAt(index uint64) int {
 	return -1
 }
 
-// ReserveAuto takes n consecutive AUTO_INCREMENT values and returns the first.
-// Values are not given back.
-func (t *Table) ReserveAuto(n uint64) uint64 { return t.nextAuto.Add(n) - n }
+// NoMoreAuto stands where an AUTO_INCREMENT value would: there is none left. Only a BIGINT UNSIGNED
+// can have it, and the counter does not give it.
+const NoMoreAuto = ^uint64(0)
+
+// ReserveAuto takes n consecutive AUTO_INCREMENT values and returns the first. Those from
+// NoMoreAuto on are none. Values are not given back.
+func (t *Table) ReserveAuto(n uint64) uint64 {
+	for {
+		next := t.nextAuto.Load()
+		if t.nextAuto.CompareAndSwap(next, next+min(n, NoMoreAuto-next)) {
+			return next
+		}
+	}
+}
 
 // RaiseAuto makes the next AUTO_INCREMENT value greater than used.
 func (t *Table) RaiseAuto(used uint64) {
 	for {
 		next := t.nextAuto.Load()
-		if used < next || used == ^uint64(0) || t.nextAuto.CompareAndSwap(next, used+1) {
+		if used < next || t.nextAuto.CompareAndSwap(next, t.above(used)) {
 			return
 		}
 	}

@@ -14,6 +14,7 @@ type namedLocks struct {
 	env   env.Env
 	mu    sync.Mutex
 	locks map[string]*namedLock
+	wants map[uint64]string // by session: the lock that it waits for
 }
 
 type namedLock struct {
@@ -22,7 +23,12 @@ type namedLock struct {
 	waiters []env.Parker // in order of arrival
 }
 
-// get takes a lock for a session: 1, or 0 when the time is up.
+// errUserLockDeadlock is ER_USER_LOCK_DEADLOCK.
+var errUserLockDeadlock = newError(3058, "HY000", "Deadlock found when trying to get user-level lock; "+
+	"try rolling back transaction/releasing locks and restarting lock acquisition.")
+
+// get takes a lock for a session: 1, or 0 when the time is up. Error 3058: who holds it waits, perhaps by way of
+// others, for a lock of this session.
 func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64, error) {
 	deadline := n.env.Monotonic() + timeout
 	s.parker.Drain()
@@ -30,8 +36,11 @@ func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64,
 		left := deadline - n.env.Monotonic()
 		stop := s.interrupted() // not under mu: it may let others go first
 		last := stop != nil || timeout >= 0 && left <= 0
+		taken, err := n.try(s, name, last)
 		switch {
-		case n.try(s, name, last):
+		case err != nil:
+			return 0, err
+		case taken:
 			return 1, nil
 		case last:
 			return 0, stop
@@ -46,7 +55,7 @@ func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64,
 // try takes a lock if it is free, or else enters the session in its queue. Who gives up leaves
 // the queue in the step that finds the lock taken: a lock that becomes free wakes the first
 // of those who still want it.
-func (n *namedLocks) try(s *Session, name string, last bool) (taken bool) {
+func (n *namedLocks) try(s *Session, name string, last bool) (taken bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := n.locks[name]
@@ -60,17 +69,49 @@ func (n *namedLocks) try(s *Session, name string, last bool) (taken bool) {
 	if l.holder == 0 || l.holder == s.id {
 		l.holder = s.id
 		l.depth++
-		l.leave(s.parker)
-		return true
+		n.leave(s, l)
+		return true, nil
 	}
 	if last {
-		l.leave(s.parker)
-		return false
+		n.leave(s, l)
+		return false, nil
 	}
 	if !slices.Contains(l.waiters, s.parker) {
-		l.waiters = append(l.waiters, s.parker)
+		if n.circle(s.id, l) {
+			return false, errUserLockDeadlock
+		}
+		if n.wants == nil {
+			n.wants = map[uint64]string{}
+		}
+		l.waiters, n.wants[s.id] = append(l.waiters, s.parker), name
+	}
+	return false, nil
+}
+
+// circle reports whether who holds a lock waits, in the end, for a session, which is about to wait for
+// the lock: one who begins to hold a lock waits for none, so that a circle closes with a wait only.
+//
+// REQUIRES: mu.
+func (n *namedLocks) circle(id uint64, l *namedLock) bool {
+	for l != nil && l.holder != 0 {
+		if l.holder == id {
+			return true
+		}
+		name, waits := n.wants[l.holder]
+		if !waits {
+			return false
+		}
+		l = n.locks[name]
 	}
 	return false
+}
+
+// leave takes a session out of a lock's queue.
+//
+// REQUIRES: mu.
+func (n *namedLocks) leave(s *Session, l *namedLock) {
+	delete(n.wants, s.id)
+	l.leave(s.parker)
 }
 
 // leave takes a waiter out of the queue.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
 )
 
 // slowClock calls a hook whenever somebody asks for the time.
@@ -101,4 +102,51 @@ func TestNamedLockAsksAlone(t *testing.T) {
 	if _, err := n.get(s, "a", -1); errorNumber(err) != errnoInterrupted || len(n.locks["a"].waiters) > 0 {
 		t.Error(err, n.locks["a"].waiters)
 	}
+}
+
+// TestNamedLockCircle: who closes a circle of waits hears so, however long it is, and the others go on.
+func TestNamedLockCircle(t *testing.T) {
+	sim := simenv.New(1)
+	sim.Run(func() {
+		n := &namedLocks{env: sim}
+		names := []string{"a", "b", "c"}
+		var list []*Session
+		for i, name := range names {
+			s := &Session{id: uint64(i + 1), env: sim, parker: sim.NewParker()}
+			if got, err := n.get(s, name, 0); got != 1 || err != nil {
+				t.Fatal(got, err)
+			}
+			list = append(list, s)
+		}
+		outsider := &Session{id: 9, env: sim, parker: sim.NewParker()}
+		got := make([]int64, 4)
+		wait := func(i int, s *Session, name string) {
+			sim.Go("waits", func() {
+				var err error
+				if got[i], err = n.get(s, name, -1); err != nil {
+					t.Error(i, err)
+				}
+			})
+			env.Sleep(sim, time.Millisecond)
+		}
+		wait(0, list[0], "b")
+		wait(1, list[1], "c")
+		wait(3, outsider, "b")
+		if v, err := n.get(list[2], "a", 0); v != 0 || err != nil { // who does not wait closes none
+			t.Error(v, err)
+		}
+		for range 2 {
+			if v, err := n.get(list[2], "a", time.Hour); errorNumber(err) != 3058 {
+				t.Error(v, err)
+			}
+		}
+		for i := len(list) - 1; i >= 0; i-- {
+			n.releaseAll(list[i].id)
+			env.Sleep(sim, time.Millisecond)
+		}
+		n.releaseAll(outsider.id)
+		if got[0] != 1 || got[1] != 1 || got[3] != 1 || len(n.locks) > 0 || len(n.wants) > 0 {
+			t.Error(got, n.locks, n.wants)
+		}
+	})
 }

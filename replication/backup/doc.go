@@ -23,5 +23,5 @@
 //   - Nothing of a backup is used before every byte of it was compared with its checksum, and every record of the log with
 //     its own: a member's disk may have been damaged when it was sent. A restore to the snapshot's transaction uses no log.
 //   - No name in a directory or from the network leads out of the directory.
-//   - Memory does not depend on the size of the data.
+//   - Memory does not depend on the size of the data, but for their longest row.
 package backup

@@ -320,10 +320,14 @@ func (b *building) receiveState() error {
 				return err
 			}
 			defer s.close()
+			raw = raw[:0]
 			for {
 				t, body, done, err := s.next()
 				if err != nil {
 					return err
+				}
+				if done && len(raw) > 0 {
+					return errPartial
 				}
 				if done {
 					err := b.change(func(w *table.Worker) error { return b.put(w, keyStateDone, nil) })
@@ -337,12 +341,15 @@ func (b *building) receiveState() error {
 				if p, raw, err = s.unpack(dec, body, raw); err != nil {
 					return err
 				}
+				b.arrived()
+				if p.rows == 0 {
+					continue
+				}
 				last := slices.Clone(p.last)
 				if err := b.change(func(w *table.Worker) error { return b.putState(w, raw, last) }); err != nil {
 					return err
 				}
-				b.state = last
-				b.arrived()
+				b.state, raw = last, raw[:0]
 				parts++
 			}
 		})
@@ -353,7 +360,7 @@ func (b *building) receiveState() error {
 func (b *building) putState(w *table.Worker, raw, last []byte) error {
 	d := &decoder{b: raw}
 	for len(d.b) > 0 {
-		key, value := d.bytes(dict.MaxStateKey), d.bytes(maxPart)
+		key, value := d.bytes(dict.MaxStateKey), d.bytes(len(raw))
 		if d.err != nil {
 			return fmt.Errorf("provision: state: %w", d.err)
 		}

@@ -27,7 +27,7 @@
 //     complete: after a crash it is there whole, or not at all.
 //   - Every byte of rows is under two checksums: that of its frame, and a running one
 //     over all rows of the answer, which also shows a part that is lost or out of order.
-//   - Memory is bounded by the options on both sides, whatever the size of the tables.
+//   - Memory is bounded by the options and the longest row on both sides, whatever the size of the tables.
 //
 // # What it does not do
 //

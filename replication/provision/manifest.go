@@ -7,11 +7,14 @@ import (
 )
 
 // FormatVersion is the newest format of the stream that this code speaks, and
-// minFormat the oldest.
+// minFormat the oldest. A donor answers in the newest one that the receiver knows, too.
 const (
-	FormatVersion = 1
+	FormatVersion = splitFormat
 	minFormat     = 1
 )
+
+// splitFormat is the format from which long rows come in several parts.
+const splitFormat = 2
 
 // maxMembership bounds the membership state in bytes.
 const maxMembership = 1 << 20

@@ -162,12 +162,12 @@ const (
 // part is some rows of a table, or keys and values of the state. The running values
 // are over all rows of the answer, these included.
 type part struct {
-	rows  uint64
+	rows  uint64 // 0: the next part goes on where this one ends, within a row or between two
 	raw   uint64 // bytes before compression
 	codec uint64
 	rowsSoFar, bytesSoFar,
 	sumSoFar uint64 // CRC-64
-	last []byte // key of the last row
+	last []byte // key of the last row; empty if rows is 0
 	data []byte
 }
 

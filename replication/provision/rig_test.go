@@ -354,26 +354,28 @@ func same(t testing.TB, from, to *storage.Engine, m *Manifest) {
 	}
 }
 
+// hashOf is the hash of a table's rows.
+func hashOf(eng *storage.Engine, tbl *table.Table) string {
+	var v trx.View
+	eng.Trx.OpenSnapshot(&v)
+	defer eng.Trx.CloseSnapshot(&v)
+	h, err := eng.Tables.NewWorker().Hash(tbl, &v.Snapshot, nil)
+	return fmt.Sprint(h, err)
+}
+
 // difference says which tables differ.
 func difference(t testing.TB, from, to *storage.Engine) {
 	t.Helper()
-	hash := func(eng *storage.Engine, tbl *table.Table) string {
-		var v trx.View
-		eng.Trx.OpenSnapshot(&v)
-		defer eng.Trx.CloseSnapshot(&v)
-		h, err := eng.Tables.NewWorker().Hash(tbl, &v.Snapshot, nil)
-		return fmt.Sprint(h, err)
-	}
 	for i, a := range from.Catalog.SystemTables() {
 		b := to.Catalog.SystemTables()[i]
-		if x, y := hash(from, a), hash(to, b); x != y && dict.IsReplicated(a.ID()) {
+		if x, y := hashOf(from, a), hashOf(to, b); x != y && dict.IsReplicated(a.ID()) {
 			t.Errorf("%s: %s and %s", a.Schema.Name, x, y)
 		}
 	}
 	_ = from.Catalog.Tables(nil, func(def *record.Table) error {
 		with(t, from, def.Schema, def.Name, func(a *table.Table) {
 			with(t, to, def.Schema, def.Name, func(b *table.Table) {
-				if x, y := hash(from, a), hash(to, b); x != y {
+				if x, y := hashOf(from, a), hashOf(to, b); x != y {
 					t.Errorf("%s: %s and %s", def.Name, x, y)
 				}
 			})

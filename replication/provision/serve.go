@@ -34,6 +34,8 @@ type sender struct {
 	ctx  context.Context
 	sn   *snapshot
 	done ending
+	// format is the newest one that the receiver knows.
+	format uint32
 }
 
 // Answer answers a request of a receiver: it opens the snapshot that is asked for, if
@@ -54,7 +56,7 @@ func (s *Source) Answer(ctx context.Context, req []byte, w ChunkWriter) error {
 	v, err := s.sender()
 	if err == nil {
 		defer s.keep(v)
-		v.ctx, v.sn, v.done = ctx, sn, ending{}
+		v.ctx, v.sn, v.done, v.format = ctx, sn, ending{}, min(r.max, FormatVersion)
 		v.out.w, v.out.sent = w, 0
 		err = v.answer(&r)
 	}
@@ -122,7 +124,9 @@ func (s *Source) keep(v *sender) {
 func (v *sender) answer(r *request) error {
 	switch r.what {
 	case askSnapshot:
-		return v.out.send(frameManifest, v.sn.manifest.append(v.out.begin()))
+		m := v.sn.manifest
+		m.Format = v.format
+		return v.out.send(frameManifest, m.append(v.out.begin()))
 	case askCatalogue:
 		return v.catalogue()
 	case askState:
@@ -258,27 +262,47 @@ func (v *sender) table(r *request) error {
 	}
 }
 
-// part sends rows, which are in v.raw.
+// part sends rows, which are in v.raw: long ones in several parts, of which only the last one says that they are there.
 func (v *sender) part(rows int, last []byte) error {
+	raw, size := v.raw, v.s.opt.PartSize
+	if len(raw) > longRows*size {
+		if v.format >= splitFormat {
+			for ; len(raw) > size; raw = raw[size:] {
+				if err := v.piece(raw[:size], 0, nil); err != nil {
+					return err
+				}
+			}
+		} else if len(raw) > maxPart {
+			return remotef(ErrVersion, "a row of %d bytes, and the receiver takes rows of %d at most: start a newer version there", len(raw), maxPart)
+		}
+	}
+	if err := v.piece(raw, rows, last); err != nil {
+		return err
+	}
+	if cap(v.raw) > keptBuffer {
+		v.raw = nil
+	}
+	return nil
+}
+
+// piece sends a part.
+func (v *sender) piece(raw []byte, rows int, last []byte) error {
 	if err := v.proceed(); err != nil {
 		return err
 	}
-	if len(v.raw) > maxPart {
-		return fmt.Errorf("a row of %d bytes, at most %d can be sent", len(v.raw), maxPart)
-	}
 	v.done.rows += uint64(rows)
-	v.done.bytes += uint64(len(v.raw))
-	v.done.sum = crc64.Update(v.done.sum, crcTable, v.raw)
-	p := part{rows: uint64(rows), raw: uint64(len(v.raw)), codec: zstdFrame, last: last,
+	v.done.bytes += uint64(len(raw))
+	v.done.sum = crc64.Update(v.done.sum, crcTable, raw)
+	p := part{rows: uint64(rows), raw: uint64(len(raw)), codec: zstdFrame, last: last,
 		rowsSoFar: v.done.rows, bytesSoFar: v.done.bytes, sumSoFar: v.done.sum}
-	v.packed = v.enc.EncodeAll(v.raw, v.packed[:0])
+	v.packed = v.enc.EncodeAll(raw, v.packed[:0])
 	p.data = v.packed
-	if len(v.packed) >= len(v.raw)-len(v.raw)/16 {
-		p.codec, p.data = plain, v.raw
+	if len(v.packed) >= len(raw)-len(raw)/16 {
+		p.codec, p.data = plain, raw
 	}
 	c := &v.s.count
 	c.rows.Add(int64(rows))
 	c.parts.Add(1)
-	c.raw.Add(int64(len(v.raw)))
+	c.raw.Add(int64(len(raw)))
 	return v.out.send(framePart, p.append(v.out.begin()))
 }

@@ -35,9 +35,12 @@ type SourceOptions struct {
 	MaxAge       time.Duration // how long it stays open at all: 24 h
 	MaxSnapshots int           // open at a time, besides those of dumps: 2
 	MaxStreams   int           // served at a time, besides those of dumps: 8
-	PartSize     int           // bytes of rows in a part: 1 MiB, at most 16 MiB
+	PartSize     int           // bytes of rows in a part: 1 MiB, at most maxPartSize
 	Rate         int64         // bytes a second that are sent, all streams together; 0: no limit
 }
+
+// maxPartSize is the greatest PartSize in bytes.
+const maxPartSize = 16 << 20
 
 func (o *SourceOptions) check() error {
 	if o.Engine == nil || o.Env == nil {
@@ -53,7 +56,7 @@ func (o *SourceOptions) check() error {
 	setDefault(&o.MaxSnapshots, 2)
 	setDefault(&o.MaxStreams, 8)
 	setDefault(&o.PartSize, 1<<20)
-	o.PartSize = min(o.PartSize, 16<<20)
+	o.PartSize = min(o.PartSize, maxPartSize)
 	return nil
 }
 

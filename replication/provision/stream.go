@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc64"
@@ -121,26 +122,60 @@ func (s *stream) next() (t frameType, body []byte, done bool, err error) {
 	return t, body, false, nil
 }
 
-// unpack returns the rows of a part, and checks them.
-func (s *stream) unpack(dec *zstd.Decoder, body, buf []byte) (p part, raw []byte, err error) {
+// unpack checks a part and appends what it holds to raw, which has that of the parts before that belong to it: rows
+// are there as a whole when one comes that counts some.
+func (s *stream) unpack(dec *zstd.Decoder, body, raw []byte) (p part, out []byte, err error) {
 	d := &decoder{b: body}
 	p = d.part()
 	if err := d.end(); err != nil {
-		return p, buf, fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	raw = buf[:0]
-	if p.codec == plain {
-		raw = append(raw, p.data...)
-	} else if raw, err = dec.DecodeAll(p.data, raw); err != nil {
 		return p, raw, fmt.Errorf("%w: %w", errDamaged, err)
 	}
+	at := len(raw)
+	raw = reserve(raw, int(p.raw))
+	b := p.data
+	if p.codec != plain {
+		if b, err = dec.DecodeAll(p.data, raw[at:]); err != nil {
+			return p, raw, fmt.Errorf("%w: %w", errDamaged, err)
+		}
+	}
 	s.got.rows += p.rows
-	s.got.bytes += uint64(len(raw))
-	s.got.sum = crc64.Update(s.got.sum, crcTable, raw)
-	if uint64(len(raw)) != p.raw || s.got != (ending{p.rowsSoFar, p.bytesSoFar, p.sumSoFar}) {
+	s.got.bytes += uint64(len(b))
+	s.got.sum = crc64.Update(s.got.sum, crcTable, b)
+	if uint64(len(b)) != p.raw || s.got != (ending{p.rowsSoFar, p.bytesSoFar, p.sumSoFar}) || p.rows == 0 && (len(b) == 0 || len(p.last) > 0) {
 		return p, raw, fmt.Errorf("%w: the rows are not those that were announced", errDamaged)
 	}
-	return p, raw, nil
+	return p, append(raw, b...), nil
+}
+
+// errPartial says that an answer ended within rows.
+var errPartial = fmt.Errorf("%w: the answer ends before the rows that have begun", errDamaged)
+
+// decodeRoom is what zstd likes to have behind what it writes, in bytes: it is faster then.
+const decodeRoom = 16
+
+// reserve returns raw with room for n bytes more. Of rows that go on behind them it has room for the whole, so that the
+// memory of a long one is not taken twice; but never for more than twice what has come, since a length may be wrong.
+func reserve(raw []byte, n int) []byte {
+	if n += decodeRoom; n <= cap(raw)-len(raw) {
+		return raw
+	}
+	return append(make([]byte, 0, max(len(raw)+n, min(wholeLength(raw)+decodeRoom, 2*len(raw)))), raw...)
+}
+
+// wholeLength is how long the beginning of exported rows, or of keys and values, will be with the rest of the last one:
+// each has its length before it.
+func wholeLength(raw []byte) int {
+	for at := 0; at < len(raw); {
+		size, n := binary.Uvarint(raw[at:])
+		if n <= 0 {
+			break
+		}
+		if size > uint64(len(raw)-at-n) {
+			return int(min(size, 1<<62)) + at + n
+		}
+		at += n + int(size)
+	}
+	return len(raw)
 }
 
 // newDecoder returns a decoder of parts.

@@ -33,7 +33,7 @@ type tableLoad struct {
 	def     []byte // as it came
 	last    []byte // key of the last row that was added
 	key     []byte
-	raw     []byte
+	raw     []byte // what has come of rows that are not whole
 	row     []types.Value
 	got     ending // all rows so far
 	rowsNow atomic.Int64
@@ -65,6 +65,7 @@ func (l *tableLoad) fetch() error {
 		return err
 	}
 	defer s.close()
+	l.raw = l.raw[:0]
 	for first := true; ; first = false {
 		t, body, done, err := s.next()
 		switch {
@@ -72,6 +73,8 @@ func (l *tableLoad) fetch() error {
 			return err
 		case first != (t == frameDefinition) || !done && !first && t != framePart:
 			return fmt.Errorf("%w: a frame of %v within a table", errDamaged, t)
+		case done && len(l.raw) > 0:
+			return errPartial
 		case done:
 			return nil
 		case first:
@@ -156,6 +159,10 @@ func (l *tableLoad) part(s *stream, body []byte) error {
 	if err != nil {
 		return err
 	}
+	l.b.arrived()
+	if p.rows == 0 {
+		return nil
+	}
 	schema := l.tbl.Schema
 	rest := raw
 	rows := uint64(0)
@@ -167,7 +174,7 @@ func (l *tableLoad) part(s *stream, body []byte) error {
 			return err
 		}
 	}
-	if rows == 0 || rows != p.rows {
+	if rows != p.rows {
 		return fmt.Errorf("%w: %d rows, %d were announced", table.ErrExport, rows, p.rows)
 	}
 	if l.key, err = schema.AppendRowKey(l.key[:0], l.row); err != nil {
@@ -182,8 +189,7 @@ func (l *tableLoad) part(s *stream, body []byte) error {
 	l.got.sum = crc64.Update(l.got.sum, crcTable, raw)
 	l.rowsNow.Store(int64(l.got.rows))
 	l.b.r.change(func(n *Progress) { n.RawBytes += int64(len(raw)) })
-	l.b.arrived()
-	if cap(l.raw) > keptBuffer {
+	if l.raw = raw[:0]; cap(raw) > keptBuffer {
 		l.raw = nil
 	}
 	return nil

@@ -58,8 +58,7 @@ func (t frameType) String() string {
 	return [...]string{"manifest", "schema", "table", "definition", "part", "end", "error"}[t-1]
 }
 
-// maxFrame is the longest body of each type in bytes. That of a part is above the
-// greatest row that a transaction can have.
+// maxFrame is the longest body of each type in bytes.
 func maxFrame(t frameType) int {
 	switch t {
 	case frameManifest:
@@ -72,8 +71,14 @@ func maxFrame(t frameType) int {
 	return 1 << 16
 }
 
-// maxPart is the most bytes of rows in a part, whatever the size of one row.
+// maxPart is the most bytes of rows in a part. Before splitFormat a part held whole rows, so no longer one can be
+// sent to a receiver that knows nothing newer. Since then rows that take more than longRows parts are split.
 const maxPart = 80 << 20
+
+const longRows = 4
+
+// A part that is not split is one that every receiver takes.
+const _ uint = maxPart - longRows*maxPartSize
 
 // keptBuffer is up to what size a buffer is kept for the next part, in bytes.
 const keptBuffer = 8 << 20

@@ -228,11 +228,19 @@ func (w *Worker) NewExporter(t *Table, snap *trx.Snapshot, after []byte) *Export
 	return x
 }
 
+// keptColumn is up to what size the memory of a column is kept for the next one, in bytes.
+const keptColumn = 1 << 20
+
 // Next appends rows to dst, at least one if there is one, until dst has grown by
 // about limit bytes; no rows means the end. With the clustered key of the last one
 // (Last) another exporter can go on, on any node with the same snapshot.
 func (x *Exporter) Next(dst []byte, limit int) (out []byte, rows int, err error) {
 	start := len(dst)
+	defer func() {
+		if cap(x.col) > keptColumn {
+			x.col = nil
+		}
+	}()
 	for {
 		for x.i < len(x.k.items) {
 			if rows > 0 && len(dst)-start >= limit {

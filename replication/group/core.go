@@ -74,6 +74,7 @@ type core struct {
 	lostAt   atomic.Int64  // when leadership was lost last, on the monotonic clock
 	served   atomic.Bool   // it ever was other than 0
 	diskFull atomic.Bool
+	logHeld  atomic.Bool // more of the log is kept than LogKeep, for snapshots
 	// slowestMatch is the index up to which all members have the log, as the leader
 	// knows it; 0: not known.
 	slowestMatch atomic.Uint64

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
-	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/replication/transport"
@@ -42,6 +41,9 @@ func (c *core) housekeep() {
 		}
 		if now-time.Duration(c.lostAt.Load()) >= c.opt.DoubtTimeout {
 			c.pipeline.Forsake()
+		}
+		if c.mustMakeRoom() {
+			c.purging.Unpark()
 		}
 	}
 }
@@ -97,29 +99,4 @@ func expireBefore(e *entry.Envelope, data []byte) int64 {
 		return 0
 	}
 	return int64(binary.LittleEndian.Uint64(data[entry.EnvelopeSize:]))
-}
-
-// purgeLog removes old files of the log: never what the engine would need after a
-// crash; what a member needs as long as all files take no more than LogKeep.
-func (c *core) purgeLog() error {
-	_, pos := c.engine.Applied()
-	if err := c.engine.Sync(); err != nil {
-		return err
-	}
-	keep := pos.Index
-	if slowest := c.slowestMatch.Load(); slowest != 0 {
-		keep = min(keep, slowest)
-	}
-	if oldest, ok := c.source.Oldest(); ok {
-		keep = min(keep, oldest.Index)
-	}
-	for _, r := range []log.Retention{{Keep: keep, MaxAge: time.Duration(c.limits.logExpire.Load())}, {Keep: pos.Index, MaxBytes: c.limits.logKeep.Load()}} {
-		if _, err := c.binlog.Purge(r); err != nil {
-			if c.binlog.Err() != nil {
-				return err
-			}
-			c.log.Warn("removing old files of the log", "error", err)
-		}
-	}
-	return nil
 }

@@ -56,7 +56,8 @@ type Options struct {
 	// is streamed to the others while it runs, into a file that becomes one of the log.
 	LargeThreshold int64
 	// LogKeep is how many bytes of closed files are kept for members that lag and for
-	// consumers, at most: 4 GiB. A member that needs more gets its data anew.
+	// consumers, at most: 4 GiB. A member that needs more gets its data anew. What is behind a snapshot
+	// that is being sent stays beyond that while there is space.
 	LogKeep int64
 	// LogExpire is binlog_expire_logs_seconds: older files go once no member needs
 	// them; 0: 30 days.
@@ -73,6 +74,9 @@ type Options struct {
 	ReadTimeout    time.Duration // of linearizable reads without a majority: 5 s
 	ChangeTimeout  time.Duration // of a change of membership: 30 s
 	DoubtTimeout   time.Duration // how long commits wait for their outcome after leadership was lost: 2 s
+
+	// DiskSpace tells the size of the disk and what is free of it, in bytes. nil: nobody knows before it is full.
+	DiskSpace func() (total, free uint64)
 
 	StatusTimeout time.Duration // of a question about a member's status: 1 s
 	PurgeInterval time.Duration // between looks at old files of the log: 10 s

@@ -37,6 +37,8 @@ type building struct {
 	eng    *storage.Engine
 	watch  env.Parker // of the watchdog
 	over   atomic.Bool
+	holder env.Parker // of the task that keeps the snapshot
+	busy   atomic.Int64
 
 	token     uint64
 	manifest  Manifest

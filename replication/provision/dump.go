@@ -2,6 +2,7 @@ package provision
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,6 +87,11 @@ func (s *Source) Dump(ctx context.Context, begin func(name string) (ChunkWriter,
 	}
 	if behind != nil {
 		err = behind(&m)
+	}
+	if err != nil { // for want of the log, if that was removed
+		s.mu.Lock()
+		err = cmp.Or(s.lost(m.CSN), err)
+		s.mu.Unlock()
 	}
 	return m, err
 }

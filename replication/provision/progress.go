@@ -73,6 +73,13 @@ func (p *progress) waits(n int) {
 	p.mu.Unlock()
 }
 
+// waiting reports whether one of them does.
+func (p *progress) waiting() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.full > 0
+}
+
 // change changes the numbers.
 func (p *progress) change(fn func(*Progress)) {
 	p.mu.Lock()

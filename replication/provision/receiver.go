@@ -167,17 +167,21 @@ func givenUp(err error) bool {
 func (r *Receiver) attempt() (m Manifest, err error) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
-	b := &building{r: r, ctx: ctx, cancel: cancel, watch: r.opt.Env.NewParker()}
+	b := &building{r: r, ctx: ctx, cancel: cancel, watch: r.opt.Env.NewParker(), holder: r.opt.Env.NewParker()}
 	b.arrived()
 	if err := b.open(); err != nil {
 		return m, err
 	}
-	watchdog := env.NewGroup(r.opt.Env)
-	watchdog.Go("provision: watchdog", b.watchStreams)
+	tasks := env.NewGroup(r.opt.Env)
+	tasks.Go("provision: watchdog", b.watchStreams)
+	holding, stopHolding := context.WithCancel(ctx)
+	tasks.Go("provision: holder", func() { b.hold(holding) })
 	defer func() {
 		b.over.Store(true)
+		stopHolding()
 		b.watch.Unpark()
-		watchdog.Wait()
+		b.holder.Unpark()
+		tasks.Wait()
 	}()
 	if err = b.receive(); err == nil {
 		if err = b.finish(); givenUp(err) {
@@ -186,6 +190,7 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 	} else if !b.begun {
 		b.release() // nobody will ask for it again
 	}
+	b.busy.Add(1)
 	if cerr := b.eng.Close(); err == nil {
 		err = cerr
 	}
@@ -198,6 +203,7 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 		}
 		return m, err
 	}
+	b.busy.Add(-1)
 	if err := b.whenFull(func() error { return r.opt.Home.complete(b.manifest) }); err != nil {
 		return m, err
 	}

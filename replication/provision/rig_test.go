@@ -133,7 +133,7 @@ type network struct {
 	env    env.Env
 	tasks  *env.Group
 	source *Source // of whom is asked; nil: nobody is there
-	// cut, if not nil, is asked for each chunk what becomes of it; an error ends the stream.
+	// cut, if not nil, is asked for each chunk what becomes of it; an error ends the stream behind that.
 	cut func(asked *request, n int, chunk []byte) ([]byte, error)
 	// refuse, if not nil, is asked before each request.
 	refuse func(want Want) error
@@ -213,6 +213,9 @@ func (c *cutter) Send(chunk []byte) error {
 	c.count++
 	chunk, err := c.n.cut(c.q, c.count, bytes.Clone(chunk))
 	if err != nil {
+		if len(chunk) > 0 {
+			_ = c.p.Send(chunk)
+		}
 		c.p.end(err)
 		return err
 	}

@@ -44,6 +44,11 @@ func (s *Source) find(r *request) (*snapshot, error) {
 			return sn, nil
 		}
 	}
+	if !r.fresh {
+		if err := s.lost(r.csn); err != nil {
+			return nil, err
+		}
+	}
 	if r.what == askRelease {
 		return nil, remotef(ErrSnapshotGone, "there is nothing to release")
 	}
@@ -210,6 +215,8 @@ func (s *Source) proceed(sn *snapshot) error {
 	switch {
 	case s.closed:
 		return errClosed
+	case sn.gone && sn.why != "":
+		return remotef(ErrSnapshotGone, "%s", sn.why)
 	case sn.gone:
 		return remotef(ErrSnapshotGone, "snapshot %d was open for %v, which is the limit", sn.manifest.CSN, s.opt.MaxAge)
 	}

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,7 +78,8 @@ type Source struct {
 
 	mu        sync.Mutex // guards the following
 	snapshots []*snapshot
-	taking    int // snapshots that are being opened
+	forsaken  []*snapshot // the last ones
+	taking    int         // snapshots that are being opened
 	streams   int
 	dumps     int       // that are under way
 	senders   []*sender // at rest
@@ -110,7 +112,8 @@ type snapshot struct {
 	active   []answering     // that are being given
 	retained uint64          // by a receiver that a dump is made for; 0: by none
 	last     time.Duration   // when the last one ended
-	gone     bool            // too old: the requests in progress end
+	gone     bool            // the requests in progress end
+	why      string          // it is gone; empty: it is too old
 }
 
 // answering is a request that is being answered, and where to.
@@ -131,17 +134,53 @@ func (sn *snapshot) abort() {
 // errClosed: the source is closed, or being closed.
 var errClosed = remotef(ErrBusy, "the donor is shutting down")
 
-// Oldest returns the position of the oldest open snapshot: the log behind it is
-// needed by who receives it, as far as the limits of retention allow.
-func (s *Source) Oldest() (pos trx.Position, ok bool) {
+// Snapshots returns the open snapshots: the log behind each is needed by who receives it. One that another donor
+// has taken has a CSN but no position.
+func (s *Source) Snapshots() (all []Manifest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sn := range s.snapshots {
-		if p := sn.manifest.Position; p.Index != 0 && (!ok || p.Index < pos.Index) {
-			pos, ok = p, true
+		if !sn.gone {
+			all = append(all, sn.manifest)
 		}
 	}
-	return pos, ok
+	return all
+}
+
+// Forsake ends the snapshots that nobody can go on from, since the log begins with entry first by now, and reports whether
+// there were any. Who receives one is told why.
+func (s *Source) Forsake(first uint64, why string) (any bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.snapshots) - 1; i >= 0; i-- {
+		sn := s.snapshots[i]
+		if at := sn.manifest.Position.Index; sn.gone || at == 0 || at+1 >= first {
+			continue
+		}
+		any, sn.gone = true, true
+		sn.why = fmt.Sprintf("the log behind snapshot %d was removed: %s", sn.manifest.CSN, why)
+		s.forsaken = append(s.forsaken[max(0, len(s.forsaken)-maxForsaken+1):], sn)
+		if len(sn.active) == 0 {
+			s.drop(i)
+			s.count.expired.Add(1)
+		}
+	}
+	return any
+}
+
+// maxForsaken is of how many snapshots it is remembered why they were ended.
+const maxForsaken = 8
+
+// lost says why a snapshot was ended, if it was one of the last; else it is nil.
+//
+// REQUIRES: s.mu.
+func (s *Source) lost(csn uint64) error {
+	for _, sn := range s.forsaken {
+		if sn.manifest.CSN == csn {
+			return remotef(ErrSnapshotGone, "%s", sn.why)
+		}
+	}
+	return nil
 }
 
 // SourceStats are numbers of a source: of the moment, and counters since it was made.

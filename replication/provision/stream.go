@@ -26,10 +26,13 @@ type stream struct {
 
 // ask sends a request.
 func (b *building) ask(q request) (*stream, error) {
+	return b.askFor(b.ctx, q, Want{CSN: q.csn, New: q.fresh, Last: b.takeError()})
+}
+
+func (b *building) askFor(ctx context.Context, q request, want Want) (*stream, error) {
 	o := &b.r.opt
 	q.min, q.max, q.group, q.receiver = minFormat, FormatVersion, o.Group, b.token
-	want := Want{CSN: q.csn, New: q.fresh, Last: b.takeError()}
-	ctx, cancel := context.WithCancel(b.ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	s := &stream{b: b, cancel: cancel}
 	s.wait(true)
 	b.mu.Lock()
@@ -277,5 +280,26 @@ func (b *building) watchStreams() {
 			}
 		}
 		b.mu.Unlock()
+	}
+}
+
+// holdEvery is how often a donor hears of a receiver that asks for nothing since it is at work. It is less than any Grace.
+const holdEvery = time.Minute
+
+// hold keeps the snapshot, and with it the log behind it, at the donor while this side builds indexes, writes its pages or
+// takes the log over, each of which may last longer than the donor would wait for another request. A receiver that
+// waits for space does not hold it.
+func (b *building) hold(ctx context.Context) {
+	for !b.over.Load() {
+		b.holder.ParkFor(holdEvery)
+		if b.over.Load() || b.busy.Load() == 0 || b.r.waiting() {
+			continue
+		}
+		if s, err := b.askFor(ctx, request{what: askSnapshot, csn: b.manifest.CSN}, Want{CSN: b.manifest.CSN}); err == nil {
+			for done := false; err == nil && !done; {
+				_, _, done, err = s.next()
+			}
+			s.close()
+		}
 	}
 }

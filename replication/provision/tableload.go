@@ -46,7 +46,9 @@ func (b *building) table(entry tableEntry, dec *zstd.Decoder) error {
 	b.r.tableBegun(l)
 	err := b.persist(l.rowsNow.Load, l.fetch)
 	if err == nil {
+		b.busy.Add(1)
 		err = l.finish()
+		b.busy.Add(-1)
 	}
 	if err != nil {
 		err = errors.Join(err, l.abandon())

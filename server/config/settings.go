@@ -108,7 +108,7 @@ var Sections = []Section{
 	}},
 	{"The log", []Setting{
 		{Name: "max_binlog_size", Kind: Bytes, Default: "256M", Min: 4096, Max: tib, Doc: "A new file begins about there. The group's once it runs: SET GLOBAL."},
-		{Name: "binlog_keep_size", Kind: Bytes, Default: "4G", Min: 64 * kib, Doc: "Closed files beyond this go even if a member needs them. The group's."},
+		{Name: "binlog_keep_size", Kind: Bytes, Default: "4G", Min: 64 * kib, Doc: "Closed files beyond this go even if a member needs them, but not those that a backup needs, or a member that is being given its data, while a tenth of the disk is free. The group's."},
 		{Name: "binlog_expire_logs_seconds", Kind: Number, Default: "2592000", Min: 1, Max: 1 << 32, Doc: "Closed files older than this go. The group's."},
 		{Name: "binlog_row_image", Default: "minimal", Choices: []string{"minimal", "noblob", "full"}, Doc: "Which columns of a changed row are logged."},
 		{Name: "binlog_large_commit_threshold", Kind: Bytes, Default: "8M", Min: 256 * kib, Max: tib, Doc: "A transaction with more bytes of events is streamed to the other members while it runs, and its commit renames a file. The group's once it runs: SET GLOBAL."},

@@ -221,6 +221,7 @@ func (n *Node) requiresTLS() bool {
 
 func (n *Node) openGroup(fs file.FS, recovery *group.Recovery) error {
 	o := groupOptions(n.cfg, n.env, fs, n.log)
+	o.DiskSpace = func() (total, free uint64) { return diskSpace(n.dir) }
 	o.Trace, o.Recovery, o.Changed = n.recorder(), recovery, n.changes.tell
 	d, err := discover(n.cfg, n.log)
 	if err != nil {

@@ -126,6 +126,9 @@ func (w *world) checkTraces(nodes []*node) {
 	w.traced = len(inLog)
 }
 
+// madeBefore is how many entries may wait to be written when a newer file begins.
+const madeBefore = 16
+
 // readTraces notes which transactions of a log are part of what.
 func (w *world) readTraces(l *log.Log, layout *event.Layout, inLog map[uint64]trace.Context, known map[uint64]bool) error {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
@@ -137,7 +140,11 @@ func (w *world) readTraces(l *log.Log, layout *event.Layout, inLog map[uint64]tr
 	if w.mixed() {
 		before = entry.FirstVersion
 	}
+	newer := uint64(0) // first index of the first file of the newest version
 	for _, f := range l.Files() {
+		if f.Version != before {
+			newer = f.FirstIndex
+		}
 		if f.Version < before && before == entry.TraceVersion {
 			return fmt.Errorf("%s has version %d behind one of version %d", f.Name, f.Version, before)
 		}
@@ -158,8 +165,9 @@ func (w *world) readTraces(l *log.Log, layout *event.Layout, inLog map[uint64]tr
 						return err
 					}
 					want := w.traceOf(id)
-					// The first entries of the first newer file may have been made when it was not there.
-					unsure := f.Version != before && !t.Trace.Valid()
+					// The first entries of the first newer file may have been made when it was not there; a large
+					// transaction among them has a file of its own.
+					unsure := (f.Version != before || newer != 0 && e.Index < newer+madeBefore) && !t.Trace.Valid()
 					if f.Version < entry.TraceVersion {
 						want = trace.Context{}
 					}

@@ -75,7 +75,11 @@ func (n *Node) Backup(ctx context.Context, begin func(name string) (provision.Ch
 }
 
 func (c *core) backupLog(ctx context.Context, m *provision.Manifest, begin func(name string) (provision.ChunkWriter, error)) (last uint64, err error) {
-	at, err := c.binlog.Position(m.Position.Index + 1)
+	// The snapshot's own entry is committed; the one behind it may be the first of a file of which nothing is.
+	at, err := c.binlog.Position(m.Position.Index)
+	if errors.Is(err, log.ErrCompacted) { // the log begins behind the snapshot
+		at, err = c.binlog.Position(m.Position.Index + 1)
+	}
 	if err != nil {
 		return 0, err
 	}

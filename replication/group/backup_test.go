@@ -3,11 +3,13 @@ package group_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/provision"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
 
@@ -68,5 +70,45 @@ func TestStanding(t *testing.T) {
 		if s := standing(away); !s.Current() || away.node.Status().Number < r.acked {
 			t.Errorf("back again: %+v with %d of %d", s, away.node.Status().Number, r.acked)
 		}
+	})
+}
+
+// discarding takes a backup and keeps nothing.
+type discarding struct{}
+
+func (discarding) Send([]byte) error { return nil }
+func (discarding) Abort()            {}
+
+// A member without a majority gives a backup up to what is known to be committed also where its log goes on in a file of
+// which nothing is.
+func TestBackupBeforeUncommittedFile(t *testing.T) {
+	options := func(o *group.Options) { o.LargeThreshold = 200 }
+	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
+		l := r.leader(nil)
+		createFruit(t, l.node)
+		r.acked = insertRandom(r, l.node, 0) // behind a large transaction the next entry begins a file
+		r.cut(l, r.others(l)...)
+		tasks := env.NewGroup(r.sim)
+		tasks.Go("writer", func() { // nobody is told that it is committed
+			acked := r.acked
+			if l.write(l.node, "unseen"); r.acked != acked {
+				t.Error("it was acknowledged")
+			}
+		})
+		env.Sleep(r.sim, 500*time.Millisecond)
+		files, committed := l.node.Log().Files(), l.node.Log().Committed()
+		if newest := files[len(files)-1]; newest.FirstIndex != committed+1 || newest.LastIndex < newest.FirstIndex {
+			t.Fatalf("committed is entry %d, the last file has entries %d to %d", committed, newest.FirstIndex, newest.LastIndex)
+		}
+		var names []string
+		m, last, err := l.node.Backup(context.Background(), func(name string) (provision.ChunkWriter, error) {
+			names = append(names, name)
+			return discarding{}, nil
+		})
+		if err != nil || m.CSN != r.acked || last != r.acked || !strings.HasPrefix(names[len(names)-1], group.BackupLogPrefix) {
+			t.Errorf("to %d, log to %d of %d: %v; %v", m.CSN, last, r.acked, names, err)
+		}
+		l.kill()
+		tasks.Wait()
 	})
 }

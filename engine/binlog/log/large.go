@@ -371,7 +371,9 @@ func (l *Log) openBody(s *segment) (*Body, error) {
 func (b *Body) ReadAt(p []byte, off int64) (int, error) { return b.f.ReadAt(p, off) }
 
 // Verify reads the body and checks it, for who copies it unread. Error: *CorruptError, which does not halt the log, or the file's.
-func (b *Body) Verify() error { return damaged(b.s.number, b.Index, &b.LargeBody, body.Verify(b.f, &b.LargeBody)) }
+func (b *Body) Verify() error {
+	return damaged(b.s.number, b.Index, &b.LargeBody, body.Verify(b.f, &b.LargeBody))
+}
 
 // Damaged is told what a reader of the body met. If that is damage (body.ErrCorrupt), and the
 // file is in the log still, the log halts. It returns the error, which then is a *CorruptError.

@@ -24,10 +24,10 @@ func TestNodeWhereRestoreWasCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := all.Mutations()
-	step := int64(race.Fewer(5, 40))
+	step := int64(race.Fewer(10, 40))
 	var refused, whole int
 	for k := int64(1); k <= last; k++ {
-		if k > 20 && k < last-40 && rng.Int64N(step) != 0 { // between the first and the last changes there are those of the data
+		if k > 10 && k < last-30 && rng.Int64N(step) != 0 { // between the first and the last changes there are those of the data
 			continue
 		}
 		fsys := simfile.New(env.Real(), rng.Uint64())

@@ -76,7 +76,8 @@ type FS interface {
 	Rename(from, to string) error
 	// List returns the base names in dir, sorted.
 	List(dir string) ([]string, error)
-	// MkdirAll makes dir and the parents that are missing.
+	// MkdirAll makes dir and the parents that are missing. The root, and what lies above it, are
+	// durable then if they were missing: no SyncDir reaches the directory that names them.
 	MkdirAll(dir string) error
 	// SyncDir makes durable which names dir holds. "." is the root.
 	SyncDir(dir string) error

@@ -155,7 +155,34 @@ func (d *Disk) MkdirAll(dir string) error {
 	if err != nil {
 		return err
 	}
-	return pathError("mkdir", dir, os.MkdirAll(path, dirPerm))
+	var made []string // what is missing of the root and above, the root first
+	if dir == "." {
+		made = missing(path)
+	}
+	if err := os.MkdirAll(path, dirPerm); err != nil {
+		return pathError("mkdir", dir, err)
+	}
+	for _, m := range made {
+		if err := d.syncDir(filepath.Dir(m), dir); err != nil && !errors.Is(err, fs.ErrPermission) { // one may write where one may not read
+			return err
+		}
+	}
+	return nil
+}
+
+// missing lists the directories that are to be made for a path, itself first.
+func missing(path string) (all []string) {
+	for {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return all
+		}
+		all = append(all, path)
+		above := filepath.Dir(path)
+		if above == path {
+			return all
+		}
+		path = above
+	}
 }
 
 // SyncDir implements [FS].
@@ -164,6 +191,10 @@ func (d *Disk) SyncDir(dir string) error {
 	if err != nil {
 		return err
 	}
+	return d.syncDir(path, dir)
+}
+
+func (d *Disk) syncDir(path, dir string) error {
 	d.stats.DirSyncs.Add(1)
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -75,6 +75,32 @@ func TestSymlinkInside(t *testing.T) {
 	}
 }
 
+// The root's name lies in a directory that no name leads to: what is made of it and above is durable at once.
+func TestRootIsDurable(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		root  string
+		syncs int64
+	}{{"a/b/c", 3}, {"a/b/c", 0}, {"a/b/d", 1}, {".", 0}} {
+		d := file.OS(filepath.Join(dir, c.root))
+		if err := d.MkdirAll("."); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Stats().DirSyncs.Load(); got != c.syncs {
+			t.Errorf("%s: %d directories were synced, not %d", c.root, got, c.syncs)
+		}
+		if ok, err := d.Exists("."); err != nil || !ok {
+			t.Errorf("%s: %v, %v", c.root, ok, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.OS(filepath.Join(dir, "f", "g")).MkdirAll("."); err == nil {
+		t.Error("a directory was made in a file")
+	}
+}
+
 func TestStats(t *testing.T) {
 	d := file.OS(t.TempDir())
 	f, err := d.Open("f", file.OpenOptions{Create: true})

@@ -83,6 +83,10 @@ func (s *Store) sync(h *held) error {
 	if whole || err != nil {
 		return err
 	}
+	if !h.b.Hold() { // nor is it closed while its sync waits for the disk
+		return ErrOver
+	}
+	defer h.b.Release()
 	if err = h.b.Sync(); err != nil {
 		s.fail(h, err)
 	}

@@ -1,7 +1,9 @@
 package bodies
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -214,5 +216,54 @@ func TestGiveRoom(t *testing.T) {
 			s.abort()
 		}
 		r.until("nothing is left", func() bool { return len(r.nodes[0].files())+len(n.files()) == 0 })
+	})
+}
+
+// loud notes the errors that are logged.
+type loud struct {
+	slog.Handler
+	errors []string
+}
+
+func (l *loud) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
+
+func (l *loud) Handle(_ context.Context, r slog.Record) error {
+	l.errors = append(l.errors, r.Message)
+	return nil
+}
+
+func (l *loud) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+// A transaction that is rolled back while its body waits to be synced is nobody's trouble: the disk is slow, and has
+// lost nothing.
+func TestDroppedWhileSyncing(t *testing.T) {
+	run(t, 19, 3, simnettest.Options{}, func(r *rig) {
+		r.nodes[2].down()
+		told := &loud{Handler: slog.DiscardHandler}
+		for _, n := range r.nodes[:2] {
+			n.store.opt.Logger = slog.New(told)
+		}
+		in := r.nodes[1].fs.Inject(simfile.Fault{Ops: simfile.OpSync, Delay: 20 * time.Second, Times: 1})
+		s := r.nodes[0].session()
+		for s.b.Status().Stored < syncEveryOwn {
+			s.write(1_000_000)
+			env.Sleep(r.sim, 50*time.Millisecond)
+		}
+		r.until("a piece is being synced", func() bool { return in.Hits() == 1 })
+		killed, until := errors.New("killed"), r.sim.Monotonic()+5*time.Second
+		_, err := s.store.Finish(context.Background(), s.b, func() error {
+			if r.sim.Monotonic() < until {
+				return nil
+			}
+			return killed
+		})
+		if err != killed {
+			r.fatalf("COMMIT: %v", err)
+		}
+		s.abort()
+		env.Sleep(r.sim, 30*time.Second)
+		if len(told.errors) != 0 || len(r.nodes[1].files()) != 0 {
+			r.fatalf("errors %q, files %q", told.errors, r.nodes[1].files())
+		}
 	})
 }

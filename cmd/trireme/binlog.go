@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -64,7 +65,11 @@ func runBinlog(args []string) error {
 	}
 	v.log, v.group = l, group
 	err = do(v)
-	return errors.Join(err, v.w.Flush(), l.Close(), done())
+	err = errors.Join(err, v.w.Flush(), l.Close(), done())
+	if errors.Is(err, syscall.EPIPE) {
+		return errFailed // whoever reads has seen enough, and knows
+	}
+	return err
 }
 
 // binlogView is a log and what is wanted of it.

@@ -19,6 +19,7 @@ import (
 	_ "github.com/triremedb/trireme/engine/types/json"      // and of documents
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/provision"
+	"github.com/triremedb/trireme/server/node"
 )
 
 // lockName is the file that a running node holds locked.
@@ -50,19 +51,18 @@ func dataDirectory(dir string) (string, error) {
 
 // openLog opens a copy of the log of a node: opening repairs what a crash has left, which
 // is for the node to do. Closed files are linked, not copied, where that is possible. done
-// removes the copy.
+// removes the copy, and so does a signal.
 func openLog(dir string) (l *log.Log, group [16]byte, done func() error, err error) {
 	data, err := dataDirectory(dir)
 	if err != nil {
 		return nil, group, nil, err
 	}
-	copied, err := os.MkdirTemp(dir, "#tmp-binlog-")
+	c, err := node.NewLogCopy(dir, os.TempDir())
 	if err != nil {
-		if copied, err = os.MkdirTemp("", "trireme-binlog-"); err != nil {
-			return nil, group, nil, err
-		}
+		return nil, group, nil, err
 	}
-	done = func() error { return os.RemoveAll(copied) }
+	copied := c.Dir
+	done = untilInterrupted(c.Remove)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, done())

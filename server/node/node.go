@@ -145,6 +145,7 @@ func (n *Node) open() (err error) {
 	if err := n.openGroup(fs, &recovery); err != nil {
 		return err
 	}
+	sweepLogCopies(n.dir)
 	tmp := filepath.Join(n.dir, "#tmp")
 	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o700)); err != nil {
 		return fmt.Errorf("temporary files: %w", err)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -206,9 +207,16 @@ func TestAlone(t *testing.T) {
 		t.Errorf("a profile without http_pprof: %d", code)
 	}
 	m.stop()
+	left := filepath.Join(strings.TrimPrefix(m.args[0], "--datadir="), "#tmp-binlog-left", "binlog") // by a tool that was killed
+	if err := os.MkdirAll(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	again, err := start(t, append(m.args, "--http-pprof=ON"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Dir(left)); err == nil {
+		t.Error("a copy of the log that a tool had left is still there")
 	}
 	if code := profile(again); code != http.StatusOK {
 		t.Errorf("a profile: %d", code)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/e2e/servers"
 )
@@ -66,6 +67,10 @@ func TestBackupOfCutOffMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := backup("--into="+shelf, "--keep=1", of(away))
+	for until := time.Now().Add(patience); strings.Contains(out, "does not answer") && time.Now().Before(until); {
+		time.Sleep(100 * time.Millisecond) // it is still being started
+		out, err = backup("--into="+shelf, "--keep=1", of(away))
+	}
 	if err == nil || !strings.Contains(out, "hears no leader") || !strings.Contains(out, "--stale") {
 		t.Errorf("%v\n%s", err, out)
 	}

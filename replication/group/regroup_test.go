@@ -219,6 +219,9 @@ func TestRegroupCrash(t *testing.T) {
 			if i < points/2 { // the second half of the work is the smaller part of the calls
 				k = last - rng.Int64N(min(last, 200))
 			}
+			if i == points-1 {
+				k = 1 // before it has said what it is about to do
+			}
 			what := fmt.Sprintf("crash at call %d of %d", k, last)
 			fsys := left.fs.KillImage()
 			fsys.CrashAt(fsys.Mutations() + k)

@@ -25,28 +25,31 @@ import (
 // lockName is the file that a running node holds locked.
 const lockName = "trireme.lock"
 
-// dataDirectory finds the directory of a node's data without touching anything: the
-// newest one that is there whole.
+// dataDirectory finds the directory of a node's data without touching anything. Where nothing says which one is in use, a
+// single one is taken: in a copy of a node's directory, say.
 func dataDirectory(dir string) (string, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err
 	}
-	best, newest := "", uint64(0)
-	for _, e := range names {
-		n, err := strconv.ParseUint(strings.TrimPrefix(e.Name(), "data."), 10, 63)
-		if err != nil || !strings.HasPrefix(e.Name(), "data.") || n <= newest {
-			continue
+	name, err := provision.CurrentDir(file.OS(dir))
+	if errors.Is(err, provision.ErrHome) {
+		var found []string
+		for _, e := range names {
+			if n, ok := strings.CutPrefix(e.Name(), "data."); ok {
+				if _, bad := strconv.ParseUint(n, 10, 63); bad == nil {
+					found = append(found, e.Name())
+				}
+			}
 		}
-		if _, err := os.Stat(filepath.Join(dir, e.Name(), "receiving")); err == nil {
-			continue // half received
+		if len(found) == 1 {
+			name, err = found[0], nil
 		}
-		best, newest = filepath.Join(dir, e.Name()), n
 	}
-	if best == "" {
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%s is not the directory of a node: it has no data in it", dir)
 	}
-	return best, nil
+	return filepath.Join(dir, name), err
 }
 
 // openLog opens a copy of the log of a node: opening repairs what a crash has left, which
@@ -57,22 +60,27 @@ func openLog(dir string) (l *log.Log, group [16]byte, done func() error, err err
 	if err != nil {
 		return nil, group, nil, err
 	}
+	return openCopy(dir, data, log.Options{Copied: true})
+}
+
+func openCopy(dir, data string, o log.Options) (l *log.Log, group [16]byte, done func() error, err error) {
 	c, err := node.NewLogCopy(dir, os.TempDir())
 	if err != nil {
 		return nil, group, nil, err
 	}
 	copied := c.Dir
-	done = untilInterrupted(c.Remove)
+	clean := untilInterrupted(c.Remove)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, done())
+			err = errors.Join(err, clean())
 		}
 	}()
 	if group, err = copyLog(filepath.Join(data, "binlog"), filepath.Join(copied, "binlog")); err != nil {
 		return nil, group, nil, err
 	}
-	l, err = log.Open(log.Options{FS: file.OS(copied), Env: env.Real(), Group: group, Preallocate: -1, Copied: true})
-	return l, group, done, err
+	o.FS, o.Env, o.Group, o.Preallocate = file.OS(copied), env.Real(), group, -1
+	l, err = log.Open(o)
+	return l, group, clean, err
 }
 
 // copyLog copies the files of a log, and returns the group's id from the newest one's header.
@@ -135,6 +143,7 @@ func copyFile(from, to string) error {
 
 func runCheck(args []string) error {
 	f := flags("check [options]", "Checks the data of a node that is stopped: every page, tree, row and index entry, the log, and who it is in the group.\n"+
+		"Whatever a start of the node would refuse is found. "+
 		"It recovers first, as a start of the node would. Findings are printed; with any it exits with 1.")
 	datadir := f.String("datadir", "data", "the node's `directory`")
 	pool := f.Int64("buffer-pool", 256, "memory for pages, in `MiB`")
@@ -165,11 +174,12 @@ func runCheck(args []string) error {
 	if err := group.CheckFiles(root, env.Real()); err != nil {
 		report(err.Error())
 	}
-	if err := checkEngine(root, *pool<<20, report); err != nil {
+	d, err := checkData(root, *pool<<20, report)
+	if err != nil {
 		return err
 	}
 	if !*skipLog {
-		if err := checkLog(*datadir, report); err != nil {
+		if err := d.checkLog(*datadir, report); err != nil {
 			return err
 		}
 	}
@@ -180,26 +190,40 @@ func runCheck(args []string) error {
 	return nil
 }
 
-func checkEngine(root file.FS, pool int64, report func(string)) (err error) {
+// checkedData are data that were checked.
+type checkedData struct {
+	group.DataCheck
+	dir string
+}
+
+func checkData(root file.FS, pool int64, report func(string)) (d checkedData, err error) {
 	home, err := provision.OpenHome(root)
 	if err != nil {
-		return err
+		return d, err
 	}
 	eng, err := storage.Open(storage.Options{FS: home.Data(), Env: env.Real(), BufferPoolSize: pool, PurgeTasks: -1})
 	if err != nil {
-		return err
+		return d, err
 	}
 	defer func() { err = errors.Join(err, eng.Close()) }()
 	number, pos := eng.Applied()
 	fmt.Printf("data up to transaction %d, entry %d\n", number, pos.Index)
-	return eng.Check(table.CheckQuiet, report)
+	d.dir = home.Dir()
+	if d.DataCheck, err = group.CheckData(root, home.Data(), env.Real(), eng); err != nil {
+		report(err.Error())
+	}
+	return d, eng.Check(table.CheckQuiet, report)
 }
 
-func checkLog(dir string, report func(string)) error {
-	l, _, done, err := openLog(dir)
+// checkLog looks at the log as a start would, and reads all of it.
+func (d *checkedData) checkLog(dir string, report func(string)) error {
+	l, _, done, err := openCopy(dir, filepath.Join(dir, d.dir), log.Options{Known: d.Known})
 	if err != nil {
 		report("the log: " + err.Error())
 		return nil
+	}
+	if err := d.Log(l); err != nil {
+		report(err.Error())
 	}
 	for _, f := range l.Files() {
 		if err := l.VerifyFile(f.Number); err != nil {

@@ -1,34 +1,104 @@
 package group
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 
+	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/replication/raftlog"
 )
 
 // CheckFiles looks at the files of a stopped node by which it takes part in the group: who it is,
-// and Raft's state. The error is why a start would be refused; a directory that belongs to no group
-// has none.
+// Raft's state, and what it has promised and learned. The error is why a start would be refused; an empty
+// directory has none.
 func CheckFiles(root file.FS, e env.Env) error {
 	if _, err := notHalfMade(root); err != nil {
 		return err
 	}
 	id, err := readIdentity(root)
 	if errors.Is(err, fs.ErrNotExist) {
-		if used, e := root.Exists(raftlog.StateFileName); e != nil || !used {
-			return e
+		if used, e := root.Exists(raftlog.StateFileName); e != nil || used {
+			return cmp.Or(e, errIdentity)
 		}
-		return errIdentity
+		return (&Node{opt: Options{FS: root}}).unused(raftlog.State{})
 	}
 	if err != nil {
 		return err
+	}
+	for _, read := range []func() error{
+		func() error { _, err := readReplaced(root); return err },
+		func() error { _, err := readCluster(root); return err },
+		func() error { return (&longest{fsys: root}).read() },
+	} {
+		if err := read(); err != nil {
+			return err
+		}
 	}
 	st, err := raftlog.OpenState(stateOptions(&Options{FS: root, Env: e}, id))
 	if err != nil {
 		return err
 	}
 	return st.Close()
+}
+
+// DataCheck is what the data of a stopped node say of the log beside them.
+type DataCheck struct {
+	// Known is up to which entry the log was durable: Known of [log.Options].
+	Known          uint64
+	applied, given uint64
+	state          raftlog.State
+}
+
+// CheckData looks at what the data of a stopped node say of the group. data is the directory in use, and eng is open in it.
+// The error is why a start would be refused.
+func CheckData(root, data file.FS, e env.Env, eng *storage.Engine) (d DataCheck, err error) {
+	_, pos := eng.Applied()
+	d.applied, d.Known = pos.Index, pos.Index
+	if d.given, err = readGiven(data); err != nil {
+		return d, err
+	}
+	if id, err := readIdentity(root); err == nil { // or CheckFiles says what is wrong
+		if st, err := raftlog.OpenState(stateOptions(&Options{FS: root, Env: e}, id)); err == nil {
+			d.state = st.Get()
+			if err := st.Close(); err != nil {
+				return d, err
+			}
+		}
+	}
+	d.Known = max(d.applied, d.given, d.state.Commit)
+	b, found, err := eng.Catalog.GetState(nil, dict.Local, []byte(membershipKey))
+	if err == nil && found {
+		_, err = decodeRoster(b)
+	}
+	if err != nil {
+		err = fmt.Errorf("group: who is in it: %w", err)
+	}
+	return d, err
+}
+
+// Log compares a log with what was there. The error is why a start would be refused.
+func (d *DataCheck) Log(l *log.Log) error {
+	if err := logFits(l, d.applied); err != nil {
+		return err
+	}
+	return raftlog.Missing(l, d.state, d.applied, d.given)
+}
+
+// logFits compares a log with what the engine beside it has applied of it.
+func logFits(l *log.Log, applied uint64) error {
+	if last := l.LastIndex(); last < applied {
+		return fmt.Errorf("group: the log ends at index %d, but the engine has applied it up to %d: "+
+			"files of the log are missing; this node needs its data from another member", last, applied)
+	}
+	if first := l.FirstIndex(); first > applied+1 {
+		return fmt.Errorf("group: the log begins at index %d, but the engine has applied it up to %d only: "+
+			"the entries between are missing; this node needs its data from another member", first, applied)
+	}
+	return nil
 }

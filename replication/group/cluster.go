@@ -20,9 +20,9 @@ const clusterMax = 1 << 10
 // keepCluster refuses a node that is set up for another cluster than the member whose directory it was given, and
 // notes the name if it is not noted yet.
 func keepCluster(fsys file.FS, group [16]byte, name string) error {
-	b, err := file.ReadWhole(fsys, clusterFile, clusterMax)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("group: the file named %s: %w", clusterFile, err)
+	b, err := readCluster(fsys)
+	if err != nil {
+		return err
 	}
 	id := transport.GroupID(group).String() + " "
 	known, ours := strings.CutPrefix(string(b), id)
@@ -39,4 +39,13 @@ func keepCluster(fsys file.FS, group [16]byte, name string) error {
 		return nil // another start will note it
 	}
 	return err
+}
+
+// readCluster reads the file; without one it is empty.
+func readCluster(fsys file.FS) ([]byte, error) {
+	b, err := file.ReadWhole(fsys, clusterFile, clusterMax)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("group: the file named %s: %w", clusterFile, err)
+	}
+	return b, nil
 }

@@ -227,13 +227,8 @@ func (c *core) openLog(id *identity) error {
 			"file", torn.File, "offset", torn.Offset, "bytes", torn.Bytes, "first_entry", torn.Index, "transaction_before", torn.Number,
 			"found", torn.What, "reason", torn.Why)
 	}
-	if last := c.binlog.LastIndex(); last < pos.Index {
-		return fmt.Errorf("group: the log ends at index %d, but the engine has applied it up to %d: "+
-			"files of the log are missing; this node needs its data from another member", last, pos.Index)
-	}
-	if first := c.binlog.FirstIndex(); first > pos.Index+1 {
-		return fmt.Errorf("group: the log begins at index %d, but the engine has applied it up to %d only: "+
-			"the entries between are missing; this node needs its data from another member", first, pos.Index)
+	if err := logFits(c.binlog, pos.Index); err != nil {
+		return err
 	}
 	c.restored.Store(c.binlog.LastIndex())
 	c.recovery.opened(c.engine, pos.Index, c.binlog.LastIndex())

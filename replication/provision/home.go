@@ -76,20 +76,16 @@ func OpenHome(fsys file.FS) (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := h.readCurrent()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if h.newest > 1 {
-			return nil, fmt.Errorf("%w: %s is missing, but %s%d is there (put it back, or remove the directories if their data are not needed)",
-				ErrHome, currentName, dirPrefix, h.newest)
-		}
-		g = generation{number: 1}
-		err = h.writeCurrent(&g)
-	case err == nil && g.received && !slices.Contains(numbers, g.number):
-		err = fmt.Errorf("%w: %s names %s, which is missing", ErrHome, currentName, g.dir())
-	}
+	g, err := h.findCurrent(numbers)
 	if err != nil {
 		return nil, err
+	}
+	if known, err := fsys.Exists(currentName); err != nil {
+		return nil, err
+	} else if !known {
+		if err := h.writeCurrent(&g); err != nil {
+			return nil, err
+		}
 	}
 	h.current = g
 	h.newest = max(h.newest, g.number)
@@ -97,6 +93,36 @@ func OpenHome(fsys file.FS) (*Home, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// CurrentDir tells which directory of a home is in use; nothing is changed. Errors: fs.ErrNotExist if there are no data;
+// [ErrHome], those of the file system.
+func CurrentDir(fsys file.FS) (name string, err error) {
+	h := &Home{fsys: fsys}
+	numbers, err := h.directories()
+	if err != nil {
+		return "", err
+	}
+	g, err := h.findCurrent(numbers)
+	if err == nil && !slices.Contains(numbers, g.number) {
+		err = fs.ErrNotExist
+	}
+	return g.dir(), err
+}
+
+// findCurrent tells which of the directories with these numbers is in use. Where nothing says so it is the first.
+func (h *Home) findCurrent(numbers []uint64) (g generation, err error) {
+	g, err = h.readCurrent()
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && h.newest > 1:
+		err = fmt.Errorf("%w: %s is missing, but %s%d is there (put it back, or remove the directories if their data are not needed)",
+			ErrHome, currentName, dirPrefix, h.newest)
+	case errors.Is(err, fs.ErrNotExist):
+		g, err = generation{number: 1}, nil
+	case err == nil && g.received && !slices.Contains(numbers, g.number):
+		err = fmt.Errorf("%w: %s names %s, which is missing", ErrHome, currentName, g.dir())
+	}
+	return g, err
 }
 
 // directories lists the numbers of the data directories.
@@ -118,6 +144,9 @@ func (h *Home) directories() (numbers []uint64, err error) {
 
 // settle decides what becomes of the directories that are not in use.
 func (h *Home) settle(numbers []uint64) error {
+	if err := h.inUse(); err != nil { // a crash came after it was brought into use
+		return err
+	}
 	for _, n := range numbers {
 		if n <= h.current.number {
 			continue
@@ -229,7 +258,7 @@ func (h *Home) Swap() error {
 	h.mu.Lock()
 	h.current, h.next = *h.next, nil
 	h.mu.Unlock()
-	if err := h.fsys.Remove(h.current.dir() + "/" + receivingName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := h.inUse(); err != nil {
 		return err
 	}
 	numbers, err := h.directories()
@@ -240,6 +269,18 @@ func (h *Home) Swap() error {
 		return fmt.Errorf("provision: removing the old data: %w", err)
 	}
 	return nil
+}
+
+// inUse makes sure that nothing calls the directory in use one that is being received.
+func (h *Home) inUse() error {
+	err := h.fsys.Remove(h.current.dir() + "/" + receivingName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = h.fsys.SyncDir(h.current.dir())
+	}
+	return err
 }
 
 // Discard removes what was received so far.

@@ -3,6 +3,7 @@ package provision
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"testing"
 
@@ -67,6 +68,16 @@ func TestHome(t *testing.T) {
 	if _, ok := h.Received(); ok {
 		t.Error("a new home has received something")
 	}
+	current := func(fsys file.FS, want string) {
+		t.Helper()
+		if dir, err := CurrentDir(fsys); err != nil || dir != want {
+			t.Errorf("in use is %s, %v", dir, err)
+		}
+	}
+	if _, err := CurrentDir(simfile.New(env.Real(), 1)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("in use where there is nothing: %v", err)
+	}
+	current(fsys, "data.1")
 	if err := h.Swap(); !errors.Is(err, ErrHome) {
 		t.Errorf("swap of nothing: %v", err)
 	}
@@ -76,6 +87,7 @@ func TestHome(t *testing.T) {
 	}
 	put(t, sub, "a", "new")
 	wantNames(t, fsys, "binlog.000001", "data.1", "data.2", "data.current")
+	current(fsys, "data.1")
 
 	// A restart keeps what is half received, and goes on with it.
 	h = openHome(t, fsys.KillImage())
@@ -118,6 +130,7 @@ func TestHome(t *testing.T) {
 			t.Errorf("%+v %v %q", m, ok, content(h.Data(), "a"))
 		}
 		wantNames(t, h.fsys, "binlog.000001", "data.3", "data.current")
+		current(h.fsys, "data.3")
 		if names := list(t, h.Data(), "."); !slices.Equal(names, []string{"a"}) {
 			t.Errorf("in the data: %v", names)
 		}
@@ -206,6 +219,9 @@ func TestHomeCrash(t *testing.T) {
 			fsys.CrashAt(fsys.Mutations() + k)
 			err := work(h, discard)
 			if err == nil {
+				if image := fsys.CrashImage(); !discard && slices.Contains(list(t, image, h.Dir()), receivingName) {
+					t.Error("what was swapped in may be called half received after a loss of power")
+				}
 				break
 			}
 			image := fsys.CrashImage()
@@ -233,6 +249,9 @@ func TestHomeCrash(t *testing.T) {
 			case received && decided && a == "new" && c == "new" && m.CSN == 77:
 				news++
 				wantNames(t, image, "binlog.000001", h.current.dir(), currentName)
+				if slices.Contains(list(t, h.Data(), "."), receivingName) {
+					t.Errorf("crash at %d: what is in use is called half received", k)
+				}
 			default:
 				t.Errorf("crash at %d: received %v, decided %v, %q %q %q", k, received, decided, a, b, c)
 			}

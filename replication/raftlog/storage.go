@@ -57,18 +57,10 @@ var _ raft.Storage = (*Storage)(nil)
 // New returns a storage over an open log. It fails if the engine is ahead of the log or
 // needs entries that are gone, and if the log lacks entries that were committed.
 func New(cfg Config) (*Storage, error) {
-	if first, last := cfg.Log.FirstIndex(), cfg.Log.LastIndex(); cfg.Applied+1 < first || cfg.Applied > last {
-		return nil, fmt.Errorf("raftlog: the engine has applied entry %d, the log holds entries %d to %d", cfg.Applied, first, last)
-	}
-	if newest, _ := cfg.Log.Newest(); newest < uint64(cfg.State.Get().LogFile) {
-		return nil, fmt.Errorf("raftlog: the log ends with %s, and %s was there: files are missing. Put them back, or empty the node's directory and let it join as a new member",
-			log.FileName(newest), log.FileName(uint64(cfg.State.Get().LogFile)))
+	if err := Missing(cfg.Log, cfg.State.Get(), cfg.Applied, cfg.Given); err != nil {
+		return nil, err
 	}
 	saved := max(cfg.State.Get().Commit, cfg.Given)
-	if last := cfg.Log.LastIndex(); saved > last {
-		return nil, fmt.Errorf("raftlog: the log ends at entry %d, and entry %d was there and committed: entries are missing. "+
-			"Put the log's files back, or empty the node's directory and let it join as a new member", last, saved)
-	}
 	s := &Storage{cfg: cfg}
 	s.cfg.ConfState = raftpb.EnsureConfState(cfg.ConfState)
 	s.changes = changes{saved: max(saved, cfg.Applied), unread: cfg.Log.LastIndex()}
@@ -76,6 +68,23 @@ func New(cfg Config) (*Storage, error) {
 	s.survey = survey{base: cfg.Applied, from: cfg.Applied, to: cfg.Log.LastIndex()}
 	cfg.Log.SetCommitted(s.changes.saved)
 	return s, nil
+}
+
+// Missing says what of a log is missing, as the engine's applied index, Raft's state and Given of [Config] tell. nil: nothing.
+func Missing(l *log.Log, state State, applied, given uint64) error {
+	first, last := l.FirstIndex(), l.LastIndex()
+	if applied+1 < first || applied > last {
+		return fmt.Errorf("raftlog: the engine has applied entry %d, the log holds entries %d to %d", applied, first, last)
+	}
+	if newest, _ := l.Newest(); newest < uint64(state.LogFile) {
+		return fmt.Errorf("raftlog: the log ends with %s, and %s was there: files are missing. Put them back, or empty the node's directory and let it join as a new member",
+			log.FileName(newest), log.FileName(uint64(state.LogFile)))
+	}
+	if saved := max(state.Commit, given); saved > last {
+		return fmt.Errorf("raftlog: the log ends at entry %d, and entry %d was there and committed: entries are missing. "+
+			"Put the log's files back, or empty the node's directory and let it join as a new member", last, saved)
+	}
+	return nil
 }
 
 // Log is the log below.

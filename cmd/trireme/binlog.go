@@ -329,7 +329,8 @@ func (v *binlogView) export(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	// What is in the files is as secret as the data: rows, and passwords of accounts, hashed.
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	for i := range files {
@@ -344,7 +345,7 @@ func (v *binlogView) export(dir string) error {
 
 func (v *binlogView) exportFile(f *log.FileInfo, name string, more bool) (err error) {
 	// An existing file may be the log itself.
-	out, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	out, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

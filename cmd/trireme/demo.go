@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -43,7 +45,7 @@ func runDemo(args []string) error {
 	f.IntVar(&d.grpcPort, "grpc-port", 17000, "the same for the gRPC port of programs")
 	f.IntVar(&d.httpPort, "http-port", 18080, "the same for HTTP (/console/, /status)")
 	f.IntVar(&d.peerPort, "peer-port", 17100, "the same for the nodes among themselves")
-	f.StringVar(&d.password, "root-password", "", "of root when the group begins; empty: one is drawn, and kept in the directory")
+	f.StringVar(&d.password, "root-password", "", "of root when the group begins; empty: one is drawn. It is kept in the directory")
 	if err := parse(f, args); err != nil {
 		return err
 	}
@@ -81,13 +83,27 @@ func (d *demo) run() error {
 	return nil
 }
 
-// rootPassword is kept beside the nodes, so that it can be told again.
+// rootPassword is kept beside the nodes, so that it can be told again. Once the group has begun it is not to be chosen any more.
 func (d *demo) rootPassword() (string, error) {
 	name := d.passwordFile()
-	if b, err := os.ReadFile(name); err == nil && d.password == "" {
-		return strings.TrimSpace(string(b)), nil
+	b, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
 	}
-	if d.password == "" {
+	members, globErr := filepath.Glob(filepath.Join(d.dir, "node*", "member"))
+	if globErr != nil {
+		return "", globErr
+	}
+	kept, begun := strings.TrimSpace(string(b)), len(members) > 0
+	switch {
+	case err == nil && begun && d.password != "" && d.password != kept:
+		d.say("-root-password is left out: the group in %s has begun before, and its root has the password in %s, or the one that it was given since", d.dir, name)
+		return kept, nil
+	case err == nil && (begun || d.password == ""):
+		return kept, nil
+	case begun && d.password == "":
+		return "", fmt.Errorf("%s is missing, and the group in %s has begun before: say the password of its root (-root-password)", name, d.dir)
+	case d.password == "":
 		d.password = rand.Text()[:16]
 	}
 	return d.password, os.WriteFile(name, []byte(d.password+"\n"), 0o600)

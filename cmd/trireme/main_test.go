@@ -195,9 +195,14 @@ func TestBinlog(t *testing.T) {
 			t.Error(tc.do, code, out)
 		}
 	}
-	out := t.TempDir()
+	out := filepath.Join(t.TempDir(), "new", "out")
 	if code, text := quiet(t, "binlog", "--datadir", dir, "--out", out, "export"); code != 0 {
 		t.Error(text)
+	}
+	for name, want := range map[string]os.FileMode{filepath.Dir(out): 0o700, out: 0o700, filepath.Join(out, "binlog.000001"): 0o600} {
+		if i, err := os.Stat(name); err != nil || i.Mode().Perm() != want {
+			t.Errorf("%s is for others, too: %v, %v", name, i.Mode(), err)
+		}
 	}
 	b, err := os.ReadFile(filepath.Join(out, "binlog.000001"))
 	if err != nil || !bytes.HasPrefix(b, []byte("\xfebin")) {

@@ -44,6 +44,7 @@ func (s *Session) compileChange(c *compiled, env *plan.Env, l *schemaCatalog, st
 	switch st := st.(type) {
 	case *ast.Update:
 		p.update, p.ignore, where, limit = true, st.Ignore, st.Where, st.Limit
+		_, c.snapshots = st.Table.(*ast.TableRef)
 	case *ast.Delete:
 		p.ignore, where, limit = st.Ignore, st.Where, st.Limit
 	}

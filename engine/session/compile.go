@@ -26,7 +26,10 @@ type compiled struct {
 	query   *plan.Query   // of SELECT and what gives INSERT its rows
 	insert  *insertPlan
 	change  *changePlan
-	cached  bool // may be kept in the plan cache
+	// snapshots says of insert and change that at READ COMMITTED they lock nothing of what they only read: as in
+	// InnoDB an UPDATE of one table, and INSERT or REPLACE .. SELECT.
+	snapshots bool
+	cached    bool // may be kept in the plan cache
 	// digest is where its statement is counted.
 	digest atomic.Pointer[digest]
 }

@@ -143,7 +143,7 @@ func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema 
 			return 0, err
 		}
 	}
-	insert := &ast.Insert{Table: ast.TableName{Schema: schema, Name: def.Name}, Columns: names, Query: st.Query, Ignore: st.Ignore, Replace: st.Replace}
+	insert := &ast.Insert{Table: ast.TableName{Schema: schema, Name: def.Name}, Columns: names, Query: st.Query, Ignore: st.Ignore, Replace: st.Replace, Creates: true}
 	res, err := s.runPlanned(ctx, insert, nil)
 	return res.AffectedRows, err
 }

@@ -70,7 +70,7 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 	if err := p.columns(st); err != nil {
 		return err
 	}
-	c.insert = p
+	c.insert, c.snapshots = p, st.Query != nil && !st.Creates
 	target := len(c.uses)
 	c.uses = append(c.uses, plan.Use{Schema: schema, Table: st.Table.Name, Columns: p.names(), Changed: true})
 	scope := &insertScope{columnScope: columnScope{keys: info.keys}, variables: env.Variables, p: p}

@@ -203,10 +203,16 @@ func (s *Session) runContext(c *compiled) (*exec.Context, error) {
 
 // locksReads reports whether a statement locks, in S, what it reads besides the rows that it changes: else rows
 // would be changed by what its transaction's snapshot has of others, which has not been so for as long as the
-// transaction may take. At READ COMMITTED it reads a snapshot of its own, as in InnoDB; at SERIALIZABLE the
-// transaction locks all that it reads anyway.
+// transaction may take. At READ COMMITTED and below some read a snapshot of their own, as in InnoDB; at SERIALIZABLE
+// the transaction locks all that it reads anyway.
 func (s *Session) locksReads(c *compiled) bool {
-	return (c.insert != nil || c.change != nil) && s.trx.level == trx.RepeatableRead
+	switch {
+	case c.insert == nil && c.change == nil, s.trx.level == trx.Serializable:
+		return false
+	case s.trx.level == trx.RepeatableRead:
+		return true
+	}
+	return !c.snapshots
 }
 
 // lockedRead is which tables: nobody who looks accounts up keeps them from being changed.

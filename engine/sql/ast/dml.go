@@ -13,6 +13,7 @@ type Insert struct {
 	Columns     []string
 	Rows        [][]Expr // nil with Query; an item may be a *Default
 	Query       Query
+	Creates     bool // the rows are those of CREATE TABLE .. SELECT
 	// RowAlias and ColumnAliases are VALUES (..) AS new(a, b).
 	RowAlias      string
 	ColumnAliases []string

@@ -114,7 +114,7 @@ func (d *reader) start(index int, b *plan.ByteRange, backward bool) error {
 	}
 	if l := d.locked(); l != nil {
 		d.rng.Locking, d.rng.Lock, d.rng.Policy = true, l.Mode, l.Policy
-		if d.r.SemiConsistent && !b.Single {
+		if d.lock != nil && d.r.SemiConsistent && !b.Single {
 			d.rng.Wanted = d.wanted
 		}
 	}

@@ -54,7 +54,7 @@ func (n *Node) bootstrap(ctx context.Context) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	default: // others must not hear that a directory is empty that is not
-		if err := n.unused(raftlog.State{}); err != nil {
+		if err := unused(n.opt.FS, raftlog.State{}); err != nil {
 			return err
 		}
 	}

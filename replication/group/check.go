@@ -26,7 +26,7 @@ func CheckFiles(root file.FS, e env.Env) error {
 		if used, e := root.Exists(raftlog.StateFileName); e != nil || used {
 			return cmp.Or(e, errIdentity)
 		}
-		return (&Node{opt: Options{FS: root}}).unused(raftlog.State{})
+		return unused(root, raftlog.State{})
 	}
 	if err != nil {
 		return err
@@ -83,22 +83,4 @@ func CheckData(root, data file.FS, e env.Env, eng *storage.Engine) (d DataCheck,
 }
 
 // Log compares a log with what was there. The error is why a start would be refused.
-func (d *DataCheck) Log(l *log.Log) error {
-	if err := logFits(l, d.applied); err != nil {
-		return err
-	}
-	return raftlog.Missing(l, d.state, d.applied, d.given)
-}
-
-// logFits compares a log with what the engine beside it has applied of it.
-func logFits(l *log.Log, applied uint64) error {
-	if last := l.LastIndex(); last < applied {
-		return fmt.Errorf("group: the log ends at index %d, but the engine has applied it up to %d: "+
-			"files of the log are missing; this node needs its data from another member", last, applied)
-	}
-	if first := l.FirstIndex(); first > applied+1 {
-		return fmt.Errorf("group: the log begins at index %d, but the engine has applied it up to %d only: "+
-			"the entries between are missing; this node needs its data from another member", first, applied)
-	}
-	return nil
-}
+func (d *DataCheck) Log(l *log.Log) error { return raftlog.Missing(l, d.state, d.applied, d.given) }

@@ -227,7 +227,7 @@ func (c *core) openLog(id *identity) error {
 			"file", torn.File, "offset", torn.Offset, "bytes", torn.Bytes, "first_entry", torn.Index, "transaction_before", torn.Number,
 			"found", torn.What, "reason", torn.Why)
 	}
-	if err := logFits(c.binlog, pos.Index); err != nil {
+	if err := raftlog.Missing(c.binlog, c.state.Get(), pos.Index, given); err != nil { // before anything is written
 		return err
 	}
 	c.restored.Store(c.binlog.LastIndex())

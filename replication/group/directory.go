@@ -48,8 +48,8 @@ func notHalfMade(fsys file.FS) (names []string, err error) {
 
 // unused makes sure that a directory that does not say whose it is has not been used
 // by a member yet: what that one has promised must not be forgotten.
-func (n *Node) unused(s raftlog.State) error {
-	names, err := n.opt.FS.List(".")
+func unused(fsys file.FS, s raftlog.State) error {
+	names, err := fsys.List(".")
 	if err != nil {
 		return err
 	}

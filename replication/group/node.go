@@ -151,7 +151,7 @@ func (n *Node) identify() (*identity, error) {
 	}
 	if n.opt.Join {
 		// The id may have been drawn: it is written down before anything that names it.
-		if err := n.unused(raftlog.State{}); err != nil {
+		if err := unused(n.opt.FS, raftlog.State{}); err != nil {
 			return nil, err
 		}
 		if err := id.write(n.opt.FS); err != nil {
@@ -163,7 +163,7 @@ func (n *Node) identify() (*identity, error) {
 	// may be there, if a crash came after this.
 	st, err := n.createState(id)
 	if err == nil {
-		err = n.unused(st)
+		err = unused(n.opt.FS, st)
 	}
 	if err != nil {
 		return nil, err

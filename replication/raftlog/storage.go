@@ -73,8 +73,13 @@ func New(cfg Config) (*Storage, error) {
 // Missing says what of a log is missing, as the engine's applied index, Raft's state and Given of [Config] tell. nil: nothing.
 func Missing(l *log.Log, state State, applied, given uint64) error {
 	first, last := l.FirstIndex(), l.LastIndex()
-	if applied+1 < first || applied > last {
-		return fmt.Errorf("raftlog: the engine has applied entry %d, the log holds entries %d to %d", applied, first, last)
+	if applied > last {
+		return fmt.Errorf("raftlog: the log ends at index %d, but the engine has applied it up to %d: "+
+			"files of the log are missing; this node needs its data from another member", last, applied)
+	}
+	if applied+1 < first {
+		return fmt.Errorf("raftlog: the log begins at index %d, but the engine has applied it up to %d only: "+
+			"the entries between are missing; this node needs its data from another member", first, applied)
 	}
 	if newest, _ := l.Newest(); newest < uint64(state.LogFile) {
 		return fmt.Errorf("raftlog: the log ends with %s, and %s was there: files are missing. Put them back, or empty the node's directory and let it join as a new member",

@@ -40,7 +40,6 @@ type Cursor struct {
 	keyBuf []byte // what Key returned
 	posBuf []byte // position after Leave; search key of a step
 	at     place
-	leafID page.ID
 	frame  uint32
 	vers   uint64
 
@@ -473,7 +472,7 @@ func (c *Cursor) Leave() {
 		c.at = atEnd
 		c.posBuf = append(c.posBuf[:0], c.hi...)
 	}
-	c.leafID, c.frame = c.page.ID(), c.page.Frame
+	c.frame = c.page.Frame
 	c.vers = c.t.pool.Version(c.frame)
 	if !c.t.pool.Validate(c.frame, c.vers) {
 		c.vers++ // held in X: the version it will have once it is released
@@ -517,7 +516,7 @@ func (c *Cursor) Return(mode mtr.Mode) (same bool, err error) {
 func (c *Cursor) returnToLeaf(mode mtr.Mode) (ok, same bool) {
 	c.t.env.Yield()
 	mark := c.m.Mark()
-	p, err := c.m.Get(c.leafID, mode)
+	p, err := c.m.Get(c.last.id, mode)
 	if err != nil {
 		return false, false // the way from the root will meet the error, if it is one
 	}

@@ -53,7 +53,7 @@ type parent struct {
 	known   bool
 }
 
-// lastLeaf is the leaf whose bounds and parent the cursor knows. It outlives the latch: as long as
+// lastLeaf is the leaf where the cursor is or was, whose bounds and parent it knows. It outlives the latch: as long as
 // the parent has the same version the leaf is where its keys are.
 type lastLeaf struct {
 	tree *Tree // nil: none

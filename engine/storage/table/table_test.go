@@ -36,6 +36,11 @@ func text(rows [][]types.Value, tbl *table.Table) string {
 
 // scan reads a range with all columns.
 func (s *session) scan(tbl *table.Table, snap *trx.Snapshot, r table.Range) ([][]types.Value, error) {
+	return s.scanBy(tbl, snap, r, types.BatchRows)
+}
+
+// scanBy is scan in batches of a size.
+func (s *session) scanBy(tbl *table.Table, snap *trx.Snapshot, r table.Range, size int) ([][]types.Value, error) {
 	var cols []*types.Type
 	r.Columns = nil
 	for i := range tbl.Schema.Columns {
@@ -43,6 +48,7 @@ func (s *session) scan(tbl *table.Table, snap *trx.Snapshot, r table.Range) ([][
 		cols = append(cols, &tbl.Schema.Columns[i].Type)
 	}
 	batch := types.NewBatch(cols)
+	batch.SetMost(size)
 	var sc table.Scanner
 	if err := sc.Start(s.Worker, tbl, snap, r); err != nil {
 		return nil, err

@@ -191,6 +191,9 @@ func stuck(t *testing.T, w *watched) {
 	_, others := w.leader()
 	still := others[0]
 	w.of(still).slower(30 * time.Second)
+	if a := w.fires("TriremeDiskStalled"); a.Labels["instance"] != address(still) {
+		t.Errorf("%v", a)
+	}
 	if a := w.fires("TriremeReplicaLags"); !strings.HasSuffix(a.Labels["address"], w.relays[still.Number-1].l.Addr().String()) {
 		t.Errorf("%v", a)
 	}

@@ -41,7 +41,7 @@ var depot = []fault{
 	{"backup", noBackup, []string{"TriremeBackupTooOld"}},
 	{"slow", slow, []string{"TriremeCommitsSlow", "TriremeLogSyncSlow", "TriremeDiskFillsSoon", "TriremeCertificateExpires", "TriremeCertificateExpired"}},
 	{"leaderless", leaderless, []string{"TriremeNoLeader"}},
-	{"stuck", stuck, []string{"TriremeReplicaLags", "TriremeNodeNotReady"}},
+	{"stuck", stuck, []string{"TriremeDiskStalled", "TriremeReplicaLags", "TriremeNodeNotReady"}},
 	{"unsynced", unsynced, []string{"TriremeLargeBodyMissing"}},
 	{"broken", broken, []string{"TriremeNodeBroken"}},
 	{"rotten", rotten, []string{"TriremeNodeBroken"}},

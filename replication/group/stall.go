@@ -33,7 +33,7 @@ const (
 	stallPauseMax = time.Minute
 	// stallAdvice is what the log says to the operator.
 	stallAdvice = "see to the disk: iostat -x 1, dmesg, the volume's limits. If it does not come back, stop this node, kill it if it does not end, " +
-		"and replace it: docs/operations-alerts.md, TriremeLogSyncSlow"
+		"and replace it: docs/operations-alerts.md, TriremeDiskStalled"
 )
 
 // stallLimit is how long a call of the log's writer may take until its disk is taken to stall.

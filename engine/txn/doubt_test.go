@@ -30,6 +30,8 @@ type slowLog struct {
 	queued *txn.Txn
 	// hold keeps transactions from being appended.
 	hold bool
+	// beforeWait is called once before somebody waits for an index.
+	beforeWait func()
 	// beforeHeard, with mute, is called before who commits hears of it.
 	beforeHeard func()
 }
@@ -68,6 +70,10 @@ func (l *slowLog) Commit(_ context.Context, t *txn.Txn) (uint64, error) {
 }
 
 func (l *slowLog) WaitFinished(_ context.Context, index uint64, ended func() error) error {
+	if f := l.beforeWait; f != nil {
+		l.beforeWait = nil
+		f()
+	}
 	for {
 		if ended != nil {
 			if err := ended(); err != nil {

@@ -146,6 +146,8 @@ func (m *Manager) Suspend(reason error) error {
 	defer m.suspendTurn.Unlock()
 	m.suspended.Store(&reason)
 	m.loseWatches(reason)
+	m.locks.suspending.Store(true)
+	defer m.locks.suspending.Store(false)
 	m.mu.Lock()
 	sessions := slices.Clone(m.sessions)
 	m.mu.Unlock()

@@ -31,6 +31,9 @@ type metadataLocks struct {
 	parkers *env.Parkers
 	shards  [metadataShards]metadataShard
 	slots   [metadataSlots]metadataSlot
+	// suspending, while [Manager.Suspend] waits for the sessions' turns: nobody begins to wait, with
+	// its turn, for who may end only after that.
+	suspending atomic.Bool
 }
 
 const (
@@ -139,7 +142,7 @@ func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, lim
 		o.tickets = append(o.tickets, t)
 		return nil
 	}
-	if o.interrupted.Load() {
+	if o.interrupted.Load() || l.suspending.Load() {
 		o.spare = append(o.spare, t)
 		s.gone(t)
 		s.mu.Unlock()

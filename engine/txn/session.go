@@ -430,12 +430,16 @@ func (s *Session) Settle(ctx context.Context) error {
 	if depends == 0 {
 		return nil
 	}
-	if err = s.waitFinished(ctx, depends, nil); err == nil {
-		return nil
-	}
+	err = s.waitFinished(ctx, depends, nil)
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return s.lose(err)
+	switch {
+	case s.t != t: // Suspend came: that index may be another's
+		return s.lost
+	case err != nil:
+		return s.lose(err)
+	}
+	return nil
 }
 
 // giveWay rolls the transaction back for Suspend, if it has changed or locked

@@ -212,10 +212,17 @@ func wasEnded(err error) bool {
 // abandon rolls the transaction back because of an error, which it returns.
 func (s *Session) abandon(cause error) error {
 	if err := s.txn.Rollback(); err != nil && !errors.Is(err, txn.ErrNoTransaction) {
-		cause = errors.Join(cause, err)
+		cause = s.stuck(errors.Join(cause, err))
 	}
 	s.trx.end()
 	return cause
+}
+
+// stuck is called with the error of a rollback that failed, which it returns with what follows: the
+// session cannot begin another transaction. Its door closes it, and it is rolled back when that can be done.
+func (s *Session) stuck(err error) error {
+	s.gone.Store(true)
+	return fmt.Errorf("%w; the transaction keeps its locks until it can be rolled back, which is tried again; connect again", err)
 }
 
 // commit commits the transaction.
@@ -239,6 +246,9 @@ func (s *Session) commit(ctx context.Context) error {
 		s.recordPart(own, "commit", began, s.env.Monotonic(), err, s.aboutCommit(number)...)
 	}
 	if err != nil {
+		if s.txn.InTransaction() {
+			err = s.stuck(err)
+		}
 		return err
 	}
 	if wrote {
@@ -263,6 +273,9 @@ func (s *Session) endTransaction() error {
 	err := s.txn.Rollback()
 	if errors.Is(err, txn.ErrNoTransaction) {
 		err = nil
+	}
+	if err != nil {
+		err = s.stuck(err)
 	}
 	return err
 }

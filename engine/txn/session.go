@@ -86,10 +86,27 @@ func (m *Manager) NewSession() *Session {
 // ID is the session's number.
 func (s *Session) ID() uint64 { return s.id }
 
-// Close rolls back the transaction if there is one, and ends the session. After an
-// error it may be called again, unless the engine has halted: there is nothing that
-// could be taken back then.
+// rollbackPause is how long a rollback that has failed waits until it is tried again.
+const rollbackPause = time.Second
+
+// Close rolls back the transaction if there is one, and ends the session. If that fails, for a page
+// cannot be read at the moment, it is tried again for as long as the engine runs, so that the locks go
+// when it can: the error only tells the caller.
 func (s *Session) Close() error {
+	err := s.close()
+	if err != nil && s.m.opt.Engine.Err() == nil {
+		e := s.m.opt.Env
+		e.Go("rollback", func() {
+			for err := err; err != nil && s.m.opt.Engine.Err() == nil && s.m.Down() == nil; err = s.close() {
+				env.Sleep(e, rollbackPause)
+			}
+		})
+	}
+	return err
+}
+
+// close is one try of Close. If the engine has halted there is nothing that could be taken back.
+func (s *Session) close() error {
 	err := s.Rollback()
 	if errors.Is(err, ErrNoTransaction) {
 		err = nil

@@ -252,7 +252,8 @@ func (n *changer) rows(c *compiled) error {
 	if err != nil {
 		return err
 	}
-	x.SemiConsistent = x.SemiConsistent && n.p.update
+	// Only UPDATE of a single table, as in MySQL: who reads rows with FOR UPDATE may go by what is not there.
+	x.SemiConsistent = n.p.update && c.snapshots && s.trx.readsCommitted()
 	if x.LockReads == nil && n.p.plan.ReadsBesides() {
 		if err := s.readPoint(); err != nil {
 			return err

@@ -194,7 +194,6 @@ func (s *Session) runContext(c *compiled) (*exec.Context, error) {
 	s.meter.examined += x.Examined
 	*x = exec.Context{Expr: &s.x, Storage: &w.storage, Source: s, Env: s.env, FS: s.m.opt.FS, MemoryLimit: s.opt.memoryMax,
 		MaxRecursion: s.value(varRecursion).n, Large: w.run.Large}
-	x.SemiConsistent = s.trx.level == trx.ReadCommitted || s.trx.level == trx.ReadUncommitted
 	if s.locksReads(c) {
 		x.LockReads = lockedRead
 	}

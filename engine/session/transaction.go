@@ -39,7 +39,12 @@ func (t *transactionState) end() {
 
 // snapshot reports whether all further plain reads are of the snapshot that has been asked for.
 func (t *transactionState) snapshot() bool {
-	return t.pointed && t.level != trx.ReadCommitted && t.level != trx.ReadUncommitted
+	return t.pointed && !t.readsCommitted()
+}
+
+// readsCommitted reports whether the transaction is at READ COMMITTED or below.
+func (t *transactionState) readsCommitted() bool {
+	return t.level == trx.ReadCommitted || t.level == trx.ReadUncommitted
 }
 
 var isolations = [...]trx.Isolation{isoReadUncommitted: trx.ReadUncommitted, isoReadCommitted: trx.ReadCommitted,

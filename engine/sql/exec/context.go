@@ -31,7 +31,7 @@ type Context struct {
 	// MaxRecursion is cte_max_recursion_depth.
 	MaxRecursion uint64
 	// SemiConsistent says that a locking scan need not wait for rows that its filter
-	// does not want (UPDATE at READ COMMITTED and below).
+	// does not want (UPDATE of a single table at READ COMMITTED and below).
 	SemiConsistent bool
 	// LockReads says which of the tables that the plan reads without locks are locked in S: what a statement
 	// reads besides the rows it changes, at REPEATABLE READ. Nil: none.

@@ -178,13 +178,13 @@ func (a *admin) transfer(args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.show(r, func(w io.Writer) {
-		if r.GetLeader() == 0 {
-			_, _ = fmt.Fprintln(w, "leadership was given up; who leads now is not known yet: see trireme status")
-			return
-		}
-		_, _ = fmt.Fprintf(w, "member %d leads\n", r.GetLeader())
-	})
+	switch leader := r.GetLeader(); {
+	case leader == 0:
+		return errors.New("leadership was given up; who leads now is not known yet: see trireme status")
+	case to != 0 && leader != to:
+		return fmt.Errorf("leadership was given up, but member %d leads now", leader)
+	}
+	return a.show(r, func(w io.Writer) { _, _ = fmt.Fprintf(w, "member %d leads\n", r.GetLeader()) })
 }
 
 func (a *admin) drain([]string) error {

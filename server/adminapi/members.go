@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -258,9 +259,24 @@ func (s *Server) Transfer(ctx context.Context, req *triremev1.AdminTransferReque
 				return nil, err
 			}
 		}
-		leader, _ := s.opt.Group.Leader()
-		return &triremev1.AdminTransferResponse{Leader: leader.ID}, nil
+		return &triremev1.AdminTransferResponse{Leader: s.nextLeader(ctx)}, nil
 	})
+}
+
+// nextLeader waits for a short time until this node knows who leads after it has given leadership up. 0: it does not.
+func (s *Server) nextLeader(ctx context.Context) uint64 {
+	const pause = 10 * time.Millisecond
+	for range 3 * time.Second / pause {
+		if leader, ok := s.opt.Group.Leader(); ok {
+			return leader.ID
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return 0
+		}
+	}
+	return 0
 }
 
 // Drain implements the contract.

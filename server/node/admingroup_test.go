@@ -117,13 +117,11 @@ func TestAdminThree(t *testing.T) {
 		status(leader, "the learner is gone", func(g *triremev1.AdminGroup) bool { return at(g, 99) == nil })
 	})
 	t.Run("transfer", func(t *testing.T) {
-		eventually(t, "leadership moves", func() error {
-			r, err := clients[leader].Transfer(ctx, &triremev1.AdminTransferRequest{To: idOf(other)})
-			if err == nil && r.GetLeader() != idOf(other) {
-				err = fmt.Errorf("%v", r)
-			}
-			return leads(members[other], err)
-		})
+		r, err := clients[leader].Transfer(ctx, &triremev1.AdminTransferRequest{To: idOf(other)})
+		if err != nil || r.GetLeader() != idOf(other) {
+			t.Errorf("leadership goes to member %d: %v, %v", idOf(other), r, err)
+		}
+		eventually(t, "leadership moves", func() error { return leads(members[other], nil) })
 		leader, other = other, leader
 	})
 	t.Run("drain", func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,7 @@ import (
 // they are committed.
 //
 // Who cannot be reached, or breaks off, says nothing about the data. They are given up for others
-// only if every donor has said that its log does not go with them, or if some have and for
+// only if every donor, and with them every other member, has said that its log does not go with them, or if some have and for
 // logPatience nobody had one that does. After any other error they stay, and attaching them again
 // goes on with the files of the log that are there.
 func (p *provisioning) attachLog(ctx context.Context, data file.FS, m *provision.Manifest) error {
@@ -40,7 +41,8 @@ func (p *provisioning) attachLog(ctx context.Context, data file.FS, m *provision
 		return fmt.Errorf("group: %w: nobody is known who could give this member its log", ErrNoQuorum)
 	}
 	var errs []error
-	never, not := 0, 0 // donors whose log does not go with the data, for good or by now
+	var never []transport.Call // whose log does not go with the data for good
+	not := 0                   // how many have none that does by now
 	for _, call := range donors {
 		err := p.fetchLog(ctx, call, opt, m)
 		if err == nil && n.opt.Sabotage != ForgetCommit {
@@ -54,8 +56,8 @@ func (p *provisioning) attachLog(ctx context.Context, data file.FS, m *provision
 			return ctx.Err()
 		case errors.Is(err, file.ErrNoSpace):
 			return err
-		case misses(err, log.ErrCompacted) || errors.Is(err, errOtherTerm):
-			never++
+		case misses(err, log.ErrCompacted) || errors.Is(err, errOtherTerm) || errors.Is(err, errTooShort):
+			never = append(never, call)
 			not++
 		case misses(err, log.ErrUnavailable) || isDamaged(err):
 			not++
@@ -63,13 +65,27 @@ func (p *provisioning) attachLog(ctx context.Context, data file.FS, m *provision
 		errs = append(errs, fmt.Errorf("%s: %w", &call, err))
 	}
 	err := errors.Join(errs...)
-	if never < len(donors) && !p.fetching.tooLong(n.opt.Env, not > 0) {
+	if (len(never) < len(donors) || p.unheard(m, never)) && !p.fetching.tooLong(n.opt.Env, not > 0) {
 		return fmt.Errorf("group: getting the log of the data that were received: %w", err)
 	}
 	p.mu.Lock()
 	p.serves = nil // another one may have one that goes with its data
 	p.mu.Unlock()
 	return fmt.Errorf("%w: nobody has its log: %w", provision.ErrSnapshotGone, err)
+}
+
+// unheard reports whether there are members besides this one and those that were heard. A member that is not connected
+// is no donor, and may have the log.
+func (p *provisioning) unheard(m *provision.Manifest, heard []transport.Call) bool {
+	as, err := decodeRoster(m.Membership)
+	if err != nil {
+		return false
+	}
+	c, err := p.n.running()
+	return slices.ContainsFunc(as.members, func(mb Member) bool {
+		return mb.ID != p.n.id.id && (err != nil || !c.membership.left(mb.ID)) &&
+			!slices.ContainsFunc(heard, func(call transport.Call) bool { return call.To == mb.ID || call.To == 0 && call.Addr == mb.Addr })
+	})
 }
 
 // fetching is how far a member is with the log of the data that it has received.
@@ -111,6 +127,7 @@ func isDamaged(err error) bool {
 var (
 	errMalformedAnswer = errors.New("group: malformed answer")
 	errOtherTerm       = errors.New("group: the log is of another history than the snapshot")
+	errTooShort        = errors.New("group: the log ends before the leader's begins")
 )
 
 // brokenOff is an error of the donor or its network. What has come before is as it should be.
@@ -146,6 +163,9 @@ func (p *provisioning) fetchLog(ctx context.Context, call transport.Call, opt lo
 		err = fmt.Errorf("%w: it has term %d at index %d, the snapshot %d", errOtherTerm, term, m.Position.Index, m.Position.Term)
 	}
 	p.copied = trx.Position{Index: l.LastIndex(), Term: l.LastTerm()}
+	if first := p.leadersFirst(); err == nil && p.copied.Index+1 < first {
+		err = fmt.Errorf("%w: at index %d, and the leader has no log before %d", errTooShort, p.copied.Index, first)
+	}
 	return errors.Join(err, l.Close())
 }
 

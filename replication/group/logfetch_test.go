@@ -339,3 +339,100 @@ func TestNobodyHasTheLog(t *testing.T) {
 		})
 	}
 }
+
+// A member that has received its data, and is started again before it has their log, waits for the member that keeps that log and
+// cannot be reached for a while, though the leader has purged it, and goes on with the leader's log behind it.
+func TestLogHolderAway(t *testing.T) {
+	var r *simRig
+	var third *simNode
+	hangs, over := false, false
+	x := &taps{answer: func(at, kind string, _ *error) bool {
+		for kind == askLogFile && at == third.addr && !over {
+			hangs = true
+			env.Sleep(r.sim, time.Second)
+		}
+		return false
+	}}
+	simulate(t, 1, 3, simnettest.Options{}, func(o *group.Options) {
+		o.LogFileSize, o.LogKeep, o.LogPreallocate, o.PurgeInterval = 8<<10, 16<<10, 4<<10, time.Second
+		x.on(o)
+	}, func(rig *simRig) {
+		r = rig
+		l := r.leader(nil)
+		f := r.others(l)[0]
+		third = r.others(l)[1]
+		createFruit(t, l.node)
+		r.net.CutBoth(f.addr, l.addr)
+		for i := range 10 {
+			insertFruit(t, l.node, i)
+		}
+		f.node.WantData()
+		if !r.within(time.Minute, func() bool { return hangs }) {
+			t.Fatal("no log is asked for")
+		}
+		for i := range 400 {
+			insertFruit(t, l.node, 1000+i)
+		}
+		env.Sleep(r.sim, 3*time.Second)
+		if first, kept := l.node.Log().FirstIndex(), third.node.Log().FirstIndex(); first <= 20 || kept >= first {
+			t.Errorf("the leader's log begins with %d, that of the member that holds it with %d", first, kept)
+		}
+		f.kill()
+		over = true
+		r.net.HealAll()
+		r.net.CutBoth(f.addr, third.addr)
+		f.start()
+		restarts := int64(0)
+		anew := func() bool {
+			if p, ok := f.node.Progress(); ok && p.Restarts > 0 {
+				restarts = p.Restarts
+			}
+			return restarts > 0
+		}
+		if r.within(time.Minute, func() bool { return anew() || f.node.Status().Number >= l.node.Status().Number }) {
+			t.Errorf("it does not wait: %d restarts, %+v", restarts, f.node.Status())
+		}
+		r.net.HealAll()
+		if !r.within(time.Minute, func() bool { return anew() || f.over() && f.node.Status().Number >= l.node.Status().Number }) || restarts > 0 {
+			p, _ := f.node.Progress()
+			t.Errorf("%d restarts, %+v, %+v", restarts, f.node.Status(), p)
+		}
+	})
+}
+
+// The data of a donor that is itself too far behind for the leader's log are given up for another one's before they are in place.
+func TestDonorTooFarBehind(t *testing.T) {
+	simulate(t, 1, 5, simnettest.Options{}, func(o *group.Options) {
+		o.LogFileSize, o.LogKeep, o.LogPreallocate, o.PurgeInterval = 8<<10, 16<<10, 4<<10, time.Second
+	}, func(r *simRig) {
+		l := r.leader(nil)
+		donor, f := r.others(l)[0], r.others(l)[1] // the first one is asked first
+		createFruit(t, l.node)
+		f.kill()
+		for i := range 20 {
+			insertFruit(t, l.node, i)
+		}
+		if !r.within(time.Minute, func() bool { return donor.node.Status().Applied >= l.node.Status().Committed }) {
+			t.Errorf("the donor does not follow: %+v", donor.node.Status())
+		}
+		r.cut(donor, r.others(donor)...)
+		for i := range 400 {
+			insertFruit(t, l.node, 1000+i)
+		}
+		env.Sleep(r.sim, 3*time.Second)
+		if l.node.Log().FirstIndex() < 100 {
+			t.Errorf("the leader has purged nothing: %d", l.node.Log().FirstIndex())
+		}
+		r.net.HealBoth(donor.addr, f.addr)
+		f.start()
+		restarts := int64(0)
+		if !r.within(time.Minute, func() bool {
+			if p, ok := f.node.Progress(); ok {
+				restarts = max(restarts, p.Restarts)
+			}
+			return f.over() && f.node.Status().Number >= l.node.Status().Number
+		}) || restarts != 1 {
+			t.Errorf("%d restarts, %+v", restarts, f.node.Status())
+		}
+	})
+}

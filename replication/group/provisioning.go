@@ -170,19 +170,16 @@ func (c *core) decided() uint64 {
 	return max(pos.Index, c.agreed.Load())
 }
 
-// suits refuses a snapshot that would not do: of a member that is too far behind, for
-// which another donor is asked; and one that this member has caught up with by the log.
-func (p *provisioning) suits(m *provision.Manifest) error {
+// leadersFirst is the first entry of the leader's log when it was asked last; 0: not known.
+func (p *provisioning) leadersFirst() uint64 {
 	p.mu.Lock()
-	first := p.first
-	p.mu.Unlock()
-	if m.Position.Index+1 < first {
-		p.mu.Lock()
-		p.serves = nil
-		p.mu.Unlock()
-		return fmt.Errorf("%w: it ends at log index %d, and the leader has no log before %d",
-			provision.ErrSnapshotGone, m.Position.Index, first)
-	}
+	defer p.mu.Unlock()
+	return p.first
+}
+
+// suits refuses a snapshot that this member has caught up with by the log. Whether its donor is itself too far behind
+// shows in the log behind it: the leader may have purged its own since the snapshot was made.
+func (p *provisioning) suits(m *provision.Manifest) error {
 	c, err := p.n.running()
 	if err != nil || p.n.opt.Sabotage == ReplaceUnasked {
 		return nil

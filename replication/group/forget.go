@@ -1,6 +1,7 @@
 package group
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
@@ -22,8 +23,9 @@ type forgetting struct {
 	due    time.Duration // when tokens are looked for next
 
 	// What is to be forgotten once the group knows the floor; 0: nothing.
-	before, floor int64
-	term          uint64 // in which the floor was proposed
+	before int64
+	term   uint64         // in which the floor was proposed
+	floor  *atomic.Uint64 // index of its entry; 0: it is not in the log
 }
 
 const (
@@ -61,8 +63,8 @@ func (f *forgetting) look(c *core) (before int64) {
 		f.before, f.due = 0, now+forgetEvery
 	case term == 0 || term != f.term:
 		f.before, f.term = 0, term
-	case f.before != 0 && c.tokens.Floor() >= f.floor:
-		before, f.before = f.before, 0
+	case f.before != 0 && f.known(c):
+		before = f.confirm(c)
 	case now >= f.due:
 		f.due = now + forgetEvery
 		f.find(c, c.tokens.ForgetBefore(wall))
@@ -70,21 +72,52 @@ func (f *forgetting) look(c *core) (before int64) {
 	return before
 }
 
-// find looks for tokens that can be forgotten, and proposes the floor. Transactions that are on their way into the
-// engine are younger, as long as the clock does not jump.
+// find looks for tokens that can be forgotten, and proposes the floor. It may miss some: a transaction that was proposed
+// long ago is not in the engine as long as a majority does not store it.
 func (f *forgetting) find(c *core, before int64) {
+	made, found := f.youngest(c, before)
+	if f.before = 0; found {
+		f.before = before
+		f.propose(c, made)
+	}
+}
+
+// youngest is when the youngest token was made that was used before a time, as far as the engine knows.
+func (f *forgetting) youngest(c *core, before int64) (made int64, found bool) {
 	made, found, err := c.tokens.Youngest(before)
-	if err != nil {
-		if !c.isStopped() {
-			c.log.Warn("looking for commit tokens that can be forgotten", "error", err)
+	if err != nil && !c.isStopped() {
+		c.log.Warn("looking for commit tokens that can be forgotten", "error", err)
+	}
+	return made, found && err == nil
+}
+
+// propose proposes a floor, or the one that there is if that is higher: its entry tells how far the engine is.
+func (f *forgetting) propose(c *core, made int64) {
+	index := new(atomic.Uint64)
+	f.floor = index
+	c.pipeline.Mark(entry.Settings, numberBody(tokenFloor, max(made, c.tokens.Floor())), func(p trx.Position, err error) {
+		if err == nil {
+			index.Store(p.Index)
 		}
-		return
+	})
+}
+
+// known reports whether the floor's entry is applied here.
+func (f *forgetting) known(c *core) bool {
+	index := f.floor.Load()
+	return index != 0 && c.applied.Load() >= index
+}
+
+// confirm returns from before when tokens are to be forgotten, once the floor is known; 0: a higher one is needed first. What is
+// to be forgotten is in the engine now: what was proposed before the floor is applied, and what came after it was used later.
+func (f *forgetting) confirm(c *core) (before int64) {
+	switch made, found := f.youngest(c, f.before); {
+	case !found:
+		f.before = 0
+	case made > c.tokens.Floor():
+		f.propose(c, made)
+	default:
+		before, f.before = f.before, 0
 	}
-	if f.before = 0; !found {
-		return
-	}
-	f.before, f.floor = before, made
-	if made > c.tokens.Floor() {
-		c.pipeline.Mark(entry.Settings, numberBody(tokenFloor, made), func(trx.Position, error) {})
-	}
+	return before
 }

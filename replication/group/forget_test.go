@@ -10,6 +10,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -219,5 +220,37 @@ func TestNothingToForget(t *testing.T) {
 			t.Errorf("%d entries were added", after-before)
 		}
 		r.kept("in an idle group", token)
+	})
+}
+
+// A token whose transaction was in the log for longer than the life of tokens, since a majority did not store it, and came into the
+// engine when older tokens were about to be forgotten, is refused after that.
+func TestForgetsWhatCameLate(t *testing.T) {
+	withTokens(t, func(r *tokenRig) {
+		r.commit()
+		r.life(60)
+		env.Sleep(r.sim, 10*time.Second)
+		l := r.leader(nil)
+		for _, n := range r.others(l) {
+			n.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Times: 1, Delay: 6 * time.Minute})
+		}
+		late, done := tokenAt(r.sim.Now(), 77), false
+		r.sim.Go("late", func() {
+			if err := writeWith(l.node, late, 77_000); err != nil {
+				t.Errorf("the first use of a token: %v", err)
+			}
+			done = true
+		})
+		env.Sleep(r.sim, 5*time.Minute)
+		if done || r.leader(nil) != l {
+			t.Error("the transaction is committed without a majority")
+		}
+		if !r.within(10*time.Minute, func() bool { return done }) {
+			t.Errorf("it is not committed: %+v", l.node.Status())
+		}
+		env.Sleep(r.sim, 5*time.Second)
+		r.life(3600)
+		r.forgotten("after it came late", late)
+		r.equal()
 	})
 }

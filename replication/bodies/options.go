@@ -78,6 +78,7 @@ const (
 	streamsMax  = 1024             // that are received and not in the log
 	leftMax     = 16               // unfinished files of transactions that are in the leader's log
 	takenKept   = 1024             // numbers of committed streams that the leader remembers
+	closedKept  = 1024             // numbers of streams that are over that a member remembers
 	maxFrames   = 1 << 24          // of a body that is received
 	namesTried  = 8                // to find a name that is free
 )

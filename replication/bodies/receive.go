@@ -23,8 +23,8 @@ type source struct {
 	running   bool           // a task reads, or is about to
 	reporting bool           // another one reports
 	oldest    uint64         // streams with lesser numbers are over
-	closed    []uint64       // numbers from oldest on that are over, or refused; rising
-	refused   []uint64       // those of them that the leader may ask for
+	closed    []uint64       // numbers from oldest on that are over; rising, the last closedKept
+	refused   []uint64       // that the leader may ask for; the newest refusal last
 	tries     map[uint64]int // to receive a stream
 }
 
@@ -43,19 +43,21 @@ func (src *source) stop() {
 	src.wake.Unpark()
 }
 
-// close says that a stream is over, or not wanted: what still comes of it is ignored.
-// REQUIRES: mu.
+// close says that a stream is over, or not wanted for good: what still comes of it is ignored. One that ended long ago
+// is forgotten, however long an older one runs: the leader sends nothing of it any more. REQUIRES: mu.
 func (src *source) close(number uint64) {
+	src.reopen(number)
 	if i, ok := slices.BinarySearch(src.closed, number); !ok && number >= src.oldest {
 		src.closed = slices.Insert(src.closed, i, number)
+		src.closed = slices.Delete(src.closed, 0, max(0, len(src.closed)-closedKept))
 	}
-	src.refused = slices.DeleteFunc(src.refused, func(n uint64) bool { return n == number })
 	delete(src.tries, number)
 }
 
+// isClosed reports whether what comes of a stream is ignored. REQUIRES: mu.
 func (src *source) isClosed(number uint64) bool {
 	_, ok := slices.BinarySearch(src.closed, number)
-	return ok || number < src.oldest
+	return ok || number < src.oldest || slices.Contains(src.refused, number)
 }
 
 // prune forgets numbers below the oldest one that runs. REQUIRES: mu.
@@ -66,25 +68,21 @@ func (src *source) prune(oldest uint64) {
 	src.refused = slices.DeleteFunc(src.refused, func(n uint64) bool { return n < src.oldest })
 }
 
-// refuse is close for a stream that the leader may ask for. REQUIRES: mu.
+// refuse says that a stream is not wanted, but that the leader may ask for it. REQUIRES: mu.
 func (src *source) refuse(number uint64) {
-	src.close(number)
-	if number >= src.oldest {
+	if !src.isClosed(number) {
 		src.refused = append(src.refused, number)
 	}
+	delete(src.tries, number)
 }
 
 // reopen takes refuse back, and reports whether there was a refusal. REQUIRES: mu.
 func (src *source) reopen(number uint64) bool {
 	i := slices.Index(src.refused, number)
-	if i < 0 {
-		return false
+	if i >= 0 {
+		src.refused = slices.Delete(src.refused, i, i+1)
 	}
-	src.refused = slices.Delete(src.refused, i, i+1)
-	if i, ok := slices.BinarySearch(src.closed, number); ok {
-		src.closed = slices.Delete(src.closed, i, i+1)
-	}
-	return true
+	return i >= 0
 }
 
 // errAgain says that one stream has to be taken up anew, which a new connection does.
@@ -238,11 +236,14 @@ func (s *Store) listFor(src *source) list {
 		st.scan.Reset(now.Chain)
 		l.have = append(l.have, listed{number: st.b.ID.Number, whole: st.whole, synced: now.Synced, points: points(st.b, now)})
 	}
-	for _, number := range src.closed {
-		if len(l.have) == maxListed {
-			break
+	// Refusals come first: the leader counts on this member for what is not listed, and does not ask for it.
+	for _, numbers := range [][]uint64{src.refused, src.closed} {
+		for _, number := range slices.Backward(numbers) {
+			if len(l.have) == maxListed {
+				return l
+			}
+			l.have = append(l.have, listed{number: number, skip: true})
 		}
-		l.have = append(l.have, listed{number: number, skip: true})
 	}
 	return l
 }

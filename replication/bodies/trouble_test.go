@@ -267,3 +267,39 @@ func TestDroppedWhileSyncing(t *testing.T) {
 		}
 	})
 }
+
+// A body that was refused while an old transaction runs, and thousands of later ones are over, is asked for as any other one; the
+// member does not remember all of them.
+func TestRefusedAfterMany(t *testing.T) {
+	run(t, 21, 3, simnettest.Options{}, func(r *rig) {
+		r.nodes[2].down()
+		lead, bad := r.nodes[0], r.nodes[1]
+		old := lead.session()
+		old.write(100)
+		for range maxListed + 100 {
+			s := lead.session()
+			s.write(10)
+			r.until("it has begun", func() bool { return bad.seen[s.b.ID] != nil })
+			s.abort()
+		}
+		r.until("all of them are over", func() bool { return len(bad.streams()) == 1 })
+		if n := len(bad.store.src.closed); n == 0 || n > closedKept {
+			r.fatalf("it remembers %d of them", n)
+		}
+		in := bad.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Err: file.ErrCrashed, Times: 1})
+		s := lead.session()
+		s.write(100)
+		r.sim.Go("kill", func() {
+			env.Sleep(r.sim, time.Minute)
+			r.killed = errors.New("it waits too long")
+		})
+		l, err := s.finish()
+		if err != nil || in.Hits() != 1 {
+			r.fatalf("%v; %d syncs failed", err, in.Hits())
+		}
+		r.commit(l)
+		s.abort()
+		old.abort()
+		r.until("nothing is left", func() bool { return len(lead.files())+len(bad.files()) == 0 })
+	})
+}

@@ -112,6 +112,34 @@ func TestPromiseWithoutSpace(t *testing.T) {
 	}
 }
 
+// While the file of the promise is being written it may hold either length: no promise is longer than both.
+func TestPromiseWhileWritten(t *testing.T) {
+	now := time.Hour
+	task := begun(t, &now)
+	var write func()
+	task.longest.run = func(fn func()) { write = fn }
+	beat := func(counts time.Duration) bool {
+		l := lease{held: true, counts: counts}
+		m := from(1, 7, raftpb.MsgHeartbeat)
+		m.Context = make([]byte, roundSize)
+		l.tell(m)
+		task.clock = 0
+		return task.promiseTo(m)
+	}
+	now += 40 * time.Second // the promise of the start is over
+	if !beat(9*time.Second) || write == nil || beat(30*time.Second) || beat(39*time.Second) {
+		t.Error("the file may hold 9 s, and more is promised, or it is not written")
+	}
+	write()
+	write = nil
+	if beat(30*time.Second) || write == nil || beat(30*time.Second) || !beat(9*time.Second) {
+		t.Error("the file may not hold 30 s yet")
+	}
+	if write(); !beat(30*time.Second) || task.promise.until != now+30*time.Second {
+		t.Errorf("30 s are promised until %v", task.promise.until-now)
+	}
+}
+
 // A member that has started takes a message of a term before its own for a former leader's.
 func TestPromiseToFormerLeader(t *testing.T) {
 	now := time.Hour

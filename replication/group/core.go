@@ -318,7 +318,7 @@ func (c *core) openRaft() error {
 	c.raft.lease.length = leaseLength(c.raft.lease.counts)
 	c.raft.bounds.last = c.binlog.LastIndex()
 	c.accepted.Store(c.raft.bounds.last)
-	c.raft.longest.fsys = c.opt.FS
+	c.raft.longest.fsys, c.raft.longest.run = c.opt.FS, func(write func()) { c.tasks.Go("promise", write) }
 	if err := c.raft.longest.read(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package group
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -37,11 +38,24 @@ func promiseLength(tick time.Duration, electionTicks int) time.Duration {
 
 // longest is the longest promise that may still hold. It is in a file before it is given: a process that
 // starts again, perhaps with another timeout, acts as if it had given it just then.
+//
+// Once the Raft task runs another one writes the file, since a disk may not answer.
+//
+// Invariant: the file holds length or more, also while it is being written.
 type longest struct {
-	fsys   file.FS // nil: of a test without a directory
-	length time.Duration
-	until  time.Duration // when the last promise of that length ends
-	again  time.Duration // when it is written again, after there was no space for it
+	fsys    file.FS      // nil: of a test without a directory
+	run     func(func()) // begins a task; nil: of a test without tasks
+	length  time.Duration
+	until   time.Duration // when the last promise of that length ends
+	again   time.Duration // when it is written again, after there was no space for it
+	writing *promiseWrite // nil: the file is not being written
+}
+
+// promiseWrite is a change of the file on its way.
+type promiseWrite struct {
+	from, to time.Duration
+	done     atomic.Bool
+	err      error // once it is done
 }
 
 // spaceAgain is after how long space is looked for again.
@@ -71,13 +85,18 @@ func (l *longest) keep(length time.Duration) error {
 	if length == l.length {
 		return nil
 	}
-	if l.fsys != nil {
-		if err := writeNumberFile(l.fsys, promiseName, promiseMagic, uint64(length)); err != nil {
-			return err
-		}
+	err := l.store(length)
+	if err == nil {
+		l.length = length
 	}
-	l.length = length
-	return nil
+	return err
+}
+
+func (l *longest) store(length time.Duration) error {
+	if l.fsys == nil {
+		return nil
+	}
+	return writeNumberFile(l.fsys, promiseName, promiseMagic, uint64(length))
 }
 
 // begin is called before the task begins. A member may have heard a leader the moment before it ended,
@@ -144,29 +163,48 @@ func (t *raftTask) countedOn(m *raftpb.Message) time.Duration {
 	return t.length
 }
 
-// promises makes durable that promises of a length are given, if that was not known, and shorter ones
-// again once the longer ones are over.
+// promises reports whether promises of a length may be given. If it is not known to be durable that they are, that begins, and until
+// it is done they may not; nor may longer ones while shorter ones take their place, once they are over.
 func (t *raftTask) promises(length time.Duration) bool {
-	if length == t.longest.length || length < t.longest.length && t.leaseNow() < t.longest.until {
+	l := &t.longest
+	t.promiseWritten()
+	if length == l.length || length < l.length && t.leaseNow() < l.until {
 		return true
 	}
-	if t.leaseNow() < t.longest.again {
-		return length < t.longest.length
+	if l.writing != nil || t.leaseNow() < l.again {
+		return length < l.length
 	}
-	err := t.longest.keep(length)
-	if errors.Is(err, file.ErrNoSpace) {
-		t.longest.again = t.leaseNow() + spaceAgain
+	w := &promiseWrite{from: l.length, to: length}
+	l.writing, l.length = w, min(l.length, length)
+	write := func() {
+		if w.err = l.store(w.to); w.err != nil && !errors.Is(w.err, file.ErrNoSpace) {
+			t.n.fail(fmt.Errorf("group: %w", w.err))
+		}
+		w.done.Store(true)
 	}
-	switch {
-	case err == nil:
-		t.n.log.Info("what a leader counts on has changed", "promise", length, "election_timeout", t.length)
-		return true
-	case length < t.longest.length: // what is there is enough
-		return true
-	case !errors.Is(err, file.ErrNoSpace):
-		t.n.fail(fmt.Errorf("group: %w", err))
+	if l.run == nil {
+		write()
+	} else {
+		l.run(write)
 	}
-	return false
+	t.promiseWritten()
+	return length <= l.length
+}
+
+// promiseWritten takes in that the file is written, or that there was no space: then what is there stays.
+func (t *raftTask) promiseWritten() {
+	l := &t.longest
+	w := l.writing
+	if w == nil || !w.done.Load() {
+		return
+	}
+	l.writing = nil
+	if w.err != nil {
+		l.length, l.again = w.from, t.leaseNow()+spaceAgain
+		return
+	}
+	l.length = w.to
+	t.n.log.Info("what a leader counts on has changed", "promise", w.to, "election_timeout", t.length)
 }
 
 // promised reports whether this member may not vote for anyone else yet.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
@@ -127,6 +128,37 @@ func TestOlderStateFile(t *testing.T) {
 		}
 		if n.start(); n.node != nil && !r.within(time.Second, func() bool { return n.node.Status().Term >= term }) {
 			t.Errorf("it knows term %d, and its log has entries of term %d", n.node.Status().Term, term)
+		}
+	})
+}
+
+// A member whose disk does not take the file of the promise, when a leader counts on more, takes in the group's log meanwhile.
+func TestPromiseOnStalledDisk(t *testing.T) {
+	ticks := map[uint64]int{1: 10, 2: 10, 3: 10}
+	simulate(t, 1, 3, simnettest.Options{}, func(o *group.Options) { o.ElectionTicks = ticks[o.ID] }, func(r *simRig) {
+		l := r.leader(nil)
+		next, f := r.others(l)[0], r.others(l)[1]
+		createFruit(t, l.node)
+		next.kill()
+		ticks[next.id] = 40
+		next.start()
+		stalled := f.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Name: "promise*", Delay: 30 * time.Second, Times: 1})
+		if !r.within(time.Minute, func() bool { return l.node.Transfer(next.id) == nil && r.within(time.Second, next.node.Writable) }) {
+			t.Errorf("no leader with a longer timeout: %+v", next.node.Status())
+		}
+		if !r.within(time.Second, func() bool { return stalled.Hits() > 0 }) {
+			t.Error("the file is not written")
+		}
+		began := r.sim.Monotonic()
+		for i := range 100 {
+			insertFruit(t, next.node, i)
+			env.Sleep(r.sim, 50*time.Millisecond)
+		}
+		if last := next.node.Status().Committed; !r.within(10*time.Second, func() bool { return f.node.Status().Committed >= last }) {
+			t.Errorf("it does not follow: %+v", f.node.Status())
+		}
+		if took := r.sim.Monotonic() - began; took > 20*time.Second {
+			t.Errorf("it took %v", took)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func (p *Peers) Ask(ctx context.Context, c Call) ([]byte, error) {
 			return nil, err
 		}
 		defer cc.Close()
-		answer, err := p.askOver(ctx, cc, &c)
+		answer, err := p.askOver(ctx, cc.ClientConn, &c)
 		if errors.Is(err, ErrUnreachable) {
 			err = fmt.Errorf("%w to %s: %w", ErrUnreachable, &c, conn.reason(err))
 		}
@@ -130,7 +130,7 @@ func (p *Peers) OpenBulk(ctx context.Context, c Call) (BulkReader, error) {
 type bulkReader struct {
 	p      *Peers
 	conn   *clientConn
-	cc     *grpc.ClientConn
+	cc     *calling
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	unhook func() bool

@@ -158,8 +158,21 @@ func (c *clientConn) peerTLS() *tls.ConnectionState {
 	return nil
 }
 
-// overConn returns gRPC over one connection. It does not connect again.
-func overConn(conn *clientConn, window int32) (*grpc.ClientConn, error) {
+// calling is gRPC over one connection.
+type calling struct {
+	*grpc.ClientConn
+	conn *clientConn
+}
+
+// Close closes both. gRPC knows the connection only once a call has come so far that it has asked for it; a call whose context is
+// over does not.
+func (c *calling) Close() {
+	_ = c.ClientConn.Close()
+	_ = c.conn.Close()
+}
+
+// overConn returns gRPC over one connection. It does not connect again. After an error the connection is closed.
+func overConn(conn *clientConn, window int32) (*calling, error) {
 	var once sync.Once
 	dialer := func(context.Context, string) (c net.Conn, err error) {
 		err = errors.New("the connection is lost")
@@ -175,6 +188,7 @@ func overConn(conn *clientConn, window int32) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec), grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
 	if err != nil {
 		conn.Close()
+		return nil, err
 	}
-	return cc, err
+	return &calling{cc, conn}, nil
 }

@@ -168,7 +168,7 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 		cancel(fmt.Errorf("%s did not answer the handshake in %v", q.Addr, p.opts.HandshakeTimeout))
 	})
 	defer watch.Stop()
-	stream, err := l.open(ctx, cc, helloToWire(&hello))
+	stream, err := l.open(ctx, cc.ClientConn, helloToWire(&hello))
 	var first response
 	if stream != nil { // an error of Send is explained by Recv
 		first, err = stream.response()
@@ -202,7 +202,7 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 			signs.hear(m.GetReceived())
 		}
 	}()
-	l.calls.Store(cc)
+	l.calls.Store(cc.ClientConn)
 	l.queue.setOpen(true)
 	q.linkUp(l.purpose, &welcome)
 	err = l.send(ctx, stream, signs)

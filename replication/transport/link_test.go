@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,5 +60,19 @@ func TestPauses(t *testing.T) {
 		if first > test.first || minute > test.minute {
 			t.Errorf("%v: %d attempts in five seconds and %d in a minute, at most %d and %d are wanted", test.err, first, minute, test.first, test.minute)
 		}
+	}
+}
+
+// A connection is closed with the calls over it, though gRPC has not asked for it yet: the context of the first call was over.
+func TestClosesUnusedConnection(t *testing.T) {
+	ours, theirs := net.Pipe()
+	cc, err := overConn(&clientConn{Conn: ours, who: "node", plain: true}, 64<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cc.Close()
+	_ = theirs.SetReadDeadline(time.Now().Add(patience))
+	if _, err := theirs.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("it is not closed: %v", err)
 	}
 }

@@ -106,6 +106,7 @@ func (s *Session) newDefinition(env *catalog.Env, schema string, st *ast.CreateT
 // of rows.
 func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema string, st *ast.CreateTable) (uint64, error) {
 	s.trx.multi = true // what follows is part of this transaction
+	s.limit = unlimited
 	c, err := s.compile(st.Query, nil)
 	if err != nil {
 		return 0, err

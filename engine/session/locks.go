@@ -27,15 +27,25 @@ type namedLock struct {
 var errUserLockDeadlock = newError(3058, "HY000", "Deadlock found when trying to get user-level lock; "+
 	"try rolling back transaction/releasing locks and restarting lock acquisition.")
 
-// get takes a lock for a session: 1, or 0 when the time is up. Error 3058: who holds it waits, perhaps by way of
-// others, for a lock of this session.
+// get takes a lock for a session: 1, or 0 when the time is up. Errors: 3058, who holds it waits, perhaps by way
+// of others, for a lock of this session; 1317; 3024, the statement's time was up first.
 func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64, error) {
 	deadline := n.env.Monotonic() + timeout
 	s.parker.Drain()
 	for {
-		left := deadline - n.env.Monotonic()
+		now := n.env.Monotonic()
+		left := deadline - now
+		if timeout < 0 {
+			left = unlimited
+		}
 		stop := s.interrupted() // not under mu: it may let others go first
-		last := stop != nil || timeout >= 0 && left <= 0
+		if s.limit != 0 {
+			if stop == nil && now >= s.limit {
+				stop = errTimeLimit()
+			}
+			left = min(left, s.limit-now)
+		}
+		last := stop != nil || left <= 0
 		taken, err := n.try(s, name, last)
 		switch {
 		case err != nil:
@@ -44,7 +54,7 @@ func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64,
 			return 1, nil
 		case last:
 			return 0, stop
-		case timeout < 0:
+		case left == unlimited:
 			s.parker.Park()
 		default:
 			s.parker.ParkFor(left)

@@ -128,6 +128,7 @@ func (m *Manager) Open(info ConnectionInfo) (*Session, error) {
 	}
 	s := &Session{m: m, env: m.env, id: info.ID, info: info, parker: m.env.NewParker(), began: m.env.Monotonic()}
 	s.ends, s.stops = s.readEnds, s.waitEnds
+	s.until = func() time.Duration { return s.limit }
 	s.process = Process{ID: s.id, User: info.User, Host: info.Host, Command: "Sleep"}
 	s.out.s = s
 	if err := m.add(s); err != nil {

@@ -126,16 +126,19 @@ func (s *Session) interrupted() error {
 	}
 	s.turn.Pass()
 	if s.limit != 0 {
-		if s.checks++; s.checks%16 == 0 && s.env.Monotonic() > s.limit {
+		if s.checks++; s.checks%16 == 0 && s.timeUp() {
 			return errTimeLimit()
 		}
 	}
 	return nil
 }
 
+// timeUp reports whether the statement's time limit is reached.
+func (s *Session) timeUp() bool { return s.limit != 0 && s.env.Monotonic() >= s.limit }
+
 // readEnds reports whether a wait for a read point is of no more use.
 func (s *Session) readEnds() bool {
-	return s.killed.Load() != killNothing || s.gone.Load() || s.limit != 0 && s.env.Monotonic() > s.limit
+	return s.killed.Load() != killNothing || s.gone.Load() || s.timeUp()
 }
 
 // waitEnds is why the wait for what a snapshot has to see, once the transaction has built on it, is of no

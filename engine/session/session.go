@@ -100,13 +100,14 @@ type Session struct {
 	helpers []*txn.Session // that work for the statement: guarded by mu
 	// pointing says that it waits for its read point.
 	pointing atomic.Bool
-	ends     func() bool  // readEnds
-	stops    func() error // waitEnds
-	gone     atomic.Bool  // the session is of no use any more
+	ends     func() bool          // readEnds
+	stops    func() error         // waitEnds
+	until    func() time.Duration // limit
+	gone     atomic.Bool          // the session is of no use any more
 	// published is what others see of the transaction: see publishedTrx.
 	published atomic.Uint32
 	parker    env.Parker    // of SLEEP() and the like
-	limit     time.Duration // when max_execution_time ends; 0: never
+	limit     time.Duration // when max_execution_time ends; 0, unlimited: never
 	checks    uint32
 	turn      turn.Turn // of the statement
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -319,6 +320,7 @@ func (s *Session) firstRow(q ast.Query) (row []types.Value, cols []ResultColumn,
 	keep := &rowKeeper{limit: 2}
 	outer := s.out
 	s.out.begin(outer.ctx, keep)
+	s.limit = unlimited
 	_, err = s.runPlanned(outer.ctx, q, nil)
 	s.out = outer
 	if err != nil {
@@ -358,8 +360,15 @@ func (k *rowKeeper) Rows(b *types.Batch) error {
 
 func (k *rowKeeper) Done(Outcome) error { return nil }
 
-// startLimit begins max_execution_time for a query, unless a wait before it has begun it.
+// unlimited is the time limit of statements that have none though they contain queries.
+const unlimited = time.Duration(math.MaxInt64)
+
+// startLimit begins max_execution_time, unless a wait before it has begun it: that of a statement that is a
+// query, or explains one. It ends waits for locks as well.
 func (s *Session) startLimit() {
+	if !s.work.reads {
+		return
+	}
 	if ms := s.value(varMaxExecution).n; ms != 0 && s.limit == 0 {
 		s.limit = s.env.Monotonic() + time.Duration(ms)*time.Millisecond
 	}

@@ -68,7 +68,7 @@ func (s *Session) begin(access ast.Access) error {
 	}
 	t.nextIsolation, t.nextAccess = 0, 0
 	o := txn.BeginOptions{MetadataWait: s.seconds(varLockWait), Client: s.id, Ended: s.stops}
-	o.Isolation, o.ReadOnly, o.LockWait = isolations[level], readOnly, s.seconds(varRowLockWait)
+	o.Isolation, o.ReadOnly, o.LockWait, o.Until = isolations[level], readOnly, s.seconds(varRowLockWait), s.until
 	if o.Isolation == trx.Serializable && (s.info.ReadOnly || s.work.reads && s.opt.autocommit) {
 		// One snapshot is serializable, be it of the past. Where writers are refused nobody may lock, and a query
 		// that is the whole transaction need not.

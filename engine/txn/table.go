@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/types"
@@ -170,7 +171,7 @@ func greatestInteger(t *types.Type) uint64 {
 
 // Open opens a table for the transaction. Nobody changes its definition until the
 // transaction ends. Errors: 1049, 1146, those of waiting for a metadata lock (1205,
-// 1213, 1317), those of reading pages.
+// 1213, 1317, 3024), those of reading pages.
 func (s *Session) Open(schema, name string) (*Table, error) {
 	t, err := s.enter()
 	if err != nil {
@@ -186,7 +187,7 @@ func (t *Txn) open(n Name) (*Table, error) {
 			return o, nil
 		}
 	}
-	if err := t.m.locks.acquire(&t.locks, n, Shared, t.metadataWait); err != nil {
+	if err := t.lockShared(n); err != nil {
 		return nil, err
 	}
 	o := t.place(n)
@@ -207,6 +208,23 @@ func (t *Txn) open(n Name) (*Table, error) {
 	t.inUse++
 	*o = Table{name: n, serial: t.serial, handle: h, tbl: h.Table(), meta: x, parents: o.parents[:0], watch: t.m.watching(n)}
 	return o, nil
+}
+
+// lockShared takes the metadata lock of who uses a table. Its wait ends with the time of the statement.
+func (t *Txn) lockShared(n Name) error {
+	limit, limited := t.metadataWait, false
+	if t.until != nil {
+		if until := t.until(); until > 0 {
+			left := until - t.m.opt.Env.Monotonic()
+			limited = left <= limit
+			limit = min(limit, left)
+		}
+	}
+	err := t.m.locks.acquire(&t.locks, n, Shared, limit)
+	if limited && errors.Is(err, lock.ErrTimeout) {
+		return lock.ErrTimeLimit
+	}
+	return err
 }
 
 // openedKept bounds how many tables of earlier transactions a session remembers.

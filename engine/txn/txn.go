@@ -81,6 +81,7 @@ type Txn struct {
 	locks        metadataOwner
 	metadataWait time.Duration
 	ended        func() error // BeginOptions.Ended
+	until        func() time.Duration
 	events       *cache.Cache
 	rows         event.Rows
 	began        uint32   // when the statement did, seconds since 1970
@@ -134,7 +135,7 @@ func (t *Txn) begin(opt BeginOptions) {
 	if t.metadataWait = opt.MetadataWait; t.metadataWait == 0 {
 		t.metadataWait = t.m.opt.MetadataWait
 	}
-	t.ended = opt.Ended
+	t.ended, t.until = opt.Ended, opt.Until
 	t.events.Owner = body.Owner{Session: opt.Client, Began: t.Trx.Started()}
 	t.rows.Reset(t.events)
 	t.newSerial()

@@ -262,6 +262,10 @@ func (t *Table) newWait(o *Owner, r Request, shard uint32, mode Mode, bytes int6
 	if timeout < 0 {
 		w.deadline = -1
 	}
+	w.atEnd = waitTimeout
+	if until := o.opts.until(); until > 0 && (w.deadline < 0 || until <= w.deadline) {
+		w.deadline, w.atEnd = until, waitLimit
+	}
 	if o.parker == nil {
 		o.parker = t.env.NewParker()
 	}

@@ -9,6 +9,8 @@ var (
 	ErrDeadlock error = &Error{1213, "40001", "Deadlock found when trying to get lock; try restarting transaction"}
 	// ErrTimeout ends a wait that lasted as long as its request allows.
 	ErrTimeout error = &Error{1205, "HY000", "Lock wait timeout exceeded; try restarting transaction"}
+	// ErrTimeLimit ends a wait that lasted until [TxnOptions.Until] (max_execution_time).
+	ErrTimeLimit error = &Error{3024, "HY000", "Query execution was interrupted, maximum statement execution time exceeded"}
 	// ErrNoWait answers a NoWait request that would have to wait.
 	ErrNoWait error = &Error{3572, "HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set."}
 	// ErrInterrupted ends a wait because of [Table.Interrupt].

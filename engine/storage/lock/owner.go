@@ -65,6 +65,17 @@ type TxnOptions struct {
 	HighPriority bool
 	// Waits counts the waits of the transaction's task; nil: nobody asks. It is the task's own.
 	Waits *Waits
+	// Until, if not nil, says when the time of the task's present statement is up, on the environment's
+	// monotonic clock; 0: it has all the time. A wait asks it when it begins and ends then with ErrTimeLimit.
+	Until func() time.Duration
+}
+
+// until is Until; 0 without one.
+func (o *TxnOptions) until() time.Duration {
+	if o.Until == nil {
+		return 0
+	}
+	return o.Until()
 }
 
 // Waits is how often, and how long together, somebody has waited for locks.
@@ -90,6 +101,7 @@ const (
 	waitRetry
 	waitDeadlock
 	waitTimeout
+	waitLimit
 	waitInterrupted
 )
 
@@ -101,6 +113,7 @@ type waitState struct {
 	deadlock *Deadlock
 	started  time.Duration
 	deadline time.Duration // negative: none
+	atEnd    outcome       // of the wait at the deadline: waitTimeout or waitLimit
 }
 
 // Begin makes o the lock state of transaction id.

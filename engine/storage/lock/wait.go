@@ -8,7 +8,7 @@ const recheckMax = 16
 
 // Wait parks until the request that Acquire queued is decided. It returns nil
 // if the lock was granted, [ErrRetry] if the key left the index, a
-// *[DeadlockError], [ErrTimeout] or [ErrInterrupted]. After an error nothing of
+// *[DeadlockError], [ErrTimeout], [ErrTimeLimit] or [ErrInterrupted]. After an error nothing of
 // the request remains, and the transaction's other locks are untouched.
 //
 // In both of the first cases the record may have changed meanwhile: the caller
@@ -30,7 +30,7 @@ func (t *Table) Wait(o *Owner) error {
 		if w.recheck {
 			w.recheck, detect = false, true
 		}
-		seq, deadline, parker := w.seq, w.deadline, o.parker
+		seq, deadline, atEnd, parker := w.seq, w.deadline, w.atEnd, o.parker
 		o.mu.Unlock()
 
 		if detect && t.detect.Load() {
@@ -42,7 +42,7 @@ func (t *Table) Wait(o *Owner) error {
 		if deadline >= 0 {
 			left := deadline - t.env.Monotonic()
 			if left <= 0 {
-				t.cancel(o, seq, waitTimeout)
+				t.cancel(o, seq, atEnd)
 				continue
 			}
 			pause = min(pause, left)
@@ -90,6 +90,8 @@ func (t *Table) leaveWait(o *Owner) error {
 	case waitTimeout:
 		t.stats.timeouts.Add(1)
 		return ErrTimeout
+	case waitLimit:
+		return ErrTimeLimit
 	default:
 		return ErrInterrupted
 	}

@@ -49,6 +49,8 @@ type Options struct {
 	Part uint32
 	// Waits counts the transaction's waits for locks; nil: nobody asks.
 	Waits *lock.Waits
+	// Until is when the present statement's waits for locks end; see lock.TxnOptions.
+	Until func() time.Duration
 }
 
 // State is where a transaction stands; see the package comment.
@@ -133,6 +135,7 @@ func (s *System) beginLocks(t *Trx) {
 		ReadCommitted: t.opt.Isolation == ReadCommitted || t.opt.Isolation == ReadUncommitted,
 		HighPriority:  t.opt.HighPriority,
 		Waits:         t.opt.Waits,
+		Until:         t.opt.Until,
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/txn"
@@ -25,6 +26,10 @@ func (s *Session) runDDL(st ast.Statement) (out Outcome, err error) {
 	}
 	for {
 		out, err = s.runDDLOnce(s.out.ctx, st)
+		if s.metAnother(st, err) {
+			s.diag.reset()
+			continue
+		}
 		watched := (*txn.WatchedError)(nil)
 		if !errors.As(err, &watched) {
 			return out, err
@@ -35,6 +40,17 @@ func (s *Session) runDDL(st ast.Statement) (out Outcome, err error) {
 			return out, err
 		}
 	}
+}
+
+// metAnother reports whether a statement was rolled back, whole, because it and others that change definitions
+// waited for each other in a circle: it is tried again, as MySQL does. ALTER TABLE, which may have done a part, sees to that itself.
+func (s *Session) metAnother(st ast.Statement, err error) bool {
+	switch st.(type) {
+	case *ast.AlterTable, *ast.CreateIndex, *ast.DropIndex:
+		return false
+	}
+	rows := (*lock.DeadlockError)(nil)
+	return errors.Is(err, lock.ErrDeadlock) && !errors.As(err, &rows)
 }
 
 // runDDLOnce is a try of it. Error besides: *txn.WatchedError, nothing was done.

@@ -169,10 +169,12 @@ func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
 	return s.inTransaction(ctx, func() error {
 		var missing []string
 		var there []txn.Name
-		for _, n := range names {
-			if err := s.txn.AwaitUnwatched(n); err != nil {
+		if !st.Temporary {
+			if err := s.txn.LockDefinitions(names...); err != nil {
 				return err
 			}
+		}
+		for _, n := range names {
 			def, err := s.definition(n.Schema, n.Table)
 			if err != nil {
 				return err
@@ -188,9 +190,6 @@ func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
 		}
 		for _, m := range missing {
 			s.note(newError(1051, "42S02", "Unknown table '%s'", m))
-		}
-		if err := s.txn.LockDefinitions(there...); err != nil {
-			return err
 		}
 		for _, n := range there {
 			err := s.checkUnreferenced(n.Schema, n.Table, func(schema, table string) bool { return slices.Contains(there, txn.Name{Schema: schema, Table: table}) })
@@ -225,13 +224,10 @@ func (s *Session) truncate(ctx context.Context, st *ast.Truncate) error {
 		return err
 	}
 	return s.inTransaction(ctx, func() error {
-		if err := s.txn.AwaitUnwatched(txn.Name{Schema: schema, Table: name}); err != nil {
+		if err := s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name}); err != nil {
 			return err
 		}
 		if _, err := s.baseTable(schema, name); err != nil {
-			return err
-		}
-		if err := s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name}); err != nil {
 			return err
 		}
 		if s.opt.foreignKeys {
@@ -254,6 +250,7 @@ func (s *Session) truncate(ctx context.Context, st *ast.Truncate) error {
 // renameTables is RENAME TABLE: one after the other, all or none.
 func (s *Session) renameTables(ctx context.Context, st *ast.RenameTables) error {
 	return s.inTransaction(ctx, func() error {
+		var names []txn.Name // old, new, old, new
 		for _, r := range st.Renames {
 			schema, name, err := s.tableName(r.Old)
 			if err != nil {
@@ -266,7 +263,14 @@ func (s *Session) renameTables(ctx context.Context, st *ast.RenameTables) error 
 			if err := s.mayRename(schema, name, toSchema, toName); err != nil {
 				return err
 			}
-			if err := s.rename(schema, name, toSchema, toName, s.textOf(st).Text); err != nil {
+			names = append(names, txn.Name{Schema: schema, Table: name}, txn.Name{Schema: toSchema, Table: toName})
+		}
+		if err := s.txn.LockDefinitions(names...); err != nil {
+			return err
+		}
+		for i := 0; i < len(names); i += 2 {
+			from, to := names[i], names[i+1]
+			if err := s.rename(from.Schema, from.Table, to.Schema, to.Table, s.textOf(st).Text); err != nil {
 				return err
 			}
 		}
@@ -283,10 +287,9 @@ func (s *Session) mayRename(schema, name, toSchema, toName string) error {
 }
 
 // rename gives a table or view another name. Foreign keys that refer to it follow.
+//
+// REQUIRES: both names are locked.
 func (s *Session) rename(schema, name, toSchema, toName string, text []byte) error {
-	if err := s.txn.AwaitUnwatched(txn.Name{Schema: schema, Table: name}); err != nil {
-		return err
-	}
 	def, err := s.definition(schema, name)
 	switch {
 	case err != nil:
@@ -297,9 +300,6 @@ func (s *Session) rename(schema, name, toSchema, toName string, text []byte) err
 		return newError(1450, "HY000", "Changing schema from '%s' to '%s' is not allowed.", schema, toSchema)
 	}
 	if err := catalog.CheckName(toName, 1103, "Incorrect table name '%s'"); err != nil {
-		return err
-	}
-	if err := s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name}, txn.Name{Schema: toSchema, Table: toName}); err != nil {
 		return err
 	}
 	type child struct{ id uint64 }

@@ -9,6 +9,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -30,6 +31,9 @@ func (s *Session) createView(ctx context.Context, st *ast.CreateView) error {
 		return err
 	}
 	return s.inTransaction(ctx, func() error {
+		if err := s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name}); err != nil {
+			return err
+		}
 		old, err := s.definition(schema, name)
 		switch {
 		case err != nil:
@@ -182,7 +186,7 @@ func expandStars(q ast.Query, columns []plan.Column) ast.Query {
 // dropViews is DROP VIEW.
 func (s *Session) dropViews(ctx context.Context, st *ast.DropView) error {
 	return s.inTransaction(ctx, func() error {
-		var missing []string
+		var names []txn.Name
 		for _, v := range st.Views {
 			schema, name, err := s.tableName(v)
 			if err != nil {
@@ -191,6 +195,14 @@ func (s *Session) dropViews(ctx context.Context, st *ast.DropView) error {
 			if err := s.privileges().Table(schema, name, priv.Drop, "DROP"); err != nil {
 				return err
 			}
+			names = append(names, txn.Name{Schema: schema, Table: name})
+		}
+		if err := s.txn.LockDefinitions(names...); err != nil {
+			return err
+		}
+		var missing []string
+		for _, n := range names {
+			schema, name := n.Schema, n.Table
 			def, err := s.definition(schema, name)
 			switch {
 			case err != nil:

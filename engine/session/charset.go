@@ -3,9 +3,9 @@ package session
 import (
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation" // registers collations
 	_ "github.com/triremedb/trireme/engine/types/json"      // registers the JSON codec
@@ -84,14 +84,8 @@ func clientCollation(id types.CollationID) types.CollationID {
 	return types.CollationUTF8MB40900AI
 }
 
-// locations are the time zones that have been named.
-var locations struct {
-	sync.Mutex
-	byName map[string]*time.Location
-}
-
 // loadLocation finds a time zone: SYSTEM, an offset such as +02:00, or a name of the
-// time zone database. Error: 1298.
+// time zone database, whatever its case. Error: 1298.
 func loadLocation(name string) (*time.Location, error) {
 	if strings.EqualFold(name, "SYSTEM") || strings.EqualFold(name, "UTC") {
 		return time.UTC, nil
@@ -99,16 +93,7 @@ func loadLocation(name string) (*time.Location, error) {
 	if loc, ok := offsetLocation(name); ok {
 		return loc, nil
 	}
-	locations.Lock()
-	defer locations.Unlock()
-	if loc := locations.byName[name]; loc != nil {
-		return loc, nil
-	}
-	if loc, err := time.LoadLocation(name); err == nil && name != "" && name != "Local" {
-		if locations.byName == nil {
-			locations.byName = map[string]*time.Location{}
-		}
-		locations.byName[name] = loc // as many as the database has
+	if loc, ok := expr.LoadZone(name); ok {
 		return loc, nil
 	}
 	return nil, newError(1298, "HY000", "Unknown or incorrect time zone: '%s'", name)

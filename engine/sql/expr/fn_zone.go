@@ -9,7 +9,8 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 )
 
-// zones keeps the time zones that were used. Only names that exist are kept, so their number is bounded.
+// zones keeps the time zones that were used, by their names in lower case. Only names that exist are kept, so
+// that there are at most as many as the database has.
 var zones struct {
 	mu    sync.Mutex
 	known map[string]*time.Location
@@ -24,8 +25,9 @@ func LoadZone(name string) (*time.Location, bool) {
 	if !isZoneName(name) {
 		return nil, false
 	}
+	key := strings.ToLower(name)
 	zones.mu.Lock()
-	loc := zones.known[name]
+	loc := zones.known[key]
 	zones.mu.Unlock()
 	if loc != nil {
 		return loc, true
@@ -35,14 +37,12 @@ func LoadZone(name string) (*time.Location, bool) {
 		if err != nil {
 			continue
 		}
-		if spelling == name || len(name) < 64 {
-			zones.mu.Lock()
-			if zones.known == nil || len(zones.known) > 2000 {
-				zones.known = map[string]*time.Location{}
-			}
-			zones.known[name] = loc
-			zones.mu.Unlock()
+		zones.mu.Lock()
+		if zones.known == nil || len(zones.known) > 2000 {
+			zones.known = map[string]*time.Location{}
 		}
+		zones.known[key] = loc
+		zones.mu.Unlock()
 		return loc, true
 	}
 	return nil, false
@@ -77,9 +77,10 @@ func parseOffset(s string) (seconds int, ok bool) {
 	return n * 60, n <= 14*60
 }
 
-// isZoneName keeps apart what could not be a name in the zone database.
+// isZoneName keeps apart what could not be a name in the zone database: it finds files, by paths that can be
+// written in many ways.
 func isZoneName(s string) bool {
-	if s == "" || len(s) > 64 || strings.EqualFold(s, "local") || strings.Contains(s, "..") || s[0] == '/' {
+	if s == "" || len(s) > 64 || strings.EqualFold(s, "local") || strings.Contains("/"+s+"/", "//") {
 		return false
 	}
 	for _, c := range []byte(s) {

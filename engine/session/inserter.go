@@ -453,11 +453,8 @@ func (n *inserter) update(d *table.DuplicateError, row []types.Value) error {
 	case s.info.FoundRows:
 		n.out.AffectedRows++
 	}
-	if a := p.info.auto; a >= 0 && n.firstID == 0 {
+	if a := p.info.auto; a >= 0 && n.from == nil { // for rows of a query the client is not told
 		n.out.LastInsertID = after[a].Uint()
-		if changed && !s.work.setInsertID {
-			s.lastInsertID = n.out.LastInsertID
-		}
 	}
 	return nil
 }
@@ -465,9 +462,12 @@ func (n *inserter) update(d *table.DuplicateError, row []types.Value) error {
 // finish tells how it went.
 func (n *inserter) finish() Outcome {
 	s := n.s
-	if n.firstID != 0 {
+	switch {
+	case n.firstID != 0:
 		n.out.LastInsertID = n.firstID
 		s.lastInsertID = n.firstID
+	case !n.changed || s.work.setInsertID: // nothing has happened, or what LAST_INSERT_ID(n) was given counts
+		n.out.LastInsertID = 0
 	}
 	s.opt.insertID = 0
 	if n.several {

@@ -170,7 +170,8 @@ var shared = map[string]bool{
 	"innodb_buffer_pool_size": true, "innodb_redo_log_capacity": true, "innodb_log_buffer_size": true,
 	"innodb_lock_wait_timeout": true, "innodb_open_files": true, "innodb_io_capacity": true,
 	"innodb_io_capacity_max": true, "innodb_purge_threads": true, "innodb_undo_tablespaces": true,
-	"innodb_flush_method": true, "table_open_cache": true,
+	"innodb_flush_method": true, "innodb_flush_log_at_timeout": true, "table_open_cache": true,
+	"binlog_row_image": true, "binlog_cache_size": true, "max_binlog_cache_size": true, "replica_parallel_workers": true,
 }
 
 // Find returns the setting of a name, nil if there is none.

@@ -13,6 +13,9 @@ import (
 
 // runAccount runs a statement about accounts.
 func (s *Session) runAccount(st ast.Statement) (out Outcome, err error) {
+	if err := s.ask(); err != nil { // before anything is refused because of an old account
+		return out, err
+	}
 	if st, ok := st.(*ast.SetRole); ok {
 		return out, s.setRole(st)
 	}

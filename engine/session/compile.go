@@ -61,7 +61,8 @@ func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
 			if !ofGroup[v] {
 				return plan.Source{Virtual: v}, nil
 			}
-			return plan.Source{Virtual: v}, s.pointQuery()
+			s.startLimit()
+			return plan.Source{Virtual: v}, s.pointDefinitions()
 		}
 		return plan.Source{}, newError(1109, "42S02", "Unknown table '%s' in %s", name, known)
 	}

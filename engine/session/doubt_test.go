@@ -121,64 +121,6 @@ func TestConfirmed(t *testing.T) {
 	})
 }
 
-// A read of the read-only port that is to miss nothing finds tables, too, as they are by
-// then, and is in nobody's way while it waits.
-func TestReadPointBeforeTables(t *testing.T) {
-	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
-		if _, err := r.Manager.Bootstrap(t.Context(), session.BootstrapOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		info := session.ConnectionInfo{Schema: "test", User: "root", AccountUser: "root", AccountHost: "%", MultiStatements: true}
-		s := r.Open(info)
-		r.Exec(s, "CREATE TABLE old (id INT PRIMARY KEY)")
-		r.Exec(s, "INSERT INTO old VALUES (1)")
-		info.ReadOnly = true
-		reader := r.Open(info)
-		r.Exec(reader, "SET trireme_read_consistency = STRONG")
-		for _, read := range []struct{ text, apply, want string }{
-			{"SELECT * FROM old", "INSERT INTO old VALUES (2)", "2"},
-			{"SELECT * FROM old", "ALTER TABLE old ADD COLUMN c INT DEFAULT 77", "77"},
-			{"SELECT * FROM new", "CREATE TABLE new SELECT 5 AS five", "five"},
-			{"EXPLAIN SELECT * FROM newer", "CREATE TABLE newer (id INT)", "newer"},
-			{"SHOW TABLES", "CREATE TABLE a1 (id INT)", "a1"},
-			{"SHOW COLUMNS FROM a2", "CREATE TABLE a2 (seen INT)", "seen"},
-			{"DESCRIBE a3", "CREATE TABLE a3 (seen INT)", "seen"},
-			{"SHOW INDEX FROM a4", "CREATE TABLE a4 (id INT, KEY seen (id))", "seen"},
-			{"SHOW TABLE STATUS LIKE 'a5'", "CREATE TABLE a5 (id INT)", "a5"},
-			{"SHOW CREATE TABLE a6", "CREATE TABLE a6 (seen INT)", "seen"},
-			{"SHOW CREATE VIEW a7", "CREATE VIEW a7 AS SELECT 1 AS seen", "seen"},
-			{"SHOW DATABASES", "CREATE DATABASE b1", "b1"},
-			{"SHOW CREATE DATABASE b2", "CREATE DATABASE b2", "b2"},
-			{"SHOW TABLES IN b3", "CREATE DATABASE b3", "Tables_in_b3"},
-			{"SELECT TABLE_NAME FROM information_schema.TABLES", "CREATE TABLE a8 (id INT)", "a8"},
-			{"SELECT CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS", "CREATE TABLE a9 (id INT, UNIQUE seen (id))", "seen"},
-			{"SELECT * FROM information_schema.COLUMNS AS c JOIN old WHERE TABLE_NAME = 'c1'", "CREATE TABLE c1 (seen INT)", "seen"},
-			{"SHOW GRANTS FOR seen", "CREATE USER seen", "GRANT USAGE"},
-			{"SHOW CREATE USER seen2", "CREATE USER seen2", "CREATE USER `seen2`"},
-			{"SELECT GRANTEE FROM information_schema.USER_PRIVILEGES", "CREATE USER seen3", "seen3"},
-			{"CHECKSUM TABLE c2", "CREATE TABLE c2 (id INT)", "test.c2 | "},
-			{"CHECK TABLE c3", "CREATE TABLE c3 (id INT)", "OK"},
-			{"LOCK TABLES c4 READ; UNLOCK TABLES", "CREATE TABLE c4 (id INT)", "ok"},
-			{"USE b4", "CREATE DATABASE b4", "ok"},
-		} {
-			asked := 0
-			r.ReadPoint = func(session.ReadOptions) error {
-				if asked++; asked == 1 {
-					r.ReadPoint = nil
-					r.Exec(s, read.apply)
-				}
-				return nil
-			}
-			if got := r.Text(reader, read.text); !strings.Contains(got, read.want) || strings.Contains(got, "rror") {
-				t.Errorf("%s: %s", read.text, got)
-			}
-			if r.ReadPoint = nil; asked != 1 {
-				t.Errorf("%s asked %d times", read.text, asked)
-			}
-		}
-	})
-}
-
 // TestReadPointEnds: KILL, the statement's time limit and the end of the lead end a wait for the
 // read point, each with its own error.
 func TestReadPointEnds(t *testing.T) {

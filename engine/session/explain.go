@@ -22,6 +22,10 @@ func (s *Session) runExplain(ctx context.Context, st *ast.Explain) (Outcome, err
 	if st.Format == "JSON" {
 		return out, notSupported("EXPLAIN FORMAT=JSON")
 	}
+	s.startLimit()
+	if err := s.pointDefinitions(); err != nil {
+		return out, err
+	}
 	c, err := s.compile(st.Statement, s.work.params)
 	if err == nil {
 		_, err = s.openTables(c)
@@ -124,7 +128,7 @@ func (s *Session) sendExplainTable(list []plan.ExplainRow) error {
 
 // analyze runs a query, drops its rows, and writes the plan with what was measured.
 func (s *Session) analyze(c *compiled) (string, error) {
-	if len(c.query.Tables) > 0 {
+	if len(c.tables) > 0 {
 		if err := s.beforeRead(c.query); err != nil {
 			return "", err
 		}

@@ -23,7 +23,7 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 	q := c.query
 	s.startLimit()
 	s.out.locked = q.Locking || s.trx.active && s.trx.level == trx.Serializable
-	if len(q.Tables) > 0 {
+	if len(c.tables) > 0 { // be it a view without any
 		if err := s.beforeRead(q); err != nil {
 			return out, err
 		}

@@ -240,13 +240,15 @@ func (s *Session) use(schema string) error {
 	if err := s.pointFirst(); err != nil {
 		return s.clientError(err)
 	}
-	if err := s.mayUse(schema); err != nil {
-		return err
-	}
 	if err := s.connect(); err != nil {
 		return s.clientError(err)
 	}
-	name, collation, err := s.findSchema(schema)
+	name, collation, err := s.usable(schema)
+	if err != nil && !s.work.asked { // perhaps it was made a moment ago, or given to the account
+		if err = s.pointDefinitions(); err == nil {
+			name, collation, err = s.usable(schema)
+		}
+	}
 	if err != nil {
 		return s.clientError(err)
 	}
@@ -257,6 +259,14 @@ func (s *Session) use(schema string) error {
 	}
 	s.txnMu(func() { s.process.Schema = name })
 	return nil
+}
+
+// usable is findSchema of what the session may use.
+func (s *Session) usable(name string) (string, types.CollationID, error) {
+	if err := s.mayUse(name); err != nil {
+		return "", 0, err
+	}
+	return s.findSchema(name)
 }
 
 // findSchema looks a schema up. Those that are made up (information_schema) have any case.

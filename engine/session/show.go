@@ -138,7 +138,7 @@ func (s *Session) showTables(ctx context.Context, st *ast.Show) (Outcome, error)
 	if schema == "" {
 		return Outcome{}, newError(1046, "3D000", "No database selected")
 	}
-	if err := s.pointFirst(); err != nil {
+	if err := s.pointDefinitions(); err != nil {
 		return Outcome{}, err
 	}
 	if err := s.connect(); err != nil {

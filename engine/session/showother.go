@@ -15,7 +15,7 @@ import (
 
 // showCreate is SHOW CREATE.
 func (s *Session) showCreate(st *ast.Show) error {
-	if err := s.pointFirst(); err != nil {
+	if err := s.pointDefinitions(); err != nil {
 		return err
 	}
 	if err := s.connect(); err != nil {
@@ -110,7 +110,7 @@ func (s *Session) knownAccount(u *ast.User) (*priv.Set, *priv.Account, error) {
 }
 
 func (s *Session) showGrants(st *ast.Show) error {
-	if err := s.pointFirst(); err != nil {
+	if err := s.pointDefinitions(); err != nil {
 		return err
 	}
 	set, a, err := s.knownAccount(st.User)
@@ -324,7 +324,7 @@ func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, erro
 	if err := s.implicitCommit(ctx); err != nil {
 		return Outcome{}, err
 	}
-	if err := s.pointFirst(); err != nil {
+	if err := s.pointDefinitions(); err != nil {
 		return Outcome{}, err
 	}
 	if err := s.connect(); err != nil {

@@ -56,7 +56,7 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 	}
 	var l lockedTables
 	s.trx.tables = l
-	if err := s.pointFirst(); err != nil {
+	if err := s.pointDefinitions(); err != nil {
 		return err
 	}
 	for _, t := range st.Locks {

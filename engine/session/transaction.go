@@ -315,11 +315,23 @@ func (s *Session) inTransactionAt(ctx context.Context, level uint8, fn func() er
 	if err == nil {
 		err = fn()
 	}
+	if err == nil && !s.txn.Changed() {
+		err = s.unchanged(ctx)
+	}
 	if err != nil {
 		return s.failTransaction(ctx, err)
 	}
 	s.trx.wrote = true
 	return s.commit(ctx)
+}
+
+// unchanged makes sure that a statement may say that there was nothing to change: no commit will find out whether
+// this node leads.
+func (s *Session) unchanged(ctx context.Context) error {
+	if err := s.txn.Settle(ctx); err != nil {
+		return err
+	}
+	return s.confirm()
 }
 
 // failTransaction is failWork for inTransaction. The error may tell of rows, or of
@@ -553,7 +565,22 @@ func (s *Session) readAt(o ReadOptions) error {
 // waiting would keep the log from changing it. A transaction that has its snapshot does not
 // ask again.
 func (s *Session) pointFirst() error {
-	if !s.info.ReadOnly || s.trx.snapshot() {
+	if !s.info.ReadOnly {
+		return nil
+	}
+	return s.pointDefinitions()
+}
+
+// pointQuery is pointFirst within the time limit of a query, which goes on when it runs.
+func (s *Session) pointQuery() error {
+	s.startLimit()
+	return s.pointFirst()
+}
+
+// pointDefinitions is pointFirst for what shows definitions or accounts, and what is refused because of them, on every
+// port: no read of rows follows that would ask.
+func (s *Session) pointDefinitions() error {
+	if s.trx.snapshot() {
 		return nil
 	}
 	if err := s.ask(); err != nil {
@@ -563,19 +590,18 @@ func (s *Session) pointFirst() error {
 	return nil
 }
 
-// pointQuery is pointFirst within the time limit of a query, which goes on when it runs.
-func (s *Session) pointQuery() error {
-	s.startLimit()
-	return s.pointFirst()
-}
-
 // confirm makes sure that this node led the group when what was read under locks was
-// read: for answers that come of locks alone and no commit confirms.
+// read: for answers that come of locks alone and no commit confirms. A node that has stopped leading may find the
+// read point by way of the new leader, behind what it has read before.
 func (s *Session) confirm() error {
 	if s.opt.consistency == Local && s.info.ReadOnly {
 		return nil
 	}
-	return s.readAt(ReadOptions{Consistency: Strong, Wait: s.opt.readWait})
+	err := s.readAt(ReadOptions{Consistency: Strong, Wait: s.opt.readWait})
+	if err == nil && s.trx.active && !s.info.ReadOnly {
+		err = s.txn.Wrote()
+	}
+	return err
 }
 
 // gtid is the GTID of a transaction.

@@ -89,7 +89,9 @@ type Manager struct {
 	locks   *metadataLocks
 	// suspended is why nobody may write, or nil.
 	suspended atomic.Pointer[error]
-	shut      atomic.Pointer[error] // why nobody may do anything, or nil
+	// suspension is that of the last Suspend, also after Resume.
+	suspension atomic.Pointer[error]
+	shut       atomic.Pointer[error] // why nobody may do anything, or nil
 
 	events      atomic.Pointer[event.Options]
 	serials     atomic.Uint64
@@ -145,6 +147,7 @@ func (m *Manager) Suspend(reason error) error {
 	m.suspendTurn.Lock()
 	defer m.suspendTurn.Unlock()
 	m.suspended.Store(&reason)
+	m.suspension.Store(&reason)
 	m.loseWatches(reason)
 	m.locks.suspending.Store(true)
 	defer m.locks.suspending.Store(false)

@@ -459,6 +459,29 @@ func (s *Session) Settle(ctx context.Context) error {
 	return nil
 }
 
+// Changed reports whether the transaction has changed anything, so that its commit confirms that this
+// node writes.
+func (s *Session) Changed() bool {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.t != nil && s.t.changed()
+}
+
+// Wrote returns nil if this node has written from the beginning of the transaction's statement until now.
+// Suspend rolls back who has locked rows; who has locked definitions alone, or nothing, asks here whether
+// what it has found is that of a node that writes.
+func (s *Session) Wrote() error {
+	t, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer s.turn.Unlock()
+	if last := s.m.suspension.Load(); last != t.suspension || s.m.Suspended() != nil {
+		return *last
+	}
+	return nil
+}
+
 // giveWay rolls the transaction back for Suspend, if it has changed or locked
 // anything, and waits until it is the session's to do so, or is in doubt.
 func (s *Session) giveWay(reason error) error {

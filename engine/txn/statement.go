@@ -32,6 +32,7 @@ func (t *Txn) here() mark {
 // beginStatement starts a statement; the one before has ended.
 func (t *Txn) beginStatement() {
 	t.Trx.BeginStatement()
+	t.suspension = t.m.suspension.Load()
 	t.began = uint32(t.m.opt.Env.Now().Unix())
 	t.rows.Begin(t.began)
 	t.statement = t.here()

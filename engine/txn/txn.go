@@ -91,6 +91,7 @@ type Txn struct {
 	state        atomic.Uint32
 	awaits       atomic.Bool // it waits for a rollback
 	killed       atomic.Bool // its session was interrupted during this statement, not for Suspend's sake
+	suspension   *error      // the manager's when the statement began
 
 	released bool // guarded by Manager.mu
 

@@ -262,11 +262,29 @@ func (n *changer) rows(c *compiled) error {
 	if len(n.p.targets) > 1 || n.p.plan.Buffer {
 		n.done = make([]map[string]bool, len(n.p.targets))
 	}
-	return s.eachFound(tree, x, n.buffer, n.batch)
+	if n.p.plan.Aliased {
+		passes := make([]func(*types.Batch, []uint32) error, len(n.p.targets))
+		for t := range passes {
+			passes[t] = func(b *types.Batch, sel []uint32) error { return n.pass(b, sel, t) }
+		}
+		return s.eachFound(tree, x, true, passes[0], passes[1:]...)
+	}
+	return s.eachFound(tree, x, n.buffer, func(b *types.Batch, sel []uint32) error { return n.batch(b, sel, 0, len(n.p.targets)) })
 }
 
-// batch changes the rows that a batch tells of.
-func (n *changer) batch(b *types.Batch, sel []uint32) error {
+// pass changes the rows of one target that a batch tells of, where a table is a target under two names: what the
+// targets before it have changed is read again.
+func (n *changer) pass(b *types.Batch, sel []uint32, t int) error {
+	for i := range t {
+		if keys := n.targets[t].info.keys; n.targets[i].info.keys == keys {
+			n.s.work.rewrote(keys)
+		}
+	}
+	return n.batch(b, sel, t, t+1)
+}
+
+// batch changes the rows of the targets in a range that a batch tells of.
+func (n *changer) batch(b *types.Batch, sel []uint32, from, to int) error {
 	count := b.Len()
 	if sel != nil {
 		count = len(sel)
@@ -279,7 +297,7 @@ func (n *changer) batch(b *types.Batch, sel []uint32) error {
 		m := n.s.x.Mark()
 		n.s.work.store.Reset()
 		n.s.work.store.Row++
-		for t := range n.p.targets {
+		for t := from; t < to; t++ {
 			v := b.Vecs[n.p.plan.Targets[t].RowKey].Value(r)
 			if v.IsNull() {
 				continue // an outer join has found no row
@@ -341,7 +359,7 @@ func (n *changer) changeRow(t int, b *types.Batch, r int, key []byte) error {
 }
 
 // missing reads the columns that SQL does not see and that the change needs: hidden ones. It
-// reads all that an action of a foreign key may have changed since the row was found.
+// reads all that an action of a foreign key, or another target, may have changed since the row was found.
 func (n *changer) missing(t *target, pt *plan.Target, key []byte, before []types.Value) error {
 	stale := slices.Contains(n.s.work.rewritten, t.info.keys)
 	if len(pt.Positions) == len(t.info.columns) && !stale {
@@ -385,11 +403,12 @@ func (n *changer) apply(t int, target *target, pt *plan.Target, b *types.Batch, 
 	copy(after, before)
 	x := &n.p.targets[t]
 	for i := range x.sets {
-		v, err := n.setValue(target, pt, &x.sets[i], i > 0, after, b, r)
+		v, err := n.setValue(target, &x.sets[i], i > 0, after, b, r)
 		if err != nil {
 			return err
 		}
 		after[x.sets[i].Column] = v
+		n.row[pt.First+slices.Index(pt.Positions, x.sets[i].Column)] = v
 	}
 	changed, err := s.updateRow(target, key, before, after, x.assigned, nil)
 	if err != nil {
@@ -401,9 +420,9 @@ func (n *changer) apply(t int, target *target, pt *plan.Target, b *types.Batch, 
 	return nil
 }
 
-// setValue works out an assignment. Earlier ones of the same table have taken effect in
-// what it reads.
-func (n *changer) setValue(t *target, pt *plan.Target, set *plan.Set, later bool, after []types.Value, b *types.Batch, r int) (types.Value, error) {
+// setValue works out an assignment. Earlier ones of the same target have taken effect in
+// what it reads, n.row; nothing else has since the row was found.
+func (n *changer) setValue(t *target, set *plan.Set, later bool, after []types.Value, b *types.Batch, r int) (types.Value, error) {
 	s := n.s
 	if set.Value == nil {
 		return s.rowDefault(t.info, set.Column, after)
@@ -411,10 +430,6 @@ func (n *changer) setValue(t *target, pt *plan.Target, set *plan.Set, later bool
 	var v types.Value
 	var err error
 	if later && !expr.IsConst(set.Value) {
-		// The row with what has been assigned so far.
-		for i, p := range pt.Positions {
-			n.row[pt.First+i] = after[p]
-		}
 		one := s.changedRow(n.p.plan, n.row)
 		v, err = set.Value.Value(&s.x, one, 0)
 		v = v.Clone() // the batch is used for the next assignment

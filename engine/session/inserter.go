@@ -197,9 +197,10 @@ func (n *inserter) query(c *compiled) error {
 	return s.eachFound(tree, x, n.p.buffer, func(b *types.Batch, sel []uint32) error { return n.batch(tree.Schema(), b, sel) })
 }
 
-// eachFound calls fn with the rows that operators find, batch by batch; with buffer only when
-// all of them are found.
-func (s *Session) eachFound(tree *exec.Tree, x *exec.Context, buffer bool, fn func(b *types.Batch, sel []uint32) error) error {
+// eachFound calls fn with the rows that operators find, batch by batch; with buffer only when all of them are
+// found, and then each of more, one after the other, with all of them.
+func (s *Session) eachFound(tree *exec.Tree, x *exec.Context, buffer bool, fn func(b *types.Batch, sel []uint32) error,
+	more ...func(b *types.Batch, sel []uint32) error) error {
 	if err := tree.Open(x); err != nil {
 		return err
 	}
@@ -224,10 +225,15 @@ func (s *Session) eachFound(tree *exec.Tree, x *exec.Context, buffer bool, fn fu
 			break
 		}
 	}
-	for _, b := range kept {
-		if err := fn(b, nil); err != nil { // the tree is open: it runs the subqueries of assignments
-			_ = tree.Close()
-			return err
+	for i := -1; i < len(more); i++ {
+		if i >= 0 {
+			fn = more[i]
+		}
+		for _, b := range kept {
+			if err := fn(b, nil); err != nil { // the tree is open: it runs the subqueries of assignments
+				_ = tree.Close()
+				return err
+			}
 		}
 	}
 	return tree.Close()

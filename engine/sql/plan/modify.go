@@ -7,6 +7,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -127,8 +128,49 @@ func (m *modification) update(st *ast.Update) (*Change, error) {
 		}
 		m.sets = append(m.sets, set)
 	}
+	m.orderTargets()
+	if err := m.checkAliases(); err != nil {
+		return nil, err
+	}
 	_, joined := st.Table.(*ast.Join)
 	return m.finish(st.OrderBy, st.Limit, joined, "UPDATE")
+}
+
+// orderTargets puts the targets in the order of FROM, in which a row is changed that has several.
+func (m *modification) orderTargets() {
+	was := m.targets
+	m.targets = slices.DeleteFunc(m.tree.rels(nil), func(rel *relation) bool { return !slices.Contains(was, rel) })
+	for i := range m.sets {
+		m.sets[i].target = slices.Index(m.targets, was[m.sets[i].target])
+	}
+}
+
+// checkAliases refuses to change the primary key of a table that is a target under two names: the row could not be
+// found again under the second. Error: 1706.
+func (m *modification) checkAliases() error {
+	moved := func(rel *relation) bool {
+		return slices.ContainsFunc(m.sets, func(a assignment) bool {
+			return m.targets[a.target] == rel && slices.ContainsFunc(rel.table.Keys.Keys[0].Parts, func(p record.KeyPart) bool { return p.Column == a.pos })
+		})
+	}
+	for i, rel := range m.targets {
+		for _, other := range m.targets[i+1:] {
+			if rel.def().ID == other.def().ID && (moved(rel) || moved(other)) {
+				return types.NewError(1706, "Primary key/partition key update is not allowed since the table is updated both as '%s' and '%s'.", rel.alias, other.alias)
+			}
+		}
+	}
+	return nil
+}
+
+// aliased reports whether a table is a target under two names.
+func (m *modification) aliased() bool {
+	for i, rel := range m.targets {
+		if slices.ContainsFunc(m.targets[i+1:], func(other *relation) bool { return rel.def().ID == other.def().ID }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *modification) delete(st *ast.Delete) (*Change, error) {
@@ -320,7 +362,7 @@ func (m *modification) change(s *sub) (*Change, error) {
 	}
 	// Binding the values may have added slots and subqueries.
 	c.Slots, c.Subqueries, c.Volatile = len(p.slots), p.subCount, p.volatile
-	c.Buffer = m.mustBuffer(s.node)
+	c.Buffer, c.Aliased = m.mustBuffer(s.node), m.aliased()
 	return c, nil
 }
 

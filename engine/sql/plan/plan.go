@@ -148,6 +148,9 @@ type Change struct {
 	// Buffer says that all rows must be found before the first is changed, since the
 	// changes would move rows in the index that is being read, or because of a join.
 	Buffer bool
+	// Aliased says that a table is a target under two names: all rows are changed under one of them, and then
+	// those that this has left are changed under the next, by values worked out from the rows as they were found.
+	Aliased bool
 }
 
 // ReadsBesides reports whether the statement reads tables besides those that ModifyRows has locked: in

@@ -199,11 +199,13 @@ func readTexts(w *txn.Session, o *txn.Table) ([]priv.Row, error) {
 }
 
 // accountID is the account that the session works by.
-func (s *Session) accountID() priv.ID {
-	if s.info.AccountUser == "" && s.info.AccountHost == "" {
-		return priv.NewID(s.info.User, s.info.Host)
+func (s *Session) accountID() priv.ID { return s.info.account() }
+
+func (c *ConnectionInfo) account() priv.ID {
+	if c.AccountUser == "" && c.AccountHost == "" {
+		return priv.NewID(c.User, c.Host)
 	}
-	return priv.NewID(s.info.AccountUser, s.info.AccountHost)
+	return priv.NewID(c.AccountUser, c.AccountHost)
 }
 
 var everything = priv.Everything()
@@ -437,7 +439,11 @@ func (s *Session) maySetVariable(v *variable, scope ast.Scope) error {
 
 // mayKill is asked by KILL: error 1095.
 func (s *Session) mayKill(id uint64) error {
-	if other := s.m.session(id); other == nil || other.accountID() == s.accountID() {
+	other := s.m.session(id)
+	if other == nil {
+		return nil
+	}
+	if of := other.whose(); of.account() == s.accountID() {
 		return nil
 	}
 	if s.privileges().Needs(priv.Super, "CONNECTION_ADMIN") != nil {

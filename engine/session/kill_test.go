@@ -85,6 +85,35 @@ func TestKillAtEnd(t *testing.T) {
 	<-killed
 }
 
+// TestChangeUserBesideKill: who is killed, and who is told that the node does not lead any more, may be becoming
+// another account's at that moment.
+func TestChangeUserBesideKill(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	killer := r.Open(session.ConnectionInfo{User: "u1", Host: "h", AccountUser: "u1", AccountHost: "%", ReadOnly: true}) // which StepDown spares
+	other := r.Open(session.ConnectionInfo{User: "u0", Host: "h", AccountUser: "u0", AccountHost: "%", Disconnect: func() {}})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 200 {
+			name := fmt.Sprintf("u%d", i%2)
+			if err := other.ChangeUser(session.ConnectionInfo{User: name, Host: "h", AccountUser: name, AccountHost: "%"}); err != nil {
+				t.Error(err)
+			}
+			other.SetMultiStatements(i%2 == 0)
+		}
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		r.Exec(killer, fmt.Sprintf("KILL QUERY %d", other.ID()))
+		r.Manager.StepDown()
+	}
+	r.Exec(killer, fmt.Sprintf("KILL %d", other.ID()))
+}
+
 // TestAccountsInTurn: statements about accounts that come at the same time run one after the
 // other; none waits for longer than the others take.
 func TestAccountsInTurn(t *testing.T) {

@@ -199,7 +199,7 @@ func (m *Manager) all() []*Session {
 // Disconnect would tell of a KILL. Waits for locks end: who holds them may be in doubt.
 func (m *Manager) StepDown() {
 	for _, s := range m.all() {
-		if !s.info.ReadOnly {
+		if !s.whose().ReadOnly {
 			s.gone.Store(true)
 			s.stopWaiting()
 		}

@@ -31,14 +31,17 @@ const (
 )
 
 // SetMultiStatements says whether a text may have several statements from here on.
-func (s *Session) SetMultiStatements(on bool) { s.info.MultiStatements = on }
+func (s *Session) SetMultiStatements(on bool) { s.txnMu(func() { s.info.MultiStatements = on }) }
 
 // Interrupt ends the statement that is running, by error 1317. Any task may call it.
 func (s *Session) Interrupt() { s.kill(false) }
 
 func (s *Session) kill(connection bool) {
-	if s.mark(connection) && connection && s.info.Disconnect != nil {
-		s.info.Disconnect()
+	if !s.mark(connection) || !connection {
+		return
+	}
+	if disconnect := s.whose().Disconnect; disconnect != nil {
+		disconnect()
 	}
 }
 

@@ -51,7 +51,7 @@ type Session struct {
 	m    *Manager
 	env  env.Env
 	id   uint64
-	info ConnectionInfo
+	info ConnectionInfo // changed under mu, by the session's task: others ask whose
 
 	eng *storage.Engine
 	txn *txn.Session
@@ -145,8 +145,8 @@ func (s *Session) ID() uint64 { return s.id }
 
 // open gives the session its state as at connect, for the identity in info.
 func (s *Session) open(info ConnectionInfo) error {
-	s.info = info
-	s.info.ID = s.id
+	info.ID = s.id
+	s.txnMu(func() { s.info = info })
 	s.forget()
 	if info.Schema != "" {
 		if err := s.Use(info.Schema); err != nil {
@@ -219,7 +219,7 @@ func (s *Session) connect() error {
 	return nil
 }
 
-// txnMu changes what Interrupt looks at.
+// txnMu changes what Interrupt and other sessions look at.
 func (s *Session) txnMu(fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -384,6 +384,13 @@ func (s *Session) Warnings() uint16 { return s.diag.warnings() }
 
 // Schema returns the current schema, empty without one.
 func (s *Session) Schema() string { return s.schema }
+
+// whose returns who the session is for. Any task may ask.
+func (s *Session) whose() ConnectionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.info
+}
 
 // Info returns who the session is for.
 func (s *Session) Info() ConnectionInfo { return s.info }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
+	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/trx"
@@ -382,8 +383,22 @@ func (a *Applier) Stop() error {
 	return errors.Join(err, a.undo(queue))
 }
 
+// rebuildAdvice is what the operator reads where the log or the data of this member alone may be wrong.
+const rebuildAdvice = "if the other members go on, what this one has is not what the group has: stop it, empty its data directory and start it, " +
+	"and it gets its data from them; look at its memory (dmesg) before"
+
+// advised is err with what to do about it.
+func advised(err error) error {
+	var d *DivergedError
+	if errors.As(err, &d) || errors.Is(err, entry.ErrCorrupt) || errors.Is(err, event.ErrCorrupt) || errors.Is(err, body.ErrCorrupt) {
+		return fmt.Errorf("%w; %s", err, rebuildAdvice)
+	}
+	return err
+}
+
 // fail stops the applier for good.
 func (a *Applier) fail(err error) {
+	err = advised(err)
 	a.mu.Lock()
 	first := a.state == Running || a.state == NoSpace
 	if first {

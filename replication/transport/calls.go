@@ -27,7 +27,7 @@ func (p *Peers) Ask(ctx context.Context, c Call) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w to %s: %w", ErrUnreachable, &c, err)
 		}
-		cc, err := overConn(conn, 64<<10)
+		cc, err := p.overConn(conn, 64<<10)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (p *Peers) OpenBulk(ctx context.Context, c Call) (BulkReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w to %s: %w", ErrUnreachable, &c, err)
 	}
-	cc, err := overConn(conn, bulkWindow)
+	cc, err := p.overConn(conn, bulkWindow)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (s *peerServer) Bulk(req *pb.PeerBulkRequest, stream grpc.ServerStreamingSe
 		return s.refuse(conn, ForBulk, r)
 	}
 	defer leave()
-	conn.admit()
+	conn.admit(h)
 	select {
 	case s.p.bulks <- struct{}{}:
 		defer func() { <-s.p.bulks }()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -102,7 +103,8 @@ type clientConn struct {
 	net.Conn
 	who   string
 	plain bool
-	first []byte // read ahead
+	first []byte      // read ahead
+	sums  atomic.Bool // every message that comes has a checksum: the welcome said so
 
 	mu   sync.Mutex
 	read bool
@@ -149,6 +151,16 @@ func (c *clientConn) reason(err error) error {
 	return err
 }
 
+// fail closes the connection for a reason that is not of its own.
+func (c *clientConn) fail(err error) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = err
+	}
+	c.mu.Unlock()
+	_ = c.Close()
+}
+
 // peerCertificate returns the certificate of the node that was dialed, or nil.
 func (c *clientConn) peerTLS() *tls.ConnectionState {
 	if t, ok := c.Conn.(*tls.Conn); ok {
@@ -172,7 +184,7 @@ func (c *calling) Close() {
 }
 
 // overConn returns gRPC over one connection. It does not connect again. After an error the connection is closed.
-func overConn(conn *clientConn, window int32) (*calling, error) {
+func (p *Peers) overConn(conn *clientConn, window int32) (*calling, error) {
 	var once sync.Once
 	dialer := func(context.Context, string) (c net.Conn, err error) {
 		err = errors.New("the connection is lost")
@@ -185,7 +197,7 @@ func overConn(conn *clientConn, window int32) (*calling, error) {
 		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithDisableHealthCheck(), grpc.WithIdleTimeout(0),
 		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
 		grpc.WithWriteBufferSize(128<<10), grpc.WithReadBufferSize(64<<10),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec), grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(clientCodec{codec, p, conn}), grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
 	if err != nil {
 		conn.Close()
 		return nil, err

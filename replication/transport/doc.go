@@ -21,6 +21,8 @@
 //     at most once. Nothing is promised between connections, or across a cut.
 //   - No message reaches the handler before a handshake has shown that the sender
 //     is of this group, and none whose From or To is not the one of the handshake.
+//   - Nothing of a message is used before its checksum was compared; older programs, which
+//     say in the handshake that they send none, are believed without.
 //   - [Handler.ReportGone] is proof: the kernel that runs both nodes has said that every
 //     thread of the peer's process has ended. [Handler.ReportRefused] is none: it is
 //     called when every address of the peer refused a connection, for whatever reason.

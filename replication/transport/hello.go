@@ -7,10 +7,11 @@ import (
 )
 
 // ProtocolMin and ProtocolMax are the versions of the contract between nodes that
-// this build speaks. From 2 on a leader's heartbeats tell how fresh its followers are.
+// this build speaks. From 2 on a leader's heartbeats tell how fresh its followers are. From 3 on
+// every message ends with its checksum.
 const (
 	ProtocolMin = 1
-	ProtocolMax = 2
+	ProtocolMax = 3
 )
 
 // Versions is a range of versions, both ends included.

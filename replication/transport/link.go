@@ -156,7 +156,7 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	cc, err := overConn(conn, 64<<10)
+	cc, err := p.overConn(conn, 64<<10)
 	if err != nil {
 		return false, err
 	}
@@ -243,9 +243,9 @@ func (l *link) send(ctx context.Context, stream messageStream, signs *signs) err
 		var e encoder
 		for l.queue.take(&e) {
 			l.sent.Add(uint64(e.size()))
-			for _, f := range split(e.finish()) {
+			for requests, i := split(e.finish()), 0; i < len(requests); i++ {
 				signs.sent.Add(1)
-				if err := stream.SendMsg(f); err != nil {
+				if err := stream.SendMsg(&requests[i]); err != nil {
 					// The reading side knows why.
 					<-ctx.Done()
 					return context.Cause(ctx)

@@ -66,7 +66,7 @@ func TestPauses(t *testing.T) {
 // A connection is closed with the calls over it, though gRPC has not asked for it yet: the context of the first call was over.
 func TestClosesUnusedConnection(t *testing.T) {
 	ours, theirs := net.Pipe()
-	cc, err := overConn(&clientConn{Conn: ours, who: "node", plain: true}, 64<<10)
+	cc, err := (&Peers{}).overConn(&clientConn{Conn: ours, who: "node", plain: true}, 64<<10)
 	if err != nil {
 		t.Fatal(err)
 	}

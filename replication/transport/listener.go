@@ -176,6 +176,7 @@ type serverConn struct {
 	plain    bool
 	started  bool
 	admitted atomic.Bool
+	caller   atomic.Pointer[Hello] // once it is admitted
 	closing  sync.Once
 	bytes    atomic.Uint64 // that came, below TLS: of a record each is counted when it is there
 }
@@ -216,11 +217,12 @@ func (c *serverConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// admit says that the connection is no newcomer any more.
-func (c *serverConn) admit() {
+// admit says that the connection is no newcomer any more, but that of a caller.
+func (c *serverConn) admit(h Hello) {
 	if c.admitted.Swap(true) {
 		return
 	}
+	c.caller.Store(&h)
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
 	c.timer.Stop()

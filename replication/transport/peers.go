@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/triremedb/trireme/internal/process"
-	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
 // Peers is the transport over gRPC.
@@ -28,6 +27,7 @@ type Peers struct {
 	server  *grpc.Server
 	asks    chan struct{} // a token for each question that is answered
 	bulks   chan struct{} // and for each bulk stream
+	damaged atomic.Uint64 // messages
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -87,7 +87,7 @@ func (p *Peers) serve() {
 		grpc.KeepaliveParams(serverKeepalive(p.opts.LinkTimeout)),
 		grpc.WaitForHandlers(true),
 	)
-	pb.RegisterPeerServer(p.server, &peerServer{p: p})
+	p.server.RegisterService(p.contract(), &peerServer{p: p})
 	p.tasks.Go(func() { _ = p.server.Serve(p.lis) })
 }
 

@@ -95,7 +95,7 @@ func (s *peerServer) messages(stream grpc.ServerStream, purpose Purpose, limit i
 		return s.refuse(conn, purpose, r)
 	}
 	defer leave()
-	conn.admit()
+	conn.admit(h)
 	got := &receipts{conn: conn}
 	if err := send(welcomeToWire(&w), got.news()); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (s *peerServer) receive(stream grpc.ServerStream, h Hello, limit int, got *
 	self := s.p.door.Hello(0).Member
 	a := assembler{limit: limit}
 	for {
-		var in inFrame
+		in := inFrame{must: h.Protocol.Max >= protocolSums}
 		if err := stream.RecvMsg(&in); err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (s *peerServer) Ask(ctx context.Context, req *pb.PeerAskRequest) (*pb.PeerA
 	if r != nil {
 		return nil, s.refuse(conn, ForAsk, r)
 	}
-	conn.admit()
+	conn.admit(h)
 	select {
 	case s.p.asks <- struct{}{}:
 		defer func() { <-s.p.asks }()

@@ -14,7 +14,7 @@ import (
 
 // The two streams' requests are encoded here, so that a frame's pieces go out and
 // come in without a copy that protobuf would make. The bytes are those of
-// PeerControlRequest and PeerEntriesRequest.
+// PeerControlRequest and PeerEntriesRequest, and the checksum with which every message ends.
 
 // Numbers of the fields in both requests.
 const (
@@ -42,9 +42,10 @@ type inFrame struct {
 	hello *pb.PeerHello
 	frame []byte
 	more  int
+	must  bool // it must have a checksum: the hello said so
 }
 
-// wireCodec is gRPC's codec for these two, and protobuf's for everything else.
+// wireCodec is gRPC's codec for these two, and protobuf's for everything else, with a checksum behind either.
 type wireCodec struct{ encoding.CodecV2 }
 
 var codec = wireCodec{encoding.GetCodecV2(proto.Name)}
@@ -52,34 +53,34 @@ var codec = wireCodec{encoding.GetCodecV2(proto.Name)}
 func (c wireCodec) Marshal(v any) (mem.BufferSlice, error) {
 	f, ok := v.(*outFrame)
 	if !ok {
-		return c.CodecV2.Marshal(v)
+		out, err := c.CodecV2.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		return append(out, mem.SliceBuffer(seal(make([]byte, 0, sumSize), out))), nil
 	}
-	head := make([]byte, 0, 32)
+	head := make([]byte, 0, 32) // with room for the checksum
 	if f.more > 0 {
 		head = protowire.AppendTag(head, fieldMore, protowire.VarintType)
 		head = protowire.AppendVarint(head, uint64(f.more))
 	}
 	head = protowire.AppendTag(head, fieldFrame, protowire.BytesType)
 	head = protowire.AppendVarint(head, uint64(f.length))
-	out := make(mem.BufferSlice, 0, 1+len(f.pieces))
+	out := make(mem.BufferSlice, 0, 2+len(f.pieces))
 	out = append(out, mem.SliceBuffer(head))
 	for _, p := range f.pieces {
 		out = append(out, mem.SliceBuffer(p))
 	}
-	return out, nil
+	return append(out, mem.SliceBuffer(seal(head[len(head):], out))), nil
 }
 
 func (c wireCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	f, ok := v.(*inFrame)
-	if !ok {
-		return c.CodecV2.Unmarshal(data, v)
-	}
-	// A copy of our own: the frame stays with the log's cache, gRPC's buffers do not.
-	return f.unmarshal(data.Materialize())
+	return c.decode(data, v, ok && f.must)
 }
 
 func (f *inFrame) unmarshal(b []byte) error {
-	*f = inFrame{}
+	*f = inFrame{must: f.must}
 	for len(b) > 0 {
 		number, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -121,16 +122,16 @@ func (f *inFrame) unmarshal(b []byte) error {
 }
 
 // split cuts a frame's pieces into requests of at most pieceSize.
-func split(pieces [][]byte) []*outFrame {
+func split(pieces [][]byte) []outFrame {
 	total := 0
 	for _, p := range pieces {
 		total += len(p)
 	}
 	if total <= pieceSize {
-		return []*outFrame{{pieces: pieces, length: total}}
+		return []outFrame{{pieces: pieces, length: total}}
 	}
-	var out []*outFrame
-	f := &outFrame{}
+	var out []outFrame
+	var f outFrame
 	for _, p := range pieces {
 		for len(p) > 0 {
 			n := min(len(p), pieceSize-f.length)
@@ -141,7 +142,7 @@ func split(pieces [][]byte) []*outFrame {
 				total -= f.length
 				f.more = total
 				out = append(out, f)
-				f = &outFrame{}
+				f = outFrame{}
 			}
 		}
 	}

@@ -189,6 +189,7 @@ var Metrics = []Metric{
 	{"trireme_provision_rows_sent_total", "Provision_rows_sent", Counter, 1, "rows sent to members"},
 	{"trireme_provision_raw_bytes_total", "Provision_raw_bytes", Counter, 1, "size of the rows sent to members"},
 	{"trireme_provision_sent_bytes_total", "Provision_sent_bytes", Counter, 1, "bytes sent to members, compressed"},
+	{"trireme_group_messages_damaged_total", "", Counter, 1, "messages of other nodes that came with another checksum than they were sent with: memory, a network card or what is between the nodes is bad"},
 	{"trireme_group_messages_dropped_total", "Group_messages_dropped", Counter, 1, "messages of members that did not fit the inbox; they are sent again"},
 	{"process_resident_memory_bytes", "", Gauge, 1, "memory of the process"},
 	{"trireme_memory_limit_bytes", "", Gauge, 1, "what the process may use: memory_limit, or the limit of its container; absent if nobody says"},

@@ -74,6 +74,7 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	m.Set("trireme_node_failed", metrics.On(n.group.Err() != nil))
 	m.Set("trireme_node_info", 1, "member", strconv.FormatUint(n.group.ID(), 10), "address", n.peerAddress())
 	m.Set("trireme_group_term", float64(s.Term))
+	m.Set("trireme_group_messages_damaged_total", float64(n.peers.Damaged()))
 	m.Set("trireme_group_leader_known", metrics.On(s.Leader != 0))
 	m.Set("trireme_disk_full", metrics.On(s.DiskFull))
 	m.Set("trireme_disk_stalled_seconds", s.DiskStalled.Seconds())

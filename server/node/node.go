@@ -43,7 +43,7 @@ type Node struct {
 	main, reads, web net.Listener // reads and web may be nil
 	programs         net.Listener // of gRPC; may be nil
 
-	peers     transport.Transport
+	peers     *transport.Peers
 	discovery discovery.Discovery
 	recovery  func() group.RecoveryStatus // of what the group's Node has; asked before there is one, too
 	group     *group.Node

@@ -15,6 +15,10 @@ type diagnostics struct {
 	list     []Condition
 	total    int // of all, listed or not
 	failures int
+	// once is set by INSERT: that a column has got NULL, or nothing, and has to have a value, is told once,
+	// however many rows it is true of. told has the texts.
+	once bool
+	told map[string]bool
 	// Of the statement before, for @@warning_count and @@error_count.
 	lastTotal, lastFailures int
 }
@@ -22,6 +26,7 @@ type diagnostics struct {
 // reset forgets all, at the beginning of a statement.
 func (d *diagnostics) reset() {
 	d.lastTotal, d.lastFailures = d.total, d.failures
+	d.once, d.told = false, nil
 	if d.total != 0 {
 		clear(d.list)
 		d.list, d.total, d.failures = d.list[:0], 0, 0
@@ -36,7 +41,18 @@ func (d *diagnostics) add(level string, e *types.Error) {
 }
 
 // warn adds a warning.
-func (d *diagnostics) warn(e *types.Error) { d.add("Warning", e) }
+func (d *diagnostics) warn(e *types.Error) {
+	if d.once && (e.Number == types.ErrnoBadNull || e.Number == errnoNoDefault) {
+		if d.told[e.Message] {
+			return
+		}
+		if d.told == nil {
+			d.told = map[string]bool{}
+		}
+		d.told[e.Message] = true
+	}
+	d.add("Warning", e)
+}
 
 // note adds a note, unless sql_notes is off.
 func (d *diagnostics) note(e *types.Error) {

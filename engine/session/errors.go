@@ -39,6 +39,7 @@ const (
 	errnoDeadlock       = 1213
 	errnoReadOnlyServer = 1290
 	errnoInterrupted    = 1317
+	errnoNoDefault      = 1364
 	errnoTimeout        = 3024
 	errnoEntryFailed    = 3101
 	errnoDuplicate      = 1062

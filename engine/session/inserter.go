@@ -57,6 +57,7 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 	}
 	*n = inserter{s: s, p: p, t: t, several: p.rows == nil || rows > 1}
 	n.lenient = n.several || p.ignore
+	s.diag.once = true
 	s.work.group.release()
 	n.step.start(s, p, rows, all)
 	var err error
@@ -135,8 +136,10 @@ func (n *inserter) evaluate(values []insertValue, row []types.Value) error {
 		var x types.Value
 		var err error
 		switch {
-		case v.node == nil:
+		case v.node == nil: // of DEFAULT each row tells
+			s.diag.once = false
 			x, err = s.rowDefault(p.info, pos, row)
+			s.diag.once = true
 		case p.refers:
 			x, err = v.node.Value(&s.x, s.work.rowBatch(p.info, row), 0)
 			if err == nil {

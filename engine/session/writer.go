@@ -113,7 +113,7 @@ func (s *Session) rowDefault(i *tableInfo, p int, row []types.Value) (types.Valu
 	if p == i.auto || col.Hidden || col.generated != nil || !col.Type.NotNull {
 		return types.Null, nil
 	}
-	err := newError(1364, "HY000", "Field '%s' doesn't have a default value", col.Name)
+	err := newError(errnoNoDefault, "HY000", "Field '%s' doesn't have a default value", col.Name)
 	if s.strict() {
 		return types.Null, err
 	}

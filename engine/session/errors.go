@@ -39,6 +39,7 @@ const (
 	errnoDeadlock       = 1213
 	errnoReadOnlyServer = 1290
 	errnoInterrupted    = 1317
+	errnoAmbiguous      = 1052
 	errnoNoDefault      = 1364
 	errnoTimeout        = 3024
 	errnoEntryFailed    = 3101

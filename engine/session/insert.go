@@ -87,6 +87,9 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 		if c.query, err = plan.Select(env, query); err != nil {
 			return err
 		}
+		if err := p.unambiguous(env, query, st); err != nil {
+			return err
+		}
 		scope.query = c.query
 		c.uses = append(c.uses, c.query.Uses...)
 		l.volatile = l.volatile || c.query.Volatile
@@ -276,6 +279,63 @@ func (p *insertPlan) withReferred(q ast.Query, st *ast.Insert) (with ast.Query, 
 	wider := *sel
 	wider.Items = slices.Concat(sel.Items, more)
 	return &wider, len(more)
+}
+
+// unambiguous refuses columns of the table in ON DUPLICATE KEY UPDATE that the tables of a plain SELECT have, by the
+// same name, as well: x where both have one, t.x where both are called t. Error: 1052.
+func (p *insertPlan) unambiguous(env *plan.Env, q ast.Query, st *ast.Insert) error {
+	sel, ok := q.(*ast.Select)
+	if !ok || sel.From == nil || len(sel.GroupBy) > 0 || slices.ContainsFunc(sel.Items, func(i ast.SelectItem) bool { return aggregates(i.Expr) }) {
+		return nil
+	}
+	var refs []*ast.ColumnRef
+	for _, a := range st.OnDuplicate {
+		inspect(a.Value, func(node ast.Node) bool {
+			switch x := node.(type) {
+			case ast.Query, *ast.ValuesFunc, *ast.Default:
+				return false
+			case *ast.ColumnRef:
+				if x.Schema == "" && p.own(x, st) {
+					refs = append(refs, x)
+				}
+			}
+			return true
+		})
+	}
+	for _, ref := range refs {
+		_, err := plan.Select(env, &ast.Select{Items: []ast.SelectItem{{Expr: ref, Text: ref.Name}}, From: sel.From})
+		if err == nil || errorNumber(err) == errnoAmbiguous {
+			name := ref.Name
+			if ref.Table != "" {
+				name = ref.Table + "." + name
+			}
+			return newError(errnoAmbiguous, "23000", "Column '%s' in field list is ambiguous", name)
+		}
+	}
+	return nil
+}
+
+// own reports whether ON DUPLICATE KEY UPDATE can mean a column of the table.
+func (p *insertPlan) own(x *ast.ColumnRef, st *ast.Insert) bool {
+	if st.RowAlias != "" && x.Table == "" && slices.Contains(st.ColumnAliases, x.Name) {
+		return false
+	}
+	return (x.Table == p.info.keys.Name || x.Table == "") && p.info.position(x.Name) >= 0
+}
+
+// aggregates reports whether an expression has an aggregate function that is not in a subquery's.
+func aggregates(e ast.Expr) bool {
+	found := false
+	inspect(e, func(n ast.Node) bool {
+		switch n.(type) {
+		case ast.Query:
+			return false
+		case *ast.Aggregate:
+			found = true
+		}
+		return !found
+	})
+	return found
 }
 
 // selects reports whether a select list has a column, by its own name or the result's.

@@ -338,7 +338,7 @@ func (s *Session) Status() StatusFlags {
 	if s.opt.autocommit {
 		f |= StatusAutocommit
 	}
-	if s.trx.multi {
+	if s.trx.shown() {
 		f |= StatusInTransaction
 		if s.trx.readOnly {
 			f |= StatusInTransReadOnly

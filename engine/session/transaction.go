@@ -19,6 +19,7 @@ import (
 type transactionState struct {
 	active   bool // there is a transaction
 	multi    bool // that goes on after the statement: BEGIN, or autocommit is off
+	unused   bool // only SAVEPOINT has needed it yet: for the client it has not begun
 	begun    bool // the transaction's present statement is over: the next one begins one
 	readOnly bool
 	wrote    bool // it has changed something
@@ -34,8 +35,11 @@ type transactionState struct {
 
 // end forgets the transaction.
 func (t *transactionState) end() {
-	t.active, t.multi, t.begun, t.readOnly, t.wrote, t.pointed = false, false, false, false, false, false
+	t.active, t.multi, t.unused, t.begun, t.readOnly, t.wrote, t.pointed = false, false, false, false, false, false, false
 }
+
+// shown reports whether the client is told that it is in a transaction.
+func (t *transactionState) shown() bool { return t.multi && !t.unused }
 
 // snapshot reports whether all further plain reads are of the snapshot that has been asked for.
 func (t *transactionState) snapshot() bool {
@@ -101,6 +105,7 @@ func (s *Session) seconds(v *variable) time.Duration {
 // was killed.
 func (s *Session) beginWork() error {
 	t := &s.trx
+	t.unused = false
 	if !t.active {
 		if err := s.begin(ast.AccessUnspecified); err != nil {
 			return err
@@ -451,6 +456,7 @@ func (s *Session) runSavepoint(name string) error {
 			}
 			return err
 		}
+		s.trx.unused = true
 	}
 	return s.atSavepoint(func() error { return s.txn.Savepoint(name) })
 }
@@ -659,7 +665,7 @@ func (s *Session) trackTransaction() {
 		return
 	}
 	state := []byte("________")
-	if s.trx.multi {
+	if s.trx.shown() {
 		state[0] = 'T'
 		if s.trx.wrote {
 			state[4] = 'W'
@@ -668,7 +674,7 @@ func (s *Session) trackTransaction() {
 	s.change(ChangeTransaction, "", string(state))
 	if s.opt.trackTransaction == 2 {
 		text := ""
-		if s.trx.multi {
+		if s.trx.shown() {
 			text = "START TRANSACTION READ WRITE;"
 			if s.trx.readOnly {
 				text = "START TRANSACTION READ ONLY;"

@@ -91,7 +91,21 @@ func TestChangeUserBesideKill(t *testing.T) {
 	r := sessiontest.New(t, sessiontest.Options{})
 	killer := r.Open(session.ConnectionInfo{User: "u1", Host: "h", AccountUser: "u1", AccountHost: "%", ReadOnly: true}) // which StepDown spares
 	other := r.Open(session.ConnectionInfo{User: "u0", Host: "h", AccountUser: "u0", AccountHost: "%", Disconnect: func() {}})
-	done := make(chan struct{})
+	done, stepped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stepped)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			r.Manager.StepDown()
+			if err := r.Manager.Kill(other.ID(), true); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
 	go func() {
 		defer close(done)
 		for i := range 200 {
@@ -109,9 +123,8 @@ func TestChangeUserBesideKill(t *testing.T) {
 		default:
 		}
 		r.Exec(killer, fmt.Sprintf("KILL QUERY %d", other.ID()))
-		r.Manager.StepDown()
 	}
-	r.Exec(killer, fmt.Sprintf("KILL %d", other.ID()))
+	<-stepped
 }
 
 // TestAccountsInTurn: statements about accounts that come at the same time run one after the

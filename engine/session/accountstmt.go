@@ -23,6 +23,11 @@ func (s *Session) runAccount(st ast.Statement) (out Outcome, err error) {
 		return out, newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
 	}
 	ctx := s.out.ctx
+	if _, ok := st.(*ast.SetDefaultRole); !ok { // which MySQL lets pass
+		if err := s.mayDefine(ctx); err != nil {
+			return out, err
+		}
+	}
 	switch st := st.(type) {
 	case *ast.CreateUser:
 		err = s.createUsers(ctx, st)

@@ -24,6 +24,9 @@ func (s *Session) runDDL(st ast.Statement) (out Outcome, err error) {
 	if s.info.ReadOnly {
 		return out, newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
 	}
+	if err := s.mayDefine(s.out.ctx); err != nil {
+		return out, err
+	}
 	if err := s.ask(); err != nil { // before anything is refused because of an old account
 		return out, err
 	}

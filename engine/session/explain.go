@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -29,6 +30,9 @@ func (s *Session) runExplain(ctx context.Context, st *ast.Explain) (Outcome, err
 	c, err := s.compile(st.Statement, s.work.params)
 	if err == nil {
 		_, err = s.openTables(c)
+	}
+	if err == nil && s.trx.active && s.trx.readOnly && (c.insert != nil || c.change != nil) {
+		err = txn.ErrReadOnly
 	}
 	if err == nil {
 		err = s.mayExplain(c)
@@ -129,7 +133,7 @@ func (s *Session) sendExplainTable(list []plan.ExplainRow) error {
 // analyze runs a query, drops its rows, and writes the plan with what was measured.
 func (s *Session) analyze(c *compiled) (string, error) {
 	if len(c.tables) > 0 {
-		if err := s.beforeRead(c.query); err != nil {
+		if err := s.beforeRead(c); err != nil {
 			return "", err
 		}
 	}

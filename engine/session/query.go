@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/exec"
@@ -24,7 +25,7 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 	s.startLimit()
 	s.out.locked = q.Locking || s.trx.active && s.trx.level == trx.Serializable
 	if len(c.tables) > 0 { // be it a view without any
-		if err := s.beforeRead(q); err != nil {
+		if err := s.beforeRead(c); err != nil {
 			return out, err
 		}
 	}
@@ -64,11 +65,15 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 }
 
 // beforeRead prepares the transaction for a query's reads.
-func (s *Session) beforeRead(q *plan.Query) error {
+func (s *Session) beforeRead(c *compiled) error {
+	q := c.query
 	if q.Locking && s.info.ReadOnly {
 		return newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
 	}
 	if q.Locking {
+		if s.trx.readOnly && slices.ContainsFunc(c.uses, func(u plan.Use) bool { return u.Locked }) {
+			return txn.ErrReadOnly
+		}
 		return nil
 	}
 	return s.readPoint()

@@ -324,6 +324,11 @@ func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, erro
 	if err := s.implicitCommit(ctx); err != nil {
 		return Outcome{}, err
 	}
+	if st.Kind == ast.Optimize || st.Kind == ast.Repair {
+		if err := s.mayDefine(ctx); err != nil {
+			return Outcome{}, err
+		}
+	}
 	if err := s.pointDefinitions(); err != nil {
 		return Outcome{}, err
 	}

@@ -67,6 +67,11 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 		if err := s.mayLock(schema, t.Table.Name); err != nil {
 			return err
 		}
+		if t.Write {
+			if err := s.mayDefine(ctx); err != nil {
+				return err
+			}
+		}
 		_, err = s.openTable(schema, t.Table.Name)
 		if s.trx.begun {
 			err = s.endWork(ctx, err, false)

@@ -339,6 +339,20 @@ func (s *Session) unchanged(ctx context.Context) error {
 	return s.confirm()
 }
 
+// mayDefine is asked before a statement that changes definitions, accounts or what lies under tables. It commits what
+// is under way, so that what counts is whether the session's transactions are read-only, not what the one before was or SET
+// TRANSACTION has said of the next. Error: 1792.
+func (s *Session) mayDefine(ctx context.Context) error {
+	if !s.opt.readOnly {
+		return nil
+	}
+	if err := s.implicitCommit(ctx); err != nil {
+		return err
+	}
+	s.trx.nextIsolation, s.trx.nextAccess = 0, 0
+	return txn.ErrReadOnly
+}
+
 // failTransaction is failWork for inTransaction. The error may tell of rows, or of
 // definitions: what it depends on is committed and this node leads, or that is the error.
 func (s *Session) failTransaction(ctx context.Context, cause error) error {

@@ -40,6 +40,9 @@ func (s *Session) beginChange(ignore bool) error {
 	if s.info.ReadOnly {
 		return newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
 	}
+	if s.trx.active && s.trx.readOnly { // also if no row is found to change
+		return txn.ErrReadOnly
+	}
 	s.x.DataChange, s.x.Ignore = !ignore, ignore
 	c := &s.work.store
 	c.Mode, c.Location, c.Today, c.Warn = s.x.Mode, s.x.Location, s.x.Today, s.x.Warn

@@ -177,14 +177,14 @@ func (k *Keeper) tellDir(err error) {
 // connection is a session that is used by itself.
 type connection struct{ Session }
 
-// open opens a session in which texts mean what quoteText takes them for.
+// open opens a session in which texts mean what quoteText takes them for, and that may write.
 func open(ctx context.Context, session func() (Session, error)) (*connection, error) {
 	s, err := session()
 	if err != nil {
 		return nil, err
 	}
 	c := &connection{s}
-	for _, text := range []string{"SET SESSION sql_mode = ''", "SET SESSION lock_wait_timeout = 10"} {
+	for _, text := range []string{"SET SESSION sql_mode = ''", "SET SESSION lock_wait_timeout = 10", "SET SESSION TRANSACTION READ WRITE"} {
 		if _, err := c.run(ctx, text); err != nil {
 			c.close()
 			return nil, err

@@ -121,7 +121,7 @@ func (r *rig) want(got, want string) {
 
 func TestAccountsAreMade(t *testing.T) {
 	r := newRig(t)
-	r.Exec(r.root, "CREATE DATABASE shop; CREATE TABLE shop.t (a INT PRIMARY KEY, b INT)")
+	r.Exec(r.root, "CREATE DATABASE shop; CREATE TABLE shop.t (a INT PRIMARY KEY, b INT); SET GLOBAL TRANSACTION READ ONLY")
 	r.entry("app", `{"user": "app", "grants": ["SELECT, insert ON shop.*", "BACKUP_ADMIN ON *.*", "UPDATE (b), SELECT ON shop.t"]}`, "first\nsecond line\n")
 	r.entry("old", `{"user": "old", "host": "10.%", "plugin": "mysql_native_password", "tls": true}`, "  other ")
 	odd := `o'd"d\u005c\u0060`

@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -361,7 +362,7 @@ func (s *Session) runFirst(ctx context.Context, st ast.Statement, params []*type
 	if s.lost(err); err != nil && before && !s.trx.active {
 		return err // the statement is not to run by itself now
 	}
-	if err != nil && errorNumber(err) != errnoDeadlock && s.work.unread == nil {
+	if err != nil && !saysNothingOfText(err) && s.work.unread == nil {
 		// Perhaps it makes sense with its literals in place only.
 		return errRecompile
 	}
@@ -381,6 +382,13 @@ func (s *Session) runFirst(ctx context.Context, st ast.Statement, params []*type
 		return err
 	}
 	return s.done(out, false)
+}
+
+// saysNothingOfText reports whether compiling has failed by a wait that was given up: a text that is compiled
+// again would wait again. Who was chosen to end a deadlock, and had no transaction before, may try again.
+func saysNothingOfText(err error) bool {
+	var locked *lock.Error
+	return wasEnded(err) || errorNumber(err) == errnoDeadlock || errors.As(err, &locked) && !errors.Is(err, lock.ErrDeadlock)
 }
 
 // worthCaching reports whether a statement is one that has a plan.

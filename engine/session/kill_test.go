@@ -155,3 +155,36 @@ func TestAccountsInTurn(t *testing.T) {
 		}
 	})
 }
+
+// TestDefinitionWaitOnce: a text that waits in vain for a table's definition waits once, also where it would be compiled
+// again with its literals in place, and KILL ends the wait for good.
+func TestDefinitionWaitOnce(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, sim *simenv.Sim) {
+		s, reader, alter := r.Open(session.ConnectionInfo{Schema: "test"}), r.Open(session.ConnectionInfo{Schema: "test"}), r.Open(session.ConnectionInfo{Schema: "test"})
+		r.Exec(reader, "CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(10))")
+		r.Exec(reader, "BEGIN")
+		r.Exec(reader, "SELECT * FROM t")
+		waiter := background(r, alter, "ALTER TABLE t ADD COLUMN a INT") // who comes later waits behind it
+		r.Exec(s, "SET lock_wait_timeout = 2")
+		for _, text := range []string{"SELECT * FROM t WHERE id = 1", "UPDATE t SET c = 'x' WHERE id = 1", "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')"} {
+			began := sim.Monotonic()
+			if got := r.Text(s, text); !strings.Contains(got, "error 1205") || sim.Monotonic()-began > 3*time.Second {
+				t.Errorf("%s, after %v: %s", text, sim.Monotonic()-began, got)
+			}
+			r.Exec(s, "BEGIN")
+			began = sim.Monotonic()
+			if got := r.Text(s, text); !strings.Contains(got, "error 1205") || sim.Monotonic()-began > 3*time.Second {
+				t.Errorf("%s in a transaction, after %v: %s", text, sim.Monotonic()-began, got)
+			}
+			r.Exec(s, "ROLLBACK")
+			c := background(r, s, text)
+			began = sim.Monotonic()
+			s.Interrupt()
+			if got := c.await(r); !strings.Contains(got, "error 1317") || sim.Monotonic()-began > time.Second {
+				t.Errorf("%s killed, after %v: %s", text, sim.Monotonic()-began, got)
+			}
+		}
+		r.Exec(reader, "COMMIT")
+		waiter.await(r)
+	})
+}

@@ -59,3 +59,29 @@ func TestAccounts(t *testing.T) {
 		})
 	})
 }
+
+// TestRolesAfterReset: COM_RESET_CONNECTION leaves the roles of SET ROLE, as MySQL does; COM_CHANGE_USER begins with the
+// account's default ones.
+func TestRolesAfterReset(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	if _, err := r.Manager.Bootstrap(t.Context(), session.BootstrapOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	root := r.Open(session.ConnectionInfo{User: "root", AccountUser: "root", AccountHost: "%", MultiStatements: true})
+	r.Exec(root, "CREATE USER u; CREATE ROLE chosen, other; GRANT chosen, other TO u; SET DEFAULT ROLE other TO u")
+	info := session.ConnectionInfo{User: "u", AccountUser: "u", AccountHost: "%"}
+	s := r.Open(info)
+	r.Exec(s, "SET ROLE chosen")
+	if err := s.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Text(s, "SELECT CURRENT_ROLE() AS r"); got != "r\n`chosen`@`%`\n" {
+		t.Errorf("after a reset: %s", got)
+	}
+	if err := s.ChangeUser(info); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Text(s, "SELECT CURRENT_ROLE() AS r"); got != "r\n`other`@`%`\n" {
+		t.Errorf("as another user: %s", got)
+	}
+}

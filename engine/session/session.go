@@ -163,6 +163,7 @@ func (s *Session) forget() {
 	s.own = nil
 	s.user = nil
 	s.forgetPrepared()
+	s.m.locks.releaseAll(s.id)
 	s.lastInsertID, s.foundRows, s.rowCount = 0, 0, 0
 	s.token.set, s.readAs.set = false, false
 	s.changes = s.changes[:0]
@@ -284,11 +285,13 @@ func (s *Session) findSchema(name string) (string, types.CollationID, error) {
 	return found.Name, found.Collation, nil
 }
 
-// Reset is COM_RESET_CONNECTION: the transaction is rolled back, and what the session
-// has set or prepared is forgotten, but who and where it is stays.
+// Reset is COM_RESET_CONNECTION: the transaction is rolled back, locks of GET_LOCK() are given up, and what the
+// session has set or prepared is forgotten, but who and where it is stays, with the roles of SET ROLE, as in MySQL.
 func (s *Session) Reset() error {
 	err := s.endTransaction()
+	acl := s.acl
 	s.forget()
+	s.acl = acl
 	return s.clientError(err)
 }
 

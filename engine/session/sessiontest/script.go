@@ -21,6 +21,7 @@ import (
 //	wait s=name                    what came of a statement that was blocked, once it is over
 //	prepared [s=name] args=(1,'x') prepares the text and runs it
 //	close s=name                   ends the session
+//	reset s=name                   COM_RESET_CONNECTION; with user: COM_CHANGE_USER to the same user, without a schema
 //	kill s=name [query]            KILL from outside
 //	sleep 5s                       lets time pass
 //	restart                        ends the node and starts it again; sessions are new
@@ -101,6 +102,16 @@ func (x *script) run(t *testing.T, d *datadriven.TestData) string {
 			if o == c {
 				delete(x.sessions, name)
 			}
+		}
+		return ""
+	case "reset":
+		c := x.client(d)
+		if d.HasArg("user") {
+			info := c.s.Info()
+			info.Schema = ""
+			x.r.must(c.s.ChangeUser(info))
+		} else {
+			x.r.must(c.s.Reset())
 		}
 		return ""
 	case "kill":

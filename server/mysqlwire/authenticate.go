@@ -66,7 +66,8 @@ func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword b
 	if !c.caps.has(capPluginAuth) {
 		plugin = PluginNative // what clients did before they named it
 	}
-	if plugin != acct.Plugin {
+	// What answers an unknown nonce proves nothing: the client is asked again, with one of this member.
+	if plugin != acct.Plugin || c.unknownNonce && !isEmpty(answer) {
 		if !c.caps.has(capPluginAuth) {
 			return false, false, &types.Error{Number: 1251, State: "08004", Message: "Client does not support authentication " +
 				"protocol requested by server; consider upgrading MySQL client"}
@@ -74,8 +75,9 @@ func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword b
 		if answer, err = c.ask(func(b []byte) []byte { return appendAuthSwitch(b, acct.Plugin, &c.nonce) }); err != nil {
 			return false, false, err
 		}
+		c.unknownNonce = false
 	}
-	if len(answer) == 0 || len(answer) == 1 && answer[0] == 0 {
+	if isEmpty(answer) {
 		return acct.Hash == "", false, nil
 	}
 	switch acct.Plugin {
@@ -87,6 +89,9 @@ func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword b
 	}
 	return false, false, &types.Error{Number: 1524, State: "HY000", Message: "Plugin '" + acct.Plugin + "' is not loaded"}
 }
+
+// isEmpty: the client has no password.
+func isEmpty(answer []byte) bool { return len(answer) == 0 || len(answer) == 1 && answer[0] == 0 }
 
 // Words of caching_sha2_password.
 const (
@@ -147,6 +152,9 @@ func (c *conn) takeOver(resp *response) (*Handover, error) {
 	if c.s.opt.Redeem != nil {
 		if h := c.s.opt.Redeem(resp.auth); h != nil {
 			c.channel, c.host, c.hostAddress = h.channel(), h.Host, h.Address
+			if c.unknownNonce = len(h.Nonce) != nonceSize; !c.unknownNonce {
+				c.nonce = [nonceSize]byte(h.Nonce)
+			}
 			return h, nil
 		}
 	}

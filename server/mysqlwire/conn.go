@@ -1,6 +1,7 @@
 package mysqlwire
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -37,7 +38,10 @@ type conn struct {
 	w      packetWriter
 	frames *frames // with compression
 
-	nonce   [nonceSize]byte
+	nonce [nonceSize]byte
+	// unknownNonce: another member has greeted the client, and not told with what nonce.
+	unknownNonce bool
+
 	caps    capability
 	greeted bool  // the client has said what it can
 	zstd    int   // level
@@ -426,6 +430,8 @@ type Handover struct {
 	Subject     string            `json:"subject,omitempty"`
 	Issuer      string            `json:"issuer,omitempty"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
+	// Nonce is what the client was greeted with: COM_CHANGE_USER answers it again. Older members do not tell it.
+	Nonce []byte `json:"nonce,omitempty"`
 	// From is the member that authenticated the client, as the one that takes the session
 	// over knows it; for DropFrom.
 	From uint64 `json:"-"`
@@ -435,7 +441,7 @@ func (c *conn) handover(resp *response, acct *auth.Account, host string) *Handov
 	h := &Handover{ID: c.id, User: resp.user, Host: host, AccountUser: acct.User, AccountHost: acct.Host,
 		Schema: resp.schema, Collation: resp.collation, Admin: acct.Admin(),
 		Attributes: resp.attributes, TLS: c.channel.Cipher, TLSVersion: c.channel.Version,
-		Certified: c.channel.Certified, Subject: c.channel.Subject, Issuer: c.channel.Issuer}
+		Certified: c.channel.Certified, Subject: c.channel.Subject, Issuer: c.channel.Issuer, Nonce: bytes.Clone(c.nonce[:])}
 	_, h.Address = c.origin()
 	return h
 }

@@ -57,6 +57,9 @@ func (s *Session) runAccount(st ast.Statement) (out Outcome, err error) {
 // in a transaction. Statements about accounts come one after the other: each has mysql.user
 // for itself from its beginning, since it will change the definition.
 func (s *Session) changeAccounts(ctx context.Context, change func(set *priv.Set) error) error {
+	if err := s.trx.tables.check(priv.Schema, priv.TableNames[0]); err != nil {
+		return err
+	}
 	return s.inTransaction(ctx, func() error {
 		if err := s.txn.LockDefinitions(txn.Name{Schema: priv.Schema, Table: priv.TableNames[0]}); err != nil {
 			return err

@@ -30,6 +30,17 @@ func (s *Session) runDDL(st ast.Statement) (out Outcome, err error) {
 	if err := s.ask(); err != nil { // before anything is refused because of an old account
 		return out, err
 	}
+	if s.trx.tables.held {
+		next, refused := s.trx.tables.after(s, st)
+		if refused != nil {
+			return out, refused
+		}
+		defer func() {
+			if err == nil {
+				s.trx.tables = next
+			}
+		}()
+	}
 	for {
 		out, err = s.runDDLOnce(s.out.ctx, st)
 		if s.metAnother(st, err) {

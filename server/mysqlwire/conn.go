@@ -102,8 +102,8 @@ func (t timedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// finish ends the connection when its statement, if it runs one, is over. err is told to
-// the client.
+// finish ends the connection when its statement, if it runs one, is over, here or on the member that it is relayed
+// to. err is told to the client.
 func (c *conn) finish(err *types.Error) {
 	c.ending.CompareAndSwap(nil, err)
 	_ = c.nc.SetReadDeadline(time.Unix(1, 0))

@@ -170,11 +170,21 @@ func parseError(b []byte) *types.Error {
 	return e
 }
 
+// finish lets the member that has the session end it as soon as what it was asked for is answered: it reads the
+// end of what is sent to it when it looks for the next command.
+func (up *upstream) finish() {
+	half, ok := up.rw.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		_ = up.nc.Close()
+	}
+}
+
 // relay carries bytes between the client and the member that has its session, until
 // one of them ends.
 func (c *conn) relay(up *upstream) {
 	defer up.rw.Close()
 	c.relayed.Store(up)
+	defer context.AfterFunc(c.ctx, func() { _ = up.nc.Close() })()
 	var t tracker
 	if c.caps.has(capCompress) || c.caps.has(capZstd) {
 		t.framed = true
@@ -186,6 +196,10 @@ func (c *conn) relay(up *upstream) {
 		defer back.Done()
 		buf := make([]byte, flushBuffer)
 		for {
+			if c.ending.Load() != nil {
+				up.finish()
+				return
+			}
 			n, err := client.Read(buf)
 			if n > 0 {
 				t.fromClient(buf[:n])
@@ -193,7 +207,7 @@ func (c *conn) relay(up *upstream) {
 					return // the other direction finds out
 				}
 			}
-			if err != nil {
+			if err != nil && c.ending.Load() == nil {
 				_ = up.nc.Close()
 				return
 			}

@@ -232,14 +232,17 @@ func (c *conn) relay(up *upstream) {
 	back.Wait()
 }
 
-// lostUpstream tells a client that waits for an answer that none will come.
+// lostUpstream tells a client that waits for an answer that none will come, and one that waits for nothing why
+// this member ends. In the middle of a packet nothing may be told: it would be taken for the rest of that.
 func (c *conn) lostUpstream(t *tracker) {
 	seq, waiting := t.waiting()
 	err := c.ending.Load()
-	if err == nil {
-		if !waiting {
-			return // a plain end: drivers notice before they send
-		}
+	switch {
+	case err != nil && !t.between():
+		return
+	case err == nil && !waiting:
+		return // a plain end: drivers notice before they send
+	case err == nil:
 		err = errMoved("The member that had the session is gone: connect again")
 	}
 	c.compress()
@@ -297,7 +300,18 @@ func (s *scanner) scan(b []byte, headerLen int) {
 	}
 }
 
-func (s *scanner) between() bool { return s.have == 0 && s.left == 0 }
+// between reports whether the stream stands between packets. A frame ends a packet unless it is full: who writes
+// frames puts whole packets into them.
+func (s *scanner) between(framed bool) bool {
+	if s.have != 0 || s.left != 0 {
+		return false
+	}
+	length := s.length
+	if raw := int(s.header[4]) | int(s.header[5])<<8 | int(s.header[6])<<16; framed && raw != 0 {
+		length = raw
+	}
+	return length < maxChunk
+}
 
 func (t *tracker) headerLen() int {
 	if t.framed {
@@ -320,16 +334,23 @@ func (t *tracker) fromServer(b []byte) {
 	t.mu.Unlock()
 }
 
+// between reports whether both sides stand between packets.
+func (t *tracker) between() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.client.between(t.framed) && t.server.between(t.framed)
+}
+
 // waiting reports whether the client waits for a packet and can be given one, and the
 // number of that.
 func (t *tracker) waiting() (seq uint8, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.asked {
-		return t.client.seq + 1, t.client.between() && t.server.between()
+		return t.client.seq + 1, t.client.between(t.framed) && t.server.between(t.framed)
 	}
 	last := &t.server
-	if !last.between() || last.length == 0 {
+	if !last.between(t.framed) || last.length == 0 {
 		return 0, false
 	}
 	// An OK, ERR or EOF ends an answer; what else it may be cannot be told from outside,

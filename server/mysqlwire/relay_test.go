@@ -5,6 +5,9 @@ import (
 	"crypto/tls"
 	"database/sql"
 	"fmt"
+	"io"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,5 +128,58 @@ func TestIdleRelayHearsOfShutdown(t *testing.T) {
 	c.wantError(1053)
 	if ctx.Err() != nil || !c.ended() {
 		t.Error("it took the whole time")
+	}
+}
+
+// TestNothingInsideOfPackets: a member that stops while the other one is lost in the middle of a row puts nothing
+// there: the client would take it for the rest of the row.
+func TestNothingInsideOfPackets(t *testing.T) {
+	packet := func(seq uint8, payload string, n int) []byte {
+		return append([]byte{byte(n), byte(n >> 8), byte(n >> 16), seq}, payload...)
+	}
+	frame := func(seq uint8, payload string, n, raw int) []byte {
+		return append([]byte{byte(n), byte(n >> 8), byte(n >> 16), seq, byte(raw), byte(raw >> 8), byte(raw >> 16)}, payload...)
+	}
+	query := packet(0, "\x03query", 6)
+	full := strings.Repeat("x", maxChunk)
+	for name, tc := range map[string]struct {
+		caps           capability
+		client, server []byte
+		told           bool
+	}{
+		"idle":                   {0, query, packet(1, "\x00\x00\x00\x02\x00\x00\x00", 7), true},
+		"before the answer":      {0, query, nil, true},
+		"between rows":           {0, query, packet(1, "\x03row", 4), true},
+		"inside of a header":     {0, query, []byte{4, 0}, false},
+		"inside of a row":        {0, query, packet(1, "\x03r", 4), false},
+		"inside of a long row":   {0, query, packet(1, full, maxChunk), false},
+		"the client's half":      {0, packet(0, "\x03que", 6), nil, false},
+		"a frame":                {capCompress, nil, frame(1, "xxxx", 4, 100), true},
+		"a frame as it is":       {capCompress, nil, frame(1, "xxxx", 4, 0), true},
+		"inside of a frame":      {capCompress, nil, frame(1, "xx", 4, 100), false},
+		"a full frame":           {capCompress, nil, frame(1, "xxxx", 4, maxFrame), false},
+		"a full frame, as it is": {capCompress, nil, frame(1, full, maxFrame, 0), false},
+	} {
+		near, far := net.Pipe()
+		c := newConn(&Server{opt: Options{MaxConnections: func() int { return 1 }}}, near, Port{})
+		c.caps, c.greeted = rawCaps|tc.caps, true
+		c.ending.Store(errMoved("Server shutdown in progress"))
+		tr := tracker{framed: tc.caps != 0}
+		if len(tc.client) > 0 {
+			tr.fromClient(tc.client)
+		}
+		if len(tc.server) > 0 {
+			tr.fromServer(tc.server)
+		}
+		said := make(chan []byte)
+		go func() {
+			b, _ := io.ReadAll(far)
+			said <- b
+		}()
+		c.lostUpstream(&tr)
+		_ = near.Close()
+		if got := <-said; len(got) > 0 != tc.told {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }

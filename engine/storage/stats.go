@@ -36,8 +36,9 @@ type TrxStats struct {
 type SpaceStats struct {
 	Spaces    int // that were opened
 	OpenFiles int
-	Bytes     int64 // logical size of all of them
-	UndoBytes int64 // and of the undo tablespaces among them
+	Unread    uint64 // reads of pages that ended with an error of the disk
+	Bytes     int64  // logical size of all of them
+	UndoBytes int64  // and of the undo tablespaces among them
 }
 
 // Stats returns the engine's numbers.
@@ -52,7 +53,7 @@ func (e *Engine) Stats() Stats {
 }
 
 func (e *Engine) spaceStats() SpaceStats {
-	s := SpaceStats{OpenFiles: e.Spaces.OpenFiles()}
+	s := SpaceStats{OpenFiles: e.Spaces.OpenFiles(), Unread: e.Spaces.ReadErrors()}
 	for _, no := range e.Spaces.List() {
 		sp := e.Spaces.Get(no)
 		if sp == nil {
@@ -94,6 +95,7 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("purge_undo_set_aside", int64(s.Undo.Aside))
 	fn("Innodb_tablespaces_open", int64(s.Spaces.Spaces))
 	fn("Innodb_num_open_files", int64(s.Spaces.OpenFiles))
+	fn("page_read_errors", int64(s.Spaces.Unread))
 	fn("Innodb_tablespace_bytes", s.Spaces.Bytes)
 	fn("Innodb_undo_tablespace_bytes", s.Spaces.UndoBytes)
 	fn("Open_tables", int64(s.Catalog.Cached))

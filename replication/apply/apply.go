@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -387,9 +388,15 @@ func (a *Applier) Stop() error {
 const rebuildAdvice = "if the other members go on, what this one has is not what the group has: stop it, empty its data directory and start it, " +
 	"and it gets its data from them; look at its memory (dmesg) before"
 
+// diskAdvice is what the operator reads where the disk fails to give back what the log changes.
+const diskAdvice = "see to the disk (dmesg, smartctl -a): replace it or the node, and let it start with an empty data directory, so that it gets its data from another member"
+
 // advised is err with what to do about it.
 func advised(err error) error {
 	var d *DivergedError
+	if errors.Is(err, syscall.EIO) {
+		return fmt.Errorf("%w; %s", err, diskAdvice)
+	}
 	if errors.As(err, &d) || errors.Is(err, entry.ErrCorrupt) || errors.Is(err, event.ErrCorrupt) || errors.Is(err, body.ErrCorrupt) {
 		return fmt.Errorf("%w; %s", err, rebuildAdvice)
 	}

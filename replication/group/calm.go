@@ -41,7 +41,8 @@ const (
 
 // isCalm reports whether there is nothing that is to be looked at with the next tick.
 func (t *raftTask) isCalm() bool {
-	if !t.sleeps || len(t.reads.waiting)+len(t.reads.asked) > 0 || t.moves.change != nil || t.moves.transfer != nil {
+	if !t.sleeps || len(t.reads.waiting)+len(t.reads.asked) > 0 || t.moves.change != nil || t.moves.transfer != nil ||
+		t.pages.since != 0 || t.pages.count != t.n.engine.Spaces.ReadErrors() {
 		return false
 	}
 	if t.role.leads {

@@ -69,12 +69,13 @@ type core struct {
 	rotating    atomic.Uint64 // index from which on the next rotation may be asked for
 	required    uint8         // what requireFormat has said; of the housekeeping task once it runs
 
-	role     atomic.Pointer[role]
-	serving  atomic.Uint64 // term in which sessions may write
-	lostAt   atomic.Int64  // when leadership was lost last, on the monotonic clock
-	served   atomic.Bool   // it ever was other than 0
-	diskFull atomic.Bool
-	logHeld  atomic.Bool // more of the log is kept than LogKeep, for snapshots
+	role      atomic.Pointer[role]
+	serving   atomic.Uint64 // term in which sessions may write
+	lostAt    atomic.Int64  // when leadership was lost last, on the monotonic clock
+	served    atomic.Bool   // it ever was other than 0
+	diskFull  atomic.Bool
+	readsFail atomic.Bool // reads of pages have failed of late
+	logHeld   atomic.Bool // more of the log is kept than LogKeep, for snapshots
 	// slowestMatch is the index up to which all members have the log, as the leader
 	// knows it; 0: not known.
 	slowestMatch atomic.Uint64

@@ -47,6 +47,7 @@ type raftTask struct {
 	reads reads
 	moves moves
 	stall stall
+	pages unread
 
 	nextWatch  time.Duration
 	nextBehind time.Duration
@@ -244,6 +245,7 @@ func (t *raftTask) ticks() {
 	t.reads.tick(t, now)
 	t.moves.tick(t, now)
 	t.stall.tick(t, now)
+	t.pages.tick(t, now)
 }
 
 // watch looks at the others as their leader, once in a while.

@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -73,6 +74,7 @@ type transferRequest struct {
 	reply
 	to       uint64        // 0: the best
 	least    uint64        // the log up to where it has to have acknowledged
+	avoid    uint64        // a member that is asked only if no other can take over
 	deadline time.Duration // until when a member that can take over is waited for
 	begun    bool          // Raft hands over: it takes no proposals
 }
@@ -240,7 +242,11 @@ func (v *moves) bestSuccessor(t *raftTask, r *transferRequest) uint64 {
 		if id == t.n.opt.ID || r.to != 0 && id != r.to || !able {
 			return
 		}
-		if has := t.n.behind.toApply(id, now); best == 0 || has < left || has == left && pr.Match > match {
+		has := t.n.behind.toApply(id, now)
+		if id == r.avoid {
+			has = math.MaxInt64
+		}
+		if best == 0 || has < left || has == left && pr.Match > match {
 			best, match, left = id, pr.Match, has
 		}
 	})

@@ -21,20 +21,12 @@ import (
 type stall struct {
 	since time.Duration // when the first call that took too long began; 0: the disk is well
 	seen  time.Duration // when one was seen that takes too long, last
-
-	transfer *transferRequest // the last attempt, until its end is told
-	next     time.Duration    // when there may be another
-	pause    time.Duration    // until the next one after that
+	handOvers
 }
 
-const (
-	// stallPauseMax bounds the time between two attempts, which doubles. A member whose disk is well for that long
-	// begins anew: disks that stall by turns do not keep the lead going round.
-	stallPauseMax = time.Minute
-	// stallAdvice is what the log says to the operator.
-	stallAdvice = "see to the disk: iostat -x 1, dmesg, the volume's limits. If it does not come back, stop this node, kill it if it does not end, " +
-		"and replace it: docs/operations-alerts.md, TriremeDiskStalled"
-)
+// stallAdvice is what the log says to the operator.
+const stallAdvice = "see to the disk: iostat -x 1, dmesg, the volume's limits. If it does not come back, stop this node, kill it if it does not end, " +
+	"and replace it: docs/operations-alerts.md, TriremeDiskStalled"
 
 // stallLimit is how long a call of the log's writer may take until its disk is taken to stall.
 func (o *Options) stallLimit() time.Duration {
@@ -55,11 +47,7 @@ func (w *writer) begins() { w.since.Store(max(1, int64(w.n.env.Monotonic()))) }
 
 // tick looks whether the disk answers, and hands over if that has to be.
 func (s *stall) tick(t *raftTask, now time.Duration) {
-	if r := s.transfer; r != nil && r.done.Load() {
-		if s.transfer = nil; r.err != nil {
-			t.n.log.Warn("leadership was not handed over", "error", r.err)
-		}
-	}
+	s.handOvers.tick(t)
 	took := t.n.stalled()
 	if took == 0 {
 		s.isWell(t, now)
@@ -70,8 +58,8 @@ func (s *stall) tick(t *raftTask, now time.Duration) {
 		t.n.log.Error("the disk of the log does not answer: this member acknowledges and answers nothing that has to be stored",
 			"for", took.Round(time.Millisecond), "leads", t.role.leads, "advice", stallAdvice)
 	}
-	if now >= s.next && s.transfer == nil && t.role.leads && t.outrun() {
-		s.handOver(t, now)
+	if s.due(t, now) && t.outrun() {
+		s.begin(t, now, "a majority of the others has stored what this member's disk does not take")
 	}
 }
 
@@ -82,17 +70,9 @@ func (s *stall) isWell(t *raftTask, now time.Duration) {
 		t.n.log.Info("the disk of the log answers again", "after", (s.seen - s.since).Round(time.Millisecond))
 		s.since = 0
 	}
-	if now-s.seen >= stallPauseMax {
-		s.next, s.pause = 0, 0
+	if now-s.seen >= handOverPauseMax {
+		s.forget()
 	}
-}
-
-func (s *stall) handOver(t *raftTask, now time.Duration) {
-	s.pause = min(max(t.n.opt.stallLimit(), 2*s.pause), stallPauseMax)
-	s.next = now + s.pause
-	t.n.log.Warn("a majority of the others has stored what this member's disk does not take: one of them is to lead", "again_in", s.pause)
-	s.transfer = &transferRequest{least: t.n.agreed.Load(), reply: reply{parker: t.env.NewParker()}}
-	t.moves.startTransfer(t, s.transfer)
 }
 
 // outrun reports whether the group has agreed on more than this member, which leads, has stored.

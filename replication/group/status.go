@@ -28,6 +28,8 @@ type Status struct {
 	Lag
 	// DiskStalled is for how long the disk of the log has not answered a call; 0: not for seconds.
 	DiskStalled time.Duration `json:"disk_stalled,omitempty"`
+	// ReadsFail is whether reads of the data's pages have failed within the last minute.
+	ReadsFail bool `json:"reads_fail,omitempty"`
 	// SeenLag is how far the member is behind as its leader sees it, see Behind; 0: less than two
 	// seconds; -1: nobody says. GroupStatus tells it.
 	SeenLag time.Duration `json:"seen_lag"`
@@ -68,7 +70,7 @@ func (n *Node) status() Status {
 	r := c.currentRole()
 	csn, pos := c.engine.Applied()
 	s.Term, s.Leader, s.Writable, s.DiskFull = r.term, r.leader, c.writable(), c.diskFull.Load() || c.applier.Full()
-	s.DiskStalled = c.stalled()
+	s.DiskStalled, s.ReadsFail = c.stalled(), c.readsFail.Load()
 	s.Provisioning = n.provisioning.active()
 	s.Index, s.Applied, s.Number = c.binlog.LastIndex(), pos.Index, csn
 	s.Committed = c.committed.Load()

@@ -119,6 +119,7 @@ var Metrics = []Metric{
 	{"trireme_purge_undo_streams_set_aside", "purge_undo_set_aside", Gauge, 1, "undo streams that purge passes over since a page is damaged: rebuild the node"},
 	{"trireme_tablespaces_open", "Innodb_tablespaces_open", Gauge, 1, "tablespaces in use"},
 	{"trireme_tablespace_files_open", "Innodb_num_open_files", Gauge, 1, "files of tablespaces that are open"},
+	{"trireme_page_read_errors_total", "page_read_errors", Counter, 1, "reads of pages that ended with an error of the disk: what needed them failed"},
 	{"trireme_tablespace_bytes", "Innodb_tablespace_bytes", Gauge, 1, "size of the tablespaces in use"},
 	{"trireme_undo_tablespace_bytes", "Innodb_undo_tablespace_bytes", Gauge, 1, "size of the undo tablespaces in use"},
 	{"trireme_tables_open", "Open_tables", Gauge, 1, "tables in the cache"},

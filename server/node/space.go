@@ -78,13 +78,13 @@ func (w *spaceWatch) handOver() {
 	}
 }
 
-// roomier is the voter that has applied most of those that can be reached, have space, and a disk that answers; 0:
-// there is none.
+// roomier is the voter that has applied most of those that can be reached, have space, and a disk that answers and
+// gives back what is read; 0: there is none.
 func roomier(self uint64, members []group.Member, states []group.Status) (best uint64) {
 	applied := uint64(0)
 	for i := range states {
 		s := &states[i]
-		if s.ID == self || s.Error != "" || s.DiskFull || s.DiskStalled > 0 || s.Provisioning || best != 0 && s.Applied <= applied {
+		if s.ID == self || s.Error != "" || s.DiskFull || s.DiskStalled > 0 || s.ReadsFail || s.Provisioning || best != 0 && s.Applied <= applied {
 			continue
 		}
 		for _, m := range members {
@@ -98,7 +98,7 @@ func roomier(self uint64, members []group.Member, states []group.Status) (best u
 
 // heir is whom this node had better hand leadership to when it stops; 0: whoever knows most, as all disks are well.
 func heir(self uint64, members []group.Member, states []group.Status) uint64 {
-	if !slices.ContainsFunc(states, func(s group.Status) bool { return s.DiskFull || s.DiskStalled > 0 }) {
+	if !slices.ContainsFunc(states, func(s group.Status) bool { return s.DiskFull || s.DiskStalled > 0 || s.ReadsFail }) {
 		return 0
 	}
 	return roomier(self, members, states)

@@ -101,7 +101,11 @@ func TestHeir(t *testing.T) {
 	if got := heir(1, members, states); got != 3 {
 		t.Errorf("member %d", got)
 	}
-	states[1].DiskStalled = 0
+	states[1].DiskStalled, states[1].ReadsFail = 0, true
+	if got := heir(1, members, states); got != 3 {
+		t.Errorf("member %d", got)
+	}
+	states[1].ReadsFail = false
 	if got := heir(1, members, states); got != 0 {
 		t.Errorf("member %d", got)
 	}
@@ -114,12 +118,13 @@ func TestLacks(t *testing.T) {
 		t.Errorf("one that is whole %s", why)
 	}
 	for want, change := range map[string]func(s *group.Status){
-		"is being given its data":         func(s *group.Status) { s.Provisioning = true },
-		"does not answer":                 func(s *group.Status) { s.Error = "out of reach" },
-		"has no space on its disk":        func(s *group.Status) { s.DiskFull = true },
-		"has a disk that does not answer": func(s *group.Status) { s.DiskStalled = time.Second },
-		"is 7 entries behind":             func(s *group.Status) { s.Lag = group.Lag{Time: spareLag + 1, Entries: 7} },
-		"is -1 entries behind":            func(s *group.Status) { s.Lag = group.UnknownLag },
+		"is being given its data":                     func(s *group.Status) { s.Provisioning = true },
+		"does not answer":                             func(s *group.Status) { s.Error = "out of reach" },
+		"has no space on its disk":                    func(s *group.Status) { s.DiskFull = true },
+		"has a disk that does not answer":             func(s *group.Status) { s.DiskStalled = time.Second },
+		"has a disk that fails to give back its data": func(s *group.Status) { s.ReadsFail = true },
+		"is 7 entries behind":                         func(s *group.Status) { s.Lag = group.Lag{Time: spareLag + 1, Entries: 7} },
+		"is -1 entries behind":                        func(s *group.Status) { s.Lag = group.UnknownLag },
 	} {
 		s := whole
 		change(&s)

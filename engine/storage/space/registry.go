@@ -9,6 +9,7 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/buffer"
@@ -52,6 +53,16 @@ type Registry struct {
 	lru     handle // ring of the open handles, most recently used first
 	open    int
 	spaces  map[uint32]*Space
+	unread  readError // the last one
+
+	readErrors atomic.Uint64
+}
+
+// readError is an error of the disk in the place of a page.
+type readError struct {
+	name   string
+	offset int64
+	err    error
 }
 
 var _ buffer.Store = (*Registry)(nil)
@@ -105,6 +116,9 @@ func (r *Registry) Name(no uint32) string { return fmt.Sprintf("%s/%08x.trd", r.
 func (r *Registry) ReadPage(id page.ID, p []byte) error {
 	h, err := r.acquire(id.Space)
 	if err != nil {
+		if errors.Is(err, syscall.EIO) { // the file cannot be opened, or the start of it not be read
+			r.noteReadError(id, err)
+		}
 		return err
 	}
 	defer r.release(h)
@@ -118,7 +132,25 @@ func (r *Registry) ReadPage(id page.ID, p []byte) error {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("space: page %v: %w", id, ErrBeyondEnd)
 	}
+	r.noteReadError(id, err)
 	return fmt.Errorf("space: reading page %v: %w", id, err)
+}
+
+func (r *Registry) noteReadError(id page.ID, err error) {
+	r.mu.Lock()
+	r.unread = readError{r.Name(id.Space), int64(id.No) * page.Size, err}
+	r.mu.Unlock()
+	r.readErrors.Add(1)
+}
+
+// ReadErrors is how many reads of pages have ended with an error of the disk.
+func (r *Registry) ReadErrors() uint64 { return r.readErrors.Load() }
+
+// LastReadError is where the last of them was, and the error.
+func (r *Registry) LastReadError() (name string, offset int64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unread.name, r.unread.offset, r.unread.err
 }
 
 // WritePage implements buffer.Store. Writes to a tablespace that is being dropped,

@@ -122,6 +122,14 @@ func (c *conn) abort() {
 	_ = c.nc.Close()
 }
 
+// cut is abort, and ends what the session runs.
+func (c *conn) cut() {
+	c.abort()
+	if c.local.Load() {
+		c.sess.Interrupt()
+	}
+}
+
 func (c *conn) sweep(now int64) {
 	if since := c.idleSince.Load(); since != 0 && c.idleMax.Load() > 0 && now-since+1 > c.idleMax.Load() {
 		c.finish(&types.Error{Number: 4031, State: "HY000", Message: "The client was disconnected by the server because of " +

@@ -183,3 +183,28 @@ func TestNothingInsideOfPackets(t *testing.T) {
 		}
 	}
 }
+
+// TestShutdownInterrupts: a statement that does not look at its client is cut as well when the time is over.
+func TestShutdownInterrupts(t *testing.T) {
+	r := serve(t, nil)
+	db := r.db(t, nil)
+	go func() { _, _ = db.Exec("sleep") }()
+	eventually(t, "the statement runs", func() bool { return r.waiting.Load() == 1 })
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	down := make(chan struct{})
+	go func() {
+		r.s.Shutdown(ctx)
+		close(down)
+	}()
+	select {
+	case <-down:
+	case <-time.After(patience / 12):
+		t.Error("it waits for a statement that nobody interrupts")
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, s := range r.open {
+			s.Interrupt()
+		}
+	}
+}

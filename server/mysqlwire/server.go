@@ -334,8 +334,7 @@ func (s *Server) DropRelays(leader uint64) {
 func (s *Server) DropFrom(member uint64) {
 	for _, c := range s.all() {
 		if c.local.Load() && c.from == member {
-			c.abort()
-			c.sess.Interrupt()
+			c.cut()
 		}
 	}
 }
@@ -365,10 +364,16 @@ func (s *Server) Shutdown(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	for _, c := range s.all() {
-		c.abort()
+	for {
+		for _, c := range s.all() {
+			c.cut()
+		}
+		select {
+		case <-done:
+			return
+		case <-time.After(50 * time.Millisecond): // an interrupt between two statements has no effect
+		}
 	}
-	<-done
 }
 
 // StopAccepting closes the ports. Connections go on.

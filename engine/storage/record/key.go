@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -78,9 +79,9 @@ func (k *KeySchema) PartLen(key []byte, parts int) (int, error) {
 // is NULL, so that the entry is not subject to uniqueness. arena is working memory,
 // returned for reuse.
 //
-// Errors: [ErrKeyTooLong] and [ErrExternal], the latter if a value lies off-page
-// and the row keeps less of it than the index needs. Neither comes for rows that
-// were made for a table with the index.
+// Errors: [ErrKeyTooLong], which does not come for rows that were made for a table with
+// the index; and where the row keeps less of an off-page value than the index needs,
+// what row.Prefixes returns, or [ErrExternal] if there is none.
 func (s *Schema) AppendSecondary(dst []byte, k *KeySchema, row Row, arena []byte) (key []byte, partLen int, hasNull bool, arenaOut []byte, err error) {
 	start := len(dst)
 	for i := range k.Parts {
@@ -101,9 +102,13 @@ func (s *Schema) AppendSecondary(dst []byte, k *KeySchema, row Row, arena []byte
 		switch {
 		case f.Null:
 		case f.External:
-			local, ok := p.localPart(f.Bytes)
-			if !ok {
-				return dst[:start], 0, false, arena, ErrExternal
+			local, need := f.Bytes[LOBRefSize:], p.needs(f.Bytes)
+			if len(local) < need {
+				from := len(arena)
+				if arena, err = row.appendPrefix(arena, p.Column, f.Bytes, need); err != nil {
+					return dst[:start], 0, false, arena, err
+				}
+				local = arena[from:]
 			}
 			v = types.NewBytes(local)
 		default:
@@ -122,15 +127,24 @@ func (s *Schema) AppendSecondary(dst []byte, k *KeySchema, row Row, arena []byte
 	return append(dst, row.Key...), partLen, hasNull, arena, nil
 }
 
-// localPart is the part of an off-page value that the row keeps, if that is all
-// that the index needs.
-func (p *KeyPart) localPart(field []byte) (local []byte, ok bool) {
-	local = field[LOBRefSize:]
-	need := externalLen(field)
+// needs is how many bytes of an off-page value the index needs.
+func (p *KeyPart) needs(field []byte) int {
+	n := externalLen(field)
 	if p.Prefix > 0 {
-		need = min(need, p.Prefix*width(p.Type))
+		n = min(n, p.Prefix*width(p.Type))
 	}
-	return local, len(local) >= need
+	return n
+}
+
+// appendPrefix appends the first n bytes of an off-page value of which the row keeps less.
+func (r *Row) appendPrefix(dst []byte, column int, field []byte, n int) ([]byte, error) {
+	if r.Prefixes == nil {
+		return dst, ErrExternal
+	}
+	if int64(n) > r.schema.Columns[column].Type.MaxBytes() || n > math.MaxUint16 {
+		return dst, fmt.Errorf("%w: an index needs %d bytes of column %s", ErrCorrupt, n, r.schema.Columns[column].Name)
+	}
+	return r.Prefixes(dst, column, field[:LOBRefSize], n)
 }
 
 // externalLen is the length of the value that a reference names. The rest of a
@@ -140,7 +154,8 @@ func externalLen(field []byte) int { return int(binary.LittleEndian.Uint32(field
 // keptNull stands for NULL among the kept columns of a secondary record.
 const keptNull = 0xFFFF
 
-// AppendSecondaryValue appends the value of the row's secondary record.
+// AppendSecondaryValue appends the value of the row's secondary record. Errors as of
+// AppendSecondary.
 func (s *Schema) AppendSecondaryValue(dst []byte, k *KeySchema, row Row, partLen int) ([]byte, error) {
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(partLen))
 	for _, c := range k.Kept {
@@ -153,8 +168,13 @@ func (s *Schema) AppendSecondaryValue(dst []byte, k *KeySchema, row Row, partLen
 		default:
 			b := f.Bytes
 			if f.External {
-				if b = b[LOBRefSize:]; len(b) < externalLen(f.Bytes) {
-					return dst, ErrExternal
+				n := externalLen(f.Bytes)
+				if b = b[LOBRefSize:]; len(b) < n {
+					dst = binary.LittleEndian.AppendUint16(dst, uint16(n))
+					if dst, err = row.appendPrefix(dst, c, f.Bytes, n); err != nil {
+						return dst, err
+					}
+					continue
 				}
 			}
 			dst = binary.LittleEndian.AppendUint16(dst, uint16(len(b)))

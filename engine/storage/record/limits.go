@@ -124,7 +124,13 @@ func (s *Schema) checkNewRow(dst []byte, start int, values []types.Value, extern
 	if err != nil {
 		return dst[:start], err
 	}
-	return s.checkEntries(dst, start, end, dst[end:])
+	return s.checkEntries(dst, start, end, dst[end:], func(dst []byte, column int, _ []byte, n int) ([]byte, error) {
+		b := values[column].Bytes()
+		if len(b) < n {
+			return dst, ErrExternal
+		}
+		return append(dst, b[:n]...), nil
+	})
 }
 
 // boundOf bounds the key form of all parts of an index for the values.
@@ -137,17 +143,17 @@ func (s *Schema) boundOf(k *KeySchema, values []types.Value, external []External
 	return n
 }
 
-// storedLen is the length of a string in the row; of other values it is 0.
+// storedLen is the length of a string in stored form; of other values it is 0.
 func storedLen(v types.Value, external []External, column int) int {
-	if external != nil && external[column] != nil {
-		return len(external[column])
+	if external != nil && len(external[column]) >= LOBRefSize {
+		return externalLen(external[column])
 	}
 	return len(v.Bytes())
 }
 
 // checkEntries checks that the row dst[start:end] with the key fits its trees. It
-// uses dst behind the row, and returns it as it was.
-func (s *Schema) checkEntries(dst []byte, start, end int, key []byte) ([]byte, error) {
+// uses dst behind the row, and returns it as it was. prefixes is as of [Row].
+func (s *Schema) checkEntries(dst []byte, start, end int, key []byte, prefixes PrefixReader) ([]byte, error) {
 	if end-start+len(key) > MaxEntry {
 		return dst[:start], fmt.Errorf("%w: %d bytes with a key of %d", ErrRowTooLarge, end-start, len(key))
 	}
@@ -158,6 +164,7 @@ func (s *Schema) checkEntries(dst []byte, start, end int, key []byte) ([]byte, e
 	if err != nil {
 		return dst[:start], err
 	}
+	row.Prefixes = prefixes
 	at := len(dst)
 	for _, k := range s.unbounded {
 		if dst, _, _, _, err = s.AppendSecondary(dst[:at], k, row, nil); err != nil {
@@ -180,7 +187,7 @@ func (s *Schema) checkEntry(k *KeySchema, row Row, keyLen int) error {
 		}
 		size += 2 + len(f.Bytes)
 		if f.External {
-			size -= LOBRefSize
+			size += externalLen(f.Bytes) - len(f.Bytes)
 		}
 	}
 	if size > MaxEntry {

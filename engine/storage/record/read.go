@@ -11,9 +11,15 @@ import (
 // Row is a clustered record being read. It aliases the record's bytes.
 type Row struct {
 	Key, Val []byte
+	// Prefixes reads what index entries need of an off-page value beyond what the row keeps of
+	// it. Without it they fail with [ErrExternal] there.
+	Prefixes PrefixReader
 	schema   *Schema
 	layout   *Layout
 }
+
+// PrefixReader appends the first n bytes of a column's off-page value, to which ref refers.
+type PrefixReader func(dst []byte, column int, ref []byte, n int) ([]byte, error)
 
 // Field is a column of a record in stored form.
 type Field struct {

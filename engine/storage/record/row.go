@@ -124,7 +124,7 @@ var zeros [64]byte
 
 // AppendUpdated appends the row with some columns changed, in the current row
 // version, header included as it is in the old one. The row fits, as AppendRow's
-// does.
+// does; old.Prefixes reads the off-page values of either.
 //
 // REQUIRES: each column is changed once; none of them is part of the clustered
 // key, or its key form stays the same.
@@ -139,7 +139,7 @@ func (s *Schema) AppendUpdated(dst []byte, old Row, changes []Change) ([]byte, e
 	if err != nil || len(old.Key) <= freeKey && len(s.unbounded) == 0 || !s.entriesAffected(changes, old) {
 		return dst, err
 	}
-	return s.checkEntries(dst, start, len(dst), old.Key)
+	return s.checkEntries(dst, start, len(dst), old.Key, old.Prefixes)
 }
 
 // entriesAffected reports whether the changes can make an entry longer than it is.

@@ -264,9 +264,8 @@ func (l *Loader) Close() error {
 // before anybody reads it, and keeps older snapshots from reading it at all. After
 // an error the tree is of no more use.
 //
-// Errors: *[DuplicateError], record.ErrKeyTooLong, space.ErrNoSpace,
-// file.ErrNoSpace, and record.ErrExternal if rows keep less of an off-page value
-// than the index needs: then the whole table must be rebuilt.
+// Errors: *[DuplicateError], record.ErrKeyTooLong, space.ErrNoSpace, and
+// file.ErrNoSpace.
 //
 // REQUIRES: nobody else uses the index's tree.
 func (w *Worker) BuildIndex(t *Table, position int, snap *trx.Snapshot, opt LoadOptions) (entries int64, err error) {
@@ -330,19 +329,19 @@ func newIndexSort(w *Worker, t *Table, opt LoadOptions) *indexSort {
 
 // add adds the row's entry in an index. flags is 0 or sortedInDoubt.
 func (x *indexSort) add(k *record.KeySchema, r record.Row, flags byte) error {
-	w, s := x.w, x.t.Schema
+	w := x.w
 	var partLen int
 	var hasNull bool
 	var err error
 	w.sec = append(w.sec[:0], byte(k.Position))
-	if w.sec, partLen, hasNull, w.arena, err = s.AppendSecondary(w.sec, k, r, w.arena[:0]); err != nil {
+	if w.sec, partLen, hasNull, err = w.appendEntry(w.sec, x.t, k, r); err != nil {
 		return err
 	}
 	if hasNull {
 		flags |= sortedNull
 	}
 	w.secVal = append(w.secVal[:0], flags)
-	if w.secVal, err = s.AppendSecondaryValue(w.secVal, k, r, partLen); err != nil {
+	if w.secVal, err = w.appendEntryValue(w.secVal, x.t, k, r, partLen); err != nil {
 		return err
 	}
 	return x.sorter.Add(w.sec, w.secVal)

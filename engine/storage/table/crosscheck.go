@@ -276,6 +276,10 @@ func (c *checker) newest(k *record.KeySchema, row []byte) (r newestRow, err erro
 		return r, nil
 	}
 	if err := c.expected(k, rec); err != nil {
+		if isGone(err) && c.opt.State == CheckOnline && !c.stands(&rec) {
+			r.settled = false
+			return r, nil
+		}
 		return r, err
 	}
 	r.entry, r.value = bytes.Clone(c.w.sec), bytes.Clone(c.w.secVal)

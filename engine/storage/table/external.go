@@ -195,6 +195,31 @@ func (w *Worker) listOldLOBs(t *Table, key []byte, old record.Row) error {
 	})
 }
 
+// readPrefix reads what an index needs of an off-page value, see [record.PrefixReader]: one page.
+// Latches of trees and of undo may be held.
+func (w *Worker) readPrefix(dst []byte, _ int, field []byte, n int) ([]byte, error) {
+	ref, err := lob.Decode(field)
+	if err != nil {
+		return dst, fmt.Errorf("%w: %w", record.ErrCorrupt, err)
+	}
+	if w.lobs == nil {
+		w.lobs = lob.NewReader(w.e.Pool, ref)
+	}
+	w.lobs.Reset(ref)
+	from := len(dst)
+	dst = append(dst, make([]byte, n)...)
+	if _, err = w.lobs.ReadAt(dst[from:], 0); err != nil {
+		return dst[:from], err
+	}
+	return dst, nil
+}
+
+// lostPrefix reports whether err says that the off-page value is lost of which an index entry is made.
+func lostPrefix(err error) bool {
+	_, damaged := damagedPage(err)
+	return damaged || isGone(err)
+}
+
 // loadExternal reads a column's off-page value.
 func (w *Worker) loadExternal(t *Table, r record.Row, column int) (types.Value, error) {
 	f, err := r.Field(column)
@@ -220,21 +245,26 @@ func (w *Worker) loadExternal(t *Table, r record.Row, column int) (types.Value, 
 // REQUIRES: no latch is held.
 func (w *Worker) appendExternal(t *Table, snap *trx.Snapshot, key, value []byte, columns []int, batch *types.Batch,
 	still func(version []byte) (bool, error)) (found bool, err error) {
-	for {
+	for again := false; ; again = true {
 		r, err := t.Schema.Row(key, value)
 		if err != nil {
 			return false, err
 		}
-		if err = w.loadLong(t, r, columns); err == nil {
+		ok := true
+		if again && still != nil {
+			ok, err = still(value) // may read off-page values too
+		}
+		if err == nil && ok {
+			err = w.loadLong(t, r, columns)
+		}
+		switch {
+		case err == nil && ok:
 			return true, w.appendLoaded(r, columns, batch)
+		case err == nil:
+			return false, nil
 		}
 		if value, err = w.reread(t, snap, key, value, err); err != nil || value == nil {
 			return false, err
-		}
-		if still != nil {
-			if ok, err := still(value); err != nil || !ok {
-				return false, err
-			}
 		}
 	}
 }

@@ -43,9 +43,7 @@ import (
 // else at work (alone), which is faster.
 //
 // Errors: *[DuplicateError] if the index is unique and the worker does not apply the log,
-// record.ErrKeyTooLong, lock errors, space.ErrNoSpace, file.ErrNoSpace, and
-// record.ErrExternal if rows keep less of an off-page value than the index needs: then
-// the whole table must be rebuilt.
+// record.ErrKeyTooLong, lock errors, space.ErrNoSpace, and file.ErrNoSpace.
 //
 // REQUIRES: alone only if nobody else changes rows of the table; the worker has a
 // transaction.
@@ -111,11 +109,28 @@ func (x *indexSort) addSettled(key *record.KeySchema, k *walk, i int) error {
 		}
 		return x.add(key, r, 0)
 	}
-	r, err := x.w.settledRow(x.t, k.key(i), x.opt.Stop)
-	if err != nil || r.Val == nil {
-		return err
+	return x.w.withSettled(x.t, k.key(i), x.opt.Stop, func(r record.Row) error {
+		if r.Val == nil {
+			return nil
+		}
+		return x.add(key, r, sortedInDoubt)
+	})
+}
+
+// withSettled calls fn with what settledRow returns, and again with what is there then if an off-page
+// value is gone meanwhile: if its writer was in doubt the change may be taken back.
+func (w *Worker) withSettled(t *Table, key []byte, stop func() error, fn func(record.Row) error) error {
+	var before []byte
+	for {
+		r, err := w.settledRow(t, key, stop)
+		if err != nil {
+			return err
+		}
+		if err = fn(r); !isGone(err) || bytes.Equal(r.Val, before) {
+			return err
+		}
+		before = bytes.Clone(r.Val)
 	}
-	return x.add(key, r, sortedInDoubt)
 }
 
 // hasEnded reports whether the last writer of a row, whose leaf is latched, will not take its
@@ -298,11 +313,12 @@ func (w *Worker) fillEntry(t *Table, k *record.KeySchema, key, value []byte, fla
 	// Only an entry that others are compared with has to be looked at before it is tried.
 	for look := unique && !sure; ; look = true {
 		if look {
-			r, err := w.settledRow(t, row, stop)
-			if err != nil {
+			has := false
+			err := w.withSettled(t, row, stop, func(r record.Row) (err error) {
+				has, err = w.hasEntry(t, k, r, key)
 				return err
-			}
-			if has, err := w.hasEntry(t, k, r, key); err != nil || !has {
+			})
+			if err != nil || !has {
 				return err
 			}
 		}
@@ -328,7 +344,7 @@ func (w *Worker) fillEntry(t *Table, k *record.KeySchema, key, value []byte, fla
 			if rerr == nil && settled {
 				has, rerr = w.hasEntry(t, k, r, key)
 			}
-			if rerr != nil {
+			if rerr != nil && !isGone(rerr) {
 				return rerr
 			}
 			if has {
@@ -351,12 +367,12 @@ func (w *Worker) hasEntry(t *Table, k *record.KeySchema, r record.Row, entry []b
 	if r.Val == nil {
 		return false, nil
 	}
-	w.key, _, _, w.arena, err = t.Schema.AppendSecondary(w.key[:0], k, r, w.arena[:0])
+	w.key, _, _, err = w.appendEntry(w.key[:0], t, k, r)
 	return bytes.Equal(w.key, entry), err
 }
 
 // tryEntry puts the entry there if the row has it, of which sure tells. done is false if somebody
-// is changing the row.
+// is changing the row, or has.
 func (w *Worker) tryEntry(t *Table, k *record.KeySchema, key, value []byte, part int, unique, sure bool) (done bool, err error) {
 	w.filling = true
 	defer func() { w.filling = false }()
@@ -369,11 +385,14 @@ func (w *Worker) tryEntry(t *Table, k *record.KeySchema, key, value []byte, part
 		if done = settled; !settled || err != nil {
 			return nil, 0, false, err
 		}
-		if has, err := w.hasEntry(t, k, r, key); err != nil || !has {
-			return nil, 0, false, err
+		has, err := w.hasEntry(t, k, r, key)
+		if err == nil && has {
+			err = w.entryValue(t, k, r, part)
 		}
-		w.secVal, err = t.Schema.AppendSecondaryValue(w.secVal[:0], k, r, part)
-		return w.secVal, 0, err == nil, err
+		if isGone(err) { // see withSettled
+			done, err = false, nil
+		}
+		return w.secVal, 0, err == nil && has && done, err
 	})
 	return done, err
 }
@@ -390,7 +409,7 @@ func (w *Worker) fillDeleted(t *Table, k *record.KeySchema, key []byte) error {
 		if err != nil {
 			return nil, 0, false, err
 		}
-		w.secVal, err = t.Schema.AppendSecondaryValue(w.secVal[:0], k, r, part)
+		err = w.entryValue(t, k, r, part)
 		return w.secVal, record.FlagDeleted, err == nil, err
 	})
 }

@@ -350,7 +350,7 @@ func (s *Scanner) lockRow(batch *types.Batch, key []byte) (done bool, err error)
 	if err != nil {
 		return false, err
 	}
-	if w.sec2, _, _, w.arena, err = s.t.Schema.AppendSecondary(w.sec2[:0], s.key, r, w.arena[:0]); err != nil {
+	if w.sec2, _, _, err = w.appendEntry(w.sec2[:0], s.t, s.key, r); err != nil {
 		return false, err
 	}
 	if !bytes.Equal(w.sec2, key) {

@@ -235,17 +235,28 @@ func (w *Worker) undoUpdate(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 	isDeleted, wasDeleted := flags&record.FlagDeleted != 0, u.OldFlags&record.FlagDeleted != 0
 	for i := len(t.Schema.Keys) - 1; i > 0; i-- {
 		k := t.Schema.Keys[i]
-		changed, err := w.secondaryPair(t, k, u.Key, w.row, newer) // w.sec2 older, w.sec newer
+		// A version that is deleted has no entry, and perhaps no off-page values any more.
+		changed := isDeleted != wasDeleted
+		switch {
+		case isDeleted:
+		case wasDeleted:
+			var r record.Row
+			if r, err = t.Schema.Row(u.Key, newer); err == nil {
+				_, _, err = w.secondaryKey(t, k, r)
+			}
+		default:
+			changed, err = w.secondaryPair(t, k, u.Key, w.row, newer) // w.sec2 older, w.sec newer
+		}
 		if err != nil {
 			return err
 		}
-		if !isDeleted && (changed || wasDeleted) {
+		if !isDeleted && changed {
 			err := w.withdraw(t, k, w.sec, w.row, u.OldFlags, &view.Snapshot)
 			if err := w.passOver(t, k.Position, w.sec, err); err != nil {
 				return err
 			}
 		}
-		if !wasDeleted && (changed || isDeleted || len(k.Kept) > 0) {
+		if !wasDeleted && (changed || len(k.Kept) > 0) {
 			err := w.restoreEntry(t, k, u.Key)
 			if err := w.passOver(t, k.Position, w.sec, err); err != nil {
 				return err
@@ -281,7 +292,7 @@ func (w *Worker) restoreEntry(t *Table, k *record.KeySchema, key []byte) error {
 	if err != nil {
 		return err
 	}
-	if w.secVal, err = t.Schema.AppendSecondaryValue(w.secVal[:0], k, r, partLen); err != nil {
+	if err = w.entryValue(t, k, r, partLen); err != nil {
 		return err
 	}
 	return w.insertSecondary(t, k, w.sec, w.secVal, partLen, false)
@@ -366,10 +377,12 @@ func (w *Worker) neededBy(t *Table, k *record.KeySchema, entry, row, version []b
 			return false, err
 		}
 		if flags&record.FlagDeleted == 0 {
-			w.key, _, _, w.arena, err = t.Schema.AppendSecondary(w.key[:0], k, r, w.arena[:0])
+			w.key, _, _, err = w.appendEntry(w.key[:0], t, k, r)
 			switch {
-			case errors.Is(err, record.ErrExternal) || errors.Is(err, record.ErrKeyTooLong):
+			case errors.Is(err, record.ErrKeyTooLong):
 				// Older than the index, which could not have taken it.
+			case lostPrefix(err):
+				return true, nil // nobody can tell
 			case err != nil:
 				return false, err
 			case bytes.Equal(w.key, entry):

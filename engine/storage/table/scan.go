@@ -172,7 +172,7 @@ func (s *Scanner) hasEntry(version []byte) (bool, error) {
 		return false, err
 	}
 	w := s.w
-	w.sec2, _, _, w.arena, err = s.t.Schema.AppendSecondary(w.sec2[:0], s.key, r, w.arena[:0])
+	w.sec2, _, _, err = w.appendEntry(w.sec2[:0], s.t, s.key, r)
 	return bytes.Equal(w.sec2, s.last), err
 }
 
@@ -411,7 +411,7 @@ func (s *Scanner) readThrough(batch *types.Batch, key, value []byte, plain bool)
 		if err != nil {
 			return err
 		}
-		if w.sec2, _, _, w.arena, err = s.t.Schema.AppendSecondary(w.sec2[:0], s.key, r, w.arena[:0]); err != nil {
+		if w.sec2, _, _, err = w.appendEntry(w.sec2[:0], s.t, s.key, r); err != nil {
 			return err
 		}
 		if !bytes.Equal(w.sec2, key) {

@@ -9,9 +9,37 @@ import (
 	"github.com/triremedb/trireme/engine/storage/record"
 )
 
+// appendEntry appends the key of the row's entry in a secondary index, see
+// [record.Schema.AppendSecondary]. What the row does not keep of an off-page value is read:
+// the value must be there still, which it is
+//
+//   - of the newest version of a row that is not deleted, under the leaf's latch: whoever takes
+//     the value away changes the row before;
+//   - of any version that a snapshot sees, or that lies behind one which none of the open
+//     snapshots sees, until the last of them is closed;
+//   - of the worker's own changes, and the versions before them, until the undo record is gone.
+//
+// The value of a deleted row may be gone before the row. Else the error wraps lob.ErrGone.
+func (w *Worker) appendEntry(dst []byte, t *Table, k *record.KeySchema, r record.Row) (key []byte, partLen int, hasNull bool, err error) {
+	r.Prefixes = w.prefixes
+	key, partLen, hasNull, w.arena, err = t.Schema.AppendSecondary(dst, k, r, w.arena[:0])
+	return key, partLen, hasNull, err
+}
+
+// entryValue builds the value of the row's entry in w.secVal, under the same condition.
+func (w *Worker) entryValue(t *Table, k *record.KeySchema, r record.Row, partLen int) (err error) {
+	w.secVal, err = w.appendEntryValue(w.secVal[:0], t, k, r, partLen)
+	return err
+}
+
+func (w *Worker) appendEntryValue(dst []byte, t *Table, k *record.KeySchema, r record.Row, partLen int) ([]byte, error) {
+	r.Prefixes = w.prefixes
+	return t.Schema.AppendSecondaryValue(dst, k, r, partLen)
+}
+
 // secondaryKey builds the key of the row's entry in w.sec.
 func (w *Worker) secondaryKey(t *Table, k *record.KeySchema, r record.Row) (partLen int, hasNull bool, err error) {
-	w.sec, partLen, hasNull, w.arena, err = t.Schema.AppendSecondary(w.sec[:0], k, r, w.arena[:0])
+	w.sec, partLen, hasNull, err = w.appendEntry(w.sec[:0], t, k, r)
 	return partLen, hasNull, err
 }
 
@@ -21,7 +49,7 @@ func (w *Worker) insertSecondaryOf(t *Table, k *record.KeySchema, r record.Row) 
 	if err != nil {
 		return err
 	}
-	if w.secVal, err = t.Schema.AppendSecondaryValue(w.secVal[:0], k, r, partLen); err != nil {
+	if err = w.entryValue(t, k, r, partLen); err != nil {
 		return err
 	}
 	unique := k.Unique && !hasNull && !w.Applying
@@ -247,7 +275,7 @@ func (w *Worker) probe(t *Table, k *record.KeySchema, entry, row, part []byte) (
 	}
 	has := w.look.Flags()&record.FlagDeleted == 0
 	if has {
-		if w.next, _, _, w.arena, err = t.Schema.AppendSecondary(w.next[:0], k, r, w.arena[:0]); err != nil {
+		if w.next, _, _, err = w.appendEntry(w.next[:0], t, k, r); err != nil {
 			return false, err
 		}
 		has = bytes.Equal(w.next, entry)

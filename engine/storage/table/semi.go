@@ -122,9 +122,9 @@ func (s *Scanner) rowOfEntry(key, rowKey, version []byte) (record.Row, error) {
 		return row, err
 	}
 	w := s.w
-	w.sec2, _, _, w.arena, err = s.t.Schema.AppendSecondary(w.sec2[:0], s.key, row, w.arena[:0])
+	w.sec2, _, _, err = w.appendEntry(w.sec2[:0], s.t, s.key, row)
 	switch {
-	case errors.Is(err, record.ErrExternal) || errors.Is(err, record.ErrKeyTooLong):
+	case errors.Is(err, record.ErrKeyTooLong):
 		return record.Row{}, nil // older than the index, which could not have taken it
 	case err != nil || !bytes.Equal(w.sec2, key):
 		return record.Row{}, err

@@ -102,7 +102,7 @@ func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
 		}
 		flags := w.cur.Flags()
 		w.old = append(w.old[:0], old.Val...)
-		old.Val = w.old
+		old.Val, old.Prefixes = w.old, w.prefixes
 		if w.row, err = t.Schema.AppendUpdated(w.row[:0], old, changes); err != nil {
 			w.commit()
 			return err
@@ -189,7 +189,7 @@ func (w *Worker) secondaryPair(t *Table, k *record.KeySchema, key, older, newer 
 	if err != nil {
 		return false, err
 	}
-	if w.sec2, _, _, w.arena, err = t.Schema.AppendSecondary(w.sec2[:0], k, o, w.arena[:0]); err != nil {
+	if w.sec2, _, _, err = w.appendEntry(w.sec2[:0], t, k, o); err != nil {
 		return false, err
 	}
 	if _, _, err = w.secondaryKey(t, k, n); err != nil {

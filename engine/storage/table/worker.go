@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/storage/btree"
+	"github.com/triremedb/trireme/engine/storage/lob"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/mtr"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -49,13 +50,18 @@ type Worker struct {
 	ver    [2][]byte
 	long   []types.Value // off-page values of the row being read
 
+	prefixes record.PrefixReader // readPrefix
+	lobs     *lob.Reader         // its own; nil: not needed yet
+
 	encoded encodedRows // being inserted
 	area    neighbours  // of cur
 }
 
 // NewWorker returns a worker without a transaction.
 func (e *Engine) NewWorker() *Worker {
-	return &Worker{e: e, m: mtr.New(e.Pool), rm: mtr.New(e.Pool), meets: lock.RecordS}
+	w := &Worker{e: e, m: mtr.New(e.Pool), rm: mtr.New(e.Pool), meets: lock.RecordS}
+	w.prefixes = w.readPrefix
+	return w
 }
 
 // Use makes the worker work for the transaction from now on.

@@ -30,9 +30,10 @@ type Schema struct {
 	*Table
 	Keys []*KeySchema // one for each index; Keys[0] is the clustered one
 	// LocalPrefix gives for each column position how many bytes of an off-page
-	// value stay in the row because an index is made from them. It is the type's
-	// MaxBytes for a column that an index takes whole: its values stay in the row,
-	// since to put one off-page would only make the row longer.
+	// value are to stay in the row because an index is made from them. It is the type's
+	// MaxBytes for a column that an index takes whole: its values are to stay in the row,
+	// since to put one off-page would only make the row longer. A row for which that is too
+	// much, or that was made before the index, keeps less.
 	LocalPrefix []int
 
 	// MayBeExternal tells by column position whether values can lie off-page.
@@ -123,13 +124,14 @@ func Prepare(t *Table) (*Schema, error) {
 		s.order = append(s.order, i)
 	}
 	slices.SortFunc(s.order, func(a, b int) int { return cmp.Compare(t.Columns[a].ID, t.Columns[b].ID) })
+	for i := range t.Indexes {
+		s.Keys = append(s.Keys, s.prepareKey(i))
+	}
 	s.MayBeExternal = make([]bool, len(t.Columns))
 	for i := range t.Columns {
 		_, fixed := types.FixedSize(&t.Columns[i].Type)
-		s.MayBeExternal[i] = !fixed && t.Columns[i].Type.MaxBytes() > MinExternal
-	}
-	for i := range t.Indexes {
-		s.Keys = append(s.Keys, s.prepareKey(i))
+		_, inKey := s.keptInKey(i)
+		s.MayBeExternal[i] = !fixed && !inKey && t.Columns[i].Type.MaxBytes() > MinExternal
 	}
 	if err := s.prepareLimits(); err != nil {
 		return nil, fmt.Errorf("table %s.%s: %w", t.Schema, t.Name, err)

@@ -146,41 +146,15 @@ func (l *Loader) add(row []types.Value) error {
 	return nil
 }
 
-// externalize stores the longest values of a row off-page, as Worker.externalize
-// does, but without undo: whoever drops the table drops them.
+// externalize is Worker.externalize without undo: whoever drops the table drops the values.
 func (l *Loader) externalize(row []types.Value) ([]record.External, error) {
-	s := l.t.Schema
-	size := s.RowSize(row)
-	if size <= record.MaxInlineRow {
-		return nil, nil
-	}
-	external := make([]record.External, len(row))
-	for size > record.MaxInlineRow {
-		longest, n := -1, record.MinExternal
-		for i := range row {
-			b := row[i].Bytes()
-			if s.MayBeExternal[i] && external[i] == nil && len(b) > max(n, record.LOBRefSize+s.LocalPrefix[i]) {
-				longest, n = i, len(b)
-			}
-		}
-		if longest < 0 {
-			return nil, record.ErrRowTooLarge
-		}
-		value := row[longest].Bytes()
+	return externalize(l.t.Schema, row, func(value []byte) (ref lob.Ref, err error) {
 		w := lob.NewWriter(l.w.e.Pool, l.t.space, l.t.Where.LOBSegment, loadedTrx, space.Ordinary)
 		if _, err := w.Write(value); err != nil {
-			return nil, err
+			return ref, err
 		}
-		ref, err := w.Close()
-		if err != nil {
-			return nil, err
-		}
-		local := s.LocalPrefix[longest]
-		ext := ref.Append(make([]byte, 0, lob.RefSize+local))
-		external[longest] = append(ext, value[:min(len(value), local)]...)
-		size += len(external[longest]) - n
-	}
-	return external, nil
+		return w.Close()
+	})
 }
 
 // noteCounters keeps AUTO_INCREMENT and the hidden row id ahead of what rows hold.

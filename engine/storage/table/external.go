@@ -3,6 +3,7 @@ package table
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/storage/lob"
 	"github.com/triremedb/trireme/engine/storage/mtr"
@@ -15,52 +16,120 @@ import (
 // externalize stores the longest values of a row off-page until the rest fits a
 // record. The result is nil if all of it fits.
 func (w *Worker) externalize(t *Table, row []types.Value) ([]record.External, error) {
-	size := t.Schema.RowSize(row)
+	return externalize(t.Schema, row, func(value []byte) (lob.Ref, error) { return w.storeExternal(t, value) })
+}
+
+// externalize is Worker.externalize with any way to store a value. First the longest values go, and the
+// row keeps of them what its indexes need, which would have to be read for each entry else; if that is not
+// enough it keeps less. So whether a row can be stored follows from its values: members whose
+// rows have other layouts, and who loads it, come to the same.
+func externalize(s *record.Schema, row []types.Value, store func(value []byte) (lob.Ref, error)) ([]record.External, error) {
+	size := s.RowSize(row)
 	if size <= record.MaxInlineRow {
 		return nil, nil
 	}
+	shapes := make([]shape, len(row))
+	for i := range row {
+		shapes[i] = shapeOf(s, i, len(row[i].Bytes()))
+	}
+	if size = keepLess(shapes, goOut(s, shapes, size)); size > record.MaxInlineRow {
+		return nil, record.ErrRowTooLarge
+	}
 	external := make([]record.External, len(row))
-	for size > record.MaxInlineRow {
-		longest, n := -1, record.MinExternal
-		for i := range row {
-			if t.Schema.MayBeExternal[i] && external[i] == nil && len(row[i].Bytes()) > max(n, record.LOBRefSize+t.Schema.LocalPrefix[i]) {
-				longest, n = i, len(row[i].Bytes())
-			}
+	for i := range row {
+		if !shapes[i].external {
+			continue
 		}
-		if longest < 0 {
-			return nil, record.ErrRowTooLarge
-		}
-		ext, err := w.storeExternal(t, longest, row[longest].Bytes())
-		if err != nil {
+		var err error
+		if external[i], err = storeShape(row[i].Bytes(), shapes[i], store); err != nil {
 			return nil, err
 		}
-		external[longest] = ext
-		size += len(ext) - n
 	}
 	return external, nil
 }
 
-// storeExternal writes a value off-page. The undo record in the mini-transaction
-// that makes the first page lets a rollback free it.
-func (w *Worker) storeExternal(t *Table, column int, value []byte) (record.External, error) {
-	id, err := w.trx.EnsureID()
+// shape is how a column of a row is stored.
+type shape struct {
+	may      bool // go off-page
+	external bool
+	size     int // bytes of a value that may go
+	keep     int // bytes of an off-page value that the row keeps
+}
+
+func shapeOf(s *record.Schema, column, size int) shape {
+	return shape{may: s.MayBeExternal[column] && size > record.MinExternal, size: size}
+}
+
+// storeShape stores a value and returns what comes into the row.
+func storeShape(value []byte, c shape, store func(value []byte) (lob.Ref, error)) (record.External, error) {
+	ref, err := store(value)
 	if err != nil {
 		return nil, err
+	}
+	return append(ref.Append(make([]byte, 0, lob.RefSize+c.keep)), value[:c.keep]...), nil
+}
+
+// goOut chooses what goes off-page of a row whose record would have size bytes, and returns the size then. The
+// row keeps what indexes need.
+func goOut(s *record.Schema, row []shape, size int) int {
+	for size > record.MaxInlineRow {
+		longest, n := -1, record.MinExternal
+		for i := range row {
+			if c := &row[i]; c.may && !c.external && c.size > max(n, record.LOBRefSize+s.LocalPrefix[i]) {
+				longest, n = i, c.size
+			}
+		}
+		if longest < 0 {
+			break
+		}
+		c := &row[longest]
+		c.external, c.keep = true, s.LocalPrefix[longest]
+		size += record.LOBRefSize + c.keep - c.size
+	}
+	return size
+}
+
+// keepLess makes a row keep nothing of as many values as it takes, and returns the size then.
+func keepLess(row []shape, size int) int {
+	for size > record.MaxInlineRow {
+		most, n := -1, 0
+		for i := range row {
+			c, gain := &row[i], 0
+			switch {
+			case c.external:
+				gain = c.keep
+			case c.may:
+				gain = c.size - record.LOBRefSize
+			}
+			if gain > n {
+				most, n = i, gain
+			}
+		}
+		if most < 0 {
+			break
+		}
+		row[most].external, row[most].keep = true, 0
+		size -= n
+	}
+	return size
+}
+
+// storeExternal writes a value off-page. The undo record in the mini-transaction
+// that makes the first page lets a rollback free it.
+func (w *Worker) storeExternal(t *Table, value []byte) (ref lob.Ref, err error) {
+	id, err := w.trx.EnsureID()
+	if err != nil {
+		return ref, err
 	}
 	use := space.Ordinary
 	writer := lob.NewWriter(w.e.Pool, t.space, t.Where.LOBSegment, id, use)
 	if err := w.startExternal(t, writer); err != nil {
-		return nil, err
+		return ref, err
 	}
 	if _, err := writer.Write(value); err != nil {
-		return nil, err
+		return ref, err
 	}
-	ref, err := writer.Close()
-	if err != nil {
-		return nil, err
-	}
-	ext := ref.Append(make([]byte, 0, lob.RefSize+t.Schema.LocalPrefix[column]))
-	return append(ext, value[:min(len(value), t.Schema.LocalPrefix[column])]...), nil
+	return writer.Close()
 }
 
 func (w *Worker) startExternal(t *Table, writer *lob.Writer) error {
@@ -88,91 +157,84 @@ func (w *Worker) startExternal(t *Table, writer *lob.Writer) error {
 	return nil
 }
 
-// externalizeChanges stores new values off-page that would make the row too long.
-func (w *Worker) externalizeChanges(t *Table, key []byte, changes []record.Change) ([]record.Change, error) {
-	long := false
-	for i := range changes {
-		c := &changes[i]
-		long = long || t.Schema.MayBeExternal[c.Column] && len(c.Value.Bytes()) > record.MinExternal
-	}
-	if !long {
-		return changes, nil
-	}
-	old, err := w.own(t, key)
-	if err != nil {
-		return nil, err
-	}
-	size, err := t.Schema.UpdatedSize(old, changes)
-	w.commit()
-	if err != nil || size <= record.MaxInlineRow {
-		return changes, err
-	}
-	changes = append([]record.Change(nil), changes...)
-	for size > record.MaxInlineRow {
-		longest, n := -1, record.MinExternal
-		for i := range changes {
-			c := &changes[i]
-			if t.Schema.MayBeExternal[c.Column] && c.External == nil && len(c.Value.Bytes()) > max(n, record.LOBRefSize+t.Schema.LocalPrefix[c.Column]) {
-				longest, n = i, len(c.Value.Bytes())
-			}
-		}
-		if longest < 0 {
-			return w.rewriteLong(t, key, changes)
-		}
-		c := &changes[longest]
-		if c.External, err = w.storeExternal(t, c.Column, c.Value.Bytes()); err != nil {
-			return nil, err
-		}
-		c.Value = types.Null
-		size += len(c.External) - n
-	}
-	return changes, nil
+// longChanges reports whether a new value is long enough to go off-page.
+func longChanges(s *record.Schema, changes []record.Change) bool {
+	return slices.ContainsFunc(changes, func(c record.Change) bool {
+		return s.MayBeExternal[c.Column] && len(c.Value.Bytes()) > record.MinExternal
+	})
 }
 
-// rewriteLong handles an update that makes a row too long although the new values
-// are short: columns that it does not change go off-page.
-func (w *Worker) rewriteLong(t *Table, key []byte, changes []record.Change) ([]record.Change, error) {
+// externalizeChanges stores values off-page that would make the row too long, as externalize does: new
+// ones first, then others, which become changes; and so do those of which the row keeps less.
+func (w *Worker) externalizeChanges(t *Table, key []byte, changes []record.Change) ([]record.Change, error) {
+	s := t.Schema
 	old, err := w.own(t, key)
 	if err != nil {
 		return nil, err
 	}
-	value := append([]byte(nil), old.Val...)
+	size, err := s.UpdatedSize(old, changes)
+	if err != nil || size <= record.MaxInlineRow {
+		w.commit()
+		return changes, err
+	}
+	value := bytes.Clone(old.Val)
 	w.commit()
-	old, err = t.Schema.Row(key, value)
-	if err != nil {
+	if old, err = s.Row(key, value); err != nil {
 		return nil, err
 	}
-	for {
-		size, err := t.Schema.UpdatedSize(old, changes)
-		if err != nil || size <= record.MaxInlineRow {
-			return changes, err
+	fields := make([]record.Field, len(s.Columns)) // that stay
+	shapes, stay := make([]shape, len(s.Columns)), make([]shape, len(s.Columns))
+	for i := range s.Columns {
+		if s.Columns[i].DroppedIn != 0 || changed(changes, i) {
+			continue
 		}
-		longest, n := -1, record.MinExternal
-		for i := range t.Schema.Columns {
-			if !t.Schema.MayBeExternal[i] || t.Schema.Columns[i].DroppedIn != 0 || old.IsExternal(i) || changed(changes, i) {
-				continue
-			}
-			f, err := old.Field(i)
-			if err != nil {
+		if fields[i], err = old.Field(i); err != nil {
+			return nil, err
+		}
+		n := len(fields[i].Bytes)
+		if stay[i] = shapeOf(s, i, n); fields[i].External {
+			stay[i] = shape{external: true, keep: n - record.LOBRefSize}
+		}
+	}
+	for i := range changes {
+		c := &changes[i]
+		shapes[c.Column] = shapeOf(s, c.Column, len(c.Value.Bytes()))
+	}
+	size = goOut(s, shapes, size)
+	for i := range stay {
+		if !changed(changes, i) {
+			shapes[i] = stay[i]
+		}
+	}
+	if size = keepLess(shapes, goOut(s, shapes, size)); size > record.MaxInlineRow {
+		return nil, record.ErrRowTooLarge
+	}
+	store := func(value []byte) (lob.Ref, error) { return w.storeExternal(t, value) }
+	changes = slices.Clone(changes)
+	for i := range changes {
+		c := &changes[i]
+		if shapes[c.Column].external {
+			if c.External, err = storeShape(c.Value.Bytes(), shapes[c.Column], store); err != nil {
 				return nil, err
 			}
-			if len(f.Bytes) > max(n, record.LOBRefSize+t.Schema.LocalPrefix[i]) {
-				longest, n = i, len(f.Bytes)
+			c.Value = types.Null
+		}
+	}
+	for i := range stay {
+		ext := record.External(nil)
+		switch {
+		case shapes[i] == stay[i] || changed(changes, i):
+			continue
+		case stay[i].external:
+			ext = fields[i].Bytes[:record.LOBRefSize+shapes[i].keep]
+		default:
+			if ext, err = storeShape(fields[i].Bytes, shapes[i], store); err != nil {
+				return nil, err
 			}
 		}
-		if longest < 0 {
-			return nil, record.ErrRowTooLarge
-		}
-		f, err := old.Field(longest)
-		if err != nil {
-			return nil, err
-		}
-		ext, err := w.storeExternal(t, longest, f.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		changes = append(changes, record.Change{Column: longest, External: ext})
+		changes = append(changes, record.Change{Column: i, External: ext})
 	}
+	return changes, nil
 }
 
 func changed(changes []record.Change, column int) bool {

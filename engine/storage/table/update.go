@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -88,9 +89,12 @@ func (w *Worker) own(t *Table, key []byte) (record.Row, error) {
 
 func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
 	given, top := changes, w.trx.UndoTop()
-	changes, err := w.externalizeChanges(t, key, changes)
-	if err != nil {
-		return err
+	shortened := longChanges(t.Schema, changes)
+	if shortened {
+		var err error
+		if changes, err = w.externalizeChanges(t, key, changes); err != nil {
+			return err
+		}
 	}
 	for {
 		if _, err := w.prepareUndo(usualUndo); err != nil {
@@ -105,7 +109,14 @@ func (w *Worker) update(t *Table, key []byte, changes []record.Change) error {
 		old.Val, old.Prefixes = w.old, w.prefixes
 		if w.row, err = t.Schema.AppendUpdated(w.row[:0], old, changes); err != nil {
 			w.commit()
-			return err
+			if shortened || !errors.Is(err, record.ErrRowTooLarge) {
+				return err
+			}
+			shortened = true // new values are short, and others have to make room
+			if changes, err = w.externalizeChanges(t, key, changes); err != nil {
+				return err
+			}
+			continue
 		}
 		w.undo = record.AppendUndoUpdate(w.undo[:0], t.ID(), key, flags, old.Val, w.row)
 		if err = w.listOldSecondary(t, key, old, changes); err == nil {

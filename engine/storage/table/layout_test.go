@@ -1,0 +1,351 @@
+package table_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/btree"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/engine/storage/mtr"
+	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+var layoutSeed = flag.Uint64("layoutseed", 0, "the only seed of TestLayouts")
+
+// longIndexes are the indexes that the tables of these tests can have, by the column (position) and a length.
+// The rows have no room for what all of them need.
+var longIndexes = []struct {
+	column int
+	length uint32
+	unique bool
+}{{1, 100, false}, {1, 600, true}, {2, 3000, false}, {3, 0, false}, {4, 0, true}, {2, 10, false}}
+
+// longIndex is one of them, with the number that it has in a table.
+type longIndex struct {
+	kind     int
+	id       uint64
+	building bool
+}
+
+// longTable is (id INT, a, b LONGBLOB, v VARCHAR(700), w VARBINARY(3000), n INT).
+func longTable(id uint64, indexes []longIndex) *record.Table {
+	blob := types.Type{Kind: types.KindLongBlob, Collation: types.CollationBinary}
+	def := &record.Table{ID: id, Schema: "test", Name: "long", RowVersion: 1, NextColumn: 7,
+		Columns: []record.Column{{ID: 1, Name: "id", Type: intType(false), AddedIn: 1}, {ID: 2, Name: "a", Type: blob, AddedIn: 1},
+			{ID: 3, Name: "b", Type: blob, AddedIn: 1}, {ID: 4, Name: "v", Type: varchar(700), AddedIn: 1},
+			{ID: 5, Name: "w", Type: types.Type{Kind: types.KindVarBinary, Length: 3000, Collation: types.CollationBinary}, AddedIn: 1},
+			{ID: 6, Name: "n", Type: intType(false), AddedIn: 1}},
+		Indexes: []record.Index{{ID: id * 1000, Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}}}}
+	for _, x := range indexes {
+		k := longIndexes[x.kind]
+		def.Indexes = append(def.Indexes, record.Index{ID: x.id, Name: fmt.Sprint("i", x.kind), Unique: k.unique, Building: x.building,
+			Parts: []record.Part{{Column: uint32(k.column) + 1, Prefix: k.length}}})
+	}
+	return def
+}
+
+// layouts is such a table, whose rows have all sorts of layouts, and what should be in it.
+type layouts struct {
+	t       *testing.T
+	r       *rig
+	fsys    file.FS
+	rng     *rand.Rand
+	s       *session
+	tbl     *table.Table
+	indexes []longIndex
+	rows    map[int64][]types.Value
+	next    int64
+	numbers uint64 // of indexes
+}
+
+func newLayouts(t *testing.T, seed uint64) *layouts {
+	e := env.Real()
+	l := &layouts{t: t, fsys: simfile.New(e, seed), rng: rand.New(rand.NewPCG(seed, 1)), rows: map[int64][]types.Value{}}
+	l.r = newRig(t, e, l.fsys, 512)
+	l.tbl, l.s = l.r.create(longTable(40, nil)), l.r.session()
+	return l
+}
+
+func (l *layouts) value(column, size int) types.Value {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = 'a' + byte(l.rng.IntN(26))
+	}
+	if column == 3 && size > 0 && l.rng.IntN(2) == 0 {
+		return types.NewString(strings.Repeat("\u00e9", size/4) + string(b[:size/2]))
+	}
+	return types.NewBytes(b)
+}
+
+func (l *layouts) draw(column int) types.Value {
+	if column < 5 && l.rng.IntN(8) == 0 {
+		return types.Null
+	}
+	switch column {
+	case 1, 2:
+		return l.value(column, []int{20, 250, 2500, 5000, 7000, 20000}[l.rng.IntN(6)])
+	case 3:
+		return l.value(column, []int{20, 300, 650, 700}[l.rng.IntN(4)])
+	case 4:
+		return l.value(column, []int{20, 200, 1500, 3000}[l.rng.IntN(4)])
+	}
+	return types.NewInt(l.rng.Int64N(100))
+}
+
+func (l *layouts) row() []types.Value {
+	l.next++
+	row := []types.Value{types.NewInt(l.next)}
+	for c := 1; c < 6; c++ {
+		row = append(row, l.draw(c))
+	}
+	return row
+}
+
+// change does something to a random row.
+func (l *layouts) change() error {
+	if len(l.rows) == 0 || l.rng.IntN(4) == 0 {
+		row := l.row()
+		l.rows[l.next] = row
+		return l.s.Insert(l.tbl, row)
+	}
+	ids := slices.Sorted(maps.Keys(l.rows))
+	id := ids[l.rng.IntN(len(ids))]
+	if l.rng.IntN(6) == 0 {
+		delete(l.rows, id)
+		return l.s.Delete(l.tbl, pk(l.tbl, id))
+	}
+	row, key := slices.Clone(l.rows[id]), pk(l.tbl, id)
+	var changes []record.Change
+	for c := 1; c < len(row); c++ {
+		if l.rng.IntN(3) == 0 {
+			row[c] = l.draw(c)
+			changes = append(changes, record.Change{Column: c, Value: row[c]})
+		}
+	}
+	if l.rng.IntN(10) == 0 { // the row moves
+		delete(l.rows, id)
+		l.next++
+		id, row[0] = l.next, types.NewInt(l.next)
+		changes = append(changes, record.Change{Column: 0, Value: row[0]})
+	}
+	l.rows[id] = row
+	return l.s.Update(l.tbl, key, changes)
+}
+
+// changes makes a transaction of some changes, taken back in part or as a whole now and then.
+func (l *layouts) changes() {
+	before := maps.Clone(l.rows)
+	reader := l.r.session()
+	reader.begin(trx.RepeatableRead)
+	snap := reader.Trx().Snapshot()
+	l.s.begin(trx.RepeatableRead)
+	for range 1 + l.rng.IntN(6) {
+		mark, kept := l.s.Savepoint(), maps.Clone(l.rows)
+		do(l.t, l.change())
+		if l.rng.IntN(4) == 0 {
+			do(l.t, l.s.RollbackTo(mark))
+			l.rows = kept
+		}
+	}
+	l.expect(l.s, l.s.Trx().Snapshot(), l.rows, "own changes")
+	dirty := l.r.session()
+	dirty.begin(trx.ReadUncommitted)
+	l.expect(dirty, dirty.Trx().Snapshot(), l.rows, "uncommitted changes")
+	do(l.t, dirty.commit())
+	if l.rng.IntN(3) == 0 {
+		l.s.rollback()
+		l.rows = maps.Clone(before)
+	} else {
+		do(l.t, l.s.commit())
+	}
+	l.expect(reader, snap, before, "as it was")
+	do(l.t, reader.commit())
+}
+
+// expect reads the table by each of its indexes.
+func (l *layouts) expect(s *session, snap *trx.Snapshot, rows map[int64][]types.Value, when string) {
+	l.t.Helper()
+	for i, k := range l.tbl.Schema.Keys {
+		if k.Building {
+			continue
+		}
+		got, err := s.scan(l.tbl, snap, table.Range{Index: i})
+		do(l.t, err)
+		if len(got) != len(rows) {
+			l.t.Fatalf("%s: index %s has %d rows, %d are wanted", when, k.Name, len(got), len(rows))
+		}
+		for _, row := range got {
+			want := rows[row[0].Int()]
+			if want == nil || !slices.EqualFunc(row, want, func(a, b types.Value) bool {
+				return a.IsNull() == b.IsNull() && bytes.Equal(a.Bytes(), b.Bytes()) && a.Int() == b.Int()
+			}) {
+				l.t.Fatalf("%s: index %s has another row %d than is wanted", when, k.Name, row[0].Int())
+			}
+		}
+	}
+}
+
+// open opens the table with its indexes, of which those that are new have a tree of their own.
+func (l *layouts) open() {
+	at := l.tbl.Where
+	at.Roots = maps.Clone(at.Roots)
+	for _, x := range l.indexes {
+		if _, ok := at.Roots[x.id]; !ok {
+			root, err := l.r.e.CreateIndex(l.tbl.Space(), x.id)
+			do(l.t, err)
+			at.Roots[x.id] = root
+		}
+	}
+	s, err := record.Prepare(longTable(l.tbl.ID(), l.indexes))
+	do(l.t, err)
+	l.tbl, err = l.r.e.Open(s, at)
+	do(l.t, err)
+	l.tbl.SetRows(int64(len(l.rows)))
+	l.r.tables[l.tbl.ID()] = l.tbl
+}
+
+// add adds an index, beside changes.
+func (l *layouts) add() {
+	var kinds []int
+	for k := range longIndexes {
+		if !slices.ContainsFunc(l.indexes, func(x longIndex) bool { return x.kind == k }) {
+			kinds = append(kinds, k)
+		}
+	}
+	if len(kinds) == 0 {
+		return
+	}
+	l.numbers++
+	l.indexes = append(l.indexes, longIndex{kinds[l.rng.IntN(len(kinds))], 1_000_000 + l.numbers, true})
+	l.open()
+	position := len(l.indexes)
+	for range l.rng.IntN(3) {
+		l.changes()
+	}
+	for range 1 + l.rng.IntN(2) {
+		l.s.begin(trx.RepeatableRead)
+		_, err := l.s.FillIndex(l.tbl, position, l.rng.IntN(2) == 0, table.LoadOptions{FS: l.fsys, Stop: func() error { return nil }})
+		do(l.t, err)
+		do(l.t, l.s.commit())
+		if l.rng.IntN(2) == 0 {
+			l.changes()
+		}
+	}
+	l.indexes[position-1].building = false
+	l.open()
+}
+
+// drop drops an index.
+func (l *layouts) drop() {
+	if len(l.indexes) == 0 {
+		return
+	}
+	i := l.rng.IntN(len(l.indexes))
+	id := l.indexes[i].id
+	l.indexes = slices.Delete(l.indexes, i, i+1)
+	l.open()
+	m := mtr.New(l.r.e.Pool)
+	for gone := false; !gone; {
+		do(l.t, m.Begin())
+		var err error
+		gone, err = btree.DropStep(m, l.tbl.Space(), id, l.tbl.Where.Roots[id])
+		m.Commit()
+		do(l.t, err)
+	}
+	delete(l.tbl.Where.Roots, id)
+}
+
+// reload makes the table anew, as a member does that is provisioned.
+func (l *layouts) reload() {
+	l.clean()
+	made := longTable(l.tbl.ID()+1, l.indexes)
+	delete(l.r.tables, l.tbl.ID())
+	tbl := l.r.create(made)
+	do(l.t, l.r.load(tbl, table.LoadOptions{FS: l.fsys}, sorted(l.t, tbl, slices.Collect(maps.Values(l.rows)))))
+	l.tbl = tbl
+}
+
+// taken tries to give another row what one has in a unique index.
+func (l *layouts) taken() {
+	var ids []int64
+	unique := slices.ContainsFunc(l.indexes, func(x longIndex) bool { return longIndexes[x.kind].unique })
+	for id, row := range l.rows {
+		if !row[1].IsNull() && !row[4].IsNull() {
+			ids = append(ids, id)
+		}
+	}
+	if !unique || len(ids) == 0 || l.s.Applying {
+		return
+	}
+	slices.Sort(ids)
+	row := slices.Clone(l.rows[ids[l.rng.IntN(len(ids))]])
+	l.next++
+	row[0] = types.NewInt(l.next)
+	l.s.begin(trx.RepeatableRead)
+	if err := l.s.Insert(l.tbl, row); !errors.As(err, new(*table.DuplicateError)) {
+		l.t.Fatalf("a key that is taken: %v", err)
+	}
+	l.s.rollback()
+}
+
+// clean purges and checks everything.
+func (l *layouts) clean() {
+	l.r.clean(l.tbl)
+	if l.t.Failed() {
+		l.t.FailNow()
+	}
+}
+
+// TestLayouts mixes changes of rows with long values with new and dropped indexes, and loads the rows anew, so that
+// the layouts of rows and the indexes have nothing to do with each other.
+func TestLayouts(t *testing.T) {
+	for seed := uint64(1); seed <= 30; seed++ {
+		if *layoutSeed != 0 {
+			seed = *layoutSeed
+		}
+		l := newLayouts(t, seed)
+		t.Logf("seed %d", seed)
+		l.s.Applying = seed%2 == 1
+		for range 25 {
+			switch n := l.rng.IntN(10); {
+			case n < 5:
+				l.changes()
+			case n == 5:
+				l.taken()
+			case n == 6:
+				l.reload()
+			case n == 7:
+				l.drop()
+			default:
+				l.add()
+			}
+			for _, f := range l.r.check(l.tbl, table.CheckQuiet) {
+				t.Error(f)
+			}
+			if l.rng.IntN(3) == 0 {
+				l.clean()
+			}
+			if t.Failed() {
+				t.FailNow()
+			}
+		}
+		l.reload()
+		l.clean()
+		l.r.close()
+		if *layoutSeed != 0 {
+			return
+		}
+	}
+}

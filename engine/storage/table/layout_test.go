@@ -84,7 +84,7 @@ func (l *layouts) value(column, size int) types.Value {
 		b[i] = 'a' + byte(l.rng.IntN(26))
 	}
 	if column == 3 && size > 0 && l.rng.IntN(2) == 0 {
-		return types.NewString(strings.Repeat("\u00e9", size/4) + string(b[:size/2]))
+		return types.NewString(string(b[:3]) + strings.Repeat("\U0001F600", size-3))
 	}
 	return types.NewBytes(b)
 }
@@ -116,13 +116,16 @@ func (l *layouts) row() []types.Value {
 // change does something to a random row.
 func (l *layouts) change() error {
 	if len(l.rows) == 0 || l.rng.IntN(4) == 0 {
-		row := l.row()
-		l.rows[l.next] = row
+		row, id := l.row(), l.next
+		if back := 1 + l.rng.Int64N(l.next); l.rng.IntN(2) == 0 && l.rows[back] == nil { // over a deleted row, say
+			id, row[0] = back, types.NewInt(back)
+		}
+		l.rows[id] = row
 		return l.s.Insert(l.tbl, row)
 	}
 	ids := slices.Sorted(maps.Keys(l.rows))
 	id := ids[l.rng.IntN(len(ids))]
-	if l.rng.IntN(6) == 0 {
+	if l.rng.IntN(4) == 0 {
 		delete(l.rows, id)
 		return l.s.Delete(l.tbl, pk(l.tbl, id))
 	}
@@ -147,9 +150,13 @@ func (l *layouts) change() error {
 // changes makes a transaction of some changes, taken back in part or as a whole now and then.
 func (l *layouts) changes() {
 	before := maps.Clone(l.rows)
-	reader := l.r.session()
-	reader.begin(trx.RepeatableRead)
-	snap := reader.Trx().Snapshot()
+	reader := l.r.session() // else purge comes by meanwhile
+	if l.rng.IntN(2) == 0 {
+		reader = nil
+	} else {
+		reader.begin(trx.RepeatableRead)
+		reader.Trx().Snapshot()
+	}
 	l.s.begin(trx.RepeatableRead)
 	for range 1 + l.rng.IntN(6) {
 		mark, kept := l.s.Savepoint(), maps.Clone(l.rows)
@@ -164,14 +171,20 @@ func (l *layouts) changes() {
 	dirty.begin(trx.ReadUncommitted)
 	l.expect(dirty, dirty.Trx().Snapshot(), l.rows, "uncommitted changes")
 	do(l.t, dirty.commit())
+	if l.rng.IntN(2) == 0 {
+		_, err := l.r.purger.Run()
+		do(l.t, err)
+	}
 	if l.rng.IntN(3) == 0 {
 		l.s.rollback()
 		l.rows = maps.Clone(before)
 	} else {
 		do(l.t, l.s.commit())
 	}
-	l.expect(reader, snap, before, "as it was")
-	do(l.t, reader.commit())
+	if reader != nil {
+		l.expect(reader, reader.Trx().Snapshot(), before, "as it was")
+		do(l.t, reader.commit())
+	}
 }
 
 // expect reads the table by each of its indexes.

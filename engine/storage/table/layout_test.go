@@ -240,23 +240,34 @@ func (l *layouts) add() {
 	if len(kinds) == 0 {
 		return
 	}
-	l.numbers++
-	l.indexes = append(l.indexes, longIndex{kinds[l.rng.IntN(len(kinds))], 1_000_000 + l.numbers, true})
-	l.open()
-	position := len(l.indexes)
+	l.begin(kinds[l.rng.IntN(len(kinds))])
 	for range l.rng.IntN(3) {
 		l.changes()
 	}
 	for range 1 + l.rng.IntN(2) {
-		l.s.begin(trx.RepeatableRead)
-		_, err := l.s.FillIndex(l.tbl, position, l.rng.IntN(2) == 0, table.LoadOptions{FS: l.fsys, Stop: func() error { return nil }})
-		do(l.t, err)
-		do(l.t, l.s.commit())
+		l.fill(l.rng.IntN(2) == 0)
 		if l.rng.IntN(2) == 0 {
 			l.changes()
 		}
 	}
-	l.indexes[position-1].building = false
+	l.publish()
+}
+
+func (l *layouts) begin(kind int) {
+	l.numbers++
+	l.indexes = append(l.indexes, longIndex{kind, 1_000_000 + l.numbers, true})
+	l.open()
+}
+
+func (l *layouts) fill(alone bool) {
+	l.s.begin(trx.RepeatableRead)
+	_, err := l.s.FillIndex(l.tbl, len(l.indexes), alone, table.LoadOptions{FS: l.fsys, Stop: func() error { return nil }})
+	do(l.t, err)
+	do(l.t, l.s.commit())
+}
+
+func (l *layouts) publish() {
+	l.indexes[len(l.indexes)-1].building = false
 	l.open()
 }
 
@@ -361,4 +372,58 @@ func TestLayouts(t *testing.T) {
 			return
 		}
 	}
+}
+
+// withPrefixless is a table with an index on a, whose row 1 has a off-page and keeps nothing of it.
+func withPrefixless(t *testing.T) *layouts {
+	l := newLayouts(t, 1)
+	l.next = 1
+	l.rows[1] = []types.Value{types.NewInt(1), l.value(1, 6000), l.value(2, 5000), types.Null, types.Null, types.NewInt(1)}
+	l.s.begin(trx.RepeatableRead)
+	do(t, l.s.Insert(l.tbl, l.rows[1]))
+	do(t, l.s.commit())
+	l.begin(0)
+	l.fill(false)
+	l.publish()
+	return l
+}
+
+// TestRollbackOverPurged: a transaction has put a row in the place of a deleted one, which purge has come by
+// since. It is taken back although the off-page values are gone of which the deleted row's entries were made.
+func TestRollbackOverPurged(t *testing.T) {
+	l := withPrefixless(t)
+	defer l.r.close()
+	old := l.rows[1]
+	l.s.begin(trx.RepeatableRead)
+	do(t, l.s.Delete(l.tbl, pk(l.tbl, 1)))
+	do(t, l.s.commit())
+	l.s.begin(trx.RepeatableRead)
+	old[1] = types.NewString("short")
+	do(t, l.s.Insert(l.tbl, old))
+	_, err := l.r.purger.Run()
+	do(t, err)
+	l.s.rollback()
+	l.clean()
+	l.s.begin(trx.RepeatableRead)
+	l.expect(l.s, l.s.Trx().Snapshot(), nil, "taken back")
+	do(t, l.s.commit())
+}
+
+// TestLongKeyStays: a long primary key is not taken for a value that can go off-page.
+func TestLongKeyStays(t *testing.T) {
+	r := newRig(t, env.Real(), simfile.New(env.Real(), 1), 256)
+	defer r.close()
+	def := longTable(40, nil)
+	def.Columns[4].Type.NotNull = true
+	def.Indexes[0].Parts = []record.Part{{Column: 5}}
+	tbl, s := r.create(def), r.session()
+	l := &layouts{rng: rand.New(rand.NewPCG(1, 1))}
+	row := []types.Value{types.NewInt(1), l.value(1, 2900), l.value(2, 2900), types.Null, l.value(4, 3000), types.NewInt(1)}
+	s.begin(trx.RepeatableRead)
+	do(t, s.Insert(tbl, row))
+	key := tbl.Schema.Keys[0].AppendKey(nil, row[4])
+	do(t, s.Update(tbl, key, []record.Change{{Column: 1, Value: l.value(1, 10)}}))
+	do(t, s.Update(tbl, key, []record.Change{{Column: 1, Value: l.value(1, 2800)}}))
+	do(t, s.commit())
+	r.clean(tbl)
 }

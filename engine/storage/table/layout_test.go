@@ -409,21 +409,29 @@ func TestRollbackOverPurged(t *testing.T) {
 	do(t, l.s.commit())
 }
 
-// TestLongKeyStays: a long primary key is not taken for a value that can go off-page.
+// TestLongKeyStays: a long primary key is not taken for a value that can go off-page where indexes have
+// the row keep too much.
 func TestLongKeyStays(t *testing.T) {
 	r := newRig(t, env.Real(), simfile.New(env.Real(), 1), 256)
 	defer r.close()
 	def := longTable(40, nil)
 	def.Columns[4].Type.NotNull = true
 	def.Indexes[0].Parts = []record.Part{{Column: 5}}
-	tbl, s := r.create(def), r.session()
 	l := &layouts{rng: rand.New(rand.NewPCG(1, 1))}
-	row := []types.Value{types.NewInt(1), l.value(1, 2900), l.value(2, 2900), types.Null, l.value(4, 3000), types.NewInt(1)}
+	row := []types.Value{types.NewInt(1), types.Null, types.Null, types.Null, l.value(4, 3000), types.NewInt(1)}
+	for i := range uint32(6) {
+		def.Columns = append(def.Columns, record.Column{ID: 7 + i, Name: fmt.Sprint("c", i), AddedIn: 1,
+			Type: types.Type{Kind: types.KindVarBinary, Length: 880, Collation: types.CollationBinary}})
+		def.Indexes = append(def.Indexes, record.Index{ID: 40001 + uint64(i), Name: fmt.Sprint("c", i), Parts: []record.Part{{Column: 7 + i}}})
+		row = append(row, l.value(6, 880))
+	}
+	def.NextColumn = 13
+	tbl, s := r.create(def), r.session()
 	s.begin(trx.RepeatableRead)
 	do(t, s.Insert(tbl, row))
 	key := tbl.Schema.Keys[0].AppendKey(nil, row[4])
-	do(t, s.Update(tbl, key, []record.Change{{Column: 1, Value: l.value(1, 10)}}))
-	do(t, s.Update(tbl, key, []record.Change{{Column: 1, Value: l.value(1, 2800)}}))
+	do(t, s.Update(tbl, key, []record.Change{{Column: 6, Value: l.value(6, 10)}}))
+	do(t, s.Update(tbl, key, []record.Change{{Column: 6, Value: l.value(6, 880)}}))
 	do(t, s.commit())
 	r.clean(tbl)
 }

@@ -339,9 +339,6 @@ func (s *Session) fill(schema, name string, id uint64) error {
 		return errChanged() // by who has emptied it, say
 	}
 	_, err = s.txn.FillIndex(o, id, s.interrupted)
-	if errors.Is(err, record.ErrExternal) {
-		err = newError(1846, "0A000", "ALGORITHM=INPLACE is not supported. Reason: rows keep too little of long values for the index. Try ALGORITHM=COPY.")
-	}
 	return s.duplicateIn(o.Definition(), err)
 }
 

@@ -15,8 +15,8 @@ import (
 // again after an error.
 //
 // stop, if not nil, is asked now and then whether to give up. Errors: what it returns,
-// *table.DuplicateError, record.ErrExternal (rows keep too little of long values: only a new
-// table can have the index), those of locks and of space, the reason of Manager.Suspend.
+// *table.DuplicateError, record.ErrKeyTooLong, those of locks and of space, the reason of
+// Manager.Suspend.
 func (s *Session) FillIndex(o *Table, index uint64, stop func() error) (entries int64, err error) {
 	t, err := s.enterToWrite(true)
 	if err != nil {

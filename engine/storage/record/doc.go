@@ -20,8 +20,8 @@
 //	            variable columns
 //
 // Columns of the primary key are not stored again where the key form gives them
-// back exactly. An off-page column has the reference, LOBRefSize bytes, and then as
-// much of the value as the table's indexes need.
+// back exactly. An off-page column has the reference, LOBRefSize bytes, and then some
+// of the value: as much as the table's indexes need, as a rule.
 //
 // # Secondary record
 //

@@ -77,11 +77,32 @@ func thingOf(v []types.Value) (thing, error) {
 	return r, nil
 }
 
+// crowd is how many full columns that cannot go off-page leave no room for names and codes.
+const crowd = 29
+
+// row is what the workload's table holds of a row.
+func (w *workload) row(r thing) []types.Value {
+	row := r.values()
+	for range crowd {
+		if w.crowded {
+			row = append(row, types.NewString(strings.Repeat("f", record.MinExternal)))
+		}
+	}
+	return row
+}
+
 // things is the workload's table.
-func things(id uint64) *record.Table {
+func things(id uint64, crowded bool) *record.Table {
 	def := people(id)
 	def.Columns[1].Type = types.Type{Kind: types.KindVarChar, NotNull: true, Length: 700, Collation: types.CollationUTF8MB4Bin}
 	def.Columns[3].Type = types.Type{Kind: types.KindVarChar, Length: 1000, Collation: types.CollationBinary}
+	for i := range uint32(crowd) {
+		if crowded {
+			def.Columns = append(def.Columns, record.Column{ID: 6 + i, Name: fmt.Sprint("full", i), AddedIn: 1,
+				Type: types.Type{Kind: types.KindVarBinary, NotNull: true, Length: record.MinExternal, Collation: types.CollationBinary}})
+			def.NextColumn = 7 + i
+		}
+	}
 	return def
 }
 

@@ -229,7 +229,7 @@ func simulateEarly(t *testing.T, seed uint64) (err error) {
 	}()
 	sim.Run(func() {
 		r := newRig(t, sim, simfile.New(sim, seed), 64)
-		w := &workload{r: r, env: sim, keys: 12 + int64(seed%5)*12, sessions: 3 + int(seed%4), rounds: 40}
+		w := &workload{r: r, env: sim, keys: 12 + int64(seed%5)*12, sessions: 3 + int(seed%4), rounds: 40, crowded: seed%3 == 0}
 		w.group = &group{w: w, gate: gate{env: sim}, rng: rand.New(rand.NewPCG(seed, 3))}
 		if err = w.execute(seed); err == nil {
 			r.close()

@@ -325,7 +325,12 @@ func (d *Door) Shutdown(ctx context.Context) {
 			v.cancel()
 		}
 		d.mu.Unlock()
-		<-ended
+		select {
+		case <-ended:
+		case <-time.After(lastWords): // one waits for what its client sends, or takes: that ends with the connections
+			d.grpc.Stop()
+			<-ended
+		}
 	}
 	// What was said last is still to be sent; those who watch the node's health need not agree.
 	last := time.AfterFunc(lastWords, d.grpc.Stop)

@@ -34,7 +34,12 @@ type upstream struct {
 	seq uint8
 }
 
-const forwardTimeout = 5 * time.Second
+const (
+	forwardTimeout = 5 * time.Second
+	// relayStall is how long a relayed client may not take what is sent. The member that has the session ends that after
+	// its net_write_timeout, of which this one hears nothing while it cannot write.
+	relayStall = 10 * time.Minute
+)
 
 // forward hands the session over to the member that takes writes; nil: it stays here.
 func (c *conn) forward(h *Handover) (*upstream, error) {
@@ -183,13 +188,14 @@ func (up *upstream) finish() {
 // one of them ends.
 func (c *conn) relay(up *upstream) {
 	defer up.rw.Close()
+	c.writeMax.Store(int64(relayStall / time.Second))
 	c.relayed.Store(up)
 	defer context.AfterFunc(c.ctx, func() { _ = up.nc.Close() })()
 	var t tracker
 	if c.caps.has(capCompress) || c.caps.has(capZstd) {
 		t.framed = true
 	}
-	client := c.raw
+	client, toClient := c.raw, timedWriter{c}
 	var back sync.WaitGroup
 	back.Add(1)
 	go func() {
@@ -218,7 +224,7 @@ func (c *conn) relay(up *upstream) {
 		n, err := up.rw.Read(buf)
 		if n > 0 {
 			t.fromServer(buf[:n])
-			if _, werr := client.Write(buf[:n]); werr != nil {
+			if _, werr := toClient.Write(buf[:n]); werr != nil {
 				break
 			}
 		}

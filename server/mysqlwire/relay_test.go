@@ -208,3 +208,39 @@ func TestShutdownInterrupts(t *testing.T) {
 		}
 	}
 }
+
+// TestRelayToWhoDoesNotRead: a client that takes nothing is not kept for ever, nor any longer when its session's
+// member leads no more.
+func TestRelayToWhoDoesNotRead(t *testing.T) {
+	for name, end := range map[string]func(*Server, *conn){
+		"for long": func(s *Server, c *conn) { c.sweep(s.clock.Load() + int64(relayStall/time.Second) + 2) },
+		"dropped":  func(s *Server, _ *conn) { s.DropRelays(0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, follower := relays(t, nil)
+			c := dialRaw(t, follower.addr)
+			c.login(0)
+			c.command(append([]byte{byte(comQuery)}, "wide 100000"...)...)
+			relayed := func() *conn {
+				for _, c := range follower.s.all() {
+					return c
+				}
+				return nil
+			}()
+			last := int64(-1)
+			eventually(t, "nothing is taken any more", func() bool {
+				sent := relayed.traffic.sent.Load()
+				stands := sent == last && relayed.writeSince.Load() != 0
+				last = sent
+				time.Sleep(100 * time.Millisecond)
+				return stands
+			})
+			end(follower.s, relayed)
+			for until := time.Now().Add(patience / 12); follower.s.Connections() != 0; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(until) {
+					t.Fatal("it is kept")
+				}
+			}
+		})
+	}
+}

@@ -324,6 +324,7 @@ func (s *Server) DropWriters() {
 func (s *Server) DropRelays(leader uint64) {
 	for _, c := range s.all() {
 		if up := c.relayed.Load(); up != nil && up.member != leader {
+			_ = c.nc.SetWriteDeadline(time.Now().Add(2 * time.Second)) // it may not be reading
 			_ = up.nc.Close()
 		}
 	}

@@ -69,6 +69,8 @@ type conn struct {
 	// Seconds of the server's clock, plus one, for the sweep; 0: not so.
 	idleSince  atomic.Int64
 	writeSince atomic.Int64
+	readSince  atomic.Int64 // of the rest of a packet, or of a file
+	readMax    atomic.Int64
 	idleMax    atomic.Int64
 	writeMax   atomic.Int64
 }
@@ -77,6 +79,11 @@ func newConn(s *Server, nc net.Conn, port Port) *conn {
 	in := newTurnConn(nc)
 	c := &conn{s: s, port: port, nc: nc, in: in, raw: in, traffic: s.traffic(0), address: addressOf(nc)}
 	c.r = packetReader{src: in, seq: &c.seq, max: maxHandshake}
+	c.r.waits = func(waits bool) {
+		if c.readSince.Store(0); waits {
+			c.readSince.Store(c.s.clock.Load() + 1)
+		}
+	}
 	c.w = packetWriter{dst: timedWriter{c}, seq: &c.seq}
 	c.res.c = c
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -134,6 +141,9 @@ func (c *conn) sweep(now int64) {
 	if since := c.idleSince.Load(); since != 0 && c.idleMax.Load() > 0 && now-since+1 > c.idleMax.Load() {
 		c.finish(&types.Error{Number: 4031, State: "HY000", Message: "The client was disconnected by the server because of " +
 			"inactivity. See wait_timeout and interactive_timeout for configuring this behavior."})
+	}
+	if since := c.readSince.Load(); since != 0 && c.readMax.Load() > 0 && now-since+1 > c.readMax.Load() {
+		c.finish(&types.Error{Number: 1159, State: "08S01", Message: "Got timeout reading communication packets. See net_read_timeout."})
 	}
 	if since := c.writeSince.Load(); since != 0 && c.writeMax.Load() > 0 && now-since+1 > c.writeMax.Load() {
 		c.abort()
@@ -275,6 +285,7 @@ func (c *conn) obeyLimits() {
 	}
 	c.idleMax.Store(int64(l.Idle / time.Second))
 	c.writeMax.Store(int64(l.NetWrite / time.Second))
+	c.readMax.Store(int64(l.NetRead / time.Second))
 }
 
 // text is a string of the bytes, which stays: the session may keep parts of it. Strings

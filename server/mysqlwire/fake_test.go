@@ -374,7 +374,7 @@ func (s *fakeSession) Location() *time.Location           { return time.UTC }
 func (s *fakeSession) ResultCollation() types.CollationID { return types.CollationUTF8MB40900AI }
 func (s *fakeSession) SetMultiStatements(bool)            {}
 func (s *fakeSession) Limits() session.Limits {
-	return session.Limits{MaxPacket: s.f.big, Idle: time.Duration(s.f.idle.Load()), NetWrite: time.Minute, LocalInfile: true}
+	return session.Limits{MaxPacket: s.f.big, Idle: time.Duration(s.f.idle.Load()), NetRead: 30 * time.Second, NetWrite: time.Minute, LocalInfile: true}
 }
 
 type accounts map[string]auth.Account

@@ -46,6 +46,10 @@ type packetReader struct {
 	// frames is set with compression: they are numbered, packets go on from their number.
 	frames *frames
 	max    int64 // longest payload
+	// waits is told when the rest of a packet, or of what consists of several, is waited for; nil: nobody minds.
+	waits func(bool)
+	// more: what is waited for is not a new command.
+	more bool
 }
 
 // next returns the payload of the next packet. It is valid until the next call. Errors:
@@ -61,6 +65,10 @@ func (r *packetReader) next() ([]byte, error) {
 
 func (r *packetReader) whole() ([]byte, error) {
 	n, err := r.header(true)
+	if more := r.more; !more {
+		r.more = true
+		defer func() { r.more = false }()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +141,7 @@ func (r *packetReader) fill(n int) error {
 			// By doubling, not to what was promised.
 			r.buf = append(r.buf, make([]byte, max(readBuffer, min(len(r.buf), n-len(r.buf)+headerSize)))...)
 		}
-		m, err := r.src.Read(r.buf[r.end:])
+		m, err := r.read()
 		r.end += m
 		if r.end-r.start >= n {
 			return nil
@@ -146,6 +154,15 @@ func (r *packetReader) fill(n int) error {
 		}
 	}
 	return nil
+}
+
+func (r *packetReader) read() (int, error) {
+	if r.waits == nil || !r.more && r.end == r.start {
+		return r.src.Read(r.buf[r.end:])
+	}
+	r.waits(true)
+	defer r.waits(false)
+	return r.src.Read(r.buf[r.end:])
 }
 
 // shrink gives up a large buffer that was not needed for a while.

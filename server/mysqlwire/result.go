@@ -186,6 +186,8 @@ func (r *results) LocalFile(name string, read func(piece []byte) error) error {
 		return &clientGone{err}
 	}
 	var failed error
+	r.c.r.more = true
+	defer func() { r.c.r.more = false }()
 	for {
 		piece, err := r.c.r.next()
 		if err != nil {

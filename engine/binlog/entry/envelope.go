@@ -126,6 +126,8 @@ func Parse(data []byte) (e Envelope, body []byte, err error) {
 		return e, nil, fmt.Errorf("%w: %d bytes of body, %d announced", ErrCorrupt, len(body), e.RawLength)
 	case e.Kind == Transactions && e.Count == 0 || e.Count != 0 && (e.First == 0 || e.First+uint64(e.Count) < e.First):
 		return e, nil, fmt.Errorf("%w: transactions %d, %d of them", ErrCorrupt, e.First, e.Count)
+	case e.Kind == Transactions && e.Count > e.RawLength/MinTxn:
+		return e, nil, fmt.Errorf("%w: %d transactions in a body of %d bytes", ErrCorrupt, e.Count, e.RawLength)
 	case e.Kind == Large && (e.Count != 1 || e.Codec != Plain || !e.Rotate() || e.FileVersion < LargeVersion):
 		return e, nil, fmt.Errorf("%w: a large transaction with count %d, codec %d, flags %#x and version %d", ErrCorrupt, e.Count, e.Codec, e.Flags, e.FileVersion)
 	case e.Kind != Transactions && e.Kind != Large && e.Count != 0:

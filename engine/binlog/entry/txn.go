@@ -37,6 +37,10 @@ type Txn struct {
 // maxHeader is the longest header of a transaction in bytes, its length included.
 const maxHeader = 4*binary.MaxVarintLen64 + len(Token{}) + trace.Size
 
+// MinTxn is the length of the shortest transaction in a body, in bytes: its length, flags, distance and age. Who reads
+// an entry makes room for as many as its envelope names.
+const MinTxn = 4
+
 // HeaderSpace is what AppendTxn may add to a transaction's events.
 const HeaderSpace = maxHeader
 

@@ -117,6 +117,25 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+// An envelope names no more transactions than its body has room for.
+func TestParseCount(t *testing.T) {
+	x := Txn{Number: 9, DependsOn: 8, Time: 5}
+	body := AppendTxn(nil, &x, 5)
+	if len(body) != MinTxn {
+		t.Errorf("the shortest transaction has %d bytes, not %d", len(body), MinTxn)
+	}
+	for count, good := range map[uint32]bool{1: true, 2: false, 1<<32 - 10: false} {
+		for _, codec := range []Codec{Plain, Zstd} {
+			e := Envelope{Kind: Transactions, Codec: codec, RawLength: uint32(len(body)), First: 9, Count: count, Time: 5}
+			data := make([]byte, EnvelopeSize)
+			e.Put(data)
+			if _, _, err := Parse(append(data, body...)); good != (err == nil) || !good && !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%d transactions in %d bytes, codec %d: %v", count, len(body), codec, err)
+			}
+		}
+	}
+}
+
 // A body comes back as it was before compression, into memory that has room for it; what is none
 // is told as such.
 func TestUnpack(t *testing.T) {

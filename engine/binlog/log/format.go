@@ -262,7 +262,7 @@ func inspect(typ uint8, term uint64, length int, head []byte) (c content, proble
 	}
 	c = content{rotate: head[2]&entry.FlagRotate != 0, version: head[3], first: le.Uint64(head[16:]),
 		count: le.Uint32(head[24:]), time: int64(le.Uint64(head[32:])), known: true}
-	if kind == entry.Transactions && c.count == 0 || c.count != 0 && (c.first == 0 || c.first+uint64(c.count) < c.first) {
+	if kind == entry.Transactions && (c.count == 0 || c.count > raw/entry.MinTxn) || c.count != 0 && (c.first == 0 || c.first+uint64(c.count) < c.first) {
 		return c, "its envelope is malformed"
 	}
 	if kind == entry.Large {

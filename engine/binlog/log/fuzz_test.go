@@ -102,6 +102,7 @@ func FuzzOpen(f *testing.F) {
 // inspect reads of an envelope what entry.Parse reads.
 func FuzzInspect(f *testing.F) {
 	f.Add(data(entry.Envelope{Count: 3, First: 4, Term: 2, Time: 9}, 20), uint64(2))
+	f.Add(data(entry.Envelope{Count: 6, First: 4, Term: 2, Time: 9}, 20), uint64(2))
 	f.Add(data(entry.Envelope{Flags: entry.FlagRotate, FileVersion: 2}, 0), uint64(0))
 	f.Add(data(entry.Envelope{Kind: entry.Large, Count: 3}, 0), uint64(0))
 	f.Add((&maker{term: 2}).large(bodies{}, 1, 10).Data, uint64(2))
@@ -139,4 +140,14 @@ func FuzzInspect(f *testing.F) {
 			t.Fatalf("%+v of %+v", c, e)
 		}
 	})
+}
+
+// TestInspectCount: an entry that names more transactions than it has room for is refused.
+func TestInspectCount(t *testing.T) {
+	for count, good := range map[uint32]bool{5: true, 6: false, 1<<32 - 10: false} {
+		d := data(entry.Envelope{Count: count, First: 4, Term: 2, Time: 9}, 20)
+		if _, problem := inspect(Normal, 2, len(d), d); good != (problem == "") {
+			t.Errorf("%d transactions in 20 bytes: %q", count, problem)
+		}
+	}
 }

@@ -101,7 +101,7 @@ func (m *maker) next(count uint32, size int, flags uint8) Entry {
 		e.FileVersion = m.version
 	}
 	m.number += uint64(count)
-	return Entry{Index: m.index, Term: m.term, Data: data(e, size)}
+	return Entry{Index: m.index, Term: m.term, Data: data(e, max(size, entry.MinTxn*int(count)))}
 }
 
 func (m *maker) empty() Entry {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,11 +30,20 @@ type filling struct {
 	turn *env.Mutex // of commits
 }
 
+// With longNumbers n is a string that goes off-page, of which the row has no room to keep anything.
 func numbers(index bool, unique, building bool) *record.Table {
 	def := &record.Table{ID: 20, Schema: "test", Name: "numbers", RowVersion: 1, NextColumn: 4,
 		Columns: []record.Column{{ID: 1, Name: "id", Type: intType(false), AddedIn: 1}, {ID: 2, Name: "n", Type: intType(false), AddedIn: 1},
 			{ID: 3, Name: "v", Type: intType(false), AddedIn: 1}},
 		Indexes: []record.Index{{ID: 201, Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}}}}
+	for i := range uint32(30) {
+		if longNumbers {
+			bytesOf := types.Type{Kind: types.KindVarBinary, NotNull: true, Length: 400, Collation: types.CollationBinary}
+			def.Columns[1].Type = bytesOf
+			def.Columns = append(def.Columns, record.Column{ID: 4 + i, Name: fmt.Sprint("full", i), Type: bytesOf, AddedIn: 1})
+			def.NextColumn = 5 + i
+		}
+	}
 	if index {
 		def.Indexes = append(def.Indexes, record.Index{ID: 202, Name: "n", Unique: unique, Building: building, Parts: []record.Part{{Column: 2}}})
 	}
@@ -87,7 +98,7 @@ func (f *filling) do(commit bool, fn func(s *session) error) error {
 }
 
 func (f *filling) set(s *session, id, n int) error {
-	return s.Update(f.tbl, pk(f.tbl, int64(id)), []record.Change{{Column: 1, Value: types.NewInt(int64(n))}})
+	return s.Update(f.tbl, pk(f.tbl, int64(id)), []record.Change{{Column: 1, Value: numberOf(n)}})
 }
 
 // build fills the index, and publishes it if that succeeds.
@@ -116,6 +127,10 @@ func (f *filling) check(unique bool) {
 			f.must(err)
 			for i := range b.Len() {
 				id, n := b.Vecs[0].Value(i).Int(), b.Vecs[1].Value(i).Int()
+				if longNumbers {
+					n, err = strconv.ParseInt(string(b.Vecs[1].Value(i).Bytes()), 10, 64)
+					f.must(err)
+				}
 				if other, taken := has[n]; taken && unique {
 					f.t.Errorf("rows %d and %d have both n=%d", other, id, n)
 				}
@@ -127,8 +142,23 @@ func (f *filling) check(unique bool) {
 }
 
 func numbered(id, n int) []types.Value {
-	return []types.Value{types.NewInt(int64(id)), types.NewInt(int64(n)), types.NewInt(0)}
+	row := []types.Value{types.NewInt(int64(id)), numberOf(n), types.NewInt(0)}
+	for range 30 {
+		if longNumbers {
+			row = append(row, types.NewString(strings.Repeat("f", record.MinExternal)))
+		}
+	}
+	return row
 }
+
+func numberOf(n int) types.Value {
+	if longNumbers {
+		return types.NewString(fmt.Sprintf("%0300d", n))
+	}
+	return types.NewInt(int64(n))
+}
+
+var longNumbers bool
 
 // TestBuildingKeepsKeys: a key that a change has removed, from an index which did not have
 // it yet, is nobody else's until the change is committed.
@@ -263,8 +293,10 @@ func TestFillWaitsForWriters(t *testing.T) {
 // never published with a key that two rows have; without, it is never refused.
 func TestFillBesideRollbacks(t *testing.T) {
 	built, refused := 0, 0
+	defer func() { longNumbers = false }()
 	for seed := range race.Fewer(uint64(150), 30) {
 		unique, shared := seed%3 != 0, seed%3 == 1
+		longNumbers = seed%5 == 4
 		sim := simenv.New(seed)
 		sim.YieldOdds, sim.StepLimit = 1+seed%3, 2_000_000
 		sim.Run(func() {

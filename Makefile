@@ -1,4 +1,4 @@
-# What people run; `make test` and `make lint` are what CI runs.
+# What people run; `make lint`, `make test` and `make test-race` come first in CI.
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
@@ -17,7 +17,7 @@ SIMULATED  ?= 200
 COMBINATIONS      ?= 10
 FIRST_COMBINATION ?= 0
 
-.PHONY: build run test profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python proto-python load test-load
+.PHONY: build run test test-race profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python proto-python load test-load
 
 build: ## compile everything
 	go build ./...
@@ -25,14 +25,12 @@ build: ## compile everything
 run: bin/trireme ## a group of three nodes on this machine, until ^C; their data stay in trireme-demo
 	bin/trireme demo $(FLAGS)
 
-# Packages whose tests do less under the race detector (internal/race).
-lightened = $(shell go list -f '{{$$p := .ImportPath}}{{range .TestImports}}{{if eq . "$(race)"}}{{$$p}}{{end}}{{end}} {{range .XTestImports}}{{if eq . "$(race)"}}{{$$p}}{{end}}{{end}}' $(PKG) | sort -u)
-race      = github.com/triremedb/trireme/internal/race
-
-test: bin/testsum ## all tests with the race detector, and the house rules; then in full without it what does less under it; then the simulation
-	GORACE=atexit_sleep_ms=20 go test -race -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
-	packages="$(strip $(lightened))"; if [ -n "$$packages" ]; then go test -pgo=off -timeout $(TIMEOUT) -json $$packages | bin/testsum; fi
+test: bin/testsum ## all tests, the house rules, and simulated lives of a group
+	go test -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
 	go test -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
+
+test-race: bin/testsum ## all tests with the race detector; computations do less under it (internal/race)
+	GORACE=atexit_sleep_ms=20 go test -race -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
 
 simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 	go test -v -count=1 -timeout 0 ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v -sim.procs=$(shell nproc)

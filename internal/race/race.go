@@ -1,7 +1,7 @@
 // Package race tells tests whether the race detector watches them. It makes code five to
 // twenty times slower and finds nothing where one goroutine computes, so that tests of
-// plain computation take fewer seeds and rows under it. `make test` runs the packages
-// whose tests import this one a second time, without the detector and in full.
+// plain computation take fewer seeds and rows under it. `make test` runs them in full, without
+// the detector, `make test-race` with it.
 package race
 
 // Fewer returns how much a test does: full, or under the race detector few.

@@ -177,14 +177,21 @@ func (p *provisioning) leadersFirst() uint64 {
 	return p.first
 }
 
-// suits refuses a snapshot that this member has caught up with by the log. Whether its donor is itself too far behind
-// shows in the log behind it: the leader may have purged its own since the snapshot was made.
+// suits refuses a snapshot that this member has caught up with by the log; if that is not enough for the leader's log the
+// donor is as far behind, and another one is asked. Whether any other donor is too far behind shows in the log behind the
+// snapshot: the leader may have purged its own since it was made.
 func (p *provisioning) suits(m *provision.Manifest) error {
 	c, err := p.n.running()
 	if err != nil || p.n.opt.Sabotage == ReplaceUnasked {
 		return nil
 	}
 	if decided := c.decided(); decided > m.Position.Index || decided == m.Position.Index && p.n.opt.Sabotage != ReplaceSame {
+		if first := p.leadersFirst(); decided+1 < first {
+			p.mu.Lock()
+			p.serves = nil
+			p.mu.Unlock()
+			return fmt.Errorf("%w: it ends at log index %d, and the leader has no log before %d", provision.ErrSnapshotGone, m.Position.Index, first)
+		}
 		return fmt.Errorf("%w: they end at log index %d, and this member has the log up to %d",
 			provision.ErrUnneeded, m.Position.Index, decided)
 	}

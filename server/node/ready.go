@@ -215,10 +215,10 @@ func (n *Node) unready() error {
 	}
 	s := n.group.Status()
 	switch {
-	case n.goes.Load(): // before the ports are closed
-		return errors.New("the node is stopping")
 	case n.draining.Load():
 		return errors.New("the node is being drained")
+	case n.goes.Load(): // before the ports are closed
+		return errors.New("the node is stopping")
 	case s.Provisioning:
 		return errors.New("the node is being given its data")
 	case s.Error != "":

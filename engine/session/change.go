@@ -28,6 +28,8 @@ type changeTarget struct {
 	table int // in compiled.tables
 	info  *tableInfo
 	sets  []plan.Set
+	// slots are where the columns of sets are in a row of the plan.
+	slots []int
 	// assigned tells by position which columns have a value set.
 	assigned []bool
 }
@@ -73,6 +75,7 @@ func (s *Session) compileChange(c *compiled, env *plan.Env, l *schemaCatalog, st
 				set.Value = expr.ForColumn(set.Value, &info.columns[set.Column].Type)
 			}
 			x.sets = append(x.sets, set)
+			x.slots = append(x.slots, t.First+slices.Index(t.Positions, set.Column))
 		}
 		p.targets = append(p.targets, x)
 	}
@@ -263,11 +266,11 @@ func (n *changer) rows(c *compiled) error {
 		n.done = make([]map[string]bool, len(n.p.targets))
 	}
 	if n.p.plan.Aliased {
-		passes := make([]func(*types.Batch, []uint32) error, len(n.p.targets))
+		passes := make([]eachBatch, len(n.p.targets))
 		for t := range passes {
 			passes[t] = func(b *types.Batch, sel []uint32) error { return n.pass(b, sel, t) }
 		}
-		return s.eachFound(tree, x, true, passes[0], passes[1:]...)
+		return s.eachFound(tree, x, true, passes...)
 	}
 	return s.eachFound(tree, x, n.buffer, func(b *types.Batch, sel []uint32) error { return n.batch(b, sel, 0, len(n.p.targets)) })
 }
@@ -346,7 +349,7 @@ func (n *changer) changeRow(t int, b *types.Batch, r int, key []byte) error {
 		}
 		return err
 	}
-	err := n.apply(t, target, pt, b, r, key, before)
+	err := n.apply(t, target, b, r, key, before)
 	switch {
 	case err == nil:
 		return nil
@@ -389,7 +392,7 @@ func (n *changer) missing(t *target, pt *plan.Target, key []byte, before []types
 }
 
 // apply deletes or updates one row.
-func (n *changer) apply(t int, target *target, pt *plan.Target, b *types.Batch, r int, key []byte, before []types.Value) error {
+func (n *changer) apply(t int, target *target, b *types.Batch, r int, key []byte, before []types.Value) error {
 	s := n.s
 	if !n.p.update {
 		if err := s.deleteRow(target, key, before, nil); err != nil {
@@ -408,7 +411,7 @@ func (n *changer) apply(t int, target *target, pt *plan.Target, b *types.Batch, 
 			return err
 		}
 		after[x.sets[i].Column] = v
-		n.row[pt.First+slices.Index(pt.Positions, x.sets[i].Column)] = v
+		n.row[x.slots[i]] = v
 	}
 	changed, err := s.updateRow(target, key, before, after, x.assigned, nil)
 	if err != nil {

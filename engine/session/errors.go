@@ -32,18 +32,18 @@ import (
 //	            not commit; it may be tried again
 //	1105 HY000  anything that has no number of its own
 const (
+	errnoAmbiguous      = 1052
 	errnoShutdown       = 1053
+	errnoDuplicate      = 1062
 	errnoUnknown        = 1105
 	errnoCommit         = 1180
 	errnoLockTimeout    = 1205
 	errnoDeadlock       = 1213
 	errnoReadOnlyServer = 1290
 	errnoInterrupted    = 1317
-	errnoAmbiguous      = 1052
 	errnoNoDefault      = 1364
 	errnoTimeout        = 3024
 	errnoEntryFailed    = 3101
-	errnoDuplicate      = 1062
 )
 
 // newError makes an error whose SQLSTATE package types does not know.

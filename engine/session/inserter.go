@@ -200,10 +200,14 @@ func (n *inserter) query(c *compiled) error {
 	return s.eachFound(tree, x, n.p.buffer, func(b *types.Batch, sel []uint32) error { return n.batch(tree.Schema(), b, sel) })
 }
 
-// eachFound calls fn with the rows that operators find, batch by batch; with buffer only when all of them are
-// found, and then each of more, one after the other, with all of them.
-func (s *Session) eachFound(tree *exec.Tree, x *exec.Context, buffer bool, fn func(b *types.Batch, sel []uint32) error,
-	more ...func(b *types.Batch, sel []uint32) error) error {
+// eachBatch is called with rows that operators have found.
+type eachBatch func(b *types.Batch, sel []uint32) error
+
+// eachFound calls a function with the rows that operators find, batch by batch; with buffer only when all of them are
+// found, and several functions one after the other, each with all of them.
+//
+// REQUIRES: one function without buffer.
+func (s *Session) eachFound(tree *exec.Tree, x *exec.Context, buffer bool, fns ...eachBatch) error {
 	if err := tree.Open(x); err != nil {
 		return err
 	}
@@ -217,7 +221,7 @@ func (s *Session) eachFound(tree *exec.Tree, x *exec.Context, buffer bool, fn fu
 				kept = append(kept, copied)
 				err = s.account(copied.MemoryBytes())
 			} else {
-				err = fn(b, sel)
+				err = fns[0](b, sel)
 			}
 		}
 		if err != nil {
@@ -228,10 +232,7 @@ func (s *Session) eachFound(tree *exec.Tree, x *exec.Context, buffer bool, fn fu
 			break
 		}
 	}
-	for i := -1; i < len(more); i++ {
-		if i >= 0 {
-			fn = more[i]
-		}
+	for _, fn := range fns {
 		for _, b := range kept {
 			if err := fn(b, nil); err != nil { // the tree is open: it runs the subqueries of assignments
 				_ = tree.Close()

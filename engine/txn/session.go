@@ -95,14 +95,19 @@ const rollbackPause = time.Second
 func (s *Session) Close() error {
 	err := s.close()
 	if err != nil && s.m.opt.Engine.Err() == nil {
-		e := s.m.opt.Env
-		e.Go("rollback", func() {
-			for err := err; err != nil && s.m.opt.Engine.Err() == nil && s.m.Down() == nil; err = s.close() {
-				env.Sleep(e, rollbackPause)
-			}
-		})
+		s.m.opt.Env.Go("rollback", s.closeAgain)
 	}
 	return err
+}
+
+// closeAgain tries to close until that succeeds, or the engine has ended.
+func (s *Session) closeAgain() {
+	for s.m.opt.Engine.Err() == nil && s.m.Down() == nil {
+		env.Sleep(s.m.opt.Env, rollbackPause)
+		if s.close() == nil {
+			return
+		}
+	}
 }
 
 // close is one try of Close. If the engine has halted there is nothing that could be taken back.

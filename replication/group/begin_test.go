@@ -85,14 +85,7 @@ func TestPromiseWithoutSpace(t *testing.T) {
 		if until := time.Hour + max(9*time.Second, stored); task.promise.until != until {
 			t.Errorf("%v are stored: a start promises nothing until %v", stored, task.promise.until-time.Hour)
 		}
-		beat := func(counts time.Duration) bool {
-			l := lease{held: true, counts: counts}
-			m := from(1, 7, raftpb.MsgHeartbeat)
-			m.Context = make([]byte, roundSize)
-			l.tell(m)
-			task.clock = 0
-			return task.promiseTo(m)
-		}
+		beat := func(counts time.Duration) bool { return answersHeartbeat(task, counts) }
 		if !task.promiseTo(from(1, 7, raftpb.MsgApp)) {
 			t.Errorf("%v are stored: it does not follow", stored)
 		}
@@ -118,14 +111,7 @@ func TestPromiseWhileWritten(t *testing.T) {
 	task := begun(t, &now)
 	var write func()
 	task.longest.run = func(fn func()) { write = fn }
-	beat := func(counts time.Duration) bool {
-		l := lease{held: true, counts: counts}
-		m := from(1, 7, raftpb.MsgHeartbeat)
-		m.Context = make([]byte, roundSize)
-		l.tell(m)
-		task.clock = 0
-		return task.promiseTo(m)
-	}
+	beat := func(counts time.Duration) bool { return answersHeartbeat(task, counts) }
 	now += 40 * time.Second // the promise of the start is over
 	if !beat(9*time.Second) || write == nil || beat(30*time.Second) || beat(39*time.Second) {
 		t.Error("the file may hold 9 s, and more is promised, or it is not written")
@@ -183,4 +169,14 @@ func TestYieldsOfOthers(t *testing.T) {
 	if err := says(2, term+1); err != nil || len(task.yielded) != 1 {
 		t.Errorf("%v: of a group of two: %v", err, task.yielded)
 	}
+}
+
+// answersHeartbeat reports whether a task promises what a leader's heartbeat counts on.
+func answersHeartbeat(task *raftTask, counts time.Duration) bool {
+	l := lease{held: true, counts: counts}
+	m := from(1, 7, raftpb.MsgHeartbeat)
+	m.Context = make([]byte, roundSize)
+	l.tell(m)
+	task.clock = 0
+	return task.promiseTo(m)
 }

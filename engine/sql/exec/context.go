@@ -34,7 +34,7 @@ type Context struct {
 	// does not want (UPDATE of a single table at READ COMMITTED and below).
 	SemiConsistent bool
 	// LockReads says which of the tables that the plan reads without locks are locked in S: what a statement
-	// reads besides the rows it changes, at REPEATABLE READ. Nil: none.
+	// reads besides the rows it changes. Nil: none.
 	LockReads func(t *plan.Table) bool
 
 	// FoundRows is set by a plan with SQL_CALC_FOUND_ROWS to the number of rows without

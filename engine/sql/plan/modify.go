@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -153,24 +154,25 @@ func (m *modification) checkAliases() error {
 			return m.targets[a.target] == rel && slices.ContainsFunc(rel.table.Keys.Keys[0].Parts, func(p record.KeyPart) bool { return p.Column == a.pos })
 		})
 	}
-	for i, rel := range m.targets {
-		for _, other := range m.targets[i+1:] {
-			if rel.def().ID == other.def().ID && (moved(rel) || moved(other)) {
-				return types.NewError(1706, "Primary key/partition key update is not allowed since the table is updated both as '%s' and '%s'.", rel.alias, other.alias)
-			}
+	for rel, other := range m.aliases() {
+		if moved(rel) || moved(other) {
+			return types.NewError(1706, "Primary key/partition key update is not allowed since the table is updated both as '%s' and '%s'.", rel.alias, other.alias)
 		}
 	}
 	return nil
 }
 
-// aliased reports whether a table is a target under two names.
-func (m *modification) aliased() bool {
-	for i, rel := range m.targets {
-		if slices.ContainsFunc(m.targets[i+1:], func(other *relation) bool { return rel.def().ID == other.def().ID }) {
-			return true
+// aliases are the pairs of targets that are one table under two names.
+func (m *modification) aliases() iter.Seq2[*relation, *relation] {
+	return func(yield func(rel, other *relation) bool) {
+		for i, rel := range m.targets {
+			for _, other := range m.targets[i+1:] {
+				if rel.def().ID == other.def().ID && !yield(rel, other) {
+					return
+				}
+			}
 		}
 	}
-	return false
 }
 
 func (m *modification) delete(st *ast.Delete) (*Change, error) {
@@ -362,7 +364,10 @@ func (m *modification) change(s *sub) (*Change, error) {
 	}
 	// Binding the values may have added slots and subqueries.
 	c.Slots, c.Subqueries, c.Volatile = len(p.slots), p.subCount, p.volatile
-	c.Buffer, c.Aliased = m.mustBuffer(s.node), m.aliased()
+	c.Buffer = m.mustBuffer(s.node)
+	for range m.aliases() {
+		c.Aliased = true
+	}
 	return c, nil
 }
 

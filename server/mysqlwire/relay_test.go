@@ -55,38 +55,44 @@ func TestShutdownLetsRelayedStatementsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			leader, follower := relays(t, func(_ *Options, f *fake) { f.gate = make(chan struct{}) })
-			db := follower.db(t, change)
-			idle, err := db.Conn(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer idle.Close()
-			got := make(chan error, 1)
-			go func() {
-				n, err := count(db, "gate")
-				if err == nil && n != 1000 {
-					err = fmt.Errorf("%d rows", n)
-				}
-				got <- err
-			}()
-			eventually(t, "the statement runs", func() bool { return leader.waiting.Load() == 1 })
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			down := make(chan struct{})
-			go func() {
-				follower.s.Shutdown(ctx)
-				close(down)
-			}()
-			eventually(t, "idle sessions end", func() bool { return leader.sessions() == 1 })
-			close(leader.gate)
-			<-down
-			if err := <-got; err != nil {
-				t.Error(err)
-			}
-			if ctx.Err() != nil {
-				t.Error("it took the whole time")
-			}
+			letsStatementsEnd(t, follower, leader, change)
 		})
+	}
+}
+
+// letsStatementsEnd demands that a member that stops lets a statement end that another one, or it itself, runs.
+func letsStatementsEnd(t *testing.T, stops, runs *rig, change func(*mysql.Config)) {
+	t.Helper()
+	db := stops.db(t, change)
+	idle, err := db.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	got := make(chan error, 1)
+	go func() {
+		n, err := count(db, "gate")
+		if err == nil && n != 1000 {
+			err = fmt.Errorf("%d rows", n)
+		}
+		got <- err
+	}()
+	eventually(t, "the statement runs", func() bool { return runs.waiting.Load() == 1 })
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	down := make(chan struct{})
+	go func() {
+		stops.s.Shutdown(ctx)
+		close(down)
+	}()
+	eventually(t, "idle sessions end", func() bool { return runs.sessions() == 1 })
+	close(runs.gate)
+	<-down
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+	if ctx.Err() != nil {
+		t.Error("it took the whole time")
 	}
 }
 

@@ -389,41 +389,7 @@ func TestMaxConnections(t *testing.T) {
 
 func TestShutdownLetsStatementsEnd(t *testing.T) {
 	r := serve(t, func(_ *Options, f *fake) { f.gate = make(chan struct{}) })
-	db := r.db(t, nil)
-	idle, err := db.Conn(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer idle.Close()
-	got := make(chan error, 1)
-	go func() {
-		var n int
-		rows, err := db.Query("gate")
-		for err == nil && rows.Next() {
-			n++
-		}
-		if err == nil && rows.Err() == nil && n != 1000 {
-			err = fmt.Errorf("%d rows", n)
-		}
-		got <- err
-	}()
-	eventually(t, "the statement runs", func() bool { return r.waiting.Load() == 1 })
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	down := make(chan struct{})
-	go func() {
-		r.s.Shutdown(ctx)
-		close(down)
-	}()
-	eventually(t, "idle sessions end", func() bool { return r.sessions() == 1 })
-	close(r.gate)
-	<-down
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
-	if ctx.Err() != nil {
-		t.Error("it took the whole time")
-	}
+	letsStatementsEnd(t, r, r, nil)
 }
 
 // TestForward relays sessions from one server to another.

@@ -102,9 +102,11 @@ class Node:
             self.process = None
 
     def freeze(self) -> None:
-        """The process stands still; its kernel goes on."""
+        """The process stands still; its kernel goes on. A signal only asks for that: until the thread that takes it has run,
+        which may be long on a busy machine, the others go on serving."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
         assert self.process is not None

@@ -79,6 +79,8 @@ func (t *Table) Acquire(o *Owner, r Request) (Result, error) {
 		}
 	} else if len(key) == 0 {
 		mode = mode.onSupremum()
+	} else if o.knows(r.Index, key, mode) {
+		return Held, nil
 	}
 	h := t.hash(r.Index, key, table)
 	s := t.shardOf(h)

@@ -42,6 +42,9 @@ type Owner struct {
 	undo   atomic.Uint64
 	many   atomic.Bool   // has, or had, many locks
 	splits atomic.Uint64 // how often an entry of others was cut out of a span
+	cuts   atomic.Uint64 // how often a span became narrower, whoever did it
+
+	known known // of the owner's task alone
 
 	// Guarded by the detector's mutex.
 	slot  int
@@ -127,6 +130,7 @@ func (t *Table) Begin(o *Owner, id uint64, opts TxnOptions) {
 	}
 	o.table, o.id, o.opts, o.state = t, id, opts, ownerActive
 	o.released = 0
+	o.known.is = false
 	o.undo.Store(0)
 	if o.many.Load() {
 		o.many.Store(false)

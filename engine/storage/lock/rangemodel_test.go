@@ -138,6 +138,10 @@ func (m *twins) ask(i, x int, r Request, hint Hint) string {
 		if n == 0 {
 			hint.Area = Area{}
 		}
+		if !hint.Area.Known && !hint.Written {
+			res, err := t.Acquire(o, r)
+			return fmt.Sprint(res, err)
+		}
 		res, err := t.AcquireHinted(o, r, &hint)
 		return fmt.Sprint(res, err)
 	}, i)

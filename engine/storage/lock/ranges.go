@@ -149,13 +149,41 @@ func (t *Table) keepInSpan(at *place, o *Owner, mode Mode, area Area, force bool
 		}
 		slot.add(p)
 		o.linkSpan(p)
+		base = p
 	} else {
 		slot.widen(base, area)
 		o.charge(base.bytes()-was, true)
 	}
 	o.counted(1)
+	o.known.set(base, o.cuts.Load())
 	at.absorb(o, mode)
 	return nil
+}
+
+// known is the span that its owner has made wider last, as it was then: rows are locked by a
+// scan and once more by their change, and most find their lock here without the mutexes of all.
+type known struct {
+	is       bool
+	mode     Mode
+	index    uint64
+	low, end []byte
+	cuts     uint64 // while the owner's are as many, all of it is locked
+}
+
+// set makes it the span. REQUIRES: the mutex of the span's slot.
+func (k *known) set(p *span, cuts uint64) {
+	k.is, k.mode, k.index, k.cuts = true, p.mode, p.index, cuts
+	k.low, k.end = append(k.low[:0], p.low...), append(k.end[:0], p.end...)
+}
+
+// knows reports whether the span that o has made wider last covers the lock. false says nothing.
+//
+// REQUIRES: the caller is the owner's task; the latch of the leaf in which the key is, so that
+// nobody cuts the key out.
+func (o *Owner) knows(index uint64, key []byte, mode Mode) bool {
+	k := &o.known
+	return k.is && k.index == index && len(key) > 0 && k.mode.Covers(mode) && k.cuts == o.cuts.Load() &&
+		bytes.Compare(k.low, key) <= 0 && (len(k.end) == 0 || bytes.Compare(key, k.end) < 0)
 }
 
 // absorbs reports whether a span of the mode stands for another lock of its owner on the
@@ -236,6 +264,7 @@ func (s *spanSlot) cut(p *span, from, to []byte) bool {
 	if o.state != ownerActive {
 		return false
 	}
+	o.cuts.Add(1)
 	was := p.bytes()
 	switch {
 	case before && after:

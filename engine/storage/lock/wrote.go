@@ -7,6 +7,9 @@ package lock
 //
 // REQUIRES: the leaf of the key is latched in X, from before the record was written.
 func (t *Table) Wrote(o *Owner, index uint64, key []byte) (alone bool) {
+	if o.knows(index, key, RecordX) && gapModes.has(o.known.mode) {
+		return false
+	}
 	h := t.hash(index, key, false)
 	s := t.shardOf(h)
 	s.mu.Lock()

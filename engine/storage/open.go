@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"sync/atomic"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -441,4 +442,21 @@ func (e *Engine) closeFiles(halt error) error {
 		err = errors.Join(err, e.Spaces.Close())
 	}
 	return errors.Join(err, e.lock.Close())
+}
+
+// TablesSize is how many bytes the files of tables in an engine's directory have; those that cannot be
+// looked at do not count.
+func TablesSize(fsys file.FS) (bytes int64) {
+	names, _ := fsys.List(spacesDir)
+	for _, name := range names {
+		f, err := fsys.Open(path.Join(spacesDir, name), file.OpenOptions{ReadOnly: true})
+		if err != nil {
+			continue
+		}
+		if size, err := f.Size(); err == nil {
+			bytes += size
+		}
+		_ = f.Close()
+	}
+	return bytes
 }

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 )
 
 func TestSettingsChangeUnderLoad(t *testing.T) {
@@ -125,4 +127,31 @@ func collect(t *testing.T, eng *storage.Engine) map[string]int64 {
 		all[name] = value
 	})
 	return all
+}
+
+// Tables have as many bytes as their files, whether somebody has them open or not.
+func TestTablesSize(t *testing.T) {
+	d := newDisk(t)
+	d.open()
+	open := storage.TablesSize(d.fs)
+	d.close()
+	want := int64(0)
+	for _, name := range []string{"a", "b"} {
+		f, err := d.fs.Open(d.file[name], file.OpenOptions{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, err := f.Size()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += size
+		_ = f.Close()
+	}
+	if got := storage.TablesSize(d.fs); got < want || got > 2*want || open != got {
+		t.Errorf("%d bytes, %d while it is open; the files of two tables have %d", got, open, want)
+	}
+	if got := storage.TablesSize(simfile.New(env.Real(), 1)); got != 0 {
+		t.Errorf("no tables have %d bytes", got)
+	}
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/triremedb/trireme/replication/raftlog"
 )
 
+// LogPatience is how long the log of received data is looked for at those who cannot be reached.
+var LogPatience = logPatience
+
 // Between measures the log of a node as its lag is measured.
 func (n *Node) Between(applied, committed uint64) (entries, bytes int64) {
 	c, err := n.running()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/replication/provision"
@@ -25,7 +26,7 @@ import (
 //
 // Who cannot be reached, or breaks off, says nothing about the data. They are given up for others
 // only if every donor, and with them every other member, has said that its log does not go with them, or if some have and for
-// logPatience nobody had one that does. After any other error they stay, and attaching them again
+// as long as others are worth waiting for ([logPatience]) nobody had one that does. After any other error they stay, and attaching them again
 // goes on with the files of the log that are there.
 func (p *provisioning) attachLog(ctx context.Context, data file.FS, m *provision.Manifest) error {
 	n := p.n
@@ -65,7 +66,7 @@ func (p *provisioning) attachLog(ctx context.Context, data file.FS, m *provision
 		errs = append(errs, fmt.Errorf("%s: %w", &call, err))
 	}
 	err := errors.Join(errs...)
-	if (len(never) < len(donors) || p.unheard(m, never)) && !p.fetching.tooLong(n.opt.Env, not > 0) {
+	if (len(never) < len(donors) || p.unheard(m, never)) && !p.fetching.tooLong(n.opt.Env, not > 0, data) {
 		return fmt.Errorf("group: getting the log of the data that were received: %w", err)
 	}
 	p.mu.Lock()
@@ -94,21 +95,25 @@ type fetching struct {
 	// kept: of the log there are whole files, behind which the next ones belong, and of that one maybe a part.
 	kept bool
 	// without is since when somebody says that its log does not go with the data, and nobody had one that
-	// does: on the monotonic clock, plus 1; 0: nobody has said so.
-	without time.Duration
+	// does: on the monotonic clock, plus 1; 0: nobody has said so. It is looked for with patience then.
+	without, patience time.Duration
 }
 
-// logPatience is how long a log that goes with the data that were received is looked for at those who
-// cannot be reached, when others have none.
-const logPatience = 5 * time.Minute
+// logPatience is how long a log that goes with received tables of some bytes is looked for at those who
+// cannot be reached, when others have none: about as long as receiving new data takes. Who is away may never
+// come back, and the member that waits may be the one that a majority lacks.
+func logPatience(bytes int64) time.Duration {
+	const least, longest, perSecond = 10 * time.Second, 5 * time.Minute, 16 << 20
+	return max(time.Duration(min(bytes/perSecond, int64(longest/time.Second)))*time.Second, least)
+}
 
 // tooLong reports whether the time is up to look for the log; said: somebody says that it has none.
-func (f *fetching) tooLong(e env.Env, said bool) bool {
+func (f *fetching) tooLong(e env.Env, said bool, data file.FS) bool {
 	now := e.Monotonic()
 	if f.without == 0 && said {
-		f.without = now + 1
+		f.without, f.patience = now+1, logPatience(storage.TablesSize(data))
 	}
-	return f.without != 0 && now-f.without >= logPatience
+	return f.without != 0 && now-f.without >= f.patience
 }
 
 // misses reports whether a log has answered with an error, the donor's or what has come of it. Those of the donor

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -301,13 +302,25 @@ func TestStopsWhileLogIsCopiedForReal(t *testing.T) {
 	}
 }
 
+// A log whose holder may be away is looked for as long as receiving the data again takes.
+func TestLogPatience(t *testing.T) {
+	for _, c := range []struct {
+		bytes int64
+		want  time.Duration
+	}{{0, 10 * time.Second}, {1 << 20, 10 * time.Second}, {320 << 20, 20 * time.Second}, {1 << 40, 5 * time.Minute}, {math.MaxInt64, 5 * time.Minute}} {
+		if got := group.LogPatience(c.bytes); got != c.want {
+			t.Errorf("%d bytes: %v, want %v", c.bytes, got, c.want)
+		}
+	}
+}
+
 // Data are given up for others when every member says that its log does not go with them, and when all who
-// can be reached say so for minutes; and not sooner.
+// can be reached say so for as long as others are worth waiting for; and not sooner.
 func TestNobodyHasTheLog(t *testing.T) {
 	for _, c := range []struct {
 		contacts []string
 		atLeast  time.Duration
-	}{{threeContacts, 0}, {append([]string{"nobody"}, threeContacts...), 5 * time.Minute}} {
+	}{{threeContacts, 0}, {append([]string{"nobody"}, threeContacts...), 10 * time.Second}} {
 		refused, first := 0, time.Duration(0)
 		var r *simRig
 		var joiner *simNode
@@ -389,7 +402,7 @@ func TestLogHolderAway(t *testing.T) {
 			}
 			return restarts > 0
 		}
-		if r.within(time.Minute, func() bool { return anew() || f.node.Status().Number >= l.node.Status().Number }) {
+		if r.within(9*time.Second, func() bool { return anew() || f.node.Status().Number >= l.node.Status().Number }) {
 			t.Errorf("it does not wait: %d restarts, %+v", restarts, f.node.Status())
 		}
 		r.net.HealAll()

@@ -6,6 +6,8 @@ SHELL       := /bin/bash
 
 PKG      ?= ./...
 TIMEOUT  ?= 15m
+# Packages tested at once: groups of nodes wait more than they compute.
+PACKAGES ?= $(shell echo $$(( 2 * $$(nproc) )))
 FUZZTIME ?= 10s
 DURATION ?= 1m
 N        ?= 100
@@ -26,11 +28,11 @@ run: bin/trireme ## a group of three nodes on this machine, until ^C; their data
 	bin/trireme demo $(FLAGS)
 
 test: bin/testsum ## all tests, the house rules, and simulated lives of a group
-	go test -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
+	go test -p $(PACKAGES) -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
 	go test -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
 
 test-race: bin/testsum ## all tests with the race detector; computations do less under it (internal/race)
-	GORACE=atexit_sleep_ms=20 go test -race -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
+	GORACE=atexit_sleep_ms=20 go test -race -p $(PACKAGES) -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
 
 simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 	go test -v -count=1 -timeout 0 ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v -sim.procs=$(shell nproc)

@@ -38,7 +38,7 @@ func registerJSONEdits() {
 				}
 				doc = e.Doc
 			}
-			return types.NewJSON(doc), nil
+			return edited(doc)
 		},
 	})
 	merge := func(usage string, f func(b *json.Builder, l, r json.Value)) {
@@ -85,7 +85,14 @@ func editJSON(x *Context, c *Call, a []types.Value, edit jsonEdit) (types.Value,
 		}
 		doc = e.Doc
 	}
-	return types.NewJSON(doc), nil
+	return edited(doc)
+}
+
+// edited is a document after edits, without the gaps that they have left: a member that loads rows gets
+// documents without, and how long a value is must be the same on all members.
+func edited(doc []byte) (types.Value, error) {
+	doc, err := json.Compact(nil, doc)
+	return types.NewJSON(doc), err
 }
 
 // jsonArg returns argument i as a document, as it stands in one: text is a JSON string.

@@ -57,12 +57,15 @@ func (s *Schema) AppendRow(dst []byte, values []types.Value, external []External
 		if loc.kind != locFixed && loc.kind != locVariable {
 			continue
 		}
-		var ext External
+		v, ext := values[i], External(nil)
 		if external != nil {
 			ext = external[i]
 		}
+		if s.Columns[i].DroppedIn != 0 { // see Older
+			v, ext = types.Null, nil
+		}
 		var err error
-		if dst, err = s.putColumn(dst, start, i, values[i], ext); err != nil {
+		if dst, err = s.putColumn(dst, start, i, v, ext); err != nil {
 			return dst[:start], err
 		}
 	}
@@ -76,7 +79,7 @@ func (s *Schema) putColumn(dst []byte, start, i int, v types.Value, ext External
 	loc := &l.columns[i]
 	null := v.IsNull() && ext == nil
 	if null {
-		if loc.nullMask == 0 {
+		if loc.nullMask == 0 && s.Columns[i].DroppedIn == 0 {
 			return dst, fmt.Errorf("record: NULL for column %s, which is NOT NULL", s.Columns[i].Name)
 		}
 		dst[start+int(loc.nullAt)] |= loc.nullMask

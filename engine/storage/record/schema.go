@@ -148,6 +148,19 @@ func Prepare(t *Table) (*Schema, error) {
 	return s, nil
 }
 
+// Older is the schema by which rows are made in an older version; they are rows of s all the same.
+//
+// REQUIRES: FirstRowVersion <= version <= s.RowVersion.
+func (s *Schema) Older(version uint8) *Schema {
+	older, t := *s, *s.Table
+	t.RowVersion = version
+	older.Table, older.current = &t, s.layouts[version]
+	return &older
+}
+
+// Stores reports whether rows that are made now hold a column; it may also lie in the key.
+func (s *Schema) Stores(column int) bool { return s.current.columns[column].kind != locInitial }
+
 // Position returns a column's position in Table.Columns, or -1.
 func (s *Schema) Position(column uint32) int {
 	if i, ok := s.columnAt[column]; ok {

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/storage/btree"
@@ -118,11 +119,7 @@ func (l *Loader) add(row []types.Value) error {
 	if l.rows > 0 && bytes.Equal(l.key, l.last) {
 		return t.duplicate(0, l.key, l.key)
 	}
-	external, err := l.externalize(row)
-	if err != nil {
-		return err
-	}
-	if w.row, err = s.AppendRow(w.row[:0], row, external); err != nil {
+	if err := l.encode(row); err != nil {
 		return err
 	}
 	record.SetHeader(w.row, loadedTrx, loadedRoll)
@@ -146,9 +143,49 @@ func (l *Loader) add(row []types.Value) error {
 	return nil
 }
 
+// encode makes w.row of a row. One that has no room for columns which were added since it was made has an older
+// version where it comes from, and gets one here: the newest that it fits.
+func (l *Loader) encode(row []types.Value) error {
+	s := l.t.Schema
+	for version := s.RowVersion; ; version-- {
+		older := s
+		if version < s.RowVersion {
+			older = s.Older(version)
+		}
+		err := l.encodeAs(older, row)
+		if !errors.Is(err, record.ErrRowTooLarge) || version == record.FirstRowVersion || !hasInitials(s, row, version-1) {
+			return err
+		}
+	}
+}
+
+func (l *Loader) encodeAs(s *record.Schema, row []types.Value) error {
+	external, err := l.externalize(s, row)
+	if err == nil {
+		l.w.row, err = s.AppendRow(l.w.row[:0], row, external)
+	}
+	return err
+}
+
+// hasInitials reports whether the row has, of all columns that rows of a version do not hold, what those
+// rows are taken to have.
+func hasInitials(s *record.Schema, row []types.Value, version uint8) bool {
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if c.DroppedIn != 0 || c.AddedIn <= version {
+			continue
+		}
+		null := row[i].IsNull()
+		if null != (c.Initial == nil) || !null && !bytes.Equal(types.AppendStored(nil, row[i], &c.Type), c.Initial) {
+			return false
+		}
+	}
+	return true
+}
+
 // externalize is Worker.externalize without undo: whoever drops the table drops the values.
-func (l *Loader) externalize(row []types.Value) ([]record.External, error) {
-	return externalize(l.t.Schema, row, func(value []byte) (ref lob.Ref, err error) {
+func (l *Loader) externalize(s *record.Schema, row []types.Value) ([]record.External, error) {
+	return externalize(s, row, func(value []byte) (ref lob.Ref, err error) {
 		w := lob.NewWriter(l.w.e.Pool, l.t.space, l.t.Where.LOBSegment, loadedTrx, space.Ordinary)
 		if _, err := w.Write(value); err != nil {
 			return ref, err

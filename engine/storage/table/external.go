@@ -30,7 +30,9 @@ func externalize(s *record.Schema, row []types.Value, store func(value []byte) (
 	}
 	shapes := make([]shape, len(row))
 	for i := range row {
-		shapes[i] = shapeOf(s, i, len(row[i].Bytes()))
+		if s.Stores(i) {
+			shapes[i] = shapeOf(s, i, len(row[i].Bytes()))
+		}
 	}
 	if size = keepLess(shapes, goOut(s, shapes, size)); size > record.MaxInlineRow {
 		return nil, record.ErrRowTooLarge

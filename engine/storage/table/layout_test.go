@@ -435,3 +435,101 @@ func TestLongKeyStays(t *testing.T) {
 	do(t, s.commit())
 	r.clean(tbl)
 }
+
+// shortsTable is (k VARBINARY(1000) PRIMARY KEY, w VARBINARY(3000), c0 .. VARBINARY(250)).
+func shortsTable(id uint64, shorts int) *record.Table {
+	binary := func(n uint32, null bool) types.Type {
+		return types.Type{Kind: types.KindVarBinary, Length: n, Collation: types.CollationBinary, NotNull: !null}
+	}
+	def := &record.Table{ID: id, Schema: "test", Name: fmt.Sprint("shorts", id), RowVersion: 1, NextColumn: 3 + uint32(shorts),
+		Columns: []record.Column{{ID: 1, Name: "k", Type: binary(1000, false), AddedIn: 1}, {ID: 2, Name: "w", Type: binary(3000, true), AddedIn: 1}},
+		Indexes: []record.Index{{ID: id * 1000, Name: "PRIMARY", Unique: true, Parts: []record.Part{{Column: 1}}}}}
+	for i := range uint32(shorts) {
+		def.Columns = append(def.Columns, record.Column{ID: 3 + i, Name: fmt.Sprint("c", i), Type: binary(250, true), AddedIn: 1})
+	}
+	return def
+}
+
+// TestLoadRowWithoutRoom: rows that have no room for the columns which were added since are loaded, in
+// the newest version in which they have.
+func TestLoadRowWithoutRoom(t *testing.T) {
+	r := newRig(t, env.Real(), simfile.New(env.Real(), 1), 256)
+	defer r.close()
+	l, s := &layouts{rng: rand.New(rand.NewPCG(1, 1))}, r.session()
+	const shorts, z, x, y = 30, 32, 33, 34
+	def := shortsTable(40, shorts)
+	def.Columns = append(def.Columns, record.Column{ID: 33, Name: "z", Type: intType(false), AddedIn: 1})
+	def.NextColumn = 34
+	tbl := r.create(def)
+	var rows [][]types.Value
+	s.begin(trx.RepeatableRead)
+	for n := range 4 {
+		row := []types.Value{types.NewBytes([]byte{'a' + byte(n)}), types.Null}
+		if n == 1 {
+			row[1] = l.value(4, 3000)
+		}
+		for range shorts {
+			row = append(row, l.value(4, 250))
+		}
+		if n == 3 {
+			row[5] = types.Null
+		}
+		rows = append(rows, append(row, types.NewInt(7)))
+		do(t, s.Insert(tbl, rows[n]))
+	}
+	do(t, s.commit())
+
+	def = def.Clone()
+	def.RowVersion, def.NextColumn, def.Columns[z].DroppedIn = 3, 36, 3
+	for i, n := range []uint32{200, 100} {
+		v := types.NewBytes(bytes.Repeat([]byte{'x'}, int(n)))
+		c := record.Column{ID: 34 + uint32(i), Name: fmt.Sprint("x", i), Type: types.Type{Kind: types.KindBinary, Length: n, Collation: types.CollationBinary, NotNull: true}, AddedIn: 2 + uint8(i)}
+		c.Initial = types.AppendStored(nil, v, &c.Type)
+		def.Columns = append(def.Columns, c)
+		for k := range rows {
+			rows[k][z] = types.Null
+			rows[k] = append(rows[k], v)
+		}
+	}
+	schema, err := record.Prepare(def)
+	do(t, err)
+	tbl, err = r.e.Open(schema, tbl.Where)
+	do(t, err)
+	r.tables[def.ID] = tbl
+	other := def.Clone()
+	other.ID = 41
+	loaded := r.create(other)
+	do(t, r.load(loaded, table.LoadOptions{FS: simfile.New(env.Real(), 2)}, rows))
+
+	var hashes [2]table.StateHash
+	for i, tbl := range []*table.Table{tbl, loaded} {
+		r.clean(tbl)
+		var view trx.View
+		r.e.Trx.OpenSnapshot(&view)
+		hashes[i], err = s.Hash(tbl, &view.Snapshot, nil)
+		do(t, err)
+		r.e.Trx.CloseSnapshot(&view)
+		s.begin(trx.RepeatableRead)
+		for n := range rows {
+			want := error(record.ErrRowTooLarge)
+			if n == 3 {
+				want = nil
+			}
+			key := tbl.Schema.Keys[0].AppendKey(nil, rows[n][0])
+			if err := s.Update(tbl, key, []record.Change{{Column: 2, Value: l.value(4, 250)}}); !errors.Is(err, want) {
+				t.Errorf("table %d, row %d: update: %v, want %v", i, n, err, want)
+			}
+			do(t, s.Update(tbl, key, []record.Change{{Column: 2, Value: types.Null}}))
+		}
+		do(t, s.commit())
+		r.clean(tbl)
+	}
+	if hashes[0] != hashes[1] {
+		t.Errorf("%v where the rows come from, %v where they are loaded", hashes[0], hashes[1])
+	}
+	rows[3][x] = types.NewBytes(bytes.Repeat([]byte{'y'}, 200))
+	rows[0][y] = types.NewBytes(bytes.Repeat([]byte{'y'}, 100))
+	if err := r.load(r.create(func() *record.Table { other.ID = 42; return other }()), table.LoadOptions{FS: simfile.New(env.Real(), 3)}, rows); !errors.Is(err, record.ErrRowTooLarge) {
+		t.Errorf("a row that no version has room for: %v", err)
+	}
+}

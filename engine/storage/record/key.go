@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -125,6 +126,31 @@ func (s *Schema) AppendSecondary(dst []byte, k *KeySchema, row Row, arena []byte
 		}
 	}
 	return append(dst, row.Key...), partLen, hasNull, arena, nil
+}
+
+// SameFields reports whether two versions of a row have the same in all columns that the index's entries are made
+// from, off-page references included. They have the same entry then.
+func (k *KeySchema) SameFields(a, b Row) (bool, error) {
+	for i := range k.Parts {
+		if same, err := sameField(&a, &b, k.Parts[i].Column); !same {
+			return false, err
+		}
+	}
+	for _, c := range k.Kept {
+		if same, err := sameField(&a, &b, c); !same {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func sameField(a, b *Row, column int) (bool, error) {
+	f, err := a.Field(column)
+	if err != nil {
+		return false, err
+	}
+	g, err := b.Field(column)
+	return err == nil && f.Null == g.Null && f.External == g.External && bytes.Equal(f.Bytes, g.Bytes), err
 }
 
 // needs is how many bytes of an off-page value the index needs.

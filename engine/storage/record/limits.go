@@ -124,13 +124,16 @@ func (s *Schema) checkNewRow(dst []byte, start int, values []types.Value, extern
 	if err != nil {
 		return dst[:start], err
 	}
+	if err = checkRecord(end-start, dst[end:]); err != nil {
+		return dst[:start], err
+	}
 	return s.checkEntries(dst, start, end, dst[end:], func(dst []byte, column int, _ []byte, n int) ([]byte, error) {
 		b := values[column].Bytes()
 		if len(b) < n {
 			return dst, ErrExternal
 		}
 		return append(dst, b[:n]...), nil
-	})
+	}, s.unbounded)
 }
 
 // boundOf bounds the key form of all parts of an index for the values.
@@ -151,13 +154,18 @@ func storedLen(v types.Value, external []External, column int) int {
 	return len(v.Bytes())
 }
 
-// checkEntries checks that the row dst[start:end] with the key fits its trees. It
-// uses dst behind the row, and returns it as it was. prefixes is as of [Row].
-func (s *Schema) checkEntries(dst []byte, start, end int, key []byte, prefixes PrefixReader) ([]byte, error) {
-	if end-start+len(key) > MaxEntry {
-		return dst[:start], fmt.Errorf("%w: %d bytes with a key of %d", ErrRowTooLarge, end-start, len(key))
+// checkRecord checks that a clustered record fits its tree.
+func checkRecord(size int, key []byte) error {
+	if size+len(key) > MaxEntry {
+		return fmt.Errorf("%w: %d bytes with a key of %d", ErrRowTooLarge, size, len(key))
 	}
-	if len(s.unbounded) == 0 {
+	return nil
+}
+
+// checkEntries checks that the entries of the row dst[start:end] with the key fit the indexes. It
+// uses dst behind the row, and returns it as it was. prefixes is as of [Row].
+func (s *Schema) checkEntries(dst []byte, start, end int, key []byte, prefixes PrefixReader, indexes []*KeySchema) ([]byte, error) {
+	if len(indexes) == 0 {
 		return dst[:end], nil
 	}
 	row, err := s.Row(key, dst[start:end:end])
@@ -166,7 +174,7 @@ func (s *Schema) checkEntries(dst []byte, start, end int, key []byte, prefixes P
 	}
 	row.Prefixes = prefixes
 	at := len(dst)
-	for _, k := range s.unbounded {
+	for _, k := range indexes {
 		if dst, _, _, _, err = s.AppendSecondary(dst[:at], k, row, nil); err != nil {
 			return dst[:start], err
 		}

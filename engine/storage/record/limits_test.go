@@ -248,6 +248,63 @@ func TestUpdateBeyondLimits(t *testing.T) {
 	}
 }
 
+// TestUpdateOfRowTooLongForIndex: an update does not look at an entry that it leaves as it is, so that a row which is too
+// long for an index that is being built can be changed, whatever its version and whatever lies off-page.
+func TestUpdateOfRowTooLongForIndex(t *testing.T) {
+	def := wide(varchar(768, types.CollationLatin1Bin, true), varchar(768, types.CollationUTF8MB40900AS, false), 1)
+	def.RowVersion = 2
+	def.Columns = append(def.Columns, record.Column{ID: 50, Name: "n", Type: types.Type{Kind: types.KindInt}, AddedIn: 2})
+	s, err := record.Prepare(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := *def
+	before.Indexes = def.Indexes[:1]
+	long := types.NewString(strings.Repeat("aÄ", 350))
+	row := []types.Value{types.NewString("k"), types.Null, long, types.Null}
+	for _, version := range []uint8{1, 2} {
+		for _, external := range [][]record.External{nil, {nil, nil, lob.Ref{First: 7, Length: uint32(len(long.Bytes()))}.Append(nil), nil}} {
+			all, err := record.Prepare(&before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			older := all.Older(version)
+			key, err := older.AppendRowKey(nil, row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			val, err := older.AppendRow(nil, row, external)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := s.Row(key, val)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reads := 0
+			r.Prefixes = func(dst []byte, _ int, _ []byte, n int) ([]byte, error) {
+				reads++
+				return append(dst, long.Bytes()[:n]...), nil
+			}
+			for _, c := range []struct {
+				change record.Change
+				want   error
+			}{
+				{record.Change{Column: 1, Value: types.NewString("b")}, nil}, {record.Change{Column: 3, Value: types.NewInt(1)}, nil},
+				{record.Change{Column: 2, Value: types.NewString("short")}, nil}, {record.Change{Column: 2, Value: long}, record.ErrKeyTooLong},
+				{record.Change{Column: 2, External: lob.Ref{First: 8, Length: uint32(len(long.Bytes()))}.Append(nil), Same: true}, nil},
+			} {
+				if _, err := s.AppendUpdated(nil, r, []record.Change{c.change}); !errors.Is(err, c.want) {
+					t.Errorf("version %d, off-page %v, column %d: %v, want %v", version, external != nil, c.change.Column, err, c.want)
+				}
+			}
+			if reads != 0 {
+				t.Errorf("version %d, off-page %v: %d values were read", version, external != nil, reads)
+			}
+		}
+	}
+}
+
 // TestKeptTooLong has short keys, but originals of them that make a secondary
 // record too long.
 func TestKeptTooLong(t *testing.T) {

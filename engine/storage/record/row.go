@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -38,6 +39,8 @@ type Change struct {
 	Column   int // position
 	Value    types.Value
 	External External // set instead of Value for an off-page value
+	// Same says that the column has this value already: only how the row keeps it changes.
+	Same bool
 }
 
 // AppendRow appends the value of a clustered record in the current row version;
@@ -127,7 +130,8 @@ var zeros [64]byte
 
 // AppendUpdated appends the row with some columns changed, in the current row
 // version, header included as it is in the old one. The row fits, as AppendRow's
-// does; old.Prefixes reads the off-page values of either.
+// does, but for entries that stay as they are: a row may be too long for an index that is
+// being built. old.Prefixes reads the off-page values of either.
 //
 // REQUIRES: each column is changed once; none of them is part of the clustered
 // key, or its key form stays the same.
@@ -139,24 +143,43 @@ func (s *Schema) AppendUpdated(dst []byte, old Row, changes []Change) ([]byte, e
 	} else {
 		dst, err = s.appendChanged(dst, old, changes)
 	}
-	if err != nil || len(old.Key) <= freeKey && len(s.unbounded) == 0 || !s.entriesAffected(changes, old) {
+	if err != nil {
 		return dst, err
 	}
-	return s.checkEntries(dst, start, len(dst), old.Key, old.Prefixes)
+	if err = checkRecord(len(dst)-start, old.Key); err != nil {
+		return dst[:start], err
+	}
+	for i, k := range s.unbounded {
+		if !s.mayLengthen(k, changes) {
+			continue
+		}
+		if dst, err = s.checkEntries(dst, start, len(dst), old.Key, old.Prefixes, s.unbounded[i:i+1]); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
 }
 
-// entriesAffected reports whether the changes can make an entry longer than it is.
-func (s *Schema) entriesAffected(changes []Change, old Row) bool {
-	if old.layout != s.current {
-		return true
-	}
+// mayLengthen reports whether the changes can make a row's entry in an index longer than it is. In which
+// version the row was, and what else of its layout changes, is nothing to an entry.
+func (s *Schema) mayLengthen(k *KeySchema, changes []Change) bool {
 	for i := range changes {
 		c := &changes[i]
-		if s.current.columns[c.Column].kind == locVariable || !s.Columns[c.Column].Type.NotNull {
+		if !c.Same && k.holds(c.Column) && (s.current.columns[c.Column].kind == locVariable || !s.Columns[c.Column].Type.NotNull) {
 			return true
 		}
 	}
 	return false
+}
+
+// holds reports whether entries are made from a column.
+func (k *KeySchema) holds(column int) bool {
+	for i := range k.Parts {
+		if k.Parts[i].Column == column {
+			return true
+		}
+	}
+	return slices.Contains(k.Kept, column)
 }
 
 // appendChanged builds the row anew, column by column.

@@ -234,7 +234,7 @@ func (w *Worker) externalizeChanges(t *Table, key []byte, changes []record.Chang
 				return nil, err
 			}
 		}
-		changes = append(changes, record.Change{Column: i, External: ext})
+		changes = append(changes, record.Change{Column: i, External: ext, Same: true})
 	}
 	return changes, nil
 }

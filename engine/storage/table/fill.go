@@ -368,6 +368,9 @@ func (w *Worker) hasEntry(t *Table, k *record.KeySchema, r record.Row, entry []b
 		return false, nil
 	}
 	w.key, _, _, err = w.appendEntry(w.key[:0], t, k, r)
+	if errors.Is(err, record.ErrKeyTooLong) {
+		return false, nil
+	}
 	return bytes.Equal(w.key, entry), err
 }
 

@@ -450,6 +450,89 @@ func shortsTable(id uint64, shorts int) *record.Table {
 	return def
 }
 
+// TestRowTooLongForIndex: while an index is being built for which rows are too long, what else they have can be changed,
+// whatever their layout: an applier may have another than the leader.
+func TestRowTooLongForIndex(t *testing.T) {
+	const shorts = 17
+	r := newRig(t, env.Real(), simfile.New(env.Real(), 1), 256)
+	defer r.close()
+	def := shortsTable(40, shorts)
+	tbl, s := r.create(def), r.session()
+	l := &layouts{rng: rand.New(rand.NewPCG(1, 1))}
+	fill := func(from, to int, value types.Value) (changes []record.Change) {
+		for c := from; c < to; c++ {
+			changes = append(changes, record.Change{Column: 2 + c, Value: value})
+		}
+		return changes
+	}
+	var keys [][]byte
+	s.begin(trx.RepeatableRead)
+	for n := range 2 {
+		row := []types.Value{types.NewBytes(append([]byte{byte(n)}, bytes.Repeat([]byte{'k'}, 949)...)), l.value(4, 3000)}
+		for range shorts {
+			row = append(row, l.value(4, 250))
+		}
+		keys = append(keys, tbl.Schema.Keys[0].AppendKey(nil, row[0]))
+		if n == 0 { // of which w stays in the row
+			row = slices.Concat(row[:14], []types.Value{types.Null, types.Null, types.Null, types.Null, types.Null})
+		}
+		do(t, s.Insert(tbl, row))
+		do(t, s.Update(tbl, keys[n], fill(12, shorts, types.Null)))
+	}
+	do(t, s.commit())
+	with := *def
+	with.Indexes = append(with.Indexes, record.Index{ID: 40_001, Name: "w", Building: true, Unique: true, Parts: []record.Part{{Column: 2}}})
+	root, err := r.e.CreateIndex(tbl.Space(), 40_001)
+	do(t, err)
+	at := tbl.Where
+	at.Roots = maps.Clone(at.Roots)
+	at.Roots[40_001] = root
+	open := func() {
+		schema, err := record.Prepare(&with)
+		do(t, err)
+		tbl, err = r.e.Open(schema, at)
+		do(t, err)
+		r.tables[def.ID] = tbl
+	}
+	open()
+	shorten := []record.Change{{Column: 1, Value: types.NewString("short")}}
+	for _, applying := range []bool{false, true} {
+		s.Applying = applying
+		for n, key := range keys {
+			for what, change := range map[string]func() error{
+				"update":  func() error { return s.Update(tbl, key, fill(12, shorts, l.value(4, 250))) },
+				"shorten": func() error { return s.Update(tbl, key, shorten) },
+				"delete":  func() error { return s.Delete(tbl, key) },
+			} {
+				s.begin(trx.RepeatableRead)
+				if err := change(); err != nil {
+					t.Errorf("row %d, applying %v: %s: %v", n, applying, what, err)
+				}
+				s.rollback()
+			}
+		}
+	}
+	s.Applying = false
+	built := func() error {
+		s.begin(trx.RepeatableRead)
+		_, err := s.FillIndex(tbl, 1, false, table.LoadOptions{FS: simfile.New(env.Real(), 2)})
+		s.rollback()
+		return err
+	}
+	if err := built(); !errors.Is(err, record.ErrKeyTooLong) {
+		t.Errorf("built: %v", err)
+	}
+	s.begin(trx.RepeatableRead)
+	do(t, s.Update(tbl, keys[0], shorten))
+	do(t, s.Delete(tbl, keys[1]))
+	do(t, s.commit())
+	do(t, built())
+	with.Indexes = slices.Clone(with.Indexes)
+	with.Indexes[1].Building = false
+	open()
+	r.clean(tbl)
+}
+
 // TestLoadRowWithoutRoom: rows that have no room for the columns which were added since are loaded, in
 // the newest version in which they have.
 func TestLoadRowWithoutRoom(t *testing.T) {

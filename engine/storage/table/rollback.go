@@ -132,10 +132,14 @@ func (w *Worker) undoInsert(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 	}
 	for i := len(t.Schema.Keys) - 1; i > 0; i-- {
 		k := t.Schema.Keys[i]
-		if _, _, err := w.secondaryKey(t, k, r); err != nil {
+		has, err := w.entryOf(t, k, r)
+		if err != nil {
 			return err
 		}
-		err := w.removeEntry(t, k.Position, w.sec, w.trx.Locks(), nil)
+		if !has {
+			continue
+		}
+		err = w.removeEntry(t, k.Position, w.sec, w.trx.Locks(), nil)
 		if err := w.passOver(t, k.Position, w.sec, err); err != nil {
 			return err
 		}
@@ -234,33 +238,8 @@ func (w *Worker) undoUpdate(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 	defer w.e.Trx.CloseSnapshot(&view)
 	isDeleted, wasDeleted := flags&record.FlagDeleted != 0, u.OldFlags&record.FlagDeleted != 0
 	for i := len(t.Schema.Keys) - 1; i > 0; i-- {
-		k := t.Schema.Keys[i]
-		// A version that is deleted has no entry, and perhaps no off-page values any more.
-		changed := isDeleted != wasDeleted
-		switch {
-		case isDeleted:
-		case wasDeleted:
-			var r record.Row
-			if r, err = t.Schema.Row(u.Key, newer); err == nil {
-				_, _, err = w.secondaryKey(t, k, r)
-			}
-		default:
-			changed, err = w.secondaryPair(t, k, u.Key, w.row, newer) // w.sec2 older, w.sec newer
-		}
-		if err != nil {
+		if err := w.undoEntries(t, t.Schema.Keys[i], u, newer, isDeleted, &view.Snapshot); err != nil {
 			return err
-		}
-		if !isDeleted && changed {
-			err := w.withdraw(t, k, w.sec, w.row, u.OldFlags, &view.Snapshot)
-			if err := w.passOver(t, k.Position, w.sec, err); err != nil {
-				return err
-			}
-		}
-		if !wasDeleted && (changed || len(k.Kept) > 0) {
-			err := w.restoreEntry(t, k, u.Key)
-			if err := w.passOver(t, k.Position, w.sec, err); err != nil {
-				return err
-			}
 		}
 	}
 	w.e.Env.Yield() // for simulations, as in undoInsert
@@ -282,17 +261,61 @@ func (w *Worker) undoUpdate(t *Table, log *undo.Log, u record.UndoRecord, ptr un
 	return nil
 }
 
-// restoreEntry makes the entry of the older version (w.row) count again.
+// undoEntries takes back what an update has done in an index. A version that is deleted has no entry, and perhaps
+// no off-page values any more. If both versions have what entries are made from, the update has not been
+// there: nothing is read then.
+func (w *Worker) undoEntries(t *Table, k *record.KeySchema, u record.UndoRecord, newer []byte, isDeleted bool, oldest *trx.Snapshot) error {
+	wasDeleted := u.OldFlags&record.FlagDeleted != 0
+	n, err := t.Schema.Row(u.Key, newer)
+	if err != nil {
+		return err
+	}
+	o, err := t.Schema.Row(u.Key, w.row)
+	if err != nil {
+		return err
+	}
+	if !isDeleted && !wasDeleted {
+		if same, err := k.SameFields(o, n); err != nil || same {
+			return err
+		}
+	}
+	gone, made := isDeleted, false
+	switch {
+	case isDeleted:
+	case wasDeleted:
+		made, err = w.entryOf(t, k, n)
+	default:
+		gone, made, err = w.secondaryPair(t, k, u.Key, w.row, newer)
+	}
+	if err != nil {
+		return err
+	}
+	if made {
+		err := w.withdraw(t, k, w.sec, w.row, u.OldFlags, oldest)
+		if err := w.passOver(t, k.Position, w.sec, err); err != nil {
+			return err
+		}
+	}
+	if wasDeleted || !gone && len(k.Kept) == 0 {
+		return nil
+	}
+	return w.passOver(t, k.Position, w.sec, w.restoreEntry(t, k, u.Key))
+}
+
+// restoreEntry makes the entry of the older version (w.row) count again, if it has one.
 func (w *Worker) restoreEntry(t *Table, k *record.KeySchema, key []byte) error {
 	r, err := t.Schema.Row(key, w.row)
 	if err != nil {
 		return err
 	}
 	partLen, _, err := w.secondaryKey(t, k, r)
-	if err != nil {
-		return err
+	if errors.Is(err, record.ErrKeyTooLong) {
+		return nil // see entryOf
 	}
-	if err = w.entryValue(t, k, r, partLen); err != nil {
+	if err == nil {
+		err = w.entryValue(t, k, r, partLen)
+	}
+	if err != nil {
 		return err
 	}
 	return w.insertSecondary(t, k, w.sec, w.secVal, partLen, false)

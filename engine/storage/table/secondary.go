@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/storage/lock"
@@ -41,6 +42,15 @@ func (w *Worker) appendEntryValue(dst []byte, t *Table, k *record.KeySchema, r r
 func (w *Worker) secondaryKey(t *Table, k *record.KeySchema, r record.Row) (partLen int, hasNull bool, err error) {
 	w.sec, partLen, hasNull, err = w.appendEntry(w.sec[:0], t, k, r)
 	return partLen, hasNull, err
+}
+
+// entryOf is secondaryKey of a version that may be older than the index, and so too long for it: has is
+// false then. It has no entry there, and the build fails if it meets the row as it is.
+func (w *Worker) entryOf(t *Table, k *record.KeySchema, r record.Row) (has bool, err error) {
+	if _, _, err = w.secondaryKey(t, k, r); errors.Is(err, record.ErrKeyTooLong) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // insertSecondaryOf inserts the row's entry into a secondary index.
@@ -275,10 +285,10 @@ func (w *Worker) probe(t *Table, k *record.KeySchema, entry, row, part []byte) (
 	}
 	has := w.look.Flags()&record.FlagDeleted == 0
 	if has {
-		if w.next, _, _, err = w.appendEntry(w.next[:0], t, k, r); err != nil {
+		if w.next, _, _, err = w.appendEntry(w.next[:0], t, k, r); err != nil && !errors.Is(err, record.ErrKeyTooLong) {
 			return false, err
 		}
-		has = bytes.Equal(w.next, entry)
+		has = err == nil && bytes.Equal(w.next, entry)
 	}
 	if !has {
 		if settled, in := w.e.Trx.Settled(r.TrxID()); settled {

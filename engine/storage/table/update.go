@@ -178,11 +178,11 @@ func (w *Worker) listOldSecondary(t *Table, key []byte, old record.Row, changes 
 		if affects, _ := t.columnAffects(k.Position, changes); !affects {
 			continue
 		}
-		changed, err := w.secondaryPair(t, k, key, old.Val, w.row)
+		gone, _, err := w.secondaryPair(t, k, key, old.Val, w.row)
 		if err != nil {
 			return err
 		}
-		if changed {
+		if gone {
 			w.undo = record.AppendOldSecondary(w.undo, k.ID, w.sec2)
 		}
 	}
@@ -190,23 +190,28 @@ func (w *Worker) listOldSecondary(t *Table, key []byte, old record.Row, changes 
 }
 
 // secondaryPair builds the secondary keys of two versions of a row, in w.sec2 the
-// old and in w.sec the new one, and reports whether they differ.
-func (w *Worker) secondaryPair(t *Table, k *record.KeySchema, key, older, newer []byte) (changed bool, err error) {
+// old and in w.sec the new one. gone says that the old one has an entry that the new one has
+// not, made the reverse.
+func (w *Worker) secondaryPair(t *Table, k *record.KeySchema, key, older, newer []byte) (gone, made bool, err error) {
 	o, err := t.Schema.Row(key, older)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	n, err := t.Schema.Row(key, newer)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	if w.sec2, _, _, err = w.appendEntry(w.sec2[:0], t, k, o); err != nil {
-		return false, err
+	if gone, err = w.entryOf(t, k, o); err != nil {
+		return false, false, err
 	}
-	if _, _, err = w.secondaryKey(t, k, n); err != nil {
-		return false, err
+	w.sec, w.sec2 = w.sec2, w.sec
+	if made, err = w.entryOf(t, k, n); err != nil {
+		return false, false, err
 	}
-	return !bytes.Equal(w.sec, w.sec2), nil
+	if gone && made && bytes.Equal(w.sec, w.sec2) {
+		return false, false, nil
+	}
+	return gone, made, nil
 }
 
 // updateSecondaries brings the secondary indexes from w.old to w.row.
@@ -216,18 +221,17 @@ func (w *Worker) updateSecondaries(t *Table, key []byte, changes []record.Change
 		if !affects && !kept {
 			continue
 		}
-		changed, err := w.secondaryPair(t, k, key, w.old, w.row)
+		gone, made, err := w.secondaryPair(t, k, key, w.old, w.row)
 		if err != nil {
 			return err
 		}
-		if !changed && !kept {
-			continue
-		}
-		if changed {
-			gone := append([]byte(nil), w.sec2...)
-			if err := w.markSecondary(t, k, gone); err != nil {
+		if gone {
+			if err := w.markSecondary(t, k, bytes.Clone(w.sec2)); err != nil {
 				return err
 			}
+		}
+		if !made && !kept {
+			continue
 		}
 		r, err := t.Schema.Row(key, w.row)
 		if err != nil {
@@ -278,10 +282,11 @@ func (w *Worker) delete(t *Table, key []byte) error {
 		return err
 	}
 	for _, k := range t.Schema.Keys[1:] {
-		if _, _, err := w.secondaryKey(t, k, old); err != nil {
-			return err
+		has, err := w.entryOf(t, k, old)
+		if err == nil && has {
+			err = w.markSecondary(t, k, w.sec)
 		}
-		if err := w.markSecondary(t, k, w.sec); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -294,8 +299,12 @@ func (w *Worker) delete(t *Table, key []byte) error {
 func (w *Worker) listForDelete(t *Table, old record.Row, from int) (next int, err error) {
 	for next = from; next < len(t.Schema.Keys); next++ {
 		k := t.Schema.Keys[next]
-		if _, _, err := w.secondaryKey(t, k, old); err != nil {
+		has, err := w.entryOf(t, k, old)
+		if err != nil {
 			return 0, err
+		}
+		if !has {
+			continue
 		}
 		n := len(w.undo)
 		if w.undo = record.AppendOldSecondary(w.undo, k.ID, w.sec); len(w.undo) >= record.MaxUndo {

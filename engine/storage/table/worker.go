@@ -271,9 +271,12 @@ func (w *Worker) atomically(change func() error) error {
 }
 
 // columnAffects reports whether any of the changes is of a column that the index
-// is made from or keeps.
+// is made from or keeps, and of its value.
 func (t *Table) columnAffects(position int, changes []record.Change) (key, kept bool) {
 	for i := range changes {
+		if changes[i].Same {
+			continue
+		}
 		c := changes[i].Column
 		key = key || t.touches[position][c]
 		for _, k := range t.Schema.Keys[position].Kept {

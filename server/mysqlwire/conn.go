@@ -220,7 +220,7 @@ func (c *conn) sayLast(err *types.Error) {
 // serve takes commands until the client or somebody else ends it.
 func (c *conn) serve() {
 	c.local.Store(true)
-	if !c.port.ReadOnly && c.s.opt.Serves != nil && !c.s.opt.Serves() {
+	if c.elsewhere() {
 		c.finish(errMoved(movedText)) // it came between the loss of the lead and DropWriters
 	}
 	c.obeyLimits()
@@ -228,6 +228,10 @@ func (c *conn) serve() {
 		c.seq = 0
 		if c.frames != nil {
 			c.frames.seq = 0
+		}
+		if c.sess.Gone() {
+			c.part()
+			return
 		}
 		if err := c.ending.Load(); err != nil {
 			c.sayLast(err)
@@ -275,6 +279,23 @@ func (c *conn) end(err error) {
 		return // the client is gone
 	}
 	c.sayLast(fatal)
+}
+
+// part ends the connection of a session that is of no more use after its last answer: of COMMIT RELEASE, of a transaction
+// that cannot be rolled back. Why others end it is said, also if they come to this connection only now.
+func (c *conn) part() {
+	told := c.ending.Load()
+	if told == nil && c.elsewhere() {
+		told = errMoved(movedText)
+	}
+	if told != nil {
+		c.sayLast(told)
+	}
+}
+
+// elsewhere reports whether the session belongs on another member.
+func (c *conn) elsewhere() bool {
+	return !c.port.ReadOnly && c.s.opt.Serves != nil && !c.s.opt.Serves()
 }
 
 // obeyLimits takes over the session's limits.

@@ -78,6 +78,7 @@ type fakeSession struct {
 	info      session.ConnectionInfo
 	schema    string
 	interrupt chan struct{}
+	gone      bool
 	tracked   []session.Change
 	batch     *types.Batch
 	cols      []session.ResultColumn
@@ -163,6 +164,12 @@ func (s *fakeSession) one(q string, args []session.Arg, w session.ResultWriter, 
 		return s.rows(1000, w, done)
 	case "fail":
 		return &types.Error{Number: 1146, State: "42S02", Message: "Table 'x' doesn't exist"}
+	case "release":
+		s.gone = true
+		return w.Done(done)
+	case "stuck":
+		s.gone = true
+		return &types.Error{Number: 1105, State: "HY000", Message: "the transaction cannot be rolled back"}
 	case "broken":
 		return errors.New("broken")
 	case "midway":
@@ -363,6 +370,7 @@ func (s *fakeSession) Interrupt() {
 	default:
 	}
 }
+func (s *fakeSession) Gone() bool                  { return s.gone }
 func (s *fakeSession) Status() session.StatusFlags { return session.StatusAutocommit }
 func (s *fakeSession) TrackedChanges() []session.Change {
 	t := s.tracked

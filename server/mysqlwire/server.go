@@ -29,6 +29,7 @@ type Session interface {
 	ChangeUser(info session.ConnectionInfo) error
 	Close() error
 	Interrupt()
+	Gone() bool
 	Status() session.StatusFlags
 	TrackedChanges() []session.Change
 	Warnings() uint16

@@ -40,6 +40,8 @@ type frames struct {
 	seq       uint8 // of the next frame, either way
 
 	header [frameHeader]byte
+	// waits is as of packetReader: the rest of a frame is waited for.
+	waits func(bool)
 
 	plain []byte // decompressed and not read yet
 	in    []byte // frame as received
@@ -68,8 +70,13 @@ func (f *frames) Read(p []byte) (int, error) {
 // frame receives one frame.
 func (f *frames) frame() error {
 	h := f.header[:]
-	if _, err := io.ReadFull(f.rw, h); err != nil {
+	n, err := f.rw.Read(h)
+	if err != nil && n == 0 {
 		return err
+	}
+	rest := restReader{f}
+	if _, err := io.ReadFull(rest, h[n:]); err != nil {
+		return unexpected(err)
 	}
 	length := int(h[0]) | int(h[1])<<8 | int(h[2])<<16
 	raw := int(h[4]) | int(h[5])<<8 | int(h[6])<<16
@@ -77,8 +84,7 @@ func (f *frames) frame() error {
 		return errOutOfOrder
 	}
 	f.seq++
-	var err error
-	if f.in, err = readGrowing(f.rw, f.in[:0], length); err != nil {
+	if f.in, err = readGrowing(rest, f.in[:0], length); err != nil {
 		return err
 	}
 	if raw == 0 {
@@ -96,6 +102,25 @@ func (f *frames) frame() error {
 	return nil
 }
 
+// restReader reads the rest of a frame.
+type restReader struct{ f *frames }
+
+func (r restReader) Read(p []byte) (int, error) {
+	if r.f.waits != nil {
+		r.f.waits(true)
+		defer r.f.waits(false)
+	}
+	return r.f.rw.Read(p)
+}
+
+// unexpected is the error of an end that comes too early.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
 // readGrowing appends n bytes of r to dst, whose memory grows as they come.
 func readGrowing(r io.Reader, dst []byte, n int) ([]byte, error) {
 	for n > 0 {
@@ -103,10 +128,7 @@ func readGrowing(r io.Reader, dst []byte, n int) ([]byte, error) {
 		at := len(dst)
 		dst = append(dst, make([]byte, piece)...)
 		if _, err := io.ReadFull(r, dst[at:]); err != nil {
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			return dst[:0], err
+			return dst[:0], unexpected(err)
 		}
 		n -= piece
 	}

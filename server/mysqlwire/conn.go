@@ -373,6 +373,7 @@ func (c *conn) compress() {
 	default:
 		return
 	}
+	c.frames.waits = c.r.waits
 	c.raw = c.frames
 	c.r.src, c.r.frames = c.frames, c.frames
 }

@@ -1,6 +1,9 @@
 package mysqlwire
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestUnsent: a client that stops in the middle of a packet or of a file is told to go after net_read_timeout; one
 // that sends no command is only idle.
@@ -26,8 +29,13 @@ func TestUnsent(t *testing.T) {
 		return nil, nil
 	}
 	for name, send := range map[string]string{"a header": "\x06\x00", "a packet": "\x06\x00\x00\x00\x03que", "a long one": "\xff\xff\xff\x00\x03que",
-		"a file": "\x0a\x00\x00\x00\x03load file"} {
-		c, of := stalled(send, capLocalFiles)
+		"a file":           "\x0a\x00\x00\x00\x03load file",
+		"a frame's header": "\x0a\x00\x00\x00", "a frame": "\x0a\x00\x00\x00\x00\x00\x00\x06\x00\x00\x00\x03que"} {
+		caps := capLocalFiles
+		if strings.Contains(name, "frame") {
+			caps = capCompress
+		}
+		c, of := stalled(send, caps)
 		if name == "a file" {
 			c.seq = 1
 			if p := c.read(); p[0] != headerLocalFile {

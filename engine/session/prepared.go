@@ -153,9 +153,11 @@ func (s *Session) describedKey(p *Prepared) []byte {
 
 // describe learns a statement's columns from c, a plan that was made for that before by any
 // session, or from a new one if that is nil or its tables have changed. Many drivers prepare
-// each statement anew.
+// each statement anew. It begins no transaction: one that goes on would hold the tables' definitions for a
+// client that has done nothing yet.
 func (s *Session) describe(ctx context.Context, p *Prepared, c *compiled) error {
 	defer s.keepNext()()
+	before := s.trx.active
 	changed, err := c == nil, error(nil)
 	if c != nil {
 		changed, err = s.openTables(c)
@@ -171,6 +173,9 @@ func (s *Session) describe(ctx context.Context, p *Prepared, c *compiled) error 
 	s.work.release()
 	if s.trx.begun {
 		err = s.endWork(ctx, err, false)
+	}
+	if s.trx.active && !before {
+		err = s.abandon(err)
 	}
 	return err
 }

@@ -303,7 +303,7 @@ func (p *insertPlan) unambiguous(env *plan.Env, q ast.Query, st *ast.Insert) err
 		})
 	}
 	for _, ref := range refs {
-		_, err := plan.Select(env, &ast.Select{Items: []ast.SelectItem{{Expr: ref, Text: ref.Name}}, From: sel.From})
+		_, err := plan.Select(env, &ast.Select{With: sel.With, Items: []ast.SelectItem{{Expr: ref, Text: ref.Name}}, From: sel.From})
 		if err == nil || errorNumber(err) == errnoAmbiguous {
 			name := ref.Name
 			if ref.Table != "" {

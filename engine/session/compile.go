@@ -6,7 +6,9 @@ import (
 	"errors"
 	"strings"
 	"sync/atomic"
+	"time"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/plan"
@@ -123,11 +125,19 @@ func (s *Session) openTable(schema, name string) (*txn.Table, error) {
 		}
 	}
 	t, err := s.txn.Open(schema, name)
+	for s.info.ReadOnly && errors.Is(err, s.m.opt.Backend.NotLeader()) && s.txn.InTransaction() && s.interrupted() == nil {
+		// Who writes is being sent away, and nobody waits for a definition meanwhile. Plain reads go on.
+		env.Sleep(s.env, suspensionPause)
+		t, err = s.txn.Open(schema, name)
+	}
 	if err != nil {
 		return nil, missingTable(err, schema, name)
 	}
 	return t, nil
 }
+
+// suspensionPause is how long a plain read waits before it asks again for a table while a node gives up the lead.
+const suspensionPause = 10 * time.Millisecond
 
 // env is what a statement is planned in.
 func (s *Session) planEnv(l *schemaCatalog, params []*types.Type) *plan.Env {

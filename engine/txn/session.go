@@ -280,7 +280,7 @@ func (s *Session) leave(err error) error {
 	case err == nil:
 	case errors.Is(err, lock.ErrDeadlock), errors.Is(err, table.ErrEntryFailed):
 		err = s.lose(err)
-	case errors.Is(err, lock.ErrInterrupted) && s.m.Suspended() != nil:
+	case errors.Is(err, lock.ErrInterrupted) && s.m.Suspended() != nil && (s.t == nil || s.t.Killed() == nil):
 		err = s.m.Suspended()
 	}
 	s.turn.Unlock()

@@ -45,6 +45,13 @@ func TestSuspendWaitsForNoSchemaChange(t *testing.T) {
 
 		must(t, reader.BeginStatement())
 		opened = r.start(func() error { _, err := reader.Open("db", "p"); return err })
+		opened.want(t, "who is killed afterwards", false, nil)
+		reader.Interrupt()
+		env.Sleep(r.env, 20*time.Millisecond)
+		opened.want(t, "who is killed afterwards", true, lock.ErrInterrupted)
+
+		must(t, reader.BeginStatement())
+		opened = r.start(func() error { _, err := reader.Open("db", "p"); return err })
 		opened.want(t, "who opens it afterwards", false, nil)
 		must(t, l.lose())
 		env.Sleep(r.env, 20*time.Millisecond)

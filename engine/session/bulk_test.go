@@ -90,6 +90,21 @@ func TestBulk(t *testing.T) {
 	}
 }
 
+// TestBulkUnderLockTables: dumps have LOCK TABLES around their rows, whose plan is kept all the same.
+func TestBulkUnderLockTables(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	r.CreateSchema("test")
+	s := r.Open(session.ConnectionInfo{Schema: "test"})
+	r.Exec(s, "CREATE TABLE t (id INT PRIMARY KEY, pad VARCHAR(1000))")
+	r.Exec(s, "LOCK TABLES t WRITE")
+	before := session.RefusedPlans(r.Manager)
+	r.Exec(s, "INSERT INTO t VALUES (1, 'a'), (2, '"+strings.Repeat("x", 600)+"')")
+	r.Exec(s, "UPDATE t SET pad = 'b' WHERE id = 1")
+	if n := session.RefusedPlans(r.Manager) - before; n != 0 {
+		t.Errorf("%d plans are not kept, for nobody", n)
+	}
+}
+
 // TestBulkMemory: what the expressions of one row need is given up before the next.
 func TestBulkMemory(t *testing.T) {
 	r := sessiontest.New(t, sessiontest.Options{})

@@ -190,7 +190,7 @@ func (s *Session) planned(st ast.Statement, params []*types.Type) (*compiled, er
 	default:
 		err = unknownStatement(st)
 	}
-	c.cached = !l.volatile && !s.trx.tables.held
+	c.cached = !l.volatile
 	return c, err
 }
 

@@ -55,3 +55,15 @@ func panicDeeply(n int) int {
 	}
 	return panicDeeply(n-1) + 1
 }
+
+// RefusedPlans is how many texts the plan cache knows as such that are not run by it.
+func RefusedPlans(m *Manager) (n int) {
+	m.plans.mu.RLock()
+	defer m.plans.mu.RUnlock()
+	for _, e := range m.plans.byKey {
+		if e.plan == nil {
+			n++
+		}
+	}
+	return n
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
 )
 
@@ -73,20 +74,36 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 				return err
 			}
 		}
-		_, err = s.openTable(schema, t.Table.Name)
+		used, err := s.tablesOf(schema, t.Table.Name)
 		if s.trx.begun {
 			err = s.endWork(ctx, err, false)
 		}
 		if err != nil {
 			return err
 		}
-		l.list = append(l.list, lockedTable{schema, t.Table.Name, t.Write})
+		for i := range used {
+			l.list = append(l.list, lockedTable{used[i].schema, used[i].name, t.Write})
+		}
 	}
 	l.held = true
 	s.trx.tables = l
 	s.note(newError(1235, "42000", "LOCK TABLES limits this session to the tables, but keeps no other one from them: statements lock rows, and "+
 		"START TRANSACTION WITH CONSISTENT SNAPSHOT (mysqldump --single-transaction) gives a consistent copy"))
 	return nil
+}
+
+// tablesOf opens a table, or a view and all that it reads, which LOCK TABLES lists with it.
+func (s *Session) tablesOf(schema, name string) ([]compiledTable, error) {
+	o, err := s.openTable(schema, name)
+	if err != nil || !catalog.IsView(o.Definition()) {
+		return []compiledTable{{schema: schema, name: name}}, err
+	}
+	s.limit = unlimited
+	c, err := s.compile(&ast.Select{Items: []ast.SelectItem{{Star: true}}, From: &ast.TableRef{TableName: ast.TableName{Schema: schema, Name: name}}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.tables, nil
 }
 
 // after is the list as a statement that changes definitions leaves it, of which it may be that it is not allowed. Errors:

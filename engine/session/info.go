@@ -64,11 +64,19 @@ const maxLockName = 64
 
 func (i *sessionInfo) GetLock(name string, timeout time.Duration) (int64, error) {
 	if name == "" || types.CharsetUTF8MB4.Count([]byte(name)) > maxLockName {
-		return 0, newError(3057, "42000", "Incorrect user-level lock name '%.200s'.", name)
+		return 0, newError(3057, "42000", "Incorrect user-level lock name '%.200s'. The name is empty, NULL, or can not be expressed in the current character-set.", name)
 	}
 	i.s().setState("User lock")
 	defer i.s().setState("")
-	return i.m.locks.get(i.s(), dict.Fold(name), timeout)
+	name = dict.Fold(name)
+	got, err := i.m.locks.get(i.s(), name, timeout)
+	if err == nil && got == 1 {
+		if err = i.s().leads(); err != nil {
+			i.m.locks.release(i.id, name)
+			return 0, err
+		}
+	}
+	return got, err
 }
 
 func (i *sessionInfo) ReleaseLock(name string) (released, exists bool) {
@@ -107,7 +115,7 @@ func (i *sessionInfo) WaitForGTIDs(set string, timeout time.Duration) (int64, er
 			}
 			wait = min(wait, left)
 		}
-		if err := s.interrupted(); err != nil {
+		if err := s.waitEnded(); err != nil {
 			return 0, err
 		}
 		// An error is that the time was up, or that the node is busy becoming something

@@ -28,7 +28,7 @@ var errUserLockDeadlock = newError(3058, "HY000", "Deadlock found when trying to
 	"try rolling back transaction/releasing locks and restarting lock acquisition.")
 
 // get takes a lock for a session: 1, or 0 when the time is up. Errors: 3058, who holds it waits, perhaps by way
-// of others, for a lock of this session; 1317; 3024, the statement's time was up first.
+// of others, for a lock of this session; 1317; 3024, the statement's time was up first; 1053.
 func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64, error) {
 	deadline := n.env.Monotonic() + timeout
 	s.parker.Drain()
@@ -38,7 +38,7 @@ func (n *namedLocks) get(s *Session, name string, timeout time.Duration) (int64,
 		if timeout < 0 {
 			left = unlimited
 		}
-		stop := s.interrupted() // not under mu: it may let others go first
+		stop := s.waitEnded() // not under mu: it may let others go first
 		if s.limit != 0 {
 			if stop == nil && now >= s.limit {
 				stop = errTimeLimit()

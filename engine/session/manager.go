@@ -202,6 +202,7 @@ func (m *Manager) StepDown() {
 		if !s.whose().ReadOnly {
 			s.gone.Store(true)
 			s.stopWaiting()
+			s.parker.Unpark() // from GET_LOCK() and SLEEP(), whose sessions' clients are to connect again
 		}
 	}
 }

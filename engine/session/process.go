@@ -136,6 +136,15 @@ func (s *Session) interrupted() error {
 	return nil
 }
 
+// waitEnded is interrupted for waits that end, too, when this node leads no more: who waits is to connect again. Errors
+// besides: 1053.
+func (s *Session) waitEnded() error {
+	if err := s.interrupted(); err != nil || !s.gone.Load() || s.info.ReadOnly {
+		return err
+	}
+	return s.notLeader()
+}
+
 // timeUp reports whether the statement's time limit is reached.
 func (s *Session) timeUp() bool { return s.limit != 0 && s.env.Monotonic() >= s.limit }
 
@@ -177,7 +186,7 @@ func (s *Session) account(delta int64) error {
 	return nil
 }
 
-// sleep waits, until KILL or the statement's time limit ends it.
+// sleep waits, until KILL, the statement's time limit or the node's giving up the lead ends it.
 func (s *Session) sleep(d time.Duration) (interrupted bool, err error) {
 	s.setState("User sleep")
 	defer s.setState("")
@@ -186,6 +195,9 @@ func (s *Session) sleep(d time.Duration) (interrupted bool, err error) {
 	for {
 		if s.killed.Load() != killNothing {
 			return true, s.interrupted()
+		}
+		if s.gone.Load() && !s.info.ReadOnly {
+			return true, s.notLeader()
 		}
 		left := deadline - s.env.Monotonic()
 		if left <= 0 {

@@ -624,6 +624,21 @@ func (s *Session) confirm() error {
 	return err
 }
 
+// leads makes sure that this node leads the group now, for who has got what only one may have: a lock of GET_LOCK(). On the
+// port for reads such locks are this node's.
+func (s *Session) leads() error {
+	if s.info.ReadOnly {
+		return nil
+	}
+	if err := s.readAt(ReadOptions{Consistency: Strong, Wait: s.opt.readWait}); err != nil {
+		return err
+	}
+	if s.gone.Load() || !s.m.opt.Backend.Writable() { // it may have found the read point by way of the new leader
+		return s.notLeader()
+	}
+	return nil
+}
+
 // gtid is the GTID of a transaction.
 func (s *Session) gtid(number uint64) string {
 	return fmt.Sprintf("%s:%d", uuidText(s.m.opt.Backend.Group()), number)

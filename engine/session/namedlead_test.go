@@ -1,0 +1,81 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/session/sessiontest"
+)
+
+// TestWaitsEndWithTheLead: who waits for a lock of GET_LOCK(), sleeps, or waits for transactions is not kept where nobody
+// writes any more, and a lock that becomes free as its holder's session ends is not given to another one there.
+func TestWaitsEndWithTheLead(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, sim *simenv.Sim) {
+		reader := r.Open(session.ConnectionInfo{ReadOnly: true})
+		for _, text := range []string{"SELECT GET_LOCK('a', -1)", "DO SLEEP(1000000)", "SELECT WAIT_FOR_EXECUTED_GTID_SET('aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee:999999')"} {
+			holder, waiter := r.Open(session.ConnectionInfo{}), r.Open(session.ConnectionInfo{})
+			r.Exec(holder, "DO GET_LOCK('a', 0)")
+			waits := background(r, waiter, text)
+			if waits.done {
+				t.Fatalf("%s: %s", text, waits.text)
+			}
+			if err := r.Demote(); err != nil {
+				t.Fatal(err)
+			}
+			began := sim.Monotonic()
+			r.Manager.StepDown()
+			if err := holder.Close(); err != nil {
+				t.Error(err)
+			}
+			if got := waits.await(r); !strings.Contains(got, "error 1053 (08S01)") || sim.Monotonic()-began > 10*time.Second {
+				t.Errorf("%s, after %v: %s", text, sim.Monotonic()-began, got)
+			}
+			if got := r.Text(reader, "SELECT IS_FREE_LOCK('a') AS free"); got != "free\n1\n" {
+				t.Errorf("%s: %s", text, got)
+			}
+			r.Txns.Resume()
+			r.ReadOnly = false
+		}
+		env.Sleep(sim, time.Second)
+	})
+}
+
+// TestNamedLockOfTheLeader: a lock of GET_LOCK() is given by the node that leads, at which clients meet; who is refused has
+// it no more often than before.
+func TestNamedLockOfTheLeader(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
+		other := r.Open(session.ConnectionInfo{ReadOnly: true})
+		for what, tc := range map[string]struct {
+			point func(session.ReadOptions) error
+			want  string
+		}{
+			"the leader":        {nil, "got\n1\n"},
+			"no majority":       {func(session.ReadOptions) error { return sessiontest.ErrNoQuorum }, "error 1205"},
+			"by way of another": {func(session.ReadOptions) error { return r.Demote() }, "error 1053 (08S01)"},
+		} {
+			s := r.Open(session.ConnectionInfo{})
+			r.Exec(s, "DO GET_LOCK('twice', 0)")
+			for _, name := range []string{"once", "twice"} {
+				r.ReadPoint = tc.point
+				got := r.Text(s, "SELECT GET_LOCK('"+name+"', 0) AS got")
+				r.ReadPoint, r.ReadOnly = nil, false
+				r.Txns.Resume()
+				if !strings.Contains(got, tc.want) {
+					t.Errorf("%s, %s: %s", what, name, got)
+				}
+			}
+			if got := r.Text(other, "SELECT IS_FREE_LOCK('once') AS once, IS_FREE_LOCK('twice') AS twice"); got != map[bool]string{
+				true: "once | twice\n0 | 0\n", false: "once | twice\n1 | 0\n"}[tc.point == nil] {
+				t.Errorf("%s: %s", what, got)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		r.Exec(other, "DO GET_LOCK('reads', 0)") // where reads are for, they are the node's own
+	})
+}

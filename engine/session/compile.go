@@ -32,7 +32,8 @@ type compiled struct {
 	// snapshots says of insert and change that at READ COMMITTED they lock nothing of what they only read: as in
 	// InnoDB an UPDATE of one table, and INSERT or REPLACE .. SELECT.
 	snapshots bool
-	cached    bool // may be kept in the plan cache
+	cached    bool          // may be kept in the plan cache
+	limit     time.Duration // of a query's hint
 	// digest is where its statement is counted.
 	digest atomic.Pointer[digest]
 }
@@ -172,8 +173,9 @@ func (s *Session) compile(st ast.Statement, params []*types.Type) (*compiled, er
 }
 
 func (s *Session) planned(st ast.Statement, params []*types.Type) (*compiled, error) {
-	c := &compiled{kind: st, types: params}
+	c := &compiled{kind: st, types: params, limit: hintedLimit(st)}
 	_, s.work.reads = st.(ast.Query)
+	s.work.hinted = c.limit
 	l := &schemaCatalog{s: s, c: c}
 	env := s.planEnv(l, params)
 	var err error
@@ -208,7 +210,7 @@ func (s *Session) appendPlanKey(dst []byte) []byte {
 // what it was compiled with.
 func (s *Session) openTables(c *compiled) (changed bool, err error) {
 	s.work.open = s.work.open[:0]
-	s.work.reads = c.insert == nil && c.change == nil
+	s.work.reads, s.work.hinted = c.insert == nil && c.change == nil, c.limit
 	if len(c.tables) > 0 {
 		if err := s.pointQuery(); err != nil {
 			return false, err

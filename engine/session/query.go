@@ -157,13 +157,24 @@ func (s *Session) sendSelected(c *compiled, b *types.Batch, sel []uint32, left u
 	return left - n, s.out.batch(out)
 }
 
-// selectLimit is sql_select_limit where it counts: for a SELECT without LIMIT.
+// selectLimit is sql_select_limit where it counts: for a query without LIMIT.
 func (s *Session) selectLimit(c *compiled) uint64 {
 	if s.opt.selectLimit == math.MaxUint64 {
 		return math.MaxUint64
 	}
-	if q, ok := c.kind.(*ast.Select); ok && q.Limit == nil {
-		return s.opt.selectLimit
+	switch q := c.kind.(type) {
+	case *ast.Select:
+		if q.Limit == nil {
+			return s.opt.selectLimit
+		}
+	case *ast.SetOp:
+		if q.Limit == nil {
+			return s.opt.selectLimit
+		}
+	case *ast.Values:
+		if q.Limit == nil {
+			return s.opt.selectLimit
+		}
 	}
 	return math.MaxUint64
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -369,7 +370,24 @@ func (s *Session) startLimit() {
 	if !s.work.reads {
 		return
 	}
-	if ms := s.value(varMaxExecution).n; ms != 0 && s.limit == 0 {
-		s.limit = s.env.Monotonic() + time.Duration(ms)*time.Millisecond
+	limit := s.work.hinted
+	if limit == 0 {
+		limit = time.Duration(s.value(varMaxExecution).n) * time.Millisecond
 	}
+	if limit != 0 && s.limit == 0 {
+		s.limit = s.env.Monotonic() + limit
+	}
+}
+
+// hintedLimit is what a query says with the hint MAX_EXECUTION_TIME(n), which counts instead of the variable; 0: nothing.
+func hintedLimit(st ast.Statement) time.Duration {
+	if q, ok := st.(*ast.Select); ok {
+		for i := range q.Hints {
+			if q.Hints[i].Name == "MAX_EXECUTION_TIME" {
+				ms, _ := strconv.ParseUint(q.Hints[i].Args, 10, 32) // what is no number is no limit
+				return time.Duration(ms) * time.Millisecond
+			}
+		}
+	}
+	return 0
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/exec"
@@ -47,6 +48,8 @@ type scratch struct {
 	ofConditions bool
 	// reads says that the statement that uses tables is a query.
 	reads bool
+	// hinted is the time limit that the query itself tells; 0: it tells none.
+	hinted time.Duration
 	// asked says that the read point was asked for in this statement, and unread, if not nil, why
 	// it was not reached: whoever asks again in the statement does not wait again.
 	asked  bool
@@ -63,7 +66,7 @@ const kept = 64
 // begin prepares for a statement.
 func (w *scratch) begin() {
 	w.setInsertID, w.ofConditions, w.reads, w.asked, w.unread, w.params = false, false, false, false, nil, nil
-	w.open, w.rewritten = w.open[:0], w.rewritten[:0]
+	w.open, w.rewritten, w.hinted = w.open[:0], w.rewritten[:0], 0
 }
 
 // rewrote notes that an action changes rows of a table.

@@ -42,11 +42,15 @@ func (p *Peers) Ask(ctx context.Context, c Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.askOver(ctx, cc, &c)
+	over := cc.signs.ask(len(c.Payload))
+	answer, err := p.askOver(ctx, cc.ClientConn, &c)
+	var f *Failure
+	over(err == nil || errors.As(err, &f))
+	return answer, err
 }
 
 // toMember returns the connection for questions to a member.
-func (p *Peers) toMember(id uint64) (*grpc.ClientConn, error) {
+func (p *Peers) toMember(id uint64) (*callsOver, error) {
 	q := p.peer(id)
 	if q == nil {
 		return nil, fmt.Errorf("%w to member %d: it is not known", ErrUnreachable, id)

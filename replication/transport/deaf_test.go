@@ -26,8 +26,9 @@ type middlebox struct {
 
 // midConn is a connection; of one that is deaf nothing of what the dialer sends is passed on.
 type midConn struct {
-	deaf atomic.Bool
-	open atomic.Bool
+	deaf    atomic.Bool
+	open    atomic.Bool
+	lengths *lengths
 }
 
 func startMiddlebox(t *testing.T, to string) *middlebox {
@@ -49,7 +50,7 @@ func startMiddlebox(t *testing.T, to string) *middlebox {
 				continue
 			}
 			t.Cleanup(func() { in.Close(); out.Close() })
-			c := &midConn{}
+			c := &midConn{lengths: newLengths()}
 			c.open.Store(true)
 			m.mu.Lock()
 			m.conns = append(m.conns, c)
@@ -76,6 +77,9 @@ func (m *middlebox) pass(c *midConn, from, to net.Conn, there bool) {
 		}
 		if rate := m.rate.Load(); there && rate > 0 {
 			time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
+		}
+		if there {
+			c.lengths.pass(b[:n])
 		}
 		if _, err := to.Write(b[:n]); err != nil {
 			return

@@ -21,8 +21,14 @@ type link struct {
 	purpose Purpose
 	queue   *queue
 	again   chan struct{} // holds a token when the link should try at once
-	calls   atomic.Pointer[grpc.ClientConn]
+	calls   atomic.Pointer[callsOver]
 	sent    atomic.Uint64 // bytes of frames
+}
+
+// callsOver is a connection for calls beside the stream, and its watch.
+type callsOver struct {
+	*grpc.ClientConn
+	signs *signs
 }
 
 func newLink(q *peer, purpose Purpose, limit Limit) *link {
@@ -202,7 +208,7 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 			signs.hear(m.GetReceived())
 		}
 	}()
-	l.calls.Store(cc.ClientConn)
+	l.calls.Store(&callsOver{cc.ClientConn, signs})
 	l.queue.setOpen(true)
 	q.linkUp(l.purpose, &welcome)
 	err = l.send(ctx, stream, signs)
@@ -244,7 +250,7 @@ func (l *link) send(ctx context.Context, stream messageStream, signs *signs) err
 		for l.queue.take(&e) {
 			l.sent.Add(uint64(e.size()))
 			for requests, i := split(e.finish()), 0; i < len(requests); i++ {
-				signs.sent.Add(1)
+				signs.sending(requests[i].length)
 				if err := stream.SendMsg(&requests[i]); err != nil {
 					// The reading side knows why.
 					<-ctx.Done()

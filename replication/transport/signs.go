@@ -23,10 +23,16 @@ var (
 // stopped for that long has a chance to hear what came meanwhile.
 //
 // The connection is deaf if requests were sent, the peer does not know of them all, and from look
-// to look no further byte has come to it. A slow network brings bytes of a long request, and a
+// to look nothing of them has come to it. A slow network brings bytes of a long request, and a
 // peer that reads no more since it has enough to do says so. Requests are counted and not
 // bytes, to tell whether anything is on its way: a proxy between the nodes may frame them
 // in another way.
+//
+// Bytes count only as long as they can be the next request's. The length in front of a message has no
+// checksum: one with a bit flipped makes the peer wait for bytes that take minutes to come on a connection
+// with little to send, and take all requests for parts of one. So bytes that are more than twice the
+// request's, with those of questions, are no progress; nor are any if a question that was asked
+// behind a short request has been answered.
 type signs struct {
 	sent  atomic.Uint64 // requests given to the stream, the hello not among them
 	every time.Duration
@@ -41,9 +47,55 @@ type signs struct {
 	before   uint64 // sent at the last look
 	missed   int    // looks without a sign
 	stuck    int    // looks at which the connection was deaf
+
+	long      []longRequest // on their way
+	asked     uint64        // bytes of the questions that were asked on the connection
+	answered  uint64        // of those of them that are over
+	questions uint64        // that were asked
+	// since is when the next request was sent, or before: nothing was on its way then, or the one before it had just arrived.
+	since  struct{ bytes, answered, questions uint64 }
+	passed bool // a question that was asked after it is answered
 }
 
 const signsMissed = 4
+
+// longRequest is the number of a request, counted from 1, that has more bytes than a short one.
+type longRequest struct {
+	number uint64
+	bytes  int
+}
+
+const (
+	shortRequest = 256     // bytes; most that Raft says beside entries has fewer
+	askOverhead  = 1 << 10 // more bytes than a question has besides its payload
+)
+
+// sending notes that a request is given to the stream.
+func (s *signs) sending(bytes int) {
+	if bytes <= shortRequest {
+		s.sent.Add(1)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.long = append(s.long, longRequest{s.sent.Add(1), bytes})
+}
+
+// ask notes that a question is asked on the connection; the returned function says that it is over.
+func (s *signs) ask(bytes int) (over func(answered bool)) {
+	n := uint64(bytes + askOverhead)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked += n
+	s.questions++
+	number := s.questions
+	return func(answered bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.answered += n
+		s.passed = s.passed || answered && number > s.since.questions
+	}
+}
 
 // watchSigns calls dead when no sign was seen for so long, or nothing has arrived.
 func watchSigns(silence time.Duration, dead context.CancelCauseFunc) *signs {
@@ -62,8 +114,35 @@ func (s *signs) hear(r *pb.PeerReceived) {
 	if r == nil {
 		return
 	}
-	s.moved = s.moved || r.GetRequests() != s.received.GetRequests() || r.GetBytes() != s.received.GetBytes()
+	if !s.tells || r.GetRequests() != s.received.GetRequests() {
+		s.moved = true
+		s.begin(r)
+		done := 0
+		for done < len(s.long) && s.long[done].number <= r.GetRequests() {
+			done++
+		}
+		s.long = s.long[done:]
+	} else if r.GetBytes() != s.received.GetBytes() {
+		s.moved = s.moved || s.plausible(r)
+	}
 	s.tells, s.received = true, r
+}
+
+// begin begins to count for the next request.
+func (s *signs) begin(r *pb.PeerReceived) {
+	s.since.bytes, s.since.answered, s.since.questions, s.passed = r.GetBytes(), s.answered, s.questions, false
+}
+
+// plausible reports whether what has come since a request was received last can be part of the next one, and
+// of questions.
+func (s *signs) plausible(r *pb.PeerReceived) bool {
+	next := shortRequest
+	if len(s.long) > 0 && s.long[0].number == r.GetRequests()+1 {
+		next = s.long[0].bytes
+	} else if s.passed {
+		return false
+	}
+	return r.GetBytes()-s.since.bytes <= 2*(uint64(next)+s.asked-s.since.answered)+1<<10 // and pings, windows
 }
 
 // look looks at what has come since it looked last.
@@ -77,6 +156,9 @@ func (s *signs) look() {
 	s.stuck++
 	if !s.tells || s.moved || s.received.GetBusy() || s.before <= s.received.GetRequests() {
 		s.stuck = 0
+	}
+	if s.before <= s.received.GetRequests() {
+		s.begin(s.received)
 	}
 	s.seen, s.moved, s.before = false, false, s.sent.Load()
 	switch {

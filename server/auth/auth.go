@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/types"
 )
 
 // Methods of authentication.
@@ -35,6 +36,25 @@ type Account struct {
 
 // Admin reports whether the account may take the administrator's place.
 func (a *Account) Admin() bool { return a.Administers != nil && a.Administers() }
+
+// Credential tells accounts apart by how a client proves itself to them, and tells nobody how.
+func (a *Account) Credential() []byte {
+	sum := sha256.Sum256([]byte("trireme account\x00" + a.Plugin + "\x00" + a.Hash))
+	return sum[:]
+}
+
+// Closed is why nobody gets in by the account, whatever the password: nil, it is open.
+func (a *Account) Closed(user, host string) *types.Error {
+	switch {
+	case a.Locked:
+		return &types.Error{Number: 3118, State: "HY000",
+			Message: "Access denied for user '" + user + "'@'" + host + "'. Account is locked."}
+	case a.Expired:
+		// There are no sessions that may do nothing but change the password.
+		return &types.Error{Number: 1862, State: "HY000", Message: "Your password has expired. Another account has to give you a new one."}
+	}
+	return nil
+}
 
 // Source finds the account that a user who comes from a host, or its address, is to be
 // matched with.

@@ -54,12 +54,8 @@ func (a *Authenticator) Prove(ctx context.Context, user, host, address, password
 		return Account{}, Denied(user, host, password != "")
 	}
 	a.Succeeded(user, address)
-	switch {
-	case acct.Locked:
-		return Account{}, &types.Error{Number: 3118, State: "HY000",
-			Message: "Access denied for user '" + user + "'@'" + host + "'. Account is locked."}
-	case acct.Expired:
-		return Account{}, &types.Error{Number: 1862, State: "HY000", Message: "Your password has expired. Another account has to give you a new one."}
+	if closed := acct.Closed(user, host); closed != nil {
+		return Account{}, closed
 	}
 	return acct, nil
 }

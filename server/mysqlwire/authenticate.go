@@ -38,14 +38,8 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 		return nil, auth.Denied(resp.user, host, withPassword)
 	}
 	a.Succeeded(resp.user, address)
-	if acct.Locked {
-		return nil, &types.Error{Number: 3118, State: "HY000",
-			Message: "Access denied for user '" + resp.user + "'@'" + host + "'. Account is locked."}
-	}
-	if acct.Expired {
-		// There are no sessions that may do nothing but change the password.
-		return nil, &types.Error{Number: 1862, State: "HY000", Message: "Your password has expired. " +
-			"Another account has to give you a new one."}
+	if closed := acct.Closed(resp.user, host); closed != nil {
+		return nil, closed
 	}
 	return c.handover(resp, &acct, host), nil
 }
@@ -151,7 +145,7 @@ func (c *conn) ask(packet func([]byte) []byte) ([]byte, error) {
 func (c *conn) takeOver(resp *response) (*Handover, error) {
 	if c.s.opt.Redeem != nil {
 		if h := c.s.opt.Redeem(resp.auth); h != nil {
-			c.channel, c.host, c.hostAddress = h.channel(), h.Host, h.Address
+			c.channel, c.host, c.hostAddress = h.Channel(), h.Host, h.Address
 			if c.unknownNonce = len(h.Nonce) != nonceSize; !c.unknownNonce {
 				c.nonce = [nonceSize]byte(h.Nonce)
 			}

@@ -462,6 +462,7 @@ type Handover struct {
 	Address     string            `json:"address,omitempty"`
 	AccountUser string            `json:"account_user"`
 	AccountHost string            `json:"account_host"`
+	Credential  []byte            `json:"credential,omitempty"` // by which the client has proved itself; older members do not tell it
 	Schema      string            `json:"schema,omitempty"`
 	Collation   uint16            `json:"collation"`
 	Admin       bool              `json:"admin,omitempty"` // may take the administrator's place
@@ -480,15 +481,15 @@ type Handover struct {
 
 func (c *conn) handover(resp *response, acct *auth.Account, host string) *Handover {
 	h := &Handover{ID: c.id, User: resp.user, Host: host, AccountUser: acct.User, AccountHost: acct.Host,
-		Schema: resp.schema, Collation: resp.collation, Admin: acct.Admin(),
+		Credential: acct.Credential(), Schema: resp.schema, Collation: resp.collation, Admin: acct.Admin(),
 		Attributes: resp.attributes, TLS: c.channel.Cipher, TLSVersion: c.channel.Version,
 		Certified: c.channel.Certified, Subject: c.channel.Subject, Issuer: c.channel.Issuer, Nonce: bytes.Clone(c.nonce[:])}
 	_, h.Address = c.origin()
 	return h
 }
 
-// channel is how the client's connection is secured.
-func (h *Handover) channel() auth.Channel {
+// Channel is how the client's connection is secured.
+func (h *Handover) Channel() auth.Channel {
 	return auth.Channel{Cipher: h.TLS, Version: h.TLSVersion, Certified: h.Certified, Subject: h.Subject, Issuer: h.Issuer}
 }
 

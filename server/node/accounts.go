@@ -12,7 +12,9 @@ import (
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/server/auth"
+	"github.com/triremedb/trireme/server/mysqlwire"
 )
 
 // accounts finds accounts for the doors.
@@ -28,8 +30,24 @@ const accountsWait = 5 * time.Second
 // accountsLook is how often a node tries to read the accounts, until it has once.
 const accountsLook = 200 * time.Millisecond
 
-// Account implements auth.Source. Where no account is known yet nobody is told that its password is wrong.
+// accountsFresh is how long a client waits for this member to know what has been said of accounts so far. One that hears of
+// no leader, or is too far behind, goes by what it has: administrators have to get in. A session that writes
+// is looked at once more where it goes ([Node.confirm]).
+const accountsFresh = 500 * time.Millisecond
+
+// Account implements auth.Source. Where no account is known yet nobody is told that its password is wrong, nor by what was its
+// password before.
 func (a *accounts) Account(user, host, address string) (auth.Account, bool, error) {
+	if a.n.group != nil {
+		if _, led := a.n.group.Leader(); led {
+			_, _ = a.n.group.ReadPoint(group.ReadOptions{Consistency: group.Strong, Wait: accountsFresh})
+		}
+	}
+	return a.known(user, host, address)
+}
+
+// known is Account by what this member has applied.
+func (a *accounts) known(user, host, address string) (auth.Account, bool, error) {
 	for until := time.Now().Add(a.wait); !a.n.sessions.HasAccounts(); {
 		if !time.Now().Before(until) {
 			return auth.Account{}, false, &types.Error{Number: 1053, State: "08S01",
@@ -48,6 +66,25 @@ func (a *accounts) Account(user, host, address string) (auth.Account, bool, erro
 	return auth.Account{User: p.Name, Host: p.Host, Plugin: p.Plugin, Hash: p.Hash, Locked: p.Locked, Expired: p.Expired,
 		Require:     auth.Requirement{Kind: p.TLS, Cipher: p.Cipher, Issuer: p.Issuer, Subject: p.Subject},
 		Administers: func() bool { return a.n.sessions.AccountHas(p.ID, "CONNECTION_ADMIN") }}, true, nil
+}
+
+// confirm looks whether a client that another member has let in, or this one before it led, may come in by what
+// is known where sessions write: that member may not have heard of a password's change, or that an account is locked. Errors: 1045,
+// 1862, 3118, and those of Account.
+func (n *Node) confirm(h *mysqlwire.Handover) error {
+	acct, known, err := n.accounts.known(h.User, h.Host, h.Address)
+	if err != nil {
+		return err
+	}
+	ch := h.Channel()
+	if !known || acct.User != h.AccountUser || acct.Host != h.AccountHost || !n.auth.Meets(&acct, &ch) ||
+		len(h.Credential) > 0 && !bytes.Equal(h.Credential, acct.Credential()) {
+		return auth.Denied(h.User, h.Host, true)
+	}
+	if closed := acct.Closed(h.User, h.Host); closed != nil {
+		return closed
+	}
+	return nil
 }
 
 // hasAccounts reports whether the group's system tables are here.

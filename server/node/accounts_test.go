@@ -10,6 +10,8 @@ import (
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/server/auth"
+	"github.com/triremedb/trireme/server/mysqlwire"
 	"github.com/triremedb/trireme/server/users"
 )
 
@@ -37,6 +39,64 @@ func TestAccountsNotYet(t *testing.T) {
 	for user, want := range map[string]bool{"root": true, "nobody": false} {
 		if _, known, err := a.Account(user, "localhost", "127.0.0.1"); known != want || err != nil {
 			t.Errorf("%s: %v, %v", user, known, err)
+		}
+	}
+}
+
+// TestConfirm: whom a member has let in that did not know the accounts as they are is refused where the session goes, with what
+// that member would have said.
+func TestConfirm(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	if _, err := r.Manager.Bootstrap(context.Background(), session.BootstrapOptions{User: "root", Host: "%"}); err != nil {
+		t.Fatal(err)
+	}
+	n := &Node{sessions: r.Manager, stopping: make(chan struct{})}
+	n.accounts = accounts{n: n, wait: time.Millisecond}
+	var err error
+	if n.auth, err = auth.New(auth.Options{Source: &n.accounts}); err != nil {
+		t.Fatal(err)
+	}
+	root := r.Open(session.ConnectionInfo{User: "root", Host: "localhost", AccountUser: "root", AccountHost: "%"})
+	r.Exec(root, "CREATE USER app IDENTIFIED BY 'old'")
+	admitted := func(older bool) *mysqlwire.Handover {
+		acct, known, err := n.accounts.known("app", "localhost", "127.0.0.1")
+		if err != nil || !known {
+			t.Fatal(known, err)
+		}
+		h := &mysqlwire.Handover{User: "app", Host: "localhost", Address: "127.0.0.1", AccountUser: "app", AccountHost: "%", Credential: acct.Credential()}
+		if older {
+			h.Credential = nil
+		}
+		return h
+	}
+	before, older := admitted(false), admitted(true)
+	for _, c := range []struct {
+		statement  string
+		own, older uint16 // what becomes of a client that was let in before the statement
+	}{
+		{"DO 1", 0, 0},
+		{"ALTER USER app ACCOUNT LOCK", 3118, 3118},
+		{"ALTER USER app ACCOUNT UNLOCK", 0, 0},
+		{"ALTER USER app REQUIRE SSL", 1045, 1045},
+		{"ALTER USER app REQUIRE NONE", 0, 0},
+		{"CREATE USER app@localhost IDENTIFIED BY 'other'", 1045, 1045}, // which is who comes now
+		{"DROP USER app@localhost", 0, 0},
+		{"ALTER USER app PASSWORD EXPIRE", 1862, 1862},
+		{"ALTER USER app IDENTIFIED BY 'new'", 1045, 0},
+		{"DROP USER app", 1045, 1045},
+	} {
+		r.Exec(root, c.statement)
+		for h, want := range map[*mysqlwire.Handover]uint16{before: c.own, older: c.older} {
+			err, got := n.confirm(h), uint16(0)
+			var told *types.Error
+			if errors.As(err, &told) {
+				got = told.Number
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if got != want {
+				t.Errorf("%s, credential %t: %v, want %d", c.statement, h == before, err, want)
+			}
 		}
 	}
 }

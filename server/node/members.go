@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"net"
 	"strconv"
 	"sync"
@@ -193,6 +194,14 @@ func (n *Node) issue(ctx context.Context, payload []byte) ([]byte, error) {
 	if err := json.Unmarshal(payload, &h); err != nil {
 		return nil, err
 	}
+	if err := n.confirm(&h); err != nil {
+		f := &transport.Failure{Text: err.Error()}
+		var told *types.Error
+		if errors.As(err, &told) {
+			f.Code, f.Text = uint32(told.Number), told.State+told.Message
+		}
+		return nil, f
+	}
 	h.From = transport.CallerFrom(ctx).Member
 	t := n.tickets.issue(&h)
 	if t == nil {
@@ -216,11 +225,11 @@ func (n *Node) forward(ctx context.Context, h *mysqlwire.Handover) (*mysqlwire.T
 	}
 	for {
 		if n.serves() {
-			return nil, nil
+			return nil, n.confirm(h)
 		}
 		if leader, ok := n.group.Leader(); ok && leader.ID != n.group.ID() {
-			if t := n.askTicket(ctx, leader.ID, payload); t != nil {
-				return t, nil
+			if t, err := n.askTicket(ctx, leader.ID, payload); t != nil || err != nil {
+				return t, err
 			}
 		}
 		select {
@@ -234,19 +243,24 @@ func (n *Node) forward(ctx context.Context, h *mysqlwire.Handover) (*mysqlwire.T
 	}
 }
 
-func (n *Node) askTicket(ctx context.Context, leader uint64, payload []byte) *mysqlwire.Target {
+// askTicket asks a member for a ticket; nil: it gives none now. The error is what it says of the client.
+func (n *Node) askTicket(ctx context.Context, leader uint64, payload []byte) (*mysqlwire.Target, error) {
 	b, err := n.peers.Ask(ctx, transport.Call{To: leader, Kind: askHandover, Payload: payload, Timeout: forwardAsk})
 	if err != nil {
 		n.log.Debug("handing a session over", "to", leader, "error", err)
-		return nil
+		var f *transport.Failure
+		if errors.As(err, &f) && f.Code != 0 && len(f.Text) > 5 {
+			return nil, &types.Error{Number: uint16(f.Code), State: f.Text[:5], Message: f.Text[5:]}
+		}
+		return nil, nil
 	}
 	var i issued
 	if json.Unmarshal(b, &i) != nil || i.Addr == "" {
-		return nil
+		return nil, nil
 	}
 	t := &mysqlwire.Target{Member: leader, Addr: i.Addr, Ticket: i.Ticket}
 	if len(i.Certificate) > 0 {
 		t.TLS, t.AlwaysTLS = auth.Pinned(i.Certificate), n.cfg.String("peer_tls_cert") != ""
 	}
-	return t
+	return t, nil
 }

@@ -44,6 +44,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"every node is drained", g.nodesDrained},
 		{"all pods are deleted at once", g.allDeleted},
 		{"a volume is lost", g.volumeLost},
+		{"the only founder's volume is lost when there are three", g.founderLost},
 		{"two of three volumes are lost", g.majorityLost},
 		{"five members, and three again", g.scaled},
 		{"two read replicas, and none", g.replicasComeAndGo},
@@ -297,7 +298,30 @@ func (g *group) allDeleted(_ *testing.T, b *bank) string {
 }
 
 func (g *group) volumeLost(t *testing.T, _ *bank) string {
-	lost := g.follower()
+	g.lose(t, g.follower())
+	return ""
+}
+
+// founderLost: a group of one is scaled by hand, so that the first pod, when it has lost its volume, is told to found a group alone. It
+// joins the one that there is.
+func (g *group) founderLost(t *testing.T, b *bank) string {
+	g.upgrade("--set=replicaCount=1")
+	g.whole(1)
+	g.replicas(3)
+	g.whole(3)
+	for _, p := range g.members() {
+		if strings.HasSuffix(p.Meta.Name, "-0") {
+			g.lose(t, p)
+		}
+	}
+	g.equal(b)
+	g.upgrade("--set=replicaCount=3")
+	g.whole(3)
+	return ""
+}
+
+// lose has a member lose its volume, and awaits it as another one.
+func (g *group) lose(t *testing.T, lost pod) {
 	was, err := g.status(&lost)
 	g.must(err)
 	g.must(g.api.remove("/api/v1/namespaces/" + namespace + "/persistentvolumeclaims/data-" + lost.Meta.Name))
@@ -309,7 +333,6 @@ func (g *group) volumeLost(t *testing.T, _ *bank) string {
 			t.Errorf("%s came back as member %d (%v)", p.Meta.Name, r.Member, err)
 		}
 	}
-	return ""
 }
 
 // scaled makes the group larger and smaller again: whoever is scaled away has left it.

@@ -173,7 +173,17 @@ func (b *Bootstrap) round(ctx context.Context, t transport.Transport) (Action, e
 	if contacts, err := b.opts.Discovery.Contacts(ctx); err == nil {
 		addrs = append(slices.Clone(addrs), contacts...)
 	}
-	a := Decide(&b.local, plan, b.askAll(ctx, t, addrs))
+	answers := b.askAll(ctx, t, addrs)
+	a := Decide(&b.local, plan, answers)
+	if c, ok := b.opts.Discovery.(census); ok && a.Kind == Prepare {
+		everybody, known, err := c.Everybody(ctx)
+		if err != nil {
+			return wait("whether there are other nodes than the founders is not known: %v", err), nil
+		}
+		if w, not := decideAlone(&b.local, answers, everybody); known && not {
+			return w, nil
+		}
+	}
 	if a.Kind == Found {
 		b.local.State = Begun
 		b.tell(nil)

@@ -202,6 +202,27 @@ func decidePlan(local *Local, plan *Plan, answers []Answer) (Action, bool) {
 	return Action{}, false
 }
 
+// decideAlone looks at nodes that are no founders, before a node prepares to found a group: the plan may have had more founders when
+// there was one, and whoever of them, or joined since, does not answer may be a member. everybody are all nodes that there are, as
+// far as names tell.
+func decideAlone(local *Local, answers []Answer, everybody []string) (Action, bool) {
+	if !slices.Contains(everybody, local.Addr) {
+		return wait("the name that leads to all nodes does not lead to this one, %s, yet: it may not tell of others either", local.Addr), true
+	}
+	for _, n := range everybody {
+		i := slices.IndexFunc(answers, func(a Answer) bool { return a.Addr == n })
+		switch {
+		case n == local.Addr:
+		case i < 0:
+			return wait("node %s has come, and was not asked yet", n), true
+		case answers[i].Err != nil:
+			return wait("node %s is there, does not answer (%v), and may have the group's data: a group is founded when it has answered that "+
+				"there is none, or is gone", n, answers[i].Err), true
+		}
+	}
+	return Action{}, false
+}
+
 // decideFounding moves a founder on. Everybody has answered, nobody has begun, and
 // all have the same plan.
 func decideFounding(local *Local, plan *Plan, answers []Answer) Action {

@@ -123,6 +123,12 @@ type Discovery interface {
 	Close() error
 }
 
+// census is what a Discovery may do besides: tell of all nodes that there are, founders or not.
+type census interface {
+	// Everybody returns their addresses; known is false if it has no way to know.
+	Everybody(ctx context.Context) (addrs []string, known bool, err error)
+}
+
 // Announcement is what a member of a group tells a registry.
 type Announcement struct {
 	Group transport.GroupID `json:"group"`

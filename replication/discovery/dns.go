@@ -27,6 +27,10 @@ type DNSOptions struct {
 	// Service is "host:port" of a headless service whose addresses are those of all
 	// members, also of later ones; it is asked by nodes that join. Optional.
 	Service string
+	// Members is a name with SRV records whose targets are all nodes, founders or not, by the names that stay with
+	// them, also those that are not ready: they are asked by nodes that join, and a group is founded only when
+	// this node is among them and all others have answered. Optional.
+	Members string
 
 	Timeout  time.Duration // of a lookup; 0: 3 s
 	Resolver Resolver      // nil: the system's
@@ -41,7 +45,10 @@ type Resolver interface {
 // DNS finds nodes by name.
 type DNS struct{ opts DNSOptions }
 
-var _ Discovery = (*DNS)(nil)
+var (
+	_ Discovery = (*DNS)(nil)
+	_ census    = (*DNS)(nil)
+)
 
 // NewDNS returns the discovery of these names.
 func NewDNS(opts DNSOptions) (*DNS, error) {
@@ -88,24 +95,24 @@ func (d *DNS) Plan(ctx context.Context) (*Plan, error) {
 	if d.opts.Pattern != "" {
 		return NewPlan(d.opts.Name, d.ordinals(), d.opts.Expect)
 	}
-	targets, err := d.targets(ctx)
+	targets, err := d.targets(ctx, d.opts.SRV)
 	if err != nil {
 		return nil, err
 	}
 	return NewPlan(d.opts.Name, targets, d.opts.Expect)
 }
 
-// targets looks the SRV records up. None is no error: the first pod asks before
+// targets looks SRV records up. None is no error: the first pod asks before
 // there are any.
-func (d *DNS) targets(ctx context.Context) ([]string, error) {
+func (d *DNS) targets(ctx context.Context, name string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.opts.Timeout)
 	defer cancel()
-	_, records, err := d.opts.Resolver.LookupSRV(ctx, "", "", d.opts.SRV)
+	_, records, err := d.opts.Resolver.LookupSRV(ctx, "", "", name)
 	if notFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("discovery: looking up %s: %w", d.opts.SRV, err)
+		return nil, fmt.Errorf("discovery: looking up %s: %w", name, err)
 	}
 	var targets []string
 	for _, r := range records {
@@ -125,10 +132,14 @@ func (d *DNS) Contacts(ctx context.Context) ([]string, error) {
 	var all []string
 	var errs []error
 	if d.opts.SRV != "" {
-		targets, err := d.targets(ctx)
+		targets, err := d.targets(ctx, d.opts.SRV)
 		all, errs = append(all, targets...), append(errs, err)
 	} else {
 		all = append(all, d.ordinals()...)
+	}
+	if d.opts.Members != "" {
+		targets, err := d.targets(ctx, d.opts.Members)
+		all, errs = append(all, targets...), append(errs, err)
 	}
 	if d.opts.Service != "" {
 		host, port, _ := net.SplitHostPort(d.opts.Service)
@@ -147,6 +158,15 @@ func (d *DNS) Contacts(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
+}
+
+// Everybody implements census.
+func (d *DNS) Everybody(ctx context.Context) (addrs []string, known bool, err error) {
+	if d.opts.Members == "" {
+		return nil, false, nil
+	}
+	addrs, err = d.targets(ctx, d.opts.Members)
+	return addrs, true, err
 }
 
 // Announce implements [Discovery].

@@ -57,6 +57,33 @@ func TestDNSPattern(t *testing.T) {
 	}
 }
 
+// All nodes are asked by the names that records tell, and who they are is known if the records are.
+func TestDNSMembers(t *testing.T) {
+	ctx, f := context.Background(), &fakeDNS{}
+	d, err := NewDNS(DNSOptions{Name: "c", Expect: 1, Pattern: "t-{}.t.svc:7000", Members: "_peers._tcp.t.svc", Resolver: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, known, err := d.Everybody(ctx); err != nil || !known || len(all) != 0 {
+		t.Errorf("no records: %v, %v, %v", all, known, err)
+	}
+	f.srv = map[string][]*net.SRV{"_peers._tcp.t.svc": {{Target: "t-1.t.svc.", Port: 7000}, {Target: "t-0.t.svc.", Port: 7000}, {Target: "t-read-0.t.svc.", Port: 7000}}}
+	const want = "[t-0.t.svc:7000 t-1.t.svc:7000 t-read-0.t.svc:7000]"
+	if all, known, err := d.Everybody(ctx); err != nil || !known || fmt.Sprint(all) != want {
+		t.Errorf("%v, %v, %v", all, known, err)
+	}
+	if c, err := d.Contacts(ctx); err != nil || fmt.Sprint(c) != want {
+		t.Errorf("%v, %v", c, err)
+	}
+	f.err = errors.New("server misbehaving")
+	if _, _, err := d.Everybody(ctx); !errors.Is(err, f.err) {
+		t.Errorf("%v", err)
+	}
+	if c, err := d.Contacts(ctx); err != nil || fmt.Sprint(c) != "[t-0.t.svc:7000]" {
+		t.Errorf("founders can be asked: %v, %v", c, err)
+	}
+}
+
 func TestDNSRecords(t *testing.T) {
 	ctx, f := context.Background(), &fakeDNS{}
 	d, err := NewDNS(DNSOptions{Name: "c", Expect: 2, SRV: "_peer._tcp.t.svc", Resolver: f})

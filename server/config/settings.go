@@ -87,6 +87,7 @@ var Sections = []Section{
 		{Name: "discovery_dns_pattern", Doc: "dns: peer address of a founder with {} for its number from 0 on, as trireme-{}.trireme.prod.svc.cluster.local:17100."},
 		{Name: "discovery_dns_srv", Doc: "dns: name of SRV records of the founders, instead of a pattern."},
 		{Name: "discovery_dns_service", Doc: "dns: host:port of a name whose addresses are those of all members, for nodes that join."},
+		{Name: "discovery_dns_members", Doc: "dns: name of SRV records of all nodes, founders or not, also of those that are not ready, as _peers._tcp.trireme-peers.prod.svc.cluster.local. Nodes that join ask them, and a group is founded only when all of them have answered that there is none."},
 		{Name: "discovery_expect", Kind: Number, Default: "0", Max: 99, Doc: "dns, etcd: how many nodes found the group; etcd: 0 means that this node founds none."},
 		{Name: "etcd_endpoints", Kind: List, Doc: "etcd: its addresses."},
 		{Name: "etcd_username", Doc: "etcd: who this node is there."},

@@ -62,7 +62,7 @@ func discover(cfg *config.Config, log *slog.Logger) (discovery.Discovery, error)
 	case "dns":
 		return discovery.NewDNS(discovery.DNSOptions{Name: name, Expect: expect,
 			Pattern: cfg.String("discovery_dns_pattern"), SRV: cfg.String("discovery_dns_srv"),
-			Service: cfg.String("discovery_dns_service")})
+			Service: cfg.String("discovery_dns_service"), Members: cfg.String("discovery_dns_members")})
 	case "etcd":
 		return discovery.NewEtcd(discovery.EtcdOptions{Name: name, Addr: addr, Expect: expect,
 			Endpoints: cfg.List("etcd_endpoints"), Username: cfg.String("etcd_username"),

@@ -266,10 +266,8 @@ etcd_prefix = {{ .Values.discovery.etcd.prefix }}
 {{- else }}
 discovery = dns
 discovery_dns_pattern = {{ include "trireme.fullname" . }}-{}.{{ include "trireme.domain" . }}:17100
-{{- /* It leads to addresses, for which no certificate is: only names can be asked by TLS. */}}
-{{- if or (eq .Values.peerTLS.source "none") (hasKey .Values.settings "peer_tls_server_name") }}
-discovery_dns_service = {{ include "trireme.domain" . }}:17100
-{{- end }}
+{{- /* By names, for which the certificates are. */}}
+discovery_dns_members = _peers._tcp.{{ include "trireme.domain" . }}
 {{- end }}
 innodb_buffer_pool_size = {{ .Values.bufferPool }}
 shutdown_timeout = {{ .Values.shutdownSeconds }}s

@@ -93,10 +93,12 @@ type core struct {
 	opened   time.Duration             // when
 	lastTime entryTime                 // of the last entry applied, by the leader's clock in it
 	fresh    atomic.Pointer[freshness] // told by the leader last; nil: nothing
-	behind   behind
-	failure  atomic.Pointer[error]
-	onFail   func(error)
-	onSnap   func(from uint64)
+	// freshBefore is the last word before that whose entries are here.
+	freshBefore atomic.Pointer[freshness]
+	behind      behind
+	failure     atomic.Pointer[error]
+	onFail      func(error)
+	onSnap      func(from uint64)
 
 	waitMu  sync.Mutex
 	waiters []*appliedWait

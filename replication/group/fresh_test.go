@@ -3,14 +3,18 @@ package group_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
 
@@ -239,4 +243,53 @@ func TestStrongReadWaitsNoLonger(t *testing.T) {
 			tasks.Wait()
 		})
 	}
+}
+
+// deafened drops entries on their way to a node.
+type deafened struct {
+	transport.Handler
+	over *bool
+}
+
+func (d deafened) Receive(from, incarnation uint64, msgs []*raftpb.Message) {
+	if *d.over {
+		msgs = slices.DeleteFunc(msgs, func(m *raftpb.Message) bool { return m.GetType() == raftpb.MsgApp })
+	}
+	d.Handler.Receive(from, incarnation, msgs)
+}
+
+// Who has lost the lead is behind since then, and not since it had won it, when it hears of entries that have not come yet.
+func TestLagAfterTheLead(t *testing.T) {
+	missed := false
+	options := func(o *group.Options) {
+		if listen := o.Transport; o.ID == 1 {
+			o.Transport = func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
+				return listen(id, deafened{h, &missed})
+			}
+		}
+	}
+	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
+		first := r.nodes[0]
+		if l := r.leader(nil); l != first && (l.node.Transfer(first.id) != nil || !r.within(time.Minute, first.node.Writable)) {
+			t.Error("member 1 does not lead")
+		}
+		for i := range 60 {
+			first.write(first.node, fmt.Sprint("led", i))
+			env.Sleep(r.sim, time.Second)
+		}
+		next := r.others(first)[0]
+		if err := first.node.Transfer(next.id); err != nil || !r.within(time.Minute, next.node.Writable) {
+			t.Errorf("the lead is not handed over: %v", err)
+		}
+		missed = true
+		next.write(next.node, "other")
+		env.Sleep(r.sim, 3*time.Second)
+		if lag := first.node.Status().Lag; lag.Time < 2*time.Second || lag.Time > 5*time.Second {
+			t.Errorf("it is %v behind: %+v", lag.Time, first.node.Status())
+		}
+		missed = false
+		if !r.within(time.Minute, func() bool { return first.node.Status().Lag.Time == 0 }) {
+			t.Errorf("%+v", first.node.Status())
+		}
+	})
 }

@@ -121,7 +121,7 @@ func (l *lease) confirmed(t *raftTask, s raft.ReadState) {
 		if l.sent[0].seq == seq {
 			l.until.Store(int64(l.sent[0].at + l.length))
 			l.fresh, l.proven = freshness{l.sent[0].wall, s.Index}, t.env.Monotonic()
-			t.n.fresh.Store(&freshness{l.fresh.time, l.fresh.index})
+			t.n.hearFresh(l.fresh)
 		}
 		l.sent = append(l.sent[:0], l.sent[1:]...)
 	}

@@ -148,7 +148,7 @@ func (t *raftTask) promiseTo(m *raftpb.Message) bool {
 	t.refused, t.held = leadership{}, nil
 	t.word = true
 	if f, ok := told(m); ok {
-		t.n.fresh.Store(&f)
+		t.n.hearFresh(f)
 	}
 	t.n.removal.over()
 	return true

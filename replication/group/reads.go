@@ -287,6 +287,15 @@ func (c *core) waitFresh(bound time.Duration, w waiting) error {
 	}
 }
 
+// hearFresh takes a leader's newest word, or this node's own as the leader. One whose entries are here still counts while those of
+// the newest are on their way: who has led applies nothing while it does, and has no other. Only the Raft task calls it.
+func (c *core) hearFresh(f freshness) {
+	if was := c.fresh.Load(); was != nil && c.reached(was.index, 0) {
+		c.freshBefore.Store(was)
+	}
+	c.fresh.Store(&f)
+}
+
 // age is how long ago everything that the group had acknowledged was applied here, by this
 // member's clock now and the leader's in the newest entry applied, or in its last word if that
 // is of later entries; 0 for the leader.
@@ -296,6 +305,8 @@ func (c *core) age() time.Duration {
 	}
 	at, index := c.lastTime.load()
 	if f := c.fresh.Load(); f != nil && f.index >= index && c.reached(f.index, 0) {
+		at = f.time
+	} else if f = c.freshBefore.Load(); f != nil && f.index >= index {
 		at = f.time
 	}
 	if at == 0 {

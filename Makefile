@@ -6,6 +6,7 @@ SHELL       := /bin/bash
 
 PKG      ?= ./...
 TIMEOUT  ?= 15m
+RACE_TIMEOUT ?= 30m
 # Packages tested at once: groups of nodes wait more than they compute.
 PACKAGES ?= $(shell echo $$(( 2 * $$(nproc) )))
 FUZZTIME ?= 10s
@@ -32,7 +33,7 @@ test: bin/testsum ## all tests, the house rules, and simulated lives of a group
 	go test -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
 
 test-race: bin/testsum ## all tests with the race detector; computations do less under it (internal/race)
-	GORACE=atexit_sleep_ms=20 go test -race -p $(PACKAGES) -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
+	GORACE=atexit_sleep_ms=20 go test -race -p $(PACKAGES) -pgo=off -timeout $(RACE_TIMEOUT) -json $(PKG) | bin/testsum
 
 simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 	go test -v -count=1 -timeout 0 ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v -sim.procs=$(shell nproc)

@@ -162,19 +162,19 @@ func (s *Session) selectLimit(c *compiled) uint64 {
 	if s.opt.selectLimit == math.MaxUint64 {
 		return math.MaxUint64
 	}
+	var limit *ast.Limit
 	switch q := c.kind.(type) {
 	case *ast.Select:
-		if q.Limit == nil {
-			return s.opt.selectLimit
-		}
+		limit = q.Limit
 	case *ast.SetOp:
-		if q.Limit == nil {
-			return s.opt.selectLimit
-		}
+		limit = q.Limit
 	case *ast.Values:
-		if q.Limit == nil {
-			return s.opt.selectLimit
-		}
+		limit = q.Limit
+	default:
+		return math.MaxUint64
+	}
+	if limit == nil {
+		return s.opt.selectLimit
 	}
 	return math.MaxUint64
 }

@@ -122,3 +122,23 @@ func TestSignsOfLostRequests(t *testing.T) {
 		})
 	}
 }
+
+// What is on its way is forgotten when it has arrived, and not remembered for a peer that never tells.
+func TestLongRequestsAreForgotten(t *testing.T) {
+	for _, tells := range []bool{true, false} {
+		s := watchSigns(time.Minute, func(error) {})
+		if tells {
+			s.hear(&pb.PeerReceived{})
+		}
+		for n := range uint64(1000) {
+			s.sending(1 << 20)
+			if tells {
+				s.hear(&pb.PeerReceived{Requests: n, Bytes: n << 20}) // all but the newest
+			}
+		}
+		s.stop()
+		if want := map[bool]int{true: 1}[tells]; len(s.long) != want || cap(s.long) > 16 {
+			t.Errorf("tells %v: %d requests are remembered, with room for %d", tells, len(s.long), cap(s.long))
+		}
+	}
+}

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,7 +79,10 @@ func (s *signs) sending(bytes int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.long = append(s.long, longRequest{s.sent.Add(1), bytes})
+	number := s.sent.Add(1)
+	if s.tells { // whoever does not would never have it forgotten
+		s.long = append(s.long, longRequest{number, bytes})
+	}
 }
 
 // ask notes that a question is asked on the connection; the returned function says that it is over.
@@ -121,7 +125,7 @@ func (s *signs) hear(r *pb.PeerReceived) {
 		for done < len(s.long) && s.long[done].number <= r.GetRequests() {
 			done++
 		}
-		s.long = s.long[done:]
+		s.long = slices.Delete(s.long, 0, done)
 	} else if r.GetBytes() != s.received.GetBytes() {
 		s.moved = s.moved || s.plausible(r)
 	}

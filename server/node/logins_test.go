@@ -1,12 +1,17 @@
 package node_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/server/mysqlwire"
 )
 
 // TestLoginsKnowWhatWasSaid: through whichever member a client comes, it is let in by the accounts as they are once the
@@ -42,5 +47,19 @@ func TestLoginsKnowWhatWasSaid(t *testing.T) {
 		if was, is := login("app", fmt.Sprint("p", i)), login("app", fmt.Sprint("p", i+1)); was != 1045 || is != 0 {
 			t.Fatalf("change %d: %d with the password before, %d with the new one", i, was, is)
 		}
+	}
+
+	// A member that is far behind lets somebody in whom the leader does not.
+	h := &mysqlwire.Handover{User: "app", Host: "localhost", Address: "127.0.0.1", AccountUser: "app", AccountHost: "%", Credential: []byte("before")}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err := other.Forward(ctx, h)
+	var told *types.Error
+	if !errors.As(err, &told) || told.Number != 1045 || told.State != "28000" {
+		t.Errorf("by another credential: %v", err)
+	}
+	h.Credential = nil // as older members tell
+	if to, err := other.Forward(ctx, h); err != nil || to == nil {
+		t.Errorf("without a credential: %v, %v", to, err)
 	}
 }

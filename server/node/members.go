@@ -174,7 +174,8 @@ func (t *tickets) redeem(b []byte) *mysqlwire.Handover {
 // issued answers askHandover.
 type issued struct {
 	contact
-	Ticket []byte `json:"ticket"`
+	Ticket  []byte       `json:"ticket"`
+	Refused *types.Error `json:"refused,omitempty"` // why the client gets none; older members ask again until their time is up
 }
 
 // issue takes a session over from another member.
@@ -195,19 +196,18 @@ func (n *Node) issue(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	if err := n.confirm(&h); err != nil {
-		f := &transport.Failure{Text: err.Error()}
-		var told *types.Error
-		if errors.As(err, &told) {
-			f.Code, f.Text = uint32(told.Number), told.State+told.Message
+		var refused *types.Error
+		if errors.As(err, &refused) {
+			return json.Marshal(issued{Refused: refused})
 		}
-		return nil, f
+		return nil, err
 	}
 	h.From = transport.CallerFrom(ctx).Member
 	t := n.tickets.issue(&h)
 	if t == nil {
 		return nil, &transport.Failure{Text: "too many sessions are being handed over"}
 	}
-	return json.Marshal(issued{n.self(), t})
+	return json.Marshal(issued{contact: n.self(), Ticket: t})
 }
 
 const (
@@ -248,14 +248,13 @@ func (n *Node) askTicket(ctx context.Context, leader uint64, payload []byte) (*m
 	b, err := n.peers.Ask(ctx, transport.Call{To: leader, Kind: askHandover, Payload: payload, Timeout: forwardAsk})
 	if err != nil {
 		n.log.Debug("handing a session over", "to", leader, "error", err)
-		var f *transport.Failure
-		if errors.As(err, &f) && f.Code != 0 && len(f.Text) > 5 {
-			return nil, &types.Error{Number: uint16(f.Code), State: f.Text[:5], Message: f.Text[5:]}
-		}
 		return nil, nil
 	}
 	var i issued
-	if json.Unmarshal(b, &i) != nil || i.Addr == "" {
+	if err = json.Unmarshal(b, &i); err == nil && i.Refused != nil {
+		return nil, i.Refused
+	}
+	if err != nil || i.Addr == "" {
 		return nil, nil
 	}
 	t := &mysqlwire.Target{Member: leader, Addr: i.Addr, Ticket: i.Ticket}

@@ -29,6 +29,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"all members are stopped, and started by an upgrade", g.stoppedAndUpgraded},
 		{"the group hibernates, and is woken", g.hibernated},
 		{"kubectl scales to five, and an upgrade to three", g.scaledByHand},
+		{"kubectl scales to one, and back before claims are gone", g.scaledAwayAndBack},
 		{"volumes grow, and what cannot be is refused", g.volumesGrow},
 		{"another image", g.imageChanged},
 		{"back to the image before", g.rolledBack},
@@ -318,6 +319,43 @@ func (g *group) founderLost(t *testing.T, b *bank) string {
 	g.upgrade("--set=replicaCount=3")
 	g.whole(3)
 	return ""
+}
+
+// scaledAwayAndBack takes the others away, and wants them again as soon as they have left: their claims are still there, or are
+// being deleted. They come back as new members.
+func (g *group) scaledAwayAndBack(t *testing.T, b *bank) string {
+	r, err := g.status(g.leader())
+	g.must(err)
+	was := map[uint64]bool{}
+	for _, m := range r.Members {
+		was[m.ID] = true
+	}
+	g.replicas(1)
+	g.eventually("the others have left", func() error {
+		r, err := g.status(&g.members()[0])
+		if err == nil && len(r.Members) != 1 {
+			err = fmt.Errorf("there are %d members", len(r.Members))
+		}
+		return err
+	})
+	began := time.Now()
+	g.replicas(3)
+	g.whole(3)
+	took := time.Since(began)
+	r, err = g.status(g.leader())
+	g.must(err)
+	again := 0
+	for _, m := range r.Members {
+		if was[m.ID] {
+			again++
+		}
+	}
+	if again != 1 {
+		t.Errorf("of the three members that there were, %d are there", again)
+	}
+	g.equal(b)
+	g.upgrade("--set=replicaCount=3")
+	return fmt.Sprintf(": %s back", round(took))
 }
 
 // lose has a member lose its volume, and awaits it as another one.

@@ -147,6 +147,9 @@ func (c *core) open(id *identity) error {
 	if err := c.loadMembership(id); err != nil {
 		return err
 	}
+	if c.removal.left, err = readLeft(c.opt.FS, id); err != nil {
+		return err
+	}
 	if err := c.openLog(id); err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ func notHalfMade(fsys file.FS) (names []string, err error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case slices.Contains(names, discardedName):
+		return nil, errDiscarded
 	case slices.Contains(names, planName):
 		return nil, errRegrouping
 	case slices.Contains(names, restoringName) && !slices.Contains(names, identityName):

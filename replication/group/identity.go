@@ -37,8 +37,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	12 16  group
 //	28  8  member
 //	36     membership when the group was founded
-func readIdentity(fsys file.FS) (*identity, error) {
-	b, err := file.ReadWhole(fsys, identityName, identityMax)
+func readIdentity(fsys file.FS) (*identity, error) { return readIdentityAs(fsys, identityName) }
+
+// readIdentityAs reads a copy of it that has another name.
+func readIdentityAs(fsys file.FS, name string) (*identity, error) {
+	b, err := file.ReadWhole(fsys, name, identityMax)
 	if errors.Is(err, file.ErrTooLong) || err == nil && len(b) < 36 {
 		return nil, errIdentity
 	}
@@ -57,12 +60,14 @@ func readIdentity(fsys file.FS) (*identity, error) {
 }
 
 // write makes the file, whole or not at all.
-func (id *identity) write(fsys file.FS) error {
+func (id *identity) write(fsys file.FS) error { return id.writeAs(fsys, identityName) }
+
+func (id *identity) writeAs(fsys file.FS, name string) error {
 	b := append([]byte(nil), identityMagic[:]...)
 	b = append(b, 0, 0, 0, 0)
 	b = append(b, id.group[:]...)
 	b = binary.LittleEndian.AppendUint64(b, id.id)
 	b = append(b, id.founded.encode()...)
 	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[12:], castagnoli))
-	return file.WriteWhole(fsys, identityName, b)
+	return file.WriteWhole(fsys, name, b)
 }

@@ -64,7 +64,14 @@ func OpenContext(ctx context.Context, opt Options) (*Node, error) {
 	if err := n.lock(); err != nil {
 		return nil, err
 	}
-	names, err := notHalfMade(opt.FS)
+	discarded, err := finishDiscard(opt.FS)
+	if discarded {
+		n.opt.Log.Info("the directory was that of a member that has left the group: its data are removed, and this node begins as a new one")
+	}
+	var names []string
+	if err == nil {
+		names, err = notHalfMade(opt.FS)
+	}
 	if err == nil {
 		if err := tidyRestored(opt.FS, opt.Env, names); err != nil {
 			n.opt.Log.Warn("what a restore has left in the directory stays", "error", err)

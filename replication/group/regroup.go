@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
+	"strings"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/binlog/log"
@@ -147,6 +148,7 @@ var errNoData = errors.New("group: this member has no data of its own: it was to
 func (r *Regroup) nobody() error {
 	for _, c := range []struct{ name, what string }{
 		{restoringName, "a restore into this directory was cut short: run trireme restore again"},
+		{discardedName, strings.TrimPrefix(errDiscarded.Error(), "group: ")},
 		{raftlog.StateFileName, "the file named member, which says whose directory this is, is missing: put it back, or restore a backup"},
 	} {
 		if there, err := r.FS.Exists(c.name); err != nil || there {

@@ -19,12 +19,13 @@ import (
 // or which was put back from an old copy. The node stops, and will not start as this member
 // again, when a majority of the voters that it knows say so: one of them has taken part in every
 // later decision. Or when one does and the node's own log has the removal, or the joint configuration
-// before it.
+// before it, or its leader has told it so before it was stopped (HasLeft).
 //
 // Until then, and unless a leader talks to it as to a member, it serves no reads: if the word is
 // right, nobody tells it any more what it misses. A member that was away while others left, too,
 // may never hear a majority of those it knows. It stays so, and says what to do.
 type removal struct {
+	left  bool // HasLeft was called
 	mu    sync.Mutex
 	words []uint64 // voters that have said so
 	told  time.Duration
@@ -56,6 +57,8 @@ func (v *removal) heard(c *core, from uint64) {
 		}
 	}
 	switch most := voters/2 + 1; {
+	case v.left:
+		c.fail(fmt.Errorf("%w (member %d says so, and so did the leader before this member was stopped)", ErrRemoved, from))
 	case !self || c.membership.leaving(c.opt.ID):
 		c.fail(fmt.Errorf("%w (member %d says so, and so does this member's log)", ErrRemoved, from))
 	case len(v.words) >= most:

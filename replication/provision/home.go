@@ -202,7 +202,7 @@ func (h *Home) remove(g *generation) error {
 		return nil
 	}
 	if err == nil {
-		err = removeTree(h.fsys, g.dir())
+		err = file.RemoveTree(h.fsys, g.dir())
 	}
 	if err == nil {
 		err = h.fsys.SyncDir(".")

@@ -167,7 +167,7 @@ func TestHomeErrors(t *testing.T) {
 		"data.current is missing": func(fsys *simfile.FS) { _ = fsys.Remove(currentName) },
 		"malformed":               func(fsys *simfile.FS) { put(t, fsys, currentName, "TRHOME1\nxxxxxxxxxxxxxxxxxxxx") },
 		"data.2, which is missing": func(fsys *simfile.FS) {
-			if err := removeTree(fsys, "data.2"); err != nil {
+			if err := file.RemoveTree(fsys, "data.2"); err != nil {
 				t.Fatal(err)
 			}
 		},

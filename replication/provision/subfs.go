@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -35,25 +34,3 @@ func (s subFS) SyncDir(dir string) error            { return s.fsys.SyncDir(s.at
 func (s subFS) Exists(name string) (bool, error)    { return s.fsys.Exists(s.at(name)) }
 func (s subFS) Lock(name string) (io.Closer, error) { return s.fsys.Lock(s.at(name)) }
 func (s subFS) BootID() string                      { return s.fsys.BootID() }
-
-// removeTree removes a directory with all that is in it, or a file, and leaves it to
-// the caller to make that durable. What is below is durably gone first.
-func removeTree(fsys file.FS, name string) error {
-	err := fsys.Remove(name)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	names, lerr := fsys.List(name)
-	if lerr != nil || len(names) == 0 {
-		return err
-	}
-	for _, n := range names {
-		if err := removeTree(fsys, path.Join(name, n)); err != nil {
-			return err
-		}
-	}
-	if err := fsys.SyncDir(name); err != nil {
-		return err
-	}
-	return fsys.Remove(name)
-}

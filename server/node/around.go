@@ -37,6 +37,7 @@ func (n *Node) lookAround() {
 	}
 	if !s.Provisioning {
 		n.tellMajority(s.Leader)
+		n.apart.look(n, s.Error, time.Now())
 	}
 	// Not Writable: one whose disk is full leads, too.
 	if s.Leader != n.group.ID() || s.Provisioning {

@@ -128,6 +128,9 @@ func (n *Node) leave(ctx context.Context, set *kubernetes.Set) error {
 		err := n.tryLeave(ctx, set)
 		if err == nil || n.left() {
 			n.log.Info("this member has left the group")
+			if err := n.group.HasLeft(); err != nil {
+				n.log.Warn("the next process will not know that this member has left", "error", err)
+			}
 			return nil
 		}
 		select {

@@ -69,6 +69,7 @@ type Node struct {
 	around    around
 	readiness readiness
 	majority  situation
+	apart     apart
 	others    atomic.Bool // another group answers where this one has its nodes
 	memory    int64       // what the process may use; 0: nobody says
 
@@ -96,6 +97,7 @@ func Open(cfg *config.Config, log *slog.Logger) (*Node, error) {
 	n := &Node{cfg: cfg, log: log, env: env.Real(), began: time.Now(), ready: make(chan struct{}), stopping: make(chan struct{})}
 	n.tickets.init()
 	n.majority = situation{begins: "NoMajority", ends: "MajorityBack"}
+	n.apart.situation = situation{begins: "MemberApart", ends: "MemberBack"}
 	if err := n.open(); err != nil {
 		if reason(err) != stopped {
 			n.noteFailureOf(err, time.Now())
@@ -491,6 +493,7 @@ func (n *Node) Leads() bool { return n.serves() }
 func (n *Node) Stop(ctx context.Context) error {
 	n.goes.Store(true)
 	n.noteFailure()
+	n.rejoin(ctx)
 	leaves := n.leaving(ctx) // while clients are served: the answer may take its time
 	if n.door != nil {
 		n.door.StopAccepting()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 )
 
@@ -54,4 +55,26 @@ func WriteWhole(fsys FS, name string, content []byte) error {
 		err = fsys.SyncDir(path.Dir(name))
 	}
 	return err
+}
+
+// RemoveTree removes a directory with all that is in it, or a file, and leaves it to the caller to make that
+// durable. What is below is durably gone first. It is no error if there is nothing of that name.
+func RemoveTree(fsys FS, name string) error {
+	err := fsys.Remove(name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	names, lerr := fsys.List(name)
+	if lerr != nil || len(names) == 0 {
+		return err
+	}
+	for _, n := range names {
+		if err := RemoveTree(fsys, path.Join(name, n)); err != nil {
+			return err
+		}
+	}
+	if err := fsys.SyncDir(name); err != nil {
+		return err
+	}
+	return fsys.Remove(name)
 }

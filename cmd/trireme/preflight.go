@@ -29,6 +29,7 @@ func runPreflight(args []string) error {
 	g := groupCheck{ask: askStatus, now: time.Now, sleep: time.Sleep, say: func(text string) { fmt.Println(text) }}
 	addrs := f.String("http", "", "HTTP `addresses` of the group's members, parted by commas; empty: the group is not asked")
 	f.IntVar(&g.running, "running", 0, "how many voting members there are to be now, the first so many of --http; 0: whoever answers tells")
+	f.BoolVar(&g.makes, "makes-pods", false, "the group's StatefulSet is gone, and the upgrade makes it anew: members whose pods are gone as well, so that nobody has their names, are not waited for")
 	f.IntVar(&g.members, "members", 0, "how many voting members there are to be afterwards; 0: as many as now")
 	f.DurationVar(&g.maxLag, "max-lag", 10*time.Second, "a member that is further behind counts as away")
 	f.DurationVar(&g.wait, "wait", time.Minute, "how long to wait for the group to be whole")
@@ -102,6 +103,7 @@ type groupCheck struct {
 	cluster          string // cluster_name of the nodes that are to be started; empty: not known
 	peerTLS          string // how they talk to others; empty: not known
 	running, members int
+	makes            bool // pods that are not there come with the upgrade, and by nothing else
 	maxLag, wait     time.Duration
 	otherwise        string
 
@@ -248,9 +250,12 @@ func (g *groupCheck) unheard(all []answer) (bad []string) {
 func (g *groupCheck) missing(all []answer) (bad []string) {
 	var leader *node.Report
 	answered := 0
+	var made []string // pods that the upgrade makes
 	for i := range all {
 		a := &all[i]
 		switch {
+		case g.makes && noSuchHost(a.err):
+			made = append(made, shortName(a.addr))
 		case a.err != nil && i < g.running:
 			bad = append(bad, fmt.Sprintf("%s is away: %v", shortName(a.addr), reason(a.err)))
 		case a.err != nil:
@@ -267,14 +272,17 @@ func (g *groupCheck) missing(all []answer) (bad []string) {
 	if answered == 0 {
 		return append(bad, "no member answers; if members run, look whether a NetworkPolicy keeps this pod from their HTTP port")
 	}
-	if leader == nil {
+	switch {
+	case leader == nil && len(made) > 0:
+		return bad // it has no majority without them
+	case leader == nil:
 		return append(bad, "no member takes writes")
 	}
-	return append(bad, g.voters(leader, bad)...)
+	return append(bad, g.voters(leader, bad, made)...)
 }
 
-// voters is what the leader knows of members that vote, but for those that are told of already.
-func (g *groupCheck) voters(leader *node.Report, told []string) (bad []string) {
+// voters is what the leader knows of members that vote, but for those that are told of already, or whose pods are to be made.
+func (g *groupCheck) voters(leader *node.Report, told, made []string) (bad []string) {
 	voters := 0
 	for _, m := range leader.Members {
 		if m.Learner {
@@ -282,7 +290,7 @@ func (g *groupCheck) voters(leader *node.Report, told []string) (bad []string) {
 		}
 		voters++
 		who := shortName(m.Addr)
-		if slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(s, who+" ") }) {
+		if slices.Contains(made, who) || slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(s, who+" ") }) {
 			continue
 		}
 		switch lag := m.Status.Time; {

@@ -84,7 +84,7 @@ func TestPreflightGroup(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		voters           int
-		running, members int
+		running, members int // running -1: the StatefulSet is gone
 		change           func(s standing)
 		want             string // a part of the refusal; empty: none
 	}{
@@ -95,6 +95,10 @@ func TestPreflightGroup(t *testing.T) {
 		{"it is not known how many run", 3, 0, 0, func(standing) {}, ""},
 		{"away", 3, 3, 3, func(s standing) { s.away(2) }, "db-2 is away: lookup db-2.peers: no such host"},
 		{"away, what runs is not known", 3, 0, 3, func(s standing) { s.away(2) }, "db-2, member 3, is UNREACHABLE: no connection"},
+		{"away, and so is its set", 3, -1, 3, func(s standing) { s.away(2) }, ""},
+		{"most are away, and so is the set", 3, -1, 3, func(s standing) { s.away(1); s.away(2); s.leader().Status.Writable = false }, ""},
+		{"one is away, as its set, and another is behind", 3, -1, 3, func(s standing) { s.away(2); s.leader().Members[1].Status.Time = time.Minute }, "db-1, member 2, is 1m0s behind"},
+		{"one is away, as its set, and another starts", 3, -1, 3, func(s standing) { s.away(2); *s["db-1.peers:18080"] = node.Report{Starting: true} }, "db-1 is starting"},
 		{"shrinks while one is away", 3, 3, 1, func(s standing) { s.away(1) }, "Repair it before 2 of 3 members are taken away"},
 		{"nobody", 3, 3, 3, func(s standing) { clear(s) }, "no member answers"},
 		{"nobody has a name", 3, 0, 3, func(s standing) { clear(s) }, ""},
@@ -125,7 +129,7 @@ func TestPreflightGroup(t *testing.T) {
 		c.change(s)
 		now := time.Now()
 		var said []string
-		g := groupCheck{cluster: "db", peerTLS: "on", running: c.running, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
+		g := groupCheck{cluster: "db", peerTLS: "on", running: max(0, c.running), makes: c.running < 0, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
 			now: func() time.Time { return now }, sleep: func(d time.Duration) { now = now.Add(d) }, say: func(text string) { said = append(said, text) },
 			ask: func(addr string) (node.Report, error) {
 				if r := s[addr]; r != nil {

@@ -114,6 +114,15 @@ func (g *group) volumesGrow(t *testing.T, b *bank) string {
 	g.sized("40Gi", "40Gi")
 	g.undisturbed(b, before, "the set was made again")
 
+	// A member's pod is deleted meanwhile: nothing but an upgrade brings it back.
+	g.kubectl("-n", namespace, "delete", "statefulset", name, "--cascade=orphan")
+	gone := g.follower()
+	g.must(g.api.remove(g.podPath(gone.Meta.Name)))
+	g.gone(&gone)
+	g.upgrade("--set=persistence.size=40Gi")
+	g.whole(3)
+	before = g.fingerprint()
+
 	// What has grown stays so.
 	g.helm("rollback", release, g.revisionBefore(release, 4), "--namespace="+namespace, "--wait", "--timeout=5m")
 	g.sized("20Gi", "40Gi")

@@ -124,7 +124,7 @@ func (g *group) volumesGrow(t *testing.T, b *bank) string {
 	before = g.fingerprint()
 
 	// What has grown stays so.
-	g.helm("rollback", release, g.revisionBefore(release, 4), "--namespace="+namespace, "--wait", "--timeout=5m")
+	g.helm("rollback", release, g.revisionBefore(release, 5), "--namespace="+namespace, "--wait", "--timeout=5m")
 	g.sized("20Gi", "40Gi")
 	g.undisturbed(b, before, "the size was taken back")
 	g.noJobs(t)

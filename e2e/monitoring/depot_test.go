@@ -209,6 +209,43 @@ func stuck(t *testing.T, w *watched) {
 	w.start(still)
 }
 
+// unread: the disk of a follower gives errors for reads of a table that does not fit into memory.
+func unread(t *testing.T, w *watched) {
+	leader, others := w.leader()
+	bad := others[0]
+	db := servers.Open(t, leader.DSN("", limits))
+	w.run(db, "CREATE TABLE bank.cold (id INT PRIMARY KEY, b VARBINARY(60000) NOT NULL)",
+		"INSERT INTO bank.cold SELECT id, REPEAT('x', 50000) FROM bank.account", "INSERT INTO bank.cold SELECT id + 1000, b FROM bank.cold")
+	if err := bad.Stop(patience); err != nil { // so that all of it is in its file
+		t.Fatal(err)
+	}
+	table := filepath.Base(largestTable(t, bad.Dir))
+	w.start(bad)
+	w.of(bad).failReads(table)
+	reads := servers.Open(t, bad.ReadDSN("bank", limits))
+	var reading sync.WaitGroup
+	end := make(chan struct{})
+	reading.Go(func() {
+		for {
+			select {
+			case <-end:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			var n int
+			if err := reads.QueryRow("SELECT SUM(CRC32(b)) FROM cold").Scan(&n); err == nil {
+				t.Errorf("a table is read of which the disk gives nothing: %d", n)
+				return
+			}
+		}
+	})
+	defer reading.Wait()
+	defer func() { close(end) }()
+	about(t, w.only("TriremeDiskReadsFail"), "TriremeDiskReadsFail", bad)
+	w.of(bad).failReads("")
+	w.run(db, "DROP TABLE bank.cold")
+}
+
 // broken: the disk of a follower gives errors: syncs of its tablespaces fail with EIO. Its process ends, and is
 // started again as by a supervisor.
 func broken(t *testing.T, w *watched) {
@@ -259,24 +296,31 @@ func rotten(t *testing.T, w *watched) {
 	w.start(bad)
 }
 
-// rot changes a byte in each page but the first of the largest table in a directory, and takes the copies away
-// of which a page is healed that was written in part.
-func rot(t *testing.T, dir string) {
+// largestTable is the file of the largest table in a directory.
+func largestTable(t *testing.T, dir string) (largest string) {
 	t.Helper()
 	tables, err := filepath.Glob(filepath.Join(dir, "data.*", "spaces", "0000*.trd"))
 	if err != nil || len(tables) == 0 {
 		t.Fatalf("no tables in %s (%v)", dir, err)
 	}
-	var text []byte
-	var largest string
+	var size int64
 	for _, name := range tables {
 		if filepath.Base(name) == "00000000.trd" {
 			continue // the system's
 		}
-		if b := read(t, name); len(b) > len(text) {
-			text, largest = []byte(b), name
+		if info, err := os.Stat(name); err == nil && info.Size() > size {
+			size, largest = info.Size(), name
 		}
 	}
+	return largest
+}
+
+// rot changes a byte in each page but the first of the largest table in a directory, and takes the copies away
+// of which a page is healed that was written in part.
+func rot(t *testing.T, dir string) {
+	t.Helper()
+	largest := largestTable(t, dir)
+	text := []byte(read(t, largest))
 	const pageSize = 16 << 10
 	for i := pageSize + 100; i < len(text); i += pageSize {
 		text[i] ^= 4

@@ -21,7 +21,7 @@ import (
 	"github.com/triremedb/trireme/e2e/servers"
 )
 
-// A node's process asks this one before each fdatasync, by a filter of the kernel's (seccomp), so that a
+// A node's process asks this one before each fdatasync and pread, by a filter of the kernel's (seccomp), so that a
 // test can make its disk slow, or fail. Of the fault only its cause is made: the process waits in the
 // system call, or gets the error from it, as on a disk that is so.
 
@@ -33,7 +33,8 @@ func becomeNode(socket string, args []string) error {
 	runtime.LockOSThread() // the filter is the thread's, which is all that is left after exec
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the system call
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_FDATASYNC},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: unix.SYS_FDATASYNC},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_PREAD64},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
@@ -63,9 +64,10 @@ func becomeNode(socket string, args []string) error {
 
 // syncs decides how the syncs of a node's process go.
 type syncs struct {
-	mu    sync.Mutex
-	slow  time.Duration
-	fails string // the part of a file's name whose syncs fail; empty: none
+	mu     sync.Mutex
+	slow   time.Duration
+	fails  string // the part of a file's name whose syncs fail; empty: none
+	unread string // the same, of reads
 }
 
 // slower makes every sync take longer.
@@ -80,6 +82,23 @@ func (s *syncs) fail(part string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fails = part
+}
+
+// failReads makes reads of files fail whose names have a part; empty: none any more.
+func (s *syncs) failReads(part string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unread = part
+}
+
+// readable is called before a read of a file.
+func (s *syncs) readable(file string) syscall.Errno {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unread != "" && strings.Contains(file, s.unread) {
+		return unix.EIO
+	}
+	return 0
 }
 
 // decide is called before a sync of a file.
@@ -190,7 +209,11 @@ func (s *syncs) answer(asked int) {
 		answers.Go(func() {
 			file, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", q.pid, q.args[0]))
 			a := syncAnswer{id: q.id, flags: goesOn}
-			wait, failure := s.decide(file)
+			var wait time.Duration
+			failure := s.readable(file)
+			if q.nr == unix.SYS_FDATASYNC {
+				wait, failure = s.decide(file)
+			}
 			if failure != 0 {
 				a.error, a.flags = -int32(failure), 0
 			}

@@ -43,6 +43,7 @@ var depot = []fault{
 	{"leaderless", leaderless, []string{"TriremeNoLeader"}},
 	{"stuck", stuck, []string{"TriremeDiskStalled", "TriremeReplicaLags", "TriremeNodeNotReady"}},
 	{"unsynced", unsynced, []string{"TriremeLargeBodyMissing"}},
+	{"unread", unread, []string{"TriremeDiskReadsFail"}},
 	{"broken", broken, []string{"TriremeNodeBroken"}},
 	{"rotten", rotten, []string{"TriremeNodeBroken"}},
 }

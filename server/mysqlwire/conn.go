@@ -24,6 +24,8 @@ type conn struct {
 	nc      net.Conn  // as accepted
 	in      *turnConn // the same, for reading
 	traffic *traffic
+	// accepted is when.
+	accepted time.Time
 	// address is where the client comes from, as newcomers are counted.
 	address string
 	raw     io.ReadWriter
@@ -77,7 +79,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn, port Port) *conn {
 	in := newTurnConn(nc)
-	c := &conn{s: s, port: port, nc: nc, in: in, raw: in, traffic: s.traffic(0), address: addressOf(nc)}
+	c := &conn{s: s, port: port, nc: nc, in: in, raw: in, traffic: s.traffic(0), accepted: time.Now(), address: addressOf(nc)}
 	c.r = packetReader{src: in, seq: &c.seq, max: maxHandshake}
 	c.r.waits = func(waits bool) {
 		if c.readSince.Store(0); waits {

@@ -341,8 +341,12 @@ func (s *Server) DropFrom(member uint64) {
 	}
 }
 
+// newcomerGrace is for how long a connection that has just been accepted goes on when the server is shut down.
+const newcomerGrace = 500 * time.Millisecond
+
 // Shutdown accepts nothing any more, lets statements end until ctx does, and closes all
-// connections.
+// connections. Who is new has [newcomerGrace]: whatever spreads clients over servers may have sent it here a moment before it knew, and
+// it has not asked for anything yet.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.mu.Lock()
 	if !s.stopping {
@@ -353,8 +357,13 @@ func (s *Server) Shutdown(ctx context.Context) {
 		}
 	}
 	s.mu.Unlock()
+	stops, old := errMoved("Server shutdown in progress"), time.Now().Add(-newcomerGrace)
 	for _, c := range s.all() {
-		c.finish(errMoved("Server shutdown in progress"))
+		if c.accepted.After(old) {
+			time.AfterFunc(newcomerGrace, func() { c.finish(stops) })
+		} else {
+			c.finish(stops)
+		}
 	}
 	done := make(chan struct{})
 	go func() {

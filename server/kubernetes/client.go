@@ -101,11 +101,13 @@ func (c *Client) call(ctx context.Context, method, path string, send, answer any
 	}
 	resp, err := client.Do(req)
 	if err != nil {
+		c.giveUp(client)
 		return unanswered{err}
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, answerMax))
 	if err != nil {
+		c.giveUp(client)
 		return unanswered{err}
 	}
 	if resp.StatusCode/100 != 2 {
@@ -143,6 +145,17 @@ func (c *Client) client() (*http.Client, error) {
 		c.authority = authority
 	}
 	return c.http, nil
+}
+
+// giveUp has the next call go by another connection than those of a client that has got no answer. A connection whose other end is gone without
+// a word stays for a quarter of an hour, and each call that goes by it waits in vain. Unused it is closed after IdleConnTimeout.
+func (c *Client) giveUp(client *http.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.http == client {
+		c.http = nil
+	}
+	client.CloseIdleConnections()
 }
 
 // unanswered is an error of the way to the API: it may have done what it was asked for, or not.

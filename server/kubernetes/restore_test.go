@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,11 +136,9 @@ func object(name, uid string, all map[string]any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": name, "uid": uid, "annotations": all}}
 }
 
-// newRestore makes a restore of the set db in that API.
-func newRestore(t *testing.T, a *api) (r *Restore, said func() string) {
+// clientOf is a client that is to find an API at an address.
+func clientOf(t *testing.T, s *httptest.Server, address string) *Client {
 	t.Helper()
-	s := httptest.NewTLSServer(a)
-	t.Cleanup(s.Close)
 	dir := t.TempDir()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	for name, text := range map[string]string{"token": "tok\n", "namespace": "prod", "ca.crt": string(ca)} {
@@ -149,11 +146,7 @@ func newRestore(t *testing.T, a *api) (r *Restore, said func() string) {
 			t.Fatal(err)
 		}
 	}
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, port, err := net.SplitHostPort(u.Host)
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,6 +156,15 @@ func newRestore(t *testing.T, a *api) (r *Restore, said func() string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// newRestore makes a restore of the set db in that API.
+func newRestore(t *testing.T, a *api) (r *Restore, said func() string) {
+	t.Helper()
+	s := httptest.NewTLSServer(a)
+	t.Cleanup(s.Close)
+	c := clientOf(t, s, s.Listener.Addr().String())
 	var words []string
 	return &Restore{Client: c, Sets: []string{"db", "db-read"}, Poll: time.Millisecond,
 		Claim: json.RawMessage(`{"metadata": {"name": "data-db-0", "labels": {"a": "b"}}, "spec": {"x": "y"}}`),

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -63,6 +62,7 @@ func runPrepare(args []string) error {
 	if p.api, err = kubernetes.NewClient(*credentials); err != nil {
 		return err
 	}
+	p.api.Patient = true // else a set may be gone, and nobody makes it anew
 	ctx, cancel := context.WithTimeout(context.Background(), p.wait)
 	defer cancel()
 	return p.run(ctx)
@@ -221,10 +221,10 @@ func (p *preparation) grow(ctx context.Context, s *wantedSet) error {
 		switch {
 		case err == nil:
 			p.expand = append(p.expand, *c)
+		case kubernetes.Passes(err): // and has not
+			return err
 		case p.rollback:
 			p.say(fmt.Sprintf("%s stays as it is: it does not grow from %s to %s: %v", c.Name, c.Size, p.size, err))
-		case errors.Is(err, context.DeadlineExceeded):
-			return err
 		default:
 			p.refuse(fmt.Sprintf("%s does not grow from %s to %s: %v", c.Name, c.Size, p.size, err),
 				"A claim grows that has its volume, of a storage class with allowVolumeExpansion: true. If yours cannot do that: docs/operations-kubernetes.md, Volumes.")

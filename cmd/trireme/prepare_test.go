@@ -25,6 +25,9 @@ type held struct {
 	quota   int               // how many claims may grow; 0: all, though each alone would
 	going   int               // how often a set that was deleted is still there
 	refuses int               // how often rights are not in force yet
+	busy    map[string]bool   // calls that were answered by an error that passes, as each is at first; nil: none is
+	lost    bool              // the answer to the next deletion is lost
+	falls   int               // so many calls after a deletion are answered by an error that passes
 	did     []string
 }
 
@@ -46,6 +49,11 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.refuses > 0 {
 		h.refuses--
 		say(http.StatusForbidden, "you may not")
+		return
+	}
+	if call := r.Method + r.URL.String(); h.busy != nil && !h.busy[call] {
+		h.busy[call] = true
+		say(http.StatusServiceUnavailable, "not now")
 		return
 	}
 	name := filepath.Base(r.URL.Path)
@@ -70,6 +78,11 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	set, ok := h.sets[name]
+	if strings.Contains(set, "deletionTimestamp") && h.falls > 0 {
+		h.falls--
+		say(http.StatusTooManyRequests, "too many")
+		return
+	}
 	switch {
 	case !ok:
 		say(http.StatusNotFound, "no such set")
@@ -81,8 +94,15 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_, _ = w.Write([]byte(set))
 	case r.Method == http.MethodDelete && body.PropagationPolicy == "Orphan" && body.Preconditions.UID == "of-"+name:
+		if strings.Contains(set, "deletionTimestamp") {
+			return
+		}
 		h.sets[name] = strings.Replace(set, `"uid"`, `"deletionTimestamp": "2020-01-01T00:00:00Z", "uid"`, 1)
 		h.did = append(h.did, name+" is deleted")
+		if h.lost {
+			h.lost = false
+			panic(http.ErrAbortHandler)
+		}
 	default:
 		say(http.StatusMethodNotAllowed, "no")
 	}
@@ -128,6 +148,11 @@ func TestPrepare(t *testing.T) {
 		{"more pods", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, "--size=20Gi db=5", nil, 0, ""},
 		{"it grows", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), going: 2}, "--size=40Gi db=3", grown, 0, "data-db-2 grows from 20Gi to 40Gi"},
 		{"rights are not in force yet", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), refuses: 3}, "--size=40Gi db=3", grown, 0, ""},
+		{"Kubernetes is busy", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), busy: map[string]bool{}, going: 2}, "--claims=3 --size=40Gi db=3", grown, 0,
+			"all is prepared"},
+		{"an answer is lost", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), lost: true}, "--size=40Gi db=3", grown, 0, "all is prepared"},
+		{"Kubernetes is busy while a set goes", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi"), falls: 3, going: 1}, "--size=40Gi db=3", grown, 0,
+			"all is prepared"},
 		{"replicas as well", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 1, byHelm), "db-read": heldSet("db-read", "20Gi", 1, byHelm)},
 			claims: map[string]string{"data-db-0": "20Gi", "data-db-read-0": "20Gi", "data-db-9": "20Gi"}}, "--size=40Gi db=1 db-read=2",
 			[]string{"data-db-0 40Gi", "data-db-9 40Gi", "data-db-read-0 40Gi", "db is deleted", "db-read is deleted"}, 0, ""},

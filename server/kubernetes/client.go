@@ -21,6 +21,8 @@ import (
 const (
 	// patience is how long an answer may take: a stop waits for it.
 	patience = 3 * time.Second
+	// callAgain is the time between a call and the same one again, if that is to be.
+	callAgain = 500 * time.Millisecond
 	// answerMax bounds what is read of an answer.
 	answerMax = 4 << 20
 )
@@ -31,6 +33,10 @@ type Client struct {
 	base      string // of the API
 	files     string // directory of the account's token, its namespace and the API's authority
 	namespace string
+
+	// Patient has calls made again, until their context ends, while their errors may pass by themselves. It is for who looks, changes and
+	// deletes, which may be done twice, and has time.
+	Patient bool
 
 	mu        sync.Mutex
 	authority []byte // that http trusts
@@ -72,6 +78,20 @@ func (c *Client) path(api, kind, name string) string {
 
 // call makes a call; what is sent and what is answered may be nil.
 func (c *Client) call(ctx context.Context, method, path string, send, answer any) error {
+	for {
+		err := c.callOnce(ctx, method, path, send, answer)
+		if !c.Patient || !Passes(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(callAgain):
+		}
+	}
+}
+
+func (c *Client) callOnce(ctx context.Context, method, path string, send, answer any) error {
 	var body io.Reader
 	if send != nil {
 		b, err := json.Marshal(send)
@@ -163,8 +183,8 @@ type unanswered struct{ error }
 
 func (u unanswered) Unwrap() error { return u.error }
 
-// passes reports whether an error may pass by itself: the API does not answer for a while, as when it is upgraded.
-func passes(err error) bool {
+// Passes reports whether an error may pass by itself: the API does not answer for a while, as when it is upgraded.
+func Passes(err error) bool {
 	var no *refusal
 	if errors.As(err, &no) {
 		return no.code == http.StatusTooManyRequests || no.code >= http.StatusInternalServerError

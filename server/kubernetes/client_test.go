@@ -70,7 +70,7 @@ func TestDeadConnection(t *testing.T) {
 	}
 	for n := range int64(2) {
 		dead.Store(n + 1)
-		if err := look(); !passes(err) {
+		if err := look(); !Passes(err) {
 			t.Fatalf("by a dead connection: %v", err)
 		}
 		for range 2 {

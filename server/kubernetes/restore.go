@@ -73,7 +73,7 @@ const rightsWait = time.Minute
 func (r *Restore) Run(ctx context.Context) (err error) {
 	rights, cancel := context.WithTimeout(ctx, rightsWait)
 	defer cancel()
-	if err := r.Client.AwaitRights(rights, r.Sets[0]); err != nil && !passes(err) {
+	if err := r.Client.AwaitRights(rights, r.Sets[0]); err != nil && !Passes(err) {
 		return err
 	}
 	var into *claim
@@ -104,7 +104,7 @@ func (r *Restore) again(ctx context.Context, step func() error) error {
 	said := ""
 	for {
 		err := step()
-		if !passes(err) || ctx.Err() != nil {
+		if !Passes(err) || ctx.Err() != nil {
 			return err
 		}
 		if text := err.Error(); text != said {
@@ -249,7 +249,7 @@ func (r *Restore) job(ctx context.Context, into *claim) (name, what string, err 
 func (r *Restore) removeJob(ctx context.Context, name string) error {
 	err := r.Client.call(ctx, http.MethodDelete, r.Client.jobPath(name), map[string]any{"propagationPolicy": "Foreground"}, nil)
 	for !missing(err) {
-		if err != nil && !passes(err) {
+		if err != nil && !Passes(err) {
 			return err
 		}
 		if err := r.pause(ctx); err != nil {
@@ -275,7 +275,7 @@ func (r *Restore) await(ctx context.Context, name string) (result string, err er
 	for {
 		var is job
 		err := r.Client.call(ctx, http.MethodGet, r.Client.jobPath(name), nil, &is)
-		if err != nil && !passes(err) {
+		if err != nil && !Passes(err) {
 			return "", fmt.Errorf("the Job %s: %w", name, err)
 		}
 		waits, last := r.pods(ctx, name)

@@ -282,7 +282,8 @@ func (k *Keeper) keep(ctx context.Context, c *connection, e *entry) error {
 }
 
 // change gives an account that was made here other privileges. It can be cut short anywhere:
-// what may have been given is always in the mark.
+// what may have been given is always in the mark. What was taken leaves the mark before anything is given, which may
+// fail for long, as for a table that does not exist: nothing is taken again by then that others may have given since.
 func (k *Keeper) change(ctx context.Context, c *connection, e *entry, account string, before mark, others map[string]json.RawMessage) error {
 	after := mark{Entry: e.name}
 	for _, g := range e.grants {
@@ -308,11 +309,14 @@ func (k *Keeper) change(ctx context.Context, c *connection, e *entry, account st
 			return err
 		}
 	}
+	if err := write(after); err != nil {
+		return err
+	}
 	if err := k.grant(ctx, c, e, account); err != nil {
 		return err
 	}
 	k.opt.Log.Info("users_dir: an account has other privileges", "account", e.id.Text(), "entry", e.name)
-	return write(after)
+	return nil
 }
 
 // covers reports whether a privilege is part of ALL, which the entry gives.

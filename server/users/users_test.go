@@ -306,6 +306,31 @@ func TestBadEntries(t *testing.T) {
 	}
 }
 
+// While a privilege cannot be given nothing is written over and over, and what an entry gave before and others give now is theirs.
+func TestPrivilegeThatCannotBeGiven(t *testing.T) {
+	r := newRig(t)
+	r.entry("app", `{"user": "app", "grants": ["SELECT, INSERT ON shop.*"]}`, "first")
+	r.quiet()
+	r.entry("app", `{"user": "app", "grants": ["INSERT ON shop.*", "SELECT ON no.table_"]}`, "first")
+	if said := r.look(); !strings.Contains(said, "doesn't exist") {
+		t.Error(said)
+	}
+	r.Exec(r.root, "GRANT SELECT ON shop.* TO app")
+	entries := len(r.Log.Entries())
+	for range 3 {
+		r.want(r.look(), "")
+		r.lead()
+		r.look()
+	}
+	if n := len(r.Log.Entries()); n != entries {
+		t.Errorf("%d transactions were written, to no end", n-entries)
+	}
+	r.want(r.grants("app"), "GRANT USAGE ON *.* TO `app`@`%`\nGRANT SELECT, INSERT ON `shop`.* TO `app`@`%`")
+	r.Exec(r.root, "CREATE DATABASE no; CREATE TABLE no.table_ (a INT PRIMARY KEY)")
+	r.quiet()
+	r.want(r.grants("app"), "GRANT USAGE ON *.* TO `app`@`%`\nGRANT SELECT, INSERT ON `shop`.* TO `app`@`%`\nGRANT SELECT ON `no`.`table_` TO `app`@`%`")
+}
+
 // Wherever a change is cut short, the next leader brings it to the same end.
 func TestChangesAreCutShort(t *testing.T) {
 	const before, after = `{"user": "app", "grants": ["ALL ON a.*", "SELECT, INSERT ON shop.*", "FILE ON *.*"]}`,

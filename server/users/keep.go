@@ -109,7 +109,6 @@ func (k *Keeper) Look(ctx context.Context, now time.Time) {
 		k.done = map[string]*state{}
 	}
 	list, err := read(k.opt.Dir)
-	k.tellDir(err)
 	maps.DeleteFunc(k.done, func(name string, _ *state) bool {
 		return err == nil && !slices.ContainsFunc(list, func(e entry) bool { return e.name == name })
 	})
@@ -129,12 +128,12 @@ func (k *Keeper) Look(ctx context.Context, now time.Time) {
 			due = append(due, e)
 		}
 	}
-	if err != nil || len(due) == 0 {
-		return
+	var s *connection
+	if err == nil && len(due) > 0 {
+		s, err = open(ctx, k.opt.Open)
 	}
-	s, err := open(ctx, k.opt.Open)
-	if err != nil {
-		k.tellDir(err)
+	k.tellDir(err)
+	if s == nil {
 		return
 	}
 	defer s.close()

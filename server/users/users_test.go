@@ -481,6 +481,18 @@ func TestRootPassword(t *testing.T) {
 		t.Errorf("it is told %q", lasts)
 	}
 	look("third")
+	// One that could not be read, was there again, and cannot be read an hour later was not so all the time.
+	lasts = nil
+	for range 2 {
+		if said := look(""); !strings.Contains(said, "is empty") {
+			t.Errorf("it says %q of an empty file", said)
+		}
+		look("third")
+		now = now.Add(time.Hour)
+	}
+	if len(lasts) > 0 {
+		t.Errorf("it is told %q", lasts)
+	}
 	statement("ALTER USER root@'%' ATTRIBUTE '{\"mine\": 1}'") // without what the file has had
 	look("third b")
 	r.is("root", "third b")

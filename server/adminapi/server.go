@@ -215,7 +215,7 @@ func (s *Server) audit(ctx context.Context, r right, c *Caller, req proto.Messag
 	if err != nil {
 		args = []byte("{}") // no request of the contract
 	}
-	if set, ok := req.(*triremev1.AdminSetSettingRequest); ok && s.secret(set.GetName()) {
+	if set, ok := req.(*triremev1.AdminSetSettingRequest); ok && secret(set.GetName()) {
 		args, _ = json.Marshal(map[string]string{"name": set.GetName(), "value": hidden})
 	}
 	s.opt.Audit.LogAttrs(ctx, slog.LevelInfo, "admin", slog.Group("audit", "account", c.id().Text(), "user", c.User, "address", c.Address,

@@ -18,10 +18,14 @@ import (
 // hidden stands for a secret.
 const hidden = "********"
 
-func (s *Server) secret(name string) bool {
-	c := config.Find(name)
+// secret reports whether a setting, as a caller spells it, holds a secret.
+func secret(name string) bool {
+	c := config.Find(settingName(name))
 	return c != nil && c.Secret
 }
+
+// settingName is the name of a setting that a caller may write as options are.
+func settingName(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
 // ListSettings implements the contract.
 func (s *Server) ListSettings(ctx context.Context, req *triremev1.AdminListSettingsRequest) (*triremev1.AdminListSettingsResponse, error) {
@@ -106,7 +110,7 @@ const settingMax = 64 << 10
 // SetSetting implements the contract.
 func (s *Server) SetSetting(ctx context.Context, req *triremev1.AdminSetSettingRequest) (*triremev1.AdminSetSettingResponse, error) {
 	return serve(ctx, s, rightSet, req, func(c *Caller) (*triremev1.AdminSetSettingResponse, error) {
-		name := strings.ReplaceAll(strings.ToLower(req.GetName()), "-", "_")
+		name := settingName(req.GetName())
 		if name == "" || len(name) > 64 || len(req.GetValue()) > settingMax {
 			return nil, badArgument("a setting has a name, and a value of 64 KiB at most")
 		}

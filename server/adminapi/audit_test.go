@@ -40,3 +40,22 @@ func TestAuditHidesSecrets(t *testing.T) {
 		t.Errorf("of a setting that is none: %v", arguments)
 	}
 }
+
+// A request that is longer than any that makes sense leaves its length, and not itself: who sends it may have no privilege at all.
+func TestAuditIsBounded(t *testing.T) {
+	long := strings.Repeat("\x01", 1<<20)
+	for r, req := range map[*right]proto.Message{
+		&rightSet:    &triremev1.AdminSetSettingRequest{Name: "init_connect", Value: long},
+		&rightAdd:    &triremev1.AdminAddMemberRequest{Id: 7, PeerAddress: long},
+		&rightReport: &triremev1.AdminReportBackupRequest{Error: long},
+		&rightPurge:  &triremev1.AdminPurgeBinlogsRequest{To: long},
+	} {
+		line, arguments := audited(t, *r, req)
+		if len(line) > 1000 || arguments["bytes"] != float64(proto.Size(req)) {
+			t.Errorf("%s: %d bytes, %.200q", r.call, len(line), line)
+		}
+	}
+	if line, arguments := audited(t, rightSet, &triremev1.AdminSetSettingRequest{Name: strings.Repeat("n", 64), Value: strings.Repeat("v", settingMax)}); len(arguments["value"].(string)) != settingMax {
+		t.Errorf("of the longest setting: %.200q", line)
+	}
+}

@@ -3,6 +3,7 @@ package adminapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"path"
 	"sync"
@@ -206,13 +207,20 @@ func serve[R any](ctx context.Context, s *Server, r right, req proto.Message, fn
 	return out, nil
 }
 
+// auditMax is how long the arguments of a line of the audit log are at most: longer than those of any request that makes sense. Who may do
+// nothing can send far more.
+const auditMax = settingMax + 4<<10
+
 // audit writes the line of a change.
 func (s *Server) audit(ctx context.Context, r right, c *Caller, req proto.Message, outcome string) {
 	if !r.change {
 		return
 	}
-	args, err := protojson.Marshal(req)
-	if err != nil {
+	var args []byte
+	var err error
+	if size := proto.Size(req); size > auditMax {
+		args = fmt.Appendf(nil, `{"bytes":%d}`, size)
+	} else if args, err = protojson.Marshal(req); err != nil {
 		args = []byte("{}") // no request of the contract
 	}
 	if set, ok := req.(*triremev1.AdminSetSettingRequest); ok && secret(set.GetName()) {

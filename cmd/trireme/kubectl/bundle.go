@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -13,11 +14,45 @@ import (
 // logBytes is how much of each container's log a bundle has, the newest.
 const logBytes = 32 << 20
 
-// secret finds the values of what a bundle must not have, in settings, options and JSON.
-var secret = regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:password|passwd|secret|token|credential)["']?[ \t]*[:=][ \t]*)("(?:[^"\\]|\\.)*"|[^\s",}]+)`)
+// secretWords are what names of secrets end with.
+const secretWords = `(?:password|passwd|secret|token|credential|authorization)`
+
+var (
+	// secret finds the values of what a bundle must not have, in settings, options and JSON.
+	secret = regexp.MustCompile(`(?i)([a-z0-9_.-]*` + secretWords + `["']?[ \t]*[:=][ \t]*)("(?:[^"\\]|\\.)*"|(?:(?:basic|bearer)[ \t]+)?[^\s",}]+)`)
+	// secretPair finds them in JSON, and in JSON within JSON, where a variable's value stands behind its name.
+	secretPair = regexp.MustCompile(`(?i)(\\*"name\\*"[ \t]*:[ \t]*\\*"[^"\\]*` + secretWords + `\\*"[ \t]*,\s*\\*"value\\*"[ \t]*:[ \t]*)(\\+"[^"]*"|"(?:[^"\\]|\\.)*")`)
+	// secretLine is a line of YAML, or of kubectl's descriptions, whose value lasts to its end, or goes on in lines behind it that begin
+	// further to the right. secretName is one after which the next has the value.
+	secretLine = regexp.MustCompile(`(?i)^([ \t]*(?:- )?)[a-z0-9_.-]*` + secretWords + `[ \t]*:[ \t]*[^ \t"]`)
+	secretName = regexp.MustCompile(`(?i)^[ \t]*(?:- )?name:[ \t]*["']?[^"']*` + secretWords + `["']?[ \t]*$`)
+	valueLine  = regexp.MustCompile(`^([ \t]*)value:[ \t]*[^ \t]`)
+)
 
 // unsecret removes them. Names of Secrets, files and keys go, too, which is better than too little.
-func unsecret(text []byte) []byte { return secret.ReplaceAll(text, []byte("${1}(removed)")) }
+func unsecret(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	named, within := false, -1 // the line before named a secret; the column of the key whose value goes on
+	for line := range bytes.Lines(text) {
+		words := bytes.TrimRight(line, "\r\n")
+		if within >= 0 && len(words)-len(bytes.TrimLeft(words, " \t")) > within || within >= 0 && len(words) == 0 {
+			continue
+		}
+		within = -1
+		key := secretLine.FindSubmatch(words)
+		if key == nil && named {
+			key = valueLine.FindSubmatch(words)
+		}
+		if named = secretName.Match(words); key == nil {
+			out = append(out, line...)
+			continue
+		}
+		within = len(key[1])
+		out = append(out, words[:bytes.IndexByte(words, ':')+1]...)
+		out = append(out, " (removed)\n"...)
+	}
+	return secret.ReplaceAll(secretPair.ReplaceAll(out, []byte("${1}(removed)")), []byte("${1}(removed)"))
+}
 
 // archive is a .tar.gz that is being written, and what could not be had.
 type archive struct {

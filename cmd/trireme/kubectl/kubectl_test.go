@@ -159,6 +159,30 @@ func TestBundle(t *testing.T) {
 	}
 }
 
+// TestUnsecret: whatever form a secret has of those in which kubectl shows it, no part of it stays, and what stands around it does.
+func TestUnsecret(t *testing.T) {
+	for what, c := range map[string]struct{ text, want string }{
+		"a variable": {"    - name: DB_PASSWORD\n      value: hush hush\n    - name: LEVEL\n      value: \"7\"\n",
+			"    - name: DB_PASSWORD\n      value: (removed)\n    - name: LEVEL\n      value: \"7\"\n"},
+		"a quoted one": {"- name: 'api_token'\n  value: \"hush:\n    hush\"\n- name: A\n", "- name: 'api_token'\n  value: (removed)\n- name: A\n"},
+		"a text of lines": {"- name: CLIENT_SECRET\n  value: |-\n    hush\n\n    hush\n  more: 1\n- name: CLIENT_ID\n  value: me\n",
+			"- name: CLIENT_SECRET\n  value: (removed)\n  more: 1\n- name: CLIENT_ID\n  value: me\n"},
+		"one that is elsewhere": {"- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      key: k\n      name: n\n", "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      key: k\n      name: n\n"},
+		"a volume":              {"- name: a\n  secret:\n    defaultMode: 288\n", "- name: a\n  secret:\n    defaultMode: 288\n"},
+		"a description":         {"    Environment:\n      DB_PASSWORD:  hush hush\n                    hush\n      LEVEL:  7\n", "    Environment:\n      DB_PASSWORD: (removed)\n      LEVEL:  7\n"},
+		"what was applied":      {`x: '{"env":[{"name":"DB_PASSWORD","value":"hu\"sh"},{"name":"A","value":"b"}]}'`, `x: '{"env":[{"name":"DB_PASSWORD","value":(removed)},{"name":"A","value":"b"}]}'`},
+		"what was applied, as JSON": {`"x": "{\"env\":[{\"name\":\"DB_PASSWORD\",\"value\":\"hush\"},{\"name\":\"A\"}]}"`,
+			`"x": "{\"env\":[{\"name\":\"DB_PASSWORD\",\"value\":(removed)},{\"name\":\"A\"}]}"`},
+		"a header":      {"value: authorization=Bearer hush,a=b\n", "value: authorization=(removed),a=b\n"},
+		"a file's name": {"root_password_file = /etc/p\n", "root_password_file = /etc/p\n"},
+		"a line's end":  {"a: b\r\nlast", "a: b\r\nlast"},
+	} {
+		if got := string(unsecret([]byte(c.text))); got != c.want {
+			t.Errorf("%s:\n%s\nand not\n%s", what, got, c.want)
+		}
+	}
+}
+
 func unpack(t *testing.T, file string) map[string]string {
 	t.Helper()
 	f, err := os.Open(file)

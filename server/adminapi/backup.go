@@ -156,7 +156,7 @@ type sentBackup struct {
 	sum   hash.Hash
 	open  bool // a file has begun
 	rate  uint64
-	began time.Time
+	began time.Time // of the sending; later by as long as nothing was to be sent
 	sent  uint64
 	steps chan struct{} // told of each that was taken
 
@@ -172,8 +172,7 @@ func (b *sentBackup) Send(chunk []byte) error {
 	_, _ = b.sum.Write(chunk)
 	b.sent += uint64(len(chunk))
 	if b.rate > 0 {
-		due := sendingTime(b.sent, b.rate)
-		for wait := due - time.Since(b.began); wait > 0; wait = due - time.Since(b.began) {
+		for wait := b.pause(time.Now()); wait > 0; wait = b.pause(time.Now()) {
 			b.step()
 			select {
 			case <-b.out.Context().Done():
@@ -183,6 +182,19 @@ func (b *sentBackup) Send(chunk []byte) error {
 		}
 	}
 	return b.send(&triremev1.AdminBackupResponse{Step: &triremev1.AdminBackupResponse_Data{Data: chunk}})
+}
+
+// rateCredit is how much of the time in which less was sent than might have been is made up for.
+const rateCredit = time.Second
+
+// pause is how long, at a moment, what counts as sent has to wait for its turn: never so long that more than the rate is sent, whatever the
+// snapshot, a log that was only read or a client that was slow took before.
+func (b *sentBackup) pause(now time.Time) time.Duration {
+	due := sendingTime(b.sent, b.rate)
+	if late := now.Sub(b.began) - due; late > rateCredit {
+		b.began = b.began.Add(late - rateCredit)
+	}
+	return due - now.Sub(b.began)
 }
 
 // sendingTime is how long so many bytes take at a rate of bytes a second, at most what a Duration can say.

@@ -20,3 +20,21 @@ func TestSendingTime(t *testing.T) {
 		}
 	}
 }
+
+// TestRateIsKept: whatever a backup has waited for, it is not made up for by sending faster than it may.
+func TestRateIsKept(t *testing.T) {
+	const piece = 1 << 18
+	now := time.Unix(1e9, 0)
+	b := &sentBackup{rate: 1 << 20, began: now}
+	for _, waited := range []time.Duration{0, 20 * time.Second, time.Hour, 300 * time.Millisecond} {
+		now = now.Add(waited)
+		from, began := b.sent, now
+		for now.Sub(began) < 10*time.Second {
+			b.sent += piece
+			now = now.Add(max(b.pause(now), 0))
+		}
+		if got := b.sent - from; got < 10<<20 || got > 12<<20 {
+			t.Errorf("after %v: %d bytes in 10 s at %d a second", waited, got, b.rate)
+		}
+	}
+}

@@ -57,6 +57,21 @@ func TestBackupsAreOff(t *testing.T) {
 	}
 }
 
+// The account's name may be any that the database takes: a job logs in as the one that the group keeps.
+func TestBackupUser(t *testing.T) {
+	for _, user := range []string{"a: b", "nightly #2", `"q" 'q'`, "{x", "- a"} {
+		r := must(t, fmt.Sprintf("{peerTLS: {source: none}, backup: {enabled: true, account: {user: %q}}}", user))
+		_, c := cronJob(t, r)
+		var kept struct{ User string }
+		if err := json.Unmarshal([]byte(object[*corev1.ConfigMap](t, r, "ConfigMap/prod-db-trireme-users").Data["trireme-backup"]), &kept); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(c.Args, "--user="+user) || kept.User != user {
+			t.Errorf("%q: %q is kept, of %q", user, kept.User, c.Args)
+		}
+	}
+}
+
 // Jobs run one at a time, where no Service leads, with the one right that they need.
 func TestBackupJob(t *testing.T) {
 	r := must(t, installations["backups"])

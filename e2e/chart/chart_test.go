@@ -226,7 +226,7 @@ var installations = map[string]string{
 	"dashboards alone":       "monitoring: {dashboards: {enabled: true}}",
 	"accounts":               accounts,
 	"traces":                 "tracing: {endpoint: 'collector.observe:4317'}",
-	"traces by TLS": "{readReplicas: {count: 1}, tracing: {endpoint: 'https://collector:4317', sampleRatio: 0, maxPerSecond: 5, statementText: 'OFF', " +
+	"traces by TLS": "{readReplicas: {count: 1}, tracing: {endpoint: 'https://collector:4317', sampleRatio: 0, maxPerSecond: 1000000, statementText: 'OFF', " +
 		"headers: {existingSecret: collector, key: all}, ca: {existingSecret: authority, key: root.pem}}}",
 	"backups":                              "backup: {enabled: true}",
 	"large numbers":                        "{settings: {max_binlog_size: 268435456, max_connections: 100000}, resources: {limits: {memory: 2147483648}}}",

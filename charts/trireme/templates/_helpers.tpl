@@ -306,7 +306,7 @@ backup_max_age = {{ int .Values.backup.maxAgeHours }}h
 {{- if .endpoint }}
 trace_endpoint = {{ .endpoint }}
 trace_sample_ratio = {{ .sampleRatio }}
-trace_max_per_second = {{ .maxPerSecond }}
+trace_max_per_second = {{ int64 .maxPerSecond }}
 trace_statement_text = {{ .statementText }}
 {{- end }}
 {{- end }}

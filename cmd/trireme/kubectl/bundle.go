@@ -8,50 +8,70 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
 // logBytes is how much of each container's log a bundle has, the newest.
 const logBytes = 32 << 20
 
-// secretWords are what names of secrets end with.
-const secretWords = `(?:password|passwd|secret|token|credential|authorization)`
+// secretNames are what names of secrets end with.
+var secretNames = []string{"password", "passwd", "secret", "token", "credential", "authorization"}
 
 var (
+	secretWords = "(?:" + strings.Join(secretNames, "|") + ")"
 	// secret finds the values of what a bundle must not have, in settings, options and JSON.
 	secret = regexp.MustCompile(`(?i)([a-z0-9_.-]*` + secretWords + `["']?[ \t]*[:=][ \t]*)("(?:[^"\\]|\\.)*"|(?:(?:basic|bearer)[ \t]+)?[^\s",}]+)`)
 	// secretPair finds them in JSON, and in JSON within JSON, where a variable's value stands behind its name.
 	secretPair = regexp.MustCompile(`(?i)(\\*"name\\*"[ \t]*:[ \t]*\\*"[^"\\]*` + secretWords + `\\*"[ \t]*,\s*\\*"value\\*"[ \t]*:[ \t]*)(\\+"[^"]*"|"(?:[^"\\]|\\.)*")`)
 	// secretLine is a line of YAML, or of kubectl's descriptions, whose value lasts to its end, or goes on in lines behind it that begin
 	// further to the right. secretName is one after which the next has the value.
-	secretLine = regexp.MustCompile(`(?i)^([ \t]*(?:- )?)[a-z0-9_.-]*` + secretWords + `[ \t]*:[ \t]*[^ \t"]`)
-	secretName = regexp.MustCompile(`(?i)^[ \t]*(?:- )?name:[ \t]*["']?[^"']*` + secretWords + `["']?[ \t]*$`)
-	valueLine  = regexp.MustCompile(`^([ \t]*)value:[ \t]*[^ \t]`)
+	secretLine = regexp.MustCompile(`(?i)^([ \t]*(?:- )?)[a-z0-9_.-]*` + secretWords + `[ \t]*:[ \t]*[^ \t]`)
+	secretName = regexp.MustCompile(`(?i)^[ \t]*(?:- )?"?name"?:[ \t]*["']?[^"']*` + secretWords + `["']?,?[ \t]*$`)
+	valueLine  = regexp.MustCompile(`^([ \t]*)"?value"?:[ \t]*[^ \t]`)
 )
 
 // unsecret removes them. Names of Secrets, files and keys go, too, which is better than too little.
 func unsecret(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	named, within := false, -1 // the line before named a secret; the column of the key whose value goes on
+	var lower []byte
 	for line := range bytes.Lines(text) {
 		words := bytes.TrimRight(line, "\r\n")
-		if within >= 0 && len(words)-len(bytes.TrimLeft(words, " \t")) > within || within >= 0 && len(words) == 0 {
+		if within >= 0 && (len(words) == 0 || len(words)-len(bytes.TrimLeft(words, " \t")) > within) {
 			continue
 		}
 		within = -1
+		lower = appendLower(lower[:0], words)
+		if !named && !slices.ContainsFunc(secretNames, func(n string) bool { return bytes.Contains(lower, []byte(n)) }) {
+			out = append(out, line...) // nearly all of a log, for which the expressions take long
+			continue
+		}
 		key := secretLine.FindSubmatch(words)
 		if key == nil && named {
 			key = valueLine.FindSubmatch(words)
 		}
 		if named = secretName.Match(words); key == nil {
-			out = append(out, line...)
+			out = append(out, secret.ReplaceAll(secretPair.ReplaceAll(line, []byte("${1}(removed)")), []byte("${1}(removed)"))...)
 			continue
 		}
 		within = len(key[1])
 		out = append(out, words[:bytes.IndexByte(words, ':')+1]...)
 		out = append(out, " (removed)\n"...)
 	}
-	return secret.ReplaceAll(secretPair.ReplaceAll(out, []byte("${1}(removed)")), []byte("${1}(removed)"))
+	return out
+}
+
+// appendLower appends a text with small letters of ASCII.
+func appendLower(to, text []byte) []byte {
+	for _, c := range text {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		to = append(to, c)
+	}
+	return to
 }
 
 // archive is a .tar.gz that is being written, and what could not be had.

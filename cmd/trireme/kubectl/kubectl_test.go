@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/triremedb/trireme/internal/race"
 )
 
 // fakeCluster names the directory with the answers of the kubectl that this program is then.
@@ -180,6 +182,19 @@ func TestUnsecret(t *testing.T) {
 		if got := string(unsecret([]byte(c.text))); got != c.want {
 			t.Errorf("%s:\n%s\nand not\n%s", what, got, c.want)
 		}
+	}
+}
+
+// TestUnsecretIsQuick: of a log of the size that is taken nearly no line has a secret, and it is looked through within seconds, however slow the machine.
+func TestUnsecretIsQuick(t *testing.T) {
+	line := "2026-11-26T15:50:33.267292946Z level=INFO msg=\"something has come about\" member=123456789 address=db-0.peers:17100 waited=1.2s\n"
+	text := []byte(strings.Repeat(line, race.Fewer(logBytes/len(line), 20)) + "token=hush\n")
+	began := time.Now()
+	if got := unsecret(text); !bytes.HasSuffix(got, []byte("\ntoken=(removed)\n")) {
+		t.Errorf("%s", got[len(got)-100:])
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

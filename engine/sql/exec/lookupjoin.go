@@ -302,10 +302,7 @@ func (o *lookupJoinOp) keep(b *types.Batch, sel []uint32) {
 }
 
 func newLookupJoin(r *run, n *plan.IndexLookupJoin, left operator, leftTypes, out []*types.Type) *lookupJoinOp {
-	right := out[len(leftTypes):]
-	if n.Kind == plan.SemiJoin || n.Kind == plan.AntiJoin {
-		right = fetchTypes(n)
-	}
+	right := fetchTypes(n)
 	o := &lookupJoinOp{
 		reader: newReader(r, n.Table, right, n.Fetch, n.RowKey, n.Lock, n.Filter),
 		node:   n, left: left,
@@ -321,7 +318,8 @@ func newLookupJoin(r *run, n *plan.IndexLookupJoin, left operator, leftTypes, ou
 	return o
 }
 
-// fetchTypes are the types of the right rows of a lookup join.
+// fetchTypes are the types of the right rows of a lookup join, as the table has them: of the columns that a left join
+// gives, all may be NULL, and keys are decoded by whether they may.
 func fetchTypes(n *plan.IndexLookupJoin) []*types.Type {
 	var list []*types.Type
 	for _, c := range n.Fetch {

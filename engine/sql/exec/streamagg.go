@@ -173,7 +173,8 @@ func (o *streamAggregateOp) give() (*types.Batch, []uint32, error) {
 
 // rollupOp is GROUP BY … WITH ROLLUP: the input is grouped by every prefix of the
 // groups at the same time. The rows come in the order of the groups, each row of a
-// prefix after those that it sums up. All groups must fit into memory.
+// prefix after those that it sums up; the last one, of all rows, is there without any too.
+// All groups must fit into memory.
 type rollupOp struct {
 	r       *run
 	input   operator
@@ -231,7 +232,6 @@ func (o *rollupOp) start() error {
 	if err := o.input.open(); err != nil {
 		return err
 	}
-	any := false
 	for {
 		b, sel, err := o.input.next()
 		if err != nil {
@@ -240,7 +240,6 @@ func (o *rollupOp) start() error {
 		if b == nil {
 			break
 		}
-		any = true
 		for p, t := range o.levels {
 			var ids []uint32
 			if p > 0 {
@@ -262,9 +261,6 @@ func (o *rollupOp) start() error {
 	}
 	o.input.close()
 	for p, t := range o.levels {
-		if !any {
-			break
-		}
 		if err := o.sort(p, t); err != nil {
 			return err
 		}

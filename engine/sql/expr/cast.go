@@ -57,12 +57,26 @@ func NewCast(n Node, t types.Type) Node {
 			return n
 		}
 	}
+	return newCast(n, t)
+}
+
+func newCast(n Node, t types.Type) *Cast {
 	c := &Cast{arg: n, t: t, co: CoercibilityOf(n), conv: convNull, isBool: IsBoolean(n)}
-	if from.Kind == types.KindNull {
-		return c
+	if n.Type().Kind != types.KindNull {
+		c.conv = convOf(n.Type(), &t)
 	}
-	c.conv = convOf(from, &t)
 	return c
+}
+
+// NewResult is NewCast for a column that several queries give: values of fewer digits of
+// seconds, which are of the type already, get the type as well, by which they are written.
+func NewResult(n Node, t types.Type) Node {
+	r := NewCast(n, t)
+	if has := r.Type(); has.FSP != t.FSP && has.Class() == t.Class() {
+		t.NotNull = has.NotNull
+		return newCast(r, t)
+	}
+	return r
 }
 
 // mayFail reports whether a conversion may give NULL.

@@ -113,5 +113,5 @@ func castTo(n expr.Node, t *types.Type) expr.Node {
 	if a.Equal(&b) {
 		return n
 	}
-	return expr.NewCast(n, *t)
+	return expr.NewResult(n, *t)
 }

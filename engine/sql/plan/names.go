@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -41,10 +42,11 @@ type scope struct {
 	// with aliasFirst, before them; nil: none.
 	aliases    []item
 	aliasFirst bool
-	// selected says that only select items, grouping columns and outer columns have
-	// names (HAVING).
-	selected []ast.Expr
-	depth    int
+	// having says that only grouping columns, select items, and columns that are one have
+	// names, in this order (HAVING); groups are the grouping expressions.
+	having bool
+	groups []group
+	depth  int
 	// chained says that the query is the left part of a set operation, which goes on with
 	// its columns: around it in the scope of resolveSetOp.
 	chained bool
@@ -54,7 +56,7 @@ type scope struct {
 func (s *scope) at(clause string) *scope {
 	c := *s
 	c.clause = clause
-	c.aggs, c.aliases, c.aliasFirst, c.selected = nil, nil, false, nil
+	c.aggs, c.aliases, c.aliasFirst, c.having, c.groups = nil, nil, false, false, nil
 	c.windows, c.specifying = nil, nil
 	return &c
 }
@@ -79,13 +81,16 @@ func notSupported(what string) error {
 }
 
 // find looks a name up among the columns of this scope alone; nil: there is none.
-func (s *scope) find(ref *ast.ColumnRef) (*visible, error) {
+func (s *scope) find(ref *ast.ColumnRef) (*visible, error) { return s.findAmong(ref, nil) }
+
+// findAmong is find among the columns that may is true for; nil: all.
+func (s *scope) findAmong(ref *ast.ColumnRef, may func(ast.Expr) bool) (*visible, error) {
 	folded := dict.Fold(ref.Name)
 	var found *visible
 	for i := range s.cols {
 		v := &s.cols[i]
 		if v.folded != folded || ref.Table == "" && v.joined ||
-			ref.Table != "" && v.table != ref.Table || ref.Schema != "" && v.schema != ref.Schema {
+			ref.Table != "" && v.table != ref.Table || ref.Schema != "" && v.schema != ref.Schema || may != nil && !may(v.expr) {
 			continue
 		}
 		if found != nil {
@@ -149,20 +154,43 @@ func (p *planner) lookupHere(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
 			return p.itemExpr(s, i, err)
 		}
 	}
-	v, err := s.find(ref)
-	if err != nil {
-		return nil, err
+	if s.having {
+		return p.lookupHaving(s, ref)
 	}
-	if v != nil && (s.selected == nil || p.isSelected(s, v.expr)) {
+	v, err := s.find(ref)
+	if v != nil {
 		v.use.read(v.name)
 		return v.expr, nil
 	}
 	if len(s.aliases) > 0 && !s.aliasFirst {
+		// An item's name decides between columns of several tables.
+		if i, aliasErr := p.findAlias(s, ref); i >= 0 || aliasErr != nil && err == nil {
+			return p.itemExpr(s, i, aliasErr)
+		}
+	}
+	return nil, err
+}
+
+// lookupHaving is lookupHere in HAVING: a grouping column is meant before a select item of the
+// name, and that before a column of the name that is an item by another one. What is neither
+// has no name, so that tables which have it too do not make it ambiguous.
+func (p *planner) lookupHaving(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
+	v, err := s.findAmong(ref, func(e ast.Expr) bool {
+		return slices.ContainsFunc(s.groups, func(g group) bool { return p.same(e, g.expr) })
+	})
+	if v == nil && err == nil {
 		if i, err := p.findAlias(s, ref); i >= 0 || err != nil {
 			return p.itemExpr(s, i, err)
 		}
+		v, err = s.findAmong(ref, func(e ast.Expr) bool {
+			return slices.ContainsFunc(s.aliases, func(it item) bool { return p.same(e, it.expr) })
+		})
 	}
-	return nil, nil
+	if v == nil {
+		return nil, err
+	}
+	v.use.read(v.name)
+	return v.expr, nil
 }
 
 // itemExpr is what the name of a select item means. One with a window function has no
@@ -176,16 +204,6 @@ func (p *planner) itemExpr(s *scope, i int, err error) (ast.Expr, error) {
 		return nil, types.NewError(3594, "You cannot use the alias '%s' of an expression containing a window function in this context.'", it.meta.Name)
 	}
 	return it.expr, nil
-}
-
-// isSelected reports whether HAVING may name the column.
-func (p *planner) isSelected(s *scope, e ast.Expr) bool {
-	for _, o := range s.selected {
-		if p.same(e, o) {
-			return true
-		}
-	}
-	return false
 }
 
 // read notes that a column is read.

@@ -149,13 +149,7 @@ func (p *planner) resolveClauses(sel *ast.Select, b *block, s *scope, windows *w
 	if sel.Having != nil {
 		h := s.at("having clause")
 		h.aggs, h.aliases = b, b.items
-		h.selected = make([]ast.Expr, 0, len(b.items)+len(b.groups))
-		for _, it := range b.items {
-			h.selected = append(h.selected, it.expr)
-		}
-		for _, g := range b.groups {
-			h.selected = append(h.selected, g.expr)
-		}
+		h.having, h.groups = true, b.groups
 		having, err := p.resolve(h, sel.Having)
 		if err != nil {
 			return err

@@ -90,7 +90,7 @@ func (p *planner) resolveAggregate(s *scope, a *ast.Aggregate) (ast.Expr, error)
 		return nil, types.NewError(1111, "Invalid use of group function")
 	}
 	args := *s
-	args.aggs, args.aliases, args.selected, args.windows = nil, nil, nil, nil
+	args.aggs, args.aliases, args.having, args.windows = nil, nil, false, nil
 	c := *a
 	c.Args, c.OrderBy = nil, nil
 	for _, e := range a.Args {

@@ -174,7 +174,7 @@ func (p *planner) resolveWindowFunc(s *scope, f *ast.WindowFunc) (ast.Expr, erro
 		return nil, err
 	}
 	args := *s
-	args.aliases, args.aliasFirst, args.selected, args.windows = nil, false, nil, nil
+	args.aliases, args.aliasFirst, args.having, args.windows = nil, false, false, nil
 	c := *f
 	c.Args, c.Window = make([]ast.Expr, len(f.Args)), ast.Window{}
 	for i, e := range f.Args {

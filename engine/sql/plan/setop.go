@@ -82,7 +82,35 @@ func (p *planner) setTypes(q *query, chained bool) error {
 		}
 		q.out[i] = outColumn{meta: Column{Name: l[i].meta.Name, Type: &t}, typ: &t, node: resultNode{expr.NewColumn(i, &t, ""), co}}
 	}
+	p.passTypes(q)
 	return nil
+}
+
+// passTypes gives operands that are one with a set operation its types: a UNION b UNION c is one
+// operation on three queries, each of whose values are converted once, from the type they have.
+func (p *planner) passTypes(q *query) {
+	for _, in := range []*query{q.set.left, q.set.right} {
+		if !in.partOf(q.set) {
+			continue
+		}
+		for i := range in.out {
+			t := *q.out[i].typ
+			in.out[i].typ, in.out[i].meta.Type = &t, &t
+			c := &p.cols[in.set.rel.column(i)]
+			c.typ, c.meta.Type = &t, &t
+		}
+		p.passTypes(in)
+	}
+}
+
+// partOf reports whether a query is an operand that could as well be several of the operation's:
+// a distinct union takes what its operands have twice for one anyway.
+func (q *query) partOf(o *setOperation) bool {
+	s := q.set
+	if s == nil || s.op != o.op || s.op == ast.SetNone || s.limit != nil || len(s.order) > 0 || o.all && !s.all {
+		return false
+	}
+	return q == o.left || o.op == ast.SetUnion
 }
 
 // resultNode stands for a column that several queries or rows give: it insists on its collation

@@ -173,6 +173,25 @@ func (v *Vector) IsShortDecimal() bool { return v.class == ClassDecimal && v.lay
 // BytesAt returns value i of a string or JSON vector; it aliases the vector.
 func (v *Vector) BytesAt(i int) []byte { return v.data[v.off[i]:v.off[i+1]:v.off[i+1]] }
 
+// Bytes is the length of string i, 0 if the values are no strings.
+func (v *Vector) Bytes(i int) int {
+	if v.layout != layoutBytes {
+		return 0
+	}
+	return int(v.off[i+1] - v.off[i])
+}
+
+// Longest returns the length of the longest string, 0 if the values are no strings.
+func (v *Vector) Longest() int {
+	most := 0
+	if v.layout == layoutBytes && v.n > 0 {
+		for i, from := range v.off[:v.n] {
+			most = max(most, int(v.off[i+1]-from))
+		}
+	}
+	return most
+}
+
 // Resize sets the number of values to n for a kernel that then writes them all
 // through the typed slices. None is NULL. Not for strings.
 func (v *Vector) Resize(n int) {

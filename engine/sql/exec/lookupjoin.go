@@ -15,8 +15,8 @@ import (
 // It takes some left rows at a time, puts their keys in order, so that the index is
 // walked in one direction and equal keys are looked up once, keeps the right rows, and
 // then makes the pairs in the order of the left rows. How many left rows it takes
-// follows from how many right rows they had so far; a single left row with more right
-// rows than may be kept gets them in several rounds.
+// follows from how many right rows they had so far, and from their bytes; a single left row
+// with more right rows than may be kept gets them in several rounds.
 type lookupJoinOp struct {
 	*reader
 	node  *plan.IndexLookupJoin
@@ -26,10 +26,11 @@ type lookupJoinOp struct {
 
 	b     *types.Batch
 	sel   []uint32
-	at    int  // selected rows done
-	step  int  // left rows to take
-	tail  bool // the scan of the only left row at hand goes on
-	found float64
+	at    int     // selected rows done
+	step  int     // left rows to take
+	tail  bool    // the scan of the only left row at hand goes on
+	found float64 // right rows of a left one
+	wide  float64 // and their bytes
 	keys  lookupKeys
 	full  bool // keys have a value for each part of a unique index
 	// near finds the entries for values that are equal to several keys; see plan.NearKey.
@@ -138,7 +139,9 @@ func (o *lookupJoinOp) round() error {
 		}
 		o.at += n
 		o.found = 0.75*o.found + 0.25*float64(o.table.rows.Len())/float64(n)
-		o.step = min(max(int(float64(lookupRows)/max(o.found, 1)), 1), types.BatchRows)
+		o.wide = 0.75*o.wide + 0.25*float64(o.table.bytes())/float64(n)
+		room := float64(max(o.r.memory.Limit()/4, minWork))
+		o.step = min(max(int(min(float64(lookupRows)/max(o.found, 1), room/max(o.wide, 1))), 1), types.BatchRows)
 		o.match.begin(o.b, sel)
 		o.match.partial = o.tail
 		return nil
@@ -193,6 +196,9 @@ func (o *lookupJoinOp) ordered() bool {
 	return true
 }
 
+// crowded reports whether the right rows at hand need more memory than there is.
+func (o *lookupJoinOp) crowded() bool { return !o.r.memory.Fits(0) && o.table.bytes() > minWork }
+
 // lookAll reads the right rows of all keys. ok is false if there are too many of them
 // for so many left rows.
 func (o *lookupJoinOp) lookAll(sel []uint32) (ok bool, err error) {
@@ -211,7 +217,7 @@ func (o *lookupJoinOp) lookAll(sel []uint32) (ok bool, err error) {
 		}
 		t.first = append(t.first, temptable.NoRow)
 		more, err := o.lookup(k.key(row))
-		if err != nil || more && len(sel) > 1 {
+		if err != nil || len(sel) > 1 && (more || o.crowded()) {
 			return false, err
 		}
 		ids[row] = o.group(more)
@@ -219,7 +225,7 @@ func (o *lookupJoinOp) lookAll(sel []uint32) (ok bool, err error) {
 	for _, row := range k.near {
 		t.first = append(t.first, temptable.NoRow)
 		more, err := o.lookNear(sel[row])
-		if err != nil || more && len(sel) > 1 {
+		if err != nil || len(sel) > 1 && (more || o.crowded()) {
 			return false, err
 		}
 		ids[row] = o.group(more)
@@ -287,7 +293,7 @@ func (o *lookupJoinOp) read() (more bool, err error) {
 			return false, err
 		}
 		o.keep(b, sel)
-		if o.table.rows.Len() > 4*lookupRows && o.more {
+		if (o.table.rows.Len() > 4*lookupRows || o.crowded()) && o.more {
 			return true, nil
 		}
 	}

@@ -24,6 +24,7 @@ type matcher struct {
 	at    int      // the selected row at hand
 	chain uint32   // the next of its group's rows, NoRow: its group is not begun
 	stage uint8
+	wide  int // bytes of strings that a row of b has at most
 	// partial says that the table has some of the matches of the only selected row:
 	// whether it has any is known later.
 	partial bool
@@ -51,6 +52,10 @@ func (m *matcher) begin(b *types.Batch, sel []uint32) {
 		m.sel = all(b.Len())
 	}
 	m.at, m.chain, m.stage, m.partial = 0, temptable.NoRow, stagePairs, false
+	m.wide = 0
+	for c := range b.Vecs {
+		m.wide += b.Vecs[c].Longest()
+	}
 	switch {
 	case m.kind == plan.InnerJoin:
 	case m.kind != plan.LeftJoin && m.cond == nil: // that there is a group is enough
@@ -117,8 +122,8 @@ func (m *matcher) nextPairs() (*types.Batch, []uint32, error) {
 
 var noRow = [1]uint32{temptable.NoRow}
 
-// pairs collects the next pairs of probe and build rows, at most a batch of them. A
-// row of a left join without a group has a pair with NoRow.
+// pairs collects the next pairs of probe and build rows, at most a batch of them and of their
+// strings. A row of a left join without a group has a pair with NoRow.
 func (m *matcher) pairs() {
 	m.probes, m.rows, m.places, m.lone = m.probes[:0], m.rows[:0], m.places[:0], false
 	t := m.table
@@ -151,8 +156,30 @@ func (m *matcher) pairs() {
 			m.at++
 		}
 	}
+	if len(m.rows)*(m.wide+t.rows.Widest()) > types.BatchBytes {
+		m.shorten()
+	}
 	for _, k := range m.probes {
 		m.places = append(m.places, m.sel[k])
+	}
+}
+
+// shorten leaves the pairs whose strings do not fit a batch any more to the next one: each pair has
+// a copy of both rows.
+func (m *matcher) shorten() {
+	total := 0
+	for i, row := range m.rows {
+		if row != temptable.NoRow {
+			total += m.table.rows.Strings(row)
+		}
+		for c := range m.b.Vecs {
+			total += m.b.Vecs[c].Bytes(int(m.sel[m.probes[i]]))
+		}
+		if i > 0 && total > types.BatchBytes {
+			m.at, m.chain = int(m.probes[i]), row
+			m.probes, m.rows = m.probes[:i], m.rows[:i]
+			return
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ type Rows struct {
 	n        int64
 	sealed   int64 // bytes of all segments but the last
 	hasNul   []bool
+	widest   int // bytes of strings that a row may have
 	mem      charge
 	cached   [][][]int64 // see ints
 	cachedAt int64       // number of rows when they were put together
@@ -55,6 +56,18 @@ func (r *Rows) Len() int64 { return r.n }
 
 // Bytes is the memory that the rows hold.
 func (r *Rows) Bytes() int64 { return r.mem.n }
+
+// Widest is how many bytes of strings a row has at most.
+func (r *Rows) Widest() int { return r.widest }
+
+// Strings is how many bytes of strings a row has.
+func (r *Rows) Strings(row uint32) int {
+	n, seg, i := 0, r.segs[row>>segmentBits], int(row&segmentMask)
+	for c := range seg.Vecs {
+		n += seg.Vecs[c].Bytes(i)
+	}
+	return n
+}
 
 // Segments is the number of segments, Segment one of them, which may only be read.
 func (r *Rows) Segments() int { return len(r.segs) }
@@ -131,6 +144,7 @@ func (r *Rows) AppendRow(row []types.Value) uint32 {
 		r.hasNul[c] = r.hasNul[c] || row[c].IsNull()
 	}
 	r.n++
+	r.widest = max(r.widest, r.Strings(id))
 	r.mem.set(r.sealed + seg.MemoryBytes())
 	return id
 }
@@ -161,9 +175,12 @@ func (r *Rows) room() *types.Batch {
 }
 
 func (r *Rows) account(b *types.Batch) {
+	wide := 0
 	for c := range b.Vecs {
 		r.hasNul[c] = r.hasNul[c] || b.Vecs[c].HasNulls()
+		wide += b.Vecs[c].Longest()
 	}
+	r.widest = max(r.widest, wide)
 	if n := len(r.segs); n > 0 {
 		r.mem.set(r.sealed + r.segs[n-1].MemoryBytes())
 	}
@@ -181,7 +198,7 @@ func (r *Rows) Reset() {
 	}
 	r.segs = r.segs[:0]
 	clear(r.hasNul)
-	r.n, r.sealed = 0, 0
+	r.n, r.sealed, r.widest = 0, 0, 0
 	r.cached, r.cachedAt = nil, 0
 	r.mem.set(0)
 }

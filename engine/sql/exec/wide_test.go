@@ -1,0 +1,121 @@
+package exec
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// wideRig has a table with few long texts, and one with many rows that match them.
+func wideRig(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	for _, sql := range []string{
+		"create table l (id int primary key, k int, r int)",
+		"create table big (id int primary key, k int, v mediumtext, key (k))",
+	} {
+		if err := r.create(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var l, big []string
+	for i := range 600 {
+		l = append(l, fmt.Sprintf("(%d, %d, %d)", i, i%3, i))
+	}
+	for i := range 200 {
+		big = append(big, fmt.Sprintf("(%d, %d, '%s')", i, i%4, strings.Repeat("x", 100_000+i)))
+	}
+	for _, sql := range []string{"insert into l values " + strings.Join(l, ","), "insert into big values " + strings.Join(big, ",")} {
+		if err := r.insert(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// Rows that join long texts pass in batches that hold few of them, and index lookups keep
+// no more of them than the statement's memory has room for.
+func TestWideRows(t *testing.T) {
+	r := wideRig(t)
+	const memory = 1 << 20
+	hash := plan.DefaultSwitches &^ (plan.LookupJoins | plan.JoinReorder)
+	lookup := plan.DefaultSwitches &^ (plan.HashJoins | plan.JoinReorder)
+	loop := plan.DefaultSwitches &^ (plan.HashJoins | plan.LookupJoins | plan.JoinReorder)
+	const all = "(select id, k, r from l order by r limit 1000) l" // in one batch
+	for _, c := range []struct {
+		sql      string
+		switches plan.Switches
+		memory   int64
+		rows     int
+	}{
+		{"select l.id, big.v from " + all + " join big on big.k = l.k and big.id < 4", hash, 0, 600},
+		{"select big.v, l.id from big join " + all + " on l.k = big.k where big.id < 4", hash, 0, 600},
+		{"select l.id, big.v from " + all + " left join big on big.k = l.k and big.id < 4 and l.id + length(big.v) > 100100", hash, 0, 600},
+		{"select l.id, big.v from " + all + " join big on big.id < 2", loop, 0, 1200},
+		{"select l.id, big.v from " + all + " left join big on big.id < 2 and l.id <> big.id", loop, 0, 1198},
+		{"select l.id from " + all + " where exists (select 1 from big where big.k = l.k and big.id < 4 and length(big.v) >= l.r + 100000)", hash, 0, 3},
+		{"select l.id, big.v from " + all + " join big on big.id = l.id", lookup, memory, 200},
+		{"select l.id, big.v from " + all + " left join big on big.id = l.id", lookup, memory, 600},
+		{"select l.id, big.v from " + all + " join big on big.k = l.k where l.id < 4", lookup, memory, 200},
+		{"select l.id, big.v from " + all + " left join big on big.k = l.k and length(big.v) > 100150 where l.id < 4", lookup, memory, 48},
+	} {
+		st, err := ast.Parse(c.sql, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := plan.Select(&plan.Env{
+			Catalog: r, Schema: "test", Options: expr.Options{Mode: types.ModeDefault}, Switches: c.switches, Context: r.x.Expr,
+		}, st[0].(ast.Query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := Build(q, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.x.MemoryLimit = c.memory
+		r.x.Expr.ResetStatement()
+		rows, most := drain(t, r, tree)
+		if rows != c.rows {
+			t.Errorf("%s: %d rows, want %d", c.sql, rows, c.rows)
+		}
+		if most > types.BatchBytes+200_000 {
+			t.Errorf("%s: a batch has %d bytes", c.sql, most)
+		}
+		// A batch of the scan is what is kept at least.
+		if peak, _ := tree.Memory(); c.memory > 0 && peak > c.memory+3*types.BatchBytes {
+			t.Errorf("%s: %d bytes were kept at a time", c.sql, peak)
+		}
+	}
+}
+
+// drain runs a tree and returns how many rows it gives, and how many bytes a batch has at most.
+func drain(t *testing.T, r *rig, tree *Tree) (rows int, most int64) {
+	t.Helper()
+	if err := tree.Open(r.x); err != nil {
+		t.Fatal(err)
+	}
+	b := types.NewBatch(tree.Schema())
+	for more := true; more; {
+		var err error
+		if more, err = tree.Next(b); err != nil {
+			t.Fatal(err)
+		}
+		bytes := int64(0)
+		for c := range b.Vecs {
+			for i := range b.Len() {
+				bytes += int64(b.Vecs[c].Bytes(i))
+			}
+		}
+		rows, most = rows+b.Len(), max(most, bytes)
+	}
+	if err := tree.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return rows, most
+}

@@ -189,6 +189,7 @@ type setOperation struct {
 	op          ast.SetOpKind
 	all         bool
 	left, right *query
+	chained     bool      // it may be an operand of one that it is one with
 	rel         *relation // whose columns are the result's, for order
 	order       []orderKey
 	limit       *limit

@@ -29,6 +29,8 @@ func (p *planner) resolveSetOp(u *ast.SetOp, around *scope) (*query, error) {
 		if err := p.setTypes(q, around.chained); err != nil {
 			return nil, err
 		}
+	} else {
+		p.endChain(left)
 	}
 	set.rel = p.newRelation("", q.out, nil)
 	s := queryScope(around, q)
@@ -82,8 +84,23 @@ func (p *planner) setTypes(q *query, chained bool) error {
 		}
 		q.out[i] = outColumn{meta: Column{Name: l[i].meta.Name, Type: &t}, typ: &t, node: resultNode{expr.NewColumn(i, &t, ""), co}}
 	}
-	p.passTypes(q)
+	// Once for a chain of operations: from its end, which is not chained to another.
+	for _, in := range []*query{q.set.left, q.set.right} {
+		if !in.partOf(q.set) {
+			p.endChain(in)
+		}
+	}
+	if q.set.chained = chained; !chained {
+		p.passTypes(q)
+	}
 	return nil
+}
+
+// endChain says that a query that could have been chained to another operation is not.
+func (p *planner) endChain(q *query) {
+	if q.set != nil && q.set.chained {
+		p.passTypes(q)
+	}
 }
 
 // passTypes gives operands that are one with a set operation its types: a UNION b UNION c is one

@@ -18,6 +18,7 @@ type groupTable struct {
 	hash   []uint64
 
 	expected float64 // groups, by the plan
+	pieces   pieces  // in which rows come to it
 }
 
 // groupAggregate is one aggregate of all groups.
@@ -38,6 +39,11 @@ func newGroupTable(r *run, keys []expr.Node, aggs []plan.Aggregate) *groupTable 
 		}
 		t.aggs = append(t.aggs, g)
 	}
+	evals := []*evaluator{t.keys}
+	for _, g := range t.aggs {
+		evals = append(evals, g.inputs)
+	}
+	t.pieces = newPieces(evals...)
 	return t
 }
 
@@ -279,6 +285,10 @@ func (o *hashAggregateOp) nextPart() (bool, error) {
 
 // add adds rows of the input, or of a part.
 func (o *hashAggregateOp) add(b *types.Batch, sel []uint32) error {
+	return o.table.pieces.each(o.r.x, b, sel, o.addRows)
+}
+
+func (o *hashAggregateOp) addRows(b *types.Batch, sel []uint32) error {
 	if o.scalar() {
 		if err := o.table.update(b, sel, nil); err != nil {
 			return err

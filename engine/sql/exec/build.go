@@ -144,6 +144,7 @@ func (t *Tree) buildHash(n *plan.HashJoin, cols []*types.Type) (operator, error)
 	}
 	o.probeKeys = newEvaluator(probeKeys)
 	keys := newEvaluator(buildKeys)
+	o.probe, o.build = inPieces(r, o.probe, newPieces(o.probeKeys)), inPieces(r, o.build, newPieces(keys))
 	o.table = newJoinTable(r, o.buildTypes, keys, n.NullSafe)
 	o.table.expected = n.Right.Estimate().Rows
 	if buildLeft {

@@ -110,6 +110,8 @@ type run struct {
 	temp   temptable.Config
 	seed   uint64 // of hash tables
 	tree   *Tree
+	// growths are those of the tree's predicates.
+	growths map[expr.Node]*expr.Growth
 }
 
 // LargeBatch is from which size on a batch is not to be kept from run to run.

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"math"
 	"slices"
 	"strconv"
 
@@ -16,6 +17,9 @@ type evaluator struct {
 	own   []types.Vector
 	vecs  []*types.Vector // the results of the last batch
 	byRow bool            // some expression sets a variable, for others to read
+	grows expr.Growth
+	// long: some results may be longer than what a full batch has room for of each row.
+	long bool
 }
 
 func newEvaluator(nodes []expr.Node) *evaluator {
@@ -24,7 +28,9 @@ func newEvaluator(nodes []expr.Node) *evaluator {
 		e.own[i].Init(n.Type())
 		e.cols = append(e.cols, columnOf(n))
 		e.byRow = e.byRow || expr.NeedsRowOrder(n)
+		e.long = e.long || e.cols[i] < 0 && n.Type().MaxBytes() > types.BatchBytes/types.BatchRows
 	}
+	e.grows = expr.NewGrowth(nodes...)
 	return e
 }
 
@@ -39,8 +45,9 @@ func columnOf(n expr.Node) int {
 // eval computes the expressions for the selected rows of a batch. Columns of a batch
 // without a selection are not copied.
 func (e *evaluator) eval(x *expr.Context, b *types.Batch, sel []uint32) error {
-	if e.byRow {
-		return e.evalRows(x, b, sel)
+	if e.byRow || rowsOf(b, sel) > 1 && e.grows.Wide(x) {
+		_, err := e.evalRows(x, b, sel, math.MaxInt)
+		return err
 	}
 	for i, n := range e.nodes {
 		if c := e.cols[i]; c >= 0 && sel == nil {
@@ -59,8 +66,9 @@ func (e *evaluator) eval(x *expr.Context, b *types.Batch, sel []uint32) error {
 	return nil
 }
 
-// evalRows is eval row by row, each from the left.
-func (e *evaluator) evalRows(x *expr.Context, b *types.Batch, sel []uint32) error {
+// evalRows is eval row by row, each from the left. It ends behind a row with which one of the results has more than so many
+// bytes, and returns how many it has computed.
+func (e *evaluator) evalRows(x *expr.Context, b *types.Batch, sel []uint32, bytes int) (n int, err error) {
 	for i := range e.nodes {
 		e.own[i].Reset()
 		e.vecs[i] = &e.own[i]
@@ -70,17 +78,26 @@ func (e *evaluator) evalRows(x *expr.Context, b *types.Batch, sel []uint32) erro
 		if sel != nil {
 			row = int(sel[k])
 		}
-		m := x.Mark()
+		m, full := x.Mark(), false
 		for i, n := range e.nodes {
 			v, err := n.Value(x, b, row)
 			if err != nil {
-				return err
+				return k, err
 			}
 			e.own[i].Append(v)
+			full = full || len(e.own[i].BytesBuffer()) > bytes
 		}
 		x.Release(m)
+		if full {
+			return k + 1, nil
+		}
+		if k&63 == 63 || e.long {
+			if err := x.Check(); err != nil {
+				return k, err
+			}
+		}
 	}
-	return nil
+	return rowsOf(b, sel), nil
 }
 
 // types are the types of the results.

@@ -43,10 +43,37 @@ func (o *filterOp) next() (*types.Batch, []uint32, error) {
 // filter returns the selected rows for which the predicate is true, in buf; not nil,
 // which would be all rows.
 func filter(r *run, pred expr.Node, b *types.Batch, sel, buf []uint32) ([]uint32, error) {
+	out := resize(buf, types.BatchRows)[:0]
+	if rowsOf(b, sel) > 1 && r.growth(pred).Wide(r.x) {
+		return filterRows(r, pred, b, sel, out)
+	}
 	m := r.x.Mark()
-	out, err := expr.Filter(r.x, pred, b, sel, resize(buf, types.BatchRows)[:0])
+	out, err := expr.Filter(r.x, pred, b, sel, out)
 	r.x.Release(m)
 	return out, err
+}
+
+// filterRows is filter row by row.
+func filterRows(r *run, pred expr.Node, b *types.Batch, sel, out []uint32) ([]uint32, error) {
+	for k := range rowsOf(b, sel) {
+		row := uint32(k)
+		if sel != nil {
+			row = sel[k]
+		}
+		m := r.x.Mark()
+		is, err := expr.True(r.x, pred, b, int(row))
+		r.x.Release(m)
+		if err == nil {
+			err = r.check()
+		}
+		if err != nil {
+			return out, err
+		}
+		if is {
+			out = append(out, row)
+		}
+	}
+	return out, nil
 }
 
 // projectOp computes expressions.
@@ -55,23 +82,52 @@ type projectOp struct {
 	input operator
 	eval  *evaluator
 	out   types.Batch
+
+	b   *types.Batch // of which some rows are left
+	sel []uint32     // they
 }
 
-func (o *projectOp) open() error { return o.input.open() }
-func (o *projectOp) close()      { o.input.close() }
+func (o *projectOp) open() error { o.b = nil; return o.input.open() }
+func (o *projectOp) close()      { o.b = nil; o.input.close() }
 
 func (o *projectOp) next() (*types.Batch, []uint32, error) {
+	if o.b != nil {
+		return o.some()
+	}
 	b, sel, err := o.input.next()
 	if b == nil || err != nil {
 		return nil, nil, err
 	}
+	if o.eval.long && rowsOf(b, sel) > 1 && (o.eval.byRow || o.eval.grows.Wide(o.r.x)) {
+		if sel == nil {
+			sel = all(b.Len())
+		}
+		o.b, o.sel = b, sel
+		return o.some()
+	}
 	if err := o.eval.eval(o.r.x, b, sel); err != nil {
 		return nil, nil, err
 	}
+	return o.give(rowsOf(b, sel))
+}
+
+// some computes as many of the rows that are left as a batch has room for.
+func (o *projectOp) some() (*types.Batch, []uint32, error) {
+	n, err := o.eval.evalRows(o.r.x, o.b, o.sel, types.BatchBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.sel = o.sel[n:]; len(o.sel) == 0 {
+		o.b = nil
+	}
+	return o.give(n)
+}
+
+func (o *projectOp) give(n int) (*types.Batch, []uint32, error) {
 	for i, v := range o.eval.vecs {
 		o.out.Vecs[i] = *v
 	}
-	o.out.SetLen(rowsOf(b, sel))
+	o.out.SetLen(n)
 	return &o.out, nil, nil
 }
 

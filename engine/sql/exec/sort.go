@@ -90,7 +90,12 @@ func (o *sortOp) close() {
 
 func (o *sortOp) start() error {
 	o.started = true
-	if err := o.r.readAll(o.input, o.add); err != nil {
+	add := o.add
+	if o.extra != nil {
+		p := newPieces(o.extra)
+		add = func(b *types.Batch, sel []uint32) error { return p.each(o.r.x, b, sel, o.add) }
+	}
+	if err := o.r.readAll(o.input, add); err != nil {
 		return err
 	}
 	return o.sorter.Finish()

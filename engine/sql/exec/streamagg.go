@@ -27,7 +27,7 @@ func newStreamAggregate(r *run, input operator, in []*types.Type, n *plan.Stream
 		return newHashAggregate(r, input, in, &plan.HashAggregate{Output: n.Output, Input: n.Input, Aggregates: n.Aggregates}, cols)
 	}
 	t := newGroupTable(r, n.Groups, n.Aggregates)
-	return &streamAggregateOp{r: r, input: input, table: t, out: newBatch(cols), keys: newBatch(t.keys.types())}
+	return &streamAggregateOp{r: r, input: inPieces(r, input, t.pieces), table: t, out: newBatch(cols), keys: newBatch(t.keys.types())}
 }
 
 func (o *streamAggregateOp) open() error {
@@ -191,6 +191,7 @@ func newRollup(r *run, input operator, n *plan.HashAggregate, cols []*types.Type
 	for p := range len(n.Groups) + 1 {
 		o.levels = append(o.levels, newGroupTable(r, n.Groups[:p], n.Aggregates))
 	}
+	o.input = inPieces(r, input, o.levels[o.groups].pieces) // the other levels have no more keys
 	wide := append(nullable(cols[:o.groups]), cols[o.groups:]...)
 	var keys []temptable.SortKey
 	for g := range o.groups {

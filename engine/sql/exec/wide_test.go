@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -64,20 +65,7 @@ func TestWideRows(t *testing.T) {
 		{"select l.id, big.v from " + all + " join big on big.k = l.k where l.id < 4", lookup, memory, 200},
 		{"select l.id, big.v from " + all + " left join big on big.k = l.k and length(big.v) > 100150 where l.id < 4", lookup, memory, 48},
 	} {
-		st, err := ast.Parse(c.sql, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q, err := plan.Select(&plan.Env{
-			Catalog: r, Schema: "test", Options: expr.Options{Mode: types.ModeDefault}, Switches: c.switches, Context: r.x.Expr,
-		}, st[0].(ast.Query))
-		if err != nil {
-			t.Fatal(err)
-		}
-		tree, err := Build(q, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tree := planned(t, r, c.sql, c.switches)
 		r.x.MemoryLimit = c.memory
 		r.x.Expr.ResetStatement()
 		rows, most := drain(t, r, tree)
@@ -92,6 +80,26 @@ func TestWideRows(t *testing.T) {
 			t.Errorf("%s: %d bytes were kept at a time", c.sql, peak)
 		}
 	}
+}
+
+// planned is a query's tree.
+func planned(t *testing.T, r *rig, sql string, switches plan.Switches) *Tree {
+	t.Helper()
+	st, err := ast.Parse(sql, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := plan.Select(&plan.Env{
+		Catalog: r, Schema: "test", Options: expr.Options{Mode: types.ModeDefault}, Switches: switches, Context: r.x.Expr,
+	}, st[0].(ast.Query))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := Build(q, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
 }
 
 // drain runs a tree and returns how many rows it gives, and how many bytes a batch has at most.
@@ -118,4 +126,48 @@ func drain(t *testing.T, r *rig, tree *Tree) (rows int, most int64) {
 		t.Fatal(err)
 	}
 	return rows, most
+}
+
+// What is long for a short row is computed row by row, and given in batches that hold few of such values.
+func TestGrownValues(t *testing.T) {
+	r := newRig(t)
+	if err := r.create("create table s (id int primary key, x char(1), c text)"); err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for i := range 1000 {
+		rows = append(rows, fmt.Sprintf("(%d, 'x', '%s')", i, strings.Repeat("y", 100)))
+	}
+	if err := r.insert("insert into s values " + strings.Join(rows, ",")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sql  string
+		rows int
+	}{
+		{"select repeat(x, 200000) from s", 1000},
+		{"select sum(crc32(repeat(x, 200000 + id))) from s", 1},
+		{"select id from s where repeat(x, 200000) not like '%z%'", 1000},
+		{"select max(repeat(x, 200000 + id)) = 'x' from s", 1},
+		{"select count(*) from s group by lpad(x, 200000, 'q')", 1},
+		{"select id from s order by length(lpad(x, 200000 + id, 'q')) limit 3", 3},
+		{"select id from s where c = 'a' or crc32(concat(" + strings.Repeat("repeat(c, 20), ", 20) + "c)) = 1", 0},
+		{"select count(*) from s a join s b on crc32(lpad(a.x, 200000, 'q')) = crc32(lpad(b.x, 200000 - b.id, 'q'))", 1},
+	} {
+		tree := planned(t, r, c.sql, plan.DefaultSwitches)
+		r.x.Expr.ResetStatement()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		n, most := drain(t, r, tree)
+		runtime.ReadMemStats(&after)
+		if n != c.rows {
+			t.Errorf("%s: %d rows, want %d", c.sql, n, c.rows)
+		}
+		if most > types.BatchBytes+200_000 {
+			t.Errorf("%s: a batch has %d bytes", c.sql, most)
+		}
+		if made := after.TotalAlloc - before.TotalAlloc; made > 100<<20 { // for all values at once it takes 200 MB and more, most of it twice
+			t.Errorf("%s: %d MB were allocated", c.sql, made>>20)
+		}
+	}
 }

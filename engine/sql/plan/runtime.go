@@ -34,6 +34,9 @@ type Outer struct {
 func (o *Outer) Type() *types.Type     { return &o.T }
 func (o *Outer) Children() []expr.Node { return nil }
 
+// Grows implements [expr.Grower].
+func (o *Outer) Grows() bool { return false }
+
 // Volatility is that of a column: what is compared with it is converted as beside one,
 // however the query is run.
 func (o *Outer) Volatility() expr.Volatility { return expr.PerRow }
@@ -116,6 +119,9 @@ func (s *Subquery) Children() []expr.Node {
 	}
 	return list
 }
+
+// Grows implements [expr.Grower].
+func (s *Subquery) Grows() bool { return true }
 
 // Volatility is Stable: an uncorrelated subquery is evaluated once. A correlated one
 // varies as its children do.

@@ -1,0 +1,133 @@
+package expr
+
+import (
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// Growth is how much longer than its rows a batch of an expression's values may be, or of values on the way to
+// them. What a batch of columns holds is bounded (types.BatchBytes), and so is what most functions make of
+// it. A short row may have a long value, though, by REPEAT or for a parameter that each row has a copy
+// of: whoever evaluates such an expression for many rows at once needs as much memory for each of
+// them. It is to be evaluated row by row then, by [Node.Value].
+type Growth struct {
+	always bool
+	fixed  int    // bytes of constants that each row has a copy of
+	leaves []Node // of which it has one, too, and whose values are not known yet
+}
+
+// Grower is implemented by nodes of other packages whose values do not come from the row. Grows: they may be of any length, and are
+// not to be asked for before their row is; otherwise the value is at hand, and the same for all rows of a batch.
+type Grower interface {
+	Node
+	Grows() bool
+}
+
+const (
+	// growthBytes is how long the copies in a row may be together: as long as a value of a full batch.
+	growthBytes = types.BatchBytes / types.BatchRows
+	// growthMost is how many times as long as its columns a batch of values may be.
+	growthMost = 16
+)
+
+// growing are functions whose values may be any number of times as long as their arguments.
+var growing = map[string]bool{"repeat": true, "space": true, "lpad": true, "rpad": true, "replace": true, "regexp_replace": true,
+	"export_set": true, "uncompress": true, "json_pretty": true, "weight_string": true}
+
+// lengthening are functions whose values may be so many times as long as their arguments; others: once.
+var lengthening = map[string]float64{"hex": 2, "quote": 2, "to_base64": 1.5, "json_quote": 6}
+
+// NewGrowth returns the growth of expressions that are evaluated over the same rows.
+func NewGrowth(nodes ...Node) Growth {
+	var g Growth
+	for _, n := range nodes {
+		if g.times(n) > growthMost {
+			g.always = true
+		}
+	}
+	g.always = g.always || g.fixed > growthBytes
+	return g
+}
+
+// Never says that Wide reports false whatever the parameters and variables are.
+func (g *Growth) Never() bool { return !g.always && len(g.leaves) == 0 }
+
+// Wide reports whether the expressions are to be evaluated row by row in this run of a statement.
+func (g *Growth) Wide(x *Context) bool {
+	if g.always {
+		return true
+	}
+	sum := g.fixed
+	for _, n := range g.leaves {
+		v, err := n.Value(x, nil, 0)
+		if err == nil && !v.IsNull() && (v.Class() == types.ClassBytes || v.Class() == types.ClassJSON) {
+			sum += len(v.Bytes())
+		}
+		if sum > growthBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// isLong reports whether values of a type may be longer than what a full batch has room for of each row.
+func isLong(t *types.Type) bool { return t.MaxBytes() > growthBytes }
+
+// times returns how many times as long as columns a batch of a node's values may be, and notes what each row
+// has a copy of.
+func (g *Growth) times(n Node) float64 {
+	children := n.Children()
+	long := isLong(n.Type())
+	switch n := n.(type) {
+	case *Column:
+		return 1
+	case *Const:
+		if s := n.v; !s.IsNull() && (s.Class() == types.ClassBytes || s.Class() == types.ClassJSON) {
+			g.fixed += len(s.Bytes())
+		}
+		return 0
+	case *Param, *UserVariable:
+		if long {
+			g.leaves = append(g.leaves, n)
+		}
+		return 0
+	case *Call:
+		if long && growing[n.Func.Name] {
+			g.always = true
+		}
+	case *Cast:
+		if long && (n.t.Kind == types.KindBinary || n.t.Kind == types.KindVarBinary) { // it fills up
+			g.always = true
+		}
+	}
+	if v, ok := n.(Grower); ok && long {
+		if v.Grows() {
+			g.always = true
+		} else {
+			g.leaves = append(g.leaves, n)
+		}
+	}
+	if len(children) == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, c := range children {
+		if t := g.times(c); !long {
+			// Values of the operands are not in the results: one after the other is held.
+			if t > growthMost {
+				g.always = true
+			}
+		} else {
+			sum += t
+		}
+	}
+	if c, ok := n.(*Call); ok && lengthening[c.Func.Name] > 0 {
+		sum *= lengthening[c.Func.Name]
+	}
+	if c, ok := n.(*Cast); ok && c.arg.Type().Collation != c.t.Collation {
+		sum *= 4 // to another character set
+	}
+	if !long {
+		return 1
+	}
+	return sum
+}

@@ -46,6 +46,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"all pods are deleted at once", g.allDeleted},
 		{"a volume is lost", g.volumeLost},
 		{"the only founder's volume is lost when there are three", g.founderLost},
+		{"the first pod's volume is lost, and it alone is woken", g.wokenAlone},
 		{"two of three volumes are lost", g.majorityLost},
 		{"five members, and three again", g.scaled},
 		{"two read replicas, and none", g.replicasComeAndGo},
@@ -356,6 +357,33 @@ func (g *group) scaledAwayAndBack(t *testing.T, b *bank) string {
 	g.equal(b)
 	g.upgrade("--set=replicaCount=3")
 	return fmt.Sprintf(": %s back", round(took))
+}
+
+// wokenAlone: the pod that is to be the only founder has an empty volume, and the others, which have the data, do not run. It founds nothing.
+func (g *group) wokenAlone(t *testing.T, b *bank) string {
+	g.replicas(0)
+	g.eventually("all pods have ended", func() error {
+		if pods := g.members(); len(pods) > 0 {
+			return fmt.Errorf("there are %d", len(pods))
+		}
+		return nil
+	})
+	g.must(g.api.remove("/api/v1/namespaces/" + namespace + "/persistentvolumeclaims/data-" + name + "-0"))
+	g.refused(t, []string{"wake it with replicaCount=3"}, "--set=replicaCount=1")
+	g.helm("upgrade", release, chartDir, "--namespace="+namespace, "--reuse-values", "--set=replicaCount=1,upgrade.check.group=false")
+	g.eventually("the pod says what it waits for", func() error {
+		out, err := g.tool("kube", "kubectl", "-n", namespace, "logs", name+"-0")
+		if err == nil && !strings.Contains(out, "the claim data-"+name+"-1 is there") {
+			err = fmt.Errorf("it says %.2000s", out)
+		}
+		return err
+	})
+	g.upgrade("--set=replicaCount=3,upgrade.check.group=false")
+	g.whole(3)
+	g.equal(b)
+	g.upgrade("--set=upgrade.check.group=true")
+	g.whole(3)
+	return ""
 }
 
 // lose has a member lose its volume, and awaits it as another one.

@@ -230,6 +230,9 @@ func (n *Node) openGroup(fs file.FS, recovery *group.Recovery) error {
 	if err != nil {
 		return err
 	}
+	if n.set != nil && n.cfg.String("discovery") != "static" && !n.cfg.Bool("replica") { // the others have a number of founders
+		d = &founding{d, n}
+	}
 	n.discovery = d
 	to, err := transportOptions(n.cfg, n.log)
 	if err != nil {

@@ -113,11 +113,10 @@ they are says the ConfigMap with the founders, which is not to say less while it
 {{- define "trireme.wakes" -}}
 {{- $wanted := int .root.Values.replicaCount -}}
 {{- $are := int (get ((lookup "v1" "ConfigMap" .root.Release.Namespace (printf "%s-founders" (include "trireme.fullname" .root))).data | default dict) "founders" | default "0") -}}
-{{- $otherwise := "To go on all the same: upgrade.check.group=false" -}}
 {{- if and .root.Values.hibernate (gt .running -1) (lt $wanted $are) -}}
-{{- fail (printf "a group of %d members that hibernates cannot come to have %d: members leave while a majority of all is there. Change replicaCount before it hibernates, or when it is awake. %s" $are $wanted $otherwise) -}}
+{{- fail (printf "a group of %d members that hibernates cannot come to have %d: members leave while a majority of all is there. Change replicaCount before it hibernates, or when it is awake" $are $wanted) -}}
 {{- else if and (not .root.Values.hibernate) (eq (int .running) 0) (le (mul 2 $wanted) $are) -}}
-{{- fail (printf "none of the group's %d members runs, and %d of them are no majority, without which nothing can be decided, nor members taken out: wake it with replicaCount=%d, and scale it when it is awake. %s" $are $wanted $are $otherwise) -}}
+{{- fail (printf "none of the group's %d members runs, and %d of them are no majority, without which nothing can be decided, nor members taken out: wake it with replicaCount=%d, and scale it when it is awake. If the volumes of the others are lost: docs/operations-kubernetes.md, When the majority is lost" $are $wanted $are) -}}
 {{- end -}}
 {{- end -}}
 

@@ -83,7 +83,7 @@ func (p *Plugin) status(args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(sets) == 0 && len(pods) == 0 {
+	if len(sets) == 0 && len(pods) == 0 && len(claims) == 0 {
 		return fmt.Errorf("there is no release %s here", p.release)
 	}
 	whole := true
@@ -94,6 +94,10 @@ func (p *Plugin) status(args []string) error {
 		rows = append(rows, []any{s.Meta.Name, s.Spec.Replicas, s.Status.Ready, s.Status.Updated})
 	}
 	p.table(rows)
+	if !slices.ContainsFunc(sets, func(s statefulSet) bool { return s.Meta.Labels[componentLabel] == "member" }) {
+		whole = false
+		_, _ = fmt.Fprintf(p.Stdout, "release %s has no StatefulSet of its members: pods that end are not started again until helm upgrade makes it anew (helm install, if the release was removed). Its claims stay.\n\n", p.release)
+	}
 	rows = [][]any{{"POD", "READY", "STATE", "RESTARTS", "NODE"}}
 	for i := range pods {
 		q := &pods[i]

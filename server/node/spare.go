@@ -120,7 +120,7 @@ func (n *Node) absent(ctx context.Context, m group.Member, states []group.Status
 		if n.goes.Load() || letGo < spareHolds {
 			return "is being stopped"
 		}
-		return ""
+		return cramped(diskSpace(n.dir))
 	}
 	for i := range states {
 		s := &states[i]
@@ -137,9 +137,21 @@ func (n *Node) absent(ctx context.Context, m group.Member, states []group.Status
 		case a.Stopping, letGo < spareHolds && letGo < a.Uptime:
 			return "is being stopped"
 		}
-		return ""
+		return cramped(a.DiskTotal, a.DiskFree)
 	}
 	return "does not answer"
+}
+
+// spareRoom is how many bytes have to be free on the disk of a voter that others rely on, or a hundredth of a small disk. One without
+// writes the log for as long as it has files for that, and then ends the writes of a group that it is alone in.
+const spareRoom = 16 << 20
+
+// cramped says that a disk has no room to speak of; empty: it has, or nobody knows.
+func cramped(total, free uint64) string {
+	if total == 0 || free >= min(spareRoom, total/100) {
+		return ""
+	}
+	return fmt.Sprintf("has %d KiB free on its disk", free>>10)
 }
 
 // lacks says what a voter that says so of itself lacks to do without others; empty: nothing. One whose disk is full may

@@ -35,7 +35,8 @@ func (f *founding) Everybody(ctx context.Context) (addrs []string, known bool, e
 	return addrs, known, nil
 }
 
-// looseClaim is an error if a pod that is no founder has a claim, and is not there.
+// looseClaim is an error if a pod that is no founder has a claim, and is not there. That it is to be there says nothing, since it may have been
+// wanted a moment ago; but where nobody tells who is there, as with etcd, which remembers the group itself, it is taken for one that is.
 func (f *founding) looseClaim(ctx context.Context, addrs []string) error {
 	set := f.n.set
 	s, err := f.n.askSet(ctx, set.name)
@@ -45,8 +46,8 @@ func (f *founding) looseClaim(ctx context.Context, addrs []string) error {
 	for ordinal := int(f.n.cfg.Int("discovery_expect")); ordinal < foundingClaims; ordinal++ {
 		pod := fmt.Sprintf("%s-%d", set.name, ordinal)
 		isPod := func(addr string) bool { return strings.HasPrefix(addr, pod+".") }
-		if s.Has(ordinal) || slices.ContainsFunc(addrs, isPod) {
-			continue // it is asked, or will be
+		if s.Has(ordinal) && f.n.cfg.String("discovery") == "etcd" || slices.ContainsFunc(addrs, isPod) {
+			continue // it is asked
 		}
 		claim, found, err := set.Claim(ctx, set.name, ordinal)
 		if err != nil {

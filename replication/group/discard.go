@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/binlog/cache"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/replication/raftlog"
 )
@@ -74,7 +75,7 @@ func finishDiscard(fsys file.FS) (bool, error) {
 		return false, err
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, "data.") || slices.Contains([]string{raftlog.StateFileName, promiseName, leftName, "#binlog_cache_files"}, name) {
+		if strings.HasPrefix(name, "data.") || slices.Contains([]string{raftlog.StateFileName, promiseName, leftName, cache.DefaultDir}, name) {
 			if err := file.RemoveTree(fsys, name); err != nil {
 				return false, fmt.Errorf("group: removing what a member that has left had in the directory: %w", err)
 			}

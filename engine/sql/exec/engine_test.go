@@ -7,7 +7,6 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/ast"
-	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
@@ -95,21 +94,7 @@ func (r *engineRig) table(t testing.TB, sql string, n int, row func(i int) []typ
 // prepare plans a query and builds its tree.
 func (r *engineRig) prepare(t testing.TB, sql string) (*Tree, *plan.Query) {
 	t.Helper()
-	st, err := ast.Parse(sql, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := plan.Select(&plan.Env{
-		Catalog: r, Schema: "test", Options: expr.Options{Mode: types.ModeDefault}, Switches: plan.DefaultSwitches, Context: r.x.Expr,
-	}, st[0].(ast.Query))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := Build(q, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tree, q
+	return planned(t, r, r.x.Expr, sql, plan.DefaultSwitches)
 }
 
 // begin starts a transaction and opens the query's tables.

@@ -18,8 +18,7 @@ type evaluator struct {
 	vecs  []*types.Vector // the results of the last batch
 	byRow bool            // some expression sets a variable, for others to read
 	grows expr.Growth
-	// long: some results may be longer than what a full batch has room for of each row.
-	long bool
+	long  bool // some results may be longer than what a full batch has room for of each row
 }
 
 func newEvaluator(nodes []expr.Node) *evaluator {
@@ -28,7 +27,7 @@ func newEvaluator(nodes []expr.Node) *evaluator {
 		e.own[i].Init(n.Type())
 		e.cols = append(e.cols, columnOf(n))
 		e.byRow = e.byRow || expr.NeedsRowOrder(n)
-		e.long = e.long || e.cols[i] < 0 && n.Type().MaxBytes() > types.BatchBytes/types.BatchRows
+		e.long = e.long || e.cols[i] < 0 && expr.IsLong(n.Type())
 	}
 	e.grows = expr.NewGrowth(nodes...)
 	return e
@@ -41,6 +40,9 @@ func columnOf(n expr.Node) int {
 	}
 	return -1
 }
+
+// rowByRow reports whether rows of a batch of several are to be computed one after the other in this run.
+func (e *evaluator) rowByRow(x *expr.Context) bool { return e.byRow || e.grows.Wide(x) }
 
 // eval computes the expressions for the selected rows of a batch. Columns of a batch
 // without a selection are not copied.

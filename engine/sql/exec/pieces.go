@@ -36,7 +36,7 @@ func newPieces(evals ...*evaluator) (p pieces) {
 
 // long reports whether more than one row at a time may be too much.
 func (p pieces) long(x *expr.Context, b *types.Batch, sel []uint32) bool {
-	return p != nil && rowsOf(b, sel) > 1 && slices.ContainsFunc(p, func(e *evaluator) bool { return e.byRow || e.grows.Wide(x) })
+	return p != nil && rowsOf(b, sel) > 1 && slices.ContainsFunc(p, func(e *evaluator) bool { return e.rowByRow(x) })
 }
 
 // each calls add for the selected rows of a batch.

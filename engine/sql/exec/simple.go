@@ -98,7 +98,7 @@ func (o *projectOp) next() (*types.Batch, []uint32, error) {
 	if b == nil || err != nil {
 		return nil, nil, err
 	}
-	if o.eval.long && rowsOf(b, sel) > 1 && (o.eval.byRow || o.eval.grows.Wide(o.r.x)) {
+	if o.eval.long && rowsOf(b, sel) > 1 && o.eval.rowByRow(o.r.x) {
 		if sel == nil {
 			sel = all(b.Len())
 		}

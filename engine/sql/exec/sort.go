@@ -47,6 +47,7 @@ func newSortOp(r *run, input operator, in []*types.Type, keys []plan.SortKey) *s
 	all := in
 	if extra != nil {
 		o.extra = newEvaluator(extra)
+		o.input = inPieces(r, input, newPieces(o.extra))
 		all = append(append([]*types.Type(nil), in...), o.extra.types()...)
 		o.dense = newBatch(in)
 		o.wide.Vecs = make([]types.Vector, len(all))
@@ -90,12 +91,7 @@ func (o *sortOp) close() {
 
 func (o *sortOp) start() error {
 	o.started = true
-	add := o.add
-	if o.extra != nil {
-		p := newPieces(o.extra)
-		add = func(b *types.Batch, sel []uint32) error { return p.each(o.r.x, b, sel, o.add) }
-	}
-	if err := o.r.readAll(o.input, add); err != nil {
+	if err := o.r.readAll(o.input, o.add); err != nil {
 		return err
 	}
 	return o.sorter.Finish()

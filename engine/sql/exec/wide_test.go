@@ -65,7 +65,7 @@ func TestWideRows(t *testing.T) {
 		{"select l.id, big.v from " + all + " join big on big.k = l.k where l.id < 4", lookup, memory, 200},
 		{"select l.id, big.v from " + all + " left join big on big.k = l.k and length(big.v) > 100150 where l.id < 4", lookup, memory, 48},
 	} {
-		tree := planned(t, r, c.sql, c.switches)
+		tree, _ := planned(t, r, r.x.Expr, c.sql, c.switches)
 		r.x.MemoryLimit = c.memory
 		r.x.Expr.ResetStatement()
 		rows, most := drain(t, r, tree)
@@ -82,15 +82,15 @@ func TestWideRows(t *testing.T) {
 	}
 }
 
-// planned is a query's tree.
-func planned(t *testing.T, r *rig, sql string, switches plan.Switches) *Tree {
+// planned plans a query and builds its tree.
+func planned(t testing.TB, catalog plan.Catalog, x *expr.Context, sql string, switches plan.Switches) (*Tree, *plan.Query) {
 	t.Helper()
 	st, err := ast.Parse(sql, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q, err := plan.Select(&plan.Env{
-		Catalog: r, Schema: "test", Options: expr.Options{Mode: types.ModeDefault}, Switches: switches, Context: r.x.Expr,
+		Catalog: catalog, Schema: "test", Options: expr.Options{Mode: types.ModeDefault}, Switches: switches, Context: x,
 	}, st[0].(ast.Query))
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func planned(t *testing.T, r *rig, sql string, switches plan.Switches) *Tree {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tree
+	return tree, q
 }
 
 // drain runs a tree and returns how many rows it gives, and how many bytes a batch has at most.
@@ -154,7 +154,7 @@ func TestGrownValues(t *testing.T) {
 		{"select id from s where c = 'a' or crc32(concat(" + strings.Repeat("repeat(c, 20), ", 20) + "c)) = 1", 0},
 		{"select count(*) from s a join s b on crc32(lpad(a.x, 200000, 'q')) = crc32(lpad(b.x, 200000 - b.id, 'q'))", 1},
 	} {
-		tree := planned(t, r, c.sql, plan.DefaultSwitches)
+		tree, _ := planned(t, r, r.x.Expr, c.sql, plan.DefaultSwitches)
 		r.x.Expr.ResetStatement()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

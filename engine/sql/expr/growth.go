@@ -69,14 +69,14 @@ func (g *Growth) Wide(x *Context) bool {
 	return false
 }
 
-// isLong reports whether values of a type may be longer than what a full batch has room for of each row.
-func isLong(t *types.Type) bool { return t.MaxBytes() > growthBytes }
+// IsLong reports whether values of a type may be longer than what a full batch has room for of each row.
+func IsLong(t *types.Type) bool { return t.MaxBytes() > growthBytes }
 
 // times returns how many times as long as columns a batch of a node's values may be, and notes what each row
 // has a copy of.
 func (g *Growth) times(n Node) float64 {
 	children := n.Children()
-	long := isLong(n.Type())
+	long := IsLong(n.Type())
 	switch n := n.(type) {
 	case *Column:
 		return 1
@@ -123,7 +123,7 @@ func (g *Growth) times(n Node) float64 {
 	if c, ok := n.(*Call); ok && lengthening[c.Func.Name] > 0 {
 		sum *= lengthening[c.Func.Name]
 	}
-	if c, ok := n.(*Cast); ok && c.arg.Type().Collation != c.t.Collation {
+	if c, ok := n.(*Cast); ok && c.arg.Type().Charset() != c.t.Charset() {
 		sum *= 4 // to another character set
 	}
 	if !long {

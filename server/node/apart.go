@@ -42,7 +42,8 @@ func (a *apart) look(n *Node, text string, now time.Time) {
 const rejoinLimit = 5 * time.Second
 
 // rejoin lets a member that was removed come back as a new one, if its pod is to be there: it was scaled away and back
-// before its claim was deleted, or was taken out by hand. Only where claims of members that have left are deleted are its data as well.
+// before its claim was deleted, or was taken out by hand. Only where claims of members that have left are deleted are its data as well
+// (decision 0041).
 func (n *Node) rejoin(ctx context.Context) {
 	err := n.failure()
 	if n.set == nil || !errors.Is(err, group.ErrRemoved) {

@@ -11,7 +11,7 @@ import (
 
 // founding looks at claims before a node in a pod of Kubernetes founds a group: where the release had more members than it is to have now, a
 // claim that no pod uses may hold the group's data. An empty volume beside it is a lost one, and no reason to begin anew: once
-// the others' pods were there again, two groups would take writes behind one Service.
+// the others' pods were there again, two groups would take writes behind one Service (decision 0041).
 type founding struct {
 	discovery.Discovery
 	n *Node

@@ -165,6 +165,17 @@ func TestCheckJob(t *testing.T) {
 	if r := must(t, "upgrade: {check: {enabled: false}}"); r.objects["Job/prod-db-trireme-check"] != nil {
 		t.Error("there is a job")
 	}
+	const gone = "The ConfigMap prod-db-trireme-founders is gone"
+	if says := option(t, upgraded(t, running(3), "{}"), "otherwise"); !strings.HasPrefix(says, gone) {
+		t.Errorf("pods do not start for want of their founders: %s", says)
+	}
+	in := running(3)
+	in["ConfigMap/prod-db-trireme-founders"] = "{metadata: {name: f}, data: {founders: '3'}}"
+	for _, r := range []*release{upgraded(t, in, "{}"), upgraded(t, nil, "{}"), upgraded(t, seen{}, "{}")} {
+		if says := option(t, r, "otherwise"); strings.Contains(says, "founders") {
+			t.Errorf("the founders are not gone: %s", says)
+		}
+	}
 }
 
 // TestCheckJobIsNoMember: no Service, set or policy takes the job for a member; it has the nodes' settings and no token.

@@ -163,23 +163,48 @@ func (p *Plugin) events() ([]event, error) {
 	return all, nil
 }
 
-// showEvents shows recent warnings, and what the group has said that it waits for.
+// shownEvents is how many events status shows at most.
+const shownEvents = 20
+
+// showEvents shows recent warnings, and what the group has said that it waits for: of each
+// reason and object what was said last, since what it waited for before is no longer true.
 func (p *Plugin) showEvents() error {
 	all, err := p.events()
 	if err != nil {
 		return err
 	}
-	said := false
-	for i := range all {
+	type about struct{ object, reason string }
+	said := map[about]int{}
+	var last []*event
+	for i := range slices.Backward(all) {
 		e := &all[i]
-		if age := time.Since(e.at()); age < recent && (e.Type == "Warning" || strings.HasSuffix(e.Reason, "Waits") || e.Reason == "MemberStays") {
-			_, _ = fmt.Fprintf(p.Stdout, "%s ago, %s: %s: %s\n", age.Round(time.Second), e.Involved.Name, e.Reason, strings.TrimSpace(e.Message))
-			said = true
+		if time.Since(e.at()) >= recent {
+			break
+		}
+		if e.Type != "Warning" && !strings.HasSuffix(e.Reason, "Waits") && e.Reason != "MemberStays" {
+			continue
+		}
+		key := about{e.Involved.Name, e.Reason}
+		if said[key]++; said[key] == 1 {
+			last = append(last, e)
 		}
 	}
-	if said {
-		_, _ = fmt.Fprintln(p.Stdout)
+	if len(last) == 0 {
+		return nil
 	}
+	if more := len(last) - shownEvents; more > 0 {
+		last = last[:shownEvents]
+		_, _ = fmt.Fprintf(p.Stdout, "%d more events are older; kubectl get events shows all\n", more)
+	}
+	for _, e := range slices.Backward(last) {
+		again := ""
+		if n := said[about{e.Involved.Name, e.Reason}]; n > 1 {
+			again = fmt.Sprintf(" (the last of %d)", n)
+		}
+		_, _ = fmt.Fprintf(p.Stdout, "%s ago, %s: %s: %s%s\n",
+			time.Since(e.at()).Round(time.Second), e.Involved.Name, e.Reason, strings.TrimSpace(e.Message), again)
+	}
+	_, _ = fmt.Fprintln(p.Stdout)
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 // definition is what a table is after a change of its definition.
 type definition struct {
 	outcome outcome
+	number  uint64 // of the transaction, if it is committed
 	name    string // empty: there is none
 	mark    string // its comment, which most changes change
 }
@@ -67,8 +68,14 @@ func (w *world) define(n *node, rng *rand.Rand) bool {
 		w.history.acknowledged(number, w.sim.Monotonic())
 	}
 	if d != nil && result != refused {
-		d.outcome = result
-		w.history.defs[slot] = append(w.history.defs[slot], *d)
+		d.outcome, d.number = result, number
+		// Whoever led before may hear later of what was committed before others' changes.
+		all := w.history.defs[slot]
+		at := slices.IndexFunc(all, func(later definition) bool { return result == committed && later.number > number })
+		if at < 0 {
+			at = len(all)
+		}
+		w.history.defs[slot] = slices.Insert(all, at, *d)
 	}
 	return result == committed
 }

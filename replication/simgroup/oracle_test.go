@@ -137,7 +137,7 @@ func TestOracle(t *testing.T) {
 		{"another definition", "it should be one of", func(w *world) {
 			for slot := range w.history.defs {
 				if all := w.history.defs[slot]; len(all) > 0 {
-					all[len(all)-1] = definition{committed, "d0", "other"}
+					all[len(all)-1] = definition{outcome: committed, name: "d0", mark: "other"}
 				}
 			}
 		}},

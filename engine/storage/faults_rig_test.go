@@ -363,7 +363,7 @@ func (d *disk) leaf(name string, index int) uint32 {
 func (d *disk) content() map[string][]byte {
 	d.t.Helper()
 	all := map[string][]byte{}
-	for _, dir := range []string{".", "redo", "spaces"} {
+	for _, dir := range []string{".", "redo", "spaces", "lsn"} {
 		names, err := d.fs.List(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -374,7 +374,7 @@ func (d *disk) content() map[string][]byte {
 		for _, name := range names {
 			if dir != "." {
 				name = dir + "/" + name
-			} else if name == "redo" || name == "spaces" || name == "trireme.lock" {
+			} else if name == "redo" || name == "spaces" || name == "lsn" || name == "trireme.lock" {
 				continue
 			}
 			size, err := d.handle(name).Size()

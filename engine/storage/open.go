@@ -30,6 +30,7 @@ const (
 	creatingName = "creating" // there while a new database is incomplete
 	redoDir      = "redo"
 	spacesDir    = "spaces"
+	lsnDir       = "lsn"
 	tempDir      = "tmp" // of sorts; what a crash has left there is waste
 )
 
@@ -105,7 +106,7 @@ func (e *Engine) open() error {
 		}
 	}
 	e.Spaces, err = space.New(space.Options{FS: e.opt.FS, Env: e.opt.Env, Dir: spacesDir, Database: database,
-		OpenFiles: e.opt.OpenFiles, ReserveExtents: e.opt.ReserveExtents, Direct: e.opt.DirectIO})
+		OpenFiles: e.opt.OpenFiles, LSNMemory: e.opt.BufferPoolSize / lsnShare, ReserveExtents: e.opt.ReserveExtents, Direct: e.opt.DirectIO})
 	if err != nil {
 		return err
 	}
@@ -135,6 +136,10 @@ func (e *Engine) open() error {
 	}
 	return nil
 }
+
+// lsnShare is the part of the buffer pool that is kept besides it of the LSNs of pages: enough for
+// 32 times the pool.
+const lsnShare = 64
 
 func (e *Engine) onPressure() {
 	if e.Pool != nil {
@@ -170,7 +175,7 @@ func (e *Engine) isFresh() (bool, error) {
 		}
 		return true, err
 	}
-	for _, dir := range []string{redoDir, spacesDir} {
+	for _, dir := range []string{redoDir, spacesDir, lsnDir} {
 		if err := removeAll(fsys, dir); err != nil {
 			return false, err
 		}

@@ -32,6 +32,7 @@ type recovery struct {
 	// on: they must be cut off, or made anew, further on in the log.
 	blank map[page.ID]bool
 
+	first     page.LSN // where the log begins
 	from, end page.LSN // of what the batch holds
 }
 
@@ -89,6 +90,7 @@ func (r *recovery) add(start, end page.LSN, payload []byte) error {
 	}
 	if r.tell.groups.Add(1) == 1 {
 		r.tell.begin(StageRedo)
+		r.first = start
 	}
 	if r.batch.Empty() {
 		r.from = start
@@ -262,6 +264,12 @@ func (w *pageWork) read(id page.ID, p []byte) (there bool, err error) {
 	case !init:
 		if err := page.Verify(p, id); err != nil {
 			return false, err
+		}
+		// From the first change on that the log has it brings any page up to date.
+		if page.GetLSN(p) < r.first {
+			if err := r.spaces.CheckLSN(id, p); err != nil {
+				return false, err
+			}
 		}
 		if page.IsZero(p) {
 			w.mu.Lock()

@@ -2,8 +2,8 @@ package group
 
 import "time"
 
-// unread is what a member does about a disk that fails to give back pages of the data: each read of them ends with an error,
-// and with it the statement that needs the page. Nothing that is agreed on is touched by that. The log is written, so
+// unread is what a member does about a disk that fails to give back pages of the data: reads of them end with an error, or bring
+// what was not written there (a wrong checksum, a page as it was before), and the statement that needs the page fails. Nothing that is agreed on is touched by that. The log is written, so
 // that the group sees nothing wrong with a leader of whose statements most fail.
 //
 // So it hands over, once errors have come for unreadFor: of a single one that passes clients see less than of a change of the leader.
@@ -11,9 +11,6 @@ import "time"
 //
 // A follower that needs such a page to apply the log stops by itself (apply). One that has not needed any yet lets the others stand for election
 // first, as one does that has much to apply (stand.go); it stands where they do not.
-//
-// A page that comes back with a wrong checksum is none of this: it is one table's or index's, and the other members may have it no better, where
-// a program wrote it wrong (docs/operations-storage.md, One table).
 type unread struct {
 	count uint64        // errors so far
 	since time.Duration // when the first of these times came; 0: all is well

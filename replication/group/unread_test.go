@@ -10,6 +10,8 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/engine/storage/page"
+	"github.com/triremedb/trireme/engine/storage/space"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/race"
@@ -91,6 +93,60 @@ func TestLeadersPagesUnreadable(t *testing.T) {
 			r.alike(last)
 		})
 	}
+}
+
+// A leader whose pages come back with wrong checksums hands over as one whose disk gives none back.
+func TestLeadersPagesRotten(t *testing.T) {
+	for seed := range race.Fewer(uint64(3), 1) {
+		simulate(t, seed, 3, simnettest.Options{}, nil, func(r *simRig) {
+			l := r.leader(nil)
+			h := makeHeap(r, l)
+			rotten := rot(t, l)
+			failed := 0
+			if !r.within(20*time.Second, func() bool {
+				if _, err := h.insert(l); err != nil {
+					failed++
+				}
+				env.Sleep(r.sim, 20*time.Millisecond)
+				return l.node.Status().Leader != l.id
+			}) || failed == 0 {
+				t.Errorf("seed %d: after %d failed statements, of %d rotten pages: %+v", seed, failed, rotten, l.node.Status())
+				return
+			}
+			if s := l.node.Status(); s.Error == "" && !s.ReadsFail {
+				t.Errorf("seed %d: the old leader says nothing of its disk: %+v", seed, s)
+			}
+			now := r.leader(l)
+			if now == nil {
+				t.Errorf("seed %d: nobody else leads: %s", seed, describe(r))
+				return
+			}
+			for range 50 {
+				if _, err := h.insert(now); err != nil {
+					t.Errorf("seed %d: a statement on the new leader: %v", seed, err)
+					return
+				}
+			}
+		})
+	}
+}
+
+// rot flips a bit in each page of a member's tablespaces of tables, and returns in how many.
+func rot(t *testing.T, n *simNode) (pages int) {
+	t.Helper()
+	e, err := n.node.Engine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, no := range e.Spaces.List() {
+		if no == space.System || no >= space.FirstUndo {
+			continue
+		}
+		for at := int64(page.Size); n.fs.FlipBit(fmt.Sprintf("data.1/spaces/%08x.trd", no), at+1000, 3) == nil; at += page.Size {
+			pages++
+		}
+	}
+	return pages
 }
 
 // Where two disks are bad the third member leads in the end.

@@ -12,7 +12,7 @@ import (
 )
 
 // harmRot lets a disk rot: a bit of a file flips, or a sector becomes unreadable, in whatever the node
-// has written. It happens to one node in a life, and no other disk is taken away then, so that all
+// has written; or the disk loses the write of a page of a tablespace, or puts it elsewhere. It happens to one node in a life, and no other disk is taken away then, so that all
 // that is acknowledged is left somewhere. The node may go on, if the place is of no use any more; it may stop, and refuse
 // to start again, and gets an empty disk then. What it may not do is answer from what is wrong, or
 // let others lose what only it and they had.
@@ -37,6 +37,10 @@ func (w *world) harmRot(rng *rand.Rand) {
 	bad := rng.IntN(3) == 0
 	w.rotten = n
 	n.excused = true
+	if rng.IntN(3) == 0 {
+		w.loseWrite(n, rng)
+		return
+	}
 	if bad {
 		_ = n.fs.BadSector(name, off)
 	} else {
@@ -50,14 +54,53 @@ func (w *world) harmRot(rng *rand.Rand) {
 			n.halt(haltKill)
 			n.restart()
 		}
-		for ; !w.stop; env.Sleep(w.sim, 100*time.Millisecond) {
-			if n.node != nil && !n.busy && n.node.Err() != nil {
-				n.halt(haltKill)
-				n.restart()
-			}
-		}
+		w.standBy(n)
 	})
 }
+
+// standBy starts a node with a rotten disk again whenever it stops.
+func (w *world) standBy(n *node) {
+	for ; !w.stop; env.Sleep(w.sim, 100*time.Millisecond) {
+		if n.node != nil && !n.busy && n.node.Err() != nil {
+			n.halt(haltKill)
+			n.restart()
+		}
+	}
+}
+
+// pageFiles are the tablespaces, and not the doublewrite file.
+const pageFiles = "????????.trd"
+
+// loseWrite lets a disk lose a write, which the process sees as long as the system has it in its
+// cache, and that is until it is started again.
+func (w *world) loseWrite(n *node, rng *rand.Rand) {
+	lie := simfile.Fault{Ops: simfile.OpWrite, Name: pageFiles, Skip: rng.IntN(4), Times: 1, Lie: true}
+	if rng.IntN(3) == 0 {
+		lie.Misdirect = (rng.Int64N(64) - 32) * 16 << 10
+	}
+	lost := n.fs.Inject(lie)
+	w.sim.Go("lost write", func() {
+		for i := 0; lost.Hits() == 0 && !w.stop; i++ {
+			if env.Sleep(w.sim, 100*time.Millisecond); i == 50 {
+				lost.Stop()
+				return
+			}
+		}
+		env.Sleep(w.sim, lsnsSaved)
+		for ; n.busy && !w.stop; env.Sleep(w.sim, 10*time.Millisecond) {
+		}
+		if w.stop {
+			return
+		}
+		n.halt(haltKill)
+		n.fs.DropCaches()
+		n.restart()
+		w.standBy(n)
+	})
+}
+
+// lsnsSaved is longer than it takes the engine to write which LSNs its pages have.
+const lsnsSaved = 6 * time.Second
 
 // wholeAt reports whether all members vote, and have what they ever had. Each has to know it: what
 // the leader alone knows of a change may be lost with its disk.

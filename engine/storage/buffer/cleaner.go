@@ -136,6 +136,7 @@ func (p *Pool) runCleaner() {
 		if now := p.env.Monotonic(); err == nil && now-checkpointAt >= time.Second {
 			checkpointAt = now
 			err = p.Checkpoint()
+			p.store.SaveLSNs()
 		}
 		if err != nil {
 			p.log.Fail(err)

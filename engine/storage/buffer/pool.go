@@ -19,6 +19,12 @@ type Store interface {
 	WritePage(id page.ID, p []byte) error
 	// SyncSpace makes all pages written to the tablespace durable.
 	SyncSpace(space uint32) error
+	// CheckLSN looks whether a page that was read, and is sound, is as new as it was written.
+	CheckLSN(id page.ID, p []byte) error
+	// SaveLSNs is called every second or so, to let CheckLSN know after a restart what it knows now.
+	SaveLSNs()
+	// Unsound is told of a page that was read and is not what was written.
+	Unsound(id page.ID, err error)
 }
 
 // ErrExhausted says that every frame is fixed by running work, so that no page
@@ -301,7 +307,9 @@ func (p *Pool) read(id page.ID) (uint32, error) {
 		data := p.bytesOf(i)
 		err = p.store.ReadPage(id, data)
 		if err == nil {
-			err = p.verify(data, id)
+			if err = p.verify(data, id); err != nil {
+				p.store.Unsound(id, err)
+			}
 		}
 		if err != nil {
 			p.discard(i)
@@ -320,6 +328,9 @@ func (p *Pool) verify(data []byte, id page.ID) error {
 	}
 	if lsn, end := page.GetLSN(data), p.log.Current(); lsn > end {
 		return &page.CorruptError{ID: id, Problem: "LSN is beyond the end of the redo log", Expected: uint64(end), Found: uint64(lsn)}
+	}
+	if err := p.store.CheckLSN(id, data); err != nil {
+		return err
 	}
 	if p.opt.Validate != nil {
 		return p.opt.Validate(data)

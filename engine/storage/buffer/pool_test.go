@@ -65,6 +65,10 @@ func (s *memStore) SyncSpace(uint32) error {
 	return s.syncErr
 }
 
+func (s *memStore) CheckLSN(page.ID, []byte) error { return nil }
+func (s *memStore) SaveLSNs()                      {}
+func (s *memStore) Unsound(page.ID, error)         {}
+
 type fixture struct {
 	store *memStore
 	log   *redo.Log

@@ -35,7 +35,10 @@ func (b *blank) WritePage(id page.ID, p []byte) error {
 	return nil
 }
 
-func (b *blank) SyncSpace(uint32) error { return nil }
+func (b *blank) SyncSpace(uint32) error         { return nil }
+func (b *blank) CheckLSN(page.ID, []byte) error { return nil }
+func (b *blank) SaveLSNs()                      {}
+func (b *blank) Unsound(page.ID, error)         {}
 
 func setUp(t *testing.T) (*buffer.Pool, *redo.Log, redo.Options, *blank) {
 	t.Helper()

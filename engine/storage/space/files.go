@@ -299,7 +299,7 @@ func (r *Registry) Drop(no uint32) error {
 	if f != nil {
 		err = f.Close()
 	}
-	if err = errors.Join(err, r.removeFile(no)); err != nil {
+	if err = errors.Join(err, r.removeFile(no), r.written.drop(no)); err != nil {
 		return err
 	}
 	r.mu.Lock()

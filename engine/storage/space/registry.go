@@ -40,6 +40,9 @@ type Options struct {
 	ReserveExtents int
 	// Direct opens the files for I/O past the page cache.
 	Direct bool
+	// LSNMemory is what may be kept in memory of the LSNs of pages, in bytes: 8 for each page
+	// of what is in use; at least 256 KiB.
+	LSNMemory int64
 }
 
 // Registry owns the tablespace files of a database. It implements buffer.Store.
@@ -56,6 +59,7 @@ type Registry struct {
 	unread  readError // the last one
 
 	readErrors atomic.Uint64
+	written    *written
 }
 
 // readError is an error of the disk in the place of a page.
@@ -76,10 +80,17 @@ type handle struct {
 	f          file.File // nil: closed
 	pins       int
 	written    bool // since the last sync
+	unsynced   []writtenPage
 	dropped    bool
 	err        error      // the file could not be synced when it was closed
 	idle       env.Parker // woken when a dropped handle loses its last pin
 	prev, next *handle
+}
+
+// writtenPage is a page that was written with an LSN.
+type writtenPage struct {
+	no  uint32
+	lsn page.LSN
 }
 
 // New returns a registry for the files in the directory, which it makes if
@@ -102,6 +113,10 @@ func New(opt Options) (*Registry, error) {
 	}
 	r := &Registry{opt: opt, handles: map[uint32]*handle{}, spaces: map[uint32]*Space{}}
 	r.lru.prev, r.lru.next = &r.lru, &r.lru
+	var err error
+	if r.written, err = newWritten(&r.opt, opt.LSNMemory); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -143,7 +158,14 @@ func (r *Registry) noteReadError(id page.ID, err error) {
 	r.readErrors.Add(1)
 }
 
-// ReadErrors is how many reads of pages have ended with an error of the disk.
+// Unsound implements buffer.Store: a page with a wrong checksum, or an old one, counts as an error of the disk.
+func (r *Registry) Unsound(id page.ID, err error) {
+	if !errors.Is(err, page.ErrNewerFormat) {
+		r.noteReadError(id, err)
+	}
+}
+
+// ReadErrors is how many reads of pages have ended with an error of the disk, or with what was not written there.
 func (r *Registry) ReadErrors() uint64 { return r.readErrors.Load() }
 
 // LastReadError is where the last of them was, and the error.
@@ -169,12 +191,29 @@ func (r *Registry) WritePage(id page.ID, p []byte) error {
 	}
 	r.mu.Lock()
 	h.written = true
+	h.unsynced = append(h.unsynced, writtenPage{id.No, page.GetLSN(p)})
 	r.mu.Unlock()
 	if _, err := h.f.WriteAt(p[:page.Size], int64(id.No)*page.Size); err != nil {
 		return fmt.Errorf("space: writing page %v: %w", id, err)
 	}
 	return nil
 }
+
+// CheckLSN implements buffer.Store: it looks whether a page that was read, and is sound, is as
+// new as it was written. Error: a *page.CorruptError.
+func (r *Registry) CheckLSN(id page.ID, p []byte) error {
+	lsn := page.GetLSN(p)
+	if lsn == 0 {
+		return nil // it was made with its file, or never
+	}
+	if last := r.written.lsn(id); lsn < last {
+		return &page.CorruptError{ID: id, Problem: "older than what was written, of which the disk has lost a write, or part of the file is an old one (LSN)", Expected: uint64(last), Found: uint64(lsn)}
+	}
+	return nil
+}
+
+// SaveLSNs writes now and then what CheckLSN will have to know after the next start.
+func (r *Registry) SaveLSNs() { r.written.save(false) }
 
 // SyncSpace implements buffer.Store.
 func (r *Registry) SyncSpace(no uint32) error {
@@ -188,6 +227,8 @@ func (r *Registry) SyncSpace(no uint32) error {
 	defer r.release(h)
 	r.mu.Lock()
 	h.written = false
+	pages := h.unsynced
+	h.unsynced = nil
 	r.mu.Unlock()
 	if err := h.f.Sync(); err != nil {
 		r.mu.Lock()
@@ -195,6 +236,12 @@ func (r *Registry) SyncSpace(no uint32) error {
 		r.mu.Unlock()
 		return fmt.Errorf("space: syncing tablespace %d: %w", no, err)
 	}
+	r.written.note(no, pages)
+	r.mu.Lock()
+	if h.unsynced == nil {
+		h.unsynced = pages[:0]
+	}
+	r.mu.Unlock()
 	return nil
 }
 
@@ -318,7 +365,7 @@ func (r *Registry) victimLocked() *handle {
 func (r *Registry) detachLocked(h *handle) {
 	h.prev.next, h.next.prev = h.next, h.prev
 	h.prev, h.next = nil, nil
-	h.f, h.written = nil, false
+	h.f, h.written, h.unsynced = nil, false, nil
 	r.open--
 }
 
@@ -394,5 +441,6 @@ func (r *Registry) Close() error {
 		r.mu.Unlock()
 		all = errors.Join(all, closeFile(f, written))
 	}
+	r.written.save(true)
 	return all
 }

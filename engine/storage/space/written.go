@@ -1,0 +1,286 @@
+package space
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/page"
+)
+
+// written knows the LSN of each page as it was written last, so that a page which its disk gives
+// back as it was before (a lost or misdirected write, part of a file from a backup) is told from
+// a good one: its checksum is right.
+//
+// The LSNs lie in a file for each tablespace, lsn/NNNNNNNN.lsn, in chunks:
+//
+//	offset size field
+//	0      4    CRC-32C of the database's id and of bytes 4 to 4095
+//	4      4    tablespace number
+//	8      4    chunk number
+//	12     4    format version
+//	16     8    LSN of the chunk's first page, 0: not known; and so on
+//
+// # Invariants
+//
+//   - An LSN is noted once its page is durable. So whatever of these files a crash loses, a page
+//     is never older than its LSN here. It may be newer: then nothing is said.
+//   - Nothing depends on these files. What cannot be read, or has another checksum, is not known;
+//     what cannot be written is tried again.
+type written struct {
+	opt  *Options
+	name func(no uint32) string
+	most int        // chunks in memory
+	turn *env.Mutex // held by whoever reads or writes the files
+
+	mu     sync.Mutex // guards what follows
+	chunks map[chunkID]*chunk
+	ring   []chunkID // the chunks in memory, in which a hand goes round for those not used of late
+	hand   int
+	dirty  int
+	noted  bool // something since the last call of save
+	saved  time.Duration
+}
+
+type chunkID struct{ space, no uint32 }
+
+// chunk is what is known of chunkPages pages.
+type chunk struct {
+	lsns  [chunkPages]page.LSN
+	at    int // in the ring
+	dirty bool
+	used  bool
+}
+
+const (
+	chunkSize    = 4 << 10
+	chunkHeader  = 16
+	chunkPages   = (chunkSize - chunkHeader) / 8
+	chunkVersion = 1
+	chunksLeast  = 64
+	// saveEvery is how long what was noted waits to be written while more comes.
+	saveEvery = 3 * time.Second
+)
+
+var lsnTable = crc32.MakeTable(crc32.Castagnoli)
+
+// newWritten makes the directory. bytes is what may be kept in memory.
+func newWritten(opt *Options, bytes int64) (*written, error) {
+	dir := path.Join(path.Dir(opt.Dir), "lsn")
+	if err := opt.FS.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("space: making the directory of pages' LSNs: %w", err)
+	}
+	return &written{opt: opt, most: max(int(bytes/chunkSize), chunksLeast), turn: env.NewMutex(opt.Env), chunks: map[chunkID]*chunk{},
+		name: func(no uint32) string { return fmt.Sprintf("%s/%08x.lsn", dir, no) }}, nil
+}
+
+func chunkOf(id page.ID) (c chunkID, i int) {
+	return chunkID{id.Space, id.No / chunkPages}, int(id.No % chunkPages)
+}
+
+// lsn is the LSN with which a page was written last; 0 if that is not known.
+func (w *written) lsn(id page.ID) page.LSN {
+	c, i := chunkOf(id)
+	w.mu.Lock()
+	if k := w.chunks[c]; k != nil {
+		k.used = true
+		lsn := k.lsns[i]
+		w.mu.Unlock()
+		return lsn
+	}
+	w.mu.Unlock()
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	w.load(c)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.chunks[c].lsns[i]
+}
+
+// note takes down what is durable of a tablespace.
+func (w *written) note(space uint32, pages []writtenPage) {
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	for _, p := range pages {
+		c, i := chunkOf(page.ID{Space: space, No: p.no})
+		w.load(c)
+		w.mu.Lock()
+		k := w.chunks[c]
+		k.lsns[i], k.used, w.noted = p.lsn, true, true
+		if !k.dirty {
+			k.dirty = true
+			w.dirty++
+		}
+		w.mu.Unlock()
+	}
+}
+
+// load brings a chunk into memory, where it stays while the caller has the turn.
+//
+// REQUIRES: turn.
+func (w *written) load(c chunkID) {
+	w.mu.Lock()
+	there, full := w.chunks[c] != nil, len(w.ring) >= w.most
+	w.mu.Unlock()
+	if there {
+		return
+	}
+	if full {
+		w.makeRoom()
+	}
+	k := &chunk{used: true}
+	if f, err := w.opt.FS.Open(w.name(c.space), file.OpenOptions{ReadOnly: true}); err == nil {
+		var b [chunkSize]byte
+		if n, _ := f.ReadAt(b[:], int64(c.no)*chunkSize); n == chunkSize {
+			w.decode(k, c, b[:])
+		}
+		_ = f.Close() // it was only read
+	}
+	w.mu.Lock()
+	k.at = len(w.ring)
+	w.chunks[c] = k
+	w.ring = append(w.ring, c)
+	w.mu.Unlock()
+}
+
+// makeRoom drops a chunk that was not used of late, after writing it if need be.
+//
+// REQUIRES: turn.
+func (w *written) makeRoom() {
+	w.mu.Lock()
+	var c chunkID
+	for range 2*len(w.ring) + 1 {
+		w.hand = (w.hand + 1) % len(w.ring)
+		c = w.ring[w.hand]
+		if k := w.chunks[c]; !k.used {
+			break
+		}
+		w.chunks[c].used = false
+	}
+	dirty := w.chunks[c].dirty
+	w.mu.Unlock()
+	if dirty {
+		_ = w.write(c) // else these pages are not known for a while
+	}
+	w.mu.Lock()
+	w.forget(c)
+	w.mu.Unlock()
+}
+
+// forget drops a chunk. REQUIRES: mu.
+func (w *written) forget(c chunkID) {
+	k := w.chunks[c]
+	if k == nil {
+		return
+	}
+	if k.dirty {
+		w.dirty--
+	}
+	delete(w.chunks, c)
+	last := len(w.ring) - 1
+	if moved := w.ring[last]; moved != c {
+		w.ring[k.at], w.chunks[moved].at = moved, k.at
+	}
+	w.ring = w.ring[:last]
+}
+
+// write writes a chunk to its file.
+//
+// REQUIRES: turn.
+func (w *written) write(c chunkID) error {
+	var b [chunkSize]byte
+	w.mu.Lock()
+	k := w.chunks[c]
+	le.PutUint32(b[4:], c.space)
+	le.PutUint32(b[8:], c.no)
+	le.PutUint32(b[12:], chunkVersion)
+	for i, lsn := range k.lsns {
+		le.PutUint64(b[chunkHeader+8*i:], uint64(lsn))
+	}
+	w.mu.Unlock()
+	le.PutUint32(b[:], w.sum(b[:]))
+	f, err := w.opt.FS.Open(w.name(c.space), file.OpenOptions{Create: true})
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b[:], int64(c.no)*chunkSize)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if k.dirty {
+		k.dirty = false
+		w.dirty--
+	}
+	return nil
+}
+
+func (w *written) sum(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(w.opt.Database[:], lsnTable), lsnTable, b[4:])
+}
+
+// decode fills a chunk, unless the bytes are none of this place.
+func (w *written) decode(k *chunk, c chunkID, b []byte) {
+	if le.Uint32(b) != w.sum(b) || le.Uint32(b[4:]) != c.space || le.Uint32(b[8:]) != c.no || le.Uint32(b[12:]) != chunkVersion {
+		return
+	}
+	for i := range k.lsns {
+		k.lsns[i] = page.LSN(binary.LittleEndian.Uint64(b[chunkHeader+8*i:]))
+	}
+}
+
+// save writes what was noted: when nothing has come since it was asked last, after saveEvery,
+// and if all has to be.
+func (w *written) save(all bool) {
+	now := w.opt.Env.Monotonic()
+	w.mu.Lock()
+	quiet := !w.noted
+	w.noted = false
+	if w.dirty == 0 || !all && !quiet && now-w.saved < saveEvery {
+		w.mu.Unlock()
+		return
+	}
+	w.saved = now
+	var list []chunkID
+	for _, c := range w.ring {
+		if w.chunks[c].dirty {
+			list = append(list, c)
+		}
+	}
+	w.mu.Unlock()
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	for _, c := range list {
+		w.mu.Lock()
+		there := w.chunks[c] != nil && w.chunks[c].dirty
+		w.mu.Unlock()
+		if there && w.write(c) != nil {
+			return // the next time
+		}
+	}
+}
+
+// drop forgets a tablespace.
+func (w *written) drop(space uint32) error {
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	w.mu.Lock()
+	for c := range w.chunks {
+		if c.space == space {
+			w.forget(c)
+		}
+	}
+	w.mu.Unlock()
+	if err := w.opt.FS.Remove(w.name(space)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("space: removing the LSNs of tablespace %d: %w", space, err)
+	}
+	return nil
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sql/temptable"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/internal/trace"
 )
@@ -22,6 +23,10 @@ type Options struct {
 	// Variables are initial values of global variables by name, as the configuration
 	// has them: text as in an option file.
 	Variables map[string]string
+
+	// StatementMemory is what all statements may keep in memory together, in bytes, where
+	// Variables do not say (temptable_max_ram); 0: 1 GiB.
+	StatementMemory int64
 
 	// Panicked is told of a bug that a statement has met and that the session ends for, with the
 	// stack; nil: such panics are not caught.
@@ -46,6 +51,7 @@ type Manager struct {
 	prepared atomic.Int64 // statements of all sessions
 	started  time.Duration
 	plans    planCache
+	memory   temptable.Budget
 	full     atomic.Uint64 // statements that found no space
 	failed   atomic.Uint64 // statements that ended with an error
 	panics   atomic.Uint64 // statements that met a bug
@@ -78,6 +84,9 @@ func NewManager(opt Options) (*Manager, error) {
 	for i, v := range varSlots {
 		m.globals[i] = v.def
 	}
+	if n := opt.StatementMemory; n > 0 {
+		m.globals[variables["temptable_max_ram"].slot].n = uint64(n)
+	}
 	names := make([]string, 0, len(opt.Variables))
 	for name := range opt.Variables {
 		names = append(names, name)
@@ -99,6 +108,7 @@ func NewManager(opt Options) (*Manager, error) {
 		}
 		m.globals[v.shared().slot], m.origins[v.shared().slot] = x, OriginConfigured
 	}
+	m.memory.SetLimit(int64(m.globals[variables["temptable_max_ram"].slot].n))
 	m.digests.max = int(m.globals[variables["performance_schema_digests_size"].slot].n)
 	m.plans.setSize(int(m.globals[variables["trireme_plan_cache_size"].slot].n))
 	return m, nil
@@ -116,6 +126,9 @@ func (m *Manager) Close() error {
 	return nil
 }
 
+// StatementMemory is what the statements of all sessions keep in memory.
+func (m *Manager) StatementMemory() *temptable.Budget { return &m.memory }
+
 // NextID returns a number for a connection whose session is opened later: the protocol
 // names it before the client says who it is.
 func (m *Manager) NextID() uint64 { return m.nextID.Add(1) }
@@ -126,7 +139,7 @@ func (m *Manager) Open(info ConnectionInfo) (*Session, error) {
 	if info.ID == 0 {
 		info.ID = m.NextID()
 	}
-	s := &Session{m: m, env: m.env, id: info.ID, info: info, parker: m.env.NewParker(), began: m.env.Monotonic()}
+	s := &Session{m: m, env: m.env, id: info.ID, info: info, parker: m.env.NewParker(), began: m.env.Monotonic(), share: temptable.Of(&m.memory)}
 	s.ends, s.stops = s.readEnds, s.waitEnds
 	s.until = func() time.Duration { return s.limit }
 	s.process = Process{ID: s.id, User: info.User, Host: info.Host, Command: "Sleep"}

@@ -73,6 +73,7 @@ func (s *Session) enter(command, text string) {
 
 // leave notes that it has nothing to do, and returns when.
 func (s *Session) leave() time.Duration {
+	s.memory.End()
 	now := s.env.Monotonic()
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.process.State, s.began = "Sleep", "", "", now
@@ -177,12 +178,12 @@ func (s *Session) whyReadEnded() error {
 	return errTimeLimit()
 }
 
-// account counts the memory of a statement. Error: 3170-like, when it is too much.
+// account counts the memory of a statement. Error: 3170, when it is too much.
 func (s *Session) account(delta int64) error {
-	s.memory += delta
-	if s.memory > s.opt.memoryMax && delta > 0 {
-		return newError(3170, "HY000", "Memory capacity of %d bytes for 'trireme_statement_memory' exceeded.", s.opt.memoryMax)
+	if delta > 0 && !s.memory.Fits(delta) {
+		return s.memory.Exceeded("statement")
 	}
+	s.memory.Add(delta)
 	return nil
 }
 

@@ -208,7 +208,7 @@ func (s *Session) runContext(c *compiled) (*exec.Context, error) {
 	}
 	x := &w.run
 	s.meter.examined += x.Examined
-	*x = exec.Context{Expr: &s.x, Storage: &w.storage, Source: s, Env: s.env, FS: s.m.opt.FS, MemoryLimit: s.opt.memoryMax,
+	*x = exec.Context{Expr: &s.x, Storage: &w.storage, Source: s, Env: s.env, FS: s.m.opt.FS, MemoryLimit: s.opt.memoryMax, Share: &s.share,
 		MaxRecursion: s.value(varRecursion).n, Large: w.run.Large}
 	if s.locksReads(c) {
 		x.LockReads = lockedRead

@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sql/temptable"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -82,7 +83,8 @@ type Session struct {
 	lastInsertID uint64
 	rowCount     int64
 	foundRows    uint64
-	memory       int64 // bytes that the statement accounts for
+	share        temptable.Share   // of the node's memory for statements
+	memory       temptable.Account // of the statement, besides what its operators have
 	memoryHook   func(int64) error
 	work         scratch
 	meter        meter
@@ -321,6 +323,7 @@ func (s *Session) Close() error {
 	}
 	s.forgetPrepared()
 	s.m.locks.releaseAll(s.id)
+	s.share.End()
 	s.m.remove(s)
 	if err != nil {
 		return s.clientError(err)

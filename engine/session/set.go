@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -177,6 +178,11 @@ func (s *Session) prepareSet(item *ast.SetItem, text string) (func() error, erro
 	}
 	if v.scope&fixedTo != 0 && x != v.def {
 		return nil, fixedError(v, x)
+	}
+	if v.guarded && x.n > s.m.global(v).n {
+		if err := s.privileges().Needs(priv.Super, "SYSTEM_VARIABLES_ADMIN", "SESSION_VARIABLES_ADMIN"); err != nil {
+			return nil, err
+		}
 	}
 	// SET @@transaction_isolation, without SESSION, is for the next transaction only.
 	if item.Scope <= ast.ScopeSession && strings.Contains(strings.ToLower(text), "@@"+v.name) {

@@ -121,7 +121,8 @@ func (s *Session) beginStatement(ctx context.Context, w ResultWriter) {
 	s.x.DataChange, s.x.Ignore = false, false
 	s.x.Params = nil
 	s.x.Row, s.x.Column = 0, ""
-	s.memory, s.limit, s.checks = 0, 0, 0
+	s.memory.Begin(s.opt.memoryMax, &s.share)
+	s.limit, s.checks = 0, 0
 	s.x.Memory = s.memoryHook // operators have their own
 	s.work.begin()
 	s.setToday()

@@ -56,6 +56,12 @@ func (v *variable) computed(get func(s *Session, global bool) varValue) *variabl
 	return v
 }
 
+// guard makes a variable one by which no session has more than the others without a privilege.
+func (v *variable) guard() *variable {
+	v.guarded = true
+	return v
+}
+
 // onApply calls fn with each session's value.
 func (v *variable) onApply(fn func(s *Session, x varValue)) *variable {
 	v.applied = fn

@@ -28,7 +28,7 @@ func transactionVariables() []*variable {
 		uintVar("trireme_read_wait", both, 5000, 1, math.MaxUint32).
 			onApply(func(s *Session, x varValue) { s.opt.readWait = time.Duration(x.n) * time.Millisecond }),
 		stringVar("trireme_read_gtid", inSession, "").onCheck(checkReadGTID).onApply(func(s *Session, x varValue) { s.opt.readAtLeast = x.s }),
-		uintVar("trireme_statement_memory", both, 256<<20, 1<<20, maxUint).onApply(func(s *Session, x varValue) { s.opt.memoryMax = int64(min(x.n, math.MaxInt64)) }),
+		uintVar("trireme_statement_memory", both, 256<<20, 1<<20, maxUint).guard().onApply(func(s *Session, x varValue) { s.opt.memoryMax = int64(min(x.n, math.MaxInt64)) }),
 		uintVar("trireme_plan_cache_size", inGlobal, 1024, 0, 1<<20).with(func(v *variable) {
 			v.appliedGlobal = func(m *Manager, x varValue) { m.plans.setSize(int(x.n)) }
 		}),
@@ -222,7 +222,9 @@ func engineVariables() []*variable {
 		stringVar("innodb_version", inGlobal|readOnly, "8.0.36"),
 		uintVar("innodb_write_io_threads", inGlobal|readOnly, 4, 1, 64),
 		enumVar("internal_tmp_mem_storage_engine", both|fixedTo, 0, "TempTable"),
-		uintVar("temptable_max_ram", inGlobal, 1<<30, 2<<20, maxUint),
+		uintVar("temptable_max_ram", inGlobal, 1<<30, 2<<20, math.MaxInt64).with(func(v *variable) {
+			v.appliedGlobal = func(m *Manager, x varValue) { m.memory.SetLimit(int64(x.n)) }
+		}),
 		uintVar("temptable_max_mmap", inGlobal, 0, 0, maxUint),
 		boolVar("temptable_use_mmap", inGlobal, false),
 		uintVar("replica_parallel_workers", inGlobal|readOnly, 4, 0, 1024),

@@ -52,6 +52,7 @@ type variable struct {
 	names    []string
 	slot     int
 	alias    *variable // that has the value of both
+	guarded  bool      // a session's value above the global one takes a privilege
 
 	// get computes the value instead of keeping it.
 	get func(s *Session, global bool) varValue

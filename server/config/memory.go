@@ -21,6 +21,9 @@ type Memory struct {
 	Pool int64
 	// Heap is the soft limit of what Go manages: heap, stacks, its own tables.
 	Heap int64
+	// Statements is what the statements of sessions may keep in memory together, a part of
+	// Heap: temptable_max_ram, unless that is set.
+	Statements int64
 	// Tight says that Pool leaves less than Heap and what has to be left aside.
 	Tight bool
 }
@@ -33,6 +36,9 @@ const (
 	// heapLeast, with the redo in memory, is what Go's heap has in any case: a limit that
 	// cannot be met costs time without end, and helps nobody.
 	heapLeast = 64 * mib
+	// What statements may have is half of the heap, and statementLeast in any case.
+	statementShare = 2
+	statementLeast = 16 * mib
 	// frameShare: what describes a page is less than this part of it.
 	frameShare = 200
 )
@@ -46,6 +52,7 @@ func (c *Config) Memory(root fs.FS) (Memory, error) {
 		m.Limit, m.Origin = c.containerMemory(root)
 	}
 	if m.Limit == 0 {
+		m.Statements = max((machineMemory(root)-m.Pool)/statementShare, statementLeast)
 		return m, nil
 	}
 	if m.Pool >= m.Limit {
@@ -58,6 +65,7 @@ func (c *Config) Memory(root fs.FS) (Memory, error) {
 	if m.Heap < least {
 		m.Heap, m.Tight = least, true
 	}
+	m.Statements = max(m.Heap/statementShare, statementLeast)
 	return m, nil
 }
 

@@ -62,7 +62,7 @@ var Sections = []Section{
 		{Name: "max_connections", Kind: Number, Default: "151", Min: 1, Max: 100_000, Doc: "Clients at a time. One more may come in who has CONNECTION_ADMIN."},
 		{Name: "max_prepared_stmt_count", Kind: Number, Default: "16382", Max: 4_194_304, Doc: "Prepared statements of all clients together."},
 		{Name: "connect_timeout", Kind: Duration, Default: "10s", Min: second, Max: 3600 * second, Doc: "How long a client may take to log in."},
-		{Name: "initial_root_password", Secret: true, Doc: "The password of root@% when a group begins. Empty: one is drawn and printed once. Later starts do not look at it."},
+		{Name: "initial_root_password", Secret: true, Doc: "The password of root@% when a group begins. Empty: that of root_password_file; without one it is drawn and printed once. Later starts do not look at it."},
 		{Name: "initial_root_password_file", Doc: "A file with that password instead: its first line."},
 		{Name: "root_password_file", Doc: "A file whose first line becomes the password of root@% whenever it changes, within seconds of that. What a statement has set stays until then."},
 		{Name: "users_dir", Doc: "A directory that tells which accounts the leader makes, and keeps as it says: passwords, privileges (docs/operations-server.md). It is read again all the time. Empty: none."},

@@ -105,21 +105,34 @@ func (n *Node) hasAccounts() bool {
 
 // rootPassword is what the configuration says, or drawn: then it is told.
 func (n *Node) rootPassword() (password string, drawn bool, err error) {
-	if name := n.cfg.String("initial_root_password_file"); name != "" {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			return "", false, fmt.Errorf("initial_root_password_file: %w", err)
+	for _, setting := range []string{"initial_root_password_file", "initial_root_password", "root_password_file"} {
+		switch text := n.cfg.String(setting); {
+		case text == "":
+		case setting == "initial_root_password":
+			return text, false, nil
+		default:
+			password, err = firstLine(text)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", setting, err)
+			}
+			return password, false, err
 		}
-		line, _, _ := bytes.Cut(b, []byte("\n"))
-		if password = strings.TrimSpace(string(line)); password == "" {
-			return "", false, fmt.Errorf("initial_root_password_file: %s has an empty first line", name)
-		}
-		return password, false, nil
-	}
-	if password = n.cfg.String("initial_root_password"); password != "" {
-		return password, false, nil
 	}
 	return rand.Text()[:20], true, nil
+}
+
+// firstLine is the first line of a file. An empty one is an error.
+func firstLine(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	text := strings.TrimSpace(string(line))
+	if text == "" {
+		return "", fmt.Errorf("%s has an empty first line", file)
+	}
+	return text, nil
 }
 
 const (

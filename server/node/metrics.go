@@ -108,6 +108,10 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	}
 	m.Set("trireme_transactions_oldest_seconds", oldest)
 	plans := n.sessions.PlanCache()
+	memory := n.sessions.StatementMemory()
+	m.Set("trireme_statement_memory_bytes", float64(memory.Used()))
+	m.Set("trireme_statement_memory_limit_bytes", float64(memory.Limit()))
+	m.Set("trireme_statement_memory_refused_total", float64(memory.Refused()))
 	m.Set("trireme_plan_cache_plans", float64(plans.Plans))
 	m.Set("trireme_plan_cache_hits_total", float64(plans.Hits))
 	m.Set("trireme_plan_cache_misses_total", float64(plans.Misses))

@@ -72,6 +72,8 @@ type Node struct {
 	apart     apart
 	others    atomic.Bool // another group answers where this one has its nodes
 	memory    int64       // what the process may use; 0: nobody says
+	// statements is what all statements may keep in memory.
+	statements int64
 
 	failureBefore *failure                // that of a process before; nil: none is known
 	lastFailure   atomic.Pointer[failure] // that of this process or of one before; nil: none is known
@@ -119,7 +121,7 @@ func (n *Node) open() (err error) {
 	var recovery group.Recovery
 	n.recovery = recovery.Status
 	memory, _ := n.cfg.Memory(os.DirFS("/")) // what starts the node looks at the error
-	n.memory = memory.Limit
+	n.memory, n.statements = memory.Limit, memory.Statements
 	if n.dir, err = filepath.Abs(n.cfg.String("datadir")); err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (n *Node) open() (err error) {
 		return fmt.Errorf("temporary files: %w", err)
 	}
 	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: file.OS(tmp), Backend: &backend{n},
-		Variables: n.cfg.Variables(), Panicked: n.panicked, Slow: n.slow, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
+		Variables: n.cfg.Variables(), StatementMemory: n.statements, Panicked: n.panicked, Slow: n.slow, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
 		return err
 	}
 	n.sendTraces()

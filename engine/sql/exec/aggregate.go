@@ -316,7 +316,7 @@ func (o *hashAggregateOp) watch() error {
 	if !o.table.account() {
 		return nil
 	}
-	if o.r.FS == nil || o.r.memory.Used() > graceExcess*max(o.r.memory.Limit(), 1<<20) {
+	if o.r.FS == nil || o.r.memory.Beyond(graceExcess) {
 		return o.r.memory.Exceeded("GROUP BY")
 	}
 	o.tight = true

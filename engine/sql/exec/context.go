@@ -28,6 +28,8 @@ type Context struct {
 	Large bool
 	// MemoryLimit is what the statement may keep in memory, in bytes; 0: 64 MiB.
 	MemoryLimit int64
+	// Share is what the session has of the node's memory for statements; nil: as much as it may by MemoryLimit.
+	Share *temptable.Share
 	// MaxRecursion is cte_max_recursion_depth.
 	MaxRecursion uint64
 	// SemiConsistent says that a locking scan need not wait for rows that its filter

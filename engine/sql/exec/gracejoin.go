@@ -185,7 +185,7 @@ func (g *graceJoin) load(o *hashJoinOp) error {
 		if !g.at.final {
 			return g.split(o)
 		}
-		if t.bytes() > graceExcess*max(o.r.memory.Limit(), 1<<20) {
+		if o.r.memory.Beyond(graceExcess) {
 			return o.r.memory.Exceeded("hash join")
 		}
 	}

@@ -140,7 +140,7 @@ func (o *lookupJoinOp) round() error {
 		o.at += n
 		o.found = 0.75*o.found + 0.25*float64(o.table.rows.Len())/float64(n)
 		o.wide = 0.75*o.wide + 0.25*float64(o.table.bytes())/float64(n)
-		room := float64(max(o.r.memory.Limit()/4, minWork))
+		room := float64(max(o.r.memory.Room()/4, minWork))
 		o.step = min(max(int(min(float64(lookupRows)/max(o.found, 1), room/max(o.wide, 1))), 1), types.BatchRows)
 		o.match.begin(o.b, sel)
 		o.match.partial = o.tail

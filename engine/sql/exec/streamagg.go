@@ -109,7 +109,7 @@ func (o *streamAggregateOp) add() (full bool, err error) {
 	if err := o.update(sel); err != nil {
 		return false, err
 	}
-	if o.table.account() && o.r.memory.Used() > graceExcess*max(o.r.memory.Limit(), 1<<20) {
+	if o.table.account() && o.r.memory.Beyond(graceExcess) {
 		return false, o.r.memory.Exceeded("GROUP BY")
 	}
 	return full, nil

@@ -94,7 +94,7 @@ func (t *Tree) start(x *Context) {
 	if limit <= 0 {
 		limit = defaultMemory
 	}
-	r.memory.Reset(limit)
+	r.memory.Begin(limit, x.Share)
 	r.temp.Env, r.temp.FS, r.temp.Dir, r.temp.MinWork = x.Env, x.FS, x.TempDir, minWork
 	if r.temp.Dir == "" {
 		r.temp.Dir = "tmp"
@@ -181,6 +181,7 @@ func (t *Tree) Close() error {
 		w.end()
 	}
 	t.isUp = false
+	t.run.memory.End()
 	t.run.x.Memory, t.outerMemory = t.outerMemory, nil
 	if t.nested() {
 		rt := plan.RuntimeOf(t.run.x)

@@ -32,23 +32,61 @@ func (c *Config) minWork() int64 {
 type Account struct {
 	used, peak, limit int64
 	spilled           int64 // bytes written to temporary files
+
+	share *Share
+	taken int64 // of the share: used, and what is left of the last grain
 }
 
 // NewAccount returns an account with a limit; 0 is none.
 func NewAccount(limit int64) *Account { return &Account{limit: limit} }
 
-// Reset forgets what was used and sets the limit anew.
-func (a *Account) Reset(limit int64) { *a = Account{limit: limit} }
+// Begin forgets what was used, and gives the account a limit (0: none) and the session's share
+// of what the node has (nil: of no limit).
+func (a *Account) Begin(limit int64, share *Share) {
+	a.End()
+	*a = Account{limit: limit, share: share}
+}
+
+// End gives back what the account has taken of its share. What is counted afterwards, before
+// the next Begin, is taken of none.
+func (a *Account) End() {
+	if a.share != nil {
+		a.share.take(-a.taken)
+		a.share, a.taken = nil, 0
+	}
+}
 
 // Add counts n more bytes, or fewer if n is negative. It does not refuse: what is
 // there is there; see [Account.Fits].
 func (a *Account) Add(n int64) {
 	a.used += n
 	a.peak = max(a.peak, a.used)
+	if a.share != nil && (a.used > a.taken || a.used < a.taken-2*grain) {
+		a.settle()
+	}
 }
 
-// Fits reports whether n more bytes are within the limit.
-func (a *Account) Fits(n int64) bool { return a.limit == 0 || a.used+n <= a.limit }
+// settle takes of the share what is used, in grains.
+func (a *Account) settle() {
+	want := (max(a.used, 0) + grain - 1) / grain * grain
+	a.share.take(want - a.taken)
+	a.taken = want
+}
+
+// Fits reports whether n more bytes are within the limit, and within what the statements
+// of the node may have together.
+func (a *Account) Fits(n int64) bool {
+	if a.limit != 0 && a.used+n > a.limit {
+		return false
+	}
+	return a.share == nil || a.share.fits(a.used+n-a.taken)
+}
+
+// Beyond reports whether so much is used that even what cannot go to disk has to end: factor
+// times the limit, or more than all statements of the node may have.
+func (a *Account) Beyond(factor int64) bool {
+	return a.used > factor*max(a.limit, 1<<20) || a.share != nil && a.share.beyond()
+}
 
 // Used is what is counted now, Peak the most that was.
 func (a *Account) Used() int64 { return a.used }
@@ -62,10 +100,25 @@ func (a *Account) Limit() int64 { return a.limit }
 // Spilled is the number of bytes written to temporary files.
 func (a *Account) Spilled() int64 { return a.spilled }
 
+// Room is how much may be used in all as things are, 0 for no limit.
+func (a *Account) Room() int64 {
+	if a.share != nil {
+		if room := a.share.room(); room != 0 && (a.limit == 0 || room < a.limit) {
+			return room
+		}
+	}
+	return a.limit
+}
+
 // Exceeded is the error for work on what that cannot go to disk.
 func (a *Account) Exceeded(what string) error {
+	if a.share != nil && (a.limit == 0 || a.used <= a.limit/2) {
+		a.share.budget.refused.Add(1)
+		return types.NewError(ErrnoCapacity, "Memory capacity of %d bytes for '%s' exceeded. %s", a.share.budget.Limit(), "temptable_max_ram",
+			"All statements of this node have no more together, and "+what+" cannot go to disk: try again, or let the statement keep less.")
+	}
 	return types.NewError(ErrnoCapacity, "Memory capacity of %d bytes for '%s' exceeded. %s",
-		a.limit, what, "Raise tmp_table_size, or let the statement keep less.")
+		a.limit, what, "Raise trireme_statement_memory, or let the statement keep less.")
 }
 
 // charge is what a structure has reserved.

@@ -60,7 +60,7 @@ func newGroups(cfg *Config, columns []*types.Type, seed uint64, weights bool) *G
 // Expect says how many groups there will be, as far as one can tell.
 func (g *Groups) Expect(n float64) {
 	most := float64(1 << 24)
-	if l := g.cfg.Memory.Limit(); l > 0 {
+	if l := g.cfg.Memory.Room(); l > 0 {
 		most = float64(l / 128) // of their slots, a quarter of the memory
 	}
 	g.expected = int(max(0, min(n, most)))

@@ -312,7 +312,7 @@ func (r *Runner) release() error {
 	}
 	r.cfg.Memory.Add(bytes - r.held)
 	r.held = bytes
-	if limit := r.cfg.Memory.Limit(); limit > 0 && bytes > max(limit, least) {
+	if limit := r.cfg.Memory.Limit(); bytes > least && (limit > 0 && bytes > limit || r.cfg.Memory.Beyond(2)) {
 		return r.cfg.Memory.Exceeded("window function")
 	}
 	return r.queue.Drop(low)

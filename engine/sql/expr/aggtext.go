@@ -278,19 +278,41 @@ func (s *documents) Merge(_ *Context, groups []uint32, other States) error {
 	return nil
 }
 
-func (s *documents) Append(_ *Context, out *types.Vector, from, to int) error {
+func (s *documents) Append(x *Context, out *types.Vector, from, to int) error {
 	for _, list := range s.groups[from:to] {
 		if len(list) == 0 {
 			out.AppendNull()
 			continue
 		}
-		doc, err := s.build(list)
-		if err != nil {
-			return jsonTextError(err, "")
+		if err := s.append(x, out, list); err != nil {
+			return err
 		}
-		out.AppendBytes(doc)
 	}
 	return nil
+}
+
+// buildCopies is how often a document is in memory, in parts, while it is made.
+const buildCopies = 5
+
+// append appends the document of a list. What making it takes is counted meanwhile.
+func (s *documents) append(x *Context, out *types.Vector, list []byte) error {
+	work := int64(buildCopies * len(list))
+	if err := x.Account(work); err != nil {
+		return err
+	}
+	doc, err := s.build(list)
+	if err != nil {
+		err = jsonTextError(err, "")
+	} else {
+		out.AppendBytes(doc)
+	}
+	if cap(s.doc) > keepBytes {
+		s.doc, s.builder = nil, json.Builder{}
+	}
+	if e := x.Account(-work); err == nil {
+		err = e
+	}
+	return err
 }
 
 func (s *documents) build(list []byte) ([]byte, error) {

@@ -34,6 +34,8 @@ type compiled struct {
 	snapshots bool
 	cached    bool          // may be kept in the plan cache
 	limit     time.Duration // of a query's hint
+	// kept are warnings, each time that it runs, about what it says to no effect.
+	kept []*types.Error
 	// digest is where its statement is counted.
 	digest atomic.Pointer[digest]
 }
@@ -173,7 +175,7 @@ func (s *Session) compile(st ast.Statement, params []*types.Type) (*compiled, er
 }
 
 func (s *Session) planned(st ast.Statement, params []*types.Type) (*compiled, error) {
-	c := &compiled{kind: st, types: params, limit: hintedLimit(st)}
+	c := &compiled{kind: st, types: params, limit: hintedLimit(st), kept: keptClauses(st)}
 	_, s.work.reads = st.(ast.Query)
 	s.work.hinted = c.limit
 	l := &schemaCatalog{s: s, c: c}
@@ -302,6 +304,9 @@ func (s *Session) outgrown(c *compiled) bool {
 
 // execute runs a compiled statement on its open tables.
 func (s *Session) execute(ctx context.Context, c *compiled) (Outcome, error) {
+	for _, e := range c.kept {
+		s.diag.warn(e)
+	}
 	switch {
 	case c.insert != nil:
 		return s.runInsert(ctx, c)

@@ -82,7 +82,11 @@ func (s *Session) runDDLOnce(ctx context.Context, st ast.Statement) (out Outcome
 	case *ast.CreateTable:
 		return s.createTable(ctx, st)
 	case *ast.AlterTable:
-		return s.alterTable(ctx, st, st.Table, st.Specs, st.Algorithm, st.Lock)
+		out, err = s.alterTable(ctx, st, st.Table, st.Specs, st.Algorithm, st.Lock)
+		if err == nil && st.Validation == "WITHOUT" {
+			s.diag.warn(catalog.KeptOnly("WITHOUT VALIDATION"))
+		}
+		return out, err
 	case *ast.CreateIndex:
 		specs := []ast.AlterSpec{&ast.AddIndex{Index: st.Index}}
 		return s.alterTable(ctx, st, st.Table, specs, st.Algorithm, st.Lock)
@@ -183,9 +187,8 @@ func (s *Session) definitionEnv(schema string) (*catalog.Env, error) {
 			}
 			return s.definition(schema, name)
 		}}
-	if v := variables["sql_require_primary_key"]; v != nil {
-		env.RequirePrimaryKey = s.value(v).n != 0
-	}
+	env.RequirePrimaryKey = s.value(varRequireKey).n != 0
+	env.LaxOptions = s.value(varStrictOptions).n == 0
 	if of.Collation == 0 {
 		env.Collation = types.CollationUTF8MB40900AI
 	}
@@ -299,6 +302,9 @@ func (s *Session) createSchema(ctx context.Context, st *ast.CreateSchema) (out O
 	if err := s.privileges().Schema(st.Name, priv.Create); err != nil {
 		return out, err
 	}
+	if err := schemaEncryption(st.Encryption); err != nil {
+		return out, err
+	}
 	base := types.CollationID(s.collationVariable("collation_server"))
 	made := dict.Schema{Name: st.Name}
 	if made.Collation, err = catalog.Collation(st.Charset, st.Collate, base); err != nil {
@@ -318,6 +324,17 @@ func (s *Session) createSchema(ctx context.Context, st *ast.CreateSchema) (out O
 		err = nil
 	}
 	return out, err
+}
+
+// schemaEncryption checks what ENCRYPTION of a schema asks for.
+func schemaEncryption(value string) error {
+	if value == "" || value == "N" || value == "Y" {
+		if value == "Y" {
+			return catalog.Encryption(value)
+		}
+		return nil
+	}
+	return newError(1525, "HY000", "Incorrect argument (should be Y or N) value: '%s'", value)
 }
 
 // collationVariable is the number of the collation that a variable names.
@@ -345,6 +362,9 @@ func (s *Session) alterSchema(ctx context.Context, st *ast.AlterSchema) (out Out
 	if err := s.privileges().Schema(name, priv.Alter); err != nil {
 		return out, err
 	}
+	if err := schemaEncryption(st.Encryption); err != nil {
+		return out, err
+	}
 	var next dict.Schema
 	err = s.inTransaction(ctx, func() error {
 		old, err := s.eng.Catalog.FindSchema(s.txn.Trx(), name)
@@ -357,12 +377,6 @@ func (s *Session) alterSchema(ctx context.Context, st *ast.AlterSchema) (out Out
 		}
 		if next.Collation, err = catalog.Collation(st.Charset, st.Collate, old.Collation); err != nil {
 			return err
-		}
-		if st.ReadOnly != nil {
-			delete(next.Options, catalog.SchemaReadOnly)
-			if *st.ReadOnly {
-				next.Options[catalog.SchemaReadOnly] = "1"
-			}
 		}
 		return s.txn.AlterSchema(next, s.textOf(st))
 	})

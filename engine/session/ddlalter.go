@@ -73,6 +73,7 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 		if err != nil {
 			return err
 		}
+		told := s.diag.total
 		ch, err := catalog.Alter(env, old, specs)
 		if err != nil {
 			return err
@@ -94,6 +95,7 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 			}
 		}
 		if copies && !ch.Rebuild {
+			s.diag.cut(told) // it says the same once more
 			if ch, err = catalog.Alter(env, old, append(specs, &ast.Force{})); err != nil {
 				return err
 			}

@@ -87,11 +87,13 @@ func init() {
 	varAutoIncrement, varAutoOffset = variables["auto_increment_increment"], variables["auto_increment_offset"]
 	varOnlineLog = variables["innodb_online_alter_log_max_size"]
 	varMaxExecution, varLockWait, varRowLockWait = variables["max_execution_time"], variables["lock_wait_timeout"], variables["innodb_lock_wait_timeout"]
+	varStrictOptions, varRequireKey = variables["innodb_strict_mode"], variables["sql_require_primary_key"]
 	varRecursion, varSlowLog = variables["cte_max_recursion_depth"], variables["slow_query_log"]
 }
 
 // Those that statements look at often.
-var varAutoIncrement, varAutoOffset, varMaxExecution, varLockWait, varRowLockWait, varRecursion, varOnlineLog, varSlowLog *variable
+var varAutoIncrement, varAutoOffset, varMaxExecution, varLockWait, varRowLockWait, varRecursion, varOnlineLog, varSlowLog,
+	varStrictOptions, varRequireKey *variable
 
 // findVariable returns the variable of a name. Error: 1193.
 func findVariable(name string) (*variable, error) {

@@ -34,6 +34,7 @@ var tableOptionNames = map[past.TableOptionType]string{
 	past.TableOptionStorageMedia:             "STORAGE",
 	past.TableOptionSecondaryEngine:          "SECONDARY_ENGINE",
 	past.TableOptionInsertMethod:             "INSERT_METHOD",
+	past.TableOptionUnion:                    "UNION",
 	past.TableOptionEncryption:               "ENCRYPTION",
 	past.TableOptionEngineAttribute:          "ENGINE_ATTRIBUTE",
 	past.TableOptionSecondaryEngineAttribute: "SECONDARY_ENGINE_ATTRIBUTE",
@@ -81,7 +82,10 @@ func (c *converter) alterTable(n *past.AlterTableStmt) Statement {
 			s.Algorithm = spec.Algorithm.String()
 		case past.AlterTableLock:
 			s.Lock = spec.LockType.String()
-		case past.AlterTableWithValidation, past.AlterTableWithoutValidation:
+		case past.AlterTableWithValidation:
+			s.Validation = "WITH"
+		case past.AlterTableWithoutValidation:
+			s.Validation = "WITHOUT"
 		default:
 			if a := c.alterSpec(spec); a != nil {
 				s.Specs = append(s.Specs, a)

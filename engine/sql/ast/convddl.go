@@ -23,9 +23,6 @@ func (c *converter) ddl(n past.StmtNode) Statement {
 		for _, o := range n.Options {
 			c.schemaOption(o, &s.Charset, &s.Collate, &s.Encryption)
 		}
-		if s.Encryption == "Y" {
-			c.fail(unsupported("ENCRYPTION"))
-		}
 		return s
 	case *past.DropDatabaseStmt:
 		return &DropSchema{Name: n.Name.O, IfExists: n.IfExists}
@@ -145,7 +142,12 @@ func (c *converter) columnOption(d *ColumnDef, o *past.ColumnOption) {
 		d.Type.Collate = strings.ToLower(o.StrValue)
 	case past.ColumnOptionCheck:
 		d.Checks = append(d.Checks, Check{Name: o.ConstraintName, Expr: c.expr(o.Expr), NotEnforced: !o.Enforced})
-	case past.ColumnOptionColumnFormat, past.ColumnOptionStorage, past.ColumnOptionSecondaryEngineAttribute:
+	case past.ColumnOptionColumnFormat, past.ColumnOptionStorage:
+		if !strings.EqualFold(o.StrValue, "DEFAULT") {
+			d.Kept = append(d.Kept, map[past.ColumnOptionType]string{past.ColumnOptionColumnFormat: "COLUMN_FORMAT", past.ColumnOptionStorage: "STORAGE"}[o.Tp])
+		}
+	case past.ColumnOptionSecondaryEngineAttribute:
+		d.Kept = append(d.Kept, "SECONDARY_ENGINE_ATTRIBUTE")
 	default:
 		c.refuse()
 	}
@@ -198,6 +200,9 @@ func (c *converter) constraint(n *past.Constraint, indexes *[]IndexDef, keys *[]
 		c.refuse()
 	}
 	c.indexOption(&d, n.Option)
+	if d.Parser != "" && d.Kind != IndexFullText {
+		c.fail(syntaxError(c.sql, max(0, strings.Index(upper(c.sql), "PARSER")), 0))
+	}
 	*indexes = append(*indexes, d)
 }
 

@@ -18,7 +18,8 @@ func (c *converter) insert(n *past.InsertStmt) Statement {
 	out := &Insert{
 		Replace:     n.IsReplace,
 		Ignore:      n.IgnoreErr,
-		LowPriority: n.Priority == mysql.LowPriority || n.Priority == mysql.DelayedPriority,
+		LowPriority: n.Priority == mysql.LowPriority,
+		Delayed:     n.Priority == mysql.DelayedPriority,
 		Table:       c.single(n.Table),
 		Partitions:  names(n.PartitionNames),
 	}

@@ -28,6 +28,9 @@ func (r *reader) alter() Statement {
 	if r.accept("USER") {
 		return r.alterUser()
 	}
+	if r.is("DATABASE") || r.is("SCHEMA") {
+		return r.alterReadOnly()
+	}
 	if r.accept("INSTANCE", "RELOAD", "TLS") {
 		if r.is("FOR") || r.is("NO") {
 			r.failWith(unsupported("ALTER INSTANCE RELOAD TLS with FOR CHANNEL or NO ROLLBACK ON ERROR"))
@@ -45,6 +48,18 @@ func (r *reader) alter() Statement {
 	}
 	r.back(l, t)
 	r.refusePrograms("ALTER")
+	return nil
+}
+
+// alterReadOnly refuses ALTER DATABASE .. READ ONLY; the grammar parses the rest.
+func (r *reader) alterReadOnly() Statement {
+	for !r.atEnd() {
+		if r.accept("READ", "ONLY") {
+			r.failWith(unsupported("ALTER DATABASE .. READ ONLY"))
+			return nil
+		}
+		r.advance()
+	}
 	return nil
 }
 

@@ -39,8 +39,7 @@ type AlterSchema struct {
 	Name       string
 	Charset    string
 	Collate    string
-	Encryption string // 'N' or empty
-	ReadOnly   *bool
+	Encryption string // 'Y', 'N' or empty
 }
 
 // DropSchema is DROP DATABASE.
@@ -93,7 +92,8 @@ type ColumnDef struct {
 	Stored        bool
 	Invisible     bool
 	Checks        []Check
-	References    *Reference // parsed and ignored, as in MySQL
+	References    *Reference // a foreign key of this column
+	Kept          []string   // names of options that mean nothing
 }
 
 // IndexKind is the kind of an index.
@@ -178,6 +178,8 @@ type AlterTable struct {
 	Specs     []AlterSpec
 	Algorithm string // DEFAULT, INSTANT, INPLACE, COPY or empty
 	Lock      string // DEFAULT, NONE, SHARED, EXCLUSIVE or empty
+	// Validation is WITH or WITHOUT, of VALIDATION, or empty.
+	Validation string
 }
 
 // AlterSpec is one change of ALTER TABLE.

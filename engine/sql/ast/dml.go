@@ -6,7 +6,8 @@ type Insert struct {
 	source
 	Replace     bool
 	Ignore      bool
-	LowPriority bool // LOW_PRIORITY or DELAYED; means nothing
+	LowPriority bool // means nothing, as for InnoDB
+	Delayed     bool // likewise
 	Hints       []Hint
 	Table       TableName
 	Partitions  []string

@@ -301,6 +301,8 @@ func (f *formatter) option(o *TableOption) {
 		f.s(" ")
 	}
 	switch {
+	case o.Name == "UNION":
+		f.s("()") // the tables mean nothing
 	case numbered[o.Name] && o.Value == "":
 		f.number(o.Number)
 	case o.Value == "DEFAULT", o.Name == "ROW_FORMAT", o.Name == "STORAGE", o.Name == "INSERT_METHOD":

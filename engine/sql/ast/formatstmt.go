@@ -42,6 +42,7 @@ func (f *formatter) insert(s *Insert) {
 	}
 	f.hints(s.Hints)
 	f.opt(s.LowPriority, "low_priority ")
+	f.opt(s.Delayed, "delayed ")
 	f.opt(s.Ignore, "ignore ")
 	f.s("into ")
 	f.table(s.Table)

@@ -14,8 +14,10 @@ func (r *reader) insert(replace bool) Statement {
 	l, t := r.mark()
 	s := &Insert{Replace: replace}
 	switch {
-	case r.accept("LOW_PRIORITY"), r.accept("DELAYED"):
+	case r.accept("LOW_PRIORITY"):
 		s.LowPriority = true
+	case r.accept("DELAYED"):
+		s.Delayed = true
 	case !replace:
 		r.accept("HIGH_PRIORITY")
 	}

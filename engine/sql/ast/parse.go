@@ -195,7 +195,9 @@ func grammarMode(mode Mode) mysql.SQLMode {
 func translate(err error, sql, part string, base int) error {
 	var coded *perrors.Error
 	if errors.As(err, &coded) {
-		if number := uint16(coded.Code()); number != 1064 && number != 1149 {
+		if number := uint16(coded.Code()); number == 1525 && !aboutSchema(part) {
+			return errorf(3184, "HY000", "Invalid encryption option.")
+		} else if number != 1064 && number != 1149 {
 			return types.NewError(number, "%s", message(coded))
 		}
 	}
@@ -206,6 +208,12 @@ func translate(err error, sql, part string, base int) error {
 		}
 	}
 	return &errorAt{syntaxError(sql, at, 0), at}
+}
+
+// aboutSchema reports whether a statement is CREATE or ALTER DATABASE.
+func aboutSchema(text string) bool {
+	words := strings.Fields(text)
+	return len(words) > 1 && (strings.EqualFold(words[1], "DATABASE") || strings.EqualFold(words[1], "SCHEMA"))
 }
 
 func message(e *perrors.Error) string {

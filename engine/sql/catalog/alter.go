@@ -154,7 +154,11 @@ func (a *alterer) spec(s ast.AlterSpec) error {
 	case *ast.Force:
 		a.force = "FORCE"
 		return nil
-	case *ast.SetKeys, *ast.OrderRows:
+	case *ast.SetKeys:
+		a.note(errorf(1031, "Table storage engine for '%s' doesn't have this option", a.old.Name))
+		return nil
+	case *ast.OrderRows:
+		a.orderRows()
 		return nil
 	}
 	return a.indexSpec(s)
@@ -258,14 +262,21 @@ func (a *alterer) addColumns(s *ast.AddColumns) error {
 	if err := a.keys(columns, s.Indexes, nil); err != nil {
 		return err
 	}
-	for i := range s.ForeignKeys {
-		if err := a.newForeignKey(&s.ForeignKeys[i]); err != nil {
-			return err
-		}
+	if err := a.newForeignKeys(append(columnKeys(columns), s.ForeignKeys...)); err != nil {
+		return err
 	}
 	for i := range s.Checks {
 		if !a.hasPending(s.Checks[i].Expr) {
 			a.checks = append(a.checks, pendingCheck{check: s.Checks[i]})
+		}
+	}
+	return nil
+}
+
+func (a *alterer) newForeignKeys(list []ast.ForeignKey) error {
+	for i := range list {
+		if err := a.newForeignKey(&list[i]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -399,6 +410,9 @@ func (a *alterer) changeColumn(s *ast.ChangeColumn) error {
 		if err := a.keys([]ast.ColumnDef{s.Column}, nil, nil); err != nil {
 			return err
 		}
+	}
+	if err := a.newForeignKeys(columnKeys([]ast.ColumnDef{s.Column})); err != nil {
+		return err
 	}
 	a.fitIndexes(id)
 	return a.move(id, s.Position)

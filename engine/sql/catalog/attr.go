@@ -36,9 +36,6 @@ const (
 	attrUnverified = "unverified." // + kind and name of a constraint, see OnlyConstrains
 )
 
-// SchemaReadOnly is the name in dict.Schema.Options of READ ONLY = 1.
-const SchemaReadOnly = "read_only"
-
 // Check is a CHECK constraint as a table has it.
 type Check struct {
 	Name     string

@@ -50,6 +50,9 @@ func (d *definer) column(def *ast.ColumnDef, c *record.Column) error {
 	if err != nil {
 		return err
 	}
+	for _, option := range def.Kept {
+		d.warn(KeptOnly("Column option " + option))
+	}
 	t, given, err := d.columnType(def.Name, &def.Type, d.t.Collation)
 	if err != nil {
 		return err

@@ -82,6 +82,40 @@ func findForeignKey(t *record.Table, name string) int {
 	return -1
 }
 
+// columnKeys are the foreign keys that columns ask for with REFERENCES.
+func columnKeys(columns []ast.ColumnDef) []ast.ForeignKey {
+	var list []ast.ForeignKey
+	for i := range columns {
+		if r := columns[i].References; r != nil {
+			list = append(list, ast.ForeignKey{Columns: []string{columns[i].Name}, Reference: *r})
+		}
+	}
+	return list
+}
+
+// referredKey gives a foreign key without columns of the other table those of its primary key.
+func (d *definer) referredKey(k *record.ForeignKey) error {
+	parent := d.t
+	if k.RefSchema != d.t.Schema || k.RefTable != d.t.Name {
+		parent = nil
+		if d.env.Table != nil {
+			var err error
+			if parent, err = d.env.Table(k.RefSchema, k.RefTable); err != nil {
+				return err
+			}
+		}
+	}
+	if parent == nil {
+		return errorf(1824, "Failed to open the referenced table '%s'", k.RefTable)
+	}
+	if pk := PrimaryKey(parent); pk != nil {
+		for _, p := range pk.Parts {
+			k.RefColumns = append(k.RefColumns, parent.Column(p.Column).Name)
+		}
+	}
+	return nil
+}
+
 // addForeignKey adds a foreign key and, if there is none, the index that it needs.
 func (d *definer) addForeignKey(def *ast.ForeignKey) error {
 	ref := &def.Reference
@@ -103,7 +137,12 @@ func (d *definer) addForeignKey(def *ast.ForeignKey) error {
 	if ref.Match != "" && !strings.EqualFold(ref.Match, "SIMPLE") {
 		return errorf(1235, "This version of Trireme doesn't yet support 'MATCH %s'", strings.ToUpper(ref.Match))
 	}
-	if len(ref.Columns) != len(def.Columns) {
+	if len(k.RefColumns) == 0 {
+		if err := d.referredKey(&k); err != nil {
+			return err
+		}
+	}
+	if len(k.RefColumns) != len(def.Columns) {
 		return errorf(1239, "Incorrect foreign key definition for '%s': Key reference and table reference don't match", k.Name)
 	}
 	if ref.OnDelete == ast.ActionSetDefault || ref.OnUpdate == ast.ActionSetDefault {

@@ -21,6 +21,7 @@ type Env struct {
 	AnyKeyLength         bool // not strict: keys that are too long are cut
 	ForeignKeyChecks     bool // foreign_key_checks
 	RequirePrimaryKey    bool // sql_require_primary_key
+	LaxOptions           bool // innodb_strict_mode is off: options that do not fit are passed over
 	Typer                Typer
 	// Table returns a table that a foreign key refers to, or nil if there is none.
 	Table func(schema, name string) (*record.Table, error)
@@ -102,7 +103,7 @@ func Define(env *Env, schema string, st *ast.CreateTable, extra []record.Column)
 	if len(d.t.Columns) == 0 {
 		return nil, errorf(1113, "A table must have at least 1 column")
 	}
-	if err := d.keys(st.Columns, st.Indexes, st.ForeignKeys); err != nil {
+	if err := d.keys(st.Columns, st.Indexes, append(columnKeys(st.Columns), st.ForeignKeys...)); err != nil {
 		return nil, err
 	}
 	for i := range st.Checks {
@@ -255,80 +256,6 @@ func rowBytes(t *types.Type) int64 {
 
 // engines are the storage engines that a statement may name without an error.
 func knownEngine(name string) bool { return strings.EqualFold(name, "InnoDB") }
-
-// options takes the table options over.
-func (d *definer) options(opts []ast.TableOption) error {
-	charset, collate := "", ""
-	for i := range opts {
-		o := &opts[i]
-		switch strings.ToUpper(o.Name) {
-		case "CHARSET", "CHARACTER SET":
-			charset = o.Value
-		case "COLLATE":
-			collate = o.Value
-		}
-	}
-	if charset != "" || collate != "" {
-		id, err := Collation(charset, collate, d.env.Collation)
-		if err != nil {
-			return err
-		}
-		d.t.Collation = id
-	}
-	for i := range opts {
-		if err := d.option(&opts[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *definer) option(o *ast.TableOption) error {
-	name := strings.ToUpper(o.Name)
-	switch name {
-	case "CHARSET", "CHARACTER SET", "COLLATE":
-	case "ENGINE":
-		return d.engine(o.Value)
-	case "COMMENT":
-		text, err := d.comment(o.Value, 2048, 1628, "table", d.t.Name)
-		if err != nil {
-			return err
-		}
-		d.t.Comment = text
-	case "AUTO_INCREMENT":
-		value := ""
-		if o.Number > 1 {
-			value = number(o.Number)
-		}
-		setOption(d.t, attrAuto, value)
-	case "MIN_ROWS", "MAX_ROWS", "AVG_ROW_LENGTH", "KEY_BLOCK_SIZE", "STATS_SAMPLE_PAGES", "CHECKSUM", "DELAY_KEY_WRITE":
-		value := ""
-		if o.Number > 0 {
-			value = number(o.Number)
-		}
-		setOption(d.t, attrOption+name, value)
-	case "PACK_KEYS":
-		value := o.Value
-		if value == "" {
-			value = number(o.Number)
-		}
-		if strings.EqualFold(value, "DEFAULT") {
-			value = ""
-		}
-		setOption(d.t, attrOption+name, value)
-	case "ROW_FORMAT":
-		value := strings.ToUpper(o.Value)
-		if value == "DEFAULT" {
-			value = ""
-		}
-		setOption(d.t, attrOption+name, value)
-	case "COMPRESSION", "ENCRYPTION":
-		setOption(d.t, attrOption+name, o.Value)
-	case "TABLESPACE", "STATS_PERSISTENT", "STATS_AUTO_RECALC", "CONNECTION", "DATA DIRECTORY", "INDEX DIRECTORY", "INSERT_METHOD", "UNION", "SECONDARY_ENGINE":
-		// They mean nothing for the only engine that there is.
-	}
-	return nil
-}
 
 func (d *definer) engine(name string) error {
 	if knownEngine(name) {

@@ -49,6 +49,9 @@ func (d *definer) addIndex(def *ast.IndexDef) error {
 	if strings.EqualFold(def.Using, "HASH") {
 		d.note(errorf(3502, "This storage engine does not support the HASH index algorithm, storage engine default was used instead."))
 	}
+	if def.KeyBlockSize != 0 {
+		d.warn(KeptOnly("KEY_BLOCK_SIZE of an index"))
+	}
 	if def.Using != "" {
 		setOption(d.t, attrHash+dict.Fold(name), "BTREE")
 	}

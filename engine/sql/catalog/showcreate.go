@@ -191,7 +191,7 @@ func ActionText(a ast.Action) string {
 // shownOptions are the options of a table in the order of SHOW CREATE TABLE; those in
 // quotes are strings.
 var shownOptions = []string{"MIN_ROWS", "MAX_ROWS", "AVG_ROW_LENGTH", "PACK_KEYS",
-	"STATS_SAMPLE_PAGES", "CHECKSUM", "DELAY_KEY_WRITE", "ROW_FORMAT", "KEY_BLOCK_SIZE", "COMPRESSION", "ENCRYPTION"}
+	"STATS_SAMPLE_PAGES", "CHECKSUM", "DELAY_KEY_WRITE", "ROW_FORMAT", "KEY_BLOCK_SIZE", "COMPRESSION"}
 
 func appendOptions(b []byte, t *record.Table, nextAuto uint64) []byte {
 	if nextAuto > 1 && hasAuto(t) {
@@ -207,7 +207,7 @@ func appendOptions(b []byte, t *record.Table, nextAuto uint64) []byte {
 			continue
 		}
 		b = append(append(append(b, ' '), name...), '=')
-		if name == "COMPRESSION" || name == "ENCRYPTION" {
+		if name == "COMPRESSION" {
 			b = appendEscaped(b, v)
 		} else {
 			b = append(b, v...)
@@ -294,8 +294,5 @@ func ShowCreateSchema(s dict.Schema, ifNotExists bool) string {
 		b = append(append(b, " COLLATE "...), collationName(s.Collation)...)
 	}
 	b = append(b, " */ /*!80016 DEFAULT ENCRYPTION='N' */"...)
-	if s.Options[SchemaReadOnly] != "" {
-		b = append(b, " /* READ ONLY=1 */"...)
-	}
 	return string(b)
 }

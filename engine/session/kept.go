@@ -1,0 +1,59 @@
+package session
+
+import (
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// keptClauses are the warnings about words of a statement that do nothing. Where InnoDB's tables are used, LOW_PRIORITY,
+// HIGH_PRIORITY and QUICK do nothing in MySQL either, and it does not say so.
+func keptClauses(st ast.Statement) []*types.Error {
+	var list []*types.Error
+	var hints []ast.Hint
+	switch st := st.(type) {
+	case *ast.Insert:
+		hints = st.Hints
+		if verb := "INSERT"; st.Delayed {
+			if st.Replace {
+				verb = "REPLACE"
+			}
+			list = append(list, newError(3005, "HY000", "%s DELAYED is no longer supported. The statement was converted to %s.", verb, verb))
+		}
+	case *ast.Update:
+		hints = st.Hints
+	case *ast.Delete:
+		hints = st.Hints
+	case ast.Query:
+		first := st
+		for {
+			op, ok := first.(*ast.SetOp)
+			if !ok {
+				break
+			}
+			first = op.Left
+		}
+		q, ok := first.(*ast.Select)
+		if !ok {
+			break
+		}
+		hints = q.Hints
+		if q.Options&ast.SelectNoCache != 0 {
+			list = append(list, newError(1681, "HY000", "'SQL_NO_CACHE' is deprecated and will be removed in a future release."))
+		}
+		for _, o := range [...]struct {
+			option ast.SelectOptions
+			name   string
+		}{{ast.SelectBigResult, "SQL_BIG_RESULT"}, {ast.SelectSmallResult, "SQL_SMALL_RESULT"}, {ast.SelectBufferResult, "SQL_BUFFER_RESULT"}} {
+			if q.Options&o.option != 0 {
+				list = append(list, catalog.KeptOnly(o.name))
+			}
+		}
+	}
+	for i := range hints {
+		if _, query := st.(*ast.Select); hints[i].Name != "MAX_EXECUTION_TIME" || !query {
+			list = append(list, catalog.KeptOnly("Optimizer hint "+hints[i].Name))
+		}
+	}
+	return list
+}

@@ -66,6 +66,7 @@ type meter struct {
 	text     string
 	kind     statementKind
 	plan     *compiled // by which it runs; nil: none that is kept
+	ran      *compiled // that was executed, kept or not; nil: none
 	prepared *Prepared
 	out      Outcome
 	examined uint64 // rows read, but those of the operators that run now
@@ -74,7 +75,7 @@ type meter struct {
 
 // begin prepares for a statement.
 func (m *meter) begin(text string) {
-	m.text, m.kind, m.plan, m.prepared, m.out, m.examined = text, comOther, nil, nil, Outcome{}, 0
+	m.text, m.kind, m.plan, m.ran, m.prepared, m.out, m.examined = text, comOther, nil, nil, nil, Outcome{}, 0
 }
 
 // record counts a statement that has ended.
@@ -101,8 +102,13 @@ func (s *Session) record(now time.Duration, err error) {
 		of.add(s.id, took, m, sent, examined, types.Timestamp(s.x.Now.UnixMicro()), err != nil)
 		text = of.text
 	}
-	if took >= s.opt.slow && examined >= s.opt.slowRows {
-		s.slow(took, text, sent, examined, err)
+	if slow := took >= s.opt.slow; examined >= s.opt.slowRows && (slow || s.m.logScans.Load()) {
+		if slow {
+			s.m.slow.Add(1)
+		}
+		if scans := s.m.logScans.Load() && m.ran.scansAll(); slow || scans {
+			s.slow(took, text, sent, examined, scans, err)
+		}
 	}
 	if s.span != nil {
 		s.endSpan(now, text, sent, examined, err)

@@ -88,6 +88,7 @@ func (s *Session) clientError(err error) error {
 	case errors.As(err, &locked) && locked.Code == errnoInterrupted && s.gone.Load() && s.killed.Load() == killNothing:
 		return s.notLeader()
 	case errors.As(err, &locked):
+		s.deadlocked(err)
 		return newError(locked.Code, locked.State, "%s", locked.Message)
 	case errors.Is(err, lock.ErrDeadlock):
 		return newError(errnoDeadlock, "40001", "Deadlock found when trying to get lock; try restarting transaction")

@@ -35,6 +35,10 @@ type Options struct {
 	// Slow is told of each slow statement while slow_query_log is ON; it must not wait. nil: nobody is.
 	Slow func(SlowStatement)
 
+	// Deadlock is told of each deadlock that a session is rolled back for while innodb_print_all_deadlocks is ON; it
+	// must not wait. nil: nobody is.
+	Deadlock func(Deadlock)
+
 	// Trace decides which statements are traced and takes their spans; nil: none are.
 	Trace trace.Recorder
 	// TraceText lets spans have the text of their statement without its values, as
@@ -64,6 +68,7 @@ type Manager struct {
 	kinds               kindCounts
 	// accountsKnown is used through accounts.
 	accountsKnown accountCache
+	logScans      atomic.Bool // log_queries_not_using_indexes
 
 	mu       sync.Mutex
 	sessions map[uint64]*Session
@@ -72,6 +77,7 @@ type Manager struct {
 	left     leftovers
 	globals  []varValue // by slot; replaced, never changed
 	origins  []Origin   // of their values, by slot
+	keptOnly []string   // names of those that Options.Variables sets to no effect
 }
 
 // NewManager returns a manager without sessions. An error says which variable has a
@@ -101,6 +107,17 @@ func NewManager(opt Options) (*Manager, error) {
 		if err != nil {
 			return nil, err
 		}
+		if v.flags {
+			if x.s, err = v.mergeFlags(v.def.s, x.s); err != nil {
+				return nil, err
+			}
+		}
+		if err := v.startsWith(x); err != nil {
+			return nil, err
+		}
+		if v.scope&inert != 0 && x != v.def {
+			m.keptOnly = append(m.keptOnly, name)
+		}
 		if v.check != nil && v.get == nil {
 			if err := v.check(nil, &x); err != nil {
 				return nil, err
@@ -111,8 +128,12 @@ func NewManager(opt Options) (*Manager, error) {
 	m.memory.SetLimit(int64(m.globals[variables["temptable_max_ram"].slot].n))
 	m.digests.max = int(m.globals[variables["performance_schema_digests_size"].slot].n)
 	m.plans.setSize(int(m.globals[variables["trireme_plan_cache_size"].slot].n))
+	m.logScans.Store(m.globals[variables["log_queries_not_using_indexes"].slot].n != 0)
 	return m, nil
 }
+
+// KeptOnly are the variables that the configuration gives another value than their default, and that mean nothing.
+func (m *Manager) KeptOnly() []string { return m.keptOnly }
 
 // Close ends the manager.
 //

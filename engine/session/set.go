@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -132,8 +133,9 @@ func maySet(v *variable, scope ast.Scope) error {
 // runSet is SET. All values are worked out before the first is set.
 func (s *Session) runSet(st *ast.Set) error {
 	var later []func() error
+	var idle []string
 	for i := range st.Items {
-		do, err := s.prepareSet(&st.Items[i], st.Text())
+		do, err := s.prepareSet(&st.Items[i], st.Text(), &idle)
 		if err != nil {
 			return err
 		}
@@ -144,11 +146,15 @@ func (s *Session) runSet(st *ast.Set) error {
 			return err
 		}
 	}
+	if len(idle) > 0 {
+		s.diag.warn(catalog.KeptOnly("SET " + strings.Join(idle, ", ")))
+	}
 	return nil
 }
 
-// prepareSet checks an assignment of a statement with the text, and returns what makes it.
-func (s *Session) prepareSet(item *ast.SetItem, text string) (func() error, error) {
+// prepareSet checks an assignment of a statement with the text, and returns what makes it. The names of variables
+// that mean nothing go to idle if they are to have another value than their default.
+func (s *Session) prepareSet(item *ast.SetItem, text string, idle *[]string) (func() error, error) {
 	switch item.Kind {
 	case ast.SetUser:
 		v, t, err := s.evaluate(item.Value)
@@ -183,6 +189,9 @@ func (s *Session) prepareSet(item *ast.SetItem, text string) (func() error, erro
 		if err := s.privileges().Needs(priv.Super, "SYSTEM_VARIABLES_ADMIN", "SESSION_VARIABLES_ADMIN"); err != nil {
 			return nil, err
 		}
+	}
+	if v.scope&inert != 0 && x != v.def {
+		*idle = append(*idle, v.name)
 	}
 	// SET @@transaction_isolation, without SESSION, is for the next transaction only.
 	if item.Scope <= ast.ScopeSession && strings.Contains(strings.ToLower(text), "@@"+v.name) {
@@ -234,6 +243,14 @@ func (s *Session) settingValue(v *variable, item *ast.SetItem) (varValue, error)
 	x, _, err := s.evaluate(item.Value)
 	if err != nil {
 		return varValue{}, err
+	}
+	if v.flags && x.Class() == types.ClassBytes {
+		now := s.value(v)
+		if global {
+			now = s.globalValue(v)
+		}
+		list, err := v.mergeFlags(now.s, string(x.Bytes()))
+		return varValue{s: list}, err
 	}
 	if x.IsNull() {
 		if v.scope&nullable != 0 {

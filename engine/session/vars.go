@@ -1,9 +1,11 @@
 package session
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -21,7 +23,7 @@ const (
 )
 
 // varScope says where a system variable has values and who may set it.
-type varScope uint8
+type varScope uint16
 
 const (
 	inGlobal   varScope = 1 << iota // has a global value
@@ -29,6 +31,8 @@ const (
 	readOnly                        // cannot be set: error 1238
 	inGroup                         // the global value is a setting of the group
 	fixedTo                         // may be "set" to its value only: other ones are unsafe or not built
+	inert                           // may be set, which means nothing: so SET says
+	atStart                         // read-only to SET; a setting of the node gives it its value
 	nullable                        // of strings
 	sessionRO                       // the session's value cannot be set
 	anyBacking = inGlobal | inSession
@@ -53,6 +57,7 @@ type variable struct {
 	slot     int
 	alias    *variable // that has the value of both
 	guarded  bool      // a session's value above the global one takes a privilege
+	flags    bool      // the value is flag=on|off, .., of which SET gives some
 
 	// get computes the value instead of keeping it.
 	get func(s *Session, global bool) varValue
@@ -88,12 +93,13 @@ func init() {
 	varOnlineLog = variables["innodb_online_alter_log_max_size"]
 	varMaxExecution, varLockWait, varRowLockWait = variables["max_execution_time"], variables["lock_wait_timeout"], variables["innodb_lock_wait_timeout"]
 	varStrictOptions, varRequireKey = variables["innodb_strict_mode"], variables["sql_require_primary_key"]
+	varDeadlocks = variables["innodb_print_all_deadlocks"]
 	varRecursion, varSlowLog = variables["cte_max_recursion_depth"], variables["slow_query_log"]
 }
 
 // Those that statements look at often.
 var varAutoIncrement, varAutoOffset, varMaxExecution, varLockWait, varRowLockWait, varRecursion, varOnlineLog, varSlowLog,
-	varStrictOptions, varRequireKey *variable
+	varStrictOptions, varRequireKey, varDeadlocks *variable
 
 // findVariable returns the variable of a name. Error: 1193.
 func findVariable(name string) (*variable, error) {
@@ -340,6 +346,52 @@ func (v *variable) convertDouble(x types.Value, warn func(*types.Error)) (varVal
 		}
 	}
 	return varValue{n: floatBits(f)}, nil
+}
+
+// mergeFlags changes flags in a list of all: what a value of the kind flag=on|off|default, .. says. Error: 1231.
+func (v *variable) mergeFlags(list, changes string) (string, error) {
+	all, set := strings.Split(list, ","), map[string]bool{}
+	for _, change := range strings.Split(changes, ",") {
+		change = strings.ToLower(strings.TrimSpace(change))
+		if change == "default" && !set[change] {
+			all = strings.Split(v.def.s, ",")
+			continue
+		}
+		name, value, _ := strings.Cut(change, "=")
+		at := slices.IndexFunc(all, func(f string) bool { return strings.HasPrefix(f, name+"=") })
+		switch {
+		case change == "":
+			continue
+		case at < 0 || set[name]:
+			return "", v.wrongValue(change)
+		case value == "default":
+			all[at] = strings.Split(v.def.s, ",")[at]
+		case value == "on" || value == "off":
+			all[at] = change
+		default:
+			return "", v.wrongValue(change)
+		}
+		set[name] = true
+	}
+	return strings.Join(all, ","), nil
+}
+
+// startsWith checks a value that the configuration gives: it may be what SET GLOBAL takes, or the setting of a node that
+// cannot be changed later. Errors: 1228, 1231, 1238.
+func (v *variable) startsWith(x varValue) error {
+	switch {
+	case v.scope&atStart != 0 || x == v.def:
+		return nil
+	case v.scope&inGlobal == 0:
+		return maySet(v, ast.ScopeGlobal)
+	case v.scope&fixedTo != 0:
+		return fixedError(v, x)
+	case v.scope&readOnly != 0:
+		return newError(1238, "HY000", "Variable '%s' is a read only variable", v.name)
+	case v.scope&inert == 0 && (v.get != nil || v.scope&inGroup != 0):
+		return newError(1238, "HY000", "Variable '%s' cannot be configured, only changed by SET GLOBAL", v.name)
+	}
+	return nil
 }
 
 // parse reads a value as an option file has it: numbers may end in K, M or G.

@@ -223,7 +223,12 @@ func (n *Node) panicked(value any, stack []byte) {
 // slow logs a statement that took long.
 func (n *Node) slow(st session.SlowStatement) {
 	n.log.Info("slow statement", "took", st.Took, "session", st.Session, "user", st.User, "host", st.Host, "schema", st.Schema,
-		"rows_sent", st.RowsSent, "rows_read", st.RowsRead, "rows_affected", st.RowsAffected, "error", st.Error, "text", st.Text)
+		"rows_sent", st.RowsSent, "rows_read", st.RowsRead, "rows_affected", st.RowsAffected, "error", st.Error, "scans", st.Scans, "text", st.Text)
+}
+
+// deadlocked logs a deadlock.
+func (n *Node) deadlocked(d session.Deadlock) {
+	n.log.Info("deadlock", "session", d.Session, "user", d.User, "host", d.Host, "schema", d.Schema, "text", d.Text, "cycle", d.Cycle)
 }
 
 // Stats implements session.Backend.

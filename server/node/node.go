@@ -155,8 +155,11 @@ func (n *Node) open() (err error) {
 		return fmt.Errorf("temporary files: %w", err)
 	}
 	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: file.OS(tmp), Backend: &backend{n},
-		Variables: n.cfg.Variables(), StatementMemory: n.statements, Panicked: n.panicked, Slow: n.slow, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
+		Variables: n.cfg.Variables(), StatementMemory: n.statements, Panicked: n.panicked, Slow: n.slow, Deadlock: n.deadlocked, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
 		return err
+	}
+	for _, name := range n.sessions.KeptOnly() {
+		n.log.Warn("a setting is accepted for compatibility only and has no effect", "name", name)
 	}
 	n.sendTraces()
 	n.accounts.n, n.accounts.wait = n, accountsWait

@@ -79,7 +79,6 @@ type Context struct {
 	Collation             types.CollationID
 	DivPrecisionIncrement int // of division at run time; 4 by default
 	DefaultWeekFormat     int
-	TimeNames             string // lc_time_names
 	GroupConcatMaxLen     uint64
 	MaxAllowedPacket      uint64
 	// Memory accounts for what aggregates and functions keep: it is called with

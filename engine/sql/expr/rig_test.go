@@ -36,7 +36,7 @@ func newRig(t testing.TB) *rig {
 	r.x = &Context{
 		Now: time.Date(2024, 2, 29, 12, 30, 45, 123456000, time.UTC), Env: env.Real(),
 		DivPrecisionIncrement: 4, GroupConcatMaxLen: 1024, MaxAllowedPacket: 1 << 20,
-		Collation: types.CollationUTF8MB40900AI, SQLMode: ModeErrorForDivisionByZero, TimeNames: "en_US",
+		Collation: types.CollationUTF8MB40900AI, SQLMode: ModeErrorForDivisionByZero,
 	}
 	r.x.Mode = types.ModeDefault
 	r.x.Warn = func(e *types.Error) { r.warnings = append(r.warnings, fmt.Sprintf("%d %s", e.Number, e.Message)) }

@@ -176,6 +176,24 @@ func whereText(f expr.Node) []string {
 	return []string{"Using where"}
 }
 
+// ScansAll reports whether a plan reads all of a table or of an index, in any part of it.
+func ScansAll(n Node) bool {
+	if s, ok := n.(*TableScan); ok && s.Access.Spans == nil {
+		return true
+	}
+	for _, c := range n.Children() {
+		if ScansAll(c) {
+			return true
+		}
+	}
+	for _, s := range subqueriesOf(n) {
+		if ScansAll(s.Root) {
+			return true
+		}
+	}
+	return false
+}
+
 func (w *rowWriter) scan(n *TableScan) {
 	a := n.Access
 	r := ExplainRow{Table: n.Table.Alias, Type: "ALL", PossibleKeys: strings.Join(n.PossibleKeys, ",")}

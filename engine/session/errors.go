@@ -35,6 +35,7 @@ const (
 	errnoAmbiguous      = 1052
 	errnoShutdown       = 1053
 	errnoDuplicate      = 1062
+	errnoEmpty          = 1065
 	errnoUnknown        = 1105
 	errnoCommit         = 1180
 	errnoLockTimeout    = 1205

@@ -60,6 +60,9 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err 
 	began := s.tick()
 	statements, err := ast.Parse(sql, s.mode)
 	s.part("parse", began, 0, err)
+	if errorNumber(err) == errnoEmpty && ast.OnlyComments(sql, s.mode) {
+		statements, err = []ast.Statement{&ast.Do{}}, nil
+	}
 	if err != nil && (len(statements) == 0 || !s.info.MultiStatements) {
 		s.beginUnread(ctx, w)
 		return err

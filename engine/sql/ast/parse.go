@@ -245,3 +245,17 @@ func offsetIn(message, clean string) int {
 	}
 	return len(clean)
 }
+
+// OnlyComments reports whether a text is nothing but comments, and has one: no statement, but no mistake either, since
+// clients send what stands between the statements of a file.
+func OnlyComments(sql string, mode Mode) bool {
+	l := lexer{s: sql, mode: mode}
+	for found := false; ; found = true {
+		switch t := l.next(); {
+		case t.kind == tEOF, found && t.kind == tOp && sql[t.start] == ';':
+			return found
+		case t.kind != tComment && t.kind != tVersion && t.kind != tVersionEnd && t.kind != tHint:
+			return false
+		}
+	}
+}

@@ -210,6 +210,9 @@ func (s *Session) prepareSet(item *ast.SetItem, text string, idle *[]string) (fu
 
 // fixedError refuses a value that is unsafe, or of something that is not there.
 func fixedError(v *variable, x varValue) error {
+	if v.unknown != nil {
+		return v.unknown(v.text(x))
+	}
 	return newError(1231, "42000", "Variable '%s' can't be set to the value of '%s': this server has it at '%s' for good", v.name, v.text(x), v.text(v.def))
 }
 
@@ -238,25 +241,31 @@ func (s *Session) settingValue(v *variable, item *ast.SetItem) (varValue, error)
 		}
 		return s.globalValue(v), nil
 	case *ast.ColumnRef:
-		return v.convert(types.NewString(columnText(e)), s.diag.warn)
+		return s.convertSetting(v, global, types.NewString(columnText(e)))
 	}
 	x, _, err := s.evaluate(item.Value)
 	if err != nil {
 		return varValue{}, err
 	}
-	if v.flags && x.Class() == types.ClassBytes {
+	return s.convertSetting(v, global, x)
+}
+
+// convertSetting turns a value of an expression into the variable's.
+func (s *Session) convertSetting(v *variable, global bool, x types.Value) (varValue, error) {
+	switch {
+	case x.IsNull() && v.scope&nullable != 0:
+		return varValue{n: 1}, nil
+	case x.IsNull() && (v.kind == varInt || v.kind == varUint || v.kind == varDouble):
+		return varValue{}, v.wrongType()
+	case x.IsNull():
+		return varValue{}, v.wrongValue("NULL")
+	case v.flags && x.Class() == types.ClassBytes:
 		now := s.value(v)
 		if global {
 			now = s.globalValue(v)
 		}
 		list, err := v.mergeFlags(now.s, string(x.Bytes()))
 		return varValue{s: list}, err
-	}
-	if x.IsNull() {
-		if v.scope&nullable != 0 {
-			return varValue{n: 1}, nil
-		}
-		return varValue{}, v.wrongValue("NULL")
 	}
 	return v.convert(x, s.diag.warn)
 }

@@ -88,8 +88,8 @@ func serverVariables() []*variable {
 		enumVar("concurrent_insert", inGlobal|inert, 1, "NEVER", "AUTO", "ALWAYS"),
 		uintVar("connect_timeout", inGlobal, 10, 2, 31536000),
 		uintVar("cte_max_recursion_depth", both, 1000, 0, math.MaxUint32),
-		enumVar("default_storage_engine", both|fixedTo, 0, "InnoDB"),
-		enumVar("default_tmp_storage_engine", both|fixedTo, 0, "InnoDB"),
+		enumVar("default_storage_engine", both|fixedTo, 0, "InnoDB").with(engineNames),
+		enumVar("default_tmp_storage_engine", both|fixedTo, 0, "InnoDB").with(engineNames),
 		uintVar("default_week_format", both, 0, 0, 7).onApply(func(s *Session, x varValue) { s.x.DefaultWeekFormat = int(x.n) }),
 		stringVar("default_authentication_plugin", inGlobal|readOnly, "caching_sha2_password"),
 		enumVar("default_password_lifetime", inGlobal|fixedTo, 0, "0"),
@@ -133,8 +133,8 @@ func serverVariables() []*variable {
 		uintVar("large_page_size", inGlobal|readOnly, 0, 0, maxUint),
 		boolVar("large_pages", inGlobal|readOnly, false),
 		intVar("last_insert_id", inSession, 0, 0, math.MaxInt64).with(lastInsertVariable),
-		stringVar("lc_messages", both|fixedTo, "en_US"),
-		stringVar("lc_time_names", both|fixedTo, "en_US"),
+		stringVar("lc_messages", both|fixedTo, "en_US").with(localeNames),
+		stringVar("lc_time_names", both|fixedTo, "en_US").with(localeNames),
 		stringVar("license", inGlobal|readOnly, "Apache-2.0"),
 		boolVar("local_infile", inGlobal, false),
 		uintVar("lock_wait_timeout", both, 31536000, 1, 31536000),
@@ -235,7 +235,7 @@ func serverVariables() []*variable {
 			onApply(func(s *Session, x varValue) { s.opt.trackGTIDs = x.n != 0 }),
 		boolVar("session_track_schema", both, true).onApply(func(s *Session, x varValue) { s.opt.trackSchema = x.n != 0 }),
 		boolVar("session_track_state_change", both, false).onApply(func(s *Session, x varValue) { s.opt.trackState = x.n != 0 }),
-		stringVar("session_track_system_variables", both, "time_zone,autocommit,character_set_client,character_set_results,character_set_connection").
+		stringVar("session_track_system_variables", both|nullable, "time_zone,autocommit,character_set_client,character_set_results,character_set_connection").
 			onCheck(checkTracked).onApply(func(s *Session, x varValue) { s.opt.trackVariables = strings.ToLower(x.s) }),
 		enumVar("session_track_transaction_info", both, 0, "OFF", "STATE", "CHARACTERISTICS").onApply(func(s *Session, x varValue) { s.opt.trackTransaction = uint8(x.n) }),
 		boolVar("sha256_password_proxy_users", inGlobal|fixedTo, false),
@@ -297,6 +297,14 @@ const defaultSwitch = "index_merge=on,index_merge_union=on,index_merge_sort_unio
 	"loosescan=on,firstmatch=on,duplicateweedout=on,subquery_materialization_cost_based=on,use_index_extensions=on,condition_fanout_filter=on," +
 	"derived_merge=on,use_invisible_indexes=off,skip_scan=on,hash_join=on,subquery_to_derived=off,prefer_ordering_index=on," +
 	"hypergraph_optimizer=off,derived_condition_pushdown=on"
+
+func engineNames(v *variable) {
+	v.unknown = func(name string) error { return newError(1286, "42000", "Unknown storage engine '%s'", name) }
+}
+
+func localeNames(v *variable) {
+	v.unknown = func(name string) error { return newError(1649, "HY000", "Unknown locale: '%s'", name) }
+}
 
 // unmoved keeps the value of a variable that dumps set, and that tools read, as it is: there is nothing that could
 // be so.

@@ -116,7 +116,9 @@ func charsetVariables() []*variable {
 		charset("character_set_filesystem", both|inert, "binary"),
 		stringVar("character_set_system", inGlobal|readOnly, "utf8mb3"),
 		stringVar("character_sets_dir", inGlobal|readOnly, ""),
-		enumVar("default_collation_for_utf8mb4", both|fixedTo, 0, "utf8mb4_0900_ai_ci"),
+		enumVar("default_collation_for_utf8mb4", both|fixedTo, 0, "utf8mb4_0900_ai_ci").with(func(v *variable) {
+			v.unknown = func(name string) error { return newError(1273, "HY000", "Unknown collation: '%s'", name) }
+		}),
 		stringVar("time_zone", both, "SYSTEM").onCheck(func(s *Session, v *varValue) error {
 			_, err := loadLocation(v.s)
 			return err

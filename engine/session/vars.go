@@ -55,9 +55,10 @@ type variable struct {
 	block    uint64 // values are multiples of it
 	names    []string
 	slot     int
-	alias    *variable // that has the value of both
-	guarded  bool      // a session's value above the global one takes a privilege
-	flags    bool      // the value is flag=on|off, .., of which SET gives some
+	alias    *variable               // that has the value of both
+	guarded  bool                    // a session's value above the global one takes a privilege
+	unknown  func(name string) error // refuses what there is not, instead of error 1231
+	flags    bool                    // the value is flag=on|off, .., of which SET gives some
 
 	// get computes the value instead of keeping it.
 	get func(s *Session, global bool) varValue
@@ -230,6 +231,9 @@ func (v *variable) convertName(x types.Value) (varValue, error) {
 		names = boolNames
 	}
 	if neg, n, ok := integerOf(x); ok {
+		if v.unknown != nil {
+			return varValue{}, v.wrongType()
+		}
 		limit := len(names)
 		if v.kind == varBool {
 			limit = 2
@@ -249,6 +253,9 @@ func (v *variable) convertName(x types.Value) (varValue, error) {
 			}
 			return varValue{n: uint64(i)}, nil
 		}
+	}
+	if v.unknown != nil {
+		return varValue{}, v.unknown(string(x.Bytes()))
 	}
 	return varValue{}, v.wrongValue(string(x.Bytes()))
 }

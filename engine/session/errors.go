@@ -39,6 +39,7 @@ const (
 	errnoUnknown        = 1105
 	errnoCommit         = 1180
 	errnoLockTimeout    = 1205
+	errnoUnsupported    = 1235
 	errnoDeadlock       = 1213
 	errnoReadOnlyServer = 1290
 	errnoInterrupted    = 1317

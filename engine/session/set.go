@@ -98,6 +98,9 @@ func (s *Session) setSystem(v *variable, scope ast.Scope, x varValue) error {
 		if v.scope&inGroup != 0 {
 			return s.m.opt.Backend.SetGroupSetting(v.name, int64(x.n))
 		}
+		if scope == ast.ScopePersist {
+			s.diag.warn(newError(errnoUnsupported, "42000", "SET PERSIST %s is SET GLOBAL: the value lasts until this node stops; its configuration has what lasts", v.name))
+		}
 		s.m.setGlobal(v, x)
 		return nil
 	case ast.ScopePersistOnly:

@@ -69,11 +69,13 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err 
 	}
 	if len(statements) > 1 && !s.info.MultiStatements {
 		s.beginStatement(ctx, w)
+		s.diag.reset()
 		return newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '%.80s' at line 1", statements[1].Text())
 	}
 	for i, st := range statements {
 		if st.Params() > 0 {
 			s.beginStatement(ctx, w)
+			s.diag.reset()
 			return newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '?' at line 1")
 		}
 		more := i+1 < len(statements) || err != nil
@@ -89,7 +91,6 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err 
 	}
 	if err != nil { // those before the one that makes no sense have run, as in MySQL
 		s.beginUnread(ctx, w)
-		s.diag.reset()
 	}
 	return err
 }
@@ -98,6 +99,7 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err 
 // a secret might stand anywhere in it.
 func (s *Session) beginUnread(ctx context.Context, w ResultWriter) {
 	s.beginStatement(ctx, w)
+	s.diag.reset()
 	s.meter.text = ""
 }
 

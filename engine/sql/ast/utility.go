@@ -183,14 +183,13 @@ func (r *reader) lock() Statement {
 	l := &LockTables{}
 	for first := true; first || r.acceptOp(","); first = false {
 		t := TableLock{Table: r.tableName()}
-		if r.accept("AS") || !r.is("READ") && !r.is("WRITE") && !r.is("LOW_PRIORITY") {
+		if r.accept("AS") || !r.is("READ") && !r.is("WRITE") {
 			t.Alias = r.name()
 		}
 		switch {
 		case r.accept("READ"):
 			t.Local = r.accept("LOCAL")
 		default:
-			r.accept("LOW_PRIORITY")
 			r.need("WRITE")
 			t.Write = true
 		}

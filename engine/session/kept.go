@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strconv"
+
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/types"
@@ -50,10 +52,19 @@ func keptClauses(st ast.Statement) []*types.Error {
 			}
 		}
 	}
-	for i := range hints {
-		if _, query := st.(*ast.Select); hints[i].Name != "MAX_EXECUTION_TIME" || !query {
-			list = append(list, catalog.KeptOnly("Optimizer hint "+hints[i].Name))
+	_, query := st.(*ast.Select)
+	for _, h := range hints {
+		switch limits := h.Name == "MAX_EXECUTION_TIME" && query; {
+		case h.Bad, limits && !isNumber(h.Args):
+			list = append(list, newError(1064, "42000", "Optimizer hint syntax error near '%.80s' at line 1", h.Args))
+		case !limits:
+			list = append(list, catalog.KeptOnly("Optimizer hint "+h.Name))
 		}
 	}
 	return list
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 32)
+	return err == nil
 }

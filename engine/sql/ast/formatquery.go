@@ -67,6 +67,10 @@ func (f *formatter) hints(list []Hint) {
 	}
 	f.s("/*+ ")
 	for _, h := range list {
+		if h.Bad {
+			f.s(h.Args, " ")
+			continue
+		}
 		f.s(h.Name, "(", h.Args, ") ")
 	}
 	f.s("*/ ")

@@ -3,27 +3,32 @@ package ast
 import "strings"
 
 // hintsOf reads the optimizer hints of a statement, which stand after its first word:
-// SELECT /*+ NAME(args) .. */. Hints elsewhere are comments, and so is what cannot be
-// read, as in MySQL but for the warning.
+// SELECT /*+ NAME(args) .. */. Hints elsewhere are comments. What cannot be read is the last
+// one, a bad one.
 func hintsOf(comment string) []Hint {
 	s := strings.TrimSuffix(strings.TrimPrefix(comment, "/*+"), "*/")
 	var list []Hint
 	l := lexer{s: s}
+	bad := func(at int) []Hint { return append(list, Hint{Args: strings.TrimSpace(s[at:]), Bad: true}) }
 	for {
 		name := l.next()
-		if name.kind != tWord {
+		switch name.kind {
+		case tWord:
+		case tEOF:
 			return list
+		default:
+			return bad(name.start)
 		}
 		h := Hint{Name: upper(s[name.start:name.end])}
 		if open := l.next(); !open.isOp(s, "(") {
-			return list
+			return bad(name.start)
 		}
 		start, depth := l.pos, 1
 		for depth > 0 {
 			t := l.next()
 			switch {
 			case t.kind == tEOF, t.kind == tBad:
-				return list
+				return bad(name.start)
 			case t.isOp(s, "("):
 				depth++
 			case t.isOp(s, ")"):
@@ -32,7 +37,7 @@ func hintsOf(comment string) []Hint {
 		}
 		h.Args = strings.TrimSpace(s[start : l.pos-1])
 		if strings.Contains(h.Args, "*/") || strings.Contains(h.Args, "/*") {
-			return list
+			return bad(name.start)
 		}
 		list = append(list, h)
 	}

@@ -59,6 +59,8 @@ func (i *SelectItem) Name() string {
 type Hint struct {
 	Name string
 	Args string
+	// Bad says that it is none that can be read; Args is the text from there on.
+	Bad bool
 }
 
 // SetOpKind is the kind of a set operation.

@@ -242,6 +242,7 @@ func (s *Session) privileges() *priv.Active {
 		}
 	}
 	a.known, a.active = k, k.activeFor(id, s.info.Host, a.roles)
+	s.systemRoles.Store(a.active.SystemUser())
 	return a.active
 }
 
@@ -308,7 +309,7 @@ func (s *Session) mayUse(schema string) error { return s.privileges().MayUse(sch
 
 // mayRun is asked before a query or change runs, also from a cached plan: errors 1142
 // and 1143; under LOCK TABLES 1099.
-func (s *Session) mayRun(uses []plan.Use, kind string) error {
+func (s *Session) mayRun(uses []plan.Use, kind string, st ast.Node) error {
 	if s.trx.tables.held {
 		for i := range uses {
 			if u := &uses[i]; u.Changed {
@@ -331,7 +332,7 @@ func (s *Session) mayRun(uses []plan.Use, kind string) error {
 			continue
 		}
 		if !u.Changed {
-			if err := a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT"); err != nil {
+			if err := mayUseColumns(a, u, u.Columns, priv.Select, "SELECT", st); err != nil {
 				return err
 			}
 			if u.Locked {
@@ -341,7 +342,7 @@ func (s *Session) mayRun(uses []plan.Use, kind string) error {
 			}
 			continue
 		}
-		if err := mayChange(a, u, kind); err != nil {
+		if err := mayChange(a, u, kind, st); err != nil {
 			return err
 		}
 	}
@@ -378,15 +379,15 @@ func (s *Session) mayRead(u *plan.Use) error {
 }
 
 // mayChange checks the privileges for changing rows.
-func mayChange(a *priv.Active, u *plan.Use, kind string) error {
+func mayChange(a *priv.Active, u *plan.Use, kind string, st ast.Node) error {
 	switch kind {
 	case "INSERT":
-		if err := a.Columns(u.Schema, u.Table, u.Columns, priv.Insert, "INSERT"); err != nil || len(u.Assigned) == 0 {
+		if err := mayUseColumns(a, u, u.Columns, priv.Insert, "INSERT", st); err != nil || len(u.Assigned) == 0 {
 			return err
 		}
 		return a.Columns(u.Schema, u.Table, u.Assigned, priv.Update, "UPDATE")
 	case "REPLACE":
-		if err := a.Columns(u.Schema, u.Table, u.Columns, priv.Insert, "INSERT"); err != nil {
+		if err := mayUseColumns(a, u, u.Columns, priv.Insert, "INSERT", st); err != nil {
 			return err
 		}
 		return a.Table(u.Schema, u.Table, priv.Delete, "DELETE")
@@ -396,12 +397,88 @@ func mayChange(a *priv.Active, u *plan.Use, kind string) error {
 				return err
 			}
 		}
-		if len(u.Columns) == 0 { // none is read
-			return nil
-		}
-		return a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT")
+		return a.Read(u.Schema, u.Table, u.Columns)
 	}
 	return a.Table(u.Schema, u.Table, priv.Select|priv.Insert|priv.Update|priv.Delete, kind)
+}
+
+// mayUseColumns checks a privilege on columns. Errors: 1142, 1143, which only names a column that the statement names itself:
+// what * stands for, or INSERT without a list, is not told.
+func mayUseColumns(a *priv.Active, u *plan.Use, columns []string, need priv.Mask, command string, st ast.Node) error {
+	err := a.Columns(u.Schema, u.Table, columns, need, command)
+	if errorNumber(err) != 1143 {
+		return err
+	}
+	for _, c := range columns {
+		if a.ColumnMask(u.Schema, u.Table, c)&need == 0 && !mentions(st, c) {
+			return a.Table(u.Schema, u.Table, need, command)
+		}
+	}
+	return err
+}
+
+// mentions reports whether a statement names a column.
+func mentions(st ast.Node, column string) bool {
+	found := false
+	inspect(st, func(n ast.Node) bool {
+		names := []string(nil)
+		switch n := n.(type) {
+		case *ast.ColumnRef:
+			names = []string{n.Name}
+		case *ast.Insert:
+			names = n.Columns
+		case *ast.Join:
+			names = n.Using
+		}
+		for _, name := range names {
+			found = found || dict.Fold(name) == dict.Fold(column)
+		}
+		return !found
+	})
+	return found
+}
+
+// hideColumns is the error of a statement that names a column that is not there, for who has not SELECT on all of a table that
+// it reads: that it is not there is not told. Errors: instead of 1054 1143, of 1136 1142.
+func (s *Session) hideColumns(c *compiled, err error) error {
+	a := s.privileges()
+	if st, ok := c.kind.(*ast.Insert); ok && errorNumber(err) == 1136 && len(st.Columns) == 0 {
+		// How many there are is for who may use all.
+		if schema, e := s.schemaOf(st.Table); e == nil {
+			if denied := a.Table(schema, st.Table.Name, priv.Insert, "INSERT"); denied != nil {
+				return denied
+			}
+		}
+	}
+	if errorNumber(err) != 1054 {
+		return err
+	}
+	name := quotedName(errorText(err))
+	var set []string // of those that it sets it is told, as MySQL does
+	switch st := c.kind.(type) {
+	case *ast.Update:
+		for i := range st.Set {
+			set = append(set, st.Set[i].Column.Name)
+		}
+	case *ast.Insert:
+		set = st.Columns
+	}
+	if slices.ContainsFunc(set, func(s string) bool { return dict.Fold(s) == dict.Fold(name) }) {
+		return err
+	}
+	for i := range c.asks {
+		if k := &c.asks[i]; k.need&^priv.Insert != 0 && a.Columns(k.schema, k.table, []string{""}, priv.Select, "SELECT") != nil {
+			return newError(1143, "42000", "SELECT command denied to user '%s'@'%s' for column '%s' in table '%s'", a.ID.Name, s.info.Host, name, k.table)
+		}
+	}
+	return err
+}
+
+// quotedName is what a message has between its first apostrophes, behind the last point.
+func quotedName(message string) string {
+	_, rest, _ := strings.Cut(message, "'")
+	name, _, _ := strings.Cut(rest, "'")
+	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
 // mayAssign is asked before an UPDATE runs, for the columns that it sets: errors 1142
@@ -446,10 +523,36 @@ func (s *Session) mayKill(id uint64) error {
 	if of := other.whose(); of.account() == s.accountID() {
 		return nil
 	}
-	if s.privileges().Needs(priv.Super, "CONNECTION_ADMIN") != nil {
+	a := s.privileges()
+	if a.Needs(priv.Super, "CONNECTION_ADMIN") != nil || !a.SystemUser() && other.ofSystem() {
 		return newError(1095, "HY000", "You are not owner of thread %d", id)
 	}
 	return nil
+}
+
+// KillAs is Kill for an account that may end sessions, with its default roles: those of system accounts only if it is
+// one. Errors: 1094, 1095.
+func (m *Manager) KillAs(by priv.ID, id uint64, connection bool) error {
+	other := m.session(id)
+	if other == nil {
+		return newError(1094, "HY000", "Unknown thread id: %d", id)
+	}
+	if of := other.whose(); m.Needs(by, 0, priv.SystemUser) != nil && of.account() != by && other.ofSystem() {
+		return newError(1095, "HY000", "You are not owner of thread %d", id)
+	}
+	other.kill(connection)
+	return nil
+}
+
+// ofSystem reports whether a session is one of a system account: with the roles that are active in it, as far as
+// others know. Any task may ask.
+func (s *Session) ofSystem() bool {
+	k, err := s.m.accounts()
+	if err != nil || k.set == nil {
+		return err != nil
+	}
+	of := s.whose()
+	return s.systemRoles.Load() || k.set.SystemAccount(of.account())
 }
 
 // currentRole is CURRENT_ROLE().

@@ -12,12 +12,24 @@ import (
 // grantRoles is GRANT and REVOKE of roles.
 func (s *Session) grantRoles(ctx context.Context, st *ast.GrantRole) error {
 	admin := s.privileges().Needs(priv.Super, "ROLE_ADMIN")
-	return s.changeAccounts(ctx, func(set *priv.Set) error {
-		for _, r := range st.Roles {
-			role, err := s.userID(r)
-			if err != nil {
-				return err
+	roles, err := s.userIDs(st.Roles)
+	if err != nil {
+		return err
+	}
+	users, err := s.userIDs(st.Users)
+	if err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
+		if err := mayOperate(set, by, append(slices.Clone(roles), users...)...); err != nil {
+			return err
+		}
+		for _, role := range roles { // before is told which there are
+			if admin != nil && !by.AdministersRole(role) {
+				return admin
 			}
+		}
+		for _, role := range roles {
 			if set.Account(role) == nil {
 				if st.IfExists || st.IgnoreUnknown {
 					s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", role.Text()))
@@ -25,11 +37,8 @@ func (s *Session) grantRoles(ctx context.Context, st *ast.GrantRole) error {
 				}
 				return newError(3523, "HY000", "Unknown authorization ID %s", role)
 			}
-			if own := set.Account(s.accountID()); admin != nil && (own == nil || !own.Roles[role]) {
-				return admin
-			}
-			for _, u := range st.Users {
-				if err := s.grantRole(set, role, u, st); err != nil {
+			for _, id := range users {
+				if err := s.grantRole(set, role, id, st); err != nil {
 					return err
 				}
 			}
@@ -38,11 +47,7 @@ func (s *Session) grantRoles(ctx context.Context, st *ast.GrantRole) error {
 	})
 }
 
-func (s *Session) grantRole(set *priv.Set, role priv.ID, u ast.User, st *ast.GrantRole) error {
-	id, err := s.userID(u)
-	if err != nil {
-		return err
-	}
+func (s *Session) grantRole(set *priv.Set, role, id priv.ID, st *ast.GrantRole) error {
 	a := set.Account(id)
 	switch {
 	case a == nil && (st.IgnoreUnknown || st.IfExists):
@@ -77,6 +82,7 @@ func (s *Session) setRole(st *ast.SetRole) error {
 		return err
 	}
 	s.acl = sessionACL{chosen: true, roles: roles}
+	s.privileges() // others look at what they come to
 	return nil
 }
 
@@ -113,21 +119,22 @@ func (s *Session) chooseRoles(a *priv.Account, which ast.RoleSet, listed []ast.U
 }
 
 func (s *Session) setDefaultRoles(ctx context.Context, st *ast.SetDefaultRole) error {
-	for _, u := range st.Users {
-		if id, err := s.userID(u); err != nil {
-			return err
-		} else if id != s.accountID() {
-			if err := s.privileges().Needs(priv.CreateUser, "ROLE_ADMIN"); err != nil {
+	ids, err := s.userIDs(st.Users)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if id != s.accountID() {
+			if err := s.mayAdminister(priv.Update); err != nil {
 				return err
 			}
 		}
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set) error {
-		for _, u := range st.Users {
-			id, err := s.userID(u)
-			if err != nil {
-				return err
-			}
+	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
+		if err := mayOperate(set, by, ids...); err != nil {
+			return err
+		}
+		for _, id := range ids {
 			a := set.Account(id)
 			if a == nil {
 				return newError(3523, "HY000", "Unknown authorization ID %s", id)

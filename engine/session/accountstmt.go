@@ -55,8 +55,10 @@ func (s *Session) runAccount(st ast.Statement) (out Outcome, err error) {
 
 // changeAccounts runs change on a copy of the accounts, and writes what it has changed,
 // in a transaction. Statements about accounts come one after the other: each has mysql.user
-// for itself from its beginning, since it will change the definition.
-func (s *Session) changeAccounts(ctx context.Context, change func(set *priv.Set) error) error {
+// for itself from its beginning, since it will change the definition. by is what the session may do by the accounts as they
+// are then: who asks its privileges within would wait for itself.
+func (s *Session) changeAccounts(ctx context.Context, change func(set *priv.Set, by *priv.Active) error) error {
+	by := s.privileges()
 	if err := s.trx.tables.check(priv.Schema, priv.TableNames[0]); err != nil {
 		return err
 	}
@@ -74,8 +76,11 @@ func (s *Session) changeAccounts(ctx context.Context, change func(set *priv.Set)
 		if err != nil {
 			return err
 		}
+		if by != everything {
+			by = before.Active(s.accountID(), s.info.Host, s.acl.roles)
+		}
 		after := before.Clone()
-		if err := change(after); err != nil {
+		if err := change(after, by); err != nil {
 			return err
 		}
 		return writeAccounts(s.txn, s.eng, before, after)
@@ -96,6 +101,49 @@ func (s *Session) userID(u ast.User) (priv.ID, error) {
 	return priv.NewID(u.Name, u.Host), nil
 }
 
+// mayOperate checks that the session may act on accounts: on one that holds SYSTEM_USER may only who does, too. Error: 1227.
+func mayOperate(set *priv.Set, by *priv.Active, ids ...priv.ID) error {
+	if by.SystemUser() {
+		return nil
+	}
+	for _, id := range ids {
+		if set.SystemAccount(id) {
+			return by.Needs(0, priv.SystemUser)
+		}
+	}
+	return nil
+}
+
+// mayAdminister checks that the session may change accounts of others: with CREATE USER, or as who may write to the
+// system tables in that way. Error: 1227.
+func (s *Session) mayAdminister(write priv.Mask) error {
+	a := s.privileges()
+	if a.SchemaMask(priv.Schema)&write != 0 {
+		return nil
+	}
+	return a.Needs(priv.CreateUser)
+}
+
+func usersOf(list []ast.UserSpec) []ast.User {
+	users := make([]ast.User, len(list))
+	for i := range list {
+		users[i] = list[i].User
+	}
+	return users
+}
+
+// userIDs is userID of several.
+func (s *Session) userIDs(list []ast.User) ([]priv.ID, error) {
+	ids := make([]priv.ID, len(list))
+	for i, u := range list {
+		var err error
+		if ids[i], err = s.userID(u); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
 // failedUsers is error 1396.
 func failedUsers(operation string, ids []string) error {
 	return newError(1396, "HY000", "Operation %s failed for %s", operation, strings.Join(ids, ","))
@@ -103,15 +151,27 @@ func failedUsers(operation string, ids []string) error {
 
 func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 	operation := "CREATE USER"
-	need := []string{}
-	mask := priv.CreateUser
 	if st.Role {
-		operation, mask = "CREATE ROLE", priv.CreateRole|priv.CreateUser
-	}
-	if err := s.privileges().Needs(mask, need...); err != nil {
+		operation = "CREATE ROLE"
+		if err := s.privileges().Needs(priv.CreateRole | priv.CreateUser); err != nil {
+			return err
+		}
+	} else if err := s.mayAdminister(priv.Insert); err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set) error {
+	if len(st.DefaultRole) > 0 { // they are granted
+		if err := s.privileges().Needs(priv.Super, "ROLE_ADMIN"); err != nil {
+			return err
+		}
+	}
+	defaults, err := s.userIDs(st.DefaultRole)
+	if err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
+		if err := mayOperate(set, by, defaults...); err != nil {
+			return err
+		}
 		var failed []string
 		for i := range st.Users {
 			id, err := s.userID(st.Users[i].User)
@@ -138,11 +198,7 @@ func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 			if err := s.accountOptions(a, st.Options); err != nil {
 				return err
 			}
-			for _, r := range st.DefaultRole {
-				role, err := s.userID(r)
-				if err != nil {
-					return err
-				}
+			for _, role := range defaults {
 				if set.Account(role) == nil {
 					return newError(3523, "HY000", "Unknown authorization ID %s", role)
 				}
@@ -298,17 +354,20 @@ func (s *Session) alterUsers(ctx context.Context, st *ast.AlterUser) error {
 		self = self && id == s.accountID()
 	}
 	if !self {
-		if err := s.privileges().Needs(priv.CreateUser); err != nil {
+		if err := s.mayAdminister(priv.Update); err != nil {
 			return err
 		}
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set) error {
+	ids, err := s.userIDs(usersOf(st.Users))
+	if err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
+		if err := mayOperate(set, by, ids...); err != nil {
+			return err
+		}
 		var failed []string
-		for i := range st.Users {
-			id, err := s.userID(st.Users[i].User)
-			if err != nil {
-				return err
-			}
+		for i, id := range ids {
 			a := set.Account(id)
 			if a == nil {
 				if st.IfExists {
@@ -333,20 +392,33 @@ func (s *Session) alterUsers(ctx context.Context, st *ast.AlterUser) error {
 }
 
 func (s *Session) dropUsers(ctx context.Context, st *ast.DropUser) error {
-	operation, mask := "DROP USER", priv.CreateUser
+	operation := "DROP USER"
 	if st.Role {
-		operation, mask = "DROP ROLE", priv.DropRole|priv.CreateUser
-	}
-	if err := s.privileges().Needs(mask); err != nil {
+		operation = "DROP ROLE"
+		if err := s.privileges().Needs(priv.DropRole | priv.CreateUser); err != nil {
+			return err
+		}
+	} else if err := s.mayAdminister(priv.Delete); err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set) error {
-		var failed []string
-		for _, u := range st.Users {
-			id, err := s.userID(u)
-			if err != nil {
-				return err
+	ids, err := s.userIDs(st.Users)
+	if err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
+		if err := mayOperate(set, by, ids...); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			// What nobody can log in with is a role; accounts are dropped with CREATE USER.
+			if a := set.Account(id); st.Role && a != nil && !a.Locked {
+				if err := by.Needs(priv.CreateUser); err != nil {
+					return err
+				}
 			}
+		}
+		var failed []string
+		for _, id := range ids {
 			if set.Account(id) == nil {
 				if st.IfExists {
 					s.note(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
@@ -365,19 +437,26 @@ func (s *Session) dropUsers(ctx context.Context, st *ast.DropUser) error {
 }
 
 func (s *Session) renameUsers(ctx context.Context, st *ast.RenameUser) error {
-	if err := s.privileges().Needs(priv.CreateUser); err != nil {
+	if err := s.mayAdminister(priv.Update); err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set) error {
+	var old, renamed []ast.User
+	for _, r := range st.Renames {
+		old, renamed = append(old, r.Old), append(renamed, r.New)
+	}
+	ids, err := s.userIDs(append(old, renamed...))
+	if err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
+		if err := mayOperate(set, by, ids...); err != nil {
+			return err
+		}
 		var failed []string
-		for _, r := range st.Renames {
-			from, err := s.userID(r.Old)
-			if err != nil {
-				return err
-			}
-			to, err := s.userID(r.New)
-			if err != nil {
-				return err
+		for i, from := range ids[:len(old)] {
+			to := ids[len(old)+i]
+			if set.Role(from) {
+				return newError(3532, "HY000", "Renaming of a role identifier is forbidden")
 			}
 			if set.Account(from) == nil || set.Account(to) != nil {
 				failed = append(failed, from.Text())
@@ -401,11 +480,14 @@ func (s *Session) setPassword(ctx context.Context, st *ast.SetPassword) error {
 		}
 	}
 	if id != s.accountID() {
-		if err := s.privileges().Needs(priv.CreateUser); err != nil {
+		if err := s.privileges().Schema(priv.Schema, priv.Update); err != nil { // as in MySQL CREATE USER is not enough
 			return err
 		}
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set) error {
+	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
+		if err := mayOperate(set, by, id); err != nil {
+			return err
+		}
 		a := set.Account(id)
 		if a == nil {
 			return newError(1133, "42000", "Can't find any matching row in the user table")
@@ -436,20 +518,27 @@ func (s *Session) grant(ctx context.Context, st *ast.Grant) error {
 	if err != nil {
 		return err
 	}
-	if err := s.mayGrant(r); err != nil {
+	if err := s.mayGrant(r, st.Revoke); err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set) error {
+	var ids []priv.ID
+	for i := range st.Users {
+		id, err := s.userID(st.Users[i].User)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
+		if err := mayOperate(set, by, ids...); err != nil {
+			return err
+		}
 		if !st.Revoke {
 			if err := s.checkGranted(r); err != nil {
 				return err
 			}
 		}
-		for i := range st.Users {
-			id, err := s.userID(st.Users[i].User)
-			if err != nil {
-				return err
-			}
+		for i, id := range ids {
 			a := set.Account(id)
 			switch {
 			case a == nil && st.Revoke && (st.IgnoreUnknown || st.IfExists):
@@ -478,15 +567,13 @@ func (s *Session) grant(ctx context.Context, st *ast.Grant) error {
 
 // mayGrant checks that the session may give what is asked for. Errors: 1044, 1045, 1142,
 // 1227.
-func (s *Session) mayGrant(r *priv.Request) error {
+func (s *Session) mayGrant(r *priv.Request, revoke bool) error {
 	a := s.privileges()
-	for _, d := range r.Dynamic {
-		if !a.Dynamic(d) && !a.Global(priv.GrantOption) {
-			return a.Needs(0, d)
-		}
+	if revoke && r.All && r.On == (priv.Target{}) { // it is REVOKE ALL, for which nothing has to be held
+		return s.mayAdminister(priv.Update)
 	}
-	if a.MayGrant(r.On, r.Needs()) || r.All && a.MayGrant(r.On, 0) {
-		return nil
+	if dynamicAlone := !r.Static() && len(r.Dynamic) > 0 && !r.DynamicGrant; dynamicAlone || a.MayGrant(r.On, r.Needs()) {
+		return r.Limit(a)
 	}
 	switch {
 	case r.On.Table != "":
@@ -520,15 +607,18 @@ func (s *Session) checkGranted(r *priv.Request) error {
 }
 
 func (s *Session) revokeAll(ctx context.Context, st *ast.RevokeAll) error {
-	if err := s.privileges().Needs(priv.CreateUser); err != nil {
+	if err := s.mayAdminister(priv.Update); err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set) error {
-		for _, u := range st.Users {
-			id, err := s.userID(u)
-			if err != nil {
-				return err
-			}
+	ids, err := s.userIDs(st.Users)
+	if err != nil {
+		return err
+	}
+	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
+		if err := mayOperate(set, by, ids...); err != nil {
+			return err
+		}
+		for _, id := range ids {
 			a := set.Account(id)
 			switch {
 			case a != nil:

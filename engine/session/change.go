@@ -110,7 +110,7 @@ func (s *Session) runChange(ctx context.Context, c *compiled) (Outcome, error) {
 	if p.update {
 		kind = "UPDATE"
 	}
-	if err := s.mayRun(c.uses, kind); err != nil {
+	if err := s.mayRun(c.uses, kind, c.kind); err != nil {
 		return Outcome{}, err
 	}
 	if err := s.mayAssign(c); err != nil {

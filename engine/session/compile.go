@@ -24,6 +24,7 @@ type compiled struct {
 	kind    ast.Statement // the tree, to compile it again
 	tables  []compiledTable
 	columns []ResultColumn
+	asks    []ask // what is asked before the tables are opened
 	uses    []plan.Use
 	types   []*types.Type // of parameters
 	query   *plan.Query   // of SELECT and what gives INSERT its rows
@@ -167,6 +168,9 @@ func (v volatileVariables) UserVariable(name string) *types.Type {
 func (s *Session) compile(st ast.Statement, params []*types.Type) (*compiled, error) {
 	began := s.tick()
 	c, err := s.planned(st, params)
+	if err != nil {
+		err = s.hideColumns(c, err)
+	}
 	if s.span != nil {
 		s.part("plan", began, 0, err)
 		s.span.about(c)
@@ -175,7 +179,10 @@ func (s *Session) compile(st ast.Statement, params []*types.Type) (*compiled, er
 }
 
 func (s *Session) planned(st ast.Statement, params []*types.Type) (*compiled, error) {
-	c := &compiled{kind: st, types: params, limit: hintedLimit(st), kept: keptClauses(st)}
+	c := &compiled{kind: st, types: params, limit: hintedLimit(st), kept: keptClauses(st), asks: asksOf(st, s.schema)}
+	if err := s.mayOpen(c.asks); err != nil {
+		return c, err
+	}
 	_, s.work.reads = st.(ast.Query)
 	s.work.hinted = c.limit
 	l := &schemaCatalog{s: s, c: c}
@@ -213,6 +220,9 @@ func (s *Session) appendPlanKey(dst []byte) []byte {
 func (s *Session) openTables(c *compiled) (changed bool, err error) {
 	s.work.open = s.work.open[:0]
 	s.work.reads, s.work.hinted = c.insert == nil && c.change == nil, c.limit
+	if err := s.mayOpen(c.asks); err != nil {
+		return false, err
+	}
 	if len(c.tables) > 0 {
 		if err := s.pointQuery(); err != nil {
 			return false, err

@@ -180,10 +180,8 @@ func (s *Session) definitionEnv(schema string) (*catalog.Env, error) {
 		ForeignKeyChecks: s.opt.foreignKeys, Typer: typer{s}, Now: types.Timestamp(s.x.Now.UnixMicro()),
 		Types: &types.Context{Mode: s.x.Mode, Location: s.x.Location, Today: s.x.Today}, Warn: s.diag.add,
 		Table: func(schema, name string) (*record.Table, error) {
-			if s.opt.foreignKeys {
-				if err := s.privileges().AnyTable(schema, name, priv.References, "REFERENCES"); err != nil {
-					return nil, err
-				}
+			if err := s.privileges().Table(schema, name, priv.References, "REFERENCES"); err != nil {
+				return nil, err
 			}
 			return s.definition(schema, name)
 		}}
@@ -392,11 +390,11 @@ func (s *Session) dropSchema(ctx context.Context, st *ast.DropSchema) (out Outco
 	if known, ok := virtualSchema(st.Name); ok {
 		return out, s.deniedSchema(known)
 	}
-	if st.Name == priv.Schema {
-		return out, newError(3552, "HY000", "Access to system schema '%s' is rejected.", st.Name)
-	}
 	if err := s.privileges().Schema(st.Name, priv.Drop); err != nil {
 		return out, err
+	}
+	if st.Name == priv.Schema {
+		return out, newError(3552, "HY000", "Access to system schema '%s' is rejected.", st.Name)
 	}
 	missing := newError(1008, "HY000", "Can't drop database '%s'; database doesn't exist", st.Name)
 	err = s.inTransaction(ctx, func() error {

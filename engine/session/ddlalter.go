@@ -78,11 +78,6 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 		if err != nil {
 			return err
 		}
-		if to := ch.Table; to.Schema != schema || to.Name != name {
-			if err := s.mayRename(schema, name, to.Schema, to.Name); err != nil {
-				return err
-			}
-		}
 		copies, constrains := strings.EqualFold(algorithm, "COPY"), false
 		if !copies {
 			if constrains, err = s.constrainsBeside(ch, locking); err != nil {
@@ -192,7 +187,21 @@ func (s *Session) mayAlter(schema, name string, st ast.Statement, specs []ast.Al
 	case *ast.CreateIndex, *ast.DropIndex:
 		return a.Table(schema, name, priv.Index, "INDEX")
 	}
-	return a.Table(schema, name, priv.Alter, "ALTER")
+	if err := a.Table(schema, name, priv.Alter, "ALTER"); err != nil {
+		return err
+	}
+	for _, spec := range specs {
+		if to, ok := spec.(*ast.RenameTo); ok {
+			toSchema, toName, err := s.tableName(to.Table)
+			if err == nil {
+				err = s.mayRename(schema, name, toSchema, toName)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // checkAlgorithm refuses what ALGORITHM and LOCK ask for and is not to be had.

@@ -111,7 +111,7 @@ func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema 
 	if err != nil {
 		return 0, err
 	}
-	if err := s.mayRun(c.uses, "SELECT"); err != nil {
+	if err := s.mayRun(c.uses, "SELECT", c.kind); err != nil {
 		return 0, err
 	}
 	var extra []record.Column

@@ -30,6 +30,16 @@ func (s *Session) createView(ctx context.Context, st *ast.CreateView) error {
 	if err := s.privileges().Table(schema, name, need, "CREATE VIEW"); err != nil {
 		return err
 	}
+	if err := s.mayOpen(asksOf(st.Query, s.schema)); err != nil {
+		return err
+	}
+	of, err := s.definers()
+	if err == nil {
+		err = of.mayName(s, st)
+	}
+	if err != nil {
+		return err
+	}
 	return s.inTransaction(ctx, func() error {
 		if err := s.txn.LockDefinitions(txn.Name{Schema: schema, Table: name}); err != nil {
 			return err
@@ -44,6 +54,11 @@ func (s *Session) createView(ctx context.Context, st *ast.CreateView) error {
 			return newError(1050, "42S01", "Table '%s' already exists", name)
 		case old == nil && st.Alter:
 			return newError(1146, "42S02", "Table '%s.%s' doesn't exist", schema, name)
+		}
+		if st.Alter { // what it does not say stays as it is
+			if st, err = altered(s, of, st, old); err != nil {
+				return err
+			}
 		}
 		def, err := s.viewDefinition(schema, name, st)
 		if err != nil {
@@ -60,6 +75,61 @@ func (s *Session) createView(ctx context.Context, st *ast.CreateView) error {
 	})
 }
 
+// altered is ALTER VIEW with what it does not say: the definer of the view as it is.
+func altered(s *Session, of definers, st *ast.CreateView, old *record.Table) (*ast.CreateView, error) {
+	v, _ := catalog.ViewOf(old)
+	if st.Definer != nil {
+		return st, nil
+	}
+	next := *st
+	next.Definer = &ast.User{Name: v.Definer.Name, Host: v.Definer.Host}
+	return &next, of.mayName(s, &next)
+}
+
+// definers are the accounts among which a view has its definer, and what the session may do. They are got before a
+// definition is locked: they may have to be read, and who writes them may wait for the lock.
+type definers struct {
+	by  *priv.Active
+	set *priv.Set // nil: there are no accounts
+}
+
+func (s *Session) definers() (definers, error) {
+	k, err := s.m.accounts()
+	if err != nil {
+		return definers{}, err
+	}
+	return definers{s.privileges(), k.set}, nil
+}
+
+// mayName checks that a view may have the definer that a statement names. Error: 1227.
+func (d definers) mayName(s *Session, st *ast.CreateView) error {
+	if st.Definer == nil || st.Definer.Current {
+		return nil
+	}
+	id, err := s.userID(*st.Definer)
+	if err != nil || id == s.accountID() {
+		return err
+	}
+	if err := d.by.Needs(priv.Super, "SET_ANY_DEFINER"); err != nil || d.set == nil {
+		return err
+	}
+	if d.set.Account(id) == nil {
+		if err := d.by.Needs(priv.Super, priv.OrphanDefiner); err != nil {
+			return err
+		}
+		s.note(newError(1449, "HY000", "The user specified as a definer (%s) does not exist", id.Text()))
+	}
+	return d.mayTouch(id)
+}
+
+// mayTouch checks that the session may have a hand in what an account defines. Error: 1227.
+func (d definers) mayTouch(definer priv.ID) error {
+	if d.set != nil && !d.by.SystemUser() && d.set.SystemDefiner(definer) {
+		return d.by.Needs(0, priv.SystemUser)
+	}
+	return nil
+}
+
 // viewDefinition makes the table that stands for a view.
 func (s *Session) viewDefinition(schema, name string, st *ast.CreateView) (*record.Table, error) {
 	s.trx.multi = true
@@ -69,7 +139,7 @@ func (s *Session) viewDefinition(schema, name string, st *ast.CreateView) (*reco
 	if err != nil {
 		return nil, err
 	}
-	if err := s.mayRun(q.Uses, "SELECT"); err != nil {
+	if err := s.mayRun(q.Uses, "SELECT", st.Query); err != nil {
 		return nil, err
 	}
 	for _, u := range q.Uses {
@@ -103,11 +173,6 @@ func (s *Session) viewDefinition(schema, name string, st *ast.CreateView) (*reco
 		definer = ast.User{Name: s.info.User, Host: s.info.Host}
 	}
 	if st.Definer != nil && !st.Definer.Current {
-		if st.Definer.Name != definer.Name || st.Definer.Host != definer.Host {
-			if err := s.privileges().Needs(priv.Super, "SET_USER_ID"); err != nil {
-				return nil, err
-			}
-		}
 		definer = *st.Definer
 	}
 	if st.CheckOption != "" {
@@ -185,6 +250,10 @@ func expandStars(q ast.Query, columns []plan.Column) ast.Query {
 
 // dropViews is DROP VIEW.
 func (s *Session) dropViews(ctx context.Context, st *ast.DropView) error {
+	of, err := s.definers()
+	if err != nil {
+		return err
+	}
 	return s.inTransaction(ctx, func() error {
 		var names []txn.Name
 		for _, v := range st.Views {
@@ -212,6 +281,10 @@ func (s *Session) dropViews(ctx context.Context, st *ast.DropView) error {
 				continue
 			case !catalog.IsView(def):
 				return newError(1347, "HY000", "'%s.%s' is not VIEW", schema, name)
+			}
+			v, _ := catalog.ViewOf(def)
+			if err := of.mayTouch(priv.NewID(v.Definer.Name, v.Definer.Host)); err != nil {
+				return err
 			}
 			text := s.logged("DROP VIEW " + catalog.QuoteName(schema) + "." + catalog.QuoteName(name))
 			if _, err := s.txn.DropTable(schema, name, text); err != nil {

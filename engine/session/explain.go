@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -35,6 +36,9 @@ func (s *Session) runExplain(ctx context.Context, st *ast.Explain) (Outcome, err
 		err = txn.ErrReadOnly
 	}
 	if err == nil {
+		err = s.mayExplainViews(c)
+	}
+	if err == nil {
 		err = s.mayExplain(c)
 	}
 	if err == nil {
@@ -56,10 +60,31 @@ func (s *Session) mayExplain(c *compiled) error {
 	case c.change != nil:
 		kind = "DELETE"
 	}
-	if err := s.mayRun(c.uses, kind); err != nil || c.change == nil {
+	if err := s.mayRun(c.uses, kind, c.kind); err != nil || c.change == nil {
 		return err
 	}
 	return s.mayAssign(c)
+}
+
+// mayExplainViews checks that who asks may see what the views of a statement read: with SHOW VIEW on each, and SELECT on the
+// tables below. Error: 1345.
+func (s *Session) mayExplainViews(c *compiled) error {
+	a := s.privileges()
+	for i := range c.tables {
+		if t := &c.tables[i]; t.view && a.TableMask(t.schema, t.name)&(priv.ShowView|priv.Select) != priv.ShowView|priv.Select {
+			return errExplain()
+		}
+	}
+	for i := range c.uses {
+		if u := &c.uses[i]; u.View != "" && a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT") != nil {
+			return errExplain()
+		}
+	}
+	return nil
+}
+
+func errExplain() error {
+	return newError(1345, "HY000", "EXPLAIN/SHOW can not be issued; lacking privileges for underlying table")
 }
 
 // explain writes the plan of a compiled statement.

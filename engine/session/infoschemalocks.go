@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/record"
 )
@@ -37,7 +36,7 @@ func lockID(trx uint64, table bool, index uint64, key []byte) string {
 }
 
 func rowsDataLocks(q *virtualRows) error {
-	if err := q.s.privileges().Needs(priv.Process); err != nil {
+	if err := q.mayWatch("data_locks"); err != nil {
 		return err
 	}
 	tables, indexes, err := lockNames(q.s.eng)
@@ -68,7 +67,7 @@ func rowsDataLocks(q *virtualRows) error {
 }
 
 func rowsDataLockWaits(q *virtualRows) error {
-	if err := q.s.privileges().Needs(priv.Process); err != nil {
+	if err := q.mayWatch("data_lock_waits"); err != nil {
 		return err
 	}
 	for _, w := range q.s.eng.Locks.Snapshot(dataLocksMax).Waits {

@@ -249,7 +249,20 @@ func primaryMember(members []Member) string {
 // metadataLocksMax is how many metadata locks are listed at most.
 const metadataLocksMax = 10_000
 
+// mayWatch checks that the session may see what others do in a table of performance_schema: with SELECT on that, or PROCESS.
+// Error: 1142.
+func (q *virtualRows) mayWatch(table string) error {
+	a := q.s.privileges()
+	if a.Global(priv.Process) || a.SchemaMask(perfSchema)&priv.Select != 0 {
+		return nil
+	}
+	return newError(1142, "42000", "SELECT command denied to user '%s'@'%s' for table '%s'", a.ID.Name, q.s.info.Host, table)
+}
+
 func rowsMetadataLocks(q *virtualRows) error {
+	if err := q.mayWatch("metadata_locks"); err != nil {
+		return err
+	}
 	for _, l := range q.s.m.opt.Backend.MetadataLocks(metadataLocksMax) {
 		kind, status, mode := "TABLE", "PENDING", "SHARED_WRITE"
 		if l.Name.Table == "" {
@@ -266,9 +279,9 @@ func rowsMetadataLocks(q *virtualRows) error {
 	return nil
 }
 
-// rowsLarge lists what members have of running large transactions. Error: 1227.
+// rowsLarge lists what members have of running large transactions. Error: 1142.
 func rowsLarge(q *virtualRows) error {
-	if err := q.s.privileges().Needs(priv.Process); err != nil {
+	if err := q.mayWatch("trireme_large_transactions"); err != nil {
 		return err
 	}
 	yes := map[bool]string{true: "YES", false: "NO"}

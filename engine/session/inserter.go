@@ -39,7 +39,7 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 	if p.replace {
 		kind = "REPLACE"
 	}
-	if err := s.mayRun(c.uses, kind); err != nil {
+	if err := s.mayRun(c.uses, kind, c.kind); err != nil {
 		return Outcome{}, err
 	}
 	if err := s.beginChange(p.ignore); err != nil {

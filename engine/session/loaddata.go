@@ -7,6 +7,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -71,6 +72,13 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 	if err != nil {
 		return nil, err
 	}
+	need := priv.Insert
+	if st.Replace {
+		need |= priv.Delete
+	}
+	if err := s.privileges().Some(schema, st.Table.Name, need); err != nil {
+		return nil, err
+	}
 	o, err := s.openTable(schema, st.Table.Name)
 	if err != nil {
 		return nil, err
@@ -114,7 +122,7 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 	if len(p.reads) > 0 {
 		uses = append(uses, plan.Use{Schema: schema, Table: st.Table.Name, Columns: p.reads})
 	}
-	if err := s.mayRun(uses, kind); err != nil {
+	if err := s.mayRun(uses, kind, st); err != nil {
 		return nil, err
 	}
 	if err := s.beginChange(ignore); err != nil {

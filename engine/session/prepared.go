@@ -168,6 +168,9 @@ func (s *Session) describe(ctx context.Context, p *Prepared, c *compiled) error 
 		}
 	}
 	if err == nil {
+		err = s.mayExplain(c)
+	}
+	if err == nil {
 		p.Columns = c.columns
 	}
 	s.work.release()

@@ -18,7 +18,7 @@ import (
 // runQuery runs a compiled query and sends its rows.
 func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 	var out Outcome
-	if err := s.mayRun(c.uses, "SELECT"); err != nil {
+	if err := s.mayRun(c.uses, "SELECT", c.kind); err != nil {
 		return out, err
 	}
 	q := c.query

@@ -97,9 +97,11 @@ type Session struct {
 	// Of the process list, KILL and the door. Any task may use these.
 	mu      sync.Mutex
 	process Process
-	began   time.Duration  // when the present command, or idleness, began
-	killed  atomic.Uint32  // killQuery, killConnection
-	helpers []*txn.Session // that work for the statement: guarded by mu
+	began   time.Duration // when the present command, or idleness, began
+	killed  atomic.Uint32 // killQuery, killConnection
+	// systemRoles says that SYSTEM_USER was among its privileges when these were last looked at.
+	systemRoles atomic.Bool
+	helpers     []*txn.Session // that work for the statement: guarded by mu
 	// pointing says that it waits for its read point.
 	pointing atomic.Bool
 	ends     func() bool          // readEnds

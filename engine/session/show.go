@@ -144,11 +144,12 @@ func (s *Session) showTables(ctx context.Context, st *ast.Show) (Outcome, error)
 	if err := s.connect(); err != nil {
 		return Outcome{}, err
 	}
-	schema, _, err := s.findSchema(schema)
-	if err != nil {
+	// What may not be seen is not told from what is not there.
+	if err := s.mayShow(schema, st); err != nil {
 		return Outcome{}, err
 	}
-	if err := s.privileges().MayUse(schema); err != nil {
+	schema, _, err := s.findSchema(schema)
+	if err != nil {
 		return Outcome{}, err
 	}
 	in := " WHERE TABLE_SCHEMA = " + catalog.EscapeString(schema)
@@ -193,8 +194,16 @@ func stringLiteral(text string) *ast.Literal {
 		Type: &types.Type{Kind: types.KindVarChar, Length: uint32(len([]rune(text))), NotNull: true}}
 }
 
-// findTable checks that a table is there for the session and returns its name as
-// information_schema has it. Errors: 1142, 1146.
+// mayShow is asked by SHOW TABLES, TABLE STATUS, COLUMNS and INDEX. Errors: 1044, 1142.
+func (s *Session) mayShow(schema string, st *ast.Show) error {
+	switch st.Kind {
+	case ast.ShowTables, ast.ShowTableStatus:
+		return s.privileges().MayUse(schema)
+	}
+	return s.privileges().MayDescribe(schema, st.Table.Name)
+}
+
+// findTable checks that a table is there and returns its name as information_schema has it. Error: 1146.
 func (s *Session) findTable(schema, name string) (string, error) {
 	if known, ok := virtualSchema(schema); ok {
 		v := virtualTable(known, name)
@@ -202,10 +211,6 @@ func (s *Session) findTable(schema, name string) (string, error) {
 			return "", newError(1109, "42S02", "Unknown table '%s' in %s", strings.ToUpper(name), known)
 		}
 		return v.Def.Name, nil
-	}
-	if !s.privileges().SeesTable(schema, name) {
-		a := s.privileges()
-		return "", newError(1142, "42000", "SELECT command denied to user '%s'@'%s' for table '%s'", a.ID.Name, s.info.Host, name)
 	}
 	h, err := s.eng.Catalog.OpenTable(nil, schema, name)
 	if err != nil {

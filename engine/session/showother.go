@@ -44,8 +44,8 @@ func (s *Session) showCreate(st *ast.Show) error {
 		}
 		return s.give([]column{{"Table", shortText}, {"Create Table", longText}}, []any{v.Def.Name, catalog.ShowCreateTable(v.Def, 0)})
 	}
-	if err := s.privileges().AnyTable(schema, st.Table.Name, priv.TableMask&^priv.GrantOption, "SHOW"); err != nil {
-		return err
+	if a := s.privileges(); a.TableMask(schema, st.Table.Name)&(priv.TableMask&^priv.GrantOption) == 0 {
+		return a.Table(schema, st.Table.Name, priv.Select, "SHOW")
 	}
 	h, err := s.eng.Catalog.OpenTable(nil, schema, st.Table.Name)
 	if err != nil {
@@ -54,7 +54,11 @@ func (s *Session) showCreate(st *ast.Show) error {
 	defer h.Release()
 	def := h.Table().Schema.Table
 	if v, ok := catalog.ViewOf(def); ok {
-		if err := s.privileges().Table(schema, def.Name, priv.ShowView|priv.Select, "SHOW VIEW"); err != nil {
+		need := priv.ShowView
+		if st.Kind == ast.ShowCreateView {
+			need |= priv.Select
+		}
+		if err := s.privileges().Table(schema, def.Name, need, "SHOW VIEW"); err != nil {
 			return err
 		}
 		text, _ := catalog.ShowCreateView(def, schema != s.schema)
@@ -84,7 +88,7 @@ func (s *Session) showCreateSchema(st *ast.Show) error {
 }
 
 // knownAccount is the account that SHOW names, if the session may see it.
-func (s *Session) knownAccount(u *ast.User) (*priv.Set, *priv.Account, error) {
+func (s *Session) knownAccount(u *ast.User, may func(a *priv.Active) error) (*priv.Set, *priv.Account, error) {
 	k, err := s.m.accounts()
 	if err != nil {
 		return nil, nil, err
@@ -99,7 +103,7 @@ func (s *Session) knownAccount(u *ast.User) (*priv.Set, *priv.Account, error) {
 		return nil, nil, newError(1290, "HY000", "The MySQL server is running with the --skip-grant-tables option so it cannot execute this statement")
 	}
 	if id != s.accountID() {
-		if err := s.privileges().Schema(priv.Schema, priv.Select); err != nil {
+		if err := may(s.privileges()); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -114,7 +118,7 @@ func (s *Session) showGrants(st *ast.Show) error {
 	if err := s.pointDefinitions(); err != nil {
 		return err
 	}
-	set, a, err := s.knownAccount(st.User)
+	set, a, err := s.knownAccount(st.User, func(a *priv.Active) error { return a.Table(priv.Schema, "user", priv.Select, "SELECT") })
 	if err != nil {
 		return err
 	}
@@ -140,7 +144,7 @@ func (s *Session) showGrants(st *ast.Show) error {
 }
 
 func (s *Session) showCreateUser(st *ast.Show) error {
-	_, a, err := s.knownAccount(st.User)
+	_, a, err := s.knownAccount(st.User, func(a *priv.Active) error { return a.Schema(priv.Schema, priv.Select) })
 	if err != nil {
 		return err
 	}
@@ -342,7 +346,15 @@ func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, erro
 		if err != nil {
 			return Outcome{}, err
 		}
-		if err := s.privileges().Table(schema, name, priv.Select, "SELECT"); err != nil {
+		switch a := s.privileges(); st.Kind {
+		case ast.CheckTable:
+			err = a.MayDescribe(schema, name)
+		case ast.Checksum:
+			err = a.Some(schema, name, priv.Select)
+		default:
+			err = a.Table(schema, name, priv.Select, "SELECT")
+		}
+		if err != nil {
 			return Outcome{}, err
 		}
 		if st.Kind != ast.CheckTable && st.Kind != ast.Checksum {
@@ -431,7 +443,14 @@ func (s *Session) checksum(schema, name string) (uint64, error) {
 
 // flush is FLUSH. What it asks for is mostly never needed here.
 func (s *Session) flush(ctx context.Context, st *ast.Flush) error {
-	if err := s.privileges().Needs(priv.Reload, "FLUSH_TABLES", "FLUSH_STATUS"); err != nil {
+	var dynamic []string
+	switch st.What {
+	case "PRIVILEGES", "STATUS", "TABLES", "USER_RESOURCES":
+		dynamic = []string{"FLUSH_" + st.What}
+	case "OPTIMIZER_COSTS":
+		dynamic = []string{"FLUSH_OPTIMIZER_COSTS"}
+	}
+	if err := s.privileges().Needs(priv.Reload, dynamic...); err != nil {
 		return err
 	}
 	if st.ReadLock || st.Export {

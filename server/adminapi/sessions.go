@@ -47,8 +47,8 @@ func (s *Server) ListSessions(ctx context.Context, req *triremev1.AdminListSessi
 
 // KillSession implements the contract.
 func (s *Server) KillSession(ctx context.Context, req *triremev1.AdminKillSessionRequest) (*triremev1.AdminKillSessionResponse, error) {
-	return serve(ctx, s, rightKill, req, func(*Caller) (*triremev1.AdminKillSessionResponse, error) {
-		return &triremev1.AdminKillSessionResponse{}, s.opt.Sessions.Kill(req.GetId(), !req.GetStatementOnly())
+	return serve(ctx, s, rightKill, req, func(c *Caller) (*triremev1.AdminKillSessionResponse, error) {
+		return &triremev1.AdminKillSessionResponse{}, s.opt.Sessions.KillAs(c.id(), req.GetId(), !req.GetStatementOnly())
 	})
 }
 

@@ -21,6 +21,7 @@ type Active struct {
 	patterns []schemaMask
 	tables   map[Object]Mask
 	columns  map[Object]map[string]Mask
+	admin    map[ID]bool // roles held WITH ADMIN OPTION
 }
 
 type schemaMask struct {
@@ -73,6 +74,14 @@ func Everything() *Active {
 
 func (x *Active) add(a *Account) {
 	x.global |= a.Global
+	for r, admin := range a.Roles {
+		if admin {
+			if x.admin == nil {
+				x.admin = map[ID]bool{}
+			}
+			x.admin[r] = true
+		}
+	}
 	for d, grant := range a.Dynamic {
 		x.dynamic[d] = x.dynamic[d] || grant
 	}
@@ -98,6 +107,19 @@ func (x *Active) add(a *Account) {
 
 // unescape takes the backslashes out of a pattern without wildcards.
 func unescape(s string) string { return strings.ReplaceAll(s, `\`, "") }
+
+// literal is the name of the only schema that a pattern fits, if it is one without wildcards.
+func literal(pattern string) (name string, ok bool) {
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '\\':
+			i++
+		case '%', '_':
+			return "", false
+		}
+	}
+	return unescape(pattern), true
+}
 
 // Granted reports whether a role is granted to an account, directly or by another role.
 func (s *Set) Granted(id, role ID) bool {
@@ -131,14 +153,69 @@ func (x *Active) AnyGlobal(m Mask) bool { return x.global&m != 0 }
 // Dynamic reports whether a dynamic privilege is held, itself or by SUPER.
 func (x *Active) Dynamic(name string) bool {
 	_, ok := x.dynamic[name]
-	return ok || x.global&Super != 0
+	return ok || x.global&Super != 0 && !notBySuper[name]
 }
 
-// SchemaMask is what is held on all of a schema.
+// AdministersRole reports whether a role may be given to others, since it is held WITH ADMIN OPTION.
+func (x *Active) AdministersRole(role ID) bool { return x.admin[role] }
+
+// SystemUser reports whether it is that of a system account.
+func (x *Active) SystemUser() bool {
+	_, ok := x.dynamic[SystemUser]
+	return ok
+}
+
+// SystemAccount reports whether an account itself holds SYSTEM_USER. As in MySQL its roles do not count.
+func (s *Set) SystemAccount(id ID) bool {
+	a := s.accounts[id]
+	if a == nil {
+		return false
+	}
+	_, ok := a.Dynamic[SystemUser]
+	return ok
+}
+
+// SystemDefiner is SystemAccount for who is to define something: any role counts that is granted to it.
+func (s *Set) SystemDefiner(id ID) bool {
+	for of := range s.reach(id) {
+		if s.SystemAccount(of) {
+			return true
+		}
+	}
+	return false
+}
+
+// reach are an account and the roles granted to it, directly or by another role, that exist.
+func (s *Set) reach(id ID) map[ID]bool {
+	seen := map[ID]bool{}
+	var visit func(id ID)
+	visit = func(id ID) {
+		a := s.accounts[id]
+		if a == nil || seen[id] {
+			return
+		}
+		seen[id] = true
+		for r := range a.Roles {
+			visit(r)
+		}
+	}
+	visit(id)
+	return seen
+}
+
+// grantsDynamic reports whether a dynamic privilege may be given to others: it is held WITH GRANT OPTION. That of
+// static ones does not count.
+func (x *Active) grantsDynamic(name string) bool { return x.dynamic[name] }
+
+// SchemaMask is what is held on all of a schema. On that of the accounts no pattern gives anything, other than in MySQL:
+// who was given schemas with names of a kind has not been given the accounts.
 func (x *Active) SchemaMask(schema string) Mask {
 	m := x.global
 	if e, ok := x.exact[schema]; ok {
 		m |= e
+	}
+	if schema == Schema {
+		return m
 	}
 	for i := range x.patterns {
 		if Like(x.patterns[i].pattern, schema) {
@@ -201,8 +278,19 @@ func (x *Active) SeesSchema(schema string) bool {
 
 // MayUse checks USE. Error: 1044.
 func (x *Active) MayUse(schema string) error {
-	if virtual(schema) || x.global&SchemaMask != 0 || x.SchemaMask(schema)&SchemaMask != 0 || x.SeesSchema(schema) && x.global&ShowDatabases == 0 {
+	const some = SchemaMask &^ GrantOption
+	if virtual(schema) || (x.global|x.SchemaMask(schema))&some != 0 {
 		return nil
+	}
+	for o, m := range x.tables {
+		if o.Schema == schema && m&^GrantOption != 0 {
+			return nil
+		}
+	}
+	for o := range x.columns {
+		if o.Schema == schema {
+			return nil
+		}
 	}
 	return x.errSchema(schema)
 }
@@ -210,6 +298,15 @@ func (x *Active) MayUse(schema string) error {
 // SeesTable reports whether the account has any privilege on a table or its columns.
 func (x *Active) SeesTable(schema, table string) bool {
 	return virtual(schema) || x.TableMask(schema, table)&TableMask != 0 || x.anyColumnMask(schema, table) != 0
+}
+
+// MayDescribe checks that the definition of a table may be seen: with SELECT on all of it, or with any privilege on the table
+// or a column of it. Error: 1142.
+func (x *Active) MayDescribe(schema, table string) error {
+	if virtual(schema) || x.SchemaMask(schema)&Select != 0 || x.tables[Object{schema, table}] != 0 || x.anyColumnMask(schema, table) != 0 {
+		return nil
+	}
+	return x.Table(schema, table, Select, "SELECT")
 }
 
 // SeesColumn reports whether the account has any privilege on a column.
@@ -248,6 +345,33 @@ func (x *Active) AnyTable(schema, table string, any Mask, command string) error 
 	return errorf(1142, "%s command denied to user '%s'@'%s' for table '%s'", command, x.ID.Name, x.hostText(), table)
 }
 
+// Some checks that each of the privileges is held on a table or on a column of it. Error: 1142, which names those that
+// are not.
+func (x *Active) Some(schema, table string, need Mask) error {
+	missing := need &^ (x.TableMask(schema, table) | x.anyColumnMask(schema, table))
+	if missing == 0 {
+		return nil
+	}
+	return x.Table(schema, table, missing, missing.String())
+}
+
+// Read checks SELECT on columns of a table that may be changed, of which the account may know. Error: 1143.
+func (x *Active) Read(schema, table string, columns []string) error {
+	if x.Global(Select) || x.TableMask(schema, table)&Select != 0 {
+		return nil
+	}
+	for _, c := range columns {
+		if x.ColumnMask(schema, table, c)&Select == 0 {
+			return x.errColumn(schema, table, c, "SELECT")
+		}
+	}
+	return nil
+}
+
+func (x *Active) errColumn(schema, table, column, command string) error {
+	return errorf(1143, "%s command denied to user '%s'@'%s' for column '%s' in table '%s'", command, x.ID.Name, x.hostText(), column, table)
+}
+
 // Columns checks a privilege on columns of a table; a table of which none is used needs
 // the privilege on any. Errors: 1142 if the account has it on no column, 1143.
 func (x *Active) Columns(schema, table string, columns []string, need Mask, command string) error {
@@ -259,7 +383,7 @@ func (x *Active) Columns(schema, table string, columns []string, need Mask, comm
 	}
 	for _, c := range columns {
 		if x.ColumnMask(schema, table, c)&need != need {
-			return errorf(1143, "%s command denied to user '%s'@'%s' for column '%s' in table '%s'", command, x.ID.Name, x.hostText(), c, table)
+			return x.errColumn(schema, table, c, command)
 		}
 	}
 	return nil
@@ -295,13 +419,14 @@ func (x *Active) MayGrant(on Target, m Mask) bool {
 	case on.Table != "":
 		held = x.TableMask(on.Schema, on.Table)
 	case on.Schema != "":
-		held = x.SchemaMask(on.Schema)
-		if e, ok := x.exact[unescape(on.Schema)]; ok {
-			held |= e
+		if name, ok := literal(on.Schema); ok {
+			held = x.SchemaMask(name)
+			break
 		}
-		for _, p := range x.patterns {
-			if p.pattern == on.Schema {
+		for _, p := range x.patterns { // that fits all that this one fits
+			if covers(p.pattern, on.Schema) {
 				held |= p.mask
+				break
 			}
 		}
 	}

@@ -18,16 +18,20 @@ type Request struct {
 	Mask    Mask            // with GrantOption if asked for
 	Columns map[string]Mask // lower case
 	Dynamic []string        // of everything
+	// DynamicGrant says that these are given WITH GRANT OPTION, each of which has its own: that of Mask is only there if
+	// static ones are asked for too.
+	DynamicGrant bool
 	// All says that ALL PRIVILEGES were asked for: at the level of everything the dynamic
-	// ones too.
-	All bool
+	// ones too, see Limit.
+	All    bool
+	static bool
 }
 
 // NewRequest sorts out the privileges of a statement. Errors: 1144 (not of this kind of
 // object), 1221, 1149, 3619 (unknown dynamic one on something), 1064.
 func NewRequest(list []ast.Privilege, on Target, withGrant bool) (*Request, error) {
 	r := &Request{On: on, Columns: map[string]Mask{}}
-	allowed := GlobalMask
+	allowed, anyStatic := GlobalMask, false
 	switch {
 	case on.Table != "":
 		allowed = TableMask
@@ -37,6 +41,7 @@ func NewRequest(list []ast.Privilege, on Target, withGrant bool) (*Request, erro
 	for i := range list {
 		p := &list[i]
 		m, static := maskOf(p.Name)
+		anyStatic = anyStatic || static
 		switch {
 		case p.Name == "ALL" || p.Name == "ALL PRIVILEGES":
 			r.All = true
@@ -72,10 +77,29 @@ func NewRequest(list []ast.Privilege, on Target, withGrant bool) (*Request, erro
 	if r.All && on.global() {
 		r.Dynamic = slices.Clone(dynamic)
 	}
-	if withGrant {
+	r.DynamicGrant, r.static = withGrant, anyStatic
+	if withGrant && (anyStatic || len(r.Dynamic) == 0) {
 		r.Mask |= GrantOption
 	}
 	return r, nil
+}
+
+// Static reports whether static privileges, or columns, are part of the request.
+func (r *Request) Static() bool { return r.static || len(r.Columns) > 0 }
+
+// Limit leaves of the dynamic privileges that ALL stands for those that may be given by whom: the others are not
+// theirs to give. Error: 1227, one was asked for by its name.
+func (r *Request) Limit(by *Active) error {
+	if r.All {
+		r.Dynamic = slices.DeleteFunc(r.Dynamic, func(d string) bool { return !by.grantsDynamic(d) })
+		return nil
+	}
+	for _, d := range r.Dynamic {
+		if !by.grantsDynamic(d) {
+			return errorf(1227, "Access denied; you need (at least one of) the %s privilege(s) for this operation", "GRANT OPTION")
+		}
+	}
+	return nil
 }
 
 func errIllegalGrant() error {
@@ -98,8 +122,9 @@ func (a *Account) Grant(r *Request) {
 	case r.On.global():
 		a.Global |= r.Mask
 		for _, d := range r.Dynamic {
-			a.Dynamic[d] = a.Dynamic[d] || r.Mask&GrantOption != 0
+			a.Dynamic[d] = a.Dynamic[d] || r.DynamicGrant
 		}
+		a.old = a.old && len(r.Dynamic) == 0
 	case r.On.Table == "":
 		a.Schemas[r.On.Schema] |= r.Mask
 	default:
@@ -125,6 +150,7 @@ func (a *Account) Revoke(r *Request) error {
 		for _, d := range r.Dynamic {
 			delete(a.Dynamic, d)
 		}
+		a.old = a.old && len(r.Dynamic) == 0
 	case r.On.Table == "":
 		if _, ok := a.Schemas[r.On.Schema]; !ok {
 			return a.errNoGrant()
@@ -150,7 +176,7 @@ func (a *Account) errNoGrant() error {
 
 // RevokeAll takes everything from an account but its roles.
 func (a *Account) RevokeAll() {
-	a.Global = 0
+	a.Global, a.old = 0, false
 	clear(a.Dynamic)
 	clear(a.Schemas)
 	clear(a.Tables)
@@ -181,11 +207,10 @@ func (a *Account) tidy() {
 	}
 }
 
-// GrantRole gives an account a role. Error: 3630-like loops are refused with 1397's kin:
-// a role cannot be granted to itself, not by others either.
+// GrantRole gives an account a role. Error: 4027, the role would be granted to itself, perhaps by others.
 func (s *Set) GrantRole(role, to ID, admin bool) error {
 	if role == to || s.Granted(role, to) {
-		return errorf(3627, "User account %s is directly or indirectly granted to the role %s. The GRANT would create a loop", role, to)
+		return errorf(4027, "User account %s is directly or indirectly granted to the role %s. The GRANT would create a loop", to, role)
 	}
 	a := s.accounts[to]
 	a.Roles[role] = a.Roles[role] || admin

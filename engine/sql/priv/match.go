@@ -32,6 +32,48 @@ func Like(pattern, text string) bool {
 	return p == len(pattern)
 }
 
+// covers reports whether a pattern fits all names that another one fits.
+func covers(pattern, other string) bool {
+	p, o := patternItems(pattern), patternItems(other)
+	// fits[j] says that what is left of p fits what is left of o from j on.
+	fits := make([]bool, len(o)+1)
+	fits[len(o)] = true
+	for i := len(p) - 1; i >= 0; i-- {
+		if p[i].wild == '%' {
+			for j := len(o) - 1; j >= 0; j-- {
+				fits[j] = fits[j] || fits[j+1]
+			}
+			continue
+		}
+		for j := range o {
+			fits[j] = fits[j+1] && o[j].wild != '%' && (p[i].wild == '_' || p[i] == o[j])
+		}
+		fits[len(o)] = false
+	}
+	return fits[0]
+}
+
+// patternItem is a character of a pattern, or a wildcard.
+type patternItem struct{ wild, char byte }
+
+// patternItems are those of a pattern; % after % says nothing more.
+func patternItems(pattern string) []patternItem {
+	var items []patternItem
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\' && i+1 < len(pattern):
+			i++
+			items = append(items, patternItem{char: pattern[i]})
+		case c == '%' && len(items) > 0 && items[len(items)-1].wild == '%':
+		case c == '%' || c == '_':
+			items = append(items, patternItem{wild: c})
+		default:
+			items = append(items, patternItem{char: c})
+		}
+	}
+	return items
+}
+
 // isPattern reports whether a name has a wildcard.
 func isPattern(s string) bool { return strings.ContainsAny(s, "%_") }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,7 +119,7 @@ GRANT ` + "`reader`@`%` TO `app`@`%`")
 		{s.Active(app, "", []ID{role.ID}).Table("books", "b", Select, "SELECT"), ""},
 		{x.Needs(Super, "CONNECTION_ADMIN"), "ERROR 1227 (42000): Access denied; you need (at least one of) the SUPER or CONNECTION_ADMIN privilege(s) for this operation"},
 		{x.Table("information_schema", "TABLES", Select, "SELECT"), ""},
-		{s.GrantRole(app, role.ID, false), "ERROR 3627 (HY000): User account `app`@`%` is directly or indirectly granted to the role `reader`@`%`. The GRANT would create a loop"},
+		{s.GrantRole(app, role.ID, false), "ERROR 4027 (HY000): User account `reader`@`%` is directly or indirectly granted to the role `app`@`%`. The GRANT would create a loop"},
 	} {
 		got := ""
 		if c.err != nil {
@@ -159,5 +160,107 @@ func TestHashes(t *testing.T) {
 	}
 	if got := HashNative([]byte("mysql")); got != "*E74858DB86EBA20BC33D0AECAE8A8108C56B17FA" {
 		t.Error(got)
+	}
+}
+
+// TestCovers: a pattern covers another one if it fits all that this one fits.
+func TestCovers(t *testing.T) {
+	for _, c := range [...]struct {
+		pattern, other string
+		want           bool
+	}{
+		{"%", "%", true}, {"%", "s_", true}, {"%", "shop", true}, {"s%", "s%", true}, {"s%", "s_", true}, {"s%", "s%x", true}, {"s_", "s%", false},
+		{"s_", "s_", true}, {"s_", "s1", true}, {"s_", `s\_`, true}, {`s\_`, "s_", false}, {`s\_`, `s\_`, true}, {"%a%", "xa_", true}, {"%a%", "x%", false},
+		{"s%", "%", false}, {"a%b", "a%cb", true}, {"a%b", "a%", false}, {"", "", true}, {"", "%", false}, {"_%", "%", false},
+		{strings.Repeat("%a", 40), strings.Repeat("a", 64), true},
+	} {
+		if got := covers(c.pattern, c.other); got != c.want {
+			t.Errorf("%q covers %q: %v", c.pattern, c.other, got)
+		}
+	}
+}
+
+// TestOldData: who holds everything that there was before holds what has come since, SYSTEM_USER among it; who held
+// SET_USER_ID holds what it was split into; and the tables are as they are until that is changed.
+func TestOldData(t *testing.T) {
+	tables := NewSet()
+	root, definer, plain := tables.Add(NewID("root", "%")), tables.Add(NewID("definer", "%")), tables.Add(NewID("plain", "%"))
+	root.Global = GlobalMask
+	for _, d := range dynamic {
+		if !slices.Contains(added, d) {
+			root.Dynamic[d] = true
+		}
+	}
+	root.Dynamic[retired], definer.Dynamic[retired] = true, false
+	plain.Global = GlobalMask
+	rows := tables.rowsOf()
+	set := Load(rows)
+	for _, d := range dynamic {
+		if !set.Account(root.ID).Dynamic[d] {
+			t.Errorf("root has lost %s", d)
+		}
+	}
+	if !set.SystemAccount(root.ID) || set.SystemAccount(definer.ID) || set.SystemAccount(plain.ID) {
+		t.Error("root, and it alone, is a system account")
+	}
+	if d := set.Account(definer.ID).Dynamic; len(d) != 2 || d[setAnyDefiner] || d[OrphanDefiner] {
+		t.Error(d)
+	}
+	if edits := Diff(set, set.Clone()); len(edits) > 0 {
+		t.Error(edits)
+	}
+	next := set.Clone()
+	if err := next.Account(root.ID).Revoke(&Request{Dynamic: []string{setAnyDefiner}}); err != nil {
+		t.Fatal(err)
+	}
+	written := map[string]bool{}
+	for _, r := range rows["global_grants"] {
+		written[r.key(keys["global_grants"])] = true
+	}
+	for _, e := range Diff(set, next) {
+		if e.Old != nil {
+			delete(written, e.Old.key(keys["global_grants"]))
+		}
+		if e.New != nil {
+			if key := e.New.key(keys["global_grants"]); written[key] {
+				t.Errorf("%v is there already", e.New)
+			} else {
+				written[key] = true
+			}
+		}
+	}
+	if len(written) != len(dynamic)-1+1 || written[Row{"user": "root", "host": "%", "priv": retired}.key(keys["global_grants"])] {
+		t.Errorf("%d are written", len(written))
+	}
+}
+
+// TestSystemUser: SUPER does not stand for SYSTEM_USER, and roles make no system account but a system definer.
+func TestSystemUser(t *testing.T) {
+	s := NewSet()
+	super, user, role := s.Add(NewID("super", "%")), s.Add(NewID("user", "%")), s.Add(NewID("role", "%"))
+	super.Global, role.Dynamic[SystemUser], user.Roles[role.ID] = GlobalMask, false, false
+	if a := s.Active(super.ID, "", nil); a.SystemUser() || a.Dynamic(SystemUser) || a.Needs(0, SystemUser) == nil || !a.Dynamic("ROLE_ADMIN") {
+		t.Error("SUPER")
+	}
+	if s.SystemAccount(user.ID) || !s.SystemDefiner(user.ID) || s.Active(user.ID, "", nil).SystemUser() || !s.Active(user.ID, "", []ID{role.ID}).SystemUser() {
+		t.Error("by a role")
+	}
+}
+
+// TestPatternsLeaveAccounts: no pattern gives anything on the schema of the accounts; its name does.
+func TestPatternsLeaveAccounts(t *testing.T) {
+	s := NewSet()
+	a := s.Add(NewID("a", "%"))
+	for _, p := range []string{"%", "m%", "mysq_", "my%l"} {
+		a.Schemas[p] = SchemaMask
+	}
+	x := s.Active(a.ID, "", nil)
+	if x.SchemaMask(Schema) != 0 || x.MayUse(Schema) == nil || x.Table(Schema, "user", Select, "SELECT") == nil || x.MayGrant(Target{Schema: Schema}, Select) ||
+		x.MayGrant(Target{Schema: `mysq\l`}, Select) || x.SchemaMask("mine") != SchemaMask || !x.MayGrant(Target{Schema: "m_"}, Select) {
+		t.Error("patterns")
+	}
+	a.Schemas[Schema] = Select
+	if x := s.Active(a.ID, "", nil); x.SchemaMask(Schema) != Select {
+		t.Error("its name")
 	}
 }

@@ -2,6 +2,7 @@ package priv
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,11 +72,50 @@ func Load(rows map[string][]Row) *Set {
 		a.DefaultRoles = append(a.DefaultRoles, NewID(r["default_role_user"], r["default_role_host"]))
 	})
 	for _, a := range s.accounts {
+		a.upgrade()
 		slices.SortFunc(a.DefaultRoles, ID.compare)
 		a.tidy()
 	}
 	s.index()
 	return s
+}
+
+// upgrade gives an account of before there were the privileges of added those that follow from what it holds. The
+// tables stay as they are until a statement changes its dynamic privileges.
+func (a *Account) upgrade() {
+	grant, ok := a.Dynamic[retired]
+	if !ok {
+		return
+	}
+	for _, d := range added {
+		if _, has := a.Dynamic[d]; has { // it says itself what it holds of them
+			return
+		}
+	}
+	a.old = true
+	all := a.Global == GlobalMask
+	for _, d := range dynamic {
+		all = all && (slices.Contains(added, d) || a.Dynamic[d])
+	}
+	for i, d := range added {
+		if i < 2 || all {
+			a.Dynamic[d] = grant
+		}
+	}
+	delete(a.Dynamic, retired)
+}
+
+// stored is Dynamic as the tables have it.
+func (a *Account) stored() map[string]bool {
+	if !a.old {
+		return a.Dynamic
+	}
+	of := maps.Clone(a.Dynamic)
+	of[retired] = of[setAnyDefiner]
+	for _, d := range added {
+		delete(of, d)
+	}
+	return of
 }
 
 func maskOfRow(r Row, within Mask) Mask {
@@ -144,7 +184,7 @@ func (s *Set) rowsOf() map[string][]Row {
 					"column_priv": m.members()})
 			}
 		}
-		for d, grant := range a.Dynamic {
+		for d, grant := range a.stored() {
 			add("global_grants", Row{"user": a.Name, "host": a.Host, "priv": d, "with_grant_option": yes(grant)})
 		}
 		for id, admin := range a.Roles {

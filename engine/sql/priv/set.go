@@ -52,6 +52,7 @@ type Account struct {
 	Plugin, Hash string // authentication_string
 	Global       Mask
 	Dynamic      map[string]bool // dynamic privileges; true: WITH GRANT OPTION
+	old          bool            // the tables have the retired one, see upgrade
 	Schemas      map[string]Mask // by pattern
 	Tables       map[Object]Mask
 	Columns      map[Object]map[string]Mask
@@ -145,6 +146,16 @@ func (s *Set) Rename(from, to ID) {
 			}
 		}
 	}
+}
+
+// Role reports whether an account is granted to another one.
+func (s *Set) Role(id ID) bool {
+	for _, a := range s.accounts {
+		if _, ok := a.Roles[id]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // index prepares a set for Match.

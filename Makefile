@@ -20,7 +20,7 @@ SIMULATED  ?= 200
 COMBINATIONS      ?= 10
 FIRST_COMBINATION ?= 0
 
-.PHONY: build run test test-race profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python proto-python load test-load
+.PHONY: build run test test-race profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python proto-python load test-load rights-answers
 
 build: ## compile everything
 	go build ./...
@@ -41,6 +41,9 @@ simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 test-mariadb: ## random queries here and in MariaDB (Debian's mariadb-server)
 	go vet -tags oracles ./e2e/oracle
 	go test -count=1 -tags oracles ./e2e/oracle
+
+rights-answers: ## record what MySQL 9.7 answers to the statements of TestRights; MYSQL is the data source name of an empty one
+	go test -count=1 -timeout 0 ./engine/session -run 'TestRights$$' -args -rights.mysql='$(MYSQL)'
 
 test-network: ## a group whose nodes have networks of their own, when cables are pulled (Linux; root, or user namespaces)
 	go vet -tags network ./e2e/sql

@@ -291,15 +291,28 @@ func (m *Manager) AccountHas(id priv.ID, dynamic string) bool {
 	return of != nil && k.set.Active(id, "", of.DefaultRoles).Dynamic(dynamic)
 }
 
-// admit is asked when a session begins, or becomes another account's. Errors: 1045, and why the
+// admit is asked when a session begins, or becomes another account's. Errors: 1045, 1203, 1226, and why the
 // accounts cannot be read.
 func (m *Manager) admit(s *Session) error {
 	s.acl = sessionACL{}
 	if err := s.m.ReadAccounts(); err != nil {
 		return s.clientError(err)
 	}
-	if a := s.privileges(); a.Missing {
+	a := s.privileges()
+	if a.Missing {
 		return newError(1045, "28000", "Access denied for user '%s'@'%s' (using password: YES)", s.info.User, s.info.Host)
+	}
+	s.leaveUse()
+	k, err := m.accounts()
+	if err != nil || k.set == nil || s.info.Admin {
+		return err
+	}
+	most := uint32(m.global(varUserConnections).n)
+	if a.Needs(priv.Super, "CONNECTION_ADMIN") == nil {
+		most = 0
+	}
+	if of := k.set.Account(s.accountID()); of != nil {
+		return m.uses.admit(s, of.ID, of.Limits, most)
 	}
 	return nil
 }

@@ -24,6 +24,10 @@ func (s *Session) grantRoles(ctx context.Context, st *ast.GrantRole) error {
 		if err := mayOperate(set, by, append(slices.Clone(roles), users...)...); err != nil {
 			return err
 		}
+		// A role that gives SYSTEM_USER by another one gives it, too, which MySQL lets pass.
+		if !st.Revoke && !by.SystemUser() && slices.ContainsFunc(roles, set.SystemDefiner) {
+			return by.Needs(0, priv.SystemUser)
+		}
 		for _, role := range roles { // before is told which there are
 			if admin != nil && !by.AdministersRole(role) {
 				return admin

@@ -367,6 +367,9 @@ func (s *Session) runKnown(ctx context.Context, c *compiled, key []byte, w Resul
 	if s.gone.Load() && !s.info.ReadOnly {
 		return s.notLeader()
 	}
+	if err := s.countUse(c.kind); err != nil {
+		return err
+	}
 	s.x.Params = s.literals()
 	out, err := s.runCompiled(ctx, &c, key)
 	if err != nil {
@@ -401,7 +404,9 @@ func (s *Session) runFirst(ctx context.Context, st ast.Statement, params []*type
 		} else {
 			s.m.plans.put(key, nil)
 		}
-		_, err = s.openTables(c)
+		if err = s.countUse(st); err == nil {
+			_, err = s.openTables(c)
+		}
 	}
 	if err == nil {
 		out, err = s.execute(ctx, c)

@@ -67,3 +67,6 @@ func RefusedPlans(m *Manager) (n int) {
 	}
 	return n
 }
+
+// HideSecrets is what the process list shows of a text.
+var HideSecrets = hideSecrets

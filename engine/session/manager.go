@@ -69,6 +69,7 @@ type Manager struct {
 	// accountsKnown is used through accounts.
 	accountsKnown accountCache
 	logScans      atomic.Bool // log_queries_not_using_indexes
+	uses          accountUses
 
 	mu       sync.Mutex
 	sessions map[uint64]*Session
@@ -278,6 +279,7 @@ func (m *Manager) Processes() []Process {
 			p.State = "Waiting for read point"
 		}
 		s.mu.Unlock()
+		p.Info = hideSecrets(p.Info)
 		list = append(list, p)
 	}
 	return list

@@ -41,7 +41,7 @@ func (s *Session) transaction() (t Transaction, ok bool) {
 	}
 	p := s.published.Load()
 	t = Transaction{ID: of.ID(), Session: s.id, User: s.process.User, Host: s.process.Host, Age: s.env.Monotonic() - of.Started(),
-		Waits: s.txn.Waits() != "", Isolation: isolationTexts[trx.Isolation(p>>1)], ReadOnly: p&1 != 0, Statement: s.process.Info}
+		Waits: s.txn.Waits() != "", Isolation: isolationTexts[trx.Isolation(p>>1)], ReadOnly: p&1 != 0, Statement: hideSecrets(s.process.Info)}
 	t.Began = s.env.Now().Add(-t.Age)
 	return t, true
 }

@@ -211,6 +211,9 @@ func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) 
 	if len(args) != p.Params {
 		return out, newError(1210, "HY000", "Incorrect arguments to EXECUTE")
 	}
+	if err := s.countUse(p.st); err != nil {
+		return out, err
+	}
 	if err := s.setParams(p, args); err != nil {
 		return out, err
 	}

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/engine/txn"
@@ -21,6 +23,38 @@ type Process struct {
 	// Transaction is the id of its transaction; 0: none, or one that has changed and locked
 	// nothing.
 	Transaction uint64
+}
+
+// hasSecret finds where a text may begin to tell a password.
+var hasSecret = regexp.MustCompile(`(?is)\bidentified\b|\bset\b.*?\bpassword\b`)
+
+// hideSecrets is a text for the process list: what may be a password, and what follows it, is not shown. Where a string ends
+// depends on much: more than that would be a guess.
+func hideSecrets(text string) string {
+	if !mayHaveSecret(text) { // which is quick, also with a large INSERT
+		return text
+	}
+	if at := hasSecret.FindStringIndex(text); at != nil {
+		return text[:at[1]] + " <secret>"
+	}
+	return text
+}
+
+// mayHaveSecret reports whether a text has a word that hasSecret looks for.
+func mayHaveSecret(text string) bool {
+	for i := 0; i < len(text); i++ {
+		word := ""
+		switch text[i] {
+		case 'i', 'I':
+			word = "identified"
+		case 'p', 'P':
+			word = "password"
+		}
+		if word != "" && len(text)-i >= len(word) && strings.EqualFold(text[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
 }
 
 // What KILL has asked for.

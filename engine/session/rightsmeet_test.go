@@ -93,6 +93,18 @@ func TestGrantAllGivesWhatIsHeld(t *testing.T) {
 	}
 }
 
+// TestNestedRoles: a role that gives SYSTEM_USER by another one is given by who holds it only.
+func TestNestedRoles(t *testing.T) {
+	r, _, open := rightsRig(t, "CREATE ROLE inner_role, outer_role", "GRANT SYSTEM_USER ON *.* TO inner_role", "GRANT inner_role TO outer_role", "CREATE USER u, chief",
+		"GRANT ROLE_ADMIN ON *.* TO u", "GRANT ROLE_ADMIN, SYSTEM_USER ON *.* TO chief")
+	for _, role := range []string{"inner_role", "outer_role"} {
+		if got := r.Text(open("u"), "GRANT "+role+" TO u"); !strings.HasPrefix(got, "error 1227") {
+			t.Errorf("%s: %s", role, got)
+		}
+	}
+	r.Exec(open("chief"), "GRANT outer_role TO u")
+}
+
 // TestAlterViewKeepsDefiner: ALTER VIEW leaves the definer as it is, unless it says another one.
 func TestAlterViewKeepsDefiner(t *testing.T) {
 	r, root, open := rightsRig(t, "CREATE DATABASE s", "CREATE USER u, v", "GRANT ALL ON s.* TO u, v", "GRANT SET_ANY_DEFINER ON *.* TO v",
@@ -130,5 +142,16 @@ func TestEscapedSchemaNames(t *testing.T) {
 	}
 	if got := r.Text(open("v"), "SELECT COUNT(*) FROM mysql.user"); !strings.HasPrefix(got, "error 1142") {
 		t.Error(got)
+	}
+}
+
+// TestRefusedForms: what is not there is refused, not passed over.
+func TestRefusedForms(t *testing.T) {
+	r, root, _ := rightsRig(t, "CREATE USER a, b")
+	for _, text := range []string{"GRANT PROXY ON a TO b", "REVOKE PROXY ON a FROM b", "GRANT SELECT ON *.* TO a AS b WITH ROLE ALL", "SET GLOBAL partial_revokes = ON", "SET GLOBAL mandatory_roles = 'r'",
+		"GRANT SET_USER_ID ON *.* TO a"} {
+		if got := r.Text(root, text); !strings.HasPrefix(got, "error 1") {
+			t.Errorf("%s: %s", text, got)
+		}
 	}
 }

@@ -99,6 +99,7 @@ type Session struct {
 	process Process
 	began   time.Duration // when the present command, or idleness, began
 	killed  atomic.Uint32 // killQuery, killConnection
+	uses    *accountUse   // what its account uses; nil: it is not counted
 	// systemRoles says that SYSTEM_USER was among its privileges when these were last looked at.
 	systemRoles atomic.Bool
 	helpers     []*txn.Session // that work for the statement: guarded by mu
@@ -326,6 +327,7 @@ func (s *Session) Close() error {
 	s.forgetPrepared()
 	s.m.locks.releaseAll(s.id)
 	s.share.End()
+	s.leaveUse()
 	s.m.remove(s)
 	if err != nil {
 		return s.clientError(err)

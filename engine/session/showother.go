@@ -459,7 +459,11 @@ func (s *Session) flush(ctx context.Context, st *ast.Flush) error {
 	if err := s.implicitCommit(ctx); err != nil {
 		return err
 	}
-	if st.What != "PRIVILEGES" && st.What != "TABLES" {
+	switch st.What {
+	case "USER_RESOURCES":
+		s.m.uses.forget()
+	case "PRIVILEGES", "TABLES":
+	default:
 		s.diag.warn(catalog.KeptOnly("FLUSH " + st.What))
 	}
 	if st.What != "PRIVILEGES" || s.info.ReadOnly {

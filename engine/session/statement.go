@@ -152,6 +152,9 @@ func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWr
 	if !keepsDiagnostics(st) {
 		s.diag.reset()
 	}
+	if err := s.countUse(st); err != nil {
+		return err
+	}
 	out, err := s.dispatch(ctx, st)
 	if err != nil {
 		return err

@@ -92,6 +92,7 @@ func init() {
 	}
 	varAutoIncrement, varAutoOffset = variables["auto_increment_increment"], variables["auto_increment_offset"]
 	varOnlineLog = variables["innodb_online_alter_log_max_size"]
+	varUserConnections = variables["max_user_connections"]
 	varMaxExecution, varLockWait, varRowLockWait = variables["max_execution_time"], variables["lock_wait_timeout"], variables["innodb_lock_wait_timeout"]
 	varStrictOptions, varRequireKey = variables["innodb_strict_mode"], variables["sql_require_primary_key"]
 	varDeadlocks = variables["innodb_print_all_deadlocks"]
@@ -99,7 +100,7 @@ func init() {
 }
 
 // Those that statements look at often.
-var varAutoIncrement, varAutoOffset, varMaxExecution, varLockWait, varRowLockWait, varRecursion, varOnlineLog, varSlowLog,
+var varAutoIncrement, varAutoOffset, varMaxExecution, varLockWait, varRowLockWait, varRecursion, varOnlineLog, varSlowLog, varUserConnections,
 	varStrictOptions, varRequireKey, varDeadlocks *variable
 
 // findVariable returns the variable of a name. Error: 1193.

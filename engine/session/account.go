@@ -451,8 +451,8 @@ func mentions(st ast.Node, column string) bool {
 	return found
 }
 
-// hideColumns is the error of a statement that names a column that is not there, for who has not SELECT on all of a table that
-// it reads: that it is not there is not told. Errors: instead of 1054 1143, of 1136 1142.
+// hideColumns is the error of a statement that names a column that is not there, or in two tables, for who has not SELECT on it
+// or all of a table that it reads: neither is told. Errors: instead of 1052 and 1054 1143, of 1136 1142.
 func (s *Session) hideColumns(c *compiled, err error) error {
 	a := s.privileges()
 	if st, ok := c.kind.(*ast.Insert); ok && errorNumber(err) == 1136 && len(st.Columns) == 0 {
@@ -463,7 +463,7 @@ func (s *Session) hideColumns(c *compiled, err error) error {
 			}
 		}
 	}
-	if errorNumber(err) != 1054 {
+	if n := errorNumber(err); n != 1054 && n != 1052 {
 		return err
 	}
 	name := quotedName(errorText(err))
@@ -480,7 +480,7 @@ func (s *Session) hideColumns(c *compiled, err error) error {
 		return err
 	}
 	for i := range c.asks {
-		if k := &c.asks[i]; k.need&^priv.Insert != 0 && a.Columns(k.schema, k.table, []string{""}, priv.Select, "SELECT") != nil {
+		if k := &c.asks[i]; k.need&^priv.Insert != 0 && a.Columns(k.schema, k.table, []string{name}, priv.Select, "SELECT") != nil {
 			return newError(1143, "42000", "SELECT command denied to user '%s'@'%s' for column '%s' in table '%s'", a.ID.Name, s.info.Host, name, k.table)
 		}
 	}

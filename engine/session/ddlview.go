@@ -133,11 +133,11 @@ func (d definers) mayTouch(definer priv.ID) error {
 // viewDefinition makes the table that stands for a view.
 func (s *Session) viewDefinition(schema, name string, st *ast.CreateView) (*record.Table, error) {
 	s.trx.multi = true
-	c := &compiled{kind: st.Query}
+	c := &compiled{kind: st.Query, asks: asksOf(st.Query, s.schema)}
 	l := &schemaCatalog{s: s, c: c}
 	q, err := plan.Select(s.planEnv(l, nil), st.Query)
 	if err != nil {
-		return nil, err
+		return nil, s.hideColumns(c, err)
 	}
 	if err := s.mayRun(q.Uses, "SELECT", st.Query); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
@@ -317,7 +318,11 @@ func rowsViews(q *virtualRows) error {
 		if v.Invoker {
 			security = "INVOKER"
 		}
-		q.row("def", t.def.Schema, t.def.Name, v.Query, check, "NO", v.Definer.Name+"@"+v.Definer.Host, security, v.Client, v.Connection)
+		text := v.Query
+		if q.s.privileges().TableMask(t.def.Schema, t.def.Name)&priv.ShowView == 0 {
+			text = "" // it tells of tables that need not be known to who reads the view
+		}
+		q.row("def", t.def.Schema, t.def.Name, text, check, "NO", v.Definer.Name+"@"+v.Definer.Host, security, v.Client, v.Connection)
 		return nil
 	})
 }

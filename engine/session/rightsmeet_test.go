@@ -155,3 +155,30 @@ func TestRefusedForms(t *testing.T) {
 		}
 	}
 }
+
+// TestColumnsAreNotTold: who may use some columns of a table learns of no others: neither that they are there, in one table
+// or in two, nor that they are not.
+func TestColumnsAreNotTold(t *testing.T) {
+	r, root, open := rightsRig(t, "CREATE DATABASE s", "CREATE TABLE s.t (id INT PRIMARY KEY, a INT, secret INT)", "CREATE VIEW s.v AS SELECT secret AS x FROM s.t", "CREATE USER u",
+		"GRANT SELECT (id), INSERT (id) ON s.t TO u", "GRANT SELECT ON s.v TO u", "GRANT CREATE VIEW ON s.* TO u")
+	s := open("u")
+	for _, text := range []string{"SELECT %s FROM s.t", "SELECT id FROM s.t WHERE %s = 1", "SELECT %s FROM s.t AS x JOIN s.t AS y", "SELECT x.%s FROM s.t AS x", "SELECT id FROM s.t ORDER BY %s",
+		"INSERT INTO s.t (id) SELECT %s FROM s.t", "CREATE VIEW s.w AS SELECT %s FROM s.t", "SELECT (SELECT MAX(%s) FROM s.t)"} {
+		there, not := strings.ReplaceAll(text, "%s", "secret"), strings.ReplaceAll(text, "%s", "nothin")
+		if !strings.HasPrefix(there, "CREATE") {
+			r.Text(root, there) // the plan is known
+		}
+		a, b := r.Text(s, there), r.Text(s, not)
+		if !strings.HasPrefix(a, "error 1143") || strings.ReplaceAll(a, "secret", "nothin") != b {
+			t.Errorf("%s: %s%s", text, a, b)
+		}
+	}
+	for _, text := range []string{"SELECT * FROM s.t", "INSERT INTO s.t VALUES (1)", "INSERT INTO s.t VALUES (1, 2, 3)"} {
+		if got := r.Text(s, text); !strings.HasPrefix(got, "error 1142") {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+	if got := r.Text(s, "SELECT VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_NAME = 'v'"); got != "VIEW_DEFINITION\n\n" {
+		t.Error(got)
+	}
+}

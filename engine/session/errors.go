@@ -151,6 +151,9 @@ func (s *Session) notLeader() error {
 
 // errorNumber is MySQL's number of an error, or 0.
 func errorNumber(err error) uint16 {
+	if err == nil { // mostly
+		return 0
+	}
 	var e *types.Error
 	if errors.As(err, &e) {
 		return e.Number

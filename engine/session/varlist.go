@@ -174,7 +174,7 @@ func serverVariables() []*variable {
 		uintVar("max_seeks_for_key", both|inert, maxUint, 1, maxUint),
 		uintVar("max_sort_length", both|inert, 1024, 4, 8<<20),
 		uintVar("max_sp_recursion_depth", both|inert, 0, 0, 255),
-		uintVar("max_user_connections", inGlobal|inSession|sessionRO|inert, 0, 0, math.MaxUint32),
+		uintVar("max_user_connections", inGlobal|inSession|sessionRO, 0, 0, math.MaxUint32),
 		uintVar("max_write_lock_count", inGlobal|inert, maxUint, 1, maxUint),
 		uintVar("min_examined_row_limit", both, 0, 0, maxUint).onApply(func(s *Session, x varValue) { s.opt.slowRows = x.n }),
 		uintVar("net_buffer_length", inGlobal|inSession|sessionRO|inert, 16384, 1024, 1048576),

@@ -29,6 +29,9 @@ type Account struct {
 	Locked     bool
 	Expired    bool // the password
 	Require    Requirement
+	// Stale says that this member does not know whether the account has been changed: whoever does
+	// not get in by what is known here may do so elsewhere.
+	Stale bool
 	// Administers says whether it may take the administrator's place (CONNECTION_ADMIN, SUPER);
 	// nil: no. To find out takes longer than to check a password.
 	Administers func() bool
@@ -142,7 +145,7 @@ func (a *Authenticator) Find(user, host, address string) (acct Account, known bo
 	if acct, known, err = a.opt.Source.Account(user, host, address); known || err != nil {
 		return acct, known, err
 	}
-	return Account{User: user, Host: host, Plugin: a.opt.DefaultPlugin, Hash: nobody}, false, nil
+	return Account{User: user, Host: host, Plugin: a.opt.DefaultPlugin, Hash: nobody, Stale: acct.Stale}, false, nil
 }
 
 // Meets reports whether a client that has proved its password comes as the account requires. Why it does

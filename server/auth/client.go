@@ -34,6 +34,16 @@ func TLSVersion(v uint16) string {
 	return tls.VersionName(v)
 }
 
+// Denied is the error of a client that has not proved to be of the account. password says that it tried
+// to by one. Where the account may have been changed it is not that of a wrong password, which drivers take for final.
+func (a *Account) Denied(user, host string, password bool) *types.Error {
+	if a.Stale {
+		return &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress: this member hears of no leader of the group, or is behind, and cannot tell " +
+			"whether this password is right by now: connect to another, or again later"}
+	}
+	return Denied(user, host, password)
+}
+
 // Denied is the error of a client that has not proved who it is. password says that it tried to
 // by one.
 func Denied(user, host string, password bool) *types.Error {

@@ -51,7 +51,7 @@ func (a *Authenticator) Prove(ctx context.Context, user, host, address, password
 		if ctx.Err() == nil {
 			a.Failed(user, address)
 		}
-		return Account{}, Denied(user, host, password != "")
+		return Account{}, acct.Denied(user, host, password != "")
 	}
 	a.Succeeded(user, address)
 	if closed := acct.Closed(user, host); closed != nil {

@@ -35,7 +35,7 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 	}
 	if !known || !proved || !a.Meets(&acct, &c.channel) {
 		a.Failed(resp.user, address)
-		return nil, auth.Denied(resp.user, host, withPassword)
+		return nil, acct.Denied(resp.user, host, withPassword)
 	}
 	a.Succeeded(resp.user, address)
 	if closed := acct.Closed(resp.user, host); closed != nil {

@@ -38,12 +38,17 @@ const accountsFresh = 500 * time.Millisecond
 // Account implements auth.Source. Where no account is known yet nobody is told that its password is wrong, nor by what was its
 // password before.
 func (a *accounts) Account(user, host, address string) (auth.Account, bool, error) {
+	stale := false
 	if a.n.group != nil {
-		if _, led := a.n.group.Leader(); led {
-			_, _ = a.n.group.ReadPoint(group.ReadOptions{Consistency: group.Strong, Wait: accountsFresh})
+		_, led := a.n.group.Leader()
+		if stale = !led; led {
+			_, err := a.n.group.ReadPoint(group.ReadOptions{Consistency: group.Strong, Wait: accountsFresh})
+			stale = err != nil
 		}
 	}
-	return a.known(user, host, address)
+	acct, ok, err := a.known(user, host, address)
+	acct.Stale = stale
+	return acct, ok, err
 }
 
 // known is Account by what this member has applied.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -35,10 +36,11 @@ type twins struct {
 	keys   [3][]string
 	writer map[string]int // of index 1
 	new    map[string]bool
+	back   map[string]int // entries of index 1 whose changes were taken back last by whom
 }
 
 func newTwins(rt *rapid.T, fifo bool) *twins {
-	m := &twins{rt: rt, fifo: fifo, writer: map[string]int{}, new: map[string]bool{}}
+	m := &twins{rt: rt, fifo: fifo, writer: map[string]int{}, new: map[string]bool{}, back: map[string]int{}}
 	shards := 1 << rapid.IntRange(0, 3).Draw(rt, "shards")
 	for n := range m.tables {
 		m.tables[n] = New(Options{Env: env.Real(), Shards: shards, FIFO: fifo, RangesFrom: 2*n - 1})
@@ -68,10 +70,22 @@ func (m *twins) both(what string, op func(t *Table, o *Owner, n int) string, i i
 	a := op(m.tables[0], &m.own[0][i], 0)
 	b := op(m.tables[1], &m.own[1][i], 1)
 	m.rt.Logf("%d: %s -> %s", i+1, what, b)
-	if a != b {
+	if a != b && !(a == "granted <nil>" && b == "held <nil>" && m.tookBack(what, i)) {
 		m.rt.Fatalf("%s by %d: %s without ranges, %s with", what, i+1, a, b)
 	}
-	return a
+	return b
+}
+
+// tookBack reports whether a request is for an entry whose change its owner has taken back: of
+// the lock that the change was, and the locks that were asked for beside it, ranges make one, which
+// may be held as a whole, where single locks hold its parts.
+func (m *twins) tookBack(what string, i int) bool {
+	for key, by := range m.back {
+		if by == i && strings.Contains(what, fmt.Sprintf(" on 1 %q in ", key)) {
+			return true
+		}
+	}
+	return false
 }
 
 // at finds the place of a key among the entries.
@@ -291,6 +305,7 @@ func (m *twins) undo(i int) {
 			continue
 		}
 		m.rt.Logf("%d: take back %q", i+1, key)
+		m.back[key] = i
 		m.tables[1].Keep(&m.own[1][i], 1, []byte(key), m.area(1, at, 3))
 	}
 }
@@ -300,6 +315,11 @@ func (m *twins) end(i int, cancel bool) {
 	if cancel {
 		m.both("cancel", func(t *Table, o *Owner, n int) string { t.Cancel(o); return "" }, i)
 		return
+	}
+	for key, by := range m.back {
+		if by == i {
+			delete(m.back, key)
+		}
 	}
 	m.both("release", func(t *Table, o *Owner, n int) string { t.ReleaseAll(o, 0); return "" }, i)
 	for key, h := range m.writer {

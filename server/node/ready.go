@@ -141,6 +141,16 @@ func (r *readiness) lacking(now time.Time) string {
 	return fmt.Sprintf("%d of %d voters answer, not those at %s", r.minority.answered, r.minority.voters, strings.Join(r.minority.silent, ", "))
 }
 
+// silent are the voters that do not answer a member which knows no leader and hears no majority.
+func (r *readiness) silent() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.leaderless.IsZero() || r.minority.text() == "" {
+		return nil
+	}
+	return slices.Clone(r.minority.silent)
+}
+
 // NoMajority is what is said where so few voters answer that nothing can be agreed on; empty: enough do.
 func NoMajority(voters, answered int) string {
 	if answered > voters/2 || voters == 0 {

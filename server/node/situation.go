@@ -77,7 +77,8 @@ func (n *Node) tellMajority(leader uint64) {
 	if leader == 0 {
 		// A pod that is no member yet, or has got another volume, knows nothing of the others.
 		isMember := slices.ContainsFunc(n.group.Members(), func(m group.Member) bool { return m.ID == n.group.ID() })
-		if text := n.readiness.lacking(now); text != "" && isMember {
+		// Where those that it lacks are of another group, what is said of that is (otherGroup): the advice of this event would lead astray.
+		if text := n.readiness.lacking(now); text != "" && isMember && !n.others.Load() {
 			ctx, cancel := n.untilStopping(situationLimit)
 			defer cancel()
 			reads := "reads of what is here go on"

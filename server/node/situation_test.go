@@ -124,6 +124,49 @@ func TestOtherGroupIsTold(t *testing.T) {
 	}
 }
 
+// TestVotersOfAnotherGroup: a read replica whose voters have become another group's says that, and not what is to be done where a majority is away.
+func TestVotersOfAnotherGroup(t *testing.T) {
+	t.Parallel()
+	k, settings := newKubernetes(t)
+	k.sayBoth(`{"spec": {"replicas": 0}}`, `{"spec": {"replicas": 1}}`)
+	settings = append(settings, "--kubernetes-statefulsets=db,db-read")
+	voter := pods(t, 1, settings...)[0]
+	addr := voter.report(t).Members[0].Addr
+	a := slices.Concat(args(t, t.TempDir(), []string{addr}, fmt.Sprintf("db-read-0.peers.test:%d", freePort(t))), settings,
+		[]string{"--replica", "--kubernetes-statefulset=db-read", "--report-host=db-read-0.peers.test"})
+	replica, err := start(t, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both are members", func() error {
+		if r := replica.report(t); len(r.Members) != 2 || r.Status.Provisioning {
+			return fmt.Errorf("%+v", r.Members)
+		}
+		return nil
+	})
+	replica.stop()
+	voter.stop()
+	voter.args[slices.IndexFunc(voter.args, func(s string) bool { return strings.HasPrefix(s, "--datadir=") })] = "--datadir=" + t.TempDir()
+	if voter, err = start(t, voter.args); err != nil {
+		t.Fatal(err)
+	}
+	leaderOf(t, []*member{voter})
+	if replica, err = start(t, replica.args); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, text := k.said(t, "OtherGroup"); !strings.Contains(text, "hears no majority of its group, and another group answers at "+addr) || !strings.Contains(text, "regroup nothing") {
+		t.Error(text)
+	}
+	if _, text := replica.get("metrics"); !strings.Contains(text, "\ntrireme_group_other_group 1\n") {
+		t.Error("its metric does not say so")
+	}
+	time.Sleep(time.Until(began.Add(26 * time.Second))) // a member that lacks its majority says so after 20
+	if slices.Contains(k.has(), "NoMajority") {
+		t.Errorf("%q", k.has())
+	}
+}
+
 // TestJoinWaitsIsTold: a pod that waits for the others says so.
 func TestJoinWaitsIsTold(t *testing.T) {
 	t.Cleanup(node.SetJoinPatience(time.Second))

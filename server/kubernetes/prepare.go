@@ -15,6 +15,8 @@ import (
 type Claim struct {
 	Name string
 	Size string // asked for, as Kubernetes writes it
+	// Unbound says that it has had no volume yet, and so no data.
+	Unbound bool
 
 	uid    string
 	owners []string
@@ -42,7 +44,13 @@ func (c *Client) Claim(ctx context.Context, set string, ordinal int) (Claim, boo
 				UID string `json:"uid"`
 			} `json:"ownerReferences"`
 		} `json:"metadata"`
-		Spec claimSpec `json:"spec"`
+		Spec struct {
+			claimSpec
+			Volume string `json:"volumeName"`
+		} `json:"spec"`
+		Status struct {
+			Phase string `json:"phase"`
+		} `json:"status"`
 	}
 	name := claimName(set, ordinal)
 	err := c.call(ctx, http.MethodGet, c.path("api/v1", "persistentvolumeclaims", name), nil, &o)
@@ -52,7 +60,7 @@ func (c *Client) Claim(ctx context.Context, set string, ordinal int) (Claim, boo
 	if err != nil {
 		return Claim{}, false, fmt.Errorf("the claim %s: %w", name, err)
 	}
-	claim := Claim{Name: name, Size: o.Spec.Resources.Requests.Storage, uid: o.Metadata.UID}
+	claim := Claim{Name: name, Size: o.Spec.Resources.Requests.Storage, Unbound: o.Status.Phase == "Pending" && o.Spec.Volume == "", uid: o.Metadata.UID}
 	for _, owner := range o.Metadata.OwnerReferences {
 		claim.owners = append(claim.owners, owner.UID)
 	}

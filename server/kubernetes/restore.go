@@ -32,8 +32,6 @@ const (
 	claimKey  = "trireme.io/claim"
 	restoring = "begun: "
 	restored  = "done: "
-	// podsMax is how many pods a set is looked for.
-	podsMax = 32
 )
 
 type metadata struct {
@@ -163,7 +161,7 @@ func (r *Restore) others(ctx context.Context, own string) (there string, err err
 		if s.uid != "" {
 			return "the StatefulSet " + set, nil
 		}
-		for i := range podsMax {
+		for i := range PodsMax {
 			name := claimName(set, i)
 			if name == own {
 				continue

@@ -32,6 +32,10 @@ type Set struct {
 	group []string // all sets of its group that there are to be, as it says; nil: it says nothing
 }
 
+// PodsMax is up to which number a set's pods, and their claims, are looked for: as many as the chart allows read replicas, and as its
+// Roles name claims.
+const PodsMax = 99
+
 // setsKey is the annotation of a set with the names of all sets of its group, parted by commas: those that there are to be from
 // now on, also if they have no pods for a while. One that is gone and not among them is not set aside to be made anew.
 const setsKey = "trireme.io/sets"

@@ -2,10 +2,22 @@ package node
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	"github.com/triremedb/trireme/replication/discovery"
+	"github.com/triremedb/trireme/server/config"
 	"github.com/triremedb/trireme/server/mysqlwire"
 )
+
+// Guard is what a node with these settings, which has no data yet, asks in a discovery's place.
+func Guard(cfg *config.Config, d discovery.Discovery) (_ discovery.Discovery, err error) {
+	n := &Node{cfg: cfg, log: slog.New(slog.DiscardHandler), ready: make(chan struct{}), stopping: make(chan struct{})}
+	if n.set, err = n.newStatefulSet(); err != nil {
+		return nil, err
+	}
+	return n.guarded(d)
+}
 
 // SetJoinPatience changes how long a pod waits until it tells that it is no member yet, and returns what changes it back.
 func SetJoinPatience(d time.Duration) (back func()) {

@@ -7,18 +7,51 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/replication/discovery"
+	"github.com/triremedb/trireme/server/kubernetes"
 )
 
-// founding looks at claims before a node in a pod of Kubernetes founds a group: where the release had more members than it is to have now, a
-// claim that no pod uses may hold the group's data. An empty volume beside it is a lost one, and no reason to begin anew: once
-// the others' pods were there again, two groups would take writes behind one Service (decision 0041).
+// founding looks at claims before a node in a pod of Kubernetes founds a group: a claim that no pod uses may hold the group's data, be it of a
+// member or of a read replica. An empty volume beside it is a lost one, and no reason to begin anew: once the others' pods were there
+// again, two groups would take writes behind one Service (decision 0041).
 type founding struct {
 	discovery.Discovery
-	n *Node
+	n     *Node
+	pod   *statefulSet
+	sets  []string // all of the group, the pod's own first
+	found place    // whose claim was in the way last
+	waits obstacle
 }
 
-// foundingClaims is up to which pod's claim is looked for, as when claims are deleted.
-const foundingClaims = 32
+// place is a pod of a set.
+type place struct {
+	set     string
+	ordinal int
+}
+
+// guarded is a discovery that founds nothing beside others' claims, if this node is in a pod of Kubernetes and may found a group.
+func (n *Node) guarded(d discovery.Discovery) (discovery.Discovery, error) {
+	if n.cfg.String("discovery") == "static" || n.cfg.Bool("replica") { // the others have a number of founders
+		return d, nil
+	}
+	f := &founding{Discovery: d, n: n, pod: n.set, waits: newObstacle()}
+	sets := n.cfg.List("kubernetes_statefulsets")
+	if f.pod == nil {
+		if len(sets) == 0 {
+			return d, nil
+		}
+		name, ordinal, ok := kubernetes.Place(host(n.cfg))
+		if !ok || !slices.Contains(sets, name) {
+			return nil, fmt.Errorf("kubernetes_statefulsets: report_host, %s, begins with no pod of %s", host(n.cfg), strings.Join(sets, ", "))
+		}
+		f.pod = &statefulSet{name: name, ordinal: ordinal}
+	}
+	for _, set := range append([]string{f.pod.name}, sets...) {
+		if !slices.Contains(f.sets, set) {
+			f.sets = append(f.sets, set)
+		}
+	}
+	return f, nil
+}
 
 // Everybody tells of all nodes that there are, if the discovery can. It is asked before this node prepares to found a group.
 func (f *founding) Everybody(ctx context.Context) (addrs []string, known bool, err error) {
@@ -29,34 +62,60 @@ func (f *founding) Everybody(ctx context.Context) (addrs []string, known bool, e
 			return nil, false, err
 		}
 	}
-	if err := f.looseClaim(ctx, addrs); err != nil {
+	there := addrs
+	if !known { // whoever has registered
+		if there, err = f.Contacts(ctx); err != nil {
+			return nil, false, err
+		}
+	}
+	if f.pod.Client == nil { // it looks at claims alone, and only now
+		if f.pod.Client, err = kubernetes.NewClient(f.n.cfg.String("kubernetes_credentials")); err != nil {
+			return nil, false, fmt.Errorf("what claims there are cannot be asked: kubernetes_credentials: %w", err)
+		}
+	}
+	err = f.looseClaim(ctx, there)
+	f.waits.look(ctx, f.n, err)
+	if err != nil {
 		return nil, false, err
 	}
 	return addrs, known, nil
 }
 
-// looseClaim is an error if a pod that is no founder has a claim, and is not there. That it is to be there says nothing, since it may have been
-// wanted a moment ago; but where nobody tells who is there, as with etcd, which remembers the group itself, it is taken for one that is.
-func (f *founding) looseClaim(ctx context.Context, addrs []string) error {
-	set := f.n.set
-	s, err := f.n.askSet(ctx, set.name)
-	if err != nil {
-		return err
-	}
-	for ordinal := int(f.n.cfg.Int("discovery_expect")); ordinal < foundingClaims; ordinal++ {
-		pod := fmt.Sprintf("%s-%d", set.name, ordinal)
-		isPod := func(addr string) bool { return strings.HasPrefix(addr, pod+".") }
-		if s.Has(ordinal) && f.n.cfg.String("discovery") == "etcd" || slices.ContainsFunc(addrs, isPod) {
-			continue // it is asked
+// looseClaim is an error if a pod that is no founder has a claim that may have data, and is not there. That it is to be there says nothing, since it
+// may have been wanted a moment ago. there are all nodes that names lead to, which are asked, or that have registered.
+func (f *founding) looseClaim(ctx context.Context, there []string) error {
+	// What was found last is looked at first: until it is gone that is all that is asked.
+	places := []place{f.found}
+	for _, set := range f.sets {
+		first := 0
+		if set == f.pod.name {
+			first = int(f.n.cfg.Int("discovery_expect"))
 		}
-		claim, found, err := set.Claim(ctx, set.name, ordinal)
+		for ordinal := first; ordinal < kubernetes.PodsMax; ordinal++ {
+			places = append(places, place{set, ordinal})
+		}
+	}
+	for _, p := range places {
+		if p.set == "" || slices.ContainsFunc(there, func(addr string) bool { return strings.HasPrefix(addr, fmt.Sprintf("%s-%d.", p.set, p.ordinal)) }) {
+			continue
+		}
+		claim, found, err := f.pod.Claim(ctx, p.set, p.ordinal)
 		if err != nil {
-			return err
+			return fmt.Errorf("what claims there are is not known: %w", err)
 		}
-		if found {
-			return fmt.Errorf("the claim %s is there, and its pod is not: it may have the group's data. Start as many members as there were (replicaCount); "+
-				"if the claim is of no use, delete it", claim.Name)
+		if !found || claim.Unbound {
+			continue
 		}
+		f.found = p
+		if p.set == f.pod.name {
+			return fmt.Errorf("the claim %s is there, and its pod is not: it may have the group's data. Start as many members as there were (replicaCount, kubectl scale); "+
+				"if nothing in the claim is needed, as of a pod that has never become a member, delete it", claim.Name)
+		}
+		return fmt.Errorf("the claim %s of a read replica is there, and its pod is not: it may have the group's data, which nobody else may have any more. "+
+			"If claims of members are there, start as many members as there were (replicaCount, kubectl scale). If those are lost, start the read replica "+
+			"(readReplicas.count, kubectl scale), back it up and restore that into a new release: docs/operations-kubernetes.md, A read replica's claim. "+
+			"If nothing in the claim is needed, delete it", claim.Name)
 	}
+	f.found = place{}
 	return nil
 }

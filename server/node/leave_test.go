@@ -28,6 +28,9 @@ type kubernetes struct {
 	read   string   // what it says of the set of read replicas
 	asked  int      // how often it was
 	claims []string // that are there
+	looked []string // which claims it was asked for
+	phase  string   // of all claims, if they have no volume yet
+	bare   bool     // pods may look at claims, and at nothing else
 	done   []string // what was deleted, and reasons of events, in order
 	told   []string // what events say
 	shut   bool     // pods have no rights any more
@@ -67,7 +70,7 @@ func (k *kubernetes) claim(w http.ResponseWriter, r *http.Request, name string) 
 		uid = k.anew
 	}
 	if r.Method == http.MethodGet {
-		_, _ = fmt.Fprintf(w, `{"metadata": {"uid": %q}}`, uid)
+		_, _ = fmt.Fprintf(w, `{"metadata": {"uid": %q}, "status": {"phase": %q}}`, uid, k.phase)
 		return
 	}
 	var options struct{ Preconditions struct{ UID string } }
@@ -112,8 +115,11 @@ func (k *kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	claim, isClaim := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/prod/persistentvolumeclaims/")
+	if isClaim && r.Method == http.MethodGet {
+		k.looked = append(k.looked, claim)
+	}
 	switch {
-	case k.shut:
+	case k.shut, k.bare && !(isClaim && r.Method == http.MethodGet):
 		k.denied++
 		http.Error(w, "you may not", http.StatusForbidden)
 		return

@@ -235,15 +235,14 @@ func (n *Node) openGroup(fs file.FS, recovery *group.Recovery) error {
 	if err != nil {
 		return err
 	}
-	if n.set != nil && n.cfg.String("discovery") != "static" && !n.cfg.Bool("replica") { // the others have a number of founders
-		d = &founding{d, n}
+	if n.discovery, err = n.guarded(d); err != nil {
+		return errors.Join(err, d.Close())
 	}
-	n.discovery = d
 	to, err := transportOptions(n.cfg, n.log)
 	if err != nil {
 		return err
 	}
-	o.Bootstrap = &group.Bootstrap{Discovery: d, Name: n.cfg.String("cluster_name"), Addr: peerAddress(n.cfg),
+	o.Bootstrap = &group.Bootstrap{Discovery: n.discovery, Name: n.cfg.String("cluster_name"), Addr: peerAddress(n.cfg),
 		Replica: n.cfg.Bool("replica")}
 	o.Transport = func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
 		to.Identity = id

@@ -16,7 +16,7 @@ func Guard(cfg *config.Config, d discovery.Discovery) (_ discovery.Discovery, er
 	if n.set, err = n.newStatefulSet(); err != nil {
 		return nil, err
 	}
-	return n.guarded(d)
+	return n.guarded(n.confine(d))
 }
 
 // SetJoinPatience changes how long a pod waits until it tells that it is no member yet, and returns what changes it back.

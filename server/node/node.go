@@ -235,7 +235,7 @@ func (n *Node) openGroup(fs file.FS, recovery *group.Recovery) error {
 	if err != nil {
 		return err
 	}
-	if n.discovery, err = n.guarded(d); err != nil {
+	if n.discovery, err = n.guarded(n.confine(d)); err != nil {
 		return errors.Join(err, d.Close())
 	}
 	to, err := transportOptions(n.cfg, n.log)

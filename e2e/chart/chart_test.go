@@ -216,6 +216,7 @@ var installations = map[string]string{
 	"etcd":            "discovery: {type: etcd, etcd: {endpoints: ['http://etcd:2379'], existingSecret: etcd}}",
 	"settings":        "settings: {max_connections: 500, binlog_row_image: full, http_pprof: true, sql_mode: ANSI}",
 	"load balancers":  "{service: {type: LoadBalancer, annotations: {a: b}, loadBalancerSourceRanges: [10.0.0.0/8, 'fd00::/8']}, readService: {type: NodePort, nodePort: 30306}}",
+	"nobody leaves":   "{leaveWhenScaled: false, readReplicas: {count: 1}}",
 	"little of it":    "{readService: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}, leaveWhenScaled: false, serviceAccount: {name: own}}",
 	"who may connect": "networkPolicy: {clients: [{podSelector: {matchLabels: {app: shop}}}], monitoring: [{namespaceSelector: {}}]}",
 	"watched": "monitoring: {serviceMonitor: {enabled: true, labels: {release: prometheus}, relabelings: [{action: labeldrop, regex: pod}]}, " +
@@ -458,29 +459,39 @@ func (r *release) checkSettings(t *testing.T) {
 	}
 }
 
-// checkRights demands that pods have a token only where it gives rights, and that these are to look at
-// their sets, to look at claims of members and to delete them, and to tell events.
+// checkRights demands that pods have a token, without which they would found groups beside claims, and that its rights are to look at
+// claims of members; and, where members leave that are scaled away, to look at their sets, to delete claims, and to tell events.
 func (r *release) checkRights(t *testing.T) {
 	t.Helper()
-	role, allowed := r.objects["Role/prod-db-trireme"].(*rbacv1.Role)
+	role := object[*rbacv1.Role](t, r, "Role/prod-db-trireme")
 	for key, o := range r.objects {
 		set, ok := o.(*appsv1.StatefulSet)
 		if !ok {
 			continue
 		}
 		spec := set.Spec.Template.Spec
-		if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken != allowed {
-			t.Errorf("%s: its pods have a token, or want one: %v", key, spec.AutomountServiceAccountToken)
+		if spec.AutomountServiceAccountToken == nil || !*spec.AutomountServiceAccountToken {
+			t.Errorf("%s: its pods have no token: %v", key, spec.AutomountServiceAccountToken)
 		}
-		if !allowed {
-			continue
+		env := map[string]string{}
+		for _, e := range spec.Containers[0].Env {
+			env[e.Name] = e.Value
+		}
+		if got := env["TRIREME_KUBERNETES_STATEFULSETS"]; got != "prod-db-trireme,prod-db-trireme-read" {
+			t.Errorf("%s: its pods look at claims of %q", key, got)
 		}
 		if set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
 			t.Errorf("%s: Kubernetes deletes claims of members that have not left", key)
 		}
 		for _, rule := range role.Rules {
 			what := strings.Join(append(rule.Verbs, rule.Resources...), " ")
-			names := map[string]string{"get statefulsets": set.Name, "get delete persistentvolumeclaims": "data-" + set.Name + "-6", "create events": ""}
+			names := map[string]string{"get persistentvolumeclaims": "data-" + set.Name + "-6"}
+			if env["TRIREME_KUBERNETES_STATEFULSET"] != "" {
+				names = map[string]string{"get statefulsets": set.Name, "get delete persistentvolumeclaims": "data-" + set.Name + "-6", "create events": ""}
+			}
+			if len(role.Rules) != len(names) {
+				t.Errorf("%s: its pods may %v", key, role.Rules)
+			}
 			named, ok := names[what]
 			if !ok || named != "" && !slices.Contains(rule.ResourceNames, named) {
 				t.Errorf("%s: its pods may %s %.40q", key, what, rule.ResourceNames)

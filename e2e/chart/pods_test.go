@@ -207,8 +207,25 @@ func TestEgress(t *testing.T) {
 			}
 		}
 	}
-	// Without a token nobody calls the API.
-	if r := must(t, "{leaveWhenScaled: false, networkPolicy: {egress: {enabled: true}}}"); r.reaches(&object[*appsv1.StatefulSet](t, r, "StatefulSet/"+set).Spec.Template, outside, "6443") {
-		t.Error("pods without a token reach the API")
+	// Also where nobody leaves pods look at claims.
+	if r := must(t, "{leaveWhenScaled: false, networkPolicy: {egress: {enabled: true}}}"); !r.reaches(&object[*appsv1.StatefulSet](t, r, "StatefulSet/"+set).Spec.Template, outside, "6443") {
+		t.Error("pods do not reach the API")
+	}
+}
+
+// TestRegistryOfOneDomain: pods keep away from a registry that those of another namespace use, unless values let them. What the release is called there, and
+// where, does not depend on its namespace: an upgrade would part its members.
+func TestRegistryOfOneDomain(t *testing.T) {
+	const etcd = "discovery: {type: etcd, etcd: {endpoints: ['http://etcd:2379']%s}}"
+	with := must(t, fmt.Sprintf(etcd, "")).settings(t)
+	for _, line := range []string{"etcd_domain = " + set + "-peers.prod.svc.cluster.local\n", "etcd_prefix = /trireme/\n", "cluster_name = " + set + "\n"} {
+		if !strings.Contains(with, line) {
+			t.Errorf("it does not say %s: %s", line, with)
+		}
+	}
+	for _, values := range []string{"{}", fmt.Sprintf(etcd, ", anyDomain: true")} {
+		if c := must(t, values).settings(t); strings.Contains(c, "etcd_domain") {
+			t.Errorf("%s: %s", values, c)
+		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/triremedb/trireme/server/kubernetes"
 )
 
 // TestSetsAreNamed: the members' set says which sets there are to be, whether they have pods for now or not; its pods do not, which
@@ -33,7 +35,7 @@ func TestSetsAreNamed(t *testing.T) {
 	}
 }
 
-// TestClaimsOfAllThatMayBe: claims of as many read replicas as there may have been can be deleted and grow, however many there are now.
+// TestClaimsOfAllThatMayBe: claims of as many read replicas as there may have been are looked for, can be deleted and grow, however many there are now.
 func TestClaimsOfAllThatMayBe(t *testing.T) {
 	var values struct {
 		Properties struct {
@@ -49,6 +51,9 @@ func TestClaimsOfAllThatMayBe(t *testing.T) {
 	most := values.Properties.ReadReplicas.Properties.Count.Maximum
 	if err != nil || most < 1 {
 		t.Fatal(most, err)
+	}
+	if most != kubernetes.PodsMax {
+		t.Errorf("the server looks at claims of %d pods, not of %d", kubernetes.PodsMax, most)
 	}
 	for _, with := range []string{"{}", fmt.Sprintf("readReplicas: {count: %d}", most)} {
 		r := must(t, with)

@@ -120,7 +120,7 @@ they are says the ConfigMap with the founders, which is not to say less while it
 {{- end -}}
 {{- end -}}
 
-{{/* How many claims a set may have, those of members that have left included, and their names: as many as values.schema.json allows read replicas. */}}
+{{/* How many claims a set may have, those of members that have left included, and their names: as many as values.schema.json allows read replicas, and as the server looks for. */}}
 {{- define "trireme.claimsMax" -}}
 99
 {{- end -}}
@@ -262,6 +262,9 @@ cluster_name = {{ .Values.clusterName | default (include "trireme.fullname" .) }
 discovery = etcd
 etcd_endpoints = {{ required "discovery.type is etcd: discovery.etcd.endpoints has to list its addresses" (join "," .Values.discovery.etcd.endpoints) }}
 etcd_prefix = {{ .Values.discovery.etcd.prefix }}
+{{- if not .Values.discovery.etcd.anyDomain }}
+etcd_domain = {{ include "trireme.domain" . }}
+{{- end }}
 {{- else }}
 discovery = dns
 discovery_dns_pattern = {{ include "trireme.fullname" . }}-{}.{{ include "trireme.domain" . }}:17100

@@ -52,7 +52,7 @@ spec:
         {{- with $pod.podAnnotations }}{{- toYaml . | nindent 8 }}{{- end }}
     spec:
       serviceAccountName: {{ include "trireme.serviceAccount" $ | quote }}
-      automountServiceAccountToken: {{ $.Values.leaveWhenScaled }}
+      automountServiceAccountToken: true
       enableServiceLinks: false
       terminationGracePeriodSeconds: {{ add $.Values.shutdownSeconds $.Values.stopWaitSeconds 30 }}
       {{- include "trireme.podPlace" (dict "root" $ "pod" $pod) | nindent 6 }}
@@ -70,11 +70,12 @@ spec:
               value: $(POD_NAME).{{ include "trireme.domain" $ }}:17100
             - name: TRIREME_DISCOVERY_EXPECT
               valueFrom: {configMapKeyRef: {name: {{ include "trireme.fullname" $ }}-founders, key: founders}}
+            # Alone: a pod with an empty volume looks at claims before it founds a group, and nobody leaves.
+            - name: TRIREME_KUBERNETES_STATEFULSETS
+              value: {{ include "trireme.sets" $ | fromYamlArray | join "," | quote }}
             {{- if $.Values.leaveWhenScaled }}
             - name: TRIREME_KUBERNETES_STATEFULSET
               value: {{ .name | quote }}
-            - name: TRIREME_KUBERNETES_STATEFULSETS
-              value: {{ include "trireme.sets" $ | fromYamlArray | join "," | quote }}
             - name: TRIREME_KUBERNETES_DELETE_CLAIMS
               value: {{ ternary "ON" "OFF" (eq $.Values.persistence.whenScaled "Delete") | quote }}
             {{- end }}

@@ -77,6 +77,6 @@ func (c *confined) refuse(nodes []string) error {
 		return nil
 	}
 	return fmt.Errorf("the registry has %s for cluster %s under %s, which is not of %s: this node neither joins nor founds a group there. Give cluster_name (clusterName) or "+
-		"etcd_prefix (discovery.etcd.prefix) another value than that of the other one; if both are to be one group, or nobody uses what stands there any more, etcd_domain "+
-		"(discovery.etcd.anyDomain) lets it in", nodes[i], c.n.cfg.String("cluster_name"), c.n.cfg.String("etcd_prefix"), c.domain)
+		"etcd_prefix (discovery.etcd.prefix) another value than that of the other one. If both are to be one group, give no etcd_domain (discovery.etcd.anyDomain); if nobody uses "+
+		"these keys any more, delete them", nodes[i], c.n.cfg.String("cluster_name"), c.n.cfg.String("etcd_prefix"), c.domain)
 }

@@ -10,14 +10,21 @@ import (
 	"github.com/triremedb/trireme/server/mysqlwire"
 )
 
-// Guard is what a node with these settings, which has no data yet, asks in a discovery's place.
-func Guard(cfg *config.Config, d discovery.Discovery) (_ discovery.Discovery, err error) {
+// Guard is what a node with these settings, which has no data yet, asks in a discovery's place. probe answers for pods.
+func Guard(cfg *config.Config, d discovery.Discovery, probe func(addr string) (discovery.Status, error)) (_ discovery.Discovery, err error) {
 	n := &Node{cfg: cfg, log: slog.New(slog.DiscardHandler), ready: make(chan struct{}), stopping: make(chan struct{})}
 	if n.set, err = n.newStatefulSet(); err != nil {
 		return nil, err
 	}
-	return n.guarded(n.confine(d))
+	d, err = n.guarded(n.confine(d))
+	if f, ok := d.(*founding); ok {
+		f.probe = func(_ context.Context, addr string) (discovery.Status, error) { return probe(addr) }
+	}
+	return d, err
 }
+
+// Founders is how many nodes found the group, as a node with these settings takes it.
+func Founders(cfg *config.Config) int { return founders(cfg) }
 
 // SetJoinPatience changes how long a pod waits until it tells that it is no member yet, and returns what changes it back.
 func SetJoinPatience(d time.Duration) (back func()) {

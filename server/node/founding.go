@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/triremedb/trireme/replication/discovery"
 	"github.com/triremedb/trireme/server/kubernetes"
@@ -20,6 +22,8 @@ type founding struct {
 	sets  []string // all of the group, the pod's own first
 	found place    // whose claim was in the way last
 	waits obstacle
+	// probe asks a node how far it has come.
+	probe func(ctx context.Context, addr string) (discovery.Status, error)
 }
 
 // place is a pod of a set.
@@ -33,7 +37,7 @@ func (n *Node) guarded(d discovery.Discovery) (discovery.Discovery, error) {
 	if n.cfg.String("discovery") == "static" || n.cfg.Bool("replica") { // the others have a number of founders
 		return d, nil
 	}
-	f := &founding{Discovery: d, n: n, pod: n.set, waits: newObstacle()}
+	f := &founding{Discovery: d, n: n, pod: n.set, waits: newObstacle(), probe: n.probe}
 	sets := n.cfg.List("kubernetes_statefulsets")
 	if f.pod == nil {
 		if len(sets) == 0 {
@@ -62,18 +66,12 @@ func (f *founding) Everybody(ctx context.Context) (addrs []string, known bool, e
 			return nil, false, err
 		}
 	}
-	there := addrs
-	if !known { // whoever has registered
-		if there, err = f.Contacts(ctx); err != nil {
-			return nil, false, err
-		}
-	}
 	if f.pod.Client == nil { // it looks at claims alone, and only now
 		if f.pod.Client, err = kubernetes.NewClient(f.n.cfg.String("kubernetes_credentials")); err != nil {
 			return nil, false, fmt.Errorf("what claims there are cannot be asked: kubernetes_credentials: %w", err)
 		}
 	}
-	err = f.looseClaim(ctx, there)
+	err = f.looseClaim(ctx, addrs, known)
 	f.waits.look(ctx, f.n, err)
 	if err != nil {
 		return nil, false, err
@@ -81,41 +79,90 @@ func (f *founding) Everybody(ctx context.Context) (addrs []string, known bool, e
 	return addrs, known, nil
 }
 
+// probe asks a node how far it has come.
+func (n *Node) probe(ctx context.Context, addr string) (discovery.Status, error) {
+	return discovery.Probe(ctx, n.peers, addr, probeAsk)
+}
+
+// probeAsk is how long a pod's answer may take.
+const probeAsk = time.Second
+
+// isEmpty reports whether a pod is there and says that it has no data.
+func (f *founding) isEmpty(ctx context.Context, p place) bool {
+	_, rest, _ := strings.Cut(peerAddress(f.n.cfg), ".")
+	s, err := f.probe(ctx, fmt.Sprintf("%s-%d.%s", p.set, p.ordinal, rest))
+	return err == nil && s.State != discovery.Begun
+}
+
 // looseClaim is an error if a pod that is no founder has a claim that may have data, and is not there. That it is to be there says nothing, since it
-// may have been wanted a moment ago. there are all nodes that names lead to, which are asked, or that have registered.
-func (f *founding) looseClaim(ctx context.Context, there []string) error {
+// may have been wanted a moment ago. there are all nodes that names lead to, which are asked before a group is founded; where nobody knows, as with etcd, the
+// pod of a claim is.
+func (f *founding) looseClaim(ctx context.Context, there []string, known bool) error {
 	// What was found last is looked at first: until it is gone that is all that is asked.
-	places := []place{f.found}
+	if f.found.set != "" && !isThere(there, f.found) {
+		if err := f.inTheWay(ctx, []place{f.found}, known); err != nil {
+			return err
+		}
+	}
+	var places []place
 	for _, set := range f.sets {
 		first := 0
 		if set == f.pod.name {
 			first = int(f.n.cfg.Int("discovery_expect"))
 		}
 		for ordinal := first; ordinal < kubernetes.PodsMax; ordinal++ {
-			places = append(places, place{set, ordinal})
+			if p := (place{set, ordinal}); !isThere(there, p) {
+				places = append(places, p)
+			}
 		}
 	}
-	for _, p := range places {
-		if p.set == "" || slices.ContainsFunc(there, func(addr string) bool { return strings.HasPrefix(addr, fmt.Sprintf("%s-%d.", p.set, p.ordinal)) }) {
-			continue
+	for some := range slices.Chunk(places, claimsAtOnce) {
+		if err := f.inTheWay(ctx, some, known); err != nil {
+			return err
 		}
-		claim, found, err := f.pod.Claim(ctx, p.set, p.ordinal)
-		if err != nil {
-			return fmt.Errorf("what claims there are is not known: %w", err)
+	}
+	f.found = place{}
+	return nil
+}
+
+// isThere reports whether one of some addresses is a pod's.
+func isThere(addrs []string, p place) bool {
+	return slices.ContainsFunc(addrs, func(addr string) bool { return strings.HasPrefix(addr, fmt.Sprintf("%s-%d.", p.set, p.ordinal)) })
+}
+
+// claimsAtOnce is how many claims are asked for at a time.
+const claimsAtOnce = 8
+
+// inTheWay is an error if one of these pods has a claim that may have data.
+func (f *founding) inTheWay(ctx context.Context, places []place, known bool) error {
+	claims, errs := make([]kubernetes.Claim, len(places)), make([]error, len(places))
+	var all sync.WaitGroup
+	for i, p := range places {
+		all.Go(func() {
+			claim, found, err := f.pod.Claim(ctx, p.set, p.ordinal)
+			if errs[i] = err; found && !claim.Unbound && (known || !f.isEmpty(ctx, p)) {
+				claims[i] = claim
+			}
+		})
+	}
+	all.Wait()
+	for i, p := range places {
+		if errs[i] != nil {
+			return fmt.Errorf("what claims there are is not known: %w", errs[i])
 		}
-		if !found || claim.Unbound {
+		claim := claims[i].Name
+		if claim == "" {
 			continue
 		}
 		f.found = p
 		if p.set == f.pod.name {
 			return fmt.Errorf("the claim %s is there, and its pod is not: it may have the group's data. Start as many members as there were (replicaCount, kubectl scale); "+
-				"if nothing in the claim is needed, as of a pod that has never become a member, delete it", claim.Name)
+				"if nothing in the claim is needed, as of a pod that has never become a member, delete it", claim)
 		}
 		return fmt.Errorf("the claim %s of a read replica is there, and its pod is not: it may have the group's data, which nobody else may have any more. "+
 			"If claims of members are there, start as many members as there were (replicaCount, kubectl scale). If those are lost, start the read replica "+
 			"(readReplicas.count, kubectl scale), back it up and restore that into a new release: docs/operations-kubernetes.md, A read replica's claim. "+
-			"If nothing in the claim is needed, delete it", claim.Name)
+			"If nothing in the claim is needed, delete it", claim)
 	}
-	f.found = place{}
 	return nil
 }

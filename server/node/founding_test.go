@@ -55,6 +55,16 @@ func TestNoGroupBesideClaims(t *testing.T) {
 				strings.Contains(text, "restore that into a new release") != strings.Contains(claim, "read") {
 				t.Error(text)
 			}
+			k.setBusy(true) // which is another reason for a moment
+			time.Sleep(time.Second)
+			k.setBusy(false)
+			asked := k.looks(claim)
+			eventually(t, "the claim is looked at again", func() error {
+				if k.looks(claim) < asked+2 {
+					return errors.New("it is not")
+				}
+				return nil
+			})
 			k.mu.Lock()
 			k.claims = []string{"data-db-0"}
 			k.mu.Unlock()
@@ -85,7 +95,8 @@ type registry struct {
 	names          bool
 	nodes, members []string
 	registered     bool
-	others         []string // that have come when this node had registered
+	others         []string                   // that have come when this node had registered
+	states         map[string]discovery.State // of pods that answer
 }
 
 func (r *registry) Plan(context.Context) (*discovery.Plan, error) {
@@ -110,12 +121,18 @@ func (r *registry) Close() error { return nil }
 // guard is what a pod db-0 asks in the place of a registry.
 func guard(t *testing.T, r *registry, settings ...string) (discovery.Discovery, error) {
 	t.Helper()
-	cfg, err := config.Load(config.Sources{Args: append([]string{"--report-host=db-0.peers.test", "--cluster-name=db", "--discovery-expect=1",
+	cfg, err := config.Load(config.Sources{Args: append([]string{"--report-host=db-0.peers.test", "--peer-address=db-0.peers.test:17100", "--cluster-name=db", "--discovery-expect=1",
 		"--discovery-dns-pattern=db-{}.peers.test:17100", "--etcd-endpoints=http://127.0.0.1:1"}, settings...)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node.Guard(cfg, r)
+	return node.Guard(cfg, r, func(addr string) (s discovery.Status, err error) {
+		state, ok := r.states[addr]
+		if s.State = state; !ok {
+			err = errors.New("no answer")
+		}
+		return s, err
+	})
 }
 
 // census is what a discovery is asked before a group is founded.
@@ -133,22 +150,24 @@ func TestClaimsInTheWay(t *testing.T) {
 		phase         string
 		shut          bool
 		etcd          bool
+		states        map[string]discovery.State
 		way           string
 	}{
-		"none":                                   {claims: []string{"data-db-0", "data-other-1"}},
-		"of a member":                            {claims: []string{"data-db-1"}, way: "data-db-1"},
-		"of a member whose pod is there":         {claims: []string{"data-db-1"}, there: []string{"db-1.peers.test:1"}},
-		"of a read replica":                      {claims: []string{"data-db-read-0"}, way: "data-db-read-0"},
-		"of a read replica whose pod is there":   {claims: []string{"data-db-read-0"}, there: []string{"db-read-0.peers.test:1"}},
-		"of another one":                         {claims: []string{"data-db-read-1", "data-db-read-0"}, there: []string{"db-read-0.peers.test:1"}, way: "data-db-read-1"},
-		"of the last one":                        {claims: []string{last}, way: last},
-		"of the last member":                     {claims: []string{fmt.Sprintf("data-db-%d", kubernetesapi.PodsMax-1)}, way: fmt.Sprintf("data-db-%d", kubernetesapi.PodsMax-1)},
-		"without a volume":                       {claims: []string{"data-db-1", "data-db-read-0"}, phase: "Pending"},
-		"with one":                               {claims: []string{"data-db-1"}, phase: "Bound", way: "data-db-1"},
-		"whose volume is lost":                   {claims: []string{"data-db-1"}, phase: "Lost", way: "data-db-1"},
-		"nobody may look":                        {shut: true, way: "403"},
-		"of one that has not registered":         {etcd: true, claims: []string{"data-db-read-0"}, way: "data-db-read-0"},
-		"of one that has registered as a member": {etcd: true, claims: []string{"data-db-read-0"}, there: []string{"db-read-0.peers.test:1"}},
+		"none":                                 {claims: []string{"data-db-0", "data-other-1"}},
+		"of a member":                          {claims: []string{"data-db-1"}, way: "data-db-1"},
+		"of a member whose pod is there":       {claims: []string{"data-db-1"}, there: []string{"db-1.peers.test:1"}},
+		"of a read replica":                    {claims: []string{"data-db-read-0"}, way: "data-db-read-0"},
+		"of a read replica whose pod is there": {claims: []string{"data-db-read-0"}, there: []string{"db-read-0.peers.test:1"}},
+		"of another one":                       {claims: []string{"data-db-read-1", "data-db-read-0"}, there: []string{"db-read-0.peers.test:1"}, way: "data-db-read-1"},
+		"of the last one":                      {claims: []string{last}, way: last},
+		"of the last member":                   {claims: []string{fmt.Sprintf("data-db-%d", kubernetesapi.PodsMax-1)}, way: fmt.Sprintf("data-db-%d", kubernetesapi.PodsMax-1)},
+		"without a volume":                     {claims: []string{"data-db-1", "data-db-read-0"}, phase: "Pending"},
+		"with one":                             {claims: []string{"data-db-1"}, phase: "Bound", way: "data-db-1"},
+		"whose volume is lost":                 {claims: []string{"data-db-1"}, phase: "Lost", way: "data-db-1"},
+		"nobody may look":                      {shut: true, way: "403"},
+		"of one that does not answer":          {etcd: true, claims: []string{"data-db-read-0"}, there: []string{"db-read-0.peers.test:17100"}, way: "data-db-read-0"},
+		"of one that says that it is empty":    {etcd: true, claims: []string{"data-db-read-0", "data-db-1"}, states: map[string]discovery.State{"db-read-0.peers.test:17100": discovery.Empty, "db-1.peers.test:17100": discovery.Prepared}},
+		"of one that has data":                 {etcd: true, claims: []string{"data-db-read-0"}, states: map[string]discovery.State{"db-read-0.peers.test:17100": discovery.Begun}, way: "data-db-read-0"},
 	} {
 		for _, bare := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, bare=%v", name, bare), func(t *testing.T) {
@@ -162,7 +181,7 @@ func TestClaimsInTheWay(t *testing.T) {
 				}
 				r := &registry{names: true, nodes: c.there}
 				if c.etcd {
-					r = &registry{members: c.there}
+					r = &registry{members: c.there, states: c.states}
 					settings = append(settings, "--discovery=etcd")
 				}
 				d, err := guard(t, r, settings...)
@@ -181,6 +200,20 @@ func TestClaimsInTheWay(t *testing.T) {
 					t.Errorf("it asked for %q", k.looked)
 				}
 			})
+		}
+	}
+}
+
+// TestReplicasFoundNothing: a read replica is none of those that come first in etcd's registry and found the group, where it would vote.
+func TestReplicasFoundNothing(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]int{"--discovery=etcd": 3, "--discovery=etcd --replica": 0, "--discovery=dns --replica": 3} {
+		cfg, err := config.Load(config.Sources{Args: append(strings.Fields(settings), "--discovery-expect=3", "--discovery-dns-pattern=db-{}.peers.test:17100", "--etcd-endpoints=http://127.0.0.1:1")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := node.Founders(cfg); got != want {
+			t.Errorf("%s: %d", settings, got)
 		}
 	}
 }

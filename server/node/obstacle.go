@@ -10,7 +10,7 @@ import (
 // nobody would look at the log of a pod that merely waits. One task uses it.
 type obstacle struct {
 	situation
-	said  string
+	said  string    // what was told last
 	since time.Time // zero: there is none
 }
 
@@ -32,10 +32,14 @@ func (o *obstacle) look(ctx context.Context, n *Node, why error) {
 	case o.since.IsZero():
 		o.since = now
 	}
-	if why.Error() != o.said { // one is out of the way, and another one is not
-		o.said, o.told = why.Error(), false
+	if now.Sub(o.since) < obstacleAfter {
+		return
 	}
-	if now.Sub(o.since) >= obstacleAfter {
-		o.lasts(ctx, n, now, fmt.Sprintf("%s has no data and waits: %v", peerAddress(n.cfg), why))
+	text, told := why.Error(), o.told
+	o.told = told && text == o.said // another one is told anew
+	o.lasts(ctx, n, now, fmt.Sprintf("%s has no data and waits: %s", peerAddress(n.cfg), text))
+	if o.told {
+		o.said = text
 	}
+	o.told = o.told || told
 }

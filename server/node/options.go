@@ -55,9 +55,18 @@ func listenAddress(bind string, port int64) string {
 	return net.JoinHostPort(bind, strconv.FormatInt(port, 10))
 }
 
+// founders is how many nodes found the group, as this node is to take it. A read replica is none of them: in etcd's registry those found a group that come first,
+// and it would vote.
+func founders(cfg *config.Config) int {
+	if cfg.Bool("replica") && cfg.String("discovery") == "etcd" {
+		return 0
+	}
+	return int(cfg.Int("discovery_expect"))
+}
+
 // discover returns how the node learns of others.
 func discover(cfg *config.Config, log *slog.Logger) (discovery.Discovery, error) {
-	name, addr, expect := cfg.String("cluster_name"), peerAddress(cfg), int(cfg.Int("discovery_expect"))
+	name, addr, expect := cfg.String("cluster_name"), peerAddress(cfg), founders(cfg)
 	switch cfg.String("discovery") {
 	case "dns":
 		return discovery.NewDNS(discovery.DNSOptions{Name: name, Expect: expect,
@@ -68,11 +77,11 @@ func discover(cfg *config.Config, log *slog.Logger) (discovery.Discovery, error)
 			Endpoints: cfg.List("etcd_endpoints"), Username: cfg.String("etcd_username"),
 			Password: cfg.String("etcd_password"), Prefix: cfg.String("etcd_prefix"), Log: log})
 	}
-	founders := cfg.List("founders")
-	if len(founders) == 0 {
-		founders = []string{addr}
+	nodes := cfg.List("founders")
+	if len(nodes) == 0 {
+		nodes = []string{addr}
 	}
-	return discovery.NewStatic(name, founders)
+	return discovery.NewStatic(name, nodes)
 }
 
 // tlsOptions are those of TLS with clients.

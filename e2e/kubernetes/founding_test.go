@@ -1,0 +1,92 @@
+//go:build kubernetes
+
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lone is a release of one member and one read replica.
+const lone = "lone"
+
+// replicaIsLeft: of a release the only member's claim is lost while all sleeps, and the member is woken alone. It founds nothing beside the read replica's claim,
+// whether there is a set of read replicas or none any more, says which claim it is, and goes on when that was deleted.
+func (g *group) replicaIsLeft(t *testing.T, b *bank) string {
+	const set = lone + "-trireme"
+	values := []string{"--namespace=" + namespace, "--set=replicaCount=1,resources.requests.memory=1Gi,resources.limits.memory=1Gi"}
+	one := "app.kubernetes.io/component=member,app.kubernetes.io/instance=" + lone
+	g.helm(append([]string{"install", lone, chartDir, "--wait", "--timeout=5m", "--set=readReplicas.count=1"}, values...)...)
+	g.eventually("the read replica is a member", func() error {
+		pods, err := g.pods(namespace, one)
+		if err != nil || len(pods) != 1 {
+			return errors.Join(err, fmt.Errorf("there are %d members", len(pods)))
+		}
+		r, err := g.status(&pods[0])
+		if err != nil || len(r.Members) != 2 {
+			return errors.Join(err, fmt.Errorf("it knows %d members", len(r.Members)))
+		}
+		return nil
+	})
+	group := g.groupOf(set + "-0")
+	asleep := func() {
+		t.Helper()
+		g.kubectl("-n", namespace, "scale", "statefulset/"+set, "--replicas=0")
+		g.eventually("all pods of the release have ended", func() error {
+			if pods, err := g.pods(namespace, "app.kubernetes.io/instance="+lone); err != nil || len(pods) > 0 {
+				return errors.Join(err, fmt.Errorf("there are %d", len(pods)))
+			}
+			return nil
+		})
+	}
+	g.kubectl("-n", namespace, "scale", "statefulset/"+set+"-read", "--replicas=0")
+	asleep()
+	g.kubectl("-n", namespace, "delete", "pvc", "data-"+set+"-0", "--timeout=1m")
+	began := time.Now()
+	for _, gone := range []bool{false, true} {
+		if gone {
+			asleep()
+			g.kubectl("-n", namespace, "delete", "statefulset/"+set+"-read")
+		}
+		g.kubectl("-n", namespace, "scale", "statefulset/"+set, "--replicas=1")
+		claim := "data-" + set + "-read-0"
+		g.eventually("the member says what it waits for", func() error {
+			out, err := g.tool("kube", "kubectl", "-n", namespace, "logs", set+"-0")
+			if err == nil && !strings.Contains(out, "the claim "+claim+" of a read replica is there") {
+				err = fmt.Errorf("it says %.2000s", out)
+			}
+			return err
+		})
+		g.eventually("an event says so", func() error {
+			if out := g.kubectl("-n", namespace, "get", "events", "--field-selector=reason=FoundingWaits"); !strings.Contains(out, claim) {
+				return fmt.Errorf("there are %s", out)
+			}
+			return nil
+		})
+		b.goesOn() // the other release
+	}
+	g.kubectl("-n", namespace, "delete", "pvc", "data-"+set+"-read-0", "--timeout=1m")
+	g.eventually("the member founds a group", func() error {
+		pods, err := g.pods(namespace, one)
+		if err != nil || len(pods) != 1 || !pods[0].ready() {
+			return errors.Join(err, errors.New("it is not ready"))
+		}
+		r, err := g.status(&pods[0])
+		if err == nil && (len(r.Members) != 1 || !r.Status.Writable) {
+			err = fmt.Errorf("it is %+v", r)
+		}
+		return err
+	})
+	took := time.Since(began)
+	if g.groupOf(set+"-0") == group {
+		t.Errorf("it is the group that was lost, %s", group)
+	}
+	g.helm("uninstall", lone, "--namespace="+namespace, "--wait")
+	for _, name := range g.claimsOf("data-" + lone + "-") {
+		g.kubectl("-n", namespace, "delete", "pvc", name, "--timeout=1m")
+	}
+	return fmt.Sprintf(", of which %s from when its claim was lost", round(took))
+}

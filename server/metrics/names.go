@@ -23,7 +23,7 @@ var Metrics = []Metric{
 	{"trireme_group_term", "", Gauge, 1, "Raft's term"},
 	{"trireme_group_leader_known", "", Gauge, 1, "1 while the node knows who leads"},
 	{"trireme_group_members", "", Gauge, 1, "members of the group; the label role is voter or learner"},
-	{"trireme_group_other_group", "", Gauge, 1, "1 while nodes of another group answer the leader, which tells it, where its own are to be: two groups were made of one"},
+	{"trireme_group_other_group", "", Gauge, 1, "1 while nodes of another group answer the leader, or a member that hears no majority, which tell it, where their own are to be: two groups were made of one"},
 	{"trireme_group_member_reachable", "", Gauge, 1, "1 while the leader, which tells it, hears from another member; the labels are member (its id) and address"},
 	{"trireme_group_member_lag_entries", "", Gauge, 1, "entries that the group has agreed on and that the member has not applied, as far as the leader, which tells it, knows; absent while it has heard nothing; the labels are the same"},
 	{"trireme_group_member_lag_seconds", "", Gauge, 1, "how far the member is behind: the longer of what it said last and of how long ago the leader, which tells it, can prove that the member had everything, which goes on growing while a member is silent and lacks something; 0: less than the leader can tell, two seconds; absent while the member is being given its data; the labels are the same"},

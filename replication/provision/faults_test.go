@@ -383,7 +383,7 @@ func TestFullDisk(t *testing.T) {
 		used = j.fs.Used()
 	})
 	for _, stop := range []bool{false, true} {
-		for _, room := range []int64{100 << 10, used / 2, used - 600<<10, used - 200<<10, used - 10<<10} {
+		for _, room := range []int64{100 << 10, used / 2, used - 600<<10, used - 200<<10, used - 60<<10} {
 			simRun(t, 1, func(e env.Env, d *donor) {
 				j := newJob(t, e, d.net)
 				j.opt.Streams = 3

@@ -146,7 +146,7 @@ var Sections = []Section{
 		{Name: "http_console", Kind: Switch, Default: "ON", Doc: "Serve the web console on http_port, for accounts of the database (docs/console.md)."},
 		{Name: "http_console_timeout", Kind: Duration, Default: "30m", Min: 10 * second, Max: 12 * 3600 * second, Doc: "Who does nothing in the web console for so long is signed out."},
 		{Name: "http_pprof", Kind: Switch, Default: "OFF", Doc: "Serve /debug/pprof/ on http_port, for go tool pprof: profiles tell of statements and memory, and taking them costs time."},
-		{Name: "memory_limit", Kind: Bytes, Default: "0", Max: 16 * tib, Doc: "Memory of the process in all: what innodb_buffer_pool_size leaves of it is for Go's heap, see settings.md. 0: the limit of its container, if it has one. GOMEMLIMIT, if set, is the heap's limit instead."},
+		{Name: "memory_limit", Kind: Bytes, Default: "0", Max: 16 * tib, Doc: "Memory of the process in all: what innodb_buffer_pool_size leaves of it is for Go's heap, see settings.md, and half of that is what statements may keep together (temptable_max_ram). 0: the limit of its container, if it has one. GOMEMLIMIT, if set, is the heap's limit instead."},
 		{Name: "audit_log", Doc: "A file to which changes by operators are written, a line of JSON for each; empty: they go to the log."},
 		{Name: "backup_max_age", Kind: Duration, Default: "0s", Max: 3660 * 24 * 3600 * second, Doc: "How old the last backup of the group that is kept (trireme backup --into) may become: the metrics tell it, and the alert TriremeBackupTooOld goes by it. 0: backups are not expected."},
 		{Name: "shutdown_timeout", Kind: Duration, Default: "30s", Max: 3600 * second, Doc: "How long statements may go on when the node stops."},

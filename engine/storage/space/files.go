@@ -299,9 +299,10 @@ func (r *Registry) Drop(no uint32) error {
 	if f != nil {
 		err = f.Close()
 	}
-	if err = errors.Join(err, r.removeFile(no), r.written.drop(no)); err != nil {
+	if err = errors.Join(err, r.removeFile(no)); err != nil {
 		return err
 	}
+	r.written.drop(no)
 	r.mu.Lock()
 	delete(r.handles, no)
 	r.mu.Unlock()

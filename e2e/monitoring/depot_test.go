@@ -239,9 +239,9 @@ func unread(t *testing.T, w *watched) {
 			}
 		}
 	})
-	defer reading.Wait()
-	defer func() { close(end) }()
 	about(t, w.only("TriremeDiskReadsFail"), "TriremeDiskReadsFail", bad)
+	close(end)
+	reading.Wait() // the disk is well from then on
 	w.of(bad).failReads("")
 	w.run(db, "DROP TABLE bank.cold")
 }

@@ -61,3 +61,22 @@ func TestGuardedVariable(t *testing.T) {
 		}
 	}
 }
+
+// TestJSONMemory: what the parser keeps of a text with very many values is counted.
+func TestJSONMemory(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	s := r.Open(session.ConnectionInfo{})
+	for _, f := range []string{"JSON_LENGTH(%s)", "JSON_VALID(%s)", "JSON_LENGTH(CAST(%s AS JSON))"} {
+		few := fmt.Sprintf("SELECT "+f+" AS n", "CONCAT('[',REPEAT('1,',100000),'1]')")
+		if got := r.Text(s, few); strings.Contains(got, "error") {
+			t.Errorf("%s: %s", few, got)
+		}
+		many := fmt.Sprintf("SELECT "+f+" AS n", "CONCAT('[',REPEAT('1,',3000000),'1]')")
+		if got := r.Text(s, many); !strings.Contains(got, "error 3170") {
+			t.Errorf("%s: %s", many, got)
+		}
+	}
+	if used := r.Manager.StatementMemory().Used(); used != 0 {
+		t.Errorf("%d bytes are left over", used)
+	}
+}

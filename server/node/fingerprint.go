@@ -17,7 +17,7 @@ var alikeSettings = []string{"cluster_name", "heartbeat_interval", "election_tic
 func (n *Node) fingerprint() uint64 {
 	h := sha256.New()
 	for _, g := range n.sessions.Globals() {
-		if g.Changeable {
+		if g.Changeable && g.Name != "temptable_max_ram" { // by default a part of the machine's memory
 			fmt.Fprintf(h, "%q=%q\n", g.Name, g.Value)
 		}
 	}

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"bytes"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 	"github.com/triremedb/trireme/engine/types/json"
@@ -119,11 +120,38 @@ func (x *Context) jsonParse(v types.Value, from *types.Type, where string) (type
 		out, _ := types.Convert(x.Scratch(), text, types.CharsetLatin1, types.CharsetUTF8MB4)
 		text = x.Keep(out)
 	}
-	doc, err := json.Parse(x.Scratch(), text)
+	doc, err := x.parseJSON(x.Scratch(), text)
 	if err != nil {
 		return types.Null, jsonTextError(err, where)
 	}
 	return types.NewJSON(x.Keep(doc)), nil
+}
+
+const (
+	// elementBytes is about what the parser keeps for each value and name of a text.
+	elementBytes = 100
+	// countedText is from which size on what parsing takes is counted, in bytes.
+	countedText = 64 << 10
+)
+
+// parseJSON parses a text. What the parser keeps of a large one, many times its size where values are
+// short, is counted meanwhile. Error: 3170 besides those of the text.
+func (x *Context) parseJSON(dst, text []byte) ([]byte, error) {
+	if len(text) < countedText {
+		return json.Parse(dst, text)
+	}
+	work := int64(len(text))
+	for _, c := range []byte(",:[{") {
+		work += elementBytes * int64(bytes.Count(text, []byte{c}))
+	}
+	if err := x.Account(work); err != nil {
+		return nil, err
+	}
+	doc, err := json.Parse(dst, text)
+	if e := x.Account(-work); err == nil {
+		err = e
+	}
+	return doc, err
 }
 
 func jsonTextError(err error, where string) error {

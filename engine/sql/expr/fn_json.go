@@ -227,15 +227,15 @@ func registerJSONTexts() {
 }
 
 // jsonValid looks at text; other types than text and JSON are no documents.
-func jsonValid(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+func jsonValid(x *Context, c *Call, a []types.Value) (types.Value, error) {
 	switch {
 	case a[0].Class() == types.ClassJSON:
 		return boolValue(true), nil
 	case a[0].Class() != types.ClassBytes || c.Args[0].Type().IsBlob():
 		return boolValue(false), nil
 	}
-	_, err := json.Parse(nil, c.argText(a, 0))
-	if err == json.ErrTooDeep {
+	_, err := x.parseJSON(nil, c.argText(a, 0))
+	if _, short := err.(*types.Error); short || err == json.ErrTooDeep {
 		return types.Null, err // nobody knows what follows
 	}
 	return boolValue(err == nil), nil
@@ -264,7 +264,7 @@ var (
 			if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 				return a[0], nil
 			}
-			doc, err := json.Parse(x.Scratch(), s)
+			doc, err := x.parseJSON(x.Scratch(), s)
 			if err != nil {
 				return types.Null, jsonTextError(err, " in argument 1 to function json_unquote")
 			}

@@ -20,10 +20,7 @@ func (s *Session) grantRoles(ctx context.Context, st *ast.GrantRole) error {
 	if err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
-		if err := mayOperate(set, by, append(slices.Clone(roles), users...)...); err != nil {
-			return err
-		}
+	return s.changeAccounts(ctx, append(slices.Clone(roles), users...), func(set *priv.Set, by *priv.Active) error {
 		// A role that gives SYSTEM_USER by another one gives it, too, which MySQL lets pass.
 		if !st.Revoke && !by.SystemUser() && slices.ContainsFunc(roles, set.SystemDefiner) {
 			return by.Needs(0, priv.SystemUser)
@@ -134,10 +131,7 @@ func (s *Session) setDefaultRoles(ctx context.Context, st *ast.SetDefaultRole) e
 			}
 		}
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
-		if err := mayOperate(set, by, ids...); err != nil {
-			return err
-		}
+	return s.changeAccounts(ctx, ids, func(set *priv.Set, _ *priv.Active) error {
 		for _, id := range ids {
 			a := set.Account(id)
 			if a == nil {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -55,9 +56,10 @@ func (s *Session) runAccount(st ast.Statement) (out Outcome, err error) {
 
 // changeAccounts runs change on a copy of the accounts, and writes what it has changed,
 // in a transaction. Statements about accounts come one after the other: each has mysql.user
-// for itself from its beginning, since it will change the definition. by is what the session may do by the accounts as they
+// for itself from its beginning, since it will change the definition. on are the accounts that it acts on, and gives or
+// takes away (error 1227, see mayOperate). by is what the session may do by the accounts as they
 // are then: who asks its privileges within would wait for itself.
-func (s *Session) changeAccounts(ctx context.Context, change func(set *priv.Set, by *priv.Active) error) error {
+func (s *Session) changeAccounts(ctx context.Context, on []priv.ID, change func(set *priv.Set, by *priv.Active) error) error {
 	by := s.privileges()
 	if err := s.trx.tables.check(priv.Schema, priv.TableNames[0]); err != nil {
 		return err
@@ -78,6 +80,9 @@ func (s *Session) changeAccounts(ctx context.Context, change func(set *priv.Set,
 		}
 		if by != everything {
 			by = before.Active(s.accountID(), s.info.Host, s.acl.roles)
+		}
+		if err := mayOperate(before, by, on); err != nil {
+			return err
 		}
 		after := before.Clone()
 		if err := change(after, by); err != nil {
@@ -102,7 +107,7 @@ func (s *Session) userID(u ast.User) (priv.ID, error) {
 }
 
 // mayOperate checks that the session may act on accounts: on one that holds SYSTEM_USER may only who does, too. Error: 1227.
-func mayOperate(set *priv.Set, by *priv.Active, ids ...priv.ID) error {
+func mayOperate(set *priv.Set, by *priv.Active, ids []priv.ID) error {
 	if by.SystemUser() {
 		return nil
 	}
@@ -168,10 +173,7 @@ func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 	if err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
-		if err := mayOperate(set, by, defaults...); err != nil {
-			return err
-		}
+	return s.changeAccounts(ctx, defaults, func(set *priv.Set, _ *priv.Active) error {
 		var failed []string
 		for i := range st.Users {
 			id, err := s.userID(st.Users[i].User)
@@ -345,27 +347,17 @@ func jsonQuote(text string) string {
 }
 
 func (s *Session) alterUsers(ctx context.Context, st *ast.AlterUser) error {
-	self := len(st.Options) == 0
-	for i := range st.Users {
-		id, err := s.userID(st.Users[i].User)
-		if err != nil {
-			return err
-		}
-		self = self && id == s.accountID()
-	}
-	if !self {
-		if err := s.mayAdminister(priv.Update); err != nil {
-			return err
-		}
-	}
 	ids, err := s.userIDs(usersOf(st.Users))
 	if err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
-		if err := mayOperate(set, by, ids...); err != nil {
+	other := func(id priv.ID) bool { return id != s.accountID() }
+	if len(st.Options) > 0 || slices.ContainsFunc(ids, other) {
+		if err := s.mayAdminister(priv.Update); err != nil {
 			return err
 		}
+	}
+	return s.changeAccounts(ctx, ids, func(set *priv.Set, _ *priv.Active) error {
 		var failed []string
 		for i, id := range ids {
 			a := set.Account(id)
@@ -405,10 +397,7 @@ func (s *Session) dropUsers(ctx context.Context, st *ast.DropUser) error {
 	if err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
-		if err := mayOperate(set, by, ids...); err != nil {
-			return err
-		}
+	return s.changeAccounts(ctx, ids, func(set *priv.Set, by *priv.Active) error {
 		for _, id := range ids {
 			// What nobody can log in with is a role; accounts are dropped with CREATE USER.
 			if a := set.Account(id); st.Role && a != nil && !a.Locked {
@@ -448,10 +437,7 @@ func (s *Session) renameUsers(ctx context.Context, st *ast.RenameUser) error {
 	if err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
-		if err := mayOperate(set, by, ids...); err != nil {
-			return err
-		}
+	return s.changeAccounts(ctx, ids, func(set *priv.Set, _ *priv.Active) error {
 		var failed []string
 		for i, from := range ids[:len(old)] {
 			to := ids[len(old)+i]
@@ -484,10 +470,7 @@ func (s *Session) setPassword(ctx context.Context, st *ast.SetPassword) error {
 			return err
 		}
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
-		if err := mayOperate(set, by, id); err != nil {
-			return err
-		}
+	return s.changeAccounts(ctx, []priv.ID{id}, func(set *priv.Set, _ *priv.Active) error {
 		a := set.Account(id)
 		if a == nil {
 			return newError(1133, "42000", "Can't find any matching row in the user table")
@@ -521,18 +504,11 @@ func (s *Session) grant(ctx context.Context, st *ast.Grant) error {
 	if err := s.mayGrant(r, st.Revoke); err != nil {
 		return err
 	}
-	var ids []priv.ID
-	for i := range st.Users {
-		id, err := s.userID(st.Users[i].User)
-		if err != nil {
-			return err
-		}
-		ids = append(ids, id)
+	ids, err := s.userIDs(usersOf(st.Users))
+	if err != nil {
+		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
-		if err := mayOperate(set, by, ids...); err != nil {
-			return err
-		}
+	return s.changeAccounts(ctx, ids, func(set *priv.Set, _ *priv.Active) error {
 		if !st.Revoke {
 			if err := s.checkGranted(r); err != nil {
 				return err
@@ -614,10 +590,7 @@ func (s *Session) revokeAll(ctx context.Context, st *ast.RevokeAll) error {
 	if err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, func(set *priv.Set, by *priv.Active) error {
-		if err := mayOperate(set, by, ids...); err != nil {
-			return err
-		}
+	return s.changeAccounts(ctx, ids, func(set *priv.Set, _ *priv.Active) error {
 		for _, id := range ids {
 			a := set.Account(id)
 			switch {

@@ -54,8 +54,7 @@ func asksOf(st ast.Statement, schema string) []ask {
 			need |= priv.Update
 		}
 		w.add(st.Table, need, false, "")
-		rest := *st
-		w.walk(&rest, nil)
+		w.walk(st, nil)
 	case *ast.Update:
 		hidden := w.with(st.With, nil)
 		rest := *st

@@ -265,7 +265,7 @@ func (w *pageWork) read(id page.ID, p []byte) (there bool, err error) {
 		if err := page.Verify(p, id); err != nil {
 			return false, err
 		}
-		// From the first change on that the log has it brings any page up to date.
+		// The log has all changes from first on: a page of then or later lacks none of them.
 		if page.GetLSN(p) < r.first {
 			if err := r.spaces.CheckLSN(id, p); err != nil {
 				return false, err

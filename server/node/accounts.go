@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
@@ -15,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/mysqlwire"
+	"github.com/triremedb/trireme/server/users"
 )
 
 // accounts finds accounts for the doors.
@@ -110,34 +109,18 @@ func (n *Node) hasAccounts() bool {
 
 // rootPassword is what the configuration says, or drawn: then it is told.
 func (n *Node) rootPassword() (password string, drawn bool, err error) {
-	for _, setting := range []string{"initial_root_password_file", "initial_root_password", "root_password_file"} {
-		switch text := n.cfg.String(setting); {
-		case text == "":
-		case setting == "initial_root_password":
-			return text, false, nil
-		default:
-			password, err = firstLine(text)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", setting, err)
+	if password = n.cfg.String("initial_root_password"); password != "" { // then there is no file of it
+		return password, false, nil
+	}
+	for _, setting := range []string{"initial_root_password_file", "root_password_file"} {
+		if file := n.cfg.String(setting); file != "" {
+			if password, err = users.ReadPassword(file); err != nil {
+				err = fmt.Errorf("%s: %s: %w", setting, file, err)
 			}
 			return password, false, err
 		}
 	}
 	return rand.Text()[:20], true, nil
-}
-
-// firstLine is the first line of a file. An empty one is an error.
-func firstLine(file string) (string, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	line, _, _ := bytes.Cut(b, []byte("\n"))
-	text := strings.TrimSpace(string(line))
-	if text == "" {
-		return "", fmt.Errorf("%s has an empty first line", file)
-	}
-	return text, nil
 }
 
 const (

@@ -26,6 +26,11 @@ func Guard(cfg *config.Config, d discovery.Discovery, probe func(addr string) (d
 // Founders is how many nodes found the group, as a node with these settings takes it.
 func Founders(cfg *config.Config) int { return founders(cfg) }
 
+// RootPassword is what root@% of a new group gets by these settings; drawn: they say nothing.
+func RootPassword(cfg *config.Config) (password string, drawn bool, err error) {
+	return (&Node{cfg: cfg}).rootPassword()
+}
+
 // SetJoinPatience changes how long a pod waits until it tells that it is no member yet, and returns what changes it back.
 func SetJoinPatience(d time.Duration) (back func()) {
 	was := joinPatience

@@ -87,7 +87,7 @@ func readEntry(dir, name string) (e entry) {
 		e.fail(accountFile, err)
 		return e
 	}
-	if e.password, err = readPassword(filepath.Join(dir, name, passwordFile)); err != nil {
+	if e.password, err = ReadPassword(filepath.Join(dir, name, passwordFile)); err != nil {
 		e.fail(passwordFile, err)
 	}
 	sum := sha256.New()

@@ -66,7 +66,7 @@ func (r *Root) Look(ctx context.Context, now time.Time) {
 		r.tell(ctx, nil, now)
 		return
 	}
-	password, err := readPassword(r.file)
+	password, err := ReadPassword(r.file)
 	sum := sha256.Sum256([]byte(password))
 	if err == nil && sum == r.sum {
 		r.tell(ctx, nil, now) // a file that could not be read is there again
@@ -100,8 +100,8 @@ func (r *Root) tell(ctx context.Context, err error, now time.Time) {
 	}
 }
 
-// readPassword reads the first line of a file.
-func readPassword(file string) (string, error) {
+// ReadPassword reads a password from a file: its first line.
+func ReadPassword(file string) (string, error) {
 	b, err := readFile(file)
 	if err != nil {
 		return "", err

@@ -93,17 +93,22 @@ func columnKeys(columns []ast.ColumnDef) []ast.ForeignKey {
 	return list
 }
 
+// parent is the table that a foreign key refers to, perhaps the one defined; nil: it is not there.
+func (d *definer) parent(k *record.ForeignKey) (*record.Table, error) {
+	if k.RefSchema == d.t.Schema && k.RefTable == d.t.Name {
+		return d.t, nil
+	}
+	if d.env.Table == nil {
+		return nil, nil
+	}
+	return d.env.Table(k.RefSchema, k.RefTable)
+}
+
 // referredKey gives a foreign key without columns of the other table those of its primary key.
 func (d *definer) referredKey(k *record.ForeignKey) error {
-	parent := d.t
-	if k.RefSchema != d.t.Schema || k.RefTable != d.t.Name {
-		parent = nil
-		if d.env.Table != nil {
-			var err error
-			if parent, err = d.env.Table(k.RefSchema, k.RefTable); err != nil {
-				return err
-			}
-		}
+	parent, err := d.parent(k)
+	if err != nil {
+		return err
 	}
 	if parent == nil {
 		return errorf(1824, "Failed to open the referenced table '%s'", k.RefTable)
@@ -209,23 +214,16 @@ func leads(ix *record.Index, columns []uint32) bool {
 // checkParent checks a foreign key against the table that it refers to. Without
 // foreign_key_checks a table that is not there is none's business yet.
 func (d *definer) checkParent(k *record.ForeignKey) error {
-	parent := d.t
-	if k.RefSchema != d.t.Schema || k.RefTable != d.t.Name {
-		parent = nil
-		if d.env.Table != nil {
-			var err error
-			if parent, err = d.env.Table(k.RefSchema, k.RefTable); err != nil {
-				return err
-			}
-		}
-		switch {
-		case parent == nil && d.env.ForeignKeyChecks:
-			return errorf(1824, "Failed to open the referenced table '%s'", k.RefTable)
-		case parent == nil:
-			return nil
-		case IsView(parent):
-			return errorf(1347, "'%s.%s' is not BASE TABLE", k.RefSchema, k.RefTable)
-		}
+	parent, err := d.parent(k)
+	switch {
+	case err != nil:
+		return err
+	case parent == nil && d.env.ForeignKeyChecks:
+		return errorf(1824, "Failed to open the referenced table '%s'", k.RefTable)
+	case parent == nil:
+		return nil
+	case IsView(parent):
+		return errorf(1347, "'%s.%s' is not BASE TABLE", k.RefSchema, k.RefTable)
 	}
 	return CheckReference(d.t, k, parent)
 }

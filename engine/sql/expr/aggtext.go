@@ -296,23 +296,18 @@ const buildCopies = 5
 
 // append appends the document of a list. What making it takes is counted meanwhile.
 func (s *documents) append(x *Context, out *types.Vector, list []byte) error {
-	work := int64(buildCopies * len(list))
-	if err := x.Account(work); err != nil {
+	return x.during(int64(buildCopies*len(list)), func() error {
+		doc, err := s.build(list)
+		if err != nil {
+			err = jsonTextError(err, "")
+		} else {
+			out.AppendBytes(doc)
+		}
+		if cap(s.doc) > keepBytes {
+			s.doc, s.builder = nil, json.Builder{}
+		}
 		return err
-	}
-	doc, err := s.build(list)
-	if err != nil {
-		err = jsonTextError(err, "")
-	} else {
-		out.AppendBytes(doc)
-	}
-	if cap(s.doc) > keepBytes {
-		s.doc, s.builder = nil, json.Builder{}
-	}
-	if e := x.Account(-work); err == nil {
-		err = e
-	}
-	return err
+	})
 }
 
 func (s *documents) build(list []byte) ([]byte, error) {

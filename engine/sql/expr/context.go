@@ -280,6 +280,18 @@ func (x *Context) Account(delta int64) error {
 	return x.Memory(delta)
 }
 
+// during counts memory that work takes and gives back. Errors: 3170, and those of work.
+func (x *Context) during(bytes int64, work func() error) error {
+	if err := x.Account(bytes); err != nil {
+		return err
+	}
+	err := work()
+	if e := x.Account(-bytes); err == nil {
+		err = e
+	}
+	return err
+}
+
 // Warning hands a warning to the statement.
 func (x *Context) Warning(e *types.Error) {
 	if x.Warn != nil {

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 	"github.com/triremedb/trireme/engine/types/json"
@@ -136,7 +137,7 @@ const (
 
 // parseJSON parses a text. What the parser keeps of a large one, many times its size where values are
 // short, is counted meanwhile. Error: 3170 besides those of the text.
-func (x *Context) parseJSON(dst, text []byte) ([]byte, error) {
+func (x *Context) parseJSON(dst, text []byte) (doc []byte, err error) {
 	if len(text) < countedText {
 		return json.Parse(dst, text)
 	}
@@ -144,13 +145,10 @@ func (x *Context) parseJSON(dst, text []byte) ([]byte, error) {
 	for _, c := range []byte(",:[{") {
 		work += elementBytes * int64(bytes.Count(text, []byte{c}))
 	}
-	if err := x.Account(work); err != nil {
-		return nil, err
-	}
-	doc, err := json.Parse(dst, text)
-	if e := x.Account(-work); err == nil {
-		err = e
-	}
+	err = x.during(work, func() (err error) {
+		doc, err = json.Parse(dst, text)
+		return err
+	})
 	return doc, err
 }
 

@@ -123,25 +123,12 @@ func literal(pattern string) (name string, ok bool) {
 
 // Granted reports whether a role is granted to an account, directly or by another role.
 func (s *Set) Granted(id, role ID) bool {
-	seen := map[ID]bool{}
-	var search func(id ID) bool
-	search = func(id ID) bool {
-		a := s.accounts[id]
-		if a == nil || seen[id] {
-			return false
-		}
-		seen[id] = true
-		if _, ok := a.Roles[role]; ok {
+	for of := range s.reach(id) {
+		if _, ok := s.accounts[of].Roles[role]; ok {
 			return true
 		}
-		for r := range a.Roles {
-			if search(r) {
-				return true
-			}
-		}
-		return false
 	}
-	return search(id)
+	return false
 }
 
 // Global reports whether all of the privileges are held on everything.

@@ -33,8 +33,9 @@ type Account struct {
 	used, peak, limit int64
 	spilled           int64 // bytes written to temporary files
 
-	share *Share
-	taken int64 // of the share: used, and what is left of the last grain
+	share   *Share
+	taken   int64 // of the share: used, and what is left of the last grain
+	crowded bool  // what was refused last was so because of the share
 }
 
 // NewAccount returns an account with a limit; 0 is none.
@@ -76,16 +77,23 @@ func (a *Account) settle() {
 // Fits reports whether n more bytes are within the limit, and within what the statements
 // of the node may have together.
 func (a *Account) Fits(n int64) bool {
+	a.crowded = false
 	if a.limit != 0 && a.used+n > a.limit {
 		return false
 	}
-	return a.share == nil || a.share.fits(a.used+n-a.taken)
+	a.crowded = a.share != nil && !a.share.fits(a.used+n-a.taken)
+	return !a.crowded
 }
 
 // Beyond reports whether so much is used that even what cannot go to disk has to end: factor
 // times the limit, or more than all statements of the node may have.
 func (a *Account) Beyond(factor int64) bool {
-	return a.used > factor*max(a.limit, 1<<20) || a.share != nil && a.share.beyond()
+	a.crowded = false
+	if a.used > factor*max(a.limit, 1<<20) {
+		return true
+	}
+	a.crowded = a.share != nil && a.share.beyond()
+	return a.crowded
 }
 
 // Used is what is counted now, Peak the most that was.
@@ -110,9 +118,10 @@ func (a *Account) Room() int64 {
 	return a.limit
 }
 
-// Exceeded is the error for work on what that cannot go to disk.
+// Exceeded is the error for work on what that cannot go to disk, after Fits or Beyond has said
+// that there is no room for it: it names the limit that was met.
 func (a *Account) Exceeded(what string) error {
-	if a.share != nil && (a.limit == 0 || a.used <= a.limit/2) {
+	if a.crowded {
 		a.share.budget.refused.Add(1)
 		return types.NewError(ErrnoCapacity, "Memory capacity of %d bytes for '%s' exceeded. %s", a.share.budget.Limit(), "temptable_max_ram",
 			"All statements of this node have no more together, and "+what+" cannot go to disk: try again, or let the statement keep less.")

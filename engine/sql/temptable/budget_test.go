@@ -72,6 +72,12 @@ func TestBudgetAlone(t *testing.T) {
 	if e := a.Exceeded("GROUP BY").(*types.Error); e.Number != ErrnoCapacity || !strings.Contains(e.Error(), "67108864 bytes for 'temptable_max_ram'") || b.Refused() != 1 {
 		t.Errorf("%v, counted %d", e, b.Refused())
 	}
+	if a.Fits(1 << 30) { // alone it is more than the account's own limit
+		t.Error("1 GiB fits")
+	}
+	if e := a.Exceeded("expression").(*types.Error); !strings.Contains(e.Error(), "268435456 bytes for 'expression'") || b.Refused() != 1 {
+		t.Errorf("%v, counted %d", e, b.Refused())
+	}
 	b.SetLimit(0)
 	for a.Fits(1 << 20) {
 		a.Add(1 << 20)

@@ -29,6 +29,8 @@
 //   - The first sector of page 0 names the database, the space and the format; it
 //     never changes after creation, so that no torn write harms it. A file that
 //     names another database is refused.
+//   - The registry knows with which LSN each page was written last, as far as it was
+//     durable then (written.go): a page that is read and is older is damaged.
 //
 // # Latches
 //

@@ -1,7 +1,6 @@
 package space
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -37,14 +36,15 @@ type written struct {
 	opt  *Options
 	name func(no uint32) string
 	most int        // chunks in memory
-	turn *env.Mutex // held by whoever reads or writes the files
+	turn *env.Mutex // held by whoever writes the files, or changes which chunks are in memory
 
 	mu     sync.Mutex // guards what follows
 	chunks map[chunkID]*chunk
 	ring   []chunkID // the chunks in memory, in which a hand goes round for those not used of late
 	hand   int
 	dirty  int
-	noted  bool // something since the last call of save
+	writes uint64 // of chunks, so far
+	noted  bool   // something since the last call of save
 	saved  time.Duration
 }
 
@@ -94,10 +94,17 @@ func (w *written) lsn(id page.ID) page.LSN {
 		w.mu.Unlock()
 		return lsn
 	}
+	writes := w.writes
 	w.mu.Unlock()
+	k := w.read(c) // many tasks may read at a time
 	w.turn.Lock()
 	defer w.turn.Unlock()
-	w.load(c)
+	w.mu.Lock()
+	if w.writes != writes {
+		k = nil // it may have been written meanwhile
+	}
+	w.mu.Unlock()
+	w.load(c, k)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.chunks[c].lsns[i]
@@ -109,7 +116,7 @@ func (w *written) note(space uint32, pages []writtenPage) {
 	defer w.turn.Unlock()
 	for _, p := range pages {
 		c, i := chunkOf(page.ID{Space: space, No: p.no})
-		w.load(c)
+		w.load(c, nil)
 		w.mu.Lock()
 		k := w.chunks[c]
 		k.lsns[i], k.used, w.noted = p.lsn, true, true
@@ -121,10 +128,11 @@ func (w *written) note(space uint32, pages []writtenPage) {
 	}
 }
 
-// load brings a chunk into memory, where it stays while the caller has the turn.
+// load brings a chunk into memory, where it stays while the caller has the turn: as it was read, or as it is read
+// now (nil).
 //
 // REQUIRES: turn.
-func (w *written) load(c chunkID) {
+func (w *written) load(c chunkID, k *chunk) {
 	w.mu.Lock()
 	there, full := w.chunks[c] != nil, len(w.ring) >= w.most
 	w.mu.Unlock()
@@ -134,6 +142,18 @@ func (w *written) load(c chunkID) {
 	if full {
 		w.makeRoom()
 	}
+	if k == nil {
+		k = w.read(c)
+	}
+	w.mu.Lock()
+	k.at = len(w.ring)
+	w.chunks[c] = k
+	w.ring = append(w.ring, c)
+	w.mu.Unlock()
+}
+
+// read reads a chunk from its file.
+func (w *written) read(c chunkID) *chunk {
 	k := &chunk{used: true}
 	if f, err := w.opt.FS.Open(w.name(c.space), file.OpenOptions{ReadOnly: true}); err == nil {
 		var b [chunkSize]byte
@@ -142,11 +162,7 @@ func (w *written) load(c chunkID) {
 		}
 		_ = f.Close() // it was only read
 	}
-	w.mu.Lock()
-	k.at = len(w.ring)
-	w.chunks[c] = k
-	w.ring = append(w.ring, c)
-	w.mu.Unlock()
+	return k
 }
 
 // makeRoom drops a chunk that was not used of late, after writing it if need be.
@@ -196,6 +212,7 @@ func (w *written) forget(c chunkID) {
 func (w *written) write(c chunkID) error {
 	var b [chunkSize]byte
 	w.mu.Lock()
+	w.writes++
 	k := w.chunks[c]
 	le.PutUint32(b[4:], c.space)
 	le.PutUint32(b[8:], c.no)
@@ -232,7 +249,7 @@ func (w *written) decode(k *chunk, c chunkID, b []byte) {
 		return
 	}
 	for i := range k.lsns {
-		k.lsns[i] = page.LSN(binary.LittleEndian.Uint64(b[chunkHeader+8*i:]))
+		k.lsns[i] = page.LSN(le.Uint64(b[chunkHeader+8*i:]))
 	}
 }
 

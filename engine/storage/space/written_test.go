@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/env"
@@ -138,5 +140,93 @@ func TestWrittenDurable(t *testing.T) {
 	fault.Stop()
 	if lsn := w.reg.written.lsn(id); lsn != 1<<40 {
 		t.Errorf("after a sync that failed %d is known", lsn)
+	}
+}
+
+// TestWrittenConcurrent: readers bring chunks in beside the task that notes; nobody is told of more than was noted, and in the
+// end nothing is forgotten.
+func TestWrittenConcurrent(t *testing.T) {
+	w := lsnMap(t, file.OS(t.TempDir()), testDB)
+	var noted [300]atomic.Uint64 // of one page of each chunk
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	for seed := range uint64(4) {
+		readers.Go(func() {
+			for rng := rand.New(rand.NewPCG(seed, 2)); ; {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				c := rng.Uint32N(300)
+				if got := uint64(w.lsn(page.ID{Space: 9, No: c * chunkPages})); got > noted[c].Load() {
+					t.Errorf("chunk %d: %d is known, and %d was noted", c, got, noted[c].Load())
+					return
+				}
+			}
+		})
+	}
+	rng := rand.New(rand.NewPCG(3, 3))
+	for i := range uint64(4000) {
+		c := rng.Uint32N(300)
+		noted[c].Store(i + 1)
+		w.note(9, []writtenPage{{c * chunkPages, page.LSN(i + 1)}})
+		if i%200 == 0 {
+			w.save(true)
+		}
+	}
+	close(stop)
+	readers.Wait()
+	for c := range noted {
+		if got := uint64(w.lsn(page.ID{Space: 9, No: uint32(c * chunkPages)})); got != noted[c].Load() {
+			t.Errorf("chunk %d: %d is known, and %d was noted", c, got, noted[c].Load())
+		}
+	}
+}
+
+// afterRead is a file system that does something once a file was read.
+type afterRead struct {
+	file.FS
+	do func()
+}
+
+type readFile struct {
+	file.File
+	fs *afterRead
+}
+
+func (f *afterRead) Open(name string, opt file.OpenOptions) (file.File, error) {
+	got, err := f.FS.Open(name, opt)
+	return &readFile{got, f}, err
+}
+
+func (f *readFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	if do := f.fs.do; do != nil {
+		f.fs.do = nil
+		do()
+	}
+	return n, err
+}
+
+// TestWrittenMeanwhile: a chunk that is noted, written and dropped while another task has just read it is read once more.
+func TestWrittenMeanwhile(t *testing.T) {
+	fs := &afterRead{FS: file.OS(t.TempDir())}
+	w := lsnMap(t, fs, testDB)
+	dropAll := func() {
+		for c := range uint32(2*chunksLeast + 2) {
+			w.lsn(page.ID{Space: 8, No: c * chunkPages})
+		}
+	}
+	note := func(lsn page.LSN) { w.note(9, []writtenPage{{0, lsn}}) }
+	note(1)
+	dropAll()
+	fs.do = func() {
+		note(2)
+		dropAll()
+	}
+	w.lsn(page.ID{Space: 9})
+	if got := w.lsn(page.ID{Space: 9}); got != 2 {
+		t.Errorf("%d is known, and 2 was noted", got)
 	}
 }

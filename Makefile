@@ -160,8 +160,8 @@ clean:
 	rm -rf bin
 
 .PHONY: bin/trireme
-bin/trireme:
-	go build -o $@ ./cmd/trireme
+bin/trireme: ## as the image's is built, so that the compiler does its work once for both
+	CGO_ENABLED=0 go build -trimpath -o $@ ./cmd/trireme
 
 bin/testsum: $(wildcard tools/testsum/*.go) tools/go.mod
 	go -C tools build -o ../bin/testsum ./testsum

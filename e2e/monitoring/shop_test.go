@@ -201,8 +201,8 @@ func otherVersion(t *testing.T) string {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(dir, "trireme-server")
-	build := exec.Command("go", "build", "-overlay="+list, "-o", binary, "./cmd/trireme")
-	build.Dir = "../.."
+	build := exec.Command("go", "build", "-trimpath", "-overlay="+list, "-o", binary, "./cmd/trireme")
+	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

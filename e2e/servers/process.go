@@ -123,8 +123,9 @@ func Build(dir string) (string, error) {
 		return "", fmt.Errorf("go list: %w", err)
 	}
 	binary := filepath.Join(dir, "trireme-server")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/trireme")
-	build.Dir = strings.TrimSpace(string(root))
+	// As the image's program is built, so that the compiler does its work once for both.
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "./cmd/trireme")
+	build.Dir, build.Env = strings.TrimSpace(string(root)), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

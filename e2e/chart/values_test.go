@@ -179,3 +179,32 @@ func TestValuesPage(t *testing.T) {
 		}
 	}
 }
+
+// TestNullValues takes each group of values away, as `key: null` in a file of values does: the chart goes without it, or its
+// schema names what is missing. A template that fails on it names a line of its own.
+func TestNullValues(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(dir, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var defaults map[string]any
+	if err := yaml.Unmarshal(text, &defaults); err != nil {
+		t.Fatal(err)
+	}
+	nulls(defaults, func(name, values string) {
+		if _, err := render(values); err != nil && !strings.Contains(err.Error(), "missing property") {
+			t.Errorf("%s: null: %v", name, err)
+		}
+	})
+}
+
+// nulls calls f for each map in a map, and for those in them, with values that take it away.
+func nulls(of map[string]any, f func(name, values string)) {
+	for key, value := range of {
+		if m, ok := value.(map[string]any); ok {
+			f(key, fmt.Sprintf("{%q: null}", key))
+			nulls(m, func(name, values string) { f(key+"."+name, fmt.Sprintf("{%q: %s}", key, values)) })
+		}
+	}
+}

@@ -98,7 +98,7 @@ func (n *inserter) put(row []types.Value, err error) error {
 			}
 			if err == nil {
 				g.add(row, made, s.diag.count())
-				if len(g.rows) == g.most {
+				if len(g.rows) == g.most || s.x.Held() {
 					err = n.addGroup()
 				}
 				return err

@@ -53,7 +53,7 @@ func (i *sessionInfo) UserVariable(name string) (types.Value, *types.Type) {
 
 func (i *sessionInfo) SetUserVariable(name string, v types.Value, t *types.Type) error {
 	if t == nil {
-		delete(i.user, foldName(name))
+		i.s().forgetUserVariable(foldName(name))
 		return nil
 	}
 	return i.s().setUserVariable(name, v, t)

@@ -80,3 +80,66 @@ func TestJSONMemory(t *testing.T) {
 		t.Errorf("%d bytes are left over", used)
 	}
 }
+
+// TestValueMemory: single values of functions, and those of user variables, are within temptable_max_ram,
+// however many there are one after the other, and nothing is left counted.
+func TestValueMemory(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{Variables: map[string]string{"temptable_max_ram": "16777216"}})
+	s := r.Open(session.ConnectionInfo{MultiStatements: true})
+	r.Exec(s, "CREATE DATABASE d; USE d; CREATE TABLE n (id INT PRIMARY KEY, s VARCHAR(50)); CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, s LONGTEXT)")
+	r.Exec(s, "CREATE TABLE g (id INT PRIMARY KEY, s VARCHAR(10), l LONGTEXT AS (REPEAT(s, 100000)))")
+	rows := strings.Builder{}
+	for i := range 60 {
+		fmt.Fprintf(&rows, ",(%d,'%050d')", i, i)
+	}
+	r.Exec(s, "INSERT INTO n VALUES "+rows.String()[1:])
+	used := func(of string) {
+		t.Helper()
+		if n := r.Manager.StatementMemory().Used(); n != 0 {
+			t.Fatalf("%s: %d bytes are left over", of, n)
+		}
+	}
+	for _, f := range []string{
+		"REPEAT('a', 20000000)", "SPACE(20000000)", "LPAD('a', 20000000, 'b')", "RPAD('é', 20000000, 'é')", "REPLACE(REPEAT('0', 1000000), '0', REPEAT('b', 20))",
+		"CONCAT(REPEAT('a', 6000000), REPEAT('b', 6000000))", "CONCAT_WS(',', REPEAT('a', 6000000), REPEAT('b', 6000000))", "HEX(REPEAT('a', 6000000))",
+		"WEIGHT_STRING(REPEAT('a', 6000000))", "WEIGHT_STRING('a' AS CHAR(10000000))", "UNCOMPRESS(COMPRESS(REPEAT('a', 9000000)))", "UPPER(REVERSE(REPEAT('a', 9000000)))",
+		"EXPORT_SET(5, REPEAT('a', 300000), 'b')", "REGEXP_REPLACE(REPEAT('0', 200000), '0', REPEAT('b', 90))", "QUOTE(REPEAT('a', 9000000))",
+		"TO_BASE64(REPEAT('a', 9000000))", "INSERT(REPEAT('a', 9000000), 1, 1, 'b')", "CONVERT(CONVERT(REPEAT('a', 7000000) USING latin1) USING utf8mb4)",
+	} {
+		for _, text := range []string{"SELECT LENGTH(" + f + ")", "SELECT MAX(LENGTH(" + strings.Replace(f, "'a'", "SUBSTR(s, 50)", 1) + ")) FROM n", "DO LENGTH(" + f + ")"} {
+			if got := r.Text(s, text); !strings.Contains(got, "error 3170") {
+				t.Errorf("%s: %.200s", text, got)
+			}
+			used(text)
+		}
+	}
+	for _, text := range []string{
+		"SELECT SUM(LENGTH(REPEAT(s, 20000))) AS n FROM n", "SELECT SUM(LENGTH(CONCAT(REPEAT(s, 20000), id))) AS n FROM n", "SELECT SUM(CRC32(HEX(REPEAT(s, 20000)))) AS n FROM n",
+		"SELECT MAX(REPEAT(s, 20000)) = '' AS n FROM n", "SELECT COUNT(*) AS n FROM n WHERE REPEAT(s, 20000) > '1'", "SELECT COUNT(*) AS n FROM (SELECT REPEAT(s, 20000) AS x FROM n ORDER BY x LIMIT 50) d",
+		"SELECT COUNT(DISTINCT REPEAT(s, 20000)) AS n FROM n", "SELECT COUNT(*) AS n FROM (SELECT LAG(REPEAT(s, 20000)) OVER (ORDER BY id) AS l FROM n) d WHERE l IS NULL",
+		"SELECT SUM(LENGTH(IF(id > 5, REPEAT(s, 20000), s))) AS n FROM n", "SELECT COUNT(*) AS n FROM n a JOIN n b ON REPEAT(a.s, 20000) = REPEAT(b.s, 20000) WHERE b.id < 3",
+		"INSERT INTO t (s) SELECT REPEAT(s, 20000) FROM n", "INSERT INTO t (s) VALUES " + strings.Repeat("(REPEAT('ab', 500000)),", 49) + "('')", "UPDATE t SET s = CONCAT(REPEAT('x', 1000000), id) LIMIT 20",
+		"INSERT INTO t (id, s) SELECT id, s FROM n WHERE id > 0 ON DUPLICATE KEY UPDATE s = REPEAT('y', 1000000)", "INSERT INTO g (id, s) SELECT id, SUBSTR(s, 42) FROM n",
+		"SELECT SUM(LENGTH(l)) AS n FROM g", "SELECT SUM(LENGTH(REVERSE(s))) AS n FROM t", "SELECT id, UPPER(s) FROM t", "DELETE FROM t WHERE REVERSE(s) <> ''",
+	} {
+		if got := r.Text(s, text); strings.Contains(got, "error") {
+			t.Errorf("%s: %.200s", text, got)
+		}
+		used(text)
+	}
+	r.Exec(s, "SET @a = REPEAT('a', 6000000); SET @b = REPEAT('a', 3000000)")
+	if got := r.Text(s, "SET @c = REPEAT('a', 6000000)"); !strings.Contains(got, "error 3170") {
+		t.Errorf("15 MB of variables in 16 MiB, and one more that is copied: %s", got)
+	}
+	if n := r.Manager.StatementMemory().Used(); n != 9000000 {
+		t.Errorf("variables of 9000000 bytes: %d are counted", n)
+	}
+	r.Exec(s, "SET @a = 1, @b = REPEAT('b', 1000000)")
+	if n := r.Manager.StatementMemory().Used(); n != 1000000 {
+		t.Errorf("a variable of 1000000 bytes: %d are counted", n)
+	}
+	if err := s.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	used("variables of a session that was reset")
+}

@@ -221,6 +221,38 @@ func (s *Session) account(delta int64) error {
 	return nil
 }
 
+// holdWait is how long a statement waits for others to give back what its next large value
+// takes.
+const holdWait = time.Second
+
+// Hold accounts for memory that a connection is about to use for its session besides statements', in bytes; negative: that it
+// uses no more. Errors: as of a large value.
+func (s *Session) Hold(delta int64) error { return s.hold(delta) }
+
+// hold counts the memory of large values. Errors: 3170 if others leave no room for it, those
+// of an interrupted statement.
+func (s *Session) hold(delta int64) error {
+	if s.share.Hold(delta) {
+		return nil
+	}
+	if s.share.Alone(delta) {
+		return s.share.Exceeded("a value")
+	}
+	s.setState("Waiting for memory")
+	defer s.setState("")
+	for until := s.env.Monotonic() + holdWait; s.env.Monotonic() < until; {
+		if err := s.interrupted(); err != nil {
+			return err
+		}
+		s.parker.Drain()
+		s.parker.ParkFor(holdWait / 50)
+		if s.share.Hold(delta) {
+			return nil
+		}
+	}
+	return s.share.Exceeded("a value")
+}
+
 // sleep waits, until KILL, the statement's time limit or the node's giving up the lead ends it.
 func (s *Session) sleep(d time.Duration) (interrupted bool, err error) {
 	s.setState("User sleep")

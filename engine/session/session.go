@@ -166,6 +166,9 @@ func (s *Session) open(info ConnectionInfo) error {
 func (s *Session) forget() {
 	s.base = s.m.globalValues()
 	s.own = nil
+	for name := range s.user {
+		s.forgetUserVariable(name)
+	}
 	s.user = nil
 	s.forgetPrepared()
 	s.m.locks.releaseAll(s.id)
@@ -175,7 +178,7 @@ func (s *Session) forget() {
 	s.opt = settings{}
 	s.acl = sessionACL{}
 	s.memoryHook = s.account
-	s.x.Env, s.x.Session, s.x.Interrupted, s.x.Memory = s.env, (*sessionInfo)(s), s.interrupted, s.memoryHook
+	s.x.Env, s.x.Session, s.x.Interrupted, s.x.Memory, s.x.Hold = s.env, (*sessionInfo)(s), s.interrupted, s.memoryHook, s.hold
 	s.x.Warn = s.diag.warn
 	s.diag.reset()
 	for _, v := range varSlots {

@@ -385,11 +385,32 @@ func (s *Session) setUserVariable(name string, v types.Value, t *types.Type) err
 	if _, ok := s.user[name]; !ok && len(s.user) >= maxUserVariables {
 		return newError(errnoUnknown, "HY000", "Too many user variables (more than %d)", maxUserVariables)
 	}
+	if more := longBytes(v) - longBytes(s.user[name].value); more != 0 {
+		if err := s.hold(more); err != nil {
+			return err
+		}
+	}
 	s.user[strings.Clone(name)] = userVar{v.Clone(), t} // the name is part of the statement's text
 	if s.opt.trackState {
 		s.change(ChangeState, "", "1")
 	}
 	return nil
+}
+
+// longBytes is what a user variable's value is accounted for, in bytes: the value of a long text.
+func longBytes(v types.Value) int64 {
+	if c := v.Class(); (c == types.ClassBytes || c == types.ClassJSON) && len(v.Bytes()) > 1<<10 {
+		return int64(len(v.Bytes()))
+	}
+	return 0
+}
+
+// forgetUserVariable unsets a user variable.
+func (s *Session) forgetUserVariable(name string) {
+	if n := longBytes(s.user[name].value); n != 0 {
+		_ = s.hold(-n) // what is given back is never refused
+	}
+	delete(s.user, name)
 }
 
 // UserVariables returns the text of all user variables by name.

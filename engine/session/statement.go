@@ -156,6 +156,7 @@ func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWr
 		return err
 	}
 	out, err := s.dispatch(ctx, st)
+	s.x.Shed()
 	if err != nil {
 		return err
 	}

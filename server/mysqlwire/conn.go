@@ -246,6 +246,12 @@ func (c *conn) serve() {
 			err = errMalformed
 		}
 		if err != nil {
+			if told := refusedCommand(err); told != nil {
+				c.writeError(told)
+				if err = c.w.flush(); err == nil {
+					continue
+				}
+			}
 			c.end(err)
 			return
 		}
@@ -265,6 +271,17 @@ func (c *conn) serve() {
 		}
 		c.in.turn.Pass()
 	}
+}
+
+// refusedCommand is what to tell instead of the answer to a command that there was no memory for; nil: it was none, or
+// has no answer.
+func refusedCommand(err error) *types.Error {
+	var refused *noRoom
+	var told *types.Error
+	if !errors.As(err, &refused) || refused.command == comStmtSendLongData || !errors.As(err, &told) {
+		return nil
+	}
+	return told
 }
 
 // end is told why commands end.
@@ -357,6 +374,7 @@ func (c *conn) enter() (up *upstream, err error) {
 	if c.sess, err = c.s.opt.Backend.Open(c.info); err != nil {
 		return nil, err
 	}
+	c.r.hold = c.sess.Hold
 	c.ok()
 	if err := c.w.flush(); err != nil {
 		return nil, err

@@ -381,6 +381,8 @@ func (s *fakeSession) Warnings() uint16                   { return 0 }
 func (s *fakeSession) Location() *time.Location           { return time.UTC }
 func (s *fakeSession) ResultCollation() types.CollationID { return types.CollationUTF8MB40900AI }
 func (s *fakeSession) SetMultiStatements(bool)            {}
+func (s *fakeSession) Hold(int64) error                   { return nil }
+
 func (s *fakeSession) Limits() session.Limits {
 	return session.Limits{MaxPacket: s.f.big, Idle: time.Duration(s.f.idle.Load()), NetRead: 30 * time.Second, NetWrite: time.Minute, LocalInfile: true}
 }

@@ -3,6 +3,7 @@ package mysqlwire
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"testing"
@@ -166,5 +167,53 @@ func TestLongDataIsCounted(t *testing.T) {
 	c.closeStatements()
 	if c.longBytes != 0 || len(c.stmts) != 0 {
 		t.Errorf("%d bytes of %d statements are left", c.longBytes, len(c.stmts))
+	}
+}
+
+// pieces is a stream that gives little at once, as a network does.
+type pieces struct{ io.Reader }
+
+func (p pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), 16<<10)]) }
+
+// TestNoRoomForPackets: a long payload that there is no memory for is passed over, and what was accounted for
+// others is given back.
+func TestNoRoomForPackets(t *testing.T) {
+	const room = 20 << 20
+	long := []int{10, 3 << 20, room + 1<<20, 20, 2*maxChunk + 5, 40, maxChunk, 50, 12 << 20, 60}
+	var wire []byte
+	for i, n := range long {
+		seq := 0
+		for left := n; ; left -= maxChunk {
+			k := min(left, maxChunk)
+			wire = binary.LittleEndian.AppendUint32(wire, uint32(k)|uint32(seq)<<24)
+			wire = append(wire, bytes.Repeat([]byte{byte(i + 1)}, k)...)
+			if seq++; k < maxChunk {
+				break
+			}
+		}
+	}
+	var seq uint8
+	held := int64(0)
+	r := packetReader{src: pieces{bytes.NewReader(wire)}, seq: &seq, max: 1 << 30, hold: func(delta int64) error {
+		if delta > 0 && held+delta > room {
+			return &types.Error{Number: 3170}
+		}
+		held += delta
+		return nil
+	}}
+	for i, n := range long {
+		seq = 0
+		p, err := r.next()
+		var refused *noRoom
+		switch {
+		case n > room || n == maxChunk: // which is put together of two chunks
+			if !errors.As(err, &refused) || refused.command != command(i+1) {
+				t.Fatalf("packet %d of %d bytes: %d bytes, %v", i, n, len(p), err)
+			}
+		case err != nil || !bytes.Equal(p, bytes.Repeat([]byte{byte(i + 1)}, n)):
+			t.Fatalf("packet %d of %d bytes: %d bytes, %v", i, n, len(p), err)
+		case n < maxBuffer && held != 0:
+			t.Errorf("packet %d: %d bytes are accounted for", i, held)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package mysqlwire
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"slices"
 
@@ -50,12 +51,23 @@ type packetReader struct {
 	waits func(bool)
 	// more: what is waited for is not a new command.
 	more bool
+	// hold accounts for long payloads, and held is what was; nil: nobody does.
+	hold func(delta int64) error
+	held int64
 }
 
 // next returns the payload of the next packet. It is valid until the next call. Errors:
 // of the stream (io.EOF only between packets), or a *types.Error.
 func (r *packetReader) next() ([]byte, error) {
 	r.shrink()
+	keeps := int64(0)
+	if len(r.buf) > maxBuffer {
+		keeps = int64(len(r.buf))
+	}
+	if r.held > keeps {
+		_ = r.hold(keeps - r.held) // what is given back is never refused
+		r.held = keeps
+	}
 	p, err := r.whole()
 	if r.frames != nil {
 		*r.seq = r.frames.seq
@@ -73,7 +85,8 @@ func (r *packetReader) whole() ([]byte, error) {
 		return nil, err
 	}
 	if n < maxChunk {
-		return r.take(n)
+		p, err := r.take(n)
+		return p, r.pass(nil, n, err)
 	}
 	// The whole payload is put together apart: chunks have headers between them.
 	var whole []byte
@@ -81,11 +94,16 @@ func (r *packetReader) whole() ([]byte, error) {
 		if int64(len(whole)+n) > r.max {
 			return nil, errTooLarge
 		}
-		chunk, err := r.take(n)
-		if err != nil {
-			return nil, err
+		err := r.room(n)
+		if err == nil {
+			var chunk []byte
+			if chunk, err = r.take(n); err == nil {
+				whole = append(whole, chunk...)
+			}
 		}
-		whole = append(whole, chunk...)
+		if err != nil {
+			return nil, r.pass(whole, n, err)
+		}
 		if n < maxChunk {
 			return whole, nil
 		}
@@ -139,7 +157,13 @@ func (r *packetReader) fill(n int) error {
 		}
 		if r.end == len(r.buf) {
 			// By doubling, not to what was promised.
-			r.buf = append(r.buf, make([]byte, max(readBuffer, min(len(r.buf), n-len(r.buf)+headerSize)))...)
+			more := max(readBuffer, min(len(r.buf), n-len(r.buf)+headerSize))
+			if len(r.buf)+more > maxBuffer {
+				if err := r.room(more); err != nil {
+					return err
+				}
+			}
+			r.buf = append(r.buf, make([]byte, more)...)
 		}
 		m, err := r.read()
 		r.end += m
@@ -154,6 +178,62 @@ func (r *packetReader) fill(n int) error {
 		}
 	}
 	return nil
+}
+
+// noRoom is the error for a payload that there is no memory for. It has been passed over: the connection may go on.
+type noRoom struct {
+	err     error
+	command command // if the payload is one
+}
+
+func (e *noRoom) Error() string { return e.err.Error() }
+func (e *noRoom) Unwrap() error { return e.err }
+
+// room accounts for n bytes more of a long payload. Error: noRoom.
+func (r *packetReader) room(n int) error {
+	if r.hold == nil {
+		return nil
+	}
+	if err := r.hold(int64(n)); err != nil {
+		return &noRoom{err: err}
+	}
+	r.held += int64(n)
+	return nil
+}
+
+// pass consumes the rest of a payload for which there is no room, after what is taken, of whose next chunk n bytes
+// are to come. It returns err, or that of the stream.
+func (r *packetReader) pass(taken []byte, n int, err error) error {
+	if err == nil {
+		return nil
+	}
+	var refused *noRoom
+	if !errors.As(err, &refused) {
+		return err
+	}
+	if len(taken) == 0 {
+		if err := r.fill(1); err != nil {
+			return io.ErrUnexpectedEOF
+		}
+		taken = r.buf[r.start:]
+	}
+	refused.command = command(taken[0])
+	for {
+		for left := n; left > 0; {
+			if err := r.fill(1); err != nil {
+				return io.ErrUnexpectedEOF
+			}
+			k := min(left, r.end-r.start)
+			r.start, left = r.start+k, left-k
+		}
+		if n < maxChunk {
+			return err
+		}
+		var e error
+		if n, e = r.header(false); e != nil {
+			return e
+		}
+	}
 }
 
 func (r *packetReader) read() (int, error) {

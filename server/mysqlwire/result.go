@@ -90,8 +90,10 @@ func (r *results) Rows(b *types.Batch) error {
 	w := &r.c.w
 	large := b.MemoryBytes() > keepBuffer
 	for i := range b.Len() {
+		held := 0
 		if large {
-			if err := r.reserve(b, i); err != nil {
+			var err error
+			if held, err = r.reserve(b, i); err != nil {
 				return err
 			}
 		}
@@ -115,9 +117,12 @@ func (r *results) Rows(b *types.Batch) error {
 		}
 		if int64(len(w.buf)-w.head-headerSize) > r.c.r.max {
 			w.drop()
+			r.free(held)
 			return errTooLarge
 		}
-		if err := w.endRow(); err != nil {
+		err := w.endRow()
+		r.free(held)
+		if err != nil {
 			return &clientGone{err}
 		}
 	}
@@ -125,8 +130,9 @@ func (r *results) Rows(b *types.Batch) error {
 }
 
 // reserve makes room for row i if it is long, which would otherwise be copied again and
-// again, and refuses one that is too long before it is made.
-func (r *results) reserve(b *types.Batch, i int) error {
+// again, and refuses one that is too long before it is made. It returns what it has accounted for,
+// in bytes.
+func (r *results) reserve(b *types.Batch, i int) (held int, err error) {
 	n := 0
 	for k := range r.fields {
 		if v := &b.Vecs[k]; r.fields[k].encoding == textBytes && !v.IsNull(i) {
@@ -134,12 +140,25 @@ func (r *results) reserve(b *types.Batch, i int) error {
 		}
 	}
 	if int64(n) > r.c.r.max {
-		return errTooLarge
+		return 0, errTooLarge
 	}
 	if n > keepBuffer && r.cursor == nil {
+		if n > maxBuffer {
+			if err := r.c.sess.Hold(int64(n)); err != nil {
+				return 0, err
+			}
+			held = n
+		}
 		r.c.w.buf = slices.Grow(r.c.w.buf, n+9*len(r.fields)+(n/maxChunk+2)*headerSize)
 	}
-	return nil
+	return held, nil
+}
+
+// free gives back what reserve has accounted for.
+func (r *results) free(held int) {
+	if held > 0 {
+		_ = r.c.sess.Hold(int64(-held)) // what is given back is never refused
+	}
 }
 
 // Done implements session.ResultWriter.

@@ -36,6 +36,9 @@ type Session interface {
 	Location() *time.Location
 	ResultCollation() types.CollationID
 	Limits() session.Limits
+	// Hold accounts for memory of what is received and sent, in bytes; negative: it is given back. Errors: 3170,
+	// 1317; never for what is given back.
+	Hold(delta int64) error
 }
 
 // Backend opens sessions. Its methods are safe for concurrent use.

@@ -83,10 +83,12 @@ func (e *evaluator) evalRows(x *expr.Context, b *types.Batch, sel []uint32, byte
 		m, full := x.Mark(), false
 		for i, n := range e.nodes {
 			v, err := n.Value(x, b, row)
+			if err == nil {
+				err = x.AppendTo(&e.own[i], v)
+			}
 			if err != nil {
 				return k, err
 			}
-			e.own[i].Append(v)
 			full = full || len(e.own[i].BytesBuffer()) > bytes
 		}
 		x.Release(m)

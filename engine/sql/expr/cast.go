@@ -325,6 +325,16 @@ func (c *Cast) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 	if err != nil || v.IsNull() {
 		return types.Null, err
 	}
+	return c.convert(x, v)
+}
+
+// convert converts a value, and accounts for it if it is large and not the same afterwards.
+func (c *Cast) convert(x *Context, v types.Value) (types.Value, error) {
+	if n := bytesOf(v); n >= largeValue && c.arg.Type().Charset() != c.t.Charset() {
+		if err := x.Large(n); err != nil {
+			return types.Null, err
+		}
+	}
 	return c.conv(x, c, v)
 }
 
@@ -343,11 +353,13 @@ func (c *Cast) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vect
 			continue
 		}
 		m := x.Mark()
-		v, err := c.conv(x, c, arg.Value(i))
+		v, err := c.convert(x, arg.Value(i))
+		if err == nil {
+			err = x.AppendTo(out, v)
+		}
 		if err != nil {
 			return err
 		}
-		out.Append(v)
 		x.Release(m)
 	}
 	return nil

@@ -84,11 +84,16 @@ type Context struct {
 	// Memory accounts for what aggregates and functions keep: it is called with
 	// what is added or, negative, given back. Nil does not count.
 	Memory func(delta int64) error
+	// Hold accounts for large values: it is called with the bytes that one is about to
+	// take or, negative, that have become free. Nil does not count.
+	Hold func(delta int64) error
 	// Interrupted is asked now and then by what takes long; nil never interrupts.
 	Interrupted func() error
 
-	work    int  // since the last check
-	grown   bool // a vector became large
+	work    int   // since the last check
+	grown   bool  // a vector became large
+	held    int64 // of large values in scratch memory
+	kept    int64 // of those in vectors, which have their memory until the statement's end
 	arena   []byte
 	chunk   int
 	args    []types.Value
@@ -102,10 +107,13 @@ type Context struct {
 const maxClass = int(types.ClassJSON) + 1
 
 // Mark is a place in the scratch memory.
-type Mark struct{ chunk, n int }
+type Mark struct {
+	chunk, n int
+	held     int64
+}
 
 // Mark returns the place up to which scratch memory is in use.
-func (x *Context) Mark() Mark { return Mark{x.chunk, len(x.arena)} }
+func (x *Context) Mark() Mark { return Mark{x.chunk, len(x.arena), x.held} }
 
 // Release gives up all results made since m, but for those of
 // [types.Context.Store].
@@ -114,6 +122,9 @@ func (x *Context) Release(m Mark) {
 		m.n = 0 // what lay before the mark is in a chunk of its own
 	}
 	x.arena = x.arena[:m.n]
+	if x.held > m.held {
+		x.free(&x.held, m.held)
+	}
 }
 
 // ResetStatement forgets what belongs to one statement: scratch memory and the
@@ -121,6 +132,7 @@ func (x *Context) Release(m Mark) {
 func (x *Context) ResetStatement() {
 	x.Release(Mark{chunk: -1})
 	x.Context.Reset()
+	x.free(&x.kept, 0)
 	x.forget()
 	clear(x.args)
 	x.args = x.args[:0]
@@ -147,6 +159,8 @@ func (x *Context) forget() {
 // good until the next begins.
 func (x *Context) Shed() {
 	x.forget()
+	x.free(&x.held, 0)
+	x.free(&x.kept, 0)
 	if x.grown || cap(x.arena) > keepBytes {
 		x.trim()
 	}
@@ -278,6 +292,53 @@ func (x *Context) Account(delta int64) error {
 		return nil
 	}
 	return x.Memory(delta)
+}
+
+// largeValue is from which length on a value is accounted for, in bytes. Smaller ones are
+// within what each session has anyway.
+const largeValue = 256 << 10
+
+// Large accounts for a value of n bytes that is about to be made in scratch memory, until
+// that is released. Error: 3170 if the node has no room for it.
+func (x *Context) Large(n int) error { return x.hold(&x.held, n) }
+
+// Held reports whether large values are in scratch memory.
+func (x *Context) Held() bool { return x.held > 0 }
+
+func (x *Context) hold(count *int64, n int) error {
+	if n < largeValue || x.Hold == nil {
+		return nil
+	}
+	if err := x.Hold(int64(n)); err != nil {
+		return err
+	}
+	*count += int64(n)
+	return nil
+}
+
+// free gives back what is counted beyond n bytes.
+func (x *Context) free(count *int64, n int64) {
+	if *count > n {
+		_ = x.Hold(n - *count) // what is given back is never refused
+		*count = n
+	}
+}
+
+// AppendTo appends a value to a vector. Error: 3170, like [Context.Large].
+func (x *Context) AppendTo(out *types.Vector, v types.Value) error {
+	if n := bytesOf(v); n >= largeValue {
+		if err := x.extend(out, n); err != nil {
+			return err
+		}
+	}
+	out.Append(v)
+	return nil
+}
+
+// extend accounts for the memory by which a vector of strings grows for n more bytes.
+func (x *Context) extend(out *types.Vector, n int) error {
+	arena := out.BytesBuffer()
+	return x.hold(&x.kept, len(arena)+n-cap(arena))
 }
 
 // during counts memory that work takes and gives back. Errors: 3170, and those of work.

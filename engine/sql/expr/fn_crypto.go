@@ -134,6 +134,11 @@ func registerCompression() {
 					"Uncompressed data size too large; the maximum size is %d (probably, length of uncompressed data was corrupted)", x.packetLimit()))
 				return nil, false, nil
 			}
+			if ok {
+				if err := x.Large(2 * int(n)); err != nil {
+					return nil, false, err
+				}
+			}
 			out, ok := appendUncompressed(nil, s)
 			if !ok {
 				x.Warning(errorf(1259, "HY000", "ZLIB: Input data corrupted"))

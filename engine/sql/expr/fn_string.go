@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"slices"
+
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -96,6 +98,11 @@ rows:
 			out.AppendNull()
 			continue
 		}
+		if size >= largeValue {
+			if err := x.extend(out, size); err != nil {
+				return err
+			}
+		}
 		arena := out.BytesBuffer()
 		for _, v := range args {
 			arena = append(arena, v.BytesAt(i)...)
@@ -160,11 +167,22 @@ func weightString(x *Context, c *Call, a []types.Value) (types.Value, error) {
 		if cs == types.CharsetBinary {
 			fill[0] = 0
 		}
+		if err := x.Large(int(max(n, 0)) * fillMost); err != nil {
+			return types.Null, err
+		}
 		padded, _ := appendPad(nil, cs, s, max(n, 0), fill, true, x.packetLimit())
 		s = padded
 	}
+	if err := x.Large(sortKeyTimes * len(s)); err != nil {
+		return types.Null, err
+	}
 	return types.NewBytes(x.Keep(coll.AppendSortKey(x.Scratch(), s))), nil
 }
+
+const (
+	sortKeyTimes = 2 // how many times as long as a text its sort key is, usually
+	fillMost     = 4 // bytes of a character that fills
+)
 
 func registerParts() {
 	d := definer(catString)
@@ -229,8 +247,12 @@ func registerParts() {
 		Args: []ArgKind{ArgText, ArgText, ArgText}, Result: resultReplaced,
 		Row: textFunc(func(x *Context, c *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
 			s, from, to := a[0].Bytes(), a[1].Bytes(), a[2].Bytes()
-			if replacedLen(s, from, to) > x.packetLimit() {
+			n := replacedLen(s, from, to)
+			if n > x.packetLimit() {
 				return x.limited(c, nil, false)
+			}
+			if err := x.Large(n - len(s)); err != nil {
+				return nil, false, err
 			}
 			return appendReplaced(dst, s, from, to), true, nil
 		}),
@@ -277,6 +299,11 @@ func registerPads() {
 				if n < 0 {
 					return nil, false, nil
 				}
+				if n >= largeValue/4 && n <= int64(x.packetLimit()) {
+					if err := x.Large(min(paddedLen(c.charset(), a[0].Bytes(), n, a[2].Bytes()), x.packetLimit())); err != nil {
+						return nil, false, err
+					}
+				}
 				out, ok := appendPad(dst, c.charset(), a[0].Bytes(), n, a[2].Bytes(), right, x.packetLimit())
 				return x.limited(c, out, ok)
 			}),
@@ -287,8 +314,7 @@ func registerPads() {
 	d.def("REPEAT(s, n)", Func{
 		Args: []ArgKind{ArgText, ArgInt}, Result: resultRepeated,
 		Row: textFunc(func(x *Context, c *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
-			out, ok := appendRepeated(dst, a[0].Bytes(), argInt(a[1]), x.packetLimit())
-			return x.limited(c, out, ok)
+			return x.repeat(c, dst, a[0].Bytes(), argInt(a[1]))
 		}),
 	})
 	d.def("SPACE(n)", Func{
@@ -297,10 +323,22 @@ func registerPads() {
 			return textType(literalCount(c.Args[0]), b.collation()), nil
 		},
 		Row: textFunc(func(x *Context, c *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
-			out, ok := appendRepeated(dst, []byte{' '}, argInt(a[0]), x.packetLimit())
-			return x.limited(c, out, ok)
+			return x.repeat(c, dst, []byte{' '}, argInt(a[0]))
 		}),
 	})
+}
+
+// repeat is REPEAT and SPACE.
+func (x *Context) repeat(c *Call, dst, s []byte, n int64) ([]byte, bool, error) {
+	limit := x.packetLimit()
+	if n > 0 && len(s) > 0 && n <= int64(limit/len(s)) {
+		if err := x.Large(int(n) * len(s)); err != nil {
+			return nil, false, err
+		}
+		dst = slices.Grow(dst, int(n)*len(s))
+	}
+	out, ok := appendRepeated(dst, s, n, limit)
+	return x.limited(c, out, ok)
 }
 
 // literalCount is the number that a node is known to be, or maxText.
@@ -458,8 +496,12 @@ func registerSets() {
 				n = argInt(a[4])
 			}
 			on, off := a[1].Bytes(), a[2].Bytes()
-			if 64*(max(len(on), len(off))+len(sep)) > x.packetLimit() {
+			most := 64 * (max(len(on), len(off)) + len(sep))
+			if most > x.packetLimit() {
 				return x.limited(c, nil, false)
+			}
+			if err := x.Large(most); err != nil {
+				return nil, false, err
 			}
 			return appendExportSet(dst, a[0].Uint(), on, off, sep, n), true, nil
 		}),

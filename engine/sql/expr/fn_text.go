@@ -163,6 +163,15 @@ func padPlan(cs types.Charset, s []byte, n int64, pad []byte) (cut []byte, whole
 	return nil, int(missing / size), cs.Prefix(pad, int(missing%size)), false
 }
 
+// paddedLen is the length of LPAD's and RPAD's result, in bytes.
+func paddedLen(cs types.Charset, s []byte, n int64, pad []byte) int {
+	cut, whole, part, fits := padPlan(cs, s, n, pad)
+	if fits {
+		return len(cut)
+	}
+	return len(s) + whole*len(pad) + len(part)
+}
+
 // appendPad is LPAD and, with right, RPAD; ok is false if the result would be longer than limit bytes. REQUIRES: n >= 0.
 func appendPad(dst []byte, cs types.Charset, s []byte, n int64, pad []byte, right bool, limit int) (out []byte, ok bool) {
 	if n > int64(limit) {

@@ -249,10 +249,12 @@ func vectorByValue(n Node, x *Context, in *types.Batch, sel []uint32, out *types
 		}
 		m := x.Mark()
 		v, err := n.Value(x, in, rowAt(sel, i))
+		if err == nil {
+			err = x.AppendTo(out, v)
+		}
 		if err != nil {
 			return err
 		}
-		out.Append(v)
 		x.Release(m)
 	}
 	return nil

@@ -157,10 +157,40 @@ func (c *Call) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 	v, err := types.Null, error(nil)
 	if !null || c.Func.KeepNulls {
 		a := x.args[base:len(x.args):len(x.args)]
-		v, err = c.Func.Row(x, c, a)
+		v, err = c.row(x, a)
 	}
 	x.dropArgs(base)
 	return v, err
+}
+
+// row computes one value, and accounts for it if it is large: before it is made as if it were
+// as long as the arguments, as most are. Functions that make more of little account for that
+// themselves.
+func (c *Call) row(x *Context, a []types.Value) (types.Value, error) {
+	if !IsLong(&c.t) {
+		return c.Func.Row(x, c, a)
+	}
+	before, n := x.held, 0
+	for _, v := range a {
+		n += bytesOf(v)
+	}
+	err := x.Large(n)
+	if err != nil {
+		return types.Null, err
+	}
+	v, err := c.Func.Row(x, c, a)
+	if err == nil {
+		err = x.Large(bytesOf(v) - int(x.held-before))
+	}
+	return v, err
+}
+
+// bytesOf is the length of text, JSON and bytes, 0 for others.
+func bytesOf(v types.Value) int {
+	if c := v.Class(); c == types.ClassBytes || c == types.ClassJSON {
+		return len(v.Bytes())
+	}
+	return 0
 }
 
 // maxVectorArgs is up to how many arguments get a vector each: a statement may have a
@@ -211,11 +241,13 @@ func (c *Call) rows(x *Context, args []*types.Vector, n int, out *types.Vector) 
 			continue
 		}
 		m := x.Mark()
-		v, err := c.Func.Row(x, c, a)
+		v, err := c.row(x, a)
+		if err == nil {
+			err = x.AppendTo(out, v)
+		}
 		if err != nil {
 			return err
 		}
-		out.Append(v)
 		x.Release(m)
 	}
 	return nil

@@ -122,9 +122,7 @@ func (a *Account) Room() int64 {
 // that there is no room for it: it names the limit that was met.
 func (a *Account) Exceeded(what string) error {
 	if a.crowded {
-		a.share.budget.refused.Add(1)
-		return types.NewError(ErrnoCapacity, "Memory capacity of %d bytes for '%s' exceeded. %s", a.share.budget.Limit(), "temptable_max_ram",
-			"All statements of this node have no more together, and "+what+" cannot go to disk: try again, or let the statement keep less.")
+		return a.share.Exceeded(what)
 	}
 	return types.NewError(ErrnoCapacity, "Memory capacity of %d bytes for '%s' exceeded. %s",
 		a.limit, what, "Raise trireme_statement_memory, or let the statement keep less.")

@@ -1,6 +1,10 @@
 package temptable
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/triremedb/trireme/engine/types"
+)
 
 // grain is in what steps accounts take of their share, in bytes: most statements take one or none.
 const grain = 64 << 10
@@ -46,6 +50,31 @@ func Of(b *Budget) Share { return Share{budget: b} }
 
 // End gives back what accounts that were not ended have taken.
 func (s *Share) End() { s.take(-s.taken) }
+
+// Hold takes n bytes for single values, which cannot go to disk, or gives them back if n is negative. All that is left
+// may be taken: values are short-lived. It reports whether there was room for them.
+func (s *Share) Hold(n int64) bool {
+	s.take(n)
+	limit := s.budget.limit.Load()
+	if n > 0 && limit != 0 && s.taken > modest && s.budget.used.Load() > limit {
+		s.take(-n)
+		return false
+	}
+	return true
+}
+
+// Alone reports whether n bytes more are too much whatever the others have.
+func (s *Share) Alone(n int64) bool {
+	limit := s.budget.limit.Load()
+	return limit != 0 && s.taken+n > max(limit, modest)
+}
+
+// Exceeded is the error 3170 for what cannot go to disk and does not fit beside that of others.
+func (s *Share) Exceeded(what string) error {
+	s.budget.refused.Add(1)
+	return types.NewError(ErrnoCapacity, "Memory capacity of %d bytes for '%s' exceeded. %s", s.budget.Limit(), "temptable_max_ram",
+		"All statements of this node have no more together, and "+what+" cannot go to disk: try again, or let the statement keep less.")
+}
 
 func (s *Share) take(n int64) {
 	s.taken += n

@@ -86,3 +86,30 @@ func TestBudgetAlone(t *testing.T) {
 		t.Errorf("%d bytes: %v", a.Used(), e)
 	}
 }
+
+// TestBudgetHold: single values may take all that is left, each session 1 MiB in any case.
+func TestBudgetHold(t *testing.T) {
+	var b Budget
+	b.SetLimit(100 << 20)
+	first, second := Of(&b), Of(&b)
+	if !first.Hold(60<<20) || !second.Hold(40<<20) {
+		t.Fatal("values that fit are refused")
+	}
+	if second.Hold(1) {
+		t.Error("more than the budget is taken")
+	}
+	third := Of(&b)
+	if !third.Hold(1<<20) || third.Hold(1) {
+		t.Error("a third session has not 1 MiB")
+	}
+	first.Hold(-60 << 20)
+	if !second.Hold(50 << 20) {
+		t.Error("what was given back is not there")
+	}
+	for _, s := range []*Share{&first, &second, &third} {
+		s.End()
+	}
+	if b.Used() != 0 {
+		t.Errorf("%d bytes are left", b.Used())
+	}
+}

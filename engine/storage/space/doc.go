@@ -30,7 +30,8 @@
 //     never changes after creation, so that no torn write harms it. A file that
 //     names another database is refused.
 //   - The registry knows with which LSN each page was written last, as far as it was
-//     durable then (written.go): a page that is read and is older is damaged.
+//     durable then (written.go): a page that is read and is older is damaged. If these LSNs are
+//     older than their watermark, their disk has lost writes, and so are all pages that they are about.
 //
 // # Latches
 //

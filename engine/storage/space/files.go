@@ -414,7 +414,12 @@ func (r *Registry) Orphans(known func(no uint32) bool) ([]uint32, error) {
 }
 
 // RemoveOrphan removes a file that [Registry.Orphans] returned.
-func (r *Registry) RemoveOrphan(no uint32) error { return r.Drop(no) }
+func (r *Registry) RemoveOrphan(no uint32) error {
+	if err := r.Drop(no); err != nil {
+		return err
+	}
+	return r.written.high.store() // another will have its number
+}
 
 // unfinished reports whether the file is one that createFile was still filling:
 // no longer than a new one, and zeros from the identity on in the first sector.

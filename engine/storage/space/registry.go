@@ -124,7 +124,9 @@ func New(opt Options) (*Registry, error) {
 func (r *Registry) Bind(pool *buffer.Pool) { r.pool = pool }
 
 // Name is the name of the file of tablespace no.
-func (r *Registry) Name(no uint32) string { return fmt.Sprintf("%s/%08x.trd", r.opt.Dir, no) }
+func (r *Registry) Name(no uint32) string { return r.opt.name(no) }
+
+func (o *Options) name(no uint32) string { return fmt.Sprintf("%s/%08x.trd", o.Dir, no) }
 
 // ReadPage implements buffer.Store. It returns [ErrBeyondEnd] for a page that the
 // file does not reach, and [ErrNotFound] if there is no such file.
@@ -203,10 +205,11 @@ func (r *Registry) WritePage(id page.ID, p []byte) error {
 // new as it was written. Error: a *page.CorruptError.
 func (r *Registry) CheckLSN(id page.ID, p []byte) error {
 	lsn := page.GetLSN(p)
-	if lsn == 0 {
-		return nil // it was made with its file, or never
-	}
-	if last := r.written.lsn(id); lsn < last {
+	last, lost := r.written.lsn(id)
+	switch {
+	case lost != 0:
+		return &page.CorruptError{ID: id, Problem: "perhaps older than what was written: the disk has lost writes of this part of the file, or it is an old one (LSN)", Expected: uint64(lost), Found: uint64(lsn)}
+	case lsn != 0 && lsn < last: // 0: it was made with its file, or never
 		return &page.CorruptError{ID: id, Problem: "older than what was written, of which the disk has lost a write, or part of the file is an old one (LSN)", Expected: uint64(last), Found: uint64(lsn)}
 	}
 	return nil
@@ -236,7 +239,7 @@ func (r *Registry) SyncSpace(no uint32) error {
 		r.mu.Unlock()
 		return fmt.Errorf("space: syncing tablespace %d: %w", no, err)
 	}
-	r.written.note(no, pages)
+	r.written.note(no, pages, h.pages.Load)
 	r.mu.Lock()
 	if h.unsynced == nil {
 		h.unsynced = pages[:0]

@@ -128,6 +128,10 @@ func (s *Space) truncate(to uint32) error {
 		return nil
 	}
 	f.pages.Store(to) // from here on, stale pages beyond it are not written any more
+	if err := s.reg.written.cut(s.no, to); err != nil {
+		f.pages.Store(was)
+		return err
+	}
 	if err := f.f.Truncate(int64(to) * page.Size); err != nil {
 		f.pages.Store(was)
 		return fmt.Errorf("space: cutting tablespace %d: %w", s.no, err)

@@ -1,10 +1,12 @@
 package space
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,19 +26,25 @@ import (
 //	4      4    tablespace number
 //	8      4    chunk number
 //	12     4    format version
-//	16     8    LSN of the chunk's first page, 0: not known; and so on
+//	16     8    highest LSN that was ever noted in the chunk
+//	24     8    LSN of the chunk's first page, 0: not known; and so on
+//
+// A chunk that is older than its watermark (see watermarks) was lost by the disk, which may have
+// lost the pages' writes as well: none of its pages is good.
 //
 // # Invariants
 //
 //   - An LSN is noted once its page is durable. So whatever of these files a crash loses, a page
 //     is never older than its LSN here. It may be newer: then nothing is said.
-//   - Nothing depends on these files. What cannot be read, or has another checksum, is not known;
-//     what cannot be written is tried again.
+//   - Nothing depends on these files. What cannot be read, or has another checksum (a torn write), is not known, if the
+//     pages are as new as the watermark; what cannot be written is tried again.
 type written struct {
-	opt  *Options
-	name func(no uint32) string
-	most int        // chunks in memory
-	turn *env.Mutex // held by whoever writes the files, or changes which chunks are in memory
+	opt   *Options
+	name  func(no uint32) string // of the file of LSNs
+	pages func(no uint32) string // of the tablespace's file
+	most  int                    // chunks in memory
+	high  *watermarks
+	turn  *env.Mutex // held by whoever writes the files, or changes which chunks are in memory
 
 	mu     sync.Mutex // guards what follows
 	chunks map[chunkID]*chunk
@@ -50,19 +58,25 @@ type written struct {
 
 type chunkID struct{ space, no uint32 }
 
+func (c chunkID) compare(other chunkID) int {
+	return cmp.Or(cmp.Compare(c.space, other.space), cmp.Compare(c.no, other.no))
+}
+
 // chunk is what is known of chunkPages pages.
 type chunk struct {
-	lsns  [chunkPages]page.LSN
-	at    int // in the ring
-	dirty bool
-	used  bool
+	lsns    [chunkPages]page.LSN
+	highest page.LSN
+	lost    page.LSN // the watermark that it is older than; 0: it is not
+	at      int      // in the ring
+	dirty   bool
+	used    bool
 }
 
 const (
 	chunkSize    = 4 << 10
-	chunkHeader  = 16
+	chunkHeader  = 24
 	chunkPages   = (chunkSize - chunkHeader) / 8
-	chunkVersion = 1
+	chunkVersion = 2
 	chunksLeast  = 64
 	// saveEvery is how long what was noted waits to be written while more comes.
 	saveEvery = 3 * time.Second
@@ -76,23 +90,23 @@ func newWritten(opt *Options, bytes int64) (*written, error) {
 	if err := opt.FS.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("space: making the directory of pages' LSNs: %w", err)
 	}
-	return &written{opt: opt, most: max(int(bytes/chunkSize), chunksLeast), turn: env.NewMutex(opt.Env), chunks: map[chunkID]*chunk{},
-		name: func(no uint32) string { return fmt.Sprintf("%s/%08x.lsn", dir, no) }}, nil
+	return &written{opt: opt, most: max(int(bytes/chunkSize), chunksLeast), high: newWatermarks(opt, dir), turn: env.NewMutex(opt.Env), chunks: map[chunkID]*chunk{},
+		name: func(no uint32) string { return fmt.Sprintf("%s/%08x.lsn", dir, no) }, pages: opt.name}, nil
 }
 
 func chunkOf(id page.ID) (c chunkID, i int) {
 	return chunkID{id.Space, id.No / chunkPages}, int(id.No % chunkPages)
 }
 
-// lsn is the LSN with which a page was written last; 0 if that is not known.
-func (w *written) lsn(id page.ID) page.LSN {
+// lsn is the LSN with which a page was written last, 0 if that is not known; and the watermark that what
+// is known is older than, 0 if it is not.
+func (w *written) lsn(id page.ID) (last, lost page.LSN) {
 	c, i := chunkOf(id)
 	w.mu.Lock()
 	if k := w.chunks[c]; k != nil {
 		k.used = true
-		lsn := k.lsns[i]
-		w.mu.Unlock()
-		return lsn
+		defer w.mu.Unlock()
+		return k.lsns[i], k.lost
 	}
 	writes := w.writes
 	w.mu.Unlock()
@@ -107,24 +121,33 @@ func (w *written) lsn(id page.ID) page.LSN {
 	w.load(c, k)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.chunks[c].lsns[i]
+	return w.chunks[c].lsns[i], w.chunks[c].lost
 }
 
-// note takes down what is durable of a tablespace.
-func (w *written) note(space uint32, pages []writtenPage) {
+// note takes down what is durable of a tablespace, whose file has so many pages.
+func (w *written) note(space uint32, pages []writtenPage, size func() uint32) {
 	w.turn.Lock()
 	defer w.turn.Unlock()
 	for _, p := range pages {
+		if p.no >= size() {
+			continue // it was cut off
+		}
 		c, i := chunkOf(page.ID{Space: space, No: p.no})
 		w.load(c, nil)
 		w.mu.Lock()
-		k := w.chunks[c]
-		k.lsns[i], k.used, w.noted = p.lsn, true, true
-		if !k.dirty {
-			k.dirty = true
-			w.dirty++
+		if k := w.chunks[c]; k.lost == 0 {
+			k.lsns[i], k.highest, k.used, w.noted = p.lsn, max(k.highest, p.lsn), true, true
+			w.soil(k)
 		}
 		w.mu.Unlock()
+	}
+}
+
+// soil notes that a chunk is to be written. REQUIRES: mu.
+func (w *written) soil(k *chunk) {
+	if !k.dirty {
+		k.dirty = true
+		w.dirty++
 	}
 }
 
@@ -154,7 +177,7 @@ func (w *written) load(c chunkID, k *chunk) {
 
 // read reads a chunk from its file.
 func (w *written) read(c chunkID) *chunk {
-	k := &chunk{used: true}
+	k, mark := &chunk{used: true}, w.high.of(c) // what is read now is as new at least
 	if f, err := w.opt.FS.Open(w.name(c.space), file.OpenOptions{ReadOnly: true}); err == nil {
 		var b [chunkSize]byte
 		if n, _ := f.ReadAt(b[:], int64(c.no)*chunkSize); n == chunkSize {
@@ -162,7 +185,31 @@ func (w *written) read(c chunkID) *chunk {
 		}
 		_ = f.Close() // it was only read
 	}
+	if k.highest < mark {
+		if k.highest == 0 && w.reached(c, mark) {
+			k.highest = mark // the chunk alone is not known
+		} else {
+			k.lost = mark
+		}
+	}
 	return k
+}
+
+// reached reports whether one of a chunk's pages is as new as its watermark in the tablespace's file.
+func (w *written) reached(c chunkID, mark page.LSN) bool {
+	f, err := w.opt.FS.Open(w.pages(c.space), file.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return true // whoever wants a page hears of it
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	p := file.AlignedBuffer(page.Size)
+	for i := range int64(chunkPages) {
+		id := page.ID{Space: c.space, No: c.no*chunkPages + uint32(i)}
+		if n, _ := f.ReadAt(p, int64(id.No)*page.Size); n == page.Size && page.GetLSN(p) >= mark && page.Verify(p, id) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // makeRoom drops a chunk that was not used of late, after writing it if need be.
@@ -217,6 +264,8 @@ func (w *written) write(c chunkID) error {
 	le.PutUint32(b[4:], c.space)
 	le.PutUint32(b[8:], c.no)
 	le.PutUint32(b[12:], chunkVersion)
+	highest := k.highest
+	le.PutUint64(b[16:], uint64(highest))
 	for i, lsn := range k.lsns {
 		le.PutUint64(b[chunkHeader+8*i:], uint64(lsn))
 	}
@@ -230,6 +279,7 @@ func (w *written) write(c chunkID) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
+	w.high.wrote(c, highest)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if k.dirty {
@@ -248,6 +298,7 @@ func (w *written) decode(k *chunk, c chunkID, b []byte) {
 	if le.Uint32(b) != w.sum(b) || le.Uint32(b[4:]) != c.space || le.Uint32(b[8:]) != c.no || le.Uint32(b[12:]) != chunkVersion {
 		return
 	}
+	k.highest = page.LSN(le.Uint64(b[16:]))
 	for i := range k.lsns {
 		k.lsns[i] = page.LSN(le.Uint64(b[chunkHeader+8*i:]))
 	}
@@ -256,6 +307,11 @@ func (w *written) decode(k *chunk, c chunkID, b []byte) {
 // save writes what was noted: when nothing has come since it was asked last, after saveEvery,
 // and if all has to be.
 func (w *written) save(all bool) {
+	w.saveChunks(all)
+	w.high.raise(all, w.name)
+}
+
+func (w *written) saveChunks(all bool) {
 	now := w.opt.Env.Monotonic()
 	w.mu.Lock()
 	quiet := !w.noted
@@ -284,6 +340,29 @@ func (w *written) save(all bool) {
 	}
 }
 
+// cut forgets the pages of a tablespace from one on, before they are cut off the file.
+func (w *written) cut(space, from uint32) error {
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	c, i := chunkOf(page.ID{Space: space, No: from})
+	if i > 0 {
+		w.load(c, nil)
+		w.mu.Lock()
+		if k := w.chunks[c]; k.lost != 0 {
+			c.no++ // it stays lost
+		} else {
+			clear(k.lsns[i:])
+			k.highest = slices.Max(k.lsns[:])
+			w.soil(k)
+		}
+		w.mu.Unlock()
+	}
+	if !w.high.forget(space, c.no) {
+		return nil
+	}
+	return w.high.store()
+}
+
 // drop forgets a tablespace. A file that stays does no harm to another of its number, whose pages are newer.
 func (w *written) drop(space uint32) {
 	w.turn.Lock()
@@ -295,5 +374,6 @@ func (w *written) drop(space uint32) {
 		}
 	}
 	w.mu.Unlock()
+	w.high.forget(space, 0)
 	_ = w.opt.FS.Remove(w.name(space))
 }

@@ -96,3 +96,19 @@ func TestLostWrites(t *testing.T) {
 	d.works("a")
 	d.close()
 }
+
+// TestZeroedPage: a page that was written and is zeros now counts as what the disk has lost, and is told by its own number.
+func TestZeroedPage(t *testing.T) {
+	d := newDisk(t)
+	id := page.ID{Space: 1, No: d.leaf("a", 0)}
+	d.write(dblwrName, 0, make([]byte, 512))
+	d.write(d.file["a"], int64(id.No)*page.Size, make([]byte, page.Size))
+	d.open()
+	_, _, err := d.count("a", 0, 0)
+	want(t, err, nil, fmt.Sprintf("tablespace 1, page %d: older than what was written", id.No))
+	if n := d.eng.Spaces.ReadErrors(); n == 0 {
+		t.Error("it is not counted")
+	}
+	d.works("b")
+	d.close()
+}

@@ -209,7 +209,7 @@ func (r *Registry) CheckLSN(id page.ID, p []byte) error {
 	switch {
 	case lost != 0:
 		return &page.CorruptError{ID: id, Problem: "perhaps older than what was written: the disk has lost writes of this part of the file, or it is an old one (LSN)", Expected: uint64(lost), Found: uint64(lsn)}
-	case lsn != 0 && lsn < last: // 0: it was made with its file, or never
+	case lsn < last:
 		return &page.CorruptError{ID: id, Problem: "older than what was written, of which the disk has lost a write, or part of the file is an old one (LSN)", Expected: uint64(last), Found: uint64(lsn)}
 	}
 	return nil

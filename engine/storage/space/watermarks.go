@@ -144,9 +144,17 @@ func (w *watermarks) set(c chunkID, lsn page.LSN) {
 	list[c.no] = max(list[c.no], lsn)
 }
 
-// forget forgets the watermarks of a tablespace's chunks from one on, and reports whether there were some:
+// forget durably forgets the watermarks of a tablespace's chunks from one on. Errors: those of the file system.
+func (w *watermarks) forget(space, from uint32) error {
+	if !w.drop(space, from) {
+		return nil
+	}
+	return w.store()
+}
+
+// drop forgets the watermarks of a tablespace's chunks from one on, and reports whether there were some:
 // the file has them until it is stored.
-func (w *watermarks) forget(space, from uint32) bool {
+func (w *watermarks) drop(space, from uint32) bool {
 	w.round.Lock()
 	defer w.round.Unlock()
 	w.mu.Lock()

@@ -166,7 +166,11 @@ func TestWatermarksForgotten(t *testing.T) {
 	if got, want := marks(), "0 0 0 90 0 0 90 20 30 "; got != want {
 		t.Errorf("after pages were cut off: %s, not %s", got, want)
 	}
-	w.save(true)
+	for no, lsn := range map[uint32]page.LSN{1: 10, 2: 0, chunkPages + 1: 0, 2*chunkPages + 1: 0} {
+		if got, again := known(w, page.ID{No: no}), known(lsnMap(t, fs, testDB), page.ID{No: no}); got != lsn || again != lsn {
+			t.Errorf("after pages were cut off page %d has LSN %d, and %d when it is read again", no, got, again)
+		}
+	}
 	w.high.raise(true, w.name)
 	if got, want := marks(), "10 0 0 90 0 0 90 20 30 "; got != want {
 		t.Errorf("what is left of a chunk: %s, not %s", got, want)

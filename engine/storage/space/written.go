@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"path"
 	"slices"
 	"sync"
@@ -340,7 +341,8 @@ func (w *written) saveChunks(all bool) {
 	}
 }
 
-// cut forgets the pages of a tablespace from one on, before they are cut off the file.
+// cut durably forgets the pages of a tablespace from one on, before they are cut off the file: those that come in
+// their place are zeros until they are written.
 func (w *written) cut(space, from uint32) error {
 	w.turn.Lock()
 	defer w.turn.Unlock()
@@ -348,19 +350,54 @@ func (w *written) cut(space, from uint32) error {
 	if i > 0 {
 		w.load(c, nil)
 		w.mu.Lock()
-		if k := w.chunks[c]; k.lost != 0 {
-			c.no++ // it stays lost
-		} else {
+		k := w.chunks[c]
+		w.mu.Unlock()
+		if k.lost == 0 { // else it stays lost
+			if err := w.high.forget(space, c.no); err != nil {
+				return err
+			}
+			w.mu.Lock()
 			clear(k.lsns[i:])
 			k.highest = slices.Max(k.lsns[:])
 			w.soil(k)
+			w.mu.Unlock()
+			if err := w.write(c); err != nil {
+				return err
+			}
 		}
-		w.mu.Unlock()
+		c.no++
 	}
-	if !w.high.forget(space, c.no) {
+	if err := w.high.forget(space, c.no); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	for other := range w.chunks {
+		if other.space == space && other.no >= c.no {
+			w.forget(other)
+		}
+	}
+	w.writes++
+	w.mu.Unlock()
+	return w.shorten(space, c.no)
+}
+
+// shorten durably cuts a tablespace's file of LSNs to so many chunks, if it has more.
+func (w *written) shorten(space, chunks uint32) error {
+	f, err := w.opt.FS.Open(w.name(space), file.OpenOptions{})
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return w.high.store()
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if to := int64(chunks) * chunkSize; err == nil && size > to {
+		err = f.Truncate(to)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // drop forgets a tablespace. A file that stays does no harm to another of its number, whose pages are newer.
@@ -374,6 +411,6 @@ func (w *written) drop(space uint32) {
 		}
 	}
 	w.mu.Unlock()
-	w.high.forget(space, 0)
+	w.high.drop(space, 0)
 	_ = w.opt.FS.Remove(w.name(space))
 }

@@ -79,14 +79,28 @@ func (i *sessionInfo) GetLock(name string, timeout time.Duration) (int64, error)
 	return got, err
 }
 
-func (i *sessionInfo) ReleaseLock(name string) (released, exists bool) {
-	return i.m.locks.release(i.id, dict.Fold(name))
+// ReleaseLock gives up a lock. Who cannot be told that it was held until now keeps it.
+func (i *sessionInfo) ReleaseLock(name string) (released, exists bool, err error) {
+	if err := i.s().leads(); err != nil {
+		return false, false, err
+	}
+	released, exists = i.m.locks.release(i.id, dict.Fold(name))
+	return released, exists, nil
 }
 
-func (i *sessionInfo) ReleaseAllLocks() int64 { return i.m.locks.releaseAll(i.id) }
+func (i *sessionInfo) ReleaseAllLocks() (int64, error) {
+	if !i.m.locks.holds(i.id) {
+		return 0, nil // which is so on any node
+	}
+	if err := i.s().leads(); err != nil {
+		return 0, err
+	}
+	return i.m.locks.releaseAll(i.id), nil
+}
 
-func (i *sessionInfo) LockHolder(name string) (uint64, bool) {
-	return i.m.locks.heldBy(dict.Fold(name))
+func (i *sessionInfo) LockHolder(name string) (connection uint64, held bool, err error) {
+	connection, held = i.m.locks.heldBy(dict.Fold(name))
+	return connection, held, i.s().leads() // asked last: who leads then has led before
 }
 
 func (i *sessionInfo) Sleep(d time.Duration) (bool, error) { return i.s().sleep(d) }

@@ -177,6 +177,18 @@ func (n *namedLocks) releaseAll(id uint64) int64 {
 	return count
 }
 
+// holds reports whether a session has any lock.
+func (n *namedLocks) holds(id uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range n.locks {
+		if l.holder == id {
+			return true
+		}
+	}
+	return false
+}
+
 // heldBy returns who holds a lock.
 func (n *namedLocks) heldBy(name string) (uint64, bool) {
 	n.mu.Lock()

@@ -79,3 +79,53 @@ func TestNamedLockOfTheLeader(t *testing.T) {
 		r.Exec(other, "DO GET_LOCK('reads', 0)") // where reads are for, they are the node's own
 	})
 }
+
+// TestNamedLockIsKnownToTheLeader: what is said of a lock of GET_LOCK(), or given up of one, is said by the node that leads: another
+// one may give it to somebody else meanwhile. Who is refused has the lock still.
+func TestNamedLockIsKnownToTheLeader(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
+		reads := r.Open(session.ConnectionInfo{ReadOnly: true})
+		for what, tc := range map[string]struct {
+			point func(session.ReadOptions) error
+			want  string
+		}{
+			"no majority":       {func(session.ReadOptions) error { return sessiontest.ErrNoQuorum }, "error 1205"},
+			"by way of another": {func(session.ReadOptions) error { return r.Demote() }, "error 1053 (08S01)"},
+		} {
+			var holder, other *session.Session
+			for _, e := range []string{"IS_USED_LOCK('a') = CONNECTION_ID()", "IS_FREE_LOCK('a')", "RELEASE_LOCK('a')", "RELEASE_ALL_LOCKS()"} {
+				holder, other = r.Open(session.ConnectionInfo{}), r.Open(session.ConnectionInfo{})
+				r.Exec(holder, "DO GET_LOCK('a', 0)")
+				asks := []*session.Session{other, holder}
+				if e == "RELEASE_ALL_LOCKS()" {
+					asks = asks[1:] // 0 is true wherever it is said
+				}
+				for _, s := range asks {
+					r.ReadPoint = tc.point
+					got := r.Text(s, "SELECT "+e)
+					r.ReadPoint, r.ReadOnly = nil, false
+					r.Txns.Resume()
+					if !strings.Contains(got, tc.want) {
+						t.Errorf("%s, %s: %s", what, e, got)
+					}
+				}
+				if got := r.Text(reads, "SELECT IS_FREE_LOCK('a') AS free"); got != "free\n0\n" {
+					t.Errorf("%s, %s: %s", what, e, got)
+				}
+				if tc.want == "error 1205" { // who hears 1053 is to connect again
+					if got := r.Text(holder, "SELECT RELEASE_LOCK('a') AS a"); got != "a\n1\n" {
+						t.Errorf("%s, %s: %s", what, e, got)
+					}
+					r.ReadPoint = tc.point
+					if got := r.Text(other, "SELECT RELEASE_ALL_LOCKS() AS n"); got != "n\n0\n" {
+						t.Errorf("%s: %s", what, got)
+					}
+					r.ReadPoint = nil
+				}
+				if err := holder.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}

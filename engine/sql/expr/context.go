@@ -46,9 +46,9 @@ type SessionInfo interface {
 	// GetLock takes a named lock: 1 taken, 0 timed out. A negative timeout waits
 	// for ever.
 	GetLock(name string, timeout time.Duration) (int64, error)
-	ReleaseLock(name string) (released, exists bool)
-	ReleaseAllLocks() int64
-	LockHolder(name string) (connection uint64, held bool)
+	ReleaseLock(name string) (released, exists bool, err error)
+	ReleaseAllLocks() (int64, error)
+	LockHolder(name string) (connection uint64, held bool, err error)
 
 	// Sleep waits; it reports whether it was interrupted.
 	Sleep(d time.Duration) (interrupted bool, err error)

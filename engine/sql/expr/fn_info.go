@@ -162,20 +162,20 @@ func registerLocks() {
 		return types.NewInt(n), err
 	})
 	lock("RELEASE_LOCK(name)", []ArgKind{ArgUTF8}, func(s SessionInfo, name string, _ []types.Value) (types.Value, error) {
-		released, exists := s.ReleaseLock(name)
-		if !exists {
-			return types.Null, nil
+		released, exists, err := s.ReleaseLock(name)
+		if err != nil || !exists {
+			return types.Null, err
 		}
 		return boolValue(released), nil
 	})
 	lock("IS_FREE_LOCK(name)", []ArgKind{ArgUTF8}, func(s SessionInfo, name string, _ []types.Value) (types.Value, error) {
-		_, held := s.LockHolder(name)
-		return boolValue(!held), nil
+		_, held, err := s.LockHolder(name)
+		return boolValue(!held), err
 	})
 	lock("IS_USED_LOCK(name)", []ArgKind{ArgUTF8}, func(s SessionInfo, name string, _ []types.Value) (types.Value, error) {
-		connection, held := s.LockHolder(name)
-		if !held {
-			return types.Null, nil
+		connection, held, err := s.LockHolder(name)
+		if err != nil || !held {
+			return types.Null, err
 		}
 		return types.NewInt(int64(connection)), nil
 	})
@@ -185,7 +185,8 @@ func registerLocks() {
 			if x.Session == nil {
 				return types.Null, errNoSession
 			}
-			return types.NewInt(x.Session.ReleaseAllLocks()), nil
+			n, err := x.Session.ReleaseAllLocks()
+			return types.NewInt(n), err
 		},
 	})
 }

@@ -228,9 +228,9 @@ func (s *fakeSession) GetLock(name string, _ time.Duration) (int64, error) {
 	s.locks[name] = 7
 	return 1, nil
 }
-func (s *fakeSession) LockHolder(name string) (connection uint64, held bool) {
+func (s *fakeSession) LockHolder(name string) (connection uint64, held bool, err error) {
 	n, ok := s.locks[name]
-	return n, ok
+	return n, ok, nil
 }
 func (s *fakeSession) Sleep(d time.Duration) (interrupted bool, err error) {
 	s.slept = d
@@ -238,14 +238,14 @@ func (s *fakeSession) Sleep(d time.Duration) (interrupted bool, err error) {
 }
 func (s *fakeSession) WaitForGTIDs(set string, timeout time.Duration) (int64, error) { return 0, nil }
 
-func (s *fakeSession) ReleaseLock(name string) (released, exists bool) {
+func (s *fakeSession) ReleaseLock(name string) (released, exists bool, err error) {
 	_, ok := s.locks[name]
 	delete(s.locks, name)
-	return ok, ok
+	return ok, ok, nil
 }
 
-func (s *fakeSession) ReleaseAllLocks() int64 {
+func (s *fakeSession) ReleaseAllLocks() (int64, error) {
 	n := len(s.locks)
 	clear(s.locks)
-	return int64(n)
+	return int64(n), nil
 }

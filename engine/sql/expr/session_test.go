@@ -36,9 +36,9 @@ func (s testSession) SetUserVariable(name string, v types.Value, t *types.Type) 
 }
 
 func (s testSession) GetLock(string, time.Duration) (int64, error)      { return 1, nil }
-func (s testSession) ReleaseLock(string) (released, exists bool)        { return true, true }
-func (s testSession) ReleaseAllLocks() int64                            { return 0 }
-func (s testSession) LockHolder(string) (uint64, bool)                  { return 0, false }
+func (s testSession) ReleaseLock(string) (bool, bool, error)            { return true, true, nil }
+func (s testSession) ReleaseAllLocks() (int64, error)                   { return 0, nil }
+func (s testSession) LockHolder(string) (uint64, bool, error)           { return 0, false, nil }
 func (s testSession) Sleep(time.Duration) (bool, error)                 { return false, nil }
 func (s testSession) WaitForGTIDs(string, time.Duration) (int64, error) { return 0, nil }
 

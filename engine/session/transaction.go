@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
@@ -660,25 +661,21 @@ func (s *Session) gtidExecuted() string {
 	}
 }
 
-// gtidNumber reads a GTID, a set of GTIDs of the group (it is the greatest number then), or a
-// bare number.
+// gtidNumber reads a set of GTIDs of the group, and returns the greatest number in it, or a bare number. Errors: 1772, 1105.
 func (s *Session) gtidNumber(text string) (uint64, error) {
 	text = strings.TrimSpace(text)
-	if text == "" {
-		return 0, nil
+	if n, err := strconv.ParseUint(text, 10, 63); err == nil {
+		return n, nil
 	}
-	if i := strings.IndexByte(text, ':'); i >= 0 {
-		if s != nil && !strings.EqualFold(text[:i], uuidText(s.m.opt.Backend.Group())) {
-			return 0, newError(1772, "HY000", "Malformed GTID set specification '%s'.", text)
-		}
-		text = text[i+1:]
-	}
-	if i := strings.LastIndexAny(text, "-:"); i >= 0 {
-		text = text[i+1:]
-	}
-	n, err := strconv.ParseUint(text, 10, 63)
+	group := s.m.opt.Backend.Group()
+	n, others, err := expr.GreatestGTID(text, group)
 	if err != nil {
-		return 0, newError(1772, "HY000", "Malformed GTID set specification '%s'.", text)
+		return 0, err
+	}
+	if others {
+		// Nobody executes them here, ever: MySQL would wait until the time is up, if there is a limit.
+		return 0, newError(errnoUnknown, "HY000", "The GTIDs '%.200s' are of another group, whose transactions are never executed here: those of this group have the UUID %s",
+			text, uuidText(group))
 	}
 	return n, nil
 }

@@ -40,7 +40,9 @@ var aliases = map[string]string{"tx_isolation": "transaction_isolation", "tx_rea
 
 // checkReadGTID wants a GTID of the group or a number.
 func checkReadGTID(s *Session, v *varValue) error {
-	if _, err := s.gtidNumber(v.s); err != nil {
+	if _, err := s.gtidNumber(v.s); errorNumber(err) == errnoUnknown {
+		return err // it says that it is of another group
+	} else if err != nil {
 		return variables["trireme_read_gtid"].wrongValue(v.s)
 	}
 	return nil

@@ -137,6 +137,20 @@ func subtractRanges(list, minus []gtidRange) []gtidRange {
 	return out
 }
 
+// GreatestGTID reads a set of transactions and returns the greatest number of those with the source's id, 0 without any.
+// others says that it has some of another source too. Error: 1772.
+func GreatestGTID(set string, source [16]byte) (n uint64, others bool, err error) {
+	list, err := parseGTIDSet([]byte(set))
+	for _, src := range list {
+		if src.id == source {
+			n = uint64(src.ranges[len(src.ranges)-1].high - 1)
+		} else {
+			others = true
+		}
+	}
+	return n, others, err
+}
+
 func (s gtidSet) appendText(dst []byte) []byte {
 	for i, src := range s {
 		if i > 0 {

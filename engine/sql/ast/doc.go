@@ -55,6 +55,8 @@ type Statement interface {
 	Text() string
 	// Params is the number of ? in the statement, whose indices are 0 to Params-1.
 	Params() int
+	// Size is about how many bytes the tree takes, with its text; 0 for one that no text was parsed for.
+	Size() int64
 }
 
 // Query is what gives rows: *Select, *SetOp or *Values.
@@ -79,9 +81,11 @@ type TableExpr interface {
 type source struct {
 	text   string
 	params int
+	size   int64
 }
 
 func (*source) node()          {}
 func (s *source) Text() string { return s.text }
 func (s *source) Params() int  { return s.params }
+func (s *source) Size() int64  { return s.size }
 func (s *source) src() *source { return s }

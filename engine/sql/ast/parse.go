@@ -17,7 +17,12 @@ import (
 // Parse returns the statements of a text. If one is wrong, those before it are
 // returned with the error: they are to be executed first. A text without a statement
 // gives error 1065.
-func Parse(sql string, mode Mode) ([]Statement, error) {
+func Parse(sql string, mode Mode) ([]Statement, error) { return ParseWithin(sql, mode, nil) }
+
+// ParseWithin is Parse of a text that may be long: hold is called before memory for more than 256 KiB is taken, with about how many
+// bytes that will be, and with a negative number for what is not used any more. What the trees take (Statement.Size) it has been
+// asked for when they are returned. An error of it is returned.
+func ParseWithin(sql string, mode Mode, hold func(delta int64) error) ([]Statement, error) {
 	clean, pieces, err := split(sql, mode)
 	if clean == "" && err != nil {
 		// The bad piece is not among the pieces; those before it are whole.
@@ -32,7 +37,8 @@ func Parse(sql string, mode Mode) ([]Statement, error) {
 	statements := make([]Statement, 0, len(pieces))
 	for i := range pieces {
 		p := &pieces[i]
-		s, perr := parseOne(text{sql: sql[p.start:p.end], clean: clean[p.start:p.end], params: p.relative(), mode: mode, tokens: p.tokens, into: p.into})
+		s, perr := parseOne(text{sql: sql[p.start:p.end], clean: clean[p.start:p.end], params: p.relative(), mode: mode, tokens: p.tokens, into: p.into,
+			hold: hold})
 		if perr != nil {
 			return statements, perr
 		}
@@ -54,17 +60,43 @@ func (p *piece) relative() []int {
 
 // parseOne parses one statement and gives it its text.
 func parseOne(t text) (Statement, error) {
+	if err := t.take(t.size()); err != nil {
+		return nil, err
+	}
 	s, err := parseText(t)
 	if err != nil {
 		return nil, err
 	}
-	setSource(s, t.sql, len(t.params))
+	src := s.(interface{ src() *source }).src()
+	src.text, src.params, src.size = t.sql, len(t.params), t.size()
 	return s, nil
 }
 
-func setSource(s Statement, sql string, params int) {
-	src := s.(interface{ src() *source }).src()
-	src.text, src.params = sql, params
+// What trees take for each token, in bytes, as heap profiles of lists of IN, CASE, sums, select lists and unions tell: 29 to 87 for a tree
+// itself, and besides up to 280 while the grammar is at work, a part of which has no use any more by then.
+const (
+	treeBytes    = 96
+	grammarBytes = 192
+	// largeText is from which size on memory is asked for, in bytes.
+	largeText = 256 << 10
+)
+
+// size is about how many bytes the tree of a text takes.
+func (t *text) size() int64 { return int64(len(t.sql)) + treeBytes*int64(t.tokens) }
+
+// take asks for memory if it is much.
+func (t *text) take(n int64) error {
+	if t.hold == nil || n < largeText {
+		return nil
+	}
+	return t.hold(n)
+}
+
+// giveBack is the opposite of take.
+func (t *text) giveBack(n int64) {
+	if t.hold != nil && n >= largeText {
+		_ = t.hold(-n) // giving back does not fail
+	}
 }
 
 // parseText parses a statement by hand or by the grammar.
@@ -146,8 +178,13 @@ func grammar(t text, part string, base int, convert func(*converter, past.StmtNo
 		return errorf(3170, "HY000", "Memory capacity of %d tokens for 'parser' exceeded. Parser bailed out for "+
 			"this query.", MaxTokens)
 	}
+	size := int64(len(part)) + grammarBytes*int64(t.tokens)
+	if err := t.take(size); err != nil {
+		return err
+	}
 	p := parsers.Get().(*parser.Parser)
 	defer func() {
+		t.giveBack(size)
 		if r := recover(); r != nil {
 			// The parser may be in any state: it is not used again.
 			err = syntaxError(t.sql, 0, 0)

@@ -17,6 +17,7 @@ type text struct {
 	subst  *substitutes
 	tokens int  // how many there are
 	into   bool // whether the word INTO is among them
+	hold   func(delta int64) error
 }
 
 // reader parses by hand what needs no expressions. The first error is kept; from then

@@ -12,6 +12,7 @@ type Binder struct {
 	scope Scope
 	opt   *Options
 	depth int
+	count int
 	folds folding
 }
 
@@ -50,6 +51,9 @@ func (b *Binder) collation() types.CollationID {
 	return b.opt.Collation
 }
 
+// Count is how many nodes were bound.
+func (b *Binder) Count() int { return b.count }
+
 // Options returns what binding depends on besides the statement.
 func (b *Binder) Options() *Options { return b.opt }
 
@@ -63,6 +67,7 @@ func (b *Binder) Bind(e ast.Expr) (Node, error) {
 		return nil, errorf(1436, "HY000", "Thread stack overrun: expressions are nested more than %d deep", maxDepth)
 	}
 	b.depth++
+	b.count++
 	n, err := b.bind(e)
 	b.depth--
 	return n, err

@@ -47,7 +47,15 @@ func (p *planner) rowScope(s *sub) *rowScope {
 
 // bind binds an expression over the output of a subplan.
 func (p *planner) bind(s *sub, e ast.Expr) (expr.Node, error) {
-	return expr.Bind(p.rowScope(s), e)
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	b := expr.NewBinder(p.rowScope(s))
+	n, err := b.Bind(e)
+	if err == nil {
+		err = p.grow(nodeBytes * int64(b.Count()))
+	}
+	return n, err
 }
 
 // bindAll binds the AND of conditions; nil for none.

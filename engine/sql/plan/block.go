@@ -34,6 +34,9 @@ func (p *planner) planNested(q *query, exists bool) (Node, error) {
 // are not the plan may leave out the computation but not the column. limit is how many
 // rows are wanted, negative: all. The output's columns are the query's.
 func (p *planner) planQuery(q *query, need []bool, limit float64) (*sub, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	if q.set != nil {
 		return p.planSet(q, limit)
 	}

@@ -166,9 +166,14 @@ func (p *planner) newRelation(alias string, out []outColumn, use *Use) *relation
 
 // view adds a view.
 func (f *from) view(v *ViewSource, alias string, nullable bool) (*joinTree, []visible, error) {
+	if err := f.p.grow(v.Query.Size()); err != nil {
+		return nil, nil, err
+	}
 	use := f.p.useOf(v.Schema, v.Name, f.s.view)
 	around := &scope{schema: v.QuerySchema, view: viewName(v.Schema, v.Name), depth: f.s.depth + 1}
+	f.p.named++
 	q, err := f.p.resolveQuery(v.Query, around)
+	f.p.named--
 	if err != nil {
 		return nil, nil, viewError(err, v)
 	}

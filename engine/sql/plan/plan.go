@@ -73,8 +73,11 @@ type Env struct {
 	Mode      Mode
 	// Switches are the session's optimizer_switch; see [DefaultSwitches].
 	Switches Switches
-	// Context evaluates constants for estimates; nil: none are evaluated.
+	// Context evaluates constants for estimates, and tells when the statement is to end; nil: neither.
 	Context *expr.Context
+	// Hold is asked before a plan takes more memory, in bytes, from 256 KiB on; nil: all may be had. What was given is the caller's to
+	// give back. Its error ends planning.
+	Hold func(delta int64) error
 }
 
 // Variables is what expressions need of the session's variables, as expr.Scope has it.
@@ -110,6 +113,8 @@ type Query struct {
 	// Volatile says that the plan depends on values of this run and must not be
 	// cached.
 	Volatile bool
+	// Size is about how many bytes the plan takes, with what runs it.
+	Size int64
 }
 
 // Point is a query that reads at most one row by a unique key: what a session runs

@@ -17,6 +17,17 @@ const (
 	maxItems     = 4096    // of a select list or a GROUP BY, as MySQL's temporary tables
 	maxMerged    = 20_000  // nodes of an expression after derived tables were merged
 	maxItem      = 500     // nodes of an item of a derived table that is merged
+	maxBlocks    = 8192    // SELECTs and VALUES of views and WITH tables, each time that these are named
+)
+
+// What the parts of a plan take with the operators that run it, in bytes, as heap profiles tell.
+const (
+	blockBytes  = 4 << 10
+	columnBytes = 256
+	itemBytes   = 448 // of a select list
+	nodeBytes   = 128 // of a bound expression
+	// growth is after how much more memory is asked for.
+	growth = 256 << 10
 )
 
 // planner is the state of planning one statement.
@@ -39,6 +50,11 @@ type planner struct {
 	userTypes map[string]*types.Type // by name, once the statement knows them
 	assigned  map[string][]ast.Expr
 	outer     []colSet // see outerNow
+
+	named  int   // views and WITH tables around what is being resolved
+	blocks int   // of them
+	size   int64 // about how many bytes all of that takes
+	held   int64 // what of it was asked for
 }
 
 func newPlanner(env *Env) *planner {
@@ -52,8 +68,54 @@ func newPlanner(env *Env) *planner {
 
 func (p *planner) on(s Switches) bool { return p.env.Switches&s != 0 }
 
+// check returns the error of a statement that is to end.
+func (p *planner) check() error {
+	if p.env.Context == nil {
+		return nil
+	}
+	return p.env.Context.Check()
+}
+
+// grow counts n more bytes of the plan. Errors: as of Env.Hold, those of a statement that is to end.
+func (p *planner) grow(n int64) error {
+	p.size += n
+	more := p.size - p.held
+	if more < growth {
+		return nil
+	}
+	if err := p.check(); err != nil {
+		return err
+	}
+	if p.env.Hold == nil {
+		p.held = p.size
+		return nil
+	}
+	err := p.env.Hold(more)
+	if err == nil {
+		p.held = p.size
+	}
+	return err
+}
+
+// newBlock counts a SELECT or VALUES. A text has as many as it is long; but a view that names another one twice, which does the same, has
+// very many soon. Errors: 3170 for too many, as of grow, and those of a statement that is to end.
+func (p *planner) newBlock() error {
+	if p.named > 0 {
+		p.blocks++
+	}
+	if p.blocks > maxBlocks {
+		return types.NewError(3170, "Memory capacity of %d query blocks for '%s' exceeded. %s", maxBlocks, "planner",
+			"Those of views and of common table expressions count each time that they are named: let the statement, or its views, name fewer.")
+	}
+	if err := p.check(); err != nil {
+		return err
+	}
+	return p.grow(blockBytes)
+}
+
 // newColumn adds a column of the statement.
 func (p *planner) newColumn(c column) colID {
+	p.size += columnBytes
 	p.cols = append(p.cols, c)
 	return colID(len(p.cols) - 1)
 }
@@ -123,7 +185,7 @@ func (p *planner) finish(root Node) *Query {
 	q := &Query{
 		Root: root, Columns: root.Columns(), Tables: p.tables,
 		Slots: len(p.slots), Subqueries: p.subCount, Locking: p.locking, Volatile: p.volatile,
-		Point: pointOf(root),
+		Point: pointOf(root), Size: p.size,
 	}
 	for _, u := range p.uses {
 		c := *u
@@ -142,6 +204,9 @@ type typing struct {
 }
 
 func (p *planner) bindTyping(e ast.Expr) (expr.Node, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	t := &typing{p: p}
 	t.Opt = p.env.Options
 	return expr.Bind(t, e)

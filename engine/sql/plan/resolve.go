@@ -12,6 +12,11 @@ func (p *planner) resolveQuery(q ast.Query, s *scope) (*query, error) {
 	if s.depth > maxNesting {
 		return nil, types.NewError(1473, "Too high level of nesting for select")
 	}
+	if _, set := q.(*ast.SetOp); !set {
+		if err := p.newBlock(); err != nil {
+			return nil, err
+		}
+	}
 	inner := *s
 	switch q := q.(type) {
 	case *ast.Select:
@@ -134,7 +139,7 @@ func (p *planner) resolveItems(items []ast.SelectItem, b *block, s *scope, windo
 	if len(b.items) > maxItems {
 		return types.NewError(1117, "Too many columns")
 	}
-	return nil
+	return p.grow(itemBytes * int64(len(b.items)))
 }
 
 // resolveClauses resolves GROUP BY, HAVING and ORDER BY.

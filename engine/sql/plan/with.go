@@ -69,7 +69,9 @@ func (f *from) common(w *withScope, alias string, nullable bool) (*joinTree, []v
 	if w.table == nil {
 		around := *w.around
 		around.depth = f.s.depth + 1
+		p.named++
 		q, err := p.resolveQuery(w.def.Query, &around)
+		p.named--
 		if err != nil {
 			return nil, nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sql/temptable"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
@@ -39,7 +41,55 @@ type compiled struct {
 	kept []*types.Error
 	// digest is where its statement is counted.
 	digest atomic.Pointer[digest]
+	// size is about how many bytes it takes, with the tree.
+	size int64
+	held heldPlan
 }
+
+// heldPlan is how many prepared statements have a plan, of which all of them together are counted once.
+type heldPlan struct {
+	mu   sync.Mutex
+	refs int
+}
+
+// hold counts a plan that a prepared statement keeps. It reports whether there was room for it.
+func (c *compiled) hold(b *temptable.Budget) bool {
+	c.held.mu.Lock()
+	defer c.held.mu.Unlock()
+	if c.held.refs == 0 && !b.Hold(c.size) {
+		return false
+	}
+	c.held.refs++
+	return true
+}
+
+// drop is the opposite of hold.
+func (c *compiled) drop(b *temptable.Budget) {
+	c.held.mu.Lock()
+	defer c.held.mu.Unlock()
+	if c.held.refs--; c.held.refs == 0 {
+		b.Hold(-c.size)
+	}
+}
+
+// planSize is about how many bytes a compiled statement takes, in bytes: what was bound of it without a query's plan takes as much again
+// as its tree.
+func (c *compiled) planSize() int64 {
+	n := smallPlan + c.kind.Size()
+	if c.query != nil {
+		n += c.query.Size
+	}
+	switch {
+	case c.insert != nil:
+		n += c.kind.Size()
+	case c.change != nil:
+		n += c.change.plan.Size
+	}
+	return n
+}
+
+// smallPlan is what each compiled statement takes, in bytes.
+const smallPlan = 1 << 10
 
 // compiledTable is a table or view that the statement was compiled with. It has to be
 // compiled again when the definition is another one.
@@ -89,7 +139,7 @@ func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
 		return plan.Source{Table: &plan.TableSource{Keys: keys, Stats: tableStats{t.Table()}}}, nil
 	}
 	l.c.note(compiledTable{schema, name, keys, true, 0})
-	q, err := catalog.ParseQuery(v.Query)
+	q, err := catalog.ParseQuery(v.Query, s.holdsText)
 	if err != nil {
 		return plan.Source{}, err
 	}
@@ -146,7 +196,7 @@ const suspensionPause = 10 * time.Millisecond
 // env is what a statement is planned in.
 func (s *Session) planEnv(l *schemaCatalog, params []*types.Type) *plan.Env {
 	e := &plan.Env{Catalog: l, Schema: s.schema, Options: s.bindOptions(params), Variables: volatileVariables{sessionVariables{s}, l},
-		Switches: plan.DefaultSwitches, Context: &s.x}
+		Switches: plan.DefaultSwitches, Context: &s.x, Hold: s.holdsText}
 	if s.opt.sqlMode&modeOnlyFullGroupBy != 0 {
 		e.Mode |= plan.ModeOnlyFullGroupBy
 	}
@@ -201,7 +251,9 @@ func (s *Session) planned(st ast.Statement, params []*types.Type) (*compiled, er
 	default:
 		err = unknownStatement(st)
 	}
-	c.cached = !l.volatile
+	if c.cached = !l.volatile; err == nil {
+		c.size = c.planSize()
+	}
 	return c, err
 }
 
@@ -270,6 +322,9 @@ func (s *Session) runPlanned(ctx context.Context, st ast.Statement, params []*ty
 // finishWork ends the work of a statement, if it has begun one.
 func (s *Session) finishWork(ctx context.Context, c *compiled, out *Outcome, err error) error {
 	s.work.release()
+	if c != nil && c.size > keptPlan {
+		s.work.forget(c)
+	}
 	s.x.Shed()
 	if !s.trx.begun {
 		return err

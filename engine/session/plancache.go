@@ -1,15 +1,17 @@
 package session
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
 // planCache keeps compiled statements by their key, see Session.planKey. It is bounded by
-// number; of those that have not been used for a while one makes room.
+// number and in bytes; of those that have not been used for a while some make room.
 type planCache struct {
 	mu      sync.RWMutex
 	size    int
+	bytes   int64 // of all plans
 	byKey   map[string]*cachedPlan
 	ring    []*cachedPlan // in which the hand goes round
 	hand    int
@@ -17,6 +19,12 @@ type planCache struct {
 	misses  atomic.Uint64
 	evicted atomic.Uint64
 }
+
+// What the plan cache keeps, in bytes: in all, and of one statement.
+const (
+	maxCached     = 64 << 20
+	maxCachedPlan = 4 << 20
+)
 
 type cachedPlan struct {
 	key  string
@@ -41,41 +49,57 @@ func (c *planCache) get(key []byte) (p *compiled, known bool) {
 	return e.plan, true
 }
 
-// put keeps a plan.
+// bytes is about how much an entry takes.
+func (e *cachedPlan) bytes() int64 {
+	n := int64(2*len(e.key)) + 256
+	if e.plan != nil {
+		n += e.plan.size
+	}
+	return n
+}
+
+// put keeps a plan, unless it is very large.
 func (c *planCache) put(key string, p *compiled) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.byKey[key]; e != nil {
-		n := &cachedPlan{key: key, plan: p}
-		for i := range c.ring {
-			if c.ring[i] == e {
-				c.ring[i] = n
-			}
-		}
-		c.byKey[key] = n
+	e := &cachedPlan{key: key, plan: p}
+	if old := c.byKey[key]; old != nil {
+		c.remove(slices.Index(c.ring, old))
+	}
+	if c.size == 0 || e.bytes() > maxCachedPlan {
 		return
 	}
-	if c.size == 0 {
-		return
+	at := len(c.ring)
+	for len(c.ring) >= c.size || c.bytes+e.bytes() > maxCached {
+		at = c.victim()
+		c.remove(at)
+		c.evicted.Add(1)
 	}
 	if c.byKey == nil {
 		c.byKey = map[string]*cachedPlan{}
 	}
-	e := &cachedPlan{key: key, plan: p}
 	c.byKey[key] = e
-	if len(c.ring) < c.size {
-		c.ring = append(c.ring, e)
-		return
+	c.bytes += e.bytes()
+	if c.ring = append(c.ring, e); at < len(c.ring)-1 { // the hand comes to it last
+		last := len(c.ring) - 1
+		c.ring[at], c.ring[last] = c.ring[last], c.ring[at]
 	}
-	i := c.victim()
-	delete(c.byKey, c.ring[i].key)
-	c.evicted.Add(1)
-	c.ring[i] = e
+}
+
+// remove takes the plan at a place of the ring out; the last one comes there.
+//
+// REQUIRES: mu.
+func (c *planCache) remove(at int) {
+	e, last := c.ring[at], len(c.ring)-1
+	delete(c.byKey, e.key)
+	c.bytes -= e.bytes()
+	c.ring[at], c.ring[last] = c.ring[last], nil
+	c.ring = c.ring[:last]
 }
 
 // victim finds a plan that has not been used since the hand passed it.
 //
-// REQUIRES: mu; the cache is full.
+// REQUIRES: mu; there is a plan.
 func (c *planCache) victim() int {
 	for range 2 * len(c.ring) {
 		i := c.hand % len(c.ring)
@@ -91,7 +115,7 @@ func (c *planCache) victim() int {
 func (c *planCache) setSize(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.size, c.hand = n, 0
+	c.size, c.hand, c.bytes = n, 0, 0
 	c.byKey, c.ring = nil, nil
 }
 
@@ -99,12 +123,13 @@ func (c *planCache) setSize(n int) {
 func (c *planCache) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hand, c.byKey, c.ring = 0, nil, nil
+	c.hand, c.bytes, c.byKey, c.ring = 0, 0, nil, nil
 }
 
 // PlanCacheStats are counts of the plan cache.
 type PlanCacheStats struct {
 	Plans                 int
+	Bytes                 int64 // about
 	Hits, Misses, Evicted uint64
 }
 
@@ -113,5 +138,5 @@ func (m *Manager) PlanCache() PlanCacheStats {
 	c := &m.plans
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return PlanCacheStats{len(c.byKey), c.hits.Load(), c.misses.Load(), c.evicted.Load()}
+	return PlanCacheStats{len(c.byKey), c.bytes, c.hits.Load(), c.misses.Load(), c.evicted.Load()}
 }

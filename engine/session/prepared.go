@@ -32,24 +32,94 @@ type Prepared struct {
 	values  []types.Value
 	closed  bool
 	digest  *digest // where it is counted
-	life    uint64  // of the session, when it was prepared
+	memory  preparedMemory
+
+	prev, next *Prepared // of the session
+}
+
+// preparedMemory is what a prepared statement keeps. Trees and plans that it shares with the plan cache are counted once for all prepared
+// statements that have them: the cache may forget them sooner.
+type preparedMemory struct {
+	own  int64     // bytes: its text, and a tree of its own
+	tree *compiled // whose tree it has
+	plan *compiled // the plan that is counted
 }
 
 // Close forgets the statement.
 func (p *Prepared) Close() {
-	if !p.closed && p.life == p.s.life {
-		p.s.count--
-		p.s.m.prepared.Add(-1)
+	if p.closed {
+		return
 	}
 	p.closed = true
+	s := p.s
+	s.count--
+	s.m.prepared.Add(-1)
+	if p.prev != nil {
+		p.prev.next = p.next
+	} else {
+		s.prepared = p.next
+	}
+	if p.next != nil {
+		p.next.prev = p.prev
+	}
+	m := &p.memory
+	s.share.Hold(-m.own)
+	for _, c := range [...]*compiled{m.tree, m.plan} {
+		if c != nil {
+			c.drop(&s.m.memory)
+		}
+	}
+	p.prev, p.next, p.st, p.plan, *m = nil, nil, nil, nil, preparedMemory{}
+}
+
+// keep counts what a new statement takes, whose plan, if it has one, is c. Errors: as of hold.
+func (p *Prepared) keep(c *compiled) error {
+	s, m := p.s, preparedMemory{own: int64(len(p.sql)+2*len(p.text)) + smallPlan}
+	if c != nil && c.kind == p.st && c.cached && p.text != nil && c.size <= maxCachedPlan && c.hold(&s.m.memory) {
+		m.tree = c
+	} else {
+		m.own += p.st.Size()
+	}
+	if err := s.holdFor(m.own, "a prepared statement"); err != nil {
+		if m.tree != nil {
+			m.tree.drop(&s.m.memory)
+		}
+		return err
+	}
+	p.memory = m
+	s.count++
+	s.m.prepared.Add(1)
+	if p.next = s.prepared; p.next != nil {
+		p.next.prev = p
+	}
+	s.prepared = p
+	return nil
+}
+
+// keepPlan counts the plan that the last execution has left. If there is no room for it, it is made again next time.
+func (p *Prepared) keepPlan() {
+	b := &p.s.m.memory
+	if p.memory.plan != nil {
+		p.memory.plan.drop(b)
+		p.memory.plan = nil
+	}
+	if p.plan == nil {
+		return
+	}
+	if !p.plan.hold(b) {
+		p.plan = nil
+		return
+	}
+	p.memory.plan = p.plan
 }
 
 // forgetPrepared forgets all prepared statements: what the door still has of them is of
 // no use.
 func (s *Session) forgetPrepared() {
-	s.m.prepared.Add(-int64(s.count))
-	s.count, s.named = 0, nil
-	s.life++
+	for s.prepared != nil {
+		s.prepared.Close()
+	}
+	s.named = nil
 }
 
 // Arg is the value of a parameter. Strings are in the client's character set unless
@@ -91,7 +161,7 @@ func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err err
 	if limit := int64(s.m.global(variables["max_prepared_stmt_count"]).n); s.m.prepared.Load() >= limit {
 		return nil, newError(1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: %d)", limit)
 	}
-	p = &Prepared{s: s, sql: sql, mode: s.mode, schema: s.schema, life: s.life}
+	p = &Prepared{s: s, sql: sql, mode: s.mode, schema: s.schema}
 	var known *compiled
 	if ast.NormalizePrepared(sql, s.mode, &s.buf) {
 		p.text = append(p.text, s.buf.Key...)
@@ -113,12 +183,13 @@ func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err err
 			p.text = append([]byte{0xff, byte(p.mode)}, sql...) // the session's mode may be another when it is executed
 			known, _ = s.m.plans.get(s.describedKey(p))
 		}
-		if err := s.describe(ctx, p, known); err != nil {
+		if known, err = s.describe(ctx, p, known); err != nil {
 			return nil, err
 		}
 	}
-	s.count++
-	s.m.prepared.Add(1)
+	if err := p.keep(known); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -132,7 +203,7 @@ const (
 // parsePrepared parses a text that is one statement.
 func (s *Session) parsePrepared(sql string) (ast.Statement, error) {
 	began := s.tick()
-	statements, err := ast.Parse(sql, s.mode)
+	statements, err := ast.ParseWithin(sql, s.mode, s.holdsText)
 	s.part("parse", began, 0, err)
 	if err != nil {
 		s.meter.text = "" // as in beginUnread
@@ -154,8 +225,8 @@ func (s *Session) describedKey(p *Prepared) []byte {
 // describe learns a statement's columns from c, a plan that was made for that before by any
 // session, or from a new one if that is nil or its tables have changed. Many drivers prepare
 // each statement anew. It begins no transaction: one that goes on would hold the tables' definitions for a
-// client that has done nothing yet.
-func (s *Session) describe(ctx context.Context, p *Prepared, c *compiled) error {
+// client that has done nothing yet. It returns the plan.
+func (s *Session) describe(ctx context.Context, p *Prepared, c *compiled) (*compiled, error) {
 	defer s.keepNext()()
 	before := s.trx.active
 	changed, err := c == nil, error(nil)
@@ -180,7 +251,7 @@ func (s *Session) describe(ctx context.Context, p *Prepared, c *compiled) error 
 	if s.trx.active && !before {
 		err = s.abandon(err)
 	}
-	return err
+	return c, err
 }
 
 // ExecutePrepared runs a prepared statement. Error 1210 if args are not as many as its
@@ -205,7 +276,7 @@ func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, 
 
 func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) (out Outcome, err error) {
 	defer s.survive(&err)
-	if p.closed || p.s != s || p.life != s.life {
+	if p.closed || p.s != s {
 		return out, newError(1243, "HY000", "Unknown prepared statement handler given to EXECUTE")
 	}
 	if len(args) != p.Params {
@@ -234,9 +305,18 @@ func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) 
 	return s.dispatch(ctx, p.st)
 }
 
-// runPrepared runs a statement by its plan: the one of the last time, one of another
-// session's, or a new one.
+// runPrepared runs a statement and keeps its plan.
 func (s *Session) runPrepared(ctx context.Context, p *Prepared) (Outcome, error) {
+	out, err := s.runByPlan(ctx, p)
+	if p.plan != p.memory.plan {
+		p.keepPlan()
+	}
+	return out, err
+}
+
+// runByPlan runs a statement by its plan: the one of the last time, one of another
+// session's, or a new one.
+func (s *Session) runByPlan(ctx context.Context, p *Prepared) (Outcome, error) {
 	if s.gone.Load() && !s.info.ReadOnly {
 		return Outcome{}, s.notLeader()
 	}

@@ -108,6 +108,7 @@ func (s *Session) enter(command, text string) {
 // leave notes that it has nothing to do, and returns when.
 func (s *Session) leave() time.Duration {
 	s.memory.End()
+	s.releaseStatement(0)
 	now := s.env.Monotonic()
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.process.State, s.began = "Sleep", "", "", now
@@ -231,12 +232,15 @@ func (s *Session) Hold(delta int64) error { return s.hold(delta) }
 
 // hold counts the memory of large values. Errors: 3170 if others leave no room for it, those
 // of an interrupted statement.
-func (s *Session) hold(delta int64) error {
+func (s *Session) hold(delta int64) error { return s.holdFor(delta, "a value") }
+
+// holdFor is hold for what the error calls it.
+func (s *Session) holdFor(delta int64, what string) error {
 	if s.share.Hold(delta) {
 		return nil
 	}
 	if s.share.Alone(delta) {
-		return s.share.Exceeded("a value")
+		return s.share.Exceeded(what)
 	}
 	s.setState("Waiting for memory")
 	defer s.setState("")
@@ -250,7 +254,25 @@ func (s *Session) hold(delta int64) error {
 			return nil
 		}
 	}
-	return s.share.Exceeded("a value")
+	return s.share.Exceeded(what)
+}
+
+// holdStatement counts the memory of the tree and the plan of the statement that runs, until its end, or gives a part of it back.
+// Errors: as of hold.
+func (s *Session) holdStatement(delta int64) error {
+	err := s.holdFor(delta, "a statement's text")
+	if err == nil {
+		s.work.held += delta
+	}
+	return err
+}
+
+// releaseStatement gives back what holdStatement has counted beyond n bytes.
+func (s *Session) releaseStatement(n int64) {
+	if more := s.work.held - n; more != 0 {
+		s.share.Hold(-more)
+		s.work.held = n
+	}
 }
 
 // sleep waits, until KILL, the statement's time limit or the node's giving up the lead ends it.

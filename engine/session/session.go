@@ -77,8 +77,9 @@ type Session struct {
 	mode   ast.Mode
 	buf    ast.Buffers
 	named  map[string]*Prepared // of PREPARE
-	count  int                  // prepared statements, of the protocol too
-	life   uint64               // rises when all of them are forgotten
+	// prepared are the prepared statements, of the protocol too, as a list, and count is how many.
+	prepared *Prepared
+	count    int
 
 	lastInsertID uint64
 	rowCount     int64
@@ -86,6 +87,7 @@ type Session struct {
 	share        temptable.Share   // of the node's memory for statements
 	memory       temptable.Account // of the statement, besides what its operators have
 	memoryHook   func(int64) error
+	holdsText    func(int64) error // holdStatement
 	work         scratch
 	meter        meter
 	caller       callerTrace // of the statement that comes
@@ -177,7 +179,7 @@ func (s *Session) forget() {
 	s.changes = s.changes[:0]
 	s.opt = settings{}
 	s.acl = sessionACL{}
-	s.memoryHook = s.account
+	s.memoryHook, s.holdsText = s.account, s.holdStatement
 	s.x.Env, s.x.Session, s.x.Interrupted, s.x.Memory, s.x.Hold = s.env, (*sessionInfo)(s), s.interrupted, s.memoryHook, s.hold
 	s.x.Warn = s.diag.warn
 	s.diag.reset()

@@ -58,7 +58,8 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err 
 		return err
 	}
 	began := s.tick()
-	statements, err := ast.Parse(sql, s.mode)
+	s.limit = 0 // of the statement before: memory may have to be waited for
+	statements, err := ast.ParseWithin(sql, s.mode, s.holdsText)
 	s.part("parse", began, 0, err)
 	if errorNumber(err) == errnoEmpty && ast.OnlyComments(sql, s.mode) {
 		statements, err = []ast.Statement{&ast.Do{}}, nil
@@ -155,7 +156,9 @@ func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWr
 	if err := s.countUse(st); err != nil {
 		return err
 	}
+	trees := s.work.held
 	out, err := s.dispatch(ctx, st)
+	s.releaseStatement(trees)
 	s.x.Shed()
 	if err != nil {
 		return err

@@ -57,11 +57,16 @@ type scratch struct {
 	// large says that a batch has become large.
 	large    bool
 	literals []types.Value
-	params   []*types.Type // of a prepared statement that is no query
+	// held is what the trees and the plans of the text that runs take, if it is much: see holdStatement.
+	held   int64
+	params []*types.Type // of a prepared statement that is no query
 }
 
-// kept bounds how many plans a session keeps memory for.
-const kept = 64
+// kept bounds how many plans a session keeps memory for, keptPlan how large they are, in bytes.
+const (
+	kept     = 64
+	keptPlan = 64 << 10
+)
 
 // begin prepares for a statement.
 func (w *scratch) begin() {

@@ -51,6 +51,7 @@ var Metrics = []Metric{
 	{"trireme_statement_memory_limit_bytes", "", Gauge, 1, "what all statements may keep in memory together (temptable_max_ram)"},
 	{"trireme_statement_memory_refused_total", "", Counter, 1, "statements that failed because others left them too little memory"},
 	{"trireme_plan_cache_plans", "", Gauge, 1, "plans in the plan cache"},
+	{"trireme_plan_cache_bytes", "", Gauge, 1, "what they take, about; at most 64 MiB"},
 	{"trireme_plan_cache_hits_total", "", Counter, 1, "statements whose plan was in the plan cache"},
 	{"trireme_plan_cache_misses_total", "", Counter, 1, "statements that were looked for and not found in the plan cache"},
 	{"trireme_plan_cache_evicted_total", "", Counter, 1, "plans that made room for others"},

@@ -113,6 +113,7 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	m.Set("trireme_statement_memory_limit_bytes", float64(memory.Limit()))
 	m.Set("trireme_statement_memory_refused_total", float64(memory.Refused()))
 	m.Set("trireme_plan_cache_plans", float64(plans.Plans))
+	m.Set("trireme_plan_cache_bytes", float64(plans.Bytes))
 	m.Set("trireme_plan_cache_hits_total", float64(plans.Hits))
 	m.Set("trireme_plan_cache_misses_total", float64(plans.Misses))
 	m.Set("trireme_plan_cache_evicted_total", float64(plans.Evicted))

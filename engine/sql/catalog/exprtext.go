@@ -21,9 +21,9 @@ func ParseExpr(text string) (ast.Expr, error) {
 	return nil, errorf(1064, "You have an error in your SQL syntax near '%s'", text)
 }
 
-// ParseQuery parses the text of a view.
-func ParseQuery(text string) (ast.Query, error) {
-	sts, err := ast.Parse(text, 0)
+// ParseQuery parses the text of a view. hold is as that of [ast.ParseWithin].
+func ParseQuery(text string, hold func(delta int64) error) (ast.Query, error) {
+	sts, err := ast.ParseWithin(text, 0, hold)
 	if err != nil {
 		return nil, err
 	}

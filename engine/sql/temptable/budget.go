@@ -39,6 +39,16 @@ func (b *Budget) Used() int64 { return b.used.Load() }
 // Refused counts statements that failed because others left too little.
 func (b *Budget) Refused() uint64 { return b.refused.Load() }
 
+// Hold takes n bytes for what belongs to no session alone, or gives them back if n is negative. It reports whether there was room.
+func (b *Budget) Hold(n int64) bool {
+	used, limit := b.used.Add(n), b.limit.Load()
+	if n > 0 && limit != 0 && used > limit {
+		b.used.Add(-n)
+		return false
+	}
+	return true
+}
+
 // Share is what one session has of a budget. It belongs to one task.
 type Share struct {
 	budget *Budget

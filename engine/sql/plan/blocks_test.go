@@ -22,9 +22,11 @@ func TestBlocks(t *testing.T) {
 		text += "; CREATE VIEW v" + itoa(i) + of
 		with += ", v" + itoa(i) + " AS (SELECT a FROM t WHERE a IN (SELECT a FROM v" + itoa(i-1) + ") OR b IN (SELECT a FROM v" + itoa(i-1) + "))"
 	}
+	text += "; CREATE VIEW w AS SELECT id, a" + strings.Repeat("+a", 240) + " a FROM t"
 	if err := r.define(text); err != nil {
 		t.Fatal(err)
 	}
+	terms := strings.TrimSuffix(strings.Repeat("a"+strings.Repeat("+a", 35)+",", 50), ",") // 18,000 nodes each
 	for _, c := range []struct {
 		text   string
 		number uint16
@@ -35,6 +37,7 @@ func TestBlocks(t *testing.T) {
 		{"DELETE FROM t WHERE a IN (SELECT a FROM v29)", 3170},
 		{with + " SELECT * FROM v8", 0},
 		{with + " SELECT * FROM v14", 3170},
+		{"SELECT " + terms + " FROM w", 0},
 		{strings.Repeat("SELECT 1 UNION ALL ", 9000) + "SELECT 1", 0},
 	} {
 		parsed, err := ast.Parse(c.text, 0)
@@ -70,7 +73,7 @@ func TestBlocks(t *testing.T) {
 		if number(err) != c.number || c.number == 0 && err != nil {
 			t.Errorf("%.60s: %v", c.text, err)
 		}
-		if c.number == 0 && (size < 100<<10 || held > size || held < size-growth) {
+		if c.number == 0 && (size < 100<<10 || held < size-growth || held > 2*size+growth) {
 			t.Errorf("%.60s: a plan of %d bytes, asked for %d", c.text, size, held)
 		}
 		t.Logf("%.60s: %d bytes, %v", c.text, size, time.Since(began))
@@ -88,7 +91,7 @@ func TestBlocks(t *testing.T) {
 			}
 			return nil
 		}}
-		if _, err := plan(env); !errors.Is(err, ended) || checks > 502 {
+		if _, err := plan(env); checks > 500 && !errors.Is(err, ended) || checks > 502 || checks < 50 {
 			t.Errorf("%.60s, interrupted, after %d: %v", c.text, checks, err)
 		}
 	}

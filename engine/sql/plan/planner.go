@@ -54,6 +54,7 @@ type planner struct {
 	named  int   // views and WITH tables around what is being resolved
 	blocks int   // of them
 	size   int64 // about how many bytes all of that takes
+	typed  int64 // what of it the plan does not need once it is made
 	held   int64 // what of it was asked for
 }
 
@@ -185,7 +186,7 @@ func (p *planner) finish(root Node) *Query {
 	q := &Query{
 		Root: root, Columns: root.Columns(), Tables: p.tables,
 		Slots: len(p.slots), Subqueries: p.subCount, Locking: p.locking, Volatile: p.volatile,
-		Point: pointOf(root), Size: p.size,
+		Point: pointOf(root), Size: p.size - p.typed,
 	}
 	for _, u := range p.uses {
 		c := *u
@@ -207,9 +208,28 @@ func (p *planner) bindTyping(e ast.Expr) (expr.Node, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	return p.typingBinder().Bind(e)
+}
+
+func (p *planner) typingBinder() *expr.Binder {
 	t := &typing{p: p}
 	t.Opt = p.env.Options
-	return expr.Bind(t, e)
+	return expr.NewBinder(t)
+}
+
+// bindOutput is bindTyping for what is kept until the plan is made. Errors besides: as of grow.
+func (p *planner) bindOutput(e ast.Expr) (expr.Node, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	b := p.typingBinder()
+	n, err := b.Bind(e)
+	if err == nil {
+		size := nodeBytes * int64(b.Count())
+		p.typed += size
+		err = p.grow(size)
+	}
+	return n, err
 }
 
 func (t *typing) Column(ref *ast.ColumnRef) (expr.Node, error) {

@@ -284,7 +284,7 @@ func (p *planner) setOutput(q *query) error {
 	q.out = make([]outColumn, len(q.block.items))
 	for i := range q.block.items {
 		it := &q.block.items[i]
-		n, err := p.bindTyping(it.expr)
+		n, err := p.bindOutput(it.expr)
 		if err != nil {
 			return err
 		}
@@ -309,6 +309,9 @@ func (p *planner) checkTypes(b *block) error {
 		p.noteAssigned(e)
 	}
 	for i := range b.items {
+		if err := p.check(); err != nil {
+			return err
+		}
 		p.noteAssigned(b.items[i].expr)
 	}
 	for _, g := range b.groups {

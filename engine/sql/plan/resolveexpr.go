@@ -8,6 +8,9 @@ import (
 
 // resolve copies an expression with every name replaced by what it means.
 func (p *planner) resolve(s *scope, e ast.Expr) (ast.Expr, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	merged := 0
 	return mapExpr(e, func(e ast.Expr) (ast.Expr, error) {
 		switch e := e.(type) {

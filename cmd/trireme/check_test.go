@@ -135,6 +135,23 @@ func TestCheckFindsWhatStartsRefuse(t *testing.T) {
 		must(os.WriteFile(name, b, 0o600))
 		remove(binlog + "/synced.mark")(dir)
 	}
+	unapplied := func(dir string) { // the engine has nothing of the log whose end is torn
+		to := filepath.Join(dir, "data.1")
+		remove("data.1")(dir)
+		must(os.CopyFS(to, os.DirFS(filepath.Join(before, "data.1"))))
+		unsynced := t.TempDir()
+		l, err := log.Create(log.Options{FS: file.OS(unsynced), Env: env.Real(), Group: groupOf(dir), Preallocate: -1}, log.Start{})
+		must(err)
+		var entries []log.Entry
+		for i := range uint64(100) {
+			entries = append(entries, log.Entry{Index: i + 1, Term: 9, Type: log.ConfChange, Data: make([]byte, 37)})
+		}
+		must(l.Append(entries))
+		remove(binlog)(dir)
+		must(os.CopyFS(to, os.DirFS(unsynced)))
+		must(l.Close())
+		tear(dir)
+	}
 	for _, c := range []struct {
 		what    string
 		damage  func(dir string)
@@ -172,24 +189,8 @@ func TestCheckFindsWhatStartsRefuse(t *testing.T) {
 			must(l.Close())
 		}, true},
 		{"the end of the log, as if it had been torn, but the engine has applied it", tear, true},
-		{"the end of the log, which a crash may have torn, but it is known to be committed", func(dir string) {
-			to := filepath.Join(dir, "data.1")
-			remove("data.1")(dir)
-			must(os.CopyFS(to, os.DirFS(filepath.Join(before, "data.1"))))
-			unsynced := t.TempDir()
-			l, err := log.Create(log.Options{FS: file.OS(unsynced), Env: env.Real(), Group: groupOf(dir), Preallocate: -1}, log.Start{})
-			must(err)
-			var entries []log.Entry
-			for i := range uint64(100) {
-				entries = append(entries, log.Entry{Index: i + 1, Term: 9, Type: log.ConfChange, Data: make([]byte, 37)})
-			}
-			must(l.Append(entries))
-			remove(binlog)(dir)
-			must(os.CopyFS(to, os.DirFS(unsynced)))
-			must(l.Close())
-			tear(dir)
-			committed(dir, 100)
-		}, true},
+		{"the end of the log, which a crash may have torn, but it is known to be committed", func(dir string) { unapplied(dir); committed(dir, 100) }, true},
+		{"the end of the log, which a crash may have torn, and the mark that would tell is lost", unapplied, true},
 		{"an entry that was there and committed", func(dir string) { committed(dir, 1000) }, true},
 	} {
 		dir := copyTree(t, whole)

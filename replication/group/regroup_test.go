@@ -5,11 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -398,6 +400,49 @@ func TestRegroupDamagedLog(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The last sector of the log is lost, and with it the side mark that would tell whether the entry in it was acknowledged: the
+// member does not start and says what to do, however often one tries. A new group can be made of it.
+func TestRegroupTornWithoutMark(t *testing.T) {
+	simulate(t, 1, 3, simnettest.Options{}, rarely, func(r *simRig) {
+		const n = 20
+		left := lost(r, n)
+		name, at := findInLog(t, left.fs, fmt.Sprintf("s%d", n-1))
+		f, err := left.fs.Open(name, file.OpenOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.WriteAt(make([]byte, 512), at/512*512)
+		if err = errors.Join(err, f.Close(), left.fs.Remove(path.Dir(name)+"/"+log.SyncedMark)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			node := &simNode{rig: r, addr: left.addr, fs: left.fs}
+			var damage *log.CorruptError
+			if err := node.alone(node.addr); !errors.As(err, &damage) || !damage.Doubt || !strings.Contains(err.Error(), "trireme regroup --until") {
+				t.Fatalf("the member starts, or says: %v", err)
+			}
+		}
+		g := regroup(r, left.fs)
+		s, err := g.Prepare()
+		if err == nil || s == nil || s.Damage == nil || s.Last.Number >= r.acked || !strings.Contains(err.Error(), fmt.Sprintf("--until=%d", s.Last.Number)) {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		g = regroup(r, left.fs)
+		g.Until = s.Last.Number
+		if _, err := run(g); err != nil {
+			t.Fatal(err)
+		}
+		node := &simNode{rig: r, addr: left.addr, fs: left.fs}
+		if err := node.alone(node.addr); err != nil || !r.within(time.Minute, node.node.Writable) {
+			t.Fatalf("the new group: %v", err)
+		}
+		if got := schemas(node.node); len(got) != n-int(r.acked-s.Last.Number) {
+			t.Errorf("up to %d of %d: %v", s.Last.Number, r.acked, got)
+		}
+		node.kill()
+	})
 }
 
 // findInLog finds what a file of the log holds.

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 )
@@ -32,14 +33,10 @@ func Create(opt Options, start Start) (*Log, error) {
 }
 
 func create(opt Options, start Start) (*Log, error) {
-	// What it says would be about a log that was there before.
-	if err := removeSide(&opt); err != nil {
-		return nil, err
-	}
 	l := newLog(opt)
-	var err error
-	if l.side, err = openSide(&opt); err != nil {
-		return nil, err
+	// What an old one says would be about a log that was there before.
+	if err := l.side.renew(&opt, place{}); err != nil {
+		return nil, errors.Join(err, l.closeFiles())
 	}
 	h := start.header(&opt)
 	f, err := createFile(&opt, &h)
@@ -317,6 +314,11 @@ func (o *opening) repair() error {
 	if err := o.openLast(); err != nil {
 		return err
 	}
+	if l.Err() == nil {
+		if err := l.side.renew(&l.opt, l.synced); err != nil {
+			return err
+		}
+	}
 	l.committed = l.files[0].first - 1
 	if l.Err() != nil {
 		return nil // salvaged
@@ -483,6 +485,10 @@ func (o *opening) cutTorn(sc *scanner, bad *badRecord) error {
 	case !torn:
 		return &CorruptError{File: sc.name, Offset: bad.at.offset, Index: bad.at.index, What: bad.what,
 			Why: "A record that a crash has torn lacks whole sectors, and " + why}
+	case !t.exact && l.side.lost != "" && l.files[len(l.files)-1].version >= entry.LargeVersion:
+		return &CorruptError{File: sc.name, Offset: bad.at.offset, Index: bad.at.index, What: bad.what, Doubt: true,
+			Why: fmt.Sprintf("A crash may have torn that record, but %s, which says up to where the log was durable, %s. "+
+				"What is whole ends with transaction %d", SyncedMark, l.side.lost, t.at.number)}
 	}
 	l.torn = &TornEnd{File: sc.name, Offset: t.at.offset, Bytes: t.end - t.at.offset, Index: t.at.index, Number: t.at.number,
 		What: bad.what, Why: why}

@@ -149,6 +149,8 @@ type CorruptError struct {
 	Index  uint64 // of the entry; 0: not of an entry
 	What   string
 	Why    string // how it is known that they were durable; empty: it always is
+	// Doubt: they may also be the torn end that a crash has left. What would tell is lost.
+	Doubt bool
 }
 
 // Where says what is wrong, and where.
@@ -162,6 +164,11 @@ func (e *CorruptError) Where() string {
 
 func (e *CorruptError) Error() string {
 	why := e.Why
+	if e.Doubt {
+		return fmt.Sprintf("binlog: torn or damaged at %s. %s. So it may have been acknowledged, and nothing is cut off: check the disk. "+
+			"If another member leads, empty this node's data directory and start it: it gets its data from there. "+
+			"If none does, or this node is alone: trireme regroup --until goes on without it, and restoring a backup does", e.Where(), why)
+	}
 	if why == "" {
 		why = "These bytes were durable"
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
@@ -47,7 +48,7 @@ func TestFlippedBit(t *testing.T) {
 				if power {
 					fsys.SyncAll()
 					fsys = fsys.CrashImage()
-					ok(fsys.Remove("binlog/" + SyncedMark))
+					forgetSide(fsys)
 				}
 				for i := 1; i < n; i++ {
 					for off := at[i].Offset; off < at[i+1].Offset; off++ {
@@ -64,9 +65,6 @@ func TestFlippedBit(t *testing.T) {
 							assert(errors.As(err, &damage) && damage.Offset == at[i].Offset && damage.Index == uint64(i)+1,
 								"power lost: %v, bit %d of byte %d of entry %d at %d: %v", power, bit, off-at[i].Offset, i+1, at[i].Offset, err)
 							ok(fsys.FlipBit("binlog/binlog.000001", off, bit))
-							if power {
-								ok(fsys.Remove("binlog/" + SyncedMark))
-							}
 						}
 					}
 				}
@@ -78,7 +76,7 @@ func TestFlippedBit(t *testing.T) {
 	}
 }
 
-// Power was lost, no mark is left, and a sector of zeros, or zeros up to the end, lie where entries were that the
+// Power was lost, no mark covers them, and a sector of zeros, or zeros up to the end, lie where entries were that the
 // engine has applied: that is damage, and the file is left as it is. Behind what is known it is a torn end.
 func TestKnown(t *testing.T) {
 	for _, opens := range []bool{false, true} { // the entry that is gone has opened a file
@@ -97,9 +95,7 @@ func TestKnown(t *testing.T) {
 			at := must(l.Position(2))
 			name := "binlog/" + FileName(at.File)
 			fsys = fsys.CrashImage()
-			if there, err := fsys.Exists("binlog/" + SyncedMark); err == nil && there {
-				ok(fsys.Remove("binlog/" + SyncedMark))
-			}
+			forgetSide(fsys)
 			f := must(fsys.Open(name, file.OpenOptions{}))
 			if opens {
 				must(f.WriteAt(make([]byte, must(f.Size())-at.Offset), at.Offset))
@@ -180,7 +176,7 @@ func TestWrongLength(t *testing.T) {
 			ok(l.Append([]Entry{e}))
 			ok(l.Sync())
 			fsys = fsys.CrashImage()
-			ok(fsys.Remove("binlog/" + SyncedMark))
+			forgetSide(fsys)
 			for bit := range 32 {
 				if c.wrong>>bit&1 != 0 {
 					ok(fsys.FlipBit("binlog/binlog.000001", at+4+int64(bit/8), uint(bit%8)))
@@ -366,7 +362,9 @@ func TestSideMarkDoubt(t *testing.T) {
 			opt := options(fsys.KillImage(), s)
 			side := must(openSide(&Options{FS: opt.FS, Dir: "binlog", Group: testGroup}))
 			assert(side.exact() == c.exact, "%s: %+v", what, side)
-			ok(side.f.Close())
+			if side.f != nil {
+				ok(side.f.Close())
+			}
 			last := l.LastIndex()
 			l = must(Open(opt))
 			assert(l.LastIndex() == last, "%s: up to %d", what, l.LastIndex())
@@ -392,6 +390,116 @@ func TestSideMarkDoubt(t *testing.T) {
 		failing.Stop()
 		side := must(openSide(&Options{FS: fsys.KillImage(), Dir: "binlog", Group: testGroup}))
 		assert(side.exact() && side.at.sameEnd(l.tail), "the mark says %+v, and the log ends at %+v", side.at, l.tail)
+	})
+}
+
+// forgetSide leaves the side mark as it was when it was made, as a loss of power may.
+func forgetSide(fsys *simfile.FS) {
+	opt := Options{FS: fsys, Dir: "binlog", Group: testGroup}
+	ok(removeSide(&opt))
+	var s sideMark
+	ok(s.renew(&opt, place{}))
+	ok(s.f.Close())
+}
+
+// The last sector of an acknowledged record is lost, and the side mark with it or a slot of it: the record may have been torn,
+// and may have been acknowledged. The start refuses it, however often one tries, and changes nothing. A log of a program that
+// knew no side mark is opened, and so is one that ends with a good record, whatever has become of the mark. Salvage opens it.
+func TestTornWithoutMark(t *testing.T) {
+	remove := func(fsys *simfile.FS) { ok(fsys.Remove("binlog/" + SyncedMark)) }
+	slot := func(hurt func(fsys *simfile.FS, slot int64), slots ...int64) func(*simfile.FS) {
+		return func(fsys *simfile.FS) {
+			for _, s := range slots {
+				hurt(fsys, s)
+			}
+		}
+	}
+	flip := func(fsys *simfile.FS, slot int64) { ok(fsys.FlipBit("binlog/"+SyncedMark, slot*sectorSize+50, 1)) }
+	bad := func(fsys *simfile.FS, slot int64) { ok(fsys.BadSector("binlog/"+SyncedMark, slot*sectorSize)) }
+	for what, c := range map[string]struct {
+		hurt    func(fsys *simfile.FS)
+		version uint8
+		refused string
+	}{
+		"there":                  {func(*simfile.FS) {}, 0, "These bytes were durable"},
+		"missing":                {remove, 0, "is missing"},
+		"missing, of an old log": {remove, entry.LargeVersion - 1, ""},
+		"empty": {func(fsys *simfile.FS) {
+			remove(fsys)
+			ok(must(fsys.Open("binlog/"+SyncedMark, file.OpenOptions{Create: true})).Close())
+		}, 0, "is damaged"},
+		"without the newest slot":   {slot(zero, 0), 0, "is damaged"},
+		"zeros":                     {slot(zero, 0, 1), 0, "is damaged"},
+		"damaged in the newest":     {slot(flip, 0), 0, "is damaged"},
+		"damaged":                   {slot(flip, 0, 1), 0, "is damaged"},
+		"unreadable":                {slot(bad, 0, 1), 0, "cannot be read"},
+		"as it was made":            {forgetSide, 0, ""}, // a loss of power may leave it so
+		"damaged, but power is out": {func(fsys *simfile.FS) { forgetSide(fsys); flip(fsys, 1) }, 0, "is damaged"},
+	} {
+		for _, torn := range []bool{true, false} {
+			simulate(t, 1, func(s *simenv.Sim) {
+				fsys := simfile.New(s, 1)
+				opt := options(fsys, s)
+				opt.Preallocate = 1 << 20
+				l := must(Create(opt, Start{Version: c.version}))
+				mk := maker{term: 1}
+				for range 3 {
+					ok(l.Append([]Entry{mk.next(1, 700, 0)}))
+					ok(l.Sync())
+				}
+				at, end := must(l.Position(3)), l.tail.offset
+				assert(l.side.sequence%2 == 0, "the newest slot is the first")
+				opt.FS = fsys.KillImage()
+				fsys = opt.FS.(*simfile.FS)
+				name := "binlog/" + FileName(at.File)
+				if torn {
+					f := must(fsys.Open(name, file.OpenOptions{}))
+					must(f.WriteAt(make([]byte, end-end/sectorSize*sectorSize), end/sectorSize*sectorSize))
+					ok(f.Close())
+				}
+				c.hurt(fsys)
+				if c.refused == "" || !torn {
+					l := must(Open(opt))
+					assert((l.TornEnd() != nil) == torn, "%s: %v", what, l.TornEnd())
+					ok(l.Close())
+					l = must(Open(opt))
+					assert(l.TornEnd() == nil && l.side.lost == "", "%s, and once more: %+v", what, l.side)
+					ok(l.Close())
+					return
+				}
+				before := must(file.ReadWhole(fsys, name, 1<<21))
+				for range 2 {
+					_, err := Open(opt)
+					var damage *CorruptError
+					assert(errors.As(err, &damage) && damage.Offset == at.Offset && damage.Index == 3 && strings.Contains(err.Error(), c.refused) &&
+						damage.Doubt == (what != "there"), "%s: %v", what, err)
+				}
+				assert(string(before) == string(must(file.ReadWhole(fsys, name, 1<<21))), "%s: the file is another one", what)
+				opt.Salvage = true
+				l = must(Open(opt))
+				assert(l.LastIndex() == 2 && l.Err() != nil, "%s: salvaged up to %d", what, l.LastIndex())
+				_ = l.Close()
+			})
+		}
+	}
+}
+
+// The side mark is there after every loss of power, with both slots, from the moment on that the log is there.
+func TestSideMarkOutlivesPower(t *testing.T) {
+	eachSeed(t, 40, func(s *simenv.Sim, seed uint64) {
+		m := newModel(s, seed)
+		fsys := simfile.New(s, seed)
+		for range 10 {
+			fsys, _ = m.live(fsys, 1+int64(m.rng.IntN(60)), 100)
+			fsys = fsys.CrashImage()
+			numbers, err := list(&Options{FS: fsys, Dir: "binlog"})
+			if err != nil || len(numbers) == 0 {
+				continue
+			}
+			side := must(openSide(&Options{FS: fsys, Dir: "binlog", Group: testGroup}))
+			assert(side.lost == "", "the mark %s", side.lost)
+			ok(side.f.Close())
+		}
 	})
 }
 
@@ -440,7 +548,7 @@ func TestTornShapes(t *testing.T) {
 			ok(l.Append([]Entry{mk.next(1, c.size, 0)}))
 			fsys.SyncAll()
 			fsys = fsys.CrashImage()
-			ok(fsys.Remove("binlog/" + SyncedMark))
+			forgetSide(fsys)
 			f := must(fsys.Open("binlog/binlog.000001", file.OpenOptions{}))
 			if c.cut != 0 {
 				ok(f.Truncate(at + c.cut))

@@ -26,7 +26,7 @@ import (
 //	body I                     what OpenBody finds
 //	sync [soon] | commit I | close | open    a sync is long after the one before, or soon after it
 //	kill | power               ends the process, or the machine too: the files stay as they are
-//	side                       shows the side mark
+//	side | forget side         shows the side mark; leaves it as it was when it was made
 //	tear I                     zeros from the middle of the record of entry I to the end of its file
 //	flip I | flip F offset=O   damages the data of entry I, or a byte of file F
 //	zero F offset=O count=N    a sector that was not written, or a part of it
@@ -133,7 +133,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		d.MaybeScanArgs(t, "age", &age)
 		r.MaxAge = time.Duration(age) * time.Second
 		_, err = s.l.Purge(r)
-	case "kill", "power", "zero", "tear", "flip", "remove", "mark", "unmark", "version", "group":
+	case "kill", "power", "zero", "tear", "flip", "forget", "remove", "mark", "unmark", "version", "group":
 		s.hurt(t, d)
 		return ""
 	default:
@@ -243,6 +243,10 @@ func (s *script) hurt(t *testing.T, d *datadriven.TestData) {
 		s.fs = s.fs.CrashImage()
 		return
 	}
+	if d.Cmd == "forget" {
+		forgetSide(s.fs)
+		return
+	}
 	if d.Cmd == "remove" && d.HasArg("side") {
 		ok(s.fs.Remove("binlog/" + SyncedMark))
 		return
@@ -321,6 +325,9 @@ func (s *script) ask(t *testing.T, d *datadriven.TestData) string {
 	case "side":
 		side, err := openSide(&Options{FS: s.fs, Dir: "binlog", Group: testGroup})
 		ok(err)
+		if side.f == nil {
+			return "it is missing"
+		}
 		ok(side.f.Close())
 		if side.at.file == 0 {
 			return "nothing is known"

@@ -49,6 +49,9 @@ type sideMark struct {
 	of string
 	// doubtful: a slot cannot be read, or is not the one that must be there, and may have been the newest.
 	doubtful bool
+	// lost says what is wrong with a mark that no crash has left so: the newest place is not known, not even as a
+	// lower bound. Empty: nothing. It is asked at the start.
+	lost string
 	// most is the furthest place that some slot may name: one whose write has failed, and
 	// one that cannot be read now, may do so too.
 	most place
@@ -65,33 +68,30 @@ func (p place) sameEnd(q place) bool {
 	return p.file == q.file && p.offset == q.offset && p.index == q.index && p.chain == q.chain
 }
 
-// openSide opens the side mark, or makes it. One that the disk does not give back says nothing, and is made anew: what
-// may be in it is not to be found beside newer slots some day.
+// openSide opens the side mark, and changes nothing: a start that refuses the log for what the mark does not say has to
+// find the same the next time.
 func openSide(opt *Options) (sideMark, error) {
-	s, err := readSide(opt)
-	if err != nil || !s.doubtful || s.sequence != 0 {
-		return s, err
-	}
-	if err := errors.Join(s.f.Close(), removeSide(opt)); err != nil {
-		return s, err
-	}
-	return readSide(opt)
-}
-
-func readSide(opt *Options) (sideMark, error) {
 	s := sideMark{boot: opt.FS.BootID()}
-	f, err := opt.FS.Open(opt.path(SyncedMark), file.OpenOptions{Create: true})
-	if errors.Is(err, file.ErrNoSpace) {
-		return s, nil // it is tried again when there is something to say
+	f, err := opt.FS.Open(opt.path(SyncedMark), file.OpenOptions{})
+	if errors.Is(err, fs.ErrNotExist) {
+		s.lost = "is missing"
+		return s, nil
 	}
 	if err != nil {
 		return s, err
 	}
 	s.f = f
+	s.read(opt)
+	return s, nil
+}
+
+// read reads the slots. Both are there from the beginning on, durably, and a sector is written whole or not: a bad
+// one is damage, and may have been the newest. Programs from before that was so made the file with one slot.
+func (s *sideMark) read(opt *Options) {
 	var b [2 * sectorSize]byte
-	n, err := f.ReadAt(b[:], 0)
+	n, err := s.f.ReadAt(b[:], 0)
 	if err != nil && err != io.EOF {
-		n, s.most, s.doubtful = 0, place{file: math.MaxUint64}, true
+		n, s.most, s.doubtful, s.lost = 0, place{file: math.MaxUint64}, true, "cannot be read"
 	}
 	var sequences [2]uint64
 	for i := range 2 {
@@ -99,7 +99,7 @@ func readSide(opt *Options) (sideMark, error) {
 		sequence, at, of, ok := decodeSide(slot, opt)
 		if !ok || sequence%2 != uint64(i) {
 			if !allZero(slot) {
-				s.most, s.doubtful = place{file: math.MaxUint64}, true
+				s.most, s.doubtful, s.lost = place{file: math.MaxUint64}, true, "is damaged"
 			}
 			continue
 		}
@@ -111,9 +111,63 @@ func readSide(opt *Options) (sideMark, error) {
 			s.sequence, s.at, s.of = sequence, at, of
 		}
 	}
+	older := min(sequences[0], sequences[1])
 	// The other slot was written just before the newest one.
-	s.doubtful = s.doubtful || s.sequence != 0 && min(sequences[0], sequences[1]) != s.sequence-1
-	return s, nil
+	s.doubtful = s.doubtful || s.sequence != 0 && older != s.sequence-1
+	if older == 0 && s.sequence != 1 && s.lost == "" {
+		s.lost = "is damaged"
+	}
+}
+
+// renew puts right a side mark that is not there, or is damaged, durably, so that a crash cannot be why it is so at
+// the next start. The log is durable up to at. What may be in a file that says nothing is not to be found beside newer slots some day.
+func (s *sideMark) renew(opt *Options, at place) error {
+	switch {
+	case s.f != nil && s.lost == "" && s.sequence != 0:
+		return nil
+	case s.f != nil && s.sequence != 0: // the other slot is the bad one
+		err := s.put(&opt.Group, at)
+		if err == nil {
+			return s.f.Sync()
+		}
+		if !errors.Is(err, file.ErrNoSpace) {
+			return err
+		}
+	}
+	err := s.remove(opt)
+	if err == nil {
+		err = s.create(opt, at)
+	}
+	if errors.Is(err, file.ErrNoSpace) {
+		return s.remove(opt) // it is tried again when there is something to say
+	}
+	return err
+}
+
+// create makes the file.
+func (s *sideMark) create(opt *Options, at place) (err error) {
+	if s.f, err = opt.FS.Open(opt.path(SyncedMark), file.OpenOptions{Create: true}); err != nil {
+		return err
+	}
+	for range 2 {
+		if err := s.put(&opt.Group, at); err != nil {
+			return err
+		}
+	}
+	if err := s.f.Sync(); err != nil {
+		return err
+	}
+	return opt.FS.SyncDir(opt.Dir)
+}
+
+// remove removes the file, durably: the log goes on without it.
+func (s *sideMark) remove(opt *Options) error {
+	var err error
+	if s.f != nil {
+		err = s.f.Close()
+	}
+	*s = sideMark{boot: opt.FS.BootID()}
+	return errors.Join(err, removeSide(opt))
 }
 
 func decodeSide(b []byte, opt *Options) (sequence uint64, at place, boot string, ok bool) {
@@ -150,7 +204,7 @@ func (s *sideMark) put(group *[16]byte, at place) error {
 		return err
 	}
 	s.sequence++
-	s.at, s.of, s.doubtful = at, s.boot, false
+	s.at, s.of, s.doubtful, s.lost = at, s.boot, false, ""
 	return nil
 }
 
@@ -169,25 +223,12 @@ func (l *Log) noteSynced() error {
 		return nil
 	}
 	if s.f == nil {
-		made, err := openSide(&l.opt)
-		if err != nil {
-			return err
-		}
-		if *s = made; s.f == nil {
-			return nil
-		}
+		return s.renew(&l.opt, l.synced)
 	}
 	err := s.put(&l.opt.Group, l.synced)
 	if errors.Is(err, file.ErrNoSpace) {
-		return l.dropSide()
+		return s.remove(&l.opt)
 	}
-	return err
-}
-
-// dropSide removes the side mark of a log that goes on without it.
-func (l *Log) dropSide() error {
-	err := errors.Join(l.side.f.Close(), removeSide(&l.opt))
-	l.side = sideMark{boot: l.side.boot}
 	return err
 }
 
@@ -201,7 +242,7 @@ func (l *Log) lowerSide(at place) error {
 	for range 2 {
 		err := s.put(&l.opt.Group, at)
 		if errors.Is(err, file.ErrNoSpace) { // without the file nothing is said
-			return l.dropSide()
+			return s.remove(&l.opt)
 		}
 		if err != nil {
 			return err

@@ -39,6 +39,7 @@ type sending struct {
 	epoch     uint64
 	frames    int
 	part      int64
+	scan      body.Scanner // of what was read, up to there
 	begun     bool
 	cut       bool // the member has to be told to where it goes back
 	completed bool
@@ -382,6 +383,12 @@ func (v *sender) sendData(x *sending, frames int) (sent, again bool, err error) 
 	if st := b.Status(); st.Epoch != x.epoch || st.State == body.Dropped {
 		return false, true, nil
 	}
+	if err == nil {
+		again, err = x.check(m[fields:])
+	}
+	if again {
+		return false, true, nil
+	}
 	if err != nil {
 		// The transaction cannot be committed with such a file: COMMIT says so instead of waiting for this member.
 		v.s.fail(&x.o.held, fmt.Errorf("reading it for member %d: %w", v.member, err))
@@ -391,6 +398,36 @@ func (v *sender) sendData(x *sending, frames int) (sent, again bool, err error) 
 	x.frames, x.part = n, part
 	v.s.count.streamed.Add(end - at)
 	return true, false, v.send(m, fields)
+}
+
+// check checks what was read of the file behind what was sent. The member would refuse bytes that the disk has changed, as
+// it refuses those that the network has, and nobody would know whose they are. again: the frame before was cut off meanwhile.
+func (x *sending) check(p []byte) (again bool, err error) {
+	b := x.o.b
+	if x.part == 0 {
+		var f body.Frame
+		if x.frames > 0 {
+			var ok bool
+			if f, ok = b.Frame(x.frames-1, x.epoch); !ok {
+				return true, nil
+			}
+		}
+		x.scan.Reset(f.CRC)
+	}
+	for frame := x.frames; len(p) > 0; {
+		n, h, whole, err := x.scan.Next(p)
+		if err != nil {
+			return false, fmt.Errorf("frame %d: %w", frame, err)
+		}
+		if p = p[n:]; !whole {
+			continue
+		}
+		if f, ok := b.Frame(frame, x.epoch); ok && f.CRC != h.CRC {
+			return false, fmt.Errorf("frame %d: %w: its checksum is %08x, %08x was written", frame, body.ErrCorrupt, h.CRC, f.CRC)
+		}
+		frame++
+	}
+	return false, nil
 }
 
 // sendComplete says what a body is, once all of it is sent.

@@ -1,9 +1,11 @@
 package bodies
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +153,52 @@ func TestFailedRead(t *testing.T) {
 			s.abort()
 			r.until("it is dropped", func() bool { return len(r.nodes[0].files())+len(r.nodes[1].files()) == 0 })
 		})
+	}
+}
+
+// The disk has changed what the leader's session wrote: no member is sent it, the leader says whose disk it is, and COMMIT fails
+// instead of waiting for members that refuse it. What the network has changed is sent once more.
+func TestDamagedFile(t *testing.T) {
+	for _, later := range []time.Duration{0, time.Second} { // before COMMIT, or while it waits
+		for _, off := range []int64{0, 9, 300_000, 900_000} { // in the last frames: headers and payloads
+			var said bytes.Buffer
+			run(t, 20, 3, simnettest.Options{BulkWindow: 1 << 20, Faults: simnettest.Faults{BytesPerSecond: 1_000_000}}, func(r *rig) {
+				n := r.nodes[0]
+				n.store.opt.Logger = slog.New(slog.NewTextHandler(&said, nil))
+				s := n.session()
+				for range 10 {
+					s.write(1_000_000)
+				}
+				st := s.b.Status()
+				f, ok := s.b.Frame(st.Frames-2, st.Epoch)
+				if !ok {
+					r.fatalf("%d frames", st.Frames)
+				}
+				damage := func() {
+					if err := n.fs.FlipBit(s.b.Name, body.Offset+f.At+off%f.Size(), 3); err != nil {
+						r.fatalf("%v", err)
+					}
+				}
+				if later == 0 {
+					damage()
+				} else {
+					r.sim.Go("damage", func() { env.Sleep(r.sim, later); damage() })
+				}
+				r.sim.Go("KILL", func() { env.Sleep(r.sim, time.Minute); r.killed = errors.New("COMMIT never ends") })
+				l, err := s.finish()
+				if !errors.Is(err, body.ErrCorrupt) || !strings.Contains(err.Error(), "see to its disk") || n.store.Pin(&l) {
+					r.fatalf("COMMIT: %v", err)
+				}
+				if got := r.nodes[1].store.count.refetched.Load() + r.nodes[2].store.count.refetched.Load(); got != 0 {
+					r.fatalf("%d times a member was sent what is damaged", got)
+				}
+				s.abort()
+				r.until("it is dropped", func() bool { return len(n.files())+len(r.nodes[1].files())+len(r.nodes[2].files()) == 0 })
+			})
+			if got := strings.Count(said.String(), "the file of a large transaction cannot be relied on"); got != 1 {
+				t.Errorf("at %d, %v: said %d times: %s", off, later, got, said.String())
+			}
+		}
 	}
 }
 

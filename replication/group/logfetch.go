@@ -37,7 +37,7 @@ func (p *provisioning) attachLog(ctx context.Context, data file.FS, m *provision
 	if p.fetching.of != m.Position {
 		p.fetching = fetching{of: m.Position}
 	}
-	donors := p.donors(false)
+	donors := p.donors()
 	if len(donors) == 0 {
 		return fmt.Errorf("group: %w: nobody is known who could give this member its log", ErrNoQuorum)
 	}

@@ -3,6 +3,7 @@ package group_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 )
 
 const (
+	askStatus    = "group/status"
 	askLogFile   = "group/log/file"
 	bulkLogFile  = "group/log/bytes"
 	bulkSnapshot = "group/snapshot"
@@ -415,11 +417,22 @@ func TestLogHolderAway(t *testing.T) {
 
 // The data of a donor that is itself too far behind for the leader's log are given up for another one's before they are in place.
 func TestDonorTooFarBehind(t *testing.T) {
+	var donor *simNode
+	// The others do not say how they stand, so that it is asked first.
+	x := &taps{answer: func(at, kind string, err *error) bool {
+		if kind != askStatus || donor == nil || at == donor.addr {
+			return false
+		}
+		*err = errors.New("not now")
+		return true
+	}}
 	simulate(t, 1, 5, simnettest.Options{}, func(o *group.Options) {
 		o.LogFileSize, o.LogKeep, o.LogPreallocate, o.PurgeInterval = 8<<10, 16<<10, 4<<10, time.Second
+		x.on(o)
 	}, func(r *simRig) {
 		l := r.leader(nil)
-		donor, f := r.others(l)[0], r.others(l)[1] // the first one is asked first
+		donor = r.others(l)[0]
+		f := r.others(l)[1]
 		createFruit(t, l.node)
 		f.kill()
 		for i := range 20 {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -336,63 +335,6 @@ func (p *provisioning) installMembership(eng *storage.Engine, w *table.Worker, m
 		return err
 	}
 	return eng.Catalog.PutState(w, dict.Local, []byte(membershipKey), m.Membership)
-}
-
-// donors are the members to ask for data, the best first: who has the snapshot that
-// is being received, unless a new one is wanted, then followers, so that the leader has
-// its hands free, then who said that data are needed, then the contacts.
-func (p *provisioning) donors(fresh bool) []transport.Call {
-	n := p.n
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var calls []transport.Call
-	for _, s := range n.transport.Status() {
-		if s.Connected && s.ID != p.donor {
-			calls = append(calls, transport.Call{To: s.ID})
-		}
-	}
-	if p.donor != 0 {
-		calls = append(calls, transport.Call{To: p.donor})
-	}
-	n.mu.Lock()
-	for _, addr := range n.contact {
-		if n.opt.Bootstrap == nil || addr != n.opt.Bootstrap.Addr {
-			calls = append(calls, transport.Call{Addr: addr})
-		}
-	}
-	n.mu.Unlock()
-	if serves := p.serves; serves != nil && !fresh {
-		return append([]transport.Call{*serves}, slices.DeleteFunc(calls, func(c transport.Call) bool {
-			return c.To == serves.To && c.Addr == serves.Addr
-		})...)
-	}
-	if len(calls) == 0 {
-		return nil
-	}
-	from := p.asked % len(calls)
-	p.asked++ // whoever was asked first and could not help is not asked first again
-	return append(calls[from:len(calls):len(calls)], calls[:from]...)
-}
-
-// ask sends a request to the donor. All requests go to the same one, which keeps the
-// snapshot open, until one of them fails; then the next is asked.
-func (p *provisioning) ask(ctx context.Context, want provision.Want, request []byte) (provision.ChunkReader, error) {
-	p.mu.Lock()
-	serves := p.serves
-	p.mu.Unlock()
-	if serves == nil || want.Last != nil {
-		donors := p.donors(true)
-		if len(donors) == 0 {
-			return nil, fmt.Errorf("group: %w: nobody is known who could give this member its data", ErrNoQuorum)
-		}
-		serves = &donors[0]
-		p.mu.Lock()
-		p.serves = serves
-		p.mu.Unlock()
-	}
-	call := *serves
-	call.Kind, call.Payload = bulkSnapshot, request
-	return p.n.transport.OpenBulk(ctx, call)
 }
 
 // source makes the donor's side of a core.

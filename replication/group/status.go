@@ -193,18 +193,25 @@ func (n *Node) askStatus(members []Member, limit time.Duration) []Status {
 			continue
 		}
 		asking.Go("status", func() {
-			out[i] = Status{ID: m.ID, Lag: UnknownLag}
-			b, err := n.transport.Ask(context.Background(), transport.Call{To: m.ID, Kind: askStatus, Timeout: limit})
-			if err == nil {
-				err = json.Unmarshal(b, &out[i])
-			}
-			if err != nil {
-				out[i].Error = err.Error()
-			}
+			out[i] = n.statusOf(context.Background(), transport.Call{To: m.ID, Timeout: limit})
 		})
 	}
 	asking.Wait()
 	return out
+}
+
+// statusOf asks one node how it stands. If it does not answer the status has an Error.
+func (n *Node) statusOf(ctx context.Context, call transport.Call) Status {
+	s := Status{ID: call.To, Lag: UnknownLag}
+	call.Kind = askStatus
+	b, err := n.transport.Ask(ctx, call)
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err != nil {
+		s.Error = err.Error()
+	}
+	return s
 }
 
 // measure holds the members against what the one that knows most has heard of, and adds what

@@ -76,7 +76,6 @@ func ofStream(err error) error {
 }
 
 func (st *stream) end(err error) {
-	st.cancel()
 	st.mu.Lock()
 	if st.err == nil {
 		st.err = err
@@ -84,6 +83,7 @@ func (st *stream) end(err error) {
 	all := st.sessions
 	st.sessions = nil
 	st.mu.Unlock()
+	st.cancel() // receive ends it once more by that: why it ends is known by then
 	for _, s := range all {
 		s.end(err)
 	}

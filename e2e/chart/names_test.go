@@ -81,6 +81,39 @@ func TestNamesStay(t *testing.T) {
 	}
 }
 
+// TestNamesOfOthers: a release takes over nothing of another one that has its name, whether it is installed or upgraded, and with Secrets of the user's as well.
+func TestNamesOfOthers(t *testing.T) {
+	const given = "root: {existingSecret: a}, peerTLS: {source: secret, existingSecret: b}"
+	of := func(release string) string {
+		return "{metadata: {name: x, annotations: {meta.helm.sh/release-name: " + release + "}}, spec: {replicas: 3}}"
+	}
+	for _, c := range []struct{ key, values, says string }{
+		{"StatefulSet/" + set, "{}", "the StatefulSet prod-db-trireme is of the release db"},
+		{"StatefulSet/" + readSet, "{readReplicas: {count: 1}}", "the StatefulSet prod-db-trireme-read is of the release db"},
+		{"StatefulSet/" + readSet, "{}", ""}, // this one has none
+		{"Service/" + set, "{}", "the Service prod-db-trireme is of the release db"},
+		{"Service/" + set + "-peers", "{}", "the Service prod-db-trireme-peers is of the release db"},
+		{"Service/" + readSet, "{}", "the Service prod-db-trireme-read is of the release db"},
+		{"Service/" + readSet, "{readService: {enabled: false}}", ""},
+		{"ConfigMap/" + set + "-founders", "{}", "the ConfigMap prod-db-trireme-founders is of the release db"},
+		{"Service/other", "{fullnameOverride: other}", "the Service other is of the release db"},
+	} {
+		values := strings.Replace(c.values, "{", "{"+given+", ", 1)
+		for _, as := range []common.ReleaseOptions{{IsInstall: true}, {IsUpgrade: true, Revision: 2}} {
+			as.Name, as.Namespace = "prod-db", "prod"
+			_, err := renderIn(seen{c.key: of("db")}, as, values)
+			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("%s, %s, an upgrade %v: %v", c.key, c.values, as.IsUpgrade, err)
+			}
+			for _, own := range []string{of("prod-db"), "{metadata: {name: x}, spec: {replicas: 3}}"} {
+				if _, err := renderIn(seen{c.key: own}, as, values); err != nil {
+					t.Errorf("%s, its own: %v", c.key, err)
+				}
+			}
+		}
+	}
+}
+
 // TestNamesOfOtherKinds: what YAML takes for a number or a truth without quotes is a name all the same.
 func TestNamesOfOtherKinds(t *testing.T) {
 	for _, name := range []string{"on", "y", "null", "true", "123", "1e3", "0x10", "0o7"} {

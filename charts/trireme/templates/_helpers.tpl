@@ -45,6 +45,24 @@ at nobody knows.
 {{- end -}}
 {{- end -}}
 
+{{/*
+Refuses names that another release has: with --take-ownership Helm would give this one what is the other's, and take it from there, or delete it when it
+goes back. Secrets of one name are refused where they are made.
+*/}}
+{{- define "trireme.noOthers" -}}
+{{- $name := include "trireme.fullname" . -}}
+{{- $all := list (list "v1" "Service" $name) (list "v1" "Service" (include "trireme.peers" .)) (list "v1" "ConfigMap" (printf "%s-founders" $name)) -}}
+{{- if .Values.readService.enabled }}{{ $all = append $all (list "v1" "Service" (printf "%s-read" $name)) }}{{ end -}}
+{{- range include "trireme.wanted" . | fromYamlArray }}{{ $all = prepend $all (list "apps/v1" "StatefulSet" .name) }}{{ end -}}
+{{- range $all -}}
+{{- $held := lookup (index . 0) (index . 1) $.Release.Namespace (index . 2) -}}
+{{- $owner := get (($held.metadata).annotations | default dict) "meta.helm.sh/release-name" -}}
+{{- if and $owner (ne $owner $.Release.Name) -}}
+{{- fail (printf "the %s %s is of the release %s, whose database would be lost: nothing of it can be taken over, also with --take-ownership. Give the release %s another name, or another fullnameOverride" (index . 1) (index . 2) $owner $.Release.Name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "trireme.selector" -}}
 app.kubernetes.io/name: {{ include "trireme.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}

@@ -83,6 +83,11 @@ func running(members int) seen {
 	}
 }
 
+// founders is the ConfigMap that says how many members there are.
+func founders(members int) string {
+	return "{metadata: {name: f}, data: {founders: '" + strconv.Itoa(members) + "'}}"
+}
+
 // TestWaking: a group none of which runs is not started with so few of its members that they are no majority, nor has it fewer members while
 // it sleeps, so that nobody knows how many they are.
 func TestWaking(t *testing.T) {
@@ -100,12 +105,20 @@ func TestWaking(t *testing.T) {
 		{"it sleeps on", "{replicaCount: 3, hibernate: true}", 0, 3, ""},
 		{"fewer while it sleeps", "{replicaCount: 3, hibernate: true}", 0, 5, "Change replicaCount before it hibernates"},
 		{"fewer as it falls asleep", "{replicaCount: 3, hibernate: true}", 5, 5, "a group of 5 members that hibernates cannot come to have 3"},
+		{"its set is gone", "replicaCount: 3", -1, 3, ""},
+		{"its set is gone, by a majority", "replicaCount: 3", -1, 5, ""},
+		{"its set is gone, by fewer", "replicaCount: 1", -1, 3, "the StatefulSet of the group's 3 members is gone, and 1 of them are no majority, without which nothing can be decided, nor members taken out: wake it with replicaCount=3"},
+		{"its set is gone, and it sleeps with fewer", "{replicaCount: 1, hibernate: true}", -1, 3, "Change replicaCount before it hibernates"},
+		{"its set is gone, all the same", "{replicaCount: 1, upgrade: {check: {group: false}}}", -1, 3, ""},
 		{"all the same", "{replicaCount: 1, upgrade: {check: {group: false}}}", 0, 3, ""},
 		{"nobody knows", "replicaCount: 1", 0, 0, ""},
 	} {
 		in := running(c.running)
+		if c.running < 0 {
+			delete(in, "StatefulSet/prod-db-trireme")
+		}
 		if c.founders > 0 {
-			in["ConfigMap/prod-db-trireme-founders"] = "{metadata: {name: f}, data: {founders: '" + strconv.Itoa(c.founders) + "'}}"
+			in["ConfigMap/prod-db-trireme-founders"] = founders(c.founders)
 		}
 		_, err := renderIn(in, common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsUpgrade: true, Revision: 2}, c.values)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
@@ -151,6 +164,9 @@ func TestCheckJob(t *testing.T) {
 		{"fewer members", upgraded(t, running(5), "replicaCount: 3"), hosts(5), "5", "3", "2Gi"},
 		{"all were stopped", upgraded(t, running(0), "{}"), "", "", "", "2Gi"},
 		{"their set is gone", upgraded(t, seen{}, "{}"), hosts(3), "", "3", "2Gi"},
+		{"their set is gone, and fewer are to be", upgraded(t, seen{"ConfigMap/prod-db-trireme-founders": founders(5)}, "{}"), hosts(5), "", "3", "2Gi"},
+		{"their set is gone, and more are to be", upgraded(t, seen{"ConfigMap/prod-db-trireme-founders": founders(3)}, "replicaCount: 5"), hosts(5), "", "5", "2Gi"},
+		{"fewer than the value run", upgraded(t, func() seen { in := running(1); in["ConfigMap/prod-db-trireme-founders"] = founders(3); return in }(), "{}"), hosts(3), "1", "3", "2Gi"},
 		{"no cluster to look at", upgraded(t, nil, "{}"), hosts(3), "", "3", "2Gi"},
 		{"the group is not asked", upgraded(t, running(3), "upgrade: {check: {group: false}}"), "", "", "", "2Gi"},
 		{"replicas with less memory", upgraded(t, running(3), "readReplicas: {count: 1, resources: {limits: {memory: 1Gi}}}"), hosts(3), "3", "3", "2Gi,1Gi"},
@@ -170,7 +186,7 @@ func TestCheckJob(t *testing.T) {
 		t.Errorf("pods do not start for want of their founders: %s", says)
 	}
 	in := running(3)
-	in["ConfigMap/prod-db-trireme-founders"] = "{metadata: {name: f}, data: {founders: '3'}}"
+	in["ConfigMap/prod-db-trireme-founders"] = founders(3)
 	for _, r := range []*release{upgraded(t, in, "{}"), upgraded(t, nil, "{}"), upgraded(t, seen{}, "{}")} {
 		if says := option(t, r, "otherwise"); strings.Contains(says, "founders") {
 			t.Errorf("the founders are not gone: %s", says)

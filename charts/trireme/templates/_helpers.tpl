@@ -125,16 +125,19 @@ helm.sh/chart: {{ include "trireme.labelValue" (printf "%s-%s" .Chart.Name .Char
 {{- end -}}
 
 {{/*
-Refuses to wake a group that sleeps with too few members, {root, running}: it would have no majority, and nobody could take the others out. How many
-they are says the ConfigMap with the founders, which is not to say less while it sleeps.
+Refuses to wake a group that sleeps, or whose set is gone, with too few members, {root, running}: it would have no majority, and nobody could take the
+others out. How many they are says the ConfigMap with the founders, which is not to say less while it sleeps. running is -1 if there is no set: its pods
+may be there or not.
 */}}
 {{- define "trireme.wakes" -}}
 {{- $wanted := int .root.Values.replicaCount -}}
 {{- $are := int (get ((lookup "v1" "ConfigMap" .root.Release.Namespace (printf "%s-founders" (include "trireme.fullname" .root))).data | default dict) "founders" | default "0") -}}
-{{- if and .root.Values.hibernate (gt .running -1) (lt $wanted $are) -}}
+{{- if and .root.Values.hibernate (lt $wanted $are) -}}
 {{- fail (printf "a group of %d members that hibernates cannot come to have %d: members leave while a majority of all is there. Change replicaCount before it hibernates, or when it is awake" $are $wanted) -}}
-{{- else if and (not .root.Values.hibernate) (eq (int .running) 0) (le (mul 2 $wanted) $are) -}}
-{{- fail (printf "none of the group's %d members runs, and %d of them are no majority, without which nothing can be decided, nor members taken out: wake it with replicaCount=%d, and scale it when it is awake. If the volumes of the others are lost: docs/operations-kubernetes.md, When the majority is lost" $are $wanted $are) -}}
+{{- else if and (not .root.Values.hibernate) (le (int .running) 0) (le (mul 2 $wanted) $are) -}}
+{{- $why := printf "none of the group's %d members runs" $are -}}
+{{- if lt (int .running) 0 }}{{ $why = printf "the StatefulSet of the group's %d members is gone" $are }}{{ end -}}
+{{- fail (printf "%s, and %d of them are no majority, without which nothing can be decided, nor members taken out: wake it with replicaCount=%d, and scale it when it is awake. If the volumes of the others are lost: docs/operations-kubernetes.md, When the majority is lost. If they never ran: upgrade.check.group=false" $why $wanted $are) -}}
 {{- end -}}
 {{- end -}}
 

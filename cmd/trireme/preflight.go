@@ -28,7 +28,7 @@ func runPreflight(args []string) error {
 	memory := f.String("container-memory", "", "limits on memory of their containers, parted by commas, as Kubernetes writes them (`2Gi,1Gi`); none: no limit")
 	g := groupCheck{ask: askStatus, now: time.Now, sleep: time.Sleep, say: func(text string) { fmt.Println(text) }}
 	addrs := f.String("http", "", "HTTP `addresses` of the group's members, parted by commas; empty: the group is not asked")
-	f.IntVar(&g.running, "running", 0, "how many voting members there are to be now, the first so many of --http; 0: whoever answers tells")
+	f.IntVar(&g.running, "running", 0, "how many voting members there are to be now, the first so many of --http; 0: whoever answers tells. Others, up to --members, come with the upgrade, and are not waited for while nobody has their names")
 	f.BoolVar(&g.makes, "makes-pods", false, "the group's StatefulSet is gone, and the upgrade makes it anew: members whose pods are gone as well, so that nobody has their names, are not waited for")
 	f.IntVar(&g.members, "members", 0, "how many voting members there are to be afterwards; 0: as many as now")
 	f.DurationVar(&g.maxLag, "max-lag", 10*time.Second, "a member that is further behind counts as away")
@@ -254,7 +254,7 @@ func (g *groupCheck) missing(all []answer) (bad []string) {
 	for i := range all {
 		a := &all[i]
 		switch {
-		case g.makes && noSuchHost(a.err):
+		case g.brings(i) && noSuchHost(a.err):
 			made = append(made, shortName(a.addr))
 		case a.err != nil && i < g.running:
 			bad = append(bad, fmt.Sprintf("%s is away: %v", shortName(a.addr), reason(a.err)))
@@ -272,13 +272,46 @@ func (g *groupCheck) missing(all []answer) (bad []string) {
 	if answered == 0 {
 		return append(bad, "no member answers; if members run, look whether a NetworkPolicy keeps this pod from their HTTP port")
 	}
-	switch {
-	case leader == nil && len(made) > 0:
-		return bad // it has no majority without them
-	case leader == nil:
-		return append(bad, "no member takes writes")
+	if leader == nil {
+		voters := votersKnown(all)
+		few := g.makes || 2*answered <= voters // who answers can elect no leader without the pods that come
+		if few && len(made) > 0 && (voters == 0 || 2*(answered+len(made)) > voters) {
+			return bad
+		}
+		return append(bad, "no member takes writes"+g.tooFew(voters))
 	}
 	return append(bad, g.voters(leader, bad, made)...)
+}
+
+// brings reports whether the pod of the address i is there by nothing but the upgrade: its set is gone, or has fewer pods, as after `kubectl scale`.
+func (g *groupCheck) brings(i int) bool {
+	if g.members == 0 {
+		return g.makes
+	}
+	return i < g.members && (g.makes || g.running > 0 && i >= g.running)
+}
+
+// tooFew tells what to do if there are no majority of the voting members' pods, nor would be.
+func (g *groupCheck) tooFew(voters int) string {
+	if g.running == 0 || 2*max(g.running, g.members) > voters {
+		return ""
+	}
+	set := strings.TrimSuffix(shortName(g.addrs[0]), "-0")
+	return fmt.Sprintf(": of %d voting members %d have pods, which are no majority. Have as many pods as members: kubectl scale statefulset/%s --replicas=%d, or replicaCount=%d", voters, g.running, set, voters, voters)
+}
+
+// votersKnown is how many voting members those that answer know of.
+func votersKnown(all []answer) (most int) {
+	for i := range all {
+		n := 0
+		for _, m := range all[i].report.Members {
+			if !m.Learner {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // voters is what the leader knows of members that vote, but for those that are told of already, or whose pods are to be made.

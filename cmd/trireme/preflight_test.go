@@ -99,6 +99,30 @@ func TestPreflightGroup(t *testing.T) {
 		{"most are away, and so is the set", 3, -1, 3, func(s standing) { s.away(1); s.away(2); s.leader().Status.Writable = false }, ""},
 		{"one is away, as its set, and another is behind", 3, -1, 3, func(s standing) { s.away(2); s.leader().Members[1].Status.Time = time.Minute }, "db-1, member 2, is 1m0s behind"},
 		{"one is away, as its set, and another starts", 3, -1, 3, func(s standing) { s.away(2); *s["db-1.peers:18080"] = node.Report{Starting: true} }, "db-1 is starting"},
+		{"fewer are wanted than there are, and all come back", 3, 1, 3, func(s standing) { s.away(1); s.away(2); s.leader().Status.Writable = false }, ""},
+		{"fewer are wanted, and they lead", 3, 2, 3, func(s standing) { s.away(2) }, ""},
+		{"fewer are wanted, and a majority comes back", 5, 1, 3, func(s standing) {
+			for i := 1; i < 5; i++ {
+				s.away(i)
+			}
+			s.leader().Status.Writable = false
+		}, ""},
+		{"fewer are wanted, and so few come back", 7, 1, 3, func(s standing) {
+			for i := 1; i < 7; i++ {
+				s.away(i)
+			}
+			s.leader().Status.Writable = false
+		}, "no member takes writes: of 7 voting members 1 have pods, which are no majority. Have as many pods as members: kubectl scale statefulset/db --replicas=7"},
+		{"fewer are wanted, and no more come", 3, 1, 1, func(s standing) { s.away(1); s.away(2); s.leader().Status.Writable = false }, "kubectl scale statefulset/db --replicas=3"},
+		{"fewer are wanted, and another is away", 3, 2, 3, func(s standing) { s.away(1); s.away(2); s.leader().Status.Writable = false }, "db-1 is away"},
+		{"fewer are wanted, and they lead no more", 5, 3, 5, func(s standing) { s.away(3); s.away(4); s.leader().Status.Writable = false }, "no member takes writes\n"},
+		{"away, as its set, and it is not to come back", 5, -1, 3, func(s standing) { s.away(4) }, "db-4, member 5, is UNREACHABLE"},
+		{"most are away, as their set, and so few come back", 7, -1, 3, func(s standing) {
+			for i := 1; i < 7; i++ {
+				s.away(i)
+			}
+			s.leader().Status.Writable = false
+		}, "no member takes writes"},
 		{"shrinks while one is away", 3, 3, 1, func(s standing) { s.away(1) }, "Repair it before 2 of 3 members are taken away"},
 		{"nobody", 3, 3, 3, func(s standing) { clear(s) }, "no member answers"},
 		{"nobody has a name", 3, 0, 3, func(s standing) { clear(s) }, ""},
@@ -138,7 +162,7 @@ func TestPreflightGroup(t *testing.T) {
 				host, _, _ := strings.Cut(addr, ":")
 				return node.Report{}, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
 			}}
-		for i := range max(c.running, c.members, 3) {
+		for i := range max(c.running, c.members, c.voters, 3) {
 			g.addrs = append(g.addrs, fmt.Sprintf("db-%d.peers:18080", i))
 		}
 		out := outputOf(t, func() {

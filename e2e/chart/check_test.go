@@ -187,9 +187,13 @@ func TestCheckJob(t *testing.T) {
 	}
 	in := running(3)
 	in["ConfigMap/prod-db-trireme-founders"] = founders(3)
-	for _, r := range []*release{upgraded(t, in, "{}"), upgraded(t, nil, "{}"), upgraded(t, seen{}, "{}")} {
-		if says := option(t, r, "otherwise"); strings.Contains(says, "founders") {
-			t.Errorf("the founders are not gone: %s", says)
+	if says := option(t, upgraded(t, in, "{}"), "otherwise"); !strings.HasPrefix(says, "The Service prod-db-trireme-peers is gone") {
+		t.Errorf("no member is found for want of the Service: %s", says)
+	}
+	in["Service/prod-db-trireme-peers"] = "{metadata: {name: prod-db-trireme-peers}}"
+	for _, r := range []*release{upgraded(t, in, "{}"), upgraded(t, nil, "{}"), upgraded(t, seen{}, "{}"), must(t, "upgrade: {check: {group: always}}")} {
+		if says := option(t, r, "otherwise"); strings.Contains(says, "is gone") || says == "" {
+			t.Errorf("nothing is gone: %s", says)
 		}
 	}
 }

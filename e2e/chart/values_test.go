@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+	appsv1 "k8s.io/api/apps/v1"
 )
 
 var update = flag.Bool("update", false, "write docs/values.md anew")
@@ -197,6 +200,71 @@ func TestNullValues(t *testing.T) {
 			t.Errorf("%s: null: %v", name, err)
 		}
 	})
+}
+
+// mayBeNull are values that mean something without one, or that charts before did not have, so that `--reuse-values` gives none.
+var mayBeNull = map[string]string{
+	"image.pullPolicy": "Kubernetes'", "monitoring.serviceMonitor.interval": "Prometheus'", "monitoring.serviceMonitor.scrapeTimeout": "Prometheus'",
+	"readReplicas.podDisruptionBudget.maxUnavailable": "the default", "service.grpc": "the default", "readService.from": "the default", "stopWaitSeconds": "the default",
+	"backup.maxAgeHours": "none, as 0",
+}
+
+// TestNullValue takes single values away that have a default: the schema names what is missing, since a node that has another setting than anybody
+// wanted, or a field that is empty, tells nobody. What may be missing is known.
+func TestNullValue(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(dir, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var defaults map[string]any
+	if err := yaml.Unmarshal(text, &defaults); err != nil {
+		t.Fatal(err)
+	}
+	valued := 0
+	nullLeaves(defaults, func(name, values string) {
+		valued++
+		_, err := render(values)
+		_, may := mayBeNull[name]
+		if refused := err != nil && strings.Contains(err.Error(), "missing property"); may && err != nil || !may && !refused {
+			t.Errorf("%s: null: %v", name, err)
+		}
+	})
+	if valued < 40 {
+		t.Errorf("only %d values", valued)
+	}
+	r := must(t, "stopWaitSeconds: null")
+	if !strings.Contains(r.settings(t), "stop_wait = 300s\n") {
+		t.Errorf("nobody waits for others:\n%s", r.settings(t))
+	}
+	if got := *object[*appsv1.StatefulSet](t, r, "StatefulSet/"+set).Spec.Template.Spec.TerminationGracePeriodSeconds; got != 360 {
+		t.Errorf("pods have %d s to end", got)
+	}
+	if r := must(t, "stopWaitSeconds: 0"); !strings.Contains(r.settings(t), "stop_wait = 0s\n") {
+		t.Errorf("0 is a value:\n%s", r.settings(t))
+	}
+}
+
+// nullLeaves calls f for each value that is no map and whose default is not empty, with values that take it away. Maps that are Kubernetes' own are
+// left out: there null takes away what the chart says.
+func nullLeaves(of map[string]any, f func(name, values string)) {
+	for key, value := range of {
+		switch v := value.(type) {
+		case map[string]any:
+			if slices.Contains([]string{"resources", "probes", "podSecurityContext", "securityContext", "labels"}, key) {
+				continue
+			}
+			nullLeaves(v, func(name, values string) { f(key+"."+name, fmt.Sprintf("{%q: %s}", key, values)) })
+		case []any:
+			if len(v) > 0 {
+				f(key, fmt.Sprintf("{%q: null}", key))
+			}
+		default:
+			if v != nil && !reflect.ValueOf(v).IsZero() {
+				f(key, fmt.Sprintf("{%q: null}", key))
+			}
+		}
+	}
 }
 
 // nulls calls f for each map in a map, and for those in them, with values that take it away.

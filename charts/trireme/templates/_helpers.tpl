@@ -273,6 +273,11 @@ type: {{ .type }}
 data: {{- toYaml ($held.data | default .data) | nindent 2 }}
 {{- end -}}
 
+{{/* Charts before had no such value: --reuse-values gives none. */}}
+{{- define "trireme.stopWait" -}}
+{{ kindIs "invalid" .Values.stopWaitSeconds | ternary 300 .Values.stopWaitSeconds }}
+{{- end -}}
+
 {{/*
 The file of settings. It stands in an annotation of the pod, so that a pod of an older revision has its own, and a change
 starts the pods anew.
@@ -294,9 +299,7 @@ discovery_dns_members = _peers._tcp.{{ include "trireme.domain" . }}
 {{- end }}
 innodb_buffer_pool_size = {{ .Values.bufferPool }}
 shutdown_timeout = {{ .Values.shutdownSeconds }}s
-{{- if not (kindIs "invalid" .Values.stopWaitSeconds) }}
-stop_wait = {{ .Values.stopWaitSeconds }}s
-{{- end }}
+stop_wait = {{ include "trireme.stopWait" . }}s
 initial_root_password_file = /etc/trireme-root/password
 root_password_file = /etc/trireme-root/password
 {{- if eq .Values.peerTLS.source "none" }}

@@ -54,7 +54,7 @@ spec:
       serviceAccountName: {{ include "trireme.serviceAccount" $ | quote }}
       automountServiceAccountToken: true
       enableServiceLinks: false
-      terminationGracePeriodSeconds: {{ add $.Values.shutdownSeconds $.Values.stopWaitSeconds 30 }}
+      terminationGracePeriodSeconds: {{ add $.Values.shutdownSeconds (include "trireme.stopWait" $) 30 }}
       {{- include "trireme.podPlace" (dict "root" $ "pod" $pod) | nindent 6 }}
       containers:
         - name: trireme

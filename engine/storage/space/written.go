@@ -254,6 +254,23 @@ func (w *written) forget(c chunkID) {
 	w.ring = w.ring[:last]
 }
 
+// forgetFrom drops the chunks of a tablespace from one on, in the order of the ring: the order in which files are
+// written is to be that of the same simulation.
+//
+// REQUIRES: turn.
+func (w *written) forgetFrom(space, no uint32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := 0; i < len(w.ring); {
+		if c := w.ring[i]; c.space == space && c.no >= no {
+			w.forget(c) // the last one comes here
+		} else {
+			i++
+		}
+	}
+	w.writes++ // who has read one of them just now reads it again
+}
+
 // write writes a chunk to its file.
 //
 // REQUIRES: turn.
@@ -370,14 +387,7 @@ func (w *written) cut(space, from uint32) error {
 	if err := w.high.forget(space, c.no); err != nil {
 		return err
 	}
-	w.mu.Lock()
-	for other := range w.chunks {
-		if other.space == space && other.no >= c.no {
-			w.forget(other)
-		}
-	}
-	w.writes++
-	w.mu.Unlock()
+	w.forgetFrom(space, c.no)
 	return w.shorten(space, c.no)
 }
 
@@ -404,13 +414,7 @@ func (w *written) shorten(space, chunks uint32) error {
 func (w *written) drop(space uint32) {
 	w.turn.Lock()
 	defer w.turn.Unlock()
-	w.mu.Lock()
-	for c := range w.chunks {
-		if c.space == space {
-			w.forget(c)
-		}
-	}
-	w.mu.Unlock()
+	w.forgetFrom(space, 0)
 	w.high.drop(space, 0)
 	_ = w.opt.FS.Remove(w.name(space))
 }

@@ -72,7 +72,7 @@ func (p *Prepared) Close() {
 	p.prev, p.next, p.st, p.plan, *m = nil, nil, nil, nil, preparedMemory{}
 }
 
-// keep counts what a new statement takes, whose plan, if it has one, is c. Errors: as of hold.
+// keep counts what a new statement takes, whose plan, if it has one, is c. Errors: as of Hold.
 func (p *Prepared) keep(c *compiled) error {
 	s, m := p.s, preparedMemory{own: int64(len(p.sql)+2*len(p.text)) + smallPlan}
 	if c != nil && c.kind == p.st && c.cached && p.text != nil && c.size <= maxCachedPlan && c.hold(&s.m.memory) {

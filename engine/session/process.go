@@ -226,15 +226,11 @@ func (s *Session) account(delta int64) error {
 // takes.
 const holdWait = time.Second
 
-// Hold accounts for memory that a connection is about to use for its session besides statements', in bytes; negative: that it
-// uses no more. Errors: as of a large value.
-func (s *Session) Hold(delta int64) error { return s.hold(delta) }
+// Hold counts the memory of large values, and of long packets of the session's connection, in bytes; negative: it is given
+// back, which is never refused. Errors: 3170 if others leave no room for it, those of an interrupted statement.
+func (s *Session) Hold(delta int64) error { return s.holdFor(delta, "a value") }
 
-// hold counts the memory of large values. Errors: 3170 if others leave no room for it, those
-// of an interrupted statement.
-func (s *Session) hold(delta int64) error { return s.holdFor(delta, "a value") }
-
-// holdFor is hold for what the error calls it.
+// holdFor is Hold for what the error calls it.
 func (s *Session) holdFor(delta int64, what string) error {
 	if s.share.Hold(delta) {
 		return nil
@@ -258,7 +254,7 @@ func (s *Session) holdFor(delta int64, what string) error {
 }
 
 // holdStatement counts the memory of the tree and the plan of the statement that runs, until its end, or gives a part of it back.
-// Errors: as of hold.
+// Errors: as of Hold.
 func (s *Session) holdStatement(delta int64) error {
 	err := s.holdFor(delta, "a statement's text")
 	if err == nil {

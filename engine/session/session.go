@@ -180,7 +180,7 @@ func (s *Session) forget() {
 	s.opt = settings{}
 	s.acl = sessionACL{}
 	s.memoryHook, s.holdsText = s.account, s.holdStatement
-	s.x.Env, s.x.Session, s.x.Interrupted, s.x.Memory, s.x.Hold = s.env, (*sessionInfo)(s), s.interrupted, s.memoryHook, s.hold
+	s.x.Env, s.x.Session, s.x.Interrupted, s.x.Memory, s.x.Hold = s.env, (*sessionInfo)(s), s.interrupted, s.memoryHook, s.Hold
 	s.x.Warn = s.diag.warn
 	s.diag.reset()
 	for _, v := range varSlots {

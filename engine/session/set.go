@@ -386,7 +386,7 @@ func (s *Session) setUserVariable(name string, v types.Value, t *types.Type) err
 		return newError(errnoUnknown, "HY000", "Too many user variables (more than %d)", maxUserVariables)
 	}
 	if more := longBytes(v) - longBytes(s.user[name].value); more != 0 {
-		if err := s.hold(more); err != nil {
+		if err := s.Hold(more); err != nil {
 			return err
 		}
 	}
@@ -399,8 +399,8 @@ func (s *Session) setUserVariable(name string, v types.Value, t *types.Type) err
 
 // longBytes is what a user variable's value is accounted for, in bytes: the value of a long text.
 func longBytes(v types.Value) int64 {
-	if c := v.Class(); (c == types.ClassBytes || c == types.ClassJSON) && len(v.Bytes()) > 1<<10 {
-		return int64(len(v.Bytes()))
+	if n := len(v.Bytes()); n > 1<<10 {
+		return int64(n)
 	}
 	return 0
 }
@@ -408,7 +408,7 @@ func longBytes(v types.Value) int64 {
 // forgetUserVariable unsets a user variable.
 func (s *Session) forgetUserVariable(name string) {
 	if n := longBytes(s.user[name].value); n != 0 {
-		_ = s.hold(-n) // what is given back is never refused
+		_ = s.Hold(-n) // what is given back is never refused
 	}
 	delete(s.user, name)
 }

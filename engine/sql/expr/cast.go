@@ -330,7 +330,7 @@ func (c *Cast) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 
 // convert converts a value, and accounts for it if it is large and not the same afterwards.
 func (c *Cast) convert(x *Context, v types.Value) (types.Value, error) {
-	if n := bytesOf(v); n >= largeValue && c.arg.Type().Charset() != c.t.Charset() {
+	if n := len(v.Bytes()); n >= largeValue && c.arg.Type().Charset() != c.t.Charset() {
 		if err := x.Large(n); err != nil {
 			return types.Null, err
 		}

@@ -326,7 +326,7 @@ func (x *Context) free(count *int64, n int64) {
 
 // AppendTo appends a value to a vector. Error: 3170, like [Context.Large].
 func (x *Context) AppendTo(out *types.Vector, v types.Value) error {
-	if n := bytesOf(v); n >= largeValue {
+	if n := len(v.Bytes()); n >= largeValue {
 		if err := x.extend(out, n); err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func (g *Growth) Wide(x *Context) bool {
 	sum := g.fixed
 	for _, n := range g.leaves {
 		v, err := n.Value(x, nil, 0)
-		if err == nil && !v.IsNull() && (v.Class() == types.ClassBytes || v.Class() == types.ClassJSON) {
+		if err == nil {
 			sum += len(v.Bytes())
 		}
 		if sum > growthBytes {
@@ -81,9 +81,7 @@ func (g *Growth) times(n Node) float64 {
 	case *Column:
 		return 1
 	case *Const:
-		if s := n.v; !s.IsNull() && (s.Class() == types.ClassBytes || s.Class() == types.ClassJSON) {
-			g.fixed += len(s.Bytes())
-		}
+		g.fixed += len(n.v.Bytes())
 		return 0
 	case *Param, *UserVariable:
 		if long {

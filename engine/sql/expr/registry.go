@@ -172,7 +172,7 @@ func (c *Call) row(x *Context, a []types.Value) (types.Value, error) {
 	}
 	before, n := x.held, 0
 	for _, v := range a {
-		n += bytesOf(v)
+		n += len(v.Bytes())
 	}
 	err := x.Large(n)
 	if err != nil {
@@ -180,17 +180,9 @@ func (c *Call) row(x *Context, a []types.Value) (types.Value, error) {
 	}
 	v, err := c.Func.Row(x, c, a)
 	if err == nil {
-		err = x.Large(bytesOf(v) - int(x.held-before))
+		err = x.Large(len(v.Bytes()) - int(x.held-before))
 	}
 	return v, err
-}
-
-// bytesOf is the length of text, JSON and bytes, 0 for others.
-func bytesOf(v types.Value) int {
-	if c := v.Class(); c == types.ClassBytes || c == types.ClassJSON {
-		return len(v.Bytes())
-	}
-	return 0
 }
 
 // maxVectorArgs is up to how many arguments get a vector each: a statement may have a

@@ -147,8 +147,8 @@ func slow(t *testing.T, w *watched) {
 			}
 		}
 	})
-	defer filling.Wait()
-	defer func() { close(end) }()
+	defer filling.Wait() // before f.free: it takes space in the file
+	defer close(end)
 	all := w.only("TriremeCommitsSlow", "TriremeLogSyncSlow", "TriremeDiskFillsSoon", "TriremeCertificateExpires", "TriremeCertificateExpired")
 	about(t, all, "TriremeLogSyncSlow", others...)
 	about(t, all, "TriremeDiskFillsSoon", leader)
@@ -170,7 +170,6 @@ func slow(t *testing.T, w *watched) {
 	}
 	w.issue(t, "clients", goodFor)
 	w.issue(t, "peers", goodFor)
-	f.free()
 }
 
 // leaderless: the members do not reach each other, and Prometheus reaches all.

@@ -144,10 +144,12 @@ func processes(t *testing.T, w *watched) {
 	w.start(anew, elsewhere)
 }
 
-// takeMemory has clients of a node keep long values in variables of their sessions, until the returned is called.
+// takeMemory lets the clients of a node keep more than its limit allows them together, and has them keep long values
+// in variables of their sessions, until the returned is called.
 func takeMemory(t *testing.T, n *servers.Node) (free func()) {
 	t.Helper()
 	db := servers.Open(t, n.ReadDSN("", limits))
+	servers.Run(t, db, "SET GLOBAL temptable_max_ram = 1024 * 1024 * 1024")
 	var sessions []*sql.Conn
 	for range 8 {
 		c, err := db.Conn(context.Background())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -188,20 +189,25 @@ func (p *presence) joinGroup() {
 			return
 		}
 		next, contacts := "", p.contacts(lead)
-		for _, addr := range contacts {
+	asking:
+		for i, addr := range contacts {
 			answer, err := p.n.transport.Ask(p.ctx, transport.Call{Addr: addr, Kind: askJoin, Timeout: joinAsk,
 				Payload: encodeMember(Member{ID: p.n.id.id, Addr: p.n.opt.Bootstrap.Addr, Learner: true, Stays: p.n.opt.Bootstrap.Replica})})
 			gone.heard(addr, err)
 			if err != nil || len(answer) == 0 || p.over.Load() {
 				continue
 			}
-			if answer[0] == joinDone && !p.n.hasNoData() {
+			switch next = string(answer[1:]); {
+			case answer[0] == joinDone && !p.n.hasNoData():
 				return
+			case answer[0] != joinElsewhere:
+				break asking
+			// Who knows nobody, or one that was just asked in vain, may be a node that joins, too.
+			case next == "", slices.Contains(contacts[:i+1], next):
+				next = ""
+			default:
+				break asking
 			}
-			if answer[0] == joinElsewhere && len(answer) > 1 {
-				next = string(answer[1:])
-			}
-			break
 		}
 		if fresh && gone.most(contacts) && p.n.hasNoData() {
 			p.n.failed(fmt.Errorf("%w (most of those that it asked to join say so; it has no data yet)", ErrRemoved))

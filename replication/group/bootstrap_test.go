@@ -178,6 +178,46 @@ func TestRemovedWithoutData(t *testing.T) {
 	}
 }
 
+// A node joins although others that do not lead answer first: they know no leader, or one that is gone. All nodes of a group
+// that was restored and has just been started say so, while only one of them is a member.
+func TestJoinsBesideOthers(t *testing.T) {
+	r := closedRig(t, 3)
+	r.bootstrap(false, 0, 1, 2)
+	for until := time.Now().Add(time.Minute); r.leader() != 2; {
+		if err := r.nodes[r.leader()].Transfer(r.nodes[2].ID()); err != nil && time.Now().After(until) {
+			t.Fatal(err)
+		}
+	}
+	for _, said := range []string{"", "127.0.0.1:1"} {
+		was := r.nodes[0].ID()
+		r.wipe(0)
+		o := r.bootstrapped(0, false)
+		listen := o.Transport
+		o.Transport = func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
+			inner, err := listen(id, h)
+			return &elsewhere{inner, r.addrs[2], said}, err
+		}
+		var err error
+		if r.nodes[0], err = group.OpenContext(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		r.awaitMembers(slices.Clone(r.addrs), nil, was)
+	}
+}
+
+// elsewhere is a transport over which nobody but the leader takes a node in: what others say of the leader is said.
+type elsewhere struct {
+	transport.Transport
+	leader, said string
+}
+
+func (e *elsewhere) Ask(ctx context.Context, c transport.Call) ([]byte, error) {
+	if c.Kind == "group/join" && c.Addr != e.leader {
+		return append([]byte{3}, e.said...), nil
+	}
+	return e.Transport.Ask(ctx, c)
+}
+
 // noBulk is a transport over which no data come. It says when the node has been told that it is a member.
 type noBulk struct {
 	transport.Transport

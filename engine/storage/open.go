@@ -173,6 +173,9 @@ func (e *Engine) isFresh() (bool, error) {
 		if err == nil {
 			err = fsys.SyncDir(".")
 		}
+		if err == nil {
+			err = removeAll(fsys, lsnDir) // of a database that was here
+		}
 		return true, err
 	}
 	for _, dir := range []string{redoDir, spacesDir, lsnDir} {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/storage/page"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/provision"
@@ -86,6 +87,11 @@ func backupError(err error) error {
 	if errors.As(err, &damage) {
 		return &Error{Code: codes.Unavailable, Message: "the log of this member is damaged: " + damage.Where(),
 			Advice: "ask another member; then empty this node's directory and let it get its data from the others"}
+	}
+	var badPage *page.CorruptError
+	if errors.As(err, &badPage) && !badPage.Newer {
+		return &Error{Code: codes.Unavailable, Message: "the data of this member are damaged: " + err.Error(),
+			Advice: "ask another member; then replace this node's disk, and let it get its data from the others"}
 	}
 	var told *provision.RemoteError
 	if errors.As(err, &told) {

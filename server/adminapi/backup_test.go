@@ -1,9 +1,17 @@
 package adminapi
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/storage/page"
 )
 
 // TestSendingTime: a rate that is so small that the time does not fit is no missing one.
@@ -35,6 +43,19 @@ func TestRateIsKept(t *testing.T) {
 		}
 		if got := b.sent - from; got < 10<<20 || got > 12<<20 {
 			t.Errorf("after %v: %d bytes in 10 s at %d a second", waited, got, b.rate)
+		}
+	}
+}
+
+// TestBackupOfDamagedMember: a client that knows other members asks the next one.
+func TestBackupOfDamagedMember(t *testing.T) {
+	for _, damage := range []error{
+		fmt.Errorf("table a.b: %w", &page.CorruptError{Problem: "checksum"}),
+		&log.CorruptError{},
+	} {
+		var e *Error
+		if err := backupError(damage); !errors.As(err, &e) || e.Code != codes.Unavailable || !strings.Contains(e.Advice, "ask another member") {
+			t.Errorf("%v: %v", damage, err)
 		}
 	}
 }

@@ -31,6 +31,10 @@ var (
 	// ErrForeign: the file is not a tablespace, or that of another database or
 	// number.
 	ErrForeign = errors.New("not a tablespace file of this database")
+	// ErrWatermarks: the file of watermarks is damaged, which no crash does.
+	ErrWatermarks = errors.New("it is damaged, which no crash does: the disk has changed or lost what was written, and may have lost pages of the data too. " +
+		"Replace the disk or the node, and let it get its data from another member; where there is none, remove this file, and check the data (trireme check): " +
+		"docs/operations-storage.md, A failing disk")
 	// ErrNewerFormat: a newer version of the program wrote the file.
 	ErrNewerFormat = fmt.Errorf("tablespace file: %w", page.ErrNewerFormat)
 	// ErrExists: the file to be created is there already. It wraps fs.ErrExist.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -33,6 +34,8 @@ import (
 //     that chunk was torn.
 //   - The page that a watermark comes from is in the tablespace's file, as it was then or newer: watermarks
 //     are durably forgotten before pages are cut off, and before a tablespace's number is used again.
+//   - No crash leaves the file damaged: it is synced before it takes the place of the one before. Where it is, the disk
+//     does not keep what was written, and what it may have lost of the pages would not be found without it.
 type watermarks struct {
 	opt   *Options
 	name  string
@@ -53,23 +56,29 @@ const (
 	syncShare = 100
 )
 
-// newWatermarks reads the file. What cannot be read, or is rotten, is not known.
-func newWatermarks(opt *Options, dir string) *watermarks {
+// newWatermarks reads the file, if there is one. Errors: [ErrWatermarks], and those of the file system.
+func newWatermarks(opt *Options, dir string) (*watermarks, error) {
 	w := &watermarks{opt: opt, name: dir + "/watermarks", round: env.NewMutex(opt.Env), lsns: map[uint32][]page.LSN{}, pending: map[chunkID]page.LSN{}, due: opt.Env.Monotonic() + syncEvery}
 	f, err := opt.FS.Open(w.name, file.OpenOptions{ReadOnly: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		return w, nil
+	}
 	if err != nil {
-		return w
+		return nil, fmt.Errorf("space: %w", err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	size, err := f.Size()
-	if err != nil || size < watermarksHeader {
-		return w
+	if err != nil {
+		return nil, fmt.Errorf("space: %w", err)
 	}
 	b := make([]byte, size)
-	if n, _ := f.ReadAt(b, 0); n == len(b) {
-		w.decode(b)
+	if n, err := f.ReadAt(b, 0); n < len(b) {
+		return nil, fmt.Errorf("space: %w", err)
 	}
-	return w
+	if !w.decode(b) {
+		return nil, fmt.Errorf("space: %s: %w", w.name, ErrWatermarks)
+	}
+	return w, nil
 }
 
 // of is a chunk's watermark, 0 if none is known.
@@ -190,15 +199,19 @@ func (w *watermarks) sum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(w.opt.Database[:], lsnTable), lsnTable, b[4:])
 }
 
-func (w *watermarks) decode(b []byte) {
-	if le.Uint32(b) != w.sum(b) || le.Uint32(b[4:]) != watermarksVersion {
-		return
+// decode reports whether the file is as it was written. What a program that knows another format has written is not known.
+func (w *watermarks) decode(b []byte) bool {
+	if len(b) < watermarksHeader || le.Uint32(b) != w.sum(b) {
+		return false
+	}
+	if le.Uint32(b[4:]) != watermarksVersion {
+		return true
 	}
 	spaces := le.Uint32(b[8:])
 	b = b[watermarksHeader:]
 	for range spaces {
 		if len(b) < 8 || uint64(len(b)-8) < 8*uint64(le.Uint32(b[4:])) {
-			return
+			return false
 		}
 		list := make([]page.LSN, le.Uint32(b[4:]))
 		for i := range list {
@@ -207,6 +220,7 @@ func (w *watermarks) decode(b []byte) {
 		w.lsns[le.Uint32(b)] = list
 		b = b[8+8*len(list):]
 	}
+	return true
 }
 
 // store makes durable what is known now. Errors: those of the file system.

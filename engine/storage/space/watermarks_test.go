@@ -99,13 +99,6 @@ func TestWatermarks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, false},
-		{"watermarks are rotten, all else is old", func(d *disk, w *written) {
-			putContent(t, d.fs, w.name(5), d.old, 0)
-			putPage(t, d.fs, w, no, d.oldPage)
-			if err := d.fs.FlipBit(w.high.name, 20, 1); err != nil {
-				t.Fatal(err)
-			}
-		}, false},
 	} {
 		d := &disk{fs: simfile.New(env.Real(), 1), oldPage: 100, nowPage: 200}
 		if err := d.fs.MkdirAll("spaces"); err != nil {
@@ -136,6 +129,40 @@ func TestWatermarks(t *testing.T) {
 			t.Errorf("%s, after another write: lost %d", c.name, lost)
 		}
 	}
+}
+
+// TestWatermarksDamaged: what no crash leaves is told of, and nothing goes on without it; what there never was is not missed.
+func TestWatermarksDamaged(t *testing.T) {
+	for name, do := range map[string]func(fs *simfile.FS, file string) error{
+		"a bit":     func(fs *simfile.FS, file string) error { return fs.FlipBit(file, 20, 1) },
+		"its sum":   func(fs *simfile.FS, file string) error { return fs.FlipBit(file, 0, 1) },
+		"its end":   func(fs *simfile.FS, file string) error { return cutContent(t, fs, file, 20) },
+		"all of it": func(fs *simfile.FS, file string) error { return cutContent(t, fs, file, 0) },
+		"":          (*simfile.FS).Remove,
+	} {
+		fs := simfile.New(env.Real(), 1)
+		if err := fs.MkdirAll("spaces"); err != nil {
+			t.Fatal(err)
+		}
+		w := lsnMap(t, fs, testDB)
+		w.note(5, []writtenPage{{3, 100}}, endless)
+		w.save(true)
+		if err := do(fs, w.high.name); err != nil {
+			t.Fatal(err)
+		}
+		_, err := New(Options{FS: fs, Env: env.Real(), Database: testDB})
+		if (name != "") != errors.Is(err, ErrWatermarks) || name == "" && err != nil {
+			t.Errorf("%q is damaged: %v", name, err)
+		}
+	}
+}
+
+func cutContent(t *testing.T, fs *simfile.FS, name string, size int64) error {
+	f, err := fs.Open(name, file.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return errors.Join(f.Truncate(size), f.Sync(), f.Close())
 }
 
 // TestWatermarksForgotten: pages that are cut off, dropped tablespaces and orphans leave no watermark that those who

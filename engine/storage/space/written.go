@@ -85,13 +85,17 @@ const (
 
 var lsnTable = crc32.MakeTable(crc32.Castagnoli)
 
-// newWritten makes the directory. bytes is what may be kept in memory.
+// newWritten makes the directory. bytes is what may be kept in memory. Errors: those of newWatermarks and of the file system.
 func newWritten(opt *Options, bytes int64) (*written, error) {
 	dir := path.Join(path.Dir(opt.Dir), "lsn")
 	if err := opt.FS.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("space: making the directory of pages' LSNs: %w", err)
 	}
-	return &written{opt: opt, most: max(int(bytes/chunkSize), chunksLeast), high: newWatermarks(opt, dir), turn: env.NewMutex(opt.Env), chunks: map[chunkID]*chunk{},
+	high, err := newWatermarks(opt, dir)
+	if err != nil {
+		return nil, err
+	}
+	return &written{opt: opt, most: max(int(bytes/chunkSize), chunksLeast), high: high, turn: env.NewMutex(opt.Env), chunks: map[chunkID]*chunk{},
 		name: func(no uint32) string { return fmt.Sprintf("%s/%08x.lsn", dir, no) }, pages: opt.name}, nil
 }
 

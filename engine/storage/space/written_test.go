@@ -83,6 +83,9 @@ func TestWritten(t *testing.T) {
 	other := testDB
 	other[3]++
 	model = map[page.ID]page.LSN{}
+	if err := fs.Remove(w.high.name); err != nil { // nothing opens another's
+		t.Fatal(err)
+	}
 	check(lsnMap(t, fs, other), "of another database")
 }
 

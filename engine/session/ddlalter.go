@@ -61,7 +61,8 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 	var added []uint64 // indexes that are being built
 	var tag string     // of constraints that rows may not satisfy
 	var copied *onlineRebuild
-	err = s.inTransaction(ctx, func() error {
+	// A copy can take long: the transaction locks no gaps of the dictionary, in which others make tables.
+	err = s.inTransactionAt(ctx, uint8(isoReadCommitted)+1, func() error {
 		if err := s.txn.AwaitUnwatched(txn.Name{Schema: schema, Table: name}); err != nil {
 			return err
 		}

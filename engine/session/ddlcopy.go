@@ -18,10 +18,13 @@ import (
 
 // A rebuild copies the rows of a table into a new one. Two transaction sessions take part:
 //
-//	holder   renames the old table out of the way and so has it for itself; reads it; at
-//	         the end drops it and gives the new one its name, in one transaction
 //	writer   makes the new table and fills it, in as many transactions as it takes: a
 //	         single one would outgrow the log's limit for a transaction
+//	holder   renames the old table out of the way and so has it for itself; reads it; at
+//	         the end drops it and gives the new one its name, in one transaction
+//
+// The new table is made first: the holder's change of a name may lock a gap of the dictionary's
+// indexes, and the writer would wait there for its own statement.
 //
 // Until the holder commits nobody sees any of it but the new table under a name that
 // SHOW TABLES hides. If the session or the node fails in the middle that is what is left,
@@ -35,36 +38,48 @@ const copyBytes = 4 << 20
 
 // rebuild replaces a table by one of another definition with the same rows, and returns
 // their number.
+//
+// REQUIRES: the transaction has the table's definition for itself, and has changed nothing.
 func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) (rows uint64, err error) {
 	old, next := ch.Old, s.copyDefinition(ch)
 	away := tempPrefix + "old-" + strings.TrimPrefix(next.Name, tempPrefix)
-	if _, err := s.txn.RenameTable(old.Schema, old.Name, old.Schema, away, nil); err != nil {
-		return 0, err
-	}
 	w, err := s.m.opt.Backend.NewSession()
 	if err != nil {
 		return 0, err
 	}
 	var made *record.Table
+	s.setHelpers([]*txn.Session{w})
 	defer func() {
+		s.setHelpers(nil) // nobody ends the cleaning up
 		if err != nil {
 			_ = w.Rollback()
 			s.dropCopy(ctx, w, made)
 		}
 		_ = w.Close() // it has no transaction
 	}()
-	err = within(ctx, w, func() error {
-		h, err := s.eng.Catalog.OpenTableByID(s.txn.Trx(), old.ID)
-		if err != nil {
-			return err
-		}
-		auto := h.Table().NextAuto()
-		h.Release()
-		made, err = s.makeCopy(w, next, auto)
+	counted, err := s.nextAuto(old.ID)
+	if err != nil {
+		return 0, err
+	}
+	err = within(ctx, w, func() (err error) {
+		made, err = s.makeCopy(w, next, counted)
 		return err
 	})
 	if err != nil {
+		made = nil
 		return 0, err
+	}
+	// From here on the transaction has changed something, and is rolled back if this node stops
+	// writing. Before, others may have changed rows.
+	if _, err := s.txn.RenameTable(old.Schema, old.Name, old.Schema, away, nil); err != nil {
+		return 0, err
+	}
+	auto, err := s.nextAuto(old.ID)
+	if err != nil {
+		return 0, err
+	}
+	if auto == counted {
+		auto = 0 // the new table has it
 	}
 	if rows, err = s.copyRows(ctx, w, old.Schema, away, ch, made); err != nil {
 		return 0, err
@@ -72,7 +87,17 @@ func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) 
 	if _, err = s.txn.DropTable(old.Schema, away, nil); err != nil {
 		return 0, err
 	}
-	return rows, s.takePlace(ctx, ch, made, 0, text)
+	return rows, s.takePlace(ctx, ch, made, auto, text)
+}
+
+// nextAuto is the next AUTO_INCREMENT value of a table.
+func (s *Session) nextAuto(id uint64) (uint64, error) {
+	h, err := s.eng.Catalog.OpenTableByID(s.txn.Trx(), id)
+	if err != nil {
+		return 0, err
+	}
+	defer h.Release()
+	return h.Table().NextAuto(), nil
 }
 
 // dropCopy drops a new table that is not to take the old one's place, now or when its users are done.

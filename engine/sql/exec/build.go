@@ -79,7 +79,7 @@ func (t *Tree) buildUnary(n plan.Node, cols []*types.Type) (operator, error) {
 		o.top, o.offset, o.count = true, n.Offset, n.Count
 		return o, nil
 	case *plan.Distinct:
-		return &distinctOp{r: r, input: input, types: cols, set: newKeySet(r, cols), dense: newBatch(cols)}, nil
+		return &distinctOp{r: r, input: input, types: cols, set: newKeySet(r, cols[:len(cols)-n.Rest]), dense: newBatch(cols)}, nil
 	case *plan.Window:
 		return newWindow(r, input, in, n), nil
 	case *plan.HashAggregate:

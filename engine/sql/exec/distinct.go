@@ -37,7 +37,7 @@ func (s *keySet) find(b *types.Batch, add bool) {
 	if s.groups == nil {
 		s.groups = temptable.NewGroups(&s.r.temp, s.types, s.r.seed)
 	}
-	for c := range b.Vecs {
+	for c := range s.vecs {
 		s.vecs[c] = &b.Vecs[c]
 	}
 	s.ids = resize(s.ids, b.Len())
@@ -79,7 +79,7 @@ type distinctOp struct {
 	r     *run
 	input operator
 	types []*types.Type
-	set   *keySet
+	set   *keySet // of the columns that are compared: the first ones
 	dense *types.Batch
 	sel   []uint32
 	rest  []uint32

@@ -346,7 +346,7 @@ func (f *blockPlan) finish(s *sub) (*sub, error) {
 	if b.distinct {
 		est := s.node.Estimate()
 		est.Cost += est.Rows * costGroup
-		s = &sub{node: &Distinct{Output: Output{s.node.Columns(), est}, Input: s.node}, layout: s.layout, ordered: s.ordered}
+		s = &sub{node: &Distinct{Output: Output{s.node.Columns(), est}, Input: s.node, Rest: hidden}, layout: s.layout, ordered: s.ordered}
 	}
 	if !sorted {
 		keys := f.itemKeys(s, hidden)

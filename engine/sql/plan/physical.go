@@ -261,6 +261,7 @@ type WindowBound struct {
 type Distinct struct {
 	Output
 	Input Node
+	Rest  int // so many columns, at the end, are not compared: the first row's stay
 }
 
 // SetKind is the kind of a SetOperation.

@@ -153,16 +153,22 @@ func (c *converter) values(n *past.SelectStmt) Query {
 // setOpr converts a list of queries with operators before each but the first.
 func (c *converter) setOpr(n *past.SetOprStmt) Query {
 	q := c.setOprList(n.SelectList.Selects)
-	s, ok := q.(*SetOp)
-	if !ok || s.With != nil || s.OrderBy != nil || s.Limit != nil {
-		if n.OrderBy == nil && n.Limit == nil && n.With == nil {
-			return q
-		}
-		s = &SetOp{Op: SetNone, Left: q}
+	if n.OrderBy == nil && n.Limit == nil && n.With == nil {
+		return q
 	}
+	s := withoutClauses(q)
 	s.With = c.with(n.With)
 	s.OrderBy = c.orderBy(n.OrderBy)
 	s.Limit = c.limit(n.Limit)
+	return s
+}
+
+// withoutClauses returns a query as a set operation that may get clauses: those that it has itself come before.
+func withoutClauses(q Query) *SetOp {
+	s, ok := q.(*SetOp)
+	if !ok || s.With != nil || s.OrderBy != nil || s.Limit != nil {
+		s = &SetOp{Op: SetNone, Left: q}
+	}
 	return s
 }
 
@@ -228,17 +234,13 @@ func (c *converter) setOprItem(node past.Node) (Query, past.SetOprType) {
 
 // wrapped gives a bracketed list its own clauses.
 func (c *converter) wrapped(n *past.SetOprSelectList, q Query) Query {
-	s, ok := q.(*SetOp)
-	if !ok {
-		sel, isSelect := q.(*Select)
-		if isSelect && n.OrderBy == nil && n.Limit == nil {
-			if sel.With == nil {
-				sel.With = c.with(n.With)
-			}
-			return sel
+	if sel, is := q.(*Select); is && n.OrderBy == nil && n.Limit == nil {
+		if sel.With == nil {
+			sel.With = c.with(n.With)
 		}
-		s = &SetOp{Op: SetNone, Left: q}
+		return sel
 	}
+	s := withoutClauses(q)
 	s.With = c.with(n.With)
 	s.OrderBy = c.orderBy(n.OrderBy)
 	s.Limit = c.limit(n.Limit)

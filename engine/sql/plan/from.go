@@ -69,7 +69,11 @@ func (f *from) join(j *ast.Join, before []visible, nullable bool) (*joinTree, []
 	tree := &joinTree{left: lt, right: rt, straight: j.Straight}
 	var cols []visible
 	if j.Natural || j.Using != nil {
-		if cols, tree.on, err = f.p.joinUsing(lc, rc, j.Using, j.Natural, j.Kind == ast.JoinRight); err != nil {
+		first, second := lc, rc
+		if j.Kind == ast.JoinRight {
+			first, second = rc, lc
+		}
+		if cols, tree.on, err = f.p.joinUsing(first, second, j.Using, j.Natural); err != nil {
 			return nil, nil, err
 		}
 	} else {

@@ -242,42 +242,39 @@ func (s *scope) star(it *ast.SelectItem) ([]visible, error) {
 	return list, nil
 }
 
-// joinUsing coalesces the columns that USING or NATURAL names. keep says which side's
-// column stands for both. It returns the columns of the join and its conditions.
-func (p *planner) joinUsing(left, right []visible, names []string, natural, keepRight bool) ([]visible, []ast.Expr, error) {
+// joinUsing coalesces the columns that USING or NATURAL names. first is the side whose columns stand for both and come
+// first, in its order: a right join lists its columns as the left join of the sides the other way round. It returns the
+// columns of the join and its conditions.
+func (p *planner) joinUsing(first, second []visible, names []string, natural bool) ([]visible, []ast.Expr, error) {
 	if natural {
-		names = commonNames(left, right)
+		names = commonNames(first, second)
 	}
-	var merged []visible
 	var on []ast.Expr
 	hidden := map[string]bool{}
 	for _, name := range names {
-		l, err := findJoined(left, name)
+		a, err := findJoined(first, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		r, err := findJoined(right, name)
+		b, err := findJoined(second, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		l.use.read(l.name)
-		r.use.read(r.name)
-		on = append(on, &ast.Binary{Op: ast.OpEq, Left: l.expr, Right: r.expr})
-		if keepRight {
-			l = r
-		}
-		merged = append(merged, *l)
+		a.use.read(a.name)
+		b.use.read(b.name)
+		on = append(on, &ast.Binary{Op: ast.OpEq, Left: a.expr, Right: b.expr})
 		hidden[dict.Fold(name)] = true
 	}
 	// In the result the common columns come first; both sides' own stay to be named
 	// with their table.
-	list := make([]visible, 0, len(left)+len(right)+len(merged))
-	for i := range merged {
-		m := merged[i]
-		m.schema, m.table = "", ""
-		list = append(list, m)
+	list := make([]visible, 0, len(first)+len(second)+len(names))
+	for _, v := range first {
+		if hidden[v.folded] && !v.joined {
+			v.schema, v.table = "", ""
+			list = append(list, v)
+		}
 	}
-	for _, side := range [][]visible{left, right} {
+	for _, side := range [][]visible{first, second} {
 		for _, v := range side {
 			if hidden[v.folded] && !v.joined {
 				v.joined = true
@@ -288,16 +285,16 @@ func (p *planner) joinUsing(left, right []visible, names []string, natural, keep
 	return list, on, nil
 }
 
-// commonNames lists the names that both sides have, in the left side's order.
-func commonNames(left, right []visible) []string {
+// commonNames lists the names that both sides have, in the first one's order.
+func commonNames(first, second []visible) []string {
 	there := map[string]bool{}
-	for _, v := range right {
+	for _, v := range second {
 		if !v.joined && !v.unlisted {
 			there[v.folded] = true
 		}
 	}
 	var names []string
-	for _, v := range left {
+	for _, v := range first {
 		if !v.joined && !v.unlisted && there[v.folded] {
 			names = append(names, v.name)
 		}

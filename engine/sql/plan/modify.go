@@ -34,6 +34,13 @@ type modification struct {
 	where   []ast.Expr
 	targets []*relation
 	sets    []assignment
+	through []throughView
+}
+
+// throughView is a table that is changed by the name of a view in FROM.
+type throughView struct {
+	schema, alias string
+	rel           *relation
 }
 
 // assignment is column = value, resolved; value is nil for DEFAULT.
@@ -117,6 +124,9 @@ func (m *modification) update(st *ast.Update) (*Change, error) {
 		}
 		set := assignment{target: m.target(p.cols[id].rel), pos: p.cols[id].pos}
 		if own := p.cols[id].rel.use; own != nil && own != v.use {
+			if err := m.changeThrough(v, p.cols[id].rel); err != nil {
+				return nil, err
+			}
 			own.Assigned = append(own.Assigned, p.cols[id].meta.OrgName)
 		}
 		if d, ok := a.Value.(*ast.Default); !ok || d.Column != nil {
@@ -135,6 +145,20 @@ func (m *modification) update(st *ast.Update) (*Change, error) {
 	}
 	_, joined := st.Table.(*ast.Join)
 	return m.finish(st.OrderBy, st.Limit, joined, "UPDATE")
+}
+
+// changeThrough notes that a table is changed by a column of a view. Error: 1393, another one is by the same view.
+func (m *modification) changeThrough(v *visible, rel *relation) error {
+	if v.use == nil {
+		return nil // a derived table
+	}
+	for _, t := range m.through {
+		if t.schema == v.schema && t.alias == v.table && t.rel != rel {
+			return types.NewError(1393, "Can not modify more than one base table through a join view '%s.%s'", v.use.Schema, v.use.Table)
+		}
+	}
+	m.through = append(m.through, throughView{v.schema, v.table, rel})
+	return nil
 }
 
 // orderTargets puts the targets in the order of FROM, in which a row is changed that has several.

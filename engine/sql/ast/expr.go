@@ -91,6 +91,17 @@ func (op BinaryOp) Mirrored() BinaryOp {
 	return op
 }
 
+// ComparisonPart says what a comparison is a part of: planners take IN and BETWEEN apart,
+// and there MySQL converts some values otherwise.
+type ComparisonPart uint8
+
+const (
+	Whole     ComparisonPart = iota
+	OfBetween                // text that is no date is no error
+	OfIn                     // of several values: likewise, and years have four digits
+	OfCase                   // likewise
+)
+
 // Binary applies an operator. Date arithmetic with INTERVAL is a Func, date_add or
 // date_sub, as are -> and ->> (json_extract, json_unquote) and || as concatenation.
 //
@@ -98,6 +109,7 @@ func (op BinaryOp) Mirrored() BinaryOp {
 // kept, the depth is not their number.
 type Binary struct {
 	Op          BinaryOp
+	Part        ComparisonPart
 	Left, Right Expr
 }
 

@@ -14,6 +14,10 @@ type Binder struct {
 	depth int
 	count int
 	folds folding
+	part  ast.ComparisonPart // that is being bound
+	// together is the collation in which all texts of an IN or CASE compare; none: each two
+	// in their own.
+	together types.CollationID
 }
 
 // folding is what constants are folded with: an expression may have very many.

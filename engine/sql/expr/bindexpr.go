@@ -148,7 +148,16 @@ func (b *Binder) comparison(e *ast.Binary) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer b.partOf(e.Part)()
 	return NewCompare(b, e.Op, l, r)
+}
+
+// partOf has comparisons bound as parts of an IN or BETWEEN until the function that it
+// returns is called.
+func (b *Binder) partOf(part ast.ComparisonPart) (end func()) {
+	was := b.part
+	b.part = part
+	return func() { b.part = was }
 }
 
 func isRowExpr(e ast.Expr) bool {
@@ -201,13 +210,15 @@ func (b *Binder) caseExpr(e *ast.Case) (Node, error) {
 	var conds, results []Node
 	for _, w := range e.When {
 		cond, result, err := b.pair(w.Cond, w.Result)
-		if err == nil && operand != nil {
-			cond, err = NewCompare(b, ast.OpEq, operand, cond)
-		}
 		if err != nil {
 			return nil, err
 		}
 		conds, results = append(conds, cond), append(results, result)
+	}
+	if operand != nil {
+		if err := b.caseEqualities(operand, conds); err != nil {
+			return nil, err
+		}
 	}
 	last := Node(NewNull())
 	if e.Else != nil {
@@ -220,6 +231,21 @@ func (b *Binder) caseExpr(e *ast.Case) (Node, error) {
 		n = &once{arg: operand, body: n}
 	}
 	return n, err
+}
+
+// caseEqualities makes conditions of the values that the operand of a CASE is compared to.
+func (b *Binder) caseEqualities(operand Node, values []Node) error {
+	end, err := b.beginGroup("case", ast.OfCase, operand, values)
+	if err != nil {
+		return err
+	}
+	defer end()
+	for i, v := range values {
+		if values[i], err = NewCompare(b, ast.OpEq, operand, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *Binder) in(e *ast.In) (Node, error) {

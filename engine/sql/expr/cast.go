@@ -15,6 +15,7 @@ type Cast struct {
 	explicit bool   // CAST: lengths and precisions count
 	isBool   bool   // the operand is a truth value
 	where    string // of a JSON text that is none, for messages
+	column   string // beside which a text is compared, for messages
 }
 
 func (c *Cast) Type() *types.Type          { return &c.t }

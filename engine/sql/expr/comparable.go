@@ -2,7 +2,9 @@ package expr
 
 import (
 	"math"
+	"strings"
 
+	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
@@ -22,21 +24,28 @@ func (b *Binder) convertPair(what string, l, r Node) (Node, Node, comparator, er
 	switch {
 	case lt.Kind == types.KindNull || rt.Kind == types.KindNull:
 		return l, r, comparator{by: byNull}, nil
+	case (b.part == ast.OfBetween || b.part == ast.OfCase) && lettersOrJSON(l) && lettersOrJSON(r):
+		return b.comparableText(what, l, r)
 	case lt.Kind == types.KindJSON || rt.Kind == types.KindJSON:
 		return castJSON(l, ArgJSONValue, ""), castJSON(r, ArgJSONValue, ""), comparator{by: byJSON}, nil
 	case textual(l) && textual(r):
 		return b.comparableText(what, l, r)
 	}
 	if lt.IsTemporal() || rt.IsTemporal() {
-		if a, c, how, ok := comparableTimes(l, r); ok {
+		l, r = b.yearBesideDate(l, r), b.yearBesideDate(r, l)
+		l, r = b.dateBesideYear(l, r), b.dateBesideYear(r, l)
+		if clockText(l, r) || clockText(r, l) {
+			return b.comparableText(what, l, r)
+		}
+		if a, c, how, ok := b.comparableTimes(l, r); ok {
 			return a, c, how, nil
 		}
 	}
 	if !textual(l) || hasMembers(lt) {
-		r = matchNumber(l, r)
+		r = b.matchNumber(l, r, true)
 	}
 	if !textual(r) || hasMembers(rt) {
-		l = matchNumber(r, l)
+		l = b.matchNumber(r, l, b.part != ast.OfBetween) // years: only the bounds
 	}
 	return comparableNumbers(l, r)
 }
@@ -45,10 +54,16 @@ func (b *Binder) convertPair(what string, l, r Node) (Node, Node, comparator, er
 // hexadecimal literal is whatever the other side is.
 func textual(n Node) bool { return isString(n.Type()) || hasMembers(n.Type()) }
 
+// lettersOrJSON: CASE and BETWEEN compare documents as the text that they are.
+func lettersOrJSON(n Node) bool { return textual(n) || n.Type().Kind == types.KindJSON }
+
 func (b *Binder) comparableText(what string, l, r Node) (Node, Node, comparator, error) {
-	agg, err := b.aggregate(what, l, r)
-	if err != nil {
-		return nil, nil, comparator{}, err
+	agg := aggregated{id: b.together}
+	if agg.id == types.CollationNone {
+		var err error
+		if agg, err = b.aggregate(what, l, r); err != nil {
+			return nil, nil, comparator{}, err
+		}
 	}
 	how := comparator{by: byBytes}
 	if c := types.CollationByID(agg.id); c != nil && agg.id != types.CollationBinary {
@@ -57,9 +72,47 @@ func (b *Binder) comparableText(what string, l, r Node) (Node, Node, comparator,
 	return b.castText(l, agg.id), b.castText(r, agg.id), how, nil
 }
 
+// clockText reports whether a TIME is compared with text as text: only beside a column
+// constant text is a TIME.
+func clockText(time, n Node) bool {
+	if time.Type().Kind != types.KindTime || !textual(n) {
+		return false
+	}
+	_, column := time.(*Column)
+	return !column || VolatilityOf(n) > Stable
+}
+
+// dateBesideYear makes its year of a constant date beside a column of years.
+func (b *Binder) dateBesideYear(n, year Node) Node {
+	if _, column := year.(*Column); !column || b.part == ast.OfIn || !isDate(n.Type()) ||
+		year.Type().Kind != types.KindYear || VolatilityOf(n) > Stable {
+		return n
+	}
+	c := newCast(n, types.Type{Kind: types.KindBigInt, NotNull: n.Type().NotNull})
+	c.conv = func(x *Context, _ *Cast, v types.Value) (types.Value, error) {
+		year, _, _ := x.wallClock(v).Date()
+		return types.NewInt(int64(year)), nil
+	}
+	return b.fold(c)
+}
+
+// yearBesideDate makes a date without month and day of a year beside other dates.
+func (b *Binder) yearBesideDate(n, date Node) Node {
+	if n.Type().Kind != types.KindYear || !isDate(date.Type()) || b.dateBesideYear(date, n) != date {
+		return n
+	}
+	c := newCast(n, types.Type{Kind: types.KindDateTime, NotNull: n.Type().NotNull})
+	c.conv = func(_ *Context, _ *Cast, v types.Value) (types.Value, error) {
+		return types.NewDateTime(types.MakeDateTime(int(v.Int()), 0, 0, 0, 0, 0, 0)), nil
+	}
+	return c
+}
+
+func isDate(t *types.Type) bool { return t.IsTemporal() && t.Kind != types.KindTime }
+
 // comparableTimes compares dates and times: with each other, with text and, if they
 // are constant, with numbers. Text beside a TIME is a TIME.
-func comparableTimes(l, r Node) (Node, Node, comparator, bool) {
+func (b *Binder) comparableTimes(l, r Node) (Node, Node, comparator, bool) {
 	lt, rt := l.Type(), r.Type()
 	how := comparator{by: byTemporal}
 	switch {
@@ -68,18 +121,18 @@ func comparableTimes(l, r Node) (Node, Node, comparator, bool) {
 	case lt.Kind == types.KindTime && (rt.Kind == types.KindTime || textual(r)),
 		rt.Kind == types.KindTime && textual(l):
 		t := types.Type{Kind: types.KindTime, FSP: types.MaxFSP}
-		return NewCast(l, t), NewCast(r, t), how, true
+		return castClockOperand(l, t, r), castClockOperand(r, t, l), how, true
 	case lt.Kind == types.KindDate && rt.Kind == types.KindDate:
 		return l, r, how, true
 	case lt.IsTemporal() && (rt.IsTemporal() || comparesAsTime(l, r)), rt.IsTemporal() && comparesAsTime(r, l):
-		if c, ok := againstTimestamp(l, r); ok {
+		if c, ok := b.againstTimestamp(l, r); ok {
 			return l, c, how, true
 		}
-		if c, ok := againstTimestamp(r, l); ok {
+		if c, ok := b.againstTimestamp(r, l); ok {
 			return c, r, how, true
 		}
 		t := types.Type{Kind: types.KindDateTime, FSP: types.MaxFSP}
-		return castTimeOperand(l, t, rt), castTimeOperand(r, t, lt), how, true
+		return b.castTimeOperand(l, t, r), b.castTimeOperand(r, t, l), how, true
 	}
 	return l, r, how, false
 }
@@ -104,7 +157,7 @@ func comparesAsTime(time, n Node) bool {
 // castTimeOperand converts an operand of a comparison with a temporal one. DATE and
 // DATETIME have one packed form. Beside a TIMESTAMP what is constant becomes one, and
 // not the other way round: that keeps its index of use.
-func castTimeOperand(n Node, t types.Type, other *types.Type) Node {
+func (b *Binder) castTimeOperand(n Node, t types.Type, other Node) Node {
 	switch {
 	case n.Type().Kind == types.KindDate || n.Type().Kind == types.KindDateTime:
 		return n
@@ -115,28 +168,48 @@ func castTimeOperand(n Node, t types.Type, other *types.Type) Node {
 		}
 		c, ok := NewCast(n, t).(*Cast)
 		if ok && n.Type().IsInteger() {
-			c.conv, c.where = convNumberTime, timeName(other)
+			c.conv, c.where = convNumberTime, timeName(other.Type())
 		}
 		return c
-	case VolatilityOf(n) > Stable:
-		return NewCast(n, t)
 	}
-	c, ok := NewCast(n, t).(*Cast)
-	if ok {
-		c.conv, c.where = convDateStrict, timeName(other)
+	c := NewCast(n, t).(*Cast)
+	c.conv = convDateOrZero
+	if VolatilityOf(n) <= Stable && b.part == ast.Whole {
+		c.conv, c.where, c.column = convDateStrict, timeName(other.Type()), columnNameOf(other)
 	}
 	return c
 }
 
+// castClockOperand converts an operand of a comparison with a TIME.
+func castClockOperand(n Node, t types.Type, other Node) Node {
+	r := NewCast(n, t)
+	if c, ok := r.(*Cast); ok && textual(n) {
+		c.conv, c.column = convClock, columnNameOf(other)
+	}
+	return r
+}
+
+// columnNameOf is the name of the column that a node is, for messages.
+func columnNameOf(n Node) string {
+	c, ok := n.(*Column)
+	if !ok {
+		return ""
+	}
+	return c.name[strings.LastIndexByte(c.name, '.')+1:]
+}
+
 // againstTimestamp compares a TIMESTAMP with a constant as instants.
-func againstTimestamp(stamp, n Node) (Node, bool) {
+func (b *Binder) againstTimestamp(stamp, n Node) (Node, bool) {
 	if stamp.Type().Kind != types.KindTimestamp || VolatilityOf(stamp) <= Stable || VolatilityOf(n) > Stable ||
 		!textual(n) && n.Type().Kind != types.KindDate && n.Type().Kind != types.KindDateTime {
 		return nil, false
 	}
 	c := NewCast(n, types.Type{Kind: types.KindTimestamp, FSP: types.MaxFSP}).(*Cast)
 	if textual(n) {
-		c.conv, c.where = convInstantStrict, "TIMESTAMP"
+		c.conv, c.where, c.column = convInstantStrict, "TIMESTAMP", columnNameOf(stamp)
+		if b.part != ast.Whole {
+			c.conv = convInstantOrZero
+		}
 	}
 	return c, true
 }
@@ -156,6 +229,9 @@ func timeName(t *types.Type) string {
 func convDateStrict(x *Context, c *Cast, v types.Value) (types.Value, error) {
 	text := x.text(v, c.arg.Type())
 	if _, _, ok := types.ParseDateTime(text, x.dateMode()&types.ModeAllowInvalidDates); !ok {
+		if err := x.refuseForColumn(strings.ToLower(strings.Replace(c.where, "TIMESTAMP", "DATETIME", 1)), text, c.column); err != nil {
+			return types.Null, err
+		}
 		return types.Null, errorf(1525, "HY000", "Incorrect %s value: '%s'", c.where, printable(text))
 	}
 	mode := x.Mode
@@ -166,6 +242,50 @@ func convDateStrict(x *Context, c *Cast, v types.Value) (types.Value, error) {
 		return types.Null, err
 	}
 	return types.NewDateTime(d), err
+}
+
+// refuseForColumn is the error of a statement that changes data in strict mode where a
+// text beside a column is no date or time; nil for others.
+func (x *Context) refuseForColumn(what string, text []byte, column string) error {
+	if column == "" || !x.DataChange || x.Mode&types.ModeStrict == 0 {
+		return nil
+	}
+	return errorf(1292, "22007", "Incorrect %s value: '%s' for column '%s' at row 1", what, printable(text), column)
+}
+
+// convDateOrZero is convDateTime of text that is compared with a date: what is none is the
+// zero date.
+func convDateOrZero(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	d, err := convDateTime(x, c, v)
+	if err == nil && d.IsNull() {
+		d = types.NewDateTime(0)
+	}
+	return d, err
+}
+
+func convInstantOrZero(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	d, err := convDateOrZero(x, c, v)
+	if err != nil {
+		return types.Null, err
+	}
+	return convTimestamp(x, c, d)
+}
+
+// convClock is convTime of text that is compared with a TIME column: what is none
+// compares as text, by its first character, and so lies beyond all times.
+func convClock(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	text := x.text(v, c.arg.Type())
+	if _, _, ok := types.ParseTime(text); ok {
+		return convTime(x, c, v)
+	}
+	if err := x.refuseForColumn("time", text, c.column); err != nil {
+		return types.Null, err
+	}
+	x.Warning(errIncorrectValue("time", text))
+	if len(text) > 0 && text[0] > '9' {
+		return types.NewTime(types.MaxDuration + 1), nil
+	}
+	return types.NewTime(-types.MaxDuration - 1), nil
 }
 
 // convNumberTime makes of a number the date and time that stands to all others as the
@@ -219,70 +339,133 @@ func convInstantStrict(x *Context, c *Cast, v types.Value) (types.Value, error) 
 	return convTimestamp(x, c, v)
 }
 
-// matchNumber converts constant text that is compared with an integer exactly, so
-// that no digits are lost and indexes serve: a literal if it is a whole number, a
-// parameter as decimal.
-func matchNumber(number, n Node) Node {
-	if number.Type().Kind == types.KindYear {
-		return matchYear(n)
-	}
-	if !number.Type().IsInteger() || !isString(n.Type()) || VolatilityOf(number) <= Stable {
+// matchNumber converts constant text that is compared with an integer or a decimal
+// exactly, so that no digits are lost and indexes serve: a literal beside an integer if
+// it is a whole number, all else as decimal.
+func (b *Binder) matchNumber(number, n Node, century bool) Node {
+	if number.Type().Kind == types.KindYear && (b.part == ast.Whole || b.part == ast.OfBetween) {
+		if century {
+			n = matchYear(n)
+		}
 		return n
 	}
-	if c, ok := n.(*Const); ok {
+	isDecimal := number.Type().Class() == types.ClassDecimal
+	if !isDecimal && !number.Type().IsInteger() || !isString(n.Type()) || VolatilityOf(number) <= Stable {
+		return n
+	}
+	c, literal := n.(*Const)
+	switch {
+	case literal && c.hex:
+		return n
+	case literal && !isDecimal:
 		return wholeNumber(c)
+	case VolatilityOf(n) > Stable:
+		return n
 	}
-	if VolatilityOf(n) <= Stable {
-		c := NewCast(n, types.Type{Kind: types.KindDecimal, Precision: types.MaxDecimalPrecision, Scale: types.MaxDecimalScale}).(*Cast)
-		c.conv = convExact
-		return c
+	t := types.Type{Kind: types.KindDecimal, Precision: types.MaxDecimalPrecision, Scale: types.MaxDecimalScale}
+	exact := newCast(n, t)
+	exact.t.NotNull = n.Type().NotNull
+	exact.conv, exact.where = convExact, "DOUBLE"
+	if isDecimal {
+		exact.where = "DECIMAL"
 	}
-	return n
+	return exact
 }
 
-// convExact is convDecimal of text that is compared with an integer: its warnings are
-// those of a conversion to a double, as which MySQL compares.
-func convExact(x *Context, _ *Cast, v types.Value) (types.Value, error) {
+// convExact is convDecimal of text that is compared with a number, with all its digits.
+// Beside an integer its warnings are those of a conversion to a double, as which MySQL
+// compares.
+func convExact(x *Context, c *Cast, v types.Value) (types.Value, error) {
 	s := trimLeft(v.Bytes())
 	d, n, _, err := decimal.Parse(s)
 	if err != nil {
 		d, n = hugeDecimal(s[0] == '-'), len(s)
 	}
 	if !onlySpaces(s[n:]) {
-		if err := x.Fault(errTruncatedValue("DOUBLE", v.Bytes())); err != nil {
+		if err := x.Fault(errTruncatedValue(c.where, v.Bytes())); err != nil {
 			return types.Null, err
 		}
 	}
 	return types.NewDecimal(d), nil
 }
 
-// matchYear gives a constant of one or two digits beside a YEAR its century.
+// matchYear gives a constant of one or two digits beside a YEAR its century. Text is what
+// a YEAR column would take it for, a whole number too.
 func matchYear(n Node) Node {
-	if VolatilityOf(n) > Stable || n.Type().Class() != types.ClassInt || !n.Type().IsInteger() {
+	t := n.Type()
+	if VolatilityOf(n) > Stable || t.Kind == types.KindYear {
 		return n
 	}
-	t := types.Type{Kind: types.KindBigInt, NotNull: n.Type().NotNull}
-	if v, ok := Literal(n); ok {
-		if v.IsNull() || v.Int() < 1 || v.Int() > 99 {
-			return n
-		}
-		return NewConst(withCentury(v), t)
+	if c, ok := n.(*Const); ok && (c.hex || c.v.IsNull()) {
+		return n
 	}
-	return &Cast{arg: n, t: t, co: CoercibilityOf(n), conv: convYear}
+	to := types.Type{NotNull: t.NotNull}
+	conv := convYear
+	switch {
+	case isString(t):
+		to.Kind, to.Precision, to.Scale, conv = types.KindDecimal, types.MaxDecimalPrecision, types.MaxDecimalScale, convYearText
+	case t.IsInteger():
+		to.Kind, to.Unsigned = types.KindBigInt, t.Class() == types.ClassUint
+	case t.Class() == types.ClassDecimal, t.Class() == types.ClassDouble:
+		to.Kind = types.KindDouble
+	default:
+		return n
+	}
+	c := newCast(n, to)
+	c.conv, c.where = conv, "DOUBLE"
+	return c
 }
 
-func convYear(_ *Context, _ *Cast, v types.Value) (types.Value, error) { return withCentury(v), nil }
+// convYearText gives text its century; it has one for 0, too, unless that has four digits.
+func convYearText(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	exact, err := convExact(x, c, v)
+	if err != nil {
+		return types.Null, err
+	}
+	s := trimLeft(v.Bytes())
+	_, used, _, _ := decimal.Parse(s)
+	if exact.Decimal().IsZero() && used > 0 && used < 4 {
+		return types.NewDecimal(decimal.FromInt64(2000)), nil
+	}
+	return withCentury(exact), nil
+}
+
+func convYear(_ *Context, _ *Cast, v types.Value) (types.Value, error) {
+	if v.Class() == types.ClassDecimal {
+		v = types.NewDouble(v.Decimal().Float64())
+	}
+	return withCentury(v), nil
+}
 
 // withCentury returns the year that a number means.
 func withCentury(v types.Value) types.Value {
-	switch n := v.Int(); {
-	case n < 1 || n > 99:
-		return v
-	case n >= 70:
-		return types.NewInt(n + 1900)
-	default:
-		return types.NewInt(n + 2000)
+	f := 0.0
+	switch v.Class() {
+	case types.ClassInt:
+		f = float64(v.Int())
+	case types.ClassUint:
+		f = float64(v.Uint())
+	case types.ClassDouble:
+		f = v.Double()
+	case types.ClassDecimal:
+		f = v.Decimal().Float64()
 	}
+	if f < 1 || f > 99 || f != math.Trunc(f) {
+		return v
+	}
+	year := int64(f) + 2000
+	if year >= 2070 {
+		year -= 100
+	}
+	switch v.Class() {
+	case types.ClassDouble:
+		return types.NewDouble(float64(year))
+	case types.ClassUint:
+		return types.NewUint(uint64(year))
+	case types.ClassDecimal:
+		return types.NewDecimal(decimal.FromInt64(year))
+	}
+	return types.NewInt(year)
 }
 
 // wholeNumber returns a literal text that is a whole number as BIGINT, or c.

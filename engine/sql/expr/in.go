@@ -76,6 +76,11 @@ func (b *Binder) newIn(arg Node, list []Node, not bool) (Node, error) {
 	if _, ok := arg.(*Const); ok || isRow(arg) || len(list) == 1 {
 		return b.inRows(arg, list, not)
 	}
+	end, err := b.beginGroup("in", ast.OfIn, arg, list)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	n := &In{arg: arg, list: list, not: not, t: boolType}
 	n.t.NotNull = arg.Type().NotNull
 	for _, item := range list {
@@ -103,6 +108,13 @@ func (b *Binder) newIn(arg Node, list []Node, not bool) (Node, error) {
 
 // inRows makes equalities of it: for rows, constants, and lists of one item.
 func (b *Binder) inRows(arg Node, list []Node, not bool) (Node, error) {
+	if len(list) > 1 {
+		end, err := b.beginGroup("in", ast.OfIn, arg, list)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	}
 	alternatives := make([]Node, len(list))
 	for i, item := range list {
 		n, err := NewCompare(b, ast.OpEq, arg, item)
@@ -116,6 +128,58 @@ func (b *Binder) inRows(arg Node, list []Node, not bool) (Node, error) {
 		return b.Not(n), nil
 	}
 	return n, nil
+}
+
+// beginGroup has comparisons of one operand with several bound as parts of an IN or CASE
+// until end is called: all their texts meet in one collation.
+func (b *Binder) beginGroup(what string, part ast.ComparisonPart, arg Node, list []Node) (end func(), err error) {
+	done, was := b.partOf(part), b.together
+	end = func() {
+		b.together = was
+		done()
+	}
+	b.together = types.CollationNone
+	if isRow(arg) || !textual(arg) {
+		return end, nil
+	}
+	nodes := []Node{arg}
+	literal := aggregated{b.collation(), Coercible} // changes nothing beside another one
+	for _, item := range list {
+		if !isRow(item) && textual(item) && (aggregated{b.collationOf(item), CoercibilityOf(item)}) != literal {
+			nodes = append(nodes, item)
+		}
+	}
+	if len(nodes) > 1 {
+		agg, err := b.aggregate(what, nodes...)
+		if err != nil {
+			end()
+			return nil, err
+		}
+		b.together = agg.id
+	}
+	return end, nil
+}
+
+// Collation returns the collation in which text is looked up; none if there are several.
+func (n *In) Collation() types.CollationID {
+	id, found := types.CollationNone, false
+	see := func(how comparator) {
+		here := types.CollationNone
+		if how.by == byText {
+			here = how.coll.ID()
+		}
+		if found && here != id {
+			here = types.CollationNone
+		}
+		id, found = here, true
+	}
+	for _, s := range n.sets {
+		see(s.how)
+	}
+	for i := range n.items {
+		see(n.items[i].how)
+	}
+	return id
 }
 
 // add sorts an item in: to the set of its class if it is constant.
@@ -386,6 +450,7 @@ func (b *Binder) newBetween(arg, low, high Node, not bool) (Node, error) {
 		double := types.Type{Kind: types.KindDouble}
 		arg, low, high = NewCast(arg, double), NewCast(low, double), NewCast(high, double)
 	}
+	defer b.partOf(ast.OfBetween)()
 	ge, err := NewCompare(b, ast.OpGe, arg, low)
 	if err != nil {
 		return nil, err

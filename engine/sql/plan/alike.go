@@ -45,7 +45,7 @@ func (p *planner) comparesAlike(rel *relation, op ast.BinaryOp, l, r ast.Expr) b
 	if !p.coarse(rel, l) && !p.coarse(rel, r) {
 		return p.alike(rel, l) && p.alike(rel, r)
 	}
-	c, ok := p.comparison(op, l, r)
+	c, ok := p.comparison(op, ast.Whole, l, r)
 	if !ok {
 		return false
 	}

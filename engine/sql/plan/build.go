@@ -330,19 +330,19 @@ func (p *planner) bindSpan(rel *relation, index int, s *span, scope *rowScope) (
 	b.Interval = &Interval{LowOpen: s.lowOpen && !s.clipped, HighOpen: s.highOpen && !s.clipped, Escape: s.escape}
 	var err error
 	if s.low != nil {
-		if b.Interval.Low, err = p.boundValue(rel, pos, ast.OpGe, s.low, scope); err != nil {
+		if b.Interval.Low, err = p.boundValue(rel, pos, ast.OpGe, s.part, s.low, scope); err != nil {
 			return b, err
 		}
 		b.Interval.Low.Clipped = s.clipped
 	}
 	if s.high != nil {
-		if b.Interval.High, err = p.boundValue(rel, pos, ast.OpLe, s.high, scope); err != nil {
+		if b.Interval.High, err = p.boundValue(rel, pos, ast.OpLe, s.part, s.high, scope); err != nil {
 			return b, err
 		}
 		b.Interval.High.Clipped = s.clipped
 	}
 	if s.like != nil {
-		like, err := p.boundValue(rel, pos, ast.OpEq, s.like, scope)
+		like, err := p.boundValue(rel, pos, ast.OpEq, ast.Whole, s.like, scope)
 		b.Interval.Like = like.Expr
 		return b, err
 	}
@@ -354,17 +354,17 @@ func (p *planner) keyValue(rel *relation, pos int, pt point, scope *rowScope) (K
 	if pt.value == nullLiteral {
 		return KeyValue{Expr: expr.NewNull(), NullSafe: true, Exact: true, Certain: true}, nil
 	}
-	v, err := p.boundValue(rel, pos, ast.OpEq, pt.value, scope)
+	v, err := p.boundValue(rel, pos, ast.OpEq, pt.part, pt.value, scope)
 	v.NullSafe, v.Clipped = pt.nullSafe, pt.clipped
 	return v, err
 }
 
 // boundValue binds a value that a column is compared to, converted as the comparison
 // converts it.
-func (p *planner) boundValue(rel *relation, pos int, op ast.BinaryOp, value ast.Expr, scope *rowScope) (KeyValue, error) {
+func (p *planner) boundValue(rel *relation, pos int, op ast.BinaryOp, part ast.ComparisonPart, value ast.Expr, scope *rowScope) (KeyValue, error) {
 	t := &rel.def().Columns[pos].Type
 	scope.probe, scope.probeType = rel.column(pos), t
-	n, err := expr.Bind(scope, &ast.Binary{Op: op, Left: p.ref(rel.column(pos)), Right: value})
+	n, err := expr.Bind(scope, &ast.Binary{Op: op, Part: part, Left: p.ref(rel.column(pos)), Right: value})
 	if err != nil {
 		return KeyValue{}, err
 	}

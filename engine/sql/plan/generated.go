@@ -119,15 +119,15 @@ func holds(from, to *types.Type) bool {
 
 // comparesAs reports whether the expression of a generated column and the column itself
 // are compared with a value in the same way.
-func (p *planner) comparesAs(rel *relation, by *generated, op ast.BinaryOp, value ast.Expr) bool {
+func (p *planner) comparesAs(rel *relation, by *generated, op ast.BinaryOp, part ast.ComparisonPart, value ast.Expr) bool {
 	if op == ast.OpNullEq && by.null && rel.def().Columns[by.pos].Type.NotNull {
 		return false // a column that may not be NULL has something else then
 	}
-	column, ok := p.comparison(op, p.ref(rel.column(by.pos)), value)
+	column, ok := p.comparison(op, part, p.ref(rel.column(by.pos)), value)
 	if !ok {
 		return false
 	}
-	whole, ok := p.comparison(op, by.expr, value)
+	whole, ok := p.comparison(op, part, by.expr, value)
 	if !ok || whole.Collation() != column.Collation() {
 		return false
 	}
@@ -141,8 +141,8 @@ func (p *planner) comparesAs(rel *relation, by *generated, op ast.BinaryOp, valu
 }
 
 // comparison binds a comparison for its types.
-func (p *planner) comparison(op ast.BinaryOp, l, r ast.Expr) (*expr.Compare, bool) {
-	n, err := p.bindTyping(&ast.Binary{Op: op, Left: l, Right: r})
+func (p *planner) comparison(op ast.BinaryOp, part ast.ComparisonPart, l, r ast.Expr) (*expr.Compare, bool) {
+	n, err := p.bindTyping(&ast.Binary{Op: op, Part: part, Left: l, Right: r})
 	if err != nil {
 		return nil, false
 	}

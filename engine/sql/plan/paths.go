@@ -416,7 +416,7 @@ func (s *span) addInterval(o *span) bool {
 	if o.low != nil && s.low != nil || o.high != nil && s.high != nil {
 		return false
 	}
-	s.bounded, s.clipped = true, s.clipped || o.clipped
+	s.bounded, s.clipped, s.part = true, s.clipped || o.clipped, max(s.part, o.part)
 	if o.low != nil {
 		s.low, s.lowOpen = o.low, o.lowOpen
 	}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/types"
@@ -22,6 +24,7 @@ type sarg struct {
 type point struct {
 	value    ast.Expr
 	nullSafe bool
+	part     ast.ComparisonPart
 	certain  bool // see KeyValue
 	clipped  bool // see KeyValue
 }
@@ -39,6 +42,7 @@ type span struct {
 	lowOpen, highOpen bool
 	like              ast.Expr
 	escape            rune
+	part              ast.ComparisonPart
 	clipped           bool // low and high are, see KeyValue
 }
 
@@ -81,10 +85,10 @@ func (p *planner) sargOf(rel *relation, e ast.Expr) (sarg, bool) {
 	switch e := e.(type) {
 	case *ast.Binary:
 		if e.Op.IsComparison() && e.Op != ast.OpNe {
-			if s, ok := p.comparisonSarg(rel, e.Op, e.Left, e.Right); ok {
+			if s, ok := p.comparisonSarg(rel, e.Op, e.Part, e.Left, e.Right); ok {
 				return s, true
 			}
-			return p.comparisonSarg(rel, e.Op.Mirrored(), e.Right, e.Left)
+			return p.comparisonSarg(rel, e.Op.Mirrored(), e.Part, e.Right, e.Left)
 		}
 	case *ast.Between:
 		return p.betweenSarg(rel, e)
@@ -110,7 +114,7 @@ func (p *planner) sargOf(rel *relation, e ast.Expr) (sarg, bool) {
 
 var nullLiteral = &ast.Literal{Kind: ast.LiteralNull}
 
-func (p *planner) comparisonSarg(rel *relation, op ast.BinaryOp, col, value ast.Expr) (sarg, bool) {
+func (p *planner) comparisonSarg(rel *relation, op ast.BinaryOp, part ast.ComparisonPart, col, value ast.Expr) (sarg, bool) {
 	pos, by, ok := p.indexedColumn(rel, col)
 	if !ok {
 		return sarg{}, false
@@ -119,8 +123,8 @@ func (p *planner) comparisonSarg(rel *relation, op ast.BinaryOp, col, value ast.
 	if !ok {
 		return sarg{}, false
 	}
-	ok, exact, certain := p.serves(rel, pos, op, value)
-	if !ok || by != nil && !p.comparesAs(rel, by, op, value) {
+	ok, exact, certain := p.serves(rel, pos, op, part, value)
+	if !ok || by != nil && !p.comparesAs(rel, by, op, part, value) {
 		return sarg{}, false
 	}
 	clipped := by != nil && by.clipped
@@ -128,11 +132,11 @@ func (p *planner) comparisonSarg(rel *relation, op ast.BinaryOp, col, value ast.
 	s := sarg{pos: pos, exact: exact, join: join}
 	switch op {
 	case ast.OpEq, ast.OpNullEq:
-		s.points = []point{{value, op == ast.OpNullEq, certain, clipped}}
+		s.points = []point{{value, op == ast.OpNullEq, part, certain, clipped}}
 	case ast.OpLt, ast.OpLe:
-		s.interval = &span{bounded: true, high: value, highOpen: op == ast.OpLt, clipped: clipped}
+		s.interval = &span{bounded: true, high: value, highOpen: op == ast.OpLt, part: part, clipped: clipped}
 	default:
-		s.interval = &span{bounded: true, low: value, lowOpen: op == ast.OpGt, clipped: clipped}
+		s.interval = &span{bounded: true, low: value, lowOpen: op == ast.OpGt, part: part, clipped: clipped}
 	}
 	return s, true
 }
@@ -141,17 +145,17 @@ func (p *planner) betweenSarg(rel *relation, e *ast.Between) (sarg, bool) {
 	if e.Not {
 		return sarg{}, false
 	}
-	low, ok := p.comparisonSarg(rel, ast.OpGe, e.Operand, e.Low)
+	low, ok := p.comparisonSarg(rel, ast.OpGe, ast.OfBetween, e.Operand, e.Low)
 	if !ok {
 		return sarg{}, false
 	}
-	high, ok := p.comparisonSarg(rel, ast.OpLe, e.Operand, e.High)
+	high, ok := p.comparisonSarg(rel, ast.OpLe, ast.OfBetween, e.Operand, e.High)
 	if !ok {
 		return sarg{}, false
 	}
 	return sarg{
 		pos: low.pos, exact: low.exact && high.exact, join: low.join || high.join,
-		interval: &span{bounded: true, low: e.Low, high: e.High, clipped: low.interval.clipped},
+		interval: &span{bounded: true, low: e.Low, high: e.High, part: ast.OfBetween, clipped: low.interval.clipped},
 	}, true
 }
 
@@ -162,6 +166,10 @@ func (p *planner) inSarg(rel *relation, e *ast.In) (sarg, bool) {
 	if e.Not || e.Query != nil || len(e.List) > maxPoints {
 		return sarg{}, false
 	}
+	part := ast.Whole
+	if len(e.List) > 1 {
+		part = ast.OfIn
+	}
 	s := sarg{exact: true}
 	var last *types.Type // of the integer before
 	for _, v := range e.List {
@@ -170,18 +178,34 @@ func (p *planner) inSarg(rel *relation, e *ast.In) (sarg, bool) {
 			// As the one before: long lists are of one type. Only beside dates it matters
 			// what the number is.
 			before := s.points[len(s.points)-1]
-			s.points = append(s.points, point{value: v, certain: before.certain, clipped: before.clipped})
+			s.points = append(s.points, point{value: v, part: part, certain: before.certain, clipped: before.clipped})
 			continue
 		}
 		last = t
-		o, ok := p.comparisonSarg(rel, ast.OpEq, e.Operand, v)
+		o, ok := p.comparisonSarg(rel, ast.OpEq, part, e.Operand, v)
 		if !ok {
 			return sarg{}, false
 		}
 		s.pos, s.exact, s.join = o.pos, s.exact && o.exact, s.join || o.join
 		s.points = append(s.points, o.points...)
 	}
-	return s, len(s.points) > 0
+	return s, len(s.points) > 0 && p.ownCollation(rel, s.pos, e)
+}
+
+// ownCollation reports whether an IN compares text in the column's collation: an item may
+// have another one, which holds for all of them.
+func (p *planner) ownCollation(rel *relation, pos int, e *ast.In) bool {
+	t := &rel.def().Columns[pos].Type
+	if !t.IsText() && t.Kind != types.KindEnum || len(e.List) < 2 || !slices.ContainsFunc(e.List, func(v ast.Expr) bool {
+		_, param := v.(*ast.Param)
+		l, literal := v.(*ast.Literal)
+		return !param && (!literal || l.Charset != "")
+	}) {
+		return true
+	}
+	n, err := p.bindTyping(&ast.In{Operand: p.ref(rel.column(pos)), List: e.List})
+	in, ok := n.(*expr.In)
+	return err == nil && ok && in.Collation() == t.Collation
 }
 
 // integerType is the type of an integer literal or parameter; nil for all else.
@@ -205,7 +229,7 @@ func (p *planner) integerType(e ast.Expr) *types.Type {
 
 func (p *planner) likeSarg(rel *relation, e *ast.Like) (sarg, bool) {
 	pos, by, ok := p.indexedColumn(rel, e.Operand)
-	if !ok || e.Not || by != nil && !p.comparesAs(rel, by, ast.OpEq, e.Pattern) {
+	if !ok || e.Not || by != nil && !p.comparesAs(rel, by, ast.OpEq, ast.Whole, e.Pattern) {
 		return sarg{}, false
 	}
 	ok, join := p.foreign(rel, e.Pattern)
@@ -216,7 +240,7 @@ func (p *planner) likeSarg(rel *relation, e *ast.Like) (sarg, bool) {
 	if !t.IsText() && !t.IsBlob() || !oneLevel(t) {
 		return sarg{}, false
 	}
-	if ok, _, _ := p.serves(rel, pos, ast.OpEq, e.Pattern); !ok {
+	if ok, _, _ := p.serves(rel, pos, ast.OpEq, ast.Whole, e.Pattern); !ok {
 		return sarg{}, false
 	}
 	s := span{bounded: true, like: e.Pattern, escape: '\\'}
@@ -259,8 +283,8 @@ func oneLevel(t *types.Type) bool {
 // serves reports whether an index on the column can find what compares to value as op
 // says, whether it finds exactly that, and whether the value is certain to have a place
 // among the column's. The comparison as bound tells in which type the two meet.
-func (p *planner) serves(rel *relation, pos int, op ast.BinaryOp, value ast.Expr) (ok, exact, placed bool) {
-	c, is := p.comparison(op, p.ref(rel.column(pos)), value)
+func (p *planner) serves(rel *relation, pos int, op ast.BinaryOp, part ast.ComparisonPart, value ast.Expr) (ok, exact, placed bool) {
+	c, is := p.comparison(op, part, p.ref(rel.column(pos)), value)
 	if !is {
 		return false, false, false
 	}

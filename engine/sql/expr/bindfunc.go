@@ -85,7 +85,7 @@ func (b *Binder) Call(f *Func, name string, args []Node) (Node, error) {
 	c.t = t
 	c.t.NotNull = notNull
 	if !isString(&c.t) {
-		c.co = Numeric
+		c.co = columnCoercibility(&c.t)
 	}
 	if f.Prepare != nil {
 		if err := f.Prepare(b, c); err != nil {

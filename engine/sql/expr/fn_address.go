@@ -18,7 +18,7 @@ type shortUUIDs interface{ ShortUUID() uint64 }
 func registerUUID() {
 	d := definer(catNet)
 	d.def("UUID()", Func{
-		Result: ResultUTF8(36), NotNull: true, Volatility: Volatile,
+		Result: ResultASCII(36), NotNull: true, Volatility: Volatile,
 		Row: func(x *Context, _ *Call, _ []types.Value) (types.Value, error) {
 			if x.Env == nil {
 				return types.Null, errNoSession
@@ -60,7 +60,7 @@ func registerUUID() {
 		},
 	})
 	d.def("BIN_TO_UUID(b); BIN_TO_UUID(b, swap)", Func{
-		Args: []ArgKind{ArgBytes, ArgBool}, Min: 1, Max: 2, KeepNulls: true, Result: ResultUTF8(36),
+		Args: []ArgKind{ArgBytes, ArgBool}, Min: 1, Max: 2, KeepNulls: true, Result: ResultASCII(36),
 		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 			if a[0].IsNull() {
 				return types.Null, nil

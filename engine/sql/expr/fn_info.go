@@ -117,10 +117,10 @@ func registerTypes() {
 		}
 		return types.CollationByID(id)
 	}
-	static("CHARSET(x)", ResultUTF8(64), func(_ *Binder, n Node) types.Value {
+	static("CHARSET(x)", ResultASCII(64), func(_ *Binder, n Node) types.Value {
 		return types.NewString(collationOf(n).Charset().String())
 	})
-	static("COLLATION(x)", ResultUTF8(64), func(_ *Binder, n Node) types.Value {
+	static("COLLATION(x)", ResultASCII(64), func(_ *Binder, n Node) types.Value {
 		return types.NewString(collationOf(n).Name())
 	})
 	static("COERCIBILITY(x)", ResultInt, func(_ *Binder, n Node) types.Value {
@@ -232,9 +232,9 @@ func registerGTIDs() {
 	})
 }
 
-// resultGTIDs is utf8mb4 text as long as argument 0 may be; ranges that are split take more room.
-func resultGTIDs(_ *Binder, c *Call) (types.Type, error) {
-	return textType(min(4*textLength(c.Args[0].Type()), maxText), types.CollationUTF8MB40900AI), nil
+// resultGTIDs is text as long as argument 0 may be; ranges that are split take more room.
+func resultGTIDs(b *Binder, c *Call) (types.Type, error) {
+	return textType(min(4*textLength(c.Args[0].Type()), maxText), b.collation()), nil
 }
 
 func subtractGTIDs(a []types.Value) (gtidSet, error) {

@@ -84,7 +84,7 @@ func registerJSONReads() {
 		Args: []ArgKind{ArgJSON, ArgUTF8}, Min: 2, Max: -1, Result: ResultJSON, Prepare: preparePaths(1, 1), Row: jsonExtract,
 	})
 	d.def("JSON_VALUE(doc, path)", Func{
-		Args: []ArgKind{ArgJSON, ArgUTF8}, Result: ResultUTF8(512), Prepare: preparePaths(1, 1),
+		Args: []ArgKind{ArgJSON, ArgUTF8}, Result: ResultOf(textType(512, types.CollationUTF8MB40900B)), Prepare: preparePaths(1, 1),
 		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
 			p, err := c.singlePath(a, 1)
 			if err != nil {
@@ -208,13 +208,13 @@ func registerJSONTexts() {
 		return unquoteText, args, nil
 	})
 	d.def("JSON_TYPE(doc)", Func{
-		Args: []ArgKind{ArgJSON}, Result: ResultUTF8(51), NotNull: true,
+		Args: []ArgKind{ArgJSON}, Result: resultJSONText(51), NotNull: true,
 		Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
 			return types.NewString(openJSON(a[0]).Type().String()), nil
 		},
 	})
 	d.def("JSON_PRETTY(doc)", Func{
-		Args: []ArgKind{ArgJSON}, Result: ResultUTF8(maxText),
+		Args: []ArgKind{ArgJSON}, Result: resultJSONText(maxText),
 		Row: textFunc(func(x *Context, c *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
 			out := appendPretty(dst, openJSON(a[0]), 0)
 			return x.limited(c, out, len(out) <= x.packetLimit())

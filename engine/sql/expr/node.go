@@ -164,7 +164,7 @@ func (c *Column) Volatility() Volatility     { return PerRow }
 func (c *Column) Coercibility() Coercibility { return columnCoercibility(&c.t) }
 
 func columnCoercibility(t *types.Type) Coercibility {
-	if isString(t) || t.Kind == types.KindEnum || t.Kind == types.KindSet || t.Kind == types.KindBit {
+	if isString(t) || t.Kind == types.KindEnum || t.Kind == types.KindSet || t.Kind == types.KindBit || t.Kind == types.KindJSON {
 		return Implicit
 	}
 	return Numeric

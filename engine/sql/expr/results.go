@@ -185,6 +185,11 @@ func ResultUTF8(length uint64) func(*Binder, *Call) (types.Type, error) {
 	return ResultOf(textType(length, types.CollationUTF8MB40900AI))
 }
 
+// resultJSONText is text that tells of a document: it compares character by character.
+func resultJSONText(length uint64) func(*Binder, *Call) (types.Type, error) {
+	return ResultOf(textType(length, types.CollationUTF8MB4Bin))
+}
+
 // ResultBytes is a binary string of at most length bytes.
 func ResultBytes(length uint64) func(*Binder, *Call) (types.Type, error) {
 	return ResultOf(textType(length, types.CollationBinary))

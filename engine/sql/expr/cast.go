@@ -35,7 +35,7 @@ func castVolatility(from, to *types.Type) Volatility {
 	switch {
 	case from.Kind == types.KindTimestamp && to.Kind != types.KindTimestamp,
 		to.Kind == types.KindTimestamp && from.Kind != types.KindTimestamp,
-		from.Kind == types.KindTime && to.Kind != types.KindTime && to.IsTemporal():
+		from.Kind == types.KindTime && (to.Kind == types.KindYear || to.Kind != types.KindTime && to.IsTemporal()):
 		return Stable
 	}
 	return Pure

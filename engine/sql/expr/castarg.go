@@ -66,10 +66,33 @@ func (b *Binder) castPlain(n Node, kind ArgKind) Node {
 		return NewCast(n, types.Type{Kind: types.KindDate})
 	case ArgDateTime:
 		return NewCast(n, types.Type{Kind: types.KindDateTime, FSP: fspOf(n)})
+	case ArgDatePart:
+		return castPart(n, types.Type{Kind: types.KindDate})
+	case ArgDateTimePart:
+		return castPart(n, types.Type{Kind: types.KindDateTime, FSP: fspOf(n)})
 	case ArgTime:
 		return NewCast(n, types.Type{Kind: types.KindTime, FSP: fspOf(n)})
 	}
 	return n
+}
+
+// castPart gives n as a date of which parts may be zero, as functions that take dates apart
+// want it.
+func castPart(n Node, t types.Type) Node {
+	r := NewCast(n, t)
+	c, ok := r.(*Cast)
+	if !ok || c == n || n.Type().IsTemporal() || n.Type().Kind == types.KindNull {
+		return r
+	}
+	whole := c.conv
+	c.conv = func(x *Context, c *Cast, v types.Value) (types.Value, error) {
+		mode := x.Mode
+		x.Mode &^= types.ModeNoZeroInDate
+		v, err := whole(x, c, v)
+		x.Mode = mode
+		return v, err
+	}
+	return c
 }
 
 // castText gives n as text of a collation.

@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -51,6 +53,8 @@ func (b *Binder) explicitCast(arg Node, t types.Type) Node {
 		c.conv = convNull
 	case t.Kind == types.KindBigInt:
 		c.conv = castInteger
+	case t.Kind == types.KindYear:
+		c.conv, c.t.NotNull = castYear, false
 	case t.Kind == types.KindJSON:
 		c.where = " in argument 1 to function cast_as_json"
 	}
@@ -81,6 +85,71 @@ func castInteger(x *Context, c *Cast, v types.Value) (types.Value, error) {
 		return types.NewUint(uint64(n)), nil
 	}
 	return types.NewInt(n), nil
+}
+
+// castYear is CAST AS YEAR: what a YEAR column takes, and the year of a date. All else is
+// NULL.
+func castYear(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	switch v.Class() {
+	case types.ClassDate, types.ClassDateTime, types.ClassTimestamp:
+		year, _, _ := x.wallClock(v).Date()
+		return types.NewUint(uint64(year)), nil
+	case types.ClassTime:
+		year, _, _ := x.Clock().Date()
+		return types.NewUint(uint64(year)), nil
+	case types.ClassBytes:
+		return x.yearOfText(v.Bytes())
+	case types.ClassDecimal:
+		d, err := v.Decimal().Round(0)
+		if err != nil {
+			return types.Null, err
+		}
+		return x.yearOf(d.Float64(), d.AppendText(nil))
+	}
+	f, err := x.toDouble(v)
+	if err != nil {
+		return types.Null, err
+	}
+	f = math.RoundToEven(f)
+	return x.yearOf(f, strconv.AppendFloat(nil, f, 'f', -1, 64))
+}
+
+// yearOf is the year that a whole number means; NULL, with a warning of the text, if none.
+func (x *Context) yearOf(n float64, text []byte) (types.Value, error) {
+	switch {
+	case n == 0:
+		return types.NewUint(0), nil
+	case n >= 1 && n <= 99:
+		return withCentury(types.NewUint(uint64(n))), nil
+	case n >= 1901 && n <= 2155:
+		return types.NewUint(uint64(n)), nil
+	}
+	return types.Null, x.Fault(errTruncatedValue("YEAR", text))
+}
+
+// yearOfText takes the digits at the beginning of a text; 0 is the year 2000.
+func (x *Context) yearOfText(text []byte) (types.Value, error) {
+	s := trimLeft(text)
+	end := 0
+	for end < len(s) && (s[end] >= '0' && s[end] <= '9' || end == 0 && (s[end] == '-' || s[end] == '+')) {
+		end++
+	}
+	n, err := strconv.ParseFloat(string(s[:end]), 64)
+	if err != nil {
+		x.Warning(errorf(1525, "HY000", "Incorrect YEAR value: '%s'", printable(text)))
+		return types.Null, nil
+	}
+	year, err := x.yearOf(n, text)
+	if err != nil || year.IsNull() {
+		return types.Null, err
+	}
+	if n == 0 {
+		year = types.NewUint(2000)
+	}
+	if !onlySpaces(s[end:]) {
+		err = x.Fault(errTruncatedValue("YEAR", text))
+	}
+	return year, err
 }
 
 // castType is the type that CAST's target means for an operand.

@@ -18,7 +18,7 @@ func init() {
 // datePart registers a function that gives an integer of a date.
 func datePart(usage string, f func(d types.DateTime) (int, bool), aliases ...string) {
 	definer(catTime).def(usage, Func{
-		Aliases: aliases, Args: []ArgKind{ArgDate}, Result: ResultInt,
+		Aliases: aliases, Args: []ArgKind{ArgDatePart}, Result: ResultInt,
 		Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
 			if n, ok := f(a[0].DateTime()); ok {
 				return types.NewInt(int64(n)), nil
@@ -89,7 +89,7 @@ func registerDateParts() {
 	timePart("MICROSECOND(t)", func(_, _, _, us int) int { return us })
 	names := func(usage string, f func(d types.DateTime) string) {
 		d.def(usage, Func{
-			Args: []ArgKind{ArgDate}, Result: ResultASCII(9), Volatility: Stable,
+			Args: []ArgKind{ArgDatePart}, Result: ResultASCII(9), Volatility: Stable,
 			Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
 				if name := f(a[0].DateTime()); name != "" {
 					return types.NewString(name), nil
@@ -147,7 +147,7 @@ func registerWeeks() {
 func registerDays() {
 	d := definer(catTime)
 	d.def("LAST_DAY(d)", Func{
-		Args: []ArgKind{ArgDate}, Result: ResultDate,
+		Args: []ArgKind{ArgDatePart}, Result: ResultDate,
 		Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
 			if last, ok := lastDay(a[0].DateTime()); ok {
 				return types.NewDate(last), nil
@@ -336,7 +336,7 @@ func resultFormatted(_ *Binder, c *Call) (types.Type, error) {
 func registerDateFormats() {
 	d := definer(catTime)
 	d.def("DATE_FORMAT(d, format)", Func{
-		Args: []ArgKind{ArgDateTime, ArgText}, Volatility: Stable, Result: resultFormatted,
+		Args: []ArgKind{ArgDateTimePart, ArgText}, Volatility: Stable, Result: resultFormatted,
 		Row: textFunc(func(x *Context, c *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
 			if len(a[1].Bytes()) > x.packetLimit()/10 {
 				return x.limited(c, nil, false)

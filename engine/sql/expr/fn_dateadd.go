@@ -379,14 +379,20 @@ func registerExtract() {
 			return nil, nil, errArgCount("extract")
 		}
 		u, err := unitOf(args[0])
-		f := &Func{Name: "extract", Args: []ArgKind{ArgDateTime}, Volatility: Stable, Result: ResultInt}
+		f := &Func{Name: "extract", Args: []ArgKind{ArgDateTimePart}, Volatility: Stable, Result: ResultInt}
 		span, timed := u.span()
 		switch {
 		case u.hasDate() && u != unitNone:
 		case !timed, span.first > fieldDay, args[1].Type().Kind == types.KindTime:
 			f.Args[0] = ArgTime
 		}
+		if timed && span.first == fieldDay && isString(args[1].Type()) {
+			f.Args[0] = ArgBytes
+		}
 		f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+			if a[0].Class() == types.ClassBytes {
+				return x.extractOfText(u, a[0].Bytes())
+			}
 			if a[0].Class() == types.ClassTime {
 				return types.NewInt(extractField(u, 0, a[0].Time())), nil
 			}
@@ -399,4 +405,18 @@ func registerExtract() {
 		}
 		return f, args[1:], err
 	})
+}
+
+// extractOfText is EXTRACT of days and a time of day: of a date with a time, or a time.
+func (x *Context) extractOfText(u intervalUnit, s []byte) (types.Value, error) {
+	if t := trimLeft(s); len(t) >= len("YYMMDDhhmmss") || bytes.LastIndexByte(t, '-') > 0 { // else it is a time
+		if d, _, ok := types.ParseDateTime(s, x.dateMode()&^types.ModeNoZeroInDate); ok {
+			return types.NewInt(extractField(u, d, d.Duration())), nil
+		}
+	}
+	t, ok, err := x.timeOfText(s)
+	if !ok || err != nil {
+		return types.Null, err
+	}
+	return types.NewInt(extractField(u, 0, t)), nil
 }

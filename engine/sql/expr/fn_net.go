@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net/netip"
 	"strconv"
@@ -78,7 +79,7 @@ func parseIPv4(s []byte) (addr [4]byte, ok bool) {
 
 // parseIPv6 reads an address without a zone.
 func parseIPv6(s []byte) (addr [16]byte, ok bool) {
-	a, err := netip.ParseAddr(string(s))
+	a, err := netip.ParseAddr(withoutZeros(s))
 	if err != nil || !a.Is6() || a.Zone() != "" {
 		return addr, false
 	}
@@ -98,7 +99,50 @@ func appendIP(dst, s []byte) (out []byte, ok bool) {
 		dst = append(dst, "::"...)
 		return appendIPv4(dst, binary.BigEndian.Uint32(s[12:])), true
 	}
-	return netip.AddrFrom16(addr).AppendTo(dst), true
+	if isIPv4Mapped(addr) {
+		dst = append(dst, "::ffff:"...)
+		return appendIPv4(dst, binary.BigEndian.Uint32(s[12:])), true
+	}
+	return appendGroups(dst, addr), true
+}
+
+// appendGroups writes an address of version 6 with :: for its first longest run of zeros,
+// which may be a single one.
+func appendGroups(dst []byte, addr [16]byte) []byte {
+	group := func(i int) uint16 { return binary.BigEndian.Uint16(addr[2*i:]) }
+	start, length := -1, 0
+	for i := 0; i < 8; i++ {
+		n := 0
+		for i+n < 8 && group(i+n) == 0 {
+			n++
+		}
+		if n > length {
+			start, length = i, n
+		}
+		i += n
+	}
+	for i := 0; i < 8; i++ {
+		if i == start {
+			dst = append(dst, "::"...)
+			i += length - 1
+			continue
+		}
+		if i > 0 && i != start+length {
+			dst = append(dst, ':')
+		}
+		dst = strconv.AppendUint(dst, uint64(group(i)), 16)
+	}
+	return dst
+}
+
+// withoutZeros takes away the zeros in front of the numbers of an embedded address of version 4.
+func withoutZeros(s []byte) string {
+	tail := bytes.LastIndexByte(s, ':') + 1
+	addr, ok := parseIPv4(s[tail:])
+	if !ok {
+		return string(s)
+	}
+	return string(appendIPv4(bytes.Clone(s[:tail]), binary.BigEndian.Uint32(addr[:])))
 }
 
 // isIPv4Compat reports whether an address embeds one of version 4 after zeros; :: and ::1 do not.

@@ -78,7 +78,7 @@ func registerUnix() {
 		}
 		fsp := fspOf(args[0])
 		f := &Func{
-			Name: "unix_timestamp", Args: []ArgKind{ArgDateTime}, Volatility: Stable, Result: ResultInt, Row: unixTimestamp,
+			Name: "unix_timestamp", Args: []ArgKind{ArgDateTimePart}, Volatility: Stable, Result: ResultInt, Row: unixTimestamp,
 		}
 		if args[0].Type().Kind == types.KindTimestamp {
 			f.Args = []ArgKind{ArgAny}

@@ -12,22 +12,24 @@ import (
 type ArgKind uint8
 
 const (
-	ArgAny       ArgKind = iota // as it is; see Call.Args[i].Type()
-	ArgText                     // text or bytes, all such arguments in one character set: Call.Collation
-	ArgString                   // text or bytes in a character set of its own
-	ArgUTF8                     // text as utf8mb4
-	ArgBytes                    // ClassBytes without conversion of the character set
-	ArgInt                      // ClassInt or, from unsigned types, ClassUint
-	ArgSigned                   // ClassInt; unsigned values beyond it wrap around
-	ArgDouble                   // ClassDouble
-	ArgDecimal                  // ClassDecimal
-	ArgNumber                   // ClassInt, ClassUint, ClassDecimal or ClassDouble; text becomes a double
-	ArgDate                     // ClassDate; what is none is NULL with a warning
-	ArgDateTime                 // ClassDateTime, likewise; TIMESTAMPs in the session's zone
-	ArgTime                     // ClassTime, likewise
-	ArgJSON                     // ClassJSON: text is parsed
-	ArgJSONValue                // ClassJSON: SQL values become scalars, text a JSON string
-	ArgBool                     // ClassInt 0 or 1
+	ArgAny          ArgKind = iota // as it is; see Call.Args[i].Type()
+	ArgText                        // text or bytes, all such arguments in one character set: Call.Collation
+	ArgString                      // text or bytes in a character set of its own
+	ArgUTF8                        // text as utf8mb4
+	ArgBytes                       // ClassBytes without conversion of the character set
+	ArgInt                         // ClassInt or, from unsigned types, ClassUint
+	ArgSigned                      // ClassInt; unsigned values beyond it wrap around
+	ArgDouble                      // ClassDouble
+	ArgDecimal                     // ClassDecimal
+	ArgNumber                      // ClassInt, ClassUint, ClassDecimal or ClassDouble; text becomes a double
+	ArgDate                        // ClassDate; what is none is NULL with a warning
+	ArgDateTime                    // ClassDateTime, likewise; TIMESTAMPs in the session's zone
+	ArgTime                        // ClassTime, likewise
+	ArgDatePart                    // ClassDate, also without month or day, whatever sql_mode says
+	ArgDateTimePart                // ClassDateTime, likewise
+	ArgJSON                        // ClassJSON: text is parsed
+	ArgJSONValue                   // ClassJSON: SQL values become scalars, text a JSON string
+	ArgBool                        // ClassInt 0 or 1
 )
 
 // Func is a scalar function. Its kernels are pure code: what they remember goes into

@@ -264,8 +264,9 @@ func columnTypeOf(t *types.Type) types.Type {
 			c.Length = 1
 		}
 	case c.Kind == types.KindDecimal:
-		c.Precision = max(c.Precision, 1)
-		c.Scale = min(c.Scale, types.MaxDecimalScale, c.Precision)
+		whole := max(c.Precision, c.Scale) - c.Scale
+		c.Scale = min(c.Scale, types.MaxDecimalScale)
+		c.Precision = min(max(whole+c.Scale, 1), types.MaxDecimalPrecision)
 	case (c.Kind == types.KindFloat || c.Kind == types.KindDouble) && c.Scale >= 31:
 		c.Precision, c.Scale = 0, 0
 	}

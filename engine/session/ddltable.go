@@ -12,6 +12,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
 )
 
 // createTable is CREATE TABLE in all its forms.
@@ -107,7 +108,8 @@ func (s *Session) newDefinition(env *catalog.Env, schema string, st *ast.CreateT
 func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema string, st *ast.CreateTable) (uint64, error) {
 	s.trx.multi = true // what follows is part of this transaction
 	s.limit = unlimited
-	c, err := s.compile(st.Query, nil)
+	params := columnParams(s.work.params)
+	c, err := s.compile(st.Query, params)
 	if err != nil {
 		return 0, err
 	}
@@ -145,8 +147,25 @@ func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema 
 		}
 	}
 	insert := &ast.Insert{Table: ast.TableName{Schema: schema, Name: def.Name}, Columns: names, Query: st.Query, Ignore: st.Ignore, Replace: st.Replace, Creates: true}
-	res, err := s.runPlanned(ctx, insert, nil)
+	res, err := s.runPlanned(ctx, insert, params)
 	return res.AffectedRows, err
+}
+
+// columnParams are the types of parameters where they make columns: a string, which may be of any length, is a TEXT or
+// BLOB, and so is NULL.
+func columnParams(params []*types.Type) []*types.Type {
+	out := slices.Clone(params)
+	for i, t := range out {
+		switch t.Kind {
+		case types.KindVarChar:
+			out[i] = &types.Type{Kind: types.KindText, Collation: t.Collation}
+		case types.KindVarBinary:
+			out[i] = &types.Type{Kind: types.KindBlob, Collation: types.CollationBinary}
+		case types.KindNull:
+			out[i] = &types.Type{Kind: types.KindText, Collation: types.CollationUTF8MB40900AI}
+		}
+	}
+	return out
 }
 
 // dropTables is DROP TABLE: all of them, or none.

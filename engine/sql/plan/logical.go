@@ -193,6 +193,7 @@ type setOperation struct {
 	rel         *relation // whose columns are the result's, for order
 	order       []orderKey
 	limit       *limit
+	calcRows    bool // SQL_CALC_FOUND_ROWS
 }
 
 // commonTable is a WITH table as one statement uses it.

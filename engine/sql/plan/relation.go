@@ -428,7 +428,7 @@ func (p *planner) planSet(q *query, want float64) (*sub, error) {
 		own = want
 	}
 	below := float64(-1)
-	if len(set.order) == 0 && (set.op == ast.SetNone || set.op == ast.SetUnion && set.all) {
+	if len(set.order) == 0 && !set.calcRows && (set.op == ast.SetNone || set.op == ast.SetUnion && set.all) {
 		below = own
 	}
 	left, err := p.planQuery(set.left, nil, below)
@@ -456,7 +456,7 @@ func (p *planner) planSet(q *query, want float64) (*sub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.sorted(s, keys, count, offset, own, false)
+	return p.sorted(s, keys, count, offset, own, set.calcRows)
 }
 
 // combine builds a set operation of two plans. Unions of unions are one.

@@ -17,6 +17,7 @@ func (p *planner) resolveSetOp(u *ast.SetOp, around *scope) (*query, error) {
 		return nil, err
 	}
 	set := &setOperation{op: u.Op, all: u.All, left: left}
+	set.calcRows = left.takeCalcRows()
 	q := &query{set: set, outer: colSet{}, volatile: left.volatile}
 	q.outer.addAll(left.outer)
 	q.out = append([]outColumn(nil), left.out...)
@@ -55,6 +56,19 @@ func (p *planner) resolveSetOp(u *ast.SetOp, around *scope) (*query, error) {
 	}
 	set.limit, err = p.resolveLimit(s, u.Limit)
 	return q, err
+}
+
+// takeCalcRows reports whether a query has SQL_CALC_FOUND_ROWS, which counts the rows of the operation that it begins.
+func (q *query) takeCalcRows() bool {
+	var at *bool
+	if q.set != nil {
+		at = &q.set.calcRows
+	} else {
+		at = &q.block.calcRows
+	}
+	had := *at
+	*at = false
+	return had
 }
 
 func (p *planner) resolveOperand(q ast.Query, around *scope) (*query, error) {

@@ -192,6 +192,39 @@ func viewColumnName(name string, i int) string {
 	return name
 }
 
+// qualified is the text of a query in which tables that are named without a schema have one.
+func qualified(text, schema string) string {
+	list, err := ast.Parse(text, 0)
+	if err != nil || len(list) != 1 {
+		return text
+	}
+	common := map[string]bool{}
+	inspect(list[0], func(n ast.Node) bool {
+		var with *ast.With
+		switch n := n.(type) {
+		case *ast.Select:
+			with = n.With
+		case *ast.SetOp:
+			with = n.With
+		case *ast.Values:
+			with = n.With
+		}
+		if with != nil {
+			for _, t := range with.Tables {
+				common[foldName(t.Name)] = true
+			}
+		}
+		return true
+	})
+	inspect(list[0], func(n ast.Node) bool {
+		if t, ok := n.(*ast.TableRef); ok && t.Schema == "" && !common[foldName(t.Name)] {
+			t.Schema = schema
+		}
+		return true
+	})
+	return ast.Format(list[0])
+}
+
 func collationText(id types.CollationID) string {
 	if c := types.CollationByID(id); c != nil {
 		return c.Name()

@@ -61,6 +61,11 @@ func (s *Session) showCreate(st *ast.Show) error {
 		if err := s.privileges().Table(schema, def.Name, need, "SHOW VIEW"); err != nil {
 			return err
 		}
+		if v.Schema != s.schema { // the text is for who has this schema
+			v.Query = qualified(v.Query, v.Schema)
+			def = def.Clone()
+			catalog.SetView(def, v)
+		}
 		text, _ := catalog.ShowCreateView(def, schema != s.schema)
 		return s.give([]column{{"View", shortText}, {"Create View", longText}, {"character_set_client", shortText}, {"collation_connection", shortText}},
 			[]any{def.Name, text, v.Client, v.Connection})

@@ -17,7 +17,11 @@ func (d *definer) addCheck(p pendingCheck) error {
 	if c.Name == "" {
 		c.Name = d.nextName("_chk_", attrNext)
 	}
-	if err := CheckName(c.Name, 1280, "Incorrect index name '%s'"); err != nil {
+	name := c.Name
+	if n := len(name) - 1; n > 0 && name[n] == ' ' { // here MySQL allows a space at the end
+		name = name[:n] + "_"
+	}
+	if err := CheckName(name, 1280, "Incorrect index name '%s'"); err != nil {
 		return err
 	}
 	for _, other := range Checks(d.t) {

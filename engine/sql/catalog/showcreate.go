@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,9 +25,9 @@ func ShowCreateTable(t *record.Table, nextAuto uint64) string {
 		b = append(b, sep...)
 		b = appendIndex(b, t, ix)
 	}
-	for i := range t.ForeignKeys {
+	for _, k := range sortedKeys(t) {
 		b = append(b, sep...)
-		b = appendForeignKey(b, t, &t.ForeignKeys[i])
+		b = appendForeignKey(b, t, k)
 	}
 	for _, c := range Checks(t) {
 		b = append(b, sep...)
@@ -247,6 +248,16 @@ func RowFormat(t *record.Table) string {
 	default:
 		return v[:1] + strings.ToLower(v[1:])
 	}
+}
+
+// sortedKeys are a table's foreign keys by their names, as MySQL shows them.
+func sortedKeys(t *record.Table) []*record.ForeignKey {
+	keys := make([]*record.ForeignKey, len(t.ForeignKeys))
+	for i := range keys {
+		keys[i] = &t.ForeignKeys[i]
+	}
+	slices.SortStableFunc(keys, func(a, b *record.ForeignKey) int { return strings.Compare(dict.Fold(a.Name), dict.Fold(b.Name)) })
+	return keys
 }
 
 // ShowCreateView is the text of SHOW CREATE VIEW. ok is false for a table.

@@ -340,6 +340,9 @@ func (s *Session) Close() error {
 	return nil
 }
 
+// HasLocks reports whether the session has locks of GET_LOCK.
+func (s *Session) HasLocks() bool { return s.m.locks.holds(s.id) }
+
 // Gone reports whether the session is of no more use, since it was killed or this node
 // does not lead any more: the door sends the last answer and closes the connection.
 func (s *Session) Gone() bool { return s.gone.Load() || s.Killed() }

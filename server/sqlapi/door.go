@@ -36,6 +36,7 @@ type Session interface {
 	Close() error
 	Interrupt()
 	Gone() bool
+	HasLocks() bool
 	Killed() bool
 	Status() session.StatusFlags
 	Location() *time.Location

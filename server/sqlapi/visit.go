@@ -117,9 +117,9 @@ func (v *visits) close() {
 	v.drop(func(*visit) bool { return true })
 }
 
-// unchanged reports whether the session is as it was when it was opened, after a plain read.
+// unchanged reports whether the session is as it was when it was opened, after a plain read. A view may have locked a name.
 func (v *visit) unchanged() bool {
-	return !v.s.Gone() && v.s.Status()&(session.StatusInTransaction|session.StatusAutocommit) == session.StatusAutocommit
+	return !v.s.Gone() && !v.s.HasLocks() && v.s.Status()&(session.StatusInTransaction|session.StatusAutocommit) == session.StatusAutocommit
 }
 
 // peculiar are words of reads that leave something in their session, or that tell of it.
@@ -162,7 +162,22 @@ func plain(text string) bool {
 
 // sets reports whether a statement is a SET.
 func sets(text string) bool {
-	text = strings.TrimLeft(text, " \t\r\n")
+	text = strings.TrimSpace(text)
+	for {
+		end := 0
+		switch {
+		case strings.HasPrefix(text, "/*!"), strings.HasPrefix(text, "/*+"):
+			return true // it may be one: what is in there is run
+		case strings.HasPrefix(text, "/*"):
+			end = strings.Index(text, "*/") + 2
+		case strings.HasPrefix(text, "#"), strings.HasPrefix(text, "--"):
+			end = strings.IndexByte(text, '\n') + 1
+		}
+		if end <= 1 {
+			break
+		}
+		text = strings.TrimSpace(text[end:])
+	}
 	return len(text) > 3 && strings.EqualFold(text[:3], "set") && !isWord(text[3])
 }
 

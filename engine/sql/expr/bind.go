@@ -34,6 +34,7 @@ func (f *folding) begin(b *Binder) *Context {
 			MaxAllowedPacket: 1 << 20}
 		f.x.Mode = b.opt.Mode
 		f.x.Warn = func(*types.Error) { f.warned = true }
+		f.x.folding = true
 		f.x.Interrupted = func() error { return errLongFold }
 	}
 	f.x.ResetStatement()

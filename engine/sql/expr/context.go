@@ -102,6 +102,8 @@ type Context struct {
 	states  map[any]any
 	builder *json.Builder
 	lists   [][]*types.Vector
+
+	folding bool // constants are evaluated while the statement is bound
 }
 
 const maxClass = int(types.ClassJSON) + 1

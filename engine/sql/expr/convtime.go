@@ -64,6 +64,9 @@ func (x *Context) dateTimeOfText(s []byte, what string) (types.DateTime, bool, e
 		d, ok = d.RoundFraction(info.Nanos, types.MaxFSP)
 	}
 	if ok && info.HasOffset {
+		if x.folding {
+			return 0, false, errLongFold // the session's zone is not known yet
+		}
 		y, mo, day := d.Date()
 		h, mi, sec, us := d.Clock()
 		t := time.Date(y, time.Month(mo), day, h, mi, sec-info.Offset, us*1000, time.UTC).In(x.location())

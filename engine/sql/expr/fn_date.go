@@ -89,7 +89,7 @@ func registerDateParts() {
 	timePart("MICROSECOND(t)", func(_, _, _, us int) int { return us })
 	names := func(usage string, f func(d types.DateTime) string) {
 		d.def(usage, Func{
-			Args: []ArgKind{ArgDatePart}, Result: ResultASCII(9), Volatility: Stable,
+			Args: []ArgKind{ArgDatePart}, Result: ResultASCII(9),
 			Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
 				if name := f(a[0].DateTime()); name != "" {
 					return types.NewString(name), nil
@@ -114,8 +114,8 @@ func registerDateParts() {
 
 func registerWeeks() {
 	d := definer(catTime)
-	d.def("WEEK(d); WEEK(d, mode)", Func{
-		Args: []ArgKind{ArgDate, ArgInt}, Min: 1, Max: 2, Volatility: Stable, Result: ResultInt,
+	week := Func{
+		Name: "week", Args: []ArgKind{ArgDate, ArgInt}, Min: 1, Max: 2, Result: ResultInt,
 		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 			if _, ok := daysOf(a[0].DateTime()); !ok {
 				return types.Null, nil
@@ -123,6 +123,14 @@ func registerWeeks() {
 			week, _ := weekOf(a[0].DateTime(), weekRuleOf(optionalInt(a, 1, int64(x.DefaultWeekFormat))))
 			return types.NewInt(int64(week)), nil
 		},
+	}
+	byDefault := week // default_week_format
+	byDefault.Volatility = Stable
+	d.overloads("WEEK(d); WEEK(d, mode)", func(_ *Binder, args []Node) (*Func, []Node, error) {
+		if len(args) == 2 {
+			return &week, args, nil
+		}
+		return &byDefault, args, nil
 	})
 	d.def("YEARWEEK(d); YEARWEEK(d, mode)", Func{
 		Args: []ArgKind{ArgDate, ArgInt}, Min: 1, Max: 2, Result: ResultInt,
@@ -257,7 +265,7 @@ func registerMaking() {
 }
 
 var timestampOf = &Func{
-	Name: "timestamp", Args: []ArgKind{ArgDateTime}, Volatility: Stable, Row: sameValue,
+	Name: "timestamp", Args: []ArgKind{ArgDateTime}, Row: sameValue,
 	Result: func(_ *Binder, c *Call) (types.Type, error) {
 		return types.Type{Kind: types.KindDateTime, FSP: c.Args[0].Type().FSP}, nil
 	},
@@ -336,7 +344,7 @@ func resultFormatted(_ *Binder, c *Call) (types.Type, error) {
 func registerDateFormats() {
 	d := definer(catTime)
 	d.def("DATE_FORMAT(d, format)", Func{
-		Args: []ArgKind{ArgDateTimePart, ArgText}, Volatility: Stable, Result: resultFormatted,
+		Args: []ArgKind{ArgDateTimePart, ArgText}, Result: resultFormatted,
 		Row: textFunc(func(x *Context, c *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
 			if len(a[1].Bytes()) > x.packetLimit()/10 {
 				return x.limited(c, nil, false)
@@ -373,7 +381,7 @@ func registerDateFormats() {
 		},
 	})
 	d.def("STR_TO_DATE(s, format)", Func{
-		Args: []ArgKind{ArgUTF8, ArgUTF8}, Volatility: Stable,
+		Args: []ArgKind{ArgUTF8, ArgUTF8},
 		Result: func(_ *Binder, c *Call) (types.Type, error) {
 			t := types.Type{Kind: types.KindDateTime, FSP: types.MaxFSP}
 			if v, ok := Literal(c.Args[1]); ok {

@@ -192,7 +192,7 @@ func registerAddTime() {
 // addTimeFunc is ADDTIME or, with sign -1, SUBTIME for the type of the first argument; as TIMESTAMP it takes any for a date
 // and time.
 func addTimeFunc(name string, args []Node, sign int64) *Func {
-	f := &Func{Name: name, Args: []ArgKind{ArgDateTime, ArgTime}, Volatility: Stable}
+	f := &Func{Name: name, Args: []ArgKind{ArgDateTime, ArgTime}}
 	if isString(args[1].Type()) {
 		f.Args[1] = ArgString
 	}
@@ -282,7 +282,12 @@ func addTimeToText(x *Context, s []byte, micros int64) (types.Value, error) {
 func registerDifferences() {
 	d := definer(catTime)
 	d.overloads("TIMEDIFF(a, b)", func(_ *Binder, args []Node) (*Func, []Node, error) {
-		f := &Func{Name: "timediff", Args: []ArgKind{ArgAny, ArgAny}, Volatility: Stable, Row: timeDiff}
+		f := &Func{Name: "timediff", Args: []ArgKind{ArgAny, ArgAny}, Row: timeDiff}
+		for _, a := range args {
+			if a.Type().Kind == types.KindTimestamp { // as the session's clock shows it
+				f.Volatility = Stable
+			}
+		}
 		f.Result = func(_ *Binder, c *Call) (types.Type, error) {
 			return types.Type{Kind: types.KindTime, FSP: max(fspOf(c.Args[0]), fspOf(c.Args[1]))}, nil
 		}
@@ -297,7 +302,7 @@ func registerDifferences() {
 			err = errWrongArguments("timestampdiff")
 		}
 		f := &Func{
-			Name: "timestampdiff", Args: []ArgKind{ArgDateTime, ArgDateTime}, Volatility: Stable, Result: ResultInt,
+			Name: "timestampdiff", Args: []ArgKind{ArgDateTime, ArgDateTime}, Result: ResultInt,
 			Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
 				_, ok1 := daysOf(a[0].DateTime())
 				_, ok2 := daysOf(a[1].DateTime())
@@ -379,7 +384,10 @@ func registerExtract() {
 			return nil, nil, errArgCount("extract")
 		}
 		u, err := unitOf(args[0])
-		f := &Func{Name: "extract", Args: []ArgKind{ArgDateTimePart}, Volatility: Stable, Result: ResultInt}
+		f := &Func{Name: "extract", Args: []ArgKind{ArgDateTimePart}, Result: ResultInt}
+		if u == unitWeek { // default_week_format
+			f.Volatility = Stable
+		}
 		span, timed := u.span()
 		switch {
 		case u.hasDate() && u != unitNone:

@@ -101,7 +101,7 @@ func registerUnix() {
 		return f, args, nil
 	})
 	d.def("CONVERT_TZ(d, from, to)", Func{
-		Args: []ArgKind{ArgDateTime, ArgUTF8, ArgUTF8}, Volatility: Stable,
+		Args: []ArgKind{ArgDateTime, ArgUTF8, ArgUTF8},
 		Result: func(_ *Binder, c *Call) (types.Type, error) {
 			return types.Type{Kind: types.KindDateTime, FSP: c.Args[0].Type().FSP}, nil
 		},

@@ -3,7 +3,6 @@ package group_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triremedb/trireme/e2e/servers/ports"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
@@ -46,12 +46,11 @@ func newRig(t *testing.T, n int) *rig {
 func closedRig(t *testing.T, n int) *rig {
 	r := &rig{t: t, nodes: make([]*group.Node, n)}
 	for i := range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := ports.Free()
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.addrs = append(r.addrs, l.Addr().String())
-		_ = l.Close()
+		r.addrs = append(r.addrs, fmt.Sprintf("127.0.0.1:%d", port))
 		r.dirs = append(r.dirs, t.TempDir())
 		r.members = append(r.members, group.Member{ID: uint64(i + 1), Addr: r.addrs[i]})
 	}

@@ -162,21 +162,21 @@ func plain(text string) bool {
 
 // sets reports whether a statement is a SET.
 func sets(text string) bool {
-	text = strings.TrimSpace(text)
-	for {
-		end := 0
-		switch {
+	for comment := true; comment; {
+		var rest string
+		switch text = strings.TrimSpace(text); {
 		case strings.HasPrefix(text, "/*!"), strings.HasPrefix(text, "/*+"):
 			return true // it may be one: what is in there is run
 		case strings.HasPrefix(text, "/*"):
-			end = strings.Index(text, "*/") + 2
+			_, rest, comment = strings.Cut(text[2:], "*/")
 		case strings.HasPrefix(text, "#"), strings.HasPrefix(text, "--"):
-			end = strings.IndexByte(text, '\n') + 1
+			_, rest, comment = strings.Cut(text, "\n")
+		default:
+			comment = false
 		}
-		if end <= 1 {
-			break
+		if comment {
+			text = rest
 		}
-		text = strings.TrimSpace(text[end:])
 	}
 	return len(text) > 3 && strings.EqualFold(text[:3], "set") && !isWord(text[3])
 }

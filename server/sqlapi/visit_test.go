@@ -117,7 +117,7 @@ func TestPlain(t *testing.T) {
 			t.Errorf("%q is no plain read", text)
 		}
 	}
-	for text, want := range map[string]bool{"SET GLOBAL a = 1": true, " set a=1": true, "/*c*/ SET GLOBAL a = 1": true, "-- c\n # d\nSET a = 1": true, "/*!SET a = 1*/": true, "/*c*/ SELECT 1": false, "/*c": false, "-- c": false, "SET": false, "SETTLE 1": false, "SELECT 1": false} {
+	for text, want := range map[string]bool{"SET GLOBAL a = 1": true, " set a=1": true, "/*c*/ SET GLOBAL a = 1": true, "-- c\n # d\nSET a = 1": true, "/*!SET a = 1*/": true, "/*/ c */ SET a = 1": true, "/*c*/ SELECT 1": false, "/*c": false, "-- c": false, "SET": false, "SETTLE 1": false, "SELECT 1": false} {
 		if sets(text) != want {
 			t.Errorf("%q", text)
 		}

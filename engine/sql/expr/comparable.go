@@ -403,7 +403,7 @@ func matchYear(n Node) Node {
 	conv := convYear
 	switch {
 	case isString(t):
-		to.Kind, to.Precision, to.Scale, conv = types.KindDecimal, types.MaxDecimalPrecision, types.MaxDecimalScale, convYearText
+		to.Kind, conv = types.KindDouble, convYearText
 	case t.IsInteger():
 		to.Kind, to.Unsigned = types.KindBigInt, t.Class() == types.ClassUint
 	case t.Class() == types.ClassDecimal, t.Class() == types.ClassDouble:
@@ -425,9 +425,9 @@ func convYearText(x *Context, c *Cast, v types.Value) (types.Value, error) {
 	s := trimLeft(v.Bytes())
 	_, used, _, _ := decimal.Parse(s)
 	if exact.Decimal().IsZero() && used > 0 && used < 4 {
-		return types.NewDecimal(decimal.FromInt64(2000)), nil
+		return types.NewDouble(2000), nil
 	}
-	return withCentury(exact), nil
+	return withCentury(types.NewDouble(exact.Decimal().Float64())), nil
 }
 
 func convYear(_ *Context, _ *Cast, v types.Value) (types.Value, error) {
@@ -437,7 +437,7 @@ func convYear(_ *Context, _ *Cast, v types.Value) (types.Value, error) {
 	return withCentury(v), nil
 }
 
-// withCentury returns the year that a number means.
+// withCentury returns the year that a number means, which is an integer or a double.
 func withCentury(v types.Value) types.Value {
 	f := 0.0
 	switch v.Class() {
@@ -447,8 +447,6 @@ func withCentury(v types.Value) types.Value {
 		f = float64(v.Uint())
 	case types.ClassDouble:
 		f = v.Double()
-	case types.ClassDecimal:
-		f = v.Decimal().Float64()
 	}
 	if f < 1 || f > 99 || f != math.Trunc(f) {
 		return v
@@ -462,8 +460,6 @@ func withCentury(v types.Value) types.Value {
 		return types.NewDouble(float64(year))
 	case types.ClassUint:
 		return types.NewUint(uint64(year))
-	case types.ClassDecimal:
-		return types.NewDecimal(decimal.FromInt64(year))
 	}
 	return types.NewInt(year)
 }

@@ -263,10 +263,11 @@ func (s *Server) Transfer(ctx context.Context, req *triremev1.AdminTransferReque
 	})
 }
 
-// nextLeader waits for a short time until this node knows who leads after it has given leadership up. 0: it does not.
+// nextLeader waits until this node knows who leads after it has given leadership up: longer than a busy group needs to
+// elect somebody. 0: it does not know.
 func (s *Server) nextLeader(ctx context.Context) uint64 {
 	const pause = 10 * time.Millisecond
-	for range 3 * time.Second / pause {
+	for range 15 * time.Second / pause {
 		if leader, ok := s.opt.Group.Leader(); ok {
 			return leader.ID
 		}

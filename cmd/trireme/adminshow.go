@@ -62,9 +62,6 @@ func showGroup(w io.Writer, g *triremev1.AdminGroup) {
 		if m.GetDraining() {
 			state += ", draining"
 		}
-		if m.GetDiskFull() {
-			state += ", disk full"
-		}
 		disk := ""
 		if m.GetDiskTotalBytes() > 0 {
 			disk = size(m.GetDiskFreeBytes())
@@ -83,7 +80,7 @@ func showGroup(w io.Writer, g *triremev1.AdminGroup) {
 		for _, m := range g.GetMembers() {
 			if r := m.GetRole(); r != triremev1.AdminRole_ADMIN_ROLE_LEARNER && r != triremev1.AdminRole_ADMIN_ROLE_REPLICA {
 				voters++
-				if m.GetError() == "" {
+				if m.GetState() != triremev1.AdminMemberState_ADMIN_MEMBER_STATE_UNREACHABLE {
 					answered++
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
@@ -218,7 +219,10 @@ func checkData(root file.FS, pool int64, report func(string)) (d checkedData, er
 // checkLog looks at the log as a start would, and reads all of it.
 func (d *checkedData) checkLog(dir string, report func(string)) error {
 	l, _, done, err := openCopy(dir, filepath.Join(dir, d.dir), log.Options{Known: d.Known})
-	if err != nil {
+	switch {
+	case errors.Is(err, file.ErrNoSpace), errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("the log is not checked, for want of space for a copy beside it: make some, or leave it out with -skip-binlog: %w", err)
+	case err != nil:
 		report("the log: " + err.Error())
 		return nil
 	}

@@ -333,12 +333,8 @@ func (g *groupCheck) voters(leader *node.Report, told, made []string) (bad []str
 				why = ": " + m.Status.Error
 			}
 			bad = append(bad, fmt.Sprintf("%s, member %d, is %s%s", who, m.ID, m.State, why))
-		case m.Status.DiskFull:
-			bad = append(bad, fmt.Sprintf("%s, member %d, has a full disk", who, m.ID))
-		case m.Status.DiskStalled > 0:
-			bad = append(bad, fmt.Sprintf("%s, member %d, has a disk that has not answered for %v", who, m.ID, m.Status.DiskStalled.Round(time.Second)))
-		case m.Status.ReadsFail:
-			bad = append(bad, fmt.Sprintf("%s, member %d, has a disk that fails to give back its data", who, m.ID))
+		case m.Status.DiskTrouble() != "":
+			bad = append(bad, fmt.Sprintf("%s, member %d, %s", who, m.ID, m.Status.DiskTrouble()))
 		case m.Status.Writable:
 		case lag < 0:
 			bad = append(bad, fmt.Sprintf("%s, member %d, does not know yet how far it is behind", who, m.ID))

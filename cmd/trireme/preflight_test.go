@@ -131,6 +131,7 @@ func TestPreflightGroup(t *testing.T) {
 		{"is behind", 3, 3, 3, func(s standing) { s.leader().Members[1].Status.Time = time.Minute }, "db-1, member 2, is 1m0s behind"},
 		{"is behind, not far", 3, 3, 3, func(s standing) { s.leader().Members[1].Status.Time = time.Second }, ""},
 		{"knows nothing", 3, 3, 3, func(s standing) { s.leader().Members[1].Status.Time = -1 }, "does not know yet"},
+		{"reads fail", 3, 3, 3, func(s standing) { s.leader().Members[2].Status.ReadsFail = true }, "db-2, member 3, has a disk that fails to give back its data"},
 		{"a full disk", 3, 3, 3, func(s standing) { s.leader().Members[2].Status.DiskFull = true }, "db-2, member 3, has a full disk"},
 		{"gets its data", 3, 3, 3, func(s standing) { s.leader().Members[2].State = "RECOVERING" }, "is RECOVERING"},
 		{"joins", 3, 3, 3, func(s standing) { s.leader().Members[2].Learner = true }, "of 3 members 2 vote"},

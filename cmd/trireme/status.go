@@ -107,6 +107,8 @@ func showStatus(r *node.Report) error {
 		state := m.State
 		if m.Status.Error != "" {
 			state, good = state+" ("+m.Status.Error+")", false
+		} else if text := m.Status.DiskTrouble(); text != "" {
+			state, good = state+", "+text, false
 		}
 		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.ID, role, state, m.MySQL, m.ReadOnly, m.Addr, m.Status.Number, lag, entries, size)
 	}

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -36,6 +37,19 @@ type Status struct {
 	// Behind is what a leader that is asked by another member says of the others.
 	Behind []Behind `json:"behind,omitempty"`
 	Error  string   `json:"error,omitempty"`
+}
+
+// DiskTrouble says what is wrong with the disk of a member that answers, as "has a full disk"; empty: nothing.
+func (s *Status) DiskTrouble() string {
+	switch {
+	case s.DiskFull:
+		return "has a full disk"
+	case s.DiskStalled > 0:
+		return fmt.Sprintf("has a disk that has not answered for %v", s.DiskStalled.Round(time.Second))
+	case s.ReadsFail:
+		return "has a disk that fails to give back its data"
+	}
+	return ""
 }
 
 // Lag is what a member has not applied yet of what the group has agreed on, as far as the

@@ -120,8 +120,8 @@ func TestLacks(t *testing.T) {
 	for want, change := range map[string]func(s *group.Status){
 		"is being given its data":                     func(s *group.Status) { s.Provisioning = true },
 		"does not answer":                             func(s *group.Status) { s.Error = "out of reach" },
-		"has no space on its disk":                    func(s *group.Status) { s.DiskFull = true },
-		"has a disk that does not answer":             func(s *group.Status) { s.DiskStalled = time.Second },
+		"has a full disk":                             func(s *group.Status) { s.DiskFull = true },
+		"has a disk that has not answered for 1s":     func(s *group.Status) { s.DiskStalled = time.Second },
 		"has a disk that fails to give back its data": func(s *group.Status) { s.ReadsFail = true },
 		"is 7 entries behind":                         func(s *group.Status) { s.Lag = group.Lag{Time: spareLag + 1, Entries: 7} },
 		"is -1 entries behind":                        func(s *group.Status) { s.Lag = group.UnknownLag },

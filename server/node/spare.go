@@ -162,12 +162,8 @@ func lacks(s *group.Status) string {
 		return "is being given its data"
 	case s.Error != "":
 		return "does not answer"
-	case s.DiskFull:
-		return "has no space on its disk"
-	case s.DiskStalled > 0:
-		return "has a disk that does not answer"
-	case s.ReadsFail:
-		return "has a disk that fails to give back its data"
+	case s.DiskTrouble() != "":
+		return s.DiskTrouble()
 	case s.Lag.Time < 0 || s.Lag.Time > spareLag:
 		return fmt.Sprintf("is %d entries behind", s.Lag.Entries)
 	}

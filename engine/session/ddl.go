@@ -35,11 +35,11 @@ func (s *Session) runDDL(st ast.Statement) (out Outcome, err error) {
 		if refused != nil {
 			return out, refused
 		}
-		defer func() {
-			if err == nil {
-				s.trx.tables = next
-			}
-		}()
+		done, refused := s.trx.tables.follow(s, next)
+		if refused != nil {
+			return out, refused
+		}
+		defer func() { done(err == nil) }()
 	}
 	for {
 		out, err = s.runDDLOnce(s.out.ctx, st)

@@ -114,7 +114,11 @@ func (b *onlineRebuild) run(ctx context.Context) (rows uint64, err error) {
 	if b.w, err = s.m.opt.Backend.NewSession(); err != nil {
 		return 0, err
 	}
-	s.setHelpers([]*txn.Session{readers[0], readers[1], b.w})
+	helpers := []*txn.Session{readers[0], readers[1], b.w}
+	for _, h := range helpers {
+		h.Join(s.txn)
+	}
+	s.setHelpers(helpers)
 	seen, err := b.look(readers[0])
 	if err != nil {
 		return 0, err

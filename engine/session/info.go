@@ -63,6 +63,9 @@ func (i *sessionInfo) SetUserVariable(name string, v types.Value, t *types.Type)
 const maxLockName = 64
 
 func (i *sessionInfo) GetLock(name string, timeout time.Duration) (int64, error) {
+	if i.info.ReadOnly {
+		return 0, errNamedLocks
+	}
 	if name == "" || types.CharsetUTF8MB4.Count([]byte(name)) > maxLockName {
 		return 0, newError(3057, "42000", "Incorrect user-level lock name '%.200s'. The name is empty, NULL, or can not be expressed in the current character-set.", name)
 	}

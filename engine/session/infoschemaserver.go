@@ -264,15 +264,18 @@ func rowsMetadataLocks(q *virtualRows) error {
 		return err
 	}
 	for _, l := range q.s.m.opt.Backend.MetadataLocks(metadataLocksMax) {
-		kind, status, mode := "TABLE", "PENDING", "SHARED_WRITE"
-		if l.Name.Table == "" {
-			kind, mode = "SCHEMA", "INTENTION_EXCLUSIVE"
+		kind, status, mode := "TABLE", "PENDING", l.Mode.String()
+		switch {
+		case l.Name.Table != "" && l.Mode == txn.Shared:
+			mode = "SHARED_READ"
+		case l.Name.Table == "":
+			kind = "SCHEMA"
+			if l.Mode == txn.Shared {
+				mode = "INTENTION_EXCLUSIVE"
+			}
 		}
 		if l.Granted {
 			status = "GRANTED"
-		}
-		if l.Mode == txn.Exclusive {
-			mode = "EXCLUSIVE"
 		}
 		q.row(kind, l.Name.Schema, orNull(l.Name.Table), nil, 0, mode, "TRANSACTION", status, "", l.Session, nil)
 	}

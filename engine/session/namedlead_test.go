@@ -48,7 +48,6 @@ func TestWaitsEndWithTheLead(t *testing.T) {
 // it no more often than before.
 func TestNamedLockOfTheLeader(t *testing.T) {
 	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
-		other := r.Open(session.ConnectionInfo{ReadOnly: true})
 		for what, tc := range map[string]struct {
 			point func(session.ReadOptions) error
 			want  string
@@ -68,15 +67,26 @@ func TestNamedLockOfTheLeader(t *testing.T) {
 					t.Errorf("%s, %s: %s", what, name, got)
 				}
 			}
+			other := r.Open(session.ConnectionInfo{})
 			if got := r.Text(other, "SELECT IS_FREE_LOCK('once') AS once, IS_FREE_LOCK('twice') AS twice"); got != map[bool]string{
 				true: "once | twice\n0 | 0\n", false: "once | twice\n1 | 0\n"}[tc.point == nil] {
 				t.Errorf("%s: %s", what, got)
 			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
+			for _, s := range []*session.Session{s, other} {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
 			}
 		}
-		r.Exec(other, "DO GET_LOCK('reads', 0)") // where reads are for, they are the node's own
+		reads := r.Open(session.ConnectionInfo{ReadOnly: true}) // of which each member has some
+		for _, e := range []string{"GET_LOCK('a', 0)", "RELEASE_LOCK('a')", "IS_FREE_LOCK('a')", "IS_USED_LOCK('a')"} {
+			if got := r.Text(reads, "SELECT "+e); !strings.Contains(got, "error 1290 (HY000)") {
+				t.Errorf("%s on the port for reads: %s", e, got)
+			}
+		}
+		if got := r.Text(reads, "SELECT RELEASE_ALL_LOCKS() AS n"); got != "n\n0\n" {
+			t.Error(got)
+		}
 	})
 }
 
@@ -84,7 +94,6 @@ func TestNamedLockOfTheLeader(t *testing.T) {
 // one may give it to somebody else meanwhile. Who is refused has the lock still.
 func TestNamedLockIsKnownToTheLeader(t *testing.T) {
 	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
-		reads := r.Open(session.ConnectionInfo{ReadOnly: true})
 		for what, tc := range map[string]struct {
 			point func(session.ReadOptions) error
 			want  string
@@ -109,8 +118,12 @@ func TestNamedLockIsKnownToTheLeader(t *testing.T) {
 						t.Errorf("%s, %s: %s", what, e, got)
 					}
 				}
+				reads := r.Open(session.ConnectionInfo{})
 				if got := r.Text(reads, "SELECT IS_FREE_LOCK('a') AS free"); got != "free\n0\n" {
 					t.Errorf("%s, %s: %s", what, e, got)
+				}
+				if err := reads.Close(); err != nil {
+					t.Error(err)
 				}
 				if tc.want == "error 1205" { // who hears 1053 is to connect again
 					if got := r.Text(holder, "SELECT RELEASE_LOCK('a') AS a"); got != "a\n1\n" {

@@ -299,6 +299,7 @@ func (s *Session) findSchema(name string) (string, types.CollationID, error) {
 // session has set or prepared is forgotten, but who and where it is stays, with the roles of SET ROLE, as in MySQL.
 func (s *Session) Reset() error {
 	err := s.endTransaction()
+	s.unlockTables()
 	acl := s.acl
 	s.forget()
 	s.acl = acl
@@ -311,6 +312,7 @@ func (s *Session) ChangeUser(info ConnectionInfo) error {
 	if err := s.endTransaction(); err != nil {
 		return s.clientError(err)
 	}
+	s.unlockTables()
 	if info.Disconnect == nil {
 		info.Disconnect = s.info.Disconnect
 	}

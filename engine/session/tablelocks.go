@@ -7,13 +7,14 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/txn"
 )
 
-// lockedTables are those of LOCK TABLES: the session may use no others, nor change others' definitions.
+// lockedTables are those of LOCK TABLES: the session may use no others, nor change others' definitions, and keeps other sessions
+// from changing their rows (READ), or from using them (WRITE), by metadata locks of txn.Session.LockTables. On the port for reads
+// they keep nobody off, which LOCK TABLES says: rows are changed by what other members send.
 //
-// They keep nobody else out, and LOCK TABLES says so: rows that a statement uses are protected by the
-// locks of its transaction as ever. Tools that dump and load tables take LOCK TABLES for speed, or for a
-// snapshot, which START TRANSACTION WITH CONSISTENT SNAPSHOT gives.
+// Locks are the leader's, and go with the session's connection and with its lead, as sessions do.
 type lockedTables struct {
 	held bool
 	list []lockedTable
@@ -51,16 +52,25 @@ func (l *lockedTables) checkWrite(schema, name string) error {
 	return nil
 }
 
+// add lists a table once, for writing if one of its locks is.
+func (l *lockedTables) add(t lockedTable) {
+	if i := slices.IndexFunc(l.list, t.same); i >= 0 {
+		l.list[i].write = l.list[i].write || t.write
+		return
+	}
+	l.list = append(l.list, t)
+}
+
 // runLockTables is LOCK TABLES.
 func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 	if err := s.implicitCommit(ctx); err != nil {
 		return err
 	}
-	var l lockedTables
-	s.trx.tables = l
+	s.unlockTables()
 	if err := s.pointDefinitions(); err != nil {
 		return err
 	}
+	var l lockedTables
 	for _, t := range st.Locks {
 		schema, err := s.schemaOf(t.Table)
 		if err != nil {
@@ -74,26 +84,95 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 				return err
 			}
 		}
-		used, err := s.tablesOf(schema, t.Table.Name)
-		if s.trx.begun {
-			err = s.endWork(ctx, err, false)
-		}
+		used, err := s.tablesOf(ctx, schema, t.Table.Name)
 		if err != nil {
 			return err
 		}
 		for i := range used {
-			l.list = append(l.list, lockedTable{used[i].schema, used[i].name, t.Write})
+			l.add(lockedTable{used[i].schema, used[i].name, t.Write})
 		}
+	}
+	if s.info.ReadOnly {
+		s.note(newError(1235, "42000", "LOCK TABLES limits this session to the tables, but keeps nobody from changing them, who does so by the leader's port: "+
+			"START TRANSACTION WITH CONSISTENT SNAPSHOT (mysqldump --single-transaction) gives a consistent copy"))
+	} else if err := s.holdTables(ctx, l.list); err != nil {
+		s.unlockTables()
+		return err
 	}
 	l.held = true
 	s.trx.tables = l
-	s.note(newError(1235, "42000", "LOCK TABLES limits this session to the tables, but keeps no other one from them: statements lock rows, and "+
-		"START TRANSACTION WITH CONSISTENT SNAPSHOT (mysqldump --single-transaction) gives a consistent copy"))
 	return nil
 }
 
+// holdTables locks tables, and looks whether they are still there: others may have dropped them meanwhile. Errors: 1146, 1205, 1213,
+// 1317; 1053, this node does not lead.
+func (s *Session) holdTables(ctx context.Context, tables []lockedTable) error {
+	if err := s.lockTables(tables); err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if _, err := s.tablesOf(ctx, t.schema, t.name); err != nil {
+			return err
+		}
+	}
+	return s.leads()
+}
+
+func (s *Session) lockTables(tables []lockedTable) error {
+	locks := make([]txn.TableLock, len(tables))
+	for i, t := range tables {
+		locks[i] = txn.TableLock{Name: txn.Name{Schema: t.schema, Table: t.name}, Write: t.write}
+	}
+	return s.txn.LockTables(locks, s.seconds(varLockWait), s.waitEnded)
+}
+
+// unlockTables ends LOCK TABLES.
+func (s *Session) unlockTables() {
+	s.trx.tables = lockedTables{}
+	if s.txn != nil {
+		s.txn.UnlockTables()
+	}
+}
+
+// follow locks what a list of tables will be beside what it is, before definitions change, and returns what unlocks those that are
+// no more among them when they have, or have not.
+func (l *lockedTables) follow(s *Session, next lockedTables) (done func(changed bool), err error) {
+	var more []lockedTable
+	for _, t := range next.list {
+		if !slices.ContainsFunc(l.list, t.same) {
+			more = append(more, t)
+		}
+	}
+	if len(more) > 0 {
+		if err := s.lockTables(more); err != nil {
+			return nil, err
+		}
+	}
+	before := l.list
+	return func(changed bool) {
+		drop, keep := more, before
+		if changed {
+			drop, keep = before, next.list
+			if s.trx.tables = next; !next.held {
+				s.unlockTables()
+				return
+			}
+		}
+		for _, t := range drop {
+			if !slices.ContainsFunc(keep, t.same) {
+				s.txn.UnlockTables(txn.Name{Schema: t.schema, Table: t.name})
+			}
+		}
+	}, nil
+}
+
 // tablesOf opens a table, or a view and all that it reads, which LOCK TABLES lists with it.
-func (s *Session) tablesOf(schema, name string) ([]compiledTable, error) {
+func (s *Session) tablesOf(ctx context.Context, schema, name string) (used []compiledTable, err error) {
+	defer func() {
+		if s.trx.begun {
+			err = s.endWork(ctx, err, false)
+		}
+	}()
 	o, err := s.openTable(schema, name)
 	if err != nil || !catalog.IsView(o.Definition()) {
 		return []compiledTable{{schema: schema, name: name}}, err
@@ -189,6 +268,7 @@ func (s *Session) runUnlockTables(ctx context.Context) error {
 	if !s.trx.tables.held {
 		return nil
 	}
-	s.trx.tables = lockedTables{}
-	return s.implicitCommit(ctx)
+	err := s.implicitCommit(ctx) // before others see what it has changed
+	s.unlockTables()
+	return err
 }

@@ -275,7 +275,6 @@ func (s *Session) commit(ctx context.Context) error {
 // endTransaction rolls back what is there: at Reset, and before a session ends.
 func (s *Session) endTransaction() error {
 	t := &s.trx
-	t.tables = lockedTables{}
 	t.nextIsolation, t.nextAccess = 0, 0
 	if !t.active {
 		return nil
@@ -374,7 +373,7 @@ func (s *Session) runBegin(ctx context.Context, st *ast.Begin) error {
 	if err := s.implicitCommit(ctx); err != nil {
 		return err
 	}
-	s.trx.tables = lockedTables{}
+	s.unlockTables()
 	access := ast.AccessUnspecified
 	switch {
 	case st.ReadOnly:
@@ -418,7 +417,6 @@ func (s *Session) runRollback(ctx context.Context, st *ast.Rollback) error {
 	}
 	before := s.trx
 	err := s.endTransaction()
-	s.trx.tables = before.tables
 	if !before.active {
 		s.trx.nextIsolation, s.trx.nextAccess = before.nextIsolation, before.nextAccess
 	}
@@ -625,11 +623,15 @@ func (s *Session) confirm() error {
 	return err
 }
 
-// leads makes sure that this node leads the group now, for who has got what only one may have: a lock of GET_LOCK(). On the
-// port for reads such locks are this node's.
+// errNamedLocks is what GET_LOCK() and its like say on the port for reads: a member that does not lead knows of none.
+var errNamedLocks = newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement: "+
+	"locks of GET_LOCK() are the leader's, on the main port")
+
+// leads makes sure that this node leads the group now, for who has got what only one may have: a lock of GET_LOCK(), or of LOCK
+// TABLES. Error besides: 1290, on the port for reads.
 func (s *Session) leads() error {
 	if s.info.ReadOnly {
-		return nil
+		return errNamedLocks
 	}
 	if err := s.readAt(ReadOptions{Consistency: Strong, Wait: s.opt.readWait}); err != nil {
 		return err

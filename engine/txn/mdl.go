@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,18 +12,20 @@ import (
 )
 
 // Metadata locks keep the definition of what a transaction uses as it is until the
-// transaction ends. A table is locked in Shared by who uses it and in Exclusive by who
-// changes its definition; a schema, which is a name without a table, in Shared by who
+// transaction ends. A table is locked in Shared by who uses it, in SharedWrite by who changes its rows,
+// in NoWrite by who lets nobody else change them (LOCK TABLES READ), and in Exclusive by who
+// changes its definition, or lets nobody else use it (LOCK TABLES WRITE); a schema, which is a name without a table, in Shared by who
 // makes, renames or drops tables in it and in Exclusive by who changes the schema.
 //
 // Requests are granted in the order of their arrival, so that users who come and go
 // do not keep a schema change waiting; an owner that asks for more than it has comes
-// first. Cycles of metadata locks alone are found when a wait begins. One that goes
+// before those who wait for that, and who only uses a table does not wait for who waits for NoWrite. Owners of one side, what
+// LOCK TABLES holds and its session's transactions, are in each other's way as little as one owner's locks. Cycles of metadata locks alone are found when a wait begins. One that goes
 // through a row lock ends by that lock's timeout.
 //
-// Nearly all requests are for Shared where nobody has or wants Exclusive. Such a lock is
+// Nearly all requests are for Shared or SharedWrite where nobody has or wants more. Such a lock is
 // only noted in a slot, by which few owners are in each other's way, and the first who
-// asks for Exclusive moves what the slots have into the objects: the same idea as fast
+// asks for more moves what the slots have into the objects: the same idea as fast
 // paths of MySQL's metadata locks (WL#7306).
 //
 // Mutex order: the shards by number, then a slot.
@@ -34,6 +37,9 @@ type metadataLocks struct {
 	// suspending, while [Manager.Suspend] waits for the sessions' turns: nobody begins to wait, with
 	// its turn, for who may end only after that.
 	suspending atomic.Bool
+
+	sidesMu sync.Mutex
+	sides   map[uint64][]*metadataOwner // those who wait, of each side
 }
 
 const (
@@ -45,13 +51,13 @@ type metadataShard struct {
 	mu      sync.Mutex
 	objects map[Name]*metadataObject
 	free    []*metadataObject
-	// exclusive counts the tickets in Exclusive, granted or waiting. While there are some, the
+	// exclusive counts the tickets in NoWrite and Exclusive, granted or waiting. While there are some, the
 	// slots have no ticket of the shard. It is changed under mu.
 	exclusive atomic.Int32
 }
 
-// metadataSlot has Shared locks of some owners on names that nobody has or wants in
-// Exclusive.
+// metadataSlot has locks in Shared and SharedWrite of some owners on names that nobody has or wants in
+// NoWrite or Exclusive.
 type metadataSlot struct {
 	mu    sync.Mutex
 	first *ticket
@@ -66,10 +72,22 @@ type MetadataMode uint8
 
 const (
 	Shared MetadataMode = iota
+	SharedWrite
+	NoWrite
 	Exclusive
 )
 
-func (m MetadataMode) String() string { return [...]string{"SHARED", "EXCLUSIVE"}[m] }
+func (m MetadataMode) String() string {
+	return [...]string{"SHARED", "SHARED_WRITE", "SHARED_READ_ONLY", "EXCLUSIVE"}[m]
+}
+
+// keepsOut reports whether a lock in one mode keeps out another owner's in the other.
+func (m MetadataMode) keepsOut(o MetadataMode) bool {
+	return m == Exclusive || o == Exclusive || m == NoWrite && o == SharedWrite || m == SharedWrite && o == NoWrite
+}
+
+// gives reports whether who has a lock in one mode need not ask for the other.
+func (m MetadataMode) gives(o MetadataMode) bool { return m == Exclusive || m == o || o == Shared }
 
 // metadataObject is a name that somebody has locked or waits for.
 type metadataObject struct {
@@ -97,6 +115,7 @@ type ticket struct {
 // at a time.
 type metadataOwner struct {
 	id      uint64 // of the session
+	side    uint64 // of owners that do not keep each other out; 0: it is alone
 	tickets []*ticket
 	spare   []*ticket
 	parker  env.Parker // during a wait
@@ -125,18 +144,18 @@ func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, lim
 		return nil
 	}
 	s := l.shard(n)
-	if mode == Shared && l.slot(o).grant(o, n, s) {
+	if mode == Shared && l.slot(o).grant(o, n, s) || mode == SharedWrite && l.slot(o).upgrade(o, n) {
 		return nil
 	}
 	s.mu.Lock()
-	if mode == Exclusive && s.exclusive.Add(1) == 1 {
+	if mode >= NoWrite && s.exclusive.Add(1) == 1 {
 		l.gather(s)
 	}
 	obj := s.object(n)
 	t := o.ticket()
 	*t = ticket{owner: o, name: n, object: obj, shard: s, mode: mode}
-	upgrade := obj.upgrades(t)
-	if obj.allows(t) && (upgrade || len(obj.waiting) == 0) {
+	place := obj.place(t)
+	if obj.allows(t) && !obj.queued(t, place) {
 		obj.grant(t)
 		s.mu.Unlock()
 		o.tickets = append(o.tickets, t)
@@ -150,14 +169,12 @@ func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, lim
 	}
 	o.parker = l.parkers.Get()
 	o.waiting = t
-	if upgrade {
-		obj.waiting = append([]*ticket{t}, obj.waiting...)
-	} else {
-		obj.waiting = append(obj.waiting, t)
-	}
+	obj.waiting = slices.Insert(obj.waiting, place, t)
 	s.mu.Unlock()
+	l.waitingBeside(o, true)
 	l.breakCycle(o)
 	err := l.wait(t, limit)
+	l.waitingBeside(o, false)
 	l.parkers.Put(o.parker)
 	if err != nil {
 		o.spare = append(o.spare, t)
@@ -165,6 +182,33 @@ func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, lim
 	}
 	o.tickets = append(o.tickets, t)
 	return nil
+}
+
+// waitingBeside notes that an owner that has a side waits, or does so no more.
+func (l *metadataLocks) waitingBeside(o *metadataOwner, waits bool) {
+	if o.side == 0 {
+		return
+	}
+	l.sidesMu.Lock()
+	defer l.sidesMu.Unlock()
+	if l.sides == nil {
+		l.sides = map[uint64][]*metadataOwner{}
+	}
+	if waits {
+		l.sides[o.side] = append(l.sides[o.side], o)
+	} else if l.sides[o.side] = slices.DeleteFunc(l.sides[o.side], func(p *metadataOwner) bool { return p == o }); len(l.sides[o.side]) == 0 {
+		delete(l.sides, o.side)
+	}
+}
+
+// besides are the owners of one's side that wait, and itself.
+func (l *metadataLocks) besides(o *metadataOwner) []*metadataOwner {
+	if o.side == 0 {
+		return []*metadataOwner{o}
+	}
+	l.sidesMu.Lock()
+	defer l.sidesMu.Unlock()
+	return append([]*metadataOwner{o}, l.sides[o.side]...)
 }
 
 // wait parks until the ticket is granted or its wait is over.
@@ -220,6 +264,18 @@ func (l *metadataLocks) releaseFrom(o *metadataOwner, n int) {
 	o.tickets = o.tickets[:n]
 }
 
+// releaseName releases the lock on a name.
+func (l *metadataLocks) releaseName(o *metadataOwner, n Name) {
+	for i, t := range o.tickets {
+		if t.name == n {
+			last := len(o.tickets) - 1
+			o.tickets[i], o.tickets[last] = o.tickets[last], t
+			l.releaseFrom(o, last)
+			return
+		}
+	}
+}
+
 // slot is where the owner's locks are noted that are in nobody's way.
 func (l *metadataLocks) slot(o *metadataOwner) *metadataSlot {
 	return &l.slots[o.id%metadataSlots]
@@ -228,7 +284,7 @@ func (l *metadataLocks) slot(o *metadataOwner) *metadataSlot {
 // grant takes a lock in Shared, or returns false if somebody may be in the way.
 func (k *metadataSlot) grant(o *metadataOwner, n Name, s *metadataShard) bool {
 	k.mu.Lock()
-	// Whoever asks for Exclusive counts first and looks into the slot then.
+	// Whoever asks for more counts first and looks into the slot then.
 	if s.exclusive.Load() > 0 {
 		k.mu.Unlock()
 		return false
@@ -242,6 +298,19 @@ func (k *metadataSlot) grant(o *metadataOwner, n Name, s *metadataShard) bool {
 	k.mu.Unlock()
 	o.tickets = append(o.tickets, t)
 	return true
+}
+
+// upgrade makes the owner's lock on a name, if the slot has it, one in SharedWrite, or returns false as grant does.
+func (k *metadataSlot) upgrade(o *metadataOwner, n Name) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range o.tickets {
+		if t.name == n && t.inSlot && t.shard.exclusive.Load() == 0 {
+			t.mode = SharedWrite
+			return true
+		}
+	}
+	return false
 }
 
 // release releases a lock that is in the slot, and returns false if it is not there.
@@ -293,12 +362,15 @@ func (l *metadataLocks) gather(s *metadataShard) {
 // holds reports whether the owner has a lock on a name, in the mode at least.
 func (o *metadataOwner) holds(n Name, mode MetadataMode) bool {
 	for _, t := range o.tickets {
-		if t.name == n && t.mode >= mode {
+		if t.name == n && t.mode.gives(mode) {
 			return true
 		}
 	}
 	return false
 }
+
+// with reports whether two owners do not keep each other out.
+func (o *metadataOwner) with(p *metadataOwner) bool { return o == p || o.side != 0 && o.side == p.side }
 
 func (o *metadataOwner) ticket() *ticket {
 	if n := len(o.spare); n > 0 {
@@ -329,17 +401,29 @@ func (s *metadataShard) object(n Name) *metadataObject {
 // allows reports whether no other owner's granted lock is in the way.
 func (o *metadataObject) allows(t *ticket) bool {
 	for _, g := range o.granted {
-		if g.owner != t.owner && (g.mode == Exclusive || t.mode == Exclusive) {
+		if !g.owner.with(t.owner) && g.mode.keepsOut(t.mode) {
 			return false
 		}
 	}
 	return true
 }
 
-// upgrades reports whether the ticket's owner has a lock on the name already.
-func (o *metadataObject) upgrades(t *ticket) bool {
-	for _, g := range o.granted {
-		if g.owner == t.owner {
+// place is where in the queue a ticket belongs: at its end, or before the first who waits for what the ticket's side has already.
+func (o *metadataObject) place(t *ticket) int {
+	for i, w := range o.waiting {
+		for _, g := range o.granted {
+			if g.owner.with(t.owner) && !g.owner.with(w.owner) && g.mode.keepsOut(w.mode) {
+				return i
+			}
+		}
+	}
+	return len(o.waiting)
+}
+
+// queued reports whether somebody waits before a place whom the ticket, granted, would keep waiting.
+func (o *metadataObject) queued(t *ticket, place int) bool {
+	for _, w := range o.waiting[:place] {
+		if w.mode.keepsOut(t.mode) {
 			return true
 		}
 	}
@@ -376,7 +460,7 @@ func (s *metadataShard) settle(o *metadataObject) {
 //
 // REQUIRES: s.mu.
 func (s *metadataShard) gone(t *ticket) {
-	if t.mode == Exclusive {
+	if t.mode >= NoWrite {
 		s.exclusive.Add(-1)
 	}
 	s.settle(t.object)
@@ -422,13 +506,13 @@ func (l *metadataLocks) breakCycle(o *metadataOwner) {
 	l.lockAll()
 	defer l.unlockAll()
 	for o.waiting != nil {
-		w := &cycleWalk{goal: o, seen: map[*metadataOwner]bool{}}
+		w := &cycleWalk{locks: l, goal: o, seen: map[*metadataOwner]bool{}}
 		if !w.from(o) {
 			return
 		}
 		victim := o.waiting
 		for _, t := range w.path {
-			if victim.mode == Exclusive && t.mode == Shared {
+			if victim.mode >= NoWrite && t.mode < NoWrite {
 				victim = t
 			}
 		}
@@ -436,11 +520,13 @@ func (l *metadataLocks) breakCycle(o *metadataOwner) {
 	}
 }
 
-// cycleWalk looks for a way from the goal back to it along who waits for whom.
+// cycleWalk looks for a way from the goal back to it along who waits for whom. An owner that others wait for waits for what any
+// owner of its side waits for: what LOCK TABLES holds goes when its session goes on.
 type cycleWalk struct {
-	goal *metadataOwner
-	seen map[*metadataOwner]bool
-	path []*ticket // tickets waited for on the way
+	locks *metadataLocks
+	goal  *metadataOwner
+	seen  map[*metadataOwner]bool
+	path  []*ticket // tickets waited for on the way
 }
 
 func (w *cycleWalk) from(o *metadataOwner) bool {
@@ -470,8 +556,19 @@ func (w *cycleWalk) from(o *metadataOwner) bool {
 // inWay follows one edge. Whoever is before a ticket in the queue is in its way,
 // since the order is kept.
 func (w *cycleWalk) inWay(t, other *ticket) bool {
-	if other.owner == t.owner || other.granted && other.mode == Shared && t.mode == Shared {
+	if other.owner == t.owner || other.granted && (other.owner.with(t.owner) || !other.mode.keepsOut(t.mode)) {
 		return false
 	}
-	return other.owner == w.goal || w.from(other.owner)
+	if other.owner == w.goal {
+		return true
+	}
+	if !other.granted {
+		return w.from(other.owner)
+	}
+	for _, o := range w.locks.besides(other.owner) {
+		if o == w.goal || w.from(o) {
+			return true
+		}
+	}
+	return false
 }

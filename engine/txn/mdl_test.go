@@ -23,9 +23,10 @@ import (
 // TestMetadataScripts runs testdata/mdl. A file has one set of locks and a virtual
 // clock. The lines of a block "run" are
 //
-//	A shared NAME [LIMIT]      A exclusive NAME [LIMIT]
-//	A release                  A interrupt
+//	A MODE NAME [LIMIT]        where MODE is shared, shared_write, shared_read_only or exclusive
+//	A release [NAME]           A interrupt
 //	A sleep DURATION           locks
+//	A with B                   makes both owners of one side
 //
 // where A is an owner. A name is schema.table or a schema. The output has a line for
 // each statement and an indented one for each wait that ended because of it.
@@ -61,6 +62,15 @@ func (s *metadataScript) run(input string) string {
 	return out.String()
 }
 
+func (s *metadataScript) owner(name string) *metadataOwner {
+	o := s.owners[name]
+	if o == nil {
+		o = &metadataOwner{id: uint64(name[0])}
+		s.owners[name] = o
+	}
+	return o
+}
+
 func (s *metadataScript) exec(f []string) string {
 	if f[0] == "locks" {
 		list := s.locks.list()
@@ -71,14 +81,19 @@ func (s *metadataScript) exec(f []string) string {
 		}
 		return b.String()
 	}
-	o := s.owners[f[0]]
-	if o == nil {
-		o = &metadataOwner{id: uint64(f[0][0])}
-		s.owners[f[0]] = o
-	}
+	o := s.owner(f[0])
 	switch f[1] {
 	case "release":
+		if len(f) > 2 {
+			schema, table, _ := strings.Cut(f[2], ".")
+			s.locks.releaseName(o, Name{schema, table})
+			return "ok"
+		}
 		s.locks.releaseFrom(o, 0)
+		return "ok"
+	case "with":
+		o.side = 1
+		s.owner(f[2]).side = 1
 		return "ok"
 	case "interrupt":
 		s.locks.interrupt(o)
@@ -89,8 +104,8 @@ func (s *metadataScript) exec(f []string) string {
 		return "ok"
 	}
 	mode := Shared
-	if f[1] == "exclusive" {
-		mode = Exclusive
+	for mode.String() != strings.ToUpper(f[1]) {
+		mode++
 	}
 	schema, table, _ := strings.Cut(f[2], ".")
 	limit := time.Hour
@@ -129,26 +144,46 @@ func answerOf(err error) string {
 	return err.Error()
 }
 
-// TestMetadataLoad has owners lock names in any order: nobody is with one who has a
-// name for himself, and everybody comes to an end without a timeout.
+// beside reports whether owners of other sides may have a name in the modes.
+func beside(a, b MetadataMode) bool {
+	switch {
+	case a == Exclusive || b == Exclusive:
+		return false
+	case a == NoWrite:
+		return b != SharedWrite
+	case b == NoWrite:
+		return a != SharedWrite
+	}
+	return true
+}
+
+// TestMetadataLoad has owners lock names in any order: nobody is with one who keeps him
+// out, unless they are of one side, and everybody comes to an end without a timeout.
 func TestMetadataLoad(t *testing.T) {
 	for seed := range uint64(30) {
 		sim := simenv.New(seed)
 		sim.StepLimit = 2_000_000
 		sim.Run(func() {
 			l := newMetadataLocks(sim)
-			holders := map[Name][]MetadataMode{}
+			type holder struct {
+				owner *metadataOwner
+				mode  MetadataMode
+			}
+			holders := map[Name][]holder{}
 			g := env.NewGroup(sim)
 			deadlocks := 0
 			for n := range 6 {
 				rng := rand.New(rand.NewPCG(seed, uint64(n)))
 				g.Go("owner", func() {
 					o := &metadataOwner{id: uint64(n)}
+					if seed%3 == 2 && n < 2 {
+						o.side = 1
+					}
 					for range 40 {
 						var held []Name
 						for range 1 + rng.IntN(3) {
 							name := Name{"s", fmt.Sprint(rng.IntN(4))}
-							mode := MetadataMode(rng.IntN(4) / 3)
+							mode := []MetadataMode{Shared, Shared, Shared, SharedWrite, NoWrite, Exclusive, Exclusive}[rng.IntN(7)]
 							err := l.acquire(o, name, mode, time.Hour)
 							if errors.Is(err, lock.ErrDeadlock) {
 								deadlocks++
@@ -158,17 +193,17 @@ func TestMetadataLoad(t *testing.T) {
 								t.Errorf("seed %d: %v", seed, err)
 								return
 							}
-							if !slices.Contains(held, name) {
-								held = append(held, name)
-								holders[name] = append(holders[name], mode)
-							}
-							if n := len(holders[name]); mode == Exclusive && n > 1 {
-								t.Errorf("seed %d: %d beside an exclusive lock", seed, n)
+							held = append(held, name)
+							holders[name] = append(holders[name], holder{o, mode})
+							for _, h := range holders[name] {
+								if !h.owner.with(o) && !beside(h.mode, mode) {
+									t.Errorf("seed %d: %v beside %v", seed, mode, h.mode)
+								}
 							}
 							env.Sleep(sim, time.Duration(rng.IntN(3))*time.Millisecond)
 						}
 						for _, name := range held {
-							holders[name] = holders[name][1:]
+							holders[name] = slices.DeleteFunc(holders[name], func(h holder) bool { return h.owner == o })
 						}
 						l.releaseFrom(o, 0)
 					}
@@ -186,7 +221,7 @@ func TestMetadataLoad(t *testing.T) {
 }
 
 // TestMetadataThreads has owners come and go at once: whoever has a name for himself is alone
-// with it, also where others had it in a slot.
+// with it, and nobody changes rows beside who lets nobody do so, also where others had the name in a slot.
 func TestMetadataThreads(t *testing.T) {
 	l := newMetadataLocks(env.Real())
 	var users [4]atomic.Int64 // of a name; one for himself counts 1000
@@ -197,14 +232,29 @@ func TestMetadataThreads(t *testing.T) {
 			o := &metadataOwner{id: id, waits: new(lock.Waits)}
 			for range 3000 {
 				name, mode, weight := rng.IntN(len(users)), Shared, int64(1)
-				if id < 2 && rng.IntN(8) == 0 {
-					mode, weight = Exclusive, 1000
+				switch {
+				case id < 2 && rng.IntN(8) == 0:
+					mode, weight = Exclusive, 1_000_000_000
+				case id < 4 && rng.IntN(8) == 0:
+					mode, weight = NoWrite, 1_000_000
+				case rng.IntN(3) == 0:
+					mode, weight = SharedWrite, 1000
 				}
-				if err := l.acquire(o, Name{"s", fmt.Sprint(name)}, mode, time.Minute); err != nil {
+				full := Name{"s", fmt.Sprint(name)}
+				err := error(nil)
+				if mode == SharedWrite { // a transaction opens the table first
+					err = l.acquire(o, full, Shared, time.Minute)
+				}
+				if err == nil {
+					err = l.acquire(o, full, mode, time.Minute)
+				}
+				if err != nil {
 					t.Error(err)
 					return
 				}
-				if n := users[name].Add(weight); mode == Exclusive && n != 1000 || n > 1000 {
+				n := users[name].Add(weight)
+				switch writers, readers := n/1000%1000, n/1_000_000%1000; {
+				case n >= 1_000_000_000 && n != 1_000_000_000, writers > 0 && readers > 0:
 					t.Errorf("users of a name: %d", n)
 				}
 				if rng.IntN(4) == 0 {

@@ -148,6 +148,17 @@ func (t *Txn) mayWrite(o *Table) error {
 	return nil
 }
 
+// mayChange is mayWrite of who changes rows, which it is to keep off for as long as LOCK TABLES .. READ of another session
+// lasts. Errors besides: those of waiting for a metadata lock.
+func (t *Txn) mayChange(o *Table) error {
+	err := t.mayWrite(o)
+	if err == nil && !o.changes {
+		err = t.lockName(o.name, SharedWrite)
+		o.changes = err == nil
+	}
+	return err
+}
+
 // pointRead reads the newest version of single rows.
 type pointRead struct {
 	scan table.Scanner
@@ -179,8 +190,7 @@ func (p *pointRead) append(t *Txn, o *Table, key []byte, mode lock.Mode, policy 
 	return found, err
 }
 
-// LockTable locks a whole table: TableS or TableX for LOCK TABLES, TableAutoInc for a
-// statement.
+// LockTable locks the rows of a whole table: TableS or TableX.
 func (s *Session) LockTable(o *Table, mode lock.Mode) error {
 	t, err := s.enterToWrite(false)
 	if err != nil {

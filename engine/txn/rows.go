@@ -89,9 +89,9 @@ func (t *Txn) insert(o *Table, row []types.Value, keepZero, upsert bool) error {
 	return t.inserted(o, row)
 }
 
-// mayInsert is mayWrite of who adds rows.
+// mayInsert is mayChange of who adds rows.
 func (t *Txn) mayInsert(o *Table) error {
-	err := t.mayWrite(o)
+	err := t.mayChange(o)
 	if err == nil && len(o.meta.links) > 0 && !o.linked {
 		err = t.findParents(o)
 	}
@@ -250,7 +250,7 @@ func (s *Session) Update(o *Table, key []byte, before []types.Value, changes []r
 }
 
 func (t *Txn) update(o *Table, key []byte, before []types.Value, changes []record.Change) (bool, error) {
-	if err := t.mayWrite(o); err != nil {
+	if err := t.mayChange(o); err != nil {
 		return false, err
 	}
 	if len(o.meta.links) > 0 && !o.linked {
@@ -339,7 +339,7 @@ func (s *Session) Delete(o *Table, key []byte, before []types.Value) error {
 }
 
 func (t *Txn) delete(o *Table, key []byte, before []types.Value) error {
-	if err := t.mayWrite(o); err != nil {
+	if err := t.mayChange(o); err != nil {
 		return err
 	}
 	if before == nil {

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"slices"
+	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/storage/dict"
@@ -240,25 +241,30 @@ func tableLocks(tables ...Name) []lockWanted {
 // not wait for each other in a circle. Where a watch has begun while they were waited for they
 // are given back, and the watch's end is waited for.
 func (t *Txn) lockNames(locks []lockWanted) error {
+	return t.m.lockNames(&t.locks, t.owns, locks, t.metadataWait)
+}
+
+// lockNames is that of an owner, who watches owns, or nothing. limit is that of each wait.
+func (m *Manager) lockNames(o *metadataOwner, owns *Watch, locks []lockWanted, limit time.Duration) error {
 	slices.SortFunc(locks, func(a, b lockWanted) int { return a.name.compare(b.name) })
-	before := len(t.locks.tickets)
+	before := len(o.tickets)
 	for {
 		for _, l := range locks {
 			if l.mode == Exclusive {
-				if err := t.unwatched(l.name); err != nil {
+				if err := m.unwatched(o, owns, l.name, limit); err != nil {
 					return err
 				}
 			}
 		}
 		for _, l := range locks {
-			if err := t.m.locks.acquire(&t.locks, l.name, l.mode, t.metadataWait); err != nil {
+			if err := m.locks.acquire(o, l.name, l.mode, limit); err != nil {
 				return err
 			}
 		}
-		if !t.watched(locks) {
+		if !m.watchedBeside(owns, locks) {
 			return nil
 		}
-		t.m.locks.releaseFrom(&t.locks, before)
+		m.locks.releaseFrom(o, before)
 	}
 }
 

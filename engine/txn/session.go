@@ -49,7 +49,10 @@ type Session struct {
 	settling atomic.Bool // it waits until what it depends on is committed
 
 	waits lock.Waits // for rows and definitions
-	large LargeCommit
+
+	tables metadataOwner // of LOCK TABLES
+	side   uint64        // of its transactions, see Join; 0: none
+	large  LargeCommit
 }
 
 // LargeCommit is what the commit of a large transaction had to wait for.
@@ -79,6 +82,7 @@ func (m *Manager) NewSession() *Session {
 	defer m.mu.Unlock()
 	m.made++
 	s := &Session{m: m, id: m.made, turn: env.NewMutex(m.opt.Env)}
+	s.tables.id, s.tables.waits = s.id, &s.waits
 	m.sessions = append(m.sessions, s)
 	return s
 }
@@ -119,6 +123,7 @@ func (s *Session) close() error {
 	if err != nil && s.m.opt.Engine.Err() == nil {
 		return err
 	}
+	s.UnlockTables()
 	s.m.mu.Lock()
 	for i := range s.m.sessions {
 		if s.m.sessions[i] == s {
@@ -150,6 +155,7 @@ func (s *Session) Begin(opt BeginOptions) error {
 	}
 	opt.Part, opt.Waits = uint32(s.id), &s.waits
 	t.begin(opt)
+	t.locks.side = s.side
 	s.lost = nil
 	s.set(t)
 	return nil
@@ -189,15 +195,17 @@ func (s *Session) Interrupt() {
 		s.cur.killed.Store(true)
 		s.cur.interrupt()
 	}
+	s.m.locks.interrupt(&s.tables)
 }
 
-// interruptForSuspend ends a wait for a lock. [Session.giveWay] follows.
+// interruptForSuspend ends a wait for a lock. [Session.giveWay] follows, and gives back what LockTables has locked.
 func (s *Session) interruptForSuspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cur != nil {
 		s.cur.interrupt()
 	}
+	s.m.locks.interrupt(&s.tables)
 }
 
 // goOn takes the interrupt of Suspend back from a transaction that stays: a wait that comes when
@@ -218,7 +226,7 @@ func (s *Session) Waits() string {
 	t := s.cur
 	switch {
 	case t == nil:
-		return ""
+		return s.m.locks.waits(&s.tables)
 	case t.state.Load() != atSession || s.settling.Load():
 		return "waiting for handler commit"
 	case t.awaits.Load():
@@ -492,6 +500,7 @@ func (s *Session) Wrote() error {
 func (s *Session) giveWay(reason error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	s.m.locks.releaseFrom(&s.tables, 0) // another node gives such locks from now on
 	for s.t != nil && s.t.state.Load() != atSession {
 		t := s.t
 		if t.state.Load() == inDoubt {

@@ -25,6 +25,7 @@ type Table struct {
 	seen    bool // the transaction's snapshot of CSN seenAt can read it
 	seenAt  uint64
 	linked  bool // parents are known
+	changes bool // the transaction has the metadata lock of who changes rows
 	parents []parent
 	watch   *Watch // who watches its rows, or nil
 }
@@ -187,7 +188,7 @@ func (t *Txn) open(n Name) (*Table, error) {
 			return o, nil
 		}
 	}
-	if err := t.lockShared(n); err != nil {
+	if err := t.lockName(n, Shared); err != nil {
 		return nil, err
 	}
 	o := t.place(n)
@@ -210,8 +211,8 @@ func (t *Txn) open(n Name) (*Table, error) {
 	return o, nil
 }
 
-// lockShared takes the metadata lock of who uses a table. Its wait ends with the time of the statement.
-func (t *Txn) lockShared(n Name) error {
+// lockName takes the metadata lock of who uses a table, or changes its rows. Its wait ends with the time of the statement.
+func (t *Txn) lockName(n Name, mode MetadataMode) error {
 	limit, limited := t.metadataWait, false
 	if t.until != nil {
 		if until := t.until(); until > 0 {
@@ -220,7 +221,7 @@ func (t *Txn) lockShared(n Name) error {
 			limit = min(limit, left)
 		}
 	}
-	err := t.m.locks.acquire(&t.locks, n, Shared, limit)
+	err := t.m.locks.acquire(&t.locks, n, mode, limit)
 	if limited && errors.Is(err, lock.ErrTimeout) {
 		return lock.ErrTimeLimit
 	}

@@ -245,7 +245,7 @@ func (s *Session) AwaitUnwatched(n Name) error {
 	if err != nil {
 		return err
 	}
-	return s.leave(t.unwatched(n))
+	return s.leave(t.m.unwatched(&t.locks, t.owns, n, t.metadataWait))
 }
 
 // WatchedError says that a definition cannot be changed as long as somebody watches the table,
@@ -258,19 +258,19 @@ func (e *WatchedError) Error() string { return "txn: " + e.Name.String() + " is 
 // unwatched waits until nobody else watches a table: a request for a metadata lock would
 // keep all from using it meanwhile. Errors: as of AwaitUnwatched; 1213 for who watches a table, and
 // has it for itself or is waited for by the other.
-func (t *Txn) unwatched(n Name) error {
-	e := t.m.opt.Env
-	deadline := e.Monotonic() + t.metadataWait
-	defer t.m.notWaiting(t.owns)
+func (m *Manager) unwatched(o *metadataOwner, owns *Watch, n Name, limit time.Duration) error {
+	e := m.opt.Env
+	deadline := e.Monotonic() + limit
+	defer m.notWaiting(owns)
 	for {
-		switch w := t.m.watching(n); {
-		case w == nil || w == t.owns:
+		switch w := m.watching(n); {
+		case w == nil || w == owns:
 			return nil
-		case t.owns == nil && len(t.locks.tickets) > 0:
+		case owns == nil && len(o.tickets) > 0:
 			return &WatchedError{n}
-		case t.owns != nil && (t.locks.holds(t.owns.name, Exclusive) || !t.m.mayAwait(t.owns, w)):
+		case owns != nil && (o.holds(owns.name, Exclusive) || !m.mayAwait(owns, w)):
 			return lock.ErrDeadlock
-		case t.locks.interrupted.Load():
+		case o.interrupted.Load():
 			return lock.ErrInterrupted
 		case e.Monotonic() >= deadline:
 			return lock.ErrTimeout
@@ -302,11 +302,11 @@ func (m *Manager) notWaiting(w *Watch) {
 	}
 }
 
-// watched reports whether somebody else watches one of the tables that are locked to be changed.
-func (t *Txn) watched(locks []lockWanted) bool {
+// watchedBeside reports whether somebody who does not own owns watches one of the tables that are locked to be changed.
+func (m *Manager) watchedBeside(owns *Watch, locks []lockWanted) bool {
 	for _, l := range locks {
 		if l.mode == Exclusive {
-			if w := t.m.watching(l.name); w != nil && w != t.owns {
+			if w := m.watching(l.name); w != nil && w != owns {
 				return true
 			}
 		}

@@ -1,0 +1,70 @@
+package txn
+
+import (
+	"errors"
+	"time"
+
+	"github.com/triremedb/trireme/engine/storage/lock"
+)
+
+// TableLock is a table of LOCK TABLES.
+type TableLock struct {
+	Name  Name
+	Write bool
+}
+
+// LockTables locks tables for the session, over its transactions, until UnlockTables: with Write nobody else uses them, else
+// nobody else changes their rows, and what others have changed is committed, or rolled back. The session's transactions that begin
+// from now on are not kept out, nor are those of sessions that Join it. Each wait lasts for limit at most. ended is asked first, for an Interrupt
+// of before. Nothing is locked after
+// an error: 1205, 1213, 1317, the reason of Manager.Suspend, which unlocks them, too; *WatchedError if the session has some locked already.
+//
+// REQUIRES: the session has no transaction.
+func (s *Session) LockTables(tables []TableLock, limit time.Duration, ended func() error) error {
+	locks := make([]lockWanted, 0, 2*len(tables))
+	for _, t := range tables {
+		mode := NoWrite
+		if t.Write {
+			mode = Exclusive
+		}
+		locks = append(locks, lockWanted{t.Name, mode}, lockWanted{Name{Schema: t.Name.Schema}, Shared})
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if err := s.m.Suspended(); err != nil {
+		return err
+	}
+	s.tables.interrupted.Store(false)
+	if err := ended(); err != nil {
+		return err
+	}
+	s.side = s.id
+	s.tables.side = s.side
+	before := len(s.tables.tickets)
+	err := s.m.lockNames(&s.tables, nil, locks, limit)
+	if err != nil {
+		s.m.locks.releaseFrom(&s.tables, before)
+	}
+	if suspended := s.m.Suspended(); suspended != nil && errors.Is(err, lock.ErrInterrupted) && ended() == nil {
+		err = suspended
+	}
+	return err
+}
+
+// UnlockTables gives back all that LockTables has locked, or only one table.
+func (s *Session) UnlockTables(only ...Name) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if len(only) == 0 {
+		s.side = 0
+		s.m.locks.releaseFrom(&s.tables, 0)
+		return
+	}
+	for _, n := range only {
+		s.m.locks.releaseName(&s.tables, n)
+	}
+}
+
+// Join makes the transactions that the session begins from now on work for another session: they are not kept out by the tables
+// that it has locked.
+func (s *Session) Join(of *Session) { s.side = of.side }

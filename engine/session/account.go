@@ -323,6 +323,9 @@ func (s *Session) mayUse(schema string) error { return s.privileges().MayUse(sch
 // mayRun is asked before a query or change runs, also from a cached plan: errors 1142
 // and 1143; under LOCK TABLES 1099.
 func (s *Session) mayRun(uses []plan.Use, kind string, st ast.Node) error {
+	if s.shared.commits && slices.ContainsFunc(uses, func(u plan.Use) bool { return u.Changed }) {
+		return s.mayChangeRows()
+	}
 	if s.trx.tables.held {
 		for i := range uses {
 			if u := &uses[i]; u.Changed {

@@ -268,6 +268,10 @@ func rowsMetadataLocks(q *virtualRows) error {
 		switch {
 		case l.Name.Table != "" && l.Mode == txn.Shared:
 			mode = "SHARED_READ"
+		case l.Name == txn.CommitLock:
+			kind = "COMMIT"
+		case l.Name == txn.BackupLock:
+			kind = "BACKUP LOCK"
 		case l.Name.Table == "":
 			kind = "SCHEMA"
 			if l.Mode == txn.Shared {

@@ -54,9 +54,10 @@ type Session struct {
 	id   uint64
 	info ConnectionInfo // changed under mu, by the session's task: others ask whose
 
-	eng *storage.Engine
-	txn *txn.Session
-	trx transactionState
+	eng    *storage.Engine
+	txn    *txn.Session
+	trx    transactionState
+	shared sharedLocks
 
 	token  commitToken // of the transaction that is begun next
 	readAs struct {    // what reads may miss, if the door has said it
@@ -213,6 +214,7 @@ func (s *Session) connect() error {
 	}
 	ended := s.txn != nil && s.trx.active
 	if s.txn != nil {
+		s.unlockAll()
 		_ = s.txn.Close() // of an engine that is gone
 		s.trx.end()
 	}
@@ -299,7 +301,7 @@ func (s *Session) findSchema(name string) (string, types.CollationID, error) {
 // session has set or prepared is forgotten, but who and where it is stays, with the roles of SET ROLE, as in MySQL.
 func (s *Session) Reset() error {
 	err := s.endTransaction()
-	s.unlockTables()
+	s.unlockAll()
 	acl := s.acl
 	s.forget()
 	s.acl = acl
@@ -312,7 +314,7 @@ func (s *Session) ChangeUser(info ConnectionInfo) error {
 	if err := s.endTransaction(); err != nil {
 		return s.clientError(err)
 	}
-	s.unlockTables()
+	s.unlockAll()
 	if info.Disconnect == nil {
 		info.Disconnect = s.info.Disconnect
 	}
@@ -331,6 +333,7 @@ func (s *Session) Close() error {
 		err = s.txn.Close()
 		s.txnMu(func() { s.txn = nil })
 	}
+	s.shared.since.Store(0)
 	s.forgetPrepared()
 	s.m.locks.releaseAll(s.id)
 	s.share.End()

@@ -458,8 +458,11 @@ func (s *Session) flush(ctx context.Context, st *ast.Flush) error {
 	if err := s.privileges().Needs(priv.Reload, dynamic...); err != nil {
 		return err
 	}
-	if st.ReadLock || st.Export {
-		return notSupported("FLUSH TABLES WITH READ LOCK")
+	switch {
+	case st.Export:
+		return notSupported("FLUSH TABLES FOR EXPORT")
+	case st.ReadLock:
+		return s.readLock(ctx, st.Tables)
 	}
 	if err := s.implicitCommit(ctx); err != nil {
 		return err

@@ -244,6 +244,8 @@ func (s *Session) dispatchRare(ctx context.Context, st ast.Statement) (Outcome, 
 		return out, s.runLockTables(ctx, st)
 	case *ast.UnlockTables:
 		return out, s.runUnlockTables(ctx)
+	case *ast.InstanceLock:
+		return out, s.runInstanceLock(st)
 	case *ast.LoadData:
 		return s.runLoadData(ctx, st)
 	case *ast.Call:

@@ -3,7 +3,10 @@ package session
 import (
 	"context"
 	"slices"
+	"sync/atomic"
+	"time"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
@@ -18,6 +21,13 @@ import (
 type lockedTables struct {
 	held bool
 	list []lockedTable
+}
+
+// sharedLocks are those of FLUSH TABLES WITH READ LOCK, and of LOCK INSTANCE FOR BACKUP.
+type sharedLocks struct {
+	commits, instance bool
+	// since is when commits were locked, on the clock of env; 0: they are not. Any task may look.
+	since atomic.Int64
 }
 
 type lockedTable struct {
@@ -67,6 +77,9 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 		return err
 	}
 	s.unlockTables()
+	if err := s.mayLockTables(st); err != nil {
+		return err
+	}
 	if err := s.pointDefinitions(); err != nil {
 		return err
 	}
@@ -104,6 +117,14 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 	return nil
 }
 
+// mayLockTables refuses WRITE under FLUSH TABLES WITH READ LOCK: 1223.
+func (s *Session) mayLockTables(st *ast.LockTables) error {
+	if slices.ContainsFunc(st.Locks, func(l ast.TableLock) bool { return l.Write }) {
+		return s.mayChangeRows()
+	}
+	return nil
+}
+
 // holdTables locks tables, and looks whether they are still there: others may have dropped them meanwhile. Errors: 1146, 1205, 1213,
 // 1317; 1053, this node does not lead.
 func (s *Session) holdTables(ctx context.Context, tables []lockedTable) error {
@@ -128,10 +149,117 @@ func (s *Session) lockTables(tables []lockedTable) error {
 
 // unlockTables ends LOCK TABLES.
 func (s *Session) unlockTables() {
-	s.trx.tables = lockedTables{}
-	if s.txn != nil {
-		s.txn.UnlockTables()
+	if s.txn != nil && len(s.trx.tables.list) > 0 {
+		names := make([]txn.Name, len(s.trx.tables.list))
+		for i, t := range s.trx.tables.list {
+			names[i] = txn.Name{Schema: t.schema, Table: t.name}
+		}
+		s.txn.UnlockTables(names...)
 	}
+	s.trx.tables = lockedTables{}
+}
+
+// unlockShared ends FLUSH TABLES WITH READ LOCK, or LOCK INSTANCE.
+func (s *Session) unlockShared(held *bool, n txn.Name) {
+	if *held && s.txn != nil {
+		s.txn.UnlockTables(n)
+	}
+	*held = false
+}
+
+// unlockAll gives back all that the session has locked for longer than a transaction: COM_RESET_CONNECTION, COM_CHANGE_USER.
+func (s *Session) unlockAll() {
+	s.unlockTables()
+	s.unlockCommits()
+	s.unlockShared(&s.shared.instance, txn.BackupLock)
+}
+
+// readLock is FLUSH TABLES WITH READ LOCK: nobody commits until UNLOCK TABLES, so that what the group has executed and what tables
+// hold stay as they are, for who copies both. Others' changes wait at their commit. FLUSH TABLES t WITH READ LOCK is LOCK TABLES t READ.
+func (s *Session) readLock(ctx context.Context, tables []ast.TableName) error {
+	switch {
+	case s.info.ReadOnly:
+		return newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement: "+
+			"changes come from the leader. Use the main port, or START TRANSACTION WITH CONSISTENT SNAPSHOT without FLUSH TABLES WITH READ LOCK")
+	case s.trx.tables.held:
+		return newError(1192, "HY000", "Can't execute the given command because you have active locked tables or an active transaction")
+	}
+	if len(tables) > 0 {
+		st := &ast.LockTables{}
+		for _, t := range tables {
+			st.Locks = append(st.Locks, ast.TableLock{Table: t})
+		}
+		return s.runLockTables(ctx, st)
+	}
+	if err := s.implicitCommit(ctx); err != nil || s.shared.commits {
+		return err
+	}
+	if err := s.txn.LockShared(txn.CommitLock, s.seconds(varLockWait), s.waitEnded); err != nil {
+		return err
+	}
+	s.shared.commits = true
+	if err := s.leads(); err != nil {
+		s.unlockCommits()
+		return err
+	}
+	since := int64(max(1, s.env.Monotonic()))
+	s.shared.since.Store(since)
+	if limit := time.Duration(s.m.global(varReadLockLimit).n) * time.Second; limit > 0 {
+		s.env.Go("read lock", func() { s.limitReadLock(since, limit) })
+	}
+	return nil
+}
+
+// readLockPoll is how often is looked whether commits are still locked.
+const readLockPoll = time.Second
+
+// limitReadLock ends the session that has locked commits since a time for longer than the limit: nobody writes meanwhile. Its client
+// hears of it, and does not go on with what it copies.
+func (s *Session) limitReadLock(since int64, limit time.Duration) {
+	for s.shared.since.Load() == since {
+		left := time.Duration(since) + limit - s.env.Monotonic()
+		if left <= 0 {
+			s.kill(true)
+			return
+		}
+		env.Sleep(s.env, min(left, readLockPoll))
+	}
+}
+
+// unlockCommits ends FLUSH TABLES WITH READ LOCK.
+func (s *Session) unlockCommits() {
+	s.shared.since.Store(0)
+	s.unlockShared(&s.shared.commits, txn.CommitLock)
+}
+
+// mayChangeRows is asked before anything is changed, which FLUSH TABLES WITH READ LOCK of the session itself is in the way of. Error: 1223.
+func (s *Session) mayChangeRows() error {
+	if s.shared.commits {
+		return newError(1223, "HY000", "Can't execute the query because you have a conflicting read lock")
+	}
+	return nil
+}
+
+// runInstanceLock is LOCK INSTANCE FOR BACKUP and UNLOCK INSTANCE: nobody changes definitions meanwhile.
+func (s *Session) runInstanceLock(st *ast.InstanceLock) error {
+	if err := s.privileges().Needs(priv.Super, "BACKUP_ADMIN"); err != nil {
+		return err
+	}
+	switch {
+	case st.Unlock:
+		s.unlockShared(&s.shared.instance, txn.BackupLock)
+		return nil
+	case s.info.ReadOnly:
+		return newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement: "+
+			"definitions are changed by the leader. Use the main port")
+	case s.shared.instance:
+		return nil
+	}
+	if err := s.txn.LockShared(txn.BackupLock, s.seconds(varLockWait), s.waitEnded); err != nil {
+		return err
+	}
+	s.shared.instance = true
+	return s.leads()
 }
 
 // follow locks what a list of tables will be beside what it is, before definitions change, and returns what unlocks those that are
@@ -153,10 +281,7 @@ func (l *lockedTables) follow(s *Session, next lockedTables) (done func(changed 
 		drop, keep := more, before
 		if changed {
 			drop, keep = before, next.list
-			if s.trx.tables = next; !next.held {
-				s.unlockTables()
-				return
-			}
+			s.trx.tables = next
 		}
 		for _, t := range drop {
 			if !slices.ContainsFunc(keep, t.same) {
@@ -265,6 +390,7 @@ func (s *Session) mayLock(schema, name string) error {
 
 // runUnlockTables is UNLOCK TABLES.
 func (s *Session) runUnlockTables(ctx context.Context) error {
+	s.unlockCommits() // as in MySQL, a transaction goes on
 	if !s.trx.tables.held {
 		return nil
 	}

@@ -341,8 +341,11 @@ func (s *Session) unchanged(ctx context.Context) error {
 
 // mayDefine is asked before a statement that changes definitions, accounts or what lies under tables. It commits what
 // is under way, so that what counts is whether the session's transactions are read-only, not what the one before was or SET
-// TRANSACTION has said of the next. Error: 1792.
+// TRANSACTION has said of the next. Errors: 1223, 1792.
 func (s *Session) mayDefine(ctx context.Context) error {
+	if err := s.mayChangeRows(); err != nil {
+		return err
+	}
 	if !s.opt.readOnly {
 		return nil
 	}

@@ -64,8 +64,15 @@ type metadataSlot struct {
 	_     [48]byte // to its own cache line
 }
 
-// Name is the name of a table, or of a schema if Table is empty.
+// Name is the name of a table, or of a schema if Table is empty. Names without a schema are of what all share.
 type Name struct{ Schema, Table string }
+
+var (
+	// CommitLock is locked in SharedWrite by who commits changes, until they are visible, and in NoWrite by FLUSH TABLES WITH READ LOCK.
+	CommitLock = Name{Table: "commit"}
+	// BackupLock is locked in SharedWrite by who changes definitions, and in NoWrite by LOCK INSTANCE FOR BACKUP.
+	BackupLock = Name{Table: "backup"}
+)
 
 // MetadataMode is a mode of metadata locks.
 type MetadataMode uint8
@@ -144,7 +151,7 @@ func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, lim
 		return nil
 	}
 	s := l.shard(n)
-	if mode == Shared && l.slot(o).grant(o, n, s) || mode == SharedWrite && l.slot(o).upgrade(o, n) {
+	if mode <= SharedWrite && l.slot(o).grant(o, n, s, mode) {
 		return nil
 	}
 	s.mu.Lock()
@@ -281,16 +288,26 @@ func (l *metadataLocks) slot(o *metadataOwner) *metadataSlot {
 	return &l.slots[o.id%metadataSlots]
 }
 
-// grant takes a lock in Shared, or returns false if somebody may be in the way.
-func (k *metadataSlot) grant(o *metadataOwner, n Name, s *metadataShard) bool {
+// grant takes a lock in Shared or SharedWrite, or makes the owner's one in Shared one in SharedWrite, or returns false if somebody
+// may be in the way.
+func (k *metadataSlot) grant(o *metadataOwner, n Name, s *metadataShard, mode MetadataMode) bool {
 	k.mu.Lock()
 	// Whoever asks for more counts first and looks into the slot then.
 	if s.exclusive.Load() > 0 {
 		k.mu.Unlock()
 		return false
 	}
+	if mode == SharedWrite {
+		for _, t := range o.tickets {
+			if t.name == n && t.inSlot {
+				t.mode = mode
+				k.mu.Unlock()
+				return true
+			}
+		}
+	}
 	t := o.ticket()
-	*t = ticket{owner: o, name: n, shard: s, mode: Shared, granted: true, inSlot: true, next: k.first}
+	*t = ticket{owner: o, name: n, shard: s, mode: mode, granted: true, inSlot: true, next: k.first}
 	if k.first != nil {
 		k.first.prev = t
 	}
@@ -298,19 +315,6 @@ func (k *metadataSlot) grant(o *metadataOwner, n Name, s *metadataShard) bool {
 	k.mu.Unlock()
 	o.tickets = append(o.tickets, t)
 	return true
-}
-
-// upgrade makes the owner's lock on a name, if the slot has it, one in SharedWrite, or returns false as grant does.
-func (k *metadataSlot) upgrade(o *metadataOwner, n Name) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, t := range o.tickets {
-		if t.name == n && t.inSlot && t.shard.exclusive.Load() == 0 {
-			t.mode = SharedWrite
-			return true
-		}
-	}
-	return false
 }
 
 // release releases a lock that is in the slot, and returns false if it is not there.

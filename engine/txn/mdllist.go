@@ -46,6 +46,10 @@ func (l *metadataLocks) waits(o *metadataOwner) string {
 	switch {
 	case o.waiting == nil:
 		return ""
+	case o.waiting.object.name == CommitLock:
+		return "Waiting for commit lock"
+	case o.waiting.object.name == BackupLock:
+		return "Waiting for backup lock"
 	case o.waiting.object.name.Table == "":
 		return "Waiting for schema metadata lock"
 	}

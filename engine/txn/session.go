@@ -123,7 +123,7 @@ func (s *Session) close() error {
 	if err != nil && s.m.opt.Engine.Err() == nil {
 		return err
 	}
-	s.UnlockTables()
+	s.unlock()
 	s.m.mu.Lock()
 	for i := range s.m.sessions {
 		if s.m.sessions[i] == s {
@@ -355,6 +355,11 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 		return 0, s.refused(err)
 	}
 	if err = t.endStatement(); err == nil && t.changed() {
+		if err = s.m.locks.acquire(&t.locks, CommitLock, SharedWrite, t.metadataWait); errors.Is(err, lock.ErrInterrupted) && t.Killed() == nil {
+			err = nil // for Suspend's sake
+		}
+	}
+	if err == nil && t.changed() {
 		err = s.m.Suspended()
 	}
 	switch {

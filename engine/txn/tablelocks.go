@@ -2,6 +2,7 @@ package txn
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/triremedb/trireme/engine/storage/lock"
@@ -16,8 +17,8 @@ type TableLock struct {
 // LockTables locks tables for the session, over its transactions, until UnlockTables: with Write nobody else uses them, else
 // nobody else changes their rows, and what others have changed is committed, or rolled back. The session's transactions that begin
 // from now on are not kept out, nor are those of sessions that Join it. Each wait lasts for limit at most. ended is asked first, for an Interrupt
-// of before. Nothing is locked after
-// an error: 1205, 1213, 1317, the reason of Manager.Suspend, which unlocks them, too; *WatchedError if the session has some locked already.
+// of before. Nothing is locked after an error: 1205, 1213, 1317, the reason of Manager.Suspend, which unlocks them, too; *WatchedError
+// if the session has some locked already.
 //
 // REQUIRES: the session has no transaction.
 func (s *Session) LockTables(tables []TableLock, limit time.Duration, ended func() error) error {
@@ -29,6 +30,16 @@ func (s *Session) LockTables(tables []TableLock, limit time.Duration, ended func
 		}
 		locks = append(locks, lockWanted{t.Name, mode}, lockWanted{Name{Schema: t.Name.Schema}, Shared})
 	}
+	return s.lockForSession(locks, limit, ended)
+}
+
+// LockShared locks CommitLock or BackupLock for the session, as LockTables does tables: nobody else commits, or changes definitions,
+// and who did so has ended.
+func (s *Session) LockShared(n Name, limit time.Duration, ended func() error) error {
+	return s.lockForSession([]lockWanted{{n, NoWrite}}, limit, ended)
+}
+
+func (s *Session) lockForSession(locks []lockWanted, limit time.Duration, ended func() error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if err := s.m.Suspended(); err != nil {
@@ -51,18 +62,26 @@ func (s *Session) LockTables(tables []TableLock, limit time.Duration, ended func
 	return err
 }
 
-// UnlockTables gives back all that LockTables has locked, or only one table.
-func (s *Session) UnlockTables(only ...Name) {
+// UnlockTables gives back what LockTables has locked of some tables, and their schemas with the last of them.
+func (s *Session) UnlockTables(tables ...Name) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	if len(only) == 0 {
-		s.side = 0
-		s.m.locks.releaseFrom(&s.tables, 0)
-		return
-	}
-	for _, n := range only {
+	for _, n := range tables {
 		s.m.locks.releaseName(&s.tables, n)
 	}
+	for i := len(s.tables.tickets) - 1; i >= 0; i-- {
+		if n := s.tables.tickets[i].name; n.Table == "" && !slices.ContainsFunc(s.tables.tickets, func(t *ticket) bool { return t.name.Table != "" && t.name.Schema == n.Schema }) {
+			s.m.locks.releaseName(&s.tables, n)
+			i = len(s.tables.tickets)
+		}
+	}
+}
+
+// unlock gives back all that the session has locked.
+func (s *Session) unlock() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.m.locks.releaseFrom(&s.tables, 0)
 }
 
 // Join makes the transactions that the session begins from now on work for another session: they are not kept out by the tables

@@ -278,7 +278,8 @@ func (w *world) useRegisters(n *node, s *txn.Session, rng *rand.Rand, y *try) er
 	return nil
 }
 
-// hear waits until a client may be told that a key is taken.
+// hear waits until a client may be told that a key is taken: as a session does, that this node has led until then is asked last,
+// for the read point may be one of the next leader, which has what the transaction has not seen.
 func (w *world) hear(n *node, s *txn.Session, k taken) error {
 	g := n.node
 	if g == nil {
@@ -288,6 +289,9 @@ func (w *world) hear(n *node, s *txn.Session, k taken) error {
 		return err
 	}
 	if _, err := g.ReadPoint(group.ReadOptions{Wait: time.Second}); err != nil {
+		return err
+	}
+	if err := s.Wrote(); err != nil {
 		return err
 	}
 	k.ended = w.history.now()

@@ -342,7 +342,7 @@ func (s *Session) mayRun(uses []plan.Use, kind string, st ast.Node) error {
 	for i := range uses {
 		u := &uses[i]
 		if u.View != "" {
-			if err := s.mayRead(u); err != nil {
+			if err := s.mayUseBelow(u, kind); err != nil {
 				return err
 			}
 			continue
@@ -365,9 +365,9 @@ func (s *Session) mayRun(uses []plan.Use, kind string, st ast.Node) error {
 	return nil
 }
 
-// mayRead checks what a view reads: by the privileges of its definer, or of who asks.
+// mayUseBelow checks what a view reads, or what an INSERT changes through it: by the privileges of its definer, or of who asks.
 // Errors: 1356, 1449.
-func (s *Session) mayRead(u *plan.Use) error {
+func (s *Session) mayUseBelow(u *plan.Use, kind string) error {
 	schema, name, _ := strings.Cut(u.View, ".")
 	h, err := s.eng.Catalog.OpenTable(s.txn.Trx(), schema, name)
 	if err != nil {
@@ -388,7 +388,12 @@ func (s *Session) mayRead(u *plan.Use) error {
 		}
 		a = k.set.Active(id, "", of.DefaultRoles)
 	}
-	if a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT") != nil {
+	if u.Changed && (kind == "INSERT" || kind == "REPLACE") {
+		err = mayChange(a, u, kind, &ast.Insert{})
+	} else {
+		err = a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT")
+	}
+	if err != nil {
 		return newError(1356, "HY000", "View '%s' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them", u.View)
 	}
 	return nil

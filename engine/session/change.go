@@ -57,6 +57,11 @@ func (s *Session) compileChange(c *compiled, env *plan.Env, l *schemaCatalog, st
 		if err != nil {
 			return err
 		}
+		if t.View != "" {
+			if info, err = s.throughView(l, env, info, t.ViewSchema, t.View); err != nil {
+				return err
+			}
+		}
 		x := changeTarget{info: info, assigned: make([]bool, len(info.columns))}
 		for n := range c.tables {
 			if c.tables[n].keys == info.keys {
@@ -128,6 +133,7 @@ func (s *Session) runChange(ctx context.Context, c *compiled) (Outcome, error) {
 		if err := s.setTarget(&n.targets[i], s.work.open[p.targets[i].table]); err != nil {
 			return Outcome{}, err
 		}
+		n.targets[i].info = p.targets[i].info // which may be that of a view
 	}
 	var err error
 	if p.point != nil {
@@ -469,7 +475,7 @@ func (n *changer) ignored(err error) bool {
 		return false
 	}
 	switch errorNumber(err) {
-	case errnoDuplicate, 1451, 1452, 1048, 3819:
+	case errnoDuplicate, 1451, 1452, 1048, 3819, errnoCheckOption:
 		var e *types.Error
 		errors.As(err, &e)
 		n.s.diag.warn(e)

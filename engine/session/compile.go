@@ -143,7 +143,7 @@ func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
 	if err != nil {
 		return plan.Source{}, err
 	}
-	view := &plan.ViewSource{Schema: schema, Name: name, Query: q, QuerySchema: v.Schema}
+	view := &plan.ViewSource{Schema: schema, Name: name, Query: q, QuerySchema: v.Schema, CheckOption: v.CheckOption}
 	for _, c := range catalog.Columns(keys.Table) {
 		view.Columns = append(view.Columns, c.Name)
 	}

@@ -44,6 +44,8 @@ const (
 	errnoReadOnlyServer = 1290
 	errnoInterrupted    = 1317
 	errnoNoDefault      = 1364
+	errnoCheckOption    = 1369
+	errnoNoViewDefault  = 1423
 	errnoTimeout        = 3024
 	errnoEntryFailed    = 3101
 )

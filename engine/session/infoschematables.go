@@ -322,7 +322,7 @@ func rowsViews(q *virtualRows) error {
 		if q.s.privileges().TableMask(t.def.Schema, t.def.Name)&priv.ShowView == 0 {
 			text = "" // it tells of tables that need not be known to who reads the view
 		}
-		q.row("def", t.def.Schema, t.def.Name, text, check, "NO", v.Definer.Name+"@"+v.Definer.Host, security, v.Client, v.Connection)
+		q.row("def", t.def.Schema, t.def.Name, text, check, yesNo(isUpdatable(&v, q.s.viewNamed, viewsDeep)), v.Definer.Name+"@"+v.Definer.Host, security, v.Client, v.Connection)
 		return nil
 	})
 }

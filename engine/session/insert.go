@@ -14,7 +14,8 @@ import (
 type insertPlan struct {
 	table     int // in compiled.tables
 	info      *tableInfo
-	positions []int // of the columns that are given, in order
+	view      *changedView // that the statement names instead of the table, or nil
+	positions []int        // of the columns that are given, in order
 	given     []bool
 	rows      [][]insertValue // VALUES; nil with a query
 	refers    bool            // a value reads a column of its row
@@ -54,14 +55,20 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 	if err != nil {
 		return err
 	}
-	if src.Table == nil {
-		return newError(1471, "HY000", "The target table %s of the INSERT is not insertable-into", st.Table.Name)
+	var view *changedView
+	if src.View != nil {
+		if view, err = l.changedView(src.View); err != nil {
+			return err
+		}
 	}
-	info, err := s.m.tableInfo(src.Table.Keys)
+	if src.Table == nil && view == nil {
+		return notInsertable(st.Table.Name)
+	}
+	info, err := s.insertInfo(env, src.Table, view)
 	if err != nil {
 		return err
 	}
-	p := &insertPlan{info: info, replace: st.Replace, ignore: st.Ignore, strict: s.x.Mode&types.ModeStrict != 0, given: make([]bool, len(info.columns))}
+	p := &insertPlan{info: info, view: view, replace: st.Replace, ignore: st.Ignore, strict: s.x.Mode&types.ModeStrict != 0, given: make([]bool, len(info.columns))}
 	for i := range c.tables {
 		if c.tables[i].keys == info.keys {
 			p.table = i
@@ -73,6 +80,9 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 	c.insert, c.snapshots = p, st.Query != nil && !st.Creates
 	target := len(c.uses)
 	c.uses = append(c.uses, plan.Use{Schema: schema, Table: st.Table.Name, Columns: p.names(), Changed: true})
+	if view != nil {
+		c.uses = append(c.uses, view.uses(p.positions)...)
+	}
 	scope := &insertScope{columnScope: columnScope{keys: info.keys}, variables: env.Variables, p: p}
 	scope.Opt = env.Options
 	scope.ignore = st.Ignore
@@ -106,12 +116,41 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 		return err
 	}
 	for _, a := range p.update {
-		c.uses[target].Assigned = append(c.uses[target].Assigned, info.columns[a.position].Name)
+		c.uses[target].Assigned = append(c.uses[target].Assigned, p.view.nameOf(a.position, info.keys))
+		for n, w := target+1, p.view; w != nil; n, w = n+1, w.below {
+			c.uses[n].Assigned = append(c.uses[n].Assigned, w.below.nameOf(a.position, info.keys))
+		}
 	}
 	if len(p.reads) > 0 {
 		c.uses = append(c.uses, plan.Use{Schema: schema, Table: st.Table.Name, Columns: p.reads})
 	}
 	return nil
+}
+
+// insertInfo is what an INSERT into a table, or through a view, needs of the table.
+func (s *Session) insertInfo(env *plan.Env, t *plan.TableSource, view *changedView) (*tableInfo, error) {
+	if view == nil {
+		return s.m.tableInfo(t.Keys)
+	}
+	info, err := s.m.tableInfo(view.keys)
+	if err != nil {
+		return nil, err
+	}
+	checks, err := view.checks(env)
+	return info.through(view.schema+"."+view.name, checks), err
+}
+
+// find is the position of the column that a name means in the statement, or -1.
+func (p *insertPlan) find(table, name string) int {
+	switch {
+	case p.view == nil && (table == "" || table == p.info.keys.Name):
+		return p.info.position(name)
+	case p.view != nil && (table == "" || table == p.view.name):
+		if at := p.view.column(name); at >= 0 {
+			return p.view.position(at)
+		}
+	}
+	return -1
 }
 
 // schemaOf is the schema of a table's name.
@@ -127,9 +166,16 @@ func (s *Session) schemaOf(t ast.TableName) (string, error) {
 
 // columns works out which columns are given.
 func (p *insertPlan) columns(st *ast.Insert) error {
+	all := p.info.visible
+	if p.view != nil {
+		var err error
+		if all, err = p.view.insertable(st.Columns == nil); err != nil {
+			return err
+		}
+	}
 	if st.Columns == nil || len(st.Columns) == 0 && (st.Query != nil || len(st.Rows) > 0 && len(st.Rows[0]) > 0) {
-		for _, pos := range p.info.visible {
-			if !p.info.columns[pos].Invisible {
+		for _, pos := range all {
+			if p.view != nil || !p.info.columns[pos].Invisible {
 				p.positions = append(p.positions, pos)
 			}
 		}
@@ -138,7 +184,7 @@ func (p *insertPlan) columns(st *ast.Insert) error {
 		}
 	}
 	for _, name := range st.Columns {
-		pos := p.info.position(name)
+		pos := p.find("", name)
 		if pos < 0 {
 			return unknownColumn(&ast.ColumnRef{Name: name}, "field list")
 		}
@@ -157,7 +203,7 @@ func (p *insertPlan) columns(st *ast.Insert) error {
 func (p *insertPlan) names() []string {
 	var list []string
 	for _, pos := range p.positions {
-		list = append(list, p.info.columns[pos].Name)
+		list = append(list, p.view.nameOf(pos, p.info.keys))
 	}
 	return list
 }
@@ -224,10 +270,7 @@ func (p *insertPlan) bindUpdate(scope *insertScope, st *ast.Insert) error {
 	scope.alias, scope.aliases = st.RowAlias, st.ColumnAliases
 	scope.names = p.names()
 	for _, a := range st.OnDuplicate {
-		if a.Column.Table != "" && a.Column.Table != p.info.keys.Name {
-			return unknownColumn(a.Column, "field list")
-		}
-		pos := p.info.position(a.Column.Name)
+		pos := p.find(a.Column.Table, a.Column.Name)
 		if pos < 0 {
 			return unknownColumn(a.Column, "field list")
 		}
@@ -262,7 +305,7 @@ func (p *insertPlan) withReferred(q ast.Query, st *ast.Insert) (with ast.Query, 
 		case ast.Query, *ast.ValuesFunc, *ast.Default:
 			return false
 		case *ast.ColumnRef:
-			own := x.Table == p.info.keys.Name || x.Table == "" && p.info.position(x.Name) >= 0
+			own := x.Table == p.named() || p.find(x.Table, x.Name) >= 0
 			fromRow := st.RowAlias != "" && (x.Table == st.RowAlias || x.Table == "" && slices.Contains(st.ColumnAliases, x.Name))
 			if !own && !fromRow && !selects(sel, x) {
 				more = append(more, ast.SelectItem{Expr: x, Text: x.Name})
@@ -320,7 +363,15 @@ func (p *insertPlan) own(x *ast.ColumnRef, st *ast.Insert) bool {
 	if st.RowAlias != "" && x.Table == "" && slices.Contains(st.ColumnAliases, x.Name) {
 		return false
 	}
-	return (x.Table == p.info.keys.Name || x.Table == "") && p.info.position(x.Name) >= 0
+	return p.find(x.Table, x.Name) >= 0
+}
+
+// named is what the statement calls the table.
+func (p *insertPlan) named() string {
+	if p.view != nil {
+		return p.view.name
+	}
+	return p.info.keys.Name
 }
 
 // aggregates reports whether an expression has an aggregate function that is not in a subquery's.
@@ -416,7 +467,7 @@ func (c *insertScope) Column(ref *ast.ColumnRef) (expr.Node, error) {
 			}
 		}
 	}
-	n, err := c.columnScope.Column(ref)
+	n, err := c.tableColumn(ref, 0)
 	if err == nil && !slices.Contains(c.p.reads, ref.Name) {
 		c.p.reads = append(c.p.reads, ref.Name)
 	}
@@ -442,8 +493,20 @@ func (c *insertScope) queryColumn(ref *ast.ColumnRef) expr.Node {
 
 // newColumn is a column of the new row.
 func (c *insertScope) newColumn(name string) (expr.Node, error) {
-	shifted := columnScope{keys: c.keys, shift: len(c.p.info.columns)}
-	return shifted.Column(&ast.ColumnRef{Name: name})
+	return c.tableColumn(&ast.ColumnRef{Name: name}, len(c.p.info.columns))
+}
+
+// tableColumn is a column of the table, by its name in the statement, in a row that begins at shift.
+func (c *insertScope) tableColumn(ref *ast.ColumnRef, shift int) (expr.Node, error) {
+	if c.p.view == nil {
+		shifted := columnScope{keys: c.keys, shift: shift}
+		return shifted.Column(ref)
+	}
+	pos := c.p.find(ref.Table, ref.Name)
+	if pos < 0 {
+		return nil, unknownColumn(ref, "field list")
+	}
+	return expr.NewColumn(pos+shift, &c.keys.Columns[pos].Type, ref.Name), nil
 }
 
 func (c *insertScope) Values(v *ast.ValuesFunc) (expr.Node, error) {
@@ -457,7 +520,7 @@ func (c *insertScope) Default(d *ast.Default) (expr.Node, error) {
 	if d.Column == nil {
 		return nil, newError(1064, "42000", "DEFAULT cannot stand in an expression")
 	}
-	pos := c.p.info.position(d.Column.Name)
+	pos := c.p.find("", d.Column.Name)
 	if pos < 0 {
 		return nil, unknownColumn(d.Column, "field list")
 	}

@@ -49,6 +49,7 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 	if err := s.setTarget(t, s.work.open[p.table]); err != nil {
 		return Outcome{}, err
 	}
+	t.info = p.info // which may be that of a view
 	n := &s.work.inserter
 	rows, all := len(p.rows), p.allAuto
 	bulk := s.work.rows
@@ -306,7 +307,7 @@ func (n *inserter) ignored(err error) bool {
 		return false
 	}
 	switch number := errorNumber(err); number {
-	case errnoDuplicate, 1452, 1048, 3819, 1364:
+	case errnoDuplicate, 1452, 1048, 3819, 1364, errnoCheckOption:
 		var e *types.Error
 		errors.As(err, &e)
 		n.s.diag.warn(e)
@@ -473,9 +474,11 @@ func (n *inserter) update(d *table.DuplicateError, row []types.Value) error {
 func (n *inserter) finish() Outcome {
 	s := n.s
 	switch {
-	case n.firstID != 0:
+	case n.firstID != 0 && n.p.view.shows(n.p.info.auto):
 		n.out.LastInsertID = n.firstID
 		s.lastInsertID = n.firstID
+	case n.firstID != 0:
+		n.out.LastInsertID = 0 // as in MySQL: a view without the column
 	case !n.changed || s.work.setInsertID: // nothing has happened, or what LAST_INSERT_ID(n) was given counts
 		n.out.LastInsertID = 0
 	}

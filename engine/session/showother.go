@@ -441,6 +441,9 @@ func (s *Session) checksum(schema, name string) (uint64, error) {
 		}
 		defer s.eng.Trx.CloseSnapshot(&view)
 		h, err := s.eng.Tables.NewWorker().Hash(o.Table(), &view.Snapshot, s.interrupted)
+		if h.Rows == 0 {
+			return 0, err // as in MySQL, no rows
+		}
 		return types.HashBytes(0, []byte(h.String())) & math.MaxUint32, err
 	}()
 	return sum, s.endWork(s.out.ctx, err, false)

@@ -25,6 +25,7 @@ type tableInfo struct {
 	auto      int // position of the AUTO_INCREMENT column, or -1
 	types     []*types.Type
 	parents   []foreignKey // that the table's rows refer to
+	view      string       // schema.name of the view through which it is changed, or empty
 }
 
 // columnInfo is a column as rows are built.
@@ -37,10 +38,22 @@ type columnInfo struct {
 	onUpdate  bool // ON UPDATE CURRENT_TIMESTAMP
 }
 
-// tableCheck is a CHECK constraint that is enforced.
+// tableCheck is a CHECK constraint that is enforced, or the condition of a view WITH CHECK OPTION, which must be true.
 type tableCheck struct {
-	name string
+	name string // of a view with its schema
 	expr expr.Node
+	view bool
+}
+
+// failed is the error of a row for which the expression has a value; nil: it may be.
+func (c *tableCheck) failed(v types.Value) error {
+	switch {
+	case c.view && (v.IsNull() || isFalse(v)):
+		return newError(errnoCheckOption, "HY000", "CHECK OPTION failed '%s'", c.name)
+	case !c.view && !v.IsNull() && isFalse(v):
+		return newError(3819, "HY000", "Check constraint '%s' is violated.", c.name)
+	}
+	return nil
 }
 
 // evaluates reports whether building a row evaluates expressions over it.
@@ -110,7 +123,7 @@ func newTableInfo(keys *record.Schema) (*tableInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		i.checks = append(i.checks, tableCheck{c.Name, n})
+		i.checks = append(i.checks, tableCheck{name: c.Name, expr: n})
 	}
 	i.parents = foreignKeys(keys)
 	return i, nil

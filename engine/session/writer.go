@@ -117,6 +117,9 @@ func (s *Session) rowDefault(i *tableInfo, p int, row []types.Value) (types.Valu
 		return types.Null, nil
 	}
 	err := newError(errnoNoDefault, "HY000", "Field '%s' doesn't have a default value", col.Name)
+	if i.view != "" {
+		err = newError(errnoNoViewDefault, "HY000", "Field of view '%s' underlying table doesn't have a default value", i.view)
+	}
 	if s.strict() {
 		return types.Null, err
 	}
@@ -170,8 +173,8 @@ func (s *Session) completeRow(i *tableInfo, row []types.Value) error {
 		if err != nil {
 			return err
 		}
-		if !v.IsNull() && isFalse(v) {
-			return newError(3819, "HY000", "Check constraint '%s' is violated.", i.checks[k].name)
+		if err := i.checks[k].failed(v); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -41,6 +41,7 @@ type modification struct {
 type throughView struct {
 	schema, alias string
 	rel           *relation
+	use           *Use // of the view
 }
 
 // assignment is column = value, resolved; value is nil for DEFAULT.
@@ -157,7 +158,7 @@ func (m *modification) changeThrough(v *visible, rel *relation) error {
 			return types.NewError(1393, "Can not modify more than one base table through a join view '%s.%s'", v.use.Schema, v.use.Table)
 		}
 	}
-	m.through = append(m.through, throughView{v.schema, v.table, rel})
+	m.through = append(m.through, throughView{v.schema, v.table, rel, v.use})
 	return nil
 }
 
@@ -370,10 +371,14 @@ func (m *modification) change(s *sub) (*Change, error) {
 	s = m.arrange(s)
 	c := &Change{Query: *p.finish(s.node)}
 	for _, rel := range m.targets {
-		c.Targets = append(c.Targets, Target{
+		t := Target{
 			Table: rel.table, RowKey: s.layout.pos[rel.rowKey], First: s.layout.pos[rel.column(visiblePositions(rel)[0])],
 			Positions: visiblePositions(rel),
-		})
+		}
+		if i := slices.IndexFunc(m.through, func(v throughView) bool { return v.rel == rel }); i >= 0 {
+			t.ViewSchema, t.View = m.through[i].use.Schema, m.through[i].use.Table
+		}
+		c.Targets = append(c.Targets, t)
 	}
 	for _, a := range m.sets {
 		set := Set{Target: a.target, Column: a.pos}

@@ -39,6 +39,7 @@ type ViewSource struct {
 	// QuerySchema is the schema in which unqualified names of the query are found.
 	QuerySchema string
 	Algorithm   ViewAlgorithm
+	CheckOption string // CASCADED, LOCAL or empty
 }
 
 // ViewAlgorithm is ALGORITHM of CREATE VIEW.
@@ -167,6 +168,8 @@ func (c *Change) ReadsBesides() bool {
 // Target is a table whose rows are changed.
 type Target struct {
 	Table *Table
+	// ViewSchema and View are the name of the view in FROM by which an UPDATE changes it, or empty.
+	ViewSchema, View string
 	// RowKey is the column of Root that has the row's clustered key, as bytes; NULL
 	// where an outer join has found no row.
 	RowKey int

@@ -21,6 +21,7 @@ import (
 type stall struct {
 	since time.Duration // when the first call that took too long began; 0: the disk is well
 	seen  time.Duration // when one was seen that takes too long, last
+	last  time.Duration // when was looked
 	handOvers
 }
 
@@ -45,9 +46,20 @@ func (c *core) stalled() time.Duration {
 // begins notes that a call to the disk begins.
 func (w *writer) begins() { w.since.Store(max(1, int64(w.n.env.Monotonic()))) }
 
+// stoodStill leaves the time out of a call in which this process did not run itself: stopped, frozen with its container or machine.
+func (w *writer) stoodStill(took time.Duration) {
+	if since := w.since.Load(); since != 0 {
+		w.since.CompareAndSwap(since, min(since+int64(took), int64(w.n.env.Monotonic())))
+	}
+}
+
 // tick looks whether the disk answers, and hands over if that has to be.
 func (s *stall) tick(t *raftTask, now time.Duration) {
 	s.handOvers.tick(t)
+	if gap := now - s.last; s.last != 0 && gap >= t.n.opt.stallLimit()/2 {
+		t.n.writer.stoodStill(gap)
+	}
+	s.last = now
 	took := t.n.stalled()
 	if took == 0 {
 		s.isWell(t, now)

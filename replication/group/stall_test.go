@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -187,6 +190,56 @@ func TestStalledAndNeeded(t *testing.T) {
 			for _, n := range r.nodes {
 				if n.node == nil {
 					n.start()
+				}
+			}
+			last, err := insert(r.leader(nil).node, 100)
+			if err != nil {
+				t.Error(err)
+			}
+			r.alike(last)
+		})
+	}
+}
+
+// logged notes the messages of a log.
+type logged struct {
+	slog.Handler
+	texts *[]string
+}
+
+func (l logged) Handle(_ context.Context, r slog.Record) error {
+	*l.texts = append(*l.texts, r.Message)
+	return nil
+}
+func (l logged) Enabled(context.Context, slog.Level) bool { return true }
+func (l logged) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l logged) WithGroup(string) slog.Handler            { return l }
+
+// A process that was stopped, with its container or machine, while a call to its disk was under way has no disk that does not answer:
+// who is told so replaces a member that is well.
+func TestStoppedIsNoStall(t *testing.T) {
+	for seed := range race.Fewer(uint64(4), 1) {
+		var texts []string
+		hosts := map[uint64]*simenv.Host{}
+		simulate(t, seed, 3, simnettest.Options{}, func(o *group.Options) {
+			if hosts[o.ID] == nil {
+				hosts[o.ID] = o.Env.(*simenv.Sim).NewHost()
+			}
+			o.Env, o.Log = hosts[o.ID], slog.New(logged{slog.DiscardHandler, &texts})
+		}, func(r *simRig) {
+			l := r.leader(nil)
+			createFruit(t, l.node)
+			slow := l.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Name: "binlog.*", Delay: 5300 * time.Millisecond})
+			r.sim.Go("client", func() { _, _ = insert(l.node, 1) })
+			env.Sleep(r.sim, 100*time.Millisecond)
+			slow.Stop() // of the next calls
+			hosts[l.id].Pause(false)
+			env.Sleep(r.sim, 5*time.Second)
+			hosts[l.id].Resume()
+			env.Sleep(r.sim, 5*time.Second)
+			for _, text := range texts {
+				if strings.Contains(text, "the disk of the log") {
+					t.Errorf("seed %d: %s", seed, text)
 				}
 			}
 			last, err := insert(r.leader(nil).node, 100)

@@ -338,6 +338,12 @@ func restore(cfg *config.Config, b *backup.Backup, until, logDir string) (last u
 	}}
 	if logDir != "" {
 		l, group, done, openErr := openLog(logDir)
+		if errors.Is(openErr, log.ErrMissingFile) {
+			// What a node's log needs then is not what who has lost a group needs: it may be the last copy.
+			where, _, _ := strings.Cut(openErr.Error(), ";")
+			return 0, fmt.Errorf("--log: %s. Keep it, and name the directory of another member's data, or leave --log out to restore up to transaction %d",
+				where, b.Info.Last)
+		}
 		if openErr != nil {
 			return 0, fmt.Errorf("--log: %w", openErr)
 		}

@@ -191,8 +191,9 @@ func (s *Session) forget() {
 	}
 	s.setCollation(clientCollation(s.info.Collation))
 	if s.info.ReadOnly {
-		s.assign(variables["trireme_read_consistency"], varValue{n: uint64(Local)})
-		s.opt.consistency = Local
+		begins := s.m.global(varReadPort)
+		s.assign(variables["trireme_read_consistency"], begins)
+		s.opt.consistency = Consistency(begins.n)
 	}
 	if s.info.IgnoreSpace {
 		s.setVar("sql_mode", varValue{n: s.opt.sqlMode | modeIgnoreSpace})

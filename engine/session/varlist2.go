@@ -23,6 +23,7 @@ func transactionVariables() []*variable {
 		readOnly("transaction_read_only"), readOnly("tx_read_only"),
 		enumVar("trireme_read_consistency", both, 0, "STRONG", "AT_LEAST", "BOUNDED", "LOCAL").
 			onApply(func(s *Session, x varValue) { s.opt.consistency = Consistency(x.n) }),
+		enumVar("trireme_read_port_consistency", inGlobal, uint64(Local), "STRONG", "AT_LEAST", "BOUNDED", "LOCAL"),
 		uintVar("trireme_read_bound", both, 1000, 0, math.MaxUint32).
 			onApply(func(s *Session, x varValue) { s.opt.readBound = time.Duration(x.n) * time.Millisecond }),
 		uintVar("trireme_read_wait", both, 5000, 1, math.MaxUint32).

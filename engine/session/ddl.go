@@ -176,7 +176,7 @@ func (s *Session) definitionEnv(schema string) (*catalog.Env, error) {
 		return nil, err
 	}
 	strict := s.x.Mode&types.ModeStrict != 0
-	env := &catalog.Env{Collation: of.Collation, Strict: strict, NoEngineSubstitution: s.opt.sqlMode&modeNoEngineSubstitution != 0,
+	env := &catalog.Env{Collation: of.Collation, Strict: strict, NoEngineSubstitution: s.opt.sqlMode&modeNoEngineSubstitution != 0, InnoDBOnly: s.value(varInnoDBOnly).n != 0,
 		ForeignKeyChecks: s.opt.foreignKeys, Typer: typer{s}, Now: types.Timestamp(s.x.Now.UnixMicro()),
 		Types: &types.Context{Mode: s.x.Mode, Location: s.x.Location, Today: s.x.Today}, Warn: s.diag.add,
 		Table: func(schema, name string) (*record.Table, error) {

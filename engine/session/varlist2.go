@@ -24,6 +24,7 @@ func transactionVariables() []*variable {
 		enumVar("trireme_read_consistency", both, 0, "STRONG", "AT_LEAST", "BOUNDED", "LOCAL").
 			onApply(func(s *Session, x varValue) { s.opt.consistency = Consistency(x.n) }),
 		enumVar("trireme_read_port_consistency", inGlobal, uint64(Local), "STRONG", "AT_LEAST", "BOUNDED", "LOCAL"),
+		boolVar("trireme_innodb_only", both, false),
 		uintVar("trireme_read_bound", both, 1000, 0, math.MaxUint32).
 			onApply(func(s *Session, x varValue) { s.opt.readBound = time.Duration(x.n) * time.Millisecond }),
 		uintVar("trireme_read_wait", both, 5000, 1, math.MaxUint32).

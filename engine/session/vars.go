@@ -95,13 +95,14 @@ func init() {
 	varUserConnections = variables["max_user_connections"]
 	varMaxExecution, varLockWait, varRowLockWait = variables["max_execution_time"], variables["lock_wait_timeout"], variables["innodb_lock_wait_timeout"]
 	varReadLockLimit, varReadPort = variables["trireme_read_lock_limit"], variables["trireme_read_port_consistency"]
+	varInnoDBOnly = variables["trireme_innodb_only"]
 	varStrictOptions, varRequireKey = variables["innodb_strict_mode"], variables["sql_require_primary_key"]
 	varDeadlocks = variables["innodb_print_all_deadlocks"]
 	varRecursion, varSlowLog = variables["cte_max_recursion_depth"], variables["slow_query_log"]
 }
 
 // Those that statements look at often.
-var varAutoIncrement, varAutoOffset, varMaxExecution, varLockWait, varReadLockLimit, varReadPort, varRowLockWait, varRecursion, varOnlineLog, varSlowLog, varUserConnections,
+var varAutoIncrement, varAutoOffset, varMaxExecution, varLockWait, varReadLockLimit, varReadPort, varInnoDBOnly, varRowLockWait, varRecursion, varOnlineLog, varSlowLog, varUserConnections,
 	varStrictOptions, varRequireKey, varDeadlocks *variable
 
 // findVariable returns the variable of a name. Error: 1193.

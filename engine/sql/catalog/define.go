@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,6 +19,8 @@ type Env struct {
 	// date; nil stands for the defaults.
 	Types                *types.Context
 	NoEngineSubstitution bool
+	// InnoDBOnly says that engines which MySQL has and InnoDB does as well for are refused as others are.
+	InnoDBOnly bool
 	AnyKeyLength         bool // not strict: keys that are too long are cut
 	ForeignKeyChecks     bool // foreign_key_checks
 	RequirePrimaryKey    bool // sql_require_primary_key
@@ -254,11 +257,17 @@ func rowBytes(t *types.Type) int64 {
 	return t.MaxBytes()
 }
 
-// engines are the storage engines that a statement may name without an error.
-func knownEngine(name string) bool { return strings.EqualFold(name, "InnoDB") }
+// substituted are engines of MySQL and MariaDB whose tables InnoDB holds as well, in small letters. Of others, which discard rows or
+// hold them elsewhere, nobody expects that.
+var substituted = []string{"myisam", "memory", "heap", "archive", "csv", "mrg_myisam", "merge", "aria"}
 
 func (d *definer) engine(name string) error {
-	if knownEngine(name) {
+	if strings.EqualFold(name, "InnoDB") {
+		return nil
+	}
+	if !d.env.InnoDBOnly && slices.Contains(substituted, strings.ToLower(name)) {
+		d.env.LaxOptions = true // those that follow are that engine's
+		d.warn(errorf(1266, "Using storage engine InnoDB for table '%s'", d.t.Name))
 		return nil
 	}
 	unknown := errorf(1286, "Unknown storage engine '%s'", name)

@@ -337,6 +337,9 @@ func (p *planner) resolveValues(v *ast.Values, around *scope) (*query, error) {
 	q := &query{block: b, outer: colSet{}}
 	s := queryScope(around, q)
 	for i, row := range v.Rows {
+		if len(row) == 0 {
+			return nil, types.NewError(3942, "Each row of a VALUES clause must have at least one column, unless when used as source in an INSERT statement.")
+		}
 		if len(row) != len(v.Rows[0]) {
 			return nil, types.NewError(1136, "Column count doesn't match value count at row %d", i+1)
 		}

@@ -12,6 +12,13 @@ func (r *reader) create() Statement {
 	}
 	l, t := r.mark()
 	if r.accept("TABLE") || r.accept("TEMPORARY", "TABLE") {
+		if s := r.tableOfQuery(); s != nil || r.err != nil {
+			return s
+		}
+		r.back(l, t)
+		if !r.accept("TABLE") {
+			r.accept("TEMPORARY", "TABLE")
+		}
 		return r.tableWithDefaults()
 	}
 	v := &CreateView{OrReplace: r.accept("OR", "REPLACE")}
@@ -239,6 +246,42 @@ func (r *reader) intoVars() Statement {
 		s.Into = into
 	default:
 		r.failWith(syntaxError(r.sql, start, 0))
+	}
+	r.tok = token{kind: tEOF, start: len(r.sql), end: len(r.sql)}
+	return s
+}
+
+// tableOfQuery parses CREATE TABLE t (SELECT ..), which the grammar knows without the brackets only. What has other brackets, or
+// in them what belongs to one SELECT of a UNION, is the grammar's.
+func (r *reader) tableOfQuery() Statement {
+	r.accept("IF", "NOT", "EXISTS")
+	r.tableName()
+	open := r.tok.start
+	if r.err != nil || !r.acceptOp("(") || !r.is("SELECT") {
+		r.err = nil
+		return nil
+	}
+	ends := false // an ORDER BY or LIMIT is in the brackets
+	for depth := 0; !r.atEnd() && (depth > 0 || !r.isOp(")")); r.advance() {
+		switch {
+		case r.isOp("("):
+			depth++
+		case r.isOp(")"):
+			depth--
+		case depth == 0 && (r.is("ORDER") || r.is("LIMIT")):
+			ends = true
+		}
+	}
+	shut := r.tok.start
+	if !r.acceptOp(")") || ends && !r.atEnd() {
+		return nil
+	}
+	t := r.text
+	t.clean = blank(blank(t.clean, open, open+1), shut, shut+1)
+	s, err := parseByGrammar(t)
+	if err != nil {
+		r.failWith(err)
+		return nil
 	}
 	r.tok = token{kind: tEOF, start: len(r.sql), end: len(r.sql)}
 	return s

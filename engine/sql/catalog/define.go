@@ -20,12 +20,12 @@ type Env struct {
 	Types                *types.Context
 	NoEngineSubstitution bool
 	// InnoDBOnly says that engines which MySQL has and InnoDB does as well for are refused as others are.
-	InnoDBOnly bool
-	AnyKeyLength         bool // not strict: keys that are too long are cut
-	ForeignKeyChecks     bool // foreign_key_checks
-	RequirePrimaryKey    bool // sql_require_primary_key
-	LaxOptions           bool // innodb_strict_mode is off: options that do not fit are passed over
-	Typer                Typer
+	InnoDBOnly        bool
+	AnyKeyLength      bool // not strict: keys that are too long are cut
+	ForeignKeyChecks  bool // foreign_key_checks
+	RequirePrimaryKey bool // sql_require_primary_key
+	LaxOptions        bool // innodb_strict_mode is off: options that do not fit are passed over
+	Typer             Typer
 	// Table returns a table that a foreign key refers to, or nil if there is none.
 	Table func(schema, name string) (*record.Table, error)
 	// Now is the statement's time, the initial value of a column that is added with
@@ -78,7 +78,7 @@ func (d *definer) comment(text string, most int, number uint16, what, name strin
 }
 
 // Define makes the definition of a new table in a schema from CREATE TABLE without
-// LIKE. extra are columns that a SELECT gives, put behind those of the statement (a
+// LIKE. extra are columns that a SELECT gives, in its order behind those of the statement that it does not give (a
 // column of the statement with the same name takes its place). Errors: MySQL's.
 func Define(env *Env, schema string, st *ast.CreateTable, extra []record.Column) (*record.Table, error) {
 	d := &definer{env: env, isNew: true, nullable: map[string]bool{}, explicitNull: map[string]bool{}, t: &record.Table{Schema: schema, Name: st.Table.Name,
@@ -90,12 +90,25 @@ func Define(env *Env, schema string, st *ast.CreateTable, extra []record.Column)
 		return nil, err
 	}
 	for i := range st.Columns {
+		if slices.ContainsFunc(extra, func(c record.Column) bool { return dict.Fold(c.Name) == dict.Fold(st.Columns[i].Name) }) {
+			continue
+		}
 		if err := d.addColumn(&st.Columns[i], -1); err != nil {
 			return nil, err
 		}
 	}
 	for i := range extra {
-		if dict.FindColumn(d.t, extra[i].Name) != nil {
+		typed := false
+		for k := range st.Columns { // all, of which a second one is refused
+			if dict.Fold(st.Columns[k].Name) != dict.Fold(extra[i].Name) {
+				continue
+			}
+			typed = true
+			if err := d.addColumn(&st.Columns[k], -1); err != nil {
+				return nil, err
+			}
+		}
+		if typed {
 			continue
 		}
 		c := extra[i]

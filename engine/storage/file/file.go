@@ -44,6 +44,9 @@ var (
 	// ErrNoSpace: the file system or the quota is full. The statement that
 	// needed the space fails; the engine goes on. It wraps the system's error.
 	ErrNoSpace = errors.New("no space left")
+	// ErrNoDescriptors: the process, or the system, has no file descriptor left. Nothing has been
+	// opened or made. Disk.OnScarce has it tried again. It wraps the system's error.
+	ErrNoDescriptors = errors.New("no file descriptor left")
 	// ErrLocked: another process, or another opener in this one, holds the lock.
 	ErrLocked = errors.New("locked by another process")
 	// ErrCrashed: the simulated machine has lost power. Only simfile returns it.

@@ -23,7 +23,8 @@ const (
 type Disk struct {
 	root     string
 	stats    Stats
-	datasync func(fd int) error // fdatasync, but for tests
+	datasync func(fd int) error                                   // fdatasync, but for tests
+	scarce   func(name string, err error, times int) (again bool) // nil: it is not tried again
 }
 
 var _ FS = (*Disk)(nil)
@@ -60,7 +61,7 @@ func (d *Disk) Open(name string, opt OpenOptions) (File, error) {
 	if opt.Exclusive {
 		flags |= os.O_EXCL
 	}
-	f, direct, err := openFile(path, flags, opt.Direct)
+	f, direct, err := d.openFile(name, path, flags, opt.Direct)
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
@@ -78,16 +79,16 @@ func (d *Disk) Open(name string, opt OpenOptions) (File, error) {
 }
 
 // openFile opens path, with O_DIRECT if asked for and possible.
-func openFile(path string, flags int, direct bool) (*os.File, bool, error) {
+func (d *Disk) openFile(name, path string, flags int, direct bool) (*os.File, bool, error) {
 	if direct {
-		f, err := os.OpenFile(path, flags|unix.O_DIRECT, filePerm)
+		f, err := d.open(name, path, flags|unix.O_DIRECT)
 		if !errors.Is(err, unix.EINVAL) {
 			return f, err == nil, err
 		}
 		// Refused for O_DIRECT's sake, but Linux has made the file by then.
 		flags &^= os.O_EXCL
 	}
-	f, err := os.OpenFile(path, flags, filePerm)
+	f, err := d.open(name, path, flags)
 	return f, false, err
 }
 
@@ -138,7 +139,7 @@ func (d *Disk) List(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(path)
+	entries, err := patiently(d, dir, func() ([]os.DirEntry, error) { return os.ReadDir(path) })
 	if err != nil {
 		return nil, pathError("list", dir, err)
 	}
@@ -196,7 +197,7 @@ func (d *Disk) SyncDir(dir string) error {
 
 func (d *Disk) syncDir(path, dir string) error {
 	d.stats.DirSyncs.Add(1)
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	f, err := d.open(dir, path, os.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return pathError("sync directory", dir, err)
 	}
@@ -274,7 +275,7 @@ func readHolder(f *os.File) string {
 }
 
 // pathError names the operation and the file; nil stays nil. A full disk becomes
-// ErrNoSpace.
+// ErrNoSpace, a lack of file descriptors ErrNoDescriptors.
 func pathError(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -298,6 +299,9 @@ func cause(err error) error {
 	}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	if isScarce(err) {
+		return fmt.Errorf("%w: %w", ErrNoDescriptors, err)
 	}
 	return err
 }

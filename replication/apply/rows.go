@@ -207,14 +207,15 @@ func (w *worker) retry(j *job, o *opened, kind event.Type, err error) error {
 	return nil
 }
 
-// again repeats what has failed for want of room until it succeeds, fails for another
+// again repeats what has failed for want of room, or of file descriptors, until it succeeds, fails for another
 // reason, or the applier stops. Every change is whole or not at all, so nothing has
 // to be taken back.
 func (w *worker) again(err error, try func() error) error {
 	a := w.a
 	for waited := false; ; waited = true {
 		full := errors.Is(err, file.ErrNoSpace)
-		if !full && !errors.Is(err, undo.ErrTooManyTransactions) || a.eng.Err() != nil {
+		waits := full || errors.Is(err, undo.ErrTooManyTransactions) || errors.Is(err, file.ErrNoDescriptors)
+		if !waits || a.eng.Err() != nil {
 			if waited {
 				a.setFull(false)
 			}

@@ -197,12 +197,15 @@ type checkedData struct {
 	dir string
 }
 
+// defaultOpenFiles is innodb_open_files of a node that is given none.
+const defaultOpenFiles = 4000
+
 func checkData(root file.FS, pool int64, report func(string)) (d checkedData, err error) {
 	home, err := provision.OpenHome(root)
 	if err != nil {
 		return d, err
 	}
-	eng, err := storage.Open(storage.Options{FS: home.Data(), Env: env.Real(), BufferPoolSize: pool, PurgeTasks: -1})
+	eng, err := storage.Open(storage.Options{FS: home.Data(), Env: env.Real(), BufferPoolSize: pool, PurgeTasks: -1, OpenFiles: node.OpenFiles(defaultOpenFiles)})
 	if err != nil {
 		return d, err
 	}

@@ -125,7 +125,7 @@ var Sections = []Section{
 		{Name: "innodb_flush_log_at_timeout", Kind: Duration, Default: "1s", Min: milli, Max: 2700 * second, Doc: "How often redo is written; commits do not wait for it."},
 		{Name: "innodb_flush_method", Default: "fsync", Choices: []string{"fsync", "O_DIRECT"}, Doc: "O_DIRECT passes by the system's cache."},
 		{Name: "innodb_lock_wait_timeout", Kind: Duration, Default: "50s", Min: second, Max: 1073741824 * second, Doc: "How long a statement waits for a row lock."},
-		{Name: "innodb_open_files", Kind: Number, Default: "4000", Min: 10, Max: 1<<31 - 1, Doc: "Files open at a time."},
+		{Name: "innodb_open_files", Kind: Number, Default: "4000", Min: 10, Max: 1<<31 - 1, Doc: "Files of tables that are kept open, if the process may have so many file descriptors."},
 		{Name: "innodb_io_capacity", Kind: Number, Default: "2000", Min: 100, Max: 1 << 30, Doc: "Pages written each second in the background."},
 		{Name: "innodb_io_capacity_max", Kind: Number, Default: "20000", Min: 100, Max: 1 << 30, Doc: "The same when there is need."},
 		{Name: "innodb_purge_threads", Kind: Number, Default: "2", Min: 1, Max: 32, Doc: "Tasks that remove old row versions."},

@@ -122,6 +122,7 @@ var Metrics = []Metric{
 	{"trireme_purge_failing", "purge_failing", Gauge, 1, "1 while the last round of purge ended with an error, or undo is set aside"},
 	{"trireme_purge_undo_streams_set_aside", "purge_undo_set_aside", Gauge, 1, "undo streams that purge passes over since a page is damaged: rebuild the node"},
 	{"trireme_tablespaces_open", "Innodb_tablespaces_open", Gauge, 1, "tablespaces in use"},
+	{"trireme_tablespace_files_limit", "", Gauge, 1, "how many of them are kept open, apart from those in use: innodb_open_files, or what the process may have"},
 	{"trireme_tablespace_files_open", "Innodb_num_open_files", Gauge, 1, "files of tablespaces that are open"},
 	{"trireme_page_read_errors_total", "page_read_errors", Counter, 1, "reads of pages that ended with an error of the disk: what needed them failed"},
 	{"trireme_tablespace_bytes", "Innodb_tablespace_bytes", Gauge, 1, "size of the tablespaces in use"},
@@ -200,6 +201,9 @@ var Metrics = []Metric{
 	{"trireme_memory_limit_bytes", "", Gauge, 1, "what the process may use: memory_limit, or the limit of its container; absent if nobody says"},
 	{"process_cpu_seconds_total", "", Counter, 1, "processor time of the process"},
 	{"process_open_fds", "", Gauge, 1, "open files of the process"},
+	{"process_max_fds", "", Gauge, 1, "descriptors that the process may have (RLIMIT_NOFILE)"},
+	{"trireme_descriptors_refused_total", "", Counter, 1, "clients' connections that were refused for want of file descriptors"},
+	{"trireme_descriptors_awaited_total", "", Counter, 1, "times that a file could not be opened for want of file descriptors, and was tried again a moment later"},
 	{"go_goroutines", "", Gauge, 1, "tasks of the process"},
 	{"go_heap_bytes", "", Gauge, 1, "memory of Go's heap, without pages of the buffer pool"},
 }

@@ -235,7 +235,7 @@ func TestPasswordFlood(t *testing.T) {
 // TestNoRoom: who comes while descriptors are kept for files is told that there are too many connections.
 func TestNoRoom(t *testing.T) {
 	var room atomic.Bool
-	r := serve(t, func(o *Options, _ *fake) { o.HasRoom = func(net.Conn) bool { return room.Load() } })
+	r := serve(t, func(o *Options, _ *fake) { o.HasRoom = func(net.Conn, int) bool { return room.Load() } })
 	for _, want := range []int{1040, 0} {
 		nc := dialFrom(t, "127.0.0.1", r.addr)
 		if n := greeted(t, nc); int(n) != want {

@@ -83,11 +83,12 @@ func (c *conn) dial(ctx context.Context, target *Target, h *Handover) (*upstream
 	if err != nil {
 		return nil, nil, err
 	}
-	if !c.s.opt.HasRoom(nc) {
+	if !c.s.opt.HasRoom(nc, c.s.Held()) {
 		_ = nc.Close()
 		c.s.counts.tooMany.Add(1)
 		return nil, nil, errTooMany
 	}
+	nc = c.s.hold(nc)
 	up := &upstream{member: target.Member, nc: nc, rw: nc}
 	up.r = packetReader{src: nc, seq: &up.seq, max: maxHandshake}
 	deadline, _ := ctx.Deadline()

@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/internal/socket"
 	"github.com/triremedb/trireme/internal/trace"
 	"github.com/triremedb/trireme/server/auth"
 )
@@ -68,8 +69,9 @@ type Options struct {
 	// MaxConnections is max_connections, which may change; one more place is for an
 	// administrator. nil: 151.
 	MaxConnections func() int
-	// HasRoom says whether the process has descriptors for a connection; nil: it has.
-	HasRoom        func(net.Conn) bool
+	// HasRoom says whether the process has a descriptor for a connection besides those that the server
+	// holds; nil: it has.
+	HasRoom        func(nc net.Conn, held int) bool
 	ConnectTimeout time.Duration // connect_timeout: 10 s
 	// Traced says that somebody takes traces, so that a traceparent in a text's last comment is looked
 	// for.
@@ -105,8 +107,10 @@ type Server struct {
 	from      map[string]int // of newcomers, by their address
 	admitted  int            // of conns, those that have a session or are forwarded
 	reserved  int            // and those that have the administrator's place
+	upstreams int            // connections to other members
 	listeners map[net.Listener]struct{}
 	stopping  bool
+	said      socket.Rarely // that no connection could be accepted
 	stop      chan struct{}
 	tasks     sync.WaitGroup
 }
@@ -125,7 +129,7 @@ func New(opt Options) *Server {
 		opt.MaxConnections = func() int { return 151 }
 	}
 	if opt.HasRoom == nil {
-		opt.HasRoom = func(net.Conn) bool { return true }
+		opt.HasRoom = func(net.Conn, int) bool { return true }
 	}
 	if opt.ConnectTimeout == 0 {
 		opt.ConnectTimeout = 10 * time.Second
@@ -165,8 +169,10 @@ func (s *Server) Serve(l net.Listener, port Port) error {
 		if errors.Is(err, net.ErrClosed) || s.isStopping() {
 			return nil
 		}
-		// Out of file descriptors, or a caller that is gone already.
-		s.opt.Log.Warn("accepting a connection", "error", err)
+		// Out of file descriptors, or a caller that is gone already. It is tried again at once, and need not be said each time.
+		if s.said.Now() {
+			s.opt.Log.Warn("accepting a connection", "error", err)
+		}
 		select {
 		case <-s.stop:
 			return nil
@@ -186,7 +192,7 @@ var errTooMany = &types.Error{Number: 1040, State: "08004", Message: "Too many c
 // accept starts a connection's task, or says that there are too many.
 func (s *Server) accept(nc net.Conn, port Port) {
 	c := newConn(s, nc, port)
-	limit, room := s.opt.MaxConnections(), s.opt.HasRoom(nc)
+	limit, room := s.opt.MaxConnections(), s.opt.HasRoom(nc, s.Held())
 	s.mu.Lock()
 	full := !room || s.newcomers >= maxNewcomers || s.from[c.address] >= maxFrom || s.admitted >= limit && s.reserved > 0
 	if s.stopping {

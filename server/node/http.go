@@ -97,7 +97,7 @@ func (n *Node) serveHTTP() {
 		ConnContext: withSeat, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: httpStreams, MaxReceiveBufferPerConnection: 128 << 10, MaxReceiveBufferPerStream: 64 << 10,
 			SendPingTimeout: httpAnswer, PingTimeout: httpAnswer / 2, WriteByteTimeout: httpAnswer / 2}}
-	l := newEitherPort(n.web, httpConnections, config, n.log)
+	l := newEitherPort(n.web, int(n.descriptors.web), config, n.log)
 	n.tasks.Add(1)
 	go func() {
 		defer n.tasks.Done()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/triremedb/trireme/internal/socket"
 	"github.com/triremedb/trireme/server/auth"
 )
 
@@ -28,7 +29,8 @@ type eitherPort struct {
 	accepted chan net.Conn
 	done     chan struct{}
 	closing  sync.Once
-	failed   error // of Accept, set before done is closed
+	failed   error         // of Accept, set before done is closed
+	said     socket.Rarely // that no connection could be accepted
 }
 
 // newEitherPort takes so many connections of a listener at a time.
@@ -48,7 +50,9 @@ func (p *eitherPort) accept() {
 			return
 		case err != nil:
 			// Out of file descriptors, or a caller that is gone already: it passes.
-			p.log.Warn("accepting a connection of the HTTP port", "error", err)
+			if p.said.Now() {
+				p.log.Warn("accepting a connection of the HTTP port", "error", err)
+			}
 			select {
 			case <-p.done:
 				return

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/internal/socket"
 	"github.com/triremedb/trireme/server/metrics"
 )
 
@@ -36,6 +37,7 @@ func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	n.expiryMetrics(m)
 	n.usersMetrics(m)
 	processMetrics(m)
+	n.descriptors.metrics(m)
 	if n.memory > 0 {
 		m.Set("trireme_memory_limit_bytes", float64(n.memory))
 	}
@@ -168,6 +170,9 @@ func processMetrics(m *metrics.Writer) {
 	}
 	if list, err := os.ReadDir("/proc/self/fd"); err == nil {
 		m.Set("process_open_fds", float64(len(list)))
+	}
+	if limit := socket.Numbers(); limit != 0 {
+		m.Set("process_max_fds", float64(limit))
 	}
 	m.Set("go_goroutines", float64(runtime.NumGoroutine()))
 	heap := []rmetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}

@@ -86,6 +86,8 @@ type Node struct {
 	audit     *slog.Logger
 	auditFile *os.File // nil: the log
 
+	descriptors descriptors
+
 	ready    chan struct{} // closed when clients are let in
 	stopping chan struct{}
 	stopOnce sync.Once
@@ -125,7 +127,9 @@ func (n *Node) open() (err error) {
 	if n.dir, err = filepath.Abs(n.cfg.String("datadir")); err != nil {
 		return err
 	}
+	n.shareDescriptors()
 	fs := file.OS(n.dir)
+	fs.OnScarce(n.scarce)
 	if err := fs.MkdirAll("."); err != nil {
 		return fmt.Errorf("datadir: %w", err)
 	}
@@ -154,8 +158,10 @@ func (n *Node) open() (err error) {
 	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o700)); err != nil {
 		return fmt.Errorf("temporary files: %w", err)
 	}
-	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: file.OS(tmp), Backend: &backend{n},
-		Variables: n.cfg.Variables(), StatementMemory: n.statements, Panicked: n.panicked, Slow: n.slow, Deadlock: n.deadlocked, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
+	temporary := file.OS(tmp)
+	temporary.OnScarce(n.scarce)
+	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: temporary, Backend: &backend{n},
+		Variables: n.variables(), StatementMemory: n.statements, Panicked: n.panicked, Slow: n.slow, Deadlock: n.deadlocked, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
 		return err
 	}
 	for _, name := range n.sessions.KeptOnly() {
@@ -202,12 +208,9 @@ func (n *Node) bind() (err error) {
 	}
 	n.main, n.reads, n.web = listen("port"), listen("read_only_port"), listen("http_port")
 	n.programs = listen("grpc_port")
-	for _, l := range []*net.Listener{&n.web, &n.programs} {
-		if *l != nil {
-			*l = &roomy{*l, n.hasRoom}
-		}
+	if n.programs != nil {
+		n.programs = &programsPort{n.programs, n}
 	}
-	n.warnOfDescriptors()
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/buffer"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/internal/socket"
 	"github.com/triremedb/trireme/replication/discovery"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
@@ -96,6 +97,8 @@ func tlsOptions(cfg *config.Config, log *slog.Logger) auth.TLSOptions {
 func transportOptions(cfg *config.Config, log *slog.Logger) (transport.Options, error) {
 	o := transport.Options{Listen: listenAddress(cfg.String("peer_bind"), cfg.Int("peer_port")),
 		Advertise: peerAddress(cfg), LogFormat: group.LogFormat, Build: Version, Logger: log}
+	limit := socket.Numbers()
+	o.MaxConnections, o.MaxNewcomers = shareOut(limit, uint64(cfg.Int("innodb_open_files"))).peers(limit)
 	switch {
 	case cfg.String("peer_tls_cert") != "":
 		o.TLS = &transport.TLS{CertFile: cfg.String("peer_tls_cert"), KeyFile: cfg.String("peer_tls_key"),
@@ -137,7 +140,7 @@ func groupOptions(cfg *config.Config, e env.Env, fs file.FS, log *slog.Logger) g
 		Storage: storage.Options{BufferPoolSize: cfg.Int("innodb_buffer_pool_size"),
 			RedoCapacity: cfg.Int("innodb_redo_log_capacity"), LogBufferSize: int(cfg.Int("innodb_log_buffer_size")),
 			FlushInterval: cfg.Duration("innodb_flush_log_at_timeout"), DirectIO: cfg.String("innodb_flush_method") == "O_DIRECT",
-			LockWait: cfg.Duration("innodb_lock_wait_timeout"), OpenFiles: int(cfg.Int("innodb_open_files")),
+			LockWait: cfg.Duration("innodb_lock_wait_timeout"), OpenFiles: OpenFiles(cfg.Int("innodb_open_files")),
 			Cleaner: buffer.CleanerOptions{IOCapacity: int(cfg.Int("innodb_io_capacity")),
 				IOCapacityMax: int(cfg.Int("innodb_io_capacity_max"))},
 			PurgeTasks: int(cfg.Int("innodb_purge_threads")), UndoTablespaces: int(cfg.Int("innodb_undo_tablespaces")),

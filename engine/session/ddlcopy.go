@@ -47,6 +47,7 @@ func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) 
 	if err != nil {
 		return 0, err
 	}
+	w.Join(s.txn)
 	var made *record.Table
 	s.setHelpers([]*txn.Session{w})
 	defer func() {

@@ -250,6 +250,7 @@ func (b *onlineRebuild) replace(ctx context.Context, seen view) error {
 	if o.Table().Schema != b.keys {
 		return newError(1412, "HY000", "Table definition has changed, please retry transaction")
 	}
+	b.w.Join(s.txn)
 	b.watch.Cut()
 	if _, err := s.txn.Snapshot(); err != nil {
 		return err

@@ -194,7 +194,12 @@ func (s *Session) readLock(ctx context.Context, tables []ast.TableName) error {
 	if err := s.implicitCommit(ctx); err != nil || s.shared.commits {
 		return err
 	}
-	if err := s.txn.LockShared(txn.CommitLock, s.seconds(varLockWait), s.waitEnded); err != nil {
+	limit := time.Duration(s.m.global(varReadLockLimit).n) * time.Second
+	wait := s.seconds(varLockWait)
+	if limit > 0 {
+		wait = min(wait, limit) // nobody commits who comes after it
+	}
+	if err := s.txn.LockShared(txn.CommitLock, wait, s.waitEnded); err != nil {
 		return err
 	}
 	s.shared.commits = true
@@ -204,7 +209,7 @@ func (s *Session) readLock(ctx context.Context, tables []ast.TableName) error {
 	}
 	since := int64(max(1, s.env.Monotonic()))
 	s.shared.since.Store(since)
-	if limit := time.Duration(s.m.global(varReadLockLimit).n) * time.Second; limit > 0 {
+	if limit > 0 {
 		s.env.Go("read lock", func() { s.limitReadLock(since, limit) })
 	}
 	return nil

@@ -241,7 +241,8 @@ func tableLocks(tables ...Name) []lockWanted {
 // not wait for each other in a circle. Where a watch has begun while they were waited for they
 // are given back, and the watch's end is waited for.
 func (t *Txn) lockNames(locks []lockWanted) error {
-	locks = append(locks, lockWanted{BackupLock, SharedWrite})
+	// That of commits first: who reads tables under FLUSH TABLES WITH READ LOCK would wait for this one, and its commit for him.
+	locks = append(locks, lockWanted{BackupLock, SharedWrite}, lockWanted{CommitLock, SharedWrite})
 	return t.m.lockNames(&t.locks, t.owns, locks, t.metadataWait)
 }
 

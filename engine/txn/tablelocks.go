@@ -18,15 +18,17 @@ type TableLock struct {
 // nobody else changes their rows, and what others have changed is committed, or rolled back. The session's transactions that begin
 // from now on are not kept out, nor are those of sessions that Join it. Each wait lasts for limit at most. ended is asked first, for an Interrupt
 // of before. Nothing is locked after an error: 1205, 1213, 1317, the reason of Manager.Suspend, which unlocks them, too; *WatchedError
-// if the session has some locked already.
+// if the session has some locked already. Who locks tables to write keeps off who locks CommitLock: else he would wait for these tables,
+// and their changes for him.
 //
 // REQUIRES: the session has no transaction.
 func (s *Session) LockTables(tables []TableLock, limit time.Duration, ended func() error) error {
-	locks := make([]lockWanted, 0, 2*len(tables))
+	locks := make([]lockWanted, 0, 3*len(tables))
 	for _, t := range tables {
 		mode := NoWrite
 		if t.Write {
 			mode = Exclusive
+			locks = append(locks, lockWanted{CommitLock, SharedWrite})
 		}
 		locks = append(locks, lockWanted{t.Name, mode}, lockWanted{Name{Schema: t.Name.Schema}, Shared})
 	}
@@ -69,6 +71,9 @@ func (s *Session) UnlockTables(tables ...Name) {
 	for _, n := range tables {
 		s.m.locks.releaseName(&s.tables, n)
 	}
+	if s.tables.holds(CommitLock, SharedWrite) && !slices.ContainsFunc(s.tables.tickets, func(t *ticket) bool { return t.mode == Exclusive }) {
+		s.m.locks.releaseName(&s.tables, CommitLock)
+	}
 	for i := len(s.tables.tickets) - 1; i >= 0; i-- {
 		if n := s.tables.tickets[i].name; n.Table == "" && !slices.ContainsFunc(s.tables.tickets, func(t *ticket) bool { return t.name.Table != "" && t.name.Schema == n.Schema }) {
 			s.m.locks.releaseName(&s.tables, n)
@@ -84,6 +89,28 @@ func (s *Session) unlock() {
 	s.m.locks.releaseFrom(&s.tables, 0)
 }
 
-// Join makes the transactions that the session begins from now on work for another session: they are not kept out by the tables
-// that it has locked.
-func (s *Session) Join(of *Session) { s.side = of.side }
+// Join makes the transactions that the session begins from now on work for another session's present one, which waits for them: they
+// are not kept out by what that, or LockTables, has locked, nor by who waits for it.
+func (s *Session) Join(of *Session) {
+	of.turn.Lock()
+	defer of.turn.Unlock()
+	s.side = of.side
+	if of.t == nil {
+		return
+	}
+	if of.t.locks.side == 0 {
+		side := of.m.number()
+		of.m.locks.lockAll()
+		of.t.locks.side = side
+		of.m.locks.unlockAll()
+	}
+	s.side = of.t.locks.side
+}
+
+// number is one that no session has, nor a side of owners of metadata locks.
+func (m *Manager) number() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.made++
+	return m.made
+}

@@ -130,10 +130,7 @@ func (s *Session) runChange(ctx context.Context, c *compiled) (Outcome, error) {
 	n := &s.work.changer
 	n.begin(s, p)
 	for i := range p.targets {
-		if err := s.setTarget(&n.targets[i], s.work.open[p.targets[i].table]); err != nil {
-			return Outcome{}, err
-		}
-		n.targets[i].info = p.targets[i].info // which may be that of a view
+		n.targets[i].set(s.work.open[p.targets[i].table], p.targets[i].info)
 	}
 	var err error
 	if p.point != nil {

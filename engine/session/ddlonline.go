@@ -118,6 +118,7 @@ func (b *onlineRebuild) run(ctx context.Context) (rows uint64, err error) {
 	for _, h := range helpers {
 		h.Join(s.txn)
 	}
+	defer s.txn.Part()
 	s.setHelpers(helpers)
 	seen, err := b.look(readers[0])
 	if err != nil {
@@ -250,7 +251,6 @@ func (b *onlineRebuild) replace(ctx context.Context, seen view) error {
 	if o.Table().Schema != b.keys {
 		return newError(1412, "HY000", "Table definition has changed, please retry transaction")
 	}
-	b.w.Join(s.txn)
 	b.watch.Cut()
 	if _, err := s.txn.Snapshot(); err != nil {
 		return err

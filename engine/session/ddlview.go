@@ -175,29 +175,12 @@ func (s *Session) viewDefinition(schema, name string, st *ast.CreateView) (*reco
 	if st.Definer != nil && !st.Definer.Current {
 		definer = *st.Definer
 	}
-	if st.CheckOption != "" {
-		v := catalog.View{Query: ast.Format(st.Query), Schema: s.schema, Algorithm: st.Algorithm}
-		if !isUpdatable(&v, s.viewNamed, viewsDeep) {
-			return nil, newError(1368, "HY000", "CHECK OPTION on non-updatable view '%s.%s'", schema, name)
-		}
+	if st.CheckOption != "" && !s.isUpdatable(st.Query, s.schema, st.Algorithm == "TEMPTABLE", viewsDeep) {
+		return nil, newError(1368, "HY000", "CHECK OPTION on non-updatable view '%s.%s'", schema, name)
 	}
 	catalog.SetView(def, catalog.View{Query: ast.Format(expandStars(st.Query, q.Columns)), Named: len(st.Columns) > 0, Schema: s.schema, Definer: definer,
 		Invoker: st.Invoker, Algorithm: st.Algorithm, CheckOption: st.CheckOption, Client: "utf8mb4", Connection: collationText(s.x.Collation)})
 	return def, nil
-}
-
-// viewsDeep bounds how many views below one another are looked at.
-const viewsDeep = 64
-
-// viewNamed is the view of a name, if it is one.
-func (s *Session) viewNamed(schema, name string) (v *catalog.View, is bool) {
-	h, err := s.eng.Catalog.OpenTable(s.txn.Trx(), schema, name)
-	if err != nil {
-		return nil, false
-	}
-	defer h.Release()
-	of, is := catalog.ViewOf(h.Table().Schema.Table)
-	return &of, is
 }
 
 // viewColumnName is the name of a view's column. Names of expressions that could be none

@@ -444,10 +444,12 @@ func (s *Session) actOn(a *action, l *childLink, old, after []types.Value) error
 	if err != nil || o == nil {
 		return err
 	}
-	child := &target{}
-	if err := s.setTarget(child, o); err != nil {
+	info, err := s.m.tableInfo(o.Table().Schema)
+	if err != nil {
 		return err
 	}
+	child := &target{}
+	child.set(o, info)
 	var k *foreignKey
 	for i := range child.info.parents {
 		if child.info.parents[i].ID == l.id {

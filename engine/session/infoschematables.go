@@ -310,6 +310,8 @@ func rowsViews(q *virtualRows) error {
 		if !ok {
 			return nil
 		}
+		query, err := catalog.ParseQuery(v.Query, q.s.holdsText)
+		changed := err == nil && q.s.isUpdatable(query, v.Schema, v.Algorithm == "TEMPTABLE", viewsDeep)
 		check := v.CheckOption
 		if check == "" {
 			check = "NONE"
@@ -322,7 +324,7 @@ func rowsViews(q *virtualRows) error {
 		if q.s.privileges().TableMask(t.def.Schema, t.def.Name)&priv.ShowView == 0 {
 			text = "" // it tells of tables that need not be known to who reads the view
 		}
-		q.row("def", t.def.Schema, t.def.Name, text, check, yesNo(isUpdatable(&v, q.s.viewNamed, viewsDeep)), v.Definer.Name+"@"+v.Definer.Host, security, v.Client, v.Connection)
+		q.row("def", t.def.Schema, t.def.Name, text, check, yesNo(changed), v.Definer.Name+"@"+v.Definer.Host, security, v.Client, v.Connection)
 		return nil
 	})
 }

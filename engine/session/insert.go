@@ -376,14 +376,16 @@ func (p *insertPlan) named() string {
 
 // aggregates reports whether an expression has an aggregate function that is not in a subquery's.
 func aggregates(e ast.Expr) bool {
-	found := false
+	return outsideQueries(e, func(n ast.Node) bool { _, ok := n.(*ast.Aggregate); return ok })
+}
+
+// outsideQueries reports whether an expression has a node of a kind that is not in a subquery.
+func outsideQueries(e ast.Expr, kind func(ast.Node) bool) (found bool) {
 	inspect(e, func(n ast.Node) bool {
-		switch n.(type) {
-		case ast.Query:
+		if _, query := n.(ast.Query); query {
 			return false
-		case *ast.Aggregate:
-			found = true
 		}
+		found = found || kind(n)
 		return !found
 	})
 	return found

@@ -46,10 +46,7 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 		return Outcome{}, err
 	}
 	t := &s.work.target
-	if err := s.setTarget(t, s.work.open[p.table]); err != nil {
-		return Outcome{}, err
-	}
-	t.info = p.info // which may be that of a view
+	t.set(s.work.open[p.table], p.info)
 	n := &s.work.inserter
 	rows, all := len(p.rows), p.allAuto
 	bulk := s.work.rows

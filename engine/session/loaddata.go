@@ -129,9 +129,7 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 		return nil, err
 	}
 	t := &s.work.target
-	if err := s.setTarget(t, o); err != nil {
-		return nil, err
-	}
+	t.set(o, p.info)
 	l.n = &inserter{s: s, p: p, t: t, lenient: true, several: true}
 	l.n.step.start(s, p, 0, false)
 	l.reader.emit = l.record

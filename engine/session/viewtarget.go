@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -70,21 +71,12 @@ func (l *schemaCatalog) changedView(v *plan.ViewSource) (*changedView, error) {
 func updatable(q ast.Query, materialized bool) bool {
 	sel, ok := q.(*ast.Select)
 	return ok && !materialized && !sel.Distinct && len(sel.GroupBy) == 0 && sel.Having == nil && sel.Limit == nil && sel.From != nil &&
-		len(sel.Windows) == 0 && !slices.ContainsFunc(sel.Items, func(i ast.SelectItem) bool { return i.Expr != nil && aggregatesOrWindows(i.Expr) })
+		len(sel.Windows) == 0 && !slices.ContainsFunc(sel.Items, func(i ast.SelectItem) bool { return i.Expr != nil && computed(i.Expr) })
 }
 
-func aggregatesOrWindows(e ast.Expr) bool {
-	found := false
-	inspect(e, func(n ast.Node) bool {
-		switch n.(type) {
-		case ast.Query:
-			return false
-		case *ast.Aggregate, *ast.WindowFunc:
-			found = true
-		}
-		return !found
-	})
-	return found
+// computed reports whether an expression is one of several rows.
+func computed(e ast.Expr) bool {
+	return aggregates(e) || outsideQueries(e, func(n ast.Node) bool { _, ok := n.(*ast.WindowFunc); return ok })
 }
 
 // column is the number of a column of the view, or -1.
@@ -257,11 +249,7 @@ func (l *schemaCatalog) unchecked(v *plan.ViewSource) error {
 		return nil
 	}
 	for _, t := range namedTables(sel.From) {
-		schema := t.Schema
-		if schema == "" {
-			schema = v.QuerySchema
-		}
-		src, err := l.Lookup(schema, t.Name)
+		src, err := l.Lookup(cmp.Or(t.Schema, v.QuerySchema), t.Name)
 		if err == nil && src.View != nil {
 			err = l.unchecked(src.View)
 		}
@@ -283,24 +271,39 @@ func namedTables(from ast.TableExpr) (list []ast.TableName) {
 	return nil
 }
 
-// isUpdatable is IS_UPDATABLE of a view, whose tables are looked up by their names.
-func isUpdatable(v *catalog.View, view func(schema, name string) (*catalog.View, bool), deep int) bool {
-	q, err := catalog.ParseQuery(v.Query, nil)
-	if err != nil || deep == 0 || !updatable(q, v.Algorithm == "TEMPTABLE") {
+// viewsDeep bounds how many views below one another are looked at.
+const viewsDeep = 64
+
+// isUpdatable is IS_UPDATABLE of a view of a query, whose unqualified names are found in schema: of the views that it names, too, of
+// which deep may be below one another.
+func (s *Session) isUpdatable(q ast.Query, schema string, materialized bool, deep int) bool {
+	if deep == 0 || !updatable(q, materialized) {
 		return false
 	}
 	tables := namedTables(q.(*ast.Select).From)
 	for _, t := range tables {
-		schema := t.Schema
-		if schema == "" {
-			schema = v.Schema
-		}
-		if _, virtual := virtualSchema(schema); virtual {
+		of := cmp.Or(t.Schema, schema)
+		if _, virtual := virtualSchema(of); virtual {
 			return false
 		}
-		if below, is := view(schema, t.Name); is && !isUpdatable(below, view, deep-1) {
+		v, is := s.viewNamed(of, t.Name)
+		if !is {
+			continue
+		}
+		below, err := catalog.ParseQuery(v.Query, s.holdsText)
+		if err != nil || !s.isUpdatable(below, v.Schema, v.Algorithm == "TEMPTABLE", deep-1) {
 			return false
 		}
 	}
 	return len(tables) > 0
+}
+
+// viewNamed is the view of a name, if it is one.
+func (s *Session) viewNamed(schema, name string) (v catalog.View, is bool) {
+	h, err := s.eng.Catalog.OpenTable(s.txn.Trx(), schema, name)
+	if err != nil {
+		return v, false
+	}
+	defer h.Release()
+	return catalog.ViewOf(h.Table().Schema.Table)
 }

@@ -25,14 +25,9 @@ type target struct {
 	linkedAt uint64
 }
 
-// setTarget prepares for changes of an open table.
-func (s *Session) setTarget(t *target, o *txn.Table) error {
-	info, err := s.m.tableInfo(o.Table().Schema)
-	if err != nil {
-		return err
-	}
+// set prepares for changes of an open table, by what is known of it, or of it as a view shows it.
+func (t *target) set(o *txn.Table, info *tableInfo) {
 	*t = target{open: o, info: info, links: t.links[:0]}
-	return nil
 }
 
 // beginChange prepares the session for a statement that changes rows.

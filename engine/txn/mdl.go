@@ -123,6 +123,7 @@ type ticket struct {
 type metadataOwner struct {
 	id      uint64 // of the session
 	side    uint64 // of owners that do not keep each other out; 0: it is alone
+	again   bool   // it has nothing that it could not give back, and begins again when its wait closes a circle
 	tickets []*ticket
 	spare   []*ticket
 	parker  env.Parker // during a wait
@@ -504,8 +505,8 @@ func (l *metadataLocks) unlockAll() {
 	}
 }
 
-// breakCycle ends waits as long as that of o closes a cycle: of each the wait of one
-// who only uses a table, if there is one, or else that of o.
+// breakCycle ends waits as long as that of o closes a cycle: of each the wait of one who begins
+// again, or of one who only uses a table, if there is one, or else that of o.
 func (l *metadataLocks) breakCycle(o *metadataOwner) {
 	l.lockAll()
 	defer l.unlockAll()
@@ -516,12 +517,20 @@ func (l *metadataLocks) breakCycle(o *metadataOwner) {
 		}
 		victim := o.waiting
 		for _, t := range w.path {
-			if victim.mode >= NoWrite && t.mode < NoWrite {
+			if t.yieldsBefore(victim) {
 				victim = t
 			}
 		}
 		victim.shard.giveUp(victim, lock.ErrDeadlock)
 	}
+}
+
+// yieldsBefore reports whether a wait in a cycle is ended rather than another one.
+func (t *ticket) yieldsBefore(o *ticket) bool {
+	if t.owner.again || o.owner.again {
+		return t.owner.again && (!o.owner.again || t.mode > o.mode) // who locks tables, rather than commits
+	}
+	return t.mode < NoWrite && o.mode >= NoWrite
 }
 
 // cycleWalk looks for a way from the goal back to it along who waits for whom. An owner that others wait for waits for what any

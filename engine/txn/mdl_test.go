@@ -27,6 +27,7 @@ import (
 //	A release [NAME]           A interrupt
 //	A sleep DURATION           locks
 //	A with B                   makes both owners of one side
+//	A again                    begins again when its wait closes a circle
 //
 // where A is an owner. A name is schema.table or a schema. The output has a line for
 // each statement and an indented one for each wait that ended because of it.
@@ -90,6 +91,9 @@ func (s *metadataScript) exec(f []string) string {
 			return "ok"
 		}
 		s.locks.releaseFrom(o, 0)
+		return "ok"
+	case "again":
+		o.again = true
 		return "ok"
 	case "with":
 		o.side = 1

@@ -51,7 +51,7 @@ type Session struct {
 	waits lock.Waits // for rows and definitions
 
 	tables metadataOwner // of LOCK TABLES
-	side   uint64        // of its transactions, see Join; 0: none
+	joined uint64        // the side of its transactions without tables, see Join; 0: none
 	large  LargeCommit
 }
 
@@ -82,7 +82,7 @@ func (m *Manager) NewSession() *Session {
 	defer m.mu.Unlock()
 	m.made++
 	s := &Session{m: m, id: m.made, turn: env.NewMutex(m.opt.Env)}
-	s.tables.id, s.tables.waits = s.id, &s.waits
+	s.tables.id, s.tables.side, s.tables.waits = s.id, s.id, &s.waits
 	m.sessions = append(m.sessions, s)
 	return s
 }
@@ -155,7 +155,7 @@ func (s *Session) Begin(opt BeginOptions) error {
 	}
 	opt.Part, opt.Waits = uint32(s.id), &s.waits
 	t.begin(opt)
-	t.locks.side = s.side
+	t.locks.side = s.sideNow()
 	s.lost = nil
 	s.set(t)
 	return nil
@@ -288,10 +288,24 @@ func (s *Session) leave(err error) error {
 	case err == nil:
 	case errors.Is(err, lock.ErrDeadlock), errors.Is(err, table.ErrEntryFailed):
 		err = s.lose(err)
-	case errors.Is(err, lock.ErrInterrupted) && s.m.Suspended() != nil && (s.t == nil || s.t.Killed() == nil):
-		err = s.m.Suspended()
+	default:
+		var killed error
+		if s.t != nil {
+			killed = s.t.Killed()
+		}
+		err = s.forSuspend(err, killed)
 	}
 	s.turn.Unlock()
+	return err
+}
+
+// forSuspend gives a wait that was ended for Suspend's sake, and not by a KILL, the reason of Suspend as its error.
+func (s *Session) forSuspend(err, killed error) error {
+	if killed == nil && errors.Is(err, lock.ErrInterrupted) {
+		if reason := s.m.Suspended(); reason != nil {
+			return reason
+		}
+	}
 	return err
 }
 
@@ -355,12 +369,9 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 		return 0, s.refused(err)
 	}
 	if err = t.endStatement(); err == nil && t.changed() {
-		if err = s.m.locks.acquire(&t.locks, CommitLock, SharedWrite, t.metadataWait); errors.Is(err, lock.ErrInterrupted) && t.Killed() == nil {
-			err = nil // for Suspend's sake
+		if err = s.forSuspend(s.m.locks.acquire(&t.locks, CommitLock, SharedWrite, t.metadataWait), t.Killed()); err == nil {
+			err = s.m.Suspended()
 		}
-	}
-	if err == nil && t.changed() {
-		err = s.m.Suspended()
 	}
 	switch {
 	case err != nil:

@@ -16,8 +16,9 @@ type TableLock struct {
 
 // LockTables locks tables for the session, over its transactions, until UnlockTables: with Write nobody else uses them, else
 // nobody else changes their rows, and what others have changed is committed, or rolled back. The session's transactions that begin
-// from now on are not kept out, nor are those of sessions that Join it. Each wait lasts for limit at most. ended is asked first, for an Interrupt
-// of before. Nothing is locked after an error: 1205, 1213, 1317, the reason of Manager.Suspend, which unlocks them, too; *WatchedError
+// from now on are not kept out, nor are those of sessions that Join it. It waits for limit at most. ended is asked first, for an Interrupt
+// of before. A circle that it waits in it leaves by giving back all, and begins again, unless the session has locked something before.
+// Nothing is locked after an error: 1205, 1213, 1317, the reason of Manager.Suspend, which unlocks them, too; *WatchedError
 // if the session has some locked already. Who locks tables to write keeps off who locks CommitLock: else he would wait for these tables,
 // and their changes for him.
 //
@@ -51,17 +52,19 @@ func (s *Session) lockForSession(locks []lockWanted, limit time.Duration, ended 
 	if err := ended(); err != nil {
 		return err
 	}
-	s.side = s.id
-	s.tables.side = s.side
 	before := len(s.tables.tickets)
-	err := s.m.lockNames(&s.tables, nil, locks, limit)
-	if err != nil {
+	s.tables.again = before == 0
+	e := s.m.opt.Env
+	for deadline := e.Monotonic() + limit; ; {
+		err := s.m.lockNames(&s.tables, nil, locks, max(0, deadline-e.Monotonic()))
+		if err == nil {
+			return nil
+		}
 		s.m.locks.releaseFrom(&s.tables, before)
+		if !s.tables.again || !errors.Is(err, lock.ErrDeadlock) {
+			return s.forSuspend(err, ended())
+		}
 	}
-	if suspended := s.m.Suspended(); suspended != nil && errors.Is(err, lock.ErrInterrupted) && ended() == nil {
-		err = suspended
-	}
-	return err
 }
 
 // UnlockTables gives back what LockTables has locked of some tables, and their schemas with the last of them.
@@ -74,12 +77,25 @@ func (s *Session) UnlockTables(tables ...Name) {
 	if s.tables.holds(CommitLock, SharedWrite) && !slices.ContainsFunc(s.tables.tickets, func(t *ticket) bool { return t.mode == Exclusive }) {
 		s.m.locks.releaseName(&s.tables, CommitLock)
 	}
-	for i := len(s.tables.tickets) - 1; i >= 0; i-- {
-		if n := s.tables.tickets[i].name; n.Table == "" && !slices.ContainsFunc(s.tables.tickets, func(t *ticket) bool { return t.name.Table != "" && t.name.Schema == n.Schema }) {
-			s.m.locks.releaseName(&s.tables, n)
-			i = len(s.tables.tickets)
+	var empty []Name // schemas of which no table is left
+	for _, t := range s.tables.tickets {
+		if t.name.Table == "" && !slices.ContainsFunc(s.tables.tickets, func(o *ticket) bool { return o.name.Table != "" && o.name.Schema == t.name.Schema }) {
+			empty = append(empty, t.name)
 		}
 	}
+	for _, n := range empty {
+		s.m.locks.releaseName(&s.tables, n)
+	}
+}
+
+// sideNow is the side of transactions that begin: that of what the session has locked, or of another session that it has joined.
+//
+// REQUIRES: turn.
+func (s *Session) sideNow() uint64 {
+	if len(s.tables.tickets) > 0 {
+		return s.tables.side
+	}
+	return s.joined
 }
 
 // unlock gives back all that the session has locked.
@@ -89,22 +105,33 @@ func (s *Session) unlock() {
 	s.m.locks.releaseFrom(&s.tables, 0)
 }
 
-// Join makes the transactions that the session begins from now on work for another session's present one, which waits for them: they
-// are not kept out by what that, or LockTables, has locked, nor by who waits for it.
+// Join makes the transactions that the session begins from now on work for another session's, which waits for them, until that one's
+// Part: they are not kept out by what it, or LockTables, has locked, nor by who waits for it, and who waits for one of them waits for
+// what any of them waits for.
 func (s *Session) Join(of *Session) {
 	of.turn.Lock()
 	defer of.turn.Unlock()
-	s.side = of.side
-	if of.t == nil {
-		return
+	side := of.sideNow()
+	if of.t != nil && of.t.locks.side != 0 {
+		side = of.t.locks.side
 	}
-	if of.t.locks.side == 0 {
-		side := of.m.number()
+	if side == 0 {
+		side = of.m.number()
+		of.joined = side
+	}
+	if of.t != nil && of.t.locks.side == 0 {
 		of.m.locks.lockAll()
 		of.t.locks.side = side
 		of.m.locks.unlockAll()
 	}
-	s.side = of.t.locks.side
+	s.joined = side
+}
+
+// Part says that nobody works for the session any more.
+func (s *Session) Part() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.joined = 0
 }
 
 // number is one that no session has, nor a side of owners of metadata locks.

@@ -3,6 +3,7 @@ package group_test
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,13 @@ func (l *lines) Write(b []byte) (int, error) {
 	l.text = append(l.text, string(bytes.TrimSpace(b)))
 	l.status = append(l.status, l.recovery.Status())
 	return len(b), nil
+}
+
+// has reports whether a line of the log has a text.
+func (l *lines) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.text, func(line string) bool { return strings.Contains(line, text) })
 }
 
 // find returns how far the recovery was at the first line that has a text.
@@ -85,7 +93,7 @@ func TestRecoveryIsTold(t *testing.T) {
 	r.start(0)
 	r.leader()
 	until := time.Now().Add(20 * time.Second)
-	for s := rec.Status(); !s.Done() && time.Now().Before(until); s = rec.Status() {
+	for !log.has(crashed) && time.Now().Before(until) { // the line comes after the status says that all is done
 		time.Sleep(time.Millisecond)
 	}
 	if e, err := r.nodes[0].Engine(); err != nil {

@@ -35,6 +35,10 @@ func TestGoneWithTheLead(t *testing.T) {
 	r := serve(t, func(o *Options, _ *fake) { o.Serves = func() bool { return !deposed.Load() } })
 	c := dialRaw(t, r.addr)
 	c.login(0)
+	c.command(byte(comPing)) // its answer is after the server's look at a connection that has just signed in
+	if p := c.read(); p[0] != headerOK {
+		t.Fatalf("% x", p)
+	}
 	deposed.Store(true)
 	c.command(append([]byte{byte(comQuery)}, "release"...)...)
 	c.read()

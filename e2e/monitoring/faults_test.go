@@ -27,6 +27,7 @@ var shop = []fault{
 	{"queries", queries, nil},
 	{"healthy", func(_ *testing.T, w *watched) { w.only() }, nil},
 	{"connections", connections, []string{"TriremeConnectionsNearMax"}},
+	{"descriptors", descriptors, []string{"TriremeDescriptorsScarce"}},
 	{"clients", clients, []string{"TriremeLongTransaction", "TriremeUndoBacklog", "TriremeLockWaits", "TriremeDeadlocks", "TriremeSettingsDiffer", "TriremeAccountsNotKept"}},
 	{"forgotten", forgotten, []string{"TriremeLargeTransaction"}},
 	{"away", away, []string{"TriremeMemberAway"}},

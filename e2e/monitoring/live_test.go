@@ -17,6 +17,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+	"golang.org/x/sys/unix"
+
 	"github.com/triremedb/trireme/e2e/servers"
 )
 
@@ -129,6 +132,40 @@ func connections(t *testing.T, w *watched) {
 		}
 	}
 	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// descriptors: the leader's process has hardly more open than it may have, so that a client is refused.
+func descriptors(t *testing.T, w *watched) {
+	leader, _ := w.leader()
+	pid := leader.Process().PID()
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before unix.Rlimit
+	few := uint64(len(open)) * 8 / 7 // an eighth is the node's own
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: few, Max: before.Max}, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("a client is refused", func() error {
+		db, err := sql.Open("mysql", leader.DSN("", limits))
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		var refused *mysql.MySQLError
+		if err := db.Ping(); !errors.As(err, &refused) || refused.Number != 1040 {
+			return fmt.Errorf("%v with %d descriptors", err, few)
+		}
+		return nil
+	})
+	about(t, w.only("TriremeDescriptorsScarce"), "TriremeDescriptorsScarce", leader)
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -184,7 +184,7 @@ func serverVariables() []*variable {
 		boolVar("new", both|inert, false),
 		boolVar("offline_mode", inGlobal|fixedTo, false),
 		boolVar("old_alter_table", both|inert, false),
-		uintVar("open_files_limit", inGlobal|readOnly, 1048576, 0, maxUint),
+		uintVar("open_files_limit", inGlobal|readOnly|atStart, 1048576, 0, maxUint),
 		uintVar("optimizer_prune_level", both|inert, 1, 0, 1),
 		uintVar("optimizer_search_depth", both|inert, 62, 0, 62),
 		stringVar("optimizer_switch", both|inert, defaultSwitch).with(func(v *variable) { v.flags = true }),

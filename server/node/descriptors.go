@@ -57,6 +57,9 @@ func OpenFiles(wanted int64) int { return int(shareOut(socket.Numbers(), uint64(
 func (n *Node) variables() map[string]string {
 	all := n.cfg.Variables()
 	all["innodb_open_files"] = strconv.FormatUint(n.descriptors.tables, 10)
+	if limit := socket.Numbers(); limit != 0 {
+		all["open_files_limit"] = strconv.FormatUint(limit, 10)
+	}
 	return all
 }
 

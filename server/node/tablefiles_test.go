@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/triremedb/trireme/internal/socket"
 )
 
 // openTables is how many files of tables of a node are open.
@@ -74,6 +76,9 @@ func TestFewDescriptors(t *testing.T) {
 	var name, value string
 	if err := db.QueryRow("SHOW VARIABLES LIKE 'innodb_open_files'").Scan(&name, &value); err != nil || value != fmt.Sprint(effective) {
 		t.Errorf("innodb_open_files is %s, %v", value, err)
+	}
+	if err := db.QueryRow("SHOW VARIABLES LIKE 'open_files_limit'").Scan(&name, &value); err != nil || value != fmt.Sprint(socket.Numbers()) {
+		t.Errorf("open_files_limit is %s, %v", value, err)
 	}
 	if _, err := db.Exec("CREATE DATABASE a"); err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ var shop = []fault{
 	{"healthy", func(_ *testing.T, w *watched) { w.only() }, nil},
 	{"connections", connections, []string{"TriremeConnectionsNearMax"}},
 	{"descriptors", descriptors, []string{"TriremeDescriptorsScarce"}},
+	{"unaudited", unaudited, []string{"TriremeAuditLinesLost"}},
 	{"clients", clients, []string{"TriremeLongTransaction", "TriremeUndoBacklog", "TriremeLockWaits", "TriremeDeadlocks", "TriremeSettingsDiffer", "TriremeAccountsNotKept"}},
 	{"forgotten", forgotten, []string{"TriremeLargeTransaction"}},
 	{"away", away, []string{"TriremeMemberAway"}},

@@ -64,7 +64,7 @@ func newWatched(t *testing.T, binary string, settings []string, prepare func(*se
 	o := servers.Options{Binary: w.binary, Dir: dir, Nodes: 3, Data: func(i int) string { return filepath.Join(w.disks[i], "data") },
 		Settings: append([]string{"--memory-limit=1G", "--innodb-buffer-pool-size=32M", "--innodb-redo-log-capacity=8M", "--max-binlog-size=1M", "--binlog-keep-size=32M", "--users-dir=" + w.users,
 			// Nobody is to be elected for want of processor time.
-			"--election-ticks=40", fmt.Sprintf("--max-connections=%d", maxConnections)}, settings...)}
+			"--election-ticks=40", fmt.Sprintf("--max-connections=%d", maxConnections), "--audit-log-buffer-size=64K"}, settings...)}
 	var ready func(*servers.Group)
 	if prepare != nil {
 		ready = prepare(&o)

@@ -170,6 +170,25 @@ func descriptors(t *testing.T, w *watched) {
 	}
 }
 
+// unaudited: the audit log's file cannot be written, and more clients come than its buffer has room for.
+func unaudited(t *testing.T, w *watched) {
+	leader, _ := w.leader()
+	file := filepath.Join(leader.Dir, "audit.log")
+	if err := errors.Join(os.Rename(file, file+".moved"), os.Mkdir(file, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		db := servers.Open(t, leader.DSN("", limits))
+		if err := errors.Join(db.Ping(), db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	about(t, w.only("TriremeAuditLinesLost"), "TriremeAuditLinesLost", leader)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // away: a follower is killed.
 func away(t *testing.T, w *watched) {
 	_, others := w.leader()

@@ -532,6 +532,11 @@ func (s *Session) maySetVariable(v *variable, scope ast.Scope) error {
 	if scope == ast.ScopeNone || scope == ast.ScopeSession {
 		return nil
 	}
+	if v.privilege != "" {
+		if err := s.privileges().Needs(0, v.privilege); err != nil {
+			return err
+		}
+	}
 	return s.privileges().Needs(priv.Super, "SYSTEM_VARIABLES_ADMIN")
 }
 

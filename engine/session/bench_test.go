@@ -11,7 +11,7 @@ import (
 
 // benchRig has a table as sysbench makes it.
 func benchRig(b testing.TB) (*sessiontest.Rig, *session.Session) {
-	r := sessiontest.New(b, sessiontest.Options{Dir: b.TempDir(), Discard: true})
+	r := sessiontest.New(b, sessiontest.Options{Dir: b.TempDir(), Discard: true, Audit: func(session.AuditedStatement) {}}) // as in a node
 	if _, err := r.Manager.Bootstrap(context.Background(), session.BootstrapOptions{}); err != nil {
 		b.Fatal(err)
 	}

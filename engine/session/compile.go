@@ -417,7 +417,7 @@ func (s *Session) runNormalized(ctx context.Context, sql string, w ResultWriter)
 // runKnown runs a statement of the plan cache with the literals of s.buf.
 func (s *Session) runKnown(ctx context.Context, c *compiled, key []byte, w ResultWriter) error {
 	s.beginStatement(ctx, w)
-	s.meter.plan, s.meter.kind = c, statementKindOf(c.kind)
+	s.meter.plan, s.meter.kind, s.meter.tree = c, statementKindOf(c.kind), c.kind
 	s.diag.reset()
 	if s.gone.Load() && !s.info.ReadOnly {
 		return s.notLeader()
@@ -437,7 +437,7 @@ func (s *Session) runKnown(ctx context.Context, c *compiled, key []byte, w Resul
 // which have the types of params.
 func (s *Session) runFirst(ctx context.Context, st ast.Statement, params []*types.Type, key string, w ResultWriter) error {
 	s.beginStatement(ctx, w)
-	s.meter.kind = statementKindOf(st)
+	s.meter.kind, s.meter.tree = statementKindOf(st), st
 	s.diag.reset()
 	if s.gone.Load() && !s.info.ReadOnly {
 		return s.notLeader()

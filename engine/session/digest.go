@@ -69,13 +69,16 @@ type meter struct {
 	ran      *compiled // that was executed, kept or not; nil: none
 	prepared *Prepared
 	out      Outcome
-	examined uint64 // rows read, but those of the operators that run now
-	buf      []byte
+	examined uint64        // rows read, but those of the operators that run now
+	tree     ast.Statement // nil: that of ran, or none
+	// seesAudit is set when it asks for a variable of the audit.
+	seesAudit bool
+	buf       []byte
 }
 
 // begin prepares for a statement.
 func (m *meter) begin(text string) {
-	m.text, m.kind, m.plan, m.ran, m.prepared, m.out, m.examined = text, comOther, nil, nil, nil, Outcome{}, 0
+	m.text, m.kind, m.plan, m.ran, m.prepared, m.out, m.examined, m.tree, m.seesAudit = text, comOther, nil, nil, nil, Outcome{}, 0, nil, false
 }
 
 // record counts a statement that has ended.
@@ -108,6 +111,11 @@ func (s *Session) record(now time.Duration, err error) {
 		}
 		if scans := s.m.logScans.Load() && m.ran.scansAll(); slow || scans {
 			s.slow(took, text, sent, examined, scans, err)
+		}
+	}
+	if s.m.opt.Audit != nil {
+		if f := s.m.audit.filter.Load(); f.events&auditStatements != 0 {
+			s.audited(f, took, text, sent, err)
 		}
 	}
 	if s.span != nil {

@@ -34,6 +34,9 @@ func (i *sessionInfo) FoundRows() uint64        { return i.foundRows }
 
 func (i *sessionInfo) SystemVariable(name string, global bool) (types.Value, *types.Type, error) {
 	v, err := findVariable(name)
+	if err == nil {
+		err = i.s().seeVariable(v)
+	}
 	if err != nil {
 		return types.Null, nil, err
 	}

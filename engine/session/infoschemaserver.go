@@ -191,6 +191,9 @@ func rowsVariables(q *virtualRows, global bool) error {
 		if global && v.scope&inGlobal == 0 || only && !strings.EqualFold(name, want) {
 			continue
 		}
+		if q.s.seeVariable(v) != nil {
+			continue
+		}
 		x := varValue{}
 		if global {
 			x = q.s.globalValue(v)

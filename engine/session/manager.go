@@ -39,6 +39,10 @@ type Options struct {
 	// must not wait. nil: nobody is.
 	Deadlock func(Deadlock)
 
+	// Audit is told of each statement that audit_log_events and the other variables of the audit ask for, when it has
+	// ended. nil: nobody is.
+	Audit func(AuditedStatement)
+
 	// Trace decides which statements are traced and takes their spans; nil: none are.
 	Trace trace.Recorder
 	// TraceText lets spans have the text of their statement without its values, as
@@ -70,6 +74,7 @@ type Manager struct {
 	accountsKnown accountCache
 	logScans      atomic.Bool // log_queries_not_using_indexes
 	uses          accountUses
+	audit         audits
 
 	mu       sync.Mutex
 	sessions map[uint64]*Session
@@ -130,6 +135,7 @@ func NewManager(opt Options) (*Manager, error) {
 	m.digests.max = int(m.globals[variables["performance_schema_digests_size"].slot].n)
 	m.plans.setSize(int(m.globals[variables["trireme_plan_cache_size"].slot].n))
 	m.logScans.Store(m.globals[variables["log_queries_not_using_indexes"].slot].n != 0)
+	m.setAudit()
 	return m, nil
 }
 

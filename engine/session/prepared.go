@@ -262,7 +262,7 @@ func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, 
 		s.beginSpan()
 	}
 	s.beginStatement(ctx, w)
-	s.meter.prepared, s.meter.mode, s.meter.kind = p, p.mode, statementKindOf(p.st)
+	s.meter.prepared, s.meter.mode, s.meter.kind, s.meter.tree = p, p.mode, statementKindOf(p.st), p.st
 	if !keepsDiagnostics(p.st) {
 		s.diag.reset()
 	}

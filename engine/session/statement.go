@@ -197,7 +197,7 @@ func keepsDiagnostics(st ast.Statement) bool {
 // dispatch runs a statement.
 func (s *Session) dispatch(ctx context.Context, st ast.Statement) (Outcome, error) {
 	var out Outcome
-	s.meter.kind = statementKindOf(st)
+	s.meter.kind, s.meter.tree = statementKindOf(st), st
 	if s.gone.Load() && !s.info.ReadOnly {
 		return out, s.notLeader()
 	}

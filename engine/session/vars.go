@@ -47,18 +47,19 @@ type varValue struct {
 
 // variable is a system variable. They are declared in varlist.go and varlist2.go.
 type variable struct {
-	name     string
-	kind     varKind
-	scope    varScope
-	def      varValue
-	min, max uint64 // as int64 for varInt, as bits for varDouble
-	block    uint64 // values are multiples of it
-	names    []string
-	slot     int
-	alias    *variable               // that has the value of both
-	guarded  bool                    // a session's value above the global one takes a privilege
-	unknown  func(name string) error // refuses what there is not, instead of error 1231
-	flags    bool                    // the value is flag=on|off, .., of which SET gives some
+	name      string
+	kind      varKind
+	scope     varScope
+	def       varValue
+	min, max  uint64 // as int64 for varInt, as bits for varDouble
+	block     uint64 // values are multiples of it
+	names     []string
+	slot      int
+	alias     *variable               // that has the value of both
+	guarded   bool                    // a session's value above the global one takes a privilege
+	unknown   func(name string) error // refuses what there is not, instead of error 1231
+	flags     bool                    // the value is flag=on|off, .., of which SET gives some
+	privilege string                  // that it takes to see or set it; empty: to see it none
 
 	// get computes the value instead of keeping it.
 	get func(s *Session, global bool) varValue
@@ -77,7 +78,7 @@ var (
 )
 
 func init() {
-	for _, list := range [][]*variable{serverVariables(), engineVariables()} {
+	for _, list := range [][]*variable{serverVariables(), engineVariables(), auditVariables()} {
 		for _, v := range list {
 			if variables[v.name] != nil {
 				panic("session: variable " + v.name + " is declared twice")

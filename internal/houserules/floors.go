@@ -59,7 +59,7 @@ var plan = [][]string{
 	{"replication/backup"},
 	{"e2e/history"},
 	{"replication/simgroup"},
-	{"server/config", "server/auth", "server/metrics", "server/tracing", "server/kubernetes"},
+	{"server/config", "server/auth", "server/audit", "server/metrics", "server/tracing", "server/kubernetes"},
 	{"server/sqlapi", "server/adminapi", "server/mysqlwire", "server/memcached", "server/console", "server/users"},
 	{"server/node"},
 	{"client"},

@@ -29,19 +29,28 @@ func settingName(name string) string { return strings.ReplaceAll(strings.ToLower
 
 // ListSettings implements the contract.
 func (s *Server) ListSettings(ctx context.Context, req *triremev1.AdminListSettingsRequest) (*triremev1.AdminListSettingsResponse, error) {
-	return serve(ctx, s, rightSettings, req, func(*Caller) (*triremev1.AdminListSettingsResponse, error) {
+	return serve(ctx, s, rightSettings, req, func(c *Caller) (*triremev1.AdminListSettingsResponse, error) {
 		all, err := s.settings()
 		if err != nil {
 			return nil, err
 		}
+		hidesAudit := s.opt.Sessions.Needs(c.id(), 0, "AUDIT_ADMIN") != nil
 		like := strings.ToLower(req.GetLike())
 		all = slices.DeleteFunc(all, func(x *triremev1.AdminSetting) bool {
-			return like != "" && !priv.Like(like, x.GetName()) ||
+			return like != "" && !priv.Like(like, x.GetName()) || hidesAudit && ofAudit(x) ||
 				req.GetChangedOnly() && x.GetOrigin() == triremev1.AdminOrigin_ADMIN_ORIGIN_DEFAULT
 		})
+		if slices.ContainsFunc(all, ofAudit) {
+			r := rightSettings
+			r.change = true // as in SQL, who looks at them is in the log
+			s.audit(ctx, r, c, req, "done")
+		}
 		return &triremev1.AdminListSettingsResponse{Settings: all}, nil
 	})
 }
+
+// ofAudit reports whether a setting says what is in the audit log: with AUDIT_ADMIN only it is seen.
+func ofAudit(x *triremev1.AdminSetting) bool { return strings.HasPrefix(x.GetName(), "audit_log") }
 
 // settings lists all of them: the node's configuration, over which global variables and the
 // group's settings of the same name go where they can differ.

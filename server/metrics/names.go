@@ -204,6 +204,9 @@ var Metrics = []Metric{
 	{"process_max_fds", "", Gauge, 1, "descriptors that the process may have (RLIMIT_NOFILE)"},
 	{"trireme_descriptors_refused_total", "", Counter, 1, "clients' connections that were refused for want of file descriptors"},
 	{"trireme_descriptors_awaited_total", "", Counter, 1, "times that a file could not be opened for want of file descriptors, and was tried again a moment later"},
+	{"trireme_audit_lines_total", "", Counter, 1, "lines written to the file of the audit log"},
+	{"trireme_audit_lost_total", "", Counter, 1, "lines of the audit log that were dropped, since there was no room in its buffer"},
+	{"trireme_audit_failing", "", Gauge, 1, "1 while the audit log's file cannot be written"},
 	{"go_goroutines", "", Gauge, 1, "tasks of the process"},
 	{"go_heap_bytes", "", Gauge, 1, "memory of Go's heap, without pages of the buffer pool"},
 }

@@ -52,6 +52,7 @@ type conn struct {
 	relayed atomic.Pointer[upstream] // the session is elsewhere
 	from    uint64                   // the member that relays it here, once it is local
 	info    session.ConnectionInfo
+	audited audited
 
 	sess          Session
 	ctx           context.Context
@@ -167,10 +168,12 @@ func (c *conn) run() {
 	up, err := c.enter()
 	if err != nil {
 		c.s.counts.abortedConnects.Add(1)
+		c.keptOut(err)
 		c.refuse(err)
 		return
 	}
 	_ = c.nc.SetDeadline(time.Time{})
+	defer c.wentOut()
 	if up != nil {
 		c.relay(up)
 		return
@@ -350,6 +353,7 @@ func (c *conn) enter() (up *upstream, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.says(resp)
 	var h *Handover
 	if resp.plugin == pluginMember {
 		h, err = c.takeOver(resp)
@@ -359,12 +363,16 @@ func (c *conn) enter() (up *upstream, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.isKnown(h)
 	place := c.s.admit(c, h.Admin)
 	if place == newcomer {
 		return nil, errTooMany
 	}
 	if c.s.opt.Forward != nil && !c.port.ReadOnly && resp.plugin != pluginMember {
-		if up, err = c.forward(h); err != nil || up != nil {
+		if up, err = c.forward(h); up != nil {
+			c.cameIn()
+		}
+		if err != nil || up != nil {
 			return up, err
 		}
 	}
@@ -375,6 +383,9 @@ func (c *conn) enter() (up *upstream, err error) {
 		return nil, err
 	}
 	c.r.hold = c.sess.Hold
+	if resp.plugin != pluginMember { // the member that has passed it on has told of it
+		c.cameIn()
+	}
 	c.ok()
 	if err := c.w.flush(); err != nil {
 		return nil, err

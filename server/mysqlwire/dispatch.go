@@ -175,12 +175,16 @@ func (c *conn) changeUser(b []byte) error {
 	limit := c.r.max
 	c.r.max = min(limit, maxHandshake)
 	_ = c.nc.SetDeadline(time.Now().Add(c.s.opt.ConnectTimeout)) // as at the first time
+	c.wentOut()
+	c.says(resp)
 	h, err := c.identify(resp)
 	_ = c.nc.SetDeadline(time.Time{})
 	c.r.max = limit
 	if err != nil {
+		c.keptOut(err)
 		return err
 	}
+	c.isKnown(h)
 	if resp.collation == 0 {
 		h.Collation = uint16(c.info.Collation)
 	}
@@ -188,8 +192,10 @@ func (c *conn) changeUser(b []byte) error {
 	info := h.connection(c)
 	info.Admin = c.info.Admin
 	if err := c.sess.ChangeUser(info); err != nil {
+		c.keptOut(err)
 		return err
 	}
+	c.cameIn()
 	c.info = info
 	c.obeyLimits()
 	c.ok()

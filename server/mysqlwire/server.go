@@ -15,6 +15,7 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/socket"
 	"github.com/triremedb/trireme/internal/trace"
+	"github.com/triremedb/trireme/server/audit"
 	"github.com/triremedb/trireme/server/auth"
 )
 
@@ -59,6 +60,7 @@ type Options struct {
 	Auth    *auth.Authenticator
 	Version string // as clients see it, "8.0.36-…"
 	Log     *slog.Logger
+	Audit   *audit.Log // nil: nobody is told who comes and goes
 
 	// TLS returns the configuration for a new connection; nil without a certificate.
 	TLS func() *tls.Config

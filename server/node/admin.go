@@ -3,8 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
-	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -13,22 +12,34 @@ import (
 
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/server/adminapi"
+	"github.com/triremedb/trireme/server/audit"
+	"github.com/triremedb/trireme/server/config"
 )
 
-// newAdmin makes the service for operators.
-func (n *Node) newAdmin() (*adminapi.Server, error) {
-	o := adminapi.Options{Group: n.group, Sessions: n.sessions, Config: n.cfg, Program: "trireme " + Version, Log: n.log, Authenticate: n.adminCaller, Member: n.about, Drain: n.drain}
-	n.audit = n.log
-	if name := n.cfg.String("audit_log"); name != "" {
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		n.auditFile = f
-		n.audit = slog.New(slog.NewJSONHandler(f, nil))
+// openAudit opens the audit log. A name that is no path from the root is one of the data directory.
+func (n *Node) openAudit() (err error) {
+	o := audit.Options{File: auditFile(n.cfg), RotateSize: n.cfg.Int("audit_log_rotate_on_size"), Files: int(n.cfg.Int("audit_log_files")),
+		Buffer: int(n.cfg.Int("audit_log_buffer_size")), Log: n.log}
+	o.Waits = func() bool { return n.cfg.String("audit_log_strategy") == "ASYNCHRONOUS" }
+	o.Logins = func(user, host string) bool { return n.sessions == nil || n.sessions.AuditsLogin(user, host) }
+	n.audit, err = audit.Open(o)
+	return err
+}
+
+// auditFile is the path of the audit log's file; empty: it goes to the node's log.
+func auditFile(cfg *config.Config) string {
+	name := cfg.String("audit_log")
+	if name == "" || filepath.IsAbs(name) {
+		return name
 	}
-	o.Audit = n.audit
-	return adminapi.New(o), nil
+	return filepath.Join(cfg.String("datadir"), name)
+}
+
+// newAdmin makes the service for operators.
+func (n *Node) newAdmin() *adminapi.Server {
+	o := adminapi.Options{Group: n.group, Sessions: n.sessions, Config: n.cfg, Program: "trireme " + Version, Log: n.log, Authenticate: n.adminCaller, Member: n.about, Drain: n.drain}
+	o.Audit = n.audit.Operators()
+	return adminapi.New(o)
 }
 
 // adminCaller authenticates a call.

@@ -197,6 +197,7 @@ func checkAudit(t *testing.T, name string) {
 	for line := range strings.Lines(string(b)) {
 		var l struct {
 			Time  time.Time `json:"time"`
+			Msg   string    `json:"msg"`
 			Audit struct {
 				Account, User, Address, Call, Outcome string
 				Arguments                             map[string]any
@@ -204,6 +205,9 @@ func checkAudit(t *testing.T, name string) {
 		}
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatalf("%s: %v", line, err)
+		}
+		if l.Msg != "admin" {
+			continue // logins and statements: TestAuditOfAllDoors
 		}
 		a := &l.Audit
 		if a.Call == "" || a.Outcome == "" || a.Address == "" || l.Time.IsZero() || a.Arguments == nil {
@@ -217,6 +221,9 @@ func checkAudit(t *testing.T, name string) {
 		}
 	}
 	for s := range seen {
+		if s == "ListSettings 'root'@'%' done" || s == "ListSettings 'super'@'%' done" { // it shows those of the audit
+			continue
+		}
 		if strings.HasPrefix(s, "List") || strings.HasPrefix(s, "Status") || strings.HasPrefix(s, "Watch") {
 			t.Errorf("%q is no change", s)
 		}

@@ -92,7 +92,7 @@ func (c *check) files() {
 		_, err := auth.New(auth.Options{KeyFile: cfg.String("caching_sha2_password_private_key_path"), Log: c.log})
 		c.add("", err)
 	}
-	if name := cfg.String("audit_log"); name != "" && c.visible("audit_log") {
+	if name := cfg.String("audit_log"); filepath.IsAbs(name) && c.visible("audit_log") {
 		_, err := os.Stat(filepath.Dir(name))
 		c.add("audit_log", err)
 	}

@@ -27,7 +27,7 @@ func (n *Node) openConsole() {
 		},
 		Name: strconv.Itoa(port), Hosts: []string{strings.ToLower(name), strings.ToLower(host(n.cfg))}, TLS: n.tls != nil,
 		Hold: holdSeat, RequireTLS: n.requiresTLS, AllowPlaintext: n.cfg.Bool("grpc_allow_plaintext"),
-		IdleTimeout: n.cfg.Duration("http_console_timeout"), Log: n.log, Audit: n.audit}))
+		IdleTimeout: n.cfg.Duration("http_console_timeout"), Log: n.log, Audit: n.audit.Operators()}))
 }
 
 // serveConsole hands a request to the console.

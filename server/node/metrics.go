@@ -38,6 +38,12 @@ func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	n.usersMetrics(m)
 	processMetrics(m)
 	n.descriptors.metrics(m)
+	if n.isReady() {
+		a := n.audit.Stats()
+		m.Set("trireme_audit_lines_total", float64(a.Written))
+		m.Set("trireme_audit_lost_total", float64(a.Lost))
+		m.Set("trireme_audit_failing", metrics.On(a.Failing))
+	}
 	if n.memory > 0 {
 		m.Set("trireme_memory_limit_bytes", float64(n.memory))
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/server/adminapi"
+	"github.com/triremedb/trireme/server/audit"
 	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/config"
 	"github.com/triremedb/trireme/server/console"
@@ -78,13 +79,12 @@ type Node struct {
 	failureBefore *failure                // that of a process before; nil: none is known
 	lastFailure   atomic.Pointer[failure] // that of this process or of one before; nil: none is known
 
-	set       *statefulSet                   // nil: none
-	noPlace   atomic.Pointer[kubernetes.Set] // because of which it is to leave; nil: none
-	admin     *adminapi.Server
-	console   atomic.Pointer[console.Console] // nil: none, or not yet
-	users     atomic.Pointer[users.Keeper]    // the same
-	audit     *slog.Logger
-	auditFile *os.File // nil: the log
+	set     *statefulSet                   // nil: none
+	noPlace atomic.Pointer[kubernetes.Set] // because of which it is to leave; nil: none
+	admin   *adminapi.Server
+	console atomic.Pointer[console.Console] // nil: none, or not yet
+	users   atomic.Pointer[users.Keeper]    // the same
+	audit   *audit.Log
 
 	descriptors descriptors
 
@@ -160,8 +160,11 @@ func (n *Node) open() (err error) {
 	}
 	temporary := file.OS(tmp)
 	temporary.OnScarce(n.scarce)
+	if err := n.openAudit(); err != nil {
+		return fmt.Errorf("audit_log: %w", err)
+	}
 	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: temporary, Backend: &backend{n},
-		Variables: n.variables(), StatementMemory: n.statements, Panicked: n.panicked, Slow: n.slow, Deadlock: n.deadlocked, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
+		Variables: n.variables(), StatementMemory: n.statements, Panicked: n.panicked, Slow: n.slow, Deadlock: n.deadlocked, Audit: n.audit.Statement, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
 		return err
 	}
 	for _, name := range n.sessions.KeptOnly() {
@@ -169,9 +172,7 @@ func (n *Node) open() (err error) {
 	}
 	n.sendTraces()
 	n.accounts.n, n.accounts.wait = n, accountsWait
-	if n.admin, err = n.newAdmin(); err != nil {
-		return fmt.Errorf("audit_log: %w", err)
-	}
+	n.admin = n.newAdmin()
 	n.openDoor()
 	n.openPrograms()
 	n.openConsole()
@@ -278,7 +279,7 @@ func (n *Node) alone(open func() error) error {
 }
 
 func (n *Node) openDoor() {
-	o := mysqlwire.Options{Backend: &doorBackend{n}, Auth: n.auth, Version: session.VersionString(Version), Log: n.log,
+	o := mysqlwire.Options{Backend: &doorBackend{n}, Auth: n.auth, Version: session.VersionString(Version), Log: n.log, Audit: n.audit,
 		RequireTLS:     n.requiresTLS,
 		HasRoom:        n.hasRoom,
 		MaxConnections: func() int { return int(n.sessions.GlobalNumber("max_connections")) },
@@ -585,8 +586,6 @@ func (n *Node) closeAll() (err error) {
 	if n.traces != nil {
 		n.traces.Close()
 	}
-	if n.auditFile != nil {
-		err = errors.Join(err, n.auditFile.Close())
-	}
+	n.audit.Close()
 	return err
 }

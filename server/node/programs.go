@@ -14,7 +14,7 @@ import (
 
 // openPrograms opens the gRPC door.
 func (n *Node) openPrograms() {
-	o := sqlapi.Options{Backend: &programs{doorBackend{n}}, Auth: n.auth, Log: n.log, RequireTLS: n.requiresTLS,
+	o := sqlapi.Options{Backend: &programs{doorBackend{n}}, Auth: n.auth, Log: n.log, Audit: n.audit, RequireTLS: n.requiresTLS,
 		AllowPlaintext: n.cfg.Bool("grpc_allow_plaintext"), ConnectTimeout: n.cfg.Duration("connect_timeout"), Traced: n.traces != nil}
 	if n.tls != nil {
 		o.TLS = n.tls.Config

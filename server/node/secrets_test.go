@@ -62,6 +62,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	}
 	db := connect(members[0].MainAddr(), "root", root, "tls=skip-verify")
 	eventually(t, "log in", db.Ping)
+	execAll(t, db, "SET GLOBAL audit_log_events = 'LOGIN,ACCOUNT,ADMIN,DEFINITION,READ,WRITE'")
 	eventually(t, "log in by an entry", connect(members[1].MainAddr(), "kept", entry, "tls=skip-verify").Ping)
 	secret := func(what string) string {
 		secrets[what] = "Secret-" + strings.ReplaceAll(what, " ", "-")

@@ -6,7 +6,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/server/audit"
 	"github.com/triremedb/trireme/server/auth"
 )
 
@@ -25,6 +28,25 @@ type connection struct {
 	credentials.CommonAuthInfo
 	channel       auth.Channel
 	host, address string // as auth.RemoteHost tells
+
+	mu   sync.Mutex
+	told []string // users of whom the audit log has that they came in
+}
+
+// toldMax is how many users of a connection are remembered; who calls as more than these is told of each time.
+const toldMax = 16
+
+// isNew reports whether a user has not called on this connection before.
+func (c *connection) isNew(user string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.Contains(c.told, user) {
+		return false
+	}
+	if len(c.told) < toldMax {
+		c.told = append(c.told, user)
+	}
+	return true
 }
 
 // AuthType implements credentials.AuthInfo.
@@ -131,6 +153,12 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 		return nil, errNobody
 	}
 	acct, err := d.opt.Auth.Login(ctx, d.stop, user, host, conn.address, password, &channel)
+	if e := (audit.Login{Door: "grpc", User: user, AccountUser: acct.User, AccountHost: acct.Host, Address: p.Addr.String(), TLS: channel.Version, Err: err}); err != nil || conn.isNew(user) {
+		if err != nil {
+			e.AccountUser, e.AccountHost = "", ""
+		}
+		d.opt.Audit.Login(e)
+	}
 	if err != nil {
 		return nil, err
 	}

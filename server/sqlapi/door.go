@@ -23,6 +23,7 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/trace"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
+	"github.com/triremedb/trireme/server/audit"
 	"github.com/triremedb/trireme/server/auth"
 )
 
@@ -71,6 +72,7 @@ type Backend interface {
 type Options struct {
 	Backend Backend
 	Auth    *auth.Authenticator
+	Audit   *audit.Log // nil: nobody is told who calls
 	Log     *slog.Logger
 
 	// TLS returns the configuration for a new connection; nil without a certificate.

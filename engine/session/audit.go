@@ -1,0 +1,334 @@
+package session
+
+import (
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+// AuditClass is a set of kinds of events that the audit log may have, as audit_log_events names them.
+type AuditClass uint8
+
+// The kinds of events.
+const (
+	AuditLogin      AuditClass = 1 << iota // who came in, who was refused, who left
+	AuditAccount                           // accounts, roles and privileges
+	AuditAdmin                             // KILL, FLUSH, SET GLOBAL, .., and who looks at the settings of the audit
+	AuditDefinition                        // of schemas, tables, views and indexes
+	AuditRead                              // rows were read
+	AuditWrite                             // rows were changed, or were to be
+
+	auditStatements = AuditAccount | AuditAdmin | AuditDefinition | AuditRead | AuditWrite
+	auditRows       = AuditRead | AuditWrite
+)
+
+var auditNames = []string{"LOGIN", "ACCOUNT", "ADMIN", "DEFINITION", "READ", "WRITE"}
+
+// String has the names as audit_log_events has them.
+func (c AuditClass) String() string {
+	var names []string
+	for i, name := range auditNames {
+		if c&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// auditPrivilege is what it takes to see or set a variable of the audit.
+const auditPrivilege = "AUDIT_ADMIN"
+
+// AuditedStatement tells of a statement for the audit log. No value that it has is in it.
+type AuditedStatement struct {
+	Class                    AuditClass // what it is, of what was asked for
+	Session                  uint64
+	User, Host               string // as the client named itself, and where it comes from
+	AccountUser, AccountHost string
+	Door                     string // by which it came in
+	ReadOnly                 bool   // by the port for reads
+	Schema                   string // the current one; empty: none
+	Text                     string // its digest: ? for each value
+	Tables                   []string
+	Accounts                 []string // that it names
+	Variables                []string // global ones that it sets
+	Took                     time.Duration
+	RowsSent, RowsAffected   uint64
+	Error                    uint16 // number; 0: it succeeded
+	State                    string // SQLSTATE of the error
+}
+
+// auditFilter is what the variables of the audit ask for.
+type auditFilter struct {
+	events           AuditClass
+	include, exclude []string // patterns of accounts as user@host; no include: all
+	tables           []string // patterns of schema.table; none: all
+}
+
+// audits is the filter in force.
+type audits struct{ filter atomic.Pointer[auditFilter] }
+
+// setAudit puts the variables of the audit in force.
+func (m *Manager) setAudit() {
+	text := func(name string) []string { return auditList(m.global(variables[name]).s) }
+	f := &auditFilter{events: AuditClass(m.global(variables["audit_log_events"]).n), include: text("audit_log_include_accounts"),
+		exclude: text("audit_log_exclude_accounts"), tables: text("audit_log_tables")}
+	m.audit.filter.Store(f)
+}
+
+// auditList are the patterns of a variable.
+func auditList(text string) (list []string) {
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// auditVariables declares the variables of the audit.
+func auditVariables() []*variable {
+	patterns := func(name, separator string) *variable {
+		return stringVar(name, inGlobal, "").onCheck(func(_ *Session, x *varValue) error {
+			for _, p := range auditList(x.s) {
+				if _, err := path.Match(p, ""); err != nil || strings.Count(p, separator) != 1 {
+					return newError(1231, "42000", "Variable '%s' can't be set to the value of '%.200s': '%.64s' is not of the form a%sb, where * stands for any text",
+						name, x.s, p, separator)
+				}
+			}
+			return nil
+		})
+	}
+	list := []*variable{
+		setVar("audit_log_events", inGlobal, uint64(AuditLogin|AuditAccount|AuditAdmin|AuditDefinition), auditNames...),
+		patterns("audit_log_include_accounts", "@"),
+		patterns("audit_log_exclude_accounts", "@"),
+		patterns("audit_log_tables", "."),
+	}
+	for _, v := range list {
+		v.privilege = auditPrivilege
+		v.appliedGlobal = func(m *Manager, _ varValue) { m.setAudit() }
+	}
+	return list
+}
+
+// seeVariable is asked before a variable's value is told. Error: 1227.
+func (s *Session) seeVariable(v *variable) error {
+	if v.privilege == "" {
+		return nil
+	}
+	s.meter.seesAudit = true
+	return s.privileges().Needs(0, v.privilege)
+}
+
+// AuditsLogin reports whether the audit log is to have who comes and goes of an account; an empty one is of who has proved to be
+// nobody.
+func (m *Manager) AuditsLogin(user, host string) bool {
+	f := m.audit.filter.Load()
+	return f != nil && f.events&AuditLogin != 0 && f.wants(user, host)
+}
+
+// wants reports whether the events of an account are.
+func (f *auditFilter) wants(user, host string) bool {
+	if len(f.include) == 0 && len(f.exclude) == 0 {
+		return true
+	}
+	name := user + "@" + host
+	matches := func(p string) bool { ok, _ := path.Match(p, name); return ok }
+	if len(f.include) > 0 && !slices.ContainsFunc(f.include, matches) {
+		return false
+	}
+	return !slices.ContainsFunc(f.exclude, matches)
+}
+
+// audited tells of a statement that has ended, if it is to be audited. text is its digest, empty if it is not known.
+func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent uint64, err error) {
+	m := &s.meter
+	tree := m.tree
+	if tree == nil && m.ran != nil {
+		tree = m.ran.kind
+	}
+	class := auditClass(tree)
+	if m.seesAudit && asksForAudit(tree) {
+		class |= AuditAdmin
+	}
+	// What else reads rows, as SET @a = (SELECT ..), is found by its tables.
+	if f.events&(class|AuditRead) == 0 || tree == nil && class == 0 || !f.wants(s.info.AccountUser, s.info.AccountHost) {
+		return
+	}
+	var asks []ask
+	if m.ran != nil {
+		asks = m.ran.asks
+	} else if tree != nil {
+		asks = asksOf(tree, s.schema)
+	}
+	if slices.ContainsFunc(asks, func(a ask) bool { return a.need&priv.Select != 0 }) {
+		class |= AuditRead
+	}
+	e := AuditedStatement{Session: s.id, User: s.info.User, Host: s.info.Host, AccountUser: s.info.AccountUser, AccountHost: s.info.AccountHost,
+		Door: s.info.Door, ReadOnly: s.info.ReadOnly, Schema: s.schema, Took: took, RowsSent: sent, RowsAffected: m.out.AffectedRows, Error: errorNumber(err)}
+	e.Tables = s.auditTables(tree, m.ran, asks)
+	if e.Class = f.events & class; e.Class&^auditRows == 0 && !f.wantsTables(e.Tables) {
+		return
+	}
+	if e.Class == 0 {
+		return
+	}
+	e.Accounts, e.Variables = auditAccounts(tree), auditSets(tree)
+	if e.Text = text; text == "" {
+		e.Text = m.digested(err)
+	}
+	if told, ok := err.(*types.Error); ok {
+		e.State = told.State
+	}
+	s.m.opt.Audit(e)
+}
+
+// asksForAudit reports whether a statement that was given variables of the audit, with others, may have wanted them: SHOW VARIABLES LIKE
+// 'pattern' goes through all.
+func asksForAudit(tree ast.Statement) bool {
+	show, ok := tree.(*ast.Show)
+	if !ok {
+		return true
+	}
+	pattern, ok := show.Like.(*ast.Literal)
+	if !ok || pattern.Kind != ast.LiteralString {
+		return true
+	}
+	text := strings.ToLower(string(pattern.Value.Bytes()))
+	return slices.ContainsFunc(varSlots, func(v *variable) bool { return v.privilege != "" && priv.Like(text, v.name) })
+}
+
+// wantsTables reports whether statements that use the tables are.
+func (f *auditFilter) wantsTables(tables []string) bool {
+	if len(f.tables) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(tables, func(t string) bool {
+		return slices.ContainsFunc(f.tables, func(p string) bool { ok, _ := path.Match(p, t); return ok })
+	})
+}
+
+// auditClass says what kind of event a statement is, but for rows that it reads besides.
+func auditClass(tree ast.Statement) AuditClass {
+	switch st := tree.(type) {
+	case *ast.Select, *ast.SetOp, *ast.Values:
+		return AuditRead
+	case *ast.Insert, *ast.Update, *ast.Delete, *ast.LoadData:
+		return AuditWrite
+	case *ast.Truncate:
+		return AuditDefinition | AuditWrite
+	case *ast.CreateUser, *ast.AlterUser, *ast.DropUser, *ast.RenameUser, *ast.SetPassword, *ast.Grant, *ast.RevokeAll, *ast.GrantRole,
+		*ast.SetDefaultRole:
+		return AuditAccount
+	case *ast.CreateSchema, *ast.AlterSchema, *ast.DropSchema, *ast.CreateTable, *ast.AlterTable, *ast.DropTable,
+		*ast.RenameTables, *ast.CreateIndex, *ast.DropIndex, *ast.CreateView, *ast.DropView:
+		return AuditDefinition
+	case *ast.Kill, *ast.Flush, *ast.InstanceLock, *ast.ReloadTLS, *ast.Maintain, *ast.Reset, *ast.Shutdown:
+		return AuditAdmin
+	case *ast.Set:
+		if len(auditSets(st)) > 0 {
+			return AuditAdmin
+		}
+	case *ast.SetTransaction:
+		if st.Scope == ast.ScopeGlobal {
+			return AuditAdmin
+		}
+	}
+	return 0
+}
+
+// auditTables are the tables that a statement names, and those of the views among them.
+func (s *Session) auditTables(tree ast.Statement, ran *compiled, asks []ask) (list []string) {
+	add := func(schema, name string) {
+		if name == "" {
+			return
+		}
+		if schema == "" {
+			schema = s.schema
+		}
+		if name = schema + "." + name; !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	for i := range asks {
+		add(asks[i].schema, asks[i].table)
+	}
+	if ran != nil {
+		for i := range ran.tables {
+			add(ran.tables[i].schema, ran.tables[i].name)
+		}
+	}
+	if c := auditClass(tree); c&(AuditDefinition|AuditAdmin) != 0 {
+		each(reflect.ValueOf(tree), func(t ast.TableName) { add(t.Schema, t.Name) })
+	} else if st, ok := tree.(*ast.LoadData); ok {
+		add(st.Table.Schema, st.Table.Name)
+	}
+	return list
+}
+
+// auditAccounts are the accounts that an account statement names.
+func auditAccounts(tree ast.Statement) (list []string) {
+	if auditClass(tree)&AuditAccount == 0 {
+		return nil
+	}
+	each(reflect.ValueOf(tree), func(u ast.User) {
+		name := "CURRENT_USER"
+		if !u.Current {
+			name = priv.ID{Name: u.Name, Host: u.Host}.Text()
+		}
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	})
+	return list
+}
+
+// auditSets are the global variables that a SET sets.
+func auditSets(tree ast.Statement) (list []string) {
+	st, ok := tree.(*ast.Set)
+	if !ok {
+		return nil
+	}
+	for i := range st.Items {
+		switch item := &st.Items[i]; item.Scope {
+		case ast.ScopeGlobal, ast.ScopePersist, ast.ScopePersistOnly:
+			list = append(list, strings.ToLower(item.Name))
+		}
+	}
+	return list
+}
+
+// each calls fn with all values of a type in a tree.
+func each[T any](v reflect.Value, fn func(T)) {
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		if !v.IsNil() {
+			each(v.Elem(), fn)
+		}
+	case reflect.Struct:
+		if v.CanInterface() {
+			if x, ok := v.Interface().(T); ok {
+				fn(x)
+				return
+			}
+		}
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanInterface() && mayHoldNodes(f.Kind()) {
+				each(f, fn)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if e := v.Index(i); mayHoldNodes(e.Kind()) {
+				each(e, fn)
+			}
+		}
+	}
+}

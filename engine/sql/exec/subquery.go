@@ -107,6 +107,18 @@ func (s *subquery) single() (types.Value, error) {
 	if s.busy {
 		return types.Null, types.NewError(1235, "This version of Trireme doesn't yet support '%s'", "a subquery within itself")
 	}
+	v, err := s.runSingle()
+	if err != nil {
+		// Who evaluates a batch again row by row, to tell which rows the error is of, has to meet it again: neither a value nor
+		// the key that find has added may stay.
+		c.reset()
+	}
+	return v, err
+}
+
+// runSingle runs the query and keeps its result.
+func (s *subquery) runSingle() (types.Value, error) {
+	c := s.cache
 	s.busy = true
 	defer func() { s.busy = false }()
 	defer s.root.close()

@@ -180,6 +180,7 @@ type rollupOp struct {
 	input   operator
 	levels  []*groupTable // by length of the prefix
 	groups  int
+	told    [][]int // plan.HashAggregate.Levels
 	sorter  *temptable.Sorter
 	rows    *types.Batch // output and for each group whether it is left out
 	out     types.Batch
@@ -187,7 +188,7 @@ type rollupOp struct {
 }
 
 func newRollup(r *run, input operator, n *plan.HashAggregate, cols []*types.Type) operator {
-	o := &rollupOp{r: r, input: input, groups: len(n.Groups)}
+	o := &rollupOp{r: r, input: input, groups: len(n.Groups), told: n.Levels}
 	for p := range len(n.Groups) + 1 {
 		o.levels = append(o.levels, newGroupTable(r, n.Groups[:p], n.Aggregates))
 	}
@@ -281,8 +282,14 @@ func (o *rollupOp) sort(p int, t *groupTable) error {
 		if p > 0 {
 			t.groups.AppendKeys(o.rows.Vecs[:p], from, to)
 		}
-		if err := t.appendStates(o.rows.Vecs[o.groups:width], from, to); err != nil {
+		states := width - len(o.told)
+		if err := t.appendStates(o.rows.Vecs[o.groups:states], from, to); err != nil {
 			return err
+		}
+		for i, of := range o.told {
+			for range to - from {
+				o.rows.Vecs[states+i].AppendInt64(leftOut(of, p))
+			}
 		}
 		for g := range o.groups {
 			for range to - from {
@@ -300,4 +307,15 @@ func (o *rollupOp) sort(p int, t *groupTable) error {
 		}
 	}
 	return nil
+}
+
+// leftOut has a bit for each of some groups, which says whether the prefix of a length leaves it out.
+func leftOut(of []int, prefix int) (bits int64) {
+	for _, g := range of {
+		bits <<= 1
+		if g >= prefix {
+			bits |= 1
+		}
+	}
+	return bits
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -281,4 +282,13 @@ func registerMisc() {
 	})
 	name := d.note("BENCHMARK(count, x)")
 	builtins[name] = bindBenchmark
+	// Of grouped queries the planner takes it for an aggregate.
+	name = d.note("ANY_VALUE(x)")
+	builtins[name] = func(b *Binder, name string, list []ast.Expr) (Node, error) {
+		args, err := b.exactly(name, list, 1)
+		if err != nil {
+			return nil, err
+		}
+		return args[0], nil
+	}
 }

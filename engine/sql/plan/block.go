@@ -276,6 +276,14 @@ func (f *blockPlan) group(in *sub) (*sub, error) {
 		m.Type = call.Type()
 		cols = append(cols, m)
 	}
+	var levels [][]int
+	if b.rollup {
+		for _, l := range b.levels {
+			levels = append(levels, l.of)
+			ids = append(ids, l.id)
+			cols = append(cols, p.cols[l.id].meta)
+		}
+	}
 	est := in.node.Estimate()
 	est.Cost += est.Rows * costGroup
 	if est.Rows = p.groupRows(b, est.Rows); len(groups) == 0 {
@@ -289,7 +297,7 @@ func (f *blockPlan) group(in *sub) (*sub, error) {
 		_, any := f.groupOrder()
 		s.ordered = !any && len(b.order) > 0 && in.ordered
 	default:
-		s.node = &HashAggregate{Output: out, Input: in.node, Groups: groups, Aggregates: aggs, Rollup: b.rollup}
+		s.node = &HashAggregate{Output: out, Input: in.node, Groups: groups, Aggregates: aggs, Rollup: b.rollup, Levels: levels}
 	}
 	return s, nil
 }

@@ -44,6 +44,9 @@ func (p *planner) resolveGrouping(b *block, q *query) error {
 	for _, c := range b.calls {
 		f.given.add(c.id)
 	}
+	if err := p.levelGroups(b); err != nil {
+		return err
+	}
 	return f.all()
 }
 
@@ -71,6 +74,7 @@ type grouper struct {
 	q          *query
 	given      colSet // columns of the grouping's output
 	determined colSet // columns that the groups determine
+	any        bool   // within ANY_VALUE(): a column that the groups do not determine may stand
 	number     int    // of the expression, for messages
 	clause     string
 }
@@ -152,6 +156,9 @@ func (f *grouper) above(e ast.Expr) (ast.Expr, error) {
 	p := f.p
 	return mapExpr(e, func(e ast.Expr) (ast.Expr, error) {
 		if id, ok := p.isColumn(e); ok {
+			if slices.ContainsFunc(f.b.levels, func(l level) bool { return l.id == id }) {
+				return f.level(e), nil
+			}
 			return e, f.use(id)
 		}
 		for _, g := range f.b.groups {
@@ -170,14 +177,24 @@ func (f *grouper) above(e ast.Expr) (ast.Expr, error) {
 			}
 			return f.inQuery(e.(*ast.In), s)
 		}
-		if a, ok := e.(*ast.Func); ok && a.Name == "any_value" && len(a.Args) == 1 {
-			return p.aggregateColumn(f.b, &ast.Aggregate{Name: "any_value", Args: a.Args})
-		}
-		if a, ok := e.(*ast.Func); ok && a.Name == "grouping" {
-			return nil, notSupported("GROUPING()")
+		if a, ok := e.(*ast.Func); ok && isAnyValue(a) {
+			return f.anyValue(a)
 		}
 		return nil, nil
 	})
+}
+
+// anyValue rewrites ANY_VALUE(x): x of any row of the group, or what x is of the group's own
+// aggregates and window functions.
+func (f *grouper) anyValue(a *ast.Func) (ast.Expr, error) {
+	p, x := f.p, a.Args[0]
+	if !p.hasAggregate(f.b, x) && !p.hasWindow(f.b, x) && !p.hasLevel(f.b, x) {
+		return p.aggregateColumn(f.b, &ast.Aggregate{Name: "any_value", Args: a.Args})
+	}
+	any := f.any
+	f.any = true
+	defer func() { f.any = any }()
+	return f.above(x)
 }
 
 // inQuery rewrites the operand of x IN (query).
@@ -197,7 +214,7 @@ func (f *grouper) use(id colID) error {
 		return nil
 	}
 	p := f.p
-	if p.env.Mode&ModeOnlyFullGroupBy != 0 && !f.determined.has(id) {
+	if p.env.Mode&ModeOnlyFullGroupBy != 0 && !f.any && !f.determined.has(id) {
 		return f.refuse(id)
 	}
 	f.given.add(id)

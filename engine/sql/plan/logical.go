@@ -117,6 +117,9 @@ type block struct {
 	aggs    []aggregate
 	calls   []windowCall // window functions, computed above grouping and HAVING
 	rollup  bool
+	// groupBy says that there is a GROUP BY, before groups is known; levels are the calls of GROUPING().
+	groupBy bool
+	levels  []level
 	having  []ast.Expr
 	// distinct, order and limit apply to the items, in this order.
 	distinct bool
@@ -144,6 +147,13 @@ type group struct {
 // aggregate is an aggregate function of a block. id is its result.
 type aggregate struct {
 	call *ast.Aggregate
+	id   colID
+}
+
+// level is a call of GROUPING(): which of some groups a row sums up. id is its result.
+type level struct {
+	args []ast.Expr
+	of   []int // the groups that args are
 	id   colID
 }
 

@@ -183,13 +183,16 @@ type TopN struct {
 
 // HashAggregate groups its input by hashing. The output is the group's values and then
 // the aggregates. Without Groups there is always one row. With Rollup the input is
-// aggregated for every prefix of Groups too, the groups left out being NULL.
+// aggregated for every prefix of Groups too, the groups left out being NULL. Then there is
+// at the end of the output a number for each of Levels, which are lists of groups: a bit for
+// each of its groups, the last one's being 1, that says whether the group is left out.
 type HashAggregate struct {
 	Output
 	Input      Node
 	Groups     []expr.Node
 	Aggregates []Aggregate
 	Rollup     bool
+	Levels     [][]int
 }
 
 // StreamAggregate is a HashAggregate of an input in which the rows of a group follow

@@ -53,7 +53,7 @@ func subScope(s *scope) *scope {
 
 func (p *planner) resolveSelect(sel *ast.Select, around *scope) (*query, error) {
 	b := &block{
-		distinct: sel.Distinct, rollup: sel.Rollup, hints: sel.Hints,
+		distinct: sel.Distinct, rollup: sel.Rollup, groupBy: len(sel.GroupBy) > 0, hints: sel.Hints,
 		straight: sel.Options&ast.SelectStraightJoin != 0,
 		calcRows: sel.Options&ast.SelectCalcFoundRows != 0,
 	}
@@ -189,13 +189,22 @@ func (p *planner) resolveGroup(e ast.Expr, b *block, s *scope) (ast.Expr, error)
 		if p.hasAggregate(b, it.expr) || p.hasWindow(b, it.expr) {
 			return nil, types.NewError(1056, "Can't group on '%s'", it.meta.Name)
 		}
+		if p.hasLevel(b, it.expr) {
+			return nil, errGroupOnLevel()
+		}
 		return it.expr, nil
 	}
 	g := s.at("group statement")
 	g.aliases = b.items
+	if f, ok := e.(*ast.Func); ok && isGrouping(f) {
+		return nil, errGroupOnLevel()
+	}
 	r, err := p.resolve(g, e)
 	if err != nil {
 		return nil, err
+	}
+	if p.hasLevel(b, r) {
+		return nil, errGroupOnLevel()
 	}
 	if p.hasAggregate(b, r) {
 		if ref, ok := e.(*ast.ColumnRef); ok {

@@ -30,6 +30,10 @@ func (p *planner) resolve(s *scope, e ast.Expr) (ast.Expr, error) {
 			return r, nil
 		case *ast.Aggregate:
 			return p.resolveAggregate(s, e)
+		case *ast.Func:
+			if isGrouping(e) {
+				return p.resolveLevel(s, e)
+			}
 		case *ast.Subquery, *ast.Exists:
 			return p.resolveSubquery(s, e)
 		case *ast.In:

@@ -1,6 +1,9 @@
 package exec
 
 import (
+	"slices"
+
+	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -20,8 +23,15 @@ type distinctInputs struct {
 	keep    []uint32
 	rest    []uint32
 	dense   *types.Batch
+	zeros   []zeroKey
 	vecs    []*types.Vector
 	spill   spiller
+}
+
+// zeroKey is a column of text of floating-point numbers, and what it is as a key: -0 is 0 there.
+type zeroKey struct {
+	column int
+	text   types.Vector
 }
 
 var groupNumberType = &types.Type{Kind: types.KindBigInt, Unsigned: true, NotNull: true}
@@ -35,6 +45,11 @@ func newDistinctInputs(r *run, a *groupAggregate, grouped bool) *distinctInputs 
 	d.types = append(d.types, a.inputs.types()...)
 	n := d.args + len(d.types) - len(a.inputs.nodes)
 	d.set = newKeySet(r, d.types[:n])
+	for _, arg := range a.call.FloatTexts() {
+		z := zeroKey{column: n - d.args + arg}
+		z.text.Init(d.types[z.column])
+		d.zeros = append(d.zeros, z)
+	}
 	d.row.Vecs = make([]types.Vector, len(d.types))
 	d.dense = newBatch(d.types)
 	d.vecs = make([]*types.Vector, len(a.inputs.nodes))
@@ -66,8 +81,7 @@ func (d *distinctInputs) update(ids []uint32, n int) error {
 
 // add adds rows of group number and inputs.
 func (d *distinctInputs) add(b *types.Batch) error {
-	keys := types.Batch{Vecs: b.Vecs[:len(d.set.types)]}
-	keys.SetLen(b.Len())
+	keys := d.keys(b)
 	d.keep, d.rest = d.set.add(&keys, d.keep[:0], d.rest[:0])
 	if len(d.rest) > 0 {
 		if err := d.spill.add(d.r, d.types, "DISTINCT", b, d.rest, d.set.hashes(&keys)); err != nil {
@@ -95,6 +109,29 @@ func (d *distinctInputs) add(b *types.Batch) error {
 		ids = d.ids
 	}
 	return d.agg.states.Update(d.r.x, ids, b.Len(), d.vecs)
+}
+
+// keys are the columns by which rows are told apart.
+func (d *distinctInputs) keys(b *types.Batch) types.Batch {
+	keys := types.Batch{Vecs: b.Vecs[:len(d.set.types)]}
+	if len(d.zeros) > 0 {
+		keys.Vecs = slices.Clone(keys.Vecs)
+	}
+	for i := range d.zeros {
+		z := &d.zeros[i]
+		from := &keys.Vecs[z.column]
+		z.text.Reset()
+		for k := range b.Len() {
+			if from.IsNull(k) {
+				z.text.AppendNull()
+			} else {
+				z.text.AppendBytes(expr.UnsignedZero(from.BytesAt(k)))
+			}
+		}
+		keys.Vecs[z.column] = z.text
+	}
+	keys.SetLen(b.Len())
+	return keys
 }
 
 // finish looks at what went to disk.

@@ -17,6 +17,7 @@ type Aggregate struct {
 	distinct  bool
 	args      []Node
 	order     []AggregateOrder
+	floats    []int // arguments that are text of floating-point numbers
 	separator []byte
 	t         types.Type
 	incr      int // AVG: div_precision_increment

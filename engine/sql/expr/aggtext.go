@@ -19,6 +19,9 @@ func (b *Binder) prepareConcat(a *Aggregate) error {
 	args := make([]Node, len(a.args))
 	for i, n := range a.args {
 		args[i] = b.castText(n, agg.id)
+		if k := n.Type().Kind; k == types.KindFloat || k == types.KindDouble {
+			a.floats = append(a.floats, i)
+		}
 	}
 	a.args = args
 	a.t = types.Type{Kind: types.KindLongText, Collation: agg.id}
@@ -30,6 +33,17 @@ func (b *Binder) prepareConcat(a *Aggregate) error {
 		a.separator, _ = types.Convert(nil, a.separator, types.CharsetUTF8MB4, cs)
 	}
 	return nil
+}
+
+// FloatTexts are the arguments that have become the text of floating-point numbers, of which DISTINCT takes -0 for 0.
+func (a *Aggregate) FloatTexts() []int { return a.floats }
+
+// UnsignedZero is the text of a number without the sign of a zero.
+func UnsignedZero(text []byte) []byte {
+	if len(text) > 0 && text[0] == '-' && len(bytes.Trim(text[1:], "0.")) == 0 {
+		return text[1:]
+	}
+	return text
 }
 
 // concats is GROUP_CONCAT. Without ORDER BY the text of a group is put together as rows

@@ -223,9 +223,12 @@ func (c *converter) unary(n *past.UnaryOperationExpr) Expr {
 
 func (c *converter) in(n *past.PatternInExpr) Expr {
 	in := &In{Operand: c.expr(n.Expr), Not: n.Not}
-	if n.Sel != nil {
+	switch {
+	case n.Sel != nil:
 		in.Query = c.queryOf(n.Sel)
-	} else {
+	case len(n.List) == 1 && isArgument[*past.SubqueryExpr](inner(n.List[0])):
+		in.Query = c.queryOf(n.List[0]) // brackets around the query alone
+	default:
 		in.List = c.exprs(n.List)
 	}
 	return in

@@ -251,40 +251,52 @@ func (r *reader) intoVars() Statement {
 	return s
 }
 
-// tableOfQuery parses CREATE TABLE t (SELECT ..), which the grammar knows without the brackets only. What has other brackets, or
-// in them what belongs to one SELECT of a UNION, is the grammar's.
+// tableOfQuery parses CREATE TABLE t (SELECT ..) ..: a query that begins with a bracket right after the name, which the grammar takes
+// for the one before columns. The query is parsed alone, and another one in its place.
 func (r *reader) tableOfQuery() Statement {
 	r.accept("IF", "NOT", "EXISTS")
 	r.tableName()
 	open := r.tok.start
-	if r.err != nil || !r.acceptOp("(") || !r.is("SELECT") {
+	if r.err != nil || !r.isOp("(") || !r.queryBegins() {
 		r.err = nil
 		return nil
 	}
-	ends := false // an ORDER BY or LIMIT is in the brackets
-	for depth := 0; !r.atEnd() && (depth > 0 || !r.isOp(")")); r.advance() {
-		switch {
-		case r.isOp("("):
-			depth++
-		case r.isOp(")"):
-			depth--
-		case depth == 0 && (r.is("ORDER") || r.is("LIMIT")):
-			ends = true
-		}
-	}
-	shut := r.tok.start
-	if !r.acceptOp(")") || ends && !r.atEnd() {
-		return nil
-	}
-	t := r.text
-	t.clean = blank(blank(t.clean, open, open+1), shut, shut+1)
-	s, err := parseByGrammar(t)
+	q, err := parseByGrammar(r.from(open))
 	if err != nil {
 		r.failWith(err)
 		return nil
 	}
+	query, ok := q.(Query)
+	if !ok {
+		r.failWith(syntaxError(r.sql, open, 0))
+		return nil
+	}
+	head := r.text
+	head.clean = blank(head.clean, open, len(head.clean))
+	head.clean = head.clean[:open] + placeholder + head.clean[open+len(placeholder):]
+	s, err := parseByGrammar(head)
+	if err != nil {
+		r.failWith(err)
+		return nil
+	}
+	create, ok := s.(*CreateTable)
+	if !ok {
+		r.failWith(syntaxError(r.sql, open, 0))
+		return nil
+	}
+	create.Query = query
 	r.tok = token{kind: tEOF, start: len(r.sql), end: len(r.sql)}
-	return s
+	return create
+}
+
+// placeholder stands for a query; the shortest one, (TABLE t), is as long.
+const placeholder = "SELECT 1"
+
+// queryBegins skips brackets that open and reports whether a query follows.
+func (r *reader) queryBegins() bool {
+	for r.acceptOp("(") {
+	}
+	return r.is("SELECT") || r.is("WITH") || r.is("TABLE") || r.is("VALUES")
 }
 
 // insertSetAs takes AS new(a, b) out of INSERT .. SET .. AS new ON DUPLICATE KEY

@@ -194,7 +194,7 @@ func viewColumnName(name string, i int) string {
 
 // qualified is the text of a query in which tables that are named without a schema have one.
 func qualified(text, schema string) string {
-	list, err := ast.Parse(text, 0)
+	list, err := ast.Parse(text, ast.ModeAllowInvalidDates)
 	if err != nil || len(list) != 1 {
 		return text
 	}

@@ -10,8 +10,9 @@ import (
 // TreeAfterPlanning plans a statement twice from the same tree, if it is one that is planned
 // and known tables suffice, and returns the tree; else nil.
 func TreeAfterPlanning(s *Session, text string) (ast.Statement, error) {
+	const dates = ast.ModeNoZeroDate | ast.ModeNoZeroInDate | ast.ModeAllowInvalidDates
 	statements, err := ast.Parse(text, s.mode)
-	if err != nil || len(statements) != 1 || s.mode != 0 || s.trx.active {
+	if err != nil || len(statements) != 1 || s.mode&^dates != 0 || s.trx.active {
 		return nil, nil
 	}
 	st := statements[0]

@@ -203,7 +203,8 @@ func astMode(m uint64) ast.Mode {
 	var out ast.Mode
 	for bit, to := range map[uint64]ast.Mode{modeANSIQuotes: ast.ModeANSIQuotes, modeNoBackslashEscapes: ast.ModeNoBackslashEscapes,
 		modePipesAsConcat: ast.ModePipesAsConcat, modeIgnoreSpace: ast.ModeIgnoreSpace, modeHighNotPrecedence: ast.ModeHighNotPrecedence,
-		modeRealAsFloat: ast.ModeRealAsFloat} {
+		modeRealAsFloat: ast.ModeRealAsFloat, modeNoZeroDate: ast.ModeNoZeroDate, modeNoZeroInDate: ast.ModeNoZeroInDate,
+		modeAllowInvalidDates: ast.ModeAllowInvalidDates} {
 		if m&bit != 0 {
 			out |= to
 		}

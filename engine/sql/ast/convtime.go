@@ -6,8 +6,7 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 )
 
-// temporal converts DATE'..', TIME'..', TIMESTAMP'..' and {d '..'}. Zero dates pass
-// here: whether sql_mode lets them is for who evaluates them.
+// temporal converts DATE'..', TIME'..', TIMESTAMP'..' and {d '..'}.
 func (c *converter) temporal(n *past.FuncCallExpr, k LiteralKind) Expr {
 	v, ok := n.Args[0].(*valueNode)
 	if !ok {
@@ -17,7 +16,7 @@ func (c *converter) temporal(n *past.FuncCallExpr, k LiteralKind) Expr {
 	if !ok {
 		return c.expr(n.Args[0])
 	}
-	l, ok := temporalLiteral(text, k)
+	l, ok := temporalLiteral(text, k, c.mode)
 	if !ok {
 		name := [...]string{LiteralDate: "DATE", LiteralTime: "TIME", LiteralTimestamp: "DATETIME"}[k]
 		c.fail(errorf(1525, "HY000", "Incorrect %s value: '%.128s'", name, text))
@@ -26,15 +25,21 @@ func (c *converter) temporal(n *past.FuncCallExpr, k LiteralKind) Expr {
 }
 
 // temporalLiteral reads the text of a literal.
-func temporalLiteral(text string, k LiteralKind) (l *Literal, ok bool) {
+func temporalLiteral(text string, k LiteralKind, mode Mode) (l *Literal, ok bool) {
 	l = &Literal{Kind: k}
 	if k == LiteralTime {
 		d, info, ok := types.ParseTime([]byte(text))
+		if ok {
+			d, ok = d.RoundFraction(info.Nanos, types.MaxFSP)
+		}
 		l.Value = types.NewTime(d)
 		l.Type = &types.Type{Kind: types.KindTime, FSP: uint8(min(info.Digits, types.MaxFSP)), NotNull: true}
-		return l, ok && !info.Truncated && !info.OutOfRange
+		return l, ok && !info.Truncated && !info.OutOfRange && !info.DateLost
 	}
-	d, info, ok := types.ParseDateTime([]byte(text), 0)
+	d, info, ok := types.ParseDateTime([]byte(text), dateMode(mode))
+	if ok {
+		d, ok = d.RoundFraction(info.Nanos, types.MaxFSP)
+	}
 	if !ok || info.Truncated || info.OutOfRange || info.HasOffset {
 		l.Type = typeNull
 		return l, false
@@ -47,4 +52,18 @@ func temporalLiteral(text string, k LiteralKind) (l *Literal, ok bool) {
 	l.Value = types.NewDateTime(d)
 	l.Type = &types.Type{Kind: types.KindDateTime, FSP: uint8(min(info.Digits, types.MaxFSP)), NotNull: true}
 	return l, !info.DateOnly
+}
+
+// dateMode is what sql_mode says of dates.
+func dateMode(mode Mode) (m types.Mode) {
+	if mode&ModeNoZeroDate != 0 {
+		m |= types.ModeNoZeroDate
+	}
+	if mode&ModeNoZeroInDate != 0 {
+		m |= types.ModeNoZeroInDate
+	}
+	if mode&ModeAllowInvalidDates != 0 {
+		m |= types.ModeAllowInvalidDates
+	}
+	return m
 }

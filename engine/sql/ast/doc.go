@@ -33,7 +33,7 @@
 package ast
 
 // Mode is the set of sql_mode flags that change what a text means.
-type Mode uint8
+type Mode uint16
 
 const (
 	ModeANSIQuotes         Mode = 1 << iota // "x" is a name
@@ -42,6 +42,10 @@ const (
 	ModeIgnoreSpace                         // names of functions may be followed by spaces
 	ModeHighNotPrecedence                   // NOT binds as !
 	ModeRealAsFloat                         // REAL is FLOAT
+	// Which dates DATE'..' and TIMESTAMP'..' may be. These do not change what a text means, only whether it is refused.
+	ModeNoZeroDate
+	ModeNoZeroInDate
+	ModeAllowInvalidDates
 )
 
 // Node is any node of a tree.

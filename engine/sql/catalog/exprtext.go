@@ -7,9 +7,12 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 )
 
+// stored is the mode in which texts of definitions are parsed: sql_mode has refused what it refuses when they were made.
+const stored = ast.ModeAllowInvalidDates
+
 // ParseExpr parses the text of an expression that a definition carries.
 func ParseExpr(text string) (ast.Expr, error) {
-	sts, err := ast.Parse("SELECT "+text, 0)
+	sts, err := ast.Parse("SELECT "+text, stored)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +26,7 @@ func ParseExpr(text string) (ast.Expr, error) {
 
 // ParseQuery parses the text of a view. hold is as that of [ast.ParseWithin].
 func ParseQuery(text string, hold func(delta int64) error) (ast.Query, error) {
-	sts, err := ast.ParseWithin(text, 0, hold)
+	sts, err := ast.ParseWithin(text, stored, hold)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,8 @@ type scope struct {
 	// with aliasFirst, before them; nil: none.
 	aliases    []item
 	aliasFirst bool
+	// list is the block of whose select list an item is resolved: queries within the item may name those before it.
+	list *block
 	// having says that only grouping columns, select items, and columns that are one have
 	// names, in this order (HAVING); groups are the grouping expressions.
 	having bool
@@ -57,7 +59,7 @@ func (s *scope) at(clause string) *scope {
 	c := *s
 	c.clause = clause
 	c.aggs, c.aliases, c.aliasFirst, c.having, c.groups = nil, nil, false, false, nil
-	c.windows, c.specifying = nil, nil
+	c.windows, c.specifying, c.list = nil, nil, nil
 	return &c
 }
 
@@ -133,18 +135,51 @@ func (p *planner) lookup(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v == nil {
-			continue
+		if v != nil {
+			v.use.read(v.name)
+			p.readsOuter(s, outer, v.expr)
+			return v.expr, nil
 		}
-		v.use.read(v.name)
-		for in := s; in != outer; in = in.parent {
-			if in.q != outer.q {
-				p.columnsOf(v.expr, in.q.outer)
-			}
+		if e, err := p.outerItem(outer, ref); e != nil || err != nil {
+			p.readsOuter(s, outer, e)
+			return e, err
 		}
-		return v.expr, nil
 	}
 	return nil, errUnknownColumn(ref, s.clause)
+}
+
+// readsOuter notes that queries from the scope s on read an expression of an enclosing one.
+func (p *planner) readsOuter(s, outer *scope, e ast.Expr) {
+	for in := s; in != outer; in = in.parent {
+		if in.q != outer.q {
+			p.columnsOf(e, in.q.outer)
+		}
+	}
+}
+
+// outerItem is what a name that no column has means to a query within a clause of the scope: a select item, for one within the
+// select list an item before it; nil: there is none.
+func (p *planner) outerItem(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
+	named := *s
+	if s.list != nil {
+		named.aliases = s.list.items
+	}
+	i, err := p.findAlias(&named, ref)
+	if i < 0 || err != nil {
+		return nil, err
+	}
+	it, b := &named.aliases[i], s.q.block
+	switch {
+	case p.hasAggregate(b, it.expr):
+		return nil, types.NewError(1247, "Reference '%s' not supported (%s)", ref.Name, "reference to group function")
+	case p.hasWindow(b, it.expr):
+		return nil, errWindowAlias(it)
+	}
+	return it.expr, nil
+}
+
+func errWindowAlias(it *item) error {
+	return types.NewError(3594, "You cannot use the alias '%s' of an expression containing a window function in this context.'", it.meta.Name)
 }
 
 // lookupHere is lookup in the scope's own query; nil: there is no such name.
@@ -201,7 +236,7 @@ func (p *planner) itemExpr(s *scope, i int, err error) (ast.Expr, error) {
 	}
 	it := &s.aliases[i]
 	if s.windows == nil && s.q.block != nil && p.hasWindow(s.q.block, it.expr) {
-		return nil, types.NewError(3594, "You cannot use the alias '%s' of an expression containing a window function in this context.'", it.meta.Name)
+		return nil, errWindowAlias(it)
 	}
 	return it.expr, nil
 }

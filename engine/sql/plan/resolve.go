@@ -109,7 +109,7 @@ func (p *planner) resolveSelect(sel *ast.Select, around *scope) (*query, error) 
 // resolveItems resolves the select list.
 func (p *planner) resolveItems(items []ast.SelectItem, b *block, s *scope, windows *windowScope) error {
 	fields := s.at("field list")
-	fields.aggs, fields.windows = b, windows
+	fields.aggs, fields.windows, fields.list = b, windows, b
 	for i := range items {
 		it := &items[i]
 		if it.Star {

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/types"
@@ -89,15 +92,18 @@ func (p *planner) resolveSubquery(s *scope, e ast.Expr) (ast.Expr, error) {
 	return copied, nil
 }
 
-// resolveAggregate makes an aggregate a column of its block. One that is written twice
-// is computed once.
+// resolveAggregate makes an aggregate a column of its block: that of the query around it whose columns it is of. One that is
+// written twice is computed once.
 func (p *planner) resolveAggregate(s *scope, a *ast.Aggregate) (ast.Expr, error) {
-	b := s.aggs
-	if b == nil {
+	if s.aggs == nil && s.parent == nil {
 		return nil, types.NewError(1111, "Invalid use of group function")
 	}
 	args := *s
-	args.aggs, args.aliases, args.having, args.windows = nil, nil, false, nil
+	args.aggs, args.aliases, args.having, args.windows, args.list = nil, nil, false, nil, nil
+	var before []colSet // what the queries from s on read of others, without the arguments
+	for in := s; in != nil; in = in.parent {
+		before = append(before, maps.Clone(in.q.outer))
+	}
 	c := *a
 	c.Args, c.OrderBy = nil, nil
 	for _, e := range a.Args {
@@ -118,25 +124,62 @@ func (p *planner) resolveAggregate(s *scope, a *ast.Aggregate) (ast.Expr, error)
 		}
 		c.OrderBy = append(c.OrderBy, ast.OrderItem{Expr: r, Desc: o.Desc})
 	}
-	if err := p.checkOuterAggregate(s, &c); err != nil {
-		return nil, err
+	of := p.aggregatedBy(s, &c)
+	if of == nil {
+		return nil, types.NewError(1111, "Invalid use of group function")
 	}
-	return p.aggregateColumn(b, &c)
-}
-
-// checkOuterAggregate refuses aggregates that belong to an enclosing query: all their
-// columns are its.
-func (p *planner) checkOuterAggregate(s *scope, a *ast.Aggregate) error {
-	set := p.columnSet(a.Args...)
-	if len(set) == 0 {
-		return nil
-	}
-	for id := range set {
-		if !s.q.outer.has(id) || p.isOwn(s, id) {
-			return nil
+	if of.q != s.q {
+		// The arguments are read by that query: those within read the result.
+		for in := s; in != of; in, before = in.parent, before[1:] {
+			if in.q != of.q {
+				in.q.outer = before[0]
+			}
 		}
 	}
-	return notSupported("an aggregate of an enclosing query's columns")
+	e, err := p.aggregateColumn(of.aggs, &c)
+	if err == nil {
+		p.readsOuter(s, of, e)
+	}
+	return e, err
+}
+
+// aggregatedBy finds the scope whose query computes an aggregate: the innermost one that has a column of it or, where that one may
+// have no aggregates, as in WHERE, the next one within that may. nil: there is none.
+func (p *planner) aggregatedBy(s *scope, a *ast.Aggregate) *scope {
+	set := p.columnSet(append(slices.Clone(a.Args), orderExprs(a.OrderBy)...)...)
+	of, may := s, s
+	if len(set) > 0 {
+		for ; of != nil && !p.ownsAny(of, set); of = of.parent {
+			if of.aggs != nil {
+				may = of
+			}
+		}
+	}
+	if of != nil && of.aggs != nil {
+		may = of
+	}
+	if may.aggs == nil {
+		return nil
+	}
+	return may
+}
+
+func orderExprs(list []ast.OrderItem) []ast.Expr {
+	out := make([]ast.Expr, len(list))
+	for i, o := range list {
+		out[i] = o.Expr
+	}
+	return out
+}
+
+// ownsAny reports whether one of some columns is of the scope's own query.
+func (p *planner) ownsAny(s *scope, set colSet) bool {
+	for id := range set {
+		if p.isOwn(s, id) {
+			return true
+		}
+	}
+	return false
 }
 
 // isOwn reports whether a column is one of the scope's own.

@@ -17,9 +17,13 @@ import (
 // result means nothing.
 type converter struct {
 	text
-	base int // what positions of the tree lack to those of the text
-	err  error
+	base   int // what positions of the tree lack to those of the text, beside the shifts
+	shifts []shift
+	err    error
 }
+
+// at is the position in the text of one in the tree.
+func (c *converter) at(offset int) int { return unedited(c.shifts, offset) + c.base }
 
 func (c *converter) fail(err error) {
 	if c.err == nil {
@@ -64,7 +68,7 @@ func (c *converter) expr(n past.ExprNode) Expr {
 	case *valueNode:
 		return c.literal(n)
 	case *paramNode:
-		return &Param{Index: paramIndex(c.params, n.offset+c.base)}
+		return &Param{Index: paramIndex(c.params, c.at(n.offset))}
 	case *past.BinaryOperationExpr:
 		return c.binary(n)
 	case *past.ParenthesesExpr:
@@ -236,10 +240,18 @@ func (c *converter) in(n *past.PatternInExpr) Expr {
 
 func (c *converter) like(n *past.PatternLikeOrIlikeExpr) Expr {
 	if !n.IsLike {
-		c.refuse()
+		if c.forms == nil || !c.forms.sounds {
+			c.refuse()
+		}
+		sound := func(e past.ExprNode) Expr { return &Func{Name: "soundex", Args: []Expr{c.expr(e)}} }
+		return &Binary{Op: OpEq, Left: sound(n.Expr), Right: sound(n.Pattern)}
 	}
 	l := &Like{Operand: c.expr(n.Expr), Pattern: c.expr(n.Pattern), Not: n.Not}
-	if n.EscapeExplicit {
+	switch i := int(n.Escape) - 1; {
+	case !n.EscapeExplicit:
+	case c.forms != nil && i >= 0 && i < len(c.forms.escapes):
+		l.Escape = c.forms.escapes[i]
+	default:
 		s := ""
 		if n.Escape != 0 {
 			s = string([]byte{n.Escape})
@@ -258,8 +270,12 @@ func (c *converter) caseExpr(n *past.CaseExpr) Expr {
 }
 
 func (c *converter) cast(n *past.FuncCastExpr) Expr {
-	t := c.castType(n.Tp, n.ExplicitCharSet)
-	return &Cast{Operand: c.expr(n.Expr), Type: t, Array: n.Tp.IsArray()}
+	if n.Tp.IsArray() && c.forms != nil && c.forms.binary {
+		t := c.castType(n.Tp.ArrayType(), n.ExplicitCharSet)
+		t.Binary = true
+		return &Cast{Operand: c.expr(n.Expr), Type: t}
+	}
+	return &Cast{Operand: c.expr(n.Expr), Type: c.castType(n.Tp, n.ExplicitCharSet), Array: n.Tp.IsArray()}
 }
 
 func (c *converter) variable(n *past.VariableExpr) Expr {

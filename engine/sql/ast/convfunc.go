@@ -323,7 +323,7 @@ func (c *converter) bound(n *past.FrameBound) Bound {
 	if n.Expr != nil && n.Type != past.CurrentRow {
 		if p, ok := n.Expr.(*paramNode); ok && n.Unit == past.TimeUnitInvalid {
 			// The grammar gives it the position of the word behind it.
-			b.Value = &Param{Index: paramIndex(c.params, p.offset+c.base) - 1}
+			b.Value = &Param{Index: paramIndex(c.params, c.at(p.offset)) - 1}
 			return b
 		}
 		b.Value = c.expr(n.Expr)

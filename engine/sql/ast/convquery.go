@@ -119,8 +119,7 @@ func (c *converter) itemText(f *past.SelectField) string {
 	if _, ok := f.Expr.(*paramNode); ok {
 		return "?" // the grammar finds no text if a word follows at once
 	}
-	start := f.Offset + c.base
-	end := start + len(f.OriginalText())
+	start, end := c.at(f.Offset), c.at(f.Offset+len(f.OriginalText()))
 	if start < 0 || end > len(c.sql) {
 		return f.OriginalText()
 	}

@@ -169,6 +169,7 @@ func (f *formatter) cast(e *Cast) {
 		if t.Charset != "" {
 			f.s(" charset ", t.Charset)
 		}
+		f.opt(t.Binary, " binary")
 	}
 	f.opt(e.Array, " array")
 	f.s(")")

@@ -455,5 +455,5 @@ func ParseParameterized(sql string, mode Mode) (Statement, error) {
 		p.params = append(p.params, s.start)
 	}
 	return parseOne(text{sql: sql[p.start:p.end], clean: string(marked[p.start:p.end]), params: p.relative(), mode: mode,
-		tokens: p.tokens, into: p.into})
+		tokens: p.tokens, into: p.into, rare: p.rare})
 }

@@ -29,6 +29,9 @@ func Operands(e Expr) []Expr {
 	case *Between:
 		return []Expr{e.Operand, e.Low, e.High}
 	case *Like:
+		if e.Escape != nil {
+			return []Expr{e.Operand, e.Pattern, e.Escape}
+		}
 		return []Expr{e.Operand, e.Pattern}
 	case *Regexp:
 		return []Expr{e.Operand, e.Pattern}

@@ -37,7 +37,7 @@ func ParseWithin(sql string, mode Mode, hold func(delta int64) error) ([]Stateme
 	statements := make([]Statement, 0, len(pieces))
 	for i := range pieces {
 		p := &pieces[i]
-		s, perr := parseOne(text{sql: sql[p.start:p.end], clean: clean[p.start:p.end], params: p.relative(), mode: mode, tokens: p.tokens, into: p.into,
+		s, perr := parseOne(text{sql: sql[p.start:p.end], clean: clean[p.start:p.end], params: p.relative(), mode: mode, tokens: p.tokens, into: p.into, rare: p.rare,
 			hold: hold})
 		if perr != nil {
 			return statements, perr
@@ -101,6 +101,12 @@ func (t *text) giveBack(n int64) {
 
 // parseText parses a statement by hand or by the grammar.
 func parseText(t text) (Statement, error) {
+	if t.rare && t.forms == nil {
+		var err error
+		if t.forms, err = findForms(t); err != nil {
+			return nil, err
+		}
+	}
 	s, err := parseAhead(t)
 	if s == nil && err == nil {
 		s, err = parseByGrammar(t)
@@ -196,14 +202,15 @@ func grammar(t text, part string, base int, convert func(*converter, past.StmtNo
 	}()
 	p.SetSQLMode(grammarMode(t.mode))
 	p.SetStrictDoubleTypeCheck(false)
-	nodes, _, err := p.ParseSQL(part)
+	edited, shifts := t.edited(part, base)
+	nodes, _, err := p.ParseSQL(edited)
 	if err != nil {
-		return translate(err, t.sql, part, base)
+		return translate(err, t.sql, edited, base, shifts)
 	}
 	if len(nodes) != 1 {
 		return syntaxError(t.sql, 0, 0)
 	}
-	c := &converter{text: t, base: base}
+	c := &converter{text: t, base: base, shifts: shifts}
 	convert(c, nodes[0])
 	return c.err
 }
@@ -229,7 +236,7 @@ func grammarMode(mode Mode) mysql.SQLMode {
 }
 
 // translate turns an error of the grammar into ours.
-func translate(err error, sql, part string, base int) error {
+func translate(err error, sql, part string, base int, shifts []shift) error {
 	var coded *perrors.Error
 	if errors.As(err, &coded) {
 		if number := uint16(coded.Code()); number == 1525 && !aboutSchema(part) {
@@ -238,7 +245,7 @@ func translate(err error, sql, part string, base int) error {
 			return types.NewError(number, "%s", message(coded))
 		}
 	}
-	at := min(max(offsetIn(err.Error(), part)+base, 0), len(sql))
+	at := min(max(unedited(shifts, offsetIn(err.Error(), part))+base, 0), len(sql))
 	for _, word := range [...]string{"INVISIBLE", "VISIBLE", "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "JSON_TABLE"} {
 		if len(sql)-at >= len(word) && foldEqual(sql[at:at+len(word)], word) {
 			return unsupported(word)

@@ -15,8 +15,10 @@ type text struct {
 	params []int  // where the ? are
 	mode   Mode
 	subst  *substitutes
+	forms  *forms
 	tokens int  // how many there are
 	into   bool // whether the word INTO is among them
+	rare   bool // whether words of forms are
 	hold   func(delta int64) error
 }
 

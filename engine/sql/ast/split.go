@@ -26,6 +26,7 @@ type piece struct {
 	params     []int // where the ? are
 	tokens     int
 	into       bool // whether the word INTO is in it
+	rare       bool // whether words of forms that are not the grammar's are in it
 	hint       span // the hints after the first word
 }
 
@@ -316,6 +317,7 @@ const (
 	countSelect
 	countFrom
 	countHaving
+	countRare
 )
 
 var countedWords = newWordTable(map[wordClass][]string{
@@ -330,6 +332,7 @@ var countedWords = newWordTable(map[wordClass][]string{
 	countSelect:   {"SELECT"},
 	countFrom:     {"FROM", "WHERE"},
 	countHaving:   {"HAVING"},
+	countRare:     {"SOUNDS", "ESCAPE", "ASCII", "UNICODE", "BYTE", "NCHAR", "NATIONAL", "PRECISION"},
 })
 
 // countWord counts a word that is an operator and reports whether it is a prefix.
@@ -347,11 +350,14 @@ func (s *splitter) countWord(l *level, w string) bool {
 	case countBranch:
 		l.chain = 0
 	case countPrefix:
+		s.piece.rare = s.piece.rare || foldEqual(w, "BINARY")
 		return true
 	case countOperator:
 		l.chain++
 	case countInto:
 		s.piece.into = true
+	case countRare:
+		s.piece.rare = true
 	case countSelect:
 		l.having = false
 	case countHaving:

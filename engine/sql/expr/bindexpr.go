@@ -1,8 +1,6 @@
 package expr
 
 import (
-	"unicode/utf8"
-
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -286,28 +284,27 @@ func (b *Binder) like(e *ast.Like) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	escape := '\\'
-	if b.opt.SQLMode&ModeNoBackslashEscapes != 0 {
-		escape = 0
+	n := &Like{escape: '\\', not: e.Not, noEmpty: b.opt.SQLMode&ModeNoBackslashEscapes != 0}
+	if n.noEmpty {
+		n.escape = 0
 	}
 	if e.Escape != nil {
-		n, err := b.Scalar(e.Escape)
+		esc, err := b.Scalar(e.Escape)
 		if err != nil {
 			return nil, err
 		}
-		v, ok := Literal(n)
-		if !ok || !v.IsNull() && utf8.RuneCount(v.Bytes()) > 1 {
+		if !IsConst(esc) {
 			return nil, errWrongArguments("ESCAPE")
 		}
-		switch {
-		case v.IsNull(): // as if it were not there
-		case len(v.Bytes()) == 0:
-			escape = 0
-		default:
-			escape, _ = utf8.DecodeRune(v.Bytes())
+		n.given = b.castText(esc, types.CollationUTF8MB4Bin)
+		if v, ok := Literal(n.given); ok {
+			if n.escape, err = n.escapeOf(v); err != nil {
+				return nil, err
+			}
+			n.given = nil
 		}
 	}
-	return b.newLike(arg, pattern, escape, e.Not)
+	return b.newLike(n, arg, pattern)
 }
 
 func (b *Binder) regexp(e *ast.Regexp) (Node, error) {

@@ -208,6 +208,12 @@ func (b *Binder) textCast(arg Node, ct *ast.ColumnType) (types.Type, error) {
 			return types.Type{}, err
 		}
 	}
+	if ct.Binary {
+		charset, _, _ := strings.Cut(types.CollationByID(id).Name(), "_")
+		if c := types.CollationByName(charset + "_bin"); c != nil {
+			id = c.ID()
+		}
+	}
 	if ct.Length < 0 {
 		length := lengthOf(arg)
 		if id == types.CollationBinary {

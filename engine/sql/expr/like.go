@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -10,14 +11,21 @@ import (
 type Like struct {
 	arg, pattern Node
 	escape       rune // 0: none
+	given        Node // ESCAPE of what is known when the statement runs; nil: escape is known
+	noEmpty      bool // ESCAPE '' is refused
 	not          bool
 	coll         types.Collation
 	compiled     *likePattern // nil unless the pattern is constant
 	t            types.Type
 }
 
-func (n *Like) Type() *types.Type          { return &n.t }
-func (n *Like) Children() []Node           { return []Node{n.arg, n.pattern} }
+func (n *Like) Type() *types.Type { return &n.t }
+func (n *Like) Children() []Node {
+	if n.given != nil {
+		return []Node{n.arg, n.pattern, n.given}
+	}
+	return []Node{n.arg, n.pattern}
+}
 func (n *Like) Volatility() Volatility     { return Pure }
 func (n *Like) Coercibility() Coercibility { return Numeric }
 func (n *Like) isBoolean() bool            { return true }
@@ -26,6 +34,9 @@ func (n *Like) isBoolean() bool            { return true }
 func (n *Like) WithChildren(c []Node) Node {
 	m := *n
 	m.arg, m.pattern = c[0], c[1]
+	if len(c) > 2 {
+		m.given = c[2]
+	}
 	return &m
 }
 
@@ -49,7 +60,24 @@ func (n *Like) Prefix() (prefix []byte, exact bool, id types.CollationID, ok boo
 	return p.text[:end:end], len(p.ends) == 1, n.coll.ID(), true
 }
 
-func (b *Binder) newLike(arg, pattern Node, escape rune, not bool) (Node, error) {
+// escapeOf is the character that a value of ESCAPE means, 0 for none.
+func (n *Like) escapeOf(v types.Value) (rune, error) {
+	if v.IsNull() {
+		return '\\', nil
+	}
+	s := v.Bytes()
+	if len(s) == 0 && !n.noEmpty {
+		return 0, nil
+	}
+	if utf8.RuneCount(s) != 1 {
+		return 0, errWrongArguments("ESCAPE")
+	}
+	r, _ := utf8.DecodeRune(s)
+	return r, nil
+}
+
+// newLike completes a node that has ESCAPE.
+func (b *Binder) newLike(n *Like, arg, pattern Node) (Node, error) {
 	if isRow(arg) || isRow(pattern) {
 		return nil, errOperandColumns(1)
 	}
@@ -57,11 +85,10 @@ func (b *Binder) newLike(arg, pattern Node, escape rune, not bool) (Node, error)
 	if err != nil {
 		return nil, err
 	}
-	n := &Like{arg: b.castText(arg, agg.id), pattern: b.castText(pattern, agg.id), escape: escape, not: not,
-		coll: types.CollationByID(agg.id), t: boolType}
+	n.arg, n.pattern, n.coll, n.t = b.castText(arg, agg.id), b.castText(pattern, agg.id), types.CollationByID(agg.id), boolType
 	n.t.NotNull = n.arg.Type().NotNull && n.pattern.Type().NotNull
-	if v, ok := Literal(n.pattern); ok && !v.IsNull() {
-		n.compiled = compileLike(v.Bytes(), escape, n.coll)
+	if v, ok := Literal(n.pattern); ok && !v.IsNull() && n.given == nil {
+		n.compiled = compileLike(v.Bytes(), n.escape, n.coll)
 	}
 	return b.fold(n), nil
 }
@@ -73,11 +100,21 @@ func (n *Like) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 	}
 	p := n.compiled
 	if p == nil {
+		escape := n.escape
+		if n.given != nil {
+			g, err := n.given.Value(x, in, row)
+			if err != nil {
+				return types.Null, err
+			}
+			if escape, err = n.escapeOf(g); err != nil {
+				return types.Null, err
+			}
+		}
 		w, err := n.pattern.Value(x, in, row)
 		if err != nil || w.IsNull() {
 			return types.Null, err
 		}
-		p = n.patternOf(x, w.Bytes())
+		p = n.patternOf(x, w.Bytes(), escape)
 	}
 	if v.IsNull() {
 		return types.Null, nil
@@ -88,15 +125,16 @@ func (n *Like) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 
 // lastPattern is the pattern that a node compiled last in a statement.
 type lastPattern struct {
-	text []byte
-	p    *likePattern
+	text   []byte
+	escape rune
+	p      *likePattern
 }
 
-func (n *Like) patternOf(x *Context, text []byte) *likePattern {
+func (n *Like) patternOf(x *Context, text []byte, escape rune) *likePattern {
 	last := x.State(n, func() any { return &lastPattern{} }).(*lastPattern)
-	if last.p == nil || !bytes.Equal(last.text, text) {
-		last.text = append(last.text[:0], text...)
-		last.p = compileLike(last.text, n.escape, n.coll)
+	if last.p == nil || last.escape != escape || !bytes.Equal(last.text, text) {
+		last.text, last.escape = append(last.text[:0], text...), escape
+		last.p = compileLike(last.text, escape, n.coll)
 	}
 	return last.p
 }

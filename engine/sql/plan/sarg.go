@@ -249,7 +249,7 @@ func (p *planner) likeSarg(rel *relation, e *ast.Like) (sarg, bool) {
 	}
 	if e.Escape != nil {
 		l, ok := e.Escape.(*ast.Literal)
-		if !ok {
+		if !ok || l.Kind != ast.LiteralString || l.Charset != "" {
 			return sarg{}, false
 		}
 		s.escape = 0

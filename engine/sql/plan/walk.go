@@ -89,7 +89,7 @@ func (m *mapper) operands(e ast.Expr) ast.Expr {
 	case *ast.Between:
 		return &ast.Between{Operand: m.one(e.Operand), Low: m.one(e.Low), High: m.one(e.High), Not: e.Not}
 	case *ast.Like:
-		return &ast.Like{Operand: m.one(e.Operand), Pattern: m.one(e.Pattern), Not: e.Not, Escape: e.Escape}
+		return &ast.Like{Operand: m.one(e.Operand), Pattern: m.one(e.Pattern), Not: e.Not, Escape: m.one(e.Escape)}
 	case *ast.Regexp:
 		return &ast.Regexp{Operand: m.one(e.Operand), Pattern: m.one(e.Pattern), Not: e.Not}
 	case *ast.IsNull:

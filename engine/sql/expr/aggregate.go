@@ -186,10 +186,18 @@ func (b *Binder) prepareAggregate(a *Aggregate) error {
 
 // prepareSum: integers and decimals are summed exactly, all else as doubles.
 func (b *Binder) prepareSum(a *Aggregate, arg Node) {
+	given := arg.Type()
 	arg = toNumber(arg)
 	a.args = []Node{arg}
 	if arg.Type().Class() == types.ClassDouble {
 		a.t, a.make = types.Type{Kind: types.KindDouble}, newDoubleSums
+		if scale, ok := shownScale(given); ok {
+			if a.name == "avg" {
+				scale += b.divIncrement()
+			}
+			a.t = shownDouble(scale)
+			a.t.Precision = uint8(min(sumPrecision+int(a.t.Scale), 255))
+		}
 		return
 	}
 	precision, scale := decimalShape(arg)

@@ -74,6 +74,7 @@ func (b *Binder) newArith(op ast.BinaryOp, l, r Node) (Node, error) {
 	if isRow(l) || isRow(r) {
 		return nil, errOperandColumns(1)
 	}
+	given, other := l.Type(), r.Type()
 	l, r = toNumber(l), toNumber(r)
 	n := &Arith{op: op, incr: b.divIncrement()}
 	lt, rt := l.Type(), r.Type()
@@ -84,6 +85,7 @@ func (b *Binder) newArith(op ast.BinaryOp, l, r Node) (Node, error) {
 	case lt.Class() == types.ClassDouble || rt.Class() == types.ClassDouble:
 		n.over, n.t = types.ClassDouble, types.Type{Kind: types.KindDouble}
 		n.a, n.b = NewCast(l, n.t), NewCast(r, n.t)
+		n.showArith(given, other)
 	case op == ast.OpDiv || lt.Class() == types.ClassDecimal || rt.Class() == types.ClassDecimal:
 		n.over, n.t = types.ClassDecimal, decimalResult(op, l, r, n.incr)
 		n.a, n.b = asDecimal(rawDigits(l)), asDecimal(rawDigits(r))

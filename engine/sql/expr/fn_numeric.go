@@ -70,7 +70,7 @@ func registerRounding() {
 		numberVariant("abs", ArgDecimal, ResultLike(0), func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
 			return types.NewDecimal(a[0].Decimal().Abs()), nil
 		}),
-		realFunc("abs", math.Abs)))
+		absReal()))
 	d.overloads("SIGN(x)", byNumber(
 		numberVariant("sign", ArgInt, ResultInt, func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
 			if a[0].Class() == types.ClassUint {
@@ -95,7 +95,7 @@ func registerRounding() {
 				n, _ := r.Int64()
 				return types.NewInt(n), nil
 			}),
-			fixedReal(realFunc(name, real))))
+			realFunc(name, real)))
 	}
 	whole("CEILING(x)", "ceiling", decimal.Decimal.Ceil, math.Ceil)
 	d.alias("ceil", "ceiling")
@@ -165,37 +165,22 @@ func roundings(name string, truncate bool) (integer, exact, real *Func) {
 		}
 		return types.NewDecimal(r), nil
 	})
-	real = variant(ArgDouble, resultFixed, func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
+	real = variant(ArgDouble, ResultDouble, func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
 		return types.NewDouble(roundDouble(a[0].Double(), optionalInt(a, 1, 0), truncate)), nil
 	})
 	return integer, exact, real
 }
 
-// fixedDigits are the digits that doubles with a fixed number of digits after the point have before it.
-const fixedDigits = 17
-
-// fixedReal turns a function's result into a double that shows no digits after the point.
-func fixedReal(f *Func) *Func {
-	f.Result = ResultOf(types.Type{Kind: types.KindDouble, Precision: fixedDigits})
-	return f
-}
-
-// resultFixed is a double that shows the number of digits after the point that a constant argument 1 asks for.
-func resultFixed(_ *Binder, c *Call) (types.Type, error) {
-	t := types.Type{Kind: types.KindDouble}
-	places := int64(0)
-	if len(c.Args) > 1 {
-		v, ok := Literal(c.Args[1])
-		if !ok || v.IsNull() {
-			return t, nil
+// absReal is ABS of a double, which is shown as the number is.
+func absReal() *Func {
+	f := realFunc("abs", math.Abs)
+	f.Result = func(_ *Binder, c *Call) (types.Type, error) {
+		if scale, ok := shownScale(c.Given[0].Type()); ok {
+			return shownDouble(scale), nil
 		}
-		places = argInt(v)
+		return types.Type{Kind: types.KindDouble}, nil
 	}
-	if places <= types.MaxDecimalScale {
-		t.Scale = uint8(max(places, 0))
-		t.Precision = fixedDigits + t.Scale
-	}
-	return t, nil
+	return f
 }
 
 // resultRounded is DECIMAL with the number of digits that a constant argument asks for, if it has no fewer itself; rounding

@@ -25,12 +25,16 @@ func (b *Binder) newNeg(arg Node) (Node, error) {
 	if isRow(arg) {
 		return nil, errOperandColumns(1)
 	}
+	given := arg.Type()
 	arg = toNumber(arg)
 	if c, ok := arg.(*Const); ok && c.v.Class() == types.ClassUint {
 		return negUint(c.v.Uint()), nil
 	}
 	n := &Neg{arg: arg, t: *arg.Type()}
 	n.t.Length = 0
+	if scale, ok := shownScale(given); ok && n.t.Kind == types.KindDouble {
+		n.t.Precision, n.t.Scale = shownPrecision, uint8(scale)
+	}
 	switch arg.Type().Class() {
 	case types.ClassInt, types.ClassUint:
 		n.t = types.Type{Kind: types.KindBigInt, NotNull: arg.Type().NotNull}

@@ -92,6 +92,8 @@ func meetTimes(a, b *types.Type) types.Type {
 func meetNumbers(a, b *types.Type, before []Node, n Node) types.Type {
 	ac, bc := a.Class(), b.Class()
 	switch {
+	case ac == types.ClassDouble || bc == types.ClassDouble || ac == types.ClassFloat || bc == types.ClassFloat:
+		return meetShown(a, b)
 	case a.Kind == b.Kind && a.Unsigned == b.Unsigned && a.Kind != types.KindDecimal && a.Kind != types.KindBit:
 		t := *a
 		t.Length, t.Precision, t.Scale = max(a.Length, b.Length), 0, 0
@@ -99,8 +101,6 @@ func meetNumbers(a, b *types.Type, before []Node, n Node) types.Type {
 			t.Length = 0
 		}
 		return t
-	case ac == types.ClassDouble || bc == types.ClassDouble || ac == types.ClassFloat || bc == types.ClassFloat:
-		return types.Type{Kind: types.KindDouble}
 	case a.Kind == types.KindDecimal || b.Kind == types.KindDecimal:
 		return meetDecimals(a, b, before, n)
 	case ac == bc:

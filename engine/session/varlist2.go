@@ -31,6 +31,7 @@ func transactionVariables() []*variable {
 			onApply(func(s *Session, x varValue) { s.opt.readWait = time.Duration(x.n) * time.Millisecond }),
 		stringVar("trireme_read_gtid", inSession, "").onCheck(checkReadGTID).onApply(func(s *Session, x varValue) { s.opt.readAtLeast = x.s }),
 		uintVar("trireme_statement_memory", both, 256<<20, 1<<20, maxUint).guard().onApply(func(s *Session, x varValue) { s.opt.memoryMax = int64(min(x.n, math.MaxInt64)) }),
+		uintVar("trireme_client_check_interval", inGlobal, 100, 0, 3600_000),
 		uintVar("trireme_read_lock_limit", inGlobal, 600, 0, 31536000),
 		uintVar("trireme_plan_cache_size", inGlobal, 1024, 0, 1<<20).with(func(v *variable) {
 			v.appliedGlobal = func(m *Manager, x varValue) { m.plans.setSize(int(x.n)) }

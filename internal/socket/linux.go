@@ -3,6 +3,7 @@
 package socket
 
 import (
+	"net"
 	"syscall"
 	"time"
 
@@ -21,4 +22,23 @@ func control(silence time.Duration) func(network, address string, c syscall.RawC
 		}
 		return err
 	}
+}
+
+// Lost reports whether the other side has closed a connection, or the kernel has given it up: nobody reads an answer any more. What was
+// sent before, and was not read yet, does not hide it. It does not wait.
+func Lost(conn net.Conn) (lost bool) {
+	of, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := of.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = raw.Control(func(fd uintptr) {
+		list := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(list, 0)
+		lost = err == nil && n == 1 && list[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+	})
+	return err == nil && lost
 }

@@ -69,6 +69,8 @@ type conn struct {
 	ending atomic.Pointer[types.Error] // the same, by another task
 	killed atomic.Bool
 
+	wasLost bool // the client was gone when watchLost looked, whose this is
+
 	// Seconds of the server's clock, plus one, for the sweep; 0: not so.
 	idleSince  atomic.Int64
 	writeSince atomic.Int64
@@ -153,6 +155,9 @@ func (c *conn) sweep(now int64) {
 	}
 }
 
+// clientProbes find out within a minute that a client is gone whose network is: what it has locked others wait for.
+var clientProbes = net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}
+
 // run serves the connection from the greeting to its end.
 func (c *conn) run() {
 	defer c.s.leave(c)
@@ -162,7 +167,7 @@ func (c *conn) run() {
 	c.in.received = &c.traffic.received
 	if t, ok := c.nc.(*net.TCPConn); ok {
 		_ = t.SetNoDelay(true)
-		_ = t.SetKeepAlivePeriod(30 * time.Second)
+		_ = t.SetKeepAliveConfig(clientProbes)
 	}
 	_ = c.nc.SetDeadline(time.Now().Add(c.s.opt.ConnectTimeout))
 	up, err := c.enter()

@@ -75,6 +75,9 @@ type Options struct {
 	// holds; nil: it has.
 	HasRoom        func(nc net.Conn, held int) bool
 	ConnectTimeout time.Duration // connect_timeout: 10 s
+	// ClientCheck says how often to look whether clients are still there whose statements run, which may change; 0: they may run to
+	// their end. nil: 100 ms.
+	ClientCheck func() time.Duration
 	// Traced says that somebody takes traces, so that a traceparent in a text's last comment is looked
 	// for.
 	Traced bool
@@ -133,6 +136,9 @@ func New(opt Options) *Server {
 	if opt.HasRoom == nil {
 		opt.HasRoom = func(net.Conn, int) bool { return true }
 	}
+	if opt.ClientCheck == nil {
+		opt.ClientCheck = func() time.Duration { return 100 * time.Millisecond }
+	}
 	if opt.ConnectTimeout == 0 {
 		opt.ConnectTimeout = 10 * time.Second
 	}
@@ -141,8 +147,9 @@ func New(opt Options) *Server {
 	}
 	s := &Server{opt: opt, began: time.Now(), closePrepared: (*session.Prepared).Close, forwardTimeout: forwardTimeout, conns: make(map[*conn]struct{}),
 		from: make(map[string]int), listeners: make(map[net.Listener]struct{}), stop: make(chan struct{})}
-	s.tasks.Add(1)
+	s.tasks.Add(2)
 	go s.sweep()
+	go s.watchLost()
 	return s
 }
 

@@ -284,6 +284,9 @@ func (n *Node) openDoor() {
 		HasRoom:        n.hasRoom,
 		MaxConnections: func() int { return int(n.sessions.GlobalNumber("max_connections")) },
 		ConnectTimeout: n.cfg.Duration("connect_timeout"), Traced: n.traces != nil,
+		ClientCheck: func() time.Duration {
+			return time.Duration(n.sessions.GlobalNumber("trireme_client_check_interval")) * time.Millisecond
+		},
 		Forward: n.forward, Serves: n.serves, Redeem: n.tickets.redeem}
 	if n.tls != nil {
 		o.TLS = n.tls.Config

@@ -145,21 +145,23 @@ func (x *Context) parseJSON(dst, text []byte) (doc []byte, err error) {
 	for _, c := range []byte(",:[{") {
 		work += elementBytes * int64(bytes.Count(text, []byte{c}))
 	}
-	err = x.during(work, func() (err error) {
-		doc, err = json.Parse(dst, text)
+	err = x.during(work, func() error {
+		b := json.Builder{Stop: x.Check}
+		if err := b.Parse(text); err != nil {
+			return err
+		}
+		var err error
+		doc, err = b.Finish(dst)
 		return err
 	})
 	return doc, err
 }
 
 func jsonTextError(err error, where string) error {
-	switch e := err.(type) {
-	case *types.Error:
-		return e
-	case *json.SyntaxError:
+	if e, ok := err.(*json.SyntaxError); ok {
 		return errorf(3141, "22032", "Invalid JSON text%s: \"%s\" at position %d.", where, e.Reason, e.Offset)
 	}
-	return errorf(3141, "22032", "Invalid JSON text%s: \"%s\"", where, err.Error())
+	return err // with its own number, or that the statement was interrupted
 }
 
 // jsonValue makes a document of any SQL value: text becomes a JSON string, bytes

@@ -235,7 +235,7 @@ func jsonValid(x *Context, c *Call, a []types.Value) (types.Value, error) {
 		return boolValue(false), nil
 	}
 	_, err := x.parseJSON(nil, c.argText(a, 0))
-	if _, short := err.(*types.Error); short || err == json.ErrTooDeep {
+	if _, wrong := err.(*json.SyntaxError); err != nil && !wrong {
 		return types.Null, err // nobody knows what follows
 	}
 	return boolValue(err == nil), nil

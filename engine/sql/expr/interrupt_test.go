@@ -31,6 +31,9 @@ func TestLongCallsEnd(t *testing.T) {
 		"LOCATE(CONCAT(REPEAT('a', 100000), 'b'), REPEAT('a', 10000000) COLLATE utf8mb4_general_ci)",
 		"INSTR(REPEAT('é', 10000000), CONCAT(REPEAT('é', 100000), 'b'))",
 		"REPEAT('a', 10000000) LIKE CONCAT('%', REPEAT('a', 100000), 'b%')",
+		"JSON_VALID(CONCAT('[', REPEAT('1,', 10000000), '1]'))",
+		"JSON_EXTRACT(CONCAT('[', REPEAT('{\"a\": \"xxxxxxxxxxx\"},', 1000000), '1]'), '$[7]')",
+		"CAST(CONCAT(REPEAT('[', 50), '\"', REPEAT('a', 10000000), '\"', REPEAT(']', 50)) AS JSON)",
 		"JSON_SEARCH(CONCAT('[\"', REPEAT('a', 10000000), '\"]'), 'one', CONCAT('%', REPEAT('a', 100000), 'b%'))",
 	} {
 		if race.Enabled && i%3 != 0 {

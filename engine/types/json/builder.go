@@ -26,6 +26,26 @@ type Builder struct {
 	frames  []frame
 	scratch []byte
 	err     error
+
+	// Stop is asked now and then while much is parsed or encoded, and ends it with its error; nil: nothing does. It stays after Finish.
+	Stop func() error
+	work int // bytes since it was asked
+}
+
+// stopEvery is after how much work, in bytes, Stop is asked: some milliseconds.
+const stopEvery = 1 << 20
+
+// worked counts work, and reports whether all is to end.
+func (b *Builder) worked(bytes int) (stopped bool) {
+	if b.work += bytes; b.work < stopEvery || b.Stop == nil {
+		return false
+	}
+	b.work = 0
+	if err := b.Stop(); err != nil {
+		b.fail(err)
+		return true
+	}
+	return false
 }
 
 // An item is a value whose container is not finished.
@@ -231,6 +251,7 @@ func (b *Builder) end(object bool) {
 		items = b.sortMembers(items)
 	}
 	tag := b.encode(items, object)
+	b.worked(len(b.scratch)) // every level copies what is in it
 	b.buf = append(b.buf[:f.buf], b.scratch...)
 	b.items = b.items[:f.items]
 	b.keys = b.keys[:f.keys] // the container's own name stands before
@@ -243,7 +264,13 @@ func (b *Builder) sortMembers(items []item) []item {
 		return compareKeys(b.keys[x.keyStart:x.keyEnd], b.keys[y.keyStart:y.keyEnd])
 	}
 	if !slices.IsSortedFunc(items, order) {
-		slices.SortStableFunc(items, order)
+		stopped := false
+		slices.SortStableFunc(items, func(x, y item) int {
+			if stopped = stopped || b.worked(stopEvery>>14); stopped {
+				return 0 // in any order: the document is not made
+			}
+			return order(x, y)
+		})
 	}
 	kept := items[:0]
 	for i, it := range items {
@@ -380,5 +407,5 @@ func (b *Builder) Finish(dst []byte) ([]byte, error) {
 
 // Reset makes the builder empty.
 func (b *Builder) Reset() {
-	b.buf, b.keys, b.items, b.frames, b.scratch, b.err = b.buf[:0], b.keys[:0], b.items[:0], b.frames[:0], b.scratch[:0], nil
+	b.buf, b.keys, b.items, b.frames, b.scratch, b.err, b.work = b.buf[:0], b.keys[:0], b.items[:0], b.frames[:0], b.scratch[:0], nil, 0
 }

@@ -15,7 +15,7 @@ func Parse(dst, text []byte) ([]byte, error) {
 	return b.Finish(dst)
 }
 
-// Parse adds the value that text is. After an error the builder is empty.
+// Parse adds the value that text is. After an error, or one of Stop, the builder is empty.
 func (b *Builder) Parse(text []byte) error {
 	p := parser{text: text, b: b}
 	err := p.document()
@@ -29,6 +29,7 @@ func (b *Builder) Parse(text []byte) error {
 type parser struct {
 	text  []byte
 	at    int
+	told  int // up to which the builder knows of the work
 	depth int
 	b     *Builder
 }
@@ -73,6 +74,11 @@ func (p *parser) peek() byte {
 }
 
 func (p *parser) value() error {
+	if n := p.at - p.told; n > stopEvery/16 {
+		if p.told = p.at; p.b.worked(n) {
+			return p.b.err
+		}
+	}
 	switch c := p.peek(); {
 	case c == '{':
 		return p.object()

@@ -19,10 +19,15 @@ type middlebox struct {
 	lis  net.Listener
 	to   string
 	rate atomic.Int64 // bytes a second; 0: as they come
+	// small is whether a connection is deaf from the first piece on that is longer than a small packet.
+	small atomic.Bool
 
 	mu    sync.Mutex
 	conns []*midConn
 }
+
+// smallPacket is more than a hello or a heartbeat has.
+const smallPacket = 512
 
 // midConn is a connection; of one that is deaf nothing of what the dialer sends is passed on.
 type midConn struct {
@@ -71,6 +76,9 @@ func (m *middlebox) pass(c *midConn, from, to net.Conn, there bool) {
 		n, err := from.Read(b)
 		if err != nil {
 			return
+		}
+		if there && n > smallPacket && m.small.Load() {
+			c.deaf.Store(true)
 		}
 		if there && c.deaf.Load() {
 			continue
@@ -210,5 +218,48 @@ func TestBusyReceiver(t *testing.T) {
 	time.Sleep(2 * limit)
 	if n := deaf.count.Load(); n > 0 {
 		t.Errorf("%d connections were given up", n)
+	}
+}
+
+// TestOnlySmallPacketsArrive: where the path to a peer loses larger packets it says for how long nothing has arrived on the connection for entries,
+// across the connections that are made meanwhile, and heartbeats go on arriving.
+func TestOnlySmallPacketsArrive(t *testing.T) {
+	const limit = 600 * time.Millisecond
+	a, b, m, deaf := through(t, limit)
+	index := uint64(0)
+	send := func(bytes int) {
+		index++
+		a.net.Send([]*raftpb.Message{heartbeat(1, 2, index), appendMsg(1, 2, index, make([]byte, bytes))})
+		time.Sleep(10 * time.Millisecond)
+	}
+	undelivered := func() time.Duration { return a.net.Status()[0].Undelivered }
+	for range 100 {
+		send(100 << 10)
+	}
+	if d := undelivered(); d != 0 {
+		t.Fatalf("undelivered for %v on a network that is well", d)
+	}
+	m.small.Store(true)
+	began := time.Now()
+	for undelivered() < 4*limit && time.Since(began) < patience {
+		send(100 << 10)
+	}
+	took := time.Since(began)
+	if n := deaf.count.Load(); took < 3*limit || took > 4*limit+patience/2 || n < 2 {
+		t.Errorf("after %v and %d connections nothing has arrived for %v", took, n, undelivered())
+	}
+	before := index
+	for range 10 {
+		send(100 << 10)
+	}
+	b.waitFor("heartbeats", func() bool {
+		return len(b.received) > 0 && b.received[len(b.received)-1].GetType() == raftpb.MsgHeartbeat && b.received[len(b.received)-1].GetCommit() >= before
+	})
+	m.small.Store(false)
+	for began = time.Now(); undelivered() > 0 && time.Since(began) < patience; {
+		send(100 << 10)
+	}
+	if d := undelivered(); d != 0 {
+		t.Errorf("the path is well, and nothing has arrived for %v", d)
 	}
 }

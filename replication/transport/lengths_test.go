@@ -95,7 +95,7 @@ func TestSignsOfLostRequests(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var why error
-			s := watchSigns(limit, func(err error) { why = err })
+			s := watchSigns(limit, new(delivery), func(err error) { why = err })
 			told := &pb.PeerReceived{Requests: 3, Bytes: 100}
 			s.sent.Store(3)
 			s.hear(told)
@@ -126,7 +126,7 @@ func TestSignsOfLostRequests(t *testing.T) {
 // What is on its way is forgotten when it has arrived, and not remembered for a peer that never tells.
 func TestLongRequestsAreForgotten(t *testing.T) {
 	for _, tells := range []bool{true, false} {
-		s := watchSigns(time.Minute, func(error) {})
+		s := watchSigns(time.Minute, new(delivery), func(error) {})
 		if tells {
 			s.hear(&pb.PeerReceived{})
 		}

@@ -23,6 +23,7 @@ type link struct {
 	again   chan struct{} // holds a token when the link should try at once
 	calls   atomic.Pointer[callsOver]
 	sent    atomic.Uint64 // bytes of frames
+	arrives delivery
 }
 
 // callsOver is a connection for calls beside the stream, and its watch.
@@ -32,7 +33,8 @@ type callsOver struct {
 }
 
 func newLink(q *peer, purpose Purpose, limit Limit) *link {
-	return &link{peer: q, purpose: purpose, queue: newQueue(limit), again: make(chan struct{}, 1)}
+	return &link{peer: q, purpose: purpose, queue: newQueue(limit), again: make(chan struct{}, 1),
+		arrives: delivery{well: time.Now()}}
 }
 
 // tryNow cuts the pause before the next attempt.
@@ -52,6 +54,7 @@ func (l *link) run(ctx context.Context) {
 		connected, err := l.connect(ctx)
 		l.calls.Store(nil)
 		l.queue.setOpen(false)
+		l.arrives.broken()
 		if ctx.Err() != nil {
 			return
 		}
@@ -195,7 +198,7 @@ func (l *link) connect(ctx context.Context) (connected bool, err error) {
 	if err := stopWatch(ctx, watch); err != nil {
 		return false, err
 	}
-	signs := watchSigns(p.opts.LinkTimeout, cancel)
+	signs := watchSigns(p.opts.LinkTimeout, &l.arrives, cancel)
 	defer signs.stop()
 	signs.hear(first.GetReceived())
 	go func() {

@@ -366,5 +366,6 @@ func (q *peer) status() PeerStatus {
 		s.SentBytes += l.sent.Load()
 	}
 	s.ReceivedBytes = q.received.Load()
+	s.Undelivered = q.links[ForEntries].arrives.undelivered()
 	return s
 }

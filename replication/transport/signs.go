@@ -38,6 +38,7 @@ type signs struct {
 	sent  atomic.Uint64 // requests given to the stream, the hello not among them
 	every time.Duration
 	dead  context.CancelCauseFunc
+	link  *delivery // what this connection adds to what is known of its link
 
 	mu       sync.Mutex
 	timer    *time.Timer
@@ -45,6 +46,7 @@ type signs struct {
 	moved    bool // the peer has received something since then
 	tells    bool // the peer says what it has received; programs from before do not
 	received *pb.PeerReceived
+	counted  uint64 // bytes received, up to where they were taken for a sign that something arrives
 	before   uint64 // sent at the last look
 	missed   int    // looks without a sign
 	stuck    int    // looks at which the connection was deaf
@@ -69,6 +71,7 @@ type longRequest struct {
 const (
 	shortRequest = 256     // bytes; most that Raft says beside entries has fewer
 	askOverhead  = 1 << 10 // more bytes than a question has besides its payload
+	besides      = 1 << 10 // more bytes than pings and windows of a connection take
 )
 
 // sending notes that a request is given to the stream.
@@ -102,8 +105,8 @@ func (s *signs) ask(bytes int) (over func(answered bool)) {
 }
 
 // watchSigns calls dead when no sign was seen for so long, or nothing has arrived.
-func watchSigns(silence time.Duration, dead context.CancelCauseFunc) *signs {
-	s := &signs{every: silence / signsMissed, dead: dead}
+func watchSigns(silence time.Duration, link *delivery, dead context.CancelCauseFunc) *signs {
+	s := &signs{every: silence / signsMissed, link: link, dead: dead}
 	s.mu.Lock()
 	s.timer = time.AfterFunc(s.every, s.look)
 	s.mu.Unlock()
@@ -118,18 +121,36 @@ func (s *signs) hear(r *pb.PeerReceived) {
 	if r == nil {
 		return
 	}
+	if !s.tells {
+		s.counted = r.GetBytes()
+	}
 	if !s.tells || r.GetRequests() != s.received.GetRequests() {
 		s.moved = true
+		if s.tells {
+			s.arrives(r)
+		}
 		s.begin(r)
 		done := 0
 		for done < len(s.long) && s.long[done].number <= r.GetRequests() {
 			done++
 		}
 		s.long = slices.Delete(s.long, 0, done)
-	} else if r.GetBytes() != s.received.GetBytes() {
-		s.moved = s.moved || s.plausible(r)
+	} else if r.GetBytes() != s.received.GetBytes() && s.plausible(r) {
+		s.moved = true
+		if r.GetBytes()-s.counted > besides {
+			s.arrives(r)
+		}
+	}
+	if r.GetBusy() {
+		s.arrives(r)
 	}
 	s.tells, s.received = true, r
+}
+
+// arrives notes that what is sent gets to the peer, as r says.
+func (s *signs) arrives(r *pb.PeerReceived) {
+	s.counted = r.GetBytes()
+	s.link.arrived()
 }
 
 // begin begins to count for the next request.
@@ -146,7 +167,7 @@ func (s *signs) plausible(r *pb.PeerReceived) bool {
 	} else if s.passed {
 		return false
 	}
-	return r.GetBytes()-s.since.bytes <= 2*(uint64(next)+s.asked-s.since.answered)+1<<10 // and pings, windows
+	return r.GetBytes()-s.since.bytes <= 2*(uint64(next)+s.asked-s.since.answered)+besides
 }
 
 // look looks at what has come since it looked last.
@@ -163,6 +184,12 @@ func (s *signs) look() {
 	}
 	if s.before <= s.received.GetRequests() {
 		s.begin(s.received)
+	}
+	switch sent := s.sent.Load(); {
+	case !s.tells, s.received.GetBusy():
+		s.link.arrived() // of who does not tell no more is known than that the connection stands
+	case sent == s.received.GetRequests():
+		s.link.idle()
 	}
 	s.seen, s.moved, s.before = false, false, s.sent.Load()
 	switch {

@@ -15,7 +15,7 @@ func TestSigns(t *testing.T) {
 		const limit = 2 * time.Second
 		began := time.Now()
 		var died time.Duration
-		s := watchSigns(limit, func(error) { died = time.Since(began) })
+		s := watchSigns(limit, new(delivery), func(error) { died = time.Since(began) })
 		defer s.stop()
 		for range 50 {
 			time.Sleep(limit / 2)
@@ -54,7 +54,7 @@ func TestSignsOfDeafness(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var sent, died time.Time
 				var why error
-				s := watchSigns(limit, func(err error) { died, why = time.Now(), err })
+				s := watchSigns(limit, new(delivery), func(err error) { died, why = time.Now(), err })
 				s.sent.Store(3)
 				if !old {
 					s.hear(&pb.PeerReceived{Requests: 3, Bytes: 100})
@@ -89,4 +89,77 @@ func TestSignsOfDeafness(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What is known of a link outlives its connections: nothing has arrived for as long as no request, or more bytes than a connection
+// needs for itself, have come to the peer. A connection that was not lost is only slow, and an idle one proves nothing after a lost one.
+func TestUndelivered(t *testing.T) {
+	const limit, look = 2 * time.Second, 2 * time.Second / signsMissed
+	synctest.Test(t, func(t *testing.T) {
+		d := &delivery{well: time.Now()}
+		holds := func(what string, least, most time.Duration) {
+			t.Helper()
+			if got := d.undelivered(); got < least || got > most {
+				t.Errorf("%s: %v, want %v to %v", what, got, least, most)
+			}
+		}
+		connect := func() *signs {
+			s := watchSigns(limit, d, func(error) { d.broken() })
+			s.hear(&pb.PeerReceived{Requests: 0, Bytes: 100})
+			return s
+		}
+		s := connect()
+		time.Sleep(time.Minute / 2)
+		s.hear(nil)
+		holds("silence without an end", 0, time.Minute)
+		s.stop()
+
+		s = connect()
+		for i := range uint64(20) { // requests arrive
+			s.sending(100)
+			time.Sleep(look)
+			s.hear(&pb.PeerReceived{Requests: i + 1, Bytes: 100 * (i + 1)})
+		}
+		d.broken()
+		holds("a connection that is lost", 0, 0)
+		s.stop()
+		began := time.Now()
+		for range 3 {
+			s = connect()
+			s.sending(100_000)
+			for i := range uint64(signsMissed + 1) { // what a connection needs for itself arrives, and nothing else
+				time.Sleep(look)
+				s.hear(&pb.PeerReceived{Requests: 0, Bytes: 100 + 9*min(i, 1)})
+			}
+			s.stop()
+		}
+		holds("nothing arrives", time.Since(began), time.Since(began))
+		s = connect() // idle
+		for range 10 {
+			time.Sleep(look)
+			s.hear(nil)
+		}
+		holds("an idle connection after lost ones", time.Since(began), time.Since(began))
+		s.sending(100_000)
+		time.Sleep(look)
+		s.hear(&pb.PeerReceived{Requests: 0, Bytes: 2_000})
+		holds("a part of a long request arrives", 0, 0)
+		s.stop()
+		d.broken()
+		time.Sleep(time.Minute)
+		holds("no connection is made", time.Minute, time.Minute)
+		s = connect()
+		s.sending(100)
+		s.hear(&pb.PeerReceived{Busy: true})
+		holds("the peer is busy", 0, 0)
+		s.stop()
+
+		d.broken()
+		s = watchSigns(limit, d, func(error) {})
+		time.Sleep(look)
+		s.hear(nil)
+		synctest.Wait()
+		holds("an older program", 0, 0)
+		s.stop()
+	})
 }

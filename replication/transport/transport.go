@@ -203,6 +203,10 @@ type PeerStatus struct {
 	SentBytes      uint64 // of frames
 	ReceivedBytes  uint64
 	Err            error // why it is not connected
+	// Undelivered is for how long nothing of what is sent on the connection for entries has arrived, though it was given up and made
+	// again, or could not be made; 0: something has, or the connection is only slow. A connection that took the place of a lost one
+	// has to carry something first. It says nothing of the other connection, on which heartbeats may arrive.
+	Undelivered time.Duration
 }
 
 var (

@@ -41,6 +41,10 @@ type Faults struct {
 	Reset, Break int
 	// BytesPerSecond limits each connection; 0: no limit.
 	BytesPerSecond int
+	// Largest is how many bytes a batch of messages may have; 0: any. A longer one never arrives, nor does what is behind it on its
+	// connection, which is given up and made again, while the peer's other one goes on: so does a path whose packets may be smaller than
+	// the sender believes.
+	Largest int
 }
 
 // Network connects nodes by their addresses.

@@ -125,7 +125,7 @@ func (n *Node) add(p transport.Peer) {
 	}
 	l := &link{owner: n, net: n.net, peer: p, wake: n.net.env.NewParker(), err: errors.New("not connected yet")}
 	for i, limit := range []transport.Limit{n.net.opts.ControlQueue, n.net.opts.EntriesQueue} {
-		l.pipes[i] = &pipe{l: l, limit: limit}
+		l.pipes[i] = &pipe{l: l, limit: limit, well: n.net.env.Monotonic()}
 	}
 	n.links[p.ID] = l
 	n.net.env.Go("net link", l.run)
@@ -209,6 +209,7 @@ func (n *Node) Status() []transport.PeerStatus {
 			s.QueuedMessages += p.messages
 			s.QueuedBytes += p.bytes
 		}
+		s.Undelivered = l.pipes[transport.ForEntries].undelivered()
 		all = append(all, s)
 	}
 	return all
@@ -411,6 +412,9 @@ func (n *Network) reach(from, to string) (*Node, error) {
 // report tells the handler of a failed attempt.
 func (l *link) report(err error) {
 	l.err = err
+	for _, p := range l.pipes {
+		p.lost++
+	}
 	var r *transport.Rejection
 	switch {
 	case errors.Is(err, errRefused):
@@ -433,6 +437,7 @@ func (l *link) lose(err error) {
 	l.leaves = nil
 	for _, p := range l.pipes {
 		p.clear()
+		p.lost++
 	}
 	if !l.stopped {
 		l.owner.handler.ReportUnreachable(l.peer.ID)
@@ -532,6 +537,17 @@ type pipe struct {
 	running  bool
 	busy     time.Duration // until when the wire is taken
 	last     time.Duration // when the last batch arrives
+	made     uint64        // how often the connection was given up
+	well     time.Duration // when it was known last that something arrives, or that nothing was on its way
+	lost     int           // connections that were given up since then
+}
+
+// undelivered is transport.PeerStatus.Undelivered.
+func (p *pipe) undelivered() time.Duration {
+	if p.lost == 0 {
+		return 0
+	}
+	return p.l.net.env.Monotonic() - p.well
 }
 
 type batch struct {
@@ -542,6 +558,9 @@ type batch struct {
 
 func (p *pipe) put(msgs []*raftpb.Message, size int, f Faults) {
 	n := p.l.net
+	if p.messages == 0 && p.lost == 0 {
+		p.well = n.env.Monotonic()
+	}
 	p.busy = max(p.busy, n.env.Monotonic())
 	if f.BytesPerSecond > 0 {
 		p.busy += time.Duration(size) * time.Second / time.Duration(f.BytesPerSecond)
@@ -559,14 +578,14 @@ func (p *pipe) start() {
 		return
 	}
 	p.running = true
-	n, epoch := p.l.net, p.l.epoch
+	n, made := p.l.net, p.made
 	n.env.Go("net deliver", func() {
 		defer func() {
-			if p.l.epoch == epoch {
+			if p.made == made {
 				p.running = false
 			}
 		}()
-		for p.l.epoch == epoch && len(p.batches) > 0 {
+		for p.made == made && len(p.batches) > 0 {
 			if wait := p.batches[0].due - n.env.Monotonic(); wait > 0 {
 				env.Sleep(n.env, wait)
 				continue
@@ -575,6 +594,11 @@ func (p *pipe) start() {
 				return
 			}
 			b := p.batches[0]
+			if f := n.faultsOf(p.l.owner.addr, p.l.peer.Addr); f.Largest > 0 && b.size > f.Largest {
+				p.deafen(made)
+				return
+			}
+			p.well, p.lost = n.env.Monotonic(), 0
 			p.batches = p.batches[1:]
 			p.messages -= len(b.msgs)
 			p.bytes -= b.size
@@ -583,8 +607,19 @@ func (p *pipe) start() {
 	})
 }
 
-// clear drops what is under way. A task that still runs sees another epoch.
+// deafen gives up the connection, on which nothing arrives any more, as late as the sender knows.
+func (p *pipe) deafen(made uint64) {
+	env.Sleep(p.l.net.env, p.l.net.opts.LinkTimeout)
+	if p.made == made {
+		p.clear()
+		p.lost++
+		p.l.owner.handler.ReportUnreachable(p.l.peer.ID)
+	}
+}
+
+// clear drops what is under way. A task that still runs sees that.
 func (p *pipe) clear() {
+	p.made++
 	p.l.dropped += uint64(p.messages)
 	p.batches, p.messages, p.bytes, p.running, p.busy, p.last = nil, 0, 0, false, 0, 0
 }

@@ -333,8 +333,8 @@ func (g *groupCheck) voters(leader *node.Report, told, made []string) (bad []str
 				why = ": " + m.Status.Error
 			}
 			bad = append(bad, fmt.Sprintf("%s, member %d, is %s%s", who, m.ID, m.State, why))
-		case m.Status.DiskTrouble() != "":
-			bad = append(bad, fmt.Sprintf("%s, member %d, %s", who, m.ID, m.Status.DiskTrouble()))
+		case m.Status.Trouble() != "":
+			bad = append(bad, fmt.Sprintf("%s, member %d, %s", who, m.ID, m.Status.Trouble()))
 		case m.Status.Writable:
 		case lag < 0:
 			bad = append(bad, fmt.Sprintf("%s, member %d, does not know yet how far it is behind", who, m.ID))

@@ -107,7 +107,7 @@ func showStatus(r *node.Report) error {
 		state := m.State
 		if m.Status.Error != "" {
 			state, good = state+" ("+m.Status.Error+")", false
-		} else if text := m.Status.DiskTrouble(); text != "" {
+		} else if text := m.Status.Trouble(); text != "" {
 			state, good = state+", "+text, false
 		}
 		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.ID, role, state, m.MySQL, m.ReadOnly, m.Addr, m.Status.Number, lag, entries, size)

@@ -75,7 +75,9 @@ type core struct {
 	served    atomic.Bool   // it ever was other than 0
 	diskFull  atomic.Bool
 	readsFail atomic.Bool // reads of pages have failed of late
-	logHeld   atomic.Bool // more of the log is kept than LogKeep, for snapshots
+	// undelivered is since when this member's entries have got to no majority, which answers it; 0: they do, or it does not lead.
+	undelivered atomic.Int64
+	logHeld     atomic.Bool // more of the log is kept than LogKeep, for snapshots
 	// slowestMatch is the index up to which all members have the log, as the leader
 	// knows it; 0: not known.
 	slowestMatch atomic.Uint64

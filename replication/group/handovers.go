@@ -2,7 +2,7 @@ package group
 
 import "time"
 
-// handOvers are the attempts of a leader whose disk is bad to let another member lead, each after a longer pause than the one
+// handOvers are the attempts of a leader whose disk or network is bad to let another member lead, each after a longer pause than the one
 // before: disks that are bad by turns do not keep the lead going round.
 type handOvers struct {
 	transfer *transferRequest // the last attempt, until its end is told
@@ -33,11 +33,21 @@ func (h *handOvers) due(t *raftTask, now time.Duration) bool {
 
 // begin hands over to a member that has all that the group has agreed on, and to another one than the last time if it can.
 func (h *handOvers) begin(t *raftTask, now time.Duration, why string) {
+	h.start(t, now, why, &transferRequest{least: t.n.agreed.Load()})
+}
+
+// beginUnmet hands over to a member that cannot be sent what it lacks.
+func (h *handOvers) beginUnmet(t *raftTask, now time.Duration, why string) {
+	h.start(t, now, why, &transferRequest{least: t.longestOther(), unmet: true})
+}
+
+func (h *handOvers) start(t *raftTask, now time.Duration, why string, r *transferRequest) {
 	h.pause = min(max(t.n.opt.stallLimit(), 2*h.pause), handOverPauseMax)
 	h.next = now + h.pause
 	t.n.log.Warn(why+": one of them is to lead", "again_in", h.pause)
-	h.transfer = &transferRequest{least: t.n.agreed.Load(), avoid: h.last, reply: reply{parker: t.env.NewParker()}}
-	t.moves.startTransfer(t, h.transfer)
+	r.avoid, r.reply = h.last, reply{parker: t.env.NewParker()}
+	h.transfer = r
+	t.moves.startTransfer(t, r)
 }
 
 // forget begins anew, since the disk is well.

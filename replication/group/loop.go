@@ -48,6 +48,7 @@ type raftTask struct {
 	moves moves
 	stall stall
 	pages unread
+	paths undelivered
 
 	nextWatch  time.Duration
 	nextBehind time.Duration
@@ -246,6 +247,7 @@ func (t *raftTask) ticks() {
 	t.moves.tick(t, now)
 	t.stall.tick(t, now)
 	t.pages.tick(t, now)
+	t.paths.tick(t, now)
 }
 
 // watch looks at the others as their leader, once in a while.

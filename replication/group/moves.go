@@ -75,6 +75,7 @@ type transferRequest struct {
 	to       uint64        // 0: the best
 	least    uint64        // the log up to where it has to have acknowledged
 	avoid    uint64        // a member that is asked only if no other can take over
+	unmet    bool          // it takes over without the entries that it lacks
 	deadline time.Duration // until when a member that can take over is waited for
 	begun    bool          // Raft hands over: it takes no proposals
 }
@@ -230,6 +231,19 @@ func (v *moves) handOver(t *raftTask) {
 	r.to, r.begun = to, true
 	t.lease.drop()
 	t.raft.TransferLeader(to)
+	if r.unmet { // Raft says so only to who has the whole log
+		t.n.transport.Send([]*raftpb.Message{{Type: raftpb.MsgTimeoutNow.Enum(), To: new(to), From: new(t.n.opt.ID), Term: new(t.role.term)}})
+	}
+}
+
+// longestOther is up to where the voter among the others that has the most of the log has acknowledged it.
+func (t *raftTask) longestOther() (match uint64) {
+	t.raft.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
+		if id != t.n.opt.ID && typ == raft.ProgressTypePeer && pr.RecentActive {
+			match = max(match, pr.Match)
+		}
+	})
+	return match
 }
 
 // bestSuccessor is the voter in reach that can serve soonest: that has the least to apply, and of those the one

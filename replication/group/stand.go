@@ -11,13 +11,14 @@ import (
 // apply lets the others stand for election first, for one election timeout longer than they need; nor does it
 // stand while Raft would have to read the log for that.
 //
-// A member whose disk has failed to give back pages of late (unread) lets them stand first as well, for as long.
+// A member whose disk has failed to give back pages of late (unread), or whose entries got to nobody when it led (undelivered), lets them
+// stand first as well, for as long.
 //
 // Raft's clock stands still meanwhile, just before it would call for an election. The member forgets the leader that
 // it does not hear, so that it answers those who ask for its vote.
 
 // standsBackUntil is after how many election timeouts without a leader's word a member stands for election
-// that has much to apply or cannot read its pages. Those that are well have done so by then.
+// that has much to apply, cannot read its pages or was not understood as a leader. Those that are well have done so by then.
 const standsBackUntil = 2
 
 // lags reports whether this member has yet to apply what the group had agreed on seconds ago.
@@ -38,7 +39,7 @@ func (t *raftTask) surveyed() bool {
 // standsBack reports whether this member does not stand for election yet, though it may.
 func (t *raftTask) standsBack() bool {
 	return !t.role.leads && t.rankAfter(t.role.leader) != 0 &&
-		(t.unheard < standsBackUntil*t.n.opt.ElectionTicks && (t.lags() || t.n.readsFail.Load()) || !t.surveyed())
+		(t.unheard < standsBackUntil*t.n.opt.ElectionTicks && (t.lags() || t.n.readsFail.Load() || t.paths.gaveUp()) || !t.surveyed())
 }
 
 // tickRaft lets Raft's clock tick so often.
@@ -50,7 +51,7 @@ func (t *raftTask) tickRaft(ticks int) {
 		}
 	}
 	if back && t.role.leader != raft.None && t.unheard+ticks >= t.n.opt.ElectionTicks && !t.promised() {
-		t.abandon("it is silent, and this member has much to apply, or a disk whose pages it cannot read")
+		t.abandon("it is silent, and this member has much to apply, a disk whose pages it cannot read, or a network that lost its entries when it led")
 	}
 }
 

@@ -31,6 +31,9 @@ type Status struct {
 	DiskStalled time.Duration `json:"disk_stalled,omitempty"`
 	// ReadsFail is whether reads of the data's pages have failed within the last minute.
 	ReadsFail bool `json:"reads_fail,omitempty"`
+	// Undelivered is for how long what this member, which leads, has to send for the log has got to no majority, though a majority
+	// answers its heartbeats; 0: it does, or this member does not lead.
+	Undelivered time.Duration `json:"undelivered,omitempty"`
 	// SeenLag is how far the member is behind as its leader sees it, see Behind; 0: less than two
 	// seconds; -1: nobody says. GroupStatus tells it.
 	SeenLag time.Duration `json:"seen_lag"`
@@ -39,8 +42,8 @@ type Status struct {
 	Error  string   `json:"error,omitempty"`
 }
 
-// DiskTrouble says what is wrong with the disk of a member that answers, as "has a full disk"; empty: nothing.
-func (s *Status) DiskTrouble() string {
+// Trouble says what is wrong with the disk or the network of a member that answers, as "has a full disk"; empty: nothing.
+func (s *Status) Trouble() string {
 	switch {
 	case s.DiskFull:
 		return "has a full disk"
@@ -48,6 +51,8 @@ func (s *Status) DiskTrouble() string {
 		return fmt.Sprintf("has a disk that has not answered for %v", s.DiskStalled.Round(time.Second))
 	case s.ReadsFail:
 		return "has a disk that fails to give back its data"
+	case s.Undelivered > 0:
+		return fmt.Sprintf("has a network that has carried its entries to no majority for %v", s.Undelivered.Round(time.Second))
 	}
 	return ""
 }
@@ -84,7 +89,7 @@ func (n *Node) status() Status {
 	r := c.currentRole()
 	csn, pos := c.engine.Applied()
 	s.Term, s.Leader, s.Writable, s.DiskFull = r.term, r.leader, c.writable(), c.diskFull.Load() || c.applier.Full()
-	s.DiskStalled, s.ReadsFail = c.stalled(), c.readsFail.Load()
+	s.DiskStalled, s.ReadsFail, s.Undelivered = c.stalled(), c.readsFail.Load(), c.undeliveredNow()
 	s.Provisioning = n.provisioning.active()
 	s.Index, s.Applied, s.Number = c.binlog.LastIndex(), pos.Index, csn
 	s.Committed = c.committed.Load()

@@ -141,7 +141,7 @@ func describe(m *group.Member, st *group.Status, about *Member, leader uint64) *
 		Version: about.Version, Term: st.Term, LastIndex: st.Index, CommittedIndex: st.Committed, AppliedIndex: st.Applied, AppliedNumber: st.Number,
 		LagMs: -1, LagEntries: uint64(max(0, st.Entries)), LagBytes: st.Bytes, DiskTotalBytes: about.DiskTotal, DiskFreeBytes: about.DiskFree, DiskFull: st.DiskFull,
 		Draining: about.Draining, Connections: uint32(about.Connections), UptimeSeconds: uint64(about.Uptime / time.Second)}
-	if text := st.DiskTrouble(); st.Error == "" && text != "" {
+	if text := st.Trouble(); st.Error == "" && text != "" {
 		out.Error = "it " + text
 	}
 	if st.Lag.Time >= 0 {

@@ -59,6 +59,7 @@ var Metrics = []Metric{
 	{"trireme_disk_free_bytes", "", Gauge, 1, "what the node may still use of it"},
 	{"trireme_disk_full", "", Gauge, 1, "1 while the disk is full"},
 	{"trireme_disk_stalled_seconds", "", Gauge, 1, "for how long the disk has not answered a call for the log, once that is longer than two seconds and four election timeouts; 0 otherwise"},
+	{"trireme_group_undelivered_seconds", "", Gauge, 1, "for how long what this leader sends for the log has got to no majority, though a majority answers its heartbeats, once that is longer than three seconds and four election timeouts; 0 otherwise"},
 	{"trireme_certificate_expiry_time_seconds", "", Gauge, 1, "until when a certificate is valid, in seconds since 1970; the label use is clients or peers"},
 	{"trireme_users_dir_failed", "", Gauge, 1, "1 while the leader can keep none of the accounts of users_dir; absent without users_dir, as the next one"},
 	{"trireme_users_dir_failed_entries", "", Gauge, 1, "entries of users_dir whose accounts are not as they say; 0 where the node does not lead"},

@@ -86,6 +86,7 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	m.Set("trireme_group_leader_known", metrics.On(s.Leader != 0))
 	m.Set("trireme_disk_full", metrics.On(s.DiskFull))
 	m.Set("trireme_disk_stalled_seconds", s.DiskStalled.Seconds())
+	m.Set("trireme_group_undelivered_seconds", s.Undelivered.Seconds())
 	voters := n.voters()
 	m.Set("trireme_group_members", float64(voters), "role", "voter")
 	m.Set("trireme_group_members", float64(len(n.group.Members())-voters), "role", "learner")

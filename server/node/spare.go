@@ -162,8 +162,8 @@ func lacks(s *group.Status) string {
 		return "is being given its data"
 	case s.Error != "":
 		return "does not answer"
-	case s.DiskTrouble() != "":
-		return s.DiskTrouble()
+	case s.Trouble() != "":
+		return s.Trouble()
 	case s.Lag.Time < 0 || s.Lag.Time > spareLag:
 		return fmt.Sprintf("is %d entries behind", s.Lag.Entries)
 	}

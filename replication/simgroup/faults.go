@@ -116,6 +116,33 @@ func (w *world) harmSwizzle(rng *rand.Rand) {
 	})
 }
 
+// harmPaths lets the paths from a node, to all others or to some, lose what is larger than a heartbeat.
+func (w *world) harmPaths(rng *rand.Rand) {
+	a := w.pick(rng)
+	if a == nil {
+		return
+	}
+	var to []*node
+	for all, i := rng.IntN(2) == 0, 0; i < len(w.made); i++ {
+		if b := w.made[i]; b != a && (all || rng.IntN(2) == 0) {
+			small := goodNetwork
+			small.Largest = 150
+			w.net.SetFaults(a.addr, b.addr, small)
+			to = append(to, b)
+		}
+	}
+	pause := time.Duration(rng.IntN(9000)) * time.Millisecond
+	w.sim.Go("heal", func() {
+		env.Sleep(w.sim, pause)
+		for _, b := range to {
+			w.net.SetFaults(a.addr, b.addr, goodNetwork)
+		}
+	})
+	if rng.IntN(2) == 0 { // a leader gives up after seconds, which other harms seldom leave it
+		w.within(min(pause, 5*time.Second), func() bool { return w.stop })
+	}
+}
+
 // diskHarms are what happens to disks: faults of package simfile have their place here.
 func (w *world) diskHarms() []func(*rand.Rand) {
 	return []func(*rand.Rand){w.harmDisk, w.harmSpace, w.harmStall, w.harmStall, w.harmFile, w.harmRot}

@@ -23,7 +23,7 @@ func (w *world) nemesis(seed uint64) {
 		harms = append(harms, w.harmProgram, w.harmProgram, w.harmProgram)
 	}
 	if !w.opt.Plain {
-		harms = append(harms, w.harmPause, w.harmPause, w.harmDrift, w.harmSwizzle)
+		harms = append(harms, w.harmPause, w.harmPause, w.harmDrift, w.harmSwizzle, w.harmPaths, w.harmPaths)
 		harms = append(harms, w.diskHarms()...)
 	}
 	for !w.stop {

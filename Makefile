@@ -45,9 +45,9 @@ test-mariadb: ## random queries here and in MariaDB (Debian's mariadb-server)
 rights-answers: ## record what MySQL 9.7 answers to the statements of TestRights; MYSQL is the data source name of an empty one
 	go test -count=1 -timeout 0 ./engine/session -run 'TestRights$$' -args -rights.mysql='$(MYSQL)'
 
-test-network: ## a group whose nodes have networks of their own, when cables are pulled (Linux; root, or user namespaces)
+test-network: ## a group whose nodes have networks of their own, when cables are pulled or larger packets are lost (Linux, iptables; root, or user namespaces)
 	go vet -tags network ./e2e/sql
-	go test -count=1 -timeout 0 -tags network -v ./e2e/sql -run TestPulledCables -args -e2e.duration=$(DURATION)
+	go test -count=1 -timeout 0 -tags network -v ./e2e/sql -run 'TestPulledCables|TestLargerPacketsAreLost' -args -e2e.duration=$(DURATION)
 
 test-etcd: ## the registry against a real etcd; a module of its own, for the server's sake
 	go -C e2e/etcd vet ./...

@@ -305,6 +305,8 @@ type Status struct {
 	Term     uint64 `json:"term"`
 	Writable bool   `json:"writable"`
 	DiskFull bool   `json:"disk_full"`
+	// Undelivered is for how long what the leader sends for the log has got to no majority.
+	Undelivered time.Duration `json:"undelivered"`
 }
 
 // Status asks the node how it stands.

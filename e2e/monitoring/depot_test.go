@@ -184,6 +184,19 @@ func leaderless(_ *testing.T, w *watched) {
 	w.start()
 }
 
+// undelivered: what the leader sends to the only follower that is there is lost, but for heartbeats. It cannot do without that one, and leads on.
+func undelivered(t *testing.T, w *watched) {
+	leader, others := w.leader()
+	gone, deaf := others[0], w.relays[others[1].Number-1]
+	gone.Kill()
+	deaf.swallow(true)
+	if a := w.fires("TriremeEntriesUndelivered"); a.Labels["instance"] != address(leader) {
+		t.Errorf("%v", a)
+	}
+	deaf.swallow(false)
+	w.start(gone)
+}
+
 // stuck: a follower's disk hangs, half a minute at a time, so that it falls behind, and then so that a start
 // does not end. Meanwhile it answers Prometheus and the leader.
 func stuck(t *testing.T, w *watched) {

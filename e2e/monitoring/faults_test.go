@@ -43,6 +43,7 @@ var depot = []fault{
 	{"backup", noBackup, []string{"TriremeBackupTooOld"}},
 	{"slow", slow, []string{"TriremeCommitsSlow", "TriremeLogSyncSlow", "TriremeDiskFillsSoon", "TriremeCertificateExpires", "TriremeCertificateExpired"}},
 	{"leaderless", leaderless, []string{"TriremeNoLeader"}},
+	{"undelivered", undelivered, []string{"TriremeEntriesUndelivered"}},
 	{"stuck", stuck, []string{"TriremeDiskStalled", "TriremeReplicaLags", "TriremeNodeNotReady"}},
 	{"unsynced", unsynced, []string{"TriremeLargeBodyMissing"}},
 	{"unread", unread, []string{"TriremeDiskReadsFail"}},

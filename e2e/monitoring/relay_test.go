@@ -17,6 +17,7 @@ type relay struct {
 
 	mu          sync.Mutex
 	cut         bool
+	swallows    bool // what is larger than swallowed, and all behind it on the connection
 	connections map[net.Conn]bool
 }
 
@@ -61,10 +62,38 @@ func (r *relay) pass(from net.Conn) {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(to, from)
+		_, _ = io.Copy(&path{r: r, to: to}, from)
 		_ = to.Close()
 	}()
 	_, _ = io.Copy(from, to)
+}
+
+// swallowed is from what size on packets are lost on a path with a small MTU, in bytes.
+const swallowed = 600
+
+// path is one direction of a connection.
+type path struct {
+	r    *relay
+	to   net.Conn
+	lost bool
+}
+
+// Write implements io.Writer.
+func (p *path) Write(b []byte) (int, error) {
+	p.r.mu.Lock()
+	p.lost = p.lost || p.r.swallows && len(b) > swallowed
+	p.r.mu.Unlock()
+	if p.lost {
+		return len(b), nil
+	}
+	return p.to.Write(b)
+}
+
+// swallow lets larger packets be lost on the way in, or not any more.
+func (r *relay) swallow(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.swallows = on
 }
 
 func (r *relay) open(list ...net.Conn) bool {

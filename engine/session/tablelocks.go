@@ -296,10 +296,14 @@ func (l *lockedTables) follow(s *Session, next lockedTables) (done func(changed 
 	}, nil
 }
 
-// tablesOf opens a table, or a view and all that it reads, which LOCK TABLES lists with it.
+// tablesOf opens a table, or a view and all that it reads, which LOCK TABLES lists with it. The transaction for that ends with it,
+// also without autocommit: it would keep the tables in use.
+//
+// REQUIRES: the session has no transaction.
 func (s *Session) tablesOf(ctx context.Context, schema, name string) (used []compiledTable, err error) {
 	defer func() {
 		if s.trx.begun {
+			s.trx.multi = false
 			err = s.endWork(ctx, err, false)
 		}
 	}()

@@ -67,7 +67,7 @@ func (s *Session) metAnother(st ast.Statement, err error) bool {
 		return false
 	}
 	rows := (*lock.DeadlockError)(nil)
-	return errors.Is(err, lock.ErrDeadlock) && !errors.As(err, &rows)
+	return s.beginsAgain(err) && !errors.As(err, &rows)
 }
 
 // runDDLOnce is a try of it. Error besides: *txn.WatchedError, nothing was done.

@@ -11,7 +11,6 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage/dict"
-	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -104,7 +103,7 @@ func (s *Session) alterOnce(ctx context.Context, st ast.Statement, schema, name 
 			names = constrained(ch)
 		}
 		err = s.txn.LockDefinitions(names...)
-		if errors.Is(err, lock.ErrDeadlock) { // another one looks at the definition to change it
+		if s.beginsAgain(err) { // another one looks at the definition to change it
 			err = errors.Join(errMoved, err)
 		}
 		if err != nil {
@@ -393,7 +392,7 @@ func (s *Session) finishIndexes(ctx context.Context, ch *catalog.Change, ids []u
 			return s.publishIndexes(ch, ids, then)
 		})
 		// With who looks at the definition to change it, or who has begun to rebuild a table that a new key refers to.
-		again = errors.Is(err, lock.ErrDeadlock) || errors.As(err, &watched) && watched.Name != name
+		again = s.beginsAgain(err) || errors.As(err, &watched) && watched.Name != name
 	}
 	if err == nil || errors.Is(err, s.m.opt.Backend.NotLeader()) {
 		return err // who leads now drops what is left (Manager.CleanUp)

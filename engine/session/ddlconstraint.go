@@ -132,8 +132,8 @@ func (s *Session) checkReferred(ch *catalog.Change, now *record.Table) error {
 func (s *Session) verify(ctx context.Context, ch *catalog.Change, tag string) error {
 	s.setState("altering table")
 	defer s.setState("")
-	err := lock.ErrDeadlock
-	for errors.Is(err, lock.ErrDeadlock) { // with who has changed a table that a new key refers to, and wants the key to follow
+	var err error
+	for again := true; again; again = s.beginsAgain(err) { // with who has changed a table that a new key refers to, and wants the key to follow
 		err = s.inTransactionAt(ctx, uint8(isoRepeatableRead)+1, func() error {
 			now, err := s.definition(ch.Old.Schema, ch.Old.Name)
 			if err != nil {
@@ -160,8 +160,8 @@ func (s *Session) verify(ctx context.Context, ch *catalog.Change, tag string) er
 // unmark takes the marks away, and logs the statement, for those who follow the log: only now it has not been refused.
 func (s *Session) unmark(ctx context.Context, ch *catalog.Change, tag string, query *event.Query) error {
 	name := txn.Name{Schema: ch.Old.Schema, Table: ch.Old.Name}
-	err := lock.ErrDeadlock
-	for errors.Is(err, lock.ErrDeadlock) { // with who looks at the definition to change it
+	var err error
+	for again := true; again; again = s.beginsAgain(err) { // with who looks at the definition to change it
 		err = s.inTransaction(ctx, func() error {
 			if err := s.txn.AwaitUnwatched(name); err != nil {
 				return err

@@ -48,7 +48,6 @@ func (s *Session) rebuild(ctx context.Context, ch *catalog.Change, text []byte) 
 		return 0, err
 	}
 	w.Join(s.txn)
-	defer s.txn.Part()
 	var made *record.Table
 	s.setHelpers([]*txn.Session{w})
 	defer func() {

@@ -118,7 +118,6 @@ func (b *onlineRebuild) run(ctx context.Context) (rows uint64, err error) {
 	for _, h := range helpers {
 		h.Join(s.txn)
 	}
-	defer s.txn.Part()
 	s.setHelpers(helpers)
 	seen, err := b.look(readers[0])
 	if err != nil {

@@ -62,53 +62,6 @@ func (i *sessionInfo) SetUserVariable(name string, v types.Value, t *types.Type)
 	return i.s().setUserVariable(name, v, t)
 }
 
-// maxLockName is the length of a name of GET_LOCK, in characters.
-const maxLockName = 64
-
-func (i *sessionInfo) GetLock(name string, timeout time.Duration) (int64, error) {
-	if i.info.ReadOnly {
-		return 0, errNamedLocks
-	}
-	if name == "" || types.CharsetUTF8MB4.Count([]byte(name)) > maxLockName {
-		return 0, newError(3057, "42000", "Incorrect user-level lock name '%.200s'. The name is empty, NULL, or can not be expressed in the current character-set.", name)
-	}
-	i.s().setState("User lock")
-	defer i.s().setState("")
-	name = dict.Fold(name)
-	got, err := i.m.locks.get(i.s(), name, timeout)
-	if err == nil && got == 1 {
-		if err = i.s().leads(); err != nil {
-			i.m.locks.release(i.id, name)
-			return 0, err
-		}
-	}
-	return got, err
-}
-
-// ReleaseLock gives up a lock. Who cannot be told that it was held until now keeps it.
-func (i *sessionInfo) ReleaseLock(name string) (released, exists bool, err error) {
-	if err := i.s().leads(); err != nil {
-		return false, false, err
-	}
-	released, exists = i.m.locks.release(i.id, dict.Fold(name))
-	return released, exists, nil
-}
-
-func (i *sessionInfo) ReleaseAllLocks() (int64, error) {
-	if !i.m.locks.holds(i.id) {
-		return 0, nil // which is so on any node
-	}
-	if err := i.s().leads(); err != nil {
-		return 0, err
-	}
-	return i.m.locks.releaseAll(i.id), nil
-}
-
-func (i *sessionInfo) LockHolder(name string) (connection uint64, held bool, err error) {
-	connection, held = i.m.locks.heldBy(dict.Fold(name))
-	return connection, held, i.s().leads() // asked last: who leads then has led before
-}
-
 func (i *sessionInfo) Sleep(d time.Duration) (bool, error) { return i.s().sleep(d) }
 
 // WaitForGTIDs waits for the node's data in slices, so that KILL is heard.

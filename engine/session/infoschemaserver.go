@@ -267,26 +267,43 @@ func rowsMetadataLocks(q *virtualRows) error {
 		return err
 	}
 	for _, l := range q.s.m.opt.Backend.MetadataLocks(metadataLocksMax) {
-		kind, status, mode := "TABLE", "PENDING", l.Mode.String()
+		of := metadataKind(l.Name)
+		mode, duration, status, owner := l.Mode.String(), "TRANSACTION", "PENDING", any(nil)
 		switch {
-		case l.Name.Table != "" && l.Mode == txn.Shared:
+		case of.kind == "TABLE" && l.Mode == txn.Shared:
 			mode = "SHARED_READ"
-		case l.Name == txn.CommitLock:
-			kind = "COMMIT"
-		case l.Name == txn.BackupLock:
-			kind = "BACKUP LOCK"
-		case l.Name.Table == "":
-			kind = "SCHEMA"
-			if l.Mode == txn.Shared {
-				mode = "INTENTION_EXCLUSIVE"
-			}
+		case of.kind == "SCHEMA" && l.Mode == txn.Shared:
+			mode = "INTENTION_EXCLUSIVE"
+		case of.kind == "USER LEVEL LOCK", (l.Name == txn.CommitLock || l.Name == txn.BackupLock) && l.Mode == txn.NoWrite:
+			duration = "EXPLICIT"
 		}
 		if l.Granted {
 			status = "GRANTED"
 		}
-		q.row(kind, l.Name.Schema, orNull(l.Name.Table), nil, 0, mode, "TRANSACTION", status, "", l.Session, nil)
+		if l.Session != 0 {
+			owner = l.Session
+		}
+		q.row(of.kind, orNull(of.schema), orNull(of.name), nil, 0, mode, duration, status, "", owner, nil)
 	}
 	return nil
+}
+
+// metadataObject is what a metadata lock is on, as MySQL calls it.
+type metadataObject struct{ kind, schema, name string }
+
+func metadataKind(n txn.Name) metadataObject {
+	name, named := n.Named()
+	switch {
+	case named:
+		return metadataObject{"USER LEVEL LOCK", "", name}
+	case n == txn.CommitLock:
+		return metadataObject{"COMMIT", "", ""}
+	case n == txn.BackupLock:
+		return metadataObject{"BACKUP LOCK", "", ""}
+	case n.Table == "":
+		return metadataObject{"SCHEMA", n.Schema, ""}
+	}
+	return metadataObject{"TABLE", n.Schema, n.Table}
 }
 
 // rowsLarge lists what members have of running large transactions. Error: 1142.

@@ -64,7 +64,6 @@ type Manager struct {
 	failed   atomic.Uint64 // statements that ended with an error
 	panics   atomic.Uint64 // statements that met a bug
 	slow     atomic.Int64  // statements that took long
-	locks    namedLocks
 	tables   tableCache
 	digests  digests
 	// statements and commits are how long they took.
@@ -90,7 +89,6 @@ type Manager struct {
 // value that it cannot have.
 func NewManager(opt Options) (*Manager, error) {
 	m := &Manager{opt: opt, env: opt.Env, sessions: make(map[uint64]*Session), started: opt.Env.Monotonic()}
-	m.locks.env = opt.Env
 	m.left.turn = env.NewMutex(opt.Env)
 	m.globals, m.origins = make([]varValue, len(varSlots)), make([]Origin, len(varSlots))
 	for i, v := range varSlots {

@@ -174,7 +174,6 @@ func (s *Session) forget() {
 	}
 	s.user = nil
 	s.forgetPrepared()
-	s.m.locks.releaseAll(s.id)
 	s.lastInsertID, s.foundRows, s.rowCount = 0, 0, 0
 	s.token.set, s.readAs.set = false, false
 	s.changes = s.changes[:0]
@@ -224,6 +223,7 @@ func (s *Session) connect() error {
 	if err != nil {
 		return err
 	}
+	t.SetClient(s.id)
 	s.txnMu(func() { s.txn, s.eng = t, eng })
 	s.work.detach()
 	if ended {
@@ -336,7 +336,6 @@ func (s *Session) Close() error {
 	}
 	s.shared.since.Store(0)
 	s.forgetPrepared()
-	s.m.locks.releaseAll(s.id)
 	s.share.End()
 	s.leaveUse()
 	s.m.remove(s)
@@ -345,9 +344,6 @@ func (s *Session) Close() error {
 	}
 	return nil
 }
-
-// HasLocks reports whether the session has locks of GET_LOCK.
-func (s *Session) HasLocks() bool { return s.m.locks.holds(s.id) }
 
 // Gone reports whether the session is of no more use, since it was killed or this node
 // does not lead any more: the door sends the last answer and closes the connection.

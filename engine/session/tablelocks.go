@@ -172,6 +172,9 @@ func (s *Session) unlockAll() {
 	s.unlockTables()
 	s.unlockCommits()
 	s.unlockShared(&s.shared.instance, txn.BackupLock)
+	if s.txn != nil {
+		s.txn.ReleaseAllNamed()
+	}
 }
 
 // readLock is FLUSH TABLES WITH READ LOCK: nobody commits until UNLOCK TABLES, so that what the group has executed and what tables
@@ -264,7 +267,11 @@ func (s *Session) runInstanceLock(st *ast.InstanceLock) error {
 		return err
 	}
 	s.shared.instance = true
-	return s.leads()
+	err := s.leads()
+	if err != nil {
+		s.unlockShared(&s.shared.instance, txn.BackupLock)
+	}
+	return err
 }
 
 // follow locks what a list of tables will be beside what it is, before definitions change, and returns what unlocks those that are

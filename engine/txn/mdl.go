@@ -19,9 +19,9 @@ import (
 //
 // Requests are granted in the order of their arrival, so that users who come and go
 // do not keep a schema change waiting; an owner that asks for more than it has comes
-// before those who wait for that, and who only uses a table does not wait for who waits for NoWrite. Owners of one side, what
-// LOCK TABLES holds and its session's transactions, are in each other's way as little as one owner's locks. Cycles of metadata locks alone are found when a wait begins. One that goes
-// through a row lock ends by that lock's timeout.
+// before those who wait for that, and who only uses a table does not wait for who waits for NoWrite. Owners of one side, those of
+// one session (what LOCK TABLES and GET_LOCK hold, and its transaction), are in each other's way as little as one owner's locks. Cycles of metadata locks alone are found when a wait begins. One that goes
+// through a row lock ends by that lock's timeout, or by nothing if there is none.
 //
 // Nearly all requests are for Shared or SharedWrite where nobody has or wants more. Such a lock is
 // only noted in a slot, by which few owners are in each other's way, and the first who
@@ -32,7 +32,7 @@ import (
 type metadataLocks struct {
 	env     env.Env
 	parkers *env.Parkers
-	shards  [metadataShards]metadataShard
+	shards  [metadataShards + namedShards]metadataShard // those of named locks last
 	slots   [metadataSlots]metadataSlot
 	// suspending, while [Manager.Suspend] waits for the sessions' turns: nobody begins to wait, with
 	// its turn, for who may end only after that.
@@ -44,6 +44,7 @@ type metadataLocks struct {
 
 const (
 	metadataShards = 16
+	namedShards    = 4 // of their own: who holds a named lock for days is in the way of no slot
 	metadataSlots  = 64
 )
 
@@ -64,8 +65,15 @@ type metadataSlot struct {
 	_     [48]byte // to its own cache line
 }
 
-// Name is the name of a table, or of a schema if Table is empty. Names without a schema are of what all share.
+// Name is the name of a table, or of a schema if Table is empty. Names without a schema are of what all share, those with a
+// schema that none can be called are of [Session.LockNamed].
 type Name struct{ Schema, Table string }
+
+// namedSchema is the schema of names of named locks: identifiers have no U+0000.
+const namedSchema = "\x00"
+
+// Named returns the name of a named lock, and whether the name is of one.
+func (n Name) Named() (string, bool) { return n.Table, n.Schema == namedSchema }
 
 var (
 	// CommitLock is locked in SharedWrite by who commits changes, until they are visible, and in NoWrite by FLUSH TABLES WITH READ LOCK.
@@ -122,7 +130,8 @@ type ticket struct {
 // at a time.
 type metadataOwner struct {
 	id      uint64 // of the session
-	side    uint64 // of owners that do not keep each other out; 0: it is alone
+	client  uint64 // whose session it is, or works for; 0: nobody's
+	side    uint64 // of owners that do not keep each other out, those of one session; 0: it is alone
 	again   bool   // it has nothing that it could not give back, and begins again when its wait closes a circle
 	tickets []*ticket
 	spare   []*ticket
@@ -131,6 +140,7 @@ type metadataOwner struct {
 	waits   *lock.Waits
 
 	interrupted atomic.Bool
+	unwatched   atomic.Bool // it waits until nobody watches a table
 }
 
 func newMetadataLocks(e env.Env) *metadataLocks {
@@ -143,10 +153,14 @@ func newMetadataLocks(e env.Env) *metadataLocks {
 
 func (l *metadataLocks) shard(n Name) *metadataShard {
 	h := types.HashBytes(uint64(len(n.Schema)), []byte(n.Schema))
-	return &l.shards[types.HashBytes(h, []byte(n.Table))%metadataShards]
+	h = types.HashBytes(h, []byte(n.Table))
+	if n.Schema == namedSchema {
+		return &l.shards[metadataShards+h%namedShards]
+	}
+	return &l.shards[h%metadataShards]
 }
 
-// acquire takes a lock, waiting for it up to the limit. Errors: 1205, 1213, 1317.
+// acquire takes a lock, waiting for it up to the limit, not at all if that is 0. Errors: 1205, 1213, 1317.
 func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, limit time.Duration) error {
 	if o.holds(n, mode) {
 		return nil
@@ -156,7 +170,7 @@ func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, lim
 		return nil
 	}
 	s.mu.Lock()
-	if mode >= NoWrite && s.exclusive.Add(1) == 1 {
+	if mode >= NoWrite && s.exclusive.Add(1) == 1 && n.Schema != namedSchema { // of these the slots have none
 		l.gather(s)
 	}
 	obj := s.object(n)
@@ -169,11 +183,14 @@ func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, lim
 		o.tickets = append(o.tickets, t)
 		return nil
 	}
-	if o.interrupted.Load() || l.suspending.Load() {
+	if interrupted := o.interrupted.Load() || l.suspending.Load(); interrupted || limit <= 0 {
 		o.spare = append(o.spare, t)
 		s.gone(t)
 		s.mu.Unlock()
-		return lock.ErrInterrupted
+		if interrupted {
+			return lock.ErrInterrupted
+		}
+		return lock.ErrTimeout
 	}
 	o.parker = l.parkers.Get()
 	o.waiting = t
@@ -217,6 +234,13 @@ func (l *metadataLocks) besides(o *metadataOwner) []*metadataOwner {
 	l.sidesMu.Lock()
 	defer l.sidesMu.Unlock()
 	return append([]*metadataOwner{o}, l.sides[o.side]...)
+}
+
+// leaveSide makes an owner one that is alone: its session goes on without it.
+func (l *metadataLocks) leaveSide(o *metadataOwner) {
+	l.lockAll()
+	defer l.unlockAll()
+	o.side = 0
 }
 
 // wait parks until the ticket is granted or its wait is over.
@@ -377,6 +401,9 @@ func (o *metadataOwner) holds(n Name, mode MetadataMode) bool {
 // with reports whether two owners do not keep each other out.
 func (o *metadataOwner) with(p *metadataOwner) bool { return o == p || o.side != 0 && o.side == p.side }
 
+// inWayOf reports whether a lock keeps another one waiting.
+func (t *ticket) inWayOf(o *ticket) bool { return !t.owner.with(o.owner) && t.mode.keepsOut(o.mode) }
+
 func (o *metadataOwner) ticket() *ticket {
 	if n := len(o.spare); n > 0 {
 		t := o.spare[n-1]
@@ -406,7 +433,7 @@ func (s *metadataShard) object(n Name) *metadataObject {
 // allows reports whether no other owner's granted lock is in the way.
 func (o *metadataObject) allows(t *ticket) bool {
 	for _, g := range o.granted {
-		if !g.owner.with(t.owner) && g.mode.keepsOut(t.mode) {
+		if g.inWayOf(t) {
 			return false
 		}
 	}
@@ -503,85 +530,4 @@ func (l *metadataLocks) unlockAll() {
 	for i := range l.shards {
 		l.shards[i].mu.Unlock()
 	}
-}
-
-// breakCycle ends waits as long as that of o closes a cycle: of each the wait of one who begins
-// again, or of one who only uses a table, if there is one, or else that of o.
-func (l *metadataLocks) breakCycle(o *metadataOwner) {
-	l.lockAll()
-	defer l.unlockAll()
-	for o.waiting != nil {
-		w := &cycleWalk{locks: l, goal: o, seen: map[*metadataOwner]bool{}}
-		if !w.from(o) {
-			return
-		}
-		victim := o.waiting
-		for _, t := range w.path {
-			if t.yieldsBefore(victim) {
-				victim = t
-			}
-		}
-		victim.shard.giveUp(victim, lock.ErrDeadlock)
-	}
-}
-
-// yieldsBefore reports whether a wait in a cycle is ended rather than another one.
-func (t *ticket) yieldsBefore(o *ticket) bool {
-	if t.owner.again || o.owner.again {
-		return t.owner.again && (!o.owner.again || t.mode > o.mode) // who locks tables, rather than commits
-	}
-	return t.mode < NoWrite && o.mode >= NoWrite
-}
-
-// cycleWalk looks for a way from the goal back to it along who waits for whom. An owner that others wait for waits for what any
-// owner of its side waits for: what LOCK TABLES holds goes when its session goes on.
-type cycleWalk struct {
-	locks *metadataLocks
-	goal  *metadataOwner
-	seen  map[*metadataOwner]bool
-	path  []*ticket // tickets waited for on the way
-}
-
-func (w *cycleWalk) from(o *metadataOwner) bool {
-	t := o.waiting
-	if t == nil || w.seen[o] {
-		return false
-	}
-	w.seen[o] = true
-	w.path = append(w.path, t)
-	for _, g := range t.object.granted {
-		if w.inWay(t, g) {
-			return true
-		}
-	}
-	for _, q := range t.object.waiting {
-		if q == t {
-			break
-		}
-		if w.inWay(t, q) {
-			return true
-		}
-	}
-	w.path = w.path[:len(w.path)-1]
-	return false
-}
-
-// inWay follows one edge. Whoever is before a ticket in the queue is in its way,
-// since the order is kept.
-func (w *cycleWalk) inWay(t, other *ticket) bool {
-	if other.owner == t.owner || other.granted && (other.owner.with(t.owner) || !other.mode.keepsOut(t.mode)) {
-		return false
-	}
-	if other.owner == w.goal {
-		return true
-	}
-	if !other.granted {
-		return w.from(other.owner)
-	}
-	for _, o := range w.locks.besides(other.owner) {
-		if o == w.goal || w.from(o) {
-			return true
-		}
-	}
-	return false
 }

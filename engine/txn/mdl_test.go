@@ -24,6 +24,7 @@ import (
 // clock. The lines of a block "run" are
 //
 //	A MODE NAME [LIMIT]        where MODE is shared, shared_write, shared_read_only or exclusive
+//	A named LOCK [LIMIT]       exclusive, on a named lock
 //	A release [NAME]           A interrupt
 //	A sleep DURATION           locks
 //	A with B                   makes both owners of one side
@@ -66,7 +67,7 @@ func (s *metadataScript) run(input string) string {
 func (s *metadataScript) owner(name string) *metadataOwner {
 	o := s.owners[name]
 	if o == nil {
-		o = &metadataOwner{id: uint64(name[0])}
+		o = &metadataOwner{id: uint64(name[0]), client: uint64(name[0])}
 		s.owners[name] = o
 	}
 	return o
@@ -107,11 +108,15 @@ func (s *metadataScript) exec(f []string) string {
 		env.Sleep(s.env, d)
 		return "ok"
 	}
-	mode := Shared
-	for mode.String() != strings.ToUpper(f[1]) {
-		mode++
-	}
 	schema, table, _ := strings.Cut(f[2], ".")
+	mode := Shared
+	if f[1] == "named" {
+		schema, table, mode = namedSchema, f[2], Exclusive
+	} else {
+		for mode.String() != strings.ToUpper(f[1]) {
+			mode++
+		}
+	}
 	limit := time.Hour
 	if len(f) > 3 {
 		limit, _ = time.ParseDuration(f[3])

@@ -10,7 +10,7 @@ type MetadataLock struct {
 	Name    Name
 	Mode    MetadataMode
 	Granted bool
-	Session uint64
+	Session uint64 // the number of the client's; 0: one of the node's own
 }
 
 // MetadataLocks lists the metadata locks, by name, granted ones first, at most max of
@@ -39,21 +39,68 @@ func sortLocks(list []MetadataLock) {
 	})
 }
 
-// waits says what kind of metadata lock an owner waits for, in MySQL's words; empty: none.
-func (l *metadataLocks) waits(o *metadataOwner) string {
+// waits says what kind of metadata lock the owners of a session wait for, in MySQL's words; empty: none.
+func (l *metadataLocks) waits(owners ...*metadataOwner) string {
 	l.lockAll()
 	defer l.unlockAll()
-	switch {
-	case o.waiting == nil:
-		return ""
-	case o.waiting.object.name == CommitLock:
+	for _, o := range owners {
+		if t := o.waiting; t != nil {
+			return t.name.waits()
+		}
+		if o.unwatched.Load() {
+			return waitsForTable
+		}
+	}
+	return ""
+}
+
+const waitsForTable = "Waiting for table metadata lock"
+
+// waits says that somebody waits for the name.
+func (n Name) waits() string {
+	switch _, named := n.Named(); {
+	case named:
+		return "User lock"
+	case n == CommitLock:
 		return "Waiting for commit lock"
-	case o.waiting.object.name == BackupLock:
+	case n == BackupLock:
 		return "Waiting for backup lock"
-	case o.waiting.object.name.Table == "":
+	case n.Table == "":
 		return "Waiting for schema metadata lock"
 	}
-	return "Waiting for table metadata lock"
+	return waitsForTable
+}
+
+// MetadataWait is a session that waits for another's metadata lock, or, if nobody has what is in its way, behind another one.
+type MetadataWait struct {
+	Name              Name
+	Waiting, Blocking uint64 // numbers of the clients' sessions; 0: one of the node's own
+}
+
+// MetadataWaits lists who waits for whom, by name, at most max of them.
+func (m *Manager) MetadataWaits(max int) []MetadataWait {
+	var list []MetadataWait
+	l := m.locks
+	l.lockAll()
+	defer l.unlockAll()
+	for i := range l.shards {
+		for name, o := range l.shards[i].objects {
+			for at, t := range o.waiting {
+				before := len(list)
+				for _, g := range o.granted {
+					if len(list) < max && g.inWayOf(t) {
+						list = append(list, MetadataWait{name, t.owner.client, g.owner.client})
+					}
+				}
+				first := slices.IndexFunc(o.waiting[:at], func(q *ticket) bool { return q.inWayOf(t) })
+				if len(list) == before && len(list) < max && first >= 0 {
+					list = append(list, MetadataWait{name, t.owner.client, o.waiting[first].owner.client})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b MetadataWait) int { return a.Name.compare(b.Name) })
+	return list
 }
 
 // list returns all locks, those of one name together and in order.
@@ -65,17 +112,17 @@ func (l *metadataLocks) list() []MetadataLock {
 		k := &l.slots[i]
 		k.mu.Lock()
 		for t := k.first; t != nil; t = t.next {
-			list = append(list, MetadataLock{t.name, t.mode, true, t.owner.id})
+			list = append(list, MetadataLock{t.name, t.mode, true, t.owner.client})
 		}
 		k.mu.Unlock()
 	}
 	for i := range l.shards {
 		for name, o := range l.shards[i].objects {
 			for _, t := range o.granted {
-				list = append(list, MetadataLock{name, t.mode, true, t.owner.id})
+				list = append(list, MetadataLock{name, t.mode, true, t.owner.client})
 			}
 			for _, t := range o.waiting {
-				list = append(list, MetadataLock{name, t.mode, false, t.owner.id})
+				list = append(list, MetadataLock{name, t.mode, false, t.owner.client})
 			}
 		}
 	}

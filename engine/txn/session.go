@@ -50,8 +50,10 @@ type Session struct {
 
 	waits lock.Waits // for rows and definitions
 
-	tables metadataOwner // of LOCK TABLES
-	joined uint64        // the side of its transactions without tables, see Join; 0: none
+	tables metadataOwner    // of LOCK TABLES
+	named  metadataOwner    // of GET_LOCK
+	times  map[string]int64 // how often it has which named lock
+	joined *Session         // for which its transactions work, see Join; nil: for none
 	large  LargeCommit
 }
 
@@ -82,13 +84,28 @@ func (m *Manager) NewSession() *Session {
 	defer m.mu.Unlock()
 	m.made++
 	s := &Session{m: m, id: m.made, turn: env.NewMutex(m.opt.Env)}
-	s.tables.id, s.tables.side, s.tables.waits = s.id, s.id, &s.waits
+	for _, o := range []*metadataOwner{&s.tables, &s.named} {
+		o.id, o.side, o.waits = s.id, s.id, &s.waits
+	}
 	m.sessions = append(m.sessions, s)
 	return s
 }
 
 // ID is the session's number.
 func (s *Session) ID() uint64 { return s.id }
+
+// SetClient says whose session it is, by the number of the client's session, for lists of metadata locks.
+//
+// REQUIRES: it has done nothing yet.
+func (s *Session) SetClient(number uint64) { s.tables.client, s.named.client = number, number }
+
+// client is the number of the client's session that it is, or works for; 0: none.
+func (s *Session) client() uint64 {
+	if s.joined != nil {
+		return s.joined.client()
+	}
+	return s.tables.client
+}
 
 // rollbackPause is how long a rollback that has failed waits until it is tried again.
 const rollbackPause = time.Second
@@ -98,6 +115,7 @@ const rollbackPause = time.Second
 // when it can: the error only tells the caller.
 func (s *Session) Close() error {
 	err := s.close()
+	s.ReleaseAllNamed() // also of a transaction that waits to be rolled back: they keep nobody from what it has changed
 	if err != nil && s.m.opt.Engine.Err() == nil {
 		s.m.opt.Env.Go("rollback", s.closeAgain)
 	}
@@ -155,7 +173,7 @@ func (s *Session) Begin(opt BeginOptions) error {
 	}
 	opt.Part, opt.Waits = uint32(s.id), &s.waits
 	t.begin(opt)
-	t.locks.side = s.sideNow()
+	t.locks.side, t.locks.client = s.side(), s.client()
 	s.lost = nil
 	s.set(t)
 	return nil
@@ -196,9 +214,11 @@ func (s *Session) Interrupt() {
 		s.cur.interrupt()
 	}
 	s.m.locks.interrupt(&s.tables)
+	s.m.locks.interrupt(&s.named)
 }
 
-// interruptForSuspend ends a wait for a lock. [Session.giveWay] follows, and gives back what LockTables has locked.
+// interruptForSuspend ends a wait for a lock. [Session.giveWay] follows, and gives back what LockTables has locked. Named locks stay
+// for as long as the session: who asks for one asks, too, whether this node leads.
 func (s *Session) interruptForSuspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,6 +226,7 @@ func (s *Session) interruptForSuspend() {
 		s.cur.interrupt()
 	}
 	s.m.locks.interrupt(&s.tables)
+	s.m.locks.interrupt(&s.named)
 }
 
 // goOn takes the interrupt of Suspend back from a transaction that stays: a wait that comes when
@@ -226,7 +247,7 @@ func (s *Session) Waits() string {
 	t := s.cur
 	switch {
 	case t == nil:
-		return s.m.locks.waits(&s.tables)
+		return s.m.locks.waits(&s.tables, &s.named)
 	case t.state.Load() != atSession || s.settling.Load():
 		return "waiting for handler commit"
 	case t.awaits.Load():
@@ -234,7 +255,7 @@ func (s *Session) Waits() string {
 	case s.m.opt.Engine.Locks.Waits(t.Trx.Locks()):
 		return "Waiting for row lock"
 	}
-	return s.m.locks.waits(&t.locks)
+	return s.m.locks.waits(&t.locks, &s.tables, &s.named)
 }
 
 // waitFinished waits until the entries up to an index are committed. ended is as of
@@ -398,6 +419,7 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 		s.finish()
 	case errors.Is(err, ErrOutcomeUnknown):
 		s.set(nil) // before it may end: others look at what the session has
+		s.m.locks.leaveSide(&t.locks)
 		s.m.leave(t)
 	default:
 		t.state.Store(atSession)

@@ -15,14 +15,13 @@ type TableLock struct {
 }
 
 // LockTables locks tables for the session, over its transactions, until UnlockTables: with Write nobody else uses them, else
-// nobody else changes their rows, and what others have changed is committed, or rolled back. The session's transactions that begin
-// from now on are not kept out, nor are those of sessions that Join it. It waits for limit at most. ended is asked first, for an Interrupt
-// of before. A circle that it waits in it leaves by giving back all, and begins again, unless the session has locked something before.
+// nobody else changes their rows, and what others have changed is committed, or rolled back. The session's transactions
+// are not kept out, nor are those of sessions that Join it. It waits for limit at most. ended is asked first, for an Interrupt
+// of before. A circle that it waits in it leaves by giving back all, and begins again, unless the session has locked something before, or has
+// a transaction.
 // Nothing is locked after an error: 1205, 1213, 1317, the reason of Manager.Suspend, which unlocks them, too; *WatchedError
 // if the session has some locked already. Who locks tables to write keeps off who locks CommitLock: else he would wait for these tables,
 // and their changes for him.
-//
-// REQUIRES: the session has no transaction.
 func (s *Session) LockTables(tables []TableLock, limit time.Duration, ended func() error) error {
 	locks := make([]lockWanted, 0, 3*len(tables))
 	for _, t := range tables {
@@ -53,7 +52,7 @@ func (s *Session) lockForSession(locks []lockWanted, limit time.Duration, ended 
 		return err
 	}
 	before := len(s.tables.tickets)
-	s.tables.again = before == 0
+	s.tables.again = before == 0 && len(s.named.tickets) == 0 && s.t == nil
 	e := s.m.opt.Env
 	for deadline := e.Monotonic() + limit; ; {
 		err := s.m.lockNames(&s.tables, nil, locks, max(0, deadline-e.Monotonic()))
@@ -88,56 +87,23 @@ func (s *Session) UnlockTables(tables ...Name) {
 	}
 }
 
-// sideNow is the side of transactions that begin: that of what the session has locked, or of another session that it has joined.
-//
-// REQUIRES: turn.
-func (s *Session) sideNow() uint64 {
-	if len(s.tables.tickets) > 0 {
-		return s.tables.side
+// side is that of the session's transactions, and of what it locks over them: of its own, or of another session that it has joined.
+func (s *Session) side() uint64 {
+	if s.joined != nil {
+		return s.joined.side()
 	}
-	return s.joined
+	return s.id
 }
 
-// unlock gives back all that the session has locked.
+// unlock gives back all that the session has locked, but named locks.
 func (s *Session) unlock() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.m.locks.releaseFrom(&s.tables, 0)
 }
 
-// Join makes the transactions that the session begins from now on work for another session's, which waits for them, until that one's
-// Part: they are not kept out by what it, or LockTables, has locked, nor by who waits for it, and who waits for one of them waits for
-// what any of them waits for.
-func (s *Session) Join(of *Session) {
-	of.turn.Lock()
-	defer of.turn.Unlock()
-	side := of.sideNow()
-	if of.t != nil && of.t.locks.side != 0 {
-		side = of.t.locks.side
-	}
-	if side == 0 {
-		side = of.m.number()
-		of.joined = side
-	}
-	if of.t != nil && of.t.locks.side == 0 {
-		of.m.locks.lockAll()
-		of.t.locks.side = side
-		of.m.locks.unlockAll()
-	}
-	s.joined = side
-}
-
-// Part says that nobody works for the session any more.
-func (s *Session) Part() {
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	s.joined = 0
-}
-
-// number is one that no session has, nor a side of owners of metadata locks.
-func (m *Manager) number() uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.made++
-	return m.made
-}
+// Join makes the transactions that the session begins from now on work for another session's, which waits for them: they
+// are not kept out by what it has locked, nor by who waits for it, and who waits for one of them waits for what any of them waits for.
+//
+// REQUIRES: of is not closed before the session is.
+func (s *Session) Join(of *Session) { s.joined = of }

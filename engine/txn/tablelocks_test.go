@@ -53,7 +53,6 @@ func TestHelpersInACircle(t *testing.T) {
 		if err, done := ended["lock tables"]; !done || err != nil {
 			t.Errorf("tables are locked when the reader is gone: %v", ended)
 		}
-		r.s.Part()
 		for i := range s {
 			must(t, s[i].Close())
 		}

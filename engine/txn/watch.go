@@ -25,6 +25,7 @@ type Watch struct {
 	m     *Manager
 	name  Name
 	limit int64
+	side  uint64 // of who watches
 
 	mu    sync.Mutex
 	under map[string]int      // by transactions that have not ended: how many times
@@ -56,7 +57,7 @@ const watchEntry = 64
 // REQUIRES: the session's transaction has the table for itself (LockDefinitions), so that
 // every other one that uses it begins to do so later.
 func (s *Session) Watch(schema, name string, limit int64) *Watch {
-	w := &Watch{m: s.m, name: Name{schema, name}, limit: limit,
+	w := &Watch{m: s.m, name: Name{schema, name}, limit: limit, side: s.side(),
 		under: map[string]int{}, ended: map[string]struct{}{}, aside: map[string]struct{}{}}
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
@@ -257,11 +258,13 @@ func (e *WatchedError) Error() string { return "txn: " + e.Name.String() + " is 
 
 // unwatched waits until nobody else watches a table: a request for a metadata lock would
 // keep all from using it meanwhile. Errors: as of AwaitUnwatched; 1213 for who watches a table, and
-// has it for itself or is waited for by the other.
+// has it for itself or is waited for by the other, and where who watches waits for who waits here, whose session has locked something
+// over its transactions.
 func (m *Manager) unwatched(o *metadataOwner, owns *Watch, n Name, limit time.Duration) error {
 	e := m.opt.Env
 	deadline := e.Monotonic() + limit
 	defer m.notWaiting(owns)
+	defer o.unwatched.Store(false)
 	for {
 		switch w := m.watching(n); {
 		case w == nil || w == owns:
@@ -274,7 +277,10 @@ func (m *Manager) unwatched(o *metadataOwner, owns *Watch, n Name, limit time.Du
 			return lock.ErrInterrupted
 		case e.Monotonic() >= deadline:
 			return lock.ErrTimeout
+		case m.locks.waitsFor(w.side, o):
+			return lock.ErrDeadlock
 		}
+		o.unwatched.Store(true)
 		env.Sleep(e, watchPoll)
 	}
 }

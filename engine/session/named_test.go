@@ -1,0 +1,117 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/session/sessiontest"
+)
+
+// TestNamedLockCircle: who closes a circle of waits hears so, however long it is, and the others go on.
+func TestNamedLockCircle(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
+		var list []*session.Session
+		for _, name := range []string{"a", "b", "c"} {
+			s := r.Open(session.ConnectionInfo{})
+			r.Exec(s, "DO GET_LOCK('"+name+"', 0)")
+			list = append(list, s)
+		}
+		outsider := r.Open(session.ConnectionInfo{})
+		waits := []*task{background(r, list[0], "SELECT GET_LOCK('b', -1) AS got"), background(r, list[1], "SELECT GET_LOCK('c', -1) AS got"),
+			background(r, outsider, "SELECT GET_LOCK('b', -1) AS got")}
+		if got := r.Text(list[2], "SELECT GET_LOCK('a', 0) AS got"); got != "got\n0\n" { // who does not wait closes none
+			t.Error(got)
+		}
+		for range 2 {
+			if got := r.Text(list[2], "SELECT GET_LOCK('a', 3600)"); !strings.Contains(got, "error 3058 (HY000)") {
+				t.Error(got)
+			}
+		}
+		for i := len(list) - 1; i >= 0; i-- {
+			r.Exec(list[i], "DO RELEASE_ALL_LOCKS()")
+			env.Sleep(r.Env, time.Millisecond)
+		}
+		for i, w := range waits {
+			if got := w.await(r); got != "got\n1\n" {
+				t.Errorf("%d: %s", i, got)
+			}
+		}
+		r.Exec(outsider, "DO RELEASE_ALL_LOCKS()")
+		if got := r.Text(outsider, "SELECT COUNT(*) AS n FROM performance_schema.metadata_locks"); got != "n\n0\n" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestNamedLocksGoWithTheirSession: a session ends, is reset, or becomes another user's, and who waits for its locks has them.
+func TestNamedLocksGoWithTheirSession(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
+		for what, end := range map[string]func(s *session.Session) error{
+			"end":    func(s *session.Session) error { return s.Close() },
+			"reset":  func(s *session.Session) error { return s.Reset() },
+			"change": func(s *session.Session) error { return s.ChangeUser(s.Info()) },
+		} {
+			holder, waiter := r.Open(session.ConnectionInfo{}), r.Open(session.ConnectionInfo{})
+			r.Exec(holder, "DO GET_LOCK('a', 0), GET_LOCK('a', 0), GET_LOCK('b', 0)")
+			w := background(r, waiter, "SELECT GET_LOCK('a', -1) AS got")
+			if w.done || !holder.HasLocks() || waiter.HasLocks() {
+				t.Errorf("%s: %v %s", what, w.done, w.text)
+			}
+			if err := end(holder); err != nil {
+				t.Error(err)
+			}
+			if got := w.await(r); got != "got\n1\n" || holder.HasLocks() || !waiter.HasLocks() {
+				t.Errorf("%s: %s", what, got)
+			}
+			if got := r.Text(waiter, "SELECT IS_USED_LOCK('a') = CONNECTION_ID() AS own, IS_FREE_LOCK('b') AS b, RELEASE_ALL_LOCKS() AS n"); got != "own | b | n\n1 | 1 | 1\n" {
+				t.Errorf("%s: %s", what, got)
+			}
+		}
+	})
+}
+
+// TestNamedLockAndARebuild: who holds a named lock and waits, without a place in any queue, until a table is rebuilt, is found in a
+// circle with who uses the table and waits for the lock: the rebuild waits for that one.
+func TestNamedLockAndARebuild(t *testing.T) {
+	for _, text := range []string{"ALTER TABLE t ADD COLUMN b INT", "DROP TABLE t", "LOCK TABLES t WRITE"} {
+		r := newRebuildRig(t)
+		holder := r.Open(session.ConnectionInfo{Schema: "test"})
+		r.Exec(holder, "DO GET_LOCK('g', 0)")
+		used, change := make(chan string, 1), make(chan string, 1)
+		r.during(func() {
+			r.Exec(r.other, "BEGIN")
+			r.Exec(r.other, "DELETE FROM t WHERE a = -1")
+			go func() { change <- r.Text(holder, text) }()
+			for waiting := false; !waiting; time.Sleep(time.Millisecond) {
+				for _, p := range r.Manager.Processes() {
+					waiting = waiting || p.ID == holder.ID() && p.State == "Waiting for table metadata lock"
+				}
+			}
+			go func() { used <- r.Text(r.other, "SELECT GET_LOCK('g', 60) AS got") }()
+		})
+		altered := make(chan string, 1)
+		go func() { altered <- r.Text(r.s, "ALTER TABLE t MODIFY a BIGINT") }()
+		select {
+		case got := <-change:
+			if !strings.HasPrefix(got, "error 1213") {
+				t.Errorf("%s: %s", text, got)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s waits", text)
+			holder.Interrupt()
+			<-change
+		}
+		r.Exec(holder, "DO RELEASE_ALL_LOCKS()")
+		if got := <-used; got != "got\n1\n" {
+			t.Error(got)
+		}
+		r.Exec(r.other, "COMMIT")
+		if got := <-altered; !strings.HasPrefix(got, "ok") {
+			t.Error(got)
+		}
+	}
+}

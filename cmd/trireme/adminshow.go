@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -310,11 +312,22 @@ func (a *admin) locks([]string) error {
 	if err != nil {
 		return err
 	}
+	if leader := r.GetLeaderAddress(); leader != "" {
+		fmt.Fprintf(os.Stderr, "this node does not lead: sessions of the main port, and their locks, are at the leader: ask %s\n", leader)
+	}
 	return a.show(r, func(w io.Writer) {
-		row(w, "WAITING SESSION", "STATEMENT", "FOR SESSION", "STATEMENT", "TABLE", "INDEX", "KEY")
+		row(w, "WAITING SESSION", "STATEMENT", "FOR SESSION", "STATEMENT", "LOCK", "ON", "INDEX", "KEY")
 		for _, l := range r.GetWaits() {
+			kind := "row"
+			switch {
+			case l.GetMetadata() != "":
+				kind = "metadata: " + strings.ToLower(l.GetMetadata())
+			case l.GetIndex() == "":
+				kind = "rows of a table"
+			}
+			on := slices.DeleteFunc([]string{l.GetSchema(), l.GetTable()}, func(s string) bool { return s == "" })
 			row(w, l.GetWaitingSession(), line(l.GetWaitingStatement(), 60), l.GetBlockingSession(), line(l.GetBlockingStatement(), 60),
-				l.GetSchema()+"."+l.GetTable(), l.GetIndex(), line(fmt.Sprintf("%x", l.GetKey()), 40))
+				kind, line(strings.Join(on, "."), 80), l.GetIndex(), line(fmt.Sprintf("%x", l.GetKey()), 40))
 		}
 	})
 }

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/txn"
 )
 
 // Transaction is a transaction of a session, as it is seen from outside.
@@ -58,11 +60,14 @@ func (m *Manager) Transactions() []Transaction {
 	return list
 }
 
-// LockWait is a transaction that waits for another's lock.
+// LockWait is a transaction that waits for another's lock, or a session that waits for another's metadata lock.
 type LockWait struct {
-	Waiting, Blocking    uint64 // transactions
-	Schema, Table, Index string // Index is empty for a lock on the table
+	Waiting, Blocking    uint64 // transactions; 0 of a metadata lock
+	Schema, Table, Index string // Index is empty for a lock on the table; Table is the name of a lock of GET_LOCK
 	Key                  []byte // as the engine has it; nil: the table, or the end of the index
+
+	Metadata                        string // what a metadata lock is on, as metadata_locks.OBJECT_TYPE; empty: it is none
+	WaitingSession, BlockingSession uint64 // of a metadata lock; 0: one of the node's own
 }
 
 // LockWaits lists who waits for whose locks, at most max.
@@ -71,6 +76,19 @@ func (m *Manager) LockWaits(max int) ([]LockWait, error) {
 	if err != nil {
 		return nil, err
 	}
+	list, err := rowWaits(eng, max)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range m.metadataWaits(max - len(list)) {
+		of := metadataKind(w.Name)
+		list = append(list, LockWait{Schema: of.schema, Table: of.name, Metadata: of.kind, WaitingSession: w.Waiting, BlockingSession: w.Blocking})
+	}
+	return list, nil
+}
+
+// rowWaits are the waits for locks of the engine.
+func rowWaits(eng *storage.Engine, max int) ([]LockWait, error) {
 	waits := eng.Locks.Snapshot(max).Waits
 	if len(waits) == 0 {
 		return nil, nil
@@ -85,9 +103,25 @@ func (m *Manager) LockWaits(max int) ([]LockWait, error) {
 		if w.Table {
 			on = tables[w.Index]
 		}
-		list[i] = LockWait{w.Requesting, w.Blocking, on.schema, on.table, on.index, w.Key}
+		list[i] = LockWait{Waiting: w.Requesting, Blocking: w.Blocking, Schema: on.schema, Table: on.table, Index: on.index, Key: w.Key}
 	}
 	return list, nil
+}
+
+// metadataWaits are the waits for metadata locks, of which any session knows all.
+func (m *Manager) metadataWaits(max int) (list []txn.MetadataWait) {
+	for _, s := range m.all() {
+		known := false
+		s.txnMu(func() {
+			if known = s.txn != nil; known {
+				list = s.txn.Manager().MetadataWaits(max)
+			}
+		})
+		if known {
+			return list
+		}
+	}
+	return nil
 }
 
 // Needs checks that an account, with its default roles, holds one of the privileges:

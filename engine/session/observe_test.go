@@ -3,10 +3,12 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
@@ -60,6 +62,54 @@ func TestObserved(t *testing.T) {
 		if !t.Failed() {
 			r.Close()
 		}
+	})
+}
+
+// TestMetadataWaits: who waits for whom for a table, a commit, a definition or a named lock is listed, and the process list says so; who
+// waits in a queue waits for the first that is in the way.
+func TestMetadataWaits(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, sim *simenv.Sim) {
+		open := func() *session.Session { return r.Open(session.ConnectionInfo{Schema: "test"}) }
+		holder, second, third := open(), open(), open()
+		r.Exec(holder, "CREATE TABLE t (id INT PRIMARY KEY)")
+		for _, tc := range []struct{ hold, text, state, kind, schema, name, give string }{
+			{"LOCK TABLES t READ", "LOCK TABLES t WRITE", "Waiting for table metadata lock", "TABLE", "test", "t", "UNLOCK TABLES"},
+			{"LOCK TABLES t WRITE", "ALTER TABLE t ADD COLUMN n INT", "Waiting for table metadata lock", "TABLE", "test", "t", "UNLOCK TABLES"},
+			{"FLUSH TABLES WITH READ LOCK", "INSERT INTO t (id) VALUES (1)", "Waiting for commit lock", "COMMIT", "", "", "UNLOCK TABLES"},
+			{"LOCK INSTANCE FOR BACKUP", "CREATE TABLE u (id INT)", "Waiting for backup lock", "BACKUP LOCK", "", "", "UNLOCK INSTANCE"},
+			{"DO GET_LOCK('G', 0)", "DO GET_LOCK('g', -1)", "User lock", "USER LEVEL LOCK", "", "g", "DO RELEASE_ALL_LOCKS()"},
+		} {
+			r.Exec(holder, tc.hold)
+			w := background(r, second, tc.text)
+			want := session.LockWait{Schema: tc.schema, Table: tc.name, Metadata: tc.kind, WaitingSession: second.ID(), BlockingSession: holder.ID()}
+			if waits, err := r.Manager.LockWaits(10); err != nil || len(waits) != 1 || !reflect.DeepEqual(waits[0], want) {
+				t.Errorf("%s: %+v %v", tc.text, waits, err)
+			}
+			for _, p := range r.Manager.Processes() {
+				if p.ID == second.ID() && p.State != tc.state {
+					t.Errorf("%s: %s", tc.text, p.State)
+				}
+			}
+			if waits, err := r.Manager.LockWaits(0); err != nil || len(waits) != 0 {
+				t.Errorf("%s: %+v %v", tc.text, waits, err)
+			}
+			r.Exec(holder, tc.give)
+			w.await(r)
+			r.Exec(second, "UNLOCK TABLES")
+			r.Exec(second, "DO RELEASE_ALL_LOCKS()")
+		}
+		r.Exec(holder, "LOCK TABLES t READ")
+		a, b := background(r, second, "LOCK TABLES t WRITE"), background(r, third, "LOCK TABLES t READ")
+		waits, err := r.Manager.LockWaits(10)
+		if err != nil || len(waits) != 2 || waits[0].BlockingSession != holder.ID() || waits[1].WaitingSession != third.ID() || waits[1].BlockingSession != second.ID() {
+			t.Errorf("%+v %v", waits, err)
+		}
+		for _, s := range []*session.Session{holder, second, third} {
+			r.Exec(s, "UNLOCK TABLES")
+			env.Sleep(sim, time.Millisecond)
+		}
+		a.await(r)
+		b.await(r)
 	})
 }
 

@@ -120,16 +120,24 @@ func (s *Server) ListLockWaits(ctx context.Context, req *triremev1.AdminListLock
 			return nil, err
 		}
 		waits, err := s.opt.Sessions.LockWaits(most)
-		if err != nil || len(waits) == 0 {
-			return &triremev1.AdminListLockWaitsResponse{}, err
+		if err != nil {
+			return nil, err
 		}
-		by := byID(s.opt.Sessions.Transactions())
-		out := &triremev1.AdminListLockWaitsResponse{}
+		out := &triremev1.AdminListLockWaitsResponse{LeaderAddress: s.leaderAddress(ctx)}
+		if len(waits) == 0 {
+			return out, nil
+		}
+		by, texts := byID(s.opt.Sessions.Transactions()), map[uint64]string{}
+		for _, p := range s.opt.Sessions.Processes() {
+			texts[p.ID] = p.Info
+		}
 		for _, w := range waits {
-			waiting, blocking := by[w.Waiting], by[w.Blocking]
-			out.Waits = append(out.Waits, &triremev1.AdminLockWait{Waiting: w.Waiting, WaitingSession: waiting.Session,
-				WaitingStatement: valid(cut(waiting.Statement, statementUsed)), Blocking: w.Blocking, BlockingSession: blocking.Session,
-				BlockingStatement: valid(cut(blocking.Statement, statementUsed)), Schema: w.Schema, Table: w.Table, Index: w.Index, Key: w.Key})
+			if w.Metadata == "" {
+				w.WaitingSession, w.BlockingSession = by[w.Waiting].Session, by[w.Blocking].Session
+			}
+			out.Waits = append(out.Waits, &triremev1.AdminLockWait{Waiting: w.Waiting, WaitingSession: w.WaitingSession,
+				WaitingStatement: valid(cut(texts[w.WaitingSession], statementUsed)), Blocking: w.Blocking, BlockingSession: w.BlockingSession,
+				BlockingStatement: valid(cut(texts[w.BlockingSession], statementUsed)), Schema: w.Schema, Table: valid(w.Table), Index: w.Index, Key: w.Key, Metadata: w.Metadata})
 		}
 		return out, nil
 	})

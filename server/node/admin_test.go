@@ -365,6 +365,28 @@ func adminSessions(t *testing.T, m *member, db *sql.DB, c triremev1.AdminClient,
 		}
 		return nil
 	})
+	locker, err := db.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := make(chan error, 1)
+	go func() {
+		_, err := locker.ExecContext(context.Background(), "LOCK TABLES shop.small READ")
+		locked <- err
+	}()
+	eventually(t, "a wait for a table is listed", func() error {
+		list := must(c.ListLockWaits(ctx, &triremev1.AdminListLockWaitsRequest{})).GetWaits()
+		if len(list) < 2 || list[len(list)-1].GetMetadata() != "TABLE" || list[len(list)-1].GetTable() != "small" || list[len(list)-1].GetBlockingSession() == 0 ||
+			list[len(list)-1].GetWaitingStatement() != "LOCK TABLES shop.small READ" {
+			return fmt.Errorf("%v", list)
+		}
+		_, err := c.KillSession(ctx, &triremev1.AdminKillSessionRequest{Id: list[len(list)-1].GetWaitingSession()})
+		return err
+	})
+	if err := <-locked; err == nil {
+		t.Error("who was killed has locked a table")
+	}
+	_ = locker.Close()
 	transactions := must(c.ListTransactions(ctx, &triremev1.AdminListTransactionsRequest{})).GetTransactions()
 	if len(transactions) != 2 || transactions[0].GetState() != "RUNNING" || transactions[1].GetState() != "LOCK WAIT" || transactions[1].GetSession() != id ||
 		transactions[0].GetIsolation() != "REPEATABLE READ" || transactions[0].GetBeganUs() == 0 {

@@ -57,6 +57,15 @@ func TestAdminThree(t *testing.T) {
 		}
 		return 0
 	}
+	for i, c := range clients { // a member that does not lead says who knows of the main port's locks
+		want := ""
+		if i != leader {
+			want = members[leader].GRPCAddr()
+		}
+		if r := must(c.ListLockWaits(ctx, &triremev1.AdminListLockWaitsRequest{})); r.GetLeaderAddress() != want {
+			t.Errorf("the leader is at %q, not %q", want, r.GetLeaderAddress())
+		}
+	}
 	for _, m := range g.GetMembers() {
 		if m.GetMysqlAddress() == "" || m.GetHttpAddress() == "" || m.GetVersion() == "" || m.GetDiskTotalBytes() == 0 || m.GetPeerAddress() == "" {
 			t.Errorf("incomplete: %v", m)

@@ -2829,16 +2829,16 @@ func (x *AdminListLargeTransactionsResponse) GetTransactions() []*AdminLargeTran
 	return nil
 }
 
-// AdminLockWait is a transaction that waits for another's lock.
+// AdminLockWait is a transaction that waits for another's lock, or a session that waits for another's metadata lock.
 type AdminLockWait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The transaction that waits; 0: one that has no id before it has its first lock.
+	// The transaction that waits; 0: one that has no id before it has its first lock, or the wait is for a metadata lock.
 	Waiting uint64 `protobuf:"varint,1,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	// Its session; 0: none, or unknown: several wait for their first lock.
 	WaitingSession uint64 `protobuf:"varint,2,opt,name=waiting_session,json=waitingSession,proto3" json:"waiting_session,omitempty"`
 	// That session's statement, cut off at 1024 bytes.
 	WaitingStatement string `protobuf:"bytes,3,opt,name=waiting_statement,json=waitingStatement,proto3" json:"waiting_statement,omitempty"`
-	// The transaction that holds the lock, or asked for it before.
+	// The transaction that holds the lock, or asked for it before; 0: it is a metadata lock.
 	Blocking uint64 `protobuf:"varint,4,opt,name=blocking,proto3" json:"blocking,omitempty"`
 	// Its session; 0: none.
 	BlockingSession uint64 `protobuf:"varint,5,opt,name=blocking_session,json=blockingSession,proto3" json:"blocking_session,omitempty"`
@@ -2846,12 +2846,15 @@ type AdminLockWait struct {
 	BlockingStatement string `protobuf:"bytes,6,opt,name=blocking_statement,json=blockingStatement,proto3" json:"blocking_statement,omitempty"`
 	// Schema of the table.
 	Schema string `protobuf:"bytes,7,opt,name=schema,proto3" json:"schema,omitempty"`
-	// The table.
+	// The table; the name, where metadata is USER LEVEL LOCK.
 	Table string `protobuf:"bytes,8,opt,name=table,proto3" json:"table,omitempty"`
 	// The index; empty: the lock is on the table.
 	Index string `protobuf:"bytes,9,opt,name=index,proto3" json:"index,omitempty"`
 	// The index entry's key as the engine has it; empty: the table, or the end of the index.
-	Key           []byte `protobuf:"bytes,10,opt,name=key,proto3" json:"key,omitempty"`
+	Key []byte `protobuf:"bytes,10,opt,name=key,proto3" json:"key,omitempty"`
+	// What a metadata lock is on, as OBJECT_TYPE of performance_schema.metadata_locks: TABLE, SCHEMA, COMMIT (a commit, or FLUSH TABLES WITH
+	// READ LOCK, waits), BACKUP LOCK, USER LEVEL LOCK (GET_LOCK); empty: it is none.
+	Metadata      string `protobuf:"bytes,11,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2956,6 +2959,13 @@ func (x *AdminLockWait) GetKey() []byte {
 	return nil
 }
 
+func (x *AdminLockWait) GetMetadata() string {
+	if x != nil {
+		return x.Metadata
+	}
+	return ""
+}
+
 // AdminListLockWaitsRequest says how many.
 type AdminListLockWaitsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3005,8 +3015,11 @@ func (x *AdminListLockWaitsRequest) GetLimit() uint32 {
 // AdminListLockWaitsResponse lists them.
 type AdminListLockWaitsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The waits by waiting, then blocking transaction.
-	Waits         []*AdminLockWait `protobuf:"bytes,1,rep,name=waits,proto3" json:"waits,omitempty"`
+	// The waits by waiting, then blocking transaction; then those for metadata locks, by what they are on.
+	Waits []*AdminLockWait `protobuf:"bytes,1,rep,name=waits,proto3" json:"waits,omitempty"`
+	// Where the leader offers this service, if that is another member: sessions of the main port are there, and so are their locks; empty: this
+	// node leads, or does not know who does.
+	LeaderAddress string `protobuf:"bytes,2,opt,name=leader_address,json=leaderAddress,proto3" json:"leader_address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3046,6 +3059,13 @@ func (x *AdminListLockWaitsResponse) GetWaits() []*AdminLockWait {
 		return x.Waits
 	}
 	return nil
+}
+
+func (x *AdminListLockWaitsResponse) GetLeaderAddress() string {
+	if x != nil {
+		return x.LeaderAddress
+	}
+	return ""
 }
 
 // AdminStatement is statements that differ in their values only, in a schema.
@@ -4372,7 +4392,7 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"!AdminListLargeTransactionsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\rR\x05limit\"k\n" +
 	"\"AdminListLargeTransactionsResponse\x12E\n" +
-	"\ftransactions\x18\x01 \x03(\v2!.trireme.v1.AdminLargeTransactionR\ftransactions\"\xcb\x02\n" +
+	"\ftransactions\x18\x01 \x03(\v2!.trireme.v1.AdminLargeTransactionR\ftransactions\"\xe7\x02\n" +
 	"\rAdminLockWait\x12\x18\n" +
 	"\awaiting\x18\x01 \x01(\x04R\awaiting\x12'\n" +
 	"\x0fwaiting_session\x18\x02 \x01(\x04R\x0ewaitingSession\x12+\n" +
@@ -4384,11 +4404,13 @@ const file_trireme_v1_admin_proto_rawDesc = "" +
 	"\x05table\x18\b \x01(\tR\x05table\x12\x14\n" +
 	"\x05index\x18\t \x01(\tR\x05index\x12\x10\n" +
 	"\x03key\x18\n" +
-	" \x01(\fR\x03key\"1\n" +
+	" \x01(\fR\x03key\x12\x1a\n" +
+	"\bmetadata\x18\v \x01(\tR\bmetadata\"1\n" +
 	"\x19AdminListLockWaitsRequest\x12\x14\n" +
-	"\x05limit\x18\x01 \x01(\rR\x05limit\"M\n" +
+	"\x05limit\x18\x01 \x01(\rR\x05limit\"t\n" +
 	"\x1aAdminListLockWaitsResponse\x12/\n" +
-	"\x05waits\x18\x01 \x03(\v2\x19.trireme.v1.AdminLockWaitR\x05waits\"\x94\x03\n" +
+	"\x05waits\x18\x01 \x03(\v2\x19.trireme.v1.AdminLockWaitR\x05waits\x12%\n" +
+	"\x0eleader_address\x18\x02 \x01(\tR\rleaderAddress\"\x94\x03\n" +
 	"\x0eAdminStatement\x12\x16\n" +
 	"\x06schema\x18\x01 \x01(\tR\x06schema\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x12\n" +

@@ -12,14 +12,14 @@ export function mount(root, { who }) {
   const waits = table({
     label: "Lock waits",
     empty: "Nobody waits for a lock.",
-    key: (w) => `${w.waiting}/${w.blocking}/${w.waiting_session}/${w.index}/${w.key}`,
+    key: (w) => `${w.waiting}/${w.blocking}/${w.waiting_session}/${w.blocking_session}/${w.metadata}/${w.table}/${w.index}/${w.key}`,
     columns: [
       { title: "Waits", kind: "tight", cell: (w) => session(w.waiting_session) },
       { title: "For", num: true, cell: (w) => (w.since === null ? "–" : seconds(w.since / 1000)) },
       { title: "Is blocked by", kind: "tight", cell: (w) => session(w.blocking_session) },
-      { title: "On", kind: "tight", cell: (w) => `${w.schema}.${w.table}${w.index ? ` · ${w.index}` : " (the table)"}` },
+      { title: "On", kind: "tight", cell: lockedThing },
       { title: "Waiting statement", kind: "text", cell: (w) => w.waiting_statement },
-      { title: "Blocking statement", kind: "text", cell: (w) => w.blocking_statement || "(idle in its transaction)" },
+      { title: "Blocking statement", kind: "text", cell: (w) => w.blocking_statement || (w.metadata ? "(idle)" : "(idle in its transaction)") },
       { title: "", cell: (w) => (who.may.kill && w.blocking_session !== "0" ? killButton(w.blocking_session, "the session that blocks", trouble) : ""), once: true },
     ],
   });
@@ -107,6 +107,13 @@ export function mount(root, { who }) {
 const largeState = (m) => m.state.replace("ADMIN_LARGE_TRANSACTION_STATE_", "").replaceAll("_", " ").toLowerCase();
 const away = (m) => largeState(m) === "unreachable";
 const largeKinds = { unreachable: "bad", absent: "warn", refused: "warn", fetching: "warn", "rolling back": "warn", complete: "soft", committing: "soft" };
+
+// lockedThing is what somebody waits for.
+function lockedThing(w) {
+  const name = [w.schema, w.table].filter((s) => s !== "").join(".");
+  if (w.metadata) return `${name} (${w.metadata === "TABLE" ? "the definition" : w.metadata.toLowerCase()})`.trim();
+  return `${name}${w.index ? ` · ${w.index}` : " (the table)"}`;
+}
 
 const session = (id) => (id === "0" ? "unknown" : `session ${id}`);
 

@@ -86,11 +86,7 @@ func TestNamedLockAndARebuild(t *testing.T) {
 			r.Exec(r.other, "BEGIN")
 			r.Exec(r.other, "DELETE FROM t WHERE a = -1")
 			go func() { change <- r.Text(holder, text) }()
-			for waiting := false; !waiting; time.Sleep(time.Millisecond) {
-				for _, p := range r.Manager.Processes() {
-					waiting = waiting || p.ID == holder.ID() && p.State == "Waiting for table metadata lock"
-				}
-			}
+			untilWaiting(r.Rig, holder)
 			go func() { used <- r.Text(r.other, "SELECT GET_LOCK('g', 60) AS got") }()
 		})
 		altered := make(chan string, 1)
@@ -113,5 +109,48 @@ func TestNamedLockAndARebuild(t *testing.T) {
 		if got := <-altered; !strings.HasPrefix(got, "ok") {
 			t.Error(got)
 		}
+	}
+}
+
+// TestLockTablesAndARebuild: who has locked something already, which he keeps, waits for the end of a rebuild; if that waits for him
+// he hears of the circle.
+func TestLockTablesAndARebuild(t *testing.T) {
+	for hold, want := range map[string]string{"LOCK INSTANCE FOR BACKUP": "error 1213", "DO GET_LOCK('g', 0)": "ok"} {
+		r := newRebuildRig(t)
+		locker := r.Open(session.ConnectionInfo{Schema: "test"})
+		locked := make(chan string, 1)
+		r.during(func() {
+			r.Exec(locker, hold)
+			go func() { locked <- r.Text(locker, "LOCK TABLES t WRITE") }()
+			untilWaiting(r.Rig, locker)
+		})
+		altered := make(chan string, 1)
+		go func() { altered <- r.Text(r.s, "ALTER TABLE t MODIFY a BIGINT") }()
+		select {
+		case got := <-locked:
+			if !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %s", hold, got)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: it waits", hold)
+			locker.Interrupt()
+			<-locked
+		}
+		r.Exec(locker, "UNLOCK INSTANCE")
+		if got := <-altered; !strings.HasPrefix(got, "ok") {
+			t.Error(got)
+		}
+	}
+}
+
+// untilWaiting waits until a session waits for a table, but not for ever.
+func untilWaiting(r *sessiontest.Rig, s *session.Session) {
+	for range 5000 {
+		for _, p := range r.Manager.Processes() {
+			if p.ID == s.ID() && p.State == "Waiting for table metadata lock" {
+				return
+			}
+		}
+		time.Sleep(time.Millisecond)
 	}
 }

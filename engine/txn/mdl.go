@@ -133,6 +133,7 @@ type metadataOwner struct {
 	client  uint64 // whose session it is, or works for; 0: nobody's
 	side    uint64 // of owners that do not keep each other out, those of one session; 0: it is alone
 	again   bool   // it has nothing that it could not give back, and begins again when its wait closes a circle
+	lasting bool   // its locks outlive transactions
 	tickets []*ticket
 	spare   []*ticket
 	parker  env.Parker // during a wait

@@ -85,7 +85,7 @@ func (m *Manager) NewSession() *Session {
 	m.made++
 	s := &Session{m: m, id: m.made, turn: env.NewMutex(m.opt.Env)}
 	for _, o := range []*metadataOwner{&s.tables, &s.named} {
-		o.id, o.side, o.waits = s.id, s.id, &s.waits
+		o.id, o.side, o.waits, o.lasting = s.id, s.id, &s.waits, true
 	}
 	m.sessions = append(m.sessions, s)
 	return s

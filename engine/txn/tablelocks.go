@@ -19,8 +19,7 @@ type TableLock struct {
 // are not kept out, nor are those of sessions that Join it. It waits for limit at most. ended is asked first, for an Interrupt
 // of before. A circle that it waits in it leaves by giving back all, and begins again, unless the session has locked something before, or has
 // a transaction.
-// Nothing is locked after an error: 1205, 1213, 1317, the reason of Manager.Suspend, which unlocks them, too; *WatchedError
-// if the session has some locked already. Who locks tables to write keeps off who locks CommitLock: else he would wait for these tables,
+// Nothing is locked after an error: 1205, 1213, 1317, the reason of Manager.Suspend, which unlocks them, too. Who locks tables to write keeps off who locks CommitLock: else he would wait for these tables,
 // and their changes for him.
 func (s *Session) LockTables(tables []TableLock, limit time.Duration, ended func() error) error {
 	locks := make([]lockWanted, 0, 3*len(tables))

@@ -251,7 +251,8 @@ func (s *Session) AwaitUnwatched(n Name) error {
 
 // WatchedError says that a definition cannot be changed as long as somebody watches the table,
 // and that the transaction has locks with which it cannot wait: they may be what who watches,
-// or who uses the table, waits for. It is to be rolled back, and tried again after AwaitUnwatched.
+// or who uses the table, waits for. It is to be rolled back, and tried again after AwaitUnwatched. LockTables
+// waits with what its session has locked before, which it cannot give back, and looks whether it is waited for.
 type WatchedError struct{ Name Name }
 
 func (e *WatchedError) Error() string { return "txn: " + e.Name.String() + " is being rebuilt" }
@@ -269,7 +270,7 @@ func (m *Manager) unwatched(o *metadataOwner, owns *Watch, n Name, limit time.Du
 		switch w := m.watching(n); {
 		case w == nil || w == owns:
 			return nil
-		case owns == nil && len(o.tickets) > 0:
+		case owns == nil && !o.lasting && len(o.tickets) > 0:
 			return &WatchedError{n}
 		case owns != nil && (o.holds(owns.name, Exclusive) || !m.mayAwait(owns, w)):
 			return lock.ErrDeadlock

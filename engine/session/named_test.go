@@ -154,3 +154,21 @@ func untilWaiting(r *sessiontest.Rig, s *session.Session) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// TestNoTableIsANamedLock: a text cannot call a table what a named lock is called by.
+func TestNoTableIsANamedLock(t *testing.T) {
+	simulated(t, func(r *sessiontest.Rig, _ *simenv.Sim) {
+		holder, other := r.Open(session.ConnectionInfo{Schema: "test"}), r.Open(session.ConnectionInfo{Schema: "test"})
+		r.Exec(holder, "DO GET_LOCK('g', 0)")
+		r.Exec(other, "BEGIN")
+		for _, text := range []string{"SELECT * FROM `\x00`.g", "INSERT INTO `\x00`.g VALUES (1)", "LOCK TABLES `\x00`.g WRITE", "DROP TABLE `\x00`.g", "CREATE TABLE `\x00`.h (id INT)",
+			"ALTER TABLE `\x00`.g FORCE", "RENAME TABLE `\x00`.g TO test.g", "TRUNCATE `\x00`.h", "DROP DATABASE `\x00`", "CREATE DATABASE `\x00`", "DESCRIBE `\x00`.g", "CREATE VIEW `\x00`.g AS SELECT 1"} {
+			if w := background(r, other, text); !w.done || !strings.HasPrefix(w.text, "error 10") && !strings.HasPrefix(w.text, "error 11") {
+				t.Errorf("%q: %v %s", text, w.done, w.text)
+			}
+		}
+		if n := len(r.Txns.MetadataLocks(10)); n != 1 {
+			t.Errorf("%d locks", n)
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -69,7 +70,7 @@ type metadataSlot struct {
 // schema that none can be called are of [Session.LockNamed].
 type Name struct{ Schema, Table string }
 
-// namedSchema is the schema of names of named locks: identifiers have no U+0000.
+// namedSchema is the schema of names of named locks: no schema has U+0000 in its name.
 const namedSchema = "\x00"
 
 // Named returns the name of a named lock, and whether the name is of one.
@@ -161,10 +162,13 @@ func (l *metadataLocks) shard(n Name) *metadataShard {
 	return &l.shards[h%metadataShards]
 }
 
-// acquire takes a lock, waiting for it up to the limit, not at all if that is 0. Errors: 1205, 1213, 1317.
+// acquire takes a lock, waiting for it up to the limit, not at all if that is 0. Errors: 1205, 1213, 1317; 1102, of a schema that cannot be.
 func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, limit time.Duration) error {
 	if o.holds(n, mode) {
 		return nil
+	}
+	if n.Schema == namedSchema && !o.lasting { // a text names a table so, which there cannot be
+		return types.NewError(dict.ErrnoWrongSchemaName, "Incorrect database name '%s'", n.Schema)
 	}
 	s := l.shard(n)
 	if mode <= SharedWrite && l.slot(o).grant(o, n, s, mode) {

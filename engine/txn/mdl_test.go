@@ -67,7 +67,7 @@ func (s *metadataScript) run(input string) string {
 func (s *metadataScript) owner(name string) *metadataOwner {
 	o := s.owners[name]
 	if o == nil {
-		o = &metadataOwner{id: uint64(name[0]), client: uint64(name[0])}
+		o = &metadataOwner{id: uint64(name[0]), client: uint64(name[0]), lasting: true}
 		s.owners[name] = o
 	}
 	return o

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -57,7 +58,8 @@ type AuditedStatement struct {
 	Text                     string // its digest: ? for each value
 	Tables                   []string
 	Accounts                 []string // that it names
-	Variables                []string // global ones that it sets
+	Variables                []string // global ones that it sets; of those of the audit with the value that they have now
+	Killed                   string   // the session that KILL names; empty: none
 	Took                     time.Duration
 	RowsSent, RowsAffected   uint64
 	Error                    uint16 // number; 0: it succeeded
@@ -97,8 +99,8 @@ func auditVariables() []*variable {
 	patterns := func(name, separator string) *variable {
 		return stringVar(name, inGlobal, "").onCheck(func(_ *Session, x *varValue) error {
 			for _, p := range auditList(x.s) {
-				if _, err := path.Match(p, ""); err != nil || strings.Count(p, separator) != 1 {
-					return newError(1231, "42000", "Variable '%s' can't be set to the value of '%.200s': '%.64s' is not of the form a%sb, where * stands for any text",
+				if _, err := path.Match(p, ""); err != nil || strings.Count(p, separator) != 1 || separator == "." && strings.ContainsAny(p, "`%\"' ") || strings.ContainsAny(p, "`\"'") {
+					return newError(1231, "42000", "Variable '%s' can't be set to the value of '%.200s': '%.64s' is not of the form a%sb, without quotes, where * stands for any text",
 						name, x.s, p, separator)
 				}
 			}
@@ -127,11 +129,11 @@ func (s *Session) seeVariable(v *variable) error {
 	return s.privileges().Needs(0, v.privilege)
 }
 
-// AuditsLogin reports whether the audit log is to have who comes and goes of an account; an empty one is of who has proved to be
-// nobody.
-func (m *Manager) AuditsLogin(user, host string) bool {
+// AuditsLogin reports whether the audit log is to have who comes and goes of an account. Who was refused has none, whoever he says he is:
+// such are of all accounts.
+func (m *Manager) AuditsLogin(user, host string, refused bool) bool {
 	f := m.audit.filter.Load()
-	return f != nil && f.events&AuditLogin != 0 && f.wants(user, host)
+	return f != nil && f.events&AuditLogin != 0 && (refused || f.wants(user, host))
 }
 
 // wants reports whether the events of an account are.
@@ -139,8 +141,12 @@ func (f *auditFilter) wants(user, host string) bool {
 	if len(f.include) == 0 && len(f.exclude) == 0 {
 		return true
 	}
-	name := user + "@" + host
-	matches := func(p string) bool { ok, _ := path.Match(p, name); return ok }
+	matches := func(p string) bool {
+		at := strings.LastIndexByte(p, '@')
+		u, _ := path.Match(p[:at], user)
+		h, _ := path.Match(p[at+1:], host)
+		return u && h
+	}
 	if len(f.include) > 0 && !slices.ContainsFunc(f.include, matches) {
 		return false
 	}
@@ -155,7 +161,7 @@ func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent 
 		tree = m.ran.kind
 	}
 	class := auditClass(tree)
-	if m.seesAudit && asksForAudit(tree) {
+	if m.unknown || m.seesAudit && asksForAudit(tree) {
 		class |= AuditAdmin
 	}
 	// What else reads rows, as SET @a = (SELECT ..), is found by its tables.
@@ -180,8 +186,18 @@ func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent 
 	if e.Class == 0 {
 		return
 	}
-	e.Accounts, e.Variables = auditAccounts(tree), auditSets(tree)
-	if e.Text = text; text == "" {
+	e.Accounts, e.Variables = auditAccounts(tree), s.auditedSets(tree)
+	if st, ok := tree.(*ast.Kill); ok {
+		if l, ok := st.ID.(*ast.Literal); ok && l.Kind == ast.LiteralInt {
+			e.Killed = valueText(l.Value)
+		}
+	}
+	switch {
+	case m.executed != nil: // EXECUTE tells nothing of what it has run
+		e.Text = string(ast.AppendDigest(nil, m.executed.sql, m.executed.mode, digestText))
+	case text != "":
+		e.Text = text
+	default:
 		e.Text = m.digested(err)
 	}
 	if told, ok := err.(*types.Error); ok {
@@ -220,6 +236,10 @@ func auditClass(tree ast.Statement) AuditClass {
 	switch st := tree.(type) {
 	case *ast.Select, *ast.SetOp, *ast.Values:
 		return AuditRead
+	case *ast.Explain: // ANALYZE runs it, and what is shown tells of rows
+		if st.Statement != nil {
+			return AuditRead
+		}
 	case *ast.Insert, *ast.Update, *ast.Delete, *ast.LoadData:
 		return AuditWrite
 	case *ast.Truncate:
@@ -270,8 +290,25 @@ func (s *Session) auditTables(tree ast.Statement, ran *compiled, asks []ask) (li
 	} else if st, ok := tree.(*ast.LoadData); ok {
 		add(st.Table.Schema, st.Table.Name)
 	}
+	// The plan has what is behind views; what was refused, or only explained, has none.
+	for i := 0; i < len(list) && i < auditedTables; i++ {
+		schema, name, _ := strings.Cut(list[i], ".")
+		if _, virtual := virtualSchema(schema); virtual {
+			continue
+		}
+		if v, is := s.viewNamed(schema, name); is {
+			if q, err := catalog.ParseQuery(v.Query, s.holdsText); err == nil {
+				for _, a := range asksOf(q, v.Schema) {
+					add(a.schema, a.table)
+				}
+			}
+		}
+	}
 	return list
 }
+
+// auditedTables is up to how many tables of a statement are looked at for being views.
+const auditedTables = 1000
 
 // auditAccounts are the accounts that an account statement names.
 func auditAccounts(tree ast.Statement) (list []string) {
@@ -300,6 +337,17 @@ func auditSets(tree ast.Statement) (list []string) {
 		switch item := &st.Items[i]; item.Scope {
 		case ast.ScopeGlobal, ast.ScopePersist, ast.ScopePersistOnly:
 			list = append(list, strings.ToLower(item.Name))
+		}
+	}
+	return list
+}
+
+// auditedSets is auditSets for a line of the log, where nobody switches the audit off unseen.
+func (s *Session) auditedSets(tree ast.Statement) []string {
+	list := auditSets(tree)
+	for i, name := range list {
+		if v := variables[name]; v != nil && v.privilege != "" {
+			list[i] += "=" + v.text(s.m.global(v))
 		}
 	}
 	return list

@@ -47,7 +47,7 @@ func (a *auditing) of(s *session.Session, sql string) string {
 // schema makes what the tests use, with an account that has no right.
 func (a *auditing) schema(s *session.Session) {
 	for _, sql := range []string{"CREATE DATABASE d", "USE d", "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(99))", "CREATE TABLE secrets (a INT PRIMARY KEY, b VARCHAR(99))",
-		"INSERT INTO t VALUES (1, 'one')", "CREATE VIEW v AS SELECT a FROM secrets", "CREATE USER nobody", "CREATE USER 'bob'@'10.%'"} {
+		"INSERT INTO t VALUES (1, 'one')", "CREATE VIEW v AS SELECT a FROM secrets", "CREATE VIEW vv AS SELECT * FROM v", "CREATE USER nobody", "CREATE USER 'bob'@'10.%'"} {
 		a.Exec(s, sql)
 	}
 }
@@ -95,7 +95,9 @@ func TestAuditedByDefault(t *testing.T) {
 		{"CREATE USER x IDENTIFIED BY 'hush4'; DROP USER x", "account a['x'@'%']; account a['x'@'%']"},
 		{"PREPARE p FROM 'DROP TABLE nothing'", ""},
 		{"EXECUTE p", "definition t[d.nothing] 1051/42S02"},
+		{"PURGE BINARY LOGS TO 'x'", "admin 1235/42000"},
 		{"CREATE USER 'hush5", ""}, // nobody knows what it is: it may be a password
+		{"SET GLOBAL audit_log_events = 'ADMIN'", "admin v[audit_log_events=ADMIN]"},
 		{"SET GLOBAL audit_log_events = ''", "admin v[audit_log_events]"},
 	} {
 		if c[0] == "SET GLOBAL audit_log_events = ''" { // what it says holds from its end on
@@ -141,6 +143,13 @@ func TestAuditedRows(t *testing.T) {
 			{"SET @one = 1", ""},
 			{"EXECUTE p USING @one", "read t[d.secrets]"},
 			{"CREATE USER IF NOT EXISTS u", ""},
+			{"EXPLAIN SELECT * FROM v", "read t[d.v d.secrets]"},
+			{"EXPLAIN ANALYZE SELECT * FROM t WHERE a IN (SELECT a FROM vv)", "read t[d.t d.vv d.v d.secrets]"},
+			{"EXPLAIN UPDATE v SET a = 3", "read t[d.v d.secrets]"},
+			{"SELECT nosuch FROM vv", "read t[d.vv d.v d.secrets] 1054/42S22"},
+			{"LOAD DATA LOCAL INFILE 'f' REPLACE INTO TABLE v", "write t[d.v d.secrets] 3948/42000"},
+			{"PREPARE p FROM 'SELECT * FROM v'", ""},
+			{"EXECUTE p", "read t[d.v d.secrets]"},
 		} {
 			got := a.of(s, c[0])
 			if c[0] == "CREATE TABLE IF NOT EXISTS copy SELECT * FROM secrets" || c[0] == "UPDATE secrets SET b = 'hush' WHERE a = 2" || c[0] == "DELETE FROM secrets WHERE b = 'hush'" {
@@ -164,6 +173,12 @@ func TestAuditedRows(t *testing.T) {
 	if got := a.of(nobody, "SELECT b FROM d.secrets"); got != "read t[d.secrets] 1142/42000" {
 		t.Errorf("who may not: %q", got)
 	}
+	a.Exec(s, "GRANT SELECT ON d.t TO nobody")
+	for _, sql := range []string{"SELECT * FROM d.vv", "UPDATE d.vv SET a = 1", "INSERT INTO d.vv VALUES (1)"} {
+		if got := a.of(nobody, sql); !strings.HasSuffix(got, " t[d.vv d.v d.secrets] 1142/42000") {
+			t.Errorf("%s by who may not: %q", sql, got)
+		}
+	}
 	a.told = nil
 	if got := a.Prepared(s, "SELECT b FROM secrets WHERE a > ?", int64(0)); len(a.told) != 1 || a.told[0].Text != "SELECT `b` FROM `secrets` WHERE `a` > ?" {
 		t.Errorf("prepared: %s, %+v", got, a.told)
@@ -186,12 +201,18 @@ func TestAuditedAccounts(t *testing.T) {
 		}
 		for account, want := range logins {
 			user, host, _ := strings.Cut(account, "@")
-			if got := a.Manager.AuditsLogin(user, host); got != want {
+			if got := a.Manager.AuditsLogin(user, host, false); got != want {
 				t.Errorf("%s: %v", account, got)
 			}
 		}
 	}
 	check("read", "", map[string]bool{"root@localhost": true, "monitor@10.0.0.1": false, "monitor@": false, "nobody@%": false, "nobody@localhost": true})
+	if !a.Manager.AuditsLogin("monitor", "%", true) || a.Manager.AuditsLogin("monitor", "evil@%", false) {
+		t.Error("who is refused is told of, whoever he says he is")
+	}
+	if !a.Manager.AuditsLogin("monitor@evil", "%", false) {
+		t.Error("a name with @ is taken for another")
+	}
 	a.Exec(root, "SET GLOBAL audit_log_exclude_accounts = ''")
 	a.Exec(root, "SET GLOBAL audit_log_include_accounts = 'no*@%'")
 	check("", "read", map[string]bool{"root@localhost": false, "nobody@%": true})
@@ -224,7 +245,7 @@ func TestAuditVariables(t *testing.T) {
 		t.Error(got)
 	}
 	a.Exec(nobody, "SET GLOBAL audit_log_tables = 'hr.*,*.secrets', GLOBAL audit_log_events = 'login,write'")
-	for _, sql := range []string{"SET GLOBAL audit_log_tables = 'secrets'", "SET GLOBAL audit_log_tables = 'a.b,[.c'", "SET GLOBAL audit_log_include_accounts = 'bob'",
+	for _, sql := range []string{"SET GLOBAL audit_log_tables = 'secrets'", "SET GLOBAL audit_log_tables = 'a.b,[.c'", "SET GLOBAL audit_log_tables = '`hr`.`secrets`'", "SET GLOBAL audit_log_tables = '%.secrets'", "SET GLOBAL audit_log_tables = 'hr . secrets'", "SET GLOBAL audit_log_include_accounts = 'bob'",
 		"SET GLOBAL audit_log_events = 'EVERYTHING'", "SET GLOBAL audit_log_exclude_accounts = 'a@b@c'"} {
 		if got := a.Text(root, sql); !strings.Contains(got, "error 1231 ") {
 			t.Errorf("%s: %s", sql, got)

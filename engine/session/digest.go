@@ -73,12 +73,15 @@ type meter struct {
 	tree     ast.Statement // nil: that of ran, or none
 	// seesAudit is set when it asks for a variable of the audit.
 	seesAudit bool
+	unknown   bool      // it is one that is not built
+	executed  *Prepared // by EXECUTE; nil: none
 	buf       []byte
 }
 
 // begin prepares for a statement.
 func (m *meter) begin(text string) {
 	m.text, m.kind, m.plan, m.ran, m.prepared, m.out, m.examined, m.tree, m.seesAudit = text, comOther, nil, nil, nil, Outcome{}, 0, nil, false
+	m.unknown, m.executed = false, nil
 }
 
 // record counts a statement that has ended.

@@ -476,6 +476,7 @@ func (s *Session) runExecute(ctx context.Context, st *ast.Execute) (Outcome, err
 	if p == nil {
 		return Outcome{}, newError(1243, "HY000", "Unknown prepared statement handler (%s) given to EXECUTE", st.Name)
 	}
+	s.meter.executed = p
 	args := make([]Arg, len(st.Using))
 	for i, name := range st.Using {
 		args[i].Value, args[i].Type = (*sessionInfo)(s).UserVariable(name)

@@ -261,6 +261,7 @@ func (s *Session) dispatchRare(ctx context.Context, st ast.Statement) (Outcome, 
 		*ast.RenameTables, *ast.CreateIndex, *ast.DropIndex, *ast.CreateView, *ast.DropView:
 		return s.runDDL(st)
 	}
+	s.meter.unknown = true
 	return out, unknownStatement(st)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -20,11 +21,11 @@ type Options struct {
 	RotateSize int64  // bytes after which a file is renamed
 	Files      int    // renamed files that are kept: File.1 is the newest
 	Buffer     int    // bytes of lines that may wait for the disk
-	// Waits reports whether lines wait for room in the buffer, and who has caused them with them, rather than being dropped; nil: they do
-	// not.
+	// Waits reports whether lines of statements wait for room in the buffer, and the sessions with them, rather than being dropped;
+	// nil: they do not. Others never wait: who comes in may have come to mend it.
 	Waits func() bool
-	// Logins reports whether those of an account are to be told; nil: all are.
-	Logins func(user, host string) bool
+	// Logins reports whether those of an account are to be told, and those who were refused; nil: all are.
+	Logins func(user, host string, refused bool) bool
 	Log    *slog.Logger // the node's
 }
 
@@ -33,7 +34,10 @@ type Log struct {
 	opt    Options
 	w      *writer // nil: there is no file
 	lines  *slog.Logger
+	waits  *slog.Logger // the same, for lines that may wait for room
 	admins *slog.Logger
+
+	known, strangers refusals
 }
 
 // Open opens a log. Error: its file cannot be opened.
@@ -42,9 +46,10 @@ func Open(opt Options) (*Log, error) {
 		opt.Waits = func() bool { return false }
 	}
 	if opt.Logins == nil {
-		opt.Logins = func(string, string) bool { return true }
+		opt.Logins = func(string, string, bool) bool { return true }
 	}
-	l := &Log{opt: opt, lines: opt.Log, admins: opt.Log}
+	l := &Log{opt: opt, lines: opt.Log, waits: opt.Log}
+	l.admins = slog.New(bounded{opt.Log.Handler(), &l.strangers})
 	if opt.File == "" {
 		return l, nil
 	}
@@ -52,8 +57,8 @@ func Open(opt Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.w, l.lines = w, slog.New(slog.NewJSONHandler(w, nil))
-	l.admins = slog.New(slog.NewMultiHandler(l.lines.Handler(), opt.Log.Handler()))
+	l.w, l.lines, l.waits = w, slog.New(slog.NewJSONHandler(w, nil)), slog.New(slog.NewJSONHandler(patient{w}, nil))
+	l.admins = slog.New(bounded{slog.NewMultiHandler(l.lines.Handler(), opt.Log.Handler()), &l.strangers})
 	return l, nil
 }
 
@@ -92,6 +97,7 @@ type Login struct {
 	TLS                      string // version; empty: none
 	Program                  string // as the client names it
 	Err                      error  // why it was refused; nil: it came in
+	Known                    bool   // of who was refused: there is an account for the user that he names
 }
 
 // Login adds a line, unless a client that was refused has not even named a user.
@@ -103,28 +109,35 @@ func (l *Log) Login(e Login) {
 	if e.AccountUser != "" || e.AccountHost != "" {
 		account = priv.ID{Name: e.AccountUser, Host: e.AccountHost}.Text()
 	}
-	user, host := e.AccountUser, e.AccountHost
-	if account == "" {
-		user = e.User
-	}
-	if !l.opt.Logins(user, host) {
+	if !l.opt.Logins(e.AccountUser, e.AccountHost, e.Err != nil) {
 		return
 	}
 	level := slog.LevelInfo
 	if e.Err != nil {
 		level = slog.LevelWarn
+		r := &l.strangers
+		if e.Known {
+			r = &l.known
+		}
+		told, untold, since := r.tell(time.Now(), true)
+		if untold > 0 {
+			l.lines.LogAttrs(context.Background(), level, "refused", slog.Group("audit", "logins", untold, "known_user", e.Known, "since", since, "last_address", e.Address))
+		}
+		if !told {
+			return
+		}
 	}
 	l.lines.LogAttrs(context.Background(), level, "login", slog.Group("audit", "door", door(e.Door, e.ReadOnly), "session", e.Session, "account", account,
-		"user", valid(e.User), "address", e.Address, "tls", e.TLS, "program", valid(e.Program), "outcome", outcome(e.Err)))
+		"user", named(e.User), "address", e.Address, "tls", e.TLS, "program", named(e.Program), "outcome", outcome(e.Err)))
 }
 
 // Logout adds the line of somebody who had come in.
 func (l *Log) Logout(e Login, stayed time.Duration) {
-	if l == nil || !l.opt.Logins(e.AccountUser, e.AccountHost) {
+	if l == nil || !l.opt.Logins(e.AccountUser, e.AccountHost, false) {
 		return
 	}
 	l.lines.LogAttrs(context.Background(), slog.LevelInfo, "logout", slog.Group("audit", "door", door(e.Door, e.ReadOnly), "session", e.Session,
-		"account", priv.ID{Name: e.AccountUser, Host: e.AccountHost}.Text(), "user", valid(e.User), "address", e.Address, "stayed", stayed.Round(time.Millisecond).String()))
+		"account", priv.ID{Name: e.AccountUser, Host: e.AccountHost}.Text(), "user", named(e.User), "address", e.Address, "stayed", stayed.Round(time.Millisecond).String()))
 }
 
 // Statement adds the line of a statement.
@@ -133,9 +146,9 @@ func (l *Log) Statement(e session.AuditedStatement) {
 	if e.Error != 0 {
 		level, told = slog.LevelWarn, fmt.Sprintf("error %d (%s)", e.Error, e.State)
 	}
-	l.lines.LogAttrs(context.Background(), level, "statement", slog.Group("audit", "class", strings.ToLower(e.Class.String()), "door", door(e.Door, e.ReadOnly), "session", e.Session,
+	l.waits.LogAttrs(context.Background(), level, "statement", slog.Group("audit", "class", strings.ToLower(e.Class.String()), "door", door(e.Door, e.ReadOnly), "session", e.Session,
 		"account", priv.ID{Name: e.AccountUser, Host: e.AccountHost}.Text(), "user", valid(e.User), "host", e.Host, "schema", e.Schema, "text", valid(e.Text),
-		"tables", e.Tables, "accounts", e.Accounts, "variables", e.Variables, "rows_sent", e.RowsSent, "rows_affected", e.RowsAffected,
+		"tables", e.Tables, "accounts", e.Accounts, "variables", e.Variables, "killed", e.Killed, "rows_sent", e.RowsSent, "rows_affected", e.RowsAffected,
 		"took", e.Took.Round(time.Microsecond).String(), "outcome", told))
 }
 
@@ -158,16 +171,90 @@ func outcome(err error) string {
 	return valid(err.Error())
 }
 
-// nameMax is how much of a text that a client has chosen is kept, in bytes.
-const nameMax = 1024
+const (
+	textMax = 1024 // bytes that are kept of a text
+	nameMax = 128  // and of a name that a client has chosen
+)
 
-// valid is a text of a client, as JSON can have it.
-func valid(text string) string {
-	if len(text) > nameMax {
-		text = text[:nameMax]
+// valid is a text as JSON has it in about its length: a stranger may send what takes six bytes for each of his.
+func valid(text string) string { return cleaned(text, textMax) }
+
+// named is valid for a name.
+func named(text string) string { return cleaned(text, nameMax) }
+
+func cleaned(text string, most int) string {
+	if len(text) > most {
+		text = text[:most]
 	}
-	if !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, "\uFFFD")
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// refusals bounds the lines about who was refused: anybody can cause as many as he likes, and they are not to push out others.
+type refusals struct {
+	mu     sync.Mutex
+	tokens float64
+	last   time.Time // zero: none was told yet
+	untold uint64
+	since  time.Time
+}
+
+const (
+	refusalsAtOnce  = 100 // lines that may come at once
+	refusalsEach    = time.Second
+	refusalsSummary = time.Minute // between two lines about those that have none
+)
+
+// tell reports whether a refusal is to have a line, and if that is wanted how many before it had none, since when; 0: that is not to be
+// said now.
+func (r *refusals) tell(now time.Time, sums bool) (told bool, untold uint64, since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last.IsZero() {
+		r.tokens = refusalsAtOnce
+	} else {
+		r.tokens = min(refusalsAtOnce, r.tokens+float64(now.Sub(r.last))/float64(refusalsEach))
 	}
-	return text
+	r.last = now
+	if sums && r.untold > 0 && now.Sub(r.since) >= refusalsSummary {
+		untold, since, r.untold = r.untold, r.since, 0
+	}
+	if r.tokens >= 1 {
+		r.tokens--
+		return true, untold, since
+	}
+	if r.untold++; r.untold == 1 {
+		r.since = now
+	}
+	return false, untold, since
+}
+
+// bounded bounds the lines about operators who could not prove who they are, which are warnings.
+type bounded struct {
+	slog.Handler
+	strangers *refusals
+}
+
+// Handle implements slog.Handler.
+func (b bounded) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		if told, _, _ := b.strangers.tell(r.Time, false); !told {
+			return nil
+		}
+	}
+	return b.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (b bounded) WithAttrs(list []slog.Attr) slog.Handler {
+	return bounded{b.Handler.WithAttrs(list), b.strangers}
+}
+
+// WithGroup implements slog.Handler.
+func (b bounded) WithGroup(name string) slog.Handler {
+	return bounded{b.Handler.WithGroup(name), b.strangers}
 }

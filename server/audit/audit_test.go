@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -78,7 +80,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestLines(t *testing.T) {
-	l, file, said := opened(t, func(o *Options) { o.Logins = func(user, _ string) bool { return user != "monitor" } })
+	l, file, said := opened(t, func(o *Options) { o.Logins = func(user, _ string, _ bool) bool { return user != "monitor" } })
 	in := Login{Door: "mysql", ReadOnly: true, Session: 7, User: "app", AccountUser: "app", AccountHost: "%", Address: "10.0.0.7:1234", TLS: "TLSv1.3", Program: "mysql\xff"}
 	l.Login(in)
 	l.Logout(in, 90*time.Second)
@@ -95,8 +97,8 @@ func TestLines(t *testing.T) {
 		`login map[account:'app'@'%' address:10.0.0.7:1234 door:mysql read-only outcome:done program:mysql` + "\ufffd" + ` session:7 tls:TLSv1.3 user:app]`,
 		`logout map[account:'app'@'%' address:10.0.0.7:1234 door:mysql read-only session:7 stayed:1m30s user:app]`,
 		`login map[account: address:10.0.0.8:1 door:grpc outcome:error 1045 (28000): Access denied for user 'mallory' program: session:0 tls: user:mallory]`,
-		`statement map[account:'app'@'%' accounts:<nil> class:read,write door:mysql host: outcome:error 1062 (23000) rows_affected:0 rows_sent:0 schema: session:0 ` +
-			`tables:[d.t] text:` + strings.Repeat("x", nameMax) + ` took:0s user:app variables:<nil>]`,
+		`statement map[account:'app'@'%' accounts:<nil> class:read,write door:mysql host: killed: outcome:error 1062 (23000) rows_affected:0 rows_sent:0 schema: session:0 ` +
+			`tables:[d.t] text:` + strings.Repeat("x", textMax) + ` took:0s user:app variables:<nil>]`,
 		`admin map[call:Drain]`,
 	}
 	if len(got) != len(want) {
@@ -127,8 +129,9 @@ func TestFiles(t *testing.T) {
 		t.Helper()
 		for range n {
 			l.Login(Login{User: fmt.Sprint("user", written), Door: "mysql", AccountUser: "u", AccountHost: "%"})
-			written++
-			eventually(t, "a line is written", func() bool { return l.Stats().Written == written })
+			if written++; written%25 == 0 || n == 1 {
+				eventually(t, "lines are written", func() bool { return l.Stats().Written == written })
+			}
 		}
 	}
 	write(1500)
@@ -223,7 +226,7 @@ func TestWaits(t *testing.T) {
 	for range clients {
 		all.Go(func() {
 			for range each {
-				l.Login(Login{User: "u", Door: "mysql", AccountUser: "u", AccountHost: "%"})
+				l.Statement(session.AuditedStatement{Class: session.AuditRead, User: "u", Door: "mysql", AccountUser: "u", AccountHost: "%"})
 			}
 			done.Add(1)
 		})
@@ -252,7 +255,7 @@ func TestCloseWhileFull(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		for range 1000 {
-			l.Login(Login{User: "u", Door: "mysql", AccountUser: "u", AccountHost: "%"})
+			l.Statement(session.AuditedStatement{Class: session.AuditRead, User: "u", Door: "mysql", AccountUser: "u", AccountHost: "%"})
 		}
 	})
 	eventually(t, "it fails", func() bool { return l.Stats().Failing })
@@ -285,5 +288,78 @@ func BenchmarkStatement(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Statement(e)
+	}
+}
+
+// TestStrangers: whoever knocks as often as he likes, with whatever names, leaves a bounded number of short lines, and does not hide who
+// guesses the password of an account that there is.
+func TestStrangers(t *testing.T) {
+	l, file, _ := opened(t, func(o *Options) { o.Buffer = 1 << 20 })
+	wrong := &types.Error{Number: 1045, State: "28000", Message: "Access denied for user '" + strings.Repeat("\x01", 500) + "'"}
+	for i := range 50_000 {
+		l.Login(Login{Door: "mysql", User: fmt.Sprintf("%0200d", i), Program: strings.Repeat("\x01\"", 1000), Err: wrong})
+		if i%1000 == 0 {
+			l.Login(Login{Door: "mysql", User: "root", Known: true, Err: wrong})
+		}
+		if i%100 == 0 {
+			l.Operators().Warn("admin", slog.Group("audit", "user", "invented"))
+		}
+	}
+	l.strangers.since = l.strangers.since.Add(-2 * refusalsSummary)
+	l.Login(Login{Door: "mysql", User: "last", Err: wrong})
+	l.Close()
+	info, err := os.Stat(file)
+	if err != nil || info.Size() > 500<<10 {
+		t.Errorf("%v bytes, %v", info.Size(), err)
+	}
+	users, untold := map[string]int{}, 0.0
+	for _, x := range lines(t, file) {
+		a := x["audit"].(map[string]any)
+		if x["msg"] == "refused" {
+			untold += a["logins"].(float64)
+			continue
+		}
+		users[fmt.Sprintf("%.4s", a["user"])]++
+	}
+	if users["root"] != 50 || users["0000"] < 90 || users["0000"] > 160 || untold < 49_000 {
+		t.Errorf("%v, %v are summed up", users, untold)
+	}
+}
+
+// TestNoRegularFile: a pipe keeps nobody, neither at the start nor later.
+func TestNoRegularFile(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{pipe, "/dev/null", t.TempDir()} {
+		if _, err := Open(Options{File: name, Log: slog.Default()}); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	l, file, _ := opened(t, nil)
+	if err := errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	l.Login(Login{User: "u", Door: "mysql", AccountUser: "u", AccountHost: "%"})
+	eventually(t, "it fails", func() bool { return l.Stats().Failing })
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is written", func() bool { return l.Stats().Written == 1 })
+}
+
+// TestWhoComesInDoesNotWait: with a full disk that sessions wait for an administrator comes in.
+func TestWhoComesInDoesNotWait(t *testing.T) {
+	l, file, _ := opened(t, func(o *Options) { o.Waits = func() bool { return true } })
+	if err := errors.Join(os.Rename(file, file+".moved"), os.Mkdir(file, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		l.Login(Login{User: "u", Door: "mysql", AccountUser: "u", AccountHost: "%"})
+		l.Operators().Info("admin")
+	}
+	if s := l.Stats(); s.Lost == 0 {
+		t.Errorf("%+v", s)
 	}
 }

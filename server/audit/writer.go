@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/triremedb/trireme/internal/socket"
 )
 
@@ -25,6 +27,7 @@ type writer struct {
 	closed  bool
 
 	wake chan struct{} // holds one: there is something to be written
+	much chan struct{} // holds one: there is so much that it is to be written now
 	quit chan struct{} // closed: no more waiting for the disk
 	done chan struct{} // closed by the task
 
@@ -37,11 +40,15 @@ type writer struct {
 	said, saidFailing socket.Rarely
 }
 
-// retryEvery is how soon a file that could not be written is tried again.
-const retryEvery = time.Second
+const (
+	// retryEvery is how soon a file that could not be written is tried again.
+	retryEvery = time.Second
+	// gather is for how long lines are gathered, so that each is not a call of its own.
+	gather = 20 * time.Millisecond
+)
 
 func openWriter(opt Options) (*writer, error) {
-	w := &writer{opt: opt, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
+	w := &writer{opt: opt, wake: make(chan struct{}, 1), much: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 	w.room = sync.NewCond(&w.mu)
 	if err := w.open(); err != nil {
 		return nil, err
@@ -51,11 +58,15 @@ func openWriter(opt Options) (*writer, error) {
 }
 
 func (w *writer) open() error {
-	f, err := os.OpenFile(w.opt.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	// Without O_NONBLOCK a pipe that nobody reads would keep whoever opens it.
+	f, err := os.OpenFile(w.opt.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
 	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file: lines go to the node's log if audit_log is empty", w.opt.File)
+	}
 	if err != nil {
 		_ = f.Close()
 		return err
@@ -65,10 +76,18 @@ func (w *writer) open() error {
 }
 
 // Write takes a line. It never fails: what there is no room for is counted.
-func (w *writer) Write(line []byte) (int, error) {
+func (w *writer) Write(line []byte) (int, error) { return w.take(line, false) }
+
+// patient is a writer whose callers wait for room, if that is asked for.
+type patient struct{ *writer }
+
+// Write takes a line when there is room for it.
+func (p patient) Write(line []byte) (int, error) { return p.take(line, true) }
+
+func (w *writer) take(line []byte, waits bool) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.pending)+len(line) > w.opt.Buffer && len(w.pending) > 0 && !w.closed && w.opt.Waits() {
+	for waits && len(w.pending)+len(line) > w.opt.Buffer && len(w.pending) > 0 && !w.closed && w.opt.Waits() {
 		w.room.Wait()
 	}
 	if w.closed || len(w.pending)+len(line) > w.opt.Buffer {
@@ -77,11 +96,20 @@ func (w *writer) Write(line []byte) (int, error) {
 	}
 	w.pending = append(w.pending, line...)
 	w.lines++
-	select {
-	case w.wake <- struct{}{}:
-	default:
+	if w.lines == 1 {
+		w.stir(w.wake)
+	}
+	if len(w.pending) > w.opt.Buffer/4 {
+		w.stir(w.much)
 	}
 	return len(line), nil
+}
+
+func (w *writer) stir(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // drop counts lines that are lost.
@@ -102,6 +130,11 @@ func (w *writer) run() {
 	for {
 		select {
 		case <-w.wake:
+			select {
+			case <-time.After(gather):
+			case <-w.much:
+			case <-w.quit:
+			}
 		case <-w.quit:
 		}
 		w.mu.Lock()

@@ -22,6 +22,9 @@ func (c *conn) says(resp *response) {
 		TLS: c.channel.Version, Program: resp.attributes["program_name"]}
 }
 
+// names notes that there is an account for the user that the client names.
+func (c *conn) names() { c.audited.login.Known = true }
+
 // isKnown notes as whose account the client has proved itself.
 func (c *conn) isKnown(h *Handover) {
 	c.audited.login.AccountUser, c.audited.login.AccountHost = h.AccountUser, h.AccountHost

@@ -26,6 +26,9 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 	if err != nil {
 		return nil, err
 	}
+	if known {
+		c.names()
+	}
 	proved, withPassword, err := c.prove(resp, &acct)
 	if err != nil {
 		if withPassword { // a guess, and gone when it was not right

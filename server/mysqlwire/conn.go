@@ -358,7 +358,6 @@ func (c *conn) enter() (up *upstream, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.says(resp)
 	var h *Handover
 	if resp.plugin == pluginMember {
 		h, err = c.takeOver(resp)
@@ -455,6 +454,7 @@ func (c *conn) greet() (*response, error) {
 	c.caps = resp.capabilities & (g.capabilities &^ capSSL)
 	c.greeted = true
 	c.zstd = resp.zstdLevel
+	c.says(resp)
 	if c.s.opt.RequireTLS != nil && !c.tls && c.s.opt.RequireTLS() && c.nc.RemoteAddr().Network() != "unix" {
 		return nil, &types.Error{Number: 3159, State: "HY000",
 			Message: "Connections using insecure transport are prohibited while --require_secure_transport=ON."}

@@ -21,7 +21,9 @@ func (n *Node) openAudit() (err error) {
 	o := audit.Options{File: auditFile(n.cfg), RotateSize: n.cfg.Int("audit_log_rotate_on_size"), Files: int(n.cfg.Int("audit_log_files")),
 		Buffer: int(n.cfg.Int("audit_log_buffer_size")), Log: n.log}
 	o.Waits = func() bool { return n.cfg.String("audit_log_strategy") == "ASYNCHRONOUS" }
-	o.Logins = func(user, host string) bool { return n.sessions == nil || n.sessions.AuditsLogin(user, host) }
+	o.Logins = func(user, host string, refused bool) bool {
+		return n.sessions == nil || n.sessions.AuditsLogin(user, host, refused)
+	}
 	n.audit, err = audit.Open(o)
 	return err
 }

@@ -145,10 +145,11 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 	}
 	host, channel := conn.host, conn.channel
 	c := &caller{secure: channel.TLS()}
+	user, password, ok := credentialsOf(ctx)
 	if !c.secure && (d.opt.RequireTLS != nil && d.opt.RequireTLS() || host != "localhost" && !d.opt.AllowPlaintext) {
+		d.opt.Audit.Login(audit.Login{Door: "grpc", User: user, Address: p.Addr.String(), Err: errInsecure})
 		return nil, errInsecure
 	}
-	user, password, ok := credentialsOf(ctx)
 	if !ok {
 		return nil, errNobody
 	}

@@ -48,6 +48,9 @@ func (b *Binder) NewCase(what string, conds, results []Node) (Node, error) {
 	}
 	n.co = co
 	for i, c := range conds {
+		if c.Type().Kind == types.KindJSON { // a document is a number here, and only here
+			c = NewCast(c, types.Type{Kind: types.KindDouble})
+		}
 		cond := toBool(c)
 		if v, ok := Literal(cond); ok {
 			if v.IsNull() || v.Int() == 0 {

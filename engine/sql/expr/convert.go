@@ -301,10 +301,7 @@ func (x *Context) truth(v types.Value) (bool, error) {
 	case types.ClassDate, types.ClassDateTime, types.ClassTimestamp, types.ClassTime:
 		return v.Uint() != 0, nil
 	case types.ClassJSON:
-		j := json.Open(v.Bytes())
-		if j.Type() == json.TypeBoolean {
-			return j.Bool(), nil
-		}
+		return x.truthOfJSON(json.Open(v.Bytes())), nil
 	}
 	f, err := x.toDouble(v)
 	return f != 0, err

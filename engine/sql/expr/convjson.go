@@ -12,6 +12,30 @@ func errJSONCast(to string) *types.Error {
 	return errorf(3156, "22018", "Invalid JSON value for CAST to %s from column %s at row 1", to, "")
 }
 
+type jsonTruthKey struct{}
+
+// truthOfJSON is the truth of a document: it is unlike the number 0. So false and null are true, of
+// which a warning tells, once.
+func (x *Context) truthOfJSON(j json.Value) bool {
+	if told := x.State(jsonTruthKey{}, func() any { return new(bool) }).(*bool); !*told {
+		*told = true
+		x.Warning(errorf(3986, "HY000", "Evaluating a JSON value in SQL boolean context does an implicit comparison against JSON integer 0; "+
+			"if this is not what you want, consider converting JSON to a SQL numeric type with JSON_VALUE RETURNING"))
+	}
+	switch j.Type() {
+	case json.TypeInteger:
+		return j.Int() != 0
+	case json.TypeUnsigned:
+		return j.Uint() != 0
+	case json.TypeDouble:
+		return j.Double() != 0
+	case json.TypeDecimal:
+		d, _ := j.Decimal()
+		return !d.IsZero()
+	}
+	return true
+}
+
 func (x *Context) doubleOfJSON(v types.Value) (float64, error) {
 	j := json.Open(v.Bytes())
 	switch j.Type() {

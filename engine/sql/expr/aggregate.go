@@ -101,6 +101,26 @@ func groupAt(groups []uint32, i int) uint32 {
 	return groups[i]
 }
 
+// Coercibility is how much the result insists on its collation: as much as the arguments that it
+// is made of.
+func (a *Aggregate) Coercibility() Coercibility {
+	co := columnCoercibility(&a.t)
+	if co != Implicit {
+		return co
+	}
+	switch a.name {
+	case "min", "max", "any_value":
+		return CoercibilityOf(a.args[0])
+	case "group_concat":
+		co = Ignorable
+		for _, arg := range a.args {
+			co = min(co, CoercibilityOf(arg))
+		}
+		return min(co, Coercible) // of numbers too
+	}
+	return co
+}
+
 // BindAggregate binds an aggregate function's arguments and keys in b's scope.
 func (b *Binder) BindAggregate(e *ast.Aggregate) (*Aggregate, error) {
 	var args []Node

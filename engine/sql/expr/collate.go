@@ -60,9 +60,31 @@ type aggregated struct {
 func (b *Binder) aggregate(what string, nodes ...Node) (aggregated, error) {
 	r, err := b.mix(what, nodes)
 	if err == nil && r.co == NoCollation && len(nodes) > 1 {
+		if weak, ok := b.mixOfWeak(what, nodes); ok {
+			return weak, nil
+		}
 		err = b.errMix(what, nodes)
 	}
 	return r, err
+}
+
+// mixOfWeak decides a comparison of one text without a collation, as columns that disagree make it,
+// with literals and the like: their collation counts.
+func (b *Binder) mixOfWeak(what string, nodes []Node) (aggregated, bool) {
+	var weak []Node
+	for _, n := range nodes {
+		switch co := CoercibilityOf(n); {
+		case co >= SysConst:
+			weak = append(weak, n)
+		case co != NoCollation:
+			return aggregated{}, false
+		}
+	}
+	if len(weak) != len(nodes)-1 {
+		return aggregated{}, false
+	}
+	r, err := b.mix(what, weak)
+	return r, err == nil && types.CollationByID(r.id) != nil && types.CollationByID(r.id).Charset() != types.CharsetBinary
 }
 
 // mix is aggregate for operations that compare nothing: operands that disagree give a

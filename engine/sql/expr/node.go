@@ -147,12 +147,20 @@ type Column struct {
 	pos  int
 	t    types.Type
 	name string
+	co   Coercibility
 }
 
 // NewColumn returns column pos of the input, which is of type t. The name is for
 // messages and plans.
 func NewColumn(pos int, t *types.Type, name string) *Column {
-	return &Column{pos: pos, t: *t, name: name}
+	return &Column{pos: pos, t: *t, name: name, co: columnCoercibility(t)}
+}
+
+// WithCoercibility makes a column insist on its collation as the expression does whose values it
+// has: a column of literals yields to one of a table.
+func (c *Column) WithCoercibility(co Coercibility) *Column {
+	c.co = co
+	return c
 }
 
 // Position returns the number of the column in the input.
@@ -161,7 +169,7 @@ func (c *Column) Name() string               { return c.name }
 func (c *Column) Type() *types.Type          { return &c.t }
 func (c *Column) Children() []Node           { return nil }
 func (c *Column) Volatility() Volatility     { return PerRow }
-func (c *Column) Coercibility() Coercibility { return columnCoercibility(&c.t) }
+func (c *Column) Coercibility() Coercibility { return c.co }
 
 func columnCoercibility(t *types.Type) Coercibility {
 	if isString(t) || t.Kind == types.KindEnum || t.Kind == types.KindSet || t.Kind == types.KindBit || t.Kind == types.KindJSON {

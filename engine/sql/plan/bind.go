@@ -77,7 +77,7 @@ func (r *rowScope) Column(ref *ast.ColumnRef) (expr.Node, error) {
 func (r *rowScope) column(id colID) (expr.Node, error) {
 	c := &r.p.cols[id]
 	if pos, ok := r.layout.pos[id]; ok {
-		return expr.NewColumn(pos, r.cols[pos].Type, columnText(&c.meta)), nil
+		return expr.NewColumn(pos, r.cols[pos].Type, columnText(&c.meta)).WithCoercibility(c.co), nil
 	}
 	if id == r.probe {
 		return expr.NewColumn(len(r.cols), r.probeType, columnText(&c.meta)), nil
@@ -85,7 +85,7 @@ func (r *rowScope) column(id colID) (expr.Node, error) {
 	if r.outer.has(id) {
 		t := *c.typ
 		t.NotNull = false
-		return &Outer{Slot: r.p.slot(id), T: t, Name: columnText(&c.meta)}, nil
+		return &Outer{Slot: r.p.slot(id), T: t, Name: columnText(&c.meta), Co: c.co}, nil
 	}
 	return nil, types.NewError(1105, "Unknown error: column '%s' is not in the plan", r.p.fullName(id))
 }
@@ -118,7 +118,7 @@ func (r *rowScope) subquery(e ast.Expr, kind SubqueryKind, t types.Type) (*Subqu
 		}
 		s.root = root
 	}
-	n := &Subquery{Kind: kind, Number: s.number, Root: s.root, T: t}
+	n := &Subquery{Kind: kind, Number: s.number, Root: s.root, T: t, Co: s.co}
 	for _, id := range s.query.outer.sorted() {
 		n.Slots = append(n.Slots, p.slot(id))
 		if _, ok := r.layout.pos[id]; !ok {
@@ -178,10 +178,11 @@ func (r *rowScope) compareQuery(e ast.Expr, kind SubqueryKind, op ast.BinaryOp, 
 	}
 	b := expr.NewBinder(r)
 	n.Operands = left
+	out := r.p.subs[e].query.insistence()
 	l, q := make([]expr.Node, len(left)), make([]expr.Node, len(left))
 	for i := range left {
 		l[i] = operandColumn(i, left[i])
-		q[i] = expr.NewColumn(len(left)+i, cols[i].Type, cols[i].Name)
+		q[i] = expr.NewColumn(len(left)+i, cols[i].Type, cols[i].Name).WithCoercibility(out[i])
 	}
 	if len(left) == 1 {
 		n.Compare, err = expr.NewCompare(b, op, l[0], q[0])
@@ -196,7 +197,7 @@ func (r *rowScope) compareQuery(e ast.Expr, kind SubqueryKind, op ast.BinaryOp, 
 	}
 	n.Equal = true
 	for i := range left {
-		c := expr.NewColumn(i, cols[i].Type, cols[i].Name)
+		c := expr.NewColumn(i, cols[i].Type, cols[i].Name).WithCoercibility(out[i])
 		lk, rk, ok, err := hashKeys(b, l[i], c)
 		if err != nil {
 			return nil, err
@@ -213,7 +214,7 @@ func operandColumn(i int, n expr.Node) expr.Node {
 	if c, ok := n.(*expr.Const); ok {
 		return c
 	}
-	return expr.NewColumn(i, n.Type(), "")
+	return expr.NewColumn(i, n.Type(), "").WithCoercibility(expr.CoercibilityOf(n))
 }
 
 // hashKeys converts the sides of an equality to one type whose values are equal where

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -159,7 +160,7 @@ func (p *planner) newRelation(alias string, out []outColumn, use *Use) *relation
 		if use != nil {
 			m.Schema, m.OrgTable, m.OrgName = use.Schema, use.Table, m.Name
 		}
-		p.newColumn(column{rel: rel, pos: i, typ: out[i].typ, meta: m})
+		p.newColumnOf(column{rel: rel, pos: i, typ: out[i].typ, meta: m}, expr.CoercibilityOf(out[i].node))
 	}
 	return rel
 }

@@ -31,7 +31,7 @@ func (p *planner) resolveGrouping(b *block, q *query) error {
 		if err != nil {
 			return err
 		}
-		g.id = p.newColumn(column{typ: n.Type(), meta: Column{Name: p.text(g.expr), Type: n.Type()}})
+		g.id = p.newColumnOf(column{typ: n.Type(), meta: Column{Name: p.text(g.expr), Type: n.Type()}}, expr.CoercibilityOf(n))
 	}
 	b.groups = p.withoutRepeats(b)
 	f := &grouper{p: p, b: b, q: q, given: colSet{}, determined: p.determinedBy(b)}
@@ -357,12 +357,12 @@ func (p *planner) checkDistinctOrder(b *block) error {
 }
 
 // aggregateType is the type of an aggregate's results.
-func (p *planner) aggregateType(a *ast.Aggregate) (*types.Type, error) {
+func (p *planner) aggregateType(a *ast.Aggregate) (*types.Type, expr.Coercibility, error) {
 	t := &typing{p: p}
 	t.Opt = p.env.Options
 	n, err := expr.NewBinder(t).BindAggregate(a)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return n.Type(), nil
+	return n.Type(), n.Coercibility(), nil
 }

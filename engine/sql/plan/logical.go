@@ -27,6 +27,7 @@ type column struct {
 	pos  int       // in the relation
 	typ  *types.Type
 	meta Column
+	co   expr.Coercibility
 }
 
 // colSet is a set of columns.
@@ -226,4 +227,5 @@ type subquery struct {
 	query  *query
 	root   Node
 	typ    types.Type
+	co     expr.Coercibility
 }

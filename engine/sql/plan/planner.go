@@ -116,6 +116,13 @@ func (p *planner) newBlock() error {
 
 // newColumn adds a column of the statement.
 func (p *planner) newColumn(c column) colID {
+	return p.newColumnOf(c, expr.NewColumn(0, c.typ, "").Coercibility())
+}
+
+// newColumnOf adds a column whose values insist on their collation as co says: those of
+// expressions as much as these do.
+func (p *planner) newColumnOf(c column, co expr.Coercibility) colID {
+	c.co = co
 	p.size += columnBytes
 	p.cols = append(p.cols, c)
 	return colID(len(p.cols) - 1)
@@ -237,7 +244,8 @@ func (t *typing) Column(ref *ast.ColumnRef) (expr.Node, error) {
 	if !ok {
 		return nil, errUnknownColumn(ref, "field list")
 	}
-	return expr.NewColumn(int(id), t.p.cols[id].typ, ref.Name), nil
+	c := &t.p.cols[id]
+	return expr.NewColumn(int(id), c.typ, ref.Name).WithCoercibility(c.co), nil
 }
 
 func (t *typing) Aggregate(*ast.Aggregate) (expr.Node, error) {
@@ -249,7 +257,7 @@ func (t *typing) Subquery(q *ast.Subquery) (expr.Node, error) {
 	if s == nil || len(s.query.out) != 1 {
 		return nil, errOperand(1)
 	}
-	return &Subquery{T: s.typ}, nil
+	return &Subquery{T: s.typ, Co: s.co}, nil
 }
 
 var boolType = types.Type{Kind: types.KindBigInt, Length: 1}

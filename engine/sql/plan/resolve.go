@@ -311,6 +311,15 @@ func (p *planner) setOutput(q *query) error {
 	return nil
 }
 
+// insistence is how much the columns of a query insist on their collations.
+func (q *query) insistence() []expr.Coercibility {
+	list := make([]expr.Coercibility, len(q.out))
+	for i := range q.out {
+		list[i] = expr.CoercibilityOf(q.out[i].node)
+	}
+	return list
+}
+
 // checkTypes binds what setOutput does not, for its errors.
 func (p *planner) checkTypes(b *block) error {
 	list := append(append([]ast.Expr(nil), b.where...), b.having...)

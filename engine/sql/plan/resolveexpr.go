@@ -85,6 +85,7 @@ func (p *planner) resolveSubquery(s *scope, e ast.Expr) (ast.Expr, error) {
 	if len(sub.query.out) == 1 {
 		sub.typ = *sub.query.out[0].typ
 		sub.typ.NotNull = false
+		sub.co = sub.query.insistence()[0]
 	}
 	sub.number = p.subCount
 	p.subCount++
@@ -199,11 +200,11 @@ func (p *planner) aggregateColumn(b *block, a *ast.Aggregate) (ast.Expr, error) 
 			return p.ref(b.aggs[i].id), nil
 		}
 	}
-	t, err := p.aggregateType(a)
+	t, co, err := p.aggregateType(a)
 	if err != nil {
 		return nil, err
 	}
-	id := p.newColumn(column{typ: t, meta: Column{Name: p.text(a), Type: t}})
+	id := p.newColumnOf(column{typ: t, meta: Column{Name: p.text(a), Type: t}}, co)
 	b.aggs = append(b.aggs, aggregate{call: a, id: id})
 	return p.ref(id), nil
 }

@@ -29,6 +29,7 @@ type Outer struct {
 	Slot int
 	T    types.Type
 	Name string
+	Co   expr.Coercibility
 }
 
 func (o *Outer) Type() *types.Type     { return &o.T }
@@ -41,10 +42,8 @@ func (o *Outer) Grows() bool { return false }
 // however the query is run.
 func (o *Outer) Volatility() expr.Volatility { return expr.PerRow }
 
-// Coercibility is that of a column.
-func (o *Outer) Coercibility() expr.Coercibility {
-	return expr.NewColumn(0, &o.T, o.Name).Coercibility()
-}
+// Coercibility is that of the column.
+func (o *Outer) Coercibility() expr.Coercibility { return o.Co }
 
 func (o *Outer) Value(x *expr.Context, _ *types.Batch, _ int) (types.Value, error) {
 	return RuntimeOf(x).Outer[o.Slot], nil
@@ -107,9 +106,18 @@ type Subquery struct {
 	OperandKeys []expr.Node
 	RowKeys     []expr.Node
 	T           types.Type
+	Co          expr.Coercibility // of a scalar subquery: its select item's
 }
 
 func (s *Subquery) Type() *types.Type { return &s.T }
+
+// Coercibility is that of the select item: a query of literals yields to a column.
+func (s *Subquery) Coercibility() expr.Coercibility {
+	if s.Kind != ScalarSubquery {
+		return expr.Numeric
+	}
+	return s.Co
+}
 
 // Children are the operands and what fills the slots.
 func (s *Subquery) Children() []expr.Node {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -191,7 +192,7 @@ func (p *planner) resolveWindowFunc(s *scope, f *ast.WindowFunc) (ast.Expr, erro
 			return p.ref(o.id), nil
 		}
 	}
-	t, err := p.windowType(&c)
+	t, co, err := p.windowType(&c)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +200,7 @@ func (p *planner) resolveWindowFunc(s *scope, f *ast.WindowFunc) (ast.Expr, erro
 	if s.clause == "order clause" {
 		call.number, call.clause = len(ws.b.order)+1, "ORDER BY clause"
 	}
-	call.id = p.newColumn(column{typ: t, meta: Column{Name: call.text, Type: t}})
+	call.id = p.newColumnOf(column{typ: t, meta: Column{Name: call.text, Type: t}}, co)
 	ws.b.calls = append(ws.b.calls, call)
 	return p.ref(call.id), nil
 }
@@ -289,28 +290,28 @@ var (
 )
 
 // windowType is the type of a window function's results.
-func (p *planner) windowType(f *ast.WindowFunc) (*types.Type, error) {
+func (p *planner) windowType(f *ast.WindowFunc) (*types.Type, expr.Coercibility, error) {
 	n, ok := windowFunctions[f.Name]
 	if !ok {
 		return p.aggregateType(&ast.Aggregate{Name: f.Name, Args: f.Args})
 	}
 	if len(f.Args) < n.least || len(f.Args) > n.most {
-		return nil, types.NewError(1582, "Incorrect parameter count in the call to native function '%s'", f.Name)
+		return nil, 0, types.NewError(1582, "Incorrect parameter count in the call to native function '%s'", f.Name)
 	}
 	if i := countArg(f); i >= 0 {
 		if err := p.checkCount(f, f.Args[i]); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	switch f.Name {
 	case "row_number", "rank", "dense_rank":
-		return &rankType, nil
+		return &rankType, expr.Numeric, nil
 	case "percent_rank", "cume_dist":
-		return &shareType, nil
+		return &shareType, expr.Numeric, nil
 	case "ntile":
 		t := rankType
 		t.NotNull = false
-		return &t, nil
+		return &t, expr.Numeric, nil
 	}
 	values := []ast.Expr{f.Args[0]}
 	if len(f.Args) == 3 {
@@ -318,16 +319,16 @@ func (p *planner) windowType(f *ast.WindowFunc) (*types.Type, error) {
 	}
 	for _, v := range values {
 		if _, err := p.bindTypingScalar(v); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	v, err := p.commonNode(values)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	t := *v.Type()
 	t.NotNull = false
-	return &t, nil
+	return &t, expr.CoercibilityOf(v), nil
 }
 
 // checkCount refuses counts that are known to be wrong, and those that are not the same

@@ -288,7 +288,7 @@ func convTime(x *Context, c *Cast, v types.Value) (types.Value, error) {
 
 // convJSON parses text; other values become scalars.
 func convJSON(x *Context, c *Cast, v types.Value) (types.Value, error) {
-	if isString(c.arg.Type()) {
+	if c.arg.Type().IsText() {
 		return x.jsonParse(v, c.arg.Type(), c.where)
 	}
 	return x.jsonValue(v, c.arg.Type(), c.isBool)
@@ -297,6 +297,16 @@ func convJSON(x *Context, c *Cast, v types.Value) (types.Value, error) {
 // convJSONStrict takes JSON and text only: the arguments of JSON functions.
 func convJSONStrict(x *Context, c *Cast, v types.Value) (types.Value, error) {
 	return x.jsonParse(v, c.arg.Type(), c.where)
+}
+
+// convJSONMaybe is convJSONStrict, but for text that is no document: NULL with a warning.
+func convJSONMaybe(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	doc, err := convJSONStrict(x, c, v)
+	if e, ok := err.(*types.Error); ok && e.Number == 3141 {
+		x.Warning(e)
+		return types.Null, nil
+	}
+	return doc, err
 }
 
 // convJSONValue makes a JSON string of text.

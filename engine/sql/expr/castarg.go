@@ -34,7 +34,7 @@ func (b *Binder) castArg(c *Call, i int, n Node, name string) (Node, error) {
 			return n, nil
 		}
 		return b.castText(n, types.CollationBinary), nil
-	case ArgJSON, ArgJSONValue:
+	case ArgJSON, ArgJSONMaybe, ArgJSONValue:
 		return castJSON(n, kind, fmt.Sprintf(" in argument %d to function %s", i+1, strings.ToLower(name))), nil
 	case ArgBool:
 		return toBool(n), nil
@@ -143,10 +143,20 @@ func castJSON(n Node, kind ArgKind, where string) Node {
 	case n.Type().Kind == types.KindNull:
 	case kind == ArgJSONValue:
 		c.conv = convJSONValue
+	case kind == ArgJSONMaybe:
+		c.conv = convJSONMaybe
 	default:
 		c.conv = convJSONStrict
 	}
 	return c
+}
+
+// Condition gives n as what [Filter] and [True] take: a hexadecimal literal is a number there.
+func Condition(n Node) Node {
+	if c, ok := n.(*Const); ok && c.hex {
+		return c.number()
+	}
+	return n
 }
 
 // toBool gives n as truth value.
@@ -154,9 +164,7 @@ func toBool(n Node) Node {
 	if IsBoolean(n) {
 		return n
 	}
-	if c, ok := n.(*Const); ok && c.hex {
-		n = c.number()
-	}
+	n = Condition(n)
 	t := boolType
 	t.NotNull = n.Type().NotNull
 	c := &Cast{arg: n, t: t, co: Numeric, conv: convBool}

@@ -283,7 +283,7 @@ func (x *Context) addJSONText(b *json.Builder, s []byte, from *types.Type) error
 func jsonBlobField(from *types.Type) json.FieldType {
 	switch from.Kind {
 	case types.KindVarBinary:
-		return json.FieldVarString
+		return json.FieldVarchar
 	case types.KindBinary:
 		return json.FieldString
 	case types.KindTinyBlob:

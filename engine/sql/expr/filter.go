@@ -30,9 +30,6 @@ func filterConst(x *Context, n *Const, in *types.Batch, sel, out []uint32) ([]ui
 	if n.v.IsNull() {
 		return out, nil
 	}
-	if n.hex {
-		n = n.number()
-	}
 	ok, err := x.truth(n.v)
 	if !ok || err != nil {
 		return out, err

@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"unicode/utf8"
+
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
 )
@@ -57,6 +59,9 @@ func (c *Call) singlePath(a []types.Value, i int) (*json.Path, error) {
 	return p, err
 }
 
+// valueLength is how many characters JSON_VALUE has at most; of longer values it is NULL.
+const valueLength = 512
+
 func openJSON(v types.Value) json.Value { return json.Open(v.Bytes()) }
 
 // documentOf returns a value of a document as a document of its own.
@@ -84,17 +89,27 @@ func registerJSONReads() {
 		Args: []ArgKind{ArgJSON, ArgUTF8}, Min: 2, Max: -1, Result: ResultJSON, Prepare: preparePaths(1, 1), Row: jsonExtract,
 	})
 	d.def("JSON_VALUE(doc, path)", Func{
-		Args: []ArgKind{ArgJSON, ArgUTF8}, Result: ResultOf(textType(512, types.CollationUTF8MB40900B)), Prepare: preparePaths(1, 1),
+		Args: []ArgKind{ArgJSONMaybe, ArgUTF8}, Result: ResultOf(textType(valueLength, types.CollationUTF8MB40900B)), Prepare: preparePaths(1, 1),
 		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
-			p, err := c.singlePath(a, 1)
+			p, err := c.path(a, 1)
 			if err != nil {
 				return types.Null, err
 			}
-			v, ok := p.Get(openJSON(a[0]))
-			if !ok || v.IsNull() || v.IsContainer() {
+			var found json.Value
+			n := 0
+			p.Each(openJSON(a[0]), func(v json.Value) bool {
+				found = v
+				n++
+				return n < 2
+			})
+			if n != 1 || found.IsNull() {
 				return types.Null, nil
 			}
-			return types.NewBytes(x.Keep(v.AppendUnquoted(x.Scratch()))), nil
+			text := x.Keep(found.AppendUnquoted(x.Scratch()))
+			if utf8.RuneCount(text) > valueLength {
+				return types.Null, nil
+			}
+			return types.NewBytes(text), nil
 		},
 	})
 	d.def("JSON_KEYS(doc); JSON_KEYS(doc, path)", Func{

@@ -94,7 +94,7 @@ var notes = map[string]string{
 	"monthname":      "English, whatever lc_time_names says",
 	"date_format":    "names in English",
 	"convert_tz":     "names of the IANA database, without a table to load; SYSTEM is UTC",
-	"json_value":     "without RETURNING, ON EMPTY and ON ERROR; the result is text of up to 512 characters",
+	"json_value":     "without RETURNING, ON EMPTY and ON ERROR; the result is text of up to 512 characters, NULL for longer values",
 }
 
 func init() {

@@ -28,6 +28,7 @@ const (
 	ArgDatePart                    // ClassDate, also without month or day, whatever sql_mode says
 	ArgDateTimePart                // ClassDateTime, likewise
 	ArgJSON                        // ClassJSON: text is parsed
+	ArgJSONMaybe                   // likewise; NULL and a warning for what cannot be parsed
 	ArgJSONValue                   // ClassJSON: SQL values become scalars, text a JSON string
 	ArgBool                        // ClassInt 0 or 1
 )

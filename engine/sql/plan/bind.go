@@ -63,7 +63,11 @@ func (p *planner) bindAll(s *sub, conds []ast.Expr) (expr.Node, error) {
 	if len(conds) == 0 {
 		return nil, nil
 	}
-	return p.bind(s, conjunction(conds))
+	n, err := p.bind(s, conjunction(conds))
+	if err != nil {
+		return nil, err
+	}
+	return expr.Condition(n), nil
 }
 
 func (r *rowScope) Column(ref *ast.ColumnRef) (expr.Node, error) {

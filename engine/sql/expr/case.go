@@ -56,13 +56,17 @@ func (b *Binder) NewCase(what string, conds, results []Node) (Node, error) {
 			if v.IsNull() || v.Int() == 0 {
 				continue
 			}
-			n.results = append(n.results, NewCast(results[i], n.t))
+			n.results = append(n.results, NewResult(results[i], n.t))
 			return n.simple(b), nil
 		}
 		n.conds = append(n.conds, cond)
 		n.results = append(n.results, NewCast(results[i], n.t))
 	}
-	n.results = append(n.results, NewCast(results[len(conds)], n.t))
+	last := NewCast
+	if len(n.conds) == 0 { // it is the whole of the CASE
+		last = NewResult
+	}
+	n.results = append(n.results, last(results[len(conds)], n.t))
 	for _, r := range n.results {
 		n.t.NotNull = n.t.NotNull && r.Type().NotNull
 	}

@@ -130,7 +130,7 @@ func (b *Binder) inRows(arg Node, list []Node, not bool) (Node, error) {
 	return n, nil
 }
 
-// beginGroup has comparisons of one operand with several bound as parts of an IN or CASE
+// beginGroup has comparisons of one operand with several bound as parts of an IN, CASE or BETWEEN
 // until end is called: all their texts meet in one collation.
 func (b *Binder) beginGroup(what string, part ast.ComparisonPart, arg Node, list []Node) (end func(), err error) {
 	done, was := b.partOf(part), b.together
@@ -450,7 +450,11 @@ func (b *Binder) newBetween(arg, low, high Node, not bool) (Node, error) {
 		double := types.Type{Kind: types.KindDouble}
 		arg, low, high = NewCast(arg, double), NewCast(low, double), NewCast(high, double)
 	}
-	defer b.partOf(ast.OfBetween)()
+	end, err := b.beginGroup("between", ast.OfBetween, arg, []Node{low, high})
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	ge, err := NewCompare(b, ast.OpGe, arg, low)
 	if err != nil {
 		return nil, err

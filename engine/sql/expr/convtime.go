@@ -163,7 +163,7 @@ func (x *Context) timeOfNumber(v types.Value) (types.Duration, bool, error) {
 	}
 	d, outOfRange, ok := types.TimeOfNumber(n)
 	if !ok || outOfRange {
-		return d, ok, x.Fault(errTruncatedValue("time", x.text(v, nil)))
+		return 0, false, x.Fault(errTruncatedValue("time", x.text(v, nil)))
 	}
 	if n < 0 || v.Class() == types.ClassDecimal && v.Decimal().Negative() {
 		d -= types.Duration(micros)

@@ -127,9 +127,9 @@ func registerInetTests() {
 	d := definer(catNet)
 	test := func(usage string, f func(s []byte) bool) {
 		d.def(usage, Func{
-			Args: []ArgKind{ArgBytes}, Boolean: true, KeepNulls: true, NotNull: true, Result: ResultBool,
+			Args: []ArgKind{ArgBytes}, Boolean: true, Result: ResultBool,
 			Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
-				return boolValue(!a[0].IsNull() && f(a[0].Bytes())), nil
+				return boolValue(f(a[0].Bytes())), nil
 			},
 		})
 	}

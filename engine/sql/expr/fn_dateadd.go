@@ -64,7 +64,7 @@ func dateAdd(name string, args []Node, minus bool) (*Func, []Node, error) {
 	switch t := args[0].Type(); {
 	case t.Kind == types.KindDate && u.hasDate():
 		f.Args[0], f.Result, f.Row = ArgDate, ResultDate, a.date
-	case t.Kind == types.KindTime && (!u.hasDate() || u == unitDay):
+	case t.Kind == types.KindTime && !u.hasDays():
 		f.Args[0], f.Result, f.Row = ArgTime, ResultTime(max(fsp, t.FSP)), a.time
 	case t.IsTemporal():
 		f.Result = ResultDateTime(max(fsp, t.FSP))
@@ -205,12 +205,20 @@ func addTimeFunc(name string, args []Node, sign int64) *Func {
 	case t.Kind == types.KindTime:
 		f.Args[0], kind = ArgTime, types.KindTime
 		sum = func(x *Context, v types.Value, micros int64) (types.Value, error) {
-			return x.clampTime(v.Time().Micros() + micros)
+			t, ok := clampDuration(v.Time().Micros() + micros)
+			if !ok {
+				return types.Null, x.Fault(errDateOverflow("time"))
+			}
+			return types.NewTime(t), nil
 		}
 	case !t.IsTemporal():
+		least := digitsOfDate
+		if isNumber(t) {
+			least = digitsOfDateNumber
+		}
 		f.Args[0], kind = ArgString, types.KindVarChar
 		sum = func(x *Context, v types.Value, micros int64) (types.Value, error) {
-			return addTimeToText(x, v.Bytes(), micros)
+			return addTimeToText(x, v.Bytes(), micros, least)
 		}
 	}
 	f.Result = func(b *Binder, c *Call) (types.Type, error) {
@@ -222,9 +230,6 @@ func addTimeFunc(name string, args []Node, sign int64) *Func {
 	f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 		t, ok, err := a[1].Time(), true, error(nil)
 		if a[1].Class() == types.ClassBytes {
-			if _, dated := isDateTimeText(a[1].Bytes(), x.dateMode()); dated {
-				return types.Null, nil
-			}
 			t, ok, err = x.timeOfText(a[1].Bytes())
 		}
 		if !ok || err != nil {
@@ -245,19 +250,44 @@ func (x *Context) clampTime(micros int64) (types.Value, error) {
 	return types.NewTime(t), nil
 }
 
-// isDateTimeText reports whether text that may be a time is a date and time instead: it has a space or T between them, or
-// nothing but digits.
-func isDateTimeText(s []byte, mode types.Mode) (types.DateTime, bool) {
+// From how many digits in a row on a text, and a number, is a date rather than a time.
+const (
+	digitsOfDate       = len("YYMMDD")
+	digitsOfDateNumber = len("YYYYMMDD")
+)
+
+// looksDated reports whether text that may be a time is a date, with or without a time: it begins with digits, as many as
+// least or with a sign of dates behind them.
+func looksDated(s []byte, least int) bool {
 	s = trimLeft(s)
-	if len(s) < 12 || !bytes.ContainsAny(s, " T") && len(bytes.TrimLeft(s[:12], "0123456789")) > 0 {
-		return 0, false
+	n := leadingDigits(s)
+	switch rest := s[n:]; {
+	case n == 0:
+		return false
+	case len(rest) == 0:
+		return n >= least
+	case rest[0] == '-', rest[0] == '/':
+		return true
+	case rest[0] == '.':
+		m := leadingDigits(rest[1:])
+		return n >= digitsOfDateNumber || m > 0 && len(rest) > m+1 && rest[m+1] == '.'
+	case rest[0] == 'T':
+		return true
 	}
-	d, info, ok := types.ParseDateTime(s, mode)
-	return d, ok && !info.DateOnly
+	return false
 }
 
-func addTimeToText(x *Context, s []byte, micros int64) (types.Value, error) {
-	if d, ok := isDateTimeText(s, x.dateMode()); ok {
+func leadingDigits(s []byte) int {
+	return len(s) - len(bytes.TrimLeft(s, "0123456789"))
+}
+
+// addTimeToText adds to a date, or to a time, that is text, or a number with as many digits as least if it is a date.
+func addTimeToText(x *Context, s []byte, micros int64, least int) (types.Value, error) {
+	if looksDated(s, least) {
+		d, ok, err := x.dateTimeOfText(s, "datetime")
+		if !ok || err != nil {
+			return types.Null, err
+		}
 		v, err := x.addTime(d, micros)
 		if err != nil || v.IsNull() {
 			return types.Null, err
@@ -319,18 +349,16 @@ func registerDifferences() {
 // What the text or value of an argument of TIMEDIFF is.
 const (
 	onlyTime = iota
-	onlyDate
-	dateAndTime
+	withDate
 )
 
-// timeDiff subtracts two times, two dates, or two dates and times; anything else is NULL.
+// timeDiff subtracts two times, or two dates with or without times; anything else is NULL.
 func timeDiff(x *Context, c *Call, a []types.Value) (types.Value, error) {
-	dated := isDated(a[0]) || isDated(a[1])
-	l, lwhat, err := x.timePoint(a[0], dated)
+	l, lwhat, err := x.timePoint(a[0])
 	if err != nil {
 		return types.Null, err
 	}
-	r, rwhat, err := x.timePoint(a[1], dated)
+	r, rwhat, err := x.timePoint(a[1])
 	if err != nil || lwhat != rwhat || lwhat < 0 {
 		return types.Null, err
 	}
@@ -342,40 +370,31 @@ func isDated(v types.Value) bool {
 	return v.Class() == types.ClassDate || v.Class() == types.ClassDateTime || v.Class() == types.ClassTimestamp
 }
 
-// timePoint returns a time, or a date and time from day 0, in microseconds; what is -1 for a value that is none. With dated
-// a text is read as date and time, without it only if it looks like one.
-func (x *Context) timePoint(v types.Value, dated bool) (micros int64, what int, err error) {
+// timePoint returns a time, or a date and time from day 0, in microseconds; what is -1 for a value that is none.
+func (x *Context) timePoint(v types.Value) (micros int64, what int, err error) {
 	switch {
-	case v.Class() == types.ClassDate:
-		return dateTimeMicros(v.DateTime()), onlyDate, nil
 	case isDated(v):
-		return dateTimeMicros(x.wallClock(v)), dateAndTime, nil
-	case v.Class() == types.ClassBytes:
-		if d, ok := isDateTimeText(v.Bytes(), x.dateMode()); ok {
-			return dateTimeMicros(d), dateAndTime, nil
-		}
-		if !dated {
-			break
-		}
-		d, ok, err := x.dateTimeOfText(v.Bytes(), "datetime")
+		return dateTimeMicros(x.wallClock(v)), withDate, nil
+	case v.Class() == types.ClassBytes && looksDated(v.Bytes(), digitsOfDate), isNumeric(v) && looksDated(x.text(v, nil), digitsOfDateNumber):
+		d, ok, err := x.toDateTime(v, "datetime")
 		if !ok || err != nil {
 			return 0, -1, err
 		}
-		return dateTimeMicros(d), onlyDate, nil
-	case v.Class() != types.ClassTime:
-		if n, _, err := x.splitNumber(v); err != nil || n >= 1e10 {
-			d, ok, err := x.toDateTime(v, "datetime")
-			if !ok || err != nil {
-				return 0, -1, err
-			}
-			return dateTimeMicros(d), dateAndTime, nil
-		}
+		return dateTimeMicros(d), withDate, nil
 	}
 	t, ok, err := x.toTime(v)
 	if !ok {
 		return 0, -1, err
 	}
 	return t.Micros(), onlyTime, err
+}
+
+func isNumeric(v types.Value) bool {
+	switch v.Class() {
+	case types.ClassInt, types.ClassUint, types.ClassFloat, types.ClassDouble, types.ClassDecimal:
+		return true
+	}
+	return false
 }
 
 func registerExtract() {
@@ -388,14 +407,12 @@ func registerExtract() {
 		if u == unitWeek { // default_week_format
 			f.Volatility = Stable
 		}
-		span, timed := u.span()
 		switch {
 		case u.hasDate() && u != unitNone:
-		case !timed, span.first > fieldDay, args[1].Type().Kind == types.KindTime:
-			f.Args[0] = ArgTime
-		}
-		if timed && span.first == fieldDay && isString(args[1].Type()) {
+		case isString(args[1].Type()):
 			f.Args[0] = ArgBytes
+		case args[1].Type().Kind == types.KindTime:
+			f.Args[0] = ArgTime
 		}
 		f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 			if a[0].Class() == types.ClassBytes {
@@ -415,12 +432,16 @@ func registerExtract() {
 	})
 }
 
-// extractOfText is EXTRACT of days and a time of day: of a date with a time, or a time.
+// extractOfText is EXTRACT of a time of day, maybe with days: of a date, whose time is 0 if it has none, or of a time.
 func (x *Context) extractOfText(u intervalUnit, s []byte) (types.Value, error) {
-	if t := trimLeft(s); len(t) >= len("YYMMDDhhmmss") || bytes.LastIndexByte(t, '-') > 0 { // else it is a time
-		if d, _, ok := types.ParseDateTime(s, x.dateMode()&^types.ModeNoZeroInDate); ok {
-			return types.NewInt(extractField(u, d, d.Duration())), nil
+	if looksDated(s, digitsOfDate) {
+		d, info, ok := types.ParseDateTime(s, x.dateMode()&^types.ModeNoZeroInDate)
+		if !ok || info.Truncated {
+			if err := x.Fault(errTruncatedValue("datetime", s)); err != nil || !ok {
+				return types.Null, err
+			}
 		}
+		return types.NewInt(extractField(u, d, d.Duration())), nil
 	}
 	t, ok, err := x.timeOfText(s)
 	if !ok || err != nil {

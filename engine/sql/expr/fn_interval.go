@@ -85,6 +85,12 @@ func (u intervalUnit) compound() bool { return u >= unitYearMonth }
 // hasDate reports whether adding the unit works on the date alone.
 func (u intervalUnit) hasDate() bool { return u <= unitDay || u == unitYearMonth }
 
+// hasDays reports whether adding the unit to a time makes it one of a day: that of today.
+func (u intervalUnit) hasDays() bool {
+	s, ok := u.span()
+	return u.hasDate() || ok && s.first == fieldDay
+}
+
 // fsp returns the fractional digits that adding the unit brings.
 func (u intervalUnit) fsp() uint8 {
 	if s, ok := u.span(); u == unitMicrosecond || ok && s.last == fieldMicro {

@@ -78,6 +78,9 @@ func (s *Session) columnValue(i *tableInfo, p int, v types.Value, from *types.Ty
 			return types.Null, err
 		}
 		s.diag.warn(err)
+		if col.Type.Kind == types.KindEnum {
+			return types.NewUint(0), nil // the member that is none, not the first one
+		}
 		return catalog.ImplicitDefault(&col.Type), nil
 	}
 	if from != nil && plainText(from) {

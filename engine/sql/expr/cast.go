@@ -106,6 +106,9 @@ func sameValues(from, to *types.Type) bool {
 func hasMembers(t *types.Type) bool { return t.Kind == types.KindEnum || t.Kind == types.KindSet }
 
 func convOf(from, to *types.Type) func(*Context, *Cast, types.Value) (types.Value, error) {
+	if from.Kind == types.KindYear && to.IsTemporal() {
+		return convFirstDay
+	}
 	switch to.Class() {
 	case types.ClassInt:
 		return convInt
@@ -131,6 +134,20 @@ func convOf(from, to *types.Type) func(*Context, *Cast, types.Value) (types.Valu
 		return convJSON
 	}
 	return convNull
+}
+
+// convFirstDay is a year as date: its first day. It has no time of day.
+func convFirstDay(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	d := types.MakeDateTime(int(v.Uint()), 1, 1, 0, 0, 0, 0)
+	switch c.t.Class() {
+	case types.ClassDate:
+		return types.NewDate(d), nil
+	case types.ClassTimestamp:
+		return convTimestamp(x, c, types.NewDateTime(d))
+	case types.ClassTime:
+		return types.NewTime(0), nil
+	}
+	return types.NewDateTime(d), nil
 }
 
 func convNull(*Context, *Cast, types.Value) (types.Value, error) { return types.Null, nil }

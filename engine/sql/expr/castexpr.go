@@ -55,6 +55,8 @@ func (b *Binder) explicitCast(arg Node, t types.Type) Node {
 		c.conv = castInteger
 	case t.Kind == types.KindYear:
 		c.conv, c.t.NotNull = castYear, false
+	case isDate(from) && isDate(&t):
+		c.conv, c.t.NotNull = convAllowedDate, false
 	case t.Kind == types.KindJSON:
 		c.where = " in argument 1 to function cast_as_json"
 	}
@@ -64,6 +66,14 @@ func (b *Binder) explicitCast(arg Node, t types.Type) Node {
 		c.co = Numeric
 	}
 	return c
+}
+
+// convAllowedDate is a conversion among dates that is asked for: those that sql_mode refuses are NULL.
+func convAllowedDate(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	if !x.allowsDate(v) {
+		return types.Null, nil
+	}
+	return convOf(c.arg.Type(), &c.t)(x, c, v)
 }
 
 // castInteger is CAST AS SIGNED and UNSIGNED, which tells of text that changes its sign.

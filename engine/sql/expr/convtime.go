@@ -12,6 +12,16 @@ func (x *Context) dateMode() types.Mode {
 	return x.Mode &^ (types.ModeStrict | types.ModeTimeTruncateFraction)
 }
 
+// allowsDate reports whether sql_mode lets a stored date be one: NO_ZERO_DATE that of zeros,
+// NO_ZERO_IN_DATE others without a day or month.
+func (x *Context) allowsDate(v types.Value) bool {
+	year, month, day := x.wallClock(v).Date()
+	if year == 0 && month == 0 && day == 0 {
+		return x.Mode&types.ModeNoZeroDate == 0
+	}
+	return month != 0 && day != 0 || x.Mode&types.ModeNoZeroInDate == 0
+}
+
 // Clock returns the statement's time as the session's clock shows it.
 func (x *Context) Clock() types.DateTime {
 	t := x.Now.In(x.location())

@@ -51,7 +51,7 @@ func daysOf(d types.DateTime) (int, bool) {
 
 func registerDateParts() {
 	d := definer(catTime)
-	d.def("DATE(x)", Func{Args: []ArgKind{ArgDate}, Result: ResultDate, Row: sameValue})
+	d.def("DATE(x)", Func{Args: []ArgKind{ArgDate}, Result: ResultDate, Row: allowedDate})
 	d.def("TIME(x)", Func{
 		Args: []ArgKind{ArgTime}, Row: sameValue,
 		Result: func(_ *Binder, c *Call) (types.Type, error) { return *c.Args[0].Type(), nil },
@@ -264,8 +264,16 @@ func registerMaking() {
 	})
 }
 
+// allowedDate gives the date back, or NULL for one that sql_mode refuses.
+func allowedDate(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+	if !x.allowsDate(a[0]) {
+		return types.Null, nil
+	}
+	return a[0], nil
+}
+
 var timestampOf = &Func{
-	Name: "timestamp", Args: []ArgKind{ArgDateTime}, Row: sameValue,
+	Name: "timestamp", Args: []ArgKind{ArgDateTime}, Row: allowedDate,
 	Result: func(_ *Binder, c *Call) (types.Type, error) {
 		return types.Type{Kind: types.KindDateTime, FSP: c.Args[0].Type().FSP}, nil
 	},

@@ -66,7 +66,7 @@ func dateAdd(name string, args []Node, minus bool) (*Func, []Node, error) {
 		f.Args[0], f.Result, f.Row = ArgDate, ResultDate, a.date
 	case t.Kind == types.KindTime && !u.hasDays():
 		f.Args[0], f.Result, f.Row = ArgTime, ResultTime(max(fsp, t.FSP)), a.time
-	case t.IsTemporal():
+	case t.IsTemporal(), t.Kind == types.KindYear:
 		f.Result = ResultDateTime(max(fsp, t.FSP))
 	default:
 		f.Args[0], f.Result, f.Row, f.Volatility = ArgString, ResultASCII(26), a.text, Stable // text may have an offset

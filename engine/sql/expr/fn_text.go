@@ -157,7 +157,7 @@ func padPlan(cs types.Charset, s []byte, n int64, pad []byte) (cut []byte, whole
 	}
 	size := int64(cs.Count(pad))
 	if size == 0 {
-		return nil, 0, nil, true
+		return s, 0, nil, true
 	}
 	missing := n - have
 	return nil, int(missing / size), cs.Prefix(pad, int(missing%size)), false

@@ -84,7 +84,7 @@ func (p *planner) resolveSubquery(s *scope, e ast.Expr) (ast.Expr, error) {
 	}
 	if len(sub.query.out) == 1 {
 		sub.typ = *sub.query.out[0].typ
-		sub.typ.NotNull = false
+		sub.typ.NotNull, sub.typ.ZeroFill = false, false
 		sub.co = sub.query.insistence()[0]
 	}
 	sub.number = p.subCount

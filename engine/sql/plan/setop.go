@@ -96,6 +96,7 @@ func (p *planner) setTypes(q *query, chained bool) error {
 		if err != nil {
 			return err
 		}
+		t.ZeroFill = false
 		q.out[i] = outColumn{meta: Column{Name: l[i].meta.Name, Type: &t}, typ: &t, node: resultNode{expr.NewColumn(i, &t, ""), co}}
 	}
 	// Once for a chain of operations: from its end, which is not chained to another.

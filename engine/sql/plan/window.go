@@ -327,7 +327,7 @@ func (p *planner) windowType(f *ast.WindowFunc) (*types.Type, expr.Coercibility,
 		return nil, 0, err
 	}
 	t := *v.Type()
-	t.NotNull = false
+	t.NotNull, t.ZeroFill = false, false
 	return &t, expr.CoercibilityOf(v), nil
 }
 

@@ -360,7 +360,7 @@ func (f *blockPlan) callType(c *WindowCall, cols []Column, known column) *types.
 		return c.Aggregate.Type()
 	case c.Value >= 0:
 		t := *cols[c.Value].Type
-		t.NotNull = false
+		t.NotNull, t.ZeroFill = false, false
 		return &t
 	}
 	return known.typ

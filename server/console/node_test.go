@@ -242,9 +242,12 @@ func TestSignIn(t *testing.T) {
 	u.post("sign-out", nil).wants(t, "signing out", 200, 0)
 	u.do("GET", "api/session", nil).wants(t, "after signing out", 401, 1045)
 
-	b, err := os.ReadFile(audit)
-	if err != nil {
-		t.Fatal(err)
+	var b []byte
+	for until := time.Now().Add(20 * time.Second); !strings.Contains(string(b), "ConsoleSignOut"); time.Sleep(10 * time.Millisecond) { // lines are written a moment later
+		var err error
+		if b, err = os.ReadFile(audit); err != nil || time.Now().After(until) {
+			t.Fatalf("%v: %s", err, b)
+		}
 	}
 	var lines []string
 	for line := range strings.Lines(string(b)) {

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"bytes"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -20,7 +21,7 @@ func (m *member) audited(t *testing.T, user string) (list []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(text[:bytes.LastIndexByte(text, '\n')+1])) {
 		var x struct {
 			Msg   string
 			Audit struct {

@@ -150,6 +150,10 @@ func TestAuditedRows(t *testing.T) {
 			{"LOAD DATA LOCAL INFILE 'f' REPLACE INTO TABLE v", "write t[d.v d.secrets] 3948/42000"},
 			{"PREPARE p FROM 'SELECT * FROM v'", ""},
 			{"EXECUTE p", "read t[d.v d.secrets]"},
+			{"PREPARE p FROM 'REPLACE INTO secrets VALUES (7, ''hush'')'", ""},
+			{"EXECUTE p", "write t[d.secrets]"},
+			{"PREPARE p FROM 'TRUNCATE secrets'", ""},
+			{"EXECUTE p", "write t[d.secrets]"},
 		} {
 			got := a.of(s, c[0])
 			if c[0] == "CREATE TABLE IF NOT EXISTS copy SELECT * FROM secrets" || c[0] == "UPDATE secrets SET b = 'hush' WHERE a = 2" || c[0] == "DELETE FROM secrets WHERE b = 'hush'" {

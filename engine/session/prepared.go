@@ -262,7 +262,7 @@ func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, 
 		s.beginSpan()
 	}
 	s.beginStatement(ctx, w)
-	s.meter.prepared, s.meter.mode, s.meter.kind, s.meter.tree = p, p.mode, statementKindOf(p.st), p.st
+	s.meter.prepared, s.meter.mode, s.meter.kind = p, p.mode, statementKindOf(p.st)
 	if !keepsDiagnostics(p.st) {
 		s.diag.reset()
 	}
@@ -276,6 +276,7 @@ func (s *Session) ExecutePrepared(ctx context.Context, p *Prepared, args []Arg, 
 
 func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) (out Outcome, err error) {
 	defer s.survive(&err)
+	s.meter.tree = p.st
 	if p.closed || p.s != s {
 		return out, newError(1243, "HY000", "Unknown prepared statement handler given to EXECUTE")
 	}

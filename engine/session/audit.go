@@ -1,8 +1,8 @@
 package session
 
 import (
+	"cmp"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -43,8 +43,8 @@ func (c AuditClass) String() string {
 	return strings.Join(names, ",")
 }
 
-// auditPrivilege is what it takes to see or set a variable of the audit.
-const auditPrivilege = "AUDIT_ADMIN"
+// AuditPrivilege is what it takes to see or set a variable of the audit.
+const AuditPrivilege = "AUDIT_ADMIN"
 
 // AuditedStatement tells of a statement for the audit log. No value that it has is in it.
 type AuditedStatement struct {
@@ -96,10 +96,10 @@ func auditList(text string) (list []string) {
 
 // auditVariables declares the variables of the audit.
 func auditVariables() []*variable {
-	patterns := func(name, separator string) *variable {
+	patterns := func(name, separator, never string) *variable {
 		return stringVar(name, inGlobal, "").onCheck(func(_ *Session, x *varValue) error {
 			for _, p := range auditList(x.s) {
-				if _, err := path.Match(p, ""); err != nil || strings.Count(p, separator) != 1 || separator == "." && strings.ContainsAny(p, "`%\"' ") || strings.ContainsAny(p, "`\"'") {
+				if _, err := path.Match(p, ""); err != nil || strings.Count(p, separator) != 1 || strings.ContainsAny(p, never) {
 					return newError(1231, "42000", "Variable '%s' can't be set to the value of '%.200s': '%.64s' is not of the form a%sb, without quotes, where * stands for any text",
 						name, x.s, p, separator)
 				}
@@ -109,12 +109,12 @@ func auditVariables() []*variable {
 	}
 	list := []*variable{
 		setVar("audit_log_events", inGlobal, uint64(AuditLogin|AuditAccount|AuditAdmin|AuditDefinition), auditNames...),
-		patterns("audit_log_include_accounts", "@"),
-		patterns("audit_log_exclude_accounts", "@"),
-		patterns("audit_log_tables", "."),
+		patterns("audit_log_include_accounts", "@", "`\"'"),
+		patterns("audit_log_exclude_accounts", "@", "`\"'"),
+		patterns("audit_log_tables", ".", "`\"'% "),
 	}
 	for _, v := range list {
-		v.privilege = auditPrivilege
+		v.privilege = AuditPrivilege
 		v.appliedGlobal = func(m *Manager, _ varValue) { m.setAudit() }
 	}
 	return list
@@ -157,9 +157,6 @@ func (f *auditFilter) wants(user, host string) bool {
 func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent uint64, err error) {
 	m := &s.meter
 	tree := m.tree
-	if tree == nil && m.ran != nil {
-		tree = m.ran.kind
-	}
 	class := auditClass(tree)
 	if m.unknown || m.seesAudit && asksForAudit(tree) {
 		class |= AuditAdmin
@@ -179,14 +176,17 @@ func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent 
 	}
 	e := AuditedStatement{Session: s.id, User: s.info.User, Host: s.info.Host, AccountUser: s.info.AccountUser, AccountHost: s.info.AccountHost,
 		Door: s.info.Door, ReadOnly: s.info.ReadOnly, Schema: s.schema, Took: took, RowsSent: sent, RowsAffected: m.out.AffectedRows, Error: errorNumber(err)}
-	e.Tables = s.auditTables(tree, m.ran, asks)
+	e.Tables = s.auditTables(tree, class, asks)
 	if e.Class = f.events & class; e.Class&^auditRows == 0 && !f.wantsTables(e.Tables) {
 		return
 	}
 	if e.Class == 0 {
 		return
 	}
-	e.Accounts, e.Variables = auditAccounts(tree), s.auditedSets(tree)
+	e.Variables = s.auditedSets(tree)
+	if class&AuditAccount != 0 {
+		e.Accounts = auditAccounts(tree)
+	}
 	if st, ok := tree.(*ast.Kill); ok {
 		if l, ok := st.ID.(*ast.Literal); ok && l.Kind == ast.LiteralInt {
 			e.Killed = valueText(l.Value)
@@ -265,33 +265,31 @@ func auditClass(tree ast.Statement) AuditClass {
 }
 
 // auditTables are the tables that a statement names, and those of the views among them.
-func (s *Session) auditTables(tree ast.Statement, ran *compiled, asks []ask) (list []string) {
+func (s *Session) auditTables(tree ast.Statement, class AuditClass, asks []ask) (list []string) {
 	add := func(schema, name string) {
 		if name == "" {
 			return
 		}
-		if schema == "" {
-			schema = s.schema
-		}
-		if name = schema + "." + name; !slices.Contains(list, name) {
+		if name = cmp.Or(schema, s.schema) + "." + name; !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}
 	for i := range asks {
 		add(asks[i].schema, asks[i].table)
 	}
-	if ran != nil {
+	known := 0 // of these the plan has what is behind views; what was refused, or only explained, has none
+	if ran := s.meter.ran; ran != nil {
 		for i := range ran.tables {
 			add(ran.tables[i].schema, ran.tables[i].name)
 		}
+		known = len(list)
 	}
-	if c := auditClass(tree); c&(AuditDefinition|AuditAdmin) != 0 {
-		each(reflect.ValueOf(tree), func(t ast.TableName) { add(t.Schema, t.Name) })
+	if class&(AuditDefinition|AuditAdmin) != 0 {
+		each(tree, func(t ast.TableName) { add(t.Schema, t.Name) })
 	} else if st, ok := tree.(*ast.LoadData); ok {
 		add(st.Table.Schema, st.Table.Name)
 	}
-	// The plan has what is behind views; what was refused, or only explained, has none.
-	for i := 0; i < len(list) && i < auditedTables; i++ {
+	for i := known; i < len(list) && i < auditedTables; i++ {
 		schema, name, _ := strings.Cut(list[i], ".")
 		if _, virtual := virtualSchema(schema); virtual {
 			continue
@@ -312,10 +310,7 @@ const auditedTables = 1000
 
 // auditAccounts are the accounts that an account statement names.
 func auditAccounts(tree ast.Statement) (list []string) {
-	if auditClass(tree)&AuditAccount == 0 {
-		return nil
-	}
-	each(reflect.ValueOf(tree), func(u ast.User) {
+	each(tree, func(u ast.User) {
 		name := "CURRENT_USER"
 		if !u.Current {
 			name = priv.ID{Name: u.Name, Host: u.Host}.Text()
@@ -351,32 +346,4 @@ func (s *Session) auditedSets(tree ast.Statement) []string {
 		}
 	}
 	return list
-}
-
-// each calls fn with all values of a type in a tree.
-func each[T any](v reflect.Value, fn func(T)) {
-	switch v.Kind() {
-	case reflect.Interface, reflect.Pointer:
-		if !v.IsNil() {
-			each(v.Elem(), fn)
-		}
-	case reflect.Struct:
-		if v.CanInterface() {
-			if x, ok := v.Interface().(T); ok {
-				fn(x)
-				return
-			}
-		}
-		for i := range v.NumField() {
-			if f := v.Field(i); f.CanInterface() && mayHoldNodes(f.Kind()) {
-				each(f, fn)
-			}
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			if e := v.Index(i); mayHoldNodes(e.Kind()) {
-				each(e, fn)
-			}
-		}
-	}
 }

@@ -59,6 +59,8 @@ type Backend interface {
 	Stats(fn func(name string, value int64))
 	// MetadataLocks lists the metadata locks, at most max.
 	MetadataLocks(max int) []txn.MetadataLock
+	// MetadataWaits lists who waits for whose metadata locks, at most max.
+	MetadataWaits(max int) []txn.MetadataWait
 	// LargeTransactions asks all members what they have of running large transactions, the oldest first, for
 	// performance_schema.trireme_large_transactions. A member that does not answer is not waited for
 	// for longer than about a second.

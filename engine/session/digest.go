@@ -70,7 +70,7 @@ type meter struct {
 	prepared *Prepared
 	out      Outcome
 	examined uint64        // rows read, but those of the operators that run now
-	tree     ast.Statement // nil: that of ran, or none
+	tree     ast.Statement // nil: none was read
 	// seesAudit is set when it asks for a variable of the audit.
 	seesAudit bool
 	unknown   bool      // it is one that is not built

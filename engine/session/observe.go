@@ -8,7 +8,6 @@ import (
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/trx"
-	"github.com/triremedb/trireme/engine/txn"
 )
 
 // Transaction is a transaction of a session, as it is seen from outside.
@@ -80,7 +79,7 @@ func (m *Manager) LockWaits(max int) ([]LockWait, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range m.metadataWaits(max - len(list)) {
+	for _, w := range m.opt.Backend.MetadataWaits(max - len(list)) {
 		of := metadataKind(w.Name)
 		list = append(list, LockWait{Schema: of.schema, Table: of.name, Metadata: of.kind, WaitingSession: w.Waiting, BlockingSession: w.Blocking})
 	}
@@ -106,22 +105,6 @@ func rowWaits(eng *storage.Engine, max int) ([]LockWait, error) {
 		list[i] = LockWait{Waiting: w.Requesting, Blocking: w.Blocking, Schema: on.schema, Table: on.table, Index: on.index, Key: w.Key}
 	}
 	return list, nil
-}
-
-// metadataWaits are the waits for metadata locks, of which any session knows all.
-func (m *Manager) metadataWaits(max int) (list []txn.MetadataWait) {
-	for _, s := range m.all() {
-		known := false
-		s.txnMu(func() {
-			if known = s.txn != nil; known {
-				list = s.txn.Manager().MetadataWaits(max)
-			}
-		})
-		if known {
-			return list
-		}
-	}
-	return nil
 }
 
 // Needs checks that an account, with its default roles, holds one of the privileges:

@@ -94,9 +94,6 @@ func (m *Manager) NewSession() *Session {
 // ID is the session's number.
 func (s *Session) ID() uint64 { return s.id }
 
-// Manager is what the session is of.
-func (s *Session) Manager() *Manager { return s.m }
-
 // SetClient says whose session it is, by the number of the client's session, for lists of metadata locks.
 //
 // REQUIRES: it has done nothing yet.

@@ -297,6 +297,15 @@ func (n *Node) MetadataLocks(max int) []txn.MetadataLock {
 	return c.sessions.MetadataLocks(max)
 }
 
+// MetadataWaits lists who waits for whose metadata locks, at most max.
+func (n *Node) MetadataWaits(max int) []txn.MetadataWait {
+	c, err := n.running()
+	if err != nil {
+		return nil
+	}
+	return c.sessions.MetadataWaits(max)
+}
+
 // NewSession returns a session on the node's data. Writes are for the leader; on
 // others they fail with ErrNotLeader.
 func (n *Node) NewSession() (*txn.Session, error) {

@@ -34,7 +34,7 @@ func (s *Server) ListSettings(ctx context.Context, req *triremev1.AdminListSetti
 		if err != nil {
 			return nil, err
 		}
-		hidesAudit := s.opt.Sessions.Needs(c.id(), 0, "AUDIT_ADMIN") != nil
+		hidesAudit := s.opt.Sessions.Needs(c.id(), 0, session.AuditPrivilege) != nil
 		like := strings.ToLower(req.GetLike())
 		all = slices.DeleteFunc(all, func(x *triremev1.AdminSetting) bool {
 			return like != "" && !priv.Like(like, x.GetName()) || hidesAudit && ofAudit(x) ||
@@ -49,7 +49,7 @@ func (s *Server) ListSettings(ctx context.Context, req *triremev1.AdminListSetti
 	})
 }
 
-// ofAudit reports whether a setting says what is in the audit log: with AUDIT_ADMIN only it is seen.
+// ofAudit reports whether a setting says what is in the audit log: only with session.AuditPrivilege it is seen.
 func ofAudit(x *triremev1.AdminSetting) bool { return strings.HasPrefix(x.GetName(), "audit_log") }
 
 // settings lists all of them: the node's configuration, over which global variables and the

@@ -29,7 +29,7 @@ type Options struct {
 	Log    *slog.Logger // the node's
 }
 
-// Log is a node's audit log. Methods are safe for concurrent use; those of a nil Log do nothing.
+// Log is a node's audit log. Methods are safe for concurrent use; Login and Logout of a nil Log do nothing.
 type Log struct {
 	opt    Options
 	w      *writer // nil: there is no file
@@ -48,8 +48,8 @@ func Open(opt Options) (*Log, error) {
 	if opt.Logins == nil {
 		opt.Logins = func(string, string, bool) bool { return true }
 	}
-	l := &Log{opt: opt, lines: opt.Log, waits: opt.Log}
-	l.admins = slog.New(bounded{opt.Log.Handler(), &l.strangers})
+	l := &Log{opt: opt, lines: opt.Log, waits: opt.Log, known: refusals{known: true}}
+	l.admins = slog.New(bounded{opt.Log.Handler(), l})
 	if opt.File == "" {
 		return l, nil
 	}
@@ -58,7 +58,7 @@ func Open(opt Options) (*Log, error) {
 		return nil, err
 	}
 	l.w, l.lines, l.waits = w, slog.New(slog.NewJSONHandler(w, nil)), slog.New(slog.NewJSONHandler(patient{w}, nil))
-	l.admins = slog.New(bounded{slog.NewMultiHandler(l.lines.Handler(), opt.Log.Handler()), &l.strangers})
+	l.admins = slog.New(bounded{slog.NewMultiHandler(l.lines.Handler(), opt.Log.Handler()), l})
 	return l, nil
 }
 
@@ -73,7 +73,7 @@ type Stats struct {
 
 // Stats counts the lines of the file.
 func (l *Log) Stats() Stats {
-	if l == nil || l.w == nil {
+	if l.w == nil {
 		return Stats{}
 	}
 	return Stats{l.w.written.Load(), l.w.dropped.Load(), l.w.failing.Load()}
@@ -119,11 +119,7 @@ func (l *Log) Login(e Login) {
 		if e.Known {
 			r = &l.known
 		}
-		told, untold, since := r.tell(time.Now(), true)
-		if untold > 0 {
-			l.lines.LogAttrs(context.Background(), level, "refused", slog.Group("audit", "logins", untold, "known_user", e.Known, "since", since, "last_address", e.Address))
-		}
-		if !told {
+		if !r.tell(time.Now(), l.lines) {
 			return
 		}
 	}
@@ -196,11 +192,13 @@ func cleaned(text string, most int) string {
 
 // refusals bounds the lines about who was refused: anybody can cause as many as he likes, and they are not to push out others.
 type refusals struct {
+	known bool // of users that there are
+
 	mu     sync.Mutex
 	tokens float64
 	last   time.Time // zero: none was told yet
 	untold uint64
-	since  time.Time
+	since  time.Time // when the first of these was refused
 }
 
 const (
@@ -209,9 +207,8 @@ const (
 	refusalsSummary = time.Minute // between two lines about those that have none
 )
 
-// tell reports whether a refusal is to have a line, and if that is wanted how many before it had none, since when; 0: that is not to be
-// said now.
-func (r *refusals) tell(now time.Time, sums bool) (told bool, untold uint64, since time.Time) {
+// tell reports whether a refusal is to have a line. Once in a while it adds one about those that had none.
+func (r *refusals) tell(now time.Time, lines *slog.Logger) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last.IsZero() {
@@ -220,41 +217,40 @@ func (r *refusals) tell(now time.Time, sums bool) (told bool, untold uint64, sin
 		r.tokens = min(refusalsAtOnce, r.tokens+float64(now.Sub(r.last))/float64(refusalsEach))
 	}
 	r.last = now
-	if sums && r.untold > 0 && now.Sub(r.since) >= refusalsSummary {
-		untold, since, r.untold = r.untold, r.since, 0
+	if r.untold > 0 && now.Sub(r.since) >= refusalsSummary {
+		lines.LogAttrs(context.Background(), slog.LevelWarn, "refused", slog.Group("audit", "logins", r.untold, "known_user", r.known, "since", r.since))
+		r.untold = 0
 	}
 	if r.tokens >= 1 {
 		r.tokens--
-		return true, untold, since
+		return true
 	}
 	if r.untold++; r.untold == 1 {
 		r.since = now
 	}
-	return false, untold, since
+	return false
 }
 
 // bounded bounds the lines about operators who could not prove who they are, which are warnings.
 type bounded struct {
 	slog.Handler
-	strangers *refusals
+	l *Log
 }
 
 // Handle implements slog.Handler.
 func (b bounded) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level >= slog.LevelWarn {
-		if told, _, _ := b.strangers.tell(r.Time, false); !told {
-			return nil
-		}
+	if r.Level >= slog.LevelWarn && !b.l.strangers.tell(r.Time, b.l.lines) {
+		return nil
 	}
 	return b.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
 func (b bounded) WithAttrs(list []slog.Attr) slog.Handler {
-	return bounded{b.Handler.WithAttrs(list), b.strangers}
+	return bounded{b.Handler.WithAttrs(list), b.l}
 }
 
 // WithGroup implements slog.Handler.
 func (b bounded) WithGroup(name string) slog.Handler {
-	return bounded{b.Handler.WithGroup(name), b.strangers}
+	return bounded{b.Handler.WithGroup(name), b.l}
 }

@@ -6,8 +6,9 @@
 //
 // Invariants:
 //
-//   - Nobody waits for the disk of the log, but where Options.Waits asks for it. Lines wait in a buffer of a fixed size, also for a
+//   - Nobody waits for the disk of the log, but sessions with a statement where Options.Waits asks for it. Lines wait in a buffer of a fixed size, also for a
 //     disk that fails to have room again; what finds no room there is dropped and counted, and the log says how many lines it lacks.
+//   - Who only knocks pushes out nobody's lines: refusals have a bounded number of lines, of a bounded length.
 //   - A line is in the file whole, or not at all: what a full disk has cut off is taken back.
 //   - No password and no value of a statement is in a line.
 //   - Files are renamed when they have their size, and as many are kept as Options.Files says: the log takes a bounded amount of disk.

@@ -14,19 +14,20 @@ const lostIdle = time.Second
 // read notices by itself.
 func (s *Server) watchLost() {
 	defer s.tasks.Done()
-	for every := time.Duration(0); ; {
-		wait := every
-		if wait <= 0 {
-			wait = lostIdle
+	for {
+		every := s.opt.ClientCheck()
+		looks := every > 0
+		if !looks {
+			every = lostIdle
 		}
-		tick := env.NewTicker(wait)
+		tick := env.NewTicker(every)
 		select {
 		case <-s.stop:
 			tick.Stop()
 			return
 		case <-tick.C:
 		}
-		if every = s.opt.ClientCheck(); every <= 0 {
+		if !looks {
 			continue
 		}
 		for _, c := range s.all() {

@@ -244,6 +244,9 @@ func (b *backend) Stats(fn func(name string, value int64)) {
 // MetadataLocks implements session.Backend.
 func (b *backend) MetadataLocks(max int) []txn.MetadataLock { return b.n.group.MetadataLocks(max) }
 
+// MetadataWaits implements session.Backend.
+func (b *backend) MetadataWaits(max int) []txn.MetadataWait { return b.n.group.MetadataWaits(max) }
+
 // LargeTransactions implements session.Backend.
 func (b *backend) LargeTransactions() []session.LargeTransaction {
 	g := b.n.group.Group()

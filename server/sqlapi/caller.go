@@ -154,11 +154,8 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 		return nil, errNobody
 	}
 	acct, err := d.opt.Auth.Login(ctx, d.stop, user, host, conn.address, password, &channel)
-	if e := (audit.Login{Door: "grpc", User: user, AccountUser: acct.User, AccountHost: acct.Host, Address: p.Addr.String(), TLS: channel.Version, Err: err}); err != nil || conn.isNew(user) {
-		if err != nil {
-			e.AccountUser, e.AccountHost = "", ""
-		}
-		d.opt.Audit.Login(e)
+	if err != nil || conn.isNew(user) {
+		d.opt.Audit.Login(audit.Login{Door: "grpc", User: user, AccountUser: acct.User, AccountHost: acct.Host, Address: p.Addr.String(), TLS: channel.Version, Err: err})
 	}
 	if err != nil {
 		return nil, err

@@ -304,5 +304,6 @@ func (b backend) NoQuorum() error                          { return ErrNoQuorum 
 func (b backend) ReadEnded() error                         { return ErrReadEnded }
 func (b backend) Stats(func(name string, value int64))     {}
 func (b backend) MetadataLocks(max int) []txn.MetadataLock { return b.r.Txns.MetadataLocks(max) }
+func (b backend) MetadataWaits(max int) []txn.MetadataWait { return b.r.Txns.MetadataWaits(max) }
 
 func (b backend) LargeTransactions() []session.LargeTransaction { return b.r.Large }

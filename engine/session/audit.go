@@ -153,7 +153,16 @@ func (f *auditFilter) wants(user, host string) bool {
 	return !slices.ContainsFunc(f.exclude, matches)
 }
 
-// audited tells of a statement that has ended, if it is to be audited. text is its digest, empty if it is not known.
+// audit tells of a statement that has ended, if it is to be audited. text is its digest, empty if it is not known.
+func (s *Session) audit(took time.Duration, text string, sent uint64, err error) {
+	if s.m.opt.Audit == nil {
+		return
+	}
+	if f := s.m.audit.filter.Load(); f.events&auditStatements != 0 {
+		s.audited(f, took, text, sent, err)
+	}
+}
+
 func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent uint64, err error) {
 	m := &s.meter
 	tree := m.tree
@@ -193,8 +202,8 @@ func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent 
 		}
 	}
 	switch {
-	case m.executed != nil: // EXECUTE tells nothing of what it has run
-		e.Text = string(ast.AppendDigest(nil, m.executed.sql, m.executed.mode, digestText))
+	case m.source != nil && errorNumber(err) != 1064:
+		e.Text = string(ast.AppendDigest(nil, m.source.sql, m.source.mode, digestText))
 	case text != "":
 		e.Text = text
 	default:

@@ -183,6 +183,20 @@ func TestAuditedRows(t *testing.T) {
 			t.Errorf("%s by who may not: %q", sql, got)
 		}
 	}
+	for _, sql := range []string{"SELECT b FROM d.secrets WHERE a = ?", "DELETE FROM d.secrets WHERE b = 'hush'"} {
+		a.told = nil
+		if _, err := nobody.Prepare(t.Context(), sql); err == nil || len(a.told) != 1 || a.told[0].Error != 1142 || !strings.Contains(a.told[0].Text, "`d` . `secrets`") && !strings.Contains(a.told[0].Text, "`d`.`secrets`") {
+			t.Errorf("%s, which may not be prepared: %v, %+v", sql, err, a.told)
+		}
+	}
+	if got := a.of(nobody, "PREPARE p FROM 'SELECT b FROM d.secrets'"); got != "read t[d.secrets] 1142/42000" || strings.Contains(a.told[0].Text, "PREPARE") {
+		t.Errorf("PREPARE of what may not be prepared: %q, %+v", got, a.told)
+	}
+	if p, err := s.Prepare(t.Context(), "SELECT b FROM secrets"); err != nil || len(a.told) != 1 {
+		t.Errorf("what is only prepared is told of: %v, %+v", err, a.told)
+	} else {
+		p.Close()
+	}
 	a.told = nil
 	if got := a.Prepared(s, "SELECT b FROM secrets WHERE a > ?", int64(0)); len(a.told) != 1 || a.told[0].Text != "SELECT `b` FROM `secrets` WHERE `a` > ?" {
 		t.Errorf("prepared: %s, %+v", got, a.told)

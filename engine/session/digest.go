@@ -74,14 +74,14 @@ type meter struct {
 	// seesAudit is set when it asks for a variable of the audit.
 	seesAudit bool
 	unknown   bool      // it is one that is not built
-	executed  *Prepared // by EXECUTE; nil: none
+	source    *Prepared // whose text is told by the audit: of EXECUTE, and of what could not be prepared; nil: its own
 	buf       []byte
 }
 
 // begin prepares for a statement.
 func (m *meter) begin(text string) {
 	m.text, m.kind, m.plan, m.ran, m.prepared, m.out, m.examined, m.tree, m.seesAudit = text, comOther, nil, nil, nil, Outcome{}, 0, nil, false
-	m.unknown, m.executed = false, nil
+	m.unknown, m.source = false, nil
 }
 
 // record counts a statement that has ended.
@@ -116,11 +116,7 @@ func (s *Session) record(now time.Duration, err error) {
 			s.slow(took, text, sent, examined, scans, err)
 		}
 	}
-	if s.m.opt.Audit != nil {
-		if f := s.m.audit.filter.Load(); f.events&auditStatements != 0 {
-			s.audited(f, took, text, sent, err)
-		}
-	}
+	s.audit(took, text, sent, err)
 	if s.span != nil {
 		s.endSpan(now, text, sent, examined, err)
 	}

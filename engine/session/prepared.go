@@ -142,6 +142,7 @@ func (s *Session) Prepare(ctx context.Context, sql string) (*Prepared, error) {
 	now := s.leave()
 	if err != nil {
 		p, err = nil, s.failed(err)
+		s.audit(now-s.meter.start, "", 0, err)
 	}
 	if s.span != nil {
 		s.span.prepares = true
@@ -162,6 +163,12 @@ func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err err
 		return nil, newError(1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: %d)", limit)
 	}
 	p = &Prepared{s: s, sql: sql, mode: s.mode, schema: s.schema}
+	refused := p
+	defer func() {
+		if err != nil { // it is audited as the statement that it would have been
+			s.meter.tree, s.meter.source = refused.st, refused
+		}
+	}()
 	var known *compiled
 	if ast.NormalizePrepared(sql, s.mode, &s.buf) {
 		p.text = append(p.text, s.buf.Key...)
@@ -477,7 +484,7 @@ func (s *Session) runExecute(ctx context.Context, st *ast.Execute) (Outcome, err
 	if p == nil {
 		return Outcome{}, newError(1243, "HY000", "Unknown prepared statement handler (%s) given to EXECUTE", st.Name)
 	}
-	s.meter.executed = p
+	s.meter.source = p
 	args := make([]Arg, len(st.Using))
 	for i, name := range st.Using {
 		args[i].Value, args[i].Type = (*sessionInfo)(s).UserVariable(name)

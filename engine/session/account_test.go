@@ -39,7 +39,8 @@ func TestAccounts(t *testing.T) {
 					if !ok {
 						return "no such account\n"
 					}
-					s = r.Open(session.ConnectionInfo{User: user, Host: "10.0.0.1", AccountUser: a.Name, AccountHost: a.Host, MultiStatements: true})
+					s = r.Open(session.ConnectionInfo{User: user, Host: "10.0.0.1", AccountUser: a.Name, AccountHost: a.Host, MultiStatements: true,
+						Expired: r.Manager.PasswordExpired(&a)})
 					sessions[user] = s
 				}
 				var out strings.Builder
@@ -50,6 +51,26 @@ func TestAccounts(t *testing.T) {
 			case "account":
 				a, ok, _ := r.Manager.MatchAccount(user, "", "10.0.0.1")
 				return fmt.Sprintln(ok, a.ID, a.Plugin, a.Locked, a.Expired, a.TLS, len(a.Hash))
+			case "close":
+				if s := sessions[user]; s != nil {
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				delete(sessions, user)
+				return ""
+			case "passwords": // which of those listed the account is opened by
+				a, ok, _ := r.Manager.MatchAccount(user, "", "10.0.0.1")
+				out := fmt.Sprintf("known %v, expired %v:", ok, r.Manager.PasswordExpired(&a))
+				for _, p := range strings.Fields(d.Input) {
+					switch {
+					case priv.Uses(a.Plugin, a.Hash, []byte(p)):
+						out += " " + p
+					case a.Second != "" && priv.Uses(a.Plugin, a.Second, []byte(p)):
+						out += " " + p + " (second)"
+					}
+				}
+				return out + "\n"
 			case "restart":
 				sessions = map[string]*session.Session{}
 				r.Restart()

@@ -2,11 +2,14 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -36,7 +39,7 @@ func (m *Manager) Bootstrap(ctx context.Context, opt BootstrapOptions) (made boo
 	if err := priv.CheckHash(opt.Plugin, opt.Hash); err != nil {
 		return false, err
 	}
-	s, err := m.Open(ConnectionInfo{User: opt.User, Host: "localhost", Admin: true})
+	s, err := m.Open(ConnectionInfo{User: opt.User, Host: "localhost", Admin: true, system: true})
 	if err != nil {
 		return false, err
 	}
@@ -46,7 +49,6 @@ func (m *Manager) Bootstrap(ctx context.Context, opt BootstrapOptions) (made boo
 		}
 	}()
 	s.beginStatement(ctx, nil)
-	s.acl.system = true
 	err = s.inTransaction(ctx, func() error {
 		if _, err := s.txn.CreateSchema(dict.Schema{Name: priv.Schema, Collation: types.CollationUTF8MB40900AI}, nil); err != nil {
 			return err
@@ -65,6 +67,49 @@ func (m *Manager) Bootstrap(ctx context.Context, opt BootstrapOptions) (made boo
 	})
 	m.forgetAccounts()
 	return err == nil, err
+}
+
+// Upgrade adds to the system tables what a group that has begun with an older version lacks. It is for the node that
+// leads, before clients come, and does nothing where all is there.
+func (m *Manager) Upgrade(ctx context.Context) (err error) {
+	eng, err := m.opt.Backend.Engine()
+	if err != nil {
+		return err
+	}
+	var missing []string // statements
+	for i, name := range priv.TableNames {
+		h, err := eng.Catalog.OpenTable(nil, priv.Schema, name)
+		switch {
+		case errors.Is(err, table.ErrNoTable) && priv.Added(name):
+			missing = append(missing, priv.Tables()[i])
+			continue
+		case err != nil:
+			return err
+		}
+		if i == 0 && dict.FindColumn(h.Table().Schema.Table, priv.AddedColumns[0]) == nil {
+			missing = append(missing, priv.AddColumns)
+		}
+		h.Release()
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	s, err := m.Open(ConnectionInfo{User: "system", Host: "localhost", Admin: true, system: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	for _, text := range missing {
+		statements, err := ast.Parse(text, 0)
+		if err != nil {
+			return err
+		}
+		s.beginStatement(ctx, nil)
+		if _, err := s.dispatch(ctx, statements[0]); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+	}
+	return nil
 }
 
 func (s *Session) makeSystemTables() error {

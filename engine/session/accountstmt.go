@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 
@@ -48,6 +50,8 @@ func (s *Session) runAccount(st ast.Statement) (out Outcome, err error) {
 		err = s.grantRoles(ctx, st)
 	case *ast.SetDefaultRole:
 		err = s.setDefaultRoles(ctx, st)
+	case *ast.Component:
+		err = s.component(ctx, st)
 	default:
 		err = unknownStatement(st)
 	}
@@ -149,6 +153,9 @@ func (s *Session) userIDs(list []ast.User) ([]priv.ID, error) {
 	return ids, nil
 }
 
+// noAccount is what error 1396 says of an account that is not there.
+const noAccount = " (User account does not exist)"
+
 // failedUsers is error 1396.
 func failedUsers(operation string, ids []string) error {
 	return newError(1396, "HY000", "Operation %s failed for %s", operation, strings.Join(ids, ","))
@@ -173,7 +180,9 @@ func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 	if err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, defaults, func(set *priv.Set, _ *priv.Active) error {
+	var passwords []drawnPassword
+	err = s.changeAccounts(ctx, defaults, func(set *priv.Set, _ *priv.Active) error {
+		passwords = nil
 		var failed []string
 		for i := range st.Users {
 			id, err := s.userID(st.Users[i].User)
@@ -185,7 +194,7 @@ func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 					s.note(newError(3163, "HY000", "Authorization ID %s already exists.", id.Text()))
 					continue
 				}
-				failed = append(failed, id.Text())
+				failed = append(failed, id.Text()+" (User account already exists)")
 				continue
 			}
 			a := set.Add(id)
@@ -194,12 +203,11 @@ func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 				a.Locked, a.Expired = true, true
 				continue
 			}
-			if err := s.authenticate(a, st.Users[i].Auth); err != nil {
+			drawn, err := s.identified(set, a, st.Users[i].Auth, st.Options, true)
+			if err != nil {
 				return err
 			}
-			if err := s.accountOptions(a, st.Options); err != nil {
-				return err
-			}
+			passwords = append(passwords, drawn...)
 			for _, role := range defaults {
 				if set.Account(role) == nil {
 					return newError(3523, "HY000", "Unknown authorization ID %s", role)
@@ -213,41 +221,10 @@ func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 		}
 		return nil
 	})
-}
-
-// authenticate sets how an account proves who it is.
-func (s *Session) authenticate(a *priv.Account, auth *ast.Auth) error {
-	if auth == nil {
-		return nil
+	if err != nil {
+		return err
 	}
-	plugin := auth.Plugin
-	if plugin == "" {
-		plugin = a.Plugin
-	}
-	if !priv.KnownPlugin(plugin) {
-		return newError(1524, "HY000", "Plugin '%s' is not loaded", auth.Plugin)
-	}
-	switch {
-	case auth.Random:
-		return notSupported("RANDOM PASSWORD")
-	case auth.Retain || auth.Discard:
-		return notSupported("dual passwords")
-	case auth.HasHash:
-		if err := priv.CheckHash(plugin, auth.Hash); err != nil {
-			return err
-		}
-		a.Hash = auth.Hash
-	case auth.HasPassword || auth.Plugin != "":
-		hash, err := priv.HashPassword(plugin, auth.Password, func() byte { return byte(s.env.Uint64()) })
-		if err != nil {
-			return err
-		}
-		a.Hash = hash
-	}
-	a.Plugin = strings.ToLower(plugin)
-	a.Expired = false
-	a.Changed = types.Timestamp(s.x.Now.UnixMicro() / 1e6 * 1e6)
-	return nil
+	return s.tellDrawn(passwords)
 }
 
 // accountOptions applies REQUIRE, limits, locks and the rest.
@@ -256,6 +233,7 @@ func (s *Session) accountOptions(a *priv.Account, options []ast.AccountOption) e
 	if err := requirements(a, options); err != nil {
 		return err
 	}
+	before := a.Rules
 	for i := range options {
 		o := &options[i]
 		switch o.Name {
@@ -274,18 +252,33 @@ func (s *Session) accountOptions(a *priv.Account, options []ast.AccountOption) e
 		case "PASSWORD_EXPIRE_NEVER":
 			a.Lifetime = 0
 		case "PASSWORD_EXPIRE_INTERVAL":
-			a.Lifetime = int(number(o))
+			if o.Number < 1 || o.Number > math.MaxUint16 {
+				return wrongOption("DAY", o.Number)
+			}
+			a.Lifetime = int(o.Number)
 		case "ACCOUNT_LOCK":
 			a.Locked = true
 		case "ACCOUNT_UNLOCK":
 			a.Locked = false
+			if before.Attempts != 0 {
+				a.Rules.Unlocked = types.Timestamp(s.x.Now.UnixMicro())
+			}
 		case "COMMENT", "ATTRIBUTE":
 			text := o.Value
 			if o.Name == "COMMENT" {
-				text = `{"comment": ` + jsonQuote(o.Value) + `}`
+				object, err := json.Marshal(map[string]string{"comment": o.Value})
+				if err != nil {
+					return err
+				}
+				text = string(object)
 			}
-			a.Attributes = `{"metadata": ` + text + `}`
+			if err := a.Describe(text); err != nil {
+				return err
+			}
 		}
+	}
+	if a.Rules.Attempts == 0 && a.Rules.LockDays == 0 {
+		a.Rules.Unlocked = 0
 	}
 	return nil
 }
@@ -324,28 +317,6 @@ func requirements(a *priv.Account, options []ast.AccountOption) error {
 	return nil
 }
 
-// jsonQuote writes a string as JSON.
-func jsonQuote(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < ' ':
-			const hex = "0123456789abcdef"
-			b.WriteString(`\u00`)
-			b.WriteByte(hex[r>>4])
-			b.WriteByte(hex[r&15])
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
 func (s *Session) alterUsers(ctx context.Context, st *ast.AlterUser) error {
 	ids, err := s.userIDs(usersOf(st.Users))
 	if err != nil {
@@ -357,7 +328,9 @@ func (s *Session) alterUsers(ctx context.Context, st *ast.AlterUser) error {
 			return err
 		}
 	}
-	return s.changeAccounts(ctx, ids, func(set *priv.Set, _ *priv.Active) error {
+	var passwords []drawnPassword
+	err = s.changeAccounts(ctx, ids, func(set *priv.Set, _ *priv.Active) error {
+		passwords = nil
 		var failed []string
 		for i, id := range ids {
 			a := set.Account(id)
@@ -366,21 +339,27 @@ func (s *Session) alterUsers(ctx context.Context, st *ast.AlterUser) error {
 					s.note(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
 					continue
 				}
-				failed = append(failed, id.Text())
+				failed = append(failed, id.Text()+noAccount)
 				continue
 			}
-			if err := s.authenticate(a, st.Users[i].Auth); err != nil {
+			drawn, err := s.identified(set, a, st.Users[i].Auth, st.Options, false)
+			if err != nil {
 				return err
 			}
-			if err := s.accountOptions(a, st.Options); err != nil {
-				return err
-			}
+			passwords = append(passwords, drawn...)
 		}
 		if len(failed) > 0 {
 			return failedUsers("ALTER USER", failed)
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		s.hasReset(id, st.Users[i].Auth)
+	}
+	return s.tellDrawn(passwords)
 }
 
 func (s *Session) dropUsers(ctx context.Context, st *ast.DropUser) error {
@@ -413,7 +392,7 @@ func (s *Session) dropUsers(ctx context.Context, st *ast.DropUser) error {
 					s.note(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
 					continue
 				}
-				failed = append(failed, id.Text())
+				failed = append(failed, id.Text()+noAccount)
 				continue
 			}
 			set.Drop(id)
@@ -454,28 +433,6 @@ func (s *Session) renameUsers(ctx context.Context, st *ast.RenameUser) error {
 			return failedUsers("RENAME USER", failed)
 		}
 		return nil
-	})
-}
-
-func (s *Session) setPassword(ctx context.Context, st *ast.SetPassword) error {
-	id := s.accountID()
-	if st.User != nil {
-		var err error
-		if id, err = s.userID(*st.User); err != nil {
-			return err
-		}
-	}
-	if id != s.accountID() {
-		if err := s.privileges().Schema(priv.Schema, priv.Update); err != nil { // as in MySQL CREATE USER is not enough
-			return err
-		}
-	}
-	return s.changeAccounts(ctx, []priv.ID{id}, func(set *priv.Set, _ *priv.Active) error {
-		a := set.Account(id)
-		if a == nil {
-			return newError(1133, "42000", "Can't find any matching row in the user table")
-		}
-		return s.authenticate(a, &ast.Auth{Password: st.Password, HasPassword: true, Random: st.Random, Retain: st.Retain})
 	})
 }
 

@@ -259,7 +259,7 @@ func auditClass(tree ast.Statement) AuditClass {
 	case *ast.CreateSchema, *ast.AlterSchema, *ast.DropSchema, *ast.CreateTable, *ast.AlterTable, *ast.DropTable,
 		*ast.RenameTables, *ast.CreateIndex, *ast.DropIndex, *ast.CreateView, *ast.DropView:
 		return AuditDefinition
-	case *ast.Kill, *ast.Flush, *ast.InstanceLock, *ast.ReloadTLS, *ast.Maintain, *ast.Reset, *ast.Shutdown:
+	case *ast.Kill, *ast.Flush, *ast.InstanceLock, *ast.Component, *ast.ReloadTLS, *ast.Maintain, *ast.Reset, *ast.Shutdown:
 		return AuditAdmin
 	case *ast.Set:
 		if len(auditSets(st)) > 0 {

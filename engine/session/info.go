@@ -24,13 +24,14 @@ func (i *sessionInfo) CurrentUser() string {
 	return i.info.AccountUser + "@" + i.info.AccountHost
 }
 
-func (i *sessionInfo) CurrentRole() string      { return i.s().currentRole() }
-func (i *sessionInfo) Schema() string           { return i.schema }
-func (i *sessionInfo) Version() string          { return VersionString(i.m.opt.Backend.Server().Version) }
-func (i *sessionInfo) LastInsertID() uint64     { return i.lastInsertID }
-func (i *sessionInfo) SetLastInsertID(n uint64) { i.lastInsertID = n; i.work.setInsertID = true }
-func (i *sessionInfo) RowCount() int64          { return i.rowCount }
-func (i *sessionInfo) FoundRows() uint64        { return i.foundRows }
+func (i *sessionInfo) CurrentRole() string            { return i.s().currentRole() }
+func (i *sessionInfo) Strength(password string) int64 { return i.s().strength(password) }
+func (i *sessionInfo) Schema() string                 { return i.schema }
+func (i *sessionInfo) Version() string                { return VersionString(i.m.opt.Backend.Server().Version) }
+func (i *sessionInfo) LastInsertID() uint64           { return i.lastInsertID }
+func (i *sessionInfo) SetLastInsertID(n uint64)       { i.lastInsertID = n; i.work.setInsertID = true }
+func (i *sessionInfo) RowCount() int64                { return i.rowCount }
+func (i *sessionInfo) FoundRows() uint64              { return i.foundRows }
 
 func (i *sessionInfo) SystemVariable(name string, global bool) (types.Value, *types.Type, error) {
 	v, err := findVariable(name)

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/priv"
@@ -111,12 +110,9 @@ func rowsEnabledRoles(q *virtualRows) error {
 // rowsUserAttributes tells what statements have given accounts, which is a part of their attributes.
 func rowsUserAttributes(q *virtualRows) error {
 	return q.eachAccount(func(a *priv.Account) {
-		var all struct {
-			Metadata json.RawMessage `json:"metadata"`
-		}
 		var text any
-		if json.Unmarshal([]byte(a.Attributes), &all) == nil && len(all.Metadata) > 0 {
-			text = string(all.Metadata)
+		if a.Metadata != "" {
+			text = a.Metadata
 		}
 		q.row(a.Name, a.Host, text)
 	})

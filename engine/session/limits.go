@@ -87,8 +87,13 @@ func (of *accountUse) turn(now time.Duration) {
 	}
 }
 
-// countUse counts a statement. Error: 1226.
+// countUse counts a statement, and says whether the session may begin one at all. Errors: 1226, 1820.
 func (s *Session) countUse(st ast.Statement) error {
+	if s.info.Expired {
+		if err := s.mayBegin(st); err != nil {
+			return err
+		}
+	}
 	of := s.uses
 	if of == nil || !of.counts.Load() || s.acl.system {
 		return nil

@@ -154,6 +154,9 @@ func (s *Session) Prepare(ctx context.Context, sql string) (*Prepared, error) {
 
 func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err error) {
 	defer s.survive(&err)
+	if s.info.Expired {
+		return nil, s.mayBegin(nil)
+	}
 	sql, err = s.clientText(sql)
 	if err != nil {
 		s.meter.text = ""

@@ -30,11 +30,13 @@ type ConnectionInfo struct {
 	MultiStatements          bool              // CLIENT_MULTI_STATEMENTS
 	Interactive              bool              // CLIENT_INTERACTIVE: interactive_timeout counts
 	ReadOnly                 bool              // came in by the port for reads
+	Expired                  bool              // the account's password has to be changed before anything else
 	Admin                    bool              // came in by the administrator's place: not counted
 	Door                     string            // by which it came in, for traces: mysql, grpc, console, admin
 	TLS                      string            // name of the cipher, empty without
 	TLSVersion               string
 	Attributes               map[string]string // connection attributes
+	system                   bool              // the server's own: no account's
 	// Disconnect is called when the session is killed: it makes the door close the
 	// connection and Session. It must not wait.
 	Disconnect func()
@@ -246,6 +248,9 @@ func (s *Session) Use(schema string) error {
 	defer s.leave()
 	s.limit = 0
 	s.work.begin()
+	if s.info.Expired {
+		return s.mayBegin(nil)
+	}
 	return s.use(schema)
 }
 

@@ -190,7 +190,7 @@ func (s *Session) showCreateUser(st *ast.Show) error {
 	} else {
 		text += " ACCOUNT UNLOCK"
 	}
-	text += " PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT"
+	text += passwordRulesText(a)
 	return s.give([]column{{"CREATE USER for " + a.Name + "@" + a.Host, longText}}, []any{text})
 }
 
@@ -484,4 +484,37 @@ func (s *Session) flush(ctx context.Context, st *ast.Flush) error {
 		return err
 	}
 	return s.inTransaction(ctx, func() error { return touchAccounts(s.txn) })
+}
+
+// passwordRulesText is the end of SHOW CREATE USER.
+func passwordRulesText(a *priv.Account) string {
+	text := " PASSWORD HISTORY DEFAULT"
+	if n := a.Rules.History; n >= 0 {
+		text = " PASSWORD HISTORY " + strconv.Itoa(n)
+	}
+	if n := a.Rules.Reuse; n >= 0 {
+		text += " PASSWORD REUSE INTERVAL " + strconv.Itoa(n) + " DAY"
+	} else {
+		text += " PASSWORD REUSE INTERVAL DEFAULT"
+	}
+	text += " PASSWORD REQUIRE CURRENT"
+	switch a.Rules.RequireCurrent {
+	case priv.ByServer:
+		text += " DEFAULT"
+	case 0:
+		text += " OPTIONAL"
+	}
+	if n := a.Rules.Attempts; n > 0 {
+		text += " FAILED_LOGIN_ATTEMPTS " + strconv.Itoa(n)
+	}
+	switch n := a.Rules.LockDays; {
+	case n == priv.Unlimited:
+		text += " PASSWORD_LOCK_TIME UNBOUNDED"
+	case n > 0:
+		text += " PASSWORD_LOCK_TIME " + strconv.Itoa(n)
+	}
+	if a.Metadata != "" {
+		text += " ATTRIBUTE " + catalog.EscapeString(a.Metadata)
+	}
+	return text
 }

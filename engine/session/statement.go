@@ -254,7 +254,7 @@ func (s *Session) dispatchRare(ctx context.Context, st ast.Statement) (Outcome, 
 		return out, s.runReloadTLS()
 	case *ast.Show, *ast.Maintain, *ast.Flush, *ast.Help:
 		return s.runShow(st)
-	case *ast.CreateUser, *ast.AlterUser, *ast.DropUser, *ast.RenameUser, *ast.SetPassword, *ast.Grant, *ast.RevokeAll,
+	case *ast.CreateUser, *ast.AlterUser, *ast.DropUser, *ast.Component, *ast.RenameUser, *ast.SetPassword, *ast.Grant, *ast.RevokeAll,
 		*ast.GrantRole, *ast.SetRole, *ast.SetDefaultRole:
 		return s.runAccount(st)
 	case *ast.CreateSchema, *ast.AlterSchema, *ast.DropSchema, *ast.CreateTable, *ast.AlterTable, *ast.DropTable, *ast.Truncate,

@@ -29,7 +29,7 @@ func TestVariableDocumentation(t *testing.T) {
 }
 
 // reads are the ways in which the program asks for a variable by its name.
-var reads = regexp.MustCompile(`(?:variables\[|GlobalVariable\(|GlobalNumber\(|seconds\(|SystemVariable\(|collationVariable\()"([a-z_0-9]+)"`)
+var reads = regexp.MustCompile(`(?:variables\[|GlobalVariable\(|GlobalNumber\(|seconds\(|SystemVariable\(|collationVariable\()"([a-z_0-9.]+)"`)
 
 // TestVariablesAct: each variable that may be set, and is not said to mean nothing, is read somewhere or has a function
 // that puts it in force; one that is said to mean nothing is not.

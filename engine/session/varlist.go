@@ -92,7 +92,7 @@ func serverVariables() []*variable {
 		enumVar("default_tmp_storage_engine", both|fixedTo, 0, "InnoDB").with(engineNames),
 		uintVar("default_week_format", both, 0, 0, 7).onApply(func(s *Session, x varValue) { s.x.DefaultWeekFormat = int(x.n) }),
 		stringVar("default_authentication_plugin", inGlobal|readOnly, "caching_sha2_password"),
-		enumVar("default_password_lifetime", inGlobal|fixedTo, 0, "0"),
+		uintVar("default_password_lifetime", inGlobal, 0, 0, math.MaxUint16),
 		enumVar("delay_key_write", inGlobal|inert, 1, "OFF", "ON", "ALL"),
 		boolVar("disconnect_on_expired_password", inGlobal|readOnly, true),
 		uintVar("div_precision_increment", both, 4, 0, 30).onApply(func(s *Session, x varValue) { s.x.DivPrecisionIncrement = int(x.n) }),

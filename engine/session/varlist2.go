@@ -250,15 +250,24 @@ func engineVariables() []*variable {
 		enumVar("terminology_use_previous", both|inert, 0, "NONE", "BEFORE_8_0_26"),
 		uintVar("regexp_stack_limit", inGlobal|inert, 8000000, 0, math.MaxInt32),
 		intVar("regexp_time_limit", inGlobal|inert, 32, 0, math.MaxInt32),
-		uintVar("password_history", inGlobal|fixedTo, 0, 0, math.MaxUint32),
-		uintVar("password_reuse_interval", inGlobal|fixedTo, 0, 0, math.MaxUint32),
-		boolVar("password_require_current", inGlobal|fixedTo, false),
+		uintVar("password_history", inGlobal, 0, 0, math.MaxUint32),
+		uintVar("password_reuse_interval", inGlobal, 0, 0, math.MaxUint32),
+		boolVar("password_require_current", inGlobal, false),
+		uintVar("validate_password.changed_characters_percentage", inGlobal|fixedTo, 0, 0, 100),
+		boolVar("validate_password.check_user_name", inGlobal, true),
+		stringVar("validate_password.dictionary_file", inGlobal|readOnly, ""),
+		uintVar("validate_password.length", inGlobal, 8, 0, math.MaxInt32).onCheck(func(s *Session, x *varValue) error {
+			x.n = max(x.n, s.m.passwordCounts())
+			return nil
+		}),
+		uintVar("validate_password.mixed_case_count", inGlobal, 1, 0, math.MaxInt32).with(longerPasswords),
+		uintVar("validate_password.number_count", inGlobal, 1, 0, math.MaxInt32).with(longerPasswords),
+		enumVar("validate_password.policy", inGlobal, 1, "LOW", "MEDIUM", "STRONG"),
+		uintVar("validate_password.special_char_count", inGlobal, 1, 0, math.MaxInt32).with(longerPasswords),
 		boolVar("activate_all_roles_on_login", inGlobal, false),
 		boolVar("check_proxy_users", inGlobal|fixedTo, false),
 		boolVar("end_markers_in_json", both|inert, false),
-		boolVar("generated_random_password_length", both|inert, false).with(func(v *variable) {
-			v.kind, v.def.n, v.min, v.max = varUint, 20, 5, 255
-		}),
+		uintVar("generated_random_password_length", both, 20, 5, 255),
 		boolVar("core_file", inGlobal|readOnly, false),
 		stringVar("admin_address", inGlobal|readOnly, ""),
 		uintVar("admin_port", inGlobal|readOnly, 33062, 0, 65535),

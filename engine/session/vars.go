@@ -99,12 +99,22 @@ func init() {
 	varInnoDBOnly = variables["trireme_innodb_only"]
 	varStrictOptions, varRequireKey = variables["innodb_strict_mode"], variables["sql_require_primary_key"]
 	varDeadlocks = variables["innodb_print_all_deadlocks"]
+	varPasswordLifetime, varRequireCurrent = variables["default_password_lifetime"], variables["password_require_current"]
+	varPasswordHistory, varPasswordReuse = variables["password_history"], variables["password_reuse_interval"]
+	varRandomLength, varPolicy = variables["generated_random_password_length"], variables["validate_password.policy"]
+	varPolicyLength, varPolicyUserName = variables["validate_password.length"], variables["validate_password.check_user_name"]
+	varPolicyMixed, varPolicyNumbers = variables["validate_password.mixed_case_count"], variables["validate_password.number_count"]
+	varPolicySpecial = variables["validate_password.special_char_count"]
 	varRecursion, varSlowLog = variables["cte_max_recursion_depth"], variables["slow_query_log"]
 }
 
 // Those that statements look at often.
 var varAutoIncrement, varAutoOffset, varMaxExecution, varLockWait, varReadLockLimit, varReadPort, varInnoDBOnly, varRowLockWait, varRecursion, varOnlineLog, varSlowLog, varUserConnections,
 	varStrictOptions, varRequireKey, varDeadlocks *variable
+
+// Those of passwords.
+var varPasswordLifetime, varRequireCurrent, varPasswordHistory, varPasswordReuse, varRandomLength, varPolicy, varPolicyLength, varPolicyUserName,
+	varPolicyMixed, varPolicyNumbers, varPolicySpecial *variable
 
 // findVariable returns the variable of a name. Error: 1193.
 func findVariable(name string) (*variable, error) {

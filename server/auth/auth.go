@@ -26,8 +26,10 @@ type Account struct {
 	User, Host string // as the account is named: the host is a pattern
 	Plugin     string
 	Hash       string // authentication_string; empty: no password
+	Second     string // authentication_string of the password of before, where it still works
 	Locked     bool
-	Expired    bool // the password
+	Expired    bool // the password has to be changed first
+	Tries      Tries
 	Require    Requirement
 	// Stale says that this member does not know whether the account has been changed: whoever does
 	// not get in by what is known here may do so elsewhere.
@@ -42,19 +44,24 @@ func (a *Account) Admin() bool { return a.Administers != nil && a.Administers() 
 
 // Credential tells accounts apart by how a client proves itself to them, and tells nobody how.
 func (a *Account) Credential() []byte {
-	sum := sha256.Sum256([]byte("trireme account\x00" + a.Plugin + "\x00" + a.Hash))
+	of := "trireme account\x00" + a.Plugin + "\x00" + a.Hash
+	if a.Second != "" { // members that do not know of it take nobody who has come by either
+		of += "\x00" + a.Second
+	}
+	sum := sha256.Sum256([]byte(of))
 	return sum[:]
 }
 
-// Closed is why nobody gets in by the account, whatever the password: nil, it is open.
-func (a *Account) Closed(user, host string) *types.Error {
+// Closed is why a client does not get in by the account, whatever the password: nil, it does. resets says that the
+// client can go on with a session that may do nothing but change an expired password.
+func (a *Account) Closed(user, host string, resets bool) *types.Error {
 	switch {
 	case a.Locked:
 		return &types.Error{Number: 3118, State: "HY000",
 			Message: "Access denied for user '" + user + "'@'" + host + "'. Account is locked."}
-	case a.Expired:
-		// There are no sessions that may do nothing but change the password.
-		return &types.Error{Number: 1862, State: "HY000", Message: "Your password has expired. Another account has to give you a new one."}
+	case a.Expired && !resets:
+		return &types.Error{Number: 1862, State: "HY000",
+			Message: "Your password has expired. To log in you must change it using a client that supports expired passwords."}
 	}
 	return nil
 }
@@ -95,11 +102,18 @@ type Authenticator struct {
 	keyPEM  []byte
 
 	mu       sync.Mutex
-	digests  map[accountName]digest
+	digests  map[digestKey]digest
 	failures map[failureKey]*failure
+	tried    map[accountName]*tried
 }
 
 type accountName struct{ user, host string }
+
+// digestKey is whose password a digest is of: the account's, or its second one.
+type digestKey struct {
+	accountName
+	second bool
+}
 
 // digest is SHA256(SHA256(password)) of a password that was checked against hash.
 type digest struct {
@@ -130,7 +144,8 @@ func New(opt Options) (*Authenticator, error) {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Authenticator{opt: opt, hashing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
-		digests: make(map[accountName]digest), failures: make(map[failureKey]*failure)}
+		digests:  make(map[digestKey]digest),
+		failures: make(map[failureKey]*failure), tried: make(map[accountName]*tried)}
 	if opt.KeyFile != "" {
 		if err := a.readKey(opt.KeyFile); err != nil {
 			return nil, err
@@ -164,20 +179,30 @@ var nobody = "$A$005$" + strings.Repeat("0", 20) + strings.Repeat(".", 43)
 
 // CheckNative checks the answer to a nonce against an account of mysql_native_password.
 func CheckNative(acct *Account, nonce, answer []byte) bool {
-	return priv.CheckNative(acct.Hash, nonce, answer)
+	return priv.CheckNative(acct.Hash, nonce, answer) || priv.CheckNative(acct.Second, nonce, answer)
 }
+
+// hashes are those of the account's passwords.
+func (a *Account) hashes() [2]string { return [2]string{a.Hash, a.Second} }
 
 // CheckFast checks the answer to a nonce against the digest in memory.
 func (a *Authenticator) CheckFast(acct *Account, nonce, answer []byte) bool {
 	if len(answer) != sha256.Size {
 		return false
 	}
-	a.mu.Lock()
-	d, ok := a.digests[accountName{acct.User, acct.Host}]
-	a.mu.Unlock()
-	if !ok || d.hash != acct.Hash {
-		return false
+	for i, hash := range acct.hashes() {
+		a.mu.Lock()
+		d, ok := a.digests[digestKey{accountName{acct.User, acct.Host}, i > 0}]
+		a.mu.Unlock()
+		if ok && d.hash == hash && d.answers(nonce, answer) {
+			return true
+		}
 	}
+	return false
+}
+
+// answers reports whether an answer is that of who knows the password.
+func (d *digest) answers(nonce, answer []byte) bool {
 	// answer = SHA256(password) XOR SHA256(digest + nonce)
 	h := sha256.New()
 	h.Write(d.sum[:])
@@ -188,13 +213,17 @@ func (a *Authenticator) CheckFast(acct *Account, nonce, answer []byte) bool {
 	return subtle.ConstantTimeCompare(second[:], d.sum[:]) == 1
 }
 
-// Remembers reports whether the digest of the account's password is in memory, so that an
+// Remembers reports whether the digests of the account's passwords are in memory, so that an
 // answer that [Authenticator.CheckFast] does not take is a wrong guess.
 func (a *Authenticator) Remembers(acct *Account) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	d, ok := a.digests[accountName{acct.User, acct.Host}]
-	return ok && d.hash == acct.Hash
+	for i, hash := range acct.hashes() {
+		if d, ok := a.digests[digestKey{accountName{acct.User, acct.Host}, i > 0}]; hash != "" && (!ok || d.hash != hash) {
+			return false
+		}
+	}
+	return acct.Hash != ""
 }
 
 // CheckPassword checks a password against the account's hash, and remembers its digest
@@ -206,11 +235,14 @@ func (a *Authenticator) CheckPassword(ctx context.Context, acct *Account, passwo
 	case <-ctx.Done():
 		return false
 	}
-	if !priv.CheckSHA2(acct.Hash, password) {
-		return false
+	hash, second := acct.Hash, false
+	if !priv.CheckSHA2(hash, password) {
+		if hash, second = acct.Second, true; !priv.CheckSHA2(hash, password) {
+			return false
+		}
 	}
 	first := sha256.Sum256(password)
-	d := digest{hash: acct.Hash, sum: sha256.Sum256(first[:])}
+	d := digest{hash: hash, sum: sha256.Sum256(first[:])}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.digests) >= maxDigests {
@@ -219,13 +251,6 @@ func (a *Authenticator) CheckPassword(ctx context.Context, acct *Account, passwo
 			break
 		}
 	}
-	a.digests[accountName{acct.User, acct.Host}] = d
+	a.digests[digestKey{accountName{acct.User, acct.Host}, second}] = d
 	return true
-}
-
-// Forget empties the cache of digests (FLUSH PRIVILEGES).
-func (a *Authenticator) Forget() {
-	a.mu.Lock()
-	clear(a.digests)
-	a.mu.Unlock()
 }

@@ -46,15 +46,19 @@ func (a *Authenticator) Prove(ctx context.Context, user, host, address, password
 	if err != nil {
 		return Account{}, err
 	}
+	if blocked := a.Blocked(&acct, user, host); blocked != nil {
+		a.Failed(user, address)
+		return Account{}, blocked
+	}
 	proved := a.check(ctx, &acct, []byte(password))
 	if !known || !proved || !a.Meets(&acct, ch) {
-		if ctx.Err() == nil {
-			a.Failed(user, address)
+		if ctx.Err() != nil { // it was not looked at to the end
+			return Account{}, acct.Denied(user, host, password != "")
 		}
-		return Account{}, acct.Denied(user, host, password != "")
+		return Account{}, a.Refused(&acct, known, proved, user, host, address, password != "")
 	}
-	a.Succeeded(user, address)
-	if closed := acct.Closed(user, host); closed != nil {
+	a.Admitted(&acct, user, address)
+	if closed := acct.Closed(user, host, false); closed != nil {
 		return Account{}, closed
 	}
 	return acct, nil

@@ -66,10 +66,3 @@ func (a *Authenticator) forgetOldFailures(now time.Time) {
 		delete(a.failures, key)
 	}
 }
-
-// Succeeded forgets the failures.
-func (a *Authenticator) Succeeded(user, address string) {
-	a.mu.Lock()
-	delete(a.failures, failureKey{user, address})
-	a.mu.Unlock()
-}

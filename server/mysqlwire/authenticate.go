@@ -29,22 +29,27 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 	if known {
 		c.names()
 	}
+	if blocked := a.Blocked(&acct, resp.user, host); blocked != nil {
+		a.Failed(resp.user, address)
+		return nil, blocked
+	}
 	proved, withPassword, err := c.prove(resp, &acct)
 	if err != nil {
 		if withPassword { // a guess, and gone when it was not right
-			a.Failed(resp.user, address)
+			_ = a.Refused(&acct, known, false, resp.user, host, address, true)
 		}
 		return nil, err
 	}
 	if !known || !proved || !a.Meets(&acct, &c.channel) {
-		a.Failed(resp.user, address)
-		return nil, acct.Denied(resp.user, host, withPassword)
+		return nil, a.Refused(&acct, known, proved, resp.user, host, address, withPassword)
 	}
-	a.Succeeded(resp.user, address)
-	if closed := acct.Closed(resp.user, host); closed != nil {
+	a.Admitted(&acct, resp.user, address)
+	h := c.handover(resp, &acct, host)
+	h.Resets, h.Expired = c.caps.has(capExpiredPasswords), acct.Expired
+	if closed := acct.Closed(resp.user, host, h.Resets); closed != nil {
 		return nil, closed
 	}
-	return c.handover(resp, &acct, host), nil
+	return h, nil
 }
 
 // origin is where the client comes from: what its first member has seen, if another has passed it on.

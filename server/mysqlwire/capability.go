@@ -28,6 +28,7 @@ const (
 	capPluginAuth       capability = 1 << 19
 	capConnectAttrs     capability = 1 << 20
 	capLenencAuthData   capability = 1 << 21
+	capExpiredPasswords capability = 1 << 22
 	capSessionTrack     capability = 1 << 23
 	capDeprecateEOF     capability = 1 << 24
 	capZstd             capability = 1 << 26
@@ -38,7 +39,7 @@ const (
 const offered = capLongPassword | capFoundRows | capLongFlag | capConnectWithDB | capCompress | capODBC |
 	capLocalFiles | capIgnoreSpace | capProtocol41 | capInteractive | capIgnoreSigpipe | capTransactions |
 	capReserved | capSecureConnection | capMultiStatements | capMultiResults | capPSMultiResults |
-	capPluginAuth | capConnectAttrs | capLenencAuthData | capSessionTrack |
+	capPluginAuth | capConnectAttrs | capLenencAuthData | capExpiredPasswords | capSessionTrack |
 	capDeprecateEOF | capZstd | capQueryAttributes
 
 func (c capability) has(f capability) bool { return c&f == f }

@@ -508,6 +508,10 @@ type Handover struct {
 	Subject     string            `json:"subject,omitempty"`
 	Issuer      string            `json:"issuer,omitempty"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
+	// Resets says that the client can do with a session that may only change an expired password, and Expired that this one
+	// is of an account whose password is. Older members do not tell it.
+	Resets  bool `json:"resets,omitempty"`
+	Expired bool `json:"expired,omitempty"`
 	// Nonce is what the client was greeted with: COM_CHANGE_USER answers it again. Older members do not tell it.
 	Nonce []byte `json:"nonce,omitempty"`
 	// From is the member that authenticated the client, as the one that takes the session
@@ -536,5 +540,6 @@ func (h *Handover) connection(c *conn) session.ConnectionInfo {
 		Collation: types.CollationID(h.Collation), FoundRows: c.caps.has(capFoundRows),
 		IgnoreSpace: c.caps.has(capIgnoreSpace), MultiStatements: c.caps.has(capMultiStatements),
 		Interactive: c.caps.has(capInteractive), ReadOnly: c.port.ReadOnly,
-		TLS: h.TLS, TLSVersion: h.TLSVersion, Attributes: h.Attributes, Disconnect: c.disconnect, Door: "mysql"}
+		TLS: h.TLS, TLSVersion: h.TLSVersion, Attributes: h.Attributes, Disconnect: c.disconnect, Door: "mysql",
+		Expired: h.Expired}
 }

@@ -399,6 +399,7 @@ var testAccounts = accounts{
 	"app":    {User: "app", Host: "%", Plugin: PluginSHA2, Hash: priv.HashSHA2([]byte("secret"), []byte("abcdefghijklmnopqrsu"))},
 	"native": {User: "native", Host: "%", Plugin: PluginNative, Hash: priv.HashNative([]byte("secret"))},
 	"empty":  {User: "empty", Host: "%", Plugin: PluginSHA2},
+	"late":   {User: "late", Host: "%", Plugin: PluginSHA2, Expired: true},
 	"locked": {User: "locked", Host: "%", Plugin: PluginSHA2, Locked: true},
 	"tls":    {User: "tls", Host: "%", Plugin: PluginNative, Hash: priv.HashNative([]byte("secret")), Require: auth.Requirement{Kind: "ANY"}},
 	"odd":    {User: "odd", Host: "%", Plugin: "sha256_password", Hash: "x"},

@@ -67,7 +67,9 @@ func (a *accounts) known(user, host, address string) (auth.Account, bool, error)
 	if err != nil || !ok || p.Plugin == priv.NoAuth {
 		return auth.Account{}, false, err
 	}
-	return auth.Account{User: p.Name, Host: p.Host, Plugin: p.Plugin, Hash: p.Hash, Locked: p.Locked, Expired: p.Expired,
+	return auth.Account{User: p.Name, Host: p.Host, Plugin: p.Plugin, Hash: p.Hash, Second: p.Second, Locked: p.Locked,
+		Expired:     a.n.sessions.PasswordExpired(&p),
+		Tries:       auth.Tries{Most: p.Rules.Attempts, Days: p.Rules.LockDays, Unlocked: int64(p.Rules.Unlocked)},
 		Require:     auth.Requirement{Kind: p.TLS, Cipher: p.Cipher, Issuer: p.Issuer, Subject: p.Subject},
 		Administers: func() bool { return a.n.sessions.AccountHas(p.ID, "CONNECTION_ADMIN") }}, true, nil
 }
@@ -85,9 +87,10 @@ func (n *Node) confirm(h *mysqlwire.Handover) error {
 		len(h.Credential) > 0 && !bytes.Equal(h.Credential, acct.Credential()) {
 		return auth.Denied(h.User, h.Host, true)
 	}
-	if closed := acct.Closed(h.User, h.Host); closed != nil {
+	if closed := acct.Closed(h.User, h.Host, h.Resets); closed != nil {
 		return closed
 	}
+	h.Expired = acct.Expired
 	return nil
 }
 
@@ -156,6 +159,9 @@ func (n *Node) prepare() error {
 	}
 	if err := n.sessions.ReadAccounts(); err != nil {
 		return fmt.Errorf("reading the accounts: %w", err)
+	}
+	if err := n.sessions.Upgrade(ctx); err != nil {
+		return fmt.Errorf("bringing the system tables of an older version up to date: %w", err)
 	}
 	found, err := n.sessions.CleanUp(ctx)
 	if err != nil {

@@ -99,6 +99,21 @@ func TestConfirm(t *testing.T) {
 			}
 		}
 	}
+
+	// A client that can change an expired password comes in, and its session does no more than that.
+	r.Exec(root, "CREATE USER app IDENTIFIED BY 'old' PASSWORD EXPIRE")
+	h := admitted(false)
+	h.Resets = true
+	if err := n.confirm(h); err != nil || !h.Expired {
+		t.Errorf("expired %v, %v", h.Expired, err)
+	}
+	r.Exec(root, "ALTER USER app IDENTIFIED BY 'new' RETAIN CURRENT PASSWORD")
+	h = admitted(false)
+	r.Exec(root, "ALTER USER app DISCARD OLD PASSWORD")
+	var told *types.Error
+	if err := n.confirm(h); !errors.As(err, &told) || told.Number != 1045 {
+		t.Errorf("let in by a password that is discarded: %v", err)
+	}
 }
 
 // What an event advises where root does not get its password depends on whether root is there.

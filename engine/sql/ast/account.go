@@ -22,8 +22,9 @@ type Auth struct {
 	HasHash     bool
 	Random      bool   // BY RANDOM PASSWORD
 	Replace     string // REPLACE 'current password'
-	Retain      bool   // RETAIN CURRENT PASSWORD
-	Discard     bool   // DISCARD OLD PASSWORD
+	HasReplace  bool
+	Retain      bool // RETAIN CURRENT PASSWORD
+	Discard     bool // DISCARD OLD PASSWORD
 }
 
 // AccountOption is an option of CREATE USER and ALTER USER by its words in upper case
@@ -85,6 +86,8 @@ type SetPassword struct {
 	Random   bool
 	Replace  string
 	Retain   bool
+
+	HasReplace bool
 }
 
 // Privilege is a privilege by its name in upper case (SELECT, CREATE VIEW, ALL,

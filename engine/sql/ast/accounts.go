@@ -17,7 +17,7 @@ func (r *reader) setPassword() Statement {
 		s.Password = r.str()
 	}
 	if r.accept("REPLACE") {
-		s.Replace = r.str()
+		s.Replace, s.HasReplace = r.str(), true
 	}
 	s.Retain = r.accept("RETAIN", "CURRENT", "PASSWORD")
 	return s
@@ -222,7 +222,7 @@ func (r *reader) createUser(role bool) Statement {
 		s.Users = r.specs()
 		return s
 	}
-	s.Users = r.authSpecs()
+	s.Users = r.authSpecs(true)
 	if r.accept("DEFAULT", "ROLE") {
 		s.DefaultRole = r.users()
 	}
@@ -235,10 +235,10 @@ func (r *reader) alterUser() Statement {
 	if r.accept("USER") { // USER() is the current user
 		r.needOp("(")
 		r.needOp(")")
-		s.Users = []UserSpec{{User: User{Current: true}, Auth: r.auth()}}
+		s.Users = []UserSpec{{User: User{Current: true}, Auth: r.auth(false)}}
 		return s
 	}
-	s.Users = r.authSpecs()
+	s.Users = r.authSpecs(false)
 	if r.accept("DEFAULT", "ROLE") {
 		d := &SetDefaultRole{}
 		d.Set, d.Roles = r.roleSet(false)
@@ -258,18 +258,18 @@ func (r *reader) dropUser(role bool) Statement {
 	return &DropUser{Role: role, IfExists: r.accept("IF", "EXISTS"), Users: r.users()}
 }
 
-func (r *reader) authSpecs() []UserSpec {
+func (r *reader) authSpecs(create bool) []UserSpec {
 	var out []UserSpec
 	for first := true; first || r.acceptOp(","); first = false {
 		u := r.user()
-		out = append(out, UserSpec{User: u, Auth: r.auth()})
+		out = append(out, UserSpec{User: u, Auth: r.auth(create)})
 	}
 	return out
 }
 
-// auth reads IDENTIFIED .., DISCARD OLD PASSWORD or nothing.
-func (r *reader) auth() *Auth {
-	if r.accept("DISCARD", "OLD", "PASSWORD") {
+// auth reads IDENTIFIED .., or nothing; with create not what needs a password of before: REPLACE, RETAIN, DISCARD.
+func (r *reader) auth(create bool) *Auth {
+	if !create && r.accept("DISCARD", "OLD", "PASSWORD") {
 		return &Auth{Discard: true}
 	}
 	if !r.accept("IDENTIFIED") {
@@ -295,10 +295,10 @@ func (r *reader) auth() *Auth {
 	case a.Plugin == "":
 		r.fail()
 	}
-	if r.accept("REPLACE") {
-		a.Replace = r.str()
+	if !create && r.accept("REPLACE") {
+		a.Replace, a.HasReplace = r.str(), true
 	}
-	a.Retain = r.accept("RETAIN", "CURRENT", "PASSWORD")
+	a.Retain = !create && r.accept("RETAIN", "CURRENT", "PASSWORD")
 	if r.is("AND") && !r.accept("AND", "IDENTIFIED") {
 		r.fail()
 	} else if r.is("IDENTIFIED") {

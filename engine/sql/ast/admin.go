@@ -196,6 +196,13 @@ type Reset struct {
 	IfExists bool
 }
 
+// Component is INSTALL COMPONENT and, with Uninstall, UNINSTALL COMPONENT.
+type Component struct {
+	source
+	Uninstall bool
+	URNs      []string
+}
+
 // PurgeLogs is PURGE BINARY LOGS.
 type PurgeLogs struct {
 	source

@@ -109,7 +109,7 @@ func (f *formatter) auth(a *Auth) {
 		f.s(" as ")
 		f.quote(a.Hash)
 	}
-	if a.Replace != "" {
+	if a.HasReplace {
 		f.s(" replace ")
 		f.quote(a.Replace)
 	}
@@ -171,7 +171,7 @@ func (f *formatter) setPassword(s *SetPassword) {
 		f.s("= ")
 		f.quote(s.Password)
 	}
-	if s.Replace != "" {
+	if s.HasReplace {
 		f.s(" replace ")
 		f.quote(s.Replace)
 	}

@@ -370,6 +370,17 @@ func (f *formatter) utility(s Statement) {
 		} else {
 			f.s("shutdown")
 		}
+	case *Component:
+		if s.Uninstall {
+			f.s("un")
+		}
+		f.s("install component ")
+		for i, urn := range s.URNs {
+			if i > 0 {
+				f.s(", ")
+			}
+			f.quote(urn)
+		}
 	case *ReloadTLS:
 		f.s("alter instance reload tls")
 	case *Help:

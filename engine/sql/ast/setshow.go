@@ -172,6 +172,9 @@ func sysVar(raw string, mode Mode) (string, Scope) {
 	}
 	prefix, rest, ok := strings.Cut(name, ".")
 	if ok {
+		if rest != "" && rest[0] == '`' {
+			rest = unquote(rest, mode)
+		}
 		switch upper(prefix) {
 		case "GLOBAL":
 			return rest, ScopeGlobal

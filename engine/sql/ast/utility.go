@@ -40,6 +40,8 @@ func init() {
 		"DEALLOCATE": func(r *reader) Statement { r.need("PREPARE"); return &Deallocate{Name: r.name()} },
 		"KILL":       (*reader).kill,
 		"LOCK":       (*reader).lock,
+		"INSTALL":    func(r *reader) Statement { return r.component(false) },
+		"UNINSTALL":  func(r *reader) Statement { return r.component(true) },
 		"UNLOCK":     (*reader).unlock,
 		"ANALYZE":    func(r *reader) Statement { return r.maintain(Analyze) },
 		"OPTIMIZE":   func(r *reader) Statement { return r.maintain(Optimize) },
@@ -68,7 +70,7 @@ func init() {
 		"INSERT":     func(r *reader) Statement { return r.insert(false) },
 		"REPLACE":    func(r *reader) Statement { return r.insert(true) },
 	}
-	for _, w := range []string{"XA", "HANDLER", "SIGNAL", "RESIGNAL", "GET", "INSTALL", "UNINSTALL", "CHANGE", "STOP",
+	for _, w := range []string{"XA", "HANDLER", "SIGNAL", "RESIGNAL", "GET", "CHANGE", "STOP",
 		"CLONE", "IMPORT", "CACHE", "BINLOG"} {
 		ahead[w] = func(r *reader) Statement { r.failWith(unsupported(w)); return nil }
 	}
@@ -291,6 +293,27 @@ func (r *reader) reset() Statement {
 		r.fail()
 	}
 	return s
+}
+
+// component reads INSTALL COMPONENT and UNINSTALL COMPONENT.
+func (r *reader) component(uninstall bool) Statement {
+	what := "INSTALL"
+	if uninstall {
+		what = "UNINSTALL"
+	}
+	if r.is("PLUGIN") {
+		r.failWith(unsupported(what + " PLUGIN"))
+		return nil
+	}
+	r.need("COMPONENT")
+	c := &Component{Uninstall: uninstall, URNs: []string{r.str()}}
+	for r.acceptOp(",") {
+		c.URNs = append(c.URNs, r.str())
+	}
+	if r.is("SET") {
+		r.failWith(unsupported(what + " COMPONENT .. SET"))
+	}
+	return c
 }
 
 func (r *reader) purge() Statement {

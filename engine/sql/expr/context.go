@@ -27,6 +27,8 @@ type SessionInfo interface {
 	ConnectionID() uint64
 	User() string        // as the client gave it, name@host
 	CurrentUser() string // the account, name@host
+	// Strength is VALIDATE_PASSWORD_STRENGTH().
+	Strength(password string) int64
 	CurrentRole() string // "NONE" without
 	Schema() string      // "" if none is chosen
 	Version() string

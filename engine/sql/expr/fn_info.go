@@ -140,6 +140,15 @@ func lockName(v types.Value) (string, error) {
 
 func registerLocks() {
 	d := definer(catMisc)
+	d.def("VALIDATE_PASSWORD_STRENGTH(text)", Func{
+		Args: []ArgKind{ArgUTF8}, Volatility: Stable, Result: ResultInt,
+		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+			if x.Session == nil {
+				return types.Null, errNoSession
+			}
+			return types.NewInt(x.Session.Strength(string(a[0].Bytes()))), nil
+		},
+	})
 	lock := func(usage string, args []ArgKind, f func(s SessionInfo, name string, a []types.Value) (types.Value, error)) {
 		d.def(usage, Func{
 			Args: args, KeepNulls: true, Volatility: Volatile, Result: ResultInt,

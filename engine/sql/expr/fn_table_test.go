@@ -207,6 +207,7 @@ type fakeSession struct {
 func (s *fakeSession) ConnectionID() uint64     { return 7 }
 func (s *fakeSession) User() string             { return "app@10.0.0.1" }
 func (s *fakeSession) CurrentUser() string      { return "app@%" }
+func (s *fakeSession) Strength(string) int64    { return 0 }
 func (s *fakeSession) CurrentRole() string      { return "NONE" }
 func (s *fakeSession) Schema() string           { return "shop" }
 func (s *fakeSession) Version() string          { return "8.0.36-trireme-test" }

@@ -13,6 +13,7 @@ type testSession struct{ r *rig }
 func (s testSession) ConnectionID() uint64   { return 42 }
 func (s testSession) User() string           { return "app@localhost" }
 func (s testSession) CurrentUser() string    { return "app@%" }
+func (s testSession) Strength(string) int64  { return 0 }
 func (s testSession) CurrentRole() string    { return "NONE" }
 func (s testSession) Schema() string         { return "test" }
 func (s testSession) Version() string        { return "8.0.36-trireme-test" }

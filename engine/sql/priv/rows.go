@@ -33,6 +33,9 @@ var keys = map[string][]string{
 	"global_grants": {"user", "host", "priv"},
 	"role_edges":    {"from_host", "from_user", "to_host", "to_user"},
 	"default_roles": {"host", "user", "default_role_host", "default_role_user"},
+
+	"password_history": {"host", "user", "password_timestamp"},
+	"component":        {"component_id"},
 }
 
 // Load makes a set of the rows of the system tables, by table. Rows of accounts that do not
@@ -71,7 +74,14 @@ func Load(rows map[string][]Row) *Set {
 	each("default_roles", "host", "user", func(a *Account, r Row) {
 		a.DefaultRoles = append(a.DefaultRoles, NewID(r["default_role_user"], r["default_role_host"]))
 	})
+	each("password_history", "host", "user", func(a *Account, r Row) {
+		a.Past = append(a.Past, PastPassword{Hash: r["password"], Set: timeOf(r["password_timestamp"])})
+	})
+	for _, r := range rows["component"] {
+		s.Components = append(s.Components, r["component_urn"])
+	}
 	for _, a := range s.accounts {
+		slices.SortFunc(a.Past, func(p, q PastPassword) int { return cmp.Compare(p.Set, q.Set) })
 		a.upgrade()
 		slices.SortFunc(a.DefaultRoles, ID.compare)
 		a.tidy()
@@ -135,13 +145,23 @@ func (s *Set) loadAccount(r Row) {
 	a.TLS, a.Cipher, a.Issuer, a.Subject = r["ssl_type"], r["ssl_cipher"], r["x509_issuer"], r["x509_subject"]
 	a.Limits = Limits{uint32Of(r["max_questions"]), uint32Of(r["max_updates"]), uint32Of(r["max_connections"]), uint32Of(r["max_user_connections"])}
 	a.Expired, a.Locked = r["password_expired"] == "Y", r["account_locked"] == "Y"
-	if n, err := strconv.Atoi(r["password_lifetime"]); err == nil {
-		a.Lifetime = n
+	a.Lifetime = numberOr(r["password_lifetime"], ByServer)
+	a.Changed = timeOf(r["password_last_changed"])
+	a.Rules.History, a.Rules.Reuse = numberOr(r["password_reuse_history"], ByServer), numberOr(r["password_reuse_time"], ByServer)
+	if v, ok := r["password_require_current"]; ok {
+		a.Rules.RequireCurrent = 0
+		if v == "Y" {
+			a.Rules.RequireCurrent = 1
+		}
 	}
-	if d, _, ok := types.ParseDateTime([]byte(r["password_last_changed"]), 0); ok {
-		a.Changed, _ = types.TimestampOf(d, time.UTC)
+	a.readAttributes(r["user_attributes"])
+}
+
+func timeOf(text string) (at types.Timestamp) {
+	if d, _, ok := types.ParseDateTime([]byte(text), 6); ok {
+		at, _ = types.TimestampOf(d, time.UTC)
 	}
-	a.Attributes = r["user_attributes"]
+	return at
 }
 
 func uint32Of(s string) uint32 {
@@ -193,6 +213,12 @@ func (s *Set) rowsOf() map[string][]Row {
 		for _, id := range a.DefaultRoles {
 			add("default_roles", Row{"host": a.Host, "user": a.Name, "default_role_host": id.Host, "default_role_user": id.Name})
 		}
+		for _, p := range a.Past {
+			add("password_history", Row{"host": a.Host, "user": a.Name, "password_timestamp": string(p.Set.In(time.UTC).AppendText(nil, 6)), "password": p.Hash})
+		}
+	}
+	for i, urn := range s.Components {
+		add("component", Row{"component_id": strconv.Itoa(i + 1), "component_group_id": strconv.Itoa(i + 1), "component_urn": urn})
 	}
 	for table, rows := range all {
 		slices.SortFunc(rows, func(x, y Row) int { return cmp.Compare(x.key(keys[table]), y.key(keys[table])) })
@@ -229,8 +255,17 @@ func (a *Account) row() Row {
 	if a.Changed != 0 {
 		r["password_last_changed"] = string(a.Changed.In(time.UTC).AppendText(nil, 0))
 	}
-	if a.Attributes != "" {
-		r["user_attributes"] = a.Attributes
+	if n := a.Rules.History; n >= 0 {
+		r["password_reuse_history"] = strconv.Itoa(n)
+	}
+	if n := a.Rules.Reuse; n >= 0 {
+		r["password_reuse_time"] = strconv.Itoa(n)
+	}
+	if n := a.Rules.RequireCurrent; n >= 0 {
+		r["password_require_current"] = yes(n > 0)
+	}
+	if text := a.attributes(); text != "" {
+		r["user_attributes"] = text
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package priv
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -66,12 +67,18 @@ type Account struct {
 	Changed                 types.Timestamp // when the password was
 	Lifetime                int             // days; -1: the default
 	Locked                  bool
-	Attributes              string // JSON, or empty
+	Rules                   PasswordRules
+	Second                  string         // authentication_string of the password of before that still works
+	Past                    []PastPassword // the oldest first
+	Metadata                string         // what ATTRIBUTE and COMMENT say, a JSON object, or empty
+	others                  map[string]json.RawMessage
 }
 
 // Set is all accounts.
 type Set struct {
 	accounts map[ID]*Account
+	// Components are the URNs of what INSTALL COMPONENT has installed.
+	Components []string
 	// byName are the accounts of a user name, the most specific host first.
 	byName map[string][]*Account
 }
@@ -95,6 +102,7 @@ func (s *Set) Accounts() []*Account {
 // Clone copies a set, to be changed.
 func (s *Set) Clone() *Set {
 	c := NewSet()
+	c.Components = slices.Clone(s.Components)
 	for id, a := range s.accounts {
 		c.accounts[id] = a.clone()
 	}
@@ -115,7 +123,7 @@ func (a *Account) clone() *Account {
 // Add makes an account without privileges.
 func (s *Set) Add(id ID) *Account {
 	a := &Account{ID: id, Dynamic: map[string]bool{}, Schemas: map[string]Mask{}, Tables: map[Object]Mask{},
-		Columns: map[Object]map[string]Mask{}, Roles: map[ID]bool{}, Lifetime: -1}
+		Columns: map[Object]map[string]Mask{}, Roles: map[ID]bool{}, Lifetime: ByServer, Rules: noRules()}
 	s.accounts[id] = a
 	return a
 }

@@ -28,7 +28,8 @@ func Tables() []string {
 			"max_connections int unsigned NOT NULL DEFAULT '0', max_user_connections int unsigned NOT NULL DEFAULT '0', " +
 			"plugin char(64) NOT NULL DEFAULT 'caching_sha2_password', authentication_string text COLLATE utf8mb4_bin, " +
 			"password_expired" + yes + ", password_last_changed timestamp NULL DEFAULT NULL, password_lifetime smallint unsigned DEFAULT NULL, " +
-			"account_locked" + yes + ", User_attributes json DEFAULT NULL, PRIMARY KEY (Host, User)) COMMENT='Users and global privileges'",
+			"account_locked" + yes + ", Password_reuse_history smallint unsigned DEFAULT NULL, Password_reuse_time smallint unsigned DEFAULT NULL, " +
+			"Password_require_current enum('N','Y') COLLATE utf8mb4_general_ci DEFAULT NULL, User_attributes json DEFAULT NULL, PRIMARY KEY (Host, User)) COMMENT='Users and global privileges'",
 		"CREATE TABLE mysql.db (Host " + host + ", Db " + name + ", User " + user + ",\n" + schema.String() +
 			"PRIMARY KEY (Host, User, Db), KEY User (User)) COMMENT='Database privileges'",
 		"CREATE TABLE mysql.tables_priv (Host " + host + ", Db " + name + ", User " + user + ", Table_name " + name + ", Grantor varchar(288) NOT NULL DEFAULT '', " +
@@ -44,8 +45,23 @@ func Tables() []string {
 			"PRIMARY KEY (FROM_HOST, FROM_USER, TO_HOST, TO_USER)) COMMENT='Role hierarchy and role grants'",
 		"CREATE TABLE mysql.default_roles (HOST " + host + ", USER " + user + ", DEFAULT_ROLE_HOST char(255) CHARACTER SET ascii COLLATE ascii_general_ci " +
 			"NOT NULL DEFAULT '%', DEFAULT_ROLE_USER " + user + ", PRIMARY KEY (HOST, USER, DEFAULT_ROLE_HOST, DEFAULT_ROLE_USER)) COMMENT='Default roles'",
+		"CREATE TABLE mysql.password_history (Host " + host + ", User " + user + ", Password_timestamp timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), " +
+			"Password text COLLATE utf8mb4_bin, PRIMARY KEY (Host, User, Password_timestamp DESC)) COMMENT='Password history for user accounts'",
+		"CREATE TABLE mysql.component (component_id int unsigned NOT NULL AUTO_INCREMENT, component_group_id int unsigned NOT NULL, " +
+			"component_urn text NOT NULL, PRIMARY KEY (component_id)) COMMENT='Components'",
 	}
 }
 
+// Added reports whether a system table is one that groups of before do not have until a leader has added it.
+func Added(name string) bool { return name == "password_history" || name == "component" }
+
+// AddColumns is the statement that adds to mysql.user what it does not have there, AddedColumns.
+const AddColumns = "ALTER TABLE mysql.user ADD COLUMN Password_reuse_history smallint unsigned DEFAULT NULL AFTER account_locked, " +
+	"ADD COLUMN Password_reuse_time smallint unsigned DEFAULT NULL AFTER Password_reuse_history, " +
+	"ADD COLUMN Password_require_current enum('N','Y') COLLATE utf8mb4_general_ci DEFAULT NULL AFTER Password_reuse_time, ALGORITHM=INSTANT"
+
+// AddedColumns are the columns of AddColumns.
+var AddedColumns = []string{"Password_reuse_history", "Password_reuse_time", "Password_require_current"}
+
 // TableNames are the names of the system tables, in the order of Tables.
-var TableNames = []string{"user", "db", "tables_priv", "columns_priv", "global_grants", "role_edges", "default_roles"}
+var TableNames = []string{"user", "db", "tables_priv", "columns_priv", "global_grants", "role_edges", "default_roles", "password_history", "component"}

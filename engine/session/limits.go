@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sql/temptable"
 )
 
 // accountUses are what the accounts use of what is limited, on this node: where their sessions run.
@@ -19,6 +20,8 @@ type accountUses struct {
 type accountUse struct {
 	// counts says that statements are limited: sessions look at it before they lock.
 	counts atomic.Bool
+	// disk is what temporary files of its sessions take.
+	disk temptable.DiskOwner
 
 	mu                              sync.Mutex
 	limits                          priv.Limits // as of the last session that began
@@ -55,7 +58,7 @@ func (u *accountUses) admit(s *Session, id priv.ID, limits priv.Limits, most uin
 	}
 	of.sessions++
 	of.connections++
-	s.uses = of
+	s.uses, s.disk.Owner = of, &of.disk
 	return nil
 }
 

@@ -28,6 +28,9 @@ type Options struct {
 	// Variables do not say (temptable_max_ram); 0: 1 GiB.
 	StatementMemory int64
 
+	// DiskSpace tells the size of the disk of FS and what is free of it, in bytes; nil: nobody knows.
+	DiskSpace func() (total, free uint64)
+
 	// Panicked is told of a bug that a statement has met and that the session ends for, with the
 	// stack; nil: such panics are not caught.
 	Panicked func(value any, stack []byte)
@@ -60,6 +63,7 @@ type Manager struct {
 	started  time.Duration
 	plans    planCache
 	memory   temptable.Budget
+	disk     temptable.Disk
 	full     atomic.Uint64 // statements that found no space
 	failed   atomic.Uint64 // statements that ended with an error
 	panics   atomic.Uint64 // statements that met a bug
@@ -130,6 +134,8 @@ func NewManager(opt Options) (*Manager, error) {
 		m.globals[v.shared().slot], m.origins[v.shared().slot] = x, OriginConfigured
 	}
 	m.memory.SetLimit(int64(m.globals[variables["temptable_max_ram"].slot].n))
+	m.disk.SetLimit(int64(m.globals[variables["max_tmp_total_space_usage"].slot].n))
+	m.disk.Space = opt.DiskSpace
 	m.digests.max = int(m.globals[variables["performance_schema_digests_size"].slot].n)
 	m.plans.setSize(int(m.globals[variables["trireme_plan_cache_size"].slot].n))
 	m.logScans.Store(m.globals[variables["log_queries_not_using_indexes"].slot].n != 0)
@@ -155,6 +161,9 @@ func (m *Manager) Close() error {
 // StatementMemory is what the statements of all sessions keep in memory.
 func (m *Manager) StatementMemory() *temptable.Budget { return &m.memory }
 
+// TemporaryFiles is what the temporary files of all sessions take.
+func (m *Manager) TemporaryFiles() *temptable.Disk { return &m.disk }
+
 // NextID returns a number for a connection whose session is opened later: the protocol
 // names it before the client says who it is.
 func (m *Manager) NextID() uint64 { return m.nextID.Add(1) }
@@ -165,7 +174,7 @@ func (m *Manager) Open(info ConnectionInfo) (*Session, error) {
 	if info.ID == 0 {
 		info.ID = m.NextID()
 	}
-	s := &Session{m: m, env: m.env, id: info.ID, info: info, parker: m.env.NewParker(), began: m.env.Monotonic(), share: temptable.Of(&m.memory)}
+	s := &Session{m: m, env: m.env, id: info.ID, info: info, parker: m.env.NewParker(), began: m.env.Monotonic(), share: temptable.Of(&m.memory), disk: temptable.DiskShare{Disk: &m.disk}}
 	s.ends, s.stops = s.readEnds, s.waitEnds
 	s.until = func() time.Duration { return s.limit }
 	s.process = Process{ID: s.id, User: info.User, Host: info.Host, Command: "Sleep"}

@@ -87,7 +87,8 @@ type Session struct {
 	lastInsertID uint64
 	rowCount     int64
 	foundRows    uint64
-	share        temptable.Share   // of the node's memory for statements
+	share        temptable.Share // of the node's memory for statements
+	disk         temptable.DiskShare
 	memory       temptable.Account // of the statement, besides what its operators have
 	memoryHook   func(int64) error
 	holdsText    func(int64) error // holdStatement

@@ -31,6 +31,11 @@ func transactionVariables() []*variable {
 			onApply(func(s *Session, x varValue) { s.opt.readWait = time.Duration(x.n) * time.Millisecond }),
 		stringVar("trireme_read_gtid", inSession, "").onCheck(checkReadGTID).onApply(func(s *Session, x varValue) { s.opt.readAtLeast = x.s }),
 		uintVar("trireme_statement_memory", both, 256<<20, 1<<20, maxUint).guard().onApply(func(s *Session, x varValue) { s.opt.memoryMax = int64(min(x.n, math.MaxInt64)) }),
+		uintVar("max_tmp_session_space_usage", both, math.MaxInt64, 1<<20, math.MaxInt64).guard().onApply(func(s *Session, x varValue) { s.disk.Limit = int64(x.n) }),
+		uintVar("max_tmp_total_space_usage", inGlobal, 0, 0, math.MaxInt64).with(func(v *variable) {
+			v.appliedGlobal = func(m *Manager, x varValue) { m.disk.SetLimit(int64(x.n)) }
+		}),
+		uintVar("trireme_tmp_account_space_usage", inGlobal, 0, 0, math.MaxInt64),
 		uintVar("trireme_client_check_interval", inGlobal, 100, 0, 3600_000),
 		uintVar("trireme_read_lock_limit", inGlobal, 600, 0, 31536000),
 		uintVar("trireme_plan_cache_size", inGlobal, 1024, 0, 1<<20).with(func(v *variable) {
@@ -257,7 +262,9 @@ func engineVariables() []*variable {
 		boolVar("validate_password.check_user_name", inGlobal, true),
 		stringVar("validate_password.dictionary_file", inGlobal|readOnly, ""),
 		uintVar("validate_password.length", inGlobal, 8, 0, math.MaxInt32).onCheck(func(s *Session, x *varValue) error {
-			x.n = max(x.n, s.m.passwordCounts())
+			if s != nil { // else the configuration's: passwordLength sees to it
+				x.n = max(x.n, s.m.passwordCounts())
+			}
 			return nil
 		}),
 		uintVar("validate_password.mixed_case_count", inGlobal, 1, 0, math.MaxInt32).with(longerPasswords),

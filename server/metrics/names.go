@@ -47,6 +47,8 @@ var Metrics = []Metric{
 	{"trireme_statement_panics_total", "", Counter, 1, "statements that met a bug of the server and ended with error 1105: the log has the stack"},
 	{"trireme_statements_without_space_total", "", Counter, 1, "statements that failed since a table could not grow (error 1114)"},
 	{"trireme_transactions_oldest_seconds", "", Gauge, 1, "age of the oldest transaction of a session; 0: there is none"},
+	{"trireme_temporary_file_bytes", "", Gauge, 1, "what temporary files of sessions take on the disk: sorts, groups, hash tables that memory has no room for"},
+	{"trireme_temporary_file_refused_total", "", Counter, 1, "statements that ended because temporary files would have taken too much of the disk"},
 	{"trireme_statement_memory_bytes", "", Gauge, 1, "what the statements of sessions keep in memory: sorts, groups, hash tables, changes"},
 	{"trireme_statement_memory_limit_bytes", "", Gauge, 1, "what all statements may keep in memory together (temptable_max_ram)"},
 	{"trireme_statement_memory_refused_total", "", Counter, 1, "statements that failed because others left them too little memory"},

@@ -121,6 +121,8 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	m.Set("trireme_statement_memory_bytes", float64(memory.Used()))
 	m.Set("trireme_statement_memory_limit_bytes", float64(memory.Limit()))
 	m.Set("trireme_statement_memory_refused_total", float64(memory.Refused()))
+	m.Set("trireme_temporary_file_bytes", float64(n.sessions.TemporaryFiles().Used()))
+	m.Set("trireme_temporary_file_refused_total", float64(n.sessions.TemporaryFiles().Refused()))
 	m.Set("trireme_plan_cache_plans", float64(plans.Plans))
 	m.Set("trireme_plan_cache_bytes", float64(plans.Bytes))
 	m.Set("trireme_plan_cache_hits_total", float64(plans.Hits))

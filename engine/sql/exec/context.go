@@ -30,6 +30,8 @@ type Context struct {
 	MemoryLimit int64
 	// Share is what the session has of the node's memory for statements; nil: as much as it may by MemoryLimit.
 	Share *temptable.Share
+	// Disk is what the session has of the node's disk for temporary files; nil: as much as there is.
+	Disk *temptable.DiskShare
 	// MaxRecursion is cte_max_recursion_depth.
 	MaxRecursion uint64
 	// SemiConsistent says that a locking scan need not wait for rows that its filter

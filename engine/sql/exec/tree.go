@@ -95,7 +95,7 @@ func (t *Tree) start(x *Context) {
 		limit = defaultMemory
 	}
 	r.memory.Begin(limit, x.Share)
-	r.temp.Env, r.temp.FS, r.temp.Dir, r.temp.MinWork = x.Env, x.FS, x.TempDir, minWork
+	r.temp.Env, r.temp.FS, r.temp.Dir, r.temp.Disk, r.temp.MinWork = x.Env, x.FS, x.TempDir, x.Disk, minWork
 	if r.temp.Dir == "" {
 		r.temp.Dir = "tmp"
 	}

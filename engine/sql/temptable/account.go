@@ -16,6 +16,7 @@ type Config struct {
 	FS     file.FS
 	Dir    string // of temporary files; made if it is missing
 	Memory *Account
+	Disk   *DiskShare // what the session takes for temporary files; nil: there is no limit
 	// MinWork is what a structure may hold before it goes to disk, however little the
 	// statement has left, in bytes; 0: 64 KiB.
 	MinWork int64

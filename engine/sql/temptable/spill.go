@@ -66,11 +66,13 @@ func (s *Spill) Close() error {
 	}
 	f := s.f
 	s.f, s.buf = nil, nil
-	return f.Close()
+	err := f.Close()
+	s.cfg.Disk.give(s.end)
+	s.end = 0
+	return err
 }
 
-// Write writes all rows of a batch as one block. Errors: file.ErrNoSpace and others of
-// the file.
+// Write writes all rows of a batch as one block. Errors: 1114 (see [DiskShare]), file.ErrNoSpace and others of the file.
 func (s *Spill) Write(b *types.Batch) (Extent, error) {
 	buf := append(s.buf[:0], make([]byte, blockHeader)...)
 	binary.LittleEndian.PutUint32(buf[4:], uint32(b.Len()))
@@ -79,7 +81,11 @@ func (s *Spill) Write(b *types.Batch) (Extent, error) {
 	}
 	binary.LittleEndian.PutUint32(buf, blockSum(s.end, buf[4:]))
 	s.buf = buf
+	if err := s.cfg.Disk.take(int64(len(buf))); err != nil {
+		return Extent{}, err
+	}
 	if _, err := s.f.WriteAt(buf, s.end); err != nil {
+		s.cfg.Disk.give(int64(len(buf)))
 		return Extent{}, fmt.Errorf("temptable: writing rows: %w", err)
 	}
 	x := Extent{s.end, uint32(len(buf))}

@@ -301,12 +301,17 @@ func adminError(addr string, err error) error {
 	return err
 }
 
-// call makes a call, and makes it again of the leader if only that one can answer it.
+// call makes a call of the node that was named: what it does, or tells, is of that one.
 func call[Q, R any](a *admin, fn func(triremev1.AdminClient) func(context.Context, Q, ...grpc.CallOption) (R, error), req Q) (R, error) {
+	ctx, cancel := context.WithTimeout(a.ctx, a.timeout)
+	defer cancel()
+	return fn(a.client)(ctx, req)
+}
+
+// callLeader makes a call that is about the group, and makes it again of the leader if only that one can answer it.
+func callLeader[Q, R any](a *admin, fn func(triremev1.AdminClient) func(context.Context, Q, ...grpc.CallOption) (R, error), req Q) (R, error) {
 	for again := false; ; again = true {
-		ctx, cancel := context.WithTimeout(a.ctx, a.timeout)
-		r, err := fn(a.client)(ctx, req)
-		cancel()
+		r, err := call(a, fn, req)
 		d := adminDetail(err)
 		if again || d.GetLeaderAddress() == "" {
 			return r, err

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/peer"
 
+	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/server/adminapi"
 	"github.com/triremedb/trireme/server/audit"
@@ -128,6 +130,29 @@ func (a about) member() adminapi.Member {
 		DiskFree: a.DiskFree, Draining: a.Draining, Connections: a.Connections, Uptime: a.Uptime}
 }
 
+// handOverDrained has another member lead, if this one does. Who drains at the same moment hands over already: that is waited for,
+// and that this node does not lead any more is what is wanted.
+func (n *Node) handOverDrained() error {
+	for until := time.Now().Add(drainPatience); n.group.Writable(); {
+		err := n.group.Transfer(0)
+		switch {
+		case err == nil || errors.Is(err, group.ErrNotLeader):
+			return nil
+		case !errors.Is(err, group.ErrBusy) || time.Now().After(until):
+			return err
+		}
+		select {
+		case <-n.stopping:
+			return err
+		case <-time.After(forwardRetry):
+		}
+	}
+	return nil
+}
+
+// drainPatience is how long a drain waits for somebody else's change of leader, or of members.
+const drainPatience = 5 * time.Second
+
 // drain makes the node ready to be stopped: it is not ready for clients, and whenever it leads
 // it hands over. What clients have begun goes on, as far as it does not need this node to lead.
 func (n *Node) drain(undo bool) (handedOver bool, connections int, err error) {
@@ -136,9 +161,7 @@ func (n *Node) drain(undo bool) (handedOver bool, connections int, err error) {
 		n.log.Info("the node is not drained any more")
 	} else {
 		n.log.Info("the node is being drained")
-		if n.group.Writable() {
-			err = n.group.Transfer(0)
-		}
+		err = n.handOverDrained()
 	}
 	return !n.group.Writable(), n.clients(), err
 }

@@ -26,7 +26,9 @@ func runPreflight(args []string) error {
 	f := flags("preflight [options] [-- --setting=value ...]", preflightText)
 	file := f.String("config", "", "the configuration `file` of the nodes that are to be started")
 	memory := f.String("container-memory", "", "limits on memory of their containers, parted by commas, as Kubernetes writes them (`2Gi,1Gi`); none: no limit")
-	g := groupCheck{ask: askStatus, now: time.Now, sleep: time.Sleep, say: func(text string) { fmt.Println(text) }}
+	token := tokenFlag(f)
+	ask := func(addr string) (node.Report, error) { return askStatus(addr, *token) }
+	g := groupCheck{ask: ask, now: time.Now, sleep: time.Sleep, say: func(text string) { fmt.Println(text) }}
 	addrs := f.String("http", "", "HTTP `addresses` of the group's members, parted by commas; empty: the group is not asked")
 	f.IntVar(&g.running, "running", 0, "how many voting members there are to be now, the first so many of --http; 0: whoever answers tells. Others, up to --members, come with the upgrade, and are not waited for while nobody has their names")
 	f.BoolVar(&g.makes, "makes-pods", false, "the group's StatefulSet is gone, and the upgrade makes it anew: members whose pods are gone as well, so that nobody has their names, are not waited for")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,11 +13,13 @@ import (
 
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/server/node"
+	"github.com/triremedb/trireme/server/users"
 )
 
 func runStatus(args []string) error {
 	f := flags("status [options]", "Asks a node how its group stands. It fails if no member takes writes or a member does not answer.")
 	addrs := f.String("http", "127.0.0.1:18080", "HTTP `addresses` of nodes, parted by commas; the first that answers is asked")
+	token := tokenFlag(f)
 	asJSON := f.Bool("json", false, "print what the node says as it is")
 	if err := parse(f, args); err != nil {
 		return err
@@ -27,7 +30,7 @@ func runStatus(args []string) error {
 	var r node.Report
 	var err error
 	for addr := range strings.SplitSeq(*addrs, ",") {
-		if r, err = askStatus(strings.TrimSpace(addr)); err == nil {
+		if r, err = askStatus(strings.TrimSpace(addr), *token); err == nil {
 			break
 		}
 	}
@@ -42,13 +45,33 @@ func runStatus(args []string) error {
 	return showStatus(&r)
 }
 
-func askStatus(addr string) (r node.Report, err error) {
+// tokenFlag is --http-token-file of programs that ask for /status.
+func tokenFlag(f *flag.FlagSet) *string {
+	return f.String("http-token-file", os.Getenv("TRIREME_HTTP_TOKEN_FILE"), "the `file` of the nodes' http_token_file, if they have one (also TRIREME_HTTP_TOKEN_FILE)")
+}
+
+// askStatus asks a node for its report; tokenFile is empty where it wants no token.
+func askStatus(addr, tokenFile string) (r node.Report, err error) {
+	req, err := http.NewRequest(http.MethodGet, "http://"+addr+"/status", nil)
+	if err != nil {
+		return r, err
+	}
+	if tokenFile != "" {
+		token, err := users.ReadPassword(tokenFile)
+		if err != nil {
+			return r, fmt.Errorf("--http-token-file: %w", err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	c := http.Client{Timeout: 5 * time.Second}
-	resp, err := c.Get("http://" + addr + "/status")
+	resp, err := c.Do(req)
 	if err != nil {
 		return r, err
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusUnauthorized {
+		return r, fmt.Errorf("%s wants a token: give --http-token-file, the file of its http_token_file", addr)
+	}
 	if resp.StatusCode != http.StatusOK {
 		return r, fmt.Errorf("%s: %s", addr, resp.Status)
 	}

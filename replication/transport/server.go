@@ -52,7 +52,15 @@ func (s *peerServer) hear(conn *serverConn, wire *pb.PeerHello) (Hello, *Rejecti
 	if !ok {
 		return h, rejectf(ReasonIdentity, "the connection has no certificate")
 	}
-	return h, s.p.certs.checkIdentity(t.ConnectionState().PeerCertificates[0], h.Identity, "node "+h.Addr)
+	cert, who := t.ConnectionState().PeerCertificates[0], "node "+h.Addr
+	if r := s.p.certs.checkIdentity(cert, h.Identity, who); r != nil {
+		return h, r
+	}
+	addr := h.Addr
+	if q := s.p.peer(h.Member); q != nil && h.Member != 0 {
+		addr, who = q.Addr, fmt.Sprintf("%s, which says that it is member %d,", who, h.Member)
+	}
+	return h, s.p.certs.checkHost(cert, addr, who)
 }
 
 // refuse logs a refused hello and returns how it ends the call.

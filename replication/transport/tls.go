@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"strconv"
@@ -29,6 +30,10 @@ type TLS struct {
 	// "trireme://<group id>/<member id>", or "trireme://<group id>" for any member.
 	// A certificate that has such a name is held to it in any case.
 	RequireIdentity bool
+	// RequireHost demands that a certificate is for the host of the member that its node says it is: of the address that
+	// the group has of it, or, of one that nobody knows, the address that it gives. A node that is dialed is held to the
+	// host that was dialed in any case.
+	RequireHost bool
 	// ReloadEvery is how often the files are looked at; 0: 10 s.
 	ReloadEvery time.Duration
 }
@@ -172,6 +177,21 @@ func (c *certificates) checkIdentity(cert *x509.Certificate, id Identity, who st
 		return rejectf(ReasonIdentity, "the certificate of %s is for %s, not for member %d of group %s", who, cert.URIs[0], id.Member, id.Group)
 	case c.RequireIdentity:
 		return rejectf(ReasonIdentity, "the certificate of %s names no group and member (a URI like trireme://%s/%d)", who, id.Group, id.Member)
+	}
+	return nil
+}
+
+// checkHost holds the certificate of a node that calls to the host of an address.
+func (c *certificates) checkHost(cert *x509.Certificate, addr, who string) *Rejection {
+	if !c.RequireHost {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err == nil {
+		err = cert.VerifyHostname(host)
+	}
+	if err != nil {
+		return rejectf(ReasonIdentity, "the certificate of %s is not for the host of %s: %v", who, addr, err)
 	}
 	return nil
 }

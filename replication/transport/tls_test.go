@@ -122,6 +122,34 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
+// TestHostIdentity: who has a certificate of the authority is the member only of the host that the certificate is for.
+func TestHostIdentity(t *testing.T) {
+	ca := newAuthority(t)
+	strict := func(change func(*x509.Certificate)) func(*Options) {
+		conf := ca.issue(t.TempDir(), change)
+		conf.RequireHost = true
+		return withTLS(conf)
+	}
+	elsewhere := func(c *x509.Certificate) { c.DNSNames, c.IPAddresses = []string{"elsewhere"}, nil }
+	a := startNode(t, 1, strict(nil))
+	b := startNode(t, 2, strict(nil))
+	acquaint(t, a, b)
+	// A third one says that it is member 2, and then that it is a new one. Its certificate is for another host.
+	for _, test := range []struct {
+		member uint64
+		want   string
+	}{{2, "which says that it is member 2, is not for the host of " + b.net.Addr()}, {9, "is not for the host of 127.0.0.1:"}} {
+		thief := startNode(t, test.member, strict(elsewhere))
+		thief.net.SetPeers([]Peer{{1, a.net.Addr()}})
+		var rejected *Rejection
+		thief.waitFor("rejection", func() bool { rejected = thief.rejected[1]; return rejected != nil })
+		if rejected.Reason != ReasonIdentity || !strings.Contains(rejected.Text, test.want) {
+			t.Errorf("%v, want %q", rejected, test.want)
+		}
+		thief.net.Close()
+	}
+}
+
 // Each pairing that must not work says why, on the side that can know.
 func TestTLSRefusals(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)

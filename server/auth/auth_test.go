@@ -131,6 +131,28 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
+// TestThrottleFlood: names that are made up do not make those forgotten that somebody guesses at.
+func TestThrottleFlood(t *testing.T) {
+	now := time.Unix(1, 0)
+	a, err := New(Options{Source: source{}, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		a.Failed("root", "1.1.1.1")
+	}
+	before := a.Delay("root", "1.1.1.1")
+	for i := range 5 * maxFailures {
+		a.Failed(fmt.Sprint("made up ", i), "1.1.1.1")
+		if len(a.failures) > maxFailures {
+			t.Fatalf("%d are remembered", len(a.failures))
+		}
+	}
+	if got := a.Delay("root", "1.1.1.1"); got != before || got == 0 {
+		t.Errorf("%v, %v before the flood", got, before)
+	}
+}
+
 func TestRSA(t *testing.T) {
 	a, err := New(Options{Source: source{}})
 	if err != nil {

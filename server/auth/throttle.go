@@ -51,18 +51,23 @@ func (a *Authenticator) Failed(user, address string) {
 	f.last = now
 }
 
-// forgetOldFailures makes room: what is old goes, and if that is little, a quarter of all,
-// so that a flood of names pays for it seldom.
+// forgetOldFailures makes room: what is old goes, and if that is little, a quarter of all, so that a flood of names pays
+// for it seldom. Those that have failed least often go first: who guesses at one account is not forgotten for names that
+// he, or somebody else, makes up.
 func (a *Authenticator) forgetOldFailures(now time.Time) {
 	for key, f := range a.failures {
 		if now.Sub(f.last) > forgetFailures {
 			delete(a.failures, key)
 		}
 	}
-	for key := range a.failures {
-		if len(a.failures) <= maxFailures*3/4 {
-			return
+	for least := 1; len(a.failures) > maxFailures*3/4; least *= 2 {
+		for key, f := range a.failures {
+			if f.count <= least {
+				delete(a.failures, key)
+			}
+			if len(a.failures) <= maxFailures*3/4 {
+				return
+			}
 		}
-		delete(a.failures, key)
 	}
 }

@@ -387,6 +387,13 @@ func (c *Config) consistent() (errs []error) {
 	}
 	pair("peer_tls_cert", "peer_tls_key")
 	pair("peer_tls_cert", "peer_tls_ca")
+	pair("etcd_tls_cert", "etcd_tls_key")
+	switch how := c.String("peer_tls_identity"); {
+	case how != "authority" && c.String("peer_tls_cert") == "":
+		errs = append(errs, fmt.Errorf("peer_tls_identity=%s needs peer_tls_cert, peer_tls_key and peer_tls_ca", how))
+	case how == "host" && c.String("peer_tls_server_name") != "":
+		errs = append(errs, errors.New("peer_tls_identity=host and peer_tls_server_name: certificates that all have one name do not tell the members apart"))
+	}
 	if c.String("initial_root_password") != "" && c.String("initial_root_password_file") != "" {
 		errs = append(errs, errors.New("initial_root_password and initial_root_password_file: set one of them"))
 	}
@@ -399,6 +406,8 @@ func (c *Config) consistent() (errs []error) {
 	switch d := c.String("discovery"); {
 	case d == "etcd" && len(c.List("etcd_endpoints")) == 0:
 		errs = append(errs, errors.New("discovery=etcd needs etcd_endpoints"))
+	case d == "etcd" && (c.String("etcd_tls_ca") != "" || c.String("etcd_tls_cert") != "") && slices.ContainsFunc(c.List("etcd_endpoints"), plainEndpoint):
+		errs = append(errs, errors.New("etcd_tls_ca and etcd_tls_cert are for endpoints that begin with https://: etcd_endpoints has one without TLS"))
 	case d == "dns" && (c.String("discovery_dns_pattern") == "") == (c.String("discovery_dns_srv") == ""):
 		errs = append(errs, errors.New("discovery=dns needs discovery_dns_pattern or discovery_dns_srv, one of them"))
 	case d == "dns" && c.Int("discovery_expect") == 0 && c.String("discovery_dns_pattern") != "":
@@ -406,6 +415,9 @@ func (c *Config) consistent() (errs []error) {
 	}
 	return errs
 }
+
+// plainEndpoint reports whether an address of etcd is one that TLS is not used with.
+func plainEndpoint(e string) bool { return !strings.HasPrefix(e, "https://") }
 
 // String returns a setting's text. The getters panic when there is no such setting.
 func (c *Config) String(name string) string {

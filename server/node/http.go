@@ -69,15 +69,15 @@ func (n *Node) serveHTTP() {
 		}
 		_, _ = w.Write([]byte("ok\n"))
 	})
-	reports := newSeats(httpReports)
-	mux.Handle("GET /status", reports.taking(httpAnswer, func(w http.ResponseWriter, _ *http.Request) {
+	reports, known := newSeats(httpReports), bearer(n.cfg.String("http_token_file"))
+	mux.Handle("GET /status", known(reports.taking(httpAnswer, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(n.report())
-	}))
-	mux.Handle("GET /metrics", reports.taking(httpAnswer, n.serveMetrics))
+	})))
+	mux.Handle("GET /metrics", known(reports.taking(httpAnswer, n.serveMetrics)))
 	if n.cfg.Bool("http_pprof") {
 		profiles := newSeats(httpProfiles)
-		profile := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, profiles.taking(httpProfile, h)) }
+		profile := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, known(profiles.taking(httpProfile, h))) }
 		profile("GET /debug/pprof/", pprof.Index)
 		profile("GET /debug/pprof/cmdline", pprof.Cmdline)
 		profile("GET /debug/pprof/profile", pprof.Profile)

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -74,7 +76,11 @@ func discover(cfg *config.Config, log *slog.Logger) (discovery.Discovery, error)
 			Pattern: cfg.String("discovery_dns_pattern"), SRV: cfg.String("discovery_dns_srv"),
 			Service: cfg.String("discovery_dns_service"), Members: cfg.String("discovery_dns_members")})
 	case "etcd":
-		return discovery.NewEtcd(discovery.EtcdOptions{Name: name, Addr: addr, Expect: expect,
+		secure, err := etcdTLS(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return discovery.NewEtcd(discovery.EtcdOptions{Name: name, Addr: addr, Expect: expect, TLS: secure,
 			Endpoints: cfg.List("etcd_endpoints"), Username: cfg.String("etcd_username"),
 			Password: cfg.String("etcd_password"), Prefix: cfg.String("etcd_prefix"), Log: log})
 	}
@@ -83,6 +89,33 @@ func discover(cfg *config.Config, log *slog.Logger) (discovery.Discovery, error)
 		nodes = []string{addr}
 	}
 	return discovery.NewStatic(name, nodes)
+}
+
+// etcdTLS is how etcd's endpoints are spoken with over TLS. The node's own certificate is read at each connection: it ends
+// sooner than the node.
+func etcdTLS(cfg *config.Config) (*tls.Config, error) {
+	ca, cert, key := cfg.String("etcd_tls_ca"), cfg.String("etcd_tls_cert"), cfg.String("etcd_tls_key")
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if cert != "" {
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(cert, key)
+			return &pair, err
+		}
+		if _, err := c.GetClientCertificate(nil); err != nil {
+			return nil, fmt.Errorf("etcd_tls_cert %s with etcd_tls_key %s: %w", cert, key, err)
+		}
+	}
+	if ca == "" {
+		return c, nil
+	}
+	b, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, fmt.Errorf("etcd_tls_ca: %w", err)
+	}
+	if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(b) {
+		return nil, fmt.Errorf("etcd_tls_ca: %s has no certificate as PEM", ca)
+	}
+	return c, nil
 }
 
 // tlsOptions are those of TLS with clients.
@@ -102,7 +135,8 @@ func transportOptions(cfg *config.Config, log *slog.Logger) (transport.Options, 
 	switch {
 	case cfg.String("peer_tls_cert") != "":
 		o.TLS = &transport.TLS{CertFile: cfg.String("peer_tls_cert"), KeyFile: cfg.String("peer_tls_key"),
-			CAFile: cfg.String("peer_tls_ca"), ServerName: cfg.String("peer_tls_server_name")}
+			CAFile: cfg.String("peer_tls_ca"), ServerName: cfg.String("peer_tls_server_name"),
+			RequireIdentity: cfg.String("peer_tls_identity") == "uri", RequireHost: cfg.String("peer_tls_identity") == "host"}
 	case cfg.Bool("peer_allow_plaintext"):
 		o.AllowPlaintext = true
 	case alone(cfg):

@@ -82,6 +82,8 @@ type Options struct {
 	RequireTLS     func() bool
 	AllowPlaintext bool
 	ConnectTimeout time.Duration // connect_timeout: 10 s
+	// NoReflection keeps from strangers which calls there are.
+	NoReflection bool
 	// Traced says that somebody takes traces, so that callers' traceparents are looked at.
 	Traced bool
 }
@@ -154,7 +156,9 @@ func New(opt Options) *Door {
 	d.grpc.RegisterService(&service, d)
 	d.health = health.NewServer()
 	healthpb.RegisterHealthServer(d.grpc, d.health)
-	reflection.Register(d.grpc)
+	if !opt.NoReflection {
+		reflection.Register(d.grpc)
+	}
 	d.tasks.Add(1)
 	go d.sweep()
 	return d

@@ -288,6 +288,13 @@ cluster_name = {{ .Values.clusterName | default (include "trireme.fullname" .) }
 discovery = etcd
 etcd_endpoints = {{ required "discovery.type is etcd: discovery.etcd.endpoints has to list its addresses" (join "," .Values.discovery.etcd.endpoints) }}
 etcd_prefix = {{ .Values.discovery.etcd.prefix }}
+{{- if include "trireme.etcdTLS" . }}
+etcd_tls_ca = /etc/trireme-etcd-tls/ca.crt
+{{- if .Values.discovery.etcd.tls.clientCertificate }}
+etcd_tls_cert = /etc/trireme-etcd-tls/tls.crt
+etcd_tls_key = /etc/trireme-etcd-tls/tls.key
+{{- end }}
+{{- end }}
 {{- if not .Values.discovery.etcd.anyDomain }}
 etcd_domain = {{ include "trireme.domain" . }}
 {{- end }}
@@ -308,6 +315,12 @@ peer_allow_plaintext = ON
 peer_tls_cert = /etc/trireme-peer-tls/tls.crt
 peer_tls_key = /etc/trireme-peer-tls/tls.key
 peer_tls_ca = /etc/trireme-peer-tls/ca.crt
+{{- if eq (.Values.peerTLS.identity | default "authority") "host" }}
+peer_tls_identity = host
+{{- end }}
+{{- end }}
+{{- if include "trireme.httpToken" . }}
+http_token_file = /etc/trireme-http-token/token
 {{- end }}
 {{- if ne .Values.clientTLS.source "self" }}
 ssl_cert = /etc/trireme-client-tls/tls.crt
@@ -404,6 +417,18 @@ app.kubernetes.io/name: {{ include "trireme.name" . }}-prepare
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
+{{/* The Secret by which etcd is spoken with over TLS, if there is one. */}}
+{{- define "trireme.etcdTLS" -}}
+{{- if eq .Values.discovery.type "etcd" -}}
+{{- with .Values.discovery.etcd.tls -}}{{ .existingSecret }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the token of /metrics and /status, if there is one. */}}
+{{- define "trireme.httpToken" -}}
+{{- with .Values.monitoring.token -}}{{ .existingSecret }}{{- end -}}
+{{- end -}}
+
 {{/*
 The Secrets and ConfigMaps with certificates that can be looked at before an upgrade, as {name, path, volume}: those of the
 user's own, of which one that is missing is an empty directory, and those that the release has made already.
@@ -417,6 +442,12 @@ user's own, of which one that is missing is an empty directory, and those that t
 {{- end -}}
 {{- if ne .Values.clientTLS.source "self" -}}
 {{- $secrets = append $secrets (dict "name" "client-tls" "of" (include "trireme.clientSecret" .) "given" (eq .Values.clientTLS.source "secret")) -}}
+{{- end -}}
+{{- if include "trireme.etcdTLS" . -}}
+{{- $secrets = append $secrets (dict "name" "etcd-tls" "of" (include "trireme.etcdTLS" .) "given" true) -}}
+{{- end -}}
+{{- with include "trireme.httpToken" . -}}
+{{- $all = append $all (dict "name" "http-token" "secret" (dict "secretName" . "defaultMode" 0440 "optional" true "items" (list (dict "key" $.Values.monitoring.token.key "path" "token")))) -}}
 {{- end -}}
 {{- range $secrets -}}
 {{- if or .given (lookup "v1" "Secret" $.Release.Namespace .of) -}}

@@ -89,6 +89,10 @@ spec:
             - name: TRIREME_ETCD_PASSWORD
               valueFrom: {secretKeyRef: {name: {{ $.Values.discovery.etcd.existingSecret | quote }}, key: password}}
             {{- end }}
+            {{- if include "trireme.httpToken" $ }}
+            # For trireme status in the pod.
+            - {name: TRIREME_HTTP_TOKEN_FILE, value: /etc/trireme-http-token/token}
+            {{- end }}
             {{- with $.Values.tracing }}
             {{- if .endpoint }}
             - name: POD_NODE_NAME
@@ -140,6 +144,12 @@ spec:
             {{- if ne $.Values.peerTLS.source "none" }}
             - {name: peer-tls, mountPath: /etc/trireme-peer-tls, readOnly: true}
             {{- end }}
+            {{- if include "trireme.etcdTLS" $ }}
+            - {name: etcd-tls, mountPath: /etc/trireme-etcd-tls, readOnly: true}
+            {{- end }}
+            {{- if include "trireme.httpToken" $ }}
+            - {name: http-token, mountPath: /etc/trireme-http-token, readOnly: true}
+            {{- end }}
             {{- if ne $.Values.clientTLS.source "self" }}
             - {name: client-tls, mountPath: /etc/trireme-client-tls, readOnly: true}
             {{- end }}
@@ -167,6 +177,14 @@ spec:
         {{- if ne $.Values.peerTLS.source "none" }}
         - name: peer-tls
           secret: {secretName: {{ include "trireme.peerSecret" $ | quote }}, defaultMode: 0440}
+        {{- end }}
+        {{- with include "trireme.etcdTLS" $ }}
+        - name: etcd-tls
+          secret: {secretName: {{ . | quote }}, defaultMode: 0440}
+        {{- end }}
+        {{- with include "trireme.httpToken" $ }}
+        - name: http-token
+          secret: {secretName: {{ . | quote }}, defaultMode: 0440, items: [{key: {{ $.Values.monitoring.token.key | quote }}, path: token}]}
         {{- end }}
         {{- if ne $.Values.clientTLS.source "self" }}
         - name: client-tls

@@ -15,6 +15,7 @@ import (
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/buffer"
+	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	_ "github.com/triremedb/trireme/engine/types/collation" // comparisons of text
 	_ "github.com/triremedb/trireme/engine/types/json"      // and of documents
@@ -346,6 +347,10 @@ func (n *node) restart() {
 	err := n.start(nil)
 	if errors.Is(err, syscall.EIO) && n.failing != nil {
 		n.failing.Stop() // the call that was to fail was one of the start's
+		err = n.start(nil)
+	}
+	if errors.Is(err, file.ErrNoSpace) {
+		n.fs.SetCapacity(0) // recovery needs what the disk does not have: it says so, and somebody makes room
 		err = n.start(nil)
 	}
 	if err != nil && n == n.w.rotten { // it says what is wrong, and gets its data from the others

@@ -159,10 +159,11 @@ func (s *Sim) takeWorker() *worker {
 	return w
 }
 
-// runTask runs a task to its end. A panic in it ends the simulation.
+// runTask runs a task to its end. A panic in it ends the simulation. Once that ends it says nothing: what deferred calls find
+// then was left in the middle of something.
 func (s *Sim) runTask(t *task) {
 	defer func() {
-		if r := recover(); r != nil && s.failure == nil {
+		if r := recover(); r != nil && s.failure == nil && !s.stopping {
 			buf := make([]byte, 64<<10)
 			buf = buf[:runtime.Stack(buf, false)]
 			s.failure = fmt.Sprintf("task %q: %v\n%s", t.name, r, buf)

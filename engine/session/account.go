@@ -144,8 +144,15 @@ func (m *Manager) loadAccounts(eng *storage.Engine) (*knownAccounts, error) {
 		h.Release()
 		return nil, err
 	}
+	m.arrange(k.set)
 	k.handle = h
 	return k, nil
+}
+
+// arrange tells a set what this node's variables say of it.
+func (m *Manager) arrange(set *priv.Set) {
+	set.Mandatory, _ = priv.ParseRoles(m.global(varMandatory).s) // checked when it was set
+	set.Literal = m.global(varPartial).n != 0
 }
 
 // readAccounts reads the system tables as the transaction sees them.
@@ -235,12 +242,9 @@ func (s *Session) privileges() *priv.Active {
 	if !a.chosen {
 		a.roles = nil
 		if of := k.set.Account(id); of != nil {
-			a.roles = slices.Clone(of.DefaultRoles)
-			if v := variables["activate_all_roles_on_login"]; v != nil && s.m.global(v).n != 0 {
-				a.roles = a.roles[:0]
-				for r := range of.Roles {
-					a.roles = append(a.roles, r)
-				}
+			a.roles = k.set.LoginRoles(of)
+			if s.m.global(variables["activate_all_roles_on_login"]).n != 0 {
+				a.roles = k.set.RolesOf(of)
 			}
 		}
 	}
@@ -291,7 +295,7 @@ func (m *Manager) AccountHas(id priv.ID, dynamic string) bool {
 		return false
 	}
 	of := k.set.Account(id)
-	return of != nil && k.set.Active(id, "", of.DefaultRoles).Dynamic(dynamic)
+	return of != nil && k.set.Active(id, "", k.set.LoginRoles(of)).Dynamic(dynamic)
 }
 
 // admit is asked when a session begins, or becomes another account's. Errors: 1045, 1203, 1226, and why the
@@ -537,6 +541,11 @@ func (s *Session) mayAssign(c *compiled) error {
 func (s *Session) maySetVariable(v *variable, scope ast.Scope) error {
 	if scope == ast.ScopeNone || scope == ast.ScopeSession {
 		return nil
+	}
+	if v == varMandatory {
+		if a := s.privileges(); a.Needs(priv.Super, "SYSTEM_VARIABLES_ADMIN") != nil || a.Needs(0, "ROLE_ADMIN") != nil {
+			return newError(1227, "42000", "Access denied; you need (at least one of) the SYSTEM_VARIABLES_ADMIN or SUPER privileges, as well as the ROLE_ADMIN privilege(s) for this operation")
+		}
 	}
 	if v.privilege != "" {
 		if err := s.privileges().Needs(0, v.privilege); err != nil {

@@ -59,12 +59,58 @@ func (s *Session) grantRole(set *priv.Set, role, id priv.ID, st *ast.GrantRole) 
 	case !st.Revoke:
 		return set.GrantRole(role, id, st.WithAdminOption)
 	}
+	if slices.Contains(set.Mandatory, role) {
+		return errMandatory(role)
+	}
 	if _, ok := a.Roles[role]; !ok && !st.IfExists {
 		return newError(3530, "HY000", "%s is not granted to %s", role, id)
 	}
 	delete(a.Roles, role)
 	a.DefaultRoles = slices.DeleteFunc(a.DefaultRoles, func(r priv.ID) bool { return r == role })
 	return nil
+}
+
+// errMandatory is error 3628.
+func errMandatory(role priv.ID) error {
+	return newError(3628, "HY000", "The role %s is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.", role)
+}
+
+// checkMandatory checks a value of mandatory_roles. Errors: 1231, 3880.
+func checkMandatory(s *Session, x *varValue) error {
+	roles, ok := priv.ParseRoles(x.s)
+	if !ok && strings.TrimSpace(x.s) != "" {
+		return varMandatory.wrongValue(x.s)
+	}
+	if s == nil {
+		return nil // the configuration's
+	}
+	k, err := s.m.accounts()
+	if err != nil || k.set == nil {
+		return err
+	}
+	for _, role := range roles {
+		if k.set.SystemDefiner(role) {
+			return newError(3880, "HY000", "Cannot set mandatory_roles: AuthId %s has 'SYSTEM_USER' privilege.", role)
+		}
+	}
+	return nil
+}
+
+// checkPartial checks a value of partial_revokes. Error: 3896, there are some.
+func checkPartial(s *Session, x *varValue) error {
+	if x.n != 0 || s == nil {
+		return nil
+	}
+	k, err := s.m.accounts()
+	if err == nil && k.set != nil && k.set.Restricted() {
+		err = newError(3896, "HY000", "At least one partial revoke exists on a database. The system variable '@@partial_revokes' must be set to ON.")
+	}
+	return err
+}
+
+// forgetsAccounts has what the node knows of accounts worked out anew when a variable changes.
+func forgetsAccounts(v *variable) {
+	v.appliedGlobal = func(m *Manager, _ varValue) { m.forgetAccounts() }
 }
 
 // setRole is SET ROLE.
@@ -78,7 +124,7 @@ func (s *Session) setRole(st *ast.SetRole) error {
 	if a == nil {
 		return newError(3523, "HY000", "Unknown authorization ID %s", id)
 	}
-	roles, err := s.chooseRoles(a, st.Set, st.Roles)
+	roles, err := s.chooseRoles(k.set, a, st.Set, st.Roles)
 	if err != nil {
 		return err
 	}
@@ -88,7 +134,7 @@ func (s *Session) setRole(st *ast.SetRole) error {
 }
 
 // chooseRoles are the roles of an account that a statement means. Error: 3530.
-func (s *Session) chooseRoles(a *priv.Account, which ast.RoleSet, listed []ast.User) ([]priv.ID, error) {
+func (s *Session) chooseRoles(set *priv.Set, a *priv.Account, which ast.RoleSet, listed []ast.User) ([]priv.ID, error) {
 	var roles, named []priv.ID
 	for _, r := range listed {
 		role, err := s.userID(r)
@@ -103,16 +149,15 @@ func (s *Session) chooseRoles(a *priv.Account, which ast.RoleSet, listed []ast.U
 	case ast.RolesDefault:
 		return slices.Clone(a.DefaultRoles), nil
 	case ast.RolesAll, ast.RolesAllExcept:
-		for r := range a.Roles {
+		for _, r := range set.RolesOf(a) {
 			if which == ast.RolesAll || !slices.Contains(named, r) {
 				roles = append(roles, r)
 			}
 		}
-		slices.SortFunc(roles, func(x, y priv.ID) int { return strings.Compare(x.String(), y.String()) })
 		return roles, nil
 	}
 	for _, r := range named {
-		if _, ok := a.Roles[r]; !ok {
+		if !set.HasRole(a, r) {
 			return nil, newError(3530, "HY000", "%s is not granted to %s", r, a.ID)
 		}
 	}
@@ -137,7 +182,7 @@ func (s *Session) setDefaultRoles(ctx context.Context, st *ast.SetDefaultRole) e
 			if a == nil {
 				return newError(3523, "HY000", "Unknown authorization ID %s", id)
 			}
-			if a.DefaultRoles, err = s.chooseRoles(a, st.Set, st.Roles); err != nil {
+			if a.DefaultRoles, err = s.chooseRoles(set, a, st.Set, st.Roles); err != nil {
 				return err
 			}
 		}

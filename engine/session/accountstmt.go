@@ -82,6 +82,7 @@ func (s *Session) changeAccounts(ctx context.Context, on []priv.ID, change func(
 		if err != nil {
 			return err
 		}
+		s.m.arrange(before)
 		if by != everything {
 			by = before.Active(s.accountID(), s.info.Host, s.acl.roles)
 		}
@@ -180,9 +181,16 @@ func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 	if err != nil {
 		return err
 	}
+	made, err := s.userIDs(usersOf(st.Users))
+	if err != nil {
+		return err
+	}
 	var passwords []drawnPassword
-	err = s.changeAccounts(ctx, defaults, func(set *priv.Set, _ *priv.Active) error {
+	err = s.changeAccounts(ctx, defaults, func(set *priv.Set, by *priv.Active) error {
 		passwords = nil
+		if err := s.orphans(operation, made, nil, by); err != nil {
+			return err
+		}
 		var failed []string
 		for i := range st.Users {
 			id, err := s.userID(st.Users[i].User)
@@ -384,6 +392,12 @@ func (s *Session) dropUsers(ctx context.Context, st *ast.DropUser) error {
 					return err
 				}
 			}
+			if slices.Contains(set.Mandatory, id) && set.Account(id) != nil {
+				return errMandatory(id)
+			}
+		}
+		if err := s.orphans(operation, ids, set, by); err != nil {
+			return err
 		}
 		var failed []string
 		for _, id := range ids {
@@ -416,7 +430,13 @@ func (s *Session) renameUsers(ctx context.Context, st *ast.RenameUser) error {
 	if err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, ids, func(set *priv.Set, _ *priv.Active) error {
+	return s.changeAccounts(ctx, ids, func(set *priv.Set, by *priv.Active) error {
+		if err := s.orphans("RENAME USER", ids[:len(old)], set, by); err != nil {
+			return err
+		}
+		if err := s.orphans("RENAME USER", ids[len(old):], nil, by); err != nil {
+			return err
+		}
 		var failed []string
 		for i, from := range ids[:len(old)] {
 			to := ids[len(old)+i]
@@ -465,7 +485,7 @@ func (s *Session) grant(ctx context.Context, st *ast.Grant) error {
 	if err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, ids, func(set *priv.Set, _ *priv.Active) error {
+	return s.changeAccounts(ctx, ids, func(set *priv.Set, by *priv.Active) error {
 		if !st.Revoke {
 			if err := s.checkGranted(r); err != nil {
 				return err
@@ -484,10 +504,10 @@ func (s *Session) grant(ctx context.Context, st *ast.Grant) error {
 			case st.Users[i].Auth != nil:
 				return newError(1064, "42000", "You have an error in your SQL syntax: GRANT does not set passwords; use ALTER USER")
 			case !st.Revoke:
-				a.Grant(r)
+				a.Grant(r, by)
 				continue
 			}
-			if err := a.Revoke(r); err != nil {
+			if err := a.Revoke(r, by, set.Literal); err != nil {
 				if !st.IfExists {
 					return err
 				}
@@ -547,12 +567,14 @@ func (s *Session) revokeAll(ctx context.Context, st *ast.RevokeAll) error {
 	if err != nil {
 		return err
 	}
-	return s.changeAccounts(ctx, ids, func(set *priv.Set, _ *priv.Active) error {
+	return s.changeAccounts(ctx, ids, func(set *priv.Set, by *priv.Active) error {
 		for _, id := range ids {
 			a := set.Account(id)
 			switch {
 			case a != nil:
-				a.RevokeAll()
+				if err := a.RevokeAll(by); err != nil {
+					return err
+				}
 			case st.IfExists || st.IgnoreUnknown:
 				s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
 			default:

@@ -93,16 +93,22 @@ func rowsApplicableRoles(q *virtualRows) error {
 	}
 	id := q.s.accountID()
 	if a := k.set.Account(id); a != nil {
-		for r, admin := range a.Roles {
-			q.row(id.Name, id.Host, id.Name, id.Host, r.Name, r.Host, yesNo(admin), yesNo(slices.Contains(a.DefaultRoles, r)), "NO")
+		for _, r := range k.set.RolesOf(a) {
+			_, granted := a.Roles[r]
+			q.row(id.Name, id.Host, id.Name, id.Host, r.Name, r.Host, yesNo(a.Roles[r]), yesNo(slices.Contains(a.DefaultRoles, r)), yesNo(!granted))
 		}
 	}
 	return nil
 }
 
 func rowsEnabledRoles(q *virtualRows) error {
+	k, err := q.s.m.accounts()
+	if err != nil || k.set == nil {
+		return err
+	}
 	for _, r := range q.s.privileges().Roles {
-		q.row(r.Name, r.Host, "NO", "NO")
+		of := k.set.Account(q.s.accountID())
+		q.row(r.Name, r.Host, yesNo(of != nil && slices.Contains(of.DefaultRoles, r)), yesNo(slices.Contains(k.set.Mandatory, r)))
 	}
 	return nil
 }

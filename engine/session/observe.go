@@ -117,7 +117,7 @@ func (m *Manager) Needs(id priv.ID, any priv.Mask, dynamic ...string) error {
 	active := priv.NewSet().Active(id, "", nil)
 	if k.set != nil {
 		if of := k.set.Account(id); of != nil {
-			active = k.set.Active(id, "", of.DefaultRoles)
+			active = k.set.Active(id, "", k.set.LoginRoles(of))
 		}
 	}
 	return active.Needs(any, dynamic...)

@@ -148,7 +148,7 @@ func TestEscapedSchemaNames(t *testing.T) {
 // TestRefusedForms: what is not there is refused, not passed over.
 func TestRefusedForms(t *testing.T) {
 	r, root, _ := rightsRig(t, "CREATE USER a, b")
-	for _, text := range []string{"GRANT PROXY ON a TO b", "REVOKE PROXY ON a FROM b", "GRANT SELECT ON *.* TO a AS b WITH ROLE ALL", "SET GLOBAL partial_revokes = ON", "SET GLOBAL mandatory_roles = 'r'",
+	for _, text := range []string{"GRANT PROXY ON a TO b", "REVOKE PROXY ON a FROM b", "GRANT SELECT ON *.* TO a AS b WITH ROLE ALL", "SET GLOBAL mandatory_roles = '@@,'",
 		"GRANT SET_USER_ID ON *.* TO a"} {
 		if got := r.Text(root, text); !strings.HasPrefix(got, "error 1") {
 			t.Errorf("%s: %s", text, got)

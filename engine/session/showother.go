@@ -142,7 +142,8 @@ func (s *Session) showGrants(st *ast.Show) error {
 		using = s.privileges().Roles
 	}
 	var rows [][]any
-	for _, line := range set.Grants(a.ID, using) {
+	own := st.User == nil || a.ID == s.accountID()
+	for _, line := range set.Grants(a.ID, using, own) {
 		rows = append(rows, []any{line})
 	}
 	return s.give([]column{{"Grants for " + a.Name + "@" + a.Host, longText}}, rows...)
@@ -156,6 +157,14 @@ func (s *Session) showCreateUser(st *ast.Show) error {
 	text := "CREATE USER " + a.ID.String() + " IDENTIFIED WITH '" + a.Plugin + "'"
 	if a.Hash != "" {
 		text += " AS " + catalog.EscapeString(a.Hash)
+	}
+	for i, role := range a.DefaultRoles {
+		if i == 0 {
+			text += " DEFAULT ROLE "
+		} else {
+			text += ","
+		}
+		text += role.String()
 	}
 	switch a.TLS {
 	case "":

@@ -156,7 +156,7 @@ func serverVariables() []*variable {
 		boolVar("low_priority_updates", both|inert, false),
 		boolVar("lower_case_file_system", inGlobal|readOnly, false),
 		uintVar("lower_case_table_names", inGlobal|readOnly, 0, 0, 2),
-		setVar("mandatory_roles", inGlobal|fixedTo, 0),
+		stringVar("mandatory_roles", inGlobal, "").onCheck(checkMandatory).with(forgetsAccounts),
 		uintVar("max_allowed_packet", inGlobal|inSession|sessionRO, 64<<20, 1024, 1<<30).with(func(v *variable) { v.block = 1024 }).
 			onApply(func(s *Session, x varValue) { s.x.MaxAllowedPacket = x.n }),
 		uintVar("max_connect_errors", inGlobal|inert, 100, 1, maxUint),
@@ -191,7 +191,7 @@ func serverVariables() []*variable {
 		stringVar("optimizer_trace", both|inert, "enabled=off,one_line=off").with(func(v *variable) { v.flags = true }),
 		intVar("optimizer_trace_limit", both|inert, 1, 0, math.MaxInt32),
 		uintVar("optimizer_trace_max_mem_size", both|inert, 1048576, 0, math.MaxUint32),
-		boolVar("partial_revokes", inGlobal|fixedTo, false),
+		boolVar("partial_revokes", inGlobal, false).onCheck(checkPartial).with(forgetsAccounts),
 		boolVar("performance_schema", inGlobal|readOnly, false),
 		uintVar("performance_schema_digests_size", inGlobal|readOnly|atStart, 2000, 0, 200_000),
 		uintVar("performance_schema_max_digest_length", inGlobal|readOnly, digestText, digestText, digestText),

@@ -22,6 +22,10 @@ type Active struct {
 	tables   map[Object]Mask
 	columns  map[Object]map[string]Mask
 	admin    map[ID]bool // roles held WITH ADMIN OPTION
+
+	restricted    map[string]Mask // what of global is not held in a schema
+	restrictedAny Mask            // or in any
+	literal       bool            // names of schemas are no patterns
 }
 
 type schemaMask struct {
@@ -39,17 +43,20 @@ func (s *Set) Active(id ID, host string, roles []ID) *Active {
 		x.Missing = true
 		return x
 	}
+	x.literal = s.Literal
 	x.add(a)
+	of := []*Account{a}
 	seen := map[ID]bool{id: true}
 	var visit func(r ID)
 	visit = func(r ID) {
-		of := s.accounts[r]
-		if of == nil || seen[r] {
+		role := s.accounts[r]
+		if role == nil || seen[r] {
 			return
 		}
 		seen[r] = true
-		x.add(of)
-		for inner := range of.Roles {
+		x.add(role)
+		of = append(of, role)
+		for inner := range role.Roles {
 			visit(inner)
 		}
 	}
@@ -58,6 +65,10 @@ func (s *Set) Active(id ID, host string, roles []ID) *Active {
 			x.Roles = append(x.Roles, r)
 			visit(r)
 		}
+	}
+	x.restricted = restrictAll(of)
+	for _, m := range x.restricted {
+		x.restrictedAny |= m
 	}
 	slices.SortFunc(x.patterns, func(a, b schemaMask) int { return specificity(b.pattern) - specificity(a.pattern) })
 	return x
@@ -86,7 +97,7 @@ func (x *Active) add(a *Account) {
 		x.dynamic[d] = x.dynamic[d] || grant
 	}
 	for name, m := range a.Schemas {
-		if isPattern(name) {
+		if isPattern(name) && !x.literal {
 			x.patterns = append(x.patterns, schemaMask{name, m})
 		} else {
 			x.exact[unescape(name)] |= m
@@ -123,6 +134,9 @@ func literal(pattern string) (name string, ok bool) {
 
 // Granted reports whether a role is granted to an account, directly or by another role.
 func (s *Set) Granted(id, role ID) bool {
+	if s.accounts[id] != nil && s.mandatory(id, role) {
+		return true
+	}
 	for of := range s.reach(id) {
 		if _, ok := s.accounts[of].Roles[role]; ok {
 			return true
@@ -132,10 +146,7 @@ func (s *Set) Granted(id, role ID) bool {
 }
 
 // Global reports whether all of the privileges are held on everything.
-func (x *Active) Global(m Mask) bool { return x.global&m == m }
-
-// AnyGlobal reports whether any of the privileges is held on everything.
-func (x *Active) AnyGlobal(m Mask) bool { return x.global&m != 0 }
+func (x *Active) Global(m Mask) bool { return x.global&^x.restrictedAny&m == m }
 
 // Dynamic reports whether a dynamic privilege is held, itself or by SUPER.
 func (x *Active) Dynamic(name string) bool {
@@ -197,7 +208,7 @@ func (x *Active) grantsDynamic(name string) bool { return x.dynamic[name] }
 // SchemaMask is what is held on all of a schema. On that of the accounts no pattern gives anything, other than in MySQL:
 // who was given schemas with names of a kind has not been given the accounts.
 func (x *Active) SchemaMask(schema string) Mask {
-	m := x.global
+	m := x.global &^ x.restricted[schema]
 	if e, ok := x.exact[schema]; ok {
 		m |= e
 	}
@@ -401,11 +412,18 @@ func (x *Active) Needs(any Mask, dynamic ...string) error {
 // MayGrant reports whether privileges may be given to others: they are held, and so is
 // GRANT OPTION, at the level or above.
 func (x *Active) MayGrant(on Target, m Mask) bool {
-	held := x.global
+	held := x.global // what he is restricted in goes along, see grantGlobally
 	switch {
 	case on.Table != "":
 		held = x.TableMask(on.Schema, on.Table)
 	case on.Schema != "":
+		if x.literal {
+			held = x.SchemaMask(unescape(on.Schema))
+			break
+		}
+		if held &^= x.restrictedAny; x.restrictedAny != 0 && held&m != m {
+			break // a pattern may fit what is kept from him
+		}
 		if name, ok := literal(on.Schema); ok {
 			held = x.SchemaMask(name)
 			break

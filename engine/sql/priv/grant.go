@@ -115,18 +115,18 @@ func (r *Request) Needs() Mask {
 	return m &^ GrantOption
 }
 
-// Grant gives an account the privileges.
-func (a *Account) Grant(r *Request) {
+// Grant gives an account the privileges, as by gives them.
+func (a *Account) Grant(r *Request, by *Active) {
 	o := Object(r.On)
 	switch {
 	case r.On.global():
-		a.Global |= r.Mask
+		a.grantGlobally(r.Mask, by)
 		for _, d := range r.Dynamic {
 			a.Dynamic[d] = a.Dynamic[d] || r.DynamicGrant
 		}
 		a.old = a.old && len(r.Dynamic) == 0
 	case r.On.Table == "":
-		a.Schemas[r.On.Schema] |= r.Mask
+		a.grantSchema(r.On.Schema, r.Mask)
 	default:
 		if r.Mask != 0 || len(r.Columns) == 0 {
 			a.Tables[o] |= r.Mask
@@ -141,16 +141,23 @@ func (a *Account) Grant(r *Request) {
 	a.tidy()
 }
 
-// Revoke takes the privileges from an account. Errors: 1141, 1147 if it has none there.
-func (a *Account) Revoke(r *Request) error {
+// Revoke takes the privileges from an account, as by does; partly says that REVOKE on a schema also takes what is held on
+// everything, there (partial_revokes). Errors: 1141, 1147 if it has none there, 3879.
+func (a *Account) Revoke(r *Request, by *Active, partly bool) error {
 	o := Object(r.On)
 	switch {
 	case r.On.global():
-		a.Global &^= r.Mask
+		if err := a.revokeGlobally(r.Mask, by); err != nil {
+			return err
+		}
 		for _, d := range r.Dynamic {
 			delete(a.Dynamic, d)
 		}
 		a.old = a.old && len(r.Dynamic) == 0
+	case r.On.Table == "" && partly:
+		if err := a.revokePartly(r.On.Schema, r.Mask, r.All); err != nil {
+			return err
+		}
 	case r.On.Table == "":
 		if _, ok := a.Schemas[r.On.Schema]; !ok {
 			return a.errNoGrant()
@@ -174,13 +181,18 @@ func (a *Account) errNoGrant() error {
 	return errorf(1141, "There is no such grant defined for user '%s' on host '%s'", a.Name, a.Host)
 }
 
-// RevokeAll takes everything from an account but its roles.
-func (a *Account) RevokeAll() {
-	a.Global, a.old = 0, false
+// RevokeAll takes everything from an account but its roles. Error: 3879, as of Revoke.
+func (a *Account) RevokeAll(by *Active) error {
+	if err := a.revokeGlobally(a.Global, by); err != nil {
+		return err
+	}
+	a.old = false
+	clear(a.Restrictions)
 	clear(a.Dynamic)
 	clear(a.Schemas)
 	clear(a.Tables)
 	clear(a.Columns)
+	return nil
 }
 
 // tidy removes what says nothing.
@@ -217,11 +229,20 @@ func (s *Set) GrantRole(role, to ID, admin bool) error {
 	return nil
 }
 
-// Grants are the lines of SHOW GRANTS. With roles, what they give is part of it.
-func (s *Set) Grants(id ID, using []ID) []string {
+// Grants are the lines of SHOW GRANTS. With roles, what they give is part of it; own says that who asks sees his own: with the roles
+// that all have.
+func (s *Set) Grants(id ID, using []ID, own bool) []string {
 	a := s.accounts[id]
 	if a == nil {
 		return nil
+	}
+	if own && len(s.Mandatory) > 0 {
+		a = a.clone()
+		for _, role := range s.RolesOf(a) {
+			if _, ok := a.Roles[role]; !ok {
+				a.Roles[role] = false
+			}
+		}
 	}
 	if len(using) > 0 {
 		a = s.merged(a, using)
@@ -257,6 +278,7 @@ func (s *Set) Grants(id ID, using []ID) []string {
 		}
 		lines = append(lines, "GRANT "+what+" ON "+quote(name)+".*"+suffix(m))
 	}
+	lines = append(lines, a.restrictionLines()...)
 	lines = append(lines, a.tableGrants(suffix)...)
 	for _, admin := range []bool{false, true} {
 		if roles := a.rolesText(admin); roles != "" {
@@ -272,11 +294,13 @@ func (s *Set) Grants(id ID, using []ID) []string {
 
 func (s *Set) merged(a *Account, roles []ID) *Account {
 	b := a.clone()
+	of := []*Account{a}
 	for _, id := range roles {
 		r := s.accounts[id]
 		if r == nil {
 			continue
 		}
+		of = append(of, r)
 		b.Global |= r.Global
 		for d, g := range r.Dynamic {
 			b.Dynamic[d] = b.Dynamic[d] || g
@@ -295,6 +319,10 @@ func (s *Set) merged(a *Account, roles []ID) *Account {
 				b.Columns[o][c] |= m
 			}
 		}
+	}
+	b.Restrictions = restrictAll(of)
+	for schema, m := range b.Restrictions {
+		b.restrict(schema, m&^b.Schemas[schema])
 	}
 	return b
 }

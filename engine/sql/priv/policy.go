@@ -125,10 +125,12 @@ func (a *Account) readAttributes(text string) {
 	_ = json.Unmarshal(all[attrSecond], &a.Second)
 	var l lockingAttribute
 	_ = json.Unmarshal(all[attrLocking], &l)
+	a.Restrictions = readRestrictions(all[attrRestrictions])
 	a.Rules.Attempts, a.Rules.LockDays, a.Rules.Unlocked = l.Attempts, l.Days, types.Timestamp(l.Unlocked)
 	delete(all, attrMetadata)
 	delete(all, attrSecond)
 	delete(all, attrLocking)
+	delete(all, attrRestrictions)
 	if len(all) > 0 {
 		a.others = all
 	}
@@ -148,6 +150,9 @@ func (a *Account) attributes() string {
 	}
 	if r := &a.Rules; r.Attempts != 0 || r.LockDays != 0 || r.Unlocked != 0 {
 		all[attrLocking], _ = json.Marshal(lockingAttribute{r.Attempts, r.LockDays, int64(r.Unlocked)})
+	}
+	if list := a.restrictions(); list != nil {
+		all[attrRestrictions] = list
 	}
 	if len(all) == 0 {
 		return ""

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+
+	"github.com/triremedb/trireme/engine/types"
 )
 
 // TestRoundTrip: what a set's rows load to is the set, and the edits between two sets
@@ -50,9 +52,15 @@ func randomSet(rng *rand.Rand) *Set {
 		a := s.Add(NewID(string(rune('a'+rng.IntN(4))), [...]string{"%", "localhost"}[rng.IntN(2)]))
 		a.Plugin, a.Hash, a.Locked, a.Lifetime = SHA2, fmt.Sprint(rng.Uint32()), rng.IntN(2) == 0, rng.IntN(3)-1
 		a.Global = Mask(rng.Uint64()) & GlobalMask
-		a.Grant(&Request{On: Target{Schema: "s" + fmt.Sprint(rng.IntN(2))}, Mask: Mask(rng.Uint64()) & SchemaMask})
-		a.Grant(&Request{On: Target{"s", "t"}, Mask: Mask(rng.Uint64()) & TableMask, Columns: map[string]Mask{"c": Select, "d": Update | Insert}})
+		a.Grant(&Request{On: Target{Schema: "s" + fmt.Sprint(rng.IntN(2))}, Mask: Mask(rng.Uint64()) & SchemaMask}, Everything())
+		a.Grant(&Request{On: Target{"s", "t"}, Mask: Mask(rng.Uint64()) & TableMask, Columns: map[string]Mask{"c": Select, "d": Update | Insert}}, Everything())
 		a.Dynamic["BACKUP_ADMIN"] = rng.IntN(2) == 0
+		if rng.IntN(2) == 0 {
+			a.restrict(`a"b`, Mask(rng.Uint64())&SchemaMask)
+			a.Rules = PasswordRules{History: rng.IntN(3) - 1, Reuse: rng.IntN(3) - 1, RequireCurrent: rng.IntN(3) - 1, Attempts: rng.IntN(2), LockDays: rng.IntN(3) - 1}
+			a.Second, a.Metadata = "$A$005$\x01\"second", `{"a": 1}`
+			a.Remember(types.Timestamp(rng.Uint32()), 1, 0)
+		}
 		for _, o := range s.Accounts() {
 			if o != a && rng.IntN(3) == 0 {
 				a.Roles[o.ID] = rng.IntN(2) == 0
@@ -66,7 +74,7 @@ func randomSet(rng *rand.Rand) *Set {
 func show(s *Set) []string {
 	var out []string
 	for _, a := range s.Accounts() {
-		out = append(out, s.Grants(a.ID, nil)...)
+		out = append(out, s.Grants(a.ID, nil, false)...)
 		out = append(out, fmt.Sprint(a.Plugin, a.Hash, a.Locked, a.Lifetime, len(a.DefaultRoles)))
 	}
 	return out
@@ -82,14 +90,14 @@ func TestGrants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.Grant(r)
+		a.Grant(r, Everything())
 	}
 	grant(Target{}, false, ast.Privilege{Name: "PROCESS"}, ast.Privilege{Name: "BACKUP_ADMIN"})
 	grant(Target{Schema: "shop"}, true, ast.Privilege{Name: "ALL"})
 	grant(Target{Schema: "log_%"}, false, ast.Privilege{Name: "SELECT"}, ast.Privilege{Name: "INSERT"})
 	grant(Target{"hr", "staff"}, false, ast.Privilege{Name: "SELECT", Columns: []string{"Name", "id"}}, ast.Privilege{Name: "DELETE"})
 	role := s.Add(NewID("reader", "%"))
-	role.Grant(&Request{On: Target{Schema: "books"}, Mask: Select})
+	role.Grant(&Request{On: Target{Schema: "books"}, Mask: Select}, Everything())
 	if err := s.GrantRole(role.ID, app, false); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +108,7 @@ GRANT SELECT, INSERT ON ` + "`log_%`.* TO `app`@`%`" + `
 GRANT ALL PRIVILEGES ON ` + "`shop`.* TO `app`@`%`" + ` WITH GRANT OPTION
 GRANT SELECT (` + "`id`, `name`), DELETE ON `hr`.`staff` TO `app`@`%`" + `
 GRANT ` + "`reader`@`%` TO `app`@`%`")
-	if got := strings.Join(s.Grants(app, nil), "\n"); got != want {
+	if got := strings.Join(s.Grants(app, nil, false), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	x := s.Active(app, "10.1.1.1", nil)
@@ -210,7 +218,7 @@ func TestOldData(t *testing.T) {
 		t.Error(edits)
 	}
 	next := set.Clone()
-	if err := next.Account(root.ID).Revoke(&Request{Dynamic: []string{setAnyDefiner}}); err != nil {
+	if err := next.Account(root.ID).Revoke(&Request{Dynamic: []string{setAnyDefiner}}, Everything(), false); err != nil {
 		t.Fatal(err)
 	}
 	written := map[string]bool{}

@@ -55,6 +55,7 @@ type Account struct {
 	Dynamic      map[string]bool // dynamic privileges; true: WITH GRANT OPTION
 	old          bool            // the tables have the retired one, see upgrade
 	Schemas      map[string]Mask // by pattern
+	Restrictions map[string]Mask // by schema: what of Global is kept from the account there
 	Tables       map[Object]Mask
 	Columns      map[Object]map[string]Mask
 	Roles        map[ID]bool // roles granted; true: WITH ADMIN OPTION
@@ -77,6 +78,10 @@ type Account struct {
 // Set is all accounts.
 type Set struct {
 	accounts map[ID]*Account
+	// Mandatory are roles that all accounts have (mandatory_roles), and Literal says that names of schemas are no patterns
+	// (partial_revokes): what the node says, not the tables.
+	Mandatory []ID
+	Literal   bool
 	// Components are the URNs of what INSTALL COMPONENT has installed.
 	Components []string
 	// byName are the accounts of a user name, the most specific host first.
@@ -102,7 +107,7 @@ func (s *Set) Accounts() []*Account {
 // Clone copies a set, to be changed.
 func (s *Set) Clone() *Set {
 	c := NewSet()
-	c.Components = slices.Clone(s.Components)
+	c.Components, c.Mandatory, c.Literal = slices.Clone(s.Components), s.Mandatory, s.Literal
 	for id, a := range s.accounts {
 		c.accounts[id] = a.clone()
 	}
@@ -112,7 +117,7 @@ func (s *Set) Clone() *Set {
 func (a *Account) clone() *Account {
 	b := *a
 	b.Dynamic, b.Schemas, b.Tables, b.Roles = maps.Clone(a.Dynamic), maps.Clone(a.Schemas), maps.Clone(a.Tables), maps.Clone(a.Roles)
-	b.DefaultRoles = slices.Clone(a.DefaultRoles)
+	b.DefaultRoles, b.Restrictions = slices.Clone(a.DefaultRoles), maps.Clone(a.Restrictions)
 	b.Columns = map[Object]map[string]Mask{}
 	for o, cols := range a.Columns {
 		b.Columns[o] = maps.Clone(cols)

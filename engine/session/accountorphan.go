@@ -1,0 +1,62 @@
+package session
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/priv"
+)
+
+// orphans looks whether accounts that come or go are definers of views: a view whose definer is dropped serves nobody, and who
+// makes that account later runs it. Who holds ALLOW_NONEXISTENT_DEFINER is warned (4005), others are refused (4006). Those that
+// are not in set are left out; set is nil for accounts that are to be made.
+func (s *Session) orphans(operation string, ids []priv.ID, set *priv.Set, by *priv.Active) error {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id priv.ID) bool { return set != nil && set.Account(id) == nil })
+	used, err := s.definersOfViews(ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range used {
+		if by.Needs(0, priv.OrphanDefiner) != nil {
+			return newError(4006, "HY000", "Operation %s failed for %s as it is referenced as a definer account in a view.", operation, id.Text())
+		}
+		s.diag.warn(newError(4005, "HY000", "User %s is referenced as a definer account in a view.", id.Text()))
+	}
+	return nil
+}
+
+// definersOfViews are those of the accounts that are definers of views.
+func (s *Session) definersOfViews(ids []priv.ID) (used []priv.ID, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	schemas, err := s.eng.Catalog.Schemas(nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, schema := range schemas {
+		names, err := s.eng.Catalog.TableNames(nil, schema.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range names {
+			if strings.HasPrefix(n.Name, tempPrefix) {
+				continue
+			}
+			if err := s.interrupted(); err != nil {
+				return nil, err
+			}
+			h, err := s.eng.Catalog.OpenTableByID(nil, n.ID)
+			if err != nil {
+				return nil, err
+			}
+			v, ok := catalog.ViewOf(h.Table().Schema.Table)
+			h.Release()
+			if id := priv.NewID(v.Definer.Name, v.Definer.Host); ok && slices.Contains(ids, id) && !slices.Contains(used, id) {
+				used = append(used, id)
+			}
+		}
+	}
+	return used, nil
+}

@@ -116,7 +116,7 @@ func (w *world) live(fs *simfile.FS, rng *rand.Rand) string {
 		if err := w.open(fs, rng, false); err != nil {
 			return fmt.Sprintf("life %d, recovery: %v", life, err)
 		}
-		w.beside = fs.Mutations()%2 == 0
+		w.again, w.beside = true, fs.Mutations()%2 == 0
 		if problem := w.compare(); problem != "" {
 			return fmt.Sprintf("life %d, after recovery: %s", life, problem)
 		}

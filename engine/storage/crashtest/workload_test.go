@@ -63,6 +63,7 @@ type world struct {
 	fs      *simfile.FS
 
 	early   bool // locks may be released before the commit is finished
+	again   bool // not the first life: what the crash has left in doubt may be rolled back beside new work
 	beside  bool // compare does not wait for what is rolled back beside new work
 	pending []pendingTrx
 	lost    [][]change // committed, but undone by the last crash
@@ -116,7 +117,7 @@ func (c *client) transaction() error {
 		err := c.operation(iso)
 		switch {
 		case err == nil:
-		case isLockError(err) || errors.Is(err, file.ErrNoSpace) && c.rng.IntN(2) == 0:
+		case isLockError(err) || c.w.again && errors.Is(err, table.ErrEntryFailed) || errors.Is(err, file.ErrNoSpace) && c.rng.IntN(2) == 0:
 			return c.rollback()
 		case errors.Is(err, file.ErrNoSpace):
 		default:
@@ -129,6 +130,8 @@ func (c *client) transaction() error {
 	return c.commit()
 }
 
+// isLockError: the transaction is rolled back for it. Beside the rollback of what a crash has left in doubt there is
+// table.ErrEntryFailed, too: who has waited for a row of the newest transaction finds that of the one before it.
 func isLockError(err error) bool {
 	return errors.Is(err, lock.ErrDeadlock) || errors.Is(err, lock.ErrTimeout)
 }

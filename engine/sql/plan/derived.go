@@ -76,7 +76,7 @@ func (f *from) place(q *query, alias string, names []string, nullable, lateral b
 			}
 			cols[i] = visible{
 				schema: schema, table: alias, name: m.Name, folded: dict.Fold(m.Name),
-				expr: q.block.items[i].expr, use: use, meta: m,
+				expr: q.block.items[i].expr, use: use, meta: m, given: true,
 			}
 		}
 		return f.merge(q, nullable), cols, nil

@@ -242,6 +242,13 @@ func columnFlags(def *record.Table) []ColumnFlags {
 	return flags
 }
 
+// mergedViews are the tables of information_schema that are views in MySQL, which it merges: clients read TABLE_NAME, however the
+// query has it.
+var mergedViews = map[string]bool{"TABLES": true, "COLUMNS": true, "SCHEMATA": true, "STATISTICS": true, "KEY_COLUMN_USAGE": true,
+	"REFERENTIAL_CONSTRAINTS": true, "TABLE_CONSTRAINTS": true, "CHECK_CONSTRAINTS": true, "VIEWS": true, "CHARACTER_SETS": true, "ROUTINES": true,
+	"TRIGGERS": true, "EVENTS": true, "PARTITIONS": true, "KEYWORDS": true, "FILES": true, "USER_ATTRIBUTES": true, "PARAMETERS": true,
+	"COLUMN_STATISTICS": true}
+
 // columnsVisible lists a relation's columns that have names.
 func (p *planner) columnsVisible(rel *relation) []visible {
 	list := make([]visible, 0, rel.n)
@@ -257,7 +264,7 @@ func (p *planner) columnsVisible(rel *relation) []visible {
 		}
 		list = append(list, visible{
 			schema: rel.schema, table: rel.alias, name: c.meta.Name, folded: dict.Fold(c.meta.Name),
-			expr: p.ref(rel.column(i)), use: rel.use, meta: c.meta, unlisted: unlisted,
+			expr: p.ref(rel.column(i)), use: rel.use, meta: c.meta, unlisted: unlisted, given: rel.virtual != nil && mergedViews[rel.virtual.Def.Name],
 		})
 	}
 	return list

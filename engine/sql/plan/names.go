@@ -19,6 +19,9 @@ type visible struct {
 	// joined says that USING or NATURAL has put another column in its place: only
 	// its qualified name means it.
 	joined bool
+	// given says that results have its name as it was given, not as it is written where it is read: that of a view or derived
+	// table that is merged.
+	given bool
 	// unlisted says that * leaves it out.
 	unlisted bool
 }

@@ -131,7 +131,9 @@ func (p *planner) resolveItems(items []ast.SelectItem, b *block, s *scope, windo
 		if ref, ok := it.Expr.(*ast.ColumnRef); ok {
 			if v, _ := s.find(ref); v != nil {
 				m = v.meta
-				m.Name = it.Name()
+				if it.Alias != "" || !v.given {
+					m.Name = it.Name()
+				}
 			}
 		}
 		b.items = append(b.items, item{expr: e, meta: m})

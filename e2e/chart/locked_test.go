@@ -51,7 +51,9 @@ func TestToken(t *testing.T) {
 		if got := mounted(pod, "/etc/trireme-http-token"); got != "scrape" {
 			t.Errorf("%s has %q", name, got)
 		}
-		has := func(e corev1.EnvVar) bool { return e.Name == "TRIREME_HTTP_TOKEN_FILE" && e.Value == "/etc/trireme-http-token/token" }
+		has := func(e corev1.EnvVar) bool {
+			return e.Name == "TRIREME_HTTP_TOKEN_FILE" && e.Value == "/etc/trireme-http-token/token"
+		}
 		if !slices.ContainsFunc(pod.Containers[0].Env, has) {
 			t.Errorf("trireme status in pods of %s has no token", name)
 		}

@@ -129,7 +129,8 @@ func (s *Session) authenticate(set *priv.Set, a *priv.Account, auth *ast.Auth, c
 		return nil, err
 	}
 	now := types.Timestamp(s.x.Now.UnixMicro())
-	a.Plugin, a.Hash, a.Expired, a.Changed = plugin, hash, false, now/1e6*1e6
+	a.Plugin, a.Hash, a.Changed = plugin, hash, now/1e6*1e6
+	a.Expired = !created && !auth.Random && !auth.HasPassword && !auth.HasHash // a plugin alone: there is no password yet
 	passwords, days := s.historyOf(a)
 	a.Remember(now, passwords, days)
 	return drawn, nil

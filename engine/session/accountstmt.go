@@ -330,8 +330,10 @@ func (s *Session) alterUsers(ctx context.Context, st *ast.AlterUser) error {
 	if err != nil {
 		return err
 	}
+	// Of its own account everybody may change the password, by telling the new one, and no more.
 	other := func(id priv.ID) bool { return id != s.accountID() }
-	if len(st.Options) > 0 || slices.ContainsFunc(ids, other) {
+	more := func(u ast.UserSpec) bool { return u.Auth == nil || u.Auth.Plugin != "" || u.Auth.HasHash }
+	if len(st.Options) > 0 || slices.ContainsFunc(ids, other) || slices.ContainsFunc(st.Users, more) {
 		if err := s.mayAdminister(priv.Update); err != nil {
 			return err
 		}

@@ -236,6 +236,9 @@ func (r *reader) alterUser() Statement {
 		r.needOp("(")
 		r.needOp(")")
 		s.Users = []UserSpec{{User: User{Current: true}, Auth: r.auth(false)}}
+		if a := s.Users[0].Auth; a == nil || a.Plugin != "" {
+			r.fail()
+		}
 		return s
 	}
 	s.Users = r.authSpecs(false)
@@ -295,7 +298,7 @@ func (r *reader) auth(create bool) *Auth {
 	case a.Plugin == "":
 		r.fail()
 	}
-	if !create && r.accept("REPLACE") {
+	if !create && !a.HasHash && r.accept("REPLACE") {
 		a.Replace, a.HasReplace = r.str(), true
 	}
 	a.Retain = !create && r.accept("RETAIN", "CURRENT", "PASSWORD")

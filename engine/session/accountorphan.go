@@ -2,10 +2,10 @@ package session
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/storage/record"
 )
 
 // orphans looks whether accounts that come or go are definers of views: a view whose definer is dropped serves nobody, and who
@@ -31,32 +31,12 @@ func (s *Session) definersOfViews(ids []priv.ID) (used []priv.ID, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	schemas, err := s.eng.Catalog.Schemas(nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, schema := range schemas {
-		names, err := s.eng.Catalog.TableNames(nil, schema.Name)
-		if err != nil {
-			return nil, err
+	err = s.eng.Catalog.Tables(nil, func(def *record.Table) error { // their definitions alone: none is opened for it
+		v, ok := catalog.ViewOf(def)
+		if id := priv.NewID(v.Definer.Name, v.Definer.Host); ok && slices.Contains(ids, id) && !slices.Contains(used, id) {
+			used = append(used, id)
 		}
-		for _, n := range names {
-			if strings.HasPrefix(n.Name, tempPrefix) {
-				continue
-			}
-			if err := s.interrupted(); err != nil {
-				return nil, err
-			}
-			h, err := s.eng.Catalog.OpenTableByID(nil, n.ID)
-			if err != nil {
-				return nil, err
-			}
-			v, ok := catalog.ViewOf(h.Table().Schema.Table)
-			h.Release()
-			if id := priv.NewID(v.Definer.Name, v.Definer.Host); ok && slices.Contains(ids, id) && !slices.Contains(used, id) {
-				used = append(used, id)
-			}
-		}
-	}
-	return used, nil
+		return s.interrupted()
+	})
+	return used, err
 }

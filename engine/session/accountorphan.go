@@ -9,10 +9,8 @@ import (
 )
 
 // orphans looks whether accounts that come or go are definers of views: a view whose definer is dropped serves nobody, and who
-// makes that account later runs it. Who holds ALLOW_NONEXISTENT_DEFINER is warned (4005), others are refused (4006). Those that
-// are not in set are left out; set is nil for accounts that are to be made.
-func (s *Session) orphans(operation string, ids []priv.ID, set *priv.Set, by *priv.Active) error {
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id priv.ID) bool { return set != nil && set.Account(id) == nil })
+// makes that account later runs it. Who holds ALLOW_NONEXISTENT_DEFINER is warned (4005), others are refused (4006).
+func (s *Session) orphans(operation string, ids []priv.ID, by *priv.Active) error {
 	used, err := s.definersOfViews(ids)
 	if err != nil {
 		return err

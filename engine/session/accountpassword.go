@@ -68,6 +68,13 @@ func passwordRules(a *priv.Account, options []ast.AccountOption) error {
 	return nil
 }
 
+// unlockStamp is the time of a statement that opens an account, or says how often its password may be tried: no two are the same, so that
+// members count by it, whatever the account is called.
+func (s *Session) unlockStamp() types.Timestamp {
+	s.unlocked = max(types.Timestamp(s.x.Now.UnixMicro()), s.unlocked+1)
+	return s.unlocked
+}
+
 // wrongOption is error 1525.
 func wrongOption(name string, n int64) error {
 	return newError(1525, "HY000", "Incorrect %s value: '%d'", name, n)
@@ -103,9 +110,6 @@ func (s *Session) authenticate(set *priv.Set, a *priv.Account, auth *ast.Auth, c
 	if !priv.KnownPlugin(plugin) {
 		return nil, newError(1524, "HY000", "Plugin '%s' is not loaded", auth.Plugin)
 	}
-	if err := s.provesCurrent(a, auth, own, created); err != nil {
-		return nil, err
-	}
 	password := auth.Password
 	if auth.Random {
 		password = s.drawPassword(set, a)
@@ -121,6 +125,11 @@ func (s *Session) authenticate(set *priv.Set, a *priv.Account, auth *ast.Auth, c
 		if err := s.validPassword(set, a, password); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.provesCurrent(a, auth, own, created); err != nil {
+		return nil, err
+	}
+	if !auth.HasHash || hash == "" {
 		if hash, err = s.hashNew(a, plugin, password); err != nil {
 			return nil, err
 		}
@@ -146,7 +155,7 @@ func (s *Session) provesCurrent(a *priv.Account, auth *ast.Auth, own, created bo
 			return newError(3891, "HY000", "Incorrect current password. Specify the correct password which has to be replaced.")
 		}
 		return nil
-	case created || !own:
+	case created || !own || s.mayAdminister(priv.Update) == nil:
 		return nil
 	}
 	need := a.Rules.RequireCurrent
@@ -191,10 +200,10 @@ func retain(a *priv.Account, plugin, hash string, keep bool) error {
 		return nil
 	case moved:
 		return newError(3894, "HY000", "Current password can not be retained for user '%s'@'%s' because authentication plugin is being changed.", a.Name, a.Host)
-	case hash == "":
-		return newError(3895, "HY000", "Current password can not be retained for user '%s'@'%s' because new password is empty.", a.Name, a.Host)
 	case a.Hash == "":
 		return newError(3878, "HY000", "Empty password can not be retained as second password for user '%s'@'%s'.", a.Name, a.Host)
+	case hash == "":
+		return newError(3895, "HY000", "Current password can not be retained for user '%s'@'%s' because new password is empty.", a.Name, a.Host)
 	}
 	a.Second = a.Hash
 	return nil
@@ -249,7 +258,7 @@ func (s *Session) mayBegin(st ast.Statement) error {
 			return nil
 		}
 	case *ast.AlterUser:
-		if len(st.Users) == 1 && len(st.Options) == 0 && own(st.Users[0].User) && st.Users[0].Auth != nil {
+		if len(st.Users) == 1 && len(st.Options) == 0 && own(st.Users[0].User) && st.Users[0].Auth != nil && !st.Users[0].Auth.Discard {
 			return nil
 		}
 	}

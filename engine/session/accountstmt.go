@@ -93,6 +93,11 @@ func (s *Session) changeAccounts(ctx context.Context, on []priv.ID, change func(
 		if err := change(after, by); err != nil {
 			return err
 		}
+		for _, role := range after.Mandatory { // else everybody would be a system account
+			if after.SystemDefiner(role) && !before.SystemDefiner(role) {
+				return newError(3897, "HY000", "AuthId %s is set as mandatory_roles. Cannot grant the 'SYSTEM_USER' privilege.", role)
+			}
+		}
 		return writeAccounts(s.txn, s.eng, before, after)
 	})
 }
@@ -188,7 +193,7 @@ func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 	var passwords []drawnPassword
 	err = s.changeAccounts(ctx, defaults, func(set *priv.Set, by *priv.Active) error {
 		passwords = nil
-		if err := s.orphans(operation, made, nil, by); err != nil {
+		if err := s.orphans(operation, made, by); err != nil {
 			return err
 		}
 		var failed []string
@@ -241,7 +246,6 @@ func (s *Session) accountOptions(a *priv.Account, options []ast.AccountOption) e
 	if err := requirements(a, options); err != nil {
 		return err
 	}
-	before := a.Rules
 	for i := range options {
 		o := &options[i]
 		switch o.Name {
@@ -268,9 +272,9 @@ func (s *Session) accountOptions(a *priv.Account, options []ast.AccountOption) e
 			a.Locked = true
 		case "ACCOUNT_UNLOCK":
 			a.Locked = false
-			if before.Attempts != 0 {
-				a.Rules.Unlocked = types.Timestamp(s.x.Now.UnixMicro())
-			}
+			a.Rules.Unlocked = s.unlockStamp()
+		case "FAILED_LOGIN_ATTEMPTS", "PASSWORD_LOCK_TIME":
+			a.Rules.Unlocked = s.unlockStamp()
 		case "COMMENT", "ATTRIBUTE":
 			text := o.Value
 			if o.Name == "COMMENT" {
@@ -369,6 +373,10 @@ func (s *Session) alterUsers(ctx context.Context, st *ast.AlterUser) error {
 	for i, id := range ids {
 		s.hasReset(id, st.Users[i].Auth)
 	}
+	expires := func(o ast.AccountOption) bool { return o.Name == "PASSWORD_EXPIRE" }
+	if slices.ContainsFunc(ids, func(id priv.ID) bool { return !other(id) }) && slices.ContainsFunc(st.Options, expires) {
+		s.txnMu(func() { s.info.Expired = true })
+	}
 	return s.tellDrawn(passwords)
 }
 
@@ -398,7 +406,7 @@ func (s *Session) dropUsers(ctx context.Context, st *ast.DropUser) error {
 				return errMandatory(id)
 			}
 		}
-		if err := s.orphans(operation, ids, set, by); err != nil {
+		if err := s.orphans(operation, ids, by); err != nil {
 			return err
 		}
 		var failed []string
@@ -433,10 +441,7 @@ func (s *Session) renameUsers(ctx context.Context, st *ast.RenameUser) error {
 		return err
 	}
 	return s.changeAccounts(ctx, ids, func(set *priv.Set, by *priv.Active) error {
-		if err := s.orphans("RENAME USER", ids[:len(old)], set, by); err != nil {
-			return err
-		}
-		if err := s.orphans("RENAME USER", ids[len(old):], nil, by); err != nil {
+		if err := s.orphans("RENAME USER", ids, by); err != nil {
 			return err
 		}
 		var failed []string

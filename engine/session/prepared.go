@@ -154,9 +154,6 @@ func (s *Session) Prepare(ctx context.Context, sql string) (*Prepared, error) {
 
 func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err error) {
 	defer s.survive(&err)
-	if s.info.Expired {
-		return nil, s.mayBegin(nil)
-	}
 	sql, err = s.clientText(sql)
 	if err != nil {
 		s.meter.text = ""
@@ -181,6 +178,11 @@ func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err err
 		p.st = known.kind // the tree of the same text, but for its spaces
 	} else if p.st, err = s.parsePrepared(sql); err != nil {
 		return nil, err
+	}
+	if s.info.Expired {
+		if err := s.mayBegin(p.st); err != nil {
+			return nil, err
+		}
 	}
 	if p.Params = p.st.Params(); p.Params > maxParams {
 		return nil, newError(1390, "HY000", "Prepared statement contains too many placeholders")

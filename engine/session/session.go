@@ -61,8 +61,9 @@ type Session struct {
 	trx    transactionState
 	shared sharedLocks
 
-	token  commitToken // of the transaction that is begun next
-	readAs struct {    // what reads may miss, if the door has said it
+	token    commitToken     // of the transaction that is begun next
+	unlocked types.Timestamp // the last of unlockStamp
+	readAs   struct {        // what reads may miss, if the door has said it
 		ReadOptions
 		set bool
 	}
@@ -160,7 +161,7 @@ func (s *Session) open(info ConnectionInfo) error {
 	s.txnMu(func() { s.info = info })
 	s.forget()
 	if info.Schema != "" {
-		if err := s.Use(info.Schema); err != nil {
+		if err := s.use(info.Schema); err != nil {
 			return err
 		}
 	}

@@ -184,6 +184,17 @@ func (s *Session) showCreateUser(st *ast.Show) error {
 			}
 		}
 	}
+	limits, with := &a.Limits, " WITH"
+	for _, l := range []struct {
+		name string
+		n    uint32
+	}{{"MAX_QUERIES_PER_HOUR", limits.Questions}, {"MAX_UPDATES_PER_HOUR", limits.Updates}, {"MAX_CONNECTIONS_PER_HOUR", limits.Connections},
+		{"MAX_USER_CONNECTIONS", limits.UserConnections}} {
+		if l.n != 0 {
+			text += with + " " + l.name + " " + strconv.FormatUint(uint64(l.n), 10)
+			with = ""
+		}
+	}
 	switch {
 	case a.Expired:
 		text += " PASSWORD EXPIRE"

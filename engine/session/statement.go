@@ -153,6 +153,7 @@ func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWr
 	if !keepsDiagnostics(st) {
 		s.diag.reset()
 	}
+	s.meter.kind, s.meter.tree = statementKindOf(st), st // what is refused is audited, too
 	if err := s.countUse(st); err != nil {
 		return err
 	}

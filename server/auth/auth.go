@@ -104,7 +104,7 @@ type Authenticator struct {
 	mu       sync.Mutex
 	digests  map[digestKey]digest
 	failures map[failureKey]*failure
-	tried    map[accountName]*tried
+	tried    map[triedKey]*tried
 }
 
 type accountName struct{ user, host string }
@@ -145,7 +145,7 @@ func New(opt Options) (*Authenticator, error) {
 	}
 	a := &Authenticator{opt: opt, hashing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
 		digests:  make(map[digestKey]digest),
-		failures: make(map[failureKey]*failure), tried: make(map[accountName]*tried)}
+		failures: make(map[failureKey]*failure), tried: make(map[triedKey]*tried)}
 	if opt.KeyFile != "" {
 		if err := a.readKey(opt.KeyFile); err != nil {
 			return nil, err

@@ -11,7 +11,7 @@ import (
 // PASSWORD_LOCK_TIME). With Most or Days 0 none do; Days is -1 for until somebody opens it.
 type Tries struct {
 	Most, Days int
-	// Unlocked changes when an administrator opens the account.
+	// Unlocked is the account's own, and changes when an administrator opens it, or says this rule again.
 	Unlocked int64
 }
 
@@ -51,7 +51,7 @@ func (a *Authenticator) Blocked(acct *Account, user, host string) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	t := a.tried[accountName{acct.User, acct.Host}]
+	t := a.tried[acct.triedAs()]
 	if t == nil || t.rule != rule || t.closed.IsZero() {
 		return nil
 	}
@@ -68,11 +68,31 @@ func (a *Authenticator) Blocked(acct *Account, user, host string) error {
 		total + " day(s) (" + left + " day(s) remaining) due to " + strconv.Itoa(rule.Most) + " consecutive failed logins."}
 }
 
+// triedKey is what tries are counted by: the stamp of the rule, which an account takes along when it is renamed, and which one that is made
+// anew by a name does not have; of accounts of before there were stamps the name.
+type triedKey struct {
+	stamp int64
+	name  accountName
+}
+
+func (a *Account) triedAs() triedKey {
+	if a.Tries.Unlocked != 0 {
+		return triedKey{stamp: a.Tries.Unlocked}
+	}
+	return triedKey{name: accountName{a.User, a.Host}}
+}
+
 // triedOf is what was tried of an account since its rule is what it is. REQUIRES: mu is held.
 func (a *Authenticator) triedOf(acct *Account) *tried {
-	name := accountName{acct.User, acct.Host}
+	name := acct.triedAs()
 	t := a.tried[name]
 	if t == nil || t.rule != acct.Tries {
+		for old := range a.tried { // stamps that are no account's any more
+			if len(a.tried) < maxFailures {
+				break
+			}
+			delete(a.tried, old)
+		}
 		t = &tried{rule: acct.Tries}
 		a.tried[name] = t
 	}
@@ -84,5 +104,5 @@ func (a *Authenticator) Admitted(acct *Account, user, address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.failures, failureKey{user, address})
-	delete(a.tried, accountName{acct.User, acct.Host})
+	delete(a.tried, acct.triedAs())
 }

@@ -62,6 +62,15 @@ func TestTries(t *testing.T) {
 	want("x", 3955, "")
 	rule(3, 2, 1) // ALTER USER .. ACCOUNT UNLOCK
 	want("x", 0, "")
+	for range 3 {
+		_, _ = login(t, a, "app", "bad")
+	}
+	src["renamed@%"] = src["app@%"] // takes its stamp along
+	if n, _ := login(t, a, "renamed", "x"); n != 3955 {
+		t.Errorf("renamed: %d", n)
+	}
+	rule(3, 2, 2) // made anew by the name
+	want("x", 0, "")
 	rule(1, -1, 1)
 	want("bad", 3955, "Account is blocked for unlimited day(s) (unlimited day(s) remaining) due to 1 consecutive failed logins.")
 	now = now.Add(10000 * time.Hour)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -50,7 +51,7 @@ func (c *Console) holds(s *signIn, r *http.Request) bool {
 	host, address := auth.RemoteHost(Remote(r))
 	channel := auth.ChannelOf(r.TLS)
 	acct, known, err := c.opt.Auth.Find(s.caller.User, host, address)
-	same := err == nil && known && acct.User == s.caller.AccountUser && acct.Host == s.caller.AccountHost && acct.Hash == s.hash &&
+	same := err == nil && known && acct.User == s.caller.AccountUser && acct.Host == s.caller.AccountHost && bytes.Equal(acct.Credential(), s.credential) &&
 		!acct.Locked && !acct.Expired && acct.Require.Met(&channel)
 	if !same {
 		c.signIns.remove(s)
@@ -94,7 +95,7 @@ func (c *Console) serveSignIn(w http.ResponseWriter, r *http.Request) error {
 	if before := c.signedIn(r); before != nil {
 		c.signIns.remove(before)
 	}
-	s := &signIn{caller: caller, hash: acct.Hash, admin: acct.Admin()}
+	s := &signIn{caller: caller, credential: acct.Credential(), admin: acct.Admin()}
 	c.setCookie(w, r, c.signIns.add(s))
 	c.audit(&caller, caller.id().Text(), "ConsoleSignIn", "done")
 	return c.serveSession(w, r, s)

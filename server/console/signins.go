@@ -9,11 +9,12 @@ import (
 // signIn is somebody who has proved who he is. The fields above mu do not change.
 type signIn struct {
 	caller Caller
-	hash   string // of the password by which he did: another one ends the sign-in
-	admin  bool   // his account may take the administrator's place
-	token  string
-	began  time.Time
-	ended  chan struct{}
+	// credential is that of the account when he did: another password, or one of two that is discarded, ends the sign-in.
+	credential []byte
+	admin      bool // his account may take the administrator's place
+	token      string
+	began      time.Time
+	ended      chan struct{}
 
 	mu      sync.Mutex
 	used    time.Time

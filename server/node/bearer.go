@@ -22,9 +22,9 @@ func bearer(file string) func(http.Handler) http.Handler {
 				http.Error(w, "http_token_file has no token that could be read", http.StatusServiceUnavailable)
 				return
 			}
-			given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
-			if subtle.ConstantTimeCompare(want[:], got[:]) == 0 {
+			if subtle.ConstantTimeCompare(want[:], got[:]) == 0 || !ok {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="trireme"`)
 				http.Error(w, "this needs the token of http_token_file: Authorization: Bearer TOKEN", http.StatusUnauthorized)
 				return

@@ -30,7 +30,7 @@ func TestBearer(t *testing.T) {
 		want         int
 	}{
 		{"", "Bearer ", 503}, {"", "", 503},
-		{"secret\n", "", 401}, {"secret\n", "Bearer ", 401}, {"secret\n", "Bearer Secret", 401}, {"secret\n", "Bearer secret", 204},
+		{"secret\n", "", 401}, {"secret\n", "Bearer ", 401}, {"secret\n", "Bearer Secret", 401}, {"secret\n", "secret", 401}, {"secret\n", "Bearer secret", 204},
 		{"other\n", "Bearer secret", 401}, {"other\n", "Bearer other", 204},
 	} {
 		if write(c.file); ask(c.header) != c.want {

@@ -301,7 +301,7 @@ func (r *reader) auth(create bool) *Auth {
 	if !create && !a.HasHash && r.accept("REPLACE") {
 		a.Replace, a.HasReplace = r.str(), true
 	}
-	a.Retain = !create && r.accept("RETAIN", "CURRENT", "PASSWORD")
+	a.Retain = !create && (a.HasPassword || a.HasHash || a.Random) && r.accept("RETAIN", "CURRENT", "PASSWORD")
 	if r.is("AND") && !r.accept("AND", "IDENTIFIED") {
 		r.fail()
 	} else if r.is("IDENTIFIED") {

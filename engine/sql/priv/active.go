@@ -277,7 +277,7 @@ func (x *Active) SeesSchema(schema string) bool {
 // MayUse checks USE. Error: 1044.
 func (x *Active) MayUse(schema string) error {
 	const some = SchemaMask &^ GrantOption
-	if virtual(schema) || (x.global|x.SchemaMask(schema))&some != 0 {
+	if virtual(schema) || x.SchemaMask(schema)&some != 0 {
 		return nil
 	}
 	for o, m := range x.tables {
@@ -295,7 +295,7 @@ func (x *Active) MayUse(schema string) error {
 
 // SeesTable reports whether the account has any privilege on a table or its columns.
 func (x *Active) SeesTable(schema, table string) bool {
-	return virtual(schema) || x.TableMask(schema, table)&TableMask != 0 || x.anyColumnMask(schema, table) != 0
+	return virtual(schema) || x.TableMask(schema, table)&TableMask&^GrantOption != 0 || x.anyColumnMask(schema, table) != 0
 }
 
 // MayDescribe checks that the definition of a table may be seen: with SELECT on all of it, or with any privilege on the table
@@ -309,7 +309,7 @@ func (x *Active) MayDescribe(schema, table string) error {
 
 // SeesColumn reports whether the account has any privilege on a column.
 func (x *Active) SeesColumn(schema, table, column string) bool {
-	return virtual(schema) || x.ColumnMask(schema, table, column)&TableMask != 0
+	return virtual(schema) || x.ColumnMask(schema, table, column)&TableMask&^GrantOption != 0
 }
 
 func (x *Active) errSchema(schema string) *types.Error {

@@ -160,8 +160,8 @@ func (n *Node) prepare() error {
 	if err := n.sessions.ReadAccounts(); err != nil {
 		return fmt.Errorf("reading the accounts: %w", err)
 	}
-	if err := n.sessions.Upgrade(ctx); err != nil {
-		return fmt.Errorf("bringing the system tables of an older version up to date: %w", err)
+	if err := n.sessions.Upgrade(ctx); err != nil { // a full disk, say: clients come all the same, and accounts stay as they are
+		n.log.Error("the system tables of an older version could not be brought up to date: accounts cannot be changed until a leader can", "error", err)
 	}
 	found, err := n.sessions.CleanUp(ctx)
 	if err != nil {

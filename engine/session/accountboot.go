@@ -86,7 +86,7 @@ func (m *Manager) Upgrade(ctx context.Context) (err error) {
 		case err != nil:
 			return err
 		}
-		if i == 0 && dict.FindColumn(h.Table().Schema.Table, priv.AddedColumns[0]) == nil {
+		if i == 0 && dict.FindColumn(h.Table().Schema.Table, priv.AddedColumn) == nil {
 			missing = append(missing, priv.AddColumns)
 		}
 		h.Release()

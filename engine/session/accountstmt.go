@@ -77,7 +77,7 @@ func (s *Session) changeAccounts(ctx context.Context, on []priv.ID, change func(
 			return err
 		case def == nil:
 			return newError(1290, "HY000", "The MySQL server is running with the --skip-grant-tables option so it cannot execute this statement")
-		case dict.FindColumn(def, priv.AddedColumns[0]) == nil:
+		case dict.FindColumn(def, priv.AddedColumn) == nil:
 			return newError(1105, "HY000", "The system tables are those of an older version, and this leader could not bring them up to date: its log says why; it tries again when it leads again")
 		}
 		before, err := readAccounts(s.txn)

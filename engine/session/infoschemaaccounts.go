@@ -106,8 +106,8 @@ func rowsEnabledRoles(q *virtualRows) error {
 	if err != nil || k.set == nil {
 		return err
 	}
+	of := k.set.Account(q.s.accountID())
 	for _, r := range q.s.privileges().Roles {
-		of := k.set.Account(q.s.accountID())
 		q.row(r.Name, r.Host, yesNo(of != nil && slices.Contains(of.DefaultRoles, r)), yesNo(slices.Contains(k.set.Mandatory, r)))
 	}
 	return nil

@@ -135,6 +135,7 @@ func NewManager(opt Options) (*Manager, error) {
 	}
 	m.memory.SetLimit(int64(m.globals[variables["temptable_max_ram"].slot].n))
 	m.disk.SetLimit(int64(m.globals[variables["max_tmp_total_space_usage"].slot].n))
+	m.disk.SetOwnerLimit(int64(m.globals[variables["trireme_tmp_account_space_usage"].slot].n))
 	m.disk.Space = opt.DiskSpace
 	m.digests.max = int(m.globals[variables["performance_schema_digests_size"].slot].n)
 	m.plans.setSize(int(m.globals[variables["trireme_plan_cache_size"].slot].n))

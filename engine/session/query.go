@@ -206,7 +206,6 @@ func (s *Session) runContext(c *compiled) (*exec.Context, error) {
 	for _, t := range c.queryTables() {
 		w.storage.Tables = append(w.storage.Tables, s.opened(c, t))
 	}
-	s.disk.OwnerLimit = int64(s.m.global(varAccountDisk).n)
 	x := &w.run
 	s.meter.examined += x.Examined
 	*x = exec.Context{Expr: &s.x, Storage: &w.storage, Source: s, Env: s.env, FS: s.m.opt.FS, MemoryLimit: s.opt.memoryMax, Share: &s.share, Disk: &s.disk,

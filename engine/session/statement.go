@@ -153,8 +153,8 @@ func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWr
 	if !keepsDiagnostics(st) {
 		s.diag.reset()
 	}
-	s.meter.kind, s.meter.tree = statementKindOf(st), st // what is refused is audited, too
 	if err := s.countUse(st); err != nil {
+		s.meter.kind, s.meter.tree = statementKindOf(st), st // what is refused is audited, too
 		return err
 	}
 	trees := s.work.held

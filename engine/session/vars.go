@@ -106,13 +106,12 @@ func init() {
 	varPolicyMixed, varPolicyNumbers = variables["validate_password.mixed_case_count"], variables["validate_password.number_count"]
 	varPolicySpecial = variables["validate_password.special_char_count"]
 	varMandatory, varPartial = variables["mandatory_roles"], variables["partial_revokes"]
-	varAccountDisk = variables["trireme_tmp_account_space_usage"]
 	varRecursion, varSlowLog = variables["cte_max_recursion_depth"], variables["slow_query_log"]
 }
 
 // Those that statements look at often.
 var varAutoIncrement, varAutoOffset, varMaxExecution, varLockWait, varReadLockLimit, varReadPort, varInnoDBOnly, varRowLockWait, varRecursion, varOnlineLog, varSlowLog, varUserConnections,
-	varStrictOptions, varRequireKey, varDeadlocks, varAccountDisk, varMandatory, varPartial *variable
+	varStrictOptions, varRequireKey, varDeadlocks, varMandatory, varPartial *variable
 
 // Those of passwords.
 var varPasswordLifetime, varRequireCurrent, varPasswordHistory, varPasswordReuse, varRandomLength, varPolicy, varPolicyLength, varPolicyUserName,

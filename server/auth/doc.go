@@ -13,6 +13,8 @@
 //     known one, and takes as long.
 //   - A cached digest counts only for the very stored hash that it was checked against:
 //     a changed password, a dropped and made account need no invalidation.
+//   - A second password opens an account as the first one does, until it is discarded.
+//   - Only an answer that was looked at to the end counts as a wrong password (FAILED_LOGIN_ATTEMPTS).
 //   - Memory is bounded: of cached digests, and of failures remembered.
 //
 // It knows no packets: server/mysqlwire carries the methods' messages.

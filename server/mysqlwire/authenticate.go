@@ -40,6 +40,9 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 		}
 		return nil, err
 	}
+	if !proved && c.ctx.Err() != nil { // it was not looked at to the end
+		return nil, errMoved("Server shutdown in progress")
+	}
 	if !known || !proved || !a.Meets(&acct, &c.channel) {
 		return nil, a.Refused(&acct, known, proved, resp.user, host, address, withPassword)
 	}

@@ -12,6 +12,8 @@
 //     rows are written in its transaction, and every node loads the tables again after the
 //     commit.
 //   - Load(rows of a Set) equals the Set.
+//   - What the tables say of an account acts on every node, whatever its variables are; a node's variables
+//     (mandatory_roles, partial_revokes) say what the set is arranged with when it is loaded.
 //   - What a check needs is one lookup of the account's compiled privileges, roles
 //     included; nothing is searched that the account has no privileges on.
 //

@@ -190,20 +190,13 @@ func (s *Set) mandatory(id, role ID) bool {
 }
 
 // RolesOf are the roles that are granted to an account itself, in order.
-func (s *Set) RolesOf(a *Account) []ID {
-	list := sortedKeys(a.Roles, ID.compare)
-	for _, role := range s.Mandatory {
-		if s.mandatory(a.ID, role) && !slices.Contains(list, role) {
-			list = append(list, role)
-		}
-	}
-	slices.SortFunc(list, ID.compare)
-	return list
-}
+func (s *Set) RolesOf(a *Account) []ID { return s.withMandatory(a, sortedKeys(a.Roles, ID.compare)) }
 
 // LoginRoles are those that a session begins with: the default ones and those that all have.
-func (s *Set) LoginRoles(a *Account) []ID {
-	list := slices.Clone(a.DefaultRoles)
+func (s *Set) LoginRoles(a *Account) []ID { return s.withMandatory(a, slices.Clone(a.DefaultRoles)) }
+
+// withMandatory adds to a list of an account's roles, which it may change, those that all have.
+func (s *Set) withMandatory(a *Account, list []ID) []ID {
 	for _, role := range s.Mandatory {
 		if s.mandatory(a.ID, role) && !slices.Contains(list, role) {
 			list = append(list, role)

@@ -72,29 +72,30 @@ func (a *Account) Remember(now types.Timestamp, passwords, days int) {
 		}
 		a.Past = append(a.Past, PastPassword{Hash: a.Hash, Set: now})
 	}
-	a.Past = slices.DeleteFunc(a.Past, func(p PastPassword) bool {
-		later := 0
-		for _, q := range a.Past {
-			if q.Set > p.Set {
-				later++
-			}
-		}
-		return later >= passwords && (days <= 0 || p.Set < now-types.Timestamp(days)*day)
-	})
+	forgotten := 0 // they are in the order of time
+	for forgotten < len(a.Past) && !kept(a.Past, forgotten, now, passwords, days) {
+		forgotten++
+	}
+	a.Past = a.Past[forgotten:]
+}
+
+// kept reports whether a password is one of the last ones, or of the last days.
+func kept(past []PastPassword, i int, now types.Timestamp, passwords, days int) bool {
+	return len(past)-i <= passwords || days > 0 && past[i].Set >= now-types.Timestamp(days)*day
 }
 
 // Had reports whether the account has had a password that the limits, as of Remember, forbid to be used again.
 func (a *Account) Had(password []byte, now types.Timestamp, passwords, days int) bool {
 	for i, p := range a.Past {
-		if (len(a.Past)-i <= passwords || days > 0 && p.Set >= now-types.Timestamp(days)*day) && CheckPast(p.Hash, password) {
+		if kept(a.Past, i, now, passwords, days) && usedPast(p.Hash, password) {
 			return true
 		}
 	}
 	return false
 }
 
-// CheckPast checks a password against a hash of any plugin.
-func CheckPast(hash string, password []byte) bool {
+// usedPast checks a password against a hash of any plugin.
+func usedPast(hash string, password []byte) bool {
 	if strings.HasPrefix(hash, "*") {
 		return Uses(Native, hash, password)
 	}

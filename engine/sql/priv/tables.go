@@ -55,13 +55,13 @@ func Tables() []string {
 // Added reports whether a system table is one that groups of before do not have until a leader has added it.
 func Added(name string) bool { return name == "password_history" || name == "component" }
 
-// AddColumns is the statement that adds to mysql.user what it does not have there, AddedColumns.
+// AddColumns is the statement that adds to mysql.user what it does not have there: AddedColumn and others.
 const AddColumns = "ALTER TABLE mysql.user ADD COLUMN Password_reuse_history smallint unsigned DEFAULT NULL AFTER account_locked, " +
 	"ADD COLUMN Password_reuse_time smallint unsigned DEFAULT NULL AFTER Password_reuse_history, " +
 	"ADD COLUMN Password_require_current enum('N','Y') COLLATE utf8mb4_general_ci DEFAULT NULL AFTER Password_reuse_time, ALGORITHM=INSTANT"
 
-// AddedColumns are the columns of AddColumns.
-var AddedColumns = []string{"Password_reuse_history", "Password_reuse_time", "Password_require_current"}
+// AddedColumn is the first column of AddColumns.
+const AddedColumn = "Password_reuse_history"
 
 // TableNames are the names of the system tables, in the order of Tables.
 var TableNames = []string{"user", "db", "tables_priv", "columns_priv", "global_grants", "role_edges", "default_roles", "password_history", "component"}

@@ -27,13 +27,16 @@ type Disk struct {
 	// Space tells the size of the disk and what is free of it; nil: nobody knows before it is full.
 	Space func() (total, free uint64)
 
-	limit   atomic.Int64
-	used    atomic.Int64
-	refused atomic.Uint64
+	limit, ownerLimit atomic.Int64
+	used              atomic.Int64
+	refused           atomic.Uint64
 }
 
 // SetLimit changes what all files may take together (max_tmp_total_space_usage); 0 is no limit.
 func (d *Disk) SetLimit(n int64) { d.limit.Store(n) }
+
+// SetOwnerLimit changes what those of one owner may (trireme_tmp_account_space_usage); 0 is no limit.
+func (d *Disk) SetOwnerLimit(n int64) { d.ownerLimit.Store(n) }
 
 // Used is what temporary files take now.
 func (d *Disk) Used() int64 { return d.used.Load() }
@@ -48,9 +51,8 @@ type DiskOwner struct{ used atomic.Int64 }
 type DiskShare struct {
 	Disk  *Disk
 	Owner *DiskOwner // nil: the session is one by itself
-	// Limit is what the session may take (max_tmp_session_space_usage), OwnerLimit what its owner may
-	// (trireme_tmp_account_space_usage); 0: as much as there is.
-	Limit, OwnerLimit int64
+	// Limit is what the session may take (max_tmp_session_space_usage); 0: as much as there is.
+	Limit int64
 
 	own         DiskOwner
 	used, taken int64 // taken of the disk, in grains
@@ -97,8 +99,8 @@ func (s *DiskShare) grow(n int64) error {
 // fits checks n bytes that are counted already, in all and owned.
 func (s *DiskShare) fits(n, all, owned int64) error {
 	d := s.Disk
-	if s.OwnerLimit != 0 && owned > s.OwnerLimit {
-		return s.refuse("of this account", s.OwnerLimit, "trireme_tmp_account_space_usage")
+	if limit := d.ownerLimit.Load(); limit != 0 && owned > limit {
+		return s.refuse("of this account", limit, "trireme_tmp_account_space_usage")
 	}
 	if limit := d.limit.Load(); limit != 0 && all > limit {
 		return s.refuse("of this node", limit, "max_tmp_total_space_usage")

@@ -26,7 +26,7 @@ func TestDiskLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFull(t, a.take(1), "of this session may take 3145728 bytes (max_tmp_session_space_usage)")
-	b.OwnerLimit = 5 << 20
+	d.SetOwnerLimit(5 << 20)
 	if err := b.take(2 << 20); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,10 @@ func (c *converter) call(n *past.FuncCallExpr) Expr {
 	if foreign[name] {
 		c.refuse()
 	}
-	if aggregates[name] {
+	if name == jsonValueMark {
+		return c.jsonValue(n)
+	}
+	if aggregates[name] || name == "json_value" {
 		// Quoted, or with a space before the bracket and without IGNORE_SPACE.
 		c.fail(errorf(1630, "42000", "FUNCTION %s does not exist. Check the 'Function Name Parsing and Resolution' "+
 			"section in the Reference Manual", n.FnName.O))

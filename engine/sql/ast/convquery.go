@@ -364,6 +364,9 @@ func (c *converter) tableSource(n *past.TableSource) TableExpr {
 		t.Alias = n.AsName.O
 		return t
 	case *past.SelectStmt, *past.SetOprStmt:
+		if t := c.jsonTable(n); t != nil {
+			return t
+		}
 		d := &Derived{Query: c.query(n.Source), Alias: n.AsName.O, Columns: names(n.ColumnNames), Lateral: n.Lateral}
 		if d.Alias == "" {
 			c.fail(errorf(1248, "42000", "Every derived table must have its own alias"))

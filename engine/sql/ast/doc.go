@@ -75,7 +75,7 @@ type Expr interface {
 	expr()
 }
 
-// TableExpr is what stands in FROM: *TableRef, *Derived or *Join.
+// TableExpr is what stands in FROM: *TableRef, *Derived, *JSONTable or *Join.
 type TableExpr interface {
 	Node
 	tableExpr()

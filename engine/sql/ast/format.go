@@ -194,6 +194,8 @@ func (f *formatter) rareExpr(e Expr) {
 		} else {
 			f.is(e.Operand, e.Not, "false")
 		}
+	case *JSONValue:
+		f.jsonValue(e)
 	case *MemberOf:
 		f.s("(")
 		f.expr(e.Operand)

@@ -235,6 +235,8 @@ func (f *formatter) tableExpr(t TableExpr) {
 			f.s(" ")
 			f.names(t.Columns)
 		}
+	case *JSONTable:
+		f.jsonTable(t)
 	case *Join:
 		f.join(t)
 	}

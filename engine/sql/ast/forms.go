@@ -12,11 +12,14 @@ import (
 //	x LIKE y ESCAPE expression   .. ESCAPE 'c', c being the number of the expression, a control character
 //	CAST(x AS CHAR BINARY)       CAST(x AS CHAR ARRAY), which is else no type of characters' here; likewise with a character set
 //	CAST(x AS NCHAR), .. ASCII   CAST(x AS CHAR CHARACTER SET ..)
+//	JSON_VALUE(..), JSON_TABLE(..)   see jsonforms.go
 type forms struct {
 	edits   []edit
 	escapes []Expr // of the numbers from 1
 	sounds  bool
 	binary  bool
+	values  []*JSONValue // of the numbers from 0, without their documents
+	tables  []*JSONTable
 }
 
 // edit replaces a part of a text.
@@ -71,6 +74,8 @@ type formFinder struct {
 	f     *forms
 	calls []call // that are open
 	last  token  // the one before
+	// before is the one before that.
+	before token
 	// endBefore is where what simple has skipped ends.
 	endBefore int
 }
@@ -79,6 +84,7 @@ type formFinder struct {
 type call struct {
 	word token
 	cast bool // CAST( or CONVERT(
+	json jsonCall
 }
 
 // findForms finds the forms of a text; nil: there are none.
@@ -89,8 +95,15 @@ func findForms(t text) (*forms, error) {
 		tok := ff.tok
 		switch {
 		case ff.isOp("("):
-			ff.calls = append(ff.calls, call{ff.last, ff.last.is(t.clean, "CAST") || ff.last.is(t.clean, "CONVERT")})
+			ff.calls = append(ff.calls, call{ff.last, ff.last.is(t.clean, "CAST") || ff.last.is(t.clean, "CONVERT"), ff.openJSON()})
+		case ff.isOp(",") && len(ff.calls) > 0 && ff.calls[len(ff.calls)-1].json != jsonNone:
+			ff.closeJSON(&ff.calls[len(ff.calls)-1])
+			ff.before, ff.last = tok, tok
+			continue
 		case ff.isOp(")"):
+			if n := len(ff.calls); n > 0 && ff.calls[n-1].json != jsonNone {
+				ff.fail() // it has but one argument
+			}
 			ff.calls = ff.calls[:max(len(ff.calls)-1, 0)]
 		case ff.is("ARRAY"):
 			arrays = true
@@ -103,7 +116,7 @@ func findForms(t text) (*forms, error) {
 		case ff.inCast("CAST") && ff.is("AS"), ff.inCast("CONVERT") && ff.isOp(","):
 			ff.castType()
 		}
-		ff.last = tok
+		ff.before, ff.last = ff.last, tok
 		ff.advance()
 	}
 	if ff.err != nil {

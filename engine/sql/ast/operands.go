@@ -39,6 +39,8 @@ func Operands(e Expr) []Expr {
 		return []Expr{e.Operand}
 	case *IsTruth:
 		return []Expr{e.Operand}
+	case *JSONValue:
+		return []Expr{e.Doc}
 	case *MemberOf:
 		return []Expr{e.Operand, e.Array}
 	case *Row:

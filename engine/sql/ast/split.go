@@ -332,7 +332,8 @@ var countedWords = newWordTable(map[wordClass][]string{
 	countSelect:   {"SELECT"},
 	countFrom:     {"FROM", "WHERE"},
 	countHaving:   {"HAVING"},
-	countRare:     {"SOUNDS", "ESCAPE", "ASCII", "UNICODE", "BYTE", "NCHAR", "NATIONAL", "PRECISION"},
+	countRare: {"SOUNDS", "ESCAPE", "ASCII", "UNICODE", "BYTE", "NCHAR", "NATIONAL", "PRECISION",
+		"JSON_VALUE", "JSON_TABLE"},
 })
 
 // countWord counts a word that is an operator and reports whether it is a prefix.

@@ -99,6 +99,8 @@ func (p *printer) expr(e ast.Expr) {
 		p.caseOf(e)
 	case *ast.Func:
 		p.function(e)
+	case *ast.JSONValue:
+		p.jsonValue(e)
 	default:
 		p.WriteString(ast.Format(e))
 	}
@@ -194,6 +196,32 @@ func (p *printer) function(e *ast.Func) {
 	p.WriteByte('(')
 	p.list(e.Args)
 	p.WriteByte(')')
+}
+
+func (p *printer) jsonValue(e *ast.JSONValue) {
+	p.WriteString("json_value(")
+	p.expr(e.Doc)
+	p.WriteString(", _utf8mb4")
+	p.Write(appendEscaped(nil, e.Path))
+	p.WriteString(" returning " + ast.FormatReturning(&e.Returning))
+	p.jsonResponse(e.OnEmpty, " on empty")
+	p.jsonResponse(e.OnError, " on error")
+	p.WriteByte(')')
+}
+
+func (p *printer) jsonResponse(r ast.JSONResponse, on string) {
+	switch r.Kind {
+	case ast.JSONUnspecified:
+		return
+	case ast.JSONNull:
+		p.WriteString(" null")
+	case ast.JSONError:
+		p.WriteString(" error")
+	case ast.JSONDefault:
+		p.WriteString(" default ")
+		p.expr(r.Default)
+	}
+	p.WriteString(on)
 }
 
 // specialFunction writes date arithmetic as MySQL does, and others with columns in the

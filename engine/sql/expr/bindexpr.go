@@ -35,6 +35,8 @@ func (b *Binder) bind(e ast.Expr) (Node, error) {
 		return b.regexp(e)
 	case *ast.IsNull, *ast.IsTruth:
 		return b.is(e)
+	case *ast.JSONValue:
+		return b.jsonValue(e)
 	case *ast.MemberOf:
 		return b.call("member of", e.Operand, e.Array)
 	case *ast.Row:

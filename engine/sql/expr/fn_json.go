@@ -1,8 +1,6 @@
 package expr
 
 import (
-	"unicode/utf8"
-
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
 )
@@ -59,9 +57,6 @@ func (c *Call) singlePath(a []types.Value, i int) (*json.Path, error) {
 	return p, err
 }
 
-// valueLength is how many characters JSON_VALUE has at most; of longer values it is NULL.
-const valueLength = 512
-
 func openJSON(v types.Value) json.Value { return json.Open(v.Bytes()) }
 
 // documentOf returns a value of a document as a document of its own.
@@ -87,30 +82,6 @@ func registerJSONReads() {
 	d := definer(catJSON)
 	d.def("JSON_EXTRACT(doc, path, ...)", Func{
 		Args: []ArgKind{ArgJSON, ArgUTF8}, Min: 2, Max: -1, Result: ResultJSON, Prepare: preparePaths(1, 1), Row: jsonExtract,
-	})
-	d.def("JSON_VALUE(doc, path)", Func{
-		Args: []ArgKind{ArgJSONMaybe, ArgUTF8}, Result: ResultOf(textType(valueLength, types.CollationUTF8MB40900B)), Prepare: preparePaths(1, 1),
-		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
-			p, err := c.path(a, 1)
-			if err != nil {
-				return types.Null, err
-			}
-			var found json.Value
-			n := 0
-			p.Each(openJSON(a[0]), func(v json.Value) bool {
-				found = v
-				n++
-				return n < 2
-			})
-			if n != 1 || found.IsNull() {
-				return types.Null, nil
-			}
-			text := x.Keep(found.AppendUnquoted(x.Scratch()))
-			if utf8.RuneCount(text) > valueLength {
-				return types.Null, nil
-			}
-			return types.NewBytes(text), nil
-		},
 	})
 	d.def("JSON_KEYS(doc); JSON_KEYS(doc, path)", Func{
 		Args: []ArgKind{ArgJSON, ArgUTF8}, Min: 1, Max: 2, Result: ResultJSON, Prepare: preparePaths(1, 1),

@@ -93,8 +93,8 @@ var notes = map[string]string{
 	"dayname":        "English, whatever lc_time_names says",
 	"monthname":      "English, whatever lc_time_names says",
 	"date_format":    "names in English",
+	"json_value":     "digits of seconds that the type lacks are cut off; numbers that do not fit FLOAT, or DECIMAL once they are rounded, are errors; text with an offset is brought to the session's time zone; `?` may be the document, as text",
 	"convert_tz":     "names of the IANA database, without a table to load; SYSTEM is UTC",
-	"json_value":     "without RETURNING, ON EMPTY and ON ERROR; the result is text of up to 512 characters, NULL for longer values",
 }
 
 func init() {

@@ -162,6 +162,10 @@ func (c *Call) write(w *textWriter) {
 		w.infix(op, c.Given...)
 		return
 	}
+	if j, ok := c.Data.(*jsonValue); ok {
+		j.write(w, c)
+		return
+	}
 	w.list(c.Func.Name, c.Args)
 }
 

@@ -113,6 +113,9 @@ func (p *planner) sameRare(a, b ast.Expr) bool {
 	case *ast.IsTruth:
 		b, ok := b.(*ast.IsTruth)
 		return ok && a.Not == b.Not && a.True == b.True
+	case *ast.JSONValue:
+		b, ok := b.(*ast.JSONValue)
+		return ok && sameJSONValue(a, b)
 	case *ast.MemberOf:
 		_, ok := b.(*ast.MemberOf)
 		return ok
@@ -136,6 +139,13 @@ func (p *planner) sameRare(a, b ast.Expr) bool {
 		return ok && *a == *b
 	}
 	return false
+}
+
+// sameJSONValue compares all but the documents.
+func sameJSONValue(a, b *ast.JSONValue) bool {
+	x, y := *a, *b
+	x.Doc, y.Doc = &ast.Star{}, &ast.Star{}
+	return ast.Format(&x) == ast.Format(&y)
 }
 
 func sameLiteral(a, b *ast.Literal) bool {

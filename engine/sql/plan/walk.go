@@ -96,6 +96,10 @@ func (m *mapper) operands(e ast.Expr) ast.Expr {
 		return &ast.IsNull{Operand: m.one(e.Operand), Not: e.Not}
 	case *ast.IsTruth:
 		return &ast.IsTruth{Operand: m.one(e.Operand), Not: e.Not, True: e.True}
+	case *ast.JSONValue:
+		c := *e
+		c.Doc = m.one(e.Doc)
+		return &c
 	case *ast.MemberOf:
 		return &ast.MemberOf{Operand: m.one(e.Operand), Array: m.one(e.Array)}
 	case *ast.Row:

@@ -21,6 +21,9 @@ func ParsePath(s []byte) (*Path, error) {
 	p := &Path{}
 	pp.skipSpace()
 	ok := pp.take('$')
+	if !ok && pp.at < len(s) {
+		pp.at++ // as MySQL counts
+	}
 	for pp.skipSpace(); ok && pp.at < len(s); pp.skipSpace() {
 		var l leg
 		l, ok = pp.leg()

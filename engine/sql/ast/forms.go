@@ -85,6 +85,7 @@ type call struct {
 	word token
 	cast bool // CAST( or CONVERT(
 	json jsonCall
+	tail bool // the tail of JSON_VALUE or JSON_TABLE was read
 }
 
 // findForms finds the forms of a text; nil: there are none.
@@ -95,14 +96,14 @@ func findForms(t text) (*forms, error) {
 		tok := ff.tok
 		switch {
 		case ff.isOp("("):
-			ff.calls = append(ff.calls, call{ff.last, ff.last.is(t.clean, "CAST") || ff.last.is(t.clean, "CONVERT"), ff.openJSON()})
+			ff.calls = append(ff.calls, call{word: ff.last, cast: ff.last.is(t.clean, "CAST") || ff.last.is(t.clean, "CONVERT"), json: ff.openJSON()})
 		case ff.isOp(",") && len(ff.calls) > 0 && ff.calls[len(ff.calls)-1].json != jsonNone:
 			ff.closeJSON(&ff.calls[len(ff.calls)-1])
 			ff.before, ff.last = tok, tok
 			continue
 		case ff.isOp(")"):
-			if n := len(ff.calls); n > 0 && ff.calls[n-1].json != jsonNone {
-				ff.fail() // it has but one argument
+			if n := len(ff.calls); n > 0 {
+				ff.endJSON(&ff.calls[n-1])
 			}
 			ff.calls = ff.calls[:max(len(ff.calls)-1, 0)]
 		case ff.is("ARRAY"):

@@ -73,7 +73,23 @@ func (ff *formFinder) closeJSON(c *call) {
 	if !ff.isOp(")") {
 		ff.fail()
 	}
-	c.json = jsonNone
+	c.json, c.tail = jsonNone, true
+}
+
+// endJSON stands at a closing bracket.
+func (ff *formFinder) endJSON(c *call) {
+	switch {
+	case c.json != jsonNone:
+		ff.fail() // it has but one argument
+	case c.word.is(ff.clean, "JSON_TABLE") && c.tail:
+		l, at := ff.mark()
+		ff.advance()
+		named := ff.tok.kind == tQuoted || ff.is("AS") || ff.tok.kind == tWord && !reserved[upper(ff.raw())]
+		ff.back(l, at)
+		if !named {
+			ff.failWith(errorf(3667, "42000", "Every table function must have an alias"))
+		}
+	}
 }
 
 // textLiteral reads a string, with what may stand before it.

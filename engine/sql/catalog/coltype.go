@@ -257,3 +257,10 @@ func appendType(dst []byte, t *types.Type) []byte {
 	}
 	return dst
 }
+
+// FreeColumnType is the type of a column that belongs to no table: of JSON_TABLE. Text without a character set has the collation.
+func FreeColumnType(name string, c *ast.ColumnType, collation types.CollationID) (types.Type, error) {
+	d := &definer{env: &Env{}} // what does not fit a table becomes what does
+	t, _, err := d.columnType(name, c, collation)
+	return t, err
+}

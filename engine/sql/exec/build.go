@@ -36,6 +36,8 @@ func (t *Tree) buildNode(n plan.Node) (operator, error) {
 		return newVirtualScan(r, n), nil
 	case *plan.Values:
 		return &valuesOp{r: r, rows: n.Rows, out: newBatch(cols)}, nil
+	case *plan.JSONTableScan:
+		return &jsonTableOp{r: r, node: n, rows: n.Table.NewRows(), out: newBatch(cols)}, nil
 	case *plan.WorkTable:
 		return &workTableOp{table: t.workTable(n.ID), out: newBatch(cols)}, nil
 	case *plan.NestedLoopJoin:
@@ -113,7 +115,7 @@ func (t *Tree) buildLoop(n *plan.NestedLoopJoin, cols []*types.Type) (operator, 
 	if len(n.Bindings) > 0 {
 		return &lateralJoinOp{
 			r: r, left: left, right: right, kind: n.Kind, cond: n.Condition, bindings: n.Bindings,
-			nLeft: len(lt), pairs: newBatch(cols), out: newBatch(cols),
+			unread: n.Unread, nLeft: len(lt), pairs: newBatch(cols), out: newBatch(cols),
 		}, nil
 	}
 	o := &crossJoinOp{r: r, left: left, right: right, rightTypes: rt}

@@ -245,20 +245,24 @@ type lateralJoinOp struct {
 	at          int
 	isUp        bool // the right side is open
 	matched     bool
+	unread      []bool       // left columns that are NULL in the output
+	most        int          // how many pairs a batch has room for, as long as the left row is
+	rb          *types.Batch // of which some rows are left
+	rsel        []uint32     // they
 	keep        []uint32
 	kept        []uint32 // left rows of b that a semi-join or anti-join gives
 	same        []uint32
 }
 
 func (o *lateralJoinOp) open() error {
-	o.b, o.isUp = nil, false
+	o.b, o.rb, o.isUp = nil, nil, false
 	return o.left.open()
 }
 
 func (o *lateralJoinOp) close() {
 	o.right.close()
 	o.left.close()
-	o.b, o.isUp = nil, false
+	o.b, o.rb, o.isUp = nil, nil, false
 }
 
 func (o *lateralJoinOp) next() (*types.Batch, []uint32, error) {
@@ -316,9 +320,10 @@ func (o *lateralJoinOp) nextRight() (full bool, err error) {
 		if err := o.right.open(); err != nil {
 			return false, err
 		}
-		o.isUp, o.matched = true, false
+		o.isUp, o.matched, o.rb = true, false, nil
+		o.most = o.pairsOf(row)
 	}
-	rb, rsel, err := o.right.next()
+	rb, rsel, err := o.piece()
 	if err != nil {
 		return false, err
 	}
@@ -331,7 +336,7 @@ func (o *lateralJoinOp) nextRight() (full bool, err error) {
 		}
 	}
 	o.right.close()
-	o.isUp = false
+	o.isUp, o.rb = false, nil
 	o.at++
 	switch o.kind {
 	case plan.SemiJoin:
@@ -345,6 +350,10 @@ func (o *lateralJoinOp) nextRight() (full bool, err error) {
 	case plan.LeftJoin:
 		if !o.matched {
 			for c := range o.nLeft {
+				if o.drops(c) {
+					o.out.Vecs[c].AppendNull()
+					continue
+				}
 				o.out.Vecs[c].AppendFrom(&o.b.Vecs[c], int(row))
 			}
 			for c := o.nLeft; c < len(o.out.Vecs); c++ {
@@ -354,6 +363,39 @@ func (o *lateralJoinOp) nextRight() (full bool, err error) {
 		}
 	}
 	return o.out.Full(), nil
+}
+
+// pairsOf is how many pairs of a left row a batch has room for: each has a copy of its strings.
+func (o *lateralJoinOp) pairsOf(row uint32) int {
+	n := 1
+	for c := range o.nLeft {
+		v := &o.b.Vecs[c]
+		if k := v.Class(); (k == types.ClassBytes || k == types.ClassJSON) && !o.drops(c) && !v.IsNull(int(row)) {
+			n += len(v.BytesAt(int(row)))
+		}
+	}
+	return max(types.BatchBytes/n, 1)
+}
+
+func (o *lateralJoinOp) drops(c int) bool { return o.unread != nil && o.unread[c] }
+
+// piece returns the next right rows, no more than there is room for; nil: there are none.
+func (o *lateralJoinOp) piece() (*types.Batch, []uint32, error) {
+	if o.rb == nil {
+		b, sel, err := o.right.next()
+		if b == nil || err != nil || rowsOf(b, sel) <= o.most {
+			return b, sel, err
+		}
+		if sel == nil {
+			sel = all(b.Len())
+		}
+		o.rb, o.rsel = b, sel
+	}
+	b, sel := o.rb, o.rsel[:min(o.most, len(o.rsel))]
+	if o.rsel = o.rsel[len(sel):]; len(o.rsel) == 0 {
+		o.rb = nil
+	}
+	return b, sel, nil
 }
 
 // join appends the pairs of a left row and right rows that satisfy the condition.
@@ -376,6 +418,12 @@ func (o *lateralJoinOp) join(row uint32, rb *types.Batch, rsel []uint32) error {
 		o.same[i] = row
 	}
 	for c := range o.nLeft {
+		if o.drops(c) {
+			for range rsel {
+				to.Vecs[c].AppendNull()
+			}
+			continue
+		}
 		to.Vecs[c].Gather(&o.b.Vecs[c], o.same)
 	}
 	for c := range rb.Vecs {

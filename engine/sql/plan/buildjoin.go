@@ -107,7 +107,40 @@ func (g *joinGraph) applyJoin(left *sub, st *state, on []ast.Expr, est Estimate)
 		}
 		n.Bindings = append(n.Bindings, Binding{Slot: p.slot(id), Expr: c})
 	}
+	n.Unread = g.unread(left, u)
 	return &sub{node: n, layout: l}, nil
+}
+
+// unread finds the long columns of the left side that have no other use than to be bound for a unit: a document need not be copied into
+// each of its rows.
+func (g *joinGraph) unread(left *sub, u *unit) (list []bool) {
+	read := colSet{}
+	read.addAll(g.wanted)
+	for i := range g.conds {
+		g.p.columnsOf(g.conds[i].e, read)
+	}
+	for _, o := range g.units {
+		for _, e := range append(o.on[:len(o.on):len(o.on)], o.local...) {
+			g.p.columnsOf(e, read)
+		}
+		if o == u {
+			continue
+		}
+		read.addAll(o.reads)
+		if o.dependent {
+			read.addAll(o.outside())
+		}
+	}
+	cols := left.node.Columns()
+	for i, id := range left.layout.ids {
+		if i < len(cols) && !read.has(id) && expr.IsLong(cols[i].Type) {
+			if list == nil {
+				list = make([]bool, len(cols))
+			}
+			list[i] = true
+		}
+	}
+	return list
 }
 
 func (g *joinGraph) hashJoin(left *sub, st *state, on []ast.Expr, est Estimate) (*sub, error) {

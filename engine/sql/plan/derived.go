@@ -111,6 +111,9 @@ func (p *planner) mergeable(q *query, nullable bool) bool {
 		len(b.having) > 0 || b.straight || b.calcRows || q.volatile {
 		return false
 	}
+	if leaf := b.from.leaf; leaf != nil && leaf.json != nil && len(q.outer) > 0 {
+		return false // it is computed for each row of what it reads
+	}
 	if nullable && b.from.leaf == nil && b.from.kind != InnerJoin {
 		return false
 	}

@@ -108,6 +108,8 @@ func describe(n Node) string {
 		return withFilter("Table scan on "+n.Alias, n.Filter)
 	case *Values:
 		return describeValues(n)
+	case *JSONTableScan:
+		return "Table function json_table on " + n.Alias + " (" + text(n.Doc) + ")"
 	case *Filter:
 		return "Filter: " + text(n.Predicate)
 	case *Project:
@@ -454,6 +456,8 @@ func Expressions(n Node) []expr.Node {
 		add(n.Filter)
 	case *VirtualScan:
 		add(n.Filter)
+	case *JSONTableScan:
+		add(n.Doc)
 	case *Values:
 		for _, row := range n.Rows {
 			add(row...)

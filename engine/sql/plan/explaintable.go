@@ -79,7 +79,7 @@ func (w *rowWriter) node(n Node) {
 	case *Materialize:
 		w.materialize(n)
 		return
-	case *PointGet, *TableScan, *VirtualScan, *Values, *WorkTable:
+	case *PointGet, *TableScan, *VirtualScan, *Values, *WorkTable, *JSONTableScan:
 		w.leaf(n)
 	}
 	for _, c := range n.Children() {
@@ -158,6 +158,8 @@ func (w *rowWriter) leaf(n Node) {
 		w.scan(n)
 	case *VirtualScan:
 		w.add(n, ExplainRow{Table: n.Alias, Type: "ALL"}, whereText(n.Filter))
+	case *JSONTableScan:
+		w.add(n, ExplainRow{Table: n.Alias, Type: "ALL"}, []string{"Table function: json_table"})
 	case *WorkTable:
 		w.add(n, ExplainRow{Table: tableOf(n.Cols), Type: "ALL"}, []string{"Recursive"})
 	case *Values:

@@ -47,6 +47,8 @@ func (f *from) table(t ast.TableExpr, left []visible, nullable bool) (*joinTree,
 		return f.named(t, nullable)
 	case *ast.Derived:
 		return f.derived(t, left, nullable)
+	case *ast.JSONTable:
+		return f.jsonTable(t, left, nullable)
 	case *ast.Join:
 		return f.join(t, left, nullable)
 	}

@@ -53,7 +53,7 @@ func (s colSet) sorted() []colID {
 }
 
 // relation is a leaf of FROM. One of table, virtual, query, cte,
-// work and values is set.
+// work, values and json is set.
 type relation struct {
 	id     int
 	alias  string
@@ -69,6 +69,7 @@ type relation struct {
 	cte     *commonTable // materialised and shared
 	work    *commonTable // within its own recursive part
 	values  [][]ast.Expr // VALUES
+	json    *jsonSource  // JSON_TABLE
 
 	lock  *Lock
 	hints []ast.IndexHint

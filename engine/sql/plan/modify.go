@@ -460,7 +460,7 @@ func (m *modification) mustBuffer(n Node) bool {
 				return true
 			}
 			n = x.Left
-		case *Sort, *TopN, *PointGet, *Values:
+		case *Sort, *TopN, *PointGet, *Values, *JSONTableScan:
 			return false
 		case *TableScan:
 			// What is left of the joins is read to the end after rows have been changed.

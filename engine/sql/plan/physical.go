@@ -347,6 +347,8 @@ type NestedLoopJoin struct {
 	Left, Right Node
 	Condition   expr.Node // over left and right; nil: true
 	Bindings    []Binding // over the left row
+	// Unread says which of the left columns nothing but Bindings reads; nil: none. They may be NULL in the output.
+	Unread []bool
 }
 
 // HashJoin matches rows by equality of keys, and then by the condition. The keys of

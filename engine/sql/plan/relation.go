@@ -24,6 +24,12 @@ func (p *planner) planRelation(rel *relation, conds []ast.Expr, need colSet) (*s
 			return nil, err
 		}
 		return p.filter(s, conds)
+	case rel.json != nil:
+		s, err := p.planJSONTable(rel)
+		if err != nil {
+			return nil, err
+		}
+		return p.filter(s, conds)
 	case rel.cte != nil:
 		return p.planCommon(rel, conds, need)
 	case rel.work != nil:
@@ -128,6 +134,8 @@ func renamed(n Node, cols []Column) Node {
 	case *SetOperation:
 		return rename(*n, cols)
 	case *Values:
+		return rename(*n, cols)
+	case *JSONTableScan:
 		return rename(*n, cols)
 	}
 	return nil

@@ -89,6 +89,10 @@ func (g *joinGraph) attachQuery(kind JoinKind, b *block, on []ast.Expr) (bool, e
 			return false, nil
 		}
 	}
+	for _, rel := range from.rels(nil) {
+		// A derived table that reads the query around is a lateral one now.
+		rel.lateral = rel.lateral || rel.query != nil && g.unitsOfSet(rel.query.outer) != 0
+	}
 	g.attach(kind, from, on)
 	return true, nil
 }

@@ -1,6 +1,9 @@
 package json
 
-import "strconv"
+import (
+	"iter"
+	"strconv"
+)
 
 // A Path is a parsed path expression such as $.name[0]. It is immutable and safe for concurrent use.
 type Path struct {
@@ -90,6 +93,11 @@ func (p *Path) Each(v Value, f func(Value) bool) {
 		w.dedupe = w.dedupe || l.kind == legDeep
 	}
 	w.walk(v, p.legs)
+}
+
+// All are the values that Each finds, one at a time.
+func (p *Path) All(v Value) iter.Seq[Value] {
+	return func(yield func(Value) bool) { p.Each(v, yield) }
 }
 
 // A walker follows a path into several places.

@@ -1,0 +1,62 @@
+package schema
+
+import (
+	"testing"
+
+	"github.com/triremedb/trireme/engine/types/json"
+)
+
+func parse(t *testing.T, text string) json.Value {
+	t.Helper()
+	doc, err := json.Parse(nil, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return json.Open(doc)
+}
+
+// TestValidate has one failure for each keyword, and what is no failure. Statements that ask for reports are scripts of package session.
+func TestValidate(t *testing.T) {
+	for _, c := range []struct{ schema, doc, want string }{
+		{`{"type":"object"}`, `{}`, ""},
+		{`{"type":"integer"}`, `3.0`, "type # #"},
+		{`{"properties":{"a/b":{"properties":{"~ x":{"type":"string"}}}}}`, `{"a/b":{"~ x":5}}`, "type #/a~1b/~0%20x #/properties/a~1b/properties/~0%20x"},
+		{`{"minimum":5,"exclusiveMinimum":true}`, `5`, "minimum # #"},
+		{`{"multipleOf":0.1}`, `0.3`, ""},
+		{`{"pattern":"("}`, `"a"`, ""},
+		{`{"items":[{}],"additionalItems":false}`, `[1,2]`, "additionalItems #/1 #"},
+		{`{"uniqueItems":true}`, `[1,2,1.0]`, "uniqueItems #/2 #"},
+		{`{"required":["b"],"properties":{"a":{"type":"string"}}}`, `{"a":5}`, "type #/a #/properties/a"},
+		{`{"dependencies":{"a":{"required":["b"]}}}`, `{"a":3}`, "dependencies # #"},
+		{`{"oneOf":[{"type":"number"},{"minimum":1}]}`, `3`, "oneOf # #"},
+		{`{"$ref":"#"}`, `1`, ""},
+		{`{"$ref":"#/definitions/n","definitions":{"n":{"type":"string"}}}`, `1`, "type # #/definitions/n"},
+	} {
+		v, err := New(parse(t, c.schema), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := v.Validate(parse(t, c.doc))
+		got := ""
+		if f != nil {
+			got = f.Keyword + " " + f.Document + " " + f.Schema
+		}
+		if got != c.want || err != nil {
+			t.Errorf("%s of %s: %q %v, not %q", c.schema, c.doc, got, err, c.want)
+		}
+	}
+}
+
+// TestReferences: those within the schema may go in circles, others are refused.
+func TestReferences(t *testing.T) {
+	v, err := New(parse(t, `{"allOf":[{"$ref":"#"},{"$ref":"#"}],"properties":{"a":{"$ref":"#"}}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := v.Validate(parse(t, `{"a":{"a":1}}`)); f != nil || err != nil {
+		t.Errorf("%v %v", f, err)
+	}
+	if _, err := New(parse(t, `{"properties":{"a":{"$ref":"http://x/y.json"}}}`), nil); err != ErrReference {
+		t.Error(err)
+	}
+}

@@ -29,7 +29,7 @@ var shop = []fault{
 	{"connections", connections, []string{"TriremeConnectionsNearMax"}},
 	{"descriptors", descriptors, []string{"TriremeDescriptorsScarce"}},
 	{"unaudited", unaudited, []string{"TriremeAuditLinesLost"}},
-	{"clients", clients, []string{"TriremeLongTransaction", "TriremeUndoBacklog", "TriremeLockWaits", "TriremeDeadlocks", "TriremeSettingsDiffer", "TriremeAccountsNotKept"}},
+	{"clients", clients, []string{"TriremeLongTransaction", "TriremeUndoBacklog", "TriremeUndoNearLimit", "TriremeLockWaits", "TriremeDeadlocks", "TriremeSettingsDiffer", "TriremeAccountsNotKept"}},
 	{"forgotten", forgotten, []string{"TriremeLargeTransaction"}},
 	{"away", away, []string{"TriremeMemberAway"}},
 	{"frozen", frozen, []string{"TriremeMemberAway"}},

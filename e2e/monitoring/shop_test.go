@@ -20,7 +20,7 @@ import (
 )
 
 // clients: a transaction that reads and does not end, for which purge waits; others that wait for a row,
-// and some that deadlock; a global setting of one node, and an account whose file is no JSON. An old transaction
+// whose undo is more than half of what it may be; and some that deadlock; a global setting of one node, and an account whose file is no JSON. An old transaction
 // is one of 5 seconds here, and a million that wait for purge are 300: see hurried.
 func clients(t *testing.T, w *watched) {
 	leader, others := w.leader()
@@ -31,6 +31,7 @@ func clients(t *testing.T, w *watched) {
 		t.Fatal(err)
 	}
 	servers.Text(t, old, "SELECT COUNT(*) FROM account")
+	room := crowdUndo(t, w, db, leader)
 	ctx, end := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	stop := func() { end(); all.Wait() }
@@ -46,8 +47,8 @@ func clients(t *testing.T, w *watched) {
 	file := filepath.Join(w.users, "watched", "account.json")
 	write(t, file, "no JSON")
 
-	fired := w.only("TriremeLongTransaction", "TriremeUndoBacklog", "TriremeLockWaits", "TriremeDeadlocks", "TriremeSettingsDiffer", "TriremeAccountsNotKept")
-	for _, name := range []string{"TriremeLongTransaction", "TriremeUndoBacklog", "TriremeLockWaits", "TriremeDeadlocks", "TriremeAccountsNotKept"} {
+	fired := w.only("TriremeLongTransaction", "TriremeUndoBacklog", "TriremeUndoNearLimit", "TriremeLockWaits", "TriremeDeadlocks", "TriremeSettingsDiffer", "TriremeAccountsNotKept")
+	for _, name := range []string{"TriremeLongTransaction", "TriremeUndoBacklog", "TriremeUndoNearLimit", "TriremeLockWaits", "TriremeDeadlocks", "TriremeAccountsNotKept"} {
 		about(t, fired, name, leader)
 	}
 	stop()
@@ -55,10 +56,35 @@ func clients(t *testing.T, w *watched) {
 		t.Fatal(err)
 	}
 	servers.Run(t, other, "SET GLOBAL long_query_time = "+before)
+	servers.Run(t, db, "SET GLOBAL trireme_undo_history_space = "+room)
 	write(t, file, account)
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// crowdUndo writes undo that an open snapshot holds back, lets it be no more than half as much again, and returns how much it might be before.
+func crowdUndo(t *testing.T, w *watched, db *sql.DB, leader *servers.Node) (before string) {
+	t.Helper()
+	before = strings.TrimSpace(servers.Text(t, db, "SELECT @@GLOBAL.trireme_undo_history_space"))
+	w.run(db, "CREATE TABLE IF NOT EXISTS wide (id INT PRIMARY KEY, pad VARCHAR(2000))",
+		"REPLACE INTO wide WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT i, REPEAT('a', 2000) FROM n")
+	for i := range 12 {
+		servers.Run(t, db, fmt.Sprintf("UPDATE wide SET pad = REPEAT('%c', 2000)", 'b'+i))
+	}
+	var bytes float64
+	w.eventually("undo that a snapshot holds back", func() error {
+		found, err := w.ask(fmt.Sprintf("trireme_undo_history_bytes{instance=%q}", address(leader)))
+		if err == nil && len(found) == 1 {
+			_, err = fmt.Sscan(found[0].number(), &bytes)
+		}
+		if err == nil && bytes < 16<<20 {
+			err = fmt.Errorf("there are %.0f bytes", bytes)
+		}
+		return err
+	})
+	servers.Run(t, db, fmt.Sprintf("SET GLOBAL trireme_undo_history_space = %.0f", 1.5*bytes))
+	return before
 }
 
 // crowd has clients wait for a row that one holds, until ctx ends.

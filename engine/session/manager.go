@@ -78,6 +78,7 @@ type Manager struct {
 	logScans      atomic.Bool // log_queries_not_using_indexes
 	uses          accountUses
 	audit         audits
+	history       history
 
 	mu       sync.Mutex
 	sessions map[uint64]*Session

@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
@@ -24,6 +25,9 @@ func isMissing(err error) bool {
 func (t *Txn) snapshot(o *Table) (*trx.Snapshot, error) {
 	if err := t.mayUse(o); err != nil {
 		return nil, err
+	}
+	if t.blind != nil {
+		return nil, t.blind
 	}
 	snap := t.Trx.Snapshot()
 	if !o.seen || o.seenAt != snap.CSN {
@@ -83,7 +87,10 @@ func (s *Session) Snapshot() (number uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err = s.awaitOwn(t); err == nil {
+	if err = t.blind; err == nil {
+		err = s.awaitOwn(t)
+	}
+	if err == nil {
 		number = t.Trx.Snapshot().CSN
 	}
 	return number, s.leave(err)
@@ -97,7 +104,42 @@ func (s *Session) ForgetSnapshot() error {
 		return err
 	}
 	t.Trx.CloseSnapshot()
+	t.blind = nil
 	return s.leave(nil)
+}
+
+// Holds is the snapshot that the session's transaction has open, if it has one, and the time at which the transaction began. Any task
+// may call it.
+func (s *Session) Holds() (csn uint64, began time.Duration, open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cur == nil {
+		return 0, 0, false
+	}
+	csn, open = s.cur.Trx.Open()
+	return csn, s.cur.Trx.Started(), open
+}
+
+// EndSnapshot takes a snapshot away from the session's transaction, so that purge need not keep what it sees: plain reads, also those
+// under way, fail with the reason from then on, up to the transaction's end or, if it is READ COMMITTED, the statement's. What else it
+// does goes on. It reports whether it did that: not if the session is within a call, has another snapshot, or none. Any task may call it.
+func (s *Session) EndSnapshot(csn uint64, reason error) bool {
+	if !s.turn.TryLock() {
+		return false
+	}
+	defer s.turn.Unlock()
+	t := s.t
+	if t == nil || t.state.Load() != atSession {
+		return false
+	}
+	if now, open := t.Trx.Open(); !open || now != csn {
+		return false
+	}
+	if !t.Trx.TakesSnapshot() { // else it is the last statement's, and nobody reads in it again
+		t.blind = reason
+	}
+	t.Trx.CloseSnapshot()
+	return true
 }
 
 // Get appends the wanted columns of the row with the clustered key to the batch, as
@@ -255,9 +297,12 @@ func (c *Scan) enter() error {
 		return c.s.leave(ErrNoTransaction)
 	}
 	if c.lock {
-		if err := c.s.m.Suspended(); err != nil {
-			return c.s.leave(err)
-		}
+		err = c.s.m.Suspended()
+	} else {
+		err = t.blind
+	}
+	if err != nil {
+		return c.s.leave(err)
 	}
 	return nil
 }

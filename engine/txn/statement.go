@@ -32,6 +32,9 @@ func (t *Txn) here() mark {
 // beginStatement starts a statement; the one before has ended.
 func (t *Txn) beginStatement() {
 	t.Trx.BeginStatement()
+	if t.Trx.Isolation() == trx.ReadCommitted {
+		t.blind = nil // it reads in another snapshot from now on
+	}
 	t.suspension = t.m.suspension.Load()
 	t.began = uint32(t.m.opt.Env.Now().Unix())
 	t.rows.Begin(t.began)

@@ -101,6 +101,7 @@ type Txn struct {
 	statement  mark
 	savepoints []savepoint
 	broken     error // what must be rolled back, for the changes are not whole
+	blind      error // why its plain reads fail: its snapshot was ended
 
 	// Memory of one call.
 	key     []byte
@@ -274,7 +275,7 @@ func (t *Txn) end() {
 	t.Done.Store(false)
 	t.state.Store(atSession)
 	clear(t.savepoints)
-	t.savepoints, t.broken = t.savepoints[:0], nil
+	t.savepoints, t.broken, t.blind = t.savepoints[:0], nil, nil
 }
 
 // changed reports whether there is anything to commit.

@@ -123,6 +123,12 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	m.Set("trireme_statement_memory_refused_total", float64(memory.Refused()))
 	m.Set("trireme_temporary_file_bytes", float64(n.sessions.TemporaryFiles().Used()))
 	m.Set("trireme_temporary_file_refused_total", float64(n.sessions.TemporaryFiles().Refused()))
+	history := n.sessions.History()
+	m.Set("trireme_undo_history_bytes", float64(history.Bytes))
+	if history.Limit > 0 {
+		m.Set("trireme_undo_history_limit_bytes", float64(history.Limit))
+	}
+	m.Set("trireme_snapshots_ended_total", float64(history.Ended))
 	m.Set("trireme_plan_cache_plans", float64(plans.Plans))
 	m.Set("trireme_plan_cache_bytes", float64(plans.Bytes))
 	m.Set("trireme_plan_cache_hits_total", float64(plans.Hits))

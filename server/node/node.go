@@ -177,10 +177,11 @@ func (n *Node) open() (err error) {
 	n.openPrograms()
 	n.openConsole()
 	close(n.ready)
-	n.tasks.Add(6)
+	n.tasks.Add(7)
 	go n.watch()
 	go n.catchUp()
 	go n.each(tidyEvery, n.tidy)
+	go n.each(historyEvery, n.limitHistory)
 	go n.handOver()
 	go n.each(aroundEvery, n.lookAround)
 	go n.each(otherEvery, (&otherGroup{n: n, situation: situation{begins: "OtherGroup", ends: "OtherGroupGone"}}).look)
@@ -421,6 +422,21 @@ func (n *Node) tidy() {
 	defer cancel()
 	if _, err := n.sessions.DropLeft(ctx); err != nil && n.serves() {
 		n.log.Warn("what statements have left unfinished cannot be dropped", "error", err)
+	}
+}
+
+// historyEvery is the time between looks at the undo that snapshots hold back.
+const historyEvery = time.Second
+
+// limitHistory keeps old snapshots from filling the disk.
+func (n *Node) limitHistory() {
+	ended, err := n.sessions.LimitHistory()
+	switch {
+	case err != nil:
+		n.log.Debug("the undo that snapshots hold back cannot be looked at", "error", err)
+	case ended != nil:
+		n.log.Warn("a snapshot was ended, since it held back more undo than the disk has room for (trireme_undo_history_space): reads of its transaction fail with error 1412",
+			"session", ended.Session, "user", ended.User, "host", ended.Host, "age", ended.Age.Round(time.Second), "bytes", ended.History.Bytes, "limit", ended.History.Limit)
 	}
 }
 

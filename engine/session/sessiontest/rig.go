@@ -45,6 +45,8 @@ type Options struct {
 	Slow     func(session.SlowStatement)
 	Audit    func(session.AuditedStatement)
 	Deadlock func(session.Deadlock)
+	// DiskSpace is session.Options.DiskSpace.
+	DiskSpace func() (total, free uint64)
 }
 
 // Rig is a node.
@@ -114,7 +116,7 @@ func (r *Rig) open() {
 	r.Log.Discard, r.Log.Early = r.opt.Discard, r.opt.Early
 	r.Txns, err = txn.NewManager(txn.Options{Env: r.Env, Engine: r.Engine, Log: r.Log, FS: r.FS})
 	r.must(err)
-	r.Manager, err = session.NewManager(session.Options{Env: r.Env, FS: r.FS, Backend: backend{r}, Variables: r.opt.Variables, Slow: r.opt.Slow, Audit: r.opt.Audit, Deadlock: r.opt.Deadlock,
+	r.Manager, err = session.NewManager(session.Options{Env: r.Env, FS: r.FS, Backend: backend{r}, Variables: r.opt.Variables, Slow: r.opt.Slow, Audit: r.opt.Audit, Deadlock: r.opt.Deadlock, DiskSpace: r.opt.DiskSpace,
 		Trace: r.opt.Trace, TraceText: true, Panicked: r.opt.Panicked})
 	r.must(err)
 }

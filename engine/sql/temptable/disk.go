@@ -18,6 +18,9 @@ const (
 	reserveMost = 1 << 30
 )
 
+// Reserve is how much of a disk of that size, in bytes, is not for what statements write beside the tables.
+func Reserve(total uint64) int64 { return int64(min(total/10, reserveMost)) }
+
 // Disk is the space that the temporary files of a node may take together, in bytes. It is safe for concurrent use.
 //
 // Commits come first: the last GiB of the disk, or tenth of a small one, is not for temporary files. An owner, the account of the
@@ -112,7 +115,7 @@ func (s *DiskShare) fits(n, all, owned int64) error {
 	if total == 0 {
 		return nil // it could not be asked
 	}
-	left := int64(free) - int64(min(total/10, reserveMost)) - n
+	left := int64(free) - Reserve(total) - n
 	if left < 0 || owned > diskModest && owned > left {
 		d.refused.Add(1)
 		return types.NewError(errnoFull, "The table '(temporary)' is full: of the %d bytes that are free on this node's disk, temporary files of this account may take no more than the %d that it has. %s",

@@ -239,6 +239,16 @@ func (t *Trx) SnapshotAt(csn uint64) error {
 	return nil
 }
 
+// Open is the transaction's snapshot, while it is open. Any task may call it.
+func (t *Trx) Open() (csn uint64, open bool) {
+	t.part.mu.Lock()
+	defer t.part.mu.Unlock()
+	if !t.view.open {
+		return 0, false
+	}
+	return t.view.CSN, true
+}
+
 // CloseSnapshot gives up the snapshot before the end, for READ COMMITTED between
 // statements: purge need not wait for an idle session.
 func (t *Trx) CloseSnapshot() {

@@ -13,6 +13,7 @@ type Log struct {
 	start     pos    // of the header, if count > 0
 	top       pos    // where the next entry goes
 	count     uint64 // records
+	pages     int64  // that it has taken, and not given back
 	changes   bool   // had a record that is not an insert's
 	committed bool
 	mark      logHeader // as committed

@@ -38,6 +38,7 @@ type Manager struct {
 	spaces  []*space.Space
 	max     int
 	history atomic.Int64
+	running atomic.Int64 // pages that transactions which have not ended have taken
 
 	mu      sync.Mutex // guards what follows and the fields of streams that say so
 	streams []*stream
@@ -156,6 +157,8 @@ func (u *Manager) Release(l *Log) {
 	if l.count != 0 && !l.committed {
 		panic("undo: Release of a log that is neither committed nor rolled back")
 	}
+	u.running.Add(-l.pages)
+	l.pages = 0
 	u.mu.Lock()
 	s.tail = l.top
 	if l.committed {
@@ -208,6 +211,33 @@ func (u *Manager) Resurrected() []*Log {
 
 // HistoryLen is the number of committed logs that are not purged.
 func (u *Manager) HistoryLen() uint64 { return uint64(max(u.history.Load(), 0)) }
+
+// OldestCommitted is the CSN of the oldest committed log that is not purged, of those that nobody is purging at the moment; ok is
+// false if there is none.
+func (u *Manager) OldestCommitted() (csn uint64, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.heads) == 0 {
+		return 0, false
+	}
+	return u.heads[0].csn, true
+}
+
+// HistoryPages is how many pages committed logs that are not purged take, and streams without any: all that are in use but those of
+// running transactions. A transaction that Open found counts as committed up to its end. Errors: those of reading.
+//
+// REQUIRES: the task holds no latch.
+func (u *Manager) HistoryPages() (int64, error) {
+	n := -u.running.Load()
+	for _, sp := range u.spaces {
+		st, err := sp.Stats()
+		if err != nil {
+			return 0, err
+		}
+		n += int64(st.Size - st.Free)
+	}
+	return max(n, 0), nil
+}
 
 // Damaged reports whether err says that a page of an undo tablespace is damaged.
 func Damaged(err error) bool {

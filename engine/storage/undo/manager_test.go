@@ -266,3 +266,47 @@ func BenchmarkRead(b *testing.B) {
 	}
 	w.m.Commit()
 }
+
+// TestHistoryPages: committed undo counts from its transaction's commit until it is purged, and undo that is rolled back never.
+func TestHistoryPages(t *testing.T) {
+	w := open(t)
+	pages := func() int64 {
+		t.Helper()
+		n, err := w.undo.HistoryPages()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	empty := pages()
+	back := w.fill(t, 400, 8000)
+	l := w.fill(t, 400, 8000)
+	// What a segment holds beyond its pages counts.
+	if n := pages() - empty; n > 2*space.ExtentPages {
+		t.Errorf("%d pages while two transactions of 200 pages run", n)
+	}
+	if err := w.rollbackQuietly(back); err != nil {
+		t.Fatal(err)
+	}
+	if n := pages() - empty; n > 2*space.ExtentPages {
+		t.Errorf("%d pages when one is rolled back", n)
+	}
+	if _, ok := w.undo.OldestCommitted(); ok {
+		t.Error("there is a committed log before the first commit")
+	}
+	if err := w.commit(l); err != nil {
+		t.Fatal(err)
+	}
+	if n := pages() - empty; n < 200 || n > 200+3*space.ExtentPages {
+		t.Errorf("%d pages when one of 200 is committed", n)
+	}
+	if csn, ok := w.undo.OldestCommitted(); !ok || csn == 0 {
+		t.Errorf("the oldest committed log is that of %d, %t", csn, ok)
+	}
+	if err := w.drain(); err != nil {
+		t.Fatal(err)
+	}
+	if n := pages() - empty; n > 2*space.ExtentPages {
+		t.Errorf("%d pages when it is purged", n)
+	}
+}

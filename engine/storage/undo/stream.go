@@ -142,6 +142,8 @@ func (s *stream) extend(l *Log) error {
 	m.WriteU32(home, offLast, no)
 	s.last = no
 	l.top = pos{page: no, off: offEntries}
+	l.pages++
+	s.u.running.Add(1)
 	return nil
 }
 
@@ -190,5 +192,9 @@ func (l *Log) stepBack(m *mtr.Mtr) error {
 	m.WriteU32(home, offLast, prevNo)
 	s.last = prevNo
 	l.top = pos{page: prevNo, off: uint16(end)}
+	if l.pages > 0 { // a log that Open found has taken none of those that it had
+		l.pages--
+		s.u.running.Add(-1)
+	}
 	return nil
 }

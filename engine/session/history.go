@@ -1,0 +1,135 @@
+package session
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/engine/types"
+)
+
+const (
+	// historyModest is what the undo of committed transactions may take however little the disk has left, where no limit is set.
+	historyModest = 64 << 20
+	// snapshotGrace is how old the transaction of a snapshot that is ended is at least: short ones, which end by
+	// themselves, would be ended for what others have left to purge.
+	snapshotGrace = 10 * time.Second
+	// endTries is how often a look tries to get between two calls of a busy session, and endPause the time between them.
+	endTries = 50
+	endPause = time.Millisecond
+)
+
+// historyLeast is the least value of trireme_undo_history_space: the undo streams' own pages count.
+const historyLeast = 16 << 20
+
+// checkHistorySpace wants no limit, or one that is not met by undo that nobody holds back.
+func checkHistorySpace(_ *Session, x *varValue) error {
+	if x.n != 0 && x.n < historyLeast {
+		return types.NewError(1231, "Variable 'trireme_undo_history_space' can't be set to the value of '%d': it must be 0 or at least %d", x.n, historyLeast)
+	}
+	return nil
+}
+
+// history is what the manager knows of the undo that snapshots hold back. Its fields but held are read by any task.
+type history struct {
+	bytes, limit atomic.Int64
+	ended        atomic.Uint64
+	held         uint64 // the snapshot that kept purge from going on at the last look; 0: none
+}
+
+// History is the undo of committed transactions that the node keeps, as of the last [Manager.LimitHistory].
+type History struct {
+	Bytes int64
+	Limit int64  // above which the snapshot that holds it back is ended; 0: it is not known yet
+	Ended uint64 // snapshots that were
+}
+
+// History returns what the last look has found.
+func (m *Manager) History() History {
+	return History{Bytes: m.history.bytes.Load(), Limit: m.history.limit.Load(), Ended: m.history.ended.Load()}
+}
+
+// EndedSnapshot is one that LimitHistory has ended.
+type EndedSnapshot struct {
+	Session    uint64
+	User, Host string
+	Age        time.Duration // of its transaction
+	History    History
+}
+
+// LimitHistory ends the oldest snapshot if that is a session's, keeps purge from going on, and the undo of committed transactions
+// takes more than it may (trireme_undo_history_space): plain reads of its transaction fail with error 1412 from then on. It is to
+// be called about once a second, by one task at a time; what holds purge back for two looks only is looked at. ended is nil if there was no need,
+// or it was not possible.
+//
+// Snapshots of backups, and of definitions' changes, are not ended: they have an end.
+func (m *Manager) LimitHistory() (ended *EndedSnapshot, err error) {
+	eng, err := m.opt.Backend.Engine()
+	if err != nil {
+		return nil, err
+	}
+	h, err := eng.History()
+	if err != nil {
+		return nil, err
+	}
+	limit := m.historyLimit(h.Bytes)
+	m.history.bytes.Store(h.Bytes)
+	m.history.limit.Store(limit)
+	again := h.Held != 0 && h.Held == m.history.held
+	m.history.held = h.Held
+	if !again || h.Bytes <= limit {
+		return nil, nil
+	}
+	for _, s := range m.all() {
+		age, ok := m.endSnapshot(s, h.Held, h.Bytes)
+		if !ok {
+			continue
+		}
+		m.history.ended.Add(1)
+		eng.Purge.Wake()
+		info := s.whose()
+		return &EndedSnapshot{Session: s.id, User: info.User, Host: info.Host, Age: age, History: m.History()}, nil
+	}
+	return nil, nil
+}
+
+// historyLimit is how much of the disk the undo of committed transactions, which takes that many bytes now, may take.
+func (m *Manager) historyLimit(bytes int64) int64 {
+	if n := m.global(variables["trireme_undo_history_space"]).n; n != 0 {
+		return int64(n)
+	}
+	if m.opt.DiskSpace == nil {
+		return 0
+	}
+	total, free := m.opt.DiskSpace()
+	if total == 0 {
+		return 0
+	}
+	return max(historyModest, (bytes+int64(free)-temptable.Reserve(total))/2)
+}
+
+// endSnapshot ends the snapshot of the session's transaction, if it is the one with that number, and the transaction not a short one.
+func (m *Manager) endSnapshot(s *Session, csn uint64, bytes int64) (age time.Duration, ok bool) {
+	s.mu.Lock()
+	t := s.txn
+	s.mu.Unlock()
+	if t == nil {
+		return 0, false
+	}
+	held, began, open := t.Holds()
+	if age = m.env.Monotonic() - began; !open || held != csn || age < snapshotGrace {
+		return 0, false
+	}
+	reason := fmt.Errorf("%w: the transaction's snapshot was ended after %d seconds, since the %d bytes of old row versions that it held back were more than the disk has room for (trireme_undo_history_space); begin it again",
+		trx.ErrSnapshotTooOld, int(age.Seconds()), bytes)
+	for range endTries {
+		if t.EndSnapshot(csn, reason) {
+			return age, true
+		}
+		env.Sleep(m.env, endPause)
+	}
+	return 0, false
+}

@@ -25,7 +25,7 @@ type demo struct {
 	dir, host, password                     string
 	mysqlPort, readPort, httpPort, peerPort int
 	grpcPort                                int
-	extra                                   []string
+	extra, peers                            []string
 
 	stopping chan struct{}
 	tasks    sync.WaitGroup
@@ -69,6 +69,9 @@ func (d *demo) run() error {
 	if err != nil {
 		return err
 	}
+	if d.peers, err = d.peerArguments(); err != nil {
+		return err
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	for i := range d.nodes {
@@ -90,11 +93,11 @@ func (d *demo) rootPassword() (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	members, globErr := filepath.Glob(filepath.Join(d.dir, "node*", "member"))
-	if globErr != nil {
-		return "", globErr
+	begun, beginErr := d.begun()
+	if beginErr != nil {
+		return "", beginErr
 	}
-	kept, begun := strings.TrimSpace(string(b)), len(members) > 0
+	kept := strings.TrimSpace(string(b))
 	switch {
 	case err == nil && begun && d.password != "" && d.password != kept:
 		d.say("-root-password is left out: the group in %s has begun before, and its root has the password in %s, or the one that it was given since", d.dir, name)
@@ -126,12 +129,13 @@ func (d *demo) arguments(i int) []string {
 		founders = append(founders, d.addr(d.peerPort, j))
 	}
 	number := func(port int) string { return strconv.Itoa(port + i) }
-	extra := append(shareMemory(thisMachine(), d.nodes, d.extra), d.extra...)
+	extra := append(shareMemory(thisMachine(), d.nodes, d.extra), d.peers...)
+	extra = append(extra, d.extra...)
 	return append([]string{"server", "--datadir=" + filepath.Join(d.dir, "node"+strconv.Itoa(i)), "--cluster-name=demo",
 		"--bind-address=" + d.host, "--report-host=" + d.host, "--port=" + number(d.mysqlPort),
 		"--read-only-port=" + number(d.readPort), "--grpc-port=" + number(d.grpcPort), "--http-port=" + number(d.httpPort),
 		"--peer-bind=" + d.host, "--peer-port=" + number(d.peerPort), "--peer-address=" + d.addr(d.peerPort, i),
-		"--founders=" + strings.Join(founders, ","), "--peer-allow-plaintext",
+		"--founders=" + strings.Join(founders, ","),
 		"--initial-root-password-file=" + d.passwordFile()}, extra...)
 }
 

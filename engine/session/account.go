@@ -375,7 +375,10 @@ func (s *Session) mayRun(uses []plan.Use, kind string, st ast.Node) error {
 	return nil
 }
 
-// mayUseBelow checks what a view reads, or what an INSERT changes through it: by the privileges of its definer, or of who asks.
+// lockTables is the kind of statement that mayUseBelow is told of LOCK TABLES.
+const lockTables = "LOCK TABLES"
+
+// mayUseBelow checks what a view reads, or what a statement changes or locks through it: by the privileges of its definer, or of who asks.
 // Errors: 1356, 1449.
 func (s *Session) mayUseBelow(u *plan.Use, kind string) error {
 	schema, name, _ := strings.Cut(u.View, ".")
@@ -398,9 +401,12 @@ func (s *Session) mayUseBelow(u *plan.Use, kind string) error {
 		}
 		a = k.set.Active(id, "", of.DefaultRoles)
 	}
-	if u.Changed && (kind == "INSERT" || kind == "REPLACE") {
+	switch {
+	case kind == lockTables:
+		err = mayLockBy(a, u.Schema, u.Table)
+	case u.Changed:
 		err = mayChange(a, u, kind, &ast.Insert{})
-	} else {
+	default:
 		err = a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT")
 	}
 	if err != nil {
@@ -428,7 +434,13 @@ func mayChange(a *priv.Active, u *plan.Use, kind string, st ast.Node) error {
 				return err
 			}
 		}
-		return a.Read(u.Schema, u.Table, u.Columns)
+		if err := a.Read(u.Schema, u.Table, u.Columns); err != nil || kind == "DELETE" {
+			return err
+		}
+		if len(u.Assigned) == 0 { // a view between the table and the one that is named, of whose columns the names are not known
+			return a.Table(u.Schema, u.Table, priv.Update, "UPDATE")
+		}
+		return a.Columns(u.Schema, u.Table, u.Assigned, priv.Update, "UPDATE")
 	}
 	return a.Table(u.Schema, u.Table, priv.Select|priv.Insert|priv.Update|priv.Delete, kind)
 }
@@ -510,31 +522,6 @@ func quotedName(message string) string {
 	_, rest, _ := strings.Cut(message, "'")
 	name, _, _ := strings.Cut(rest, "'")
 	return name[strings.LastIndexByte(name, '.')+1:]
-}
-
-// mayAssign is asked before an UPDATE runs, for the columns that it sets: errors 1142
-// and 1143.
-func (s *Session) mayAssign(c *compiled) error {
-	a := s.privileges()
-	if a == everything || !c.change.update {
-		return nil
-	}
-	for i := range c.change.targets {
-		t := &c.change.targets[i]
-		var names []string
-		for p, set := range t.assigned {
-			if set {
-				names = append(names, t.info.columns[p].Name)
-			}
-		}
-		if len(names) == 0 {
-			continue
-		}
-		if err := a.Columns(t.info.keys.Table.Schema, t.info.keys.Name, names, priv.Update, "UPDATE"); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // maySetVariable is asked by SET: error 1227 for global ones.

@@ -118,9 +118,6 @@ func (s *Session) runChange(ctx context.Context, c *compiled) (Outcome, error) {
 	if err := s.mayRun(c.uses, kind, c.kind); err != nil {
 		return Outcome{}, err
 	}
-	if err := s.mayAssign(c); err != nil {
-		return Outcome{}, err
-	}
 	if err := s.beginChange(p.ignore); err != nil {
 		return Outcome{}, err
 	}

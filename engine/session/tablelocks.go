@@ -9,6 +9,7 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/txn"
 )
@@ -323,7 +324,25 @@ func (s *Session) tablesOf(ctx context.Context, schema, name string) (used []com
 	if err != nil {
 		return nil, err
 	}
-	return c.tables, nil
+	return c.tables, s.mayLockBelow(c.uses)
+}
+
+// mayLockBelow checks that the tables of a view may be locked by its name: by the privileges of its definer, or of who asks. Errors: 1356, 1449.
+func (s *Session) mayLockBelow(uses []plan.Use) error {
+	if s.privileges() == everything {
+		return nil
+	}
+	for i := range uses {
+		u := &uses[i]
+		between := slices.ContainsFunc(uses, func(o plan.Use) bool { return o.View == u.Schema+"."+u.Table })
+		if u.View == "" || between {
+			continue
+		}
+		if err := s.mayUseBelow(u, lockTables); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // after is the list as a statement that changes definitions leaves it, of which it may be that it is not allowed. Errors:
@@ -396,8 +415,9 @@ func (l *lockedTables) rename(s *Session, table lockedTable, to ast.TableName) e
 func (t lockedTable) same(o lockedTable) bool { return t.schema == o.schema && t.name == o.name }
 
 // mayLock is asked by LOCK TABLES: errors 1044 and 1142.
-func (s *Session) mayLock(schema, name string) error {
-	a := s.privileges()
+func (s *Session) mayLock(schema, name string) error { return mayLockBy(s.privileges(), schema, name) }
+
+func mayLockBy(a *priv.Active, schema, name string) error {
 	if err := a.Schema(schema, priv.LockTables); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -107,8 +108,7 @@ func (f *from) merge(q *query, nullable bool) *joinTree {
 // mergeable reports whether a query in FROM can become part of the query around it.
 func (p *planner) mergeable(q *query, nullable bool) bool {
 	b := q.block
-	if b == nil || b.from == nil || b.values != nil || b.grouped || len(b.calls) > 0 || b.distinct || b.limit != nil ||
-		len(b.having) > 0 || b.straight || b.calcRows || q.volatile {
+	if !q.givesRows() || b.straight {
 		return false
 	}
 	if leaf := b.from.leaf; leaf != nil && leaf.json != nil && len(q.outer) > 0 {
@@ -130,6 +130,13 @@ func (p *planner) mergeable(q *query, nullable bool) bool {
 		}
 	}
 	return true
+}
+
+// givesRows reports whether a row of the query is one of its tables', or of their join.
+func (q *query) givesRows() bool {
+	b := q.block
+	return b != nil && b.from != nil && b.values == nil && !b.grouped && len(b.calls) == 0 && !b.distinct && b.limit == nil &&
+		len(b.having) == 0 && !b.calcRows && !q.volatile
 }
 
 // hasSubquery reports whether e contains a query.
@@ -184,7 +191,26 @@ func (f *from) view(v *ViewSource, alias string, nullable bool) (*joinTree, []vi
 	if v.Algorithm == ViewTempTable {
 		q.volatile = true
 	}
+	if l := f.lockFor(alias); l != nil {
+		use.Locked = use.Locked || l.Mode == lock.RecordX
+		f.p.lockView(q, l)
+	}
 	return f.place(q, alias, v.Columns, nullable, false, use)
+}
+
+// lockView sets the lock of FOR UPDATE or FOR SHARE on the tables of a view's query, not those of queries within it: of a view whose rows are
+// rows of tables.
+func (p *planner) lockView(q *query, l *Lock) {
+	if !q.givesRows() {
+		return
+	}
+	p.locking = true
+	for _, rel := range q.block.from.rels(nil) {
+		if rel.table != nil && rel.lock == nil && rel.derived == p.inDerived {
+			own := *l
+			rel.lock, rel.table.Locked = &own, true
+		}
+	}
 }
 
 // viewError hides from the client what a view's text names.

@@ -189,7 +189,7 @@ func (p *planner) baseRelation(src *TableSource, alias string, use *Use) (*relat
 	def := src.Keys.Table
 	rel := &relation{
 		id: len(p.rels), alias: alias, schema: def.Schema, first: colID(len(p.cols)),
-		n: len(def.Columns), stats: src.Stats, use: use, rowKey: -1, inDerived: p.inDerived > 0,
+		n: len(def.Columns), stats: src.Stats, use: use, rowKey: -1, derived: p.inDerived,
 		table: &Table{Number: len(p.tables), Def: def, Keys: src.Keys, Alias: alias},
 	}
 	if len(p.cols)+rel.n > maxColumns {

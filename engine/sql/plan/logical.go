@@ -77,8 +77,8 @@ type relation struct {
 	// generated are its generated columns in indexes, once looked for.
 	generated []generated
 	looked    bool
-	// inDerived says that the relation is of a derived table.
-	inDerived bool
+	// derived is within how many derived tables the relation stands.
+	derived int
 	// rowKey is the column of the clustered key, for tables whose rows are changed;
 	// else -1.
 	rowKey colID

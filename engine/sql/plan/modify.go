@@ -128,6 +128,7 @@ func (m *modification) update(st *ast.Update) (*Change, error) {
 			if err := m.changeThrough(v, p.cols[id].rel); err != nil {
 				return nil, err
 			}
+			p.changeBetween(own, v.use)
 			own.Assigned = append(own.Assigned, p.cols[id].meta.OrgName)
 		}
 		if d, ok := a.Value.(*ast.Default); !ok || d.Column != nil {
@@ -146,6 +147,21 @@ func (m *modification) update(st *ast.Update) (*Change, error) {
 	}
 	_, joined := st.Table.(*ast.Join)
 	return m.finish(st.OrderBy, st.Limit, joined, "UPDATE")
+}
+
+// changeBetween marks the views that stand between a table that is changed and the one by whose name it is, and reports whether there
+// is such a way up.
+func (p *planner) changeBetween(u, top *Use) bool {
+	if u == top || u == nil || u.View == "" {
+		return u == top
+	}
+	found := false
+	for _, v := range p.uses {
+		if viewName(v.Schema, v.Table) == u.View && p.changeBetween(v, top) {
+			v.Changed, found = true, true
+		}
+	}
+	return found
 }
 
 // changeThrough notes that a table is changed by a column of a view. Error: 1393, another one is by the same view.
@@ -229,6 +245,7 @@ func (m *modification) delete(st *ast.Delete) (*Change, error) {
 // deleted finds the table that a target of DELETE means.
 func (m *modification) deleted(t ast.TableName) (*relation, error) {
 	var found *relation
+	var view *Use // by whose name it is
 	known := false
 	for i := range m.s.cols {
 		v := &m.s.cols[i]
@@ -247,7 +264,7 @@ func (m *modification) deleted(t ast.TableName) (*relation, error) {
 			found = rel
 		}
 		if v.use != nil {
-			v.use.Changed = true
+			v.use.Changed, view = true, v.use
 		}
 	}
 	if !known {
@@ -255,6 +272,9 @@ func (m *modification) deleted(t ast.TableName) (*relation, error) {
 	}
 	if found == nil {
 		return nil, types.NewError(1288, "The target table %s of the DELETE is not updatable", t.Name)
+	}
+	if view != nil {
+		m.p.changeBetween(found.use, view)
 	}
 	return found, nil
 }
@@ -273,7 +293,7 @@ func (m *modification) lockTables() error {
 	}
 	top := m.tree.rels(nil)
 	for _, rel := range m.p.rels {
-		if rel.table == nil || rel.inDerived || slices.Contains(top, rel) {
+		if rel.table == nil || rel.derived > 0 || slices.Contains(top, rel) {
 			continue
 		}
 		for _, t := range m.targets {

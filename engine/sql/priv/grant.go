@@ -146,6 +146,8 @@ func (a *Account) Grant(r *Request, by *Active) {
 func (a *Account) Revoke(r *Request, by *Active, partly bool) error {
 	o := Object(r.On)
 	switch {
+	case r.On.global() && r.All: // which is REVOKE ALL, GRANT OPTION
+		return a.RevokeAll(by)
 	case r.On.global():
 		if err := a.revokeGlobally(r.Mask, by); err != nil {
 			return err

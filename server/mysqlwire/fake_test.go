@@ -74,14 +74,15 @@ func (f *fake) sessions() int {
 }
 
 type fakeSession struct {
-	f         *fake
-	info      session.ConnectionInfo
-	schema    string
-	interrupt chan struct{}
-	gone      bool
-	tracked   []session.Change
-	batch     *types.Batch
-	cols      []session.ResultColumn
+	held, mayHold int64 // of Hold; 0: as much as is asked for
+	f             *fake
+	info          session.ConnectionInfo
+	schema        string
+	interrupt     chan struct{}
+	gone          bool
+	tracked       []session.Change
+	batch         *types.Batch
+	cols          []session.ResultColumn
 }
 
 func (s *fakeSession) ID() uint64 { return s.info.ID }
@@ -381,7 +382,13 @@ func (s *fakeSession) Warnings() uint16                   { return 0 }
 func (s *fakeSession) Location() *time.Location           { return time.UTC }
 func (s *fakeSession) ResultCollation() types.CollationID { return types.CollationUTF8MB40900AI }
 func (s *fakeSession) SetMultiStatements(bool)            {}
-func (s *fakeSession) Hold(int64) error                   { return nil }
+func (s *fakeSession) Hold(n int64) error {
+	if n > 0 && s.mayHold > 0 && s.held+n > s.mayHold {
+		return &types.Error{Number: 3170, State: "HY000", Message: "no room"}
+	}
+	s.held += n
+	return nil
+}
 
 func (s *fakeSession) Limits() session.Limits {
 	return session.Limits{MaxPacket: s.f.big, Idle: time.Duration(s.f.idle.Load()), NetRead: 30 * time.Second, NetWrite: time.Minute, LocalInfile: true}

@@ -124,10 +124,11 @@ func TestLongDataIsCounted(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := &Server{closePrepared: func(*session.Prepared) {}}
-	c := &conn{s: s, stmts: map[uint32]*statement{}, sess: &fakeSession{f: &fake{}}}
+	sess := &fakeSession{f: &fake{}}
+	c := &conn{s: s, stmts: map[uint32]*statement{}, sess: sess}
 	c.w = packetWriter{dst: io.Discard, seq: &c.seq}
 	c.r.max = 10_000
-	full, most := 0, int64(0)
+	full, refused, most := 0, 0, int64(0)
 	for step := range 20_000 {
 		id := uint32(r.IntN(20))
 		at := binary.LittleEndian.AppendUint32(nil, id)
@@ -137,9 +138,14 @@ func TestLongDataIsCounted(t *testing.T) {
 			c.stmts[id] = &statement{id: id, prepared: &session.Prepared{Params: 3}}
 		case n < 90:
 			at = binary.LittleEndian.AppendUint16(at, uint16(r.IntN(4)))
+			if sess.mayHold = 0; r.IntN(10) == 0 {
+				sess.mayHold = 6_000
+			}
 			c.longData(&payload{b: append(at, make([]byte, r.IntN(800))...)})
 			if st.failed == errTooLarge {
 				full++
+			} else if st.failed != nil && st.failed.Number == 3170 {
+				refused++
 			}
 		case n < 95:
 			if err := c.resetStatement(&payload{b: at}); err != nil {
@@ -154,18 +160,18 @@ func TestLongDataIsCounted(t *testing.T) {
 		var want int64
 		for _, st := range c.stmts {
 			for _, l := range st.long {
-				want += int64(len(l.b)) + longEntry
+				want += int64(cap(l.b)) + longEntry
 			}
 		}
-		if most = max(most, want); c.longBytes != want || want > c.r.max+longEntry {
-			t.Fatalf("seed %d: %d instead of %d after %d steps", seed, c.longBytes, want, step)
+		if most = max(most, want); c.longBytes != want || sess.held != want || want > c.r.max+2*longEntry {
+			t.Fatalf("seed %d: %d, of which the session knows %d, instead of %d after %d steps", seed, c.longBytes, sess.held, want, step)
 		}
 	}
-	if full == 0 || most < c.r.max/2 {
-		t.Errorf("seed %d: refused %d times, at most %d bytes", seed, full, most)
+	if full == 0 || refused == 0 || most < c.r.max/2 {
+		t.Errorf("seed %d: refused %d times for their length and %d for want of memory, at most %d bytes", seed, full, refused, most)
 	}
 	c.closeStatements()
-	if c.longBytes != 0 || len(c.stmts) != 0 {
+	if c.longBytes != 0 || sess.held != 0 || len(c.stmts) != 0 {
 		t.Errorf("%d bytes of %d statements are left", c.longBytes, len(c.stmts))
 	}
 }

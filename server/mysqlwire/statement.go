@@ -2,6 +2,7 @@ package mysqlwire
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/triremedb/trireme/engine/session"
@@ -251,29 +252,61 @@ func (c *conn) longData(p *payload) {
 	}
 	l := st.long[int(index)]
 	if l == nil {
+		if err := c.keepLong(longEntry); err != nil {
+			c.failLong(st, err)
+			return
+		}
 		l = &longData{b: []byte{}}
 		if st.long == nil {
 			st.long = make(map[int]*longData)
 		}
 		st.long[int(index)] = l
-		c.longBytes += longEntry
 	}
-	// One value may be as long as a packet.
-	if c.longBytes+int64(len(p.b)) > c.r.max+longEntry {
-		c.dropLong(st)
-		st.failed = errTooLarge // what comes after it is dropped as well
+	need := int64(len(l.b) + len(p.b))
+	more := max(need-int64(cap(l.b)), 0)
+	room := c.r.max + longEntry - c.longBytes // one value may be as long as a packet, and all of them together no longer
+	if more > room {
+		c.failLong(st, errTooLarge)
 		return
 	}
+	if more > 0 {
+		size := max(need, min(int64(cap(l.b))+room, 2*int64(cap(l.b))))
+		if err := c.keepLong(size - int64(cap(l.b))); err != nil {
+			c.failLong(st, err)
+			return
+		}
+		l.b = append(make([]byte, 0, size), l.b...)
+	}
 	l.b = append(l.b, p.b...)
-	c.longBytes += int64(len(p.b))
+}
+
+// keepLong counts memory of long data; negative: it is given back. Errors: as of Session.Hold.
+func (c *conn) keepLong(n int64) error {
+	err := c.sess.Hold(n)
+	if err == nil {
+		c.longBytes += n
+	}
+	return err
+}
+
+// failLong drops a statement's long data, and what comes of them up to its next execution, which is told why.
+func (c *conn) failLong(st *statement, why error) {
+	c.dropLong(st)
+	var e *types.Error
+	if !errors.As(why, &e) {
+		e = &types.Error{Number: 1105, State: "HY000", Message: why.Error()}
+	}
+	st.failed = e
 }
 
 // dropLong forgets a statement's long data, and what was wrong with them.
 func (c *conn) dropLong(st *statement) {
+	n := int64(0)
 	for _, l := range st.long {
-		c.longBytes -= int64(len(l.b)) + longEntry
+		n += int64(cap(l.b)) + longEntry
 	}
 	st.long, st.failed = nil, nil
+	_ = c.keepLong(-n) // what is given back is never refused
 }
 
 // closeStatement is COM_STMT_CLOSE, which has no answer.
@@ -302,10 +335,10 @@ func (c *conn) resetStatement(p *payload) error {
 // closeStatements forgets all of them.
 func (c *conn) closeStatements() {
 	for _, st := range c.stmts {
+		c.dropLong(st)
 		c.s.closePrepared(st.prepared)
 	}
 	clear(c.stmts)
-	c.longBytes = 0
 }
 
 // skipAttributes reads past the attributes that precede a COM_QUERY's text.

@@ -58,6 +58,32 @@ func TestLongCallsEnd(t *testing.T) {
 	}
 }
 
+// TestLongArgumentsAreWork: functions that take long for each row, since their arguments are long, end within a few rows, whichever they are.
+func TestLongArgumentsAreWork(t *testing.T) {
+	r := newRig(t)
+	r.x.MaxAllowedPacket = 64 << 20
+	stop := errors.New("interrupted")
+	const long, list = "REPEAT(IF(RAND() < 2, 'x', ''), 300000)", "REPEAT(IF(RAND() < 2, 'a,', ''), 150000)"
+	for _, text := range []string{"SHA2(" + long + ", 512) = 'a'", "MD5(" + long + ")", "REVERSE(" + long + ")", "LENGTH(REPLACE(" + long + ", 'x', 'y'))",
+		"FIND_IN_SET('b', " + list + ")", "LENGTH(SUBSTRING_INDEX(" + list + ", ',', 200000))", "STRCMP(" + long + ", " + long + ")"} {
+		rows := 0
+		r.x.Interrupted = nil
+		n, err := r.bind(text)
+		if err != nil {
+			t.Fatalf("%.60s: %v", text, err)
+		}
+		r.x.Interrupted = func() error { return stop }
+		for err == nil && rows < 50 {
+			_, err = n.Value(r.x, r.rows, 0)
+			rows++
+		}
+		if !errors.Is(err, stop) || rows > 10 {
+			t.Errorf("%s ends after %d rows with %v", text, rows, err)
+		}
+		r.x.ResetStatement()
+	}
+}
+
 // TestLongTextsMatchAlike: what is found in a text that is read piece by piece is what is found in
 // one that is looked at as a whole.
 func TestLongTextsMatchAlike(t *testing.T) {

@@ -170,23 +170,34 @@ func (c *Call) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 // as long as the arguments, as most are. Functions that make more of little account for that
 // themselves.
 func (c *Call) row(x *Context, a []types.Value) (types.Value, error) {
-	if !IsLong(&c.t) {
-		return c.Func.Row(x, c, a)
-	}
-	before, n := x.held, 0
+	n := 0
 	for _, v := range a {
 		n += len(v.Bytes())
 	}
+	if n >= workOfValue {
+		if err := x.Worked(n); err != nil {
+			return types.Null, err
+		}
+	}
+	if !IsLong(&c.t) {
+		return c.Func.Row(x, c, a)
+	}
+	before := x.held
 	err := x.Large(n)
 	if err != nil {
 		return types.Null, err
 	}
 	v, err := c.Func.Row(x, c, a)
-	if err == nil {
-		err = x.Large(len(v.Bytes()) - int(x.held-before))
+	if made := len(v.Bytes()); err == nil && made >= workOfValue {
+		if err = x.Large(made - int(x.held-before)); err == nil {
+			err = x.Worked(made)
+		}
 	}
 	return v, err
 }
+
+// workOfValue is from how many bytes on arguments and results count as work: from the least length that Large counts on, at most.
+const workOfValue = 16 << 10
 
 // maxVectorArgs is up to how many arguments get a vector each: a statement may have a
 // million.

@@ -31,11 +31,11 @@ func clients(t *testing.T, w *watched) {
 		t.Fatal(err)
 	}
 	servers.Text(t, old, "SELECT COUNT(*) FROM account")
-	room := crowdUndo(t, w, db, leader)
 	ctx, end := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	stop := func() { end(); all.Wait() }
 	defer stop()
+	room := crowdUndo(ctx, t, w, db, leader, &all)
 	crowd(ctx, t, db, &all)
 	for _, pair := range [][2]int{{1, 2}, {3, 4}} {
 		deadlocks(ctx, db, &all, pair[0], pair[1])
@@ -63,8 +63,9 @@ func clients(t *testing.T, w *watched) {
 	}
 }
 
-// crowdUndo writes undo that an open snapshot holds back, lets it be no more than half as much again, and returns how much it might be before.
-func crowdUndo(t *testing.T, w *watched, db *sql.DB, leader *servers.Node) (before string) {
+// crowdUndo writes undo that an open snapshot holds back, and lets it be no more than a third as much again, for as long as more is written, until
+// ctx ends. It returns how much it might be before.
+func crowdUndo(ctx context.Context, t *testing.T, w *watched, db *sql.DB, leader *servers.Node, all *sync.WaitGroup) (before string) {
 	t.Helper()
 	before = strings.TrimSpace(servers.Text(t, db, "SELECT @@GLOBAL.trireme_undo_history_space"))
 	w.run(db, "CREATE TABLE IF NOT EXISTS wide (id INT PRIMARY KEY, pad VARCHAR(2000))",
@@ -72,18 +73,28 @@ func crowdUndo(t *testing.T, w *watched, db *sql.DB, leader *servers.Node) (befo
 	for i := range 12 {
 		servers.Run(t, db, fmt.Sprintf("UPDATE wide SET pad = REPEAT('%c', 2000)", 'b'+i))
 	}
-	var bytes float64
-	w.eventually("undo that a snapshot holds back", func() error {
+	bytes := func() (n float64, err error) {
 		found, err := w.ask(fmt.Sprintf("trireme_undo_history_bytes{instance=%q}", address(leader)))
 		if err == nil && len(found) == 1 {
-			_, err = fmt.Sscan(found[0].number(), &bytes)
+			_, err = fmt.Sscan(found[0].number(), &n)
 		}
-		if err == nil && bytes < 16<<20 {
-			err = fmt.Errorf("there are %.0f bytes", bytes)
+		return n, err
+	}
+	w.eventually("undo that a snapshot holds back", func() error {
+		n, err := bytes()
+		if err == nil && n < 16<<20 {
+			err = fmt.Errorf("there are %.0f bytes", n)
 		}
 		return err
 	})
-	servers.Run(t, db, fmt.Sprintf("SET GLOBAL trireme_undo_history_space = %.0f", 1.5*bytes))
+	all.Go(func() {
+		for ctx.Err() == nil {
+			if n, err := bytes(); err == nil && n >= 16<<20 {
+				_, _ = db.ExecContext(ctx, fmt.Sprintf("SET GLOBAL trireme_undo_history_space = %.0f", n/0.75))
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+	})
 	return before
 }
 

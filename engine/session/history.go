@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -17,9 +18,10 @@ const (
 	// snapshotGrace is how old the transaction of a snapshot that is ended is at least: short ones, which end by
 	// themselves, would be ended for what others have left to purge.
 	snapshotGrace = 10 * time.Second
-	// endTries is how often a look tries to get between two calls of a busy session, and endPause the time between them.
-	endTries = 50
-	endPause = time.Millisecond
+	// endTime is how long a look that has ended a snapshot goes on looking, since the next one may hold back as much, and endPause the time
+	// that purge gets in between.
+	endTime  = time.Second
+	endPause = 10 * time.Millisecond
 )
 
 // historyLeast is the least value of trireme_undo_history_space: the undo streams' own pages count.
@@ -57,43 +59,44 @@ type EndedSnapshot struct {
 	Session    uint64
 	User, Host string
 	Age        time.Duration // of its transaction
-	History    History
+	// Bytes is how much undo there was, Limit how much there may be.
+	Bytes, Limit int64
 }
 
 // LimitHistory ends the oldest snapshot if that is a session's, keeps purge from going on, and the undo of committed transactions
-// takes more than it may (trireme_undo_history_space): plain reads of its transaction fail with error 1412 from then on. It is to
-// be called about once a second, by one task at a time; what holds purge back for two looks only is looked at. ended is nil if there was no need,
-// or it was not possible.
+// takes more than it may (trireme_undo_history_space): plain reads of its transaction fail with error 1412 from then on. Then it does the same with the next
+// one, when purge is through with what the first had held back, and returns after a second, so that many forgotten sessions hold up purge no longer than
+// one. It is to be called about once a second, by one task at a time; for the first it takes two calls that find the same.
 //
 // Snapshots of backups, and of definitions' changes, are not ended: they have an end.
-func (m *Manager) LimitHistory() (ended *EndedSnapshot, err error) {
+func (m *Manager) LimitHistory() (ended []EndedSnapshot, err error) {
 	eng, err := m.opt.Backend.Engine()
 	if err != nil {
 		return nil, err
 	}
-	h, err := eng.History()
-	if err != nil {
-		return nil, err
-	}
-	limit := m.historyLimit(h.Bytes)
-	m.history.bytes.Store(h.Bytes)
-	m.history.limit.Store(limit)
-	again := h.Held != 0 && h.Held == m.history.held
-	m.history.held = h.Held
-	if !again || h.Bytes <= limit {
-		return nil, nil
-	}
-	for _, s := range m.all() {
-		age, ok := m.endSnapshot(s, h.Held, h.Bytes)
-		if !ok {
-			continue
+	for until := m.env.Monotonic() + endTime; ; env.Sleep(m.env, endPause) {
+		h, err := eng.History()
+		if err != nil {
+			return ended, err
 		}
-		m.history.ended.Add(1)
-		eng.Purge.Wake()
-		info := s.whose()
-		return &EndedSnapshot{Session: s.id, User: info.User, Host: info.Host, Age: age, History: m.History()}, nil
+		limit := m.historyLimit(h.Bytes)
+		m.history.bytes.Store(h.Bytes)
+		m.history.limit.Store(limit)
+		again := h.Held != 0 && h.Held == m.history.held
+		m.history.held = h.Held
+		if again && h.Bytes > limit {
+			e, ok := m.endOldest(h)
+			if !ok {
+				return ended, nil
+			}
+			ended = append(ended, e)
+			m.history.ended.Add(1)
+			eng.Purge.Wake()
+		}
+		if len(ended) == 0 || h.Bytes <= limit || m.env.Monotonic() > until {
+			return ended, nil
+		}
 	}
-	return nil, nil
 }
 
 // historyLimit is how much of the disk the undo of committed transactions, which takes that many bytes now, may take.
@@ -111,25 +114,26 @@ func (m *Manager) historyLimit(bytes int64) int64 {
 	return max(historyModest, (bytes+int64(free)-temptable.Reserve(total))/2)
 }
 
-// endSnapshot ends the snapshot of the session's transaction, if it is the one with that number, and the transaction not a short one.
-func (m *Manager) endSnapshot(s *Session, csn uint64, bytes int64) (age time.Duration, ok bool) {
-	s.mu.Lock()
-	t := s.txn
-	s.mu.Unlock()
-	if t == nil {
-		return 0, false
-	}
-	held, began, open := t.Holds()
-	if age = m.env.Monotonic() - began; !open || held != csn || age < snapshotGrace {
-		return 0, false
-	}
-	reason := fmt.Errorf("%w: the transaction's snapshot was ended after %d seconds, since the %d bytes of old row versions that it held back were more than the disk has room for (trireme_undo_history_space); begin it again",
-		trx.ErrSnapshotTooOld, int(age.Seconds()), bytes)
-	for range endTries {
-		if t.EndSnapshot(csn, reason) {
-			return age, true
+// endOldest ends the snapshot that holds purge back, if it is a session's, and its transaction no short one.
+func (m *Manager) endOldest(h storage.History) (EndedSnapshot, bool) {
+	for _, s := range m.all() {
+		s.mu.Lock()
+		t := s.txn
+		s.mu.Unlock()
+		if t == nil {
+			continue
 		}
-		env.Sleep(m.env, endPause)
+		held, began, open := t.Holds()
+		age := m.env.Monotonic() - began
+		if !open || held != h.Held || age < snapshotGrace {
+			continue
+		}
+		reason := fmt.Errorf("%w: the transaction's snapshot was ended after %d seconds, since the %d bytes of old row versions that it held back were more than the disk has room for (trireme_undo_history_space); begin it again",
+			trx.ErrSnapshotTooOld, int(age.Seconds()), h.Bytes)
+		if t.EndSnapshot(h.Held, reason) {
+			info := s.whose()
+			return EndedSnapshot{Session: s.id, User: info.User, Host: info.Host, Age: age, Bytes: h.Bytes, Limit: m.history.limit.Load()}, true
+		}
 	}
-	return 0, false
+	return EndedSnapshot{}, false
 }

@@ -351,8 +351,10 @@ func (s *Session) showNothing(st *ast.Show) error {
 
 // maintain is ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR TABLE.
 func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, error) {
-	if err := s.implicitCommit(ctx); err != nil {
-		return Outcome{}, err
+	if st.Kind != ast.Checksum {
+		if err := s.implicitCommit(ctx); err != nil {
+			return Outcome{}, err
+		}
 	}
 	if st.Kind == ast.Optimize || st.Kind == ast.Repair {
 		if err := s.mayDefine(ctx); err != nil {
@@ -460,6 +462,7 @@ func (s *Session) checksum(schema, name string) (uint64, error) {
 			return 0, err
 		}
 		defer s.eng.Trx.CloseSnapshot(&view)
+		view.Own = s.txn.Trx().ID()
 		h, err := s.eng.Tables.NewWorker().Hash(o.Table(), &view.Snapshot, s.interrupted)
 		if h.Rows == 0 {
 			return 0, err // as in MySQL, no rows

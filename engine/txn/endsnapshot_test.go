@@ -3,8 +3,10 @@ package txn_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
@@ -104,4 +106,69 @@ func TestEndSnapshot(t *testing.T) {
 			must(t, reader.Rollback())
 		})
 	}
+}
+
+// TestEndSnapshotInWaits: a wait for a row ends with the snapshot's reason, that of a COMMIT goes on, which needs no snapshot.
+func TestEndSnapshotInWaits(t *testing.T) {
+	r := newRig(t, env.Real(), nil)
+	defer r.close(t)
+	r.create(t, people("p"))
+	r.do(t, func() error { return r.s.Insert(open(t, r.s, "p"), row(1, nil, 1, nil), false) })
+	reason := errors.New("too old")
+	reader := r.m.NewSession()
+	defer func() { must(t, reader.Close()) }()
+	begin := func() (csn uint64) {
+		t.Helper()
+		must(t, reader.Begin(txn.BeginOptions{Options: trx.Options{LockWait: time.Hour}}))
+		csn, err := reader.Snapshot()
+		must(t, err)
+		return csn
+	}
+	during := func(csn uint64, call func() error) chan error {
+		t.Helper()
+		done := make(chan error, 1)
+		go func() { done <- call() }()
+		for reader.Waits() == "" {
+			time.Sleep(time.Millisecond)
+		}
+		if !reader.EndSnapshot(csn, reason) {
+			t.Error("the snapshot of who waits was not ended")
+		}
+		return done
+	}
+	must(t, r.s.Begin(txn.BeginOptions{}))
+	p := open(t, r.s, "p")
+	_, err := r.s.GetLocked(p, key(p, 1), lock.RecordX, lock.Block, []int{2}, types.NewBatch([]*types.Type{&nullInt}))
+	must(t, err)
+	csn := begin()
+	o := open(t, reader, "p")
+	if err := <-during(csn, func() error {
+		_, err := reader.GetLocked(o, key(o, 1), lock.RecordX, lock.Block, []int{2}, types.NewBatch([]*types.Type{&nullInt}))
+		return err
+	}); !errors.Is(err, reason) {
+		t.Errorf("the wait for a row ends with %v", err)
+	}
+	must(t, reader.EndStatement())
+	must(t, reader.BeginStatement())
+	must(t, r.s.Rollback())
+	if found, err := reader.GetLocked(o, key(o, 1), lock.RecordX, lock.Block, []int{2}, types.NewBatch([]*types.Type{&nullInt})); !found || err != nil {
+		t.Errorf("it locks the row later: %t, %v", found, err)
+	}
+	must(t, reader.Rollback())
+
+	must(t, r.s.LockShared(txn.CommitLock, time.Hour, func() error { return nil }))
+	csn = begin()
+	o = open(t, reader, "p")
+	must(t, reader.Insert(o, row(2, nil, 1, nil), false))
+	done := during(csn, func() error {
+		_, err := reader.Commit(t.Context())
+		return err
+	})
+	select {
+	case err := <-done:
+		t.Fatalf("COMMIT ends while commits are locked: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	r.s.UnlockTables(txn.CommitLock)
+	must(t, <-done)
 }

@@ -122,24 +122,44 @@ func (s *Session) Holds() (csn uint64, began time.Duration, open bool) {
 
 // EndSnapshot takes a snapshot away from the session's transaction, so that purge need not keep what it sees: plain reads, also those
 // under way, fail with the reason from then on, up to the transaction's end or, if it is READ COMMITTED, the statement's. What else it
-// does goes on. It reports whether it did that: not if the session is within a call, has another snapshot, or none. Any task may call it.
+// does goes on, but that a wait for a lock ends with the reason, too. A session within a call does so when the call is over. EndSnapshot reports
+// whether it has brought that about: not if the session has another snapshot, or none, or was told before. Any task may call it.
 func (s *Session) EndSnapshot(csn uint64, reason error) bool {
-	if !s.turn.TryLock() {
-		return false
-	}
-	defer s.turn.Unlock()
-	t := s.t
-	if t == nil || t.state.Load() != atSession {
+	s.mu.Lock()
+	t := s.cur
+	if t == nil || t.state.Load() != atSession || t.ending.Load() != nil {
+		s.mu.Unlock()
 		return false
 	}
 	if now, open := t.Trx.Open(); !open || now != csn {
+		s.mu.Unlock()
 		return false
 	}
+	t.ending.Store(&reason)
+	t.interrupt()
+	s.mu.Unlock()
+	if s.turn.TryLock() {
+		s.endSnapshot()
+		s.turn.Unlock()
+	}
+	return true
+}
+
+// endSnapshot does what EndSnapshot has asked for. REQUIRES: turn.
+func (s *Session) endSnapshot() {
+	t := s.t
+	if t == nil || t.state.Load() != atSession {
+		return
+	}
+	reason := t.ending.Swap(nil)
+	if reason == nil {
+		return
+	}
 	if !t.Trx.TakesSnapshot() { // else it is the last statement's, and nobody reads in it again
-		t.blind = reason
+		t.blind = *reason
 	}
 	t.Trx.CloseSnapshot()
-	return true
+	s.goOn()
 }
 
 // Get appends the wanted columns of the row with the clustered key to the batch, as

@@ -281,6 +281,9 @@ func (s *Session) enter() (*Txn, error) {
 		defer s.turn.Unlock()
 		return nil, t.broken
 	}
+	if t.ending.Load() != nil {
+		s.endSnapshot()
+	}
 	return t, nil
 }
 
@@ -315,6 +318,12 @@ func (s *Session) leave(err error) error {
 			killed = s.t.Killed()
 		}
 		err = s.forSuspend(err, killed)
+	}
+	if t := s.t; t != nil && t.ending.Load() != nil {
+		if errors.Is(err, lock.ErrInterrupted) && t.Killed() == nil {
+			err = *t.ending.Load()
+		}
+		s.endSnapshot()
 	}
 	s.turn.Unlock()
 	return err
@@ -390,7 +399,12 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 		return 0, s.refused(err)
 	}
 	if err = t.endStatement(); err == nil && t.changed() {
-		if err = s.forSuspend(s.m.locks.acquire(&t.locks, CommitLock, SharedWrite, t.metadataWait), t.Killed()); err == nil {
+		err = s.m.locks.acquire(&t.locks, CommitLock, SharedWrite, t.metadataWait)
+		if errors.Is(err, lock.ErrInterrupted) && t.Killed() == nil && t.ending.Load() != nil {
+			s.endSnapshot() // which a commit does not need
+			err = s.m.locks.acquire(&t.locks, CommitLock, SharedWrite, t.metadataWait)
+		}
+		if err = s.forSuspend(err, t.Killed()); err == nil {
 			err = s.m.Suspended()
 		}
 	}

@@ -100,8 +100,9 @@ type Txn struct {
 
 	statement  mark
 	savepoints []savepoint
-	broken     error // what must be rolled back, for the changes are not whole
-	blind      error // why its plain reads fail: its snapshot was ended
+	broken     error                 // what must be rolled back, for the changes are not whole
+	blind      error                 // why its plain reads fail: its snapshot was ended
+	ending     atomic.Pointer[error] // why its snapshot is to be ended when the call that runs is over
 
 	// Memory of one call.
 	key     []byte
@@ -276,6 +277,7 @@ func (t *Txn) end() {
 	t.state.Store(atSession)
 	clear(t.savepoints)
 	t.savepoints, t.broken, t.blind = t.savepoints[:0], nil, nil
+	t.ending.Store(nil)
 }
 
 // changed reports whether there is anything to commit.

@@ -431,12 +431,12 @@ const historyEvery = time.Second
 // limitHistory keeps old snapshots from filling the disk.
 func (n *Node) limitHistory() {
 	ended, err := n.sessions.LimitHistory()
-	switch {
-	case err != nil:
-		n.log.Debug("the undo that snapshots hold back cannot be looked at", "error", err)
-	case ended != nil:
+	for _, e := range ended {
 		n.log.Warn("a snapshot was ended, since it held back more undo than the disk has room for (trireme_undo_history_space): reads of its transaction fail with error 1412",
-			"session", ended.Session, "user", ended.User, "host", ended.Host, "age", ended.Age.Round(time.Second), "bytes", ended.History.Bytes, "limit", ended.History.Limit)
+			"session", e.Session, "user", e.User, "host", e.Host, "age", e.Age.Round(time.Second), "bytes", e.Bytes, "limit", e.Limit)
+	}
+	if err != nil {
+		n.log.Debug("the undo that snapshots hold back cannot be looked at", "error", err)
 	}
 }
 

@@ -60,9 +60,8 @@ func (c *counts) text() string {
 
 // attack lets the hostile accounts loose until stop.
 func (w *world) attack(stop <-chan struct{}) error {
-	limit := uint64(w.idle + w.flood + 10_000)
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-		return fmt.Errorf("%d descriptors: %w", limit, err)
+	if err := w.descriptors(); err != nil {
+		return err
 	}
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
@@ -75,6 +74,24 @@ func (w *world) attack(stop <-chan struct{}) error {
 	<-stop
 	end()
 	all.Wait()
+	return nil
+}
+
+// descriptors takes what this process may have, and lets the flood be no larger.
+func (w *world) descriptors() error {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return err
+	}
+	l.Cur = l.Max
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return fmt.Errorf("%d descriptors: %w", l.Max, err)
+	}
+	others := uint64(w.idle + 4*w.accounts + 1000)
+	if l.Max < others+1 {
+		return fmt.Errorf("%d descriptors are too few for -idle %d", l.Max, w.idle)
+	}
+	w.flood = int(min(uint64(w.flood), l.Max-others))
 	return nil
 }
 

@@ -5,9 +5,10 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/triremedb/trireme/bench/quantile"
 )
 
 const (
@@ -17,21 +18,10 @@ const (
 	patience = 20 * time.Second
 )
 
-// latencies are how long statements took, from when each should have been sent.
-type latencies []time.Duration
-
-func (l latencies) quantile(q float64) time.Duration {
-	if len(l) == 0 {
-		return 0
-	}
-	slices.Sort(l)
-	return l[min(int(q*float64(len(l))), len(l)-1)].Round(10 * time.Microsecond)
-}
-
 // phase is what the shop has seen of a part.
 type phase struct {
 	name          string
-	reads, writes latencies
+	reads, writes []time.Duration // from when each statement should have been sent
 	failed        int
 	first         string // failure
 	memory        int64  // the most that a node used, in bytes
@@ -42,8 +32,9 @@ func (p *phase) row() string {
 	if p.failed > 0 {
 		failed += ": " + p.first
 	}
-	part := func(l latencies) string {
-		return fmt.Sprintf("%d | %v | %v | %v", len(l), l.quantile(0.5), l.quantile(0.99), l.quantile(1))
+	part := func(l []time.Duration) string {
+		at := func(q float64) time.Duration { return quantile.Of(l, q).Round(10 * time.Microsecond) }
+		return fmt.Sprintf("%d | %v | %v | %v", len(l), at(0.5), at(0.99), at(1))
 	}
 	return fmt.Sprintf("| %s | %s | %s | %d | %s |", p.name, part(p.reads), part(p.writes), p.memory>>20, failed)
 }
@@ -97,7 +88,7 @@ type shopper struct {
 	w             *world
 	number        int
 	fail          func(error)
-	reads, writes latencies
+	reads, writes []time.Duration
 }
 
 func (s *shopper) run(ctx context.Context) {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/triremedb/trireme/bench/quantile"
 )
 
 // latency is what small transactions met with beside large ones of one size.
@@ -97,7 +99,7 @@ func (t *turn) latencyRound(l *latency) error {
 	}
 	fmt.Fprintf(os.Stderr, "%-8s %5d MiB: statement %v, COMMIT %v; longest before %v, meanwhile %v, at COMMIT %v\n",
 		t.name, l.mib, short(x.done.Sub(x.began)), short(x.ok.Sub(x.ended)),
-		short(quantile(l.windows[0], 1)), short(quantile(l.windows[1], 1)), short(quantile(l.windows[2], 1)))
+		short(quantile.Of(l.windows[0], 1)), short(quantile.Of(l.windows[1], 1)), short(quantile.Of(l.windows[2], 1)))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triremedb/trireme/bench/quantile"
 	"github.com/triremedb/trireme/bench/reportfile"
 )
 
@@ -59,13 +60,13 @@ the latencies are of all small commits in all windows of a kind.
 				fmt.Fprintf(b, "| %d MiB | %s | %s | | | | | | | | %v |\n", mib, r.name, cell(l.err), l.failures)
 				continue
 			}
-			fmt.Fprintf(b, "| %d MiB | %s | %v | %s |", mib, r.name, short(quantile(l.statement, 0.5)), several(l.commit))
+			fmt.Fprintf(b, "| %d MiB | %s | %v | %s |", mib, r.name, short(quantile.Of(l.statement, 0.5)), several(l.commit))
 			for _, w := range l.windows {
 				if len(w) == 0 {
 					b.WriteString(" | |")
 					continue
 				}
-				fmt.Fprintf(b, " %v | %v |", short(quantile(w, 0.99)), short(quantile(w, 1)))
+				fmt.Fprintf(b, " %v | %v |", short(quantile.Of(w, 0.99)), short(quantile.Of(w, 1)))
 			}
 			if l.err != nil {
 				fmt.Fprintf(b, " then %s;", cell(l.err))
@@ -79,11 +80,11 @@ the latencies are of all small commits in all windows of a kind.
 			"| --: | --: | --: | --: | --: | --: | --: |\n")
 		for i, mib := range c.sizes {
 			own, other := results[0].latency[i], peer.latency[i]
-			fmt.Fprintf(b, "| %d MiB | %s | %s |", mib, ratio(quantile(other.statement, 0.5), quantile(own.statement, 0.5)),
-				ratio(quantile(other.commit, 0.5), quantile(own.commit, 0.5)))
+			fmt.Fprintf(b, "| %d MiB | %s | %s |", mib, ratio(quantile.Of(other.statement, 0.5), quantile.Of(own.statement, 0.5)),
+				ratio(quantile.Of(other.commit, 0.5), quantile.Of(own.commit, 0.5)))
 			for w := 1; w < 3; w++ {
 				for _, q := range []float64{0.99, 1} {
-					fmt.Fprintf(b, " %s |", ratio(quantile(other.windows[w], q), quantile(own.windows[w], q)))
+					fmt.Fprintf(b, " %s |", ratio(quantile.Of(other.windows[w], q), quantile.Of(own.windows[w], q)))
 				}
 			}
 			b.WriteByte('\n')
@@ -115,17 +116,17 @@ baseline has below it shows what is noise.
 		failed.merge(x.baseline.failures)
 		failed.merge(x.beside.failures)
 		statements, commits := x.beside.commits()
-		baseline := quantile(x.left, 0.5)
+		baseline := quantile.Of(x.left, 0.5)
 		fmt.Fprintf(b, "| %s | %.0f | %.0f | %.0f | %.0f | %d of %d | %d of %d | %d | %v | %s | %v |\n", r.name,
-			quantile(x.alone.rate, 0.5), baseline, quantile(x.beside.rate, 0.5), quantile(x.beside.rate, 0),
+			quantile.Of(x.alone.rate, 0.5), baseline, quantile.Of(x.beside.rate, 0.5), quantile.Of(x.beside.rate, 0),
 			x.beside.rate.below(0.9*baseline), len(x.beside.rate), x.left.below(0.9*baseline), len(x.left), len(commits),
-			short(quantile(statements, 0.5)), several(commits), failed)
+			short(quantile.Of(statements, 0.5)), several(commits), failed)
 	}
 	for _, peer := range results[1:] {
 		own, other := &results[0].throughput.beside, &peer.throughput.beside
 		fmt.Fprintf(b, "\nBeside COMMITs %s serves %s what %s does, in the worst second %s.\n", results[0].name,
-			ratio(quantile(own.rate, 0.5), quantile(other.rate, 0.5)), peer.name,
-			ratio(quantile(own.rate, 0), quantile(other.rate, 0)))
+			ratio(quantile.Of(own.rate, 0.5), quantile.Of(other.rate, 0.5)), peer.name,
+			ratio(quantile.Of(own.rate, 0), quantile.Of(other.rate, 0)))
 	}
 	if picture != "" {
 		fmt.Fprintf(b, "\n![Transactions per second; COMMITs are shaded, the dashed line is the baseline](%s)\n", picture)
@@ -138,7 +139,7 @@ func plot(results []*result) string {
 	for _, r := range results {
 		x := &r.throughput
 		lines = append(lines, reportfile.Line{Name: r.name + ", transactions per second", Values: x.beside.rate,
-			Baseline: quantile(x.left, 0.5), Spans: x.beside.spans})
+			Baseline: quantile.Of(x.left, 0.5), Spans: x.beside.spans})
 	}
 	return reportfile.Lines(lines)
 }
@@ -165,14 +166,14 @@ statement and from its beginning on; and the longest that writing one took.
 		if l.err != nil {
 			then = fmt.Sprintf("then %s; ", cell(l.err))
 		}
-		fmt.Fprintf(b, "| %s | %v | %s | %s | %v | %v | %v | %s%v |\n", r.name, short(quantile(l.statement, 0.5)),
+		fmt.Fprintf(b, "| %s | %v | %s | %s | %v | %v | %v | %s%v |\n", r.name, short(quantile.Of(l.statement, 0.5)),
 			several(l.commit), several(l.visible), short(l.before), short(l.during), short(l.write), then, l.failures)
 	}
 	for _, peer := range results[1:] {
 		own, other := &results[0].lag, &peer.lag
 		fmt.Fprintf(b, "\nHow many times as long as in %s it takes in %s: until it is visible %s, the longest lag"+
 			"\nof heartbeats beside it %s, the longest writing of one %s.\n", results[0].name, peer.name,
-			ratio(quantile(other.visible, 0.5), quantile(own.visible, 0.5)), ratio(other.during, own.during),
+			ratio(quantile.Of(other.visible, 0.5), quantile.Of(own.visible, 0.5)), ratio(other.during, own.during),
 			ratio(other.write, own.write))
 	}
 }
@@ -210,7 +211,7 @@ group the leader's and, after the stroke, the one of the others that grew most.
 
 // several are the median and the longest.
 func several(times []time.Duration) string {
-	return fmt.Sprintf("%v (%v)", short(quantile(times, 0.5)), short(quantile(times, 1)))
+	return fmt.Sprintf("%v (%v)", short(quantile.Of(times, 0.5)), short(quantile.Of(times, 1)))
 }
 
 // ratio is one of two values of which both were measured.

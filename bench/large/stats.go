@@ -39,15 +39,6 @@ const (
 	commitAfter  = time.Second
 )
 
-// quantile is the value at a share q of the values in order; 0 of none.
-func quantile[T ~int64 | ~float64](values []T, q float64) T {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
-}
-
 // rate is what was served in each second since a moment.
 type rate []float64
 

@@ -34,18 +34,6 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-func TestQuantile(t *testing.T) {
-	values := []float64{5, 1, 4, 2, 3}
-	for q, want := range map[float64]float64{0: 1, 0.5: 3, 0.99: 5, 1: 5} {
-		if got := quantile(values, q); got != want {
-			t.Errorf("%v: %v, not %v", q, got, want)
-		}
-	}
-	if quantile([]time.Duration(nil), 0.5) != 0 {
-		t.Error("of nothing")
-	}
-}
-
 func TestRate(t *testing.T) {
 	r := rate{10, 20, 30, 40, 50}
 	if got := r.without([][2]float64{{1.5, 2.5}, {4, 4}}); !slices.Equal(got, rate{10, 40}) {

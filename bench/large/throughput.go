@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/triremedb/trireme/bench/quantile"
 )
 
 // throughput is what clients committed each second.
@@ -47,7 +49,7 @@ func (t *turn) throughput() (x throughput) {
 		x.err = t.caughtUp()
 	}
 	what := "throughput: alone %.0f/s, baseline %.0f/s, beside COMMITs %.0f/s"
-	what = fmt.Sprintf(what, quantile(x.alone.rate, 0.5), quantile(x.left, 0.5), quantile(x.beside.rate, 0.5))
+	what = fmt.Sprintf(what, quantile.Of(x.alone.rate, 0.5), quantile.Of(x.left, 0.5), quantile.Of(x.beside.rate, 0.5))
 	if x.err != nil {
 		what += ": " + x.err.Error()
 	}

@@ -5,12 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/triremedb/trireme/bench/contenders"
+	"github.com/triremedb/trireme/bench/quantile"
 )
 
 const (
@@ -54,11 +54,7 @@ func load(s *contenders.Server, rows int) error {
 type latencies []time.Duration
 
 func (l latencies) quantile(q float64) time.Duration {
-	if len(l) == 0 {
-		return 0
-	}
-	slices.Sort(l)
-	d := l[min(int(q*float64(len(l))), len(l)-1)]
+	d := quantile.Of(l, q)
 	if d > 10*time.Millisecond {
 		return d.Round(100 * time.Microsecond)
 	}

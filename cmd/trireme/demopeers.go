@@ -1,19 +1,16 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"io/fs"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/triremedb/trireme/server/auth"
 )
 
 // peerName is the name in the certificate that the demo's nodes share.
@@ -28,8 +25,8 @@ func (d *demo) peerArguments() ([]string, error) {
 		}
 	}
 	dir := filepath.Join(d.dir, "peers")
-	cert, key, ca := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")
-	_, err := os.Stat(ca) // which is written last
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	_, err := os.Stat(cert) // which is written last
 	if errors.Is(err, fs.ErrNotExist) {
 		begun, err := d.begun()
 		if err != nil {
@@ -38,13 +35,13 @@ func (d *demo) peerArguments() ([]string, error) {
 		if begun {
 			return []string{"--peer-allow-plaintext"}, nil
 		}
-		if err := makePeers(dir, cert, key, ca); err != nil {
+		if err := makePeers(dir, cert, key); err != nil {
 			return nil, err
 		}
 	} else if err != nil {
 		return nil, err
 	}
-	return []string{"--peer-tls-cert=" + cert, "--peer-tls-key=" + key, "--peer-tls-ca=" + ca, "--peer-tls-server-name=" + peerName}, nil
+	return []string{"--peer-tls-cert=" + cert, "--peer-tls-key=" + key, "--peer-tls-ca=" + cert, "--peer-tls-server-name=" + peerName}, nil
 }
 
 // begun reports whether a node of the directory is a member of a group.
@@ -53,49 +50,22 @@ func (d *demo) begun() (bool, error) {
 	return len(members) > 0, err
 }
 
-// makePeers writes a certificate for ten years, its key, and the authority that has signed it and whose own key nobody has.
-func makePeers(dir, cert, key, ca string) error {
+// makePeers writes a certificate, which is its own authority, and its key.
+func makePeers(dir, cert, key string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	now := time.Now()
-	certificate := func(c, by *x509.Certificate, of *ecdsa.PublicKey, signer *ecdsa.PrivateKey) ([]byte, error) {
-		serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-		if err != nil {
-			return nil, err
-		}
-		c.SerialNumber, c.NotBefore, c.NotAfter, c.BasicConstraintsValid = serial, now.Add(-time.Hour), now.AddDate(10, 0, 0), true
-		return x509.CreateCertificate(rand.Reader, c, by, of, signer)
-	}
-	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	made, err := auth.SelfSigned(peerName, time.Now(), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	if err != nil {
 		return err
 	}
-	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	private, err := x509.MarshalPKCS8PrivateKey(made.PrivateKey)
 	if err != nil {
 		return err
 	}
-	authority := &x509.Certificate{Subject: pkix.Name{CommonName: peerName + " authority"}, IsCA: true, KeyUsage: x509.KeyUsageCertSign}
-	signed, err := certificate(authority, authority, &signer.PublicKey, signer)
-	if err != nil {
-		return err
+	err = os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
+	if err == nil {
+		err = os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]}), 0o600)
 	}
-	leaf, err := certificate(&x509.Certificate{Subject: pkix.Name{CommonName: peerName}, DNSNames: []string{peerName}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}, authority, &own.PublicKey, signer)
-	if err != nil {
-		return err
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(own)
-	if err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		name, kind string
-		content    []byte
-	}{{key, "PRIVATE KEY", private}, {cert, "CERTIFICATE", leaf}, {ca, "CERTIFICATE", signed}} {
-		if err := os.WriteFile(f.name, pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.content}), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }

@@ -375,8 +375,8 @@ func (s *Session) mayRun(uses []plan.Use, kind string, st ast.Node) error {
 	return nil
 }
 
-// lockTables is the kind of statement that mayUseBelow is told of LOCK TABLES.
-const lockTables = "LOCK TABLES"
+// kindLockTables is the kind of statement that mayUseBelow is told of LOCK TABLES.
+const kindLockTables = "LOCK TABLES"
 
 // mayUseBelow checks what a view reads, or what a statement changes or locks through it: by the privileges of its definer, or of who asks.
 // Errors: 1356, 1449.
@@ -402,7 +402,7 @@ func (s *Session) mayUseBelow(u *plan.Use, kind string) error {
 		a = k.set.Active(id, "", of.DefaultRoles)
 	}
 	switch {
-	case kind == lockTables:
+	case kind == kindLockTables:
 		err = mayLockBy(a, u.Schema, u.Table)
 	case u.Changed:
 		err = mayChange(a, u, kind, &ast.Insert{})

@@ -84,7 +84,7 @@ func (m *Manager) LimitHistory() (ended []EndedSnapshot, err error) {
 		m.history.limit.Store(limit)
 		again := h.Held != 0 && h.Held == m.history.held
 		m.history.held = h.Held
-		if again && h.Bytes > limit {
+		if again && limit > 0 && h.Bytes > limit {
 			e, ok := m.endOldest(h)
 			if !ok {
 				return ended, nil
@@ -99,7 +99,7 @@ func (m *Manager) LimitHistory() (ended []EndedSnapshot, err error) {
 	}
 }
 
-// historyLimit is how much of the disk the undo of committed transactions, which takes that many bytes now, may take.
+// historyLimit is how much of the disk the undo of committed transactions, which takes that many bytes now, may take; 0: nobody knows.
 func (m *Manager) historyLimit(bytes int64) int64 {
 	if n := m.global(variables["trireme_undo_history_space"]).n; n != 0 {
 		return int64(n)
@@ -120,7 +120,7 @@ func (m *Manager) endOldest(h storage.History) (EndedSnapshot, bool) {
 		s.mu.Lock()
 		t := s.txn
 		s.mu.Unlock()
-		if t == nil {
+		if t == nil || s.defines.Load() {
 			continue
 		}
 		held, began, open := t.Holds()

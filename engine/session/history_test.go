@@ -18,8 +18,8 @@ func TestHistoryLimit(t *testing.T) {
 	sim := simenv.New(1)
 	sim.StepLimit = 50_000_000
 	sim.Run(func() {
-		free := uint64(1 << 40)
-		r := sessiontest.Start(t, sessiontest.Options{Env: sim, BufferPool: 64 << 20, DiskSpace: func() (uint64, uint64) { return 1 << 40, free }})
+		total, free := uint64(1<<40), uint64(1<<40)
+		r := sessiontest.Start(t, sessiontest.Options{Env: sim, BufferPool: 64 << 20, DiskSpace: func() (uint64, uint64) { return total, free }})
 		defer r.Close()
 		writer, old, young, idle := r.Open(session.ConnectionInfo{}), r.Open(session.ConnectionInfo{}), r.Open(session.ConnectionInfo{}), r.Open(session.ConnectionInfo{})
 		for _, text := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, n INT, pad VARCHAR(6000))", "SET SESSION cte_max_recursion_depth = 10000",
@@ -69,7 +69,11 @@ func TestHistoryLimit(t *testing.T) {
 		if h := r.Manager.History(); h.Bytes < 20<<20 || h.Limit != (h.Bytes+1<<40-1<<30)/2 {
 			t.Errorf("%+v on an empty disk", h)
 		}
-		free = 1 << 30
+		total = 0
+		if e := look(); e != nil || r.Manager.History().Limit != 0 {
+			t.Errorf("%+v was ended where nobody knows of the disk; %+v", e, r.Manager.History())
+		}
+		total, free = 1<<40, 1<<30
 		if e := look(); e != nil || r.Manager.History().Limit != 64<<20 {
 			t.Errorf("%+v was ended on a full disk; %+v", e, r.Manager.History())
 		}
@@ -139,6 +143,32 @@ func TestHistoryLimit(t *testing.T) {
 		r.Exec(writer, "COMMIT")
 		if text := r.Text(all[7], "SELECT n FROM d.t WHERE id = 0 FOR UPDATE"); !strings.Contains(text, "1") {
 			t.Errorf("it locks the row later, and reads %s", text)
+		}
+		// A table that is rebuilt and waits to be put in place: its snapshot has an end.
+		for _, s := range all {
+			r.Exec(s, "ROLLBACK")
+		}
+		r.Exec(old, "CREATE TABLE d.u LIKE d.t")
+		r.Exec(old, "INSERT INTO d.u SELECT * FROM d.t")
+		r.Exec(idle, "COMMIT")
+		text = ""
+		sim.Go("rebuilds", func() { text = r.Text(all[0], "ALTER TABLE d.u MODIFY n BIGINT, ALGORITHM=COPY") })
+		for copying := false; !copying; env.Sleep(sim, time.Microsecond) {
+			for _, p := range r.Manager.Processes() {
+				copying = copying || p.State == "copy to tmp table"
+			}
+		}
+		r.Exec(idle, "BEGIN")
+		r.Text(idle, "SELECT id FROM d.u WHERE id = 1") // keeps the table, without a snapshot at READ COMMITTED
+		env.Sleep(sim, time.Minute)
+		change(3500)
+		if e := look(); e != nil || text != "" {
+			t.Errorf("%+v was ended, and ALTER TABLE says %q", e, text)
+		}
+		r.Exec(idle, "COMMIT")
+		env.Sleep(sim, time.Minute)
+		if !strings.HasPrefix(text, "ok") {
+			t.Errorf("ALTER TABLE says %q", text)
 		}
 		for _, c := range [][2]string{{"16777215", "it must be 0 or at least 16777216"}, {"0", "ok"}} {
 			if text := r.Text(writer, "SET GLOBAL trireme_undo_history_space = "+c[0]); !strings.Contains(text, c[1]) {

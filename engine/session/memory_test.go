@@ -81,6 +81,45 @@ func TestJSONMemory(t *testing.T) {
 	}
 }
 
+// TestJSONCopies: statements that make much of a document by naming the same bytes again and again are ended before they take that much, and give back
+// what they had.
+func TestJSONCopies(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{Variables: map[string]string{"trireme_statement_memory": "8388608"}})
+	s := r.Open(session.ConnectionInfo{})
+	r.Exec(s, "CREATE DATABASE d")
+	r.Exec(s, "USE d")
+	r.Exec(s, "CREATE TABLE t (j JSON)")
+	// 300 kB, 90 deep.
+	r.Exec(s, `INSERT INTO t VALUES (CONCAT(REPEAT('[', 90), '"', REPEAT('x', 300000), '"', REPEAT(']', 90)))`)
+	columns := make([]string, 100)
+	for i := range columns {
+		columns[i] = fmt.Sprintf("c%d JSON PATH '$'", i)
+	}
+	for _, text := range []string{
+		"SELECT JSON_LENGTH(JSON_EXTRACT(j, '$**[0]')) FROM t",
+		"SELECT JSON_LENGTH(a) FROM t, JSON_TABLE(j, '$' COLUMNS (a JSON PATH '$**[0]')) k",
+		"SELECT COUNT(c0) FROM t, JSON_TABLE(j, '$' COLUMNS (" + strings.Join(columns, ", ") + ")) k",
+	} {
+		if got := r.Text(s, text); !strings.Contains(got, "error 3170") {
+			t.Errorf("%.100s: %.200s", text, got)
+		}
+		if n := r.Manager.StatementMemory().Used(); n != 0 {
+			t.Errorf("%.100s: %d bytes are left counted", text, n)
+		}
+	}
+	for text, want := range map[string]string{
+		"SELECT JSON_LENGTH(JSON_EXTRACT(j, '$[0]**[0]', '$[0]')) > 1 FROM (SELECT CAST('[[1,[2]],3]' AS JSON) j) t":          "1",
+		"SELECT COUNT(a), LENGTH(MAX(a)) FROM t, JSON_TABLE(j, '$[0]' COLUMNS (a JSON PATH '$[0]', b JSON PATH '$[0][0]')) k": "1 | 300",
+	} {
+		if got := r.Text(s, text); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", text, got)
+		}
+		if n := r.Manager.StatementMemory().Used(); n != 0 {
+			t.Errorf("%s: %d bytes are left counted", text, n)
+		}
+	}
+}
+
 // TestValueMemory: single values of functions, and those of user variables, are within temptable_max_ram,
 // however many there are one after the other, and nothing is left counted.
 func TestValueMemory(t *testing.T) {

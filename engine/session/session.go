@@ -116,6 +116,7 @@ type Session struct {
 	stops    func() error         // waitEnds
 	until    func() time.Duration // limit
 	gone     atomic.Bool          // the session is of no use any more
+	defines  atomic.Bool          // its transaction is that of a statement that changes definitions
 	// published is what others see of the transaction: see publishedTrx.
 	published atomic.Uint32
 	parker    env.Parker    // of SLEEP() and the like

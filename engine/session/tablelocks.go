@@ -338,7 +338,7 @@ func (s *Session) mayLockBelow(uses []plan.Use) error {
 		if u.View == "" || between {
 			continue
 		}
-		if err := s.mayUseBelow(u, lockTables); err != nil {
+		if err := s.mayUseBelow(u, kindLockTables); err != nil {
 			return err
 		}
 	}

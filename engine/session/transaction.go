@@ -312,6 +312,8 @@ func (s *Session) inTransactionAt(ctx context.Context, level uint8, fn func() er
 	if err := s.implicitCommit(ctx); err != nil {
 		return err
 	}
+	s.defines.Store(true)
+	defer s.defines.Store(false)
 	s.trx.nextIsolation, s.trx.nextAccess = level, 0
 	if err := s.begin(ast.AccessReadWrite); err != nil {
 		return err

@@ -116,7 +116,7 @@ func (s *Session) Holds() (csn uint64, began time.Duration, open bool) {
 	if s.cur == nil {
 		return 0, 0, false
 	}
-	csn, open = s.cur.Trx.Open()
+	csn, open = s.cur.Trx.OpenedSnapshot()
 	return csn, s.cur.Trx.Started(), open
 }
 
@@ -131,7 +131,7 @@ func (s *Session) EndSnapshot(csn uint64, reason error) bool {
 		s.mu.Unlock()
 		return false
 	}
-	if now, open := t.Trx.Open(); !open || now != csn {
+	if now, open := t.Trx.OpenedSnapshot(); !open || now != csn {
 		s.mu.Unlock()
 		return false
 	}

@@ -77,7 +77,7 @@ func OpenTLS(opt TLSOptions) (*TLS, error) {
 	t := &TLS{opt: opt, checked: opt.Now()}
 	if opt.CertFile == "" {
 		var err error
-		if t.made, err = makeCertificate(opt.Name, opt.Now()); err != nil {
+		if t.made, err = SelfSigned(opt.Name, opt.Now(), x509.ExtKeyUsageServerAuth); err != nil {
 			return nil, err
 		}
 	}
@@ -88,8 +88,8 @@ func OpenTLS(opt TLSOptions) (*TLS, error) {
 	return t, t.use(now)
 }
 
-// makeCertificate makes a certificate that is signed by itself.
-func makeCertificate(name string, now time.Time) (*tls.Certificate, error) {
+// SelfSigned makes a certificate for a name that is signed by itself and valid for ten years.
+func SelfSigned(name string, now time.Time, uses ...x509.ExtKeyUsage) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func makeCertificate(name string, now time.Time) (*tls.Certificate, error) {
 	}
 	tmpl := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "Trireme " + name},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0), DNSNames: []string{name},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: uses,
 		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
 	if err != nil {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -92,6 +93,8 @@ func (b *Binder) Call(f *Func, name string, args []Node) (Node, error) {
 			return nil, err
 		}
 	}
+	c.long = IsLong(&c.t)
+	c.works = c.long || slices.ContainsFunc(c.Args, func(a Node) bool { return IsLong(a.Type()) })
 	return b.fold(c), nil
 }
 

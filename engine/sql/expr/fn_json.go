@@ -155,7 +155,7 @@ func jsonExtract(x *Context, c *Call, a []types.Value) (types.Value, error) {
 			return x.documentOf(v), nil
 		}
 	}
-	found := false
+	found, held := false, int64(0)
 	v, err := x.build(func(b *json.Builder) error {
 		b.BeginArray()
 		for i := 1; i < len(a); i++ {
@@ -163,19 +163,41 @@ func jsonExtract(x *Context, c *Call, a []types.Value) (types.Value, error) {
 			if err != nil {
 				return err
 			}
-			p.Each(doc, func(v json.Value) bool {
-				b.Value(v)
-				found = true
-				return true
-			})
+			n, err := x.collect(b, p, doc, &held)
+			if err != nil {
+				return err
+			}
+			found = found || n > 0
 		}
 		b.EndArray()
 		return nil
 	})
+	if e := x.Account(-held); err == nil {
+		err = e
+	}
 	if err != nil || !found {
 		return types.Null, err
 	}
 	return v, nil
+}
+
+// collect adds what a path finds in a document to an array that is being built, and returns how many values that are. Many values may have the same
+// bytes in them: what they take is counted into held, for the caller to give back when the array is made.
+func (x *Context) collect(b *json.Builder, p *json.Path, doc json.Value, held *int64) (n int, err error) {
+	more := int64(0)
+	p.Each(doc, func(v json.Value) bool {
+		n++
+		if more += int64(v.Size()) + elementBytes; more >= countedText {
+			if err = x.Account(more); err == nil {
+				*held += more
+				err = x.Worked(int(more))
+			}
+			more = 0
+		}
+		b.Value(v)
+		return err == nil
+	})
+	return n, err
 }
 
 func registerJSONTexts() {

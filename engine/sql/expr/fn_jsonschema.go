@@ -56,7 +56,7 @@ func (x *Context) validate(c *Call, a []types.Value) (*schema.Failure, error) {
 		if !s.IsObject() {
 			return kept{err: errorf(3853, "22032", "Invalid JSON type in argument 1 to function %s; an object is required.", c.Func.Name)}
 		}
-		v, err := schema.New(s, func() error { return x.Worked(rowWork) })
+		v, err := schema.New(s, schema.Options{Stop: func() error { return x.Worked(rowWork) }, Match: x.matchesSchema})
 		return kept{v, err}
 	}
 	var k kept
@@ -69,4 +69,20 @@ func (x *Context) validate(c *Call, a []types.Value) (*schema.Failure, error) {
 		return nil, k.err
 	}
 	return k.v.Validate(openJSON(a[1]))
+}
+
+// matchesSchema is the search for a pattern of a schema, which is one of Go's: what is none is found everywhere. Error: 3700 besides that of an
+// interrupted statement.
+func (x *Context) matchesSchema(pattern, text []byte) (bool, error) {
+	m, err := newMatcher(pattern, patternFlags{plain: true})
+	if err != nil {
+		if err == errPatternTooBig {
+			return false, err
+		}
+		return true, nil
+	}
+	if err := x.Worked(len(text)); err != nil {
+		return false, err
+	}
+	return m.matches(x, text)
 }

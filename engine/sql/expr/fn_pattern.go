@@ -19,6 +19,7 @@ type patternFlags struct {
 	dotAll    bool // 'n': . matches line terminators
 	unixLines bool // 'u': only \n ends a line
 	search    bool // the place of the match matters, not only that there is one
+	plain     bool // the pattern is in the syntax of package regexp
 }
 
 // The conditions a client sees, with MySQL's numbers.
@@ -67,7 +68,7 @@ const (
 	maxPatternDepth = 500
 )
 
-// compilePattern makes an automaton of a pattern in ICU's syntax.
+// compilePattern makes an automaton of a pattern in ICU's syntax, or in that of package regexp.
 func compilePattern(pattern string, f patternFlags) (*regexp.Regexp, error) {
 	switch {
 	case pattern == "":
@@ -77,10 +78,13 @@ func compilePattern(pattern string, f patternFlags) (*regexp.Regexp, error) {
 	case !utf8.ValidString(pattern):
 		return nil, errPatternArgument
 	}
-	t := patternTranslator{in: pattern, patternFlags: f}
-	text, err := t.translate()
-	if err != nil {
-		return nil, err
+	text := pattern
+	if !f.plain {
+		t := patternTranslator{in: pattern, patternFlags: f}
+		var err error
+		if text, err = t.translate(); err != nil {
+			return nil, err
+		}
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {

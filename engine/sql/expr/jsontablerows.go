@@ -148,7 +148,8 @@ type jsonCursor struct {
 	given  bool       // a row was given for the match
 
 	store types.Context
-	buf   []byte
+	buf   []byte // values of the match at hand
+	held  int64  // of it that is accounted for
 }
 
 // open begins with the matches in a value.
@@ -177,6 +178,10 @@ func (c *jsonCursor) close() {
 	}
 	if cap(c.buf) > keepBytes {
 		c.buf = nil
+	}
+	if c.held > 0 {
+		_ = c.rows.x.Account(-c.held) // what is given back is never refused
+		c.held = 0
 	}
 }
 
@@ -242,6 +247,9 @@ func (c *jsonCursor) advance() (bool, error) {
 	for i := range c.nest.cells {
 		k := &c.nest.cells[i]
 		v, err := c.cell(k)
+		if err == nil {
+			err = c.account()
+		}
 		if err != nil {
 			return false, err
 		}
@@ -296,19 +304,35 @@ func (c *jsonCursor) find(p *json.Path) (found json.Value, n int, err error) {
 	if n < 2 {
 		return found, n, nil
 	}
-	b := json.Builder{Stop: c.rows.x.Check}
+	x, held := c.rows.x, int64(0)
+	b := json.Builder{Stop: x.Check}
 	b.BeginArray()
-	p.Each(c.value, func(v json.Value) bool {
-		b.Value(v)
-		return true
-	})
-	b.EndArray()
+	_, err = x.collect(&b, p, c.value, &held)
 	start := len(c.buf)
-	c.buf, err = b.Finish(c.buf)
+	if err == nil {
+		b.EndArray()
+		c.buf, err = b.Finish(c.buf)
+	}
+	if e := x.Account(-held); err == nil {
+		err = e
+	}
 	if err != nil {
 		return found, 0, err
 	}
 	return json.Open(c.buf[start:]), n, nil
+}
+
+// account counts the memory of the values that the match at hand has made, if they are large: of each column there may be one as long as the document.
+func (c *jsonCursor) account() error {
+	n := int64(cap(c.buf))
+	if n < largeValue || n <= c.held {
+		return nil
+	}
+	if err := c.rows.x.Account(n - c.held); err != nil {
+		return err
+	}
+	c.held = n
+	return nil
 }
 
 func (c *jsonCursor) instead(col *JSONTableColumn, a jsonCellAnswer) (types.Value, error) {

@@ -120,6 +120,8 @@ type Call struct {
 
 	t  types.Type
 	co Coercibility
+	// long says that results may be long, works that results or arguments may be.
+	long, works bool
 }
 
 func (c *Call) Type() *types.Type          { return &c.t }
@@ -166,10 +168,13 @@ func (c *Call) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 	return v, err
 }
 
-// row computes one value, and accounts for it if it is large: before it is made as if it were
+// row computes one value. What is long counts as work, and is accounted for if it is large: before it is made as if it were
 // as long as the arguments, as most are. Functions that make more of little account for that
 // themselves.
 func (c *Call) row(x *Context, a []types.Value) (types.Value, error) {
+	if !c.works {
+		return c.Func.Row(x, c, a)
+	}
 	n := 0
 	for _, v := range a {
 		n += len(v.Bytes())
@@ -179,12 +184,11 @@ func (c *Call) row(x *Context, a []types.Value) (types.Value, error) {
 			return types.Null, err
 		}
 	}
-	if !IsLong(&c.t) {
+	if !c.long {
 		return c.Func.Row(x, c, a)
 	}
 	before := x.held
-	err := x.Large(n)
-	if err != nil {
+	if err := x.Large(n); err != nil {
 		return types.Null, err
 	}
 	v, err := c.Func.Row(x, c, a)

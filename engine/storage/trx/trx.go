@@ -239,8 +239,8 @@ func (t *Trx) SnapshotAt(csn uint64) error {
 	return nil
 }
 
-// Open is the transaction's snapshot, while it is open. Any task may call it.
-func (t *Trx) Open() (csn uint64, open bool) {
+// OpenedSnapshot is the CSN of the transaction's snapshot, while it is open. Any task may call it.
+func (t *Trx) OpenedSnapshot() (csn uint64, open bool) {
 	t.part.mu.Lock()
 	defer t.part.mu.Unlock()
 	if !t.view.open {

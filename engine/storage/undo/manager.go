@@ -157,8 +157,10 @@ func (u *Manager) Release(l *Log) {
 	if l.count != 0 && !l.committed {
 		panic("undo: Release of a log that is neither committed nor rolled back")
 	}
-	u.running.Add(-l.pages)
-	l.pages = 0
+	if l.pages > 0 {
+		u.running.Add(-l.pages)
+		l.pages = 0
+	}
 	u.mu.Lock()
 	s.tail = l.top
 	if l.committed {

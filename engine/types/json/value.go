@@ -361,6 +361,9 @@ func (v Value) free(level int) int {
 	return free
 }
 
+// Size is the number of bytes that AppendDocument appends.
+func (v Value) Size() int { return 1 + v.payloadSize() }
+
 // payloadSize is the number of bytes that a value takes where it is not inlined.
 func (v Value) payloadSize() int {
 	switch v.tag {

@@ -8,7 +8,7 @@ package schema
 import (
 	"bytes"
 	"math"
-	"regexp"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -31,20 +31,35 @@ var ErrReference = &types.Error{Number: 1235, State: "42000", Message: "This ver
 
 // A Validator validates by one schema. It belongs to one task.
 type Validator struct {
-	root     json.Value
-	patterns map[string]*regexp.Regexp
-	stop     func() error // asked for each value, nil: never
-	err      error
-	depth    int
-	active   map[[2]string]bool // references that are being followed, by where they lead and the place in the document
+	root   json.Value
+	opt    Options
+	err    error
+	depth  int
+	active map[[2]string]bool // references that are being followed, by where they lead and the place in the document
 }
 
-// New returns a validator. Error: ErrReference. The schema's bytes must stay as they are. stop may end a validation with its error.
-func New(root json.Value, stop func() error) (*Validator, error) {
+// Options are what a validator needs of others.
+type Options struct {
+	// Stop is asked for each value, and now and then by what takes long; an error ends the validation. nil: nothing does.
+	Stop func() error
+	// Match reports whether a pattern is found in a text. What is no pattern is found everywhere.
+	Match func(pattern, text []byte) (bool, error)
+}
+
+// New returns a validator. Error: ErrReference. The schema's bytes must stay as they are.
+func New(root json.Value, opt Options) (*Validator, error) {
 	if refersOutside(root) {
 		return nil, ErrReference
 	}
-	return &Validator{root: root, stop: stop, patterns: map[string]*regexp.Regexp{}}, nil
+	return &Validator{root: root, opt: opt}, nil
+}
+
+// stopped asks whether to go on.
+func (d *Validator) stopped() bool {
+	if d.err == nil && d.opt.Stop != nil {
+		d.err = d.opt.Stop()
+	}
+	return d.err != nil
 }
 
 // refersOutside reports whether a reference in a schema leads out of it.
@@ -138,10 +153,8 @@ func (d *Validator) value(s json.Value, at string, v json.Value, where string) *
 		d.active[key] = true
 		defer delete(d.active, key)
 	}
-	if d.stop != nil {
-		if d.err = d.stop(); d.err != nil {
-			return nil
-		}
+	if d.stopped() {
+		return nil
 	}
 	d.depth++
 	defer func() { d.depth-- }()
@@ -276,21 +289,49 @@ func (d *Validator) text(s, v json.Value, fail func(string) *Failure) *Failure {
 	return nil
 }
 
-// matches reports whether a pattern is found in a text. What is no pattern is found everywhere.
+// matches reports whether a pattern is found in a text.
 func (d *Validator) matches(pattern, text []byte) bool {
-	re, ok := d.patterns[string(pattern)]
-	if !ok {
-		re, _ = regexp.Compile(string(pattern))
-		d.patterns[string(pattern)] = re
+	if d.err != nil {
+		return true
 	}
-	return re == nil || re.Match(text)
+	found, err := d.opt.Match(pattern, text)
+	d.err = err
+	return found || err != nil
+}
+
+// repeated returns the first element that is equal to one before it, or -1. Memory: four bytes for each element.
+func (d *Validator) repeated(v json.Value) int {
+	order := make([]int32, v.Len())
+	for i := range order {
+		order[i] = int32(i)
+	}
+	compare := func(a, b int32) int {
+		x, _ := v.Index(int(a))
+		y, _ := v.Index(int(b))
+		return json.Compare(x, y)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int {
+		if d.stopped() {
+			return 0
+		}
+		return compare(a, b)
+	})
+	first := -1
+	for i := 1; i < len(order) && d.err == nil; i++ {
+		if at := int(order[i]); (first < 0 || at < first) && compare(order[i-1], order[i]) == 0 {
+			first = at
+		}
+	}
+	return first
 }
 
 func (d *Validator) array(s json.Value, at string, v json.Value, where string, fail func(string) *Failure) *Failure {
 	items, hasItems := member(s, "items")
 	more, hasMore := member(s, "additionalItems")
-	unique := isTrue(s, "uniqueItems")
-	seen := map[uint64][]json.Value{}
+	repeated := -1
+	if isTrue(s, "uniqueItems") {
+		repeated = d.repeated(v)
+	}
 	for i := range v.Len() {
 		e, ok := v.Index(i)
 		if !ok {
@@ -312,14 +353,8 @@ func (d *Validator) array(s json.Value, at string, v json.Value, where string, f
 		if f != nil || d.err != nil {
 			return f
 		}
-		if unique {
-			h := e.Hash(0)
-			for _, o := range seen[h] {
-				if json.Compare(o, e) == 0 {
-					return &Failure{Keyword: "uniqueItems", Document: numbered(where, i), Schema: at}
-				}
-			}
-			seen[h] = append(seen[h], e)
+		if i == repeated {
+			return &Failure{Keyword: "uniqueItems", Document: numbered(where, i), Schema: at}
 		}
 	}
 	return within(s, v.Len(), "minItems", "maxItems", fail)

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"errors"
+	"regexp"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/types/json"
@@ -15,6 +17,11 @@ func parse(t *testing.T, text string) json.Value {
 	return json.Open(doc)
 }
 
+func match(pattern, text []byte) (bool, error) {
+	re, err := regexp.Compile(string(pattern))
+	return err != nil || re.Match(text), nil
+}
+
 // TestValidate has one failure for each keyword, and what is no failure. Statements that ask for reports are scripts of package session.
 func TestValidate(t *testing.T) {
 	for _, c := range []struct{ schema, doc, want string }{
@@ -26,13 +33,17 @@ func TestValidate(t *testing.T) {
 		{`{"pattern":"("}`, `"a"`, ""},
 		{`{"items":[{}],"additionalItems":false}`, `[1,2]`, "additionalItems #/1 #"},
 		{`{"uniqueItems":true}`, `[1,2,1.0]`, "uniqueItems #/2 #"},
+		{`{"uniqueItems":true}`, `[[3],4,{"a":4},3,[3],4]`, "uniqueItems #/4 #"},
+		{`{"uniqueItems":true,"items":{"type":"integer"}}`, `[1,2,"a",1]`, "type #/2 #/items"},
+		{`{"uniqueItems":true,"items":{"type":"integer"}}`, `[1,1,"a"]`, "uniqueItems #/1 #"},
+		{`{"uniqueItems":true}`, `[1,"1",[],{},null,false,0]`, ""},
 		{`{"required":["b"],"properties":{"a":{"type":"string"}}}`, `{"a":5}`, "type #/a #/properties/a"},
 		{`{"dependencies":{"a":{"required":["b"]}}}`, `{"a":3}`, "dependencies # #"},
 		{`{"oneOf":[{"type":"number"},{"minimum":1}]}`, `3`, "oneOf # #"},
 		{`{"$ref":"#"}`, `1`, ""},
 		{`{"$ref":"#/definitions/n","definitions":{"n":{"type":"string"}}}`, `1`, "type # #/definitions/n"},
 	} {
-		v, err := New(parse(t, c.schema), nil)
+		v, err := New(parse(t, c.schema), Options{Match: match})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,14 +60,36 @@ func TestValidate(t *testing.T) {
 
 // TestReferences: those within the schema may go in circles, others are refused.
 func TestReferences(t *testing.T) {
-	v, err := New(parse(t, `{"allOf":[{"$ref":"#"},{"$ref":"#"}],"properties":{"a":{"$ref":"#"}}}`), nil)
+	v, err := New(parse(t, `{"allOf":[{"$ref":"#"},{"$ref":"#"}],"properties":{"a":{"$ref":"#"}}}`), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f, err := v.Validate(parse(t, `{"a":{"a":1}}`)); f != nil || err != nil {
 		t.Errorf("%v %v", f, err)
 	}
-	if _, err := New(parse(t, `{"properties":{"a":{"$ref":"http://x/y.json"}}}`), nil); err != ErrReference {
+	if _, err := New(parse(t, `{"properties":{"a":{"$ref":"http://x/y.json"}}}`), Options{}); err != ErrReference {
 		t.Error(err)
+	}
+}
+
+// TestStopped: a validation ends with the error that its options give, wherever it is.
+func TestStopped(t *testing.T) {
+	stop := errors.New("stopped")
+	for _, text := range []string{`{"uniqueItems":true,"items":{"pattern":"a"}}`, `{"anyOf":[{"type":"string"},{"items":{"not":{}}}]}`} {
+		for after := range 30 {
+			asked := 0
+			v, err := New(parse(t, text), Options{Match: match, Stop: func() error {
+				if asked++; asked > after {
+					return stop
+				}
+				return nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := v.Validate(parse(t, `["a","b","c","a"]`)); asked > after && err != stop || asked <= after && err != nil {
+				t.Errorf("%s after %d of %d: %v", text, after, asked, err)
+			}
+		}
 	}
 }

@@ -5,6 +5,7 @@ SHELL       := /bin/bash
 .DEFAULT_GOAL := build
 
 PKG      ?= ./...
+RACE_PKG ?= $(shell go list $(PKG) | grep -v /e2e/)
 TIMEOUT  ?= 15m
 RACE_TIMEOUT ?= 30m
 # Packages tested at once: groups of nodes wait more than they compute.
@@ -32,8 +33,8 @@ test: bin/testsum ## all tests, the house rules, and simulated lives of a group
 	go test -p $(PACKAGES) -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
 	go test -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
 
-test-race: bin/testsum ## all tests with the race detector; computations do less under it (internal/race)
-	GORACE=atexit_sleep_ms=20 go test -race -p $(PACKAGES) -pgo=off -timeout $(RACE_TIMEOUT) -json $(PKG) | bin/testsum
+test-race: bin/testsum ## all tests with the race detector but those of real processes, which it does not see; computations do less under it (internal/race)
+	GORACE=atexit_sleep_ms=20 go test -race -p $(PACKAGES) -pgo=off -timeout $(RACE_TIMEOUT) -json $(RACE_PKG) | bin/testsum
 
 simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 	go test -v -count=1 -timeout 0 ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v -sim.procs=$(shell nproc)

@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/internal/turn"
 )
 
 // accountUses are what the accounts use of what is limited, on this node: where their sessions run.
@@ -22,6 +23,8 @@ type accountUse struct {
 	counts atomic.Bool
 	// disk is what temporary files of its sessions take.
 	disk temptable.DiskOwner
+	// work is what its statements have of the processors.
+	work turn.Owner
 
 	mu                              sync.Mutex
 	limits                          priv.Limits // as of the last session that began

@@ -12,6 +12,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/temptable"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/internal/trace"
+	"github.com/triremedb/trireme/internal/turn"
 )
 
 // Options configure a manager. Env, FS and Backend are required.
@@ -27,6 +28,9 @@ type Options struct {
 	// StatementMemory is what all statements may keep in memory together, in bytes, where
 	// Variables do not say (temptable_max_ram); 0: 1 GiB.
 	StatementMemory int64
+
+	// Processors are waited for by statements that are not short; nil: none waits.
+	Processors *turn.Processors
 
 	// DiskSpace tells the size of the disk of FS and what is free of it, in bytes; nil: nobody knows.
 	DiskSpace func() (total, free uint64)
@@ -142,6 +146,7 @@ func NewManager(opt Options) (*Manager, error) {
 	m.plans.setSize(int(m.globals[variables["trireme_plan_cache_size"].slot].n))
 	m.logScans.Store(m.globals[variables["log_queries_not_using_indexes"].slot].n != 0)
 	m.setAudit()
+	m.setShort(m.globals[variables["trireme_short_statement_time"].slot])
 	return m, nil
 }
 
@@ -163,8 +168,23 @@ func (m *Manager) Close() error {
 // StatementMemory is what the statements of all sessions keep in memory.
 func (m *Manager) StatementMemory() *temptable.Budget { return &m.memory }
 
+// Processors is how statements stand that wait for one.
+func (m *Manager) Processors() turn.ProcessorStats {
+	if m.opt.Processors == nil {
+		return turn.ProcessorStats{}
+	}
+	return m.opt.Processors.Stats()
+}
+
 // TemporaryFiles is what the temporary files of all sessions take.
 func (m *Manager) TemporaryFiles() *temptable.Disk { return &m.disk }
+
+// setShort says how long statements are short.
+func (m *Manager) setShort(x varValue) {
+	if m.opt.Processors != nil {
+		m.opt.Processors.SetShort(time.Duration(x.n) * time.Millisecond)
+	}
+}
 
 // NextID returns a number for a connection whose session is opened later: the protocol
 // names it before the client says who it is.
@@ -177,7 +197,8 @@ func (m *Manager) Open(info ConnectionInfo) (*Session, error) {
 		info.ID = m.NextID()
 	}
 	s := &Session{m: m, env: m.env, id: info.ID, info: info, parker: m.env.NewParker(), began: m.env.Monotonic(), share: temptable.Of(&m.memory), disk: temptable.DiskShare{Disk: &m.disk}}
-	s.ends, s.stops = s.readEnds, s.waitEnds
+	s.ends, s.stops, s.patience = s.readEnds, s.waitEnds, s.mayWait
+	s.turn.UseProcessors(m.opt.Processors)
 	s.until = func() time.Duration { return s.limit }
 	s.process = Process{ID: s.id, User: info.User, Host: info.Host, Command: "Sleep"}
 	s.out.s = s
@@ -289,6 +310,9 @@ func (m *Manager) Processes() []Process {
 		}
 		if p.State == "" && p.Command != "Sleep" && s.txn != nil {
 			p.State = s.txn.Waits()
+		}
+		if p.State == "" && s.turn.Waits() {
+			p.State = "Waiting for a processor"
 		}
 		if p.State == "" && s.pointing.Load() {
 			p.State = "Waiting for read point"

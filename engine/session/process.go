@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"math"
 	"regexp"
 	"strings"
 	"time"
@@ -92,6 +93,7 @@ func (s *Session) mark(connection bool) bool {
 	}
 	s.interruptWaits()
 	s.parker.Unpark()
+	s.turn.Interrupt()
 	return true
 }
 
@@ -99,7 +101,12 @@ func (s *Session) mark(connection bool) bool {
 func (s *Session) enter(command, text string) {
 	now := s.env.Monotonic()
 	s.meter.start, s.meter.mode = now, s.mode
-	s.turn, s.acl.unread = turn.Turn{}, nil
+	s.acl.unread = nil
+	var owner *turn.Owner
+	if s.uses != nil {
+		owner = &s.uses.work
+	}
+	s.turn.Begin(owner)
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.began = command, text, now
 	s.mu.Unlock()
@@ -107,6 +114,7 @@ func (s *Session) enter(command, text string) {
 
 // leave notes that it has nothing to do, and returns when.
 func (s *Session) leave() time.Duration {
+	s.turn.End()
 	s.memory.End()
 	s.releaseStatement(0)
 	now := s.env.Monotonic()
@@ -163,7 +171,14 @@ func (s *Session) interrupted() error {
 	if s.killed.Load() != killNothing {
 		return errInterrupted()
 	}
-	s.turn.Pass()
+	if s.turn.Pass(s.patience) {
+		switch {
+		case s.killed.Load() != killNothing:
+			return errInterrupted()
+		case s.timeUp():
+			return errTimeLimit()
+		}
+	}
 	if s.limit != 0 {
 		if s.checks++; s.checks%16 == 0 && s.timeUp() {
 			return errTimeLimit()
@@ -179,6 +194,17 @@ func (s *Session) waitEnded() error {
 		return err
 	}
 	return s.notLeader()
+}
+
+// mayWait is how long the statement may wait for a processor.
+func (s *Session) mayWait() time.Duration {
+	switch {
+	case s.killed.Load() != killNothing:
+		return 0
+	case s.limit != 0:
+		return s.limit - s.env.Monotonic()
+	}
+	return math.MaxInt64
 }
 
 // timeUp reports whether the statement's time limit is reached.

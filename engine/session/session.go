@@ -122,7 +122,8 @@ type Session struct {
 	parker    env.Parker    // of SLEEP() and the like
 	limit     time.Duration // when max_execution_time ends; 0, unlimited: never
 	checks    uint32
-	turn      turn.Turn // of the statement
+	turn      turn.Work            // of the statement
+	patience  func() time.Duration // mayWait
 }
 
 // settings are variables as the session's own code uses them.

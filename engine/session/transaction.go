@@ -252,6 +252,7 @@ func (s *Session) commit(ctx context.Context) error {
 	if wrote {
 		own = s.traceCommit()
 	}
+	s.turn.Pause()
 	number, err := s.txn.Commit(ctx)
 	if own.Valid() {
 		s.recordPart(own, "commit", began, s.env.Monotonic(), err, s.aboutCommit(number)...)

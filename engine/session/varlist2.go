@@ -39,6 +39,7 @@ func transactionVariables() []*variable {
 			v.appliedGlobal = func(m *Manager, x varValue) { m.disk.SetOwnerLimit(int64(x.n)) }
 		}),
 		uintVar("trireme_undo_history_space", inGlobal, 0, 0, math.MaxInt64).onCheck(checkHistorySpace),
+		uintVar("trireme_short_statement_time", inGlobal, 5, 0, 3600_000).with(func(v *variable) { v.appliedGlobal = (*Manager).setShort }),
 		uintVar("trireme_client_check_interval", inGlobal, 100, 0, 3600_000),
 		uintVar("trireme_read_lock_limit", inGlobal, 600, 0, 31536000),
 		uintVar("trireme_plan_cache_size", inGlobal, 1024, 0, 1<<20).with(func(v *variable) {

@@ -7,6 +7,9 @@
 // machine, therefore keeps its processor for as long as it likes (30 ms have been seen),
 // and so does a statement that reads many rows. Such a task has a Turn and asks it
 // now and then whether it is over.
+//
+// Turns are of no help to short statements behind hundreds of long ones, each of which has its turn first. [Work] is
+// a task with a turn that waits, once it has worked for long, for a place among few ([Processors]).
 package turn
 
 import (
@@ -41,8 +44,10 @@ var start = time.Now()
 func (t *Turn) Begin() { t.began, t.length = time.Since(start), 0 }
 
 // Pass lets others go first, whatever they wait for, if the turn is over.
-func (t *Turn) Pass() {
-	now := time.Since(start)
+func (t *Turn) Pass() { t.passAt(time.Since(start)) }
+
+// passAt is Pass at a time. It returns how long others went first.
+func (t *Turn) passAt(now time.Duration) (took time.Duration) {
 	switch {
 	case t.began == 0:
 		t.began = now
@@ -51,6 +56,8 @@ func (t *Turn) Pass() {
 		pass()
 		passing.Add(-1)
 		t.Begin()
-		t.length = min((t.began-now-others*longest)/8, longest)
+		took = t.began - now
+		t.length = min((took-others*longest)/8, longest)
 	}
+	return took
 }

@@ -36,8 +36,9 @@ const (
 	// heapLeast, with the redo in memory, is what Go's heap has in any case: a limit that
 	// cannot be met costs time without end, and helps nobody.
 	heapLeast = 64 * mib
-	// What statements may have is half of the heap, and statementLeast in any case.
-	statementShare = 2
+	// What statements may have is a third of the heap, and statementLeast in any case. With more the garbage collector, which begins at the
+	// latest when the heap is full, would find little garbage each time.
+	statementShare = 3
 	statementLeast = 16 * mib
 	// frameShare: what describes a page is less than this part of it.
 	frameShare = 200

@@ -123,6 +123,11 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	m.Set("trireme_statement_memory_refused_total", float64(memory.Refused()))
 	m.Set("trireme_temporary_file_bytes", float64(n.sessions.TemporaryFiles().Used()))
 	m.Set("trireme_temporary_file_refused_total", float64(n.sessions.TemporaryFiles().Refused()))
+	processors := n.sessions.Processors()
+	m.Set("trireme_processor_places", float64(processors.Places))
+	m.Set("trireme_processor_waiting", float64(processors.Waiting))
+	m.Set("trireme_processor_waits_total", float64(processors.Waits))
+	m.Set("trireme_processor_wait_seconds_total", processors.Waited.Seconds())
 	history := n.sessions.History()
 	m.Set("trireme_undo_history_bytes", float64(history.Bytes))
 	if history.Limit > 0 {

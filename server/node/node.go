@@ -18,6 +18,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file"
 	_ "github.com/triremedb/trireme/engine/types/collation" // comparisons of text
 	_ "github.com/triremedb/trireme/engine/types/json"      // and of documents
+	"github.com/triremedb/trireme/internal/turn"
 	"github.com/triremedb/trireme/replication/discovery"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
@@ -164,7 +165,7 @@ func (n *Node) open() (err error) {
 		return fmt.Errorf("audit_log: %w", err)
 	}
 	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: temporary, Backend: &backend{n},
-		Variables: n.variables(), StatementMemory: n.statements, DiskSpace: func() (total, free uint64) { return diskSpace(n.dir) }, Panicked: n.panicked, Slow: n.slow, Deadlock: n.deadlocked, Audit: n.audit.Statement, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
+		Variables: n.variables(), StatementMemory: n.statements, Processors: turn.NewProcessors(), DiskSpace: func() (total, free uint64) { return diskSpace(n.dir) }, Panicked: n.panicked, Slow: n.slow, Deadlock: n.deadlocked, Audit: n.audit.Statement, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
 		return err
 	}
 	for _, name := range n.sessions.KeptOnly() {

@@ -1,0 +1,264 @@
+package turn
+
+import (
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func forever() time.Duration { return math.MaxInt64 }
+
+// still returns processors that have as many places as that, whatever happens.
+func still(places int) *Processors {
+	p := NewProcessors()
+	p.least, p.most, p.places = places, places, places
+	p.widen, p.restore = func() {}, func() {}
+	return p
+}
+
+// spin computes for about a while.
+func spin(d time.Duration) {
+	for until := time.Now().Add(d); time.Now().Before(until); {
+	}
+}
+
+// crowd lets pieces of work of owners go on until the function that it returns is called. That tells how long each was at work.
+func crowd(p *Processors, list []*Owner) (end func() []time.Duration) {
+	var over atomic.Bool
+	var all sync.WaitGroup
+	did := make([]time.Duration, len(list))
+	for i, o := range list {
+		all.Go(func() {
+			var w Work
+			w.UseProcessors(p)
+			w.Begin(o)
+			defer w.End()
+			for !over.Load() {
+				began := time.Since(start)
+				spin(50 * time.Microsecond)
+				if w.holds.Load() {
+					did[i] += time.Since(start) - began
+				}
+				w.Pass(forever)
+			}
+		})
+	}
+	return func() []time.Duration {
+		over.Store(true)
+		all.Wait()
+		return did
+	}
+}
+
+// calm waits until Go is told of no more processors than there are, for the sake of the tests before, and returns how many.
+func calm(t *testing.T) int {
+	t.Helper()
+	eventually(t, "no test has waited for a place", func() bool {
+		machine.mu.Lock()
+		defer machine.mu.Unlock()
+		return machine.asked == 0
+	})
+	return runtime.GOMAXPROCS(0)
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 10_000 {
+		if ok() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("not within 10 s: %s", what)
+}
+
+// TestPlaces has a hundred pieces of work: only as many as there are places have one, and a short one waits for none.
+func TestPlaces(t *testing.T) {
+	p := still(2)
+	end := crowd(p, make([]*Owner, 100))
+	eventually(t, "most wait", func() bool { return p.Stats().Waiting > 50 })
+	for range 100 {
+		if s := p.Stats(); s.Held > s.Places {
+			t.Errorf("%d have one of %d places", s.Held, s.Places)
+		}
+		var short Work
+		short.UseProcessors(p)
+		short.Begin(nil)
+		spin(2 * Length)
+		short.Pass(forever)
+		spin(2 * Length)
+		if short.Pass(forever) {
+			t.Error("a short piece of work has waited")
+		}
+		short.End()
+	}
+	end()
+	if s := p.Stats(); s.Held != 0 || s.Waiting != 0 || s.Waits == 0 || s.Waited == 0 || len(p.waiting) != 0 {
+		t.Errorf("at the end: %+v", s)
+	}
+}
+
+// TestOwners lets one owner have 40 pieces of work and another one: each has about half of the places' time.
+func TestOwners(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	p := still(1)
+	p.SetShort(time.Millisecond)
+	many, one := new(Owner), new(Owner)
+	list := []*Owner{one}
+	for range 40 {
+		list = append(list, many)
+	}
+	end := crowd(p, list)
+	eventually(t, "1000 waits", func() bool { return p.Stats().Waits > 1000 })
+	did := end()
+	var others time.Duration
+	for _, d := range did[1:] {
+		others += d
+	}
+	if did[0]*4 < others {
+		t.Errorf("one had %v, and 40 of another owner %v", did[0], others)
+	}
+}
+
+// TestWiden lets work wait for a place: Go is told of more processors meanwhile, and of as many as before when all is calm.
+func TestWiden(t *testing.T) {
+	was := calm(t)
+	p := NewProcessors()
+	end := crowd(p, make([]*Owner, 100))
+	eventually(t, "more processors", func() bool { return runtime.GOMAXPROCS(0) > was })
+	end()
+	relax(p)
+	eventually(t, "as many as before", func() bool { return runtime.GOMAXPROCS(0) == was })
+}
+
+// relax lets nobody have waited for a while.
+func relax(p *Processors) {
+	p.mu.Lock()
+	p.calm = calmTicks
+	p.mu.Unlock()
+}
+
+// TestSilent has places taken by work that says nothing any more: others have them after a while, and it waits for another then.
+func TestSilent(t *testing.T) {
+	p := still(2)
+	silent := make([]Work, p.least)
+	for i := range silent {
+		w := &silent[i]
+		w.UseProcessors(p)
+		w.Begin(nil)
+		for !w.holds.Load() {
+			spin(Length)
+			w.Pass(forever)
+		}
+	}
+	end := crowd(p, make([]*Owner, 200))
+	eventually(t, "their places are taken", func() bool {
+		for i := range silent {
+			if silent[i].holds.Load() {
+				return false
+			}
+		}
+		return p.Stats().Waiting > 10
+	})
+	spin(2 * longest)
+	if !silent[0].Pass(forever) {
+		t.Error("who had lost its place has not waited for another")
+	}
+	end()
+	for i := range silent {
+		silent[i].End()
+	}
+	if s := p.Stats(); s.Held != 0 {
+		t.Errorf("at the end: %+v", s)
+	}
+}
+
+// TestInterrupt ends waits: by Interrupt, by the time, and before they begin.
+func TestInterrupt(t *testing.T) {
+	p := still(2)
+	held := make([]Work, p.least)
+	now := time.Since(start)
+	p.mu.Lock()
+	for i := range held {
+		held[i].UseProcessors(p)
+		held[i].Begin(nil)
+		p.give(&held[i], now+time.Hour) // it is kept
+	}
+	p.mu.Unlock()
+	wait := func(w *Work, may func() time.Duration) bool {
+		w.UseProcessors(p)
+		w.Begin(nil)
+		w.turn.began, w.did = time.Since(start)-time.Second, time.Second
+		return w.Pass(may)
+	}
+	if wait(new(Work), func() time.Duration { return 0 }) {
+		t.Error("who may not wait has waited")
+	}
+	if !wait(new(Work), func() time.Duration { return time.Millisecond }) {
+		t.Error("who may wait a while has not")
+	}
+	var w Work
+	done := make(chan bool)
+	go func() { done <- wait(&w, forever) }()
+	eventually(t, "it waits", func() bool { return p.Stats().Waiting == 1 })
+	if !w.Waits() {
+		t.Error("it does not say that it waits")
+	}
+	w.Interrupt()
+	if !<-done || w.Waits() || w.holds.Load() {
+		t.Error("after Interrupt it waits, has not waited, or has a place")
+	}
+	w.Interrupt() // nothing happens
+	w.End()
+	for i := range held {
+		held[i].End()
+	}
+	if s := p.Stats(); s.Held != 0 || s.Waiting != 0 {
+		t.Errorf("at the end: %+v", s)
+	}
+}
+
+// TestMorePlaces has work that waits for something else most of the time: there come to be more places.
+func TestMorePlaces(t *testing.T) {
+	p := NewProcessors()
+	p.SetShort(time.Millisecond)
+	var over atomic.Bool
+	var all sync.WaitGroup
+	for range 50 * p.least {
+		all.Go(func() {
+			var w Work
+			w.UseProcessors(p)
+			w.Begin(nil)
+			defer w.End()
+			for !over.Load() {
+				time.Sleep(2 * time.Millisecond)
+				w.Pass(forever)
+			}
+		})
+	}
+	eventually(t, "more places than processors", func() bool { return p.Stats().Places > 2*p.least })
+	over.Store(true)
+	all.Wait()
+}
+
+func BenchmarkPass(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		p    *Processors
+	}{{"turn", nil}, {"place", NewProcessors()}} {
+		b.Run(c.name, func(b *testing.B) {
+			var w Work
+			w.UseProcessors(c.p)
+			w.Begin(nil)
+			for b.Loop() {
+				w.turn.began = time.Since(start) - Length - mostTurn
+				w.Pass(forever)
+			}
+			w.End()
+		})
+	}
+}

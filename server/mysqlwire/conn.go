@@ -1,6 +1,7 @@
 package mysqlwire
 
 import (
+	"container/list"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -28,6 +29,7 @@ type conn struct {
 	accepted time.Time
 	// address is where the client comes from, as newcomers are counted.
 	address string
+	coming  *list.Element // of Server.newcomers, until it has come in
 	raw     io.ReadWriter
 	tls     bool // of the connection itself
 	// channel is how the client's own connection is secured, host and hostAddress where that comes from: of a
@@ -436,6 +438,7 @@ func (c *conn) greet() (*response, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.s.speaks(c)
 	if isSSLRequest(p) {
 		if config == nil {
 			return nil, errHandshake

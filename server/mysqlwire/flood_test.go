@@ -61,12 +61,49 @@ func TestNewcomersOfOneAddress(t *testing.T) {
 			t.Fatalf("connection %d: error %d", i, n)
 		}
 	}
+	// Who says nothing makes room for who logs in, the oldest first.
+	if err := r.db(t, nil).Ping(); err != nil {
+		t.Error("beside those that say nothing:", err)
+	}
+	if _, err := flood[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest that has said nothing: %v", err)
+	}
+	flood[0] = dialFrom(t, "127.0.0.1", r.addr)
+	eventually(t, "all places are taken", func() bool {
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		return r.s.newcomers.len() == maxFrom
+	})
+	for _, nc := range flood { // they want TLS, and begin none
+		if _, err := nc.Write(append([]byte{32, 0, 0, 1}, []byte{0, 0x8a, 0, 0, 0, 0, 0, 1, 45, 31: 0}...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoken := func() int {
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		return r.s.newcomers.spoken.Len()
+	}
+	eventually(t, "all have spoken", func() bool { return spoken() == maxFrom })
+	r.s.mu.Lock()
+	for c := range r.s.conns { // as if just now, however slow the machine is
+		c.accepted = time.Now().Add(time.Hour)
+	}
+	r.s.mu.Unlock()
 	for _, addr := range []string{r.addr, r.ro} {
 		nc := dialFrom(t, "127.0.0.1", addr)
 		if n := greeted(t, nc); n != 1040 {
 			t.Errorf("one more of the same address: error %d", n)
 		}
 		_ = nc.Close()
+	}
+	r.s.mu.Lock()
+	for c := range r.s.conns {
+		c.accepted = time.Now().Add(-newcomerTime)
+	}
+	r.s.mu.Unlock()
+	if err := r.db(t, nil).Ping(); err != nil {
+		t.Error("beside those that begin no TLS in time:", err)
 	}
 	mysql.RegisterDialContext("other", func(ctx context.Context, addr string) (net.Conn, error) {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}
@@ -82,7 +119,7 @@ func TestNewcomersOfOneAddress(t *testing.T) {
 	eventually(t, "the places are free again", func() bool {
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
-		return r.s.newcomers == 0 && len(r.s.from) == 0
+		return r.s.newcomers.len() == 0 && len(r.s.newcomers.from) == 0
 	})
 	if err := r.db(t, nil).Ping(); err != nil {
 		t.Error("after the flood:", err)
@@ -223,7 +260,7 @@ func TestPasswordFlood(t *testing.T) {
 	eventually(t, "no connection is left", func() bool {
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
-		return r.s.newcomers == 0 && len(r.s.from) == 0 && r.s.reserved == 0 && r.s.admitted <= 1
+		return r.s.newcomers.len() == 0 && len(r.s.newcomers.from) == 0 && r.s.reserved == 0 && r.s.admitted <= 1
 	})
 	eventually(t, "no task is left", func() bool { return runtime.NumGoroutine() <= goroutines })
 	eventually(t, "no socket is left", func() bool { return sockets() <= open })

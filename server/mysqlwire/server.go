@@ -108,25 +108,16 @@ type Server struct {
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
-	newcomers int            // of conns, those not authenticated
-	from      map[string]int // of newcomers, by their address
-	admitted  int            // of conns, those that have a session or are forwarded
-	reserved  int            // and those that have the administrator's place
-	upstreams int            // connections to other members
+	newcomers newcomers // of conns, those not authenticated
+	admitted  int       // of conns, those that have a session or are forwarded
+	reserved  int       // and those that have the administrator's place
+	upstreams int       // connections to other members
 	listeners map[net.Listener]struct{}
 	stopping  bool
 	said      socket.Rarely // that no connection could be accepted
 	stop      chan struct{}
 	tasks     sync.WaitGroup
 }
-
-const (
-	// maxNewcomers is how many connections may be on their way in at a time.
-	maxNewcomers = 512
-	// maxFrom is how many of them may come from one address, so that who knocks there
-	// without end does not keep out all others.
-	maxFrom = maxNewcomers * 3 / 4
-)
 
 // New returns a server that listens nowhere yet.
 func New(opt Options) *Server {
@@ -146,7 +137,7 @@ func New(opt Options) *Server {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opt: opt, began: time.Now(), closePrepared: (*session.Prepared).Close, forwardTimeout: forwardTimeout, conns: make(map[*conn]struct{}),
-		from: make(map[string]int), listeners: make(map[net.Listener]struct{}), stop: make(chan struct{})}
+		listeners: make(map[net.Listener]struct{}), stop: make(chan struct{})}
 	s.tasks.Add(2)
 	go s.sweep()
 	go s.watchLost()
@@ -203,13 +194,16 @@ func (s *Server) accept(nc net.Conn, port Port) {
 	c := newConn(s, nc, port)
 	limit, room := s.opt.MaxConnections(), s.opt.HasRoom(nc, s.Held())
 	s.mu.Lock()
-	full := !room || s.newcomers >= maxNewcomers || s.from[c.address] >= maxFrom || s.admitted >= limit && s.reserved > 0
 	if s.stopping {
 		s.mu.Unlock()
 		_ = nc.Close()
 		return
 	}
-	if full {
+	var gone *conn
+	if room = room && (s.admitted < limit || s.reserved == 0); room {
+		gone, room = s.newcomers.room(c.address, c.accepted)
+	}
+	if !room {
 		s.mu.Unlock()
 		s.counts.tooMany.Add(1)
 		_ = nc.SetWriteDeadline(time.Now().Add(time.Second))
@@ -219,10 +213,13 @@ func (s *Server) accept(nc net.Conn, port Port) {
 		return
 	}
 	s.conns[c] = struct{}{}
-	s.newcomers++
-	s.from[c.address]++
+	s.newcomers.add(c)
 	s.tasks.Add(1)
 	s.mu.Unlock()
+	if gone != nil {
+		s.counts.tooMany.Add(1)
+		_ = gone.nc.Close()
+	}
 	go func() {
 		defer s.tasks.Done()
 		c.run()
@@ -255,16 +252,15 @@ func (s *Server) admit(c *conn, admin bool) place {
 		return newcomer
 	}
 	s.counts.maxUsed = max(s.counts.maxUsed, s.admitted+s.reserved)
-	s.arrived(c)
+	s.newcomers.remove(c)
 	return c.place
 }
 
-// arrived counts a newcomer that is none any more. REQUIRES: the mutex is held.
-func (s *Server) arrived(c *conn) {
-	s.newcomers--
-	if s.from[c.address]--; s.from[c.address] <= 0 {
-		delete(s.from, c.address)
-	}
+// speaks notes that a newcomer has said something.
+func (s *Server) speaks(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newcomers.speaks(c)
 }
 
 func (s *Server) leave(c *conn) {
@@ -273,7 +269,7 @@ func (s *Server) leave(c *conn) {
 	delete(s.conns, c)
 	switch c.place {
 	case newcomer:
-		s.arrived(c)
+		s.newcomers.remove(c)
 	case ordinary:
 		s.admitted--
 	case administrators:

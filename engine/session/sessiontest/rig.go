@@ -27,6 +27,7 @@ import (
 	"github.com/triremedb/trireme/engine/txn/txntest"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/trace"
+	"github.com/triremedb/trireme/internal/turn"
 )
 
 // Options say what node to make.
@@ -47,6 +48,8 @@ type Options struct {
 	Deadlock func(session.Deadlock)
 	// DiskSpace is session.Options.DiskSpace.
 	DiskSpace func() (total, free uint64)
+	// Processors is session.Options.Processors.
+	Processors *turn.Processors
 }
 
 // Rig is a node.
@@ -116,7 +119,7 @@ func (r *Rig) open() {
 	r.Log.Discard, r.Log.Early = r.opt.Discard, r.opt.Early
 	r.Txns, err = txn.NewManager(txn.Options{Env: r.Env, Engine: r.Engine, Log: r.Log, FS: r.FS})
 	r.must(err)
-	r.Manager, err = session.NewManager(session.Options{Env: r.Env, FS: r.FS, Backend: backend{r}, Variables: r.opt.Variables, Slow: r.opt.Slow, Audit: r.opt.Audit, Deadlock: r.opt.Deadlock, DiskSpace: r.opt.DiskSpace,
+	r.Manager, err = session.NewManager(session.Options{Env: r.Env, FS: r.FS, Backend: backend{r}, Variables: r.opt.Variables, Slow: r.opt.Slow, Audit: r.opt.Audit, Deadlock: r.opt.Deadlock, DiskSpace: r.opt.DiskSpace, Processors: r.opt.Processors,
 		Trace: r.opt.Trace, TraceText: true, Panicked: r.opt.Panicked})
 	r.must(err)
 }

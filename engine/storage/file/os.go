@@ -242,7 +242,17 @@ func (d *Disk) Lock(name string) (io.Closer, error) {
 		f.Close()
 		return nil, pathError("lock", name, err)
 	}
-	return f, nil
+	return held{f}, nil
+}
+
+// held is a file that is locked.
+type held struct{ *os.File }
+
+// Close gives back the lock, and not by closing alone: a process that is being started by this one has a copy of the
+// descriptor, until it runs its program, and with it the lock.
+func (h held) Close() error {
+	err := control(h.File, func(fd int) error { return unix.Flock(fd, unix.LOCK_UN) })
+	return errors.Join(err, h.File.Close())
 }
 
 // bootID is the kernel's name for its run.

@@ -20,6 +20,30 @@ func TestConformance(t *testing.T) {
 	filetest.Run(t, func(t *testing.T) file.FS { return file.OS(t.TempDir()) })
 }
 
+// TestLockIsGivenBack: a copy of the descriptor, as a process has that is just being started, does not keep the lock.
+func TestLockIsGivenBack(t *testing.T) {
+	d := file.OS(t.TempDir())
+	lock, err := d.Lock("LOCK")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := syscall.Dup(int(lock.(interface{ Fd() uintptr }).Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(copied)
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := d.Lock("LOCK")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAlignedBuffer(t *testing.T) {
 	for _, n := range []int{0, 1, 512, 4096, 16384, 100_000} {
 		p := file.AlignedBuffer(n)

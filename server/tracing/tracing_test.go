@@ -127,11 +127,12 @@ func TestRate(t *testing.T) {
 	r := open(t, Options{Endpoint: "127.0.0.1:1", Ratio: 1, PerSecond: 10})
 	var now int64
 	r.now = func() int64 { return now }
+	other := otherShare(r, "app")
 	burst := func() (n int) {
 		for i := range 100 {
 			p, account := parent, "app"
 			if i%2 == 0 {
-				p, account = trace.Context{}, "reports"
+				p, account = trace.Context{}, other
 			}
 			if r.Begin(p, account).Valid() {
 				n++
@@ -153,15 +154,21 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// otherShare is an account with another share than one has.
+func otherShare(r *Recorder, account string) string {
+	other := "x"
+	for maphash.String(r.seed, other)%64 == maphash.String(r.seed, account)%64 {
+		other += "x"
+	}
+	return other
+}
+
 // TestRateShared: one that wants all has all that others do not want, and no more.
 func TestRateShared(t *testing.T) {
 	r := open(t, Options{Endpoint: "127.0.0.1:1", Ratio: 1, PerSecond: 100})
 	var now int64
 	r.now = func() int64 { return now }
-	other := ""
-	for other == "" || maphash.String(r.seed, other)%64 == maphash.String(r.seed, "greedy")%64 {
-		other += "x"
-	}
+	other := otherShare(r, "greedy")
 	for _, c := range []struct{ wants, least int }{{0, 0}, {20, 195}, {50, 480}, {1000, 480}} {
 		greedy, others := 0, 0
 		for ms := range 10_000 {

@@ -267,6 +267,7 @@ func (b *onlineRebuild) replace(ctx context.Context, seen view) error {
 	if err := s.txn.LockWatched(b.watch, names...); err != nil {
 		return err
 	}
+	s.urgent = true
 	newest := func(o *txn.Table, key []byte, columns []int, batch *types.Batch) (bool, error) {
 		return s.txn.GetLocked(o, key, lock.RecordS, lock.Block, columns, batch)
 	}

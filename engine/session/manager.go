@@ -274,6 +274,7 @@ func (m *Manager) StepDown() {
 			s.gone.Store(true)
 			s.stopWaiting()
 			s.parker.Unpark() // from GET_LOCK() and SLEEP(), whose sessions' clients are to connect again
+			s.turn.Interrupt()
 		}
 	}
 }

@@ -115,6 +115,7 @@ func (s *Session) enter(command, text string) {
 // leave notes that it has nothing to do, and returns when.
 func (s *Session) leave() time.Duration {
 	s.turn.End()
+	s.urgent, s.limit = false, 0
 	s.memory.End()
 	s.releaseStatement(0)
 	now := s.env.Monotonic()
@@ -172,17 +173,25 @@ func (s *Session) interrupted() error {
 		return errInterrupted()
 	}
 	if s.turn.Pass(s.patience) {
-		switch {
-		case s.killed.Load() != killNothing:
-			return errInterrupted()
-		case s.timeUp():
-			return errTimeLimit()
+		if err := s.hasEnded(); err != nil {
+			return err
 		}
 	}
 	if s.limit != 0 {
 		if s.checks++; s.checks%16 == 0 && s.timeUp() {
 			return errTimeLimit()
 		}
+	}
+	return nil
+}
+
+// hasEnded is why a statement that has waited is not to go on. Errors: 1317, 3024.
+func (s *Session) hasEnded() error {
+	switch {
+	case s.killed.Load() != killNothing:
+		return errInterrupted()
+	case s.timeUp():
+		return errTimeLimit()
 	}
 	return nil
 }
@@ -199,8 +208,10 @@ func (s *Session) waitEnded() error {
 // mayWait is how long the statement may wait for a processor.
 func (s *Session) mayWait() time.Duration {
 	switch {
-	case s.killed.Load() != killNothing:
+	case s.killed.Load() != killNothing || s.gone.Load() && !s.info.ReadOnly:
 		return 0
+	case s.urgent || s.shared.commits:
+		return 0 // others wait for it
 	case s.limit != 0:
 		return s.limit - s.env.Monotonic()
 	}
@@ -266,8 +277,9 @@ func (s *Session) holdFor(delta int64, what string) error {
 	}
 	s.setState("Waiting for memory")
 	defer s.setState("")
+	s.turn.Pause()
 	for until := s.env.Monotonic() + holdWait; s.env.Monotonic() < until; {
-		if err := s.interrupted(); err != nil {
+		if err := s.hasEnded(); err != nil {
 			return err
 		}
 		s.parker.Drain()

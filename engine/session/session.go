@@ -124,6 +124,7 @@ type Session struct {
 	checks    uint32
 	turn      turn.Work            // of the statement
 	patience  func() time.Duration // mayWait
+	urgent    bool                 // the statement keeps others from a table: it does not wait for a processor
 }
 
 // settings are variables as the session's own code uses them.

@@ -18,13 +18,15 @@ type procs struct {
 	were  int
 }
 
-// widen tells Go of more than the n processors that there are.
-func (m *procs) widen(n int) {
+// widen tells Go of more processors than there are, and returns how many there are.
+func (m *procs) widen() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.asked++; m.asked == 1 {
-		m.were = runtime.GOMAXPROCS(widest * n)
+		m.were = runtime.GOMAXPROCS(0) // the container's limit may have changed
+		runtime.GOMAXPROCS(widest * m.were)
 	}
+	return m.were
 }
 
 // restore takes back a widen.

@@ -2,7 +2,6 @@ package turn
 
 import (
 	"container/heap"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -24,9 +23,13 @@ const (
 	quickPass  = 300 * time.Microsecond
 	slowPass   = time.Millisecond
 	mostPlaces = 1024
-	// When nobody has waited for calmTicks of calmTick each, all is as it was.
-	calmTick  = 100 * time.Millisecond
-	calmTicks = 100
+	// When somebody has waited in widenTicks ticks one after the other, Go is told of more processors; when nobody has for calmTicks of
+	// calmTick each, all is as it was.
+	widenTicks = 20
+	calmTick   = 100 * time.Millisecond
+	calmTicks  = 10
+	// patience is the longest wait: what waits may have others wait for it.
+	patience = 10 * time.Second
 )
 
 // Processors gives a process' processors to those at work: short work has them at once, and work that goes on for longer waits for one
@@ -44,20 +47,23 @@ const (
 //
 // Its methods are safe for concurrent use.
 type Processors struct {
-	least, most    int // places
-	widen, restore func()
-	short          atomic.Int64 // duration; 0: no work waits for a place
+	least, most int // places
+	widen       func() (processors int)
+	restore     func()
+	short       atomic.Int64 // duration; 0: no work waits for a place
 
 	passes, passed atomic.Int64 // of those that have places, since the last tick: how many, and how long
 
 	mu      sync.Mutex // guards what follows, and the state of owners and work
 	widened bool
 	calm    int // ticks since somebody has waited
+	busy    int // ticks in which somebody has, since there was one in which nobody did
 	places  int
 	held    []*Work
 	waiting owners
 	count   int           // work that waits
-	floor   time.Duration // Owner.used of who was given a place last
+	floor   time.Duration // Owner.used of who was given a place last, and of who had used most when nobody waited
+	top     time.Duration // the greatest Owner.used
 	ticking bool
 	ticker  *time.Timer
 	waits   uint64        // that have ended
@@ -67,7 +73,7 @@ type Processors struct {
 // NewProcessors returns the processors that Go uses. They are the process': another of them is for tests.
 func NewProcessors() *Processors {
 	n := runtime.GOMAXPROCS(0)
-	p := &Processors{least: n, most: mostPlaces, places: n, widen: func() { machine.widen(n) }, restore: machine.restore}
+	p := &Processors{least: n, most: mostPlaces, places: n, widen: machine.widen, restore: machine.restore}
 	p.ticker = time.AfterFunc(time.Hour, p.tick)
 	p.ticker.Stop()
 	p.SetShort(shortWork)
@@ -175,24 +181,34 @@ func (w *Work) Pass(may func() time.Duration) (waited bool) {
 	return true
 }
 
-// goesOn reports whether work that has a place may keep it: nobody waits, or its quantum is not over.
+// goesOn reports whether work that has a place may keep it: nobody waits, or its quantum is not over. What nobody waits for is free.
 func (p *Processors) goesOn(w *Work, now time.Duration) bool {
 	w.renewed.Store(int64(now))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return w.holds.Load() && (p.count == 0 && len(p.held) <= p.places || now-w.since < quantum)
+	if !w.holds.Load() {
+		return false
+	}
+	if p.count == 0 && len(p.held) <= p.places {
+		w.since = now
+		return true
+	}
+	return now-w.since < quantum
 }
 
 // wait gives work a place, and reports whether it had to wait for one or for the end of the wait.
 func (p *Processors) wait(w *Work, now time.Duration, may func() time.Duration) bool {
 	p.mu.Lock()
+	if w.owner == nil { // before the first Begin
+		w.owner = &w.own
+	}
 	p.drop(w, now)
 	if p.count == 0 && len(p.held) < p.places {
 		p.give(w, now)
 		p.mu.Unlock()
 		return false
 	}
-	left := may()
+	left := min(may(), patience)
 	if left <= 0 {
 		p.mu.Unlock()
 		return false
@@ -200,9 +216,7 @@ func (p *Processors) wait(w *Work, now time.Duration, may func() time.Duration) 
 	p.enqueue(w, now)
 	p.grant()
 	p.mu.Unlock()
-	if left < math.MaxInt64 {
-		defer time.AfterFunc(left, w.Interrupt).Stop()
-	}
+	defer time.AfterFunc(left, w.Interrupt).Stop()
 	<-w.granted
 	return true
 }
@@ -245,6 +259,9 @@ func (p *Processors) enqueue(w *Work, now time.Duration) {
 		w.granted = make(chan struct{}, 1)
 	}
 	w.waits, w.since = true, now
+	if p.count == 0 { // who has worked while others did not owes them nothing
+		p.floor = max(p.floor, p.top)
+	}
 	p.count++
 	o := w.owner
 	if o.works = append(o.works, w); len(o.works) == 1 {
@@ -307,6 +324,7 @@ func (p *Processors) drop(w *Work, now time.Duration) {
 // use counts what an owner's work has had, which may change its place among those that wait.
 func (p *Processors) use(o *Owner, d time.Duration) {
 	o.used += d
+	p.top = max(p.top, o.used)
 	if len(o.works) > 0 {
 		heap.Fix(&p.waiting, o.index)
 	}
@@ -315,39 +333,47 @@ func (p *Processors) use(o *Owner, d time.Duration) {
 // tick takes the places of those that say nothing and finds how many there are to be, as long as somebody waits and a while longer.
 func (p *Processors) tick() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	now := time.Since(start)
 	for _, w := range slices.Clone(p.held) {
-		if now-time.Duration(w.renewed.Load()) >= lease {
-			p.drop(w, time.Duration(w.renewed.Load()))
+		if renewed := time.Duration(w.renewed.Load()); now-renewed >= lease {
+			p.drop(w, max(renewed, w.since+quantum)) // it may have worked without a word
 		}
 	}
 	if n := p.passes.Swap(0); n > 0 {
 		switch each := time.Duration(p.passed.Swap(0) / n); {
-		case each < quickPass:
+		case each < quickPass && p.count > 0:
 			p.places = min(p.places+1, p.most)
 		case each > slowPass:
 			p.places = max(p.places-1, p.least)
 		}
 	}
 	p.grant()
+	next, change := quantum, func() {}
 	if p.count > 0 {
 		p.calm = 0
-		if !p.widened {
+		if p.busy++; p.busy >= widenTicks && !p.widened {
 			p.widened = true
-			p.widen()
+			change = func() {
+				n := p.widen()
+				p.mu.Lock()
+				p.least = n
+				p.mu.Unlock()
+			}
 		}
-		p.ticker.Reset(quantum)
-		return
+	} else {
+		next, p.busy = calmTick, 0
+		if p.calm++; p.calm > calmTicks {
+			next, p.ticking, p.places = 0, false, p.least
+			if p.widened {
+				p.widened = false
+				change = p.restore
+			}
+		}
 	}
-	if p.calm++; p.calm <= calmTicks {
-		p.ticker.Reset(calmTick)
-		return
-	}
-	p.ticking = false
-	if p.widened {
-		p.widened = false
-		p.restore()
+	p.mu.Unlock()
+	change() // Go may collect garbage first: nobody waits for it with the mutex
+	if next > 0 {
+		p.ticker.Reset(next)
 	}
 }
 

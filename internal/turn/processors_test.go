@@ -15,7 +15,7 @@ func forever() time.Duration { return math.MaxInt64 }
 func still(places int) *Processors {
 	p := NewProcessors()
 	p.least, p.most, p.places = places, places, places
-	p.widen, p.restore = func() {}, func() {}
+	p.widen, p.restore = func() int { return places }, func() {}
 	return p
 }
 
@@ -140,6 +140,54 @@ func relax(p *Processors) {
 	p.mu.Lock()
 	p.calm = calmTicks
 	p.mu.Unlock()
+}
+
+// TestAlone lets an owner work alone for long, and then others come: it does not wait until they have had as much.
+func TestAlone(t *testing.T) {
+	p := still(1)
+	alone := new(Owner)
+	var w Work
+	w.UseProcessors(p)
+	w.Begin(alone)
+	for !w.holds.Load() {
+		spin(Length)
+		w.Pass(forever)
+	}
+	w.since -= time.Hour // as if
+	spin(2 * longest)
+	w.Pass(forever)
+	w.End()
+	p.mu.Lock()
+	if alone.used > time.Minute {
+		t.Errorf("it has had %v", alone.used)
+	}
+	alone.used += time.Hour // of a time in which others waited
+	p.top = alone.used
+	p.mu.Unlock()
+	other := new(Owner)
+	end := crowd(p, []*Owner{other, other, other, alone})
+	defer end()
+	eventually(t, "all wait", func() bool { return p.Stats().Waits > 20 })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other.used < time.Hour {
+		t.Errorf("the others began with %v, who was there before has had %v", other.used, alone.used)
+	}
+}
+
+// TestNoBegin: work that waits before its first Begin, as a connection does that has just been let in, has an owner all the same.
+func TestNoBegin(t *testing.T) {
+	p := still(1)
+	end := crowd(p, make([]*Owner, 20))
+	defer end()
+	eventually(t, "most wait", func() bool { return p.Stats().Waiting > 10 })
+	var w Work
+	w.UseProcessors(p)
+	w.turn.began, w.did = time.Since(start)-time.Second, time.Second
+	if !w.Pass(func() time.Duration { return time.Millisecond }) {
+		t.Error("it has not waited")
+	}
+	w.End()
 }
 
 // TestSilent has places taken by work that says nothing any more: others have them after a while, and it waits for another then.

@@ -1,8 +1,8 @@
 package mysqlwire
 
 import (
-	"container/list"
 	"bytes"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"

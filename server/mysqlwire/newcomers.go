@@ -31,10 +31,10 @@ func (n *newcomers) room(address string, now time.Time) (gone *conn, ok bool) {
 	case n.from[address] >= maxFrom:
 		gone = n.oldest(now, func(c *conn) bool { return c.address == address })
 	case n.len() >= maxNewcomers:
-		most := ""
+		most, greatest := "", 0
 		for from, count := range n.from {
-			if most == "" || count > n.from[most] {
-				most = from
+			if count > greatest {
+				most, greatest = from, count
 			}
 		}
 		gone = n.oldest(now, func(c *conn) bool { return c.address == most })

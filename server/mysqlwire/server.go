@@ -218,7 +218,7 @@ func (s *Server) accept(nc net.Conn, port Port) {
 	s.mu.Unlock()
 	if gone != nil {
 		s.counts.tooMany.Add(1)
-		_ = gone.nc.Close()
+		gone.abort()
 	}
 	go func() {
 		defer s.tasks.Done()

@@ -341,7 +341,7 @@ func (p *Processors) tick() {
 	}
 	if n := p.passes.Swap(0); n > 0 {
 		switch each := time.Duration(p.passed.Swap(0) / n); {
-		case each < quickPass && p.count > 0:
+		case each < quickPass && p.count > 0 && !p.widened: // widened, a pass finds a processor that there is not
 			p.places = min(p.places+1, p.most)
 		case each > slowPass:
 			p.places = max(p.places-1, p.least)
@@ -352,7 +352,7 @@ func (p *Processors) tick() {
 	if p.count > 0 {
 		p.calm = 0
 		if p.busy++; p.busy >= widenTicks && !p.widened {
-			p.widened = true
+			p.widened, p.places = true, p.least
 			change = func() {
 				n := p.widen()
 				p.mu.Lock()

@@ -50,6 +50,7 @@ type Processors struct {
 	least, most int // places
 	widen       func() (processors int)
 	restore     func()
+	patience    time.Duration
 	short       atomic.Int64 // duration; 0: no work waits for a place
 
 	passes, passed atomic.Int64 // of those that have places, since the last tick: how many, and how long
@@ -73,10 +74,18 @@ type Processors struct {
 // NewProcessors returns the processors that Go uses. They are the process': another of them is for tests.
 func NewProcessors() *Processors {
 	n := runtime.GOMAXPROCS(0)
-	p := &Processors{least: n, most: mostPlaces, places: n, widen: machine.widen, restore: machine.restore}
+	p := &Processors{least: n, most: mostPlaces, places: n, widen: machine.widen, restore: machine.restore, patience: patience}
 	p.ticker = time.AfterFunc(time.Hour, p.tick)
 	p.ticker.Stop()
 	p.SetShort(shortWork)
+	return p
+}
+
+// Still returns processors with so many places, whatever happens: for tests of who waits. With 0 all work waits that is not short.
+func Still(places int) *Processors {
+	p := NewProcessors()
+	p.least, p.most, p.places = places, places, places
+	p.widen, p.restore = func() int { return places }, func() {}
 	return p
 }
 
@@ -208,7 +217,7 @@ func (p *Processors) wait(w *Work, now time.Duration, may func() time.Duration) 
 		p.mu.Unlock()
 		return false
 	}
-	left := min(may(), patience)
+	left := min(may(), p.patience)
 	if left <= 0 {
 		p.mu.Unlock()
 		return false
@@ -248,7 +257,8 @@ func (w *Work) Interrupt() {
 	if len(o.works) == 0 {
 		heap.Remove(&p.waiting, o.index)
 	}
-	p.awake(w)
+	p.left(w)
+	w.granted <- struct{}{}
 }
 
 // The methods below want the mutex to be held.
@@ -277,13 +287,12 @@ func (p *Processors) enqueue(w *Work, now time.Duration) {
 	}
 }
 
-// awake ends the wait of work that is in no queue any more.
-func (p *Processors) awake(w *Work) {
+// left counts that work is in no queue any more.
+func (p *Processors) left(w *Work) {
 	w.waits = false
 	p.count--
 	p.waits++
 	p.waited += time.Since(start) - w.since
-	w.granted <- struct{}{}
 }
 
 // grant gives the places that are free.
@@ -293,8 +302,9 @@ func (p *Processors) grant() {
 		w := o.works[0]
 		o.works = slices.Delete(o.works, 0, 1)
 		p.floor = max(p.floor, o.used)
+		p.left(w)
 		p.give(w, time.Since(start)) // before it awakes: it may end at once
-		p.awake(w)
+		w.granted <- struct{}{}
 		if len(o.works) == 0 {
 			heap.Pop(&p.waiting)
 		}

@@ -11,14 +11,6 @@ import (
 
 func forever() time.Duration { return math.MaxInt64 }
 
-// still returns processors that have as many places as that, whatever happens.
-func still(places int) *Processors {
-	p := NewProcessors()
-	p.least, p.most, p.places = places, places, places
-	p.widen, p.restore = func() int { return places }, func() {}
-	return p
-}
-
 // spin computes for about a while.
 func spin(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); {
@@ -78,7 +70,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 // TestPlaces has a hundred pieces of work: only as many as there are places have one, and a short one waits for none.
 func TestPlaces(t *testing.T) {
-	p := still(2)
+	p := Still(2)
 	end := crowd(p, make([]*Owner, 100))
 	eventually(t, "most wait", func() bool { return p.Stats().Waiting > 50 })
 	for range 100 {
@@ -97,7 +89,8 @@ func TestPlaces(t *testing.T) {
 		short.End()
 	}
 	end()
-	if s := p.Stats(); s.Held != 0 || s.Waiting != 0 || s.Waits == 0 || s.Waited == 0 || len(p.waiting) != 0 {
+	if s := p.Stats(); s.Held != 0 || s.Waiting != 0 || s.Waits == 0 || s.Waited < 50*quantum/2 || // more than 50 waited for two places
+		len(p.waiting) != 0 {
 		t.Errorf("at the end: %+v", s)
 	}
 }
@@ -105,7 +98,7 @@ func TestPlaces(t *testing.T) {
 // TestOwners lets one owner have 40 pieces of work and another one: each has about half of the places' time.
 func TestOwners(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	p := still(1)
+	p := Still(1)
 	p.SetShort(time.Millisecond)
 	many, one := new(Owner), new(Owner)
 	list := []*Owner{one}
@@ -144,7 +137,7 @@ func relax(p *Processors) {
 
 // TestAlone lets an owner work alone for long, and then others come: it does not wait until they have had as much.
 func TestAlone(t *testing.T) {
-	p := still(1)
+	p := Still(1)
 	alone := new(Owner)
 	var w Work
 	w.UseProcessors(p)
@@ -177,7 +170,7 @@ func TestAlone(t *testing.T) {
 
 // TestNoBegin: work that waits before its first Begin, as a connection does that has just been let in, has an owner all the same.
 func TestNoBegin(t *testing.T) {
-	p := still(1)
+	p := Still(1)
 	end := crowd(p, make([]*Owner, 20))
 	defer end()
 	eventually(t, "most wait", func() bool { return p.Stats().Waiting > 10 })
@@ -192,7 +185,7 @@ func TestNoBegin(t *testing.T) {
 
 // TestSilent has places taken by work that says nothing any more: others have them after a while, and it waits for another then.
 func TestSilent(t *testing.T) {
-	p := still(2)
+	p := Still(2)
 	silent := make([]Work, p.least)
 	for i := range silent {
 		w := &silent[i]
@@ -227,7 +220,7 @@ func TestSilent(t *testing.T) {
 
 // TestInterrupt ends waits: by Interrupt, by the time, and before they begin.
 func TestInterrupt(t *testing.T) {
-	p := still(2)
+	p := Still(2)
 	held := make([]Work, p.least)
 	now := time.Since(start)
 	p.mu.Lock()
@@ -291,6 +284,93 @@ func TestMorePlaces(t *testing.T) {
 	eventually(t, "more places than processors", func() bool { return p.Stats().Places > 2*p.least })
 	over.Store(true)
 	all.Wait()
+	relax(p)
+	eventually(t, "as many places as at first", func() bool { return p.Stats().Places == p.least })
+}
+
+// TestTick looks at what becomes of places, by how long those that have one let others go first.
+func TestTick(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		passes  time.Duration
+		waits   bool
+		widened bool
+		from    int
+		want    int
+	}{
+		{"free processors", 100 * time.Microsecond, true, false, 2, 3},
+		{"free processors, and nobody waits", 100 * time.Microsecond, false, false, 2, 2},
+		{"processors that there are not", 100 * time.Microsecond, true, true, 2, 2},
+		{"neither", 500 * time.Microsecond, true, false, 3, 3},
+		{"busy processors", 2 * time.Millisecond, true, false, 3, 2},
+		{"busy processors, and no more places than these", 2 * time.Millisecond, true, false, 2, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := Still(2)
+			p.most, p.places, p.widened = 10, c.from, c.widened
+			list := make([]Work, c.from+2)
+			for i := range list {
+				list[i].UseProcessors(p)
+				list[i].Begin(nil)
+			}
+			p.mu.Lock()
+			now := time.Since(start)
+			for i := range c.from {
+				p.give(&list[i], now)
+			}
+			if c.waits {
+				p.enqueue(&list[c.from], now)
+				p.enqueue(&list[c.from+1], now)
+			}
+			p.ticker.Stop()
+			p.passes.Store(3)
+			p.passed.Store(int64(3 * c.passes))
+			p.mu.Unlock()
+			p.tick()
+			p.ticker.Stop()
+			if s := p.Stats(); s.Places != c.want || s.Held > c.from+1 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestSilentPays: who has lost a place without a word has had a quantum at least: it may have worked.
+func TestSilentPays(t *testing.T) {
+	p := Still(1)
+	var w Work
+	w.UseProcessors(p)
+	w.Begin(nil)
+	p.mu.Lock()
+	p.give(&w, time.Since(start)-lease)
+	p.mu.Unlock()
+	p.tick()
+	if w.holds.Load() || w.own.used < quantum {
+		t.Errorf("it has a place: %v; it has had %v", w.holds.Load(), w.own.used)
+	}
+}
+
+// TestPatience: a wait ends after a while, since others may wait for who waits.
+func TestPatience(t *testing.T) {
+	p := Still(0)
+	p.patience = 10 * time.Millisecond
+	var w Work
+	w.UseProcessors(p)
+	w.Begin(nil)
+	done := make(chan bool)
+	w.turn.began, w.did = time.Since(start)-time.Second, time.Second
+	go func() { done <- w.Pass(forever) }()
+	select {
+	case ok := <-done:
+		if !ok || w.holds.Load() {
+			t.Error("it has not waited, or has a place")
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it waits for ever")
+		w.Interrupt()
+		<-done
+	}
+	w.End()
 }
 
 func BenchmarkPass(b *testing.B) {

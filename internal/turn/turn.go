@@ -46,6 +46,23 @@ func (t *Turn) Begin() { t.began, t.length = time.Since(start), 0 }
 // Pass lets others go first, whatever they wait for, if the turn is over.
 func (t *Turn) Pass() { t.passAt(time.Since(start)) }
 
+// wakeEvery is how late a timer may be on account of tasks that pass.
+const wakeEvery = time.Millisecond
+
+var woken atomic.Int64 // when wakeTimers has done something last
+
+// wakeTimers lets Go look after the timers of processors that nobody uses. Such a processor's timers are looked at by a thread that waits
+// for the network until the next one is due. The thread of a task that passes finds the task's own event when it looks at the network, as if it had come
+// from there, and never waits; if the other threads sleep by then nobody looks at the timers (a sleep of 1 ms has taken 2.5 s), not
+// Go's monitor either. A new task has a sleeping thread woken that takes the processor nobody uses, and with it its timers.
+func wakeTimers(now time.Duration) {
+	if last := woken.Load(); now-time.Duration(last) >= wakeEvery && woken.CompareAndSwap(last, int64(now)) {
+		go nothing()
+	}
+}
+
+func nothing() {}
+
 // passAt is Pass at a time. It returns how long others went first.
 func (t *Turn) passAt(now time.Duration) (took time.Duration) {
 	switch {
@@ -53,6 +70,7 @@ func (t *Turn) passAt(now time.Duration) (took time.Duration) {
 		t.began = now
 	case now-t.began >= max(Length, t.length):
 		others := time.Duration(passing.Add(1) - 1)
+		wakeTimers(now)
 		pass()
 		passing.Add(-1)
 		t.Begin()

@@ -51,6 +51,41 @@ func TestPass(t *testing.T) {
 	}
 }
 
+// TestTimers has one task that takes turns, and another one that sleeps: what is due is not forgotten, as it was for up to seconds if no other
+// thread happened to wait for the network.
+func TestTimers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	for range 20 {
+		var passes atomic.Int64
+		stop, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for own := (Turn{}); ; {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				spin(Length / 20)
+				before := own.began
+				if own.Pass(); own.began != before {
+					passes.Add(1)
+				}
+			}
+		}()
+		time.Sleep(50 * time.Millisecond)
+		for range 50 {
+			before := passes.Load()
+			time.Sleep(time.Millisecond)
+			if n := passes.Load() - before; n > 3000 {
+				t.Errorf("a task that slept for 1 ms woke after %d turns of another", n)
+			}
+		}
+		close(stop)
+		<-done
+	}
+}
+
 // TestPassesAtOnce has more tasks pass than have gates.
 func TestPassesAtOnce(t *testing.T) {
 	const tasks, each = 50, 200

@@ -8,8 +8,9 @@ PKG      ?= ./...
 RACE_PKG ?= $(shell go list $(PKG) | grep -v /e2e/)
 TIMEOUT  ?= 15m
 RACE_TIMEOUT ?= 30m
-# Packages tested at once: groups of nodes wait more than they compute.
-PACKAGES ?= $(shell echo $$(( 2 * $$(nproc) )))
+# Packages tested at once, and tests of one: groups of nodes wait more than they compute.
+PACKAGES ?= $(shell echo $$(( 3 * $$(nproc) )))
+PARALLEL ?= $(shell echo $$(( 3 * $$(nproc) )))
 FUZZTIME ?= 10s
 DURATION ?= 1m
 N        ?= 100
@@ -17,7 +18,7 @@ BENCH    ?=
 FLAGS    ?=
 SEEDS      ?= 20
 FIRST_SEED ?= 1
-SIMULATED  ?= 200
+SIMULATED  ?= 100
 COMBINATIONS      ?= 10
 FIRST_COMBINATION ?= 0
 
@@ -30,11 +31,11 @@ run: bin/trireme ## a group of three nodes on this machine, until ^C; their data
 	bin/trireme demo $(FLAGS)
 
 test: bin/testsum ## all tests, the house rules, and simulated lives of a group
-	go test -p $(PACKAGES) -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
-	go test -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
+	go test -p $(PACKAGES) -parallel $(PARALLEL) -pgo=off -timeout $(TIMEOUT) -json $(PKG) | bin/testsum
+	go test -pgo=off -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
 
 test-race: bin/testsum ## all tests with the race detector but those of real processes, which it does not see; computations do less under it (internal/race)
-	GORACE=atexit_sleep_ms=20 go test -race -p $(PACKAGES) -pgo=off -timeout $(RACE_TIMEOUT) -json $(RACE_PKG) | bin/testsum
+	GORACE=atexit_sleep_ms=20 go test -race -p $$(( 2 * $$(nproc) )) -pgo=off -timeout $(RACE_TIMEOUT) -json $(RACE_PKG) | bin/testsum
 
 simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 	go test -v -count=1 -timeout 0 ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v -sim.procs=$(shell nproc)
@@ -44,7 +45,7 @@ test-mariadb: ## random queries here and in MariaDB (Debian's mariadb-server)
 	go test -count=1 -tags oracles ./e2e/oracle
 
 rights-answers: ## record what MySQL 9.7 answers to the statements of TestRights; MYSQL is the data source name of an empty one
-	go test -count=1 -timeout 0 ./engine/session -run 'TestRights$$' -args -rights.mysql='$(MYSQL)'
+	go test -count=1 -timeout 0 ./engine/session/sessiontest -run 'TestRights$$' -args -rights.mysql='$(MYSQL)'
 
 test-network: ## a group whose nodes have networks of their own, when cables are pulled or larger packets are lost (Linux, iptables; root, or user namespaces)
 	go vet -tags network ./e2e/sql

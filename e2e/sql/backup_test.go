@@ -125,6 +125,7 @@ type backupInfo struct {
 // groups are made as of its first transaction, its last one, and some between. Each has
 // what was committed up to there, and nothing else.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	seeds := plan(t)
 	g := newGroup(t, servers.Options{})
 	ctx := context.Background()

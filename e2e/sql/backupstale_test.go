@@ -16,6 +16,7 @@ import (
 // to; then better ones stay, and the run fails. Of several members one that hears the leader is asked. Into a directory of its
 // own it gives what it has, and a warning.
 func TestBackupOfCutOffMember(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, servers.Options{})
 	db := openClient(t, g)
 	write := func(text string) {

@@ -47,6 +47,7 @@ const (
 // TestBackupsAreRemembered: all members tell the same of backups that one of them gave, also after all were started
 // anew; a group that is made of one has had none.
 func TestBackupsAreRemembered(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, servers.Options{})
 	db := openClient(t, g)
 	if _, err := db.Exec(t.Context(), "CREATE DATABASE b"); err != nil {

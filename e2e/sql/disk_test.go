@@ -92,6 +92,7 @@ func again(t *testing.T, why error) {
 // nor goes and no acknowledged transfer is lost; while one disk is full the others go on,
 // and when there is space all do.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	g, disks := newGroupOnDisks(t, "--max-binlog-size=1M")
 	if g == nil {
 		return
@@ -150,6 +151,7 @@ func newGroupOnDisks(t *testing.T, settings ...string) (*servers.Group, []*disk)
 // A leader whose tables cannot grow, while its log has space for long, lets another lead:
 // clients that try again go on though nobody makes space.
 func TestFullTables(t *testing.T) {
+	t.Parallel()
 	g, disks := newGroupOnDisks(t)
 	if g == nil {
 		return
@@ -180,6 +182,7 @@ func TestFullTables(t *testing.T) {
 // A member that is made the leader, and has no space to apply what the group has committed, lets another lead though
 // nobody makes space.
 func TestElectedWithoutSpace(t *testing.T) {
+	t.Parallel()
 	g, disks := newGroupOnDisks(t)
 	if g == nil {
 		return

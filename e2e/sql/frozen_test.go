@@ -36,6 +36,7 @@ func (p *program) next(t *testing.T, name string) time.Duration {
 // TestFrozenProcess: the leader's process stands still, and then a follower's; their kernels go on. Programs go on at other
 // members, by all ways that there are; what was acknowledged is there once when the process runs again.
 func TestFrozenProcess(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, servers.Options{})
 	db, idle := openClient(t, g), openClient(t, g)
 	ctx := context.Background()

@@ -41,6 +41,7 @@ func succeed(t *testing.T, args ...string) string {
 // docs/operations-group.md has it, with its steps: the third one becomes a new group with everything that was
 // acknowledged and that it had, others join that one, and what comes back of the old group is refused.
 func TestMajorityLost(t *testing.T) {
+	t.Parallel()
 	seeds := plan(t)
 	g := newGroup(t, servers.Options{})
 	db := servers.Open(t, g.Nodes[0].DSN("", limits))

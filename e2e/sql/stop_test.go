@@ -11,6 +11,7 @@ import (
 // A node that is asked to stop does, and says that all went well, whether it serves or
 // still waits for the others of its group.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	for _, serves := range []bool{true, false} {
 		o := servers.Options{Binary: binary, Dir: t.TempDir(), Nodes: 1}
 		last := "msg=stopped"

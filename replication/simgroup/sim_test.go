@@ -166,7 +166,7 @@ func TestDeterministic(t *testing.T) {
 // Where the clocks of machines stand still leaders need no lease: they ask a majority, and nothing
 // that they answer is stale. With the lease two of these lives have a stale read.
 func TestNoLease(t *testing.T) {
-	seeds := []uint64{15, 25, 1, 2, 3, 4, 5, 6}
+	seeds := []uint64{15, 25, 1, 2}
 	for _, seed := range seeds[:race.Fewer(len(seeds), 2)] {
 		if r := Run(Options{Seed: seed, StoppedClocks: true, Strikes: true, Fixed: true, NoLease: true}); r.Problem != "" {
 			t.Errorf("seed %d: %v", seed, r)
@@ -179,8 +179,8 @@ func TestSabotage(t *testing.T) {
 	cases := []struct {
 		name  string
 		seeds uint64
-		opt   Options
-		want  string // in the problem
+		opt   Options // Seed is where to begin, if not with 1: one that noticed it when it was last looked for
+		want  string  // in the problem
 	}{
 		{"answers before it has synced", 60, Options{Sabotage: group.AnswerUnsynced}, ""},
 		{"leaves out an entry", 60, Options{Sabotage: group.SkipEntry}, ""},
@@ -190,12 +190,14 @@ func TestSabotage(t *testing.T) {
 		{"a refusal counts as proof", 200, Options{Sabotage: group.RefusalIsProof}, ""},
 		{"the commit index is not stored", 60, Options{Sabotage: group.ForgetCommit, Strikes: true}, ""},
 		{"received data replace what was acknowledged meanwhile", 60, Options{Sabotage: group.ReplaceUnasked, Fixed: true, Overtaken: true}, ""},
-		{"clocks stand still with a guest, and the lease with them", 200, Options{StoppedClocks: true, Strikes: true, Fixed: true},
+		{"clocks stand still with a guest, and the lease with them", 200, Options{Seed: 71, StoppedClocks: true, Strikes: true, Fixed: true},
 			"had been acknowledged, or seen there, before"},
 	}
 	for _, c := range cases[:race.Fewer(len(cases), 2)] {
 		t.Run(c.name, func(t *testing.T) {
-			for c.opt.Seed = 1; c.opt.Seed <= c.seeds; c.opt.Seed++ {
+			first := max(c.opt.Seed, 1)
+			for i := range c.seeds {
+				c.opt.Seed = (first-1+i)%c.seeds + 1
 				if r := Run(c.opt); r.Problem != "" {
 					if !strings.Contains(r.Problem, c.want) {
 						t.Fatalf("seed %d: not what was broken: %v", c.opt.Seed, r.Problem)

@@ -1,4 +1,4 @@
-package session_test
+package sessiontest_test
 
 import (
 	"bufio"
@@ -25,15 +25,15 @@ import (
 // What MySQL answers is recorded, so that the comparison needs no MySQL. To record it anew, with an empty MySQL 9.7 in
 // which root@% has no password and everything:
 //
-//	go test ./engine/session -run TestRights -count=1 -args -rights.mysql='root@tcp(127.0.0.1:3306)/'
+//	go test ./engine/session/sessiontest -run TestRights -count=1 -args -rights.mysql='root@tcp(127.0.0.1:3306)/'
 var (
 	rightsMySQL = flag.String("rights.mysql", "", "record the answers of the MySQL with this data source name, not to compare with them")
 	rightsOnly  = flag.String("rights.only", "", "compare only statements that contain this")
 )
 
 const (
-	rightsAnswers     = "sessiontest/testdata/rights/answers"
-	rightsDifferences = "sessiontest/testdata/rights/differences"
+	rightsAnswers     = "testdata/rights/answers"
+	rightsDifferences = "testdata/rights/differences"
 )
 
 // rightsServer is what is asked.

@@ -1,4 +1,4 @@
-package session_test
+package sessiontest_test
 
 // rightsActor is an account that statements are tried as.
 type rightsActor struct {

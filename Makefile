@@ -4,7 +4,8 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
 .DEFAULT_GOAL := build
 
-PKG      ?= ./...
+# What waits most begins first.
+PKG      ?= ./server/node ./e2e/... ./replication/... ./...
 RACE_PKG ?= $(shell go list $(PKG) | grep -v /e2e/)
 TIMEOUT  ?= 15m
 RACE_TIMEOUT ?= 30m

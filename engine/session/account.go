@@ -177,14 +177,15 @@ func readAccounts(w *txn.Session) (*priv.Set, error) {
 func readTexts(w *txn.Session, o *txn.Table) ([]priv.Row, error) {
 	def := o.Definition()
 	var columns []int
+	var names []string
 	var list []*types.Type
 	for p := range def.Columns {
 		if c := &def.Columns[p]; c.DroppedIn == 0 && !c.Hidden {
-			columns, list = append(columns, p), append(list, &c.Type)
+			columns, names, list = append(columns, p), append(names, dict.Fold(c.Name)), append(list, &c.Type)
 		}
 	}
 	var rows []priv.Row
-	b := types.NewBatch(list)
+	b := types.NewRow(list)
 	scan := w.NewScan()
 	if err := scan.Start(o, table.Range{Columns: columns}); err != nil {
 		return nil, err
@@ -196,10 +197,10 @@ func readTexts(w *txn.Session, o *txn.Table) ([]priv.Row, error) {
 			return nil, err
 		}
 		for i := range b.Len() {
-			r := priv.Row{}
-			for k, p := range columns {
+			r := make(priv.Row, len(names))
+			for k, name := range names {
 				if v := b.Vecs[k].Value(i); !v.IsNull() {
-					r[dict.Fold(def.Columns[p].Name)] = string(types.AppendText(nil, v, list[k], nil))
+					r[name] = string(types.AppendText(nil, v, list[k], nil))
 				}
 			}
 			rows = append(rows, r)

@@ -272,3 +272,14 @@ func TestPatternsLeaveAccounts(t *testing.T) {
 		t.Error("its name")
 	}
 }
+
+// rowsOf are the rows that a set is stored as, by table.
+func (s *Set) rowsOf() map[string][]Row {
+	all := map[string][]Row{}
+	for table, rows := range s.keyedRows() {
+		for _, r := range rows {
+			all[table] = append(all[table], r.row)
+		}
+	}
+	return all
+}

@@ -176,8 +176,8 @@ func yes(b bool) string {
 	return "N"
 }
 
-// rowsOf is the inverse of Load: the rows by table, in the order of their keys.
-func (s *Set) rowsOf() map[string][]Row {
+// keyedRows is the inverse of Load: the rows by table, in the order of their keys.
+func (s *Set) keyedRows() map[string][]keyedRow {
 	all := map[string][]Row{}
 	add := func(table string, r Row) { all[table] = append(all[table], r) }
 	for _, a := range s.Accounts() {
@@ -220,10 +220,22 @@ func (s *Set) rowsOf() map[string][]Row {
 	for i, urn := range s.Components {
 		add("component", Row{"component_id": strconv.Itoa(i + 1), "component_group_id": strconv.Itoa(i + 1), "component_urn": urn})
 	}
+	sorted := make(map[string][]keyedRow, len(all))
 	for table, rows := range all {
-		slices.SortFunc(rows, func(x, y Row) int { return cmp.Compare(x.key(keys[table]), y.key(keys[table])) })
+		list := make([]keyedRow, len(rows))
+		for i, r := range rows {
+			list[i] = keyedRow{r.key(keys[table]), r}
+		}
+		slices.SortFunc(list, func(x, y keyedRow) int { return cmp.Compare(x.key, y.key) })
+		sorted[table] = list
 	}
-	return all
+	return sorted
+}
+
+// keyedRow is a row and its key, which is made once.
+type keyedRow struct {
+	key string
+	row Row
 }
 
 func (a *Account) columnsMask(o Object) Mask {
@@ -280,41 +292,30 @@ type Edit struct {
 // Diff lists what has to be written to get from one set to another, removals of a
 // table first.
 func Diff(before, after *Set) []Edit {
-	was, is := before.rowsOf(), after.rowsOf()
+	was, is := before.keyedRows(), after.keyedRows()
 	var edits []Edit
 	for _, table := range TableNames {
-		columns := keys[table]
-		olds, news := map[string]Row{}, map[string]Row{}
+		olds, news := byKey(was[table]), byKey(is[table])
 		for _, r := range was[table] {
-			olds[r.key(columns)] = r
-		}
-		for _, r := range is[table] {
-			news[r.key(columns)] = r
-		}
-		for _, r := range was[table] {
-			if news[r.key(columns)] == nil {
-				edits = append(edits, Edit{Table: table, Old: r})
+			if news[r.key] == nil {
+				edits = append(edits, Edit{Table: table, Old: r.row})
 			}
 		}
 		for _, r := range is[table] {
-			if old := olds[r.key(columns)]; old == nil || !sameRow(old, r) {
-				edits = append(edits, Edit{Table: table, Old: old, New: r})
+			if old := olds[r.key]; old == nil || !maps.Equal(old, r.row) {
+				edits = append(edits, Edit{Table: table, Old: old, New: r.row})
 			}
 		}
 	}
 	return edits
 }
 
-func sameRow(a, b Row) bool {
-	if len(a) != len(b) {
-		return false
+func byKey(rows []keyedRow) map[string]Row {
+	m := make(map[string]Row, len(rows))
+	for _, r := range rows {
+		m[r.key] = r.row
 	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
+	return m
 }
 
 // KeyColumns are the columns of a system table's primary key, in order.

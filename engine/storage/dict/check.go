@@ -23,6 +23,9 @@ const (
 // Fold gives names of columns and indexes that are equal in MySQL the same form.
 // Names of schemas and tables are equal only if their bytes are.
 func Fold(name string) string {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= 'A' && r <= 'Z' || r >= utf8.RuneSelf }) {
+		return name
+	}
 	return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, name)
 }
 

@@ -7,7 +7,7 @@ SHELL       := /bin/bash
 # What waits most begins first.
 PKG      ?= ./server/node ./e2e/... ./replication/... ./...
 RACE_PKG ?= $(shell go list $(PKG) | grep -v /e2e/)
-TIMEOUT  ?= 15m
+TIMEOUT  ?= 30m
 RACE_TIMEOUT ?= 30m
 # Packages tested at once, and tests of one: groups of nodes wait more than they compute.
 PACKAGES ?= $(shell echo $$(( 3 * $$(nproc) )))

@@ -80,7 +80,7 @@ func (p *Prepared) keep(c *compiled) error {
 	} else {
 		m.own += p.st.Size()
 	}
-	if err := s.holdFor(m.own, "a prepared statement"); err != nil {
+	if err := s.holdFor(m.own, "a prepared statement", 0); err != nil {
 		if m.tree != nil {
 			m.tree.drop(&s.m.memory)
 		}

@@ -196,6 +196,24 @@ func (s *Session) hasEnded() error {
 	return nil
 }
 
+// Estimates of how long it takes to make a byte of a value, and of a tree or a plan, in which nothing lets others go first.
+const (
+	valueByte = time.Nanosecond
+	treeByte  = 3 * time.Nanosecond
+)
+
+// definitionTime is for how long a change of a definition, with all that is read and written for it, lets nobody go first.
+const definitionTime = 5 * time.Millisecond
+
+// expect says how long the statement goes on before it lets others go first, and waits for a processor if that is long. Errors: as of
+// interrupted.
+func (s *Session) expect(d time.Duration) error {
+	if s.turn.Expect(d, s.patience) {
+		return s.hasEnded()
+	}
+	return nil
+}
+
 // waitEnded is interrupted for waits that end, too, when this node leads no more: who waits is to connect again. Errors
 // besides: 1053.
 func (s *Session) waitEnded() error {
@@ -265,10 +283,16 @@ const holdWait = time.Second
 
 // Hold counts the memory of large values, and of long packets of the session's connection, in bytes; negative: it is given
 // back, which is never refused. Errors: 3170 if others leave no room for it, those of an interrupted statement.
-func (s *Session) Hold(delta int64) error { return s.holdFor(delta, "a value") }
+func (s *Session) Hold(delta int64) error { return s.holdFor(delta, "a value", valueByte) }
 
-// holdFor is Hold for what the error calls it.
-func (s *Session) holdFor(delta int64, what string) error {
+// holdFor is Hold for what the error calls it. To make what there is to be room for takes so long for each byte: who is at work for long
+// waits for a processor first, and has the memory only then.
+func (s *Session) holdFor(delta int64, what string, each time.Duration) error {
+	if delta > 0 {
+		if err := s.expect(time.Duration(delta) * each); err != nil {
+			return err
+		}
+	}
 	if s.share.Hold(delta) {
 		return nil
 	}
@@ -294,7 +318,7 @@ func (s *Session) holdFor(delta int64, what string) error {
 // holdStatement counts the memory of the tree and the plan of the statement that runs, until its end, or gives a part of it back.
 // Errors: as of Hold.
 func (s *Session) holdStatement(delta int64) error {
-	err := s.holdFor(delta, "a statement's text")
+	err := s.holdFor(delta, "a statement's text", treeByte)
 	if err == nil {
 		s.work.held += delta
 	}

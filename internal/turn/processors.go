@@ -153,7 +153,31 @@ func (w *Work) Pause() {
 }
 
 // End ends a piece of work.
-func (w *Work) End() { w.Pause() }
+func (w *Work) End() {
+	w.Pause()
+	w.owner = nil
+}
+
+// Expect says that work goes on for so long before its next Pass. If it is not short any more then, it waits for a place now, as Pass
+// does, and keeps it meanwhile. It reports whether it has waited. Outside of a piece of work it does nothing.
+func (w *Work) Expect(d time.Duration, may func() time.Duration) (waited bool) {
+	p := w.p
+	if p == nil || w.owner == nil || p.short.Load() == 0 {
+		return false
+	}
+	now := time.Since(start)
+	if w.did += d; w.did < time.Duration(p.short.Load()) {
+		return false
+	}
+	if !w.holds.Load() || !p.goesOn(w, now) {
+		waited = p.wait(w, now, may)
+	}
+	if waited {
+		w.turn.Begin()
+	}
+	w.renewed.Store(int64(time.Since(start) + d))
+	return waited
+}
 
 // Pass lets others go first if the turn is over. Work that is not short waits for a place, as long as may says that it may: 0 or less, not at
 // all (and Interrupt ends the wait). It reports whether it has waited.

@@ -263,6 +263,35 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestExpect: work that says that it will take long waits for a place, keeps it for as long, and what says that it will not does not wait.
+func TestExpect(t *testing.T) {
+	p := Still(2)
+	end := crowd(p, make([]*Owner, 100))
+	defer end()
+	eventually(t, "most wait", func() bool { return p.Stats().Waiting > 50 })
+	var none, short, long Work
+	for _, w := range []*Work{&none, &short, &long} {
+		w.UseProcessors(p)
+	}
+	short.Begin(nil)
+	long.Begin(nil)
+	if none.Expect(time.Hour, forever) {
+		t.Error("what has not begun has waited")
+	}
+	if short.Expect(shortWork/2, forever) || !short.Expect(shortWork/2, forever) || !long.Expect(10*lease, forever) {
+		t.Error("short work has waited, or long work has not")
+	}
+	time.Sleep(3 * lease)
+	if !long.holds.Load() {
+		t.Error("work that has said how long it takes has lost its place meanwhile")
+	}
+	short.End()
+	long.End()
+	if long.Expect(time.Hour, forever) {
+		t.Error("what has ended has waited")
+	}
+}
+
 // TestMorePlaces has work that waits for something else most of the time: there come to be more places.
 func TestMorePlaces(t *testing.T) {
 	p := NewProcessors()

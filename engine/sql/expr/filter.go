@@ -80,6 +80,9 @@ func (n *Logic) filterAnd(x *Context, in *types.Batch, sel, out []uint32) ([]uin
 			next, err = Filter(x, a, in, rows, next[:0])
 			rows, next = next, rows
 		}
+		if err == nil {
+			err = x.Worked(len(rows) * workOfTerm)
+		}
 		if err != nil || len(rows) == 0 {
 			break
 		}
@@ -104,6 +107,9 @@ func (n *Logic) filterOr(x *Context, in *types.Batch, sel, out []uint32) ([]uint
 		}
 		all = append(all, hits...)
 		rest = without(rest, hits)
+		if err = x.Worked(len(rest) * workOfTerm); err != nil {
+			break
+		}
 	}
 	if err == nil {
 		slices.Sort(all)

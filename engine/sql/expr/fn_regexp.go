@@ -120,9 +120,9 @@ func looksBack(re *syntax.Regexp) bool {
 	return false
 }
 
-// maxSteps is up to how many steps of an automaton, some tenths of a second, run without a look at whether the statement was
+// maxSteps is up to how many steps of an automaton, some hundredths of a second, run without a look at whether the statement was
 // interrupted.
-const maxSteps = 16 << 20
+const maxSteps = 2 << 20
 
 // find calls f with the places of matches that start at byte offset from or later, until f returns false. A place is as
 // regexp's FindSubmatchIndex gives it.

@@ -176,3 +176,42 @@ func TestEqualConstants(t *testing.T) {
 		}
 	}
 }
+
+// TestManyTermsEnd: conditions of very many terms end between them when their statement is interrupted, for all rows at once too.
+func TestManyTermsEnd(t *testing.T) {
+	r := newRig(t)
+	stop := errors.New("interrupted")
+	for _, join := range []string{" OR ", " AND "} {
+		list := make([]string, 3000)
+		for i := range list {
+			list[i] = "RAND() < 2"
+			if join == " OR " {
+				list[i] = "RAND() > 2"
+			}
+		}
+		r.x.Interrupted = nil
+		n, err := r.bind(strings.Join(list, join))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := types.NewRow(nil)
+		b.SetLen(1000)
+		asked := 0
+		r.x.Interrupted = func() error {
+			if asked++; asked > 2 {
+				return stop
+			}
+			return nil
+		}
+		if _, err := Filter(r.x, n, b, nil, nil); !errors.Is(err, stop) {
+			t.Errorf("%sas a filter: %v", join, err)
+		}
+		asked = 0
+		var out types.Vector
+		out.Init(n.Type())
+		if err := n.Vector(r.x, b, nil, &out); !errors.Is(err, stop) {
+			t.Errorf("%sas values: %v", join, err)
+		}
+		r.x.ResetStatement()
+	}
+}

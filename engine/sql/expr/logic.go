@@ -85,8 +85,14 @@ func Conjuncts(n Node) []Node {
 	return []Node{n}
 }
 
+// workOfTerm is what a term of AND and OR is as work, for each row: there may be a hundred thousand terms.
+const workOfTerm = 4
+
 func (n *Logic) Value(x *Context, in *types.Batch, row int) (types.Value, error) {
 	null := false
+	if err := x.Worked(len(n.args) * workOfTerm); err != nil {
+		return types.Null, err
+	}
 	for _, a := range n.args {
 		v, err := a.Value(x, in, row)
 		switch {
@@ -125,7 +131,10 @@ func (n *Logic) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vec
 		for _, k := range open {
 			rows = append(rows, uint32(rowAt(sel, int(k))))
 		}
-		if open, err = n.step(x, a, in, rows, open, truths); err != nil {
+		if open, err = n.step(x, a, in, rows, open, truths); err == nil {
+			err = x.Worked(len(rows) * workOfTerm)
+		}
+		if err != nil {
 			break
 		}
 	}

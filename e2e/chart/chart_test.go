@@ -207,22 +207,23 @@ func object[T runtime.Object](t *testing.T, r *release, key string) T {
 
 // installations are values with which the chart is rendered.
 var installations = map[string]string{
-	"defaults":        "{}",
-	"one member":      "replicaCount: 1",
-	"read replicas":   "{replicaCount: 5, readReplicas: {count: 2, resources: {limits: {memory: 1Gi}}}}",
-	"cert-manager":    "{peerTLS: {source: certManager}, clientTLS: {source: certManager, issuerRef: {name: ca, kind: ClusterIssuer}, dnsNames: [db.example.com], required: true}}",
-	"given secrets":   "{root: {existingSecret: root, key: pw}, peerTLS: {source: secret, existingSecret: peers}, clientTLS: {source: secret, existingSecret: clients}}",
-	"no TLS":          "peerTLS: {source: none}",
-	"etcd":            "discovery: {type: etcd, etcd: {endpoints: ['http://etcd:2379'], existingSecret: etcd}}",
-	"etcd by TLS":     "discovery: {type: etcd, etcd: {endpoints: ['https://etcd:2379'], tls: {existingSecret: etcd-clients}}}",
-	"etcd's CA alone": "discovery: {type: etcd, etcd: {endpoints: ['https://etcd:2379'], tls: {existingSecret: etcd-ca, clientCertificate: false}}}",
-	"hosts":           "peerTLS: {source: secret, existingSecret: peers, identity: host}",
-	"a token":         "{readReplicas: {count: 1}, monitoring: {token: {existingSecret: scrape, key: bearer}, serviceMonitor: {enabled: true}}}",
-	"settings":        "settings: {max_connections: 500, binlog_row_image: full, http_pprof: true, sql_mode: ANSI}",
-	"load balancers":  "{service: {type: LoadBalancer, annotations: {a: b}, loadBalancerSourceRanges: [10.0.0.0/8, 'fd00::/8']}, readService: {type: NodePort, nodePort: 30306}}",
-	"nobody leaves":   "{leaveWhenScaled: false, readReplicas: {count: 1}}",
-	"little of it":    "{readService: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}, leaveWhenScaled: false, serviceAccount: {name: own}}",
-	"who may connect": "networkPolicy: {clients: [{podSelector: {matchLabels: {app: shop}}}], monitoring: [{namespaceSelector: {}}]}",
+	"defaults":         "{}",
+	"one member":       "replicaCount: 1",
+	"read replicas":    "{replicaCount: 5, readReplicas: {count: 2, resources: {limits: {memory: 1Gi}}}}",
+	"cert-manager-csi": "{peerTLS: {source: certManagerCSI}}",
+	"cert-manager":     "{peerTLS: {source: certManager}, clientTLS: {source: certManager, issuerRef: {name: ca, kind: ClusterIssuer}, dnsNames: [db.example.com], required: true}}",
+	"given secrets":    "{root: {existingSecret: root, key: pw}, peerTLS: {source: secret, existingSecret: peers}, clientTLS: {source: secret, existingSecret: clients}}",
+	"no TLS":           "peerTLS: {source: none}",
+	"etcd":             "discovery: {type: etcd, etcd: {endpoints: ['http://etcd:2379'], existingSecret: etcd}}",
+	"etcd by TLS":      "discovery: {type: etcd, etcd: {endpoints: ['https://etcd:2379'], tls: {existingSecret: etcd-clients}}}",
+	"etcd's CA alone":  "discovery: {type: etcd, etcd: {endpoints: ['https://etcd:2379'], tls: {existingSecret: etcd-ca, clientCertificate: false}}}",
+	"hosts":            "peerTLS: {source: secret, existingSecret: peers, identity: host}",
+	"a token":          "{readReplicas: {count: 1}, monitoring: {token: {existingSecret: scrape, key: bearer}, serviceMonitor: {enabled: true}}}",
+	"settings":         "settings: {max_connections: 500, binlog_row_image: full, http_pprof: true, sql_mode: ANSI}",
+	"load balancers":   "{service: {type: LoadBalancer, annotations: {a: b}, loadBalancerSourceRanges: [10.0.0.0/8, 'fd00::/8']}, readService: {type: NodePort, nodePort: 30306}}",
+	"nobody leaves":    "{leaveWhenScaled: false, readReplicas: {count: 1}}",
+	"little of it":     "{readService: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}, leaveWhenScaled: false, serviceAccount: {name: own}}",
+	"who may connect":  "networkPolicy: {clients: [{podSelector: {matchLabels: {app: shop}}}], monitoring: [{namespaceSelector: {}}]}",
 	"watched": "monitoring: {serviceMonitor: {enabled: true, labels: {release: prometheus}, relabelings: [{action: labeldrop, regex: pod}]}, " +
 		"rules: {enabled: true, labels: {release: prometheus}, alertLabels: {team: db}, without: [TriremeDeadlocks, TriremeNotScraped]}, dashboards: {enabled: true, annotations: {grafana_folder: Databases}, namespace: grafana}}",
 	"clients' authorities":   "{clientTLS: {clientCA: {existingSecret: authorities, key: root.pem, crlKey: revoked.pem}, required: true}}",
@@ -616,7 +617,7 @@ func TestTracing(t *testing.T) {
 // TestNodesAreAskedByName: a certificate of a member is for its name, so that nodes ask each other by names. The headless Service has
 // records with them under the name of its port.
 func TestNodesAreAskedByName(t *testing.T) {
-	for _, values := range []string{"{}", "peerTLS: {source: certManager}", "peerTLS: {source: none}"} {
+	for _, values := range []string{"{}", "peerTLS: {source: certManager}", "peerTLS: {source: certManagerCSI}", "peerTLS: {source: none}"} {
 		c := must(t, values)
 		if conf := c.settings(t); !strings.Contains(conf, "discovery_dns_members = _peers._tcp.prod-db-trireme-peers.prod.svc.") || !strings.Contains(conf, "discovery_dns_pattern = ") {
 			t.Errorf("%s: %s", values, conf)

@@ -115,7 +115,7 @@ func (s *Session) enter(command, text string) {
 // leave notes that it has nothing to do, and returns when.
 func (s *Session) leave() time.Duration {
 	s.turn.End()
-	s.urgent, s.limit = false, 0
+	s.urgent, s.foresees, s.limit = false, false, 0
 	s.memory.End()
 	s.releaseStatement(0)
 	now := s.env.Monotonic()
@@ -288,7 +288,7 @@ func (s *Session) Hold(delta int64) error { return s.holdFor(delta, "a value", v
 // holdFor is Hold for what the error calls it. To make what there is to be room for takes so long for each byte: who is at work for long
 // waits for a processor first, and has the memory only then.
 func (s *Session) holdFor(delta int64, what string, each time.Duration) error {
-	if delta > 0 {
+	if delta > 0 && !s.share.Alone(delta) {
 		if err := s.expect(time.Duration(delta) * each); err != nil {
 			return err
 		}

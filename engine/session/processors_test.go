@@ -108,3 +108,48 @@ func TestProcessors(t *testing.T) {
 		t.Errorf("with trireme_short_statement_time = 0: %+v", s)
 	}
 }
+
+// TestExpectedWork has no place for statements that are not short: what is known to take long before it begins waits before it has locked or
+// taken anything, and what cannot be or may not wait does not.
+func TestExpectedWork(t *testing.T) {
+	p := turn.Still(0)
+	r := sessiontest.Start(t, sessiontest.Options{Processors: p, Variables: map[string]string{"temptable_max_ram": "67108864"}})
+	defer r.Close()
+	other := r.Open(session.ConnectionInfo{MultiStatements: true})
+	r.Exec(other, "SET GLOBAL trireme_short_statement_time = 0")
+	r.Exec(other, "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")
+	r.Exec(other, "SET GLOBAL trireme_short_statement_time = 5")
+	waits := func(s *session.Session) bool {
+		return slices.ContainsFunc(r.Manager.Processes(), func(one session.Process) bool {
+			return one.ID == s.ID() && one.State == "Waiting for a processor"
+		})
+	}
+	for _, text := range []string{
+		"CREATE TABLE d.u (id INT)", "ALTER TABLE d.t ADD c INT", "DROP TABLE d.t", "CREATE INDEX i ON d.t (id)", "RENAME TABLE d.t TO d.u",
+		"SELECT LENGTH(REPEAT('a', 30000000))", "SET @a = REPEAT('a', 30000000)", "SELECT 1 WHERE 1 IN (0" + strings.Repeat(", 0", 100_000) + ")",
+	} {
+		s := r.Open(session.ConnectionInfo{})
+		said := make(chan string, 1)
+		go func() { said <- r.Text(s, text) }()
+		for until := time.Now().Add(30 * time.Second); !waits(s); time.Sleep(time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("%.50s does not wait: %+v", text, p.Stats())
+			}
+		}
+		if got := r.Text(other, "SELECT COUNT(*) AS n FROM d.t"); !strings.Contains(got, "0") || strings.Contains(got, "error") {
+			t.Errorf("beside %.50s: %s", text, got)
+		}
+		r.Exec(other, fmt.Sprintf("KILL QUERY %d", s.ID()))
+		if got := within(t, text[:min(len(text), 20)], said); !strings.Contains(got, "error 1317") {
+			t.Errorf("%.50s: %s", text, got)
+		}
+		s.Close()
+	}
+	before := p.Stats().Waits
+	for _, text := range []string{"LOCK TABLES d.t WRITE", "ALTER TABLE d.t ADD c INT", "UNLOCK TABLES"} { // while others wait for the table
+		r.Exec(other, text)
+	}
+	if n := p.Stats().Waits - before; n != 0 {
+		t.Errorf("%d of what is not to wait has waited", n)
+	}
+}

@@ -124,6 +124,7 @@ type Session struct {
 	checks    uint32
 	turn      turn.Work            // of the statement
 	patience  func() time.Duration // mayWait
+	foresees  bool                 // the statement is about to change a definition, and waits for a processor first
 	urgent    bool                 // the statement keeps others from a table: it does not wait for a processor
 }
 

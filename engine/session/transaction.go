@@ -320,6 +320,10 @@ func (s *Session) inTransactionAt(ctx context.Context, level uint8, fn func() er
 		return err
 	}
 	err := s.interrupted()
+	if err == nil && s.foresees && !s.trx.tables.held { // nobody waits for it yet
+		err = s.expect(definitionTime)
+	}
+	s.foresees = false
 	if err == nil {
 		err = fn()
 	}

@@ -139,6 +139,7 @@ func (w *Work) Begin(owner *Owner) {
 	if owner == nil {
 		owner = &w.own
 	}
+	w.Pause()
 	w.turn, w.owner, w.did = Turn{}, owner, 0
 }
 
@@ -159,16 +160,19 @@ func (w *Work) End() {
 }
 
 // Expect says that work goes on for so long before its next Pass. If it is not short any more then, it waits for a place now, as Pass
-// does, and keeps it meanwhile. It reports whether it has waited. Outside of a piece of work it does nothing.
+// does, and keeps it meanwhile; of what was expected only what it does counts then. It reports whether it has waited. Outside of a piece of
+// work it does nothing.
 func (w *Work) Expect(d time.Duration, may func() time.Duration) (waited bool) {
 	p := w.p
 	if p == nil || w.owner == nil || p.short.Load() == 0 {
 		return false
 	}
 	now := time.Since(start)
+	did := w.did
 	if w.did += d; w.did < time.Duration(p.short.Load()) {
 		return false
 	}
+	w.did = did
 	if !w.holds.Load() || !p.goesOn(w, now) {
 		waited = p.wait(w, now, may)
 	}
@@ -349,10 +353,10 @@ func (p *Processors) drop(w *Work, now time.Duration) {
 	if !w.holds.Load() {
 		return
 	}
-	w.holds.Store(false)
 	i := slices.Index(p.held, w)
 	p.held = slices.Delete(p.held, i, i+1)
 	p.use(w.owner, now-w.since-quantum)
+	w.holds.Store(false) // at last: the task that finds it so forgets whose work it was
 }
 
 // use counts what an owner's work has had, which may change its place among those that wait.

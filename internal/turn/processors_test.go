@@ -292,6 +292,24 @@ func TestExpect(t *testing.T) {
 	}
 }
 
+// TestEndBesideTick: work that says nothing loses its place, and ends without a look at who takes it: the race detector is what can fail here.
+func TestEndBesideTick(t *testing.T) {
+	p := Still(1)
+	var silent Work
+	silent.UseProcessors(p)
+	silent.Begin(new(Owner))
+	silent.Expect(shortWork, forever)
+	if !silent.holds.Load() {
+		t.Fatal("it has no place")
+	}
+	end := crowd(p, make([]*Owner, 2))
+	defer end()
+	eventually(t, "its place is taken", func() bool { return !silent.holds.Load() })
+	silent.End()
+	silent.Begin(new(Owner))
+	silent.End()
+}
+
 // TestMorePlaces has work that waits for something else most of the time: there come to be more places.
 func TestMorePlaces(t *testing.T) {
 	p := NewProcessors()

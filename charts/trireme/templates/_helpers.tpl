@@ -315,7 +315,7 @@ peer_allow_plaintext = ON
 peer_tls_cert = /etc/trireme-peer-tls/tls.crt
 peer_tls_key = /etc/trireme-peer-tls/tls.key
 peer_tls_ca = /etc/trireme-peer-tls/ca.crt
-{{- if eq (.Values.peerTLS.identity | default "authority") "host" }}
+{{- if or (eq .Values.peerTLS.source "certManagerCSI") (eq (.Values.peerTLS.identity | default "authority") "host") }}
 peer_tls_identity = host
 {{- end }}
 {{- end }}
@@ -437,7 +437,7 @@ user's own, of which one that is missing is an empty directory, and those that t
 {{- $all := list -}}
 {{- if .Release.IsUpgrade -}}
 {{- $secrets := list -}}
-{{- if ne .Values.peerTLS.source "none" -}}
+{{- if not (has .Values.peerTLS.source (list "none" "certManagerCSI")) -}}
 {{- $secrets = append $secrets (dict "name" "peer-tls" "of" (include "trireme.peerSecret" .) "given" (eq .Values.peerTLS.source "secret")) -}}
 {{- end -}}
 {{- if ne .Values.clientTLS.source "self" -}}

@@ -176,7 +176,21 @@ spec:
             items: [{key: {{ $.Values.root.key | quote }}, path: password}]
         {{- if ne $.Values.peerTLS.source "none" }}
         - name: peer-tls
+          {{- if eq $.Values.peerTLS.source "certManagerCSI" }}
+          csi:
+            driver: csi.cert-manager.io
+            readOnly: true
+            volumeAttributes:
+              csi.cert-manager.io/issuer-name: {{ include "trireme.fullname" $ }}-peers
+              csi.cert-manager.io/issuer-kind: Issuer
+              csi.cert-manager.io/dns-names: ${POD_NAME}.{{ include "trireme.domain" $ }}
+              csi.cert-manager.io/key-usages: digital signature,server auth,client auth
+              {{- with $.Values.podSecurityContext.fsGroup }}
+              csi.cert-manager.io/fs-group: {{ . | toString | quote }}
+              {{- end }}
+          {{- else }}
           secret: {secretName: {{ include "trireme.peerSecret" $ | quote }}, defaultMode: 0440}
+          {{- end }}
         {{- end }}
         {{- with include "trireme.etcdTLS" $ }}
         - name: etcd-tls

@@ -18,6 +18,7 @@ type matcher struct {
 	// pattern looks at what stands before a place: ^, \A, \b.
 	after *regexp.Regexp
 	steps int // the automaton's size, roughly: a character costs that much at most
+	most  int // of its steps, without a look at whether the statement was interrupted
 }
 
 // matcherKey is what a matcher is made of.
@@ -103,7 +104,10 @@ func matcherOf(re *regexp.Regexp) (*matcher, error) {
 	if err != nil {
 		return nil, patternError(err)
 	}
-	m.steps = patternSteps(tree)
+	m.steps, m.most = patternSteps(tree), maxSteps
+	if prefix, _ := m.re.LiteralPrefix(); prefix != "" {
+		m.most = maxSearch
+	}
 	return m, nil
 }
 
@@ -123,6 +127,9 @@ func looksBack(re *syntax.Regexp) bool {
 // maxSteps is up to how many steps of an automaton, some hundredths of a second, run without a look at whether the statement was
 // interrupted.
 const maxSteps = 2 << 20
+
+// maxSearch is that of an automaton that begins with given characters, which are searched for much faster.
+const maxSearch = 16 << 20
 
 // find calls f with the places of matches that start at byte offset from or later, until f returns false. A place is as
 // regexp's FindSubmatchIndex gives it.
@@ -183,7 +190,7 @@ func (m *matcher) matches(x *Context, s []byte) (bool, error) {
 	return m.re.MatchReader(r), r.err
 }
 
-func (m *matcher) short(s []byte) bool { return len(s)*m.steps <= maxSteps }
+func (m *matcher) short(s []byte) bool { return len(s)*m.steps <= m.most }
 
 // patternReader gives the automaton a long text, and ends it when the statement is interrupted.
 type patternReader struct {

@@ -286,7 +286,7 @@ func (e *Engine) openSystem(fresh bool) error {
 			return err
 		}
 	}
-	if e.Catalog, err = dict.Open(e.Tables, dict.Options{CacheSize: e.opt.TableCache}); err != nil {
+	if e.Catalog, err = dict.Open(e.Tables, dict.Options{CacheSize: e.opt.TableCache, CacheBytes: e.opt.TableCacheBytes}); err != nil {
 		return err
 	}
 	e.Tables.Lookup = e.Catalog.Lookup

@@ -56,6 +56,8 @@ type Options struct {
 	PurgeInterval time.Duration // 200 ms
 
 	TableCache int // table_open_cache: 4000
+	// TableCacheBytes is how much memory the definitions in it may take, about; 0: any.
+	TableCacheBytes int64
 }
 
 func (o *Options) setDefaults() {

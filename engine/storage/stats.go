@@ -100,6 +100,7 @@ func (s *Stats) Each(fn func(name string, value int64)) {
 	fn("Innodb_undo_tablespace_bytes", s.Spaces.UndoBytes)
 	fn("Open_tables", int64(s.Catalog.Cached))
 	fn("Open_table_definitions", int64(s.Catalog.Live))
+	fn("Open_tables_bytes", s.Catalog.Bytes)
 	fn("engine_halted", flag(s.Halted))
 }
 

@@ -101,8 +101,7 @@ type Manager struct {
 	mu       sync.Mutex // guards what follows; nothing parks under it
 	sessions []*Session // in the order in which they were made
 	made     uint64
-	waiter   env.Parker // of Suspend, while it waits for the commit log
-	metas    map[uint64]*meta
+	waiter   env.Parker    // of Suspend, while it waits for the commit log
 	left     map[*Txn]bool // that the commit log has, and no session
 	watches  map[Name]*Watch
 	watched  atomic.Bool // there are some
@@ -116,7 +115,7 @@ func NewManager(opt Options) (*Manager, error) {
 	}
 	opt.setDefaults()
 	m := &Manager{opt: opt, catalog: opt.Engine.Catalog, locks: newMetadataLocks(opt.Env),
-		suspendTurn: env.NewMutex(opt.Env), metas: map[uint64]*meta{}, left: map[*Txn]bool{}, watches: map[Name]*Watch{}}
+		suspendTurn: env.NewMutex(opt.Env), left: map[*Txn]bool{}, watches: map[Name]*Watch{}}
 	m.events.Store(&opt.Events)
 	if _, err := cache.Clean(opt.FS, ""); err != nil {
 		return nil, err

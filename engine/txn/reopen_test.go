@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
+	"time"
+	"weak"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/trx"
@@ -105,4 +109,53 @@ func openAgain(t *testing.T, r *rig, rng *rand.Rand) {
 	for _, s := range sessions[1:] {
 		must(t, s.Close())
 	}
+}
+
+// TestForgottenDefinitions: definitions of tables that were dropped, and wide ones that the catalogue has forgotten, are not in memory any more,
+// although a session had the tables and goes on.
+func TestForgottenDefinitions(t *testing.T) {
+	r := newRig(t, env.Real(), nil)
+	defer r.close(t)
+	wide := people("wide")
+	for i := range 200 {
+		wide.Columns = append(wide.Columns, record.Column{ID: uint32(5 + i), Name: fmt.Sprint("c", i), Type: nullInt})
+	}
+	r.create(t, people("p"))
+	r.create(t, wide)
+	use := func(s *txn.Session, name string) weak.Pointer[record.Table] {
+		var p weak.Pointer[record.Table]
+		_, err := do(s, func() error {
+			p = weak.Make(open(t, s, name).Definition())
+			return nil
+		})
+		must(t, err)
+		return p
+	}
+	gone := func(what string, p weak.Pointer[record.Table]) {
+		t.Helper()
+		for range 200 {
+			if runtime.GC(); p.Value() == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Errorf("the definition of %s is still in memory", what)
+	}
+	other := r.m.NewSession()
+	dropped, forgotten := use(r.s, "p"), use(other, "wide")
+	third := r.m.NewSession()
+	_, err := do(third, func() error {
+		_, err := third.DropTable("db", "p", nil)
+		return err
+	})
+	must(t, err)
+	must(t, third.Close())
+	for i := range 80 { // more than the catalogue's cache holds
+		name := fmt.Sprint("q", i)
+		r.create(t, people(name))
+		use(r.s, name)
+	}
+	gone("a table that was dropped", dropped)
+	gone("a wide table that was not used for long", forgotten)
+	must(t, other.Close())
 }

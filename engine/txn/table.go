@@ -85,29 +85,17 @@ type parent struct {
 	from  []int // by part of the key: position of the child's column
 }
 
-// metasKept bounds how many definitions' metas a manager keeps.
-const metasKept = 4096
-
-// meta returns that of a definition.
-func (m *Manager) meta(s *record.Schema) (*meta, error) {
-	id, opt := s.Table.ID, *m.events.Load()
-	m.mu.Lock()
-	x := m.metas[id]
-	m.mu.Unlock()
-	if x != nil && x.schema == s && x.layout.Options() == opt {
+// meta returns that of a definition, with which it stays in memory.
+func (m *Manager) meta(h *dict.Handle) (*meta, error) {
+	s, opt := h.Table().Schema, *m.events.Load()
+	if x, _ := h.Attached().(*meta); x != nil && x.layout.Options() == opt {
 		return x, nil
 	}
 	x, err := newMeta(s, opt)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		h.Attach(x)
 	}
-	m.mu.Lock()
-	if len(m.metas) >= metasKept {
-		clear(m.metas)
-	}
-	m.metas[id] = x
-	m.mu.Unlock()
-	return x, nil
+	return x, err
 }
 
 func newMeta(s *record.Schema, opt event.Options) (*meta, error) {
@@ -201,7 +189,7 @@ func (t *Txn) open(n Name) (*Table, error) {
 	}
 	if s := h.Table().Schema; x == nil || x.schema != s || x.layout.Options() != *t.m.events.Load() {
 		var err error
-		if x, err = t.m.meta(s); err != nil {
+		if x, err = t.m.meta(h); err != nil {
 			h.Release()
 			return nil, err
 		}
@@ -228,8 +216,12 @@ func (t *Txn) lockName(n Name, mode MetadataMode) error {
 	return err
 }
 
-// openedKept bounds how many tables of earlier transactions a session remembers.
-const openedKept = 16
+// openedKept bounds how many tables of earlier transactions a session remembers, and keptColumns how many columns they have: what a session
+// remembers is in memory, whatever the catalogue has forgotten.
+const (
+	openedKept  = 16
+	keptColumns = 100
+)
 
 // place returns the object for the next table that is opened: that in which an earlier
 // transaction had the table, if it is remembered.
@@ -248,11 +240,21 @@ func (t *Txn) place(n Name) *Table {
 	return o
 }
 
+// toForget reports whether a session is not to remember the table.
+func (t *Table) toForget() bool {
+	return t.handle != nil && (!t.handle.Current() || len(t.tbl.Schema.Columns) > keptColumns)
+}
+
 // closeTables gives back the tables. The objects stay as they are until they are used
 // again, by the session's task: it may be looking at them.
 func (t *Txn) closeTables() {
+	forget := false
 	for _, o := range t.opened[:t.inUse] {
+		forget = forget || o.toForget()
 		o.handle.Release()
+	}
+	if forget {
+		t.opened = slices.DeleteFunc(t.opened, (*Table).toForget)
 	}
 	t.inUse = 0
 	if len(t.opened) > openedKept {

@@ -24,6 +24,8 @@ type Memory struct {
 	// Statements is what the statements of sessions may keep in memory together, a part of
 	// Heap: temptable_max_ram, unless that is set.
 	Statements int64
+	// Definitions is what table definitions in the cache may take, a part of Heap.
+	Definitions int64
 	// Tight says that Pool leaves less than Heap and what has to be left aside.
 	Tight bool
 }
@@ -40,6 +42,9 @@ const (
 	// latest when the heap is full, would find little garbage each time.
 	statementShare = 3
 	statementLeast = 16 * mib
+	// Definitions in the table cache have an eighth of the heap, and definitionLeast in any case: a table of 500 columns takes 160 KiB.
+	definitionShare = 8
+	definitionLeast = 8 * mib
 	// frameShare: what describes a page is less than this part of it.
 	frameShare = 200
 )
@@ -53,7 +58,8 @@ func (c *Config) Memory(root fs.FS) (Memory, error) {
 		m.Limit, m.Origin = c.containerMemory(root)
 	}
 	if m.Limit == 0 {
-		m.Statements = max((machineMemory(root)-m.Pool)/statementShare, statementLeast)
+		left := machineMemory(root) - m.Pool
+		m.Statements, m.Definitions = max(left/statementShare, statementLeast), max(left/definitionShare, definitionLeast)
 		return m, nil
 	}
 	if m.Pool >= m.Limit {
@@ -66,7 +72,7 @@ func (c *Config) Memory(root fs.FS) (Memory, error) {
 	if m.Heap < least {
 		m.Heap, m.Tight = least, true
 	}
-	m.Statements = max(m.Heap/statementShare, statementLeast)
+	m.Statements, m.Definitions = max(m.Heap/statementShare, statementLeast), max(m.Heap/definitionShare, definitionLeast)
 	return m, nil
 }
 

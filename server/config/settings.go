@@ -135,7 +135,7 @@ var Sections = []Section{
 		{Name: "innodb_io_capacity_max", Kind: Number, Default: "20000", Min: 100, Max: 1 << 30, Doc: "The same when there is need."},
 		{Name: "innodb_purge_threads", Kind: Number, Default: "2", Min: 1, Max: 32, Doc: "Tasks that remove old row versions."},
 		{Name: "innodb_undo_tablespaces", Kind: Number, Default: "2", Min: 1, Max: 127, Doc: "Fixed when the database is created."},
-		{Name: "table_open_cache", Kind: Number, Default: "4000", Min: 1, Max: 1 << 20, Doc: "Table definitions in memory."},
+		{Name: "table_open_cache", Kind: Number, Default: "4000", Min: 1, Max: 1 << 20, Doc: "Table definitions in memory, as long as they take no more than an eighth of Go's heap (memory_limit)."},
 	}},
 	{"Traces", []Setting{
 		{Name: "trace_endpoint", Doc: "Where spans of statements go, to a collector of OpenTelemetry's that takes OTLP over gRPC (docs/tracing.md): host:port or http://host:port without TLS, https://host:port with it. Empty: nothing is traced."},

@@ -138,6 +138,7 @@ var Metrics = []Metric{
 	{"trireme_tablespace_bytes", "Innodb_tablespace_bytes", Gauge, 1, "size of the tablespaces in use"},
 	{"trireme_undo_tablespace_bytes", "Innodb_undo_tablespace_bytes", Gauge, 1, "size of the undo tablespaces in use"},
 	{"trireme_tables_open", "Open_tables", Gauge, 1, "tables in the cache"},
+	{"trireme_tables_open_bytes", "Open_tables_bytes", Gauge, 1, "what their definitions take in memory, about; at most an eighth of Go's heap, as memory_limit leaves it"},
 	{"trireme_table_definitions_open", "Open_table_definitions", Gauge, 1, "definitions in the cache or still in use"},
 	{"trireme_engine_halted", "engine_halted", Gauge, 1, "1 once the engine has halted: see operations"},
 	{"trireme_binlog_entries_total", "Binlog_entries", Counter, 1, "entries appended"},

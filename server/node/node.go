@@ -76,6 +76,8 @@ type Node struct {
 	memory    int64       // what the process may use; 0: nobody says
 	// statements is what all statements may keep in memory.
 	statements int64
+	// definitions is what table definitions in the cache may take in memory.
+	definitions int64
 
 	failureBefore *failure                // that of a process before; nil: none is known
 	lastFailure   atomic.Pointer[failure] // that of this process or of one before; nil: none is known
@@ -124,7 +126,7 @@ func (n *Node) open() (err error) {
 	var recovery group.Recovery
 	n.recovery = recovery.Status
 	memory, _ := n.cfg.Memory(os.DirFS("/")) // what starts the node looks at the error
-	n.memory, n.statements = memory.Limit, memory.Statements
+	n.memory, n.statements, n.definitions = memory.Limit, memory.Statements, memory.Definitions
 	if n.dir, err = filepath.Abs(n.cfg.String("datadir")); err != nil {
 		return err
 	}
@@ -235,6 +237,7 @@ func (n *Node) requiresTLS() bool {
 
 func (n *Node) openGroup(fs file.FS, recovery *group.Recovery) error {
 	o := groupOptions(n.cfg, n.env, fs, n.log)
+	o.Storage.TableCacheBytes = n.definitions
 	o.DiskSpace = func() (total, free uint64) { return diskSpace(n.dir) }
 	o.Trace, o.Recovery, o.Changed = n.recorder(), recovery, n.changes.tell
 	d, err := discover(n.cfg, n.log)

@@ -31,7 +31,10 @@ type Handle struct {
 	seen   atomic.Uint64 // a CSN as of which this was its definition; 0: its creation is pending
 	cached atomic.Bool   // by name and number, and in the ring
 
+	attached atomic.Value
+
 	prev, next *Handle // guarded by Catalog.mu
+	bytes      int64   // of memory, about: set when it is cached
 }
 
 // Table is the open table.
@@ -41,6 +44,12 @@ func (h *Handle) Table() *table.Table { return h.table }
 // than a transaction that is changing it can see. It costs a load: plan caches ask
 // it before each use.
 func (h *Handle) Current() bool { return !h.stale.Load() }
+
+// Attached returns what was attached last, or nil.
+func (h *Handle) Attached() any { return h.attached.Load() }
+
+// Attach keeps what somebody has made of the definition for as long as the handle is in memory. It is always of the same type.
+func (h *Handle) Attach(v any) { h.attached.Store(v) }
 
 // Reopen opens the table again as [Catalog.OpenTable] opened it before, or returns false
 // if OpenTable is to be asked, since t or somebody else has changed the table's definition.
@@ -87,15 +96,16 @@ func (h *Handle) Release() {
 
 // CacheStats are counts of the table cache.
 type CacheStats struct {
-	Cached int // tables in the cache
-	Live   int // definitions in the cache or in use
+	Cached int   // tables in the cache
+	Live   int   // definitions in the cache or in use
+	Bytes  int64 // of memory that those in the cache take, about
 }
 
 // Stats returns the state of the table cache.
 func (c *Catalog) Stats() CacheStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := CacheStats{Cached: len(c.byID)}
+	s := CacheStats{Cached: len(c.byID), Bytes: c.cacheBytes}
 	for _, hs := range c.live {
 		s.Live += len(hs)
 	}
@@ -431,7 +441,27 @@ func (c *Catalog) install(h *Handle) {
 	c.byID[h.table.ID()] = h
 	c.byName[name{s.Table.Schema, s.Name}] = h
 	c.linkFront(h)
+	h.bytes = definitionBytes(s.Table)
+	c.cacheBytes += h.bytes
 	c.evict()
+}
+
+// definitionBytes is about what a definition takes in memory, with all that is made of it for reading and writing rows and for the log.
+func definitionBytes(t *record.Table) int64 {
+	n := 4096
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		n += 320 + len(c.Name) + len(c.Initial) + len(c.Default) + len(c.Generated) + len(c.OnUpdate) + len(c.Comment)
+	}
+	for i := range t.Indexes {
+		n += 512 + 128*len(t.Indexes[i].Parts)
+	}
+	return int64(n)
+}
+
+// tooMany reports whether the cache holds more than it may. REQUIRES: c.mu.
+func (c *Catalog) tooMany() bool {
+	return len(c.byID) > c.opt.CacheSize || c.opt.CacheBytes > 0 && c.cacheBytes > c.opt.CacheBytes
 }
 
 // evictionTries bounds how many handles one installation looks at.
@@ -443,7 +473,7 @@ const evictionTries = 32
 //
 // REQUIRES: c.mu.
 func (c *Catalog) evict() {
-	for tries := 0; len(c.byID) > c.opt.CacheSize && tries < evictionTries; tries++ {
+	for tries := 0; c.tooMany() && tries < evictionTries; tries++ {
 		h := c.ring.prev
 		if !h.used.Swap(false) && h.refs.Load() == 0 {
 			c.retire(h)
@@ -452,7 +482,7 @@ func (c *Catalog) evict() {
 		h.prev.next, h.next.prev = h.next, h.prev
 		c.linkFront(h)
 	}
-	c.overfull.Store(len(c.byID) > c.opt.CacheSize)
+	c.overfull.Store(c.tooMany())
 }
 
 // retire takes a handle out of the cache: nobody can open it any more.
@@ -466,6 +496,7 @@ func (c *Catalog) retire(h *Handle) {
 		delete(c.byName, name{s.Table.Schema, s.Name})
 		h.prev.next, h.next.prev = h.next, h.prev
 		h.prev, h.next = nil, nil
+		c.cacheBytes -= h.bytes
 	}
 	h.stale.Store(true)
 	c.forgetUnused(h)

@@ -18,6 +18,8 @@ type Options struct {
 	// CacheSize is table_open_cache: how many tables are kept open besides those
 	// in use; 0 means [DefaultCacheSize].
 	CacheSize int
+	// CacheBytes is how much memory those may take, about; 0: any.
+	CacheBytes int64
 }
 
 // Catalog is the catalogue of a database. All methods are safe for concurrent use;
@@ -41,6 +43,7 @@ type Catalog struct {
 	generation uint64 // rises with each committed change of definitions
 	byName     map[name]*Handle
 	byID       map[uint64]*Handle
+	cacheBytes int64                // of the cached handles, about
 	ring       Handle               // of the cached handles, those first that evict has looked at last
 	live       map[uint64][]*Handle // every handle that is cached or in use, by table
 	recovered  map[uint64]*table.Table

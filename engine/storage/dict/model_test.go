@@ -77,6 +77,9 @@ func TestModel(t *testing.T) {
 				w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 7)), fs: simfile.New(sim, seed)}
 				w.opt = options(w.fs, sim)
 				w.opt.TableCache = 4
+				if seed%2 == 1 {
+					w.opt.TableCache, w.opt.TableCacheBytes = 64, 20_000 // of three tables or so
+				}
 				w.commits = []*model{{map[string]dict.Schema{}, map[string]*modelTable{}, map[string]string{}}}
 				w.start()
 				for range 25 {

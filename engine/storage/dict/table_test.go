@@ -214,6 +214,34 @@ func TestHiddenKeyAndCounters(t *testing.T) {
 	_ = other
 }
 
+// TestEvictionByMemory: definitions of many columns leave the cache sooner, and come back when they are asked for.
+func TestEvictionByMemory(t *testing.T) {
+	s := newDB(t, func(o *storage.Options) { o.TableCache, o.TableCacheBytes = 4000, 1<<20 })
+	for i := range 40 {
+		def := simpleTable("db", fmt.Sprint("t", i))
+		for c := range 300 {
+			def.Columns = append(def.Columns, record.Column{Name: fmt.Sprint("c", c), Type: def.Columns[1].Type})
+		}
+		s.create(t, def)
+		if st := s.c.Stats(); st.Bytes > 1<<20 || st.Bytes < int64(st.Cached)*100_000 {
+			t.Fatalf("after %d tables: %+v", i+1, st)
+		}
+	}
+	if st := s.c.Stats(); st.Cached < 5 || st.Cached > 20 || st.Live != st.Cached {
+		t.Errorf("%+v", st)
+	}
+	for i := range 40 {
+		h := s.open(t, fmt.Sprint("t", i))
+		if n := len(h.Table().Schema.Table.Columns); n < 300 {
+			t.Errorf("table %d has %d columns", i, n)
+		}
+		h.Release()
+	}
+	if st := s.c.Stats(); st.Bytes > 1<<20 {
+		t.Errorf("at the end: %+v", st)
+	}
+}
+
 // Handles that are in use are not evicted, and are shared.
 func TestEviction(t *testing.T) {
 	s := newDB(t, func(o *storage.Options) { o.TableCache = 2 })

@@ -10,7 +10,7 @@ RACE_PKG ?= $(shell go list $(PKG) | grep -v /e2e/)
 TIMEOUT  ?= 30m
 RACE_TIMEOUT ?= 30m
 # Packages tested at once, and tests of one: groups of nodes wait more than they compute.
-PACKAGES ?= $(shell echo $$(( 2 * $$(nproc) )))
+PACKAGES ?= $(shell echo $$(( 5 * $$(nproc) / 2 )))
 PARALLEL ?= $(shell echo $$(( 3 * $$(nproc) )))
 FUZZTIME ?= 10s
 DURATION ?= 1m
@@ -36,7 +36,7 @@ test: bin/testsum ## all tests, the house rules, and simulated lives of a group
 	go test -pgo=off -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
 
 test-race: bin/testsum ## all tests with the race detector but those of real processes, which it does not see; computations do less under it (internal/race)
-	GORACE=atexit_sleep_ms=20 go test -race -p $(PACKAGES) -pgo=off -timeout $(RACE_TIMEOUT) -json $(RACE_PKG) | bin/testsum
+	GORACE=atexit_sleep_ms=20 go test -race -p $$(( 2 * $$(nproc) )) -pgo=off -timeout $(RACE_TIMEOUT) -json $(RACE_PKG) | bin/testsum
 
 simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 	go test -v -count=1 -timeout 0 ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SEEDS) -sim.seed=$(FIRST_SEED) -sim.v -sim.procs=$(shell nproc)

@@ -7,7 +7,7 @@ SHELL       := /bin/bash
 # What waits most begins first.
 PKG      ?= ./server/node ./e2e/... ./replication/... ./...
 RACE_PKG ?= $(shell go list $(PKG) | grep -v /e2e/)
-TIMEOUT  ?= 30m
+TIMEOUT  ?= 15m
 RACE_TIMEOUT ?= 30m
 # Packages tested at once, and tests of one: groups of nodes wait more than they compute.
 PACKAGES ?= $(shell echo $$(( 5 * $$(nproc) / 2 )))
@@ -19,7 +19,7 @@ BENCH    ?=
 FLAGS    ?=
 SEEDS      ?= 20
 FIRST_SEED ?= 1
-SIMULATED  ?= 100
+SIMULATED  ?= 200
 COMBINATIONS      ?= 10
 FIRST_COMBINATION ?= 0
 

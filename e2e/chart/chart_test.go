@@ -704,3 +704,31 @@ func TestBadValues(t *testing.T) {
 		}
 	}
 }
+
+// TestCertificateOfEachPod: the certificate's name is the pod's own among the members, its files are for the group that the pod runs with,
+// however large its number, and members demand the name of each other.
+func TestCertificateOfEachPod(t *testing.T) {
+	for group, want := range map[string]string{"{}": "65532", "{fsGroup: 1000660000}": "1000660000", "{fsGroup: null}": ""} {
+		r := must(t, "{peerTLS: {source: certManagerCSI}, podSecurityContext: "+group+"}")
+		spec := object[*appsv1.StatefulSet](t, r, "StatefulSet/prod-db-trireme").Spec.Template.Spec
+		i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == "peer-tls" })
+		if i < 0 || spec.Volumes[i].CSI == nil || spec.Volumes[i].CSI.Driver != "csi.cert-manager.io" {
+			t.Fatalf("%+v", spec.Volumes)
+		}
+		a := spec.Volumes[i].CSI.VolumeAttributes
+		if name := a["csi.cert-manager.io/dns-names"]; name != "${POD_NAME}.prod-db-trireme-peers.prod.svc.cluster.local" {
+			t.Errorf("it is for %s", name)
+		}
+		if a["csi.cert-manager.io/issuer-name"] != "prod-db-trireme-peers" || a["csi.cert-manager.io/fs-group"] != want {
+			t.Errorf("with %s: %v", group, a)
+		}
+		if conf := r.settings(t); !strings.Contains(conf, "peer_tls_identity = host") {
+			t.Error("any certificate of the authority will do")
+		}
+		for key := range r.objects {
+			if strings.HasSuffix(key, "-peer-tls") || key == "Certificate/prod-db-trireme-peers" {
+				t.Errorf("all pods have the same one too: %s", key)
+			}
+		}
+	}
+}

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	duration = flag.Duration("e2e.duration", 5*time.Second, "how long faults go on in each test")
+	duration = flag.Duration("e2e.duration", 8*time.Second, "how long faults go on in each test")
 	seed     = flag.Uint64("e2e.seed", 0, "of what clients do and of the faults; 0: another in each run. Processes keep their own time: "+
 		"the same seed gives the same plan, not the same run")
 )

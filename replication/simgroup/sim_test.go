@@ -163,7 +163,7 @@ func TestDeterministic(t *testing.T) {
 // Where the clocks of machines stand still leaders need no lease: they ask a majority, and nothing
 // that they answer is stale. With the lease two of these lives have a stale read.
 func TestNoLease(t *testing.T) {
-	seeds := []uint64{15, 25, 1, 2}
+	seeds := []uint64{15, 25, 1, 2, 3, 4, 5, 6}
 	for _, seed := range seeds[:race.Fewer(len(seeds), 2)] {
 		if r := Run(Options{Seed: seed, StoppedClocks: true, Strikes: true, Fixed: true, NoLease: true}); r.Problem != "" {
 			t.Errorf("seed %d: %v", seed, r)

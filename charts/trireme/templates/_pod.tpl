@@ -185,8 +185,8 @@ spec:
               csi.cert-manager.io/issuer-kind: Issuer
               csi.cert-manager.io/dns-names: ${POD_NAME}.{{ include "trireme.domain" $ }}
               csi.cert-manager.io/key-usages: digital signature,server auth,client auth
-              {{- with $.Values.podSecurityContext.fsGroup }}
-              csi.cert-manager.io/fs-group: {{ . | toString | quote }}
+              {{- with ($.Values.podSecurityContext).fsGroup }}
+              csi.cert-manager.io/fs-group: {{ . | int64 | quote }}
               {{- end }}
           {{- else }}
           secret: {secretName: {{ include "trireme.peerSecret" $ | quote }}, defaultMode: 0440}

@@ -2,8 +2,10 @@ package expr
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -177,41 +179,54 @@ func TestEqualConstants(t *testing.T) {
 	}
 }
 
-// TestManyTermsEnd: conditions of very many terms end between them when their statement is interrupted, for all rows at once too.
+// TestManyTermsEnd: conditions of very many terms that are quick by themselves end between them when their statement is interrupted, for
+// all rows at once and row by row.
 func TestManyTermsEnd(t *testing.T) {
 	r := newRig(t)
+	rows := make([][]string, 1000)
+	for i := range rows {
+		rows[i] = []string{strconv.Itoa(i)}
+	}
+	r.table("i INT NOT NULL", rows)
 	stop := errors.New("interrupted")
-	for _, join := range []string{" OR ", " AND "} {
+	for _, c := range []struct{ join, term string }{{" OR ", "i > %d"}, {" AND ", "i < %d"}} {
 		list := make([]string, 3000)
-		for i := range list {
-			list[i] = "RAND() < 2"
-			if join == " OR " {
-				list[i] = "RAND() > 2"
-			}
+		for k := range list {
+			list[k] = fmt.Sprintf(c.term, 10_000+k)
 		}
 		r.x.Interrupted = nil
-		n, err := r.bind(strings.Join(list, join))
+		n, err := r.bind(strings.Join(list, c.join))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := types.NewRow(nil)
-		b.SetLen(1000)
-		asked := 0
-		r.x.Interrupted = func() error {
-			if asked++; asked > 2 {
-				return stop
+		if l, ok := n.(*Logic); !ok || len(l.args) != len(list) {
+			t.Fatalf("%T", n)
+		}
+		for name, run := range map[string]func() error{
+			"a filter": func() error { _, err := Filter(r.x, n, r.rows, nil, nil); return err },
+			"values": func() error {
+				var out types.Vector
+				out.Init(n.Type())
+				return n.Vector(r.x, r.rows, nil, &out)
+			},
+			"rows": func() (err error) {
+				for row := 0; row < r.rows.Len() && err == nil; row++ {
+					_, err = n.Value(r.x, r.rows, row)
+				}
+				return err
+			},
+		} {
+			asked := 0
+			r.x.Interrupted = func() error {
+				if asked++; asked > 2 {
+					return stop
+				}
+				return nil
 			}
-			return nil
+			if err := run(); !errors.Is(err, stop) {
+				t.Errorf("%sas %s: %v", c.join, name, err)
+			}
+			r.x.ResetStatement()
 		}
-		if _, err := Filter(r.x, n, b, nil, nil); !errors.Is(err, stop) {
-			t.Errorf("%sas a filter: %v", join, err)
-		}
-		asked = 0
-		var out types.Vector
-		out.Init(n.Type())
-		if err := n.Vector(r.x, b, nil, &out); !errors.Is(err, stop) {
-			t.Errorf("%sas values: %v", join, err)
-		}
-		r.x.ResetStatement()
 	}
 }

@@ -31,7 +31,7 @@ type Handle struct {
 	seen   atomic.Uint64 // a CSN as of which this was its definition; 0: its creation is pending
 	cached atomic.Bool   // by name and number, and in the ring
 
-	attached atomic.Value
+	attached atomic.Value // see Attach
 
 	prev, next *Handle // guarded by Catalog.mu
 	bytes      int64   // of memory, about: set when it is cached

@@ -126,7 +126,7 @@ func (s *sess) endLocked(err error, now bool) {
 	}
 	if now {
 		why := errInterrupted
-		errors.As(err, &why)
+		errors.As(s.ending, &why) // the first reason, not what came of it: who is told of a shutdown goes elsewhere
 		s.stop(why)
 	}
 	s.schedule()

@@ -26,6 +26,34 @@ func (a toldAccount) Account(user, host, address string) (auth.Account, bool, er
 	return onlyRoot{}.Account(user, host, address)
 }
 
+// TestShutdownIsTold: a statement that a shutdown has no time for ends with 1053, which says that another member is to be asked, not as if
+// somebody had killed it.
+func TestShutdownIsTold(t *testing.T) {
+	d, _ := newDoor(t)
+	w := connect(t, d)
+	w.ask(1, opening(&pb.SqlOpen{}))
+	w.send(1, text("SELECT SLEEP(600)"))
+	var s *sess
+	for until := time.Now().Add(patience); s == nil; time.Sleep(time.Millisecond) {
+		for _, one := range d.all()[0].all() {
+			one.q.Lock()
+			if one.current != 0 {
+				s = one
+			}
+			one.q.Unlock()
+		}
+		if time.Now().After(until) {
+			t.Fatal("it does not begin")
+		}
+	}
+	s.end(moved(stoppedText), false) // as Shutdown does first
+	s.end(errGone, true)             // and when its time is over
+	if e := w.answer().GetError(); e.GetNumber() != 1053 {
+		t.Errorf("the statement: %v", e)
+	}
+	close(w.requests)
+}
+
 // TestShutdownWithIdleCalls: callers who send no request, or take no answer, do not keep the node from stopping.
 func TestShutdownWithIdleCalls(t *testing.T) {
 	const huge = "SELECT REPEAT('x', 1000000)"

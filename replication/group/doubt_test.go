@@ -57,6 +57,7 @@ func soon(t *testing.T, what string, fn func() error) error {
 // A leader that hears nobody any more lets its sessions go, who do not know what has become of
 // their transactions. When it hears the others again it does.
 func TestForsaken(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	l := r.leader()
 	n := r.nodes[l]
@@ -104,6 +105,7 @@ func smallDisks(t *testing.T) (*rig, []*simfile.FS) {
 // A follower whose disk is full says so, be it the log or the tables that cannot grow, and goes on
 // by itself once there is space.
 func TestFollowerWithoutSpace(t *testing.T) {
+	t.Parallel()
 	r, disks := smallDisks(t)
 	l := r.leader()
 	createFruit(t, r.nodes[l])

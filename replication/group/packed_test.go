@@ -43,6 +43,7 @@ func random() string {
 // Large transactions are compressed by their sessions, one at a time, beside small ones, and
 // are what they were on all members; one whose session does not wait is in nobody's way.
 func TestPacked(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	l := r.nodes[r.leader()]
 	createFruit(t, l)

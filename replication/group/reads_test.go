@@ -11,6 +11,7 @@ import (
 
 // TestReadEnded: a read that waits for what does not come ends when its reader asks for it.
 func TestReadEnded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	leader := r.leader()
 	createFruit(t, r.nodes[leader])
@@ -42,6 +43,7 @@ func TestReadEnded(t *testing.T) {
 // TestReadAlone: what Raft has agreed on and the engine has not, since its disk is full, keeps
 // reads waiting only where another member may have shown it.
 func TestReadAlone(t *testing.T) {
+	t.Parallel()
 	for members, want := range map[int]error{1: nil, 3: group.ErrStale} {
 		r := closedRig(t, members)
 		r.options = quiet // an entry would tell the node what Raft has agreed on

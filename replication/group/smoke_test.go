@@ -164,6 +164,7 @@ func insertFruit(t *testing.T, n *group.Node, id int) uint64 {
 // What one node commits, all have; a group goes on without one of three, and one that
 // comes back catches up.
 func TestGroup(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	l := r.leader()
 	createFruit(t, r.nodes[l])
@@ -185,6 +186,7 @@ func TestGroup(t *testing.T) {
 // Changes of membership may follow each other at once: each takes effect, though Raft
 // takes none before the last one has been applied.
 func TestChangesInARow(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	l := r.nodes[r.leader()]
 	createFruit(t, l)
@@ -215,6 +217,7 @@ func TestChangesInARow(t *testing.T) {
 
 // A session that commits by itself does what its commit needs; the tasks are for the rest.
 func TestDirectCommit(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 1)
 	r.leader()
 	createFruit(t, r.nodes[0])
@@ -234,6 +237,7 @@ func TestDirectCommit(t *testing.T) {
 // A group that takes little at a time refuses proposals; they are made again, and nobody
 // waits for ever.
 func TestCommitsWhileBusy(t *testing.T) {
+	t.Parallel()
 	r := closedRig(t, 1)
 	r.options = func(o *group.Options) { o.UncommittedMax = 1 }
 	r.start(0)
@@ -252,6 +256,7 @@ func TestCommitsWhileBusy(t *testing.T) {
 
 // Each number of a node comes once and is explained.
 func TestStats(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 1)
 	createFruit(t, r.nodes[r.leader()])
 	doc, err := os.ReadFile("../../docs/metrics.md")
@@ -277,6 +282,7 @@ func TestStats(t *testing.T) {
 // A setting of the group is in force where it was changed when Set returns, elsewhere when it is
 // applied, and after a restart.
 func TestSet(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	l := r.leader()
 	n := r.nodes[l]
@@ -317,6 +323,7 @@ func (r *rig) hasSetting(n *group.Node, name string, value int64, changed bool) 
 // Who has applied everything does not lag, and what lies between two entries is measured
 // by the entries and bytes of the log.
 func TestLag(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 3)
 	leader := r.nodes[r.leader()]
 	createFruit(t, leader)

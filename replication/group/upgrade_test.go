@@ -147,6 +147,7 @@ func transportOf(addr string, known transport.Versions) func(transport.Identity,
 // traces begin to travel, when all know it; from then on the older program is refused, and
 // told why.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	r := closedRig(t, 3)
 	old := []bool{true, true, true}
 	traced := []*spans{{all: map[uint64]*trace.Span{}}, {all: map[uint64]*trace.Span{}}, {all: map[uint64]*trace.Span{}}}
@@ -251,6 +252,7 @@ func TestUpgrade(t *testing.T) {
 
 // A new group's log has the newest format from its first file on.
 func TestNewGroupFormat(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 1)
 	n := r.nodes[r.leader()]
 	createFruit(t, n)

@@ -10,7 +10,6 @@ import (
 // What is remembered of when the group agreed on what tells a lag to a sixteenth, and takes some
 // hundred places for a month.
 func TestAgreedTimes(t *testing.T) {
-	t.Parallel()
 	var b behind
 	if lag := b.lag(7, time.Hour); lag != 0 {
 		t.Errorf("nothing is known, and the lag is %v", lag)

@@ -89,7 +89,6 @@ func (r *rig) awaitMembers(voters, learners []string, without uint64) {
 // as another member in the place of the old one, be it the leader; all can stop and
 // start; a replica joins and does not vote.
 func TestBootstrap(t *testing.T) {
-	t.Parallel()
 	r := closedRig(t, 4)
 	r.bootstrap(false, 0, 1, 2)
 	createFruit(t, r.nodes[r.leader()])
@@ -137,7 +136,6 @@ func TestBootstrap(t *testing.T) {
 
 // A founder that waits for others can be told to stop.
 func TestBootstrapWaits(t *testing.T) {
-	t.Parallel()
 	r := closedRig(t, 3)
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
@@ -153,7 +151,6 @@ func TestBootstrapWaits(t *testing.T) {
 
 // A node that was removed before it had its data ends: nobody else would tell it.
 func TestRemovedWithoutData(t *testing.T) {
-	t.Parallel()
 	r := closedRig(t, 4)
 	r.bootstrap(false, 0, 1, 2)
 	o := r.bootstrapped(3, false)
@@ -184,7 +181,6 @@ func TestRemovedWithoutData(t *testing.T) {
 // A node joins although others that do not lead answer first: they know no leader, or one that is gone. All nodes of a group
 // that was restored and has just been started say so, while only one of them is a member.
 func TestJoinsBesideOthers(t *testing.T) {
-	t.Parallel()
 	r := closedRig(t, 3)
 	r.bootstrap(false, 0, 1, 2)
 	for until := time.Now().Add(time.Minute); r.leader() != 2; {

@@ -11,7 +11,6 @@ import (
 // A member that joins gets its data from a follower that is up, wherever the leader stands in the list of contacts; from one that
 // follows rather than from one that is cut off; and from the leader if there is no other.
 func TestDonorIsFollower(t *testing.T) {
-	t.Parallel()
 	for seed := range uint64(4) {
 		for _, away := range []string{"nobody", "a follower is cut off", "the followers are down"} {
 			var donors []string

@@ -105,7 +105,6 @@ func smallDisks(t *testing.T) (*rig, []*simfile.FS) {
 // A follower whose disk is full says so, be it the log or the tables that cannot grow, and goes on
 // by itself once there is space.
 func TestFollowerWithoutSpace(t *testing.T) {
-	t.Parallel()
 	r, disks := smallDisks(t)
 	l := r.leader()
 	createFruit(t, r.nodes[l])

@@ -46,7 +46,6 @@ func refusals(t *testing.T, seed uint64, electionTicks int, sabotage group.Sabot
 // A leader that lives while its address refuses connections is not overruled before its lease
 // is over: no strong read is stale.
 func TestRefusedAlive(t *testing.T) {
-	t.Parallel()
 	for _, ticks := range []int{4, 10, 60} {
 		for seed := range race.Fewer(uint64(2), 1) {
 			if stale := refusals(t, seed, ticks, group.NoSabotage); stale != "" {

@@ -161,7 +161,6 @@ func overruled(t *testing.T, seed uint64, sabotage group.Sabotage) (stale, answe
 // A follower of a leader that has been overruled does not take its data for fresh: a leader tells
 // only what a majority has confirmed.
 func TestOverruledLeaderTellsNothing(t *testing.T) {
-	t.Parallel()
 	noticed := 0
 	for seed := range race.Fewer(uint64(30), 6) {
 		if stale, _ := overruled(t, seed, group.NoSabotage); stale > 0 {

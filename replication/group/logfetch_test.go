@@ -263,7 +263,6 @@ func TestStopsWhileLeaderIsAsked(t *testing.T) {
 
 // A member stops at once while the log is copied over real transports, whose streams give signs of life.
 func TestStopsWhileLogIsCopiedForReal(t *testing.T) {
-	t.Parallel()
 	r := closedRig(t, 3)
 	hangs, over := make(chan bool, 10), make(chan bool)
 	x := &taps{bulk: func(_, kind string) error {

@@ -15,7 +15,6 @@ import (
 // member there once an operator has told the group. Of two processes with copies of its directory one is
 // a member at any time, and the group is told so of the other.
 func TestMove(t *testing.T) {
-	t.Parallel()
 	r := closedRig(t, 5)
 	r.bootstrap(false, 0, 1, 2)
 	l := r.leader()

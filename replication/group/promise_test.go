@@ -65,7 +65,6 @@ func unlike(t *testing.T, seed uint64, again bool, sabotage group.Sabotage) (sta
 
 // Members may have different election timeouts, and other ones after a start: no strong read is stale.
 func TestDifferentTimeouts(t *testing.T) {
-	t.Parallel()
 	for _, again := range []bool{false, true}[:race.Fewer(2, 1)] {
 		for seed := range race.Fewer(uint64(3), 1) {
 			if stale := unlike(t, seed, again, group.NoSabotage); stale != "" {

@@ -43,7 +43,6 @@ func TestReadEnded(t *testing.T) {
 // TestReadAlone: what Raft has agreed on and the engine has not, since its disk is full, keeps
 // reads waiting only where another member may have shown it.
 func TestReadAlone(t *testing.T) {
-	t.Parallel()
 	for members, want := range map[int]error{1: nil, 3: group.ErrStale} {
 		r := closedRig(t, members)
 		r.options = quiet // an entry would tell the node what Raft has agreed on

@@ -54,7 +54,6 @@ func (l *lines) find(t *testing.T, text string) (string, group.RecoveryStatus) {
 // TestRecoveryIsTold: what a start after a crash has to do, how far it is and how long it
 // took is in the log and can be asked for before Open returns.
 func TestRecoveryIsTold(t *testing.T) {
-	t.Parallel()
 	const crashed, rows = "recovery: this member has what it had", 300
 	disk := simfile.New(env.Real(), 1)
 	r := closedRig(t, 1)

@@ -251,7 +251,6 @@ func FuzzMessages(f *testing.F) {
 
 // TestMessages is FuzzMessages with what chance draws.
 func TestMessages(t *testing.T) {
-	t.Parallel()
 	for seed := range race.Fewer(uint64(20_000), 2000) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		input := make([]byte, 400)

@@ -18,7 +18,6 @@ const binlogDir = "data.1/binlog/"
 // mark in the file covers: it does not start, and says which entry it is. Without the flip all
 // is there.
 func TestRotAfterKill(t *testing.T) {
-	t.Parallel()
 	for _, power := range []bool{false, true} {
 		r := closedRig(t, 1)
 		disk := simfile.New(env.Real(), 1)
@@ -79,7 +78,6 @@ func TestRotAfterKill(t *testing.T) {
 // Power was lost, and zeros lie where an entry was that no mark covers and that the engine has applied: the node
 // names the entry, and its file is as it was.
 func TestZerosOverApplied(t *testing.T) {
-	t.Parallel()
 	r := closedRig(t, 1)
 	disk := simfile.New(env.Real(), 1)
 	r.options = func(o *group.Options) { o.FS, o.LogPreallocate = disk, 1<<20 }
@@ -136,7 +134,6 @@ func TestZerosOverApplied(t *testing.T) {
 // another one lead. It does not take the entry for one that was purged, for which that member
 // would be given its data anew.
 func TestLeaderWithDamagedEntry(t *testing.T) {
-	t.Parallel()
 	for what, hurt := range map[string]func(d *simfile.FS, name string, off int64) error{
 		"rot":          func(d *simfile.FS, name string, off int64) error { return d.FlipBit(name, off, 3) },
 		"a bad sector": func(d *simfile.FS, name string, off int64) error { return d.BadSector(name, off) },

@@ -82,7 +82,6 @@ func (noResult) Done(session.Outcome) error           { return nil }
 // TestServesWhileGivenData: whatever clients ask a member while its data are replaced, it answers, or
 // says that it is away. Nobody looks at what is not there any more.
 func TestServesWhileGivenData(t *testing.T) {
-	t.Parallel()
 	r := closedRig(t, 3)
 	r.options = func(o *group.Options) { o.Sabotage = group.ReplaceSame } // it lacks nothing, and is given it
 	for i := range r.nodes {

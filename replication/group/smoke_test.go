@@ -237,7 +237,6 @@ func TestDirectCommit(t *testing.T) {
 // A group that takes little at a time refuses proposals; they are made again, and nobody
 // waits for ever.
 func TestCommitsWhileBusy(t *testing.T) {
-	t.Parallel()
 	r := closedRig(t, 1)
 	r.options = func(o *group.Options) { o.UncommittedMax = 1 }
 	r.start(0)

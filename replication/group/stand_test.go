@@ -36,7 +36,6 @@ func held(t *testing.T, seed uint64, network simnettest.Options, test func(r *si
 // A leader is replaced by the member that has applied everything, soon, whether there is proof that it is no more
 // or not. The one that has a backlog would have to apply that first.
 func TestLaggardStandsBack(t *testing.T) {
-	t.Parallel()
 	for _, apart := range []bool{false, true} {
 		for seed := range uint64(3) {
 			held(t, seed, simnettest.Options{Apart: apart}, func(r *simRig) {

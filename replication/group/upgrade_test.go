@@ -147,7 +147,6 @@ func transportOf(addr string, known transport.Versions) func(transport.Identity,
 // traces begin to travel, when all know it; from then on the older program is refused, and
 // told why.
 func TestUpgrade(t *testing.T) {
-	t.Parallel()
 	r := closedRig(t, 3)
 	old := []bool{true, true, true}
 	traced := []*spans{{all: map[uint64]*trace.Span{}}, {all: map[uint64]*trace.Span{}}, {all: map[uint64]*trace.Span{}}}

@@ -31,12 +31,13 @@ build: ## compile everything
 run: bin/trireme ## a group of three nodes on this machine, until ^C; their data stay in trireme-demo
 	bin/trireme demo $(FLAGS)
 
-# Simulated groups compute all the time: beside many others they would take longest.
-test: TESTED    = $(shell go list $(PKG))
-test: COMPUTING = $(filter %/replication/group %/replication/simgroup,$(TESTED))
+# Beside many others they would take longest: simulated groups compute all the time, those of real processes need many processors.
+APART = %/replication/group %/replication/simgroup %/e2e/sql
+
+test: TESTED = $(shell go list $(PKG))
 test: bin/testsum ## all tests, the house rules, and simulated lives of a group
-	$(if $(filter-out $(COMPUTING),$(TESTED)),go test -p $(PACKAGES) -parallel $(PARALLEL) -pgo=off -timeout $(TIMEOUT) -json $(filter-out $(COMPUTING),$(TESTED)) | bin/testsum)
-	$(if $(COMPUTING),go test -p $(shell nproc) -parallel $(PARALLEL) -pgo=off -timeout $(TIMEOUT) -json $(COMPUTING) | bin/testsum)
+	$(if $(filter-out $(APART),$(TESTED)),go test -p $(PACKAGES) -parallel $(PARALLEL) -pgo=off -timeout $(TIMEOUT) -json $(filter-out $(APART),$(TESTED)) | bin/testsum)
+	$(if $(filter $(APART),$(TESTED)),go test -p $(shell nproc) -parallel $(PARALLEL) -pgo=off -timeout $(TIMEOUT) -json $(filter $(APART),$(TESTED)) | bin/testsum)
 	go test -pgo=off -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
 
 test-race: bin/testsum ## all tests with the race detector but those of real processes, which it does not see; computations do less under it (internal/race)

@@ -205,19 +205,20 @@ func (p *Pipeline) Lead(term, last uint64) {
 func (p *Pipeline) Resign(reason error) {
 	p.mu.Lock()
 	p.term, p.refused = 0, reason
-	left := p.queue.takeAll()
+	for t := p.queue.takeAll(); t != nil; { // no session has left without its transaction
+		next := t.Next
+		t.Next = nil
+		delete(p.claimed, t.Token)
+		p.unpack(t)
+		tell(t, 0, reason)
+		t = next
+	}
 	for _, m := range p.marks {
 		m.answer(trx.Position{}, reason)
 	}
 	p.marks = nil
 	p.mu.Unlock()
 	p.loseFinished(reason)
-	for t := left; t != nil; {
-		next := t.Next
-		t.Next = nil
-		_ = p.answer(t, 0, reason) // its session has not left: it was in the queue
-		t = next
-	}
 	p.parker.Unpark()
 }
 
@@ -284,9 +285,9 @@ func (p *Pipeline) Commit(ctx context.Context, t *txn.Txn) (number uint64, err e
 	for !t.Done.Load() {
 		switch {
 		case ctx.Err() != nil:
-			return 0, p.leave(context.Cause(ctx), t)
+			return p.leave(context.Cause(ctx), t)
 		case p.forsook.Load():
-			return 0, p.leave(errForsaken, t)
+			return p.leave(errForsaken, t)
 		}
 		t.Waiter.Park()
 	}
@@ -315,20 +316,20 @@ func (p *Pipeline) enqueue(t *txn.Txn) (mine bool, err error) {
 	return true, nil
 }
 
-// leave ends the wait of a session that waits no longer.
-func (p *Pipeline) leave(why error, t *txn.Txn) error {
+// leave ends the wait of a session that waits no longer, or tells how it has ended.
+func (p *Pipeline) leave(why error, t *txn.Txn) (number uint64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case t.Done.Load():
-		return t.Err
+		return t.Number, t.Err
 	case p.queue.remove(t):
 		delete(p.claimed, t.Token)
 		p.unpack(t)
-		return why
+		return 0, why
 	}
 	p.left[t] = true
-	return fmt.Errorf("%w: %w", txn.ErrOutcomeUnknown, why)
+	return 0, fmt.Errorf("%w: %w", txn.ErrOutcomeUnknown, why)
 }
 
 // answer tells the session of a transaction how it ended. If the session has left,
@@ -341,10 +342,7 @@ func (p *Pipeline) answer(t *txn.Txn, number uint64, err error) error {
 	if left {
 		delete(p.left, t)
 	} else {
-		t.Number, t.Err = number, err
-		w := t.Waiter
-		t.Done.Store(true) // from here on the session may reuse t
-		w.Unpark()
+		tell(t, number, err)
 	}
 	p.mu.Unlock()
 	if !left {
@@ -357,6 +355,14 @@ func (p *Pipeline) answer(t *txn.Txn, number uint64, err error) error {
 	}
 	t.Release()
 	return nil
+}
+
+// tell lets the session of a transaction go, which has not left and may reuse t from here on.
+func tell(t *txn.Txn, number uint64, err error) {
+	t.Number, t.Err = number, err
+	w := t.Waiter
+	t.Done.Store(true)
+	w.Unpark()
 }
 
 // mark is an entry without transactions that waits to be proposed.

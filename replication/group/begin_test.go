@@ -63,6 +63,68 @@ func TestPromiseOutlivesStart(t *testing.T) {
 	}
 }
 
+// A term has one leader. Who hears two, or leads in the term of another's message, has met a member that has voted twice:
+// it stops before it takes part in both.
+func TestTwoLeadersOfOneTerm(t *testing.T) {
+	now := time.Hour
+	for _, leads := range []bool{false, true} {
+		task := begun(t, &now)
+		task.n.opt.ID = 1
+		if task.role.leads = leads; !leads && !task.promiseTo(from(2, 7, raftpb.MsgApp)) {
+			t.Fatal("it takes in nothing of a leader's")
+		}
+		for _, m := range []*raftpb.Message{from(3, 6, raftpb.MsgHeartbeat), from(3, 8, raftpb.MsgHeartbeat), from(3, 8, raftpb.MsgApp)} {
+			if rival := task.rival(m); rival != 0 {
+				t.Errorf("leads %v, in term 7: %d is another leader of term %d", leads, rival, m.GetTerm())
+			}
+		}
+		if rival := task.rival(from(3, 7, raftpb.MsgHeartbeat)); rival == 0 {
+			t.Errorf("leads %v: two lead in one term", leads)
+		}
+	}
+}
+
+// A promise that is longer than a new one and not over stays covered by the file.
+func TestPromiseFileCoversOpenPromises(t *testing.T) {
+	now := time.Hour
+	task := begun(t, &now)
+	now, task.clock = now+40*time.Second, 0 // the start's is over
+	task.promise.to, task.promise.until = leadership{2, 7}, now+19*time.Second
+	if !task.promises(9*time.Second) || task.longest.length != 39*time.Second {
+		t.Errorf("the file covers %v, and a promise ends in 19 s", task.longest.length)
+	}
+	if now, task.clock = now+15*time.Second, 0; !task.promises(9*time.Second) || task.longest.length != 9*time.Second {
+		t.Errorf("the file covers %v, and no promise is longer than 9 s", task.longest.length)
+	}
+}
+
+// A file of the promise that is missing, or as it was before a write that the disk has confirmed and lost, has a copy.
+func TestPromiseCopy(t *testing.T) {
+	fsys := simfile.New(env.Real(), 1)
+	l := &longest{fsys: fsys}
+	for _, length := range []time.Duration{5 * time.Second, 60 * time.Second} {
+		if err := l.keep(length); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, spoil := range []func(name string) error{fsys.Remove, func(name string) error {
+		return writeNumberFile(fsys, name, promiseMagic, uint64(5*time.Second))
+	}} {
+		for _, name := range []string{promiseName, promiseCopyName} {
+			if err := spoil(name); err != nil {
+				t.Fatal(err)
+			}
+			again := &longest{fsys: fsys}
+			if err := again.read(); err != nil || again.length != 60*time.Second {
+				t.Errorf("%s: %v, %v", name, again.length, err)
+			}
+			if err := l.store(60 * time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // A full disk keeps no member from starting: it follows, and answers no heartbeat with a promise that the file does not
 // cover, until there is space.
 func TestPromiseWithoutSpace(t *testing.T) {

@@ -211,6 +211,9 @@ func (c *core) openLog(id *identity) error {
 	if c.state, err = raftlog.OpenState(stateOptions(c.opt, id)); err != nil {
 		return err
 	}
+	if lost := c.state.Lost(); lost > 1 {
+		c.log.Error("the disk has lost writes of the file named "+raftlog.StateFileName+" that it had confirmed; its copy had them: look at the disk", "states", lost)
+	}
 	lo := logOptions(c.opt, id, c.data)
 	c.openBodies(&lo)
 	lo.Checked = c.recovery.logChecked
@@ -272,10 +275,10 @@ func (c *core) keepTerm() error {
 // snapshotPoint tells Raft what a member that needs a snapshot would get. The data go
 // another way, and may be newer.
 func (c *core) snapshotPoint() (index uint64, state *raftpb.ConfState, ok bool) {
-	_, pos := c.engine.Applied()
+	index = c.applied.Load() // Raft's task does not wait for the engine
 	c.membership.mu.Lock()
 	defer c.membership.mu.Unlock()
-	return pos.Index, c.membership.roster.state, pos.Index >= c.binlog.FirstIndex()
+	return index, c.membership.roster.state, index >= c.binlog.FirstIndex()
 }
 
 func stateOptions(opt *Options, id *identity) raftlog.StateOptions {

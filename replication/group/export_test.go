@@ -98,6 +98,13 @@ func (n *Node) Unwritten() int {
 	return len(c.writer.queue)
 }
 
+// MoveAs is Move by what a member was when it was looked up.
+func (n *Node) MoveAs(was Member, addr string) error {
+	m := was
+	m.Addr = addr
+	return n.proposeOf(&was, m.ID, addVoter(m))
+}
+
 // OnRaft makes a call on the Raft task.
 func (n *Node) OnRaft(fn func()) {
 	c, err := n.running()

@@ -39,12 +39,13 @@ func (n *Node) Move(ctx context.Context, id uint64, addr string) error {
 		if err := n.hasMoved(ctx, m, addr); err != nil {
 			return err
 		}
+		was := m
 		m.Addr = addr
-		kind := raftpb.ConfChangeAddNode
+		cc := addVoter(m)
 		if m.Learner {
-			kind = raftpb.ConfChangeAddLearnerNode
+			cc.Changes[0].Type = raftpb.ConfChangeAddLearnerNode.Enum()
 		}
-		return n.change(id, kind, encodeMember(m))
+		return n.proposeOf(&was, id, cc)
 	}
 	return fmt.Errorf("group: there is no member %d", id)
 }

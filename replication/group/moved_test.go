@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
 
 // TestMove: a member that comes back at another address is refused, says so and what to do, and is a
@@ -100,4 +101,27 @@ func TestMove(t *testing.T) {
 	if s := r.nodes[3].Status(); s.Error != "" || s.Leader == 0 {
 		t.Errorf("the member that has moved: %+v", s)
 	}
+}
+
+// A change that was made of what a member was does not undo what another one has made of it meanwhile.
+func TestMoveBesidePromotion(t *testing.T) {
+	simulate(t, 1, 3, simnettest.Options{}, nil, func(r *simRig) {
+		l := r.leader(nil)
+		var was group.Member
+		for _, m := range l.node.Members() {
+			if m.ID != l.id {
+				was = m
+			}
+		}
+		stale := was
+		stale.Learner = true // as it was looked up
+		if err := l.node.MoveAs(stale, "elsewhere"); err == nil || !strings.Contains(err.Error(), "has changed member") {
+			t.Errorf("a member of which another thing is known is moved: %v", err)
+		}
+		for _, m := range l.node.Members() {
+			if m.ID == was.ID && m != was {
+				t.Errorf("%+v was %+v", m, was)
+			}
+		}
+	})
 }

@@ -26,6 +26,7 @@ type changeRequest struct {
 	reply
 	cc       *raftpb.ConfChangeV2
 	node     uint64
+	was      *Member // what the change was made of: a member that must not have changed meanwhile; nil: nothing
 	joining  *Member // a node that asked for it by itself; nil: another change
 	stage    changeStage
 	index    uint64 // of its entry in the log, and that entry's term: another leader may put another there
@@ -109,6 +110,9 @@ func (v *moves) proposeChange(t *raftTask) {
 		r.cc = joinChange(*r.joining, members)
 	}
 	switch {
+	case r.was != nil && !slices.Contains(t.n.membership.current(), *r.was):
+		v.end(fmt.Errorf("group: another request has changed member %d meanwhile: look at the members, and ask again", r.was.ID))
+		return
 	case r.removes(t.n.opt.ID):
 		v.end(fmt.Errorf("group: member %d leads the group: hand leadership over before it is removed", t.n.opt.ID))
 		return

@@ -402,8 +402,9 @@ func (n *Node) Promote(id uint64) error {
 		case m.ID == id && !m.Learner:
 			return n.confirm(id)
 		case m.ID == id:
+			was := m
 			m.Learner, m.Stays = false, false
-			return n.propose(id, addVoter(m))
+			return n.proposeOf(&was, id, addVoter(m))
 		}
 	}
 	return fmt.Errorf("group: there is no member %d", id)
@@ -438,8 +439,9 @@ func (n *Node) Replace(old, with uint64) error {
 		if !m.Learner && n.Left(old) {
 			return n.confirm(old)
 		}
+		was := m
 		m.Learner, m.Stays = false, false
-		return n.propose(with, &raftpb.ConfChangeV2{Context: encodeMember(m), Changes: []*raftpb.ConfChangeSingle{
+		return n.proposeOf(&was, with, &raftpb.ConfChangeV2{Context: encodeMember(m), Changes: []*raftpb.ConfChangeSingle{
 			{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(with)},
 			{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(old)},
 		}})
@@ -469,7 +471,10 @@ func (n *Node) change(id uint64, typ raftpb.ConfChangeType, context []byte) erro
 		Changes: []*raftpb.ConfChangeSingle{{Type: typ.Enum(), NodeId: new(id)}}})
 }
 
-func (n *Node) propose(id uint64, cc *raftpb.ConfChangeV2) error {
+func (n *Node) propose(id uint64, cc *raftpb.ConfChangeV2) error { return n.proposeOf(nil, id, cc) }
+
+// proposeOf is propose for a change that was made of what a member was; nil: of nothing.
+func (n *Node) proposeOf(was *Member, id uint64, cc *raftpb.ConfChangeV2) error {
 	c, err := n.running()
 	if err != nil {
 		return err
@@ -477,7 +482,7 @@ func (n *Node) propose(id uint64, cc *raftpb.ConfChangeV2) error {
 	if id == raft.None || raft.IsLocalMsgTarget(id) {
 		return fmt.Errorf("group: %d cannot be the id of a member", id)
 	}
-	r := &changeRequest{cc: cc, node: id, deadline: c.env.Monotonic() + n.opt.ChangeTimeout, reply: reply{parker: c.env.NewParker()}}
+	r := &changeRequest{cc: cc, was: was, node: id, deadline: c.env.Monotonic() + n.opt.ChangeTimeout, reply: reply{parker: c.env.NewParker()}}
 	if !c.inbox.call(func() { c.raft.moves.startChange(c.raft, r) }) {
 		return ErrStopped
 	}

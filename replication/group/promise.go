@@ -62,7 +62,8 @@ type promiseWrite struct {
 const spaceAgain = time.Second
 
 const (
-	promiseName = "promise"
+	promiseName     = "promise"
+	promiseCopyName = promiseName + ".copy"
 	// promiseMax is more than any settings ask for.
 	promiseMax = 3 * time.Hour
 )
@@ -72,6 +73,12 @@ var promiseMagic = [8]byte{'T', 'R', 'I', 'P', 'R', 'O', 'M', '1'}
 // read reads the file, which holds nanoseconds. Of a directory without it nothing is known.
 func (l *longest) read() error {
 	n, err := readNumberFile(l.fsys, promiseName, promiseMagic)
+	if err == nil {
+		// The longer of both counts: a write that the disk has confirmed and lost has forgotten nothing then.
+		if second, err := readNumberFile(l.fsys, promiseCopyName, promiseMagic); err == nil {
+			n = max(n, second)
+		}
+	}
 	if err == errNumberFile {
 		return fmt.Errorf("group: the file named %s is damaged; remove it when this node has been stopped for longer "+
 			"than the longest election timeout of all members (heartbeat_interval times election_ticks)", promiseName)
@@ -96,7 +103,11 @@ func (l *longest) store(length time.Duration) error {
 	if l.fsys == nil {
 		return nil
 	}
-	return writeNumberFile(l.fsys, promiseName, promiseMagic, uint64(length))
+	err := writeNumberFile(l.fsys, promiseCopyName, promiseMagic, uint64(length))
+	if err == nil {
+		err = writeNumberFile(l.fsys, promiseName, promiseMagic, uint64(length))
+	}
+	return err
 }
 
 // begin is called before the task begins. A member may have heard a leader the moment before it ended,
@@ -126,6 +137,10 @@ func (t *raftTask) promiseTo(m *raftpb.Message) bool {
 	if m.GetTerm() < max(t.role.term, t.promise.to.term) {
 		return true // of a leader of old, whose messages Raft drops
 	}
+	if rival := t.rival(m); rival != 0 {
+		t.n.fail(twoLeaders(m, rival))
+		return false
+	}
 	counts := t.countedOn(m)
 	length := max(t.length, counts)
 	if t.n.opt.Sabotage == PromisesOwn {
@@ -154,6 +169,24 @@ func (t *raftTask) promiseTo(m *raftpb.Message) bool {
 	return true
 }
 
+// rival is who leads already in the term of a leader's message; 0: nobody else. A term has one leader, unless a member
+// has voted twice: whoever took part in both would have other entries at the same index than others.
+func (t *raftTask) rival(m *raftpb.Message) uint64 {
+	switch {
+	case t.role.leads && m.GetTerm() == t.role.term:
+		return t.n.opt.ID
+	case t.promise.to.term == m.GetTerm() && t.promise.to.member != m.GetFrom():
+		return t.promise.to.member
+	}
+	return 0
+}
+
+func twoLeaders(m *raftpb.Message, rival uint64) error {
+	return fmt.Errorf("group: the members %d and %d both lead in term %d: some member has voted twice, since its disk has lost what it "+
+		"had confirmed, or an old copy of its directory was put back. This node stops before it takes part in both; started again it follows whoever "+
+		"is elected next. Compare the members' data (CHECKSUM TABLE), and look at the disks", m.GetFrom(), rival, m.GetTerm())
+}
+
 // countedOn is the promise that somebody may count on, once the message is answered. Only answers to heartbeats
 // prove a lease; a leader that does not say what it counts on has the same election timeout, as far as is known.
 func (t *raftTask) countedOn(m *raftpb.Message) time.Duration {
@@ -168,7 +201,7 @@ func (t *raftTask) countedOn(m *raftpb.Message) time.Duration {
 func (t *raftTask) promises(length time.Duration) bool {
 	l := &t.longest
 	t.promiseWritten()
-	if length == l.length || length < l.length && t.leaseNow() < l.until {
+	if length == l.length || length < l.length && (t.leaseNow() < l.until || t.leaseNow()+length < t.promise.until) {
 		return true
 	}
 	if l.writing != nil || t.leaseNow() < l.again {

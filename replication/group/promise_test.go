@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/raftlog"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
@@ -123,8 +124,10 @@ func TestOlderStateFile(t *testing.T) {
 		for _, n := range r.nodes {
 			n.kill()
 		}
-		if err := file.WriteWhole(n.fs, "raft.state", old); err != nil {
-			t.Error(err)
+		for _, name := range []string{raftlog.StateFileName, raftlog.StateCopyName} {
+			if err := file.WriteWhole(n.fs, name, old); err != nil {
+				t.Error(err)
+			}
 		}
 		if n.start(); n.node != nil && !r.within(time.Second, func() bool { return n.node.Status().Term >= term }) {
 			t.Errorf("it knows term %d, and its log has entries of term %d", n.node.Status().Term, term)

@@ -290,7 +290,8 @@ func (c *core) waitFresh(bound time.Duration, w waiting) error {
 // hearFresh takes a leader's newest word, or this node's own as the leader. One whose entries are here still counts while those of
 // the newest are on their way: who has led applies nothing while it does, and has no other. Only the Raft task calls it.
 func (c *core) hearFresh(f freshness) {
-	if was := c.fresh.Load(); was != nil && c.reached(was.index, 0) {
+	// Not what the engine says: who commits may wait there for space in the redo log, and heartbeats would wait with it.
+	if was := c.fresh.Load(); was != nil && c.applied.Load() >= was.index {
 		c.freshBefore.Store(was)
 	}
 	c.fresh.Store(&f)

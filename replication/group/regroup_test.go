@@ -4,6 +4,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/trx"
+	"github.com/triremedb/trireme/replication/provision"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -339,6 +342,56 @@ func TestRegroupUntil(t *testing.T) {
 			node.kill()
 		}
 	})
+}
+
+// A member that ended in the middle of an entry has some of its transactions in its data, and the entry is still to be
+// applied: the new group's log begins before all of them.
+func TestRegroupInsideAnEntry(t *testing.T) {
+	for _, last := range []bool{false, true} {
+		simulate(t, 1, 3, simnettest.Options{}, rarely, func(r *simRig) {
+			left := lost(r, 20)
+			home, err := provision.OpenHome(left.fs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			eng, err := storage.Open(storage.Options{FS: home.Data(), Env: r.sim, BufferPoolSize: 4 << 20, RedoCapacity: 4 << 20, LogBufferSize: 1 << 20, PurgeTasks: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			number, pos := eng.Applied()
+			tx := eng.Trx.Begin(trx.Options{})
+			w := eng.Tables.NewWorker()
+			w.Use(tx)
+			err = eng.Catalog.PutState(w, dict.Local, []byte("in the entry"), []byte("one"))
+			tx.StartCommit()
+			if err = errors.Join(err, eng.Trx.CommitGroup([]trx.Commit{{Trx: tx, CSN: number + 1}}, pos)); err == nil {
+				eng.Catalog.Committed(tx)
+				eng.Trx.End(tx)
+			}
+			if err := errors.Join(err, eng.Close()); err != nil {
+				t.Fatal(err)
+			}
+			g := regroup(r, left.fs)
+			until := r.acked
+			if last {
+				until = number + 1
+				g.Until = until
+			}
+			if s, err := run(g); err != nil || s.Applied.Number != number+1 || s.Until.Number != until {
+				t.Errorf("%+v, %v", s, err)
+				return
+			}
+			if err := left.alone(left.addr); err != nil || !r.within(time.Minute, left.node.Writable) {
+				t.Errorf("it does not start: %v", err)
+				return
+			}
+			left.write(left.node, "s99")
+			if got := left.node.Status().Number; got != until+1 && got != r.acked {
+				t.Errorf("it has transactions up to %d, of %d", got, until)
+			}
+			left.kill()
+		})
+	}
 }
 
 // What the data have cannot be taken back.

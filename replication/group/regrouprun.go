@@ -100,7 +100,7 @@ func (r *Regroup) moveAside() error {
 	if err := r.move(r.home.Dir(), path.Join(to, r.home.Dir()), givenName); err != nil { // it is of the old log
 		return err
 	}
-	if err := r.move(".", to, raftlog.StateFileName); err != nil {
+	if err := r.move(".", to, raftlog.StateFileName, raftlog.StateCopyName); err != nil {
 		return err
 	}
 	p := *r.plan
@@ -125,7 +125,7 @@ func (r *Regroup) move(from, to string, names ...string) error {
 
 // build makes the new member of the old one's data and log. What an earlier run has made of it is made anew.
 func (r *Regroup) build() error {
-	for _, name := range []string{identityName, raftlog.StateFileName} {
+	for _, name := range []string{identityName, raftlog.StateFileName, raftlog.StateCopyName} {
 		if err := r.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -219,12 +219,22 @@ func (r *Regroup) makeLog(start log.Start) error {
 		defer closeSalvaged(old)
 		newest, _ := old.Newest()
 		start.File, start.Version = newest+1, old.Tail().Version
-		if old.FirstIndex() <= start.Index+1 && old.LastIndex() >= start.Index { // else only the data are kept
+		// Else only the data are kept: they may have transactions of the entry behind the log's beginning, which is copied whole.
+		if old.FirstIndex() <= start.Index+1 && old.LastIndex() > start.Index && readable(old, start.Index+1) {
 			from = append(from, old)
+			if start.Number, err = old.Number(start.Index); err != nil {
+				return err
+			}
 		}
 	}
 	_, err = copyLog(context.Background(), opt, start, r.plan.until, from...)
 	return err
+}
+
+// readable reports whether an entry of a log can be read.
+func readable(l *log.Log, index uint64) bool {
+	_, err := l.Read(index, index+1, 1)
+	return err == nil
 }
 
 // storeMembership makes the engine know another membership.

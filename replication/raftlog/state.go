@@ -51,6 +51,12 @@ type State struct {
 //
 // Both slots are good from the beginning on, and a sector is written whole or not: a bad
 // one is damage. The other one may lack a vote that was given, so that it cannot stand in.
+//
+// A write that the disk has confirmed and lost leaves slots that are good and old, and a member
+// that has forgotten its vote elects two leaders in one term. Each state is therefore written,
+// and synced, to a copy of the file first, which has the same slots: the newest state of both
+// counts. A copy that is missing, damaged, or another member's (programs that know of none have
+// left it) is made anew.
 const (
 	stateMagic   = "TRIRAFT\x00"
 	stateVersion = 1 // as it is written
@@ -61,6 +67,8 @@ const (
 
 	// StateFileName is the name of the state file.
 	StateFileName = "raft.state"
+	// StateCopyName is the name of its copy.
+	StateCopyName = StateFileName + ".copy"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -93,6 +101,8 @@ type StateOptions struct {
 
 func (o *StateOptions) path() string { return path.Join(o.Dir, StateFileName) }
 
+func (o *StateOptions) copyPath() string { return path.Join(o.Dir, StateCopyName) }
+
 func (o *StateOptions) dir() string { return path.Clean(o.Dir) }
 
 // StateFile is an open state file. One task writes; Get may be called by any.
@@ -100,9 +110,11 @@ type StateFile struct {
 	opt      StateOptions
 	turn     *env.Mutex // held while the file is written
 	f        file.File
+	copy     file.File // nil: there was no space for one at the start
 	sequence uint64
 	older    State // what the slot says that is written next
 	state    guarded
+	lost     uint64 // states that the copy had and the file had lost
 }
 
 // CreateState makes a state file with the given contents, durably. Error: ErrExists.
@@ -117,6 +129,9 @@ func CreateState(opt StateOptions, s State) (*StateFile, error) {
 	b := make([]byte, 2*slotSpacing)
 	encodeState(b, &opt, 2, s)
 	encodeState(b[slotSpacing:], &opt, 1, s)
+	if err := file.WriteWhole(opt.FS, opt.copyPath(), b); err != nil { // never an older one beside the file
+		return nil, err
+	}
 	if err := file.WriteWhole(opt.FS, name, b); err != nil {
 		return nil, err
 	}
@@ -137,6 +152,9 @@ func OpenState(opt StateOptions) (*StateFile, error) {
 	sf := &StateFile{opt: opt, turn: env.NewMutex(opt.Env), f: f}
 	err = sf.load()
 	if err == nil {
+		err = sf.openCopy()
+	}
+	if err == nil {
 		// The process before may have ended between a write and its sync, with
 		// the name not durable or the slot not.
 		err = opt.FS.SyncDir(opt.dir())
@@ -145,35 +163,88 @@ func OpenState(opt StateOptions) (*StateFile, error) {
 		err = sf.write(sf.Get())
 	}
 	if err != nil {
-		f.Close()
-		return nil, err
+		return nil, errors.Join(err, sf.release())
 	}
 	return sf, nil
 }
 
+// slots are what a state file says.
+type slots struct {
+	sequence      uint64
+	newest, older State
+}
+
+// load reads the file.
 func (sf *StateFile) load() error {
+	s, err := readSlots(sf.f, &sf.opt)
+	if err != nil {
+		return fmt.Errorf("%s: %w", sf.opt.path(), err)
+	}
+	sf.take(s)
+	return nil
+}
+
+func (sf *StateFile) take(s slots) {
+	sf.sequence, sf.older = s.sequence, s.older
+	sf.state.set(s.newest)
+}
+
+func readSlots(f file.File, opt *StateOptions) (all slots, err error) {
 	b := make([]byte, 2*slotSpacing)
-	n, err := sf.f.ReadAt(b, 0)
+	n, err := f.ReadAt(b, 0)
 	if err != nil && err != io.EOF {
-		return err
+		return all, err
 	}
 	for i := range 2 {
-		seq, s, err := decodeState(b[min(n, i*slotSpacing):min(n, (i+1)*slotSpacing)], &sf.opt)
+		seq, s, err := decodeState(b[min(n, i*slotSpacing):min(n, (i+1)*slotSpacing)], opt)
 		if err == nil && seq%2 != uint64(i) {
 			err = fmt.Errorf("%w (a slot lies in the place of the other)", ErrDamaged)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", sf.opt.path(), err)
+			return all, err
 		}
-		if i == 0 || seq > sf.sequence {
-			sf.sequence, sf.older = seq, sf.Get()
-			sf.state.set(s)
+		if i == 0 || seq > all.sequence {
+			all = slots{seq, s, all.newest}
 		} else {
-			sf.older = s
+			all.older = s
 		}
 	}
-	return nil
+	return all, nil
 }
+
+// openCopy opens the copy, and takes from it what the file has lost. Without space for one there is
+// none until the next start, which needs no space.
+func (sf *StateFile) openCopy() error {
+	name := sf.opt.copyPath()
+	f, err := sf.opt.FS.Open(name, file.OpenOptions{})
+	if err == nil {
+		var s slots
+		if s, err = readSlots(f, &sf.opt); err == nil {
+			sf.copy = f
+			if s.sequence > sf.sequence {
+				sf.lost = s.sequence - sf.sequence
+				sf.take(s)
+			}
+			return nil
+		}
+		_ = f.Close()
+	}
+	b := make([]byte, 2*slotSpacing)
+	newest := sf.sequence % 2
+	encodeState(b[newest*slotSpacing:], &sf.opt, sf.sequence, sf.Get())
+	encodeState(b[(1-newest)*slotSpacing:], &sf.opt, sf.sequence-1, sf.older)
+	if err = file.WriteWhole(sf.opt.FS, name, b); err == nil {
+		sf.copy, err = sf.opt.FS.Open(name, file.OpenOptions{})
+	}
+	if errors.Is(err, file.ErrNoSpace) {
+		return nil
+	}
+	return err
+}
+
+// Lost is how many states the file had lost at the start and the copy had; 1 may also be one that was
+// being written when the process ended.
+func (sf *StateFile) Lost() uint64 { return sf.lost }
 
 func encodeState(b []byte, opt *StateOptions, sequence uint64, s State) {
 	le := binary.LittleEndian
@@ -282,25 +353,14 @@ func (sf *StateFile) SetCommit(index uint64) error {
 }
 
 func (sf *StateFile) write(s State) error {
-	var b [stateSize]byte
-	at := int64((sf.sequence+1)%2) * slotSpacing
-	encodeState(b[:], &sf.opt, sf.sequence+1, s)
-	if _, err := sf.f.WriteAt(b[:], at); err != nil {
-		// It may have got half way, and a bad slot is taken for damage: try to put
-		// back what was there.
-		encodeState(b[:], &sf.opt, sf.sequence-1, sf.older)
-		if _, werr := sf.f.WriteAt(b[:], at); werr == nil {
-			if serr := sf.sync(); serr != nil {
-				return serr
-			}
-		}
-		err = fmt.Errorf("raftlog: state file: %w", err)
-		if errors.Is(err, file.ErrNoSpace) {
+	if sf.copy != nil {
+		if err := sf.put(sf.copy, s); err != nil {
 			return err
 		}
-		return sf.state.fail(err)
 	}
-	if err := sf.sync(); err != nil {
+	// If the file fails, the copy's state counts at the next start: a vote that was not given is only
+	// not given then either, and the rest is true.
+	if err := sf.put(sf.f, s); err != nil {
 		return err
 	}
 	sf.sequence++
@@ -309,9 +369,33 @@ func (sf *StateFile) write(s State) error {
 	return nil
 }
 
-// sync syncs the file. A failed sync is final.
-func (sf *StateFile) sync() error {
-	err := sf.f.Sync()
+// put writes the next state to one of the files, durably.
+func (sf *StateFile) put(f file.File, s State) error {
+	var b [stateSize]byte
+	at := int64((sf.sequence+1)%2) * slotSpacing
+	encodeState(b[:], &sf.opt, sf.sequence+1, s)
+	_, err := f.WriteAt(b[:], at)
+	if err == nil {
+		return sf.sync(f)
+	}
+	// It may have got half way, and a bad slot is taken for damage: try to put
+	// back what was there.
+	encodeState(b[:], &sf.opt, sf.sequence-1, sf.older)
+	if _, werr := f.WriteAt(b[:], at); werr == nil {
+		if serr := sf.sync(f); serr != nil {
+			return serr
+		}
+	}
+	err = fmt.Errorf("raftlog: state file: %w", err)
+	if errors.Is(err, file.ErrNoSpace) {
+		return err
+	}
+	return sf.state.fail(err)
+}
+
+// sync syncs one of the files. A failed sync is final.
+func (sf *StateFile) sync(f file.File) error {
+	err := f.Sync()
 	if err == nil {
 		return nil
 	}
@@ -326,5 +410,13 @@ func (sf *StateFile) Close() error {
 	sf.turn.Lock()
 	defer sf.turn.Unlock()
 	sf.state.fail(fs.ErrClosed)
-	return sf.f.Close()
+	return sf.release()
+}
+
+func (sf *StateFile) release() error {
+	err := sf.f.Close()
+	if sf.copy != nil {
+		err = errors.Join(err, sf.copy.Close())
+	}
+	return err
 }

@@ -178,6 +178,40 @@ func TestBasics(t *testing.T) {
 	})
 }
 
+// A reader that began before entries were taken back leaves no place behind that may lie in the middle of what was
+// written there since.
+func TestReaderBesideTruncation(t *testing.T) {
+	simulate(t, 1, func(s *simenv.Sim) {
+		opt := options(simfile.New(s, 1), s)
+		opt.Cache = -1
+		l := must(Create(opt, firstFile))
+		m := maker{term: 1}
+		for range 40 {
+			ok(l.Append([]Entry{m.next(1, 4000, 0)}))
+		}
+		ok(l.Sync())
+		l.mu.RLock()
+		taken, seg := l.taken, *l.files[0]
+		l.mu.RUnlock()
+		f := must(l.fs.Open(l.path(seg.name()), file.OpenOptions{ReadOnly: true}))
+		defer f.Close()
+		was := must(l.seek(f, taken, &seg, func(p place) bool { return p.index > 30 }))
+		m = maker{index: 9, term: 2, number: 9}
+		for range 40 {
+			ok(l.Append([]Entry{m.next(1, 4500, 0)}))
+		}
+		ok(l.Sync())
+		l.remember(taken, was)
+		l.learn(taken, &seg, &points{list: []place{was}})
+		for lo := uint64(30); lo < 50; lo++ {
+			if _, err := l.Read(lo, lo+1, 1); err != nil {
+				t.Fatalf("entry %d: %v", lo, err)
+			}
+		}
+		ok(l.Close())
+	})
+}
+
 // The open file is agreed on when it can no longer be taken back, and its version with it.
 func TestTail(t *testing.T) {
 	simulate(t, 1, func(s *simenv.Sim) {

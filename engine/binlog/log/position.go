@@ -36,7 +36,7 @@ func (l *Log) Find(pos Position) (index uint64, err error) {
 		case pos.Offset < headerSize || pos.Offset > c.end:
 			return 0, fmt.Errorf("%w: %s", ErrBadPosition, pos)
 		}
-		p, err := l.find(&c, func(p place) bool { return p.offset > pos.Offset })
+		p, err := l.find(taken, &c, func(p place) bool { return p.offset > pos.Offset })
 		if err == nil && p.offset != pos.Offset {
 			err = fmt.Errorf("%w: %s", ErrBadPosition, pos)
 		}
@@ -69,7 +69,7 @@ func (l *Log) IndexOf(number uint64) (index uint64, err error) {
 		i := sort.Search(len(l.files), func(i int) bool { return l.files[i].numberBefore >= number })
 		taken, s := l.taken, *l.files[i-1]
 		l.mu.RUnlock()
-		p, err := l.find(&s, func(p place) bool { return p.number >= number })
+		p, err := l.find(taken, &s, func(p place) bool { return p.number >= number })
 		if again, err := l.doubt(taken, err); !again {
 			return p.index, err
 		}

@@ -48,7 +48,7 @@ func (l *Log) read(lo, hi, maxBytes uint64, largest int) ([]Entry, error) {
 		s := *l.segmentOf(lo)
 		l.mu.RUnlock()
 		l.stats.diskReads.Add(1)
-		entries, err := l.readDisk(&s, lo, min(hi, s.next), budget, largest)
+		entries, err := l.readDisk(taken, &s, lo, min(hi, s.next), budget, largest)
 		if again, err := l.doubt(taken, err); !again {
 			return entries, err
 		}
@@ -103,13 +103,13 @@ func (l *Log) readCache(lo, hi uint64, budget int64) []Entry {
 }
 
 // readDisk reads entries of one file.
-func (l *Log) readDisk(s *segment, lo, hi uint64, budget int64, largest int) ([]Entry, error) {
+func (l *Log) readDisk(taken uint64, s *segment, lo, hi uint64, budget int64, largest int) ([]Entry, error) {
 	f, err := l.fs.Open(l.path(s.name()), file.OpenOptions{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	at, err := l.seek(f, s, func(p place) bool { return p.index > lo })
+	at, err := l.seek(f, taken, s, func(p place) bool { return p.index > lo })
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (l *Log) readDisk(s *segment, lo, hi uint64, budget int64, largest int) ([]
 			return nil, err
 		}
 	}
-	l.remember(r.at)
+	l.remember(taken, r.at)
 	return r.entries, nil
 }
 
@@ -233,7 +233,7 @@ func (l *Log) locate(index uint64) (place, error) {
 		taken := l.taken
 		s := *l.segmentOf(index)
 		l.mu.RUnlock()
-		p, err := l.find(&s, func(p place) bool { return p.index > index })
+		p, err := l.find(taken, &s, func(p place) bool { return p.index > index })
 		if again, err := l.doubt(taken, err); !again {
 			return p, err
 		}
@@ -259,18 +259,19 @@ func (l *Log) boundary(index uint64) (place, bool) {
 }
 
 // find opens a file and seeks in it.
-func (l *Log) find(s *segment, behind func(place) bool) (place, error) {
+func (l *Log) find(taken uint64, s *segment, behind func(place) bool) (place, error) {
 	f, err := l.fs.Open(l.path(s.name()), file.OpenOptions{ReadOnly: true})
 	if err != nil {
 		return place{}, err
 	}
 	defer f.Close()
-	return l.seek(f, s, behind)
+	return l.seek(f, taken, s, behind)
 }
 
 // seek returns the last boundary in the file that is not behind what is looked for,
-// and takes down boundaries on the way. behind is monotone.
-func (l *Log) seek(f file.File, s *segment, behind func(place) bool) (place, error) {
+// and takes down boundaries on the way, unless entries have been taken away since taken was
+// read. behind is monotone.
+func (l *Log) seek(f file.File, taken uint64, s *segment, behind func(place) bool) (place, error) {
 	l.mu.Lock()
 	at := s.start()
 	if known := l.segment(s.number); known != nil {
@@ -293,12 +294,12 @@ func (l *Log) seek(f file.File, s *segment, behind func(place) bool) (place, err
 			return place{}, sc.known(err)
 		}
 		if behind(sc.at) {
-			l.learn(s, &passed)
+			l.learn(taken, s, &passed)
 			return before, nil
 		}
 		passed.add(sc.at)
 	}
-	l.learn(s, &passed)
+	l.learn(taken, s, &passed)
 	return sc.at, nil
 }
 
@@ -324,14 +325,14 @@ func (l *Log) giveWindow(w []byte) {
 }
 
 // learn adds boundaries to those known of a file.
-func (l *Log) learn(s *segment, passed *points) {
+func (l *Log) learn(taken uint64, s *segment, passed *points) {
 	if len(passed.list) == 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := l.segment(s.number)
-	if known == nil {
+	if known == nil || l.taken != taken {
 		return
 	}
 	for _, p := range passed.list {
@@ -373,9 +374,12 @@ func (l *Log) limitPoints() {
 }
 
 // remember takes down where a reader stopped; it will likely go on there.
-func (l *Log) remember(p place) {
+func (l *Log) remember(taken uint64, p place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.taken != taken { // it may be in the middle of what was written there since
+		return
+	}
 	l.cursors[l.cursor%cursorsMax] = p
 	l.cursor++
 }

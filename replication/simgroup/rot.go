@@ -9,10 +9,11 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
+	"github.com/triremedb/trireme/replication/raftlog"
 )
 
 // harmRot lets a disk rot: a bit of a file flips, or a sector becomes unreadable, in whatever the node
-// has written; or the disk loses the write of a page of a tablespace, or puts it elsewhere. It happens to one node in a life, and no other disk is taken away then, so that all
+// has written; or the disk loses the write of a page of a tablespace, or puts it elsewhere, or of Raft's state. It happens to one node in a life, and no other disk is taken away then, so that all
 // that is acknowledged is left somewhere. The node may go on, if the place is of no use any more; it may stop, and refuse
 // to start again, and gets an empty disk then. What it may not do is answer from what is wrong, or
 // let others lose what only it and they had.
@@ -75,18 +76,22 @@ const pageFiles = "????????.trd"
 // cache, and that is until it is started again.
 func (w *world) loseWrite(n *node, rng *rand.Rand) {
 	lie := simfile.Fault{Ops: simfile.OpWrite, Name: pageFiles, Skip: rng.IntN(4), Times: 1, Lie: true}
-	if rng.IntN(3) == 0 {
+	wait, pause := 5*time.Second, lsnsSaved
+	if rng.IntN(2) == 0 { // a vote, in one of the two files that have it; while its candidate still counts on it
+		lie.Name = raftlog.StateFileName + "*"
+		wait, pause = 30*time.Second, time.Duration(rng.IntN(500))*time.Millisecond
+	} else if rng.IntN(3) == 0 {
 		lie.Misdirect = (rng.Int64N(64) - 32) * 16 << 10
 	}
 	lost := n.fs.Inject(lie)
 	w.sim.Go("lost write", func() {
-		for i := 0; lost.Hits() == 0 && !w.stop; i++ {
-			if env.Sleep(w.sim, 100*time.Millisecond); i == 50 {
+		for until := w.sim.Monotonic() + wait; lost.Hits() == 0 && !w.stop; {
+			if env.Sleep(w.sim, 100*time.Millisecond); w.sim.Monotonic() > until {
 				lost.Stop()
 				return
 			}
 		}
-		env.Sleep(w.sim, lsnsSaved)
+		env.Sleep(w.sim, pause)
 		for ; n.busy && !w.stop; env.Sleep(w.sim, 10*time.Millisecond) {
 		}
 		if w.stop {

@@ -175,7 +175,7 @@ func (c *core) open(id *identity) error {
 	}
 	if c.applier, err = apply.New(apply.Options{Env: c.env, Engine: c.engine, Workers: c.opt.Workers, MemoryMax: c.opt.PendingMax,
 		Trace: c.opt.Trace, Member: c.opt.ID, OpenBody: c.openBody, Damaged: c.damagedBody, AheadEnded: (*body.File).Release, OnFull: c.giveRoom, Extra: c.extra,
-		OnApplied: func(index, _ uint64) { c.lastTime.publish(); c.applied.Store(index); c.appliedTo() }, OnStop: c.fail}); err != nil {
+		OnApplied: func(index, _ uint64) { c.lastTime.publish(); c.nowApplied(index); c.appliedTo() }, OnStop: c.fail}); err != nil {
 		return err
 	}
 	if c.source, err = c.openSource(id); err != nil {
@@ -270,6 +270,12 @@ func (c *core) keepTerm() error {
 			"what this member has promised since in terms without an entry is forgotten", "term", st.Term, "log_term", term)
 	}
 	return c.state.SetVote(term, c.opt.ID)
+}
+
+// nowApplied notes how far the engine has applied the log. The applier may say so a moment after the finisher has gone on.
+func (c *core) nowApplied(index uint64) {
+	for was := c.applied.Load(); was < index && !c.applied.CompareAndSwap(was, index); was = c.applied.Load() {
+	}
 }
 
 // snapshotPoint tells Raft what a member that needs a snapshot would get. The data go

@@ -176,7 +176,7 @@ func (f *finisher) finish(index uint64) error {
 	if extra != nil {
 		f.n.engine.Trx.End(extra)
 	}
-	f.n.applied.Store(index)
+	f.n.nowApplied(index)
 	f.n.appliedTo()
 	return nil
 }

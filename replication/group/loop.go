@@ -24,6 +24,7 @@ type raftTask struct {
 	env  env.Env
 	in   *inbox
 	raft *raft.RawNode
+	led  uint64 // the last term that this member has led; 0: none since the start
 	// guest: it is a turn of somebody else, who sees to what comes of it.
 	guest bool
 
@@ -286,9 +287,10 @@ func (t *raftTask) promote(ready []uint64) {
 	}
 	for _, m := range t.n.membership.current() {
 		if m.Learner && !m.Stays && slices.Contains(ready, m.ID) {
+			was := m
 			m.Learner = false
 			t.n.log.Info("a member has caught up and is to vote", "member", m.ID)
-			t.moves.startChange(t, &changeRequest{cc: addVoter(m), node: m.ID,
+			t.moves.startChange(t, &changeRequest{cc: addVoter(m), was: &was, node: m.ID,
 				deadline: t.env.Monotonic() + t.n.opt.ChangeTimeout, reply: reply{parker: t.env.NewParker()}})
 			return
 		}
@@ -463,7 +465,7 @@ func (t *raftTask) updateRole() {
 		t.n.resign(was.term, now, ErrNotLeader)
 	}
 	if now.leads && !(was.leads && now.term == was.term) {
-		t.worked = t.env.Monotonic()
+		t.worked, t.led = t.env.Monotonic(), now.term
 		t.n.log.Info("elected leader", "term", now.term)
 		t.lease.start(t)
 	}

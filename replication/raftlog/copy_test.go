@@ -3,6 +3,7 @@ package raftlog
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"syscall"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/env/simenv"
@@ -90,6 +91,24 @@ func TestStateCopyIsMadeAnew(t *testing.T) {
 		ok(fsys.Remove(StateFileName))
 		sf = must(CreateState(opt, State{Term: 1}))
 		assert(sf.Get() == State{Term: 1}, "a new file has what an old copy says: %+v", sf.Get())
+		ok(sf.Close())
+	})
+}
+
+// Starts that are cut short between the two files do not look like a disk that loses writes.
+func TestStateStartsCutShort(t *testing.T) {
+	simulate(t, 1, func(s *simenv.Sim) {
+		fsys := simfile.New(s, 1)
+		opt := stateOptions(fsys, s)
+		ok(must(CreateState(opt, State{Term: 1})).Close())
+		for range 5 {
+			in := fsys.Inject(simfile.Fault{Ops: simfile.OpWrite, Skip: 1, Times: 1, Err: syscall.EIO})
+			_, err := OpenState(opt)
+			assert(err != nil && in.Hits() == 1, "the start is not cut short: %v", err)
+			in.Stop()
+		}
+		sf := must(OpenState(opt))
+		assert(sf.Lost() <= 1 && sf.Get() == State{Term: 1}, "%d states are lost, %+v", sf.Lost(), sf.Get())
 		ok(sf.Close())
 	})
 }

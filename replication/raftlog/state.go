@@ -160,7 +160,8 @@ func OpenState(opt StateOptions) (*StateFile, error) {
 		err = opt.FS.SyncDir(opt.dir())
 	}
 	if err == nil {
-		err = sf.write(sf.Get())
+		// The copy last, lest starts that are cut short have it run ahead.
+		err = sf.writeTo(sf.Get(), sf.f, sf.copy)
 	}
 	if err != nil {
 		return nil, errors.Join(err, sf.release())
@@ -352,16 +353,19 @@ func (sf *StateFile) SetCommit(index uint64) error {
 	return sf.set(s)
 }
 
-func (sf *StateFile) write(s State) error {
-	if sf.copy != nil {
-		if err := sf.put(sf.copy, s); err != nil {
+// write makes s durable in the copy and in the file. If the file fails, the copy's state counts at the
+// next start: a vote that was not given is only not given then either, and the rest is true.
+func (sf *StateFile) write(s State) error { return sf.writeTo(s, sf.copy, sf.f) }
+
+// writeTo writes s to the files in this order.
+func (sf *StateFile) writeTo(s State, files ...file.File) error {
+	for _, f := range files {
+		if f == nil {
+			continue
+		}
+		if err := sf.put(f, s); err != nil {
 			return err
 		}
-	}
-	// If the file fails, the copy's state counts at the next start: a vote that was not given is only
-	// not given then either, and the rest is true.
-	if err := sf.put(sf.f, s); err != nil {
-		return err
 	}
 	sf.sequence++
 	sf.older = sf.Get()

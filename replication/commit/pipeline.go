@@ -205,13 +205,11 @@ func (p *Pipeline) Lead(term, last uint64) {
 func (p *Pipeline) Resign(reason error) {
 	p.mu.Lock()
 	p.term, p.refused = 0, reason
-	for t := p.queue.takeAll(); t != nil; { // no session has left without its transaction
-		next := t.Next
-		t.Next = nil
+	for p.queue.head != nil { // a session that has left has taken its transaction with it
+		t := p.queue.pop()
 		delete(p.claimed, t.Token)
 		p.unpack(t)
 		tell(t, 0, reason)
-		t = next
 	}
 	for _, m := range p.marks {
 		m.answer(trx.Position{}, reason)
@@ -446,12 +444,6 @@ func (q *txnQueue) remove(t *txn.Txn) bool {
 		return true
 	}
 	return false
-}
-
-func (q *txnQueue) takeAll() *txn.Txn {
-	t := q.head
-	*q = txnQueue{}
-	return t
 }
 
 // retryBusy is how long a refused proposal waits before it is made again.

@@ -120,8 +120,13 @@ func TestPromiseCopy(t *testing.T) {
 			if err := again.read(); err != nil || again.length != 60*time.Second {
 				t.Errorf("%s: %v, %v", name, again.length, err)
 			}
-			if err := l.store(60 * time.Second); err != nil {
+			if err := again.keep(60 * time.Second); err != nil { // as a start does, also of a directory without a copy
 				t.Fatal(err)
+			}
+			for _, name := range []string{promiseName, promiseCopyName} {
+				if n, err := readNumberFile(fsys, name, promiseMagic); err != nil || time.Duration(n) != 60*time.Second {
+					t.Errorf("%s after a start: %v, %v", name, time.Duration(n), err)
+				}
 			}
 		}
 	}

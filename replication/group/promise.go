@@ -46,6 +46,7 @@ type longest struct {
 	fsys    file.FS      // nil: of a test without a directory
 	run     func(func()) // begins a task; nil: of a test without tasks
 	length  time.Duration
+	unlike  bool          // the file and its copy were not the same at the start
 	until   time.Duration // when the last promise of that length ends
 	again   time.Duration // when it is written again, after there was no space for it
 	writing *promiseWrite // nil: the file is not being written
@@ -75,7 +76,8 @@ func (l *longest) read() error {
 	n, err := readNumberFile(l.fsys, promiseName, promiseMagic)
 	if err == nil {
 		// The longer of both counts: a write that the disk has confirmed and lost has forgotten nothing then.
-		if second, err := readNumberFile(l.fsys, promiseCopyName, promiseMagic); err == nil {
+		second, err := readNumberFile(l.fsys, promiseCopyName, promiseMagic)
+		if l.unlike = err != nil || second != n; err == nil {
 			n = max(n, second)
 		}
 	}
@@ -89,12 +91,12 @@ func (l *longest) read() error {
 
 // keep makes a length durable.
 func (l *longest) keep(length time.Duration) error {
-	if length == l.length {
+	if length == l.length && !l.unlike {
 		return nil
 	}
 	err := l.store(length)
 	if err == nil {
-		l.length = length
+		l.length, l.unlike = length, false
 	}
 	return err
 }

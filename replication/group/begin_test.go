@@ -19,7 +19,7 @@ import (
 // promised something for 39 ticks before. It has been in term 7. Its lease clock is at now.
 func begun(t *testing.T, now *time.Duration) *raftTask {
 	t.Helper()
-	n := &core{opt: &Options{ElectionTicks: 10, Tick: time.Second}, env: env.Real(), log: slog.New(slog.DiscardHandler),
+	n := &core{opt: &Options{ElectionTicks: 10, Tick: time.Second, FS: simfile.New(env.Real(), 1)}, env: env.Real(), log: slog.New(slog.DiscardHandler),
 		leaseClock: func() time.Duration { return *now }}
 	task := &raftTask{n: n, tick: time.Second, role: role{term: 7}}
 	task.longest.length = 39 * time.Second

@@ -15,8 +15,8 @@ import (
 )
 
 // CheckFiles looks at the files of a stopped node by which it takes part in the group: who it is,
-// Raft's state, and what it has promised and learned. The error is why a start would be refused; an empty
-// directory has none.
+// Raft's state, and what it has promised and learned. The error is why a start would be refused, or what
+// an operator is to know; an empty directory has none.
 func CheckFiles(root file.FS, e env.Env) error {
 	if _, err := notHalfMade(root); err != nil {
 		return err
@@ -32,6 +32,7 @@ func CheckFiles(root file.FS, e env.Env) error {
 		return err
 	}
 	for _, read := range []func() error{
+		func() error { return noRivals(root) },
 		func() error { _, err := readReplaced(root); return err },
 		func() error { _, err := readCluster(root); return err },
 		func() error { return (&longest{fsys: root}).read() },
@@ -44,7 +45,7 @@ func CheckFiles(root file.FS, e env.Env) error {
 	if err != nil {
 		return err
 	}
-	return st.Close()
+	return errors.Join(lostStates(st), st.Close())
 }
 
 // DataCheck is what the data of a stopped node say of the log beside them.

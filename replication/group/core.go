@@ -136,7 +136,10 @@ func (c *core) open(id *identity) error {
 	so := c.opt.Storage
 	so.FS, so.Env, so.Recovery = c.data, c.env, &c.recovery.engine
 	def(&so.RollbackLater, 10_000) // changes, some 50 ms
-	var err error
+	err := noRivals(c.opt.FS)
+	if err != nil {
+		return err
+	}
 	if c.engine, err = storage.Open(so); err != nil {
 		return err
 	}
@@ -208,11 +211,8 @@ func (c *core) loadMembership(id *identity) error {
 func (c *core) openLog(id *identity) error {
 	_, pos := c.engine.Applied()
 	var err error
-	if c.state, err = raftlog.OpenState(stateOptions(c.opt, id)); err != nil {
+	if c.state, err = openState(c.opt, id); err != nil {
 		return err
-	}
-	if lost := c.state.Lost(); lost > 1 {
-		c.log.Error("the disk has lost writes of the file named "+raftlog.StateFileName+" that it had confirmed; its copy had them: look at the disk", "states", lost)
 	}
 	lo := logOptions(c.opt, id, c.data)
 	c.openBodies(&lo)
@@ -285,6 +285,28 @@ func (c *core) snapshotPoint() (index uint64, state *raftpb.ConfState, ok bool) 
 	c.membership.mu.Lock()
 	defer c.membership.mu.Unlock()
 	return index, c.membership.roster.state, index >= c.binlog.FirstIndex()
+}
+
+// openState opens Raft's state of a directory that a node is started in.
+func openState(opt *Options, id *identity) (*raftlog.StateFile, error) {
+	st, err := raftlog.OpenState(stateOptions(opt, id))
+	if err != nil {
+		return nil, err
+	}
+	if err := lostStates(st); err != nil {
+		opt.Log.Error(err.Error())
+	}
+	return st, nil
+}
+
+var errLostStates = errors.New("group: the disk has lost writes that it had confirmed")
+
+// lostStates says that the disk is not to be trusted, if it has lost states that were durable. They are there again.
+func lostStates(st *raftlog.StateFile) error {
+	if st.Lost() <= 1 { // the last write may have been cut short
+		return nil
+	}
+	return fmt.Errorf("%w: %d of the file named %s, and its copy had them: look at the disk", errLostStates, st.Lost(), raftlog.StateFileName)
 }
 
 func stateOptions(opt *Options, id *identity) raftlog.StateOptions {

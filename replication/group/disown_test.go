@@ -47,12 +47,18 @@ func (r *simRig) heard(n *simNode) {
 	}
 }
 
-// ends waits for a node to stop by itself, for a reason that says what to do.
-func (r *simRig) ends(n *simNode, why error) {
+// stopped waits for a node to stop by itself.
+func (r *simRig) stopped(n *simNode) {
 	r.t.Helper()
 	if !r.within(30*time.Second, func() bool { return n.node.Err() != nil }) {
 		r.t.Fatalf("member %d has not stopped: %+v", n.id, n.node.Status())
 	}
+}
+
+// ends waits for a node to stop by itself, for a reason that says what to do.
+func (r *simRig) ends(n *simNode, why error) {
+	r.t.Helper()
+	r.stopped(n)
 	for _, part := range []string{"stop this member, empty its directory", "joins as a new member"} {
 		if !errors.Is(n.node.Err(), why) || !strings.Contains(n.node.Status().Error, part) {
 			r.t.Errorf("member %d has stopped, and says nothing of %q, %v: %v", n.id, part, why, n.node.Err())

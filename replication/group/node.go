@@ -182,7 +182,7 @@ func (n *Node) identify() (*identity, error) {
 func (n *Node) createState(id *identity) (raftlog.State, error) {
 	st, err := raftlog.CreateState(stateOptions(&n.opt, id), raftlog.State{})
 	if errors.Is(err, raftlog.ErrExists) {
-		st, err = raftlog.OpenState(stateOptions(&n.opt, id))
+		st, err = openState(&n.opt, id)
 	}
 	if err != nil {
 		return raftlog.State{}, err

@@ -140,7 +140,7 @@ func (t *raftTask) promiseTo(m *raftpb.Message) bool {
 		return true // of a leader of old, whose messages Raft drops
 	}
 	if rival := t.rival(m); rival != 0 {
-		t.n.fail(twoLeaders(m, rival))
+		t.stopBetween(m, rival)
 		return false
 	}
 	counts := t.countedOn(m)
@@ -169,25 +169,6 @@ func (t *raftTask) promiseTo(m *raftpb.Message) bool {
 	}
 	t.n.removal.over()
 	return true
-}
-
-// rival is who leads already in the term of a leader's message; 0: nobody else. A term has one leader, unless a member
-// has voted twice: whoever took part in both would have other entries at the same index than others.
-func (t *raftTask) rival(m *raftpb.Message) uint64 {
-	switch {
-	case t.led != 0 && m.GetTerm() == t.led:
-		return t.n.opt.ID
-	case t.promise.to.term == m.GetTerm() && t.promise.to.member != m.GetFrom():
-		return t.promise.to.member
-	}
-	return 0
-}
-
-func twoLeaders(m *raftpb.Message, rival uint64) error {
-	return fmt.Errorf("group: the members %d and %d both lead in term %d: some member has voted twice, since its disk has lost what it "+
-		"had confirmed, or an old copy of its directory was put back. This node stops before it takes part in both. Both may have acknowledged "+
-		"transactions: before it is started again stop one of the two, compare the members' data (CHECKSUM TABLE), empty the directory of "+
-		"whoever differs from the one that is to be kept, and look at the disks", m.GetFrom(), rival, m.GetTerm())
 }
 
 // countedOn is the promise that somebody may count on, once the message is answered. Only answers to heartbeats

@@ -17,7 +17,6 @@ import (
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/replication/provision"
-	"github.com/triremedb/trireme/replication/raftlog"
 	"github.com/triremedb/trireme/replication/transport"
 )
 
@@ -315,7 +314,7 @@ func ahead(own, copied trx.Position) bool {
 // the place of the one that is there. The old one is not to be missed, and the term is known from
 // now on: a leader of an earlier one must not overwrite the new log.
 func (n *Node) adoptLog(term uint64) error {
-	st, err := raftlog.OpenState(stateOptions(&n.opt, n.id))
+	st, err := openState(&n.opt, n.id)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ type Survey struct {
 	Known   LogPoint // up to where the log is known to be committed
 	Last    LogPoint // where the log ends, as far as it can be read
 	Damage  error    // why no more of it can be read; nil: it is whole
-	State   error    // why Raft's state cannot be read, which a new group does not need; nil: it can
+	State   error    // why Raft's state cannot be read, or what its disk has lost, neither of which a new group minds; nil: it is whole
 
 	// Receiving: newer data of another member were being received, and are not all there.
 	Receiving bool
@@ -188,7 +188,7 @@ func (r *Regroup) lookAgain() (*Survey, error) {
 // survey reads the engine, the log and Raft's state.
 func (r *Regroup) survey(s *Survey, id *identity) error {
 	state, err := r.readState(id)
-	if s.State = err; err != nil && !errors.Is(err, raftlog.ErrDamaged) && !errors.Is(err, raftlog.ErrNoState) {
+	if s.State = err; err != nil && !errors.Is(err, raftlog.ErrDamaged) && !errors.Is(err, raftlog.ErrNoState) && !errors.Is(err, errLostStates) {
 		return err
 	}
 	// The log before the engine: opening that one where there is nothing would make one. Before the engine has said
@@ -234,7 +234,10 @@ func (r *Regroup) readState(id *identity) (raftlog.State, error) {
 	if err != nil {
 		return raftlog.State{}, err
 	}
-	return st.Get(), st.Close()
+	if err := st.Close(); err != nil {
+		return raftlog.State{}, err
+	}
+	return st.Get(), lostStates(st)
 }
 
 // logOptions place a log of a group: that in use, or one below a directory.

@@ -21,6 +21,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/replication/raftlog"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
 )
@@ -593,6 +594,26 @@ func TestRegroupRefuses(t *testing.T) {
 			}
 			if s, err := run(regroup(r, fsys)); err != nil || s.State == nil {
 				t.Errorf("%s damaged: %+v, %v", name, s, err)
+			}
+		}
+		lost := waits.fs.KillImage() // writes that its disk has confirmed
+		for range 3 {
+			older, err := file.ReadWhole(lost, "raft.state", 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, err := raftlog.OpenState(raftlog.StateOptions{FS: lost, Env: r.sim, Group: [16]byte{9}, Member: waits.id})
+			if err == nil {
+				err = errors.Join(st.SetVote(st.Get().Term+1, 0), st.SetVote(st.Get().Term+1, 0), st.Close(), file.WriteWhole(lost, "raft.state", older))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := group.CheckFiles(lost.KillImage(), r.sim); err == nil || !strings.Contains(err.Error(), "look at the disk") {
+				t.Errorf("a check of a disk that has lost writes: %v", err)
+			}
+			if s, err := run(regroup(r, lost.KillImage())); err != nil || s.State == nil || !strings.Contains(s.State.Error(), "look at the disk") {
+				t.Errorf("a disk that has lost writes: %+v, %v", s, err)
 			}
 		}
 	})

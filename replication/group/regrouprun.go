@@ -100,7 +100,7 @@ func (r *Regroup) moveAside() error {
 	if err := r.move(r.home.Dir(), path.Join(to, r.home.Dir()), givenName); err != nil { // it is of the old log
 		return err
 	}
-	if err := r.move(".", to, raftlog.StateFileName, raftlog.StateCopyName); err != nil {
+	if err := r.move(".", to, raftlog.StateFileName, raftlog.StateCopyName, rivalsName); err != nil {
 		return err
 	}
 	p := *r.plan

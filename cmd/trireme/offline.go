@@ -201,7 +201,7 @@ type checkedData struct {
 const defaultOpenFiles = 4000
 
 func checkData(root file.FS, pool int64, report func(string)) (d checkedData, err error) {
-	home, err := provision.OpenHome(root)
+	home, err := group.OpenHome(root, env.Real())
 	if err != nil {
 		return d, err
 	}

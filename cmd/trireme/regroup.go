@@ -91,7 +91,7 @@ func printSurvey(w io.Writer, dir string, s *group.Survey) {
 		row(w, "damaged", s.Damage)
 	}
 	if s.State != nil {
-		row(w, "note", fmt.Sprintf("%v (a new group does not need Raft's state)", s.State))
+		row(w, "note", fmt.Sprintf("%v (a new group does not need it)", s.State))
 	}
 	if s.Receiving {
 		row(w, "note", "newer data that others were sending did not arrive whole: they will be removed")

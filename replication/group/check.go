@@ -65,12 +65,7 @@ func CheckData(root, data file.FS, e env.Env, eng *storage.Engine) (d DataCheck,
 		return d, err
 	}
 	if id, err := readIdentity(root); err == nil { // or CheckFiles says what is wrong
-		if st, err := raftlog.OpenState(stateOptions(&Options{FS: root, Env: e}, id)); err == nil {
-			d.state = st.Get()
-			if err := st.Close(); err != nil {
-				return d, err
-			}
-		}
+		d.state, _ = raftlog.ReadState(stateOptions(&Options{FS: root, Env: e}, id))
 	}
 	d.Known = max(d.applied, d.given, d.state.Commit)
 	b, found, err := eng.Catalog.GetState(nil, dict.Local, []byte(membershipKey))

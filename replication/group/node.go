@@ -97,7 +97,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 		return err
 	}
 	n.opt.ID, n.contact = n.id.id, n.opt.Contact
-	if n.home, err = provision.OpenHome(n.opt.FS); err == nil {
+	if n.home, err = openHome(&n.opt, n.id); err == nil {
 		err = n.openData()
 	}
 	if err != nil {
@@ -113,9 +113,15 @@ func (n *Node) openData() error {
 		if _, err := n.createState(n.id); err != nil {
 			return err
 		}
+		if err := n.await(); err != nil {
+			return err
+		}
 		n.transport.SetPeers(nil)
 		n.provisioning.want(0)
 		return nil
+	}
+	if err := n.arrived(); err != nil {
+		return err
 	}
 	c, err := openCore(&n.opt, n.id, n.home.Data(), n.transport, n.failed, n.provisioning.want)
 	if err != nil {

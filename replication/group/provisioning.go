@@ -14,6 +14,7 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/replication/provision"
@@ -263,8 +264,8 @@ func (p *provisioning) install(m *provision.Manifest) error {
 	var err error
 	if keep {
 		err = n.home.Discard()
-	} else if err = n.adoptLog(p.copied.Term); err == nil {
-		err = n.home.Swap()
+	} else {
+		err = p.swap()
 	}
 	if err == nil {
 		p.end()
@@ -283,6 +284,23 @@ func (p *provisioning) install(m *provision.Manifest) error {
 		_, _ = n.transport.Ask(p.ctx, transport.Call{To: leader.ID, Kind: askProvisioned})
 	}
 	return nil
+}
+
+// swap brings what was received into use. On a full disk it waits: without a core nobody else uses what is there.
+func (p *provisioning) swap() error {
+	for told := false; ; told = true {
+		err := p.n.adoptLog(p.copied.Term)
+		if err == nil {
+			err = p.n.home.Swap()
+		}
+		if !errors.Is(err, file.ErrNoSpace) || p.isStopped() {
+			return err
+		}
+		if !told {
+			p.n.opt.Log.Error("the disk is full: the data that this member was given come into use when there is space", "error", err)
+		}
+		env.Sleep(p.n.opt.Env, diskRetry)
+	}
 }
 
 func (p *provisioning) kept(m *provision.Manifest) {

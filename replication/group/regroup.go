@@ -59,7 +59,7 @@ type Survey struct {
 	Known   LogPoint // up to where the log is known to be committed
 	Last    LogPoint // where the log ends, as far as it can be read
 	Damage  error    // why no more of it can be read; nil: it is whole
-	State   error    // why Raft's state cannot be read, or what its disk has lost, neither of which a new group minds; nil: it is whole
+	State   error    // why what the member knew of the log cannot be read, or what its disk has lost of that; a new group needs neither. nil: it is whole
 
 	// Receiving: newer data of another member were being received, and are not all there.
 	Receiving bool
@@ -126,7 +126,7 @@ func (r *Regroup) look() (*Survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.home, err = provision.OpenHome(r.FS); err != nil {
+	if r.home, err = OpenHome(r.FS, r.Env); err != nil {
 		return nil, err
 	}
 	s := &Survey{Group: id.group, Member: Member{ID: id.id}}
@@ -195,7 +195,7 @@ func (r *Regroup) survey(s *Survey, id *identity) error {
 	// how far it is nothing is taken for a torn end, and cut off.
 	opt := r.logOptions(id.group, "")
 	opt.Known = math.MaxUint64
-	l, damage, err := openSalvaged(opt)
+	l, damage, err := openSalvaged(opt, 0)
 	if err != nil {
 		return err
 	}
@@ -204,10 +204,13 @@ func (r *Regroup) survey(s *Survey, id *identity) error {
 	if err != nil {
 		return err
 	}
+	given, err := readGiven(r.home.Data())
+	s.State = errors.Join(s.State, err)
+	committed := max(state.Commit, given)
 	if damage != nil && l != nil {
 		closeSalvaged(l)
-		opt.Known = max(s.Applied.Index, state.Commit)
-		if l, damage, err = openSalvaged(opt); err != nil {
+		opt.Known = max(s.Applied.Index, committed)
+		if l, damage, err = openSalvaged(opt, s.Applied.Index+1); err != nil {
 			return err
 		}
 	}
@@ -216,7 +219,7 @@ func (r *Regroup) survey(s *Survey, id *identity) error {
 	if s.Addr = r.Addr; s.Addr == "" {
 		s.Addr = s.Member.Addr
 	}
-	r.readLog(s, l, state.Commit)
+	r.readLog(s, l, uint64(state.LogFile), committed)
 	if err := r.judge(s); err != nil {
 		return err
 	}
@@ -255,24 +258,32 @@ func (r *Regroup) logDir() string { return r.home.Dir() + "/" + logDirName }
 // logDirName is where a log lies in the directory of the data.
 const logDirName = "binlog"
 
-// openSalvaged opens a log, or as much of it as can be read: damage says why that is not all, and l is nil
-// if it is nothing.
-func openSalvaged(opt log.Options) (l *log.Log, damage, err error) {
+// openSalvaged opens a log, or as much of it as can be read: damage says why that is not all from the entry need on, and l
+// is nil if it is nothing.
+func openSalvaged(opt log.Options, need uint64) (l *log.Log, damage, err error) {
 	l, err = log.Open(opt)
 	var corrupt *log.CorruptError
 	switch {
 	case errors.As(err, &corrupt):
-		opt.Salvage, damage = true, errors.New(corrupt.Where())
-		if l, err = log.Open(opt); err != nil {
-			l = nil
-		}
-		return l, damage, nil
+		damage = errors.New(corrupt.Where())
+	case errors.Is(err, log.ErrMissingFile):
+		damage = errors.New("files in the middle of it are missing")
 	case errors.Is(err, log.ErrNoLog):
 		return nil, errors.New("there is none"), nil
-	case errors.Is(err, log.ErrMissingFile):
-		return nil, errors.New("files in the middle of it are missing"), nil
+	default:
+		return l, nil, err
 	}
-	return l, nil, err
+	opt.Salvage = true
+	if l, err = log.Open(opt); err != nil {
+		return nil, damage, nil
+	}
+	switch err := l.Err(); {
+	case errors.As(err, &corrupt): // of the last file; an earlier one may be damaged as well
+		damage = errors.New(corrupt.Where())
+	case err == nil && l.FirstIndex() <= need:
+		damage = nil // only files of which nothing is needed
+	}
+	return l, damage, nil
 }
 
 // closeSalvaged closes what openSalvaged has opened, if anything. It was only read, and one with damage would say so
@@ -322,12 +333,13 @@ func (s *Survey) tell(members roster) {
 }
 
 // readLog reads what the log has behind the data, checking all of it.
-func (r *Regroup) readLog(s *Survey, l *log.Log, committed uint64) {
+func (r *Regroup) readLog(s *Survey, l *log.Log, file, committed uint64) {
 	s.Last, s.Known = s.Applied, s.Applied
 	if l == nil {
 		return
 	}
 	var corrupt *log.CorruptError
+	newest, _ := l.Newest()
 	switch first, last := l.FirstIndex(), l.LastIndex(); {
 	case first > s.Applied.Index+1:
 		s.Damage = fmt.Errorf("the log begins with entry %d, and the data are as of entry %d: the entries between are missing", first, s.Applied.Index)
@@ -337,6 +349,8 @@ func (r *Regroup) readLog(s *Survey, l *log.Log, committed uint64) {
 		return
 	case last < committed && s.Damage == nil:
 		s.Damage = fmt.Errorf("the log ends with entry %d, and this member knew that entry %d is committed: entries are missing", last, committed)
+	case newest < file && s.Damage == nil:
+		s.Damage = fmt.Errorf("the log ends with %s, and %s was there: files are missing", log.FileName(newest), log.FileName(file))
 	}
 	if at := s.Applied.Index; at >= l.FirstIndex() {
 		if e, err := l.Read(at, at+1, 1); err == nil {

@@ -2,6 +2,7 @@ package group_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/replication/group"
@@ -30,17 +33,17 @@ func TestRegroupDamagedBody(t *testing.T) {
 			t.Fatal("it stays behind")
 		}
 		damaged := r.acked - 2
-		var file log.FileInfo
+		var damagedFile log.FileInfo
 		var bodies uint64
 		for _, f := range left.node.Log().Files() {
 			if f.Large {
 				bodies += uint64(f.Size) / 2
 			}
 			if f.Large && f.FirstNumber == damaged {
-				file = f
+				damagedFile = f
 			}
 		}
-		if file.Size == 0 {
+		if damagedFile.Size == 0 {
 			t.Fatalf("transaction %d is in no file of its own", damaged)
 		}
 		for _, n := range r.nodes {
@@ -54,12 +57,12 @@ func TestRegroupDamagedBody(t *testing.T) {
 		if err := g.Close(); err != nil || s.Damage != nil || s.Applied.Number >= damaged || s.LogBytes < bodies {
 			t.Errorf("whole: %+v, bodies of more than %d bytes, %v", s, bodies, err)
 		}
-		if err := left.fs.FlipBit("data.1/binlog/"+file.Name, file.Size-20, 3); err != nil {
+		if err := left.fs.FlipBit("data.1/binlog/"+damagedFile.Name, damagedFile.Size-20, 3); err != nil {
 			t.Fatal(err)
 		}
 		s, err = regroup(r, left.fs.KillImage()).Prepare()
 		if err == nil || s == nil || s.Damage == nil || s.Last.Number != damaged-1 || !strings.Contains(err.Error(), fmt.Sprintf("--until=%d", damaged-1)) ||
-			!strings.Contains(err.Error(), file.Name) || strings.Contains(err.Error(), "empty its") {
+			!strings.Contains(err.Error(), damagedFile.Name) || strings.Contains(err.Error(), "empty its") {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		node := &simNode{rig: r, addr: left.addr, fs: left.fs.KillImage()}
@@ -105,4 +108,85 @@ func insertRandom(r *simRig, n *group.Node, from int) uint64 {
 		r.t.Error(err)
 	}
 	return number
+}
+
+// Everything that the member knew of its log counts: that a file was there, and up to where the group had agreed. What is missing is said,
+// and the newest transactions are not left out without a word.
+func TestRegroupMissingEnd(t *testing.T) {
+	simulate(t, 1, 3, simnettest.Options{}, func(o *group.Options) { rarely(o); o.LogFileSize, o.LogPreallocate = 4<<10, -1 }, func(r *simRig) {
+		left := lost(r, 60)
+		newest, _ := findInLog(t, left.fs, "s59")
+		for what, damage := range map[string]func(fsys *simfile.FS) error{
+			"the newest file": func(fsys *simfile.FS) error {
+				return errors.Join(fsys.Remove(newest), fsys.Remove("data.1/binlog/"+log.SyncedMark))
+			},
+			"its end, up to where data were given": func(fsys *simfile.FS) error {
+				g := regroup(r, fsys)
+				_, err := g.Prepare()
+				return errors.Join(err, g.Give(1<<40), g.Close())
+			},
+		} {
+			fsys := left.fs.KillImage()
+			if err := damage(fsys); err != nil {
+				t.Fatal(err)
+			}
+			s, err := regroup(r, fsys).Prepare()
+			if err == nil || s == nil || s.Damage == nil || !strings.Contains(err.Error(), fmt.Sprintf("--until=%d", s.Last.Number)) {
+				t.Errorf("%s is missing: %+v, %v", what, s, err)
+			}
+		}
+	})
+}
+
+// Of files of the log that are older than the data nothing is needed: one that is damaged or missing keeps nobody from what is
+// in the newer ones.
+func TestRegroupOldFileDamaged(t *testing.T) {
+	simulate(t, 1, 3, simnettest.Options{}, func(o *group.Options) { o.LogFileSize, o.LogPreallocate = 4<<10, -1 }, func(r *simRig) {
+		const n = 60
+		l := r.leader(nil)
+		for i := range n {
+			if l.write(l.node, fmt.Sprintf("s%d", i)); i == n/2 {
+				env.Sleep(r.sim, 3*time.Second) // what is applied so far becomes durable
+			}
+		}
+		left := r.others(l)[0]
+		r.within(10*time.Second, func() bool { return left.node.Status().Number >= r.acked })
+		for _, n := range r.nodes {
+			n.kill()
+		}
+		old, _ := findInLog(t, left.fs, "s1")
+		for what, damage := range map[string]func(fsys *simfile.FS) error{
+			"a header": func(fsys *simfile.FS) error { return fsys.FlipBit(old, 20, 1) },
+			"a length": func(fsys *simfile.FS) error {
+				f, err := fsys.Open(old, file.OpenOptions{})
+				return errors.Join(err, f.Truncate(4096), f.Close())
+			},
+			"a file": func(fsys *simfile.FS) error { return fsys.Remove(old) },
+			"three files": func(fsys *simfile.FS) error {
+				for _, name := range []string{"s1", "s8", "s16"} {
+					found, _ := findInLog(t, fsys, name)
+					if err := fsys.FlipBit(found, 20, 1); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		} {
+			node := &simNode{rig: r, addr: left.addr, fs: left.fs.KillImage()}
+			if err := damage(node.fs); err != nil {
+				t.Fatal(err)
+			}
+			s, err := run(regroup(r, node.fs))
+			if err != nil || s.Damage != nil || s.Applied.Number >= r.acked {
+				t.Errorf("%s: %+v, %v", what, s, err)
+				continue
+			}
+			if err := node.alone(node.addr); err != nil || !r.within(time.Minute, node.node.Writable) {
+				t.Errorf("%s: %v", what, err)
+			} else if got := schemas(node.node); len(got) != n {
+				t.Errorf("%s: of %d there are %v", what, n, got)
+			}
+			node.kill()
+		}
+	})
 }

@@ -210,7 +210,7 @@ func (r *Regroup) makeLog(start log.Start) error {
 	}
 	aside := r.logOptions(r.plan.old, r.Aside())
 	aside.Known = math.MaxUint64 // it stays as it is
-	old, _, err := openSalvaged(aside)
+	old, _, err := openSalvaged(aside, start.Index+1)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,13 @@ var ErrHome = errors.New("provision: the data directories are not as they were l
 // cannot know.
 //
 // Errors: [ErrHome], those of the file system. Nothing is removed then.
-func OpenHome(fsys file.FS) (*Home, error) {
+func OpenHome(fsys file.FS) (*Home, error) { return openDirectories(fsys, false, false) }
+
+// OpenUsedHome opens a home that has had data in use, which must be there; given says that they were received. A file
+// data.current that is older than they are, since the disk has lost what it had confirmed, or missing, must not have them removed.
+func OpenUsedHome(fsys file.FS, given bool) (*Home, error) { return openDirectories(fsys, true, given) }
+
+func openDirectories(fsys file.FS, used, given bool) (*Home, error) {
 	h := &Home{fsys: fsys}
 	if err := fsys.MkdirAll("."); err != nil {
 		return nil, err
@@ -77,6 +83,10 @@ func OpenHome(fsys file.FS) (*Home, error) {
 		return nil, err
 	}
 	g, err := h.findCurrent(numbers)
+	if err == nil && used && (given && !g.received || !slices.Contains(numbers, g.number)) {
+		err = fmt.Errorf("%w: the data in use are not there (by %s they are in %s): put the files back, or empty the node's directory and let it join as a new member",
+			ErrHome, currentName, g.dir())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +125,13 @@ func (h *Home) findCurrent(numbers []uint64) (g generation, err error) {
 	g, err = h.readCurrent()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && h.newest > 1:
-		err = fmt.Errorf("%w: %s is missing, but %s%d is there (put it back, or remove the directories if their data are not needed)",
+		err = fmt.Errorf("%w: %s is missing, but %s%d is there (put it back, or empty the node's directory and let it join as a new member)",
 			ErrHome, currentName, dirPrefix, h.newest)
 	case errors.Is(err, fs.ErrNotExist):
 		g, err = generation{number: 1}, nil
 	case err == nil && g.received && !slices.Contains(numbers, g.number):
-		err = fmt.Errorf("%w: %s names %s, which is missing", ErrHome, currentName, g.dir())
+		err = fmt.Errorf("%w: %s names %s, which is missing: put it back, or empty the node's directory and let it join as a new member",
+			ErrHome, currentName, g.dir())
 	}
 	return g, err
 }

@@ -27,6 +27,8 @@ func TestStateLostWrites(t *testing.T) {
 				want := sf.Get()
 				ok(sf.Close())
 				ok(file.WriteWhole(fsys, name, was[lost]))
+				assert(must(ReadState(opt)) == want, "as read it is %+v, want %+v", must(ReadState(opt)), want)
+				assert(string(must(file.ReadWhole(fsys, name, 1<<20))) == string(was[lost]), "reading has changed %s", name)
 				sf = must(OpenState(opt))
 				assert(sf.Get() == want, "%s as before %d writes: %+v, want %+v", name, 6-lost, sf.Get(), want)
 				assert((sf.Lost() > 0) == (name == StateFileName), "it says that %d are lost", sf.Lost())

@@ -169,6 +169,29 @@ func OpenState(opt StateOptions) (*StateFile, error) {
 	return sf, nil
 }
 
+// ReadState reads what OpenState would find, and changes nothing. Errors: those of OpenState.
+func ReadState(opt StateOptions) (State, error) {
+	read := func(name string) (slots, error) {
+		f, err := opt.FS.Open(name, file.OpenOptions{ReadOnly: true})
+		if err != nil {
+			return slots{}, err
+		}
+		s, err := readSlots(f, &opt)
+		return s, errors.Join(err, f.Close())
+	}
+	s, err := read(opt.path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return State{}, fmt.Errorf("%w: %s", ErrNoState, opt.path())
+	case err != nil:
+		return State{}, fmt.Errorf("%s: %w", opt.path(), err)
+	}
+	if second, err := read(opt.copyPath()); err == nil && second.sequence > s.sequence {
+		s = second
+	}
+	return s.newest, nil
+}
+
 // slots are what a state file says.
 type slots struct {
 	sequence      uint64

@@ -40,6 +40,8 @@ type Log struct {
 	run       []recent
 
 	torn    *TornEnd // never changes once the log is open
+	// unreadable is why the log begins later than its files do; nil: it does not. It never changes either.
+	unreadable error
 	failure atomic.Pointer[HaltError]
 	stats   counters
 
@@ -107,6 +109,9 @@ func (l *Log) halt(cause error) error {
 
 // TornEnd is the end that was cut off when the log was opened, or nil.
 func (l *Log) TornEnd() *TornEnd { return l.torn }
+
+// Unreadable is why files at the log's beginning are left out, which only [Options.Salvage] does; nil: none are.
+func (l *Log) Unreadable() error { return l.unreadable }
 
 // usable says whether the log takes changes.
 func (l *Log) usable() error {

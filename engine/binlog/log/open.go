@@ -141,15 +141,15 @@ func list(opt *Options, leftovers ...string) ([]uint64, error) {
 	return numbers, nil
 }
 
-// contiguous checks that no file is missing in between.
-func contiguous(opt *Options, numbers []uint64) error {
+// contiguous checks that no file is missing in between. With an error good is how many files there are before the first gap.
+func contiguous(opt *Options, numbers []uint64) (good int, err error) {
 	for i := 1; i < len(numbers); i++ {
 		if numbers[i] != numbers[i-1]+1 {
-			return fmt.Errorf("%w: %s, between %s and %s in %s; empty the node's data directory and let it be provisioned "+
+			return i, fmt.Errorf("%w: %s, between %s and %s in %s; empty the node's data directory and let it be provisioned "+
 				"from another member", ErrMissingFile, FileName(numbers[i-1]+1), FileName(numbers[i-1]), FileName(numbers[i]), opt.Dir)
 		}
 	}
-	return nil
+	return len(numbers), nil
 }
 
 // Open opens the log and repairs what a crash has left: it finishes a rotation, cuts
@@ -166,12 +166,9 @@ func Open(opt Options) (*Log, error) {
 	}
 	l := newLog(opt)
 	o := opening{l: l}
-	err = contiguous(&opt, numbers)
+	l.side, err = openSide(&opt)
 	if err == nil {
-		l.side, err = openSide(&opt)
-	}
-	if err == nil {
-		err = o.load(numbers)
+		err = o.loadReadable(numbers)
 	}
 	if err == nil {
 		err = o.repair()
@@ -196,16 +193,36 @@ type openMark struct {
 	size  int64
 }
 
-// load reads the headers of all files and checks that they follow each other.
-func (o *opening) load(numbers []uint64) error {
+// loadReadable loads the files; with [Options.Salvage] those behind the last one that is missing or whose beginning cannot be read.
+func (o *opening) loadReadable(numbers []uint64) error {
+	for {
+		bad, err := contiguous(&o.l.opt, numbers)
+		if err == nil {
+			if bad, err = o.load(numbers); err == nil {
+				return nil
+			}
+			bad++
+		}
+		var damage *CorruptError
+		if !o.l.opt.Salvage || !errors.As(err, &damage) && !errors.Is(err, ErrMissingFile) || bad >= len(numbers) {
+			return err
+		}
+		o.l.unreadable = err
+		o.l.files, o.marks, numbers = nil, nil, numbers[bad:]
+	}
+}
+
+// load reads the headers of all files and checks that they follow each other. With an error bad is the last of them that
+// cannot be part of a log.
+func (o *opening) load(numbers []uint64) (bad int, err error) {
 	for i, n := range numbers {
 		s, m, err := o.readHeader(n)
 		if err != nil {
-			return err
+			return i, err
 		}
 		if i > 0 {
 			if err := o.l.files[i-1].join(s); err != nil {
-				return err
+				return i - 1, err
 			}
 		}
 		o.l.files = append(o.l.files, s)
@@ -215,14 +232,14 @@ func (o *opening) load(numbers []uint64) error {
 		m := &o.marks[i]
 		switch last := i == len(numbers)-2; {
 		case m.size < s.end:
-			return &CorruptError{File: s.name(), Offset: m.size, What: fmt.Sprintf("the file has %d bytes, it should have %d", m.size, s.end)}
+			return i, &CorruptError{File: s.name(), Offset: m.size, What: fmt.Sprintf("the file has %d bytes, it should have %d", m.size, s.end)}
 		case !last && m.size > s.end:
-			return &CorruptError{File: s.name(), Offset: s.end, What: fmt.Sprintf("the file has %d bytes, it should have %d", m.size, s.end)}
+			return i, &CorruptError{File: s.name(), Offset: s.end, What: fmt.Sprintf("the file has %d bytes, it should have %d", m.size, s.end)}
 		case !last && !m.blank:
-			return &CorruptError{File: s.name(), Offset: markOffset, What: "a closed file has a sync mark"}
+			return i, &CorruptError{File: s.name(), Offset: markOffset, What: "a closed file has a sync mark"}
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // readHeader reads the header block of a file, and the clock in its first entry.

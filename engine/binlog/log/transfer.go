@@ -153,7 +153,7 @@ func NewImport(opt Options) (*Import, error) {
 	}
 	numbers, err := list(&opt, tempSuffix)
 	if err == nil {
-		err = contiguous(&opt, numbers)
+		_, err = contiguous(&opt, numbers)
 	}
 	if err == nil {
 		err = removeSide(&opt) // it was another log's

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -209,7 +210,7 @@ func (k *Tokens) change(add []Use, before int64) error {
 		return nil
 	}
 	var old [][]byte
-	err := k.each(before, func(key []byte) { old = append(old, append([]byte(nil), key...)) })
+	err := k.each(before, func(key []byte, _ int64) { old = append(old, append([]byte(nil), key...)) })
 	for _, key := range old {
 		if err == nil {
 			err = k.engine.Catalog.DeleteState(k.worker, dict.Replicated, key)
@@ -218,22 +219,52 @@ func (k *Tokens) change(add []Use, before int64) error {
 	return err
 }
 
-// each calls fn with the keys of the tokens that were used before a time, in microseconds.
-func (k *Tokens) each(before int64, fn func(key []byte)) error {
-	return k.engine.Catalog.EachState(nil, dict.Replicated, func(key, value []byte) error {
-		if len(key) == len(tokenPrefix)+len(entry.Token{}) && string(key[:len(tokenPrefix)]) == tokenPrefix &&
-			len(value) == 16 && int64(binary.LittleEndian.Uint64(value[8:])) < before {
-			fn(key)
-		}
-		return nil
-	})
+// each calls fn with the keys of the tokens that were used before a time, and when, in microseconds. A token is made before it
+// is used, but for tokenAhead: keys begin with that time, and only those of the time up to then are read. One that was
+// used while the leader's clock was put back may be found only some time later, by all members alike.
+func (k *Tokens) each(before int64, fn func(key []byte, used int64)) error {
+	return k.engine.Catalog.EachStateFrom(nil, dict.Replicated, []byte(tokenPrefix), tokenKey(madeFrom(before+tokenAhead.Microseconds()+1000)),
+		func(key, value []byte) error {
+			if len(key) != len(tokenPrefix)+len(entry.Token{}) || len(value) != 16 {
+				return nil
+			}
+			if used := int64(binary.LittleEndian.Uint64(value[8:])); used < before {
+				fn(key, used)
+			}
+			return nil
+		})
+}
+
+// madeFrom is the least token that is made at a time, in microseconds.
+func madeFrom(micros int64) (t entry.Token) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(max(micros, 0)/1000))
+	copy(t[:6], b[2:])
+	return t
 }
 
 // Youngest returns when the youngest was made, in microseconds, of the tokens that were used before a
 // time; found is false if there are none.
 func (k *Tokens) Youngest(before int64) (made int64, found bool, err error) {
-	err = k.each(before, func(key []byte) {
+	err = k.each(before, func(key []byte, _ int64) {
 		made, found = max(made, tokenTime(entry.Token(key[len(tokenPrefix):]))), true
 	})
 	return made, found, err
+}
+
+// Few returns the latest time, in microseconds and not after before, from before which no more tokens were used than limit: those can be
+// forgotten at once. More were, if more of them were used in one microsecond. all reports that it is before.
+func (k *Tokens) Few(before int64, limit int) (until int64, all bool, err error) {
+	var used []int64 // the earliest, at least limit+1 of them if there are more than limit
+	err = k.each(before, func(_ []byte, at int64) {
+		if used = append(used, at); len(used) > 2*limit+2 {
+			slices.Sort(used)
+			used = used[:limit+1]
+		}
+	})
+	if err != nil || len(used) <= limit {
+		return before, true, err
+	}
+	slices.Sort(used)
+	return max(used[limit], used[0]+1), false, nil
 }

@@ -24,6 +24,7 @@ type forgetting struct {
 
 	// What is to be forgotten once the group knows the floor; 0: nothing.
 	before int64
+	more   bool           // tokens that are to be forgotten are left behind that
 	term   uint64         // in which the floor was proposed
 	floor  *atomic.Uint64 // index of its entry; 0: it is not in the log
 }
@@ -34,6 +35,8 @@ const (
 	tokenFloor = "commit_token/forgotten"
 
 	forgetEvery = time.Minute
+	// forgetMost is how many tokens are forgotten at once: commits wait for the engine of each member meanwhile.
+	forgetMost = 2000
 	// clockSlack is by how much the wall clock may part from the monotonic one between two looks.
 	clockSlack = 10 * time.Second
 )
@@ -75,8 +78,12 @@ func (f *forgetting) look(c *core) (before int64) {
 // find looks for tokens that can be forgotten, and proposes the floor. It may miss some: a transaction that was proposed
 // long ago is not in the engine as long as a majority does not store it.
 func (f *forgetting) find(c *core, before int64) {
+	before, all, err := c.tokens.Few(before, forgetMost)
+	if f.before, f.more = 0, err == nil && !all; err != nil {
+		return // and youngest says so
+	}
 	made, found := f.youngest(c, before)
-	if f.before = 0; found {
+	if found {
 		f.before = before
 		f.propose(c, made)
 	}
@@ -118,6 +125,9 @@ func (f *forgetting) confirm(c *core) (before int64) {
 		f.propose(c, made)
 	default:
 		before, f.before = f.before, 0
+		if f.more {
+			f.due = 0
+		}
 	}
 	return before
 }

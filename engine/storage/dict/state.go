@@ -88,6 +88,11 @@ func (c *Catalog) DeleteState(w *table.Worker, a Area, key []byte) error {
 // order of the keys; nil stands for what is committed now. They are valid until fn
 // returns.
 func (c *Catalog) EachState(snap *trx.Snapshot, a Area, fn func(key, value []byte) error) error {
+	return c.EachStateFrom(snap, a, nil, nil, fn)
+}
+
+// EachStateFrom is EachState for the keys from one on and before another one; nil: from the first on, up to the last.
+func (c *Catalog) EachStateFrom(snap *trx.Snapshot, a Area, from, before []byte, fn func(key, value []byte) error) error {
 	r, err := c.reader()
 	if err != nil {
 		return err
@@ -96,7 +101,15 @@ func (c *Catalog) EachState(snap *trx.Snapshot, a Area, fn func(key, value []byt
 	if snap == nil {
 		snap = r.latest(0)
 	}
-	return r.each(c.area(a), snap, 0, nil, func(row values) error {
+	t := c.area(a)
+	var rng table.Range
+	if from != nil {
+		rng.Low = keyOf(t, values{bytesValue(from)})
+	}
+	if before != nil {
+		rng.High, rng.HighOpen = keyOf(t, values{bytesValue(before)}), true
+	}
+	return c.scanRows(&r.scan, r.w, r.batch(t), t, snap, rng, nil, func(row values) error {
 		return fn(row[stateKey].Bytes(), row[stateValue].Bytes())
 	})
 }

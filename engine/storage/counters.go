@@ -20,7 +20,8 @@ const countersTries = 20
 // CounterHash is SHA-256 over the AUTO_INCREMENT counters and hidden row ids of all
 // tables, as the commits up to now have left them, in the order of the tables'
 // numbers, and the CSN and position at which they were so. It is equal on all members
-// there. (Counters have no versions, so that StateHash, which is as of any CSN, has to
+// there, but for one that has crashed in the commit of an entry of very many tables and has
+// not applied it again. (Counters have no versions, so that StateHash, which is as of any CSN, has to
 // leave them out.) Error: [ErrBusy], those of reading.
 func (e *Engine) CounterHash() (sum [sha256.Size]byte, csn uint64, pos trx.Position, err error) {
 	for range countersTries {

@@ -29,8 +29,7 @@ func (s *Space) Word(i int) (uint64, error) {
 
 // RaiseWords makes words greater: each becomes the greater of what it is and what
 // is given. It latches page 0 like an allocation, in the caller's
-// mini-transaction, and fails before it changes anything. Calling it once with
-// zeros first makes sure that the second call cannot fail.
+// mini-transaction, and fails before it changes anything.
 func (s *Space) RaiseWords(m *mtr.Mtr, words []uint64) error {
 	p, err := m.Get(s.ID(0), mtr.X)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // does not follow the applied one. Nothing was changed.
 var ErrOutOfOrder = errors.New("trx: commit out of order")
 
-// commitChunk is how many transactions one mini-transaction commits: each keeps
-// an undo page latched.
+// commitChunk is how many transactions one mini-transaction commits, and of how many
+// tables it raises the counters: each keeps a page latched.
 const commitChunk = 64
 
 // Commit is a transaction to commit and its number in the group's log. CSN 0 is
@@ -33,6 +33,11 @@ type Commit struct {
 // applied CSN and the position change in one mini-transaction per [commitChunk]
 // transactions, of which only the last one moves the position.
 //
+// The counters that the transactions have raised are durable at the latest with them.
+// Those of a transaction of more than [commitChunk] tables may be durable, after a
+// crash, while it is not: then the log brings it again, and raises them to the same
+// values.
+//
 // Then it publishes them: all of the group become visible in one step. Locks are
 // released, and undo is handed to history. The transactions are committed; who
 // owns them calls End.
@@ -44,8 +49,9 @@ type Commit struct {
 // the position, all or none: what is logged and has no number (tokens, membership
 // state) goes there.
 //
-// REQUIRES: the transactions are active, committing or in doubt, each only once;
-// the task holds no latch and no writing mini-transaction.
+// REQUIRES: the group, if there is one, has agreed on the entry; the transactions are
+// active, committing or in doubt, each only once; the task holds no latch and no writing
+// mini-transaction.
 func (s *System) CommitGroup(items []Commit, pos Position) error {
 	s.commitTurn.Lock()
 	defer s.commitTurn.Unlock()
@@ -53,14 +59,14 @@ func (s *System) CommitGroup(items []Commit, pos Position) error {
 	if err != nil {
 		return err
 	}
-	chunk := s.chunkNow()
+	most := s.chunkNow()
 	for from := 0; ; {
-		to := chunkEnd(items, from, chunk)
+		to := chunkEnd(items, from, most)
 		at := pos
 		if to < len(items) {
 			at = s.applied
 		}
-		if err := s.commitChunk(items[from:to], at); err != nil {
+		if err := s.commitChunk(items[from:to], at, most); err != nil {
 			s.pool.Log().Fail(err)
 			return err
 		}
@@ -73,11 +79,19 @@ func (s *System) CommitGroup(items []Commit, pos Position) error {
 	return nil
 }
 
-// chunkEnd is the end of the chunk that begins at from. Transactions without a
-// number at the end of a group stay together: were a part of them durable without
-// the position, nobody could tell which.
-func chunkEnd(items []Commit, from, chunk int) int {
-	to := min(from+chunk, len(items))
+// chunkEnd is the end of the chunk that begins at from: of at most most transactions,
+// which have raised the counters of as many tables unless the first one alone has
+// raised more. Transactions without a number at the end of a group stay together: were
+// a part of them durable without the position, nobody could tell which.
+func chunkEnd(items []Commit, from, most int) int {
+	to, tables := from, 0
+	for to < len(items) && to-from < most {
+		tables += items[to].Trx.raised()
+		if tables > most && to > from {
+			break
+		}
+		to++
+	}
 	own := len(items)
 	for own > 0 && items[own-1].CSN == 0 {
 		own--
@@ -92,7 +106,8 @@ func chunkEnd(items []Commit, from, chunk int) int {
 }
 
 // chunkNow is how many transactions one mini-transaction commits in a pool of the
-// present size: it must not latch a large part of it.
+// present size, and of how many tables it raises the counters: it must not latch a
+// large part of the pool.
 func (s *System) chunkNow() int {
 	return int(min(int64(s.chunk), max(1, s.pool.Size()/page.Size/8)))
 }
@@ -127,7 +142,18 @@ func (s *System) checkGroup(items []Commit, pos Position) (uint64, error) {
 }
 
 // commitChunk makes some transactions of a group durable with a position.
-func (s *System) commitChunk(items []Commit, pos Position) error {
+func (s *System) commitChunk(items []Commit, pos Position, most int) error {
+	defer func() { clear(s.uses) }()
+	s.uses = s.uses[:0]
+	for _, c := range items {
+		s.uses = c.Trx.appendRaised(s.uses)
+	}
+	uses := s.uses
+	for ; len(uses) > most; uses = uses[most:] {
+		if err := s.raiseAhead(uses[:most]); err != nil {
+			return err
+		}
+	}
 	m := s.commitMtr
 	if err := m.Begin(); err != nil {
 		return err
@@ -144,7 +170,8 @@ func (s *System) commitChunk(items []Commit, pos Position) error {
 	if err != nil {
 		return err
 	}
-	if err := raiseCounters(m, items, nil); err != nil {
+	// If it fails, those that are raised by then stay so: see raiseAhead.
+	if err := raiseCounters(m, uses); err != nil {
 		return err
 	}
 	csn := le.Uint64(p.Data[offApplied:])
@@ -162,26 +189,28 @@ func (s *System) commitChunk(items []Commit, pos Position) error {
 	le.PutUint64(b[8:], pos.Index)
 	le.PutUint64(b[16:], pos.Term)
 	m.Write(p, offApplied, b[:])
-	return raiseCounters(m, items, func(u *TableUse) []uint64 { return u.Counters[:] })
+	return nil
 }
 
-// raiseCounters makes the counters durable that the transactions' rows have raised.
-// With nil it only latches what the second call changes. A tablespace that is gone
-// has no counters.
-func raiseCounters(m *mtr.Mtr, items []Commit, values func(*TableUse) []uint64) error {
-	for _, c := range items {
-		for i := range c.Trx.tables {
-			u := &c.Trx.tables[i]
-			if u.Space == nil {
-				continue
-			}
-			var words []uint64
-			if values != nil {
-				words = values(u)
-			}
-			if err := u.Space.RaiseWords(m, words); err != nil && !errors.Is(err, space.ErrNotFound) {
-				return err
-			}
+// raiseAhead makes counters durable before the transactions that have raised them. The
+// group has agreed on these: after a crash they are applied again and raise the
+// counters to where they are. Without a group nothing brings them again, and some
+// values are never given.
+func (s *System) raiseAhead(uses []*TableUse) error {
+	m := s.commitMtr
+	if err := m.Begin(); err != nil {
+		return err
+	}
+	defer m.Commit()
+	return raiseCounters(m, uses)
+}
+
+// raiseCounters raises the counters on the tables' pages. A tablespace that is gone
+// has none.
+func raiseCounters(m *mtr.Mtr, uses []*TableUse) error {
+	for _, u := range uses {
+		if err := u.Space.RaiseWords(m, u.Counters[:]); err != nil && !errors.Is(err, space.ErrNotFound) {
+			return err
 		}
 	}
 	return nil

@@ -37,6 +37,29 @@ func (t *Trx) RaiseCounters(table uint64, sp *space.Space, counters [2]uint64) {
 	}
 }
 
+// hasRaised reports whether rows that were not rolled back have raised a counter.
+func (u *TableUse) hasRaised() bool { return u.Space != nil && u.Counters != [2]uint64{} }
+
+// raised is the number of tables of which the transaction has raised a counter.
+func (t *Trx) raised() (n int) {
+	for i := range t.tables {
+		if t.tables[i].hasRaised() {
+			n++
+		}
+	}
+	return n
+}
+
+// appendRaised appends those tables.
+func (t *Trx) appendRaised(dst []*TableUse) []*TableUse {
+	for i := range t.tables {
+		if u := &t.tables[i]; u.hasRaised() {
+			dst = append(dst, u)
+		}
+	}
+	return dst
+}
+
 // reset makes u the entry of a table that is not in use yet.
 func (u *TableUse) reset(table uint64) {
 	past := u.past[:0]

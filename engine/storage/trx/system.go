@@ -47,7 +47,8 @@ type System struct {
 
 	commitTurn *env.Mutex // held by whoever commits a group
 	commitMtr  *mtr.Mtr
-	applied    Position // guarded by commitTurn
+	applied    Position    // guarded by commitTurn, like uses
+	uses       []*TableUse // of the chunk at hand, those that have raised counters
 	commitLSN  atomic.Uint64
 	chunk      int
 

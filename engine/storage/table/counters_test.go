@@ -51,7 +51,23 @@ func TestCountersOfCommittedRows(t *testing.T) {
 		now := [2]uint64{}
 		saves := []point{{s.Savepoint(), now}}
 		for range 1 + rng.IntN(12) {
-			switch n := rng.IntN(10); {
+			switch n := rng.IntN(12); {
+			case n >= 10:
+				var rows [][]types.Value
+				then := now
+				for range 1 + rng.IntN(4) {
+					row, a := tbl.NextRowID(), tbl.ReserveAuto(1)
+					rows = append(rows, []types.Value{types.NewUint(row), types.NewUint(a), types.NewUint(rng.Uint64N(300))})
+					then = [2]uint64{max(then[0], a+1), max(then[1], row+1)}
+				}
+				_, err := s.InsertRows(tbl, rows)
+				var dup *table.DuplicateError
+				switch {
+				case err == nil:
+					now = then
+				case !errors.As(err, &dup):
+					t.Fatal(err)
+				}
 			case n < 4:
 				row := tbl.NextRowID()
 				a := tbl.ReserveAuto(1)

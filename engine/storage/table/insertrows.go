@@ -47,6 +47,7 @@ func (w *Worker) InsertRows(t *Table, rows [][]types.Value) (failed int, err err
 	if err := w.lockTable(t, lock.TableIX); err != nil {
 		return 0, err
 	}
+	w.Savepoint() // a row may fail after others have raised counters
 	err = w.atomically(func() error {
 		for failed < len(rows) {
 			n, err := w.insertSome(t, rows[failed:])

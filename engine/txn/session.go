@@ -16,7 +16,7 @@ import (
 	"github.com/triremedb/trireme/internal/trace"
 )
 
-// BeginOptions say what transaction to begin. Part and Waits are the session's own.
+// BeginOptions say what transaction to begin. Part, Waits and Marks are the session's own.
 type BeginOptions struct {
 	trx.Options
 	// Ended, if not nil, ends the wait of a plain read for what the transaction depends on, by an error. The

@@ -29,6 +29,17 @@ func (t *Txn) here() mark {
 	return mark{undo: t.Worker.Savepoint(), events: t.events.Mark(), keys: t.Keys.mark(), schema: t.Schema}
 }
 
+// eachMark yields the numbers of undo records to which the transaction may be rolled
+// back, ascending: no savepoint is younger than the statement.
+func (t *Txn) eachMark(yield func(uint64) bool) {
+	for i := range t.savepoints {
+		if !yield(t.savepoints[i].at.undo) {
+			return
+		}
+	}
+	yield(t.statement.undo)
+}
+
 // beginStatement starts a statement; the one before has ended.
 func (t *Txn) beginStatement() {
 	t.Trx.BeginStatement()

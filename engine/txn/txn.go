@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -100,6 +101,7 @@ type Txn struct {
 
 	statement  mark
 	savepoints []savepoint
+	marks      iter.Seq[uint64]      // eachMark
 	broken     error                 // what must be rolled back, for the changes are not whole
 	blind      error                 // why its plain reads fail: its snapshot was ended
 	ending     atomic.Pointer[error] // why its snapshot is to be ended when the call that runs is over
@@ -126,11 +128,13 @@ func (s *Session) newTxn() *Txn {
 	t.Keys.max = m.opt.WriteSetMax
 	t.locks.id, t.locks.waits = s.id, &s.waits
 	t.events = m.newCache()
+	t.marks = t.eachMark
 	return t
 }
 
 // begin makes t a new transaction.
 func (t *Txn) begin(opt BeginOptions) {
+	opt.Marks = t.marks
 	t.Trx = t.m.opt.Engine.Trx.Begin(opt.Options)
 	t.Worker.Use(t.Trx)
 	t.Token, t.HasToken = opt.Token, opt.HasToken

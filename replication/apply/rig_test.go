@@ -196,7 +196,8 @@ func feed(a *apply.Applier, entries []txntest.Entry) error {
 	return nil
 }
 
-// sameStates compares the engines at every number that b has seen since it was opened.
+// sameStates compares the engines at every number that b has seen since it was opened,
+// and the counters of AUTO_INCREMENT if both are at the last one.
 func sameStates(a, b *engine) error {
 	for n := max(b.first, 1); n <= b.Trx.LastCommitted(); n++ {
 		x, err := a.state(n)
@@ -211,7 +212,15 @@ func sameStates(a, b *engine) error {
 			return fmt.Errorf("states at %d differ", n)
 		}
 	}
-	return nil
+	x, n, _, err := a.CounterHash()
+	if err != nil {
+		return err
+	}
+	y, m, _, err := b.CounterHash()
+	if err == nil && n == m && x != y {
+		err = fmt.Errorf("counters at %d differ", n)
+	}
+	return err
 }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 11)) }

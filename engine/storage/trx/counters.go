@@ -1,16 +1,20 @@
 package trx
 
-import "github.com/triremedb/trireme/engine/storage/space"
+import (
+	"slices"
 
-// pastCounters are a table's counters as of a mark.
+	"github.com/triremedb/trireme/engine/storage/space"
+)
+
+// pastCounters are a table's counters as of a mark: before the first change after it
+// that has raised one.
 type pastCounters struct {
 	mark     uint64
 	counters [2]uint64
 }
 
-// pastMax is how many past values are kept for a table. A transaction of more
-// statements that goes back to one of the oldest may keep counters that are too high.
-const pastMax = 1 << 16
+// pastRoom is for how many marks a table has room for past counters at first.
+const pastRoom = 8
 
 // Mark is the number of undo records, as a place to roll back to.
 func (t *Trx) Mark() uint64 {
@@ -27,8 +31,10 @@ func (t *Trx) RaiseCounters(table uint64, sp *space.Space, counters [2]uint64) {
 		return
 	}
 	if n := len(u.past); n == 0 || u.past[n-1].mark < t.mark {
-		if n == pastMax {
-			u.thin()
+		if n == cap(u.past) {
+			t.forgetPast(u)
+			// Room for as many again: looking through them costs little a mark.
+			u.past = slices.Grow(u.past, max(pastRoom, len(u.past)))
 		}
 		u.past = append(u.past, pastCounters{t.mark, u.Counters})
 	}
@@ -69,17 +75,32 @@ func (u *TableUse) reset(table uint64) {
 	*u = TableUse{Table: table, past: past}
 }
 
-// thin drops half of the past values.
-func (u *TableUse) thin() {
-	kept := u.past[:0]
-	for i := 1; i < len(u.past); i += 2 {
-		kept = append(kept, u.past[i])
+// forgetPast drops the past counters that no rollback can ask for. Each of
+// [Options.Marks] needs the first ones as of it or of a later mark.
+func (t *Trx) forgetPast(u *TableUse) {
+	if t.opt.Marks == nil {
+		return
+	}
+	kept, next := u.past[:0], 0
+	for mark := range t.opt.Marks {
+		if n := len(kept); n > 0 && kept[n-1].mark >= mark {
+			continue
+		}
+		for next < len(u.past) && u.past[next].mark < mark {
+			next++
+		}
+		if next == len(u.past) {
+			break
+		}
+		kept = append(kept, u.past[next])
+		next++
 	}
 	u.past = kept
 }
 
 // WentBack sets the counters to what they were at a mark to which the transaction
-// was just rolled back.
+// was just rolled back. That leaves what rows in the log have raised: all that the other
+// nodes raise them by.
 func (t *Trx) WentBack(mark uint64) {
 	for i := range t.tables {
 		u := &t.tables[i]

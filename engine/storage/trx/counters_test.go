@@ -242,3 +242,96 @@ func recoverCounters(fs *simfile.FS, sim *simenv.Sim, upTo page.LSN) (state [2]i
 	}
 	return state, nil
 }
+
+// place is a mark and the counters as of it, by table.
+type place struct {
+	mark     uint64
+	counters [3][2]uint64
+}
+
+// TestCountersGoBack: whichever of many statements or savepoints a transaction is rolled
+// back to, its counters are those of the rows that are left. What it remembers for that
+// is bounded by the savepoints that there are.
+func TestCountersGoBack(t *testing.T) {
+	s := open(t)
+	for seed := range uint64(seeds(40)) {
+		if err := s.goBack(seed); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func (s *session) goBack(seed uint64) error {
+	rng := rand.New(rand.NewPCG(seed, 5))
+	var saves []place
+	var now, statement place
+	s.t = s.sys.Begin(trx.Options{Marks: func(yield func(uint64) bool) {
+		for i := range saves {
+			if !yield(saves[i].mark) {
+				return
+			}
+		}
+		yield(statement.mark)
+	}})
+	back := func(to place) error {
+		if err := s.undoTo(to.mark); err != nil {
+			return err
+		}
+		s.t.WentBack(to.mark)
+		now = to
+		for i, want := range now.counters {
+			if got := s.t.Use(uint64(i)).Counters; got != want {
+				return fmt.Errorf("back at mark %d table %d has the counters %d, want %d", to.mark, i, got, want)
+			}
+		}
+		return nil
+	}
+	rare, most := 1+rng.IntN(300), 1
+	for range 1500 {
+		now.mark = s.t.BeginStatement()
+		statement = now
+		var err error
+		switch n := rng.IntN(rare + 5); {
+		case n == 0:
+			saves = append(saves, now)
+			most = max(most, len(saves))
+		case n == 1 && len(saves) > 0: // set again, or released with those after it
+			i := rng.IntN(len(saves))
+			if saves = append(saves[:i:i], saves[i+1:]...); rng.IntN(3) == 0 {
+				saves = saves[:i]
+			}
+		case n == 2 && len(saves) > 0:
+			i := rng.IntN(len(saves))
+			saves = saves[:i+1]
+			err = back(saves[i])
+		default:
+			for range 1 + rng.IntN(2) {
+				if err := s.write(rng.IntN(ownRow), 1); err != nil {
+					return err
+				}
+				i := rng.IntN(len(now.counters))
+				c := &now.counters[i]
+				c[rng.IntN(2)] += uint64(rng.IntN(3))
+				s.t.RaiseCounters(uint64(i), nil, *c)
+			}
+			if rng.IntN(10) == 0 {
+				err = back(statement)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range now.counters {
+		if n := s.t.Use(uint64(i)).PastCounters(); n > 4*(most+4) {
+			return fmt.Errorf("past counters for %d marks; there were never more than %d savepoints", n, most)
+		}
+	}
+	s.t.StartRollback()
+	if err := s.undoTo(0); err != nil {
+		return err
+	}
+	s.t.FinishRollback()
+	s.sys.End(s.t)
+	return nil
+}

@@ -8,3 +8,6 @@ func DecodeSystemPage(p []byte) error { _, err := decodeSystemPage(p); return er
 
 // LiveChunks is the number of chunks of the table of ids.
 func (s *System) LiveChunks() int { s.ids.mu.Lock(); defer s.ids.mu.Unlock(); return len(s.ids.live) }
+
+// PastCounters is for how many marks a transaction keeps a table's past counters.
+func (u *TableUse) PastCounters() int { return len(u.past) }

@@ -2,6 +2,7 @@ package trx
 
 import (
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,9 @@ type Options struct {
 	Waits *lock.Waits
 	// Until is when the present statement's waits for locks end; see lock.TxnOptions.
 	Until func() time.Duration
+	// Marks are the marks to which the transaction may still be rolled back, ascending, but
+	// for the last one that was given out: counters as of others are forgotten. nil: all.
+	Marks iter.Seq[uint64]
 }
 
 // State is where a transaction stands; see the package comment.

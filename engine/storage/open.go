@@ -349,7 +349,12 @@ func (e *Engine) removeOrphans() error {
 	orphans, err := e.Spaces.Orphans(func(no uint32) bool {
 		return no == space.System || no >= space.FirstUndo || known[no]
 	})
-	if err != nil {
+	if err != nil || len(orphans) == 0 {
+		return err
+	}
+	// A snapshot of before a drop would find the table in the catalogue and not its file: none
+	// can be opened from now on, nor after another start.
+	if _, err := e.Trx.PurgeLimit(); err != nil {
 		return err
 	}
 	for _, no := range orphans {

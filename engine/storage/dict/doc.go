@@ -39,7 +39,8 @@
 //
 // [Catalog.OpenTable] gives a [Handle], shared by all that use the table in that
 // definition. The files of a dropped table and the trees of a dropped index are
-// deleted when no handle and no snapshot from before is left, in the background.
+// deleted when no handle and no snapshot from before is left, in the background. A
+// snapshot of the past that can still be opened counts as one.
 //
 // # What it does not do
 //

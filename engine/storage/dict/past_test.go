@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
@@ -93,5 +94,116 @@ func TestTableAt(t *testing.T) {
 	defer s.eng.Trx.CloseSnapshot(&v)
 	if _, err := s.c.TableAt(&v.Snapshot, made.ID); !errors.Is(err, table.ErrNoTable) {
 		t.Errorf("after the drop: %v", err)
+	}
+}
+
+// A snapshot that can be opened has the files of all tables that it sees: also one of the past that
+// nobody had open when the table was dropped, or when its file went, and after a start.
+func TestSnapshotsOfThePastKeepFiles(t *testing.T) {
+	readable := func(s *session, csn, id uint64) (opened bool) {
+		t.Helper()
+		var v trx.View
+		if err := s.eng.Trx.OpenSnapshotAt(&v, csn); err != nil {
+			if !errors.Is(err, trx.ErrSnapshotTooOld) {
+				t.Error(err)
+			}
+			return false
+		}
+		defer s.eng.Trx.CloseSnapshot(&v)
+		past, err := s.c.TableAt(&v.Snapshot, id)
+		if err != nil {
+			t.Errorf("snapshot %d can be opened, and a table that it sees cannot: %v", csn, err)
+			return true
+		}
+		x := s.eng.Tables.NewWorker().NewExporter(past, &v.Snapshot, nil)
+		if _, n, err := x.Next(nil, 100); n == 0 || err != nil {
+			t.Errorf("snapshot %d: %d rows, %v", csn, n, err)
+		}
+		return true
+	}
+	for seed := range uint64(2) {
+		for _, crash := range []bool{false, true} {
+			sim := simenv.New(seed)
+			sim.Run(func() {
+				s, fs := crashDB(t, sim, seed)
+				id := simpleDefinition(t, s).ID
+				var v trx.View // while it is open no commit moves the horizon
+				s.eng.Trx.OpenSnapshot(&v)
+				csn := v.CSN
+				must(t, s.do(func() error { _, err := s.c.DropTable(s.Worker, "db", "t"); return err }))
+				left, err := s.c.Reclaim()
+				must(t, err)
+				if left == 0 || !readable(s, csn, id) {
+					t.Errorf("seed %d: %d left while the snapshot is open", seed, left)
+				}
+				if crash {
+					must(t, s.eng.Log.FlushTo(s.eng.Log.Published()))
+					fs.Crash()
+					s.eng.Log.Fail(errors.New("power lost"))
+					_ = shut(s.eng)
+					fs = fs.CrashImage()
+					eng, err := open(options(fs, sim))
+					must(t, err)
+					s = newSession(eng)
+				} else {
+					s.eng.Trx.CloseSnapshot(&v)
+				}
+				readable(s, csn, id)
+				for left = 1; left > 0; {
+					left, err = s.c.Reclaim()
+					must(t, err)
+				}
+				if n := s.files(t); n != 0 || readable(s, csn, id) {
+					t.Errorf("seed %d, crash %v: %d files; the snapshot can be opened without any", seed, crash, n)
+				}
+				// The limit is as durable as what went by it.
+				fs.Crash()
+				s.eng.Log.Fail(errors.New("power lost"))
+				_ = shut(s.eng)
+				eng, err := open(options(fs.CrashImage(), sim))
+				must(t, err)
+				s = newSession(eng)
+				if readable(s, csn, id) {
+					t.Errorf("seed %d, crash %v: after a start the snapshot can be opened", seed, crash)
+				}
+				must(t, shut(eng))
+			})
+		}
+	}
+}
+
+// An index that was dropped right before a crash stays as well, as long as a snapshot of before can be opened.
+func TestSweepLeavesThePast(t *testing.T) {
+	opened := 0
+	for seed := range uint64(8) {
+		sim := simenv.New(seed)
+		sim.Run(func() {
+			s, fs := crashDB(t, sim, seed)
+			id, csn := simpleDefinition(t, s).ID, s.eng.Trx.LastCommitted()
+			s.eng.Catalog.Close() // which ends what deletes in the background
+			must(t, s.do(func() error { _, err := s.c.DropIndex(s.Worker, id, "v"); return err }))
+			must(t, s.eng.Log.FlushTo(s.eng.Log.Published()))
+			fs.Crash()
+			s.eng.Log.Fail(errors.New("power lost"))
+			_ = shut(s.eng)
+			eng, err := open(options(fs.CrashImage(), sim))
+			must(t, err)
+			var v trx.View
+			if eng.Trx.OpenSnapshotAt(&v, csn) == nil {
+				opened++
+				if left, err := eng.Catalog.Reclaim(); left != 1 || err != nil {
+					t.Errorf("seed %d: %d left while the snapshot is open, %v", seed, left, err)
+				}
+				eng.Trx.CloseSnapshot(&v)
+			}
+			for left := 1; left > 0; {
+				left, err = eng.Catalog.Reclaim()
+				must(t, err)
+			}
+			must(t, shut(eng))
+		})
+	}
+	if opened == 0 {
+		t.Error("the snapshot could not be opened after any start")
 	}
 }

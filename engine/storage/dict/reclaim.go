@@ -19,8 +19,9 @@ type garbage struct{ table, index uint64 }
 
 // leftover is something to be deleted.
 type leftover struct {
-	// csn is a CSN that every open snapshot must have reached: whoever reads by an
-	// older one, purge included, may be at the table.
+	// csn is a CSN that every snapshot must have reached, be it open or one that can
+	// still be opened: whoever reads by an older one, purge included, may be at the
+	// table, or come to it.
 	csn uint64
 	// space is the tablespace of a table whose physical row may be missing, or 0.
 	space uint32
@@ -88,8 +89,10 @@ func (c *Catalog) ReclaimErr() error {
 func (c *Catalog) Reclaim() (left int, err error) {
 	c.reclaimTurn.Lock()
 	defer c.reclaimTurn.Unlock()
-	tables, indexes := c.reclaimable()
-	err = c.deleteTables(tables)
+	tables, indexes, err := c.reclaimable()
+	if err == nil {
+		err = c.deleteTables(tables)
+	}
 	for _, g := range indexes {
 		err = errors.Join(err, c.deleteIndex(g))
 	}
@@ -98,21 +101,32 @@ func (c *Catalog) Reclaim() (left int, err error) {
 	return len(c.queue), err
 }
 
-// reclaimable returns the garbage that is not in use.
-func (c *Catalog) reclaimable() (tables, indexes []garbage) {
-	oldest := c.sys.OldestSnapshot()
+// reclaimable returns the garbage that is not in use, nor ever will be: the limit of
+// purge is one that no snapshot can be opened below any more, neither now nor, since it
+// is durable before what is deleted by it, after a start.
+func (c *Catalog) reclaimable() (tables, indexes []garbage, err error) {
+	c.mu.Lock()
+	idle := len(c.queue) == 0
+	c.mu.Unlock()
+	if idle {
+		return nil, nil, nil
+	}
+	limit, err := c.sys.PurgeLimit()
+	if err != nil {
+		return nil, nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, g := range c.queue {
 		switch {
-		case c.garbage[g].csn > oldest || c.inUse(g):
+		case c.garbage[g].csn > limit || c.inUse(g):
 		case g.index == 0:
 			tables = append(tables, g)
 		case c.garbage[garbage{table: g.table}] == nil: // else it goes with its table
 			indexes = append(indexes, g)
 		}
 	}
-	return tables, indexes
+	return tables, indexes, nil
 }
 
 // inUse reports whether a handle refers to the table, or to the index.
@@ -389,12 +403,14 @@ func (c *Catalog) Sweep() error {
 	if err != nil {
 		return err
 	}
+	// When it was dropped is not known, if it ever was there: an older snapshot may see it.
+	csn := c.sys.LastCommitted()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.recovered)
 	for _, row := range rows {
 		if g := (garbage{row.table, row.index}); lost[g] {
-			c.discard(g, 0)
+			c.discard(g, csn)
 		}
 	}
 	c.kick()

@@ -318,13 +318,15 @@ func (h *Home) receive() (fsys file.FS, resumed bool, err error) {
 	if err := sub.MkdirAll("."); err != nil {
 		return nil, false, err
 	}
-	h.newest = g.number
+	// A directory that could not be made whole, since the disk is full, is taken again at the next
+	// try, which a receiver makes every few seconds: nothing has been received into it.
 	if err := file.WriteWhole(sub, receivingName, nil); err != nil {
 		return nil, false, err
 	}
 	if err := h.fsys.SyncDir("."); err != nil {
 		return nil, false, err
 	}
+	h.newest = g.number
 	h.mu.Lock()
 	h.next = g
 	h.mu.Unlock()

@@ -190,6 +190,27 @@ func TestHomeErrors(t *testing.T) {
 	}
 }
 
+// TestHomeFullDisk: however often no directory can be made to receive into, there is one in the end, and nothing beside it.
+func TestHomeFullDisk(t *testing.T) {
+	for _, op := range []simfile.Op{simfile.OpMkdir, simfile.OpCreate, simfile.OpSync, simfile.OpRename, simfile.OpSyncDir} {
+		fsys := simfile.New(env.Real(), 1)
+		h := inUse(t, fsys)
+		full := fsys.Inject(simfile.Fault{Ops: op, Times: 5, Err: file.ErrNoSpace})
+		for range 5 {
+			if _, _, err := h.receive(); !errors.Is(err, file.ErrNoSpace) || full.Hits() == 0 {
+				t.Fatalf("%v: %v", op, err)
+			}
+		}
+		if _, resumed, err := h.receive(); err != nil || resumed {
+			t.Errorf("%v: resumed %v, %v", op, resumed, err)
+		}
+		wantNames(t, fsys, "binlog.000001", "data.1", "data.2", "data.current")
+		if names := list(t, h.receiving(), "."); !slices.Equal(names, []string{receivingName}) {
+			t.Errorf("%v: in the new directory: %v", op, names)
+		}
+	}
+}
+
 // TestHomeCrash: whenever the machine crashes, either the old data or the complete new
 // ones are in use, whole; and the old ones until it was decided that they are not needed.
 func TestHomeCrash(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
@@ -49,11 +51,15 @@ type building struct {
 	done      map[uint64]bool // tables
 	lastMoved atomic.Int64
 
+	stateParts int64 // that have come
+
 	mu      sync.Mutex // guards the following
 	streams []*stream
 	last    error
-	queue   []tableEntry
-	failed  error // of a task
+	// taker: the next request goes to the donor that has taken the snapshot, since all were answered from that one on.
+	taker  bool
+	queue  []tableEntry
+	failed error // of a task
 }
 
 // isFull reports whether err says that the disk is full.
@@ -244,6 +250,9 @@ func (b *building) accept(m Manifest, got bool) error {
 	}
 	if !b.begun {
 		b.manifest = m
+		b.mu.Lock()
+		b.taker = true
+		b.mu.Unlock()
 	}
 	b.arrived()
 	return nil
@@ -303,7 +312,8 @@ func (b *building) begin(schemas []dict.Schema) error {
 	return err
 }
 
-// receiveState receives the replicated keys and values.
+// receiveState receives the replicated keys and values. They have to hold what the log has changed in them up to the
+// manifest's position, since it is applied from there on; they may hold more, which is changed once more then.
 func (b *building) receiveState() error {
 	if b.stateDone {
 		return nil
@@ -314,48 +324,73 @@ func (b *building) receiveState() error {
 	}
 	defer dec.Close()
 	var raw []byte
-	parts := int64(0)
 	return b.whenFull(func() error {
-		return b.persist(func() int64 { return parts }, func() error {
-			s, err := b.ask(request{what: askState, csn: b.manifest.CSN, resume: b.state != nil, after: b.state})
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			raw = raw[:0]
-			for {
-				t, body, done, err := s.next()
-				if err != nil {
-					return err
-				}
-				if done && len(raw) > 0 {
-					return errPartial
-				}
-				if done {
-					err := b.change(func(w *table.Worker) error { return b.put(w, keyStateDone, nil) })
-					b.stateDone = err == nil
-					return err
-				}
-				if t != framePart {
-					return fmt.Errorf("%w: a frame of %v in the state", errDamaged, t)
-				}
-				var p part
-				if p, raw, err = s.unpack(dec, body, raw); err != nil {
-					return err
-				}
-				b.arrived()
-				if p.rows == 0 {
-					continue
-				}
-				last := slices.Clone(p.last)
-				if err := b.change(func(w *table.Worker) error { return b.putState(w, raw, last) }); err != nil {
-					return err
-				}
-				b.state, raw = last, raw[:0]
-				parts++
-			}
+		return b.persist(func() int64 { return b.stateParts }, func() (err error) {
+			raw, err = b.fetchState(dec, raw[:0])
+			return err
 		})
 	})
+}
+
+// fetchState receives the state from where an earlier call has got to. Rows that are not whole are collected in raw, which is
+// returned to be used again.
+func (b *building) fetchState(dec *zstd.Decoder, raw []byte) ([]byte, error) {
+	taker := b.asksTaker()
+	s, err := b.ask(request{what: askState, csn: b.manifest.CSN, resume: b.state != nil, after: b.state})
+	if err != nil {
+		return raw, err
+	}
+	defer s.close()
+	for first := true; ; first = false {
+		t, body, done, err := s.next()
+		switch {
+		case err != nil:
+			return raw, err
+		case first && t == frameApplied:
+			if err := b.reaches(body); err != nil {
+				return raw, err
+			}
+			continue
+		case first && !taker:
+			return raw, remotef(ErrSnapshotGone, "its donor is lost, and the next one does not say how far it has applied the log: it runs an older version")
+		case done && len(raw) > 0:
+			return raw, errPartial
+		case done:
+			err := b.change(func(w *table.Worker) error { return b.put(w, keyStateDone, nil) })
+			b.stateDone = err == nil
+			return raw, err
+		case t != framePart:
+			return raw, fmt.Errorf("%w: a frame of %v in the state", errDamaged, t)
+		}
+		var p part
+		if p, raw, err = s.unpack(dec, body, raw); err != nil {
+			return raw, err
+		}
+		b.arrived()
+		if p.rows == 0 {
+			continue
+		}
+		last := slices.Clone(p.last)
+		if err := b.change(func(w *table.Worker) error { return b.putState(w, raw, last) }); err != nil {
+			return raw, err
+		}
+		b.state, raw = last, raw[:0]
+		b.stateParts++
+	}
+}
+
+// reaches checks that the donor of the state has applied the log up to the snapshot's position. One that has not taken the
+// snapshot may have its CSN and not have that: the entries in between have no number.
+func (b *building) reaches(applied []byte) error {
+	d := &decoder{b: applied}
+	index := d.uint64()
+	if err := d.end(); err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	if at := b.manifest.Position.Index; index < at {
+		return remotef(ErrBehind, "it has applied the log up to entry %d, and the snapshot ends with entry %d", index, at)
+	}
+	return nil
 }
 
 // putState stores some of the state, and notes the last key.

@@ -20,6 +20,8 @@
 //
 //   - What a snapshot holds is the database as of its CSN, and that is the number of
 //     the last transaction up to its position. The position is committed.
+//   - The replicated state holds what the log had changed in it up to that position, whoever
+//     sends it: entries without a number are not told apart by the CSN.
 //   - A directory becomes data by one atomic rename, of the file that names it, and
 //     only after everything in it is durable, and only by [Home.Swap]. No other directory is
 //     ever opened as data.

@@ -273,8 +273,8 @@ func TestRefused(t *testing.T) {
 		answer := func(req []byte) error {
 			return d.src.Answer(context.Background(), req, new(sink))
 		}
-		newer := request{min: 3, max: 4, group: testGroup, what: askSnapshot, fresh: true}
-		wantError(t, answer(newer.append(nil)), ErrVersion, "formats 1 to 2", "3 to 4")
+		newer := request{min: FormatVersion + 1, max: FormatVersion + 1, group: testGroup, what: askSnapshot, fresh: true}
+		wantError(t, answer(newer.append(nil)), ErrVersion, "formats 1 to 3", "4 to 4")
 		wantError(t, answer([]byte("GET / HTTP/1.1")), ErrRequest)
 		bad := request{min: 1, max: 1, group: testGroup, what: askTable, csn: 11, table: 99999}
 		wantError(t, answer(bad.append(nil)), ErrRequest, "no table 99999")
@@ -283,7 +283,7 @@ func TestRefused(t *testing.T) {
 
 		// A donor that sends what it should not.
 		for what, change := range map[string]func(m *Manifest){
-			"newer":   func(m *Manifest) { m.Format = 3 },
+			"newer":   func(m *Manifest) { m.Format = FormatVersion + 1 },
 			"foreign": func(m *Manifest) { m.Group[3] = 7 },
 		} {
 			d.net.cut = func(q *request, n int, chunk []byte) ([]byte, error) {
@@ -300,7 +300,7 @@ func TestRefused(t *testing.T) {
 			}
 			_, err := newJob(t, e, d.net).run()
 			if what == "newer" {
-				wantError(t, err, ErrVersion, "in format 3", "start a newer version")
+				wantError(t, err, ErrVersion, "in format 4", "start a newer version")
 			} else {
 				wantError(t, err, ErrOtherGroup, "of group 01020307")
 			}

@@ -9,12 +9,16 @@ import (
 // FormatVersion is the newest format of the stream that this code speaks, and
 // minFormat the oldest. A donor answers in the newest one that the receiver knows, too.
 const (
-	FormatVersion = splitFormat
+	FormatVersion = appliedFormat
 	minFormat     = 1
 )
 
-// splitFormat is the format from which long rows come in several parts.
-const splitFormat = 2
+const (
+	// splitFormat is the format from which long rows come in several parts.
+	splitFormat = 2
+	// appliedFormat is the format from which the state comes with the entry up to which the donor has applied the log.
+	appliedFormat = 3
+)
 
 // maxMembership bounds the membership state in bytes.
 const maxMembership = 1 << 20

@@ -17,7 +17,7 @@ type Want struct {
 	// another member that can still open it. New: none is, and any donor will do.
 	CSN uint64
 	New bool
-	// Last is why the last stream ended early, nil if none did.
+	// Last is why the last stream ended early, nil if none did: then the donor of the last request is asked.
 	Last error
 }
 
@@ -187,7 +187,7 @@ func (r *Receiver) attempt() (m Manifest, err error) {
 		if err = b.finish(); givenUp(err) {
 			b.release() // it must not keep the next one from being opened
 		}
-	} else if !b.begun {
+	} else if !b.begun || givenUp(err) {
 		b.release() // nobody will ask for it again
 	}
 	b.busy.Add(1)

@@ -137,6 +137,8 @@ type network struct {
 	cut func(asked *request, n int, chunk []byte) ([]byte, error)
 	// refuse, if not nil, is asked before each request.
 	refuse func(want Want) error
+	// format, if not 0, is the newest that the source knows.
+	format uint32
 
 	mu       sync.Mutex
 	requests []request
@@ -168,6 +170,10 @@ func (n *network) open(ctx context.Context, want Want, req []byte) (ChunkReader,
 		w = &cutter{n: n, q: &q, p: p}
 	}
 	req = bytes.Clone(req)
+	if n.format != 0 {
+		q.max = n.format
+		req = q.append(nil)
+	}
 	source := n.source
 	n.tasks.Go("serve", func() {
 		err := source.Answer(context.Background(), req, w)

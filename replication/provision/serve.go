@@ -197,8 +197,15 @@ func (v *sender) estimate(id uint64) tableEntry {
 }
 
 // state sends the keys and values of the replicated area, each with its length before
-// it.
+// it. Entries without a number change them too, and the CSN of the snapshot does not tell
+// which of these are applied here: that is said first.
 func (v *sender) state(r *request) error {
+	if v.format >= appliedFormat {
+		_, pos := v.s.opt.Engine.Trx.Applied()
+		if err := v.out.send(frameApplied, appendUints(v.out.begin(), pos.Index)); err != nil {
+			return err
+		}
+	}
 	var last []byte
 	rows := 0
 	v.raw = v.raw[:0]

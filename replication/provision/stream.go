@@ -239,7 +239,7 @@ func retryable(err error) bool {
 // note keeps why something is done again.
 func (b *building) note(err error) {
 	b.mu.Lock()
-	b.last = err
+	b.last, b.taker = err, false
 	b.mu.Unlock()
 	b.r.change(func(p *Progress) {
 		p.Retries++
@@ -255,6 +255,13 @@ func (b *building) takeError() error {
 	err := b.last
 	b.last = nil
 	return err
+}
+
+// asksTaker reports whether the next request goes to the donor that has taken the snapshot.
+func (b *building) asksTaker() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.taker
 }
 
 // arrived notes that something has arrived.

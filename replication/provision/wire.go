@@ -48,6 +48,7 @@ const (
 	framePart       // of rows
 	frameEnd
 	frameError
+	frameApplied // the index of the entry up to which the log is applied, before the state
 	frameTypes
 )
 
@@ -55,7 +56,7 @@ func (t frameType) String() string {
 	if t == 0 || t >= frameTypes {
 		return fmt.Sprintf("type %d", uint8(t))
 	}
-	return [...]string{"manifest", "schema", "table", "definition", "part", "end", "error"}[t-1]
+	return [...]string{"manifest", "schema", "table", "definition", "part", "end", "error", "applied"}[t-1]
 }
 
 // maxFrame is the longest body of each type in bytes.

@@ -3,6 +3,7 @@ package group
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -116,4 +117,14 @@ func (p *provisioning) ask(ctx context.Context, want provision.Want, request []b
 	call := *serves
 	call.Kind, call.Payload = bulkSnapshot, request
 	return p.n.transport.OpenBulk(ctx, call)
+}
+
+// refused notes that a run ended with err. If that is what a donor has answered, the next run, which repeats the request, asks another.
+func (p *provisioning) refused(err error) {
+	var told *provision.RemoteError
+	if errors.As(err, &told) {
+		p.mu.Lock()
+		p.serves = nil
+		p.mu.Unlock()
+	}
 }

@@ -56,3 +56,30 @@ func TestDonorIsFollower(t *testing.T) {
 		}
 	}
 }
+
+// A donor that refuses a request for good, whenever it is repeated, is left for another one.
+func TestDonorRefuses(t *testing.T) {
+	for seed := range uint64(3) {
+		requests := map[string]int{}
+		refuses := ""
+		x := &taps{asked: func(at, kind string, payload []byte) []byte {
+			if kind != bulkSnapshot {
+				return payload
+			}
+			if refuses == "" {
+				refuses = at
+			}
+			if requests[at]++; at == refuses && requests[at] > 3 { // the manifest, the catalogue and the state
+				return []byte("what it does not understand")
+			}
+			return payload
+		}}
+		joining(t, seed, x, threeContacts, func(r *simRig, l, n *simNode) {
+			n.start()
+			n.joined(time.Minute, l.node.Status().Number)
+			if requests[refuses] <= 3 || len(requests) < 2 {
+				t.Errorf("seed %d: %s refuses, requests %v", seed, refuses, requests)
+			}
+		})
+	}
+}

@@ -30,6 +30,7 @@ type taps struct {
 	opened func(from, kind string, payload []byte)       // a bulk stream was
 	bulk   func(at, kind string) error                   // before one is served
 	answer func(at, kind string, err *error) (done bool) // before a question is answered
+	asked  func(at, kind string, payload []byte) []byte  // what a stream is asked for with
 }
 
 // on puts the taps on a node.
@@ -80,6 +81,9 @@ func (h *tappedHandler) Bulk(ctx context.Context, kind string, payload []byte, w
 		if err := fn(h.addr.Load().(string), kind); err != nil {
 			return err
 		}
+	}
+	if fn := h.taps.asked; fn != nil {
+		payload = fn(h.addr.Load().(string), kind, payload)
 	}
 	return h.Handler.Bulk(ctx, kind, payload, w)
 }

@@ -232,6 +232,7 @@ func (p *provisioning) receive() error {
 		return nil
 	}
 	if err != nil {
+		p.refused(err)
 		return err
 	}
 	return p.install(&m)

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
@@ -82,6 +83,18 @@ func TestTwoLeadersOfOneTerm(t *testing.T) {
 		}
 		if rival := task.rival(from(3, 7, raftpb.MsgHeartbeat)); rival == 0 {
 			t.Errorf("leads %v: two lead in one term", leads)
+		}
+	}
+	// A process that leads is not started again as the leader of its term.
+	task := begun(t, &now)
+	for i, incarnation := range []uint64{50, 50, 60} {
+		m := from(2, 7, raftpb.MsgHeartbeat)
+		task.n.processes.heard(2, incarnation, []*raftpb.Message{m})
+		if rival := task.rival(m); (rival == 2) != (i == 2) {
+			t.Errorf("heard from process %d: %d leads as well", incarnation, rival)
+		}
+		if next := from(2, 8, raftpb.MsgHeartbeat); task.rival(next) != 0 {
+			t.Error("the next term has one leader")
 		}
 	}
 }
@@ -245,7 +258,7 @@ func answersHeartbeat(task *raftTask, counts time.Duration) bool {
 	l := lease{held: true, counts: counts}
 	m := from(1, 7, raftpb.MsgHeartbeat)
 	m.Context = make([]byte, roundSize)
-	l.tell(m)
+	l.tell(m, 0, log.Identity{})
 	task.clock = 0
 	return task.promiseTo(m)
 }

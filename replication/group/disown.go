@@ -22,15 +22,18 @@ func (t *raftTask) disowned(m *raftpb.Message) bool {
 	if !fromLeader(m) {
 		return false
 	}
+	if m.GetTerm() < t.raft.BasicStatus().HardState.GetTerm() { // Raft ignores a former leader
+		return false
+	}
 	err := forgotten(m, t.n.binlog.LastIndex())
 	if err == nil {
 		err = t.n.contradiction(m)
 	}
-	if err == nil || m.GetTerm() < t.raft.BasicStatus().HardState.GetTerm() { // Raft ignores a former leader
-		return false
+	if err != nil {
+		t.n.fail(err)
+		return true
 	}
-	t.n.fail(err)
-	return true
+	return t.unlike(m)
 }
 
 // forgotten compares the end of the log with what the leader knows of it: a heartbeat never tells a

@@ -25,6 +25,7 @@ type leadership struct{ member, term uint64 }
 // processes is what this member knows of the processes of leaders. It is safe for concurrent use.
 type processes struct {
 	leads atomic.Pointer[ledFrom] // of the highest term heard of
+	twice atomic.Pointer[ledFrom] // a leadership that another process than before claims; nil: none does
 
 	mu      sync.Mutex
 	gone    [goneKept]uint64 // incarnations of which there is proof that they have ended; a ring
@@ -53,6 +54,9 @@ func (p *processes) heard(from, incarnation uint64, msgs []*raftpb.Message) {
 			if p.leads.CompareAndSwap(known, now) {
 				break
 			}
+		}
+		if known := p.leads.Load(); known.leadership == now.leadership && known.incarnation != incarnation {
+			p.twice.Store(now)
 		}
 	}
 }

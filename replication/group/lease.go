@@ -7,6 +7,8 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/triremedb/trireme/engine/binlog/log"
 )
 
 // lease is the leader's right to answer reads without asking: for as long as no
@@ -157,26 +159,32 @@ func parseContext(incarnation uint64, b []byte) (kind byte, seq uint64, ok bool)
 	return b[0], binary.LittleEndian.Uint64(b[9:]), true
 }
 
-// A heartbeat of a round carries freshness and the promise that the lease counts on behind Raft's
-// context, which its receiver sends back: Raft reads a number of eight bytes there, and no further. A
+// A heartbeat of a round carries freshness, the promise that the lease counts on, and an entry's index, term and checksum (see
+// alike) behind Raft's context, which its receiver sends back: Raft reads a number of eight bytes there, and no further. A
 // later program may tell more behind these.
 const (
 	roundSize = 8
 	toldSize  = roundSize + 16 + 8
+	alikeSize = toldSize + 24
 )
 
-// tell puts what followers are told into a heartbeat of a round.
-func (l *lease) tell(m *raftpb.Message) {
-	if !l.held || m.GetType() != raftpb.MsgHeartbeat || len(m.GetContext()) != roundSize {
+// tell puts what followers are told into a heartbeat, if it is of a round.
+func (l *lease) tell(m *raftpb.Message, index uint64, of log.Identity) {
+	if len(m.GetContext()) != roundSize {
 		return
 	}
-	b := append(make([]byte, 0, toldSize), m.GetContext()...)
-	b = binary.LittleEndian.AppendUint64(b, uint64(l.fresh.time))
-	b = binary.LittleEndian.AppendUint64(b, l.fresh.index)
-	m.Context = binary.LittleEndian.AppendUint64(b, uint64(l.counts))
-	if l.fresh.index != 0 {
-		l.told.Store(int64(l.proven))
+	var fresh freshness
+	var counts time.Duration
+	if l.held {
+		if fresh, counts = l.fresh, l.counts; fresh.index != 0 {
+			l.told.Store(int64(l.proven))
+		}
 	}
+	b := append(make([]byte, 0, alikeSize), m.GetContext()...)
+	for _, n := range [...]uint64{uint64(fresh.time), fresh.index, uint64(counts), index, of.Term, uint64(of.Checksum)} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	m.Context = b
 }
 
 // counted is the promise that the leader's lease counts on; 0: it does not say.

@@ -42,14 +42,15 @@ type raftTask struct {
 	bounds  bounds
 	lacking lacking
 
-	role  role
-	first uint64 // index of the first entry of the term in which this member leads; 0: not known yet
-	lease lease
-	reads reads
-	moves moves
-	stall stall
-	pages unread
-	paths undelivered
+	role     role
+	first    uint64 // index of the first entry of the term in which this member leads; 0: not known yet
+	lease    lease
+	reads    reads
+	moves    moves
+	stall    stall
+	pages    unread
+	paths    undelivered
+	compared comparison // the last one
 
 	nextWatch  time.Duration
 	nextBehind time.Duration
@@ -365,7 +366,10 @@ func (t *raftTask) ready(rd raft.Ready) {
 				t.reads.answered()
 			}
 			t.bounds.sent(m)
-			t.lease.tell(m)
+			if m.GetType() == raftpb.MsgHeartbeat {
+				index, of := t.alike(m.GetTo())
+				t.lease.tell(m, index, of)
+			}
 			t.outbox = append(t.outbox, m)
 		}
 	}

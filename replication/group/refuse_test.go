@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/internal/race"
 	"github.com/triremedb/trireme/replication/transport"
 )
@@ -329,8 +330,8 @@ func TestRefuse(t *testing.T) {
 func TestTold(t *testing.T) {
 	l := lease{held: true, counts: 2 * time.Second, fresh: freshness{time: 7, index: 8}}
 	m := &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), Term: new(uint64(3)), Context: binary.LittleEndian.AppendUint64(nil, 9)}
-	l.tell(m)
-	whole := append(m.GetContext(), make([]byte, 24)...)
+	l.tell(m, 0, log.Identity{})
+	whole := append(m.GetContext(), make([]byte, 8)...)
 	for n := range len(whole) + 1 {
 		m.Context = whole[:n]
 		f, ok := told(m)

@@ -2,6 +2,7 @@ package group_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
@@ -85,5 +87,105 @@ func TestStopBetweenTwoLeadersStays(t *testing.T) {
 				t.Errorf("leads %v: an operator has looked, and it does not start: %v", leads, err)
 			}
 		})
+	}
+}
+
+// again is a group whose member v has voted twice in a term, or has led it twice: its disk, file, copy and log, has lost the first time. l led first,
+// with v, and the others lead now: each side has acknowledged transactions of its own. ok is false if the seed brings that about for none.
+type again struct{ l, v, n *simNode }
+
+// votesTwice brings that about. alone says that v is to have led first.
+func votesTwice(r *simRig, alone bool) (a again, ok bool) {
+	r.writes("before", 3, r.nodes...)
+	a.n = r.others(r.leader(nil))[0]
+	r.cut(a.n, r.others(a.n)...)
+	was := a.n.node.Status().Term
+	rest := r.others(a.n)
+	old := []*simfile.FS{copyOf(rest[0]), copyOf(rest[1])}
+	for _, n := range rest {
+		n.kill()
+	}
+	for _, n := range rest {
+		n.start()
+	}
+	a.l = r.leader(nil)
+	if a.l == nil || a.l.node.Status().Term != was+1 {
+		return a, false
+	}
+	i := slices.IndexFunc(rest, func(n *simNode) bool { return (n == a.l) == alone })
+	a.v = rest[i]
+	a.l = rest[1-i]
+	acked := r.acked
+	r.writes("first", 8, rest...)
+	r.cut(a.l, a.n, a.v)
+	a.v.kill()
+	r.acked = acked // the disk of v has lost it, and with it the group
+	a.v.fs = old[i].KillImage()
+	r.net.HealBoth(a.n.addr, a.v.addr)
+	a.v.start()
+	now := r.leader(a.l)
+	if now == nil || now.node.Status().Term != was+1 || alone && now != a.v {
+		return a, false
+	}
+	r.writes("again", 5, a.n, a.v)
+	return a, true
+}
+
+// Members of which one was on one side of a term with two leaders and the others are on the other do not go on together, whoever was started
+// since, and whether or not the leader has a new term by now: it is told, and who has the same goes on. Without that they would differ for good, silently.
+func TestTermWithTwoLeadersIsFound(t *testing.T) {
+	for name, restarts := range map[string]func(r *simRig, a again){
+		"nobody":             func(*simRig, again) {},
+		"the former leader":  func(_ *simRig, a again) { a.l.kill(); a.l.start() },
+		"everybody":          func(r *simRig, a again) { everybody(a.l, a.n, a.v) },
+		"the others, before": func(r *simRig, a again) { everybody(a.n, a.v); r.leader(a.l) },
+	} {
+		for _, alone := range []bool{false, true} {
+			tried := 0
+			for seed := range uint64(12) {
+				simulate(t, seed, 3, simnettest.Options{}, nil, func(r *simRig) {
+					a, ok := votesTwice(r, alone)
+					if !ok {
+						return
+					}
+					tried++
+					restarts(r, a)
+					r.net.HealAll()
+					if !r.within(20*time.Second, func() bool {
+						return slices.ContainsFunc(r.nodes, func(n *simNode) bool { return n.node.Err() != nil })
+					}) {
+						t.Errorf("%s restarts, seed %d: nobody stops: %s", name, seed, describe(r))
+						return
+					}
+					env.Sleep(r.sim, 5*time.Second)
+					for _, n := range r.nodes {
+						if err := n.node.Err(); err != nil && !errors.Is(err, group.ErrTwoLeaders) && !errors.Is(err, group.ErrContradicts) {
+							t.Errorf("%s restarts, seed %d: member %d has stopped: %v", name, seed, n.id, err)
+						}
+					}
+					alike := map[string]bool{}
+					for _, n := range r.nodes {
+						if n.node.Err() == nil {
+							alike[strings.Join(schemas(n.node), " ")] = true
+						}
+					}
+					if len(alike) > 1 {
+						t.Errorf("%s restarts, seed %d: those that go on have %v", name, seed, alike)
+					}
+				})
+			}
+			if tried < 3 {
+				t.Errorf("%s restarts: %d of the seeds have made two leaders of a term", name, tried)
+			}
+		}
+	}
+}
+
+func everybody(nodes ...*simNode) {
+	for _, n := range nodes {
+		n.kill()
+	}
+	for _, n := range nodes {
+		n.start()
 	}
 }

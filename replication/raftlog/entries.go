@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"bytes"
 	"math/bits"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -77,6 +78,23 @@ func (r *recent) slice(lo, hi, maxSize uint64) []*raftpb.Entry {
 		entries = append(entries, *r.at(i))
 	}
 	return entries
+}
+
+// unlike is the index of the first of some entries in whose place there is another one of its term; 0: there is none.
+func (r *recent) unlike(entries []*raftpb.Entry) uint64 {
+	for _, e := range entries {
+		index := e.GetIndex()
+		if index >= r.next {
+			break
+		}
+		if index < r.first {
+			continue
+		}
+		if own := *r.at(index); own.GetTerm() == e.GetTerm() && (own.GetType() != e.GetType() || !bytes.Equal(own.GetData(), e.GetData())) {
+			return index
+		}
+	}
+	return 0
 }
 
 // push takes in entries; what was there from the first one on goes.

@@ -173,6 +173,17 @@ func (s *Storage) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	return entries, nil
 }
 
+// Unlike returns the index of the first of a leader's entries in whose place memory has another one of its term, which Raft takes
+// for the same; 0: there is none.
+func (s *Storage) Unlike(entries []*raftpb.Entry) uint64 {
+	if len(entries) == 0 {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.recent.unlike(entries)
+}
+
 // raftError turns an error of the log into one that Raft knows.
 func (s *Storage) raftError(err error) error {
 	switch {

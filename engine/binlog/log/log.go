@@ -39,11 +39,11 @@ type Log struct {
 	buf       []byte // records on their way to the file
 	run       []recent
 
-	torn    *TornEnd // never changes once the log is open
+	torn *TornEnd // never changes once the log is open
 	// unreadable is why the log begins later than its files do; nil: it does not. It never changes either.
 	unreadable error
-	failure atomic.Pointer[HaltError]
-	stats   counters
+	failure    atomic.Pointer[HaltError]
+	stats      counters
 
 	// mu guards all below. Nothing parks while it is held.
 	mu        sync.RWMutex
@@ -247,6 +247,30 @@ func (l *Log) termOf(index uint64) (term uint64, ok bool) {
 func (l *Log) segmentOf(index uint64) *segment {
 	i := sort.Search(len(l.files), func(i int) bool { return l.files[i].first > index })
 	return l.files[max(i, 1)-1]
+}
+
+// Identity tells an entry from all others that were ever at its index: its term, and the checksum of its record, which goes through
+// all records before as well. Logs that have an entry with the same identity are the same up to there.
+type Identity struct {
+	Term     uint64
+	Checksum uint32
+}
+
+// Identity returns that of entry index. Not ok: memory does not have it, or there is no such entry.
+func (l *Log) Identity(index uint64) (id Identity, ok bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.check(index) != nil {
+		return Identity{}, false
+	}
+	p, ok := l.boundary(index + 1)
+	return Identity{p.term, p.chain}, ok
+}
+
+// FindIdentity is Identity for any entry that is there; it may read the file. Error: ErrCompacted, ErrUnavailable.
+func (l *Log) FindIdentity(index uint64) (Identity, error) {
+	p, err := l.locate(index + 1)
+	return Identity{p.term, p.chain}, err
 }
 
 // Number is the number of the last transaction up to and with entry index, from

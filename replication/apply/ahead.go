@@ -72,6 +72,7 @@ type ahead struct {
 
 	// Guarded by Applier.mu.
 	claimed bool // its entry was submitted
+	changes bool // it changes rows: sessions may not yet
 	job     *job // its transaction, once a worker has taken that
 	waiting bool // for after, a barrier, or the next Submit
 	after   uint64
@@ -213,6 +214,26 @@ func (a *Applier) awaitAhead(p env.Parker, which func(*ahead) bool) {
 
 func anyAhead(*ahead) bool { return true }
 
+func changing(h *ahead) bool { return h.changes }
+
+// begins reports whether a frame may be applied, and has Drain wait for its end. An applier's worker asks for no locks, so
+// that it must not change a row once sessions may have locked it, or the gap it goes to.
+func (h *ahead) begins() bool {
+	h.a.mu.Lock()
+	defer h.a.mu.Unlock()
+	h.changes = !h.ending.Load()
+	return h.changes
+}
+
+// ends is called when the frame is applied, or as much of it as was before the work was told to end.
+func (h *ahead) ends() {
+	h.a.mu.Lock()
+	defer h.a.mu.Unlock()
+	if h.changes = false; h.ending.Load() {
+		h.a.wakeAheadWaiters()
+	}
+}
+
 // AwaitAhead waits until the work ahead that Drain has told to end is taken back, and what was
 // running when the engine ended the last time, or until stop says not to, which it is asked now and
 // then. It reports whether nothing is left.
@@ -331,11 +352,16 @@ func (h *ahead) run() {
 func (h *ahead) remove() {
 	a := h.a
 	a.aheads = slices.DeleteFunc(a.aheads, func(x *ahead) bool { return x == h })
+	a.wakeAheadWaiters()
+	a.wakeIdle(1) // the next transaction may have waited for this
+}
+
+// wakeAheadWaiters has those look again that wait for work ahead. REQUIRES: mu.
+func (a *Applier) wakeAheadWaiters() {
 	for _, p := range a.aheadWaiters {
 		p.Unpark()
 	}
 	a.aheadWaiters = a.aheadWaiters[:0]
-	a.wakeIdle(1) // the next transaction may have waited for this
 }
 
 // deliver makes the work that of its entry, unless it was told to end meanwhile.
@@ -501,7 +527,11 @@ func (h *ahead) apply(f body.Frame, events []byte) error {
 		h.w.table.Use(h.probe.trx)
 	}
 	m := aheadMark{h.w.table.Savepoint(), h.rows}
+	if !h.begins() {
+		return errDropped
+	}
 	n, err := h.w.events(&h.probe, events)
+	h.ends()
 	h.w.closeTables() // the next frame may be hours away
 	if err != nil {
 		return err
@@ -533,7 +563,10 @@ func (h *ahead) goBack(epoch uint64) error {
 		return nil
 	}
 	m := h.marks[n]
-	if err := h.w.table.RollbackTo(m.undo); err != nil {
+	h.w.table.Applying = false // as in takeBack
+	err := h.w.table.RollbackTo(m.undo)
+	h.w.table.Applying = true
+	if err != nil {
 		return err
 	}
 	h.x.Truncate(n)

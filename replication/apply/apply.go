@@ -344,6 +344,7 @@ func (a *Applier) Drain() error {
 	if a.builder.current.index != 0 {
 		a.awaitAhead(p, anyAhead) // the builder may wait for their rows
 	}
+	a.awaitAhead(p, changing)
 	a.builder.active, a.builder.looked = false, false
 	a.awaitBuilder(p, true)
 	a.sweep()

@@ -113,7 +113,7 @@ func (c *Catalog) settleOld(g garbage) error {
 	there := err == nil && (g.index == 0 || at.Roots[g.index] != 0)
 	c.mu.Lock()
 	left := c.garbage[g]
-	busy := c.inUse(g) || left != nil && left.csn > 0
+	busy := c.inUse(g) || left != nil && left.csn > 0 && !left.swept
 	c.mu.Unlock()
 	if left == nil && there && g.index == 0 {
 		if _, err := c.newestDefinition(g.table); !errors.Is(err, table.ErrNoTable) {

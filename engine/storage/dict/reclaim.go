@@ -23,6 +23,9 @@ type leftover struct {
 	// still be opened: whoever reads by an older one, purge included, may be at the
 	// table, or come to it.
 	csn uint64
+	// swept says that Sweep has found it. It may be of an attempt that was not committed: if its number is made
+	// again, which comes from the log, no snapshot can see what there was.
+	swept bool
 	// space is the tablespace of a table whose physical row may be missing, or 0.
 	space uint32
 }
@@ -411,6 +414,7 @@ func (c *Catalog) Sweep() error {
 	for _, row := range rows {
 		if g := (garbage{row.table, row.index}); lost[g] {
 			c.discard(g, csn)
+			c.garbage[g].swept = true
 		}
 	}
 	c.kick()

@@ -16,14 +16,25 @@ import (
 // has, which does without this member and whose disks are well, and to one of those it hands over. Anywhere else it is needed
 // itself, or the others' disks stall too: the leader's lease, and with it the reads, would be given away for nothing.
 //
+// A disk that answers, but each time late, makes every COMMIT wait as well. If calls take slowCall or longer most of the time, and the
+// group has agreed meanwhile on what this member has not stored, it hands over likewise.
+//
 // What it had proposed is in doubt, as after any loss of the lead (see DESIGN.md). It stores nothing, and so acknowledges
 // nothing, before the disk answers.
 type stall struct {
 	since time.Duration // when the first call that took too long began; 0: the disk is well
 	seen  time.Duration // when one was seen that takes too long, last
 	last  time.Duration // when was looked
+	slow  time.Duration // for how much longer of late the disk was late, and others' were not, than it was not
 	handOvers
 }
+
+const (
+	// slowCall is how long a call takes at least of a disk that is late: commits take some milliseconds.
+	slowCall = 100 * time.Millisecond
+	// slowFor is by how much late times have to prevail until a leader hands over.
+	slowFor = 5 * time.Second
+)
 
 // stallAdvice is what the log says to the operator.
 const stallAdvice = "see to the disk: iostat -x 1, dmesg, the volume's limits. If it does not come back, stop this node, kill it if it does not end, " +
@@ -59,6 +70,7 @@ func (s *stall) tick(t *raftTask, now time.Duration) {
 	if gap := now - s.last; s.last != 0 && gap >= t.n.opt.stallLimit()/2 {
 		t.n.writer.stoodStill(gap)
 	}
+	s.late(t, now)
 	s.last = now
 	took := t.n.stalled()
 	if took == 0 {
@@ -72,6 +84,20 @@ func (s *stall) tick(t *raftTask, now time.Duration) {
 	}
 	if s.due(t, now) && t.outrun() {
 		s.begin(t, now, "a majority of the others has stored what this member's disk does not take")
+	}
+}
+
+// late notes whether a call takes long that others' disks do not need, and hands over if that prevails.
+func (s *stall) late(t *raftTask, now time.Duration) {
+	since, past := time.Duration(t.n.writer.since.Load()), min(now-s.last, 2*leaderSleeps*t.tick)
+	if !t.role.leads || since == 0 || now-since < slowCall || !t.outrun() {
+		s.slow = max(0, s.slow-past)
+		return
+	}
+	if s.slow = min(s.slow+past, slowFor); s.slow == slowFor && s.due(t, now) {
+		s.slow = 0
+		t.n.log.Error("the disk of the log answers late: every commit waits for it", "call", (now - since).Round(time.Millisecond), "advice", stallAdvice)
+		s.begin(t, now, "others have stored for seconds what this member's disk takes long for")
 	}
 }
 

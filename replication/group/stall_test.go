@@ -250,3 +250,52 @@ func TestStoppedIsNoStall(t *testing.T) {
 		})
 	}
 }
+
+// A leader whose disk answers each call, but late, hands over to a member whose disk is well: commits take milliseconds again. It leads on
+// if the others' disks are as late, or if its own was late for a moment.
+func TestLeadersDiskIsLate(t *testing.T) {
+	late := func(d time.Duration) simfile.Fault {
+		return simfile.Fault{Ops: simfile.OpSync, Name: "binlog.*", Delay: d}
+	}
+	for _, c := range []struct {
+		what  string
+		delay time.Duration
+		all   bool
+		lasts time.Duration
+		moves bool
+	}{
+		{"the leader's is late", 1500 * time.Millisecond, false, time.Hour, true},
+		{"the leader's is late, but answers soon", 300 * time.Millisecond, false, time.Hour, true},
+		{"all are late", 1500 * time.Millisecond, true, time.Hour, false},
+		{"the leader's was late", 1500 * time.Millisecond, false, 4 * time.Second, false},
+		{"the leader's takes a little longer", 50 * time.Millisecond, false, time.Hour, false},
+	} {
+		simulate(t, 1, 3, simnettest.Options{}, nil, func(r *simRig) {
+			l := r.leader(nil)
+			createFruit(t, l.node)
+			var faults []*simfile.Injection
+			for _, n := range r.nodes {
+				if n == l || c.all {
+					faults = append(faults, n.fs.Inject(late(c.delay)))
+				}
+			}
+			began, id := r.sim.Monotonic(), 0
+			for now := l; r.sim.Monotonic()-began < 40*time.Second; now = r.leader(nil) {
+				if r.sim.Monotonic()-began > c.lasts {
+					for _, f := range faults {
+						f.Stop()
+					}
+				}
+				id++
+				_, _ = insert(now.node, id)
+				env.Sleep(r.sim, 25*time.Millisecond)
+			}
+			if moved := r.leader(nil) != l; moved != c.moves {
+				t.Errorf("%s: another member leads: %t, after %d commits", c.what, moved, id)
+			}
+			if c.moves && id < 500 {
+				t.Errorf("%s: %d commits", c.what, id)
+			}
+		})
+	}
+}

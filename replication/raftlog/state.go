@@ -76,14 +76,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // The errors that callers tell apart.
 var (
 	// ErrNoState: there is no state file.
-	ErrNoState = errors.New("raftlog: no state file here")
+	ErrNoState = errors.New("raftlog: there is no state file, which says whom the member has voted for: put it back, or empty the node's " +
+		"directory and let it join as a new member")
 	// ErrExists: CreateState found one.
 	ErrExists = errors.New("raftlog: there is a state file already")
 	// ErrDamaged: the state file is not what was written.
 	ErrDamaged = errors.New("raftlog: the state file is damaged. The member cannot know whom it voted for: " +
 		"empty its data directory and let it be provisioned from another member")
 	// ErrWrongMember: the state file belongs to another member or group.
-	ErrWrongMember = errors.New("raftlog: the state file is that of another member")
+	ErrWrongMember = errors.New("raftlog: the state file is that of another member: put this member's back, or empty the node's directory and " +
+		"let it join as a new member")
 	// ErrNewerFormat: a newer version of the program wrote the state file.
 	ErrNewerFormat = errors.New("raftlog: the state file's format is newer than this program")
 )

@@ -252,19 +252,35 @@ func (k *Tokens) Youngest(before int64) (made int64, found bool, err error) {
 	return made, found, err
 }
 
-// Few returns the latest time, in microseconds and not after before, from before which no more tokens were used than limit: those can be
-// forgotten at once. More were, if more of them were used in one microsecond. all reports that it is before.
-func (k *Tokens) Few(before int64, limit int) (until int64, all bool, err error) {
-	var used []int64 // the earliest, at least limit+1 of them if there are more than limit
+// Limits of the tokens that are forgotten at once, while commits wait for the engine of each member, and of those that are
+// looked at in one go.
+const (
+	forgetLeast = 2000
+	forgetMost  = 10_000
+	forgetCuts  = 30 // into so many parts between them
+	cutsMost    = 1 << 20
+)
+
+// Cuts returns times, in microseconds and rising, the last of which is not after before: tokens are forgotten that were used before the first one,
+// then before the next, few at a time. More go at once if more of them were used in one microsecond. None: there is nothing to forget.
+func (k *Tokens) Cuts(before int64) (cuts []int64, err error) {
+	var used []int64 // the earliest
+	last := before
 	err = k.each(before, func(_ []byte, at int64) {
-		if used = append(used, at); len(used) > 2*limit+2 {
+		if used = append(used, at); len(used) == 2*cutsMost {
 			slices.Sort(used)
-			used = used[:limit+1]
+			used, last = used[:cutsMost], used[cutsMost-1]+1
 		}
 	})
-	if err != nil || len(used) <= limit {
-		return before, true, err
+	if err != nil || len(used) == 0 {
+		return nil, err
 	}
 	slices.Sort(used)
-	return max(used[limit], used[0]+1), false, nil
+	part := min(max(len(used)/forgetCuts, forgetLeast), forgetMost)
+	for i := part; i < len(used) && used[i] < last; i += part {
+		if n := len(cuts); (n == 0 || used[i] > cuts[n-1]) && used[i] > used[0] {
+			cuts = append(cuts, used[i])
+		}
+	}
+	return append(cuts, last), nil
 }

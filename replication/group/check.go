@@ -41,11 +41,11 @@ func CheckFiles(root file.FS, e env.Env) error {
 			return err
 		}
 	}
-	st, err := raftlog.OpenState(stateOptions(&Options{FS: root, Env: e}, id))
+	_, lost, err := raftlog.ReadState(stateOptions(&Options{FS: root, Env: e}, id))
 	if err != nil {
 		return err
 	}
-	return errors.Join(lostStates(st), st.Close())
+	return lostStates(lost)
 }
 
 // DataCheck is what the data of a stopped node say of the log beside them.
@@ -65,7 +65,7 @@ func CheckData(root, data file.FS, e env.Env, eng *storage.Engine) (d DataCheck,
 		return d, err
 	}
 	if id, err := readIdentity(root); err == nil { // or CheckFiles says what is wrong
-		d.state, _ = raftlog.ReadState(stateOptions(&Options{FS: root, Env: e}, id))
+		d.state, _, _ = raftlog.ReadState(stateOptions(&Options{FS: root, Env: e}, id))
 	}
 	d.Known = max(d.applied, d.given, d.state.Commit)
 	b, found, err := eng.Catalog.GetState(nil, dict.Local, []byte(membershipKey))

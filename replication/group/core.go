@@ -293,7 +293,7 @@ func openState(opt *Options, id *identity) (*raftlog.StateFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lostStates(st); err != nil {
+	if err := lostStates(st.Lost()); err != nil {
 		opt.Log.Error(err.Error())
 	}
 	return st, nil
@@ -301,12 +301,12 @@ func openState(opt *Options, id *identity) (*raftlog.StateFile, error) {
 
 var errLostStates = errors.New("group: the disk has lost writes that it had confirmed")
 
-// lostStates says that the disk is not to be trusted, if it has lost states that were durable. They are there again.
-func lostStates(st *raftlog.StateFile) error {
-	if st.Lost() <= 1 { // the last write may have been cut short
+// lostStates says that the disk is not to be trusted, if it has lost states that were durable. A start writes them again.
+func lostStates(lost uint64) error {
+	if lost <= 1 { // the last write may have been cut short
 		return nil
 	}
-	return fmt.Errorf("%w: %d of the file named %s, and its copy had them: look at the disk", errLostStates, st.Lost(), raftlog.StateFileName)
+	return fmt.Errorf("%w: %d of the file named %s, and its copy had them: look at the disk", errLostStates, lost, raftlog.StateFileName)
 }
 
 func stateOptions(opt *Options, id *identity) raftlog.StateOptions {

@@ -22,18 +22,23 @@ func (t *raftTask) disowned(m *raftpb.Message) bool {
 	if !fromLeader(m) {
 		return false
 	}
-	if m.GetTerm() < t.raft.BasicStatus().HardState.GetTerm() { // Raft ignores a former leader
-		return false
-	}
 	err := forgotten(m, t.n.binlog.LastIndex())
 	if err == nil {
 		err = t.n.contradiction(m)
 	}
-	if err != nil {
-		t.n.fail(err)
-		return true
+	var unlike error
+	if err == nil {
+		unlike = t.unlike(m)
 	}
-	return t.unlike(m)
+	switch {
+	case err == nil && unlike == nil, m.GetTerm() < t.raft.BasicStatus().HardState.GetTerm(): // Raft ignores a former leader
+		return false
+	case err != nil:
+		t.n.fail(err)
+	default:
+		t.stopUnlike(m.GetTerm(), unlike)
+	}
+	return true
 }
 
 // forgotten compares the end of the log with what the leader knows of it: a heartbeat never tells a

@@ -24,7 +24,7 @@ type forgetting struct {
 
 	// What is to be forgotten once the group knows the floor; 0: nothing.
 	before int64
-	more   bool           // tokens that are to be forgotten are left behind that
+	cuts   []int64        // the floor is known, and the tokens from before these times go, one after the other
 	term   uint64         // in which the floor was proposed
 	floor  *atomic.Uint64 // index of its entry; 0: it is not in the log
 }
@@ -35,8 +35,6 @@ const (
 	tokenFloor = "commit_token/forgotten"
 
 	forgetEvery = time.Minute
-	// forgetMost is how many tokens are forgotten at once: commits wait for the engine of each member meanwhile.
-	forgetMost = 2000
 	// clockSlack is by how much the wall clock may part from the monotonic one between two looks.
 	clockSlack = 10 * time.Second
 )
@@ -63,11 +61,13 @@ func (f *forgetting) look(c *core) (before int64) {
 	f.looked, f.at, f.wall = true, now, wall.UnixMicro()
 	switch {
 	case !steady:
-		f.before, f.due = 0, now+forgetEvery
+		f.before, f.cuts, f.due = 0, nil, now+forgetEvery
 	case term == 0 || term != f.term:
-		f.before, f.term = 0, term
+		f.before, f.cuts, f.term = 0, nil, term
+	case len(f.cuts) > 0:
+		before, f.cuts = f.cuts[0], f.cuts[1:]
 	case f.before != 0 && f.known(c):
-		before = f.confirm(c)
+		f.confirm(c)
 	case now >= f.due:
 		f.due = now + forgetEvery
 		f.find(c, c.tokens.ForgetBefore(wall))
@@ -78,12 +78,8 @@ func (f *forgetting) look(c *core) (before int64) {
 // find looks for tokens that can be forgotten, and proposes the floor. It may miss some: a transaction that was proposed
 // long ago is not in the engine as long as a majority does not store it.
 func (f *forgetting) find(c *core, before int64) {
-	before, all, err := c.tokens.Few(before, forgetMost)
-	if f.before, f.more = 0, err == nil && !all; err != nil {
-		return // and youngest says so
-	}
 	made, found := f.youngest(c, before)
-	if found {
+	if f.before = 0; found {
 		f.before = before
 		f.propose(c, made)
 	}
@@ -115,19 +111,22 @@ func (f *forgetting) known(c *core) bool {
 	return index != 0 && c.applied.Load() >= index
 }
 
-// confirm returns from before when tokens are to be forgotten, once the floor is known; 0: a higher one is needed first. What is
+// confirm finds out from before when tokens are to be forgotten, once the floor is known, unless a higher one is needed first. What is
 // to be forgotten is in the engine now: what was proposed before the floor is applied, and what came after it was used later.
-func (f *forgetting) confirm(c *core) (before int64) {
+func (f *forgetting) confirm(c *core) {
 	switch made, found := f.youngest(c, f.before); {
 	case !found:
 		f.before = 0
 	case made > c.tokens.Floor():
 		f.propose(c, made)
 	default:
-		before, f.before = f.before, 0
-		if f.more {
-			f.due = 0
+		cuts, err := c.tokens.Cuts(f.before)
+		if err != nil && !c.isStopped() {
+			c.log.Warn("looking for commit tokens that can be forgotten", "error", err)
 		}
+		if n := len(cuts); n > 0 && cuts[n-1] < f.before {
+			f.due = 0 // there are more
+		}
+		f.cuts, f.before = cuts, 0
 	}
-	return before
 }

@@ -49,7 +49,7 @@ func takenPart(opt *Options, id *identity) (bool, error) {
 	if err != nil || awaits {
 		return false, err
 	}
-	st, err := raftlog.ReadState(stateOptions(opt, id))
+	st, _, err := raftlog.ReadState(stateOptions(opt, id))
 	switch {
 	case errors.Is(err, raftlog.ErrNoState):
 		return false, nil

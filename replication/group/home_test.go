@@ -147,15 +147,18 @@ func (n *simNode) end() {
 // A disk that is full when the data that were received are to come into use is waited for. Raft's state has a term by then,
 // and a node that is started again goes on joining.
 func TestSwapOnFullDisk(t *testing.T) {
-	for _, killed := range []bool{false, true} {
-		swapOnFullDisk(t, killed)
+	for _, fault := range []simfile.Fault{{Ops: simfile.OpAny, Name: "data.current*"}, {Ops: simfile.OpRemove, Name: "receiving"}} {
+		for _, killed := range []bool{false, true} {
+			fault.Err = file.ErrNoSpace
+			swapOnFullDisk(t, fault, killed)
+		}
 	}
 }
 
-func swapOnFullDisk(t *testing.T, killed bool) {
+func swapOnFullDisk(t *testing.T, fault simfile.Fault, killed bool) {
 	joining(t, 1, &taps{}, threeContacts, func(r *simRig, l, joiner *simNode) {
 		joiner.start()
-		full := joiner.fs.Inject(simfile.Fault{Ops: simfile.OpAny, Name: "data.current*", Err: file.ErrNoSpace})
+		full := joiner.fs.Inject(fault)
 		if !r.within(time.Minute, func() bool { return full.Hits() > 2 }) {
 			t.Errorf("nothing comes into use: %+v", joiner.node.Status())
 		}

@@ -54,6 +54,7 @@ type lease struct {
 
 	term  atomic.Uint64 // of the newest lease; it is set before until is
 	until atomic.Int64  // on the lease clock; 0: no lease
+	asked time.Duration // when the last round was sent, on the monotonic clock
 }
 
 type leaseRound struct {
@@ -87,13 +88,18 @@ func (l *lease) drop() {
 	l.until.Store(0)
 }
 
-// renew sends the next round. A leader without a lease sends one while it doubts whether it is a member.
+// compareEvery is how often a leader without a lease sends a round for what followers compare with their logs.
+const compareEvery = time.Second
+
+// renew sends the next round. A leader without a lease sends one while it doubts whether it is a member, and now and then.
 // One that has not committed an entry in its term yet sends none: Raft would keep the rounds until it
 // has, which may be long where the others' disks are full.
 func (l *lease) renew(t *raftTask) {
-	if !l.held && (!t.role.leads || t.n.removal.err() == nil) || !t.settled() {
+	now := t.env.Monotonic()
+	if !l.held && (!t.role.leads || t.n.removal.err() == nil && now-l.asked < compareEvery) || !t.settled() {
 		return
 	}
+	l.asked = now
 	round := leaseRound{l.seq + 1, t.n.leaseClock(), t.env.Now().UnixMicro()}
 	if t.n.opt.Sabotage == FreshUnproven && l.fresh.index != 0 {
 		l.fresh = freshness{t.env.Now().UnixMicro(), t.n.agreed.Load()}

@@ -233,14 +233,11 @@ func (r *Regroup) survey(s *Survey, id *identity) error {
 }
 
 func (r *Regroup) readState(id *identity) (raftlog.State, error) {
-	st, err := raftlog.OpenState(stateOptions(&Options{FS: r.FS, Env: r.Env}, id))
+	st, lost, err := raftlog.ReadState(stateOptions(&Options{FS: r.FS, Env: r.Env}, id))
 	if err != nil {
 		return raftlog.State{}, err
 	}
-	if err := st.Close(); err != nil {
-		return raftlog.State{}, err
-	}
-	return st.Get(), lostStates(st)
+	return st, lostStates(lost)
 }
 
 // logOptions place a log of a group: that in use, or one below a directory.

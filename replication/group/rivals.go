@@ -93,14 +93,14 @@ type comparison struct {
 }
 
 // unlike compares a leader's message with this member's own log, the entry that the leader tells of and entries that are here
-// already, and ends the node if they differ.
-func (t *raftTask) unlike(m *raftpb.Message) bool {
+// already. Error: they differ.
+func (t *raftTask) unlike(m *raftpb.Message) error {
 	var index uint64
 	switch m.GetType() {
 	case raftpb.MsgHeartbeat:
 		b := m.GetContext()
 		if len(b) < alikeSize {
-			return false
+			return nil
 		}
 		le, at := binary.LittleEndian, binary.LittleEndian.Uint64(b[toldSize:])
 		of := log.Identity{Term: le.Uint64(b[toldSize+8:]), Checksum: uint32(le.Uint64(b[toldSize+16:]))}
@@ -112,10 +112,10 @@ func (t *raftTask) unlike(m *raftpb.Message) bool {
 	case raftpb.MsgApp:
 		index = t.n.raftlog.Unlike(m.GetEntries())
 	}
-	if index != 0 {
-		t.stopUnlike(m.GetTerm(), notAlike(m.GetFrom(), index))
+	if index == 0 {
+		return nil
 	}
-	return index != 0
+	return notAlike(m.GetFrom(), index)
 }
 
 // compare lets another task read how this member's log has an entry, if it does.
@@ -126,9 +126,16 @@ func (t *raftTask) compare(leader, index uint64, of log.Identity) {
 	t.compared = comparison{index, of, true}
 	t.n.tasks.Go("log comparison", func() {
 		own, err := t.n.binlog.FindIdentity(index)
+		unlike := err == nil && differ(of, own)
+		if unlike {
+			_, err = t.n.binlog.Read(index, index+1, 1) // which verifies the checksum that was found
+		}
 		t.n.inbox.call(func() {
 			t.compared.running = false
-			if err == nil && differ(of, own) {
+			switch {
+			case unlike && err != nil:
+				t.n.fail(fmt.Errorf("group: comparing the log with the leader's: %w", err))
+			case unlike:
 				t.stopUnlike(t.role.term, notAlike(leader, index))
 			}
 		})

@@ -143,7 +143,7 @@ func TestTermWithTwoLeadersIsFound(t *testing.T) {
 		for _, alone := range []bool{false, true} {
 			tried := 0
 			for seed := range uint64(12) {
-				simulate(t, seed, 3, simnettest.Options{}, nil, func(r *simRig) {
+				simulate(t, seed, 3, simnettest.Options{}, func(o *group.Options) { o.NoLease = seed%2 == 1 }, func(r *simRig) {
 					a, ok := votesTwice(r, alone)
 					if !ok {
 						return

@@ -40,6 +40,8 @@ type Home struct {
 	current generation
 	next    *generation // nil: nothing is being received
 	newest  uint64      // the highest number seen
+
+	swapped bool // Swap has brought what was received into use, and not removed all of the old
 }
 
 // generation is a data directory.
@@ -260,15 +262,18 @@ func (h *Home) Receiving() (half, complete bool) {
 // has been acknowledged on the strength of the data in use is missing in what was received; no
 // other task uses the home.
 func (h *Home) Swap() error {
-	if h.next == nil || !h.next.complete {
-		return fmt.Errorf("%w: there is nothing complete to swap in", ErrHome)
+	if !h.swapped {
+		if h.next == nil || !h.next.complete {
+			return fmt.Errorf("%w: there is nothing complete to swap in", ErrHome)
+		}
+		if err := h.writeCurrent(h.next); err != nil {
+			return fmt.Errorf("provision: bringing %s into use: %w", h.next.dir(), err)
+		}
+		h.mu.Lock()
+		h.current, h.next = *h.next, nil
+		h.mu.Unlock()
+		h.swapped = true
 	}
-	if err := h.writeCurrent(h.next); err != nil {
-		return fmt.Errorf("provision: bringing %s into use: %w", h.next.dir(), err)
-	}
-	h.mu.Lock()
-	h.current, h.next = *h.next, nil
-	h.mu.Unlock()
 	if err := h.inUse(); err != nil {
 		return err
 	}
@@ -279,6 +284,7 @@ func (h *Home) Swap() error {
 	if err != nil {
 		return fmt.Errorf("provision: removing the old data: %w", err)
 	}
+	h.swapped = false
 	return nil
 }
 

@@ -171,8 +171,8 @@ func OpenState(opt StateOptions) (*StateFile, error) {
 	return sf, nil
 }
 
-// ReadState reads what OpenState would find, and changes nothing. Errors: those of OpenState.
-func ReadState(opt StateOptions) (State, error) {
+// ReadState reads what OpenState would find, and changes nothing. lost is [StateFile.Lost]. Errors: those of OpenState.
+func ReadState(opt StateOptions) (state State, lost uint64, err error) {
 	read := func(name string) (slots, error) {
 		f, err := opt.FS.Open(name, file.OpenOptions{ReadOnly: true})
 		if err != nil {
@@ -184,14 +184,14 @@ func ReadState(opt StateOptions) (State, error) {
 	s, err := read(opt.path())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return State{}, fmt.Errorf("%w: %s", ErrNoState, opt.path())
+		return State{}, 0, fmt.Errorf("%w: %s", ErrNoState, opt.path())
 	case err != nil:
-		return State{}, fmt.Errorf("%s: %w", opt.path(), err)
+		return State{}, 0, fmt.Errorf("%s: %w", opt.path(), err)
 	}
 	if second, err := read(opt.copyPath()); err == nil && second.sequence > s.sequence {
-		s = second
+		return second.newest, second.sequence - s.sequence, nil
 	}
-	return s.newest, nil
+	return s.newest, 0, nil
 }
 
 // slots are what a state file says.

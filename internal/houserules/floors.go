@@ -14,6 +14,7 @@ var plan = [][]string{
 	{"internal/trace"},
 	{"internal/turn"},
 	{"engine/env"},
+	{"engine/sqlerr"},
 	{"engine/types"},
 	{"engine/storage/file"},
 	{"engine/storage/extsort"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -97,7 +98,7 @@ func setUp(n *group.Node, _ *request, a *answer) error {
 	}
 	for _, step := range steps {
 		number, err := within(n, txn.BeginOptions{}, step)
-		var e *types.Error
+		var e *sqlerr.Error
 		var d *table.DuplicateError
 		if errors.As(err, &e) && (e.Number == 1007 || e.Number == 1050) || errors.As(err, &d) {
 			continue // an earlier attempt got through after all

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/txn"
@@ -80,8 +80,8 @@ func redefine(s *txn.Session, name, mark string) error {
 }
 
 func isMissing(err error) bool {
-	var e *types.Error
-	return errors.Is(err, table.ErrNoTable) || errors.As(err, &e) && e.Number == dict.ErrnoNoSchema
+	var e *sqlerr.Error
+	return errors.Is(err, table.ErrNoTable) || errors.As(err, &e) && e.Number == sqlerr.BadDBError
 }
 
 // marks are the marks of the slots' tables.

@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -125,7 +126,8 @@ func (m *Manager) forgetAccounts() {
 func (m *Manager) loadAccounts(eng *storage.Engine) (*knownAccounts, error) {
 	k := &knownAccounts{eng: eng}
 	h, err := eng.Catalog.OpenTable(nil, priv.Schema, priv.TableNames[0])
-	if errors.Is(err, table.ErrNoTable) || errorNumber(err) == 1146 || errorNumber(err) == 1049 {
+	if errors.Is(err, table.ErrNoTable) || errorNumber(err) == sqlerr.NoSuchTable ||
+		errorNumber(err) == sqlerr.BadDBError {
 		k.lookAgain.Store(int64(m.env.Monotonic() + bootstrapLook))
 		return k, nil
 	}
@@ -264,7 +266,8 @@ func (m *Manager) MatchAccount(user, host, address string) (a priv.Account, ok b
 		k, err = m.accounts()
 	}
 	if err != nil {
-		return a, false, newError(errnoShutdown, "08S01", "Server shutdown in progress: accounts cannot be read here: %v; connect again", err)
+		return a, false, sqlerr.Newf(sqlerr.ServerShutdown, "Server shutdown in progress: accounts cannot be read "+
+			"here: %v; connect again", err)
 	}
 	if k.set == nil {
 		return a, false, nil
@@ -311,7 +314,7 @@ func (m *Manager) admit(s *Session) error {
 	}
 	a := s.privileges()
 	if a.Missing {
-		return newError(1045, "28000", "Access denied for user '%s'@'%s' (using password: YES)", s.info.User, s.info.Host)
+		return sqlerr.New(sqlerr.AccessDeniedError, s.info.User, s.info.Host, "YES")
 	}
 	s.leaveUse()
 	k, err := m.accounts()
@@ -398,7 +401,7 @@ func (s *Session) mayUseBelow(u *plan.Use, kind string) error {
 		id := priv.NewID(v.Definer.Name, v.Definer.Host)
 		of := k.set.Account(id)
 		if of == nil {
-			return newError(1449, "HY000", "The user specified as a definer (%s) does not exist", id.Text())
+			return sqlerr.New(sqlerr.NoSuchUser, id.Text())
 		}
 		a = k.set.Active(id, "", of.DefaultRoles)
 	}
@@ -411,7 +414,7 @@ func (s *Session) mayUseBelow(u *plan.Use, kind string) error {
 		err = a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT")
 	}
 	if err != nil {
-		return newError(1356, "HY000", "View '%s' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them", u.View)
+		return sqlerr.New(sqlerr.ViewInvalid, u.View)
 	}
 	return nil
 }
@@ -450,7 +453,7 @@ func mayChange(a *priv.Active, u *plan.Use, kind string, st ast.Node) error {
 // what * stands for, or INSERT without a list, is not told.
 func mayUseColumns(a *priv.Active, u *plan.Use, columns []string, need priv.Mask, command string, st ast.Node) error {
 	err := a.Columns(u.Schema, u.Table, columns, need, command)
-	if errorNumber(err) != 1143 {
+	if errorNumber(err) != sqlerr.ColumnAccessDeniedError {
 		return err
 	}
 	for _, c := range columns {
@@ -486,7 +489,7 @@ func mentions(st ast.Node, column string) bool {
 // or all of a table that it reads: neither is told. Errors: instead of 1052 and 1054 1143, of 1136 1142.
 func (s *Session) hideColumns(c *compiled, err error) error {
 	a := s.privileges()
-	if st, ok := c.kind.(*ast.Insert); ok && errorNumber(err) == 1136 && len(st.Columns) == 0 {
+	if st, ok := c.kind.(*ast.Insert); ok && errorNumber(err) == sqlerr.WrongValueCountOnRow && len(st.Columns) == 0 {
 		// How many there are is for who may use all.
 		if schema, e := s.schemaOf(st.Table); e == nil {
 			if denied := a.Table(schema, st.Table.Name, priv.Insert, "INSERT"); denied != nil {
@@ -494,7 +497,7 @@ func (s *Session) hideColumns(c *compiled, err error) error {
 			}
 		}
 	}
-	if n := errorNumber(err); n != 1054 && n != 1052 {
+	if n := errorNumber(err); n != sqlerr.BadFieldError && n != sqlerr.NonUniqError {
 		return err
 	}
 	name := quotedName(errorText(err))
@@ -512,7 +515,7 @@ func (s *Session) hideColumns(c *compiled, err error) error {
 	}
 	for i := range c.asks {
 		if k := &c.asks[i]; k.need&^priv.Insert != 0 && a.Columns(k.schema, k.table, []string{name}, priv.Select, "SELECT") != nil {
-			return newError(1143, "42000", "SELECT command denied to user '%s'@'%s' for column '%s' in table '%s'", a.ID.Name, s.info.Host, name, k.table)
+			return sqlerr.New(sqlerr.ColumnAccessDeniedError, "SELECT", a.ID.Name, s.info.Host, name, k.table)
 		}
 	}
 	return err
@@ -532,7 +535,8 @@ func (s *Session) maySetVariable(v *variable, scope ast.Scope) error {
 	}
 	if v == varMandatory {
 		if a := s.privileges(); a.Needs(priv.Super, "SYSTEM_VARIABLES_ADMIN") != nil || a.Needs(0, "ROLE_ADMIN") != nil {
-			return newError(1227, "42000", "Access denied; you need (at least one of) the SYSTEM_VARIABLES_ADMIN or SUPER privileges, as well as the ROLE_ADMIN privilege(s) for this operation")
+			return sqlerr.New(sqlerr.SpecificAccessDeniedError, "SYSTEM_VARIABLES_ADMIN or SUPER privileges, as well "+
+				"as the ROLE_ADMIN")
 		}
 	}
 	if v.privilege != "" {
@@ -554,7 +558,7 @@ func (s *Session) mayKill(id uint64) error {
 	}
 	a := s.privileges()
 	if a.Needs(priv.Super, "CONNECTION_ADMIN") != nil || !a.SystemUser() && other.ofSystem() {
-		return newError(1095, "HY000", "You are not owner of thread %d", id)
+		return sqlerr.New(sqlerr.KillDeniedError, id)
 	}
 	return nil
 }
@@ -564,10 +568,10 @@ func (s *Session) mayKill(id uint64) error {
 func (m *Manager) KillAs(by priv.ID, id uint64, connection bool) error {
 	other := m.session(id)
 	if other == nil {
-		return newError(1094, "HY000", "Unknown thread id: %d", id)
+		return sqlerr.New(sqlerr.NoSuchThread, id)
 	}
 	if of := other.whose(); m.Needs(by, 0, priv.SystemUser) != nil && of.account() != by && other.ofSystem() {
-		return newError(1095, "HY000", "You are not owner of thread %d", id)
+		return sqlerr.New(sqlerr.KillDeniedError, id)
 	}
 	other.kill(connection)
 	return nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/record"
 )
 
@@ -17,9 +18,9 @@ func (s *Session) orphans(operation string, ids []priv.ID, by *priv.Active) erro
 	}
 	for _, id := range used {
 		if by.Needs(0, priv.OrphanDefiner) != nil {
-			return newError(4006, "HY000", "Operation %s failed for %s as it is referenced as a definer account in a view.", operation, id.Text())
+			return sqlerr.New(sqlerr.CannotUserReferencedAsDefiner, operation, id.Text(), "a view")
 		}
-		s.diag.warn(newError(4005, "HY000", "User %s is referenced as a definer account in a view.", id.Text()))
+		s.diag.warn(sqlerr.New(sqlerr.UserReferencedAsDefiner, id.Text(), "a view"))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -77,7 +78,7 @@ func (s *Session) unlockStamp() types.Timestamp {
 
 // wrongOption is error 1525.
 func wrongOption(name string, n int64) error {
-	return newError(1525, "HY000", "Incorrect %s value: '%d'", name, n)
+	return sqlerr.Newf(sqlerr.WrongValue, "Incorrect %s value: '%d'", name, n)
 }
 
 // PasswordExpired reports whether an account's password has to be changed before anything else.
@@ -108,7 +109,7 @@ func (s *Session) authenticate(set *priv.Set, a *priv.Account, auth *ast.Auth, c
 		plugin = a.Plugin
 	}
 	if !priv.KnownPlugin(plugin) {
-		return nil, newError(1524, "HY000", "Plugin '%s' is not loaded", auth.Plugin)
+		return nil, sqlerr.New(sqlerr.PluginIsNotLoaded, auth.Plugin)
 	}
 	password := auth.Password
 	if auth.Random {
@@ -149,10 +150,10 @@ func (s *Session) authenticate(set *priv.Set, a *priv.Account, auth *ast.Auth, c
 func (s *Session) provesCurrent(a *priv.Account, auth *ast.Auth, own, created bool) error {
 	switch {
 	case auth.HasReplace && !own:
-		return newError(3893, "HY000", "Do not specify the current password while changing it for other users.")
+		return sqlerr.New(sqlerr.CurrentPasswordNotRequired)
 	case auth.HasReplace:
 		if !priv.Uses(a.Plugin, a.Hash, []byte(auth.Replace)) {
-			return newError(3891, "HY000", "Incorrect current password. Specify the correct password which has to be replaced.")
+			return sqlerr.New(sqlerr.IncorrectCurrentPassword)
 		}
 		return nil
 	case created || !own || s.mayAdminister(priv.Update) == nil:
@@ -163,7 +164,7 @@ func (s *Session) provesCurrent(a *priv.Account, auth *ast.Auth, own, created bo
 		need = int(s.m.global(varRequireCurrent).n)
 	}
 	if need > 0 {
-		return newError(3892, "HY000", "Current password needs to be specified in the REPLACE clause in order to change it.")
+		return sqlerr.New(sqlerr.MissingCurrentPassword)
 	}
 	return nil
 }
@@ -183,7 +184,7 @@ func (s *Session) historyOf(a *priv.Account) (passwords, days int) {
 func (s *Session) hashNew(a *priv.Account, plugin, password string) (string, error) {
 	passwords, days := s.historyOf(a)
 	if password != "" && a.Had([]byte(password), types.Timestamp(s.x.Now.UnixMicro()), passwords, days) {
-		return "", newError(3638, "HY000", "Cannot use these credentials for '%s@%s' because they contradict the password history policy", a.Name, a.Host)
+		return "", sqlerr.New(sqlerr.CredentialsContradictToHistory, a.Name, a.Host)
 	}
 	return priv.HashPassword(plugin, password, func() byte { return byte(s.env.Uint64()) })
 }
@@ -199,11 +200,11 @@ func retain(a *priv.Account, plugin, hash string, keep bool) error {
 		}
 		return nil
 	case moved:
-		return newError(3894, "HY000", "Current password can not be retained for user '%s'@'%s' because authentication plugin is being changed.", a.Name, a.Host)
+		return sqlerr.New(sqlerr.PasswordCannotBeRetainedOnPluginChange, a.Name, a.Host)
 	case a.Hash == "":
-		return newError(3878, "HY000", "Empty password can not be retained as second password for user '%s'@'%s'.", a.Name, a.Host)
+		return sqlerr.New(sqlerr.SecondPasswordCannotBeEmpty, a.Name, a.Host)
 	case hash == "":
-		return newError(3895, "HY000", "Current password can not be retained for user '%s'@'%s' because new password is empty.", a.Name, a.Host)
+		return sqlerr.New(sqlerr.CurrentPasswordCannotBeRetained, a.Name, a.Host)
 	}
 	a.Second = a.Hash
 	return nil
@@ -227,7 +228,7 @@ func (s *Session) setPassword(ctx context.Context, st *ast.SetPassword) error {
 	err := s.changeAccounts(ctx, []priv.ID{id}, func(set *priv.Set, _ *priv.Active) (err error) {
 		a := set.Account(id)
 		if a == nil {
-			return newError(1133, "42000", "Can't find any matching row in the user table")
+			return sqlerr.New(sqlerr.PasswordNoMatch)
 		}
 		drawn, err = s.authenticate(set, a, auth, false)
 		return err
@@ -262,7 +263,7 @@ func (s *Session) mayBegin(st ast.Statement) error {
 			return nil
 		}
 	}
-	return newError(1820, "HY000", "You must reset your password using ALTER USER statement before executing this statement.")
+	return sqlerr.New(sqlerr.MustChangePassword)
 }
 
 // The policies of validate_password.policy. STRONG asks for no more than MEDIUM, since there is no dictionary.
@@ -276,7 +277,7 @@ func (s *Session) validPassword(set *priv.Set, a *priv.Account, password string)
 	if s.strong(password) && !s.namesUser(password) {
 		return nil
 	}
-	return newError(1819, "HY000", "Your password does not satisfy the current policy requirements")
+	return sqlerr.New(sqlerr.NotValidPassword)
 }
 
 // namesUser reports whether a password is the name of the session's user or account, or one of them backwards, where

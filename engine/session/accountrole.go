@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // grantRoles is GRANT and REVOKE of roles.
@@ -33,10 +34,10 @@ func (s *Session) grantRoles(ctx context.Context, st *ast.GrantRole) error {
 		for _, role := range roles {
 			if set.Account(role) == nil {
 				if st.IfExists || st.IgnoreUnknown {
-					s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", role.Text()))
+					s.diag.warn(sqlerr.New(sqlerr.UserDoesNotExist, role.Text()))
 					continue
 				}
-				return newError(3523, "HY000", "Unknown authorization ID %s", role)
+				return sqlerr.New(sqlerr.UnknownAuthID, role)
 			}
 			for _, id := range users {
 				if err := s.grantRole(set, role, id, st); err != nil {
@@ -52,10 +53,10 @@ func (s *Session) grantRole(set *priv.Set, role, id priv.ID, st *ast.GrantRole) 
 	a := set.Account(id)
 	switch {
 	case a == nil && (st.IgnoreUnknown || st.IfExists):
-		s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+		s.diag.warn(sqlerr.New(sqlerr.UserDoesNotExist, id.Text()))
 		return nil
 	case a == nil:
-		return newError(3523, "HY000", "Unknown authorization ID %s", id)
+		return sqlerr.New(sqlerr.UnknownAuthID, id)
 	case !st.Revoke:
 		return set.GrantRole(role, id, st.WithAdminOption)
 	}
@@ -63,7 +64,7 @@ func (s *Session) grantRole(set *priv.Set, role, id priv.ID, st *ast.GrantRole) 
 		return errMandatory(role)
 	}
 	if _, ok := a.Roles[role]; !ok && !st.IfExists {
-		return newError(3530, "HY000", "%s is not granted to %s", role, id)
+		return sqlerr.New(sqlerr.RoleNotGranted, role, id)
 	}
 	delete(a.Roles, role)
 	a.DefaultRoles = slices.DeleteFunc(a.DefaultRoles, func(r priv.ID) bool { return r == role })
@@ -72,7 +73,7 @@ func (s *Session) grantRole(set *priv.Set, role, id priv.ID, st *ast.GrantRole) 
 
 // errMandatory is error 3628.
 func errMandatory(role priv.ID) error {
-	return newError(3628, "HY000", "The role %s is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.", role)
+	return sqlerr.New(sqlerr.MandatoryRole, role)
 }
 
 // checkMandatory checks a value of mandatory_roles. Errors: 1231, 3880.
@@ -90,7 +91,7 @@ func checkMandatory(s *Session, x *varValue) error {
 	}
 	for _, role := range roles {
 		if k.set.SystemDefiner(role) {
-			return newError(3880, "HY000", "Cannot set mandatory_roles: AuthId %s has 'SYSTEM_USER' privilege.", role)
+			return sqlerr.New(sqlerr.DAAuthIDWithSystemUserPrivInMandatoryRoles, role, "SYSTEM_USER")
 		}
 	}
 	return nil
@@ -103,7 +104,7 @@ func checkPartial(s *Session, x *varValue) error {
 	}
 	k, err := s.m.accounts()
 	if err == nil && k.set != nil && k.set.Restricted() {
-		err = newError(3896, "HY000", "At least one partial revoke exists on a database. The system variable '@@partial_revokes' must be set to ON.")
+		err = sqlerr.New(sqlerr.PartialRevokesExist)
 	}
 	return err
 }
@@ -122,7 +123,7 @@ func (s *Session) setRole(st *ast.SetRole) error {
 	id := s.accountID()
 	a := k.set.Account(id)
 	if a == nil {
-		return newError(3523, "HY000", "Unknown authorization ID %s", id)
+		return sqlerr.New(sqlerr.UnknownAuthID, id)
 	}
 	roles, err := s.chooseRoles(k.set, a, st.Set, st.Roles)
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *Session) chooseRoles(set *priv.Set, a *priv.Account, which ast.RoleSet,
 	}
 	for _, r := range named {
 		if !set.HasRole(a, r) {
-			return nil, newError(3530, "HY000", "%s is not granted to %s", r, a.ID)
+			return nil, sqlerr.New(sqlerr.RoleNotGranted, r, a.ID)
 		}
 	}
 	return named, nil
@@ -180,7 +181,7 @@ func (s *Session) setDefaultRoles(ctx context.Context, st *ast.SetDefaultRole) e
 		for _, id := range ids {
 			a := set.Account(id)
 			if a == nil {
-				return newError(3523, "HY000", "Unknown authorization ID %s", id)
+				return sqlerr.New(sqlerr.UnknownAuthID, id)
 			}
 			if a.DefaultRoles, err = s.chooseRoles(set, a, st.Set, st.Roles); err != nil {
 				return err

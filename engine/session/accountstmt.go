@@ -9,6 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -23,7 +24,7 @@ func (s *Session) runAccount(st ast.Statement) (out Outcome, err error) {
 		return out, s.setRole(st)
 	}
 	if s.info.ReadOnly {
-		return out, newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
+		return out, sqlerr.New(sqlerr.OptionPreventsStatement, "--read-only")
 	}
 	ctx := s.out.ctx
 	if _, ok := st.(*ast.SetDefaultRole); !ok { // which MySQL lets pass
@@ -76,9 +77,10 @@ func (s *Session) changeAccounts(ctx context.Context, on []priv.ID, change func(
 		case err != nil:
 			return err
 		case def == nil:
-			return newError(1290, "HY000", "The MySQL server is running with the --skip-grant-tables option so it cannot execute this statement")
+			return sqlerr.New(sqlerr.OptionPreventsStatement, "--skip-grant-tables")
 		case dict.FindColumn(def, priv.AddedColumn) == nil:
-			return newError(1105, "HY000", "The system tables are those of an older version, and this leader could not bring them up to date: its log says why; it tries again when it leads again")
+			return sqlerr.Newf(sqlerr.UnknownError, "The system tables are those of an older version, and this "+
+				"leader could not bring them up to date: its log says why; it tries again when it leads again")
 		}
 		before, err := readAccounts(s.txn)
 		if err != nil {
@@ -97,7 +99,7 @@ func (s *Session) changeAccounts(ctx context.Context, on []priv.ID, change func(
 		}
 		for _, role := range after.Mandatory { // else everybody would be a system account
 			if after.SystemDefiner(role) && !before.SystemDefiner(role) {
-				return newError(3897, "HY000", "AuthId %s is set as mandatory_roles. Cannot grant the 'SYSTEM_USER' privilege.", role)
+				return sqlerr.New(sqlerr.CannotGrantSystemPrivToMandatoryRole, role, "SYSTEM_USER")
 			}
 		}
 		return writeAccounts(s.txn, s.eng, before, after)
@@ -110,10 +112,10 @@ func (s *Session) userID(u ast.User) (priv.ID, error) {
 		return s.accountID(), nil
 	}
 	if len([]rune(u.Name)) > 32 {
-		return priv.ID{}, newError(1470, "HY000", "String '%s' is too long for user name (should be no longer than 32)", u.Name)
+		return priv.ID{}, sqlerr.New(sqlerr.WrongStringLength, u.Name, "user name", 32)
 	}
 	if len(u.Host) > 255 {
-		return priv.ID{}, newError(1470, "HY000", "String '%s' is too long for host name (should be no longer than 255)", u.Host)
+		return priv.ID{}, sqlerr.New(sqlerr.WrongStringLength, u.Host, "host name", 255)
 	}
 	return priv.NewID(u.Name, u.Host), nil
 }
@@ -166,7 +168,7 @@ const noAccount = " (User account does not exist)"
 
 // failedUsers is error 1396.
 func failedUsers(operation string, ids []string) error {
-	return newError(1396, "HY000", "Operation %s failed for %s", operation, strings.Join(ids, ","))
+	return sqlerr.New(sqlerr.CannotUser, operation, strings.Join(ids, ","))
 }
 
 func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
@@ -206,7 +208,7 @@ func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 			}
 			if st.Role && id.Name == "" || set.Account(id) != nil {
 				if st.IfNotExists {
-					s.note(newError(3163, "HY000", "Authorization ID %s already exists.", id.Text()))
+					s.note(sqlerr.New(sqlerr.UserAlreadyExists, id.Text()))
 					continue
 				}
 				failed = append(failed, id.Text()+" (User account already exists)")
@@ -225,7 +227,7 @@ func (s *Session) createUsers(ctx context.Context, st *ast.CreateUser) error {
 			passwords = append(passwords, drawn...)
 			for _, role := range defaults {
 				if set.Account(role) == nil {
-					return newError(3523, "HY000", "Unknown authorization ID %s", role)
+					return sqlerr.New(sqlerr.UnknownAuthID, role)
 				}
 				a.Roles[role] = false
 				a.DefaultRoles = append(a.DefaultRoles, role)
@@ -307,7 +309,7 @@ func requirements(a *priv.Account, options []ast.AccountOption) error {
 			continue
 		}
 		if given[what] {
-			return newError(1225, "HY000", "Option '%s' used twice in statement", what)
+			return sqlerr.New(sqlerr.DupArgument, what)
 		}
 		if len(given) == 0 {
 			a.TLS, a.Cipher, a.Issuer, a.Subject = "", "", "", ""
@@ -352,7 +354,7 @@ func (s *Session) alterUsers(ctx context.Context, st *ast.AlterUser) error {
 			a := set.Account(id)
 			if a == nil {
 				if st.IfExists {
-					s.note(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+					s.note(sqlerr.New(sqlerr.UserDoesNotExist, id.Text()))
 					continue
 				}
 				failed = append(failed, id.Text()+noAccount)
@@ -415,7 +417,7 @@ func (s *Session) dropUsers(ctx context.Context, st *ast.DropUser) error {
 		for _, id := range ids {
 			if set.Account(id) == nil {
 				if st.IfExists {
-					s.note(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+					s.note(sqlerr.New(sqlerr.UserDoesNotExist, id.Text()))
 					continue
 				}
 				failed = append(failed, id.Text()+noAccount)
@@ -450,7 +452,7 @@ func (s *Session) renameUsers(ctx context.Context, st *ast.RenameUser) error {
 		for i, from := range ids[:len(old)] {
 			to := ids[len(old)+i]
 			if set.Role(from) {
-				return newError(3532, "HY000", "Renaming of a role identifier is forbidden")
+				return sqlerr.New(sqlerr.RenameRole)
 			}
 			if set.Account(from) == nil || set.Account(to) != nil {
 				failed = append(failed, from.Text())
@@ -474,7 +476,7 @@ func (s *Session) grant(ctx context.Context, st *ast.Grant) error {
 			on.Schema = s.schema
 		}
 		if on.Schema == "" {
-			return newError(1046, "3D000", "No database selected")
+			return sqlerr.New(sqlerr.NoDBError)
 		}
 	}
 	if st.On.Kind != "" && !strings.EqualFold(st.On.Kind, "TABLE") {
@@ -504,14 +506,15 @@ func (s *Session) grant(ctx context.Context, st *ast.Grant) error {
 			a := set.Account(id)
 			switch {
 			case a == nil && st.Revoke && (st.IgnoreUnknown || st.IfExists):
-				s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+				s.diag.warn(sqlerr.New(sqlerr.UserDoesNotExist, id.Text()))
 				continue
 			case a == nil && st.Revoke:
-				return newError(1141, "42000", "There is no such grant defined for user '%s' on host '%s'", id.Name, id.Host)
+				return sqlerr.New(sqlerr.NonExistingGrant, id.Name, id.Host)
 			case a == nil:
-				return newError(1410, "42000", "You are not allowed to create a user with GRANT")
+				return sqlerr.New(sqlerr.CantCreateUserWithGrant)
 			case st.Users[i].Auth != nil:
-				return newError(1064, "42000", "You have an error in your SQL syntax: GRANT does not set passwords; use ALTER USER")
+				return sqlerr.Newf(sqlerr.ParseError, "You have an error in your SQL syntax: GRANT does not set "+
+					"passwords; use ALTER USER")
 			case !st.Revoke:
 				a.Grant(r, by)
 				continue
@@ -520,7 +523,7 @@ func (s *Session) grant(ctx context.Context, st *ast.Grant) error {
 				if !st.IfExists {
 					return err
 				}
-				s.diag.warn(err.(*types.Error))
+				s.diag.warn(err.(*sqlerr.Error))
 			}
 		}
 		return nil
@@ -539,11 +542,11 @@ func (s *Session) mayGrant(r *priv.Request, revoke bool) error {
 	}
 	switch {
 	case r.On.Table != "":
-		return newError(1142, "42000", "GRANT command denied to user '%s'@'%s' for table '%s'", a.ID.Name, s.info.Host, r.On.Table)
+		return sqlerr.New(sqlerr.TableAccessDeniedError, "GRANT", a.ID.Name, s.info.Host, r.On.Table)
 	case r.On.Schema != "":
-		return newError(1044, "42000", "Access denied for user '%s'@'%s' to database '%s'", a.ID.Name, a.ID.Host, r.On.Schema)
+		return sqlerr.New(sqlerr.DBAccessDeniedError, a.ID.Name, a.ID.Host, r.On.Schema)
 	}
-	return newError(1045, "28000", "Access denied for user '%s'@'%s' (using password: YES)", a.ID.Name, a.ID.Host)
+	return sqlerr.New(sqlerr.AccessDeniedError, a.ID.Name, a.ID.Host, "YES")
 }
 
 // checkGranted checks that the table and the columns exist that privileges are granted on.
@@ -558,11 +561,11 @@ func (s *Session) checkGranted(r *priv.Request) error {
 	case def == nil && r.Mask&priv.Create != 0:
 		return nil
 	case def == nil:
-		return newError(1146, "42S02", "Table '%s.%s' doesn't exist", r.On.Schema, r.On.Table)
+		return sqlerr.New(sqlerr.NoSuchTable, r.On.Schema, r.On.Table)
 	}
 	for name := range r.Columns {
 		if c := dict.FindColumn(def, name); c == nil || c.Hidden {
-			return newError(1054, "42S22", "Unknown column '%s' in '%s'", name, r.On.Table)
+			return sqlerr.New(sqlerr.BadFieldError, name, r.On.Table)
 		}
 	}
 	return nil
@@ -585,9 +588,9 @@ func (s *Session) revokeAll(ctx context.Context, st *ast.RevokeAll) error {
 					return err
 				}
 			case st.IfExists || st.IgnoreUnknown:
-				s.diag.warn(newError(3162, "HY000", "Authorization ID %s does not exist.", id.Text()))
+				s.diag.warn(sqlerr.New(sqlerr.UserDoesNotExist, id.Text()))
 			default:
-				return newError(1269, "HY000", "Can't revoke all privileges for one or more of the requested users")
+				return sqlerr.New(sqlerr.RevokeGrants)
 			}
 		}
 		return nil

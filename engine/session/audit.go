@@ -11,7 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // AuditClass is a set of kinds of events that the audit log may have, as audit_log_events names them.
@@ -62,8 +62,8 @@ type AuditedStatement struct {
 	Killed                   string   // the session that KILL names; empty: none
 	Took                     time.Duration
 	RowsSent, RowsAffected   uint64
-	Error                    uint16 // number; 0: it succeeded
-	State                    string // SQLSTATE of the error
+	Error                    sqlerr.Code // number; 0: it succeeded
+	State                    string      // SQLSTATE of the error
 }
 
 // auditFilter is what the variables of the audit ask for.
@@ -100,8 +100,9 @@ func auditVariables() []*variable {
 		return stringVar(name, inGlobal, "").onCheck(func(_ *Session, x *varValue) error {
 			for _, p := range auditList(x.s) {
 				if _, err := path.Match(p, ""); err != nil || strings.Count(p, separator) != 1 || strings.ContainsAny(p, never) {
-					return newError(1231, "42000", "Variable '%s' can't be set to the value of '%.200s': '%.64s' is not of the form a%sb, without quotes, where * stands for any text",
-						name, x.s, p, separator)
+					return sqlerr.Newf(sqlerr.WrongValueForVar, "Variable '%s' can't be set to the value of "+
+						"'%.200s': '%.64s' is not of the form a%sb, without quotes, where * stands for any text", name,
+						x.s, p, separator)
 				}
 			}
 			return nil
@@ -202,14 +203,14 @@ func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent 
 		}
 	}
 	switch {
-	case m.source != nil && errorNumber(err) != 1064:
+	case m.source != nil && errorNumber(err) != sqlerr.ParseError:
 		e.Text = string(ast.AppendDigest(nil, m.source.sql, m.source.mode, digestText))
 	case text != "":
 		e.Text = text
 	default:
 		e.Text = m.digested(err)
 	}
-	if told, ok := err.(*types.Error); ok {
+	if told, ok := err.(*sqlerr.Error); ok {
 		e.State = told.State
 	}
 	s.m.opt.Audit(e)

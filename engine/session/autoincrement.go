@@ -3,6 +3,7 @@ package session
 import (
 	"math"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -91,5 +92,5 @@ func (a *autoStep) next(s *Session, t *target, row []types.Value) error {
 
 // errNoMoreAuto is ER_AUTOINC_READ_FAILED.
 func errNoMoreAuto() error {
-	return newError(1467, "HY000", "Failed to read auto-increment value from storage engine")
+	return sqlerr.New(sqlerr.AutoIncReadFailed)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // TestAwayIsNoDenial: whichever look at the node finds it away, a client is told that, and never that its
@@ -36,7 +36,7 @@ func TestAwayIsNoDenial(t *testing.T) {
 			}
 			err := s.Query(context.Background(), sql, discard{})
 			r.Away = nil
-			var e *types.Error
+			var e *sqlerr.Error
 			if looks <= at || err == nil || !errors.As(err, &e) {
 				continue
 			}

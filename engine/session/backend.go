@@ -51,7 +51,7 @@ type Backend interface {
 	// Away reports whether an error says that this node serves nobody, now or for good: it
 	// is stopping, has failed, or is being given its data. why is for clients.
 	Away(err error) (why string, away bool)
-	// Token explains an error of a commit token: a *TokenUsedError, or a *types.Error; nil if
+	// Token explains an error of a commit token: a *TokenUsedError, or a *sqlerr.Error; nil if
 	// err is none.
 	Token(err error) error
 	// Stats calls fn with the numbers of the group, its log and the node's doors, under their names in

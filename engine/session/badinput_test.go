@@ -10,7 +10,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/internal/race"
 )
 
@@ -53,7 +53,7 @@ func TestExtremeStatements(t *testing.T) {
 		"PREPARE p FROM '" + strings.Repeat("SELECT ", 300) + "'",
 	} {
 		err := s.Query(context.Background(), sql, sessiontest.Discard)
-		var e *types.Error
+		var e *sqlerr.Error
 		if err != nil && (!errors.As(err, &e) || len(e.State) != 5 || e.Number == 0) {
 			t.Errorf("%.60q: %v", sql, err)
 		}
@@ -148,7 +148,7 @@ func FuzzStatements(f *testing.F) {
 			return // they wait, or end the session
 		}
 		if err := s.Query(context.Background(), sql, sessiontest.Discard); err != nil {
-			var e *types.Error
+			var e *sqlerr.Error
 			if !errors.As(err, &e) || e.Number == 0 {
 				t.Fatalf("%q: %v", sql, err)
 			}

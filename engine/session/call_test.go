@@ -10,7 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // TestReadAs: what a door says of a read goes before the session's variables, until it is
@@ -58,7 +58,7 @@ func TestTokenOfDefinitions(t *testing.T) {
 	r.CreateSchema("test")
 	s := r.Open(session.ConnectionInfo{Schema: "test"})
 	s.UseToken(entry.Token{1})
-	var e *types.Error
+	var e *sqlerr.Error
 	if err := s.Query(context.Background(), "CREATE TABLE t (id INT)", sessiontest.Discard); !errors.As(err, &e) || e.Number != 1235 {
 		t.Errorf("a definition with a token: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -73,7 +74,8 @@ func (s *Session) compileChange(c *compiled, env *plan.Env, l *schemaCatalog, st
 				continue
 			}
 			if info.columns[set.Column].generated != nil && set.Value != nil {
-				return newError(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", info.columns[set.Column].Name, info.keys.Name)
+				return sqlerr.New(sqlerr.NonDefaultValueForGeneratedColumn, info.columns[set.Column].Name,
+					info.keys.Name)
 			}
 			x.assigned[set.Column] = true
 			if set.Value != nil {
@@ -122,7 +124,7 @@ func (s *Session) runChange(ctx context.Context, c *compiled) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if p.unsafe && s.opt.safeUpdates {
-		return Outcome{}, newError(1175, "HY000", "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column.")
+		return Outcome{}, sqlerr.New(sqlerr.UpdateWithoutKeyInSafeMode)
 	}
 	n := &s.work.changer
 	n.begin(s, p)
@@ -469,8 +471,9 @@ func (n *changer) ignored(err error) bool {
 		return false
 	}
 	switch errorNumber(err) {
-	case errnoDuplicate, 1451, 1452, 1048, 3819, errnoCheckOption:
-		var e *types.Error
+	case sqlerr.DupEntry, sqlerr.RowIsReferenced2, sqlerr.NoReferencedRow2, sqlerr.BadNullError,
+		sqlerr.CheckConstraintViolated, sqlerr.ViewCheckFailed:
+		var e *sqlerr.Error
 		errors.As(err, &e)
 		n.s.diag.warn(e)
 		return n.s.trx.active

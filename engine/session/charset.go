@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation" // registers collations
 	_ "github.com/triremedb/trireme/engine/types/json"      // registers the JSON codec
@@ -38,7 +39,7 @@ func charsetNamed(name string) (charsetInfo, error) {
 	}
 	c, ok := charsets[strings.ToLower(name)]
 	if !ok {
-		return c, newError(1115, "42000", "Unknown character set: '%s'", name)
+		return c, sqlerr.New(sqlerr.UnknownCharacterSet, name)
 	}
 	return c, nil
 }
@@ -62,7 +63,7 @@ func collationNamed(name string) (types.Collation, error) {
 			}
 		}
 	}
-	return nil, newError(1273, "HY000", "Unknown collation: '%s'", name)
+	return nil, sqlerr.New(sqlerr.UnknownCollation, name)
 }
 
 // charsetOf is the name of a collation's character set.
@@ -96,7 +97,7 @@ func loadLocation(name string) (*time.Location, error) {
 	if loc, ok := expr.LoadZone(name); ok {
 		return loc, nil
 	}
-	return nil, newError(1298, "HY000", "Unknown or incorrect time zone: '%s'", name)
+	return nil, sqlerr.New(sqlerr.UnknownTimeZone, name)
 }
 
 // offsetLocation reads [+-]h[h]:mm, -13:59 to +14:00.

@@ -14,6 +14,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
@@ -38,7 +39,7 @@ type compiled struct {
 	cached    bool          // may be kept in the plan cache
 	limit     time.Duration // of a query's hint
 	// kept are warnings, each time that it runs, about what it says to no effect.
-	kept []*types.Error
+	kept []*sqlerr.Error
 	// digest is where its statement is counted.
 	digest atomic.Pointer[digest]
 	// size is about how many bytes it takes, with the tree.
@@ -121,7 +122,7 @@ func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
 			s.startLimit()
 			return plan.Source{Virtual: v}, s.pointDefinitions()
 		}
-		return plan.Source{}, newError(1109, "42S02", "Unknown table '%s' in %s", name, known)
+		return plan.Source{}, sqlerr.New(sqlerr.UnknownTable, name, known)
 	}
 	if err := s.pointQuery(); err != nil {
 		return plan.Source{}, err
@@ -476,7 +477,8 @@ func (s *Session) runFirst(ctx context.Context, st ast.Statement, params []*type
 // again would wait again. Who was chosen to end a deadlock, and had no transaction before, may try again.
 func saysNothingOfText(err error) bool {
 	var locked *lock.Error
-	return wasEnded(err) || errorNumber(err) == errnoDeadlock || errors.As(err, &locked) && !errors.Is(err, lock.ErrDeadlock)
+	return wasEnded(err) || errorNumber(err) == sqlerr.LockDeadlock || errors.As(err, &locked) && !errors.Is(err,
+		lock.ErrDeadlock)
 }
 
 // worthCaching reports whether a statement is one that has a plan.

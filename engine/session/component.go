@@ -6,6 +6,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // component is INSTALL COMPONENT and UNINSTALL COMPONENT. The only component there is, is that which checks passwords; it is
@@ -22,13 +23,13 @@ func (s *Session) component(ctx context.Context, st *ast.Component) error {
 		for _, urn := range st.URNs {
 			switch has := set.Component(urn); {
 			case st.Uninstall && !has:
-				return newError(3537, "HY000", "Component specified by URN '%s' to unload has not been loaded before.", urn)
+				return sqlerr.New(sqlerr.ComponentsUnloadNotLoaded, urn)
 			case st.Uninstall:
 				set.Components = slices.DeleteFunc(set.Components, func(name string) bool { return name == urn })
 			case urn != priv.PasswordComponent:
-				return newError(1126, "HY000", "Can't open shared library '%s' (errno: 0 there is no such component in this server)", urn)
+				return sqlerr.New(sqlerr.CantOpenLibrary, urn, 0, "there is no such component in this server")
 			case has:
-				return newError(3529, "HY000", "Cannot load component from specified URN: '%s'.", urn)
+				return sqlerr.New(sqlerr.ComponentsCantLoad, urn)
 			default:
 				set.Components = append(set.Components, urn)
 			}

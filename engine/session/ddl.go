@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -22,7 +23,7 @@ import (
 // makes its own (see inTransaction).
 func (s *Session) runDDL(st ast.Statement) (out Outcome, err error) {
 	if s.info.ReadOnly {
-		return out, newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
+		return out, sqlerr.New(sqlerr.OptionPreventsStatement, "--read-only")
 	}
 	if err := s.mayDefine(s.out.ctx); err != nil {
 		return out, err
@@ -120,7 +121,7 @@ func (s *Session) textOf(st ast.Statement) *event.Query {
 }
 
 // note adds a note to the diagnostics.
-func (s *Session) note(e *types.Error) { s.diag.note(e) }
+func (s *Session) note(e *sqlerr.Error) { s.diag.note(e) }
 
 // tableName resolves the name of a table that a statement is to change. Errors: 1046,
 // 1044 of schemas that are made up.
@@ -130,7 +131,7 @@ func (s *Session) tableName(n ast.TableName) (schema, name string, err error) {
 		schema = s.schema
 	}
 	if schema == "" {
-		return "", "", newError(1046, "3D000", "No database selected")
+		return "", "", sqlerr.New(sqlerr.NoDBError)
 	}
 	if known, ok := virtualSchema(schema); ok {
 		return "", "", s.deniedSchema(known)
@@ -140,7 +141,7 @@ func (s *Session) tableName(n ast.TableName) (schema, name string, err error) {
 
 func (s *Session) deniedSchema(schema string) error {
 	id := s.accountID()
-	return newError(1044, "42000", "Access denied for user '%s'@'%s' to database '%s'", id.Name, id.Host, schema)
+	return sqlerr.New(sqlerr.DBAccessDeniedError, id.Name, id.Host, schema)
 }
 
 // definition is the definition of a table as the transaction sees it, which holds it until
@@ -150,7 +151,8 @@ func (s *Session) definition(schema, name string) (*record.Table, error) {
 	switch {
 	case err == nil:
 		return t.Definition(), nil
-	case errors.Is(err, table.ErrNoTable) || errorNumber(err) == 1146 || errorNumber(err) == 1049:
+	case errors.Is(err, table.ErrNoTable) || errorNumber(err) == sqlerr.NoSuchTable ||
+		errorNumber(err) == sqlerr.BadDBError:
 		return nil, nil
 	}
 	return nil, err
@@ -163,9 +165,9 @@ func (s *Session) baseTable(schema, name string) (*record.Table, error) {
 	case err != nil:
 		return nil, err
 	case def == nil:
-		return nil, newError(1146, "42S02", "Table '%s.%s' doesn't exist", schema, name)
+		return nil, sqlerr.New(sqlerr.NoSuchTable, schema, name)
 	case catalog.IsView(def):
-		return nil, newError(1347, "HY000", "'%s.%s' is not BASE TABLE", schema, name)
+		return nil, sqlerr.New(sqlerr.WrongObject, schema, name, "BASE TABLE")
 	}
 	return def, nil
 }
@@ -214,7 +216,8 @@ func (t typer) TypeOf(e ast.Expr, of *record.Table) (*types.Type, error) {
 		return nil, err
 	}
 	if varies(n) {
-		return nil, newError(3763, "HY000", "Expression of generated column '%s' contains a disallowed function.", catalog.ExprText(e))
+		return nil, sqlerr.Newf(sqlerr.GeneratedColumnNamedFunctionIsNotAllowed, "Expression of generated column "+
+			"'%s' contains a disallowed function.", catalog.ExprText(e))
 	}
 	c := columnTypeOf(n.Type())
 	return &c, nil
@@ -293,7 +296,7 @@ func columnTypeOf(t *types.Type) types.Type {
 
 // createSchema is CREATE DATABASE.
 func (s *Session) createSchema(ctx context.Context, st *ast.CreateSchema) (out Outcome, err error) {
-	if err := catalog.CheckName(st.Name, 1102, "Incorrect database name '%s'"); err != nil {
+	if err := catalog.CheckName(st.Name, sqlerr.WrongDBName); err != nil {
 		return out, err
 	}
 	if known, ok := virtualSchema(st.Name); ok {
@@ -315,8 +318,8 @@ func (s *Session) createSchema(ctx context.Context, st *ast.CreateSchema) (out O
 		return err
 	})
 	out.AffectedRows = 1
-	if errorNumber(err) == dict.ErrnoSchemaExists {
-		exists := newError(1007, "HY000", "Can't create database '%s'; database exists", st.Name)
+	if errorNumber(err) == sqlerr.DBCreateExists {
+		exists := sqlerr.New(sqlerr.DBCreateExists, st.Name)
 		if !st.IfNotExists {
 			return Outcome{}, exists
 		}
@@ -334,7 +337,7 @@ func schemaEncryption(value string) error {
 		}
 		return nil
 	}
-	return newError(1525, "HY000", "Incorrect argument (should be Y or N) value: '%s'", value)
+	return sqlerr.New(sqlerr.WrongValue, "argument (should be Y or N)", value)
 }
 
 // collationVariable is the number of the collation that a variable names.
@@ -354,7 +357,7 @@ func (s *Session) alterSchema(ctx context.Context, st *ast.AlterSchema) (out Out
 		name = s.schema
 	}
 	if name == "" {
-		return out, newError(1046, "3D000", "No database selected")
+		return out, sqlerr.New(sqlerr.NoDBError)
 	}
 	if known, ok := virtualSchema(name); ok {
 		return out, s.deniedSchema(known)
@@ -396,16 +399,16 @@ func (s *Session) dropSchema(ctx context.Context, st *ast.DropSchema) (out Outco
 		return out, err
 	}
 	if st.Name == priv.Schema {
-		return out, newError(3552, "HY000", "Access to system schema '%s' is rejected.", st.Name)
+		return out, sqlerr.New(sqlerr.NoSystemSchemaAccess, st.Name)
 	}
-	missing := newError(1008, "HY000", "Can't drop database '%s'; database doesn't exist", st.Name)
+	missing := sqlerr.New(sqlerr.DBDropExists, st.Name)
 	err = s.inTransaction(ctx, func() error {
 		// Who makes a foreign key holds the definition it refers to: none comes after the locks.
 		if err := s.txn.LockSchema(st.Name); err != nil {
 			return err
 		}
 		tables, err := s.eng.Catalog.TableNames(s.txn.Trx(), st.Name)
-		if errorNumber(err) == dict.ErrnoNoSchema {
+		if errorNumber(err) == sqlerr.BadDBError {
 			return missing
 		}
 		if err != nil {
@@ -431,7 +434,7 @@ func (s *Session) dropSchema(ctx context.Context, st *ast.DropSchema) (out Outco
 		out.AffectedRows = uint64(len(tables))
 		return s.txn.DropSchema(st.Name, s.textOf(st))
 	})
-	if errorNumber(err) == 1008 && st.IfExists {
+	if errorNumber(err) == sqlerr.DBDropExists && st.IfExists {
 		s.note(missing)
 		return Outcome{}, nil
 	}
@@ -454,7 +457,7 @@ func (s *Session) checkUnreferenced(schema, name string, dropped func(schema, na
 		if child.Schema == schema && child.Name == name || dropped(child.Schema, child.Name) {
 			return nil
 		}
-		return newError(3730, "HY000", "Cannot drop table '%s' referenced by a foreign key constraint '%s' on table '%s'.", name, k.Name, child.Name)
+		return sqlerr.New(sqlerr.FKCannotDropParent, name, k.Name, child.Name)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
@@ -48,8 +49,8 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 		}
 		s.diag.reset()
 	}
-	if errorNumber(err) == dict.ErrnoTableExists && table.Name != "" {
-		err = newError(1050, "42S01", "%s", errorText(err))
+	if errorNumber(err) == sqlerr.TableExistsError && table.Name != "" {
+		err = sqlerr.Newf(sqlerr.TableExistsError, "%s", errorText(err))
 	}
 	return out, err
 }
@@ -173,7 +174,7 @@ func (s *Session) betterCopied(ch *catalog.Change, schema, name string) (bool, e
 }
 
 func errorText(err error) string {
-	var e *types.Error
+	var e *sqlerr.Error
 	if errors.As(err, &e) {
 		return e.Message
 	}
@@ -209,11 +210,13 @@ func checkAlgorithm(ch *catalog.Change, algorithm, locking string) error {
 	algorithm, locking = strings.ToUpper(algorithm), strings.ToUpper(locking)
 	switch {
 	case algorithm == "INSTANT" && (ch.Rebuild || len(ch.Add) > 0):
-		return newError(1845, "0A000", "ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=%s.", map[bool]string{true: "COPY", false: "INPLACE"}[ch.Rebuild])
+		return sqlerr.New(sqlerr.AlterOperationNotSupported, "ALGORITHM=INSTANT",
+			"ALGORITHM="+map[bool]string{true: "COPY", false: "INPLACE"}[ch.Rebuild])
 	case algorithm == "INPLACE" && ch.Rebuild:
-		return newError(1846, "0A000", "ALGORITHM=INPLACE is not supported. Reason: %s. Try ALGORITHM=COPY.", ch.Reason)
+		return sqlerr.New(sqlerr.AlterOperationNotSupportedReason, "ALGORITHM=INPLACE", ch.Reason, "ALGORITHM=COPY")
 	case (locking == "NONE" || locking == "SHARED") && ch.Rebuild && !onlineCopy(ch):
-		return newError(1846, "0A000", "LOCK=%s is not supported. Reason: COPY algorithm requires a lock. Try LOCK=EXCLUSIVE.", locking)
+		return sqlerr.New(sqlerr.AlterOperationNotSupportedReason, "LOCK="+locking,
+			"COPY algorithm requires a lock", "LOCK=EXCLUSIVE")
 	}
 	return nil
 }
@@ -232,7 +235,7 @@ func (s *Session) checkChildren(ch *catalog.Change) error {
 		for _, c := range k.RefColumns {
 			for _, d := range ch.Dropped {
 				if dict.Fold(c) == dict.Fold(d) {
-					return newError(1829, "HY000", "Cannot drop column '%s': needed in a foreign key constraint '%s' of table '%s'", d, k.Name, child.Name)
+					return sqlerr.New(sqlerr.FKColumnCannotDropChild, d, k.Name, child.Name)
 				}
 			}
 		}
@@ -247,8 +250,8 @@ func (s *Session) checkChildren(ch *catalog.Change) error {
 			}
 		}
 		err := catalog.CheckReference(child, &key, after)
-		if errorNumber(err) == 1822 {
-			return newError(1553, "HY000", "Cannot drop index '%s': needed in a foreign key constraint", k.Name)
+		if errorNumber(err) == sqlerr.FKNoIndexParent {
+			return sqlerr.New(sqlerr.DropIndexFK, k.Name)
 		}
 		return err
 	})
@@ -359,7 +362,7 @@ func (s *Session) duplicateIn(t *record.Table, err error) error {
 	if d == nil {
 		return err
 	}
-	return &rowError{newError(errnoDuplicate, "23000", "Duplicate entry '%s' for key '%s.%s'", duplicateText(t, d), t.Name, d.Index), d}
+	return &rowError{sqlerr.New(sqlerr.DupEntry, duplicateText(t, d), t.Name+"."+d.Index), d}
 }
 
 // addIndexes is the first step of indexes that are built beside running changes. It returns
@@ -428,7 +431,8 @@ func (s *Session) takeBack(ctx context.Context, left []leftover) {
 		s.m.leave(l)
 	}
 	if remain, later := s.m.DropLeft(context.WithoutCancel(ctx)); drop != nil && remain > 0 {
-		s.diag.warn(newError(1105, "HY000", "what was made of the indexes and constraints is dropped later: %v", errors.Join(drop, later)))
+		s.diag.warn(sqlerr.Newf(sqlerr.UnknownError, "what was made of the indexes and constraints is dropped later: "+
+			"%v", errors.Join(drop, later)))
 	}
 }
 
@@ -439,7 +443,7 @@ func (s *Session) publishIndexes(ch *catalog.Change, ids []uint64, then func() e
 		if then == nil && s.rebuiltWith(ch) {
 			return nil
 		}
-		return newError(1146, "42S02", "Table '%s.%s' doesn't exist", ch.Old.Schema, ch.Old.Name) // dropped meanwhile
+		return sqlerr.New(sqlerr.NoSuchTable, ch.Old.Schema, ch.Old.Name) // dropped meanwhile
 	}
 	def := h.Table().Schema.Table
 	h.Release()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
@@ -66,7 +67,7 @@ func (s *Session) constrain(ch *catalog.Change, now *record.Table, tag string) e
 }
 
 func errChanged() error {
-	return newError(1412, "HY000", "Table definition has changed, please retry transaction")
+	return sqlerr.New(sqlerr.TableDefChanged)
 }
 
 // finishConstraints fills indexes that are being built, reads the rows, and takes the marks away, or what the
@@ -119,7 +120,7 @@ func (s *Session) checkReferred(ch *catalog.Change, now *record.Table) error {
 			return err
 		}
 		if parent == nil {
-			return newError(1824, "HY000", "Failed to open the referenced table '%s'", k.RefTable)
+			return sqlerr.New(sqlerr.FKCannotOpenParent, k.RefTable)
 		}
 		if err := catalog.CheckReference(now, k, parent); err != nil {
 			return err
@@ -198,7 +199,7 @@ func (s *Session) checkRows(ctx context.Context, ch *catalog.Change, next *recor
 			return err
 		}
 		if found {
-			return newError(3819, "HY000", "Check constraint '%s' is violated.", c.Name)
+			return sqlerr.New(sqlerr.CheckConstraintViolated, c.Name)
 		}
 	}
 	if !s.opt.foreignKeys {
@@ -247,7 +248,7 @@ func (s *Session) checkForeignKey(ctx context.Context, t *record.Table, k *recor
 	if err != nil || !found {
 		return err
 	}
-	return newError(1452, "23000", "Cannot add or update a child row: a foreign key constraint fails (%s)", describeForeignKey(t, k))
+	return sqlerr.New(sqlerr.NoReferencedRow2, describeForeignKey(t, k))
 }
 
 // describeForeignKey writes a constraint as messages do.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
@@ -337,9 +338,9 @@ func (c *copier) row(row []types.Value, i int) error {
 		col := &c.info.columns[p]
 		if v.IsNull() && col.Type.NotNull && !col.AutoIncrement {
 			if s.strict() {
-				return newError(1138, "22004", "Invalid use of NULL value")
+				return sqlerr.New(sqlerr.InvalidUseOfNull)
 			}
-			s.diag.warn(newError(types.ErrnoTruncated, "01000", "Data truncated for column '%s' at row %d", col.Name, c.rows))
+			s.diag.warn(sqlerr.New(sqlerr.WarnDataTruncated, col.Name, c.rows))
 			row[p] = catalog.ImplicitDefault(&col.Type)
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
@@ -248,7 +249,7 @@ func (b *onlineRebuild) replace(ctx context.Context, seen view) error {
 		return missingTable(err, old.Schema, old.Name)
 	}
 	if o.Table().Schema != b.keys {
-		return newError(1412, "HY000", "Table definition has changed, please retry transaction")
+		return sqlerr.New(sqlerr.TableDefChanged)
 	}
 	b.watch.Cut()
 	if _, err := s.txn.Snapshot(); err != nil {

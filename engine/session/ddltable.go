@@ -9,6 +9,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
@@ -32,7 +33,7 @@ func (s *Session) createTable(ctx context.Context, st *ast.CreateTable) (out Out
 			return out, err
 		}
 	}
-	exists := newError(1050, "42S01", "Table '%s' already exists", name)
+	exists := sqlerr.New(sqlerr.TableExistsError, name)
 	err = s.inTransaction(ctx, func() error {
 		if st.IfNotExists {
 			h, err := s.eng.Catalog.OpenTable(s.txn.Trx(), schema, name)
@@ -55,7 +56,7 @@ func (s *Session) createTable(ctx context.Context, st *ast.CreateTable) (out Out
 		}
 		return s.make(def, s.textOf(st).Text)
 	})
-	if errorNumber(err) == dict.ErrnoTableExists {
+	if errorNumber(err) == sqlerr.TableExistsError {
 		if st.IfNotExists {
 			s.note(exists)
 			return Outcome{}, nil
@@ -94,7 +95,7 @@ func (s *Session) newDefinition(env *catalog.Env, schema string, st *ast.CreateT
 	if err != nil {
 		return nil, err
 	}
-	if err := catalog.CheckName(st.Table.Name, 1103, "Incorrect table name '%s'"); err != nil {
+	if err := catalog.CheckName(st.Table.Name, sqlerr.WrongTableName); err != nil {
 		return nil, err
 	}
 	def := catalog.Fresh(old)
@@ -121,9 +122,9 @@ func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema 
 	for i := range c.columns {
 		col := &c.columns[i]
 		if slices.ContainsFunc(extra, func(e record.Column) bool { return dict.Fold(e.Name) == dict.Fold(col.Name) }) {
-			return 0, newError(1060, "42S21", "Duplicate column name '%s'", col.Name)
+			return 0, sqlerr.New(sqlerr.DupFieldName, col.Name)
 		}
-		if err := catalog.CheckName(col.Name, 1166, "Incorrect column name '%s'"); err != nil {
+		if err := catalog.CheckName(col.Name, sqlerr.WrongColumnName); err != nil {
 			return 0, err
 		}
 		e := record.Column{Name: col.Name, Type: columnTypeOf(col.Type)}
@@ -178,7 +179,7 @@ func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
 		}
 		n := txn.Name{Schema: schema, Table: table}
 		if slices.Contains(names, n) {
-			return newError(1066, "42000", "Not unique table/alias: '%s'", table)
+			return sqlerr.New(sqlerr.NonUniqTable, table)
 		}
 		if err := s.privileges().Table(schema, table, priv.Drop, "DROP"); err != nil {
 			return err
@@ -205,10 +206,10 @@ func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
 			there = append(there, n)
 		}
 		if len(missing) > 0 && !st.IfExists {
-			return newError(1051, "42S02", "Unknown table '%s'", strings.Join(missing, ","))
+			return sqlerr.New(sqlerr.BadTableError, strings.Join(missing, ","))
 		}
 		for _, m := range missing {
-			s.note(newError(1051, "42S02", "Unknown table '%s'", m))
+			s.note(sqlerr.New(sqlerr.BadTableError, m))
 		}
 		for _, n := range there {
 			err := s.checkUnreferenced(n.Schema, n.Table, func(schema, table string) bool { return slices.Contains(there, txn.Name{Schema: schema, Table: table}) })
@@ -254,8 +255,8 @@ func (s *Session) truncate(ctx context.Context, st *ast.Truncate) error {
 				if child.Schema == schema && child.Name == name {
 					return nil
 				}
-				return newError(1701, "42000", "Cannot truncate a table referenced in a foreign key constraint (`%s`.`%s`, CONSTRAINT `%s`)",
-					child.Schema, child.Name, k.Name)
+				return sqlerr.Newf(sqlerr.TruncateIllegalFK, "Cannot truncate a table referenced in a foreign key "+
+					"constraint (`%s`.`%s`, CONSTRAINT `%s`)", child.Schema, child.Name, k.Name)
 			})
 			if err != nil {
 				return err
@@ -314,11 +315,11 @@ func (s *Session) rename(schema, name, toSchema, toName string, text []byte) err
 	case err != nil:
 		return err
 	case def == nil:
-		return newError(1146, "42S02", "Table '%s.%s' doesn't exist", schema, name)
+		return sqlerr.New(sqlerr.NoSuchTable, schema, name)
 	case catalog.IsView(def) && toSchema != schema:
-		return newError(1450, "HY000", "Changing schema from '%s' to '%s' is not allowed.", schema, toSchema)
+		return sqlerr.New(sqlerr.ForbidSchemaChange, schema, toSchema)
 	}
-	if err := catalog.CheckName(toName, 1103, "Incorrect table name '%s'"); err != nil {
+	if err := catalog.CheckName(toName, sqlerr.WrongTableName); err != nil {
 		return err
 	}
 	type child struct{ id uint64 }
@@ -333,8 +334,8 @@ func (s *Session) rename(schema, name, toSchema, toName string, text []byte) err
 		return err
 	}
 	if _, err := s.txn.RenameTable(schema, name, toSchema, toName, s.logged(string(text))); err != nil {
-		if errorNumber(err) == dict.ErrnoTableExists {
-			return newError(1050, "42S01", "Table '%s' already exists", toName)
+		if errorNumber(err) == sqlerr.TableExistsError {
+			return sqlerr.New(sqlerr.TableExistsError, toName)
 		}
 		return err
 	}

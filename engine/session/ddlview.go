@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -20,7 +21,7 @@ func (s *Session) createView(ctx context.Context, st *ast.CreateView) error {
 	if err != nil {
 		return err
 	}
-	if err := catalog.CheckName(name, 1103, "Incorrect table name '%s'"); err != nil {
+	if err := catalog.CheckName(name, sqlerr.WrongTableName); err != nil {
 		return err
 	}
 	need := priv.CreateView
@@ -49,11 +50,11 @@ func (s *Session) createView(ctx context.Context, st *ast.CreateView) error {
 		case err != nil:
 			return err
 		case old != nil && !catalog.IsView(old) && (st.OrReplace || st.Alter):
-			return newError(1347, "HY000", "'%s.%s' is not VIEW", schema, name)
+			return sqlerr.New(sqlerr.WrongObject, schema, name, "VIEW")
 		case old != nil && !st.OrReplace && !st.Alter:
-			return newError(1050, "42S01", "Table '%s' already exists", name)
+			return sqlerr.New(sqlerr.TableExistsError, name)
 		case old == nil && st.Alter:
-			return newError(1146, "42S02", "Table '%s.%s' doesn't exist", schema, name)
+			return sqlerr.New(sqlerr.NoSuchTable, schema, name)
 		}
 		if st.Alter { // what it does not say stays as it is
 			if st, err = altered(s, of, st, old); err != nil {
@@ -117,7 +118,7 @@ func (d definers) mayName(s *Session, st *ast.CreateView) error {
 		if err := d.by.Needs(priv.Super, priv.OrphanDefiner); err != nil {
 			return err
 		}
-		s.note(newError(1449, "HY000", "The user specified as a definer (%s) does not exist", id.Text()))
+		s.note(sqlerr.New(sqlerr.NoSuchUser, id.Text()))
 	}
 	return d.mayTouch(id)
 }
@@ -144,12 +145,12 @@ func (s *Session) viewDefinition(schema, name string, st *ast.CreateView) (*reco
 	}
 	for _, u := range q.Uses {
 		if u.Schema == schema && u.Table == name {
-			return nil, newError(1146, "42S02", "Table '%s.%s' doesn't exist", schema, name) // it would read itself
+			return nil, sqlerr.New(sqlerr.NoSuchTable, schema, name) // it would read itself
 		}
 	}
 	def := &record.Table{Schema: schema, Name: name, Collation: types.CollationUTF8MB40900AI, NextColumn: 1}
 	if len(st.Columns) > 0 && len(st.Columns) != len(q.Columns) {
-		return nil, newError(1353, "HY000", "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts")
+		return nil, sqlerr.New(sqlerr.ViewWrongList)
 	}
 	seen := map[string]bool{}
 	for i := range q.Columns {
@@ -158,11 +159,11 @@ func (s *Session) viewDefinition(schema, name string, st *ast.CreateView) (*reco
 			col.Name = st.Columns[i]
 		}
 		col.Name = viewColumnName(col.Name, i)
-		if err := catalog.CheckName(col.Name, 1166, "Incorrect column name '%s'"); err != nil {
+		if err := catalog.CheckName(col.Name, sqlerr.WrongColumnName); err != nil {
 			return nil, err
 		}
 		if seen[foldName(col.Name)] {
-			return nil, newError(1060, "42S21", "Duplicate column name '%s'", col.Name)
+			return nil, sqlerr.New(sqlerr.DupFieldName, col.Name)
 		}
 		seen[foldName(col.Name)] = true
 		def.NextColumn++
@@ -176,7 +177,7 @@ func (s *Session) viewDefinition(schema, name string, st *ast.CreateView) (*reco
 		definer = *st.Definer
 	}
 	if st.CheckOption != "" && !s.isUpdatable(st.Query, s.schema, st.Algorithm == "TEMPTABLE", viewsDeep) {
-		return nil, newError(1368, "HY000", "CHECK OPTION on non-updatable view '%s.%s'", schema, name)
+		return nil, sqlerr.New(sqlerr.ViewNonUpdCheck, schema, name)
 	}
 	catalog.SetView(def, catalog.View{Query: ast.Format(expandStars(st.Query, q.Columns)), Named: len(st.Columns) > 0, Schema: s.schema, Definer: definer,
 		Invoker: st.Invoker, Algorithm: st.Algorithm, CheckOption: st.CheckOption, Client: "utf8mb4", Connection: collationText(s.x.Collation)})
@@ -313,7 +314,7 @@ func (s *Session) dropViews(ctx context.Context, st *ast.DropView) error {
 				missing = append(missing, schema+"."+name)
 				continue
 			case !catalog.IsView(def):
-				return newError(1347, "HY000", "'%s.%s' is not VIEW", schema, name)
+				return sqlerr.New(sqlerr.WrongObject, schema, name, "VIEW")
 			}
 			v, _ := catalog.ViewOf(def)
 			if err := of.mayTouch(priv.NewID(v.Definer.Name, v.Definer.Host)); err != nil {
@@ -325,7 +326,7 @@ func (s *Session) dropViews(ctx context.Context, st *ast.DropView) error {
 			}
 		}
 		for _, m := range missing {
-			e := newError(1051, "42S02", "Unknown table '%s'", m)
+			e := sqlerr.New(sqlerr.BadTableError, m)
 			if !st.IfExists {
 				return e
 			}

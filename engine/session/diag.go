@@ -1,11 +1,11 @@
 package session
 
-import "github.com/triremedb/trireme/engine/types"
+import "github.com/triremedb/trireme/engine/sqlerr"
 
 // Condition is an entry of the diagnostics area, as SHOW WARNINGS lists them.
 type Condition struct {
 	Level string // Error, Warning or Note
-	Error *types.Error
+	Error *sqlerr.Error
 }
 
 // diagnostics are the conditions of the last statement that was not about them.
@@ -33,7 +33,7 @@ func (d *diagnostics) reset() {
 	}
 }
 
-func (d *diagnostics) add(level string, e *types.Error) {
+func (d *diagnostics) add(level string, e *sqlerr.Error) {
 	d.total++
 	if len(d.list) < d.limit {
 		d.list = append(d.list, Condition{level, e})
@@ -41,8 +41,8 @@ func (d *diagnostics) add(level string, e *types.Error) {
 }
 
 // warn adds a warning.
-func (d *diagnostics) warn(e *types.Error) {
-	if d.once && (e.Number == types.ErrnoBadNull || e.Number == errnoNoDefault) {
+func (d *diagnostics) warn(e *sqlerr.Error) {
+	if d.once && (e.Number == sqlerr.BadNullError || e.Number == sqlerr.NoDefaultForField) {
 		if d.told[e.Message] {
 			return
 		}
@@ -55,14 +55,14 @@ func (d *diagnostics) warn(e *types.Error) {
 }
 
 // note adds a note, unless sql_notes is off.
-func (d *diagnostics) note(e *types.Error) {
+func (d *diagnostics) note(e *sqlerr.Error) {
 	if d.notes {
 		d.add("Note", e)
 	}
 }
 
 // fail adds the error that a statement ended with.
-func (d *diagnostics) fail(e *types.Error) {
+func (d *diagnostics) fail(e *sqlerr.Error) {
 	d.failures++
 	d.add("Error", e)
 }

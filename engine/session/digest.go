@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -102,7 +103,7 @@ func (s *Session) record(now time.Duration, err error) {
 	}
 	if d := &s.m.digests; d.max > 0 {
 		of := &d.rest
-		if errorNumber(err) != 1064 {
+		if errorNumber(err) != sqlerr.ParseError {
 			of = s.digestOf(d)
 		}
 		of.add(s.id, took, m, sent, examined, types.Timestamp(s.x.Now.UnixMicro()), err != nil)
@@ -126,7 +127,7 @@ func (s *Session) record(now time.Duration, err error) {
 
 // digested is the text of the digest of the statement that has ended, empty for what is none.
 func (m *meter) digested(err error) string {
-	if errorNumber(err) == 1064 {
+	if errorNumber(err) == sqlerr.ParseError {
 		return ""
 	}
 	return string(ast.AppendDigest(nil, m.text, m.mode, digestText))

@@ -22,7 +22,7 @@
 //
 // # Errors
 //
-// Every error of a statement is a *types.Error with MySQL's number and SQLSTATE, but
+// Every error of a statement is a *sqlerr.Error with MySQL's number and SQLSTATE, but
 // those of the ResultWriter, which are passed on as they are. What a client sees when a
 // node stops leading stands in errors.go.
 package session

@@ -9,7 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Sessions move money between accounts at the same time, by text and prepared, some of
@@ -74,7 +74,7 @@ func transfer(s *session.Session, from, to int) error {
 		if err == nil {
 			continue
 		}
-		var e *types.Error
+		var e *sqlerr.Error
 		if !errors.As(err, &e) || e.Number != 1213 && e.Number != 1317 && e.Number != 1205 {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // TestExpiredSession: a session whose password has expired begins in a schema, prepares the statement that changes the password, as
@@ -31,7 +31,7 @@ func TestExpiredSession(t *testing.T) {
 	s := r.Open(info)
 	refused := func(what string, err error) {
 		t.Helper()
-		var told *types.Error
+		var told *sqlerr.Error
 		if !errors.As(err, &told) || told.Number != 1820 {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -81,7 +82,7 @@ func (s *Session) mayExplainViews(c *compiled) error {
 }
 
 func errExplain() error {
-	return newError(1345, "HY000", "EXPLAIN/SHOW can not be issued; lacking privileges for underlying table")
+	return sqlerr.New(sqlerr.ViewNoExplain)
 }
 
 // explain writes the plan of a compiled statement.

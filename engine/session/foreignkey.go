@@ -8,6 +8,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -89,7 +90,7 @@ next:
 			return err
 		}
 		if !found {
-			return newError(1452, "23000", "Cannot add or update a child row: a foreign key constraint fails (%s)", k.describe(t.info.keys))
+			return sqlerr.New(sqlerr.NoReferencedRow2, k.describe(t.info.keys))
 		}
 	}
 	return nil
@@ -152,8 +153,9 @@ func namedPositions(keys *record.Schema, names []string) []int {
 // foreign_key_checks=0 allows.
 func (s *Session) openLinked(schema, name string) (*txn.Table, error) {
 	t, err := s.txn.Open(schema, name)
-	var e *types.Error
-	if errors.Is(err, table.ErrNoTable) || errors.As(err, &e) && (e.Number == dict.ErrnoNoTable || e.Number == dict.ErrnoNoSchema) {
+	var e *sqlerr.Error
+	if errors.Is(err, table.ErrNoTable) || errors.As(err, &e) && (e.Number == sqlerr.NoSuchTable ||
+		e.Number == sqlerr.BadDBError) {
 		return nil, nil
 	}
 	return t, err
@@ -479,14 +481,14 @@ func (s *Session) actOn(a *action, l *childLink, old, after []types.Value) error
 	if err != nil || !found {
 		return err
 	}
-	return newError(1451, "23000", "Cannot delete or update a parent row: a foreign key constraint fails (%s)", k.describe(child.info.keys))
+	return sqlerr.New(sqlerr.RowIsReferenced2, k.describe(child.info.keys))
 }
 
 // cascade deletes or changes the rows that referred to the old values. They are collected
 // before the first is changed, since the change moves them in the index.
 func (s *Session) cascade(a *action, child *target, k *foreignKey, l *childLink, do ast.Action, old, after []types.Value) error {
 	if a.depth >= maxCascade {
-		return newError(3008, "HY000", "Foreign key cascade delete/update exceeds max depth of %d.", maxCascade)
+		return sqlerr.New(sqlerr.FKDepthExceeded, maxCascade)
 	}
 	all := make([]int, 0, len(child.info.columns))
 	for p := range child.info.columns {

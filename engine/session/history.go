@@ -7,9 +7,9 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/trx"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 const (
@@ -30,7 +30,8 @@ const historyLeast = 16 << 20
 // checkHistorySpace wants no limit, or one that is not met by undo that nobody holds back.
 func checkHistorySpace(_ *Session, x *varValue) error {
 	if x.n != 0 && x.n < historyLeast {
-		return types.NewError(1231, "Variable 'trireme_undo_history_space' can't be set to the value of '%d': it must be 0 or at least %d", x.n, historyLeast)
+		return sqlerr.Newf(sqlerr.WrongValueForVar, "Variable 'trireme_undo_history_space' can't be set to the value "+
+			"of '%d': it must be 0 or at least %d", x.n, historyLeast)
 	}
 	return nil
 }

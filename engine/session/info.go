@@ -5,6 +5,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -43,7 +44,7 @@ func (i *sessionInfo) SystemVariable(name string, global bool) (types.Value, *ty
 	}
 	if global {
 		if v.scope&inGlobal == 0 {
-			return types.Null, nil, newError(1238, "HY000", "Variable '%s' is a SESSION variable", v.name)
+			return types.Null, nil, sqlerr.New(sqlerr.IncorrectGlobalLocalVar, v.name, "SESSION")
 		}
 		return v.value(i.s().globalValue(v)), v.sqlType(), nil
 	}
@@ -146,9 +147,9 @@ func (s *Session) bindVariable(a *ast.Variable) (expr.Node, error) {
 	global := a.Scope == ast.ScopeGlobal
 	switch {
 	case global && v.scope&inGlobal == 0:
-		return nil, newError(1238, "HY000", "Variable '%s' is a SESSION variable", v.name)
+		return nil, sqlerr.New(sqlerr.IncorrectGlobalLocalVar, v.name, "SESSION")
 	case a.Scope == ast.ScopeSession && v.scope&inSession == 0:
-		return nil, newError(1238, "HY000", "Variable '%s' is a GLOBAL variable", v.name)
+		return nil, sqlerr.New(sqlerr.IncorrectGlobalLocalVar, v.name, "GLOBAL")
 	}
 	return &variableNode{v: v, global: global || v.scope&inSession == 0}, nil
 }
@@ -205,7 +206,7 @@ func (n *variableNode) Coercibility() expr.Coercibility { return expr.SysConst }
 
 func (n *variableNode) Value(x *expr.Context, _ *types.Batch, _ int) (types.Value, error) {
 	if x.Session == nil {
-		return types.Null, newError(1193, "HY000", "Unknown system variable '%s'", n.v.name)
+		return types.Null, sqlerr.New(sqlerr.UnknownSystemVariable, n.v.name)
 	}
 	v, _, err := x.Session.SystemVariable(n.v.name, n.global)
 	return v, err

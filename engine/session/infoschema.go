@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
@@ -170,7 +171,8 @@ func (q *virtualRows) row(values ...any) {
 		q.size += 24 + len(v.Bytes())
 	}
 	if q.size > virtualBytes {
-		q.err = newError(3170, "HY000", "Memory capacity of %d bytes for '%s' exceeded.", virtualBytes, q.def.Name)
+		q.err = sqlerr.Newf(sqlerr.CapacityExceeded, "Memory capacity of %d bytes for '%s' exceeded.", virtualBytes,
+			q.def.Name)
 		return
 	}
 	q.list = append(q.list, row)
@@ -260,7 +262,7 @@ func (q *virtualRows) eachTable(schemaColumn, nameColumn int, fn func(t *listed)
 		}
 		names, err := q.s.eng.Catalog.TableNames(nil, of.Name)
 		if err != nil {
-			if errorNumber(err) == dict.ErrnoNoSchema {
+			if errorNumber(err) == sqlerr.BadDBError {
 				return nil // dropped meanwhile
 			}
 			return err
@@ -283,7 +285,7 @@ func (q *virtualRows) openListed(id uint64, fn func(t *listed) error) error {
 	}
 	h, err := q.s.eng.Catalog.OpenTableByID(nil, id)
 	if err != nil {
-		if errorNumber(err) == 1146 || err == table.ErrNoTable {
+		if errorNumber(err) == sqlerr.NoSuchTable || err == table.ErrNoTable {
 			return nil // dropped meanwhile
 		}
 		return err

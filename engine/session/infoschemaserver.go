@@ -9,6 +9,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -259,7 +260,7 @@ func (q *virtualRows) mayWatch(table string) error {
 	if a.Global(priv.Process) || a.SchemaMask(perfSchema)&priv.Select != 0 {
 		return nil
 	}
-	return newError(1142, "42000", "SELECT command denied to user '%s'@'%s' for table '%s'", a.ID.Name, q.s.info.Host, table)
+	return sqlerr.New(sqlerr.TableAccessDeniedError, "SELECT", a.ID.Name, q.s.info.Host, table)
 }
 
 func rowsMetadataLocks(q *virtualRows) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -104,7 +105,7 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 		c.uses = append(c.uses, c.query.Uses...)
 		l.volatile = l.volatile || c.query.Volatile
 		if len(c.query.Columns)-referred != len(p.positions) {
-			return newError(1136, "21S01", "Column count doesn't match value count at row 1")
+			return sqlerr.New(sqlerr.WrongValueCountOnRow, 1)
 		}
 		for _, t := range c.query.Tables {
 			p.buffer = p.buffer || t.Keys == info.keys
@@ -159,7 +160,7 @@ func (s *Session) schemaOf(t ast.TableName) (string, error) {
 	case t.Schema != "":
 		return t.Schema, nil
 	case s.schema == "":
-		return "", newError(1046, "3D000", "No database selected")
+		return "", sqlerr.New(sqlerr.NoDBError)
 	}
 	return s.schema, nil
 }
@@ -189,7 +190,7 @@ func (p *insertPlan) columns(st *ast.Insert) error {
 			return unknownColumn(&ast.ColumnRef{Name: name}, "field list")
 		}
 		if p.given[pos] {
-			return newError(1110, "42000", "Column '%s' specified twice", name)
+			return sqlerr.New(sqlerr.FieldSpecifiedTwice, name)
 		}
 		p.given[pos] = true
 		p.positions = append(p.positions, pos)
@@ -214,7 +215,7 @@ func (p *insertPlan) bindRows(scope *insertScope, st *ast.Insert) error {
 	p.rows = make([][]insertValue, 0, len(st.Rows))
 	for n, row := range st.Rows {
 		if len(row) != len(p.positions) && len(row) != 0 || len(row) == 0 && len(p.positions) > 0 && st.Columns != nil {
-			return newError(1136, "21S01", "Column count doesn't match value count at row %d", n+1)
+			return sqlerr.New(sqlerr.WrongValueCountOnRow, n+1)
 		}
 		values := make([]insertValue, len(row))
 		for i, e := range row {
@@ -252,7 +253,7 @@ func (p *insertPlan) bindValue(scope *insertScope, e ast.Expr, pos int, v *inser
 		if !p.strict {
 			return nil
 		}
-		return newError(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", p.info.columns[pos].Name, p.info.keys.Name)
+		return sqlerr.New(sqlerr.NonDefaultValueForGeneratedColumn, p.info.columns[pos].Name, p.info.keys.Name)
 	}
 	n, err := expr.Bind(scope, e)
 	if err != nil {
@@ -277,7 +278,7 @@ func (p *insertPlan) bindUpdate(scope *insertScope, st *ast.Insert) error {
 		x := assignment{position: pos}
 		if d, ok := a.Value.(*ast.Default); !ok || d.Column != nil {
 			if p.info.columns[pos].generated != nil {
-				return newError(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", a.Column.Name, p.info.keys.Name)
+				return sqlerr.New(sqlerr.NonDefaultValueForGeneratedColumn, a.Column.Name, p.info.keys.Name)
 			}
 			n, err := expr.Bind(scope, a.Value)
 			if err != nil {
@@ -347,12 +348,12 @@ func (p *insertPlan) unambiguous(env *plan.Env, q ast.Query, st *ast.Insert) err
 	}
 	for _, ref := range refs {
 		_, err := plan.Select(env, &ast.Select{With: sel.With, Items: []ast.SelectItem{{Expr: ref, Text: ref.Name}}, From: sel.From})
-		if err == nil || errorNumber(err) == errnoAmbiguous {
+		if err == nil || errorNumber(err) == sqlerr.NonUniqError {
 			name := ref.Name
 			if ref.Table != "" {
 				name = ref.Table + "." + name
 			}
-			return newError(errnoAmbiguous, "23000", "Column '%s' in field list is ambiguous", name)
+			return sqlerr.New(sqlerr.NonUniqError, name, "field list")
 		}
 	}
 	return nil
@@ -429,7 +430,7 @@ func valuesQuery(rows [][]ast.Expr) (ast.Query, error) {
 			sel.Items = append(sel.Items, ast.SelectItem{Expr: e, Text: "x"})
 		}
 		if len(row) == 0 {
-			return nil, newError(1136, "21S01", "Column count doesn't match value count at row 1")
+			return nil, sqlerr.New(sqlerr.WrongValueCountOnRow, 1)
 		}
 		if q == nil {
 			q = sel
@@ -520,7 +521,7 @@ func (c *insertScope) Values(v *ast.ValuesFunc) (expr.Node, error) {
 
 func (c *insertScope) Default(d *ast.Default) (expr.Node, error) {
 	if d.Column == nil {
-		return nil, newError(1064, "42000", "DEFAULT cannot stand in an expression")
+		return nil, sqlerr.Newf(sqlerr.ParseError, "DEFAULT cannot stand in an expression")
 	}
 	pos := c.p.find("", d.Column.Name)
 	if pos < 0 {
@@ -536,7 +537,7 @@ func columnExprDefault(i *tableInfo, pos int) (expr.Node, error) {
 		return col.expr, nil
 	}
 	if !col.HasDefault && col.Type.NotNull {
-		return nil, newError(1364, "HY000", "Field '%s' doesn't have a default value", col.Name)
+		return nil, sqlerr.New(sqlerr.NoDefaultForField, col.Name)
 	}
 	return expr.NewConst(col.value, col.Type), nil
 }

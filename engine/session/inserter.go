@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/exec"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
@@ -287,7 +288,7 @@ func (n *inserter) fromQuery(from []*types.Type, b *types.Batch, r int, row []ty
 	}
 	for c, pos := range p.positions {
 		if p.info.columns[pos].generated != nil {
-			return newError(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", p.info.columns[pos].Name, p.info.keys.Name)
+			return sqlerr.New(sqlerr.NonDefaultValueForGeneratedColumn, p.info.columns[pos].Name, p.info.keys.Name)
 		}
 		v, err := n.s.toColumn(p.info, pos, b.Vecs[c].Value(r), from[c], true)
 		if err != nil {
@@ -304,8 +305,9 @@ func (n *inserter) ignored(err error) bool {
 		return false
 	}
 	switch number := errorNumber(err); number {
-	case errnoDuplicate, 1452, 1048, 3819, 1364, errnoCheckOption:
-		var e *types.Error
+	case sqlerr.DupEntry, sqlerr.NoReferencedRow2, sqlerr.BadNullError, sqlerr.CheckConstraintViolated,
+		sqlerr.NoDefaultForField, sqlerr.ViewCheckFailed:
+		var e *sqlerr.Error
 		errors.As(err, &e)
 		n.s.diag.warn(e)
 		n.skipped++

@@ -5,13 +5,13 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // keptClauses are the warnings about words of a statement that do nothing. Where InnoDB's tables are used, LOW_PRIORITY,
 // HIGH_PRIORITY and QUICK do nothing in MySQL either, and it does not say so.
-func keptClauses(st ast.Statement) []*types.Error {
-	var list []*types.Error
+func keptClauses(st ast.Statement) []*sqlerr.Error {
+	var list []*sqlerr.Error
 	var hints []ast.Hint
 	switch st := st.(type) {
 	case *ast.Insert:
@@ -20,7 +20,7 @@ func keptClauses(st ast.Statement) []*types.Error {
 			if st.Replace {
 				verb = "REPLACE"
 			}
-			list = append(list, newError(3005, "HY000", "%s DELAYED is no longer supported. The statement was converted to %s.", verb, verb))
+			list = append(list, sqlerr.New(sqlerr.WarnLegacySyntaxConverted, verb+" DELAYED", verb))
 		}
 	case *ast.Update:
 		hints = st.Hints
@@ -41,7 +41,7 @@ func keptClauses(st ast.Statement) []*types.Error {
 		}
 		hints = q.Hints
 		if q.Options&ast.SelectNoCache != 0 {
-			list = append(list, newError(1681, "HY000", "'SQL_NO_CACHE' is deprecated and will be removed in a future release."))
+			list = append(list, sqlerr.New(sqlerr.WarnDeprecatedSyntaxNoReplacement, "SQL_NO_CACHE"))
 		}
 		for _, o := range [...]struct {
 			option ast.SelectOptions
@@ -56,7 +56,7 @@ func keptClauses(st ast.Statement) []*types.Error {
 	for _, h := range hints {
 		switch limits := h.Name == "MAX_EXECUTION_TIME" && query; {
 		case h.Bad, limits && !isNumber(h.Args):
-			list = append(list, newError(1064, "42000", "Optimizer hint syntax error near '%.80s' at line 1", h.Args))
+			list = append(list, sqlerr.New(sqlerr.ParseError, "Optimizer hint syntax error", h.Args, 1))
 		case !limits:
 			list = append(list, catalog.KeptOnly("Optimizer hint "+h.Name))
 		}

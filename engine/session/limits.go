@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/internal/turn"
 )
 
@@ -53,7 +54,7 @@ func (u *accountUses) admit(s *Session, id priv.ID, limits priv.Limits, most uin
 	of.turn(now)
 	switch {
 	case limits.UserConnections == 0 && most != 0 && of.sessions >= most:
-		return newError(1203, "42000", "User %s already has more than 'max_user_connections' active connections", id.Name)
+		return sqlerr.New(sqlerr.TooManyUserConnections, id.Name)
 	case limits.UserConnections != 0 && of.sessions >= limits.UserConnections:
 		return errResource(id, "max_user_connections", limits.UserConnections)
 	case limits.Connections != 0 && of.connections >= limits.Connections:
@@ -134,5 +135,5 @@ func changesData(st ast.Statement) bool {
 }
 
 func errResource(id priv.ID, resource string, limit uint32) error {
-	return newError(1226, "42000", "User '%s' has exceeded the '%s' resource (current value: %d)", id.Name, resource, limit)
+	return sqlerr.New(sqlerr.UserLimitReached, id.Name, resource, limit)
 }

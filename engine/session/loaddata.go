@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -31,9 +32,9 @@ func (s *Session) runLoadData(ctx context.Context, st *ast.LoadData) (Outcome, e
 	files, ok := s.out.w.(LocalFiles)
 	switch {
 	case !st.Local:
-		return out, newError(1290, "HY000", "The MySQL server is running with the --secure-file-priv option so it cannot execute this statement")
+		return out, sqlerr.New(sqlerr.OptionPreventsStatement, "--secure-file-priv")
 	case !ok || s.m.global(variables["local_infile"]).n == 0:
-		return out, newError(3948, "42000", "Loading local data is disabled; this must be enabled on both the client and server sides")
+		return out, sqlerr.New(sqlerr.ClientLocalFilesDisabled)
 	case st.Fields.Terminated == "" && st.Fields.Enclosed == "":
 		return out, notSupported("LOAD DATA of fields with fixed lengths")
 	}
@@ -232,7 +233,7 @@ func (l *loader) fill(fields []loadField, row []types.Value) error {
 			if pos < 0 {
 				break
 			}
-			s.diag.warn(newError(1261, "01000", "Row %d doesn't contain data for all columns", n.records))
+			s.diag.warn(sqlerr.New(sqlerr.WarnTooFewRecords, n.records))
 			d, err := s.rowDefault(n.p.info, pos, row)
 			if err != nil {
 				return err
@@ -254,7 +255,7 @@ func (l *loader) fill(fields []loadField, row []types.Value) error {
 		}
 	}
 	if len(fields) > len(l.targets) {
-		s.diag.warn(newError(1262, "01000", "Row %d was truncated; it contained more data than there were input columns", n.records))
+		s.diag.warn(sqlerr.New(sqlerr.WarnTooManyRecords, n.records))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // loadReader takes the text of LOAD DATA apart: into records and their fields.
@@ -56,7 +57,7 @@ func (r *loadReader) drain(last bool) error {
 		}
 	}
 	if len(rest) > maxRecord {
-		return newError(1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes")
+		return sqlerr.New(sqlerr.NetPacketTooLarge)
 	}
 	r.text = append(r.text[:0], rest...)
 	return nil

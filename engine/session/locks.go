@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/types"
@@ -16,8 +17,7 @@ const maxLockName = 64
 const longestNamedWait = 100 * 365 * 24 * time.Hour
 
 // errUserLockDeadlock is ER_USER_LOCK_DEADLOCK.
-var errUserLockDeadlock = newError(3058, "HY000", "Deadlock found when trying to get user-level lock; "+
-	"try rolling back transaction/releasing locks and restarting lock acquisition.")
+var errUserLockDeadlock = sqlerr.New(sqlerr.UserLockDeadlock)
 
 // GetLock takes a named lock: 1, or 0 when the time is up. Errors: 3058, the wait closes a circle, perhaps by way of locks on tables;
 // 1317; 3024, the statement's time was up first; 1053.
@@ -27,7 +27,7 @@ func (i *sessionInfo) GetLock(name string, timeout time.Duration) (int64, error)
 		return 0, errNamedLocks
 	}
 	if name == "" || types.CharsetUTF8MB4.Count([]byte(name)) > maxLockName {
-		return 0, newError(3057, "42000", "Incorrect user-level lock name '%.200s'. The name is empty, NULL, or can not be expressed in the current character-set.", name)
+		return 0, sqlerr.New(sqlerr.UserLockWrongName, name)
 	}
 	if !s.trx.active {
 		if err := s.connect(); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/internal/trace"
 	"github.com/triremedb/trireme/internal/turn"
@@ -229,9 +230,9 @@ func (m *Manager) add(s *Session) error {
 	defer m.mu.Unlock()
 	switch {
 	case m.closed:
-		return newError(errnoShutdown, "08S01", "Server shutdown in progress")
+		return sqlerr.New(sqlerr.ServerShutdown)
 	case !s.info.Admin && uint64(m.counted) >= m.globals[variables["max_connections"].slot].n:
-		return newError(1040, "08004", "Too many connections")
+		return sqlerr.New(sqlerr.ConCountError)
 	}
 	if !s.info.Admin {
 		m.counted++
@@ -284,7 +285,7 @@ func (m *Manager) StepDown() {
 func (m *Manager) Kill(id uint64, connection bool) error {
 	s := m.session(id)
 	if s == nil {
-		return newError(1094, "HY000", "Unknown thread id: %d", id)
+		return sqlerr.New(sqlerr.NoSuchThread, id)
 	}
 	s.kill(connection)
 	return nil

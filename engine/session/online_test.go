@@ -12,6 +12,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/race"
 )
@@ -146,7 +147,7 @@ func changeBoth(c *session.Session, rng *rand.Rand) error {
 	if err == nil {
 		err = run(end)
 	}
-	var e *types.Error
+	var e *sqlerr.Error
 	if errors.As(err, &e) && (e.Number == 1213 || e.Number == 1205) {
 		return run("ROLLBACK")
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -54,7 +55,7 @@ func (s *Session) intoVariables(c *compiled) (*intoVars, error) {
 		return nil, nil
 	}
 	if len(into.Vars) != len(c.columns) {
-		return nil, newError(1222, "21000", "The used SELECT statements have a different number of columns")
+		return nil, sqlerr.New(sqlerr.WrongNumberOfColumnsInSelect)
 	}
 	return &intoVars{names: into.Vars, rowKeeper: rowKeeper{limit: 2, cols: c.columns}}, nil
 }
@@ -64,11 +65,11 @@ func (s *Session) storeInto(v *intoVars) (Outcome, error) {
 	var out Outcome
 	switch len(v.rows) {
 	case 0:
-		s.diag.warn(newError(1329, "02000", "No data - zero rows fetched, selected, or processed"))
+		s.diag.warn(sqlerr.New(sqlerr.SPFetchNoData))
 		return out, nil
 	case 1:
 	default:
-		return out, newError(1172, "42000", "Result consisted of more than one row")
+		return out, sqlerr.New(sqlerr.TooManyRows)
 	}
 	for i, name := range v.names {
 		if err := s.setUserVariable(name, v.rows[0][i], v.cols[i].Type); err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -160,7 +161,7 @@ func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err err
 		return nil, err
 	}
 	if limit := int64(s.m.global(variables["max_prepared_stmt_count"]).n); s.m.prepared.Load() >= limit {
-		return nil, newError(1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: %d)", limit)
+		return nil, sqlerr.New(sqlerr.MaxPreparedStmtCountReached, limit)
 	}
 	p = &Prepared{s: s, sql: sql, mode: s.mode, schema: s.schema}
 	refused := p
@@ -185,11 +186,11 @@ func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err err
 		}
 	}
 	if p.Params = p.st.Params(); p.Params > maxParams {
-		return nil, newError(1390, "HY000", "Prepared statement contains too many placeholders")
+		return nil, sqlerr.New(sqlerr.PSManyParam)
 	}
 	switch p.st.(type) {
 	case *ast.Prepare, *ast.Execute, *ast.Deallocate, *ast.LoadData, *ast.LockTables, *ast.UnlockTables:
-		return nil, newError(1295, "HY000", "This command is not supported in the prepared statement protocol yet")
+		return nil, sqlerr.New(sqlerr.UnsupportedPS)
 	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
 		if p.text == nil && len(sql) <= maxSharedText {
 			p.text = append([]byte{0xff, byte(p.mode)}, sql...) // the session's mode may be another when it is executed
@@ -222,7 +223,7 @@ func (s *Session) parsePrepared(sql string) (ast.Statement, error) {
 		return nil, err
 	}
 	if len(statements) != 1 {
-		return nil, newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '%.80s' at line 1", statements[1].Text())
+		return nil, sqlerr.Syntax(statements[1].Text(), 1)
 	}
 	return statements[0], nil
 }
@@ -290,10 +291,10 @@ func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) 
 	defer s.survive(&err)
 	s.meter.tree = p.st
 	if p.closed || p.s != s {
-		return out, newError(1243, "HY000", "Unknown prepared statement handler given to EXECUTE")
+		return out, sqlerr.Newf(sqlerr.UnknownStmtHandler, "Unknown prepared statement handler given to EXECUTE")
 	}
 	if len(args) != p.Params {
-		return out, newError(1210, "HY000", "Incorrect arguments to EXECUTE")
+		return out, sqlerr.New(sqlerr.WrongArguments, "EXECUTE")
 	}
 	if err := s.countUse(p.st); err != nil {
 		return out, err
@@ -487,7 +488,7 @@ func (s *Session) forgetNamed(name string) bool {
 func (s *Session) runExecute(ctx context.Context, st *ast.Execute) (Outcome, error) {
 	p := s.named[dict.Fold(st.Name)]
 	if p == nil {
-		return Outcome{}, newError(1243, "HY000", "Unknown prepared statement handler (%s) given to EXECUTE", st.Name)
+		return Outcome{}, sqlerr.New(sqlerr.UnknownStmtHandler, st.Name, "EXECUTE")
 	}
 	s.meter.source = p
 	args := make([]Arg, len(st.Using))
@@ -500,7 +501,7 @@ func (s *Session) runExecute(ctx context.Context, st *ast.Execute) (Outcome, err
 // runDeallocate is DEALLOCATE PREPARE.
 func (s *Session) runDeallocate(st *ast.Deallocate) error {
 	if !s.forgetNamed(dict.Fold(st.Name)) {
-		return newError(1243, "HY000", "Unknown prepared statement handler (%s) given to DEALLOCATE PREPARE", st.Name)
+		return sqlerr.New(sqlerr.UnknownStmtHandler, st.Name, "DEALLOCATE PREPARE")
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/internal/turn"
 )
@@ -160,11 +161,11 @@ func (s *Session) setHelpers(list []*txn.Session) {
 // errInterrupted and errTimeLimit are the errors of a statement that KILL, or max_execution_time,
 // has ended.
 func errInterrupted() error {
-	return newError(errnoInterrupted, "70100", "Query execution was interrupted")
+	return sqlerr.New(sqlerr.QueryInterrupted)
 }
 
 func errTimeLimit() error {
-	return newError(errnoTimeout, "HY000", "Query execution was interrupted, maximum statement execution time exceeded")
+	return sqlerr.New(sqlerr.QueryTimeout)
 }
 
 // interrupted is asked now and then by what takes long. Errors: 1317, 3024.

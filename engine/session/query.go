@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -68,7 +69,7 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 func (s *Session) beforeRead(c *compiled) error {
 	q := c.query
 	if q.Locking && s.info.ReadOnly {
-		return newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
+		return sqlerr.New(sqlerr.OptionPreventsStatement, "--read-only")
 	}
 	if q.Locking {
 		if s.trx.readOnly && slices.ContainsFunc(c.uses, func(u plan.Use) bool { return u.Locked }) {

@@ -9,6 +9,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
@@ -236,7 +237,8 @@ func (s *Session) connect() error {
 	s.work.detach()
 	if ended {
 		s.trackTransaction()
-		return newError(errnoEntryFailed, "40000", "The transaction was rolled back: this node has got its data anew; try restarting transaction")
+		return sqlerr.Newf(sqlerr.TransactionRollbackDuringCommit, "The transaction was rolled back: this node has "+
+			"got its data anew; try restarting transaction")
 	}
 	return nil
 }
@@ -297,7 +299,7 @@ func (s *Session) usable(name string) (string, types.CollationID, error) {
 // findSchema looks a schema up. Those that are made up (information_schema) have any case.
 func (s *Session) findSchema(name string) (string, types.CollationID, error) {
 	if name == "" {
-		return "", 0, newError(1046, "3D000", "No database selected")
+		return "", 0, sqlerr.New(sqlerr.NoDBError)
 	}
 	if known, ok := virtualSchema(name); ok {
 		return known, types.CollationUTF8MB4Gen, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -99,7 +100,8 @@ func (s *Session) setSystem(v *variable, scope ast.Scope, x varValue) error {
 			return s.m.opt.Backend.SetGroupSetting(v.name, int64(x.n))
 		}
 		if scope == ast.ScopePersist {
-			s.diag.warn(newError(errnoUnsupported, "42000", "SET PERSIST %s is SET GLOBAL: the value lasts until this node stops; its configuration has what lasts", v.name))
+			s.diag.warn(sqlerr.Newf(sqlerr.NotSupportedYet, "SET PERSIST %s is SET GLOBAL: the value lasts until "+
+				"this node stops; its configuration has what lasts", v.name))
 		}
 		s.m.setGlobal(v, x)
 		return nil
@@ -119,16 +121,17 @@ func (s *Session) setSystem(v *variable, scope ast.Scope, x varValue) error {
 // maySet checks the scope in which a variable is to be set. Errors: 1238, 1228, 1229.
 func maySet(v *variable, scope ast.Scope) error {
 	if v.scope&readOnly != 0 {
-		return newError(1238, "HY000", "Variable '%s' is a read only variable", v.name)
+		return sqlerr.New(sqlerr.IncorrectGlobalLocalVar, v.name, "read only")
 	}
 	global := scope == ast.ScopeGlobal || scope == ast.ScopePersist || scope == ast.ScopePersistOnly
 	switch {
 	case global && v.scope&inGlobal == 0:
-		return newError(1228, "HY000", "Variable '%s' is a SESSION variable and can't be used with SET GLOBAL", v.name)
+		return sqlerr.New(sqlerr.LocalVariable, v.name)
 	case !global && v.scope&inSession == 0:
-		return newError(1229, "HY000", "Variable '%s' is a GLOBAL variable and should be set with SET GLOBAL", v.name)
+		return sqlerr.New(sqlerr.GlobalVariable, v.name)
 	case !global && v.scope&sessionRO != 0:
-		return newError(1238, "HY000", "SESSION variable '%s' is read-only. Use SET GLOBAL to assign the value", v.name)
+		return sqlerr.Newf(sqlerr.IncorrectGlobalLocalVar, "SESSION variable '%s' is read-only. Use SET GLOBAL to "+
+			"assign the value", v.name)
 	}
 	return nil
 }
@@ -216,7 +219,8 @@ func fixedError(v *variable, x varValue) error {
 	if v.unknown != nil {
 		return v.unknown(v.text(x))
 	}
-	return newError(1231, "42000", "Variable '%s' can't be set to the value of '%s': this server has it at '%s' for good", v.name, v.text(x), v.text(v.def))
+	return sqlerr.Newf(sqlerr.WrongValueForVar, "Variable '%s' can't be set to the value of '%s': this server has it "+
+		"at '%s' for good", v.name, v.text(x), v.text(v.def))
 }
 
 // setAutocommit also commits what is under way when autocommit is switched on.
@@ -299,7 +303,7 @@ func (s *Session) prepareNames(item *ast.SetItem) (func() error, error) {
 			return nil, err
 		}
 		if c.Charset() != cs.charset {
-			return nil, newError(1253, "42000", "COLLATION '%s' is not valid for CHARACTER SET '%s'", collate, cs.name)
+			return nil, sqlerr.New(sqlerr.CollationCharsetMismatch, collate, cs.name)
 		}
 		id = c.ID()
 	}
@@ -377,13 +381,13 @@ const (
 func (s *Session) setUserVariable(name string, v types.Value, t *types.Type) error {
 	name = foldName(name)
 	if len(name) > 4*maxVariableName {
-		return newError(3061, "42000", "User variable name '%.64s' is illegal", name)
+		return sqlerr.New(sqlerr.IllegalUserVar, name)
 	}
 	if s.user == nil {
 		s.user = map[string]userVar{}
 	}
 	if _, ok := s.user[name]; !ok && len(s.user) >= maxUserVariables {
-		return newError(errnoUnknown, "HY000", "Too many user variables (more than %d)", maxUserVariables)
+		return sqlerr.Newf(sqlerr.UnknownError, "Too many user variables (more than %d)", maxUserVariables)
 	}
 	if more := longBytes(v) - longBytes(s.user[name].value); more != 0 {
 		if err := s.Hold(more); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -66,7 +67,7 @@ func (s *Session) show(ctx context.Context, st *ast.Show) (Outcome, error) {
 		q.like += pattern
 	}
 	if (st.Kind == ast.ShowTriggers || st.Kind == ast.ShowEvents) && st.Schema == "" && s.schema == "" {
-		return Outcome{}, newError(1046, "3D000", "No database selected")
+		return Outcome{}, sqlerr.New(sqlerr.NoDBError)
 	}
 	return s.showQuery(ctx, text, q.like, st)
 }
@@ -136,7 +137,7 @@ func (s *Session) showTables(ctx context.Context, st *ast.Show) (Outcome, error)
 		schema = s.schema
 	}
 	if schema == "" {
-		return Outcome{}, newError(1046, "3D000", "No database selected")
+		return Outcome{}, sqlerr.New(sqlerr.NoDBError)
 	}
 	if err := s.pointDefinitions(); err != nil {
 		return Outcome{}, err
@@ -208,7 +209,7 @@ func (s *Session) findTable(schema, name string) (string, error) {
 	if known, ok := virtualSchema(schema); ok {
 		v := virtualTable(known, name)
 		if v == nil {
-			return "", newError(1109, "42S02", "Unknown table '%s' in %s", strings.ToUpper(name), known)
+			return "", sqlerr.New(sqlerr.UnknownTable, strings.ToUpper(name), known)
 		}
 		return v.Def.Name, nil
 	}

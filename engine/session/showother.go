@@ -9,6 +9,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
@@ -28,19 +29,19 @@ func (s *Session) showCreate(st *ast.Show) error {
 	case ast.ShowCreateUser:
 		return s.showCreateUser(st)
 	case ast.ShowCreateProgram:
-		return newError(1305, "42000", "%s %s does not exist", st.Name, st.Table.Name)
+		return sqlerr.New(sqlerr.SPDoesNotExist, st.Name, st.Table.Name)
 	}
 	schema := st.Table.Schema
 	if schema == "" {
 		schema = s.schema
 	}
 	if schema == "" {
-		return newError(1046, "3D000", "No database selected")
+		return sqlerr.New(sqlerr.NoDBError)
 	}
 	if known, ok := virtualSchema(schema); ok {
 		v := virtualTable(known, st.Table.Name)
 		if v == nil {
-			return newError(1109, "42S02", "Unknown table '%s' in %s", st.Table.Name, known)
+			return sqlerr.New(sqlerr.UnknownTable, st.Table.Name, known)
 		}
 		return s.give([]column{{"Table", shortText}, {"Create Table", longText}}, []any{v.Def.Name, catalog.ShowCreateTable(v.Def, 0)})
 	}
@@ -71,7 +72,7 @@ func (s *Session) showCreate(st *ast.Show) error {
 			[]any{def.Name, text, v.Client, v.Connection})
 	}
 	if st.Kind == ast.ShowCreateView {
-		return newError(1347, "HY000", "'%s.%s' is not VIEW", schema, def.Name)
+		return sqlerr.New(sqlerr.WrongObject, schema, def.Name, "VIEW")
 	}
 	return s.give([]column{{"Table", shortText}, {"Create Table", longText}}, []any{def.Name, catalog.ShowCreateTable(def, h.Table().NextAuto())})
 }
@@ -105,7 +106,7 @@ func (s *Session) knownAccount(u *ast.User, may func(a *priv.Active) error) (*pr
 		}
 	}
 	if k.set == nil {
-		return nil, nil, newError(1290, "HY000", "The MySQL server is running with the --skip-grant-tables option so it cannot execute this statement")
+		return nil, nil, sqlerr.New(sqlerr.OptionPreventsStatement, "--skip-grant-tables")
 	}
 	if id != s.accountID() {
 		if err := may(s.privileges()); err != nil {
@@ -114,7 +115,7 @@ func (s *Session) knownAccount(u *ast.User, may func(a *priv.Active) error) (*pr
 	}
 	a := k.set.Account(id)
 	if a == nil {
-		return nil, nil, newError(1141, "42000", "There is no such grant defined for user '%s' on host '%s'", id.Name, id.Host)
+		return nil, nil, sqlerr.New(sqlerr.NonExistingGrant, id.Name, id.Host)
 	}
 	return k.set, a, nil
 }
@@ -134,7 +135,7 @@ func (s *Session) showGrants(st *ast.Show) error {
 			return err
 		}
 		if !set.Granted(a.ID, role) {
-			return newError(3530, "HY000", "%s is not granted to %s", role, a.ID)
+			return sqlerr.New(sqlerr.RoleNotGranted, role, a.ID)
 		}
 		using = append(using, role)
 	}
@@ -317,7 +318,7 @@ func (s *Session) showBinaryLogs(st *ast.Show) error {
 	}
 	if st.Kind == ast.ShowBinaryLogs {
 		if !ok {
-			return newError(1381, "HY000", "You are not using binary logging")
+			return sqlerr.New(sqlerr.NoBinaryLogging)
 		}
 		var rows [][]any
 		for _, l := range logs {
@@ -412,7 +413,7 @@ func (s *Session) maintainTable(schema, name string, kind ast.MaintainKind) ([][
 	h, err := s.eng.Catalog.OpenTable(nil, schema, name)
 	if err != nil {
 		err = missingTable(err, schema, name)
-		if errorNumber(err) != 1146 {
+		if errorNumber(err) != sqlerr.NoSuchTable {
 			return nil, err
 		}
 		if kind == ast.Checksum {

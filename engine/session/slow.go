@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 )
 
@@ -17,8 +18,8 @@ type SlowStatement struct {
 	Took               time.Duration
 	RowsSent, RowsRead uint64
 	RowsAffected       uint64
-	Error              uint16 // number; 0: it succeeded
-	Scans              bool   // it read all of a table or an index, and log_queries_not_using_indexes is ON
+	Error              sqlerr.Code // number; 0: it succeeded
+	Scans              bool        // it read all of a table or an index, and log_queries_not_using_indexes is ON
 }
 
 // slow tells of a statement if slow_query_log is on. text is its digest, empty if it is not known.

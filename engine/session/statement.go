@@ -8,6 +8,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -36,7 +37,7 @@ func (s *Session) ended(err error) error {
 // failed gives an error its number and puts it into the diagnostics.
 func (s *Session) failed(err error) error {
 	err = s.clientError(err)
-	if e, ok := err.(*types.Error); ok {
+	if e, ok := err.(*sqlerr.Error); ok {
 		s.diag.fail(e)
 	}
 	s.rowCount = -1
@@ -61,7 +62,7 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err 
 	s.limit = 0 // of the statement before: memory may have to be waited for
 	statements, err := ast.ParseWithin(sql, s.mode, s.holdsText)
 	s.part("parse", began, 0, err)
-	if errorNumber(err) == errnoEmpty && ast.OnlyComments(sql, s.mode) {
+	if errorNumber(err) == sqlerr.EmptyQuery && ast.OnlyComments(sql, s.mode) {
 		statements, err = []ast.Statement{&ast.Do{}}, nil
 	}
 	if err != nil && (len(statements) == 0 || !s.info.MultiStatements) {
@@ -71,13 +72,13 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err 
 	if len(statements) > 1 && !s.info.MultiStatements {
 		s.beginStatement(ctx, w)
 		s.diag.reset()
-		return newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '%.80s' at line 1", statements[1].Text())
+		return sqlerr.Syntax(statements[1].Text(), 1)
 	}
 	for i, st := range statements {
 		if st.Params() > 0 {
 			s.beginStatement(ctx, w)
 			s.diag.reset()
-			return newError(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '?' at line 1")
+			return sqlerr.Syntax("?", 1)
 		}
 		more := i+1 < len(statements) || err != nil
 		if err := s.runStatement(ctx, st, w, more); err != nil {
@@ -112,7 +113,7 @@ func (s *Session) clientText(sql string) (string, error) {
 	}
 	b, bad := types.Convert(nil, []byte(sql), s.opt.client, types.CharsetUTF8MB4)
 	if bad >= 0 {
-		return "", newError(1300, "HY000", "Invalid %s character string: '%.64s'", s.opt.client, sql[bad:])
+		return "", sqlerr.New(sqlerr.InvalidCharacterString, s.opt.client, sql[bad:])
 	}
 	return string(b), nil
 }
@@ -250,7 +251,7 @@ func (s *Session) dispatchRare(ctx context.Context, st ast.Statement) (Outcome, 
 	case *ast.LoadData:
 		return s.runLoadData(ctx, st)
 	case *ast.Call:
-		return out, newError(1305, "42000", "PROCEDURE %s does not exist", st.Name)
+		return out, sqlerr.New(sqlerr.SPDoesNotExist, "PROCEDURE", st.Name)
 	case *ast.ReloadTLS:
 		return out, s.runReloadTLS()
 	case *ast.Show, *ast.Maintain, *ast.Flush, *ast.Help:
@@ -284,7 +285,7 @@ func (s *Session) runKill(st *ast.Kill) error {
 	}
 	neg, id, ok := integerOf(v)
 	if !ok || neg {
-		return newError(1094, "HY000", "Unknown thread id: %s", valueText(v))
+		return sqlerr.Newf(sqlerr.NoSuchThread, "Unknown thread id: %s", valueText(v))
 	}
 	if err := s.mayKill(id); err != nil {
 		return err
@@ -345,7 +346,7 @@ func (s *Session) firstRow(q ast.Query) (row []types.Value, cols []ResultColumn,
 		return nil, nil, err
 	}
 	if len(keep.rows) > 1 {
-		return nil, nil, newError(1172, "42000", "Result consisted of more than one row")
+		return nil, nil, sqlerr.New(sqlerr.TooManyRows)
 	}
 	if len(keep.rows) == 0 {
 		return nil, keep.cols, nil

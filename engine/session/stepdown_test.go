@@ -11,7 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // TestStepDown: where nobody writes any more, a session hears that it has to connect
@@ -25,7 +25,7 @@ func TestStepDown(t *testing.T) {
 	if killed || !writer.Gone() || reader.Gone() {
 		t.Errorf("killed %v, the writer is gone %v, the reader %v", killed, writer.Gone(), reader.Gone())
 	}
-	var e *types.Error
+	var e *sqlerr.Error
 	if err := writer.Query(context.Background(), "SELECT 1", nil); !errors.As(err, &e) || e.Number != 1053 || e.State != "08S01" {
 		t.Errorf("the writer hears %v", err)
 	}

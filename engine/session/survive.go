@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // A bug that one statement meets in its planning or its evaluation is no reason for the node to
@@ -28,7 +30,8 @@ func (s *Session) survive(err *error) {
 	s.m.panics.Add(1)
 	s.m.opt.Panicked(value, debug.Stack())
 	s.kill(true)
-	*err = newError(1105, "HY000", "The statement has met a bug of this server, whose log tells where. It was taken back, and this connection ends")
+	*err = sqlerr.Newf(sqlerr.UnknownError, "The statement has met a bug of this server, whose log tells where. It "+
+		"was taken back, and this connection ends")
 }
 
 const module = "github.com/triremedb/trireme/"

@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
@@ -49,9 +50,9 @@ type tableCheck struct {
 func (c *tableCheck) failed(v types.Value) error {
 	switch {
 	case c.view && (v.IsNull() || isFalse(v)):
-		return newError(errnoCheckOption, "HY000", "CHECK OPTION failed '%s'", c.name)
+		return sqlerr.New(sqlerr.ViewCheckFailed, c.name)
 	case !c.view && !v.IsNull() && isFalse(v):
-		return newError(3819, "HY000", "Check constraint '%s' is violated.", c.name)
+		return sqlerr.New(sqlerr.CheckConstraintViolated, c.name)
 	}
 	return nil
 }
@@ -166,7 +167,7 @@ func constantText(text string, t *types.Type) (types.Value, error) {
 	if err != nil || v.IsNull() {
 		return types.Null, err
 	}
-	store := types.Context{Warn: func(*types.Error) {}, Mode: types.ModeAllowInvalidDates}
+	store := types.Context{Warn: func(*sqlerr.Error) {}, Mode: types.ModeAllowInvalidDates}
 	v, err = store.Store(v, n.Type(), t)
 	return v.Clone(), err
 }
@@ -198,7 +199,7 @@ func unknownColumn(ref *ast.ColumnRef, where string) error {
 	if ref.Schema != "" {
 		name = ref.Schema + "." + name
 	}
-	return newError(1054, "42S22", "Unknown column '%s' in '%s'", name, where)
+	return sqlerr.New(sqlerr.BadFieldError, name, where)
 }
 
 // position finds a column by name: its position, or -1. Hidden ones are not found.

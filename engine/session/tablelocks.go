@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/txn"
 )
 
@@ -46,7 +47,7 @@ func (l *lockedTables) check(schema, name string) error {
 			return nil
 		}
 	}
-	return newError(1100, "HY000", "Table '%s' was not locked with LOCK TABLES", name)
+	return sqlerr.New(sqlerr.TableNotLocked, name)
 }
 
 // checkWrite reports whether a table may be changed. Error: 1099. Tables that are not
@@ -57,7 +58,7 @@ func (l *lockedTables) checkWrite(schema, name string) error {
 	}
 	for i := range l.list {
 		if l.list[i].schema == schema && l.list[i].name == name && !l.list[i].write {
-			return newError(1099, "HY000", "Table '%s' was locked with a READ lock and can't be updated", name)
+			return sqlerr.New(sqlerr.TableNotLockedForWrite, name)
 		}
 	}
 	return nil
@@ -107,8 +108,9 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 		}
 	}
 	if s.info.ReadOnly {
-		s.note(newError(1235, "42000", "LOCK TABLES limits this session to the tables, but keeps nobody from changing them, who does so by the leader's port: "+
-			"START TRANSACTION WITH CONSISTENT SNAPSHOT (mysqldump --single-transaction) gives a consistent copy"))
+		s.note(sqlerr.Newf(sqlerr.NotSupportedYet, "LOCK TABLES limits this session to the tables, but keeps nobody "+
+			"from changing them, who does so by the leader's port: START TRANSACTION WITH CONSISTENT SNAPSHOT "+
+			"(mysqldump --single-transaction) gives a consistent copy"))
 	} else if err := s.holdTables(ctx, l.list); err != nil {
 		s.unlockTables()
 		return err
@@ -183,10 +185,11 @@ func (s *Session) unlockAll() {
 func (s *Session) readLock(ctx context.Context, tables []ast.TableName) error {
 	switch {
 	case s.info.ReadOnly:
-		return newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement: "+
-			"changes come from the leader. Use the main port, or START TRANSACTION WITH CONSISTENT SNAPSHOT without FLUSH TABLES WITH READ LOCK")
+		return sqlerr.Newf(sqlerr.OptionPreventsStatement, "The MySQL server is running with the --read-only option "+
+			"so it cannot execute this statement: changes come from the leader. Use the main port, or START "+
+			"TRANSACTION WITH CONSISTENT SNAPSHOT without FLUSH TABLES WITH READ LOCK")
 	case s.trx.tables.held:
-		return newError(1192, "HY000", "Can't execute the given command because you have active locked tables or an active transaction")
+		return sqlerr.New(sqlerr.LockOrActiveTransaction)
 	}
 	if len(tables) > 0 {
 		st := &ast.LockTables{}
@@ -244,7 +247,7 @@ func (s *Session) unlockCommits() {
 // mayChangeRows is asked before anything is changed, which FLUSH TABLES WITH READ LOCK of the session itself is in the way of. Error: 1223.
 func (s *Session) mayChangeRows() error {
 	if s.shared.commits {
-		return newError(1223, "HY000", "Can't execute the query because you have a conflicting read lock")
+		return sqlerr.New(sqlerr.CantUpdateWithReadLock)
 	}
 	return nil
 }
@@ -259,8 +262,8 @@ func (s *Session) runInstanceLock(st *ast.InstanceLock) error {
 		s.unlockShared(&s.shared.instance, txn.BackupLock)
 		return nil
 	case s.info.ReadOnly:
-		return newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement: "+
-			"definitions are changed by the leader. Use the main port")
+		return sqlerr.Newf(sqlerr.OptionPreventsStatement, "The MySQL server is running with the --read-only option "+
+			"so it cannot execute this statement: definitions are changed by the leader. Use the main port")
 	case s.shared.instance:
 		return nil
 	}
@@ -383,7 +386,7 @@ func (l *lockedTables) after(s *Session, st ast.Statement) (next lockedTables, e
 		next.list = slices.DeleteFunc(next.list, func(t lockedTable) bool { return slices.ContainsFunc(dropped, t.same) })
 		next.held = len(next.list) > 0
 	default: // schemas and views
-		err = newError(1192, "HY000", "Can't execute the given command because you have active locked tables or an active transaction")
+		err = sqlerr.New(sqlerr.LockOrActiveTransaction)
 	}
 	return next, err
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
-	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/trace"
 )
 
@@ -107,7 +107,7 @@ func (s *Session) recordPart(own trace.Context, name string, began, ended time.D
 
 // errorText names an error without its message.
 func (s *Session) errorText(err error) string {
-	var e *types.Error
+	var e *sqlerr.Error
 	var used *TokenUsedError
 	switch {
 	case err == nil, errors.As(err, &used):

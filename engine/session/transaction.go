@@ -10,6 +10,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
@@ -204,7 +205,8 @@ func (s *Session) stand(ctx context.Context, cause error) error {
 		return err
 	}
 	switch errorNumber(cause) {
-	case 0, errnoLockTimeout, errnoDeadlock, errnoShutdown, errnoReadOnlyServer: // which tell of no data
+	case 0, sqlerr.LockWaitTimeout, sqlerr.LockDeadlock, sqlerr.ServerShutdown,
+		sqlerr.OptionPreventsStatement: // which tell of no data
 		return nil
 	}
 	return s.confirm()
@@ -214,7 +216,7 @@ func (s *Session) stand(ctx context.Context, cause error) error {
 // nobody waits for anything before it is told.
 func wasEnded(err error) bool {
 	switch errorNumber(err) {
-	case errnoInterrupted, errnoTimeout:
+	case sqlerr.QueryInterrupted, sqlerr.QueryTimeout:
 		return true
 	}
 	return errors.Is(err, lock.ErrInterrupted)
@@ -501,7 +503,7 @@ func (s *Session) atSavepoint(fn func() error) error {
 }
 
 func noSavepoint(name string) error {
-	return newError(1305, "42000", "SAVEPOINT %s does not exist", name)
+	return sqlerr.New(sqlerr.SPDoesNotExist, "SAVEPOINT", name)
 }
 
 // runSetTransaction is SET [SESSION|GLOBAL] TRANSACTION.
@@ -533,7 +535,7 @@ func (s *Session) runSetTransaction(st *ast.SetTransaction) error {
 // setNext sets what the next transaction is begun with. Error: 1568.
 func (s *Session) setNext(level, access *varValue) error {
 	if s.trx.multi {
-		return newError(1568, "25001", "Transaction characteristics can't be changed while a transaction is in progress")
+		return sqlerr.New(sqlerr.CantChangeTxCharacteristics)
 	}
 	if level != nil {
 		s.trx.nextIsolation = uint8(level.n) + 1
@@ -634,8 +636,8 @@ func (s *Session) confirm() error {
 }
 
 // errNamedLocks is what GET_LOCK() and its like say on the port for reads: a member that does not lead knows of none.
-var errNamedLocks = newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement: "+
-	"locks of GET_LOCK() are the leader's, on the main port")
+var errNamedLocks = sqlerr.Newf(sqlerr.OptionPreventsStatement, "The MySQL server is running with the --read-only "+
+	"option so it cannot execute this statement: locks of GET_LOCK() are the leader's, on the main port")
 
 // leads makes sure that this node leads the group now, for who has got what only one may have: a lock of GET_LOCK(), or of LOCK
 // TABLES. Error besides: 1290, on the port for reads.
@@ -686,8 +688,8 @@ func (s *Session) gtidNumber(text string) (uint64, error) {
 	}
 	if others {
 		// Nobody executes them here, ever: MySQL would wait until the time is up, if there is a limit.
-		return 0, newError(errnoUnknown, "HY000", "The GTIDs '%.200s' are of another group, whose transactions are never executed here: those of this group have the UUID %s",
-			text, uuidText(group))
+		return 0, sqlerr.Newf(sqlerr.UnknownError, "The GTIDs '%.200s' are of another group, whose transactions are "+
+			"never executed here: those of this group have the UUID %s", text, uuidText(group))
 	}
 	return n, nil
 }

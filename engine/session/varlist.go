@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -54,7 +55,7 @@ func checkSQLMode(s *Session, v *varValue) error {
 		v.n |= modeStrictTransTables | modeStrictAllTables | modeNoZeroInDate | modeNoZeroDate | modeErrorForDivision | modeNoEngineSubstitution
 	}
 	if v.n&(1<<4|1<<28|0x3ff00) != 0 {
-		return newError(1231, "42000", "Variable 'sql_mode' can't be set to the value of '%s'", variables["sql_mode"].text(*v))
+		return sqlerr.New(sqlerr.WrongValueForVar, "sql_mode", variables["sql_mode"].text(*v))
 	}
 	return nil
 }
@@ -299,11 +300,11 @@ const defaultSwitch = "index_merge=on,index_merge_union=on,index_merge_sort_unio
 	"hypergraph_optimizer=off,derived_condition_pushdown=on"
 
 func engineNames(v *variable) {
-	v.unknown = func(name string) error { return newError(1286, "42000", "Unknown storage engine '%s'", name) }
+	v.unknown = func(name string) error { return sqlerr.New(sqlerr.UnknownStorageEngine, name) }
 }
 
 func localeNames(v *variable) {
-	v.unknown = func(name string) error { return newError(1649, "HY000", "Unknown locale: '%s'", name) }
+	v.unknown = func(name string) error { return sqlerr.New(sqlerr.UnknownLocale, name) }
 }
 
 // unmoved keeps the value of a variable that dumps set, and that tools read, as it is: there is nothing that could
@@ -352,7 +353,8 @@ func checkTracked(s *Session, v *varValue) error {
 	for _, name := range strings.Split(v.s, ",") {
 		name = strings.TrimSpace(name)
 		if _, err := findVariable(name); err != nil && name != "" && name != "*" && s != nil {
-			s.diag.warn(newError(1231, "42000", "%s is not a valid system variable and will be ignored.", name))
+			s.diag.warn(sqlerr.Newf(sqlerr.WrongValueForVar, "%s is not a valid system variable and will be ignored.",
+				name))
 		}
 	}
 	return nil

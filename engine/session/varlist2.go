@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -53,7 +54,7 @@ var aliases = map[string]string{"tx_isolation": "transaction_isolation", "tx_rea
 
 // checkReadGTID wants a GTID of the group or a number.
 func checkReadGTID(s *Session, v *varValue) error {
-	if _, err := s.gtidNumber(v.s); errorNumber(err) == errnoUnknown {
+	if _, err := s.gtidNumber(v.s); errorNumber(err) == sqlerr.UnknownError {
 		return err // it says that it is of another group
 	} else if err != nil {
 		return variables["trireme_read_gtid"].wrongValue(v.s)
@@ -132,7 +133,7 @@ func charsetVariables() []*variable {
 		stringVar("character_set_system", inGlobal|readOnly, "utf8mb3"),
 		stringVar("character_sets_dir", inGlobal|readOnly, ""),
 		enumVar("default_collation_for_utf8mb4", both|fixedTo, 0, "utf8mb4_0900_ai_ci").with(func(v *variable) {
-			v.unknown = func(name string) error { return newError(1273, "HY000", "Unknown collation: '%s'", name) }
+			v.unknown = func(name string) error { return sqlerr.New(sqlerr.UnknownCollation, name) }
 		}),
 		stringVar("time_zone", both, "SYSTEM").onCheck(func(s *Session, v *varValue) error {
 			_, err := loadLocation(v.s)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -125,7 +126,7 @@ func findVariable(name string) (*variable, error) {
 	if v := variables[strings.ToLower(name)]; v != nil {
 		return v, nil
 	}
-	return nil, newError(1193, "HY000", "Unknown system variable '%s'", name)
+	return nil, sqlerr.New(sqlerr.UnknownSystemVariable, name)
 }
 
 // sqlType is the type of the variable in SELECT @@name.
@@ -197,17 +198,17 @@ func (v *variable) text(x varValue) string {
 
 // wrongValue is error 1231.
 func (v *variable) wrongValue(text string) error {
-	return newError(1231, "42000", "Variable '%s' can't be set to the value of '%s'", v.name, text)
+	return sqlerr.New(sqlerr.WrongValueForVar, v.name, text)
 }
 
 // wrongType is error 1232.
 func (v *variable) wrongType() error {
-	return newError(1232, "42000", "Incorrect argument type to variable '%s'", v.name)
+	return sqlerr.New(sqlerr.WrongTypeForVar, v.name)
 }
 
 // convert turns a value of an expression, not NULL, into the variable's. warn receives
 // 1292 for a number that was cut to the limits.
-func (v *variable) convert(x types.Value, warn func(*types.Error)) (varValue, error) {
+func (v *variable) convert(x types.Value, warn func(*sqlerr.Error)) (varValue, error) {
 	switch v.kind {
 	case varBool, varEnum:
 		return v.convertName(x)
@@ -303,7 +304,7 @@ next:
 	return varValue{n: bits}, nil
 }
 
-func (v *variable) convertNumber(x types.Value, warn func(*types.Error)) (varValue, error) {
+func (v *variable) convertNumber(x types.Value, warn func(*sqlerr.Error)) (varValue, error) {
 	neg, n, ok := integerOf(x)
 	if !ok {
 		return varValue{}, v.wrongType()
@@ -342,11 +343,11 @@ func (v *variable) convertNumber(x types.Value, warn func(*types.Error)) (varVal
 	return varValue{n: n}, nil
 }
 
-func truncatedValue(name string, x types.Value) *types.Error {
-	return newError(1292, "22007", "Truncated incorrect %s value: '%s'", name, valueText(x))
+func truncatedValue(name string, x types.Value) *sqlerr.Error {
+	return sqlerr.New(sqlerr.TruncatedWrongValue, name, valueText(x))
 }
 
-func (v *variable) convertDouble(x types.Value, warn func(*types.Error)) (varValue, error) {
+func (v *variable) convertDouble(x types.Value, warn func(*sqlerr.Error)) (varValue, error) {
 	var f float64
 	switch x.Class() {
 	case types.ClassInt:
@@ -409,9 +410,10 @@ func (v *variable) startsWith(x varValue) error {
 	case v.scope&fixedTo != 0:
 		return fixedError(v, x)
 	case v.scope&readOnly != 0:
-		return newError(1238, "HY000", "Variable '%s' is a read only variable", v.name)
+		return sqlerr.New(sqlerr.IncorrectGlobalLocalVar, v.name, "read only")
 	case v.scope&inert == 0 && (v.get != nil || v.scope&inGroup != 0):
-		return newError(1238, "HY000", "Variable '%s' cannot be configured, only changed by SET GLOBAL", v.name)
+		return sqlerr.Newf(sqlerr.IncorrectGlobalLocalVar, "Variable '%s' cannot be configured, only changed by SET "+
+			"GLOBAL", v.name)
 	}
 	return nil
 }

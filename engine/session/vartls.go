@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // tlsVariables tell how the node talks to clients by TLS. They are settings of the node: files that change
@@ -36,7 +37,7 @@ func (s *Session) runReloadTLS() error {
 		return err
 	}
 	if err := s.m.opt.Backend.ReloadTLS(); err != nil {
-		return newError(3888, "HY000", "Failed to set up SSL because of the following SSL library error: %v", err)
+		return sqlerr.New(sqlerr.DASSLLibraryError, err)
 	}
 	return nil
 }
@@ -51,7 +52,7 @@ func tlsOffered(s *Session, _ bool) varValue {
 // checkSecureTransport refuses what would let nobody in any more.
 func checkSecureTransport(s *Session, v *varValue) error {
 	if s != nil && v.n != 0 && !s.m.opt.Backend.Server().TLS.Offered {
-		return newError(3160, "HY000", "No secure transports (SSL or Shared Memory) are configured, unable to set --require_secure_transport=ON.")
+		return sqlerr.New(sqlerr.NoSecureTransportsConfigured)
 	}
 	return nil
 }

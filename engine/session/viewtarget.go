@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 )
@@ -115,7 +116,7 @@ func (v *changedView) insertable(all bool) ([]int, error) {
 	for i := range v.columns {
 		p := v.position(i)
 		if p < 0 && all {
-			return nil, newError(1348, "HY000", "Column '%s' is not updatable", v.columns[i])
+			return nil, sqlerr.New(sqlerr.NonUpdateableColumn, v.columns[i])
 		}
 		if p < 0 || slices.Contains(list, p) {
 			return nil, notInsertable(v.name)
@@ -126,7 +127,7 @@ func (v *changedView) insertable(all bool) ([]int, error) {
 }
 
 func notInsertable(name string) error {
-	return newError(1471, "HY000", "The target table %s of the INSERT is not insertable-into", name)
+	return sqlerr.New(sqlerr.NonInsertableTable, name, "INSERT")
 }
 
 // uses are the views and the table below the view, each as it is named by the one above it.
@@ -198,7 +199,7 @@ func (v *changedView) checks(env *plan.Env) (list []tableCheck, err error) {
 			scope := &viewScope{v: w}
 			scope.Opt = env.Options
 			n, err := expr.Bind(scope, w.where)
-			if errorNumber(err) == 1235 {
+			if errorNumber(err) == sqlerr.NotSupportedYet {
 				return nil, notSupported("a change through a view WITH CHECK OPTION whose condition has a subquery")
 			}
 			if err != nil {

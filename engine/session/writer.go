@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/txn"
@@ -33,7 +34,7 @@ func (t *target) set(o *txn.Table, info *tableInfo) {
 // beginChange prepares the session for a statement that changes rows.
 func (s *Session) beginChange(ignore bool) error {
 	if s.info.ReadOnly {
-		return newError(errnoReadOnlyServer, "HY000", "The MySQL server is running with the --read-only option so it cannot execute this statement")
+		return sqlerr.New(sqlerr.OptionPreventsStatement, "--read-only")
 	}
 	if s.trx.active && s.trx.readOnly { // also if no row is found to change
 		return txn.ErrReadOnly
@@ -73,7 +74,7 @@ func (s *Session) columnValue(i *tableInfo, p int, v types.Value, from *types.Ty
 		if !col.Type.NotNull {
 			return types.Null, nil
 		}
-		err := newError(types.ErrnoBadNull, "23000", "Column '%s' cannot be null", col.Name)
+		err := sqlerr.New(sqlerr.BadNullError, col.Name)
 		if !lenient || s.strict() {
 			return types.Null, err
 		}
@@ -114,9 +115,9 @@ func (s *Session) rowDefault(i *tableInfo, p int, row []types.Value) (types.Valu
 	if p == i.auto || col.Hidden || col.generated != nil || !col.Type.NotNull {
 		return types.Null, nil
 	}
-	err := newError(errnoNoDefault, "HY000", "Field '%s' doesn't have a default value", col.Name)
+	err := sqlerr.New(sqlerr.NoDefaultForField, col.Name)
 	if i.view != "" {
-		err = newError(errnoNoViewDefault, "HY000", "Field of view '%s' underlying table doesn't have a default value", i.view)
+		err = sqlerr.New(sqlerr.NoDefaultForViewField, i.view)
 	}
 	if s.strict() {
 		return types.Null, err
@@ -250,13 +251,12 @@ func duplicateNamed(err error, i *tableInfo, name string, row []types.Value) err
 	if len(text) > 512 {
 		text = text[:512]
 	}
-	return &rowError{newError(errnoDuplicate, "23000", "Duplicate entry '%s' for key '%s.%s'",
-		strings.ToValidUTF8(string(text), "?"), name, k.Name), d}
+	return &rowError{sqlerr.New(sqlerr.DupEntry, strings.ToValidUTF8(string(text), "?"), name+"."+k.Name), d}
 }
 
 // rowError is an error for clients with the one that caused it.
 type rowError struct {
-	client *types.Error
+	client *sqlerr.Error
 	cause  error
 }
 
@@ -293,8 +293,8 @@ func (s *Session) updateRow(t *target, key []byte, before, after []types.Value, 
 	later := false // whether the parents are looked for when the actions are done
 	if len(i.parents) > 0 && s.opt.foreignKeys {
 		if err := s.checkParents(t, after, changes); err != nil {
-			var e *types.Error
-			if !errors.As(err, &e) || e.Number != 1452 {
+			var e *sqlerr.Error
+			if !errors.As(err, &e) || e.Number != sqlerr.NoReferencedRow2 {
 				return false, err
 			}
 			var failed error

@@ -9,11 +9,11 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/txn"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // TestFillIndex builds indexes of a table with rows, one of them unique, while others
@@ -143,7 +143,7 @@ func writePeople(t *testing.T, r *rig, rng *rand.Rand, done *bool) {
 
 // expected leaves of an error what a writer cannot meet.
 func expected(err error) error {
-	var e *types.Error
+	var e *sqlerr.Error
 	if errors.As(err, new(*table.DuplicateError)) || errors.Is(err, table.ErrNotFound) || errors.As(err, &e) && (e.Number == 1213 || e.Number == 1205) {
 		return nil
 	}

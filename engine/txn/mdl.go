@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
-	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -168,7 +168,7 @@ func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, lim
 		return nil
 	}
 	if n.Schema == namedSchema && !o.lasting { // a text names a table so, which there cannot be
-		return types.NewError(dict.ErrnoWrongSchemaName, "Incorrect database name '%s'", n.Schema)
+		return sqlerr.New(sqlerr.WrongDBName, n.Schema)
 	}
 	s := l.shard(n)
 	if mode <= SharedWrite && l.slot(o).grant(o, n, s, mode) {

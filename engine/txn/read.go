@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
@@ -14,8 +14,8 @@ import (
 
 // isMissing reports whether an error says that there is no such table or schema.
 func isMissing(err error) bool {
-	var e *types.Error
-	return errors.Is(err, table.ErrNoTable) || errors.As(err, &e) && e.Number == dict.ErrnoNoSchema
+	var e *sqlerr.Error
+	return errors.Is(err, table.ErrNoTable) || errors.As(err, &e) && e.Number == sqlerr.BadDBError
 }
 
 // snapshot is what the transaction's plain reads of the table see. Error: 1412 if the

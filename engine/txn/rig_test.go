@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
@@ -25,9 +26,9 @@ func must(t testing.TB, err error) {
 }
 
 // wantErrno checks MySQL's number of an error.
-func wantErrno(t testing.TB, err error, number uint16) {
+func wantErrno(t testing.TB, err error, number sqlerr.Code) {
 	t.Helper()
-	var e *types.Error
+	var e *sqlerr.Error
 	if !errors.As(err, &e) || e.Number != number {
 		t.Fatalf("got %v, want error %d", err, number)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/triremedb/trireme/engine/binlog/event"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
@@ -136,7 +137,7 @@ func (o *Table) nextAuto() (types.Value, error) {
 			return types.NewInt(int64(v)), nil
 		}
 	}
-	return types.Null, types.NewError(errnoAutoInc, "Failed to read auto-increment value from storage engine")
+	return types.Null, sqlerr.New(sqlerr.AutoIncReadFailed)
 }
 
 // wroteRow adds all keys of a row to the write set.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
-	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/trace"
 )
 
@@ -65,17 +65,9 @@ type LargeCommit struct {
 
 // Errors of calls at the wrong time.
 var (
-	ErrReadOnly error = &types.Error{Number: errnoReadOnly, State: "25006",
-		Message: "Cannot execute statement in a READ ONLY transaction."}
-	ErrNoTransaction = errors.New("txn: the session has no transaction")
-	ErrTransaction   = errors.New("txn: the session has a transaction already")
-)
-
-// MySQL's error numbers that are raised here.
-const (
-	errnoNoSavepoint = 1305 // ER_SP_DOES_NOT_EXIST
-	errnoAutoInc     = 1467 // ER_AUTOINC_READ_FAILED
-	errnoReadOnly    = 1792 // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
+	ErrReadOnly      error = sqlerr.New(sqlerr.CantExecuteInReadOnlyTransaction)
+	ErrNoTransaction       = errors.New("txn: the session has no transaction")
+	ErrTransaction         = errors.New("txn: the session has a transaction already")
 )
 
 // NewSession returns a session without a transaction.

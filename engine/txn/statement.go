@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/binlog/cache"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/trx"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // mark is a point of a transaction to which it can be rolled back.
@@ -198,5 +198,5 @@ func (t *Txn) findSavepoint(name string) int {
 }
 
 func noSavepoint(name string) error {
-	return &types.Error{Number: errnoNoSavepoint, State: "42000", Message: fmt.Sprintf("SAVEPOINT %s does not exist", name)}
+	return sqlerr.New(sqlerr.SPDoesNotExist, "SAVEPOINT", name)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // Watch notes which rows of a table transactions change, by their clustered keys, for who
@@ -44,9 +44,6 @@ type watchedKey struct {
 	w   *Watch
 	key string
 }
-
-// errnoLogTooBig is ER_INNODB_ONLINE_LOG_TOO_BIG.
-const errnoLogTooBig = 1799
 
 // watchEntry is what a key takes besides its bytes, about.
 const watchEntry = 64
@@ -346,8 +343,9 @@ func (w *Watch) err() error {
 	case w.lost != nil:
 		return w.lost
 	case w.over:
-		return types.NewError(errnoLogTooBig, "The table was changed so much while it was copied that the changes take more than "+
-			"'innodb_online_alter_log_max_size' bytes of memory. Set it higher, or try again when less is written.")
+		return sqlerr.Newf(sqlerr.InnoDBOnlineLogTooBig, "The table was changed so much while it was copied that the "+
+			"changes take more than 'innodb_online_alter_log_max_size' bytes of memory. Set it higher, or try again "+
+			"when less is written.")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation"
 	_ "github.com/triremedb/trireme/engine/types/json"
@@ -93,9 +94,9 @@ func TestStoreJSON(t *testing.T) {
 	if got := types.Compare(number, v, ty); got != want {
 		t.Error("sort keys compare", want, "documents", got)
 	}
-	var e *types.Error
+	var e *sqlerr.Error
 	_, err = ctx.Store(types.NewString("{"), nil, ty)
-	if e, _ = err.(*types.Error); e == nil || e.Number != types.ErrnoInvalidJSON {
+	if e, _ = err.(*sqlerr.Error); e == nil || e.Number != sqlerr.InvalidJSONText {
 		t.Error("malformed:", err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Context is what conversions need to know of the statement. It belongs to one
@@ -12,11 +14,11 @@ import (
 // [Context.Reset].
 type Context struct {
 	Mode     Mode
-	Location *time.Location // the session's time zone; nil is UTC
-	Today    DateTime       // the statement's date, for TIME stored as a date; zero: refused
-	Column   string         // for messages
-	Row      int64          // for messages, counted from 1
-	Warn     func(*Error)   // receives warnings; nil drops them
+	Location *time.Location      // the session's time zone; nil is UTC
+	Today    DateTime            // the statement's date, for TIME stored as a date; zero: refused
+	Column   string              // for messages
+	Row      int64               // for messages, counted from 1
+	Warn     func(*sqlerr.Error) // receives warnings; nil drops them
 	scratch  []byte
 }
 
@@ -32,7 +34,7 @@ func (c *Context) location() *time.Location {
 
 // fail is the fate of a value that the column cannot hold as it is: an error in
 // strict mode, a warning otherwise.
-func (c *Context) fail(e *Error) error {
+func (c *Context) fail(e *sqlerr.Error) error {
 	if c.Mode&ModeStrict != 0 {
 		return e
 	}
@@ -40,22 +42,22 @@ func (c *Context) fail(e *Error) error {
 	return nil
 }
 
-func (c *Context) warn(e *Error) {
+func (c *Context) warn(e *sqlerr.Error) {
 	if c.Warn != nil {
 		c.Warn(e)
 	}
 }
 
 func (c *Context) outOfRange() error {
-	return c.fail(NewError(ErrnoOutOfRange, "Out of range value for column '%s' at row %d", c.Column, c.Row))
+	return c.fail(sqlerr.New(sqlerr.WarnDataOutOfRange, c.Column, c.Row))
 }
 
 func (c *Context) truncated() error {
 	return c.fail(c.truncatedError())
 }
 
-func (c *Context) truncatedError() *Error {
-	return NewError(ErrnoTruncated, "Data truncated for column '%s' at row %d", c.Column, c.Row)
+func (c *Context) truncatedError() *sqlerr.Error {
+	return sqlerr.New(sqlerr.WarnDataTruncated, c.Column, c.Row)
 }
 
 // noteTruncated tells of digits, spaces or a time of day that got lost; even
@@ -71,13 +73,12 @@ func (c *Context) tooLong() error {
 	if c.Mode&ModeStrict == 0 {
 		return c.truncated()
 	}
-	return NewError(ErrnoTooLong, "Data too long for column '%s' at row %d", c.Column, c.Row)
+	return sqlerr.New(sqlerr.DataTooLong, c.Column, c.Row)
 }
 
 // incorrect tells that text is no what.
 func (c *Context) incorrect(what string, text []byte) error {
-	return c.fail(NewError(ErrnoWrongValueForColumn, "Incorrect %s value: '%s' for column '%s' at row %d",
-		what, printable(text), c.Column, c.Row))
+	return c.fail(sqlerr.New(sqlerr.TruncatedWrongValueForField, what, printable(text), c.Column, c.Row))
 }
 
 // incorrectTime is incorrect for dates and times; without strict mode what looks like one
@@ -90,8 +91,8 @@ func (c *Context) incorrectTime(what string, text []byte, looksLike bool) error 
 	default:
 		return c.truncated()
 	}
-	return NewError(ErrnoWrongValue, "Incorrect %s value: '%s' for column '%s' at row %d",
-		what, printable(text), c.Column, c.Row)
+	return sqlerr.Newf(sqlerr.TruncatedWrongValue, "Incorrect %s value: '%s' for column '%s' at row %d", what,
+		printable(text), c.Column, c.Row)
 }
 
 // printable returns text for a message: at most 128 bytes, bytes that are not
@@ -129,13 +130,13 @@ var defaultSource = [classEnd]Type{
 
 // Store converts v to a column of type to, by MySQL's rules of assignment. from
 // is the type v comes from; nil stands for a literal of v's class, text being
-// utf8mb4. In strict mode a value that does not fit is an [Error]; otherwise it
-// is adjusted and the Error goes to Warn. NULL passes unless to is NOT NULL. The
+// utf8mb4. In strict mode a value that does not fit is an [sqlerr.Error]; otherwise it
+// is adjusted and the error goes to Warn. NULL passes unless to is NOT NULL. The
 // result aliases v or the context's scratch memory.
 func (c *Context) Store(v Value, from, to *Type) (Value, error) {
 	if v.class == ClassNull {
 		if to.NotNull {
-			return Null, NewError(ErrnoBadNull, "Column '%s' cannot be null", c.Column)
+			return Null, sqlerr.New(sqlerr.BadNullError, c.Column)
 		}
 		return Null, nil
 	}
@@ -215,16 +216,17 @@ func (c *Context) storeJSON(v Value, from *Type) (Value, error) {
 	}
 	text, _ := c.text(v, from)
 	if jsonCodec == nil {
-		return Null, NewError(ErrnoInvalidJSON, "Invalid JSON text in value for column '%s'.", c.Column)
+		return Null, sqlerr.Newf(sqlerr.InvalidJSONText, "Invalid JSON text in value for column '%s'.", c.Column)
 	}
 	start := len(c.scratch)
 	out, err := jsonCodec.Parse(c.scratch, text)
 	if err != nil {
-		var known *Error
-		if errors.As(err, &known) && known.Number != ErrnoInvalidJSON {
+		var known *sqlerr.Error
+		if errors.As(err, &known) && known.Number != sqlerr.InvalidJSONText {
 			return Null, known // too deep, too big
 		}
-		return Null, NewError(ErrnoInvalidJSON, "%s in value for column '%s'.", strings.TrimSuffix(err.Error(), "."), c.Column)
+		return Null, sqlerr.Newf(sqlerr.InvalidJSONText, "%s in value for column '%s'.",
+			strings.TrimSuffix(err.Error(), "."), c.Column)
 	}
 	c.scratch = out
 	return NewJSON(out[start:]), nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 func text(s string) Value { return NewString(s) }
@@ -163,8 +165,8 @@ func TestStore(t *testing.T) {
 				if got := stored(t, &ctx, row.v, &c.t); got != row.strict {
 					t.Errorf("strict: got %q, want %q", got, row.strict)
 				}
-				var warned *Error
-				ctx = Context{Mode: ModeNoZeroDate | ModeNoZeroInDate, Column: "c", Row: 1, Today: today, Warn: func(e *Error) { warned = e }}
+				var warned *sqlerr.Error
+				ctx = Context{Mode: ModeNoZeroDate | ModeNoZeroInDate, Column: "c", Row: 1, Today: today, Warn: func(e *sqlerr.Error) { warned = e }}
 				want := row.lax
 				failed := strings.HasPrefix(row.strict, "!")
 				if want == "" && !failed {
@@ -183,7 +185,7 @@ func TestStore(t *testing.T) {
 
 func stored(t *testing.T, ctx *Context, v Value, ty *Type) string {
 	r, err := ctx.Store(v, nil, ty)
-	var e *Error
+	var e *sqlerr.Error
 	switch {
 	case errors.As(err, &e):
 		return fmt.Sprint("!", e.Number)
@@ -255,9 +257,9 @@ func TestStoreAnything(t *testing.T) {
 			return
 		}
 		r, err := ctx.Store(v, from, to)
-		var e *Error
+		var e *sqlerr.Error
 		if err != nil {
-			if !errors.As(err, &e) || ctx.Mode&ModeStrict == 0 && e.Number != ErrnoBadNull {
+			if !errors.As(err, &e) || ctx.Mode&ModeStrict == 0 && e.Number != sqlerr.BadNullError {
 				t.Fatalf("%s to %s: %v", from.Kind, to.Kind, err)
 			}
 			return

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"unsafe"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
 
@@ -378,7 +379,7 @@ func (c *Context) storeBit(v Value, from, to *Type) (Value, error) {
 		if c.Mode&ModeStrict != 0 {
 			return Null, c.tooLong()
 		}
-		c.warn(NewError(ErrnoOutOfRange, "Out of range value for column '%s' at row %d", c.Column, c.Row))
+		c.warn(sqlerr.New(sqlerr.WarnDataOutOfRange, c.Column, c.Row))
 	}
 	return NewUint(mask), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
 
@@ -37,7 +38,7 @@ func TestTakes(t *testing.T) {
 			}
 			return
 		}
-		ctx := Context{Mode: Mode(rapid.IntRange(0, 1<<8-1).Draw(t, "mode")), Warn: func(e *Error) { t.Errorf("%s: %+v: %v", to.Kind, v, e) }}
+		ctx := Context{Mode: Mode(rapid.IntRange(0, 1<<8-1).Draw(t, "mode")), Warn: func(e *sqlerr.Error) { t.Errorf("%s: %+v: %v", to.Kind, v, e) }}
 		var from *Type
 		if v.Class() == ClassBytes {
 			from = zone

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/txn"
@@ -126,8 +127,8 @@ func (p *pair) countedRows(rng *rand.Rand, t *txn.Table, row func() []types.Valu
 }
 
 // noErrno returns an error unless it has MySQL's number.
-func noErrno(err error, number uint16) error {
-	var e *types.Error
+func noErrno(err error, number sqlerr.Code) error {
+	var e *sqlerr.Error
 	if errors.As(err, &e) && e.Number == number {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -20,7 +21,6 @@ import (
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/txn/txntest"
-	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/replication/apply"
 )
 
@@ -144,7 +144,7 @@ func (l *leader) load(e env.Env, seed uint64, sessions, transactions int, ddl bo
 		suspends.Go("suspend", func() {
 			for !done.Load() && errs[sessions] == nil {
 				pause(e)
-				errs[sessions] = l.m.Suspend(types.NewError(1290, "read only for now"))
+				errs[sessions] = l.m.Suspend(sqlerr.Newf(sqlerr.OptionPreventsStatement, "read only for now"))
 				if n := len(l.eng.Locks.Snapshot(1).Locks); n > 0 && errs[sessions] == nil && !l.log.Early {
 					errs[sessions] = errors.New("locks are left while sessions are suspended")
 				}

@@ -8,12 +8,12 @@ import (
 	"strconv"
 
 	"github.com/triremedb/trireme/engine/binlog/event"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/undo"
 	"github.com/triremedb/trireme/engine/txn"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // opened is a table in use by a worker.
@@ -295,7 +295,7 @@ func (w *worker) schema(j *job, e *event.Event) error {
 	if err = apply(); err != nil {
 		err = w.again(err, apply)
 	}
-	var refused *types.Error
+	var refused *sqlerr.Error
 	switch {
 	case err == nil:
 		w.a.note(op)

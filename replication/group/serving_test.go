@@ -12,6 +12,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
@@ -134,7 +135,7 @@ func TestServesWhileGivenData(t *testing.T) {
 		readers.Go(func() {
 			for !ended.Load() {
 				for part := range strings.SplitSeq(text, ";") {
-					var e *types.Error
+					var e *sqlerr.Error
 					switch err := s.Query(context.Background(), part, noResult{}); {
 					case err == nil:
 						answered[i].Add(1)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
@@ -164,8 +165,8 @@ func changeColumns(def *record.Table, rng *rand.Rand) {
 }
 
 func isMissing(err error) bool {
-	var e *types.Error
-	return errors.Is(err, table.ErrNoTable) || errors.As(err, &e) && e.Number == dict.ErrnoNoSchema
+	var e *sqlerr.Error
+	return errors.Is(err, table.ErrNoTable) || errors.As(err, &e) && e.Number == sqlerr.BadDBError
 }
 
 // checkDefinitions demands that each member has the tables that were acknowledged last, or what

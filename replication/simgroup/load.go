@@ -10,6 +10,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
@@ -68,8 +69,8 @@ func (w *world) createTables(n *node) error {
 		_, err := s.CreateSchema(dict.Schema{Name: "bank"}, nil)
 		return err
 	})
-	var exists *types.Error
-	if errors.As(err, &exists) && exists.Number == 1007 {
+	var exists *sqlerr.Error
+	if errors.As(err, &exists) && exists.Number == sqlerr.DBCreateExists {
 		err = nil
 	}
 	tables := []record.Table{
@@ -90,7 +91,7 @@ func (w *world) createTables(n *node) error {
 			_, err := s.CreateTable(&tables[i], nil)
 			return err
 		})
-		if errors.As(err, &exists) && exists.Number == 1050 {
+		if errors.As(err, &exists) && exists.Number == sqlerr.TableExistsError {
 			err = nil
 		}
 	}

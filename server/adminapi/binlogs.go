@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/group"
 )
@@ -97,8 +98,9 @@ func (s *Server) PurgeBinlogs(ctx context.Context, req *triremev1.AdminPurgeBinl
 		files := l.Files()
 		to := slices.IndexFunc(files, func(f log.FileInfo) bool { return f.Name == req.GetTo() })
 		if to < 0 {
-			return nil, &Error{Code: codes.NotFound, Number: errnoNoBinlog, Message: fmt.Sprintf("there is no file %q in this node's log", cut(req.GetTo(), 64)),
-				Advice: "the list of binlogs has the names"}
+			return nil, &Error{Code: codes.NotFound, Number: sqlerr.UnknownTargetBinlog,
+				Message: fmt.Sprintf("there is no file %q in this node's log", cut(req.GetTo(), 64)),
+				Advice:  "the list of binlogs has the names"}
 		}
 		if to == 0 {
 			return &triremev1.AdminPurgeBinlogsResponse{}, nil
@@ -109,8 +111,9 @@ func (s *Server) PurgeBinlogs(ctx context.Context, req *triremev1.AdminPurgeBinl
 		}
 		for _, f := range files[:to] {
 			if !f.Closed || f.LastIndex >= keep.from {
-				return nil, &Error{Code: codes.FailedPrecondition, Number: errnoBinlogInUse, Message: fmt.Sprintf("%s is needed by %s", f.Name, keep.by),
-					Advice: "purge to " + f.Name + " at most, or try again when the status shows that nobody is behind"}
+				return nil, &Error{Code: codes.FailedPrecondition, Number: sqlerr.LogInUse,
+					Message: fmt.Sprintf("%s is needed by %s", f.Name, keep.by),
+					Advice:  "purge to " + f.Name + " at most, or try again when the status shows that nobody is behind"}
 			}
 		}
 		// All before the file are closed, so that the age by which they go is any.

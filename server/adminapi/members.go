@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/group"
 )
@@ -71,8 +72,9 @@ func (s *Server) AddMember(ctx context.Context, req *triremev1.AdminAddMemberReq
 	return serve(ctx, s, rightAdd, req, func(*Caller) (*triremev1.AdminAddMemberResponse, error) {
 		m := group.Member{ID: req.GetId(), Addr: req.GetPeerAddress(), Learner: true, Stays: req.GetReplica()}
 		if m.ID == 0 {
-			return nil, &Error{Code: codes.InvalidArgument, Number: errnoArguments, Message: "the member's id is missing",
-				Advice: "a node that is started with a way to find the group joins by itself; to give a member another address, say its id"}
+			return nil, &Error{Code: codes.InvalidArgument, Number: sqlerr.WrongArguments,
+				Message: "the member's id is missing",
+				Advice:  "a node that is started with a way to find the group joins by itself; to give a member another address, say its id"}
 		}
 		if err := checkAddress(m.Addr); err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ type Options struct {
 	Sessions *session.Manager
 	Config   *config.Config
 	Program  string // with its version, for backups
-	// Authenticate finds out who makes a call. Errors: *types.Error of a login.
+	// Authenticate finds out who makes a call. Errors: *sqlerr.Error of a login.
 	Authenticate func(ctx context.Context) (Caller, error)
 	// Member asks a member, which may be this node, about itself.
 	Member func(ctx context.Context, id uint64) (Member, error)

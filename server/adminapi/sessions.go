@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/group"
 )
@@ -173,7 +174,8 @@ func (s *Server) ListTables(ctx context.Context, req *triremev1.AdminListTablesR
 		where := "TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema')"
 		if schema := req.GetSchema(); schema != "" {
 			if len(schema) > 256 {
-				return nil, &Error{Code: codes.InvalidArgument, Number: 1102, State: "42000", Message: "the schema's name is too long"}
+				return nil, &Error{Code: codes.InvalidArgument, Number: sqlerr.WrongDBName,
+					Message: "the schema's name is too long"}
 			}
 			where = "TABLE_SCHEMA = " + quote(schema)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/server/config"
 )
@@ -154,7 +155,8 @@ func (s *Server) setting(name string) (*triremev1.AdminSetting, error) {
 			return x, nil
 		}
 	}
-	return nil, &Error{Code: codes.NotFound, Number: errnoNoVariable, Message: "there is no setting " + strconv.Quote(cut(name, 64)), Advice: "the settings' list has the names"}
+	return nil, &Error{Code: codes.NotFound, Number: sqlerr.UnknownSystemVariable,
+		Message: "there is no setting " + strconv.Quote(cut(name, 64)), Advice: "the settings' list has the names"}
 }
 
 // settingText is a value in SQL: a number as it is, else a string.

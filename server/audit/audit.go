@@ -12,7 +12,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sql/priv"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Options configure a log. Log is required.
@@ -157,7 +157,7 @@ func door(name string, readOnly bool) string {
 
 // outcome is "done", or what the client was told.
 func outcome(err error) string {
-	var told *types.Error
+	var told *sqlerr.Error
 	switch {
 	case err == nil:
 		return "done"

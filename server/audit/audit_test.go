@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/triremedb/trireme/engine/session"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // buffer is a log of the node's, to be read while it is written.
@@ -84,7 +84,7 @@ func TestLines(t *testing.T) {
 	in := Login{Door: "mysql", ReadOnly: true, Session: 7, User: "app", AccountUser: "app", AccountHost: "%", Address: "10.0.0.7:1234", TLS: "TLSv1.3", Program: "mysql\xff"}
 	l.Login(in)
 	l.Logout(in, 90*time.Second)
-	l.Login(Login{Door: "grpc", User: "mallory", Address: "10.0.0.8:1", Err: &types.Error{Number: 1045, State: "28000", Message: "Access denied for user 'mallory'"}})
+	l.Login(Login{Door: "grpc", User: "mallory", Address: "10.0.0.8:1", Err: &sqlerr.Error{Number: 1045, State: "28000", Message: "Access denied for user 'mallory'"}})
 	l.Login(Login{Door: "mysql", Err: errors.New("it has not even named a user")})
 	l.Login(Login{Door: "mysql", User: "monitor", AccountUser: "monitor", AccountHost: "%"})
 	l.Logout(Login{AccountUser: "monitor"}, 0)
@@ -295,7 +295,7 @@ func BenchmarkStatement(b *testing.B) {
 // guesses the password of an account that there is.
 func TestStrangers(t *testing.T) {
 	l, file, _ := opened(t, func(o *Options) { o.Buffer = 1 << 20 })
-	wrong := &types.Error{Number: 1045, State: "28000", Message: "Access denied for user '" + strings.Repeat("\x01", 500) + "'"}
+	wrong := &sqlerr.Error{Number: 1045, State: "28000", Message: "Access denied for user '" + strings.Repeat("\x01", 500) + "'"}
 	for i := range 50_000 {
 		l.Login(Login{Door: "mysql", User: fmt.Sprintf("%0200d", i), Program: strings.Repeat("\x01\"", 1000), Err: wrong})
 		if i%1000 == 0 {

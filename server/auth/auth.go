@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/priv"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Methods of authentication.
@@ -54,14 +54,12 @@ func (a *Account) Credential() []byte {
 
 // Closed is why a client does not get in by the account, whatever the password: nil, it does. resets says that the
 // client can go on with a session that may do nothing but change an expired password.
-func (a *Account) Closed(user, host string, resets bool) *types.Error {
+func (a *Account) Closed(user, host string, resets bool) *sqlerr.Error {
 	switch {
 	case a.Locked:
-		return &types.Error{Number: 3118, State: "HY000",
-			Message: "Access denied for user '" + user + "'@'" + host + "'. Account is locked."}
+		return sqlerr.New(sqlerr.AccountHasBeenLocked, user, host)
 	case a.Expired && !resets:
-		return &types.Error{Number: 1862, State: "HY000",
-			Message: "Your password has expired. To log in you must change it using a client that supports expired passwords."}
+		return sqlerr.New(sqlerr.MustChangePasswordLogin)
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // RemoteHost is where a client comes from: the address, or "localhost" for this machine, as
@@ -36,21 +36,21 @@ func TLSVersion(v uint16) string {
 
 // Denied is the error of a client that has not proved to be of the account. password says that it tried
 // to by one. Where the account may have been changed it is not that of a wrong password, which drivers take for final.
-func (a *Account) Denied(user, host string, password bool) *types.Error {
+func (a *Account) Denied(user, host string, password bool) *sqlerr.Error {
 	if a.Stale {
-		return &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress: this member hears of no leader of the group, or is behind, and cannot tell " +
-			"whether this password is right by now: connect to another, or again later"}
+		return sqlerr.Newf(sqlerr.ServerShutdown, "Server shutdown in progress: this member hears of no leader of "+
+			"the group, or is behind, and cannot tell whether this password is right by now: connect to another, or "+
+			"again later")
 	}
 	return Denied(user, host, password)
 }
 
 // Denied is the error of a client that has not proved who it is. password says that it tried to
 // by one.
-func Denied(user, host string, password bool) *types.Error {
+func Denied(user, host string, password bool) *sqlerr.Error {
 	using := "NO"
 	if password {
 		using = "YES"
 	}
-	return &types.Error{Number: 1045, State: "28000",
-		Message: "Access denied for user '" + user + "'@'" + host + "' (using password: " + using + ")"}
+	return sqlerr.New(sqlerr.AccessDeniedError, user, host, using)
 }

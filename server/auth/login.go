@@ -7,11 +7,11 @@ import (
 	"crypto/subtle"
 	"time"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Login lets a client in that sends its password as it is, over a connection that keeps it
-// secret. It waits where the user has guessed too often (Wait). Errors are *types.Error.
+// secret. It waits where the user has guessed too often (Wait). Errors are *sqlerr.Error.
 func (a *Authenticator) Login(ctx context.Context, stop <-chan struct{}, user, host, address, password string, ch *Channel) (Account, error) {
 	if err := a.Wait(ctx, stop, user, address); err != nil {
 		if ctx.Err() != nil {
@@ -36,7 +36,7 @@ func (a *Authenticator) Wait(ctx context.Context, stop <-chan struct{}, user, ad
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-stop:
-		return &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress"}
+		return sqlerr.New(sqlerr.ServerShutdown)
 	}
 }
 

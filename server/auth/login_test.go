@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/triremedb/trireme/engine/sql/priv"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 func TestLogin(t *testing.T) {
@@ -25,7 +25,7 @@ func TestLogin(t *testing.T) {
 	for _, c := range []struct {
 		user, password string
 		tls            bool
-		number         uint16
+		number         sqlerr.Code
 	}{
 		{"app", "secret", false, 0}, {"app", "secret", false, 0}, {"app", "Secret", false, 1045}, {"app", "", false, 1045},
 		{"old", "secret", false, 0}, {"old", "x", false, 1045}, {"open", "", false, 0}, {"open", "x", false, 1045},
@@ -37,7 +37,7 @@ func TestLogin(t *testing.T) {
 			ch.Cipher = "TLS_AES_128_GCM_SHA256"
 		}
 		acct, err := a.Login(context.Background(), nil, c.user, "h", "1.1.1.1", c.password, &ch)
-		var e *types.Error
+		var e *sqlerr.Error
 		switch {
 		case c.number == 0 && (err != nil || acct.User != c.user):
 			t.Errorf("%s with %q: %v", c.user, c.password, err)

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Tries says how many wrong passwords in a row close an account, and for how long (FAILED_LOGIN_ATTEMPTS and
@@ -64,8 +64,7 @@ func (a *Authenticator) Blocked(acct *Account, user, host string) error {
 		}
 		total, left = strconv.Itoa(rule.Days), strconv.Itoa(rule.Days-int(since/dayLong))
 	}
-	return &types.Error{Number: 3955, State: "HY000", Message: "Access denied for user '" + user + "'@'" + host + "'. Account is blocked for " +
-		total + " day(s) (" + left + " day(s) remaining) due to " + strconv.Itoa(rule.Most) + " consecutive failed logins."}
+	return sqlerr.New(sqlerr.UserAccessDeniedForUserAccountBlockedByPasswordLock, user, host, total, left, rule.Most)
 }
 
 // triedKey is what tries are counted by: the stamp of the rule, which an account takes along when it is renamed, and which one that is made

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/priv"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // login logs in and returns the error that the client is told, its number first; empty: none.
-func login(t *testing.T, a *Authenticator, user, password string) (number uint16, text string) {
+func login(t *testing.T, a *Authenticator, user, password string) (number sqlerr.Code, text string) {
 	t.Helper()
 	_, err := a.Prove(context.Background(), user, "h", "1.1.1.1", password, &Channel{})
-	var e *types.Error
+	var e *sqlerr.Error
 	if err != nil && !errors.As(err, &e) {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestTries(t *testing.T) {
 	rule := func(most, days int, unlocked int64) {
 		src["app@%"] = Account{User: "app", Host: "%", Plugin: Native, Hash: priv.HashNative([]byte("x")), Tries: Tries{most, days, unlocked}}
 	}
-	want := func(password string, number uint16, text string) {
+	want := func(password string, number sqlerr.Code, text string) {
 		t.Helper()
 		if n, got := login(t, a, "app", password); n != number || !strings.Contains(got, text) {
 			t.Errorf("%q: %d %s", password, n, got)

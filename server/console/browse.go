@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // browseRequest is what the table browser asks for.
@@ -116,7 +117,7 @@ func (c *Console) serveTable(w http.ResponseWriter, r *http.Request, s *signIn) 
 			return nil, err
 		}
 		if columns.Count == 0 {
-			return nil, &problem{http.StatusNotFound, 1146, "42S02", "Table '" + valid(b.ask.Schema) + "." + valid(b.ask.Table) + "' doesn't exist", ""}
+			return nil, explain(sqlerr.New(sqlerr.NoSuchTable, b.ask.Schema, b.ask.Table))
 		}
 		indexes, err := b.list("SELECT INDEX_NAME, NON_UNIQUE, SEQ_IN_INDEX, COLUMN_NAME, EXPRESSION, SUB_PART, COLLATION, INDEX_TYPE, IS_VISIBLE, CARDINALITY "+
 			"FROM information_schema.STATISTICS"+b.ofTable()+" ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX", columnsMost)

@@ -40,7 +40,7 @@ type Session interface {
 
 // Sessions are the node's.
 type Sessions interface {
-	// Open opens a session. Error: a *types.Error.
+	// Open opens a session. Error: a *sqlerr.Error.
 	Open(info session.ConnectionInfo) (Session, error)
 	// Needs checks that an account holds one of the privileges. Error: 1227.
 	Needs(id priv.ID, any priv.Mask, dynamic ...string) error

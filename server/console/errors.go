@@ -10,80 +10,99 @@ import (
 
 	"google.golang.org/grpc/status"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
 // problem is an error as the pages are told it.
 type problem struct {
 	status  int
-	Number  uint32 `json:"number"`
-	State   string `json:"sqlstate"`
-	Message string `json:"message"`
-	Advice  string `json:"advice,omitempty"`
+	Number  sqlerr.Code `json:"number"`
+	State   string      `json:"sqlstate"`
+	Message string      `json:"message"`
+	Advice  string      `json:"advice,omitempty"`
+}
+
+// tell makes a problem of what goes wrong here, with the SQLSTATE of its number.
+func tell(status int, number sqlerr.Code, message, advice string) *problem {
+	return &problem{status, number, number.State(), message, advice}
 }
 
 func (p *problem) Error() string { return p.Message }
 
 var (
-	errNoCall      = &problem{http.StatusNotFound, 1105, "HY000", "there is no such call", ""}
-	errForeign     = &problem{http.StatusForbidden, 1045, "28000", "the request comes from a page of another site", ""}
-	errToken       = &problem{http.StatusForbidden, 1045, "28000", "the request does not carry the token of the sign-in", "load the page anew"}
-	errSignedOut   = &problem{http.StatusUnauthorized, 1045, "28000", "nobody is signed in, or no more", "sign in"}
-	errForm        = &problem{http.StatusUnsupportedMediaType, 1105, "HY000", "the request is not of application/json", ""}
-	errInsecure    = &problem{http.StatusForbidden, 3159, "HY000", "passwords are not taken by a connection that others can read", "use https"}
-	errHost        = &problem{http.StatusForbidden, 3159, "HY000", "the console is not known by this name without TLS", "use https, localhost or an address; or set report_host to the name"}
-	errSigningIn   = &problem{http.StatusTooManyRequests, 1040, "08004", "too many are signing in", "try again later"}
-	errRequests    = &problem{http.StatusTooManyRequests, 1040, "08004", "the account makes too many requests of this node at a time", "try again later"}
-	errStreams     = &problem{http.StatusTooManyRequests, 1040, "08004", "too many pages watch this node", "close some, or open the console of another member"}
-	errRuns        = &problem{http.StatusTooManyRequests, 1040, "08004", "too many statements of consoles are running on this node", "wait for some to end"}
-	errStarting    = &problem{http.StatusServiceUnavailable, 1053, "08S01", "the node is starting, or being stopped", "try again, or ask another member"}
-	errInterrupted = &types.Error{Number: 1317, State: "70100", Message: "Query execution was interrupted"}
-	errExpired     = &types.Error{Number: 3024, State: "HY000", Message: "Query execution was interrupted, maximum statement execution time exceeded"}
+	errNoCall  = tell(http.StatusNotFound, sqlerr.UnknownError, "there is no such call", "")
+	errForeign = tell(http.StatusForbidden, sqlerr.AccessDeniedError,
+		"the request comes from a page of another site", "")
+	errToken = tell(http.StatusForbidden, sqlerr.AccessDeniedError,
+		"the request does not carry the token of the sign-in", "load the page anew")
+	errSignedOut = tell(http.StatusUnauthorized, sqlerr.AccessDeniedError, "nobody is signed in, or no more",
+		"sign in")
+	errForm = tell(http.StatusUnsupportedMediaType, sqlerr.UnknownError,
+		"the request is not of application/json", "")
+	errInsecure = tell(http.StatusForbidden, sqlerr.SecureTransportRequired,
+		"passwords are not taken by a connection that others can read", "use https")
+	errHost = tell(http.StatusForbidden, sqlerr.SecureTransportRequired,
+		"the console is not known by this name without TLS",
+		"use https, localhost or an address; or set report_host to the name")
+	errSigningIn = tell(http.StatusTooManyRequests, sqlerr.ConCountError, "too many are signing in",
+		"try again later")
+	errRequests = tell(http.StatusTooManyRequests, sqlerr.ConCountError,
+		"the account makes too many requests of this node at a time", "try again later")
+	errStreams = tell(http.StatusTooManyRequests, sqlerr.ConCountError, "too many pages watch this node",
+		"close some, or open the console of another member")
+	errRuns = tell(http.StatusTooManyRequests, sqlerr.ConCountError,
+		"too many statements of consoles are running on this node", "wait for some to end")
+	errStarting = tell(http.StatusServiceUnavailable, sqlerr.ServerShutdown,
+		"the node is starting, or being stopped", "try again, or ask another member")
+	errInterrupted = sqlerr.New(sqlerr.QueryInterrupted)
+	errExpired     = sqlerr.New(sqlerr.QueryTimeout)
 )
 
 func badRequest(message string) error {
-	return &problem{http.StatusBadRequest, 1210, "HY000", message, ""}
+	return tell(http.StatusBadRequest, sqlerr.WrongArguments, message, "")
 }
 
 // explain makes a problem of an error.
 func explain(err error) *problem {
 	var own *problem
-	var known *types.Error
+	var known *sqlerr.Error
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &known):
-		return &problem{statusOf(uint32(known.Number)), uint32(known.Number), known.State, valid(known.Message), ""}
+		return &problem{statusOf(known.Number), known.Number, known.State, valid(known.Message), ""}
 	case errors.As(err, &tooLarge):
-		return &problem{http.StatusRequestEntityTooLarge, 1153, "08S01", "the request is too large", ""}
+		return tell(http.StatusRequestEntityTooLarge, sqlerr.NetPacketTooLarge, "the request is too large", "")
 	case errors.Is(err, context.Canceled):
-		return &problem{http.StatusServiceUnavailable, 1317, "70100", "the call was canceled", ""}
+		return tell(http.StatusServiceUnavailable, sqlerr.QueryInterrupted, "the call was canceled", "")
 	}
 	if s, ok := status.FromError(err); ok {
 		for _, d := range s.Details() {
 			if e, ok := d.(*triremev1.AdminError); ok {
-				return &problem{statusOf(e.GetNumber()), e.GetNumber(), e.GetSqlState(), e.GetMessage(), e.GetAdvice()}
+				number := sqlerr.Code(e.GetNumber())
+				return &problem{statusOf(number), number, e.GetSqlState(), e.GetMessage(), e.GetAdvice()}
 			}
 		}
-		return &problem{http.StatusInternalServerError, 1105, "HY000", s.Message(), ""}
+		return tell(http.StatusInternalServerError, sqlerr.UnknownError, s.Message(), "")
 	}
-	return &problem{http.StatusInternalServerError, 1105, "HY000", valid(err.Error()), ""}
+	return tell(http.StatusInternalServerError, sqlerr.UnknownError, valid(err.Error()), "")
 }
 
 // statusOf is the HTTP status of MySQL's errors.
-func statusOf(number uint32) int {
+func statusOf(number sqlerr.Code) int {
 	switch number {
-	case 1045, 1862, 3118:
+	case sqlerr.AccessDeniedError, sqlerr.MustChangePasswordLogin, sqlerr.AccountHasBeenLocked:
 		return http.StatusUnauthorized
-	case 1227, 1044, 1142, 1143, 1095, 3159:
+	case sqlerr.SpecificAccessDeniedError, sqlerr.DBAccessDeniedError, sqlerr.TableAccessDeniedError,
+		sqlerr.ColumnAccessDeniedError, sqlerr.KillDeniedError, sqlerr.SecureTransportRequired:
 		return http.StatusForbidden
-	case 1040:
+	case sqlerr.ConCountError:
 		return http.StatusTooManyRequests
-	case 1053:
+	case sqlerr.ServerShutdown:
 		return http.StatusServiceUnavailable
-	case 1094, 1193, 1146, 1049:
+	case sqlerr.NoSuchThread, sqlerr.UnknownSystemVariable, sqlerr.NoSuchTable, sqlerr.BadDBError:
 		return http.StatusNotFound
 	}
 	return http.StatusBadRequest
@@ -99,7 +118,9 @@ func (c *Console) fail(w http.ResponseWriter, err error) {
 func answer(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		b, status = []byte(`{"error":{"number":1105,"sqlstate":"HY000","message":"the answer is no JSON"}}`), http.StatusInternalServerError
+		status = http.StatusInternalServerError
+		p := tell(status, sqlerr.UnknownError, "the answer is no JSON", "")
+		b, _ = json.Marshal(map[string]*problem{"error": p}) // which has texts only
 	}
 	write(w, status, b)
 }

@@ -5,7 +5,7 @@ import (
 	"regexp"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // refusable are the words without which a text has nothing that onlyReads refuses.
@@ -22,7 +22,7 @@ func onlyReads(text string) (err error) {
 			eachStatement(p.SQL, func(inner ast.Statement) { what = cmp.Or(what, refused(inner)) })
 		}
 		if what != "" && err == nil {
-			err = &types.Error{Number: 1290, State: "HY000", Message: "a run that may not write cannot execute " + what}
+			err = sqlerr.Newf(sqlerr.OptionPreventsStatement, "a run that may not write cannot execute %s", what)
 		}
 	})
 	return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -71,9 +72,9 @@ type cut struct {
 }
 
 type warning struct {
-	Level   string `json:"level"`
-	Number  uint16 `json:"number"`
-	Message string `json:"message"`
+	Level   string      `json:"level"`
+	Number  sqlerr.Code `json:"number"`
+	Message string      `json:"message"`
 }
 
 // errFull ends a statement of whose result enough is there.
@@ -238,13 +239,13 @@ func (r *results) close() {
 }
 
 // finish notes how it ended.
-func (r *results) finish(err error, stopped *types.Error) {
+func (r *results) finish(err error, stopped *sqlerr.Error) {
 	r.close()
 	r.open = r.session.Status()&session.StatusInTransaction != 0
 	if g := r.session.LastGTID(); g != r.before {
 		r.gtid = g
 	}
-	var known *types.Error
+	var known *sqlerr.Error
 	switch {
 	case err == nil:
 	case errors.Is(err, errFull):

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -39,13 +40,13 @@ type run struct {
 	mu      sync.Mutex
 	s       Session
 	cancel  context.CancelFunc
-	stopped *types.Error // why it is to end
+	stopped *sqlerr.Error // why it is to end
 	over    bool
 }
 
 // stop ends the run. An interrupt that comes before a statement has begun, or between two, has
 // no effect, so that it is made again.
-func (r *run) stop(why *types.Error) {
+func (r *run) stop(why *sqlerr.Error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped == nil {
@@ -70,7 +71,7 @@ func (r *run) interrupt() {
 }
 
 // end notes that the run does no more, and says by whom it was stopped.
-func (r *run) end() *types.Error {
+func (r *run) end() *sqlerr.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true

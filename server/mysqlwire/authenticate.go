@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/server/auth"
 )
 
@@ -74,8 +74,7 @@ func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword b
 	// What answers an unknown nonce proves nothing: the client is asked again, with one of this member.
 	if plugin != acct.Plugin || c.unknownNonce && !isEmpty(answer) {
 		if !c.caps.has(capPluginAuth) {
-			return false, false, &types.Error{Number: 1251, State: "08004", Message: "Client does not support authentication " +
-				"protocol requested by server; consider upgrading MySQL client"}
+			return false, false, sqlerr.New(sqlerr.NotSupportedAuthMode)
 		}
 		if answer, err = c.ask(func(b []byte) []byte { return appendAuthSwitch(b, acct.Plugin, &c.nonce) }); err != nil {
 			return false, false, err
@@ -92,7 +91,7 @@ func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword b
 		proved, guessed, err := c.proveSHA2(acct, answer)
 		return proved, guessed || err == nil, err
 	}
-	return false, false, &types.Error{Number: 1524, State: "HY000", Message: "Plugin '" + acct.Plugin + "' is not loaded"}
+	return false, false, sqlerr.New(sqlerr.PluginIsNotLoaded, acct.Plugin)
 }
 
 // isEmpty: the client has no password.

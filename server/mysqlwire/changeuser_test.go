@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"testing"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // answerTo is what a client answers to a nonce.
@@ -26,7 +28,7 @@ func answerTo(plugin, password string, nonce []byte) []byte {
 
 // changeUser sends COM_CHANGE_USER and goes through what the server asks; the error's number, or 0. The nonce is
 // the one that the client knows, and is changed when the server sends another.
-func (c *rawClient) changeUser(user, plugin, password string) uint16 {
+func (c *rawClient) changeUser(user, plugin, password string) sqlerr.Code {
 	c.t.Helper()
 	answer := answerTo(plugin, password, c.g.nonce[:])
 	b := append([]byte{byte(comChangeUser)}, user+"\x00"...)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/server/auth"
 )
@@ -67,8 +68,8 @@ type conn struct {
 	longBytes     int64  // of long data that waits for executions: together as long as a packet
 	texts         []byte // where the texts of statements are cut from
 
-	fatal  *types.Error                // to be told before the connection is closed
-	ending atomic.Pointer[types.Error] // the same, by another task
+	fatal  *sqlerr.Error                // to be told before the connection is closed
+	ending atomic.Pointer[sqlerr.Error] // the same, by another task
 	killed atomic.Bool
 
 	wasLost bool // the client was gone when watchLost looked, whose this is
@@ -118,7 +119,7 @@ func (t timedWriter) Write(p []byte) (int, error) {
 
 // finish ends the connection when its statement, if it runs one, is over, here or on the member that it is relayed
 // to. err is told to the client.
-func (c *conn) finish(err *types.Error) {
+func (c *conn) finish(err *sqlerr.Error) {
 	c.ending.CompareAndSwap(nil, err)
 	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
 }
@@ -127,7 +128,7 @@ func (c *conn) finish(err *types.Error) {
 func (c *conn) disconnect() {
 	c.killed.Store(true)
 	_ = c.nc.SetWriteDeadline(time.Now().Add(2 * time.Second))
-	c.finish(&types.Error{Number: 1317, State: "70100", Message: "Query execution was interrupted"})
+	c.finish(sqlerr.New(sqlerr.QueryInterrupted))
 }
 
 // abort ends the connection now.
@@ -146,11 +147,11 @@ func (c *conn) cut() {
 
 func (c *conn) sweep(now int64) {
 	if since := c.idleSince.Load(); since != 0 && c.idleMax.Load() > 0 && now-since+1 > c.idleMax.Load() {
-		c.finish(&types.Error{Number: 4031, State: "HY000", Message: "The client was disconnected by the server because of " +
-			"inactivity. See wait_timeout and interactive_timeout for configuring this behavior."})
+		c.finish(sqlerr.New(sqlerr.ClientInteractionTimeout))
 	}
 	if since := c.readSince.Load(); since != 0 && c.readMax.Load() > 0 && now-since+1 > c.readMax.Load() {
-		c.finish(&types.Error{Number: 1159, State: "08S01", Message: "Got timeout reading communication packets. See net_read_timeout."})
+		c.finish(sqlerr.Newf(sqlerr.NetReadInterrupted, "Got timeout reading communication packets. See "+
+			"net_read_timeout."))
 	}
 	if since := c.writeSince.Load(); since != 0 && c.writeMax.Load() > 0 && now-since+1 > c.writeMax.Load() {
 		c.abort()
@@ -203,7 +204,7 @@ func (c *conn) close() {
 
 // refuse tells who is not let in why.
 func (c *conn) refuse(err error) {
-	var told *types.Error
+	var told *sqlerr.Error
 	if !errors.As(err, &told) {
 		c.s.opt.Log.Debug("a connection ended in its handshake", "peer", c.nc.RemoteAddr(), "error", err)
 		return
@@ -212,7 +213,7 @@ func (c *conn) refuse(err error) {
 }
 
 // sayLast tells an error, after which the connection is closed.
-func (c *conn) sayLast(err *types.Error) {
+func (c *conn) sayLast(err *sqlerr.Error) {
 	_ = c.nc.SetDeadline(time.Now().Add(2 * time.Second))
 	c.writeError(err)
 	_ = c.w.flush()
@@ -285,9 +286,9 @@ func (c *conn) serve() {
 
 // refusedCommand is what to tell instead of the answer to a command that there was no memory for; nil: it was none, or
 // has no answer.
-func refusedCommand(err error) *types.Error {
+func refusedCommand(err error) *sqlerr.Error {
 	var refused *noRoom
-	var told *types.Error
+	var told *sqlerr.Error
 	if !errors.As(err, &refused) || refused.command == comStmtSendLongData || !errors.As(err, &told) {
 		return nil
 	}
@@ -301,7 +302,7 @@ func (c *conn) end(err error) {
 		c.sayLast(told)
 		return
 	}
-	var fatal *types.Error
+	var fatal *sqlerr.Error
 	if c.fatal != nil {
 		fatal = c.fatal
 	} else if !errors.As(err, &fatal) {
@@ -459,8 +460,7 @@ func (c *conn) greet() (*response, error) {
 	c.zstd = resp.zstdLevel
 	c.says(resp)
 	if c.s.opt.RequireTLS != nil && !c.tls && c.s.opt.RequireTLS() && c.nc.RemoteAddr().Network() != "unix" {
-		return nil, &types.Error{Number: 3159, State: "HY000",
-			Message: "Connections using insecure transport are prohibited while --require_secure_transport=ON."}
+		return nil, sqlerr.New(sqlerr.SecureTransportRequired)
 	}
 	return resp, nil
 }

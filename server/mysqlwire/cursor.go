@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -104,8 +105,7 @@ func (c *conn) fetch(p *payload) error {
 	}
 	cur := st.cursor
 	if cur == nil {
-		return &types.Error{Number: 1421, State: "HY000",
-			Message: "The statement (" + itoa(id) + ") has no open cursor."}
+		return sqlerr.New(sqlerr.StmtHasNoOpenCursor, id)
 	}
 	for ; n > 0 && cur.next < len(cur.ends); n-- {
 		if err := c.writeRow(cur.row(cur.next)); err != nil {

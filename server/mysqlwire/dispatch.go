@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // start makes the writer ready for a statement.
@@ -25,12 +25,12 @@ func (c *conn) dispatch(cmd command, p []byte) error {
 	if errors.As(err, &gone) {
 		return gone.err
 	}
-	var told *types.Error
+	var told *sqlerr.Error
 	if !errors.As(err, &told) {
 		c.s.opt.Log.Error("a statement failed by an error without a number", "session", c.id, "error", err)
-		told = &types.Error{Number: 1105, State: "HY000", Message: err.Error()}
+		told = sqlerr.Newf(sqlerr.UnknownError, "%s", err.Error())
 	}
-	if cmd == comChangeUser || told.Number == 1053 {
+	if cmd == comChangeUser || told.Number == sqlerr.ServerShutdown {
 		return told // nobody knows whose session it would be; or it cannot go on here
 	}
 	c.writeError(told)
@@ -93,7 +93,7 @@ func (c *conn) perform(cmd command, b []byte) error {
 	case comSetOption:
 		return c.setOption(&p)
 	}
-	return &types.Error{Number: 1047, State: "08S01", Message: "Unknown command"}
+	return sqlerr.New(sqlerr.UnknownComError)
 }
 
 func (c *conn) okAfter(err error) error {
@@ -154,12 +154,11 @@ func (c *conn) fieldList(p *payload) error {
 func (c *conn) setOption(p *payload) error {
 	option := p.uint16()
 	if p.bad || option > 1 {
-		return &types.Error{Number: 1047, State: "08S01", Message: "Unknown command"}
+		return sqlerr.New(sqlerr.UnknownComError)
 	}
 	s, ok := c.sess.(interface{ SetMultiStatements(bool) })
 	if !ok {
-		return &types.Error{Number: 1235, State: "42000",
-			Message: "This version of Trireme doesn't yet support 'COM_SET_OPTION'"}
+		return sqlerr.New(sqlerr.NotSupportedYet, "COM_SET_OPTION")
 	}
 	s.SetMultiStatements(option == 0)
 	c.eof()

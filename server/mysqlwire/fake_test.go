@@ -18,6 +18,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation"
 	"github.com/triremedb/trireme/internal/trace"
@@ -58,7 +59,7 @@ func (f *fake) Statistics() string { return "Uptime: 1" }
 
 func (f *fake) Open(info session.ConnectionInfo) (Session, error) {
 	if info.Schema == "missing" {
-		return nil, &types.Error{Number: 1049, State: "42000", Message: "Unknown database 'missing'"}
+		return nil, &sqlerr.Error{Number: 1049, State: "42000", Message: "Unknown database 'missing'"}
 	}
 	s := &fakeSession{f: f, info: info, schema: info.Schema, interrupt: make(chan struct{}, 1)}
 	f.mu.Lock()
@@ -155,7 +156,7 @@ func (s *fakeSession) one(q string, args []session.Arg, w session.ResultWriter, 
 		defer s.f.waiting.Add(-1)
 		select {
 		case <-s.interrupt:
-			return &types.Error{Number: 1317, State: "70100", Message: "Query execution was interrupted"}
+			return &sqlerr.Error{Number: 1317, State: "70100", Message: "Query execution was interrupted"}
 		case <-time.After(patience):
 		}
 		return w.Done(done)
@@ -164,20 +165,20 @@ func (s *fakeSession) one(q string, args []session.Arg, w session.ResultWriter, 
 		<-s.f.gate
 		return s.rows(1000, w, done)
 	case "fail":
-		return &types.Error{Number: 1146, State: "42S02", Message: "Table 'x' doesn't exist"}
+		return &sqlerr.Error{Number: 1146, State: "42S02", Message: "Table 'x' doesn't exist"}
 	case "release":
 		s.gone = true
 		return w.Done(done)
 	case "stuck":
 		s.gone = true
-		return &types.Error{Number: 1105, State: "HY000", Message: "the transaction cannot be rolled back"}
+		return &sqlerr.Error{Number: 1105, State: "HY000", Message: "the transaction cannot be rolled back"}
 	case "broken":
 		return errors.New("broken")
 	case "midway":
 		if err := w.Columns(intColumn); err != nil {
 			return err
 		}
-		return &types.Error{Number: 1317, State: "70100", Message: "Query execution was interrupted"}
+		return &sqlerr.Error{Number: 1317, State: "70100", Message: "Query execution was interrupted"}
 	case "load":
 		var all []byte
 		if err := w.(session.LocalFiles).LocalFile(rest, func(p []byte) error {
@@ -319,7 +320,7 @@ func (s *fakeSession) all(w session.ResultWriter, o session.Outcome) error {
 
 func (s *fakeSession) Prepare(ctx context.Context, text string) (*session.Prepared, error) {
 	if text == "fail" {
-		return nil, &types.Error{Number: 1064, State: "42000", Message: "You have an error in your SQL syntax"}
+		return nil, &sqlerr.Error{Number: 1064, State: "42000", Message: "You have an error in your SQL syntax"}
 	}
 	p := &session.Prepared{Params: strings.Count(text, "?")}
 	if !strings.HasPrefix(text, "insert") {
@@ -346,7 +347,7 @@ func (s *fakeSession) ExecutePrepared(ctx context.Context, p *session.Prepared, 
 
 func (s *fakeSession) Use(schema string) error {
 	if schema == "missing" {
-		return &types.Error{Number: 1049, State: "42000", Message: "Unknown database 'missing'"}
+		return &sqlerr.Error{Number: 1049, State: "42000", Message: "Unknown database 'missing'"}
 	}
 	s.schema = schema
 	return nil
@@ -384,7 +385,7 @@ func (s *fakeSession) ResultCollation() types.CollationID { return types.Collati
 func (s *fakeSession) SetMultiStatements(bool)            {}
 func (s *fakeSession) Hold(n int64) error {
 	if n > 0 && s.mayHold > 0 && s.held+n > s.mayHold {
-		return &types.Error{Number: 3170, State: "HY000", Message: "no room"}
+		return &sqlerr.Error{Number: 3170, State: "HY000", Message: "no room"}
 	}
 	s.held += n
 	return nil

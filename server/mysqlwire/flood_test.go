@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // dialFrom connects from an address of this machine.
@@ -30,7 +32,7 @@ func dialFrom(t *testing.T, from, addr string) net.Conn {
 }
 
 // greeted reads what the server says first; the number of its error, or 0.
-func greeted(t *testing.T, nc net.Conn) uint16 {
+func greeted(t *testing.T, nc net.Conn) sqlerr.Code {
 	t.Helper()
 	var seq uint8
 	r := packetReader{src: nc, seq: &seq, max: maxHandshake}

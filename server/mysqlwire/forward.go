@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Target is the member that a session goes to.
@@ -50,7 +50,7 @@ func (c *conn) forward(h *Handover) (*upstream, error) {
 		return nil, err
 	}
 	up, answer, err := c.dial(ctx, target, h)
-	var told *types.Error
+	var told *sqlerr.Error
 	switch {
 	case errors.As(err, &told):
 		return nil, err
@@ -162,12 +162,12 @@ func (up *upstream) send(p []byte) error {
 }
 
 // parseError reads an ERR packet.
-func parseError(b []byte) *types.Error {
+func parseError(b []byte) *sqlerr.Error {
 	p := payload{b: b}
 	if p.uint8() != headerErr {
 		return errHandshake
 	}
-	e := &types.Error{Number: p.uint16(), State: "HY000"}
+	e := &sqlerr.Error{Number: sqlerr.Code(p.uint16()), State: "HY000"}
 	if len(p.b) >= 6 && p.b[0] == '#' {
 		e.State = string(p.b[1:6])
 		p.take(6)

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // TestGoneSessionsEnd: the connection of a session that is of no more use ends with the answer after which it is not, here
@@ -11,7 +13,7 @@ import (
 func TestGoneSessionsEnd(t *testing.T) {
 	leader, follower := relays(t, nil)
 	for _, addr := range []string{leader.addr, follower.addr} {
-		for text, want := range map[string]uint16{"release": 0, "stuck": 1105} {
+		for text, want := range map[string]sqlerr.Code{"release": 0, "stuck": 1105} {
 			c := dialRaw(t, addr)
 			c.login(0)
 			c.command(append([]byte{byte(comQuery)}, text...)...)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -21,7 +22,7 @@ const (
 	defaultCollation = types.CollationUTF8MB40900AI
 )
 
-var errHandshake = &types.Error{Number: 1043, State: "08S01", Message: "Bad handshake"}
+var errHandshake = sqlerr.New(sqlerr.HandshakeError)
 
 // greeting is the server's first packet, HandshakeV10.
 type greeting struct {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -202,7 +203,7 @@ func TestNoRoomForPackets(t *testing.T) {
 	held := int64(0)
 	r := packetReader{src: pieces{bytes.NewReader(wire)}, seq: &seq, max: 1 << 30, hold: func(delta int64) error {
 		if delta > 0 && held+delta > room {
-			return &types.Error{Number: 3170}
+			return &sqlerr.Error{Number: 3170}
 		}
 		held += delta
 		return nil

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 const (
@@ -25,10 +25,9 @@ const (
 
 // Errors that end a connection after they were told to the client.
 var (
-	errOutOfOrder = &types.Error{Number: 1156, State: "08S01", Message: "Got packets out of order"}
-	errTooLarge   = &types.Error{Number: 1153, State: "08S01",
-		Message: "Got a packet bigger than 'max_allowed_packet' bytes"}
-	errMalformed = &types.Error{Number: 1835, State: "HY000", Message: "Malformed communication packet."}
+	errOutOfOrder = sqlerr.New(sqlerr.NetPacketsOutOfOrder)
+	errTooLarge   = sqlerr.New(sqlerr.NetPacketTooLarge)
+	errMalformed  = sqlerr.New(sqlerr.MalformedPacket)
 )
 
 // packetReader cuts the stream of a client into packets and puts those that were split
@@ -57,7 +56,7 @@ type packetReader struct {
 }
 
 // next returns the payload of the next packet. It is valid until the next call. Errors:
-// of the stream (io.EOF only between packets), or a *types.Error.
+// of the stream (io.EOF only between packets), or a *sqlerr.Error.
 func (r *packetReader) next() ([]byte, error) {
 	r.shrink()
 	keeps := int64(0)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
@@ -31,7 +32,7 @@ var (
 	}()
 )
 
-var errArguments = &types.Error{Number: 1210, State: "HY000", Message: "Incorrect arguments to mysqld_stmt_execute"}
+var errArguments = sqlerr.New(sqlerr.WrongArguments, "mysqld_stmt_execute")
 
 // declared is the type of a parameter as the client declared it.
 type declared struct {
@@ -79,8 +80,7 @@ func readParam(p *payload, d declared) (session.Arg, error) {
 	case fieldTime:
 		return readTime(p)
 	default:
-		return a, &types.Error{Number: 1235, State: "42000", Message: "This version of Trireme doesn't yet support " +
-			"'parameters of the type number " + itoa(uint32(d.field)) + "'"}
+		return a, sqlerr.New(sqlerr.NotSupportedYet, "parameters of the type number "+itoa(uint32(d.field)))
 	}
 	if p.bad {
 		return a, errArguments
@@ -137,7 +137,7 @@ func readDate(p *payload, date bool) (session.Arg, error) {
 		return session.Arg{}, errArguments
 	}
 	if year > 9999 || month > 12 || day > 31 || hour > 23 || minute > 59 || second > 59 || micro > 999_999 {
-		return session.Arg{}, &types.Error{Number: 1292, State: "22007", Message: "Incorrect DATETIME value of a parameter"}
+		return session.Arg{}, sqlerr.Newf(sqlerr.TruncatedWrongValue, "Incorrect DATETIME value of a parameter")
 	}
 	d := types.MakeDateTime(year, month, day, hour, minute, second, micro)
 	if date && d == d.Truncate() {
@@ -165,7 +165,7 @@ func readTime(p *payload) (session.Arg, error) {
 		return session.Arg{}, errArguments
 	}
 	if days > 34 || hour > 23 || minute > 59 || second > 59 || micro > 999_999 || int(days)*24+hour > 838 {
-		return session.Arg{}, &types.Error{Number: 1292, State: "22007", Message: "Incorrect TIME value of a parameter"}
+		return session.Arg{}, sqlerr.Newf(sqlerr.TruncatedWrongValue, "Incorrect TIME value of a parameter")
 	}
 	d := types.MakeDuration(neg, int(days)*24+hour, minute, second, micro)
 	return session.Arg{Value: types.NewTime(d), Type: paramTime}, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/server/auth"
 )
@@ -84,7 +85,7 @@ func (c *rawClient) ended() bool {
 	return !(errors.As(err, &ne) && ne.Timeout())
 }
 
-func (c *rawClient) wantError(n uint16) {
+func (c *rawClient) wantError(n sqlerr.Code) {
 	c.t.Helper()
 	p := c.read()
 	if len(p) < 9 || p[0] != headerErr || parseError(p).Number != n || p[3] != '#' {
@@ -98,7 +99,7 @@ func TestBadHandshakes(t *testing.T) {
 		user: "empty", plugin: PluginSHA2, attributes: map[string]string{"a": "b"}})
 	for name, tc := range map[string]struct {
 		packet []byte
-		want   uint16
+		want   sqlerr.Code
 	}{
 		"empty":         {nil, 1043},
 		"short":         {good[:20], 1043},
@@ -155,7 +156,7 @@ func TestBadCommands(t *testing.T) {
 	c.login(0)
 	for _, tc := range []struct {
 		p    string
-		want uint16
+		want sqlerr.Code
 	}{
 		{"\x63", 1047}, {"\x00", 1047}, {"\x12", 1047}, {"\x0c\x01", 1835}, {"\x17\x01", 1835},
 		{"\x17\x09\x00\x00\x00\x00\x01\x00\x00\x00", 1243}, {"\x1c\x09\x00\x00\x00\x01\x00\x00\x00", 1243},
@@ -490,7 +491,7 @@ func FuzzCommands(f *testing.F) {
 		c.sess = &fakeSession{f: fk}
 		for _, p := range [][]byte{[]byte("\x16args ? ?"), b, b} {
 			if err := c.dispatch(command(p[0]), p[1:]); err != nil {
-				var told *types.Error
+				var told *sqlerr.Error
 				if !errors.As(err, &told) {
 					t.Fatal(err)
 				}

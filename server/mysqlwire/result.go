@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -194,8 +195,7 @@ func (r *results) Done(o session.Outcome) error {
 // an empty one.
 func (r *results) LocalFile(name string, read func(piece []byte) error) error {
 	if !r.c.caps.has(capLocalFiles) || !r.c.sess.Limits().LocalInfile {
-		return &types.Error{Number: 3948, State: "42000", Message: "Loading local data is disabled; " +
-			"this must be enabled on both the client and server sides"}
+		return sqlerr.New(sqlerr.ClientLocalFilesDisabled)
 	}
 	w := &r.c.w
 	w.begin()
@@ -210,7 +210,7 @@ func (r *results) LocalFile(name string, read func(piece []byte) error) error {
 	for {
 		piece, err := r.c.r.next()
 		if err != nil {
-			var fatal *types.Error
+			var fatal *sqlerr.Error
 			if errors.As(err, &fatal) {
 				r.c.fatal = fatal
 			}
@@ -288,11 +288,11 @@ func (c *conn) writeEOF(warnings, status uint16) {
 }
 
 // writeError writes an ERR packet.
-func (c *conn) writeError(err *types.Error) {
+func (c *conn) writeError(err *sqlerr.Error) {
 	w := &c.w
 	w.begin()
 	w.buf = append(w.buf, headerErr)
-	w.buf = binary.LittleEndian.AppendUint16(w.buf, err.Number)
+	w.buf = binary.LittleEndian.AppendUint16(w.buf, uint16(err.Number))
 	if c.caps.has(capProtocol41) || !c.greeted {
 		w.buf = append(w.buf, '#')
 		w.buf = append(w.buf, (err.State + "HY000")[:5]...)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/socket"
 	"github.com/triremedb/trireme/internal/trace"
@@ -47,7 +48,7 @@ type Session interface {
 type Backend interface {
 	// NextID is the number of a connection that has come.
 	NextID() uint64
-	// Open opens a session for who has been authenticated. Error: a *types.Error for
+	// Open opens a session for who has been authenticated. Error: a *sqlerr.Error for
 	// the client.
 	Open(info session.ConnectionInfo) (Session, error)
 	// Statistics is the line of COM_STATISTICS.
@@ -187,7 +188,7 @@ func (s *Server) isStopping() bool {
 	return s.stopping
 }
 
-var errTooMany = &types.Error{Number: 1040, State: "08004", Message: "Too many connections"}
+var errTooMany = sqlerr.New(sqlerr.ConCountError)
 
 // accept starts a connection's task, or says that there are too many.
 func (s *Server) accept(nc net.Conn, port Port) {
@@ -318,8 +319,8 @@ func (s *Server) sweep() {
 
 // errMoved is what clients hear whose session cannot go on here. Drivers take its
 // SQLSTATE for a lost connection and connect again.
-func errMoved(text string) *types.Error {
-	return &types.Error{Number: 1053, State: "08S01", Message: text}
+func errMoved(text string) *sqlerr.Error {
+	return sqlerr.Newf(sqlerr.ServerShutdown, "%s", text)
 }
 
 const movedText = "This member does not lead the group any more: connect again"

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/trace"
 )
@@ -18,7 +19,7 @@ type statement struct {
 	types    []declared // of the parameters, as bound last
 	long     map[int]*longData
 	cursor   *cursor
-	failed   *types.Error // of COM_STMT_SEND_LONG_DATA, told by the next execution
+	failed   *sqlerr.Error // of COM_STMT_SEND_LONG_DATA, told by the next execution
 }
 
 // parent is the span of a client's that a statement is part of.
@@ -43,9 +44,8 @@ const longEntry = 64
 
 func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
-func unknownStatement(id uint32, in string) *types.Error {
-	return &types.Error{Number: 1243, State: "HY000",
-		Message: "Unknown prepared statement handler (" + itoa(id) + ") given to " + in}
+func unknownStatement(id uint32, in string) *sqlerr.Error {
+	return sqlerr.New(sqlerr.UnknownStmtHandler, itoa(id), in)
 }
 
 // prepare is COM_STMT_PREPARE.
@@ -63,7 +63,7 @@ func (c *conn) prepare(ctx context.Context, b []byte) error {
 	}
 	if p.Params > 65535 || len(p.Columns) > 65535 {
 		c.s.closePrepared(p)
-		return &types.Error{Number: 1390, State: "HY000", Message: "Prepared statement contains too many placeholders"}
+		return sqlerr.New(sqlerr.PSManyParam)
 	}
 	c.lastStatement++
 	p.ID = c.lastStatement
@@ -137,8 +137,7 @@ func (c *conn) execute(ctx context.Context, p *payload) error {
 		return st.failed
 	}
 	if flags&(cursorForUpdate|cursorScroll) != 0 {
-		return &types.Error{Number: 1235, State: "42000",
-			Message: "This version of Trireme doesn't yet support 'cursors that scroll or update'"}
+		return sqlerr.New(sqlerr.NotSupportedYet, "cursors that scroll or update")
 	}
 	args, err := c.bind(st, p, flags)
 	if err != nil {
@@ -247,7 +246,7 @@ func (c *conn) longData(p *payload) {
 		return
 	}
 	if int(index) >= st.prepared.Params {
-		st.failed = &types.Error{Number: 1210, State: "HY000", Message: "Incorrect arguments to mysqld_stmt_send_long_data"}
+		st.failed = sqlerr.New(sqlerr.WrongArguments, "mysqld_stmt_send_long_data")
 		return
 	}
 	l := st.long[int(index)]
@@ -292,9 +291,9 @@ func (c *conn) keepLong(n int64) error {
 // failLong drops a statement's long data, and what comes of them up to its next execution, which is told why.
 func (c *conn) failLong(st *statement, why error) {
 	c.dropLong(st)
-	var e *types.Error
+	var e *sqlerr.Error
 	if !errors.As(why, &e) {
-		e = &types.Error{Number: 1105, State: "HY000", Message: why.Error()}
+		e = sqlerr.Newf(sqlerr.UnknownError, "%s", why.Error())
 	}
 	st.failed = e
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sql/priv"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/mysqlwire"
@@ -54,12 +54,12 @@ func (a *accounts) Account(user, host, address string) (auth.Account, bool, erro
 func (a *accounts) known(user, host, address string) (auth.Account, bool, error) {
 	for until := time.Now().Add(a.wait); !a.n.sessions.HasAccounts(); {
 		if !time.Now().Before(until) {
-			return auth.Account{}, false, &types.Error{Number: 1053, State: "08S01",
-				Message: "This member does not have the group's accounts yet: connect again later"}
+			return auth.Account{}, false, sqlerr.Newf(sqlerr.ServerShutdown, "This member does not have the group's "+
+				"accounts yet: connect again later")
 		}
 		select {
 		case <-a.n.stopping:
-			return auth.Account{}, false, &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress"}
+			return auth.Account{}, false, sqlerr.New(sqlerr.ServerShutdown)
 		case <-time.After(forwardRetry):
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/mysqlwire"
 	"github.com/triremedb/trireme/server/users"
@@ -24,7 +24,7 @@ func TestAccountsNotYet(t *testing.T) {
 	refused := func(text string) {
 		t.Helper()
 		_, known, err := a.Account("root", "localhost", "127.0.0.1")
-		var told *types.Error
+		var told *sqlerr.Error
 		if known || !errors.As(err, &told) || told.Number != 1053 || told.Message != text {
 			t.Errorf("%v, %v; want %q", known, err, text)
 		}
@@ -72,7 +72,7 @@ func TestConfirm(t *testing.T) {
 	before, older := admitted(false), admitted(true)
 	for _, c := range []struct {
 		statement  string
-		own, older uint16 // what becomes of a client that was let in before the statement
+		own, older sqlerr.Code // what becomes of a client that was let in before the statement
 	}{
 		{"DO 1", 0, 0},
 		{"ALTER USER app ACCOUNT LOCK", 3118, 3118},
@@ -86,9 +86,9 @@ func TestConfirm(t *testing.T) {
 		{"DROP USER app", 1045, 1045},
 	} {
 		r.Exec(root, c.statement)
-		for h, want := range map[*mysqlwire.Handover]uint16{before: c.own, older: c.older} {
-			err, got := n.confirm(h), uint16(0)
-			var told *types.Error
+		for h, want := range map[*mysqlwire.Handover]sqlerr.Code{before: c.own, older: c.older} {
+			err, got := n.confirm(h), sqlerr.Code(0)
+			var told *sqlerr.Error
 			if errors.As(err, &told) {
 				got = told.Number
 			} else if err != nil {
@@ -110,7 +110,7 @@ func TestConfirm(t *testing.T) {
 	r.Exec(root, "ALTER USER app IDENTIFIED BY 'new' RETAIN CURRENT PASSWORD")
 	h = admitted(false)
 	r.Exec(root, "ALTER USER app DISCARD OLD PASSWORD")
-	var told *types.Error
+	var told *sqlerr.Error
 	if err := n.confirm(h); !errors.As(err, &told) || told.Number != 1045 {
 		t.Errorf("let in by a password that is discarded: %v", err)
 	}

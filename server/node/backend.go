@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/txn"
-	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/replication/commit"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/server/mysqlwire"
@@ -77,13 +77,15 @@ func (b *backend) Token(err error) error {
 	case errors.As(err, &used):
 		return &session.TokenUsedError{Number: used.Number}
 	case errors.Is(err, commit.ErrTokenInFlight):
-		return &types.Error{Number: 1180, State: "08007", Message: "A transaction with this commit token is being committed: its outcome is not known yet, ask again"}
+		return sqlerr.Newf(sqlerr.ErrorDuringCommit, "A transaction with this commit token is being committed: its "+
+			"outcome is not known yet, ask again")
 	case errors.Is(err, commit.ErrTokenExpired):
-		return &types.Error{Number: 1210, State: "HY000", Message: "Incorrect arguments: the commit token is older than commit_token_life_seconds, or than some that were forgotten " +
-			"when that was smaller or a clock was wrong, so that nobody knows whether a transaction was committed with it; nothing was executed"}
+		return sqlerr.Newf(sqlerr.WrongArguments, "Incorrect arguments: the commit token is older than "+
+			"commit_token_life_seconds, or than some that were forgotten when that was smaller or a clock was wrong, "+
+			"so that nobody knows whether a transaction was committed with it; nothing was executed")
 	case errors.Is(err, commit.ErrTokenAhead):
-		return &types.Error{Number: 1210, State: "HY000", Message: "Incorrect arguments: the commit token was made in the future by this node's clock; " +
-			"set the client's clock; nothing was executed"}
+		return sqlerr.Newf(sqlerr.WrongArguments, "Incorrect arguments: the commit token was made in the future by "+
+			"this node's clock; set the client's clock; nothing was executed")
 	}
 	return nil
 }

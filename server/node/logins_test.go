@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/server/mysqlwire"
 )
 
@@ -54,7 +54,7 @@ func TestLoginsKnowWhatWasSaid(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_, err := other.Forward(ctx, h)
-	var told *types.Error
+	var told *sqlerr.Error
 	if !errors.As(err, &told) || told.Number != 1045 || told.State != "28000" {
 		t.Errorf("by another credential: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/mysqlwire"
@@ -174,8 +174,8 @@ func (t *tickets) redeem(b []byte) *mysqlwire.Handover {
 // issued answers askHandover.
 type issued struct {
 	contact
-	Ticket  []byte       `json:"ticket"`
-	Refused *types.Error `json:"refused,omitempty"` // why the client gets none; older members ask again until their time is up
+	Ticket  []byte        `json:"ticket"`
+	Refused *sqlerr.Error `json:"refused,omitempty"` // why the client gets none; older members ask again until their time is up
 }
 
 // issue takes a session over from another member.
@@ -196,7 +196,7 @@ func (n *Node) issue(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	if err := n.confirm(&h); err != nil {
-		var refused *types.Error
+		var refused *sqlerr.Error
 		if errors.As(err, &refused) {
 			return json.Marshal(issued{Refused: refused})
 		}
@@ -234,10 +234,10 @@ func (n *Node) forward(ctx context.Context, h *mysqlwire.Handover) (*mysqlwire.T
 		}
 		select {
 		case <-ctx.Done():
-			return nil, &types.Error{Number: 1053, State: "08S01",
-				Message: "No member of the group takes writes at present: connect again later"}
+			return nil, sqlerr.Newf(sqlerr.ServerShutdown, "No member of the group takes writes at present: connect "+
+				"again later")
 		case <-n.stopping:
-			return nil, &types.Error{Number: 1053, State: "08S01", Message: "Server shutdown in progress"}
+			return nil, sqlerr.New(sqlerr.ServerShutdown)
 		case <-time.After(forwardRetry):
 		}
 	}

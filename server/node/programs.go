@@ -6,7 +6,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/session"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/server/sqlapi"
@@ -84,12 +84,13 @@ func (p *programs) Used(t entry.Token) (number uint64, found bool, err error) {
 	case err == nil:
 		return number, found, nil
 	case errors.Is(err, group.ErrNotLeader), errors.Is(err, group.ErrStopped):
-		err = &types.Error{Number: 1053, State: "08S01", Message: "This member does not lead the group: ask the leader"}
+		err = sqlerr.Newf(sqlerr.ServerShutdown, "This member does not lead the group: ask the leader")
 	default:
 		if told := (&backend{p.n}).Token(err); told != nil {
 			return 0, false, told
 		}
-		err = &types.Error{Number: 1180, State: "08007", Message: "What became of the commit token is not known yet, ask again: " + err.Error()}
+		err = sqlerr.Newf(sqlerr.ErrorDuringCommit, "What became of the commit token is not known yet, ask again: %s",
+			err.Error())
 	}
 	return 0, false, err
 }

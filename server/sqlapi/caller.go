@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/triremedb/trireme/engine/session"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/server/audit"
 	"github.com/triremedb/trireme/server/auth"
 )
@@ -127,9 +127,10 @@ type caller struct {
 }
 
 var (
-	errNobody = &types.Error{Number: 1045, State: "28000", Message: "Access denied: the call's metadata have no authorization " +
-		"of the form \"Basic \" and the base64 of user:password"}
-	errInsecure = &types.Error{Number: 3159, State: "HY000", Message: "Connections using insecure transport are prohibited: use TLS"}
+	errNobody = sqlerr.Newf(sqlerr.AccessDeniedError, "Access denied: the call's metadata have no authorization of "+
+		"the form \"Basic \" and the base64 of user:password")
+	errInsecure = sqlerr.Newf(sqlerr.SecureTransportRequired, "Connections using insecure transport are prohibited: "+
+		"use TLS")
 )
 
 // identify finds out who calls. A password that was checked lately costs microseconds; on a

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -19,7 +19,8 @@ import (
 func receiveOne(g grpc.ServerStream, m any) error {
 	err := g.RecvMsg(m)
 	if status.Code(err) == codes.ResourceExhausted {
-		return &types.Error{Number: 1153, State: "08S01", Message: "Got a packet bigger than 'max_allowed_packet' bytes: " + status.Convert(err).Message()}
+		return sqlerr.Newf(sqlerr.NetPacketTooLarge, "Got a packet bigger than 'max_allowed_packet' bytes: %s",
+			status.Convert(err).Message())
 	}
 	return err
 }
@@ -122,7 +123,8 @@ func (d *Door) openVisit(v *visit, who *caller) error {
 	info.ID, info.Schema, info.ReadOnly = d.opt.Backend.NextID(), v.of.schema, v.of.readOnly
 	info.Disconnect = func() { go v.stop(errInterrupted) }
 	err := v.open(info)
-	if e := (*types.Error)(nil); errors.As(err, &e) && e.Number == errTooMany.Number && d.visits.drop(func(*visit) bool { return true }) {
+	if e := (*sqlerr.Error)(nil); errors.As(err, &e) && e.Number == errTooMany.Number &&
+		d.visits.drop(func(*visit) bool { return true }) {
 		err = v.open(info) // in the place of one that waited
 	}
 	return err

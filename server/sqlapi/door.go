@@ -20,7 +20,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/session"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/internal/trace"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/server/audit"
@@ -52,7 +52,7 @@ type Session interface {
 // Backend is the node. Its methods are safe for concurrent use.
 type Backend interface {
 	NextID() uint64
-	// Open opens a session for who has been authenticated. Error: a *types.Error.
+	// Open opens a session for who has been authenticated. Error: a *sqlerr.Error.
 	Open(info session.ConnectionInfo) (Session, error)
 	// Serves says whether sessions that may write belong here.
 	Serves() bool
@@ -426,8 +426,8 @@ func (t *tokens) remember(token entry.Token, what uint64) {
 	t.what[token] = what
 }
 
-var errToken = &types.Error{Number: 1210, State: "HY000",
-	Message: "Incorrect arguments: commit_token is no UUID of version 7 in 16 bytes"}
+var errToken = sqlerr.Newf(sqlerr.WrongArguments, "Incorrect arguments: commit_token is no UUID of version 7 in 16 "+
+	"bytes")
 
 // parseToken checks a token; ok is false without one.
 func parseToken(b []byte) (t entry.Token, ok bool, err error) {

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -14,8 +14,8 @@ import (
 var errGone = errors.New("sqlapi: nobody waits for the answer")
 
 // moved is what a session hears that cannot go on here.
-func moved(text string) *types.Error {
-	return &types.Error{Number: 1053, State: "08S01", Message: text}
+func moved(text string) *sqlerr.Error {
+	return sqlerr.Newf(sqlerr.ServerShutdown, "%s", text)
 }
 
 const (
@@ -24,70 +24,77 @@ const (
 )
 
 var (
-	errInterrupted = &types.Error{Number: 1317, State: "70100", Message: "Query execution was interrupted"}
-	errExpired     = &types.Error{Number: 3024, State: "HY000", Message: "Query execution was interrupted, its deadline (timeout_ms) has passed"}
-	errSkipped     = &types.Error{Number: 1317, State: "70100", Message: "Not run: the request before it failed, and if_ok is set"}
-	errIdle        = &types.Error{Number: 4031, State: "HY000", Message: "The session was ended because of inactivity. See wait_timeout for configuring this behavior."}
-	errNotTaken    = &types.Error{Number: 1161, State: "08S01", Message: "The session was ended: the client has not taken rows for net_write_timeout"}
-	errTooMany     = &types.Error{Number: 1040, State: "08004", Message: "Too many connections"}
+	errInterrupted = sqlerr.New(sqlerr.QueryInterrupted)
+	errExpired     = sqlerr.Newf(sqlerr.QueryTimeout, "Query execution was interrupted, its deadline (timeout_ms) "+
+		"has passed")
+	errSkipped = sqlerr.Newf(sqlerr.QueryInterrupted, "Not run: the request before it failed, and if_ok is set")
+	errIdle    = sqlerr.Newf(sqlerr.ClientInteractionTimeout, "The session was ended because of inactivity. See "+
+		"wait_timeout for configuring this behavior.")
+	errNotTaken = sqlerr.Newf(sqlerr.NetWriteInterrupted, "The session was ended: the client has not taken rows "+
+		"for net_write_timeout")
+	errTooMany = sqlerr.New(sqlerr.ConCountError)
 )
 
 // known finds the error that a client is told.
-func (d *Door) known(err error) *types.Error {
-	var e *types.Error
+func (d *Door) known(err error) *sqlerr.Error {
+	var e *sqlerr.Error
 	if errors.As(err, &e) {
 		return e
 	}
 	d.opt.Log.Error("a statement failed by an error without a number", "error", err)
-	return &types.Error{Number: 1105, State: "HY000", Message: err.Error()}
+	return sqlerr.Newf(sqlerr.UnknownError, "%s", err.Error())
 }
 
 // tell is an error as the contract has it.
-func (d *Door) tell(e *types.Error) *pb.SqlError {
+func (d *Door) tell(e *sqlerr.Error) *pb.SqlError {
 	t := &pb.SqlError{Number: uint32(e.Number), State: e.State, Message: utf8(e.Message), Retry: retry(e)}
-	if t.Retry == pb.SqlRetry_SQL_RETRY_ELSEWHERE || e.Number == 1290 {
+	if t.Retry == pb.SqlRetry_SQL_RETRY_ELSEWHERE || e.Number == sqlerr.OptionPreventsStatement {
 		t.Leader = d.opt.Backend.Leader()
 	}
 	return t
 }
 
 // retry says whether, and how, what failed by an error may be tried again.
-func retry(e *types.Error) pb.SqlRetry {
+func retry(e *sqlerr.Error) pb.SqlRetry {
 	switch e.Number {
-	case 1205, 1041, 1461:
+	case sqlerr.LockWaitTimeout, sqlerr.OutOfResources, sqlerr.MaxPreparedStmtCountReached:
 		return pb.SqlRetry_SQL_RETRY_STATEMENT
-	case 1213, 3101, 1412:
+	case sqlerr.LockDeadlock, sqlerr.TransactionRollbackDuringCommit, sqlerr.TableDefChanged:
 		return pb.SqlRetry_SQL_RETRY_TRANSACTION
-	case 1053, 1040:
+	case sqlerr.ServerShutdown, sqlerr.ConCountError:
 		return pb.SqlRetry_SQL_RETRY_ELSEWHERE
-	case 1180:
+	case sqlerr.ErrorDuringCommit:
 		return pb.SqlRetry_SQL_RETRY_SAME_TOKEN
 	}
 	return pb.SqlRetry_SQL_RETRY_UNSPECIFIED
 }
 
 // code is the status of an error that ends a call.
-func code(e *types.Error) codes.Code {
+func code(e *sqlerr.Error) codes.Code {
 	switch e.Number {
-	case 1045, 3118, 1862, 3159:
+	case sqlerr.AccessDeniedError, sqlerr.AccountHasBeenLocked, sqlerr.MustChangePasswordLogin,
+		sqlerr.SecureTransportRequired:
 		return codes.Unauthenticated
-	case 1044, 1142, 1143, 1227, 1370, 1095:
+	case sqlerr.DBAccessDeniedError, sqlerr.TableAccessDeniedError, sqlerr.ColumnAccessDeniedError,
+		sqlerr.SpecificAccessDeniedError, sqlerr.ProcAccessDeniedError, sqlerr.KillDeniedError:
 		return codes.PermissionDenied
-	case 1053, 1180:
+	case sqlerr.ServerShutdown, sqlerr.ErrorDuringCommit:
 		return codes.Unavailable
-	case 1040, 1041, 1153, 1461, 3170:
+	case sqlerr.ConCountError, sqlerr.OutOfResources, sqlerr.NetPacketTooLarge, sqlerr.MaxPreparedStmtCountReached,
+		sqlerr.CapacityExceeded:
 		return codes.ResourceExhausted
-	case 1205, 1213, 3101, 1412:
+	case sqlerr.LockWaitTimeout, sqlerr.LockDeadlock, sqlerr.TransactionRollbackDuringCommit, sqlerr.TableDefChanged:
 		return codes.Aborted
-	case 1062:
+	case sqlerr.DupEntry:
 		return codes.AlreadyExists
-	case 1317:
+	case sqlerr.QueryInterrupted:
 		return codes.Canceled
-	case 3024:
+	case sqlerr.QueryTimeout:
 		return codes.DeadlineExceeded
-	case 1105:
+	case sqlerr.UnknownError:
 		return codes.Internal
-	case 1064, 1210, 1390, 1054, 1146, 1049:
+	case sqlerr.ParseError, sqlerr.WrongArguments, sqlerr.PSManyParam, sqlerr.BadFieldError, sqlerr.NoSuchTable,
+		sqlerr.BadDBError:
 		return codes.InvalidArgument
 	}
 	return codes.FailedPrecondition

@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
@@ -184,8 +185,8 @@ func (c *collected) Rows(b *types.Batch) error {
 	for i := range b.Len() {
 		c.enc.append(b, i)
 		if c.enc.size > c.most {
-			return &types.Error{Number: 1153, State: "08S01", Message: "The result is larger than max_result_bytes: " +
-				"ask for less, raise it up to max_allowed_packet, or use the stream"}
+			return sqlerr.Newf(sqlerr.NetPacketTooLarge, "The result is larger than max_result_bytes: ask for less, "+
+				"raise it up to max_allowed_packet, or use the stream")
 		}
 	}
 	return nil

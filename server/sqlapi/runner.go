@@ -10,6 +10,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/trace"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
@@ -30,8 +31,8 @@ type runner struct {
 	txnToken commitToken // and its token
 
 	mu      sync.Mutex
-	busy    uint64       // rises with each request; odd while one runs
-	stopped *types.Error // why the present one is to end
+	busy    uint64        // rises with each request; odd while one runs
+	stopped *sqlerr.Error // why the present one is to end
 	wake    chan struct{}
 }
 
@@ -65,7 +66,7 @@ func (r *runner) begin() {
 }
 
 // end notes that it does no more, and says by whom it was stopped.
-func (r *runner) end() *types.Error {
+func (r *runner) end() *sqlerr.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.busy++
@@ -76,12 +77,12 @@ func (r *runner) end() *types.Error {
 
 // stop ends the request that runs. An interrupt that comes before the statement has begun, or
 // between its parts, has no effect, so that it is made again.
-func (r *runner) stop(why *types.Error) { r.stopOf(0, why) }
+func (r *runner) stop(why *sqlerr.Error) { r.stopOf(0, why) }
 
 const interruptEvery = 5 * time.Millisecond
 
 // stopOf is stop if the request is a certain one, by busy; 0: any.
-func (r *runner) stopOf(busy uint64, why *types.Error) {
+func (r *runner) stopOf(busy uint64, why *sqlerr.Error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.busy%2 == 0 || r.stopped != nil || busy != 0 && r.busy != busy {
@@ -115,7 +116,7 @@ func (r *runner) signal() {
 }
 
 // isStopped says why the request is to end.
-func (r *runner) isStopped() *types.Error {
+func (r *runner) isStopped() *sqlerr.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stopped
@@ -220,7 +221,7 @@ func (r *runner) run(ctx context.Context, st *pb.SqlStatement, token commitToken
 	case st.Handle != 0 && st.Text != "":
 		return wrongArgument("a statement has a text or a handle, not both")
 	case st.Handle == 0 && st.Text == "":
-		return &types.Error{Number: 1065, State: "42000", Message: "Query was empty"}
+		return sqlerr.New(sqlerr.EmptyQuery)
 	case st.Handle == 0 && len(st.Params) == 0:
 		w.start(nil)
 		r.give(token)
@@ -432,8 +433,8 @@ func (r *runner) afterToken(t entry.Token, content uint64, err error) (repeated 
 	if errors.As(err, &used) {
 		return used.Number, nil
 	}
-	var e *types.Error
-	if err == nil || errors.As(err, &e) && e.Number == 1180 {
+	var e *sqlerr.Error
+	if err == nil || errors.As(err, &e) && e.Number == sqlerr.ErrorDuringCommit {
 		r.d.tokens.remember(t, content)
 	}
 	return 0, err

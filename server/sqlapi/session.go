@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -42,12 +42,12 @@ type sess struct {
 type request struct {
 	m       *pb.SqlSessionsRequest
 	size    int64
-	until   time.Time    // of its timeout; zero: none
-	stopped *types.Error // it is not to run
+	until   time.Time     // of its timeout; zero: none
+	stopped *sqlerr.Error // it is not to run
 }
 
-func errPending(what string) *types.Error {
-	return &types.Error{Number: 1041, State: "HY000", Message: what}
+func errPending(what string) *sqlerr.Error {
+	return sqlerr.Newf(sqlerr.OutOfResources, "%s", what)
 }
 
 // enqueue takes a request that has come.
@@ -70,8 +70,8 @@ func (s *sess) enqueue(m *pb.SqlSessionsRequest) error {
 	limit := s.st.d.opt.Backend.MaxPacket()
 	switch {
 	case r.size > limit:
-		return &types.Error{Number: 1153, State: "08S01", Message: fmt.Sprintf("Got a packet bigger than 'max_allowed_packet' bytes: "+
-			"the request has %d bytes, %d are allowed", r.size, limit)}
+		return sqlerr.Newf(sqlerr.NetPacketTooLarge, "Got a packet bigger than 'max_allowed_packet' bytes: the "+
+			"request has %d bytes, %d are allowed", r.size, limit)
 	case len(s.queue) >= maxPending:
 		return errPending(fmt.Sprintf("%d requests of the session wait for their answers: take some first", maxPending))
 	case s.queued+r.size > limit && len(s.queue) > 0:
@@ -110,7 +110,7 @@ func (s *sess) dropQueue() {
 }
 
 // end ends the session when its request, if it runs one, is over; now: that is interrupted. err
-// is told to the client, if it is a *types.Error.
+// is told to the client, if it is a *sqlerr.Error.
 func (s *sess) end(err error, now bool) {
 	s.q.Lock()
 	defer s.q.Unlock()
@@ -256,7 +256,7 @@ func window(asked uint32) int64 {
 func (s *sess) finish() {
 	s.runner.close()
 	answer := &pb.SqlSessionsResponse{Session: s.id}
-	var told *types.Error
+	var told *sqlerr.Error
 	switch {
 	case s.closing != 0:
 		answer.Request = s.closing
@@ -301,7 +301,7 @@ func (s *sess) perform(r *request) {
 	}
 }
 
-func (s *sess) answerError(request uint64, told *types.Error, ended bool) {
+func (s *sess) answerError(request uint64, told *sqlerr.Error, ended bool) {
 	e := s.st.d.tell(told)
 	e.SessionEnded = ended
 	_ = s.st.send(&pb.SqlSessionsResponse{Session: s.id, Request: request, Kind: &pb.SqlSessionsResponse_Error{Error: e}})
@@ -447,6 +447,6 @@ func statementSize(st *pb.SqlStatement) int {
 	return n
 }
 
-func unknownSession(id uint64) *types.Error {
-	return &types.Error{Number: 1094, State: "HY000", Message: fmt.Sprintf("Unknown session %d on this stream: open it first; it may have ended", id)}
+func unknownSession(id uint64) *sqlerr.Error {
+	return sqlerr.Newf(sqlerr.NoSuchThread, "Unknown session %d on this stream: open it first; it may have ended", id)
 }

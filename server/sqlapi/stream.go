@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -177,7 +177,8 @@ func (st *stream) receive() error {
 			case err == io.EOF:
 				return nil
 			case status.Code(err) == codes.ResourceExhausted:
-				return &types.Error{Number: 1153, State: "08S01", Message: "Got a packet bigger than 'max_allowed_packet' bytes: " + status.Convert(err).Message()}
+				return sqlerr.Newf(sqlerr.NetPacketTooLarge, "Got a packet bigger than 'max_allowed_packet' bytes: %s",
+					status.Convert(err).Message())
 			}
 			return err
 		}
@@ -242,7 +243,7 @@ func (st *stream) open(m *pb.SqlSessionsRequest) error {
 	case st.sessions[m.Session] != nil:
 		err = wrongArgument(fmt.Sprintf("session %d is open on this stream: choose another number", m.Session))
 	case len(st.sessions) >= maxSessions:
-		err = &types.Error{Number: errTooMany.Number, State: errTooMany.State,
+		err = &sqlerr.Error{Number: errTooMany.Number, State: errTooMany.State,
 			Message: fmt.Sprintf("Too many connections: a stream carries %d sessions at most, open another stream", maxSessions)}
 	}
 	if err != nil {

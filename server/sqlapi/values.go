@@ -8,6 +8,7 @@ import (
 	utf "unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
@@ -42,8 +43,8 @@ const maxParams = 65535
 // arguments turns parameters into the session's, in args.
 func arguments(args []session.Arg, params []*pb.SqlValue) ([]session.Arg, error) {
 	if len(params) > maxParams {
-		return args, &types.Error{Number: 1390, State: "HY000",
-			Message: fmt.Sprintf("A statement has at most %d parameters, not %d: send several statements", maxParams, len(params))}
+		return args, sqlerr.Newf(sqlerr.PSManyParam, "A statement has at most %d parameters, not %d: send several "+
+			"statements", maxParams, len(params))
 	}
 	for i, p := range params {
 		a, why := argument(p)
@@ -55,8 +56,8 @@ func arguments(args []session.Arg, params []*pb.SqlValue) ([]session.Arg, error)
 	return args, nil
 }
 
-func wrongArgument(why string) *types.Error {
-	return &types.Error{Number: 1210, State: "HY000", Message: "Incorrect arguments: " + why}
+func wrongArgument(why string) *sqlerr.Error {
+	return sqlerr.Newf(sqlerr.WrongArguments, "Incorrect arguments: %s", why)
 }
 
 // argument is one of them; why says what is wrong with it.
@@ -166,7 +167,7 @@ func counts(want, have int) string {
 	return fmt.Sprintf("the statement has %d parameters, but %d values have come", want, have)
 }
 
-func unknownHandle(n uint32) *types.Error {
-	return &types.Error{Number: 1243, State: "HY000", Message: fmt.Sprintf("Unknown prepared statement handler (%d): "+
-		"it was not prepared in this session, its preparation failed, or it was closed", n)}
+func unknownHandle(n uint32) *sqlerr.Error {
+	return sqlerr.Newf(sqlerr.UnknownStmtHandler, "Unknown prepared statement handler (%d): it was not prepared in "+
+		"this session, its preparation failed, or it was closed", n)
 }

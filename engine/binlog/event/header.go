@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // HeaderSize is the length of an event's header in bytes:
@@ -92,8 +92,7 @@ const (
 )
 
 // ErrTooLarge is error 1197, ER_TRANS_CACHE_FULL.
-var ErrTooLarge error = types.NewError(1197, "Multi-statement transaction required more than "+
-	"'max_binlog_cache_size' bytes of storage; increase this mysqld variable and try again")
+var ErrTooLarge error = sqlerr.New(sqlerr.TransCacheFull)
 
 // Header is an event's header.
 type Header struct {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/internal/race"
 )
 
@@ -183,7 +183,7 @@ func (o *ownServer) as(actor string, c rightsCase) int {
 	if err == nil {
 		return 0
 	}
-	var e *types.Error
+	var e *sqlerr.Error
 	if !errors.As(err, &e) {
 		o.t.Fatalf("%s: %v", c, err)
 	}

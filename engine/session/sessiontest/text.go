@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -195,7 +196,7 @@ func (w *writer) fail(err error) {
 		w.set()
 	}
 	w.hasSet = false
-	var e *types.Error
+	var e *sqlerr.Error
 	if errors.As(err, &e) {
 		fmt.Fprintf(&w.out, "error %d (%s): %s\n", e.Number, e.State, e.Message)
 		return

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	past "github.com/pingcap/tidb/pkg/parser/ast"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // ddl converts definitions, or returns nil.
@@ -18,7 +20,7 @@ func (c *converter) ddl(n past.StmtNode) Statement {
 	case *past.AlterDatabaseStmt:
 		s := &AlterSchema{Name: n.Name.O}
 		if s.Name == "" && !n.AlterDefaultDatabase {
-			c.fail(errorf(1102, "42000", "Incorrect database name ''"))
+			c.fail(sqlerr.New(sqlerr.WrongDBName, ""))
 		}
 		for _, o := range n.Options {
 			c.schemaOption(o, &s.Charset, &s.Collate, &s.Encryption)
@@ -218,7 +220,7 @@ func (c *converter) indexParts(list []*past.IndexPartSpecification) []IndexPart 
 		if k.Length > 0 {
 			out[i].Length = k.Length
 		} else if k.Length == 0 {
-			c.fail(errorf(1391, "HY000", "Key part '%s' length cannot be 0", k.Column.Name.O))
+			c.fail(sqlerr.New(sqlerr.KeyPart0, k.Column.Name.O))
 		}
 	}
 	return out

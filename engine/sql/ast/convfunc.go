@@ -5,6 +5,8 @@ import (
 
 	past "github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/charset"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // synonyms maps names of functions to the one that stands in trees.
@@ -76,11 +78,10 @@ func (c *converter) call(n *past.FuncCallExpr) Expr {
 	}
 	if aggregates[name] || name == "json_value" {
 		// Quoted, or with a space before the bracket and without IGNORE_SPACE.
-		c.fail(errorf(1630, "42000", "FUNCTION %s does not exist. Check the 'Function Name Parsing and Resolution' "+
-			"section in the Reference Manual", n.FnName.O))
+		c.fail(sqlerr.New(sqlerr.FuncInexistentNameCollision, n.FnName.O))
 	}
 	if !hasSyntax(name, n.Args) {
-		c.fail(errorf(1305, "42000", "FUNCTION %s does not exist", n.FnName.O))
+		c.fail(sqlerr.New(sqlerr.SPDoesNotExist, "FUNCTION", n.FnName.O))
 		return &Func{}
 	}
 	switch name {

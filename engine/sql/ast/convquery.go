@@ -5,6 +5,8 @@ import (
 
 	past "github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/mysql"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // query converts what gives rows.
@@ -369,7 +371,7 @@ func (c *converter) tableSource(n *past.TableSource) TableExpr {
 		}
 		d := &Derived{Query: c.query(n.Source), Alias: n.AsName.O, Columns: names(n.ColumnNames), Lateral: n.Lateral}
 		if d.Alias == "" {
-			c.fail(errorf(1248, "42000", "Every derived table must have its own alias"))
+			c.fail(sqlerr.New(sqlerr.DerivedMustHaveAlias))
 		}
 		c.columnsFor(d)
 		return d

@@ -3,6 +3,7 @@ package ast
 import (
 	past "github.com/pingcap/tidb/pkg/parser/ast"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -19,7 +20,7 @@ func (c *converter) temporal(n *past.FuncCallExpr, k LiteralKind) Expr {
 	l, ok := temporalLiteral(text, k, c.mode)
 	if !ok {
 		name := [...]string{LiteralDate: "DATE", LiteralTime: "TIME", LiteralTimestamp: "DATETIME"}[k]
-		c.fail(errorf(1525, "HY000", "Incorrect %s value: '%.128s'", name, text))
+		c.fail(sqlerr.Newf(sqlerr.WrongValue, "Incorrect %s value: '%.128s'", name, text))
 	}
 	return l
 }

@@ -1,6 +1,10 @@
 package ast
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
+)
 
 // create parses CREATE of users, roles and views, and refuses what there is not.
 func (r *reader) create() Statement {
@@ -174,7 +178,7 @@ func (r *reader) view(v *CreateView) Statement {
 		return nil
 	}
 	if len(r.params) > 0 {
-		r.failWith(errorf(1351, "HY000", "View's SELECT contains a variable or parameter"))
+		r.failWith(sqlerr.New(sqlerr.ViewSelectVariable))
 		return nil
 	}
 	t := r.text

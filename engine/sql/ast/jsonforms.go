@@ -5,6 +5,7 @@ import (
 
 	past "github.com/pingcap/tidb/pkg/parser/ast"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -87,7 +88,7 @@ func (ff *formFinder) endJSON(c *call) {
 		named := ff.tok.kind == tQuoted || ff.is("AS") || ff.tok.kind == tWord && !reserved[upper(ff.raw())]
 		ff.back(l, at)
 		if !named {
-			ff.failWith(errorf(3667, "42000", "Every table function must have an alias"))
+			ff.failWith(sqlerr.New(sqlerr.TFMustHaveAlias))
 		}
 	}
 }
@@ -178,7 +179,7 @@ func first(list []Statement) Statement {
 
 // failType records that what stands at a position is no type.
 func (r *reader) failType(err error, start int) {
-	if e, ok := err.(*types.Error); ok && e.Number != 1064 {
+	if e, ok := err.(*sqlerr.Error); ok && e.Number != sqlerr.ParseError {
 		r.failWith(err)
 		return
 	}
@@ -372,7 +373,7 @@ func (c *converter) jsonTable(n *past.TableSource) TableExpr {
 	t := *c.forms.tables[k]
 	t.Doc, t.Alias = c.expr(s.Fields.Fields[0].Expr), n.AsName.O
 	if t.Alias == "" {
-		c.fail(errorf(3667, "42000", "Every table function must have an alias"))
+		c.fail(sqlerr.New(sqlerr.TFMustHaveAlias))
 	}
 	return &t
 }

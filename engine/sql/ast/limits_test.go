@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/internal/race"
 )
 
@@ -62,7 +62,7 @@ func nested(n int) map[string]string {
 }
 
 func isSQLError(err error) bool {
-	var e *types.Error
+	var e *sqlerr.Error
 	return errors.As(err, &e) && len(e.State) == 5
 }
 

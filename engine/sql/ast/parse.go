@@ -11,7 +11,7 @@ import (
 	past "github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/mysql"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Parse returns the statements of a text. If one is wrong, those before it are
@@ -32,7 +32,7 @@ func ParseWithin(sql string, mode Mode, hold func(delta int64) error) ([]Stateme
 		}
 	}
 	if len(pieces) == 0 && err == nil {
-		return nil, errorf(1065, "42000", "Query was empty")
+		return nil, sqlerr.New(sqlerr.EmptyQuery)
 	}
 	statements := make([]Statement, 0, len(pieces))
 	for i := range pieces {
@@ -181,8 +181,8 @@ func parseExprAt(t text, start, end int) (e Expr, err error) {
 // 0 of part is base in the text.
 func grammar(t text, part string, base int, convert func(*converter, past.StmtNode)) (err error) {
 	if t.tokens > MaxTokens {
-		return errorf(3170, "HY000", "Memory capacity of %d tokens for 'parser' exceeded. Parser bailed out for "+
-			"this query.", MaxTokens)
+		return sqlerr.Newf(sqlerr.CapacityExceeded, "Memory capacity of %d tokens for 'parser' exceeded. Parser "+
+			"bailed out for this query.", MaxTokens)
 	}
 	size := int64(len(part)) + grammarBytes*int64(t.tokens)
 	if err := t.take(size); err != nil {
@@ -239,10 +239,10 @@ func grammarMode(mode Mode) mysql.SQLMode {
 func translate(err error, sql, part string, base int, shifts []shift) error {
 	var coded *perrors.Error
 	if errors.As(err, &coded) {
-		if number := uint16(coded.Code()); number == 1525 && !aboutSchema(part) {
-			return errorf(3184, "HY000", "Invalid encryption option.")
-		} else if number != 1064 && number != 1149 {
-			return types.NewError(number, "%s", message(coded))
+		if number := sqlerr.Code(coded.Code()); number == sqlerr.WrongValue && !aboutSchema(part) {
+			return sqlerr.New(sqlerr.InvalidEncryptionOption)
+		} else if number != sqlerr.ParseError && number != sqlerr.SyntaxError {
+			return sqlerr.Newf(number, "%s", message(coded))
 		}
 	}
 	at := min(max(unedited(shifts, offsetIn(err.Error(), part))+base, 0), len(sql))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -65,7 +66,7 @@ func showFormat(t *testing.T, out *strings.Builder, text string, mode Mode) {
 }
 
 func short(err error) string {
-	var e *types.Error
+	var e *sqlerr.Error
 	if !errors.As(err, &e) {
 		return "NOT AN SQL ERROR: " + err.Error()
 	}

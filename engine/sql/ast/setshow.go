@@ -1,6 +1,10 @@
 package ast
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
+)
 
 // set parses SET in all its forms.
 func (r *reader) set() Statement {
@@ -140,7 +144,7 @@ func (r *reader) setNames() SetItem {
 	item.Charset = r.charsetName()
 	if r.accept("COLLATE") && !r.accept("DEFAULT") {
 		if item.Collate = lower(r.nameOrString()); item.Collate == "" {
-			r.failWith(errorf(1273, "HY000", "Unknown collation: ''"))
+			r.failWith(sqlerr.New(sqlerr.UnknownCollation, ""))
 		}
 	}
 	return item
@@ -153,7 +157,7 @@ func (r *reader) charsetName() string {
 	}
 	name := lower(r.nameOrString())
 	if name == "" {
-		r.failWith(errorf(1115, "42000", "Unknown character set: ''"))
+		r.failWith(sqlerr.New(sqlerr.UnknownCharacterSet, ""))
 	}
 	return name
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Limits of what is given to the grammar, whose recursions and stack have none.
@@ -256,7 +256,7 @@ func validName(s string) error {
 		}
 		i += n
 	}
-	return errorf(1300, "HY000", "Invalid utf8mb4 character string: '%X'", s[i:min(i+6, len(s))])
+	return sqlerr.Newf(sqlerr.InvalidCharacterString, "Invalid utf8mb4 character string: '%X'", s[i:min(i+6, len(s))])
 }
 
 // closeInterval helps the grammar with INTERVAL (expression) .., which it takes for the
@@ -370,14 +370,8 @@ func (s *splitter) countWord(l *level, w string) bool {
 }
 
 func tooDeep() error {
-	return errorf(1436, "HY000", "Thread stack overrun: expressions and queries may nest %d deep", MaxDepth)
-}
-
-// errorf makes an error of the parser, which knows the SQLSTATE.
-func errorf(number uint16, state, format string, args ...any) *types.Error {
-	e := types.NewError(number, format, args...)
-	e.State = state
-	return e
+	return sqlerr.Newf(sqlerr.StackOverrunNeedMore, "Thread stack overrun: expressions and queries may nest %d deep",
+		MaxDepth)
 }
 
 // syntaxError is MySQL's error 1064 at a position of a text; the statement begins at
@@ -391,13 +385,12 @@ func syntaxError(sql string, at, start int) error {
 	}
 	near = strings.ToValidUTF8(near, "?")
 	line := 1 + strings.Count(sql[start:at], "\n")
-	return errorf(1064, "42000", "You have an error in your SQL syntax; check the manual that corresponds to your "+
-		"MySQL server version for the right syntax to use near '%s' at line %d", near, line)
+	return sqlerr.Syntax(near, line)
 }
 
 // unsupported is error 1235.
 func unsupported(what string) error {
-	return errorf(1235, "42000", "This version of Trireme doesn't yet support '%s'", what)
+	return sqlerr.New(sqlerr.NotSupportedYet, what)
 }
 
 // paramIndex returns the index of the ? at a position.

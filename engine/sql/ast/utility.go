@@ -1,5 +1,7 @@
 package ast
 
+import "github.com/triremedb/trireme/engine/sqlerr"
+
 // parseAhead parses statements that the grammar lacks or knows in part only. It
 // returns neither statement nor error for those that the grammar is to parse.
 func parseAhead(t text) (Statement, error) {
@@ -342,7 +344,7 @@ func (r *reader) explain() Statement {
 			e.Format = ""
 		case "TREE", "JSON", "":
 		default:
-			r.failWith(errorf(1791, "HY000", "Unknown EXPLAIN format name: '%.80s'", e.Format))
+			r.failWith(sqlerr.New(sqlerr.UnknownExplainFormat, e.Format))
 		}
 	}
 	if r.accept("FOR", "CONNECTION") {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
@@ -62,7 +63,7 @@ func Alter(env *Env, old *record.Table, specs []ast.AlterSpec) (*Change, error) 
 		}
 	}
 	if len(visible(next)) == 0 {
-		return nil, errorf(1090, "You can't delete all columns with ALTER TABLE; use DROP TABLE instead")
+		return nil, sqlerr.New(sqlerr.CantRemoveAllFields)
 	}
 	before := old.Clone()
 	before.Schema, before.Name = next.Schema, next.Name
@@ -136,7 +137,7 @@ func (a *alterer) spec(s ast.AlterSpec) error {
 		return err
 	case *ast.AddIndex:
 		if s.Index.IfNotExists && s.Index.Name != "" && dict.FindIndex(a.t, s.Index.Name) >= 0 {
-			a.note(errorf(1061, "Duplicate key name '%s'", s.Index.Name))
+			a.note(sqlerr.New(sqlerr.DupKeyName, s.Index.Name))
 			return nil
 		}
 		return a.addIndex(&s.Index)
@@ -155,7 +156,7 @@ func (a *alterer) spec(s ast.AlterSpec) error {
 		a.force = "FORCE"
 		return nil
 	case *ast.SetKeys:
-		a.note(errorf(1031, "Table storage engine for '%s' doesn't have this option", a.old.Name))
+		a.note(sqlerr.New(sqlerr.IllegalHA, a.old.Name))
 		return nil
 	case *ast.OrderRows:
 		a.orderRows()
@@ -188,30 +189,30 @@ func (a *alterer) indexSpec(s ast.AlterSpec) error {
 		case i < 0:
 			return errNoKey(s.Name, a.t.Name)
 		case a.t.Indexes[i].Name == primaryName:
-			return errorf(3522, "A primary key index cannot be invisible")
+			return sqlerr.New(sqlerr.PKIndexCantBeInvisible)
 		}
 		a.t.Indexes[i].Invisible = s.Invisible
 		return nil
 	case *ast.RenameIndex:
 		return a.renameIndex(s)
 	}
-	return errorf(1235, "This version of Trireme doesn't yet support 'this kind of ALTER TABLE'")
+	return sqlerr.New(sqlerr.NotSupportedYet, "this kind of ALTER TABLE")
 }
 
 func errNoCheck(name string) error {
-	return errorf(3821, "Check constraint '%s' is not found in the table.", name)
+	return sqlerr.New(sqlerr.CheckConstraintNotFound, name)
 }
 func errNoKey(name, table string) error {
-	return errorf(1176, "Key '%s' doesn't exist in table '%s'", name, table)
+	return sqlerr.New(sqlerr.KeyDoesNotExits, name, table)
 }
 func cantDrop(name string) error {
-	return errorf(1091, "Can't DROP '%s'; check that column/key exists", name)
+	return sqlerr.New(sqlerr.CantDropFieldOrKey, name)
 }
 
 func (a *alterer) column1054(name string) (*record.Column, error) {
 	c := dict.FindColumn(a.t, name)
 	if c == nil || c.Hidden {
-		return nil, errorf(1054, "Unknown column '%s' in '%s'", name, a.old.Name)
+		return nil, sqlerr.New(sqlerr.BadFieldError, name, a.old.Name)
 	}
 	return c, nil
 }
@@ -245,7 +246,7 @@ func (a *alterer) addColumns(s *ast.AddColumns) error {
 		columns = nil
 		for _, c := range s.Columns {
 			if dict.FindColumn(a.t, c.Name) != nil {
-				a.note(errorf(1060, "Duplicate column name '%s'", c.Name))
+				a.note(sqlerr.New(sqlerr.DupFieldName, c.Name))
 				continue
 			}
 			columns = append(columns, c)
@@ -294,14 +295,14 @@ func (a *alterer) dropColumn(s *ast.DropColumn) error {
 	c := dict.FindColumn(a.t, s.Name)
 	if c == nil || c.Hidden {
 		if s.IfExists {
-			a.note(cantDrop(s.Name).(*types.Error))
+			a.note(cantDrop(s.Name).(*sqlerr.Error))
 			return nil
 		}
 		return cantDrop(s.Name)
 	}
 	for i := range a.t.ForeignKeys {
 		if slices.Contains(a.t.ForeignKeys[i].Columns, c.ID) {
-			return errorf(1828, "Cannot drop column '%s': needed in a foreign key constraint '%s'", c.Name, a.t.ForeignKeys[i].Name)
+			return sqlerr.New(sqlerr.FKColumnCannotDrop, c.Name, a.t.ForeignKeys[i].Name)
 		}
 	}
 	if err := a.checkUnused(c, "dropped"); err != nil {
@@ -339,9 +340,9 @@ func (a *alterer) checkUnused(c *record.Column, what string) error {
 			continue
 		}
 		if o.Hidden {
-			return errorf(3837, "Column '%s' has a functional index dependency and cannot be dropped or renamed.", c.Name)
+			return sqlerr.New(sqlerr.DependentByFunctionalIndex, c.Name)
 		}
-		return errorf(3108, "Column '%s' has a generated column dependency.", c.Name)
+		return sqlerr.New(sqlerr.DependentByGeneratedColumn, c.Name)
 	}
 	for _, check := range Checks(a.t) {
 		if !names(check.Expr, c.Name) {
@@ -351,12 +352,13 @@ func (a *alterer) checkUnused(c *record.Column, what string) error {
 			setOption(a.t, attrCheck+check.Name, "")
 			continue
 		}
-		return errorf(3959, "Check constraint '%s' uses column '%s', hence column cannot be dropped or renamed.", check.Name, c.Name)
+		return sqlerr.New(sqlerr.DependentByCheckConstraint, check.Name, c.Name)
 	}
 	for i := range a.t.Columns {
 		o := &a.t.Columns[i]
 		if o.ID != c.ID && Default(o) == DefaultExpr && names(o.Default, c.Name) {
-			return errorf(3774, "Column '%s' of table '%s' has a default value expression dependency and cannot be dropped or renamed.", c.Name, a.t.Name)
+			return sqlerr.Newf(sqlerr.UnsupportedActionOnDefaultValGenerated, "Column '%s' of table '%s' has a "+
+				"default value expression dependency and cannot be dropped or renamed.", c.Name, a.t.Name)
 		}
 	}
 	return nil
@@ -382,10 +384,10 @@ func (a *alterer) changeColumn(s *ast.ChangeColumn) error {
 	c := dict.FindColumn(a.t, s.Old)
 	if c == nil || c.Hidden {
 		if s.IfExists {
-			a.note(errorf(1054, "Unknown column '%s' in '%s'", s.Old, a.old.Name))
+			a.note(sqlerr.New(sqlerr.BadFieldError, s.Old, a.old.Name))
 			return nil
 		}
-		return errorf(1054, "Unknown column '%s' in '%s'", s.Old, a.old.Name)
+		return sqlerr.New(sqlerr.BadFieldError, s.Old, a.old.Name)
 	}
 	if err := a.rename(c, s.Column.Name); err != nil {
 		return err
@@ -439,7 +441,7 @@ func (a *alterer) move(id uint32, p ast.Position) error {
 	at := a.positionOf(id)
 	c := a.t.Columns[at]
 	if p.After != "" && dict.Fold(p.After) == dict.Fold(c.Name) {
-		return errorf(1054, "Unknown column '%s' in '%s'", p.After, a.old.Name)
+		return sqlerr.New(sqlerr.BadFieldError, p.After, a.old.Name)
 	}
 	a.t.Columns = slices.Delete(a.t.Columns, at, at+1)
 	to, err := a.positionFor(p)
@@ -456,7 +458,7 @@ func (a *alterer) rename(c *record.Column, name string) error {
 		return nil
 	}
 	if o := dict.FindColumn(a.t, name); o != nil && o.ID != c.ID {
-		return errorf(1060, "Duplicate column name '%s'", name)
+		return sqlerr.New(sqlerr.DupFieldName, name)
 	}
 	if dict.Fold(c.Name) != dict.Fold(name) {
 		if err := a.checkUnused(c, "renamed"); err != nil {
@@ -484,7 +486,7 @@ func (a *alterer) renameColumn(s *ast.RenameColumn) error {
 	if err != nil {
 		return err
 	}
-	if err := CheckName(s.New, 1166, "Incorrect column name '%s'"); err != nil {
+	if err := CheckName(s.New, sqlerr.WrongColumnName); err != nil {
 		return err
 	}
 	return a.rename(c, s.New)
@@ -506,7 +508,7 @@ func (a *alterer) setDefault(s *ast.SetDefault) error {
 }
 
 func (a *alterer) renameTo(s *ast.RenameTo) error {
-	if err := CheckName(s.Table.Name, 1103, "Incorrect table name '%s'"); err != nil {
+	if err := CheckName(s.Table.Name, sqlerr.WrongTableName); err != nil {
 		return err
 	}
 	if s.Table.Schema != "" {

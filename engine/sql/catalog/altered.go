@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
@@ -14,7 +15,7 @@ func (a *alterer) dropIndex(name string, ifExists bool) error {
 	i := dict.FindIndex(a.t, name)
 	if i < 0 || a.t.Indexes[i].Name == dict.HiddenIndex {
 		if ifExists {
-			a.note(cantDrop(name).(*types.Error))
+			a.note(cantDrop(name).(*sqlerr.Error))
 			return nil
 		}
 		return cantDrop(name)
@@ -24,7 +25,7 @@ func (a *alterer) dropIndex(name string, ifExists bool) error {
 	setOption(a.t, attrHash+dict.Fold(ix.Name), "")
 	for j := range a.t.ForeignKeys {
 		if k := &a.t.ForeignKeys[j]; leads(&ix, k.Columns) && leadingIndex(a.t, k.Columns) == nil {
-			return errorf(1553, "Cannot drop index '%s': needed in a foreign key constraint", ix.Name)
+			return sqlerr.New(sqlerr.DropIndexFK, ix.Name)
 		}
 	}
 	for _, p := range ix.Parts { // its functional parts
@@ -39,7 +40,7 @@ func (a *alterer) dropForeignKey(name string, ifExists bool) error {
 	i := findForeignKey(a.t, name)
 	if i < 0 {
 		if ifExists {
-			a.note(cantDrop(name).(*types.Error))
+			a.note(cantDrop(name).(*sqlerr.Error))
 			return nil
 		}
 		return cantDrop(name)
@@ -64,7 +65,7 @@ func (a *alterer) dropConstraint(s *ast.DropConstraint) error {
 	if i := dict.FindIndex(a.t, s.Name); i >= 0 && a.t.Indexes[i].Unique && a.t.Indexes[i].Name != dict.HiddenIndex {
 		return a.dropIndex(s.Name, false)
 	}
-	return errorf(3940, "Constraint '%s' does not exist.", s.Name)
+	return sqlerr.New(sqlerr.ConstraintNotFound, s.Name)
 }
 
 func (a *alterer) renameIndex(s *ast.RenameIndex) error {
@@ -73,13 +74,13 @@ func (a *alterer) renameIndex(s *ast.RenameIndex) error {
 	case i < 0:
 		return errNoKey(s.Old, a.t.Name)
 	case i == 0 || dict.Fold(s.New) == dict.Fold(primaryName):
-		return errorf(1280, "Incorrect index name '%s'", s.New)
+		return sqlerr.New(sqlerr.WrongNameForIndex, s.New)
 	}
-	if err := CheckName(s.New, 1280, "Incorrect index name '%s'"); err != nil {
+	if err := CheckName(s.New, sqlerr.WrongNameForIndex); err != nil {
 		return err
 	}
 	if j := dict.FindIndex(a.t, s.New); j >= 0 && j != i {
-		return errorf(1061, "Duplicate key name '%s'", s.New)
+		return sqlerr.New(sqlerr.DupKeyName, s.New)
 	}
 	using := a.t.Options[attrHash+dict.Fold(s.Old)]
 	setOption(a.t, attrHash+dict.Fold(s.Old), "")

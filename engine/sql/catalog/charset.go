@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -54,7 +55,7 @@ func CharsetNamed(name string) (CharacterSet, error) {
 			return c, nil
 		}
 	}
-	return CharacterSet{}, errorf(1115, "Unknown character set: '%s'", name)
+	return CharacterSet{}, sqlerr.New(sqlerr.UnknownCharacterSet, name)
 }
 
 // CharsetOf returns the character set of a collation.
@@ -88,7 +89,7 @@ func CollationNamed(name string) (types.Collation, error) {
 		}
 	}
 	if c == nil {
-		return nil, errorf(1273, "Unknown collation: '%s'", name)
+		return nil, sqlerr.New(sqlerr.UnknownCollation, name)
 	}
 	return c, nil
 }
@@ -109,7 +110,7 @@ func Collation(charset, collate string, inherited types.CollationID) (types.Coll
 				return 0, err
 			}
 			if c.Charset() != cs.Charset {
-				return 0, errorf(1253, "COLLATION '%s' is not valid for CHARACTER SET '%s'", c.Name(), cs.Name)
+				return 0, sqlerr.New(sqlerr.CollationCharsetMismatch, c.Name(), cs.Name)
 			}
 		}
 	}

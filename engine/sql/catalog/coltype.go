@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -20,18 +21,18 @@ func (d *definer) columnType(name string, c *ast.ColumnType, collation types.Col
 	case c.Kind == types.KindBit:
 		t.Length = uint32(max(c.Length, 1))
 		if c.Length > types.MaxBitLength {
-			return t, false, errorf(1439, "Display width out of range for column '%s' (max = %d)", name, types.MaxBitLength)
+			return t, false, sqlerr.New(sqlerr.TooBigDisplayWidth, name, types.MaxBitLength)
 		}
 		if c.Length == 0 {
-			return t, false, errorf(3013, "Invalid size for column '%s'.", name)
+			return t, false, sqlerr.New(sqlerr.InvalidFieldSize, name)
 		}
 	case c.Kind == types.KindYear:
 		if c.Length == 2 {
-			return t, false, errorf(1818, "Supports only YEAR or YEAR(4) column.")
+			return t, false, sqlerr.New(sqlerr.InvalidYearColumnLength)
 		}
 	case c.Kind == types.KindTime || c.Kind == types.KindDateTime || c.Kind == types.KindTimestamp:
 		if c.Length > types.MaxFSP {
-			return t, false, errorf(1426, "Too-big precision %d specified for '%s'. Maximum is %d.", c.Length, name, types.MaxFSP)
+			return t, false, sqlerr.New(sqlerr.TooBigPrecision, c.Length, name, types.MaxFSP)
 		}
 		t.FSP = uint8(max(c.Length, 0))
 	case c.Kind == types.KindJSON:
@@ -54,7 +55,7 @@ func (d *definer) integerType(name string, c *ast.ColumnType) (types.Type, bool,
 	t := types.Type{Kind: c.Kind, Unsigned: c.Unsigned || c.ZeroFill, ZeroFill: c.ZeroFill}
 	switch {
 	case c.Length > 255:
-		return t, false, errorf(1439, "Display width out of range for column '%s' (max = 255)", name)
+		return t, false, sqlerr.New(sqlerr.TooBigDisplayWidth, name, 255)
 	case t.ZeroFill && c.Length > 0:
 		t.Length = uint32(c.Length)
 	case t.ZeroFill:
@@ -62,7 +63,8 @@ func (d *definer) integerType(name string, c *ast.ColumnType) (types.Type, bool,
 	case c.Kind == types.KindTinyInt && c.Length == 1 && !t.Unsigned:
 		t.Length = 1
 	case c.Length > 0:
-		d.warn(errorf(1681, "Integer display width is deprecated and will be removed in a future release."))
+		d.warn(sqlerr.Newf(sqlerr.WarnDeprecatedSyntaxNoReplacement, "Integer display width is deprecated and will "+
+			"be removed in a future release."))
 	}
 	return t, false, nil
 }
@@ -78,9 +80,9 @@ func numberType(name string, c *ast.ColumnType) (types.Type, error) {
 		s = max(s, 0)
 		switch {
 		case s > types.MaxDecimalScale:
-			return t, errorf(1425, "Too big scale %d specified for column '%s'. Maximum is %d.", s, name, types.MaxDecimalScale)
+			return t, sqlerr.New(sqlerr.TooBigScale, s, name, types.MaxDecimalScale)
 		case m > types.MaxDecimalPrecision:
-			return t, errorf(1426, "Too-big precision %d specified for '%s'. Maximum is %d.", m, name, types.MaxDecimalPrecision)
+			return t, sqlerr.New(sqlerr.TooBigPrecision, m, name, types.MaxDecimalPrecision)
 		case s > m:
 			return t, mustHold(name)
 		}
@@ -89,7 +91,7 @@ func numberType(name string, c *ast.ColumnType) (types.Type, error) {
 	}
 	if s == ast.Unspecified { // FLOAT(p) chooses the kind
 		if m > 53 {
-			return t, errorf(1063, "Incorrect column specifier for column '%s'", name)
+			return t, sqlerr.New(sqlerr.WrongFieldSpec, name)
 		}
 		if t.Kind == types.KindFloat && m > 24 {
 			t.Kind = types.KindDouble
@@ -98,9 +100,9 @@ func numberType(name string, c *ast.ColumnType) (types.Type, error) {
 	}
 	switch {
 	case s > 30:
-		return t, errorf(1425, "Too big scale %d specified for column '%s'. Maximum is 30.", s, name)
+		return t, sqlerr.New(sqlerr.TooBigScale, s, name, 30)
 	case m > 255:
-		return t, errorf(1439, "Display width out of range for column '%s' (max = 255)", name)
+		return t, sqlerr.New(sqlerr.TooBigDisplayWidth, name, 255)
 	case s > m:
 		return t, mustHold(name)
 	}
@@ -109,7 +111,7 @@ func numberType(name string, c *ast.ColumnType) (types.Type, error) {
 }
 
 func mustHold(name string) error {
-	return errorf(1427, "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '%s').", name)
+	return sqlerr.New(sqlerr.MBiggerThanD, name)
 }
 
 // textType makes the type of characters, ENUM and SET.
@@ -146,7 +148,7 @@ func (d *definer) stringLength(name string, c *ast.ColumnType, t *types.Type) er
 	switch t.Kind {
 	case types.KindChar, types.KindBinary:
 		if c.Length > types.MaxCharLength {
-			return errorf(1074, "Column length too big for column '%s' (max = %d); use BLOB or TEXT instead", name, types.MaxCharLength)
+			return sqlerr.New(sqlerr.TooBigFieldLength, name, types.MaxCharLength)
 		}
 		t.Length = 1
 		if c.Length >= 0 {
@@ -155,14 +157,14 @@ func (d *definer) stringLength(name string, c *ast.ColumnType, t *types.Type) er
 	case types.KindVarChar, types.KindVarBinary:
 		if limit := types.MaxVarLength / width; c.Length > limit {
 			if d.env.Strict {
-				return errorf(1074, "Column length too big for column '%s' (max = %d); use BLOB or TEXT instead", name, limit)
+				return sqlerr.New(sqlerr.TooBigFieldLength, name, limit)
 			}
 			t.Kind = longKind(int64(c.Length)*int64(width), text)
 			from, to := "VARCHAR", "TEXT"
 			if !text {
 				from, to = "VARBINARY", "BLOB"
 			}
-			d.note(errorf(1246, "Converting column '%s' from %s to %s", name, from, to))
+			d.note(sqlerr.New(sqlerr.AutoConvert, name, from, to))
 			return nil
 		}
 		t.Length = uint32(max(c.Length, 0))
@@ -195,25 +197,25 @@ func (d *definer) members(name string, c *ast.ColumnType, t *types.Type) error {
 		kind, word = types.MaxSetMembers, "SET"
 	}
 	if len(c.Members) > kind {
-		return errorf(1097, "Too many strings for column %s and SET", name)
+		return sqlerr.New(sqlerr.TooBigSet, name)
 	}
 	coll := types.CollationByID(t.Collation)
 	seen := map[string]bool{}
 	for _, m := range c.Members {
 		m = strings.TrimRight(m, " ")
 		if t.Kind == types.KindSet && strings.Contains(m, ",") {
-			return errorf(1367, "Illegal set '%s' value found during parsing", m)
+			return sqlerr.New(sqlerr.IllegalValueForType, "set", m)
 		}
 		out, bad := types.Convert(nil, []byte(m), types.CharsetUTF8MB4, coll.Charset())
 		if bad >= 0 || len(out) > types.MaxMemberBytes {
-			return errorf(1074, "Column length too big for column '%s' (max = 255); use BLOB or TEXT instead", name)
+			return sqlerr.New(sqlerr.TooBigFieldLength, name, 255)
 		}
 		key := string(coll.AppendSortKey(nil, out))
 		if seen[key] {
 			if d.env.Strict {
-				return errorf(1291, "Column '%s' has duplicated value '%s' in %s", name, m, word)
+				return sqlerr.New(sqlerr.DuplicatedValueInType, name, m, word)
 			}
-			d.note(errorf(1291, "Column '%s' has duplicated value '%s' in %s", name, m, word))
+			d.note(sqlerr.New(sqlerr.DuplicatedValueInType, name, m, word))
 		}
 		seen[key] = true
 		t.Members = append(t.Members, string(out))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
@@ -17,7 +18,7 @@ func number(n uint64) string { return strconv.FormatUint(n, 10) }
 // that exists. What it says of keys is left to the caller.
 func (d *definer) addColumn(def *ast.ColumnDef, at int) error {
 	if dict.FindColumn(d.t, def.Name) != nil {
-		return errorf(1060, "Duplicate column name '%s'", def.Name)
+		return sqlerr.New(sqlerr.DupFieldName, def.Name)
 	}
 	c := record.Column{ID: d.t.NextColumn, AddedIn: record.FirstRowVersion}
 	if err := d.column(def, &c); err != nil {
@@ -43,10 +44,10 @@ func endOf(t *record.Table) int {
 
 // column fills in a column from its definition; number and row versions are set.
 func (d *definer) column(def *ast.ColumnDef, c *record.Column) error {
-	if err := CheckName(def.Name, 1166, "Incorrect column name '%s'"); err != nil {
+	if err := CheckName(def.Name, sqlerr.WrongColumnName); err != nil {
 		return err
 	}
-	comment, err := d.comment(def.Comment, 1024, 1629, "field", def.Name)
+	comment, err := d.comment(def.Comment, 1024, sqlerr.TooLongFieldComment, def.Name)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (d *definer) column(def *ast.ColumnDef, c *record.Column) error {
 	if def.OnUpdate != nil {
 		fsp, ok := isNow(def.OnUpdate)
 		if !ok || !hasNow(&c.Type) || fsp != int(c.Type.FSP) {
-			return errorf(1294, "Invalid ON UPDATE clause for '%s' column", c.Name)
+			return sqlerr.New(sqlerr.InvalidOnUpdate, c.Name)
 		}
 		c.OnUpdate = nowText(fsp)
 	}
@@ -96,12 +97,12 @@ func (d *definer) column(def *ast.ColumnDef, c *record.Column) error {
 }
 
 func errNullablePrimary() error {
-	return errorf(1171, "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead")
+	return sqlerr.New(sqlerr.PrimaryCantHaveNull)
 }
 
 func (d *definer) generated(def *ast.ColumnDef, c *record.Column, id string) error {
 	if def.Default != nil || def.OnUpdate != nil || def.AutoIncrement {
-		return errorf(1221, "Incorrect usage of %s and generated column", "DEFAULT")
+		return sqlerr.New(sqlerr.WrongUsage, "DEFAULT", "generated column")
 	}
 	c.Generated = ExprText(def.Generated)
 	setOption(d.t, attrStored+id, flag(def.Stored))
@@ -111,7 +112,7 @@ func (d *definer) generated(def *ast.ColumnDef, c *record.Column, id string) err
 func (d *definer) autoIncrement(def *ast.ColumnDef, c *record.Column) error {
 	k := c.Type.Kind
 	if !c.Type.IsInteger() && k != types.KindFloat && k != types.KindDouble {
-		return errorf(1063, "Incorrect column specifier for column '%s'", c.Name)
+		return sqlerr.New(sqlerr.WrongFieldSpec, c.Name)
 	}
 	if def.Default != nil {
 		return errInvalidDefault(c.Name)
@@ -125,7 +126,7 @@ func (d *definer) autoIncrement(def *ast.ColumnDef, c *record.Column) error {
 }
 
 func errInvalidDefault(name string) error {
-	return errorf(1067, "Invalid default value for '%s'", name)
+	return sqlerr.New(sqlerr.InvalidDefault, name)
 }
 
 // hasNow reports whether a column can have CURRENT_TIMESTAMP.
@@ -201,7 +202,7 @@ func (d *definer) defaultOf(e ast.Expr, isExpr bool, c *record.Column) error {
 // longDefault is a literal default of TEXT, BLOB or JSON: an error, but for an empty one
 // when the mode is not strict, which means nothing.
 func (d *definer) longDefault(e ast.Expr, c *record.Column) error {
-	bad := errorf(1101, "BLOB, TEXT, GEOMETRY or JSON column '%s' can't have a default value", c.Name)
+	bad := sqlerr.New(sqlerr.BlobCantHaveDefault, c.Name)
 	l, ok := e.(*ast.Literal)
 	if d.env.Strict || !ok || l.Kind != ast.LiteralString || len(l.Value.Bytes()) > 0 {
 		return bad

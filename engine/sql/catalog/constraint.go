@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
@@ -21,12 +22,12 @@ func (d *definer) addCheck(p pendingCheck) error {
 	if n := len(name) - 1; n > 0 && name[n] == ' ' { // here MySQL allows a space at the end
 		name = name[:n] + "_"
 	}
-	if err := CheckName(name, 1280, "Incorrect index name '%s'"); err != nil {
+	if err := CheckName(name, sqlerr.WrongNameForIndex); err != nil {
 		return err
 	}
 	for _, other := range Checks(d.t) {
 		if dict.Fold(other.Name) == dict.Fold(c.Name) {
-			return errorf(3822, "Duplicate check constraint name '%s'.", c.Name)
+			return sqlerr.New(sqlerr.CheckConstraintDupName, c.Name)
 		}
 	}
 	var bad error
@@ -35,11 +36,11 @@ func (d *definer) addCheck(p pendingCheck) error {
 		switch {
 		case bad != nil:
 		case of == nil || of.Hidden:
-			bad = errorf(3820, "Check constraint '%s' refers to non-existing column '%s'.", c.Name, ref.Name)
+			bad = sqlerr.New(sqlerr.CheckConstraintRefersUnknownColumn, c.Name, ref.Name)
 		case p.column != "" && dict.Fold(of.Name) != dict.Fold(p.column):
-			bad = errorf(3813, "Column check constraint '%s' references other column.", c.Name)
+			bad = sqlerr.New(sqlerr.ColumnCheckConstraintReferencesOtherColumn, c.Name)
 		case of.AutoIncrement:
-			bad = errorf(3818, "Check constraint '%s' cannot refer to an auto-increment column.", c.Name)
+			bad = sqlerr.New(sqlerr.CheckConstraintRefersAutoIncrementColumn, c.Name)
 		}
 	})
 	if bad != nil {
@@ -115,7 +116,7 @@ func (d *definer) referredKey(k *record.ForeignKey) error {
 		return err
 	}
 	if parent == nil {
-		return errorf(1824, "Failed to open the referenced table '%s'", k.RefTable)
+		return sqlerr.New(sqlerr.FKCannotOpenParent, k.RefTable)
 	}
 	if pk := PrimaryKey(parent); pk != nil {
 		for _, p := range pk.Parts {
@@ -137,14 +138,14 @@ func (d *definer) addForeignKey(def *ast.ForeignKey) error {
 	if !named {
 		k.Name = d.nextName("_ibfk_", attrNextFK)
 	}
-	if err := CheckName(k.Name, 1280, "Incorrect index name '%s'"); err != nil {
+	if err := CheckName(k.Name, sqlerr.WrongNameForIndex); err != nil {
 		return err
 	}
 	if findForeignKey(d.t, k.Name) >= 0 {
-		return errorf(1826, "Duplicate foreign key constraint name '%s'", k.Name)
+		return sqlerr.New(sqlerr.FKDupName, k.Name)
 	}
 	if ref.Match != "" && !strings.EqualFold(ref.Match, "SIMPLE") {
-		return errorf(1235, "This version of Trireme doesn't yet support 'MATCH %s'", strings.ToUpper(ref.Match))
+		return sqlerr.New(sqlerr.NotSupportedYet, "MATCH "+strings.ToUpper(ref.Match))
 	}
 	if len(k.RefColumns) == 0 {
 		if err := d.referredKey(&k); err != nil {
@@ -152,22 +153,22 @@ func (d *definer) addForeignKey(def *ast.ForeignKey) error {
 		}
 	}
 	if len(k.RefColumns) != len(def.Columns) {
-		return errorf(1239, "Incorrect foreign key definition for '%s': Key reference and table reference don't match", k.Name)
+		return sqlerr.New(sqlerr.WrongFKDef, k.Name, "Key reference and table reference don't match")
 	}
 	if ref.OnDelete == ast.ActionSetDefault || ref.OnUpdate == ast.ActionSetDefault {
-		return errorf(1215, "Cannot add foreign key constraint")
+		return sqlerr.New(sqlerr.CannotAddForeign)
 	}
 	for _, name := range def.Columns {
 		c := dict.FindColumn(d.t, name)
 		switch {
 		case c == nil || c.Hidden:
-			return errorf(1072, "Key column '%s' doesn't exist in table", name)
+			return sqlerr.New(sqlerr.KeyColumnDoesNotExits, name)
 		case c.Type.NotNull && (ref.OnDelete == ast.ActionSetNull || ref.OnUpdate == ast.ActionSetNull):
-			return errorf(1830, "Column '%s' cannot be NOT NULL: needed in a foreign key constraint '%s' SET NULL", c.Name, k.Name)
+			return sqlerr.New(sqlerr.FKColumnNotNull, c.Name, k.Name)
 		case c.Type.IsLong():
-			return errorf(1170, "BLOB/TEXT column '%s' used in key specification without a key length", c.Name)
+			return sqlerr.New(sqlerr.BlobKeyWithoutLength, c.Name)
 		case IsVirtual(d.t, c):
-			return errorf(3104, "Cannot define foreign key with %s clause on a generated column.", "ON UPDATE")
+			return sqlerr.New(sqlerr.WrongFKOptionForGeneratedColumn, "ON UPDATE")
 		}
 		k.Columns = append(k.Columns, c.ID)
 	}
@@ -223,11 +224,11 @@ func (d *definer) checkParent(k *record.ForeignKey) error {
 	case err != nil:
 		return err
 	case parent == nil && d.env.ForeignKeyChecks:
-		return errorf(1824, "Failed to open the referenced table '%s'", k.RefTable)
+		return sqlerr.New(sqlerr.FKCannotOpenParent, k.RefTable)
 	case parent == nil:
 		return nil
 	case IsView(parent):
-		return errorf(1347, "'%s.%s' is not BASE TABLE", k.RefSchema, k.RefTable)
+		return sqlerr.New(sqlerr.WrongObject, k.RefSchema, k.RefTable, "BASE TABLE")
 	}
 	return CheckReference(d.t, k, parent)
 }
@@ -239,19 +240,16 @@ func CheckReference(t *record.Table, k *record.ForeignKey, parent *record.Table)
 	for i, name := range k.RefColumns {
 		of := dict.FindColumn(parent, name)
 		if of == nil || of.Hidden {
-			return errorf(3734, "Failed to add the foreign key constraint. Missing column '%s' for constraint '%s' in the referenced table '%s'",
-				name, k.Name, parent.Name)
+			return sqlerr.New(sqlerr.FKNoColumnParent, name, k.Name, parent.Name)
 		}
 		c := t.Column(k.Columns[i])
 		if !compatible(&c.Type, &of.Type) {
-			return errorf(3780, "Referencing column '%s' and referenced column '%s' in foreign key constraint '%s' are incompatible.",
-				c.Name, of.Name, k.Name)
+			return sqlerr.New(sqlerr.FKIncompatibleColumns, c.Name, of.Name, k.Name)
 		}
 		columns = append(columns, of.ID)
 	}
 	if leadingIndex(parent, columns) == nil {
-		return errorf(1822, "Failed to add the foreign key constraint. Missing index for constraint '%s' in the referenced table '%s'",
-			k.Name, parent.Name)
+		return sqlerr.New(sqlerr.FKNoIndexParent, k.Name, parent.Name)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
@@ -31,7 +32,7 @@ type Env struct {
 	// Now is the statement's time, the initial value of a column that is added with
 	// DEFAULT CURRENT_TIMESTAMP.
 	Now  types.Timestamp
-	Warn func(level string, e *types.Error) // level: Note, Warning
+	Warn func(level string, e *sqlerr.Error) // level: Note, Warning
 }
 
 // definer makes or changes one definition.
@@ -52,24 +53,24 @@ type pendingCheck struct {
 	column string // of a column's own check
 }
 
-func (d *definer) warn(e *types.Error) {
+func (d *definer) warn(e *sqlerr.Error) {
 	if d.env.Warn != nil {
 		d.env.Warn("Warning", e)
 	}
 }
 
-func (d *definer) note(e *types.Error) {
+func (d *definer) note(e *sqlerr.Error) {
 	if d.env.Warn != nil {
 		d.env.Warn("Note", e)
 	}
 }
 
-// comment checks how long a comment is: what is too long is cut off where that is no error.
-func (d *definer) comment(text string, most int, number uint16, what, name string) (string, error) {
+// comment checks how long a comment of name is: what is too long is cut off where that is no error.
+func (d *definer) comment(text string, most int, tooLong sqlerr.Code, name string) (string, error) {
 	if utf8.RuneCountInString(text) <= most {
 		return text, nil
 	}
-	e := errorf(number, "Comment for %s '%s' is too long (max = %d)", what, name, most)
+	e := sqlerr.New(tooLong, name, most)
 	if d.env.Strict {
 		return "", e
 	}
@@ -83,7 +84,7 @@ func (d *definer) comment(text string, most int, number uint16, what, name strin
 func Define(env *Env, schema string, st *ast.CreateTable, extra []record.Column) (*record.Table, error) {
 	d := &definer{env: env, isNew: true, nullable: map[string]bool{}, explicitNull: map[string]bool{}, t: &record.Table{Schema: schema, Name: st.Table.Name,
 		RowVersion: record.FirstRowVersion, NextColumn: 1, Collation: env.Collation}}
-	if err := CheckName(st.Table.Name, 1103, "Incorrect table name '%s'"); err != nil {
+	if err := CheckName(st.Table.Name, sqlerr.WrongTableName); err != nil {
 		return nil, err
 	}
 	if err := d.options(st.Options); err != nil {
@@ -117,7 +118,7 @@ func Define(env *Env, schema string, st *ast.CreateTable, extra []record.Column)
 		d.t.Columns = append(d.t.Columns, c)
 	}
 	if len(d.t.Columns) == 0 {
-		return nil, errorf(1113, "A table must have at least 1 column")
+		return nil, sqlerr.New(sqlerr.TableMustHaveColumns)
 	}
 	if err := d.keys(st.Columns, st.Indexes, append(columnKeys(st.Columns), st.ForeignKeys...)); err != nil {
 		return nil, err
@@ -188,10 +189,7 @@ func (d *definer) finish() (*record.Table, error) {
 		return nil, err
 	}
 	if d.env.RequirePrimaryKey && (len(d.t.Indexes) == 0 || d.t.Indexes[0].Name != primaryName) {
-		return nil, errorf(3750, "Unable to create or change a table without a primary key, when the system variable "+
-			"'sql_require_primary_key' is set. Add a primary key to the table or unset this variable to avoid this message. "+
-			"Note that tables without a primary key can cause performance problems in row-based replication, so please consult your DBA "+
-			"before changing this setting.")
+		return nil, sqlerr.New(sqlerr.TableWithoutPK)
 	}
 	return d.t, nil
 }
@@ -216,7 +214,7 @@ func (d *definer) checkAuto() error {
 }
 
 func errAuto() error {
-	return errorf(1075, "Incorrect table definition; there can be only one auto column and it must be defined as a key")
+	return sqlerr.New(sqlerr.WrongAutoKey)
 }
 
 // maxRowBytes is MySQL's limit on the declared size of a row without BLOBs.
@@ -237,11 +235,10 @@ func (d *definer) checkSize() error {
 		size += rowBytes(&c.Type)
 	}
 	if exist > record.MaxColumns {
-		return errorf(1117, "Too many columns")
+		return sqlerr.New(sqlerr.TooManyFields)
 	}
 	if size+(nullable+7)/8 > maxRowBytes {
-		return errorf(1118, "Row size too large. The maximum row size for the used table type, not counting BLOBs, is 65535. "+
-			"This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs")
+		return sqlerr.New(sqlerr.TooBigRowSize, 65535)
 	}
 	return nil
 }
@@ -280,15 +277,15 @@ func (d *definer) engine(name string) error {
 	}
 	if !d.env.InnoDBOnly && slices.Contains(substituted, strings.ToLower(name)) {
 		d.env.LaxOptions = true // those that follow are that engine's
-		d.warn(errorf(1266, "Using storage engine InnoDB for table '%s'", d.t.Name))
+		d.warn(sqlerr.New(sqlerr.WarnUsingOtherHandler, "InnoDB", d.t.Name))
 		return nil
 	}
-	unknown := errorf(1286, "Unknown storage engine '%s'", name)
+	unknown := sqlerr.New(sqlerr.UnknownStorageEngine, name)
 	if d.env.NoEngineSubstitution {
 		return unknown
 	}
 	d.warn(unknown)
-	d.warn(errorf(1266, "Using storage engine InnoDB for table '%s'", d.t.Name))
+	d.warn(sqlerr.New(sqlerr.WarnUsingOtherHandler, "InnoDB", d.t.Name))
 	return nil
 }
 
@@ -301,7 +298,7 @@ func (d *definer) checkGenerated() error {
 			continue
 		}
 		if c.AutoIncrement {
-			return errorf(1063, "Incorrect column specifier for column '%s'", c.Name)
+			return sqlerr.New(sqlerr.WrongFieldSpec, c.Name)
 		}
 		if err := d.checkReferences(c); err != nil {
 			return err
@@ -323,11 +320,11 @@ func (d *definer) checkReferences(c *record.Column) error {
 		of := dict.FindColumn(d.t, ref.Name)
 		switch {
 		case of == nil || of.Hidden:
-			bad = errorf(1054, "Unknown column '%s' in 'generated column function'", ref.Name)
+			bad = sqlerr.New(sqlerr.BadFieldError, ref.Name, "generated column function")
 		case of.AutoIncrement:
-			bad = errorf(3109, "Generated column '%s' cannot refer to auto-increment column.", c.Name)
+			bad = sqlerr.New(sqlerr.GeneratedColumnRefAutoInc, c.Name)
 		case of.Generated != "" && !precedes(d.t, of, c):
-			bad = errorf(3107, "Generated column can refer only to generated columns defined prior to it.")
+			bad = sqlerr.New(sqlerr.GeneratedColumnNonPrior)
 		}
 	})
 	if bad != nil || d.env.Typer == nil {
@@ -362,22 +359,21 @@ func (d *definer) checkDefault(c *record.Column) error {
 			return
 		}
 		if hasQuery(x) {
-			bad = errorf(3769, "Default value expression of column '%s' contains a disallowed function.", c.Name)
+			bad = sqlerr.New(sqlerr.DefaultValGeneratedFunctionIsNotAllowed, c.Name)
 			return
 		}
 		switch x := x.(type) {
 		case *ast.Variable, *ast.Assign:
-			bad = errorf(3772, "Default value expression of column '%s' cannot refer user or system variables.", c.Name)
+			bad = sqlerr.New(sqlerr.DefaultValGeneratedVariables, c.Name)
 		case *ast.ColumnRef:
 			of := dict.FindColumn(d.t, x.Name)
 			switch {
 			case of == nil || of.Hidden:
-				bad = errorf(1054, "Unknown column '%s' in 'default value expression'", x.Name)
+				bad = sqlerr.New(sqlerr.BadFieldError, x.Name, "default value expression")
 			case of.AutoIncrement:
-				bad = errorf(3768, "Default value expression of column '%s' cannot refer to an auto-increment column.", c.Name)
+				bad = sqlerr.New(sqlerr.DefaultValGeneratedRefAutoInc, c.Name)
 			case (of.Generated != "" || Default(of) == DefaultExpr) && !precedes(d.t, of, c):
-				bad = errorf(3767, "Default value expression of column '%s' cannot refer to a column defined after it if that column is a "+
-					"generated column or has an expression as default value.", c.Name)
+				bad = sqlerr.New(sqlerr.DefaultValGeneratedNonPrior, c.Name)
 			}
 		}
 	})

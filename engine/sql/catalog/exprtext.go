@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -21,7 +22,7 @@ func ParseExpr(text string) (ast.Expr, error) {
 			return sel.Items[0].Expr, nil
 		}
 	}
-	return nil, errorf(1064, "You have an error in your SQL syntax near '%s'", text)
+	return nil, sqlerr.Newf(sqlerr.ParseError, "You have an error in your SQL syntax near '%s'", text)
 }
 
 // ParseQuery parses the text of a view. hold is as that of [ast.ParseWithin].
@@ -35,7 +36,7 @@ func ParseQuery(text string, hold func(delta int64) error) (ast.Query, error) {
 			return q, nil
 		}
 	}
-	return nil, errorf(1064, "You have an error in your SQL syntax near '%s'", text)
+	return nil, sqlerr.Newf(sqlerr.ParseError, "You have an error in your SQL syntax near '%s'", text)
 }
 
 // ExprText is an expression as definitions carry it: as MySQL prints its items, with

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
@@ -23,9 +24,9 @@ func (d *definer) addIndex(def *ast.IndexDef) error {
 		if def.Kind == ast.IndexSpatial {
 			word = "SPATIAL"
 		}
-		return errorf(1235, "This version of Trireme doesn't yet support '%s indexes'", word)
+		return sqlerr.New(sqlerr.NotSupportedYet, word+" indexes")
 	}
-	comment, err := d.comment(def.Comment, 1024, 1688, "index", def.Name)
+	comment, err := d.comment(def.Comment, 1024, sqlerr.TooLongIndexComment, def.Name)
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (d *definer) addIndex(def *ast.IndexDef) error {
 	}
 	ix.Name = name
 	if len(def.Parts) > record.MaxIndexParts {
-		return errorf(1070, "Too many key parts specified; max %d parts allowed", record.MaxIndexParts)
+		return sqlerr.New(sqlerr.TooManyKeyParts, record.MaxIndexParts)
 	}
 	for i := range def.Parts {
 		if err := d.addPart(&ix, def, i); err != nil {
@@ -47,7 +48,7 @@ func (d *definer) addIndex(def *ast.IndexDef) error {
 		return err
 	}
 	if strings.EqualFold(def.Using, "HASH") {
-		d.note(errorf(3502, "This storage engine does not support the HASH index algorithm, storage engine default was used instead."))
+		d.note(sqlerr.New(sqlerr.UnsupportedIndexAlgorithm, "HASH"))
 	}
 	if def.KeyBlockSize != 0 {
 		d.warn(KeptOnly("KEY_BLOCK_SIZE of an index"))
@@ -67,7 +68,7 @@ func (d *definer) place(ix record.Index) error {
 	}
 	limit := record.MaxIndexes - 1
 	if len(d.t.Indexes) > record.MaxIndexes || len(d.t.Indexes) == record.MaxIndexes && d.t.Indexes[0].Name != primaryName && !hasHiddenKey(d.t) {
-		return errorf(1069, "Too many keys specified; max %d keys allowed", limit)
+		return sqlerr.New(sqlerr.TooManyKeys, limit)
 	}
 	return nil
 }
@@ -82,23 +83,23 @@ func hasHiddenKey(t *record.Table) bool {
 func (d *definer) indexName(def *ast.IndexDef) (string, error) {
 	if def.Kind == ast.IndexPrimary {
 		if dict.FindIndex(d.t, primaryName) >= 0 {
-			return "", errorf(1068, "Multiple primary key defined")
+			return "", sqlerr.New(sqlerr.MultiplePriKey)
 		}
 		if def.Invisible {
-			return "", errorf(3522, "A primary key index cannot be invisible")
+			return "", sqlerr.New(sqlerr.PKIndexCantBeInvisible)
 		}
 		return primaryName, nil
 	}
 	name := def.Name
 	if name != "" {
 		if strings.EqualFold(name, primaryName) || strings.EqualFold(name, dict.HiddenIndex) {
-			return "", errorf(1280, "Incorrect index name '%s'", name)
+			return "", sqlerr.New(sqlerr.WrongNameForIndex, name)
 		}
-		if err := CheckName(name, 1280, "Incorrect index name '%s'"); err != nil {
+		if err := CheckName(name, sqlerr.WrongNameForIndex); err != nil {
 			return "", err
 		}
 		if dict.FindIndex(d.t, name) >= 0 {
-			return "", errorf(1061, "Duplicate key name '%s'", name)
+			return "", sqlerr.New(sqlerr.DupKeyName, name)
 		}
 		return name, nil
 	}
@@ -135,23 +136,22 @@ func (d *definer) addPart(ix *record.Index, def *ast.IndexDef, i int) error {
 	}
 	c := dict.FindColumn(d.t, p.Column)
 	if c == nil || c.Hidden {
-		return errorf(1072, "Key column '%s' doesn't exist in table", p.Column)
+		return sqlerr.New(sqlerr.KeyColumnDoesNotExits, p.Column)
 	}
 	for _, other := range ix.Parts {
 		if other.Column == c.ID {
-			return errorf(1060, "Duplicate column name '%s'", c.Name)
+			return sqlerr.New(sqlerr.DupFieldName, c.Name)
 		}
 	}
 	part := record.Part{Column: c.ID, Desc: p.Desc}
 	t := &c.Type
 	switch {
 	case t.Kind == types.KindJSON:
-		return errorf(3152, "JSON column '%s' supports indexing only via generated columns on a specified JSON path.", c.Name)
+		return sqlerr.New(sqlerr.JSONUsedAsKey, c.Name)
 	case t.IsLong() && p.Length == 0:
-		return errorf(1170, "BLOB/TEXT column '%s' used in key specification without a key length", c.Name)
+		return sqlerr.New(sqlerr.BlobKeyWithoutLength, c.Name)
 	case p.Length > 0 && (!t.IsText() && !t.IsBlob() || !t.IsLong() && uint32(p.Length) > t.Length):
-		return errorf(1089, "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, "+
-			"or the storage engine doesn't support unique prefix keys")
+		return sqlerr.New(sqlerr.WrongSubKey)
 	case p.Length > 0 && (t.IsLong() || uint32(p.Length) < t.Length):
 		part.Prefix = uint32(p.Length)
 	}
@@ -160,7 +160,8 @@ func (d *definer) addPart(ix *record.Index, def *ast.IndexDef, i int) error {
 			return err
 		}
 		if IsVirtual(d.t, c) {
-			return errorf(3106, "'Defining a virtual generated column as primary key' is not supported for generated columns.")
+			return sqlerr.New(sqlerr.UnsupportedActionOnGeneratedColumn, "Defining a virtual generated column as "+
+				"primary key")
 		}
 	}
 	ix.Parts = append(ix.Parts, part)
@@ -197,11 +198,12 @@ func (d *definer) addFunctional(ix *record.Index, def *ast.IndexDef, i int) erro
 	p := &def.Parts[i]
 	switch {
 	case ix.Name == primaryName:
-		return errorf(3756, "The primary key cannot be a functional index")
+		return sqlerr.New(sqlerr.FunctionalIndexPrimaryKey)
 	case isColumn(p.Expr):
-		return errorf(3759, "Functional index on a column is not supported. Consider using a regular index instead.")
+		return sqlerr.Newf(sqlerr.FulltextFunctionalIndex, "Functional index on a column is not supported. Consider "+
+			"using a regular index instead.")
 	case d.env.Typer == nil:
-		return errorf(1235, "This version of Trireme doesn't yet support 'functional indexes here'")
+		return sqlerr.New(sqlerr.NotSupportedYet, "functional indexes here")
 	}
 	var bad error
 	eachColumn(p.Expr, func(ref *ast.ColumnRef) {
@@ -209,9 +211,9 @@ func (d *definer) addFunctional(ix *record.Index, def *ast.IndexDef, i int) erro
 		switch {
 		case bad != nil:
 		case of == nil || of.Hidden:
-			bad = errorf(1054, "Unknown column '%s' in 'functional index'", ref.Name)
+			bad = sqlerr.New(sqlerr.BadFieldError, ref.Name, "functional index")
 		case of.AutoIncrement:
-			bad = errorf(3754, "Functional index '%s' cannot refer to an auto-increment column.", ix.Name)
+			bad = sqlerr.New(sqlerr.FunctionalIndexRefAutoIncrement, ix.Name)
 		}
 	})
 	if bad != nil {
@@ -226,9 +228,9 @@ func (d *definer) addFunctional(ix *record.Index, def *ast.IndexDef, i int) erro
 	c.Type.NotNull = false
 	switch {
 	case c.Type.Kind == types.KindJSON:
-		return errorf(3753, "Cannot create a functional index on a function that returns a JSON or GEOMETRY value.")
+		return sqlerr.New(sqlerr.FunctionalIndexOnJSONOrGeometryFunction)
 	case c.Type.IsLong():
-		return errorf(3757, "Cannot create a functional index on an expression that returns a BLOB or TEXT. Please consider using CAST.")
+		return sqlerr.New(sqlerr.FunctionalIndexOnLOB)
 	}
 	if len(c.Name) > record.MaxIdentifier {
 		c.Name = fmt.Sprintf("!hidden!%d!0", c.ID)
@@ -275,8 +277,8 @@ func (d *definer) checkKeyLength(ix *record.Index) error {
 	return nil
 }
 
-func errTooLong() *types.Error {
-	return errorf(1071, "Specified key was too long; max key length is %d bytes", record.MaxKeyBytes)
+func errTooLong() *sqlerr.Error {
+	return sqlerr.New(sqlerr.TooLongKey, record.MaxKeyBytes)
 }
 
 // keyBytes is what a part of an index counts for.

@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // KeptOnly is the warning about an option or a clause that is taken so that statements made for MySQL run, but that
 // does nothing.
-func KeptOnly(what string) *types.Error {
-	return errorf(1235, "%s is accepted for compatibility only and has no effect", what)
+func KeptOnly(what string) *sqlerr.Error {
+	return sqlerr.Newf(sqlerr.NotSupportedYet, "%s is accepted for compatibility only and has no effect", what)
 }
 
 // options applies the options of a table. What does nothing here is told in a warning; what MySQL refuses, and what
@@ -49,7 +49,7 @@ func (d *definer) option(o *ast.TableOption) error {
 	case "ENGINE":
 		return d.engine(o.Value)
 	case "COMMENT":
-		text, err := d.comment(o.Value, 2048, 1628, "table", d.t.Name)
+		text, err := d.comment(o.Value, 2048, sqlerr.TooLongTableComment, d.t.Name)
 		if err != nil {
 			return err
 		}
@@ -62,8 +62,10 @@ func (d *definer) option(o *ast.TableOption) error {
 		setOption(d.t, attrAuto, value)
 	case "MIN_ROWS", "MAX_ROWS", "AVG_ROW_LENGTH", "CHECKSUM", "DELAY_KEY_WRITE", "KEY_BLOCK_SIZE":
 		if name == "KEY_BLOCK_SIZE" && !slices.Contains([]uint64{0, 1, 2, 4, 8, 16}, o.Number) {
-			return d.unfit(name, errorf(1478, "InnoDB: invalid KEY_BLOCK_SIZE = %d. Valid values are [1, 2, 4, 8, 16]", o.Number),
-				errorf(1478, "InnoDB: ignoring KEY_BLOCK_SIZE=%d.", o.Number))
+			return d.unfit(name,
+				sqlerr.Newf(sqlerr.IllegalHACreateOption,
+					"InnoDB: invalid KEY_BLOCK_SIZE = %d. Valid values are [1, 2, 4, 8, 16]", o.Number),
+				sqlerr.Newf(sqlerr.IllegalHACreateOption, "InnoDB: ignoring KEY_BLOCK_SIZE=%d.", o.Number))
 		}
 		value := ""
 		if o.Number > 0 {
@@ -79,7 +81,8 @@ func (d *definer) option(o *ast.TableOption) error {
 			return nil
 		}
 		if o.Number < 1 || o.Number > 65535 {
-			return errorf(1064, "The valid range for stats_sample_pages is [1, 65535]. Error near '%d' at line 1", o.Number)
+			return sqlerr.Newf(sqlerr.ParseError, "The valid range for stats_sample_pages is [1, 65535]. Error near "+
+				"'%d' at line 1", o.Number)
 		}
 		d.keptOption(name)
 		setOption(d.t, attrOption+name, number(o.Number))
@@ -102,7 +105,8 @@ func (d *definer) option(o *ast.TableOption) error {
 		case "zlib", "lz4":
 			d.keptOption(name)
 		default:
-			unknown := errorf(1112, "InnoDB: Unsupported compression algorithm '%s'", o.Value)
+			unknown := sqlerr.Newf(sqlerr.UnsupportedExtension, "InnoDB: Unsupported compression algorithm '%s'",
+				o.Value)
 			return d.unfit(name, unknown, unknown)
 		}
 		setOption(d.t, attrOption+name, o.Value)
@@ -114,24 +118,25 @@ func (d *definer) option(o *ast.TableOption) error {
 		case "innodb_system":
 			d.keptOption(name)
 		default:
-			return errorf(3510, "Tablespace %s doesn't exist.", o.Value)
+			return sqlerr.New(sqlerr.TablespaceMissingWithName, o.Value)
 		}
 	case "DATA DIRECTORY":
 		switch {
 		case !strings.HasPrefix(o.Value, "/"):
-			return errorf(1525, "Incorrect path value: '%s'", o.Value)
+			return sqlerr.New(sqlerr.WrongValue, "path", o.Value)
 		case d.isNew:
-			return errorf(3121, "The DATA DIRECTORY location must be in a known directory.")
+			return sqlerr.Newf(sqlerr.WrongFileName, "The DATA DIRECTORY location must be in a known directory.")
 		}
-		d.warn(errorf(1618, "<DATA DIRECTORY> option ignored"))
+		d.warn(sqlerr.New(sqlerr.WarnOptionIgnored, "DATA DIRECTORY"))
 	case "INDEX DIRECTORY":
-		ignored := errorf(1618, "<INDEX DIRECTORY> option ignored")
+		ignored := sqlerr.New(sqlerr.WarnOptionIgnored, "INDEX DIRECTORY")
 		if d.isNew {
-			return d.unfit(name, errorf(1478, "InnoDB: INDEX DIRECTORY is not supported"), ignored)
+			return d.unfit(name, sqlerr.Newf(sqlerr.IllegalHACreateOption,
+				"InnoDB: INDEX DIRECTORY is not supported"), ignored)
 		}
 		d.warn(ignored)
 	case "ENGINE_ATTRIBUTE":
-		return errorf(3981, "Storage engine 'InnoDB' does not support ENGINE_ATTRIBUTE.")
+		return sqlerr.New(sqlerr.EngineAttributeNotSupported, "InnoDB")
 	default:
 		if o.Value != "DEFAULT" {
 			d.keptOption(name)
@@ -147,27 +152,27 @@ func Encryption(value string) error {
 	case "N":
 		return nil
 	case "Y":
-		return errorf(3185, "Can't find master key from keyring, please check in the server log if a keyring is loaded and initialized successfully.")
+		return sqlerr.New(sqlerr.CannotFindKeyInKeyring)
 	}
-	return errorf(3184, "Invalid encryption option.")
+	return sqlerr.New(sqlerr.InvalidEncryptionOption)
 }
 
 func (d *definer) keptOption(name string) { d.warn(KeptOnly("Table option " + name)) }
 
 // unfit is for an option with a value that InnoDB does not take: an error with innodb_strict_mode, else a warning.
-func (d *definer) unfit(option string, why, without *types.Error) error {
+func (d *definer) unfit(option string, why, without *sqlerr.Error) error {
 	if d.env.LaxOptions {
 		d.warn(without)
 		return nil
 	}
 	d.warn(why)
 	if d.isNew {
-		return errorf(1031, "Table storage engine for '%s' doesn't have this option", d.t.Name)
+		return sqlerr.New(sqlerr.IllegalHA, d.t.Name)
 	}
 	if option == "ROW_FORMAT" {
 		option = "ROW_TYPE" // so MySQL calls it there
 	}
-	return errorf(1478, "Table storage engine 'InnoDB' does not support the create option '%s'", option)
+	return sqlerr.New(sqlerr.IllegalHACreateOption, "InnoDB", option)
 }
 
 // rowFormat keeps ROW_FORMAT. Rows have one format, which is none of InnoDB's; DYNAMIC, what dumps have, asks for no
@@ -177,7 +182,9 @@ func (d *definer) rowFormat(value string) error {
 	case "DEFAULT":
 		value = ""
 	case "FIXED":
-		return d.unfit("ROW_FORMAT", errorf(1478, "InnoDB: invalid ROW_FORMAT specifier."), errorf(1478, "InnoDB: assuming ROW_FORMAT=DYNAMIC."))
+		return d.unfit("ROW_FORMAT",
+			sqlerr.Newf(sqlerr.IllegalHACreateOption, "InnoDB: invalid ROW_FORMAT specifier."),
+			sqlerr.Newf(sqlerr.IllegalHACreateOption, "InnoDB: assuming ROW_FORMAT=DYNAMIC."))
 	case "COMPACT", "REDUNDANT", "COMPRESSED":
 		d.warn(KeptOnly("ROW_FORMAT=" + value))
 	}
@@ -195,8 +202,11 @@ func (d *definer) checkPageSize(opts []ast.TableOption) error {
 	switch {
 	case size == "" || !given("KEY_BLOCK_SIZE") && !given("ROW_FORMAT"):
 	case format != "" && format != "COMPRESSED":
-		return d.unfit("KEY_BLOCK_SIZE", errorf(1478, "InnoDB: cannot specify ROW_FORMAT=%s with KEY_BLOCK_SIZE.", format),
-			errorf(1478, "InnoDB: ignoring KEY_BLOCK_SIZE=%s unless ROW_FORMAT=COMPRESSED.", size))
+		return d.unfit("KEY_BLOCK_SIZE",
+			sqlerr.Newf(sqlerr.IllegalHACreateOption, "InnoDB: cannot specify ROW_FORMAT=%s with KEY_BLOCK_SIZE.",
+				format),
+			sqlerr.Newf(sqlerr.IllegalHACreateOption,
+				"InnoDB: ignoring KEY_BLOCK_SIZE=%s unless ROW_FORMAT=COMPRESSED.", size))
 	case given("KEY_BLOCK_SIZE"):
 		d.keptOption("KEY_BLOCK_SIZE")
 	}
@@ -206,7 +216,8 @@ func (d *definer) checkPageSize(opts []ast.TableOption) error {
 // orderRows is ORDER BY of ALTER TABLE: rows lie in the order of the primary key, or of their insertion.
 func (a *alterer) orderRows() {
 	if PrimaryKey(a.t) != nil {
-		a.warn(errorf(1105, "ORDER BY ignored as there is a user-defined clustered index in the table '%s'", a.old.Name))
+		a.warn(sqlerr.Newf(sqlerr.UnknownError, "ORDER BY ignored as there is a user-defined clustered index in the "+
+			"table '%s'", a.old.Name))
 		return
 	}
 	a.warn(KeptOnly("ORDER BY of ALTER TABLE"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation"
@@ -37,9 +38,9 @@ func TestDefinitions(t *testing.T) {
 			env := &catalog.Env{Collation: types.CollationUTF8MB40900AI, Strict: !d.HasArg("loose"), NoEngineSubstitution: !d.HasArg("loose"),
 				ForeignKeyChecks: !d.HasArg("nofk"), Typer: typer{},
 				Table: func(_, name string) (*record.Table, error) { return tables[name], nil },
-				Warn:  func(level string, e *types.Error) { fmt.Fprintf(&out, "%s %d: %s\n", level, e.Number, e.Message) }}
+				Warn:  func(level string, e *sqlerr.Error) { fmt.Fprintf(&out, "%s %d: %s\n", level, e.Number, e.Message) }}
 			fail := func(err error) string {
-				var e *types.Error
+				var e *sqlerr.Error
 				if errors.As(err, &e) {
 					return out.String() + e.Error() + "\n"
 				}

@@ -5,12 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
-
-func errorf(number uint16, format string, args ...any) *types.Error {
-	return types.NewError(number, format, args...)
-}
 
 // appendLength appends (n) or (n,m).
 func appendLength(dst []byte, n, m int) []byte {
@@ -78,14 +74,14 @@ func appendEscaped(dst []byte, s string) []byte {
 // NO_BACKSLASH_ESCAPES.
 func EscapeString(s string) string { return string(appendEscaped(nil, s)) }
 
-// CheckName checks an identifier of at most 64 characters; wrong and format are the
-// error for one that is malformed. Error besides: 1059.
-func CheckName(name string, wrong uint16, format string) error {
+// CheckName checks an identifier of at most 64 characters; wrong is the error for one
+// that is malformed, whose text takes the name. Error besides: 1059.
+func CheckName(name string, wrong sqlerr.Code) error {
 	switch {
 	case name == "" || !utf8.ValidString(name) || strings.IndexByte(name, 0) >= 0 || strings.HasSuffix(name, " "):
-		return errorf(wrong, format, name)
+		return sqlerr.New(wrong, name)
 	case utf8.RuneCountInString(name) > 64:
-		return errorf(1059, "Identifier name '%s' is too long", name)
+		return sqlerr.New(sqlerr.TooLongIdent, name)
 	}
 	return nil
 }

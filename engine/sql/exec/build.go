@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -58,7 +59,7 @@ func (t *Tree) buildNode(n plan.Node) (operator, error) {
 func (t *Tree) buildUnary(n plan.Node, cols []*types.Type) (operator, error) {
 	children := n.Children()
 	if len(children) != 1 {
-		return nil, types.NewError(1235, "This version of Trireme doesn't yet support '%s'", fmt.Sprintf("%T", n))
+		return nil, sqlerr.New(sqlerr.NotSupportedYet, fmt.Sprintf("%T", n))
 	}
 	input, err := t.build(children[0])
 	if err != nil {
@@ -91,7 +92,7 @@ func (t *Tree) buildUnary(n plan.Node, cols []*types.Type) (operator, error) {
 	case *plan.IndexLookupJoin:
 		return newLookupJoin(r, n, input, in, cols), nil
 	}
-	return nil, types.NewError(1235, "This version of Trireme doesn't yet support '%s'", fmt.Sprintf("%T", n))
+	return nil, sqlerr.New(sqlerr.NotSupportedYet, fmt.Sprintf("%T", n))
 }
 
 // buildTwo makes the operators of two nodes.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -184,5 +185,5 @@ func number(x *expr.Context, n expr.Node) (uint64, error) {
 			return u, nil
 		}
 	}
-	return 0, types.NewError(1210, "Incorrect arguments to %s", "LIMIT")
+	return 0, sqlerr.New(sqlerr.WrongArguments, "LIMIT")
 }

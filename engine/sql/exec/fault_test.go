@@ -8,9 +8,9 @@ import (
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // spillingPlans are plans that go to disk with little memory.
@@ -42,7 +42,7 @@ func TestInterrupts(t *testing.T) {
 	old := minWork
 	defer func() { minWork = old }()
 	minWork, r.x.MemoryLimit = 1024, 1
-	killed := types.NewError(1317, "Query execution was interrupted")
+	killed := sqlerr.New(sqlerr.QueryInterrupted)
 	for i, root := range spillingPlans(r) {
 		r.x.Expr.Interrupted = nil
 		want := gather(t, r, root)

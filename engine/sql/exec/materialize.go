@@ -4,6 +4,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -213,7 +214,7 @@ func (o *recursiveOp) nextRound() error {
 		depth = defaultRecursion
 	}
 	if o.round > depth {
-		return types.NewError(3636, "Recursive query aborted after %d iterations. Try increasing @@cte_max_recursion_depth to a larger value.", depth+1)
+		return sqlerr.New(sqlerr.CTEMaxRecursionDepth, depth+1)
 	}
 	o.work.list, o.added = o.added, o.work.list
 	if err := o.added.Reset(); err != nil {

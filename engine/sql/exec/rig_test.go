@@ -13,6 +13,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
@@ -274,7 +275,7 @@ func splitList(text string) []string {
 }
 
 func errorText(err error) string {
-	var e *types.Error
+	var e *sqlerr.Error
 	if errors.As(err, &e) {
 		return fmt.Sprintf("ERROR %d (%s): %s\n", e.Number, e.State, e.Message)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/race"
 )
@@ -20,7 +21,7 @@ import (
 func (r *rig) Lookup(schema, name string) (plan.Source, error) {
 	m := r.store.tables[name]
 	if m == nil {
-		return plan.Source{}, types.NewError(1146, "Table '%s.%s' doesn't exist", schema, name)
+		return plan.Source{}, sqlerr.New(sqlerr.NoSuchTable, schema, name)
 	}
 	return plan.Source{Table: &plan.TableSource{Keys: m.keys, Stats: tableStats{m}}}, nil
 }
@@ -81,7 +82,7 @@ func (r *rig) sql(text string, switches plan.Switches, opt Options) (string, err
 
 // interrupted runs a tree and interrupts it sooner or later.
 func (r *rig) interrupted(t *Tree) error {
-	killed := types.NewError(1317, "Query execution was interrupted")
+	killed := sqlerr.New(sqlerr.QueryInterrupted)
 	defer func() { r.x.Expr.Interrupted = nil }()
 	for at, done := 0, false; !done; at = 2*at + 1 {
 		left := at
@@ -94,7 +95,7 @@ func (r *rig) interrupted(t *Tree) error {
 		r.x.Expr.ResetStatement()
 		_, err := r.rows(t)
 		done = err == nil
-		var e *types.Error
+		var e *sqlerr.Error
 		if errors.As(err, &e) && e.Number == 3170 {
 			return err
 		}
@@ -140,7 +141,7 @@ func (r *rig) withLittle(text string) (string, error) {
 	minWork, lookupRows, r.x.MemoryLimit = 1, 1, 1
 	defer func() { minWork, lookupRows, r.x.MemoryLimit = work, rows, 0 }()
 	got, err := r.sql(text, plan.DefaultSwitches, Options{})
-	var e *types.Error
+	var e *sqlerr.Error
 	if errors.As(err, &e) && e.Number == 3170 {
 		minWork = 64 << 10
 		return r.sql(text, plan.DefaultSwitches, Options{})

@@ -4,6 +4,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -105,7 +106,7 @@ func (s *subquery) single() (types.Value, error) {
 		return c.values[id], nil
 	}
 	if s.busy {
-		return types.Null, types.NewError(1235, "This version of Trireme doesn't yet support '%s'", "a subquery within itself")
+		return types.Null, sqlerr.New(sqlerr.NotSupportedYet, "a subquery within itself")
 	}
 	v, err := s.runSingle()
 	if err != nil {
@@ -164,7 +165,7 @@ func (s *subquery) runSingle() (types.Value, error) {
 // manyRows is what is said of rows where one may be: an error or, with IGNORE, a warning, and the
 // value is NULL.
 func (s *subquery) manyRows() error {
-	err := &types.Error{Number: 1242, State: "21000", Message: "Subquery returns more than 1 row"}
+	err := sqlerr.New(sqlerr.SubqueryNo1Row)
 	if s.r.x.Ignore {
 		s.r.x.Warning(err)
 		return nil

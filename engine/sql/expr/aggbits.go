@@ -1,17 +1,20 @@
 package expr
 
-import "github.com/triremedb/trireme/engine/types"
+import (
+	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/engine/types"
+)
 
 // byteBitsMax is the longest binary string that BIT_AND, BIT_OR and BIT_XOR take.
 const byteBitsMax = 511
 
-var errBitSizes = errorf(3513, "HY000", "Binary operands of bitwise operators must be of equal length")
+var errBitSizes = sqlerr.New(sqlerr.InvalidBitwiseOperandsSize)
 
 // prepareByteBits: binary strings give one of their length.
 func (a *Aggregate) prepareByteBits(arg Node) error {
 	n := arg.Type().MaxBytes()
 	if n > byteBitsMax {
-		return errorf(3514, "HY000", "Aggregate bitwise functions cannot accept arguments longer than %d bytes; consider using the SUBSTRING() function", byteBitsMax)
+		return sqlerr.New(sqlerr.InvalidBitwiseAggregateOperandsSize, byteBitsMax)
 	}
 	a.t, a.make = textType(uint64(n), types.CollationBinary), newByteBits
 	a.t.NotNull = true

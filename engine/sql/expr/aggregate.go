@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -140,7 +141,7 @@ func (b *Binder) BindAggregate(e *ast.Aggregate) (*Aggregate, error) {
 			// GROUP_CONCAT(a, b ORDER BY 2): the second argument.
 			at := l.Value.Int()
 			if l.Value.Class() != types.ClassInt || at < 1 || at > int64(len(args)) {
-				return nil, types.NewError(1054, "Unknown column '%s' in 'order clause'", ast.Format(l))
+				return nil, sqlerr.New(sqlerr.BadFieldError, ast.Format(l), "order clause")
 			}
 			order = append(order, AggregateOrder{Key: args[at-1], Desc: o.Desc})
 			continue

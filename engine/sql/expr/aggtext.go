@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
 )
@@ -128,7 +129,7 @@ func (s *concats) add(x *Context, g *concatGroup, text []byte) {
 	g.text = append(g.text, text...)
 	cs := s.a.t.Charset()
 	g.text = g.text[:wholeCharacters(cs, g.text, limit)]
-	x.Warning(errorf(1260, "HY000", "Row %d was cut by GROUP_CONCAT()", max(x.Row, 1)))
+	x.Warning(sqlerr.New(sqlerr.CutValueGroupConcat, max(x.Row, 1)))
 }
 
 // wholeCharacters returns the largest length of at most n bytes that splits no
@@ -261,7 +262,7 @@ func (s *documents) addRow(g uint32, in []*types.Vector, i int) error {
 	was := cap(s.groups[g])
 	if s.object {
 		if in[0].IsNull(i) {
-			return errorf(3158, "22032", "JSON documents may not contain NULL member names.")
+			return sqlerr.New(sqlerr.JSONDocumentNullKey)
 		}
 		s.groups[g] = appendSized(s.groups[g], in[0].BytesAt(i))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -33,7 +34,7 @@ func (f *folding) begin(b *Binder) *Context {
 		f.x = &Context{SQLMode: b.opt.SQLMode | ModeErrorForDivisionByZero, Collation: b.collation(), DivPrecisionIncrement: b.divIncrement(),
 			MaxAllowedPacket: 1 << 20}
 		f.x.Mode = b.opt.Mode
-		f.x.Warn = func(*types.Error) { f.warned = true }
+		f.x.Warn = func(*sqlerr.Error) { f.warned = true }
 		f.x.folding = true
 		f.x.Interrupted = func() error { return errLongFold }
 	}
@@ -69,7 +70,8 @@ const maxDepth = 10_000
 // Bind binds one expression.
 func (b *Binder) Bind(e ast.Expr) (Node, error) {
 	if b.depth >= maxDepth {
-		return nil, errorf(1436, "HY000", "Thread stack overrun: expressions are nested more than %d deep", maxDepth)
+		return nil, sqlerr.Newf(sqlerr.StackOverrunNeedMore, "Thread stack overrun: expressions are nested more than "+
+			"%d deep", maxDepth)
 	}
 	b.depth++
 	b.count++

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -70,7 +71,7 @@ func (b *Binder) named(e ast.Expr) (Node, error) {
 	case *ast.Match:
 		return b.scope.Match(e)
 	}
-	return nil, errorf(1064, "42000", "You have an error in your SQL syntax: %T is no expression here", e)
+	return nil, sqlerr.Newf(sqlerr.ParseError, "You have an error in your SQL syntax: %T is no expression here", e)
 }
 
 // Scalar binds an expression that must not be a row.

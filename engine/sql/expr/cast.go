@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
@@ -185,7 +186,7 @@ func convDecimal(x *Context, c *Cast, v types.Value) (types.Value, error) {
 func (x *Context) fitDecimal(d decimal.Decimal, t *types.Type) (types.Value, error) {
 	r, _, ok := d.Fit(int(t.Precision), int(t.Scale))
 	if !ok {
-		err := x.Fault(types.NewError(types.ErrnoOutOfRange, "Out of range value for column '%s' at row %d", x.Column, max(x.Row, 1)))
+		err := x.Fault(sqlerr.New(sqlerr.WarnDataOutOfRange, x.Column, max(x.Row, 1)))
 		if err != nil {
 			return types.Null, err
 		}
@@ -319,7 +320,7 @@ func convJSONStrict(x *Context, c *Cast, v types.Value) (types.Value, error) {
 // convJSONMaybe is convJSONStrict, but for text that is no document: NULL with a warning.
 func convJSONMaybe(x *Context, c *Cast, v types.Value) (types.Value, error) {
 	doc, err := convJSONStrict(x, c, v)
-	if e, ok := err.(*types.Error); ok && e.Number == 3141 {
+	if e, ok := err.(*sqlerr.Error); ok && e.Number == sqlerr.InvalidJSONTextInParam {
 		x.Warning(e)
 		return types.Null, nil
 	}

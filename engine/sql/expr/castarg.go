@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -114,8 +115,8 @@ func convParam(x *Context, c *Cast, v types.Value) (types.Value, error) {
 	if v.Class() == types.ClassBytes && from.Charset() != types.CharsetBinary {
 		out, bad := types.Convert(x.Scratch(), v.Bytes(), from.Charset(), c.t.Charset())
 		if bad >= 0 {
-			return types.Null, errorf(3988, "HY000", "Conversion from collation %s into %s impossible for parameter",
-				types.CollationByID(from.Collation).Name(), types.CollationByID(c.t.Collation).Name())
+			return types.Null, sqlerr.New(sqlerr.ImpossibleStringConversion, types.CollationByID(from.Collation).Name(),
+				types.CollationByID(c.t.Collation).Name(), "parameter")
 		}
 		return types.NewBytes(x.Keep(out)), nil
 	}

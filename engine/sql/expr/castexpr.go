@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -86,9 +87,11 @@ func castInteger(x *Context, c *Cast, v types.Value) (types.Value, error) {
 		neg := strings.HasPrefix(string(trimLeft(v.Bytes())), "-")
 		switch {
 		case neg && c.t.Unsigned:
-			x.Warning(errorf(1105, "HY000", "Cast to unsigned converted negative integer to its positive complement"))
+			x.Warning(sqlerr.Newf(sqlerr.UnknownError, "Cast to unsigned converted negative integer to its positive "+
+				"complement"))
 		case !neg && !c.t.Unsigned:
-			x.Warning(errorf(1105, "HY000", "Cast to signed converted positive out-of-range integer to its negative complement"))
+			x.Warning(sqlerr.Newf(sqlerr.UnknownError, "Cast to signed converted positive out-of-range integer to "+
+				"its negative complement"))
 		}
 	}
 	if c.t.Unsigned {
@@ -146,7 +149,7 @@ func (x *Context) yearOfText(text []byte) (types.Value, error) {
 	}
 	n, err := strconv.ParseFloat(string(s[:end]), 64)
 	if err != nil {
-		x.Warning(errorf(1525, "HY000", "Incorrect YEAR value: '%s'", printable(text)))
+		x.Warning(sqlerr.New(sqlerr.WrongValue, "YEAR", printable(text)))
 		return types.Null, nil
 	}
 	year, err := x.yearOf(n, text)
@@ -177,7 +180,7 @@ func (b *Binder) castType(arg Node, ct *ast.ColumnType) (types.Type, error) {
 		return t, nil
 	case types.KindTime, types.KindDateTime:
 		if ct.Length > types.MaxFSP {
-			return t, errorf(1426, "42000", "Too-big precision %d specified for '%s'. Maximum is %d.", ct.Length, Text(arg), types.MaxFSP)
+			return t, sqlerr.New(sqlerr.TooBigPrecision, ct.Length, Text(arg), types.MaxFSP)
 		}
 		t.FSP = uint8(max(ct.Length, 0))
 		return t, nil
@@ -198,11 +201,11 @@ func decimalCast(arg Node, ct *ast.ColumnType) (types.Type, error) {
 	t := types.Type{Kind: types.KindDecimal, Precision: uint8(precision), Scale: uint8(scale)}
 	switch {
 	case scale > types.MaxDecimalScale:
-		return t, errorf(1425, "42000", "Too big scale %d specified for column '%s'. Maximum is %d.", scale, Text(arg), types.MaxDecimalScale)
+		return t, sqlerr.New(sqlerr.TooBigScale, scale, Text(arg), types.MaxDecimalScale)
 	case precision > types.MaxDecimalPrecision:
-		return t, errorf(1426, "42000", "Too-big precision %d specified for '%s'. Maximum is %d.", precision, Text(arg), types.MaxDecimalPrecision)
+		return t, sqlerr.New(sqlerr.TooBigPrecision, precision, Text(arg), types.MaxDecimalPrecision)
 	case scale > precision:
-		return t, errorf(1427, "42000", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '%s').", Text(arg))
+		return t, sqlerr.New(sqlerr.MBiggerThanD, Text(arg))
 	}
 	return t, nil
 }
@@ -254,7 +257,7 @@ func CharsetCollation(name string) (types.CollationID, error) {
 	case "binary":
 		return types.CollationBinary, nil
 	}
-	return 0, errorf(1115, "42000", "Unknown character set: '%s'", name)
+	return 0, sqlerr.New(sqlerr.UnknownCharacterSet, name)
 }
 
 // collate binds COLLATE.
@@ -268,11 +271,11 @@ func (b *Binder) collate(e *ast.Collate) (Node, error) {
 	}
 	c := types.CollationByName(e.Collation)
 	if c == nil {
-		return nil, errorf(1273, "HY000", "Unknown collation: '%s'", e.Collation)
+		return nil, sqlerr.New(sqlerr.UnknownCollation, e.Collation)
 	}
 	from := types.CollationByID(b.collationOf(arg))
 	if from.Charset() != c.Charset() && !(isUnicode(from) && isUnicode(c)) && arg.Type().Kind != types.KindNull {
-		return nil, errorf(1253, "42000", "COLLATION '%s' is not valid for CHARACTER SET '%s'", c.Name(), from.Charset())
+		return nil, sqlerr.New(sqlerr.CollationCharsetMismatch, c.Name(), from.Charset())
 	}
 	return b.withCollation(arg, c.ID(), Explicit), nil
 }

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -232,9 +233,9 @@ func (b *Binder) errMix(what string, nodes []Node) error {
 	}
 	switch len(nodes) {
 	case 2:
-		return errorf(1267, "HY000", "Illegal mix of collations %s and %s for operation '%s'", name(nodes[0]), name(nodes[1]), what)
+		return sqlerr.New(sqlerr.CantAggregate2Collations, name(nodes[0]), name(nodes[1]), what)
 	case 3:
-		return errorf(1270, "HY000", "Illegal mix of collations %s, %s, %s for operation '%s'", name(nodes[0]), name(nodes[1]), name(nodes[2]), what)
+		return sqlerr.New(sqlerr.CantAggregate3Collations, name(nodes[0]), name(nodes[1]), name(nodes[2]), what)
 	}
-	return errorf(1271, "HY000", "Illegal mix of collations for operation '%s'", what)
+	return sqlerr.New(sqlerr.CantAggregateNCollations, what)
 }

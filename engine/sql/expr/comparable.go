@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
@@ -232,7 +233,7 @@ func convDateStrict(x *Context, c *Cast, v types.Value) (types.Value, error) {
 		if err := x.refuseForColumn(strings.ToLower(strings.Replace(c.where, "TIMESTAMP", "DATETIME", 1)), text, c.column); err != nil {
 			return types.Null, err
 		}
-		return types.Null, errorf(1525, "HY000", "Incorrect %s value: '%s'", c.where, printable(text))
+		return types.Null, sqlerr.New(sqlerr.WrongValue, c.where, printable(text))
 	}
 	mode := x.Mode
 	x.Mode &^= types.ModeNoZeroDate | types.ModeNoZeroInDate
@@ -250,7 +251,8 @@ func (x *Context) refuseForColumn(what string, text []byte, column string) error
 	if column == "" || !x.DataChange || x.Mode&types.ModeStrict == 0 {
 		return nil
 	}
-	return errorf(1292, "22007", "Incorrect %s value: '%s' for column '%s' at row 1", what, printable(text), column)
+	return sqlerr.Newf(sqlerr.TruncatedWrongValue, "Incorrect %s value: '%s' for column '%s' at row 1", what,
+		printable(text), column)
 }
 
 // convDateOrZero is convDateTime of text that is compared with a date: what is none is the

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
 )
@@ -358,7 +359,7 @@ func (x *Context) during(bytes int64, work func() error) error {
 }
 
 // Warning hands a warning to the statement.
-func (x *Context) Warning(e *types.Error) {
+func (x *Context) Warning(e *sqlerr.Error) {
 	if x.Warn != nil {
 		x.Warn(e)
 	}
@@ -366,7 +367,7 @@ func (x *Context) Warning(e *types.Error) {
 
 // Fault is a warning, or the error it returns if the statement changes data in
 // strict mode.
-func (x *Context) Fault(e *types.Error) error {
+func (x *Context) Fault(e *sqlerr.Error) error {
 	if x.DataChange && x.Mode&types.ModeStrict != 0 {
 		return e
 	}

@@ -3,13 +3,14 @@ package expr
 import (
 	"bytes"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 	"github.com/triremedb/trireme/engine/types/json"
 )
 
-func errJSONCast(to string) *types.Error {
-	return errorf(3156, "22018", "Invalid JSON value for CAST to %s from column %s at row 1", to, "")
+func errJSONCast(to string) *sqlerr.Error {
+	return sqlerr.New(sqlerr.InvalidJSONValueForCast, to, "", 1)
 }
 
 type jsonTruthKey struct{}
@@ -19,8 +20,7 @@ type jsonTruthKey struct{}
 func (x *Context) truthOfJSON(j json.Value) bool {
 	if told := x.State(jsonTruthKey{}, func() any { return new(bool) }).(*bool); !*told {
 		*told = true
-		x.Warning(errorf(3986, "HY000", "Evaluating a JSON value in SQL boolean context does an implicit comparison against JSON integer 0; "+
-			"if this is not what you want, consider converting JSON to a SQL numeric type with JSON_VALUE RETURNING"))
+		x.Warning(sqlerr.New(sqlerr.ImplicitComparisonForJSON))
 	}
 	switch j.Type() {
 	case json.TypeInteger:
@@ -135,11 +135,12 @@ func (x *Context) jsonParse(v types.Value, from *types.Type, where string) (type
 		return v, nil
 	}
 	if from != nil && !isString(from) {
-		return types.Null, errorf(3146, "22032", "Invalid data type for JSON data%s; a JSON string or JSON type is required.", where)
+		return types.Null, sqlerr.Newf(sqlerr.InvalidTypeForJSON, "Invalid data type for JSON data%s; a JSON string "+
+			"or JSON type is required.", where)
 	}
 	text := v.Bytes()
 	if from != nil && from.IsBlob() {
-		return types.Null, errorf(3144, "22032", "Cannot create a JSON value from a string with CHARACTER SET 'binary'.")
+		return types.Null, sqlerr.New(sqlerr.InvalidJSONCharset, "binary")
 	}
 	if from != nil && from.Charset() == types.CharsetLatin1 {
 		out, _ := types.Convert(x.Scratch(), text, types.CharsetLatin1, types.CharsetUTF8MB4)
@@ -183,7 +184,8 @@ func (x *Context) parseJSON(dst, text []byte) (doc []byte, err error) {
 
 func jsonTextError(err error, where string) error {
 	if e, ok := err.(*json.SyntaxError); ok {
-		return errorf(3141, "22032", "Invalid JSON text%s: \"%s\" at position %d.", where, e.Reason, e.Offset)
+		return sqlerr.Newf(sqlerr.InvalidJSONTextInParam, "Invalid JSON text%s: \"%s\" at position %d.", where,
+			e.Reason, e.Offset)
 	}
 	return err // with its own number, or that the statement was interrupted
 }
@@ -296,6 +298,6 @@ func jsonBlobField(from *types.Type) json.FieldType {
 	return json.FieldBlob
 }
 
-func errInvalidCharacters(cs types.Charset, s []byte) *types.Error {
-	return types.NewError(types.ErrnoInvalidCharacters, "Invalid %s character string: '%X'", cs, s[:min(len(s), 6)])
+func errInvalidCharacters(cs types.Charset, s []byte) *sqlerr.Error {
+	return sqlerr.Newf(sqlerr.InvalidCharacterString, "Invalid %s character string: '%X'", cs, s[:min(len(s), 6)])
 }

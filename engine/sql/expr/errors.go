@@ -3,56 +3,52 @@ package expr
 import (
 	"fmt"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
-// errorf makes an error with a number that package types does not raise.
-func errorf(number uint16, state, format string, args ...any) *types.Error {
-	return &types.Error{Number: number, State: state, Message: fmt.Sprintf(format, args...)}
-}
-
 // errNotSupported is for what MySQL has and this server does not.
-func errNotSupported(format string, args ...any) *types.Error {
-	return errorf(1235, "42000", "This version of Trireme doesn't yet support '%s'", fmt.Sprintf(format, args...))
+func errNotSupported(format string, args ...any) *sqlerr.Error {
+	return sqlerr.New(sqlerr.NotSupportedYet, fmt.Sprintf(format, args...))
 }
 
-func errArgCount(name string) *types.Error {
-	return errorf(1582, "42000", "Incorrect parameter count in the call to native function '%s'", name)
+func errArgCount(name string) *sqlerr.Error {
+	return sqlerr.New(sqlerr.WrongParamCountToNativeFct, name)
 }
 
-func errUnknownFunction(name string) *types.Error {
-	return errorf(1305, "42000", "FUNCTION %s does not exist", name)
+func errUnknownFunction(name string) *sqlerr.Error {
+	return sqlerr.New(sqlerr.SPDoesNotExist, "FUNCTION", name)
 }
 
 // errWrongArguments is MySQL's 1210.
-func errWrongArguments(name string) *types.Error {
-	return errorf(1210, "HY000", "Incorrect arguments to %s", name)
+func errWrongArguments(name string) *sqlerr.Error {
+	return sqlerr.New(sqlerr.WrongArguments, name)
 }
 
-func errOperandColumns(n int) *types.Error {
-	return errorf(1241, "21000", "Operand should contain %d column(s)", n)
+func errOperandColumns(n int) *sqlerr.Error {
+	return sqlerr.New(sqlerr.OperandColumns, n)
 }
 
-func errDivisionByZero() *types.Error {
-	return types.NewError(types.ErrnoDivisionByZero, "Division by 0")
+func errDivisionByZero() *sqlerr.Error {
+	return sqlerr.New(sqlerr.DivisionByZero)
 }
 
-func errOutOfRange(what, text string) *types.Error {
-	return types.NewError(types.ErrnoDataOutOfRange, "%s value is out of range in '%s'", what, text)
+func errOutOfRange(what, text string) *sqlerr.Error {
+	return sqlerr.New(sqlerr.DataOutOfRange, what, text)
 }
 
 // errTruncatedValue is the warning of a conversion that used a part of the text.
-func errTruncatedValue(what string, text []byte) *types.Error {
-	return types.NewError(types.ErrnoWrongValue, "Truncated incorrect %s value: '%s'", what, printable(text))
+func errTruncatedValue(what string, text []byte) *sqlerr.Error {
+	return sqlerr.New(sqlerr.TruncatedWrongValue, what, printable(text))
 }
 
 // errIncorrectValue is the warning of a date or time that is none.
-func errIncorrectValue(what string, text []byte) *types.Error {
-	return types.NewError(types.ErrnoWrongValue, "Incorrect %s value: '%s'", what, printable(text))
+func errIncorrectValue(what string, text []byte) *sqlerr.Error {
+	return sqlerr.Newf(sqlerr.TruncatedWrongValue, "Incorrect %s value: '%s'", what, printable(text))
 }
 
-func errPacketTooLarge(name string, limit uint64) *types.Error {
-	return errorf(1301, "HY000", "Result of %s() was larger than max_allowed_packet (%d) - truncated", name, limit)
+func errPacketTooLarge(name string, limit uint64) *sqlerr.Error {
+	return sqlerr.New(sqlerr.WarnAllowedPacketOverflowed, name, limit)
 }
 
 // printable is text for a message: at most 128 bytes, what is no text as \xNN.

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -32,7 +33,8 @@ func (n *benchmark) Value(x *Context, in *types.Batch, row int) (types.Value, er
 		return types.Null, err
 	}
 	if count.Int() < 0 {
-		x.Warning(errorf(1411, "HY000", "Incorrect count value: '%d' for function benchmark", count.Int()))
+		x.Warning(sqlerr.Newf(sqlerr.WrongValueForType, "Incorrect count value: '%d' for function benchmark",
+			count.Int()))
 		return types.Null, nil
 	}
 	for i := range count.Int() {

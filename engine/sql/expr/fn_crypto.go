@@ -4,6 +4,7 @@ import (
 	"crypto/aes"
 	"encoding/binary"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -30,7 +31,7 @@ func registerHashes() {
 		Row: textFunc(func(x *Context, _ *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
 			out, ok := appendSHA2(dst, a[0].Bytes(), argInt(a[1]))
 			if !ok {
-				x.Warning(errorf(1583, "42000", "Incorrect parameters in the call to native function 'sha2'"))
+				x.Warning(sqlerr.New(sqlerr.WrongParametersToNativeFct, "sha2"))
 			}
 			return out, ok, nil
 		}),
@@ -107,8 +108,7 @@ func (m aesMode) vector(c *Call, a []types.Value) ([]byte, error) {
 	case len(a) < 3:
 		return nil, errArgCount(c.Func.Name)
 	case len(a[2].Bytes()) < aes.BlockSize:
-		return nil, errorf(1882, "HY000", "The initialization vector supplied to %s is too short. Must be at least %d bytes long",
-			c.Func.Name, aes.BlockSize)
+		return nil, sqlerr.New(sqlerr.AESInvalidIV, c.Func.Name, aes.BlockSize)
 	}
 	return a[2].Bytes()[:aes.BlockSize], nil
 }
@@ -130,8 +130,7 @@ func registerCompression() {
 			}
 			n, ok := uncompressedLen(s)
 			if ok && n > int64(x.packetLimit()) {
-				x.Warning(errorf(1256, "HY000",
-					"Uncompressed data size too large; the maximum size is %d (probably, length of uncompressed data was corrupted)", x.packetLimit()))
+				x.Warning(sqlerr.New(sqlerr.TooBigForUncompress, x.packetLimit()))
 				return nil, false, nil
 			}
 			if ok {
@@ -141,7 +140,7 @@ func registerCompression() {
 			}
 			out, ok := appendUncompressed(nil, s)
 			if !ok {
-				x.Warning(errorf(1259, "HY000", "ZLIB: Input data corrupted"))
+				x.Warning(sqlerr.New(sqlerr.ZLIBZDataError))
 				return nil, false, nil
 			}
 			return append(dst, out...), true, nil
@@ -152,7 +151,7 @@ func registerCompression() {
 		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 			n, ok := uncompressedLen(a[0].Bytes())
 			if !ok {
-				x.Warning(errorf(1259, "HY000", "ZLIB: Input data corrupted"))
+				x.Warning(sqlerr.New(sqlerr.ZLIBZDataError))
 			}
 			return types.NewInt(n), nil
 		},

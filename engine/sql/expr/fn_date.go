@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
@@ -336,8 +337,8 @@ func (x *Context) addTime(d types.DateTime, micros int64) (types.Value, error) {
 	return types.NewDateTime(r), nil
 }
 
-func errDateOverflow(what string) *types.Error {
-	return errorf(1441, "22008", "Datetime function: %s field overflow", what)
+func errDateOverflow(what string) *sqlerr.Error {
+	return sqlerr.New(sqlerr.DatetimeFunctionOverflow, what)
 }
 
 // resultFormatted bounds the length of what a format gives: no specifier makes more than nine characters of two.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -41,7 +42,8 @@ func unitOf(n Node) (intervalUnit, error) {
 	word := strings.ToUpper(string(v.Bytes()))
 	u := unitNames[strings.TrimPrefix(word, "SQL_TSI_")]
 	if u == unitNone {
-		return u, errorf(1064, "42000", "You have an error in your SQL syntax: unknown interval unit '%s'", printable(v.Bytes()))
+		return u, sqlerr.Newf(sqlerr.ParseError, "You have an error in your SQL syntax: unknown interval unit '%s'",
+			printable(v.Bytes()))
 	}
 	return u, nil
 }

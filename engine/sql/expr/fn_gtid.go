@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // A gtidSet is a set of transactions: ranges of numbers for each source, in the order of the sources' ids.
@@ -19,8 +19,8 @@ type gtidSource struct {
 // A gtidRange holds the numbers from low to below high.
 type gtidRange struct{ low, high int64 }
 
-func errMalformedGTIDs(s []byte) *types.Error {
-	return errorf(1772, "HY000", "Malformed GTID set specification '%.200s'.", printable(s))
+func errMalformedGTIDs(s []byte) *sqlerr.Error {
+	return sqlerr.New(sqlerr.MalformedGTIDSetSpecification, printable(s))
 }
 
 // parseGTIDSet reads uuid:n-m:k,uuid:..; space and empty parts do not count.

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -19,7 +20,7 @@ func init() {
 }
 
 // errNoSession is for expressions that are evaluated without one, such as those of generated columns.
-var errNoSession = errorf(1210, "HY000", "Function needs a session")
+var errNoSession = sqlerr.Newf(sqlerr.WrongArguments, "Function needs a session")
 
 // sessionFunc makes a function without arguments of what a session says.
 func sessionFunc(usage string, result func(*Binder, *Call) (types.Type, error), v Volatility, f func(x *Context, s SessionInfo) types.Value, aliases ...string) {
@@ -133,7 +134,7 @@ func registerTypes() {
 func lockName(v types.Value) (string, error) {
 	s := v.Bytes()
 	if v.IsNull() || len(s) == 0 || utf8.RuneCount(s) > 64 {
-		return "", errorf(3057, "42000", "Incorrect user-level lock name '%s'.", printable(s))
+		return "", sqlerr.Newf(sqlerr.UserLockWrongName, "Incorrect user-level lock name '%s'.", printable(s))
 	}
 	return string(appendCased(nil, types.CharsetUTF8MB4, s, false)), nil
 }

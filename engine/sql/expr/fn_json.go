@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
 )
@@ -333,7 +334,7 @@ func oneOrAll(s []byte, function string) (one bool, err error) {
 	case "ALL":
 		return false, nil
 	}
-	return false, errorf(3154, "42000", "The oneOrAll argument to %s may take these values: 'one' or 'all'.", function)
+	return false, sqlerr.New(sqlerr.JSONBadOneOrAllArg, function)
 }
 
 func registerJSONSearch() {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
 )
@@ -176,7 +177,7 @@ func jsonObject(x *Context, c *Call, a []types.Value) (types.Value, error) {
 		b.BeginObject()
 		for i := 0; i < len(a); i += 2 {
 			if a[i].IsNull() {
-				return errorf(3158, "22032", "JSON documents may not contain NULL member names.")
+				return sqlerr.New(sqlerr.JSONDocumentNullKey)
 			}
 			key, err := x.jsonKey(a[i], c.Args[i].Type())
 			if err != nil {
@@ -197,7 +198,7 @@ func (x *Context) jsonKey(v types.Value, t *types.Type) ([]byte, error) {
 	s := x.text(v, t)
 	switch textCharset(t) {
 	case types.CharsetBinary:
-		return nil, errorf(3144, "22032", "Cannot create a JSON value from a string with CHARACTER SET 'binary'.")
+		return nil, sqlerr.New(sqlerr.InvalidJSONCharset, "binary")
 	case types.CharsetLatin1:
 		out, _ := types.Convert(x.Scratch(), s, types.CharsetLatin1, types.CharsetUTF8MB4)
 		s = x.Keep(out)

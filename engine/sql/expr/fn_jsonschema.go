@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
 	"github.com/triremedb/trireme/engine/types/json/schema"
@@ -54,7 +55,7 @@ func (x *Context) validate(c *Call, a []types.Value) (*schema.Failure, error) {
 	make := func() kept {
 		s := openJSON(a[0])
 		if !s.IsObject() {
-			return kept{err: errorf(3853, "22032", "Invalid JSON type in argument 1 to function %s; an object is required.", c.Func.Name)}
+			return kept{err: sqlerr.New(sqlerr.InvalidJSONType, 1, c.Func.Name, "object")}
 		}
 		v, err := schema.New(s, schema.Options{Stop: func() error { return x.Worked(rowWork) }, Match: x.matchesSchema})
 		return kept{v, err}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 	"github.com/triremedb/trireme/engine/types/json"
@@ -102,7 +103,8 @@ func (b *Binder) returningType(doc Node, ct *ast.ColumnType) (types.Type, error)
 }
 
 func errJSONType(where string) error {
-	return errorf(3146, "22032", "Invalid data type for JSON data%s; a JSON string or JSON type is required.", where)
+	return sqlerr.Newf(sqlerr.InvalidTypeForJSON, "Invalid data type for JSON data%s; a JSON string or JSON type is "+
+		"required.", where)
 }
 
 // typeName is what messages call a type.
@@ -121,13 +123,13 @@ func (j *jsonValue) typeName(text string) string {
 func upperKind(k types.Kind) string { return string(bytes.ToUpper([]byte(k.String()))) }
 
 func (j *jsonValue) outOfRange(what string) error {
-	return errorf(types.ErrnoDataOutOfRange, "22003", "%s value is out of range in 'json_value'", what)
+	return sqlerr.New(sqlerr.DataOutOfRange, what, "json_value")
 }
 
 // row gives the value for one document.
 func (j *jsonValue) row(x *Context, c *Call, a []types.Value) (types.Value, error) {
 	doc, err := x.jsonParse(a[0], c.Args[0].Type(), " in argument 1 to function json_value")
-	if e, ok := err.(*types.Error); ok && e.Number == 3141 {
+	if e, ok := err.(*sqlerr.Error); ok && e.Number == sqlerr.InvalidJSONTextInParam {
 		if !j.onError.fails {
 			x.Warning(e)
 		}
@@ -145,9 +147,9 @@ func (j *jsonValue) row(x *Context, c *Call, a []types.Value) (types.Value, erro
 	})
 	switch {
 	case n == 0:
-		return j.onEmpty.give(errorf(3966, "22035", "No value was found by 'json_value' on the specified path."))
+		return j.onEmpty.give(sqlerr.New(sqlerr.MissingJSONValue, "json_value"))
 	case n > 1:
-		return j.onError.give(errorf(3967, "22034", "More than one value was found by 'json_value' on the specified path."))
+		return j.onError.give(sqlerr.New(sqlerr.MultipleJSONValues, "json_value"))
 	case found.IsNull():
 		return types.Null, nil
 	}

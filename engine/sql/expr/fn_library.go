@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -284,6 +285,6 @@ func (x *Context) limited(c *Call, out []byte, ok bool) ([]byte, bool, error) {
 }
 
 // errWrongText is MySQL's 1411.
-func errWrongText(what string, s []byte, function string) *types.Error {
-	return errorf(1411, "HY000", "Incorrect %s value: '%s' for function %s", what, printable(s), function)
+func errWrongText(what string, s []byte, function string) *sqlerr.Error {
+	return sqlerr.New(sqlerr.WrongValueForType, what, printable(s), function)
 }

@@ -3,6 +3,7 @@ package expr
 import (
 	"time"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
@@ -26,7 +27,7 @@ func literalFSPArg(c *Call, i int) (uint8, error) {
 	if n := argInt(v); n >= 0 && n <= types.MaxFSP {
 		return uint8(n), nil
 	}
-	return 0, errorf(1426, "42000", "Too-big precision %d specified for '%s'. Maximum is %d.", argInt(v), c.Func.Name, types.MaxFSP)
+	return 0, sqlerr.New(sqlerr.TooBigPrecision, argInt(v), c.Func.Name, types.MaxFSP)
 }
 
 // clockFunc is a function of the current time: clock returns it, kind is what it gives of it.

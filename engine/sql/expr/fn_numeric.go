@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
@@ -309,7 +310,7 @@ func registerLogarithms() {
 			Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 				r, ok := f(a)
 				if !ok {
-					return types.Null, x.Fault(errorf(3020, "2201E", "Invalid argument for logarithm"))
+					return types.Null, x.Fault(sqlerr.New(sqlerr.InvalidArgumentForLogarithm))
 				}
 				return types.NewDouble(r), nil
 			},

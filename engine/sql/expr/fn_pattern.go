@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Regular expressions have ICU's syntax and run on Go's automata, in time linear in the text. patternTranslator rewrites the
@@ -24,21 +26,21 @@ type patternFlags struct {
 
 // The conditions a client sees, with MySQL's numbers.
 var (
-	errPatternArgument  = errorf(3685, "HY000", "Illegal argument to a regular expression.")
-	errPatternIndex     = errorf(3686, "HY000", "Index out of bounds in regular expression search.")
-	errPatternEscape    = errorf(3689, "HY000", "Unrecognized escape sequence in regular expression.")
-	errPatternFeature   = errorf(3690, "HY000", "The regular expression contains a feature that is not available in this library version.")
-	errPatternParen     = errorf(3691, "HY000", "Mismatched parenthesis in regular expression.")
-	errPatternInterval  = errorf(3692, "HY000", "Incorrect description of a {min,max} interval.")
-	errPatternMaxMin    = errorf(3693, "HY000", "The maximum is less than the minimum in a {min,max} interval.")
-	errPatternBracket   = errorf(3696, "HY000", "The regular expression contains an unclosed bracket expression.")
-	errPatternRange     = errorf(3697, "HY000", "The regular expression contains an [x-y] character range where x comes after y.")
-	errPatternTooBig    = errorf(3700, "HY000", "The regular expression pattern exceeds limits on size or complexity.")
-	errPatternGroupName = errorf(3887, "HY000", "A capture group has an invalid name.")
+	errPatternArgument  = sqlerr.New(sqlerr.RegexpIllegalArgument)
+	errPatternIndex     = sqlerr.New(sqlerr.RegexpIndexOutOfBoundsError)
+	errPatternEscape    = sqlerr.New(sqlerr.RegexpBadEscapeSequence)
+	errPatternFeature   = sqlerr.New(sqlerr.RegexpUnimplemented)
+	errPatternParen     = sqlerr.New(sqlerr.RegexpMismatchedParen)
+	errPatternInterval  = sqlerr.New(sqlerr.RegexpBadInterval)
+	errPatternMaxMin    = sqlerr.New(sqlerr.RegexpMaxLtMin)
+	errPatternBracket   = sqlerr.New(sqlerr.RegexpMissingCloseBracket)
+	errPatternRange     = sqlerr.New(sqlerr.RegexpInvalidRange)
+	errPatternTooBig    = sqlerr.New(sqlerr.RegexpPatternTooBig)
+	errPatternGroupName = sqlerr.New(sqlerr.RegexpInvalidCaptureGroupName)
 )
 
 func errPatternSyntax(at int) error {
-	return errorf(3688, "HY000", "Syntax error in regular expression on line 1, character %d.", at)
+	return sqlerr.New(sqlerr.RegexpRuleSyntax, 1, at)
 }
 
 // parsePatternFlags reads a match_type argument; of contradicting options the last one counts.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
 	"pgregory.net/rapid"
@@ -214,7 +215,7 @@ func FuzzPattern(f *testing.F) {
 		flags := patternFlags{fold: options&1 != 0, multiline: options&2 != 0, dotAll: options&4 != 0, search: options&8 != 0}
 		re, err := compilePattern(pattern, flags)
 		if err != nil {
-			if _, ok := err.(*types.Error); !ok {
+			if _, ok := err.(*sqlerr.Error); !ok {
 				t.Fatalf("%q: %v", pattern, err)
 			}
 			return

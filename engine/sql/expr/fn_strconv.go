@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
 )
@@ -260,7 +261,7 @@ func formatFunc(kind ArgKind, number func(dst []byte, v types.Value, places int6
 			}
 			l, ok := numberLocaleOf(locale)
 			if !ok {
-				x.Warning(errorf(1649, "HY000", "Unknown locale: '%s'", printable([]byte(locale))))
+				x.Warning(sqlerr.New(sqlerr.UnknownLocale, printable([]byte(locale))))
 				l, _ = numberLocaleOf("en_US")
 			}
 			return number(dst, a[0], argInt(a[1]), l), true, nil

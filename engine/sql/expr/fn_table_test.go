@@ -12,6 +12,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation"
 )
@@ -27,7 +28,7 @@ import (
 type fnEnv struct {
 	scope NoScope
 	x     Context
-	warns []uint16
+	warns []sqlerr.Code
 	info  *fakeSession
 }
 
@@ -43,7 +44,7 @@ func newFnEnv(tb testing.TB) *fnEnv {
 	}
 	e.x.Env = simenv.New(1)
 	e.x.Mode = mode
-	e.x.Warn = func(w *types.Error) { e.warns = append(e.warns, w.Number) }
+	e.x.Warn = func(w *sqlerr.Error) { e.warns = append(e.warns, w.Number) }
 	return e
 }
 
@@ -104,7 +105,7 @@ func (e *fnEnv) evalVector(n Node) string {
 }
 
 func describeError(err error) string {
-	var e *types.Error
+	var e *sqlerr.Error
 	if !errors.As(err, &e) {
 		return "ERROR " + err.Error()
 	}

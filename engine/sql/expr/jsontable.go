@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
 )
@@ -100,7 +101,7 @@ func (t *JSONTable) nest(path string, list []ast.JSONColumn, typeOf func(string,
 			continue
 		}
 		if c.Name == "" || strings.HasSuffix(c.Name, " ") {
-			return nil, errorf(1166, "42000", "Incorrect column name '%s'", c.Name)
+			return nil, sqlerr.New(sqlerr.WrongColumnName, c.Name)
 		}
 		cell := jsonCell{pos: len(t.cols), kind: c.Kind}
 		col := JSONTableColumn{Name: c.Name, Type: types.Type{Kind: types.KindBigInt}}
@@ -134,7 +135,7 @@ func cellAnswer(r ast.JSONResponse, col *JSONTableColumn) (a jsonCellAnswer, err
 			return a, jsonTextError(err, " in argument 1 to function JSON_TABLE")
 		}
 		if json.Open(a.doc).IsContainer() && col.Type.Kind != types.KindJSON {
-			return a, errorf(1067, "42000", "Invalid default value for '%s'", col.Name)
+			return a, sqlerr.New(sqlerr.InvalidDefault, col.Name)
 		}
 	}
 	return a, nil
@@ -148,7 +149,7 @@ func JSONDocument(n Node) error {
 	t := n.Type()
 	switch {
 	case isString(t) && t.IsBlob():
-		return errorf(3144, "22032", "Cannot create a JSON value from a string with CHARACTER SET 'binary'.")
+		return sqlerr.New(sqlerr.InvalidJSONCharset, "binary")
 	case !isString(t) && t.Kind != types.KindJSON && t.Kind != types.KindNull:
 		return errJSONType(inJSONTable)
 	}

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
 )
@@ -276,12 +277,12 @@ func (c *jsonCursor) cell(k *jsonCell) (types.Value, error) {
 	case err != nil:
 		return types.Null, err
 	case n == 0 && k.onEmpty.fails:
-		return types.Null, errorf(3665, "22035", "Missing value for JSON_TABLE column '%s'", col.Name)
+		return types.Null, sqlerr.New(sqlerr.MissingJSONTableValue, col.Name)
 	case n == 0:
 		return c.instead(col, k.onEmpty)
 	}
 	out, err := c.convert(v, col)
-	if _, wrong := err.(*types.Error); wrong && !k.onError.fails {
+	if _, wrong := err.(*sqlerr.Error); wrong && !k.onError.fails {
 		return c.instead(col, k.onError)
 	}
 	return out, err
@@ -343,17 +344,18 @@ func (c *jsonCursor) instead(col *JSONTableColumn, a jsonCellAnswer) (types.Valu
 }
 
 func errJSONColumn(name string) error {
-	return errorf(3669, "22003", "Value is out of range for JSON_TABLE's column '%s'", name)
+	return sqlerr.New(sqlerr.JTValueOutOfRange, name)
 }
 
 func errJSONColumnCast(to, name string) error {
-	return errorf(3156, "22018", "Invalid JSON value for CAST to %s from column %s at row 1", to, name)
+	return sqlerr.New(sqlerr.InvalidJSONValueForCast, to, name, 1)
 }
 
 // exists stores 1 or 0.
 func (c *jsonCursor) exists(col *JSONTableColumn, n int64) (types.Value, error) {
 	if col.Type.Kind == types.KindJSON {
-		return types.Null, errorf(3140, "22032", "Invalid JSON text: \"not a JSON text, may need CAST\" at position 0 in value for column '%s.%s'.", c.rows.table.name, col.Name)
+		return types.Null, sqlerr.New(sqlerr.InvalidJSONText, "not a JSON text, may need CAST", 0,
+			c.rows.table.name+"."+col.Name)
 	}
 	v, err := c.assign(types.NewInt(n), nil, col)
 	if err != nil {
@@ -373,7 +375,7 @@ func (c *jsonCursor) convert(v json.Value, col *JSONTableColumn) (types.Value, e
 		c.buf = v.AppendDocument(c.buf)
 		return types.NewJSON(c.buf[start:len(c.buf):len(c.buf)]), nil
 	case v.IsContainer():
-		return types.Null, errorf(3666, "2203F", "Can't store an array or an object in the scalar JSON_TABLE column '%s'", col.Name)
+		return types.Null, sqlerr.New(sqlerr.WrongJSONTableValue, col.Name)
 	}
 	switch {
 	case t.IsInteger() || t.Kind == types.KindBit || t.Kind == types.KindYear:
@@ -431,9 +433,9 @@ func (c *jsonCursor) assign(v types.Value, from *types.Type, col *JSONTableColum
 	t := &col.Type
 	cut, lost := false, false
 	c.store.Column = col.Name
-	c.store.Warn = func(e *types.Error) {
-		cut = cut || e.Number == types.ErrnoTruncated
-		lost = lost || e.Number != types.ErrnoTruncated
+	c.store.Warn = func(e *sqlerr.Error) {
+		cut = cut || e.Number == sqlerr.WarnDataTruncated
+		lost = lost || e.Number != sqlerr.WarnDataTruncated
 	}
 	out, err := c.store.Store(v, from, t)
 	c.store.Warn = nil

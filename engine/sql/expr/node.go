@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -210,7 +211,7 @@ func (p *Param) Coercibility() Coercibility { return literalCoercibility(&p.t) }
 
 func (p *Param) Value(x *Context, _ *types.Batch, _ int) (types.Value, error) {
 	if p.index >= len(x.Params) {
-		return types.Null, errorf(1210, "HY000", "Incorrect arguments to EXECUTE")
+		return types.Null, sqlerr.New(sqlerr.WrongArguments, "EXECUTE")
 	}
 	v := x.Params[p.index]
 	if v.IsNull() || v.Class() == p.t.Class() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation"
 )
@@ -39,7 +40,7 @@ func newRig(t testing.TB) *rig {
 		Collation: types.CollationUTF8MB40900AI, SQLMode: ModeErrorForDivisionByZero,
 	}
 	r.x.Mode = types.ModeDefault
-	r.x.Warn = func(e *types.Error) { r.warnings = append(r.warnings, fmt.Sprintf("%d %s", e.Number, e.Message)) }
+	r.x.Warn = func(e *sqlerr.Error) { r.warnings = append(r.warnings, fmt.Sprintf("%d %s", e.Number, e.Message)) }
 	r.table("", nil)
 	return r
 }
@@ -232,7 +233,7 @@ func (r *rig) compareVector(n Node, scalar string) {
 }
 
 func errorText(err error) string {
-	var e *types.Error
+	var e *sqlerr.Error
 	if errors.As(err, &e) {
 		return fmt.Sprintf("%d %s", e.Number, e.Message)
 	}

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -54,15 +55,15 @@ type NoScope struct{ Opt Options }
 func (s *NoScope) Options() *Options { return &s.Opt }
 
 func (s *NoScope) Column(ref *ast.ColumnRef) (Node, error) {
-	return nil, errorf(1054, "42S22", "Unknown column '%s' in 'field list'", columnName(ref))
+	return nil, sqlerr.New(sqlerr.BadFieldError, columnName(ref), "field list")
 }
 
 func (s *NoScope) Aggregate(*ast.Aggregate) (Node, error) {
-	return nil, errorf(1111, "HY000", "Invalid use of group function")
+	return nil, sqlerr.New(sqlerr.InvalidGroupFuncUse)
 }
 
 func (s *NoScope) Window(w *ast.WindowFunc) (Node, error) {
-	return nil, errorf(3593, "HY000", "You cannot use the window function '%s' in this context.'", w.Name)
+	return nil, sqlerr.New(sqlerr.WindowInvalidWindowFuncUse, w.Name)
 }
 
 func (s *NoScope) Subquery(*ast.Subquery) (Node, error) {
@@ -82,7 +83,7 @@ func (s *NoScope) CompareQuery(ast.BinaryOp, []Node, *ast.Subquery) (Node, error
 }
 
 func (s *NoScope) SystemVariable(v *ast.Variable) (Node, error) {
-	return nil, errorf(1193, "HY000", "Unknown system variable '%s'", v.Name)
+	return nil, sqlerr.New(sqlerr.UnknownSystemVariable, v.Name)
 }
 
 func (s *NoScope) UserVariable(string) *types.Type { return nil }

@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -91,7 +92,7 @@ func (r *rowScope) column(id colID) (expr.Node, error) {
 		t.NotNull = false
 		return &Outer{Slot: r.p.slot(id), T: t, Name: columnText(&c.meta), Co: c.co}, nil
 	}
-	return nil, types.NewError(1105, "Unknown error: column '%s' is not in the plan", r.p.fullName(id))
+	return nil, sqlerr.Newf(sqlerr.UnknownError, "Unknown error: column '%s' is not in the plan", r.p.fullName(id))
 }
 
 func columnText(m *Column) string {
@@ -102,7 +103,7 @@ func columnText(m *Column) string {
 }
 
 func (r *rowScope) Aggregate(*ast.Aggregate) (expr.Node, error) {
-	return nil, types.NewError(1111, "Invalid use of group function")
+	return nil, sqlerr.New(sqlerr.InvalidGroupFuncUse)
 }
 
 func (r *rowScope) SystemVariable(v *ast.Variable) (expr.Node, error) { return r.p.systemVariable(v) }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // TestBlocks: how many query blocks a statement has is bounded, be they of views or common table expressions that are named again and again;
@@ -29,7 +29,7 @@ func TestBlocks(t *testing.T) {
 	terms := strings.TrimSuffix(strings.Repeat("a"+strings.Repeat("+a", 35)+",", 50), ",") // 18,000 nodes each
 	for _, c := range []struct {
 		text   string
-		number uint16
+		number sqlerr.Code
 	}{
 		{"SELECT * FROM v9", 0},
 		{"SELECT * FROM v16", 3170},
@@ -55,8 +55,8 @@ func TestBlocks(t *testing.T) {
 			_, err = ModifyRows(env, parsed[0])
 			return 0, err
 		}
-		number := func(err error) uint16 {
-			var e *types.Error
+		number := func(err error) sqlerr.Code {
+			var e *sqlerr.Error
 			if errors.As(err, &e) {
 				return e.Number
 			}
@@ -77,13 +77,13 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("%.60s: a plan of %d bytes, asked for %d", c.text, size, held)
 		}
 		t.Logf("%.60s: %d bytes, %v", c.text, size, time.Since(began))
-		refused := types.NewError(3170, "no room")
+		refused := sqlerr.Newf(sqlerr.CapacityExceeded, "no room")
 		env = r.env(nil)
 		env.Hold = func(n int64) error { return refused }
 		if _, err := plan(env); held > 0 && !errors.Is(err, refused) {
 			t.Errorf("%.60s, without memory: %v", c.text, err)
 		}
-		checks, ended := 0, types.NewError(1317, "ended")
+		checks, ended := 0, sqlerr.Newf(sqlerr.QueryInterrupted, "ended")
 		env = r.env(nil)
 		env.Context = &expr.Context{Interrupted: func() error {
 			if checks++; checks > 500 {

@@ -3,15 +3,15 @@ package plan
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // derived adds a derived table.
 func (f *from) derived(d *ast.Derived, left []visible, nullable bool) (*joinTree, []visible, error) {
 	if d.Alias == "" {
-		return nil, nil, types.NewError(1248, "Every derived table must have its own alias")
+		return nil, nil, sqlerr.New(sqlerr.DerivedMustHaveAlias)
 	}
 	if err := f.addName("", d.Alias); err != nil {
 		return nil, nil, err
@@ -55,13 +55,13 @@ func (f *from) passOuter(q *query, left []visible) (lateral bool) {
 // use is what reading a column counts for, if it is a view.
 func (f *from) place(q *query, alias string, names []string, nullable, lateral bool, use *Use) (*joinTree, []visible, error) {
 	if names != nil && len(names) != len(q.out) {
-		return nil, nil, types.NewError(1353, "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts")
+		return nil, nil, sqlerr.New(sqlerr.ViewWrongList)
 	}
 	for i := range names {
 		q.out[i].meta.Name = names[i]
 	}
 	if name := sameColumnNames(q.out); name != "" {
-		return nil, nil, types.NewError(1060, "Duplicate column name '%s'", name)
+		return nil, nil, sqlerr.New(sqlerr.DupFieldName, name)
 	}
 	schema, orgTable := "", ""
 	if use != nil {
@@ -215,10 +215,10 @@ func (p *planner) lockView(q *query, l *Lock) {
 
 // viewError hides from the client what a view's text names.
 func viewError(err error, v *ViewSource) error {
-	if e, ok := err.(*types.Error); ok {
+	if e, ok := err.(*sqlerr.Error); ok {
 		switch e.Number {
-		case 1054, 1146, 1049, 1305, 1356:
-			return types.NewError(1356, "View '%s.%s' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them", v.Schema, v.Name)
+		case sqlerr.BadFieldError, sqlerr.NoSuchTable, sqlerr.BadDBError, sqlerr.SPDoesNotExist, sqlerr.ViewInvalid:
+			return sqlerr.New(sqlerr.ViewInvalid, v.Schema+"."+v.Name)
 		}
 	}
 	return err

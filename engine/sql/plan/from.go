@@ -3,10 +3,10 @@ package plan
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // from resolves the FROM clause of one query. The columns end up in s.cols.
@@ -29,7 +29,7 @@ func (f *from) resolve(t ast.TableExpr) (*joinTree, error) {
 		return nil, err
 	}
 	if f.count > maxRelations {
-		return nil, types.NewError(1116, "Too many tables; MySQL can only use %d tables in a join", maxRelations)
+		return nil, sqlerr.New(sqlerr.TooManyTables, maxRelations)
 	}
 	if err := f.checkLockNames(); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (f *from) named(t *ast.TableRef, nullable bool) (*joinTree, []visible, erro
 		schema = f.s.schema
 	}
 	if schema == "" {
-		return nil, nil, types.NewError(1046, "No database selected")
+		return nil, nil, sqlerr.New(sqlerr.NoDBError)
 	}
 	if err := f.addName(schema, alias); err != nil {
 		return nil, nil, err
@@ -193,7 +193,7 @@ func (p *planner) baseRelation(src *TableSource, alias string, use *Use) (*relat
 		table: &Table{Number: len(p.tables), Def: def, Keys: src.Keys, Alias: alias},
 	}
 	if len(p.cols)+rel.n > maxColumns {
-		return nil, types.NewError(1117, "Too many columns")
+		return nil, sqlerr.New(sqlerr.TooManyFields)
 	}
 	p.rels = append(p.rels, rel)
 	p.tables = append(p.tables, rel.table)
@@ -277,7 +277,7 @@ func checkHints(rel *relation) error {
 	for _, h := range rel.hints {
 		for _, name := range h.Indexes {
 			if indexNamed(rel.def(), name) < 0 {
-				return types.NewError(1176, "Key '%s' doesn't exist in table '%s'", name, rel.alias)
+				return sqlerr.New(sqlerr.KeyDoesNotExits, name, rel.alias)
 			}
 		}
 	}
@@ -331,7 +331,7 @@ func (f *from) checkLockNames() error {
 			found = found || n.alias == of.Name
 		}
 		if !found {
-			return types.NewError(3568, "Unresolved table name `%s` in locking clause.", of.Name)
+			return sqlerr.New(sqlerr.UnresolvedTableLock, "`"+of.Name+"`")
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -19,7 +20,7 @@ func (p *planner) resolveGrouping(b *block, q *query) error {
 	}
 	b.grouped = true
 	if len(b.groups) > maxItems {
-		return types.NewError(1117, "Too many columns")
+		return sqlerr.New(sqlerr.TooManyFields)
 	}
 	for i := range b.groups {
 		g := &b.groups[i]
@@ -225,11 +226,9 @@ func (f *grouper) use(id colID) error {
 func (f *grouper) refuse(id colID) error {
 	name := f.p.fullName(id)
 	if len(f.b.groups) == 0 {
-		return types.NewError(1140, "In aggregated query without GROUP BY, expression #%d of %s contains nonaggregated column '%s'; this is incompatible with sql_mode=only_full_group_by",
-			f.number, f.clause, name)
+		return sqlerr.New(sqlerr.MixOfGroupFuncAndFields, f.number, f.clause, name)
 	}
-	return types.NewError(1055, "Expression #%d of %s is not in GROUP BY clause and contains nonaggregated column '%s' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by",
-		f.number, f.clause, name)
+	return sqlerr.New(sqlerr.WrongFieldWithGroup, f.number, f.clause, name)
 }
 
 // fullName names a column with schema and table.
@@ -348,8 +347,7 @@ func (p *planner) checkDistinctOrder(b *block) error {
 		}
 		for _, id := range p.columnSet(k.expr).sorted() {
 			if !items.has(id) {
-				return types.NewError(3065, "Expression #%d of ORDER BY clause is not in SELECT list, references column '%s' which is not in SELECT list; this is incompatible with DISTINCT",
-					i+1, p.fullName(id))
+				return sqlerr.New(sqlerr.FieldInOrderNotSelect, i+1, p.fullName(id), "DISTINCT")
 			}
 		}
 	}

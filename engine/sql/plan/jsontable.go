@@ -4,6 +4,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -62,10 +63,10 @@ func (f *from) jsonTable(t *ast.JSONTable, left []visible, nullable bool) (*join
 		out[i] = outColumn{meta: m, typ: m.Type, node: expr.NewColumn(i, m.Type, m.Name)}
 	}
 	if name := sameColumnNames(out); name != "" {
-		return nil, nil, types.NewError(1060, "Duplicate column name '%s'", name)
+		return nil, nil, sqlerr.New(sqlerr.DupFieldName, name)
 	}
 	if len(p.cols)+2*len(out) > maxColumns {
-		return nil, nil, types.NewError(1117, "Too many columns")
+		return nil, nil, sqlerr.New(sqlerr.TooManyFields)
 	}
 	rel := p.newRelation(t.Alias, out, nil)
 	rel.json = &jsonSource{doc: doc, table: table}
@@ -84,16 +85,16 @@ func (f *from) jsonTable(t *ast.JSONTable, left []visible, nullable bool) (*join
 // jsonDocument resolves the document.
 func (p *planner) jsonDocument(s *scope, e ast.Expr) (ast.Expr, error) {
 	doc, err := p.resolve(s, e)
-	if known, ok := err.(*types.Error); ok && known.Number == 1054 {
+	if known, ok := err.(*sqlerr.Error); ok && known.Number == sqlerr.BadFieldError {
 		if table := unknownTable(s, e); table != "" {
-			return nil, types.NewError(1109, "Unknown table '%s' in %s", table, s.clause)
+			return nil, sqlerr.New(sqlerr.UnknownTable, table, s.clause)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	if p.hasSubquery(doc) {
-		return nil, types.NewError(1210, "Incorrect arguments to %s", "JSON_TABLE")
+		return nil, sqlerr.New(sqlerr.WrongArguments, "JSON_TABLE")
 	}
 	n, err := p.bindTyping(doc)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -15,7 +16,7 @@ func isGrouping(f *ast.Func) bool { return f.Schema == "" && f.Name == "grouping
 func isAnyValue(f *ast.Func) bool { return f.Schema == "" && f.Name == "any_value" && len(f.Args) == 1 }
 
 func errGroupOnLevel() error {
-	return types.NewError(1056, "Can't group on '%s'", "GROUPING function")
+	return sqlerr.New(sqlerr.WrongGroupField, "GROUPING function")
 }
 
 // levelType is the type of GROUPING().
@@ -25,7 +26,7 @@ var levelType = types.Type{Kind: types.KindBigInt}
 func (p *planner) resolveLevel(s *scope, f *ast.Func) (ast.Expr, error) {
 	b := s.aggs
 	if b == nil || !b.groupBy {
-		return nil, types.NewError(1111, "Invalid use of group function")
+		return nil, sqlerr.New(sqlerr.InvalidGroupFuncUse)
 	}
 	l := level{args: make([]ast.Expr, len(f.Args))}
 	for i, e := range f.Args {
@@ -34,7 +35,7 @@ func (p *planner) resolveLevel(s *scope, f *ast.Func) (ast.Expr, error) {
 			return nil, err
 		}
 		if _, ok := r.(*ast.Literal); ok {
-			return nil, types.NewError(1210, "Incorrect arguments to %s", "GROUPING function")
+			return nil, sqlerr.New(sqlerr.WrongArguments, "GROUPING function")
 		}
 		l.args[i] = r
 	}
@@ -55,7 +56,7 @@ func (p *planner) levelGroups(b *block) error {
 		for k, e := range l.args {
 			of := slices.IndexFunc(b.groups, func(g group) bool { return p.same(g.expr, e) })
 			if of < 0 {
-				return types.NewError(3602, "Argument #%d of GROUPING function is not in GROUP BY", k+1)
+				return sqlerr.New(sqlerr.FieldInGroupingNotGroupBy, k+1)
 			}
 			l.of = append(l.of, of)
 		}

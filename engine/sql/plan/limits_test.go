@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // TestLimits: statements that nest deeply or list much are planned or refused, in a
@@ -43,7 +43,7 @@ func TestLimits(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, text string
-		number     uint16
+		number     sqlerr.Code
 	}{
 		{"parentheses", "SELECT " + strings.Repeat("(", 900) + "a" + strings.Repeat(")", 900) + " FROM t", 0},
 		{"deep", "SELECT " + strings.Repeat("ABS(", 1000) + "a" + strings.Repeat(")", 1000) + " FROM t WHERE " + strings.Repeat("NOT ", 1000) + "a = 1", 0},
@@ -68,7 +68,7 @@ func TestLimits(t *testing.T) {
 		}
 		begin := time.Now()
 		q, err := Select(r.env(nil), parsed[0].(ast.Query))
-		var e *types.Error
+		var e *sqlerr.Error
 		switch {
 		case err == nil && c.number == 0:
 			_ = Tree(q.Root, nil)

@@ -6,10 +6,10 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // ModifyRows plans the finding of the rows that an UPDATE or DELETE (*ast.Update,
@@ -115,9 +115,9 @@ func (m *modification) update(st *ast.Update) (*Change, error) {
 		id, ok := p.isColumn(v.expr)
 		if !ok || p.cols[id].rel == nil || p.cols[id].rel.table == nil {
 			if ok && p.cols[id].rel != nil {
-				return nil, types.NewError(1288, "The target table %s of the UPDATE is not updatable", v.table)
+				return nil, sqlerr.New(sqlerr.NonUpdatableTable, v.table, "UPDATE")
 			}
-			return nil, types.NewError(1348, "Column '%s' is not updatable", a.Column.Name)
+			return nil, sqlerr.New(sqlerr.NonUpdateableColumn, a.Column.Name)
 		}
 		if v.use != nil {
 			v.use.Changed = true
@@ -171,7 +171,7 @@ func (m *modification) changeThrough(v *visible, rel *relation) error {
 	}
 	for _, t := range m.through {
 		if t.schema == v.schema && t.alias == v.table && t.rel != rel {
-			return types.NewError(1393, "Can not modify more than one base table through a join view '%s.%s'", v.use.Schema, v.use.Table)
+			return sqlerr.New(sqlerr.ViewMultiUpdate, v.use.Schema, v.use.Table)
 		}
 	}
 	m.through = append(m.through, throughView{v.schema, v.table, rel, v.use})
@@ -197,7 +197,7 @@ func (m *modification) checkAliases() error {
 	}
 	for rel, other := range m.aliases() {
 		if moved(rel) || moved(other) {
-			return types.NewError(1706, "Primary key/partition key update is not allowed since the table is updated both as '%s' and '%s'.", rel.alias, other.alias)
+			return sqlerr.New(sqlerr.MultiUpdateKeyConflict, rel.alias, other.alias)
 		}
 	}
 	return nil
@@ -257,9 +257,9 @@ func (m *modification) deleted(t ast.TableName) (*relation, error) {
 			rel := m.p.cols[id].rel
 			switch {
 			case rel == nil || rel.table == nil:
-				return nil, types.NewError(1288, "The target table %s of the DELETE is not updatable", t.Name)
+				return nil, sqlerr.New(sqlerr.NonUpdatableTable, t.Name, "DELETE")
 			case found != nil && found != rel:
-				return nil, types.NewError(1395, "Can not delete from join view '%s.%s'", v.schema, t.Name)
+				return nil, sqlerr.New(sqlerr.ViewDeleteMergeView, v.schema, t.Name)
 			}
 			found = rel
 		}
@@ -268,10 +268,10 @@ func (m *modification) deleted(t ast.TableName) (*relation, error) {
 		}
 	}
 	if !known {
-		return nil, types.NewError(1109, "Unknown table '%s' in MULTI DELETE", t.Name)
+		return nil, sqlerr.New(sqlerr.UnknownTable, t.Name, "MULTI DELETE")
 	}
 	if found == nil {
-		return nil, types.NewError(1288, "The target table %s of the DELETE is not updatable", t.Name)
+		return nil, sqlerr.New(sqlerr.NonUpdatableTable, t.Name, "DELETE")
 	}
 	if view != nil {
 		m.p.changeBetween(found.use, view)
@@ -298,7 +298,7 @@ func (m *modification) lockTables() error {
 		}
 		for _, t := range m.targets {
 			if t.def().ID == rel.def().ID {
-				return types.NewError(1093, "You can't specify target table '%s' for update in FROM clause", t.alias)
+				return sqlerr.New(sqlerr.UpdateTableUsed, t.alias)
 			}
 		}
 	}
@@ -313,7 +313,7 @@ func (m *modification) finish(order []ast.OrderItem, l *ast.Limit, multi bool, k
 		if len(order) == 0 {
 			what = "LIMIT"
 		}
-		return nil, types.NewError(1221, "Incorrect usage of %s and %s", kind, what)
+		return nil, sqlerr.New(sqlerr.WrongUsage, kind, what)
 	}
 	if err := m.lockTables(); err != nil {
 		return nil, err

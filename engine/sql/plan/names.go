@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // visible is a column that a name can mean.
@@ -67,7 +67,7 @@ func (s *scope) at(clause string) *scope {
 }
 
 func errUnknownColumn(ref *ast.ColumnRef, clause string) error {
-	return types.NewError(1054, "Unknown column '%s' in '%s'", refName(ref), clause)
+	return sqlerr.New(sqlerr.BadFieldError, refName(ref), clause)
 }
 
 func refName(ref *ast.ColumnRef) string {
@@ -82,7 +82,7 @@ func refName(ref *ast.ColumnRef) string {
 }
 
 func notSupported(what string) error {
-	return types.NewError(1235, "This version of Trireme doesn't yet support '%s'", what)
+	return sqlerr.New(sqlerr.NotSupportedYet, what)
 }
 
 // find looks a name up among the columns of this scope alone; nil: there is none.
@@ -99,7 +99,7 @@ func (s *scope) findAmong(ref *ast.ColumnRef, may func(ast.Expr) bool) (*visible
 			continue
 		}
 		if found != nil {
-			return nil, types.NewError(1052, "Column '%s' in %s is ambiguous", refName(ref), s.clause)
+			return nil, sqlerr.New(sqlerr.NonUniqError, refName(ref), s.clause)
 		}
 		found = v
 	}
@@ -118,7 +118,7 @@ func (p *planner) findAlias(s *scope, ref *ast.ColumnRef) (int, error) {
 			continue
 		}
 		if found >= 0 && !p.same(s.aliases[i].expr, s.aliases[found].expr) {
-			return -1, types.NewError(1052, "Column '%s' in %s is ambiguous", refName(ref), s.clause)
+			return -1, sqlerr.New(sqlerr.NonUniqError, refName(ref), s.clause)
 		}
 		if found < 0 {
 			found = i
@@ -174,7 +174,7 @@ func (p *planner) outerItem(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
 	it, b := &named.aliases[i], s.q.block
 	switch {
 	case p.hasAggregate(b, it.expr):
-		return nil, types.NewError(1247, "Reference '%s' not supported (%s)", ref.Name, "reference to group function")
+		return nil, sqlerr.New(sqlerr.IllegalReference, ref.Name, "reference to group function")
 	case p.hasWindow(b, it.expr):
 		return nil, errWindowAlias(it)
 	}
@@ -182,7 +182,7 @@ func (p *planner) outerItem(s *scope, ref *ast.ColumnRef) (ast.Expr, error) {
 }
 
 func errWindowAlias(it *item) error {
-	return types.NewError(3594, "You cannot use the alias '%s' of an expression containing a window function in this context.'", it.meta.Name)
+	return sqlerr.New(sqlerr.WindowInvalidWindowFuncAliasUse, it.meta.Name)
 }
 
 // lookupHere is lookup in the scope's own query; nil: there is no such name.
@@ -273,9 +273,9 @@ func (s *scope) star(it *ast.SelectItem) ([]visible, error) {
 	}
 	if !known {
 		if it.Table == "" {
-			return nil, types.NewError(1096, "No tables used")
+			return nil, sqlerr.New(sqlerr.NoTablesUsed)
 		}
-		return nil, types.NewError(1051, "Unknown table '%s'", it.Table)
+		return nil, sqlerr.New(sqlerr.BadTableError, it.Table)
 	}
 	return list, nil
 }
@@ -348,12 +348,12 @@ func findJoined(side []visible, name string) (*visible, error) {
 			continue
 		}
 		if found != nil {
-			return nil, types.NewError(1052, "Column '%s' in %s is ambiguous", name, "from clause")
+			return nil, sqlerr.New(sqlerr.NonUniqError, name, "from clause")
 		}
 		found = &side[i]
 	}
 	if found == nil {
-		return nil, types.NewError(1054, "Unknown column '%s' in '%s'", name, "from clause")
+		return nil, sqlerr.New(sqlerr.BadFieldError, name, "from clause")
 	}
 	return found, nil
 }
@@ -363,7 +363,7 @@ func checkAliases(rels []visibleTable) error {
 	for i := range rels {
 		for j := range i {
 			if rels[i].alias == rels[j].alias && rels[i].schema == rels[j].schema {
-				return types.NewError(1066, "Not unique table/alias: '%s'", rels[i].alias)
+				return sqlerr.New(sqlerr.NonUniqTable, rels[i].alias)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -105,8 +106,9 @@ func (p *planner) newBlock() error {
 		p.blocks++
 	}
 	if p.blocks > maxBlocks {
-		return types.NewError(3170, "Memory capacity of %d query blocks for '%s' exceeded. %s", maxBlocks, "planner",
-			"Those of views and of common table expressions count each time that they are named: let the statement, or its views, name fewer.")
+		return sqlerr.Newf(sqlerr.CapacityExceeded, "Memory capacity of %d query blocks for '%s' exceeded. %s",
+			maxBlocks, "planner", "Those of views and of common table expressions count each time that they are "+
+				"named: let the statement, or its views, name fewer.")
 	}
 	if err := p.check(); err != nil {
 		return err
@@ -249,7 +251,7 @@ func (t *typing) Column(ref *ast.ColumnRef) (expr.Node, error) {
 }
 
 func (t *typing) Aggregate(*ast.Aggregate) (expr.Node, error) {
-	return nil, types.NewError(1111, "Invalid use of group function")
+	return nil, sqlerr.New(sqlerr.InvalidGroupFuncUse)
 }
 
 func (t *typing) Subquery(q *ast.Subquery) (expr.Node, error) {
@@ -262,7 +264,7 @@ func (t *typing) Subquery(q *ast.Subquery) (expr.Node, error) {
 
 var boolType = types.Type{Kind: types.KindBigInt, Length: 1}
 
-func errOperand(n int) error { return types.NewError(1241, "Operand should contain %d column(s)", n) }
+func errOperand(n int) error { return sqlerr.New(sqlerr.OperandColumns, n) }
 
 func (t *typing) Exists(*ast.Exists) (expr.Node, error) { return &Subquery{T: boolType}, nil }
 
@@ -285,7 +287,7 @@ func (t *typing) UserVariable(name string) *types.Type              { return t.p
 
 func (p *planner) systemVariable(v *ast.Variable) (expr.Node, error) {
 	if p.env.Variables == nil {
-		return nil, types.NewError(1193, "Unknown system variable '%s'", v.Name)
+		return nil, sqlerr.New(sqlerr.UnknownSystemVariable, v.Name)
 	}
 	return p.env.Variables.SystemVariable(v)
 }

@@ -3,14 +3,14 @@ package plan
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // resolveQuery resolves a query. s is the scope around it: with parent set to the scope
 // of the enclosing query, which it may read from.
 func (p *planner) resolveQuery(q ast.Query, s *scope) (*query, error) {
 	if s.depth > maxNesting {
-		return nil, types.NewError(1473, "Too high level of nesting for select")
+		return nil, sqlerr.New(sqlerr.TooHighLevelOfNestingForSelect)
 	}
 	if _, set := q.(*ast.SetOp); !set {
 		if err := p.newBlock(); err != nil {
@@ -139,7 +139,7 @@ func (p *planner) resolveItems(items []ast.SelectItem, b *block, s *scope, windo
 		b.items = append(b.items, item{expr: e, meta: m})
 	}
 	if len(b.items) > maxItems {
-		return types.NewError(1117, "Too many columns")
+		return sqlerr.New(sqlerr.TooManyFields)
 	}
 	return p.grow(itemBytes * int64(len(b.items)))
 }
@@ -185,11 +185,11 @@ func position(e ast.Expr) (uint64, bool) {
 func (p *planner) resolveGroup(e ast.Expr, b *block, s *scope) (ast.Expr, error) {
 	if n, ok := position(e); ok {
 		if n < 1 || n > uint64(len(b.items)) {
-			return nil, types.NewError(1054, "Unknown column '%d' in '%s'", n, "group statement")
+			return nil, sqlerr.Newf(sqlerr.BadFieldError, "Unknown column '%d' in '%s'", n, "group statement")
 		}
 		it := &b.items[n-1]
 		if p.hasAggregate(b, it.expr) || p.hasWindow(b, it.expr) {
-			return nil, types.NewError(1056, "Can't group on '%s'", it.meta.Name)
+			return nil, sqlerr.New(sqlerr.WrongGroupField, it.meta.Name)
 		}
 		if p.hasLevel(b, it.expr) {
 			return nil, errGroupOnLevel()
@@ -210,9 +210,9 @@ func (p *planner) resolveGroup(e ast.Expr, b *block, s *scope) (ast.Expr, error)
 	}
 	if p.hasAggregate(b, r) {
 		if ref, ok := e.(*ast.ColumnRef); ok {
-			return nil, types.NewError(1056, "Can't group on '%s'", ref.Name)
+			return nil, sqlerr.New(sqlerr.WrongGroupField, ref.Name)
 		}
-		return nil, types.NewError(1111, "Invalid use of group function")
+		return nil, sqlerr.New(sqlerr.InvalidGroupFuncUse)
 	}
 	return r, nil
 }
@@ -235,7 +235,7 @@ func (p *planner) resolveOrder(o ast.OrderItem, b *block, s *scope, windows *win
 	k := orderKey{item: -1, desc: o.Desc}
 	if n, ok := position(o.Expr); ok {
 		if n < 1 || n > uint64(len(b.items)) {
-			return k, types.NewError(1054, "Unknown column '%d' in '%s'", n, "order clause")
+			return k, sqlerr.Newf(sqlerr.BadFieldError, "Unknown column '%d' in '%s'", n, "order clause")
 		}
 		k.item = int(n - 1)
 		k.expr = b.items[k.item].expr
@@ -284,7 +284,7 @@ func (p *planner) resolveLimit(s *scope, l *ast.Limit) (*limit, error) {
 		switch e.(type) {
 		case nil, *ast.Literal, *ast.Param:
 		default:
-			return nil, types.NewError(1210, "Incorrect arguments to %s", "LIMIT")
+			return nil, sqlerr.New(sqlerr.WrongArguments, "LIMIT")
 		}
 	}
 	return &limit{count: l.Count, offset: l.Offset}, nil
@@ -358,10 +358,10 @@ func (p *planner) resolveValues(v *ast.Values, around *scope) (*query, error) {
 	s := queryScope(around, q)
 	for i, row := range v.Rows {
 		if len(row) == 0 {
-			return nil, types.NewError(3942, "Each row of a VALUES clause must have at least one column, unless when used as source in an INSERT statement.")
+			return nil, sqlerr.New(sqlerr.TableValueConstructorMustHaveColumns)
 		}
 		if len(row) != len(v.Rows[0]) {
-			return nil, types.NewError(1136, "Column count doesn't match value count at row %d", i+1)
+			return nil, sqlerr.New(sqlerr.WrongValueCountOnRow, i+1)
 		}
 		list := make([]ast.Expr, len(row))
 		for j, e := range row {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // resolve copies an expression with every name replaced by what it means.
@@ -27,7 +27,8 @@ func (p *planner) resolve(s *scope, e ast.Expr) (ast.Expr, error) {
 			}
 			if _, ok := r.(*ast.ColumnRef); !ok {
 				if merged += countNodes(r, maxMerged); merged > maxMerged {
-					return nil, types.NewError(1436, "Thread stack overrun: the expression grows beyond %d operators", maxMerged)
+					return nil, sqlerr.Newf(sqlerr.StackOverrunNeedMore, "Thread stack overrun: the expression grows "+
+						"beyond %d operators", maxMerged)
 				}
 			}
 			return r, nil
@@ -97,7 +98,7 @@ func (p *planner) resolveSubquery(s *scope, e ast.Expr) (ast.Expr, error) {
 // written twice is computed once.
 func (p *planner) resolveAggregate(s *scope, a *ast.Aggregate) (ast.Expr, error) {
 	if s.aggs == nil && s.parent == nil {
-		return nil, types.NewError(1111, "Invalid use of group function")
+		return nil, sqlerr.New(sqlerr.InvalidGroupFuncUse)
 	}
 	args := *s
 	args.aggs, args.aliases, args.having, args.windows, args.list = nil, nil, false, nil, nil
@@ -127,7 +128,7 @@ func (p *planner) resolveAggregate(s *scope, a *ast.Aggregate) (ast.Expr, error)
 	}
 	of := p.aggregatedBy(s, &c)
 	if of == nil {
-		return nil, types.NewError(1111, "Invalid use of group function")
+		return nil, sqlerr.New(sqlerr.InvalidGroupFuncUse)
 	}
 	if of.q != s.q {
 		// The arguments are read by that query: those within read the result.

@@ -14,6 +14,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
@@ -62,7 +63,7 @@ func (r *rig) Lookup(schema, name string) (Source, error) {
 	}
 	t := r.tables[key]
 	if t == nil {
-		return Source{}, types.NewError(1146, "Table '%s' doesn't exist", key)
+		return Source{}, sqlerr.Newf(sqlerr.NoSuchTable, "Table '%s' doesn't exist", key)
 	}
 	src := &TableSource{Keys: t}
 	if s := r.stats[key]; s != nil {
@@ -254,7 +255,7 @@ func (r *rig) plan(d *datadriven.TestData) string {
 }
 
 func errorText(err error) string {
-	var e *types.Error
+	var e *sqlerr.Error
 	if errors.As(err, &e) {
 		return fmt.Sprintf("error %d (%s): %s\n", e.Number, e.State, e.Message)
 	}

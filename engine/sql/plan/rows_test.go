@@ -17,6 +17,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -118,7 +119,7 @@ func (d *database) table(create string, n int, value func(column string, row int
 func (d *database) Lookup(schema, name string) (plan.Source, error) {
 	keys := d.keys[name]
 	if keys == nil {
-		return plan.Source{}, types.NewError(1146, "Table '%s.%s' doesn't exist", schema, name)
+		return plan.Source{}, sqlerr.New(sqlerr.NoSuchTable, schema, name)
 	}
 	return plan.Source{Table: &plan.TableSource{Keys: keys, Stats: size(d.rows[name])}}, nil
 }

@@ -3,11 +3,12 @@ package plan
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
 func errSetColumns() error {
-	return types.NewError(1222, "The used SELECT statements have a different number of columns")
+	return sqlerr.New(sqlerr.WrongNumberOfColumnsInSelect)
 }
 
 // resolveSetOp resolves UNION, EXCEPT, INTERSECT, and a query in parentheses.
@@ -43,14 +44,15 @@ func (p *planner) resolveSetOp(u *ast.SetOp, around *scope) (*query, error) {
 	}
 	for _, o := range u.OrderBy {
 		if ref, ok := o.Expr.(*ast.ColumnRef); ok && ref.Table != "" {
-			return nil, types.NewError(1250, "Table '%s' from one of the SELECTs cannot be used in %s", ref.Table, "global ORDER clause")
+			return nil, sqlerr.New(sqlerr.TableNameNotAllowedHere, ref.Table, "global ORDER clause")
 		}
 		k, err := p.resolveOrder(o, b, s, nil)
 		if err != nil {
 			return nil, err
 		}
 		if len(b.aggs) > 0 {
-			return nil, types.NewError(3028, "Expression #%d of ORDER BY contains aggregate function and applies to the result of a non-aggregated query", len(set.order)+1)
+			return nil, sqlerr.Newf(sqlerr.AggregateOrderForUnion, "Expression #%d of ORDER BY contains aggregate "+
+				"function and applies to the result of a non-aggregated query", len(set.order)+1)
 		}
 		set.order = append(set.order, k)
 	}
@@ -91,7 +93,7 @@ func (p *planner) setTypes(q *query, chained bool) error {
 	for i := range q.out {
 		t, co, err := b.UnifyResults("UNION", l[i].node, r[i].node)
 		if err == nil && co == expr.NoCollation && !chained {
-			err = types.NewError(1271, "Illegal mix of collations for operation '%s'", "UNION")
+			err = sqlerr.New(sqlerr.CantAggregateNCollations, "UNION")
 		}
 		if err != nil {
 			return err

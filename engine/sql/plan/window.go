@@ -6,6 +6,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -60,7 +61,7 @@ func (p *planner) resolveWindows(defs []ast.Window, b *block, s *scope) (*window
 	for i := range defs {
 		for j := range i {
 			if strings.EqualFold(defs[i].Name, defs[j].Name) {
-				return nil, types.NewError(3591, "Window '%s' is defined twice.", defs[i].Name)
+				return nil, sqlerr.New(sqlerr.WindowDuplicateName, defs[i].Name)
 			}
 		}
 	}
@@ -77,9 +78,9 @@ func (p *planner) namedWindow(ws *windowScope, name string) (*window, error) {
 	i := slices.IndexFunc(ws.defs, func(w ast.Window) bool { return strings.EqualFold(w.Name, name) })
 	switch {
 	case i < 0:
-		return nil, types.NewError(3579, "Window name '%s' is not defined.", name)
+		return nil, sqlerr.New(sqlerr.WindowNoSuchWindow, name)
 	case ws.busy[i]:
-		return nil, types.NewError(3580, "There is a circularity in the window dependency graph.")
+		return nil, sqlerr.New(sqlerr.WindowCircularityInWindowGraph)
 	case ws.windows[i] != nil:
 		return ws.windows[i], nil
 	}
@@ -104,11 +105,11 @@ func (p *planner) resolveWindow(ws *windowScope, def *ast.Window) (*window, erro
 		case def.Bare:
 			return base, nil
 		case def.PartitionBy != nil:
-			return nil, types.NewError(3581, "A window which depends on another cannot define partitioning.")
+			return nil, sqlerr.New(sqlerr.WindowNoChildPartitioning)
 		case base.frame != nil:
-			return nil, types.NewError(3582, "Window '%s' has a frame definition, so cannot be referenced by another window.", base.title())
+			return nil, sqlerr.New(sqlerr.WindowNoInheritFrame, base.title())
 		case base.order != nil && def.OrderBy != nil:
-			return nil, types.NewError(3583, "Window '%s' cannot inherit '%s' since both contain an ORDER BY clause.", w.title(), base.title())
+			return nil, sqlerr.New(sqlerr.WindowNoRedefineOrderBy, w.title(), base.title())
 		}
 		w.partition, w.order = base.partition, base.order
 	}
@@ -136,7 +137,7 @@ func (p *planner) resolveWindow(ws *windowScope, def *ast.Window) (*window, erro
 // windowKey resolves an expression of PARTITION BY or ORDER BY.
 func (p *planner) windowKey(ws *windowScope, w *window, e ast.Expr, clause string) (ast.Expr, error) {
 	if _, ok := position(e); ok {
-		return nil, types.NewError(3592, "Window '%s': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression.", w.title())
+		return nil, sqlerr.New(sqlerr.WindowIllegalOrderBy, w.title())
 	}
 	s := ws.s.at(clause)
 	s.aggs, s.specifying = ws.b, w
@@ -153,9 +154,9 @@ func (p *planner) resolveWindowFunc(s *scope, f *ast.WindowFunc) (ast.Expr, erro
 	ws := s.windows
 	if ws == nil {
 		if s.specifying != nil {
-			return nil, types.NewError(3595, "You cannot nest a window function in the specification of window '%s'.", s.specifying.title())
+			return nil, sqlerr.New(sqlerr.WindowNestedWindowFuncUseInWindowSpec, s.specifying.title())
 		}
-		return nil, types.NewError(3593, "You cannot use the window function '%s' in this context.'", f.Name)
+		return nil, sqlerr.New(sqlerr.WindowInvalidWindowFuncUse, f.Name)
 	}
 	switch {
 	case f.Distinct:
@@ -214,7 +215,8 @@ func (p *planner) sharedWindow(ws *windowScope, w *window) (*window, error) {
 		}
 	}
 	if len(ws.used) == maxWindows {
-		return nil, types.NewError(4086, "Too many windows in SELECT: %d. Maximum allowed is %d.", maxWindows+1, maxWindows)
+		return nil, sqlerr.Newf(sqlerr.TooManyWindows, "Too many windows in SELECT: %d. Maximum allowed is %d.",
+			maxWindows+1, maxWindows)
 	}
 	ws.used = append(ws.used, w)
 	return w, nil
@@ -296,7 +298,7 @@ func (p *planner) windowType(f *ast.WindowFunc) (*types.Type, expr.Coercibility,
 		return p.aggregateType(&ast.Aggregate{Name: f.Name, Args: f.Args})
 	}
 	if len(f.Args) < n.least || len(f.Args) > n.most {
-		return nil, 0, types.NewError(1582, "Incorrect parameter count in the call to native function '%s'", f.Name)
+		return nil, 0, sqlerr.New(sqlerr.WrongParamCountToNativeFct, f.Name)
 	}
 	if i := countArg(f); i >= 0 {
 		if err := p.checkCount(f, f.Args[i]); err != nil {
@@ -350,7 +352,7 @@ func (p *planner) checkCount(f *ast.WindowFunc, e ast.Expr) error {
 			return nil
 		}
 	}
-	return types.NewError(1210, "Incorrect arguments to %s", f.Name)
+	return sqlerr.New(sqlerr.WrongArguments, f.Name)
 }
 
 // hasWindow reports whether e contains the result of one of the block's window functions.

@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -35,9 +36,9 @@ func (p *planner) resolveFrame(ws *windowScope, w *window, f *ast.Frame) (*frame
 	}
 	switch {
 	case r.start.kind == BoundUnbounded && r.start.following:
-		return nil, types.NewError(3584, "Window '%s': frame start cannot be UNBOUNDED FOLLOWING.", w.title())
+		return nil, sqlerr.New(sqlerr.WindowFrameStartIllegal, w.title())
 	case r.end.kind == BoundUnbounded && !r.end.following:
-		return nil, types.NewError(3585, "Window '%s': frame end cannot be UNBOUNDED PRECEDING.", w.title())
+		return nil, sqlerr.New(sqlerr.WindowFrameEndIllegal, w.title())
 	case r.start.kind == BoundCurrent && r.end.kind == BoundOffset && !r.end.following,
 		r.start.kind == BoundOffset && r.start.following && (r.end.kind == BoundCurrent || r.end.kind == BoundOffset && !r.end.following):
 		return nil, errFrameBound(w.title())
@@ -47,7 +48,7 @@ func (p *planner) resolveFrame(ws *windowScope, w *window, f *ast.Frame) (*frame
 
 // errFrameBound is the error of a bound that is none.
 func errFrameBound(title string) error {
-	return types.NewError(3586, "Window '%s': frame start or end is negative, NULL or of non-integral type", title)
+	return sqlerr.New(sqlerr.WindowFrameIllegal, title)
 }
 
 func (p *planner) resolveBound(ws *windowScope, w *window, f *ast.Frame, b *ast.Bound) (bound, error) {
@@ -64,7 +65,7 @@ func (p *planner) resolveBound(ws *windowScope, w *window, f *ast.Frame, b *ast.
 	value := b.Value
 	if iv, ok := b.Value.(*ast.Interval); ok {
 		if !f.Range {
-			return r, types.NewError(3596, "Window '%s': INTERVAL can only be used with RANGE frames.", w.title())
+			return r, sqlerr.New(sqlerr.WindowRowsIntervalUse, w.title())
 		}
 		value, r.unit = iv.Value, iv.Unit
 	}
@@ -75,7 +76,7 @@ func (p *planner) resolveBound(ws *windowScope, w *window, f *ast.Frame, b *ast.
 		return r, err
 	}
 	if len(p.columnSet(v)) > 0 || p.hasSubquery(v) {
-		return r, types.NewError(3590, "Window '%s' has a non-constant frame bound.", w.title())
+		return r, sqlerr.New(sqlerr.WindowRangeBoundNotConstant, w.title())
 	}
 	r.value = v
 	n, err := p.bindTyping(v)
@@ -83,7 +84,7 @@ func (p *planner) resolveBound(ws *windowScope, w *window, f *ast.Frame, b *ast.
 		return r, err
 	}
 	if !expr.IsConst(n) {
-		return r, types.NewError(3590, "Window '%s' has a non-constant frame bound.", w.title())
+		return r, sqlerr.New(sqlerr.WindowRangeBoundNotConstant, w.title())
 	}
 	if f.Range {
 		if err := p.checkRange(w, r.unit != ""); err != nil {
@@ -115,11 +116,11 @@ func (p *planner) checkRange(w *window, interval bool) error {
 	}
 	switch {
 	case !numeric && !temporal:
-		return types.NewError(3587, "Window '%s' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type", w.title())
+		return sqlerr.New(sqlerr.WindowRangeFrameOrderType, w.title())
 	case temporal && !interval:
-		return types.NewError(3588, "Window '%s' with RANGE frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.", w.title())
+		return sqlerr.New(sqlerr.WindowRangeFrameTemporalType, w.title())
 	case numeric && interval:
-		return types.NewError(3589, "Window '%s' with RANGE frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.", w.title())
+		return sqlerr.New(sqlerr.WindowRangeFrameNumericType, w.title())
 	}
 	return nil
 }

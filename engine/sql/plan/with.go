@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -41,7 +41,7 @@ func (p *planner) resolveWith(with *ast.With, s *scope) error {
 	for i := range with.Tables {
 		def := &with.Tables[i]
 		if seen[def.Name] {
-			return types.NewError(1066, "Not unique table/alias: '%s'", def.Name)
+			return sqlerr.New(sqlerr.NonUniqTable, def.Name)
 		}
 		seen[def.Name] = true
 		around := *s
@@ -96,7 +96,7 @@ func (f *from) common(w *withScope, alias string, nullable bool) (*joinTree, []v
 // commonTable makes the shared table of a resolved query.
 func (p *planner) commonTable(def *ast.CommonTable, q *query) (*commonTable, error) {
 	if def.Columns != nil && len(def.Columns) != len(q.out) {
-		return nil, types.NewError(1353, "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts")
+		return nil, sqlerr.New(sqlerr.ViewWrongList)
 	}
 	t := &commonTable{id: p.tempCount, name: def.Name, query: q, out: append([]outColumn(nil), q.out...)}
 	p.tempCount++
@@ -104,7 +104,7 @@ func (p *planner) commonTable(def *ast.CommonTable, q *query) (*commonTable, err
 		t.out[i].meta.Name = def.Columns[i]
 	}
 	if name := sameColumnNames(t.out); name != "" {
-		return nil, types.NewError(1060, "Duplicate column name '%s'", name)
+		return nil, sqlerr.New(sqlerr.DupFieldName, name)
 	}
 	return t, nil
 }
@@ -162,7 +162,7 @@ func (p *planner) resolveRecursive(w *withScope, first, top *ast.SetOp) error {
 	around.depth++
 	around.with = w.outer
 	if namesTable(first.Left, w.def.Name) {
-		return types.NewError(3574, "Recursive Common Table Expression '%s' should have one or more non-recursive query blocks followed by one or more recursive ones", w.def.Name)
+		return sqlerr.New(sqlerr.CTERecursiveRequiresNonrecursiveFirst, w.def.Name)
 	}
 	q, err := p.resolveQuery(first.Left, &around)
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *planner) resolveRecursive(w *withScope, first, top *ast.SetOp) error {
 		return errSetColumns()
 	}
 	if b := t.recursive.block; b != nil && (b.grouped || len(b.calls) > 0 || b.distinct || len(b.order) > 0 || b.limit != nil) {
-		return types.NewError(3575, "Recursive Common Table Expression '%s' can contain neither aggregation nor window functions in recursive query block", w.def.Name)
+		return sqlerr.New(sqlerr.CTERecursiveForbidsAggregation, w.def.Name)
 	}
 	t.distinct = !top.All
 	if len(top.OrderBy) > 0 {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Active is what an account may do with the roles that are active: its privileges and
@@ -312,8 +312,8 @@ func (x *Active) SeesColumn(schema, table, column string) bool {
 	return virtual(schema) || x.ColumnMask(schema, table, column)&TableMask&^GrantOption != 0
 }
 
-func (x *Active) errSchema(schema string) *types.Error {
-	return errorf(1044, "Access denied for user '%s'@'%s' to database '%s'", x.ID.Name, x.ID.Host, schema)
+func (x *Active) errSchema(schema string) *sqlerr.Error {
+	return sqlerr.New(sqlerr.DBAccessDeniedError, x.ID.Name, x.ID.Host, schema)
 }
 
 // Schema checks privileges on a schema. Error: 1044.
@@ -332,7 +332,7 @@ func (x *Active) Table(schema, table string, need Mask, command string) error {
 	if virtual(schema) {
 		return x.errSchema(schema)
 	}
-	return errorf(1142, "%s command denied to user '%s'@'%s' for table '%s'", command, x.ID.Name, x.hostText(), table)
+	return sqlerr.New(sqlerr.TableAccessDeniedError, command, x.ID.Name, x.hostText(), table)
 }
 
 // AnyTable checks that one of the privileges is held on a table or on a column of it.
@@ -340,7 +340,7 @@ func (x *Active) AnyTable(schema, table string, any Mask, command string) error 
 	if virtual(schema) || (x.TableMask(schema, table)|x.anyColumnMask(schema, table))&any != 0 {
 		return nil
 	}
-	return errorf(1142, "%s command denied to user '%s'@'%s' for table '%s'", command, x.ID.Name, x.hostText(), table)
+	return sqlerr.New(sqlerr.TableAccessDeniedError, command, x.ID.Name, x.hostText(), table)
 }
 
 // Some checks that each of the privileges is held on a table or on a column of it. Error: 1142, which names those that
@@ -367,7 +367,7 @@ func (x *Active) Read(schema, table string, columns []string) error {
 }
 
 func (x *Active) errColumn(schema, table, column, command string) error {
-	return errorf(1143, "%s command denied to user '%s'@'%s' for column '%s' in table '%s'", command, x.ID.Name, x.hostText(), column, table)
+	return sqlerr.New(sqlerr.ColumnAccessDeniedError, command, x.ID.Name, x.hostText(), column, table)
 }
 
 // Columns checks a privilege on columns of a table; a table of which none is used needs
@@ -406,7 +406,7 @@ func (x *Active) Needs(any Mask, dynamic ...string) error {
 	}
 	names := any.Names()
 	names = append(names, dynamic...)
-	return errorf(1227, "Access denied; you need (at least one of) the %s privilege(s) for this operation", strings.Join(names, " or "))
+	return sqlerr.New(sqlerr.SpecificAccessDeniedError, strings.Join(names, " or "))
 }
 
 // MayGrant reports whether privileges may be given to others: they are held, and so is

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Target is what privileges are on: everything, a schema (a pattern), or a table.
@@ -48,7 +49,7 @@ func NewRequest(list []ast.Privilege, on Target, withGrant bool) (*Request, erro
 			m &= allowed
 		case static && len(p.Columns) > 0:
 			if m&^ColumnMask != 0 {
-				return nil, errorf(1221, "Incorrect usage of %s and %s", "COLUMN GRANT", "NON-COLUMN PRIVILEGES")
+				return nil, sqlerr.New(sqlerr.WrongUsage, "COLUMN GRANT", "NON-COLUMN PRIVILEGES")
 			}
 			if on.Table == "" {
 				return nil, errIllegalGrant()
@@ -61,16 +62,16 @@ func NewRequest(list []ast.Privilege, on Target, withGrant bool) (*Request, erro
 			if on.Table != "" {
 				return nil, errIllegalGrant()
 			}
-			return nil, errorf(1221, "Incorrect usage of %s and %s", "DB GRANT", "GLOBAL PRIVILEGES")
+			return nil, sqlerr.New(sqlerr.WrongUsage, "DB GRANT", "GLOBAL PRIVILEGES")
 		case static:
 		case isDynamic(p.Name) && on.global():
 			r.Dynamic = append(r.Dynamic, p.Name)
 			continue
 		case isDynamic(p.Name):
-			return nil, errorf(3619, "Illegal privilege level specified for %s", p.Name)
+			return nil, sqlerr.New(sqlerr.IllegalPrivilegeLevel, p.Name)
 		default:
-			return nil, errorf(1149, "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the "+
-				"right syntax to use: unknown privilege %s", p.Name)
+			return nil, sqlerr.Newf(sqlerr.SyntaxError, "You have an error in your SQL syntax; check the manual that "+
+				"corresponds to your MySQL server version for the right syntax to use: unknown privilege %s", p.Name)
 		}
 		r.Mask |= m
 	}
@@ -96,14 +97,14 @@ func (r *Request) Limit(by *Active) error {
 	}
 	for _, d := range r.Dynamic {
 		if !by.grantsDynamic(d) {
-			return errorf(1227, "Access denied; you need (at least one of) the %s privilege(s) for this operation", "GRANT OPTION")
+			return sqlerr.New(sqlerr.SpecificAccessDeniedError, "GRANT OPTION")
 		}
 	}
 	return nil
 }
 
 func errIllegalGrant() error {
-	return errorf(1144, "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used")
+	return sqlerr.New(sqlerr.IllegalGrantForTable)
 }
 
 // Needs is what an account must hold to make the request of others.
@@ -167,7 +168,7 @@ func (a *Account) Revoke(r *Request, by *Active, partly bool) error {
 		a.Schemas[r.On.Schema] &^= r.Mask
 	default:
 		if _, ok := a.Tables[o]; !ok && a.Columns[o] == nil {
-			return errorf(1147, "There is no such grant defined for user '%s' on host '%s' on table '%s'", a.Name, a.Host, r.On.Table)
+			return sqlerr.New(sqlerr.NonExistingTableGrant, a.Name, a.Host, r.On.Table)
 		}
 		a.Tables[o] &^= r.Mask
 		for c := range a.Columns[o] {
@@ -180,7 +181,7 @@ func (a *Account) Revoke(r *Request, by *Active, partly bool) error {
 }
 
 func (a *Account) errNoGrant() error {
-	return errorf(1141, "There is no such grant defined for user '%s' on host '%s'", a.Name, a.Host)
+	return sqlerr.New(sqlerr.NonExistingGrant, a.Name, a.Host)
 }
 
 // RevokeAll takes everything from an account but its roles. Error: 3879, as of Revoke.
@@ -224,7 +225,7 @@ func (a *Account) tidy() {
 // GrantRole gives an account a role. Error: 4027, the role would be granted to itself, perhaps by others.
 func (s *Set) GrantRole(role, to ID, admin bool) error {
 	if role == to || s.Granted(role, to) {
-		return errorf(4027, "User account %s is directly or indirectly granted to the role %s. The GRANT would create a loop", to, role)
+		return sqlerr.New(sqlerr.RoleGrantedToItself, to, role)
 	}
 	a := s.accounts[to]
 	a.Roles[role] = a.Roles[role] || admin

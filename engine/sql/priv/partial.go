@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // Partial revokes take from an account, in one schema, what it holds globally (`REVOKE SELECT ON mysql.* FROM u`). They are kept
@@ -94,7 +96,7 @@ func (a *Account) grantGlobally(m Mask, by *Active) {
 func (a *Account) revokeGlobally(m Mask, by *Active) error {
 	for _, s := range sortedKeys(by.restricted, strings.Compare) {
 		if by.restricted[s]&m&a.Global&^a.Restrictions[s] != 0 {
-			return errorf(3879, "Access denied for AuthId %s to database '%s'.", by.ID, s)
+			return sqlerr.New(sqlerr.DBAccessDenied, by.ID, s)
 		}
 	}
 	a.Global &^= m

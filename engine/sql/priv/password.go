@@ -1,6 +1,10 @@
 package priv
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
+)
 
 // The plugins that accounts can have.
 const (
@@ -14,7 +18,7 @@ const (
 func HashPassword(plugin, password string, salt func() byte) (string, error) {
 	switch {
 	case !KnownPlugin(plugin):
-		return "", errorf(1524, "Plugin '%s' is not loaded", plugin)
+		return "", sqlerr.New(sqlerr.PluginIsNotLoaded, plugin)
 	case password == "":
 		return "", nil
 	case strings.EqualFold(plugin, Native):
@@ -49,7 +53,7 @@ func CheckHash(plugin, hash string) error {
 		ok = true
 	}
 	if !ok {
-		return errorf(1827, "The password hash doesn't have the expected format.")
+		return sqlerr.New(sqlerr.PasswordFormat)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -175,7 +176,7 @@ func quoteJSON(text string) json.RawMessage {
 func (a *Account) Describe(object string) error {
 	var patch map[string]any
 	if err := decodeJSON(object, &patch); err != nil || patch == nil {
-		return errorf(3982, "The user attribute must be a valid JSON object")
+		return sqlerr.New(sqlerr.InvalidUserAttributeJSON)
 	}
 	var all any
 	if a.Metadata != "" {
@@ -192,7 +193,7 @@ func (a *Account) Describe(object string) error {
 // decodeJSON reads a text that is one value, and leaves numbers as they are written.
 func decodeJSON(text string, into any) error {
 	if !json.Valid([]byte(text)) {
-		return errorf(3140, "Invalid JSON text")
+		return sqlerr.Newf(sqlerr.InvalidJSONText, "Invalid JSON text")
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()

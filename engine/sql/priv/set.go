@@ -10,10 +10,6 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 )
 
-func errorf(number uint16, format string, args ...any) *types.Error {
-	return types.NewError(number, format, args...)
-}
-
 // ID names an account or a role. The host is a pattern, in lower case.
 type ID struct{ Name, Host string }
 

@@ -2,13 +2,9 @@ package temptable
 
 import (
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/file"
-	"github.com/triremedb/trireme/engine/types"
 )
-
-// ErrnoCapacity is MySQL's number of the error for a statement that needs more memory
-// than it may have, where going to disk is no way out.
-const ErrnoCapacity = 3170
 
 // Config is what the structures of one statement share. FS nil: nothing is spilled.
 type Config struct {
@@ -125,8 +121,8 @@ func (a *Account) Exceeded(what string) error {
 	if a.crowded {
 		return a.share.Exceeded(what)
 	}
-	return types.NewError(ErrnoCapacity, "Memory capacity of %d bytes for '%s' exceeded. %s",
-		a.limit, what, "Raise trireme_statement_memory, or let the statement keep less.")
+	return sqlerr.New(sqlerr.CapacityExceeded, a.limit, what, "Raise trireme_statement_memory, or let the statement "+
+		"keep less.")
 }
 
 // charge is what a structure has reserved.

@@ -3,7 +3,7 @@ package temptable
 import (
 	"sync/atomic"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // grain is in what steps accounts take of their share, in bytes: most statements take one or none.
@@ -82,7 +82,7 @@ func (s *Share) Alone(n int64) bool {
 // Exceeded is the error 3170 for what cannot go to disk and does not fit beside that of others.
 func (s *Share) Exceeded(what string) error {
 	s.budget.refused.Add(1)
-	return types.NewError(ErrnoCapacity, "Memory capacity of %d bytes for '%s' exceeded. %s", s.budget.Limit(), "temptable_max_ram",
+	return sqlerr.New(sqlerr.CapacityExceeded, s.budget.Limit(), "temptable_max_ram",
 		"All statements of this node have no more together, and "+what+" cannot go to disk: try again, or let the statement keep less.")
 }
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // TestBudget: sessions that want all of it share it, whoever comes last finds room, and what
@@ -69,20 +69,20 @@ func TestBudgetAlone(t *testing.T) {
 	if a.Used() != 32<<20 {
 		t.Errorf("one session has %d bytes", a.Used())
 	}
-	if e := a.Exceeded("GROUP BY").(*types.Error); e.Number != ErrnoCapacity || !strings.Contains(e.Error(), "67108864 bytes for 'temptable_max_ram'") || b.Refused() != 1 {
+	if e := a.Exceeded("GROUP BY").(*sqlerr.Error); e.Number != sqlerr.CapacityExceeded || !strings.Contains(e.Error(), "67108864 bytes for 'temptable_max_ram'") || b.Refused() != 1 {
 		t.Errorf("%v, counted %d", e, b.Refused())
 	}
 	if a.Fits(1 << 30) { // alone it is more than the account's own limit
 		t.Error("1 GiB fits")
 	}
-	if e := a.Exceeded("expression").(*types.Error); !strings.Contains(e.Error(), "268435456 bytes for 'expression'") || b.Refused() != 1 {
+	if e := a.Exceeded("expression").(*sqlerr.Error); !strings.Contains(e.Error(), "268435456 bytes for 'expression'") || b.Refused() != 1 {
 		t.Errorf("%v, counted %d", e, b.Refused())
 	}
 	b.SetLimit(0)
 	for a.Fits(1 << 20) {
 		a.Add(1 << 20)
 	}
-	if e := a.Exceeded("GROUP BY").(*types.Error); a.Used() != 256<<20 || !strings.Contains(e.Error(), "268435456 bytes for 'GROUP BY'") {
+	if e := a.Exceeded("GROUP BY").(*sqlerr.Error); a.Used() != 256<<20 || !strings.Contains(e.Error(), "268435456 bytes for 'GROUP BY'") {
 		t.Errorf("%d bytes: %v", a.Used(), e)
 	}
 }

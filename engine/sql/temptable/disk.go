@@ -3,11 +3,8 @@ package temptable
 import (
 	"sync/atomic"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
-
-// errnoFull is MySQL's number of the error for a temporary table that the disk has no room for.
-const errnoFull = 1114
 
 const (
 	// diskGrain is in what steps space is taken of a node's disk, in bytes: the file system is asked as often.
@@ -118,16 +115,17 @@ func (s *DiskShare) fits(n, all, owned int64) error {
 	left := int64(free) - Reserve(total) - n
 	if left < 0 || owned > diskModest && owned > left {
 		d.refused.Add(1)
-		return types.NewError(errnoFull, "The table '(temporary)' is full: of the %d bytes that are free on this node's disk, temporary files of this account may take no more than the %d that it has. %s",
-			free, owned-n, "Have the statement keep less, or make the disk larger.")
+		return sqlerr.Newf(sqlerr.RecordFileFull, "The table '(temporary)' is full: of the %d bytes that are free on "+
+			"this node's disk, temporary files of this account may take no more than the %d that it has. %s", free,
+			owned-n, "Have the statement keep less, or make the disk larger.")
 	}
 	return nil
 }
 
 func (s *DiskShare) refuse(whose string, limit int64, setting string) error {
 	s.Disk.refused.Add(1)
-	return types.NewError(errnoFull, "The table '(temporary)' is full: temporary files %s may take %d bytes (%s). %s",
-		whose, limit, setting, "Raise it, or have the statement keep less.")
+	return sqlerr.Newf(sqlerr.RecordFileFull, "The table '(temporary)' is full: temporary files %s may take %d bytes "+
+		"(%s). %s", whose, limit, setting, "Raise it, or have the statement keep less.")
 }
 
 // give gives n bytes back.

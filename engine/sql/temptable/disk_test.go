@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 func wantFull(t *testing.T, err error, text string) {
 	t.Helper()
-	var e *types.Error
-	if !errors.As(err, &e) || e.Number != errnoFull || !strings.Contains(e.Message, text) {
+	var e *sqlerr.Error
+	if !errors.As(err, &e) || e.Number != sqlerr.RecordFileFull || !strings.Contains(e.Message, text) {
 		t.Errorf("%v, want 1114 of %q", err, text)
 	}
 }

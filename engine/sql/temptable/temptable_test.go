@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/txn/txntest"
 	"github.com/triremedb/trireme/engine/types"
@@ -396,8 +397,8 @@ func TestNoFiles(t *testing.T) {
 			break
 		}
 	}
-	e, ok := err.(*types.Error)
-	if !ok || e.Number != ErrnoCapacity {
+	e, ok := err.(*sqlerr.Error)
+	if !ok || e.Number != sqlerr.CapacityExceeded {
 		t.Fatalf("error %v", err)
 	}
 }

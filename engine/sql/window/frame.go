@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -80,7 +81,7 @@ func (f *frame) distance(b *plan.WindowBound) (int64, error) {
 	} else if !v.IsNull() && !negative(v) {
 		return 0, nil
 	}
-	return 0, types.NewError(3586, "Window '%s': frame start or end is negative, NULL or of non-integral type", f.call.Window)
+	return 0, sqlerr.New(sqlerr.WindowFrameIllegal, f.call.Window)
 }
 
 // wholeNumber returns a count; ok is false for what is none. Counts beyond all rows are

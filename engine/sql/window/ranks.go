@@ -2,6 +2,7 @@ package window
 
 import (
 	"github.com/triremedb/trireme/engine/sql/plan"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -64,7 +65,7 @@ func (r *Runner) count(c *plan.WindowCall, least int64) (int64, error) {
 	if n, ok := wholeNumber(v); ok && n >= least {
 		return n, nil
 	}
-	return 0, types.NewError(1210, "Incorrect arguments to %s", c.Name)
+	return 0, sqlerr.New(sqlerr.WrongArguments, c.Name)
 }
 
 // buckets is NTILE.

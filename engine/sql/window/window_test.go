@@ -12,6 +12,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/types"
 	_ "github.com/triremedb/trireme/engine/types/collation"
@@ -479,7 +480,7 @@ func TestBadCounts(t *testing.T) {
 	}
 	for _, c := range []struct {
 		call plan.WindowCall
-		want uint16
+		want sqlerr.Code
 	}{
 		{plan.WindowCall{Name: "ntile", Count: constant(0)}, 1210},
 		{plan.WindowCall{Name: "ntile", Count: expr.NewNull()}, 1210},
@@ -492,7 +493,7 @@ func TestBadCounts(t *testing.T) {
 		b := big(1, c.call, bigint)
 		r := New(config(t, 0, 0), b.node, columns)
 		err := r.Start(&expr.Context{Env: env.Real()})
-		if e, ok := err.(*types.Error); !ok || e.Number != c.want {
+		if e, ok := err.(*sqlerr.Error); !ok || e.Number != c.want {
 			t.Errorf("%s: %v, want error %d", c.call.Name, err, c.want)
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // One client at a time creates, fills, truncates, changes and drops tables of its
@@ -192,7 +192,7 @@ func (w *world) ddlContent(k int) (map[int64]row, error) {
 	t := w.eng.Trx.Begin(trx.Options{})
 	defer w.eng.Trx.End(t)
 	h, err := w.eng.Catalog.OpenTable(t, "test", ddlName(k))
-	var missing *types.Error
+	var missing *sqlerr.Error
 	if errors.As(err, &missing) && missing.Number == 1146 || errors.Is(err, table.ErrNoTable) {
 		return map[int64]row{}, nil
 	}

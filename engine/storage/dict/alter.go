@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
@@ -30,7 +31,7 @@ import (
 func (c *Catalog) ReplaceTable(w *table.Worker, def *record.Table) (*record.Table, error) {
 	return c.alter(w, def.ID, func(old *record.Table) (*record.Table, error) {
 		if def.Version != old.Version && def.Version != old.Version+1 {
-			return nil, errorf(ErrnoDefinitionOld, "Table definition has changed, please retry transaction")
+			return nil, sqlerr.New(sqlerr.TableDefChanged)
 		}
 		next := def.Clone()
 		next.Version = old.Version
@@ -91,7 +92,7 @@ func (c *Catalog) DropIndex(w *table.Worker, id uint64, name string) (*record.Ta
 }
 
 func cantDrop(name string) error {
-	return errorf(ErrnoCantDrop, "Can't DROP '%s'; check that column/key exists", name)
+	return sqlerr.New(sqlerr.CantDropFieldOrKey, name)
 }
 
 // alter changes the definition of a table to what edit makes of it. edit gets a
@@ -185,7 +186,7 @@ func (c *Catalog) replaceRows(w *table.Worker, old, next *record.Table) error {
 	}
 	err = updateRow(w, c.own[idTables], encodeTable(old, from.ID), encodeTable(next, to.ID))
 	if isDuplicate(err) {
-		err = errorf(ErrnoTableExists, "Table '%s' already exists", next.Name)
+		err = sqlerr.New(sqlerr.TableExistsError, next.Name)
 	}
 	if err != nil {
 		return err

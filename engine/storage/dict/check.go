@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/types"
@@ -52,8 +53,8 @@ func isDuplicate(err error) bool {
 }
 
 // isError reports whether err is MySQL's error of that number.
-func isError(err error, number uint16) bool {
-	var e *types.Error
+func isError(err error, number sqlerr.Code) bool {
+	var e *sqlerr.Error
 	return errors.As(err, &e) && e.Number == number
 }
 
@@ -109,14 +110,14 @@ func addHiddenKey(def *record.Table) {
 	def.Indexes = slices.Insert(def.Indexes, 0, key)
 }
 
-// checkName checks an identifier; wrong and format are the error for one that is
-// malformed.
-func checkName(name string, wrong uint16, format string) error {
+// checkName checks an identifier; wrong is the error for one that is malformed, whose
+// text takes the name.
+func checkName(name string, wrong sqlerr.Code) error {
 	switch {
 	case name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0) || strings.HasSuffix(name, " "):
-		return errorf(wrong, format, name)
+		return sqlerr.New(wrong, name)
 	case utf8.RuneCountInString(name) > record.MaxIdentifier:
-		return errorf(ErrnoNameTooLong, "Identifier name '%s' is too long", name)
+		return sqlerr.New(sqlerr.TooLongIdent, name)
 	}
 	return nil
 }
@@ -124,17 +125,17 @@ func checkName(name string, wrong uint16, format string) error {
 // checkDefinition checks a complete definition and gives MySQL's error for what is
 // wrong.
 func checkDefinition(def *record.Table) error {
-	if err := checkName(def.Name, ErrnoWrongTableName, "Incorrect table name '%s'"); err != nil {
+	if err := checkName(def.Name, sqlerr.WrongTableName); err != nil {
 		return err
 	}
-	if err := checkName(def.Schema, ErrnoWrongSchemaName, "Incorrect database name '%s'"); err != nil {
+	if err := checkName(def.Schema, sqlerr.WrongDBName); err != nil {
 		return err
 	}
 	if err := checkColumns(def); err != nil {
 		return err
 	}
 	if len(def.Indexes) > record.MaxIndexes {
-		return errorf(ErrnoTooManyKeys, "Too many keys specified; max %d keys allowed", record.MaxIndexes-1)
+		return sqlerr.New(sqlerr.TooManyKeys, record.MaxIndexes-1)
 	}
 	names := map[string]bool{}
 	for i := range def.Indexes {
@@ -143,7 +144,7 @@ func checkDefinition(def *record.Table) error {
 			return err
 		}
 		if names[Fold(ix.Name)] {
-			return errorf(ErrnoDuplicateKeyName, "Duplicate key name '%s'", ix.Name)
+			return sqlerr.New(sqlerr.DupKeyName, ix.Name)
 		}
 		names[Fold(ix.Name)] = true
 		if err := checkParts(def, i); err != nil {
@@ -168,11 +169,11 @@ func checkColumns(def *record.Table) error {
 		if col.DroppedIn != 0 {
 			continue
 		}
-		if err := checkName(col.Name, ErrnoWrongColumnName, "Incorrect column name '%s'"); err != nil {
+		if err := checkName(col.Name, sqlerr.WrongColumnName); err != nil {
 			return err
 		}
 		if names[Fold(col.Name)] {
-			return errorf(ErrnoDuplicateColumn, "Duplicate column name '%s'", col.Name)
+			return sqlerr.New(sqlerr.DupFieldName, col.Name)
 		}
 		names[Fold(col.Name)] = true
 		if !col.Hidden {
@@ -181,11 +182,11 @@ func checkColumns(def *record.Table) error {
 	}
 	switch {
 	case len(def.Columns) > record.MaxColumns:
-		return errorf(ErrnoTooManyColumns, "Too many columns")
+		return sqlerr.New(sqlerr.TooManyFields)
 	case exist == 0 && len(def.Columns) > 0:
-		return errorf(ErrnoCantRemoveAll, "You can't delete all columns with ALTER TABLE; use DROP TABLE instead")
+		return sqlerr.New(sqlerr.CantRemoveAllFields)
 	case exist == 0:
-		return errorf(ErrnoNoColumns, "A table must have at least 1 column")
+		return sqlerr.New(sqlerr.TableMustHaveColumns)
 	}
 	return nil
 }
@@ -199,37 +200,36 @@ func checkIndexName(def *record.Table, i int) error {
 		reserved = true
 	}
 	if reserved {
-		return errorf(ErrnoWrongIndexName, "Incorrect index name '%s'", name)
+		return sqlerr.New(sqlerr.WrongNameForIndex, name)
 	}
-	return checkName(name, ErrnoWrongIndexName, "Incorrect index name '%s'")
+	return checkName(name, sqlerr.WrongNameForIndex)
 }
 
 func checkParts(def *record.Table, i int) error {
 	ix := &def.Indexes[i]
 	if len(ix.Parts) > record.MaxIndexParts {
-		return errorf(ErrnoTooManyKeyParts, "Too many key parts specified; max %d parts allowed", record.MaxIndexParts)
+		return sqlerr.New(sqlerr.TooManyKeyParts, record.MaxIndexParts)
 	}
 	size := int64(0)
 	for _, p := range ix.Parts {
 		col := def.Column(p.Column)
 		if col == nil || col.DroppedIn != 0 {
-			return errorf(ErrnoNoKeyColumn, "Key column '%d' doesn't exist in table", p.Column)
+			return sqlerr.Newf(sqlerr.KeyColumnDoesNotExits, "Key column '%d' doesn't exist in table", p.Column)
 		}
 		t := &col.Type
 		isString := t.IsText() || t.IsBlob()
 		switch {
 		case i == 0 && !t.NotNull:
-			return errorf(ErrnoNullablePrimary, "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead")
+			return sqlerr.New(sqlerr.PrimaryCantHaveNull)
 		case t.IsLong() && p.Prefix == 0:
-			return errorf(ErrnoBlobKey, "BLOB/TEXT column '%s' used in key specification without a key length", col.Name)
+			return sqlerr.New(sqlerr.BlobKeyWithoutLength, col.Name)
 		case p.Prefix != 0 && (!isString || !t.IsLong() && p.Prefix > t.Length):
-			return errorf(ErrnoWrongSubKey, "Incorrect prefix key; the used key part isn't a string, the used length is "+
-				"longer than the key part, or the storage engine doesn't support unique prefix keys")
+			return sqlerr.New(sqlerr.WrongSubKey)
 		}
 		size += partBytes(t, p.Prefix)
 	}
 	if size > record.MaxKeyBytes {
-		return errorf(ErrnoKeyTooLong, "Specified key was too long; max key length is %d bytes", record.MaxKeyBytes)
+		return sqlerr.New(sqlerr.TooLongKey, record.MaxKeyBytes)
 	}
 	return nil
 }
@@ -263,7 +263,7 @@ func checkAuto(def *record.Table) error {
 		led = led || auto != nil && !ix.Building && ix.Parts[0].Column == auto.ID
 	}
 	if count > 1 || count == 1 && !led {
-		return errorf(ErrnoWrongAuto, "Incorrect table definition; there can be only one auto column and it must be defined as a key")
+		return sqlerr.New(sqlerr.WrongAutoKey)
 	}
 	return nil
 }
@@ -274,7 +274,7 @@ func checkForeignKeys(def *record.Table) error {
 	for i := range def.ForeignKeys {
 		fk := &def.ForeignKeys[i]
 		if names[Fold(fk.Name)] {
-			return errorf(ErrnoDuplicateFKName, "Duplicate foreign key constraint name '%s'", fk.Name)
+			return sqlerr.New(sqlerr.FKDupName, fk.Name)
 		}
 		names[Fold(fk.Name)] = true
 		if fk.ID != 0 && ids[fk.ID] {
@@ -283,7 +283,7 @@ func checkForeignKeys(def *record.Table) error {
 		ids[fk.ID] = true
 		for _, id := range fk.Columns {
 			if col := def.Column(id); col == nil || col.DroppedIn != 0 {
-				return errorf(ErrnoNoKeyColumn, "Key column '%d' doesn't exist in table", id)
+				return sqlerr.Newf(sqlerr.KeyColumnDoesNotExits, "Key column '%d' doesn't exist in table", id)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -108,7 +109,7 @@ func ddl(s *session, turns []turn, rng *rand.Rand) error {
 	if err == nil && rng.IntN(4) != 0 {
 		return errors.Join(s.commit(), isCurrent(s, &turns[i], name, def))
 	}
-	var mysql *types.Error
+	var mysql *sqlerr.Error
 	if errors.As(err, &dead) || errors.As(err, &mysql) || errors.Is(err, table.ErrNoTable) {
 		err = nil
 	}

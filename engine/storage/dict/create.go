@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
@@ -181,7 +182,7 @@ func (c *Catalog) DropTable(w *table.Worker, schema, name string) (*record.Table
 		var err error
 		if def, err = c.lockNamed(w, schema, name); err != nil {
 			if errors.Is(err, table.ErrNoTable) {
-				err = errorf(ErrnoNoTableToDrop, "Unknown table '%s.%s'", schema, name)
+				err = sqlerr.New(sqlerr.BadTableError, schema+"."+name)
 			}
 			return err
 		}

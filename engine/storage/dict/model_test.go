@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/triremedb/trireme/engine/env/simenv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
@@ -126,7 +127,7 @@ func (w *world) must(err error) {
 	must(w.t, err)
 }
 
-func (w *world) want(err error, number uint16) {
+func (w *world) want(err error, number sqlerr.Code) {
 	w.t.Helper()
 	if w.fs.Crashed() {
 		panic(powerLost{})
@@ -214,7 +215,7 @@ func (w *world) createSchema() error {
 	}
 	made, err := w.s.c.CreateSchema(w.s.Worker, s)
 	if _, ok := w.now.schemas[s.Name]; ok {
-		w.want(err, dict.ErrnoSchemaExists)
+		w.want(err, sqlerr.DBCreateExists)
 		return nil
 	}
 	w.now.schemas[s.Name] = made
@@ -225,12 +226,12 @@ func (w *world) dropSchema() error {
 	name := fmt.Sprintf("db%d", w.rng.IntN(3))
 	err := w.s.c.DropSchema(w.s.Worker, name)
 	if _, ok := w.now.schemas[name]; !ok {
-		w.want(err, dict.ErrnoDropNoSchema)
+		w.want(err, sqlerr.DBDropExists)
 		return nil
 	}
 	for full := range w.now.tables {
 		if strings.HasPrefix(full, name+".") {
-			w.want(err, dict.ErrnoSchemaNotEmpty)
+			w.want(err, sqlerr.DBDropRmdir)
 			return nil
 		}
 	}
@@ -245,11 +246,11 @@ func (w *world) createTable() error {
 	}
 	made, err := w.s.c.CreateTable(w.s.Worker, def)
 	if _, ok := w.now.schemas[def.Schema]; !ok {
-		w.want(err, dict.ErrnoNoSchema)
+		w.want(err, sqlerr.BadDBError)
 		return nil
 	}
 	if w.now.tables[fullName(def)] != nil {
-		w.want(err, dict.ErrnoTableExists)
+		w.want(err, sqlerr.TableExistsError)
 		return nil
 	}
 	w.now.tables[fullName(def)] = &modelTable{def: made}
@@ -260,7 +261,7 @@ func (w *world) dropTable() error {
 	full := w.now.pick(w.rng)
 	if full == "" {
 		_, err := w.s.c.DropTable(w.s.Worker, "nodb", "t")
-		w.want(err, dict.ErrnoNoSchema)
+		w.want(err, sqlerr.BadDBError)
 		return nil
 	}
 	def, err := w.s.c.DropTable(w.s.Worker, w.now.tables[full].def.Schema, w.now.tables[full].def.Name)
@@ -298,10 +299,10 @@ func (w *world) rename() error {
 		other := w.now.tables[schema+"."+name]
 		switch {
 		case w.now.schemas[schema].ID == 0:
-			w.want(err, dict.ErrnoNoSchema)
+			w.want(err, sqlerr.BadDBError)
 			return nil, nil
 		case other != nil && other != mt:
-			w.want(err, dict.ErrnoTableExists)
+			w.want(err, sqlerr.TableExistsError)
 			return nil, nil
 		}
 		return def, err
@@ -386,7 +387,7 @@ func (w *world) dropIndex() error {
 			}
 		}
 		_, err := w.s.c.DropIndex(w.s.Worker, mt.def.ID, "nope")
-		w.want(err, dict.ErrnoCantDrop)
+		w.want(err, sqlerr.CantDropFieldOrKey)
 		return nil, nil
 	})
 }

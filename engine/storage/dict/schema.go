@@ -3,6 +3,7 @@ package dict
 import (
 	"errors"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
@@ -23,7 +24,7 @@ func change(w *table.Worker, fn func() error) error {
 // CreateSchema makes a schema. It gets a number if it has none; an applier passes
 // that of the log. Errors: 1007, 1059, 1102, lock errors.
 func (c *Catalog) CreateSchema(w *table.Worker, s Schema) (Schema, error) {
-	if err := checkName(s.Name, ErrnoWrongSchemaName, "Incorrect database name '%s'"); err != nil {
+	if err := checkName(s.Name, sqlerr.WrongDBName); err != nil {
 		return s, err
 	}
 	var err error
@@ -32,7 +33,7 @@ func (c *Catalog) CreateSchema(w *table.Worker, s Schema) (Schema, error) {
 	}
 	err = w.Insert(c.own[idSchemas], encodeSchema(&s))
 	if isDuplicate(err) {
-		err = errorf(ErrnoSchemaExists, "Can't create database '%s'; database exists", s.Name)
+		err = sqlerr.New(sqlerr.DBCreateExists, s.Name)
 	}
 	return s, err
 }
@@ -52,8 +53,8 @@ func (c *Catalog) AlterSchema(w *table.Worker, s Schema) error {
 // DropSchema drops a schema. Errors: 1008, and 1010 for one that has tables.
 func (c *Catalog) DropSchema(w *table.Worker, name string) error {
 	s, err := c.lockSchema(w, name, lock.RecordX)
-	if isError(err, ErrnoNoSchema) {
-		return errorf(ErrnoDropNoSchema, "Can't drop database '%s'; database doesn't exist", name)
+	if isError(err, sqlerr.BadDBError) {
+		return sqlerr.New(sqlerr.DBDropExists, name)
 	}
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func (c *Catalog) DropSchema(w *table.Worker, name string) error {
 		return err
 	}
 	if tables > 0 {
-		return errorf(ErrnoSchemaNotEmpty, "Error dropping database '%s': it has %d tables", name, tables)
+		return sqlerr.Newf(sqlerr.DBDropRmdir, "Error dropping database '%s': it has %d tables", name, tables)
 	}
 	return w.Delete(c.own[idSchemas], keyOf(c.own[idSchemas], values{uintValue(s.ID)}))
 }
@@ -129,7 +130,7 @@ func (c *Catalog) number(counter trx.Counter, given uint64) (uint64, error) {
 func (c *Catalog) insertDefinition(w *table.Worker, def *record.Table, schema uint64) error {
 	err := w.Insert(c.own[idTables], encodeTable(def, schema))
 	if isDuplicate(err) {
-		return errorf(ErrnoTableExists, "Table '%s' already exists", def.Name)
+		return sqlerr.New(sqlerr.TableExistsError, def.Name)
 	}
 	if err != nil {
 		return err

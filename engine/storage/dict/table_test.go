@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
@@ -77,7 +78,7 @@ func TestErrors(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what   string
-		number uint16
+		number sqlerr.Code
 		edit   func(def *record.Table)
 	}{
 		{"exists", 1050, func(def *record.Table) { def.Name = "t" }},

@@ -1,23 +1,27 @@
 package lock
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
+)
 
 // Errors of requests and waits. Code and State are MySQL's.
 var (
 	// ErrDeadlock ends the wait of a deadlock's victim: its transaction must roll
 	// back. The error returned is a *[DeadlockError] that wraps it.
-	ErrDeadlock error = &Error{1213, "40001", "Deadlock found when trying to get lock; try restarting transaction"}
+	ErrDeadlock error = mysqlError(sqlerr.LockDeadlock)
 	// ErrTimeout ends a wait that lasted as long as its request allows.
-	ErrTimeout error = &Error{1205, "HY000", "Lock wait timeout exceeded; try restarting transaction"}
+	ErrTimeout error = mysqlError(sqlerr.LockWaitTimeout)
 	// ErrTimeLimit ends a wait that lasted until [TxnOptions.Until] (max_execution_time).
-	ErrTimeLimit error = &Error{3024, "HY000", "Query execution was interrupted, maximum statement execution time exceeded"}
+	ErrTimeLimit error = mysqlError(sqlerr.QueryTimeout)
 	// ErrNoWait answers a NoWait request that would have to wait.
-	ErrNoWait error = &Error{3572, "HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set."}
+	ErrNoWait error = mysqlError(sqlerr.LockNoWait)
 	// ErrInterrupted ends a wait because of [Table.Interrupt].
-	ErrInterrupted error = &Error{1317, "70100", "Query execution was interrupted"}
+	ErrInterrupted error = mysqlError(sqlerr.QueryInterrupted)
 	// ErrTableFull means that the request would exceed the memory allowed for
 	// locks ([Table.SetMemoryMax]).
-	ErrTableFull error = &Error{1206, "HY000", "The total number of locks exceeds the lock table size"}
+	ErrTableFull error = mysqlError(sqlerr.LockTableFull)
 )
 
 // ErrRetry ends a wait whose key left the index: nothing was granted, and the
@@ -26,9 +30,14 @@ var ErrRetry = errors.New("lock: the entry waited for is gone")
 
 // Error is an error with MySQL's number and SQLSTATE.
 type Error struct {
-	Code    uint16
+	Code    sqlerr.Code
 	State   string
 	Message string
+}
+
+func mysqlError(code sqlerr.Code) *Error {
+	e := sqlerr.New(code)
+	return &Error{e.Number, e.State, e.Message}
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/triremedb/trireme/engine/binlog/event"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/lock"
@@ -95,7 +96,7 @@ func (w *Workload) Run(n int) error {
 
 // ordinary reports whether an error is one that a client has to live with.
 func ordinary(err error) bool {
-	var e *types.Error
+	var e *sqlerr.Error
 	var dup *table.DuplicateError
 	return errors.Is(err, lock.ErrDeadlock) || errors.Is(err, lock.ErrTimeout) || errors.As(err, &dup) || errors.As(err, &e) ||
 		errors.Is(err, table.ErrTableChanged) || errors.Is(err, table.ErrNoTable) || errors.Is(err, file.ErrNoSpace) ||
@@ -149,9 +150,9 @@ func (w *Workload) changeRows() error {
 		case 1:
 			err = w.s.Savepoint("B")
 		case 2:
-			err = ignore(w.s.RollbackTo("A"), 1305)
+			err = ignore(w.s.RollbackTo("A"), sqlerr.SPDoesNotExist)
 		case 3:
-			err = ignore(w.s.Release("b"), 1305)
+			err = ignore(w.s.Release("b"), sqlerr.SPDoesNotExist)
 		case 4:
 			err = w.s.RollbackStatement()
 		case 5:
@@ -164,8 +165,8 @@ func (w *Workload) changeRows() error {
 	return nil
 }
 
-func ignore(err error, number uint16) error {
-	var e *types.Error
+func ignore(err error, number sqlerr.Code) error {
+	var e *sqlerr.Error
 	if errors.As(err, &e) && e.Number == number {
 		return nil
 	}

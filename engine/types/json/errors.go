@@ -3,6 +3,7 @@ package json
 import (
 	"fmt"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -16,21 +17,20 @@ const (
 // Conditions a client sees, with MySQL's numbers and texts.
 var (
 	// ErrPathWildcard: a path that must name one place contains *, ** or a range.
-	ErrPathWildcard = &types.Error{Number: 3149, State: "42000",
-		Message: "In this situation, path expressions may not contain the * and ** tokens or an array range."}
+	ErrPathWildcard = sqlerr.New(sqlerr.InvalidJSONPathWildcard)
 	// ErrTooBig: the document would exceed MaxSize.
-	ErrTooBig = &types.Error{Number: 3150, State: "22032", Message: "The JSON value is too big to be stored in a JSON column."}
+	ErrTooBig = sqlerr.New(sqlerr.JSONValueTooBig)
 	// ErrKeyTooBig: a member name exceeds MaxKeyLength.
-	ErrKeyTooBig = &types.Error{Number: 3151, State: "22032", Message: "The JSON object contains a key name that is too long."}
+	ErrKeyTooBig = sqlerr.New(sqlerr.JSONKeyTooBig)
 	// ErrVacuousPath: the path "$" where a part of the document must be named.
-	ErrVacuousPath = &types.Error{Number: 3153, State: "42000", Message: "The path expression '$' is not allowed in this context."}
+	ErrVacuousPath = sqlerr.New(sqlerr.JSONVacuousPath)
 	// ErrTooDeep: containers nest deeper than MaxDepth.
-	ErrTooDeep = &types.Error{Number: 3157, State: "22032", Message: "The JSON document exceeds the maximum depth."}
+	ErrTooDeep = sqlerr.New(sqlerr.JSONDocumentTooDeep)
 	// ErrNotCell: the path given to ArrayInsert does not end with an array cell.
-	ErrNotCell = &types.Error{Number: 3165, State: "42000", Message: "A path expression is not a path to a cell in an array."}
+	ErrNotCell = sqlerr.New(sqlerr.InvalidJSONPathArrayCell)
 )
 
-// A SyntaxError says where a text stops being JSON. errors.As gives it as a types.Error 3140 too.
+// A SyntaxError says where a text stops being JSON. errors.As gives it as a sqlerr.Error 3140 too.
 type SyntaxError struct {
 	Reason string // MySQL's words, such as "Invalid value."
 	Offset int    // bytes
@@ -40,18 +40,17 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("Invalid JSON text: %q at position %d.", e.Reason, e.Offset)
 }
 
-// As serves errors.As for *types.Error.
+// As serves errors.As for *sqlerr.Error.
 func (e *SyntaxError) As(target any) bool {
-	t, ok := target.(**types.Error)
+	t, ok := target.(**sqlerr.Error)
 	if ok {
-		*t = &types.Error{Number: types.ErrnoInvalidJSON, State: "22032", Message: e.Error()}
+		*t = sqlerr.Newf(sqlerr.InvalidJSONText, "%s", e.Error())
 	}
 	return ok
 }
 
 func pathError(offset int) error {
-	return &types.Error{Number: 3143, State: "42000",
-		Message: fmt.Sprintf("Invalid JSON path expression. The error is around character position %d.", offset)}
+	return sqlerr.New(sqlerr.InvalidJSONPath, offset)
 }
 
 func corrupt(format string, args ...any) error {

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -56,7 +57,7 @@ func TestSyntaxErrors(t *testing.T) {
 		if !errors.As(err, &syntax) || syntax.Offset != c.offset || !strings.Contains(syntax.Reason, c.reason) {
 			t.Errorf("%q: error %v, expected %q at %d", c.text, err, c.reason, c.offset)
 		}
-		var sql *types.Error
+		var sql *sqlerr.Error
 		if !errors.As(err, &sql) || sql.Number != 3140 || sql.State != "22032" {
 			t.Errorf("%q: no SQL error in %v", c.text, err)
 		}

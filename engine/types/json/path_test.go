@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 )
 
 // matches returns the texts of all values that a path matches, separated by spaces.
@@ -49,7 +49,7 @@ func TestPathErrors(t *testing.T) {
 	for _, s := range []string{"", "a", "$a", "$.", "$.1a", "$.a b", "$[", "$[]", "$[a]", "$[1", "$[-1]", "$[1 to]", "$[2 to 1]", "$[last to last-1]",
 		"$[1to 2]", "$**", "$.a**", "$***.a", "$*", `$."a`, `$."a\q"`, "$.a-b", "$[4294967296]", "$[last-]", "$.a\xff", "$[1 2]", "$.a\"b", "$ $"} {
 		_, err := ParsePath([]byte(s))
-		var sql *types.Error
+		var sql *sqlerr.Error
 		if !errors.As(err, &sql) || sql.Number != 3143 || sql.State != "42000" {
 			t.Errorf("%q: %v", s, err)
 		}

@@ -9,7 +9,7 @@ import (
 // MaxPathLegs bounds the legs of a path; recursion along it is bounded with it.
 const MaxPathLegs = 1000
 
-// ParsePath parses a path expression. Errors are *types.Error 3143 and name the byte where it stops making sense.
+// ParsePath parses a path expression. Errors are *sqlerr.Error 3143 and name the byte where it stops making sense.
 //
 //	path   $ leg ...
 //	leg    .name   ."name"   .*   [cell]   [cell to cell]   [*]   **

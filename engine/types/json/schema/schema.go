@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/triremedb/trireme/engine/types"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types/json"
 )
 
@@ -27,7 +27,7 @@ type Failure struct {
 const maxDepth = 1000
 
 // ErrReference is the error of a schema that refers to another document.
-var ErrReference = &types.Error{Number: 1235, State: "42000", Message: "This version of Trireme doesn't yet support 'references in JSON Schema'"}
+var ErrReference = sqlerr.New(sqlerr.NotSupportedYet, "references in JSON Schema")
 
 // A Validator validates by one schema. It belongs to one task.
 type Validator struct {

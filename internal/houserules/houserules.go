@@ -144,6 +144,7 @@ func checkFile(s *source) []string {
 	findings = append(findings, printing(s)...)
 	findings = append(findings, determinism(s)...)
 	findings = append(findings, skipping(s)...)
+	findings = append(findings, errorNumbers(s)...)
 	return findings
 }
 

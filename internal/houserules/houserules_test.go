@@ -23,6 +23,7 @@ func TestHouse(t *testing.T) {
 // Each rule finds what it is there for, and nothing in good code.
 func TestRules(t *testing.T) {
 	const header = "// Package x is an example.\npackage x\n\n"
+	const errors = header + "import \"github.com/triremedb/trireme/engine/sqlerr\"\n\n"
 	tests := []struct {
 		name, file, text string
 		want             string // part of the one finding; empty: none
@@ -54,6 +55,20 @@ func TestRules(t *testing.T) {
 		{"channel", "engine/storage/redo/x.go", header + "var c chan int\n", "not on channels"},
 		{"wait group", "engine/storage/redo/x.go", header + "import \"sync\"\n\nvar g sync.WaitGroup\n", "sync.WaitGroup"},
 		{"skip", "engine/types/x_test.go", header + "import \"testing\"\n\nfunc TestX(t *testing.T) { t.Skip() }\n", "not skipped"},
+		{"error number", "engine/txn/x.go", errors + "var err = sqlerr.Newf(1146, \"gone\")\n", "engine/sqlerr"},
+		{"error number named", "engine/txn/x.go", errors + "var err = sqlerr.Newf(sqlerr.NoSuchTable, \"gone\")\n", ""},
+		{"error number of an error", "server/node/x.go", errors + "var err = &sqlerr.Error{Number: 1053}\n", "engine/sqlerr"},
+		{"error number converted", "server/node/x.go", errors + "var code = sqlerr.Code(1053)\n", "engine/sqlerr"},
+		{"error number from a wire", "server/node/x.go", errors + "func f(n uint16) sqlerr.Code { return sqlerr.Code(n) }\n", ""},
+		{"error number compared", "engine/txn/x.go", errors + "func f(e *sqlerr.Error) bool { return e.Number == 1213 }\n", "engine/sqlerr"},
+		{"error number found", "engine/session/x.go", header + "func f(err error) bool { return errorNumber(err) != 1146 }\n", "engine/sqlerr"},
+		{"error number switched on", "server/sqlapi/x.go", errors + "func f(e *sqlerr.Error) {\n\tswitch e.Number {\n\tcase 0, 1205:\n\t}\n}\n", "engine/sqlerr"},
+		{"error number of another name", "engine/txn/x.go", header + "const errnoAutoInc = 1467\n", "engine/sqlerr"},
+		{"error number in test", "engine/txn/x_test.go", errors + "func f(e *sqlerr.Error) bool { return e.Number == 1213 }\n", ""},
+		{"error number of a client", "client/x.go", header + "const errnoBehind = 1205\n", ""},
+		{"number of members", "replication/group/x.go", header + "func f(number int) bool { return number == 100 }\n", ""},
+		{"error without its arguments", "engine/txn/x.go", errors + "var err = sqlerr.New(sqlerr.NoSuchTable, \"d\")\n", "takes 2 arguments"},
+		{"error with its arguments", "engine/txn/x.go", errors + "var err = sqlerr.New(sqlerr.NoSuchTable, \"d\", \"t\")\n", ""},
 		{"format", "engine/types/x.go", header + "var  x int\n", "gofmt"},
 	}
 	for _, test := range tests {

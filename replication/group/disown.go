@@ -74,8 +74,10 @@ func (c *core) contradiction(m *raftpb.Message) error {
 	if err != nil || own == term { // the log does not go back as far, or its damage is told by who reads it
 		return nil
 	}
-	return fmt.Errorf("%w: this member has applied entry %d of term %d, and its leader, member %d, has one of term %d there. Either this "+
-		"directory is a copy that belongs to another past of the group: stop this member, empty its directory and start it again, so that it "+
-		"joins as a new member. Or the others were put back from older copies, and the group has lost what this member has: then keep this "+
-		"directory, and see docs/operations-group.md, When a member's data contradict the group's", ErrContradicts, index, own, m.GetFrom(), term)
+	return fmt.Errorf("%w: this member has applied entry %d of term %d, and its leader, member %d, has one of term %d there. %s",
+		ErrContradicts, index, own, m.GetFrom(), term, contradictsAdvice)
 }
+
+const contradictsAdvice = "Either this directory is a copy that belongs to another past of the group: stop this member, empty its directory and start it " +
+	"again, so that it joins as a new member. Or the others were put back from older copies, and the group has lost what this member has: then keep " +
+	"this directory, and see docs/operations-group.md, When a member's data contradict the group's"

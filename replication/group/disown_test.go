@@ -1,8 +1,10 @@
 package group_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -116,4 +118,67 @@ func TestContradictingMember(t *testing.T) {
 			}
 		})
 	}
+}
+
+// divided makes a group whose members n and away have forgotten what l has applied with n, and have written a number of other transactions
+// since. l is down.
+func divided(r *simRig, after int) (l, n, away *simNode) {
+	l = r.leader(nil)
+	n, away = r.others(l)[0], r.others(l)[1]
+	r.writes("before", 3, r.nodes...)
+	old := copyOf(n)
+	away.kill()
+	kept := r.acked
+	r.writes("lost", 20, n)
+	n.kill()
+	l.close()
+	n.fs = old
+	n.start()
+	away.start()
+	r.acked = kept
+	r.writes("after", after, n, away)
+	env.Sleep(r.sim, time.Second)
+	return l, n, away
+}
+
+// A member whose data are to be replaced does not lose them to another past of the group, though its leader says nothing to it.
+func TestOtherPastReplacesNothing(t *testing.T) {
+	for seed := range uint64(4) {
+		simulate(t, seed, 3, simnettest.Options{}, nil, func(r *simRig) {
+			l, _, _ := divided(r, 40)
+			now := r.leader(l)
+			r.cut(l, now)
+			l.start()
+			l.node.WantData()
+			r.ends(l, group.ErrContradicts)
+			if there, err := l.fs.Exists("data.1"); !there || err != nil {
+				t.Errorf("seed %d: its data are gone, %v", seed, err)
+			}
+			if err := now.node.Err(); err != nil {
+				t.Errorf("seed %d: the leader has stopped: %v", seed, err)
+			}
+		})
+	}
+}
+
+// Where the group's log begins behind what a member had nothing can be compared, and that is said.
+func TestUnprovenPastIsTold(t *testing.T) {
+	var told bytes.Buffer
+	options := func(o *group.Options) {
+		o.LogFileSize, o.LogKeep, o.LogPreallocate, o.PurgeInterval = 4<<10, 4<<10, -1, time.Second
+		o.Log = slog.New(slog.NewTextHandler(&told, nil))
+	}
+	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
+		l, n, _ := divided(r, 200)
+		if !r.within(time.Minute, func() bool { return n.node.Log().FirstIndex() > 40 }) {
+			t.Fatalf("the log is not purged: it begins with %d", n.node.Log().FirstIndex())
+		}
+		l.start()
+		if !r.within(time.Minute, func() bool { return l.node.Status().Number >= r.acked }) {
+			t.Errorf("it does not get there: %+v", l.node.Status())
+		}
+		if !strings.Contains(told.String(), "could not be compared") {
+			t.Error("nobody is told")
+		}
+	})
 }

@@ -55,7 +55,7 @@ func (p *provisioning) attachLog(ctx context.Context, data file.FS, m *provision
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, file.ErrNoSpace):
+		case errors.Is(err, file.ErrNoSpace), errors.Is(err, ErrContradicts):
 			return err
 		case misses(err, log.ErrCompacted) || errors.Is(err, errOtherTerm) || errors.Is(err, errTooShort):
 			never = append(never, call)
@@ -167,12 +167,47 @@ func (p *provisioning) fetchLog(ctx context.Context, call transport.Call, opt lo
 	if err == nil && term != m.Position.Term {
 		err = fmt.Errorf("%w: it has term %d at index %d, the snapshot %d", errOtherTerm, term, m.Position.Index, m.Position.Term)
 	}
+	if err == nil {
+		err = p.continues(l)
+	}
 	p.copied = trx.Position{Index: l.LastIndex(), Term: l.LastTerm()}
 	if first := p.leadersFirst(); err == nil && p.copied.Index+1 < first {
 		err = fmt.Errorf("%w: at index %d, and the leader has no log before %d", errTooShort, p.copied.Index, first)
 	}
 	return errors.Join(err, l.Close())
 }
+
+// continues compares the log that came with this member's own, up to where the group had agreed on both. Data that belong to another past of the
+// group are not replaced: nobody else may have them. Where the one ends before the other begins nothing can be compared.
+func (p *provisioning) continues(l *log.Log) error {
+	c, err := p.n.running()
+	if p.unproven = nil; err != nil {
+		return nil // it has no data
+	}
+	at := min(c.decided(), c.binlog.LastIndex(), l.LastIndex())
+	own, err := c.binlog.FindIdentity(at)
+	var its log.Identity
+	if err == nil {
+		its, err = l.FindIdentity(at)
+	}
+	switch {
+	case errors.Is(err, log.ErrCompacted):
+		number, _ := c.engine.Applied()
+		p.unproven = &unproven{number, c.decided(), l.FirstIndex()}
+		return nil
+	case err != nil:
+		return err
+	case own == its:
+		return nil
+	}
+	err = fmt.Errorf("%w: this member was to get its data anew, and the log that came with them has other transactions than its own up to entry %d. %s",
+		ErrContradicts, at, contradictsAdvice)
+	c.fail(err)
+	return err
+}
+
+// unproven is what a member had whose log ends before the one begins that came with new data.
+type unproven struct{ number, index, begins uint64 }
 
 // logFetch copies the files of a log from a donor.
 type logFetch struct {

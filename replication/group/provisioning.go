@@ -38,6 +38,7 @@ type provisioning struct {
 	receiver *provision.Receiver
 	copied   trx.Position // of the last entry of the log that came with the data; of the task
 	fetching fetching     // that log; of the task
+	unproven *unproven    // this member's own log, if it could not be compared with that; of the task
 	stopped  bool
 	tasks    *env.Group
 
@@ -281,6 +282,11 @@ func (p *provisioning) install(m *provision.Manifest) error {
 		return nil
 	}
 	n.opt.Log.Info("this member has its data", "csn", m.CSN, "index", m.Position.Index)
+	if u := p.unproven; u != nil {
+		n.opt.Log.Warn("what this member had before could not be compared with the group's: its log ended before the group's begins now. "+
+			"If old copies of other members' directories were put back while it was away, look whether transactions of that time are missing",
+			"had_transaction", u.number, "had_entry", u.index, "log_begins_with_entry", u.begins)
+	}
 	if leader, ok := n.Leader(); ok {
 		_, _ = n.transport.Ask(p.ctx, transport.Call{To: leader.ID, Kind: askProvisioned})
 	}

@@ -1,204 +1,139 @@
 package sqlerr
 
 const (
-	TooManyUserConnections              Code = 1203
-	LockWaitTimeout                     Code = 1205
-	LockTableFull                       Code = 1206
-	ReadOnlyTransaction                 Code = 1207
-	WrongArguments                      Code = 1210
-	NoPermissionToCreateUser            Code = 1211
-	LockDeadlock                        Code = 1213
-	CannotAddForeign                    Code = 1215
-	NoReferencedRow                     Code = 1216
-	RowIsReferenced                     Code = 1217
-	ConnectToSource                     Code = 1218
-	WrongUsage                          Code = 1221
-	WrongNumberOfColumnsInSelect        Code = 1222
-	CantUpdateWithReadLock              Code = 1223
-	DupArgument                         Code = 1225
-	UserLimitReached                    Code = 1226
-	SpecificAccessDeniedError           Code = 1227
-	LocalVariable                       Code = 1228
-	GlobalVariable                      Code = 1229
-	NoDefault                           Code = 1230
-	WrongValueForVar                    Code = 1231
-	WrongTypeForVar                     Code = 1232
-	CantUseOptionHere                   Code = 1234
-	NotSupportedYet                     Code = 1235
-	IncorrectGlobalLocalVar             Code = 1238
-	WrongFKDef                          Code = 1239
-	OperandColumns                      Code = 1241
-	SubqueryNo1Row                      Code = 1242
-	UnknownStmtHandler                  Code = 1243
-	AutoConvert                         Code = 1246
-	IllegalReference                    Code = 1247
-	DerivedMustHaveAlias                Code = 1248
-	SelectReduced                       Code = 1249
-	TableNameNotAllowedHere             Code = 1250
-	NotSupportedAuthMode                Code = 1251
-	SpatialCantHaveNull                 Code = 1252
-	CollationCharsetMismatch            Code = 1253
-	TooBigForUncompress                 Code = 1256
-	ZLIBZDataError                      Code = 1259
-	CutValueGroupConcat                 Code = 1260
-	WarnTooFewRecords                   Code = 1261
-	WarnTooManyRecords                  Code = 1262
-	WarnNullToNotNull                   Code = 1263
-	WarnDataOutOfRange                  Code = 1264
-	WarnDataTruncated                   Code = 1265
-	WarnUsingOtherHandler               Code = 1266
-	CantAggregate2Collations            Code = 1267
-	RevokeGrants                        Code = 1269
-	CantAggregate3Collations            Code = 1270
-	CantAggregateNCollations            Code = 1271
-	UnknownCollation                    Code = 1273
-	UntilCondIgnored                    Code = 1279
-	WrongNameForIndex                   Code = 1280
-	WrongNameForCatalog                 Code = 1281
-	UnknownStorageEngine                Code = 1286
-	NonUpdatableTable                   Code = 1288
-	OptionPreventsStatement             Code = 1290
-	DuplicatedValueInType               Code = 1291
-	TruncatedWrongValue                 Code = 1292
-	InvalidOnUpdate                     Code = 1294
-	UnsupportedPS                       Code = 1295
-	UnknownTimeZone                     Code = 1298
-	InvalidCharacterString              Code = 1300
-	WarnAllowedPacketOverflowed         Code = 1301
-	SPNoRecursiveCreate                 Code = 1303
-	SPAlreadyExists                     Code = 1304
-	SPDoesNotExist                      Code = 1305
-	SPLILabelMismatch                   Code = 1308
-	SPLabelRedefine                     Code = 1309
-	SPLabelMismatch                     Code = 1310
-	SPUninitVar                         Code = 1311
-	SPBadSelect                         Code = 1312
-	SPBadReturn                         Code = 1313
-	SPBadStatement                      Code = 1314
-	UpdateLogDeprecatedIgnored          Code = 1315
-	QueryInterrupted                    Code = 1317
-	SPWrongNoOfArgs                     Code = 1318
-	SPCondMismatch                      Code = 1319
-	SPBadCursorQuery                    Code = 1322
-	SPBadCursorSelect                   Code = 1323
-	SPCursorMismatch                    Code = 1324
-	SPCursorAlreadyOpen                 Code = 1325
-	SPCursorNotOpen                     Code = 1326
-	SPUndeclaredVar                     Code = 1327
-	SPFetchNoData                       Code = 1329
-	SPDupParam                          Code = 1330
-	SPDupVar                            Code = 1331
-	SPDupCond                           Code = 1332
-	SPDupCurs                           Code = 1333
-	SPSubSelectNYI                      Code = 1335
-	StmtNotAllowedInSFOrTrg             Code = 1336
-	SPVarCondAfterCursHndlr             Code = 1337
-	SPCursorAfterHandler                Code = 1338
-	SPCaseNotFound                      Code = 1339
-	ViewNoExplain                       Code = 1345
-	WrongObject                         Code = 1347
-	NonUpdateableColumn                 Code = 1348
-	ViewSelectVariable                  Code = 1351
-	ViewWrongList                       Code = 1353
-	ViewInvalid                         Code = 1356
-	NoDefaultForField                   Code = 1364
-	DivisionByZero                      Code = 1365
-	TruncatedWrongValueForField         Code = 1366
-	IllegalValueForType                 Code = 1367
-	ViewNonUpdCheck                     Code = 1368
-	ViewCheckFailed                     Code = 1369
-	ProcAccessDeniedError               Code = 1370
-	UnknownTargetBinlog                 Code = 1373
-	LogInUse                            Code = 1378
-	NoBinaryLogging                     Code = 1381
-	PSManyParam                         Code = 1390
-	KeyPart0                            Code = 1391
-	ViewMultiUpdate                     Code = 1393
-	ViewDeleteMergeView                 Code = 1395
-	CannotUser                          Code = 1396
-	XAERNota                            Code = 1397
-	XAERInval                           Code = 1398
-	XAERRMFail                          Code = 1399
-	XAEROutside                         Code = 1400
-	XAERRMErr                           Code = 1401
-	XARBRollback                        Code = 1402
-	NonExistingProcGrant                Code = 1403
-	DataTooLong                         Code = 1406
-	SPBadSqlstate                       Code = 1407
-	CantCreateUserWithGrant             Code = 1410
-	WrongValueForType                   Code = 1411
-	TableDefChanged                     Code = 1412
-	SPDupHandler                        Code = 1413
-	SPNotVarArg                         Code = 1414
-	SPNoRetSet                          Code = 1415
-	CantCreateGeometryObject            Code = 1416
-	StmtHasNoOpenCursor                 Code = 1421
-	NoDefaultForViewField               Code = 1423
-	TooBigScale                         Code = 1425
-	TooBigPrecision                     Code = 1426
-	MBiggerThanD                        Code = 1427
-	StackOverrunNeedMore                Code = 1436
-	TooLongBody                         Code = 1437
-	TooBigDisplayWidth                  Code = 1439
-	XAERDupID                           Code = 1440
-	DatetimeFunctionOverflow            Code = 1441
-	NoSuchUser                          Code = 1449
-	ForbidSchemaChange                  Code = 1450
-	RowIsReferenced2                    Code = 1451
-	NoReferencedRow2                    Code = 1452
-	SPBadVarShadow                      Code = 1453
-	SPWrongName                         Code = 1458
-	SPNoAggregate                       Code = 1460
-	MaxPreparedStmtCountReached         Code = 1461
-	NonGroupingFieldUsed                Code = 1463
-	AutoIncReadFailed                   Code = 1467
-	WrongStringLength                   Code = 1470
-	NonInsertableTable                  Code = 1471
-	TooHighLevelOfNestingForSelect      Code = 1473
-	IllegalHACreateOption               Code = 1478
-	PluginIsNotLoaded                   Code = 1524
-	WrongValue                          Code = 1525
-	DropIndexFK                         Code = 1553
-	CantChangeTxCharacteristics         Code = 1568
-	WrongParamCountToNativeFct          Code = 1582
-	WrongParametersToNativeFct          Code = 1583
-	WrongParametersToStoredFct          Code = 1584
-	DupEntryWithKeyName                 Code = 1586
-	WarnOptionIgnored                   Code = 1618
-	TooLongTableComment                 Code = 1628
-	TooLongFieldComment                 Code = 1629
-	FuncInexistentNameCollision         Code = 1630
-	DupSignalSet                        Code = 1641
-	UnknownLocale                       Code = 1649
-	WarnDeprecatedSyntaxNoReplacement   Code = 1681
-	SpatialMustHaveGeomCol              Code = 1687
-	TooLongIndexComment                 Code = 1688
-	DataOutOfRange                      Code = 1690
-	TruncateIllegalFK                   Code = 1701
-	MultiUpdateKeyConflict              Code = 1706
-	ForeignDuplicateKeyWithChildInfo    Code = 1761
-	ForeignDuplicateKeyWithoutChildInfo Code = 1762
-	MalformedGTIDSetSpecification       Code = 1772
-	UnknownExplainFormat                Code = 1791
-	CantExecuteInReadOnlyTransaction    Code = 1792
-	InnoDBOnlineLogTooBig               Code = 1799
-	InvalidYearColumnLength             Code = 1818
-	NotValidPassword                    Code = 1819
-	MustChangePassword                  Code = 1820
-	FKNoIndexParent                     Code = 1822
-	FKCannotOpenParent                  Code = 1824
-	FKDupName                           Code = 1826
-	PasswordFormat                      Code = 1827
-	FKColumnCannotDrop                  Code = 1828
-	FKColumnCannotDropChild             Code = 1829
-	FKColumnNotNull                     Code = 1830
-	MalformedPacket                     Code = 1835
-	AlterOperationNotSupported          Code = 1845
-	AlterOperationNotSupportedReason    Code = 1846
-	DupUnknownInIndex                   Code = 1859
-	MustChangePasswordLogin             Code = 1862
-	AccessDeniedChangeUserError         Code = 1873
-	AESInvalidIV                        Code = 1882
+	TooManyUserConnections            Code = 1203
+	LockWaitTimeout                   Code = 1205
+	LockTableFull                     Code = 1206
+	WrongArguments                    Code = 1210
+	LockDeadlock                      Code = 1213
+	CannotAddForeign                  Code = 1215
+	WrongUsage                        Code = 1221
+	WrongNumberOfColumnsInSelect      Code = 1222
+	CantUpdateWithReadLock            Code = 1223
+	DupArgument                       Code = 1225
+	UserLimitReached                  Code = 1226
+	SpecificAccessDeniedError         Code = 1227
+	LocalVariable                     Code = 1228
+	GlobalVariable                    Code = 1229
+	WrongValueForVar                  Code = 1231
+	WrongTypeForVar                   Code = 1232
+	NotSupportedYet                   Code = 1235
+	IncorrectGlobalLocalVar           Code = 1238
+	WrongFKDef                        Code = 1239
+	OperandColumns                    Code = 1241
+	SubqueryNo1Row                    Code = 1242
+	UnknownStmtHandler                Code = 1243
+	AutoConvert                       Code = 1246
+	IllegalReference                  Code = 1247
+	DerivedMustHaveAlias              Code = 1248
+	TableNameNotAllowedHere           Code = 1250
+	NotSupportedAuthMode              Code = 1251
+	CollationCharsetMismatch          Code = 1253
+	TooBigForUncompress               Code = 1256
+	ZLIBZDataError                    Code = 1259
+	CutValueGroupConcat               Code = 1260
+	WarnTooFewRecords                 Code = 1261
+	WarnTooManyRecords                Code = 1262
+	WarnDataOutOfRange                Code = 1264
+	WarnDataTruncated                 Code = 1265
+	WarnUsingOtherHandler             Code = 1266
+	CantAggregate2Collations          Code = 1267
+	RevokeGrants                      Code = 1269
+	CantAggregate3Collations          Code = 1270
+	CantAggregateNCollations          Code = 1271
+	UnknownCollation                  Code = 1273
+	WrongNameForIndex                 Code = 1280
+	UnknownStorageEngine              Code = 1286
+	NonUpdatableTable                 Code = 1288
+	OptionPreventsStatement           Code = 1290
+	DuplicatedValueInType             Code = 1291
+	TruncatedWrongValue               Code = 1292
+	InvalidOnUpdate                   Code = 1294
+	UnsupportedPS                     Code = 1295
+	UnknownTimeZone                   Code = 1298
+	InvalidCharacterString            Code = 1300
+	WarnAllowedPacketOverflowed       Code = 1301
+	SPDoesNotExist                    Code = 1305
+	QueryInterrupted                  Code = 1317
+	SPFetchNoData                     Code = 1329
+	ViewNoExplain                     Code = 1345
+	WrongObject                       Code = 1347
+	NonUpdateableColumn               Code = 1348
+	ViewSelectVariable                Code = 1351
+	ViewWrongList                     Code = 1353
+	ViewInvalid                       Code = 1356
+	NoDefaultForField                 Code = 1364
+	DivisionByZero                    Code = 1365
+	TruncatedWrongValueForField       Code = 1366
+	IllegalValueForType               Code = 1367
+	ViewNonUpdCheck                   Code = 1368
+	ViewCheckFailed                   Code = 1369
+	ProcAccessDeniedError             Code = 1370
+	UnknownTargetBinlog               Code = 1373
+	LogInUse                          Code = 1378
+	NoBinaryLogging                   Code = 1381
+	PSManyParam                       Code = 1390
+	KeyPart0                          Code = 1391
+	ViewMultiUpdate                   Code = 1393
+	ViewDeleteMergeView               Code = 1395
+	CannotUser                        Code = 1396
+	DataTooLong                       Code = 1406
+	CantCreateUserWithGrant           Code = 1410
+	WrongValueForType                 Code = 1411
+	TableDefChanged                   Code = 1412
+	StmtHasNoOpenCursor               Code = 1421
+	NoDefaultForViewField             Code = 1423
+	TooBigScale                       Code = 1425
+	TooBigPrecision                   Code = 1426
+	MBiggerThanD                      Code = 1427
+	StackOverrunNeedMore              Code = 1436
+	TooBigDisplayWidth                Code = 1439
+	DatetimeFunctionOverflow          Code = 1441
+	NoSuchUser                        Code = 1449
+	ForbidSchemaChange                Code = 1450
+	RowIsReferenced2                  Code = 1451
+	NoReferencedRow2                  Code = 1452
+	MaxPreparedStmtCountReached       Code = 1461
+	AutoIncReadFailed                 Code = 1467
+	WrongStringLength                 Code = 1470
+	NonInsertableTable                Code = 1471
+	TooHighLevelOfNestingForSelect    Code = 1473
+	IllegalHACreateOption             Code = 1478
+	PluginIsNotLoaded                 Code = 1524
+	WrongValue                        Code = 1525
+	DropIndexFK                       Code = 1553
+	CantChangeTxCharacteristics       Code = 1568
+	WrongParamCountToNativeFct        Code = 1582
+	WrongParametersToNativeFct        Code = 1583
+	WarnOptionIgnored                 Code = 1618
+	TooLongTableComment               Code = 1628
+	TooLongFieldComment               Code = 1629
+	FuncInexistentNameCollision       Code = 1630
+	UnknownLocale                     Code = 1649
+	WarnDeprecatedSyntaxNoReplacement Code = 1681
+	TooLongIndexComment               Code = 1688
+	DataOutOfRange                    Code = 1690
+	TruncateIllegalFK                 Code = 1701
+	MultiUpdateKeyConflict            Code = 1706
+	MalformedGTIDSetSpecification     Code = 1772
+	UnknownExplainFormat              Code = 1791
+	CantExecuteInReadOnlyTransaction  Code = 1792
+	InnoDBOnlineLogTooBig             Code = 1799
+	InvalidYearColumnLength           Code = 1818
+	NotValidPassword                  Code = 1819
+	MustChangePassword                Code = 1820
+	FKNoIndexParent                   Code = 1822
+	FKCannotOpenParent                Code = 1824
+	FKDupName                         Code = 1826
+	PasswordFormat                    Code = 1827
+	FKColumnCannotDrop                Code = 1828
+	FKColumnCannotDropChild           Code = 1829
+	FKColumnNotNull                   Code = 1830
+	MalformedPacket                   Code = 1835
+	AlterOperationNotSupported        Code = 1845
+	AlterOperationNotSupportedReason  Code = 1846
+	MustChangePasswordLogin           Code = 1862
+	AESInvalidIV                      Code = 1882
 )
 
 var rows1200 = []row{
@@ -206,18 +141,14 @@ var rows1200 = []row{
 		"User %s already has more than 'max_user_connections' active connections"},
 	{LockWaitTimeout, "ER_LOCK_WAIT_TIMEOUT", "HY000", "Lock wait timeout exceeded; try restarting transaction"},
 	{LockTableFull, "ER_LOCK_TABLE_FULL", "HY000", "The total number of locks exceeds the lock table size"},
-	{ReadOnlyTransaction, "ER_READ_ONLY_TRANSACTION", "25000",
-		"Update locks cannot be acquired during a READ UNCOMMITTED transaction"},
+	{1207, "ER_READ_ONLY_TRANSACTION", "25000", ""},
 	{WrongArguments, "ER_WRONG_ARGUMENTS", "HY000", "Incorrect arguments to %s"},
-	{NoPermissionToCreateUser, "ER_NO_PERMISSION_TO_CREATE_USER", "42000",
-		"'%s'@'%s' is not allowed to create new users"},
+	{1211, "ER_NO_PERMISSION_TO_CREATE_USER", "42000", ""},
 	{LockDeadlock, "ER_LOCK_DEADLOCK", "40001", "Deadlock found when trying to get lock; try restarting transaction"},
 	{CannotAddForeign, "ER_CANNOT_ADD_FOREIGN", "HY000", "Cannot add foreign key constraint"},
-	{NoReferencedRow, "ER_NO_REFERENCED_ROW", "23000",
-		"Cannot add or update a child row: a foreign key constraint fails"},
-	{RowIsReferenced, "ER_ROW_IS_REFERENCED", "23000",
-		"Cannot delete or update a parent row: a foreign key constraint fails"},
-	{ConnectToSource, "ER_CONNECT_TO_SOURCE", "08S01", "Error connecting to source: %s"},
+	{1216, "ER_NO_REFERENCED_ROW", "23000", ""},
+	{1217, "ER_ROW_IS_REFERENCED", "23000", ""},
+	{1218, "ER_CONNECT_TO_SOURCE", "08S01", ""},
 	{WrongUsage, "ER_WRONG_USAGE", "HY000", "Incorrect usage of %s and %s"},
 	{WrongNumberOfColumnsInSelect, "ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT", "21000",
 		"The used SELECT statements have a different number of columns"},
@@ -232,10 +163,10 @@ var rows1200 = []row{
 		"Variable '%s' is a SESSION variable and can't be used with SET GLOBAL"},
 	{GlobalVariable, "ER_GLOBAL_VARIABLE", "HY000",
 		"Variable '%s' is a GLOBAL variable and should be set with SET GLOBAL"},
-	{NoDefault, "ER_NO_DEFAULT", "42000", "Variable '%s' doesn't have a default value"},
+	{1230, "ER_NO_DEFAULT", "42000", ""},
 	{WrongValueForVar, "ER_WRONG_VALUE_FOR_VAR", "42000", "Variable '%s' can't be set to the value of '%s'"},
 	{WrongTypeForVar, "ER_WRONG_TYPE_FOR_VAR", "42000", "Incorrect argument type to variable '%s'"},
-	{CantUseOptionHere, "ER_CANT_USE_OPTION_HERE", "42000", "Incorrect usage/placement of '%s'"},
+	{1234, "ER_CANT_USE_OPTION_HERE", "42000", ""},
 	{NotSupportedYet, "ER_NOT_SUPPORTED_YET", "42000", "This version of Trireme doesn't yet support '%s'"},
 	{IncorrectGlobalLocalVar, "ER_INCORRECT_GLOBAL_LOCAL_VAR", "HY000", "Variable '%s' is a %s variable"},
 	{WrongFKDef, "ER_WRONG_FK_DEF", "42000", "Incorrect foreign key definition for '%s': %s"},
@@ -245,12 +176,12 @@ var rows1200 = []row{
 	{AutoConvert, "ER_AUTO_CONVERT", "HY000", "Converting column '%s' from %s to %s"},
 	{IllegalReference, "ER_ILLEGAL_REFERENCE", "42S22", "Reference '%s' not supported (%s)"},
 	{DerivedMustHaveAlias, "ER_DERIVED_MUST_HAVE_ALIAS", "42000", "Every derived table must have its own alias"},
-	{SelectReduced, "ER_SELECT_REDUCED", "01000", "Select %d was reduced during optimization"},
+	{1249, "ER_SELECT_REDUCED", "01000", ""},
 	{TableNameNotAllowedHere, "ER_TABLENAME_NOT_ALLOWED_HERE", "42000",
 		"Table '%s' from one of the SELECTs cannot be used in %s"},
 	{NotSupportedAuthMode, "ER_NOT_SUPPORTED_AUTH_MODE", "08004",
 		"Client does not support authentication protocol requested by server; consider upgrading MySQL client"},
-	{SpatialCantHaveNull, "ER_SPATIAL_CANT_HAVE_NULL", "42000", "All parts of a SPATIAL index must be NOT NULL"},
+	{1252, "ER_SPATIAL_CANT_HAVE_NULL", "42000", ""},
 	{CollationCharsetMismatch, "ER_COLLATION_CHARSET_MISMATCH", "42000",
 		"COLLATION '%s' is not valid for CHARACTER SET '%s'"},
 	{TooBigForUncompress, "ER_TOO_BIG_FOR_UNCOMPRESS", "HY000",
@@ -261,8 +192,7 @@ var rows1200 = []row{
 	{WarnTooFewRecords, "ER_WARN_TOO_FEW_RECORDS", "01000", "Row %d doesn't contain data for all columns"},
 	{WarnTooManyRecords, "ER_WARN_TOO_MANY_RECORDS", "01000",
 		"Row %d was truncated; it contained more data than there were input columns"},
-	{WarnNullToNotNull, "ER_WARN_NULL_TO_NOTNULL", "22004",
-		"Column set to default value; NULL supplied to NOT NULL column '%s' at row %d"},
+	{1263, "ER_WARN_NULL_TO_NOTNULL", "22004", ""},
 	{WarnDataOutOfRange, "ER_WARN_DATA_OUT_OF_RANGE", "22003", "Out of range value for column '%s' at row %d"},
 	{WarnDataTruncated, "WARN_DATA_TRUNCATED", "01000", "Data truncated for column '%s' at row %d"},
 	{WarnUsingOtherHandler, "ER_WARN_USING_OTHER_HANDLER", "HY000", "Using storage engine %s for table '%s'"},
@@ -274,10 +204,9 @@ var rows1200 = []row{
 	{CantAggregateNCollations, "ER_CANT_AGGREGATE_NCOLLATIONS", "HY000",
 		"Illegal mix of collations for operation '%s'"},
 	{UnknownCollation, "ER_UNKNOWN_COLLATION", "HY000", "Unknown collation: '%s'"},
-	{UntilCondIgnored, "ER_UNTIL_COND_IGNORED", "42000",
-		"SQL thread is not to be started so UNTIL options are ignored"},
+	{1279, "ER_UNTIL_COND_IGNORED", "42000", ""},
 	{WrongNameForIndex, "ER_WRONG_NAME_FOR_INDEX", "42000", "Incorrect index name '%s'"},
-	{WrongNameForCatalog, "ER_WRONG_NAME_FOR_CATALOG", "42000", "Incorrect catalog name '%s'"},
+	{1281, "ER_WRONG_NAME_FOR_CATALOG", "42000", ""},
 	{UnknownStorageEngine, "ER_UNKNOWN_STORAGE_ENGINE", "42000", "Unknown storage engine '%s'"},
 	{NonUpdatableTable, "ER_NON_UPDATABLE_TABLE", "HY000", "The target table %s of the %s is not updatable"},
 	{OptionPreventsStatement, "ER_OPTION_PREVENTS_STATEMENT", "HY000",
@@ -291,41 +220,36 @@ var rows1200 = []row{
 	{InvalidCharacterString, "ER_INVALID_CHARACTER_STRING", "HY000", "Invalid %s character string: '%.64s'"},
 	{WarnAllowedPacketOverflowed, "ER_WARN_ALLOWED_PACKET_OVERFLOWED", "HY000",
 		"Result of %s() was larger than max_allowed_packet (%d) - truncated"},
-	{SPNoRecursiveCreate, "ER_SP_NO_RECURSIVE_CREATE", "2F003",
-		"Can't create a %s from within another stored routine"},
-	{SPAlreadyExists, "ER_SP_ALREADY_EXISTS", "42000", "%s %s already exists"},
+	{1303, "ER_SP_NO_RECURSIVE_CREATE", "2F003", ""},
+	{1304, "ER_SP_ALREADY_EXISTS", "42000", ""},
 	{SPDoesNotExist, "ER_SP_DOES_NOT_EXIST", "42000", "%s %s does not exist"},
-	{SPLILabelMismatch, "ER_SP_LILABEL_MISMATCH", "42000", "%s with no matching label: %s"},
-	{SPLabelRedefine, "ER_SP_LABEL_REDEFINE", "42000", "Redefining label %s"},
-	{SPLabelMismatch, "ER_SP_LABEL_MISMATCH", "42000", "End-label %s without match"},
-	{SPUninitVar, "ER_SP_UNINIT_VAR", "01000", "Referring to uninitialized variable %s"},
-	{SPBadSelect, "ER_SP_BADSELECT", "0A000", "PROCEDURE %s can't return a result set in the given context"},
-	{SPBadReturn, "ER_SP_BADRETURN", "42000", "RETURN is only allowed in a FUNCTION"},
-	{SPBadStatement, "ER_SP_BADSTATEMENT", "0A000", "%s is not allowed in stored procedures"},
-	{UpdateLogDeprecatedIgnored, "ER_UPDATE_LOG_DEPRECATED_IGNORED", "42000",
-		"The update log is deprecated and replaced by the binary log; SET SQL_LOG_UPDATE has been ignored."},
+	{1308, "ER_SP_LILABEL_MISMATCH", "42000", ""},
+	{1309, "ER_SP_LABEL_REDEFINE", "42000", ""},
+	{1310, "ER_SP_LABEL_MISMATCH", "42000", ""},
+	{1311, "ER_SP_UNINIT_VAR", "01000", ""},
+	{1312, "ER_SP_BADSELECT", "0A000", ""},
+	{1313, "ER_SP_BADRETURN", "42000", ""},
+	{1314, "ER_SP_BADSTATEMENT", "0A000", ""},
+	{1315, "ER_UPDATE_LOG_DEPRECATED_IGNORED", "42000", ""},
 	{QueryInterrupted, "ER_QUERY_INTERRUPTED", "70100", "Query execution was interrupted"},
-	{SPWrongNoOfArgs, "ER_SP_WRONG_NO_OF_ARGS", "42000",
-		"Incorrect number of arguments for %s %s; expected %d, got %d"},
-	{SPCondMismatch, "ER_SP_COND_MISMATCH", "42000", "Undefined CONDITION: %s"},
-	{SPBadCursorQuery, "ER_SP_BAD_CURSOR_QUERY", "42000", "Cursor statement must be a SELECT"},
-	{SPBadCursorSelect, "ER_SP_BAD_CURSOR_SELECT", "42000", "Cursor SELECT must not have INTO"},
-	{SPCursorMismatch, "ER_SP_CURSOR_MISMATCH", "42000", "Undefined CURSOR: %s"},
-	{SPCursorAlreadyOpen, "ER_SP_CURSOR_ALREADY_OPEN", "24000", "Cursor is already open"},
-	{SPCursorNotOpen, "ER_SP_CURSOR_NOT_OPEN", "24000", "Cursor is not open"},
-	{SPUndeclaredVar, "ER_SP_UNDECLARED_VAR", "42000", "Undeclared variable: %s"},
+	{1318, "ER_SP_WRONG_NO_OF_ARGS", "42000", ""},
+	{1319, "ER_SP_COND_MISMATCH", "42000", ""},
+	{1322, "ER_SP_BAD_CURSOR_QUERY", "42000", ""},
+	{1323, "ER_SP_BAD_CURSOR_SELECT", "42000", ""},
+	{1324, "ER_SP_CURSOR_MISMATCH", "42000", ""},
+	{1325, "ER_SP_CURSOR_ALREADY_OPEN", "24000", ""},
+	{1326, "ER_SP_CURSOR_NOT_OPEN", "24000", ""},
+	{1327, "ER_SP_UNDECLARED_VAR", "42000", ""},
 	{SPFetchNoData, "ER_SP_FETCH_NO_DATA", "02000", "No data - zero rows fetched, selected, or processed"},
-	{SPDupParam, "ER_SP_DUP_PARAM", "42000", "Duplicate parameter: %s"},
-	{SPDupVar, "ER_SP_DUP_VAR", "42000", "Duplicate variable: %s"},
-	{SPDupCond, "ER_SP_DUP_COND", "42000", "Duplicate condition: %s"},
-	{SPDupCurs, "ER_SP_DUP_CURS", "42000", "Duplicate cursor: %s"},
-	{SPSubSelectNYI, "ER_SP_SUBSELECT_NYI", "0A000", "Subquery value not supported"},
-	{StmtNotAllowedInSFOrTrg, "ER_STMT_NOT_ALLOWED_IN_SF_OR_TRG", "0A000",
-		"%s is not allowed in stored function or trigger"},
-	{SPVarCondAfterCursHndlr, "ER_SP_VARCOND_AFTER_CURSHNDLR", "42000",
-		"Variable or condition declaration after cursor or handler declaration"},
-	{SPCursorAfterHandler, "ER_SP_CURSOR_AFTER_HANDLER", "42000", "Cursor declaration after handler declaration"},
-	{SPCaseNotFound, "ER_SP_CASE_NOT_FOUND", "20000", "Case not found for CASE statement"},
+	{1330, "ER_SP_DUP_PARAM", "42000", ""},
+	{1331, "ER_SP_DUP_VAR", "42000", ""},
+	{1332, "ER_SP_DUP_COND", "42000", ""},
+	{1333, "ER_SP_DUP_CURS", "42000", ""},
+	{1335, "ER_SP_SUBSELECT_NYI", "0A000", ""},
+	{1336, "ER_STMT_NOT_ALLOWED_IN_SF_OR_TRG", "0A000", ""},
+	{1337, "ER_SP_VARCOND_AFTER_CURSHNDLR", "42000", ""},
+	{1338, "ER_SP_CURSOR_AFTER_HANDLER", "42000", ""},
+	{1339, "ER_SP_CASE_NOT_FOUND", "20000", ""},
 	{ViewNoExplain, "ER_VIEW_NO_EXPLAIN", "HY000",
 		"EXPLAIN/SHOW can not be issued; lacking privileges for underlying table"},
 	{WrongObject, "ER_WRONG_OBJECT", "HY000", "'%s.%s' is not %s"},
@@ -355,28 +279,23 @@ var rows1200 = []row{
 		"Can not modify more than one base table through a join view '%s.%s'"},
 	{ViewDeleteMergeView, "ER_VIEW_DELETE_MERGE_VIEW", "HY000", "Can not delete from join view '%s.%s'"},
 	{CannotUser, "ER_CANNOT_USER", "HY000", "Operation %s failed for %s"},
-	{XAERNota, "ER_XAER_NOTA", "XAE04", "XAER_NOTA: Unknown XID"},
-	{XAERInval, "ER_XAER_INVAL", "XAE05", "XAER_INVAL: Invalid arguments (or unsupported command)"},
-	{XAERRMFail, "ER_XAER_RMFAIL", "XAE07",
-		"XAER_RMFAIL: The command cannot be executed when global transaction is in the  %s state"},
-	{XAEROutside, "ER_XAER_OUTSIDE", "XAE09", "XAER_OUTSIDE: Some work is done outside global transaction"},
-	{XAERRMErr, "ER_XAER_RMERR", "XAE03",
-		"XAER_RMERR: Fatal error occurred in the transaction branch - check your data for consistency"},
-	{XARBRollback, "ER_XA_RBROLLBACK", "XA100", "XA_RBROLLBACK: Transaction branch was rolled back"},
-	{NonExistingProcGrant, "ER_NONEXISTING_PROC_GRANT", "42000",
-		"There is no such grant defined for user '%s' on host '%s' on routine '%s'"},
+	{1397, "ER_XAER_NOTA", "XAE04", ""},
+	{1398, "ER_XAER_INVAL", "XAE05", ""},
+	{1399, "ER_XAER_RMFAIL", "XAE07", ""},
+	{1400, "ER_XAER_OUTSIDE", "XAE09", ""},
+	{1401, "ER_XAER_RMERR", "XAE03", ""},
+	{1402, "ER_XA_RBROLLBACK", "XA100", ""},
+	{1403, "ER_NONEXISTING_PROC_GRANT", "42000", ""},
 	{DataTooLong, "ER_DATA_TOO_LONG", "22001", "Data too long for column '%s' at row %d"},
-	{SPBadSqlstate, "ER_SP_BAD_SQLSTATE", "42000", "Bad SQLSTATE: '%s'"},
+	{1407, "ER_SP_BAD_SQLSTATE", "42000", ""},
 	{CantCreateUserWithGrant, "ER_CANT_CREATE_USER_WITH_GRANT", "42000",
 		"You are not allowed to create a user with GRANT"},
 	{WrongValueForType, "ER_WRONG_VALUE_FOR_TYPE", "HY000", "Incorrect %s value: '%s' for function %s"},
 	{TableDefChanged, "ER_TABLE_DEF_CHANGED", "HY000", "Table definition has changed, please retry transaction"},
-	{SPDupHandler, "ER_SP_DUP_HANDLER", "42000", "Duplicate handler declared in the same block"},
-	{SPNotVarArg, "ER_SP_NOT_VAR_ARG", "42000",
-		"OUT or INOUT argument %d for routine %s is not a variable or NEW pseudo-variable in BEFORE trigger"},
-	{SPNoRetSet, "ER_SP_NO_RETSET", "0A000", "Not allowed to return a result set from a %s"},
-	{CantCreateGeometryObject, "ER_CANT_CREATE_GEOMETRY_OBJECT", "22003",
-		"Cannot get geometry object from data you send to the GEOMETRY field"},
+	{1413, "ER_SP_DUP_HANDLER", "42000", ""},
+	{1414, "ER_SP_NOT_VAR_ARG", "42000", ""},
+	{1415, "ER_SP_NO_RETSET", "0A000", ""},
+	{1416, "ER_CANT_CREATE_GEOMETRY_OBJECT", "22003", ""},
 	{StmtHasNoOpenCursor, "ER_STMT_HAS_NO_OPEN_CURSOR", "HY000", "The statement (%d) has no open cursor."},
 	{NoDefaultForViewField, "ER_NO_DEFAULT_FOR_VIEW_FIELD", "HY000",
 		"Field of view '%s' underlying table doesn't have a default value"},
@@ -387,9 +306,9 @@ var rows1200 = []row{
 	{StackOverrunNeedMore, "ER_STACK_OVERRUN_NEED_MORE", "HY000",
 		"Thread stack overrun:  %d bytes used of a %d byte stack, and %d bytes needed.  Use 'mysqld " +
 			"--thread_stack=#' to specify a bigger stack."},
-	{TooLongBody, "ER_TOO_LONG_BODY", "42000", "Routine body for '%s' is too long"},
+	{1437, "ER_TOO_LONG_BODY", "42000", ""},
 	{TooBigDisplayWidth, "ER_TOO_BIG_DISPLAYWIDTH", "42000", "Display width out of range for column '%s' (max = %d)"},
-	{XAERDupID, "ER_XAER_DUPID", "XAE08", "XAER_DUPID: The XID already exists"},
+	{1440, "ER_XAER_DUPID", "XAE08", ""},
 	{DatetimeFunctionOverflow, "ER_DATETIME_FUNCTION_OVERFLOW", "22008", "Datetime function: %s field overflow"},
 	{NoSuchUser, "ER_NO_SUCH_USER", "HY000", "The user specified as a definer (%s) does not exist"},
 	{ForbidSchemaChange, "ER_FORBID_SCHEMA_CHANGE", "HY000", "Changing schema from '%s' to '%s' is not allowed."},
@@ -397,12 +316,12 @@ var rows1200 = []row{
 		"Cannot delete or update a parent row: a foreign key constraint fails (%s)"},
 	{NoReferencedRow2, "ER_NO_REFERENCED_ROW_2", "23000",
 		"Cannot add or update a child row: a foreign key constraint fails (%s)"},
-	{SPBadVarShadow, "ER_SP_BAD_VAR_SHADOW", "42000", "Variable '%s' must be quoted with `...`, or renamed"},
-	{SPWrongName, "ER_SP_WRONG_NAME", "42000", "Incorrect routine name '%s'"},
-	{SPNoAggregate, "ER_SP_NO_AGGREGATE", "42000", "AGGREGATE is not supported for stored functions"},
+	{1453, "ER_SP_BAD_VAR_SHADOW", "42000", ""},
+	{1458, "ER_SP_WRONG_NAME", "42000", ""},
+	{1460, "ER_SP_NO_AGGREGATE", "42000", ""},
 	{MaxPreparedStmtCountReached, "ER_MAX_PREPARED_STMT_COUNT_REACHED", "42000",
 		"Can't create more than max_prepared_stmt_count statements (current value: %d)"},
-	{NonGroupingFieldUsed, "ER_NON_GROUPING_FIELD_USED", "42000", "Non-grouping field '%s' is used in %s clause"},
+	{1463, "ER_NON_GROUPING_FIELD_USED", "42000", ""},
 	{AutoIncReadFailed, "ER_AUTOINC_READ_FAILED", "HY000", "Failed to read auto-increment value from storage engine"},
 	{WrongStringLength, "ER_WRONG_STRING_LENGTH", "HY000",
 		"String '%s' is too long for %s (should be no longer than %d)"},
@@ -420,31 +339,27 @@ var rows1200 = []row{
 		"Incorrect parameter count in the call to native function '%s'"},
 	{WrongParametersToNativeFct, "ER_WRONG_PARAMETERS_TO_NATIVE_FCT", "42000",
 		"Incorrect parameters in the call to native function '%s'"},
-	{WrongParametersToStoredFct, "ER_WRONG_PARAMETERS_TO_STORED_FCT", "42000",
-		"Incorrect parameters in the call to stored function '%s'"},
-	{DupEntryWithKeyName, "ER_DUP_ENTRY_WITH_KEY_NAME", "23000", "Duplicate entry '%s' for key '%s'"},
+	{1584, "ER_WRONG_PARAMETERS_TO_STORED_FCT", "42000", ""},
+	{1586, "ER_DUP_ENTRY_WITH_KEY_NAME", "23000", ""},
 	{WarnOptionIgnored, "WARN_OPTION_IGNORED", "HY000", "<%s> option ignored"},
 	{TooLongTableComment, "ER_TOO_LONG_TABLE_COMMENT", "HY000", "Comment for table '%s' is too long (max = %d)"},
 	{TooLongFieldComment, "ER_TOO_LONG_FIELD_COMMENT", "HY000", "Comment for field '%s' is too long (max = %d)"},
 	{FuncInexistentNameCollision, "ER_FUNC_INEXISTENT_NAME_COLLISION", "42000",
 		"FUNCTION %s does not exist. Check the 'Function Name Parsing and Resolution' section in the Reference " +
 			"Manual"},
-	{DupSignalSet, "ER_DUP_SIGNAL_SET", "42000", "Duplicate condition information item '%s'"},
+	{1641, "ER_DUP_SIGNAL_SET", "42000", ""},
 	{UnknownLocale, "ER_UNKNOWN_LOCALE", "HY000", "Unknown locale: '%s'"},
 	{WarnDeprecatedSyntaxNoReplacement, "ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT", "HY000",
 		"'%s' is deprecated and will be removed in a future release."},
-	{SpatialMustHaveGeomCol, "ER_SPATIAL_MUST_HAVE_GEOM_COL", "42000",
-		"A SPATIAL index may only contain a geometrical type column"},
+	{1687, "ER_SPATIAL_MUST_HAVE_GEOM_COL", "42000", ""},
 	{TooLongIndexComment, "ER_TOO_LONG_INDEX_COMMENT", "HY000", "Comment for index '%s' is too long (max = %d)"},
 	{DataOutOfRange, "ER_DATA_OUT_OF_RANGE", "22003", "%s value is out of range in '%s'"},
 	{TruncateIllegalFK, "ER_TRUNCATE_ILLEGAL_FK", "42000",
 		"Cannot truncate a table referenced in a foreign key constraint (%s)"},
 	{MultiUpdateKeyConflict, "ER_MULTI_UPDATE_KEY_CONFLICT", "HY000",
 		"Primary key/partition key update is not allowed since the table is updated both as '%s' and '%s'."},
-	{ForeignDuplicateKeyWithChildInfo, "ER_FOREIGN_DUPLICATE_KEY_WITH_CHILD_INFO", "23000",
-		"Foreign key constraint for table '%s', record '%s' would lead to a duplicate entry in table '%s', key '%s'"},
-	{ForeignDuplicateKeyWithoutChildInfo, "ER_FOREIGN_DUPLICATE_KEY_WITHOUT_CHILD_INFO", "23000",
-		"Foreign key constraint for table '%s', record '%s' would lead to a duplicate entry in a child table"},
+	{1761, "ER_FOREIGN_DUPLICATE_KEY_WITH_CHILD_INFO", "23000", ""},
+	{1762, "ER_FOREIGN_DUPLICATE_KEY_WITHOUT_CHILD_INFO", "23000", ""},
 	{MalformedGTIDSetSpecification, "ER_MALFORMED_GTID_SET_SPECIFICATION", "HY000",
 		"Malformed GTID set specification '%.200s'."},
 	{UnknownExplainFormat, "ER_UNKNOWN_EXPLAIN_FORMAT", "HY000", "Unknown EXPLAIN format name: '%.80s'"},
@@ -474,11 +389,10 @@ var rows1200 = []row{
 		"%s is not supported for this operation. Try %s."},
 	{AlterOperationNotSupportedReason, "ER_ALTER_OPERATION_NOT_SUPPORTED_REASON", "0A000",
 		"%s is not supported. Reason: %s. Try %s."},
-	{DupUnknownInIndex, "ER_DUP_UNKNOWN_IN_INDEX", "23000", "Duplicate entry for key '%s'"},
+	{1859, "ER_DUP_UNKNOWN_IN_INDEX", "23000", ""},
 	{MustChangePasswordLogin, "ER_MUST_CHANGE_PASSWORD_LOGIN", "HY000",
 		"Your password has expired. To log in you must change it using a client that supports expired passwords."},
-	{AccessDeniedChangeUserError, "ER_ACCESS_DENIED_CHANGE_USER_ERROR", "28000",
-		"Access denied trying to change to user '%s'@'%s' (using password: %s). Disconnecting."},
+	{1873, "ER_ACCESS_DENIED_CHANGE_USER_ERROR", "28000", ""},
 	{AESInvalidIV, "ER_AES_INVALID_IV", "HY000",
 		"The initialization vector supplied to %s is too short. Must be at least %d bytes long"},
 }

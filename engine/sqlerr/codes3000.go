@@ -25,8 +25,6 @@ const (
 	InvalidJSONPath                                     Code = 3143
 	InvalidJSONCharset                                  Code = 3144
 	InvalidTypeForJSON                                  Code = 3146
-	InvalidCastToJSON                                   Code = 3147
-	InvalidJSONPathCharset                              Code = 3148
 	InvalidJSONPathWildcard                             Code = 3149
 	JSONValueTooBig                                     Code = 3150
 	JSONKeyTooBig                                       Code = 3151
@@ -197,10 +195,8 @@ var rows3000 = []row{
 		"Cannot create a JSON value from a string with CHARACTER SET '%s'."},
 	{InvalidTypeForJSON, "ER_INVALID_TYPE_FOR_JSON", "22032",
 		"Invalid data type for JSON data in argument %d to function %s; a JSON string or JSON type is required."},
-	{InvalidCastToJSON, "ER_INVALID_CAST_TO_JSON", "22032", "Cannot CAST value to JSON."},
-	{InvalidJSONPathCharset, "ER_INVALID_JSON_PATH_CHARSET", "22032",
-		"A path expression must be encoded in the utf8 character set. The path expression '%s' is encoded in " +
-			"character set '%s'."},
+	{3147, "ER_INVALID_CAST_TO_JSON", "22032", ""},
+	{3148, "ER_INVALID_JSON_PATH_CHARSET", "22032", ""},
 	{InvalidJSONPathWildcard, "ER_INVALID_JSON_PATH_WILDCARD", "42000",
 		"In this situation, path expressions may not contain the * and ** tokens or an array range."},
 	{JSONValueTooBig, "ER_JSON_VALUE_TOO_BIG", "22032", "The JSON value is too big to be stored in a JSON column."},

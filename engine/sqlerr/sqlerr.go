@@ -63,7 +63,7 @@ func (c Code) State() string { return table[c].stateOr(generalError) }
 // Symbol is MySQL's name of the number, such as ER_NO_SUCH_TABLE; empty if the table does not have it.
 func (c Code) Symbol() string { return table[c].symbol }
 
-// Text is the template of the number's message.
+// Text is the template of the number's message; empty if nothing here makes it.
 func (c Code) Text() string { return table[c].text }
 
 // All yields the numbers of the table, smallest first.

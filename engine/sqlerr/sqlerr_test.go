@@ -42,13 +42,13 @@ Generated from ` + "`engine/sqlerr`" + `: the numbers of errors, notes and warni
 clients get with them, and MySQL's texts, in which ` + "`%s`" + ` and ` + "`%d`" + ` stand for what the error is about. Where there is
 something else to say, the message is another one: above all with the numbers that tell of the group and its members
 (1053, 1180, 1205, 1290, 3101), of limits of this server (1105, 1114, 1436, 3170), and of what is taken and does nothing
-(1235). Some numbers never occur: they belong to what is not there, such as stored programs.
+(1235). Numbers without a text never occur here, but from the grammar's library.
 
 | Number | Name | SQLSTATE | Text |
 |---|---|---|---|
 `
 
-// TestTable: numbers rise and are there once; each has a name, a state of five characters and a text.
+// TestTable: numbers rise and are there once; each has a name and a state of five characters.
 func TestTable(t *testing.T) {
 	last, symbols := sqlerr.Code(0), map[string]bool{}
 	for c := range sqlerr.All() {
@@ -58,7 +58,7 @@ func TestTable(t *testing.T) {
 		if !strings.HasPrefix(c.Symbol(), "ER_") && !strings.HasPrefix(c.Symbol(), "WARN_") || symbols[c.Symbol()] {
 			t.Errorf("%d is called %q", c, c.Symbol())
 		}
-		if len(c.State()) != 5 || c.Text() == "" {
+		if len(c.State()) != 5 {
 			t.Errorf("%d: %q, %q", c, c.State(), c.Text())
 		}
 		last, symbols[c.Symbol()] = c, true
@@ -69,6 +69,9 @@ func TestTable(t *testing.T) {
 func TestNames(t *testing.T) {
 	names := constants(t)
 	for c := range sqlerr.All() {
+		if c.Text() == "" { // only its state counts
+			continue
+		}
 		want := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(c.Symbol(), "ER_"), "_", ""))
 		if got := names[fmt.Sprint(uint16(c))]; strings.ToLower(got) != want {
 			t.Errorf("%d, %s, is called %q", c, c.Symbol(), got)

@@ -125,7 +125,7 @@ func TestMissingFiles(t *testing.T) {
 	t.Parallel()
 	const transfers = 20
 	for _, c := range []struct{ name, file, pattern string }{
-		{"state", "raft.state", `raftlog: no state file here: raft.state`},
+		{"state", "raft.state", `there is no state file, which says whom the member has voted for: put it back, or empty the node's directory .*: raft.state`},
 		{"identity", "member", `the file named member, which says who this node is, is missing, but the directory has been used; ` +
 			`put the file back, or empty the directory and let the node join as a new member \(data\.`},
 		{"log", "data.1/binlog", `no log here.*this member has taken part up to term \d+: its files are missing; ` +
@@ -150,7 +150,7 @@ func TestMissingFiles(t *testing.T) {
 		has(t, s, transfers)
 		rename(t, filepath.Join(s.Dir, "data.current"), s.Dir+".away")
 		rename(t, filepath.Join(s.Dir, "data.1"), filepath.Join(s.Dir, "data.2"))
-		refuses(t, s, `data.current is missing, but data.2 is there \(put it back, or remove the directories if their data are not needed\)`)
+		refuses(t, s, `data.current is missing, but data.2 is there \(put it back, or empty the node's directory and let it join as a new member\)`)
 		rename(t, filepath.Join(s.Dir, "data.2"), filepath.Join(s.Dir, "data.1"))
 		rename(t, s.Dir+".away", filepath.Join(s.Dir, "data.current"))
 		has(t, s, transfers)
@@ -158,8 +158,8 @@ func TestMissingFiles(t *testing.T) {
 	t.Run("all data", func(t *testing.T) {
 		s := single(t, transfers)
 		rename(t, filepath.Join(s.Dir, "data.1"), s.Dir+".away")
-		refuses(t, s, `no log here.*this member has taken part up to term \d+`)
-		refuses(t, s, `no log here.*this member has taken part up to term \d+`)
+		refuses(t, s, `the data in use are not there \(by data.current they are in data.1\): put the files back`)
+		refuses(t, s, `the data in use are not there \(by data.current they are in data.1\): put the files back`)
 	})
 	t.Run("identity and data", func(t *testing.T) {
 		s := single(t, transfers)

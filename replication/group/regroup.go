@@ -270,7 +270,7 @@ func openSalvaged(opt log.Options, need uint64) (l *log.Log, damage, err error) 
 	default:
 		return l, nil, err
 	}
-	opt.Salvage = true
+	opt.Salvage, opt.Needed = true, need
 	if l, err = log.Open(opt); err != nil {
 		return nil, damage, nil
 	}

@@ -190,3 +190,48 @@ func TestRegroupOldFileDamaged(t *testing.T) {
 		}
 	})
 }
+
+// Where a file behind the data is missing or cannot be read, what is whole before it is told, and can be kept.
+func TestRegroupLaterFileMissing(t *testing.T) {
+	simulate(t, 1, 3, simnettest.Options{}, func(o *group.Options) { rarely(o); o.LogFileSize, o.LogPreallocate = 4<<10, -1 }, func(r *simRig) {
+		const n = 90
+		left := lost(r, n)
+		for _, in := range []string{"s50", "s89"} { // a middle one, the newest
+			name, _ := findInLog(t, left.fs, in)
+			before := uint64(0) // transactions in the files before it
+			for i := range n {
+				if file, _ := findInLog(t, left.fs, fmt.Sprintf("s%d", i)); file == name {
+					break
+				}
+				before = uint64(i + 1)
+			}
+			for what, damage := range map[string]func(fsys *simfile.FS) error{
+				"is missing":       func(fsys *simfile.FS) error { return fsys.Remove(name) },
+				"has a bad header": func(fsys *simfile.FS) error { return fsys.FlipBit(name, 20, 1) },
+			} {
+				node := &simNode{rig: r, addr: left.addr, fs: left.fs.KillImage()}
+				if err := damage(node.fs); err != nil {
+					t.Fatal(err)
+				}
+				s, err := regroup(r, node.fs).Prepare()
+				if err == nil || s == nil || s.Damage == nil || s.Last.Number < r.acked-n+before || s.Last.Number >= r.acked ||
+					!strings.Contains(err.Error(), fmt.Sprintf("--until=%d", s.Last.Number)) {
+					t.Errorf("the file with %s %s, behind %d of %d: %+v, %v", in, what, before, n, s, err)
+					continue
+				}
+				g := regroup(r, node.fs)
+				g.Until = s.Last.Number
+				if _, err := run(g); err != nil {
+					t.Errorf("the file with %s %s: to %d: %v", in, what, s.Last.Number, err)
+					continue
+				}
+				if err := node.alone(node.addr); err != nil || !r.within(time.Minute, node.node.Writable) {
+					t.Errorf("the file with %s %s: %v", in, what, err)
+				} else if got := schemas(node.node); len(got) < int(before) {
+					t.Errorf("the file with %s %s: of %d there are %v", in, what, before, got)
+				}
+				node.kill()
+			}
+		}
+	})
+}

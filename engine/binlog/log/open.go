@@ -193,23 +193,67 @@ type openMark struct {
 	size  int64
 }
 
-// loadReadable loads the files; with [Options.Salvage] those behind the last one that is missing or whose beginning cannot be read.
+// loadReadable loads the files. With [Options.Salvage], where a file is missing or its beginning cannot be read, it loads those of the last
+// run of files that begins with the entry that is needed or an earlier one, or of the last run at all.
 func (o *opening) loadReadable(numbers []uint64) error {
-	for {
-		bad, err := contiguous(&o.l.opt, numbers)
-		if err == nil {
-			if bad, err = o.load(numbers); err == nil {
-				return nil
-			}
-			bad++
+	var best []uint64
+	var first error // why there is more than one run
+	for rest := numbers; len(rest) > 0; {
+		run, next, err := o.run(rest)
+		if err == nil && first == nil && len(run) == len(numbers) {
+			return nil
 		}
-		var damage *CorruptError
-		if !o.l.opt.Salvage || !errors.As(err, &damage) && !errors.Is(err, ErrMissingFile) || bad >= len(numbers) {
+		if err != nil && !o.salvages(err) {
 			return err
 		}
-		o.l.unreadable = err
-		o.l.files, o.marks, numbers = nil, nil, numbers[bad:]
+		if first == nil {
+			first = err
+		}
+		last := next == len(rest)
+		if len(run) > 0 && (o.l.files[0].first <= o.l.opt.Needed || last && best == nil) {
+			best = run
+		}
+		rest = rest[next:]
 	}
+	if best == nil {
+		return first
+	}
+	o.l.files, o.marks = nil, nil
+	if _, err := o.load(best); err != nil {
+		return err
+	}
+	o.l.unreadable = first
+	if best[len(best)-1] != numbers[len(numbers)-1] {
+		_ = o.l.halt(&CorruptError{File: FileName(best[len(best)-1] + 1), Index: o.l.opt.Needed, What: "the file is missing, or its beginning is damaged"})
+	}
+	return nil
+}
+
+// run loads the first files that follow each other, and returns which they are and how many files they and the bad one behind them are.
+// Error: what is behind them; the file before the bad one may not be whole.
+func (o *opening) run(numbers []uint64) (run []uint64, next int, err error) {
+	good, err := contiguous(&o.l.opt, numbers)
+	run, next = numbers[:good], good
+	for shorter := false; len(run) > 0; shorter = true {
+		o.l.files, o.marks = nil, nil
+		bad, e := o.load(run)
+		if e == nil {
+			break
+		}
+		if !shorter {
+			next, err = bad+1, e
+		}
+		if run = run[:bad]; !o.l.opt.Salvage {
+			break
+		}
+	}
+	return run, next, err
+}
+
+// salvages reports whether the log is opened all the same where a file is missing or cannot be read.
+func (o *opening) salvages(err error) bool {
+	var damage *CorruptError
+	return o.l.opt.Salvage && (errors.As(err, &damage) || errors.Is(err, ErrMissingFile))
 }
 
 // load reads the headers of all files and checks that they follow each other. With an error bad is the last of them that
@@ -413,7 +457,7 @@ func (o *opening) openLast() error {
 	l.f, l.allocated, l.marked = f, m.size, m.mark
 	sc := scanner{f: f, name: s.name(), at: s.start(), end: m.size}
 	marks, err := o.proven(s, m)
-	if err != nil {
+	if err != nil && !o.salvage(err) {
 		return err
 	}
 	whole := int64(headerSize)

@@ -45,9 +45,10 @@ type Options struct {
 	Copied bool
 	// Salvage opens a log whose last file is damaged, for reading what comes before the damage: it
 	// has halted with the damage as its cause, and nothing is changed in the file. If the beginning of an earlier file is
-	// damaged, or a file is missing, the log is opened as if it began behind it, see [Log.Unreadable]. Only for callers
-	// that know that entries are lost.
+	// damaged, or a file is missing, the log is opened as if it had only the files between two such that have the entry Needed, or the last
+	// ones if none have, see [Log.Unreadable]. Only for callers that know that entries are lost.
 	Salvage bool
+	Needed  uint64
 	// Newest is the newest version of the format that is known; entry.FileVersion by
 	// default. Another one is for tests of groups whose programs differ.
 	Newest uint8

@@ -182,3 +182,45 @@ func TestUnprovenPastIsTold(t *testing.T) {
 		}
 	})
 }
+
+// A member of another past whose last entry is of a later term is elected, though a majority has agreed on more. It stops, with its data, and the
+// others go on: their log may have been purged of what would contradict it.
+func TestElectedWithoutWhatOthersHave(t *testing.T) {
+	options := func(o *group.Options) {
+		o.LogFileSize, o.LogKeep, o.LogPreallocate, o.PurgeInterval = 4<<10, 4<<10, -1, time.Second
+	}
+	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
+		l := r.leader(nil)
+		n, away := r.others(l)[0], r.others(l)[1]
+		r.writes("before", 3, r.nodes...)
+		old := copyOf(n)
+		away.kill()
+		for _, to := range []*simNode{n, l, n, l} { // terms pass
+			if err := r.leader(nil).node.Transfer(to.id); err != nil {
+				t.Error(err)
+			}
+		}
+		kept := r.acked
+		r.writes("lost", 20, n)
+		n.kill()
+		l.close()
+		n.fs = old
+		n.start()
+		away.start()
+		r.acked = kept
+		r.writes("after", 200, n, away)
+		if !r.within(time.Minute, func() bool { return n.node.Log().FirstIndex() > 60 && away.node.Log().FirstIndex() > 60 }) {
+			t.Fatal("the log is not purged")
+		}
+		l.start()
+		r.ends(l, group.ErrContradicts)
+		if there, err := l.fs.Exists("data.1"); !there || err != nil {
+			t.Errorf("its data are gone, %v", err)
+		}
+		if now := r.leader(l); now == nil {
+			t.Error("the others do not go on")
+		} else {
+			r.writes("on", 3, n, away)
+		}
+	})
+}

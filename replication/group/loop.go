@@ -51,6 +51,7 @@ type raftTask struct {
 	pages    unread
 	paths    undelivered
 	compared comparison // the last one
+	outrunBy outrunBy
 
 	nextWatch  time.Duration
 	nextBehind time.Duration

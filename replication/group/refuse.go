@@ -3,6 +3,7 @@ package group
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -77,7 +78,42 @@ func (t *raftTask) unfit(m *raftpb.Message) bool {
 	}
 	if why := t.bounds.refuse(m, leads, leader); why != "" {
 		t.n.log.Warn("a message was refused", "type", m.GetType().String(), "from", m.GetFrom(), "reason", why)
+		if m.GetType() == raftpb.MsgAppResp {
+			t.ahead(m)
+		}
 		return true
 	}
 	return false
+}
+
+// outrunBy are the members that have said, in a term in which this member leads, that they have agreed on entries behind the end of its log.
+type outrunBy struct {
+	term    uint64
+	members []uint64
+}
+
+// ahead notes that a member says so. A leader has all that the group has agreed on. One that a majority contradicts was elected since its
+// last entry is of a later term: it is of another past, and the others cannot go on before it stops.
+func (t *raftTask) ahead(m *raftpb.Message) {
+	o := &t.outrunBy
+	if o.term != t.role.term {
+		*o = outrunBy{term: t.role.term}
+	}
+	if slices.Contains(o.members, m.GetFrom()) {
+		return
+	}
+	o.members = append(o.members, m.GetFrom())
+	voters, say := 0, 0
+	for _, v := range t.n.membership.current() {
+		if v.Learner {
+			continue
+		}
+		if voters++; slices.Contains(o.members, v.ID) {
+			say++
+		}
+	}
+	if say > voters/2 {
+		t.n.fail(fmt.Errorf("%w: this member was elected, and a majority of the others (%s) has agreed on entries up to %d, where its log ends at %d. %s",
+			ErrContradicts, list(o.members), m.GetIndex(), t.bounds.last, contradictsAdvice))
+	}
 }

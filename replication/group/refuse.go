@@ -79,7 +79,7 @@ func (t *raftTask) unfit(m *raftpb.Message) bool {
 	if why := t.bounds.refuse(m, leads, leader); why != "" {
 		t.n.log.Warn("a message was refused", "type", m.GetType().String(), "from", m.GetFrom(), "reason", why)
 		if m.GetType() == raftpb.MsgAppResp {
-			t.ahead(m)
+			t.contradictedBy(m)
 		}
 		return true
 	}
@@ -92,9 +92,9 @@ type outrunBy struct {
 	members []uint64
 }
 
-// ahead notes that a member says so. A leader has all that the group has agreed on. One that a majority contradicts was elected since its
+// contradictedBy notes that a member says so. A leader has all that the group has agreed on. One that a majority contradicts was elected since its
 // last entry is of a later term: it is of another past, and the others cannot go on before it stops.
-func (t *raftTask) ahead(m *raftpb.Message) {
+func (t *raftTask) contradictedBy(m *raftpb.Message) {
 	o := &t.outrunBy
 	if o.term != t.role.term {
 		*o = outrunBy{term: t.role.term}

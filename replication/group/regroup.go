@@ -329,7 +329,7 @@ func (s *Survey) tell(members roster) {
 	}
 }
 
-// readLog reads what the log has behind the data, checking all of it.
+// readLog reads what the log has behind the data, checking all of it. A file and an entry are known to have been there.
 func (r *Regroup) readLog(s *Survey, l *log.Log, file, committed uint64) {
 	s.Last, s.Known = s.Applied, s.Applied
 	if l == nil {

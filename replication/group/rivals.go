@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -132,10 +131,11 @@ func (t *raftTask) compare(leader, index uint64, of log.Identity) {
 		}
 		t.n.inbox.call(func() {
 			t.compared.running = false
+			var damage *log.CorruptError
 			switch {
-			case unlike && err != nil:
+			case unlike && errors.As(err, &damage):
 				t.n.fail(fmt.Errorf("group: comparing the log with the leader's: %w", err))
-			case unlike:
+			case unlike && err == nil: // else the entry was purged or replaced meanwhile
 				t.stopUnlike(t.role.term, notAlike(leader, index))
 			}
 		})
@@ -153,12 +153,8 @@ func notAlike(leader, index uint64) error {
 
 // noRivals is an error if the member of a directory was stopped between two leaders.
 func noRivals(fsys file.FS) error {
-	there, err := fsys.Exists(rivalsName)
-	if err != nil || !there {
-		return err
-	}
 	term, err := readNumberFile(fsys, rivalsName, rivalsMagic)
-	if err != nil && err != errNumberFile && !errors.Is(err, fs.ErrNotExist) {
+	if err == nil && term == 0 || err != nil && err != errNumberFile { // no file; one that is damaged was written all the same
 		return err
 	}
 	return fmt.Errorf("%w: this member has heard two leaders of term %d (the file named %s in its directory says so), and %s",

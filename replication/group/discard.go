@@ -75,7 +75,7 @@ func finishDiscard(fsys file.FS) (bool, error) {
 		return false, err
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, "data.") || slices.Contains([]string{raftlog.StateFileName, raftlog.StateCopyName, promiseName, promiseCopyName, rivalsName, awaitsName, leftName, cache.DefaultDir}, name) {
+		if strings.HasPrefix(name, "data.") || slices.Contains([]string{raftlog.StateFileName, raftlog.StateCopyName, promiseName, promiseCopyName, rivalsName, formerName, awaitsName, leftName, cache.DefaultDir}, name) {
 			if err := file.RemoveTree(fsys, name); err != nil {
 				return false, fmt.Errorf("group: removing what a member that has left had in the directory: %w", err)
 			}

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
@@ -161,7 +163,37 @@ func TestOtherPastReplacesNothing(t *testing.T) {
 	}
 }
 
-// Where the group's log begins behind what a member had nothing can be compared, and that is said.
+// formerLog is which entries the log has that a member has kept of its former data.
+func formerLog(t *testing.T, n *simNode) (first, last uint64) {
+	former := simfile.New(n.rig.sim, 1)
+	const dir = "former/data.1/binlog"
+	names, err := n.fs.List(dir)
+	if err != nil || len(names) == 0 {
+		t.Errorf("nothing is kept: %v", err)
+		return 0, 0
+	}
+	if err := former.MkdirAll("binlog"); err != nil {
+		t.Error(err)
+	}
+	for _, name := range names {
+		b, err := file.ReadWhole(n.fs, dir+"/"+name, 1<<20)
+		if err == nil {
+			err = file.WriteWhole(former, "binlog/"+name, b)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	l, err := log.Open(log.Options{FS: former, Env: n.rig.sim, Group: n.node.Group(), Preallocate: -1, Copied: true})
+	if err != nil {
+		t.Error(err)
+		return 0, 0
+	}
+	defer func() { _ = l.Close() }()
+	return l.FirstIndex(), l.LastIndex()
+}
+
+// Where the group's log begins behind what a member had nothing can be compared: that is said, and what it had is kept.
 func TestUnprovenPastIsTold(t *testing.T) {
 	var told bytes.Buffer
 	options := func(o *group.Options) {
@@ -177,8 +209,16 @@ func TestUnprovenPastIsTold(t *testing.T) {
 		if !r.within(time.Minute, func() bool { return l.node.Status().Number >= r.acked }) {
 			t.Errorf("it does not get there: %+v", l.node.Status())
 		}
-		if !strings.Contains(told.String(), "could not be compared") {
-			t.Error("nobody is told")
+		if s := told.String(); !strings.Contains(s, "could not be compared") || !strings.Contains(s, "are kept in the directory named former") {
+			t.Errorf("nobody is told: %s", s)
+		}
+		if first, last := formerLog(t, l); first > 10 || last < 20 {
+			t.Errorf("its former log is kept from entry %d to %d", first, last)
+		}
+		l.close()
+		l.start() // what is kept is in nobody's way
+		if !r.within(time.Minute, func() bool { return l.node.Status().Number >= r.acked }) {
+			t.Errorf("it does not come back: %+v", l.node.Status())
 		}
 	})
 }

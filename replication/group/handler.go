@@ -121,6 +121,7 @@ const (
 	askLogFile     = "group/log/file"
 	bulkLogFile    = "group/log/bytes"
 	askFirst       = "group/first"
+	askIdentity    = "group/identity"
 	askProvisioned = "group/provisioned"
 	askJoin        = "group/join"
 	askYielded     = "group/yielded"
@@ -164,6 +165,12 @@ func (n *Node) Answer(ctx context.Context, kind string, payload []byte) ([]byte,
 			return nil, err
 		}
 		return c.logFileOf(payload)
+	case askIdentity:
+		c, err := n.running()
+		if err != nil {
+			return nil, err
+		}
+		return c.identityOf(payload)
 	case askFirst:
 		c, err := n.running()
 		if err != nil {

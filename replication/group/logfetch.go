@@ -168,6 +168,9 @@ func (p *provisioning) fetchLog(ctx context.Context, call transport.Call, opt lo
 		err = fmt.Errorf("%w: it has term %d at index %d, the snapshot %d", errOtherTerm, term, m.Position.Index, m.Position.Term)
 	}
 	if err == nil {
+		err = p.agrees(w.ctx, l, m)
+	}
+	if err == nil {
 		err = p.continues(l)
 	}
 	p.copied = trx.Position{Index: l.LastIndex(), Term: l.LastTerm()}
@@ -175,6 +178,46 @@ func (p *provisioning) fetchLog(ctx context.Context, call transport.Call, opt lo
 		err = fmt.Errorf("%w: at index %d, and the leader has no log before %d", errTooShort, p.copied.Index, first)
 	}
 	return errors.Join(err, l.Close())
+}
+
+// agrees compares the log that came with that of the member whose data it is to follow, which may be another one than gave the log: entries of
+// one index and term are not the same if a member has voted twice. Who does not answer, or has purged its log meanwhile, says nothing.
+func (p *provisioning) agrees(ctx context.Context, l *log.Log, m *provision.Manifest) error {
+	p.mu.Lock()
+	serves := p.serves
+	p.mu.Unlock()
+	if serves == nil {
+		return nil
+	}
+	call := *serves
+	call.Kind, call.Timeout = askIdentity, donorAsk
+	call.Payload = binary.LittleEndian.AppendUint64(nil, m.Position.Index)
+	answer, err := p.n.transport.Ask(ctx, call)
+	if err != nil || len(answer) != identitySize {
+		return ctx.Err()
+	}
+	own, err := l.FindIdentity(m.Position.Index)
+	if its := decodeIdentity(answer); err == nil && own != its {
+		err = fmt.Errorf("%w: up to entry %d it has other ones than the member that gave the snapshot: two members may have led in one term",
+			errOtherTerm, m.Position.Index)
+	}
+	return err
+}
+
+// identitySize is how many bytes an identity takes in an answer: its term, 8 bytes, and its checksum, 4.
+const identitySize = 12
+
+func decodeIdentity(b []byte) log.Identity {
+	return log.Identity{Term: binary.LittleEndian.Uint64(b), Checksum: binary.LittleEndian.Uint32(b[8:])}
+}
+
+// identityOf answers which entry the log has at an index.
+func (c *core) identityOf(payload []byte) ([]byte, error) {
+	if len(payload) != 8 {
+		return nil, errMalformedAnswer
+	}
+	id, err := c.binlog.FindIdentity(binary.LittleEndian.Uint64(payload))
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, id.Term), id.Checksum), err
 }
 
 // continues compares the log that came with this member's own, up to where the group had agreed on both. Data that belong to another past of the
@@ -193,7 +236,7 @@ func (p *provisioning) continues(l *log.Log) error {
 	switch {
 	case errors.Is(err, log.ErrCompacted):
 		number, _ := c.engine.Applied()
-		p.unproven = &unproven{number, c.decided(), l.FirstIndex()}
+		p.unproven = &unproven{number: number, index: c.decided(), begins: l.FirstIndex()}
 		return nil
 	case err != nil:
 		return err
@@ -205,9 +248,6 @@ func (p *provisioning) continues(l *log.Log) error {
 	c.fail(err)
 	return err
 }
-
-// unproven is what a member had whose log ends before the one begins that came with new data.
-type unproven struct{ number, index, begins uint64 }
 
 // logFetch copies the files of a log from a donor.
 type logFetch struct {

@@ -21,6 +21,7 @@ import (
 const (
 	askStatus    = "group/status"
 	askLogFile   = "group/log/file"
+	askIdentity  = "group/identity"
 	bulkLogFile  = "group/log/bytes"
 	bulkSnapshot = "group/snapshot"
 )
@@ -31,6 +32,7 @@ type taps struct {
 	bulk   func(at, kind string) error                   // before one is served
 	answer func(at, kind string, err *error) (done bool) // before a question is answered
 	asked  func(at, kind string, payload []byte) []byte  // what a stream is asked for with
+	reply  func(at, kind string, answer []byte) []byte   // what a question is answered with
 }
 
 // on puts the taps on a node.
@@ -73,7 +75,11 @@ func (h *tappedHandler) Answer(ctx context.Context, kind string, payload []byte)
 			return nil, err
 		}
 	}
-	return h.Handler.Answer(ctx, kind, payload)
+	answer, err := h.Handler.Answer(ctx, kind, payload)
+	if fn := h.taps.reply; fn != nil && err == nil {
+		answer = fn(h.addr.Load().(string), kind, answer)
+	}
+	return answer, err
 }
 
 func (h *tappedHandler) Bulk(ctx context.Context, kind string, payload []byte, w transport.BulkWriter) error {
@@ -318,6 +324,32 @@ func TestLogPatience(t *testing.T) {
 			t.Errorf("%d bytes: %v, want %v", c.bytes, got, c.want)
 		}
 	}
+}
+
+// The log that a member gets is that of the one whose data it has received, though another may give it: where the entries differ that Raft takes
+// for the same, other data are taken.
+func TestLogOfOtherData(t *testing.T) {
+	var r *simRig
+	var joiner *simNode
+	var asked string
+	x := &taps{reply: func(at, kind string, answer []byte) []byte {
+		if r == nil || kind != askIdentity {
+			return answer
+		}
+		if p, ok := joiner.node.Progress(); asked == "" || asked == at && ok && p.Restarts == 0 {
+			asked = at
+			answer = append([]byte(nil), answer...)
+			answer[8]++ // a checksum
+		}
+		return answer
+	}}
+	joining(t, 1, x, threeContacts, func(rig *simRig, l, n *simNode) {
+		n.start()
+		r, joiner = rig, n
+		if n.joined(time.Minute, l.node.Status().Number) == 0 || asked == "" {
+			t.Errorf("the data were taken of which %q has other entries", asked)
+		}
+	})
 }
 
 // Data are given up for others when every member says that its log does not go with them, and when all who

@@ -285,7 +285,7 @@ func (p *provisioning) install(m *provision.Manifest) error {
 	if u := p.unproven; u != nil {
 		n.opt.Log.Warn("what this member had before could not be compared with the group's: its log ended before the group's begins now. "+
 			"If old copies of other members' directories were put back while it was away, look whether transactions of that time are missing",
-			"had_transaction", u.number, "had_entry", u.index, "log_begins_with_entry", u.begins)
+			"had_transaction", u.number, "had_entry", u.index, "log_begins_with_entry", u.begins, "its_former_log", u.kept)
 	}
 	if leader, ok := n.Leader(); ok {
 		_, _ = n.transport.Ask(p.ctx, transport.Call{To: leader.ID, Kind: askProvisioned})
@@ -298,7 +298,7 @@ func (p *provisioning) swap() error {
 	for told := false; ; told = true {
 		err := p.n.adoptLog(p.copied.Term)
 		if err == nil {
-			err = p.n.home.Swap()
+			err = p.n.home.Swap(p.former())
 		}
 		if !errors.Is(err, file.ErrNoSpace) || p.isStopped() {
 			return err

@@ -158,7 +158,7 @@ func (r *Restore) Run() (last uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := home.Swap(); err != nil {
+	if err := home.Swap(nil); err != nil {
 		return 0, err
 	}
 	st, err := raftlog.CreateState(stateOptions(&Options{FS: r.FS, Env: r.Env}, id), raftlog.State{Term: term})

@@ -68,7 +68,7 @@ func provisionSim(e env.Env, d *donor, fsys file.FS) (eng *storage.Engine, m Man
 		if m, err = receive(receiverOptions(e, home, d.net)); err != nil {
 			return nil, m, err
 		}
-		if err := home.Swap(); err != nil {
+		if err := home.Swap(nil); err != nil {
 			return nil, m, err
 		}
 	}

@@ -13,7 +13,7 @@
 //	r, err := provision.NewReceiver(provision.ReceiverOptions{Home: home, …})
 //	m, err := r.Run()
 //	// end what uses the old engine, close it, and see that it is not ahead of m
-//	err = home.Swap()
+//	err = home.Swap(nil)
 //	// make the log begin behind m.Position, open the engine in home.Data()
 //
 // # Invariants

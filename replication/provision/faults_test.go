@@ -686,7 +686,7 @@ func TestAttach(t *testing.T) {
 		if again, err := j.run(); err != nil || calls != 4 || d.net.asked(askTable) != asked || again.CSN != m.CSN {
 			t.Errorf("%d calls, snapshot %d after %d, %v", calls, again.CSN, m.CSN, err)
 		}
-		if err := j.home.Swap(); err != nil || content(j.home.Data(), "log") != fmt.Sprint(m.CSN) {
+		if err := j.home.Swap(nil); err != nil || content(j.home.Data(), "log") != fmt.Sprint(m.CSN) {
 			t.Errorf("%q, %v", content(j.home.Data(), "log"), err)
 		}
 	})

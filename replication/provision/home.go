@@ -255,13 +255,14 @@ func (h *Home) Receiving() (half, complete bool) {
 	return h.next != nil && !h.next.complete, h.next != nil && h.next.complete
 }
 
-// Swap puts what was received in the place of the data in use, which are removed. After
-// an error it can be called again; [Home.Received] tells which of the two are in use.
+// Swap puts what was received in the place of the data in use, which are removed. Before that former, unless it is nil, is called
+// once, and may move files out of their directory. After an error Swap can be called again; [Home.Received] tells which of the two
+// are in use.
 //
 // REQUIRES: a receiver has returned its manifest; the engine in use is closed; nothing that
 // has been acknowledged on the strength of the data in use is missing in what was received; no
 // other task uses the home.
-func (h *Home) Swap() error {
+func (h *Home) Swap(former func(dir string)) error {
 	if !h.swapped {
 		if h.next == nil || !h.next.complete {
 			return fmt.Errorf("%w: there is nothing complete to swap in", ErrHome)
@@ -269,10 +270,14 @@ func (h *Home) Swap() error {
 		if err := h.writeCurrent(h.next); err != nil {
 			return fmt.Errorf("provision: bringing %s into use: %w", h.next.dir(), err)
 		}
+		old := h.current.dir()
 		h.mu.Lock()
 		h.current, h.next = *h.next, nil
 		h.mu.Unlock()
 		h.swapped = true
+		if former != nil {
+			former(old)
+		}
 	}
 	if err := h.inUse(); err != nil {
 		return err

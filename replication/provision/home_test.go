@@ -78,7 +78,7 @@ func TestHome(t *testing.T) {
 		t.Errorf("in use where there is nothing: %v", err)
 	}
 	current(fsys, "data.1")
-	if err := h.Swap(); !errors.Is(err, ErrHome) {
+	if err := h.Swap(nil); !errors.Is(err, ErrHome) {
 		t.Errorf("swap of nothing: %v", err)
 	}
 	sub, resumed, err := h.receive()
@@ -115,7 +115,7 @@ func TestHome(t *testing.T) {
 	if half, complete := started.Receiving(); !half || complete || content(started.Data(), "a") != "old" {
 		t.Errorf("a start: half %v, complete %v, data %q", half, complete, content(started.Data(), "a"))
 	}
-	wantError(t, started.Swap(), ErrHome)
+	wantError(t, started.Swap(nil), ErrHome)
 	if sub, resumed, err = started.receive(); err != nil || !resumed || content(sub, "a") != "new" {
 		t.Errorf("%v %v %q", resumed, err, content(sub, "a"))
 	}
@@ -123,7 +123,7 @@ func TestHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, h := range []*Home{h, started} {
-		if err := h.Swap(); err != nil {
+		if err := h.Swap(nil); err != nil {
 			t.Fatal(err)
 		}
 		if m, ok := h.Received(); !ok || fmt.Sprintf("%+v", m) != fmt.Sprintf("%+v", someManifest) || content(h.Data(), "a") != "new" {
@@ -177,7 +177,7 @@ func TestHomeErrors(t *testing.T) {
 		if _, _, err := h.receive(); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(h.complete(someManifest), h.Swap()); err != nil {
+		if err := errors.Join(h.complete(someManifest), h.Swap(nil)); err != nil {
 			t.Fatal(err)
 		}
 		spoil(fsys)
@@ -229,7 +229,7 @@ func TestHomeCrash(t *testing.T) {
 			return errors.Join(err, h.Discard())
 		}
 		decided = true
-		return h.Swap()
+		return h.Swap(nil)
 	}
 	for _, discard := range []bool{false, true} {
 		olds, news := 0, 0

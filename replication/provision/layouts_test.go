@@ -174,7 +174,7 @@ func TestIndexesWhateverTheLayout(t *testing.T) {
 			home := openHome(t, simfile.New(sim, seed+20))
 			_, err := receive(receiverOptions(sim, home, l.d.net))
 			l.must(err)
-			l.must(home.Swap())
+			l.must(home.Swap(nil))
 			followers = append(followers, &follower{eng: openEngineWith(t, sim, home.Data(), purging())})
 
 			var ids []uint64

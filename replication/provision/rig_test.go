@@ -396,7 +396,7 @@ func difference(t testing.TB, from, to *storage.Engine) {
 // openReceived swaps, and opens what was received.
 func openReceived(t testing.TB, e env.Env, home *Home) *storage.Engine {
 	t.Helper()
-	if err := home.Swap(); err != nil {
+	if err := home.Swap(nil); err != nil {
 		t.Fatal(err)
 	}
 	return openEngine(t, e, home.Data())

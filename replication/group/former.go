@@ -1,0 +1,94 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/triremedb/trireme/engine/binlog/log"
+	"github.com/triremedb/trireme/engine/storage/file"
+)
+
+// A member whose log ends before the group's begins cannot know whether the two are of one past, and nobody has the entries any more that
+// would tell. It takes the group's data, as it must after any longer absence, and keeps the newest files of its own log
+// aside: if the others were put back from old copies, nobody else has these transactions.
+
+const (
+	// formerName is a directory in the form of a member's, for trireme binlog, that has nothing but such files.
+	formerName = "former"
+	// formerMax bounds them in bytes.
+	formerMax = 256 << 20
+)
+
+// unproven is what a member had whose log ends before the one begins that came with new data.
+type unproven struct {
+	number, index, begins uint64
+	kept                  string // which files were kept, or why none
+}
+
+// former is what is to be done with the member's own data before they are removed.
+func (p *provisioning) former() func(dir string) {
+	u := p.unproven
+	if u == nil {
+		return nil
+	}
+	return func(dir string) {
+		kept, err := keepFormer(p.n.opt.FS, dir)
+		switch {
+		case err != nil:
+			u.kept = fmt.Sprintf("could not be kept: %v", err)
+		case kept == 0:
+			u.kept = fmt.Sprintf("its newest file is larger than %d MiB, and is not kept", formerMax>>20)
+		default:
+			u.kept = fmt.Sprintf("the newest files, %d, are kept in the directory named %s (trireme binlog -datadir shows what is in it), until it is removed or this happens again", kept, formerName)
+		}
+	}
+}
+
+// keepFormer moves the newest files of the log in a data directory to the directory of such files, which is emptied before, and
+// returns how many. They are not in use any more.
+func keepFormer(fsys file.FS, dir string) (kept int, err error) {
+	if err := file.RemoveTree(fsys, formerName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	from := path.Join(dir, logDirName)
+	to := path.Join(formerName, "data.1", logDirName)
+	names, err := fsys.List(from)
+	if err == nil {
+		err = fsys.MkdirAll(to)
+	}
+	if err != nil {
+		return 0, err
+	}
+	var numbers []uint64
+	for _, name := range names {
+		if n, ok := log.FileNumber(name); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	size := int64(0)
+	for _, number := range slices.Backward(numbers) {
+		name := log.FileName(number)
+		n, err := sizeOf(fsys, path.Join(from, name))
+		if size += n; err != nil || size > formerMax {
+			return kept, err
+		}
+		if err := fsys.Rename(path.Join(from, name), path.Join(to, name)); err != nil {
+			return kept, err
+		}
+		kept++
+	}
+	return kept, fsys.SyncDir(to)
+}
+
+func sizeOf(fsys file.FS, name string) (int64, error) {
+	f, err := fsys.Open(name, file.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	size, err := f.Size()
+	return size, errors.Join(err, f.Close())
+}

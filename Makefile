@@ -23,7 +23,7 @@ SIMULATED  ?= 200
 COMBINATIONS      ?= 10
 FIRST_COMBINATION ?= 0
 
-.PHONY: build run test test-race profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python proto-python load test-load rights-answers
+.PHONY: build run test test-quick test-race profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python proto-python load test-load rights-answers
 
 build: ## compile everything
 	go build ./...
@@ -39,6 +39,11 @@ test: bin/testsum ## all tests, the house rules, and simulated lives of a group
 	$(if $(filter-out $(APART),$(TESTED)),go test -p $(PACKAGES) -parallel $(PARALLEL) -pgo=off -timeout $(TIMEOUT) -json $(filter-out $(APART),$(TESTED)) | bin/testsum)
 	$(if $(filter $(APART),$(TESTED)),go test -p $(shell nproc) -parallel $(PARALLEL) -pgo=off -timeout $(TIMEOUT) -json $(filter $(APART),$(TESTED)) | bin/testsum)
 	go test -pgo=off -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=$(SIMULATED) -sim.procs=$(shell nproc) | bin/testsum
+
+QUICK = $(filter-out $(APART) %/server/node,$(shell go list ./... | grep -v /e2e/))
+test-quick: bin/testsum ## between two edits: all but tests of groups and of whole servers, and a few simulated lives
+	go test -p $(PACKAGES) -parallel $(PARALLEL) -pgo=off -timeout $(TIMEOUT) -json $(QUICK) | bin/testsum
+	go test -pgo=off -count=1 -timeout $(TIMEOUT) -json ./replication/simgroup -run 'TestSimulate$$' -args -sim.n=10 -sim.procs=$(shell nproc) | bin/testsum
 
 test-race: bin/testsum ## all tests with the race detector but those of real processes, which it does not see; computations do less under it (internal/race)
 	GORACE=atexit_sleep_ms=20 go test -race -p $$(( 2 * $$(nproc) )) -pgo=off -timeout $(RACE_TIMEOUT) -json $(RACE_PKG) | bin/testsum

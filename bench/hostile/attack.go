@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -19,11 +23,11 @@ import (
 
 // counts are what became of the hostile statements.
 type counts struct {
-	mu     sync.Mutex // guards what follows
-	done   int
-	gaveUp int            // their client closed the connection
-	errors map[uint16]int // by MySQL's number; 0: the connection was lost
-	opened int            // connections of the one who floods
+	mu     sync.Mutex     // guards what follows
+	Done   int            `json:"done"`
+	GaveUp int            `json:"gaveUp"` // their client closed the connection
+	Errors map[uint16]int `json:"errors"` // by MySQL's number; 0: the connection was lost
+	Opened int            `json:"opened"` // connections of the one who floods
 }
 
 func (c *counts) note(err error, gaveUp bool) {
@@ -32,53 +36,99 @@ func (c *counts) note(err error, gaveUp bool) {
 	var e *mysql.MySQLError
 	switch {
 	case err == nil:
-		c.done++
+		c.Done++
 	case gaveUp:
-		c.gaveUp++
+		c.GaveUp++
 	default:
-		if c.errors == nil {
-			c.errors = map[uint16]int{}
+		if c.Errors == nil {
+			c.Errors = map[uint16]int{}
 		}
 		number := uint16(0)
 		if errors.As(err, &e) {
 			number = e.Number
 		}
-		c.errors[number]++
+		c.Errors[number]++
 	}
 }
 
 func (c *counts) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := make([]string, 0, len(c.errors))
-	for _, number := range slices.Sorted(maps.Keys(c.errors)) {
-		list = append(list, fmt.Sprintf("%d %dx", number, c.errors[number]))
+	list := make([]string, 0, len(c.Errors))
+	for _, number := range slices.Sorted(maps.Keys(c.Errors)) {
+		list = append(list, fmt.Sprintf("%d %dx", number, c.Errors[number]))
 	}
 	return fmt.Sprintf("Of the hostile statements %d were answered, %d given up by their clients, which closed the connection, and these ended with errors (0: a lost connection): %s. %d connections were opened by the one who floods.\n",
-		c.done, c.gaveUp, strings.Join(list, ", "), c.opened)
+		c.Done, c.GaveUp, strings.Join(list, ", "), c.Opened)
 }
 
-// attack lets the hostile accounts loose until stop.
+// attack lets the hostile accounts loose until stop: in a process of their own, since those of a shop do not wait for
+// its goroutines either.
 func (w *world) attack(stop <-chan struct{}) error {
-	if err := w.descriptors(); err != nil {
+	self, err := os.Executable()
+	if err != nil {
 		return err
 	}
-	ctx, end := context.WithCancel(context.Background())
-	defer end()
-	var all sync.WaitGroup
-	all.Go(func() { w.crowd(ctx) })
-	all.Go(func() { w.openAll(ctx) })
-	for i := range w.accounts {
-		all.Go(func() { w.misbehave(ctx, i) })
+	c := exec.Command(self, "-attack", w.dsn("h0", ""), "-seed", fmt.Sprint(w.seed), "-accounts", fmt.Sprint(w.accounts), "-idle", fmt.Sprint(w.idle),
+		"-flood", fmt.Sprint(w.flood))
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return err
 	}
 	<-stop
-	end()
+	_ = in.Close()
+	err = json.NewDecoder(out).Decode(&w.hostile)
+	return errors.Join(err, c.Wait())
+}
+
+// attacker is that process.
+type attacker struct {
+	*config
+	server *mysql.Config
+	counts counts
+}
+
+// misbehaveUntil runs the hostile accounts until end is read to its end, and writes what became of their statements.
+func (c *config) misbehaveUntil(end io.Reader, out io.Writer) error {
+	server, err := mysql.ParseDSN(c.attack)
+	if err != nil {
+		return err
+	}
+	a := &attacker{config: c, server: server}
+	if err := a.descriptors(); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var all sync.WaitGroup
+	all.Go(func() { a.crowd(ctx) })
+	all.Go(func() { a.openAll(ctx) })
+	for i := range a.accounts {
+		all.Go(func() { a.misbehave(ctx, i) })
+	}
+	_, err = io.Copy(io.Discard, end)
+	stop()
 	all.Wait()
-	return nil
+	return errors.Join(err, json.NewEncoder(out).Encode(&a.counts))
+}
+
+// dsn is how an account reaches the server.
+func (a *attacker) dsn(user, schema string) string {
+	c := a.server.Clone()
+	c.User, c.DBName = user, schema
+	return c.FormatDSN()
 }
 
 // descriptors takes what this process may have, and lets the flood be no larger.
-func (w *world) descriptors() error {
+func (a *attacker) descriptors() error {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return err
@@ -87,24 +137,24 @@ func (w *world) descriptors() error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return fmt.Errorf("%d descriptors: %w", l.Max, err)
 	}
-	others := uint64(w.idle + 4*w.accounts + 1000)
+	others := uint64(a.idle + 4*a.accounts + 1000)
 	if l.Max < others+1 {
-		return fmt.Errorf("%d descriptors are too few for -idle %d", l.Max, w.idle)
+		return fmt.Errorf("%d descriptors are too few for -idle %d", l.Max, a.idle)
 	}
-	w.flood = int(min(uint64(w.flood), l.Max-others))
+	a.flood = int(min(uint64(a.flood), l.Max-others))
 	return nil
 }
 
 // crowd opens idle connections and keeps them.
-func (w *world) crowd(ctx context.Context) {
-	db, err := sql.Open("mysql", w.dsn("shop", ""))
+func (a *attacker) crowd(ctx context.Context) {
+	db, err := sql.Open("mysql", a.dsn("shop", ""))
 	if err != nil {
 		return
 	}
 	defer db.Close()
-	db.SetMaxIdleConns(w.idle)
+	db.SetMaxIdleConns(a.idle)
 	var held []*sql.Conn
-	for len(held) < w.idle && ctx.Err() == nil {
+	for len(held) < a.idle && ctx.Err() == nil {
 		c, err := db.Conn(ctx)
 		if err != nil {
 			time.Sleep(100 * time.Millisecond)
@@ -119,20 +169,20 @@ func (w *world) crowd(ctx context.Context) {
 }
 
 // openAll opens connections without a word, as many as it may, and closes them again.
-func (w *world) openAll(ctx context.Context) {
-	address := fmt.Sprintf("127.0.0.1:%d", w.group.Nodes[0].Port)
+func (a *attacker) openAll(ctx context.Context) {
+	address := a.server.Addr
 	for ctx.Err() == nil {
 		var held []net.Conn
-		for len(held) < w.flood && ctx.Err() == nil {
+		for len(held) < a.flood && ctx.Err() == nil {
 			c, err := net.DialTimeout("tcp", address, time.Second)
 			if err != nil {
 				break
 			}
 			held = append(held, c)
 		}
-		w.hostile.mu.Lock()
-		w.hostile.opened += len(held)
-		w.hostile.mu.Unlock()
+		a.counts.mu.Lock()
+		a.counts.Opened += len(held)
+		a.counts.mu.Unlock()
 		pause(ctx, 10*time.Second)
 		for _, c := range held {
 			_ = c.Close()
@@ -148,8 +198,8 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // misbehave is what one account does: one statement after the other on three connections, some of which it gives up.
-func (w *world) misbehave(ctx context.Context, account int) {
-	db, err := sql.Open("mysql", w.dsn(fmt.Sprintf("h%d", account), fmt.Sprintf("h%d", account)))
+func (a *attacker) misbehave(ctx context.Context, account int) {
+	db, err := sql.Open("mysql", a.dsn(fmt.Sprintf("h%d", account), fmt.Sprintf("h%d", account)))
 	if err != nil {
 		return
 	}
@@ -159,9 +209,9 @@ func (w *world) misbehave(ctx context.Context, account int) {
 	var all sync.WaitGroup
 	for part := range 3 {
 		all.Go(func() {
-			random := rand.New(rand.NewPCG(w.seed, uint64(account*3+part)))
+			random := rand.New(rand.NewPCG(a.seed, uint64(account*3+part)))
 			for ctx.Err() == nil {
-				w.once(ctx, db, random, bad[random.IntN(len(bad))](random))
+				a.once(ctx, db, random, bad[random.IntN(len(bad))](random))
 			}
 		})
 	}
@@ -169,12 +219,12 @@ func (w *world) misbehave(ctx context.Context, account int) {
 }
 
 // once runs statements on a connection, which it may give up.
-func (w *world) once(ctx context.Context, db *sql.DB, random *rand.Rand, statements []string) {
+func (a *attacker) once(ctx context.Context, db *sql.DB, random *rand.Rand, statements []string) {
 	one, cancel := context.WithTimeout(ctx, time.Duration(200+random.IntN(20_000))*time.Millisecond)
 	defer cancel()
 	c, err := db.Conn(one)
 	if err != nil {
-		w.hostile.note(err, one.Err() != nil)
+		a.counts.note(err, one.Err() != nil)
 		pause(ctx, 100*time.Millisecond)
 		return
 	}
@@ -187,7 +237,7 @@ func (w *world) once(ctx context.Context, db *sql.DB, random *rand.Rand, stateme
 			err = rows.Err()
 			_ = rows.Close()
 		}
-		w.hostile.note(err, one.Err() != nil)
+		a.counts.note(err, one.Err() != nil)
 		if err != nil && one.Err() != nil {
 			return
 		}

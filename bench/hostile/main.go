@@ -32,7 +32,8 @@ type config struct {
 	report   string
 	binary   string
 
-	burn bool // this process only takes processors
+	burn   bool   // this process only takes processors
+	attack string // this process is that of the hostile accounts, and reaches the server so
 }
 
 const (
@@ -54,10 +55,18 @@ func main() {
 	flag.StringVar(&c.report, "report", "report/hostile.md", "file to write; empty: none")
 	flag.StringVar(&c.binary, "trireme", "", "binary of the server; empty: build it")
 	flag.BoolVar(&c.burn, "burn", false, "internal: only take processors")
+	flag.StringVar(&c.attack, "attack", "", "internal: be the hostile accounts of the server with this data source name")
 	flag.Parse()
 	if c.burn {
 		for {
 		}
+	}
+	if c.attack != "" {
+		if err := c.misbehaveUntil(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "hostile accounts:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	if err := c.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "hostile:", err)

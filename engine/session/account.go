@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/plan"
@@ -136,10 +137,7 @@ func (m *Manager) loadAccounts(eng *storage.Engine) (*knownAccounts, error) {
 	}
 	w, err := m.opt.Backend.NewSession()
 	if err == nil {
-		if err = w.Begin(txn.BeginOptions{}); err == nil {
-			k.set, err = readAccounts(w)
-			err = errors.Join(err, w.Rollback())
-		}
+		k.set, err = m.readCommitted(w)
 		err = errors.Join(err, w.Close())
 	}
 	if err != nil {
@@ -151,17 +149,40 @@ func (m *Manager) loadAccounts(eng *storage.Engine) (*knownAccounts, error) {
 	return k, nil
 }
 
+// readCommitted reads the system tables as they are committed. It waits for nobody who changes them, since that may be the
+// session that asks, and every login asks. The definitions that it finds are not those of its snapshot if a change is committed at
+// that moment: it looks again then.
+func (m *Manager) readCommitted(w *txn.Session) (set *priv.Set, err error) {
+	for try := 0; ; try++ {
+		if err = w.Begin(txn.BeginOptions{}); err != nil {
+			return nil, err
+		}
+		set, err = readAccounts(w.OpenUnlocked, w)
+		err = errors.Join(err, w.Rollback())
+		if !errors.Is(err, table.ErrTableChanged) || try == definitionTries {
+			return set, err
+		}
+		env.Sleep(m.env, definitionPause)
+	}
+}
+
+// A change of definitions is in the catalogue as soon as its commit is over.
+const (
+	definitionTries = 1000
+	definitionPause = 5 * time.Millisecond
+)
+
 // arrange tells a set what this node's variables say of it.
 func (m *Manager) arrange(set *priv.Set) {
 	set.Mandatory, _ = priv.ParseRoles(m.global(varMandatory).s) // checked when it was set
 	set.Literal = m.global(varPartial).n != 0
 }
 
-// readAccounts reads the system tables as the transaction sees them.
-func readAccounts(w *txn.Session) (*priv.Set, error) {
+// readAccounts reads the system tables as the transaction sees them, which are opened by a method of it.
+func readAccounts(open func(schema, name string) (*txn.Table, error), w *txn.Session) (*priv.Set, error) {
 	rows := map[string][]priv.Row{}
 	for _, name := range priv.TableNames {
-		o, err := w.Open(priv.Schema, name)
+		o, err := open(priv.Schema, name)
 		if errors.Is(err, table.ErrNoTable) && priv.Added(name) {
 			continue // until a leader of this version has added it
 		}

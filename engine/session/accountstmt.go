@@ -82,7 +82,7 @@ func (s *Session) changeAccounts(ctx context.Context, on []priv.ID, change func(
 			return sqlerr.Newf(sqlerr.UnknownError, "The system tables are those of an older version, and this "+
 				"leader could not bring them up to date: its log says why; it tries again when it leads again")
 		}
-		before, err := readAccounts(s.txn)
+		before, err := readAccounts(s.txn.Open, s.txn)
 		if err != nil {
 			return err
 		}

@@ -170,6 +170,18 @@ func (s *Session) Open(schema, name string) (*Table, error) {
 	return o, s.leave(err)
 }
 
+// OpenUnlocked is Open for plain reads of the transaction's snapshot, which must not wait for anybody who changes definitions: without
+// a metadata lock. The snapshot keeps what it sees, and reads fail with error 1412 if the definition that was found is not the
+// snapshot's.
+func (s *Session) OpenUnlocked(schema, name string) (*Table, error) {
+	t, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	o, err := t.openLocked(Name{schema, name})
+	return o, s.leave(err)
+}
+
 func (t *Txn) open(n Name) (*Table, error) {
 	for _, o := range t.opened[:t.inUse] {
 		if o.name == n {
@@ -179,6 +191,11 @@ func (t *Txn) open(n Name) (*Table, error) {
 	if err := t.lockName(n, Shared); err != nil {
 		return nil, err
 	}
+	return t.openLocked(n)
+}
+
+// openLocked is open for who has a metadata lock, or needs none.
+func (t *Txn) openLocked(n Name) (*Table, error) {
 	o := t.place(n)
 	h, x := o.handle, o.meta
 	if o.name != n || !h.Reopen(t.Trx) {

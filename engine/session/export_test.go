@@ -71,3 +71,16 @@ func RefusedPlans(m *Manager) (n int) {
 
 // HideSecrets is what the process list shows of a text.
 var HideSecrets = hideSecrets
+
+// KeptOfText is what the session keeps of the text and the values of the statement that has ended.
+func KeptOfText(s *Session) (text string, values int) {
+	for p := s.prepared; p != nil; p = p.next {
+		for _, v := range p.values {
+			values += len(v.Bytes())
+		}
+	}
+	for _, v := range s.x.Params {
+		values += len(v.Bytes())
+	}
+	return s.meter.text, values
+}

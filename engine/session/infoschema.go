@@ -88,15 +88,22 @@ func addVirtual(d *made) *catalog.Virtual {
 	v := &catalog.Virtual{Def: def}
 	v.Open = func(source any, p catalog.Predicate) (catalog.VirtualReader, error) {
 		q := &virtualRows{s: source.(*Session), def: def, pred: p}
+		r := &virtualReader{q: q}
 		if d.rows != nil {
-			if err := d.rows(q); err != nil {
+			err := d.rows(q)
+			if err == nil {
+				err = q.s.acl.unread // it shows what the session may see, and nobody knows what that is
+			}
+			if err == nil {
+				err = q.err
+			}
+			if err != nil {
+				r.Close()
 				return nil, err
 			}
-			if err := q.s.acl.unread; err != nil {
-				return nil, err // it shows what the session may see, and nobody knows what that is
-			}
 		}
-		return catalog.NewRowsReader(q.list), q.err
+		r.VirtualReader = catalog.NewRowsReader(q.list)
+		return r, nil
 	}
 	virtuals[d.schema][strings.ToUpper(d.name)] = v
 	virtualNames[d.schema] = append(virtualNames[d.schema], d.name)
@@ -141,6 +148,22 @@ type virtualRows struct {
 	list [][]types.Value
 	err  error
 	size int
+	// counted is how much of size is in the statement's account.
+	counted int
+}
+
+// virtualGrain is how many bytes of rows are counted at a time.
+const virtualGrain = 64 << 10
+
+// virtualReader gives the memory of its rows back when it is closed.
+type virtualReader struct {
+	catalog.VirtualReader
+	q *virtualRows
+}
+
+func (r *virtualReader) Close() {
+	r.q.s.memory.Add(int64(-r.q.counted))
+	r.q.counted, r.q.list = 0, nil
 }
 
 // virtualBytes bounds the rows of a virtual table that a statement holds.
@@ -169,6 +192,12 @@ func (q *virtualRows) row(values ...any) {
 		}
 		row[i] = v
 		q.size += 24 + len(v.Bytes())
+	}
+	if more := q.size - q.counted; more >= virtualGrain {
+		if q.err = q.s.account(int64(more)); q.err != nil {
+			return
+		}
+		q.counted = q.size
 	}
 	if q.size > virtualBytes {
 		q.err = sqlerr.Newf(sqlerr.CapacityExceeded, "Memory capacity of %d bytes for '%s' exceeded.", virtualBytes,

@@ -313,10 +313,14 @@ func (s *Session) executePrepared(ctx context.Context, p *Prepared, args []Arg) 
 	}
 	switch p.st.(type) {
 	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
-		return s.runPrepared(ctx, p)
+		out, err = s.runPrepared(ctx, p)
+	default:
+		s.work.params = p.types
+		out, err = s.dispatch(ctx, p.st)
 	}
-	s.work.params = p.types
-	return s.dispatch(ctx, p.st)
+	clear(p.values) // they are the packet's, or a variable's, which is not counted any more once that is gone
+	s.x.Params = nil
+	return out, err
 }
 
 // runPrepared runs a statement and keeps its plan.

@@ -313,12 +313,15 @@ func (s *Session) producePoint(c *compiled, p *plan.Point) (done bool, err error
 
 // appendRow evaluates expressions over the only row of in.
 func appendRow(x *expr.Context, exprs []expr.Node, in, out *types.Batch) error {
+	sum := 0
 	for i, e := range exprs {
 		v, err := e.Value(x, in, 0)
+		if err == nil {
+			err = x.AppendBehind(&out.Vecs[i], v, &sum)
+		}
 		if err != nil {
 			return err
 		}
-		out.Vecs[i].Append(v)
 	}
 	out.EndRow()
 	return nil

@@ -140,8 +140,10 @@ func maySet(v *variable, scope ast.Scope) error {
 func (s *Session) runSet(st *ast.Set) error {
 	var later []func() error
 	var idle []string
+	owed := int64(0) // what values of user variables are counted with that are not set yet
+	defer func() { _ = s.Hold(-owed) }()
 	for i := range st.Items {
-		do, err := s.prepareSet(&st.Items[i], st.Text(), &idle)
+		do, err := s.prepareSet(&st.Items[i], st.Text(), &idle, &owed)
 		if err != nil {
 			return err
 		}
@@ -159,16 +161,26 @@ func (s *Session) runSet(st *ast.Set) error {
 }
 
 // prepareSet checks an assignment of a statement with the text, and returns what makes it. The names of variables
-// that mean nothing go to idle if they are to have another value than their default.
-func (s *Session) prepareSet(item *ast.SetItem, text string, idle *[]string) (func() error, error) {
+// that mean nothing go to idle if they are to have another value than their default. A value that is kept until then is held, and
+// added to owed.
+func (s *Session) prepareSet(item *ast.SetItem, text string, idle *[]string, owed *int64) (func() error, error) {
 	switch item.Kind {
 	case ast.SetUser:
 		v, t, err := s.evaluate(item.Value)
 		if err != nil {
 			return nil, err
 		}
+		held := longBytes(v)
+		if err := s.Hold(held); err != nil {
+			return nil, err
+		}
+		*owed += held
 		v = v.Clone()
-		return func() error { return s.setUserVariable(item.Name, v, t) }, nil
+		return func() error {
+			_ = s.Hold(-held)
+			*owed -= held
+			return s.keepUserVariable(item.Name, v, t)
+		}, nil
 	case ast.SetNames:
 		return s.prepareNames(item)
 	case ast.SetCharset:
@@ -379,6 +391,15 @@ const (
 )
 
 func (s *Session) setUserVariable(name string, v types.Value, t *types.Type) error {
+	return s.storeUserVariable(name, v, t, types.Value.Clone)
+}
+
+// keepUserVariable is setUserVariable of a value that nobody else has.
+func (s *Session) keepUserVariable(name string, v types.Value, t *types.Type) error {
+	return s.storeUserVariable(name, v, t, func(v types.Value) types.Value { return v })
+}
+
+func (s *Session) storeUserVariable(name string, v types.Value, t *types.Type, own func(types.Value) types.Value) error {
 	name = foldName(name)
 	if len(name) > 4*maxVariableName {
 		return sqlerr.New(sqlerr.IllegalUserVar, name)
@@ -394,7 +415,7 @@ func (s *Session) setUserVariable(name string, v types.Value, t *types.Type) err
 			return err
 		}
 	}
-	s.user[strings.Clone(name)] = userVar{v.Clone(), t} // the name is part of the statement's text
+	s.user[strings.Clone(name)] = userVar{own(v), t} // the name is part of the statement's text
 	if s.opt.trackState {
 		s.change(ChangeState, "", "1")
 	}

@@ -8,6 +8,9 @@ const BatchRows = 1024
 // as full whatever its number of rows.
 const BatchBytes = 4 << 20
 
+// BatchAllBytes is the same of all columns together.
+const BatchAllBytes = 4 * BatchBytes
+
 // Batch is a number of rows held as columns. It is what operators pass on. A
 // batch may have no columns and yet rows.
 type Batch struct {
@@ -81,12 +84,22 @@ func (b *Batch) Full() bool {
 	if b.Room() <= 0 {
 		return true
 	}
+	all := 0
 	for i := range b.Vecs {
-		if len(b.Vecs[i].data) >= BatchBytes {
+		n := len(b.Vecs[i].data)
+		if all += n; n >= BatchBytes {
 			return true
 		}
 	}
-	return false
+	return all >= BatchAllBytes
+}
+
+// TextBytes is how many bytes of string data all columns have.
+func (b *Batch) TextBytes() (n int) {
+	for i := range b.Vecs {
+		n += len(b.Vecs[i].data)
+	}
+	return n
 }
 
 // AppendRow appends one value to every column. REQUIRES: len(row) is the number

@@ -1,6 +1,7 @@
 package types
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/types/decimal"
@@ -285,5 +286,21 @@ func BenchmarkVectorAppendStoredDecimal(b *testing.B) {
 			v.Reset()
 		}
 		_ = v.AppendStored(s)
+	}
+}
+
+// A batch is full with as much in all columns together as four full columns have.
+func TestBatchFullOfManyColumns(t *testing.T) {
+	text := &Type{Kind: KindText, Length: MaxVarLength, Collation: CollationBinary}
+	b := NewRow(slices.Repeat([]*Type{text}, 100))
+	value := NewBytes(make([]byte, 10_000))
+	for !b.Full() {
+		for i := range b.Vecs {
+			b.Vecs[i].Append(value)
+		}
+		b.EndRow()
+	}
+	if n := b.TextBytes(); n < BatchAllBytes || n > BatchAllBytes+1_000_000 {
+		t.Errorf("it is full with %d rows, %d bytes", b.Len(), n)
 	}
 }

@@ -31,6 +31,7 @@ func newEvaluator(nodes []expr.Node) *evaluator {
 		e.long = e.long || e.cols[i] < 0 && expr.IsLong(n.Type())
 	}
 	e.grows = expr.NewGrowth(nodes...)
+	e.long = e.long || e.grows.Together()
 	return e
 }
 
@@ -48,7 +49,7 @@ func (e *evaluator) rowByRow(x *expr.Context) bool { return e.byRow || e.grows.W
 // eval computes the expressions for the selected rows of a batch. Columns of a batch
 // without a selection are not copied.
 func (e *evaluator) eval(x *expr.Context, b *types.Batch, sel []uint32) error {
-	if e.byRow || rowsOf(b, sel) > 1 && e.grows.Wide(x) {
+	if e.byRow || e.grows.Together() || rowsOf(b, sel) > 1 && e.grows.Wide(x) {
 		_, err := e.evalRows(x, b, sel, math.MaxInt)
 		return err
 	}
@@ -69,31 +70,31 @@ func (e *evaluator) eval(x *expr.Context, b *types.Batch, sel []uint32) error {
 	return nil
 }
 
-// evalRows is eval row by row, each from the left. It ends behind a row with which one of the results has more than so many
-// bytes, and returns how many it has computed.
+// evalRows is eval row by row, each from the left. It ends behind a row with which the results have more than so many
+// bytes together, and returns how many it has computed.
 func (e *evaluator) evalRows(x *expr.Context, b *types.Batch, sel []uint32, bytes int) (n int, err error) {
 	for i := range e.nodes {
 		e.own[i].Reset()
 		e.vecs[i] = &e.own[i]
 	}
+	sum := 0
 	for k := range rowsOf(b, sel) {
 		row := k
 		if sel != nil {
 			row = int(sel[k])
 		}
-		m, full := x.Mark(), false
+		m := x.Mark()
 		for i, n := range e.nodes {
 			v, err := n.Value(x, b, row)
 			if err == nil {
-				err = x.AppendTo(&e.own[i], v)
+				err = x.AppendBehind(&e.own[i], v, &sum)
 			}
 			if err != nil {
 				return k, err
 			}
-			full = full || len(e.own[i].BytesBuffer()) > bytes
 		}
 		x.Release(m)
-		if full {
+		if sum > bytes {
 			return k + 1, nil
 		}
 		if k&63 == 63 || e.long {

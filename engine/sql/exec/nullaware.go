@@ -112,6 +112,9 @@ func (n *nullAware) rejects(o *hashJoinOp, k int) (bool, error) {
 	m := &o.match
 	if id := m.ids[k]; id != temptable.None {
 		for row := o.table.head(id); row != temptable.NoRow; row = o.table.after(row) {
+			if err := n.r.x.Worked(comparedRow); err != nil {
+				return true, err
+			}
 			if no, err := n.isFalse(o, k, o.table.rows, row); err != nil || !no {
 				return true, err
 			}
@@ -140,8 +143,14 @@ func (n *nullAware) rejectsByAny(o *hashJoinOp, k int) (bool, error) {
 	return false, nil
 }
 
+// comparedRow is about what comparing with a row costs, as a number of bytes that are looked at.
+const comparedRow = 64
+
 // differs reports whether a kept build row makes the condition false.
 func (n *nullAware) differs(o *hashJoinOp, k int, row uint32) (bool, error) {
+	if err := n.r.x.Worked(comparedRow); err != nil {
+		return false, err
+	}
 	seg, at := n.rows.At(row)
 	for c, v := range o.probeKeys.vecs {
 		key := &seg.Vecs[n.nBuild+c]

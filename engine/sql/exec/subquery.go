@@ -380,8 +380,13 @@ func (s *subquery) compareRow(in *types.Batch, row int) (types.Value, error) {
 	return types.Null, s.manyRows()
 }
 
-// cacheGroups is how many results of a correlated subquery are kept.
-const cacheGroups = 4096
+const (
+	// cacheGroups is how many results of a correlated subquery are kept.
+	cacheGroups = 4096
+	// cacheBytes is how many bytes they may have together, and cacheValue how long one of them may be.
+	cacheBytes = 1 << 20
+	cacheValue = 64 << 10
+)
 
 // resultCache keeps values of a subquery by the values of the slots it reads.
 type resultCache struct {
@@ -466,8 +471,21 @@ func (c *resultCache) setNull() {
 	}
 }
 
-// put keeps the result for the key that find has looked for.
+// put keeps the result for the key that find has looked for. One that is too long for that is returned in scratch memory.
 func (c *resultCache) put(v types.Value) (types.Value, error) {
+	n := len(v.Bytes())
+	switch {
+	case c.one:
+		if err := c.r.x.Keeps(n); err != nil {
+			return v, err
+		}
+	case n > cacheValue, len(c.bytes)+n > cacheBytes:
+		c.reset() // with the key, whose number would be that of another result
+		if err := c.r.x.Large(n); err != nil {
+			return v, err
+		}
+		return v.Copied(c.r.x.Copy(v.Bytes())), nil
+	}
 	v, c.bytes = v.CloneInto(c.bytes)
 	if c.one || c.key != nil {
 		c.values = append(c.values, v)

@@ -60,6 +60,7 @@ func Build(q *plan.Query, opt Options) (*Tree, error) {
 	t.run.tree = t
 	t.run.memory = temptable.NewAccount(0)
 	t.run.temp.Memory = t.run.memory // structures keep it from now on
+	t.run.temp.Stop = t.run.check
 	t.outerTypes = make([]*types.Type, q.Slots)
 	t.outer, t.kept, t.vers = make([]types.Value, q.Slots), make([][]byte, q.Slots), make([]uint64, q.Slots)
 	t.types = plan.Types(q.Root.Columns())

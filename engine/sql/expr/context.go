@@ -340,6 +340,26 @@ func (x *Context) AppendTo(out *types.Vector, v types.Value) error {
 	return nil
 }
 
+// AppendBehind is AppendTo for one of many values that are made together, of which those before have so many bytes, which it
+// counts: each is small, perhaps, and all of them are large. Error: 3170.
+func (x *Context) AppendBehind(out *types.Vector, v types.Value, sum *int) error {
+	n := len(v.Bytes())
+	if *sum += n; *sum >= largeValue && x.Hold != nil {
+		arena := out.BytesBuffer()
+		if more := len(arena) + n - cap(arena); more > 0 {
+			if err := x.Hold(int64(more)); err != nil {
+				return err
+			}
+			x.kept += int64(more)
+		}
+	}
+	out.Append(v)
+	return nil
+}
+
+// Keeps accounts for n bytes of a value that is kept until the statement's end. Error: 3170.
+func (x *Context) Keeps(n int) error { return x.hold(&x.kept, n) }
+
 // extend accounts for the memory by which a vector of strings grows for n more bytes.
 func (x *Context) extend(out *types.Vector, n int) error {
 	arena := out.BytesBuffer()

@@ -10,9 +10,10 @@ import (
 // of: whoever evaluates such an expression for many rows at once needs as much memory for each of
 // them. It is to be evaluated row by row then, by [Node.Value].
 type Growth struct {
-	always bool
-	fixed  int    // bytes of constants that each row has a copy of
-	leaves []Node // of which it has one, too, and whose values are not known yet
+	always   bool
+	together bool   // all values of a row may be as long as one that is
+	fixed    int    // bytes of constants that each row has a copy of
+	leaves   []Node // of which it has one, too, and whose values are not known yet
 }
 
 // Grower is implemented by nodes of other packages whose values do not come from the row. Grows: they may be of any length, and are
@@ -27,6 +28,9 @@ const (
 	growthBytes = types.BatchBytes / types.BatchRows
 	// growthMost is how many times as long as its columns a batch of values may be.
 	growthMost = 16
+	// growthTogether is how long all strings of a row that are made, or copied more than once, may be together: a batch of them
+	// takes that often types.BatchRows.
+	growthTogether = 64 << 10
 )
 
 // growing are functions whose values may be any number of times as long as their arguments.
@@ -39,14 +43,27 @@ var lengthening = map[string]float64{"hex": 2, "quote": 2, "to_base64": 1.5, "js
 // NewGrowth returns the growth of expressions that are evaluated over the same rows.
 func NewGrowth(nodes ...Node) Growth {
 	var g Growth
+	together := 0 // bytes of a row that has strings of the length that a batch has room for
+	seen := map[int]bool{}
 	for _, n := range nodes {
 		if g.times(n) > growthMost {
 			g.always = true
 		}
+		if t := n.Type(); t.Class() == types.ClassBytes || t.Class() == types.ClassJSON {
+			if c, ok := n.(*Column); ok && !seen[c.Position()] {
+				seen[c.Position()] = true // the batch of columns has it, too
+				continue
+			}
+			together += min(int(min(t.MaxBytes(), growthBytes)), growthBytes)
+		}
 	}
-	g.always = g.always || g.fixed > growthBytes
+	g.together = together > growthTogether
+	g.always = g.always || g.fixed > growthBytes || g.together
 	return g
 }
+
+// Together says that the expressions are to be evaluated row by row since there are so many, also for one row.
+func (g *Growth) Together() bool { return g.together }
 
 // Never says that Wide reports false whatever the parameters and variables are.
 func (g *Growth) Never() bool { return !g.always && len(g.leaves) == 0 }

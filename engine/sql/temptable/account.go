@@ -16,6 +16,15 @@ type Config struct {
 	// MinWork is what a structure may hold before it goes to disk, however little the
 	// statement has left, in bytes; 0: 64 KiB.
 	MinWork int64
+	// Stop is asked now and then by what takes long: the error of a statement that is to end. nil: nothing ends it.
+	Stop func() error
+}
+
+func (c *Config) stopped() error {
+	if c.Stop == nil {
+		return nil
+	}
+	return c.Stop()
 }
 
 func (c *Config) minWork() int64 {

@@ -65,7 +65,13 @@ type Sorter struct {
 	heads   bool // some keys are heads
 	owed    int  // about the bytes that the rests of these take
 	given   int64
+
+	compared uint64 // pairs of rows, whose keys have the same prefix
+	over     bool   // the statement is to end
 }
+
+// comparedBetweenStops is after how many comparisons of keys it is asked whether the statement is to end: some milliseconds.
+const comparedBetweenStops = 1 << 15
 
 type sortItem struct {
 	prefix uint64
@@ -103,7 +109,7 @@ func (s *Sorter) Reset() error {
 	for i := range s.chunks {
 		s.chunks[i] = s.chunks[i][:0]
 	}
-	s.skipped, s.whole, s.heads, s.owed = 0, false, false, 0
+	s.skipped, s.whole, s.heads, s.owed, s.over = 0, false, false, 0, false
 	s.bound.is, s.pos, s.given, s.runs, s.merge = false, 0, 0, nil, nil
 	s.mem.set(0)
 	f := s.spill
@@ -325,6 +331,12 @@ func (s *Sorter) isHead(at uint32) bool {
 // compareKeys compares two items whose keys are whole; equal ones come in the order in which they
 // were added.
 func (s *Sorter) compareKeys(a, b sortItem) int {
+	if s.compared++; s.compared%comparedBetweenStops == 0 && !s.over {
+		s.over = s.cfg.stopped() != nil
+	}
+	if s.over { // the rows are of no use any more: whoever reads them is told so
+		return 0
+	}
 	ka, kb := s.key(a.key), s.key(b.key)
 	c := bytes.Compare(ka, kb)
 	if c == 0 && len(ka) == maxSortKey {

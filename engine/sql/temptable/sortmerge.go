@@ -289,6 +289,9 @@ func (s *Sorter) writeRun() error {
 		b.EndRow()
 		if b.Len() >= types.BatchRows || b.Len()&15 == 0 && b.MemoryBytes() > pendingBytes || k == len(ids)-1 {
 			x, err := s.spill.Write(b)
+			if err == nil {
+				err = s.cfg.stopped()
+			}
 			if err != nil {
 				return err
 			}
@@ -347,6 +350,9 @@ func (s *Sorter) mergeRuns(m *merger, to *Spill) (sortRun, error) {
 		}
 		if b.Len() >= types.BatchRows || b.Len()&15 == 0 && b.MemoryBytes() > pendingBytes {
 			x, err := to.Write(b)
+			if err == nil {
+				err = s.cfg.stopped()
+			}
 			if err != nil {
 				return nil, err
 			}

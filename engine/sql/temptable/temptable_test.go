@@ -3,6 +3,7 @@ package temptable
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -485,6 +486,49 @@ func TestSortItems(t *testing.T) {
 			if many, _ := radixSort(items, nil); !slices.Equal(many, want) {
 				t.Fatalf("seed %d: radix: %v, want %v", seed, many, want)
 			}
+		}
+	}
+}
+
+// A sort that is told to end does so within a block of rows, while it compares as well.
+func TestStoppedSort(t *testing.T) {
+	stop := errors.New("over")
+	for _, c := range []struct {
+		name  string
+		limit int64
+	}{{"in memory", 1 << 30}, {"on disk", 1}} {
+		asked := 0
+		cfg := &Config{Env: env.Real(), FS: file.OS(t.TempDir()), Dir: "tmp", Memory: NewAccount(c.limit), MinWork: 64 << 10}
+		cols := []*types.Type{{Kind: types.KindVarChar, Length: 100, Collation: types.CollationBinary, NotNull: true}}
+		s := NewSorter(cfg, cols, []SortKey{{Column: 0}})
+		b := types.NewBatch(cols)
+		var err error
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 200 {
+			b.Reset()
+			for range types.BatchRows {
+				b.Vecs[0].AppendBytes(fmt.Appendf(nil, "%d equal for many bytes %09d", random.IntN(2), random.IntN(1e9)))
+				b.EndRow()
+			}
+			if err = s.Add(b, nil); err != nil {
+				break
+			}
+		}
+		cfg.Stop = func() error {
+			asked++
+			return stop
+		}
+		if err == nil {
+			err = s.Finish()
+		}
+		if asked == 0 || c.limit == 1 && err != stop {
+			t.Errorf("%s: asked %d times, %v", c.name, asked, err)
+		}
+		if asked > 3 {
+			t.Errorf("%s: it went on: asked %d times", c.name, asked)
+		}
+		if err := s.Reset(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -101,6 +101,9 @@ func (a *aggregate) add(s expr.FrameStates, from, to int64) error {
 				return err
 			}
 		}
+		if err := a.r.grown(s.MemoryBytes()); err != nil {
+			return err
+		}
 	}
 	return nil
 }

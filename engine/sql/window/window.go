@@ -318,6 +318,21 @@ func (r *Runner) release() error {
 	return r.queue.Drop(low)
 }
 
+// grown is asked while a function's state of so many bytes grows, which release has not counted yet.
+func (r *Runner) grown(bytes int64) error {
+	if err := r.x.Check(); err != nil {
+		return err
+	}
+	if more := bytes - r.held; more > 0 {
+		r.cfg.Memory.Add(more)
+		r.held = bytes
+	}
+	if limit := r.cfg.Memory.Limit(); bytes > least && (limit > 0 && bytes > limit || r.cfg.Memory.Beyond(2)) {
+		return r.cfg.Memory.Exceeded("window function")
+	}
+	return nil
+}
+
 // place finds out where the next row stands.
 func (r *Runner) place() error {
 	if i := r.row - r.head.First; r.head.Batch == nil || i >= int64(r.head.Batch.Len()) {

@@ -17,13 +17,20 @@ import (
 
 // nextLocked adds the next row of a locking scan to the batch, or ends the scan.
 func (s *Scanner) nextLocked(batch *types.Batch) error {
-	for {
+	for n := 1; ; n++ {
 		done, err := s.lockEntry(batch)
 		if err != nil || done {
 			return err
 		}
+		if n >= entriesAtOnce && !s.stands && s.state == scanOn {
+			s.paused = true
+			return nil
+		}
 	}
 }
+
+// entriesAtOnce is how many entries without a row are passed over before Next returns.
+const entriesAtOnce = 10_000
 
 // gaps reports whether the scan locks gaps.
 func (s *Scanner) gaps() bool {

@@ -69,3 +69,51 @@ func TestLockingScanOfLeaves(t *testing.T) {
 		}
 	}
 }
+
+// A scan returns now and then from entries that are no rows for it, so that its statement may end.
+func TestScanOfInvisibleRowsPauses(t *testing.T) {
+	r := newRig(t, env.Real(), file.OS(t.TempDir()), 4096)
+	defer r.close()
+	tbl := r.create(people(60))
+	s, other := r.session(), r.session()
+	const rows = 60_000
+	var all [][]types.Value
+	for id := range int64(rows) {
+		all = append(all, person(id, fmt.Sprint("name", id), id, id, strings.Repeat("b", 120)))
+	}
+	s.insertAll(tbl, all)
+	s.begin(trx.RepeatableRead)
+	for id := range int64(rows) {
+		if err := s.Delete(tbl, pk(tbl, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.commit(); err != nil {
+		t.Fatal(err)
+	}
+	for _, rng := range []table.Range{{}, {Backward: true}, {Locking: true, Lock: lock.RecordX}, {Locking: true, Lock: lock.RecordX, Backward: true}} {
+		other.begin(trx.ReadCommitted)
+		calls, found := 0, 0
+		var sc table.Scanner
+		var snap *trx.Snapshot
+		if !rng.Locking {
+			snap = other.Trx().Snapshot()
+		}
+		rng.Columns = []int{0}
+		if err := sc.Start(other.Worker, tbl, snap, rng); err != nil {
+			t.Fatal(err)
+		}
+		b := types.NewBatch([]*types.Type{&tbl.Schema.Columns[0].Type})
+		for more := true; more; calls++ {
+			var err error
+			if more, err = sc.Next(b); err != nil {
+				t.Fatal(err)
+			}
+			found += b.Len()
+		}
+		if calls < 3 || found != 0 {
+			t.Errorf("%+v: %d calls, %d rows", rng, calls, found)
+		}
+		other.rollback()
+	}
+}

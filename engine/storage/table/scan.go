@@ -58,6 +58,7 @@ type Scanner struct {
 	ends     []int
 	row      []byte // clustered key of the row being decoded
 	stands   bool   // the cursor is on the entry behind last, and w.rm open
+	paused   bool   // Next is to return with what it has
 	pending  pendingRow
 	gather   rowGatherer
 	took     tookLocks
@@ -118,7 +119,8 @@ func (s *Scanner) Key(i int) []byte {
 }
 
 // Next fills the batch, which has a vector for each wanted column, with the next
-// rows, and reports whether there may be more.
+// rows, and reports whether there may be more. It returns fewer, or none, where it has passed over many entries that are no
+// rows for it: whoever calls may have a reason to end.
 func (s *Scanner) Next(batch *types.Batch) (more bool, err error) {
 	batch.Reset()
 	s.keys, s.ends = s.keys[:0], s.ends[:0]
@@ -143,6 +145,10 @@ func (s *Scanner) Next(batch *types.Batch) (more bool, err error) {
 		}
 		if s.r.Locking && !s.gaps() {
 			s.noteTook(batch.Len())
+		}
+		if s.paused {
+			s.paused = false
+			break
 		}
 	}
 	return s.state != scanEnd, nil
@@ -266,6 +272,9 @@ func (s *Scanner) beyond(key []byte) bool {
 	return bytes.Compare(key, s.r.High) > 0 && !bytes.HasPrefix(key, s.r.High)
 }
 
+// leavesAtOnce is how many leaves are read before Next returns, however few rows they have.
+const leavesAtOnce = 256
+
 // nextLeaf reads on, from leaf to leaf, until the batch is full, the range is at
 // its end, or a row needs to be completed without a latch.
 func (s *Scanner) nextLeaf(batch *types.Batch) error {
@@ -276,10 +285,14 @@ func (s *Scanner) nextLeaf(batch *types.Batch) error {
 		return err
 	}
 	c := &w.look
-	for c.Valid() {
+	for n := 1; c.Valid(); n++ {
 		stop, err := s.readLeaf(batch)
 		if err != nil || stop {
 			return err
+		}
+		if n >= leavesAtOnce && s.state == scanOn {
+			s.paused = true
+			return nil
 		}
 		if s.r.Backward {
 			err = c.PrevLeaf()

@@ -31,6 +31,9 @@ type recovery struct {
 	// blank are pages of zeros for which changes were found but nothing they build
 	// on: they must be cut off, or made anew, further on in the log.
 	blank map[page.ID]bool
+	// short are tablespaces whose file is shorter than the log says, since the disk has no room any more, and why: they must be cut to
+	// what the file has further on in the log. Changes of pages behind its end were left out.
+	short map[uint32]error
 
 	first     page.LSN // where the log begins
 	from, end page.LSN // of what the batch holds
@@ -48,7 +51,7 @@ func recoverRedo(opt *Options, spaces *space.Registry, logOpt redo.Options) (*re
 		return nil, fmt.Errorf("storage: repairing torn pages: %w", err)
 	}
 	r := &recovery{opt: opt, spaces: spaces, batch: redo.NewBatch(opt.RecoveryMemory), tell: opt.Recovery,
-		missing: map[uint32]bool{}, blank: map[page.ID]bool{}}
+		missing: map[uint32]bool{}, blank: map[page.ID]bool{}, short: map[uint32]error{}}
 	logOpt.OnRange = r.tell.redoRange
 	log, err := redo.Open(logOpt, r.add)
 	if err == nil {
@@ -113,6 +116,9 @@ func (r *recovery) finish() error {
 	for _, no := range slices.Sorted(maps.Keys(r.missing)) {
 		return fmt.Errorf("%w: tablespace %d (%s); the redo log has changes of it", errMissing, no, r.spaces.Name(no))
 	}
+	for _, no := range slices.Sorted(maps.Keys(r.short)) {
+		return r.short[no]
+	}
 	for _, id := range slices.SortedFunc(maps.Keys(r.blank), func(a, b page.ID) int { return cmp.Compare(a.Uint64(), b.Uint64()) }) {
 		return &page.CorruptError{ID: id, Problem: "page of zeros, to which the redo log has changes (tablespace<<32|number)", Expected: id.Uint64()}
 	}
@@ -165,18 +171,36 @@ func (r *recovery) applySpaceOp(op redo.Op) error {
 		_, err = r.spaces.Probe(no)
 	case redo.KindSpaceDrop:
 		delete(r.missing, no)
+		delete(r.short, no)
 		r.forgetBlank(no, 0)
 		r.cache.DropSpace(no)
 		err = r.spaces.RecoverDrop(no)
 	case redo.KindSpaceResize:
 		r.forgetBlank(no, op.Pages)
-		err = r.spaces.RecoverResize(no, op.Pages)
+		err = r.resize(no, op.Pages)
 	}
 	if errors.Is(err, space.ErrNotFound) {
 		if op.Kind != redo.KindSpaceDrop {
 			r.missing[no] = true
 		}
 		return nil
+	}
+	return err
+}
+
+// resize makes a tablespace's file as long as the log says. Room that a file had given back when the process ended may be taken by others by
+// now: on a full disk a start goes on without it.
+func (r *recovery) resize(no, pages uint32) error {
+	if r.short[no] != nil {
+		have, err := r.spaces.FilePages(no)
+		if err != nil || have < pages {
+			return err // it does not grow now: what was left out would be missing
+		}
+		delete(r.short, no)
+	}
+	err := r.spaces.RecoverResize(no, pages)
+	if errors.Is(err, space.ErrNoSpace) {
+		r.short[no], err = err, nil
 	}
 	return err
 }

@@ -337,6 +337,16 @@ func (r *Registry) RecoverResize(no uint32, pages uint32) error {
 	return r.extend(h, pages, pages)
 }
 
+// FilePages is how many pages a tablespace's file has. Error: [ErrNotFound].
+func (r *Registry) FilePages(no uint32) (uint32, error) {
+	h, err := r.acquire(no)
+	if err != nil {
+		return 0, err
+	}
+	defer r.release(h)
+	return h.pages.Load(), nil
+}
+
 // extend makes a pinned handle's file want pages long, or at least need, and
 // returns [ErrNoSpace] if that cannot be.
 //

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/server/config"
@@ -54,6 +56,9 @@ func runRegroup(args []string) error {
 		_ = a.show(nil, func(w io.Writer) { printSurvey(w, dir, s) })
 	}}
 	made, err := r.Run(cfg)
+	if errors.Is(err, file.ErrNoSpace) {
+		err = fmt.Errorf("%w: make room and run it again", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -96,7 +101,7 @@ func printSurvey(w io.Writer, dir string, s *group.Survey) {
 	if s.Receiving {
 		row(w, "note", "newer data that others were sending did not arrive whole: they will be removed")
 	}
-	if s.Until.Index == 0 && s.Until.Number == 0 && s.Addr == "" {
+	if s.Until.Index == 0 {
 		return // it cannot be done
 	}
 	row(w, "goes up to", fmt.Sprintf("%s:%d%s", transport.GroupID(s.Group), s.Until.Number, timeText(s.Until.Time)))

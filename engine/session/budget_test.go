@@ -3,7 +3,10 @@ package session_test
 import (
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
@@ -130,4 +133,47 @@ func numbered(n int) []string {
 		list[i] = fmt.Sprintf(", c%d INT", i+1)
 	}
 	return list
+}
+
+// What statements keep that go to disk is bounded together, too: where there are too many of them some fail, and others end.
+func TestManyStatementsOnDisk(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{Variables: map[string]string{"temptable_max_ram": "33554432"}})
+	const text = "WITH RECURSIVE q AS (SELECT 1 n, REPEAT('x', 10000) c UNION ALL SELECT n + 1, CONCAT(c, 'y') FROM q WHERE n < 600) " +
+		"SELECT COUNT(DISTINCT a.c, b.n) AS n, COUNT(DISTINCT b.c, a.n) AS m, COUNT(DISTINCT CONCAT(a.c, b.n)) AS o FROM q a, q b WHERE a.n % 10 = 0 AND b.n % 40 = 0"
+	var most, failed, well atomic.Int64
+	over := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				most.Store(max(most.Load(), r.Manager.StatementMemory().Used()))
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}()
+	var all sync.WaitGroup
+	for range 24 {
+		s := r.Open(session.ConnectionInfo{})
+		all.Go(func() {
+			switch got := r.Text(s, text); {
+			case strings.Contains(got, "error 3170"):
+				failed.Add(1)
+			case strings.Contains(got, "900"):
+				well.Add(1)
+			default:
+				t.Errorf("%.200s", got)
+			}
+		})
+	}
+	all.Wait()
+	close(over)
+	t.Logf("%d MiB at most, %d failed, %d well", most.Load()>>20, failed.Load(), well.Load())
+	if n := most.Load(); n > 150<<20 || well.Load() == 0 {
+		t.Errorf("%d MiB were counted of 32, %d statements ended well, %d failed", n>>20, well.Load(), failed.Load())
+	}
+	if n := r.Manager.StatementMemory().Used(); n != 0 {
+		t.Errorf("%d bytes are left over", n)
+	}
 }

@@ -278,9 +278,14 @@ func (s *Session) account(delta int64) error {
 	return nil
 }
 
-// holdWait is how long a statement waits for others to give back what its next large value
+// holdWait is how long a statement waits at most for others to give back what its next large value
 // takes.
 const holdWait = time.Second
+
+// holdPatience is that of this session: not all that wait for each other are to fail at once.
+func (s *Session) holdPatience() time.Duration {
+	return holdWait/4 + holdWait*3/4*time.Duration(s.id*37%64)/64
+}
 
 // Hold counts the memory of large values, and of long packets of the session's connection, in bytes; negative: it is given
 // back, which is never refused. Errors: 3170 if others leave no room for it, those of an interrupted statement.
@@ -303,7 +308,7 @@ func (s *Session) holdFor(delta int64, what string, each time.Duration) error {
 	s.setState("Waiting for memory")
 	defer s.setState("")
 	s.turn.Pause()
-	for until := s.env.Monotonic() + holdWait; s.env.Monotonic() < until; {
+	for until := s.env.Monotonic() + s.holdPatience(); s.env.Monotonic() < until; {
 		if err := s.hasEnded(); err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ const BatchRows = 1024
 
 // BatchBytes is the amount of string data in one column at which a batch counts
 // as full whatever its number of rows.
-const BatchBytes = 4 << 20
+const BatchBytes = 1 << 20
 
 // BatchAllBytes is the same of all columns together.
 const BatchAllBytes = 4 * BatchBytes

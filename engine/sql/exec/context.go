@@ -129,7 +129,22 @@ func (r *run) note(b *types.Batch) {
 }
 
 // check ends an interrupted statement.
-func (r *run) check() error { return r.x.Check() }
+func (r *run) check() error {
+	if err := r.x.Check(); err != nil || !r.memory.Crowded() {
+		return err
+	}
+	if r.x.Hold == nil {
+		return nil
+	}
+	err := r.x.Hold(crowdedHold) // which waits for others to end
+	if err == nil {
+		err = r.x.Hold(-crowdedHold)
+	}
+	return err
+}
+
+// crowdedHold is what a statement asks for, in bytes, to be told when others have ended.
+const crowdedHold = 64 << 10
 
 // readAll runs an operator to its end, and passes its rows to add.
 func (r *run) readAll(input operator, add func(b *types.Batch, sel []uint32) error) error {

@@ -24,8 +24,8 @@ type Grower interface {
 }
 
 const (
-	// growthBytes is how long the copies in a row may be together: as long as a value of a full batch.
-	growthBytes = types.BatchBytes / types.BatchRows
+	// growthBytes is how long the copies in a row may be together, in bytes.
+	growthBytes = 4 << 10
 	// growthMost is how many times as long as its columns a batch of values may be.
 	growthMost = 16
 	// growthTogether is how long all strings of a row that are made, or copied more than once, may be together: a batch of them

@@ -20,7 +20,9 @@ const modest = 1 << 20
 // give back what he has. These are the dynamic thresholds of Choudhury and Hahne, "Dynamic Queue
 // Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2),
 // 1998. What does not fit goes to disk, or the statement fails with error 3170. Besides that each
-// session may have 1 MiB in any case, so that small statements do not fail because of large ones.
+// session may have 1 MiB in any case, so that small statements do not fail because of large ones. What goes to disk needs
+// memory, too, as much for the hundredth statement as for the first: where that of all together is half as much more than the budget,
+// those that have more than 4 MiB wait for others to end, and fail one after the other.
 type Budget struct {
 	limit   atomic.Int64
 	used    atomic.Int64
@@ -95,6 +97,13 @@ func (s *Share) take(n int64) {
 func (s *Share) beyond() bool {
 	limit := s.budget.limit.Load()
 	return limit != 0 && s.taken > 4*modest && s.budget.used.Load() > limit
+}
+
+// crowded is beyond with half as much more, which statements that go to disk may keep in memory all the same, and where others have a
+// good part of it: one alone goes on.
+func (s *Share) crowded() bool {
+	limit, used := s.budget.limit.Load(), s.budget.used.Load()
+	return limit != 0 && s.taken > 4*modest && used > limit+limit/2 && used-s.taken > limit/2
 }
 
 // fits reports whether the session may have so much more.

@@ -67,6 +67,9 @@ func (l *List) flush() error {
 		}
 	}
 	l.rows.Reset()
+	if l.out.MemoryBytes() > pendingBytes {
+		l.out = nil
+	}
 	return nil
 }
 

@@ -37,6 +37,7 @@ type Spill struct {
 	f   file.File
 	end int64
 	buf []byte
+	mem charge // of buf
 }
 
 // NewSpill opens a temporary file. Without a file system the error is 3170.
@@ -56,7 +57,7 @@ func NewSpill(cfg *Config, what string) (*Spill, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("temptable: %w", err)
 	}
-	return &Spill{cfg: cfg, f: f}, nil
+	return &Spill{cfg: cfg, f: f, mem: charge{a: cfg.Memory}}, nil
 }
 
 // Close gives the file back. It may be called more than once, and on nil.
@@ -66,6 +67,7 @@ func (s *Spill) Close() error {
 	}
 	f := s.f
 	s.f, s.buf = nil, nil
+	s.mem.set(0)
 	err := f.Close()
 	s.cfg.Disk.give(s.end)
 	s.end = 0
@@ -81,6 +83,7 @@ func (s *Spill) Write(b *types.Batch) (Extent, error) {
 	}
 	binary.LittleEndian.PutUint32(buf, blockSum(s.end, buf[4:]))
 	s.buf = buf
+	s.mem.set(int64(cap(buf)))
 	if err := s.cfg.Disk.take(int64(len(buf))); err != nil {
 		return Extent{}, err
 	}
@@ -98,6 +101,7 @@ func (s *Spill) Write(b *types.Batch) (Extent, error) {
 func (s *Spill) Read(x Extent, b *types.Batch) error {
 	if cap(s.buf) < int(x.size) {
 		s.buf = make([]byte, x.size)
+		s.mem.set(int64(x.size))
 	}
 	buf := s.buf[:x.size]
 	if _, err := s.f.ReadAt(buf, x.at); err != nil {

@@ -174,7 +174,7 @@ func (p *preparation) look(ctx context.Context, s *wantedSet) (err error) {
 		if err != nil {
 			return err
 		}
-		if found {
+		if found && !claim.Goes {
 			s.claims = append(s.claims, claim)
 		}
 	}

@@ -17,10 +17,20 @@ type Claim struct {
 	Size string // asked for, as Kubernetes writes it
 	// Unbound says that it has had no volume yet, and so no data.
 	Unbound bool
+	// Goes says that it is being deleted: it stays as long as a pod uses it, and nothing takes that back.
+	Goes bool
+	// Annotations are what else is known of it.
+	Annotations map[string]string
 
 	uid    string
 	owners []string
 }
+
+// Restoring reports whether a restore into the claim was begun, and not finished.
+func (c *Claim) Restoring() bool { return strings.HasPrefix(c.Annotations[RestoreKey], restoring) }
+
+// Restored reports whether a backup was restored into the claim.
+func (c *Claim) Restored() bool { return strings.HasPrefix(c.Annotations[RestoreKey], restored) }
 
 // OwnedBy reports whether the claim is deleted with a set.
 func (c *Claim) OwnedBy(s *Set) bool {
@@ -32,14 +42,16 @@ func (c *Claim) OwnedBy(s *Set) bool {
 	return false
 }
 
-func claimName(set string, ordinal int) string { return fmt.Sprintf("data-%s-%d", set, ordinal) }
+// ClaimName is the name of the claim of a set's pod for its data.
+func ClaimName(set string, ordinal int) string { return fmt.Sprintf("data-%s-%d", set, ordinal) }
 
-// Claim returns the claim of a set's pod for its data; false: there is none, or it is being deleted.
+// Claim returns the claim of a set's pod for its data; false: there is none.
 func (c *Client) Claim(ctx context.Context, set string, ordinal int) (Claim, bool, error) {
 	var o struct {
 		Metadata struct {
-			UID               string  `json:"uid"`
-			DeletionTimestamp *string `json:"deletionTimestamp"`
+			UID               string            `json:"uid"`
+			Annotations       map[string]string `json:"annotations"`
+			DeletionTimestamp *string           `json:"deletionTimestamp"`
 			OwnerReferences   []struct {
 				UID string `json:"uid"`
 			} `json:"ownerReferences"`
@@ -52,15 +64,16 @@ func (c *Client) Claim(ctx context.Context, set string, ordinal int) (Claim, boo
 			Phase string `json:"phase"`
 		} `json:"status"`
 	}
-	name := claimName(set, ordinal)
+	name := ClaimName(set, ordinal)
 	err := c.call(ctx, http.MethodGet, c.path("api/v1", "persistentvolumeclaims", name), nil, &o)
-	if missing(err) || err == nil && o.Metadata.DeletionTimestamp != nil {
+	if missing(err) {
 		return Claim{}, false, nil
 	}
 	if err != nil {
 		return Claim{}, false, fmt.Errorf("the claim %s: %w", name, err)
 	}
-	claim := Claim{Name: name, Size: o.Spec.Resources.Requests.Storage, Unbound: o.Status.Phase == "Pending" && o.Spec.Volume == "", uid: o.Metadata.UID}
+	claim := Claim{Name: name, Size: o.Spec.Resources.Requests.Storage, Unbound: o.Status.Phase == "Pending" && o.Spec.Volume == "",
+		Goes: o.Metadata.DeletionTimestamp != nil, Annotations: o.Metadata.Annotations, uid: o.Metadata.UID}
 	for _, owner := range o.Metadata.OwnerReferences {
 		claim.owners = append(claim.owners, owner.UID)
 	}

@@ -26,8 +26,8 @@ type Restore struct {
 }
 
 const (
-	// restoreKey is the annotation of the claim and of the Job: what is restored, and, of the claim, whether it is done.
-	restoreKey = "trireme.io/restore"
+	// RestoreKey is the annotation of the claim and of the Job: what is restored, and, of the claim, whether it is done.
+	RestoreKey = "trireme.io/restore"
 	// claimKey is the annotation of the Job with the UID of the claim into which it restores.
 	claimKey  = "trireme.io/claim"
 	restoring = "begun: "
@@ -88,7 +88,7 @@ func (r *Restore) Run(ctx context.Context) (err error) {
 		return err
 	}
 	r.Say("%s", said)
-	done := map[string]any{"metadata": map[string]any{"annotations": map[string]string{restoreKey: restored + what + ": " + said}}}
+	done := map[string]any{"metadata": map[string]any{"annotations": map[string]string{RestoreKey: restored + what + ": " + said}}}
 	if err := r.again(ctx, func() error {
 		return r.Client.call(ctx, http.MethodPatch, r.Client.claimPath(into.Metadata.Name), done, nil)
 	}); err != nil {
@@ -144,7 +144,7 @@ func (r *Restore) begin(ctx context.Context) (*claim, error) {
 	case is.Metadata.Deleted != nil:
 		return nil, fmt.Errorf("the claim %s is being deleted: wait until it is gone, and begin anew", is.Metadata.Name)
 	}
-	if !strings.HasPrefix(is.Metadata.Annotations[restoreKey], restoring) {
+	if !strings.HasPrefix(is.Metadata.Annotations[RestoreKey], restoring) {
 		r.Say("the claim %s is there already, and what is in it: nothing is restored", is.Metadata.Name)
 		return nil, nil
 	}
@@ -162,7 +162,7 @@ func (r *Restore) others(ctx context.Context, own string) (there string, err err
 			return "the StatefulSet " + set, nil
 		}
 		for i := range PodsMax {
-			name := claimName(set, i)
+			name := ClaimName(set, i)
 			if name == own {
 				continue
 			}
@@ -186,7 +186,7 @@ func (r *Restore) claim(ctx context.Context, name string) (*claim, error) {
 
 // makeClaim makes it, marked as one without data.
 func (r *Restore) makeClaim(ctx context.Context) (*claim, error) {
-	m, err := annotated(r.Claim, restoreKey, restoring)
+	m, err := annotated(r.Claim, RestoreKey, restoring)
 	if err != nil {
 		return nil, err
 	}
@@ -222,13 +222,13 @@ func (r *Restore) job(ctx context.Context, into *claim) (name, what string, err 
 	if err := json.Unmarshal(r.Job, &own); err != nil {
 		return "", "", err
 	}
-	name, what = own.Metadata.Name, own.Metadata.Annotations[restoreKey]
+	name, what = own.Metadata.Name, own.Metadata.Annotations[RestoreKey]
 	err = r.Client.call(ctx, http.MethodGet, r.Client.jobPath(name), nil, &is)
 	if err != nil && !missing(err) {
 		return name, what, err
 	}
 	if a := is.Metadata.Annotations; err == nil {
-		if is.Metadata.Deleted == nil && !is.has("Failed") && a[restoreKey] == what && a[claimKey] == into.Metadata.UID {
+		if is.Metadata.Deleted == nil && !is.has("Failed") && a[RestoreKey] == what && a[claimKey] == into.Metadata.UID {
 			return name, what, nil
 		}
 		r.Say("an earlier Job %s is removed", name)
@@ -284,7 +284,9 @@ func (r *Restore) await(ctx context.Context, name string) (result string, err er
 			}
 			return last, nil
 		case err == nil && is.has("Failed"):
-			if last == "" {
+			if last == "" && waits != "" {
+				last = waits
+			} else if last == "" {
 				last = "its pod is gone, deleted or with its node, and has not said why; kubectl describe tells more"
 			}
 			return "", fmt.Errorf("the Job %s has failed: %s", name, last)
@@ -328,6 +330,9 @@ func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 	if err := r.Client.call(ctx, http.MethodGet, path, nil, &pods); err != nil {
 		return "", err.Error()
 	}
+	if len(pods.Items) == 0 {
+		return r.warned(ctx, name), ""
+	}
 	last, at := "", ""
 	for _, p := range pods.Items {
 		if p.Metadata.Deleted != nil {
@@ -350,4 +355,23 @@ func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 		}
 	}
 	return waits, last
+}
+
+// warned is what the Job's events tell that has no pod, as where a quota or a webhook refuses it; empty: nothing.
+func (r *Restore) warned(ctx context.Context, name string) string {
+	var events struct {
+		Items []struct{ Type, Reason, Message, LastTimestamp string } `json:"items"`
+	}
+	of := url.QueryEscape("involvedObject.kind=Job,involvedObject.name=" + name)
+	path := r.Client.path("api/v1", "events", "") + "?fieldSelector=" + of
+	if r.Client.call(ctx, http.MethodGet, path, nil, &events) != nil { // it is no more than a hint
+		return ""
+	}
+	text, at := "", ""
+	for _, e := range events.Items {
+		if e.Type == Warning && e.LastTimestamp >= at {
+			text, at = e.Reason+": "+e.Message, e.LastTimestamp
+		}
+	}
+	return text
 }

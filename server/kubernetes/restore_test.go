@@ -87,6 +87,12 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			a.into = annotations(sent)[claimKey]
 		}
 		answer(http.StatusCreated, sent)
+	case path == "events":
+		if r.URL.Query().Get("fieldSelector") != "involvedObject.kind=Job,involvedObject.name=db-restore-data" {
+			answer(http.StatusBadRequest, map[string]string{"message": "of what"})
+			return
+		}
+		answer(http.StatusOK, a.objects["events"])
 	case path == "pods":
 		answer(http.StatusOK, a.objects["pods"])
 	case o == nil:
@@ -189,7 +195,7 @@ func TestRestoreMakesOnce(t *testing.T) {
 		t.Errorf("%q", a.made)
 	}
 	c := a.objects[ownClaim]
-	if annotations(c)[restoreKey] != "done: monday: restored to transaction 7" || c["spec"].(map[string]any)["x"] != "y" || a.into != "uid1" {
+	if annotations(c)[RestoreKey] != "done: monday: restored to transaction 7" || c["spec"].(map[string]any)["x"] != "y" || a.into != "uid1" {
 		t.Errorf("%v, by a job for %v", c, a.into)
 	}
 	for range 2 {
@@ -209,7 +215,7 @@ func TestRestoreLeavesData(t *testing.T) {
 		for _, begun := range []bool{false, true} {
 			a := &api{objects: map[string]map[string]any{path: object(path[strings.LastIndex(path, "/")+1:], "u", nil)}, looked: ends("Complete")}
 			if begun && path != ownClaim { // an emptied first member of a group that lives
-				a.objects[ownClaim] = object("data-db-0", "u0", map[string]any{restoreKey: restoring})
+				a.objects[ownClaim] = object("data-db-0", "u0", map[string]any{RestoreKey: restoring})
 			}
 			r, said := newRestore(t, a)
 			if err := r.Run(context.Background()); err != nil || len(a.made) > 0 || !strings.Contains(said(), says) || !strings.Contains(said(), "nothing is restored") {
@@ -222,10 +228,10 @@ func TestRestoreLeavesData(t *testing.T) {
 // One that was not finished is gone on with; a Job that was for something else is removed before.
 func TestRestoreGoesOn(t *testing.T) {
 	begun := func() map[string]any {
-		return object("data-db-0", "u0", map[string]any{restoreKey: restoring})
+		return object("data-db-0", "u0", map[string]any{RestoreKey: restoring})
 	}
 	job := func(what, claim string, status map[string]any) map[string]any {
-		o := object("db-restore-data", "j", map[string]any{restoreKey: what, claimKey: claim})
+		o := object("db-restore-data", "j", map[string]any{RestoreKey: what, claimKey: claim})
 		o["status"] = status
 		return o
 	}
@@ -274,7 +280,7 @@ func TestRestoreFails(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "has failed: the backup is damaged") || strings.Count(said(), "waits: no node has room") != 1 {
 		t.Errorf("%v\n%s", err, said())
 	}
-	if annotations(a.objects[ownClaim])[restoreKey] != restoring {
+	if annotations(a.objects[ownClaim])[RestoreKey] != restoring {
 		t.Errorf("%v", a.objects[ownClaim])
 	}
 	killed := ended("the newest backup is of monday")
@@ -289,6 +295,28 @@ func TestRestoreFails(t *testing.T) {
 	a.objects[ownClaim]["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "is being deleted") {
 		t.Error(err)
+	}
+}
+
+// A Job that can make no pod tells why, while it waits and when it has failed.
+func TestRestoreWithoutPods(t *testing.T) {
+	events := map[string]any{"items": []any{
+		map[string]any{"type": "Warning", "reason": "FailedCreate", "message": "exceeded quota: small", "lastTimestamp": "2026-01-02T00:00:00Z"},
+		map[string]any{"type": "Warning", "reason": "FailedCreate", "message": "of before", "lastTimestamp": "2026-01-01T00:00:00Z"},
+		map[string]any{"type": "Normal", "reason": "Other", "message": "no matter", "lastTimestamp": "2026-01-03T00:00:00Z"}}}
+	a := &api{objects: map[string]map[string]any{"pods": {"items": []any{}}, "events": events}}
+	looks := 0
+	a.looked = func(o map[string]any) {
+		if looks++; looks > 2 {
+			ends("Failed")(o)
+		}
+	}
+	r, said := newRestore(t, a)
+	if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "has failed: FailedCreate: exceeded quota: small") {
+		t.Error(err)
+	}
+	if strings.Count(said(), "waits: FailedCreate: exceeded quota: small") != 1 {
+		t.Error(said())
 	}
 }
 
@@ -311,7 +339,7 @@ func TestRestoreIsPatient(t *testing.T) {
 		if err := r.Run(t.Context()); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, said())
 		}
-		if made := slices.Compact(slices.Clone(a.made)); !slices.Equal(made, want) || annotations(a.objects[ownClaim])[restoreKey] != "done: monday: restored to transaction 7" {
+		if made := slices.Compact(slices.Clone(a.made)); !slices.Equal(made, want) || annotations(a.objects[ownClaim])[RestoreKey] != "done: monday: restored to transaction 7" {
 			t.Errorf("%s: %q, %v", name, a.made, a.objects[ownClaim])
 		}
 		for _, made := range []string{"POST persistentvolumeclaims", "POST jobs"} {

@@ -140,7 +140,7 @@ func (f *founding) inTheWay(ctx context.Context, places []place, known bool) err
 	for i, p := range places {
 		all.Go(func() {
 			claim, found, err := f.pod.Claim(ctx, p.set, p.ordinal)
-			if errs[i] = err; found && !claim.Unbound && (known || !f.isEmpty(ctx, p)) {
+			if errs[i] = err; found && !claim.Goes && !claim.Unbound && (known || !f.isEmpty(ctx, p)) {
 				claims[i] = claim
 			}
 		})

@@ -37,6 +37,9 @@ type kubernetes struct {
 	denied int      // how often it said so
 	busy   bool     // it says nothing of claims
 	anew   string   // a claim that is another one of that name as soon as somebody has looked at it
+
+	restores map[string]string // what claims say of a restore
+	going    map[string]bool   // claims that are being deleted
 }
 
 // shutOut takes the pods' rights away, or gives them back.
@@ -70,7 +73,11 @@ func (k *kubernetes) claim(w http.ResponseWriter, r *http.Request, name string) 
 		uid = k.anew
 	}
 	if r.Method == http.MethodGet {
-		_, _ = fmt.Fprintf(w, `{"metadata": {"uid": %q}, "status": {"phase": %q}}`, uid, k.phase)
+		metadata := map[string]any{"uid": uid, "annotations": map[string]string{"trireme.io/restore": k.restores[name]}}
+		if k.going[name] {
+			metadata["deletionTimestamp"] = "2020-01-01T00:00:00Z"
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": metadata, "status": map[string]string{"phase": k.phase}})
 		return
 	}
 	var options struct{ Preconditions struct{ UID string } }

@@ -193,6 +193,13 @@ func (n *Node) open() (err error) {
 		go n.each(noticeEvery, newScaled(n).look)
 	}
 	n.keepUsers()
+	if claim := n.newOwnClaim(); claim != nil {
+		n.tasks.Add(1)
+		go func() {
+			claim.look()
+			n.each(claimEvery, claim.look)
+		}()
+	}
 	return nil
 }
 

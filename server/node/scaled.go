@@ -228,7 +228,7 @@ func (s *scaled) deleteClaims(ctx context.Context, sets map[string]kubernetes.Se
 			s.seen[id] = m
 		}
 		claim, found, err := n.set.Claim(ctx, set.Name, ordinal)
-		if err == nil && !found {
+		if err == nil && (!found || claim.Goes) {
 			delete(s.seen, id)
 			s.keepSeen()
 			continue

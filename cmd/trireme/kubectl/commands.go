@@ -105,11 +105,21 @@ func (p *Plugin) status(args []string) error {
 	}
 	p.table(rows)
 	rows = [][]any{{"CLAIM", "STATE", "SIZE"}}
+	var going []string
 	for i := range claims {
 		c := &claims[i]
-		rows = append(rows, []any{c.Meta.Name, c.Status.Phase, c.Status.Capacity["storage"]})
+		state := c.Status.Phase
+		if c.Meta.Deleted != nil {
+			state, going = "Terminating", append(going, c.Meta.Name)
+		}
+		rows = append(rows, []any{c.Meta.Name, state, c.Status.Capacity["storage"]})
 	}
 	p.table(rows)
+	if len(going) > 0 {
+		whole = false
+		_, _ = fmt.Fprintf(p.Stdout, "%s: somebody has deleted it. Kubernetes keeps it as long as its pod runs, and nothing takes that back: "+
+			"do not hibernate the group, nor scale it down. docs/operations-kubernetes.md, Claims that are being deleted\n\n", strings.Join(going, ", "))
+	}
 	if err := p.showEvents(); err != nil {
 		return err
 	}

@@ -57,6 +57,14 @@ func (n *Node) guarded(d discovery.Discovery) (discovery.Discovery, error) {
 	return f, nil
 }
 
+// Plan is asked for by a node that has no data.
+func (f *founding) Plan(ctx context.Context) (*discovery.Plan, error) {
+	if !f.n.isReady() { // later it is asked who else there is
+		f.n.empty.Store(true)
+	}
+	return f.Discovery.Plan(ctx)
+}
+
 // Everybody tells of all nodes that there are, if the discovery can. It is asked before this node prepares to found a group.
 func (f *founding) Everybody(ctx context.Context) (addrs []string, known bool, err error) {
 	if c, ok := f.Discovery.(interface {
@@ -71,7 +79,9 @@ func (f *founding) Everybody(ctx context.Context) (addrs []string, known bool, e
 			return nil, false, fmt.Errorf("what claims there are cannot be asked: kubernetes_credentials: %w", err)
 		}
 	}
-	err = f.looseClaim(ctx, addrs, known)
+	if err = f.unrestored(ctx); err == nil {
+		err = f.looseClaim(ctx, addrs, known)
+	}
 	f.waits.look(ctx, f.n, err)
 	if err != nil {
 		return nil, false, err
@@ -123,6 +133,39 @@ func (f *founding) looseClaim(ctx context.Context, there []string, known bool) e
 	}
 	f.found = place{}
 	return nil
+}
+
+// unrestored is an error while a backup is to be in the claim of a founder, and this process has found nothing there: a group that is founded
+// then is empty, and nothing is restored into it any more. The first founder's claim is the one that is restored into.
+func (f *founding) unrestored(ctx context.Context) error {
+	wanted := f.n.cfg.String("kubernetes_restore")
+	for ordinal := range max(1, int(f.n.cfg.Int("discovery_expect"))) {
+		claim, found, err := f.pod.Claim(ctx, f.pod.name, ordinal)
+		if err != nil {
+			return fmt.Errorf("what claims there are is not known: %w", err)
+		}
+		name := kubernetes.ClaimName(f.pod.name, ordinal)
+		switch {
+		case found && claim.Restoring():
+			return fmt.Errorf("a restore into the claim %s was begun and is not done (its annotation %s): a group that is "+
+				"founded now would be empty. %s", name, kubernetes.RestoreKey, f.restore(name, " but that one"))
+		case found && claim.Restored() && ordinal == f.pod.ordinal:
+			return fmt.Errorf("a backup was restored into the claim %s (its annotation %s), and this process has found nothing "+
+				"in its volume. Delete the pod, which looks again. If that does not help, what was restored is lost. %s",
+				name, kubernetes.RestoreKey, f.restore(name, ""))
+		case ordinal == 0 && wanted != "" && !(found && claim.Restored()):
+			return fmt.Errorf("a backup is to be restored (restore.from is %s), and none was restored into the claim %s: a group "+
+				"that is founded now would be empty. %s", wanted, name, f.restore(name, ""))
+		}
+	}
+	return nil
+}
+
+// restore says how a backup is restored where there are pods without data already.
+func (f *founding) restore(claim, but string) string {
+	return fmt.Sprintf("To restore: helm uninstall, delete all claims data-%s-N%s, in which nothing is, and helm install with restore.from "+
+		"and its hooks. To begin with an empty database: helm upgrade with --set restore.from=, kubectl annotate pvc %s %s-, and "+
+		"delete the pods. docs/operations-kubernetes.md, Restoring", f.pod.name, but, claim, kubernetes.RestoreKey)
 }
 
 // isThere reports whether one of some addresses is a pod's.

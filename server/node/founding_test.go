@@ -2,8 +2,10 @@ package node_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -201,6 +203,104 @@ func TestClaimsInTheWay(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRestoreBeforeFounding: a pod with an empty volume founds no group while a founder's claim says that a restore was begun, while one is
+// wanted and not done, nor where one was done into its own claim.
+func TestRestoreBeforeFounding(t *testing.T) {
+	t.Parallel()
+	const begun, done = "begun: ", "done: b of backups to its end: transaction 7"
+	for name, c := range map[string]struct {
+		pod      int
+		wanted   string
+		restores map[string]string
+		says     string
+	}{
+		"nothing is said":              {},
+		"begun":                        {restores: map[string]string{"data-db-0": begun}, says: "a restore into the claim data-db-0 was begun"},
+		"begun for another":            {pod: 1, restores: map[string]string{"data-db-0": begun}, says: "all claims data-db-N but that one"},
+		"of no founder":                {restores: map[string]string{"data-db-3": begun}},
+		"done for another":             {pod: 1, wanted: "b", restores: map[string]string{"data-db-0": done}},
+		"done, and nothing is there":   {restores: map[string]string{"data-db-0": done}, says: "this process has found nothing in its volume"},
+		"wanted":                       {wanted: "db/latest", says: "restore.from is db/latest), and none was restored into the claim data-db-0"},
+		"wanted for another":           {pod: 2, wanted: "b", says: "none was restored into the claim data-db-0"},
+		"wanted, done for another one": {pod: 1, wanted: "b", restores: map[string]string{"data-db-1": done}, says: "data-db-0"},
+	} {
+		for _, bare := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, bare=%v", name, bare), func(t *testing.T) {
+				t.Parallel()
+				k, settings := newKubernetes(t)
+				k.claims, k.restores, k.bare = []string{"data-db-0", "data-db-1", "data-db-2"}, c.restores, bare
+				if c.restores["data-db-3"] != "" {
+					k.claims = append(k.claims, "data-db-3")
+				}
+				settings = append(settings, "--kubernetes-statefulsets=db,db-read", "--discovery=dns", "--discovery-expect=3", "--kubernetes-restore="+c.wanted,
+					fmt.Sprintf("--report-host=db-%d.peers.test", c.pod), fmt.Sprintf("--peer-address=db-%d.peers.test:17100", c.pod))
+				if bare {
+					settings = slices.DeleteFunc(settings, func(s string) bool { return s == "--kubernetes-statefulset=db" })
+				}
+				d, err := guard(t, &registry{names: true, nodes: []string{"db-3.peers.test:1"}}, settings...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, _, err = d.(census).Everybody(t.Context()); c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+					t.Errorf("it says %v", err)
+				}
+				if k.refusals() != 0 {
+					t.Errorf("it asked %d times for what it may not have", k.denied)
+				}
+			})
+		}
+	}
+}
+
+// TestRestoreIsAwaited: a pod waits while its claim says that a restore was begun, an event says what to do, and it goes on when the annotation is taken away.
+func TestRestoreIsAwaited(t *testing.T) {
+	t.Parallel()
+	k, settings := newKubernetes(t)
+	k.claims, k.restores = []string{"data-db-0"}, map[string]string{"data-db-0": "begun: "}
+	k.sayBoth(`{"spec": {"replicas": 1}}`, "")
+	port, web := freePort(t), freePort(t)
+	all := slices.DeleteFunc(args(t, t.TempDir(), nil, fmt.Sprintf("db-0.peers.test:%d", port)), func(s string) bool { return s == "--founders=" })
+	all = append(append(all, settings...), fmt.Sprintf("--http-port=%d", web), "--kubernetes-statefulsets=db", "--report-host=db-0.peers.test", "--discovery=dns", "--discovery-expect=1",
+		fmt.Sprintf("--discovery-dns-pattern=db-{}.peers.test:%d", port))
+	started := make(chan *member, 1)
+	go func() {
+		m, err := start(t, all)
+		if err != nil {
+			t.Error(err)
+		}
+		started <- m
+	}()
+	if _, text := k.said(t, "FoundingWaits"); !strings.Contains(text, "a restore into the claim data-db-0 was begun and is not done") ||
+		!strings.Contains(text, "helm uninstall") || !strings.Contains(text, "Restoring") {
+		t.Error(text)
+	}
+	select {
+	case <-started:
+		t.Fatal("it has founded a group")
+	default:
+	}
+	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/status", web))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r node.Report
+	if err := errors.Join(json.NewDecoder(resp.Body).Decode(&r), resp.Body.Close()); err != nil || !r.Empty || !r.Starting {
+		t.Errorf("%+v, %v", r, err)
+	}
+	k.mu.Lock()
+	k.restores = nil
+	k.mu.Unlock()
+	m := <-started
+	if m == nil {
+		return
+	}
+	leaderOf(t, []*member{m})
+	k.said(t, "FoundingGoesOn")
+	if r := m.report(t); r.Empty {
+		t.Errorf("it has founded a group: %+v", r)
 	}
 }
 

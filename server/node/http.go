@@ -33,6 +33,11 @@ type Report struct {
 	LogFormat Formats `json:"log_format"`
 	// PeerTLS is how the node talks to others, which do not hear it if they do otherwise; empty: an older program.
 	PeerTLS string `json:"peer_tls,omitempty"`
+	// PeerAuthorities are those by which the node and its peers prove who they are; empty: there are none, or this is an older program.
+	PeerAuthorities Authorities `json:"peer_authorities,omitzero"`
+	// Empty says that a node that is starting has no data: it waits for others to found a group with it, or to take it in. Only nodes in pods
+	// that may found a group say so.
+	Empty bool `json:"empty,omitempty"`
 }
 
 // MemberReport is a member in a Report.
@@ -109,8 +114,9 @@ func (n *Node) serveHTTP() {
 
 func (n *Node) report() Report {
 	r := Report{Version: Version, Cluster: n.cfg.String("cluster_name"), Starting: !n.isReady(), Recovery: n.recovery(),
-		Protocol: Protocol(), LogFormat: LogFormat(), PeerTLS: PeerTLS(n.cfg)}
+		Protocol: Protocol(), LogFormat: LogFormat(), PeerTLS: PeerTLS(n.cfg), PeerAuthorities: PeerAuthorities(n.cfg)}
 	if r.Starting {
+		r.Empty = n.empty.Load()
 		return r
 	}
 	self := n.self()

@@ -66,6 +66,7 @@ type Node struct {
 	prepared  atomic.Bool // this node leads, and is ready for clients
 	draining  atomic.Bool // it is to be stopped: see drain
 	goes      atomic.Bool // it stops now
+	empty     atomic.Bool // it had no data when it asked others whether to found a group
 	blind     atomic.Bool // it is to be stopped, and Kubernetes refuses to say why
 	spared    spared
 	around    around
@@ -192,7 +193,6 @@ func (n *Node) open() (err error) {
 		n.tasks.Add(1)
 		go n.each(noticeEvery, newScaled(n).look)
 	}
-	n.keepUsers()
 	if claim := n.newOwnClaim(); claim != nil {
 		n.tasks.Add(1)
 		go func() {
@@ -200,6 +200,7 @@ func (n *Node) open() (err error) {
 			n.each(claimEvery, claim.look)
 		}()
 	}
+	n.keepUsers()
 	return nil
 }
 

@@ -229,3 +229,46 @@ func TestRegistryOfOneDomain(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfVolumes: no volume of values' own has the name of one that the chart gives the same pods.
+func TestNamesOfVolumes(t *testing.T) {
+	names := map[string]string{}
+	look := func(r *release, of string) {
+		for _, p := range r.pods() {
+			if strings.HasSuffix(p.Name, "-test") || strings.Contains(p.Name, "-restore") || strings.Contains(p.Name, "-backup-volume") {
+				continue // which have none of values' own
+			}
+			for _, v := range p.Spec.Volumes {
+				names[v.Name] = of
+			}
+		}
+	}
+	for name, values := range installations {
+		if name != "placed" {
+			look(must(t, values), name)
+		}
+	}
+	look(upgraded(t, running(3), "{upgrade: {check: {group: always}}, monitoring: {token: {existingSecret: scrape}}}"), "an upgrade")
+	if len(names) < 10 {
+		t.Errorf("only %v", names)
+	}
+	for name, of := range names {
+		if _, err := render("extraVolumes: [{name: " + name + ", emptyDir: {}}]"); err == nil || !strings.Contains(err.Error(), "extraVolumes") {
+			t.Errorf("%s, of %s, may be one of extraVolumes: %v", name, of, err)
+		}
+	}
+}
+
+// TestEgressToDNS: DNS is reached by the ports at which its pods listen.
+func TestEgressToDNS(t *testing.T) {
+	for values, ports := range map[string][]string{"": {"53", "53/UDP"}, ", dnsPorts: null": {"53", "53/UDP"}, ", dnsPorts: [5353]": {"5353", "5353/UDP"}} {
+		r := upgraded(t, running(3), "networkPolicy: {egress: {enabled: true"+values+"}}")
+		for _, pod := range []*corev1.PodTemplateSpec{&object[*appsv1.StatefulSet](t, r, "StatefulSet/"+set).Spec.Template, &object[*batchv1.Job](t, r, "Job/"+set+"-check").Spec.Template} {
+			for _, port := range []string{"53", "53/UDP", "5353", "5353/UDP"} {
+				if got := r.reaches(pod, map[string]string{"k8s-app": "kube-dns"}, port); got != slices.Contains(ports, port) {
+					t.Errorf("%q: that port %s is reached is %v", values, port, got)
+				}
+			}
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 )
@@ -135,12 +136,14 @@ func TestRestoreRights(t *testing.T) {
 	may := map[string][]string{}
 	for _, rule := range object[*rbacv1.Role](t, r, "Role/prod-db-trireme.restore").Rules {
 		for _, verb := range rule.Verbs {
-			may[verb+" "+rule.Resources[0]] = rule.ResourceNames
+			for _, what := range rule.Resources {
+				may[verb+" "+what] = rule.ResourceNames
+			}
 		}
 	}
 	claim, job := restoreOf(t, r)
 	for what, names := range map[string][]string{"get statefulsets": {"prod-db-trireme", "prod-db-trireme-read"}, "patch persistentvolumeclaims": {claim.Name}, "get jobs": {job.Name},
-		"delete jobs": {job.Name}, "create persistentvolumeclaims": nil, "create jobs": nil, "list pods": nil} {
+		"delete jobs": {job.Name}, "create persistentvolumeclaims": nil, "create jobs": nil, "list pods": nil, "list events": nil} {
 		if got, ok := may[what]; !ok || !slices.Equal(got, names) {
 			t.Errorf("it may %s of %v (%v)", what, got, ok)
 		}
@@ -164,6 +167,48 @@ func TestRestoreRights(t *testing.T) {
 	for _, bad := range []string{"{from: a}", "{from: /a, existingClaim: b}", "{from: ../a, existingClaim: b}", "{from: a/../../b, existingClaim: b}", "{from: a, existingClaim: b, until: yesterday}"} {
 		if _, err := render("restore: " + bad); err == nil {
 			t.Errorf("restore: %s is taken", bad)
+		}
+	}
+}
+
+// An installation that has failed is an upgrade when it is tried again: the restore is then made up for, while there is no set. Pods found nothing before.
+func TestRestoreOfFailedInstallation(t *testing.T) {
+	for name, c := range map[string]struct {
+		r    *release
+		want string
+	}{
+		"an installation":         {must(t, restoring), "pre-install"},
+		"one that has failed":     {upgraded(t, seen{}, restoring), "pre-install,pre-upgrade"},
+		"a group that is there":   {upgraded(t, running(1), restoring), "pre-install"},
+		"a group that hibernates": {upgraded(t, running(0), restoring), "pre-install"},
+	} {
+		for _, key := range []string{"ServiceAccount/prod-db-trireme.restore", "Role/prod-db-trireme.restore", "RoleBinding/prod-db-trireme.restore", "Job/prod-db-trireme-restore"} {
+			if got := c.r.objects[key].(metav1.Object).GetAnnotations()["helm.sh/hook"]; got != c.want {
+				t.Errorf("%s: %s is a hook %s", name, key, got)
+			}
+		}
+		if got := object[*corev1.ConfigMap](t, c.r, "ConfigMap/prod-db-trireme-founders").Data["restore"]; got != "old-trireme/latest" {
+			t.Errorf("%s: pods wait for the restore of %q", name, got)
+		}
+	}
+	r := must(t, "{}")
+	if data := object[*corev1.ConfigMap](t, r, "ConfigMap/prod-db-trireme-founders").Data; len(data) != 1 {
+		t.Errorf("without a restore pods wait for one: %v", data)
+	}
+	env := object[*appsv1.StatefulSet](t, r, "StatefulSet/"+set).Spec.Template.Spec.Containers[0].Env
+	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "TRIREME_KUBERNETES_RESTORE" })
+	if ref := env[i].ValueFrom.ConfigMapKeyRef; ref.Name != "prod-db-trireme-founders" || ref.Key != "restore" || !*ref.Optional {
+		t.Errorf("%+v", ref)
+	}
+}
+
+// Under a quota the container that makes the claim has to say what it needs, which may be another amount; values of a release from before say nothing of it.
+func TestRestoreClaimResources(t *testing.T) {
+	for more, want := range map[string]string{"": "128Mi", "claimResources: {limits: {memory: 1Gi, cpu: 1}, requests: {cpu: 1}},": "1Gi", "claimResources: null,": "128Mi"} {
+		r := must(t, strings.Replace(restoring, "restore: {", "restore: {"+more, 1))
+		c := object[*batchv1.Job](t, r, "Job/prod-db-trireme-restore").Spec.Template.Spec.Containers[0]
+		if got := c.Resources.Limits.Memory().String(); got != want {
+			t.Errorf("%q: %s", more, got)
 		}
 	}
 }

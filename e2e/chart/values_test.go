@@ -206,7 +206,7 @@ func TestNullValues(t *testing.T) {
 var mayBeNull = map[string]string{
 	"image.pullPolicy": "Kubernetes'", "monitoring.serviceMonitor.interval": "Prometheus'", "monitoring.serviceMonitor.scrapeTimeout": "Prometheus'",
 	"readReplicas.podDisruptionBudget.maxUnavailable": "the default", "service.grpc": "the default", "readService.from": "the default", "stopWaitSeconds": "the default",
-	"backup.maxAgeHours": "none, as 0", "peerTLS.identity": "authority",
+	"backup.maxAgeHours": "none, as 0", "peerTLS.identity": "authority", "networkPolicy.egress.dnsPorts": "53",
 }
 
 // TestNullValue takes single values away that have a default: the schema names what is missing, since a node that has another setting than anybody
@@ -251,7 +251,7 @@ func nullLeaves(of map[string]any, f func(name, values string)) {
 	for key, value := range of {
 		switch v := value.(type) {
 		case map[string]any:
-			if slices.Contains([]string{"resources", "probes", "podSecurityContext", "securityContext", "labels"}, key) {
+			if slices.Contains([]string{"resources", "claimResources", "probes", "podSecurityContext", "securityContext", "labels"}, key) {
 				continue
 			}
 			nullLeaves(v, func(name, values string) { f(key+"."+name, fmt.Sprintf("{%q: %s}", key, values)) })

@@ -522,8 +522,10 @@ volumeMounts:
 {{/* Rules of a NetworkPolicy by networkPolicy.egress: to DNS, and to the API of Kubernetes. */}}
 {{- define "trireme.egressDNS" -}}
 - ports:
-    - {port: 53, protocol: UDP}
-    - {port: 53, protocol: TCP}
+    {{- range .dnsPorts | default (list 53) }}
+    - {port: {{ . }}, protocol: UDP}
+    - {port: {{ . }}, protocol: TCP}
+    {{- end }}
   {{- with .dns }}
   to: {{- toYaml . | nindent 4 }}
   {{- end }}

@@ -70,6 +70,8 @@ spec:
               value: $(POD_NAME).{{ include "trireme.domain" $ }}:17100
             - name: TRIREME_DISCOVERY_EXPECT
               valueFrom: {configMapKeyRef: {name: {{ include "trireme.fullname" $ }}-founders, key: founders}}
+            - name: TRIREME_KUBERNETES_RESTORE
+              valueFrom: {configMapKeyRef: {name: {{ include "trireme.fullname" $ }}-founders, key: restore, optional: true}}
             # Alone: a pod with an empty volume looks at claims before it founds a group, and nobody leaves.
             - name: TRIREME_KUBERNETES_STATEFULSETS
               value: {{ include "trireme.sets" $ | fromYamlArray | join "," | quote }}

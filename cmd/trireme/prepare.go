@@ -20,7 +20,8 @@ and how many pods they are to have from now on.
 Helm cannot change what claims a StatefulSet makes, nor the number of its pods where kubectl or an autoscaler has
 set it to another one. So the claims are expanded, and a set that Helm could not change is deleted without its
 pods, which run on: Helm makes it anew, and the new one takes them over. Nothing is changed if anything of it
-cannot be: a claim that does not grow, or would have to be smaller or of another storage class.`
+cannot be: a claim that does not grow, or would have to be smaller or of another storage class. Claims of a set that is
+set aside get annotations that keep Argo CD from deleting them.`
 
 func runPrepare(args []string) error {
 	f := flags("prepare [options] SET=PODS ...", prepareText)
@@ -121,6 +122,9 @@ func (p *preparation) run(ctx context.Context) error {
 		}
 		p.say(fmt.Sprintf("%s grows from %s to %s", c.Name, c.Size, p.size))
 	}
+	if err := p.annotateAll(ctx); err != nil {
+		return err
+	}
 	for i := range p.sets {
 		s := &p.sets[i]
 		if !s.anew {
@@ -133,6 +137,46 @@ func (p *preparation) run(ctx context.Context) error {
 	}
 	p.say("all is prepared")
 	return nil
+}
+
+// Argo CD takes claims that no StatefulSet has for what it has made itself, by their label app.kubernetes.io/instance, and deletes what its source does
+// not have. While a set is aside that would be the data.
+const (
+	argoKey  = "argocd.argoproj.io/sync-options"
+	argoKeep = "Prune=false,Delete=false"
+)
+
+// annotateAll does so with all claims of sets that are to be set aside, before any is.
+func (p *preparation) annotateAll(ctx context.Context) error {
+	for i := range p.sets {
+		for j := range p.sets[i].claims {
+			if c := &p.sets[i].claims[j]; p.sets[i].anew {
+				if err := p.annotate(ctx, c); err != nil {
+					return fmt.Errorf("the claim %s gets no annotations: %w", c.Name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// annotate gives a claim whose set is to be set aside what keeps others from deleting it, and the annotations that are wanted of claims.
+func (p *preparation) annotate(ctx context.Context, c *kubernetes.Claim) error {
+	wanted := map[string]string{}
+	if _, has := c.Annotations[argoKey]; !has {
+		wanted[argoKey] = argoKeep
+	}
+	if !p.keep {
+		for key, value := range p.annotations {
+			if has, ok := c.Annotations[key]; !ok || has != value {
+				wanted[key] = value
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	return p.api.Annotate(ctx, c, wanted)
 }
 
 // halfway tells what has grown where a claim does not grow after all, as under a quota that has room for some of them: each alone would.
@@ -154,6 +198,10 @@ func (p *preparation) halfway(i int, err error) error {
 func (p *preparation) look(ctx context.Context, s *wantedSet) (err error) {
 	if s.now, err = p.api.Set(ctx, s.name); err != nil {
 		return err
+	}
+	if p.rollback && s.now.Exists() && s.now.Release == "" {
+		p.say(s.name + " is no set that Helm has made: nothing goes back, and it stays as it is")
+		return nil
 	}
 	was := int64(0) // of a set that is gone nobody knows
 	if s.now.Exists() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -29,6 +30,8 @@ type held struct {
 	lost    bool              // the answer to the next deletion is lost
 	falls   int               // so many calls after a deletion are answered by an error that passes
 	did     []string
+	has     map[string]string // an annotation argocd.argoproj.io/sync-options that claims have
+	notes   map[string]map[string]string
 }
 
 func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,6 +40,10 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Spec struct {
 			Resources struct{ Requests struct{ Storage string } }
+		}
+		Metadata struct {
+			UID         string
+			Annotations map[string]string
 		}
 		PropagationPolicy string
 		Preconditions     struct{ UID string }
@@ -63,9 +70,22 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case !ok:
 			say(http.StatusNotFound, "no such claim")
 		case r.Method == http.MethodGet:
-			_, _ = fmt.Fprintf(w, `{"metadata": {"uid": "of-%s", "ownerReferences": [{"uid": %q}]}, "spec": {"resources": {"requests": {"storage": %q}}}}`, name, h.owner[name], size)
+			notes := "{}"
+			if value := h.has[name]; value != "" {
+				notes = fmt.Sprintf(`{"argocd.argoproj.io/sync-options": %q}`, value)
+			}
+			_, _ = fmt.Fprintf(w, `{"metadata": {"uid": "of-%s", "annotations": %s, "ownerReferences": [{"uid": %q}]}, "spec": {"resources": {"requests": {"storage": %q}}}}`,
+				name, notes, h.owner[name], size)
 		case r.Method != http.MethodPatch || r.Header.Get("Content-Type") != "application/merge-patch+json":
 			say(http.StatusMethodNotAllowed, "no")
+		case body.Metadata.Annotations != nil && body.Metadata.UID == "of-"+name:
+			if h.notes == nil {
+				h.notes = map[string]map[string]string{}
+			}
+			if strings.Contains(strings.Join(h.did, ""), "deleted") {
+				h.did = append(h.did, name+" is annotated too late")
+			}
+			h.notes[name] = body.Metadata.Annotations
 		case slices.Contains(h.fixed, name):
 			say(http.StatusForbidden, "the storageclass that provisions the pvc must support resize")
 		case r.URL.Query().Get("dryRun") == "All":
@@ -115,10 +135,10 @@ func heldSet(name, size string, replicas int, managers string) string {
 }
 
 const (
-	byHelm       = `, "managedFields": [{"manager": "helm", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
-	byKubectl    = `, "managedFields": [{"manager": "helm", "operation": "Apply", "fieldsV1": {"f:spec": {"f:template": {}}}}, {"manager": "kubectl", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
-	byAutoscaler = `, "managedFields": [{"manager": "kube-controller-manager", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
-	byEdit       = `, "managedFields": [{"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
+	byHelm       = `, "annotations": {"meta.helm.sh/release-name": "db"}, "managedFields": [{"manager": "helm", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
+	byKubectl    = `, "annotations": {"meta.helm.sh/release-name": "db"}, "managedFields": [{"manager": "helm", "operation": "Apply", "fieldsV1": {"f:spec": {"f:template": {}}}}, {"manager": "kubectl", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
+	byAutoscaler = `, "annotations": {"meta.helm.sh/release-name": "db"}, "managedFields": [{"manager": "kube-controller-manager", "operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
+	byEdit       = `, "annotations": {"meta.helm.sh/release-name": "db"}, "managedFields": [{"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]`
 )
 
 // TestPrepare: what is expanded and set aside before Helm goes on, and what is refused before anything is changed.
@@ -188,6 +208,8 @@ func TestPrepare(t *testing.T) {
 			"First helm upgrade --set persistence.whenDeleted=Retain"},
 		{"claims go with their set, which was scaled", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 1, byKubectl)}, claims: three("20Gi"), owner: owned},
 			"--size=20Gi --rollback db=3", nil, 1, "First kubectl scale statefulset db --replicas=3"},
+		{"back, and no Helm has made it", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, "")}, claims: three("20Gi")}, "--size=40Gi --rollback db=3", nil, 0,
+			"db is no set that Helm has made"},
 		{"a set that does not go", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, going: 1 << 30}, "--wait=3s --size=40Gi db=3", []string{"db is deleted"}, 1,
 			"db cannot be set aside: it is being deleted"},
 		{"no rights", &held{refuses: 1 << 30}, "--wait=3s --size=40Gi db=3", nil, 1, "you may not"},
@@ -207,6 +229,31 @@ func TestPrepare(t *testing.T) {
 				t.Errorf("it did not wait until sets are gone: %v", c.held.sets)
 			}
 		})
+	}
+}
+
+// TestPrepareKeepsClaims: claims whose set is set aside have annotations before that keep Argo CD from deleting them, and those of the values.
+func TestPrepareKeepsClaims(t *testing.T) {
+	const keep = "Prune=false,Delete=false"
+	for _, c := range []struct {
+		args string
+		has  string
+		want map[string]string
+	}{
+		{"--size=40Gi db=3", "", map[string]string{"argocd.argoproj.io/sync-options": keep}},
+		{"--size=40Gi db=3", "Prune=false", nil},
+		{`--size=20Gi --claim-annotations={"a":"b"} db=3`, "", map[string]string{"argocd.argoproj.io/sync-options": keep, "a": "b"}},
+		{`--size=20Gi --claim-annotations={"a":"b"} db=3`, keep, map[string]string{"a": "b"}},
+		{`--size=20Gi --keep-claims --claim-annotations={"a":"b"} db=3`, "", map[string]string{"argocd.argoproj.io/sync-options": keep}},
+		{"--size=20Gi db=3", "", nil}, // the set stays
+	} {
+		h := &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: map[string]string{"data-db-0": "20Gi"}, has: map[string]string{"data-db-0": c.has}}
+		if code, out := quiet(t, append([]string{"prepare", "--credentials=" + h.serve(t)}, strings.Fields(c.args)...)...); code != 0 || strings.Contains(strings.Join(h.did, ""), "late") {
+			t.Errorf("%s: %d %q\n%s", c.args, code, h.did, out)
+		}
+		if !maps.Equal(h.notes["data-db-0"], c.want) {
+			t.Errorf("%s with %q: %v", c.args, c.has, h.notes)
+		}
 	}
 }
 

@@ -92,6 +92,12 @@ func (c *Client) Expand(ctx context.Context, claim *Claim, size string, try bool
 	return c.call(ctx, http.MethodPatch, path, map[string]any{"metadata": map[string]string{"uid": claim.uid}, "spec": want}, nil)
 }
 
+// Annotate gives a claim annotations, beside those that it has.
+func (c *Client) Annotate(ctx context.Context, claim *Claim, annotations map[string]string) error {
+	return c.call(ctx, http.MethodPatch, c.path("api/v1", "persistentvolumeclaims", claim.Name)+"?fieldManager=trireme",
+		map[string]any{"metadata": map[string]any{"uid": claim.uid, "annotations": annotations}}, nil)
+}
+
 // leaveEvery is how often SetAside looks whether a set is gone.
 const leaveEvery = 200 * time.Millisecond
 

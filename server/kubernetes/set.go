@@ -26,6 +26,8 @@ type Set struct {
 	Annotations map[string]string
 	// Scaled says that the number of pods was set by `kubectl`, or through the set's scale as autoscalers do.
 	Scaled bool
+	// Release is the release of Helm that the set is of; empty: something else has made it.
+	Release string
 
 	uid   string
 	goes  bool     // it is being deleted
@@ -106,6 +108,7 @@ func (c *Client) Set(ctx context.Context, name string) (Set, error) {
 		return Set{}, fmt.Errorf("the StatefulSet %s: %w", name, err)
 	}
 	s := Set{Name: name, Start: set.Spec.Ordinals.Start, uid: set.Metadata.UID, goes: set.Metadata.DeletionTimestamp != nil}
+	s.Release = set.Metadata.Annotations["meta.helm.sh/release-name"]
 	if names := set.Metadata.Annotations[setsKey]; names != "" {
 		s.group = strings.Split(names, ",")
 	}

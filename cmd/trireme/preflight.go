@@ -26,12 +26,14 @@ func runPreflight(args []string) error {
 	f := flags("preflight [options] [-- --setting=value ...]", preflightText)
 	file := f.String("config", "", "the configuration `file` of the nodes that are to be started")
 	memory := f.String("container-memory", "", "limits on memory of their containers, parted by commas, as Kubernetes writes them (`2Gi,1Gi`); none: no limit")
-	token := tokenFlag(f)
-	ask := func(addr string) (node.Report, error) { return askStatus(addr, *token) }
+	tokens := f.String("http-token-file", os.Getenv("TRIREME_HTTP_TOKEN_FILE"), "the `files` of the nodes' http_token_file, if they have one, parted by commas: "+
+		"nodes that were started before it has changed want another one (also TRIREME_HTTP_TOKEN_FILE)")
+	ask := func(addr string) (node.Report, error) { return askWithTokens(addr, *tokens) }
 	g := groupCheck{ask: ask, now: time.Now, sleep: time.Sleep, say: func(text string) { fmt.Println(text) }}
 	addrs := f.String("http", "", "HTTP `addresses` of the group's members, parted by commas; empty: the group is not asked")
 	f.IntVar(&g.running, "running", 0, "how many voting members there are to be now, the first so many of --http; 0: whoever answers tells. Others, up to --members, come with the upgrade, and are not waited for while nobody has their names")
 	f.BoolVar(&g.makes, "makes-pods", false, "the group's StatefulSet is gone, and the upgrade makes it anew: members whose pods are gone as well, so that nobody has their names, are not waited for")
+	f.BoolVar(&g.named, "named", false, "what gives the members their names is there: where nobody has one, no member runs")
 	f.IntVar(&g.members, "members", 0, "how many voting members there are to be afterwards; 0: as many as now")
 	f.DurationVar(&g.maxLag, "max-lag", 10*time.Second, "a member that is further behind counts as away")
 	f.DurationVar(&g.wait, "wait", time.Minute, "how long to wait for the group to be whole")
@@ -55,7 +57,7 @@ func runPreflight(args []string) error {
 			if err != nil {
 				return notRight("preflight", err)
 			}
-			g.cluster, g.peerTLS = cfg.String("cluster_name"), node.PeerTLS(cfg)
+			g.cluster, g.peerTLS, g.authorities = cfg.String("cluster_name"), node.PeerTLS(cfg), node.PeerAuthorities(cfg)
 		}
 		fmt.Println("the configuration is right")
 	}
@@ -68,6 +70,24 @@ func runPreflight(args []string) error {
 		return nil
 	}
 	return g.run()
+}
+
+// askWithTokens asks a node with one token after the other, until it takes one. A file that is missing is passed over.
+func askWithTokens(addr, files string) (r node.Report, err error) {
+	asked := false
+	for file := range strings.SplitSeq(files, ",") {
+		if _, missing := os.Stat(file); file != "" && missing != nil {
+			continue
+		}
+		asked = true
+		if r, err = askStatus(addr, file); !errors.Is(err, errWantsToken) {
+			return r, err
+		}
+	}
+	if !asked {
+		return askStatus(addr, "")
+	}
+	return r, err
 }
 
 // checkElsewhere checks the configuration of a node on another machine, whose container has a limit on memory.
@@ -104,7 +124,9 @@ type groupCheck struct {
 	addrs            []string
 	cluster          string // cluster_name of the nodes that are to be started; empty: not known
 	peerTLS          string // how they talk to others; empty: not known
+	authorities      node.Authorities
 	running, members int
+	named            bool // nobody has a name if no member runs, and by nothing else
 	makes            bool // pods that are not there come with the upgrade, and by nothing else
 	maxLag, wait     time.Duration
 	otherwise        string
@@ -159,15 +181,26 @@ func (g *groupCheck) run() error {
 			return g.refuse("the nodes that are to be started would talk to each other otherwise than those that run, and neither would hear the other:", bad,
 				"Nothing can be started anew one after the other then. Stop all members for this change: on Kubernetes first helm upgrade with --set hibernate=true, then with hibernate=false and the change.")
 		}
+		strange := g.strange(all) // also while files come to pods
 		bad := g.missing(all)
-		if len(bad) == 0 {
+		if len(bad)+len(strange) == 0 {
 			g.say("the group is whole")
 			return nil
 		}
 		if !g.now().Before(until) {
+			if len(strange) > 0 {
+				return g.refuse("the nodes that are to be started have certificates of another authority, and the first one would be cut off:", strange,
+					"Keep the certificates (peerTLS.source, peerTLS.existingSecret), or change the authority in three steps, each of them in all pods before the next: "+
+						"both authorities in ca.crt, the new certificate, the new authority alone (docs/operations-kubernetes.md, Certificates). Or hibernate the group for it: "+
+						"helm upgrade with --set hibernate=true, then with hibernate=false and the change.")
+			}
+			if g.nothing(all) {
+				g.say("no member runs that has data: there is nothing to protect")
+				return nil
+			}
 			return g.refuse("the group is not whole, and an upgrade stops its members one after the other:", bad, g.advice())
 		}
-		if text := strings.Join(bad, "; "); text != said {
+		if text := strings.Join(append(strange, bad...), "; "); text != said {
 			g.say("waiting: " + text)
 			said = text
 		}
@@ -246,6 +279,32 @@ func (g *groupCheck) unheard(all []answer) (bad []string) {
 		return nil
 	}
 	return bad
+}
+
+// strange are the members of a group of several that do not take the certificates of the nodes that are to be started, or have others than these take.
+func (g *groupCheck) strange(all []answer) (bad []string) {
+	if !slices.ContainsFunc(all, func(a answer) bool { return len(a.report.Members) > 1 }) {
+		return nil
+	}
+	for i := range all {
+		a := &all[i]
+		is := &a.report.PeerAuthorities
+		if a.err == nil && !is.Takes(&g.authorities) {
+			bad = append(bad, fmt.Sprintf("%s does not trust the authority of the new certificate, %s, but %s", shortName(a.addr),
+				strings.Join(g.authorities.Signed, ", "), strings.Join(is.Trusted, ", ")))
+		}
+		if a.err == nil && !g.authorities.Takes(is) {
+			bad = append(bad, fmt.Sprintf("%s has a certificate of the authority %s, and the new ca.crt has %s", shortName(a.addr),
+				strings.Join(is.Signed, ", "), strings.Join(g.authorities.Trusted, ", ")))
+		}
+	}
+	return bad
+}
+
+// nothing reports whether no member runs that has data: whoever runs has none, and the others have no address. It is asked when all had time to come.
+func (g *groupCheck) nothing(all []answer) bool {
+	answered := slices.ContainsFunc(all, func(a answer) bool { return a.err == nil })
+	return (g.named || answered) && !slices.ContainsFunc(all, func(a answer) bool { return !noSuchHost(a.err) && !(a.err == nil && a.report.Empty) })
 }
 
 // missing is what keeps the group from being whole.

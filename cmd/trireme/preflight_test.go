@@ -80,6 +80,16 @@ func (s standing) away(i int) {
 	}
 }
 
+// named notes that what gives members their names is there.
+func (s standing) named() { s["named"] = nil }
+
+// authorities gives all members' certificates those that have signed and those that are trusted.
+func (s standing) authorities(signed, trusted string) {
+	for _, r := range s {
+		r.PeerAuthorities = node.Authorities{Signed: strings.Fields(signed), Trusted: strings.Fields(trusted)}
+	}
+}
+
 func TestPreflightGroup(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -126,6 +136,21 @@ func TestPreflightGroup(t *testing.T) {
 		{"shrinks while one is away", 3, 3, 1, func(s standing) { s.away(1) }, "Repair it before 2 of 3 members are taken away"},
 		{"nobody", 3, 3, 3, func(s standing) { clear(s) }, "no member answers"},
 		{"nobody has a name", 3, 0, 3, func(s standing) { clear(s) }, ""},
+		{"nobody ever ran", 3, 3, 3, func(s standing) { clear(s); s.named() }, ""},
+		{"who runs has no data", 3, 3, 3, func(s standing) {
+			clear(s)
+			s["db-2.peers:18080"] = &node.Report{Starting: true, Empty: true}
+		}, ""},
+		{"one of two that run has data", 3, 3, 3, func(s standing) {
+			clear(s)
+			s["db-1.peers:18080"], s["db-2.peers:18080"] = &node.Report{Starting: true}, &node.Report{Starting: true, Empty: true}
+		}, "db-1 is starting"},
+		{"an authority that they do not trust", 3, 3, 3, func(s standing) { s.authorities("a", "a") }, "db-1 does not trust the authority of the new certificate, b, but a"},
+		{"an authority that is trusted on one side", 3, 3, 3, func(s standing) { s.authorities("a", "a b") }, "db-0 has a certificate of the authority a, and the new ca.crt has b, c"},
+		{"a bundle on their side, and the new certificate", 3, 3, 3, func(s standing) { s.authorities("b", "a b") }, ""},
+		{"the same authority", 3, 3, 3, func(s standing) { s.authorities("b", "b") }, ""},
+		{"older programs say nothing of authorities", 3, 3, 3, func(s standing) { s.authorities("", "") }, ""},
+		{"another authority, of one", 1, 1, 1, func(s standing) { s.authorities("a", "a") }, ""},
 		{"nobody leads", 3, 3, 3, func(s standing) { s.leader().Status.Writable = false }, "no member takes writes"},
 		{"starts", 3, 3, 3, func(s standing) { *s["db-1.peers:18080"] = node.Report{Starting: true} }, "db-1 is starting"},
 		{"is behind", 3, 3, 3, func(s standing) { s.leader().Members[1].Status.Time = time.Minute }, "db-1, member 2, is 1m0s behind"},
@@ -154,7 +179,9 @@ func TestPreflightGroup(t *testing.T) {
 		c.change(s)
 		now := time.Now()
 		var said []string
-		g := groupCheck{cluster: "db", peerTLS: "on", running: max(0, c.running), makes: c.running < 0, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
+		_, named := s["named"]
+		delete(s, "named")
+		g := groupCheck{cluster: "db", peerTLS: "on", named: named, authorities: node.Authorities{Trusted: []string{"b", "c"}, Signed: []string{"b"}}, running: max(0, c.running), makes: c.running < 0, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
 			now: func() time.Time { return now }, sleep: func(d time.Duration) { now = now.Add(d) }, say: func(text string) { said = append(said, text) },
 			ask: func(addr string) (node.Report, error) {
 				if r := s[addr]; r != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -50,6 +51,8 @@ func tokenFlag(f *flag.FlagSet) *string {
 	return f.String("http-token-file", os.Getenv("TRIREME_HTTP_TOKEN_FILE"), "the `file` of the nodes' http_token_file, if they have one (also TRIREME_HTTP_TOKEN_FILE)")
 }
 
+var errWantsToken = errors.New("wants a token")
+
 // askStatus asks a node for its report; tokenFile is empty where it wants no token.
 func askStatus(addr, tokenFile string) (r node.Report, err error) {
 	req, err := http.NewRequest(http.MethodGet, "http://"+addr+"/status", nil)
@@ -70,7 +73,7 @@ func askStatus(addr, tokenFile string) (r node.Report, err error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode == http.StatusUnauthorized {
-		return r, fmt.Errorf("%s wants a token: give --http-token-file, the file of its http_token_file", addr)
+		return r, fmt.Errorf("%s %w: give --http-token-file, the file of its http_token_file", addr, errWantsToken)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return r, fmt.Errorf("%s: %s", addr, resp.Status)

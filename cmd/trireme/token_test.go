@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,5 +31,20 @@ func TestStatusToken(t *testing.T) {
 	}
 	if _, err := askStatus(addr, file+"x"); err == nil || !strings.Contains(err.Error(), "--http-token-file") {
 		t.Errorf("without the file: %v", err)
+	}
+	// Before an upgrade that changes it nodes want one or the other.
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, []byte("another\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range []string{file, file + "," + other, other + "," + file, file + "x," + file} {
+		if r, err := askWithTokens(addr, files); err != nil || r.Cluster != "c" {
+			t.Errorf("%s: %+v, %v", files, r, err)
+		}
+	}
+	for _, files := range []string{"", other, file + "x"} {
+		if _, err := askWithTokens(addr, files); !errors.Is(err, errWantsToken) {
+			t.Errorf("%q: %v", files, err)
+		}
 	}
 }

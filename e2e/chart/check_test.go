@@ -2,6 +2,8 @@ package chart
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,18 +160,19 @@ func TestCheckJob(t *testing.T) {
 		http, running, members, container string
 	}{
 		{"an installation", must(t, "{}"), "", "", "", "2Gi"},
-		{"an installation, always", must(t, "upgrade: {check: {group: always}}"), hosts(3), "", "3", "2Gi"},
-		{"an upgrade", upgraded(t, running(3), "{}"), hosts(3), "3", "3", "2Gi"},
-		{"more members", upgraded(t, running(3), "replicaCount: 5"), hosts(3), "3", "5", "2Gi"},
-		{"fewer members", upgraded(t, running(5), "replicaCount: 3"), hosts(5), "5", "3", "2Gi"},
+		{"an installation, always", must(t, "upgrade: {check: {group: always}}"), hosts(7), "", "3", "2Gi"},
+		{"an upgrade", upgraded(t, running(3), "{}"), hosts(7), "3", "3", "2Gi"},
+		{"more members", upgraded(t, running(3), "replicaCount: 5"), hosts(7), "3", "5", "2Gi"},
+		{"fewer members", upgraded(t, running(5), "replicaCount: 3"), hosts(7), "5", "3", "2Gi"},
 		{"all were stopped", upgraded(t, running(0), "{}"), "", "", "", "2Gi"},
-		{"their set is gone", upgraded(t, seen{}, "{}"), hosts(3), "", "3", "2Gi"},
-		{"their set is gone, and fewer are to be", upgraded(t, seen{"ConfigMap/prod-db-trireme-founders": founders(5)}, "{}"), hosts(5), "", "3", "2Gi"},
-		{"their set is gone, and more are to be", upgraded(t, seen{"ConfigMap/prod-db-trireme-founders": founders(3)}, "replicaCount: 5"), hosts(5), "", "5", "2Gi"},
-		{"fewer than the value run", upgraded(t, func() seen { in := running(1); in["ConfigMap/prod-db-trireme-founders"] = founders(3); return in }(), "{}"), hosts(3), "1", "3", "2Gi"},
-		{"no cluster to look at", upgraded(t, nil, "{}"), hosts(3), "", "3", "2Gi"},
+		{"their set is gone", upgraded(t, seen{}, "{}"), hosts(7), "", "3", "2Gi"},
+		{"their set is gone, and fewer are to be", upgraded(t, seen{"ConfigMap/prod-db-trireme-founders": founders(5)}, "{}"), hosts(7), "", "3", "2Gi"},
+		{"their set is gone, and more are to be", upgraded(t, seen{"ConfigMap/prod-db-trireme-founders": founders(3)}, "replicaCount: 5"), hosts(7), "", "5", "2Gi"},
+		{"fewer than the value run", upgraded(t, func() seen { in := running(1); in["ConfigMap/prod-db-trireme-founders"] = founders(3); return in }(), "{}"), hosts(7), "1", "3", "2Gi"},
+		{"no cluster to look at", upgraded(t, nil, "{}"), hosts(7), "", "3", "2Gi"},
 		{"the group is not asked", upgraded(t, running(3), "upgrade: {check: {group: false}}"), "", "", "", "2Gi"},
-		{"replicas with less memory", upgraded(t, running(3), "readReplicas: {count: 1, resources: {limits: {memory: 1Gi}}}"), hosts(3), "3", "3", "2Gi,1Gi"},
+		{"more run than a release may have", upgraded(t, running(9), "{}"), hosts(9), "9", "3", "2Gi"},
+		{"replicas with less memory", upgraded(t, running(3), "readReplicas: {count: 1, resources: {limits: {memory: 1Gi}}}"), hosts(7), "3", "3", "2Gi,1Gi"},
 		{"no limit", must(t, "resources: {limits: null}"), "", "", "", "none"},
 	} {
 		for name, want := range map[string]string{"http": c.http, "running": c.running, "members": c.members, "container-memory": c.container} {
@@ -190,7 +193,20 @@ func TestCheckJob(t *testing.T) {
 	if says := option(t, upgraded(t, in, "{}"), "otherwise"); !strings.HasPrefix(says, "The Service prod-db-trireme-peers is gone") {
 		t.Errorf("no member is found for want of the Service: %s", says)
 	}
+	named := func(r *release) bool {
+		args := object[*batchv1.Job](t, r, "Job/prod-db-trireme-check").Spec.Template.Spec.Containers[0].Args
+		return slices.Contains(args, "--named")
+	}
+	if named(upgraded(t, in, "{}")) {
+		t.Error("without the Service no name says nothing")
+	}
 	in["Service/prod-db-trireme-peers"] = "{metadata: {name: prod-db-trireme-peers}}"
+	if !named(upgraded(t, in, "{}")) {
+		t.Error("it is not known that no member runs where none has a name")
+	}
+	if says := option(t, upgraded(t, in, "{}"), "otherwise"); !strings.Contains(says, "delete the other pods that do not run") || !strings.Contains(says, "hibernate=true") {
+		t.Errorf("where no majority runs nobody knows what to do: %s", says)
+	}
 	for _, r := range []*release{upgraded(t, in, "{}"), upgraded(t, nil, "{}"), upgraded(t, seen{}, "{}"), must(t, "upgrade: {check: {group: always}}")} {
 		if says := option(t, r, "otherwise"); strings.Contains(says, "is gone") || says == "" {
 			t.Errorf("nothing is gone: %s", says)
@@ -246,7 +262,9 @@ func TestCheckJobSeesCertificates(t *testing.T) {
 	for name, want := range map[string]string{
 		"defaults": "peer-tls", "given secrets": "peer-tls client-tls", "cert-manager": "peer-tls", "no TLS": "", "clients' authorities": "peer-tls client-ca",
 		"a bundle of them": "peer-tls client-tls client-ca"} {
-		r := upgraded(t, running(3), installations[name])
+		in := running(3)
+		in["Secret/root"] = "{metadata: {name: root}, data: {pw: YQ==}}"
+		r := upgraded(t, in, installations[name])
 		spec := object[*batchv1.Job](t, r, "Job/prod-db-trireme-check").Spec.Template.Spec
 		var got []string
 		for _, v := range spec.Volumes[1:] {
@@ -265,6 +283,127 @@ func TestCheckJobSeesCertificates(t *testing.T) {
 		}
 		if spec.ServiceAccountName != "prod-db-trireme" {
 			t.Errorf("%s: account %q", name, spec.ServiceAccountName)
+		}
+	}
+}
+
+// TestCheckJobHasTheTokensOfNow: members are asked with the token that they demand, which is not that of the values if these change it.
+func TestCheckJobHasTheTokensOfNow(t *testing.T) {
+	const token = "monitoring: {token: {existingSecret: fresh, key: bearer}}"
+	with := func(volumes string) seen {
+		in := running(3)
+		in["StatefulSet/prod-db-trireme"] = "{metadata: {name: prod-db-trireme}, spec: {replicas: 3, template: {spec: {volumes: [{name: tmp}" + volumes + "]}}}}"
+		return in
+	}
+	const old = ", {name: http-token, secret: {secretName: old, items: [{key: k, path: token}]}}"
+	const now, later = "/etc/trireme-http-token-now/token", "/etc/trireme-http-token/token"
+	for _, c := range []struct {
+		name    string
+		r       *release
+		files   string
+		secrets map[string]string // by their paths, each with its key
+	}{
+		{"none", upgraded(t, with(""), "{}"), "", nil},
+		{"another one", upgraded(t, with(old), token), now + "," + later, map[string]string{"/etc/trireme-http-token-now": "old k", "/etc/trireme-http-token": "fresh bearer"}},
+		{"none any more", upgraded(t, with(old), "{}"), now, map[string]string{"/etc/trireme-http-token-now": "old k"}},
+		{"a first one", upgraded(t, with(""), token), later, map[string]string{"/etc/trireme-http-token": "fresh bearer"}},
+		{"their set is gone", upgraded(t, seen{}, token), now + "," + later, map[string]string{"/etc/trireme-http-token-now": "fresh bearer", "/etc/trireme-http-token": "fresh bearer"}},
+		{"an installation", must(t, token), "", nil},
+		{"an installation, always", must(t, "{upgrade: {check: {group: always}}, "+token+"}"), now, map[string]string{"/etc/trireme-http-token-now": "fresh bearer"}},
+		{"the group is not asked", upgraded(t, with(old), "{upgrade: {check: {group: false}}, "+token+"}"), later, map[string]string{"/etc/trireme-http-token": "fresh bearer"}},
+	} {
+		spec := object[*batchv1.Job](t, c.r, "Job/prod-db-trireme-check").Spec.Template.Spec
+		files := ""
+		for _, e := range spec.Containers[0].Env {
+			if e.Name == "TRIREME_HTTP_TOKEN_FILE" {
+				files = e.Value
+			}
+		}
+		if files != c.files {
+			t.Errorf("%s: it asks with %q", c.name, files)
+		}
+		secrets := map[string]string{}
+		for _, m := range spec.Containers[0].VolumeMounts {
+			for _, v := range spec.Volumes {
+				if v.Name == m.Name && strings.HasPrefix(m.Name, "http-token") {
+					secrets[m.MountPath] = v.Secret.SecretName + " " + v.Secret.Items[0].Key
+					if !*v.Secret.Optional || v.Secret.Items[0].Path != "token" {
+						t.Errorf("%s: %+v", c.name, v.Secret)
+					}
+				}
+			}
+		}
+		if !maps.Equal(secrets, c.secrets) {
+			t.Errorf("%s: %v", c.name, secrets)
+		}
+	}
+}
+
+// TestClaimsThatAreDeleted: nothing ends all pods of a group, or all that have the data, while claims go with them.
+func TestClaimsThatAreDeleted(t *testing.T) {
+	for _, c := range []struct {
+		name, values string
+		running      int
+		gone         []int
+		says         string
+	}{
+		{"it hibernates", "hibernate: true", 3, nil, ""},
+		{"it hibernates, and one goes", "hibernate: true", 3, []int{2}, "somebody has deleted data-prod-db-trireme-2:"},
+		{"it hibernates, and all go", "hibernate: true", 3, []int{0, 1, 2}, "data-prod-db-trireme-0, data-prod-db-trireme-1, data-prod-db-trireme-2"},
+		{"fewer, and one that stays goes", "replicaCount: 1", 3, []int{0}, "data-prod-db-trireme-0"},
+		{"fewer, and one that leaves goes", "replicaCount: 1", 3, []int{2}, ""},
+		{"a change, of three", "{}", 3, []int{0, 1, 2}, ""},
+		{"a change, of one", "replicaCount: 1", 1, []int{0}, "with one member replicaCount=3 before"},
+		{"more members", "replicaCount: 3", 1, []int{0}, ""},
+		{"all the same", "{hibernate: true, upgrade: {check: {group: false}}}", 3, []int{0}, ""},
+	} {
+		in := running(c.running)
+		for i := range c.running {
+			in["StatefulSet/prod-db-trireme"] = fmt.Sprintf("{metadata: {name: prod-db-trireme}, spec: {replicas: %d}}", c.running)
+			in[fmt.Sprintf("PersistentVolumeClaim/data-prod-db-trireme-%d", i)] = "{metadata: {name: c}}"
+		}
+		for _, i := range c.gone {
+			in[fmt.Sprintf("PersistentVolumeClaim/data-prod-db-trireme-%d", i)] = "{metadata: {name: c, deletionTimestamp: '2026-01-01T00:00:00Z'}}"
+		}
+		_, err := renderIn(in, common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsUpgrade: true, Revision: 2}, c.values)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestGivenSecretsAreThere: before an upgrade Secrets of the user's own are looked for, of which the check's job has no file.
+func TestGivenSecretsAreThere(t *testing.T) {
+	const values = "{root: {existingSecret: own, key: pw}, discovery: {type: etcd, etcd: {endpoints: ['http://etcd:2379'], existingSecret: etcd}}, " +
+		"tracing: {endpoint: 'collector:4317', headers: {existingSecret: collector, key: all}}}"
+	whole := map[string]string{"Secret/own": "pw", "Secret/etcd": "username: YQ==, password", "Secret/collector": "all"}
+	for _, c := range []struct {
+		name, of, has, says string
+	}{
+		{"all are there", "", "", ""},
+		{"no password of root", "Secret/own", "", "root.existingSecret: there is no Secret own"},
+		{"no key", "Secret/own", "other", "root.existingSecret: the Secret own has no key pw"},
+		{"no account of etcd", "Secret/etcd", "", "discovery.etcd.existingSecret: there is no Secret etcd"},
+		{"no password of etcd", "Secret/etcd", "username", "the Secret etcd has no key password"},
+		{"no headers", "Secret/collector", "", "tracing.headers.existingSecret: there is no Secret collector"},
+	} {
+		in := running(3)
+		for key, data := range whole {
+			if key == c.of {
+				data = c.has
+			}
+			if data != "" {
+				in[key] = "{metadata: {name: s}, data: {" + data + ": YQ==}}"
+			}
+		}
+		as := common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsUpgrade: true, Revision: 2}
+		if _, err := renderIn(in, as, values); c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if c.of != "" { // nobody can look
+			if _, err := renderIn(nil, as, values); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
 		}
 	}
 }

@@ -87,6 +87,7 @@ func TestSecretsThatDoNotFit(t *testing.T) {
 		"root: {key: other}":            {holding(keptNote), "prod-db-trireme-root is there and has no key other"},
 		"backup: {enabled: true}":       {holding("meta.helm.sh/release-name: else"), "is of the release else"},
 		"peerTLS: {source: none}":       {holding("meta.helm.sh/release-name: else"), "prod-db-trireme-root is of the release else"},
+		"root: {existingSecret: other}": {holding("cert-manager.io/certificate-name: prod-db-trireme-peers"), "which nobody would renew any more: keep peerTLS.source=certManager"},
 		"root: {existingSecret: given}": {seen{"Secret/prod-db-trireme-peer-tls": "{metadata: {name: prod-db-trireme-peer-tls}}"}, "has no key tls.crt"},
 	} {
 		as := common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsUpgrade: true, Revision: 2}

@@ -141,6 +141,52 @@ may be there or not.
 {{- end -}}
 {{- end -}}
 
+{{/*
+Refuses what ends pods whose claims are being deleted, {root, set}: Kubernetes keeps such a claim as long as its pod runs, and the data go with
+it. Where members are started anew one after the other each gets its data from the others; where they all end, or the others leave, there are none.
+*/}}
+{{- define "trireme.claimsStay" -}}
+{{- if and .root.Release.IsUpgrade .set -}}
+{{- $wanted := ternary 0 (int .root.Values.replicaCount) (.root.Values.hibernate | default false) -}}
+{{- $are := int .set.spec.replicas -}}
+{{- $lost := list -}}
+{{- if or (lt $wanted $are) (and (eq $wanted 1) (eq $are 1)) -}}
+{{- range $i := until (int (ternary $are $wanted (eq $wanted 0))) -}}
+{{- $claim := printf "data-%s-%d" $.set.metadata.name $i -}}
+{{- if ((lookup "v1" "PersistentVolumeClaim" $.root.Release.Namespace $claim).metadata).deletionTimestamp }}{{ $lost = append $lost $claim }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- with $lost -}}
+{{- fail (printf "somebody has deleted %s: Kubernetes keeps the claim as long as its pod runs, and nothing takes that back, so that its data are lost when this upgrade ends the pod, or takes away the members that have them as well. First have each of these members get another volume: kubectl delete pod, one after the other, each when all others are ready (with one member replicaCount=3 before). docs/operations-kubernetes.md, Claims that are being deleted. All the same: upgrade.check.group=false" (join ", " .)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Refuses an upgrade whose pods would not start for want of a Secret of the user's own, or a key of it, that no file of the check's job shows: {root, set}.
+*/}}
+{{- define "trireme.givenSecrets" -}}
+{{- $ := .root -}}
+{{- $all := list -}}
+{{- with $.Values.root.existingSecret }}{{ $all = append $all (list "root.existingSecret" . $.Values.root.key) }}{{ end -}}
+{{- if eq $.Values.discovery.type "etcd" -}}
+{{- with $.Values.discovery.etcd.existingSecret }}{{ $all = concat $all (list (list "discovery.etcd.existingSecret" . "username") (list "discovery.etcd.existingSecret" . "password")) }}{{ end -}}
+{{- end -}}
+{{- with $.Values.tracing -}}
+{{- if and .endpoint .headers.existingSecret }}{{ $all = append $all (list "tracing.headers.existingSecret" .headers.existingSecret .headers.key) }}{{ end -}}
+{{- end -}}
+{{- if and $.Release.IsUpgrade .set (not $.Values.hibernate) -}}
+{{- range $all -}}
+{{- $held := lookup "v1" "Secret" $.Release.Namespace (index . 1) -}}
+{{- if not $held -}}
+{{- fail (printf "%s: there is no Secret %s, without which no pod starts" (index . 0) (index . 1)) -}}
+{{- else if not (hasKey ($held.data | default dict) (index . 2)) -}}
+{{- fail (printf "%s: the Secret %s has no key %s, without which no pod starts" (index . 0) (index . 1) (index . 2)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* How many claims a set may have, those of members that have left included, and their names: as many as values.schema.json allows read replicas, and as the server looks for. */}}
 {{- define "trireme.claimsMax" -}}
 99
@@ -237,6 +283,9 @@ hook
 {{- $owner := get $notes "meta.helm.sh/release-name" -}}
 {{- if and $owner (ne $owner .root.Release.Name) -}}
 {{- fail (printf "the Secret %s is of the release %s: take another name for this one, or delete the Secret if nothing needs it" .name $owner) -}}
+{{- end -}}
+{{- if eq (get $notes "cert-manager.io/certificate-name") (printf "%s-peers" (include "trireme.fullname" .root)) -}}
+{{- fail (printf "the Secret %s has a certificate of cert-manager, which nobody would renew any more: keep peerTLS.source=certManager. For a generated one stop all members (hibernate=true), kubectl delete certificate %s-peers, then secret %s, and wake them with hibernate=false and peerTLS.source=generated" .name (include "trireme.fullname" .root) .name) -}}
 {{- end -}}
 {{- if not (hasKey ($held.data | default dict) .key) -}}
 {{- fail (printf "the Secret %s is there and has no key %s: add it, or name the key that it has" .name .key) -}}
@@ -431,14 +480,14 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 
 {{/*
 The Secrets and ConfigMaps with certificates that can be looked at before an upgrade, as {name, path, volume}: those of the
-user's own, of which one that is missing is an empty directory, and those that the release has made already.
+user's own, of which one that is missing is an empty directory, and those that the release has made already, or makes by a hook before.
 */}}
 {{- define "trireme.checkFiles" -}}
 {{- $all := list -}}
 {{- if .Release.IsUpgrade -}}
 {{- $secrets := list -}}
 {{- if not (has .Values.peerTLS.source (list "none" "certManagerCSI")) -}}
-{{- $secrets = append $secrets (dict "name" "peer-tls" "of" (include "trireme.peerSecret" .) "given" (eq .Values.peerTLS.source "secret")) -}}
+{{- $secrets = append $secrets (dict "name" "peer-tls" "of" (include "trireme.peerSecret" .) "given" (has .Values.peerTLS.source (list "secret" "generated"))) -}}
 {{- end -}}
 {{- if ne .Values.clientTLS.source "self" -}}
 {{- $secrets = append $secrets (dict "name" "client-tls" "of" (include "trireme.clientSecret" .) "given" (eq .Values.clientTLS.source "secret")) -}}
@@ -465,6 +514,30 @@ user's own, of which one that is missing is an empty directory, and those that t
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- toYaml $all -}}
+{{- end -}}
+
+{{/*
+The volume with the token of /status that members demand which run now, {root, set}, as a list: by the values that is another one if they change it.
+Without a set to look at it is that of the values. It is not where the settings say: the nodes that are to be started have their own.
+*/}}
+{{- define "trireme.tokenNow" -}}
+{{- $all := list -}}
+{{- $name := include "trireme.httpToken" .root -}}
+{{- $key := "" -}}
+{{- if $name }}{{ $key = .root.Values.monitoring.token.key }}{{ end -}}
+{{- if .set -}}
+{{- $name = "" -}}
+{{- range ((.set.spec.template).spec).volumes -}}
+{{- if and (eq .name "http-token") .secret -}}
+{{- $name = .secret.secretName -}}
+{{- range .secret.items }}{{ $key = .key }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $name -}}
+{{- $all = append $all (dict "name" "http-token-now" "secret" (dict "secretName" $name "defaultMode" 0440 "optional" true "items" (list (dict "key" $key "path" "token")))) -}}
 {{- end -}}
 {{- toYaml $all -}}
 {{- end -}}

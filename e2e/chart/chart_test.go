@@ -68,8 +68,8 @@ func renderAs(name, values string) (*release, error) {
 	return renderIn(nil, common.ReleaseOptions{Name: name, Namespace: "prod", IsInstall: true}, values)
 }
 
-// renderIn renders the chart where a cluster has objects already; nil: nobody can look at one.
-func renderIn(in engine.ClientProvider, as common.ReleaseOptions, values string) (*release, error) {
+// filesIn are the files that the chart's templates make there.
+func filesIn(in engine.ClientProvider, as common.ReleaseOptions, values string) (map[string]string, error) {
 	var given map[string]any
 	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
 		return nil, err
@@ -87,6 +87,12 @@ func renderIn(in engine.ClientProvider, as common.ReleaseOptions, values string)
 	if in != nil {
 		files, err = engine.RenderWithClientProvider(c, all, in)
 	}
+	return files, err
+}
+
+// renderIn renders the chart where a cluster has objects already; nil: nobody can look at one.
+func renderIn(in engine.ClientProvider, as common.ReleaseOptions, values string) (*release, error) {
+	files, err := filesIn(in, as, values)
 	if err != nil {
 		return nil, err
 	}

@@ -351,6 +351,8 @@ func TestClaimsThatAreDeleted(t *testing.T) {
 		{"it hibernates, and one goes", "hibernate: true", 3, []int{2}, "somebody has deleted data-prod-db-trireme-2:"},
 		{"it hibernates, and all go", "hibernate: true", 3, []int{0, 1, 2}, "data-prod-db-trireme-0, data-prod-db-trireme-1, data-prod-db-trireme-2"},
 		{"fewer, and one that stays goes", "replicaCount: 1", 3, []int{0}, "data-prod-db-trireme-0"},
+		{"fewer, and one of three that stay goes", "replicaCount: 3", 5, []int{0}, ""},
+		{"fewer, and two of three that stay go", "replicaCount: 3", 5, []int{0, 2}, "data-prod-db-trireme-0, data-prod-db-trireme-2"},
 		{"fewer, and one that leaves goes", "replicaCount: 1", 3, []int{2}, ""},
 		{"a change, of three", "{}", 3, []int{0, 1, 2}, ""},
 		{"a change, of one", "replicaCount: 1", 1, []int{0}, "with one member replicaCount=3 before"},
@@ -404,6 +406,31 @@ func TestGivenSecretsAreThere(t *testing.T) {
 			if _, err := renderIn(nil, as, values); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
+		}
+	}
+}
+
+// TestNotesOfRepair: where no majority was ready before an upgrade its notes tell that it does not get past the last pod by itself.
+func TestNotesOfRepair(t *testing.T) {
+	for _, c := range []struct {
+		set, values string
+		warns       string
+	}{
+		{"spec: {replicas: 3}", "{}", "WARNING: 0 of 3 members were ready"},
+		{"spec: {replicas: 3}, status: {readyReplicas: 1}", "{}", "WARNING: 1 of 3 members were ready"},
+		{"spec: {replicas: 3}, status: {readyReplicas: 2}", "{}", ""},
+		{"spec: {replicas: 3}", "hibernate: true", ""},
+		{"spec: {replicas: 1}", "replicaCount: 1", ""},
+		{"spec: {replicas: 0}", "{}", ""},
+	} {
+		in := seen{"StatefulSet/prod-db-trireme": "{metadata: {name: prod-db-trireme}, " + c.set + "}"}
+		files, err := filesIn(in, common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsUpgrade: true, Revision: 2}, c.values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := files["trireme/templates/NOTES.txt"]
+		if !strings.Contains(notes, "Clients that write") || strings.Contains(notes, "members were ready") != (c.warns != "") || !strings.Contains(notes, c.warns) {
+			t.Errorf("%s, %s:\n%s", c.set, c.values, notes)
 		}
 	}
 }

@@ -197,6 +197,9 @@ func TestRestoreOfFailedInstallation(t *testing.T) {
 	}
 	env := object[*appsv1.StatefulSet](t, r, "StatefulSet/"+set).Spec.Template.Spec.Containers[0].Env
 	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "TRIREME_KUBERNETES_RESTORE" })
+	if i < 0 {
+		t.Fatal("pods do not hear of a restore")
+	}
 	if ref := env[i].ValueFrom.ConfigMapKeyRef; ref.Name != "prod-db-trireme-founders" || ref.Key != "restore" || !*ref.Optional {
 		t.Errorf("%+v", ref)
 	}

@@ -143,7 +143,8 @@ may be there or not.
 
 {{/*
 Refuses what ends pods whose claims are being deleted, {root, set}: Kubernetes keeps such a claim as long as its pod runs, and the data go with
-it. Where members are started anew one after the other each gets its data from the others; where they all end, or the others leave, there are none.
+it. Where members are started anew one after the other each gets its data from the others; where they all end, or so many others leave that the rest is
+no majority of those that stay, nobody gives them any.
 */}}
 {{- define "trireme.claimsStay" -}}
 {{- if and .root.Release.IsUpgrade .set -}}
@@ -156,6 +157,7 @@ it. Where members are started anew one after the other each gets its data from t
 {{- if ((lookup "v1" "PersistentVolumeClaim" $.root.Release.Namespace $claim).metadata).deletionTimestamp }}{{ $lost = append $lost $claim }}{{ end -}}
 {{- end -}}
 {{- end -}}
+{{- if and $wanted (gt (mul 2 (sub $wanted (len $lost))) $wanted) }}{{ $lost = list }}{{ end -}}
 {{- with $lost -}}
 {{- fail (printf "somebody has deleted %s: Kubernetes keeps the claim as long as its pod runs, and nothing takes that back, so that its data are lost when this upgrade ends the pod, or takes away the members that have them as well. First have each of these members get another volume: kubectl delete pod, one after the other, each when all others are ready (with one member replicaCount=3 before). docs/operations-kubernetes.md, Claims that are being deleted. All the same: upgrade.check.group=false" (join ", " .)) -}}
 {{- end -}}

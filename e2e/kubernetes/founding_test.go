@@ -90,3 +90,44 @@ func (g *group) replicaIsLeft(t *testing.T, b *bank) string {
 	}
 	return fmt.Sprintf(", of which %s from when its claim was lost", round(took))
 }
+
+// repaired: a release whose pods ask for more than any node has founds nothing, and is made to run: by an upgrade, which the check lets in since nobody
+// has data, and by deleting the pods that are of the revision before. A claim that is deleted under its pod keeps the group from hibernating.
+func (g *group) repaired(t *testing.T, b *bank) string {
+	const set = lone + "-trireme"
+	began := time.Now()
+	of := []string{lone, chartDir, "--namespace=" + namespace, "--set=upgrade.check.waitSeconds=5,resources.limits.memory=1Gi,resources.requests.memory=512Mi"}
+	members := "app.kubernetes.io/component=member,app.kubernetes.io/instance=" + lone
+	g.helm(append([]string{"install"}, append(of, "--set=resources.requests.cpu=1000")...)...)
+	g.eventually("no node has room", func() error {
+		if out := g.kubectl("-n", namespace, "get", "pods", "-l", members); strings.Count(out, "Pending") != 3 {
+			return fmt.Errorf("there are %s", out)
+		}
+		return nil
+	})
+	g.helm(append([]string{"upgrade"}, append(of, "--set=resources.requests.cpu=50m")...)...)
+	g.kubectl("-n", namespace, "delete", "pod", set+"-0", set+"-1")
+	g.kubectl("-n", namespace, "rollout", "status", "statefulset/"+set, "--timeout=4m")
+	took := time.Since(began)
+
+	g.kubectl("-n", namespace, "delete", "pvc", "data-"+set+"-1", "--wait=false")
+	out, err := g.tool("helm", append([]string{"upgrade"}, append(of, "--reuse-values", "--set=hibernate=true")...)...)
+	if err == nil || !strings.Contains(out, "somebody has deleted data-"+set+"-1") {
+		t.Errorf("it hibernates: %v\n%s", err, out)
+	}
+	g.eventually("an event tells of the claim", func() error {
+		if out := g.kubectl("-n", namespace, "get", "events", "--field-selector=reason=ClaimDeleted"); !strings.Contains(out, "data-"+set+"-1") {
+			return fmt.Errorf("there are %s", out)
+		}
+		return nil
+	})
+	g.kubectl("-n", namespace, "delete", "pod", set+"-1")
+	g.kubectl("-n", namespace, "rollout", "status", "statefulset/"+set, "--timeout=4m")
+	g.helm(append([]string{"upgrade"}, append(of, "--reuse-values", "--set=hibernate=true")...)...)
+	b.goesOn()
+	g.helm("uninstall", lone, "--namespace="+namespace, "--wait")
+	for _, claim := range g.claimsOf("data-" + lone + "-") {
+		g.kubectl("-n", namespace, "delete", "pvc", claim, "--timeout=1m")
+	}
+	return fmt.Sprintf(", of which %s until it ran", round(took))
+}

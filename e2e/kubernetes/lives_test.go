@@ -49,6 +49,7 @@ func (g *group) lives(t *testing.T, b *bank, results *table) {
 		{"the first pod's volume is lost, and it alone is woken", g.wokenAlone},
 		{"two of three volumes are lost", g.majorityLost},
 		{"nothing but a read replica's volume is left of a release", g.replicaIsLeft},
+		{"a release with too large requests is repaired", g.repaired},
 		{"five members, and three again", g.scaled},
 		{"two read replicas, and none", g.replicasComeAndGo},
 		{"one member, and three again", g.scaledToOne},

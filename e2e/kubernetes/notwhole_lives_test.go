@@ -65,22 +65,23 @@ var combined = []life{
 func (c *combination) upgrade(args ...string) {
 	c.t.Helper()
 	all := append([]string{"upgrade", release, chartDir, "--namespace=" + namespace, "--reuse-values"}, args...)
+	how := []string{"--wait", "--timeout=4m"}
 	if !c.checked {
-		c.helm(append(all, "--no-hooks")...)
-		return
+		how = []string{"--no-hooks"}
 	}
 	before := c.size
-	out, err := c.tool("helm", append(all, "--wait", "--timeout=4m")...)
+	out, err := c.tool("helm", slices.Concat(all, how)...)
+	no := strings.Contains(out, "pre-upgrade hooks failed") || strings.Contains(out, "somebody has deleted data-")
 	switch {
 	case err == nil:
 		return
-	case !strings.Contains(out, "pre-upgrade hooks failed") || !c.disturbed():
-		c.t.Fatal(err)
+	case !no || !c.disturbed():
+		c.t.Fatalf("%v\n%s", err, out)
 	}
 	c.note(errors.New("refused at first"))
 	<-c.over
 	c.settled(before)
-	c.helm(append(all, "--wait", "--timeout=4m")...)
+	c.helm(slices.Concat(all, how)...)
 }
 
 // scaled makes the group larger or smaller.

@@ -43,6 +43,7 @@ func (g *group) restored(t *testing.T, b *bank) string {
 		return nil
 	})
 
+	g.restoredAtLast(t, acked)
 	began := time.Now()
 	c := *g // the copy
 	values := []string{"--namespace=" + namespace, "--set=restore.from=" + name + "/latest,restore.existingClaim=" + name + "-backup",
@@ -77,6 +78,40 @@ func (g *group) restored(t *testing.T, b *bank) string {
 		g.kubectl("-n", namespace, "delete", "pvc", name, "--timeout=1m")
 	}
 	return fmt.Sprintf(", of which %s for the new release, until all of its members were ready", round(took))
+}
+
+// restoredAtLast makes a release whose restore fails, and makes up for it: by the same command with another backup, which is an upgrade for Helm. A
+// release whose hooks did not run waits for a restore, and founds nothing.
+func (g *group) restoredAtLast(t *testing.T, acked []int64) {
+	t.Helper()
+	const set = copied + "-trireme"
+	c := *g
+	with := func(from string, more ...string) []string {
+		return append([]string{"upgrade", "--install", copied, chartDir, "--namespace=" + namespace, "--set=restore.from=" + from + ",restore.existingClaim=" + name + "-backup",
+			"--set=resources.requests.memory=1Gi,resources.limits.memory=1Gi"}, more...)
+	}
+	remove := func() {
+		g.helm("uninstall", copied, "--namespace="+namespace, "--wait")
+		for _, claim := range g.claimsOf("data-" + copied + "-") {
+			g.kubectl("-n", namespace, "delete", "pvc", claim, "--timeout=1m")
+		}
+	}
+	if out, err := g.tool("helm", with(name+"/never", "--wait", "--timeout=5m")...); err == nil {
+		t.Fatalf("a backup that is not there is restored:\n%s", out)
+	}
+	g.helm(with(name+"/latest", "--wait", "--timeout=5m")...)
+	c.holds(t, acked)
+	remove()
+
+	g.helm(with(name+"/latest", "--no-hooks", "--set=root.existingSecret="+name+"-root,peerTLS.source=none")...)
+	g.eventually("the release waits for its restore", func() error {
+		out := g.kubectl("-n", namespace, "get", "events", "--field-selector=reason=FoundingWaits,involvedObject.name="+set)
+		if !strings.Contains(out, "none was restored into the claim data-"+set+"-0") {
+			return fmt.Errorf("there are %s", out)
+		}
+		return nil
+	})
+	remove()
 }
 
 // stopEach deletes the first pod of each of some Jobs when it runs, as a node that is drained or somebody in a hurry does, and returns whose.

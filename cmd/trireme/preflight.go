@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ func runPreflight(args []string) error {
 		"nodes that were started before it has changed want another one (also TRIREME_HTTP_TOKEN_FILE)")
 	ask := func(addr string) (node.Report, error) { return askWithTokens(addr, *tokens) }
 	g := groupCheck{ask: ask, now: time.Now, sleep: time.Sleep, say: func(text string) { fmt.Println(text) }}
+	peers := f.String("peer-files", "", "`directory` with tls.crt and ca.crt of the nodes that are to be started, where it is not that of their configuration")
 	addrs := f.String("http", "", "HTTP `addresses` of the group's members, parted by commas; empty: the group is not asked")
 	f.IntVar(&g.running, "running", 0, "how many voting members there are to be now, the first so many of --http; 0: whoever answers tells. Others, up to --members, come with the upgrade, and are not waited for while nobody has their names")
 	f.BoolVar(&g.makes, "makes-pods", false, "the group's StatefulSet is gone, and the upgrade makes it anew: members whose pods are gone as well, so that nobody has their names, are not waited for")
@@ -60,6 +62,9 @@ func runPreflight(args []string) error {
 			g.cluster, g.peerTLS, g.authorities = cfg.String("cluster_name"), node.PeerTLS(cfg), node.PeerAuthorities(cfg)
 		}
 		fmt.Println("the configuration is right")
+	}
+	if *peers != "" {
+		g.authorities = node.AuthoritiesOf(filepath.Join(*peers, "tls.crt"), filepath.Join(*peers, "ca.crt"))
 	}
 	for addr := range strings.SplitSeq(*addrs, ",") {
 		if addr = strings.TrimSpace(addr); addr != "" {

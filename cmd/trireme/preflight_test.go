@@ -1,9 +1,13 @@
 package main
 
 import (
+	"crypto/x509/pkix"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +15,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/replication/group"
+	"github.com/triremedb/trireme/server/auth/authtest"
 	"github.com/triremedb/trireme/server/node"
 )
 
@@ -205,6 +210,33 @@ func TestPreflightGroup(t *testing.T) {
 		}
 		if len(said) > 2 {
 			t.Errorf("%s: the same again and again: %q", c.name, said)
+		}
+	}
+}
+
+// TestPreflightPeerFiles: the new certificates are compared where they are not those of a configuration.
+func TestPreflightPeerFiles(t *testing.T) {
+	ca, dir := authtest.NewAuthority(t, "new"), t.TempDir()
+	for name, text := range map[string][]byte{"tls.crt": ca.Issue(pkix.Name{CommonName: "member"}, nil).Cert, "ca.crt": ca.PEM()} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := node.AuthoritiesOf(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "ca.crt"))
+	r := *whole(2).leader()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(r) }))
+	defer s.Close()
+	for _, c := range []struct {
+		has  node.Authorities
+		code int
+		says string
+	}{
+		{own, 0, "the group is whole"},
+		{node.Authorities{Trusted: []string{"old"}, Signed: []string{"old"}}, 1, "does not trust the authority of the new certificate, " + own.Signed[0]},
+	} {
+		r.PeerAuthorities = c.has
+		if code, out := quiet(t, "preflight", "--http="+s.Listener.Addr().String(), "--peer-files="+dir, "--wait=0s"); code != c.code || !strings.Contains(out, c.says) {
+			t.Errorf("%d\n%s", code, out)
 		}
 	}
 }

@@ -339,6 +339,24 @@ func TestCheckJobHasTheTokensOfNow(t *testing.T) {
 	}
 }
 
+// TestCheckJobHasNewPeers: tools that render as for an installation each time have the members' new certificates compared too, which may be missing at first.
+func TestCheckJobHasNewPeers(t *testing.T) {
+	const given = "peerTLS: {source: secret, existingSecret: peers}"
+	for values, want := range map[string]string{"{upgrade: {check: {group: always}}, " + given + "}": "/etc/trireme-peer-tls-new", given: "", "upgrade: {check: {group: always}}": ""} {
+		r := must(t, values)
+		if got := option(t, r, "peer-files"); got != want {
+			t.Errorf("%s: %q", values, got)
+		}
+		if got := mounted(&object[*batchv1.Job](t, r, "Job/prod-db-trireme-check").Spec.Template.Spec, "/etc/trireme-peer-tls-new"); (got == "peers") != (want != "") {
+			t.Errorf("%s: it has %q", values, got)
+		}
+	}
+	in := running(3)
+	if got := option(t, upgraded(t, in, given), "peer-files"); got != "" { // they are where the settings say
+		t.Errorf("an upgrade: %q", got)
+	}
+}
+
 // TestClaimsThatAreDeleted: nothing ends all pods of a group, or all that have the data, while claims go with them.
 func TestClaimsThatAreDeleted(t *testing.T) {
 	for _, c := range []struct {

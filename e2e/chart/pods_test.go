@@ -249,6 +249,7 @@ func TestNamesOfVolumes(t *testing.T) {
 		}
 	}
 	look(upgraded(t, running(3), "{upgrade: {check: {group: always}}, monitoring: {token: {existingSecret: scrape}}}"), "an upgrade")
+	look(must(t, "{upgrade: {check: {group: always}}, monitoring: {token: {existingSecret: scrape}}, peerTLS: {source: secret, existingSecret: peers}}"), "tools that render without the cluster")
 	if len(names) < 10 {
 		t.Errorf("only %v", names)
 	}

@@ -21,8 +21,13 @@ func PeerAuthorities(cfg *config.Config) (a Authorities) {
 	if cfg.String("peer_tls_cert") == "" {
 		return a
 	}
-	own := certificates(cfg.String("peer_tls_cert"))
-	for _, ca := range certificates(cfg.String("peer_tls_ca")) {
+	return AuthoritiesOf(cfg.String("peer_tls_cert"), cfg.String("peer_tls_ca"))
+}
+
+// AuthoritiesOf are those in files with a certificate and what is trusted.
+func AuthoritiesOf(certFile, caFile string) (a Authorities) {
+	own := certificates(certFile)
+	for _, ca := range certificates(caFile) {
 		h := sha256.Sum256(append(slices.Clone(ca.RawSubject), ca.RawSubjectPublicKeyInfo...))
 		name := hex.EncodeToString(h[:8])
 		if !slices.Contains(a.Trusted, name) {

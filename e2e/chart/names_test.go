@@ -106,7 +106,7 @@ func TestNamesOfOthers(t *testing.T) {
 				t.Errorf("%s, %s, an upgrade %v: %v", c.key, c.values, as.IsUpgrade, err)
 			}
 			for _, own := range []string{of("prod-db"), "{metadata: {name: x}, spec: {replicas: 3}}"} {
-				if _, err := renderIn(seen{c.key: own}, as, values); err != nil {
+				if _, err := renderIn(seen{c.key: own, "Secret/a": "{data: {root-password: YQ==}}"}, as, values); err != nil {
 					t.Errorf("%s, its own: %v", c.key, err)
 				}
 			}

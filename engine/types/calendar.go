@@ -94,13 +94,17 @@ func (d DateTime) Check(mode Mode) bool {
 var fspUnit = [MaxFSP + 1]int{1_000_000, 100_000, 10_000, 1_000, 100, 10, 1}
 
 // RoundFraction rounds to fsp fractional digits, half up; nanos, 0 to 999, are
-// what d lacks. ok is false if that leads past the year 9999 or past midnight of
-// a date with zero parts.
+// what d lacks. ok is false if that leads past the year 9999, or to another second of
+// a date with zero parts, which MySQL has out of range. A day that its month has not becomes one of the next month with the next second.
 func (d DateTime) RoundFraction(nanos, fsp int) (r DateTime, ok bool) {
 	micro, carry := roundMicro(int(d&microMask), nanos, fsp)
 	d = d&^microMask | DateTime(micro)
 	if !carry {
 		return d, true
+	}
+	year, month, day := d.Date()
+	if month == 0 || day == 0 {
+		return 0, false
 	}
 	hour, minute, second, _ := d.Clock()
 	if second++; second == 60 {
@@ -111,13 +115,16 @@ func (d DateTime) RoundFraction(nanos, fsp int) (r DateTime, ok bool) {
 		minute = 0
 		hour++
 	}
-	if hour < 24 {
-		return d.Truncate() | MakeDateTime(0, 0, 0, hour, minute, second, 0), true
+	date := d.Truncate()
+	switch {
+	case hour == 24:
+		return DateOfDays(d.Days() + 1)
+	case day > DaysIn(year, month):
+		if date, ok = DateOfDays(d.Days()); !ok {
+			return 0, false
+		}
 	}
-	if _, month, day := d.Date(); month == 0 || day == 0 {
-		return 0, false
-	}
-	return DateOfDays(d.Days() + 1)
+	return date | MakeDateTime(0, 0, 0, hour, minute, second, 0), true
 }
 
 // RoundFraction is [DateTime.RoundFraction], away from zero. ok is false if that

@@ -366,3 +366,24 @@ func FuzzParseDateTime(f *testing.F) {
 		}
 	})
 }
+
+// As MySQL rounds: a date with zero parts has no next second, and one whose day its month has not becomes another.
+func TestRoundFractionOfOddDates(t *testing.T) {
+	for _, c := range []struct {
+		d    DateTime
+		want DateTime
+		ok   bool
+	}{
+		{MakeDateTime(0, 0, 0, 0, 0, 0, 500_000), 0, false},
+		{MakeDateTime(0, 0, 0, 0, 0, 0, 400_000), 0, true},
+		{MakeDateTime(2024, 0, 10, 10, 0, 0, 600_000), 0, false},
+		{MakeDateTime(2024, 1, 0, 23, 59, 59, 600_000), 0, false},
+		{MakeDateTime(2024, 2, 31, 10, 0, 0, 600_000), MakeDateTime(2024, 3, 2, 10, 0, 1, 0), true},
+		{MakeDateTime(2024, 2, 31, 10, 0, 0, 400_000), MakeDateTime(2024, 2, 31, 10, 0, 0, 0), true},
+		{MakeDateTime(0, 1, 1, 10, 0, 0, 600_000), MakeDateTime(0, 1, 1, 10, 0, 1, 0), true},
+	} {
+		if got, ok := c.d.RoundFraction(0, 0); got != c.want || ok != c.ok {
+			t.Errorf("%+v: %+v, %v; want %+v, %v", c.d, got, ok, c.want, c.ok)
+		}
+	}
+}

@@ -1,7 +1,10 @@
 package priv
 
 import (
+	"cmp"
+	"math/bits"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -118,11 +121,43 @@ func inNetwork(base, mask, host string) bool {
 	return err == nil && p.Contains(addr.Unmap())
 }
 
-// specificity orders host patterns: a host without wildcards before one with, and that
-// with the longer beginning before the other.
-func specificity(host string) int {
-	if i := strings.IndexAny(host, "%_/"); i >= 0 {
+// specificity orders patterns: a name without wildcards before one with, and that with the longer beginning before
+// the other.
+func specificity(pattern string) int {
+	if i := strings.IndexAny(pattern, "%_"); i >= 0 {
 		return i
 	}
 	return 1 << 20
+}
+
+// compareHosts orders the hosts of accounts as MySQL does, the most specific first: addresses, networks as
+// address/bits, networks as address/mask, each the smaller network first, and then names and patterns.
+func compareHosts(a, b string) int {
+	kindA, sizeA := hostKind(a)
+	kindB, sizeB := hostKind(b)
+	return cmp.Or(cmp.Compare(kindA, kindB), cmp.Compare(sizeB, sizeA))
+}
+
+// hostKind is the place of a host in the order of compareHosts: its kind, and how specific it is among those of it.
+func hostKind(host string) (kind, specific int) {
+	base, mask, isNetwork := strings.Cut(host, "/")
+	addr, err := netip.ParseAddr(base)
+	switch {
+	case err != nil:
+		return 3, specificity(host)
+	case !isNetwork:
+		return 0, 0
+	}
+	if m, err := netip.ParseAddr(mask); err == nil {
+		ones := 0
+		for _, b := range m.AsSlice() {
+			ones += bits.OnesCount8(b)
+		}
+		return 2, ones
+	}
+	n, err := strconv.Atoi(mask)
+	if err != nil {
+		return 3, 0 // it fits nobody
+	}
+	return 1, n + 128 - addr.BitLen() // of IPv4 and IPv6 alike
 }

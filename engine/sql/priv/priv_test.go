@@ -160,6 +160,26 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// TestMatchOrder: the host decides before the user does, by the kinds of hosts in MySQL's order.
+func TestMatchOrder(t *testing.T) {
+	// In the order in which they are taken by a client of 127.0.0.1 that says that it is an; MySQL 9.7's answers.
+	order := []ID{{"an", "127.0.0.1"}, {"", "127.0.0.1"}, {"", "127.0.0.0/16"}, {"an", "127.0.0.0/8"}, {"", "127.0.0.0/8"},
+		{"an", "127.0.0.0/255.255.255.0"}, {"", "127.0.0.0/255.255.255.0"}, {"an", "127.0.0.0/255.255.0.0"},
+		{"", "127.0.0.%"},
+		{"an", "127.0.%"}, {"", "127%"}, {"an", "12_.0.0.1"}, {"an", "%"}, {"", "%"}}
+	for i := range order {
+		s := NewSet()
+		for k := len(order) - 1; k >= i; k-- {
+			s.Add(order[k])
+		}
+		s.Add(ID{"other", "127.0.0.1"})
+		s.index()
+		if got := s.Match("an", "", "127.0.0.1"); got == nil || got.ID != order[i] {
+			t.Errorf("of %v comes %v", order[i:], got)
+		}
+	}
+}
+
 func TestHashes(t *testing.T) {
 	n := byte(1)
 	h, err := HashPassword(SHA2, "secret", func() byte { n++; return n * 7 })

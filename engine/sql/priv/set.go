@@ -80,7 +80,7 @@ type Set struct {
 	Literal   bool
 	// Components are the URNs of what INSTALL COMPONENT has installed.
 	Components []string
-	// byName are the accounts of a user name, the most specific host first.
+	// byName are the accounts that Match looks at for a user name, in order: those of the name and the anonymous ones.
 	byName map[string][]*Account
 }
 
@@ -169,27 +169,32 @@ func (s *Set) Role(id ID) bool {
 
 // index prepares a set for Match.
 func (s *Set) index() {
-	s.byName = map[string][]*Account{}
+	s.byName = map[string][]*Account{"": nil}
 	for _, a := range s.Accounts() {
 		s.byName[a.Name] = append(s.byName[a.Name], a)
 	}
-	for _, list := range s.byName {
-		slices.SortStableFunc(list, func(a, b *Account) int { return specificity(b.Host) - specificity(a.Host) })
+	anonymous := s.byName[""]
+	for name, list := range s.byName {
+		if name != "" {
+			list = append(list, anonymous...)
+		}
+		// The named ones stay before the anonymous ones of the same host.
+		slices.SortStableFunc(list, func(a, b *Account) int { return compareHosts(a.Host, b.Host) })
+		s.byName[name] = list
 	}
 }
 
-// Match returns the account of a user that comes from a host, by its name or its address,
-// or nil: that with the most specific host among those of the name, then among those of
-// the empty name.
+// Match returns the account of a user that comes from a host, by its name or its address, or nil: that with the most
+// specific host among those of the name and the anonymous ones, and of two with hosts that are equally specific that of
+// the name. So an anonymous account of an address comes before one of the name for all hosts, as in MySQL.
 func (s *Set) Match(user, host, address string) *Account {
-	for _, name := range [...]string{user, ""} {
-		for _, a := range s.byName[name] {
-			if MatchHost(a.Host, host) || MatchHost(a.Host, address) {
-				return a
-			}
-		}
-		if name == "" {
-			break
+	list, ok := s.byName[user]
+	if !ok {
+		list = s.byName[""]
+	}
+	for _, a := range list {
+		if MatchHost(a.Host, host) || MatchHost(a.Host, address) {
+			return a
 		}
 	}
 	return nil

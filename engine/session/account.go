@@ -71,10 +71,13 @@ const bootstrapLook = 200 * time.Millisecond
 type sessionACL struct {
 	known  *knownAccounts // that active was made from
 	active *priv.Active
-	chosen bool      // SET ROLE was used
-	roles  []priv.ID // then
-	system bool      // the statement is the server's own
-	unread error     // why the accounts could not be read, for this statement; nil: they could
+	// roles are those that the session has begun with, or that SET ROLE has named: they stay, whatever roles the account
+	// is given, or a variable activates, later. Of them those are active that are granted. begun says that they are known:
+	// a session that began before there were accounts has them from the first look at its account on.
+	roles  []priv.ID
+	begun  bool
+	system bool  // the statement is the server's own
+	unread error // why the accounts could not be read, for this statement; nil: they could
 }
 
 // accounts returns the accounts, nil if there are no system tables yet.
@@ -263,13 +266,10 @@ func (s *Session) privileges() *priv.Active {
 		return a.active
 	}
 	id := s.accountID()
-	if !a.chosen {
-		a.roles = nil
-		if of := k.set.Account(id); of != nil {
-			a.roles = k.set.LoginRoles(of)
-			if s.m.global(variables["activate_all_roles_on_login"]).n != 0 {
-				a.roles = k.set.RolesOf(of)
-			}
+	if of := k.set.Account(id); of != nil && !a.begun {
+		a.roles, a.begun = k.set.LoginRoles(of), true
+		if s.m.global(variables["activate_all_roles_on_login"]).n != 0 {
+			a.roles = k.set.RolesOf(of)
 		}
 	}
 	a.known, a.active = k, k.activeFor(id, s.info.Host, a.roles)

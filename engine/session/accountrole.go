@@ -129,7 +129,7 @@ func (s *Session) setRole(st *ast.SetRole) error {
 	if err != nil {
 		return err
 	}
-	s.acl = sessionACL{chosen: true, roles: roles}
+	s.acl = sessionACL{begun: true, roles: roles}
 	s.privileges() // others look at what they come to
 	return nil
 }

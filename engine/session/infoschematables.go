@@ -304,6 +304,17 @@ func rowsStatistics(q *virtualRows) error {
 	})
 }
 
+// maySeeQuery reports whether the query of a view may be seen: by its definer, and by who may see it with SHOW CREATE
+// VIEW.
+func (s *Session) maySeeQuery(def *record.Table, v catalog.View) bool {
+	if priv.NewID(v.Definer.Name, v.Definer.Host) == s.accountID() {
+		return true
+	}
+	a := s.privileges()
+	reads := a.AnyTable(def.Schema, def.Name, priv.Select, "SHOW VIEW") == nil
+	return reads && a.TableMask(def.Schema, def.Name)&priv.ShowView != 0
+}
+
 func rowsViews(q *virtualRows) error {
 	return q.eachTable(1, 2, func(t *listed) error {
 		v, ok := catalog.ViewOf(t.def)
@@ -321,7 +332,7 @@ func rowsViews(q *virtualRows) error {
 			security = "INVOKER"
 		}
 		text := v.Query
-		if q.s.privileges().TableMask(t.def.Schema, t.def.Name)&priv.ShowView == 0 {
+		if !q.s.maySeeQuery(t.def, v) {
 			text = "" // it tells of tables that need not be known to who reads the view
 		}
 		q.row("def", t.def.Schema, t.def.Name, text, check, yesNo(changed), v.Definer.Name+"@"+v.Definer.Host, security, v.Client, v.Connection)

@@ -55,12 +55,14 @@ func (s *Session) showCreate(st *ast.Show) error {
 	defer h.Release()
 	def := h.Table().Schema.Table
 	if v, ok := catalog.ViewOf(def); ok {
-		need := priv.ShowView
-		if st.Kind == ast.ShowCreateView {
-			need |= priv.Select
-		}
-		if err := s.privileges().Table(schema, def.Name, need, "SHOW VIEW"); err != nil {
+		a := s.privileges()
+		if err := a.Table(schema, def.Name, priv.ShowView, "SHOW VIEW"); err != nil {
 			return err
+		}
+		if st.Kind == ast.ShowCreateView { // of a column is enough
+			if err := a.AnyTable(schema, def.Name, priv.Select, "SHOW VIEW"); err != nil {
+				return err
+			}
 		}
 		if v.Schema != s.schema { // the text is for who has this schema
 			v.Query = qualified(v.Query, v.Schema)

@@ -14,7 +14,7 @@ var infoAccounts = []made{
 	{infoSchema, "APPLICABLE_ROLES", "USER varchar(97), HOST varchar(256), GRANTEE varchar(97), GRANTEE_HOST varchar(256), ROLE_NAME varchar(255), ROLE_HOST varchar(256), IS_GRANTABLE varchar(3), " +
 		"IS_DEFAULT varchar(3), IS_MANDATORY varchar(3)", rowsApplicableRoles},
 	{infoSchema, "ADMINISTRABLE_ROLE_AUTHORIZATIONS", "USER varchar(97), HOST varchar(256), GRANTEE varchar(97), GRANTEE_HOST varchar(256), ROLE_NAME varchar(255), ROLE_HOST varchar(256), " +
-		"IS_GRANTABLE varchar(3), IS_DEFAULT varchar(3), IS_MANDATORY varchar(3)", nil},
+		"IS_GRANTABLE varchar(3), IS_DEFAULT varchar(3), IS_MANDATORY varchar(3)", rowsAdministrableRoles},
 	{infoSchema, "ENABLED_ROLES", "ROLE_NAME varchar(255), ROLE_HOST varchar(255), IS_DEFAULT varchar(3), IS_MANDATORY varchar(3)", rowsEnabledRoles},
 	{infoSchema, "USER_ATTRIBUTES", "USER char(32), HOST char(255), ATTRIBUTE longtext", rowsUserAttributes},
 }
@@ -86,16 +86,38 @@ func rowsColumnPrivileges(q *virtualRows) error {
 	})
 }
 
-func rowsApplicableRoles(q *virtualRows) error {
+func rowsApplicableRoles(q *virtualRows) error { return q.heldRoles(false) }
+
+func rowsAdministrableRoles(q *virtualRows) error { return q.heldRoles(true) }
+
+// heldRoles adds a row for each grant of a role to the session's account, or to a role that it has by another one; with
+// administered those alone that are WITH ADMIN OPTION.
+func (q *virtualRows) heldRoles(administered bool) error {
 	k, err := q.s.m.accounts()
 	if err != nil || k.set == nil {
 		return err
 	}
 	id := q.s.accountID()
-	if a := k.set.Account(id); a != nil {
-		for _, r := range k.set.RolesOf(a) {
-			_, granted := a.Roles[r]
-			q.row(id.Name, id.Host, id.Name, id.Host, r.Name, r.Host, yesNo(a.Roles[r]), yesNo(slices.Contains(a.DefaultRoles, r)), yesNo(!granted))
+	of := k.set.Account(id)
+	if of == nil {
+		return nil
+	}
+	seen := map[priv.ID]bool{id: true}
+	for next := []*priv.Account{of}; len(next) > 0; next = next[1:] {
+		holder := next[0]
+		roles := holder.RolesHeld()
+		if holder == of {
+			roles = k.set.RolesOf(of)
+		}
+		for _, r := range roles {
+			if admin := holder.Roles[r]; admin || !administered {
+				q.row(id.Name, id.Host, holder.Name, holder.Host, r.Name, r.Host, yesNo(admin),
+					yesNo(slices.Contains(of.DefaultRoles, r)), yesNo(slices.Contains(k.set.Mandatory, r)))
+			}
+			if role := k.set.Account(r); role != nil && !seen[r] {
+				seen[r] = true
+				next = append(next, role)
+			}
 		}
 	}
 	return nil

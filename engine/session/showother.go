@@ -136,7 +136,7 @@ func (s *Session) showGrants(st *ast.Show) error {
 		if err != nil {
 			return err
 		}
-		if !set.Granted(a.ID, role) {
+		if !set.HasRole(a, role) {
 			return sqlerr.New(sqlerr.RoleNotGranted, role, a.ID)
 		}
 		using = append(using, role)

@@ -44,27 +44,14 @@ func (s *Set) Active(id ID, host string, roles []ID) *Active {
 		return x
 	}
 	x.literal = s.Literal
-	x.add(a)
-	of := []*Account{a}
-	seen := map[ID]bool{id: true}
-	var visit func(r ID)
-	visit = func(r ID) {
-		role := s.accounts[r]
-		if role == nil || seen[r] {
-			return
-		}
-		seen[r] = true
-		x.add(role)
-		of = append(of, role)
-		for inner := range role.Roles {
-			visit(inner)
-		}
-	}
 	for _, r := range roles {
 		if s.Granted(id, r) {
 			x.Roles = append(x.Roles, r)
-			visit(r)
 		}
+	}
+	of := s.with(a, x.Roles)
+	for _, each := range of {
+		x.add(each)
 	}
 	x.restricted = restrictAll(of)
 	for _, m := range x.restricted {
@@ -72,6 +59,28 @@ func (s *Set) Active(id ID, host string, roles []ID) *Active {
 	}
 	slices.SortFunc(x.patterns, func(a, b schemaMask) int { return specificity(b.pattern) - specificity(a.pattern) })
 	return x
+}
+
+// with are an account and the roles that it has where these are active: themselves and those granted to them.
+func (s *Set) with(a *Account, roles []ID) []*Account {
+	of := []*Account{a}
+	seen := map[ID]bool{a.ID: true}
+	var visit func(r ID)
+	visit = func(r ID) {
+		role := s.accounts[r]
+		if role == nil || seen[r] {
+			return
+		}
+		seen[r] = true
+		of = append(of, role)
+		for inner := range role.Roles {
+			visit(inner)
+		}
+	}
+	for _, r := range roles {
+		visit(r)
+	}
+	return of
 }
 
 // Everything is what may do all: the statements of the server itself.

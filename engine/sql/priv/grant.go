@@ -232,8 +232,8 @@ func (s *Set) GrantRole(role, to ID, admin bool) error {
 	return nil
 }
 
-// Grants are the lines of SHOW GRANTS. With roles, what they give is part of it; own says that who asks sees his own: with the roles
-// that all have.
+// Grants are the lines of SHOW GRANTS. With roles, what they and the roles granted to them give is part of it, also
+// which roles may be given to others by them; own says that who asks sees his own: with the roles that all have.
 func (s *Set) Grants(id ID, using []ID, own bool) []string {
 	a := s.accounts[id]
 	if a == nil {
@@ -247,8 +247,13 @@ func (s *Set) Grants(id ID, using []ID, own bool) []string {
 			}
 		}
 	}
+	var given []ID // roles that may be given to others
 	if len(using) > 0 {
-		a = s.merged(a, using)
+		of := s.with(a, using)
+		for _, role := range of[1:] {
+			given = append(given, role.rolesWith(true)...)
+		}
+		a = merged(of)
 	}
 	to := " TO " + id.String()
 	suffix := func(m Mask) string {
@@ -283,27 +288,20 @@ func (s *Set) Grants(id ID, using []ID, own bool) []string {
 	}
 	lines = append(lines, a.restrictionLines()...)
 	lines = append(lines, a.tableGrants(suffix)...)
-	for _, admin := range []bool{false, true} {
-		if roles := a.rolesText(admin); roles != "" {
-			line := "GRANT " + roles + to
-			if admin {
-				line += " WITH ADMIN OPTION"
-			}
-			lines = append(lines, line)
-		}
+	if held := a.rolesWith(false); len(held) > 0 {
+		lines = append(lines, "GRANT "+rolesText(held)+to)
+	}
+	if given = append(given, a.rolesWith(true)...); len(given) > 0 {
+		slices.SortFunc(given, ID.compare)
+		lines = append(lines, "GRANT "+rolesText(slices.Compact(given))+to+" WITH ADMIN OPTION")
 	}
 	return lines
 }
 
-func (s *Set) merged(a *Account, roles []ID) *Account {
-	b := a.clone()
-	of := []*Account{a}
-	for _, id := range roles {
-		r := s.accounts[id]
-		if r == nil {
-			continue
-		}
-		of = append(of, r)
+// merged is the first of the accounts with the privileges of all of them.
+func merged(of []*Account) *Account {
+	b := of[0].clone()
+	for _, r := range of[1:] {
 		b.Global |= r.Global
 		for d, g := range r.Dynamic {
 			b.Dynamic[d] = b.Dynamic[d] || g
@@ -379,12 +377,18 @@ func (a *Account) tableGrants(suffix func(Mask) string) []string {
 	return lines
 }
 
-func (a *Account) rolesText(admin bool) string {
-	var names []string
-	for _, r := range sortedKeys(a.Roles, ID.compare) {
-		if a.Roles[r] == admin {
-			names = append(names, r.String())
-		}
+// RolesHeld are the roles that are granted to an account, without the mandatory ones, in order.
+func (a *Account) RolesHeld() []ID { return sortedKeys(a.Roles, ID.compare) }
+
+// rolesWith are the roles that are granted to an account WITH ADMIN OPTION, or without, in order.
+func (a *Account) rolesWith(admin bool) []ID {
+	return slices.DeleteFunc(a.RolesHeld(), func(r ID) bool { return a.Roles[r] != admin })
+}
+
+func rolesText(roles []ID) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = r.String()
 	}
 	return strings.Join(names, ",")
 }

@@ -2,6 +2,7 @@ package mysqlwire
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
@@ -71,8 +72,13 @@ func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword b
 	if !c.caps.has(capPluginAuth) {
 		plugin = PluginNative // what clients did before they named it
 	}
-	// What answers an unknown nonce proves nothing: the client is asked again, with one of this member.
-	if plugin != acct.Plugin || c.unknownNonce && !isEmpty(answer) {
+	// COM_CHANGE_USER is answered by a request to prove it, with a nonce of its own, whatever it has brought: clients of
+	// Oracle's library bring nothing, which looks like no password. Nor does an answer to an unknown nonce prove anything.
+	again := resp.changes && c.caps.has(capPluginAuth)
+	if again {
+		c.nonce = newNonce()
+	}
+	if again || plugin != acct.Plugin || c.unknownNonce && !isEmpty(answer) {
 		if !c.caps.has(capPluginAuth) {
 			return false, false, sqlerr.New(sqlerr.NotSupportedAuthMode)
 		}
@@ -140,15 +146,23 @@ func (c *conn) more(b []byte) {
 	c.w.end()
 }
 
-// ask sends a packet and returns the client's answer.
+// ask sends a packet and returns the client's answer. Errors: a *sqlerr.Error, or a *clientGone.
 func (c *conn) ask(packet func([]byte) []byte) ([]byte, error) {
 	c.w.begin()
 	c.w.buf = packet(c.w.buf)
 	c.w.end()
-	if err := c.w.flush(); err != nil {
-		return nil, err
+	err := c.w.flush()
+	if err == nil {
+		var p []byte
+		if p, err = c.r.next(); err == nil {
+			return p, nil
+		}
 	}
-	return c.r.next()
+	var told *sqlerr.Error
+	if errors.As(err, &told) {
+		return nil, told
+	}
+	return nil, &clientGone{err}
 }
 
 // takeOver lets a session in that another member has authenticated and announced.

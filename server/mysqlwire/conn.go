@@ -515,7 +515,8 @@ type Handover struct {
 	// is of an account whose password is. Older members do not tell it.
 	Resets  bool `json:"resets,omitempty"`
 	Expired bool `json:"expired,omitempty"`
-	// Nonce is what the client was greeted with: COM_CHANGE_USER answers it again. Older members do not tell it.
+	// Nonce is what the client was greeted with: COM_CHANGE_USER of a client that knows no plugins answers it again. Older
+	// members do not tell it.
 	Nonce []byte `json:"nonce,omitempty"`
 	// From is the member that authenticated the client, as the one that takes the session
 	// over knows it; for DropFrom.

@@ -95,6 +95,7 @@ type response struct {
 	plugin       string
 	attributes   map[string]string
 	zstdLevel    int
+	changes      bool // it is COM_CHANGE_USER
 }
 
 // isSSLRequest: the client wants TLS before it says more.
@@ -146,7 +147,7 @@ func (r *response) finish(p *payload, user, schema []byte) (*response, error) {
 // parseChangeUser reads the rest of COM_CHANGE_USER.
 func parseChangeUser(b []byte, caps capability) (*response, error) {
 	p := payload{b: b}
-	r := &response{capabilities: caps}
+	r := &response{capabilities: caps, changes: true}
 	user := p.cString()
 	if caps.has(capSecureConnection) {
 		r.auth = p.take(int(p.uint8()))

@@ -281,11 +281,11 @@ func TestCommands(t *testing.T) {
 			p = c.read()
 		}
 		// COM_CHANGE_USER
-		c.command([]byte("\x11empty\x00\x00db\x00\xff\x00caching_sha2_password\x00")...)
+		c.becomes("empty")
 		if p := c.read(); p[0] != headerOK {
 			t.Errorf("change user: %q", p)
 		}
-		c.command([]byte("\x11nobody\x00\x00db\x00\xff\x00caching_sha2_password\x00")...)
+		c.becomes("nobody")
 		c.wantError(1045)
 		if !c.ended() {
 			t.Error("a wrong user stays")

@@ -147,8 +147,7 @@ func TestChangeUserElsewhere(t *testing.T) {
 			if p := c.read(); p[0] != headerOK {
 				t.Fatalf("the ticket: %q", p)
 			}
-			change := append([]byte{byte(comChangeUser)}, user+"\x00\x00\x00\x21\x00"+PluginSHA2+"\x00"...)
-			c.command(change...)
+			c.becomes(user)
 			if !want {
 				c.wantError(1045)
 				continue

@@ -133,8 +133,8 @@ var (
 		"use TLS")
 )
 
-// identify finds out who calls. A password that was checked lately costs microseconds; on a
-// stream it is asked for once.
+// identify finds out who calls, for each call, and for each session of a stream. A password that was checked lately
+// costs microseconds.
 func (d *Door) identify(ctx context.Context) (*caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

@@ -98,10 +98,14 @@ func (w *wire) SendMsg(m any) error {
 }
 
 func connect(t testing.TB, d *Door) *wire {
+	who := &caller{info: session.ConnectionInfo{User: "root", Host: "localhost", Collation: collation}}
+	return connectAs(t, d, func() (*caller, error) { return who, nil })
+}
+
+func connectAs(t testing.TB, d *Door, prove func() (*caller, error)) *wire {
 	w := &wire{t: t, ctx: context.Background(), requests: make(chan *pb.SqlSessionsRequest, 1000), answers: make(chan *pb.SqlSessionsResponse, 10000),
 		over: make(chan error, 1), last: map[uint64]uint64{}}
-	who := &caller{info: session.ConnectionInfo{User: "root", Host: "localhost", Collation: collation}}
-	go func() { w.over <- d.carry(who, w) }()
+	go func() { w.over <- d.carry(prove, w) }()
 	return w
 }
 

@@ -371,20 +371,25 @@ func (s *sess) try(r *request) error {
 	return err
 }
 
-// openAs is SqlOpen.
+// openAs is SqlOpen. It is a login: the account may have been locked since the stream began, have another password, or
+// be another one by the same name.
 func (s *sess) openAs(o *pb.SqlOpen, request uint64) error {
 	d := s.st.d
-	info := s.st.who.info
+	if err := checkAttributes(o.GetAttributes()); err != nil {
+		return s.refuse(err)
+	}
+	if !o.GetReadOnly() && !d.opt.Backend.Serves() {
+		return s.refuse(moved(movedText))
+	}
+	who, err := s.st.prove()
+	if err != nil {
+		return s.refuse(err)
+	}
+	info := who.info
 	info.ID, info.Schema, info.ReadOnly, info.Attributes = d.opt.Backend.NextID(), o.GetSchema(), o.GetReadOnly(), o.GetAttributes()
 	info.Disconnect = func() {
 		// KILL: the session has been interrupted already, and its locks may be held by the caller.
 		go s.end(errInterrupted, true)
-	}
-	if err := checkAttributes(info.Attributes); err != nil {
-		return s.refuse(err)
-	}
-	if !info.ReadOnly && !d.opt.Backend.Serves() {
-		return s.refuse(moved(movedText))
 	}
 	if err := s.open(info); err != nil {
 		return s.refuse(err)

@@ -26,9 +26,10 @@ type link interface {
 
 // stream is one call of Sessions.
 type stream struct {
-	d     *Door
-	who   *caller
-	link  link
+	d    *Door
+	link link
+	// prove finds out who the stream is from, by the accounts as they are now.
+	prove func() (*caller, error)
 	tasks sync.WaitGroup // a count for each session
 
 	sending   sync.Mutex
@@ -45,15 +46,15 @@ type stream struct {
 	aborted   chan struct{}
 }
 
-// serveStream is Sessions.
-func (d *Door) serveStream(who *caller, g grpc.ServerStream) error {
-	return d.carry(who, g)
+// serveStream is Sessions. The caller that was let in may open no session by that: each begins with a proof of its own.
+func (d *Door) serveStream(_ *caller, g grpc.ServerStream) error {
+	return d.carry(func() (*caller, error) { return d.identify(g.Context()) }, g)
 }
 
 // carry serves a stream to its end.
-func (d *Door) carry(who *caller, l link) error {
-	st := &stream{d: d, who: who, link: l, sessions: make(map[uint64]*sess), finishing: make(chan struct{}), stalled: make(chan struct{}),
-		aborted: make(chan struct{})}
+func (d *Door) carry(prove func() (*caller, error), l link) error {
+	st := &stream{d: d, prove: prove, link: l, sessions: make(map[uint64]*sess), finishing: make(chan struct{}),
+		stalled: make(chan struct{}), aborted: make(chan struct{})}
 	d.mu.Lock()
 	if d.stopping {
 		d.mu.Unlock()

@@ -22,6 +22,8 @@ type accountUses struct {
 type accountUse struct {
 	// counts says that statements are limited: sessions look at it before they lock.
 	counts atomic.Bool
+	// begins says that the account limits how many of its sessions there are, or begin in an hour.
+	begins atomic.Bool
 	// disk is what temporary files of its sessions take.
 	disk temptable.DiskOwner
 	// work is what its statements have of the processors.
@@ -51,6 +53,7 @@ func (u *accountUses) admit(s *Session, id priv.ID, limits priv.Limits, most uin
 	defer of.mu.Unlock()
 	of.limits = limits
 	of.counts.Store(limits.Questions != 0 || limits.Updates != 0)
+	of.begins.Store(limits.Connections != 0 || limits.UserConnections != 0)
 	of.turn(now)
 	switch {
 	case limits.UserConnections == 0 && most != 0 && of.sessions >= most:
@@ -65,6 +68,10 @@ func (u *accountUses) admit(s *Session, id priv.ID, limits priv.Limits, most uin
 	s.uses, s.disk.Owner = of, &of.disk
 	return nil
 }
+
+// Counted reports whether the session's account limits how many sessions it has, or begins in an hour: a door that
+// keeps one for the next caller would keep another one out, or not count that caller.
+func (s *Session) Counted() bool { return s.uses != nil && s.uses.begins.Load() }
 
 // leave counts a session out.
 func (s *Session) leaveUse() {

@@ -123,7 +123,8 @@ func (d *Door) openVisit(v *visit, who *caller) error {
 	info.ID, info.Schema, info.ReadOnly = d.opt.Backend.NextID(), v.of.schema, v.of.readOnly
 	info.Disconnect = func() { go v.stop(errInterrupted) }
 	err := v.open(info)
-	if e := (*sqlerr.Error)(nil); errors.As(err, &e) && e.Number == errTooMany.Number &&
+	var e *sqlerr.Error
+	if errors.As(err, &e) && (e.Number == errTooMany.Number || e.Number == sqlerr.TooManyUserConnections) &&
 		d.visits.drop(func(*visit) bool { return true }) {
 		err = v.open(info) // in the place of one that waited
 	}

@@ -38,6 +38,7 @@ type Session interface {
 	Interrupt()
 	Gone() bool
 	HasLocks() bool
+	Counted() bool
 	Killed() bool
 	Status() session.StatusFlags
 	Location() *time.Location

@@ -117,9 +117,11 @@ func (v *visits) close() {
 	v.drop(func(*visit) bool { return true })
 }
 
-// unchanged reports whether the session is as it was when it was opened, after a plain read. A view may have locked a name.
+// unchanged reports whether the session is as it was when it was opened, after a plain read, and may serve another
+// call. A view may have locked a name. Of an account that limits its connections each call is one.
 func (v *visit) unchanged() bool {
-	return !v.s.Gone() && !v.s.HasLocks() && v.s.Status()&(session.StatusInTransaction|session.StatusAutocommit) == session.StatusAutocommit
+	const both = session.StatusInTransaction | session.StatusAutocommit
+	return !v.s.Gone() && !v.s.HasLocks() && !v.s.Counted() && v.s.Status()&both == session.StatusAutocommit
 }
 
 // peculiar are words of reads that leave something in their session, or that tell of it.

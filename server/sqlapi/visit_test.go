@@ -2,11 +2,13 @@ package sqlapi
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -121,5 +123,44 @@ func TestPlain(t *testing.T) {
 		if sets(text) != want {
 			t.Errorf("%q", text)
 		}
+	}
+}
+
+// TestVisitsOfLimitedAccounts: of an account that limits its connections each call is one, that ends with it: none is
+// kept, which would take the place of the next one, or have calls go uncounted.
+func TestVisitsOfLimitedAccounts(t *testing.T) {
+	d, b := newDoor(t)
+	if _, err := b.Manager.Bootstrap(t.Context(), session.BootstrapOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	root := b.Rig.Open(session.ConnectionInfo{User: "root", AccountUser: "root", AccountHost: "%", MultiStatements: true})
+	b.Exec(root, "CREATE USER hourly WITH MAX_CONNECTIONS_PER_HOUR 3; "+
+		"CREATE USER alone WITH MAX_USER_CONNECTIONS 1; CREATE USER free; GRANT SELECT ON test.* TO hourly, alone, free")
+	run := func(user, text string) sqlerr.Code {
+		info := session.ConnectionInfo{User: user, Host: "localhost", AccountUser: user, AccountHost: "%"}
+		info.Collation = collation
+		who := &caller{info: info}
+		err := d.execute(t.Context(), who, &pb.SqlExecuteRequest{Schema: "test", Statement: &pb.SqlStatement{Text: text}},
+			func(*pb.SqlExecuteResponse) error { return nil })
+		var e *sqlerr.Error
+		errors.As(err, &e)
+		if e == nil {
+			return 0
+		}
+		return e.Number
+	}
+	for i, want := range []sqlerr.Code{0, 0, 0, sqlerr.UserLimitReached} {
+		if n := run("hourly", "SELECT 1"); n != want {
+			t.Errorf("call %d of the hour: error %d", i+1, n)
+		}
+	}
+	for _, text := range []string{"SELECT 1", "SELECT 2", "DO 1", "SELECT 1"} {
+		if n := run("alone", text); n != 0 {
+			t.Errorf("%s: error %d", text, n)
+		}
+	}
+	sessions := b.Manager.Sessions()
+	if n := run("free", "SELECT 1"); n != 0 || b.Manager.Sessions() != sessions+1 {
+		t.Errorf("of an account without limits none is kept: error %d", n)
 	}
 }

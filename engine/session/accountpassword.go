@@ -274,24 +274,38 @@ func (s *Session) validPassword(set *priv.Set, a *priv.Account, password string)
 	if !set.Component(priv.PasswordComponent) || s.acl.system {
 		return nil
 	}
-	if s.strong(password) && !s.namesUser(password) {
+	if s.m.weakness(password) == nil && !s.namesUser(password) {
 		return nil
 	}
 	return sqlerr.New(sqlerr.NotValidPassword)
 }
 
-// namesUser reports whether a password is the name of the session's user or account, or one of them backwards, where
-// validate_password.check_user_name asks for that.
+// namesUser reports whether a password is the name of the session's user or account, as Manager.names does.
 func (s *Session) namesUser(password string) bool {
-	if s.m.global(varPolicyUserName).n == 0 {
-		return false
+	return s.m.names(password, s.info.User) || s.m.names(password, s.accountID().Name)
+}
+
+// names reports whether a password is a user's name, or that backwards, where validate_password.check_user_name asks
+// for that.
+func (m *Manager) names(password, user string) bool {
+	return user != "" && m.global(varPolicyUserName).n != 0 && (password == user || password == backwards(user))
+}
+
+// PasswordFault is the variable of the rule that the password of an account breaks, for what is no statement; empty: it
+// breaks none, or the component that checks passwords is not installed.
+func (m *Manager) PasswordFault(id priv.ID, password string) (rule string, err error) {
+	k, err := m.accounts()
+	if err != nil || k.set == nil || !k.set.Component(priv.PasswordComponent) {
+		return "", err
 	}
-	for _, name := range [...]string{s.info.User, s.accountID().Name} {
-		if name != "" && (password == name || password == backwards(name)) {
-			return true
-		}
+	broken := m.weakness(password)
+	if broken == nil && m.names(password, id.Name) {
+		broken = varPolicyUserName
 	}
-	return false
+	if broken != nil {
+		rule = broken.name
+	}
+	return rule, nil
 }
 
 func backwards(text string) string {
@@ -302,14 +316,14 @@ func backwards(text string) string {
 	return string(runes)
 }
 
-// strong reports whether a password is as long as validate_password.length, and has what the policy asks for.
-func (s *Session) strong(password string) bool {
-	number := func(v *variable) int { return int(min(s.m.global(v).n, math.MaxInt32)) }
-	if utf8.RuneCountInString(password) < s.m.passwordLength() {
-		return false
+// weakness is the rule that a password breaks: to be as long as validate_password.length, and to have what the policy
+// asks for. nil: it breaks none.
+func (m *Manager) weakness(password string) *variable {
+	if utf8.RuneCountInString(password) < m.passwordLength() {
+		return varPolicyLength
 	}
-	if number(varPolicy) == policyLow {
-		return true
+	if m.global(varPolicy).n == policyLow {
+		return nil
 	}
 	digits, lower, upper, special := 0, 0, 0, 0
 	for _, r := range password {
@@ -324,7 +338,15 @@ func (s *Session) strong(password string) bool {
 			special++
 		}
 	}
-	return digits >= number(varPolicyNumbers) && lower >= number(varPolicyMixed) && upper >= number(varPolicyMixed) && special >= number(varPolicySpecial)
+	for _, c := range [...]struct {
+		rule *variable
+		has  int
+	}{{varPolicyNumbers, digits}, {varPolicyMixed, min(lower, upper)}, {varPolicySpecial, special}} {
+		if uint64(c.has) < m.global(c.rule).n {
+			return c.rule
+		}
+	}
+	return nil
 }
 
 // passwordLength is validate_password.length, which cannot be less than what the counts add up to.
@@ -358,7 +380,7 @@ func (s *Session) strength(password string) int64 {
 	if s.m.global(varPolicy).n == policyLow {
 		return 50
 	}
-	if !s.strong(password) {
+	if s.m.weakness(password) != nil {
 		return 50
 	}
 	return 100

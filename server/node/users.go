@@ -19,6 +19,7 @@ func (n *Node) keepUsers() {
 		}
 		return s, nil
 	}}
+	o.Fault = n.sessions.PasswordFault
 	if o.Dir != "" {
 		k := users.New(o)
 		n.users.Store(k)

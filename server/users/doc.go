@@ -15,5 +15,6 @@
 //   - No account is dropped, and no privilege is taken that was not given by an entry.
 //   - An entry that is wrong is told of, by its file, and stops no other one.
 //   - What is as it should be is not written again.
+//   - A password that the policy of passwords does not take is not set, but root's, of which the log has a warning.
 //   - Passwords do not leave this package but as hashes, and hashes only in statements.
 package users

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,6 +35,9 @@ type Options struct {
 	// Open opens a session that may make accounts and give privileges.
 	Open func() (Session, error)
 	Log  *slog.Logger
+	// Fault names the rule of the password policy that the password of an account breaks; empty: none. nil: there is no
+	// policy.
+	Fault func(id priv.ID, password string) (rule string, err error)
 	// Lasting is told why root does not have the password of its file, once it has been so for minutes; nil: nobody is.
 	Lasting func(ctx context.Context, why string)
 }
@@ -46,6 +50,14 @@ const (
 	// entryLimit is how long an entry may take: while there is no majority nothing ends.
 	entryLimit = 30 * time.Second
 )
+
+// fault is Fault, if there is a policy.
+func (o *Options) fault(id priv.ID, password string) (rule string, err error) {
+	if o.Fault == nil {
+		return "", nil
+	}
+	return o.Fault(id, password)
+}
 
 // Keeper keeps accounts. One task uses it, but for Failing.
 type Keeper struct {
@@ -334,8 +346,18 @@ func (k *Keeper) grant(ctx context.Context, c *connection, e *entry, account str
 	return errors.Join(errs...)
 }
 
-// identify runs a statement that sets the password.
+// identify runs a statement that sets the password. One that the policy does not take is refused, as by CREATE USER:
+// the statement has its hash alone, which says nothing of that.
 func (k *Keeper) identify(ctx context.Context, c *connection, e *entry, before, after string) error {
+	rule, err := k.opt.fault(e.id, e.password)
+	switch {
+	case err != nil:
+		return err
+	case rule != "":
+		e.file = filepath.Join(k.opt.Dir, e.name, passwordFile)
+		return fmt.Errorf("the password does not satisfy the policy of passwords (%s): the account is left as it is, or "+
+			"not made", rule)
+	}
 	hash, err := priv.HashPassword(e.plugin, e.password, salt)
 	if err != nil {
 		return err

@@ -27,6 +27,8 @@ const rootKept = 5
 // rootAccount is the account that a group begins with.
 const rootAccount = "'root'@'%'"
 
+var rootID = priv.NewID("root", "%")
+
 // Root gives root@% the password that a file has, whenever that changes. One task uses it.
 type Root struct {
 	opt  Options
@@ -166,8 +168,14 @@ func (r *Root) keep(ctx context.Context, password string) error {
 	if _, err := c.run(ctx, "ALTER USER "+rootAccount+identified+" ATTRIBUTE "+quoteText(string(b))); err != nil {
 		return errors.New(strings.NewReplacer(now, "…", identified, "…").Replace(err.Error())) // where a message repeats the statement
 	}
-	if identified != "" {
-		r.opt.Log.Info("root@% has the new password of root_password_file")
+	if identified == "" {
+		return nil
+	}
+	r.opt.Log.Info("root@% has the new password of root_password_file")
+	// It is taken all the same: whoever operates the group has to get in.
+	if rule, err := r.opt.fault(rootID, password); err == nil && rule != "" {
+		r.opt.Log.Warn("root_password_file: the password of root@% does not satisfy the policy of passwords",
+			"rule", rule, "file", r.file)
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ func newRig(t *testing.T) *rig {
 // lead makes the keeper one that knows of nothing, as that of a new leader.
 func (r *rig) lead() {
 	r.keeper = users.New(users.Options{Dir: r.dir, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Leads: func() bool { return r.leads },
+		Fault: func(id priv.ID, password string) (string, error) { return r.Manager.PasswordFault(id, password) },
 		Open: func() (users.Session, error) {
 			s, err := r.Manager.Open(session.ConnectionInfo{User: "users_dir", Host: "localhost", AccountUser: "root", AccountHost: "%", Admin: true})
 			return &failing{s, r}, err
@@ -428,6 +429,7 @@ func TestRootPassword(t *testing.T) {
 	lead := func() {
 		root = users.NewRoot(file, users.Options{Log: slog.New(slog.NewTextHandler(&r.log, nil)), Leads: func() bool { return r.leads },
 			Lasting: func(_ context.Context, why string) { lasts = append(lasts, why) },
+			Fault:   func(id priv.ID, password string) (string, error) { return r.Manager.PasswordFault(id, password) },
 			Open: func() (users.Session, error) {
 				s, err := r.Manager.Open(session.ConnectionInfo{User: "users_dir", Host: "localhost", AccountUser: "root", AccountHost: "%", Admin: true})
 				return &failing{s, r}, err
@@ -517,7 +519,60 @@ func TestRootPassword(t *testing.T) {
 	if attributes := r.Text(r.root, "SELECT JSON_EXTRACT(attribute, '$.mine') FROM information_schema.user_attributes WHERE user = 'root'"); !strings.Contains(attributes, "1") {
 		t.Errorf("other attributes are gone: %q", attributes)
 	}
+	// The policy of passwords does not lock out who operates the group, and says so.
+	statement("INSTALL COMPONENT 'file://component_validate_password'")
+	said := look("no digit")
+	r.is("root", "no digit")
+	if !strings.Contains(said, "WARN") || !strings.Contains(said, "validate_password.number_count") ||
+		strings.Contains(said, "no digit") {
+		t.Errorf("of a weak password it says %q", said)
+	}
+	if said := look("It has 1 of all."); strings.Contains(said, "WARN") {
+		t.Errorf("of a strong password it says %q", said)
+	}
+	statement("UNINSTALL COMPONENT 'file://component_validate_password'")
 	r.leads = false
 	look("fifth")
-	r.is("root", "fourth4")
+	r.is("root", "It has 1 of all.")
+}
+
+// The policy of passwords acts on those of entries as on those of statements, once its component is installed.
+func TestPolicy(t *testing.T) {
+	r := newRig(t)
+	account := func(user string) string { return fmt.Sprintf(`{"user": %q, "grants": ["SELECT ON *.*"]}`, user) }
+	r.entry("old", account("old"), "weak")
+	r.quiet()
+	r.Text(r.root, "INSTALL COMPONENT 'file://component_validate_password'; SET GLOBAL validate_password.length = 12")
+	r.clock = r.clock.Add(time.Hour)
+	r.quiet() // a password that is there stays
+	r.is("old", "weak")
+	for user, c := range map[string]struct{ password, rule string }{
+		"short": {"Aa1!", "length"}, "digits": {"Abcdefghijk!", "number_count"},
+		"mixed": {"abcdefghij1!", "mixed_case_count"}, "special": {"Abcdefghijk1", "special_char_count"},
+		"It_is_1_name": {"It_is_1_name", "check_user_name"}} {
+		r.entry(user, account(user), c.password)
+		said := r.look()
+		want := "users_dir: an account is not as its file says"
+		if !strings.Contains(said, want) || !strings.Contains(said, "validate_password."+c.rule) ||
+			strings.Contains(said, "="+c.password) || !strings.Contains(said, filepath.Join(user, "password")) {
+			t.Errorf("of %s it says %q", c.password, said)
+		}
+		if _, ok, _ := r.Manager.MatchAccount(user, "", ""); ok {
+			t.Errorf("%s is made", user)
+		}
+		if n, _ := r.keeper.Failing(); n != 1 {
+			t.Errorf("%d entries fail", n)
+		}
+		r.entry(user, account(user), c.password+"A1!b-more")
+		r.quiet()
+		r.is(user, c.password+"A1!b-more")
+	}
+	r.entry("old", account("old"), "other")
+	if said := r.look(); !strings.Contains(said, "validate_password.length") {
+		t.Errorf("it says %q", said)
+	}
+	r.is("old", "weak")
+	r.Text(r.root, "UNINSTALL COMPONENT 'file://component_validate_password'")
+	r.quiet()
+	r.is("old", "other")
 }

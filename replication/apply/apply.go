@@ -328,13 +328,18 @@ func (a *Applier) forget(w *waiter) {
 	}
 }
 
-// Drain waits until everything submitted so far is applied, and ends all work ahead. Then others may
-// commit in the engine; the next Submit goes on behind that. Error: what has stopped the applier.
-func (a *Applier) Drain() error {
+// Settle waits until everything submitted so far is applied. Work ahead, of which nothing is visible, goes on, and so does an
+// index that is being filled. Error: what has stopped the applier.
+func (a *Applier) Settle() error {
 	a.mu.Lock()
 	index := a.last.Index
 	a.mu.Unlock()
-	if err := a.WaitApplied(index, 0); err != nil {
+	return a.WaitApplied(index, 0)
+}
+
+// Drain is Settle, and ends all work ahead. Then others may commit in the engine; the next Submit goes on behind that.
+func (a *Applier) Drain() error {
+	if err := a.Settle(); err != nil {
 		return err
 	}
 	p := a.opt.Env.NewParker()

@@ -106,7 +106,7 @@ func (f *finisher) do(i *finishItem) error {
 	case i.resigned != nil:
 		return f.stopServing(i.resigned)
 	case i.call != nil:
-		err := f.drain()
+		err := f.settle()
 		i.call(err)
 		return err
 	}
@@ -187,6 +187,15 @@ func (f *finisher) drain() error {
 	}
 	f.applying = false
 	return f.n.applier.Drain()
+}
+
+// settle waits until everything that the applier has is applied. It is not drained: it goes on with the next entry, and what
+// it applies ahead is a running transaction like others.
+func (f *finisher) settle() error {
+	if !f.applying {
+		return nil
+	}
+	return f.n.applier.Settle()
 }
 
 // startServing opens the node for writes if the term, whose first entry has been

@@ -346,12 +346,9 @@ func (a *Applier) Drain() error {
 	a.mu.Lock()
 	a.drained = true
 	a.endAhead(anyAhead)
-	if a.builder.current.index != 0 {
-		a.awaitAhead(p, anyAhead) // the builder may wait for their rows
-	}
 	a.awaitAhead(p, changing)
 	a.builder.active, a.builder.looked = false, false
-	a.awaitBuilder(p, true)
+	a.awaitBuilder(p, true) // also one that waits for rows of work ahead
 	a.sweep()
 	err := a.err
 	a.mu.Unlock()

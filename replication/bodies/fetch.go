@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/body"
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/replication/transport"
 )
 
@@ -24,6 +25,7 @@ type fetch struct {
 	from    []uint64
 	over    bool
 	running bool
+	full    bool               // its last try found no space on the disk
 	cancel  context.CancelFunc // of the stream that is being read
 	heard   time.Duration      // when something came on it
 
@@ -140,6 +142,7 @@ func (s *Store) fetch(f *fetch) {
 		}
 		holder, more := s.holder(f, try)
 		err := s.fetchFrom(f, holder)
+		s.noteFull(f, errors.Is(err, file.ErrNoSpace))
 		if err == nil || s.fetched(f) {
 			continue
 		}
@@ -162,6 +165,24 @@ func (s *Store) fetch(f *fetch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endFetch(f)
+}
+
+// noteFull notes whether a fetch has found no space. What is here only early goes then: it must not keep from the disk what
+// the log waits for.
+func (s *Store) noteFull(f *fetch, full bool) {
+	s.mu.Lock()
+	f.full = full
+	s.mu.Unlock()
+	if full {
+		s.GiveRoom()
+	}
+}
+
+// Full reports whether a body that the log waits for finds no space on the disk.
+func (s *Store) Full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.fetches, func(f *fetch) bool { return f.full && !f.over })
 }
 
 // rest waits until it is time to try again. A change elsewhere does not end it.

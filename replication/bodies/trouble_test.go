@@ -267,6 +267,43 @@ func TestGiveRoom(t *testing.T) {
 	})
 }
 
+// A member that fetches the body of an entry, and finds no space for it, gives up what is only early, and says meanwhile that
+// its disk is full.
+func TestFetchGivesRoom(t *testing.T) {
+	run(t, 26, 3, simnettest.Options{}, func(r *rig) {
+		lead, n := r.nodes[0], r.nodes[2]
+		n.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Err: file.ErrCrashed, Times: 1})
+		s := lead.session()
+		for range 5 {
+			s.write(1_000_000)
+		}
+		l, err := s.finish()
+		if err != nil {
+			r.fatalf("%v", err)
+		}
+		r.until("the body is refused", func() bool { return len(n.store.Refused(9)) == 1 && len(n.files()) == 0 })
+		early := lead.session()
+		for early.b.Status().Stored < l.Stored {
+			early.write(1_000_000)
+			env.Sleep(r.sim, 50*time.Millisecond)
+		}
+		r.until("all of it is there", func() bool { return n.seen[early.b.ID].Status().Stored == early.b.Status().Stored })
+		n.fs.SetCapacity(n.fs.Used() + 500_000)
+		full := false
+		r.sim.Go("look", func() {
+			for store := n.store; n.log[l.ID] == "" && n.store == store; env.Sleep(r.sim, time.Millisecond) {
+				full = full || store.Full()
+			}
+		})
+		r.commit(l)
+		if early := n.seen[early.b.ID].Status().State; early != body.Dropped || !full || n.store.Full() {
+			r.fatalf("what is early is %v; the disk was said to be full: %t, and is: %t", early, full, n.store.Full())
+		}
+		s.abort()
+		early.abort()
+	})
+}
+
 // loud notes the errors that are logged.
 type loud struct {
 	slog.Handler

@@ -488,6 +488,10 @@ func (c *core) writableIn(term uint64) bool {
 
 func (c *core) setDiskFull(full bool) { c.diskFull.Store(full) }
 
+// isFull reports whether something that the group has agreed on, or is about to, finds no space on the disk: the log, what is
+// applied, or a body that the log waits for.
+func (c *core) isFull() bool { return c.diskFull.Load() || c.applier.Full() || c.bodies.Full() }
+
 // setCommitted notes up to where the group has agreed.
 func (c *core) setCommitted(e *raftpb.Entry) {
 	c.committed.Store(e.GetIndex())

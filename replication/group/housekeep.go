@@ -18,7 +18,7 @@ import (
 // removal, lest one that does not answer keep sessions waiting as well.
 func (c *core) housekeep() {
 	var marked time.Duration
-	var full bool // the applier has been seen to wait for space
+	var full bool // the applier, or a body that the log waits for, has been seen to wait for space
 	var looked uint64
 	for !c.isStopped() {
 		c.idle.ParkFor(env.Beat(c.env, c.opt.MarkInterval/2))
@@ -32,7 +32,7 @@ func (c *core) housekeep() {
 				c.pipeline.Mark(entry.Mark, nil, func(trx.Position, error) {})
 			}
 		}
-		if c.applier.Full() != full {
+		if (c.applier.Full() || c.bodies.Full()) != full {
 			if full = !full; full {
 				c.log.Error("the disk is full: this member cannot apply what the group commits until there is space")
 			} else {

@@ -68,12 +68,12 @@ func (c *core) oldestSnapshot() (index uint64, ok bool) {
 
 // mustMakeRoom reports whether the disk is full and some of the log is kept that could go.
 func (c *core) mustMakeRoom() bool {
-	return c.logHeld.Load() && (c.diskFull.Load() || c.applier.Full())
+	return c.logHeld.Load() && c.isFull()
 }
 
 // spaceShort reports whether the disk is full, or will be soon.
 func (c *core) spaceShort() bool {
-	if c.diskFull.Load() || c.applier.Full() {
+	if c.isFull() {
 		return true
 	}
 	if c.opt.DiskSpace == nil {

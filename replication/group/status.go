@@ -88,7 +88,7 @@ func (n *Node) status() Status {
 	}
 	r := c.currentRole()
 	csn, pos := c.engine.Applied()
-	s.Term, s.Leader, s.Writable, s.DiskFull = r.term, r.leader, c.writable(), c.diskFull.Load() || c.applier.Full()
+	s.Term, s.Leader, s.Writable, s.DiskFull = r.term, r.leader, c.writable(), c.isFull()
 	s.DiskStalled, s.ReadsFail, s.Undelivered = c.stalled(), c.readsFail.Load(), c.undeliveredNow()
 	s.Provisioning = n.provisioning.active()
 	s.Index, s.Applied, s.Number = c.binlog.LastIndex(), pos.Index, csn

@@ -32,6 +32,10 @@ import (
 //     its commit came in that term (staleAhead).
 //   - Drain, Stop and a full disk end all work ahead, and whatever goes wrong with it ends it.
 //
+// A transaction that was rolled back is often run again while the first work on it is still being taken back, which lasts. The
+// second work waits for the first one where it opens a table that both use, and begins anew if it has met its rows before it
+// knew (again). It takes no place of the first one's.
+//
 // Drain does not wait for that: a member that becomes the leader serves at once, and to take back
 // millions of rows lasts. Until then the rows belong to a running transaction, which sessions wait
 // for like for any other. Schema changes wait until all of it is over (AwaitAhead), since work ahead
@@ -48,6 +52,7 @@ import (
 const (
 	DefaultAheadMax = 4
 	AheadMaxMax     = 64
+	aheadBackMax    = 16 // and AheadMax; that is taken back beside that which goes on
 )
 
 var (
@@ -77,14 +82,16 @@ type ahead struct {
 	waiting bool // for after, a barrier, or the next Submit
 	after   uint64
 	tables  []uint64 // that it has opened
+	behind  bool     // it waits for other work, which is taken back
+	epoch   uint64   // of the file, up to whose cuts it has gone back; its task writes it
 	status  AheadStatus
 
 	// The task's own.
 	probe   job // stands for the transaction, which has no number yet
 	x       body.Index
 	marks   []aheadMark // before each frame
-	epoch   uint64
 	rows    uint64
+	tries   int // how often it has begun anew
 	z       *zstd.Decoder
 	payload []byte
 	events  []byte
@@ -103,9 +110,11 @@ const (
 	AheadSchemaChange                  // a schema change that is being applied
 	AheadLog                           // the next entry of the log, since this member was the leader
 	AheadRollback                      // nothing any more: it is being taken back
+	AheadOther                         // other work ahead on its rows, which is being taken back
 )
 
-var aheadWaits = [...]string{"", "more frames", "an entry of the log", "a schema change", "the next entry of the log", "its rollback"}
+var aheadWaits = [...]string{"", "more frames", "an entry of the log", "a schema change", "the next entry of the log", "its rollback",
+	"another one's rollback"}
 
 func (w AheadWait) String() string { return aheadWaits[w] }
 
@@ -149,6 +158,8 @@ func (h *ahead) waitsFor(now *AheadStatus) AheadWait {
 		return AheadEntry
 	case h.waiting && h.barred():
 		return AheadSchemaChange
+	case h.behind:
+		return AheadOther
 	case now.Frames == now.Body.Frames && h.job == nil:
 		return AheadFrames
 	}
@@ -165,7 +176,7 @@ func (a *Applier) Ahead(b *body.File) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.state != Running || a.stopping.Load() || len(a.aheads) >= a.opt.AheadMax:
+	case a.state != Running || a.stopping.Load() || !a.hasPlace():
 		return false
 	case b.Status().State > body.Complete || b.ID.Term < a.last.Term || slices.Contains(a.streams, b.ID) || a.aheadOf(b.ID) != nil:
 		return false
@@ -329,13 +340,13 @@ func (h *ahead) run() {
 	if err == nil && h.deliver() {
 		return
 	}
-	if !a.stopping.Load() || h.probe.trx == nil || !a.eng.Leaves(h.probe.trx) { // else the next start takes it back
-		if err := h.takeBack(); err != nil {
-			a.fail(err)
-		}
+	h.ending.Store(true)
+	if err := h.takeBack(); err != nil {
+		a.fail(err)
 	}
 	a.mu.Lock()
 	a.stats.aheadDropped++
+	a.backs++
 	h.remove()
 	if h.job == nil || a.stopping.Load() {
 		a.mu.Unlock()
@@ -380,24 +391,6 @@ func (h *ahead) deliver() bool {
 	return true
 }
 
-// takeBack rolls the work back, as that of a session: this member may lead by now, and sessions may
-// have locked the gaps and may wait for the rows.
-func (h *ahead) takeBack() error {
-	t := h.probe.trx
-	if t == nil {
-		return nil
-	}
-	h.w.table.Use(t)
-	h.w.table.Applying = false
-	defer func() { h.w.table.Applying = true }()
-	if err := h.w.table.Rollback(); err != nil {
-		return err
-	}
-	h.a.eng.Trx.End(t)
-	h.probe.trx = nil
-	return nil
-}
-
 // work applies frames until all those of the entry are applied. Error: why the work is to be
 // taken back.
 func (h *ahead) work() (err error) {
@@ -416,7 +409,10 @@ func (h *ahead) work() (err error) {
 			if h.probe.trx == nil { // this member may have ended while it applied the same rows ahead
 				h.a.eng.AwaitRollback(h.interrupted)
 			}
-			err = h.next()
+			backs := h.a.takenBack()
+			if err = h.next(); misfit(err) {
+				err = h.again(err, backs)
+			}
 		case j == nil:
 			h.w.parker.Park()
 		case st.State == body.Growing:
@@ -498,17 +494,25 @@ func (h *ahead) barred() bool {
 }
 
 // admit notes that the work opens a table. While a schema change runs, that waits: the schema change has
-// ended the work ahead on its table before it began.
+// ended the work ahead on its table before it began. So it does for other work on the table that is taken back, but not
+// once the transaction is committed: it could wait for longer than it takes to apply that.
 func (h *ahead) admit(id uint64) error {
 	a := h.a
 	a.mu.Lock()
-	for h.barred() && !h.interrupted() {
-		h.waiting = true
-		a.mu.Unlock()
-		h.w.parker.Park()
-		a.mu.Lock()
+	wanted := func() bool { return !h.interrupted() && h.b.Status().State != body.Dropped }
+	for wanted() {
+		if h.barred() {
+			h.waiting = true
+			a.mu.Unlock()
+			h.w.parker.Park()
+			a.mu.Lock()
+		} else if h.job == nil && a.backOn(h, id) {
+			h.pause()
+		} else {
+			break
+		}
 	}
-	ended := h.interrupted()
+	ended := !wanted()
 	if !ended && !slices.Contains(h.tables, id) {
 		h.tables = append(h.tables, id)
 	}
@@ -540,39 +544,6 @@ func (h *ahead) apply(f body.Frame, events []byte) error {
 	h.marks = append(h.marks, m)
 	h.rows += n
 	h.tell(n)
-	return nil
-}
-
-// goBack takes back the frames that were cut off by the time of an epoch.
-func (h *ahead) goBack(epoch uint64) error {
-	n := h.x.Len()
-	for n > 0 {
-		// A frame that was written anew has the old one's number, and its checksum goes
-		// through all frames before it.
-		f, ok := h.b.Frame(n-1, epoch)
-		if ok && f.Header == h.x.Frame(n-1).Header {
-			break
-		}
-		n--
-	}
-	if h.b.Status().Epoch != epoch {
-		return nil // cut off again meanwhile
-	}
-	h.epoch = epoch
-	if n == h.x.Len() {
-		return nil
-	}
-	m := h.marks[n]
-	h.w.table.Applying = false // as in takeBack
-	err := h.w.table.RollbackTo(m.undo)
-	h.w.table.Applying = true
-	if err != nil {
-		return err
-	}
-	h.x.Truncate(n)
-	h.marks = h.marks[:n]
-	h.rows = m.rows
-	h.tell(0)
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/triremedb/trireme/replication/apply"
 )
 
-// single is a follower of a log with one large transaction, an insert of 100 rows that is entry 2;
+// single is a follower of a log with one large transaction, an insert of rows that is entry 2;
 // entry 3 changes one of them.
 type single struct {
 	*pair
@@ -26,8 +26,8 @@ type single struct {
 
 const singleRows = 100
 
-func newSingle(sim *simenv.Sim, more func(p *pair) error) (*single, error) {
-	p, b, err := largePair(sim, singleRows, func(p *pair) error {
+func newSingle(sim *simenv.Sim, rows int64, aheadMax int, more func(p *pair) error) (*single, error) {
+	p, b, err := largePair(sim, rows, func(p *pair) error {
 		if err := p.set(1, 5); err != nil || more == nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func newSingle(sim *simenv.Sim, more func(p *pair) error) (*single, error) {
 		return nil, err
 	}
 	s := &single{pair: p, sim: sim, b: b, x: b.large[0]}
-	if s.a, err = apply.New(apply.Options{Env: sim, Engine: p.to.Engine, OpenBody: b.open, AheadMax: 2}); err != nil {
+	if s.a, err = apply.New(apply.Options{Env: sim, Engine: p.to.Engine, OpenBody: b.open, AheadMax: aheadMax}); err != nil {
 		return nil, err
 	}
 	if s.st, err = s.stream(s.x.id); err != nil {
@@ -353,7 +353,7 @@ func TestAheadCases(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			must(t, simulateOne(1, func(sim *simenv.Sim, _ uint64) error {
-				s, err := newSingle(sim, c.more)
+				s, err := newSingle(sim, singleRows, 2, c.more)
 				if err != nil {
 					return err
 				}

@@ -184,6 +184,7 @@ type Applier struct {
 
 	aheads       []*ahead         // in the order in which they began
 	aheadWaiters []env.Parker     // of tasks that wait until some of them have ended
+	backs        uint64           // how often work ahead was taken back, or a part of it
 	streams      []entry.StreamID // of entries submitted last
 	drained      bool             // nothing was submitted since Drain: rows may be others' to change
 

@@ -239,8 +239,12 @@ func tableLocks(tables ...Name) []lockWanted {
 
 // lockNames takes metadata locks, all in one order, so that changes of several tables do
 // not wait for each other in a circle. Where a watch has begun while they were waited for they
-// are given back, and the watch's end is waited for.
+// are given back, and the watch's end is waited for. What is being taken back is waited for first: it may be of other tables and
+// last, and everybody who reads or writes this one would wait behind the locks.
 func (t *Txn) lockNames(locks []lockWanted) error {
+	if err := t.awaitUnended(); err != nil {
+		return err
+	}
 	// That of commits first: who reads tables under FLUSH TABLES WITH READ LOCK would wait for this one, and its commit for him.
 	locks = append(locks, lockWanted{BackupLock, SharedWrite}, lockWanted{CommitLock, SharedWrite})
 	return t.m.lockNames(&t.locks, t.owns, locks, t.metadataWait)
@@ -299,7 +303,7 @@ func (t *Txn) awaitUnended() error {
 }
 
 func (t *Txn) change(query *event.Query, change func(*Txn) (*SchemaOp, error)) error {
-	if err := t.awaitUnended(); err != nil {
+	if err := t.awaitUnended(); err != nil { // it may have the locks since this member led before
 		return err
 	}
 	if err := t.endStatement(); err != nil { // rows before it are of other definitions

@@ -584,7 +584,7 @@ func TestMetadataWait(t *testing.T) {
 }
 
 // TestBeforeSchema: a schema change and a lock of a whole table wait for who has no metadata locks, and
-// KILL and lock_wait_timeout end that.
+// KILL and lock_wait_timeout end that. Others use the table meanwhile.
 func TestBeforeSchema(t *testing.T) {
 	var busy atomic.Bool
 	asked := make(chan bool, 1)
@@ -602,18 +602,20 @@ func TestBeforeSchema(t *testing.T) {
 	defer r.close(t)
 	def := r.create(t, people("p"))
 	busy.Store(true)
+	other := r.m.NewSession()
 	waits := map[string]func() error{
 		"INDEX": func() error {
 			_, err := r.s.AddIndex(def.ID, record.Index{Name: "n", Parts: []record.Part{{Column: 3}}}, nil)
 			return err
 		},
-		"TRUNCATE": func() error { _, err := r.s.TruncateTable("db", "p", nil); return err },
-		"LOCK":     func() error { return r.s.LockTable(open(t, r.s, "p"), lock.TableS) },
+		"TRUNCATE":    func() error { _, err := r.s.TruncateTable("db", "p", nil); return err },
+		"DEFINITIONS": func() error { return r.s.LockDefinitions(txn.Name{Schema: "db", Table: "p"}) },
+		"LOCK":        func() error { return r.s.LockTable(open(t, r.s, "p"), lock.TableS) },
 	}
 	for name, wait := range waits {
 		must(t, r.s.Begin(txn.BeginOptions{MetadataWait: 5 * time.Millisecond}))
 		if err := wait(); !errors.Is(err, lock.ErrTimeout) {
-			t.Errorf("%s: the wait ends with %v", name, err)
+			t.Fatalf("%s: the wait ends with %v", name, err)
 		}
 		must(t, r.s.Rollback())
 		must(t, r.s.Begin(txn.BeginOptions{}))
@@ -624,6 +626,11 @@ func TestBeforeSchema(t *testing.T) {
 		if waits := r.s.Waits(); waits != "waiting for transactions to be rolled back" {
 			t.Errorf("%s: it waits for %q", name, waits)
 		}
+		must(t, other.Begin(txn.BeginOptions{MetadataWait: 100 * time.Millisecond}))
+		if _, err := other.Open("db", "p"); err != nil {
+			t.Errorf("%s: while it waits nobody else uses the table: %v", name, err)
+		}
+		must(t, other.Rollback())
 		r.s.Interrupt()
 		if err := <-killed; !errors.Is(err, lock.ErrInterrupted) {
 			t.Errorf("%s: KILL ends the wait with %v", name, err)
@@ -638,6 +645,7 @@ func TestBeforeSchema(t *testing.T) {
 		}
 		must(t, r.s.Rollback())
 	}
+	must(t, other.Close())
 }
 
 // TestStaleTable: a table of one transaction is refused in the next.

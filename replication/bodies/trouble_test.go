@@ -304,6 +304,42 @@ func TestFetchGivesRoom(t *testing.T) {
 	})
 }
 
+// Frames that a fetch adds to what a leader's stream has left, which may be applied as they come, depend on all entries before
+// that of the transaction.
+func TestFetchedAfter(t *testing.T) {
+	run(t, 27, 3, simnettest.Options{}, func(r *rig) {
+		lead, late := r.nodes[0], r.nodes[2]
+		s := lead.session()
+		for range 5 {
+			s.write(100_000)
+		}
+		r.until("the first frames are there", func() bool {
+			b := late.seen[s.b.ID]
+			return b != nil && b.Status().Frames == 5
+		})
+		r.net.Cut(addr(1), addr(3))
+		r.net.Cut(addr(3), addr(1))
+		for range 5 {
+			s.write(100_000)
+		}
+		l, err := s.finish()
+		if err != nil {
+			r.fatalf("%v", err)
+		}
+		lead.commit(l)
+		r.nodes[1].commit(l)
+		late.commit(l) // as entry 7
+		for i := range l.Frames {
+			f, ok := late.seen[l.ID].Frame(int(i), 0)
+			was, _ := s.b.Frame(int(i), 0)
+			if want := was.After; !ok || i < 5 && f.After != want || i >= 5 && f.After != 6 {
+				r.fatalf("frame %d, closed after entry %d, depends on entry %d", i, want, f.After)
+			}
+		}
+		s.abort()
+	})
+}
+
 // loud notes the errors that are logged.
 type loud struct {
 	slog.Handler

@@ -92,6 +92,7 @@ type Manager struct {
 	// suspension is that of the last Suspend, also after Resume.
 	suspension atomic.Pointer[error]
 	shut       atomic.Pointer[error] // why nobody may do anything, or nil
+	canceled   atomic.Bool           // Cancel was called
 
 	events      atomic.Pointer[event.Options]
 	serials     atomic.Uint64
@@ -141,7 +142,7 @@ func (m *Manager) discard(c *cache.Cache) {
 // go of those that it has not appended. Suspend returns when all that is done. Plain
 // reads go on.
 //
-// An error is that of a rollback; Suspend may be called again then.
+// An error is that of a rollback; Suspend may be called again then. After Cancel it may leave transactions as they are.
 func (m *Manager) Suspend(reason error) error {
 	m.suspendTurn.Lock()
 	defer m.suspendTurn.Unlock()

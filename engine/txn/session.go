@@ -346,14 +346,19 @@ func (s *Session) lose(cause error) error {
 	return cause
 }
 
-// undo rolls the transaction back and ends it.
+// undo rolls the transaction back and ends it, or leaves that to the next start if the node stops.
 //
 // REQUIRES: turn; there is a transaction.
 func (s *Session) undo() error {
-	if err := s.t.Rollback(); err != nil {
+	left, err := s.t.takeBack()
+	switch {
+	case err != nil:
 		return err
+	case left:
+		s.leaveBehind()
+	default:
+		s.finish()
 	}
-	s.finish()
 	return nil
 }
 

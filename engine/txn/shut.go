@@ -1,14 +1,26 @@
 package txn
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/triremedb/trireme/engine/storage/trx"
+)
+
+// Cancel begins [Manager.Shut]: rollbacks of sessions, those under way too, end where the engine's next start takes the rest back
+// beside new work (storage.Engine.Leaves). To take back what took ten minutes would last as long, and whoever stops the process
+// does not wait. Until then such a transaction has its rows.
+//
+// REQUIRES: nothing that comes from the group's log is applied any more, and no transaction in doubt is rolled back.
+func (m *Manager) Cancel() { m.canceled.Store(true) }
 
 // Shut ends the work of all sessions for good, since the engine is about to be
 // closed: their transactions are rolled back, or left to the engine's next start if
-// that fails, and every call from now on returns the reason. Shut returns when no
+// that fails or they are large ([Manager.Cancel]), and every call from now on returns the reason. Shut returns when no
 // call is at work on the engine any more; but calls of Commit whose transaction is in
 // doubt go on until the commit log answers with an error that wraps
 // [ErrOutcomeUnknown].
 func (m *Manager) Shut(reason error) {
+	m.Cancel()
 	m.suspendTurn.Lock()
 	defer m.suspendTurn.Unlock()
 	m.suspended.Store(&reason)
@@ -52,4 +64,36 @@ func (s *Session) shut(reason error) {
 		s.lost = fmt.Errorf("%w (and its transaction could not be rolled back here: %w)", reason, err)
 		s.set(nil)
 	}
+}
+
+// undoStep is how many changes of a large transaction are taken back between two looks at whether the rest is to be left.
+const undoStep = 256
+
+// takeBack is Rollback. left says that Cancel has come, and that the rest is the next start's.
+func (t *Txn) takeBack() (left bool, err error) {
+	eng := t.m.opt.Engine
+	// What has changed the catalogue the next start takes back before it does anything else.
+	for !t.Schema && t.Trx.State() != trx.RolledBack && eng.Leaves(t.Trx) {
+		if t.m.canceled.Load() {
+			return true, nil
+		}
+		if t.Trx.State() != trx.RollingBack {
+			t.Trx.StartRollback()
+		}
+		top := t.Trx.UndoTop()
+		if err := t.Worker.RollbackTo(top - min(top, undoStep)); err != nil {
+			return false, err
+		}
+	}
+	return false, t.Rollback()
+}
+
+// leaveBehind leaves the session's transaction to the engine's next start: it keeps its rows and its locks. REQUIRES: turn.
+func (s *Session) leaveBehind() {
+	t := s.t
+	s.set(nil)
+	t.closeTables()
+	t.rows.Discard()
+	t.events.Reset()
+	s.m.discard(t.events)
 }

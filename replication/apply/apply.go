@@ -375,7 +375,7 @@ func (a *Applier) Cancel() {
 }
 
 // Stop ends the applier. What is not committed is rolled back, so that others may
-// change rows afterwards; the log has it still. It returns what has stopped the
+// change rows afterwards, or left to the engine's next start if it is large (storage.Engine.Leaves); the log has it still. It returns what has stopped the
 // applier before, if anything, and errors of the rollback.
 func (a *Applier) Stop() error {
 	a.Cancel()

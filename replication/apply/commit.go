@@ -198,7 +198,8 @@ func (a *Applier) settle(g *group, pos trx.Position, swept bool) {
 	}
 }
 
-// undo rolls back the transactions of entries that are not committed, newest first.
+// undo rolls back the transactions of entries that are not committed, newest first. From the first one on which the engine's next start
+// takes back beside new work all are left to that: older ones may have changed its rows before.
 func (a *Applier) undo(queue []*item) error {
 	w := a.eng.Tables.NewWorker()
 	w.Applying = true
@@ -208,6 +209,9 @@ func (a *Applier) undo(queue []*item) error {
 			j := &jobs[n]
 			if j.trx == nil {
 				continue
+			}
+			if a.eng.Leaves(j.trx) && j.Flags&entry.SchemaFlag == 0 {
+				return nil
 			}
 			w.Use(j.trx)
 			if err := w.Rollback(); err != nil {

@@ -408,6 +408,7 @@ func (c *core) stop(reason error) {
 	c.finisher.close()
 	c.pipeline.Close(reason)
 	c.applier.Cancel() // the finisher may wait for it
+	c.sessions.Cancel()
 	c.idle.Unpark()
 	c.purging.Unpark()
 	c.forgets.Unpark()

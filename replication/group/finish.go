@@ -232,5 +232,9 @@ func (f *finisher) stopServing(reason error) error {
 	f.serving = 0
 	f.n.setServing(0)
 	f.n.pipeline.Resign(reason)
-	return f.n.sessions.Suspend(reason)
+	err := f.n.sessions.Suspend(reason)
+	if err == nil && f.n.isStopped() {
+		return apply.ErrStopped // it may have left transactions as they are: nothing may come behind
+	}
+	return err
 }

@@ -232,6 +232,15 @@ func (n *Node) Close() error {
 	return errors.Join(err, n.unlock())
 }
 
+// Cancel begins Close: everything that may last ends, as the rollbacks of large transactions, which the next start goes on with.
+// Sessions come to no end any more but by errors. Close is to follow.
+func (n *Node) Cancel() {
+	if c, err := n.running(); err == nil {
+		c.yield()
+		c.stop(ErrStopped)
+	}
+}
+
 // take takes the core out of the node.
 func (n *Node) take() *core { return n.core.Swap(nil) }
 

@@ -549,10 +549,15 @@ func (n *Node) Stop(ctx context.Context) error {
 		}
 	}
 	n.stopOnce.Do(func() { close(n.stopping) })
+	kept := func() bool { return true }
+	if n.group != nil && leaves == nil {
+		kept = context.AfterFunc(ctx, n.group.Cancel) // doors wait for sessions, and one may be taking back millions of rows
+	}
 	var doors sync.WaitGroup
 	doors.Go(func() { n.shutDoors(ctx) })
 	doors.Go(func() { n.shutConsole(ctx) })
 	doors.Wait()
+	kept()
 	if leaves != nil {
 		if err := n.leave(context.Background(), leaves); err != nil {
 			n.log.Warn("this member stays in the group, and its leader takes it out once the others can do without it", "member", n.group.ID(), "error", err)

@@ -3,6 +3,8 @@ package group
 import (
 	"errors"
 
+	"go.etcd.io/raft/v3/raftpb"
+
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/replication/raftlog"
@@ -112,4 +114,28 @@ func (n *Node) OnRaft(fn func()) {
 		panic(err)
 	}
 	c.inbox.call(fn)
+}
+
+// KeepsBodies returns of how many large transactions in the log the body is not in the store any more, and how many of those count as
+// bodies that are here for entries that a leader sends.
+func (n *Node) KeepsBodies() (taken, kept int) {
+	c, err := n.running()
+	if err != nil {
+		panic(err)
+	}
+	entries, err := c.binlog.Read(c.binlog.FirstIndex(), c.binlog.LastIndex()+1, 1<<30)
+	if err != nil {
+		panic(err)
+	}
+	for _, x := range entries {
+		e := &raftpb.Entry{Index: &x.Index, Term: &x.Term, Data: x.Data}
+		want, large := largeBody(e)
+		if !large || c.bodies.Has(&want) {
+			continue
+		}
+		if taken++; c.raft.keeps(e, &want) {
+			kept++
+		}
+	}
+	return taken, kept
 }

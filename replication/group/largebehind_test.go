@@ -117,6 +117,23 @@ func TestLateLarge(t *testing.T) {
 	})
 }
 
+// A body that the writer takes into the log while the Raft task looks for it is not fetched again.
+func TestTakenMeanwhile(t *testing.T) {
+	simulate(t, 1, 3, simnettest.Options{}, func(o *group.Options) { o.LargeThreshold = 200 }, func(r *simRig) {
+		l := r.leader(nil)
+		createFruit(t, l.node)
+		for i := range 5 {
+			insertTraced(t, l.node, 1_000_000_000+i) // some 300 bytes
+		}
+		env.Sleep(r.sim, 3*time.Second)
+		for _, n := range r.nodes {
+			if taken, kept := n.node.KeepsBodies(); taken != 5 || kept != taken {
+				t.Errorf("member %d has %d bodies in its log, and %d are here", n.id, taken, kept)
+			}
+		}
+	})
+}
+
 // A COMMIT of a large transaction that waits for a majority ends as others do when the leader has lost
 // its lead: rolled back, since it was not proposed.
 func TestLargeWithoutMajority(t *testing.T) {

@@ -46,7 +46,7 @@ func (t *raftTask) complete(m *raftpb.Message) *raftpb.Message {
 		if w := (wanted{want, e.GetIndex()}); !slices.Contains(l.wanted, w) {
 			l.wanted = append(l.wanted, w)
 		}
-		if !t.n.bodies.Pin(&want) {
+		if !t.keeps(e, &want) {
 			return t.hold(m, i, &want)
 		}
 	}
@@ -105,6 +105,12 @@ func part(m *raftpb.Message, from, to int) *raftpb.Message {
 func (t *raftTask) stored(e *raftpb.Entry) bool {
 	term, err := t.n.binlog.Term(e.GetIndex())
 	return err == nil && term == e.GetTerm()
+}
+
+// keeps keeps the body of an entry that the log did not have a moment ago, and reports whether it is here. The writer may have
+// come to the entry meanwhile: what the log has taken is not fetched once more.
+func (t *raftTask) keeps(e *raftpb.Entry, want *entry.LargeBody) bool {
+	return t.n.bodies.Pin(want) || t.stored(e)
 }
 
 // bodyCame gives Raft what was kept from it for want of a body, if that is all there now.

@@ -24,6 +24,7 @@ type Binder struct {
 // folding is what constants are folded with: an expression may have very many.
 type folding struct {
 	x      *Context
+	memory foldMemory
 	warned bool
 }
 
@@ -37,9 +38,10 @@ func (f *folding) begin(b *Binder) *Context {
 		f.x.Warn = func(*sqlerr.Error) { f.warned = true }
 		f.x.folding = true
 		f.x.Interrupted = func() error { return errLongFold }
+		f.x.Memory, f.x.Hold = f.memory.hold, f.memory.hold
 	}
 	f.x.ResetStatement()
-	f.x.work = 0
+	f.x.work, f.memory.bytes = 0, 0
 	return f.x
 }
 
@@ -84,7 +86,8 @@ func (b *Binder) Bind(e ast.Expr) (Node, error) {
 var errLongFold = errors.New("expr: not to be folded")
 
 // fold evaluates an expression of constants, unless that raises a warning or an
-// error, or takes long: those belong to the execution, which can be interrupted.
+// error, or takes long or much memory: those belong to the execution, which can be
+// interrupted and counts its memory.
 func (b *Binder) fold(n Node) Node {
 	children := n.Children()
 	for _, c := range children {

@@ -75,14 +75,11 @@ func (x *Context) validate(c *Call, a []types.Value) (*schema.Failure, error) {
 // matchesSchema is the search for a pattern of a schema, which is one of Go's: what is none is found everywhere. Error: 3700 besides that of an
 // interrupted statement.
 func (x *Context) matchesSchema(pattern, text []byte) (bool, error) {
-	m, err := newMatcher(pattern, patternFlags{plain: true})
+	m, err := newMatcher(x, pattern, patternFlags{plain: true})
 	if err != nil {
-		if err == errPatternTooBig {
-			return false, err
+		if err != errPatternTooBig && isPatternError(err) {
+			return true, nil
 		}
-		return true, nil
-	}
-	if err := x.Worked(len(text)); err != nil {
 		return false, err
 	}
 	return m.matches(x, text)

@@ -22,6 +22,7 @@ type patternFlags struct {
 	unixLines bool // 'u': only \n ends a line
 	search    bool // the place of the match matters, not only that there is one
 	plain     bool // the pattern is in the syntax of package regexp
+	captures  bool // the places of the groups matter
 }
 
 // The conditions a client sees, with MySQL's numbers.
@@ -41,6 +42,13 @@ var (
 
 func errPatternSyntax(at int) error {
 	return sqlerr.New(sqlerr.RegexpRuleSyntax, 1, at)
+}
+
+// isPatternError reports whether an error is one of a pattern, and not of the statement.
+func isPatternError(err error) bool {
+	e, ok := err.(*sqlerr.Error)
+	return ok && (e.Number >= sqlerr.RegexpIllegalArgument && e.Number <= sqlerr.RegexpPatternTooBig ||
+		e.Number == sqlerr.RegexpInvalidCaptureGroupName)
 }
 
 // parsePatternFlags reads a match_type argument; of contradicting options the last one counts.
@@ -70,8 +78,9 @@ const (
 	maxPatternDepth = 500
 )
 
-// compilePattern makes an automaton of a pattern in ICU's syntax, or in that of package regexp.
-func compilePattern(pattern string, f patternFlags) (*regexp.Regexp, error) {
+// compilePattern makes an automaton of a pattern in ICU's syntax, or in that of package regexp. Errors: those of
+// patterns, 3170, those of an interrupted statement.
+func compilePattern(x *Context, pattern string, f patternFlags) (*matcher, error) {
 	switch {
 	case pattern == "":
 		return nil, errPatternArgument
@@ -79,6 +88,9 @@ func compilePattern(pattern string, f patternFlags) (*regexp.Regexp, error) {
 		return nil, errPatternTooBig
 	case !utf8.ValidString(pattern):
 		return nil, errPatternArgument
+	}
+	if err := x.Worked(parseWork * len(pattern)); err != nil {
+		return nil, err
 	}
 	text := pattern
 	if !f.plain {
@@ -88,6 +100,9 @@ func compilePattern(pattern string, f patternFlags) (*regexp.Regexp, error) {
 			return nil, err
 		}
 	}
+	if setsTooLarge(text, f.fold) {
+		return nil, errPatternTooBig
+	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, patternError(err)
@@ -95,12 +110,11 @@ func compilePattern(pattern string, f patternFlags) (*regexp.Regexp, error) {
 	if patternSteps(tree) > maxPatternSteps {
 		return nil, errPatternTooBig
 	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		return nil, patternError(err)
-	}
-	return re, nil
+	return matcherOf(x, text, tree, f.captures)
 }
+
+// parseWork is what reading a byte of a pattern counts for.
+const parseWork = 100
 
 // patternSteps estimates the size of a pattern's automaton.
 func patternSteps(re *syntax.Regexp) int {

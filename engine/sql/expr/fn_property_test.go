@@ -213,15 +213,11 @@ func FuzzPattern(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pattern, text string, options uint8) {
 		flags := patternFlags{fold: options&1 != 0, multiline: options&2 != 0, dotAll: options&4 != 0, search: options&8 != 0}
-		re, err := compilePattern(pattern, flags)
+		m, err := compilePattern(new(Context), pattern, flags)
 		if err != nil {
 			if _, ok := err.(*sqlerr.Error); !ok {
 				t.Fatalf("%q: %v", pattern, err)
 			}
-			return
-		}
-		m, err := matcherOf(re)
-		if err != nil {
 			return
 		}
 		last := -1

@@ -2,285 +2,72 @@ package expr
 
 import (
 	"bytes"
-	"io"
-	"regexp"
-	"regexp/syntax"
-	"sync"
+	"slices"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/types"
 )
 
-// A matcher is a compiled pattern.
-type matcher struct {
-	re *regexp.Regexp
-	// after is the pattern behind any character, for searches that do not begin at the text's start. It is nil unless the
-	// pattern looks at what stands before a place: ^, \A, \b.
-	after *regexp.Regexp
-	steps int // the automaton's size, roughly: a character costs that much at most
-	most  int // of its steps, without a look at whether the statement was interrupted
-}
-
-// matcherKey is what a matcher is made of.
-type matcherKey struct {
-	pattern string
-	flags   patternFlags
-}
-
-// matcherCache keeps the patterns used last, which are shared by all sessions. It holds two generations: when the young one
-// is full it becomes the old one, and what is used again moves back.
-type matcherCache struct {
-	mu         sync.Mutex
-	young, old map[matcherKey]*matcher
-	bytes      int // of the young one's patterns
-}
-
-const (
-	matcherCacheCount = 128
-	matcherCacheBytes = 256 << 10
-)
-
-var matchers matcherCache
-
-func (c *matcherCache) get(k matcherKey) *matcher {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if m := c.young[k]; m != nil {
-		return m
-	}
-	m := c.old[k]
-	if m != nil {
-		c.add(k, m)
-	}
-	return m
-}
-
-func (c *matcherCache) put(k matcherKey, m *matcher) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.add(k, m)
-}
-
-// add inserts into the young generation. REQUIRES: the mutex is held.
-func (c *matcherCache) add(k matcherKey, m *matcher) {
-	if len(c.young) >= matcherCacheCount || c.bytes >= matcherCacheBytes {
-		c.old, c.young, c.bytes = c.young, nil, 0
-	}
-	if c.young == nil {
-		c.young = map[matcherKey]*matcher{}
-	}
-	c.young[k] = m
-	c.bytes += len(k.pattern)
-}
-
-// newMatcher returns the compiled pattern, from the cache if it is there.
-func newMatcher(pattern []byte, f patternFlags) (*matcher, error) {
-	k := matcherKey{string(pattern), f}
-	if m := matchers.get(k); m != nil {
-		return m, nil
-	}
-	re, err := compilePattern(k.pattern, f)
-	if err != nil {
-		return nil, err
-	}
-	m, err := matcherOf(re)
-	if err != nil {
-		return nil, err
-	}
-	matchers.put(k, m)
-	return m, nil
-}
-
-// matcherOf makes a matcher of a compiled pattern.
-func matcherOf(re *regexp.Regexp) (*matcher, error) {
-	m := &matcher{re: re, steps: 1}
-	if _, literal := re.LiteralPrefix(); literal {
-		return m, nil
-	}
-	tree, err := syntax.Parse(re.String(), syntax.Perl)
-	if err == nil && looksBack(tree) {
-		m.after, err = regexp.Compile("(?s:.)(?:" + re.String() + ")")
-	}
-	if err != nil {
-		return nil, patternError(err)
-	}
-	m.steps, m.most = patternSteps(tree), maxSteps
-	if prefix, _ := m.re.LiteralPrefix(); prefix != "" {
-		m.most = maxSearch
-	}
-	return m, nil
-}
-
-func looksBack(re *syntax.Regexp) bool {
-	switch re.Op {
-	case syntax.OpBeginLine, syntax.OpBeginText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
-		return true
-	}
-	for _, s := range re.Sub {
-		if looksBack(s) {
-			return true
-		}
-	}
-	return false
-}
-
-// maxSteps is up to how many steps of an automaton, some hundredths of a second, run without a look at whether the statement was
-// interrupted.
-const maxSteps = 2 << 20
-
-// maxSearch is that of an automaton that begins with given characters, which are searched for much faster.
-const maxSearch = 16 << 20
-
-// find calls f with the places of matches that start at byte offset from or later, until f returns false. A place is as
-// regexp's FindSubmatchIndex gives it.
-func (m *matcher) find(x *Context, s []byte, from int, f func(loc []int) bool) error {
-	for at := from; at <= len(s); {
-		if err := x.Worked(len(s) - at); err != nil {
-			return err
-		}
-		loc, err := m.next(x, s, at)
-		if err != nil || loc == nil || !f(loc) {
-			return err
-		}
-		if at = loc[1]; loc[1] == loc[0] {
-			if at == len(s) {
-				return nil
-			}
-			at += charLen(types.CharsetUTF8MB4, s[at:])
-		}
-	}
-	return nil
-}
-
-// next returns the first place that starts at byte offset at or later.
-func (m *matcher) next(x *Context, s []byte, at int) (loc []int, err error) {
-	re := m.re
-	if m.after != nil && at > 0 {
-		// The automaton has to see the character before.
-		re = m.after
-		_, n := utf8.DecodeLastRune(s[:at])
-		at -= n
-	}
-	if text := s[at:]; m.short(text) {
-		loc = re.FindSubmatchIndex(text)
-	} else {
-		r := m.reader(x, text)
-		loc, err = re.FindReaderSubmatchIndex(r), r.err
-	}
-	if err != nil || loc == nil {
-		return nil, err
-	}
-	for i := range loc {
-		if loc[i] >= 0 {
-			loc[i] += at
-		}
-	}
-	if re != m.re {
-		loc[0] += charLen(types.CharsetUTF8MB4, s[loc[0]:])
-	}
-	return loc, nil
-}
-
-// matches reports whether the pattern is anywhere in s.
-func (m *matcher) matches(x *Context, s []byte) (bool, error) {
-	if m.short(s) {
-		return m.re.Match(s), nil
-	}
-	r := m.reader(x, s)
-	return m.re.MatchReader(r), r.err
-}
-
-func (m *matcher) short(s []byte) bool { return len(s)*m.steps <= m.most }
-
-// patternReader gives the automaton a long text, and ends it when the statement is interrupted.
-type patternReader struct {
-	x     *Context
-	s     []byte
-	steps int // of the automaton, for each character
-	done  int // since the last check
-	err   error
-}
-
-func (m *matcher) reader(x *Context, s []byte) *patternReader {
-	return &patternReader{x: x, s: s, steps: m.steps}
-}
-
-// ReadRune implements io.RuneReader.
-func (r *patternReader) ReadRune() (c rune, size int, err error) {
-	if r.done += r.steps; r.done > maxSteps {
-		r.done = 0
-		r.err = r.x.Check()
-	}
-	if r.err != nil || len(r.s) == 0 {
-		return 0, 0, io.EOF
-	}
-	c, size = utf8.DecodeRune(r.s)
-	r.s = r.s[size:]
-	return c, size, nil
-}
-
-// nth returns the place of the n-th match from byte offset from on.
-func (m *matcher) nth(x *Context, s []byte, from int, n int64) (loc []int, err error) {
-	err = m.find(x, s, from, func(l []int) bool {
-		if n--; n > 0 {
-			return true
-		}
-		loc = l
-		return false
-	})
-	return loc, err
-}
-
-// A replacementPart is a piece of a replacement text: $n and ${name} stand for groups, a backslash makes the next character plain.
+// A replacementPart is a piece of a replacement text: $n and ${name} stand for groups, a backslash makes the next
+// character plain.
 type replacementPart struct {
-	text  []byte
-	group int // -1: text
+	text  []byte // of the replacement
+	group int    // -1: text
 }
 
-func parseReplacement(s []byte, re *regexp.Regexp) (parts []replacementPart, err error) {
-	var text []byte
-	flush := func() {
-		if len(text) > 0 {
-			parts = append(parts, replacementPart{text: text, group: -1})
-			text = nil
+// partBytes is what a part of a replacement takes.
+const partBytes = 32
+
+// mostParts is how many parts a replacement has at most.
+func mostParts(s []byte) int { return 2*(bytes.Count(s, []byte{'$'})+bytes.Count(s, []byte{'\\'})) + 1 }
+
+// parseReplacement takes a replacement apart, for a pattern with groups of such names, of which the first is the whole
+// match.
+func parseReplacement(s []byte, names []string) (parts []replacementPart, err error) {
+	parts = make([]replacementPart, 0, mostParts(s))
+	begin := 0 // of the text that is not in a part yet
+	flush := func(end int) {
+		if end > begin {
+			parts = append(parts, replacementPart{text: s[begin:end], group: -1})
 		}
 	}
 	for i := 0; i < len(s); i++ {
 		switch {
 		case s[i] == '\\' && i+1 < len(s):
+			flush(i)
 			i++
-			text = append(text, s[i])
+			begin = i
 		case s[i] == '$':
-			group, n := replacementGroup(s[i+1:], re)
+			group, n := replacementGroup(s[i+1:], names)
 			if n == 0 {
 				return nil, errPatternGroupName
 			}
-			if group < 0 || group > re.NumSubexp() {
+			if group < 0 || group >= len(names) {
 				return nil, errPatternIndex
 			}
-			flush()
+			flush(i)
 			parts = append(parts, replacementPart{group: group})
 			i += n
-		default:
-			text = append(text, s[i])
+			begin = i + 1
 		}
 	}
-	flush()
+	flush(len(s))
 	return parts, nil
 }
 
 // replacementGroup reads what follows a dollar sign: as many digits as name a group that exists, or a name in braces.
-func replacementGroup(s []byte, re *regexp.Regexp) (group, n int) {
+func replacementGroup(s []byte, names []string) (group, n int) {
 	if len(s) > 1 && s[0] == '{' {
 		end := bytes.IndexByte(s, '}')
 		if end < 2 {
 			return 0, 0
 		}
-		return re.SubexpIndex(string(s[1:end])), end + 1
+		return slices.Index(names, string(s[1:end])), end + 1
 	}
 	for n < len(s) && s[n]-'0' <= 9 {
 		next := group*10 + int(s[n]-'0')
-		if n > 0 && next > re.NumSubexp() {
+		if n > 0 && next >= len(names) {
 			break
 		}
 		group = next
@@ -289,61 +76,87 @@ func replacementGroup(s []byte, re *regexp.Regexp) (group, n int) {
 	return group, n
 }
 
-// appendReplacedMatches is REGEXP_REPLACE: the occurrence-th match from byte offset from on, or with 0 all of them; ok is
-// false if the result would be longer than limit.
-func (m *matcher) appendReplacedMatches(x *Context, dst, s []byte, from int, by []replacementPart, occurrence int64, limit int) (out []byte, ok bool, err error) {
+// replacement is what REGEXP_REPLACE does with the matches.
+type replacement struct {
+	by         []replacementPart
+	occurrence int64 // of the one match that is replaced; 0: all
+	limit      int   // of the result
+}
+
+// captures reports whether groups of the pattern are asked for.
+func (r *replacement) captures() bool {
+	return slices.ContainsFunc(r.by, func(p replacementPart) bool { return p.group > 0 })
+}
+
+// appendTo is REGEXP_REPLACE from byte offset from on; ok is false if the result would be longer than the limit.
+// Errors: 3170, those of an interrupted statement.
+func (r *replacement) appendTo(x *Context, dst, s []byte, m *matcher, from int) (out []byte, ok bool, err error) {
+	var wrong error
+	add := func(part []byte) bool {
+		if ok && wrong == nil {
+			if dst, ok, wrong = x.reserve(dst, len(part), r.limit); ok {
+				dst = append(dst, part...)
+			}
+		}
+		return ok && wrong == nil
+	}
 	done, n := 0, int64(0)
 	ok = true
 	err = m.find(x, s, from, func(loc []int) bool {
-		if n++; occurrence > 0 && n < occurrence {
+		if n++; r.occurrence > 0 && n < r.occurrence {
 			return true
 		}
-		dst = append(dst, s[done:loc[0]]...)
-		for _, p := range by {
-			if p.group < 0 {
-				dst = append(dst, p.text...)
-			} else if start := loc[2*p.group]; start >= 0 {
-				dst = append(dst, s[start:loc[2*p.group+1]]...)
+		before := len(dst)
+		add(s[done:loc[0]])
+		for _, p := range r.by {
+			part := p.text
+			if p.group >= 0 {
+				if part = nil; loc[2*p.group] >= 0 {
+					part = s[loc[2*p.group]:loc[2*p.group+1]]
+				}
+			}
+			if !add(part) {
+				break
 			}
 		}
+		if wrong == nil {
+			wrong = x.Worked(len(dst) - before + len(r.by))
+		}
 		done = loc[1]
-		ok = len(dst) <= limit
-		return ok && occurrence == 0
+		return ok && wrong == nil && r.occurrence == 0
 	})
-	dst = append(dst, s[done:]...)
-	return dst, ok && len(dst) <= limit, err
+	if err == nil {
+		err = wrong
+	}
+	if err != nil || !ok {
+		return dst, ok, err
+	}
+	add(s[done:])
+	return dst, ok, wrong
 }
 
-// regexpCall is what a call of a regular expression function keeps: the flags that its collation gives, and the matcher and
-// replacement if they are known when the statement is bound.
+// regexpCall is what a call of a regular expression function keeps: the flags that its collation gives, and the
+// matchers if they are always the same.
 type regexpCall struct {
 	flags     patternFlags
-	matchType int // argument of the match type
-	m         *matcher
+	matchType int                        // argument of the match type
+	fixed     bool                       // pattern and match type are known when the statement is bound
+	matcher   [2]atomic.Pointer[matcher] // of such; without and with captures
 }
 
-// prepareRegexp compiles a constant pattern. Its errors are those of running it and are left to that.
+// keptMatcher is up to how large a matcher is kept for as long as the statement's plan is.
+const keptMatcher = 64 << 10
+
+// prepareRegexp finds out whether the pattern is constant. It is compiled when it is first asked for: that takes time
+// and memory, which belong to the execution.
 func prepareRegexp(matchType int, search bool) func(*Binder, *Call) error {
 	return func(_ *Binder, c *Call) error {
 		r := &regexpCall{matchType: matchType, flags: patternFlags{search: search, fold: foldsCase(c)}}
 		c.Data = r
-		pattern, ok := Literal(c.Args[1])
-		if !ok || pattern.IsNull() {
-			return nil
-		}
-		flags := r.flags
+		_, r.fixed = Literal(c.Args[1])
 		if matchType < len(c.Args) {
-			v, ok := Literal(c.Args[matchType])
-			if !ok || v.IsNull() {
-				return nil
-			}
-			var err error
-			if flags, err = parsePatternFlags(flags, v.Bytes(), c.Func.Name); err != nil {
-				return nil
-			}
-		}
-		if m, err := newMatcher(pattern.Bytes(), flags); err == nil {
-			r.m = m
+			_, ok := Literal(c.Args[matchType])
+			r.fixed = r.fixed && ok
 		}
 		return nil
 	}
@@ -355,10 +168,13 @@ func foldsCase(c *Call) bool {
 }
 
 // matcherOf returns the matcher of a row.
-func (c *Call) matcherOf(a []types.Value) (*matcher, error) {
-	r := c.Data.(*regexpCall)
-	if r.m != nil {
-		return r.m, nil
+func (c *Call) matcherOf(x *Context, a []types.Value, captures bool) (*matcher, error) {
+	r, at := c.Data.(*regexpCall), 0
+	if captures {
+		at = 1
+	}
+	if m := r.matcher[at].Load(); m != nil {
+		return m, nil
 	}
 	flags := r.flags
 	if r.matchType < len(a) {
@@ -367,17 +183,32 @@ func (c *Call) matcherOf(a []types.Value) (*matcher, error) {
 			return nil, err
 		}
 	}
-	return newMatcher(c.unicodeText(a[1].Bytes()), flags)
+	pattern, err := c.unicodeText(x, a[1].Bytes())
+	if err != nil {
+		return nil, err
+	}
+	flags.captures = captures
+	m, err := newMatcher(x, pattern, flags)
+	if err == nil && r.fixed && m.bytes <= keptMatcher {
+		r.matcher[at].Store(m)
+	}
+	return m, err
 }
 
 // unicodeText returns a text argument as UTF-8, in which patterns work.
-func (c *Call) unicodeText(s []byte) []byte {
+func (c *Call) unicodeText(x *Context, s []byte) ([]byte, error) {
 	if cs := c.charset(); cs == types.CharsetLatin1 && !isASCII(s) {
+		if err := x.Large(latinTimes * len(s)); err != nil {
+			return nil, err
+		}
 		out, _ := types.Convert(nil, s, cs, types.CharsetUTF8MB4)
-		return out
+		return out, nil
 	}
-	return s
+	return s, nil
 }
+
+// latinTimes is how many times as long as in latin1 a text is in UTF-8, at most but for few characters.
+const latinTimes = 2
 
 // startOffset returns the byte offset of character pos.
 func startOffset(s []byte, pos int64) (int, error) {
@@ -401,11 +232,15 @@ func init() {
 		Args: []ArgKind{ArgText, ArgText, ArgText}, Min: 2, Max: 3, Boolean: true, Result: ResultBool,
 		Prepare: prepareRegexp(2, false),
 		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
-			m, err := c.matcherOf(a)
+			m, err := c.matcherOf(x, a, false)
 			if err != nil {
 				return types.Null, err
 			}
-			is, err := m.matches(x, c.unicodeText(a[0].Bytes()))
+			s, err := c.unicodeText(x, a[0].Bytes())
+			if err != nil {
+				return types.Null, err
+			}
+			is, err := m.matches(x, s)
 			return boolValue(is), err
 		},
 	})
@@ -425,11 +260,14 @@ func init() {
 
 // place finds the match that the arguments from pos on ask for.
 func (c *Call) place(x *Context, a []types.Value, pos int) (s []byte, loc []int, err error) {
-	m, err := c.matcherOf(a)
+	m, err := c.matcherOf(x, a, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	s = c.unicodeText(a[0].Bytes())
+	s, err = c.unicodeText(x, a[0].Bytes())
+	if err != nil {
+		return nil, nil, err
+	}
 	from, err := startOffset(s, optionalInt(a, pos, 1))
 	if err != nil {
 		return nil, nil, err
@@ -458,21 +296,42 @@ func regexpSubstr(x *Context, c *Call, a []types.Value) (types.Value, error) {
 	return types.NewBytes(x.ownText(c, s[loc[0]:loc[1]])), nil
 }
 
-func regexpReplace(x *Context, c *Call, a []types.Value) (types.Value, error) {
-	m, err := c.matcherOf(a)
+func regexpReplace(x *Context, c *Call, a []types.Value) (v types.Value, err error) {
+	m, err := c.matcherOf(x, a, false)
 	if err != nil {
 		return types.Null, err
 	}
-	s := c.unicodeText(a[0].Bytes())
+	s, err := c.unicodeText(x, a[0].Bytes())
+	if err != nil {
+		return types.Null, err
+	}
 	from, err := startOffset(s, optionalInt(a, 3, 1))
 	if err != nil {
 		return types.Null, err
 	}
-	by, err := parseReplacement(c.unicodeText(a[2].Bytes()), m.re)
+	by, err := c.unicodeText(x, a[2].Bytes())
 	if err != nil {
 		return types.Null, err
 	}
-	out, ok, err := m.appendReplacedMatches(x, x.Scratch(), s, from, by, max(optionalInt(a, 4, 0), 0), x.packetLimit())
+	err = x.during(counted(partBytes*int64(mostParts(by))), func() error {
+		v, err = x.replaceMatches(c, a, m, s, by, from)
+		return err
+	})
+	return v, err
+}
+
+func (x *Context) replaceMatches(c *Call, a []types.Value, m *matcher, s, by []byte, from int) (types.Value, error) {
+	r := replacement{occurrence: max(optionalInt(a, 4, 0), 0), limit: x.packetLimit()}
+	var err error
+	if r.by, err = parseReplacement(by, m.names); err != nil {
+		return types.Null, err
+	}
+	if r.captures() {
+		if m, err = c.matcherOf(x, a, true); err != nil {
+			return types.Null, err
+		}
+	}
+	out, ok, err := r.appendTo(x, x.Scratch(), s, m, from)
 	switch {
 	case err != nil:
 		return types.Null, err

@@ -145,8 +145,11 @@ func registerCodes() {
 			return textType(max(textLength(c.Args[0].Type()), 4), c.Collation), nil
 		},
 		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
-			code := x.Keep(appendSoundex(x.Scratch(), c.unicodeText(a[0].Bytes())))
-			return types.NewBytes(x.ownText(c, code)), nil
+			s, err := c.unicodeText(x, a[0].Bytes())
+			if err != nil {
+				return types.Null, err
+			}
+			return types.NewBytes(x.ownText(c, x.Keep(appendSoundex(x.Scratch(), s)))), nil
 		},
 	})
 	d.def("TO_BASE64(s)", Func{

@@ -93,10 +93,11 @@ func TestLongTextsMatchAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		re := regexp.MustCompile(rapid.SampledFrom(patterns).Draw(t, "pattern"))
 		text := []byte(rapid.StringOfN(rapid.SampledFrom([]rune("aab é\nB")), 0, 12, -1).Draw(t, "text"))
-		m, err := matcherOf(re)
+		m, err := compilePattern(new(Context), re.String(), patternFlags{plain: true, captures: true})
 		if err != nil {
 			t.Fatal(err)
 		}
+		m.most = maxSteps
 		find := func(steps int) (all [][]int) {
 			m.steps = steps
 			if err := m.find(new(Context), text, 0, func(loc []int) bool {

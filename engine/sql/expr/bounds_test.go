@@ -1,0 +1,193 @@
+package expr
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/internal/race"
+)
+
+// errNoRoom is what a budget says when it is used up, and errStop what an interrupted statement does.
+var (
+	errNoRoom = errors.New("no room")
+	errStop   = errors.New("interrupted")
+)
+
+// budget counts memory up to a limit.
+type budget struct{ used, limit, most int64 }
+
+func (b *budget) take(delta int64) error {
+	if delta > 0 && b.used+delta > b.limit {
+		return errNoRoom
+	}
+	b.used += delta
+	b.most = max(b.most, b.used)
+	return nil
+}
+
+// bounded runs an expression that nothing bounds but what the statement may take, and returns how many bytes that has allocated.
+func (r *rig) bounded(n Node, limit int64) (allocated uint64, b budget, err error) {
+	b.limit = limit
+	r.x.Memory, r.x.Hold = b.take, b.take
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = n.Value(r.x, r.rows, 0)
+	runtime.ReadMemStats(&after)
+	r.x.ResetStatement()
+	r.x.Memory, r.x.Hold = nil, nil
+	return after.TotalAlloc - before.TotalAlloc, b, err
+}
+
+// TestLargeResultsAreBounded: what makes much of little stops at the packet's limit, or at what the statement may take,
+// before it has taken that.
+func TestLargeResultsAreBounded(t *testing.T) {
+	r := newRig(t)
+	r.x.MaxAllowedPacket = 64 << 20
+	for _, c := range []struct {
+		text   string
+		packet uint64 // 0: as above
+		want   error  // nil: it stops at the packet
+	}{
+		{"REGEXP_REPLACE(REPEAT('a', 10000), '.*', REPEAT('$0', 20000))", 1 << 20, nil},
+		{"REGEXP_REPLACE(REPEAT('a', 10000), '.*', REPEAT('$0', 20000))", 0, errNoRoom},
+		{"REGEXP_REPLACE('a', 'b', REPEAT('$0', 2000000))", 0, errNoRoom},
+		{"REGEXP_REPLACE('a', 'b', REPEAT('\\\\x$0', 1000000))", 0, errNoRoom},
+	} {
+		r.x.MaxAllowedPacket = 64 << 20
+		if c.packet > 0 {
+			r.x.MaxAllowedPacket = c.packet
+		}
+		n, err := r.bind(c.text)
+		if err != nil {
+			t.Fatalf("%.60s: %v", c.text, err)
+		}
+		const limit = 20 << 20
+		r.warnings = nil
+		allocated, _, err := r.bounded(n, limit)
+		if !errors.Is(err, c.want) || c.want == nil && (len(r.warnings) == 0 || !strings.HasPrefix(r.warnings[0], "1301 ")) {
+			t.Errorf("%.60s: %v, warnings %.80q", c.text, err, r.warnings)
+		}
+		if allocated > 2*limit && !race.Enabled {
+			t.Errorf("%.60s has taken %d bytes", c.text, allocated)
+		}
+	}
+}
+
+// TestLargeFoldsAreBounded: to bind a constant expression takes no more memory than reading it would.
+func TestLargeFoldsAreBounded(t *testing.T) {
+	r := newRig(t)
+	for _, text := range []string{"REGEXP_REPLACE(REPEAT('a', 10000), '.*', REPEAT('$0', 20000))"} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		n, err := r.bind(text)
+		runtime.ReadMemStats(&after)
+		if _, isConst := n.(*Const); err != nil || isConst {
+			t.Errorf("%.60s: %T, %v", text, n, err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 2*foldBytes && !race.Enabled {
+			t.Errorf("%.60s has taken %d bytes", text, took)
+		}
+	}
+}
+
+// TestCapturesAreBounded: an automaton has a place for each group in each of its threads only if the places are asked for, and
+// then not for any number of them.
+func TestCapturesAreBounded(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct {
+		text string
+		want error
+	}{
+		{"REGEXP_INSTR(REPEAT(IF(RAND() < 2, 'a', ''), 52), REPEAT('(a*)', 2000))", nil},
+		{"REGEXP_LIKE(REPEAT(IF(RAND() < 2, 'a', ''), 52), REPEAT('(a*)', 2000))", nil},
+		{"REGEXP_REPLACE(REPEAT(IF(RAND() < 2, 'a', ''), 52), REPEAT('(a*)', 2000), '$0')", nil},
+		{"REGEXP_REPLACE(REPEAT(IF(RAND() < 2, 'a', ''), 52), REPEAT('(a*)', 2000), '$1')", errPatternTooBig},
+		{"REGEXP_REPLACE(REPEAT(IF(RAND() < 2, 'a', ''), 52), REPEAT('(a*)', 200), '$199')", nil},
+	} {
+		n, err := r.bind(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		allocated, b, err := r.bounded(n, 1<<30)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", c.text, err)
+		}
+		if allocated > 32<<20 && !race.Enabled {
+			t.Errorf("%s has taken %d bytes", c.text, allocated)
+		}
+		if b.used != 0 {
+			t.Errorf("%s leaves %d bytes counted", c.text, b.used)
+		}
+	}
+}
+
+// TestPatternsAreBounded: to read a pattern takes no longer and no more memory than its automaton may.
+func TestPatternsAreBounded(t *testing.T) {
+	for name, pattern := range map[string]string{
+		"classes in a set":              "[" + strings.Repeat(`\w`, 10_000) + "]",
+		"classes":                       strings.Repeat(`\w`, 10_000),
+		"ranges without regard to case": "(?i)[" + strings.Repeat("ā-\U0001e000", 1000) + "]",
+		"one of them by its flags":      "[" + strings.Repeat(`\u0100-\U0001e000`, 1000) + "]",
+	} {
+		begun := time.Now()
+		_, err := compilePattern(new(Context), pattern, patternFlags{fold: true})
+		if took := time.Since(begun); !errors.Is(err, errPatternTooBig) || took > 5*time.Second {
+			t.Errorf("%s: %v after %v", name, err, took)
+		}
+	}
+	for _, pattern := range []string{"[a-z]+", "[a-zA-Z0-9_-]{1,20}", `[一-龥]+`, strings.Repeat("[a-z]-[0-9]", 100), `[\w\d\s-]+`} {
+		for _, flags := range []patternFlags{{fold: true}, {}} {
+			if _, err := compilePattern(new(Context), pattern, flags); err != nil {
+				t.Errorf("%.40s: %v", pattern, err)
+			}
+		}
+	}
+}
+
+// TestShortMatchesAreWork: a pattern that takes long for short texts, and compiling one pattern after the other, ends
+// within a few rows.
+func TestShortMatchesAreWork(t *testing.T) {
+	r := newRig(t)
+	for _, text := range []string{
+		"REGEXP_LIKE(REPEAT(IF(RAND() < 2, 'a', ''), 200), '(a|b|ab)*(a|ba){500}c')",
+		"REGEXP_LIKE('b', CONCAT(REPEAT('x{1000}', 30), RAND()))",
+	} {
+		r.x.Interrupted = nil
+		n, err := r.bind(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.x.Interrupted = func() error { return errStop }
+		rows := 0
+		for err == nil && rows < 50 {
+			_, err = n.Value(r.x, r.rows, 0)
+			rows++
+		}
+		if !errors.Is(err, errStop) || rows > 10 {
+			t.Errorf("%s ends after %d rows with %v", text, rows, err)
+		}
+		r.x.ResetStatement()
+	}
+}
+
+// TestMatchersKept: patterns that make large automata are not kept by their number.
+func TestMatchersKept(t *testing.T) {
+	var c matcherCache
+	for i := range 3 * matcherCacheCount {
+		c.put(matcherKey{pattern: strings.Repeat("x", i)}, &matcher{bytes: 1 << 20})
+	}
+	if n := len(c.young) + len(c.old); n > 2*matcherCacheBytes>>20 {
+		t.Errorf("%d matchers of 1 MiB are kept", n)
+	}
+	m, err := compilePattern(new(Context), strings.Repeat("x{1000}", 33), patternFlags{})
+	if err != nil || m.bytes < 2<<20 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if e, ok := error(errPatternTooBig).(*sqlerr.Error); !ok || !isPatternError(e) || isPatternError(errStop) {
+		t.Error("errors of patterns")
+	}
+}

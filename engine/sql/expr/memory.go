@@ -1,0 +1,41 @@
+package expr
+
+// reserve returns a buffer with room for n more bytes, none of which are beyond limit, and accounts for what it takes if that is
+// large. The bytes that limit does not allow for are refused: ok is false. Error: 3170, like [Context.Large].
+func (x *Context) reserve(dst []byte, n, limit int) (out []byte, ok bool, err error) {
+	size := len(dst) + n
+	switch {
+	case size > limit:
+		return dst, false, nil
+	case size <= cap(dst):
+		return dst, true, nil
+	}
+	size = max(size, min(2*cap(dst), limit))
+	if err := x.Large(size); err != nil {
+		return dst, false, err
+	}
+	return append(make([]byte, 0, size), dst...), true, nil
+}
+
+// counted is what is counted of so many bytes that are given back soon: small ones are within what each session has.
+func counted(bytes int64) int64 {
+	if bytes < countedText {
+		return 0
+	}
+	return bytes
+}
+
+// foldBytes is how much memory constants may take while they are folded. It is as much as reading the longest text that is
+// folded takes; what needs more is left to the execution, which counts it.
+const foldBytes = 64 << 20
+
+// foldMemory counts what folding takes.
+type foldMemory struct{ bytes int64 }
+
+func (m *foldMemory) hold(delta int64) error {
+	if m.bytes += delta; m.bytes > foldBytes && delta > 0 {
+		m.bytes -= delta
+		return errLongFold
+	}
+	return nil
+}

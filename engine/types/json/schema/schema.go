@@ -62,6 +62,14 @@ func (d *Validator) stopped() bool {
 	return d.err != nil
 }
 
+// elementsBetweenStops is how many elements of a list in a schema are looked at between two questions whether to go on.
+const elementsBetweenStops = 64
+
+// ended asks at some elements of a list in a schema whether to end.
+func (d *Validator) ended(i int) bool {
+	return i%elementsBetweenStops == elementsBetweenStops-1 && d.stopped()
+}
+
 // refersOutside reports whether a reference in a schema leads out of it.
 func refersOutside(v json.Value) bool {
 	if ref, ok := member(v, "$ref"); ok && ref.Type() == json.TypeString && !bytes.HasPrefix(ref.Str(), []byte("#")) {
@@ -118,7 +126,11 @@ func (d *Validator) resolve(s json.Value, at string) (json.Value, string, bool) 
 			return s, at, s.IsObject()
 		}
 		s, at = d.root, "#"
-		for _, token := range bytes.Split(ref.Str(), []byte("/"))[1:] {
+		_, tokens, some := bytes.Cut(ref.Str(), []byte("/"))
+		for token := range bytes.SplitSeq(tokens, []byte("/")) {
+			if !some {
+				break
+			}
 			token = bytes.ReplaceAll(bytes.ReplaceAll(token, []byte("~1"), []byte("/")), []byte("~0"), []byte("~"))
 			if s.IsArray() {
 				i, err := strconv.Atoi(string(token))
@@ -159,7 +171,7 @@ func (d *Validator) value(s json.Value, at string, v json.Value, where string) *
 	d.depth++
 	defer func() { d.depth-- }()
 	fail := func(keyword string) *Failure { return &Failure{Keyword: keyword, Document: where, Schema: at} }
-	if t, ok := member(s, "type"); ok && !hasType(t, v) {
+	if t, ok := member(s, "type"); ok && !d.hasType(t, v) {
 		return fail("type")
 	}
 	var f *Failure
@@ -184,10 +196,10 @@ func isNumber(k json.Type) bool {
 }
 
 // hasType reports whether a value is of a type, or of one of several. Dates and what else JSON lacks are strings.
-func hasType(t, v json.Value) bool {
+func (d *Validator) hasType(t, v json.Value) bool {
 	if t.IsArray() {
 		for i := range t.Len() {
-			if e, ok := t.Index(i); ok && !e.IsArray() && hasType(e, v) {
+			if e, ok := t.Index(i); d.ended(i) || ok && !e.IsArray() && d.hasType(e, v) {
 				return true
 			}
 		}
@@ -372,7 +384,7 @@ func (d *Validator) object(s json.Value, at string, v json.Value, where string, 
 		}
 	}
 	if r, ok := member(s, "required"); ok && r.IsArray() {
-		for i := range r.Len() {
+		for i := 0; i < r.Len() && !d.ended(i); i++ {
 			if name, ok := r.Index(i); ok && name.Type() == json.TypeString {
 				if _, has := v.Member(name.Str()); !has {
 					return fail("required")
@@ -427,7 +439,7 @@ func (d *Validator) dependencies(s json.Value, at string, v json.Value, where st
 	if !ok || !deps.IsObject() {
 		return nil
 	}
-	for i := range deps.Len() {
+	for i := 0; i < deps.Len() && !d.ended(i); i++ {
 		key, _ := deps.Key(i)
 		dep, ok := deps.Index(i)
 		if _, has := v.Member(key); !ok || !has {
@@ -439,7 +451,7 @@ func (d *Validator) dependencies(s json.Value, at string, v json.Value, where st
 			}
 			continue
 		}
-		for k := range dep.Len() {
+		for k := 0; k < dep.Len() && !d.ended(k); k++ {
 			name, ok := dep.Index(k)
 			if !ok || !dep.IsArray() || name.Type() != json.TypeString {
 				continue
@@ -456,9 +468,9 @@ func (d *Validator) dependencies(s json.Value, at string, v json.Value, where st
 func (d *Validator) combined(s json.Value, at string, v json.Value, where string, fail func(string) *Failure) *Failure {
 	if list, ok := member(s, "enum"); ok && list.IsArray() && list.Len() > 0 {
 		found := false
-		for i := range list.Len() {
+		for i := 0; i < list.Len() && !found && !d.ended(i); i++ {
 			e, ok := list.Index(i)
-			found = found || ok && json.Compare(e, v) == 0
+			found = ok && json.Compare(e, v) == 0
 		}
 		if !found {
 			return fail("enum")

@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/types/json"
@@ -91,5 +92,37 @@ func TestStopped(t *testing.T) {
 				t.Errorf("%s after %d of %d: %v", text, after, asked, err)
 			}
 		}
+	}
+}
+
+// TestLongListsStop: lists of a schema that are looked through for one value end with the error as well.
+func TestLongListsStop(t *testing.T) {
+	stop := errors.New("stopped")
+	list := func(element string) string { return "[" + strings.Repeat(element+",", 9999) + element + "]" }
+	for _, text := range []string{
+		`{"enum":` + list("1") + `}`, `{"type":` + list(`"string"`) + `}`, `{"required":` + list(`"a"`) + `}`,
+		`{"dependencies":{"a":` + list(`"a"`) + `}}`,
+	} {
+		asked := 0
+		v, err := New(parse(t, text), Options{Match: match, Stop: func() error {
+			if asked++; asked > 20 {
+				return stop
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.Validate(parse(t, `{"a":2}`)); err != stop {
+			t.Errorf("%.30s: %v", text, err)
+		}
+	}
+	// A reference is read token by token.
+	v, err := New(parse(t, `{"$ref":"#`+strings.Repeat("/", 1<<20)+`"}`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(5, func() { _, _ = v.Validate(parse(t, "1")) }); n > 20 {
+		t.Errorf("%v allocations", n)
 	}
 }

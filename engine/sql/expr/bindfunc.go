@@ -93,7 +93,7 @@ func (b *Binder) Call(f *Func, name string, args []Node) (Node, error) {
 			return nil, err
 		}
 	}
-	c.long = IsLong(&c.t)
+	c.long, c.times = IsLong(&c.t), lengthens(f.Name)
 	c.works = c.long || slices.ContainsFunc(c.Args, func(a Node) bool { return IsLong(a.Type()) })
 	return b.fold(c), nil
 }

@@ -241,6 +241,9 @@ func (x *Context) fitBytes(s []byte, t *types.Type) (types.Value, error) {
 		}
 		s = s[:n]
 	case len(s) < n && t.Kind == types.KindBinary:
+		if err := x.Large(n); err != nil {
+			return types.Null, err
+		}
 		out := append(x.Scratch(), s...)
 		for len(out) < n {
 			out = append(out, 0)
@@ -359,12 +362,22 @@ func (c *Cast) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 
 // convert converts a value, and accounts for it if it is large and not the same afterwards.
 func (c *Cast) convert(x *Context, v types.Value) (types.Value, error) {
-	if n := len(v.Bytes()); n >= largeValue && c.arg.Type().Charset() != c.t.Charset() {
-		if err := x.Large(n); err != nil {
-			return types.Null, err
-		}
+	n := len(v.Bytes())
+	if n < countedText || c.arg.Type().Charset() == c.t.Charset() && v.Class() != types.ClassJSON {
+		return c.conv(x, c, v)
 	}
-	return c.conv(x, c, v)
+	if v.Class() == types.ClassJSON && isString(&c.t) {
+		n = openJSON(v).TextBound()
+	}
+	before := x.held
+	if err := x.Large(n); err != nil {
+		return types.Null, err
+	}
+	out, err := c.conv(x, c, v)
+	if err == nil {
+		err = x.Large(len(out.Bytes()) - int(x.held-before))
+	}
+	return out, err
 }
 
 func (c *Cast) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {

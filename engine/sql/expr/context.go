@@ -93,18 +93,21 @@ type Context struct {
 	// Interrupted is asked now and then by what takes long; nil never interrupts.
 	Interrupted func() error
 
-	work    int   // since the last check
-	grown   bool  // a vector became large
-	held    int64 // of large values in scratch memory
-	kept    int64 // of those in vectors, which have their memory until the statement's end
-	arena   []byte
-	chunk   int
-	args    []types.Value
-	vectors [maxClass][]*types.Vector
-	sels    [][]uint32
-	states  map[any]any
-	builder *json.Builder
-	lists   [][]*types.Vector
+	work     int   // since the last check
+	grown    bool  // a vector became large
+	held     int64 // of large values in scratch memory
+	ahead    int   // of it, for the value that a call is about to make
+	kept     int64 // of those in vectors, which have their memory until the statement's end
+	arena    []byte
+	chunk    int
+	args     []types.Value
+	vectors  [maxClass][]*types.Vector
+	sels     [][]uint32
+	states   map[any]any
+	builder  *json.Builder
+	limits   *limits
+	comparer *jsonComparer
+	lists    [][]*types.Vector
 
 	folding bool // constants are evaluated while the statement is bound
 }

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
@@ -197,7 +198,9 @@ func (x *Context) jsonValue(v types.Value, from *types.Type, isBool bool) (types
 		return v, nil
 	}
 	b := x.jsonBuilder()
+	defer x.keepBuilder()
 	if err := x.addJSON(b, v, from, isBool); err != nil {
+		b.Reset()
 		return types.Null, err
 	}
 	doc, err := b.Finish(x.Scratch())
@@ -213,6 +216,22 @@ func (x *Context) jsonBuilder() *json.Builder {
 		x.builder = &json.Builder{}
 	}
 	return x.builder
+}
+
+// keepBuilder gives the builder up if it has become large.
+func (x *Context) keepBuilder() {
+	if x.builder != nil && x.builder.MemoryBytes() > keepBytes {
+		x.builder = nil
+	}
+}
+
+// reserveText makes room for the text of a document, if it is large.
+func (x *Context) reserveText(dst []byte, doc types.Value) ([]byte, error) {
+	if len(doc.Bytes()) < countedText {
+		return dst, nil
+	}
+	dst, _, err := x.reserve(dst, json.Open(doc.Bytes()).TextBound(), math.MaxInt)
+	return dst, err
 }
 
 // addJSON adds an SQL value to a document under construction.

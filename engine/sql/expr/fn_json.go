@@ -1,6 +1,9 @@
 package expr
 
 import (
+	"bytes"
+	"math"
+
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/json"
@@ -68,6 +71,7 @@ func (x *Context) documentOf(v json.Value) types.Value {
 // build makes a document by what f does with a builder.
 func (x *Context) build(f func(b *json.Builder) error) (types.Value, error) {
 	b := x.jsonBuilder()
+	defer x.keepBuilder()
 	if err := f(b); err != nil {
 		b.Reset()
 		return types.Null, err
@@ -91,10 +95,15 @@ func registerJSONReads() {
 			if err != nil || !ok || !v.IsObject() {
 				return types.Null, err
 			}
+			held := holding{x: x}
+			defer held.done()
 			return x.build(func(b *json.Builder) error {
 				b.BeginArray()
 				for i := range v.Len() {
 					key, _ := v.Key(i)
+					if err := held.add(builderCopies*len(key) + elementBytes); err != nil {
+						return err
+					}
 					b.String(key)
 				}
 				b.EndArray()
@@ -156,7 +165,8 @@ func jsonExtract(x *Context, c *Call, a []types.Value) (types.Value, error) {
 			return x.documentOf(v), nil
 		}
 	}
-	found, held := false, int64(0)
+	found, held := false, holding{x: x}
+	defer held.done()
 	v, err := x.build(func(b *json.Builder) error {
 		b.BeginArray()
 		for i := 1; i < len(a); i++ {
@@ -173,32 +183,46 @@ func jsonExtract(x *Context, c *Call, a []types.Value) (types.Value, error) {
 		b.EndArray()
 		return nil
 	})
-	if e := x.Account(-held); err == nil {
-		err = e
-	}
 	if err != nil || !found {
 		return types.Null, err
 	}
 	return v, nil
 }
 
-// collect adds what a path finds in a document to an array that is being built, and returns how many values that are. Many values may have the same
-// bytes in them: what they take is counted into held, for the caller to give back when the array is made.
-func (x *Context) collect(b *json.Builder, p *json.Path, doc json.Value, held *int64) (n int, err error) {
-	more := int64(0)
-	p.Each(doc, func(v json.Value) bool {
+// collect adds what a path finds in a document to an array that is being built, and returns how many values that are.
+// Many values may have the same bytes in them: what they take is counted into held, which the caller gives back when
+// the array is made.
+func (x *Context) collect(b *json.Builder, p *json.Path, doc json.Value, held *holding) (n int, err error) {
+	wrong := p.Each(doc, x.pathLimits(), func(v json.Value) bool {
 		n++
-		if more += int64(v.Size()) + elementBytes; more >= countedText {
-			if err = x.Account(more); err == nil {
-				*held += more
-				err = x.Worked(int(more))
-			}
-			more = 0
-		}
+		err = held.add(builderCopies*v.Size() + elementBytes)
 		b.Value(v)
 		return err == nil
 	})
+	if err == nil {
+		err = wrong
+	}
 	return n, err
+}
+
+// builderCopies is how many times a builder has the bytes of a document in it, besides the document.
+const builderCopies = 2
+
+// pathStepsWork is what the steps of a path between two questions whether to go on count for.
+const pathStepsWork = 64 << 10
+
+// limits are those of following a path, for the context that they belong to.
+type limits struct {
+	json.Limits
+	of *Context
+}
+
+// pathLimits are those of following a path that may match several places.
+func (x *Context) pathLimits() *json.Limits {
+	if x.limits == nil || x.limits.of != x {
+		x.limits = &limits{json.Limits{Stop: func() error { return x.Worked(pathStepsWork) }, Account: x.Account}, x}
+	}
+	return &x.limits.Limits
 }
 
 func registerJSONTexts() {
@@ -208,7 +232,14 @@ func registerJSONTexts() {
 		Result: func(_ *Binder, c *Call) (types.Type, error) {
 			return textType(min(6*textLength(c.Args[0].Type())+2, maxText), types.CollationUTF8MB4Bin), nil
 		},
-		Row: appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte { return json.AppendQuoted(dst, a[0].Bytes()) }),
+		Row: textFunc(func(x *Context, _ *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
+			s := a[0].Bytes()
+			dst, _, err := x.reserve(dst, json.QuotedLen(s), math.MaxInt)
+			if err != nil {
+				return nil, false, err
+			}
+			return json.AppendQuoted(dst, s), true, nil
+		}),
 	})
 	d.overloads("JSON_UNQUOTE(x)", func(_ *Binder, args []Node) (*Func, []Node, error) {
 		if len(args) == 1 && args[0].Type().Kind == types.KindJSON {
@@ -225,8 +256,11 @@ func registerJSONTexts() {
 	d.def("JSON_PRETTY(doc)", Func{
 		Args: []ArgKind{ArgJSON}, Result: resultJSONText(maxText),
 		Row: textFunc(func(x *Context, c *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
-			out := appendPretty(dst, openJSON(a[0]), 0)
-			return x.limited(c, out, len(out) <= x.packetLimit())
+			out, ok, err := x.appendPretty(dst, openJSON(a[0]), x.packetLimit())
+			if err != nil {
+				return nil, false, err
+			}
+			return x.limited(c, out, ok)
 		}),
 	})
 	d.overloads("JSON_VALID(x)", func(_ *Binder, args []Node) (*Func, []Node, error) {
@@ -263,7 +297,13 @@ var (
 	unquoteDocument = &Func{
 		Name: "json_unquote", Args: []ArgKind{ArgAny}, NotNull: true,
 		Result: ResultOf(types.Type{Kind: types.KindLongText, Collation: types.CollationUTF8MB4Bin}),
-		Row:    appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte { return openJSON(a[0]).AppendUnquoted(dst) }),
+		Row: textFunc(func(x *Context, _ *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
+			dst, err := x.reserveText(dst, a[0])
+			if err != nil {
+				return nil, false, err
+			}
+			return openJSON(a[0]).AppendUnquoted(dst), true, nil
+		}),
 	}
 	unquoteText = &Func{
 		Name: "json_unquote", Args: []ArgKind{ArgUTF8},
@@ -284,29 +324,29 @@ var (
 
 func registerJSONTests() {
 	d := definer(catJSON)
-	test := func(usage string, kinds []ArgKind, f func(a, b json.Value) bool) {
+	test := func(usage string, kinds []ArgKind, f func(c *jsonComparer, a, b json.Value) bool) {
 		d.def(usage, Func{
 			Args: kinds, Boolean: true, NotNull: true, Result: ResultBool,
-			Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
-				return boolValue(f(openJSON(a[0]), openJSON(a[1]))), nil
+			Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+				return x.compareJSON(f, openJSON(a[0]), openJSON(a[1]))
 			},
 		})
 	}
-	test("JSON_OVERLAPS(a, b)", []ArgKind{ArgJSON, ArgJSON}, jsonOverlaps)
-	test("MEMBER OF(array)", []ArgKind{ArgJSONValue, ArgJSON}, memberOf)
+	test("JSON_OVERLAPS(a, b)", []ArgKind{ArgJSON, ArgJSON}, (*jsonComparer).overlaps)
+	test("MEMBER OF(array)", []ArgKind{ArgJSONValue, ArgJSON}, (*jsonComparer).memberOf)
 	d.def("JSON_CONTAINS(doc, candidate); JSON_CONTAINS(doc, candidate, path)", Func{
 		Args: []ArgKind{ArgJSON, ArgJSON, ArgUTF8}, Min: 2, Max: 3, Boolean: true, Result: ResultBool, Prepare: preparePaths(2, 1),
-		Row: func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
 			v, ok, err := c.target(a, 2)
 			if err != nil || !ok {
 				return types.Null, err
 			}
-			return boolValue(jsonContains(v, openJSON(a[1]))), nil
+			return x.compareJSON((*jsonComparer).contains, v, openJSON(a[1]))
 		},
 	})
 	d.def("JSON_CONTAINS_PATH(doc, {'one' | 'all'}, path, ...)", Func{
 		Args: []ArgKind{ArgJSON, ArgUTF8, ArgUTF8}, Min: 3, Max: -1, Boolean: true, Result: ResultBool, Prepare: preparePaths(2, 1),
-		Row: func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
 			one, err := oneOrAll(a[1].Bytes(), c.Func.Name)
 			if err != nil {
 				return types.Null, err
@@ -317,13 +357,39 @@ func registerJSONTests() {
 				if err != nil {
 					return types.Null, err
 				}
-				if _, ok := p.Get(doc); ok == one {
+				_, ok, err := x.first(p, doc)
+				if err != nil {
+					return types.Null, err
+				}
+				if ok == one {
 					return boolValue(one), nil
 				}
 			}
 			return boolValue(!one), nil
 		},
 	})
+}
+
+// compareJSON gives what f says of two values.
+func (x *Context) compareJSON(f func(c *jsonComparer, a, b json.Value) bool, a, b json.Value) (types.Value, error) {
+	c := x.comparer
+	if c == nil {
+		c = &jsonComparer{}
+		x.comparer = c
+	}
+	c.x, c.held.x, c.err = x, x, nil
+	is := f(c, a, b)
+	c.held.done()
+	return boolValue(is), c.err
+}
+
+// first is the first value that a path matches.
+func (x *Context) first(p *json.Path, doc json.Value) (v json.Value, ok bool, err error) {
+	if !p.MultiMatch() {
+		v, ok = p.Get(doc)
+		return v, ok, nil
+	}
+	return p.First(doc, x.pathLimits())
 }
 
 // oneOrAll reads the argument of that name.
@@ -362,38 +428,72 @@ func jsonSearch(x *Context, c *Call, a []types.Value) (types.Value, error) {
 		}
 		escape = e[0]
 	}
-	doc := openJSON(a[0])
-	s := jsonSearcher{one: one, path: []byte{'$'}, match: func(text []byte) bool {
-		is := false
-		if err == nil {
-			is, err = likeSearch(x, text, a[2].Bytes(), escape)
-		}
-		return is
+	doc, held := openJSON(a[0]), holding{x: x}
+	defer held.done()
+	s := jsonSearcher{x: x, one: one, path: []byte{'$'}, match: func(text []byte) (bool, error) {
+		return likeSearch(x, text, a[2].Bytes(), escape)
 	}}
+	if s.starts, err = x.searchStarts(c, a, doc, &held); err != nil {
+		return types.Null, err
+	}
+	var first []byte
+	n := 0
+	v, err := x.build(func(b *json.Builder) error {
+		s.found = func(path []byte) error {
+			switch n++; n {
+			case 1:
+				first = bytes.Clone(path)
+			case 2:
+				b.BeginArray()
+				b.String(first)
+				fallthrough
+			default:
+				b.String(path)
+			}
+			return held.add(builderCopies*len(path) + elementBytes)
+		}
+		s.search(doc, len(a) <= 4)
+		switch {
+		case s.err != nil:
+			return s.err
+		case n > 1:
+			b.EndArray()
+		default:
+			b.String(first)
+		}
+		return nil
+	})
+	if err != nil || n == 0 {
+		return types.Null, err
+	}
+	return v, nil
+}
+
+// placeBytes is what a place takes in a set.
+const placeBytes = 64
+
+// searchStarts are the places that the paths of JSON_SEARCH name.
+func (x *Context) searchStarts(c *Call, a []types.Value, doc json.Value, held *holding) (starts jsonPlaces, err error) {
+	if len(a) <= 4 {
+		return nil, nil
+	}
+	starts = jsonPlaces{}
 	for i := 4; i < len(a); i++ {
 		p, err := c.path(a, i)
 		if err != nil {
-			return types.Null, err
+			return nil, err
 		}
-		p.Each(doc, func(v json.Value) bool {
-			s.starts = append(s.starts, v)
-			return true
+		wrong := p.Each(doc, x.pathLimits(), func(v json.Value) bool {
+			starts[v.Place()] = struct{}{}
+			err = held.add(placeBytes)
+			return err == nil
 		})
-	}
-	s.search(doc, len(a) <= 4)
-	if err != nil || len(s.found) == 0 {
-		return types.Null, err
-	}
-	return x.build(func(b *json.Builder) error {
-		if len(s.found) == 1 {
-			b.String(s.found[0])
-			return nil
+		if err == nil {
+			err = wrong
 		}
-		b.BeginArray()
-		for _, p := range s.found {
-			b.String(p)
+		if err != nil {
+			return nil, err
 		}
-		b.EndArray()
-		return nil
-	})
+	}
+	return starts, nil
 }

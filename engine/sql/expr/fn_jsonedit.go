@@ -16,7 +16,9 @@ func registerJSONEdits() {
 	edit := func(usage string, f jsonEdit) {
 		d.def(usage, Func{
 			Args: []ArgKind{ArgJSON, ArgAny}, Min: 3, Max: -1, KeepNulls: true, Result: ResultJSON,
-			Prepare: preparePairs, Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) { return editJSON(x, c, a, f) },
+			Prepare: preparePairs, Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
+				return x.makeOf(a, func() (types.Value, error) { return editJSON(x, c, a, f) })
+			},
 		})
 	}
 	edit("JSON_SET(doc, path, value, ...)", json.Set)
@@ -26,33 +28,49 @@ func registerJSONEdits() {
 	edit("JSON_ARRAY_INSERT(doc, path, value, ...)", json.ArrayInsert)
 	d.def("JSON_REMOVE(doc, path, ...)", Func{
 		Args: []ArgKind{ArgJSON, ArgUTF8}, Min: 2, Max: -1, Result: ResultJSON, Prepare: preparePaths(1, 1),
-		Row: func(_ *Context, c *Call, a []types.Value) (types.Value, error) {
-			doc := append([]byte(nil), a[0].Bytes()...)
-			for i := 1; i < len(a); i++ {
-				p, err := c.path(a, i)
-				if err != nil {
-					return types.Null, err
-				}
-				e, err := json.Remove(doc, p)
-				if err != nil {
-					return types.Null, err
-				}
-				doc = e.Doc
-			}
-			return edited(doc)
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
+			return x.makeOf(a, func() (types.Value, error) { return removeJSON(x, c, a) })
 		},
 	})
 	merge := func(usage string, f func(b *json.Builder, l, r json.Value)) {
 		d.def(usage, Func{
 			Args: []ArgKind{ArgJSON}, Min: 2, Max: -1, Result: ResultJSON,
-			Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) { return mergeJSON(x, a, f) },
+			Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+				return x.makeOf(a, func() (types.Value, error) { return mergeJSON(x, a, f) })
+			},
 		})
 	}
 	merge("JSON_MERGE_PRESERVE(doc, doc, ...)", mergePreserve)
 	merge("JSON_MERGE(doc, doc, ...)", mergePreserve)
 	d.def("JSON_MERGE_PATCH(doc, doc, ...)", Func{
-		Args: []ArgKind{ArgJSON}, Min: 2, Max: -1, KeepNulls: true, Result: ResultJSON, Row: patchJSON,
+		Args: []ArgKind{ArgJSON}, Min: 2, Max: -1, KeepNulls: true, Result: ResultJSON,
+		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+			return x.makeOf(a, func() (types.Value, error) { return patchJSON(x, a) })
+		},
 	})
+}
+
+// makeOf counts what a document that f makes of others takes meanwhile: copies of their bytes, and a place for each of
+// their values.
+func (x *Context) makeOf(a []types.Value, f func() (types.Value, error)) (v types.Value, err error) {
+	n := 0
+	for i := range a {
+		n += len(a[i].Bytes())
+	}
+	if n < countedText {
+		return f()
+	}
+	n = (builderCopies+1)*n + json.ElementBytes*len(a)
+	for i := range a {
+		if a[i].Class() == types.ClassJSON {
+			n += json.ElementBytes * openJSON(a[i]).Elements()
+		}
+	}
+	err = x.during(int64(n), func() error {
+		v, err = f()
+		return err
+	})
+	return v, err
 }
 
 // preparePairs checks that paths and values come in pairs after the document.
@@ -72,6 +90,9 @@ func editJSON(x *Context, c *Call, a []types.Value, edit jsonEdit) (types.Value,
 	}
 	doc := append([]byte(nil), a[0].Bytes()...)
 	for i := 1; i < len(a); i += 2 {
+		if err := x.Worked(len(doc)); err != nil {
+			return types.Null, err
+		}
 		p, err := c.singlePath(a, i)
 		if err != nil {
 			return types.Null, err
@@ -81,6 +102,25 @@ func editJSON(x *Context, c *Call, a []types.Value, edit jsonEdit) (types.Value,
 			return types.Null, err
 		}
 		e, err := edit(doc, p, v.Bytes())
+		if err != nil {
+			return types.Null, err
+		}
+		doc = e.Doc
+	}
+	return edited(doc)
+}
+
+func removeJSON(x *Context, c *Call, a []types.Value) (types.Value, error) {
+	doc := append([]byte(nil), a[0].Bytes()...)
+	for i := 1; i < len(a); i++ {
+		if err := x.Worked(len(doc)); err != nil {
+			return types.Null, err
+		}
+		p, err := c.path(a, i)
+		if err != nil {
+			return types.Null, err
+		}
+		e, err := json.Remove(doc, p)
 		if err != nil {
 			return types.Null, err
 		}
@@ -104,6 +144,9 @@ func (x *Context) jsonArg(c *Call, a []types.Value, i int) (types.Value, error) 
 func mergeJSON(x *Context, a []types.Value, merge func(b *json.Builder, l, r json.Value)) (types.Value, error) {
 	left := a[0]
 	for _, right := range a[1:] {
+		if err := x.Worked(len(left.Bytes()) + len(right.Bytes())); err != nil {
+			return types.Null, err
+		}
 		b := &json.Builder{}
 		merge(b, openJSON(left), openJSON(right))
 		doc, err := b.Finish(nil)
@@ -116,7 +159,7 @@ func mergeJSON(x *Context, a []types.Value, merge func(b *json.Builder, l, r jso
 }
 
 // patchJSON merges from the left; an unknown side stays unknown until a patch that is no object takes its place.
-func patchJSON(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+func patchJSON(x *Context, a []types.Value) (types.Value, error) {
 	left := a[0]
 	for _, right := range a[1:] {
 		switch {
@@ -128,6 +171,9 @@ func patchJSON(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 			continue
 		case left.IsNull():
 			continue
+		}
+		if err := x.Worked(len(left.Bytes()) + len(right.Bytes())); err != nil {
+			return types.Null, err
 		}
 		b := &json.Builder{}
 		mergePatch(b, openJSON(left), openJSON(right))
@@ -148,9 +194,14 @@ func registerJSONMakers() {
 	d.def("JSON_ARRAY(x, ...)", Func{
 		Args: []ArgKind{ArgAny}, Min: 0, Max: -1, KeepNulls: true, NotNull: true, Result: ResultJSON,
 		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
+			held := holding{x: x}
+			defer held.done()
 			return x.build(func(b *json.Builder) error {
 				b.BeginArray()
 				for i, v := range a {
+					if err := held.add(builderCopies*len(v.Bytes()) + elementBytes); err != nil {
+						return err
+					}
 					if err := x.addJSON(b, v, c.Args[i].Type(), IsBoolean(c.Args[i])); err != nil {
 						return err
 					}
@@ -173,9 +224,14 @@ func registerJSONMakers() {
 }
 
 func jsonObject(x *Context, c *Call, a []types.Value) (types.Value, error) {
+	held := holding{x: x}
+	defer held.done()
 	return x.build(func(b *json.Builder) error {
 		b.BeginObject()
 		for i := 0; i < len(a); i += 2 {
+			if err := held.add(builderCopies*(len(a[i].Bytes())+len(a[i+1].Bytes())) + elementBytes); err != nil {
+				return err
+			}
 			if a[i].IsNull() {
 				return sqlerr.New(sqlerr.JSONDocumentNullKey)
 			}

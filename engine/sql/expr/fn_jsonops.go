@@ -8,75 +8,6 @@ import (
 	"github.com/triremedb/trireme/engine/types/json"
 )
 
-// elements calls f with every value of a container until f returns false, and reports whether it never did.
-func elements(v json.Value, f func(json.Value) bool) bool {
-	for i := range v.Len() {
-		if e, ok := v.Index(i); ok && !f(e) {
-			return false
-		}
-	}
-	return true
-}
-
-// jsonEqual reports whether two values are equal in SQL's eyes.
-func jsonEqual(a, b json.Value) bool { return json.Compare(a, b) == 0 }
-
-// jsonContains is JSON_CONTAINS: an array contains what all its candidate's elements are contained in, an object the
-// members, anything else its equal.
-func jsonContains(target, candidate json.Value) bool {
-	switch {
-	case target.IsObject() && candidate.IsObject():
-		for i := range candidate.Len() {
-			key, _ := candidate.Key(i)
-			want, _ := candidate.Index(i)
-			have, ok := target.Member(key)
-			if !ok || !jsonContains(have, want) {
-				return false
-			}
-		}
-		return true
-	case target.IsArray() && candidate.IsArray():
-		return elements(candidate, func(want json.Value) bool { return arrayContains(target, want) })
-	case target.IsArray():
-		return arrayContains(target, candidate)
-	case target.IsContainer() || candidate.IsContainer():
-		return false
-	}
-	return jsonEqual(target, candidate)
-}
-
-func arrayContains(array, want json.Value) bool {
-	return !elements(array, func(have json.Value) bool { return !jsonContains(have, want) })
-}
-
-// memberOf is MEMBER OF: anything but an array is an array of itself.
-func memberOf(v, array json.Value) bool {
-	if !array.IsArray() {
-		return jsonEqual(v, array)
-	}
-	return !elements(array, func(e json.Value) bool { return !jsonEqual(e, v) })
-}
-
-// jsonOverlaps is JSON_OVERLAPS: arrays with an element in common, objects with a member in common.
-func jsonOverlaps(a, b json.Value) bool {
-	switch {
-	case a.IsObject() && b.IsObject():
-		for i := range a.Len() {
-			key, _ := a.Key(i)
-			v, _ := a.Index(i)
-			if o, ok := b.Member(key); ok && jsonEqual(v, o) {
-				return true
-			}
-		}
-		return false
-	case a.IsArray() && b.IsArray():
-		return !elements(a, func(e json.Value) bool { return !memberOf(e, b) })
-	case a.IsArray():
-		return memberOf(b, a)
-	}
-	return memberOf(a, b)
-}
-
 // mergePatch adds to b what JSON_MERGE_PATCH makes of a target and a patch (RFC 7396).
 func mergePatch(b *json.Builder, target, patch json.Value) {
 	if !patch.IsObject() {
@@ -149,68 +80,123 @@ func mergePreserve(b *json.Builder, l, r json.Value) {
 			b.Value(v)
 			continue
 		}
-		elements(v, func(e json.Value) bool {
+		for i := range v.Len() {
+			e, _ := v.Index(i)
 			b.Value(e)
-			return true
-		})
+		}
 	}
 	b.EndArray()
 }
 
-// appendPretty is JSON_PRETTY.
-func appendPretty(dst []byte, v json.Value, indent int) []byte {
+// A prettyPrinter makes the text of JSON_PRETTY, up to a limit.
+type prettyPrinter struct {
+	x     *Context
+	dst   []byte
+	limit int
+	ok    bool // the limit was not reached
+	err   error
+}
+
+// appendPretty is JSON_PRETTY; ok is false if the text would be longer than limit. Errors: 3170, those of an
+// interrupted statement.
+func (x *Context) appendPretty(dst []byte, v json.Value, limit int) (out []byte, ok bool, err error) {
+	p := prettyPrinter{x: x, dst: dst, limit: limit, ok: true}
+	p.value(v, 0)
+	return p.dst, p.ok, p.err
+}
+
+// room makes room for n bytes more, and reports whether they may be added.
+func (p *prettyPrinter) room(n, limit int) bool {
+	if p.err = p.x.Worked(n); p.err == nil {
+		p.dst, p.ok, p.err = p.x.reserve(p.dst, n, limit)
+	}
+	return p.ok && p.err == nil
+}
+
+// text adds what f appends, at most so many bytes.
+func (p *prettyPrinter) text(most int, f func(dst []byte) []byte) bool {
+	if !p.room(most, p.limit+most) {
+		return false
+	}
+	p.dst = f(p.dst)
+	p.ok = len(p.dst) <= p.limit
+	return p.ok
+}
+
+// line begins a line after a sign.
+func (p *prettyPrinter) line(sign string, indent int) bool {
+	if !p.room(len(sign)+1+2*indent, p.limit) {
+		return false
+	}
+	p.dst = append(append(p.dst, sign...), '\n')
+	for range indent {
+		p.dst = append(p.dst, ' ', ' ')
+	}
+	return true
+}
+
+func (p *prettyPrinter) value(v json.Value, indent int) bool {
 	if !v.IsContainer() || v.Len() == 0 {
-		return v.AppendText(dst)
+		return p.text(v.TextBound(), v.AppendText)
 	}
-	opening, closing := byte('['), byte(']')
+	sign, closing := "[", byte(']')
 	if v.IsObject() {
-		opening, closing = '{', '}'
+		sign, closing = "{", '}'
 	}
-	newLine := func(dst []byte, n int) []byte {
-		dst = append(dst, '\n')
-		for range n {
-			dst = append(dst, ' ', ' ')
-		}
-		return dst
-	}
-	dst = append(dst, opening)
 	for i := range v.Len() {
-		if i > 0 {
-			dst = append(dst, ',')
+		if !p.line(sign, indent+1) {
+			return false
 		}
-		dst = newLine(dst, indent+1)
+		sign = ","
 		if v.IsObject() {
 			key, _ := v.Key(i)
-			dst = append(json.AppendQuoted(dst, key), ':', ' ')
+			if !p.text(json.QuotedLen(key)+2, func(dst []byte) []byte { return append(json.AppendQuoted(dst, key), ':', ' ') }) {
+				return false
+			}
 		}
 		e, _ := v.Index(i)
-		dst = appendPretty(dst, e, indent+1)
+		if !p.value(e, indent+1) {
+			return false
+		}
 	}
-	return append(newLine(dst, indent), closing)
+	return p.line("", indent) && p.text(1, func(dst []byte) []byte { return append(dst, closing) })
 }
+
+// jsonPlaces are places in a document.
+type jsonPlaces map[json.Place]struct{}
 
 // A jsonSearcher finds the places of strings for JSON_SEARCH.
 type jsonSearcher struct {
-	match  func([]byte) bool
-	starts []json.Value // within which to look; nil: everywhere
+	x      *Context
+	match  func([]byte) (bool, error)
+	found  func(path []byte) error // a place; the bytes change afterwards
+	starts jsonPlaces              // within which to look; nil: everywhere
 	one    bool
-	found  [][]byte
 	path   []byte
+	err    error
 }
 
-// search walks v, which stands at s.path; inside says that it lies within one of the starting places.
-func (s *jsonSearcher) search(v json.Value, inside bool) {
-	for i := 0; !inside && i < len(s.starts); i++ {
-		inside = v.Same(s.starts[i])
+// searchWork is what looking at a value counts for.
+const searchWork = 32
+
+// search walks v, which stands at s.path; inside says that it lies within one of the starting places. It reports
+// whether to go on.
+func (s *jsonSearcher) search(v json.Value, inside bool) bool {
+	if s.err = s.x.Worked(searchWork); s.err != nil {
+		return false
 	}
-	if s.one && len(s.found) > 0 {
-		return
+	if !inside {
+		_, inside = s.starts[v.Place()]
 	}
 	if !v.IsContainer() {
-		if inside && v.Type() == json.TypeString && s.match(v.Str()) {
-			s.found = append(s.found, append([]byte(nil), s.path...))
+		if !inside || v.Type() != json.TypeString {
+			return true
 		}
-		return
+		var is bool
+		if is, s.err = s.match(v.Str()); is && s.err == nil {
+			s.err = s.found(s.path)
+		}
+		return s.err == nil && !(is && s.one)
 	}
 	end := len(s.path)
 	for i := range v.Len() {
@@ -221,9 +207,12 @@ func (s *jsonSearcher) search(v json.Value, inside bool) {
 			s.path = append(strconv.AppendInt(append(s.path, '['), int64(i), 10), ']')
 		}
 		e, _ := v.Index(i)
-		s.search(e, inside)
+		if !s.search(e, inside) {
+			return false
+		}
 		s.path = s.path[:end]
 	}
+	return true
 }
 
 // appendMemberLeg appends .key, in quotes unless it is a name.

@@ -140,12 +140,14 @@ func (j *jsonValue) row(x *Context, c *Call, a []types.Value) (types.Value, erro
 	}
 	var found json.Value
 	n := 0
-	j.path.Each(openJSON(doc), func(v json.Value) bool {
+	err = j.path.Each(openJSON(doc), x.pathLimits(), func(v json.Value) bool {
 		found = v
 		n++
 		return n < 2
 	})
 	switch {
+	case err != nil:
+		return types.Null, err
 	case n == 0:
 		return j.onEmpty.give(sqlerr.New(sqlerr.MissingJSONValue, "json_value"))
 	case n > 1:

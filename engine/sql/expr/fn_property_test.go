@@ -259,27 +259,35 @@ func FuzzJSONSearch(f *testing.F) {
 			return
 		}
 		v := json.Open(doc)
-		s := jsonSearcher{path: []byte{'$'}, match: func(b []byte) bool {
-			is, _ := likeSearch(new(Context), b, []byte(pattern), '\\')
-			return is
-		}}
+		x := new(Context)
+		var found [][]byte
+		s := jsonSearcher{x: x, path: []byte{'$'}, match: func(b []byte) (bool, error) {
+			return likeSearch(x, b, []byte(pattern), '\\')
+		}, found: func(path []byte) error {
+			found = append(found, bytes.Clone(path))
+			return nil
+		}, starts: map[json.Place]struct{}{}}
 		if p, err := json.ParsePath([]byte(path)); err == nil {
-			p.Each(v, func(m json.Value) bool {
-				s.starts = append(s.starts, m)
+			p.Each(v, nil, func(m json.Value) bool {
+				s.starts[m.Place()] = struct{}{}
 				return true
 			})
 		}
 		s.search(v, true)
-		for _, at := range s.found {
+		for _, at := range found {
 			p, err := json.ParsePath(at)
 			if err != nil {
 				t.Fatalf("found path %s: %v", at, err)
 			}
-			if m, ok := p.Get(v); !ok || m.Type() != json.TypeString || !s.match(m.Str()) {
+			m, ok := p.Get(v)
+			if is, err := s.match(m.Str()); !ok || m.Type() != json.TypeString || !is || err != nil {
 				t.Fatalf("%s of %s is not what was searched", at, text)
 			}
 		}
-		pretty := appendPretty(nil, v, 0)
+		pretty, _, err := x.appendPretty(nil, v, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if again, err := json.Parse(nil, pretty); err != nil || json.Compare(json.Open(again), v) != 0 {
 			t.Fatalf("%s: %v", pretty, err)
 		}

@@ -38,7 +38,16 @@ var growing = map[string]bool{"repeat": true, "space": true, "lpad": true, "rpad
 	"export_set": true, "uncompress": true, "json_pretty": true, "weight_string": true}
 
 // lengthening are functions whose values may be so many times as long as their arguments; others: once.
-var lengthening = map[string]float64{"hex": 2, "quote": 2, "to_base64": 1.5, "json_quote": 6}
+var lengthening = map[string]float64{"hex": 2, "quote": 2, "to_base64": 1.5, "json_quote": 6, "date_format": 6,
+	"time_format": 6, "from_unixtime": 6}
+
+// lengthens is how many times as long as its arguments a function's value may be, that does not account for it itself.
+func lengthens(name string) float64 {
+	if name == "json_quote" {
+		return 1
+	}
+	return max(lengthening[name], 1)
+}
 
 // NewGrowth returns the growth of expressions that are evaluated over the same rows.
 func NewGrowth(nodes ...Node) Growth {

@@ -140,6 +140,7 @@ type jsonCursor struct {
 	ahead bool       // it is still to come
 	next  func() (json.Value, bool)
 	stop  func()
+	ended error // why there are no more
 	count int64 // matches so far
 
 	value  json.Value // the match at hand
@@ -158,7 +159,8 @@ func (c *jsonCursor) open(v json.Value) {
 	c.live, c.count, c.ahead = false, 0, false
 	c.next, c.stop = nil, nil
 	if c.nest.path.MultiMatch() {
-		c.next, c.stop = iter.Pull(c.nest.path.All(v))
+		c.ended = nil
+		c.next, c.stop = iter.Pull(c.nest.path.All(v, c.rows.x.pathLimits(), &c.ended))
 	} else {
 		c.one, c.ahead = c.nest.path.Get(v)
 	}
@@ -231,7 +233,7 @@ func (c *jsonCursor) advance() (bool, error) {
 	case c.next != nil:
 		v, ok := c.next()
 		if !ok {
-			return false, nil
+			return false, c.ended
 		}
 		c.value = v
 	case c.ahead:
@@ -266,8 +268,12 @@ func (c *jsonCursor) cell(k *jsonCell) (types.Value, error) {
 	case ast.JSONColumnOrdinality:
 		return types.NewInt(c.count), nil
 	case ast.JSONColumnExists:
+		_, ok, err := c.rows.x.first(k.path, c.value)
+		if err != nil {
+			return types.Null, err
+		}
 		n := int64(0)
-		if _, ok := k.path.Get(c.value); ok {
+		if ok {
 			n = 1
 		}
 		return c.exists(col, n)
@@ -297,15 +303,17 @@ func (c *jsonCursor) find(p *json.Path) (found json.Value, n int, err error) {
 		}
 		return v, n, nil
 	}
-	p.Each(c.value, func(v json.Value) bool {
+	x := c.rows.x
+	err = p.Each(c.value, x.pathLimits(), func(v json.Value) bool {
 		found = v
 		n++
 		return n < 2
 	})
-	if n < 2 {
-		return found, n, nil
+	if n < 2 || err != nil {
+		return found, n, err
 	}
-	x, held := c.rows.x, int64(0)
+	held := holding{x: x}
+	defer held.done()
 	b := json.Builder{Stop: x.Check}
 	b.BeginArray()
 	_, err = x.collect(&b, p, c.value, &held)
@@ -313,9 +321,6 @@ func (c *jsonCursor) find(p *json.Path) (found json.Value, n int, err error) {
 	if err == nil {
 		b.EndArray()
 		c.buf, err = b.Finish(c.buf)
-	}
-	if e := x.Account(-held); err == nil {
-		err = e
 	}
 	if err != nil {
 		return found, 0, err

@@ -1,7 +1,8 @@
 package expr
 
-// reserve returns a buffer with room for n more bytes, none of which are beyond limit, and accounts for what it takes if that is
-// large. The bytes that limit does not allow for are refused: ok is false. Error: 3170, like [Context.Large].
+// reserve returns a buffer with room for n more bytes, none of which are beyond limit, and accounts for what it takes
+// if that is large. The bytes that limit does not allow for are refused: ok is false. Error: 3170, like
+// [Context.Large].
 func (x *Context) reserve(dst []byte, n, limit int) (out []byte, ok bool, err error) {
 	size := len(dst) + n
 	switch {
@@ -11,7 +12,9 @@ func (x *Context) reserve(dst []byte, n, limit int) (out []byte, ok bool, err er
 		return dst, true, nil
 	}
 	size = max(size, min(2*cap(dst), limit))
-	if err := x.Large(size); err != nil {
+	ahead := min(size, x.ahead)
+	x.ahead -= ahead
+	if err := x.Large(size - ahead); err != nil {
 		return dst, false, err
 	}
 	return append(make([]byte, 0, size), dst...), true, nil
@@ -25,8 +28,36 @@ func counted(bytes int64) int64 {
 	return bytes
 }
 
-// foldBytes is how much memory constants may take while they are folded. It is as much as reading the longest text that is
-// folded takes; what needs more is left to the execution, which counts it.
+// holding counts memory that a call takes little by little and gives back when it is done.
+type holding struct {
+	x          *Context
+	held, more int64
+}
+
+// add counts so many bytes more, and their work. Errors: 3170, those of an interrupted statement.
+func (h *holding) add(bytes int) error {
+	if h.more += int64(bytes); h.more < countedText {
+		return nil
+	}
+	err := h.x.Account(h.more)
+	if err == nil {
+		h.held += h.more
+		err = h.x.Worked(int(h.more))
+	}
+	h.more = 0
+	return err
+}
+
+// done gives all of it back.
+func (h *holding) done() {
+	if h.held > 0 {
+		_ = h.x.Account(-h.held) // what is given back is never refused
+	}
+	h.held, h.more = 0, 0
+}
+
+// foldBytes is how much memory constants may take while they are folded. It is as much as reading the longest text that
+// is folded takes; what needs more is left to the execution, which counts it.
 const foldBytes = 64 << 20
 
 // foldMemory counts what folding takes.

@@ -122,6 +122,7 @@ type Call struct {
 	co Coercibility
 	// long says that results may be long, works that results or arguments may be.
 	long, works bool
+	times       float64 // how many times as long as the arguments a result may be
 }
 
 func (c *Call) Type() *types.Type          { return &c.t }
@@ -168,9 +169,9 @@ func (c *Call) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 	return v, err
 }
 
-// row computes one value. What is long counts as work, and is accounted for if it is large: before it is made as if it were
-// as long as the arguments, as most are. Functions that make more of little account for that
-// themselves.
+// row computes one value. What is long counts as work, and is accounted for if it is large: before it is made as if it
+// were as long as the arguments, as most are, or so many times as long. Functions that make any number of times as much
+// account for that themselves.
 func (c *Call) row(x *Context, a []types.Value) (types.Value, error) {
 	if !c.works {
 		return c.Func.Row(x, c, a)
@@ -187,11 +188,14 @@ func (c *Call) row(x *Context, a []types.Value) (types.Value, error) {
 	if !c.long {
 		return c.Func.Row(x, c, a)
 	}
+	n = int(float64(n) * c.times)
 	before := x.held
 	if err := x.Large(n); err != nil {
 		return types.Null, err
 	}
+	x.ahead = int(x.held - before)
 	v, err := c.Func.Row(x, c, a)
+	x.ahead = 0
 	if made := len(v.Bytes()); err == nil && made >= workOfValue {
 		if err = x.Large(made - int(x.held-before)); err == nil {
 			err = x.Worked(made)

@@ -60,7 +60,7 @@ func FuzzBinary(f *testing.F) {
 			checkOrder(t, a, b)
 		}
 		for _, p := range paths {
-			p.Each(v, func(Value) bool { return true })
+			_ = p.Each(v, nil, func(Value) bool { return true })
 			for _, f := range []func([]byte, *Path, []byte) (Edit, error){Set, ArrayAppend, ArrayInsert,
 				func(doc []byte, p *Path, _ []byte) (Edit, error) { return Remove(doc, p) }} {
 				if e, err := f(bytes.Clone(a), p, b); err == nil && valid && len(a) > 0 && len(b) > 0 {

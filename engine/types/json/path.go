@@ -54,17 +54,23 @@ func (p *Path) EndsWithCell() bool {
 	return len(p.legs) > 0 && p.legs[len(p.legs)-1].kind == legCell
 }
 
-// Get returns the first value that the path matches in v. It allocates nothing unless the path contains **.
+// Limits are what following a path into several places needs of others: it may take as many steps as there are values
+// in the document and legs in the path, and memory for each. A nil *Limits has none.
+type Limits struct {
+	// Stop is asked now and then, and ends it with its error; nil: nothing does.
+	Stop func() error
+	// Account counts bytes that are taken or, negative, given back; nil does not count.
+	Account func(delta int64) error
+}
+
+// Get returns the value that a path of one place names. Of one that may match several it is First without limits. It
+// allocates nothing unless the path contains **.
 //
 // As in MySQL, a value that is no array counts as an array of itself where a cell or range is asked for.
 func (p *Path) Get(v Value) (Value, bool) {
 	if p.multi {
-		found := missing
-		p.Each(v, func(m Value) bool {
-			found = m
-			return false
-		})
-		return found, found.Exists()
+		found, ok, _ := p.First(v, nil)
+		return found, ok
 	}
 	for i := range p.legs {
 		var ok bool
@@ -73,6 +79,20 @@ func (p *Path) Get(v Value) (Value, bool) {
 		}
 	}
 	return v, v.Exists()
+}
+
+// First returns the first value that the path matches in v. Errors are those of the limits.
+func (p *Path) First(v Value, l *Limits) (found Value, ok bool, err error) {
+	if !p.multi {
+		found, ok = p.Get(v)
+		return found, ok, nil
+	}
+	found = missing
+	err = p.Each(v, l, func(m Value) bool {
+		found = m
+		return false
+	})
+	return found, found.Exists(), err
 }
 
 // step follows a leg that matches one place.
@@ -87,53 +107,107 @@ func (l *leg) step(v Value) (Value, bool) {
 }
 
 // Each calls f with every value that the path matches in v, in document order, each place once, until f returns false.
-func (p *Path) Each(v Value, f func(Value) bool) {
-	w := walker{visit: f}
-	for _, l := range p.legs {
-		w.dedupe = w.dedupe || l.kind == legDeep
+// Errors are those of the limits.
+func (p *Path) Each(v Value, l *Limits, f func(Value) bool) (err error) {
+	w := walker{visit: f, firstDeep: -1, err: &err}
+	if l != nil {
+		w.limits = *l
+	}
+	for i, g := range p.legs {
+		switch {
+		case g.kind == legDeep && w.firstDeep < 0:
+			w.firstDeep = len(p.legs) - i - 1
+		case g.kind == legDeep, w.firstDeep >= 0 && (g.kind == legCell || g.kind == legRange):
+			w.dedupe = true
+		}
 	}
 	w.walk(v, p.legs)
+	if w.counted > 0 {
+		_ = w.limits.Account(-w.counted) // what is given back is never refused
+	}
+	return err
 }
 
-// All are the values that Each finds, one at a time.
-func (p *Path) All(v Value) iter.Seq[Value] {
-	return func(yield func(Value) bool) { p.Each(v, yield) }
+// All are the values that Each finds, one at a time. What ends it is put into err.
+func (p *Path) All(v Value, l *Limits, err *error) iter.Seq[Value] {
+	return func(yield func(Value) bool) { *err = p.Each(v, l, yield) }
 }
 
 // A walker follows a path into several places.
 type walker struct {
 	visit  func(Value) bool
-	dedupe bool // ** can lead to one place in several ways
-	seen   map[place]struct{}
+	limits Limits
+	// firstDeep is how many legs are behind the first **, which leads to each place in one way. dedupe says that what
+	// follows can lead to one place in several: another **, or a cell, for a value is the first element of itself.
+	firstDeep int
+	dedupe    bool
+	seen      map[visited]struct{}
+	steps     int
+	counted   int64  // of seen
+	err       *error // of the limits; beside the walker, with which visit would outlive the search
 }
 
-// A place identifies a value by what of the document's memory lies behind its first byte, and how many legs are left there.
-type place struct {
-	rest int
+// A Place identifies a value within a document in memory.
+type Place struct {
+	rest int // what of the memory lies behind its first byte
 	tag  byte
+}
+
+// Place returns where the value is.
+func (v Value) Place() Place { return Place{rest: cap(v.data), tag: v.tag} }
+
+// visited is a place that was reached with so many legs left.
+type visited struct {
+	at   Place
 	legs int
+}
+
+const (
+	stepsBetweenStops = 1 << 12 // some tenths of a millisecond
+	visitedBytes      = 64      // what an entry takes
+	visitedCounted    = 1 << 10 // how many are counted at once
+)
+
+// step counts a step, and reports whether there may be one more.
+func (w *walker) step() bool {
+	if w.steps++; w.steps%stepsBetweenStops == 0 && w.limits.Stop != nil && *w.err == nil {
+		*w.err = w.limits.Stop()
+	}
+	return *w.err == nil
 }
 
 // enter reports whether v is reached with so many legs left for the first time.
 func (w *walker) enter(v Value, legs int) bool {
-	at := place{rest: cap(v.data), tag: v.tag, legs: legs}
+	at := visited{at: v.Place(), legs: legs}
 	if _, dup := w.seen[at]; dup {
 		return false
 	}
 	if w.seen == nil {
-		w.seen = make(map[place]struct{})
+		w.seen = make(map[visited]struct{})
+	}
+	if len(w.seen)%visitedCounted == visitedCounted-1 && w.limits.Account != nil {
+		if *w.err = w.limits.Account(visitedCounted * visitedBytes); *w.err != nil {
+			return false
+		}
+		w.counted += visitedCounted * visitedBytes
 	}
 	w.seen[at] = struct{}{}
 	return true
 }
 
-// walk returns false once visit has.
+// walk returns false once visit has, or it was stopped.
 func (w *walker) walk(v Value, legs []leg) bool {
+	if !w.step() {
+		return false
+	}
 	if !v.Exists() {
 		return true
 	}
 	if len(legs) == 0 {
-		return w.dedupe && !w.enter(v, 0) || w.visit(v)
+		if w.dedupe && !w.enter(v, 0) {
+			return *w.err == nil
+		}
+		return w.visit(v)
 	}
 	l, rest := &legs[0], legs[1:]
 	switch l.kind {
@@ -178,8 +252,8 @@ func (w *walker) cells(v Value, l *leg, rest []leg) bool {
 
 // deep walks on from v and from everything below it.
 func (w *walker) deep(v Value, rest []leg, level int) bool {
-	if !w.enter(v, len(rest)) {
-		return true // a second ** leads here again
+	if len(rest) != w.firstDeep && !w.enter(v, len(rest)) {
+		return *w.err == nil // a second ** leads here again
 	}
 	if !w.walk(v, rest) {
 		return false

@@ -13,7 +13,7 @@ import (
 // matches returns the texts of all values that a path matches, separated by spaces.
 func matches(p *Path, doc []byte) string {
 	var all []string
-	p.Each(Open(doc), func(v Value) bool {
+	_ = p.Each(Open(doc), nil, func(v Value) bool {
 		all = append(all, string(v.AppendText(nil)))
 		return true
 	})
@@ -79,7 +79,7 @@ func TestGetIsFirstOfEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		doc, p := drawDocument(t), drawPath(t, true)
 		var all []Value
-		p.Each(Open(doc), func(v Value) bool {
+		_ = p.Each(Open(doc), nil, func(v Value) bool {
 			all = append(all, v)
 			return true
 		})
@@ -98,7 +98,7 @@ func TestDeepPathsStayCheap(t *testing.T) {
 	doc := mustParse(t, strings.Repeat("[", 90)+strings.Repeat("]", 90))
 	p := MustPath("$" + strings.Repeat("**[0]", 20))
 	n := 0
-	p.Each(Open(doc), func(Value) bool {
+	_ = p.Each(Open(doc), nil, func(Value) bool {
 		n++
 		return true
 	})

@@ -1,7 +1,9 @@
 package expr
 
 import (
+	"errors"
 	"strings"
+	"testing"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/types"
@@ -71,5 +73,62 @@ func (r *rig) update(a *Aggregate, s States, from, to int) {
 	groups := make([]uint32, len(sel))
 	if err := s.Update(r.x, groups, len(sel), in); err != nil {
 		r.t.Fatal(err)
+	}
+}
+
+// TestConcatsAreBounded: separators are cut like the rest of GROUP_CONCAT, and texts that a batch makes very long are
+// counted before they are made.
+func TestConcatsAreBounded(t *testing.T) {
+	const rows = 200
+	key := types.Type{Kind: types.KindBigInt}
+	text := types.Type{Kind: types.KindVarChar, Length: 10, Collation: types.CollationUTF8MB40900AI}
+	in := types.NewBatch([]*types.Type{&text, &key})
+	for i := range rows {
+		in.AppendRow([]types.Value{types.NewString("ab"), types.NewInt(int64(i))})
+	}
+	separator := strings.Repeat(",", 1<<20)
+	run := func(most uint64, limit int64, ordered bool) (out string, bytes int64, err error) {
+		r := newRig(t)
+		r.x.GroupConcatMaxLen = most
+		b := budget{limit: limit}
+		r.x.Memory, r.x.Hold = b.take, b.take
+		var order []AggregateOrder
+		if ordered {
+			order = []AggregateOrder{{Key: NewColumn(1, &key, "k")}}
+		}
+		a, err := NewBinder(r).NewAggregate("group_concat", []Node{NewColumn(0, &text, "t")}, order, &separator, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := a.NewStates()
+		s.Grow(1)
+		vecs := []*types.Vector{&in.Vecs[0]}
+		if ordered {
+			vecs = append(vecs, &in.Vecs[1])
+		}
+		if err := s.Update(r.x, nil, rows, vecs); err != nil {
+			return "", s.MemoryBytes(), err
+		}
+		var v types.Vector
+		v.Init(a.Type())
+		for range 2 {
+			v.Reset()
+			if err := s.Append(r.x, &v, 0, 1); err != nil {
+				return "", s.MemoryBytes(), err
+			}
+		}
+		return string(v.BytesAt(0)), s.MemoryBytes(), nil
+	}
+	for _, ordered := range []bool{false, true} {
+		got, bytes, err := run(7, 1<<30, ordered)
+		if got != "ab,,,,," || err != nil || bytes > 1<<20 {
+			t.Errorf("a separator is cut: %q, %v, %d bytes", got, err, bytes)
+		}
+		if got, _, err := run(2<<20, 1<<30, ordered); len(got) != 2<<20 || err != nil {
+			t.Errorf("up to the limit: %d bytes, %v", len(got), err)
+		}
+		if got, _, err := run(1<<30, 64<<20, ordered); !errors.Is(err, errNoRoom) {
+			t.Errorf("without room: %d bytes, %v", len(got), err)
+		}
 	}
 }

@@ -54,6 +54,7 @@ type concats struct {
 	groups []concatGroup
 	bytes  int64
 	key    []byte
+	text   []byte // of a group with ORDER BY
 }
 
 type concatGroup struct {
@@ -86,8 +87,18 @@ func (x *Context) maxConcat() int {
 	return int(min(x.GroupConcatMaxLen, 1<<30))
 }
 
+// concatGrowth is how much longer the texts of groups may become by one batch before that is counted: as much as a
+// batch of several arguments has, of which whoever updates the states counts the rest. Separators may be longer.
+const concatGrowth = 4 * types.BatchBytes
+
 func (s *concats) Update(x *Context, groups []uint32, n int, in []*types.Vector) error {
 	args := in[:len(s.a.args)]
+	begun, told := s.bytes, int64(0)
+	defer func() {
+		if told > 0 {
+			_ = x.Account(-told) // it is in MemoryBytes from now on
+		}
+	}()
 	for i := range n {
 		if anyNull(args, i) {
 			continue
@@ -98,38 +109,43 @@ func (s *concats) Update(x *Context, groups []uint32, n int, in []*types.Vector)
 			continue
 		}
 		was := cap(g.text)
-		s.begin(g)
+		s.begin(x, g)
 		for _, v := range args {
 			s.add(x, g, v.BytesAt(i))
 		}
 		s.bytes += int64(cap(g.text) - was)
+		if more := s.bytes - begun - told; more > concatGrowth {
+			if err := x.Account(more); err != nil {
+				return err
+			}
+			told += more
+		}
+		if err := x.Worked(cap(g.text) - was); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // begin starts the next row's text.
-func (s *concats) begin(g *concatGroup) {
-	if g.some && !g.cut {
-		g.text = append(g.text, s.a.separator...)
+func (s *concats) begin(x *Context, g *concatGroup) {
+	if g.some {
+		s.add(x, g, s.a.separator)
 	}
 	g.some = true
 }
 
-// add appends to a group's text up to the limit.
+// add appends to a group's text up to the limit, which cuts separators as well.
 func (s *concats) add(x *Context, g *concatGroup, text []byte) {
 	if g.cut {
 		return
 	}
-	limit := x.maxConcat()
-	if len(g.text)+len(text) <= limit {
-		g.text = append(g.text, text...)
-		return
+	if room := x.maxConcat() - len(g.text); len(text) > room {
+		g.cut = true
+		text = text[:wholeCharacters(s.a.t.Charset(), text, room)]
+		x.Warning(sqlerr.New(sqlerr.CutValueGroupConcat, max(x.Row, 1)))
 	}
-	g.cut = true
 	g.text = append(g.text, text...)
-	cs := s.a.t.Charset()
-	g.text = g.text[:wholeCharacters(cs, g.text, limit)]
-	x.Warning(sqlerr.New(sqlerr.CutValueGroupConcat, max(x.Row, 1)))
 }
 
 // wholeCharacters returns the largest length of at most n bytes that splits no
@@ -172,32 +188,81 @@ func (s *concats) Merge(x *Context, groups []uint32, other States) error {
 		}
 		g.rows = append(g.rows, o.rows...)
 		if o.some {
-			s.begin(g)
+			was := cap(g.text)
+			s.begin(x, g)
 			s.add(x, g, o.text)
-			s.bytes += int64(len(o.text))
+			s.bytes += int64(cap(g.text) - was)
 		}
 	}
 	return nil
 }
 
 func (s *concats) Append(x *Context, out *types.Vector, from, to int) error {
+	total, longest := 0, 0
 	for i := range s.groups[from:to] {
 		g := &s.groups[from+i]
+		total += len(g.text)
 		if len(g.rows) > 0 {
-			slices.SortStableFunc(g.rows, func(a, b concatRow) int { return bytes.Compare(a.key, b.key) })
-			for _, row := range g.rows {
-				s.begin(g)
-				s.add(x, g, row.text)
+			n := min(s.orderedLen(g), x.maxConcat())
+			total, longest = total+n, max(longest, n)
+		}
+	}
+	if err := x.extend(out, total); err != nil {
+		return err
+	}
+	return x.during(counted(int64(longest)), func() error { return s.append(x, out, from, to) })
+}
+
+// orderedLen is how long the rows of a group are together.
+func (s *concats) orderedLen(g *concatGroup) int {
+	n := len(g.rows) * len(s.a.separator)
+	for i := range g.rows {
+		n += len(g.rows[i].text)
+	}
+	return n
+}
+
+func (s *concats) append(x *Context, out *types.Vector, from, to int) error {
+	for i := range s.groups[from:to] {
+		g := s.groups[from+i]
+		if len(g.rows) > 0 {
+			if err := sortRows(x, g.rows); err != nil {
+				return err
 			}
-			g.rows = nil
+			g.text = s.text[:0]
+			for _, row := range g.rows {
+				s.begin(x, &g)
+				s.add(x, &g, row.text)
+			}
+			s.text = g.text
 		}
 		if !g.some {
 			out.AppendNull()
 			continue
 		}
+		if err := x.Worked(len(g.text)); err != nil {
+			return err
+		}
 		out.AppendBytes(g.text)
 	}
+	if cap(s.text) > keepBytes {
+		s.text = nil
+	}
 	return nil
+}
+
+// sortRows puts the rows of a group in order.
+func sortRows(x *Context, rows []concatRow) (err error) {
+	slices.SortStableFunc(rows, func(a, b concatRow) int {
+		if err == nil {
+			err = x.Worked(concatRowBytes)
+		}
+		if err != nil {
+			return 0 // in any order: nobody asks any more
+		}
+		return bytes.Compare(a.key, b.key)
+	})
+	return err
 }
 
 // prepareJSON: values become documents, names text in utf8mb4.
@@ -311,14 +376,23 @@ const buildCopies = 5
 
 // append appends the document of a list. What making it takes is counted meanwhile.
 func (s *documents) append(x *Context, out *types.Vector, list []byte) error {
-	return x.during(int64(buildCopies*len(list)), func() error {
-		doc, err := s.build(list)
+	items := 0
+	for rest := list; len(rest) > 0; items++ {
+		_, rest = cutSized(rest)
+	}
+	return x.during(int64(buildCopies*len(list)+json.ElementBytes*items), func() error {
+		err := x.Worked(len(list))
+		if err == nil {
+			s.builder.Stop = x.Check
+			_, err = s.build(list)
+			s.builder.Stop = nil
+		}
 		if err != nil {
 			err = jsonTextError(err, "")
 		} else {
-			out.AppendBytes(doc)
+			err = x.AppendTo(out, types.NewJSON(s.doc))
 		}
-		if cap(s.doc) > keepBytes {
+		if cap(s.doc) > keepBytes || s.builder.MemoryBytes() > keepBytes {
 			s.doc, s.builder = nil, json.Builder{}
 		}
 		return err

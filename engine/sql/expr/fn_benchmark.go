@@ -7,7 +7,13 @@ import (
 )
 
 // benchmark is BENCHMARK(count, x), which evaluates x so many times and gives 0.
-type benchmark struct{ args []Node }
+type benchmark struct {
+	args []Node
+	work int // what a round counts for, besides what its functions count themselves
+}
+
+// roundWork is what an operator or function counts for that is as quick as most are.
+const roundWork = workBetweenChecks >> 10
 
 func bindBenchmark(b *Binder, name string, list []ast.Expr) (Node, error) {
 	args, err := b.arguments(list)
@@ -18,14 +24,27 @@ func bindBenchmark(b *Binder, name string, list []ast.Expr) (Node, error) {
 		return nil, errArgCount(name)
 	}
 	args[0] = NewCast(args[0], types.Type{Kind: types.KindBigInt})
-	return &benchmark{args}, nil
+	return newBenchmark(args), nil
+}
+
+func newBenchmark(args []Node) *benchmark { return &benchmark{args, roundWork * countNodes(args[1])} }
+
+// countNodes is how many nodes a tree has, as far as that matters to a round.
+func countNodes(n Node) (count int) {
+	count = 1
+	for _, c := range n.Children() {
+		if count += countNodes(c); count >= workBetweenChecks/roundWork {
+			break
+		}
+	}
+	return count
 }
 
 func (n *benchmark) Type() *types.Type             { return &boolType }
 func (n *benchmark) Children() []Node              { return n.args }
 func (n *benchmark) Volatility() Volatility        { return Volatile }
 func (n *benchmark) Coercibility() Coercibility    { return Numeric }
-func (n *benchmark) WithChildren(args []Node) Node { return &benchmark{args} }
+func (n *benchmark) WithChildren(args []Node) Node { return newBenchmark(args) }
 
 func (n *benchmark) Value(x *Context, in *types.Batch, row int) (types.Value, error) {
 	count, err := n.args[0].Value(x, in, row)
@@ -37,11 +56,9 @@ func (n *benchmark) Value(x *Context, in *types.Batch, row int) (types.Value, er
 			count.Int()))
 		return types.Null, nil
 	}
-	for i := range count.Int() {
-		if i&1023 == 0 {
-			if err := x.Check(); err != nil {
-				return types.Null, err
-			}
+	for range count.Int() {
+		if err := x.Worked(n.work); err != nil {
+			return types.Null, err
 		}
 		m := x.Mark()
 		if _, err := n.args[1].Value(x, in, row); err != nil {

@@ -3,6 +3,7 @@ package expr
 import (
 	"crypto/aes"
 	"encoding/binary"
+	"math"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
@@ -117,8 +118,14 @@ func registerCompression() {
 	d := definer(catHash)
 	d.def("COMPRESS(s)", Func{
 		Args: []ArgKind{ArgBytes}, Result: ResultBytes(maxText), NotNull: true,
-		Row: appendFunc(func(_ *Call, dst []byte, a []types.Value) []byte {
-			return append(dst, appendCompressed(nil, a[0].Bytes())...)
+		Row: textFunc(func(x *Context, _ *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
+			s := a[0].Bytes()
+			dst, _, err := x.reserve(dst, compressedBound(len(s)), math.MaxInt)
+			if err != nil {
+				return nil, false, err
+			}
+			out, err := appendCompressed(x, dst, s)
+			return out, err == nil, err
 		}),
 	})
 	d.def("UNCOMPRESS(s)", Func{

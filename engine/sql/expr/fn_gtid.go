@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -23,35 +24,57 @@ func errMalformedGTIDs(s []byte) *sqlerr.Error {
 	return sqlerr.New(sqlerr.MalformedGTIDSetSpecification, printable(s))
 }
 
-// parseGTIDSet reads uuid:n-m:k,uuid:..; space and empty parts do not count.
-func parseGTIDSet(s []byte) (gtidSet, error) {
+// What a range and a source take while sets are read and subtracted.
+const (
+	rangeBytes  = 64
+	sourceBytes = 128
+)
+
+// parseGTIDSet reads uuid:n-m:k,uuid:..; space and empty parts do not count. What it takes is counted into held.
+// Errors: 1772, 3170, those of an interrupted statement.
+func parseGTIDSet(held *holding, s []byte) (gtidSet, error) {
 	ranges := map[uuid][]gtidRange{}
 	var order []uuid
-	for _, part := range bytes.Split(s, []byte{','}) {
+	for part := range bytes.SplitSeq(s, []byte{','}) {
+		if err := held.x.Worked(len(part) + 1); err != nil {
+			return nil, err
+		}
 		part = bytes.TrimSpace(part)
 		if len(part) == 0 {
 			continue
 		}
-		fields := bytes.Split(part, []byte{':'})
-		id, ok := parseUUID(bytes.TrimSpace(fields[0]))
-		if !ok || len(fields) < 2 {
+		name, numbers, some := bytes.Cut(part, []byte{':'})
+		id, ok := parseUUID(bytes.TrimSpace(name))
+		if !ok || !some {
 			return nil, errMalformedGTIDs(s)
 		}
-		if _, known := ranges[id]; !known {
+		list, known := ranges[id]
+		if !known {
 			order = append(order, id)
+			if err := held.add(sourceBytes); err != nil {
+				return nil, err
+			}
 		}
-		for _, f := range fields[1:] {
+		for f := range bytes.SplitSeq(numbers, []byte{':'}) {
 			r, ok := parseGTIDRange(f)
 			if !ok {
 				return nil, errMalformedGTIDs(s)
 			}
-			ranges[id] = append(ranges[id], r)
+			if err := held.add(rangeBytes); err != nil {
+				return nil, err
+			}
+			list = append(list, r)
 		}
+		ranges[id] = list
 	}
 	slices.SortFunc(order, func(a, b uuid) int { return bytes.Compare(a[:], b[:]) })
 	var set gtidSet
 	for _, id := range order {
-		if r := joinRanges(ranges[id]); len(r) > 0 {
+		r, err := joinRanges(held.x, ranges[id])
+		if err != nil {
+			return nil, err
+		}
+		if len(r) > 0 {
 			set = append(set, gtidSource{id, r})
 		}
 	}
@@ -78,17 +101,22 @@ func parseGTIDRange(s []byte) (r gtidRange, ok bool) {
 	return gtidRange{low, max(high+1, low)}, true
 }
 
-func joinRanges(list []gtidRange) []gtidRange {
-	slices.SortFunc(list, func(a, b gtidRange) int {
-		switch {
-		case a.low < b.low:
-			return -1
-		case a.low > b.low:
-			return 1
-		}
-		return 0
-	})
-	var out []gtidRange
+// joinRanges puts ranges in order and joins those that touch, in their memory.
+func joinRanges(x *Context, list []gtidRange) ([]gtidRange, error) {
+	var err error
+	order := func(a, b gtidRange) int { return cmp.Compare(a.low, b.low) }
+	if !slices.IsSortedFunc(list, order) {
+		slices.SortFunc(list, func(a, b gtidRange) int {
+			if err == nil {
+				err = x.Worked(rangeBytes)
+			}
+			if err != nil {
+				return 0 // in any order: nobody asks any more
+			}
+			return order(a, b)
+		})
+	}
+	out := list[:0]
 	for _, r := range list {
 		switch n := len(out); {
 		case r.low == r.high:
@@ -98,18 +126,19 @@ func joinRanges(list []gtidRange) []gtidRange {
 			out = append(out, r)
 		}
 	}
-	return out
+	return out, err
 }
 
-// subtract returns the transactions of s that are not in o.
+// subtract returns the transactions of s that are not in o. Both are in order: it takes one way through them.
 func (s gtidSet) subtract(o gtidSet) gtidSet {
 	var out gtidSet
 	for _, src := range s {
+		for len(o) > 0 && bytes.Compare(o[0].id[:], src.id[:]) < 0 {
+			o = o[1:]
+		}
 		left := src.ranges
-		for _, other := range o {
-			if other.id == src.id {
-				left = subtractRanges(left, other.ranges)
-			}
+		if len(o) > 0 && o[0].id == src.id {
+			left = subtractRanges(left, o[0].ranges)
 		}
 		if len(left) > 0 {
 			out = append(out, gtidSource{src.id, left})
@@ -121,14 +150,19 @@ func (s gtidSet) subtract(o gtidSet) gtidSet {
 func subtractRanges(list, minus []gtidRange) []gtidRange {
 	var out []gtidRange
 	for _, r := range list {
+		for len(minus) > 0 && minus[0].high <= r.low {
+			minus = minus[1:]
+		}
 		for _, m := range minus {
-			if m.high <= r.low || m.low >= r.high {
-				continue
+			if m.low >= r.high {
+				break
 			}
 			if m.low > r.low {
 				out = append(out, gtidRange{r.low, m.low})
 			}
-			r.low = min(m.high, r.high)
+			if r.low = min(m.high, r.high); r.low == r.high {
+				break
+			}
 		}
 		if r.low < r.high {
 			out = append(out, r)
@@ -140,7 +174,7 @@ func subtractRanges(list, minus []gtidRange) []gtidRange {
 // GreatestGTID reads a set of transactions and returns the greatest number of those with the source's id, 0 without any.
 // others says that it has some of another source too. Error: 1772.
 func GreatestGTID(set string, source [16]byte) (n uint64, others bool, err error) {
-	list, err := parseGTIDSet([]byte(set))
+	list, err := parseGTIDSet(&holding{x: new(Context)}, []byte(set))
 	for _, src := range list {
 		if src.id == source {
 			n = uint64(src.ranges[len(src.ranges)-1].high - 1)
@@ -149,6 +183,19 @@ func GreatestGTID(set string, source [16]byte) (n uint64, others bool, err error
 		}
 	}
 	return n, others, err
+}
+
+// textBound is a length that the text of a set does not exceed.
+func (s gtidSet) textBound() (n int) {
+	const id = 36 + 2
+	var digits [20]byte
+	for _, src := range s {
+		n += id
+		for _, r := range src.ranges {
+			n += 2 * (1 + len(strconv.AppendInt(digits[:0], r.high, 10)))
+		}
+	}
+	return n
 }
 
 func (s gtidSet) appendText(dst []byte) []byte {

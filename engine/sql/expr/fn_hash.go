@@ -163,22 +163,40 @@ func (m aesMode) stream(b cipher.Block, text, iv []byte, encrypt bool) {
 	}
 }
 
-// appendCompressed is COMPRESS: the length, then zlib's stream; a dot keeps an end in space from being trimmed.
-func appendCompressed(dst, s []byte) []byte {
+// compressPiece is how much COMPRESS compresses between two looks at whether the statement was interrupted, and
+// compressWork what each byte counts for.
+const (
+	compressPiece = 64 << 10
+	compressWork  = 8
+)
+
+// appendCompressed is COMPRESS: the length, then zlib's stream; a dot keeps an end in space from being trimmed. Errors:
+// those of an interrupted statement.
+func appendCompressed(x *Context, dst, s []byte) ([]byte, error) {
 	if len(s) == 0 {
-		return dst
+		return dst, nil
 	}
-	buf := bytes.NewBuffer(dst)
-	buf.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(s))&0x3FFFFFFF))
+	buf := bytes.NewBuffer(binary.LittleEndian.AppendUint32(dst, uint32(len(s))&0x3FFFFFFF))
 	w := zlib.NewWriter(buf)
-	_, _ = w.Write(s) // into memory: cannot fail
+	for len(s) > 0 {
+		n := min(len(s), compressPiece)
+		if err := x.Worked(compressWork * n); err != nil {
+			return dst, err
+		}
+		_, _ = w.Write(s[:n]) // into memory: cannot fail
+		s = s[n:]
+	}
 	_ = w.Close()
 	out := buf.Bytes()
 	if out[len(out)-1] == ' ' {
 		out = append(out, '.')
 	}
-	return out
+	return out, nil
 }
+
+// compressedBound is a length that what COMPRESS makes of n bytes does not exceed: blocks that are stored as they are
+// have a few bytes before them.
+func compressedBound(n int) int { return n + n/1000 + 64 }
 
 // uncompressedLen is UNCOMPRESSED_LENGTH; ok is false if s is too short to be compressed text.
 func uncompressedLen(s []byte) (n int64, ok bool) {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"time"
 	"unicode/utf8"
 
@@ -206,19 +207,27 @@ func registerGTIDs() {
 	d := definer(catInfo)
 	d.def("GTID_SUBSET(set, of)", Func{
 		Args: []ArgKind{ArgUTF8, ArgUTF8}, Boolean: true, Result: ResultBool,
-		Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
-			left, err := subtractGTIDs(a)
+		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+			held := holding{x: x}
+			left, err := subtractGTIDs(&held, a)
+			held.done()
 			return boolValue(len(left) == 0), err
 		},
 	})
 	d.def("GTID_SUBTRACT(set, minus)", Func{
 		Args: []ArgKind{ArgUTF8, ArgUTF8}, Result: resultGTIDs,
 		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
-			left, err := subtractGTIDs(a)
+			held := holding{x: x}
+			defer held.done()
+			left, err := subtractGTIDs(&held, a)
 			if err != nil {
 				return types.Null, err
 			}
-			return types.NewBytes(x.Keep(left.appendText(x.Scratch()))), nil
+			dst, _, err := x.reserve(x.Scratch(), left.textBound(), math.MaxInt)
+			if err != nil {
+				return types.Null, err
+			}
+			return types.NewBytes(x.Keep(left.appendText(dst))), nil
 		},
 	})
 	d.def("WAIT_FOR_EXECUTED_GTID_SET(set); WAIT_FOR_EXECUTED_GTID_SET(set, timeout)", Func{
@@ -231,7 +240,10 @@ func registerGTIDs() {
 			if a[0].IsNull() || timeout < 0 || len(a) == 2 && a[1].IsNull() {
 				return types.Null, errWrongArguments("WAIT_FOR_EXECUTED_GTID_SET.")
 			}
-			if _, err := parseGTIDSet(a[0].Bytes()); err != nil {
+			held := holding{x: x}
+			_, err := parseGTIDSet(&held, a[0].Bytes())
+			held.done()
+			if err != nil {
 				return types.Null, err
 			}
 			if x.Session == nil {
@@ -248,12 +260,12 @@ func resultGTIDs(b *Binder, c *Call) (types.Type, error) {
 	return textType(min(4*textLength(c.Args[0].Type()), maxText), b.collation()), nil
 }
 
-func subtractGTIDs(a []types.Value) (gtidSet, error) {
-	l, err := parseGTIDSet(a[0].Bytes())
+func subtractGTIDs(held *holding, a []types.Value) (gtidSet, error) {
+	l, err := parseGTIDSet(held, a[0].Bytes())
 	if err != nil {
 		return nil, err
 	}
-	r, err := parseGTIDSet(a[1].Bytes())
+	r, err := parseGTIDSet(held, a[1].Bytes())
 	if err != nil {
 		return nil, err
 	}

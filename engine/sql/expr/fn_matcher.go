@@ -13,8 +13,8 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 )
 
-// A matcher is a compiled pattern. Unless it was compiled for captures its automaton knows nothing of the pattern's groups: each
-// thread of one that does has a place for all of them, whether they are asked for or not.
+// A matcher is a compiled pattern. Unless it was compiled for captures its automaton knows nothing of the pattern's
+// groups: each thread of one that does has a place for all of them, whether they are asked for or not.
 type matcher struct {
 	re *regexp.Regexp
 	// after is the pattern behind any character, for searches that do not begin at the text's start. It is nil unless the
@@ -34,8 +34,8 @@ type matcherKey struct {
 	flags   patternFlags
 }
 
-// matcherCache keeps the patterns used last, which are shared by all sessions. It holds two generations: when the young one
-// is full it becomes the old one, and what is used again moves back.
+// matcherCache keeps the patterns used last, which are shared by all sessions. It holds two generations: when the young
+// one is full it becomes the old one, and what is used again moves back.
 type matcherCache struct {
 	mu         sync.Mutex
 	young, old map[matcherKey]*matcher
@@ -150,8 +150,9 @@ func matcherOf(x *Context, text string, tree *syntax.Regexp, captures bool) (*ma
 	return m, nil
 }
 
-// captureBytes is what the places of groups take in a search: each thread has two of them for each group and the whole match,
-// and there are as many threads as instructions. Searches of automata of about one size lend each other their threads.
+// captureBytes is what the places of groups take in a search: each thread has two of them for each group and the whole
+// match, and there are as many threads as instructions. Searches of automata of about one size lend each other their
+// threads.
 func captureBytes(insts, groups int) int64 {
 	for _, n := range [...]int{128, 512, 2048, 16384, 2 * maxPatternSteps} {
 		if insts <= n {
@@ -186,16 +187,19 @@ func looksBack(re *syntax.Regexp) bool {
 	return false
 }
 
-// maxSteps is up to how many steps of an automaton, some hundredths of a second, run without a look at whether the statement was
-// interrupted.
+// maxSteps is up to how many steps of an automaton, some hundredths of a second, run without a look at whether the
+// statement was interrupted.
 const maxSteps = 2 << 20
 
-// maxSearch is that of an automaton that begins with given characters, which are searched for much faster, and searchShift by
-// how much.
+// maxSearch is that of an automaton that begins with given characters, which are searched for much faster, and
+// searchShift by how much.
 const (
 	maxSearch   = 16 << 20
 	searchShift = 4
 )
+
+// matchShare is which part of the text behind it a match in a row of them counts for.
+const matchShare = 8
 
 // work is what looking at a text of n bytes counts for.
 func (m *matcher) work(n int) int { return n * m.steps >> m.shift }
@@ -215,9 +219,9 @@ func (m *matcher) find(x *Context, s []byte, from int, f func(loc []int) bool) e
 }
 
 func (m *matcher) findAll(x *Context, s []byte, from int, f func(loc []int) bool) error {
-	for at := from; at <= len(s); {
-		// Where a match ends may be known only at the end of the text.
-		if err := x.Worked(m.work(len(s)-at) + 1); err != nil {
+	for at, share := from, 1; at <= len(s); share = matchShare {
+		// Where a match ends may be known only at the end of the text, but seldom is when there are many.
+		if err := x.Worked(m.work(len(s)-at)/share + 1); err != nil {
 			return err
 		}
 		loc, err := m.next(x, s, at)
@@ -344,9 +348,9 @@ func patternInsts(re *syntax.Regexp) int {
 	return n
 }
 
-// What the sets of a pattern may have together while they are read: a set of very many members may be small in the end. Each
-// class that is named takes about as many as classRunes; of ranges in a pattern without regard to case each character is looked
-// up that is a letter in some script.
+// What the sets of a pattern may have together while they are read: a set of very many members may be small in the end.
+// Each class that is named takes about as many as classRunes; of ranges in a pattern without regard to case each
+// character is looked up that is a letter in some script.
 const (
 	maxClassRunes  = 2 << 20
 	classRunes     = 1 << 10

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"slices"
 
 	"github.com/triremedb/trireme/engine/types"
@@ -42,17 +43,27 @@ func registerConcat() {
 			if a[0].IsNull() {
 				return nil, false, nil
 			}
-			sep, first := a[0].Bytes(), true
+			sep, size, texts := a[0].Bytes(), 0, 0
+			for _, v := range a[1:] {
+				if !v.IsNull() {
+					size += len(v.Bytes())
+					texts++
+				}
+			}
+			dst, ok, err := x.reserve(dst, size+len(sep)*max(texts-1, 0), x.packetLimit())
+			switch {
+			case err != nil:
+				return nil, false, err
+			case !ok:
+				return x.limited(c, nil, false)
+			}
 			for _, v := range a[1:] {
 				if v.IsNull() {
 					continue
 				}
-				if !first {
+				dst = append(dst, v.Bytes()...)
+				if texts--; texts > 0 {
 					dst = append(dst, sep...)
-				}
-				first = false
-				if dst = append(dst, v.Bytes()...); len(dst) > x.packetLimit() {
-					return x.limited(c, nil, false)
 				}
 			}
 			return dst, true, nil
@@ -173,15 +184,42 @@ func weightString(x *Context, c *Call, a []types.Value) (types.Value, error) {
 		padded, _ := appendPad(nil, cs, s, max(n, 0), fill, true, x.packetLimit())
 		s = padded
 	}
-	if err := x.Large(sortKeyTimes * len(s)); err != nil {
+	n, err := x.sortKeyLen(coll, s)
+	if err != nil {
 		return types.Null, err
 	}
-	return types.NewBytes(x.Keep(coll.AppendSortKey(x.Scratch(), s))), nil
+	dst, _, err := x.reserve(x.Scratch(), n, math.MaxInt)
+	if err != nil {
+		return types.Null, err
+	}
+	return types.NewBytes(x.Keep(coll.AppendSortKey(dst, s))), nil
+}
+
+// sortKeyLen is about how long a text's sort key is. Most characters have a weight of two bytes, but there are some of
+// many: that of a long text is measured piece by piece.
+func (x *Context) sortKeyLen(coll types.Collation, s []byte) (n int, err error) {
+	if len(s) < countedText {
+		return 0, nil
+	}
+	var key []byte
+	for len(s) > 0 {
+		piece := s[:wholeCharacters(coll.Charset(), s, keyPiece)]
+		if len(piece) == 0 {
+			piece = s[:min(keyPiece, len(s))]
+		}
+		if err := x.Worked(len(piece)); err != nil {
+			return 0, err
+		}
+		key = coll.AppendSortKey(key[:0], piece)
+		n += len(key)
+		s = s[len(piece):]
+	}
+	return n, nil
 }
 
 const (
-	sortKeyTimes = 2 // how many times as long as a text its sort key is, usually
-	fillMost     = 4 // bytes of a character that fills
+	keyPiece = 16 << 10
+	fillMost = 4 // bytes of a character that fills
 )
 
 func registerParts() {

@@ -394,13 +394,14 @@ func findInSet(c types.Collation, item, list []byte) int64 {
 	if len(list) == 0 || bytes.IndexByte(item, ',') >= 0 {
 		return 0
 	}
+	spaces := trailingSpaces(item)
 	for n := int64(1); ; n++ {
 		i := bytes.IndexByte(list, ',')
 		if i < 0 {
 			i = len(list)
 		}
 		// Trailing spaces count, whatever the collation says.
-		if trailingSpaces(list[:i]) == trailingSpaces(item) && c.Compare(list[:i], item) == 0 {
+		if trailingSpaces(list[:i]) == spaces && c.Compare(list[:i], item) == 0 {
 			return n
 		}
 		if i == len(list) {

@@ -114,7 +114,9 @@ func (n *Like) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 		if err != nil || w.IsNull() {
 			return types.Null, err
 		}
-		p = n.patternOf(x, w.Bytes(), escape)
+		if p, err = n.patternOf(x, w.Bytes(), escape); err != nil {
+			return types.Null, err
+		}
 	}
 	if v.IsNull() {
 		return types.Null, nil
@@ -128,15 +130,25 @@ type lastPattern struct {
 	text   []byte
 	escape rune
 	p      *likePattern
+	held   int // of its memory that is accounted for, until the statement's end
 }
 
-func (n *Like) patternOf(x *Context, text []byte, escape rune) *likePattern {
+// patternTimes is how many times as long as a pattern's text all that is kept of it is.
+const patternTimes = 4
+
+func (n *Like) patternOf(x *Context, text []byte, escape rune) (*likePattern, error) {
 	last := x.State(n, func() any { return &lastPattern{} }).(*lastPattern)
 	if last.p == nil || last.escape != escape || !bytes.Equal(last.text, text) {
+		if more := patternTimes*len(text) - last.held; more >= largeValue {
+			if err := x.hold(&x.kept, more); err != nil {
+				return nil, err
+			}
+			last.held += more
+		}
 		last.text, last.escape = append(last.text[:0], text...), escape
 		last.p = compileLike(last.text, escape, n.coll)
 	}
-	return last.p
+	return last.p, nil
 }
 
 func (n *Like) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {

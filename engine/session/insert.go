@@ -110,7 +110,7 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 		for _, t := range c.query.Tables {
 			p.buffer = p.buffer || t.Keys == info.keys
 		}
-	} else if err := p.bindRows(scope, st); err != nil {
+	} else if err := p.bindRows(env, scope, st); err != nil {
 		return err
 	}
 	if err := p.bindUpdate(scope, st); err != nil {
@@ -209,11 +209,20 @@ func (p *insertPlan) names() []string {
 	return list
 }
 
-// bindRows binds VALUES.
-func (p *insertPlan) bindRows(scope *insertScope, st *ast.Insert) error {
+// rowsBetweenChecks is how many rows of VALUES are bound between two looks at whether the statement was interrupted:
+// constants are folded meanwhile.
+const rowsBetweenChecks = 16
+
+// bindRows binds VALUES. Errors besides those of the statement: that it was interrupted.
+func (p *insertPlan) bindRows(env *plan.Env, scope *insertScope, st *ast.Insert) error {
 	p.allAuto = p.info.auto >= 0
 	p.rows = make([][]insertValue, 0, len(st.Rows))
 	for n, row := range st.Rows {
+		if n%rowsBetweenChecks == rowsBetweenChecks-1 && env.Context != nil {
+			if err := env.Context.Check(); err != nil {
+				return err
+			}
+		}
 		if len(row) != len(p.positions) && len(row) != 0 || len(row) == 0 && len(p.positions) > 0 && st.Columns != nil {
 			return sqlerr.New(sqlerr.WrongValueCountOnRow, n+1)
 		}

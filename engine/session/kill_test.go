@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,37 @@ func TestKillAtEnd(t *testing.T) {
 	}
 	close(ask)
 	<-killed
+}
+
+// TestKillWhileBound: rows of INSERT whose constants take long to fold are left when the statement is killed, and what
+// is folded of them is not many times as long as the statement.
+func TestKillWhileBound(t *testing.T) {
+	r := sessiontest.New(t, sessiontest.Options{})
+	s, other := r.Open(session.ConnectionInfo{MultiStatements: true}), r.Open(session.ConnectionInfo{})
+	r.Exec(s, "CREATE DATABASE d; USE d; CREATE TABLE t (a LONGTEXT)")
+	slow := ", (REGEXP_LIKE('" + strings.Repeat("a", 500) + "', '(a|b|ab)*(a|ba){100}c'))"
+	said := make(chan string, 1)
+	go func() { said <- r.Text(s, "INSERT INTO t VALUES (1)"+strings.Repeat(slow, 20_000)) }()
+	time.Sleep(2 * time.Second) // it is being bound now
+	text := ""
+	for until := time.Now().Add(15 * time.Second); text == "" && time.Now().Before(until); {
+		r.Exec(other, fmt.Sprintf("KILL QUERY %d", s.ID())) // which does nothing before the statement has begun
+		select {
+		case text = <-said:
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if !strings.Contains(text, "error 1317") {
+		t.Fatalf("%q", text)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	many := strings.Repeat("(REPEAT('a', 1000000)), ", 500)
+	got := r.Text(s, "INSERT INTO t VALUES "+many+"(1, 2)")
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; !strings.Contains(got, "error 1136") || took > 64<<20 {
+		t.Errorf("%s, %d bytes", got, took)
+	}
 }
 
 // TestChangeUserBesideKill: who is killed, and who is told that the node does not lead any more, may be becoming

@@ -26,22 +26,43 @@ type folding struct {
 	x      *Context
 	memory foldMemory
 	warned bool
+	work   int // of all that was folded
 }
 
-// begin returns a context in which nothing has happened.
-func (f *folding) begin(b *Binder) *Context {
+const (
+	// foldWork is how much work a binder folds constants for: some tenths of a second. What is quick is folded always.
+	foldWork = 64 << 20
+	// A value is kept if it is no longer than foldedLeast, or foldedTimes as long as the constants that it was made of:
+	// those have taken room in the statement's text, by which trees and plans are counted.
+	foldedLeast = 1 << 10
+	foldedTimes = 4
+)
+
+// begin returns a context in which nothing has happened, for a value of so many bytes.
+func (f *folding) begin(b *Binder, most int) *Context {
 	f.warned = false
 	if f.x == nil {
-		f.x = &Context{SQLMode: b.opt.SQLMode | ModeErrorForDivisionByZero, Collation: b.collation(), DivPrecisionIncrement: b.divIncrement(),
-			MaxAllowedPacket: 1 << 20}
+		f.x = &Context{
+			SQLMode: b.opt.SQLMode | ModeErrorForDivisionByZero, Collation: b.collation(),
+			DivPrecisionIncrement: b.divIncrement(),
+		}
 		f.x.Mode = b.opt.Mode
 		f.x.Warn = func(*sqlerr.Error) { f.warned = true }
 		f.x.folding = true
-		f.x.Interrupted = func() error { return errLongFold }
+		f.x.Interrupted = func() error {
+			f.work += workBetweenChecks
+			return errLongFold
+		}
 		f.x.Memory, f.x.Hold = f.memory.hold, f.memory.hold
 	}
 	f.x.ResetStatement()
-	f.x.work, f.memory.bytes = 0, 0
+	f.x.MaxAllowedPacket = uint64(min(most, 1<<20))
+	f.memory.bytes = 0
+	if f.work += f.x.work; f.work > foldWork {
+		f.x.work = workBetweenChecks
+	} else {
+		f.x.work = 0
+	}
 	return f.x
 }
 
@@ -86,21 +107,24 @@ func (b *Binder) Bind(e ast.Expr) (Node, error) {
 var errLongFold = errors.New("expr: not to be folded")
 
 // fold evaluates an expression of constants, unless that raises a warning or an
-// error, or takes long or much memory: those belong to the execution, which can be
-// interrupted and counts its memory.
+// error, takes long or much memory, or makes much of little: those belong to the
+// execution, which can be interrupted and counts its memory.
 func (b *Binder) fold(n Node) Node {
-	children := n.Children()
+	children, size := n.Children(), 0
 	for _, c := range children {
-		if _, ok := c.(*Const); !ok {
+		c, ok := c.(*Const)
+		if !ok {
 			return n
 		}
+		size += len(c.v.Bytes())
 	}
+	size = max(foldedTimes*size, foldedLeast)
 	if _, ok := n.(*Const); ok || VolatilityOf(n) != Pure {
 		return n
 	}
-	x := b.folds.begin(b)
+	x := b.folds.begin(b, size)
 	v, err := n.Value(x, nil, 0)
-	if err != nil || b.folds.warned {
+	if err != nil || b.folds.warned || len(v.Bytes()) > size {
 		return n
 	}
 	c := NewConst(v.Clone(), *n.Type())

@@ -98,13 +98,21 @@ func TestLargeResultsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLargeFoldsAreBounded: to bind a constant expression takes no more memory than reading it would.
+// TestLargeFoldsAreBounded: to bind constant expressions takes no more memory than reading them would, however many
+// they are, and what is kept of them is no longer than a few times their text.
 func TestLargeFoldsAreBounded(t *testing.T) {
 	r := newRig(t)
-	for _, text := range []string{"REGEXP_REPLACE(REPEAT('a', 10000), '.*', REPEAT('$0', 20000))"} {
+	wide := ", HEX(WEIGHT_STRING('" + strings.Repeat("ﷺ", 900) + "'))"
+	for _, text := range []string{
+		"REGEXP_REPLACE(REPEAT('a', 10000), '.*', REPEAT('$0', 20000))",
+		"REGEXP_REPLACE('" + strings.Repeat("a", 10000) + "', '.*', '" + strings.Repeat("$0", 20000) + "')",
+		"NULLIF(1, LENGTH(CONCAT(RAND()" + strings.Repeat(", REPEAT('a', 1000000)", 1000) + ")))",
+		"NULLIF(1, LENGTH(CONCAT(RAND()" + strings.Repeat(wide, 1000) + ")))",
+	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		n, err := r.bind(text)
+		runtime.GC()
 		runtime.ReadMemStats(&after)
 		if _, isConst := n.(*Const); err != nil || isConst {
 			t.Errorf("%.60s: %T, %v", text, n, err)
@@ -112,6 +120,30 @@ func TestLargeFoldsAreBounded(t *testing.T) {
 		if took := after.TotalAlloc - before.TotalAlloc; took > 2*foldBytes && !race.Enabled {
 			t.Errorf("%.60s has taken %d bytes", text, took)
 		}
+		if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 2*foldedTimes*int64(len(text))+8<<20 {
+			t.Errorf("%.60s keeps %d bytes", text, kept)
+		}
+		runtime.KeepAlive(n)
+	}
+	for text, folds := range map[string]bool{
+		"REPEAT('ab', 500)": true, "REPEAT('ab', 5000)": false, "CAST('[" + strings.Repeat("1,", 9999) + "1]' AS JSON)": true,
+		"CONCAT('" + strings.Repeat("a", 9999) + "', 'b')": true, "HEX('" + strings.Repeat("a", 9999) + "')": true,
+	} {
+		n, err := r.bind(text)
+		if _, isConst := n.(*Const); err != nil || isConst != folds {
+			t.Errorf("%.40s: %T, %v", text, n, err)
+		}
+	}
+}
+
+// TestManyFoldsEnd: constants that take long are not folded any number of times.
+func TestManyFoldsEnd(t *testing.T) {
+	r := newRig(t)
+	slow := ", REGEXP_LIKE('" + strings.Repeat("a", 2000) + "', '(a|b|ab)*(a|ba){50}c')"
+	begun := time.Now()
+	n, err := r.bind("GREATEST(RAND()" + strings.Repeat(slow, 5000) + ")")
+	if took := time.Since(begun); err != nil || took > 20*time.Second {
+		t.Errorf("%T, %v after %v", n, err, took)
 	}
 }
 

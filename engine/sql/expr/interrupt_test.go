@@ -89,7 +89,8 @@ func TestLongArgumentsAreWork(t *testing.T) {
 // TestLongTextsMatchAlike: what is found in a text that is read piece by piece is what is found in
 // one that is looked at as a whole.
 func TestLongTextsMatchAlike(t *testing.T) {
-	patterns := []string{"a", "a*", "^a", "(?m:^)b", `\bb`, `\Bb?`, `(a)(b)?`, "a+?b|b", `b\b`, `\Aab|b`, "é", "(?i)É|x*", `(?:^|a)b`, "b$"}
+	patterns := []string{"a", "a*", "^a", "(?m:^)b", `\bb`, `\Bb?`, `(a)(b)?`, "a+?b|b", `b\b`, `\Aab|b`, "é", "(?i)É|x*", `(?:^|a)b`, "b$",
+		"(a|ab)(b|)*?", "(a*)*b", "((a)|b)+", "(?i)(A|(b))*é", "(|a)+b", "(a|(b|))?(é)?"}
 	rapid.Check(t, func(t *rapid.T) {
 		re := regexp.MustCompile(rapid.SampledFrom(patterns).Draw(t, "pattern"))
 		text := []byte(rapid.StringOfN(rapid.SampledFrom([]rune("aab é\nB")), 0, 12, -1).Draw(t, "text"))
@@ -114,6 +115,21 @@ func TestLongTextsMatchAlike(t *testing.T) {
 		}
 		if first := re.FindSubmatchIndex(text); len(whole) > 0 && !slices.Equal(first, whole[0]) || len(whole) == 0 && first != nil {
 			t.Fatalf("%s in %q: %v, %v", re, text, first, whole)
+		}
+		// Without its groups the pattern matches at the same places.
+		plain, err := compilePattern(new(Context), re.String(), patternFlags{plain: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		if err := plain.find(new(Context), text, 0, func(loc []int) bool {
+			if n >= len(whole) || !slices.Equal(loc, whole[n][:2]) {
+				t.Fatalf("%s in %q: %v, without groups match %d is %v", re, text, whole, n, loc)
+			}
+			n++
+			return true
+		}); err != nil || n < len(whole) {
+			t.Fatalf("%s in %q: %v, without groups %d matches, %v", re, text, whole, n, err)
 		}
 		is, err := m.matches(new(Context), text)
 		if err != nil || is != re.Match(text) {

@@ -113,8 +113,8 @@ const (
 	AheadOther                         // other work ahead on its rows, which is being taken back
 )
 
-var aheadWaits = [...]string{"", "more frames", "an entry of the log", "a schema change", "the next entry of the log", "its rollback",
-	"another one's rollback"}
+var aheadWaits = [...]string{"", "more frames", "an entry of the log", "a schema change", "the next entry of the log",
+	"its rollback", "another one's rollback"}
 
 func (w AheadWait) String() string { return aheadWaits[w] }
 

@@ -41,7 +41,9 @@ func (h *ahead) goesBack() bool {
 
 // backOn reports whether work other than h on a table is taken back. REQUIRES: mu.
 func (a *Applier) backOn(h *ahead, table uint64) bool {
-	return slices.ContainsFunc(a.aheads, func(o *ahead) bool { return o != h && o.over() && slices.Contains(o.tables, table) })
+	return slices.ContainsFunc(a.aheads, func(o *ahead) bool {
+		return o != h && o.over() && slices.Contains(o.tables, table)
+	})
 }
 
 // takenBack is how often work was taken back.

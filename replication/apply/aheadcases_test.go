@@ -37,7 +37,8 @@ func newSingle(sim *simenv.Sim, rows int64, aheadMax int, more func(p *pair) err
 		return nil, err
 	}
 	s := &single{pair: p, sim: sim, b: b, x: b.large[0]}
-	if s.a, err = apply.New(apply.Options{Env: sim, Engine: p.to.Engine, OpenBody: b.open, AheadMax: aheadMax}); err != nil {
+	o := apply.Options{Env: sim, Engine: p.to.Engine, OpenBody: b.open, AheadMax: aheadMax}
+	if s.a, err = apply.New(o); err != nil {
 		return nil, err
 	}
 	if s.st, err = s.stream(s.x.id); err != nil {

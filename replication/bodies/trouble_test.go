@@ -287,7 +287,9 @@ func TestFetchGivesRoom(t *testing.T) {
 			early.write(1_000_000)
 			env.Sleep(r.sim, 50*time.Millisecond)
 		}
-		r.until("all of it is there", func() bool { return n.seen[early.b.ID].Status().Stored == early.b.Status().Stored })
+		r.until("all of it is there", func() bool {
+			return n.seen[early.b.ID].Status().Stored == early.b.Status().Stored
+		})
 		n.fs.SetCapacity(n.fs.Used() + 500_000)
 		full := false
 		r.sim.Go("look", func() {

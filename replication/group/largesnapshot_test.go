@@ -58,7 +58,8 @@ func TestSnapshotBesideAhead(t *testing.T) {
 		}
 		for i := range 3 {
 			before := aheadOf(l, f)
-			m, last, err := f.node.Backup(context.Background(), func(string) (provision.ChunkWriter, error) { return discarding{}, nil })
+			discard := func(string) (provision.ChunkWriter, error) { return discarding{}, nil }
+			m, last, err := f.node.Backup(context.Background(), discard)
 			if err != nil || m.CSN != last {
 				t.Errorf("a snapshot of %d, the log up to %d: %v", m.CSN, last, err)
 			}
@@ -67,7 +68,8 @@ func TestSnapshotBesideAhead(t *testing.T) {
 				t.Errorf("%d snapshots have %d rows: %v", i+1, all.Source.Rows, err)
 			}
 			if n := aheadOf(l, f); n < before || all.Apply.AheadDropped > 0 {
-				t.Errorf("%d rows were applied ahead before a snapshot, %d after it; %d times that was taken back", before, n, all.Apply.AheadDropped)
+				t.Errorf("%d rows were applied ahead before a snapshot, %d after it; it was taken back %d times", before, n,
+					all.Apply.AheadDropped)
 			}
 			insertFruits(t, s, 10_000*(i+1), 3000)
 			if !r.within(10*time.Second, func() bool { return aheadOf(l, f) > before }) {

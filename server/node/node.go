@@ -551,7 +551,8 @@ func (n *Node) Stop(ctx context.Context) error {
 	n.stopOnce.Do(func() { close(n.stopping) })
 	kept := func() bool { return true }
 	if n.group != nil && leaves == nil {
-		kept = context.AfterFunc(ctx, n.group.Cancel) // doors wait for sessions, and one may be taking back millions of rows
+		// Doors wait for sessions, and one may be taking back millions of rows.
+		kept = context.AfterFunc(ctx, n.group.Cancel)
 	}
 	var doors sync.WaitGroup
 	doors.Go(func() { n.shutDoors(ctx) })

@@ -47,6 +47,11 @@ type frames struct {
 	in    []byte // frame as received
 	store []byte // memory of plain
 	out   []byte
+
+	// hold accounts for what comes of long frames, of which held is: a client may send many megabytes in one after a statement that
+	// takes long. nil: nobody does.
+	hold func(delta int64) error
+	held int64
 }
 
 // Read implements io.Reader.
@@ -57,6 +62,10 @@ func (f *frames) Read(p []byte) (int, error) {
 		}
 		if cap(f.in) > maxBuffer {
 			f.in = nil
+		}
+		if f.held > 0 {
+			_ = f.hold(-f.held) // what is given back is never refused
+			f.held = 0
 		}
 		if err := f.frame(); err != nil {
 			return 0, err
@@ -84,6 +93,12 @@ func (f *frames) frame() error {
 		return errOutOfOrder
 	}
 	f.seq++
+	if n := length + raw; n > maxBuffer && f.hold != nil {
+		if err := f.hold(int64(n)); err != nil {
+			return err
+		}
+		f.held = int64(n)
+	}
 	if f.in, err = readGrowing(rest, f.in[:0], length); err != nil {
 		return err
 	}
@@ -98,6 +113,10 @@ func (f *frames) frame() error {
 	f.plain = f.store
 	if cap(f.in) > keepBuffer {
 		f.in = nil
+		if f.held > int64(raw) {
+			_ = f.hold(int64(raw) - f.held)
+			f.held = int64(raw)
+		}
 	}
 	return nil
 }
@@ -140,6 +159,12 @@ func (f *frames) Write(p []byte) (int, error) {
 	f.out = f.out[:0]
 	total := len(p)
 	for len(p) > 0 {
+		if len(f.out) > 0 {
+			if _, err := f.rw.Write(f.out); err != nil {
+				return 0, err
+			}
+			f.out = f.out[:0]
+		}
 		piece := p[:min(len(p), maxFrame)]
 		p = p[len(piece):]
 		at := len(f.out)

@@ -66,6 +66,7 @@ type conn struct {
 	stmts         map[uint32]*statement
 	lastStatement uint32
 	longBytes     int64  // of long data that waits for executions: together as long as a packet
+	cursorBytes   int64  // of cursors that are open
 	texts         []byte // where the texts of statements are cut from
 
 	fatal  *sqlerr.Error                // to be told before the connection is closed
@@ -127,7 +128,11 @@ func (c *conn) finish(err *sqlerr.Error) {
 // disconnect is what KILL does: the session has been interrupted.
 func (c *conn) disconnect() {
 	c.killed.Store(true)
-	_ = c.nc.SetWriteDeadline(time.Now().Add(2 * time.Second))
+	last := 2 * time.Second // to take what is on its way, and to be told
+	if since := c.writeSince.Load(); since != 0 && c.s.clock.Load()+1-since > 1 {
+		last = 0 // the client does not read
+	}
+	_ = c.nc.SetWriteDeadline(time.Now().Add(last))
 	c.finish(sqlerr.New(sqlerr.QueryInterrupted))
 }
 
@@ -412,6 +417,9 @@ func (c *conn) compress() {
 		return
 	}
 	c.frames.waits = c.r.waits
+	if c.sess != nil { // else another member has the session
+		c.frames.hold = c.sess.Hold
+	}
 	c.raw = c.frames
 	c.r.src, c.r.frames = c.frames, c.frames
 }

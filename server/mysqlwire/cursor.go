@@ -1,6 +1,7 @@
 package mysqlwire
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/triremedb/trireme/engine/session"
@@ -8,9 +9,13 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 )
 
-// cursorMax is how many bytes of rows a cursor may hold. A larger result is sent at once
-// as if no cursor had been asked for, which the protocol allows.
-const cursorMax = 8 << 20
+const (
+	// cursorMax is how much memory a cursor may hold, in bytes. A larger result, or one that there is no memory for, is sent at
+	// once as if no cursor had been asked for, which the protocol allows.
+	cursorMax = 8 << 20
+	// cursorsMax is the same for all cursors of a connection.
+	cursorsMax = 64 << 20
+)
 
 // cursor is the result of an execution that asked for one: it is gathered whole, and
 // COM_STMT_FETCH sends rows of it.
@@ -21,28 +26,50 @@ type cursor struct {
 	ends      []uint32 // where each row ends
 	next      int      // row to be fetched next
 	open      bool     // the client was told of it
+	held      int64    // bytes of memory that are accounted for
 }
 
 // gather adds row i to the cursor; full tells that it does not fit.
 func (r *results) gather(b *types.Batch, i int) (full bool, err error) {
-	cur := r.cursor
+	c, cur := r.c, r.cursor
 	at := len(cur.rows)
-	cur.rows = appendBinaryRow(cur.rows, r.fields, b, i, r.location, &r.scratch)
-	if int64(len(cur.rows)-at) > r.c.r.max {
-		return false, errTooLarge
+	room := &r.room
+	*room = rowRoom{sess: c.sess, start: at, most: c.r.max, other: 4 * int64(cap(cur.ends)), held: cur.held}
+	cur.rows, err = appendBinaryRow(cur.rows, r.fields, b, i, r.location, &r.scratch, room)
+	if err == nil {
+		cur.ends = append(cur.ends, uint32(len(cur.rows)))
+		size := int64(len(cur.rows) + 4*len(cur.ends))
+		if full = size > cursorMax || c.cursorBytes+size > cursorsMax; !full {
+			// However small it is: a connection may have thousands.
+			if more := cur.memory() - room.held; more > 0 {
+				if err = c.sess.Hold(more); err == nil {
+					room.held += more
+				}
+			}
+		}
 	}
-	if len(cur.rows) > cursorMax {
+	cur.held = room.held
+	var told *sqlerr.Error
+	if errors.As(err, &told) && told.Number == sqlerr.CapacityExceeded {
+		full, err = true, nil
+	}
+	if full {
 		cur.rows = cur.rows[:at]
-		return true, nil
+		if len(cur.ends) > 0 && int(cur.ends[len(cur.ends)-1]) > at {
+			cur.ends = cur.ends[:len(cur.ends)-1]
+		}
 	}
-	cur.ends = append(cur.ends, uint32(len(cur.rows)))
-	return false, nil
+	return full, err
 }
+
+// memory is what the cursor takes, in bytes.
+func (cur *cursor) memory() int64 { return int64(cap(cur.rows)) + 4*int64(cap(cur.ends)) }
 
 // spillCursor gives the cursor up: what it has is sent, and what follows will be.
 func (r *results) spillCursor() error {
 	cur := r.cursor
 	r.cursor = nil
+	defer r.c.dropCursor(cur)
 	if err := r.sendColumns(cur.columns, cur.collation); err != nil {
 		return err
 	}
@@ -52,6 +79,39 @@ func (r *results) spillCursor() error {
 		}
 	}
 	return nil
+}
+
+// keepCursor keeps the cursor of a statement for fetches, with no more memory than it needs.
+func (c *conn) keepCursor(st *statement, cur *cursor) {
+	if spare := cap(cur.rows) - len(cur.rows); spare > len(cur.rows)/8 {
+		cur.rows = slices.Clone(cur.rows)
+	}
+	if spare := cap(cur.ends) - len(cur.ends); spare > len(cur.ends)/8 {
+		cur.ends = slices.Clone(cur.ends)
+	}
+	if less := cur.held - cur.memory(); less > 0 {
+		_ = c.sess.Hold(-less) // what is given back is never refused
+		cur.held -= less
+	}
+	c.cursorBytes += cur.held
+	st.cursor = cur
+}
+
+// closeCursor forgets the cursor of a statement, if it has one.
+func (c *conn) closeCursor(st *statement) {
+	if cur := st.cursor; cur != nil {
+		st.cursor = nil
+		c.cursorBytes -= cur.held
+		c.dropCursor(cur)
+	}
+}
+
+// dropCursor gives back the memory of a cursor that is not kept.
+func (c *conn) dropCursor(cur *cursor) {
+	if cur.held > 0 {
+		_ = c.sess.Hold(-cur.held)
+	}
+	*cur = cursor{}
 }
 
 // openCursor ends an execution whose rows wait in the cursor.
@@ -70,7 +130,6 @@ func (r *results) openCursor(status uint16, o *session.Outcome) error {
 		}
 	}
 	cur.columns, cur.open = nil, true
-	cur.rows = slices.Clip(cur.rows)
 	if r.c.caps.has(capDeprecateEOF) {
 		r.c.writeOK(headerEOF, o, status)
 	} else {
@@ -116,7 +175,7 @@ func (c *conn) fetch(p *payload) error {
 	status := uint16(c.sess.Status()) | statusCursorExists
 	if cur.next == len(cur.ends) && n > 0 {
 		status = status&^statusCursorExists | statusLastRowSent
-		st.cursor = nil
+		c.closeCursor(st)
 	}
 	if c.caps.has(capDeprecateEOF) {
 		c.writeOK(headerEOF, &session.Outcome{}, status)

@@ -15,9 +15,20 @@ func (r *results) start(c *conn, binaryRows bool) {
 	r.cursor = nil
 }
 
+// shrink gives up memory that only a long result needs.
+func (r *results) shrink() {
+	if cap(r.scratch) > keepBuffer {
+		r.scratch = nil
+	}
+	if cap(r.c.track) > keepBuffer {
+		r.c.track = nil
+	}
+}
+
 // dispatch runs a command. The error is one that ends the connection: others are told.
 func (c *conn) dispatch(cmd command, p []byte) error {
 	err := c.perform(cmd, p)
+	c.res.shrink()
 	if err == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package mysqlwire
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,4 +47,42 @@ func TestGoneWithTheLead(t *testing.T) {
 	c.read()
 	c.seq = 0
 	c.wantError(1053)
+}
+
+// TestKillOfWhoDoesNotRead: a connection whose client takes nothing of its result ends soon after a KILL, not after net_write_timeout,
+// and gives back what its session has.
+func TestKillOfWhoDoesNotRead(t *testing.T) {
+	r := serve(t, nil)
+	for _, stuck := range []bool{false, true} {
+		c := dialRaw(t, r.addr)
+		c.login(0)
+		id := uint64(c.g.id)
+		c.command([]byte("\x03wide 1000000")...)
+		var victim *conn
+		eventually(t, "the server waits for its client", func() bool {
+			for _, of := range r.s.all() {
+				if since := of.writeSince.Load(); of.id == id && since != 0 {
+					victim = of
+					return !stuck || of.s.clock.Load()+1-since > 1
+				}
+			}
+			return false
+		})
+		began := time.Now()
+		killer := dialRaw(t, r.addr)
+		killer.login(0)
+		killer.command(fmt.Appendf(nil, "\x03kill %d", id)...)
+		if p := killer.read(); p[0] != headerOK {
+			t.Fatalf("%q", p)
+		}
+		eventually(t, "the session is closed", func() bool { return r.sessions() == 1 })
+		if took := time.Since(began); took > 20*time.Second { // of net_write_timeout's minute, on a busy machine
+			t.Errorf("it took %v", took)
+		}
+		if !victim.killed.Load() {
+			t.Error("it ended before")
+		}
+		_ = killer.nc.Close()
+		eventually(t, "all are gone", func() bool { return r.sessions() == 0 })
+	}
 }

@@ -3,7 +3,6 @@ package mysqlwire
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/triremedb/trireme/engine/session"
@@ -21,6 +20,8 @@ type results struct {
 	fields   []field
 	location *time.Location
 	scratch  []byte
+	wide     bool // rows may be long though they have no long string
+	room     rowRoom
 
 	// A cursor gathers rows instead of sending them, for as long as they fit.
 	cursor *cursor
@@ -52,6 +53,7 @@ func (r *results) Columns(cols []session.ResultColumn) error {
 	for i := range cols {
 		r.fields = append(r.fields, chooseEncoding(cols[i].Type, r.binary, to, convert))
 	}
+	r.wide = mayBeLong(cols)
 	if r.cursor != nil {
 		r.cursor.columns = append(r.cursor.columns[:0], cols...)
 		r.cursor.collation = id
@@ -88,16 +90,8 @@ func (r *results) Rows(b *types.Batch) error {
 	if r.onlyColumns {
 		return nil
 	}
-	w := &r.c.w
-	large := b.MemoryBytes() > keepBuffer
+	large := r.wide || b.MemoryBytes() > keepBuffer
 	for i := range b.Len() {
-		held := 0
-		if large {
-			var err error
-			if held, err = r.reserve(b, i); err != nil {
-				return err
-			}
-		}
 		if r.cursor != nil {
 			full, err := r.gather(b, i)
 			if err != nil {
@@ -110,56 +104,55 @@ func (r *results) Rows(b *types.Batch) error {
 				return err
 			}
 		}
-		w.begin()
-		if r.binary {
-			w.buf = appendBinaryRow(w.buf, r.fields, b, i, r.location, &r.scratch)
-		} else {
-			w.buf = appendTextRow(w.buf, r.fields, b, i, r.location, &r.scratch)
-		}
-		if int64(len(w.buf)-w.head-headerSize) > r.c.r.max {
-			w.drop()
-			r.free(held)
-			return errTooLarge
-		}
-		err := w.endRow()
-		r.free(held)
-		if err != nil {
-			return &clientGone{err}
+		if err := r.row(b, i, large); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// reserve makes room for row i if it is long, which would otherwise be copied again and
-// again, and refuses one that is too long before it is made. It returns what it has accounted for,
-// in bytes.
-func (r *results) reserve(b *types.Batch, i int) (held int, err error) {
-	n := 0
-	for k := range r.fields {
-		if v := &b.Vecs[k]; r.fields[k].encoding == textBytes && !v.IsNull(i) {
-			n += len(v.BytesAt(i))
-		}
-	}
-	if int64(n) > r.c.r.max {
-		return 0, errTooLarge
-	}
-	if n > keepBuffer && r.cursor == nil {
-		if n > maxBuffer {
-			if err := r.c.sess.Hold(int64(n)); err != nil {
-				return 0, err
+// row sends row i. large says that it may be long.
+func (r *results) row(b *types.Batch, i int, large bool) error {
+	w := &r.c.w
+	w.begin()
+	var room *rowRoom
+	if large {
+		room = &r.room
+		*room = rowRoom{sess: r.c.sess, start: len(w.buf), most: r.c.r.max}
+		defer room.free()
+		// What is there at once need not be copied again and again.
+		n := 0
+		for k := range r.fields {
+			if v := &b.Vecs[k]; r.fields[k].encoding == textBytes && !v.IsNull(i) {
+				n += v.Bytes(i) + 1
 			}
-			held = n
 		}
-		r.c.w.buf = slices.Grow(r.c.w.buf, n+9*len(r.fields)+(n/maxChunk+2)*headerSize)
+		var err error
+		if w.buf, err = room.grow(w.buf, n, 9*len(r.fields)); err != nil {
+			w.drop()
+			return err
+		}
 	}
-	return held, nil
-}
-
-// free gives back what reserve has accounted for.
-func (r *results) free(held int) {
-	if held > 0 {
-		_ = r.c.sess.Hold(int64(-held)) // what is given back is never refused
+	var err error
+	if r.binary {
+		w.buf, err = appendBinaryRow(w.buf, r.fields, b, i, r.location, &r.scratch, room)
+	} else {
+		w.buf, err = appendTextRow(w.buf, r.fields, b, i, r.location, &r.scratch, room)
 	}
+	if err == nil && int64(len(w.buf)-w.head-headerSize) > r.c.r.max {
+		err = errTooLarge
+	}
+	if err == nil && room != nil && r.c.frames != nil { // of which a frame is made
+		err = room.account(int64(cap(w.buf)) + int64(min(len(w.buf)-w.head, maxFrame)))
+	}
+	if err != nil {
+		w.drop()
+		return err
+	}
+	if err := w.endRow(); err != nil {
+		return &clientGone{err}
+	}
+	return nil
 }
 
 // Done implements session.ResultWriter.
@@ -170,9 +163,6 @@ func (r *results) Done(o session.Outcome) error {
 	}
 	inSet := r.inSet
 	r.inSet = false
-	if cap(r.scratch) > keepBuffer {
-		r.scratch = nil
-	}
 	switch {
 	case r.onlyColumns && inSet:
 		r.c.writeEOF(0, status)
@@ -209,6 +199,13 @@ func (r *results) LocalFile(name string, read func(piece []byte) error) error {
 	defer func() { r.c.r.more = false }()
 	for {
 		piece, err := r.c.r.next()
+		var refused *noRoom
+		if errors.As(err, &refused) { // it has been passed over, as all that follows will be
+			if failed == nil {
+				failed = refused.err
+			}
+			continue
+		}
 		if err != nil {
 			var fatal *sqlerr.Error
 			if errors.As(err, &fatal) {

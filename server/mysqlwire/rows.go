@@ -216,22 +216,34 @@ func appendBinaryTime(b []byte, d types.Duration) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(micro))
 }
 
-// appendTextRow appends row i of the batch as the text protocol has it.
-func appendTextRow(b []byte, fields []field, batch *types.Batch, i int, loc *time.Location, scratch *[]byte) []byte {
+// appendTextRow appends row i of the batch as the text protocol has it. room is nil if it cannot be long. Errors: as of
+// rowRoom.
+func appendTextRow(b []byte, fields []field, batch *types.Batch, i int, loc *time.Location, scratch *[]byte, room *rowRoom) ([]byte, error) {
 	for k := range fields {
 		v := &batch.Vecs[k]
 		if v.IsNull(i) {
 			b = append(b, 0xfb)
 			continue
 		}
+		if room != nil {
+			var err error
+			if b, err = room.before(b, &fields[k], v.Bytes(i)); err != nil {
+				return b, err
+			}
+		}
 		b = appendTextValue(b, &fields[k], v, i, loc, scratch)
+		if room != nil {
+			if err := room.after(b, *scratch); err != nil {
+				return b, err
+			}
+		}
 	}
-	return b
+	return b, nil
 }
 
 // appendBinaryRow appends row i of the batch as the binary protocol has it: a bitmap of
-// NULLs that begins at its third bit, then the other values.
-func appendBinaryRow(b []byte, fields []field, batch *types.Batch, i int, loc *time.Location, scratch *[]byte) []byte {
+// NULLs that begins at its third bit, then the other values. room and errors are as of appendTextRow.
+func appendBinaryRow(b []byte, fields []field, batch *types.Batch, i int, loc *time.Location, scratch *[]byte, room *rowRoom) ([]byte, error) {
 	b = append(b, headerOK)
 	at := len(b)
 	for range (len(fields) + 9) / 8 {
@@ -243,7 +255,18 @@ func appendBinaryRow(b []byte, fields []field, batch *types.Batch, i int, loc *t
 			b[at+(k+2)/8] |= 1 << ((k + 2) % 8)
 			continue
 		}
+		if room != nil {
+			var err error
+			if b, err = room.before(b, &fields[k], v.Bytes(i)); err != nil {
+				return b, err
+			}
+		}
 		b = appendBinaryValue(b, &fields[k], v, i, loc, scratch)
+		if room != nil {
+			if err := room.after(b, *scratch); err != nil {
+				return b, err
+			}
+		}
 	}
-	return b
+	return b, nil
 }

@@ -17,6 +17,7 @@ type statement struct {
 	prepared *session.Prepared
 	parent   parent     // what each execution is part of
 	types    []declared // of the parameters, as bound last
+	typesOf  int64      // bytes of types that are accounted for
 	long     map[int]*longData
 	cursor   *cursor
 	failed   *sqlerr.Error // of COM_STMT_SEND_LONG_DATA, told by the next execution
@@ -131,7 +132,7 @@ func (c *conn) execute(ctx context.Context, p *payload) error {
 	if st == nil {
 		return unknownStatement(id, "mysqld_stmt_execute")
 	}
-	st.cursor = nil
+	c.closeCursor(st)
 	defer c.dropLong(st) // whatever comes of it: the next execution has its own
 	if st.failed != nil {
 		return st.failed
@@ -154,12 +155,20 @@ func (c *conn) execute(ctx context.Context, p *payload) error {
 	}
 	err = c.sess.ExecutePrepared(ctx, st.prepared, args, &c.res)
 	clear(args) // so that what they point to can go
-	if err == nil && cur != nil && cur.open {
-		st.cursor = cur
+	if cap(args) > keepArgs {
+		c.args = nil
+	}
+	if cur != nil && err == nil && cur.open {
+		c.keepCursor(st, cur)
+	} else if cur != nil {
+		c.dropCursor(cur)
 	}
 	c.res.cursor = nil
 	return err
 }
+
+// keepArgs is for how many arguments a connection keeps the memory from one execution to the next.
+const keepArgs = 1024
 
 // bind reads the values of the parameters.
 func (c *conn) bind(st *statement, p *payload, flags uint8) ([]session.Arg, error) {
@@ -186,6 +195,9 @@ func (c *conn) bind(st *statement, p *payload, flags uint8) ([]session.Arg, erro
 	}
 	if rebound == 1 {
 		if err := st.rebind(p, count, attributes); err != nil {
+			return nil, err
+		}
+		if err := c.keepTypes(st); err != nil {
 			return nil, err
 		}
 	}
@@ -236,6 +248,30 @@ func (st *statement) rebind(p *payload, count int, named bool) error {
 		st.types = append(st.types, declared{fieldType(t), t&0x8000 != 0})
 	}
 	return nil
+}
+
+// keepTypes accounts for the types of a statement's parameters, where there are many: they stay for the next execution.
+// Errors: as of Session.Hold.
+func (c *conn) keepTypes(st *statement) error {
+	const each = 2 // bytes of a declared
+	n := int64(cap(st.types)) * each
+	if n <= readBuffer || n == st.typesOf {
+		return nil
+	}
+	if err := c.sess.Hold(n - st.typesOf); err != nil {
+		st.types = nil
+		c.dropTypes(st)
+		return err
+	}
+	st.typesOf = n
+	return nil
+}
+
+func (c *conn) dropTypes(st *statement) {
+	if st.typesOf > 0 {
+		_ = c.sess.Hold(-st.typesOf) // what is given back is never refused
+		st.typesOf = 0
+	}
 }
 
 // longData is COM_STMT_SEND_LONG_DATA, which has no answer.
@@ -313,8 +349,7 @@ func (c *conn) closeStatement(p *payload) {
 	id := p.uint32()
 	if st := c.stmts[id]; st != nil {
 		delete(c.stmts, id)
-		c.dropLong(st)
-		c.s.closePrepared(st.prepared)
+		c.forget(st)
 	}
 }
 
@@ -326,7 +361,7 @@ func (c *conn) resetStatement(p *payload) error {
 		return unknownStatement(id, "mysqld_stmt_reset")
 	}
 	c.dropLong(st)
-	st.cursor = nil
+	c.closeCursor(st)
 	c.ok()
 	return nil
 }
@@ -334,10 +369,17 @@ func (c *conn) resetStatement(p *payload) error {
 // closeStatements forgets all of them.
 func (c *conn) closeStatements() {
 	for _, st := range c.stmts {
-		c.dropLong(st)
-		c.s.closePrepared(st.prepared)
+		c.forget(st)
 	}
 	clear(c.stmts)
+}
+
+// forget gives back all that a statement has.
+func (c *conn) forget(st *statement) {
+	c.dropLong(st)
+	c.closeCursor(st)
+	c.dropTypes(st)
+	c.s.closePrepared(st.prepared)
 }
 
 // skipAttributes reads past the attributes that precede a COM_QUERY's text.

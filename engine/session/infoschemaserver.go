@@ -214,14 +214,8 @@ func cutText(text string, n int) string {
 // rowsStatus lists the counters that there are.
 func rowsStatus(q *virtualRows, global bool) error {
 	m := q.s.m
-	running := 0
-	for _, p := range m.Processes() {
-		if p.Command != "Sleep" {
-			running++
-		}
-	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	list := map[string]string{"Threads_connected": number(int64(m.Sessions())), "Threads_running": number(int64(running)), "Uptime": number(int64(m.Uptime() / time.Second)),
+	list := map[string]string{"Threads_connected": number(int64(m.Sessions())), "Threads_running": number(int64(m.Active())), "Uptime": number(int64(m.Uptime() / time.Second)),
 		"Prepared_stmt_count": number(m.prepared.Load()), "Slow_queries": number(m.Slow()), "Connections": number(int64(m.nextID.Load())),
 		"group_replication_primary_member": primaryMember(m.opt.Backend.Members())}
 	add := func(name string, value int64) { list[name] = number(value) }

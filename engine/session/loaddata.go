@@ -40,6 +40,7 @@ func (s *Session) runLoadData(ctx context.Context, st *ast.LoadData) (Outcome, e
 	}
 	l, err := s.compileLoad(st)
 	if err == nil {
+		defer l.reader.free()
 		err = files.LocalFile(st.File, func(piece []byte) error {
 			if err := l.reader.feed(piece); err != nil {
 				return err
@@ -90,7 +91,7 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 	}
 	ignore := st.Ignore || st.Local && !st.Replace
 	p := &insertPlan{info: info, replace: st.Replace, ignore: ignore, given: make([]bool, len(info.columns))}
-	l := &loader{s: s, reader: loadReader{fields: st.Fields, lines: st.Lines, skip: st.Skip}, cs: charsets["utf8mb4"]}
+	l := &loader{s: s, reader: loadReader{fields: st.Fields, lines: st.Lines, skip: st.Skip, hold: s.Hold}, cs: charsets["utf8mb4"]}
 	if st.Charset != "" {
 		if l.cs, err = charsetNamed(st.Charset); err != nil {
 			return nil, err
@@ -133,7 +134,7 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 	t.set(o, p.info)
 	l.n = &inserter{s: s, p: p, t: t, lenient: true, several: true}
 	l.n.step.start(s, p, 0, false)
-	l.reader.emit = l.record
+	l.reader.emit, l.reader.keep = l.record, len(l.targets)
 	return l, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
+	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -41,6 +42,11 @@ func (i *sessionInfo) GetLock(name string, timeout time.Duration) (int64, error)
 		timeout = min(timeout, s.limit-s.env.Monotonic())
 	}
 	name = dict.Fold(name)
+	if !s.txn.HasNamedLock(name) {
+		if err := s.holdKept(txn.NamedLockBytes); err != nil {
+			return 0, err
+		}
+	}
 	switch err := s.txn.LockNamed(name, timeout, s.waitEnded); {
 	case errors.Is(err, lock.ErrTimeout) && s.timeUp():
 		return 0, errTimeLimit()

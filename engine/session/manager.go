@@ -297,6 +297,19 @@ func (m *Manager) session(id uint64) *Session {
 	return m.sessions[id]
 }
 
+// Active is how many sessions are at work.
+func (m *Manager) Active() int {
+	n := 0
+	for _, s := range m.all() {
+		s.mu.Lock()
+		if s.process.Command != "Sleep" {
+			n++
+		}
+		s.mu.Unlock()
+	}
+	return n
+}
+
 // Processes returns the sessions in the order of their numbers.
 func (m *Manager) Processes() []Process {
 	now := m.env.Monotonic()

@@ -32,7 +32,11 @@ func publishedTrx(level trx.Isolation, readOnly bool) uint32 {
 // transaction returns the session's transaction, if it has one. Any task may ask.
 func (s *Session) transaction() (t Transaction, ok bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	text := s.process.Info
+	defer func() {
+		s.mu.Unlock()
+		t.Statement = hideSecrets(text) // which may take a moment
+	}()
 	if s.txn == nil {
 		return t, false
 	}
@@ -42,7 +46,7 @@ func (s *Session) transaction() (t Transaction, ok bool) {
 	}
 	p := s.published.Load()
 	t = Transaction{ID: of.ID(), Session: s.id, User: s.process.User, Host: s.process.Host, Age: s.env.Monotonic() - of.Started(),
-		Waits: s.txn.Waits() != "", Isolation: isolationTexts[trx.Isolation(p>>1)], ReadOnly: p&1 != 0, Statement: hideSecrets(s.process.Info)}
+		Waits: s.txn.Waits() != "", Isolation: isolationTexts[trx.Isolation(p>>1)], ReadOnly: p&1 != 0}
 	t.Began = s.env.Now().Add(-t.Age)
 	return t, true
 }

@@ -3,9 +3,9 @@ package session
 import (
 	"context"
 	"math"
-	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/txn"
@@ -27,36 +27,49 @@ type Process struct {
 	Transaction uint64
 }
 
-// hasSecret finds where a text may begin to tell a password.
-var hasSecret = regexp.MustCompile(`(?is)\bidentified\b|\bset\b.*?\bpassword\b`)
+// shownText is how many bytes of a statement's text the process list has at most, and whatever else shows statements that run.
+const shownText = 256 << 10
 
-// hideSecrets is a text for the process list: what may be a password, and what follows it, is not shown. Where a string ends
-// depends on much: more than that would be a guess.
+// hideSecrets is a text for the process list, of no more than its beginning: what may be a password, and what follows it, is not shown.
+// Where a string ends depends on much: more than that would be a guess. It looks at each byte once, however long the text is that a
+// client makes up.
 func hideSecrets(text string) string {
-	if !mayHaveSecret(text) { // which is quick, also with a large INSERT
-		return text
+	if len(text) > shownText {
+		n := shownText
+		for n > shownText-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		text = text[:n]
 	}
-	if at := hasSecret.FindStringIndex(text); at != nil {
-		return text[:at[1]] + " <secret>"
+	set := false
+	for i := 0; i < len(text); i++ {
+		word := ""
+		switch text[i] | 0x20 {
+		case 'i':
+			word = "identified"
+		case 'p':
+			word = "password"
+		case 's':
+			word = "set"
+		}
+		switch {
+		case word == "" || i > 0 && isWordByte(text[i-1]) || !isWordAt(text[i:], word):
+		case word == "set":
+			set = true
+		case word == "identified" || set:
+			return text[:i+len(word)] + " <secret>"
+		}
 	}
 	return text
 }
 
-// mayHaveSecret reports whether a text has a word that hasSecret looks for.
-func mayHaveSecret(text string) bool {
-	for i := 0; i < len(text); i++ {
-		word := ""
-		switch text[i] {
-		case 'i', 'I':
-			word = "identified"
-		case 'p', 'P':
-			word = "password"
-		}
-		if word != "" && len(text)-i >= len(word) && strings.EqualFold(text[i:i+len(word)], word) {
-			return true
-		}
-	}
-	return false
+// isWordAt reports whether a text begins with a word in lower case, in whatever case.
+func isWordAt(text, word string) bool {
+	return len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) && (len(text) == len(word) || !isWordByte(text[len(word)]))
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c-'0' < 10 || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
 // What KILL has asked for.
@@ -119,6 +132,7 @@ func (s *Session) leave() time.Duration {
 	s.urgent, s.foresees, s.limit = false, false, 0
 	s.memory.End()
 	s.releaseStatement(0)
+	s.settleKept()
 	now := s.env.Monotonic()
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.process.State, s.began = "Sleep", "", "", now
@@ -178,10 +192,13 @@ func (s *Session) interrupted() error {
 			return err
 		}
 	}
-	if s.limit != 0 {
-		if s.checks++; s.checks%16 == 0 && s.timeUp() {
-			return errTimeLimit()
+	if s.timeUp() { // nothing asks for each row, and between two questions there may be a slow function
+		if s.overslept != 0 {
+			if s.overslept++; s.overslept%16 != 0 {
+				return nil
+			}
 		}
+		return errTimeLimit()
 	}
 	return nil
 }
@@ -321,6 +338,29 @@ func (s *Session) holdFor(delta int64, what string, each time.Duration) error {
 	return s.share.Exceeded(what)
 }
 
+// holdKept counts the memory of what the session keeps from one statement to the next beside values: savepoints, locks of GET_LOCK().
+// Errors: as of Hold.
+func (s *Session) holdKept(delta int64) error {
+	err := s.holdFor(delta, "what the session keeps", 0)
+	if err == nil {
+		s.kept += delta
+	}
+	return err
+}
+
+// settleKept gives back what holdKept has counted for what is not kept.
+func (s *Session) settleKept() {
+	if s.kept == 0 {
+		return
+	}
+	n := int64(0)
+	if s.txn != nil {
+		n = s.txn.KeptBytes()
+	}
+	s.share.Hold(min(n-s.kept, 0))
+	s.kept = min(n, s.kept)
+}
+
 // holdStatement counts the memory of the tree and the plan of the statement that runs, until its end, or gives a part of it back.
 // Errors: as of Hold.
 func (s *Session) holdStatement(delta int64) error {
@@ -359,6 +399,7 @@ func (s *Session) sleep(d time.Duration) (interrupted bool, err error) {
 		if s.limit != 0 {
 			left = min(left, s.limit-s.env.Monotonic())
 			if left <= 0 {
+				s.overslept = 1
 				return true, nil // SLEEP() under max_execution_time gives 1
 			}
 		}

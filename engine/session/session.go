@@ -94,6 +94,7 @@ type Session struct {
 	memory       temptable.Account // of the statement, besides what its operators have
 	memoryHook   func(int64) error
 	holdsText    func(int64) error // holdStatement
+	kept         int64             // bytes of holdKept
 	work         scratch
 	meter        meter
 	caller       callerTrace // of the statement that comes
@@ -122,7 +123,9 @@ type Session struct {
 	published atomic.Uint32
 	parker    env.Parker    // of SLEEP() and the like
 	limit     time.Duration // when max_execution_time ends; 0, unlimited: never
-	checks    uint32
+	// overslept counts, from 1 on, how often it was asked since its time has ended a SLEEP(): that of a single row gives 1, in MySQL too,
+	// and its statement succeeds; one of many rows is ended.
+	overslept uint32
 	turn      turn.Work            // of the statement
 	patience  func() time.Duration // mayWait
 	foresees  bool                 // the statement is about to change a definition, and waits for a processor first

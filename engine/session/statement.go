@@ -75,6 +75,11 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err 
 		return sqlerr.Syntax(statements[1].Text(), 1)
 	}
 	for i, st := range statements {
+		if i > 0 { // of a long list of short statements none may ask
+			if err := s.interrupted(); err != nil {
+				return err
+			}
+		}
 		if st.Params() > 0 {
 			s.beginStatement(ctx, w)
 			s.diag.reset()
@@ -129,7 +134,7 @@ func (s *Session) beginStatement(ctx context.Context, w ResultWriter) {
 	s.x.Params = nil
 	s.x.Row, s.x.Column = 0, ""
 	s.memory.Begin(s.opt.memoryMax, &s.share)
-	s.limit, s.checks = 0, 0
+	s.limit, s.overslept = 0, 0
 	s.x.Memory = s.memoryHook // operators have their own
 	s.work.begin()
 	s.setToday()

@@ -483,6 +483,9 @@ func (s *Session) runSavepoint(name string) error {
 		}
 		s.trx.unused = true
 	}
+	if err := s.holdKept(txn.SavepointBytes + int64(len(name))); err != nil {
+		return err
+	}
 	return s.atSavepoint(func() error { return s.txn.Savepoint(name) })
 }
 

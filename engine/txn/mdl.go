@@ -164,7 +164,7 @@ func (l *metadataLocks) shard(n Name) *metadataShard {
 
 // acquire takes a lock, waiting for it up to the limit, not at all if that is 0. Errors: 1205, 1213, 1317; 1102, of a schema that cannot be.
 func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, limit time.Duration) error {
-	if o.holds(n, mode) {
+	if n.Schema != namedSchema && o.holds(n, mode) { // of named locks the session knows, without a look at all
 		return nil
 	}
 	if n.Schema == namedSchema && !o.lasting { // a text names a table so, which there cannot be
@@ -295,22 +295,36 @@ func (l *metadataLocks) releaseFrom(o *metadataOwner, n int) {
 			s.mu.Unlock()
 		}
 		*t = ticket{}
-		o.spare = append(o.spare, t)
+		if len(o.spare) < spareTickets {
+			o.spare = append(o.spare, t)
+		}
 		o.tickets[n+i] = nil
 	}
 	o.tickets = o.tickets[:n]
+	if n == 0 && cap(o.tickets) > spareTickets {
+		o.tickets = nil
+	}
 }
+
+// spareTickets is how many an owner keeps for its next locks: a session may have had millions.
+const spareTickets = 1024
 
 // releaseName releases the lock on a name.
 func (l *metadataLocks) releaseName(o *metadataOwner, n Name) {
-	for i, t := range o.tickets {
-		if t.name == n {
-			last := len(o.tickets) - 1
-			o.tickets[i], o.tickets[last] = o.tickets[last], t
-			l.releaseFrom(o, last)
-			return
-		}
+	if i := slices.IndexFunc(o.tickets, func(t *ticket) bool { return t.name == n }); i >= 0 {
+		l.releaseAt(o, i)
 	}
+}
+
+// releaseAt releases the lock of the i-th ticket, and returns the one whose ticket is the i-th now, if any.
+func (l *metadataLocks) releaseAt(o *metadataOwner, i int) (moved *ticket) {
+	last := len(o.tickets) - 1
+	if i != last {
+		moved = o.tickets[last]
+		o.tickets[i], o.tickets[last] = moved, o.tickets[i]
+	}
+	l.releaseFrom(o, last)
+	return moved
 }
 
 // slot is where the owner's locks are noted that are in nobody's way.

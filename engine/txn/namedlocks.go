@@ -2,10 +2,17 @@ package txn
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/engine/storage/lock"
 )
+
+// namedLock is a named lock that a session has.
+type namedLock struct {
+	times int64 // how often it has taken it
+	at    int   // where the ticket is among its owner's
+}
 
 // LockNamed takes a named lock (GET_LOCK) for the session, once more if it has it: nobody else has it until it is given back as often, or the
 // session ends. It waits for limit at most, not at all if that is 0 or less. ended is asked first, for an Interrupt of before.
@@ -14,8 +21,9 @@ import (
 //
 // Unlike others this call may come within another one of the session, from what that evaluates.
 func (s *Session) LockNamed(name string, limit time.Duration, ended func() error) error {
-	if s.times[name] > 0 {
-		s.times[name]++
+	if has, ok := s.times[name]; ok {
+		has.times++
+		s.times[name] = has
 		return nil
 	}
 	if err := errors.Join(s.m.Down(), s.m.Suspended()); err != nil {
@@ -25,6 +33,7 @@ func (s *Session) LockNamed(name string, limit time.Duration, ended func() error
 	if err := ended(); err != nil {
 		return err
 	}
+	name = strings.Clone(name) // it may be a part of a long text
 	if err := s.m.locks.acquire(&s.named, Name{namedSchema, name}, Exclusive, limit); err != nil {
 		if reason := ended(); errors.Is(err, lock.ErrInterrupted) && reason != nil {
 			return reason
@@ -32,24 +41,28 @@ func (s *Session) LockNamed(name string, limit time.Duration, ended func() error
 		return s.forSuspend(err, nil)
 	}
 	if s.times == nil {
-		s.times = map[string]int64{}
+		s.times = map[string]namedLock{}
 	}
-	s.times[name] = 1
+	s.times[name] = namedLock{1, len(s.named.tickets) - 1}
 	return nil
 }
 
 // ReleaseNamed gives a named lock back once. exists reports whether anybody had it.
 func (s *Session) ReleaseNamed(name string) (released, exists bool) {
-	n := s.times[name]
-	switch n {
-	case 0:
+	has, ok := s.times[name]
+	if !ok {
 		_, exists = s.NamedHolder(name)
 		return false, exists
-	case 1:
-		delete(s.times, name)
-		s.m.locks.releaseName(&s.named, Name{namedSchema, name})
-	default:
-		s.times[name] = n - 1
+	}
+	if has.times--; has.times > 0 {
+		s.times[name] = has
+		return true, true
+	}
+	delete(s.times, name)
+	if moved := s.m.locks.releaseAt(&s.named, has.at); moved != nil {
+		other := s.times[moved.name.Table]
+		other.at = has.at
+		s.times[moved.name.Table] = other
 	}
 	return true, true
 }
@@ -57,16 +70,39 @@ func (s *Session) ReleaseNamed(name string) (released, exists bool) {
 // ReleaseAllNamed gives all named locks back, and returns how often the session had taken them.
 func (s *Session) ReleaseAllNamed() int64 {
 	var taken int64
-	for _, n := range s.times {
-		taken += n
+	for _, has := range s.times {
+		taken += has.times
 	}
-	clear(s.times)
+	s.times = nil
 	s.m.locks.releaseFrom(&s.named, 0)
 	return taken
 }
 
 // HasNamed reports whether the session has a named lock.
 func (s *Session) HasNamed() bool { return len(s.times) > 0 }
+
+// HasNamedLock reports whether the session has a certain one.
+func (s *Session) HasNamedLock(name string) bool {
+	_, ok := s.times[name]
+	return ok
+}
+
+// KeptBytes is about how much memory the session's named locks and savepoints take, in bytes.
+func (s *Session) KeptBytes() int64 {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	n := NamedLockBytes * int64(len(s.times))
+	if s.t != nil {
+		n += s.t.savepointBytes
+	}
+	return n
+}
+
+// NamedLockBytes is about what a named lock takes, and SavepointBytes a savepoint besides its name, in bytes.
+const (
+	NamedLockBytes = 1024
+	SavepointBytes = 256
+)
 
 // NamedHolder returns the number of the client's session that has a named lock.
 func (s *Session) NamedHolder(name string) (client uint64, held bool) {

@@ -50,10 +50,10 @@ type Session struct {
 
 	waits lock.Waits // for rows and definitions
 
-	tables metadataOwner    // of LOCK TABLES
-	named  metadataOwner    // of GET_LOCK
-	times  map[string]int64 // how often it has which named lock
-	joined *Session         // for which its transactions work, see Join; nil: for none
+	tables metadataOwner        // of LOCK TABLES
+	named  metadataOwner        // of GET_LOCK
+	times  map[string]namedLock // by name
+	joined *Session             // for which its transactions work, see Join; nil: for none
 	large  LargeCommit
 }
 

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/binlog/cache"
@@ -146,10 +147,12 @@ func (s *Session) Savepoint(name string) error {
 	}
 	if err = t.endStatement(); err == nil {
 		if i := t.findSavepoint(name); i >= 0 {
-			t.savepoints = append(t.savepoints[:i], t.savepoints[i+1:]...)
+			t.savepointBytes -= t.savepoints[i].memory()
+			t.savepoints = slices.Delete(t.savepoints, i, i+1)
 		}
 		t.statement = t.here()
-		t.savepoints = append(t.savepoints, savepoint{name, t.statement})
+		t.savepoints = append(t.savepoints, savepoint{strings.Clone(name), t.statement}) // of a text, which may be long
+		t.savepointBytes += t.savepoints[len(t.savepoints)-1].memory()
 	}
 	return s.leave(err)
 }
@@ -165,8 +168,7 @@ func (s *Session) RollbackTo(name string) error {
 	if i < 0 {
 		return s.leave(noSavepoint(name))
 	}
-	clear(t.savepoints[i+1:])
-	t.savepoints = t.savepoints[:i+1]
+	t.dropSavepoints(i + 1)
 	if err = t.undoTo(t.savepoints[i].at, nil); err == nil {
 		t.statement = t.here()
 	}
@@ -183,9 +185,23 @@ func (s *Session) Release(name string) error {
 	if i < 0 {
 		return s.leave(noSavepoint(name))
 	}
-	clear(t.savepoints[i:])
-	t.savepoints = t.savepoints[:i]
+	t.dropSavepoints(i)
 	return s.leave(nil)
+}
+
+// memory is about what a savepoint takes, in bytes.
+func (p *savepoint) memory() int64 { return SavepointBytes + int64(len(p.name)) }
+
+// dropSavepoints forgets the savepoints from the i-th on.
+func (t *Txn) dropSavepoints(i int) {
+	for k := range t.savepoints[i:] {
+		t.savepointBytes -= t.savepoints[i+k].memory()
+	}
+	clear(t.savepoints[i:])
+	const spare = 1024
+	if t.savepoints = t.savepoints[:i]; i == 0 && cap(t.savepoints) > spare {
+		t.savepoints = nil
+	}
 }
 
 func (t *Txn) findSavepoint(name string) int {

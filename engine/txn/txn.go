@@ -101,10 +101,12 @@ type Txn struct {
 
 	statement  mark
 	savepoints []savepoint
-	marks      iter.Seq[uint64]      // eachMark
-	broken     error                 // what must be rolled back, for the changes are not whole
-	blind      error                 // why its plain reads fail: its snapshot was ended
-	ending     atomic.Pointer[error] // why its snapshot is to be ended when the call that runs is over
+	// savepointBytes is what they take.
+	savepointBytes int64
+	marks          iter.Seq[uint64]      // eachMark
+	broken         error                 // what must be rolled back, for the changes are not whole
+	blind          error                 // why its plain reads fail: its snapshot was ended
+	ending         atomic.Pointer[error] // why its snapshot is to be ended when the call that runs is over
 
 	// Memory of one call.
 	key     []byte
@@ -279,8 +281,8 @@ func (t *Txn) end() {
 	t.Next, t.Number, t.Err, t.Packed, t.Body = nil, 0, nil, nil, nil
 	t.Done.Store(false)
 	t.state.Store(atSession)
-	clear(t.savepoints)
-	t.savepoints, t.broken, t.blind = t.savepoints[:0], nil, nil
+	t.dropSavepoints(0)
+	t.broken, t.blind = nil, nil
 	t.ending.Store(nil)
 }
 

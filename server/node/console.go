@@ -109,13 +109,7 @@ func (n *Node) numbers() console.Numbers {
 	if stats, err := n.group.Stats(); err == nil {
 		stats.Each(take)
 	}
-	active, list := int64(0), n.sessions.Processes()
-	for i := range list {
-		if list[i].Command != "Sleep" {
-			active++
-		}
-	}
-	out.Gauges["sessions"], out.Gauges["sessions_active"] = int64(len(list)), active
+	out.Gauges["sessions"], out.Gauges["sessions_active"] = int64(n.sessions.Sessions()), int64(n.sessions.Active())
 	return out
 }
 

@@ -96,14 +96,8 @@ func (n *Node) groupMetrics(m *metrics.Writer) {
 	m.Set("trireme_settings_fingerprint", float64(n.fingerprint()))
 	m.Set("trireme_connections", float64(n.clients()))
 	m.Set("trireme_connections_limit", float64(n.sessions.GlobalNumber("max_connections")))
-	active, list := 0, n.sessions.Processes()
-	for i := range list {
-		if list[i].Command != "Sleep" {
-			active++
-		}
-	}
-	m.Set("trireme_sessions", float64(len(list)))
-	m.Set("trireme_sessions_active", float64(active))
+	m.Set("trireme_sessions", float64(n.sessions.Sessions()))
+	m.Set("trireme_sessions_active", float64(n.sessions.Active()))
 	statements, commits := n.sessions.Latencies()
 	observed(m, "trireme_statement_duration_seconds", statements)
 	observed(m, "trireme_commit_duration_seconds", commits)

@@ -16,7 +16,7 @@ import (
 func (n *Node) openPrograms() {
 	o := sqlapi.Options{Backend: &programs{doorBackend{n}}, Auth: n.auth, Log: n.log, Audit: n.audit, RequireTLS: n.requiresTLS,
 		AllowPlaintext: n.cfg.Bool("grpc_allow_plaintext"), ConnectTimeout: n.cfg.Duration("connect_timeout"), Traced: n.traces != nil,
-		NoReflection: !n.cfg.Bool("grpc_reflection")}
+		NoReflection: !n.cfg.Bool("grpc_reflection"), Memory: n.sessions.StatementMemory()}
 	if n.tls != nil {
 		o.TLS = n.tls.Config
 	}

@@ -1,10 +1,13 @@
 package sqlapi
 
 import (
+	"slices"
+	"time"
+
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
-	"time"
 )
 
 // layout is in which of a vector's arrays a column's values are.
@@ -29,10 +32,19 @@ type encoder struct {
 	location *time.Location
 	size     int // bytes, about
 	scratch  []byte
+
+	session holder
+	most    int   // bytes of a row
+	held    int64 // bytes that the session has accounted for
+	wide    bool  // rows may be long though they have no long string
 }
 
-// begin prepares for rows of the columns.
-func (e *encoder) begin(cols []session.ResultColumn, loc *time.Location) {
+// holder is the session that accounts for a long result.
+type holder interface{ Hold(delta int64) error }
+
+// begin prepares for rows of the columns, of at most so many bytes each.
+func (e *encoder) begin(cols []session.ResultColumn, loc *time.Location, s holder, most int) {
+	e.session, e.most, e.wide = s, most, mayBeLong(cols)
 	e.layouts = e.layouts[:0]
 	for i := range cols {
 		e.layouts = append(e.layouts, layoutOf(cols[i].Type))
@@ -59,14 +71,87 @@ const keptBytes = 64 << 10
 
 // shrink gives up memory that only a large result needs.
 func (e *encoder) shrink() {
+	all := 0
 	for _, v := range e.vectors {
-		if cap(v.Bytes) > keptBytes || cap(v.Ints)*8 > keptBytes || cap(v.Uints)*8 > keptBytes || cap(v.Doubles)*8 > keptBytes || cap(v.Lengths)*4 > keptBytes {
+		all += cap(v.Bytes) + 8*(cap(v.Ints)+cap(v.Uints)+cap(v.Doubles)) + 4*(cap(v.Floats)+cap(v.Lengths)) + cap(v.Nulls)
+	}
+	if all > 4*keptBytes {
+		for _, v := range e.vectors {
 			v.Reset()
 		}
+		e.vectors = e.vectors[:min(len(e.vectors), 64)]
+		e.vectors = slices.Clip(e.vectors)
+		e.batch.Columns = nil
 	}
 	if cap(e.scratch) > keptBytes {
 		e.scratch = nil
 	}
+}
+
+// errRow is the error of a row that is too long, before it has been made.
+var errRow = sqlerr.Newf(sqlerr.NetPacketTooLarge, "Got a packet bigger than 'max_allowed_packet' bytes: a row is longer than that")
+
+// account accounts for so many bytes of a result, from longAnswer on. Errors: as of Session.Hold.
+func (e *encoder) account(n int64) error {
+	const step = 256 << 10
+	if n <= longAnswer || n <= e.held {
+		return nil
+	}
+	more := max(n-e.held, step)
+	if err := e.session.Hold(more); err != nil {
+		return err
+	}
+	e.held += more
+	return nil
+}
+
+// free gives back what is accounted for.
+func (e *encoder) free() {
+	if e.held > 0 {
+		_ = e.session.Hold(-e.held) // what is given back is never refused
+		e.held = 0
+	}
+}
+
+// before asks for room for a value of n bytes in a row that begins at a size, if it is long. Errors: errRow, as of account.
+func (e *encoder) before(row, n int, l layout) error {
+	if n <= keptBytes {
+		return nil
+	}
+	if l == asBytes {
+		if e.size-row+n > e.most {
+			return errRow
+		}
+	} else {
+		n *= 2 // a document's text, or that of another character set: about this
+	}
+	return e.account(2*int64(e.size) + int64(n))
+}
+
+// after looks at a row with one value more. Errors: as of before.
+func (e *encoder) after(row int) error {
+	if e.size-row > e.most {
+		return errRow
+	}
+	return e.account(2*int64(e.size) + int64(cap(e.scratch)))
+}
+
+// mayBeLong reports whether rows without a long string may be long: enumerations and sets have their members' names.
+func mayBeLong(cols []session.ResultColumn) bool {
+	const number = 350 // of DOUBLE(255,30)
+	all := 0
+	for i := range cols {
+		n := 0
+		if t := cols[i].Type; t.Kind == types.KindEnum || t.Kind == types.KindSet {
+			for _, m := range t.Members {
+				n += len(m) + 1
+			}
+		}
+		if all += max(number, 4*n); all > keptBytes {
+			return true
+		}
+	}
+	return false
 }
 
 func layoutOf(t *types.Type) layout {
@@ -106,9 +191,10 @@ func asTextOf(t *types.Type) layout {
 	return asText
 }
 
-// append adds row i of the batch.
-func (e *encoder) append(b *types.Batch, i int) {
-	row := int(e.batch.Rows)
+// append adds row i of the batch. large says that it may be long. Errors: of one that is too long, or that there is no memory for; it is
+// there in part then.
+func (e *encoder) append(b *types.Batch, i int, large bool) error {
+	row, began := int(e.batch.Rows), e.size
 	for k, v := range e.batch.Columns {
 		from := &b.Vecs[k]
 		if from.IsNull(i) {
@@ -119,6 +205,11 @@ func (e *encoder) append(b *types.Batch, i int) {
 			v.Nulls[row/8] |= 1 << (row % 8)
 			e.appendNothing(v, e.layouts[k])
 			continue
+		}
+		if large {
+			if err := e.before(began, from.Bytes(i), e.layouts[k]); err != nil {
+				return err
+			}
 		}
 		switch e.layouts[k] {
 		case asInts:
@@ -142,9 +233,18 @@ func (e *encoder) append(b *types.Batch, i int) {
 			converted, _ := types.Convert(v.Bytes, e.scratch, from.Type().Charset(), types.CharsetUTF8MB4)
 			e.appended(v, converted)
 		}
+		if large {
+			if err := e.after(began); err != nil {
+				return err
+			}
+		}
 	}
 	e.batch.Rows++
+	return e.account(2 * int64(e.size)) // it is encoded once more to be sent
 }
+
+// isLarge reports whether rows of a batch may be long.
+func (e *encoder) isLarge(b *types.Batch) bool { return e.wide || b.MemoryBytes() > keptBytes }
 
 // appended takes over the bytes of a column with a value more.
 func (e *encoder) appended(v *pb.SqlVector, b []byte) {

@@ -29,6 +29,10 @@ type connection struct {
 	channel       auth.Channel
 	host, address string // as auth.RemoteHost tells
 
+	taken int64  // bytes, of Door.memory
+	close func() // breaks it
+	met   func() // somebody who has called on it is known
+
 	mu   sync.Mutex
 	told []string // users of whom the audit log has that they came in
 }
@@ -77,6 +81,33 @@ func (c *credential) ServerHandshake(nc net.Conn) (net.Conn, credentials.AuthInf
 		return nil, nil, errors.New("sqlapi: too many connections are in their handshake")
 	}
 	defer leave()
+	forget := c.d.strangers.Enter(nc.RemoteAddr())
+	if forget == nil {
+		return nil, nil, errors.New("sqlapi: too many connections on which nobody has said who he is")
+	}
+	nc = &stranger{Conn: nc, forget: forget}
+	out, of, err := c.shake(nc)
+	if err != nil {
+		forget()
+		return nil, nil, err
+	}
+	of.close, of.met = func() { _ = nc.Close() }, forget
+	return out, of, nil
+}
+
+// stranger is a connection that is counted until somebody on it is known, or it is closed.
+type stranger struct {
+	net.Conn
+	forget func()
+}
+
+func (s *stranger) Close() error {
+	s.forget()
+	return s.Conn.Close()
+}
+
+// shake is ServerHandshake.
+func (c *credential) shake(nc net.Conn) (net.Conn, *connection, error) {
 	var begin [1]byte
 	if _, err := nc.Read(begin[:]); err != nil {
 		return nil, nil, err
@@ -122,6 +153,7 @@ func (p *peeked) Read(b []byte) (int, error) {
 
 // caller is who a call is from.
 type caller struct {
+	conn   *connection            // nil: none is known
 	info   session.ConnectionInfo // but for what a session adds
 	secure bool
 }
@@ -132,6 +164,15 @@ var (
 	errInsecure = sqlerr.Newf(sqlerr.SecureTransportRequired, "Connections using insecure transport are prohibited: "+
 		"use TLS")
 )
+
+// connectionOf is the connection of a call; nil: it is not known.
+func connectionOf(ctx context.Context) *connection {
+	if p, ok := peer.FromContext(ctx); ok {
+		conn, _ := p.AuthInfo.(*connection)
+		return conn
+	}
+	return nil
+}
 
 // identify finds out who calls, for each call, and for each session of a stream. A password that was checked lately
 // costs microseconds.
@@ -145,7 +186,7 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 		return nil, errNobody
 	}
 	host, channel := conn.host, conn.channel
-	c := &caller{secure: channel.TLS()}
+	c := &caller{conn: conn, secure: channel.TLS()}
 	user, password, ok := credentialsOf(ctx)
 	if !c.secure && (d.opt.RequireTLS != nil && d.opt.RequireTLS() || host != "localhost" && !d.opt.AllowPlaintext) {
 		d.opt.Audit.Login(audit.Login{Door: "grpc", User: user, Address: p.Addr.String(), Err: errInsecure})
@@ -161,6 +202,7 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 	if err != nil {
 		return nil, err
 	}
+	conn.met()
 	c.info = session.ConnectionInfo{User: user, Host: host, AccountUser: acct.User, AccountHost: acct.Host, Collation: collation, Door: "grpc"}
 	c.info.TLS, c.info.TLSVersion = channel.Cipher, channel.Version
 	return c, nil

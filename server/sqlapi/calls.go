@@ -3,11 +3,14 @@ package sqlapi
 import (
 	"context"
 	"errors"
+	"io"
+	"math"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
@@ -15,30 +18,55 @@ import (
 
 // Calls with one request and one answer.
 
-// receiveOne reads a call's request.
-func receiveOne(g grpc.ServerStream, m any) error {
-	err := g.RecvMsg(m)
-	if status.Code(err) == codes.ResourceExhausted {
-		return sqlerr.Newf(sqlerr.NetPacketTooLarge, "Got a packet bigger than 'max_allowed_packet' bytes: %s",
-			status.Convert(err).Message())
+// receiveOne reads a call's request. Its memory is counted until done is called.
+func (d *Door) receiveOne(who *caller, g grpc.ServerStream, m proto.Message, most func() int64) (done func(), err error) {
+	err = d.intake(g, most).receive(m)
+	if err == io.EOF {
+		err = status.Error(codes.Internal, "the call has no request")
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	n := int64(0)
+	if e, ok := m.(*pb.SqlExecuteRequest); ok {
+		n = int64(statementSize(e.GetStatement()) + paramBytes*len(e.GetStatement().GetParams()))
+	}
+	if n <= shortMessage { // as many as there are calls
+		return func() {}, nil
+	}
+	if !d.memory.take(who.conn, n) {
+		return nil, errNoRoom(n)
+	}
+	return func() { d.memory.take(who.conn, -n) }, nil
 }
+
+// longest is how long a request may be, with what is around it.
+func (d *Door) longest() int64 { return min(d.opt.Backend.MaxPacket()+64<<10, math.MaxInt32) }
+
+// short is how long requests may be that have no text.
+func short() int64 { return shortMessage }
 
 const defaultResult = 4 << 20 // bytes
 
 // serveExecute is Execute.
 func (d *Door) serveExecute(who *caller, g grpc.ServerStream) error {
 	m := new(pb.SqlExecuteRequest)
-	if err := receiveOne(g, m); err != nil {
+	done, err := d.receiveOne(who, g, m, d.longest)
+	if err != nil {
 		return err
 	}
+	defer done()
 	if d.opt.Traced && m.Statement != nil && m.Statement.Traceparent == "" {
 		if all := metadata.ValueFromIncomingContext(g.Context(), "traceparent"); len(all) == 1 {
 			m.Statement.Traceparent = all[0]
 		}
 	}
-	return d.execute(g.Context(), who, m, func(r *pb.SqlExecuteResponse) error { return g.SendMsg(r) })
+	return d.execute(g.Context(), who, m, func(r *pb.SqlExecuteResponse) error {
+		if r.Batch.GetWindowBytes() >= longAnswer {
+			return g.SendMsg(&outgoing{r, who.conn})
+		}
+		return g.SendMsg(r)
+	})
 }
 
 // execute runs a statement in a session that is as a new one.
@@ -132,9 +160,9 @@ func (d *Door) openVisit(v *visit, who *caller) error {
 }
 
 // serveOutcome is Outcome.
-func (d *Door) serveOutcome(_ *caller, g grpc.ServerStream) error {
+func (d *Door) serveOutcome(who *caller, g grpc.ServerStream) error {
 	m := new(pb.SqlOutcomeRequest)
-	if err := receiveOne(g, m); err != nil {
+	if _, err := d.receiveOne(who, g, m, short); err != nil {
 		return err
 	}
 	token, ok, err := parseToken(m.CommitToken)
@@ -154,8 +182,8 @@ func (d *Door) serveOutcome(_ *caller, g grpc.ServerStream) error {
 }
 
 // serveNode is Node.
-func (d *Door) serveNode(_ *caller, g grpc.ServerStream) error {
-	if err := receiveOne(g, new(pb.SqlNodeRequest)); err != nil {
+func (d *Door) serveNode(who *caller, g grpc.ServerStream) error {
+	if _, err := d.receiveOne(who, g, new(pb.SqlNodeRequest), short); err != nil {
 		return err
 	}
 	return g.SendMsg(d.opt.Backend.Node())

@@ -7,15 +7,20 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
 	"github.com/triremedb/trireme/engine/env"
@@ -37,6 +42,7 @@ type Session interface {
 	Close() error
 	Interrupt()
 	Gone() bool
+	Hold(delta int64) error
 	HasLocks() bool
 	Counted() bool
 	Killed() bool
@@ -85,6 +91,8 @@ type Options struct {
 	ConnectTimeout time.Duration // connect_timeout: 10 s
 	// NoReflection keeps from strangers which calls there are.
 	NoReflection bool
+	// Memory is what the statements of the node may have, requests that come and wait included; nil: it has no limit.
+	Memory Budget
 	// Traced says that somebody takes traces, so that callers' traceparents are looked at.
 	Traced bool
 }
@@ -99,15 +107,22 @@ const (
 	maxStreams     = 1000     // calls of one connection at a time
 	maxSessions    = 1000     // of one stream
 	maxPending     = 128      // requests of one session
-	pendingMax     = 1 << 30  // bytes of requests that wait, of the node
 	maxHeader      = 16 << 10 // bytes of a call's metadata
 	minWindow      = 64 << 10
 	defaultWindow  = 1 << 20
 	maxWindow      = 16 << 20
-	partBytes      = 32 << 10 // when a part of a result is sent, though more rows follow
-	stallMax       = 60       // seconds for which a client may not read its stream
-	maxNewcomers   = 512      // calls whose caller is not known yet
-	maxHandshakes  = 512      // connections that have not said yet how they speak, or not proved it
+	partBytes      = 32 << 10         // when a part of a result is sent, though more rows follow
+	streamWindow   = 64 << 10         // bytes of a call that come before anybody reads them
+	connWindow     = 1 << 20          // of a connection: they are passed on at once
+	stallMax       = 60               // seconds for which a client may not read its stream, or not send the rest of a message
+	unreadMax      = 120              // seconds for which a client may not take a long answer
+	idleMax        = 10 * time.Minute // of a connection without a call
+	maxCalls       = 4096             // whose caller is known, of one account three quarters
+	maxNewcomers   = 512              // calls whose caller is not known yet
+	maxOthers      = 256              // calls of other services, which take a request from anybody
+	otherMessage   = 256 << 10        // bytes of it
+	maxStrangers   = 1024             // connections of which no caller is known
+	maxHandshakes  = 512              // connections that have not said yet how they speak, or not proved it
 	maxAttributes  = 64
 	maxAttributed  = 64 << 10 // bytes of them
 )
@@ -120,9 +135,13 @@ type Door struct {
 	workers   workers
 	began     time.Time
 	clock     atomic.Int64 // seconds since the start, plus one
-	pending   atomic.Int64 // bytes
+	memory    memory
+	unread    outgoings
 	newcomers atomic.Int64
 	shaking   *auth.Crowd // connections in their handshake
+	strangers *auth.Crowd
+	others    *auth.Crowd
+	calling   *auth.Crowd
 	tokens    tokens
 	visits    visits
 
@@ -145,13 +164,15 @@ func New(opt Options) *Door {
 		opt.ConnectTimeout = 10 * time.Second
 	}
 	d := &Door{opt: opt, began: time.Now(), streams: make(map[*stream]struct{}), calls: make(map[*visit]struct{}), stop: make(chan struct{}),
-		shaking: auth.NewCrowd(maxHandshakes)}
+		shaking: auth.NewCrowd(maxHandshakes), strangers: auth.NewCrowd(maxStrangers), others: auth.NewCrowd(maxOthers), calling: auth.NewCrowd(maxCalls)}
+	d.memory.budget = opt.Memory
 	d.clock.Store(1)
 	d.tokens.init()
-	most := int(min(opt.Backend.MaxPacket()+64<<10, math.MaxInt32))
-	d.grpc = grpc.NewServer(grpc.Creds(&credential{d: d}), grpc.MaxRecvMsgSize(most), grpc.MaxSendMsgSize(math.MaxInt32),
+	// Requests of this service are received by the intake; gRPC receives those of others, before anybody knows from whom.
+	d.grpc = grpc.NewServer(grpc.Creds(&credential{d: d}), grpc.MaxRecvMsgSize(otherMessage), grpc.MaxSendMsgSize(math.MaxInt32),
+		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow), grpc.InTapHandle(d.tap), grpc.ForceServerCodecV2(newMessages(d)),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(opt.ConnectTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleMax, Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true), grpc.NumStreamWorkers(callWorkers))
 	d.grpc.RegisterService(&service, d)
@@ -193,11 +214,33 @@ func handler(serve func(*Door, *caller, grpc.ServerStream) error) grpc.StreamHan
 		}
 		defer d.active.Done()
 		who, err := d.newcomer(s.Context())
-		if err == nil {
-			err = serve(d, who, s)
+		if err != nil {
+			return d.status(err)
 		}
-		return d.status(err)
+		leave := d.calling.EnterFrom(who.info.AccountUser + "@" + who.info.AccountHost)
+		if leave == nil {
+			return d.status(errCalls)
+		}
+		defer leave()
+		return d.status(serve(d, who, s))
 	}
+}
+
+// tap lets a call of another service in, whose request gRPC takes before the service is asked.
+func (d *Door) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if strings.HasPrefix(info.FullMethodName, "/"+service.ServiceName+"/") {
+		return ctx, nil
+	}
+	var from net.Addr
+	if p, ok := peer.FromContext(ctx); ok {
+		from = p.Addr
+	}
+	leave := d.others.Enter(from)
+	if leave == nil {
+		return ctx, status.Error(codes.ResourceExhausted, "too many calls of this node's state and administration are running: try again later")
+	}
+	context.AfterFunc(ctx, leave) // at the call's end
+	return ctx, nil
 }
 
 // newcomer is identify for as many at a time as the node bears.
@@ -273,6 +316,7 @@ func (d *Door) sweep() {
 			st.sweep(now)
 		}
 		d.visits.sweep(now)
+		d.sweepUnread(now)
 	}
 }
 

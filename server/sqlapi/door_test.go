@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -26,7 +27,8 @@ const patience = 30 * time.Second
 // rigBackend is a node without a group.
 type rigBackend struct {
 	*sessiontest.Rig
-	away bool
+	away   bool
+	packet int64 // 0: 4 MiB
 }
 
 func (b *rigBackend) NextID() uint64 { return b.Manager.NextID() }
@@ -42,7 +44,7 @@ func (b *rigBackend) Leader() string                         { return "10.0.0.9:
 func (b *rigBackend) Group() [16]byte                        { return [16]byte{1} }
 func (b *rigBackend) Node() *pb.SqlNodeResponse              { return &pb.SqlNodeResponse{} }
 func (b *rigBackend) Used(entry.Token) (uint64, bool, error) { return 0, false, nil }
-func (b *rigBackend) MaxPacket() int64                       { return 4 << 20 }
+func (b *rigBackend) MaxPacket() int64                       { return cmp.Or(b.packet, 4<<20) }
 
 type noAccounts struct{}
 

@@ -32,6 +32,7 @@ var (
 		"wait_timeout for configuring this behavior.")
 	errNotTaken = sqlerr.Newf(sqlerr.NetWriteInterrupted, "The session was ended: the client has not taken rows "+
 		"for net_write_timeout")
+	errCalls   = errPending("Too many calls of this node, or of this account, are running: carry more sessions on each stream, or try again later")
 	errTooMany = sqlerr.New(sqlerr.ConCountError)
 )
 

@@ -37,7 +37,7 @@ func (r *results) start(h *handle) { r.known = h }
 // Columns implements session.ResultWriter.
 func (r *results) Columns(cols []session.ResultColumn) error {
 	r.rows = true
-	r.enc.begin(cols, r.s.s.Location())
+	r.enc.begin(cols, r.s.s.Location(), r.s.s, int(r.s.packet))
 	if r.known != nil && sameColumns(r.known.columns, cols) {
 		r.result.SameColumns = true
 		return nil
@@ -51,8 +51,12 @@ func (r *results) Columns(cols []session.ResultColumn) error {
 
 // Rows implements session.ResultWriter.
 func (r *results) Rows(b *types.Batch) error {
+	large := r.enc.isLarge(b)
 	for i := range b.Len() {
-		r.enc.append(b, i)
+		if err := r.enc.append(b, i, large); err != nil {
+			r.large = true
+			return err
+		}
 		if r.enc.size >= partBytes {
 			r.large = true
 			if err := r.part(); err != nil {
@@ -86,7 +90,7 @@ func (r *results) takeWindow() error {
 func (r *results) send() error {
 	r.kind.Result = &r.result
 	r.response.Session, r.response.Request, r.response.Kind = r.s.id, r.request, &r.kind
-	err := r.s.st.send(&r.response)
+	err := r.s.st.sendLong(&r.response, r.enc.size)
 	r.result.Columns, r.result.SameColumns, r.result.Batch, r.result.Done = nil, false, nil, nil
 	return err
 }
@@ -112,11 +116,7 @@ func (r *results) finish() error {
 	}
 	r.result.Done = &r.done
 	err := r.send()
-	if r.large {
-		r.large = false
-		r.enc.shrink()
-	}
-	r.enc.clear()
+	r.forget()
 	return err
 }
 
@@ -138,11 +138,17 @@ func (r *results) repeated(number uint64) error {
 // drop forgets what was gathered for an answer that is not given.
 func (r *results) drop() {
 	r.result.Columns, r.result.SameColumns, r.result.Batch, r.result.Done = nil, false, nil, nil
+	r.forget()
+}
+
+// forget gives up what a result has gathered.
+func (r *results) forget() {
+	r.enc.clear()
 	if r.large {
 		r.large = false
 		r.enc.shrink()
 	}
-	r.enc.clear()
+	r.enc.free()
 }
 
 // collected gathers a whole result, for a call with one answer. Its memory is used again by the
@@ -166,13 +172,14 @@ func (c *collected) begin(r *runner, most int) {
 func (c *collected) end() {
 	c.out.Columns, c.out.Batch, c.out.Done = nil, nil, nil
 	c.enc.shrink()
+	c.enc.free()
 }
 
 func (c *collected) start(*handle) {}
 
 // Columns implements session.ResultWriter.
 func (c *collected) Columns(cols []session.ResultColumn) error {
-	c.enc.begin(cols, c.r.s.Location())
+	c.enc.begin(cols, c.r.s.Location(), c.r.s, c.most)
 	if !sameColumns(c.columns, cols) {
 		c.columns = describe(cols)
 	}
@@ -182,11 +189,15 @@ func (c *collected) Columns(cols []session.ResultColumn) error {
 
 // Rows implements session.ResultWriter.
 func (c *collected) Rows(b *types.Batch) error {
+	large := c.enc.isLarge(b)
 	for i := range b.Len() {
-		c.enc.append(b, i)
-		if c.enc.size > c.most {
+		err := c.enc.append(b, i, large)
+		if err == error(errRow) || c.enc.size > c.most {
 			return sqlerr.Newf(sqlerr.NetPacketTooLarge, "The result is larger than max_result_bytes: ask for less, "+
 				"raise it up to max_allowed_packet, or use the stream")
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

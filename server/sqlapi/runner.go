@@ -46,6 +46,19 @@ type handle struct {
 	prepared *session.Prepared
 	text     string
 	columns  []*pb.SqlColumn // as its client knows them
+	held     int64           // bytes of columns that the session has accounted for
+}
+
+// columnBytes is about what a described column takes.
+const columnBytes = 384
+
+// close closes the statement.
+func (h *handle) close(s Session) {
+	h.prepared.Close()
+	if h.held > 0 {
+		_ = s.Hold(-h.held) // what is given back is never refused
+		h.held = 0
+	}
 }
 
 // keptTexts is how many statements with parameters that came as text stay prepared.
@@ -144,19 +157,19 @@ func (r *runner) close() {
 	if s == nil {
 		return
 	}
-	r.forget()
+	r.forget(s)
 	if err := s.Close(); err != nil {
 		r.d.opt.Log.Warn("closing a session", "id", s.ID(), "error", err)
 	}
 }
 
 // forget closes the prepared statements.
-func (r *runner) forget() {
+func (r *runner) forget(s Session) {
 	for _, h := range r.prepared {
-		h.prepared.Close()
+		h.close(s)
 	}
 	for _, h := range r.texts {
-		h.prepared.Close()
+		h.close(s)
 	}
 	r.prepared, r.texts = nil, nil
 }
@@ -265,7 +278,7 @@ func (r *runner) textHandle(ctx context.Context, text, traceparent string) (*han
 	}
 	if len(r.texts) >= keptTexts {
 		for known, h := range r.texts { // any one
-			h.prepared.Close()
+			h.close(r.s)
 			delete(r.texts, known)
 			break
 		}
@@ -298,7 +311,12 @@ func (r *runner) prepare(p *pb.SqlPrepare) (*pb.SqlPrepared, error) {
 	if r.prepared == nil {
 		r.prepared = make(map[uint32]*handle)
 	}
-	h := &handle{prepared: st, text: p.Text, columns: describe(st.Columns)}
+	n := columnBytes * int64(len(st.Columns))
+	if err := r.s.Hold(n); err != nil {
+		st.Close()
+		return nil, err
+	}
+	h := &handle{prepared: st, text: p.Text, columns: describe(st.Columns), held: n}
 	r.prepared[p.Handle] = h
 	return &pb.SqlPrepared{Handle: p.Handle, Params: uint32(st.Params), Columns: h.columns}, nil
 }
@@ -308,13 +326,13 @@ func (r *runner) closePrepared(n uint32) error {
 	if h == nil {
 		return unknownHandle(n)
 	}
-	h.prepared.Close()
+	h.close(r.s)
 	delete(r.prepared, n)
 	return nil
 }
 
 func (r *runner) reset() error {
-	r.forget()
+	r.forget(r.s)
 	r.txnRead, r.txnToken.set = nil, false
 	return r.s.Reset()
 }

@@ -18,12 +18,14 @@ type sess struct {
 	id       uint64
 	readOnly bool
 	out      results
-	failed   bool // the request before did; of the worker
+	failed   bool  // the request before did; of the worker
+	packet   int64 // max_allowed_packet, the same
 
 	// Guarded by q; runner.mu is taken under it.
 	q         sync.Mutex
 	queue     []request
 	queued    int64 // bytes
+	gap       bool  // the request before the next one was refused
 	scheduled bool  // a worker has the session
 	current   uint64
 	last      uint64 // the greatest number of a request
@@ -41,8 +43,10 @@ type sess struct {
 // request is one that waits.
 type request struct {
 	m       *pb.SqlSessionsRequest
-	size    int64
+	size    int64         // about that of its message
+	memory  int64         // what it takes, about
 	until   time.Time     // of its timeout; zero: none
+	gap     bool          // the request before it was refused
 	stopped *sqlerr.Error // it is not to run
 }
 
@@ -53,6 +57,7 @@ func errPending(what string) *sqlerr.Error {
 // enqueue takes a request that has come.
 func (s *sess) enqueue(m *pb.SqlSessionsRequest) error {
 	r := request{m: m, size: sizeOf(m)}
+	r.memory = r.size + paramBytes*int64(len(m.GetExecute().GetStatement().GetParams()))
 	if t := m.GetExecute().GetStatement().GetTimeoutMs(); t != 0 {
 		r.until = time.Now().Add(time.Duration(t) * time.Millisecond)
 	}
@@ -67,6 +72,19 @@ func (s *sess) enqueue(m *pb.SqlSessionsRequest) error {
 		return wrongArgument(fmt.Sprintf("request %d comes after request %d of the session: their numbers must rise", m.Request, s.last))
 	}
 	s.last = m.Request
+	if err := s.mayWait(&r); err != nil {
+		s.gap = true
+		return err
+	}
+	r.gap, s.gap = s.gap, false
+	s.queued += r.size
+	s.queue = append(s.queue, r)
+	s.schedule()
+	return nil
+}
+
+// mayWait says whether a request may wait, and takes its memory. REQUIRES: q.
+func (s *sess) mayWait(r *request) error {
 	limit := s.st.d.opt.Backend.MaxPacket()
 	switch {
 	case r.size > limit:
@@ -77,13 +95,10 @@ func (s *sess) enqueue(m *pb.SqlSessionsRequest) error {
 	case s.queued+r.size > limit && len(s.queue) > 0:
 		return errPending("The requests of the session that wait have more than max_allowed_packet bytes: take some answers first")
 	}
-	if s.st.d.pending.Add(r.size) > pendingMax {
-		s.st.d.pending.Add(-r.size)
-		return errPending("Too many bytes of requests wait on this node: try again later")
+	if !s.st.d.memory.take(s.st.in.conn, r.memory) {
+		return errPending("Too many bytes of requests of this connection, or of this node, wait: take some answers first, try again later, or give " +
+			"the statements of the node more (temptable_max_ram)")
 	}
-	s.queued += r.size
-	s.queue = append(s.queue, r)
-	s.schedule()
 	return nil
 }
 
@@ -105,7 +120,11 @@ func (s *sess) schedule() {
 
 // dropQueue forgets the requests that wait.
 func (s *sess) dropQueue() {
-	s.st.d.pending.Add(-s.queued)
+	n := int64(0)
+	for i := range s.queue {
+		n += s.queue[i].memory
+	}
+	s.st.d.memory.take(s.st.in.conn, -n)
 	s.queue, s.queued = nil, 0
 }
 
@@ -276,7 +295,7 @@ func (s *sess) finish() {
 func (s *sess) perform(r *request) {
 	s.out.begin(s, r.m.Request)
 	err := s.try(r)
-	s.st.d.pending.Add(-r.size)
+	s.st.d.memory.take(s.st.in.conn, -r.memory)
 	why := s.runner.end()
 	s.waitSince.Store(0)
 	s.failed = err != nil
@@ -311,6 +330,7 @@ func (s *sess) obeyLimits() {
 	l := s.s.Limits()
 	s.idleMax.Store(int64(l.Idle / time.Second))
 	s.waitMax.Store(int64(l.NetWrite / time.Second))
+	s.packet = l.MaxPacket
 }
 
 // try is perform without the errors' answers.
@@ -319,7 +339,7 @@ func (s *sess) try(r *request) error {
 	switch {
 	case r.stopped != nil:
 		return r.stopped
-	case m.IfOk && s.failed:
+	case m.IfOk && (s.failed || r.gap):
 		return errSkipped
 	}
 	var repeated uint64
@@ -420,6 +440,9 @@ func checkAttributes(all map[string]string) error {
 	return nil
 }
 
+// paramBytes is about what a parameter takes beyond its message.
+const paramBytes = 48
+
 // sizeOf is how much memory a request takes, about.
 func sizeOf(m *pb.SqlSessionsRequest) int64 {
 	n := 256
@@ -437,7 +460,7 @@ func sizeOf(m *pb.SqlSessionsRequest) int64 {
 }
 
 func statementSize(st *pb.SqlStatement) int {
-	n := len(st.GetText())
+	n := len(st.GetText()) + len(st.GetTraceparent()) + len(st.GetCommitToken())
 	for _, p := range st.GetParams() {
 		n += 48
 		switch v := p.GetKind().(type) {
@@ -447,6 +470,12 @@ func statementSize(st *pb.SqlStatement) int {
 			n += len(v.Blob)
 		case *pb.SqlValue_Decimal:
 			n += len(v.Decimal)
+		case *pb.SqlValue_Date:
+			n += len(v.Date)
+		case *pb.SqlValue_Datetime:
+			n += len(v.Datetime)
+		case *pb.SqlValue_Time:
+			n += len(v.Time)
 		}
 	}
 	return n

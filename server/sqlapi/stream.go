@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
@@ -28,6 +26,7 @@ type link interface {
 type stream struct {
 	d    *Door
 	link link
+	in   *intake
 	// prove finds out who the stream is from, by the accounts as they are now.
 	prove func() (*caller, error)
 	tasks sync.WaitGroup // a count for each session
@@ -53,7 +52,7 @@ func (d *Door) serveStream(_ *caller, g grpc.ServerStream) error {
 
 // carry serves a stream to its end.
 func (d *Door) carry(prove func() (*caller, error), l link) error {
-	st := &stream{d: d, prove: prove, link: l, sessions: make(map[uint64]*sess), finishing: make(chan struct{}),
+	st := &stream{d: d, prove: prove, link: l, in: d.intake(l, d.longest), sessions: make(map[uint64]*sess), finishing: make(chan struct{}),
 		stalled: make(chan struct{}), aborted: make(chan struct{})}
 	d.mu.Lock()
 	if d.stopping {
@@ -143,7 +142,17 @@ func (st *stream) all() []*sess {
 
 // send sends a message, which may be changed afterwards. One that cannot be sent is nobody's
 // any more.
-func (st *stream) send(m *pb.SqlSessionsResponse) error {
+func (st *stream) send(m *pb.SqlSessionsResponse) error { return st.sendAny(m) }
+
+// sendLong is send for a message that may be long.
+func (st *stream) sendLong(m *pb.SqlSessionsResponse, n int) error {
+	if n >= longAnswer && st.in.pipe != nil {
+		return st.sendAny(&outgoing{m, st.in.conn})
+	}
+	return st.sendAny(m)
+}
+
+func (st *stream) sendAny(m any) error {
 	st.sending.Lock()
 	defer st.sending.Unlock()
 	if st.ended.Load() {
@@ -173,23 +182,39 @@ func (st *stream) sweep(now int64) {
 func (st *stream) receive() error {
 	for {
 		m := new(pb.SqlSessionsRequest)
-		if err := st.link.RecvMsg(m); err != nil {
-			switch {
-			case err == io.EOF:
-				return nil
-			case status.Code(err) == codes.ResourceExhausted:
-				return sqlerr.Newf(sqlerr.NetPacketTooLarge, "Got a packet bigger than 'max_allowed_packet' bytes: %s",
-					status.Convert(err).Message())
-			}
+		err := st.in.receive(m)
+		var passed *refused
+		switch {
+		case err == nil:
+			err = st.take(m)
+		case err == io.EOF:
+			return nil
+		case errors.As(err, &passed) && passed.session != 0:
+			m.Session, m.Request = passed.session, passed.request
+			st.missed(m)
+		default:
 			return err
 		}
-		if err := st.take(m); err != nil && !errors.Is(err, errGone) {
+		if err != nil && !errors.Is(err, errGone) {
 			var ended *endedError
 			e := st.d.tell(st.d.known(err))
 			e.SessionEnded = errors.As(err, &ended)
 			_ = st.send(&pb.SqlSessionsResponse{Session: m.Session, Request: m.Request, Kind: &pb.SqlSessionsResponse_Error{Error: e}})
 		}
 	}
+}
+
+// missed notes that a request could not be received.
+func (st *stream) missed(m *pb.SqlSessionsRequest) {
+	st.mu.Lock()
+	s := st.sessions[m.Session]
+	st.mu.Unlock()
+	if s == nil {
+		return
+	}
+	s.q.Lock()
+	s.last, s.gap = max(s.last, m.Request), true
+	s.q.Unlock()
 }
 
 // take passes a message on.

@@ -26,13 +26,13 @@ func (onlyRoot) Account(user, _, _ string) (auth.Account, bool, error) {
 }
 
 // listening is a door that listens, and calls it by connections of their own.
-func listening(t *testing.T) (*Door, *rigBackend, func() pb.Sql_SessionsClient) {
+func listening(t *testing.T, change ...func(*Options)) (*Door, *rigBackend, func() pb.Sql_SessionsClient) {
 	t.Helper()
 	a, err := auth.New(auth.Options{Source: onlyRoot{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, b := newDoor(t, func(o *Options) { o.Auth = a })
+	d, b := newDoor(t, append(change, func(o *Options) { o.Auth = a })...)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

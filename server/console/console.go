@@ -32,6 +32,7 @@ type Session interface {
 	Query(ctx context.Context, sql string, w session.ResultWriter) error
 	Close() error
 	Interrupt()
+	Hold(delta int64) error
 	Status() session.StatusFlags
 	Location() *time.Location
 	Conditions() []session.Condition

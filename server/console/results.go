@@ -34,6 +34,7 @@ type results struct {
 	key      []int
 	last     []string
 	scratch  []byte
+	held     int64 // bytes that the session has accounted for
 }
 
 // result is that of a statement.
@@ -146,9 +147,12 @@ func (r *results) Rows(b *types.Batch) error {
 		}
 		c.rows = append(c.rows, ']')
 		r.size += len(c.rows) - before
-		r.keep(b, i)
+		if err := r.keep(b, i); err != nil {
+			return err
+		}
 		c.Count++
 	}
+	r.release()
 	return nil
 }
 
@@ -166,7 +170,10 @@ func (r *results) cell(b *types.Batch, i, k int) error {
 		c.rows = append(c.rows, "null"...)
 		return nil
 	}
-	text := r.text(b, i, k)
+	text, err := r.text(b, i, k)
+	if err != nil {
+		return err
+	}
 	if len(text) > c.most {
 		c.Cut = append(c.Cut, cut{c.Count, k, len(text)}) // no more than there are bytes for
 		end := c.most
@@ -186,35 +193,67 @@ func (r *results) cell(b *types.Batch, i, k int) error {
 	return err
 }
 
-// text is a value as clients see it, in UTF-8; it is valid until the next one.
-func (r *results) text(b *types.Batch, i, k int) []byte {
+// text is a value as clients see it, in UTF-8; it is valid until the next one. Errors: as of Session.Hold.
+func (r *results) text(b *types.Batch, i, k int) ([]byte, error) {
+	r.release()
 	v := &b.Vecs[k]
 	t := v.Type()
-	r.scratch = types.AppendText(r.scratch[:0], v.Value(i), t, r.location)
+	converts := false
 	if t.IsText() || t.Kind == types.KindEnum || t.Kind == types.KindSet {
 		switch t.Charset() {
 		case types.CharsetUTF8MB4, types.CharsetUTF8MB3, types.CharsetASCII, types.CharsetBinary:
 		default:
-			out, _ := types.Convert(nil, r.scratch, t.Charset(), types.CharsetUTF8MB4)
-			return out
+			converts = true
 		}
 	}
-	return r.scratch
+	if t.Class() == types.ClassBytes && !converts {
+		return v.BytesAt(i), nil // of which only the beginning is shown
+	}
+	if n := int64(v.Bytes(i)); n > keptCell {
+		if err := r.session.Hold(3 * n); err != nil { // its text, and that in another character set
+			return nil, err
+		}
+		r.held = 3 * n
+	}
+	r.scratch = types.AppendText(r.scratch[:0], v.Value(i), t, r.location)
+	if converts {
+		out, _ := types.Convert(nil, r.scratch, t.Charset(), types.CharsetUTF8MB4)
+		return out, nil
+	}
+	return r.scratch, nil
+}
+
+// keptCell is how much memory for the text of a value is kept from one to the next.
+const keptCell = 64 << 10
+
+// release gives back what the last text has taken.
+func (r *results) release() {
+	if r.held > 0 {
+		_ = r.session.Hold(-r.held) // what is given back is never refused
+		r.held = 0
+	}
+	if cap(r.scratch) > keptCell {
+		r.scratch = nil
+	}
 }
 
 // keep remembers the values by which a table is read on.
-func (r *results) keep(b *types.Batch, i int) {
+func (r *results) keep(b *types.Batch, i int) error {
 	if r.key == nil {
-		return
+		return nil
 	}
 	r.last = r.last[:0]
 	for _, k := range r.key {
-		text := r.text(b, i, k)
+		text, err := r.text(b, i, k)
+		if err != nil {
+			return err
+		}
 		if isBinary(b.Vecs[k].Type()) {
 			text = hex.AppendEncode(nil, text)
 		}
 		r.last = append(r.last, string(text))
 	}
+	return nil
 }
 
 // Done implements session.ResultWriter.
@@ -240,6 +279,7 @@ func (r *results) close() {
 
 // finish notes how it ended.
 func (r *results) finish(err error, stopped *sqlerr.Error) {
+	r.release()
 	r.close()
 	r.open = r.session.Status()&session.StatusInTransaction != 0
 	if g := r.session.LastGTID(); g != r.before {

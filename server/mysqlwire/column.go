@@ -3,6 +3,7 @@ package mysqlwire
 import (
 	"encoding/binary"
 	"math"
+	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
@@ -100,11 +101,11 @@ func isCharacters(t *types.Type) bool {
 // converted to, or 0.
 func appendColumn(b []byte, c *session.ResultColumn, results types.CollationID) []byte {
 	b = append(b, 3, 'd', 'e', 'f')
-	b = appendString(b, c.Schema)
-	b = appendString(b, c.Table)
-	b = appendString(b, c.OrgTable)
-	b = appendString(b, c.Name)
-	b = appendString(b, c.OrgName)
+	b = appendString(b, cutName(c.Schema))
+	b = appendString(b, cutName(c.Table))
+	b = appendString(b, cutName(c.OrgTable))
+	b = appendString(b, cutName(c.Name))
+	b = appendString(b, cutName(c.OrgName))
 	b = append(b, 0x0c)
 	collation := types.CollationBinary
 	if isCharacters(c.Type) {
@@ -117,6 +118,21 @@ func appendColumn(b []byte, c *session.ResultColumn, results types.CollationID) 
 	b = append(b, byte(fieldTypes[c.Type.Kind]))
 	b = binary.LittleEndian.AppendUint16(b, columnFlags(c))
 	return append(b, columnDecimals(c.Type), 0, 0)
+}
+
+// maxColumnName is the length to which the name of a column of a result is cut, as MySQL does: that of an expression is its text.
+const maxColumnName = 256
+
+// cutName is what is told of a name: each of thousands of columns tells that of its table, too.
+func cutName(name string) string {
+	if len(name) <= maxColumnName {
+		return name
+	}
+	n := maxColumnName
+	for n > maxColumnName-utf8.UTFMax && !utf8.RuneStart(name[n]) {
+		n--
+	}
+	return name[:n]
 }
 
 // columnLength is how long the text of a value may be, in bytes.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/triremedb/trireme/engine/session"
@@ -187,6 +188,25 @@ type countRows struct{ n int64 }
 func (c *countRows) Write(p []byte) (int, error) {
 	c.n += int64(len(p))
 	return len(p), nil
+}
+
+// TestLongNames: the names of a column are told up to a length, between characters.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("é", 1000)
+	cols := make([]session.ResultColumn, 1000)
+	for i := range cols {
+		cols[i] = session.ResultColumn{Name: "x" + long, Table: long, Type: longText}
+	}
+	c, _ := roomConn(0)
+	var sent countRows
+	c.w.dst = &sent
+	c.res.start(c, false)
+	if err := errors.Join(c.res.Columns(cols), c.w.flush()); err != nil || sent.n > 600*int64(len(cols)) {
+		t.Errorf("%d bytes are sent: %v", sent.n, err)
+	}
+	if name := cutName("x" + long); len(name) != maxColumnName-1 || strings.ToValidUTF8(name, "?") != name || cutName(long[:256]) != long[:256] {
+		t.Errorf("%q", name)
+	}
 }
 
 // TestTypesOfParametersAreCounted: what parameters a statement had stays for its next execution.

@@ -3,6 +3,7 @@ package sqlapi
 import (
 	"slices"
 	"time"
+	utf "unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sqlerr"
@@ -311,7 +312,8 @@ func describe(cols []session.ResultColumn) []*pb.SqlColumn {
 	for i := range cols {
 		from, c := &cols[i], &all[i]
 		t := from.Type
-		c.Name, c.Schema, c.Table, c.OriginalTable, c.OriginalName = utf8(from.Name), from.Schema, from.Table, from.OrgTable, from.OrgName
+		c.Name, c.Schema, c.Table = utf8(cutName(from.Name)), cutName(from.Schema), cutName(from.Table)
+		c.OriginalTable, c.OriginalName = cutName(from.OrgTable), cutName(from.OrgName)
 		c.Type, c.Unsigned, c.NotNull = columnTypes[t.Kind], t.Unsigned, t.NotNull
 		switch {
 		case t.Kind == types.KindDecimal:
@@ -328,6 +330,21 @@ func describe(cols []session.ResultColumn) []*pb.SqlColumn {
 	return list
 }
 
+// maxColumnName is the length to which the names of a column are cut, as MySQL does: that of an expression is its text, and each
+// of thousands of columns tells that of its table.
+const maxColumnName = 256
+
+func cutName(name string) string {
+	if len(name) <= maxColumnName {
+		return name
+	}
+	n := maxColumnName
+	for n > maxColumnName-utf.UTFMax && !utf.RuneStart(name[n]) {
+		n--
+	}
+	return name[:n]
+}
+
 // sameColumns reports whether columns are those that were described.
 func sameColumns(known []*pb.SqlColumn, cols []session.ResultColumn) bool {
 	if len(known) != len(cols) {
@@ -336,8 +353,9 @@ func sameColumns(known []*pb.SqlColumn, cols []session.ResultColumn) bool {
 	for i, c := range known {
 		from := &cols[i]
 		t := from.Type
-		if c.Name != from.Name || c.Type != columnTypes[t.Kind] || c.Unsigned != t.Unsigned || c.NotNull != t.NotNull ||
-			c.Table != from.Table || c.Schema != from.Schema || c.OriginalTable != from.OrgTable || c.OriginalName != from.OrgName ||
+		if c.Name != cutName(from.Name) || c.Type != columnTypes[t.Kind] || c.Unsigned != t.Unsigned || c.NotNull != t.NotNull ||
+			c.Table != cutName(from.Table) || c.Schema != cutName(from.Schema) || c.OriginalTable != cutName(from.OrgTable) ||
+			c.OriginalName != cutName(from.OrgName) ||
 			c.PrimaryKey != (from.Flags&session.PrimaryKey != 0) || c.UniqueKey != (from.Flags&session.UniqueKey != 0) ||
 			c.MultipleKey != (from.Flags&session.MultipleKey != 0) || c.AutoIncrement != (from.Flags&session.AutoIncrement != 0) {
 			return false

@@ -160,7 +160,6 @@ func TestMessagesAreCountedAsTheyCome(t *testing.T) {
 	}
 	// Now all come whole: there is no room for that.
 	for _, p := range pipes {
-		p.stops = len(p.data)
 		close(p.more)
 	}
 	for i, a := range answers {
@@ -341,15 +340,10 @@ func TestLongRows(t *testing.T) {
 		return "SELECT j" + strings.Repeat(", j", columns-1) +
 			fmt.Sprintf(" FROM (SELECT CAST(CONCAT('[', REPEAT('1,', %d), '1]') AS JSON) AS j UNION ALL SELECT '1') AS x", n)
 	}
-	w.ask(1, text("SET GLOBAL max_allowed_packet = 67108864"))
-	var s *sess
-	for _, st := range d.all() {
-		s = st.all()[0]
-	}
 	used := b.Manager.StatementMemory().Used
-	for _, c := range []struct {
+	for i, c := range []struct {
 		n      int
-		packet int64
+		packet int
 		memory int
 		number uint32
 	}{
@@ -357,18 +351,30 @@ func TestLongRows(t *testing.T) {
 		{100_000, 64 << 20, 8 << 20, 3170},
 		{1000, 64 << 20, 8 << 20, 0},
 	} {
-		w.ask(1, text(fmt.Sprintf("SET GLOBAL temptable_max_ram = %d", c.memory)))
-		s.packet = c.packet
-		n := w.send(1, text(long(c.n)))
+		w.ask(1, text(fmt.Sprintf("SET GLOBAL temptable_max_ram = %d, max_allowed_packet = %d", c.memory, c.packet)))
+		id := uint64(i) + 2
+		w.ask(id, opening(&pb.SqlOpen{}))
+		n := w.send(id, text(long(c.n)))
 		for {
 			r := w.answer()
-			if e := r.GetError(); r.Request != n || e != nil || r.GetResult().GetDone() != nil {
+			if e := r.GetError(); r.Session != id || r.Request != n || e != nil || r.GetResult().GetDone() != nil {
 				if e.GetNumber() != c.number {
 					t.Errorf("%+v: %.300v", c, r)
 				}
 				break
 			}
 		}
+		var s *sess
+		for _, st := range d.all() {
+			st.mu.Lock()
+			s = st.sessions[id]
+			st.mu.Unlock()
+		}
+		eventually(t, "the worker is done", func() bool {
+			s.q.Lock()
+			defer s.q.Unlock()
+			return !s.scheduled
+		})
 		kept := 0
 		for _, v := range s.out.enc.vectors {
 			kept += cap(v.Bytes)

@@ -410,6 +410,7 @@ func (s *sess) openAs(o *pb.SqlOpen, request uint64) error {
 	info.Disconnect = func() {
 		// KILL: the session has been interrupted already, and its locks may be held by the caller.
 		go s.end(errInterrupted, true)
+		time.AfterFunc(killTime, s.killedLate)
 	}
 	if err := s.open(info); err != nil {
 		return s.refuse(err)
@@ -421,6 +422,20 @@ func (s *sess) openAs(o *pb.SqlOpen, request uint64) error {
 	group := d.opt.Backend.Group()
 	return s.st.send(&pb.SqlSessionsResponse{Session: s.id, Request: request, Kind: &pb.SqlSessionsResponse_Opened{
 		Opened: &pb.SqlOpened{ConnectionId: info.ID, Group: group[:], MaxPending: maxPending, MaxMessageBytes: uint64(s.s.Limits().MaxPacket)}}})
+}
+
+// killTime is how long a client may take to read what is on its way to it when one of its sessions is killed.
+const killTime = 2 * time.Second
+
+// killedLate ends the stream of a session that was killed and still waits for its client to read: others would go on waiting for what it
+// has locked.
+func (s *sess) killedLate() {
+	s.q.Lock()
+	over := s.over
+	s.q.Unlock()
+	if since := s.st.sendSince.Load(); !over && since != 0 && s.st.d.clock.Load()-since >= 1 {
+		s.st.stall.Do(func() { close(s.st.stalled) })
+	}
 }
 
 // refuse ends a session that was not opened: its error is the answer, and nothing follows.

@@ -71,6 +71,36 @@ func heap() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
+// TestKillOfUnread: a session whose client does not read its stream ends soon after a KILL, and gives back what it has.
+func TestKillOfUnread(t *testing.T) {
+	d, b, call := listening(t)
+	s := call()
+	say(t, s, 1, opening(&pb.SqlOpen{}))
+	r, err := s.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := text("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 1000) SELECT REPEAT('x', 1000) AS s FROM r AS a, r AS b, r AS c")
+	m.GetExecute().WindowBytes = maxWindow
+	say(t, s, 2, m)
+	eventually(t, "the stream stands still", func() bool {
+		for _, st := range d.all() {
+			if since := st.sendSince.Load(); since != 0 && d.clock.Load()-since > 1 {
+				return true
+			}
+		}
+		return false
+	})
+	if err := b.Manager.Kill(r.GetOpened().ConnectionId, true); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	eventually(t, "the session is gone", func() bool { return b.Manager.Sessions() == 0 })
+	if took := time.Since(began); took > stallMax/2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 // TestUnread: clients that do not read a result of terabytes, one of them not even its stream, cost the node
 // little memory; others go on meanwhile. They are ended, and leave nothing.
 func TestUnread(t *testing.T) {

@@ -202,7 +202,9 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn.met()
+	if conn.met != nil {
+		conn.met()
+	}
 	c.info = session.ConnectionInfo{User: user, Host: host, AccountUser: acct.User, AccountHost: acct.Host, Collation: collation, Door: "grpc"}
 	c.info.TLS, c.info.TLSVersion = channel.Cipher, channel.Version
 	return c, nil

@@ -113,7 +113,7 @@ func (d *Door) sweepUnread(now int64) {
 	d.unread.mu.Lock()
 	var gone []*connection
 	for u := range d.unread.each {
-		if now-u.since > unreadMax && u.conn != nil {
+		if now-u.since > unreadMax && u.conn != nil && u.conn.close != nil {
 			gone = append(gone, u.conn)
 		}
 	}

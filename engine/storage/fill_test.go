@@ -152,6 +152,9 @@ func TestStartWithoutRoomThatWasGivenBack(t *testing.T) {
 	}{{"cut", true, nil}, {"grown", false, file.ErrNoSpace}} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newFillDisk(t)
+			d.close()
+			d.opt.Cleaner.Off = true // the log keeps all from here on
+			d.open()
 			before := d.size("a")
 			if !c.cut {
 				d.fill("a", fillRows, fillRows+2000) // the log has all of these pages

@@ -96,7 +96,7 @@ func (g *group) replicaIsLeft(t *testing.T, b *bank) string {
 func (g *group) repaired(t *testing.T, b *bank) string {
 	const set = lone + "-trireme"
 	began := time.Now()
-	of := []string{lone, chartDir, "--namespace=" + namespace, "--set=upgrade.check.waitSeconds=5,resources.limits.memory=1Gi,resources.requests.memory=512Mi"}
+	of := []string{lone, chartDir, "--namespace=" + namespace, "--set=upgrade.check.waitSeconds=5,resources.limits.memory=768Mi,resources.requests.memory=128Mi"}
 	members := "app.kubernetes.io/component=member,app.kubernetes.io/instance=" + lone
 	g.helm(append([]string{"install"}, append(of, "--set=resources.requests.cpu=1000")...)...)
 	g.eventually("no node has room", func() error {

@@ -106,6 +106,13 @@ func (g *group) repaired(t *testing.T, b *bank) string {
 		return nil
 	})
 	g.helm(append([]string{"upgrade"}, append(of, "--set=resources.requests.cpu=50m")...)...)
+	g.eventually("Kubernetes has begun with the last pod", func() error { // a pod that is deleted before it knows of the change comes back as it was
+		out, err := g.tool("kubectl", "-n", namespace, "get", "pod", set+"-2", "-o=jsonpath={.spec.containers[0].resources.requests.cpu}")
+		if err == nil && out != "50m" {
+			err = fmt.Errorf("it asks for %s", out)
+		}
+		return err
+	})
 	g.kubectl("-n", namespace, "delete", "pod", set+"-0", set+"-1")
 	g.kubectl("-n", namespace, "rollout", "status", "statefulset/"+set, "--timeout=4m")
 	took := time.Since(began)

@@ -204,7 +204,7 @@ func TestCheckJob(t *testing.T) {
 	if !named(upgraded(t, in, "{}")) {
 		t.Error("it is not known that no member runs where none has a name")
 	}
-	if says := option(t, upgraded(t, in, "{}"), "otherwise"); !strings.Contains(says, "delete the other pods that do not run") || !strings.Contains(says, "hibernate=true") {
+	if says := option(t, upgraded(t, in, "{}"), "otherwise"); !strings.Contains(says, "change it while all are stopped") || !strings.Contains(says, "hibernate=true") {
 		t.Errorf("where no majority runs nobody knows what to do: %s", says)
 	}
 	for _, r := range []*release{upgraded(t, in, "{}"), upgraded(t, nil, "{}"), upgraded(t, seen{}, "{}"), must(t, "upgrade: {check: {group: always}}")} {

@@ -91,8 +91,8 @@ func (g *group) replicaIsLeft(t *testing.T, b *bank) string {
 	return fmt.Sprintf(", of which %s from when its claim was lost", round(took))
 }
 
-// repaired: a release whose pods ask for more than any node has founds nothing, and is made to run: by an upgrade, which the check lets in since nobody
-// has data, and by deleting the pods that are of the revision before. A claim that is deleted under its pod keeps the group from hibernating.
+// repaired: a release whose pods ask for more than any node has founds nothing, and is made to run while all are stopped, which the check lets in since
+// nobody has data. A claim that is deleted under its pod keeps the group from hibernating.
 func (g *group) repaired(t *testing.T, b *bank) string {
 	const set = lone + "-trireme"
 	began := time.Now()
@@ -105,15 +105,14 @@ func (g *group) repaired(t *testing.T, b *bank) string {
 		}
 		return nil
 	})
-	g.helm(append([]string{"upgrade"}, append(of, "--set=resources.requests.cpu=50m")...)...)
-	g.eventually("Kubernetes has begun with the last pod", func() error { // a pod that is deleted before it knows of the change comes back as it was
-		out, err := g.tool("kubectl", "-n", namespace, "get", "pod", set+"-2", "-o=jsonpath={.spec.containers[0].resources.requests.cpu}")
-		if err == nil && out != "50m" {
-			err = fmt.Errorf("it asks for %s", out)
+	g.helm(append([]string{"upgrade"}, append(of, "--reuse-values", "--set=hibernate=true")...)...)
+	g.eventually("no pod is left", func() error {
+		if out := g.kubectl("-n", namespace, "get", "pods", "-l", members, "-o", "name"); strings.Contains(out, "pod/") {
+			return fmt.Errorf("there are %s", out)
 		}
-		return err
+		return nil
 	})
-	g.kubectl("-n", namespace, "delete", "pod", set+"-0", set+"-1")
+	g.helm(append([]string{"upgrade"}, append(of, "--reuse-values", "--set=hibernate=false,resources.requests.cpu=50m")...)...)
 	g.kubectl("-n", namespace, "rollout", "status", "statefulset/"+set, "--timeout=4m")
 	took := time.Since(began)
 

@@ -86,7 +86,7 @@ func (n *Node) tellMajority(leader uint64) {
 				reads = "the Services send no reads here either, since it has heard no leader since it was started"
 			}
 			n.majority.lasts(ctx, n, now, fmt.Sprintf("member %d at %s hears too few others: %s. Writes wait; %s. "+
-				"The group goes on by itself when they are back. If their pods were scaled away, scale up to as many as before. If an upgrade is to bring them back, it stands at the last pod: delete the others of the old revision that do not run. If their disks are lost: docs/operations-kubernetes.md, When the majority is lost",
+				"The group goes on by itself when they are back. If their pods were scaled away, scale up to as many as before. If an upgrade is to bring them back, it stands at the last pod: stop all members for the change, by helm upgrade with --set hibernate=true, then with hibernate=false and the change. If their disks are lost: docs/operations-kubernetes.md, When the majority is lost",
 				n.group.ID(), peerAddress(n.cfg), text, reads))
 		}
 		return
@@ -120,7 +120,7 @@ func (n *Node) tellJoining(ctx context.Context) {
 			} else if since := now.Sub(n.began); since >= joinPatience {
 				waits.lasts(ctx, n, now, fmt.Sprintf("%s has been no member with data for %v: it waits for others to found the group or to take it in, which needs "+
 					"a leader, or is being given its data; its log says which. An upgrade goes on to the next pod only when this one is ready: if it is to bring pods back that "+
-					"do not run, delete these, and they come back with the change", peerAddress(n.cfg), since.Round(time.Second)))
+					"do not run, stop all members for it: helm upgrade with --set hibernate=true, then with hibernate=false and the change", peerAddress(n.cfg), since.Round(time.Second)))
 			}
 		}
 	}

@@ -197,10 +197,10 @@ func (f *formatter) set(s *Set) {
 }
 
 // setName writes the name of a variable. The form with @@ has no effect on the scope of
-// those that follow.
+// those that follow. A name of more than two parts has dots that were quoted.
 func (f *formatter) setName(item *SetItem) {
 	switch {
-	case !bareName(item.Name):
+	case !bareName(item.Name) || strings.Count(item.Name, ".") > 1:
 		f.s(scopeWords[item.Scope])
 		f.name(item.Name)
 	case item.Scope != ScopeNone:

@@ -20,7 +20,11 @@ type batchSizes struct {
 }
 
 func (b *batchSizes) Rows(batch *types.Batch) error {
-	b.most, b.rows = max(b.most, batch.TextBytes()), b.rows+batch.Len()
+	n := 0
+	for i := range batch.Vecs {
+		n += len(batch.Vecs[i].BytesBuffer())
+	}
+	b.most, b.rows = max(b.most, n), b.rows+batch.Len()
 	return nil
 }
 

@@ -94,14 +94,6 @@ func (b *Batch) Full() bool {
 	return all >= BatchAllBytes
 }
 
-// TextBytes is how many bytes of string data all columns have.
-func (b *Batch) TextBytes() (n int) {
-	for i := range b.Vecs {
-		n += len(b.Vecs[i].data)
-	}
-	return n
-}
-
 // AppendRow appends one value to every column. REQUIRES: len(row) is the number
 // of columns.
 func (b *Batch) AppendRow(row []Value) {

@@ -170,13 +170,3 @@ func (v Value) CloneInto(arena []byte) (Value, []byte) {
 	c.class = v.class
 	return c, arena
 }
-
-// Copied returns v with a copy of its bytes, which the caller has made; a value without bytes is its own copy.
-func (v Value) Copied(copied []byte) Value {
-	if v.class != ClassBytes && v.class != ClassJSON {
-		return v.Clone()
-	}
-	c := NewBytes(copied)
-	c.class = v.class
-	return c
-}

@@ -17,9 +17,9 @@ type evaluator struct {
 	cols  []int // position in the input of a node that is a column, else -1
 	own   []types.Vector
 	vecs  []*types.Vector // the results of the last batch
-	byRow bool            // some expression sets a variable, for others to read
+	byRow bool            // some expression sets a variable, for others to read, or there are too many that may be long
 	grows expr.Growth
-	long  bool // some results may be longer than what a full batch has room for of each row
+	long  bool // some results may be so long that a batch has no room for as many rows
 }
 
 func newEvaluator(nodes []expr.Node) *evaluator {
@@ -31,7 +31,7 @@ func newEvaluator(nodes []expr.Node) *evaluator {
 		e.long = e.long || e.cols[i] < 0 && expr.IsLong(n.Type())
 	}
 	e.grows = expr.NewGrowth(nodes...)
-	e.long = e.long || e.grows.Together()
+	e.byRow, e.long = e.byRow || e.grows.Together(), e.long || e.grows.Together()
 	return e
 }
 
@@ -49,7 +49,7 @@ func (e *evaluator) rowByRow(x *expr.Context) bool { return e.byRow || e.grows.W
 // eval computes the expressions for the selected rows of a batch. Columns of a batch
 // without a selection are not copied.
 func (e *evaluator) eval(x *expr.Context, b *types.Batch, sel []uint32) error {
-	if e.byRow || e.grows.Together() || rowsOf(b, sel) > 1 && e.grows.Wide(x) {
+	if e.byRow || rowsOf(b, sel) > 1 && e.grows.Wide(x) {
 		_, err := e.evalRows(x, b, sel, math.MaxInt)
 		return err
 	}

@@ -383,9 +383,8 @@ func (s *subquery) compareRow(in *types.Batch, row int) (types.Value, error) {
 const (
 	// cacheGroups is how many results of a correlated subquery are kept.
 	cacheGroups = 4096
-	// cacheBytes is how many bytes they may have together, and cacheValue how long one of them may be.
-	cacheBytes = 1 << 20
-	cacheValue = 64 << 10
+	// cacheChunk is in what pieces, in bytes, there is memory for them. All but the first are counted.
+	cacheChunk = 64 << 10
 )
 
 // resultCache keeps values of a subquery by the values of the slots it reads.
@@ -397,8 +396,9 @@ type resultCache struct {
 	types  []*types.Type
 	vecs   []*types.Vector
 	values []types.Value
-	bytes  []byte
-	one    bool // without slots: there is one result
+	bytes  []byte // the present piece
+	held   int64  // of the statement's memory
+	one    bool   // without slots: there is one result
 }
 
 func newResultCache(r *run, n *plan.Subquery) *resultCache {
@@ -409,8 +409,30 @@ func (c *resultCache) reset() {
 	if c.groups != nil {
 		c.groups.Reset()
 	}
-	c.values, c.bytes = c.values[:0], c.bytes[:0]
-	c.key = nil
+	clear(c.values)
+	c.values, c.key = c.values[:0], nil
+	if c.held > 0 {
+		c.r.memory.Add(-c.held)
+		c.bytes, c.held = nil, 0
+	}
+	c.bytes = c.bytes[:0]
+}
+
+// room makes room for n more bytes, and reports whether the statement has memory for them.
+func (c *resultCache) room(n int) bool {
+	if cap(c.bytes)-len(c.bytes) >= n {
+		return true
+	}
+	size := max(n, cacheChunk)
+	if c.bytes != nil || size > cacheChunk {
+		if !c.r.memory.Fits(int64(size)) {
+			return false
+		}
+		c.r.memory.Add(int64(size))
+		c.held += int64(size)
+	}
+	c.bytes = make([]byte, 0, size)
+	return true
 }
 
 // find looks for the slots' values and returns the number of the result.
@@ -471,24 +493,25 @@ func (c *resultCache) setNull() {
 	}
 }
 
-// put keeps the result for the key that find has looked for. One that is too long for that is returned in scratch memory.
+// put keeps the result for the key that find has looked for. Without memory for it, the results before are forgotten, and it is returned in
+// scratch memory.
 func (c *resultCache) put(v types.Value) (types.Value, error) {
 	n := len(v.Bytes())
 	switch {
+	case c.room(n):
+		v, c.bytes = v.CloneInto(c.bytes)
+		if c.one || c.key != nil {
+			c.values = append(c.values, v)
+		}
+		return v, nil
 	case c.one:
-		if err := c.r.x.Keeps(n); err != nil {
-			return v, err
-		}
-	case n > cacheValue, len(c.bytes)+n > cacheBytes:
-		c.reset() // with the key, whose number would be that of another result
-		if err := c.r.x.Large(n); err != nil {
-			return v, err
-		}
-		return v.Copied(c.r.x.Copy(v.Bytes())), nil
+		return v, c.r.memory.Exceeded("subquery")
 	}
-	v, c.bytes = v.CloneInto(c.bytes)
-	if c.one || c.key != nil {
-		c.values = append(c.values, v)
+	c.reset() // with the key, whose number would be that of another result
+	if err := c.r.x.Large(n); err != nil {
+		return v, err
 	}
+	v, b := v.CloneInto(c.r.x.Scratch())
+	c.r.x.Keep(b)
 	return v, nil
 }

@@ -3,7 +3,6 @@ package expr
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
@@ -88,8 +87,8 @@ func (x *Context) maxConcat() int {
 }
 
 // concatGrowth is how much longer the texts of groups may become by one batch before that is counted: as much as a
-// batch of several arguments has, of which whoever updates the states counts the rest. Separators may be longer.
-const concatGrowth = 4 * types.BatchBytes
+// batch has, which the operator counts afterwards by MemoryBytes. Separators may be longer.
+const concatGrowth = types.BatchAllBytes
 
 func (s *concats) Update(x *Context, groups []uint32, n int, in []*types.Vector) error {
 	args := in[:len(s.a.args)]
@@ -252,17 +251,8 @@ func (s *concats) append(x *Context, out *types.Vector, from, to int) error {
 }
 
 // sortRows puts the rows of a group in order.
-func sortRows(x *Context, rows []concatRow) (err error) {
-	slices.SortStableFunc(rows, func(a, b concatRow) int {
-		if err == nil {
-			err = x.Worked(concatRowBytes)
-		}
-		if err != nil {
-			return 0 // in any order: nobody asks any more
-		}
-		return bytes.Compare(a.key, b.key)
-	})
-	return err
+func sortRows(x *Context, rows []concatRow) error {
+	return sortWorking(x, rows, concatRowBytes, func(a, b concatRow) int { return bytes.Compare(a.key, b.key) })
 }
 
 // prepareJSON: values become documents, names text in utf8mb4.

@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -171,7 +172,7 @@ func TestContainsManyAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := array(t), array(t)
 		x := new(Context)
-		c := jsonComparer{x: x, held: holding{x: x}}
+		c := jsonComparer{x: x}
 		if is, want := c.containsMany(a, b), c.contains(a, b); is != want || c.err != nil {
 			t.Fatalf("%s contains %s: %v, %v", a.AppendText(nil), b.AppendText(nil), is, c.err)
 		}
@@ -205,6 +206,32 @@ func TestJSONIsCounted(t *testing.T) {
 		}
 		if _, _, err = r.bounded(node, n*json.ElementBytes/2); !errors.Is(err, errNoRoom) {
 			t.Errorf("%s without room: %v", text, err)
+		}
+	}
+}
+
+// TestPairsOfArraysAreGivenBack: what looking values up takes is given back after each pair of arrays, of which there may be very many.
+func TestPairsOfArraysAreGivenBack(t *testing.T) {
+	r := newRig(t)
+	arrays := func(from int) string {
+		var list []string
+		for i := range 60 {
+			var numbers []string
+			for k := range 40 {
+				numbers = append(numbers, strconv.Itoa(from+i*100+k))
+			}
+			list = append(list, "["+strings.Join(numbers, ",")+"]")
+		}
+		return "[" + strings.Join(list, ",") + "]"
+	}
+	r.table("d JSON, e JSON", [][]string{{arrays(0), arrays(1_000_000)}})
+	for _, text := range []string{"JSON_CONTAINS(d, e)", "JSON_CONTAINS(d, d)", "JSON_CONTAINS(d, JSON_ARRAY(JSON_EXTRACT(d, '$[50]')))"} {
+		node, err := r.bind(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, b, err := r.bounded(node, 2<<20); err != nil || b.used != 0 {
+			t.Errorf("%s: %v, %d bytes are left counted, %d at most", text, err, b.used, b.most)
 		}
 	}
 }

@@ -211,21 +211,9 @@ func TestShortMatchesAreWork(t *testing.T) {
 		"REGEXP_LIKE(REPEAT(IF(RAND() < 2, 'a', ''), 200), '(a|b|ab)*(a|ba){500}c')",
 		"REGEXP_LIKE('b', CONCAT(REPEAT('x{1000}', 30), RAND()))",
 	} {
-		r.x.Interrupted = nil
-		n, err := r.bind(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.x.Interrupted = func() error { return errStop }
-		rows := 0
-		for err == nil && rows < 50 {
-			_, err = n.Value(r.x, r.rows, 0)
-			rows++
-		}
-		if !errors.Is(err, errStop) || rows > 10 {
+		if rows, err := r.rowsUntilStop(text); !errors.Is(err, errStop) || rows > 10 {
 			t.Errorf("%s ends after %d rows with %v", text, rows, err)
 		}
-		r.x.ResetStatement()
 	}
 }
 

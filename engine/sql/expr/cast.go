@@ -363,10 +363,11 @@ func (c *Cast) Value(x *Context, in *types.Batch, row int) (types.Value, error) 
 // convert converts a value, and accounts for it if it is large and not the same afterwards.
 func (c *Cast) convert(x *Context, v types.Value) (types.Value, error) {
 	n := len(v.Bytes())
-	if n < countedText || c.arg.Type().Charset() == c.t.Charset() && v.Class() != types.ClassJSON {
+	text := v.Class() == types.ClassJSON && isString(&c.t)
+	if n < countedText || c.arg.Type().Charset() == c.t.Charset() && !text {
 		return c.conv(x, c, v)
 	}
-	if v.Class() == types.ClassJSON && isString(&c.t) {
+	if text {
 		n = openJSON(v).TextBound()
 	}
 	before := x.held

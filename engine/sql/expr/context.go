@@ -343,13 +343,14 @@ func (x *Context) AppendTo(out *types.Vector, v types.Value) error {
 	return nil
 }
 
-// AppendBehind is AppendTo for one of many values that are made together, of which those before have so many bytes, which it
-// counts: each is small, perhaps, and all of them are large. Error: 3170.
+// AppendBehind appends one of many values that are small each and large together; sum is how many bytes they have, which it
+// counts. Error: 3170.
 func (x *Context) AppendBehind(out *types.Vector, v types.Value, sum *int) error {
 	n := len(v.Bytes())
 	if *sum += n; *sum >= largeValue && x.Hold != nil {
 		arena := out.BytesBuffer()
 		if more := len(arena) + n - cap(arena); more > 0 {
+			more = max(more, cap(arena)/4) // as append lets it grow
 			if err := x.Hold(int64(more)); err != nil {
 				return err
 			}

@@ -106,15 +106,7 @@ func joinRanges(x *Context, list []gtidRange) ([]gtidRange, error) {
 	var err error
 	order := func(a, b gtidRange) int { return cmp.Compare(a.low, b.low) }
 	if !slices.IsSortedFunc(list, order) {
-		slices.SortFunc(list, func(a, b gtidRange) int {
-			if err == nil {
-				err = x.Worked(rangeBytes)
-			}
-			if err != nil {
-				return 0 // in any order: nobody asks any more
-			}
-			return order(a, b)
-		})
+		err = sortWorking(x, list, rangeBytes, order)
 	}
 	out := list[:0]
 	for _, r := range list {

@@ -357,7 +357,7 @@ func registerJSONTests() {
 				if err != nil {
 					return types.Null, err
 				}
-				_, ok, err := x.first(p, doc)
+				_, ok, err := p.First(doc, x.pathLimits())
 				if err != nil {
 					return types.Null, err
 				}
@@ -377,19 +377,9 @@ func (x *Context) compareJSON(f func(c *jsonComparer, a, b json.Value) bool, a, 
 		c = &jsonComparer{}
 		x.comparer = c
 	}
-	c.x, c.held.x, c.err = x, x, nil
+	c.x, c.err = x, nil
 	is := f(c, a, b)
-	c.held.done()
 	return boolValue(is), c.err
-}
-
-// first is the first value that a path matches.
-func (x *Context) first(p *json.Path, doc json.Value) (v json.Value, ok bool, err error) {
-	if !p.MultiMatch() {
-		v, ok = p.Get(doc)
-		return v, ok, nil
-	}
-	return p.First(doc, x.pathLimits())
 }
 
 // oneOrAll reads the argument of that name.

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/triremedb/trireme/engine/types/json"
@@ -9,9 +10,8 @@ import (
 // A jsonComparer compares the values of documents with each other, which may take very long for one row: it counts that
 // as work, and looks values up in order where there are many.
 type jsonComparer struct {
-	x    *Context
-	held holding
-	err  error // that the statement is to end
+	x   *Context
+	err error // that the statement is to end
 }
 
 const (
@@ -34,6 +34,23 @@ func (c *jsonComparer) elements(v json.Value, f func(json.Value) bool) bool {
 	return true
 }
 
+// members calls f with each member of a and what b has by that name, if ok, until f returns false or the statement is to
+// end, and reports whether neither happened.
+func (c *jsonComparer) members(a, b json.Value, f func(v, other json.Value, ok bool) bool) bool {
+	for i := range a.Len() {
+		key, _ := a.Key(i)
+		v, _ := a.Index(i)
+		other, ok := b.Member(key)
+		if c.err == nil {
+			c.err = c.x.Worked(compareWork + len(key))
+		}
+		if c.err != nil || !f(v, other, ok) || c.err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // work counts the comparison of two values.
 func (c *jsonComparer) work(a, b json.Value) bool {
 	if c.err == nil {
@@ -50,17 +67,9 @@ func (c *jsonComparer) equal(a, b json.Value) bool { return c.work(a, b) && json
 func (c *jsonComparer) contains(target, candidate json.Value) bool {
 	switch {
 	case target.IsObject() && candidate.IsObject():
-		for i := range candidate.Len() {
-			key, _ := candidate.Key(i)
-			want, _ := candidate.Index(i)
-			have, ok := target.Member(key)
-			if !ok || !c.contains(have, want) {
-				return false
-			}
-		}
-		return true
+		return c.members(candidate, target, func(want, have json.Value, ok bool) bool { return ok && c.contains(have, want) })
 	case target.IsArray() && candidate.IsArray():
-		if target.Len()*candidate.Len() > manyPairs {
+		if candidate.Len() > bits.Len(uint(target.Len())) && target.Len()*candidate.Len() > manyPairs {
 			return c.containsMany(target, candidate)
 		}
 		return c.elements(candidate, func(want json.Value) bool { return c.arrayContains(target, want) })
@@ -80,10 +89,12 @@ func (c *jsonComparer) arrayContains(array, want json.Value) bool {
 // containsMany is contains of two long arrays. A scalar is contained in an array if it is one of those in it, or in
 // arrays in it, and so on; only what is no scalar is compared with each element.
 func (c *jsonComparer) containsMany(target, candidate json.Value) bool {
+	held := holding{x: c.x}
+	defer held.done()
 	var scalars, others []json.Value
-	c.scalars(&scalars, target)
+	c.scalars(&held, &scalars, target)
 	c.elements(target, func(have json.Value) bool {
-		return !have.IsContainer() || c.add(&others, have)
+		return !have.IsContainer() || c.add(&held, &others, have)
 	})
 	if !c.sort(scalars) {
 		return false
@@ -97,21 +108,21 @@ func (c *jsonComparer) containsMany(target, candidate json.Value) bool {
 }
 
 // scalars adds to a list those of an array and of the arrays in it.
-func (c *jsonComparer) scalars(list *[]json.Value, array json.Value) bool {
+func (c *jsonComparer) scalars(held *holding, list *[]json.Value, array json.Value) bool {
 	return c.elements(array, func(e json.Value) bool {
 		switch {
 		case e.IsArray():
-			return c.scalars(list, e)
+			return c.scalars(held, list, e)
 		case e.IsObject():
 			return true
 		}
-		return c.add(list, e)
+		return c.add(held, list, e)
 	})
 }
 
-func (c *jsonComparer) add(list *[]json.Value, v json.Value) bool {
+func (c *jsonComparer) add(held *holding, list *[]json.Value, v json.Value) bool {
 	if c.err == nil {
-		c.err = c.held.add(2 * valueBytes)
+		c.err = held.add(2 * valueBytes)
 	}
 	*list = append(*list, v)
 	return c.err == nil
@@ -149,14 +160,7 @@ func (c *jsonComparer) memberOf(v, array json.Value) bool {
 func (c *jsonComparer) overlaps(a, b json.Value) bool {
 	switch {
 	case a.IsObject() && b.IsObject():
-		for i := range a.Len() {
-			key, _ := a.Key(i)
-			v, _ := a.Index(i)
-			if o, ok := b.Member(key); ok && c.equal(v, o) {
-				return true
-			}
-		}
-		return false
+		return !c.members(a, b, func(v, other json.Value, ok bool) bool { return !ok || !c.equal(v, other) }) && c.err == nil
 	case a.IsArray() && b.IsArray():
 		if a.Len()*b.Len() > manyPairs {
 			return c.overlapMany(a, b)
@@ -173,7 +177,9 @@ func (c *jsonComparer) overlapMany(a, b json.Value) bool {
 	if a.Len() < b.Len() {
 		a, b = b, a
 	}
+	held := holding{x: c.x}
+	defer held.done()
 	var list []json.Value
-	c.elements(b, func(e json.Value) bool { return c.add(&list, e) })
+	c.elements(b, func(e json.Value) bool { return c.add(&held, &list, e) })
 	return c.sort(list) && !c.elements(a, func(e json.Value) bool { return !c.search(list, e) }) && c.err == nil
 }

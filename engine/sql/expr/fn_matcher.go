@@ -22,8 +22,8 @@ type matcher struct {
 	after  *regexp.Regexp
 	names  []string // of the pattern's groups, by number, the whole match first
 	steps  int      // what a character costs at most: the automaton's size, roughly
-	most   int      // of its steps, without a look at whether the statement was interrupted
-	shift  uint8    // by which steps are less than work
+	most   int      // steps that are taken without asking whether the statement is to end
+	shift  uint8    // steps that are one unit of work, as a power of two
 	bytes  int      // of the matcher, roughly
 	memory int64    // of a search, roughly
 }
@@ -207,15 +207,7 @@ func (m *matcher) work(n int) int { return n * m.steps >> m.shift }
 // find calls f with the places of matches that start at byte offset from or later, until f returns false. A place is as
 // regexp's FindSubmatchIndex gives it. Errors: 3170, those of an interrupted statement.
 func (m *matcher) find(x *Context, s []byte, from int, f func(loc []int) bool) error {
-	held := counted(m.memory)
-	if err := x.Account(held); err != nil {
-		return err
-	}
-	err := m.findAll(x, s, from, f)
-	if e := x.Account(-held); err == nil {
-		err = e
-	}
-	return err
+	return x.during(counted(m.memory), func() error { return m.findAll(x, s, from, f) })
 }
 
 func (m *matcher) findAll(x *Context, s []byte, from int, f func(loc []int) bool) error {

@@ -29,7 +29,7 @@ const (
 	// growthMost is how many times as long as its columns a batch of values may be.
 	growthMost = 16
 	// growthTogether is how long all strings of a row that are made, or copied more than once, may be together: a batch of them
-	// takes that often types.BatchRows.
+	// takes types.BatchRows times that.
 	growthTogether = 64 << 10
 )
 
@@ -52,7 +52,7 @@ func lengthens(name string) float64 {
 // NewGrowth returns the growth of expressions that are evaluated over the same rows.
 func NewGrowth(nodes ...Node) Growth {
 	var g Growth
-	together := 0 // bytes of a row that has strings of the length that a batch has room for
+	together := 0 // bytes of all strings of a row, none of which counts for more than growthBytes
 	seen := map[int]bool{}
 	for _, n := range nodes {
 		if g.times(n) > growthMost {
@@ -63,7 +63,7 @@ func NewGrowth(nodes ...Node) Growth {
 				seen[c.Position()] = true // the batch of columns has it, too
 				continue
 			}
-			together += min(int(min(t.MaxBytes(), growthBytes)), growthBytes)
+			together += int(min(t.MaxBytes(), growthBytes))
 		}
 	}
 	g.together = together > growthTogether
@@ -95,7 +95,7 @@ func (g *Growth) Wide(x *Context) bool {
 	return false
 }
 
-// IsLong reports whether values of a type may be longer than what a full batch has room for of each row.
+// IsLong reports whether values of a type may be longer than growthBytes.
 func IsLong(t *types.Type) bool { return t.MaxBytes() > growthBytes }
 
 // times returns how many times as long as columns a batch of a node's values may be, and notes what each row

@@ -19,7 +19,6 @@ import (
 func TestLongCallsEnd(t *testing.T) {
 	r := newRig(t)
 	r.x.MaxAllowedPacket = 64 << 20
-	stop := errors.New("interrupted")
 	const long = "REPEAT('abcdefghij ', 1000000)" // 11 MB
 	for i, text := range []string{
 		"REGEXP_LIKE(" + long + ", '([a-z]+ )*[0-9]')",
@@ -41,22 +40,9 @@ func TestLongCallsEnd(t *testing.T) {
 		if race.Enabled && i%3 != 0 {
 			continue
 		}
-		asked := 0
-		r.x.Interrupted = nil
-		n, err := r.bind(text)
-		if err != nil {
-			t.Fatalf("%.60s: %v", text, err)
+		if err := r.endsAfter(text, 1); !errors.Is(err, errStop) {
+			t.Errorf("%s ends with %v", text, err)
 		}
-		r.x.Interrupted = func() error {
-			if asked++; asked > 1 {
-				return stop
-			}
-			return nil
-		}
-		if v, err := n.Value(r.x, r.rows, 0); !errors.Is(err, stop) {
-			t.Errorf("%s gives %v, %v", text, v, err)
-		}
-		r.x.ResetStatement()
 	}
 }
 
@@ -64,26 +50,29 @@ func TestLongCallsEnd(t *testing.T) {
 func TestLongArgumentsAreWork(t *testing.T) {
 	r := newRig(t)
 	r.x.MaxAllowedPacket = 64 << 20
-	stop := errors.New("interrupted")
 	const long, list = "REPEAT(IF(RAND() < 2, 'x', ''), 300000)", "REPEAT(IF(RAND() < 2, 'a,', ''), 150000)"
 	for _, text := range []string{"SHA2(" + long + ", 512) = 'a'", "MD5(" + long + ")", "REVERSE(" + long + ")", "LENGTH(REPLACE(" + long + ", 'x', 'y'))",
 		"FIND_IN_SET('b', " + list + ")", "LENGTH(SUBSTRING_INDEX(" + list + ", ',', 200000))", "STRCMP(" + long + ", " + long + ")"} {
-		rows := 0
-		r.x.Interrupted = nil
-		n, err := r.bind(text)
-		if err != nil {
-			t.Fatalf("%.60s: %v", text, err)
-		}
-		r.x.Interrupted = func() error { return stop }
-		for err == nil && rows < 50 {
-			_, err = n.Value(r.x, r.rows, 0)
-			rows++
-		}
-		if !errors.Is(err, stop) || rows > 10 {
+		if rows, err := r.rowsUntilStop(text); !errors.Is(err, errStop) || rows > 10 {
 			t.Errorf("%s ends after %d rows with %v", text, rows, err)
 		}
-		r.x.ResetStatement()
 	}
+}
+
+// rowsUntilStop evaluates an expression row by row until it asks whether to go on, 50 times at most.
+func (r *rig) rowsUntilStop(text string) (rows int, err error) {
+	r.x.Interrupted = nil
+	n, err := r.bind(text)
+	if err != nil {
+		r.t.Fatalf("%.60s: %v", text, err)
+	}
+	r.x.Interrupted = func() error { return errStop }
+	for err == nil && rows < 50 {
+		_, err = n.Value(r.x, r.rows, 0)
+		rows++
+	}
+	r.x.ResetStatement()
+	return rows, err
 }
 
 // TestLongTextsMatchAlike: what is found in a text that is read piece by piece is what is found in

@@ -268,7 +268,7 @@ func (c *jsonCursor) cell(k *jsonCell) (types.Value, error) {
 	case ast.JSONColumnOrdinality:
 		return types.NewInt(c.count), nil
 	case ast.JSONColumnExists:
-		_, ok, err := c.rows.x.first(k.path, c.value)
+		_, ok, err := k.path.First(c.value, c.rows.x.pathLimits())
 		if err != nil {
 			return types.Null, err
 		}

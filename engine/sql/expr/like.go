@@ -140,7 +140,7 @@ func (n *Like) patternOf(x *Context, text []byte, escape rune) (*likePattern, er
 	last := x.State(n, func() any { return &lastPattern{} }).(*lastPattern)
 	if last.p == nil || last.escape != escape || !bytes.Equal(last.text, text) {
 		if more := patternTimes*len(text) - last.held; more >= largeValue {
-			if err := x.hold(&x.kept, more); err != nil {
+			if err := x.Keeps(more); err != nil {
 				return nil, err
 			}
 			last.held += more

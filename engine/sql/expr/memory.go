@@ -1,5 +1,7 @@
 package expr
 
+import "slices"
+
 // reserve returns a buffer with room for n more bytes, none of which are beyond limit, and accounts for what it takes
 // if that is large. The bytes that limit does not allow for are refused: ok is false. Error: 3170, like
 // [Context.Large].
@@ -54,6 +56,21 @@ func (h *holding) done() {
 		_ = h.x.Account(-h.held) // what is given back is never refused
 	}
 	h.held, h.more = 0, 0
+}
+
+// sortWorking sorts a list, in which equal items keep their order, and counts each comparison as so much work. Errors: those of an
+// interrupted statement; the order is none then.
+func sortWorking[T any](x *Context, list []T, work int, order func(a, b T) int) (err error) {
+	slices.SortStableFunc(list, func(a, b T) int {
+		if err == nil {
+			err = x.Worked(work)
+		}
+		if err != nil {
+			return 0
+		}
+		return order(a, b)
+	})
+	return err
 }
 
 // foldBytes is how much memory constants may take while they are folded. It is as much as reading the longest text that

@@ -233,7 +233,7 @@ func (s *Set) GrantRole(role, to ID, admin bool) error {
 }
 
 // Grants are the lines of SHOW GRANTS. With roles, what they and the roles granted to them give is part of it, also
-// which roles may be given to others by them; own says that who asks sees his own: with the roles that all have.
+// which roles may be given to others by them; own: the account asks for its own grants, and the roles that all have count.
 func (s *Set) Grants(id ID, using []ID, own bool) []string {
 	a := s.accounts[id]
 	if a == nil {

@@ -102,8 +102,8 @@ func (a *Account) Beyond(factor int64) bool {
 	return a.crowded
 }
 
-// Crowded reports whether sessions have so much more than the budget together that this one, which is not modest, must not go on: the least
-// that each needs to work with is too much for so many.
+// Crowded reports whether sessions have so much more than the budget together that this one, which is not modest, must not go on, since
+// what each needs at least is too much for so many.
 func (a *Account) Crowded() bool { return a.share != nil && a.share.crowded() }
 
 // Used is what is counted now, Peak the most that was.

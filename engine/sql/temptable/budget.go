@@ -102,8 +102,11 @@ func (s *Share) beyond() bool {
 // crowded is beyond with half as much more, which statements that go to disk may keep in memory all the same, and where others have a
 // good part of it: one alone goes on.
 func (s *Share) crowded() bool {
+	if s.taken <= 4*modest {
+		return false // as most: they look at nothing that others write
+	}
 	limit, used := s.budget.limit.Load(), s.budget.used.Load()
-	return limit != 0 && s.taken > 4*modest && used > limit+limit/2 && used-s.taken > limit/2
+	return limit != 0 && used > limit+limit/2 && used-s.taken > limit/2
 }
 
 // fits reports whether the session may have so much more.

@@ -67,7 +67,7 @@ type Sorter struct {
 	given   int64
 
 	compared uint64 // pairs of rows, whose keys have the same prefix
-	over     bool   // the statement is to end
+	err      error  // that the statement is to end: the order of the items is none
 }
 
 // comparedBetweenStops is after how many comparisons of keys it is asked whether the statement is to end: some milliseconds.
@@ -109,7 +109,7 @@ func (s *Sorter) Reset() error {
 	for i := range s.chunks {
 		s.chunks[i] = s.chunks[i][:0]
 	}
-	s.skipped, s.whole, s.heads, s.owed, s.over = 0, false, false, 0, false
+	s.skipped, s.whole, s.heads, s.owed, s.err = 0, false, false, 0, nil
 	s.bound.is, s.pos, s.given, s.runs, s.merge = false, 0, 0, nil, nil
 	s.mem.set(0)
 	f := s.spill
@@ -152,7 +152,9 @@ func (s *Sorter) Add(b *types.Batch, sel []uint32) error {
 	}
 	s.mem.set(int64(16*cap(s.items)+16*cap(s.swap)+4*cap(s.nulls)+s.owed) + int64(len(s.chunks))*sortChunk)
 	if s.limit > 0 && s.limit < 1<<24 && int64(len(s.items)+len(s.nulls)) >= 2*s.limit+pruneSlack {
-		s.prune()
+		if err := s.prune(); err != nil {
+			return err
+		}
 	}
 	if !s.cfg.Memory.Fits(0) && s.mem.n+s.rows.Bytes() > s.cfg.minWork() {
 		return s.writeRun()
@@ -331,10 +333,10 @@ func (s *Sorter) isHead(at uint32) bool {
 // compareKeys compares two items whose keys are whole; equal ones come in the order in which they
 // were added.
 func (s *Sorter) compareKeys(a, b sortItem) int {
-	if s.compared++; s.compared%comparedBetweenStops == 0 && !s.over {
-		s.over = s.cfg.stopped() != nil
+	if s.compared++; s.compared%comparedBetweenStops == 0 && s.err == nil {
+		s.err = s.cfg.stopped()
 	}
-	if s.over { // the rows are of no use any more: whoever reads them is told so
+	if s.err != nil { // in any order: they are not given out
 		return 0
 	}
 	ka, kb := s.key(a.key), s.key(b.key)

@@ -180,7 +180,7 @@ func (s *Sorter) Finish() error {
 	if s.runs == nil {
 		s.order()
 		s.mem.set(int64(16*cap(s.items)+16*cap(s.swap)+4*cap(s.nulls)+4*cap(s.kept)) + int64(len(s.chunks))*sortChunk)
-		return nil
+		return s.err
 	}
 	if len(s.items)+len(s.nulls) > 0 {
 		if err := s.writeRun(); err != nil {
@@ -271,6 +271,9 @@ func (s *Sorter) writeRun() error {
 		s.spill = f
 	}
 	ids := s.order()
+	if s.err != nil {
+		return s.err
+	}
 	var run sortRun
 	b := s.runBatch()
 	for k, id := range ids {

@@ -15,9 +15,12 @@ type sortBound struct {
 	row  *types.Batch
 }
 
-// prune throws away the rows beyond the limit and sets the bound.
-func (s *Sorter) prune() {
+// prune throws away the rows beyond the limit and sets the bound. Errors: those of a statement that is to end.
+func (s *Sorter) prune() error {
 	s.sort()
+	if s.err != nil {
+		return s.err
+	}
 	n := int(s.limit)
 	var last uint32
 	if s.word {
@@ -44,6 +47,7 @@ func (s *Sorter) prune() {
 		s.bound.lead = appendWords(s.leads[:0], v, s.kinds[0], s.keys[0].Desc, []uint32{uint32(at)})[0]
 	}
 	s.compact()
+	return nil
 }
 
 // pruneWords cuts items and NULLs down to n together, and returns the last row.

@@ -521,7 +521,7 @@ func TestStoppedSort(t *testing.T) {
 		if err == nil {
 			err = s.Finish()
 		}
-		if asked == 0 || c.limit == 1 && err != stop {
+		if asked == 0 || err != stop {
 			t.Errorf("%s: asked %d times, %v", c.name, asked, err)
 		}
 		if asked > 3 {

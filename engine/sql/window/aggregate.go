@@ -95,13 +95,14 @@ func (a *aggregate) add(s expr.FrameStates, from, to int64) error {
 			return err
 		}
 		n = min(n, i+int(to-from))
-		from += int64(n - i)
+		rows := n - i
+		from += int64(rows)
 		for ; i < n; i++ {
 			if err := s.AddRow(a.r.x, 0, a.rows.in, i); err != nil {
 				return err
 			}
 		}
-		if err := a.r.grown(s.MemoryBytes()); err != nil {
+		if err := a.r.grown(s, rows); err != nil {
 			return err
 		}
 	}

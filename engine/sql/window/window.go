@@ -46,6 +46,7 @@ type Runner struct {
 	starts []int64
 	next   int
 	held   int64 // memory of the functions, as counted
+	added  int   // rows that were added to their states since
 	gave   bool
 	part   types.Batch // copies of input columns, for part of a block
 }
@@ -304,33 +305,49 @@ func (r *Runner) release() error {
 		return nil
 	}
 	r.gave = false
-	low, bytes := r.row, int64(0)
+	low := r.row
 	for i, f := range r.funcs {
 		r.out[i].Reset()
 		low = min(low, f.low(), f.behind())
-		bytes += f.bytes()
 	}
-	r.cfg.Memory.Add(bytes - r.held)
-	r.held = bytes
-	if limit := r.cfg.Memory.Limit(); bytes > least && (limit > 0 && bytes > limit || r.cfg.Memory.Beyond(2)) {
-		return r.cfg.Memory.Exceeded("window function")
+	if err := r.countMemory(); err != nil {
+		return err
 	}
 	return r.queue.Drop(low)
 }
 
-// grown is asked while a function's state of so many bytes grows, which release has not counted yet.
-func (r *Runner) grown(bytes int64) error {
-	if err := r.x.Check(); err != nil {
-		return err
+// countMemory counts the memory of the functions. Error: 3170.
+func (r *Runner) countMemory() error {
+	bytes := int64(0)
+	for _, f := range r.funcs {
+		bytes += f.bytes()
 	}
-	if more := bytes - r.held; more > 0 {
-		r.cfg.Memory.Add(more)
-		r.held = bytes
-	}
+	r.cfg.Memory.Add(bytes - r.held)
+	r.held, r.added = bytes, 0
 	if limit := r.cfg.Memory.Limit(); bytes > least && (limit > 0 && bytes > limit || r.cfg.Memory.Beyond(2)) {
 		return r.cfg.Memory.Exceeded("window function")
 	}
 	return nil
+}
+
+const (
+	// addedRows is after how many rows that were added to states these are counted, and addedBytes after how many bytes one of them
+	// is larger than all were.
+	addedRows  = 256
+	addedBytes = 64 << 10
+	// addWork is what adding a row counts for.
+	addWork = 64
+)
+
+// grown is asked when rows were added to a state: between two calls of release there may be any number.
+func (r *Runner) grown(s expr.States, rows int) error {
+	if err := r.x.Worked(addWork * rows); err != nil {
+		return err
+	}
+	if r.added += rows; r.added < addedRows && s.MemoryBytes() <= r.held+addedBytes {
+		return nil
+	}
+	return r.countMemory()
 }
 
 // place finds out where the next row stands.

@@ -144,7 +144,7 @@ type walker struct {
 	seen      map[visited]struct{}
 	steps     int
 	counted   int64  // of seen
-	err       *error // of the limits; beside the walker, with which visit would outlive the search
+	err       *error // of the limits; a pointer, so that visit does not escape to the heap
 }
 
 // A Place identifies a value within a document in memory.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -27,16 +28,8 @@ func keptClauses(st ast.Statement) []*sqlerr.Error {
 	case *ast.Delete:
 		hints = st.Hints
 	case ast.Query:
-		first := st
-		for {
-			op, ok := first.(*ast.SetOp)
-			if !ok {
-				break
-			}
-			first = op.Left
-		}
-		q, ok := first.(*ast.Select)
-		if !ok {
+		q := ast.FirstSelect(st)
+		if q == nil {
 			break
 		}
 		hints = q.Hints
@@ -52,13 +45,21 @@ func keptClauses(st ast.Statement) []*sqlerr.Error {
 			}
 		}
 	}
-	_, query := st.(*ast.Select)
-	for _, h := range hints {
-		switch limits := h.Name == "MAX_EXECUTION_TIME" && query; {
+	_, query := st.(ast.Query)
+	own, limited := len(hints), false
+	for i, h := range append(slices.Clip(hints), st.HintsElsewhere()...) {
+		limits := h.Name == maxExecutionHint
+		switch {
 		case h.Bad, limits && !isNumber(h.Args):
 			list = append(list, sqlerr.New(sqlerr.ParseError, "Optimizer hint syntax error", h.Args, 1))
 		case !limits:
 			list = append(list, catalog.KeptOnly("Optimizer hint "+h.Name))
+		case i >= own || !query:
+			list = append(list, sqlerr.New(sqlerr.WarnUnsupportedMaxExecutionTime))
+		case limited:
+			list = append(list, sqlerr.New(sqlerr.WarnConflictingHint, h.Name+"("+h.Args+")"))
+		default:
+			limited = true
 		}
 	}
 	return list

@@ -20,6 +20,8 @@ const (
 	GeneratedColumnRefAutoInc                           Code = 3109
 	AccountHasBeenLocked                                Code = 3118
 	WrongFileName                                       Code = 3121
+	WarnUnsupportedMaxExecutionTime                     Code = 3125
+	WarnConflictingHint                                 Code = 3126
 	InvalidJSONText                                     Code = 3140
 	InvalidJSONTextInParam                              Code = 3141
 	InvalidJSONPath                                     Code = 3143
@@ -185,6 +187,9 @@ var rows3000 = []row{
 	{AccountHasBeenLocked, "ER_ACCOUNT_HAS_BEEN_LOCKED", "HY000",
 		"Access denied for user '%s'@'%s'. Account is locked."},
 	{WrongFileName, "ER_WRONG_FILE_NAME", "HY000", "Incorrect File Name '%s'."},
+	{WarnUnsupportedMaxExecutionTime, "ER_WARN_UNSUPPORTED_MAX_EXECUTION_TIME", "HY000",
+		"MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only"},
+	{WarnConflictingHint, "ER_WARN_CONFLICTING_HINT", "HY000", "Hint %s is ignored as conflicting/duplicated"},
 	{InvalidJSONText, "ER_INVALID_JSON_TEXT", "22032",
 		"Invalid JSON text: \"%s\" at position %d in value for column '%s'."},
 	{InvalidJSONTextInParam, "ER_INVALID_JSON_TEXT_IN_PARAM", "22032",

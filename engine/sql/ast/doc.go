@@ -59,6 +59,8 @@ type Statement interface {
 	Text() string
 	// Params is the number of ? in the statement, whose indices are 0 to Params-1.
 	Params() int
+	// HintsElsewhere are optimizer hints at other blocks of the statement than its own, up to 64. They do nothing.
+	HintsElsewhere() []Hint
 	// Size is about how many bytes the tree takes, with its text; 0 for one that no text was parsed for.
 	Size() int64
 }
@@ -86,6 +88,8 @@ type source struct {
 	text   string
 	params int
 	size   int64
+
+	elsewhere []Hint
 }
 
 func (*source) node()          {}
@@ -93,3 +97,5 @@ func (s *source) Text() string { return s.text }
 func (s *source) Params() int  { return s.params }
 func (s *source) Size() int64  { return s.size }
 func (s *source) src() *source { return s }
+
+func (s *source) HintsElsewhere() []Hint { return s.elsewhere }

@@ -2,9 +2,16 @@ package ast
 
 import "strings"
 
-// hintsOf reads the optimizer hints of a statement, which stand after its first word:
-// SELECT /*+ NAME(args) .. */. Hints elsewhere are comments. What cannot be read is the last
-// one, a bad one.
+// hintsElsewhere reads the hints of other blocks than the statement's own, up to maxElsewhere.
+func (p *piece) hintsElsewhere(sql string) (list []Hint) {
+	for _, at := range p.elsewhere {
+		list = append(list, hintsOf(sql[at.start:at.end])...)
+	}
+	return list[:min(len(list), maxElsewhere)]
+}
+
+// hintsOf reads optimizer hints, which stand after the first word of a block:
+// SELECT /*+ NAME(args) .. */. What cannot be read is the last one, a bad one.
 func hintsOf(comment string) []Hint {
 	s := strings.TrimSuffix(strings.TrimPrefix(comment, "/*+"), "*/")
 	var list []Hint
@@ -43,26 +50,36 @@ func hintsOf(comment string) []Hint {
 	}
 }
 
-// setHints gives a statement its hints.
+// setHints gives a statement its hints, a query's to its first SELECT.
 func setHints(s Statement, list []Hint) {
 	switch s := s.(type) {
 	case *Explain:
 		if s.Statement != nil {
 			setHints(s.Statement, list)
 		}
-	case *Select:
-		if s.With == nil {
-			s.Hints = list
+	case Query:
+		if first := FirstSelect(s); first != nil {
+			first.Hints = list
 		}
 	case *Insert:
 		s.Hints = list
 	case *Update:
-		if s.With == nil {
-			s.Hints = list
-		}
+		s.Hints = list
 	case *Delete:
-		if s.With == nil {
-			s.Hints = list
+		s.Hints = list
+	}
+}
+
+// FirstSelect returns the SELECT that a query begins with, behind WITH and brackets; nil: none, but VALUES or TABLE.
+func FirstSelect(q Query) *Select {
+	for {
+		switch of := q.(type) {
+		case *Select:
+			return of
+		case *SetOp:
+			q = of.Left
+		default:
+			return nil
 		}
 	}
 }

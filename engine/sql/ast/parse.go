@@ -45,6 +45,9 @@ func ParseWithin(sql string, mode Mode, hold func(delta int64) error) ([]Stateme
 		if p.hint.end > 0 {
 			setHints(s, hintsOf(sql[p.hint.start:p.hint.end]))
 		}
+		if p.elsewhere != nil {
+			s.(interface{ src() *source }).src().elsewhere = p.hintsElsewhere(sql)
+		}
 		statements = append(statements, s)
 	}
 	return statements, err

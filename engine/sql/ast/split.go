@@ -1,6 +1,7 @@
 package ast
 
 import (
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -18,6 +19,8 @@ const (
 	// MaxTokens is how many words, literals and signs a statement may have, but for
 	// INSERT .. VALUES of literals.
 	MaxTokens = 2 << 20
+	// maxElsewhere is how many hints are told of that do nothing since they are not those of a statement's own block.
+	maxElsewhere = 64
 )
 
 // piece is one statement of a text.
@@ -25,9 +28,11 @@ type piece struct {
 	start, end int   // without spaces and comments around it, if possible
 	params     []int // where the ? are
 	tokens     int
-	into       bool // whether the word INTO is in it
-	rare       bool // whether words of forms that are not the grammar's are in it
-	hint       span // the hints after the first word
+	into       bool   // whether the word INTO is in it
+	rare       bool   // whether words of forms that are not the grammar's are in it
+	hint       span   // the hints of the statement's own block
+	elsewhere  []span // those of others
+	main       int    // where the SELECT ends whose hints are the statement's, or 0
 }
 
 // splitter cuts a text into statements, blanks comments and checks limits.
@@ -80,9 +85,7 @@ func split(sql string, mode Mode) (clean string, pieces []piece, err error) {
 		case tBad:
 			return "", s.pieces, syntaxError(sql, t.start, s.piece.startOr(t.start))
 		case tHint:
-			if s.piece.tokens == 1 || s.explained() {
-				s.piece.hint = span{t.start, t.end}
-			}
+			s.hint(t)
 			s.blank(t)
 			continue
 		case tComment, tVersion, tVersionEnd:
@@ -126,22 +129,37 @@ func (s *splitter) partPoint(t token) bool {
 	return true
 }
 
-// explained reports whether the last token is the first word of a statement that is
-// explained: hints may follow.
-func (s *splitter) explained() bool {
-	if s.piece.hint.end > 0 || s.piece.start < 0 || len(s.depth) > 1 {
-		return false
+// hint notes a comment of hints if the last token may have some: SELECT, INSERT, REPLACE, UPDATE and DELETE. Those of a query are at its first
+// SELECT, behind WITH and brackets.
+func (s *splitter) hint(t token) {
+	p := &s.piece
+	if p.tokens == 0 || !takesHints(s.s[p.start:p.end]) {
+		return
 	}
-	text := s.s[s.piece.start:s.piece.end]
-	if len(text) < 11 || !foldEqual(text[:4], "EXPL") && !foldEqual(text[:4], "DESC") {
-		return false
+	switch own := p.tokens == 1 || p.end == p.main || s.explained(); {
+	case own && p.hint.end == 0:
+		p.hint = span{t.start, t.end}
+	case len(p.elsewhere) < maxElsewhere:
+		p.elsewhere = append(p.elsewhere, span{t.start, t.end})
 	}
+}
+
+// takesHints reports whether the last word of a text is one that hints may follow.
+func takesHints(text string) bool {
 	for _, verb := range [...]string{"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"} {
-		if n := len(text) - len(verb); foldEqual(text[n:], verb) {
-			return true
+		if n := len(text) - len(verb); n >= 0 && foldEqual(text[n:], verb) {
+			return n == 0 || classes[text[n-1]]&cSpace != 0 || strings.IndexByte("(/)", text[n-1]) >= 0
 		}
 	}
 	return false
+}
+
+// explained reports whether the statement is one that is explained, and not in brackets.
+func (s *splitter) explained() bool { return len(s.depth) == 1 && s.beginsWith("EXPL", "DESC") }
+
+func (s *splitter) beginsWith(words ...string) bool {
+	text := s.s[s.piece.start:s.piece.end]
+	return slices.ContainsFunc(words, func(w string) bool { return len(text) > len(w) && foldEqual(text[:len(w)], w) })
 }
 
 func (s *splitter) begin() {
@@ -361,6 +379,9 @@ func (s *splitter) countWord(l *level, w string) bool {
 		s.piece.rare = true
 	case countSelect:
 		l.having = false
+		if p := &s.piece; p.main == 0 && (p.tokens == len(s.depth) || len(s.depth) == 1 && s.beginsWith("WITH", "EXPL", "DESC")) {
+			p.main = p.end
+		}
 	case countHaving:
 		l.having = true
 	case countFrom:

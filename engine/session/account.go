@@ -152,8 +152,8 @@ func (m *Manager) loadAccounts(eng *storage.Engine) (*knownAccounts, error) {
 	return k, nil
 }
 
-// readCommitted reads the system tables as they are committed. It waits for nobody who changes them, since that may be the
-// session that asks, and every login asks. The definitions that it finds are not those of its snapshot if a change is committed at
+// readCommitted reads the system tables as they are committed. It does not wait for a session that changes them: that may be the
+// one that asks, and every login asks. The definitions that it finds are not those of its snapshot if a change is committed at
 // that moment: it looks again then.
 func (m *Manager) readCommitted(w *txn.Session) (set *priv.Set, err error) {
 	for try := 0; ; try++ {
@@ -169,7 +169,7 @@ func (m *Manager) readCommitted(w *txn.Session) (set *priv.Set, err error) {
 	}
 }
 
-// A change of definitions is in the catalogue as soon as its commit is over.
+// A change of definitions is in the catalogue when its commit is over, which is waited for so often, and so long each time.
 const (
 	definitionTries = 1000
 	definitionPause = 5 * time.Millisecond

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/session/sessiontest"
 )
@@ -114,6 +116,45 @@ func TestNamedLocksAreCounted(t *testing.T) {
 	if got := r.Text(s, "SELECT RELEASE_ALL_LOCKS() AS n"); got != fmt.Sprintf("n\n%d\n", 5000-free) || used() != 0 {
 		t.Errorf("seed %d: %s, and %d bytes are left", seed, got, used())
 	}
+	for what, row := range map[string]string{
+		"released":        "SUM(GET_LOCK(CONCAT('a', i), 0) + RELEASE_LOCK(CONCAT('a', i)))",
+		"released as all": "SUM(GET_LOCK(CONCAT('a', i), 0) + RELEASE_ALL_LOCKS())",
+	} {
+		if got := r.Text(s, numbers+"SELECT "+row+" AS n FROM n"); got != "n\n200000\n" {
+			t.Errorf("%s row by row: %.200s", what, got)
+		}
+	}
+	other = r.Open(session.ConnectionInfo{})
+	r.Exec(other, "SET cte_max_recursion_depth = 1000000")
+	r.Exec(other, numbers+"SELECT SUM(GET_LOCK(CONCAT('a', i), 0)) FROM n WHERE i < 1000")
+	if got := r.Text(s, numbers+"SELECT SUM(GET_LOCK(CONCAT('a', i % 1000), 0)) AS n FROM n"); got != "n\n0\n" {
+		t.Errorf("locks that it does not get: %.200s", got)
+	}
+	r.Exec(other, "DO RELEASE_ALL_LOCKS()")
+	if got := used(); got != 0 {
+		t.Errorf("%d bytes are left at the end", got)
+	}
+}
+
+// TestLimitIsOfOneStatement: a statement whose time has just passed ends none after it in the same text; SLEEP() of many rows does not
+// go on when its time has passed.
+func TestLimitIsOfOneStatement(t *testing.T) {
+	sim := simenv.New(1)
+	sim.Run(func() {
+		r := sessiontest.Start(t, sessiontest.Options{Env: sim})
+		s := r.Open(session.ConnectionInfo{MultiStatements: true})
+		w := &counting{ResultWriter: sessiontest.Discard, at: 1, do: func() { env.Sleep(sim, 100*time.Millisecond) }} // the client takes its time
+		if err := s.Query(context.Background(), "SELECT /*+ MAX_EXECUTION_TIME(50) */ 1; SELECT 2", w); err != nil || w.n != 2 {
+			t.Errorf("after %d statements: %v", w.n, err)
+		}
+		r.Exec(s, "SET cte_max_recursion_depth = 1000000")
+		const numbers = "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999) "
+		got := r.Text(s, numbers+"SELECT /*+ MAX_EXECUTION_TIME(100) */ SUM(SLEEP(1)) FROM n")
+		if !strings.Contains(got, "error 3024") {
+			t.Errorf("SLEEP(1) of many rows: %s", got)
+		}
+		r.Close()
+	})
 }
 
 // TestKillBetweenStatements: a list of statements that ask for nothing ends at the next one.
@@ -174,7 +215,7 @@ func TestLongTextInProcessList(t *testing.T) {
 	}
 }
 
-// pieces is a client that sends a file without having it: the piece, so many times.
+// pieces is a client that sends a file which consists of a piece, so many times.
 type pieces struct {
 	session.ResultWriter
 	piece string

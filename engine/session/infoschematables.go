@@ -304,8 +304,8 @@ func rowsStatistics(q *virtualRows) error {
 	})
 }
 
-// maySeeQuery reports whether the query of a view may be seen: by its definer, and by who may see it with SHOW CREATE
-// VIEW.
+// maySeeQuery reports whether the query of a view may be seen: by its definer, and by accounts that SHOW CREATE
+// VIEW shows it to.
 func (s *Session) maySeeQuery(def *record.Table, v catalog.View) bool {
 	if priv.NewID(v.Definer.Name, v.Definer.Host) == s.accountID() {
 		return true

@@ -46,6 +46,7 @@ func (i *sessionInfo) GetLock(name string, timeout time.Duration) (int64, error)
 		if err := s.holdKept(txn.NamedLockBytes); err != nil {
 			return 0, err
 		}
+		defer s.forgetLock(name)
 	}
 	switch err := s.txn.LockNamed(name, timeout, s.waitEnded); {
 	case errors.Is(err, lock.ErrTimeout) && s.timeUp():
@@ -64,7 +65,14 @@ func (i *sessionInfo) GetLock(name string, timeout time.Duration) (int64, error)
 	return 1, nil
 }
 
-// ReleaseLock gives up a lock. Who cannot be told that it was held until now keeps it.
+// forgetLock gives back what a lock is counted with that the session has not, or has no more.
+func (s *Session) forgetLock(name string) {
+	if !s.txn.HasNamedLock(name) {
+		_ = s.holdKept(-txn.NamedLockBytes) // what is given back is never refused
+	}
+}
+
+// ReleaseLock gives up a lock. A session that cannot be told that it was held until now keeps it.
 func (i *sessionInfo) ReleaseLock(name string) (released, exists bool, err error) {
 	if err := i.s().leads(); err != nil {
 		return false, false, err
@@ -72,7 +80,10 @@ func (i *sessionInfo) ReleaseLock(name string) (released, exists bool, err error
 	if i.txn == nil {
 		return false, false, nil
 	}
-	released, exists = i.txn.ReleaseNamed(dict.Fold(name))
+	name = dict.Fold(name)
+	if released, exists = i.txn.ReleaseNamed(name); released {
+		i.s().forgetLock(name)
+	}
 	return released, exists, nil
 }
 
@@ -83,7 +94,9 @@ func (i *sessionInfo) ReleaseAllLocks() (int64, error) {
 	if err := i.s().leads(); err != nil {
 		return 0, err
 	}
-	return i.txn.ReleaseAllNamed(), nil
+	n := i.txn.ReleaseAllNamed()
+	i.s().settleKept()
+	return n, nil
 }
 
 func (i *sessionInfo) LockHolder(name string) (connection uint64, held bool, err error) {

@@ -32,11 +32,7 @@ func publishedTrx(level trx.Isolation, readOnly bool) uint32 {
 // transaction returns the session's transaction, if it has one. Any task may ask.
 func (s *Session) transaction() (t Transaction, ok bool) {
 	s.mu.Lock()
-	text := s.process.Info
-	defer func() {
-		s.mu.Unlock()
-		t.Statement = hideSecrets(text) // which may take a moment
-	}()
+	defer s.mu.Unlock()
 	if s.txn == nil {
 		return t, false
 	}
@@ -46,7 +42,7 @@ func (s *Session) transaction() (t Transaction, ok bool) {
 	}
 	p := s.published.Load()
 	t = Transaction{ID: of.ID(), Session: s.id, User: s.process.User, Host: s.process.Host, Age: s.env.Monotonic() - of.Started(),
-		Waits: s.txn.Waits() != "", Isolation: isolationTexts[trx.Isolation(p>>1)], ReadOnly: p&1 != 0}
+		Waits: s.txn.Waits() != "", Isolation: isolationTexts[trx.Isolation(p>>1)], ReadOnly: p&1 != 0, Statement: s.process.Info}
 	t.Began = s.env.Now().Add(-t.Age)
 	return t, true
 }
@@ -56,6 +52,7 @@ func (m *Manager) Transactions() []Transaction {
 	var list []Transaction
 	for _, s := range m.all() {
 		if t, ok := s.transaction(); ok {
+			t.Statement = hideSecrets(t.Statement) // which may take a moment
 			list = append(list, t)
 		}
 	}

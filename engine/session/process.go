@@ -399,7 +399,7 @@ func (s *Session) sleep(d time.Duration) (interrupted bool, err error) {
 		if s.limit != 0 {
 			left = min(left, s.limit-s.env.Monotonic())
 			if left <= 0 {
-				s.overslept = 1
+				s.overslept = max(s.overslept, 1)
 				return true, nil // SLEEP() under max_execution_time gives 1
 			}
 		}

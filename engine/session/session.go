@@ -319,6 +319,7 @@ func (s *Session) findSchema(name string) (string, types.CollationID, error) {
 func (s *Session) Reset() error {
 	err := s.endTransaction()
 	s.unlockAll()
+	s.settleKept()
 	acl := s.acl
 	s.forget()
 	s.acl = acl
@@ -332,6 +333,7 @@ func (s *Session) ChangeUser(info ConnectionInfo) error {
 		return s.clientError(err)
 	}
 	s.unlockAll()
+	s.settleKept()
 	if info.Disconnect == nil {
 		info.Disconnect = s.info.Disconnect
 	}

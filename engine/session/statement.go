@@ -76,6 +76,7 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err 
 	}
 	for i, st := range statements {
 		if i > 0 { // of a long list of short statements none may ask
+			s.limit = 0 // it was the last one's
 			if err := s.interrupted(); err != nil {
 				return err
 			}
@@ -402,14 +403,19 @@ func (s *Session) startLimit() {
 	}
 }
 
+const maxExecutionHint = "MAX_EXECUTION_TIME"
+
 // hintedLimit is what a query says with the hint MAX_EXECUTION_TIME(n), which counts instead of the variable; 0: nothing.
 func hintedLimit(st ast.Statement) time.Duration {
-	if q, ok := st.(*ast.Select); ok {
-		for i := range q.Hints {
-			if q.Hints[i].Name == "MAX_EXECUTION_TIME" {
-				ms, _ := strconv.ParseUint(q.Hints[i].Args, 10, 32) // what is no number is no limit
-				return time.Duration(ms) * time.Millisecond
-			}
+	q, _ := st.(ast.Query)
+	first := ast.FirstSelect(q)
+	if first == nil {
+		return 0
+	}
+	for i := range first.Hints {
+		if h := &first.Hints[i]; h.Name == maxExecutionHint {
+			ms, _ := strconv.ParseUint(h.Args, 10, 32) // what is no number is no limit
+			return time.Duration(ms) * time.Millisecond
 		}
 	}
 	return 0

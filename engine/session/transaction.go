@@ -486,7 +486,9 @@ func (s *Session) runSavepoint(name string) error {
 	if err := s.holdKept(txn.SavepointBytes + int64(len(name))); err != nil {
 		return err
 	}
-	return s.atSavepoint(func() error { return s.txn.Savepoint(name) })
+	err := s.atSavepoint(func() error { return s.txn.Savepoint(name) })
+	s.settleKept() // one of the same name is there no more
+	return err
 }
 
 func (s *Session) runRelease(name string) error {

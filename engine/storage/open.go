@@ -462,14 +462,9 @@ func (e *Engine) closeFiles(halt error) error {
 func TablesSize(fsys file.FS) (bytes int64) {
 	names, _ := fsys.List(spacesDir)
 	for _, name := range names {
-		f, err := fsys.Open(path.Join(spacesDir, name), file.OpenOptions{ReadOnly: true})
-		if err != nil {
-			continue
-		}
-		if size, err := f.Size(); err == nil {
+		if size, err := file.SizeOf(fsys, path.Join(spacesDir, name)); err == nil {
 			bytes += size
 		}
-		_ = f.Close()
 	}
 	return bytes
 }

@@ -34,9 +34,6 @@ type unended struct {
 	over  atomic.Bool // nothing is left
 }
 
-// unendedStep is how many changes are taken back between two looks at whether the engine ends.
-const unendedStep = 256
-
 // unendedRetry is how long a rollback beside new work waits for room on the disk until it goes on.
 const unendedRetry = 100 * time.Millisecond
 
@@ -134,11 +131,12 @@ func (u *unended) rollback(t *trx.Trx, leave []*trx.Trx) (done bool, err error) 
 // back takes back the changes of the worker's transaction, until the engine ends.
 func (u *unended) back() error {
 	t := u.w.Trx()
-	for top := t.UndoTop(); top > 0 && !u.stop.Load(); top = t.UndoTop() {
-		u.e.opt.Recovery.changesLeft.Store(int64(top))
-		if err := u.w.RollbackTo(top - min(top, unendedStep)); err != nil {
-			return err
-		}
+	_, err := u.w.RollbackUnless(0, func() bool {
+		u.e.opt.Recovery.changesLeft.Store(int64(t.UndoTop()))
+		return u.stop.Load()
+	})
+	if err != nil {
+		return err
 	}
 	u.e.opt.Recovery.changesLeft.Store(0)
 	return nil

@@ -164,7 +164,7 @@ func (l *metadataLocks) shard(n Name) *metadataShard {
 
 // acquire takes a lock, waiting for it up to the limit, not at all if that is 0. Errors: 1205, 1213, 1317; 1102, of a schema that cannot be.
 func (l *metadataLocks) acquire(o *metadataOwner, n Name, mode MetadataMode, limit time.Duration) error {
-	if n.Schema != namedSchema && o.holds(n, mode) { // of named locks the session knows, without a look at all
+	if n.Schema != namedSchema && o.holds(n, mode) { // the session has a map of its named locks
 		return nil
 	}
 	if n.Schema == namedSchema && !o.lasting { // a text names a table so, which there cannot be

@@ -245,7 +245,7 @@ func (t *Txn) lockNames(locks []lockWanted) error {
 	if err := t.awaitUnended(); err != nil {
 		return err
 	}
-	// That of commits first: who reads tables under FLUSH TABLES WITH READ LOCK would wait for this one, and its commit for him.
+	// That of commits first: a session that reads tables under FLUSH TABLES WITH READ LOCK would wait for this one, and its commit for that session.
 	locks = append(locks, lockWanted{BackupLock, SharedWrite}, lockWanted{CommitLock, SharedWrite})
 	return t.m.lockNames(&t.locks, t.owns, locks, t.metadataWait)
 }

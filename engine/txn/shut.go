@@ -66,24 +66,23 @@ func (s *Session) shut(reason error) {
 	}
 }
 
-// undoStep is how many changes of a large transaction are taken back between two looks at whether the rest is to be left.
-const undoStep = 256
+// leaves reports whether a rollback of the transaction is to end where it is: Cancel has come, and the next start takes the rest back beside
+// new work. A change of the catalogue is taken back before anything else can begin.
+func (t *Txn) leaves() bool { return t.m.canceled.Load() && !t.Schema && t.m.opt.Engine.Leaves(t.Trx) }
 
-// takeBack is Rollback. left says that Cancel has come, and that the rest is the next start's.
+// takeBack is Rollback. left says that the rest is the next start's.
 func (t *Txn) takeBack() (left bool, err error) {
-	eng := t.m.opt.Engine
-	// What has changed the catalogue the next start takes back before it does anything else.
-	for !t.Schema && t.Trx.State() != trx.RolledBack && eng.Leaves(t.Trx) {
-		if t.m.canceled.Load() {
-			return true, nil
-		}
-		if t.Trx.State() != trx.RollingBack {
-			t.Trx.StartRollback()
-		}
-		top := t.Trx.UndoTop()
-		if err := t.Worker.RollbackTo(top - min(top, undoStep)); err != nil {
-			return false, err
-		}
+	if t.Trx.State() == trx.RolledBack {
+		return false, nil
+	}
+	if t.leaves() {
+		return true, nil
+	}
+	if t.Trx.State() != trx.RollingBack {
+		t.Trx.StartRollback()
+	}
+	if left, err := t.Worker.RollbackUnless(0, t.leaves); left || err != nil {
+		return left, err
 	}
 	return false, t.Rollback()
 }

@@ -19,6 +19,17 @@ import (
 // A node that stops does not take back what is large, nor goes on with it: the next start does that beside new work. What is
 // small, or changes the catalogue, is taken back.
 func TestShutLeavesLarge(t *testing.T) {
+	for how, rollback := range map[string]func(*txn.Session) error{
+		"the transaction": func(s *txn.Session) error { return s.Rollback() },
+		"the statement":   func(s *txn.Session) error { return s.RollbackStatement() },
+		"to a savepoint":  func(s *txn.Session) error { return s.RollbackTo("empty") },
+	} {
+		t.Run(how, func(t *testing.T) { shutLeavesLarge(t, rollback) })
+	}
+}
+
+// shutLeavesLarge stops a node during a rollback of a transaction that has a savepoint "empty" and then one statement.
+func shutLeavesLarge(t *testing.T, rollback func(*txn.Session) error) {
 	sim := simenv.New(1)
 	sim.StepLimit = 20_000_000
 	sim.Run(func() {
@@ -44,6 +55,7 @@ func TestShutLeavesLarge(t *testing.T) {
 		begin := func(id, rows int) *txn.Session {
 			s := r.m.NewSession()
 			must(t, s.Begin(txn.BeginOptions{}))
+			must(t, s.Savepoint("empty"))
 			o := open(t, s, "p")
 			for i := id; i < id+rows; i++ {
 				name := types.NewString("p" + time.Duration(i).String())
@@ -64,7 +76,8 @@ func TestShutLeavesLarge(t *testing.T) {
 
 		slow := r.fs.Inject(simfile.Fault{Ops: simfile.OpRead, Name: "*.trd", Delay: 20 * time.Millisecond})
 		rolledBack := env.NewGroup(sim)
-		rolledBack.Go("ROLLBACK", func() { must(t, stuck.Rollback()) })
+		var ended error
+		rolledBack.Go("ROLLBACK", func() { ended = rollback(stuck) })
 		env.Sleep(sim, 500*time.Millisecond)
 		if n := r.eng.Trx.Count(); n != 4 {
 			t.Errorf("%d transactions run", n)
@@ -76,6 +89,9 @@ func TestShutLeavesLarge(t *testing.T) {
 			t.Errorf("it has taken %v to stop", took)
 		}
 		slow.Stop()
+		if ended != nil && !strings.Contains(ended.Error(), "when it starts again") {
+			t.Errorf("the rollback ends with %v", ended)
+		}
 		if n := r.eng.Trx.Count(); n != 2 {
 			t.Errorf("%d transactions are left", n)
 		}

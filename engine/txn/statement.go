@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,10 +80,17 @@ func halfUndone(cause, err error) error {
 	return fmt.Errorf("txn: rolling back after an error (%w): %w", cause, err)
 }
 
+// errLeft: a rollback to a mark has ended halfway, since the process stops. The rollback of the transaction that follows leaves the rest, too.
+var errLeft = errors.New("txn: the process stops; what the transaction has changed is taken back when it starts again")
+
 // rollbackTo takes engine, events and write set back to a mark.
 func (t *Txn) rollbackTo(m mark) error {
 	t.rows.Discard()
-	if err := t.Worker.RollbackTo(m.undo); err != nil {
+	left, err := t.Worker.RollbackUnless(m.undo, t.leaves)
+	if err == nil && left {
+		err = errLeft
+	}
+	if err != nil {
 		return err
 	}
 	if t.Schema {

@@ -173,6 +173,8 @@ func (s *Session) Open(schema, name string) (*Table, error) {
 // OpenUnlocked is Open for plain reads of the transaction's snapshot, which must not wait for anybody who changes definitions: without
 // a metadata lock. The snapshot keeps what it sees, and reads fail with error 1412 if the definition that was found is not the
 // snapshot's.
+//
+// REQUIRES: the transaction opens no table by Open.
 func (s *Session) OpenUnlocked(schema, name string) (*Table, error) {
 	t, err := s.enter()
 	if err != nil {
@@ -194,7 +196,7 @@ func (t *Txn) open(n Name) (*Table, error) {
 	return t.openLocked(n)
 }
 
-// openLocked is open for who has a metadata lock, or needs none.
+// openLocked is open for a transaction that has the metadata lock, or needs none.
 func (t *Txn) openLocked(n Name) (*Table, error) {
 	o := t.place(n)
 	h, x := o.handle, o.meta

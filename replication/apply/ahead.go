@@ -52,7 +52,8 @@ import (
 const (
 	DefaultAheadMax = 4
 	AheadMaxMax     = 64
-	aheadBackMax    = 16 // and AheadMax; that is taken back beside that which goes on
+	// aheadBackMax bounds, with AheadMax, how many more there may be while others are taken back.
+	aheadBackMax = 16
 )
 
 var (

@@ -11,16 +11,14 @@ import (
 // This is how work ahead is taken back, and how other work goes on beside that.
 
 const (
-	// backStep is how many changes are taken back between two looks at whether the applier stops.
-	backStep = 256
 	// againTries is how often work that met other work begins anew.
 	againTries = 4
 	// againWait is for how long it waits for news of the other work's end, which comes by the same stream.
 	againWait = time.Second
 )
 
-// hasPlace reports whether there is a place for one more work. That which is taken back needs none, so that a transaction
-// which is run again has one. REQUIRES: mu.
+// hasPlace reports whether there is a place for one more work. Work that is taken back needs none, so that a transaction
+// that is run again has one. REQUIRES: mu.
 func (a *Applier) hasPlace() bool {
 	places := a.opt.AheadMax
 	for _, h := range a.aheads {
@@ -128,15 +126,15 @@ func (a *Applier) back(w *worker, t *trx.Trx) (left bool, err error) {
 	if t.State() != trx.RollingBack {
 		t.StartRollback()
 	}
-	for top := t.UndoTop(); top > 0; top = t.UndoTop() {
-		if a.stopping.Load() && a.eng.Leaves(t) {
-			return true, nil
-		}
-		if err := w.table.RollbackTo(top - min(top, backStep)); err != nil {
-			return false, err
-		}
+	if left, err := w.table.RollbackUnless(0, a.leaves(t)); left || err != nil {
+		return left, err
 	}
 	return false, w.table.Rollback()
+}
+
+// leaves is asked whether a rollback ends where it is: the applier stops, and the next start takes the rest back beside new work.
+func (a *Applier) leaves(t *trx.Trx) func() bool {
+	return func() bool { return a.stopping.Load() && a.eng.Leaves(t) }
 }
 
 // goBack takes back the frames that were cut off by the time of an epoch.
@@ -160,8 +158,11 @@ func (h *ahead) goBack(epoch uint64) error {
 	}
 	m := h.marks[n]
 	h.w.table.Applying = false // as in takeBack
-	err := h.w.table.RollbackTo(m.undo)
+	left, err := h.w.table.RollbackUnless(m.undo, h.a.leaves(h.probe.trx))
 	h.w.table.Applying = true
+	if left {
+		err = errDropped
+	}
 	if err != nil {
 		return err
 	}

@@ -374,7 +374,7 @@ func (s *Store) pull(f *fetch, st *staged, holder uint64) error {
 		}
 		at += int64(len(chunk))
 		s.count.received.Add(int64(len(chunk)))
-		// The file may be read by who applies it ahead. When the leader closed a frame is not known here, but it was before the entry.
+		// Work ahead may be reading the file. When the leader closed a frame is not known here, but it was before the entry.
 		if err := st.frames(chunk, func(int) (uint64, bool) { return max(q.index, 1) - 1, true }); err != nil {
 			return err
 		}

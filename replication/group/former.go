@@ -48,22 +48,36 @@ func (p *provisioning) former() func(dir string) {
 }
 
 // keepFormer moves the newest files of the log in a data directory to the directory of such files, which is emptied before, and
-// returns how many. They are not in use any more.
+// returns how many, durably. They are not in use any more.
 func keepFormer(fsys file.FS, dir string) (kept int, err error) {
 	if err := file.RemoveTree(fsys, formerName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
 	from := path.Join(dir, logDirName)
+	names, err := newestLogFiles(fsys, from)
 	to := path.Join(formerName, "data.1", logDirName)
-	names, err := fsys.List(from)
 	if err == nil {
 		err = fsys.MkdirAll(to)
 	}
+	for _, made := range []string{path.Dir(to), formerName, "."} {
+		if err == nil {
+			err = fsys.SyncDir(made)
+		}
+	}
+	if err == nil {
+		err = moveFiles(fsys, from, to, names...)
+	}
+	return len(names), err
+}
+
+// newestLogFiles are the names of the newest files of a log, as many as may be kept.
+func newestLogFiles(fsys file.FS, dir string) (names []string, err error) {
+	all, err := fsys.List(dir)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var numbers []uint64
-	for _, name := range names {
+	for _, name := range all {
 		if n, ok := log.FileNumber(name); ok {
 			numbers = append(numbers, n)
 		}
@@ -72,23 +86,14 @@ func keepFormer(fsys file.FS, dir string) (kept int, err error) {
 	size := int64(0)
 	for _, number := range slices.Backward(numbers) {
 		name := log.FileName(number)
-		n, err := sizeOf(fsys, path.Join(from, name))
-		if size += n; err != nil || size > formerMax {
-			return kept, err
+		n, err := file.SizeOf(fsys, path.Join(dir, name))
+		if err != nil {
+			return nil, err
 		}
-		if err := fsys.Rename(path.Join(from, name), path.Join(to, name)); err != nil {
-			return kept, err
+		if size += n; size > formerMax {
+			break
 		}
-		kept++
+		names = append(names, name)
 	}
-	return kept, fsys.SyncDir(to)
-}
-
-func sizeOf(fsys file.FS, name string) (int64, error) {
-	f, err := fsys.Open(name, file.OpenOptions{ReadOnly: true})
-	if err != nil {
-		return 0, err
-	}
-	size, err := f.Size()
-	return size, errors.Join(err, f.Close())
+	return names, nil
 }

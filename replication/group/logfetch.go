@@ -180,8 +180,8 @@ func (p *provisioning) fetchLog(ctx context.Context, call transport.Call, opt lo
 	return errors.Join(err, l.Close())
 }
 
-// agrees compares the log that came with that of the member whose data it is to follow, which may be another one than gave the log: entries of
-// one index and term are not the same if a member has voted twice. Who does not answer, or has purged its log meanwhile, says nothing.
+// agrees compares a log that came with that of the member whose data it is to follow, which may be another one than gave the log: entries of
+// one index and term are not the same if a member has voted twice. A member that does not answer, or has purged its log meanwhile, says nothing.
 func (p *provisioning) agrees(ctx context.Context, l *log.Log, m *provision.Manifest) error {
 	p.mu.Lock()
 	serves := p.serves

@@ -85,7 +85,7 @@ func (r *Regroup) moveAside() error {
 		}
 	}
 	// Without it programs that know nothing of a plan start no node here.
-	if err := r.move(".", to, identityName); err != nil {
+	if err := moveFiles(r.FS, ".", to, identityName); err != nil {
 		return err
 	}
 	names, err := r.FS.List(r.logDir())
@@ -93,14 +93,14 @@ func (r *Regroup) moveAside() error {
 		return err
 	}
 	if len(names) > 0 {
-		if err := r.move(r.logDir(), path.Join(to, r.logDir()), names...); err != nil {
+		if err := moveFiles(r.FS, r.logDir(), path.Join(to, r.logDir()), names...); err != nil {
 			return err
 		}
 	}
-	if err := r.move(r.home.Dir(), path.Join(to, r.home.Dir()), givenName); err != nil { // it is of the old log
+	if err := moveFiles(r.FS, r.home.Dir(), path.Join(to, r.home.Dir()), givenName); err != nil { // it is of the old log
 		return err
 	}
-	if err := r.move(".", to, raftlog.StateFileName, raftlog.StateCopyName, rivalsName); err != nil {
+	if err := moveFiles(r.FS, ".", to, raftlog.StateFileName, raftlog.StateCopyName, rivalsName); err != nil {
 		return err
 	}
 	p := *r.plan
@@ -112,15 +112,15 @@ func (r *Regroup) moveAside() error {
 	return nil
 }
 
-// move moves files, those that are not there any more excepted, and makes that durable.
-func (r *Regroup) move(from, to string, names ...string) error {
+// moveFiles moves files, those that are not there any more excepted, and makes that durable.
+func moveFiles(fsys file.FS, from, to string, names ...string) error {
 	for _, name := range names {
-		err := r.FS.Rename(path.Join(from, name), path.Join(to, name))
+		err := fsys.Rename(path.Join(from, name), path.Join(to, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return errors.Join(r.FS.SyncDir(to), r.FS.SyncDir(from))
+	return errors.Join(fsys.SyncDir(to), fsys.SyncDir(from))
 }
 
 // build makes the new member of the old one's data and log. What an earlier run has made of it is made anew.

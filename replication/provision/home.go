@@ -256,7 +256,7 @@ func (h *Home) Receiving() (half, complete bool) {
 }
 
 // Swap puts what was received in the place of the data in use, which are removed. Before that former, unless it is nil, is called
-// once, and may move files out of their directory. After an error Swap can be called again; [Home.Received] tells which of the two
+// once, and may move files out of their directory; not if the process ends just before: the next start removes them. After an error Swap can be called again; [Home.Received] tells which of the two
 // are in use.
 //
 // REQUIRES: a receiver has returned its manifest; the engine in use is closed; nothing that

@@ -78,3 +78,13 @@ func RemoveTree(fsys FS, name string) error {
 	}
 	return fsys.Remove(name)
 }
+
+// SizeOf is how many bytes a file has.
+func SizeOf(fsys FS, name string) (int64, error) {
+	f, err := fsys.Open(name, OpenOptions{ReadOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	size, err := f.Size()
+	return size, errors.Join(err, f.Close())
+}

@@ -17,17 +17,30 @@ import (
 // It can be called again after an error. Error: *[NewerChangeError], and what
 // halts the engine.
 func (w *Worker) RollbackTo(mark uint64) error {
+	_, err := w.RollbackUnless(mark, func() bool { return false })
+	return err
+}
+
+// leaveEvery is how many changes are taken back between two looks at whether to leave the rest.
+const leaveEvery = 256
+
+// RollbackUnless is RollbackTo, but leaves the rest when leave says so, which it asks now and then. What is left is for another rollback, of this
+// process or of the next start.
+func (w *Worker) RollbackUnless(mark uint64, leave func() bool) (left bool, err error) {
 	w.undoing = true
 	defer func() { w.undoing = false }()
 	var own turn.Turn
-	for w.trx.UndoTop() > mark {
+	for n := 0; w.trx.UndoTop() > mark; n++ {
+		if n%leaveEvery == 0 && leave() {
+			return true, nil
+		}
 		if err := w.undoLast(); err != nil {
-			return err
+			return false, err
 		}
 		own.Pass()
 	}
 	w.trx.WentBack(mark)
-	return nil
+	return false, nil
 }
 
 // Rollback takes back all changes of the transaction and ends it; the caller calls

@@ -130,26 +130,28 @@ func (r *results) Rows(b *types.Batch) error {
 			c.More = true
 			return errFull
 		}
-		before := len(c.rows)
+		before, cuts := len(c.rows), len(c.Cut)
 		c.rows = append(c.rows, separator(c.rows)...)
 		for k := range b.Vecs {
 			if k > 0 {
 				c.rows = append(c.rows, ',')
 			}
-			if err := r.cell(b, i, k); err != nil {
+			err := r.cell(b, i, k)
+			if err == nil && r.size+len(c.rows)-before > resultBytes {
+				c.More = true
+				err = errFull
+			}
+			if err != nil {
+				c.rows, c.Cut = c.rows[:before], c.Cut[:cuts]
 				return err
 			}
-			if r.size+len(c.rows)-before > resultBytes {
-				c.rows = c.rows[:before]
-				c.More = true
-				return errFull
-			}
+		}
+		if err := r.keep(b, i); err != nil {
+			c.rows, c.Cut = c.rows[:before], c.Cut[:cuts]
+			return err
 		}
 		c.rows = append(c.rows, ']')
 		r.size += len(c.rows) - before
-		if err := r.keep(b, i); err != nil {
-			return err
-		}
 		c.Count++
 	}
 	r.release()

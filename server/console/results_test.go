@@ -1,7 +1,9 @@
 package console
 
 import (
+	stdjson "encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +17,15 @@ import (
 type counting struct {
 	Session
 	held, most, limit int64
+	fails             int64 // which one is refused
+	asked             int64
 }
 
 func (c *counting) Hold(n int64) error {
-	if n > 0 && c.limit != 0 && c.held+n > c.limit {
+	if n > 0 {
+		c.asked++
+	}
+	if n > 0 && (c.limit != 0 && c.held+n > c.limit || c.asked == c.fails) {
 		return errors.New("no room")
 	}
 	c.held += n
@@ -61,6 +68,53 @@ func TestLongCells(t *testing.T) {
 		s.limit = 1 << 20
 		if err := r.Rows(b); (err != nil) != c.held || s.held != 0 {
 			t.Errorf("%s: %v, %d bytes are held", name, err, s.held)
+		}
+		wantRows(t, r, name)
+	}
+}
+
+// wantRows fails the test unless an answer has as many rows as it says, all of them whole, and tells of no cuts in others.
+func wantRows(t *testing.T, r *results, name string) {
+	t.Helper()
+	var answer struct {
+		Results []struct {
+			Rows  [][]string
+			Count int
+			Cut   []cut
+		}
+	}
+	if err := stdjson.Unmarshal(r.encode(), &answer); err != nil || len(answer.Results) != 1 {
+		t.Fatalf("%s: %v: %.200s", name, err, r.encode())
+	}
+	one := answer.Results[0]
+	if len(one.Rows) != one.Count || slices.ContainsFunc(one.Cut, func(c cut) bool { return c.Row >= one.Count }) || r.size != len(r.all[0].rows) {
+		t.Errorf("%s: %d rows of %d bytes and not %d, cut are %v", name, len(one.Rows), r.size, one.Count, one.Cut)
+	}
+}
+
+// TestRowsThatEnd: of a row that there is no memory for nothing is left, be it for a value that is shown or for its key; rows before it
+// are there.
+func TestRowsThatEnd(t *testing.T) {
+	short := types.Type{Kind: types.KindLongText, Collation: types.CollationUTF8MB40900AI}
+	long := types.Type{Kind: types.KindLongText, Collation: types.CollationLatin1Swedish}
+	for name, fails := range map[string]int64{"a value": 1, "its key": 2} {
+		s := &counting{}
+		r := &results{most: 10, location: time.UTC, session: s, keyNames: []string{"long"}}
+		if err := r.Columns([]session.ResultColumn{{Name: "short", OrgName: "short", Type: &short}, {Name: "long", OrgName: "long", Type: &long}}); err != nil {
+			t.Fatal(err)
+		}
+		b := types.NewBatch([]*types.Type{&short, &long})
+		for _, value := range []string{"one", strings.Repeat("x", 1<<20)} {
+			b.Column(0).AppendBytes([]byte(strings.Repeat("y", 2*cellBytes)))
+			b.Column(1).AppendBytes([]byte(value))
+		}
+		b.SetLen(2)
+		s.fails = fails
+		if err := r.Rows(b); err == nil || s.held != 0 {
+			t.Errorf("%s: %v, %d bytes are held", name, err, s.held)
+		}
+		if wantRows(t, r, name); r.current.Count != 1 || len(r.current.Cut) != 1 {
+			t.Errorf("%s: %d rows, cut are %v", name, r.current.Count, r.current.Cut)
 		}
 	}
 }

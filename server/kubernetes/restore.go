@@ -267,6 +267,9 @@ func (r *Restore) pause(ctx context.Context) error {
 	}
 }
 
+// podEnds is what a Job that goes on waits for while its pod is being ended.
+const podEnds = "its pod is being ended; another one begins when that is over"
+
 // await returns what the Job said when it has done its work, and tells meanwhile what it waits for.
 func (r *Restore) await(ctx context.Context, name string) (result string, err error) {
 	said := ""
@@ -284,7 +287,7 @@ func (r *Restore) await(ctx context.Context, name string) (result string, err er
 			}
 			return last, nil
 		case err == nil && is.has("Failed"):
-			if last == "" && waits != "" {
+			if last == "" && waits != "" && waits != podEnds {
 				last = waits
 			} else if last == "" {
 				last = "its pod is gone, deleted or with its node, and has not said why; kubectl describe tells more"
@@ -336,7 +339,7 @@ func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 	last, at := "", ""
 	for _, p := range pods.Items {
 		if p.Metadata.Deleted != nil {
-			waits = "its pod is being ended; another one begins when that is over"
+			waits = podEnds
 		}
 		for _, c := range p.Status.Conditions {
 			if c.Type == "PodScheduled" && c.Status == "False" {
@@ -357,7 +360,8 @@ func (r *Restore) pods(ctx context.Context, name string) (waits, last string) {
 	return waits, last
 }
 
-// warned is what the Job's events tell that has no pod, as where a quota or a webhook refuses it; empty: nothing.
+// warned is why no pod of the Job could be made, as its events tell: a quota or a webhook refuses it; empty: they tell nothing. That it has
+// failed, for which there is a warning as well, is no reason.
 func (r *Restore) warned(ctx context.Context, name string) string {
 	var events struct {
 		Items []struct{ Type, Reason, Message, LastTimestamp string } `json:"items"`
@@ -369,7 +373,7 @@ func (r *Restore) warned(ctx context.Context, name string) string {
 	}
 	text, at := "", ""
 	for _, e := range events.Items {
-		if e.Type == Warning && e.LastTimestamp >= at {
+		if e.Type == Warning && e.Reason == "FailedCreate" && e.LastTimestamp >= at {
 			text, at = e.Reason+": "+e.Message, e.LastTimestamp
 		}
 	}

@@ -286,7 +286,9 @@ func TestRestoreFails(t *testing.T) {
 	killed := ended("the newest backup is of monday")
 	state := killed["items"].([]any)[0].(map[string]any)["status"].(map[string]any)["containerStatuses"].([]any)[0].(map[string]any)["state"].(map[string]any)
 	state["terminated"].(map[string]any)["exitCode"] = 143
-	for want, pods := range map[string]map[string]any{"its pod is gone": {"items": []any{}}, "stopped from outside. The last that it said: the newest backup is of monday": killed} {
+	a.objects["events"] = map[string]any{"items": []any{map[string]any{"type": "Warning", "reason": "BackoffLimitExceeded", "message": "too often", "lastTimestamp": "2026-01-02T00:00:00Z"}}}
+	ending := map[string]any{"items": []any{map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}}}
+	for want, pods := range map[string]map[string]any{"has failed: its pod is gone": {"items": []any{}}, "its pod is gone, deleted": ending, "stopped from outside. The last that it said: the newest backup is of monday": killed} {
 		a.objects["pods"] = pods
 		if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
@@ -303,6 +305,7 @@ func TestRestoreWithoutPods(t *testing.T) {
 	events := map[string]any{"items": []any{
 		map[string]any{"type": "Warning", "reason": "FailedCreate", "message": "exceeded quota: small", "lastTimestamp": "2026-01-02T00:00:00Z"},
 		map[string]any{"type": "Warning", "reason": "FailedCreate", "message": "of before", "lastTimestamp": "2026-01-01T00:00:00Z"},
+		map[string]any{"type": "Warning", "reason": "BackoffLimitExceeded", "message": "no matter", "lastTimestamp": "2026-01-03T00:00:00Z"},
 		map[string]any{"type": "Normal", "reason": "Other", "message": "no matter", "lastTimestamp": "2026-01-03T00:00:00Z"}}}
 	a := &api{objects: map[string]map[string]any{"pods": {"items": []any{}}, "events": events}}
 	looks := 0

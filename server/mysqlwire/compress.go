@@ -48,10 +48,10 @@ type frames struct {
 	store []byte // memory of plain
 	out   []byte
 
-	// hold accounts for what comes of long frames, of which held is: a client may send many megabytes in one after a statement that
-	// takes long. nil: nobody does.
-	hold func(delta int64) error
-	held int64
+	// hold accounts for what has come of long frames: a client may send many megabytes in one after a statement that takes long. A
+	// header that promises much costs nothing. came is what the present frame takes, and held what of it is accounted for. nil: nobody does.
+	hold       func(delta int64) error
+	came, held int64
 }
 
 // Read implements io.Reader.
@@ -63,11 +63,9 @@ func (f *frames) Read(p []byte) (int, error) {
 		if cap(f.in) > maxBuffer {
 			f.in = nil
 		}
-		if f.held > 0 {
-			_ = f.hold(-f.held) // what is given back is never refused
-			f.held = 0
-		}
+		f.keep(0)
 		if err := f.frame(); err != nil {
+			f.keep(0)
 			return 0, err
 		}
 	}
@@ -93,18 +91,15 @@ func (f *frames) frame() error {
 		return errOutOfOrder
 	}
 	f.seq++
-	if n := length + raw; n > maxBuffer && f.hold != nil {
-		if err := f.hold(int64(n)); err != nil {
-			return err
-		}
-		f.held = int64(n)
-	}
-	if f.in, err = readGrowing(rest, f.in[:0], length); err != nil {
+	if f.in, err = readGrowing(rest, f.in[:0], length, f.count); err != nil {
 		return err
 	}
 	if raw == 0 {
 		f.plain = f.in
 		return nil
+	}
+	if err := f.count(raw); err != nil {
+		return err
 	}
 	f.store, err = f.decompress(f.store[:0], f.in, raw)
 	if err != nil || len(f.store) != raw {
@@ -113,12 +108,29 @@ func (f *frames) frame() error {
 	f.plain = f.store
 	if cap(f.in) > keepBuffer {
 		f.in = nil
-		if f.held > int64(raw) {
-			_ = f.hold(int64(raw) - f.held)
-			f.held = int64(raw)
-		}
+		f.keep(int64(raw))
 	}
 	return nil
+}
+
+// count counts n bytes more of a frame, from maxBuffer on.
+func (f *frames) count(n int) error {
+	if f.came += int64(n); f.came <= maxBuffer || f.hold == nil {
+		return nil
+	}
+	if err := f.hold(f.came - f.held); err != nil {
+		return err
+	}
+	f.held = f.came
+	return nil
+}
+
+// keep gives back what is accounted for beyond so many bytes of the frame.
+func (f *frames) keep(n int64) {
+	if f.came = n; f.held > n {
+		_ = f.hold(n - f.held) // what is given back is never refused
+		f.held = n
+	}
 }
 
 // restReader reads the rest of a frame.
@@ -140,10 +152,16 @@ func unexpected(err error) error {
 	return err
 }
 
-// readGrowing appends n bytes of r to dst, whose memory grows as they come.
-func readGrowing(r io.Reader, dst []byte, n int) ([]byte, error) {
+// readGrowing appends n bytes of r to dst, whose memory grows as they come. count, if there is one, is asked before it grows. Errors: of r,
+// and of count.
+func readGrowing(r io.Reader, dst []byte, n int, count func(n int) error) ([]byte, error) {
 	for n > 0 {
 		piece := min(n, max(readBuffer, len(dst)))
+		if count != nil {
+			if err := count(piece); err != nil {
+				return dst[:0], err
+			}
+		}
 		at := len(dst)
 		dst = append(dst, make([]byte, piece)...)
 		if _, err := io.ReadFull(r, dst[at:]); err != nil {
@@ -253,7 +271,7 @@ func (f *frames) decompress(dst, src []byte, raw int) ([]byte, error) {
 		return dst, err
 	}
 	defer zlibReaders.Put(r)
-	dst, err = readGrowing(r, dst, raw)
+	dst, err = readGrowing(r, dst, raw, nil)
 	if err != nil {
 		return dst, err
 	}

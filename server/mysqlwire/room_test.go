@@ -269,3 +269,37 @@ func TestLongFramesAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// promising is a stream that ends after its bytes, and tells before each read how much there has been.
+type promising struct {
+	bytes.Buffer
+	before func(came int)
+	came   int
+}
+
+func (p *promising) Read(b []byte) (int, error) {
+	p.before(p.came)
+	n, err := p.Buffer.Read(b[:min(len(b), 16<<10)])
+	p.came += n
+	return n, err
+}
+
+// TestPromisedFramesCostNothing: a frame's header alone has nothing accounted for, however long a frame it promises; what has come is.
+func TestPromisedFramesCostNothing(t *testing.T) {
+	const length = maxFrame - 1
+	for _, sent := range []int{0, 1 << 10, 6 << 20} {
+		held, most := int64(0), int64(0)
+		wire := &promising{before: func(came int) {
+			if limit := max(2*int64(came), maxBuffer) + readBuffer; held > limit {
+				t.Fatalf("%d bytes are held when %d have come", held, came)
+			}
+			most = max(most, held)
+		}}
+		wire.Write([]byte{length & 0xff, length >> 8 & 0xff, length >> 16, 0, 0xff, 0xff, 0xff})
+		wire.Write(make([]byte, sent))
+		in := frames{rw: wire, algorithm: zlibCompression, hold: func(n int64) error { held += n; return nil }}
+		if _, err := in.Read(make([]byte, 1)); err != io.ErrUnexpectedEOF || held != 0 || (most > 0) != (sent > maxBuffer) {
+			t.Errorf("%d bytes: %v, %d are held, %d at most", sent, err, held, most)
+		}
+	}
+}

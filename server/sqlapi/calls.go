@@ -152,11 +152,21 @@ func (d *Door) openVisit(v *visit, who *caller) error {
 	info.Disconnect = func() { go v.stop(errInterrupted) }
 	err := v.open(info)
 	var e *sqlerr.Error
-	if errors.As(err, &e) && (e.Number == errTooMany.Number || e.Number == sqlerr.TooManyUserConnections) &&
-		d.visits.drop(func(*visit) bool { return true }) {
+	if errors.As(err, &e) && d.visits.drop(func(one *visit) bool { return one.inTheWay(v, e.Number) }) {
 		err = v.open(info) // in the place of one that waited
 	}
 	return err
+}
+
+// inTheWay reports whether a session that waits is among those for which another one was refused.
+func (v *visit) inTheWay(of *visit, why sqlerr.Code) bool {
+	switch why {
+	case errTooMany.Number:
+		return true
+	case sqlerr.TooManyUserConnections: // of the account: those of others make no room
+		return v.of.accountUser == of.of.accountUser && v.of.accountHost == of.of.accountHost
+	}
+	return false
 }
 
 // serveOutcome is Outcome.

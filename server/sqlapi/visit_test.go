@@ -135,9 +135,10 @@ func TestVisitsOfLimitedAccounts(t *testing.T) {
 	}
 	root := b.Rig.Open(session.ConnectionInfo{User: "root", AccountUser: "root", AccountHost: "%", MultiStatements: true})
 	b.Exec(root, "CREATE USER hourly WITH MAX_CONNECTIONS_PER_HOUR 3; "+
-		"CREATE USER alone WITH MAX_USER_CONNECTIONS 1; CREATE USER free; GRANT SELECT ON test.* TO hourly, alone, free")
+		"CREATE USER alone WITH MAX_USER_CONNECTIONS 1; CREATE USER free, other; GRANT SELECT ON test.* TO hourly, alone, free, other")
+	host := "localhost"
 	run := func(user, text string) sqlerr.Code {
-		info := session.ConnectionInfo{User: user, Host: "localhost", AccountUser: user, AccountHost: "%"}
+		info := session.ConnectionInfo{User: user, Host: host, AccountUser: user, AccountHost: "%"}
 		info.Collation = collation
 		who := &caller{info: info}
 		err := d.execute(t.Context(), who, &pb.SqlExecuteRequest{Schema: "test", Statement: &pb.SqlStatement{Text: text}},
@@ -162,5 +163,13 @@ func TestVisitsOfLimitedAccounts(t *testing.T) {
 	sessions := b.Manager.Sessions()
 	if n := run("free", "SELECT 1"); n != 0 || b.Manager.Sessions() != sessions+1 {
 		t.Errorf("of an account without limits none is kept: error %d", n)
+	}
+	// max_user_connections is of each account: its own sessions give way, those of others stay.
+	run("other", "SELECT 1")
+	b.Exec(root, "SET GLOBAL max_user_connections = 1")
+	sessions = b.Manager.Sessions()
+	host = "10.0.0.1" // which has none that waits
+	if n := run("free", "SELECT 1"); n != 0 || b.Manager.Sessions() != sessions {
+		t.Errorf("in the place of another of the account: error %d, %d sessions and not %d", n, b.Manager.Sessions(), sessions)
 	}
 }

@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -95,7 +96,7 @@ func (in *intake) receive(m proto.Message) error {
 	if n <= shortMessage && unpack == nil {
 		data, err := in.pipe.Read(int(n))
 		if err != nil {
-			return broken(err)
+			return brokenOff(err)
 		}
 		buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
 		defer buf.Free()
@@ -152,7 +153,7 @@ func (in *intake) long(n int64, hold func(n int64) bool) ([]byte, error) {
 	return data, nil
 }
 
-// piece reads n bytes. Who does not send them keeps what has been counted for him no longer than stallMax.
+// piece reads n bytes. A client that does not send them keeps what has been counted for it no longer than stallMax.
 func (in *intake) piece(n int) (mem.BufferSlice, error) {
 	type got struct {
 		data mem.BufferSlice
@@ -167,7 +168,7 @@ func (in *intake) piece(n int) (mem.BufferSlice, error) {
 	defer late.Stop()
 	select {
 	case g := <-came:
-		return g.data, broken(g.err)
+		return g.data, brokenOff(g.err)
 	case <-late.C:
 		return nil, errStalled
 	}
@@ -233,7 +234,7 @@ func (in *intake) compressor(format byte) (encoding.Compressor, error) {
 
 // unpacked unpacks a message, for which hold makes room piece by piece.
 func unpacked(c encoding.Compressor, data []byte, most int64, hold func(n int64) bool) ([]byte, error) {
-	r, err := c.Decompress(&reader{data})
+	r, err := c.Decompress(bytes.NewReader(data))
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "a message cannot be unpacked: %v", err)
 	}
@@ -257,17 +258,6 @@ func unpacked(c encoding.Compressor, data []byte, most int64, hold func(n int64)
 			return nil, status.Errorf(codes.Internal, "a message cannot be unpacked: %v", err)
 		}
 	}
-}
-
-type reader struct{ left []byte }
-
-func (r *reader) Read(p []byte) (int, error) {
-	if len(r.left) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, r.left)
-	r.left = r.left[n:]
-	return n, nil
 }
 
 // weigh is about how much memory a message takes, by its encoding: a value of two bytes may become a hundred.
@@ -301,6 +291,14 @@ func weigh(b []byte, of protoreflect.MessageDescriptor, depth int) int64 {
 
 func errLong(n, most int64) *sqlerr.Error {
 	return sqlerr.Newf(sqlerr.NetPacketTooLarge, "Got a packet bigger than 'max_allowed_packet' bytes: the message has %d bytes, %d are allowed", n, most)
+}
+
+// brokenOff is broken within a message, where the end of the client's data is not the end of a stream.
+func brokenOff(err error) error {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return broken(err)
 }
 
 // broken is an error of gRPC's transport as one of gRPC.

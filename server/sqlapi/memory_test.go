@@ -88,7 +88,8 @@ type slowPipe struct {
 	data   []byte
 	more   chan struct{} // closed when the rest may come
 	at     int
-	stops  int // where it waits
+	stops  int    // where it waits
+	packed string // by what it is compressed
 }
 
 func (p *slowPipe) ReadMessageHeader(h []byte) error {
@@ -104,14 +105,17 @@ func (p *slowPipe) Read(n int) (mem.BufferSlice, error) {
 	if p.at+n > p.stops {
 		<-p.more
 	}
-	if p.at+n > len(p.data) {
+	switch {
+	case p.at == len(p.data):
+		return nil, io.EOF
+	case p.at+n > len(p.data):
 		return nil, io.ErrUnexpectedEOF
 	}
 	p.at += n
 	return mem.BufferSlice{mem.SliceBuffer(p.data[p.at-n : p.at])}, nil
 }
 
-func (p *slowPipe) RecvCompress() string { return "" }
+func (p *slowPipe) RecvCompress() string { return p.packed }
 
 func (p *slowPipe) Context() context.Context { return context.Background() }
 func (p *slowPipe) RecvMsg(any) error        { return errors.New("unused") }
@@ -192,6 +196,37 @@ func TestMessagesAreCountedAsTheyCome(t *testing.T) {
 	}
 	if got := <-receive(pipeOf(t, &pb.SqlSessionsRequest{Session: 3, Request: 4}, 1<<30), nil); got.err != nil || got.m.Session != 3 || got.m.Request != 4 {
 		t.Errorf("%v, %v", got.m, got.err)
+	}
+}
+
+// taking receives a message from a pipe.
+func taking(d *Door, p *slowPipe) (*pb.SqlSessionsRequest, error) {
+	in := &intake{d: d, conn: &connection{}, link: p, pipe: p, most: func() int64 { return 32 << 20 }}
+	m := new(pb.SqlSessionsRequest)
+	return m, in.receive(m)
+}
+
+// TestMessagesThatBreakOff: a client that ends its stream within a message has not ended it well, wherever that is.
+func TestMessagesThatBreakOff(t *testing.T) {
+	b := new(temptable.Budget)
+	b.SetLimit(16 << 20)
+	d := &Door{memory: memory{budget: b}}
+	for _, c := range []struct{ size, sent int }{
+		{1000, 0}, {1000, 10}, // a short one
+		{1 << 20, 0}, {1 << 20, shortMessage}, {1 << 20, shortMessage + 1}, // a long one
+		{30 << 20, 14 << 20}, {30 << 20, 14<<20 + 1}, // one that there is no room for
+	} {
+		p := pipeOf(t, text(strings.Repeat("x", c.size)), 1<<30)
+		p.data = p.data[:c.sent]
+		if _, err := taking(d, p); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "EOF") {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if taken, _ := d.memory.now(); taken != 0 {
+			t.Errorf("%+v: %d bytes are taken", c, taken)
+		}
+	}
+	if _, err := taking(d, &slowPipe{}); err != io.EOF {
+		t.Errorf("between messages: %v", err)
 	}
 }
 
@@ -312,6 +347,9 @@ func TestAnswersNobodyTakes(t *testing.T) {
 		s, c := ask()
 		eventually(t, "the answer waits", func() bool { taken, _ := d.memory.now(); return taken >= size })
 		eventually(t, "the call has ended", func() bool { return b.Manager.Sessions() == 0 })
+		if taken, _ := d.memory.now(); taken < size {
+			t.Errorf("%s: %d bytes are counted when the call has ended", how, taken)
+		}
 		switch how {
 		case "taken":
 			r := new(pb.SqlExecuteResponse)

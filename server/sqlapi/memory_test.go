@@ -1,6 +1,8 @@
 package sqlapi
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -23,6 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/triremedb/trireme/engine/sql/temptable"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -230,6 +233,83 @@ func TestMessagesThatBreakOff(t *testing.T) {
 	}
 }
 
+// TestPackedMessages: a message that is compressed may be as long as others, and takes as much room, whatever it was packed to.
+func TestPackedMessages(t *testing.T) {
+	b := new(temptable.Budget)
+	b.SetLimit(24 << 20)
+	d := &Door{memory: memory{budget: b}}
+	packed := func(size int) (*slowPipe, *pb.SqlSessionsRequest) {
+		m := text(strings.Repeat("x", size))
+		m.Session, m.Request = 7, 8
+		p := pipeOf(t, m, 1<<30)
+		var out bytes.Buffer
+		w := gzip.NewWriter(&out)
+		if _, err := w.Write(p.data); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p.packed, p.data = "gzip", out.Bytes()
+		p.header = binary.BigEndian.AppendUint32([]byte{1}, uint32(out.Len()))
+		return p, m
+	}
+	for _, size := range []int{10, shortMessage, 3 << 20} {
+		p, m := packed(size)
+		if got, err := taking(d, p); err != nil || !proto.Equal(got, m) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	p, _ := packed(20 << 20)
+	var passed *refused
+	if _, err := taking(d, p); !errors.As(err, &passed) || passed.session != 7 || passed.request != 8 {
+		t.Errorf("without room: %v", err)
+	}
+	p, _ = packed(33 << 20)
+	b.SetLimit(1 << 30)
+	var told *sqlerr.Error
+	if _, err := taking(d, p); !errors.As(err, &told) || told.Number != sqlerr.NetPacketTooLarge {
+		t.Errorf("too long: %v", err)
+	}
+	for name, change := range map[string]func(*slowPipe){
+		"half of it":              func(p *slowPipe) { p.data = p.data[:len(p.data)/2]; p.header[4] = byte(len(p.data)) },
+		"another form":            func(p *slowPipe) { p.header[0] = 2 },
+		"packed by nothing known": func(p *slowPipe) { p.packed = "" },
+	} {
+		p, _ := packed(100)
+		change(p)
+		if _, err := taking(d, p); status.Code(err) != codes.Internal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if taken, _ := d.memory.now(); taken != 0 {
+		t.Errorf("%d bytes are taken", taken)
+	}
+}
+
+// TestClientsThatCompress: a client may compress its requests, in a stream and in calls.
+func TestClientsThatCompress(t *testing.T) {
+	d, _, _ := listening(t)
+	c, ctx := dialed(t, d)
+	statement := "SELECT LENGTH('" + strings.Repeat("x", 1<<20) + "')"
+	s, err := pb.NewSqlClient(c).Sessions(ctx, grpc.UseCompressor("gzip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, s, 1, opening(&pb.SqlOpen{}))
+	if r, err := s.Recv(); err != nil || r.GetOpened() == nil {
+		t.Fatal(r, err)
+	}
+	say(t, s, 2, text(statement))
+	if r, err := s.Recv(); err != nil || r.GetResult().GetBatch().GetColumns()[0].Ints[0] != 1<<20 {
+		t.Error(r, err)
+	}
+	r, err := pb.NewSqlClient(c).Execute(ctx, &pb.SqlExecuteRequest{Statement: &pb.SqlStatement{Text: statement}}, grpc.UseCompressor("gzip"))
+	if err != nil || r.Batch.Columns[0].Ints[0] != 1<<20 {
+		t.Error(r, err)
+	}
+}
+
 // dialed is a connection to a door of its own.
 func dialed(t *testing.T, d *Door) (*grpc.ClientConn, context.Context) {
 	t.Helper()
@@ -331,9 +411,9 @@ func TestAnswersNobodyTakes(t *testing.T) {
 	d, b, _ := listening(t, func(o *Options) { o.Memory = budget })
 	b.packet = 64 << 20
 	const size = 6 << 20
-	ask := func() (grpc.ClientStream, *grpc.ClientConn) {
+	ask := func(how ...grpc.CallOption) (grpc.ClientStream, *grpc.ClientConn) {
 		c, ctx := dialed(t, d)
-		s, err := c.NewStream(ctx, &grpc.StreamDesc{}, pb.Sql_Execute_FullMethodName)
+		s, err := c.NewStream(ctx, &grpc.StreamDesc{}, pb.Sql_Execute_FullMethodName, how...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,15 +423,19 @@ func TestAnswersNobodyTakes(t *testing.T) {
 		}
 		return s, c
 	}
-	for _, how := range []string{"taken", "closed by the client", "closed"} {
-		s, c := ask()
+	for _, how := range []string{"taken", "closed by the client", "closed", "compressed"} {
+		var options []grpc.CallOption
+		if how == "compressed" { // only the request: gRPC would keep a compressed answer that is not counted
+			options = append(options, grpc.UseCompressor("gzip"))
+		}
+		s, c := ask(options...)
 		eventually(t, "the answer waits", func() bool { taken, _ := d.memory.now(); return taken >= size })
 		eventually(t, "the call has ended", func() bool { return b.Manager.Sessions() == 0 })
 		if taken, _ := d.memory.now(); taken < size {
 			t.Errorf("%s: %d bytes are counted when the call has ended", how, taken)
 		}
 		switch how {
-		case "taken":
+		case "taken", "compressed":
 			r := new(pb.SqlExecuteResponse)
 			if err := s.RecvMsg(r); err != nil || len(r.Batch.Columns[0].Bytes) != size {
 				t.Errorf("%v", err)

@@ -67,12 +67,21 @@ func (e *encoder) clear() {
 	}
 }
 
-// keptBytes is how much memory of a large result a session keeps for the next one.
-const keptBytes = 64 << 10
+const (
+	// keptBytes is how much memory of a large result a session keeps for the next one.
+	keptBytes = 64 << 10
+	// keptVectors is how many vectors it keeps.
+	keptVectors = 64
+	// vectorBytes is about what a vector takes itself.
+	vectorBytes = 256
+)
+
+// isWide reports whether there are so many columns that their vectors alone take more than is kept.
+func (e *encoder) isWide() bool { return len(e.vectors)*vectorBytes > 4*keptBytes }
 
 // shrink gives up memory that only a large result needs.
 func (e *encoder) shrink() {
-	all := 0
+	all := len(e.vectors) * vectorBytes
 	for _, v := range e.vectors {
 		all += cap(v.Bytes) + 8*(cap(v.Ints)+cap(v.Uints)+cap(v.Doubles)) + 4*(cap(v.Floats)+cap(v.Lengths)) + cap(v.Nulls)
 	}
@@ -80,8 +89,7 @@ func (e *encoder) shrink() {
 		for _, v := range e.vectors {
 			v.Reset()
 		}
-		e.vectors = e.vectors[:min(len(e.vectors), 64)]
-		e.vectors = slices.Clip(e.vectors)
+		e.vectors = slices.Clone(e.vectors[:min(len(e.vectors), keptVectors)])
 		e.batch.Columns = nil
 	}
 	if cap(e.scratch) > keptBytes {

@@ -24,8 +24,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sql/temptable"
 	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/engine/types"
 	pb "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -307,6 +309,24 @@ func TestClientsThatCompress(t *testing.T) {
 	r, err := pb.NewSqlClient(c).Execute(ctx, &pb.SqlExecuteRequest{Statement: &pb.SqlStatement{Text: statement}}, grpc.UseCompressor("gzip"))
 	if err != nil || r.Batch.Columns[0].Ints[0] != 1<<20 {
 		t.Error(r, err)
+	}
+}
+
+// TestWideResultsAreGivenUp: of a result with thousands of columns a session keeps no more than of others.
+func TestWideResultsAreGivenUp(t *testing.T) {
+	cols := make([]session.ResultColumn, 4096)
+	for i := range cols {
+		cols[i].Type = &types.Type{Kind: types.KindInt}
+	}
+	var e encoder
+	if e.begin(cols, time.UTC, nil, 1<<20); !e.isWide() {
+		t.Errorf("%d columns are not wide", len(cols))
+	}
+	if e.shrink(); cap(e.vectors) > 2*keptVectors || len(e.vectors) != keptVectors {
+		t.Errorf("%d vectors are kept, and room for %d", len(e.vectors), cap(e.vectors))
+	}
+	if e.begin(cols[:keptVectors], time.UTC, nil, 1<<20); e.isWide() {
+		t.Error("what is kept is wide")
 	}
 }
 

@@ -38,6 +38,7 @@ func (r *results) start(h *handle) { r.known = h }
 func (r *results) Columns(cols []session.ResultColumn) error {
 	r.rows = true
 	r.enc.begin(cols, r.s.s.Location(), r.s.s, int(r.s.packet))
+	r.large = r.large || r.enc.isWide()
 	if r.known != nil && sameColumns(r.known.columns, cols) {
 		r.result.SameColumns = true
 		return nil

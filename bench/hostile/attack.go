@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -27,7 +28,7 @@ type counts struct {
 	Done   int            `json:"done"`
 	GaveUp int            `json:"gaveUp"` // their client closed the connection
 	Errors map[uint16]int `json:"errors"` // by MySQL's number; 0: the connection was lost
-	Opened int            `json:"opened"` // connections of the one who floods
+	Opened int            `json:"opened"` // connections of the account that floods
 }
 
 func (c *counts) note(err error, gaveUp bool) {
@@ -58,12 +59,12 @@ func (c *counts) text() string {
 	for _, number := range slices.Sorted(maps.Keys(c.Errors)) {
 		list = append(list, fmt.Sprintf("%d %dx", number, c.Errors[number]))
 	}
-	return fmt.Sprintf("Of the hostile statements %d were answered, %d given up by their clients, which closed the connection, and these ended with errors (0: a lost connection): %s. %d connections were opened by the one who floods.\n",
+	return fmt.Sprintf("Of the hostile statements %d were answered, %d given up by their clients, which closed the connection, and these ended with errors (0: a lost connection): %s. %d connections were opened by the one that floods.\n",
 		c.Done, c.GaveUp, strings.Join(list, ", "), c.Opened)
 }
 
-// attack lets the hostile accounts loose until stop: in a process of their own, since those of a shop do not wait for
-// its goroutines either.
+// attack lets the hostile accounts loose until stop, in a process of their own: a shop does not share its scheduler with its attackers
+// either.
 func (w *world) attack(stop <-chan struct{}) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -71,22 +72,39 @@ func (w *world) attack(stop <-chan struct{}) error {
 	}
 	c := exec.Command(self, "-attack", w.dsn("h0", ""), "-seed", fmt.Sprint(w.seed), "-accounts", fmt.Sprint(w.accounts), "-idle", fmt.Sprint(w.idle),
 		"-flood", fmt.Sprint(w.flood))
-	c.Stderr = os.Stderr
+	return w.run(c, stop, stopLimit)
+}
+
+// run runs the process of the hostile accounts until stop, and reads its report. The process ends when its input does; it is killed if that takes
+// longer than limit. An earlier end is an error at once.
+func (w *world) run(c *exec.Cmd, stop <-chan struct{}, limit time.Duration) error {
+	var report bytes.Buffer
+	c.Stdout, c.Stderr, c.WaitDelay = &report, os.Stderr, time.Second
 	in, err := c.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
 	}
 	if err != nil {
 		return err
 	}
-	<-stop
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	select {
+	case err := <-ended:
+		return errors.Join(errors.New("the process of the hostile accounts has ended too early"), err)
+	case <-stop:
+	}
 	_ = in.Close()
-	err = json.NewDecoder(out).Decode(&w.hostile)
-	return errors.Join(err, c.Wait())
+	select {
+	case err = <-ended:
+	case <-time.After(limit):
+		_ = c.Process.Kill()
+		return errors.Join(fmt.Errorf("the process of the hostile accounts did not end within %v and was killed", limit), <-ended)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(report.Bytes(), &w.hostile)
 }
 
 // attacker is that process.

@@ -48,7 +48,10 @@ func (w *world) phase(name string, length time.Duration, beside func(stop <-chan
 	var all sync.WaitGroup
 	var broken error
 	if beside != nil {
-		all.Go(func() { broken = beside(ctx.Done()) })
+		all.Go(func() {
+			defer stop() // if it has ended too early, nothing is left to measure
+			broken = beside(ctx.Done())
+		})
 	}
 	all.Go(func() {
 		for tick := time.NewTicker(200 * time.Millisecond); ; {

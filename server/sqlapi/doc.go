@@ -5,7 +5,7 @@
 //	go d.Serve(listener)
 //	d.Shutdown(ctx)
 //
-// A stream is read by one task, which does nothing that waits for a statement. A session has
+// A stream is read by one task, which waits for no statement, but for a moment for memory. A session has
 // no task of its own while it is idle: a request that comes is run by a worker, which goes on
 // until the session's queue is empty. Rows are appended to the arrays of one response, which
 // belongs to the session and is used again when it was sent.
@@ -16,6 +16,8 @@
 //   - Nothing is read of a call before its caller is known.
 //   - A session belongs to one worker at a time; others set flags and interrupt it.
 //   - When a stream's handler returns, its sessions are closed.
-//   - A result under way has at most its window in memory, requests that wait at most
-//     max_allowed_packet for each session and pendingMax for the node.
+//   - A result under way has at most its window in memory, or one part. The requests of a session that wait have at most
+//     max_allowed_packet together, or are one, and are no more than maxPending.
+//   - Requests, from their arrival on, and answers that clients have not taken are counted for their connection and for the node
+//     (memory). A request that there is no room for is refused; an answer is counted also without room, since its session had it.
 package sqlapi

@@ -132,7 +132,7 @@ func (a *admin) membersAdd(args []string) error {
 		return err
 	}
 	_, err = callLeader(a, unary(triremev1.AdminClient.AddMember), &triremev1.AdminAddMemberRequest{Id: id, PeerAddress: args[1], Replica: a.replica})
-	return a.told(err, "member %d is in the group at %s: as a learner if it is new, until it is promoted; else it votes as before", id, args[1])
+	return a.told(err, "member %d is in the group at %s: a member that has voted goes on voting, any other is a learner until it is promoted", id, args[1])
 }
 
 func (a *admin) membersPromote(args []string) error {

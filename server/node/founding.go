@@ -136,7 +136,11 @@ func (f *founding) looseClaim(ctx context.Context, there []string, known bool) e
 }
 
 // unrestored is an error while a backup is to be in the claim of a founder, and this process has found nothing there: a group that is founded
-// then is empty, and nothing is restored into it any more. The first founder's claim is the one that is restored into.
+// then is empty, and nothing is restored into it any more.
+//
+// Only the first founder's claim is asked whether a restore is done, since no other is restored into. Where that claim is gone, or was made anew, what was
+// restored is gone with it: no founder that asks has data, so the restore has to be run again and the error is right. A pod whose restored volume is
+// empty is told only by its own claim: that is enough, since a group is founded when each of its founders has asked.
 func (f *founding) unrestored(ctx context.Context) error {
 	wanted := f.n.cfg.String("kubernetes_restore")
 	for ordinal := range max(1, int(f.n.cfg.Int("discovery_expect"))) {

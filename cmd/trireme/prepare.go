@@ -139,8 +139,8 @@ func (p *preparation) run(ctx context.Context) error {
 	return nil
 }
 
-// Argo CD takes claims that no StatefulSet has for what it has made itself, by their label app.kubernetes.io/instance, and deletes what its source does
-// not have. While a set is aside that would be the data.
+// Argo CD takes claims that no StatefulSet has for objects that it has made itself, by their label app.kubernetes.io/instance, and deletes objects that its
+// source does not have. While a set is aside these would be the claims with the data.
 const (
 	argoKey  = "argocd.argoproj.io/sync-options"
 	argoKeep = "Prune=false,Delete=false"
@@ -160,7 +160,7 @@ func (p *preparation) annotateAll(ctx context.Context) error {
 	return nil
 }
 
-// annotate gives a claim whose set is to be set aside what keeps others from deleting it, and the annotations that are wanted of claims.
+// annotate gives a claim whose set is to be set aside an annotation that keeps Argo CD from deleting it, and the annotations that are wanted of claims.
 func (p *preparation) annotate(ctx context.Context, c *kubernetes.Claim) error {
 	wanted := map[string]string{}
 	if _, has := c.Annotations[argoKey]; !has {
@@ -179,7 +179,8 @@ func (p *preparation) annotate(ctx context.Context, c *kubernetes.Claim) error {
 	return p.api.Annotate(ctx, c, wanted)
 }
 
-// halfway tells what has grown where a claim does not grow after all, as under a quota that has room for some of them: each alone would.
+// halfway is the error for a claim that does not grow although each alone would, as under a quota that has room for some of them. It names the claims
+// that have grown already.
 func (p *preparation) halfway(i int, err error) error {
 	c := &p.expand[i]
 	has := "nothing was changed"
@@ -211,7 +212,7 @@ func (p *preparation) look(ctx context.Context, s *wantedSet) (err error) {
 	}
 	resized, other := was != p.bytes, s.now.Class != p.class
 	scaled := s.now.Scaled && s.now.Pods() != s.pods
-	// Claims that are there stay as they are: what else is said of claims is of new ones.
+	// Claims that are there stay as they are: modes and annotations are of new claims.
 	newOnes := p.modes != nil && !slices.Equal(p.modes, s.now.Modes) || p.annotations != nil && !maps.Equal(p.annotations, s.now.Annotations)
 	s.anew = s.now.Exists() && (resized || other || scaled || newOnes)
 	if !resized && !s.anew {

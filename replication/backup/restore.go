@@ -232,7 +232,7 @@ func (b *Backup) Restore(o Options) (last uint64, err error) {
 func (b *Backup) DataAlone(until uint64) bool { return until != 0 && until == b.Info.Snapshot }
 
 // watch tells fn how far a restore is, and stops it if the disk is full: nobody makes room
-// for somebody who says nothing. ended ends that and reports whether it was so.
+// for a restore that says nothing. ended ends that and reports whether it was so.
 func watch(r *group.Restore, fn func(provision.Progress)) (ended func() bool) {
 	stop, full := make(chan struct{}), make(chan bool)
 	go func() {

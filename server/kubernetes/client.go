@@ -34,8 +34,8 @@ type Client struct {
 	files     string // directory of the account's token, its namespace and the API's authority
 	namespace string
 
-	// Patient has calls made again, until their context ends, while their errors may pass by themselves. It is for who looks, changes and
-	// deletes, which may be done twice, and has time.
+	// Patient has calls made again, until their context ends, while their errors may pass by themselves. It is for callers that
+	// have time, and that look, change and delete, which may be done twice.
 	Patient bool
 
 	mu        sync.Mutex

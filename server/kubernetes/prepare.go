@@ -19,7 +19,7 @@ type Claim struct {
 	Unbound bool
 	// Goes says that it is being deleted: it stays as long as a pod uses it, and nothing takes that back.
 	Goes bool
-	// Annotations are what else is known of it.
+	// Annotations are all that the claim has.
 	Annotations map[string]string
 
 	uid    string

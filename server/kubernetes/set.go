@@ -14,14 +14,14 @@ import (
 // Set is a StatefulSet as it is to be.
 type Set struct {
 	Name string
-	// Lasts says that who has no place in the set is to leave. A set that ends, is gone, or is to have no pods for a while says
+	// Lasts says that a member that has no place in the set is to leave. A set that ends, is gone, or is to have no pods for a while says
 	// nothing of members: they stay what they are. SetAmong knows of sets that are gone for good.
 	Lasts bool
 	// Pods with numbers from Start up to End, which is not among them, are to be there.
 	Start, End int
 	// Size is what claims for data ask for that the set makes, and Class the storage class; empty: the default one.
 	Size, Class string
-	// Modes and Annotations are what else these claims have.
+	// Modes and Annotations are those of these claims.
 	Modes       []string
 	Annotations map[string]string
 	// Scaled says that the number of pods was set by `kubectl`, or through the set's scale as autoscalers do.

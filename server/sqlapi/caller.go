@@ -37,7 +37,7 @@ type connection struct {
 	told []string // users of whom the audit log has that they came in
 }
 
-// toldMax is how many users of a connection are remembered; who calls as more than these is told of each time.
+// toldMax is how many users of a connection are remembered; each call of a user beyond these is told of.
 const toldMax = 16
 
 // isNew reports whether a user has not called on this connection before.
@@ -151,7 +151,7 @@ func (p *peeked) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
-// caller is who a call is from.
+// caller is the user that a call is from.
 type caller struct {
 	conn   *connection            // nil: none is known
 	info   session.ConnectionInfo // but for what a session adds
@@ -211,7 +211,7 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 }
 
 // Identify finds out who makes a call of another service that the port offers (see Offer). Of
-// who could not prove it only the name is told.
+// a caller that could not prove it only the name is told.
 func (d *Door) Identify(ctx context.Context) (session.ConnectionInfo, error) {
 	c, err := d.identify(ctx)
 	if err != nil {

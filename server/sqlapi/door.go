@@ -61,7 +61,7 @@ type Session interface {
 // Backend is the node. Its methods are safe for concurrent use.
 type Backend interface {
 	NextID() uint64
-	// Open opens a session for who has been authenticated. Error: a *sqlerr.Error.
+	// Open opens a session for a user that has been authenticated. Error: a *sqlerr.Error.
 	Open(info session.ConnectionInfo) (Session, error)
 	// Serves says whether sessions that may write belong here.
 	Serves() bool

@@ -31,7 +31,7 @@ type memory struct {
 	held  int64 // of the budget: what is beyond memoryFree, unless there was no room for what was forced
 }
 
-// most is what may be taken by all, and by one connection: who fills it leaves room for others, and for statements.
+// most is what may be taken by all, and by one connection, so that there is room for others, and for statements.
 func (m *memory) most() (all, one int64) {
 	limit := int64(0)
 	if m.budget != nil {
@@ -91,13 +91,13 @@ func (m *memory) hold(taken int64) bool {
 	return true
 }
 
-// Who finds no room waits for up to waitMax, as sessions do.
+// A message that finds no room waits for up to waitMax, as sessions do.
 const (
 	waitMax   = time.Second
 	waitEvery = waitMax / 20
 )
 
-// await is take for who may wait until done.
+// await is take, but waits for room, until done.
 func (m *memory) await(c *connection, n int64, done <-chan struct{}) bool {
 	for began := time.Now(); !m.take(c, n); {
 		if all, one := m.most(); n > all || c != nil && n > one || time.Since(began) > waitMax {

@@ -142,8 +142,8 @@ may be there or not.
 {{- end -}}
 
 {{/*
-Refuses what ends pods whose claims are being deleted, {root, set}: Kubernetes keeps such a claim as long as its pod runs, and the data go with
-it. Where members are started anew one after the other each gets its data from the others; where they all end, or so many others leave that the rest is
+Refuses an upgrade that ends pods whose claims are being deleted, {root, set}: Kubernetes keeps such a claim as long as its pod runs, and the data go
+with it. Where members are started anew one after the other each gets its data from the others; where they all end, or so many others leave that the rest is
 no majority of those that stay, nobody gives them any.
 */}}
 {{- define "trireme.claimsStay" -}}

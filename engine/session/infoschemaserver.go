@@ -206,7 +206,7 @@ func rowsVariables(q *virtualRows, global bool) error {
 	return nil
 }
 
-// cutText cuts a text off at a number of bytes, between characters.
+// cutText cuts a text off after n characters.
 func cutText(text string, n int) string {
 	return string(types.CharsetUTF8MB4.Prefix([]byte(text), n))
 }

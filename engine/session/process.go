@@ -5,10 +5,10 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/txn"
+	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/internal/turn"
 )
 
@@ -34,13 +34,7 @@ const shownText = 256 << 10
 // Where a string ends depends on much: more than that would be a guess. It looks at each byte once, however long the text is that a
 // client makes up.
 func hideSecrets(text string) string {
-	if len(text) > shownText {
-		n := shownText
-		for n > shownText-utf8.UTFMax && !utf8.RuneStart(text[n]) {
-			n--
-		}
-		text = text[:n]
-	}
+	text = types.CutUTF8(text, shownText)
 	set := false
 	for i := 0; i < len(text); i++ {
 		word := ""

@@ -5,7 +5,37 @@ import (
 	"math/bits"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
+
+// CutUTF8 is the beginning of a text of at most n bytes, which ends between characters. Of a text that is no UTF-8 it may be n bytes less utf8.UTFMax.
+func CutUTF8(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for least := max(n-utf8.UTFMax, 0); n > least && !utf8.RuneStart(text[n]); {
+		n--
+	}
+	return text[:n]
+}
+
+// LongestText is how many bytes AppendText appends at most for a value of the type, also in a character set that takes more for
+// each character. The type is neither a string, whose length its values tell, nor JSON.
+func (t *Type) LongestText() int {
+	const number = 350 // of DOUBLE(255,30)
+	n := 0
+	switch t.Kind {
+	case KindEnum:
+		for _, m := range t.Members {
+			n = max(n, len(m))
+		}
+	case KindSet:
+		for _, m := range t.Members {
+			n += len(m) + 1
+		}
+	}
+	return max(number, utf8.UTFMax*n)
+}
 
 // AppendText appends the text of v as clients see it; nothing for NULL. t gives
 // what the value does not know: fractional digits, ENUM and SET members, BIT

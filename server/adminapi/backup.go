@@ -15,6 +15,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/storage/page"
+	"github.com/triremedb/trireme/engine/types"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/provision"
@@ -40,7 +41,7 @@ func (s *Server) ReportBackup(ctx context.Context, req *triremev1.AdminReportBac
 			return nil, badArgument("a backup has at most %d bytes and takes at most %d us", int64(math.MaxInt64), math.MaxInt64/1000)
 		}
 		if req.GetError() != "" {
-			s.opt.Log.Warn("a backup has failed", "error", cut(req.GetError(), reportMax))
+			s.opt.Log.Warn("a backup has failed", "error", types.CutUTF8(req.GetError(), reportMax))
 			return &triremev1.AdminReportBackupResponse{}, s.opt.Group.BackupFailed()
 		}
 		took := time.Duration(req.GetDurationUs()) * time.Microsecond

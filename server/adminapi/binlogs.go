@@ -9,6 +9,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/binlog/log"
 	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/engine/types"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/group"
 )
@@ -99,7 +100,7 @@ func (s *Server) PurgeBinlogs(ctx context.Context, req *triremev1.AdminPurgeBinl
 		to := slices.IndexFunc(files, func(f log.FileInfo) bool { return f.Name == req.GetTo() })
 		if to < 0 {
 			return nil, &Error{Code: codes.NotFound, Number: sqlerr.UnknownTargetBinlog,
-				Message: fmt.Sprintf("there is no file %q in this node's log", cut(req.GetTo(), 64)),
+				Message: fmt.Sprintf("there is no file %q in this node's log", types.CutUTF8(req.GetTo(), 64)),
 				Advice:  "the list of binlogs has the names"}
 		}
 		if to == 0 {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/engine/types"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/group"
 )
@@ -115,7 +116,7 @@ func checkAddress(addr string) error {
 		}
 	}
 	if err != nil {
-		return badArgument("peer_address is %q and not host:port: %v", cut(addr, 300), err)
+		return badArgument("peer_address is %q and not host:port: %v", types.CutUTF8(addr, 300), err)
 	}
 	return nil
 }

@@ -240,14 +240,3 @@ func limit(asked uint32, usual, most int) (int, error) {
 	}
 	return int(asked), nil
 }
-
-// cut cuts a text off at a number of bytes, between characters.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && text[most]&0xc0 == 0x80 {
-		most--
-	}
-	return text[:most]
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/engine/types"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/replication/group"
 )
@@ -38,7 +39,7 @@ func (s *Server) ListSessions(ctx context.Context, req *triremev1.AdminListSessi
 			if req.GetActiveOnly() && p.Command == "Sleep" || req.GetUser() != "" && p.User != req.GetUser() || len(out.Sessions) == most {
 				continue
 			}
-			text := cut(p.Info, size)
+			text := types.CutUTF8(p.Info, size)
 			out.Sessions = append(out.Sessions, &triremev1.AdminSession{Id: p.ID, User: valid(p.User), Host: p.Host, Schema: p.Schema, Command: p.Command,
 				TimeMs: uint64(max(p.Time, 0).Milliseconds()), State: p.State, Statement: valid(text), StatementCut: len(text) < len(p.Info), Transaction: p.Transaction})
 		}
@@ -71,7 +72,7 @@ func (s *Server) ListTransactions(ctx context.Context, req *triremev1.AdminListT
 				state = "LOCK WAIT"
 			}
 			out.Transactions = append(out.Transactions, &triremev1.AdminTransaction{Id: t.ID, Session: t.Session, User: valid(t.User), Host: t.Host, BeganUs: t.Began.UnixMicro(),
-				AgeMs: age, State: state, Isolation: t.Isolation, ReadOnly: t.ReadOnly, Statement: valid(cut(t.Statement, statementUsed))})
+				AgeMs: age, State: state, Isolation: t.Isolation, ReadOnly: t.ReadOnly, Statement: valid(types.CutUTF8(t.Statement, statementUsed))})
 		}
 		return out, nil
 	})
@@ -105,7 +106,7 @@ func (s *Server) ListLargeTransactions(ctx context.Context, req *triremev1.Admin
 			for _, m := range t.Members {
 				one.Members = append(one.Members, &triremev1.AdminLargeTransactionMember{Member: m.Member, State: largeStates[m.State], Events: uint64(m.Events),
 					EventBytes: uint64(m.Plain), StoredBytes: uint64(m.Stored), SyncedBytes: uint64(m.Synced), Whole: m.Whole, AppliedBytes: uint64(m.AheadBytes),
-					AppliedRows: m.AheadRows, ApplierWaitsFor: valid(cut(m.Waits, statementUsed))})
+					AppliedRows: m.AheadRows, ApplierWaitsFor: valid(types.CutUTF8(m.Waits, statementUsed))})
 			}
 			out.Transactions = append(out.Transactions, one)
 		}
@@ -137,8 +138,8 @@ func (s *Server) ListLockWaits(ctx context.Context, req *triremev1.AdminListLock
 				w.WaitingSession, w.BlockingSession = by[w.Waiting].Session, by[w.Blocking].Session
 			}
 			out.Waits = append(out.Waits, &triremev1.AdminLockWait{Waiting: w.Waiting, WaitingSession: w.WaitingSession,
-				WaitingStatement: valid(cut(texts[w.WaitingSession], statementUsed)), Blocking: w.Blocking, BlockingSession: w.BlockingSession,
-				BlockingStatement: valid(cut(texts[w.BlockingSession], statementUsed)), Schema: w.Schema, Table: valid(w.Table), Index: w.Index, Key: w.Key, Metadata: w.Metadata})
+				WaitingStatement: valid(types.CutUTF8(texts[w.WaitingSession], statementUsed)), Blocking: w.Blocking, BlockingSession: w.BlockingSession,
+				BlockingStatement: valid(types.CutUTF8(texts[w.BlockingSession], statementUsed)), Schema: w.Schema, Table: valid(w.Table), Index: w.Index, Key: w.Key, Metadata: w.Metadata})
 		}
 		return out, nil
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/engine/types"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 	"github.com/triremedb/trireme/server/config"
 )
@@ -156,7 +157,7 @@ func (s *Server) setting(name string) (*triremev1.AdminSetting, error) {
 		}
 	}
 	return nil, &Error{Code: codes.NotFound, Number: sqlerr.UnknownSystemVariable,
-		Message: "there is no setting " + strconv.Quote(cut(name, 64)), Advice: "the settings' list has the names"}
+		Message: "there is no setting " + strconv.Quote(types.CutUTF8(name, 64)), Advice: "the settings' list has the names"}
 }
 
 // settingText is a value in SQL: a number as it is, else a string.

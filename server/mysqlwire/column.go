@@ -3,7 +3,6 @@ package mysqlwire
 import (
 	"encoding/binary"
 	"math"
-	"unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/types"
@@ -123,17 +122,8 @@ func appendColumn(b []byte, c *session.ResultColumn, results types.CollationID) 
 // maxColumnName is the length to which the name of a column of a result is cut, as MySQL does: that of an expression is its text.
 const maxColumnName = 256
 
-// cutName is what is told of a name: each of thousands of columns tells that of its table, too.
-func cutName(name string) string {
-	if len(name) <= maxColumnName {
-		return name
-	}
-	n := maxColumnName
-	for n > maxColumnName-utf8.UTFMax && !utf8.RuneStart(name[n]) {
-		n--
-	}
-	return name[:n]
-}
+// cutName is the part of a name that is told: each of thousands of columns tells that of its table, too.
+func cutName(name string) string { return types.CutUTF8(name, maxColumnName) }
 
 // columnLength is how long the text of a value may be, in bytes.
 func columnLength(t *types.Type, collation types.CollationID) uint32 {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/triremedb/trireme/engine/session"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // rowRoom is asked between the values of a row that may be long: a row may be as long as a packet, and its memory is
@@ -73,28 +72,11 @@ func (r *rowRoom) free() {
 	}
 }
 
-// longestText is how many bytes the value of a column has at most whose vector does not tell: one that is no string.
-func longestText(t *types.Type) int {
-	const number = 350 // of DOUBLE(255,30)
-	n := 0
-	switch t.Kind {
-	case types.KindEnum:
-		for _, m := range t.Members {
-			n = max(n, len(m))
-		}
-	case types.KindSet:
-		for _, m := range t.Members {
-			n += len(m) + 1
-		}
-	}
-	return max(number, 4*n) // which another character set may need
-}
-
 // mayBeLong reports whether rows without a long string may be long.
 func mayBeLong(cols []session.ResultColumn) bool {
 	n := 0
 	for i := range cols {
-		if n += longestText(cols[i].Type); n > keepBuffer {
+		if n += cols[i].Type.LongestText(); n > keepBuffer {
 			return true
 		}
 	}

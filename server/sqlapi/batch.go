@@ -3,7 +3,6 @@ package sqlapi
 import (
 	"slices"
 	"time"
-	utf "unicode/utf8"
 
 	"github.com/triremedb/trireme/engine/session"
 	"github.com/triremedb/trireme/engine/sqlerr"
@@ -147,16 +146,9 @@ func (e *encoder) after(row int) error {
 
 // mayBeLong reports whether rows without a long string may be long: enumerations and sets have their members' names.
 func mayBeLong(cols []session.ResultColumn) bool {
-	const number = 350 // of DOUBLE(255,30)
-	all := 0
+	n := 0
 	for i := range cols {
-		n := 0
-		if t := cols[i].Type; t.Kind == types.KindEnum || t.Kind == types.KindSet {
-			for _, m := range t.Members {
-				n += len(m) + 1
-			}
-		}
-		if all += max(number, 4*n); all > keptBytes {
+		if n += cols[i].Type.LongestText(); n > keptBytes {
 			return true
 		}
 	}
@@ -342,16 +334,7 @@ func describe(cols []session.ResultColumn) []*pb.SqlColumn {
 // of thousands of columns tells that of its table.
 const maxColumnName = 256
 
-func cutName(name string) string {
-	if len(name) <= maxColumnName {
-		return name
-	}
-	n := maxColumnName
-	for n > maxColumnName-utf.UTFMax && !utf.RuneStart(name[n]) {
-		n--
-	}
-	return name[:n]
-}
+func cutName(name string) string { return types.CutUTF8(name, maxColumnName) }
 
 // sameColumns reports whether columns are those that were described.
 func sameColumns(known []*pb.SqlColumn, cols []session.ResultColumn) bool {

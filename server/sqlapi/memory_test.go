@@ -328,6 +328,29 @@ func TestWideResultsAreGivenUp(t *testing.T) {
 	if e.begin(cols[:keptVectors], time.UTC, nil, 1<<20); e.isWide() {
 		t.Error("what is kept is wide")
 	}
+	d, _ := newDoor(t)
+	w := connect(t, d)
+	w.ask(1, opening(&pb.SqlOpen{}))
+	if r := w.ask(1, text("SELECT 1"+strings.Repeat(", 1", 2000))); r.GetResult().GetDone() == nil {
+		t.Fatalf("%.300v", r)
+	}
+	var s *sess
+	for _, st := range d.all() {
+		st.mu.Lock()
+		s = st.sessions[1]
+		st.mu.Unlock()
+	}
+	eventually(t, "the worker is done", func() bool {
+		s.q.Lock()
+		defer s.q.Unlock()
+		return !s.scheduled
+	})
+	if len(s.out.enc.vectors) != keptVectors {
+		t.Errorf("a session keeps %d vectors", len(s.out.enc.vectors))
+	}
+	if err := w.end(); err != nil {
+		t.Error(err)
+	}
 }
 
 // dialed is a connection to a door of its own.

@@ -371,9 +371,7 @@ func (s *Session) outgrown(c *compiled) bool {
 // execute runs a compiled statement on its open tables.
 func (s *Session) execute(ctx context.Context, c *compiled) (Outcome, error) {
 	s.meter.ran = c
-	for _, e := range c.kept {
-		s.diag.warn(e)
-	}
+	s.warnAll(c.kept)
 	switch {
 	case c.insert != nil:
 		return s.runInsert(ctx, c)

@@ -43,6 +43,7 @@ func (s *Session) runExplain(ctx context.Context, st *ast.Explain) (Outcome, err
 		err = s.mayExplain(c)
 	}
 	if err == nil {
+		s.warnAll(c.kept)
 		err = s.explain(ctx, c, st)
 	}
 	return out, s.finishWork(ctx, c, &out, err)

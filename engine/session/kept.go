@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
@@ -46,12 +47,15 @@ func keptClauses(st ast.Statement) []*sqlerr.Error {
 		}
 	}
 	_, query := st.(ast.Query)
-	own, limited := len(hints), false
+	own, limited, unread := len(hints), false, false
 	for i, h := range append(slices.Clip(hints), st.HintsElsewhere()...) {
 		limits := h.Name == maxExecutionHint
 		switch {
+		case unread && i < own: // behind an error nothing is read
 		case h.Bad, limits && !isNumber(h.Args):
-			list = append(list, sqlerr.New(sqlerr.ParseError, "Optimizer hint syntax error", h.Args, 1))
+			near := strings.ToValidUTF8(h.Args[:min(len(h.Args), 80)], "?")
+			list = append(list, sqlerr.New(sqlerr.ParseError, "Optimizer hint syntax error", near, 1))
+			unread = true
 		case !limits:
 			list = append(list, catalog.KeptOnly("Optimizer hint "+h.Name))
 		case i >= own || !query:
@@ -63,6 +67,12 @@ func keptClauses(st ast.Statement) []*sqlerr.Error {
 		}
 	}
 	return list
+}
+
+func (s *Session) warnAll(list []*sqlerr.Error) {
+	for _, e := range list {
+		s.diag.warn(e)
+	}
 }
 
 func isNumber(text string) bool {

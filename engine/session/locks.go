@@ -94,8 +94,9 @@ func (i *sessionInfo) ReleaseAllLocks() (int64, error) {
 	if err := i.s().leads(); err != nil {
 		return 0, err
 	}
+	given := int64(i.txn.NamedLocks()) * txn.NamedLockBytes
 	n := i.txn.ReleaseAllNamed()
-	i.s().settleKept()
+	_ = i.s().holdKept(-min(given, i.s().kept)) // as in forgetLock
 	return n, nil
 }
 

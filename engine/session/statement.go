@@ -212,6 +212,11 @@ func (s *Session) dispatch(ctx context.Context, st ast.Statement) (Outcome, erro
 	switch st := st.(type) {
 	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
 		return s.runPlanned(ctx, st, nil)
+	}
+	if len(st.HintsElsewhere()) > 0 {
+		s.warnAll(keptClauses(st))
+	}
+	switch st := st.(type) {
 	case *ast.Begin:
 		return out, s.runBegin(ctx, st)
 	case *ast.Commit:
@@ -414,7 +419,7 @@ func hintedLimit(st ast.Statement) time.Duration {
 	}
 	for i := range first.Hints {
 		if h := &first.Hints[i]; h.Name == maxExecutionHint {
-			ms, _ := strconv.ParseUint(h.Args, 10, 32) // what is no number is no limit
+			ms, _ := strconv.ParseUint(h.Args, 10, 32) // what is no number ends the hints
 			return time.Duration(ms) * time.Millisecond
 		}
 	}

@@ -176,7 +176,9 @@ func (s *Session) failWork(ctx context.Context, cause error) error {
 		if s.lost(err); !t.active {
 			return err
 		}
-		return s.abandon(errors.Join(cause, err))
+		// The client must not take the transaction for one that goes on, which the statement's own error would say.
+		s.gone.Store(true)
+		return s.abandon(err)
 	}
 	if err := s.stand(ctx, cause); err != nil {
 		if s.lost(err); !t.active {

@@ -87,7 +87,12 @@ func (s *Session) HasNamedLock(name string) bool {
 	return ok
 }
 
+// NamedLocks is how many named locks the session has.
+func (s *Session) NamedLocks() int { return len(s.times) }
+
 // KeptBytes is about how much memory the session's named locks and savepoints take, in bytes.
+//
+// REQUIRES: no other call of the session is under way.
 func (s *Session) KeptBytes() int64 {
 	s.turn.Lock()
 	defer s.turn.Unlock()

@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,7 +80,8 @@ func halfUndone(cause, err error) error {
 }
 
 // errLeft: a rollback to a mark has ended halfway, since the process stops. The rollback of the transaction that follows leaves the rest, too.
-var errLeft = errors.New("txn: the process stops; what the transaction has changed is taken back when it starts again")
+var errLeft = sqlerr.Newf(sqlerr.ServerShutdown, "Server shutdown in progress: this node stops, and takes back what the transaction has "+
+	"changed when it starts again; connect again")
 
 // rollbackTo takes engine, events and write set back to a mark.
 func (t *Txn) rollbackTo(m mark) error {

@@ -233,3 +233,16 @@ func TestBulkMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestManyHints: as many hints as anybody wants are read, and no more of a long comment.
+func TestManyHints(t *testing.T) {
+	many := "/*+ " + strings.Repeat("a() ", 1000) + "*/"
+	list, err := Parse("SELECT "+many+" (SELECT "+many+" 1), (SELECT "+many+" 2)", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, others := list[0].(*Select).Hints, list[0].HintsElsewhere()
+	if len(own) != maxHints || !own[maxHints-1].Bad || len(others) != maxHints || !others[maxHints-1].Bad {
+		t.Errorf("%d and %d hints", len(own), len(others))
+	}
+}

@@ -59,7 +59,7 @@ type Statement interface {
 	Text() string
 	// Params is the number of ? in the statement, whose indices are 0 to Params-1.
 	Params() int
-	// HintsElsewhere are optimizer hints at other blocks of the statement than its own, up to 64. They do nothing.
+	// HintsElsewhere are optimizer hints at other blocks of the statement than its own. They do nothing.
 	HintsElsewhere() []Hint
 	// Size is about how many bytes the tree takes, with its text; 0 for one that no text was parsed for.
 	Size() int64

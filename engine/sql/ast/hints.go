@@ -2,17 +2,19 @@ package ast
 
 import "strings"
 
-// hintsElsewhere reads the hints of other blocks than the statement's own, up to maxElsewhere.
+// hintsElsewhere reads the hints of other blocks than the statement's own.
 func (p *piece) hintsElsewhere(sql string) (list []Hint) {
 	for _, at := range p.elsewhere {
-		list = append(list, hintsOf(sql[at.start:at.end])...)
+		if len(list) < maxHints {
+			list = append(list, hintsOf(sql[at.start:at.end], maxHints-len(list))...)
+		}
 	}
-	return list[:min(len(list), maxElsewhere)]
+	return list
 }
 
 // hintsOf reads optimizer hints, which stand after the first word of a block:
-// SELECT /*+ NAME(args) .. */. What cannot be read is the last one, a bad one.
-func hintsOf(comment string) []Hint {
+// SELECT /*+ NAME(args) .. */. What cannot be read is the last one, a bad one; so is what comes behind as many as may be.
+func hintsOf(comment string, most int) []Hint {
 	s := strings.TrimSuffix(strings.TrimPrefix(comment, "/*+"), "*/")
 	var list []Hint
 	l := lexer{s: s}
@@ -24,6 +26,9 @@ func hintsOf(comment string) []Hint {
 		case tEOF:
 			return list
 		default:
+			return bad(name.start)
+		}
+		if len(list) >= most-1 {
 			return bad(name.start)
 		}
 		h := Hint{Name: upper(s[name.start:name.end])}
@@ -70,7 +75,7 @@ func setHints(s Statement, list []Hint) {
 	}
 }
 
-// FirstSelect returns the SELECT that a query begins with, behind WITH and brackets; nil: none, but VALUES or TABLE.
+// FirstSelect returns the SELECT that a query begins with, behind WITH and brackets; nil: it begins with VALUES.
 func FirstSelect(q Query) *Select {
 	for {
 		switch of := q.(type) {

@@ -43,7 +43,7 @@ func ParseWithin(sql string, mode Mode, hold func(delta int64) error) ([]Stateme
 			return statements, perr
 		}
 		if p.hint.end > 0 {
-			setHints(s, hintsOf(sql[p.hint.start:p.hint.end]))
+			setHints(s, hintsOf(sql[p.hint.start:p.hint.end], maxHints))
 		}
 		if p.elsewhere != nil {
 			s.(interface{ src() *source }).src().elsewhere = p.hintsElsewhere(sql)

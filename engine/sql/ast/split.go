@@ -19,8 +19,8 @@ const (
 	// MaxTokens is how many words, literals and signs a statement may have, but for
 	// INSERT .. VALUES of literals.
 	MaxTokens = 2 << 20
-	// maxElsewhere is how many hints are told of that do nothing since they are not those of a statement's own block.
-	maxElsewhere = 64
+	// maxHints is how many hints are read of a statement's own block, and of others together.
+	maxHints = 64
 )
 
 // piece is one statement of a text.
@@ -49,6 +49,8 @@ type splitter struct {
 	bracket  span
 	// point is where a number ended with its decimal point, if it was the token before.
 	point int
+	// as: the token before is AS.
+	as bool
 	// misplaced is a clause that the grammar takes where MySQL does not.
 	misplaced bool
 }
@@ -63,6 +65,7 @@ type level struct {
 	open     int  // where the bracket is
 	interval bool // it stands after INTERVAL, and there was no comma
 	having   bool // HAVING was there
+	defines  bool // it stands in a query that WITH defines
 }
 
 // split cuts sql into its statements. The clean text has the length of sql and spaces
@@ -130,7 +133,7 @@ func (s *splitter) partPoint(t token) bool {
 }
 
 // hint notes a comment of hints if the last token may have some: SELECT, INSERT, REPLACE, UPDATE and DELETE. Those of a query are at its first
-// SELECT, behind WITH and brackets.
+// SELECT, behind WITH, what that defines, and brackets.
 func (s *splitter) hint(t token) {
 	p := &s.piece
 	if p.tokens == 0 || !takesHints(s.s[p.start:p.end]) {
@@ -139,7 +142,7 @@ func (s *splitter) hint(t token) {
 	switch own := p.tokens == 1 || p.end == p.main || s.explained(); {
 	case own && p.hint.end == 0:
 		p.hint = span{t.start, t.end}
-	case len(p.elsewhere) < maxElsewhere:
+	case len(p.elsewhere) < maxHints:
 		p.elsewhere = append(p.elsewhere, span{t.start, t.end})
 	}
 }
@@ -154,17 +157,19 @@ func takesHints(text string) bool {
 	return false
 }
 
-// explained reports whether the statement is one that is explained, and not in brackets.
-func (s *splitter) explained() bool { return len(s.depth) == 1 && s.beginsWith("EXPL", "DESC") }
+// explained reports whether the last token may be the verb of a statement, other than a query, that is explained.
+func (s *splitter) explained() bool {
+	return s.piece.main == 0 && len(s.depth) == 1 && s.beginsWith("EXPL", "DESC")
+}
 
 func (s *splitter) beginsWith(words ...string) bool {
 	text := s.s[s.piece.start:s.piece.end]
-	return slices.ContainsFunc(words, func(w string) bool { return len(text) > len(w) && foldEqual(text[:len(w)], w) })
+	return slices.ContainsFunc(words, func(w string) bool { return len(text) >= len(w) && foldEqual(text[:len(w)], w) })
 }
 
 func (s *splitter) begin() {
 	s.piece = piece{start: -1}
-	s.interval, s.bracket = false, span{}
+	s.interval, s.bracket, s.as = false, span{}, false
 	s.depth = append(s.depth[:0], level{})
 }
 
@@ -197,6 +202,8 @@ func (s *splitter) blank(t token) {
 func (s *splitter) count(t token) error {
 	s.piece.tokens++
 	s.intervals(t)
+	as := s.as
+	s.as = t.kind == tWord && t.end-t.start == 2 && foldEqual(s.s[t.start:t.end], "AS")
 	l := &s.depth[len(s.depth)-1]
 	prefix := false
 	switch t.kind {
@@ -220,7 +227,7 @@ func (s *splitter) count(t token) error {
 			if len(s.depth) >= MaxDepth {
 				return tooDeep()
 			}
-			s.depth = append(s.depth, level{open: t.start, interval: s.interval})
+			s.depth = append(s.depth, level{open: t.start, interval: s.interval, defines: l.defines || as && s.piece.main == 0})
 			s.interval = false
 			return nil
 		case ')':
@@ -232,7 +239,7 @@ func (s *splitter) count(t token) error {
 			}
 			return nil
 		case ',':
-			*l = level{cases: l.cases, having: l.having}
+			*l = level{cases: l.cases, having: l.having, defines: l.defines}
 		case '.':
 			s.spaces(t.end)
 		case '{':
@@ -379,7 +386,7 @@ func (s *splitter) countWord(l *level, w string) bool {
 		s.piece.rare = true
 	case countSelect:
 		l.having = false
-		if p := &s.piece; p.main == 0 && (p.tokens == len(s.depth) || len(s.depth) == 1 && s.beginsWith("WITH", "EXPL", "DESC")) {
+		if p := &s.piece; p.main == 0 && !l.defines && s.beginsWith("SELECT", "(", "WITH", "EXPL", "DESC") {
 			p.main = p.end
 		}
 	case countHaving:

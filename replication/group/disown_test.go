@@ -193,8 +193,19 @@ func formerLog(t *testing.T, n *simNode) (first, last uint64) {
 	return l.FirstIndex(), l.LastIndex()
 }
 
-// Where the group's log begins behind what a member had nothing can be compared: that is said, and what it had is kept.
+// Where the group's log begins behind what a member had nothing can be compared: that is said, and what it had is kept, also on a disk that
+// is full for a while.
 func TestUnprovenPastIsTold(t *testing.T) {
+	for name, f := range map[string]simfile.Fault{
+		"":                  {},
+		"full":              {Ops: simfile.OpMkdir, Name: "former/data.1/binlog", Times: 2, Err: file.ErrNoSpace},
+		"full between them": {Ops: simfile.OpRename, Name: "binlog.*", Skip: 2, Times: 1, Err: file.ErrNoSpace},
+	} {
+		t.Run(name, func(t *testing.T) { unprovenPast(t, f) })
+	}
+}
+
+func unprovenPast(t *testing.T, f simfile.Fault) {
 	var told bytes.Buffer
 	options := func(o *group.Options) {
 		o.LogFileSize, o.LogKeep, o.LogPreallocate, o.PurgeInterval = 4<<10, 4<<10, -1, time.Second
@@ -205,9 +216,15 @@ func TestUnprovenPastIsTold(t *testing.T) {
 		if !r.within(time.Minute, func() bool { return n.node.Log().FirstIndex() > 40 }) {
 			t.Fatalf("the log is not purged: it begins with %d", n.node.Log().FirstIndex())
 		}
+		if f.Err != nil {
+			l.fs.Inject(f)
+		}
 		l.start()
 		if !r.within(time.Minute, func() bool { return l.node.Status().Number >= r.acked }) {
 			t.Errorf("it does not get there: %+v", l.node.Status())
+		}
+		if full := strings.Contains(told.String(), "the disk is full: the data"); full != (f.Err != nil) {
+			t.Errorf("that the disk is full: %v", full)
 		}
 		if s := told.String(); !strings.Contains(s, "could not be compared") || !strings.Contains(s, "are kept in the directory named former") {
 			t.Errorf("nobody is told: %s", s)

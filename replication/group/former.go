@@ -25,52 +25,65 @@ const (
 // unproven is what a member had whose log ends before the one begins that came with new data.
 type unproven struct {
 	number, index, begins uint64
+	files                 formerFiles
 	kept                  string // which files were kept, or why none
 }
 
-// former is what is to be done with the member's own data before they are removed.
-func (p *provisioning) former() func(dir string) {
+// formerFiles are files of a log that are moved to the directory of such files.
+type formerFiles struct {
+	names []string
+	found bool // the directory is empty, and names are known
+}
+
+// former is what is to be done with the member's own data before they are removed. It may be called again: on a full disk.
+func (p *provisioning) former() func(dir string) error {
 	u := p.unproven
 	if u == nil {
 		return nil
 	}
-	return func(dir string) {
-		kept, err := keepFormer(p.n.opt.FS, dir)
+	return func(dir string) error {
+		err := u.files.keep(p.n.opt.FS, path.Join(dir, logDirName))
 		switch {
+		case errors.Is(err, file.ErrNoSpace):
+			return err
 		case err != nil:
 			u.kept = fmt.Sprintf("could not be kept: %v", err)
-		case kept == 0:
+		case len(u.files.names) == 0:
 			u.kept = fmt.Sprintf("its newest file is larger than %d MiB, and is not kept", formerMax>>20)
 		default:
-			u.kept = fmt.Sprintf("the newest files, %d, are kept in the directory named %s (trireme binlog -datadir shows what is in it), until it is removed or this happens again", kept, formerName)
+			u.kept = fmt.Sprintf("the newest files, %d, are kept in the directory named %s (trireme binlog -datadir shows what is in it), until it is removed or this happens again", len(u.files.names), formerName)
 		}
+		return nil
 	}
 }
 
-// keepFormer moves the newest files of the log in a data directory to the directory of such files, which is emptied before, and
-// returns how many, durably. They are not in use any more.
-func keepFormer(fsys file.FS, dir string) (kept int, err error) {
-	if err := file.RemoveTree(fsys, formerName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
+// keep moves the newest files of the log in a directory to the directory of such files, which is emptied before, durably. They are not in
+// use any more.
+func (f *formerFiles) keep(fsys file.FS, from string) error {
+	if !f.found {
+		if err := file.RemoveTree(fsys, formerName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		names, err := newestLogFiles(fsys, from)
+		if err != nil {
+			return err
+		}
+		f.names, f.found = names, true
 	}
-	from := path.Join(dir, logDirName)
-	names, err := newestLogFiles(fsys, from)
 	to := path.Join(formerName, "data.1", logDirName)
-	if err == nil {
-		err = fsys.MkdirAll(to)
-	}
+	err := fsys.MkdirAll(to)
 	for _, made := range []string{path.Dir(to), formerName, "."} {
 		if err == nil {
 			err = fsys.SyncDir(made)
 		}
 	}
-	if err == nil {
-		err = moveFiles(fsys, from, to, names...)
+	if err != nil {
+		return err
 	}
-	return len(names), err
+	return moveFiles(fsys, from, to, f.names...)
 }
 
-// newestLogFiles are the names of the newest files of a log, as many as may be kept.
+// newestLogFiles are the names of the newest files of a log, as many as may be kept, and up to one that cannot be read.
 func newestLogFiles(fsys file.FS, dir string) (names []string, err error) {
 	all, err := fsys.List(dir)
 	if err != nil {
@@ -87,10 +100,7 @@ func newestLogFiles(fsys file.FS, dir string) (names []string, err error) {
 	for _, number := range slices.Backward(numbers) {
 		name := log.FileName(number)
 		n, err := file.SizeOf(fsys, path.Join(dir, name))
-		if err != nil {
-			return nil, err
-		}
-		if size += n; size > formerMax {
+		if size += n; err != nil || size > formerMax {
 			break
 		}
 		names = append(names, name)

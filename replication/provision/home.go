@@ -41,7 +41,8 @@ type Home struct {
 	next    *generation // nil: nothing is being received
 	newest  uint64      // the highest number seen
 
-	swapped bool // Swap has brought what was received into use, and not removed all of the old
+	swapped bool   // Swap has brought what was received into use, and not removed all of the old
+	former  string // the directory of the old one, until the caller has had it
 }
 
 // generation is a data directory.
@@ -255,14 +256,14 @@ func (h *Home) Receiving() (half, complete bool) {
 	return h.next != nil && !h.next.complete, h.next != nil && h.next.complete
 }
 
-// Swap puts what was received in the place of the data in use, which are removed. Before that former, unless it is nil, is called
-// once, and may move files out of their directory; not if the process ends just before: the next start removes them. After an error Swap can be called again; [Home.Received] tells which of the two
-// are in use.
+// Swap puts what was received in the place of the data in use, which are removed. Before that former, unless it is nil, is called,
+// and may move files out of their directory; not if the process ends just before: the next start removes them. After an error, which
+// may be former's, Swap can be called again; [Home.Received] tells which of the two are in use.
 //
 // REQUIRES: a receiver has returned its manifest; the engine in use is closed; nothing that
 // has been acknowledged on the strength of the data in use is missing in what was received; no
 // other task uses the home.
-func (h *Home) Swap(former func(dir string)) error {
+func (h *Home) Swap(former func(dir string) error) error {
 	if !h.swapped {
 		if h.next == nil || !h.next.complete {
 			return fmt.Errorf("%w: there is nothing complete to swap in", ErrHome)
@@ -274,11 +275,14 @@ func (h *Home) Swap(former func(dir string)) error {
 		h.mu.Lock()
 		h.current, h.next = *h.next, nil
 		h.mu.Unlock()
-		h.swapped = true
-		if former != nil {
-			former(old)
+		h.swapped, h.former = true, old
+	}
+	if former != nil && h.former != "" {
+		if err := former(h.former); err != nil {
+			return fmt.Errorf("provision: keeping what is left of the old data: %w", err)
 		}
 	}
+	h.former = ""
 	if err := h.inUse(); err != nil {
 		return err
 	}

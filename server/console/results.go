@@ -244,7 +244,7 @@ func (r *results) keep(b *types.Batch, i int) error {
 	if r.key == nil {
 		return nil
 	}
-	r.last = r.last[:0]
+	last := make([]string, 0, len(r.key)) // not those of two rows, if there is no memory for all
 	for _, k := range r.key {
 		text, err := r.text(b, i, k)
 		if err != nil {
@@ -253,8 +253,9 @@ func (r *results) keep(b *types.Batch, i int) error {
 		if isBinary(b.Vecs[k].Type()) {
 			text = hex.AppendEncode(nil, text)
 		}
-		r.last = append(r.last, string(text))
+		last = append(last, string(text))
 	}
+	r.last = last
 	return nil
 }
 

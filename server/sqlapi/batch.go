@@ -67,8 +67,9 @@ func (e *encoder) clear() {
 }
 
 const (
-	// keptBytes is how much memory of a large result a session keeps for the next one.
-	keptBytes = 64 << 10
+	// keptBytes is how much memory of a large result a session keeps in vectors for the next one, and keptScratch beside them.
+	keptBytes   = 256 << 10
+	keptScratch = 64 << 10
 	// keptVectors is how many vectors it keeps.
 	keptVectors = 64
 	// vectorBytes is about what a vector takes itself.
@@ -76,7 +77,7 @@ const (
 )
 
 // isWide reports whether there are so many columns that their vectors alone take more than is kept.
-func (e *encoder) isWide() bool { return len(e.vectors)*vectorBytes > 4*keptBytes }
+func (e *encoder) isWide() bool { return len(e.vectors)*vectorBytes > keptBytes }
 
 // shrink gives up memory that only a large result needs.
 func (e *encoder) shrink() {
@@ -84,14 +85,14 @@ func (e *encoder) shrink() {
 	for _, v := range e.vectors {
 		all += cap(v.Bytes) + 8*(cap(v.Ints)+cap(v.Uints)+cap(v.Doubles)) + 4*(cap(v.Floats)+cap(v.Lengths)) + cap(v.Nulls)
 	}
-	if all > 4*keptBytes {
+	if all > keptBytes {
 		for _, v := range e.vectors {
 			v.Reset()
 		}
 		e.vectors = slices.Clone(e.vectors[:min(len(e.vectors), keptVectors)])
 		e.batch.Columns = nil
 	}
-	if cap(e.scratch) > keptBytes {
+	if cap(e.scratch) > keptScratch {
 		e.scratch = nil
 	}
 }

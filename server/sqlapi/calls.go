@@ -153,7 +153,7 @@ func (d *Door) openVisit(v *visit, who *caller) error {
 	err := v.open(info)
 	var e *sqlerr.Error
 	if errors.As(err, &e) && d.visits.drop(func(one *visit) bool { return one.inTheWay(v, e.Number) }) {
-		err = v.open(info) // in the place of one that waited
+		err = v.open(info) // in the place of those that waited
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -58,6 +57,7 @@ const (
 	longPiece = 2 << 20
 	// refusedHead is how much is kept of a message that there is no room for: session and request come first.
 	refusedHead = 64
+	packedHead  = 4 << 10 // of a message that is compressed, for as much
 )
 
 // refused is the error for a message that there was no memory for. It has been passed over: a stream may go on.
@@ -112,14 +112,14 @@ func (in *intake) receive(m proto.Message) error {
 		}
 		return ok
 	}
-	data, err := in.long(n, hold)
+	data, err := in.long(n, unpack, hold)
 	if err == nil && unpack != nil {
 		data, err = unpacked(unpack, data, most, hold)
 	}
 	if err != nil {
 		return err
 	}
-	if !hold(weigh(data, m.ProtoReflect().Descriptor(), 0)) {
+	if len(data) > shortMessage && !hold(weigh(data, m.ProtoReflect().Descriptor(), 0)) {
 		return refusing(data, n)
 	}
 	return in.decode(data, m)
@@ -132,19 +132,19 @@ func (in *intake) decode(data []byte, m proto.Message) error {
 	return nil
 }
 
-// long reads a long message, for which hold makes room piece by piece.
-func (in *intake) long(n int64, hold func(n int64) bool) ([]byte, error) {
+// long reads a message, for which hold makes room piece by piece if it is long.
+func (in *intake) long(n int64, unpack encoding.Compressor, hold func(n int64) bool) ([]byte, error) {
 	var data []byte
 	for int64(len(data)) < n {
 		next := min(n-int64(len(data)), max(int64(len(data)), shortMessage), longPiece)
-		if !hold(next) {
-			return nil, in.pass(data, n)
+		if n > shortMessage && !hold(next) {
+			return nil, in.pass(data, n, unpack)
 		}
 		piece, err := in.piece(int(next))
 		if err != nil {
 			return nil, err
 		}
-		data = slices.Grow(data, int(next))
+		data = grown(data, int(next))
 		for _, b := range piece {
 			data = append(data, b.ReadOnlyData()...)
 		}
@@ -152,6 +152,9 @@ func (in *intake) long(n int64, hold func(n int64) bool) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// grown has room for just n bytes more: append makes more of it than is held.
+func grown(b []byte, n int) []byte { return append(make([]byte, 0, len(b)+n), b...) }
 
 // piece reads n bytes. A client that does not send them keeps what has been counted for it no longer than stallMax.
 func (in *intake) piece(n int) (mem.BufferSlice, error) {
@@ -175,8 +178,12 @@ func (in *intake) piece(n int) (mem.BufferSlice, error) {
 }
 
 // pass reads the rest of a message and drops it.
-func (in *intake) pass(data []byte, n int64) error {
-	head := data[:min(len(data), refusedHead)]
+func (in *intake) pass(data []byte, n int64, unpack encoding.Compressor) error {
+	keep := refusedHead
+	if unpack != nil {
+		keep = packedHead
+	}
+	head := data[:min(len(data), keep)]
 	for left := n - int64(len(data)); left > 0; {
 		next := min(left, shortMessage)
 		piece, err := in.piece(int(next))
@@ -184,14 +191,28 @@ func (in *intake) pass(data []byte, n int64) error {
 			return err
 		}
 		for _, b := range piece {
-			if more := refusedHead - len(head); more > 0 {
+			if more := keep - len(head); more > 0 {
 				head = append(head, b.ReadOnlyData()[:min(more, b.Len())]...)
 			}
 		}
 		piece.Free()
 		left -= next
 	}
+	if unpack != nil {
+		head = unpackedHead(unpack, head)
+	}
 	return refusing(head, n)
+}
+
+// unpackedHead is how the message begins of which this is a part.
+func unpackedHead(c encoding.Compressor, head []byte) []byte {
+	r, err := c.Decompress(bytes.NewReader(head))
+	if err != nil {
+		return nil
+	}
+	out := make([]byte, refusedHead)
+	n, _ := io.ReadFull(r, out) // until the part ends
+	return out[:n]
 }
 
 // refusing is the error for a message that begins so.
@@ -232,7 +253,7 @@ func (in *intake) compressor(format byte) (encoding.Compressor, error) {
 	return c, nil
 }
 
-// unpacked unpacks a message, for which hold makes room piece by piece.
+// unpacked unpacks a message, for which hold makes room piece by piece if it is long.
 func unpacked(c encoding.Compressor, data []byte, most int64, hold func(n int64) bool) ([]byte, error) {
 	r, err := c.Decompress(bytes.NewReader(data))
 	if err != nil {
@@ -242,10 +263,10 @@ func unpacked(c encoding.Compressor, data []byte, most int64, hold func(n int64)
 	for {
 		if len(out) == cap(out) {
 			more := max(cap(out), shortMessage)
-			if !hold(int64(more)) {
+			if out != nil && !hold(int64(more)) {
 				return nil, refusing(out, int64(len(out)+more))
 			}
-			out = slices.Grow(out, more)
+			out = grown(out, more)
 		}
 		n, err := r.Read(out[len(out):cap(out)])
 		if out = out[:len(out)+n]; int64(len(out)) > most {

@@ -240,8 +240,8 @@ func TestPackedMessages(t *testing.T) {
 	b := new(temptable.Budget)
 	b.SetLimit(24 << 20)
 	d := &Door{memory: memory{budget: b}}
-	packed := func(size int) (*slowPipe, *pb.SqlSessionsRequest) {
-		m := text(strings.Repeat("x", size))
+	pack := func(statement string) (*slowPipe, *pb.SqlSessionsRequest) {
+		m := text(statement)
 		m.Session, m.Request = 7, 8
 		p := pipeOf(t, m, 1<<30)
 		var out bytes.Buffer
@@ -256,6 +256,7 @@ func TestPackedMessages(t *testing.T) {
 		p.header = binary.BigEndian.AppendUint32([]byte{1}, uint32(out.Len()))
 		return p, m
 	}
+	packed := func(size int) (*slowPipe, *pb.SqlSessionsRequest) { return pack(strings.Repeat("x", size)) }
 	for _, size := range []int{10, shortMessage, 3 << 20} {
 		p, m := packed(size)
 		if got, err := taking(d, p); err != nil || !proto.Equal(got, m) {
@@ -267,6 +268,24 @@ func TestPackedMessages(t *testing.T) {
 	if _, err := taking(d, p); !errors.As(err, &passed) || passed.session != 7 || passed.request != 8 {
 		t.Errorf("without room: %v", err)
 	}
+	// Nor does one end the stream that there is no room for as it comes; and short ones need none.
+	random := make([]byte, 20<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
+	p, _ = pack(base64.StdEncoding.EncodeToString(random))
+	if passed = nil; len(p.data) < 18<<20 {
+		t.Fatalf("it is packed to %d bytes", len(p.data))
+	}
+	if _, err := taking(d, p); !errors.As(err, &passed) || passed.session != 7 || passed.request != 8 {
+		t.Errorf("without room for what comes: %v", err)
+	}
+	most, _ := d.memory.most()
+	other := new(connection)
+	d.memory.force(other, most)
+	p, m := packed(1000)
+	if got, err := taking(d, p); err != nil || !proto.Equal(got, m) {
+		t.Errorf("a short one beside full memory: %v", err)
+	}
+	d.memory.take(other, -most)
 	p, _ = packed(33 << 20)
 	b.SetLimit(1 << 30)
 	var told *sqlerr.Error

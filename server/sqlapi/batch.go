@@ -67,9 +67,9 @@ func (e *encoder) clear() {
 }
 
 const (
-	// keptBytes is how much memory of a large result a session keeps in vectors for the next one, and keptScratch beside them.
-	keptBytes   = 256 << 10
-	keptScratch = 64 << 10
+	// keptBytes is how much memory a result takes that is not large, and keptInVectors what a session keeps in vectors for the next one.
+	keptBytes     = 64 << 10
+	keptInVectors = 4 * keptBytes
 	// keptVectors is how many vectors it keeps.
 	keptVectors = 64
 	// vectorBytes is about what a vector takes itself.
@@ -77,7 +77,7 @@ const (
 )
 
 // isWide reports whether there are so many columns that their vectors alone take more than is kept.
-func (e *encoder) isWide() bool { return len(e.vectors)*vectorBytes > keptBytes }
+func (e *encoder) isWide() bool { return len(e.vectors)*vectorBytes > keptInVectors }
 
 // shrink gives up memory that only a large result needs.
 func (e *encoder) shrink() {
@@ -85,14 +85,14 @@ func (e *encoder) shrink() {
 	for _, v := range e.vectors {
 		all += cap(v.Bytes) + 8*(cap(v.Ints)+cap(v.Uints)+cap(v.Doubles)) + 4*(cap(v.Floats)+cap(v.Lengths)) + cap(v.Nulls)
 	}
-	if all > keptBytes {
+	if all > keptInVectors {
 		for _, v := range e.vectors {
 			v.Reset()
 		}
 		e.vectors = slices.Clone(e.vectors[:min(len(e.vectors), keptVectors)])
 		e.batch.Columns = nil
 	}
-	if cap(e.scratch) > keptScratch {
+	if cap(e.scratch) > keptBytes {
 		e.scratch = nil
 	}
 }

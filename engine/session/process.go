@@ -393,7 +393,12 @@ func (s *Session) sleep(d time.Duration) (interrupted bool, err error) {
 		if s.limit != 0 {
 			left = min(left, s.limit-s.env.Monotonic())
 			if left <= 0 {
-				s.overslept = max(s.overslept, 1)
+				if s.overslept == 0 {
+					s.overslept, s.sleepsLeft = 1, strings.Count(strings.ToUpper(s.process.Info), "SLEEP")
+				}
+				if s.sleepsLeft--; s.sleepsLeft < 0 {
+					return true, errTimeLimit() // it is another row's
+				}
 				return true, nil // SLEEP() under max_execution_time gives 1
 			}
 		}

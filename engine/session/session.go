@@ -125,11 +125,12 @@ type Session struct {
 	limit     time.Duration // when max_execution_time ends; 0, unlimited: never
 	// overslept counts, from 1 on, how often it was asked since its time has ended a SLEEP(): that of a single row gives 1, in MySQL too,
 	// and its statement succeeds; one of many rows is ended.
-	overslept uint32
-	turn      turn.Work            // of the statement
-	patience  func() time.Duration // mayWait
-	foresees  bool                 // the statement is about to change a definition, and waits for a processor first
-	urgent    bool                 // the statement keeps others from a table: it does not wait for a processor
+	overslept  uint32
+	sleepsLeft int                  // then, how many more calls may give 1: one each, those of a row
+	turn       turn.Work            // of the statement
+	patience   func() time.Duration // mayWait
+	foresees   bool                 // the statement is about to change a definition, and waits for a processor first
+	urgent     bool                 // the statement keeps others from a table: it does not wait for a processor
 }
 
 // settings are variables as the session's own code uses them.

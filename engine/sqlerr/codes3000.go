@@ -146,6 +146,7 @@ const (
 	UserReferencedAsDefiner                             Code = 4005
 	CannotUserReferencedAsDefiner                       Code = 4006
 	RoleGrantedToItself                                 Code = 4027
+	TableMustHaveAVisibleColumn                         Code = 4028
 	ClientInteractionTimeout                            Code = 4031
 	TooManyWindows                                      Code = 4086
 )
@@ -424,6 +425,7 @@ var rows3000 = []row{
 		"Operation %s failed for %s as it is referenced as a definer account in %s."},
 	{RoleGrantedToItself, "ER_ROLE_GRANTED_TO_ITSELF", "HY000",
 		"User account %s is directly or indirectly granted to the role %s. The GRANT would create a loop"},
+	{TableMustHaveAVisibleColumn, "ER_TABLE_MUST_HAVE_A_VISIBLE_COLUMN", "HY000", "A table must have at least one visible column."},
 	{ClientInteractionTimeout, "ER_CLIENT_INTERACTION_TIMEOUT", "HY000",
 		"The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout " +
 			"for configuring this behavior."},

@@ -123,6 +123,12 @@ func (c *converter) alterSpec(n *past.AlterTableSpec) AlterSpec {
 		return &RenameColumn{Old: n.OldColumnName.Name.O, New: n.NewColumnName.Name.O}
 	case past.AlterTableAlterColumn:
 		d := n.NewColumns[0]
+		c.alters++
+		if c.subst != nil {
+			if invisible, ok := c.subst.altered[c.alters]; ok {
+				return &SetColumnVisible{Column: d.Name.Name.O, Invisible: invisible}
+			}
+		}
 		a := &SetDefault{Column: d.Name.Name.O}
 		if len(d.Options) > 0 {
 			a.Default, a.DefaultExpr = c.defaultValue(d.Options[0].Expr)

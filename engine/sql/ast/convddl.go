@@ -111,6 +111,9 @@ func (c *converter) columnDef(n *past.ColumnDef) ColumnDef {
 	for _, o := range n.Options {
 		c.columnOption(&d, o)
 	}
+	if c.subst != nil {
+		d.Invisible = c.subst.visible[strings.ToLower(d.Name)]
+	}
 	return d
 }
 

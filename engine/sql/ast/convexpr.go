@@ -19,6 +19,7 @@ type converter struct {
 	text
 	base   int // what positions of the tree lack to those of the text, beside the shifts
 	shifts []shift
+	alters int // how many ALTER COLUMN there were
 	err    error
 }
 

@@ -23,7 +23,7 @@ func (r *reader) create() Statement {
 		if !r.accept("TABLE") {
 			r.accept("TEMPORARY", "TABLE")
 		}
-		return r.tableWithDefaults()
+		return r.tableWithDefaults(false)
 	}
 	v := &CreateView{OrReplace: r.accept("OR", "REPLACE")}
 	if r.viewHead(v) {
@@ -51,7 +51,7 @@ func (r *reader) alter() Statement {
 	}
 	l, t := r.mark()
 	if r.accept("TABLE") {
-		return r.tableWithDefaults()
+		return r.tableWithDefaults(true)
 	}
 	v := &CreateView{Alter: true}
 	if r.viewHead(v) {

@@ -172,6 +172,7 @@ func (f *formatter) columnDef(d *ColumnDef) {
 	f.opt(d.AutoIncrement, " auto_increment")
 	f.opt(d.PrimaryKey, " primary key")
 	f.opt(d.Unique, " unique")
+	f.opt(d.Invisible, " invisible")
 	f.comment(d.Comment)
 	for i := range d.Checks {
 		f.s(" ")

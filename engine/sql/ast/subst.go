@@ -10,6 +10,9 @@ type substitutes struct {
 	defaults []markedDefault
 	// columns are the column lists of derived tables, by alias in order.
 	columns []derivedColumns
+	// visible are the columns, in lower case, of which it is said whether they are invisible, and altered the numbers of ALTER COLUMN.
+	visible map[string]bool
+	altered map[int]bool
 }
 
 type markedDefault struct {
@@ -32,6 +35,9 @@ func (r *reader) markDefaults() (text, bool) {
 	depth := 0
 	var clean []byte
 	subst := &substitutes{}
+	if t.subst != nil {
+		*subst = *t.subst
+	}
 	for !r.atEnd() {
 		switch {
 		case r.isOp("("):
@@ -90,10 +96,16 @@ func (r *reader) closing() int {
 	return -1
 }
 
-// tableWithDefaults parses CREATE TABLE and ALTER TABLE if they have DEFAULT (..).
-func (r *reader) tableWithDefaults() Statement {
-	t, found := r.markDefaults()
-	if !found || r.err != nil {
+// tableWithDefaults parses CREATE TABLE and ALTER TABLE if they have DEFAULT (..), or columns of which it is said whether they are visible.
+func (r *reader) tableWithDefaults(alter bool) Statement {
+	t, visible := r.withoutVisibility(alter)
+	of := newReader(t)
+	for of.tok.start < r.tok.start {
+		of.advance()
+	}
+	t, found := of.markDefaults()
+	r.back(of.mark())
+	if r.err = of.err; !found && !visible || r.err != nil {
 		return nil
 	}
 	s, err := parseByGrammar(t)

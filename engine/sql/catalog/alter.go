@@ -65,6 +65,9 @@ func Alter(env *Env, old *record.Table, specs []ast.AlterSpec) (*Change, error) 
 	if len(visible(next)) == 0 {
 		return nil, sqlerr.New(sqlerr.CantRemoveAllFields)
 	}
+	if err := someVisible(next); err != nil {
+		return nil, err
+	}
 	before := old.Clone()
 	before.Schema, before.Name = next.Schema, next.Name
 	RenameSelfReferences(before, old.Schema, old.Name) // rows satisfy a check by whatever name

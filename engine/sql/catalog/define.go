@@ -120,6 +120,9 @@ func Define(env *Env, schema string, st *ast.CreateTable, extra []record.Column)
 	if len(d.t.Columns) == 0 {
 		return nil, sqlerr.New(sqlerr.TableMustHaveColumns)
 	}
+	if err := someVisible(d.t); err != nil {
+		return nil, err
+	}
 	if err := d.keys(st.Columns, st.Indexes, append(columnKeys(st.Columns), st.ForeignKeys...)); err != nil {
 		return nil, err
 	}
@@ -129,6 +132,14 @@ func Define(env *Env, schema string, st *ast.CreateTable, extra []record.Column)
 		}
 	}
 	return d.finish()
+}
+
+// someVisible refuses a table of invisible columns.
+func someVisible(t *record.Table) error {
+	if !slices.ContainsFunc(visible(t), func(c *record.Column) bool { return !c.Invisible }) {
+		return sqlerr.New(sqlerr.TableMustHaveAVisibleColumn)
+	}
+	return nil
 }
 
 func (d *definer) hasPending(e ast.Expr) bool {

@@ -58,9 +58,6 @@ func appendColumn(b []byte, t *record.Table, c *record.Column) []byte {
 	case c.Type.Kind == types.KindTimestamp:
 		b = append(b, " NULL"...)
 	}
-	if c.Invisible {
-		b = append(b, " /*!80023 INVISIBLE */"...)
-	}
 	if c.HasDefault && c.Generated == "" && !(Default(c) == DefaultNull && c.Type.IsLong() && c.Type.Kind != types.KindJSON) {
 		b = append(append(b, " DEFAULT "...), c.Default...)
 	}
@@ -69,6 +66,9 @@ func appendColumn(b []byte, t *record.Table, c *record.Column) []byte {
 	}
 	if c.AutoIncrement {
 		b = append(b, " AUTO_INCREMENT"...)
+	}
+	if c.Invisible {
+		b = append(b, " /*!80023 INVISIBLE */"...)
 	}
 	if c.Comment != "" {
 		b = appendEscaped(append(b, " COMMENT "...), c.Comment)

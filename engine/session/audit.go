@@ -159,12 +159,17 @@ func (s *Session) audit(took time.Duration, text string, sent uint64, err error)
 	if s.m.opt.Audit == nil {
 		return
 	}
-	if f := s.m.audit.filter.Load(); f.events&auditStatements != 0 {
+	before, f := s.meter.filter, s.m.audit.filter.Load()
+	if before != nil && before != f && before.events&auditStatements != 0 && s.audited(before, took, text, sent, err) {
+		return // it may have been what has changed the filter, so that nobody would hear of it
+	}
+	if f.events&auditStatements != 0 {
 		s.audited(f, took, text, sent, err)
 	}
 }
 
-func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent uint64, err error) {
+// audited is audit by a filter, and reports whether it has told of the statement.
+func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent uint64, err error) bool {
 	m := &s.meter
 	tree := m.tree
 	class := auditClass(tree)
@@ -173,7 +178,7 @@ func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent 
 	}
 	// What else reads rows, as SET @a = (SELECT ..), is found by its tables.
 	if f.events&(class|AuditRead) == 0 || tree == nil && class == 0 || !f.wants(s.info.AccountUser, s.info.AccountHost) {
-		return
+		return false
 	}
 	var asks []ask
 	if m.ran != nil {
@@ -188,19 +193,17 @@ func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent 
 		Door: s.info.Door, ReadOnly: s.info.ReadOnly, Schema: s.schema, Took: took, RowsSent: sent, RowsAffected: m.out.AffectedRows, Error: errorNumber(err)}
 	e.Tables = s.auditTables(tree, class, asks)
 	if e.Class = f.events & class; e.Class&^auditRows == 0 && !f.wantsTables(e.Tables) {
-		return
+		return false
 	}
 	if e.Class == 0 {
-		return
+		return false
 	}
 	e.Variables = s.auditedSets(tree)
 	if class&AuditAccount != 0 {
 		e.Accounts = auditAccounts(tree)
 	}
-	if st, ok := tree.(*ast.Kill); ok {
-		if l, ok := st.ID.(*ast.Literal); ok && l.Kind == ast.LiteralInt {
-			e.Killed = valueText(l.Value)
-		}
+	if _, ok := tree.(*ast.Kill); ok {
+		e.Killed = m.killed
 	}
 	switch {
 	case m.source != nil && errorNumber(err) != sqlerr.ParseError:
@@ -214,6 +217,7 @@ func (s *Session) audited(f *auditFilter, took time.Duration, text string, sent 
 		e.State = told.State
 	}
 	s.m.opt.Audit(e)
+	return true
 }
 
 // asksForAudit reports whether a statement that was given variables of the audit, with others, may have wanted them: SHOW VARIABLES LIKE

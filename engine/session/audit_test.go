@@ -85,6 +85,8 @@ func TestAuditedByDefault(t *testing.T) {
 		{"SET GLOBAL max_connections = 99, @@GLOBAL.long_query_time = 3", "admin v[max_connections long_query_time]"},
 		{"SET GLOBAL TRANSACTION ISOLATION LEVEL READ COMMITTED", "admin"},
 		{"KILL 99999", "admin 1094/HY000"},
+		{"SET GLOBAL audit_log_exclude_accounts = '*@*'", "admin v[audit_log_exclude_accounts=*@*]"},
+		{"SET GLOBAL audit_log_exclude_accounts = ''", "admin v[audit_log_exclude_accounts=]"},
 		{"FLUSH TABLES", "admin"},
 		{"ANALYZE TABLE t", "admin t[d.t]"},
 		{"SELECT @@audit_log_events", "admin"},
@@ -98,11 +100,8 @@ func TestAuditedByDefault(t *testing.T) {
 		{"PURGE BINARY LOGS TO 'x'", "admin 1235/42000"},
 		{"CREATE USER 'hush5", ""}, // nobody knows what it is: it may be a password
 		{"SET GLOBAL audit_log_events = 'ADMIN'", "admin v[audit_log_events=ADMIN]"},
-		{"SET GLOBAL audit_log_events = ''", "admin v[audit_log_events]"},
+		{"SET GLOBAL audit_log_events = ''", "admin v[audit_log_events=]"},
 	} {
-		if c[0] == "SET GLOBAL audit_log_events = ''" { // what it says holds from its end on
-			c[1] = ""
-		}
 		if got := a.of(s, c[0]); got != c[1] {
 			t.Errorf("%s: %q, want %q", c[0], got, c[1])
 		}
@@ -112,6 +111,14 @@ func TestAuditedByDefault(t *testing.T) {
 			}
 		}
 	}
+	a.Exec(s, "SET GLOBAL audit_log_events = 'ADMIN'")
+	for _, text := range []string{"KILL 99999", "KILL 99990 + 9", "SET @x = 99999; KILL @x"} {
+		if a.of(s, text); len(a.told) != 1 || a.told[0].Killed != "99999" {
+			t.Errorf("%s: %+v", text, a.told)
+		}
+	}
+	a.Exec(s, "SET GLOBAL audit_log_events = ''")
+	a.told = nil
 	if got := a.of(s, "DROP USER nobody"); got != "" {
 		t.Errorf("told of while nothing is asked for: %s", got)
 	}

@@ -74,6 +74,10 @@ type meter struct {
 	tree     ast.Statement // nil: none was read
 	// seesAudit is set when it asks for a variable of the audit.
 	seesAudit bool
+	// filter is the audit's when it began.
+	filter *auditFilter
+	// killed is the session that KILL means; empty: none.
+	killed string
 	unknown   bool      // it is one that is not built
 	source    *Prepared // whose text is told by the audit: of EXECUTE, and of what could not be prepared; nil: its own
 	buf       []byte
@@ -82,7 +86,7 @@ type meter struct {
 // begin prepares for a statement.
 func (m *meter) begin(text string) {
 	m.text, m.kind, m.plan, m.ran, m.prepared, m.out, m.examined, m.tree, m.seesAudit = text, comOther, nil, nil, nil, Outcome{}, 0, nil, false
-	m.unknown, m.source = false, nil
+	m.unknown, m.source, m.killed = false, nil, ""
 }
 
 // record counts a statement that has ended.

@@ -27,7 +27,7 @@ func TestResourceLimits(t *testing.T) {
 			}
 		}
 		root := r.Open(info("root"))
-		for _, text := range []string{"CREATE DATABASE s", "CREATE TABLE s.t (id INT PRIMARY KEY)", "CREATE USER q WITH MAX_QUERIES_PER_HOUR 3", "CREATE USER u WITH MAX_UPDATES_PER_HOUR 2",
+		for _, text := range []string{"CREATE DATABASE s", "CREATE TABLE s.t (id INT PRIMARY KEY)", "CREATE USER q WITH MAX_QUERIES_PER_HOUR 3", "CREATE USER e WITH MAX_QUERIES_PER_HOUR 3", "CREATE USER u WITH MAX_UPDATES_PER_HOUR 2",
 			"CREATE USER c WITH MAX_CONNECTIONS_PER_HOUR 2", "CREATE USER n WITH MAX_USER_CONNECTIONS 2", "CREATE USER g, chief", "GRANT ALL ON s.* TO q, u", "GRANT CONNECTION_ADMIN ON *.* TO chief"} {
 			r.Exec(root, text)
 		}
@@ -43,6 +43,12 @@ func TestResourceLimits(t *testing.T) {
 		}
 		if got := r.Text(r.Open(info("q")), "SELECT 1"); got != questions {
 			t.Errorf("another session: %s", got)
+		}
+		e := r.Open(info("e"))
+		for i, text := range []string{"PREPARE p FROM 'SELECT 1'", "EXECUTE p", "EXECUTE p", "EXECUTE p"} { // which counts once
+			if got := r.Text(e, text); strings.Contains(got, "error 1226") != (i == 3) {
+				t.Errorf("%d: %s", i, got)
+			}
 		}
 		const updates = "error 1226 (42000): User 'u' has exceeded the 'max_updates' resource (current value: 2)\n"
 		u := r.Open(info("u"))

@@ -128,6 +128,7 @@ func (s *Session) clientText(sql string) (string, error) {
 func (s *Session) beginStatement(ctx context.Context, w ResultWriter) {
 	s.out.begin(ctx, w)
 	s.meter.begin(s.process.Info)
+	s.meter.filter = s.m.audit.filter.Load()
 	s.work.run.Examined = 0
 	s.x.ResetStatement()
 	s.x.Now = s.now()
@@ -160,7 +161,8 @@ func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWr
 	if !keepsDiagnostics(st) {
 		s.diag.reset()
 	}
-	if err := s.countUse(st); err != nil {
+	if _, executes := st.(*ast.Execute); executes { // it counts as what it executes
+	} else if err := s.countUse(st); err != nil {
 		s.meter.kind, s.meter.tree = statementKindOf(st), st // what is refused is audited, too
 		return err
 	}
@@ -298,6 +300,7 @@ func (s *Session) runKill(st *ast.Kill) error {
 	if !ok || neg {
 		return sqlerr.Newf(sqlerr.NoSuchThread, "Unknown thread id: %s", valueText(v))
 	}
+	s.meter.killed = strconv.FormatUint(id, 10)
 	if err := s.mayKill(id); err != nil {
 		return err
 	}

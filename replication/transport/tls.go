@@ -23,6 +23,8 @@ type TLS struct {
 	CertFile, KeyFile string
 	// CAFile has the certificates of the authorities that sign the nodes' certificates.
 	CAFile string
+	// Certificate is one that is its own authority, instead of the files: of a node that nobody else is to talk to.
+	Certificate *tls.Certificate
 	// ServerName is the name that a dialed node's certificate must have; empty: the
 	// host that was dialed.
 	ServerName string
@@ -58,12 +60,28 @@ type stamp struct {
 func loadCertificates(t *TLS, log *slog.Logger) (*certificates, error) {
 	c := &certificates{TLS: *t, log: log}
 	c.ReloadEvery = or(c.ReloadEvery, 10*time.Second)
+	if t.Certificate != nil {
+		return c, c.own()
+	}
 	c.stamps, _ = c.look()
 	if err := c.read(); err != nil {
 		return nil, err
 	}
 	c.checked = time.Now()
 	return c, nil
+}
+
+// own takes the certificate that is its own authority.
+func (c *certificates) own() error {
+	leaf, err := x509.ParseCertificate(c.Certificate.Certificate[0])
+	if err != nil {
+		return fmt.Errorf("transport: certificate: %w", err)
+	}
+	cert := *c.Certificate
+	cert.Leaf = leaf
+	c.cert, c.pool = &cert, x509.NewCertPool()
+	c.pool.AddCert(leaf)
+	return nil
 }
 
 func (c *certificates) look() (s [3]stamp, err error) {
@@ -106,7 +124,7 @@ func (c *certificates) read() error {
 func (c *certificates) current() (*tls.Certificate, *x509.CertPool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.checked) >= c.ReloadEvery {
+	if now := time.Now(); c.Certificate == nil && now.Sub(c.checked) >= c.ReloadEvery {
 		c.checked = now
 		stamps, err := c.look()
 		if err == nil && stamps != c.stamps {

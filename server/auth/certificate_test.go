@@ -221,7 +221,7 @@ func TestRevoked(t *testing.T) {
 			t.Errorf("%s: without a certificate: %v", c.what, err)
 		}
 	}
-	for _, text := range []string{"", string(ca.PEM()), string(ca.Revoke(later)[:50])} {
+	for _, text := range []string{"", string(ca.PEM()), string(ca.Revoke(later)[:50]), string(ca.RevokeSome(later))} {
 		if _, err := OpenTLS(TLSOptions{Name: "x", CAFile: filepath.Join(dir, "ca"), CRLFile: authtest.File(t, filepath.Join(dir, "crl"), []byte(text))}); err == nil {
 			t.Errorf("%q is a list", text)
 		}

@@ -60,7 +60,11 @@ func Network(a net.Addr) string {
 	if err != nil {
 		return ""
 	}
-	address := of.Addr().Unmap()
+	return networkOf(of.Addr())
+}
+
+func networkOf(address netip.Addr) string {
+	address = address.Unmap()
 	if address.Is4() {
 		return address.String()
 	}

@@ -57,7 +57,9 @@ func (a *Authenticator) Prove(ctx context.Context, user, host, address, password
 		}
 		return Account{}, a.Refused(&acct, known, proved, user, host, address, password != "")
 	}
-	a.Admitted(&acct, user, address)
+	if closed := a.Admitted(&acct, user, host, address); closed != nil {
+		return Account{}, closed
+	}
 	if closed := acct.Closed(user, host, false); closed != nil {
 		return Account{}, closed
 	}

@@ -30,6 +30,13 @@ func parseRevocations(text []byte) (all revocations, err error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, x := range list.Extensions {
+			// Such a list is not of all certificates of its authority, or not whole: to take it for one would let in what another one has.
+			if x.Critical {
+				return nil, fmt.Errorf("the list of %s has an extension, %s, that says of which certificates it is, and is not understood here: "+
+					"give lists that are whole", list.Issuer, x.Id)
+			}
+		}
 		r := revocation{list, make(map[string]bool, len(list.RevokedCertificateEntries))}
 		for _, e := range list.RevokedCertificateEntries {
 			r.serials[e.SerialNumber.String()] = true

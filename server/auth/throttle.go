@@ -1,10 +1,22 @@
 package auth
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
-// failureKey is whose failures are counted: a user's from one address, so that nobody
-// else is slowed down by who guesses.
-type failureKey struct{ user, address string }
+// failureKey is whose failures are counted: a user's from one address, of IPv6 the network that one host has, so that nobody
+// else is slowed down by a client that guesses.
+type failureKey struct{ user, network string }
+
+// network is as Network, of an address without a port.
+func network(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	return networkOf(ip)
+}
 
 type failure struct {
 	count int
@@ -19,7 +31,7 @@ const forgetFailures = 10 * time.Minute
 func (a *Authenticator) Delay(user, address string) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f := a.failures[failureKey{user, address}]
+	f := a.failures[failureKey{user, network(address)}]
 	if f == nil || a.opt.Now().Sub(f.last) > forgetFailures {
 		return 0
 	}
@@ -34,7 +46,7 @@ func (a *Authenticator) Delay(user, address string) time.Duration {
 func (a *Authenticator) Failed(user, address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key := failureKey{user, address}
+	key := failureKey{user, network(address)}
 	f := a.failures[key]
 	now := a.opt.Now()
 	if f == nil {

@@ -45,12 +45,17 @@ func (a *Authenticator) Refused(acct *Account, known, proved bool, user, host, a
 
 // Blocked is error 3955 while an account is closed because of wrong passwords, whatever the password; else nil.
 func (a *Authenticator) Blocked(acct *Account, user, host string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.blocked(acct, user, host)
+}
+
+// blocked is Blocked. REQUIRES: mu is held.
+func (a *Authenticator) blocked(acct *Account, user, host string) error {
 	rule := acct.Tries
 	if rule.Most == 0 || rule.Days == 0 {
 		return nil
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	t := a.tried[acct.triedAs()]
 	if t == nil || t.rule != rule || t.closed.IsZero() {
 		return nil
@@ -98,10 +103,15 @@ func (a *Authenticator) triedOf(acct *Account) *tried {
 	return t
 }
 
-// Admitted forgets what was tried before the right password came.
-func (a *Authenticator) Admitted(acct *Account, user, address string) {
+// Admitted forgets what was tried before the right password came, unless the account is closed by now, which is the error: many may have
+// guessed at the same time.
+func (a *Authenticator) Admitted(acct *Account, user, host, address string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.failures, failureKey{user, address})
+	if closed := a.blocked(acct, user, host); closed != nil {
+		return closed
+	}
+	delete(a.failures, failureKey{user, network(address)})
 	delete(a.tried, acct.triedAs())
+	return nil
 }

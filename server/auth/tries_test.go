@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +133,22 @@ func TestSecondPassword(t *testing.T) {
 		opens("new")
 		set(plugin, "newer", "new")
 		opens("newer new")
+	}
+}
+
+// TestGuessesOfOneNetwork: a host that has a network of IPv6 is one that guesses.
+func TestGuessesOfOneNetwork(t *testing.T) {
+	a, err := New(Options{Source: source{}, FreeFailures: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		a.Failed("root", fmt.Sprintf("2001:db8::%x", i+1))
+		a.Failed("root", fmt.Sprintf("192.0.2.%d", i+1))
+	}
+	for address, waits := range map[string]bool{"2001:db8::ffff": true, "2001:db8:0:1::1": false, "192.0.2.1": false, "::ffff:192.0.2.1": false} {
+		if d := a.Delay("root", address); d > 100*time.Millisecond != waits {
+			t.Errorf("%s: %v", address, d)
+		}
 	}
 }

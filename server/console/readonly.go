@@ -9,7 +9,7 @@ import (
 )
 
 // refusable are the words without which a text has nothing that onlyReads refuses.
-var refusable = regexp.MustCompile(`(?i)set|kill|prepare|instance`)
+var refusable = regexp.MustCompile(`(?i)set|kill|prepare|instance|flush|analyze|optimize|repair`)
 
 // onlyReads refuses a text of a run that may not write for what its session would let pass, as
 // that of an operator at the port for reads: what changes settings for others, and what ends
@@ -51,6 +51,12 @@ func refused(st ast.Statement) string {
 	switch st := st.(type) {
 	case *ast.Kill:
 		return "KILL"
+	case *ast.Flush:
+		return "FLUSH"
+	case *ast.Maintain:
+		if st.Kind != ast.CheckTable && st.Kind != ast.Checksum {
+			return "ANALYZE, OPTIMIZE and REPAIR TABLE"
+		}
 	case *ast.ReloadTLS:
 		return "ALTER INSTANCE"
 	case *ast.Prepare:

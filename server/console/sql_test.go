@@ -24,7 +24,7 @@ func TestReadOnly(t *testing.T) {
 		"BEGIN; SELECT 1; ROLLBACK; /* */ DELETE FROM d.a", "PREPARE s FROM 'DELETE FROM d.a'; EXECUTE s",
 		// What is everybody's: settings, and sessions.
 		"SET GLOBAL max_connections = 7", "SELECT 1; SET @a = 1, @@global.max_connections = 7", "SET PERSIST max_connections = 7", "SET SESSION sql_mode = '', GLOBAL max_connections = 7",
-		"SET GLOBAL TRANSACTION READ ONLY", "ALTER INSTANCE RELOAD TLS", "SET PASSWORD = 'x'", "KILL 4711", "KILL QUERY CONNECTION_ID()", "/*!50000 SET GLOBAL max_connections = 7 */",
+		"SET GLOBAL TRANSACTION READ ONLY", "ALTER INSTANCE RELOAD TLS", "SET PASSWORD = 'x'", "KILL 4711", "KILL QUERY CONNECTION_ID()", "FLUSH USER_RESOURCES", "flush privileges", "ANALYZE TABLE d.a", "OPTIMIZE TABLE d.a", "/*!50000 SET GLOBAL max_connections = 7 */",
 		"PREPARE s FROM 'SET GLOBAL max_connections = 7'; EXECUTE s", "SET @a = 'SET GLOBAL max_connections = 7'; PREPARE s FROM @a; EXECUTE s",
 		"SELECT COUNT (*) FROM d.a; SET GLOBAL max_connections = 7", // there are two statements with IGNORE_SPACE
 	} {

@@ -34,12 +34,15 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 		a.Failed(resp.user, address)
 		return nil, blocked
 	}
-	proved, withPassword, err := c.prove(resp, &acct)
+	// A guess counts as soon as it is known to be wrong, not when the client goes on: it may have many connections wait.
+	var wrong error
+	guessed := func() { wrong = a.Refused(&acct, known, false, resp.user, host, address, true) }
+	proved, withPassword, err := c.prove(resp, &acct, guessed)
 	if err != nil {
-		if withPassword { // a guess, and gone when it was not right
-			_ = a.Refused(&acct, known, false, resp.user, host, address, true)
-		}
 		return nil, err
+	}
+	if !proved && wrong != nil {
+		return nil, wrong
 	}
 	if !proved && c.ctx.Err() != nil { // it was not looked at to the end
 		return nil, errMoved("Server shutdown in progress")
@@ -47,7 +50,9 @@ func (c *conn) identify(resp *response) (*Handover, error) {
 	if !known || !proved || !a.Meets(&acct, &c.channel) {
 		return nil, a.Refused(&acct, known, proved, resp.user, host, address, withPassword)
 	}
-	a.Admitted(&acct, resp.user, address)
+	if closed := a.Admitted(&acct, resp.user, host, address); closed != nil {
+		return nil, closed
+	}
 	h := c.handover(resp, &acct, host)
 	h.Resets, h.Expired = c.caps.has(capExpiredPasswords), acct.Expired
 	if closed := acct.Closed(resp.user, host, h.Resets); closed != nil {
@@ -65,8 +70,8 @@ func (c *conn) origin() (host, address string) {
 }
 
 // prove runs the account's method of authentication. withPassword says that the client has
-// tried one, if there is an error, one that was not right.
-func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword bool, err error) {
+// tried one. guessed is called when one was not right and the method goes on.
+func (c *conn) prove(resp *response, acct *auth.Account, guessed func()) (proved, withPassword bool, err error) {
 	answer := resp.auth
 	plugin := resp.plugin
 	if !c.caps.has(capPluginAuth) {
@@ -94,8 +99,8 @@ func (c *conn) prove(resp *response, acct *auth.Account) (proved, withPassword b
 	case PluginNative:
 		return auth.CheckNative(acct, c.nonce[:], answer), true, nil
 	case PluginSHA2:
-		proved, guessed, err := c.proveSHA2(acct, answer)
-		return proved, guessed || err == nil, err
+		proved, err := c.proveSHA2(acct, answer, guessed)
+		return proved, err == nil, err
 	}
 	return false, false, sqlerr.New(sqlerr.PluginIsNotLoaded, acct.Plugin)
 }
@@ -112,31 +117,33 @@ const (
 
 // proveSHA2 is caching_sha2_password. A password that was checked before is known by its
 // digest in memory; otherwise the client has to send the password, under TLS as it is,
-// else encrypted for the server's key. guessed says that the digest has shown the password to
+// else encrypted for the server's key. guessed is called when the digest shows the password to
 // be wrong.
-func (c *conn) proveSHA2(acct *auth.Account, answer []byte) (proved, guessed bool, err error) {
+func (c *conn) proveSHA2(acct *auth.Account, answer []byte, guessed func()) (proved bool, err error) {
 	a := c.s.opt.Auth
 	if a.CheckFast(acct, c.nonce[:], answer) {
 		c.more([]byte{sha2FastOK})
-		return true, false, nil
+		return true, nil
 	}
-	known := a.Remembers(acct)
+	if a.Remembers(acct) {
+		guessed()
+	}
 	full := func(b []byte) []byte { return append(b, headerMoreData, sha2FullAuth) }
 	p, err := c.ask(full)
 	if err != nil {
-		return false, known, err
+		return false, err
 	}
 	if c.channel.TLS() || c.nc.RemoteAddr().Network() == "unix" {
-		return a.CheckPassword(c.ctx, acct, bytes.TrimSuffix(p, []byte{0})), known, nil
+		return a.CheckPassword(c.ctx, acct, bytes.TrimSuffix(p, []byte{0})), nil
 	}
 	if len(p) == 1 && p[0] == sha2AskKey {
 		key := a.PublicKey()
 		if p, err = c.ask(func(b []byte) []byte { return append(append(b, headerMoreData), key...) }); err != nil {
-			return false, known, err
+			return false, err
 		}
 	}
 	password, ok := a.Decrypt(p, c.nonce[:])
-	return ok && a.CheckPassword(c.ctx, acct, password), known, nil
+	return ok && a.CheckPassword(c.ctx, acct, password), nil
 }
 
 // more adds a word of the method to what is sent next.

@@ -171,7 +171,7 @@ func (n *Node) tryLeave(ctx context.Context, set *kubernetes.Set) error {
 // letGo takes a member out of the group that has asked for it.
 func (n *Node) letGo(ctx context.Context) ([]byte, error) {
 	caller := transport.CallerFrom(ctx)
-	if !n.isReady() || caller.Member == 0 || caller.Group != transport.GroupID(n.group.Group()) {
+	if !n.isReady() || !n.fromMember(ctx) {
 		return nil, &transport.Failure{Text: "only members leave the group"}
 	}
 	if err := n.admin.Leave(ctx, caller.Member); err != nil {

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/server/auth"
 	"github.com/triremedb/trireme/server/mysqlwire"
@@ -178,6 +180,14 @@ type issued struct {
 	Refused *sqlerr.Error `json:"refused,omitempty"` // why the client gets none; older members ask again until their time is up
 }
 
+// fromMember reports whether a member of the group asks, as this one knows the group: the transport lets in whoever has a certificate of
+// the members' authority and says that it is one, since members may be newer than what this one has applied.
+func (n *Node) fromMember(ctx context.Context) bool {
+	caller := transport.CallerFrom(ctx)
+	return caller.Member != 0 && caller.Group == transport.GroupID(n.group.Group()) &&
+		slices.ContainsFunc(n.group.Members(), func(m group.Member) bool { return m.ID == caller.Member && m.Addr == caller.Addr })
+}
+
 // issue takes a session over from another member.
 func (n *Node) issue(ctx context.Context, payload []byte) ([]byte, error) {
 	select {
@@ -185,7 +195,7 @@ func (n *Node) issue(ctx context.Context, payload []byte) ([]byte, error) {
 	default:
 		return nil, &transport.Failure{Text: "this member is starting"}
 	}
-	if caller := transport.CallerFrom(ctx); caller.Member == 0 || caller.Group != transport.GroupID(n.group.Group()) {
+	if !n.fromMember(ctx) {
 		return nil, &transport.Failure{Text: "only members hand sessions over"}
 	}
 	if !n.serves() {

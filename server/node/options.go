@@ -126,6 +126,9 @@ func tlsOptions(cfg *config.Config, log *slog.Logger) auth.TLSOptions {
 	return o
 }
 
+// aloneName is the name in the certificate that a node makes for itself which is alone.
+const aloneName = "trireme-alone"
+
 // transportOptions are those of the connections between members.
 func transportOptions(cfg *config.Config, log *slog.Logger) (transport.Options, error) {
 	o := transport.Options{Listen: listenAddress(cfg.String("peer_bind"), cfg.Int("peer_port")),
@@ -140,8 +143,12 @@ func transportOptions(cfg *config.Config, log *slog.Logger) (transport.Options, 
 	case cfg.Bool("peer_allow_plaintext"):
 		o.AllowPlaintext = true
 	case alone(cfg):
-		// Nobody is to be talked to, so nobody is listened to from elsewhere.
-		o.AllowPlaintext = true
+		// Nobody is to be talked to, so nobody is listened to from elsewhere; nor are other users of this machine, who have no such certificate.
+		own, err := auth.SelfSigned(aloneName, time.Now(), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+		if err != nil {
+			return o, err
+		}
+		o.TLS = &transport.TLS{Certificate: own, ServerName: aloneName}
 		o.Listen = net.JoinHostPort("127.0.0.1", cfg.String("peer_port"))
 	default:
 		return o, fmt.Errorf("how members prove who they are is not set: give peer_tls_cert, peer_tls_key and peer_tls_ca, " +

@@ -45,7 +45,7 @@ func (n *Node) answerSpare(ctx context.Context, payload []byte) ([]byte, error) 
 	if !n.isReady() {
 		return nil, &transport.Failure{Code: spareRefusal, Text: "this member is starting"}
 	}
-	if caller.Member == 0 || caller.Group != transport.GroupID(n.group.Group()) {
+	if !n.fromMember(ctx) {
 		return nil, &transport.Failure{Code: spareRefusal, Text: "only members ask for that"}
 	}
 	var req spareRequest

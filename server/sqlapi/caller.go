@@ -197,7 +197,12 @@ func (d *Door) identify(ctx context.Context) (*caller, error) {
 	}
 	acct, err := d.opt.Auth.Login(ctx, d.stop, user, host, conn.address, password, &channel)
 	if err != nil || conn.isNew(user) {
-		d.opt.Audit.Login(audit.Login{Door: "grpc", User: user, AccountUser: acct.User, AccountHost: acct.Host, Address: p.Addr.String(), TLS: channel.Version, Err: err})
+		known := false
+		if err != nil {
+			_, known, _ = d.opt.Auth.Find(user, host, conn.address)
+		}
+		d.opt.Audit.Login(audit.Login{Door: "grpc", User: user, AccountUser: acct.User, AccountHost: acct.Host, Address: p.Addr.String(), TLS: channel.Version, Err: err,
+			Known: known})
 	}
 	if err != nil {
 		return nil, err

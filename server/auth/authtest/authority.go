@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -92,8 +93,20 @@ func (a *Authority) sign(c, parent *x509.Certificate, key crypto.PublicKey) Cert
 // Revoke makes a list of revoked certificates, which is in force until then.
 func (a *Authority) Revoke(until time.Time, revoked ...Certificate) []byte {
 	a.t.Helper()
+	return a.revoke(until, nil, revoked...)
+}
+
+// RevokeSome makes a list that is of the certificates of authorities alone, and says so by a critical extension.
+func (a *Authority) RevokeSome(until time.Time, revoked ...Certificate) []byte {
+	a.t.Helper()
+	onlyCA := []byte{0x30, 0x03, 0x82, 0x01, 0xff} // IssuingDistributionPoint { onlyContainsCACerts TRUE }
+	return a.revoke(until, []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Critical: true, Value: onlyCA}}, revoked...)
+}
+
+func (a *Authority) revoke(until time.Time, more []pkix.Extension, revoked ...Certificate) []byte {
+	a.t.Helper()
 	a.lists++
-	list := &x509.RevocationList{Number: big.NewInt(a.lists), ThisUpdate: time.Now().Add(-24 * time.Hour), NextUpdate: until}
+	list := &x509.RevocationList{Number: big.NewInt(a.lists), ThisUpdate: time.Now().Add(-24 * time.Hour), NextUpdate: until, ExtraExtensions: more}
 	for _, c := range revoked {
 		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
 			x509.RevocationListEntry{SerialNumber: c.X509.SerialNumber, RevocationTime: time.Now().Add(-time.Hour)})

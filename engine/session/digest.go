@@ -77,10 +77,10 @@ type meter struct {
 	// filter is the audit's when it began.
 	filter *auditFilter
 	// killed is the session that KILL means; empty: none.
-	killed string
-	unknown   bool      // it is one that is not built
-	source    *Prepared // whose text is told by the audit: of EXECUTE, and of what could not be prepared; nil: its own
-	buf       []byte
+	killed  string
+	unknown bool      // it is one that is not built
+	source  *Prepared // whose text is told by the audit: of EXECUTE, and of what could not be prepared; nil: its own
+	buf     []byte
 }
 
 // begin prepares for a statement.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -373,6 +374,11 @@ func (p *planner) boundValue(rel *relation, pos int, op ast.BinaryOp, part ast.C
 		return KeyValue{Expr: expr.NewNull(), Certain: true}, nil
 	}
 	v := c.Children()[1]
+	_, raw := c.Children()[0].(*expr.Column)
+	if ok, _ := indexServes(t, v.Type(), raw, op, c.Collation()); !ok && v.Type().Class() != types.ClassNull {
+		// No filter may be left that would find what the index does not.
+		return KeyValue{}, fmt.Errorf("plan: the index on %s was chosen for another comparison than with a %s", rel.def().Columns[pos].Name, v.Type().Kind)
+	}
 	return KeyValue{Expr: v, Exact: sameValues(v.Type(), t), Certain: certain(v.Type(), t)}, nil
 }
 

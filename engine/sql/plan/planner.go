@@ -259,27 +259,50 @@ func (t *typing) Subquery(q *ast.Subquery) (expr.Node, error) {
 	if s == nil || len(s.query.out) != 1 {
 		return nil, errOperand(1)
 	}
-	return &Subquery{T: s.typ, Co: s.co}, nil
+	return t.subquery(s, s.typ), nil
+}
+
+// subquery is the node of a query within an expression. Like that of the plan it varies with the columns of the rows at hand that it reads:
+// what is compared to a constant is compared otherwise.
+func (t *typing) subquery(s *subquery, typ types.Type) *Subquery {
+	n := &Subquery{T: typ, Co: s.co}
+	for _, id := range s.query.outer.sorted() {
+		if !t.p.outerNow().has(id) {
+			n.Bindings = append(n.Bindings, Binding{Expr: expr.NewColumn(int(id), t.p.cols[id].typ, "")})
+		}
+	}
+	return n
 }
 
 var boolType = types.Type{Kind: types.KindBigInt, Length: 1}
 
 func errOperand(n int) error { return sqlerr.New(sqlerr.OperandColumns, n) }
 
-func (t *typing) Exists(*ast.Exists) (expr.Node, error) { return &Subquery{T: boolType}, nil }
-
-func (t *typing) InQuery(left []expr.Node, in *ast.In) (expr.Node, error) {
-	if s := t.p.subs[in]; s == nil || len(s.query.out) != len(left) {
-		return nil, errOperand(len(left))
+func (t *typing) Exists(e *ast.Exists) (expr.Node, error) {
+	if s := t.p.subs[e]; s != nil {
+		return t.subquery(s, boolType), nil
 	}
 	return &Subquery{T: boolType}, nil
 }
 
-func (t *typing) CompareQuery(_ ast.BinaryOp, left []expr.Node, q *ast.Subquery) (expr.Node, error) {
-	if s := t.p.subs[q]; s == nil || len(s.query.out) != len(left) {
+func (t *typing) InQuery(left []expr.Node, in *ast.In) (expr.Node, error) {
+	s := t.p.subs[in]
+	if s == nil || len(s.query.out) != len(left) {
 		return nil, errOperand(len(left))
 	}
-	return &Subquery{T: boolType}, nil
+	n := t.subquery(s, boolType)
+	n.Operands = left
+	return n, nil
+}
+
+func (t *typing) CompareQuery(_ ast.BinaryOp, left []expr.Node, q *ast.Subquery) (expr.Node, error) {
+	s := t.p.subs[q]
+	if s == nil || len(s.query.out) != len(left) {
+		return nil, errOperand(len(left))
+	}
+	n := t.subquery(s, boolType)
+	n.Operands = left
+	return n, nil
 }
 
 func (t *typing) SystemVariable(v *ast.Variable) (expr.Node, error) { return t.p.systemVariable(v) }

@@ -21,7 +21,7 @@ Helm cannot change what claims a StatefulSet makes, nor the number of its pods w
 set it to another one. So the claims are expanded, and a set that Helm could not change is deleted without its
 pods, which run on: Helm makes it anew, and the new one takes them over. Nothing is changed if anything of it
 cannot be: a claim that does not grow, or would have to be smaller or of another storage class. Claims of a set that is
-set aside get annotations that keep Argo CD from deleting them.`
+set aside get annotations that keep Argo CD from deleting them. Nor is anything changed if Kubernetes would not take the new set.`
 
 func runPrepare(args []string) error {
 	f := flags("prepare [options] SET=PODS ...", prepareText)
@@ -33,6 +33,15 @@ func runPrepare(args []string) error {
 	f.Func("claim-annotations", "`annotations` of claims that are made from now on, as a JSON object; missing: those of the set", func(text string) error {
 		p.annotations = map[string]string{}
 		return json.Unmarshal([]byte(text), &p.annotations)
+	})
+	f.Func("template", "`SET=JSON` of the pods that a set is to have: a set is set aside only if Kubernetes would take one of such pods. Once for each set", func(text string) error {
+		name, of, _ := strings.Cut(text, "=")
+		t := podTemplate{set: name}
+		if err := json.Unmarshal([]byte(of), &t.template); err != nil || name == "" {
+			return fmt.Errorf("it is not SET=JSON: %w", err)
+		}
+		p.templates = append(p.templates, t)
+		return nil
 	})
 	f.BoolVar(&p.keep, "keep-claims", false, "leave the claims that are there as they are: only new ones have the size and the storage class")
 	f.BoolVar(&p.rollback, "rollback", false, "claims that are there grow if they can, and are no reason to stop")
@@ -78,6 +87,12 @@ type wantedSet struct {
 	anew   bool // it has to be made anew
 }
 
+// podTemplate is that of the pods which a set is to have.
+type podTemplate struct {
+	set      string
+	template map[string]any
+}
+
 // preparation makes way for Helm.
 type preparation struct {
 	api            *kubernetes.Client
@@ -87,6 +102,7 @@ type preparation struct {
 	modes          []string          // nil: not said
 	annotations    map[string]string // nil: not said
 	claims         int
+	templates      []podTemplate
 	keep, rollback bool
 	wait           time.Duration
 	otherwise      string
@@ -107,6 +123,7 @@ func (p *preparation) run(ctx context.Context) error {
 			return err
 		}
 	}
+	p.tryTemplates(ctx)
 	if len(p.bad) > 0 {
 		text := "trireme prepare: nothing was changed:\n  " + strings.Join(append(p.bad, p.advice...), "\n  ")
 		if p.otherwise != "" {
@@ -137,6 +154,31 @@ func (p *preparation) run(ctx context.Context) error {
 	}
 	p.say("all is prepared")
 	return nil
+}
+
+// tryTemplates asks whether Helm will be able to make the sets that are to be set aside: else nobody would look after their pods. If one is set aside all
+// templates are tried, since Helm makes none if it cannot make another.
+func (p *preparation) tryTemplates(ctx context.Context) {
+	i := slices.IndexFunc(p.sets, func(s wantedSet) bool { return s.anew })
+	if i < 0 {
+		return
+	}
+	for _, t := range p.templates {
+		by := &p.sets[i].now // of a set that there is not yet
+		for j := range p.sets {
+			if s := &p.sets[j]; s.name == t.set && s.now.Exists() {
+				by = &s.now
+			}
+		}
+		refused, err := p.api.TryTemplate(ctx, by, t.template)
+		switch {
+		case err != nil: // as by a webhook that cannot be tried
+			p.say(fmt.Sprintf("whether Kubernetes takes %s as it is to be cannot be tried: %v", t.set, err))
+		case refused != "":
+			p.refuse(fmt.Sprintf("Kubernetes would not take %s as it is to be: %s", t.set, refused),
+				"Correct the values: the set has to be made anew for the change of its claims or of its size, and would be gone.")
+		}
+	}
 }
 
 // Argo CD takes claims that no StatefulSet has for objects that it has made itself, by their label app.kubernetes.io/instance, and deletes objects that its

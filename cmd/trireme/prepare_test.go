@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -32,6 +33,7 @@ type held struct {
 	did     []string
 	has     map[string]string // an annotation argocd.argoproj.io/sync-options that claims have
 	notes   map[string]map[string]string
+	tried   []string // the templates of pods that were tried, as JSON
 }
 
 func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +50,8 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		PropagationPolicy string
 		Preconditions     struct{ UID string }
 	}
-	_ = json.NewDecoder(r.Body).Decode(&body)
+	sent, _ := io.ReadAll(r.Body)
+	_ = json.Unmarshal(sent, &body)
 	say := func(code int, text string) {
 		w.WriteHeader(code)
 		_, _ = fmt.Fprintf(w, `{"message": %q}`, text)
@@ -113,6 +116,17 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		_, _ = w.Write([]byte(set))
+	case r.Method == http.MethodPut && r.URL.Query().Get("dryRun") == "All":
+		var set struct {
+			Spec struct{ Template json.RawMessage }
+		}
+		_ = json.Unmarshal(sent, &set)
+		h.tried = append(h.tried, name+" "+string(set.Spec.Template))
+		if strings.Contains(string(set.Spec.Template), "9Gi") {
+			say(http.StatusUnprocessableEntity, "requests: Invalid value: must be less than or equal to memory limit")
+		} else if strings.Contains(string(set.Spec.Template), "webhook") {
+			say(http.StatusBadRequest, "admission webhook does not support dry run")
+		}
 	case r.Method == http.MethodDelete && body.PropagationPolicy == "Orphan" && body.Preconditions.UID == "of-"+name:
 		if strings.Contains(set, "deletionTimestamp") {
 			return
@@ -212,6 +226,14 @@ func TestPrepare(t *testing.T) {
 			"db is no set that Helm has made"},
 		{"a set that does not go", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, going: 1 << 30}, "--wait=3s --size=40Gi db=3", []string{"db is deleted"}, 1,
 			"db cannot be set aside: it is being deleted"},
+		{"Kubernetes would take the set", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=40Gi --template=db={"metadata":{"labels":{"a":"b"}}} db=3`, grown, 0, "all is prepared"},
+		{"Kubernetes would not take the set", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=40Gi --template=db={"spec":"9Gi"} db=3`, nil, 1,
+			"Kubernetes would not take db as it is to be: Kubernetes answers 422: requests: Invalid value"},
+		{"nor the one that is gone back to", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=40Gi --rollback --template=db={"spec":"9Gi"} db=3`, nil, 1, "would not take db"},
+		{"nor one that is new", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=40Gi --template=db={} --template=db-read={"spec":"9Gi"} db=3 db-read=1`, nil, 1, "would not take db-read"},
+		{"it cannot be tried", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=40Gi --template=db={"spec":"webhook"} db=3`, grown, 0, "cannot be tried: Kubernetes answers 400"},
+		{"no set is made anew", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=20Gi --template=db={"spec":"9Gi"} db=3`, nil, 0, "all is prepared"},
+		{"no template", &held{}, "--size=1Gi --template=db db=3", nil, 2, "it is not SET=JSON"},
 		{"no rights", &held{refuses: 1 << 30}, "--wait=3s --size=40Gi db=3", nil, 1, "you may not"},
 		{"no size", &held{}, "--size=lots db=3", nil, 2, "--size: "},
 		{"no pods", &held{}, "--size=1Gi db", nil, 2, "is not SET=PODS"},

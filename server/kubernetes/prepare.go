@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -122,6 +123,49 @@ func (c *Client) SetAside(ctx context.Context, s *Set) error {
 		return nil
 	}
 	return fmt.Errorf("the StatefulSet %s cannot be set aside: %w", s.Name, err)
+}
+
+// TryTemplate asks whether Kubernetes would take a set with pods of this template, and changes nothing. refused is what it says against the
+// template; an error is one of asking.
+func (c *Client) TryTemplate(ctx context.Context, s *Set, template map[string]any) (refused string, err error) {
+	path := c.path("apis/apps/v1", "statefulsets", s.Name)
+	var set map[string]any
+	if err := c.call(ctx, http.MethodGet, path, nil, &set); err != nil {
+		return "", fmt.Errorf("the StatefulSet %s: %w", s.Name, err)
+	}
+	spec, _ := set["spec"].(map[string]any)
+	metadata, _ := set["metadata"].(map[string]any)
+	if spec == nil || metadata == nil {
+		return "", fmt.Errorf("the StatefulSet %s is none: it has no spec", s.Name)
+	}
+	// The labels by which the set finds its pods are its own, if the template is that of another one.
+	selector, _ := spec["selector"].(map[string]any)
+	own, _ := selector["matchLabels"].(map[string]any)
+	spec["template"] = withLabels(template, own)
+	delete(metadata, "resourceVersion") // whatever else changes it meanwhile
+	delete(metadata, "managedFields")
+	err = c.call(ctx, http.MethodPut, path+"?dryRun=All", set, nil)
+	var r *refusal
+	if errors.As(err, &r) && r.code == http.StatusUnprocessableEntity {
+		return r.Error(), nil
+	}
+	return "", err
+}
+
+// withLabels is a template whose pods have these labels, too.
+func withLabels(template, labels map[string]any) map[string]any {
+	template = maps.Clone(template)
+	metadata, _ := template["metadata"].(map[string]any)
+	if metadata = maps.Clone(metadata); metadata == nil {
+		metadata = map[string]any{}
+	}
+	all, _ := metadata["labels"].(map[string]any)
+	if all = maps.Clone(all); all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, labels)
+	metadata["labels"], template["metadata"] = all, metadata
+	return template
 }
 
 // Quantity reads a number of bytes as Kubernetes writes it: 1.5Gi, 2G (10^9 each), 2e9.

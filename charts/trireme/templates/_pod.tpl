@@ -266,3 +266,18 @@ spec:
         {{- end }}
         resources: {requests: {storage: {{ $.Values.persistence.size }}}}
 {{- end -}}
+
+{{- define "trireme.memberSet" -}}
+{{- include "trireme.set" (dict "root" . "role" "member" "name" (include "trireme.fullname" .) "replicas" (include "trireme.wanted" . | fromYamlArray | first).pods "resources" .Values.resources) -}}
+{{- end -}}
+
+{{- define "trireme.replicaSet" -}}
+{{- include "trireme.set" (dict "root" . "role" "replica" "name" (printf "%s-read" (include "trireme.fullname" .)) "replicas" (include "trireme.wanted" . | fromYamlArray | last).pods "resources" (.Values.readReplicas.resources | default .Values.resources)) -}}
+{{- end -}}
+
+{{/* The sets as they are to be, as a list. */}}
+{{- define "trireme.rendered" -}}
+{{- $all := list (include "trireme.memberSet" . | fromYaml) -}}
+{{- if .Values.readReplicas.count }}{{ $all = append $all (include "trireme.replicaSet" . | fromYaml) }}{{ end -}}
+{{- toYaml $all -}}
+{{- end -}}

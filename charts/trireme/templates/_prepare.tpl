@@ -57,6 +57,10 @@ spec:
             {{- else if $.Values.upgrade.prepare.keepClaims }}
             - --keep-claims
             {{- end }}
+            {{- /* What is in brackets behind a dollar sign Kubernetes would replace. */}}
+            {{- range include "trireme.rendered" $ | fromYamlArray }}
+            - {{ printf "--template=%s=%s" .metadata.name (.spec.template | toJson) | replace "$(" "$$(" | toJson }}
+            {{- end }}
             {{- range include "trireme.wanted" $ | fromYamlArray }}
             - {{ .name }}={{ .pods }}
             {{- end }}

@@ -74,6 +74,11 @@ func (g *group) volumesGrow(t *testing.T, b *bank) string {
 
 	g.must(g.api.call("PATCH", "/apis/storage.k8s.io/v1/storageclasses/"+class, map[string]any{"allowVolumeExpansion": true}, nil))
 	was := g.set().Meta.UID
+	g.refused(t, []string{"Kubernetes would not take " + name + " as it is to be", "must be less than or equal to memory limit"}, "--set=persistence.size=40Gi,resources.requests.memory=99Gi")
+	g.sized("20Gi", "20Gi")
+	if g.set().Meta.UID != was {
+		t.Error("the set was set aside for one that Kubernetes does not take")
+	}
 	began := time.Now()
 	g.upgrade("--set=persistence.size=40Gi")
 	g.sized("40Gi", "40Gi")

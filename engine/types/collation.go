@@ -55,6 +55,13 @@ type Collation interface {
 	MaxKeyLen(n int) int
 }
 
+// A Beginner is a collation of one level of weights, which can tell whether one string begins with another.
+type Beginner interface {
+	// BeginsWith reports whether the weights of s begin with those of head, trailing spaces of both included. The last weight of head may
+	// be the first of several that a character of s has.
+	BeginsWith(s, head []byte) bool
+}
+
 // maxCollations bounds the ids: MySQL's own are below 1024, user-defined ones
 // go up to 2047.
 const maxCollations = 2048

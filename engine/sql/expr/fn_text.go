@@ -345,10 +345,22 @@ func locateText(x *Context, c types.Collation, s, needle []byte, start int64) (i
 	return locateByCollation(x, c, rest, needle, start)
 }
 
-// locateByCollation compares needle with as many bytes of s, from each character on, as MySQL does: a character of another
-// length is never found, even if it compares equal.
+// locateByCollation looks from each character on whether the weights of needle begin there, as MySQL 9.7 does. With collations of several levels it
+// compares needle with as many bytes of s: a character of another length is never found there, even if it compares equal.
 func locateByCollation(x *Context, c types.Collation, s, needle []byte, pos int64) (int64, error) {
 	cs := c.Charset()
+	if b, ok := c.(types.Beginner); ok {
+		for ; len(s) > 0; pos++ {
+			if err := x.Worked(len(needle)); err != nil {
+				return 0, err
+			}
+			if b.BeginsWith(s, needle) {
+				return pos, nil
+			}
+			s = s[charLen(cs, s):]
+		}
+		return 0, nil
+	}
 	for len(s) >= len(needle) {
 		if err := x.Worked(len(needle)); err != nil {
 			return 0, err

@@ -60,6 +60,20 @@ func generalWeight(s []byte) (weight uint16, size int) {
 	return uint16(r), size
 }
 
+// BeginsWith implements [types.Beginner].
+func (c general) BeginsWith(s, head []byte) bool {
+	x, y := generalScanner{s: s}, generalScanner{s: head}
+	for {
+		q, ok := y.next()
+		if !ok {
+			return true
+		}
+		if p, ok := x.next(); !ok || p != q {
+			return false
+		}
+	}
+}
+
 // A generalScanner yields the weights of a string, spaces included.
 type generalScanner struct {
 	s    []byte

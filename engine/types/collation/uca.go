@@ -54,6 +54,20 @@ func comparePrimary(a, b []byte) int {
 	}
 }
 
+// BeginsWith implements [types.Beginner].
+func (c ucaAI) BeginsWith(s, head []byte) bool {
+	x, y := scanner{s: s}, scanner{s: head}
+	for {
+		q := y.nextPrimary()
+		if q == 0 {
+			return true
+		}
+		if x.nextPrimary() != q {
+			return false
+		}
+	}
+}
+
 // nextPrimary returns the next primary weight, or 0 at the end.
 func (sc *scanner) nextPrimary() uint16 {
 	for {

@@ -93,6 +93,14 @@ func (d DateTime) Check(mode Mode) bool {
 // fspUnit is the number of microseconds in a unit of fsp digits.
 var fspUnit = [MaxFSP + 1]int{1_000_000, 100_000, 10_000, 1_000, 100, 10, 1}
 
+// WholeSeconds is d rounded to a second, or cut off to one where rounding leads out of what there is.
+func (d DateTime) WholeSeconds() DateTime {
+	if r, ok := d.RoundFraction(0, 0); ok {
+		return r
+	}
+	return d.TruncateFraction(0)
+}
+
 // RoundFraction rounds to fsp fractional digits, half up; nanos, 0 to 999, are
 // what d lacks. ok is false if that leads past the year 9999, or to another second of
 // a date with zero parts, which MySQL has out of range. A day that its month has not becomes one of the next month with the next second.

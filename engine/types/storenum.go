@@ -121,6 +121,14 @@ func (c *Context) parseInteger(v Value, from *Type) (integer, error) {
 	case ClassBytes, ClassJSON:
 		return c.integerOfText(c.numberText(v, from))
 	}
+	// The second is rounded, which may be the last one of a day: as a number it has no 60.
+	switch v.class {
+	case ClassTime:
+		t, _ := v.Time().RoundFraction(0, 0)
+		v = NewTime(t)
+	case ClassDateTime, ClassTimestamp:
+		v = NewDateTime(c.wallClock(v).WholeSeconds())
+	}
 	return integerOfDecimal(c.temporalNumber(v)), nil
 }
 

@@ -38,12 +38,9 @@ func (c *Context) storeDateTime(v Value, from, to *Type) (Value, error) {
 	return NewTimestamp(t), nil
 }
 
-// roundDateTime brings d to the column's precision. DATE cuts off the time
-// later and never rounds.
+// roundDateTime brings d to the column's precision. That of DATE is a second: the last one of a day may become the next day.
 func (c *Context) roundDateTime(d DateTime, nanos int, to *Type) (DateTime, bool) {
 	switch {
-	case to.Kind == KindDate:
-		return d, true
 	case c.Mode&ModeTimeTruncateFraction != 0:
 		return d.TruncateFraction(int(to.FSP)), true
 	}

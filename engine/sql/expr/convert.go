@@ -283,10 +283,7 @@ func (x *Context) roundTemporal(v types.Value) types.Value {
 		d, _ := v.Time().RoundFraction(0, 0)
 		return types.NewTime(d)
 	case types.ClassDateTime, types.ClassTimestamp:
-		if d, ok := x.wallClock(v).RoundFraction(0, 0); ok {
-			return types.NewDateTime(d)
-		}
-		return types.NewDateTime(x.wallClock(v).TruncateFraction(0))
+		return types.NewDateTime(x.wallClock(v).WholeSeconds())
 	}
 	return v
 }
